@@ -1,0 +1,33 @@
+/*
+ * Sentences of struct bn_error. Too long a sentence is cut at its end, never refused: an error about
+ * an error helps nobody.
+ */
+#include "engine/base/error.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+bool bn_fail(struct bn_error *err, enum bn_errcode code, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    err->code = code;
+    (void)vsnprintf(err->text, sizeof(err->text), fmt, args); /* cut if too long */
+    va_end(args);
+    return false;
+}
+
+bool bn_fail_prefix(struct bn_error *err, const char *fmt, ...)
+{
+    char text[sizeof(err->text)];
+    va_list args;
+    va_start(args, fmt);
+    const int n = vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    const size_t used = n < 0 ? 0 : (size_t)n < sizeof(text) ? (size_t)n : sizeof(text) - 1;
+    const size_t left = sizeof(text) - used;
+    (void)snprintf(text + used, left, ": %.*s", (int)left, err->text); /* cut if too long */
+    memcpy(err->text, text, sizeof(text));
+    return false;
+}

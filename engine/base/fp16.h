@@ -1,0 +1,32 @@
+/*
+ * Half and brain floats to single and back, bit by bit: the definition every kernel is checked against.
+ * To half rounds to nearest even; subnormals, infinities and NaN are kept.
+ */
+#ifndef ENGINE_BASE_FP16_H
+#define ENGINE_BASE_FP16_H
+
+#include <stdint.h>
+
+float f16_to_f32(uint16_t h);
+uint16_t f32_to_f16(float f);
+float bf16_to_f32(uint16_t h);
+
+static inline uint32_t f32_bits(float f)
+{
+    union {
+        float f;
+        uint32_t u;
+    } v = {f};
+    return v.u;
+}
+
+static inline float f32_from_bits(uint32_t u)
+{
+    union {
+        uint32_t u;
+        float f;
+    } v = {u};
+    return v.f;
+}
+
+#endif

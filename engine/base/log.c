@@ -1,0 +1,19 @@
+/*
+ * Formats a line and hands it to the sink.
+ */
+#include "engine/base/log.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+void bn_log(const struct bn_log *log, enum bn_log_level level, const char *fmt, ...)
+{
+    if (!log || !log->write)
+        return;
+    char line[400];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(line, sizeof(line), fmt, args); /* cut if too long */
+    va_end(args);
+    log->write(log->ud, level, line);
+}

@@ -1,0 +1,18 @@
+/*
+ * Where the engine's remarks go. Silent unless somebody gives a sink; the engine itself never prints.
+ */
+#ifndef ENGINE_BASE_LOG_H
+#define ENGINE_BASE_LOG_H
+
+#include "engine/base/error.h"
+
+enum bn_log_level { BN_LOG_DEBUG, BN_LOG_INFO, BN_LOG_WARNING };
+
+struct bn_log {
+    void (*write)(void *ud, enum bn_log_level level, const char *line); /* NULL: silent */
+    void *ud;
+};
+
+void bn_log(const struct bn_log *log, enum bn_log_level level, const char *fmt, ...) BN_PRINTF(3, 4);
+
+#endif

@@ -1,0 +1,41 @@
+/*
+ * Collected notes and the list of repairs that are switched off.
+ */
+#include "engine/base/notes.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+void bn_notes_add(struct bn_notes *notes, enum bn_note_kind kind, const char *id, const char *fmt, ...)
+{
+    if (!notes)
+        return;
+    if (notes->n == BN_NOTES_MAX) {
+        notes->n_dropped++;
+        return;
+    }
+    struct bn_note *note = &notes->items[notes->n++];
+    note->kind = kind;
+    note->id = id;
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(note->text, sizeof(note->text), fmt, args); /* cut if too long */
+    va_end(args);
+}
+
+bool bn_repair_allowed(const char *no_repair, const char *id)
+{
+    if (!no_repair)
+        return true;
+    if (strcmp(no_repair, "all") == 0)
+        return false;
+    const size_t id_bytes = strlen(id);
+    for (const char *at = no_repair; *at;) {
+        const size_t n = strcspn(at, ",");
+        if (n == id_bytes && memcmp(at, id, n) == 0)
+            return false;
+        at += n + (at[n] == ',');
+    }
+    return true;
+}

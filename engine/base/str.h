@@ -1,0 +1,37 @@
+/*
+ * A piece of somebody else's bytes: not owned, not terminated, any bytes at all.
+ */
+#ifndef ENGINE_BASE_STR_H
+#define ENGINE_BASE_STR_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <string.h>
+
+struct bn_str {
+    const char *ptr; /* (n_bytes); may be NULL when n_bytes is 0 */
+    size_t n_bytes;
+};
+
+static inline struct bn_str bn_str_of(const char *text)
+{
+    return (struct bn_str){text, text ? strlen(text) : 0};
+}
+
+static inline bool bn_str_equal(struct bn_str a, struct bn_str b)
+{
+    return a.n_bytes == b.n_bytes && (a.n_bytes == 0 || memcmp(a.ptr, b.ptr, a.n_bytes) == 0);
+}
+
+static inline bool bn_str_is(struct bn_str a, const char *text)
+{
+    return bn_str_equal(a, bn_str_of(text));
+}
+
+static inline bool bn_str_starts(struct bn_str a, struct bn_str prefix)
+{
+    return a.n_bytes >= prefix.n_bytes &&
+           (prefix.n_bytes == 0 || memcmp(a.ptr, prefix.ptr, prefix.n_bytes) == 0);
+}
+
+#endif
