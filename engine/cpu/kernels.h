@@ -1,0 +1,118 @@
+/*
+ * The inner loops of the CPU backend: one function type a job, one table, filled as a ladder.
+ *
+ * Contracts are here; docs/kernels.md is the arithmetic. ref/ is the specification in C; every other rung
+ * gives the same bits, which tests/engine/check_kernels compares. Pointers do not alias unless said.
+ * Alignment: none needed unless said; buffers the backend makes are aligned to 64 bytes. Kernels
+ * allocate nothing, keep no state, and may run on several threads with disjoint outputs.
+ */
+#ifndef ENGINE_CPU_KERNELS_H
+#define ENGINE_CPU_KERNELS_H
+
+#include "engine/cpu/cpu_caps.h"
+#include "engine/gguf/gguf_types.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define LINE_COLS 256  /* columns in one line of R1-256 */
+#define LINE_BYTES 64  /* one cache line, one AVX-512 register */
+#define ATTN_BLOCK 64  /* positions in a block of the recipe */
+#define TILE_TOKENS 16 /* most tokens one call of ternary_matmul takes */
+
+/* Quantised activations of one token. */
+struct act_scale {
+    float s;       /* 127 / max(absmax, 1e-5) */
+    int32_t q_sum; /* sum of q */
+};
+
+/* y = RMSNorm(x) * w; x, w, y (n). y may be x. */
+typedef void (*rms_norm_fn)(const float *x, const float *w, size_t n, float eps, float *y);
+
+/* x (n) -> q (n rounded up to LINE_COLS, zeros past n). */
+typedef void (*quantise_fn)(const float *x, size_t n, int8_t *q, struct act_scale *out);
+
+/* Ternary weights in R1-256. */
+struct ternary_mat {
+    const uint8_t *lines; /* (n_rows, n_lines, LINE_BYTES), 64-byte aligned */
+    size_t n_rows;
+    size_t n_lines; /* a row */
+};
+
+/* One token: acc[r - row0] = sum over columns of (code - 1) * q, rows row0 .. row1 - 1.
+ * q (n_lines * LINE_COLS), 64-byte aligned. */
+typedef void (*ternary_matvec_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
+                                  const int8_t *q, int32_t q_sum, int32_t *acc);
+
+/* Several tokens: acc[t * acc_stride + r - row0], t < n_tokens <= TILE_TOKENS.
+ * q (n_tokens, n_lines * LINE_COLS), 64-byte aligned; q_sums (n_tokens). */
+struct ternary_batch {
+    const int8_t *q;
+    const int32_t *q_sums;
+    size_t n_tokens;
+    int32_t *acc;
+    size_t acc_stride;
+};
+typedef void (*ternary_matmul_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
+                                  const struct ternary_batch *batch);
+
+/* y[i] = (float)acc[i] * d; i < n */
+typedef void (*scale_acc_fn)(const int32_t *acc, size_t n, float d, float *y);
+/* h[i] = h[i] + y[i] */
+typedef void (*add_fn)(float *h, const float *y, size_t n);
+/* out[i] = act(gate[i]) * up[i]; out may be gate */
+typedef void (*gate_fn)(const float *gate, const float *up, size_t n, float *out);
+
+/* One head (n_rot of it): x in place, c and s (n_rot / 2). */
+typedef void (*rope_fn)(float *x, const float *c, const float *s, size_t n_rot);
+/* F32 to F16 as the KV recipe says: nearest even, saturating at 65504. */
+typedef void (*to_f16_fn)(const float *x, size_t n, uint16_t *out);
+
+/* One block of keys and values of one KV head, for n_q query heads of one token. */
+struct attn_block {
+    const float *q;      /* (n_q, head_dim), scaled */
+    const uint16_t *k;   /* (head_dim, ATTN_BLOCK) F16: lanes are positions; 64-byte aligned */
+    const uint16_t *v;   /* (ATTN_BLOCK, v_stride) F16; 64-byte aligned */
+    size_t n_q, head_dim;
+    size_t v_stride;     /* head_dim rounded up to 32 */
+    size_t n_seen;       /* positions of the block this token sees, 1 .. ATTN_BLOCK */
+    float *m, *l;        /* (n_q) out */
+    float *o;            /* (n_q, head_dim) out */
+};
+typedef void (*attn_block_fn)(const struct attn_block *b);
+
+/* Fold a block's (m, l, o) into the running (M, L, O) of one query head; o, O (head_dim). */
+typedef void (*attn_merge_fn)(float *big_m, float *big_l, float *big_o, const float *m, const float *l,
+                              const float *o, size_t head_dim);
+/* out[i] = O[i] * (1 / L) */
+typedef void (*attn_finish_fn)(const float *big_o, float big_l, size_t head_dim, float *out);
+
+/* Row of a table (embedding or head) to F32; n is a whole number of the type's blocks. */
+typedef void (*row_decode_fn)(const uint8_t *row, size_t n, float *out);
+/* z[r] = dot64(row r, h); rows lie row_bytes apart. scratch (n) floats. */
+typedef void (*rows_dot_fn)(const uint8_t *rows, size_t row_bytes, size_t n_rows, const float *h,
+                            size_t n, float *z, float *scratch);
+
+struct cpu_kernels {
+    enum cpu_isa isa; /* the highest rung in the table */
+    rms_norm_fn rms_norm;
+    quantise_fn quantise;
+    ternary_matvec_fn ternary_matvec;
+    ternary_matmul_fn ternary_matmul;
+    scale_acc_fn scale_acc;
+    add_fn add;
+    gate_fn relu2_gate, silu_gate;
+    rope_fn rope_neox, rope_norm;
+    to_f16_fn to_f16;
+    attn_block_fn attn_block;
+    attn_merge_fn attn_merge;
+    attn_finish_fn attn_finish;
+    row_decode_fn row_decode[TENSOR_N_TYPES]; /* NULL for types that are no tables */
+    rows_dot_fn rows_dot[TENSOR_N_TYPES];     /* the same */
+};
+
+/* Fill the table for a capability set: reads top to bottom as a ladder, ref first. A pure function. */
+void cpu_kernels_init(struct cpu_kernels *k, const struct cpu_caps *caps);
+
+#endif
