@@ -2,17 +2,18 @@
  * The engine: token ids in, candidates out. PUBLIC.
  *
  * A model is loaded and never changes; a session is one timeline of tokens with its KV cache. The
- * caller always hands over the full list of ids it wants; bn_session_sync keeps, extends or rolls back
- * the cache to match, so edit, undo, retry and branch need nothing more.
+ * caller always hands over the full list of ids it wants; bn_session_sync keeps, extends or rolls
+ * back the cache to match, so edit, undo, retry and branch need nothing more.
  *
- * Order of opening: bn_file_open, then bn_model_open, then bn_session_open; close in reverse. The file
- * must outlive the model, the model its sessions.
+ * Order of opening: bn_file_open, then bn_model_open, then bn_session_open; close in reverse. The
+ * file must outlive the model, the model its sessions.
  *
- * Threads: one thread at a time may be inside the functions of one model and its sessions, load included
- * (OpenMP teams belong to the thread that enters them). bn_cancel_request may be called from anywhere.
+ * Threads: one thread at a time may be inside the functions of one model and its sessions, load
+ * included (OpenMP teams belong to the thread that enters them). bn_cancel_request may be called
+ * from anywhere.
  *
- * Same model, ids and settings give the same bits, whatever the thread count, instruction set, device,
- * micro-batch, batch neighbours, and whether the KV was reused or recomputed.
+ * Same model, ids and settings give the same bits, whatever the thread count, instruction set,
+ * device, micro-batch, batch neighbours, and whether the KV was reused or recomputed.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -50,10 +51,11 @@ enum bn_i2s_layout { BN_I2S_A, BN_I2S_B, BN_I2S_C }; /* docs/formats.md, "I2_S" 
 enum bn_head_mode { BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_F16 };
 
 struct bn_model_config {
-    const char *device;    /* "auto", "cpu", "cuda" or "cuda:N"; NULL is "auto" */
-    const char *isa;       /* highest instruction set to use ("ref", "avx2", ...), NULL: the best there is */
-    size_t n_threads;      /* 0: what this process may use */
-    size_t n_ubatch;       /* most tokens in one pass, 0: 512 */
+    const char *device; /* "auto", "cpu", "cuda" or "cuda:N"; NULL is "auto" */
+    const char
+        *isa; /* highest instruction set to use ("ref", "avx2", ...), NULL: the best there is */
+    size_t n_threads; /* 0: what this process may use */
+    size_t n_ubatch;  /* most tokens in one pass, 0: 512 */
     enum bn_i2s_layout i2s_layout;
     enum bn_head_mode head;
     const char *no_repair;  /* see bn_repair_allowed */
@@ -61,12 +63,14 @@ struct bn_model_config {
     struct bn_log log;
     struct bn_progress progress;
     struct bn_cancel *cancel; /* may be NULL */
-    /* For tests: sees every intermediate of a forward pass. NULL in production. x is (n), valid in the call. */
+    /* For tests: sees every intermediate of a forward pass. NULL in production. x is (n), valid in
+     * the call. */
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);
     void *trace_ud;
 };
 
-/* BN_EFORMAT, BN_EUNSUPPORTED: the model; BN_EARG: the config; BN_ENOMEM, BN_EDEVICE, BN_ECANCELLED. */
+/* BN_EFORMAT, BN_EUNSUPPORTED: the model; BN_EARG: the config; BN_ENOMEM, BN_EDEVICE,
+ * BN_ECANCELLED. */
 bool bn_model_open(const struct bn_file *file, const struct bn_model_config *cfg,
                    struct bn_model **out, struct bn_error *err);
 void bn_model_close(struct bn_model *model); /* NULL is fine */
@@ -81,15 +85,16 @@ struct bn_model_info {
     size_t n_vocab, n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim;
     size_t n_ctx_train;
     uint64_t n_params;
-    size_t weight_bytes;       /* resident for the weights */
+    size_t weight_bytes; /* resident for the weights */
     size_t scratch_bytes;
     size_t kv_bytes_per_token;
-    size_t bytes_per_token;    /* read from memory for one decoded token, context not counted */
+    size_t bytes_per_token; /* read from memory for one decoded token, context not counted */
     double load_seconds;
 };
 const struct bn_model_info *bn_model_info(const struct bn_model *model);
 
-/* Bytes a second the device reads from memory, best of a few loops over a large buffer (about a second). */
+/* Bytes a second the device reads from memory, best of a few loops over a large buffer (about a
+ * second). */
 double bn_model_bandwidth(struct bn_model *model);
 
 struct bn_session_config {
@@ -113,19 +118,19 @@ struct bn_sync_stats {
     uint64_t n_bytes; /* read from memory */
 };
 
-/* Make the session hold exactly `ids` and answer `head` for the last of them: keeps the longest common
- * prefix (at most n_ids - 1, since the last is evaluated for its row), drops the rest, evaluates what
- * is new in micro-batches. n_ids is at least 1. `row` may be NULL with HEAD_NONE.
- * BN_ECONTEXT: more ids than n_ctx. BN_ECANCELLED and others: the session keeps its old ids up to the
- * common prefix and every whole micro-batch evaluated since. BN_EARG: an id is not in the vocabulary.
- * BN_EDEVICE: a logit is not a finite number. */
+/* Make the session hold exactly `ids` and answer `head` for the last of them: keeps the longest
+ * common prefix (at most n_ids - 1, since the last is evaluated for its row), drops the rest,
+ * evaluates what is new in micro-batches. n_ids is at least 1. `row` may be NULL with HEAD_NONE.
+ * BN_ECONTEXT: more ids than n_ctx. BN_ECANCELLED and others: the session keeps its old ids up to
+ * the common prefix and every whole micro-batch evaluated since. BN_EARG: an id is not in the
+ * vocabulary. BN_EDEVICE: a logit is not a finite number. */
 bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
                      const struct head_request *head, struct head_row *row,
                      const struct bn_control *control, struct bn_sync_stats *stats,
                      struct bn_error *err);
 
-/* Append ids and answer `head` for the last `n_rows` of them: rows[0] belongs to the first of those.
- * All or nothing within one micro-batch. */
+/* Append ids and answer `head` for the last `n_rows` of them: rows[0] belongs to the first of
+ * those. All or nothing within one micro-batch. */
 bool bn_session_eval(struct bn_session *s, const int32_t *ids, size_t n_ids,
                      const struct head_request *head, struct head_row *rows, size_t n_rows,
                      const struct bn_control *control, struct bn_error *err);
@@ -145,9 +150,10 @@ struct bn_item {
 bool bn_eval(struct bn_item *items, size_t n_items, const struct bn_control *control,
              struct bn_error *err);
 
-/* The KV cache as bytes, for a snapshot: write is called with pieces in order, false stops; read must
- * fill the whole piece. Only a session of a model opened from the same file, on the same backend and
- * layout version (bn_session_kv_version) can take it back; ids are part of the bytes. */
+/* The KV cache as bytes, for a snapshot: write is called with pieces in order, false stops; read
+ * must fill the whole piece. Only a session of a model opened from the same file, on the same
+ * backend and layout version (bn_session_kv_version) can take it back; ids are part of the bytes.
+ */
 struct bn_stream {
     bool (*move)(void *ud, void *bytes, size_t n_bytes); /* read into or write from bytes */
     void *ud;

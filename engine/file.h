@@ -1,9 +1,9 @@
 /*
  * A model file, opened far enough to ask what is in it. PUBLIC, part of engine.h.
  *
- * Opening reads header, metadata and tensor infos (milliseconds), never tensor data; a vocabulary-only
- * file of any architecture opens. Everything returned points into the mapping and lives until
- * bn_file_close. A file is immutable and may be read by several threads.
+ * Opening reads header, metadata and tensor infos (milliseconds), never tensor data; a
+ * vocabulary-only file of any architecture opens. Everything returned points into the mapping and
+ * lives until bn_file_close. A file is immutable and may be read by several threads.
  */
 #ifndef ENGINE_FILE_H
 #define ENGINE_FILE_H
@@ -17,10 +17,12 @@
 
 struct bn_file;
 
-/* BN_EIO: missing, a directory, not readable, cannot be mapped. BN_EFORMAT: not GGUF, cut short, broken
- * (the sentence names what and where). BN_EUNSUPPORTED: GGUF v1, big-endian, a part of a split model. */
+/* BN_EIO: missing, a directory, not readable, cannot be mapped. BN_EFORMAT: not GGUF, cut short,
+ * broken (the sentence names what and where). BN_EUNSUPPORTED: GGUF v1, big-endian, a part of a
+ * split model. */
 bool bn_file_open(const char *path, struct bn_file **out, struct bn_error *err);
-/* The same from memory, which must outlive the file: fuzzers and the model linked into the program. */
+/* The same from memory, which must outlive the file: fuzzers and the model linked into the program.
+ */
 bool bn_file_open_memory(const void *bytes, size_t n_bytes, struct bn_file **out,
                          struct bn_error *err);
 void bn_file_close(struct bn_file *file); /* NULL is fine */
@@ -30,8 +32,9 @@ size_t bn_file_bytes(const struct bn_file *file);
 
 /* Metadata by key. False: no such key, or its value is of another kind or does not fit. */
 bool bn_file_get_str(const struct bn_file *file, const char *key, struct bn_str *out);
-bool bn_file_get_u64(const struct bn_file *file, const char *key, uint64_t *out); /* any integer >= 0 */
-bool bn_file_get_f64(const struct bn_file *file, const char *key, double *out);   /* any number */
+bool bn_file_get_u64(const struct bn_file *file, const char *key,
+                     uint64_t *out); /* any integer >= 0 */
+bool bn_file_get_f64(const struct bn_file *file, const char *key, double *out); /* any number */
 bool bn_file_get_bool(const struct bn_file *file, const char *key, bool *out);
 bool bn_file_has(const struct bn_file *file, const char *key);
 

@@ -1,8 +1,8 @@
 /*
  * What is wanted of the output head for a token, and what comes back. PUBLIC, part of engine.h.
  *
- * Logits are exact to the stored head rows: F32 dot products in the order of docs/kernels.md. Ties go to
- * the lower id everywhere.
+ * Logits are exact to the stored head rows: F32 dot products in the order of docs/kernels.md. Ties
+ * go to the lower id everywhere.
  */
 #ifndef ENGINE_HEAD_H
 #define ENGINE_HEAD_H
@@ -14,7 +14,8 @@ enum head_kind {
     HEAD_NONE,   /* no logits: inner part of a prompt */
     HEAD_ALL,    /* every logit, in id order */
     HEAD_TOP,    /* the k best, each of `ids`, and with gap > 0 all within gap of the best */
-    HEAD_GUMBEL, /* one id: argmax of z / temp + g(seed, position, id), a draw from softmax(z / temp) */
+    HEAD_GUMBEL, /* one id: argmax of z / temp + g(seed, position, id), a draw from softmax(z /
+                    temp) */
 };
 
 struct head_request {

@@ -1,10 +1,10 @@
 /*
  * Candidates to id: greedy, penalties, bias, top-k, typical, top-p, min-p, temperature. PUBLIC.
  *
- * Order of the chain: logit bias, repetition/presence/frequency penalties, top-k, typical, top-p, min-p,
- * temperature, draw. Random numbers are a counter function of (seed, position, draw), never a stream, so
- * undo, retry, speculation and restored sessions draw the same. temp 0 is greedy: the best logit after
- * bias and penalties, ties to the lower id, no random number.
+ * Order of the chain: logit bias, repetition/presence/frequency penalties, top-k, typical, top-p,
+ * min-p, temperature, draw. Random numbers are a counter function of (seed, position, draw), never
+ * a stream, so undo, retry, speculation and restored sessions draw the same. temp 0 is greedy: the
+ * best logit after bias and penalties, ties to the lower id, no random number.
  */
 #ifndef ENGINE_SAMPLER_H
 #define ENGINE_SAMPLER_H
@@ -48,11 +48,13 @@ bool sampler_set(struct sampler *s, const struct sampler_params *params, struct 
 void sampler_head(struct sampler *s, const int32_t *ids, size_t n_ids, struct head_request *request,
                   struct head_row **row);
 
-/* The id that follows `ids`, out of `row` (as sampler_head asked for it). The draw depends on seed and
- * n_ids (the position of the new id) alone. No allocation. */
-int32_t sampler_pick(struct sampler *s, const struct head_row *row, const int32_t *ids, size_t n_ids);
+/* The id that follows `ids`, out of `row` (as sampler_head asked for it). The draw depends on seed
+ * and n_ids (the position of the new id) alone. No allocation. */
+int32_t sampler_pick(struct sampler *s, const struct head_row *row, const int32_t *ids,
+                     size_t n_ids);
 
-/* Counter-based random number, uniform in [0, 1) with 24 bits: the only source of chance anywhere. */
+/* Counter-based random number, uniform in [0, 1) with 24 bits: the only source of chance anywhere.
+ */
 float sampler_uniform(uint64_t seed, uint64_t position, uint64_t draw);
 
 #endif

@@ -3,8 +3,8 @@
  *
  * Special tokens are matched only in the template's own text, so nobody's words can forge a turn.
  * Ordinary text is joined across neighbouring TEMPLATE and MESSAGE segments before it is split into
- * words, so "User: " + "hello" gives the ids the model was trained on. ANSWER and IDS segments stand
- * alone: nothing is joined across their ends.
+ * words, so "User: " + "hello" gives the ids the model was trained on. ANSWER and IDS segments
+ * stand alone: nothing is joined across their ends.
  */
 #ifndef TOKENIZER_SEGMENT_H
 #define TOKENIZER_SEGMENT_H
@@ -28,7 +28,8 @@ struct segment {
     struct bn_str text; /* TEMPLATE, MESSAGE, ANSWER */
     const int32_t *ids; /* (n_ids), IDS only */
     size_t n_ids;
-    size_t message; /* index of the message that MESSAGE and ANSWER text is from, else SEGMENT_NO_MESSAGE */
+    size_t message; /* index of the message that MESSAGE and ANSWER text is from, else
+                       SEGMENT_NO_MESSAGE */
 };
 
 #endif

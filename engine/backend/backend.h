@@ -1,8 +1,8 @@
 /*
  * What a device does: run a whole model. The seam between the engine and cpu/, cuda/.
  *
- * No member is optional and there is no fallback per operation: a backend that opens does everything.
- * The numbers are those of docs/kernels.md, the same bits on every backend.
+ * No member is optional and there is no fallback per operation: a backend that opens does
+ * everything. The numbers are those of docs/kernels.md, the same bits on every backend.
  */
 #ifndef ENGINE_BACKEND_BACKEND_H
 #define ENGINE_BACKEND_BACKEND_H
@@ -28,11 +28,11 @@ struct backend_control {
 };
 
 struct backend_config {
-    size_t index;      /* of several devices of this kind */
-    const char *isa;   /* highest rung, NULL: the best */
-    size_t n_threads;  /* 0: what the process may use */
-    size_t n_ubatch;   /* most tokens in one eval, at least 1 */
-    int head_mode;     /* enum bn_head_mode of engine.h */
+    size_t index;     /* of several devices of this kind */
+    const char *isa;  /* highest rung, NULL: the best */
+    size_t n_threads; /* 0: what the process may use */
+    size_t n_ubatch;  /* most tokens in one eval, at least 1 */
+    int head_mode;    /* enum bn_head_mode of engine.h */
     struct bn_log log;
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);
     void *trace_ud;
@@ -86,22 +86,25 @@ struct backend_ops {
     void (*seq_close)(struct seq *s); /* NULL is fine */
     size_t (*seq_length)(const struct seq *s);
 
-    /* Append each item's ids to its sequence in one pass over the weights. At most n_ubatch ids in all,
-     * each sequence at most once, each within its n_ctx. All or nothing: on error or cancel every
-     * sequence keeps its length. Allocates nothing. `*n_bytes` is what was read from memory. */
+    /* Append each item's ids to its sequence in one pass over the weights. At most n_ubatch ids in
+     * all, each sequence at most once, each within its n_ctx. All or nothing: on error or cancel
+     * every sequence keeps its length. Allocates nothing. `*n_bytes` is what was read from memory.
+     */
     bool (*eval)(struct backend *b, struct eval_item *items, size_t n_items,
                  const struct backend_control *control, uint64_t *n_bytes, struct bn_error *err);
     void (*truncate)(struct seq *s, size_t n_keep);
 
     bool (*seq_save)(struct seq *s, const struct seq_stream *out, struct bn_error *err);
-    bool (*seq_load)(struct seq *s, size_t length, const struct seq_stream *in, struct bn_error *err);
+    bool (*seq_load)(struct seq *s, size_t length, const struct seq_stream *in,
+                     struct bn_error *err);
 };
 
 /* The backends of this build in order of preference; NULL ends the list. */
 const struct backend_ops *const *backend_list(void);
 
-/* "auto", "cpu", "cuda", "cuda:1" -> ops and index. auto takes the first that probes well and logs why
- * the others were passed over; a named device that does not probe is BN_EDEVICE with its reason. */
+/* "auto", "cpu", "cuda", "cuda:1" -> ops and index. auto takes the first that probes well and logs
+ * why the others were passed over; a named device that does not probe is BN_EDEVICE with its
+ * reason. */
 bool backend_choose(const char *device, struct backend_config *cfg, const struct backend_ops **out,
                     struct bn_error *err);
 

@@ -1,6 +1,6 @@
 /*
- * Sentences of struct bn_error. Too long a sentence is cut at its end, never refused: an error about
- * an error helps nobody.
+ * Sentences of struct bn_error. Too long a sentence is cut at its end, never refused: an error
+ * about an error helps nobody.
  */
 #include "engine/base/error.h"
 

@@ -1,9 +1,9 @@
 /*
  * One sentence for a person and one code for a program.
  *
- * A fallible function returns bool, takes `struct bn_error *err` last and writes its outputs only on
- * success. Whoever notices the fault writes the sentence, with names and numbers; callers may put
- * words in front of it. `err` is never NULL. The text has no final period or newline.
+ * A fallible function returns bool, takes `struct bn_error *err` last and writes its outputs only
+ * on success. Whoever notices the fault writes the sentence, with names and numbers; callers may
+ * put words in front of it. `err` is never NULL. The text has no final period or newline.
  */
 #ifndef ENGINE_BASE_ERROR_H
 #define ENGINE_BASE_ERROR_H

@@ -1,6 +1,6 @@
 /*
- * Half and brain floats to single and back, bit by bit: the definition every kernel is checked against.
- * To half rounds to nearest even; subnormals, infinities and NaN are kept.
+ * Half and brain floats to single and back, bit by bit: the definition every kernel is checked
+ * against. To half rounds to nearest even; subnormals, infinities and NaN are kept.
  */
 #ifndef ENGINE_BASE_FP16_H
 #define ENGINE_BASE_FP16_H

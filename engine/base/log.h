@@ -1,5 +1,6 @@
 /*
- * Where the engine's remarks go. Silent unless somebody gives a sink; the engine itself never prints.
+ * Where the engine's remarks go. Silent unless somebody gives a sink; the engine itself never
+ * prints.
  */
 #ifndef ENGINE_BASE_LOG_H
 #define ENGINE_BASE_LOG_H
@@ -13,6 +14,7 @@ struct bn_log {
     void *ud;
 };
 
-void bn_log(const struct bn_log *log, enum bn_log_level level, const char *fmt, ...) BN_PRINTF(3, 4);
+void bn_log(const struct bn_log *log, enum bn_log_level level, const char *fmt, ...)
+    BN_PRINTF(3, 4);
 
 #endif

@@ -2,8 +2,8 @@
  * Memory in two sizes. Small things: aligned to 64 bytes, zeroed. Large things (weights, KV cache):
  * anonymous pages, zeroed by the kernel when first touched, huge pages asked for on request.
  *
- * Every size is checked against overflow here, so callers pass counts. NULL means out of memory; the
- * caller writes the sentence.
+ * Every size is checked against overflow here, so callers pass counts. NULL means out of memory;
+ * the caller writes the sentence.
  */
 #ifndef ENGINE_BASE_MEMORY_H
 #define ENGINE_BASE_MEMORY_H
@@ -13,7 +13,8 @@
 
 #define MEM_ALIGN 64 /* one cache line, one AVX-512 register */
 
-/* n * unit_bytes zeroed bytes, aligned to MEM_ALIGN; free with mem_free. n = 0 gives a valid pointer. */
+/* n * unit_bytes zeroed bytes, aligned to MEM_ALIGN; free with mem_free. n = 0 gives a valid
+ * pointer. */
 void *mem_alloc(size_t n, size_t unit_bytes);
 void mem_free(void *p); /* NULL is fine */
 
@@ -32,7 +33,8 @@ struct mem_map {
 bool mem_map_open(struct mem_map *map, size_t n_bytes, enum mem_pages pages);
 void mem_map_close(struct mem_map *map); /* an all-zero map is fine */
 
-/* Bytes of this process resident in memory now and at the highest; 0 where the system does not say. */
+/* Bytes of this process resident in memory now and at the highest; 0 where the system does not say.
+ */
 size_t mem_resident_bytes(void);
 size_t mem_peak_bytes(void);
 

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-void bn_notes_add(struct bn_notes *notes, enum bn_note_kind kind, const char *id, const char *fmt, ...)
+void bn_notes_add(struct bn_notes *notes, enum bn_note_kind kind, const char *id, const char *fmt,
+                  ...)
 {
     if (!notes)
         return;

@@ -1,8 +1,9 @@
 /*
  * What a person should know about how a file was read: repairs made, rules applied, things odd.
  *
- * A repair has a stable id ("pre-tokenizer", "chat-template", "end-of-turn", ...), which `--no-repair`
- * takes. Notes are collected in the caller's struct; a full list drops further notes and counts them.
+ * A repair has a stable id ("pre-tokenizer", "chat-template", "end-of-turn", ...), which
+ * `--no-repair` takes. Notes are collected in the caller's struct; a full list drops further notes
+ * and counts them.
  */
 #ifndef ENGINE_BASE_NOTES_H
 #define ENGINE_BASE_NOTES_H
@@ -33,10 +34,11 @@ struct bn_notes {
 };
 
 /* Append a note. `notes` may be NULL: the caller does not want to know. */
-void bn_notes_add(struct bn_notes *notes, enum bn_note_kind kind, const char *id, const char *fmt, ...)
-    BN_PRINTF(4, 5);
+void bn_notes_add(struct bn_notes *notes, enum bn_note_kind kind, const char *id, const char *fmt,
+                  ...) BN_PRINTF(4, 5);
 
-/* May the repair `id` be made? `no_repair` is NULL (all may), "all" (none may), or ids with commas. */
+/* May the repair `id` be made? `no_repair` is NULL (all may), "all" (none may), or ids with commas.
+ */
 bool bn_repair_allowed(const char *no_repair, const char *id);
 
 #endif

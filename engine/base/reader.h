@@ -1,8 +1,8 @@
 /*
  * Reads little-endian numbers and strings out of a fixed piece of memory.
  *
- * The first read past the end latches `failed`: every later read gives zero, so a parser reads a whole
- * record and checks once. Nothing is copied; strings point into the memory.
+ * The first read past the end latches `failed`: every later read gives zero, so a parser reads a
+ * whole record and checks once. Nothing is copied; strings point into the memory.
  */
 #ifndef ENGINE_BASE_READER_H
 #define ENGINE_BASE_READER_H
