@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""
+lint.py ROOT: the rules of docs/STYLE.md over the tree. Prints PATH:LINE: RULE: SENTENCE for each
+offence and the files beyond the preferred length; exits 1 if there was an offence.
+
+Looks at source and build files; test data, pictures and build directories are skipped.
+"""
+import os
+import sys
+
+import lint_rules
+from lint_source import Source
+
+SOURCES = ('.c', '.h', '.cu', '.cuh', '.py', '.sh', '.md', 'meson.build', 'meson_options.txt',
+           'include_table.txt')
+SCRIPTS = ('.ci/run',)
+# Bytes that are exact on purpose.
+DATA = ('tests/fuzz/seeds/', 'tests/golden/')
+
+
+def walk(root):
+    """Paths from the root of everything that the rules read, sorted."""
+    found = []
+    for folder, names, files in os.walk(root):
+        names[:] = [n for n in names if n not in ('.git', '__pycache__', 'cases', 'seeds') and
+                    not os.path.exists(os.path.join(folder, n, 'meson-private'))]
+        for name in files:
+            path = os.path.relpath(os.path.join(folder, name), root)
+            if (path.endswith(SOURCES) or path in SCRIPTS) and not path.startswith(DATA):
+                found.append(path)
+    return sorted(found)
+
+
+def read(root, path):
+    with open(os.path.join(root, path), encoding='utf-8') as file:
+        return Source(path, file.read())
+
+
+def check(sources, table):
+    """Every offence: (path, line, rule, sentence)."""
+    for src in sources:
+        for name, rule in lint_rules.RULES.items():
+            for line, sentence in rule(src, table):
+                yield src.path, line, name, sentence
+    for name, rule in lint_rules.TREE_RULES.items():
+        for path, line, sentence in rule(sources):
+            yield path, line, name, sentence
+
+
+def long_files(sources):
+    for src in sources:
+        limit = lint_rules.WARN_HEADER if src.is_header else lint_rules.WARN_FILE
+        if len(src.lines) > limit and not src.path.endswith('.md'):
+            yield len(src.lines), src.path
+
+
+def read_table():
+    here = os.path.dirname(os.path.abspath(__file__))
+    with open(os.path.join(here, 'include_table.txt'), encoding='utf-8') as file:
+        return lint_rules.load_table(file.read())
+
+
+def main():
+    root = sys.argv[1]
+    sources = [read(root, path) for path in walk(root)]
+    n_offences = 0
+    for path, line, rule, sentence in check(sources, read_table()):
+        print(f'{path}:{line}: {rule}: {sentence}')
+        n_offences += 1
+    for n, path in sorted(long_files(sources), reverse=True):
+        print(f'note: {path} has {n} lines: is a room missing?')
+    print(f'{len(sources)} files, {n_offences} offences')
+    return 1 if n_offences or not sources else 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

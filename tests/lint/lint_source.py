@@ -1,0 +1,120 @@
+"""
+One C file as the rules see it: raw lines, code without comments and strings, comments alone, and
+what stands at the outermost level: functions, prototypes, variables.
+
+It is no C parser. It assumes clang-format's layout and balanced braces outside of the preprocessor.
+"""
+import re
+
+TOKEN = re.compile(
+    r'//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|\'(?:\\.|[^\'\\\n])*\'', re.S)
+
+
+def blank(text):
+    """The same lines, every character a space."""
+    return re.sub(r'[^\n]', ' ', text)
+
+
+class Chunk:
+    """A declaration or definition at the outermost level."""
+
+    def __init__(self, line, head, body_line, body):
+        self.line = line            # first line, from 1
+        self.head = head            # text up to the body or the end
+        self.body_line = body_line  # line of the opening brace
+        self.body = body            # text in braces, or None
+
+
+class Source:
+    def __init__(self, path, text):
+        self.path = path
+        self.text = text
+        self.lines = text.split('\n')
+        if self.lines and self.lines[-1] == '':
+            self.lines.pop()
+        self.is_c = path.endswith(('.c', '.h', '.cu', '.cuh'))
+        self.is_header = path.endswith(('.h', '.cuh'))
+        self.code = self.comments = ''
+        if self.is_c:
+            self._split()
+
+    def _split(self):
+        code, comments, at = [], [], 0
+        for m in TOKEN.finditer(self.text):
+            between, token = self.text[at:m.start()], m.group()
+            code.append(between)
+            comments.append(blank(between))
+            is_comment = token[0] == '/'
+            inner = blank(token) if is_comment else token[0] + blank(token[1:-1]) + token[-1]
+            code.append(inner)
+            comments.append(token if is_comment else blank(token))
+            at = m.end()
+        code.append(self.text[at:])
+        self.code = ''.join(code)
+        self.comments = ''.join(comments)
+        joined = re.sub(r'^[ \t]*#(?:[^\n]*\\\n)*[^\n]*', lambda m: blank(m.group()), self.code,
+                        flags=re.M)
+        self.plain = re.sub(r'extern\s+"[^"]*"\s*\{', lambda m: blank(m.group()), joined)
+
+    def includes(self):
+        """(line, '<' or '"', path) of each #include."""
+        for n, line in enumerate(self.lines, 1):
+            m = re.match(r'\s*#\s*include\s*([<"])([^>"]+)[>"]', line)
+            if m:
+                yield n, m.group(1), m.group(2)
+
+    def chunks(self):
+        """The outermost level in order."""
+        text, at, start, depth, parens, open_at = self.plain, 0, 0, 0, 0, None
+        while at < len(text):
+            c = text[at]
+            if c in '([':
+                parens += 1
+            elif c in ')]':
+                parens -= 1
+            elif c == '{':
+                if depth == 0:
+                    open_at = at
+                depth += 1
+            elif c == '}':
+                depth -= 1
+                if depth == 0 and self._ends_function(text[start:open_at]):
+                    yield self._chunk(start, open_at, at)
+                    start, open_at = at + 1, None
+            elif c == ';' and depth == 0 and parens == 0:
+                yield self._chunk(start, open_at, at)
+                start, open_at = at + 1, None
+            at += 1
+
+    @staticmethod
+    def _ends_function(head):
+        head = re.sub(r'__attribute__\s*\(\(.*?\)\)', '', head, flags=re.S)
+        return '=' not in head and head.rstrip().endswith(')')
+
+    def _chunk(self, start, open_at, end):
+        text = self.plain
+        while start < end and text[start].isspace():
+            start += 1
+        head = text[start:end if open_at is None else open_at]
+        body = None if open_at is None else text[open_at:end + 1]
+        line = text.count('\n', 0, start) + 1
+        body_line = line if open_at is None else text.count('\n', 0, open_at) + 1
+        return Chunk(line, head, body_line, body)
+
+
+def parameters(head):
+    """Number of parameters of the outermost parenthesis, or None where there is none."""
+    head = re.sub(r'__attribute__\s*\(\(.*?\)\)', '', head, flags=re.S)
+    m = re.search(r'\b[A-Za-z_]\w*\s*\(', head)
+    if not m:
+        return None
+    depth, commas, inside = 0, 0, ''
+    for c in head[m.end() - 1:]:
+        depth += c in '(['
+        depth -= c in ')]'
+        if depth == 0:
+            break
+        commas += c == ',' and depth == 1
+        inside += c
+    inside = inside[1:].strip()
+    return 0 if inside in ('', 'void') else commas + 1
