@@ -1,0 +1,58 @@
+/*
+ * The environment and the places where files of the program lie. Nothing else calls getenv.
+ *
+ * Directories follow the XDG rules: $XDG_CONFIG_HOME, else $HOME/.config, and so on; relative
+ * values of the variables are ignored, as the rules demand.
+ */
+#ifndef APP_PATHS_H
+#define APP_PATHS_H
+
+#include "engine/base/error.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define PATH_BYTES 4096 /* PATH_MAX of Linux */
+
+enum env_var {
+    ENV_MODEL,   /* BITNET_CHAT_MODEL */
+    ENV_CONFIG,  /* BITNET_CHAT_CONFIG */
+    ENV_PRIVATE, /* BITNET_CHAT_PRIVATE */
+    ENV_NO_COLOR,
+    ENV_CLICOLOR_FORCE,
+    ENV_TERM,
+    ENV_COLORTERM,
+    ENV_COLUMNS,
+    ENV_VISUAL,
+    ENV_EDITOR,
+    ENV_HOME,
+    ENV_PATH,
+    ENV_TMPDIR,
+    ENV_DISPLAY,
+    ENV_WAYLAND_DISPLAY,
+    ENV_XDG_CONFIG_HOME,
+    ENV_XDG_STATE_HOME,
+    ENV_XDG_DATA_HOME,
+    ENV_XDG_CACHE_HOME,
+    ENV_N
+};
+
+/* NULL when the variable is unset or empty. */
+const char *env_get(enum env_var var);
+const char *env_name(enum env_var var); /* "BITNET_CHAT_MODEL", for messages */
+
+enum path_place { PLACE_CONFIG, PLACE_STATE, PLACE_DATA, PLACE_CACHE };
+
+/* PLACE/bitnet-chat/name into out (PATH_BYTES). BN_EARG: neither the variable nor HOME is set, or
+ * the path is too long. Creates nothing. */
+bool path_of(enum path_place place, const char *name, char out[PATH_BYTES], struct bn_error *err);
+
+/* The directories above `path`, each 0700 where it has to be made. BN_EIO. */
+bool path_make_parents(const char *path, struct bn_error *err);
+
+/* A whole file, "-" for stdin, as bytes with a 0 after them (free with mem_free). BN_EIO: cannot be
+ * read, a directory, more than max_bytes; BN_ENOMEM. */
+bool path_read_all(const char *path, size_t max_bytes, char **out, size_t *n_bytes,
+                   struct bn_error *err);
+
+#endif
