@@ -1,0 +1,54 @@
+/*
+ * Little-endian loads from bytes that were already checked to be there, and names for messages.
+ * Compilers turn each load into one instruction where the machine allows it.
+ */
+#ifndef ENGINE_GGUF_GGUF_LE_H
+#define ENGINE_GGUF_GGUF_LE_H
+
+#include "engine/base/str.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+static inline uint16_t le_u16(const uint8_t *p)
+{
+    return (uint16_t)(p[0] | p[1] << 8);
+}
+
+static inline uint32_t le_u32(const uint8_t *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
+}
+
+static inline uint64_t le_u64(const uint8_t *p)
+{
+    return le_u32(p) | (uint64_t)le_u32(p + 4) << 32;
+}
+
+static inline void le_put_u16(uint8_t *p, uint16_t v)
+{
+    p[0] = (uint8_t)v;
+    p[1] = (uint8_t)(v >> 8);
+}
+
+static inline void le_put_u32(uint8_t *p, uint32_t v)
+{
+    le_put_u16(p, (uint16_t)v);
+    le_put_u16(p + 2, (uint16_t)(v >> 16));
+}
+
+static inline void le_put_u64(uint8_t *p, uint64_t v)
+{
+    le_put_u32(p, (uint32_t)v);
+    le_put_u32(p + 4, (uint32_t)(v >> 32));
+}
+
+/* The two arguments of "%.*s", cut at 100 bytes: a hostile name must not fill the whole sentence.
+ */
+static inline int str_width(struct bn_str s)
+{
+    return s.n_bytes > 100 ? 100 : (int)s.n_bytes;
+}
+#define STR_ARG(s) str_width(s), ((s).ptr ? (s).ptr : "")
+
+#endif

@@ -1,0 +1,323 @@
+/*
+ * Header, metadata and tensor infos of a GGUF file, v2 and v3, little-endian.
+ *
+ * Nothing is copied and nothing claimed by the file is believed: counts are compared with the bytes
+ * left and arrays grow with what was read; lengths and offsets are compared with what is left
+ * before they are used. Tensor data is not read, only found. Meaning (architectures, shapes) is
+ * left to model/.
+ */
+#include "engine/gguf/gguf.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/reader.h"
+#include "engine/base/size.h"
+#include "engine/gguf/gguf_le.h"
+
+#include <stdlib.h>
+
+#define KV_MIN_BYTES 14   /* key length, one byte of key, value type, one byte of value */
+#define INFO_MIN_BYTES 24 /* name length, n_dims, type, offset */
+#define KEY_MAX_BYTES 65535
+#define NAME_MAX_BYTES 63
+#define STRING_MAX_BYTES ((uint64_t)1 << 30)
+#define DEFAULT_ALIGNMENT 32
+
+struct parse {
+    struct gguf *g;
+    struct reader in;
+    uint64_t n_kvs, n_tensors; /* as the header says */
+    size_t kv_cap, tensor_cap;
+};
+
+static bool cut_short(const struct parse *p, const char *what, uint64_t number,
+                      struct bn_error *err)
+{
+    return bn_fail(err, BN_EFORMAT, "the file ends at byte %zu inside %s %llu", p->in.n_bytes, what,
+                   (unsigned long long)number);
+}
+
+static bool parse_header(struct parse *p, struct bn_error *err)
+{
+    struct reader *in = &p->in;
+    const uint8_t *magic = reader_bytes(in, 4);
+    if (!magic || memcmp(magic, "GGUF", 4) != 0)
+        return bn_fail(err, BN_EFORMAT, "not a GGUF file: it does not begin with 'GGUF'");
+    p->g->version = reader_u32(in);
+    p->n_tensors = reader_u64(in);
+    p->n_kvs = reader_u64(in);
+    if (p->g->version != 0 && (p->g->version & 0xffff) == 0)
+        return bn_fail(err, BN_EUNSUPPORTED, "the file is GGUF for big-endian machines");
+    if (in->failed)
+        return bn_fail(err, BN_EFORMAT, "the file ends inside the GGUF header, at byte %zu",
+                       in->n_bytes);
+    if (p->g->version == 0)
+        return bn_fail(err, BN_EFORMAT, "GGUF version 0 does not exist");
+    if (p->g->version == 1 || p->g->version > 3)
+        return bn_fail(err, BN_EUNSUPPORTED, "GGUF version %u is not supported, only 2 and 3",
+                       p->g->version);
+    const size_t left = reader_left(in);
+    if (p->n_kvs > left / KV_MIN_BYTES || p->n_kvs > UINT32_MAX)
+        return bn_fail(err, BN_EFORMAT, "the header claims %llu metadata keys, %zu bytes are left",
+                       (unsigned long long)p->n_kvs, left);
+    if (p->n_tensors > left / INFO_MIN_BYTES || p->n_tensors > UINT32_MAX)
+        return bn_fail(err, BN_EFORMAT, "the header claims %llu tensors, %zu bytes are left",
+                       (unsigned long long)p->n_tensors, left);
+    return true;
+}
+
+/* Step over one string; false when it is too long or past the end. */
+static bool skip_string(struct reader *in)
+{
+    if (reader_left(in) < 8)
+        return false;
+    const uint64_t n_bytes = le_u64(in->bytes + in->pos);
+    if (n_bytes > STRING_MAX_BYTES || n_bytes > reader_left(in) - 8)
+        return false;
+    in->pos += 8 + (size_t)n_bytes;
+    return true;
+}
+
+static bool parse_array(struct parse *p, struct gguf_kv *kv, struct bn_error *err)
+{
+    struct reader *in = &p->in;
+    const uint32_t item_kind = reader_u32(in);
+    kv->n_items = reader_u64(in);
+    if (in->failed)
+        return bn_fail(err, BN_EFORMAT, "key '%.*s': the file ends inside its array",
+                       STR_ARG(kv->key));
+    if (item_kind > GGUF_F64 || item_kind == GGUF_ARRAY)
+        return bn_fail(err, BN_EFORMAT, "key '%.*s': arrays of type %u are not supported",
+                       STR_ARG(kv->key), item_kind);
+    kv->item_kind = (enum gguf_kind)item_kind;
+    kv->value = in->bytes + in->pos;
+    const size_t left = reader_left(in);
+    const size_t item_bytes = kv->item_kind == GGUF_STR ? 8 : gguf_kind_bytes(item_kind);
+    if (kv->n_items > left / item_bytes)
+        return bn_fail(err, BN_EFORMAT, "key '%.*s': an array of %llu items, %zu bytes are left",
+                       STR_ARG(kv->key), (unsigned long long)kv->n_items, left);
+    if (kv->item_kind != GGUF_STR) {
+        (void)reader_bytes(in, kv->n_items * item_bytes); /* just compared with what is left */
+        return true;
+    }
+    for (uint64_t i = 0; i < kv->n_items; i++) {
+        if (!skip_string(in))
+            return bn_fail(
+                err, BN_EFORMAT, "key '%.*s': string %llu of %llu is too long or cut short",
+                STR_ARG(kv->key), (unsigned long long)i, (unsigned long long)kv->n_items);
+    }
+    return true;
+}
+
+static bool parse_kv(struct parse *p, uint64_t number, struct bn_error *err)
+{
+    struct reader *in = &p->in;
+    struct gguf_kv kv = {.n_items = 1};
+    kv.key = reader_string(in);
+    const uint32_t kind = reader_u32(in);
+    if (in->failed)
+        return cut_short(p, "metadata key", number, err);
+    if (kv.key.n_bytes == 0 || kv.key.n_bytes > KEY_MAX_BYTES)
+        return bn_fail(err, BN_EFORMAT, "metadata key %llu is %zu bytes long, not 1 to %d",
+                       (unsigned long long)number, kv.key.n_bytes, KEY_MAX_BYTES);
+    if (kind > GGUF_F64)
+        return bn_fail(err, BN_EFORMAT, "key '%.*s': value type %u does not exist", STR_ARG(kv.key),
+                       kind);
+    kv.kind = (enum gguf_kind)kind;
+    kv.value = in->bytes + in->pos;
+    if (kv.kind == GGUF_ARRAY) {
+        if (!parse_array(p, &kv, err))
+            return false;
+    } else if (kv.kind == GGUF_STR) {
+        if (!skip_string(in))
+            return bn_fail(err, BN_EFORMAT, "key '%.*s': its string is too long or cut short",
+                           STR_ARG(kv.key));
+    } else if (!reader_bytes(in, gguf_kind_bytes(kind))) {
+        return cut_short(p, "the value of metadata key", number, err);
+    }
+    if (kv.kind == GGUF_BOOL && *kv.value > 1)
+        return bn_fail(err, BN_EFORMAT, "key '%.*s': a truth value of %u, not 0 or 1",
+                       STR_ARG(kv.key), *kv.value);
+    if (!mem_grow(&p->g->kvs, &p->kv_cap, p->g->n_kvs + 1, sizeof(kv)))
+        return bn_fail(err, BN_ENOMEM, "no memory for %llu metadata keys",
+                       (unsigned long long)p->n_kvs);
+    p->g->kvs[p->g->n_kvs++] = kv;
+    return true;
+}
+
+/* Shape: each dimension and the number of elements must fit a signed 64-bit number, as upstream
+ * counts. */
+static bool parse_dims(struct reader *in, struct gguf_tensor *t, struct bn_error *err)
+{
+    size_t n_elements = 1;
+    t->n_rows = 1;
+    for (uint32_t d = 0; d < 4; d++) {
+        t->dims[d] = d < t->n_dims ? reader_u64(in) : 1;
+        if (t->dims[d] > INT64_MAX || !size_mul(&n_elements, n_elements, (size_t)t->dims[d]) ||
+            n_elements > INT64_MAX)
+            return bn_fail(err, BN_EFORMAT, "tensor '%.*s': dimension %u is %llu, too large",
+                           STR_ARG(t->name), d, (unsigned long long)t->dims[d]);
+        if (d > 0 && !size_mul(&t->n_rows, t->n_rows, (size_t)t->dims[d]))
+            return bn_fail(err, BN_EFORMAT, "tensor '%.*s' has too many rows", STR_ARG(t->name));
+    }
+    t->n_cols = (size_t)t->dims[0];
+    return true;
+}
+
+/* One info; t->offset is still relative to the data section. */
+static bool parse_info(struct parse *p, uint64_t number, struct bn_error *err)
+{
+    struct reader *in = &p->in;
+    struct gguf_tensor t = {0};
+    t.name = reader_string(in);
+    t.n_dims = reader_u32(in);
+    if (in->failed)
+        return cut_short(p, "the info of tensor", number, err);
+    if (t.name.n_bytes == 0 || t.name.n_bytes > NAME_MAX_BYTES)
+        return bn_fail(err, BN_EFORMAT, "tensor %llu: a name of %zu bytes, not 1 to %d",
+                       (unsigned long long)number, t.name.n_bytes, NAME_MAX_BYTES);
+    if (t.n_dims > 4)
+        return bn_fail(err, BN_EFORMAT, "tensor '%.*s' has %u dimensions, at most 4 are possible",
+                       STR_ARG(t.name), t.n_dims);
+    if (!parse_dims(in, &t, err))
+        return false;
+    t.type_id = reader_u32(in);
+    const uint64_t offset = reader_u64(in);
+    if (in->failed)
+        return cut_short(p, "the info of tensor", number, err);
+    if (offset > SIZE_MAX)
+        return bn_fail(err, BN_EFORMAT, "tensor '%.*s' lies past the end", STR_ARG(t.name));
+    t.offset = (size_t)offset;
+    if (!mem_grow(&p->g->tensors, &p->tensor_cap, p->g->n_tensors + 1, sizeof(t)))
+        return bn_fail(err, BN_ENOMEM, "no memory for %llu tensor infos",
+                       (unsigned long long)p->n_tensors);
+    p->g->tensors[p->g->n_tensors++] = t;
+    return true;
+}
+
+static bool read_alignment(struct gguf *g, struct bn_error *err)
+{
+    g->alignment = DEFAULT_ALIGNMENT;
+    const struct gguf_kv *kv = gguf_find_kv(g, "general.alignment");
+    if (!kv)
+        return true;
+    if (kv->kind != GGUF_U32)
+        return bn_fail(err, BN_EFORMAT, "general.alignment has value type %d, not u32", kv->kind);
+    const uint32_t alignment = le_u32(kv->value);
+    if (alignment == 0 || (alignment & (alignment - 1)) != 0)
+        return bn_fail(err, BN_EFORMAT, "general.alignment is %u, not a power of two", alignment);
+    g->alignment = alignment;
+    return true;
+}
+
+/* Offsets become absolute; each tensor must begin inside the file and, where its type has a fixed
+ * size, end there. In file order: the first one missing says where the file was cut. */
+static bool place_tensors(struct gguf *g, struct bn_error *err)
+{
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        struct gguf_tensor *t = &g->tensors[i];
+        if (t->offset % g->alignment != 0)
+            return bn_fail(err, BN_EFORMAT, "tensor '%.*s': offset %zu is no multiple of %zu",
+                           STR_ARG(t->name), t->offset, g->alignment);
+        const size_t room = g->n_bytes - g->data_start;
+        const enum tensor_type type =
+            tensor_type_decide(t->type_id, t->n_cols, t->n_rows, 0, g->alignment);
+        size_t need = 0;
+        if (type != TENSOR_OTHER && !tensor_bytes(type, t->n_cols, t->n_rows, &need))
+            return bn_fail(err, BN_EFORMAT, "tensor '%.*s': %zu x %zu is no shape for type %s",
+                           STR_ARG(t->name), t->n_cols, t->n_rows, tensor_geometries[type].name);
+        if (t->offset > room || need > room - t->offset)
+            return bn_fail(
+                err, BN_EFORMAT,
+                "the file is cut short: tensor '%.*s' needs %zu bytes at %zu of the data, "
+                "which has %zu (%zu of %zu bytes of the file)",
+                STR_ARG(t->name), need, t->offset, room, room, g->n_bytes);
+        t->offset += g->data_start;
+        t->n_bytes = need;
+    }
+    return true;
+}
+
+static int compare_offset(const void *a, const void *b)
+{
+    const struct gguf_tensor *x = *(const struct gguf_tensor *const *)a;
+    const struct gguf_tensor *y = *(const struct gguf_tensor *const *)b;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Type and size of each tensor, now that the distance to the next one is known; no two overlap. */
+static bool decide_types(struct gguf *g, struct bn_error *err)
+{
+    struct gguf_tensor **order = mem_alloc(g->n_tensors, sizeof(struct gguf_tensor *));
+    if (!order)
+        return bn_fail(err, BN_ENOMEM, "no memory to order %zu tensors", g->n_tensors);
+    for (size_t i = 0; i < g->n_tensors; i++)
+        order[i] = &g->tensors[i];
+    qsort(order, g->n_tensors, sizeof(struct gguf_tensor *), compare_offset);
+    bool ok = true;
+    for (size_t i = 0; ok && i < g->n_tensors; i++) {
+        struct gguf_tensor *t = order[i];
+        const struct gguf_tensor *next = i + 1 < g->n_tensors ? order[i + 1] : NULL;
+        const size_t span = (next ? next->offset : g->n_bytes) - t->offset;
+        t->type = tensor_type_decide(t->type_id, t->n_cols, t->n_rows, span, g->alignment);
+        if (t->type == TENSOR_OTHER)
+            t->n_bytes = span;
+        else if (t->n_bytes > span)
+            ok = bn_fail(err, BN_EFORMAT, "tensor '%.*s' (%zu bytes at %zu) overlaps '%.*s'",
+                         STR_ARG(t->name), t->n_bytes, t->offset, STR_ARG(next->name));
+    }
+    mem_free(order);
+    return ok;
+}
+
+static bool parse_all(struct parse *p, struct bn_error *err)
+{
+    struct gguf *g = p->g;
+    if (!parse_header(p, err))
+        return false;
+    for (uint64_t i = 0; i < p->n_kvs; i++) {
+        if (!parse_kv(p, i, err))
+            return false;
+    }
+    for (uint64_t i = 0; i < p->n_tensors; i++) {
+        if (!parse_info(p, i, err))
+            return false;
+    }
+    if (!gguf_build_index(g, err) || !read_alignment(g, err))
+        return false;
+    g->data_start = size_round_up(p->in.pos, g->alignment);
+    if (g->n_tensors == 0)
+        return true; /* a vocabulary: may end before its padded data start */
+    if (g->data_start > g->n_bytes)
+        return bn_fail(err, BN_EFORMAT,
+                       "the file is cut short: its data begins at %zu, it has %zu bytes",
+                       g->data_start, g->n_bytes);
+    return place_tensors(g, err) && decide_types(g, err);
+}
+
+bool gguf_parse(const void *bytes, size_t n_bytes, struct gguf **out, struct bn_error *err)
+{
+    struct gguf *g = mem_alloc(1, sizeof(*g));
+    if (!g)
+        return bn_fail(err, BN_ENOMEM, "no memory to open a file");
+    g->bytes = bytes;
+    g->n_bytes = n_bytes;
+    struct parse p = {.g = g};
+    reader_init(&p.in, bytes, n_bytes);
+    if (!parse_all(&p, err)) {
+        gguf_close(g);
+        return false;
+    }
+    *out = g;
+    return true;
+}
+
+void gguf_close(struct gguf *g)
+{
+    if (!g)
+        return;
+    mem_free(g->kvs);
+    mem_free(g->tensors);
+    mem_free(g->kv_index);
+    mem_free(g->tensor_index);
+    mem_free(g);
+}

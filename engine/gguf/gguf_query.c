@@ -1,0 +1,255 @@
+/*
+ * Looking things up in a parsed file. Names are found by binary search in an index sorted once:
+ * unlike a hash table it cannot be made quadratic by a file with chosen names, and duplicates end
+ * up side by side.
+ */
+#include "engine/gguf/gguf.h"
+
+#include "engine/base/fp16.h"
+#include "engine/base/memory.h"
+#include "engine/gguf/gguf_le.h"
+
+#include <stdlib.h>
+
+/* Scalars of a file, widened. */
+struct number {
+    enum { NUMBER_UNSIGNED, NUMBER_SIGNED, NUMBER_FLOAT } sort;
+    uint64_t u;
+    int64_t i;
+    double f;
+};
+
+struct name_at {
+    struct bn_str name;
+    uint32_t at;
+};
+
+size_t gguf_kind_bytes(uint32_t kind)
+{
+    static const uint8_t kind_bytes[] = {1, 1, 2, 2, 4, 4, 4, 1, 0, 0, 8, 8, 8};
+    return kind < sizeof(kind_bytes) ? kind_bytes[kind] : 0;
+}
+
+static int compare_str(struct bn_str a, struct bn_str b)
+{
+    if (a.n_bytes != b.n_bytes)
+        return a.n_bytes < b.n_bytes ? -1 : 1;
+    return a.n_bytes == 0 ? 0 : memcmp(a.ptr, b.ptr, a.n_bytes);
+}
+
+/* Equal names in file order, so that the second one is reported. */
+static int compare_name_at(const void *a, const void *b)
+{
+    const struct name_at *x = a, *y = b;
+    const int c = compare_str(x->name, y->name);
+    return c != 0 ? c : (x->at > y->at) - (x->at < y->at);
+}
+
+/* Sort `names` (n) and keep the order as an index; `what` is for the message. */
+static bool sort_index(struct name_at *names, size_t n, uint32_t *index, const char *what,
+                       struct bn_error *err)
+{
+    qsort(names, n, sizeof(*names), compare_name_at);
+    for (size_t i = 0; i < n; i++) {
+        if (i > 0 && bn_str_equal(names[i - 1].name, names[i].name))
+            return bn_fail(err, BN_EFORMAT, "%s '%.*s' stands twice, as number %u and %u", what,
+                           STR_ARG(names[i].name), names[i - 1].at, names[i].at);
+        index[i] = names[i].at;
+    }
+    return true;
+}
+
+bool gguf_build_index(struct gguf *g, struct bn_error *err)
+{
+    const size_t n_most = g->n_kvs > g->n_tensors ? g->n_kvs : g->n_tensors;
+    bool ok = false;
+    struct name_at *names = mem_alloc(n_most, sizeof(*names));
+    g->kv_index = mem_alloc(g->n_kvs, sizeof(*g->kv_index));
+    g->tensor_index = mem_alloc(g->n_tensors, sizeof(*g->tensor_index));
+    if (!names || !g->kv_index || !g->tensor_index) {
+        (void)bn_fail(err, BN_ENOMEM, "no memory for an index of %zu keys and %zu tensors",
+                      g->n_kvs, g->n_tensors);
+        goto done;
+    }
+    for (size_t i = 0; i < g->n_kvs; i++)
+        names[i] = (struct name_at){g->kvs[i].key, (uint32_t)i};
+    if (!sort_index(names, g->n_kvs, g->kv_index, "metadata key", err))
+        goto done;
+    for (size_t i = 0; i < g->n_tensors; i++)
+        names[i] = (struct name_at){g->tensors[i].name, (uint32_t)i};
+    ok = sort_index(names, g->n_tensors, g->tensor_index, "tensor", err);
+done:
+    mem_free(names);
+    return ok;
+}
+
+const struct gguf_kv *gguf_find_kv(const struct gguf *g, const char *key)
+{
+    const struct bn_str wanted = bn_str_of(key);
+    size_t lo = 0, hi = g->n_kvs;
+    while (lo < hi) {
+        const size_t mid = lo + (hi - lo) / 2;
+        const struct gguf_kv *kv = &g->kvs[g->kv_index[mid]];
+        const int c = compare_str(kv->key, wanted);
+        if (c == 0)
+            return kv;
+        if (c < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return NULL;
+}
+
+const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *name)
+{
+    const struct bn_str wanted = bn_str_of(name);
+    size_t lo = 0, hi = g->n_tensors;
+    while (lo < hi) {
+        const size_t mid = lo + (hi - lo) / 2;
+        const struct gguf_tensor *t = &g->tensors[g->tensor_index[mid]];
+        const int c = compare_str(t->name, wanted);
+        if (c == 0)
+            return t;
+        if (c < 0)
+            lo = mid + 1;
+        else
+            hi = mid;
+    }
+    return NULL;
+}
+
+static struct number unsigned_number(uint64_t v)
+{
+    return (struct number){NUMBER_UNSIGNED, v, 0, (double)v};
+}
+
+static struct number signed_number(int64_t v)
+{
+    if (v >= 0)
+        return unsigned_number((uint64_t)v);
+    return (struct number){NUMBER_SIGNED, 0, v, (double)v};
+}
+
+static struct number float_number(double v)
+{
+    return (struct number){NUMBER_FLOAT, 0, 0, v};
+}
+
+static double f64_from_bits(uint64_t bits)
+{
+    double v;
+    memcpy(&v, &bits, sizeof(v));
+    return v;
+}
+
+/* Number i of a single value or an array; false past the end and for strings and arrays of them. */
+static bool load_number(const struct gguf_kv *kv, uint64_t i, struct number *out)
+{
+    const enum gguf_kind kind = kv->kind == GGUF_ARRAY ? kv->item_kind : kv->kind;
+    const size_t unit_bytes = gguf_kind_bytes(kind);
+    if (i >= kv->n_items || unit_bytes == 0)
+        return false;
+    const uint8_t *p = kv->value + i * unit_bytes;
+    switch (kind) {
+    case GGUF_U8:
+    case GGUF_BOOL:
+        *out = unsigned_number(*p);
+        return true;
+    case GGUF_I8:
+        *out = signed_number((int8_t)*p);
+        return true;
+    case GGUF_U16:
+        *out = unsigned_number(le_u16(p));
+        return true;
+    case GGUF_I16:
+        *out = signed_number((int16_t)le_u16(p));
+        return true;
+    case GGUF_U32:
+        *out = unsigned_number(le_u32(p));
+        return true;
+    case GGUF_I32:
+        *out = signed_number((int32_t)le_u32(p));
+        return true;
+    case GGUF_F32:
+        *out = float_number((double)f32_from_bits(le_u32(p)));
+        return true;
+    case GGUF_U64:
+        *out = unsigned_number(le_u64(p));
+        return true;
+    case GGUF_I64:
+        *out = signed_number((int64_t)le_u64(p));
+        return true;
+    case GGUF_F64:
+        *out = float_number(f64_from_bits(le_u64(p)));
+        return true;
+    case GGUF_STR:
+    case GGUF_ARRAY:
+        break;
+    }
+    return false;
+}
+
+bool gguf_item_u64(const struct gguf_kv *kv, uint64_t i, uint64_t *out)
+{
+    struct number n;
+    if (!load_number(kv, i, &n) || n.sort != NUMBER_UNSIGNED)
+        return false;
+    *out = n.u;
+    return true;
+}
+
+bool gguf_item_i64(const struct gguf_kv *kv, uint64_t i, int64_t *out)
+{
+    struct number n;
+    if (!load_number(kv, i, &n) || n.sort == NUMBER_FLOAT || n.u > INT64_MAX)
+        return false;
+    *out = n.sort == NUMBER_SIGNED ? n.i : (int64_t)n.u;
+    return true;
+}
+
+bool gguf_item_f64(const struct gguf_kv *kv, uint64_t i, double *out)
+{
+    struct number n;
+    if (!load_number(kv, i, &n))
+        return false;
+    *out = n.f;
+    return true;
+}
+
+/* A key that holds one value, not an array and not a bool, which is no number here. */
+static const struct gguf_kv *find_scalar(const struct gguf *g, const char *key)
+{
+    const struct gguf_kv *kv = gguf_find_kv(g, key);
+    return kv && kv->kind != GGUF_ARRAY && kv->kind != GGUF_BOOL ? kv : NULL;
+}
+
+bool gguf_get_str(const struct gguf *g, const char *key, struct bn_str *out)
+{
+    const struct gguf_kv *kv = gguf_find_kv(g, key);
+    if (!kv || kv->kind != GGUF_STR)
+        return false;
+    *out = (struct bn_str){(const char *)kv->value + 8, (size_t)le_u64(kv->value)};
+    return true;
+}
+
+bool gguf_get_u64(const struct gguf *g, const char *key, uint64_t *out)
+{
+    const struct gguf_kv *kv = find_scalar(g, key);
+    return kv && gguf_item_u64(kv, 0, out);
+}
+
+bool gguf_get_f64(const struct gguf *g, const char *key, double *out)
+{
+    const struct gguf_kv *kv = find_scalar(g, key);
+    return kv && gguf_item_f64(kv, 0, out);
+}
+
+bool gguf_get_bool(const struct gguf *g, const char *key, bool *out)
+{
+    const struct gguf_kv *kv = gguf_find_kv(g, key);
+    if (!kv || kv->kind != GGUF_BOOL)
+        return false;
+    *out = *kv->value != 0;
+    return true;
+}

@@ -1,0 +1,179 @@
+/*
+ * The geometry table of the types we read, and names for all the others. Sizes and ids are those of
+ * docs/formats.md, "Tensor types"; I2_S is whole-tensor and therefore a special case here and
+ * nowhere else. Foreign types are listed with their block so that one id with two meanings can be
+ * told apart.
+ */
+#include "engine/gguf/gguf_types.h"
+
+#include "engine/base/size.h"
+
+#define I2S_TAIL_BYTES 32 /* an F32 scale and 28 bytes of filler */
+
+const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES] = {
+    [TENSOR_F32] = {"F32", 0, 1, 4, false},
+    [TENSOR_F16] = {"F16", 1, 1, 2, false},
+    [TENSOR_BF16] = {"BF16", 30, 1, 2, false},
+    [TENSOR_Q8_0] = {"Q8_0", 8, 32, 34, false},
+    [TENSOR_Q4_0] = {"Q4_0", 2, 32, 18, false},
+    [TENSOR_Q4_K] = {"Q4_K", 12, 256, 144, false},
+    [TENSOR_Q6_K] = {"Q6_K", 14, 256, 210, false},
+    [TENSOR_I2_S] = {"I2_S", 36, 4, 1, true},
+    [TENSOR_TQ1_0] = {"TQ1_0", 34, 256, 54, true},
+    [TENSOR_TQ2_0] = {"TQ2_0", 35, 256, 66, true},
+    [TENSOR_OTHER] = {"other", UINT32_MAX, 1, 0, false},
+};
+
+#define ADVICE_DENSE "convert its linear layers to i2_s, tq1_0 or tq2_0 from the ternary original"
+#define ADVICE_TILED                                                                               \
+    "its tiling was tuned for one machine and is not in the file: convert the original model to "  \
+    "i2_s"
+#define ADVICE_IK "convert the model to i2_s or tq2_0 from its original"
+#define ADVICE_ROTATED                                                                             \
+    "it needs a Hadamard transform of the activations, which this program does not have"
+
+/* A meaning of an id outside our table. block_bytes 0: the size says nothing, the id alone decides.
+ */
+struct foreign_type {
+    uint32_t id;
+    size_t block_cols, block_bytes;
+    const char *name, *advice;
+};
+
+static const struct foreign_type foreign_types[] = {
+    {3, 32, 20, "Q4_1 (3)", ADVICE_DENSE},
+    {6, 32, 22, "Q5_0 (6)", ADVICE_DENSE},
+    {7, 32, 24, "Q5_1 (7)", ADVICE_DENSE},
+    {9, 32, 36, "Q8_1 (9)", ADVICE_DENSE},
+    {10, 256, 84, "Q2_K (10)", ADVICE_DENSE},
+    {11, 256, 110, "Q3_K (11)", ADVICE_DENSE},
+    {13, 256, 176, "Q5_K (13)", ADVICE_DENSE},
+    {15, 256, 292, "Q8_K (15)", ADVICE_DENSE},
+    {16, 256, 66, "IQ2_XXS (16)", ADVICE_DENSE},
+    {17, 256, 74, "IQ2_XS (17)", ADVICE_DENSE},
+    {18, 256, 98, "IQ3_XXS (18)", ADVICE_DENSE},
+    {19, 256, 50, "IQ1_S (19)", ADVICE_DENSE},
+    {20, 32, 18, "IQ4_NL (20)", ADVICE_DENSE},
+    {21, 256, 110, "IQ3_S (21)", ADVICE_DENSE},
+    {22, 256, 82, "IQ2_S (22)", ADVICE_DENSE},
+    {23, 256, 136, "IQ4_XS (23)", ADVICE_DENSE},
+    {24, 1, 1, "I8 (24)", ADVICE_DENSE},
+    {25, 1, 2, "I16 (25)", ADVICE_DENSE},
+    {26, 1, 4, "I32 (26)", ADVICE_DENSE},
+    {27, 1, 8, "I64 (27)", ADVICE_DENSE},
+    {28, 1, 8, "F64 (28)", ADVICE_DENSE},
+    {29, 256, 56, "IQ1_M (29)", ADVICE_DENSE},
+    {31, 32, 18, "Q4_0_4_4 (31, removed upstream)", ADVICE_DENSE},
+    {32, 32, 18, "Q4_0_4_8 (32, removed upstream)", ADVICE_DENSE},
+    {33, 32, 18, "Q4_0_8_8 (33, removed upstream)", ADVICE_DENSE},
+    {36, 32, 18, "IQ4_NL_4_4 (36, removed upstream)", ADVICE_DENSE},
+    {37, 32, 18, "IQ4_NL_4_8 (37, removed upstream)", ADVICE_DENSE},
+    {37, 0, 0, "I8_S (37)", ADVICE_DENSE},
+    {38, 32, 18, "IQ4_NL_8_8 (38, removed upstream)", ADVICE_DENSE},
+    {38, 0, 0, "TL1 (38)", ADVICE_TILED},
+    {39, 32, 17, "MXFP4 (39)", ADVICE_DENSE},
+    {39, 0, 0, "TL2 (39)", ADVICE_TILED},
+    {40, 64, 36, "NVFP4 (40)", ADVICE_DENSE},
+    {41, 128, 18, "Q1_0 (41)", "it is binary, not ternary, and this program runs ternary models"},
+    {42, 64, 18, "Q2_0 (42)", "its fourth level is not ternary: " ADVICE_DENSE},
+    {42, 128, 34, "Q2_0 of 128 (42, PrismML)", "its fourth level is not ternary: " ADVICE_DENSE},
+    {42, 256, 42, "STQ1_0 (42, ZINC)", ADVICE_DENSE},
+    {134, 0, 0, "IQ1_BN (134)", ADVICE_IK},
+    {135, 0, 0, "IQ2_BN (135)", ADVICE_IK},
+    {142, 128, 34, "PQ2_0 (142, PrismML)", ADVICE_ROTATED},
+    {142, 0, 0, "IQ2_TN (142)", ADVICE_IK},
+    {143, 128, 28, "PTQ1_0 (143, PrismML)", ADVICE_ROTATED},
+    {143, 0, 0, "IQ1_TN (143)", ADVICE_IK},
+    {335, 0, 0, "IQ2_BN_R4 (335)", ADVICE_IK},
+};
+#define N_FOREIGN (sizeof(foreign_types) / sizeof(foreign_types[0]))
+
+/* What an id can mean when there are no bytes to ask. */
+static const struct {
+    uint32_t id;
+    const char *name;
+} clashing_ids[] = {
+    {36, "I2_S or IQ4_NL_4_4 (36)"}, {37, "I8_S or IQ4_NL_4_8 (37)"},
+    {38, "TL1 or IQ4_NL_8_8 (38)"},  {39, "TL2 or MXFP4 (39)"},
+    {42, "one of three Q2_0 (42)"},  {142, "IQ2_TN or PQ2_0 (142)"},
+    {143, "IQ1_TN or PTQ1_0 (143)"},
+};
+
+bool tensor_bytes(enum tensor_type type, size_t n_cols, size_t n_rows, size_t *out)
+{
+    const struct tensor_geometry *g = &tensor_geometries[type];
+    size_t n;
+    if (type == TENSOR_OTHER || !size_mul(&n, n_cols, n_rows))
+        return false;
+    if (type == TENSOR_I2_S) {
+        if (n % g->block_cols != 0)
+            return false;
+        return size_add(out, n / g->block_cols, I2S_TAIL_BYTES);
+    }
+    if (n_cols % g->block_cols != 0)
+        return false;
+    return size_mul3(out, n_cols / g->block_cols, n_rows, g->block_bytes);
+}
+
+/* Does the type fill the span, but for less than one alignment of padding? */
+static bool fills_span(const struct foreign_type *f, size_t n, size_t span, size_t alignment)
+{
+    size_t n_bytes;
+    if (f->block_bytes == 0)
+        return true;
+    if (n % f->block_cols != 0 || !size_mul(&n_bytes, n / f->block_cols, f->block_bytes))
+        return false;
+    return n_bytes <= span && span - n_bytes < alignment;
+}
+
+static const struct foreign_type *find_foreign(uint32_t file_id, size_t n, size_t span,
+                                               size_t alignment)
+{
+    for (size_t i = 0; i < N_FOREIGN; i++) {
+        if (foreign_types[i].id == file_id && fills_span(&foreign_types[i], n, span, alignment))
+            return &foreign_types[i];
+    }
+    return NULL;
+}
+
+enum tensor_type tensor_type_decide(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
+                                    size_t alignment)
+{
+    enum tensor_type type = TENSOR_F32;
+    while (type < TENSOR_OTHER && tensor_geometries[type].file_id != file_id)
+        type++;
+    size_t n, need;
+    if (type != TENSOR_I2_S || !size_mul(&n, n_cols, n_rows))
+        return type;
+    const bool is_i2s =
+        tensor_bytes(TENSOR_I2_S, n_cols, n_rows, &need) && need <= span && span - need < alignment;
+    return !is_i2s && find_foreign(file_id, n, span, alignment) ? TENSOR_OTHER : TENSOR_I2_S;
+}
+
+const char *tensor_type_id_name(uint32_t file_id)
+{
+    for (size_t i = 0; i < sizeof(clashing_ids) / sizeof(clashing_ids[0]); i++) {
+        if (clashing_ids[i].id == file_id)
+            return clashing_ids[i].name;
+    }
+    for (size_t i = 0; i < TENSOR_OTHER; i++) {
+        if (tensor_geometries[i].file_id == file_id)
+            return tensor_geometries[i].name;
+    }
+    for (size_t i = 0; i < N_FOREIGN; i++) {
+        if (foreign_types[i].id == file_id)
+            return foreign_types[i].name;
+    }
+    return "of an unknown type";
+}
+
+struct tensor_verdict tensor_type_judge(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
+                                        size_t alignment)
+{
+    size_t n;
+    const struct foreign_type *f =
+        size_mul(&n, n_cols, n_rows) ? find_foreign(file_id, n, span, alignment) : NULL;
+    if (f)
+        return (struct tensor_verdict){f->name, f->advice};
+    return (struct tensor_verdict){tensor_type_id_name(file_id), ADVICE_DENSE};
+}
