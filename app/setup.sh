@@ -1,0 +1,124 @@
+#!/bin/sh
+# Sets everything up: installs the packages that are missing with the system's own manager,
+# configures a release build in build/ and compiles it. Asks nothing; run it as often as you like.
+#
+#   app/setup.sh               install, configure, compile
+#   app/setup.sh --test        the same, then run the tests
+#   app/setup.sh --no-install  leave the system's packages alone
+set -eu
+
+root=$(cd "$(dirname "$0")/.." && pwd)
+build=$root/build
+install=yes
+test=no
+
+for option in "$@"; do
+    case $option in
+    --test) test=yes ;;
+    --no-install) install=no ;;
+    -h | --help)
+        sed -n '2,8s/^# \{0,1\}//p' "$0"
+        exit 0
+        ;;
+    *)
+        echo "setup.sh: unknown option '$option' (--test, --no-install)" >&2
+        exit 2
+        ;;
+    esac
+done
+
+apt_packages='gcc libc6-dev meson ninja-build pkg-config libreadline-dev libncurses-dev
+    libpcre2-dev libjansson-dev libcmocka-dev python3'
+dnf_packages='gcc meson ninja-build pkgconf-pkg-config readline-devel ncurses-devel
+    pcre2-devel jansson-devel libcmocka-devel python3'
+pacman_packages='gcc meson ninja pkgconf readline ncurses pcre2 jansson cmocka python'
+brew_packages='meson ninja pkgconf readline ncurses pcre2 jansson cmocka libomp python3'
+
+have() {
+    command -v "$1" >/dev/null 2>&1
+}
+
+# Print those of the packages after the query command that it does not know as installed.
+missing() {
+    query=$1
+    shift
+    for package in "$@"; do
+        $query "$package" >/dev/null 2>&1 || printf '%s ' "$package"
+    done
+}
+
+apt_has() {
+    [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+# Run a command as root, without ever asking for a password.
+as_root() {
+    if [ "$(id -u)" -eq 0 ]; then
+        "$@"
+    elif have sudo && sudo -n true 2>/dev/null; then
+        sudo -n "$@"
+    else
+        echo "setup.sh: these need root, and sudo would ask for a password. Run this, then" >&2
+        echo "setup.sh again:" >&2
+        echo "    sudo $*" >&2
+        exit 1
+    fi
+}
+
+# The lists are words to be split.
+# shellcheck disable=SC2086
+install_packages() {
+    extra=
+    [ "$test" = no ] || extra=tmux
+    if have apt-get; then
+        wanted=$(missing apt_has $apt_packages $extra)
+        [ -z "$wanted" ] && return
+        as_root apt-get -q update
+        as_root env DEBIAN_FRONTEND=noninteractive \
+            apt-get -q -y install --no-install-recommends $wanted
+    elif have dnf; then
+        wanted=$(missing 'rpm -q' $dnf_packages $extra)
+        [ -z "$wanted" ] || as_root dnf -q -y install $wanted
+    elif have pacman; then
+        wanted=$(missing 'pacman -Q' $pacman_packages $extra)
+        [ -z "$wanted" ] || as_root pacman -Sy --noconfirm --needed $wanted
+    elif have brew; then
+        wanted=$(missing 'brew list --versions' $brew_packages $extra)
+        [ -z "$wanted" ] || brew install $wanted
+    else
+        echo "setup.sh: no apt-get, dnf, pacman or brew here: install by hand, under your" >&2
+        echo "system's names: $apt_packages" >&2
+    fi
+}
+
+# Homebrew keeps these beside the system's own, where pkg-config and the compiler do not look.
+use_brew_paths() {
+    have brew || return 0
+    for keg in readline ncurses; do
+        PKG_CONFIG_PATH=$(brew --prefix "$keg")/lib/pkgconfig:${PKG_CONFIG_PATH:-}
+    done
+    omp=$(brew --prefix libomp)
+    CPPFLAGS="-I$omp/include ${CPPFLAGS:-}"
+    LDFLAGS="-L$omp/lib ${LDFLAGS:-}"
+    export PKG_CONFIG_PATH CPPFLAGS LDFLAGS
+}
+
+# A build folder that an interrupted run left half made is made again.
+configure() {
+    if [ -f "$build/build.ninja" ]; then
+        meson setup --reconfigure "$build" "$root"
+    elif [ -d "$build/meson-private" ]; then
+        meson setup --wipe --buildtype=release "$build" "$root"
+    else
+        meson setup --buildtype=release "$build" "$root"
+    fi
+}
+
+[ "$install" = no ] || install_packages
+[ "$(uname -s)" != Darwin ] || use_brew_paths
+configure
+meson compile -C "$build"
+if [ "$test" = yes ]; then
+    meson test -C "$build" --print-errorlogs
+fi
+echo "Ready: $build/app/bitnet-chat"
