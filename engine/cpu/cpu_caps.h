@@ -1,9 +1,9 @@
 /*
  * What this processor can do, asked in one place. Nothing else reads CPUID.
  *
- * A capability counts only if the operating system grants its registers (XGETBV; AMX: arch_prctl) and, for the
- * rung in use, a self-test ran its kernels in a child process and compared them with ref: an illegal
- * instruction there costs nothing.
+ * A capability counts only if the operating system grants its registers (XGETBV; AMX: arch_prctl)
+ * and, for the rung in use, a self-test ran its kernels in a child process and compared them with
+ * ref: an illegal instruction there costs nothing.
  */
 #ifndef ENGINE_CPU_CPU_CAPS_H
 #define ENGINE_CPU_CPU_CAPS_H
@@ -13,7 +13,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-enum cpu_isa { /* rungs in ascending order within a family */
+/* Rungs in ascending order within a family. */
+enum cpu_isa {
     ISA_REF,
     ISA_AVX2,
     ISA_AVXVNNI,
@@ -31,8 +32,8 @@ struct cpu_caps {
 
 void cpu_caps_detect(struct cpu_caps *caps);
 
-/* Lower `caps` to rungs up to `isa` ("ref" ... "i8mm"). BN_EARG: no such name; BN_EUNSUPPORTED: this machine
- * does not have it (the sentence says what is missing). NULL leaves caps alone. */
+/* Lower `caps` to rungs up to `isa` ("ref" ... "i8mm"). BN_EARG: no such name; BN_EUNSUPPORTED:
+ * this machine does not have it (the sentence says what is missing). NULL leaves caps alone. */
 bool cpu_caps_limit(struct cpu_caps *caps, const char *isa, struct bn_error *err);
 
 const char *cpu_isa_name(enum cpu_isa isa);  /* "avx512vnni": option and JSON */
@@ -41,8 +42,8 @@ const char *cpu_isa_title(enum cpu_isa isa); /* "AVX-512 VNNI": for people */
 /* CPUs this process may use: affinity mask, cgroup quota, one per physical core. At least 1. */
 size_t cpu_default_threads(void);
 
-/* Run the kernels of each rung against ref in a forked child; rungs that fail are cleared, with a line in
- * `why` (may be NULL). Costs a few milliseconds. */
+/* Run the kernels of each rung against ref in a forked child; rungs that fail are cleared, with a
+ * line in `why` (may be NULL). Costs a few milliseconds. */
 void cpu_caps_self_test(struct cpu_caps *caps, char *why, size_t why_bytes);
 
 #endif

@@ -1,10 +1,11 @@
 /*
  * The inner loops of the CPU backend: one function type a job, one table, filled as a ladder.
  *
- * Contracts are here; docs/kernels.md is the arithmetic. ref/ is the specification in C; every other rung
- * gives the same bits, which tests/engine/check_kernels compares. Pointers do not alias unless said.
- * Alignment: none needed unless said; buffers the backend makes are aligned to 64 bytes. Kernels
- * allocate nothing, keep no state, and may run on several threads with disjoint outputs.
+ * Contracts are here; docs/kernels.md is the arithmetic. ref/ is the specification in C; every
+ * other rung gives the same bits, which tests/engine/check_kernels compares. Pointers do not alias
+ * unless said. Alignment: none needed unless said; buffers the backend makes are aligned to 64
+ * bytes. Kernels allocate nothing, keep no state, and may run on several threads with disjoint
+ * outputs.
  */
 #ifndef ENGINE_CPU_KERNELS_H
 #define ENGINE_CPU_KERNELS_H
@@ -71,20 +72,20 @@ typedef void (*to_f16_fn)(const float *x, size_t n, uint16_t *out);
 
 /* One block of keys and values of one KV head, for n_q query heads of one token. */
 struct attn_block {
-    const float *q;      /* (n_q, head_dim), scaled */
-    const uint16_t *k;   /* (head_dim, ATTN_BLOCK) F16: lanes are positions; 64-byte aligned */
-    const uint16_t *v;   /* (ATTN_BLOCK, v_stride) F16; 64-byte aligned */
+    const float *q;    /* (n_q, head_dim), scaled */
+    const uint16_t *k; /* (head_dim, ATTN_BLOCK) F16: lanes are positions; 64-byte aligned */
+    const uint16_t *v; /* (ATTN_BLOCK, v_stride) F16; 64-byte aligned */
     size_t n_q, head_dim;
-    size_t v_stride;     /* head_dim rounded up to 32 */
-    size_t n_seen;       /* positions of the block this token sees, 1 .. ATTN_BLOCK */
-    float *m, *l;        /* (n_q) out */
-    float *o;            /* (n_q, head_dim) out */
+    size_t v_stride; /* head_dim rounded up to 32 */
+    size_t n_seen;   /* positions of the block this token sees, 1 .. ATTN_BLOCK */
+    float *m, *l;    /* (n_q) out */
+    float *o;        /* (n_q, head_dim) out */
 };
 typedef void (*attn_block_fn)(const struct attn_block *b);
 
 /* Fold a block's (m, l, o) into the running (M, L, O) of one query head; o, O (head_dim). */
-typedef void (*attn_merge_fn)(float *big_m, float *big_l, float *big_o, const float *m, const float *l,
-                              const float *o, size_t head_dim);
+typedef void (*attn_merge_fn)(float *big_m, float *big_l, float *big_o, const float *m,
+                              const float *l, const float *o, size_t head_dim);
 /* out[i] = O[i] * (1 / L) */
 typedef void (*attn_finish_fn)(const float *big_o, float big_l, size_t head_dim, float *out);
 
@@ -112,7 +113,8 @@ struct cpu_kernels {
     rows_dot_fn rows_dot[TENSOR_N_TYPES];     /* the same */
 };
 
-/* Fill the table for a capability set: reads top to bottom as a ladder, ref first. A pure function. */
+/* Fill the table for a capability set: reads top to bottom as a ladder, ref first. A pure function.
+ */
 void cpu_kernels_init(struct cpu_kernels *k, const struct cpu_caps *caps);
 
 #endif

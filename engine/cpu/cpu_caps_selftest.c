@@ -1,0 +1,98 @@
+/*
+ * Trust by execution. CPUID lies on some hypervisors, so each rung runs its kernels once in a
+ * forked child, which says by a pipe what differed; a signal there is a finding, not a crash here.
+ */
+#include "engine/cpu/kernels_agree.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/types.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#define CHILD_SECONDS 5 /* a thousand times what it needs */
+#define NAME_BYTES 64
+
+/* In the child: handlers of the parent must not run, the result goes through the pipe. */
+static void run_child(const struct cpu_kernels *k, int fd)
+{
+    (void)signal(SIGILL, SIG_DFL);
+    (void)signal(SIGSEGV, SIG_DFL);
+    (void)signal(SIGALRM, SIG_DFL);
+    (void)alarm(CHILD_SECONDS);
+    const char *name = kernels_disagreement(k);
+    if (name && write(fd, name, strlen(name)) < 0)
+        _exit(2); /* the child ends here: nothing of the parent may run twice */
+    _exit(name ? 1 : 0);
+}
+
+static int wait_for(pid_t pid)
+{
+    int status = -1;
+    while (waitpid(pid, &status, 0) < 0)
+        if (errno != EINTR)
+            return -1; /* somebody else reaped it: unknown, so not trusted */
+    return status;
+}
+
+bool kernels_try(const struct cpu_kernels *k, char *why, size_t why_bytes)
+{
+    int fds[2];
+    char name[NAME_BYTES];
+    if (pipe(fds) != 0) {
+        (void)snprintf(why, why_bytes, "no pipe for the self-test: %s", strerror(errno));
+        return false;
+    }
+    const pid_t pid = fork();
+    if (pid == 0)
+        run_child(k, fds[1]);
+    (void)close(fds[1]); /* so that the read below ends with the child */
+    ssize_t n = 0;
+    if (pid > 0)
+        do
+            n = read(fds[0], name, sizeof name - 1);
+        while (n < 0 && errno == EINTR);
+    (void)close(fds[0]); /* only read */
+    if (pid < 0) {
+        (void)snprintf(why, why_bytes, "no child process for the self-test: %s", strerror(errno));
+        return false;
+    }
+    const int status = wait_for(pid);
+    if (status != -1 && WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return true;
+    name[n > 0 ? n : 0] = '\0';
+    if (status != -1 && WIFSIGNALED(status))
+        (void)snprintf(why, why_bytes, "signal %d (%s)", WTERMSIG(status),
+                       strsignal(WTERMSIG(status)));
+    else
+        (void)snprintf(why, why_bytes, "%s differs from the reference",
+                       name[0] ? name : "a kernel");
+    return false;
+}
+
+void cpu_caps_self_test(struct cpu_caps *caps, char *why, size_t why_bytes)
+{
+    struct cpu_caps below = {.has[ISA_REF] = true};
+    size_t used = 0;
+    if (why && why_bytes > 0)
+        why[0] = '\0';
+    for (enum cpu_isa isa = ISA_REF + 1; isa < ISA_N; isa++) {
+        struct cpu_kernels k;
+        char text[160];
+        if (!caps->has[isa])
+            continue;
+        below.has[isa] = true;
+        cpu_kernels_init(&k, &below);
+        if (kernels_try(&k, text, sizeof text))
+            continue;
+        below.has[isa] = false;
+        if (!why || used >= why_bytes)
+            continue;
+        const int n = snprintf(why + used, why_bytes - used, "%s%s is not used: %s",
+                               used > 0 ? "\n" : "", cpu_isa_title(isa), text);
+        used += n > 0 ? (size_t)n : 0;
+    }
+    *caps = below;
+}

@@ -1,0 +1,162 @@
+/*
+ * How many threads this process should start: the CPUs its affinity mask allows, one per physical
+ * core (decoding is bound by memory; a second thread of the same core only takes cache), and no
+ * more than a container's quota pays for.
+ *
+ * Everything is read from Linux' own files; where a file is missing its limit does not exist.
+ */
+#define _GNU_SOURCE /* sched_getaffinity, CPU_ISSET */
+#include "engine/cpu/cpu_caps.h"
+
+#include "engine/base/size.h"
+
+#include <limits.h>
+#include <sched.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MAX_CPUS 8192
+#define PATH_BYTES 1024
+#define LINE_MAX_BYTES 1024
+
+/* First line of a file, without its newline; false when there is none. */
+static bool read_line(const char *path, char line[LINE_MAX_BYTES])
+{
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return false;
+    const bool ok = fgets(line, LINE_MAX_BYTES, f) != NULL;
+    (void)fclose(f); /* only read */
+    if (ok)
+        line[strcspn(line, "\n")] = '\0';
+    return ok;
+}
+
+/* Whether an allowed CPU below `cpu` shares its core, by a list such as "0,64" or "0-1". */
+static bool has_lower_sibling(const char *list, size_t cpu, const cpu_set_t *set, size_t set_bytes)
+{
+    const char *p = list;
+    while (*p >= '0' && *p <= '9') {
+        char *end;
+        const unsigned long first = strtoul(p, &end, 10);
+        unsigned long last = first;
+        if (*end == '-')
+            last = strtoul(end + 1, &end, 10);
+        for (unsigned long i = first; i <= last && i < cpu; i++)
+            if (CPU_ISSET_S(i, set_bytes, set))
+                return true;
+        p = *end == ',' ? end + 1 : end;
+    }
+    return false;
+}
+
+static size_t count_cores(const cpu_set_t *set, size_t set_bytes)
+{
+    size_t n = 0;
+    for (size_t cpu = 0; cpu < MAX_CPUS; cpu++) {
+        char path[PATH_BYTES], list[LINE_MAX_BYTES];
+        if (!CPU_ISSET_S(cpu, set_bytes, set))
+            continue;
+        (void)snprintf(path, sizeof path,
+                       "/sys/devices/system/cpu/cpu%zu/topology/thread_siblings_list", cpu);
+        if (!read_line(path, list) || !has_lower_sibling(list, cpu, set, set_bytes))
+            n++;
+    }
+    return n;
+}
+
+static size_t allowed_cores(void)
+{
+    const size_t set_bytes = CPU_ALLOC_SIZE(MAX_CPUS);
+    cpu_set_t *set = CPU_ALLOC(MAX_CPUS);
+    size_t n = 1;
+    if (!set)
+        return n;
+    CPU_ZERO_S(set_bytes, set);
+    if (sched_getaffinity(0, set_bytes, set) == 0)
+        n = count_cores(set, set_bytes);
+    CPU_FREE(set);
+    return size_max(n, 1);
+}
+
+/* Whole CPUs that quota / period microseconds pay for, rounded up; SIZE_MAX for no limit. */
+static size_t quota_cpus(long long quota, long long period)
+{
+    if (quota <= 0 || period <= 0)
+        return SIZE_MAX;
+    return (size_t)((quota - 1) / period + 1);
+}
+
+static size_t quota_of_v2(const char *dir)
+{
+    char path[2 * PATH_BYTES], line[LINE_MAX_BYTES], *end;
+    (void)snprintf(path, sizeof path, "%s/cpu.max", dir);
+    if (!read_line(path, line) || strncmp(line, "max", 3) == 0)
+        return SIZE_MAX;
+    const long long quota = strtoll(line, &end, 10);
+    return quota_cpus(quota, strtoll(end, NULL, 10));
+}
+
+static size_t quota_of_v1(const char *dir)
+{
+    char path[2 * PATH_BYTES], quota[LINE_MAX_BYTES], period[LINE_MAX_BYTES];
+    (void)snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", dir);
+    if (!read_line(path, quota))
+        return SIZE_MAX;
+    (void)snprintf(path, sizeof path, "%s/cpu.cfs_period_us", dir);
+    if (!read_line(path, period))
+        return SIZE_MAX;
+    return quota_cpus(strtoll(quota, NULL, 10), strtoll(period, NULL, 10));
+}
+
+/* The tightest quota of a group and of every group around it. Inside a container the path may name
+ * directories that only exist outside; what remains is the mount itself. */
+static size_t tightest_quota(const char *mount, const char *group, size_t (*quota_of)(const char *))
+{
+    char dir[PATH_BYTES];
+    const size_t mount_chars = strlen(mount);
+    size_t n = SIZE_MAX;
+    const int chars = snprintf(dir, sizeof dir, "%s%s", mount, group);
+    if (chars < 0 || (size_t)chars >= sizeof dir)
+        (void)snprintf(dir, sizeof dir, "%s", mount);
+    for (;;) {
+        n = size_min(n, quota_of(dir));
+        char *slash = strrchr(dir, '/');
+        if (strlen(dir) <= mount_chars || !slash)
+            return n;
+        *slash = '\0';
+    }
+}
+
+/* Lines of /proc/self/cgroup: "0::/group" (v2) and "4:cpu,cpuacct:/group" (v1). */
+static size_t cgroup_cpus(void)
+{
+    char line[LINE_MAX_BYTES];
+    size_t n = SIZE_MAX;
+    FILE *f = fopen("/proc/self/cgroup", "re");
+    if (!f)
+        return n;
+    while (fgets(line, sizeof line, f)) {
+        line[strcspn(line, "\n")] = '\0';
+        char *names = strchr(line, ':');
+        char *group = names ? strchr(names + 1, ':') : NULL;
+        if (!group)
+            continue;
+        *names++ = '\0';
+        *group++ = '\0';
+        if (*names == '\0')
+            n = size_min(n, tightest_quota("/sys/fs/cgroup", group, quota_of_v2));
+        else if (strcmp(names, "cpu") == 0 || strncmp(names, "cpu,", 4) == 0 ||
+                 strstr(names, ",cpu,") ||
+                 (strlen(names) > 4 && strcmp(names + strlen(names) - 4, ",cpu") == 0))
+            n = size_min(n, tightest_quota("/sys/fs/cgroup/cpu", group, quota_of_v1));
+    }
+    (void)fclose(f); /* only read */
+    return n;
+}
+
+size_t cpu_default_threads(void)
+{
+    return size_min(allowed_cores(), cgroup_cpus());
+}

@@ -1,0 +1,231 @@
+/*
+ * The self-test's comparison: each kernel once or twice on small inputs with ragged ends, bytes
+ * against ref. Inputs are made from a counter, so that a failure repeats itself.
+ */
+#include "engine/cpu/kernels_agree.h"
+
+#include "engine/base/fp16.h"
+
+#include <string.h>
+
+#define N 333       /* elements of a vector: no multiple of any register */
+#define N_TABLE 512 /* elements of a table row: whole blocks of every type */
+#define N_ROWS 7
+#define N_LINES 3
+#define N_TOKENS 7
+#define HEAD_DIM 68 /* one whole register of every width and a tail */
+#define V_STRIDE 96
+#define N_Q 3
+#define ROW_BYTES (N_TABLE * 4)
+
+/* A mixing function of a counter (the finaliser of splitmix64). */
+static uint32_t mix(uint64_t i)
+{
+    uint64_t z = i * 0x9e3779b97f4a7c15u;
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9u;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebu;
+    return (uint32_t)(z >> 32);
+}
+
+/* (n) floats in -span .. span */
+static void fill(float *x, size_t n, float span, uint64_t seed)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = ((float)(mix(seed + i) & 0xffffu) / 32768.0f - 1.0f) * span;
+}
+
+static void fill_f16(uint16_t *x, size_t n, uint64_t seed)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = f32_to_f16((float)(mix(seed + i) & 0xffffu) / 32768.0f - 1.0f);
+}
+
+static bool same(const void *a, const void *b, size_t n_bytes)
+{
+    return memcmp(a, b, n_bytes) == 0;
+}
+
+static const char *check_vectors(const struct cpu_kernels *k, const struct cpu_kernels *ref)
+{
+    float x[N], w[N], a[N], b[N];
+    fill(x, N, 20.0f, 1);
+    fill(w, N, 2.0f, 1000);
+
+    k->rms_norm(x, w, N, 1e-5f, a);
+    ref->rms_norm(x, w, N, 1e-5f, b);
+    if (!same(a, b, sizeof a))
+        return "rms_norm";
+    k->relu2_gate(x, w, N, a);
+    ref->relu2_gate(x, w, N, b);
+    if (!same(a, b, sizeof a))
+        return "relu2_gate";
+    k->silu_gate(x, w, N, a);
+    ref->silu_gate(x, w, N, b);
+    if (!same(a, b, sizeof a))
+        return "silu_gate";
+    k->add(a, x, N);
+    ref->add(b, x, N);
+    if (!same(a, b, sizeof a))
+        return "add";
+    k->rope_neox(a, x, w, N - 1);
+    ref->rope_neox(b, x, w, N - 1);
+    if (!same(a, b, sizeof a))
+        return "rope_neox";
+    k->rope_norm(a, x, w, N - 1);
+    ref->rope_norm(b, x, w, N - 1);
+    return same(a, b, sizeof a) ? NULL : "rope_norm";
+}
+
+static const char *check_conversions(const struct cpu_kernels *k, const struct cpu_kernels *ref)
+{
+    float x[N], fa[N], fb[N];
+    int32_t acc[N];
+    uint16_t a[N], b[N];
+    fill(x, N, 70000.0f, 2000);
+    for (size_t i = 0; i < N; i++)
+        acc[i] = (int32_t)mix(3000 + i);
+    k->to_f16(x, N, a);
+    ref->to_f16(x, N, b);
+    if (!same(a, b, sizeof a))
+        return "to_f16";
+    k->scale_acc(acc, N, 0.37f, fa);
+    ref->scale_acc(acc, N, 0.37f, fb);
+    return same(fa, fb, sizeof fa) ? NULL : "scale_acc";
+}
+
+struct ternary_case {
+    _Alignas(64) uint8_t lines[N_ROWS * N_LINES * LINE_BYTES];
+    _Alignas(64) int8_t q[2][N_TOKENS * N_LINES * LINE_COLS];
+    int32_t q_sums[N_TOKENS];
+    int32_t acc[2][N_TOKENS * N_ROWS];
+};
+
+static const char *check_ternary(const struct cpu_kernels *k, const struct cpu_kernels *ref)
+{
+    struct ternary_case c;
+    const size_t n = N_LINES * LINE_COLS - 11;
+    float x[N_LINES * LINE_COLS];
+    struct act_scale s[2];
+    for (size_t i = 0; i < sizeof c.lines; i++) { /* four codes of 0 .. 2 */
+        const uint32_t u = mix(4000 + i);
+        c.lines[i] = (uint8_t)(u % 3 | u / 3 % 3 << 2 | u / 9 % 3 << 4 | u / 27 % 3 << 6);
+    }
+    for (size_t t = 0; t < N_TOKENS; t++) {
+        fill(x, n, 3.0f, 5000 + 1000 * t);
+        k->quantise(x, n, c.q[0] + t * N_LINES * LINE_COLS, &s[0]);
+        ref->quantise(x, n, c.q[1] + t * N_LINES * LINE_COLS, &s[1]);
+        if (!same(&s[0].s, &s[1].s, sizeof s[0].s) || s[0].q_sum != s[1].q_sum)
+            return "quantise";
+        c.q_sums[t] = s[1].q_sum;
+    }
+    if (!same(c.q[0], c.q[1], sizeof c.q[0]))
+        return "quantise";
+
+    const struct ternary_mat w = {c.lines, N_ROWS, N_LINES};
+    k->ternary_matvec(&w, 0, N_ROWS, c.q[0], c.q_sums[0], c.acc[0]);
+    ref->ternary_matvec(&w, 0, N_ROWS, c.q[0], c.q_sums[0], c.acc[1]);
+    if (!same(c.acc[0], c.acc[1], N_ROWS * sizeof(int32_t)))
+        return "ternary_matvec";
+    k->ternary_matmul(&w, 0, N_ROWS,
+                      &(struct ternary_batch){c.q[0], c.q_sums, N_TOKENS, c.acc[0], N_ROWS});
+    ref->ternary_matmul(&w, 0, N_ROWS,
+                        &(struct ternary_batch){c.q[0], c.q_sums, N_TOKENS, c.acc[1], N_ROWS});
+    return same(c.acc[0], c.acc[1], sizeof c.acc[0]) ? NULL : "ternary_matmul";
+}
+
+struct attn_case {
+    _Alignas(64) uint16_t k[HEAD_DIM * ATTN_BLOCK];
+    _Alignas(64) uint16_t v[ATTN_BLOCK * V_STRIDE];
+    float q[N_Q * HEAD_DIM];
+    float m[2][N_Q], l[2][N_Q], o[2][N_Q * HEAD_DIM];
+    float big_m[2], big_l[2], big_o[2][HEAD_DIM], out[2][HEAD_DIM];
+};
+
+static const char *check_attention(const struct cpu_kernels *k, const struct cpu_kernels *ref)
+{
+    struct attn_case c;
+    const struct cpu_kernels *table[2] = {k, ref};
+    fill_f16(c.k, HEAD_DIM * ATTN_BLOCK, 20000);
+    fill_f16(c.v, ATTN_BLOCK * V_STRIDE, 40000);
+    fill(c.q, N_Q * HEAD_DIM, 2.0f, 60000);
+    for (size_t i = 0; i < 2; i++) {
+        c.big_m[i] = 0.25f;
+        c.big_l[i] = 3.5f;
+        fill(c.big_o[i], HEAD_DIM, 5.0f, 70000);
+        table[i]->attn_block(&(struct attn_block){.q = c.q,
+                                                  .k = c.k,
+                                                  .v = c.v,
+                                                  .n_q = N_Q,
+                                                  .head_dim = HEAD_DIM,
+                                                  .v_stride = V_STRIDE,
+                                                  .n_seen = 45,
+                                                  .m = c.m[i],
+                                                  .l = c.l[i],
+                                                  .o = c.o[i]});
+        table[i]->attn_merge(&c.big_m[i], &c.big_l[i], c.big_o[i], c.m[1], c.l[1], c.o[1],
+                             HEAD_DIM);
+        table[i]->attn_finish(c.big_o[i], c.big_l[i], HEAD_DIM, c.out[i]);
+    }
+    if (!same(c.m[0], c.m[1], sizeof c.m[0]) || !same(c.l[0], c.l[1], sizeof c.l[0]) ||
+        !same(c.o[0], c.o[1], sizeof c.o[0]))
+        return "attn_block";
+    if (c.big_m[0] != c.big_m[1] || c.big_l[0] != c.big_l[1])
+        return "attn_merge";
+    return same(c.out[0], c.out[1], sizeof c.out[0]) ? NULL : "attn_finish";
+}
+
+/* Random bytes are a valid row of every type, but halves and floats among them must be finite. */
+static void fill_row(uint8_t *row, enum tensor_type type, uint64_t seed)
+{
+    for (size_t i = 0; i < ROW_BYTES; i++)
+        row[i] = (uint8_t)(mix(seed + i) & (type <= TENSOR_BF16 ? 0xbfu : 0xffu));
+    for (size_t i = 0; i < N_TABLE; i += 32) { /* the scales, wherever this type keeps them */
+        if (type == TENSOR_Q8_0)
+            row[i / 32 * 34 + 1] &= 0x3f;
+        if (type == TENSOR_Q4_0)
+            row[i / 32 * 18 + 1] &= 0x3f;
+        if (type == TENSOR_Q4_K)
+            row[i / 256 * 144 + 1] &= 0x3f, row[i / 256 * 144 + 3] &= 0x3f;
+        if (type == TENSOR_Q6_K)
+            row[i / 256 * 210 + 209] &= 0x3f;
+    }
+}
+
+static const char *check_rows(const struct cpu_kernels *k, const struct cpu_kernels *ref)
+{
+    uint8_t rows[3 * ROW_BYTES];
+    float h[N_TABLE], a[N_TABLE], b[N_TABLE], z[2][3];
+    fill(h, N_TABLE, 4.0f, 80000);
+    for (enum tensor_type type = 0; type < TENSOR_N_TYPES; type++) {
+        if (!ref->row_decode[type])
+            continue;
+        for (size_t r = 0; r < 3; r++)
+            fill_row(rows + r * ROW_BYTES, type, 90000 + 10000 * r);
+        k->row_decode[type](rows, N_TABLE, a);
+        ref->row_decode[type](rows, N_TABLE, b);
+        if (!same(a, b, sizeof a))
+            return "row_decode";
+        k->rows_dot[type](rows, ROW_BYTES, 3, h, N_TABLE, z[0], a);
+        ref->rows_dot[type](rows, ROW_BYTES, 3, h, N_TABLE, z[1], b);
+        if (!same(z[0], z[1], sizeof z[0]))
+            return "rows_dot";
+    }
+    return NULL;
+}
+
+const char *kernels_disagreement(const struct cpu_kernels *k)
+{
+    static const struct cpu_caps ref_only = {.has[ISA_REF] = true};
+    struct cpu_kernels ref;
+    cpu_kernels_init(&ref, &ref_only);
+    const char *name = check_vectors(k, &ref);
+    if (!name)
+        name = check_conversions(k, &ref);
+    if (!name)
+        name = check_ternary(k, &ref);
+    if (!name)
+        name = check_attention(k, &ref);
+    if (!name)
+        name = check_rows(k, &ref);
+    return name;
+}

@@ -1,0 +1,39 @@
+/*
+ * The reference rung: docs/kernels.md in plain C. Contracts are those of engine/cpu/kernels.h; the
+ * three helpers at the top are the recipe's own functions, used by every file in this folder.
+ */
+#ifndef ENGINE_CPU_REF_KERNELS_REF_H
+#define ENGINE_CPU_REF_KERNELS_REF_H
+
+#include "engine/cpu/kernels.h"
+
+float exp0_ref(float x); /* x <= 0; NaN gives +0 */
+float sigmoid_ref(float x);
+float sum64_tree_ref(float lanes[64]); /* overwrites lanes */
+float dot64_ref(const float *a, const float *b, size_t n);
+
+void rms_norm_ref(const float *x, const float *w, size_t n, float eps, float *y);
+void quantise_ref(const float *x, size_t n, int8_t *q, struct act_scale *out);
+
+void ternary_matvec_ref(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
+                        int32_t q_sum, int32_t *acc);
+void ternary_matmul_ref(const struct ternary_mat *w, size_t row0, size_t row1,
+                        const struct ternary_batch *batch);
+
+void scale_acc_ref(const int32_t *acc, size_t n, float d, float *y);
+void add_ref(float *h, const float *y, size_t n);
+void relu2_gate_ref(const float *gate, const float *up, size_t n, float *out);
+void silu_gate_ref(const float *gate, const float *up, size_t n, float *out);
+void rope_neox_ref(float *x, const float *c, const float *s, size_t n_rot);
+void rope_norm_ref(float *x, const float *c, const float *s, size_t n_rot);
+void to_f16_ref(const float *x, size_t n, uint16_t *out);
+
+void attn_block_ref(const struct attn_block *b);
+void attn_merge_ref(float *big_m, float *big_l, float *big_o, const float *m, const float *l,
+                    const float *o, size_t head_dim);
+void attn_finish_ref(const float *big_o, float big_l, size_t head_dim, float *out);
+
+/* Two tables filled alike: entries of types that are no tables stay NULL. */
+void row_kernels_ref(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
+
+#endif

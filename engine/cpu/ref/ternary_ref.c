@@ -1,0 +1,34 @@
+/*
+ * Products with ternary weights in R1-256: a line is unpacked field by field and multiplied in
+ * integers.
+ */
+#include "engine/cpu/ref/kernels_ref.h"
+
+#define FIELD_COLS 64 /* columns of one 2-bit field of a line */
+
+static int32_t row_dot(const uint8_t *row, size_t n_lines, const int8_t *q)
+{
+    int32_t sum = 0;
+    for (size_t l = 0; l < n_lines; l++)
+        for (size_t i = 0; i < 4; i++)
+            for (size_t b = 0; b < FIELD_COLS; b++) {
+                const int32_t code = row[l * LINE_BYTES + b] >> (2 * i) & 3;
+                sum += code * q[l * LINE_COLS + FIELD_COLS * i + b];
+            }
+    return sum;
+}
+
+void ternary_matvec_ref(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
+                        int32_t q_sum, int32_t *acc)
+{
+    for (size_t r = row0; r < row1; r++)
+        acc[r - row0] = row_dot(w->lines + r * w->n_lines * LINE_BYTES, w->n_lines, q) - q_sum;
+}
+
+void ternary_matmul_ref(const struct ternary_mat *w, size_t row0, size_t row1,
+                        const struct ternary_batch *batch)
+{
+    for (size_t t = 0; t < batch->n_tokens; t++)
+        ternary_matvec_ref(w, row0, row1, batch->q + t * w->n_lines * LINE_COLS, batch->q_sums[t],
+                           batch->acc + t * batch->acc_stride);
+}
