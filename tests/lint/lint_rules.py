@@ -106,11 +106,10 @@ def is_mutable(head):
 
 def is_variable(chunk):
     head = chunk.head.strip()
-    if not head or re.match(r'(typedef|_Static_assert|static_assert|extern)\b', head):
+    if chunk.body is not None or re.match(r'(typedef|_Static_assert|static_assert|extern)\b', head):
         return False
-    if chunk.body is None:
-        return len(re.findall(r'\w+', re.sub(r'\b(struct|union|enum)\b', '', head))) > 1
-    return '=' in head
+    head = re.sub(r'\b(struct|union|enum)\b', '', head.split('=')[0])
+    return len(re.findall(r'\w+', head)) > 1 or '=' in chunk.head
 
 
 def rule_mutable(src, _table):
@@ -119,9 +118,7 @@ def rule_mutable(src, _table):
     for chunk in src.chunks():
         if is_variable(chunk) and is_mutable(chunk.head):
             yield chunk.line, 'mutable variable at file scope'
-        if chunk.body is None or '=' in chunk.head:
-            continue
-        for m in re.finditer(r'\b(?:static|_Thread_local)\b([^;{]*)[;{]', chunk.body):
+        for m in re.finditer(r'\b(?:static|_Thread_local)\b([^;{]*)[;{]', chunk.body or ''):
             if not re.match(r'\s*inline\b', m.group(1)) and is_mutable(m.group(1)):
                 yield (chunk.body_line + chunk.body.count('\n', 0, m.start()),
                        'mutable static variable in a function')
@@ -132,17 +129,16 @@ def rule_function_lines(src, _table):
         return
     limit = MAX_KERNEL if starts_with(src.path, KERNELS) else MAX_FUNCTION
     for chunk in src.chunks():
-        if chunk.body is not None and chunk.head.rstrip().endswith(')'):
-            lines = chunk.body.count('\n') + 1
-            if lines > limit:
-                yield chunk.line, f'function of {lines} lines, {limit} at most'
+        lines = 0 if chunk.body is None else chunk.body.count('\n') + 1
+        if lines > limit:
+            yield chunk.line, f'function of {lines} lines, {limit} at most'
 
 
 def rule_parameters(src, _table):
     if not src.is_c:
         return
     for chunk in src.chunks():
-        if '=' in chunk.head or re.match(r'\s*(struct|union|enum)\s*\w*\s*$', chunk.head):
+        if '=' in chunk.head:
             continue
         head = re.sub(r',\s*struct bn_error \*err\s*\)', ')', chunk.head)
         n = parameters(head)

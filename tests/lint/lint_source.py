@@ -16,13 +16,13 @@ def blank(text):
 
 
 class Chunk:
-    """A declaration or definition at the outermost level."""
+    """A declaration or a function at the outermost level."""
 
-    def __init__(self, line, head, body_line, body):
+    def __init__(self, line, head, body_line=0, body=None):
         self.line = line            # first line, from 1
-        self.head = head            # text up to the body or the end
+        self.head = head            # a function up to its body; a declaration without its braces
         self.body_line = body_line  # line of the opening brace
-        self.body = body            # text in braces, or None
+        self.body = body            # text in braces, or None for a declaration
 
 
 class Source:
@@ -95,11 +95,19 @@ class Source:
         text = self.plain
         while start < end and text[start].isspace():
             start += 1
-        head = text[start:end if open_at is None else open_at]
-        body = None if open_at is None else text[open_at:end + 1]
         line = text.count('\n', 0, start) + 1
-        body_line = line if open_at is None else text.count('\n', 0, open_at) + 1
-        return Chunk(line, head, body_line, body)
+        if text[end] == ';':
+            return Chunk(line, without_braces(text[start:end]))
+        body_line = text.count('\n', 0, open_at) + 1
+        return Chunk(line, text[start:open_at], body_line, text[open_at:end + 1])
+
+
+def without_braces(text):
+    """`static struct { int n; } x = {{1}}` -> `static struct  x = `"""
+    n = 1
+    while n:
+        text, n = re.subn(r'\{[^{}]*\}', '', text)
+    return text
 
 
 def parameters(head):
