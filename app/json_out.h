@@ -22,7 +22,7 @@ json_t *json_out_text(struct bn_str text);
  * NULL. */
 bool json_out_add(json_t *object, const char *key, json_t *value);
 
-enum json_layout { JSON_LINE, JSON_INDENT };
+enum json_layout { JSON_OUT_LINE, JSON_OUT_INDENT };
 /* Write the object, then a newline, and drop the reference. BN_EIO, BN_ENOMEM. */
 bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct bn_error *err);
 

@@ -1,7 +1,6 @@
 /*
- * The inside of struct options, shared by options.c (storage), option_value.c,
- * options_parse.c (text to values) and
- * options_help.c (values and rows to text). Nobody else includes it.
+ * The inside of struct options, shared by options.c (storage), option_value.c and options_parse.c
+ * (text to values) and options_help.c (values and rows to text). Nobody else includes it.
  */
 #ifndef APP_OPTIONS_IMPL_H
 #define APP_OPTIONS_IMPL_H

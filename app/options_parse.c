@@ -8,6 +8,11 @@
 
 #include <string.h>
 
+static bool on_command(const struct option *row)
+{
+    return row->places == 0 || row->places & OPTION_ON_COMMAND;
+}
+
 static size_t common_prefix(const char *a, const char *b, size_t n_b)
 {
     size_t n = 0;
@@ -23,7 +28,7 @@ static bool fail_unknown(const struct options *o, const char *name, size_t n_byt
     size_t most = 2; /* fewer than three letters in common is no help */
     for (size_t i = 0; i < o->n_rows; i++) {
         const size_t n = common_prefix(o->rows[i]->name, name, n_bytes);
-        if (n > most) {
+        if (n > most && on_command(o->rows[i])) {
             most = n;
             best = o->rows[i]->name;
         }
@@ -33,11 +38,6 @@ static bool fail_unknown(const struct options *o, const char *name, size_t n_byt
         return bn_fail(err, BN_EARG, "unknown option --%.*s (did you mean --%s?)", shown, name,
                        best);
     return bn_fail(err, BN_EARG, "unknown option --%.*s (--help lists them)", shown, name);
-}
-
-static bool on_command(const struct option *row)
-{
-    return row->places == 0 || row->places & OPTION_ON_COMMAND;
 }
 
 static bool take(struct options *o, size_t i, const char *said, const char *value,
