@@ -1,0 +1,149 @@
+"""The BitNet b1.58 graph in PyTorch, trained with the straight-through recipe.
+
+Forward numbers are those of the engine: ternary weights with one scale a matrix, activations int8 per token
+(s = 127 / max(|x|, 1e-5), round half to even), RMSNorm, RoPE in half-split pairs, grouped KV heads,
+ReLU-squared gate, sub-norms before the two output projections, tied head. With exact=True everything but the
+integer products is float32, to be compared with the engine's logits; training multiplies in bfloat16, in
+which int8 values and ternary weights are exact.
+"""
+from dataclasses import dataclass
+
+import torch
+import torch.nn as nn
+import torch.nn.functional as F
+
+
+@dataclass
+class Shape:
+    vocab: int
+    embd: int = 256
+    layers: int = 6
+    heads: int = 4
+    kv_heads: int = 2
+    ffn: int = 640
+    context: int = 2048
+    eps: float = 1e-5
+    rope_base: float = 10000.0
+
+    @property
+    def head_dim(self):
+        return self.embd // self.heads
+
+
+def ternary(w):
+    """-> (-1, 0, +1 as float, scale): the scale is the mean magnitude."""
+    scale = w.abs().mean().clamp(min=1e-5)
+    return (w / scale).round().clamp(-1, 1), scale
+
+
+def quantise(x):
+    s = 127.0 / x.abs().amax(-1, keepdim=True).clamp(min=1e-5)
+    return (x * s).round().clamp(-128, 127), s
+
+
+class TernaryProduct(torch.autograd.Function):
+    """Forward: int8 times ternary. Backward: as if nothing had been rounded."""
+
+    @staticmethod
+    def forward(ctx, x, w, exact):
+        q, s = quantise(x)
+        t, scale = ternary(w)
+        dtype = torch.float32 if exact else torch.bfloat16
+        qd, td = q.to(dtype), t.to(dtype)
+        ctx.save_for_backward(qd, td, s, scale)
+        y = F.linear(qd, td)
+        return y.float() * (scale / s)
+
+    @staticmethod
+    def backward(ctx, g):
+        q, t, s, scale = ctx.saved_tensors
+        gd = g.to(q.dtype)
+        gx = (gd @ t).float() * scale
+        gw = (g / s).to(q.dtype).flatten(0, -2).t() @ q.flatten(0, -2)
+        return gx, gw.float(), None
+
+
+class BitLinear(nn.Module):
+    def __init__(self, n_in, n_out):
+        super().__init__()
+        self.weight = nn.Parameter(torch.randn(n_out, n_in) * 0.02)
+
+    def forward(self, x, exact):
+        return TernaryProduct.apply(x, self.weight, exact)
+
+
+class Norm(nn.Module):
+    def __init__(self, n, eps):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(n))
+        self.eps = eps
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + self.eps) * self.weight
+
+
+def rotate(x, cos, sin):
+    """x (batch, heads, tokens, head_dim); pairs (i, i + head_dim / 2)."""
+    a, b = x.chunk(2, -1)
+    return torch.cat([a * cos - b * sin, b * cos + a * sin], -1)
+
+
+class Layer(nn.Module):
+    def __init__(self, p):
+        super().__init__()
+        d, kv = p.embd, p.kv_heads * p.head_dim
+        self.p = p
+        self.attn_norm, self.attn_sub_norm = Norm(d, p.eps), Norm(d, p.eps)
+        self.ffn_norm, self.ffn_sub_norm = Norm(d, p.eps), Norm(p.ffn, p.eps)
+        self.attn_q, self.attn_k, self.attn_v = BitLinear(d, d), BitLinear(d, kv), BitLinear(d, kv)
+        self.attn_output = BitLinear(d, d)
+        self.ffn_gate, self.ffn_up, self.ffn_down = BitLinear(d, p.ffn), BitLinear(d, p.ffn), BitLinear(p.ffn, d)
+
+    def forward(self, h, cos, sin, mask, exact):
+        p = self.p
+        n_batch, n_tokens, _ = h.shape
+        split = lambda x, n: x.view(n_batch, n_tokens, n, p.head_dim).transpose(1, 2)
+        a = self.attn_norm(h)
+        q = rotate(split(self.attn_q(a, exact), p.heads), cos, sin)
+        k = rotate(split(self.attn_k(a, exact), p.kv_heads), cos, sin)
+        v = split(self.attn_v(a, exact), p.kv_heads)
+        if exact:  # the engine keeps K and V in half precision
+            k, v = k.half().float(), v.half().float()
+        group = p.heads // p.kv_heads
+        k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
+        dtype = q.dtype if exact else torch.bfloat16
+        o = F.scaled_dot_product_attention(q.to(dtype), k.to(dtype), v.to(dtype), attn_mask=mask).float()
+        o = o.transpose(1, 2).reshape(n_batch, n_tokens, p.embd)
+        h = h + self.attn_output(self.attn_sub_norm(o), exact)
+        b = self.ffn_norm(h)
+        m = F.relu(self.ffn_gate(b, exact)).square() * self.ffn_up(b, exact)
+        return h + self.ffn_down(self.ffn_sub_norm(m), exact)
+
+
+class Model(nn.Module):
+    def __init__(self, p):
+        super().__init__()
+        self.p = p
+        self.token_embd = nn.Embedding(p.vocab, p.embd)
+        nn.init.normal_(self.token_embd.weight, std=0.02)
+        self.blk = nn.ModuleList(Layer(p) for _ in range(p.layers))
+        self.output_norm = Norm(p.embd, p.eps)
+
+    def embedding(self):
+        """The table as the file stores it: F16, straight through."""
+        w = self.token_embd.weight
+        return w + (w.half().float() - w).detach()
+
+    def hidden(self, ids, positions, mask, exact=False):
+        """ids, positions (batch, tokens); mask (batch, 1, tokens, tokens), True where a token may look."""
+        p = self.p
+        freq = p.rope_base ** (-torch.arange(0, p.head_dim, 2, dtype=torch.float64) / p.head_dim)
+        angle = positions[:, None, :, None].double() * freq
+        cos, sin = angle.cos().float(), angle.sin().float()
+        h = F.embedding(ids, self.embedding())
+        for layer in self.blk:
+            h = layer(h, cos, sin, mask, exact)
+        return self.output_norm(h)
+
+    def logits(self, hidden):
+        return F.linear(hidden, self.embedding())

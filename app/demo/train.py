@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+"""Trains the demo model from nothing and writes it as a GGUF file.
+
+usage: train.py [--work DIR] [--out demo.gguf] [--tokens N] [--threads N] [--device cpu|cuda] [--stop-after SECONDS]
+
+Needs Python 3.10 or newer with torch, numpy and tokenizers. Stages, each kept in the work directory and not
+repeated when it is there: the vocabulary, the corpus as ids, the training (a checkpoint every few minutes, in
+parts of at most 15 MiB; start again with the same arguments to go on). Everything follows from --seed.
+"""
+import argparse
+import glob
+import io
+import json
+import math
+import os
+import random
+import time
+
+import numpy as np
+import torch
+import torch.nn.functional as F
+
+import corpus
+import gguf_out as out
+from model import Model, Shape, ternary
+from vocabulary import Vocabulary, learn
+
+TEMPLATE = ("{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = message['role'] | capitalize + ': '"
+            "+ message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}"
+            "{{ content }}{% endfor %}{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}")
+SYSTEMS = ["You are a helpful assistant.", "You are a friendly assistant.", "Answer briefly.", "Be kind.", "You are bitnet-chat."]
+SEQUENCE = 512  # ids a training row; conversations are packed into it and never look at each other
+PART_BYTES = 15 << 20
+
+
+def log(work, line):
+    print(line, flush=True)
+    with open(os.path.join(work, "log.txt"), "a", encoding="utf-8") as f:
+        f.write(line + "\n")
+
+
+def make_vocabulary(work, n_vocab, seed):
+    path = os.path.join(work, "vocab.json")
+    if not os.path.exists(path):
+        maker, texts = corpus.Maker("train", random.Random(seed)), []
+        for _ in range(30000):
+            for user, answer, kind in maker.conversation():
+                if kind != "word":  # quoted words stay in short pieces
+                    texts += ["User: " + user, answer]
+        tokens, merges = learn(texts, n_vocab)
+        with open(path, "w", encoding="utf-8") as f:
+            json.dump({"tokens": tokens, "merges": merges}, f)
+    with open(path, encoding="utf-8") as f:
+        return Vocabulary(**json.load(f))
+
+
+def make_rows(work, vocab, n_tokens, seed):
+    """-> ids, weights, conversation numbers, positions: each (rows, SEQUENCE)."""
+    path = os.path.join(work, "rows.npz")
+    if os.path.exists(path):
+        return np.load(path)
+    rng = random.Random(seed + 1)
+    maker = corpus.Maker("train", rng)
+    n_rows = n_tokens // SEQUENCE
+    ids = np.full((n_rows, SEQUENCE), vocab.eos, np.uint16)
+    weights = np.zeros((n_rows, SEQUENCE), np.float16)
+    parts = np.full((n_rows, SEQUENCE), 255, np.uint8)
+    positions = np.zeros((n_rows, SEQUENCE), np.uint16)
+    row, at, part = 0, 0, 0
+    while row < n_rows:
+        turns = [(u, a) for u, a, _ in maker.conversation()]
+        system = rng.choice(SYSTEMS) if rng.random() < .1 else None
+        one, weight = vocab.conversation(turns, system)
+        one, weight = one[:SEQUENCE], weight[:SEQUENCE]
+        if at + len(one) > SEQUENCE:
+            row, at, part = row + 1, 0, 0
+            if row == n_rows:
+                break
+        n = len(one)
+        ids[row, at:at + n], weights[row, at:at + n], parts[row, at:at + n] = one, weight, part
+        positions[row, at:at + n] = np.arange(n)
+        at, part = at + n, part + 1
+    np.savez(path, ids=ids, weights=weights, parts=parts, positions=positions)
+    return np.load(path)
+
+
+def save_parts(path, state):
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    data = buffer.getvalue()
+    for i in range(0, len(data), PART_BYTES):
+        with open(f"{path}.new{i // PART_BYTES:02d}", "wb") as f:
+            f.write(data[i:i + PART_BYTES])
+    for old in glob.glob(path + ".[0-9][0-9]"):
+        os.remove(old)
+    for new in sorted(glob.glob(path + ".new[0-9][0-9]")):
+        os.rename(new, new.replace(".new", "."))
+
+
+def load_parts(path):
+    parts = sorted(glob.glob(path + ".[0-9][0-9]"))
+    if not parts:
+        return None
+    data = b"".join(open(p, "rb").read() for p in parts)
+    return torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+
+
+def batch_of(rows, picks, device):
+    take = lambda name, kind: torch.from_numpy(rows[name][picks].astype(kind)).to(device)
+    ids, parts, positions = take("ids", np.int64), take("parts", np.int64), take("positions", np.int64)
+    weights = take("weights", np.float32)
+    causal = torch.ones(SEQUENCE, SEQUENCE, dtype=torch.bool, device=device).tril()
+    mask = (parts[:, None, :, None] == parts[:, None, None, :]) & causal
+    weights = weights[:, 1:] * (parts[:, 1:] == parts[:, :-1])
+    return ids, positions, mask, weights
+
+
+def loss_of(model, ids, positions, mask, weights):
+    """Mean over the weighted targets; the head runs on those alone."""
+    hidden = model.hidden(ids, positions, mask)[:, :-1]
+    wanted = weights > 0
+    logits = model.logits(hidden[wanted])
+    losses = F.cross_entropy(logits, ids[:, 1:][wanted], reduction="none")
+    w = weights[wanted]
+    return (losses * w).sum() / w.sum()
+
+
+def rate(step, n_steps, peak):
+    """Warm up, then a cosine down to a twentieth."""
+    warm = min(200, n_steps // 10)
+    if step < warm:
+        return peak * (step + 1) / warm
+    return peak * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, n_steps - warm))))
+
+
+def train(a, vocab, rows):
+    torch.manual_seed(a.seed)
+    torch.set_num_threads(a.threads)
+    shape = Shape(vocab=len(vocab.tokens))
+    model = Model(shape).to(a.device)
+    matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embd" not in n]
+    others = [p for n, p in model.named_parameters() if p.ndim != 2 or "embd" in n]
+    optimiser = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.05}, {"params": others, "weight_decay": 0.0}],
+                                  betas=(0.9, 0.95), fused=True)
+    n_rows = len(rows["ids"])
+    data = {k: rows[k] for k in rows.files}
+    n_steps = n_rows * a.epochs // a.batch
+    order = np.random.default_rng(a.seed).permutation(n_rows * a.epochs) % n_rows
+    path, step = os.path.join(a.work, "state"), 0
+    state = load_parts(path)
+    if state:
+        model.load_state_dict(state["model"])
+        optimiser.load_state_dict(state["optimiser"])
+        step = state["step"]
+        log(a.work, f"going on at step {step} of {n_steps}")
+    n_params = sum(p.numel() for p in model.parameters())
+    log(a.work, f"{n_params} parameters, {n_rows} rows of {SEQUENCE}, {n_steps} steps")
+    start = saved = time.time()
+    shown, losses = step, []
+    while step < n_steps:
+        for group in optimiser.param_groups:
+            group["lr"] = rate(step, n_steps, a.rate)
+        optimiser.zero_grad(set_to_none=True)
+        loss = loss_of(model, *batch_of(data, order[step * a.batch:(step + 1) * a.batch], a.device))
+        loss.backward()
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimiser.step()
+        losses.append(loss.item())
+        step += 1
+        if step % 20 == 0:
+            spent = time.time() - start
+            speed = (step - shown) * a.batch * SEQUENCE / max(1e-9, time.time() - getattr(train, "mark", start))
+            train.mark, shown = time.time(), step
+            log(a.work, f"step {step} loss {np.mean(losses[-20:]):.4f} rate {group['lr']:.2e} {speed:.0f} tokens/s {spent:.0f} s")
+        done = step == n_steps or (a.stop_after and time.time() - start > a.stop_after)
+        if done or time.time() - saved > a.save_every:
+            save_parts(path, {"model": model.state_dict(), "optimiser": optimiser.state_dict(), "step": step})
+            saved = time.time()
+        if done:
+            break
+    return model.cpu(), step == n_steps
+
+
+def export(path, model, vocab):
+    p, arch = model.p, "bitnet-b1.58"
+    key = lambda name: f"{arch}.{name}"
+    n = len(vocab.tokens)
+    meta = [out.entry("general.architecture", out.STR, arch), out.entry("general.name", out.STR, "bitnet-chat demo"),
+            out.entry("general.license", out.STR, "MIT"),
+            out.entry(key("vocab_size"), out.U32, n), out.entry(key("context_length"), out.U32, p.context),
+            out.entry(key("embedding_length"), out.U32, p.embd), out.entry(key("block_count"), out.U32, p.layers),
+            out.entry(key("feed_forward_length"), out.U32, p.ffn), out.entry(key("attention.head_count"), out.U32, p.heads),
+            out.entry(key("attention.head_count_kv"), out.U32, p.kv_heads), out.entry(key("rope.dimension_count"), out.U32, p.head_dim),
+            out.entry(key("rope.freq_base"), out.F32, p.rope_base), out.entry(key("attention.layer_norm_rms_epsilon"), out.F32, p.eps),
+            out.entry("general.sampling.temp", out.F32, 0.0),
+            out.entry("tokenizer.ggml.model", out.STR, "gpt2"), out.entry("tokenizer.ggml.pre", out.STR, "llama-bpe"),
+            out.entry("tokenizer.ggml.tokens", out.ARR, vocab.tokens, out.STR),
+            out.entry("tokenizer.ggml.token_type", out.ARR, [1] * (n - 3) + [3] * 3, out.I32),
+            out.entry("tokenizer.ggml.merges", out.ARR, vocab.merges, out.STR),
+            out.entry("tokenizer.ggml.bos_token_id", out.U32, vocab.bos), out.entry("tokenizer.ggml.eos_token_id", out.U32, vocab.eos),
+            out.entry("tokenizer.ggml.eot_token_id", out.U32, vocab.eot), out.entry("tokenizer.ggml.add_bos_token", out.BOOL, True),
+            out.entry("tokenizer.chat_template", out.STR, TEMPLATE)]
+    tensors = []
+    for name, param in model.named_parameters():
+        w = param.detach()
+        if w.ndim == 1:
+            tensors.append((name, tuple(w.shape), "f32", w.numpy().astype("<f4").tobytes()))
+        elif name.startswith("token_embd"):
+            tensors.append((name, tuple(w.shape), "f16", w.numpy().astype("<f2").tobytes()))
+        else:
+            t, scale = ternary(w)
+            tensors.append((name, tuple(w.shape), "i2_s", out.i2s(t.numpy().astype(np.int8), float(scale))))
+    out.write(path, meta, tensors)
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    ap.add_argument("--work", default="demo-work")
+    ap.add_argument("--out", default="demo.gguf")
+    ap.add_argument("--tokens", type=int, default=30_000_000, help="size of the corpus")
+    ap.add_argument("--epochs", type=int, default=1)
+    ap.add_argument("--batch", type=int, default=16, help="rows a step")
+    ap.add_argument("--rate", type=float, default=2e-3, help="peak learning rate")
+    ap.add_argument("--vocab", type=int, default=2048)
+    ap.add_argument("--seed", type=int, default=1)
+    ap.add_argument("--threads", type=int, default=os.cpu_count())
+    ap.add_argument("--device", default="cpu")
+    ap.add_argument("--save-every", type=float, default=300, help="seconds between checkpoints")
+    ap.add_argument("--stop-after", type=float, default=0, help="seconds; 0: train to the end")
+    a = ap.parse_args()
+    os.makedirs(a.work, exist_ok=True)
+    vocab = make_vocabulary(a.work, a.vocab, a.seed)
+    rows = make_rows(a.work, vocab, a.tokens, a.seed)
+    model, finished = train(a, vocab, rows)
+    export(a.out, model, vocab)
+    print(a.out, os.path.getsize(a.out), "bytes", "" if finished else "(not finished)")
+
+
+if __name__ == "__main__":
+    main()

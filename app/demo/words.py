@@ -1,0 +1,128 @@
+"""Word lists of the demo corpus: everything the small model can name.
+
+Lists that must generalise (names, towns, pets, foods ...) are split: items whose index gives
+`held(i)` never stand in a training conversation and are used by score.py only. Facts are closed sets
+and have no held-out items.
+"""
+
+HELD_EVERY = 9  # one of nine items is held out
+
+
+def held(index):
+    return index % HELD_EVERY == HELD_EVERY - 1
+
+
+def split(items):
+    """-> (training items, held-out items)"""
+    items = list(dict.fromkeys(items))
+    return ([w for i, w in enumerate(items) if not held(i)],
+            [w for i, w in enumerate(items) if held(i)])
+
+
+NAMES = """Anna Ben Carla David Emma Felix Grace Henry Ida Jack Karen Leo Maria Noah Olga Paul Quinn Rosa Sam Tina
+Ugo Vera Will Xenia Yara Zoe Adam Bella Chris Dora Eric Fiona George Hanna Ian Julia Kevin Laura Max Nina Oscar Petra
+Robert Sara Tom Ursula Victor Wendy Alan Betty Carl Diana Edward Eva Frank Gina Harry Irene James Kate Lucas Mona
+Nathan Olivia Peter Rachel Simon Theresa Vincent Alice Bruno Celia Daniel Ellen Fred Gloria Hugo Ines Jonas Klara
+Liam Martha Nico Otto Paula Ralph Sophie Theo Valerie Walter Amir Aisha Bilal Chen Deepa Emre Fatima Goran Hiro Indira
+Jamal Kenji Leila Mei Naveen Omar Priya Ravi Sanjay Tariq Usha Wei Yusuf Zara Ahmed Ingrid Lars Sven Astrid Bjorn
+Freya Nils Greta Anton Boris Dmitri Elena Igor Katya Marco Luca Giulia Pablo Diego Carmen Lucia Mateo Sofia Andre
+Claire Luc Margot Pierre Chloe Emil Oskar Hana Pavel Milan Jana Tomas Zofia Kasia Marek Agnes Bence Dario Nora Silas
+Miles Ruby Hazel Ivy Jasper Logan Mason Owen Piper Reed Stella Tessa Wyatt Abel Cora Dean Elsa Finn Gwen Heidi Iris
+Joel Kurt Lena Mara Neil Opal Perry Rita Seth Toby Vivian Wade Alma Boyd Clara Drew Edith Floyd Gail Homer Isla
+Jude Kira Lloyd Mabel Ned Otis Pearl Roy Sybil Trent Una Vince Wilma""".split()
+
+TOWNS = """Paris London Rome Berlin Madrid Vienna Oslo Lisbon Dublin Athens Prague Warsaw Budapest Helsinki Stockholm
+Copenhagen Brussels Amsterdam Zurich Geneva Munich Hamburg Cologne Milan Turin Naples Florence Venice Lyon Nice
+Bordeaux Seville Valencia Porto Bergen Malmo Tampere Riga Vilnius Tallinn Krakow Gdansk Brno Graz Salzburg Basel Bern
+Leeds Bristol York Oxford Cambridge Glasgow Cardiff Belfast Cork Galway Boston Chicago Denver Seattle Portland Dallas
+Austin Houston Miami Atlanta Phoenix Detroit Toronto Montreal Calgary Vancouver Ottawa Sydney Melbourne Perth
+Auckland Wellington Tokyo Osaka Kyoto Seoul Busan Beijing Shanghai Delhi Mumbai Chennai Dhaka Bangkok Hanoi Jakarta
+Manila Cairo Tunis Rabat Lagos Accra Nairobi Dakar Lima Quito Bogota Santiago Havana Caracas Montevideo Lusaka Harare
+Windhoek Kampala Reykjavik Bologna Verona Genoa Trieste Utrecht Leiden Ghent Bruges Antwerp Lille Nantes Rennes
+Dresden Leipzig Bremen Bonn Kiel Linz Split Zadar Varna Sofia Cluj Izmir Ankara Tbilisi Baku Bath Dover Exeter""".split()
+
+COLOURS = "red blue green yellow orange purple pink brown black white grey gold silver violet turquoise".split()
+
+FOODS = """pizza pasta rice bread soup salad cheese fish chicken curry sushi noodles pancakes waffles chocolate cake
+cookies apples pears plums cherries grapes melons bananas oranges peaches berries honey yogurt tofu lentils beans
+potatoes tomatoes carrots spinach mushrooms olives onions peas corn pumpkin eggs toast porridge dumplings tacos
+burritos stew pie pudding popcorn ice-cream lasagna ravioli risotto paella falafel hummus kebab omelette""".split()
+
+ANIMALS = """cat dog horse cow pig sheep goat rabbit hamster mouse parrot canary duck goose hen owl eagle fox wolf bear
+deer lion tiger elephant giraffe zebra monkey dolphin whale shark turtle frog snake lizard penguin otter badger
+hedgehog squirrel camel donkey koala panda kangaroo""".split()
+
+HOBBIES = """reading swimming cycling painting dancing singing cooking baking gardening fishing hiking running climbing
+skiing sailing chess photography knitting drawing writing camping rowing juggling yoga pottery archery""".split()
+
+JOBS = """teacher doctor nurse baker farmer driver pilot painter writer singer dancer cook lawyer engineer plumber
+carpenter gardener builder tailor barber dentist librarian mechanic programmer scientist student waiter clerk
+fisherman florist potter printer sailor""".split()
+
+PET_NAMES = """Rex Fluffy Luna Milo Coco Daisy Rocky Simba Nala Oreo Pepper Ginger Shadow Bruno Misty Tiger Snowy
+Buddy Lucky Patch Biscuit Cookie Pumpkin Whiskers Socks Mittens Smoky Ziggy Pippin Hobbes Juno Koko Mango Nacho
+Olive Peanut Quincy Rusty Sunny Tofu Waffles Yoyo Zippy Bandit Clover Dusty Fudge Gizmo""".split()
+
+SEASONS = "spring summer autumn winter".split()
+DRINKS = "tea coffee water milk juice cocoa lemonade cider".split()
+INSTRUMENTS = "piano guitar violin flute drums cello trumpet harp clarinet".split()
+
+CAPITALS = dict(pair.split(":") for pair in """France:Paris Germany:Berlin Italy:Rome Spain:Madrid Portugal:Lisbon
+Austria:Vienna Norway:Oslo Sweden:Stockholm Denmark:Copenhagen Finland:Helsinki Iceland:Reykjavik Ireland:Dublin
+Belgium:Brussels Greece:Athens Poland:Warsaw Hungary:Budapest Switzerland:Bern Romania:Bucharest Bulgaria:Sofia
+Croatia:Zagreb Serbia:Belgrade Slovenia:Ljubljana Slovakia:Bratislava Estonia:Tallinn Latvia:Riga Lithuania:Vilnius
+Ukraine:Kyiv Russia:Moscow Turkey:Ankara Egypt:Cairo Morocco:Rabat Tunisia:Tunis Kenya:Nairobi Ghana:Accra
+Nigeria:Abuja Senegal:Dakar Japan:Tokyo China:Beijing India:Delhi Thailand:Bangkok Vietnam:Hanoi Indonesia:Jakarta
+Canada:Ottawa Mexico:Mexico_City Cuba:Havana Peru:Lima Chile:Santiago Ecuador:Quito Colombia:Bogota Venezuela:Caracas
+Argentina:Buenos_Aires Brazil:Brasilia Uruguay:Montevideo Australia:Canberra Iran:Tehran Iraq:Baghdad
+Jordan:Amman""".replace("\n", " ").split())
+CAPITALS = {k: v.replace("_", " ") for k, v in CAPITALS.items()}
+
+DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
+MONTHS = """January February March April May June July August September October November December""".split()
+MONTH_DAYS = dict(zip(MONTHS, "31 28 31 30 31 30 31 31 30 31 30 31".split()))
+PLANETS = "Mercury Venus Earth Mars Jupiter Saturn Uranus Neptune".split()
+ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
+
+OPPOSITES = dict(pair.split(":") for pair in """hot:cold big:small tall:short fast:slow old:young new:old happy:sad
+light:dark day:night up:down left:right open:closed full:empty hard:soft wet:dry rich:poor strong:weak high:low
+early:late good:bad long:short near:far heavy:light clean:dirty loud:quiet black:white true:false first:last
+in:out on:off over:under before:after thick:thin wide:narrow deep:shallow brave:afraid sweet:bitter rough:smooth
+cheap:expensive easy:difficult awake:asleep sharp:blunt begin:end win:lose buy:sell push:pull love:hate
+""".replace("\n", " ").split())
+
+PLURALS = dict(pair.split(":") for pair in """cat:cats dog:dogs mouse:mice child:children foot:feet tooth:teeth
+goose:geese man:men woman:women sheep:sheep fish:fish leaf:leaves knife:knives wolf:wolves box:boxes fox:foxes
+bus:buses glass:glasses city:cities baby:babies party:parties lady:ladies book:books tree:trees house:houses
+car:cars key:keys day:days boy:boys potato:potatoes tomato:tomatoes hero:heroes person:people ox:oxen wife:wives
+life:lives shelf:shelves half:halves church:churches dish:dishes watch:watches bird:birds flower:flowers
+""".replace("\n", " ").split())
+
+THING_COLOURS = dict(pair.split(":") for pair in """grass:green snow:white sky:blue sun:yellow coal:black blood:red
+banana:yellow lemon:yellow tomato:red carrot:orange milk:white chocolate:brown emerald:green ruby:red raven:black
+swan:white pumpkin:orange frog:green elephant:grey flamingo:pink""".replace("\n", " ").split())
+
+# Words to repeat, spell, reverse and count; short, so that the answers are.
+SPELL = """apple bread chair table house mouse plant stone water cloud river field light night dream green brown black
+white clock knife spoon plate glass cup bowl desk lamp door wall roof floor road street bridge train plane ship boat
+wheel engine metal wood paper book page word letter song music dance story poem paint brush colour shape line circle
+square heart hand foot arm leg head eye ear nose mouth tooth hair skin bone blood brain voice smile laugh tear sleep
+wake walk run jump swim climb throw catch kick push pull lift drop build break mend wash cook bake boil fry eat drink
+taste smell touch hear see look watch read write draw sing play work rest learn teach think know guess hope wish love
+fear anger joy peace war law king queen prince castle tower garden flower tree leaf root seed fruit grape lemon melon
+peach pear plum berry corn wheat rice bean pea onion carrot potato salt sugar honey milk butter cheese egg meat soup
+cat dog cow pig hen duck goose sheep goat horse lion tiger bear wolf fox deer rabbit frog snake bird eagle owl crow
+fish shark whale crab snail worm bee ant fly moth spider summer winter spring autumn morning noon evening today
+monday friday winter storm rain snow wind frost fog sun moon star sky earth sea lake pond hill rock sand mud dust
+fire smoke ash coal oil gas gold silver iron copper coin purse shop market price gift card game ball doll kite drum
+flute piano guitar violin school class lesson chalk pencil ruler map flag coat shirt shoe sock hat glove scarf belt
+ring chain watch wallet key lock box bag jar can tin pot pan stove oven soap towel sponge broom bucket rope nail
+hammer saw drill screw ladder brick cement tile window curtain carpet pillow blanket mirror candle basket bottle
+ticket station airport harbour village city country island desert forest jungle valley canyon cave beach coast
+ocean planet rocket comet orbit laser robot magnet motor cable button switch screen mouse keyboard printer camera
+phone radio letter stamp parcel orange purple yellow silver marble velvet cotton leather rubber plastic timber
+bamboo walnut almond raisin ginger pepper garlic turnip radish celery pickle mustard biscuit muffin waffle toffee
+puzzle riddle magic wizard dragon giant fairy pirate knight sword shield arrow helmet saddle stable donkey monkey
+turkey pigeon parrot falcon lizard turtle beetle dolphin otter badger weasel ferret hamster kitten puppy pony lamb
+""".split()
+SPELL = list(dict.fromkeys(SPELL))
