@@ -1,0 +1,363 @@
+/*
+ * The ternary layouts of docs/formats.md, element by element. Every layout stores runs of
+ * neighbouring elements at one shift of neighbouring bytes; the decoders walk those runs, which is
+ * as plain as an index formula and lets the compiler use whole registers.
+ */
+#include "engine/gguf/ternary_codec.h"
+
+#include "engine/base/fp16.h"
+#include "engine/base/size.h"
+#include "engine/gguf/gguf_le.h"
+
+#include <math.h>
+
+#define TQ_COLS 256
+#define TQ1_BYTES 54 /* qs[48], qh[4], F16 scale */
+#define TQ2_BYTES 66 /* qs[64], F16 scale */
+
+/* ---- shapes ---- */
+
+/* Elements that must come together, in I2_S of this layout. */
+static size_t i2s_unit(enum i2s_layout layout)
+{
+    return layout == I2S_A ? 128 : 64;
+}
+
+static bool i2s_holds(enum i2s_layout layout, size_t n_cols, size_t n_rows)
+{
+    if (layout == I2S_C)
+        return n_rows % 4 == 0;
+    size_t n;
+    return size_mul(&n, n_cols, n_rows) && n % i2s_unit(layout) == 0;
+}
+
+static bool is_float(enum tensor_type type)
+{
+    return type == TENSOR_F32 || type == TENSOR_F16 || type == TENSOR_BF16;
+}
+
+bool ternary_check(const struct ternary_source *src, struct bn_error *err)
+{
+    const struct tensor_geometry *g = &tensor_geometries[src->type];
+    if (!g->ternary && !is_float(src->type))
+        return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' is %s, which holds no ternary weights",
+                       src->name, g->name);
+    if (src->type == TENSOR_I2_S && !i2s_holds(src->layout, src->n_cols, src->n_rows))
+        return bn_fail(err, BN_EFORMAT, "tensor '%s': %zu x %zu elements do not fit I2_S layout %c",
+                       src->name, src->n_cols, src->n_rows, 'A' + (int)src->layout);
+    size_t need;
+    if (!tensor_bytes(src->type, src->n_cols, src->n_rows, &need) || src->n_bytes < need)
+        return bn_fail(err, BN_EFORMAT,
+                       "tensor '%s': %zu bytes do not hold %zu x %zu elements of %s", src->name,
+                       src->n_bytes, src->n_cols, src->n_rows, g->name);
+    return true;
+}
+
+/* ---- scales ---- */
+
+static size_t tq_block_bytes(enum tensor_type type)
+{
+    return type == TENSOR_TQ1_0 ? TQ1_BYTES : TQ2_BYTES;
+}
+
+static float tq_block_scale(const uint8_t *block, size_t block_bytes)
+{
+    return f16_to_f32(le_u16(block + block_bytes - 2));
+}
+
+static bool tq_scale(const struct ternary_source *src, float *scale, struct bn_error *err)
+{
+    const size_t block_bytes = tq_block_bytes(src->type);
+    const size_t n_blocks = src->n_cols / TQ_COLS * src->n_rows;
+    float found = 0.0f;
+    uint16_t found_bits = 0;
+    for (size_t i = 0; i < n_blocks; i++) {
+        const uint8_t *at = src->bytes + (i + 1) * block_bytes - 2;
+        const uint16_t bits = le_u16(at);
+        if (bits == found_bits || (bits & 0x7fff) == 0)
+            continue;
+        const float d = f16_to_f32(bits);
+        const size_t offset = src->file_offset + (size_t)(at - src->bytes);
+        if (!isfinite(d))
+            return bn_fail(err, BN_EFORMAT,
+                           "tensor '%s': the scale of block %zu, at byte %zu, is not finite",
+                           src->name, i, offset);
+        if (found != 0.0f)
+            return bn_fail(err, BN_EUNSUPPORTED,
+                           "tensor '%s': block %zu has scale %g at byte %zu, others have %g; only "
+                           "tensors with one scale are ternary as BitNet trains them",
+                           src->name, i, (double)d, offset, (double)found);
+        found = d;
+        found_bits = bits;
+    }
+    *scale = found;
+    return true;
+}
+
+static float float_at(enum tensor_type type, const uint8_t *bytes, size_t i)
+{
+    if (type == TENSOR_F16)
+        return f16_to_f32(le_u16(bytes + 2 * i));
+    if (type == TENSOR_BF16)
+        return bf16_to_f32(le_u16(bytes + 2 * i));
+    return f32_from_bits(le_u32(bytes + 4 * i));
+}
+
+/* Bits of the magnitude: equal bits are equal magnitudes, 0 is zero of either sign. */
+static uint32_t magnitude_bits(const struct ternary_source *src, size_t i)
+{
+    if (src->type == TENSOR_F32)
+        return le_u32(src->bytes + 4 * i) & 0x7fffffff;
+    return le_u16(src->bytes + 2 * i) & 0x7fff;
+}
+
+static bool float_scale(const struct ternary_source *src, float *scale, struct bn_error *err)
+{
+    const size_t n = src->n_cols * src->n_rows;
+    uint32_t found = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint32_t bits = magnitude_bits(src, i);
+        if (bits == 0 || bits == found)
+            continue;
+        const float v = float_at(src->type, src->bytes, i);
+        if (!isfinite(v))
+            return bn_fail(err, BN_EFORMAT, "tensor '%s': element %zu (row %zu) is not finite",
+                           src->name, i, i / src->n_cols);
+        if (found != 0)
+            return bn_fail(
+                err, BN_EUNSUPPORTED,
+                "tensor '%s' (%s) is dense, not ternary: element %zu (row %zu) is %g, those "
+                "before are 0 or %g in magnitude",
+                src->name, tensor_geometries[src->type].name, i, i / src->n_cols, (double)v,
+                (double)*scale);
+        found = bits;
+        *scale = fabsf(v);
+    }
+    if (found == 0)
+        *scale = 0.0f;
+    return true;
+}
+
+bool ternary_scale(const struct ternary_source *src, float *scale, struct bn_error *err)
+{
+    float found = 0.0f;
+    if (!ternary_check(src, err))
+        return false;
+    if (is_float(src->type)) {
+        if (!float_scale(src, &found, err))
+            return false;
+    } else if (src->type != TENSOR_I2_S) {
+        if (!tq_scale(src, &found, err))
+            return false;
+    } else {
+        const size_t at = src->n_cols * src->n_rows / 4;
+        found = f32_from_bits(le_u32(src->bytes + at));
+        if (!isfinite(found))
+            return bn_fail(err, BN_EFORMAT, "tensor '%s': its scale, at byte %zu, is not finite",
+                           src->name, src->file_offset + at);
+    }
+    *scale = found;
+    return true;
+}
+
+/* ---- decoding ---- */
+
+/* n 2-bit codes at one shift of neighbouring bytes; true if one of them is 3. */
+static bool take_run(const uint8_t *bytes, size_t n, unsigned shift, uint8_t *codes)
+{
+    uint8_t bad = 0;
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t code = (uint8_t)(bytes[i] >> shift & 3);
+        codes[i] = code;
+        bad |= (uint8_t)(code & code >> 1);
+    }
+    return bad != 0;
+}
+
+static bool bad_code(const struct ternary_source *src, const uint8_t *bytes, size_t n,
+                     const uint8_t *codes, struct bn_error *err)
+{
+    size_t i = 0;
+    while (i + 1 < n && codes[i] != 3)
+        i++;
+    const size_t offset = src->file_offset + (size_t)(bytes - src->bytes) + i;
+    return bn_fail(err, BN_EFORMAT,
+                   "tensor '%s': the byte at %zu holds code 3, which no ternary weight has",
+                   src->name, offset);
+}
+
+/* Layouts A and B: flat over row borders, blocks of 128 (64) elements in 32 (16) bytes, the first
+ * quarter of a block in the highest bits. */
+static bool i2s_flat_decode(const struct ternary_source *src, size_t row0, size_t row1,
+                            uint8_t *codes, struct bn_error *err)
+{
+    const size_t unit = i2s_unit(src->layout), quarter = unit / 4;
+    const size_t end = row1 * src->n_cols;
+    for (size_t e = row0 * src->n_cols; e < end;) {
+        const size_t in_quarter = e % quarter;
+        const size_t n = size_min(quarter - in_quarter, end - e);
+        const uint8_t *bytes = src->bytes + e / unit * quarter + in_quarter;
+        const unsigned shift = 6 - 2 * (unsigned)(e % unit / quarter);
+        if (take_run(bytes, n, shift, codes))
+            return bad_code(src, bytes, n, codes, err);
+        codes += n;
+        e += n;
+    }
+    return true;
+}
+
+/* Layout C: four rows share a byte, the first in the highest bits. */
+static bool i2s_rows_decode(const struct ternary_source *src, size_t row0, size_t row1,
+                            uint8_t *codes, struct bn_error *err)
+{
+    for (size_t r = row0; r < row1; r++, codes += src->n_cols) {
+        const uint8_t *bytes = src->bytes + r / 4 * src->n_cols;
+        if (take_run(bytes, src->n_cols, 6 - 2 * (unsigned)(r % 4), codes))
+            return bad_code(src, bytes, src->n_cols, codes, err);
+    }
+    return true;
+}
+
+/* TQ2_0: two halves of 128 elements in 32 bytes each, the first quarter in the lowest bits. */
+static bool tq2_block_decode(const struct ternary_source *src, const uint8_t *block, uint8_t *codes,
+                             struct bn_error *err)
+{
+    for (size_t run = 0; run < 8; run++) {
+        const uint8_t *bytes = block + run / 4 * 32;
+        if (take_run(bytes, 32, 2 * (unsigned)(run % 4), codes + 32 * run))
+            return bad_code(src, bytes, 32, codes + 32 * run, err);
+    }
+    return true;
+}
+
+/* n neighbouring bytes, the trit at power pow3 = 3^k of each: any byte gives 0, 1 or 2. */
+static void take_trits(const uint8_t *bytes, size_t n, unsigned pow3, uint8_t *codes)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t q = (uint8_t)(bytes[i] * pow3);
+        codes[i] = (uint8_t)(q * 3u >> 8);
+    }
+}
+
+/* TQ1_0: 160 elements in 32 bytes, 80 in 16, 16 in 4; five trits a byte (four in the last). */
+static void tq1_block_decode(const uint8_t *block, uint8_t *codes)
+{
+    unsigned pow3 = 1;
+    for (size_t k = 0; k < 5; k++, pow3 *= 3) {
+        take_trits(block, 32, pow3, codes + 32 * k);
+        take_trits(block + 32, 16, pow3, codes + 160 + 16 * k);
+        if (k < 4)
+            take_trits(block + 48, 4, pow3, codes + 240 + 4 * k);
+    }
+}
+
+static bool tq_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
+                      struct bn_error *err)
+{
+    const size_t block_bytes = tq_block_bytes(src->type), row_blocks = src->n_cols / TQ_COLS;
+    for (size_t i = row0 * row_blocks; i < row1 * row_blocks; i++, codes += TQ_COLS) {
+        const uint8_t *block = src->bytes + i * block_bytes;
+        if (tq_block_scale(block, block_bytes) == 0.0f)
+            memset(codes, 1, TQ_COLS);
+        else if (src->type == TENSOR_TQ1_0)
+            tq1_block_decode(block, codes);
+        else if (!tq2_block_decode(src, block, codes, err))
+            return false;
+    }
+    return true;
+}
+
+static void float_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes)
+{
+    for (size_t i = row0 * src->n_cols; i < row1 * src->n_cols; i++) {
+        const bool wide = src->type == TENSOR_F32;
+        const bool negative = (src->bytes[wide ? 4 * i + 3 : 2 * i + 1] & 0x80) != 0;
+        *codes++ = magnitude_bits(src, i) == 0 ? 1 : negative ? 0 : 2;
+    }
+}
+
+bool ternary_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
+                    struct bn_error *err)
+{
+    if (!ternary_check(src, err))
+        return false;
+    if (row0 > row1 || row1 > src->n_rows)
+        return bn_fail(err, BN_EARG, "tensor '%s' has %zu rows, not rows %zu to %zu", src->name,
+                       src->n_rows, row0, row1);
+    if (src->type == TENSOR_I2_S)
+        return src->layout == I2S_C ? i2s_rows_decode(src, row0, row1, codes, err)
+                                    : i2s_flat_decode(src, row0, row1, codes, err);
+    if (!is_float(src->type))
+        return tq_decode(src, row0, row1, codes, err);
+    float_decode(src, row0, row1, codes);
+    return true;
+}
+
+/* ---- encoding ---- */
+
+static void i2s_encode(enum i2s_layout layout, const uint8_t *codes, size_t n_cols, size_t n,
+                       uint8_t *out)
+{
+    /* Layout C is the same with a "block" of four whole rows. */
+    const size_t quarter = layout == I2S_C ? n_cols : i2s_unit(layout) / 4;
+    for (size_t e = 0; e < n; e += 4 * quarter) {
+        for (size_t j = 0; j < quarter; j++) {
+            const uint8_t *c = codes + e + j;
+            *out++ = (uint8_t)(c[0] << 6 | c[quarter] << 4 | c[2 * quarter] << 2 | c[3 * quarter]);
+        }
+    }
+}
+
+static void tq2_block_encode(const uint8_t *codes, uint8_t *block)
+{
+    for (size_t b = 0; b < 64; b++) {
+        const uint8_t *c = codes + b / 32 * 128 + b % 32;
+        block[b] = (uint8_t)(c[0] | c[32] << 2 | c[64] << 4 | c[96] << 6);
+    }
+}
+
+/* `n_trits` codes `stride` apart, first most significant, as ceil(256 * V / 243); missing ones are
+ * 0. */
+static uint8_t pack_trits(const uint8_t *codes, size_t stride, size_t n_trits)
+{
+    unsigned v = 0;
+    for (size_t k = 0; k < 5; k++)
+        v = v * 3 + (k < n_trits ? codes[k * stride] : 0);
+    return (uint8_t)((v * 256 + 242) / 243);
+}
+
+static void tq1_block_encode(const uint8_t *codes, uint8_t *block)
+{
+    for (size_t m = 0; m < 32; m++)
+        block[m] = pack_trits(codes + m, 32, 5);
+    for (size_t m = 0; m < 16; m++)
+        block[32 + m] = pack_trits(codes + 160 + m, 16, 5);
+    for (size_t m = 0; m < 4; m++)
+        block[48 + m] = pack_trits(codes + 240 + m, 4, 4);
+}
+
+bool ternary_encode(enum tensor_type type, enum i2s_layout layout, const uint8_t *codes,
+                    size_t n_cols, size_t n_rows, float scale, uint8_t *out, struct bn_error *err)
+{
+    const struct tensor_geometry *g = &tensor_geometries[type];
+    size_t n_bytes;
+    if (!g->ternary || !tensor_bytes(type, n_cols, n_rows, &n_bytes) ||
+        (type == TENSOR_I2_S && !i2s_holds(layout, n_cols, n_rows)))
+        return bn_fail(err, BN_EARG, "%zu x %zu elements do not fit %s", n_cols, n_rows, g->name);
+    const size_t n = n_cols * n_rows;
+    if (type == TENSOR_I2_S) {
+        i2s_encode(layout, codes, n_cols, n, out);
+        memset(out + n / 4, 0, n_bytes - n / 4);
+        le_put_u32(out + n / 4, f32_bits(scale));
+        return true;
+    }
+    const size_t block_bytes = tq_block_bytes(type);
+    for (size_t e = 0; e < n; e += TQ_COLS, out += block_bytes) {
+        if (type == TENSOR_TQ1_0)
+            tq1_block_encode(codes + e, out);
+        else
+            tq2_block_encode(codes + e, out);
+        le_put_u16(out + block_bytes - 2, f32_to_f16(scale));
+    }
+    return true;
+}
