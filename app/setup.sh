@@ -51,16 +51,16 @@ apt_has() {
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# Run a command as root, without ever asking for a password.
+# Run shell text as root, without ever asking for a password.
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
-        "$@"
+        sh -c "$1"
     elif have sudo && sudo -n true 2>/dev/null; then
-        sudo -n "$@"
+        sudo -n sh -c "$1"
     else
-        echo "setup.sh: these need root, and sudo would ask for a password. Run this, then" >&2
+        echo "setup.sh: packages are missing, and installing them needs root. Run this, then" >&2
         echo "setup.sh again:" >&2
-        echo "    sudo $*" >&2
+        echo "    sudo sh -c '$1'" >&2
         exit 1
     fi
 }
@@ -72,16 +72,14 @@ install_packages() {
     [ "$test" = no ] || extra=tmux
     if have apt-get; then
         wanted=$(missing apt_has $apt_packages $extra)
-        [ -z "$wanted" ] && return
-        as_root apt-get -q update
-        as_root env DEBIAN_FRONTEND=noninteractive \
-            apt-get -q -y install --no-install-recommends $wanted
+        [ -z "$wanted" ] || as_root "apt-get -q update && DEBIAN_FRONTEND=noninteractive \
+            apt-get -q -y install --no-install-recommends $wanted"
     elif have dnf; then
         wanted=$(missing 'rpm -q' $dnf_packages $extra)
-        [ -z "$wanted" ] || as_root dnf -q -y install $wanted
+        [ -z "$wanted" ] || as_root "dnf -q -y install $wanted"
     elif have pacman; then
         wanted=$(missing 'pacman -Q' $pacman_packages $extra)
-        [ -z "$wanted" ] || as_root pacman -Sy --noconfirm --needed $wanted
+        [ -z "$wanted" ] || as_root "pacman -Sy --noconfirm --needed $wanted"
     elif have brew; then
         wanted=$(missing 'brew list --versions' $brew_packages $extra)
         [ -z "$wanted" ] || brew install $wanted
