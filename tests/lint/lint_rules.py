@@ -240,6 +240,17 @@ def tree_rule_unique(sources):
         seen.setdefault(name, src.path)
 
 
+def tree_rule_links(sources):
+    paths = {src.path for src in sources}
+    for src in sources:
+        if not src.path.endswith('.md'):
+            continue
+        for n, line in enumerate(src.lines, 1):
+            for target in re.findall(r'\]\(([^)#:]+\.md)[^)]*\)', line):
+                if os.path.normpath(os.path.join(os.path.dirname(src.path), target)) not in paths:
+                    yield src.path, n, f'links to {target}, which does not exist'
+
+
 RULES = {
     'include': rule_include, 'include-root': rule_include_root, 'foreign': rule_foreign,
     'words': rule_words, 'openmp': rule_openmp, 'mutable': rule_mutable,
@@ -248,4 +259,4 @@ RULES = {
     'opening': rule_opening, 'blanks': rule_blanks, 'ascii': rule_ascii,
     'tickets': rule_tickets, 'shell': rule_shell,
 }
-TREE_RULES = {'unique': tree_rule_unique}
+TREE_RULES = {'unique': tree_rule_unique, 'links': tree_rule_links}

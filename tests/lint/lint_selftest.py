@@ -134,6 +134,9 @@ def failures(table):
     twins = [Source(p, OPEN) for p in ('app/a.c', 'engine/a.c', 'engine/b.c')]
     if [r for _, _, r, _ in lint.check(twins, table)] != ['unique']:
         yield 'two files of one name should be refused once'
+    pages = [Source('README.md', '[a](docs/b.md)\n'), Source('docs/b.md', '[c](c.md)\n')]
+    if [(p, r) for p, _, r, _ in lint.check(pages, table)] != [('docs/b.md', 'links')]:
+        yield 'the link to a page that is not there should be refused, and no other'
     for rule in set(lint_rules.RULES) - {rule for rule, _, _ in BAD}:
         yield f'rule {rule} has no bad snippet'
 
