@@ -111,30 +111,60 @@ static uint32_t magnitude_bits(const struct ternary_source *src, size_t i)
     return le_u16(src->bytes + 2 * i) & 0x7fff;
 }
 
+/* Are n elements from i on all zero or of this magnitude? Without a branch an element, so that the
+ * compiler can look at many at once: a whole model passes through here. */
+static bool all_of_magnitude(const struct ternary_source *src, size_t i, size_t n, uint32_t bits)
+{
+    unsigned other = 0;
+    if (src->type == TENSOR_F32) {
+        for (size_t k = 0; k < n; k++) {
+            const uint32_t m = le_u32(src->bytes + 4 * (i + k)) & 0x7fffffff;
+            other |= (unsigned)(m != 0) & (unsigned)(m != bits);
+        }
+    } else {
+        for (size_t k = 0; k < n; k++) {
+            const unsigned m = le_u16(src->bytes + 2 * (i + k)) & 0x7fff;
+            other |= (unsigned)(m != 0) & (unsigned)(m != bits);
+        }
+    }
+    return other == 0;
+}
+
+/* Take element i as the tensor's magnitude, or refuse it. */
+static bool judge_element(const struct ternary_source *src, size_t i, uint32_t *found, float *scale,
+                          struct bn_error *err)
+{
+    const uint32_t bits = magnitude_bits(src, i);
+    if (bits == 0 || bits == *found)
+        return true;
+    const float v = float_at(src->type, src->bytes, i);
+    if (!isfinite(v))
+        return bn_fail(err, BN_EFORMAT, "tensor '%s': element %zu (row %zu) is not finite",
+                       src->name, i, i / src->n_cols);
+    if (*found != 0)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "tensor '%s' (%s) is dense, not ternary: element %zu (row %zu) is %g, those "
+                       "before are 0 or %g in magnitude",
+                       src->name, tensor_geometries[src->type].name, i, i / src->n_cols, (double)v,
+                       (double)*scale);
+    *found = bits;
+    *scale = fabsf(v);
+    return true;
+}
+
 static bool float_scale(const struct ternary_source *src, float *scale, struct bn_error *err)
 {
-    const size_t n = src->n_cols * src->n_rows;
+    const size_t n = src->n_cols * src->n_rows, chunk = 1024;
     uint32_t found = 0;
-    for (size_t i = 0; i < n; i++) {
-        const uint32_t bits = magnitude_bits(src, i);
-        if (bits == 0 || bits == found)
+    for (size_t i = 0; i < n; i += chunk) {
+        const size_t n_here = size_min(chunk, n - i);
+        if (all_of_magnitude(src, i, n_here, found))
             continue;
-        const float v = float_at(src->type, src->bytes, i);
-        if (!isfinite(v))
-            return bn_fail(err, BN_EFORMAT, "tensor '%s': element %zu (row %zu) is not finite",
-                           src->name, i, i / src->n_cols);
-        if (found != 0)
-            return bn_fail(
-                err, BN_EUNSUPPORTED,
-                "tensor '%s' (%s) is dense, not ternary: element %zu (row %zu) is %g, those "
-                "before are 0 or %g in magnitude",
-                src->name, tensor_geometries[src->type].name, i, i / src->n_cols, (double)v,
-                (double)*scale);
-        found = bits;
-        *scale = fabsf(v);
+        for (size_t k = i; k < i + n_here; k++) {
+            if (!judge_element(src, k, &found, scale, err))
+                return false;
+        }
     }
-    if (found == 0)
-        *scale = 0.0f;
     return true;
 }
 

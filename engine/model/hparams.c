@@ -1,0 +1,276 @@
+/*
+ * Reads every number of the graph from the metadata and checks its range, so that nothing behind
+ * this file has to ask again. Keys and defaults are those of docs/formats.md, "Keys and defaults".
+ * Which activation function the feed-forward part has is not in most files and is decided by rule;
+ * the decision is noted, because a wrong one still speaks, only worse.
+ */
+#include "engine/model/hparams.h"
+
+#include "engine/gguf/gguf_le.h"
+
+#include <math.h>
+#include <stdio.h>
+
+struct keys {
+    const struct gguf *g;
+    const struct arch *arch;
+    char text[96]; /* the key asked for last */
+};
+
+struct range {
+    uint64_t lo, hi;
+};
+
+static const char *full_key(struct keys *k, const char *key)
+{
+    (void)snprintf(k->text, sizeof(k->text), "%s.%s", k->arch->name, key); /* our own short texts */
+    return k->text;
+}
+
+static bool out_of_range(const struct keys *k, uint64_t v, struct range range, struct bn_error *err)
+{
+    return bn_fail(err, BN_EFORMAT, "%s is %llu, not %llu to %llu", k->text, (unsigned long long)v,
+                   (unsigned long long)range.lo, (unsigned long long)range.hi);
+}
+
+/* A number a layer: one for all, or an array of equal ones. */
+static bool uniform_value(const struct keys *k, const struct gguf_kv *kv, uint64_t *out,
+                          struct bn_error *err)
+{
+    uint64_t v = 0;
+    if (kv->kind == GGUF_BOOL || kv->n_items == 0 || !gguf_item_u64(kv, 0, &v))
+        return bn_fail(err, BN_EFORMAT, "%s is no whole number", k->text);
+    for (uint64_t i = 1; i < kv->n_items; i++) {
+        uint64_t other = 0;
+        if (!gguf_item_u64(kv, i, &other))
+            return bn_fail(err, BN_EFORMAT, "%s is no whole number for layer %llu", k->text,
+                           (unsigned long long)i);
+        if (other != v)
+            return bn_fail(
+                err, BN_EUNSUPPORTED,
+                "%s is %llu for layer 0 and %llu for layer %llu: layers of different shapes "
+                "are not supported",
+                k->text, (unsigned long long)v, (unsigned long long)other, (unsigned long long)i);
+    }
+    *out = v;
+    return true;
+}
+
+/* *out keeps its value, the default, when the key is absent; a default of 0 says it is required. */
+static bool read_count(struct keys *k, const char *key, struct range range, size_t *out,
+                       struct bn_error *err)
+{
+    const struct gguf_kv *kv = gguf_find_kv(k->g, full_key(k, key));
+    uint64_t v = *out;
+    if (!kv && v == 0)
+        return bn_fail(err, BN_EFORMAT, "the file has no %s", k->text);
+    if (kv && !uniform_value(k, kv, &v, err))
+        return false;
+    if (v < range.lo || v > range.hi)
+        return out_of_range(k, v, range, err);
+    *out = (size_t)v;
+    return true;
+}
+
+/* The same for a real number in [lo, hi]; `required` is a default that is not a number. */
+static bool read_real(struct keys *k, const char *key, double lo, double hi, double *out,
+                      struct bn_error *err)
+{
+    const bool has = gguf_find_kv(k->g, full_key(k, key)) != NULL;
+    double v = *out;
+    if (!has && isnan(v))
+        return bn_fail(err, BN_EFORMAT, "the file has no %s", k->text);
+    if (has && !gguf_get_f64(k->g, k->text, &v))
+        return bn_fail(err, BN_EFORMAT, "%s is no number", k->text);
+    if (!(v >= lo && v <= hi))
+        return bn_fail(err, BN_EFORMAT, "%s is %g, not %g to %g", k->text, v, lo, hi);
+    *out = v;
+    return true;
+}
+
+static bool read_sizes(struct keys *k, struct hparams *hp, struct bn_error *err)
+{
+    const struct range width = {1, MODEL_MAX_WIDTH};
+    return read_count(k, "context_length", (struct range){1, MODEL_MAX_CTX}, &hp->n_ctx_train,
+                      err) &&
+           read_count(k, "embedding_length", width, &hp->n_embd, err) &&
+           read_count(k, "block_count", (struct range){1, MODEL_MAX_LAYERS}, &hp->n_layers, err) &&
+           read_count(k, "feed_forward_length", width, &hp->n_ff, err) &&
+           read_count(k, "attention.head_count", (struct range){1, MODEL_MAX_HEADS}, &hp->n_heads,
+                      err);
+}
+
+static bool read_heads(struct keys *k, struct hparams *hp, struct bn_error *err)
+{
+    const struct range dim = {1, MODEL_MAX_HEAD_DIM};
+    const bool has_dim = gguf_find_kv(k->g, full_key(k, "attention.key_length")) != NULL;
+    hp->n_kv_heads = hp->n_heads;
+    if (!read_count(k, "attention.head_count_kv", (struct range){1, hp->n_heads}, &hp->n_kv_heads,
+                    err))
+        return false;
+    if (hp->n_heads % hp->n_kv_heads != 0)
+        return bn_fail(err, BN_EFORMAT, "%zu attention heads cannot share %zu key and value heads",
+                       hp->n_heads, hp->n_kv_heads);
+    if (!has_dim && hp->n_embd % hp->n_heads != 0)
+        return bn_fail(err, BN_EFORMAT, "an embedding of %zu cannot be split into %zu heads",
+                       hp->n_embd, hp->n_heads);
+    hp->head_dim = hp->n_embd / hp->n_heads;
+    if (!read_count(k, "attention.key_length", dim, &hp->head_dim, err))
+        return false;
+    size_t value_dim = hp->head_dim;
+    if (!read_count(k, "attention.value_length", dim, &value_dim, err))
+        return false;
+    if (value_dim != hp->head_dim)
+        return bn_fail(err, BN_EUNSUPPORTED, "keys of %zu and values of %zu differ in length",
+                       hp->head_dim, value_dim);
+    if (hp->head_dim * hp->n_heads > MODEL_MAX_WIDTH)
+        return bn_fail(err, BN_EFORMAT, "%zu heads of %zu are more than %zu columns", hp->n_heads,
+                       hp->head_dim, MODEL_MAX_WIDTH);
+    return true;
+}
+
+static bool read_rope_scaling(struct keys *k, struct hparams *hp, struct bn_error *err)
+{
+    struct bn_str type = bn_str_of("linear");
+    double factor = 1.0;
+    if (gguf_find_kv(k->g, full_key(k, "rope.scaling.type")) && !gguf_get_str(k->g, k->text, &type))
+        return bn_fail(err, BN_EFORMAT, "%s is no text", k->text);
+    if (!bn_str_is(type, "linear") && !bn_str_is(type, "none"))
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "%s is '%.*s': only none and linear scaling of positions are supported",
+                       k->text, STR_ARG(type));
+    if (!read_real(k, "rope.scale_linear", 0.0, 1e6, &factor, err) ||
+        !read_real(k, "rope.scaling.factor", 0.0, 1e6, &factor, err))
+        return false;
+    const bool scales = bn_str_is(type, "linear") && factor != 0.0; /* 0 also means 1 */
+    hp->rope_scale = scales ? 1.0 / factor : 1.0;
+    return true;
+}
+
+static bool read_rope(struct keys *k, struct hparams *hp, struct bn_error *err)
+{
+    hp->n_rot = hp->head_dim;
+    if (!read_count(k, "rope.dimension_count", (struct range){2, hp->head_dim}, &hp->n_rot, err))
+        return false;
+    if (hp->n_rot % 2 != 0)
+        return bn_fail(err, BN_EFORMAT, "%s is %zu: elements are rotated in pairs", k->text,
+                       hp->n_rot);
+    if (hp->n_rot != hp->head_dim && !k->arch->rotates_part)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "%s is %zu, but heads have %zu elements, which '%s' rotates as a whole",
+                       k->text, hp->n_rot, hp->head_dim, k->arch->name);
+    hp->rope_base = 10000.0;
+    return read_real(k, "rope.freq_base", 1.0, 1e12, &hp->rope_base, err) &&
+           read_rope_scaling(k, hp, err);
+}
+
+static bool read_vocab(struct keys *k, const struct model_config *cfg, struct hparams *hp,
+                       struct bn_error *err)
+{
+    const struct gguf_kv *tokens = gguf_find_kv(k->g, "tokenizer.ggml.tokens");
+    const uint64_t n_tokens = tokens && tokens->kind == GGUF_ARRAY ? tokens->n_items : 0;
+    hp->n_vocab = (size_t)n_tokens;
+    if (!read_count(k, "vocab_size", (struct range){1, MODEL_MAX_VOCAB}, &hp->n_vocab, err))
+        return false;
+    if (n_tokens != 0 && n_tokens != hp->n_vocab)
+        bn_notes_add(cfg->notes, BN_NOTE_WARNING, "vocabulary",
+                     "the model has %zu tokens, its tokenizer %llu", hp->n_vocab,
+                     (unsigned long long)n_tokens);
+    return true;
+}
+
+/* Keys that change the graph in ways this program does not compute; 0 and 1 are as if absent. */
+static bool refuse_other_graphs(struct keys *k, const struct hparams *hp, struct bn_error *err)
+{
+    static const char *const foreign[] = {"expert_count",   "attention.clamp_kqv",
+                                          "logit_scale",    "embedding_scale",
+                                          "residual_scale", "attention.scale"};
+    double v;
+    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+        if (gguf_get_f64(k->g, full_key(k, foreign[i]), &v) && v != 0.0 && v != 1.0)
+            return bn_fail(err, BN_EUNSUPPORTED,
+                           "%s is %g: this program does not compute that graph", k->text, v);
+    }
+    if (gguf_get_f64(k->g, full_key(k, "attention.sliding_window"), &v) && v != 0.0 &&
+        v < (double)hp->n_ctx_train)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "%s is %g: attention through a window is not supported", k->text, v);
+    return true;
+}
+
+/* 2B4T, whatever architecture a converter wrote over it. */
+static bool is_2b4t(const struct hparams *hp)
+{
+    return hp->n_layers == 30 && hp->n_embd == 2560 && hp->n_ff == 6912 && hp->n_vocab == 128256;
+}
+
+/* The 1bitLLM models: large and xl have 24 layers, 3B has 26, all a SentencePiece vocabulary. */
+static bool is_1bitllm(const struct gguf *g, const struct hparams *hp)
+{
+    struct bn_str tokenizer;
+    return (hp->n_layers == 24 || hp->n_layers == 26) && hp->n_vocab >= 32000 &&
+           hp->n_vocab <= 32002 && gguf_get_str(g, "tokenizer.ggml.model", &tokenizer) &&
+           bn_str_is(tokenizer, "llama");
+}
+
+static const char *act_name(enum ffn_act act)
+{
+    return act == FFN_RELU2 ? "relu squared" : "SiLU";
+}
+
+static bool read_act_key(struct keys *k, const struct model_config *cfg, enum ffn_act *act,
+                         struct bn_error *err)
+{
+    struct bn_str v;
+    if (!gguf_get_str(k->g, k->text, &v))
+        return bn_fail(err, BN_EFORMAT, "%s is no text", k->text);
+    if (bn_str_is(v, "relu2") || bn_str_is(v, "relu_sqr"))
+        *act = FFN_RELU2;
+    else if (bn_str_is(v, "silu"))
+        *act = FFN_SILU;
+    else
+        return bn_fail(err, BN_EUNSUPPORTED, "%s is '%.*s', not relu2 or silu", k->text,
+                       STR_ARG(v));
+    bn_notes_add(cfg->notes, BN_NOTE_INFO, "activation", "activation %s: %s says so",
+                 act_name(*act), k->text);
+    return true;
+}
+
+static bool decide_act(struct keys *k, const struct model_config *cfg, struct hparams *hp,
+                       struct bn_error *err)
+{
+    if (gguf_find_kv(k->g, full_key(k, "hidden_activation")))
+        return read_act_key(k, cfg, &hp->act, err);
+    const bool b158 = bn_str_is(bn_str_of(k->arch->name), "bitnet-b1.58");
+    const bool b25 = bn_str_is(bn_str_of(k->arch->name), "bitnet-25");
+    const bool plain = bn_str_is(bn_str_of(k->arch->name), "bitnet");
+    const bool mislabelled = (b158 && is_1bitllm(k->g, hp)) || (plain && is_2b4t(hp));
+    hp->act = b158 || b25 ? FFN_RELU2 : FFN_SILU;
+    if (mislabelled && bn_repair_allowed(cfg->no_repair, "activation")) {
+        hp->act = hp->act == FFN_RELU2 ? FFN_SILU : FFN_RELU2;
+        bn_notes_add(cfg->notes, BN_NOTE_REPAIR, "activation",
+                     "activation %s: the shape is that of %s, which '%s' mislabels",
+                     act_name(hp->act), b158 ? "a 1bitLLM model" : "BitNet b1.58 2B4T",
+                     k->arch->name);
+    } else {
+        bn_notes_add(cfg->notes, BN_NOTE_INFO, "activation", "activation %s: the rule for '%s'",
+                     act_name(hp->act), k->arch->name);
+    }
+    return true;
+}
+
+bool hparams_read(const struct gguf *g, const struct arch *arch, const struct model_config *cfg,
+                  struct hparams *out, struct bn_error *err)
+{
+    struct keys k = {.g = g, .arch = arch};
+    struct hparams hp = {0};
+    double eps = NAN;
+    if (!read_sizes(&k, &hp, err) || !read_heads(&k, &hp, err) || !read_rope(&k, &hp, err) ||
+        !read_vocab(&k, cfg, &hp, err) ||
+        !read_real(&k, "attention.layer_norm_rms_epsilon", 1e-30, 1.0, &eps, err) ||
+        !refuse_other_graphs(&k, &hp, err) || !decide_act(&k, cfg, &hp, err))
+        return false;
+    hp.rms_eps = (float)eps;
+    *out = hp;
+    return true;
+}

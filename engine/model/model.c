@@ -1,0 +1,68 @@
+/*
+ * Opening a model: architecture, numbers, tensors, in that order, each step trusting the one
+ * before.
+ */
+#include "engine/model/model.h"
+
+#include "engine/base/memory.h"
+#include "engine/gguf/gguf_le.h"
+#include "engine/model/hparams.h"
+#include "engine/model/weights.h"
+
+static bool find_arch(const struct gguf *g, const struct arch **out, struct bn_error *err)
+{
+    struct bn_str name;
+    if (!gguf_get_str(g, "general.architecture", &name))
+        return bn_fail(err, BN_EFORMAT, "the file does not say its general.architecture");
+    *out = arch_find(name);
+    if (!*out)
+        return bn_fail(
+            err, BN_EUNSUPPORTED,
+            "architecture '%.*s' is not supported: ternary models of bitnet-b1.58, bitnet-25, "
+            "bitnet and llama are",
+            STR_ARG(name));
+    return true;
+}
+
+/* The fewest tensors a layer has: memory for layers follows what the file really holds. */
+static bool enough_tensors(const struct gguf *g, const struct hparams *hp, struct bn_error *err)
+{
+    if (g->n_tensors / 9 >= hp->n_layers)
+        return true;
+    if (g->n_tensors == 0)
+        return bn_fail(err, BN_EFORMAT, "the file holds a vocabulary but no weights");
+    return bn_fail(err, BN_EFORMAT, "%zu tensors are too few for %zu layers", g->n_tensors,
+                   hp->n_layers);
+}
+
+bool model_open(const struct gguf *g, const struct model_config *cfg, struct model **out,
+                struct bn_error *err)
+{
+    struct model *m = mem_alloc(1, sizeof(*m));
+    if (!m)
+        return bn_fail(err, BN_ENOMEM, "no memory to open a model");
+    m->gguf = g;
+    if (!find_arch(g, &m->arch, err) || !hparams_read(g, m->arch, cfg, &m->hp, err) ||
+        !enough_tensors(g, &m->hp, err))
+        goto fail;
+    m->layers = mem_alloc(m->hp.n_layers, sizeof(*m->layers));
+    if (!m->layers) {
+        (void)bn_fail(err, BN_ENOMEM, "no memory for %zu layers", m->hp.n_layers);
+        goto fail;
+    }
+    if (!weights_find(m, cfg, err))
+        goto fail;
+    *out = m;
+    return true;
+fail:
+    model_close(m);
+    return false;
+}
+
+void model_close(struct model *m)
+{
+    if (!m)
+        return;
+    mem_free(m->layers);
+    mem_free(m);
+}
