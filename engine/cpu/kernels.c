@@ -7,6 +7,10 @@
 
 #include "engine/cpu/ref/kernels_ref.h"
 
+#if defined(__x86_64__)
+#include "engine/cpu/x86/kernels_x86.h"
+#endif
+
 static void rung_ref(struct cpu_kernels *k)
 {
     *k = (struct cpu_kernels){
@@ -29,8 +33,40 @@ static void rung_ref(struct cpu_kernels *k)
     row_kernels_ref(k->row_decode, k->rows_dot);
 }
 
+#if defined(__x86_64__)
+static void rung_avx2(struct cpu_kernels *k)
+{
+    k->isa = ISA_AVX2;
+    k->ternary_matvec = ternary_matvec_avx2;
+    k->ternary_matmul = ternary_matmul_avx2;
+}
+
+static void rung_avxvnni(struct cpu_kernels *k)
+{
+    k->isa = ISA_AVXVNNI;
+    k->ternary_matvec = ternary_matvec_avxvnni;
+    k->ternary_matmul = ternary_matmul_avxvnni;
+}
+
+static void rung_avx512vnni(struct cpu_kernels *k)
+{
+    k->isa = ISA_AVX512VNNI;
+    k->ternary_matvec = ternary_matvec_avx512;
+    k->ternary_matmul = ternary_matmul_avx512;
+}
+#endif
+
 void cpu_kernels_init(struct cpu_kernels *k, const struct cpu_caps *caps)
 {
-    (void)caps; /* nothing above ref on this processor */
     rung_ref(k);
+#if defined(__x86_64__)
+    if (caps->has[ISA_AVX2])
+        rung_avx2(k);
+    if (caps->has[ISA_AVXVNNI])
+        rung_avxvnni(k);
+    if (caps->has[ISA_AVX512VNNI])
+        rung_avx512vnni(k);
+#else
+    (void)caps; /* ref is the only rung for this processor */
+#endif
 }

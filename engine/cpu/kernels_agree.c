@@ -148,10 +148,7 @@ static const char *check_attention(const struct cpu_kernels *k, const struct cpu
     fill_f16(c.k, HEAD_DIM * ATTN_BLOCK, 20000);
     fill_f16(c.v, ATTN_BLOCK * V_STRIDE, 40000);
     fill(c.q, N_Q * HEAD_DIM, 2.0f, 60000);
-    for (size_t i = 0; i < 2; i++) {
-        c.big_m[i] = 0.25f;
-        c.big_l[i] = 3.5f;
-        fill(c.big_o[i], HEAD_DIM, 5.0f, 70000);
+    for (size_t i = 0; i < 2; i++)
         table[i]->attn_block(&(struct attn_block){.q = c.q,
                                                   .k = c.k,
                                                   .v = c.v,
@@ -162,14 +159,20 @@ static const char *check_attention(const struct cpu_kernels *k, const struct cpu
                                                   .m = c.m[i],
                                                   .l = c.l[i],
                                                   .o = c.o[i]});
+    if (!same(c.m[0], c.m[1], sizeof c.m[0]) || !same(c.l[0], c.l[1], sizeof c.l[0]) ||
+        !same(c.o[0], c.o[1], sizeof c.o[0]))
+        return "attn_block";
+    for (size_t i = 0; i < 2; i++) {
+        c.big_m[i] = 0.25f;
+        c.big_l[i] = 3.5f;
+        fill(c.big_o[i], HEAD_DIM, 5.0f, 70000);
         table[i]->attn_merge(&c.big_m[i], &c.big_l[i], c.big_o[i], c.m[1], c.l[1], c.o[1],
                              HEAD_DIM);
         table[i]->attn_finish(c.big_o[i], c.big_l[i], HEAD_DIM, c.out[i]);
     }
-    if (!same(c.m[0], c.m[1], sizeof c.m[0]) || !same(c.l[0], c.l[1], sizeof c.l[0]) ||
-        !same(c.o[0], c.o[1], sizeof c.o[0]))
-        return "attn_block";
-    if (c.big_m[0] != c.big_m[1] || c.big_l[0] != c.big_l[1])
+    if (!same(&c.big_m[0], &c.big_m[1], sizeof(float)) ||
+        !same(&c.big_l[0], &c.big_l[1], sizeof(float)) ||
+        !same(c.big_o[0], c.big_o[1], sizeof c.big_o[0]))
         return "attn_merge";
     return same(c.out[0], c.out[1], sizeof c.out[0]) ? NULL : "attn_finish";
 }

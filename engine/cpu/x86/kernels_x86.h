@@ -1,0 +1,43 @@
+/*
+ * The x86 rungs. Contracts are those of engine/cpu/kernels.h; every function gives the bits of ref.
+ */
+#ifndef ENGINE_CPU_X86_KERNELS_X86_H
+#define ENGINE_CPU_X86_KERNELS_X86_H
+
+#include "engine/cpu/kernels.h"
+
+/* AVX2, FMA, F16C */
+void rms_norm_avx2(const float *x, const float *w, size_t n, float eps, float *y);
+void quantise_avx2(const float *x, size_t n, int8_t *q, struct act_scale *out);
+void ternary_matvec_avx2(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
+                         int32_t q_sum, int32_t *acc);
+void ternary_matmul_avx2(const struct ternary_mat *w, size_t row0, size_t row1,
+                         const struct ternary_batch *batch);
+void scale_acc_avx2(const int32_t *acc, size_t n, float d, float *y);
+void add_avx2(float *h, const float *y, size_t n);
+void relu2_gate_avx2(const float *gate, const float *up, size_t n, float *out);
+void silu_gate_avx2(const float *gate, const float *up, size_t n, float *out);
+void rope_neox_avx2(float *x, const float *c, const float *s, size_t n_rot);
+void rope_norm_avx2(float *x, const float *c, const float *s, size_t n_rot);
+void to_f16_avx2(const float *x, size_t n, uint16_t *out);
+void attn_block_avx2(const struct attn_block *b);
+void attn_merge_avx2(float *big_m, float *big_l, float *big_o, const float *m, const float *l,
+                     const float *o, size_t head_dim);
+void attn_finish_avx2(const float *big_o, float big_l, size_t head_dim, float *out);
+void row_kernels_avx2(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
+
+/* AVX-VNNI: 256-bit dot products of bytes */
+void ternary_matvec_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
+                            int32_t q_sum, int32_t *acc);
+void ternary_matmul_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1,
+                            const struct ternary_batch *batch);
+
+/* AVX-512 F, BW, DQ, VL, VNNI */
+void ternary_matvec_avx512(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
+                           int32_t q_sum, int32_t *acc);
+void ternary_matmul_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
+                           const struct ternary_batch *batch);
+void attn_block_avx512(const struct attn_block *b);
+void row_kernels_avx512(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
+
+#endif

@@ -1,0 +1,176 @@
+/*
+ * Ternary products with AVX-VNNI: the scheme of ternary_avx512.c in 256-bit halves of a line.
+ *
+ * Sixteen registers hold two rows: 2 x 4 field sums in the matrix-vector product, 2 x 6 token sums
+ * in the matrix-matrix product.
+ */
+#include "engine/base/force_inline.h"
+#include "engine/cpu/x86/kernels_x86.h"
+
+#include <immintrin.h>
+
+#define ROWS 2
+#define PREFETCH_ROWS 4 /* two groups ahead */
+#define BLOCK_TOKENS 6
+
+BN_FORCE_INLINE __m256i load(const void *p)
+{
+    return _mm256_load_si256(p);
+}
+
+/* Sums of the lanes of v[0 .. n_rows - 1], less q_sum, at acc. */
+BN_FORCE_INLINE void store_sums(const __m256i v[ROWS], int n_rows, int32_t q_sum, int32_t *acc)
+{
+#pragma GCC unroll 4
+    for (int r = 0; r < n_rows; r++) {
+        __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v[r]), _mm256_extracti128_si256(v[r], 1));
+        s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+        s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
+        acc[r] = _mm_cvtsi128_si32(s) - q_sum;
+    }
+}
+
+BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, int n_rows, const int8_t *q,
+                                 int32_t q_sum, int32_t *acc)
+{
+    const size_t row_bytes = n_lines * LINE_BYTES;
+    __m256i sum[ROWS][4];
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; r++)
+#pragma GCC unroll 4
+        for (int f = 0; f < 4; f++)
+            sum[r][f] = _mm256_setzero_si256();
+
+    for (size_t l = 0; l < n_lines; l++) {
+#pragma GCC unroll 2
+        for (int r = 0; r < n_rows; r++)
+            _mm_prefetch((const char *)((uintptr_t)row + ((size_t)r + PREFETCH_ROWS) * row_bytes +
+                                        l * LINE_BYTES),
+                         _MM_HINT_T0);
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++) {
+            const int8_t *ql = q + l * LINE_COLS + 32 * half;
+            const __m256i q0 = load(ql), q1 = load(ql + 64);
+            const __m256i q2 = load(ql + 128), q3 = load(ql + 192);
+#pragma GCC unroll 2
+            for (int r = 0; r < n_rows; r++) {
+                const __m256i w = load(row + (size_t)r * row_bytes + l * LINE_BYTES + 32 * half);
+                const __m256i w0 = _mm256_and_si256(w, _mm256_set1_epi8(0x03));
+                const __m256i w1 = _mm256_and_si256(w, _mm256_set1_epi8(0x0c));
+                const __m256i w2 = _mm256_and_si256(w, _mm256_set1_epi8(0x30));
+                const __m256i w3 = _mm256_and_si256(w, _mm256_set1_epi8((char)0xc0));
+                sum[r][0] = _mm256_dpbusd_avx_epi32(sum[r][0], w0, q0);
+                sum[r][1] = _mm256_dpbusd_avx_epi32(sum[r][1], w1, q1);
+                sum[r][2] = _mm256_dpbusd_avx_epi32(sum[r][2], w2, q2);
+                sum[r][3] = _mm256_dpbusd_avx_epi32(sum[r][3], w3, q3);
+            }
+        }
+    }
+    __m256i total[ROWS];
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; r++) {
+        const __m256i a = _mm256_add_epi32(sum[r][0], _mm256_srai_epi32(sum[r][1], 2));
+        const __m256i b = _mm256_add_epi32(sum[r][2], _mm256_srai_epi32(sum[r][3], 2));
+        total[r] = _mm256_add_epi32(a, _mm256_srai_epi32(b, 4));
+    }
+    store_sums(total, n_rows, q_sum, acc);
+}
+
+void ternary_matvec_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
+                            int32_t q_sum, int32_t *acc)
+{
+    const size_t row_bytes = w->n_lines * LINE_BYTES;
+    size_t r = row0;
+    for (; row1 - r >= ROWS; r += ROWS)
+        matvec_rows(w->lines + r * row_bytes, w->n_lines, ROWS, q, q_sum, acc + (r - row0));
+    for (; r < row1; r++)
+        matvec_rows(w->lines + r * row_bytes, w->n_lines, 1, q, q_sum, acc + (r - row0));
+}
+
+BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
+                                  const struct ternary_batch *batch)
+{
+    const size_t row_bytes = n_lines * LINE_BYTES, q_bytes = n_lines * LINE_COLS;
+    __m256i sum[BLOCK_TOKENS][ROWS];
+#pragma GCC unroll 6
+    for (int t = 0; t < BLOCK_TOKENS; t++)
+#pragma GCC unroll 4
+        for (int r = 0; r < ROWS; r++)
+            sum[t][r] = _mm256_setzero_si256();
+
+    for (int f = 3; f >= 0; f--) {
+        const __m256i mask = _mm256_set1_epi8((char)(3 << 2 * f));
+        const int8_t *q = batch->q + 64 * f;
+#pragma GCC unroll 6
+        for (int t = 0; t < n_tokens; t++)
+#pragma GCC unroll 4
+            for (int r = 0; r < n_rows; r++)
+                sum[t][r] = _mm256_srai_epi32(sum[t][r], 2);
+        for (size_t half = 0; half < 2 * n_lines; half++) {
+            __m256i weights[ROWS];
+            const int8_t *qh = q + half / 2 * LINE_COLS + half % 2 * 32;
+#pragma GCC unroll 2
+            for (int r = 0; r < n_rows; r++)
+                weights[r] = _mm256_and_si256(mask, load(row + (size_t)r * row_bytes + half * 32));
+#pragma GCC unroll 6
+            for (int t = 0; t < n_tokens; t++) {
+                const __m256i qt = load(qh + (size_t)t * q_bytes);
+#pragma GCC unroll 2
+                for (int r = 0; r < n_rows; r++)
+                    sum[t][r] = _mm256_dpbusd_avx_epi32(sum[t][r], weights[r], qt);
+            }
+        }
+    }
+#pragma GCC unroll 6
+    for (int t = 0; t < n_tokens; t++)
+        store_sums(sum[t], n_rows, batch->q_sums[t], batch->acc + (size_t)t * batch->acc_stride);
+}
+
+BN_FORCE_INLINE void matmul_tokens(const uint8_t *row, size_t n_lines, int n_rows, size_t n_tokens,
+                                   const struct ternary_batch *batch)
+{
+    switch (n_tokens) {
+    case 1:
+        matmul_block(row, n_lines, n_rows, 1, batch);
+        break;
+    case 2:
+        matmul_block(row, n_lines, n_rows, 2, batch);
+        break;
+    case 3:
+        matmul_block(row, n_lines, n_rows, 3, batch);
+        break;
+    case 4:
+        matmul_block(row, n_lines, n_rows, 4, batch);
+        break;
+    case 5:
+        matmul_block(row, n_lines, n_rows, 5, batch);
+        break;
+    default:
+        matmul_block(row, n_lines, n_rows, BLOCK_TOKENS, batch);
+        break;
+    }
+}
+
+void ternary_matmul_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1,
+                            const struct ternary_batch *batch)
+{
+    const size_t row_bytes = w->n_lines * LINE_BYTES;
+    /* Blocks as equal as they can be: 16 tokens are 6 + 5 + 5, not 6 + 6 + 4. */
+    const size_t n_blocks = (batch->n_tokens + BLOCK_TOKENS - 1) / BLOCK_TOKENS;
+    for (size_t r = row0; r < row1; r += row1 - r >= ROWS ? ROWS : 1)
+        for (size_t i = 0; i < n_blocks; i++) {
+            const size_t t0 = batch->n_tokens * i / n_blocks;
+            const size_t n_tokens = batch->n_tokens * (i + 1) / n_blocks - t0;
+            const struct ternary_batch part = {
+                .q = batch->q + t0 * w->n_lines * LINE_COLS,
+                .q_sums = batch->q_sums + t0,
+                .acc = batch->acc + t0 * batch->acc_stride + (r - row0),
+                .acc_stride = batch->acc_stride,
+            };
+            const uint8_t *row = w->lines + r * row_bytes;
+            if (row1 - r >= ROWS)
+                matmul_tokens(row, w->n_lines, ROWS, n_tokens, &part);
+            else
+                matmul_tokens(row, w->n_lines, 1, n_tokens, &part);
+        }
+}

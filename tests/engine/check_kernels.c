@@ -1,0 +1,100 @@
+/*
+ * Every kernel of every rung this machine has against ref, byte for byte, on inputs biased to
+ * extremes; and, with --bench, how fast each is. The idea is dav1d's checkasm.
+ *
+ *     check_kernels [--isa NAME] [--seed N] [--only KERNEL]
+ *     check_kernels --bench [KERNEL] [--isa NAME] [--threads N]
+ */
+#include "tests/engine/check_kernels.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+struct arguments {
+    const char *isa, *filter; /* NULL: all */
+    bool bench;
+    uint64_t seed;
+    size_t n_threads;
+};
+
+static bool parse(struct arguments *a, int argc, char **argv)
+{
+    for (int i = 1; i < argc; i++) {
+        const bool more = i + 1 < argc;
+        if (strcmp(argv[i], "--bench") == 0) {
+            a->bench = true;
+            if (more && argv[i + 1][0] != '-')
+                a->filter = argv[++i];
+        } else if (strcmp(argv[i], "--isa") == 0 && more) {
+            a->isa = argv[++i];
+        } else if (strcmp(argv[i], "--only") == 0 && more) {
+            a->filter = argv[++i];
+        } else if (strcmp(argv[i], "--seed") == 0 && more) {
+            a->seed = strtoull(argv[++i], NULL, 10);
+        } else if (strcmp(argv[i], "--threads") == 0 && more) {
+            a->n_threads = strtoul(argv[++i], NULL, 10);
+        } else {
+            return false;
+        }
+    }
+    return a->n_threads > 0;
+}
+
+static void run_cases(struct check *c, const struct check_case *cases, const char *filter)
+{
+    for (; cases->name; cases++) {
+        if (filter && !strstr(cases->name, filter))
+            continue;
+        c->kernel = cases->name;
+        cases->run(c);
+    }
+}
+
+/* The number of comparisons that failed on the rungs up to `isa`. */
+static size_t check_rung(const struct arguments *a, enum cpu_isa isa, const struct cpu_caps *caps)
+{
+    const struct cpu_caps ref_only = {.has[ISA_REF] = true};
+    struct cpu_kernels k, ref;
+    cpu_kernels_init(&k, caps);
+    cpu_kernels_init(&ref, &ref_only);
+    struct check c = {.k = &k, .ref = &ref, .isa = cpu_isa_name(isa), .rng.state = a->seed};
+    run_cases(&c, vector_cases, a->filter);
+    run_cases(&c, matrix_cases, a->filter);
+    printf("%s: %zu comparisons, %zu differ\n", c.isa, c.n_calls, c.n_failed);
+    return c.n_failed;
+}
+
+int main(int argc, char **argv)
+{
+    struct arguments a = {.seed = 1, .n_threads = 1};
+    struct cpu_caps caps;
+    struct bn_error err;
+    size_t n_failed = 0;
+    if (!parse(&a, argc, argv)) {
+        (void)fprintf(stderr,
+                      "usage: check_kernels [--bench [KERNEL]] [--isa NAME] [--only KERNEL] "
+                      "[--seed N] [--threads N]\n");
+        return 2;
+    }
+    cpu_caps_detect(&caps);
+    if (!cpu_caps_limit(&caps, a.isa, &err)) {
+        (void)fprintf(stderr, "%s\n", err.text);
+        return err.code == BN_EUNSUPPORTED ? 77 : 2;
+    }
+    struct cpu_caps below = {.has[ISA_REF] = true};
+    for (enum cpu_isa isa = ISA_REF; isa < ISA_N; isa++) {
+        if (!caps.has[isa])
+            continue;
+        below.has[isa] = true;
+        if (a.bench) {
+            struct cpu_kernels k;
+            cpu_kernels_init(&k, &below);
+            if (!a.isa || strcmp(a.isa, cpu_isa_name(isa)) == 0)
+                bench_kernels(&k, a.filter, a.n_threads);
+        } else if (isa != ISA_REF) {
+            n_failed += check_rung(&a, isa, &below);
+        }
+    }
+    return n_failed > 0;
+}

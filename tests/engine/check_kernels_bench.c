@@ -1,0 +1,326 @@
+/*
+ * Timing of kernels in shapes of BitNet b1.58 2B4T: 2,560 columns, 6,912 in the FFN, heads of 128
+ * in groups of 4, a vocabulary of 128,256. Each figure is the best of several rounds; matrices are
+ * larger than caches, so those figures are of memory, next to which a plain read of the same bytes
+ * is timed.
+ */
+#include "tests/engine/check_kernels.h"
+
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define N_ROUNDS 7
+#define N_COLS 2560
+#define N_FF 6912
+#define HEAD_DIM 128
+#define MATRIX_BYTES ((size_t)400 << 20)
+
+struct bench {
+    const struct cpu_kernels *k;
+    const char *filter;
+    size_t n_threads;
+    struct rng rng;
+};
+
+static bool wanted(const struct bench *b, const char *name)
+{
+    return !b->filter || strstr(name, b->filter);
+}
+
+static void report(const struct bench *b, const char *name, double amount, double seconds,
+                   const char *unit)
+{
+    printf("%-10s %-28s %8.2f %s\n", cpu_isa_name(b->k->isa), name, amount / seconds * 1e-9, unit);
+    (void)fflush(stdout); /* so that a long run shows progress */
+}
+
+static void *fill_bytes(struct bench *b, void *p, size_t n_bytes)
+{
+    uint32_t *words = p;
+    for (size_t i = 0; i < n_bytes / sizeof *words; i++)
+        words[i] = rng_next(&b->rng);
+    return p;
+}
+
+/* A plain read of all bytes, each thread its part: what the memory gives. */
+static uint64_t read_all(const uint64_t *words, size_t n, size_t n_threads)
+{
+    uint64_t sum = 0;
+#pragma omp parallel num_threads((int)n_threads) reduction(^ : sum)
+    {
+        const size_t me = (size_t)omp_get_thread_num();
+        const uint64_t *p = words + n / n_threads * me, *end = p + n / n_threads;
+        uint64_t lanes[16] = {0};
+        for (; p < end; p += 16)
+            for (size_t i = 0; i < 16; i++)
+                lanes[i] ^= p[i];
+        for (size_t i = 0; i < 16; i++)
+            sum ^= lanes[i];
+    }
+    return sum;
+}
+
+static double best_read(struct bench *b, const void *p, size_t n_bytes)
+{
+    double best = 1e9;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < N_ROUNDS; i++) {
+        const double start = clock_seconds();
+        sum ^= read_all(p, n_bytes / 8, b->n_threads);
+        const double seconds = clock_seconds() - start;
+        best = seconds < best ? seconds : best;
+    }
+    if (sum == 1) /* uses the sum, so that the reads happen */
+        printf("\n");
+    return best;
+}
+
+/* Threads take their share of rows, in the way the backend does. */
+static void matvec_all(const struct bench *b, const struct ternary_mat *w, const int8_t *q,
+                       int32_t *acc)
+{
+#pragma omp parallel num_threads((int)b->n_threads)
+    {
+        const size_t me = (size_t)omp_get_thread_num();
+        const size_t row0 = w->n_rows * me / b->n_threads;
+        const size_t row1 = w->n_rows * (me + 1) / b->n_threads;
+        b->k->ternary_matvec(w, row0, row1, q, 0, acc + row0);
+    }
+}
+
+static void bench_matvec(struct bench *b, const uint8_t *lines, size_t n_lines, const int8_t *q,
+                         const char *name)
+{
+    const struct ternary_mat w = {lines, MATRIX_BYTES / LINE_BYTES / n_lines, n_lines};
+    int32_t *acc = mem_alloc(w.n_rows, sizeof *acc);
+    double best = 1e9;
+    for (size_t i = 0; i < N_ROUNDS; i++) {
+        const double start = clock_seconds();
+        matvec_all(b, &w, q, acc);
+        const double seconds = clock_seconds() - start;
+        best = seconds < best ? seconds : best;
+    }
+    report(b, name, (double)(w.n_rows * n_lines * LINE_BYTES), best, "GB/s");
+    mem_free(acc);
+}
+
+/* A layer's up matrix against 512 tokens in tiles of 16: rows in chunks that stay in the cache. */
+static void bench_matmul(struct bench *b, const uint8_t *lines, size_t n_lines, size_t n_rows,
+                         const int8_t *q, size_t n_tile, const char *name)
+{
+    const struct ternary_mat w = {lines, n_rows, n_lines};
+    const size_t n_tiles = 512 / n_tile;
+    const int32_t sums[TILE_TOKENS] = {0};
+    int32_t *acc = mem_alloc(n_rows * n_tile * b->n_threads, sizeof *acc);
+    double best = 1e9;
+    for (size_t i = 0; i < 3; i++) {
+        const double start = clock_seconds();
+#pragma omp parallel num_threads((int)b->n_threads)
+        {
+            const size_t me = (size_t)omp_get_thread_num();
+            const size_t row_end = n_rows * (me + 1) / b->n_threads;
+            int32_t *mine = acc + me * n_rows * n_tile;
+            for (size_t r = n_rows * me / b->n_threads; r < row_end; r += 64)
+                for (size_t t = 0; t < n_tiles; t++)
+                    b->k->ternary_matmul(
+                        &w, r, size_min(r + 64, row_end),
+                        &(struct ternary_batch){q + t * n_tile * n_lines * LINE_COLS, sums, n_tile,
+                                                mine, n_rows});
+        }
+        const double seconds = clock_seconds() - start;
+        best = seconds < best ? seconds : best;
+    }
+    report(b, name, (double)n_rows * (double)(n_lines * LINE_COLS) * (double)(n_tile * n_tiles),
+           best, "GMAC/s");
+    mem_free(acc);
+}
+
+static void bench_ternary(struct bench *b)
+{
+    if (!wanted(b, "ternary_matvec") && !wanted(b, "ternary_matmul"))
+        return;
+    struct mem_map map;
+    if (!mem_map_open(&map, MATRIX_BYTES, MEM_PAGES_HUGE))
+        exit(1);
+    uint8_t *lines = map.ptr;
+    for (size_t i = 0; i < MATRIX_BYTES / 8; i++) { /* all codes legal: no field 3 */
+        const uint64_t u = (uint64_t)rng_next(&b->rng) << 32 | rng_next(&b->rng);
+        ((uint64_t *)map.ptr)[i] = u & ~(u << 1 & 0xaaaaaaaaaaaaaaaau);
+    }
+    int8_t *q = mem_alloc((size_t)512 * 27 * LINE_COLS, 1);
+    for (size_t t = 0; t < 512; t++)
+        (void)fill_activations(&b->rng, TERNARY_PLAIN, q + t * 27 * LINE_COLS, 27, N_FF);
+    if (wanted(b, "ternary_matvec")) {
+        report(b, "plain read", (double)MATRIX_BYTES, best_read(b, lines, MATRIX_BYTES), "GB/s");
+        bench_matvec(b, lines, 10, q, "ternary_matvec 2560");
+        bench_matvec(b, lines, 27, q, "ternary_matvec 6912");
+    }
+    if (wanted(b, "ternary_matmul")) {
+        bench_matmul(b, lines, 10, N_FF, q, 16, "ternary_matmul 2560 x 16");
+        bench_matmul(b, lines, 27, N_COLS, q, 16, "ternary_matmul 6912 x 16");
+        bench_matmul(b, lines, 10, N_FF, q, 4, "ternary_matmul 2560 x 4");
+    }
+    mem_free(q);
+    mem_map_close(&map);
+}
+
+static void rows_all(const struct bench *b, enum tensor_type type, const uint8_t *rows,
+                     size_t row_bytes, size_t n_rows, const float *h, float *z)
+{
+#pragma omp parallel num_threads((int)b->n_threads)
+    {
+        const size_t me = (size_t)omp_get_thread_num();
+        const size_t row0 = n_rows * me / b->n_threads, row1 = n_rows * (me + 1) / b->n_threads;
+        float scratch[N_COLS];
+        b->k->rows_dot[type](rows + row0 * row_bytes, row_bytes, row1 - row0, h, N_COLS, z + row0,
+                             scratch);
+    }
+}
+
+static void bench_rows(struct bench *b)
+{
+    static const struct {
+        const char *name;
+        enum tensor_type type;
+        size_t row_bytes;
+    } tables[] = {{"rows_dot F16", TENSOR_F16, 2 * N_COLS},
+                  {"rows_dot BF16", TENSOR_BF16, 2 * N_COLS},
+                  {"rows_dot F32", TENSOR_F32, 4 * N_COLS},
+                  {"rows_dot Q8_0", TENSOR_Q8_0, N_COLS / 32 * 34},
+                  {"rows_dot Q6_K", TENSOR_Q6_K, N_COLS / 256 * 210},
+                  {"rows_dot Q4_K", TENSOR_Q4_K, N_COLS / 256 * 144},
+                  {"rows_dot Q4_0", TENSOR_Q4_0, N_COLS / 32 * 18}};
+    struct mem_map map = {0};
+    float h[N_COLS], *z = mem_alloc(MATRIX_BYTES / 1024, sizeof *z);
+    fill_floats(&b->rng, PATTERN_PLAIN, h, N_COLS);
+    for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
+        const size_t row_bytes = tables[i].row_bytes, n_rows = MATRIX_BYTES / row_bytes;
+        double best = 1e9;
+        if (!wanted(b, tables[i].name))
+            continue;
+        if (!map.ptr && mem_map_open(&map, MATRIX_BYTES, MEM_PAGES_NORMAL)) {
+            fill_bytes(b, map.ptr, MATRIX_BYTES);
+            for (size_t j = 1; j < MATRIX_BYTES; j += 2)
+                ((uint8_t *)map.ptr)[j] &= 0x3f; /* no infinities or NaN: they would be slower */
+            report(b, "plain read", (double)MATRIX_BYTES, best_read(b, map.ptr, MATRIX_BYTES),
+                   "GB/s");
+        }
+        for (size_t round = 0; round < (b->k->isa == ISA_REF ? 1 : N_ROUNDS); round++) {
+            const double start = clock_seconds();
+            rows_all(b, tables[i].type, map.ptr, row_bytes, n_rows, h, z);
+            const double seconds = clock_seconds() - start;
+            best = seconds < best ? seconds : best;
+        }
+        report(b, tables[i].name, (double)(row_bytes * n_rows), best, "GB/s");
+    }
+    mem_free(z);
+    mem_map_close(&map);
+}
+
+/* 4,096 positions of one KV head, as decoding reads them. */
+static void bench_attention(struct bench *b)
+{
+    enum { N_BLOCKS = 64 };
+    const size_t block = HEAD_DIM * ATTN_BLOCK;
+    if (!wanted(b, "attn_block"))
+        return;
+    uint16_t *kv = mem_alloc(2 * N_BLOCKS * block, sizeof *kv);
+    float q[4 * HEAD_DIM], m[4], l[4], o[4 * HEAD_DIM];
+    fill_f16(&b->rng, PATTERN_PLAIN, kv, 2 * N_BLOCKS * block);
+    fill_floats(&b->rng, PATTERN_PLAIN, q, 4 * HEAD_DIM);
+    for (size_t n_q = 1; n_q <= 4; n_q *= 4) {
+        double best = 1e9;
+        for (size_t round = 0; round < N_ROUNDS; round++) {
+            const double start = clock_seconds();
+            for (size_t i = 0; i < N_BLOCKS; i++)
+                b->k->attn_block(&(struct attn_block){.q = q,
+                                                      .k = kv + 2 * i * block,
+                                                      .v = kv + (2 * i + 1) * block,
+                                                      .n_q = n_q,
+                                                      .head_dim = HEAD_DIM,
+                                                      .v_stride = HEAD_DIM,
+                                                      .n_seen = ATTN_BLOCK,
+                                                      .m = m,
+                                                      .l = l,
+                                                      .o = o});
+            const double seconds = clock_seconds() - start;
+            best = seconds < best ? seconds : best;
+        }
+        report(b, n_q == 1 ? "attn_block 1 head" : "attn_block 4 heads",
+               (double)(2 * n_q * block * N_BLOCKS), best, "GMAC/s");
+    }
+    mem_free(kv);
+}
+
+static void run_vector(const struct cpu_kernels *k, size_t which, const float *x, float *y,
+                       void *out)
+{
+    struct act_scale s;
+    switch (which) {
+    case 0:
+        k->rms_norm(x, x, N_FF, 1e-5f, y);
+        break;
+    case 1:
+        k->quantise(x, N_FF, out, &s);
+        break;
+    case 2:
+        k->relu2_gate(x, x, N_FF, y);
+        break;
+    case 3:
+        k->silu_gate(x, x, N_FF, y);
+        break;
+    case 4:
+        k->add(y, x, N_FF);
+        break;
+    case 5:
+        k->scale_acc((const int32_t *)(const void *)x, N_FF, 0.5f, y);
+        break;
+    case 6:
+        k->to_f16(x, N_FF, out);
+        break;
+    default:
+        k->rope_neox(y, x, x, N_FF);
+        break;
+    }
+}
+
+static void bench_vectors(struct bench *b)
+{
+    static const char *const names[] = {"rms_norm", "quantise",  "relu2_gate", "silu_gate",
+                                        "add",      "scale_acc", "to_f16",     "rope_neox"};
+    float *x = mem_alloc(N_FF, sizeof *x), *y = mem_alloc(N_FF, sizeof *y);
+    void *out = mem_alloc(N_FF, sizeof *y);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        double best = 1e9;
+        if (!wanted(b, names[i]))
+            continue;
+        fill_floats(&b->rng, PATTERN_PLAIN, x, N_FF);
+        fill_floats(&b->rng, PATTERN_PLAIN, y, N_FF);
+        for (size_t round = 0; round < N_ROUNDS; round++) {
+            const double start = clock_seconds();
+            for (size_t j = 0; j < 20; j++)
+                run_vector(b->k, i, x, y, out);
+            const double seconds = clock_seconds() - start;
+            best = seconds < best ? seconds : best;
+        }
+        report(b, names[i], 20.0 * N_FF, best, "G elements/s");
+    }
+    mem_free(x);
+    mem_free(y);
+    mem_free(out);
+}
+
+void bench_kernels(const struct cpu_kernels *k, const char *filter, size_t n_threads)
+{
+    struct bench b = {.k = k, .filter = filter, .n_threads = n_threads, .rng.state = 1};
+    bench_ternary(&b);
+    bench_rows(&b);
+    bench_attention(&b);
+    bench_vectors(&b);
+}

@@ -1,0 +1,207 @@
+/*
+ * Cases of check_kernels for the kernels over matrices: ternary products, attention blocks, table
+ * rows.
+ */
+#include "tests/engine/check_kernels.h"
+
+#include "engine/base/size.h"
+
+#include <string.h>
+
+struct ternary_case {
+    struct ternary_mat w;
+    size_t row0, row1, n_tokens;
+    int8_t *q;
+    int32_t *q_sums;
+};
+
+/* Columns that use all of the last line, one of it, or something between. */
+static size_t any_cols(struct check *c, size_t n_lines)
+{
+    const size_t last[3] = {LINE_COLS, 1, 1 + rng_below(&c->rng, LINE_COLS)};
+    return (n_lines - 1) * LINE_COLS + last[rng_below(&c->rng, 3)];
+}
+
+static struct ternary_case make_ternary(struct check *c, size_t n_rows, size_t n_lines,
+                                        size_t n_tokens, enum ternary_pattern p)
+{
+    const size_t n = any_cols(c, n_lines);
+    struct ternary_case t = {.n_tokens = n_tokens};
+    uint8_t *lines = guard_alloc(n_rows * n_lines * LINE_BYTES);
+    t.q = guard_alloc(n_tokens * n_lines * LINE_COLS);
+    t.q_sums = guard_alloc(n_tokens * sizeof *t.q_sums);
+    for (size_t r = 0; r < n_rows; r++)
+        fill_lines(&c->rng, p, lines + r * n_lines * LINE_BYTES, n_lines, n);
+    for (size_t i = 0; i < n_tokens; i++)
+        t.q_sums[i] = fill_activations(&c->rng, p, t.q + i * n_lines * LINE_COLS, n_lines, n);
+    t.w = (struct ternary_mat){lines, n_rows, n_lines};
+    t.row0 = rng_below(&c->rng, n_rows);
+    t.row1 = t.row0 + 1 + rng_below(&c->rng, n_rows - t.row0);
+    return t;
+}
+
+static void matvec_of(struct check *c, size_t n_rows, size_t n_lines, enum ternary_pattern p)
+{
+    const struct ternary_case t = make_ternary(c, n_rows, n_lines, 1, p);
+    const size_t n_bytes = (t.row1 - t.row0) * sizeof(int32_t);
+    const struct outputs o = outputs_alloc(n_bytes, 4 * rng_below(&c->rng, 16));
+    c->k->ternary_matvec(&t.w, t.row0, t.row1, t.q, t.q_sums[0], (int32_t *)(void *)o.p[0]);
+    c->ref->ternary_matvec(&t.w, t.row0, t.row1, t.q, t.q_sums[0], (int32_t *)(void *)o.p[1]);
+    outputs_compare(c, &o, false, "rows %zu to %zu of %zu, %zu lines, pattern %d", t.row0, t.row1,
+                    n_rows, n_lines, (int)p);
+    guard_release();
+}
+
+static void check_matvec(struct check *c)
+{
+    for (enum ternary_pattern p = 0; p < N_TERNARY_PATTERNS; p++) {
+        for (size_t n_rows = 1; n_rows <= 11; n_rows++)
+            for (size_t n_lines = 1; n_lines <= 20; n_lines += 1 + n_lines / 5)
+                matvec_of(c, n_rows, n_lines, p);
+        matvec_of(c, 5, 27, p); /* 6,912 columns */
+        matvec_of(c, 5, 70, p); /* several turns of every widening */
+    }
+}
+
+static void matmul_of(struct check *c, struct ternary_case t, enum ternary_pattern p)
+{
+    const size_t n_rows = t.row1 - t.row0, stride = n_rows + rng_below(&c->rng, 5);
+    const size_t n_bytes = ((t.n_tokens - 1) * stride + n_rows) * sizeof(int32_t);
+    const struct outputs o = outputs_alloc(n_bytes, 4 * rng_below(&c->rng, 16));
+    const ternary_matmul_fn matmul[2] = {c->k->ternary_matmul, c->ref->ternary_matmul};
+    for (size_t i = 0; i < 2; i++)
+        matmul[i](&t.w, t.row0, t.row1,
+                  &(struct ternary_batch){.q = t.q,
+                                          .q_sums = t.q_sums,
+                                          .n_tokens = t.n_tokens,
+                                          .acc = (int32_t *)(void *)o.p[i],
+                                          .acc_stride = stride});
+    outputs_compare(c, &o, false, "rows %zu to %zu, %zu lines, %zu tokens, pattern %d", t.row0,
+                    t.row1, t.w.n_lines, t.n_tokens, (int)p);
+    guard_release();
+}
+
+static void check_matmul(struct check *c)
+{
+    for (enum ternary_pattern p = 0; p < N_TERNARY_PATTERNS; p++) {
+        for (size_t n_tokens = 1; n_tokens <= TILE_TOKENS; n_tokens++)
+            for (size_t n_lines = 1; n_lines <= 20; n_lines += 3)
+                matmul_of(c, make_ternary(c, 1 + rng_below(&c->rng, 11), n_lines, n_tokens, p), p);
+        matmul_of(c, make_ternary(c, 9, 27, TILE_TOKENS, p), p);
+        matmul_of(c, make_ternary(c, 6, 70, 7, p), p);
+    }
+}
+
+static void attn_block_of(struct check *c, size_t head_dim, size_t n_q, size_t n_seen,
+                          enum pattern p)
+{
+    struct attn_block b = {.n_q = n_q,
+                           .head_dim = head_dim,
+                           .v_stride = size_round_up(head_dim, 32),
+                           .n_seen = n_seen};
+    float *q = guard_alloc(n_q * head_dim * sizeof *q);
+    uint16_t *k = guard_alloc(head_dim * ATTN_BLOCK * sizeof *k);
+    uint16_t *v = guard_alloc(ATTN_BLOCK * b.v_stride * sizeof *v);
+    fill_floats(&c->rng, p, q, n_q * head_dim);
+    fill_f16(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_MIXED, k, head_dim * ATTN_BLOCK);
+    fill_f16(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_PLAIN, v, ATTN_BLOCK * b.v_stride);
+    for (size_t j = n_seen; j < ATTN_BLOCK; j++) { /* what nobody may see: not even a NaN */
+        for (size_t i = 0; i < head_dim; i++)
+            k[i * ATTN_BLOCK + j] = 0x7e00;
+        for (size_t i = 0; i < b.v_stride; i++)
+            v[j * b.v_stride + i] = 0x7e00;
+    }
+    b.q = q, b.k = k, b.v = v;
+
+    const size_t n_bytes = n_q * (head_dim + 2) * sizeof(float);
+    const struct outputs o = outputs_alloc(n_bytes, 4 * rng_below(&c->rng, 16));
+    const attn_block_fn run[2] = {c->k->attn_block, c->ref->attn_block};
+    for (size_t i = 0; i < 2; i++) {
+        b.m = (float *)(void *)o.p[i];
+        b.l = b.m + n_q;
+        b.o = b.l + n_q;
+        run[i](&b);
+    }
+    outputs_compare(c, &o, true, "head_dim %zu, n_q %zu, n_seen %zu, pattern %d", head_dim, n_q,
+                    n_seen, (int)p);
+    guard_release();
+}
+
+static void check_attn_block(struct check *c)
+{
+    static const size_t head_dims[] = {2,  4,  16, 30, 32,  34,  48,  62, 64,
+                                       66, 80, 96, 98, 100, 112, 128, 256};
+    for (enum pattern p = 0; p < N_PATTERNS; p++) {
+        for (size_t i = 0; i < sizeof head_dims / sizeof *head_dims; i++)
+            for (size_t n_q = 1; n_q <= 9; n_q++)
+                attn_block_of(c, head_dims[i], n_q, 1 + rng_below(&c->rng, ATTN_BLOCK), p);
+        for (size_t n_seen = 1; n_seen <= ATTN_BLOCK; n_seen++)
+            attn_block_of(c, 64, 4, n_seen, p);
+    }
+}
+
+static const char *const table_names[TENSOR_N_TYPES] = {
+    [TENSOR_F32] = "F32",   [TENSOR_F16] = "F16",   [TENSOR_BF16] = "BF16", [TENSOR_Q8_0] = "Q8_0",
+    [TENSOR_Q4_0] = "Q4_0", [TENSOR_Q4_K] = "Q4_K", [TENSOR_Q6_K] = "Q6_K"};
+
+/* Columns and bytes of a block. */
+static const struct {
+    size_t cols, bytes;
+} table_blocks[TENSOR_N_TYPES] = {
+    [TENSOR_F32] = {1, 4},     [TENSOR_F16] = {1, 2},    [TENSOR_BF16] = {1, 2},
+    [TENSOR_Q8_0] = {32, 34},  [TENSOR_Q4_0] = {32, 18}, [TENSOR_Q4_K] = {256, 144},
+    [TENSOR_Q6_K] = {256, 210}};
+
+static void decode_of(struct check *c, enum tensor_type type, size_t n)
+{
+    const size_t n_bytes = n / table_blocks[type].cols * table_blocks[type].bytes;
+    uint8_t *row = guard_alloc(n_bytes);
+    fill_table(&c->rng, type, row, n_bytes);
+    const struct outputs o = outputs_alloc(n * sizeof(float), 4 * rng_below(&c->rng, 16));
+    c->k->row_decode[type](row, n, (float *)(void *)o.p[0]);
+    c->ref->row_decode[type](row, n, (float *)(void *)o.p[1]);
+    outputs_compare(c, &o, true, "%s, n %zu", table_names[type], n);
+    guard_release();
+}
+
+static void rows_dot_of(struct check *c, enum tensor_type type, size_t n, size_t n_rows,
+                        enum pattern p)
+{
+    const size_t used = n / table_blocks[type].cols * table_blocks[type].bytes;
+    const size_t row_bytes = used + rng_below(&c->rng, 3); /* rows need not touch */
+    uint8_t *rows = guard_alloc((n_rows - 1) * row_bytes + used);
+    float *h = guard_alloc(n * sizeof *h), *scratch = guard_alloc(n * sizeof *scratch);
+    for (size_t r = 0; r < n_rows; r++)
+        fill_table(&c->rng, type, rows + r * row_bytes, used);
+    fill_floats(&c->rng, p, h, n);
+    const struct outputs o = outputs_alloc(n_rows * sizeof(float), 4 * rng_below(&c->rng, 16));
+    c->k->rows_dot[type](rows, row_bytes, n_rows, h, n, (float *)(void *)o.p[0], scratch);
+    c->ref->rows_dot[type](rows, row_bytes, n_rows, h, n, (float *)(void *)o.p[1], scratch);
+    outputs_compare(c, &o, true, "%s, n %zu, %zu rows, pattern %d", table_names[type], n, n_rows,
+                    (int)p);
+    guard_release();
+}
+
+static void check_rows(struct check *c)
+{
+    for (enum tensor_type type = 0; type < TENSOR_N_TYPES; type++) {
+        if (!c->ref->row_decode[type])
+            continue;
+        const size_t unit = table_blocks[type].cols, top = unit == 1 ? 150 : 12 * unit;
+        for (size_t n = unit; n <= top; n += unit) {
+            decode_of(c, type, n);
+            for (enum pattern p = 0; p < N_PATTERNS; p++)
+                rows_dot_of(c, type, n, 1 + rng_below(&c->rng, 9), p);
+        }
+        for (size_t n_rows = 1; n_rows <= 9; n_rows++)
+            rows_dot_of(c, type, 2560, n_rows, PATTERN_PLAIN);
+    }
+}
+
+const struct check_case matrix_cases[] = {
+    {"ternary_matvec", check_matvec},
+    {"ternary_matmul", check_matmul},
+    {"attn_block", check_attn_block},
+    {"rows", check_rows},
+    {NULL, NULL},
+};

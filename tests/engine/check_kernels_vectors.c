@@ -1,0 +1,223 @@
+/*
+ * Cases of check_kernels for the kernels over vectors: norms, quantising, gates, RoPE, conversions,
+ * rows.
+ */
+#include "tests/engine/check_kernels.h"
+
+#include <math.h>
+#include <string.h>
+
+#define MAX_N 300
+
+/* n = 1 .. 300 without every one of them: all small ones, then steps that hit each remainder of 64.
+ */
+static size_t next_n(size_t n)
+{
+    return n < 70 ? n + 1 : n + 7;
+}
+
+static float *floats(struct check *c, enum pattern p, size_t n)
+{
+    float *x = guard_alloc(n * sizeof *x);
+    fill_floats(&c->rng, p, x, n);
+    return x;
+}
+
+static size_t any_offset(struct check *c)
+{
+    return rng_below(&c->rng, 16) * sizeof(float);
+}
+
+static void rms_norm_n(struct check *c, size_t n, enum pattern p)
+{
+    const float *x = floats(c, p, n), *w = floats(c, PATTERN_PLAIN, n);
+    const struct outputs o = outputs_alloc(n * sizeof(float), any_offset(c));
+    c->k->rms_norm(x, w, n, 1e-5f, (float *)(void *)o.p[0]);
+    c->ref->rms_norm(x, w, n, 1e-5f, (float *)(void *)o.p[1]);
+    outputs_compare(c, &o, true, "n %zu, pattern %d", n, (int)p);
+
+    const struct outputs in_place = outputs_alloc(n * sizeof(float), any_offset(c));
+    memcpy(in_place.p[0], x, n * sizeof(float));
+    memcpy(in_place.p[1], x, n * sizeof(float));
+    c->k->rms_norm((float *)(void *)in_place.p[0], w, n, 1e-6f, (float *)(void *)in_place.p[0]);
+    c->ref->rms_norm((float *)(void *)in_place.p[1], w, n, 1e-6f, (float *)(void *)in_place.p[1]);
+    outputs_compare(c, &in_place, true, "in place, n %zu, pattern %d", n, (int)p);
+    guard_release();
+}
+
+static void quantise_n(struct check *c, size_t n, enum pattern p)
+{
+    float *x = floats(c, p, n);
+    if (rng_below(&c->rng, 4) == 0) /* a model gone wrong: still no undefined conversion */
+        x[rng_below(&c->rng, n)] = rng_next(&c->rng) & 1 ? NAN : INFINITY;
+    const size_t q_bytes = (n + LINE_COLS - 1) / LINE_COLS * LINE_COLS;
+    const struct outputs o = outputs_alloc(q_bytes, 0);
+    const struct outputs s = outputs_alloc(sizeof(struct act_scale), 0);
+    c->k->quantise(x, n, (int8_t *)o.p[0], (struct act_scale *)(void *)s.p[0]);
+    c->ref->quantise(x, n, (int8_t *)o.p[1], (struct act_scale *)(void *)s.p[1]);
+    outputs_compare(c, &o, false, "n %zu, pattern %d", n, (int)p);
+    outputs_compare(c, &s, false, "scale and sum, n %zu, pattern %d", n, (int)p);
+    guard_release();
+}
+
+static void gate_n(struct check *c, gate_fn k, gate_fn ref, size_t n, enum pattern p)
+{
+    const float *gate = floats(c, p, n), *up = floats(c, PATTERN_MIXED, n);
+    const struct outputs o = outputs_alloc(n * sizeof(float), any_offset(c));
+    k(gate, up, n, (float *)(void *)o.p[0]);
+    ref(gate, up, n, (float *)(void *)o.p[1]);
+    outputs_compare(c, &o, true, "n %zu, pattern %d", n, (int)p);
+
+    memcpy(o.p[0], gate, n * sizeof(float));
+    memcpy(o.p[1], gate, n * sizeof(float));
+    k((float *)(void *)o.p[0], up, n, (float *)(void *)o.p[0]);
+    ref((float *)(void *)o.p[1], up, n, (float *)(void *)o.p[1]);
+    outputs_compare(c, &o, true, "in place, n %zu, pattern %d", n, (int)p);
+    guard_release();
+}
+
+static void relu2_n(struct check *c, size_t n, enum pattern p)
+{
+    gate_n(c, c->k->relu2_gate, c->ref->relu2_gate, n, p);
+}
+
+static void silu_n(struct check *c, size_t n, enum pattern p)
+{
+    gate_n(c, c->k->silu_gate, c->ref->silu_gate, n, p);
+}
+
+static void add_n(struct check *c, size_t n, enum pattern p)
+{
+    const float *h = floats(c, PATTERN_MIXED, n), *y = floats(c, p, n);
+    const struct outputs o = outputs_alloc(n * sizeof(float), any_offset(c));
+    memcpy(o.p[0], h, n * sizeof(float));
+    memcpy(o.p[1], h, n * sizeof(float));
+    c->k->add((float *)(void *)o.p[0], y, n);
+    c->ref->add((float *)(void *)o.p[1], y, n);
+    outputs_compare(c, &o, true, "n %zu, pattern %d", n, (int)p);
+    guard_release();
+}
+
+static void scale_acc_n(struct check *c, size_t n, enum pattern p)
+{
+    int32_t *acc = guard_alloc(n * sizeof *acc);
+    float d;
+    fill_floats(&c->rng, p, &d, 1);
+    for (size_t i = 0; i < n; i++)
+        acc[i] = (int32_t)rng_next(&c->rng) >> rng_below(&c->rng, 32);
+    const struct outputs o = outputs_alloc(n * sizeof(float), any_offset(c));
+    c->k->scale_acc(acc, n, d, (float *)(void *)o.p[0]);
+    c->ref->scale_acc(acc, n, d, (float *)(void *)o.p[1]);
+    outputs_compare(c, &o, true, "n %zu, pattern %d", n, (int)p);
+    guard_release();
+}
+
+static void rope_n(struct check *c, rope_fn k, rope_fn ref, size_t n, enum pattern p)
+{
+    const size_t n_rot = 2 * n;
+    const float *x = floats(c, p, n_rot), *cosines = floats(c, PATTERN_PLAIN, n);
+    const float *sines = floats(c, PATTERN_PLAIN, n);
+    const struct outputs o = outputs_alloc(n_rot * sizeof(float), any_offset(c));
+    memcpy(o.p[0], x, n_rot * sizeof(float));
+    memcpy(o.p[1], x, n_rot * sizeof(float));
+    k((float *)(void *)o.p[0], cosines, sines, n_rot);
+    ref((float *)(void *)o.p[1], cosines, sines, n_rot);
+    outputs_compare(c, &o, true, "n_rot %zu, pattern %d", n_rot, (int)p);
+    guard_release();
+}
+
+static void rope_neox_n(struct check *c, size_t n, enum pattern p)
+{
+    rope_n(c, c->k->rope_neox, c->ref->rope_neox, n, p);
+}
+
+static void rope_norm_n(struct check *c, size_t n, enum pattern p)
+{
+    rope_n(c, c->k->rope_norm, c->ref->rope_norm, n, p);
+}
+
+static void to_f16_n(struct check *c, size_t n, enum pattern p)
+{
+    float *x = floats(c, p, n);
+    for (size_t i = 0; i < n; i++)
+        if (rng_below(&c->rng, 4) ==
+            0) /* around the largest half, and where halves are subnormal */
+            x[i] =
+                rng_next(&c->rng) & 1 ? 65490.0f + (float)rng_below(&c->rng, 40) : x[i] * 0x1p-20f;
+    const struct outputs o = outputs_alloc(n * sizeof(uint16_t), 2 * rng_below(&c->rng, 16));
+    c->k->to_f16(x, n, (uint16_t *)(void *)o.p[0]);
+    c->ref->to_f16(x, n, (uint16_t *)(void *)o.p[1]);
+    outputs_compare(c, &o, false, "n %zu, pattern %d", n, (int)p);
+    guard_release();
+}
+
+static void attn_finish_n(struct check *c, size_t n, enum pattern p)
+{
+    const float *big_o = floats(c, p, n);
+    const float l = 0.5f + (float)rng_below(&c->rng, 1000) / 7;
+    const struct outputs o = outputs_alloc(n * sizeof(float), any_offset(c));
+    c->k->attn_finish(big_o, l, n, (float *)(void *)o.p[0]);
+    c->ref->attn_finish(big_o, l, n, (float *)(void *)o.p[1]);
+    outputs_compare(c, &o, true, "n %zu, pattern %d", n, (int)p);
+    guard_release();
+}
+
+/* M, L and O lie in one output, in this order. */
+static void attn_merge_n(struct check *c, size_t n, enum pattern p)
+{
+    const size_t n_bytes = (n + 2) * sizeof(float);
+    float *start = floats(c, p, n + 2);
+    const float *o_block = floats(c, PATTERN_MIXED, n);
+    float m, l = 1 + (float)rng_below(&c->rng, 64);
+    fill_floats(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_MIXED, &m, 1);
+    m += 0.0f; /* never -0: the contract of attn_block */
+    start[0] += 0.0f;
+    const struct outputs o = outputs_alloc(n_bytes, any_offset(c));
+    const attn_merge_fn merge[2] = {c->k->attn_merge, c->ref->attn_merge};
+    for (size_t i = 0; i < 2; i++) {
+        float *out = (float *)(void *)o.p[i];
+        memcpy(out, start, n_bytes);
+        merge[i](out, out + 1, out + 2, &m, &l, o_block, n);
+    }
+    outputs_compare(c, &o, true, "n %zu, pattern %d, m %g into %g", n, (int)p, (double)m,
+                    (double)start[0]);
+    guard_release();
+}
+
+#define OVER_N(kernel)                                                                             \
+    static void check_##kernel(struct check *c)                                                    \
+    {                                                                                              \
+        for (enum pattern p = 0; p < N_PATTERNS; p++) {                                            \
+            for (size_t n = 1; n <= MAX_N; n = next_n(n))                                          \
+                kernel##_n(c, n, p);                                                               \
+            kernel##_n(c, 2560, p);                                                                \
+            kernel##_n(c, 6912, p);                                                                \
+        }                                                                                          \
+    }
+
+OVER_N(rms_norm)
+OVER_N(quantise)
+OVER_N(relu2)
+OVER_N(silu)
+OVER_N(add)
+OVER_N(scale_acc)
+OVER_N(rope_neox)
+OVER_N(rope_norm)
+OVER_N(to_f16)
+OVER_N(attn_finish)
+OVER_N(attn_merge)
+
+const struct check_case vector_cases[] = {
+    {"rms_norm", check_rms_norm},
+    {"quantise", check_quantise},
+    {"relu2_gate", check_relu2},
+    {"silu_gate", check_silu},
+    {"add", check_add},
+    {"scale_acc", check_scale_acc},
+    {"rope_neox", check_rope_neox},
+    {"rope_norm", check_rope_norm},
+    {"to_f16", check_to_f16},
+    {"attn_finish", check_attn_finish},
+    {"attn_merge", check_attn_merge},
+    {NULL, NULL},
+};
