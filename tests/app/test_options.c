@@ -99,7 +99,8 @@ static int tear_down(void **state)
 static bool parse(struct fixture *f, const char *line)
 {
     static char copy[400];
-    char *argv[40] = {"program"};
+    static char program[] = "program";
+    char *argv[40] = {program};
     int argc = 1;
     assert_true(strlen(line) < sizeof(copy));
     memcpy(copy, line, strlen(line) + 1);

@@ -1,0 +1,198 @@
+/*
+ * bitnet-bench: how fast a model runs here, and how much of the machine that is.
+ *
+ * This file opens the model, makes the list of rows, measures the memory's read bandwidth before
+ * and after them, and hands the results to bench_out. Measuring is bench_run's.
+ */
+#include "app/bench_options.h"
+#include "app/bench_out.h"
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+#include "engine/gguf/gguf_file.h"
+
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#define ROWS_MAX 10000 /* every number of a row comes from a list on the command line */
+
+static enum exit_code print_help(const struct options *o)
+{
+    printf(
+        "Usage: " BENCH " [OPTIONS] MODEL.gguf\n\n"
+        "Rows are tokens a second: median, slowest and fastest run. For tg, GB/s and percent are\n"
+        "the bytes read from memory against the read bandwidth measured in the same run. For pp,\n"
+        "which is bound by arithmetic, multiply-adds of the linear layers a second are shown,\n"
+        "without a percentage. The checksum is of the ids and logits that came out: equal\n"
+        "settings give equal checksums on every machine.\n");
+    options_print_help(o, stdout, OPTION_HELP_ALL, NULL);
+    return report_flush(BENCH);
+}
+
+/* Rows in the order tests, depths, batches; tests of 0 tokens are left out. */
+static bool list_rows(const struct options *o, struct bench_row **out, size_t *n_rows,
+                      struct bn_error *err)
+{
+    static const char *const names[] = {"prompt", "generate"}; /* BENCH_PP, BENCH_TG */
+    size_t n_depths, n_batches, cap = 0;
+    const int64_t *depths = options_ints(o, "depth", &n_depths);
+    const int64_t *batches = options_ints(o, "batch", &n_batches);
+    *out = NULL;
+    *n_rows = 0;
+    for (size_t test = 0; test < 2; test++) {
+        size_t n_sizes, per_size;
+        const int64_t *sizes = options_ints(o, names[test], &n_sizes);
+        if (!size_mul3(&per_size, n_depths, n_batches, n_sizes) || per_size > ROWS_MAX)
+            return bn_fail(err, BN_EARG, "more than %d rows", ROWS_MAX);
+        if (!mem_grow(out, &cap, *n_rows + per_size, sizeof(**out)))
+            return bn_fail(err, BN_ENOMEM, "out of memory for %zu rows", *n_rows + per_size);
+        for (size_t i = 0; i < per_size; i++) {
+            const size_t n = (size_t)sizes[i / (n_depths * n_batches)];
+            if (n > 0)
+                (*out)[(*n_rows)++] =
+                    (struct bench_row){.test = (enum bench_test)test,
+                                       .n_tokens = n,
+                                       .depth = (size_t)depths[i / n_batches % n_depths],
+                                       .batch = (size_t)batches[i % n_batches]};
+        }
+    }
+    return *n_rows > 0 || bn_fail(err, BN_EARG, "nothing to measure: -p and -n are both 0");
+}
+
+/* ---- CPU time that the host gave to others ---- */
+
+struct ticks {
+    uint64_t all, stolen;
+};
+
+static bool read_ticks(struct ticks *t)
+{
+    uint64_t v[8]; /* user nice system idle iowait irq softirq steal */
+    FILE *f = fopen("/proc/stat", "r");
+    if (!f)
+        return false;
+    const int n = fscanf(f,
+                         "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+                         " %" SCNu64 " %" SCNu64,
+                         &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]);
+    (void)fclose(f); /* only read */
+    if (n != 8)
+        return false;
+    *t = (struct ticks){.stolen = v[7]};
+    for (size_t i = 0; i < 8; i++)
+        t->all += v[i];
+    return true;
+}
+
+static double steal_since(const struct ticks *before)
+{
+    struct ticks now;
+    if (before->all == 0 || !read_ticks(&now) || now.all <= before->all)
+        return -1;
+    return 100.0 * (double)(now.stolen - before->stolen) / (double)(now.all - before->all);
+}
+
+/* ---- running ---- */
+
+static void say_progress(const struct bench_row *row, size_t i, size_t n)
+{
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r[%zu/%zu] %s%zu, depth %zu, batch %zu \033[K", i + 1, n,
+                row->test == BENCH_PP ? "pp" : "tg", row->n_tokens, row->depth, row->batch);
+}
+
+static size_t head_bytes(const struct bn_file *file)
+{
+    const struct gguf *g = bn_file_gguf(file);
+    const struct gguf_tensor *t = gguf_find_tensor(g, "output.weight");
+    t = t ? t : gguf_find_tensor(g, "token_embd.weight"); /* tied */
+    return t ? t->n_bytes : 0;
+}
+
+static enum exit_code run_rows(const struct options *o, struct bn_model *model,
+                               struct bench_row *rows, size_t n_head_bytes, struct bench_result *r)
+{
+    const struct bench_plan plan = {.model = model,
+                                    .n_ubatch = (size_t)options_int(o, "ubatch"),
+                                    .head_bytes = n_head_bytes,
+                                    .n_runs = (size_t)options_int(o, "runs"),
+                                    .chain = options_flag(o, "sample") ? BENCH_SAMPLE : BENCH_TOP1};
+    struct ticks before = {0};
+    struct bn_error err;
+    bool ok = true;
+    (void)read_ticks(&before); /* zeros where the system does not say */
+    const double first = bn_model_bandwidth(model);
+    for (size_t i = 0; ok && i < r->n_rows; i++) {
+        say_progress(&rows[i], i, r->n_rows);
+        ok = bench_run(&plan, &rows[i], &err);
+    }
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r\033[K");
+    if (!ok)
+        return report_error(BENCH, STAGE_RUN, &err);
+    const double second = bn_model_bandwidth(model);
+    r->read_bytes_per_s = first > second ? first : second;
+    r->steal_percent = steal_since(&before);
+    return EXIT_DONE;
+}
+
+static enum exit_code measure(const struct options *o, const char *path, struct bench_row *rows,
+                              size_t n_rows)
+{
+    struct bn_model_config cfg = {0};
+    struct bn_file *file = NULL;
+    struct bn_model *model = NULL;
+    struct bn_error err;
+    enum exit_code code;
+    model_args_config(o, &cfg);
+    if (bn_file_open(path, &file, &err) && bn_model_open(file, &cfg, &model, &err)) {
+        struct bench_result r = {
+            .path = path, .info = bn_model_info(model), .rows = rows, .n_rows = n_rows};
+        code = run_rows(o, model, rows, head_bytes(file), &r);
+        if (code == EXIT_DONE && options_flag(o, "json"))
+            code = bench_print_json(&r);
+        else if (code == EXIT_DONE)
+            bench_print_table(&r);
+    } else {
+        if (file)
+            (void)bn_fail_prefix(&err, "%s", path);
+        code = report_error(BENCH, STAGE_LOAD, &err);
+    }
+    bn_model_close(model);
+    bn_file_close(file);
+    return code;
+}
+
+static enum exit_code run(const struct options *o)
+{
+    size_t n_words, n_rows;
+    const char *const *words = options_words(o, &n_words);
+    if (options_flag(o, "help"))
+        return print_help(o);
+    if (options_flag(o, "version")) {
+        printf(BENCH " %s\n", report_version());
+        return report_flush(BENCH);
+    }
+    if (n_words != 1)
+        return report_fail(BENCH, EXIT_USAGE, "expected one model, got %zu words (--help)",
+                           n_words);
+    struct bench_row *rows;
+    struct bn_error err;
+    enum exit_code code = list_rows(o, &rows, &n_rows, &err) ? measure(o, words[0], rows, n_rows)
+                                                             : report_error(BENCH, STAGE_RUN, &err);
+    mem_free(rows);
+    const enum exit_code flushed = report_flush(BENCH);
+    return code == EXIT_DONE ? flushed : code;
+}
+
+int main(int argc, char **argv)
+{
+    struct options *o;
+    struct bn_error err;
+    if (!options_open(bench_tables, n_bench_tables, &o, &err))
+        return report_error(BENCH, STAGE_RUN, &err);
+    const enum exit_code code =
+        options_parse(o, argc, argv, &err) ? run(o) : report_error(BENCH, STAGE_RUN, &err);
+    options_close(o);
+    return code;
+}

@@ -1,0 +1,62 @@
+/*
+ * Options of bitnet-bench.
+ */
+#include "app/bench_options.h"
+
+static const struct option rows[] = {
+    {.name = "prompt",
+     .letter = 'p',
+     .kind = OPTION_INTS,
+     .ints = {0, 1048576},
+     .fallback = "128,512",
+     .group = "Tests",
+     .arg = "N,N",
+     .help = "prompts to read, in tokens (rows ppN); 0: none"},
+    {.name = "generate",
+     .letter = 'n',
+     .kind = OPTION_INTS,
+     .ints = {0, 1048576},
+     .fallback = "128",
+     .group = "Tests",
+     .arg = "N,N",
+     .help = "tokens to generate one after another (rows tgN); 0: none"},
+    {.name = "depth",
+     .letter = 'd',
+     .kind = OPTION_INTS,
+     .ints = {0, 1048576},
+     .fallback = "0",
+     .group = "Tests",
+     .arg = "N,N",
+     .help = "tokens that are in the cache already"},
+    {.name = "batch",
+     .letter = 'b',
+     .kind = OPTION_INTS,
+     .ints = {1, 4096},
+     .fallback = "1",
+     .group = "Tests",
+     .arg = "N,N",
+     .help = "sequences that share each pass over the weights; rates are of all together"},
+    {.name = "runs",
+     .letter = 'r',
+     .kind = OPTION_INT,
+     .ints = {1, 1000},
+     .fallback = "3",
+     .group = "Tests",
+     .arg = "N",
+     .help = "timed runs of each row, after one that is discarded"},
+    {.name = "sample",
+     .kind = OPTION_FLAG,
+     .group = "Tests",
+     .help = "tg: draw with the chat's default settings instead of taking the best token"},
+    {.name = "json",
+     .kind = OPTION_FLAG,
+     .group = "Output",
+     .help = "one JSON object instead of a table"},
+    {.name = "help", .letter = 'h', .kind = OPTION_FLAG, .group = "General", .help = "show this"},
+    {.name = "version", .kind = OPTION_FLAG, .group = "General", .help = "show the version"},
+};
+static const struct option_table own_options = OPTION_TABLE(rows);
+
+const struct option_table *const bench_tables[] = {&own_options, &model_run_options,
+                                                   &model_file_options};
+const size_t n_bench_tables = sizeof(bench_tables) / sizeof(bench_tables[0]);

@@ -1,0 +1,258 @@
+/*
+ * One row of the benchmark: sessions are filled to the depth, then each run extends them, is timed,
+ * and rolls them back.
+ *
+ * Ids of prompts are a fixed pseudo-random sequence, the same in every run and for every model of
+ * one vocabulary size, so checksums of two builds can be compared.
+ */
+#include "app/bench_run.h"
+
+#include "engine/base/clock.h"
+#include "engine/base/fp16.h"
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+#include "engine/sampler.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+struct lane { /* one sequence of the batch */
+    struct bn_session *session;
+    struct sampler *sampler;
+    int32_t *ids; /* (depth + n_tokens + 1): prompt, then what was generated */
+    size_t n_ids;
+    struct head_cand cand; /* room for TOP 1 */
+    struct head_row row;
+};
+
+struct bench {
+    const struct bench_plan *plan;
+    const struct bench_row *row;
+    struct lane *lanes;    /* (batch) */
+    struct bn_item *items; /* (batch) */
+    double *rates;         /* (n_runs) */
+    uint64_t checksum;     /* of the current run */
+};
+
+/* FNV-1a, 64 bits. */
+static void mix(uint64_t *sum, uint32_t word)
+{
+    for (size_t i = 0; i < 4; i++)
+        *sum = (*sum ^ (word >> (8 * i) & 0xff)) * 0x100000001b3u;
+}
+
+static void prompt_ids(int32_t *ids, size_t n, size_t lane, size_t n_vocab)
+{
+    uint32_t x = (uint32_t)lane + 7;
+    for (size_t i = 0; i < n; i++) {
+        x = x * 1103515245u + 12345u; /* C's example of rand: any sequence will do */
+        ids[i] = (int32_t)((x >> 8) % n_vocab);
+    }
+}
+
+static bool lane_open(const struct bench *b, struct lane *lane, size_t i, struct bn_error *err)
+{
+    const size_t n_vocab = bn_model_info(b->plan->model)->n_vocab;
+    const size_t n_ctx = b->row->depth + b->row->n_tokens + 1;
+    const struct bn_session_config cfg = {.n_ctx = n_ctx};
+    /* The defaults of the chat. */
+    const struct sampler_params params = {.temp = 0.7f,
+                                          .top_k = 40,
+                                          .top_p = 0.95f,
+                                          .min_p = 0.05f,
+                                          .typical = 1,
+                                          .repeat_penalty = 1,
+                                          .seed = i + 1};
+    lane->ids = mem_alloc(n_ctx, sizeof(*lane->ids));
+    if (!lane->ids)
+        return bn_fail(err, BN_ENOMEM, "out of memory for %zu ids", n_ctx);
+    prompt_ids(lane->ids, n_ctx, i, n_vocab);
+    lane->row = (struct head_row){.cands = &lane->cand, .cap = 1};
+    return bn_session_open(b->plan->model, &cfg, &lane->session, err) &&
+           sampler_open(n_vocab, &lane->sampler, err) && sampler_set(lane->sampler, &params, err);
+}
+
+static void bench_close(struct bench *b)
+{
+    for (size_t i = 0; b->lanes && i < b->row->batch; i++) {
+        bn_session_close(b->lanes[i].session);
+        sampler_close(b->lanes[i].sampler);
+        mem_free(b->lanes[i].ids);
+    }
+    mem_free(b->lanes);
+    mem_free(b->items);
+    mem_free(b->rates);
+}
+
+static bool bench_open(struct bench *b, struct bn_error *err)
+{
+    b->lanes = mem_alloc(b->row->batch, sizeof(*b->lanes));
+    b->items = mem_alloc(b->row->batch, sizeof(*b->items));
+    b->rates = mem_alloc(b->plan->n_runs, sizeof(*b->rates));
+    if (!b->lanes || !b->items || !b->rates)
+        return bn_fail(err, BN_ENOMEM, "out of memory for a batch of %zu", b->row->batch);
+    for (size_t i = 0; i < b->row->batch; i++)
+        if (!lane_open(b, &b->lanes[i], i, err))
+            return false;
+    return true;
+}
+
+/* Read ids n_ids .. n_end - 1 of every lane, in passes that all lanes share; the last one answers
+ * TOP 1. */
+static bool read_ids(struct bench *b, size_t n_end, struct bn_error *err)
+{
+    const size_t batch = b->row->batch;
+    const size_t n_pass = size_max(b->plan->n_ubatch / batch, 1);
+    for (size_t at = b->lanes[0].n_ids; at < n_end; at += n_pass) {
+        const size_t n = size_min(n_pass, n_end - at);
+        const bool is_last = at + n == n_end;
+        for (size_t i = 0; i < batch; i++) {
+            struct lane *l = &b->lanes[i];
+            b->items[i] = (struct bn_item){.session = l->session,
+                                           .ids = l->ids + at,
+                                           .n_ids = n,
+                                           .head = {.kind = is_last ? HEAD_TOP : HEAD_NONE, .k = 1},
+                                           .rows = &l->row,
+                                           .n_rows = is_last};
+        }
+        if (!bn_eval(b->items, batch, NULL, err))
+            return false;
+    }
+    for (size_t i = 0; i < batch; i++)
+        b->lanes[i].n_ids = n_end;
+    return true;
+}
+
+static void keep_outputs(struct bench *b)
+{
+    for (size_t i = 0; i < b->row->batch; i++) {
+        mix(&b->checksum, (uint32_t)b->lanes[i].row.cands[0].id);
+        mix(&b->checksum, f32_bits(b->lanes[i].row.cands[0].logit));
+    }
+}
+
+static void ask_head(struct bench *b, struct lane *l, struct bn_item *item)
+{
+    *item = (struct bn_item){.session = l->session,
+                             .ids = l->ids + l->n_ids,
+                             .n_ids = 1,
+                             .head = {.kind = HEAD_TOP, .k = 1},
+                             .rows = &l->row,
+                             .n_rows = 1};
+    if (b->plan->chain == BENCH_SAMPLE)
+        sampler_head(l->sampler, l->ids, l->n_ids + 1, &item->head, &item->rows);
+}
+
+/* Each lane's last id goes in, the id that follows comes out, n_tokens times. */
+static bool generate(struct bench *b, struct bn_error *err)
+{
+    for (size_t t = 0; t < b->row->n_tokens; t++) {
+        for (size_t i = 0; i < b->row->batch; i++)
+            ask_head(b, &b->lanes[i], &b->items[i]);
+        if (!bn_eval(b->items, b->row->batch, NULL, err))
+            return false;
+        for (size_t i = 0; i < b->row->batch; i++) {
+            struct lane *l = &b->lanes[i];
+            const struct head_row *row = b->items[i].rows;
+            l->n_ids++;
+            l->ids[l->n_ids] = b->plan->chain == BENCH_SAMPLE
+                                   ? sampler_pick(l->sampler, row, l->ids, l->n_ids)
+                                   : row->cands[0].id;
+            mix(&b->checksum, (uint32_t)l->ids[l->n_ids]);
+            mix(&b->checksum, f32_bits(row->cands[0].logit));
+        }
+    }
+    return true;
+}
+
+static void roll_back(struct bench *b)
+{
+    for (size_t i = 0; i < b->row->batch; i++) {
+        bn_session_truncate(b->lanes[i].session, b->row->depth);
+        b->lanes[i].n_ids = b->row->depth;
+    }
+}
+
+static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
+{
+    if (b->plan->between)
+        b->plan->between(b->plan->ud);
+    b->checksum = 0xcbf29ce484222325u;
+    const double start = clock_seconds();
+    if (b->row->test == BENCH_PP) {
+        if (!read_ids(b, b->row->depth + b->row->n_tokens, err))
+            return false;
+        keep_outputs(b);
+    } else if (!generate(b, err)) {
+        return false;
+    }
+    *seconds = clock_seconds() - start;
+    roll_back(b);
+    return true;
+}
+
+static int compare_rates(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+/* Weights once a pass over all lanes, the head's rows only where it is asked, and in each pass
+ * every lane's cache so far. */
+static double count_bytes(const struct bench_plan *plan, const struct bench_row *row)
+{
+    const struct bn_model_info *info = bn_model_info(plan->model);
+    const bool is_tg = row->test == BENCH_TG;
+    const size_t n_pass = is_tg ? 1 : size_max(plan->n_ubatch / row->batch, 1);
+    const size_t head_bytes = size_min(plan->head_bytes, info->bytes_per_token);
+    double bytes = is_tg ? 0 : (double)head_bytes;
+    for (size_t at = 0; at < row->n_tokens; at += n_pass) {
+        const size_t n_seen = row->depth + size_min(at + n_pass, row->n_tokens);
+        bytes += (double)(info->bytes_per_token - (is_tg ? 0 : head_bytes));
+        bytes += (double)row->batch * (double)info->kv_bytes_per_token * (double)n_seen;
+    }
+    return bytes / (double)row->n_tokens / (double)row->batch;
+}
+
+static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err)
+{
+    const double n = (double)row->n_tokens * (double)row->batch;
+    double seconds;
+    if (!read_ids(b, row->depth, err) || !run_once(b, &seconds, err)) /* discarded: pages, clocks */
+        return false;
+    row->checksum = b->checksum;
+    for (size_t r = 0; r < b->plan->n_runs; r++) {
+        if (!run_once(b, &seconds, err))
+            return false;
+        if (b->checksum != row->checksum)
+            return bn_fail(err, BN_EDEVICE, "two runs of the same %s%zu gave different outputs",
+                           row->test == BENCH_PP ? "pp" : "tg", row->n_tokens);
+        b->rates[r] = n / seconds;
+    }
+    const size_t last = b->plan->n_runs - 1;
+    qsort(b->rates, b->plan->n_runs, sizeof(*b->rates), compare_rates);
+    row->tokens_per_s = (b->rates[last / 2] + b->rates[(last + 1) / 2]) / 2;
+    row->min = b->rates[0];
+    row->max = b->rates[last];
+    row->bytes_per_token = count_bytes(b->plan, row);
+    row->first_token_s = row->test == BENCH_PP ? n / row->tokens_per_s : 0;
+    return true;
+}
+
+bool bench_run(const struct bench_plan *plan, struct bench_row *row, struct bn_error *err)
+{
+    struct bench b = {.plan = plan, .row = row};
+    if (row->batch > plan->n_ubatch)
+        return bn_fail(err, BN_EARG, "a batch of %zu does not fit a pass of %zu tokens (--ubatch)",
+                       row->batch, plan->n_ubatch);
+    const bool ok = bench_open(&b, err) && measure(&b, row, err);
+    bench_close(&b);
+    return ok;
+}
+
+double bench_macs(const struct bn_model_info *info)
+{
+    const double width = (double)info->n_embd, kv = (double)(info->n_kv_heads * info->head_dim);
+    const double heads = (double)(info->n_heads * info->head_dim);
+    return (double)info->n_layers * width * (2 * heads + 2 * kv + 3 * (double)info->n_ff);
+}

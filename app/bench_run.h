@@ -1,0 +1,46 @@
+/*
+ * What bitnet-bench measures: one row at a time, over sessions of an open model.
+ *
+ * A row is a test (pp: read a prompt, tg: generate one token after another), a number of tokens, a
+ * depth (tokens already in the cache) and a batch (sequences that share each pass over the
+ * weights). A first run is discarded; medians are over the others. Every run must give the same
+ * checksum.
+ */
+#ifndef APP_BENCH_RUN_H
+#define APP_BENCH_RUN_H
+
+#include "engine/engine.h"
+
+enum bench_test { BENCH_PP, BENCH_TG };
+
+struct bench_row {
+    enum bench_test test;
+    size_t n_tokens; /* of each sequence */
+    size_t depth, batch;
+    /* measured */
+    double tokens_per_s, min, max; /* of all sequences together; median, slowest, fastest run */
+    double bytes_per_token;        /* read from memory: weights shared by a pass, and the cache */
+    double first_token_s;          /* pp: from the first token of the prompt to the first logits */
+    uint64_t checksum;             /* of the ids and logits that came out */
+};
+
+struct bench_plan {
+    struct bn_model *model;
+    size_t n_ubatch;
+    size_t head_bytes; /* of the output head's rows: a prompt reads them once */
+    size_t n_runs;
+    enum bench_chain {
+        BENCH_TOP1,
+        BENCH_SAMPLE
+    } chain;                   /* tg: the best token, or the default sampler */
+    void (*between)(void *ud); /* called before each run, outside the time; may be NULL */
+    void *ud;
+};
+
+/* BN_ECONTEXT, BN_ENOMEM and what the engine says; BN_EDEVICE: two runs gave different outputs. */
+bool bench_run(const struct bench_plan *plan, struct bench_row *row, struct bn_error *err);
+
+/* Multiply-adds of the linear layers for one token. */
+double bench_macs(const struct bn_model_info *info);
+
+#endif
