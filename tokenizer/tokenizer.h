@@ -1,8 +1,8 @@
 /*
  * Text to ids and back, for one vocabulary. PUBLIC.
  *
- * A tokenizer is immutable after tokenizer_open and may be used by several threads at once, each with
- * its own detok. It keeps no pointer into the file. Byte-level BPE ("gpt2") and SentencePiece
+ * A tokenizer is immutable after tokenizer_open and may be used by several threads at once, each
+ * with its own detok. It keeps no pointer into the file. Byte-level BPE ("gpt2") and SentencePiece
  * ("llama") vocabularies; the formats and rules are those of docs/formats.md.
  */
 #ifndef TOKENIZER_TOKENIZER_H
@@ -22,9 +22,10 @@ struct tokenizer;
 #define TOKEN_NONE (-1)
 
 struct tokenizer_config {
-    const char *pre;         /* pre-tokenizer to use whatever the file says, or NULL */
-    const char *no_repair;   /* see bn_repair_allowed; ids here: pre-tokenizer, end-of-turn, control-text */
-    struct bn_notes *notes;  /* receives repairs and warnings; may be NULL */
+    const char *pre; /* pre-tokenizer to use whatever the file says, or NULL */
+    const char
+        *no_repair; /* see bn_repair_allowed; ids here: pre-tokenizer, end-of-turn, control-text */
+    struct bn_notes *notes; /* receives repairs and warnings; may be NULL */
 };
 
 /* Growing list of ids; zero-initialise, finish with token_list_finish. */
@@ -37,18 +38,19 @@ struct token_list {
 bool token_list_push(struct token_list *list, int32_t id, struct bn_error *err);
 void token_list_finish(struct token_list *list);
 
-/* BN_EFORMAT: no vocabulary, broken merges, ids out of range. BN_EUNSUPPORTED: another tokenizer model. */
+/* BN_EFORMAT: no vocabulary, broken merges, ids out of range. BN_EUNSUPPORTED: another tokenizer
+ * model. */
 bool tokenizer_open(const struct bn_file *file, const struct tokenizer_config *cfg,
                     struct tokenizer **out, struct bn_error *err);
 void tokenizer_close(struct tokenizer *t); /* NULL is fine */
 
 struct tokenizer_info {
-    const char *model;     /* "gpt2" or "llama" */
-    const char *pre;       /* pre-tokenizer in use; "" for SentencePiece */
+    const char *model; /* "gpt2" or "llama" */
+    const char *pre;   /* pre-tokenizer in use; "" for SentencePiece */
     size_t n_vocab;
     size_t n_merges;
     int32_t bos, eos, eot, unk, pad; /* TOKEN_NONE where the vocabulary has none */
-    const int32_t *eog;    /* (n_eog) ascending: every id that ends an answer */
+    const int32_t *eog;              /* (n_eog) ascending: every id that ends an answer */
     size_t n_eog;
     bool add_bos;          /* a prompt begins with exactly one bos */
     bool add_space_prefix; /* SentencePiece */
@@ -57,8 +59,8 @@ struct tokenizer_info {
 const struct tokenizer_info *tokenizer_info(const struct tokenizer *t);
 bool tokenizer_is_eog(const struct tokenizer *t, int32_t id);
 
-/* The text of a token as it stands in the vocabulary (special tokens included), in plain UTF-8 or raw
- * bytes; n_bytes 0 for an id out of range. Lives as long as the tokenizer. */
+/* The text of a token as it stands in the vocabulary (special tokens included), in plain UTF-8 or
+ * raw bytes; n_bytes 0 for an id out of range. Lives as long as the tokenizer. */
 struct bn_str tokenizer_token_text(const struct tokenizer *t, int32_t id);
 /* The id whose token_text is exactly `text`, or TOKEN_NONE. */
 int32_t tokenizer_find(const struct tokenizer *t, struct bn_str text);
@@ -77,13 +79,14 @@ bool tokenizer_encode(const struct tokenizer *t, const struct segment *segments,
 /* The raw bytes that `id` adds to the text; control tokens add nothing unless `special` is SHOW.
  * SentencePiece's first-space rule is detok's business, not this function's. */
 enum tokenizer_special { TOKENIZER_SPECIAL_HIDE, TOKENIZER_SPECIAL_SHOW };
-struct bn_str tokenizer_piece(const struct tokenizer *t, int32_t id, enum tokenizer_special special);
+struct bn_str tokenizer_piece(const struct tokenizer *t, int32_t id,
+                              enum tokenizer_special special);
 
 /*
  * Streaming detokeniser: ids in, bytes out, holding back what is not certain yet.
  *
- * It never hands out part of a UTF-8 character (an invalid byte goes out as it is: detok_text's caller
- * decides how to show it), and never text that may be the beginning of a stop string.
+ * It never hands out part of a UTF-8 character (an invalid byte goes out as it is: detok_text's
+ * caller decides how to show it), and never text that may be the beginning of a stop string.
  */
 struct detok;
 
@@ -99,9 +102,10 @@ bool detok_open(const struct tokenizer *t, const struct detok_config *cfg, struc
 void detok_close(struct detok *d); /* NULL is fine */
 
 /* Feed one id. `*text` is what may be shown now (may be empty), valid until the next call on `d`.
- * `*stopped` becomes true when a stop string is complete: the text ends before it, and later ids are
- * ignored. BN_ENOMEM. */
-bool detok_push(struct detok *d, int32_t id, struct bn_str *text, bool *stopped, struct bn_error *err);
+ * `*stopped` becomes true when a stop string is complete: the text ends before it, and later ids
+ * are ignored. BN_ENOMEM. */
+bool detok_push(struct detok *d, int32_t id, struct bn_str *text, bool *stopped,
+                struct bn_error *err);
 /* The rest that was held back, at the end of the answer. */
 struct bn_str detok_flush(struct detok *d);
 

@@ -1,0 +1,42 @@
+/*
+ * Byte-level BPE: one piece of text to ids by ranked merges.
+ *
+ * Symbols are token ids below n_vocab; above it stand the bytes and the intermediate texts that are
+ * no tokens themselves but that merges go through.
+ */
+#ifndef TOKENIZER_BPE_H
+#define TOKENIZER_BPE_H
+
+#include "engine/base/error.h"
+#include "tokenizer/merge.h"
+#include "tokenizer/tokenizer.h"
+#include "tokenizer/vocab.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bpe_pair {
+    uint32_t left, right; /* symbols */
+    uint32_t rank;        /* MERGE_NO_RANK: free */
+    uint32_t joined;
+};
+
+struct bpe {
+    struct bpe_pair *pairs; /* (n_pairs), a power of two, at most two thirds full */
+    size_t n_pairs;
+    uint32_t bytes[256]; /* the symbol of each byte */
+    size_t n_merges;
+    bool whole_first; /* a piece that is a token is that token, whatever merges say */
+};
+
+/* BN_EFORMAT: a merge without two halves, or made to collide. BN_ENOMEM. */
+bool bpe_init(struct bpe *b, const struct vocab *v, const struct vocab_source *s,
+              struct bn_error *err);
+void bpe_finish(struct bpe *b);
+
+/* Append the ids of `piece`. `m` is scratch. Bytes that no token spells are dropped. BN_ENOMEM. */
+bool bpe_encode(const struct bpe *b, const struct vocab *v, struct bn_str piece, struct merge *m,
+                struct token_list *out, struct bn_error *err);
+
+#endif

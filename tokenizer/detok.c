@@ -1,0 +1,171 @@
+/*
+ * The streaming detokeniser.
+ *
+ * Each stop string is followed by a Knuth-Morris-Pratt automaton, a byte at a time: its state is
+ * how much of the stop string the text ends with, which is also how much must be held back. The
+ * first stop to be complete wins, the longer of two that end together, so the result does not
+ * depend on how the text was cut into tokens.
+ */
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+#include "tokenizer/tokenizer_state.h"
+#include "tokenizer/utf8.h"
+
+#include <string.h>
+
+struct stop {
+    char *text;   /* (n_bytes) */
+    size_t *back; /* (n_bytes): how much still agrees when the byte after i + 1 does not */
+    size_t n_bytes;
+    size_t n_seen; /* bytes of it that the text ends with */
+};
+
+struct detok {
+    const struct tokenizer *t;
+    struct stop *stops; /* (n_stops) */
+    size_t n_stops;
+    enum tokenizer_special special;
+    bool drop_space; /* the next byte is the first of the text */
+    bool stopped;
+    char *text; /* (n_text) bytes not handed out yet, and before them what was */
+    size_t n_text, text_cap;
+    size_t n_given;   /* bytes of `text` handed out by the last call */
+    size_t n_checked; /* bytes of `text` the automata have seen */
+};
+
+static bool stop_init(struct stop *stop, const char *text, struct bn_error *err)
+{
+    stop->n_bytes = strlen(text);
+    stop->text = mem_alloc(stop->n_bytes, 1);
+    stop->back = mem_alloc(stop->n_bytes, sizeof(*stop->back));
+    if (!stop->text || !stop->back)
+        return bn_fail(err, BN_ENOMEM, "no memory for a stop string of %zu bytes", stop->n_bytes);
+    if (stop->n_bytes == 0)
+        return bn_fail(err, BN_EARG, "a stop string is empty");
+    memcpy(stop->text, text, stop->n_bytes);
+    for (size_t i = 1, n = 0; i < stop->n_bytes; i++) {
+        while (n > 0 && text[i] != text[n])
+            n = stop->back[n - 1];
+        n += text[i] == text[n];
+        stop->back[i] = n;
+    }
+    return true;
+}
+
+bool detok_open(const struct tokenizer *t, const struct detok_config *cfg, struct detok **out,
+                struct bn_error *err)
+{
+    struct detok *d = mem_alloc(1, sizeof(*d));
+    if (!d)
+        return bn_fail(err, BN_ENOMEM, "no memory for the detokeniser");
+    d->t = t;
+    d->special = cfg->special;
+    d->drop_space = cfg->at_start && t->info.add_space_prefix;
+    d->stops = mem_alloc(cfg->n_stops, sizeof(*d->stops));
+    bool ok = (d->stops && mem_grow(&d->text, &d->text_cap, 1, 1)) ||
+              bn_fail(err, BN_ENOMEM, "no memory for %zu stop strings", cfg->n_stops);
+    for (; ok && d->n_stops < cfg->n_stops; d->n_stops++)
+        ok = stop_init(&d->stops[d->n_stops], cfg->stops[d->n_stops], err);
+    if (ok)
+        *out = d;
+    else
+        detok_close(d);
+    return ok;
+}
+
+void detok_close(struct detok *d)
+{
+    if (!d)
+        return;
+    for (size_t i = 0; i < d->n_stops; i++) {
+        mem_free(d->stops[i].text);
+        mem_free(d->stops[i].back);
+    }
+    mem_free(d->stops);
+    mem_free(d->text);
+    mem_free(d);
+}
+
+/* Forget what was handed out, append the id's bytes. */
+static bool append(struct detok *d, int32_t id, struct bn_error *err)
+{
+    d->n_text -= d->n_given;
+    d->n_checked -= d->n_given;
+    if (d->n_given > 0 && d->n_text > 0)
+        memmove(d->text, d->text + d->n_given, d->n_text);
+    d->n_given = 0;
+    struct bn_str piece = tokenizer_piece(d->t, id, d->special);
+    if (d->drop_space && piece.n_bytes > 0) {
+        d->drop_space = false;
+        if (piece.ptr[0] == ' ')
+            piece = (struct bn_str){piece.ptr + 1, piece.n_bytes - 1};
+    }
+    size_t need;
+    if (!size_add(&need, d->n_text, piece.n_bytes) || !mem_grow(&d->text, &d->text_cap, need, 1))
+        return bn_fail(err, BN_ENOMEM, "no memory for the text of an answer");
+    if (piece.n_bytes > 0)
+        memcpy(d->text + d->n_text, piece.ptr, piece.n_bytes);
+    d->n_text = need;
+    return true;
+}
+
+/* One byte further: the length of the longest stop string that is complete now, else 0. */
+static size_t advance(struct detok *d, char byte)
+{
+    size_t n_complete = 0;
+    for (size_t i = 0; i < d->n_stops; i++) {
+        struct stop *stop = &d->stops[i];
+        while (stop->n_seen > 0 && stop->text[stop->n_seen] != byte)
+            stop->n_seen = stop->back[stop->n_seen - 1];
+        stop->n_seen += stop->text[stop->n_seen] == byte;
+        if (stop->n_seen == stop->n_bytes)
+            n_complete = size_max(n_complete, stop->n_bytes);
+    }
+    return n_complete;
+}
+
+/* Bytes at the end that may be the beginning of a stop string. */
+static size_t held_bytes(const struct detok *d)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < d->n_stops; i++)
+        n = size_max(n, d->stops[i].n_seen);
+    return n;
+}
+
+bool detok_push(struct detok *d, int32_t id, struct bn_str *text, bool *stopped,
+                struct bn_error *err)
+{
+    if (!d->stopped && !append(d, id, err))
+        return false;
+    while (!d->stopped && d->n_checked < d->n_text) {
+        const size_t n_complete = advance(d, d->text[d->n_checked++]);
+        if (n_complete == 0)
+            continue;
+        d->stopped = true;
+        d->n_given = d->n_checked - n_complete;
+        d->n_text = d->n_checked = d->n_given;
+        *text = (struct bn_str){d->text, d->n_given};
+        *stopped = true;
+        return true;
+    }
+    size_t n_ready = 0;
+    if (!d->stopped) {
+        n_ready = d->n_text - held_bytes(d);
+        n_ready -= utf8_open_bytes(d->text, n_ready);
+    }
+    d->n_given = n_ready;
+    *text = (struct bn_str){d->text, n_ready};
+    *stopped = d->stopped;
+    return true;
+}
+
+struct bn_str detok_flush(struct detok *d)
+{
+    const struct bn_str rest = {d->text + (d->stopped ? 0 : d->n_given),
+                                d->stopped ? 0 : d->n_text - d->n_given};
+    d->n_given = d->n_checked = d->n_text;
+    for (size_t i = 0; i < d->n_stops; i++)
+        d->stops[i].n_seen = 0;
+    return rest;
+}

@@ -1,0 +1,224 @@
+/*
+ * Opens a tokenizer: reads the vocabulary, repairs what is known to be wrong, builds the tables.
+ *
+ * Also the small questions about single ids. Encoding is in encode.c, streaming text in detok.c.
+ */
+#include "tokenizer/tokenizer.h"
+
+#include "engine/base/memory.h"
+#include "tokenizer/tokenizer_state.h"
+
+#include <string.h>
+
+#define LLAMA3_VOCAB 128256
+#define LLAMA3_BOS 128000
+
+bool token_list_push(struct token_list *list, int32_t id, struct bn_error *err)
+{
+    if (list->n == list->cap && !mem_grow(&list->ids, &list->cap, list->n + 1, sizeof(*list->ids)))
+        return bn_fail(err, BN_ENOMEM, "no memory for %zu token ids", list->n + 1);
+    list->ids[list->n++] = id;
+    return true;
+}
+
+void token_list_finish(struct token_list *list)
+{
+    mem_free(list->ids);
+    *list = (struct token_list){0};
+}
+
+/* A vocabulary that is Llama 3's, whatever the file forgot to say. */
+static bool is_llama3(const struct vocab_source *s)
+{
+    return bn_str_is(s->architecture, "bitnet-b1.58") || bn_str_is(s->architecture, "bitnet-25") ||
+           (s->n_tokens == LLAMA3_VOCAB && bn_str_is(s->tokens[LLAMA3_BOS], "<|begin_of_text|>"));
+}
+
+/* The pre-tokenizer's name: the caller's, the file's, or what the vocabulary calls for. */
+static struct bn_str pre_name(const struct vocab_source *s, const struct tokenizer_config *cfg)
+{
+    if (cfg->pre)
+        return bn_str_of(cfg->pre);
+    if (s->pre.ptr)
+        return s->pre;
+    if (is_llama3(s) && bn_repair_allowed(cfg->no_repair, "pre-tokenizer")) {
+        bn_notes_add(cfg->notes, BN_NOTE_REPAIR, "pre-tokenizer",
+                     "the file names no pre-tokenizer; its vocabulary calls for llama-bpe");
+        return bn_str_of("llama-bpe");
+    }
+    bn_notes_add(cfg->notes, BN_NOTE_WARNING, "pre-tokenizer",
+                 "the file names no pre-tokenizer; using 'default', which may split words wrongly");
+    return bn_str_of("default");
+}
+
+static bool open_pretok(struct tokenizer *t, const struct vocab_source *s,
+                        const struct tokenizer_config *cfg, struct bn_error *err)
+{
+    struct bn_str name = pre_name(s, cfg);
+    const struct pretok_rule *rule = pretok_rule_find(name);
+    const int n_shown = (int)(name.n_bytes < 40 ? name.n_bytes : 40);
+    if (!rule && cfg->pre)
+        return bn_fail(err, BN_EARG, "pre-tokenizer '%.*s' is not known", n_shown, name.ptr);
+    if (!rule) {
+        bn_notes_add(cfg->notes, BN_NOTE_WARNING, "pre-tokenizer",
+                     "pre-tokenizer '%.*s' is not known; using 'default', which may split words "
+                     "wrongly",
+                     n_shown, name.ptr);
+        name = bn_str_of("default");
+        rule = pretok_rule_find(name);
+    }
+    const size_t n = name.n_bytes < sizeof(t->pre) ? name.n_bytes : sizeof(t->pre) - 1;
+    memcpy(t->pre, name.ptr, n);
+    t->bpe.whole_first = rule->ignore_merges;
+    t->info.add_bos = rule->add_bos;
+    return pretok_open(rule, &t->pretok, err);
+}
+
+static bool open_model(struct tokenizer *t, const struct vocab_source *s,
+                       const struct tokenizer_config *cfg, struct bn_error *err)
+{
+    t->byte_level = bn_str_is(s->model, "gpt2");
+    if (!t->byte_level) {
+        t->info.add_bos = true;
+        t->info.add_space_prefix = s->add_space_prefix != SWITCH_OFF;
+        return spm_init(&t->spm, &t->vocab, s->scores, t->marks.ids[MARK_UNK], err);
+    }
+    return bpe_init(&t->bpe, &t->vocab, s, err) && open_pretok(t, s, cfg, err);
+}
+
+static bool open_specials(struct tokenizer *t, struct bn_error *err)
+{
+    if (!special_init(&t->specials, &t->vocab, err))
+        return false;
+    t->message_ok = mem_alloc(t->specials.n, 1);
+    if (!t->message_ok)
+        return bn_fail(err, BN_ENOMEM, "no memory for %zu special tokens", t->specials.n);
+    for (size_t i = 0; i < t->specials.n; i++) {
+        const int32_t id = t->specials.ids[i];
+        t->message_ok[i] = t->vocab.types[id] == TOKEN_USER && !tokenizer_is_eog(t, id);
+    }
+    return true;
+}
+
+/* Without a word from the file: no BOS where it is the token that ends a text, too. */
+static bool wants_bos(const struct tokenizer *t, enum vocab_switch said)
+{
+    const struct tokenizer_info *info = &t->info;
+    if (info->bos == TOKEN_NONE)
+        return false;
+    if (said != SWITCH_UNSET)
+        return said == SWITCH_ON;
+    return info->add_bos && info->bos != info->eos;
+}
+
+static void fill_info(struct tokenizer *t, const struct vocab_source *s)
+{
+    struct tokenizer_info *info = &t->info;
+    info->model = t->byte_level ? "gpt2" : "llama";
+    info->pre = t->pre;
+    info->n_vocab = t->vocab.n;
+    info->n_merges = t->bpe.n_merges;
+    info->bos = t->marks.ids[MARK_BOS];
+    info->eos = t->marks.ids[MARK_EOS];
+    info->eot = t->marks.ids[MARK_EOT];
+    info->unk = t->marks.ids[MARK_UNK];
+    info->pad = t->marks.ids[MARK_PAD];
+    info->eog = t->marks.eog;
+    info->n_eog = t->marks.n_eog;
+    info->add_bos = wants_bos(t, s->add_bos);
+    info->hash = t->vocab.hash;
+}
+
+static bool open_parts(struct tokenizer *t, struct vocab_source *s,
+                       const struct tokenizer_config *cfg, struct bn_error *err)
+{
+    const uint64_t hash = vocab_hash(s); /* before anything is repaired */
+    if (!vocab_marks_init(&t->marks, s, cfg->no_repair, cfg->notes, err) ||
+        !vocab_init(&t->vocab, s, err))
+        return false;
+    t->vocab.hash = hash;
+    if (!open_model(t, s, cfg, err) || !open_specials(t, err))
+        return false;
+    fill_info(t, s);
+    return true;
+}
+
+bool tokenizer_open(const struct bn_file *file, const struct tokenizer_config *cfg,
+                    struct tokenizer **out, struct bn_error *err)
+{
+    struct vocab_source source;
+    if (!vocab_source_init(&source, file, err))
+        return false;
+    struct tokenizer *t = mem_alloc(1, sizeof(*t));
+    const bool ok = t ? open_parts(t, &source, cfg, err)
+                      : bn_fail(err, BN_ENOMEM, "no memory for the tokenizer");
+    vocab_source_finish(&source);
+    if (ok)
+        *out = t;
+    else
+        tokenizer_close(t);
+    return ok;
+}
+
+void tokenizer_close(struct tokenizer *t)
+{
+    if (!t)
+        return;
+    pretok_close(t->pretok);
+    bpe_finish(&t->bpe);
+    spm_finish(&t->spm);
+    special_finish(&t->specials);
+    mem_free(t->message_ok);
+    vocab_marks_finish(&t->marks);
+    vocab_finish(&t->vocab);
+    mem_free(t);
+}
+
+const struct tokenizer_info *tokenizer_info(const struct tokenizer *t)
+{
+    return &t->info;
+}
+
+bool tokenizer_is_eog(const struct tokenizer *t, int32_t id)
+{
+    for (size_t i = 0; i < t->marks.n_eog; i++) {
+        if (t->marks.eog[i] == id)
+            return true;
+    }
+    return false;
+}
+
+static bool in_range(const struct tokenizer *t, int32_t id)
+{
+    return id >= 0 && (size_t)id < t->vocab.n;
+}
+
+struct bn_str tokenizer_token_text(const struct tokenizer *t, int32_t id)
+{
+    return in_range(t, id) ? vocab_text(&t->vocab, id) : (struct bn_str){0};
+}
+
+int32_t tokenizer_find(const struct tokenizer *t, struct bn_str text)
+{
+    static const enum vocab_class classes[N_VOCAB_CLASSES] = {VOCAB_SPECIAL, VOCAB_WORD,
+                                                              VOCAB_OTHER};
+    for (size_t i = 0; i < N_VOCAB_CLASSES && text.n_bytes > 0; i++) {
+        const int32_t id = vocab_find(&t->vocab, text, classes[i]);
+        if (id >= 0)
+            return id;
+    }
+    return TOKEN_NONE;
+}
+
+bool tokenizer_is_control(const struct tokenizer *t, int32_t id)
+{
+    return in_range(t, id) &&
+           (t->vocab.types[id] == TOKEN_CONTROL || t->vocab.types[id] == TOKEN_UNKNOWN);
+}
+
+struct bn_str tokenizer_piece(const struct tokenizer *t, int32_t id, enum tokenizer_special special)
+{
+    if (special == TOKENIZER_SPECIAL_HIDE && tokenizer_is_control(t, id))
+        return (struct bn_str){0};
+    return tokenizer_token_text(t, id);
+}
