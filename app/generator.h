@@ -1,0 +1,47 @@
+/*
+ * The engine as the worker sees it: open, ask for the next token, and nothing else.
+ *
+ * One step hands over every id that the session shall hold and gets the id that follows; the
+ * session keeps what it has of them, so a first step reads the new part of a prompt and each later
+ * step one token. All functions run on the worker's thread. Tests put a scripted generator in its
+ * place.
+ */
+#ifndef APP_GENERATOR_H
+#define APP_GENERATOR_H
+
+#include "engine/engine.h"
+#include "engine/sampler.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct generator;
+
+/* Model, session of n_ctx tokens (0: the model's training context) and sampler. Errors of
+ * bn_model_open, bn_session_open and sampler_open. */
+bool generator_open(const struct bn_file *file, const struct bn_model_config *cfg, size_t n_ctx,
+                    struct generator **out, struct bn_error *err);
+void generator_close(struct generator *g); /* NULL is fine */
+
+const struct bn_model_info *generator_info(const struct generator *g);
+size_t generator_n_ctx(const struct generator *g);
+
+/* BN_EARG: a value out of range; the old settings stay. */
+bool generator_set(struct generator *g, const struct sampler_params *params, struct bn_error *err);
+
+/* Make the session hold ids (n_ids >= 1) and choose what follows. Errors of bn_session_sync. */
+bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
+                    const struct bn_control *control, struct bn_sync_stats *stats, int32_t *next,
+                    struct bn_error *err);
+
+struct generator_alt {
+    int32_t id;
+    float logprob; /* natural logarithm, of the unmodified distribution */
+};
+/* The n best alternatives for the id that follows ids, and out[n - 1] for `chosen` itself: n >= 1
+ * entries, best first, the chosen one last. Reads the last id again, so a token costs twice. */
+bool generator_alts(struct generator *g, const int32_t *ids, size_t n_ids, int32_t chosen,
+                    struct generator_alt *out, size_t n, struct bn_error *err);
+
+#endif

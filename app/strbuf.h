@@ -1,0 +1,37 @@
+/*
+ * A growing piece of text, always followed by a 0 byte.
+ *
+ * Zero-initialise, finish with strbuf_finish. Running out of memory latches `failed`, keeps what
+ * was there and ignores the rest, so a text is built first and checked once.
+ */
+#ifndef APP_STRBUF_H
+#define APP_STRBUF_H
+
+#include "engine/base/error.h"
+#include "engine/base/str.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+struct strbuf {
+    char *ptr; /* (n_bytes), then a 0; NULL while nothing was ever added */
+    size_t n_bytes;
+    size_t cap;
+    bool failed;
+};
+
+void strbuf_add(struct strbuf *b, const void *bytes, size_t n_bytes);
+void strbuf_add_str(struct strbuf *b, struct bn_str s);
+void strbuf_add_text(struct strbuf *b, const char *text);
+void strbuf_add_char(struct strbuf *b, char c);
+void strbuf_addf(struct strbuf *b, const char *fmt, ...) BN_PRINTF(2, 3);
+void strbuf_cut(struct strbuf *b, size_t n_keep);  /* n_keep <= n_bytes */
+void strbuf_drop(struct strbuf *b, size_t n_drop); /* the first n_drop bytes; at most n_bytes */
+void strbuf_finish(struct strbuf *b);
+
+const char *strbuf_text(const struct strbuf *b); /* "" while empty */
+struct bn_str strbuf_str(const struct strbuf *b);
+/* Hand the bytes over (free with mem_free) and become empty; NULL when it failed. */
+char *strbuf_take(struct strbuf *b);
+
+#endif

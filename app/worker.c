@@ -1,0 +1,287 @@
+/*
+ * The worker thread, its ring of events and its one pending job: see worker.h.
+ *
+ * One lock guards ring, job and flags. Progress replaces an unread progress event of its kind, so a
+ * fast load does not fill the ring.
+ */
+#include "app/worker.h"
+
+#include "engine/base/memory.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define RING_EVENTS 64 /* some seconds of tokens */
+
+/* A job with its own memory. */
+struct job {
+    struct answer_job spec;
+    int32_t *prompt;
+    char **stops; /* (spec.n_stops) */
+    struct sampler_bias *biases;
+};
+
+struct worker {
+    struct worker_config cfg;
+    struct bn_cancel cancel;
+    struct generator *g; /* the thread's; its info is read by main after WORKER_LOADED */
+    bool is_loaded;      /* main's view: WORKER_LOADED was taken */
+
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* room in the ring, a job, or the end */
+    struct worker_event ring[RING_EVENTS];
+    size_t first, n_events;
+    struct job *job; /* waiting to be run */
+    bool is_closing;
+};
+
+static void job_free(struct job *job)
+{
+    if (!job)
+        return;
+    for (size_t i = 0; job->stops && i < job->spec.n_stops; i++)
+        mem_free(job->stops[i]);
+    mem_free(job->stops);
+    mem_free(job->prompt);
+    mem_free(job->biases);
+    mem_free(job);
+}
+
+static void *copy_bytes(const void *bytes, size_t n, size_t unit_bytes)
+{
+    void *copy = mem_alloc(n, unit_bytes);
+    if (copy && n > 0)
+        memcpy(copy, bytes, n * unit_bytes);
+    return copy;
+}
+
+static struct job *job_copy(const struct answer_job *spec)
+{
+    struct job *job = mem_alloc(1, sizeof(*job));
+    if (!job)
+        return NULL;
+    job->spec = *spec;
+    job->prompt = copy_bytes(spec->prompt, spec->n_prompt, sizeof(*job->prompt));
+    job->biases = copy_bytes(spec->sampler.biases, spec->sampler.n_biases, sizeof(*job->biases));
+    job->stops = mem_alloc(spec->n_stops, sizeof(*job->stops));
+    bool ok = job->prompt && job->biases && job->stops;
+    for (size_t i = 0; ok && i < spec->n_stops; i++) {
+        job->stops[i] = copy_bytes(spec->stops[i], strlen(spec->stops[i]) + 1, 1);
+        ok = job->stops[i] != NULL;
+    }
+    if (!ok) {
+        job_free(job);
+        return NULL;
+    }
+    job->spec.prompt = job->prompt;
+    job->spec.sampler.biases = job->biases;
+    job->spec.stops = (const char *const *)job->stops;
+    return job;
+}
+
+void worker_event_finish(struct worker_event *event)
+{
+    mem_free((void *)(uintptr_t)event->text.ptr); /* ours: on_token made it */
+    mem_free(event->alts);
+    *event = (struct worker_event){0};
+}
+
+static bool is_progress(enum worker_event_kind kind)
+{
+    return kind == WORKER_LOADING || kind == WORKER_READING;
+}
+
+/* Takes the event over. False when the program is leaving and nobody will read it. */
+static bool post(struct worker *w, struct worker_event *event)
+{
+    pthread_mutex_lock(&w->lock);
+    struct worker_event *newest =
+        w->n_events > 0 ? &w->ring[(w->first + w->n_events - 1) % RING_EVENTS] : NULL;
+    if (newest && is_progress(event->kind) && newest->kind == event->kind) {
+        *newest = *event;
+        pthread_mutex_unlock(&w->lock);
+        return true;
+    }
+    while (w->n_events == RING_EVENTS && !w->is_closing)
+        pthread_cond_wait(&w->changed, &w->lock);
+    const bool heard = !w->is_closing;
+    if (heard)
+        w->ring[(w->first + w->n_events++) % RING_EVENTS] = *event;
+    pthread_mutex_unlock(&w->lock);
+    if (!heard)
+        worker_event_finish(event);
+    else
+        (void)!write(w->cfg.wake_fd, "w", 1); /* a full pipe has woken main already */
+    return heard;
+}
+
+static void on_loading(void *ud, size_t n_done, size_t n_total)
+{
+    struct worker_event event = {.kind = WORKER_LOADING, .n_done = n_done, .n_total = n_total};
+    (void)post(ud, &event); /* nobody to tell is fine */
+}
+
+static void on_reading(void *ud, size_t n_done, size_t n_total)
+{
+    struct worker_event event = {.kind = WORKER_READING, .n_done = n_done, .n_total = n_total};
+    (void)post(ud, &event); /* nobody to tell is fine */
+}
+
+static bool on_token(void *ud, const struct answer_token *token)
+{
+    struct worker_event event = {
+        .kind = WORKER_TOKEN,
+        .id = token->id,
+        .text = {copy_bytes(token->text.ptr, token->text.n_bytes, 1), token->text.n_bytes},
+        .alts = copy_bytes(token->alts, token->n_alts, sizeof(*token->alts)),
+        .n_alts = token->n_alts};
+    if (!event.text.ptr || !event.alts) { /* out of memory: the answer ends here */
+        worker_event_finish(&event);
+        return false;
+    }
+    return post(ud, &event);
+}
+
+static bool post_failure(struct worker *w, const struct bn_error *err)
+{
+    struct worker_event event = {.kind = WORKER_FAILED, .err = *err};
+    return post(w, &event);
+}
+
+static struct job *wait_for_job(struct worker *w)
+{
+    pthread_mutex_lock(&w->lock);
+    while (!w->job && !w->is_closing)
+        pthread_cond_wait(&w->changed, &w->lock);
+    struct job *job = w->is_closing ? NULL : w->job;
+    if (job)
+        w->job = NULL;
+    pthread_mutex_unlock(&w->lock);
+    return job;
+}
+
+static void run_job(struct worker *w, struct job *job)
+{
+    const struct answer_sink sink = {.reading = on_reading, .token = on_token, .ud = w};
+    struct worker_event event = {.kind = WORKER_DONE};
+    struct bn_error err = {0};
+    if (answer_run(w->g, w->cfg.tokenizer, &job->spec, &sink, &w->cancel, &event.result, &err))
+        (void)post(w, &event); /* closing: nobody waits for it */
+    else
+        (void)post_failure(w, &err);
+    job_free(job);
+}
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    struct bn_error err = {0};
+    if (!generator_open(w->cfg.file, &w->cfg.model, w->cfg.n_ctx, &w->g, &err)) {
+        (void)post_failure(w, &err);
+        return NULL;
+    }
+    struct worker_event loaded = {.kind = WORKER_LOADED};
+    if (post(w, &loaded))
+        for (struct job *job; (job = wait_for_job(w)) != NULL;)
+            run_job(w, job);
+    generator_close(w->g); /* here, because no other thread may enter the engine */
+    return NULL;
+}
+
+/* Threads inherit the mask: everything is blocked while this one, and through it OpenMP's, starts.
+ */
+static bool start_thread(struct worker *w, struct bn_error *err)
+{
+    sigset_t all, before;
+    sigfillset(&all);
+    pthread_sigmask(SIG_BLOCK, &all, &before);
+    const int rc = pthread_create(&w->thread, NULL, work, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc == 0 || bn_fail(err, BN_EIO, "cannot start a thread: %s", strerror(rc));
+}
+
+bool worker_open(const struct worker_config *cfg, struct worker **out, struct bn_error *err)
+{
+    struct worker *w = mem_alloc(1, sizeof(*w));
+    if (!w)
+        return bn_fail(err, BN_ENOMEM, "out of memory");
+    w->cfg = *cfg;
+    w->cfg.model.cancel = &w->cancel;
+    w->cfg.model.progress = (struct bn_progress){.report = on_loading, .ud = w};
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    if (!start_thread(w, err)) {
+        pthread_cond_destroy(&w->changed);
+        pthread_mutex_destroy(&w->lock);
+        mem_free(w);
+        return false;
+    }
+    *out = w;
+    return true;
+}
+
+void worker_close(struct worker *w)
+{
+    if (!w)
+        return;
+    bn_cancel_request(&w->cancel);
+    pthread_mutex_lock(&w->lock);
+    w->is_closing = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+    for (struct worker_event event; worker_next(w, &event);)
+        worker_event_finish(&event);
+    job_free(w->job);
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+    mem_free(w);
+}
+
+bool worker_next(struct worker *w, struct worker_event *event)
+{
+    pthread_mutex_lock(&w->lock);
+    const bool any = w->n_events > 0;
+    if (any) {
+        *event = w->ring[w->first];
+        w->ring[w->first] = (struct worker_event){0};
+        w->first = (w->first + 1) % RING_EVENTS;
+        w->n_events--;
+        pthread_cond_broadcast(&w->changed);
+    }
+    pthread_mutex_unlock(&w->lock);
+    if (any && event->kind == WORKER_LOADED)
+        w->is_loaded = true;
+    return any;
+}
+
+bool worker_answer(struct worker *w, const struct answer_job *spec, struct bn_error *err)
+{
+    struct job *job = job_copy(spec);
+    if (!job)
+        return bn_fail(err, BN_ENOMEM, "out of memory for a prompt of %zu tokens", spec->n_prompt);
+    pthread_mutex_lock(&w->lock);
+    atomic_store(&w->cancel.requested, false);
+    w->job = job;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    return true;
+}
+
+void worker_cancel(struct worker *w)
+{
+    bn_cancel_request(&w->cancel);
+}
+
+const struct bn_model_info *worker_info(const struct worker *w)
+{
+    return w->is_loaded ? generator_info(w->g) : NULL;
+}
+
+size_t worker_n_ctx(const struct worker *w)
+{
+    return w->is_loaded ? generator_n_ctx(w->g) : 0;
+}
