@@ -1,0 +1,212 @@
+/*
+ * make_model: writes a synthetic ternary GGUF model, for trying things out, tests and benchmarks.
+ *
+ * Without options a tiny model with a vocabulary of bytes: it chats, in nonsense. With a preset the
+ * shape of a real one, at whose speed it runs.
+ */
+#include "tests/support/synth.h"
+
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+
+static const char usage[] =
+    "usage: make_model [OPTIONS] OUT.gguf\n"
+    "Writes a ternary model with random weights.\n"
+    "  --preset NAME    tiny (default), odd, small, 1b, 2b4t, 8b\n"
+    "  --shape L,E,H,KV,F,C  layers, embedding, heads, key/value heads, feed-forward, context\n"
+    "  --head-dim N     elements a head; default embedding / heads\n"
+    "  --arch NAME      bitnet-b1.58 (default), bitnet-25, bitnet, llama\n"
+    "  --type NAME      i2_s (default), tq1_0, tq2_0, f16, f32, bf16\n"
+    "  --layout X       a (default), b, c: the packing of i2_s\n"
+    "  --head NAME      f16 (default), f32, bf16, q8_0, q6_k, q4_0, q4_k: embedding and head\n"
+    "  --vocab NAME     bytes, or llama3-like: made-up BPE with Llama 3's special tokens\n"
+    "  --n-vocab N      size of a llama3-like vocabulary, default 128256\n"
+    "  --untied         a head of its own\n"
+    "  --rope-freqs     with rope_freqs.weight\n"
+    "  --scales         f16, f32, bf16 layers as -1, 0, +1 with X.scale tensors\n"
+    "  --biases         with X.bias tensors\n"
+    "  --official       no pre-tokenizer name, broken chat template: as the published 2B4T file\n"
+    "  --seed N         default 1\n";
+
+enum option_id {
+    OPT_PRESET = 1,
+    OPT_SHAPE,
+    OPT_HEAD_DIM,
+    OPT_ARCH,
+    OPT_TYPE,
+    OPT_LAYOUT,
+    OPT_HEAD,
+    OPT_VOCAB,
+    OPT_N_VOCAB,
+    OPT_UNTIED,
+    OPT_ROPE_FREQS,
+    OPT_SCALES,
+    OPT_BIASES,
+    OPT_OFFICIAL,
+    OPT_SEED,
+    OPT_HELP,
+};
+
+static const struct option options[] = {
+    {"preset", required_argument, NULL, OPT_PRESET},
+    {"shape", required_argument, NULL, OPT_SHAPE},
+    {"head-dim", required_argument, NULL, OPT_HEAD_DIM},
+    {"arch", required_argument, NULL, OPT_ARCH},
+    {"type", required_argument, NULL, OPT_TYPE},
+    {"layout", required_argument, NULL, OPT_LAYOUT},
+    {"head", required_argument, NULL, OPT_HEAD},
+    {"vocab", required_argument, NULL, OPT_VOCAB},
+    {"n-vocab", required_argument, NULL, OPT_N_VOCAB},
+    {"untied", no_argument, NULL, OPT_UNTIED},
+    {"rope-freqs", no_argument, NULL, OPT_ROPE_FREQS},
+    {"scales", no_argument, NULL, OPT_SCALES},
+    {"biases", no_argument, NULL, OPT_BIASES},
+    {"official", no_argument, NULL, OPT_OFFICIAL},
+    {"seed", required_argument, NULL, OPT_SEED},
+    {"help", no_argument, NULL, OPT_HELP},
+    {NULL, 0, NULL, 0},
+};
+
+static const struct {
+    const char *name;
+    enum tensor_type type;
+} type_names[] = {
+    {"i2_s", TENSOR_I2_S}, {"tq1_0", TENSOR_TQ1_0}, {"tq2_0", TENSOR_TQ2_0}, {"f16", TENSOR_F16},
+    {"f32", TENSOR_F32},   {"bf16", TENSOR_BF16},   {"q8_0", TENSOR_Q8_0},   {"q6_k", TENSOR_Q6_K},
+    {"q4_0", TENSOR_Q4_0}, {"q4_k", TENSOR_Q4_K},
+};
+
+static bool parse_type(const char *text, bool for_head, enum tensor_type *out)
+{
+    for (size_t i = 0; i < sizeof(type_names) / sizeof(type_names[0]); i++) {
+        if (strcmp(type_names[i].name, text) != 0)
+            continue;
+        const enum tensor_type type = type_names[i].type;
+        const bool is_float = type == TENSOR_F16 || type == TENSOR_F32 || type == TENSOR_BF16;
+        *out = type;
+        return is_float || tensor_geometries[type].ternary != for_head;
+    }
+    return false;
+}
+
+static bool parse_number(const char *text, uint64_t *out)
+{
+    char *end;
+    errno = 0;
+    *out = strtoull(text, &end, 10);
+    return *text >= '0' && *text <= '9' && *end == '\0' && errno == 0;
+}
+
+static bool parse_shape(const char *text, struct synth_spec *s)
+{
+    return sscanf(text, "%zu,%zu,%zu,%zu,%zu,%zu", &s->n_layers, &s->n_embd, &s->n_heads,
+                  &s->n_kv_heads, &s->n_ff, &s->n_ctx) == 6;
+}
+
+static bool parse_vocab(const char *text, struct synth_spec *s)
+{
+    if (strcmp(text, "bytes") == 0) {
+        s->vocab = SYNTH_VOCAB_BYTES;
+        s->n_vocab = 262;
+        return true;
+    }
+    if (s->vocab == SYNTH_VOCAB_BYTES)
+        s->n_vocab = 128256;
+    s->vocab = SYNTH_VOCAB_LLAMA3;
+    return strcmp(text, "llama3-like") == 0;
+}
+
+static bool parse_preset(const char *text, struct synth_spec *s)
+{
+    *s = synth_preset(text);
+    return s->name != NULL;
+}
+
+static bool apply_flag(int id, struct synth_spec *s)
+{
+    s->untied |= id == OPT_UNTIED;
+    s->rope_freqs |= id == OPT_ROPE_FREQS;
+    s->scales |= id == OPT_SCALES;
+    s->biases |= id == OPT_BIASES;
+    s->official |= id == OPT_OFFICIAL;
+    return id == OPT_UNTIED || id == OPT_ROPE_FREQS || id == OPT_SCALES || id == OPT_BIASES ||
+           id == OPT_OFFICIAL;
+}
+
+static bool apply(int id, const char *value, struct synth_spec *s)
+{
+    uint64_t n = 0;
+    switch (id) {
+    case OPT_PRESET:
+        return parse_preset(value, s);
+    case OPT_SHAPE:
+        s->name = "shape";
+        return parse_shape(value, s);
+    case OPT_ARCH:
+        s->arch = value;
+        return arch_find(bn_str_of(value)) != NULL;
+    case OPT_TYPE:
+        return parse_type(value, false, &s->type);
+    case OPT_HEAD:
+        return parse_type(value, true, &s->head);
+    case OPT_LAYOUT:
+        s->layout = (enum i2s_layout)(value[0] - 'a');
+        return value[0] >= 'a' && value[0] <= 'c' && value[1] == '\0';
+    case OPT_VOCAB:
+        return parse_vocab(value, s);
+    case OPT_N_VOCAB:
+        s->vocab = SYNTH_VOCAB_LLAMA3;
+        return parse_number(value, &n) && (s->n_vocab = (size_t)n) > 0;
+    case OPT_HEAD_DIM:
+        return parse_number(value, &n) && (s->head_dim = (size_t)n) > 0;
+    case OPT_SEED:
+        return parse_number(value, &s->seed);
+    default:
+        return apply_flag(id, s);
+    }
+}
+
+static int write_model(const struct synth_spec *spec, const char *path)
+{
+    struct bn_error err;
+    FILE *f = fopen(path, "wb");
+    if (!f) {
+        (void)fprintf(stderr, "make_model: cannot write '%s': %s\n", path, strerror(errno));
+        return 1;
+    }
+    const struct gguf_sink sink = gguf_sink_file(f);
+    bool ok = synth_write(spec, &sink, &err);
+    if (fclose(f) != 0 && ok)
+        ok = bn_fail(&err, BN_EIO, "'%s': %s", path, strerror(errno));
+    if (!ok) {
+        (void)fprintf(stderr, "make_model: %s\n", err.text);
+        (void)remove(path); /* half a model helps nobody */
+        return 1;
+    }
+    return 0;
+}
+
+int main(int argc, char **argv)
+{
+    struct synth_spec spec = synth_preset("tiny");
+    /* The preset first, whatever the order: the other options change it. */
+    for (int pass = 0; pass < 2; pass++) {
+        optind = 1;
+        opterr = pass;
+        for (int id; (id = getopt_long(argc, argv, "", options, NULL)) != -1;) {
+            if (pass == 0 && id == OPT_HELP)
+                return fputs(usage, stdout) < 0;
+            if ((id == OPT_PRESET) == (pass == 0) && !apply(id, optarg, &spec)) {
+                (void)fprintf(stderr, "make_model: '%s' is not understood\n%s",
+                              optarg ? optarg : "", usage);
+                return 2;
+            }
+        }
+    }
+    if (optind + 1 != argc) {
+        (void)fputs(usage, stderr);
+        return 2;
+    }
+    return write_model(&spec, argv[optind]);
+}

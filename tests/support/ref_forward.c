@@ -1,0 +1,307 @@
+/*
+ * The graph of docs/formats.md, "Graphs", layer by layer for all positions at once. Memory: one
+ * layer's weights as codes, all positions' activations.
+ */
+#include "tests/support/ref_forward.h"
+
+#include "engine/base/fp16.h"
+#include "engine/base/memory.h"
+#include "engine/gguf/gguf_le.h"
+#include "tests/support/table_encode.h"
+
+#include <math.h>
+
+/* Activations of all positions. */
+struct ref {
+    const struct model *m;
+    const struct ref_options *o;
+    size_t n;          /* positions */
+    double *h;         /* (n, n_embd) the residual stream */
+    double *a;         /* (n, widest) input of linear layers */
+    double *q, *k, *v; /* (n, heads * head_dim) */
+    double *gate, *up; /* (n, n_ff) */
+    double *out;       /* (n, n_embd) */
+    double *scores;    /* (n) */
+    uint8_t *codes;    /* one tensor */
+    double *row;       /* (widest) */
+};
+
+static double *doubles(size_t rows, size_t cols)
+{
+    return mem_alloc(rows, cols * sizeof(double));
+}
+
+static bool ref_alloc(struct ref *r)
+{
+    const struct hparams *hp = &r->m->hp;
+    const size_t q_dim = hp->n_heads * hp->head_dim;
+    size_t widest = q_dim > hp->n_ff ? q_dim : hp->n_ff;
+    widest = widest > hp->n_embd ? widest : hp->n_embd;
+    r->h = doubles(r->n, hp->n_embd);
+    r->a = doubles(r->n, widest);
+    r->q = doubles(r->n, q_dim);
+    r->k = doubles(r->n, q_dim);
+    r->v = doubles(r->n, q_dim);
+    r->gate = doubles(r->n, hp->n_ff);
+    r->up = doubles(r->n, hp->n_ff);
+    r->out = doubles(r->n, hp->n_embd);
+    r->scores = doubles(r->n, 1);
+    r->row = doubles(widest, 1);
+    r->codes = mem_alloc(widest, widest);
+    return r->h && r->a && r->q && r->k && r->v && r->gate && r->up && r->out && r->scores &&
+           r->row && r->codes;
+}
+
+static void ref_free(struct ref *r)
+{
+    double *const all[] = {r->h, r->a, r->q, r->k, r->v, r->gate, r->up, r->out, r->scores, r->row};
+    for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
+        mem_free(all[i]);
+    mem_free(r->codes);
+}
+
+static void trace(const struct ref *r, const char *step, size_t layer, const double *x, size_t n)
+{
+    for (size_t t = 0; r->o->trace && t < r->n; t++)
+        r->o->trace(r->o->trace_ud, step, layer, t, x + t * n, n);
+}
+
+static double f32_at(const struct tensor_ref *t, size_t i)
+{
+    return (double)f32_from_bits(le_u32(t->bytes + 4 * i));
+}
+
+/* y = x / sqrt(mean(x^2) + eps) * w, each position by itself; y may be x. */
+static void rms_norm(const struct ref *r, const double *x, const struct tensor_ref *w, double *y)
+{
+    const size_t n = w->n_cols;
+    for (size_t t = 0; t < r->n; t++, x += n, y += n) {
+        double ss = 0.0;
+        for (size_t i = 0; i < n; i++)
+            ss += x[i] * x[i];
+        const double scale = 1.0 / sqrt(ss / (double)n + (double)r->m->hp.rms_eps);
+        for (size_t i = 0; i < n; i++)
+            y[i] = x[i] * scale * f32_at(w, i);
+    }
+}
+
+/* Quantise x (n) into row as whole numbers; gives the scale they were multiplied by. */
+static double quantise(const struct ref *r, const double *x, size_t n)
+{
+    double most = 1e-5;
+    for (size_t i = 0; i < n; i++)
+        most = fmax(most, fabs(x[i]));
+    const double s = r->o->plain_act ? 1.0 : 127.0 / most;
+    for (size_t i = 0; i < n; i++)
+        r->row[i] = r->o->plain_act ? x[i] : fmax(-128.0, fmin(127.0, rint(x[i] * s)));
+    return s;
+}
+
+static double row_dot(const uint8_t *codes, const double *x, size_t n)
+{
+    double acc = 0.0;
+    for (size_t i = 0; i < n; i++)
+        acc += (double)((int)codes[i] - 1) * x[i];
+    return acc;
+}
+
+/* y (n, rows) = W x (n, cols) */
+static bool linear(const struct ref *r, const struct linear *w, const double *x, double *y,
+                   struct bn_error *err)
+{
+    const size_t n_cols = w->source.n_cols, n_rows = w->source.n_rows;
+    if (!ternary_decode(&w->source, 0, n_rows, r->codes, err))
+        return false;
+    for (size_t t = 0; t < r->n; t++) {
+        const double s = quantise(r, x + t * n_cols, n_cols);
+        const double d = (double)w->scale * (double)w->extra_scale / s;
+        for (size_t i = 0; i < n_rows; i++) {
+            const double bias = w->bias.bytes ? f32_at(&w->bias, i) : 0.0;
+            y[t * n_rows + i] = row_dot(r->codes + i * n_cols, r->row, n_cols) * d + bias;
+        }
+    }
+    return true;
+}
+
+/* Rotate the heads of every position in place. */
+static void rope(const struct ref *r, double *x, size_t n_heads)
+{
+    const struct hparams *hp = &r->m->hp;
+    const bool neox = r->m->arch->rope == ROPE_NEOX;
+    for (size_t th = 0; th < r->n * n_heads; th++, x += hp->head_dim) {
+        const double pos = (double)(th / n_heads) * hp->rope_scale;
+        for (size_t i = 0; i < hp->n_rot / 2; i++) {
+            double angle = pos * pow(hp->rope_base, -2.0 * (double)i / (double)hp->n_rot);
+            if (r->m->rope_freqs.bytes)
+                angle /= f32_at(&r->m->rope_freqs, i);
+            double *a = neox ? x + i : x + 2 * i;
+            double *b = neox ? a + hp->n_rot / 2 : a + 1;
+            const double c = cos(angle), s = sin(angle), old = *a;
+            *a = old * c - *b * s;
+            *b = old * s + *b * c;
+        }
+    }
+}
+
+/* Nearest F16, ties to even, saturating: what the cache keeps. */
+static void round_f16(const struct ref *r, double *x, size_t n)
+{
+    for (size_t i = 0; i < n && !r->o->plain_kv; i++) {
+        const int e = x[i] == 0.0 ? -14 : ilogb(x[i]);
+        const int unit = (e < -14 ? -14 : e) - 10;
+        x[i] = fmax(-65504.0, fmin(65504.0, ldexp(rint(ldexp(x[i], -unit)), unit)));
+    }
+}
+
+/* One query head of one position over all keys up to it; o (head_dim). */
+static void attend(const struct ref *r, size_t t, size_t head, double *o)
+{
+    const struct hparams *hp = &r->m->hp;
+    const size_t dim = hp->head_dim, kv_dim = hp->n_kv_heads * dim;
+    const size_t kv0 = head / (hp->n_heads / hp->n_kv_heads) * dim;
+    const double *q = r->q + (t * hp->n_heads + head) * dim;
+    double most = -INFINITY, sum = 0.0;
+    for (size_t p = 0; p <= t; p++) {
+        double z = 0.0;
+        for (size_t i = 0; i < dim; i++)
+            z += q[i] * r->k[p * kv_dim + kv0 + i];
+        r->scores[p] = z / sqrt((double)dim);
+        most = fmax(most, r->scores[p]);
+    }
+    for (size_t i = 0; i < dim; i++)
+        o[i] = 0.0;
+    for (size_t p = 0; p <= t; p++) {
+        const double w = exp(r->scores[p] - most);
+        sum += w;
+        for (size_t i = 0; i < dim; i++)
+            o[i] += w * r->v[p * kv_dim + kv0 + i];
+    }
+    for (size_t i = 0; i < dim; i++)
+        o[i] /= sum;
+}
+
+static void add_residual(const struct ref *r)
+{
+    for (size_t i = 0; i < r->n * r->m->hp.n_embd; i++)
+        r->h[i] += r->out[i];
+}
+
+static bool attention_part(const struct ref *r, size_t at, struct bn_error *err)
+{
+    const struct hparams *hp = &r->m->hp;
+    const struct layer *l = &r->m->layers[at];
+    const size_t q_dim = hp->n_heads * hp->head_dim, kv_dim = hp->n_kv_heads * hp->head_dim;
+    rms_norm(r, r->h, &l->attn_norm, r->a);
+    trace(r, "attn_norm", at, r->a, hp->n_embd);
+    if (!linear(r, &l->q, r->a, r->q, err) || !linear(r, &l->k, r->a, r->k, err) ||
+        !linear(r, &l->v, r->a, r->v, err))
+        return false;
+    rope(r, r->q, hp->n_heads);
+    rope(r, r->k, hp->n_kv_heads);
+    trace(r, "q", at, r->q, q_dim);
+    trace(r, "k", at, r->k, kv_dim);
+    trace(r, "v", at, r->v, kv_dim);
+    round_f16(r, r->k, r->n * kv_dim);
+    round_f16(r, r->v, r->n * kv_dim);
+    for (size_t th = 0; th < r->n * hp->n_heads; th++)
+        attend(r, th / hp->n_heads, th % hp->n_heads, r->a + th * hp->head_dim);
+    trace(r, "attn", at, r->a, q_dim);
+    if (l->attn_sub_norm.bytes)
+        rms_norm(r, r->a, &l->attn_sub_norm, r->a);
+    trace(r, "attn_sub_norm", at, r->a, q_dim);
+    if (!linear(r, &l->o, r->a, r->out, err))
+        return false;
+    add_residual(r);
+    trace(r, "attn_out", at, r->h, hp->n_embd);
+    return true;
+}
+
+static double activate(enum ffn_act act, double g)
+{
+    if (act == FFN_RELU2)
+        return g > 0.0 ? g * g : 0.0;
+    return g / (1.0 + exp(-g));
+}
+
+static bool ffn_part(const struct ref *r, size_t at, struct bn_error *err)
+{
+    const struct hparams *hp = &r->m->hp;
+    const struct layer *l = &r->m->layers[at];
+    rms_norm(r, r->h, &l->ffn_norm, r->a);
+    trace(r, "ffn_norm", at, r->a, hp->n_embd);
+    if (!linear(r, &l->gate, r->a, r->gate, err) || !linear(r, &l->up, r->a, r->up, err))
+        return false;
+    trace(r, "gate", at, r->gate, hp->n_ff);
+    trace(r, "up", at, r->up, hp->n_ff);
+    for (size_t i = 0; i < r->n * hp->n_ff; i++)
+        r->gate[i] = activate(hp->act, r->gate[i]) * r->up[i];
+    trace(r, "act", at, r->gate, hp->n_ff);
+    if (l->ffn_sub_norm.bytes)
+        rms_norm(r, r->gate, &l->ffn_sub_norm, r->gate);
+    trace(r, "ffn_sub_norm", at, r->gate, hp->n_ff);
+    if (!linear(r, &l->down, r->gate, r->out, err))
+        return false;
+    add_residual(r);
+    trace(r, "ffn_out", at, r->h, hp->n_embd);
+    return true;
+}
+
+static const uint8_t *table_row(const struct tensor_ref *t, size_t row)
+{
+    return t->bytes + row * (t->n_bytes / t->n_rows);
+}
+
+static bool embed(const struct ref *r, const int32_t *ids, struct bn_error *err)
+{
+    const struct hparams *hp = &r->m->hp;
+    for (size_t t = 0; t < r->n; t++) {
+        if (ids[t] < 0 || (size_t)ids[t] >= hp->n_vocab)
+            return bn_fail(err, BN_EARG, "token %d is not in a vocabulary of %zu", ids[t],
+                           hp->n_vocab);
+        table_decode(r->m->embd.type, table_row(&r->m->embd, (size_t)ids[t]), hp->n_embd,
+                     r->h + t * hp->n_embd);
+    }
+    return true;
+}
+
+static void head(const struct ref *r, float *logits)
+{
+    const struct hparams *hp = &r->m->hp;
+    rms_norm(r, r->h, &r->m->output_norm, r->h);
+    trace(r, "output_norm", hp->n_layers, r->h, hp->n_embd);
+    for (size_t id = 0; id < hp->n_vocab; id++) {
+        table_decode(r->m->head.type, table_row(&r->m->head, id), hp->n_embd, r->row);
+        for (size_t t = 0; t < r->n; t++) {
+            double z = 0.0;
+            for (size_t i = 0; i < hp->n_embd; i++)
+                z += r->row[i] * r->h[t * hp->n_embd + i];
+            logits[t * hp->n_vocab + id] = (float)z;
+        }
+    }
+}
+
+bool ref_forward(const struct model *m, const struct ref_options *options, const int32_t *ids,
+                 size_t n_ids, float *logits, struct bn_error *err)
+{
+    const struct ref_options none = {0};
+    struct ref r = {.m = m, .o = options ? options : &none, .n = n_ids};
+    bool ok = ref_alloc(&r) || bn_fail(err, BN_ENOMEM, "no memory for %zu positions", n_ids);
+    ok = ok && embed(&r, ids, err);
+    for (size_t i = 0; ok && i < m->hp.n_layers; i++)
+        ok = attention_part(&r, i, err) && ffn_part(&r, i, err);
+    if (ok)
+        head(&r, logits);
+    ref_free(&r);
+    return ok;
+}
+
+double ref_rel_l2(const float *a, const float *b, size_t n)
+{
+    double diff = 0.0, norm = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const double d = (double)a[i] - (double)b[i];
+        diff += d * d;
+        norm += (double)b[i] * (double)b[i];
+    }
+    return norm > 0.0 ? sqrt(diff / norm) : sqrt(diff);
+}

@@ -1,0 +1,194 @@
+/*
+ * Presets, the list of tensors of a model, and putting file and model together.
+ */
+#include "tests/support/synth.h"
+
+#include "engine/base/fp16.h"
+#include "engine/base/memory.h"
+#include "tests/support/synth_plan.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static const struct preset {
+    const char *name;
+    size_t n_layers, n_embd, n_heads, n_kv_heads, n_ff, n_ctx;
+    enum synth_vocab vocab;
+} presets[] = {
+    {"tiny", 2, 256, 4, 2, 768, 256, SYNTH_VOCAB_BYTES},
+    {"odd", 3, 384, 4, 4, 640, 512, SYNTH_VOCAB_BYTES},
+    {"small", 4, 512, 8, 2, 1536, 1024, SYNTH_VOCAB_BYTES},
+    {"1b", 18, 2048, 16, 4, 5632, 4096, SYNTH_VOCAB_LLAMA3},
+    {"2b4t", 30, 2560, 20, 5, 6912, 4096, SYNTH_VOCAB_LLAMA3},
+    {"8b", 32, 4096, 32, 8, 14336, 8192, SYNTH_VOCAB_LLAMA3},
+};
+
+struct synth_spec synth_preset(const char *name)
+{
+    for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
+        const struct preset *p = &presets[i];
+        if (strcmp(p->name, name) == 0)
+            return (struct synth_spec){.name = p->name,
+                                       .arch = "bitnet-b1.58",
+                                       .type = TENSOR_I2_S,
+                                       .head = TENSOR_F16,
+                                       .n_layers = p->n_layers,
+                                       .n_embd = p->n_embd,
+                                       .n_heads = p->n_heads,
+                                       .n_kv_heads = p->n_kv_heads,
+                                       .n_ff = p->n_ff,
+                                       .n_ctx = p->n_ctx,
+                                       .n_vocab = p->vocab == SYNTH_VOCAB_BYTES ? 262 : 128256,
+                                       .vocab = p->vocab,
+                                       .seed = 1};
+    }
+    return (struct synth_spec){0};
+}
+
+struct visitor {
+    const struct synth_spec *spec;
+    synth_visit_fn visit;
+    void *ud;
+    struct bn_error *err;
+};
+
+static bool plain(const struct visitor *v, const char *name, enum synth_role role, size_t n_cols,
+                  size_t n_rows)
+{
+    struct synth_tensor t = {.role = role, .type = TENSOR_F32, .n_cols = n_cols, .n_rows = n_rows};
+    if (role == ROLE_TABLE)
+        t.type = v->spec->head;
+    (void)snprintf(t.name, sizeof(t.name), "%s", name);
+    return v->visit(v->ud, &t, v->err);
+}
+
+static bool norm(const struct visitor *v, size_t layer, const char *stem, size_t n)
+{
+    char name[64];
+    (void)snprintf(name, sizeof(name), "blk.%zu.%s.weight", layer, stem);
+    return plain(v, name, ROLE_NORM, n, 1);
+}
+
+/* About 1 over the length of a row, cut to 8 bits of mantissa: the same number in F32, F16 and
+ * BF16. */
+static float row_scale(size_t n_cols)
+{
+    return f32_from_bits(f32_bits((float)(1.0 / sqrt((double)n_cols * 0.58))) & 0xffff0000);
+}
+
+static bool linear(const struct visitor *v, size_t layer, const char *stem, size_t n_cols,
+                   size_t n_rows)
+{
+    struct synth_tensor t = {.role = ROLE_TERNARY,
+                             .type = v->spec->type,
+                             .n_cols = n_cols,
+                             .n_rows = n_rows,
+                             .scale = v->spec->scales ? 1.0f : row_scale(n_cols)};
+    (void)snprintf(t.name, sizeof(t.name), "blk.%zu.%s.weight", layer, stem);
+    if (!v->visit(v->ud, &t, v->err))
+        return false;
+    t = (struct synth_tensor){.role = ROLE_SCALE, .n_cols = 1, .n_rows = 1};
+    t.scale = row_scale(n_cols);
+    (void)snprintf(t.name, sizeof(t.name), "blk.%zu.%s.scale", layer, stem);
+    if (v->spec->scales && !v->visit(v->ud, &t, v->err))
+        return false;
+    char name[64];
+    (void)snprintf(name, sizeof(name), "blk.%zu.%s.bias", layer, stem);
+    return !v->spec->biases || plain(v, name, ROLE_BIAS, n_rows, 1);
+}
+
+static bool each_layer(const struct visitor *v, size_t i, bool sub)
+{
+    const struct synth_spec *s = v->spec;
+    const size_t head_dim = s->head_dim ? s->head_dim : s->n_embd / s->n_heads;
+    const size_t q_dim = s->n_heads * head_dim, kv_dim = s->n_kv_heads * head_dim;
+    return norm(v, i, "attn_norm", s->n_embd) && (!sub || norm(v, i, "attn_sub_norm", q_dim)) &&
+           linear(v, i, "attn_q", s->n_embd, q_dim) && linear(v, i, "attn_k", s->n_embd, kv_dim) &&
+           linear(v, i, "attn_v", s->n_embd, kv_dim) &&
+           linear(v, i, "attn_output", q_dim, s->n_embd) && norm(v, i, "ffn_norm", s->n_embd) &&
+           (!sub || norm(v, i, "ffn_sub_norm", s->n_ff)) &&
+           linear(v, i, "ffn_gate", s->n_embd, s->n_ff) &&
+           linear(v, i, "ffn_up", s->n_embd, s->n_ff) &&
+           linear(v, i, "ffn_down", s->n_ff, s->n_embd);
+}
+
+bool synth_each_tensor(const struct synth_spec *spec, synth_visit_fn visit, void *ud,
+                       struct bn_error *err)
+{
+    const struct visitor v = {spec, visit, ud, err};
+    const bool llama = strcmp(spec->arch, "llama") == 0;
+    const size_t head_dim = spec->head_dim ? spec->head_dim : spec->n_embd / spec->n_heads;
+    if (spec->rope_freqs && !plain(&v, "rope_freqs.weight", ROLE_FREQS, head_dim / 2, 1))
+        return false;
+    if (!plain(&v, "token_embd.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab))
+        return false;
+    for (size_t i = 0; i < spec->n_layers; i++) {
+        if (!each_layer(&v, i, !llama))
+            return false;
+    }
+    return plain(&v, "output_norm.weight", ROLE_NORM, spec->n_embd, 1) &&
+           (!(llama || spec->untied) ||
+            plain(&v, "output.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab));
+}
+
+struct writing {
+    const struct synth_spec *spec;
+    struct gguf_writer *w;
+    const struct gguf_sink *sink;
+};
+
+static bool announce(void *ud, const struct synth_tensor *t, struct bn_error *err)
+{
+    const struct writing *x = ud;
+    const uint64_t dims[2] = {t->n_cols, t->n_rows};
+    const struct tensor_geometry *g = &tensor_geometries[t->type];
+    size_t n_bytes;
+    if (!tensor_bytes(t->type, t->n_cols, t->n_rows, &n_bytes))
+        return bn_fail(err, BN_EARG, "'%s': %zu x %zu is no shape for %s", t->name, t->n_rows,
+                       t->n_cols, g->name);
+    gguf_put_tensor(x->w, t->name, g->file_id, t->n_rows > 1 ? 2 : 1, dims, n_bytes);
+    return true;
+}
+
+static bool produce(void *ud, const struct synth_tensor *t, struct bn_error *err)
+{
+    const struct writing *x = ud;
+    return synth_write_tensor(x->spec, t, x->w, x->sink, err) && gguf_write_end(x->w, x->sink, err);
+}
+
+bool synth_write(const struct synth_spec *spec, const struct gguf_sink *sink, struct bn_error *err)
+{
+    struct writing x = {.spec = spec, .sink = sink};
+    if (spec->n_heads == 0 || spec->n_embd < spec->n_heads || spec->n_vocab < 262)
+        return bn_fail(err, BN_EARG, "an embedding of %zu, %zu heads and %zu tokens are no model",
+                       spec->n_embd, spec->n_heads, spec->n_vocab);
+    if (!gguf_writer_open(&x.w, err))
+        return false;
+    const bool ok = synth_put_meta(spec, x.w, err) && synth_each_tensor(spec, announce, &x, err) &&
+                    gguf_write_head(x.w, sink, err) && synth_each_tensor(spec, produce, &x, err);
+    gguf_writer_close(x.w);
+    return ok;
+}
+
+bool synth_open(const struct synth_spec *spec, struct synth_model *out, struct bn_error *err)
+{
+    *out = (struct synth_model){0};
+    const struct gguf_sink sink = gguf_sink_memory(&out->bytes);
+    const struct model_config cfg = {.i2s_layout = spec->layout, .notes = &out->notes};
+    if (synth_write(spec, &sink, err) &&
+        bn_file_open_memory(out->bytes.bytes, out->bytes.n_bytes, &out->file, err)) {
+        out->gguf = bn_file_gguf(out->file);
+        if (model_open(out->gguf, &cfg, &out->model, err))
+            return true;
+    }
+    synth_close(out);
+    return false;
+}
+
+void synth_close(struct synth_model *m)
+{
+    model_close(m->model);
+    bn_file_close(m->file);
+    mem_free(m->bytes.bytes);
+    *m = (struct synth_model){0};
+}

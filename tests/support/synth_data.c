@@ -1,0 +1,160 @@
+/*
+ * The random bytes of synthetic tensors. A number depends on the seed, the tensor's name and its
+ * place alone (SplitMix64's mixer over a counter), so any part of any tensor can be made by itself.
+ */
+#include "tests/support/synth_plan.h"
+
+#include "engine/base/fp16.h"
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+#include "engine/gguf/gguf_le.h"
+#include "tests/support/table_encode.h"
+
+#include <math.h>
+
+#define CHUNK_ROWS 64
+
+/* SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014. */
+static inline uint64_t mix64(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+static uint64_t stream_of(const struct synth_spec *spec, const char *name)
+{
+    uint64_t h = mix64(spec->seed);
+    for (const char *c = name; *c; c++)
+        h = mix64(h ^ (uint8_t)*c);
+    return h;
+}
+
+/* 29 % minus, 42 % zero, 29 % plus, as trained models have: a byte a weight against two borders. */
+static void fill_codes(uint64_t stream, uint8_t *codes, size_t n)
+{
+    for (size_t i = 0; i < n; i += 8) {
+        const uint64_t r = mix64(stream + i / 8);
+        uint8_t eight[8];
+        for (size_t k = 0; k < 8; k++) {
+            const unsigned b = r >> 8 * k & 255;
+            eight[k] = (uint8_t)((b >= 74) + (b >= 182));
+        }
+        memcpy(codes + i, eight, size_min(8, n - i));
+    }
+}
+
+/* Nearly normal with variance 1: the sum of four uniform 16-bit numbers, whose variance is 4 / 12.
+ */
+static float normal_at(uint64_t stream, uint64_t i)
+{
+    const uint64_t r = mix64(stream + i);
+    const uint32_t sum =
+        (uint32_t)((r & 65535) + (r >> 16 & 65535) + (r >> 32 & 65535) + (r >> 48));
+    return ((float)sum - 131070.0f) * (1.7320508f / 65536.0f);
+}
+
+/* One whole ternary tensor in a ternary container. */
+static bool packed_bytes(const struct synth_spec *spec, const struct synth_tensor *t,
+                         const uint8_t *codes, struct gguf_buffer *out, struct bn_error *err)
+{
+    if (!tensor_bytes(t->type, t->n_cols, t->n_rows, &out->n_bytes))
+        return bn_fail(err, BN_EARG, "'%s' does not fit its type", t->name);
+    out->bytes = mem_alloc(out->n_bytes, 1);
+    if (!out->bytes)
+        return bn_fail(err, BN_ENOMEM, "no memory for '%s'", t->name);
+    return ternary_encode(t->type, spec->layout, codes, t->n_cols, t->n_rows, t->scale, out->bytes,
+                          err);
+}
+
+/* The same as floats, which are made and written in order, a few thousand at a time. */
+static bool write_floats(const struct synth_tensor *t, const uint8_t *codes, struct gguf_writer *w,
+                         const struct gguf_sink *sink, struct bn_error *err)
+{
+    const size_t n = t->n_cols * t->n_rows, unit = tensor_geometries[t->type].block_bytes;
+    float x[4096];
+    uint8_t bytes[sizeof(x)];
+    for (size_t i = 0; i < n; i += 4096) {
+        const size_t n_here = size_min(4096, n - i);
+        for (size_t k = 0; k < n_here; k++)
+            x[k] = (float)((int)codes[i + k] - 1) * t->scale;
+        table_encode(t->type, x, n_here, bytes);
+        if (!gguf_write_data(w, sink, bytes, n_here * unit, err))
+            return false;
+    }
+    return true;
+}
+
+static bool write_ternary(const struct synth_spec *spec, const struct synth_tensor *t,
+                          struct gguf_writer *w, const struct gguf_sink *sink, struct bn_error *err)
+{
+    const size_t n = t->n_cols * t->n_rows;
+    struct gguf_buffer packed = {0};
+    bool ok = false;
+    uint8_t *codes = mem_alloc(n, 1);
+    if (!codes) {
+        (void)bn_fail(err, BN_ENOMEM, "no memory for %zu weights", n);
+        goto done;
+    }
+    fill_codes(stream_of(spec, t->name), codes, n);
+    if (!tensor_geometries[t->type].ternary)
+        ok = write_floats(t, codes, w, sink, err);
+    else
+        ok = packed_bytes(spec, t, codes, &packed, err) &&
+             gguf_write_data(w, sink, packed.bytes, packed.n_bytes, err);
+done:
+    mem_free(packed.bytes);
+    mem_free(codes);
+    return ok;
+}
+
+/* Element i of what is not ternary. Embeddings are small, norms near 1, as in trained models. */
+static float dense_at(const struct synth_tensor *t, uint64_t stream, size_t i)
+{
+    switch (t->role) {
+    case ROLE_SCALE:
+        return t->scale;
+    case ROLE_FREQS:
+        return 1.0f + 7.0f * (float)i / (float)size_max(t->n_cols - 1, 1);
+    case ROLE_NORM:
+        return 1.0f + 0.1f * normal_at(stream, i);
+    case ROLE_BIAS:
+        return 0.1f * normal_at(stream, i);
+    default:
+        return 0.05f * normal_at(stream, i);
+    }
+}
+
+static bool write_dense(const struct synth_spec *spec, const struct synth_tensor *t,
+                        struct gguf_writer *w, const struct gguf_sink *sink, struct bn_error *err)
+{
+    const uint64_t stream = stream_of(spec, t->name);
+    size_t row_bytes = 0;
+    (void)tensor_bytes(t->type, t->n_cols, 1, &row_bytes); /* checked when it was announced */
+    float *x = mem_alloc(t->n_cols, sizeof(*x));
+    uint8_t *rows = mem_alloc(CHUNK_ROWS, row_bytes);
+    bool ok = x && rows;
+    if (!ok)
+        (void)bn_fail(err, BN_ENOMEM, "no memory for rows of %zu", t->n_cols);
+    for (size_t r = 0; ok && r < t->n_rows; r += CHUNK_ROWS) {
+        const size_t n_here = size_min(CHUNK_ROWS, t->n_rows - r);
+        for (size_t k = 0; k < n_here; k++) {
+            for (size_t i = 0; i < t->n_cols; i++)
+                x[i] = dense_at(t, stream, (r + k) * t->n_cols + i);
+            table_encode(t->type, x, t->n_cols, rows + k * row_bytes);
+        }
+        ok = gguf_write_data(w, sink, rows, n_here * row_bytes, err);
+    }
+    mem_free(rows);
+    mem_free(x);
+    return ok;
+}
+
+bool synth_write_tensor(const struct synth_spec *spec, const struct synth_tensor *t,
+                        struct gguf_writer *w, const struct gguf_sink *sink, struct bn_error *err)
+{
+    if (t->role == ROLE_TERNARY)
+        return write_ternary(spec, t, w, sink, err);
+    return write_dense(spec, t, w, sink, err);
+}

@@ -1,0 +1,241 @@
+/*
+ * Metadata of synthetic models, with a byte-level BPE vocabulary: bytes alone, or the bytes and
+ * made-up merges of two and three letters up to the wanted size, Llama 3's special tokens at the
+ * end.
+ */
+#include "tests/support/synth_plan.h"
+
+#include "engine/base/memory.h"
+
+#include <stdio.h>
+
+#define N_BYTES 256
+#define TEXT_BYTES 320 /* longest piece of text in the vocabulary's arena, generously */
+
+static const char chat_template[] =
+    "{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = "
+    "message['role'] | capitalize + ': '+ message['content'] | trim + '<|eot_id|>' %}{% if "
+    "loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}"
+    "{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}";
+
+/* What the published 2B4T file carries: a role nobody trained, system messages dropped. */
+static const char broken_template[] =
+    "{% for message in messages %}{% if loop.first %}{{ bos_token }}{% endif %}{% if "
+    "message['role'] == 'user' %}{{ 'Human: ' + message['content'] + '\\n\\nBITNETAssistant: ' + "
+    "eos_token }}{% elif message['role'] == 'assistant' %}{{ message['content'] + eos_token }}"
+    "{% endif %}{% endfor %}";
+
+/* Tokens and merges under construction; texts live in one arena that never moves. */
+struct vocab {
+    struct bn_str *tokens; /* (n_vocab) */
+    int32_t *types;        /* (n_vocab) 1 normal, 3 control */
+    float *scores;         /* (n_vocab) zeros */
+    struct bn_str *merges; /* (n_merges) */
+    size_t n_tokens, n_merges;
+    char *arena;
+    size_t arena_used, arena_bytes;
+};
+
+static bool vocab_alloc(struct vocab *v, size_t n_vocab)
+{
+    v->arena_bytes = n_vocab * 48 + TEXT_BYTES;
+    v->tokens = mem_alloc(n_vocab, sizeof(*v->tokens));
+    v->types = mem_alloc(n_vocab, sizeof(*v->types));
+    v->scores = mem_alloc(n_vocab, sizeof(*v->scores));
+    v->merges = mem_alloc(n_vocab, sizeof(*v->merges));
+    v->arena = mem_alloc(v->arena_bytes, 1);
+    return v->tokens && v->types && v->scores && v->merges && v->arena;
+}
+
+static void vocab_free(struct vocab *v)
+{
+    mem_free(v->tokens);
+    mem_free(v->types);
+    mem_free(v->scores);
+    mem_free(v->merges);
+    mem_free(v->arena);
+}
+
+/* a + b + c, kept in the arena. Each text is under 40 bytes and each token has at most two. */
+static struct bn_str join3(struct vocab *v, struct bn_str a, const char *between, struct bn_str b)
+{
+    char *at = v->arena + v->arena_used;
+    const size_t left = v->arena_bytes - v->arena_used;
+    const int n = snprintf(at, left, "%.*s%s%.*s", (int)a.n_bytes, a.ptr, between, (int)b.n_bytes,
+                           b.ptr ? b.ptr : "");
+    const size_t n_bytes = n < 0 || (size_t)n >= left ? 0 : (size_t)n;
+    v->arena_used += n_bytes;
+    return (struct bn_str){at, n_bytes};
+}
+
+static void add_token(struct vocab *v, struct bn_str text, int32_t type)
+{
+    v->types[v->n_tokens] = type;
+    v->tokens[v->n_tokens++] = text;
+}
+
+static void add_special(struct vocab *v, const char *text)
+{
+    add_token(v, join3(v, bn_str_of(text), "", (struct bn_str){0}), 3);
+}
+
+static void add_reserved(struct vocab *v, unsigned i)
+{
+    char text[48];
+    (void)snprintf(text, sizeof(text), "<|reserved_special_token_%u|>", i);
+    add_special(v, text);
+}
+
+/* Byte-level BPE writes each byte as a printable character: itself, or the next free one from
+ * U+0100. */
+static bool prints_itself(unsigned b)
+{
+    return (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
+}
+
+/* Bytes in the order of Llama 3: with `by_value` in the order of their values instead. */
+static void add_bytes(struct vocab *v, bool by_value)
+{
+    unsigned code_points[N_BYTES], order[N_BYTES], n = 0, n_ordered = 0;
+    for (unsigned b = 0; b < N_BYTES; b++)
+        code_points[b] = prints_itself(b) ? b : N_BYTES + n++;
+    for (unsigned pass = 0; pass < 2; pass++) {
+        for (unsigned b = 0; b < N_BYTES; b++) {
+            if (by_value ? pass == 0 : prints_itself(b) == (pass == 0))
+                order[n_ordered++] = b;
+        }
+    }
+    for (unsigned i = 0; i < N_BYTES; i++) {
+        const unsigned c = code_points[order[i]];
+        const char utf8[3] = {(char)(c < 128 ? c : 0xc0 | c >> 6),
+                              (char)(c < 128 ? 0 : 0x80 | (c & 63))};
+        add_token(v, join3(v, bn_str_of(utf8), "", (struct bn_str){0}), 1);
+    }
+}
+
+/* Every pair of letters, then every pair and a letter, until the vocabulary is full. */
+static void add_merges(struct vocab *v, size_t n_until)
+{
+    struct bn_str letters[64];
+    size_t n_letters = 0;
+    letters[n_letters++] = bn_str_of("\xc4\xa0"); /* U+0120, the space */
+    for (const char *c = "etaoinshrdlucmfwypvbgkjqxzETAOINSHRDLUCMFWYPVBGKJQXZ0123456789"; *c; c++)
+        letters[n_letters++] = (struct bn_str){c, 1};
+    for (size_t i = 0; i < n_letters * n_letters && v->n_tokens < n_until; i++) {
+        const struct bn_str a = letters[i / n_letters], b = letters[i % n_letters];
+        v->merges[v->n_merges++] = join3(v, a, " ", b);
+        add_token(v, join3(v, a, "", b), 1);
+    }
+    for (size_t i = 0; v->n_tokens < n_until; i++) {
+        const struct bn_str pair = v->tokens[N_BYTES + i / n_letters];
+        const struct bn_str c = letters[i % n_letters];
+        v->merges[v->n_merges++] = join3(v, pair, " ", c);
+        add_token(v, join3(v, pair, "", c), 1);
+    }
+}
+
+static void add_llama3_specials(struct vocab *v)
+{
+    add_special(v, "<|begin_of_text|>");
+    add_special(v, "<|end_of_text|>");
+    for (unsigned i = 0; i < 4; i++)
+        add_reserved(v, i);
+    add_special(v, "<|start_header_id|>");
+    add_special(v, "<|end_header_id|>");
+    add_reserved(v, 4);
+    add_special(v, "<|eot_id|>");
+    for (unsigned i = 5; i < 251; i++)
+        add_reserved(v, i);
+}
+
+static void put_ids(struct gguf_writer *w, size_t bos, size_t eos, size_t padding)
+{
+    gguf_put_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)bos);
+    gguf_put_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)eos);
+    gguf_put_u32(w, "tokenizer.ggml.padding_token_id", (uint32_t)padding);
+    gguf_put_bool(w, "tokenizer.ggml.add_bos_token", true);
+}
+
+static void put_vocab(const struct synth_spec *spec, struct vocab *v, struct gguf_writer *w)
+{
+    const size_t n_ordinary = spec->vocab == SYNTH_VOCAB_BYTES ? N_BYTES : spec->n_vocab - 256;
+    add_bytes(v, spec->vocab == SYNTH_VOCAB_BYTES);
+    add_merges(v, n_ordinary);
+    if (spec->vocab == SYNTH_VOCAB_BYTES) {
+        static const char *const specials[] = {"<|begin_of_text|>",   "<|end_of_text|>",
+                                               "<|start_header_id|>", "<|end_header_id|>",
+                                               "<|eot_id|>",          "<|pad|>"};
+        for (size_t i = 0; i < 6; i++)
+            add_special(v, specials[i]);
+    } else {
+        add_llama3_specials(v);
+    }
+    gguf_put_str(w, "tokenizer.ggml.model", bn_str_of("gpt2"));
+    gguf_put_strs(w, "tokenizer.ggml.tokens", v->tokens, v->n_tokens);
+    gguf_put_array(w, "tokenizer.ggml.scores", GGUF_F32, v->scores, v->n_tokens);
+    gguf_put_array(w, "tokenizer.ggml.token_type", GGUF_I32, v->types, v->n_tokens);
+    gguf_put_strs(w, "tokenizer.ggml.merges", v->merges, v->n_merges);
+    put_ids(w, n_ordinary, n_ordinary + 1,
+            spec->vocab == SYNTH_VOCAB_BYTES ? n_ordinary + 5 : n_ordinary + 1);
+}
+
+static void put_number(const struct synth_spec *spec, struct gguf_writer *w, const char *key,
+                       size_t v)
+{
+    char text[96];
+    (void)snprintf(text, sizeof(text), "%s.%s", spec->arch, key);
+    gguf_put_u32(w, text, (uint32_t)v);
+}
+
+static void put_real(const struct synth_spec *spec, struct gguf_writer *w, const char *key, float v)
+{
+    char text[96];
+    (void)snprintf(text, sizeof(text), "%s.%s", spec->arch, key);
+    gguf_put_f32(w, text, v);
+}
+
+static void put_shape(const struct synth_spec *spec, struct gguf_writer *w)
+{
+    const size_t head_dim = spec->head_dim ? spec->head_dim : spec->n_embd / spec->n_heads;
+    put_number(spec, w, "vocab_size", spec->n_vocab);
+    put_number(spec, w, "context_length", spec->n_ctx);
+    put_number(spec, w, "embedding_length", spec->n_embd);
+    put_number(spec, w, "block_count", spec->n_layers);
+    put_number(spec, w, "feed_forward_length", spec->n_ff);
+    put_number(spec, w, "attention.head_count", spec->n_heads);
+    put_number(spec, w, "attention.head_count_kv", spec->n_kv_heads);
+    if (spec->head_dim) {
+        put_number(spec, w, "attention.key_length", head_dim);
+        put_number(spec, w, "attention.value_length", head_dim);
+    }
+    put_number(spec, w, "rope.dimension_count", head_dim);
+    put_real(spec, w, "rope.freq_base", 500000.0f);
+    put_real(spec, w, "attention.layer_norm_rms_epsilon", 1e-5f);
+}
+
+bool synth_put_meta(const struct synth_spec *spec, struct gguf_writer *w, struct bn_error *err)
+{
+    char name[80];
+    struct vocab v = {0};
+    const size_t n_vocab = spec->n_vocab;
+    const bool fits =
+        spec->vocab == SYNTH_VOCAB_BYTES ? n_vocab == 262 : n_vocab >= 512 && n_vocab <= 250000;
+    if (!fits)
+        return bn_fail(err, BN_EARG, "no vocabulary of %zu tokens can be made", n_vocab);
+    if (!vocab_alloc(&v, n_vocab)) {
+        vocab_free(&v);
+        return bn_fail(err, BN_ENOMEM, "no memory for %zu tokens", n_vocab);
+    }
+    (void)snprintf(name, sizeof(name), "synthetic-%s", spec->name);
+    gguf_put_str(w, "general.architecture", bn_str_of(spec->arch));
+    gguf_put_str(w, "general.name", bn_str_of(name));
+    put_shape(spec, w);
+    gguf_put_u32(w, "general.quantization_version", 2);
+    if (!spec->official)
+        gguf_put_str(w, "tokenizer.ggml.pre", bn_str_of("llama-bpe"));
+    put_vocab(spec, &v, w);
+    gguf_put_str(w, "tokenizer.chat_template",
+                 bn_str_of(spec->official ? broken_template : chat_template));
+    vocab_free(&v);
+    return true;
+}

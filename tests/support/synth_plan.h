@@ -1,0 +1,32 @@
+/*
+ * The steps of synth.c: which tensors a model has, their random bytes, its metadata. Private to
+ * synth.
+ */
+#ifndef TESTS_SUPPORT_SYNTH_PLAN_H
+#define TESTS_SUPPORT_SYNTH_PLAN_H
+
+#include "tests/support/synth.h"
+
+enum synth_role { ROLE_TERNARY, ROLE_TABLE, ROLE_NORM, ROLE_SCALE, ROLE_BIAS, ROLE_FREQS };
+
+struct synth_tensor {
+    char name[64];
+    enum synth_role role;
+    enum tensor_type type;
+    size_t n_cols, n_rows;
+    float scale; /* TERNARY: the magnitude stored; SCALE: its value */
+};
+
+/* Called for each tensor in file order; false stops. */
+typedef bool (*synth_visit_fn)(void *ud, const struct synth_tensor *t, struct bn_error *err);
+bool synth_each_tensor(const struct synth_spec *spec, synth_visit_fn visit, void *ud,
+                       struct bn_error *err);
+
+/* Metadata of the whole file, tokenizer included. */
+bool synth_put_meta(const struct synth_spec *spec, struct gguf_writer *w, struct bn_error *err);
+
+/* The bytes of a tensor, in pieces. */
+bool synth_write_tensor(const struct synth_spec *spec, const struct synth_tensor *t,
+                        struct gguf_writer *w, const struct gguf_sink *sink, struct bn_error *err);
+
+#endif
