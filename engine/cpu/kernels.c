@@ -39,6 +39,7 @@ static void rung_avx2(struct cpu_kernels *k)
     k->isa = ISA_AVX2;
     k->ternary_matvec = ternary_matvec_avx2;
     k->ternary_matmul = ternary_matmul_avx2;
+    row_kernels_avx2(k->row_decode, k->rows_dot);
 }
 
 static void rung_avxvnni(struct cpu_kernels *k)
@@ -53,6 +54,7 @@ static void rung_avx512vnni(struct cpu_kernels *k)
     k->isa = ISA_AVX512VNNI;
     k->ternary_matvec = ternary_matvec_avx512;
     k->ternary_matmul = ternary_matmul_avx512;
+    row_kernels_avx512(k->row_decode, k->rows_dot);
 }
 #endif
 

@@ -1,0 +1,245 @@
+/*
+ * Opening and closing the CPU backend, and one eval: check the items, cut them into tiles, run the
+ * pass, and only then let sequences and rows change.
+ */
+#include "engine/cpu/cpu_backend.h"
+
+#include "engine/base/clock.h"
+#include "engine/base/size.h"
+#include "engine/cpu/cpu_forward.h"
+#include "engine/cpu/cpu_kv.h"
+#include "engine/cpu/cpu_pack.h"
+#include "engine/cpu/cpu_rope.h"
+
+#include <omp.h>
+#include <stdio.h>
+#include <string.h>
+
+#define HEAD_EXACT 0 /* BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_F16 of engine.h */
+#define HEAD_Q8 1
+
+static bool cpu_probe(const struct backend_config *cfg, char *text, size_t text_bytes)
+{
+    struct cpu_caps caps;
+    enum cpu_isa best = ISA_REF;
+    if (cfg->index != 0) {
+        (void)snprintf(text, text_bytes, "there is one CPU device, number 0");
+        return false;
+    }
+    cpu_caps_detect(&caps);
+    for (enum cpu_isa isa = ISA_REF; isa < ISA_N; isa++)
+        if (caps.has[isa])
+            best = isa;
+    (void)snprintf(text, text_bytes, "%zu threads, %s", cpu_default_threads(),
+                   cpu_isa_title(best));
+    return true;
+}
+
+/* The kernels for this machine: what it has, up to what was asked, less what failed the self-test. */
+static bool choose_kernels(struct backend *b, struct bn_error *err)
+{
+    struct cpu_caps caps;
+    char why[800];
+    cpu_caps_detect(&caps);
+    if (!cpu_caps_limit(&caps, b->cfg.isa, err))
+        return false;
+    cpu_caps_self_test(&caps, why, sizeof why);
+    if (why[0] != '\0')
+        bn_log(&b->cfg.log, BN_LOG_WARNING, "%s", why);
+    cpu_kernels_init(&b->k, &caps);
+    return true;
+}
+
+/* How many threads the runtime really gives: a thread limit may be below what was asked. */
+static size_t team_size(size_t n_threads)
+{
+    size_t n = 1;
+#pragma omp parallel num_threads((int)n_threads)
+    {
+#pragma omp single
+        n = (size_t)omp_get_num_threads();
+    }
+    return n;
+}
+
+static void fill_info(struct backend *b, const struct backend_plan *plan)
+{
+    const struct model *m = b->model;
+    b->info = (struct backend_info){
+        .isa = cpu_isa_name(b->k.isa),
+        .n_threads = b->n_threads,
+        .plan = *plan,
+        .bytes_per_token =
+            plan->weight_bytes + m->hp.n_vocab * b->shape.head_row_bytes + b->shape.row_bytes,
+        .kv_version = KV_VERSION,
+    };
+    (void)snprintf(b->info.text, sizeof b->info.text, "CPU, %zu thread%s, %s", b->n_threads,
+                   b->n_threads == 1 ? "" : "s", cpu_isa_title(b->k.isa));
+}
+
+static void cpu_close(struct backend *b)
+{
+    if (!b)
+        return;
+    cpu_scratch_close(&b->scratch);
+    mem_map_close(&b->lines);
+    mem_free(b->floats);
+    mem_free(b->layers);
+    mem_free(b->rope_freq);
+    mem_free(b);
+}
+
+static bool open_parts(struct backend *b, const struct backend_control *control,
+                       struct bn_error *err)
+{
+    const struct model *m = b->model;
+    struct backend_plan plan;
+    if (!cpu_plan_bytes(m, &b->cfg, &plan, err) || !choose_kernels(b, err))
+        return false;
+    b->n_threads = team_size(b->cfg.n_threads ? b->cfg.n_threads : cpu_default_threads());
+    if (!b->k.row_decode[m->embd.type] || !b->k.rows_dot[m->head.type])
+        return bn_fail(err, BN_EUNSUPPORTED, "tables of type %s are not supported",
+                       tensor_geometries[m->head.type].name);
+    b->rope_freq = mem_alloc(m->hp.n_rot / 2, sizeof(double));
+    if (!b->rope_freq)
+        return bn_fail(err, BN_ENOMEM, "no memory for the RoPE table");
+    if (!cpu_shape_init(&b->shape, m, b->n_threads, err) || !rope_freq_init(b->rope_freq, m, err) ||
+        !cpu_scratch_open(b, err) || !pack_model(b, control, err))
+        return false;
+    fill_info(b, &plan);
+    return true;
+}
+
+static bool cpu_open(const struct model *m, const struct backend_config *cfg,
+                     const struct backend_control *control, struct backend **out,
+                     struct bn_error *err)
+{
+    if (cfg->head_mode == HEAD_Q8)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "the CPU backend has no 8-bit head: use the exact one");
+    struct backend *b = mem_alloc(1, sizeof *b);
+    if (!b)
+        return bn_fail(err, BN_ENOMEM, "no memory for the backend");
+    b->model = m;
+    b->cfg = *cfg;
+    b->n_ubatch = cfg->n_ubatch;
+    b->pass.b = b;
+    if (!open_parts(b, control, err)) {
+        cpu_close(b);
+        return false;
+    }
+    *out = b;
+    return true;
+}
+
+static const struct backend_info *cpu_info(const struct backend *b)
+{
+    return &b->info;
+}
+
+/* Cut an item into tiles; true if there is more than one token in one of them. */
+static void add_tiles(struct pass *pass, const struct eval_item *item, size_t token0)
+{
+    struct tile *tiles = pass->b->scratch.tiles;
+    const size_t pos0 = item->seq->length;
+    for (size_t i = 0; i < item->n_ids;) {
+        const size_t pos = pos0 + i;
+        const size_t n = size_min(ATTN_TILE - pos % ATTN_TILE, item->n_ids - i);
+        tiles[pass->n_tiles++] = (struct tile){item->seq, token0 + i, n, pos};
+        i += n;
+    }
+}
+
+static void add_wants(struct pass *pass, const struct eval_item *item, size_t token0)
+{
+    const size_t first = item->n_ids - item->n_rows;
+    if (item->head.kind == HEAD_NONE)
+        return;
+    for (size_t i = 0; i < item->n_rows; i++)
+        pass->b->scratch.wants[pass->n_wants++] = (struct want){
+            .head = &item->head,
+            .row = &item->rows[i],
+            .token = token0 + first + i,
+            .position = item->seq->length + first + i + 1,
+        };
+}
+
+/* What a pass reads: weights once, tables as often as used, the keys and values seen. A tile reads
+ * its blocks once. */
+static uint64_t pass_bytes(const struct pass *pass)
+{
+    const struct backend *b = pass->b;
+    const struct hparams *hp = &b->model->hp;
+    const uint64_t block_bytes = (uint64_t)hp->n_layers * hp->n_kv_heads * ATTN_BLOCK *
+                                 (hp->head_dim + b->shape.v_stride) * sizeof(uint16_t);
+    uint64_t n = b->info.plan.weight_bytes + pass->n_tokens * b->shape.row_bytes;
+    for (size_t i = 0; i < pass->n_tiles; i++)
+        n += block_bytes * (b->scratch.tiles[i].pos0 / ATTN_BLOCK + 1);
+    const uint64_t n_groups = (pass->n_wants + HEAD_GROUP - 1) / HEAD_GROUP;
+    return n + n_groups * hp->n_vocab * b->shape.head_row_bytes;
+}
+
+static bool begin_pass(struct backend *b, const struct eval_item *items, size_t n_items,
+                       const atomic_bool *cancel, struct bn_error *err)
+{
+    struct pass *pass = &b->pass;
+    pass->items = items;
+    pass->n_items = n_items;
+    pass->n_tokens = pass->n_tiles = pass->n_wants = 0;
+    pass->cancel = cancel;
+    pass->stopped = false;
+    atomic_store(&pass->next_item, 0);
+    atomic_store(&pass->not_finite, false);
+    atomic_store(&pass->room_wanted, 0);
+    for (size_t i = 0; i < n_items; i++) {
+        if (items[i].n_ids > b->n_ubatch - pass->n_tokens)
+            return bn_fail(err, BN_EARG, "more tokens than the micro-batch of %zu", b->n_ubatch);
+        if (items[i].n_ids > items[i].seq->n_ctx - items[i].seq->length)
+            return bn_fail(err, BN_ECONTEXT, "%zu more tokens do not fit in a context of %zu",
+                           items[i].n_ids, items[i].seq->n_ctx);
+        add_tiles(pass, &items[i], pass->n_tokens);
+        add_wants(pass, &items[i], pass->n_tokens);
+        pass->n_tokens += items[i].n_ids;
+    }
+    pass->split_attention = pass->n_tiles == pass->n_tokens &&
+                            pass->n_tiles * b->model->hp.n_kv_heads < 4 * b->n_threads;
+    pass->n_bytes = pass_bytes(pass);
+    return true;
+}
+
+static bool cpu_eval(struct backend *b, struct eval_item *items, size_t n_items,
+                     const struct backend_control *control, uint64_t *n_bytes,
+                     struct bn_error *err)
+{
+    struct pass *pass = &b->pass;
+    if (!begin_pass(b, items, n_items, control ? control->cancel : NULL, err))
+        return false;
+    *n_bytes = 0;
+    if (pass->n_tokens == 0)
+        return true;
+    if (!forward_run(pass, err))
+        return false;
+    for (size_t i = 0; i < n_items; i++)
+        items[i].seq->length += items[i].n_ids;
+    for (size_t i = 0; i < pass->n_wants; i++)
+        b->scratch.wants[i].row->n = b->scratch.wants[i].n_found;
+    *n_bytes = pass->n_bytes;
+    return true;
+}
+
+const struct backend_ops cpu_backend_ops = {
+    .name = "cpu",
+    .probe = cpu_probe,
+    .plan = cpu_plan_bytes,
+    .open = cpu_open,
+    .close = cpu_close,
+    .info = cpu_info,
+    .bandwidth = cpu_bandwidth,
+    .seq_open = kv_open,
+    .seq_close = kv_close,
+    .seq_length = kv_length,
+    .eval = cpu_eval,
+    .truncate = kv_truncate,
+    .seq_save = kv_save,
+    .seq_load = kv_load,
+};

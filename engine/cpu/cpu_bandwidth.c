@@ -1,0 +1,63 @@
+/*
+ * How fast this machine reads memory with the threads of the backend: the yardstick that decode speed
+ * is held against. Reads the packed weights where they are large enough, a buffer of its own otherwise.
+ */
+#include "engine/base/clock.h"
+#include "engine/cpu/cpu_state.h"
+
+#include <omp.h>
+#include <string.h>
+
+#define READ_BYTES ((size_t)512000000) /* several times the last-level cache */
+#define N_LOOPS 6
+
+/* Sum of 64-bit words, in eight chains so that loads are the limit. n is a multiple of 8. */
+static uint64_t sum_words(const uint64_t *at, size_t n)
+{
+    uint64_t sum[8] = {0};
+    for (size_t i = 0; i < n; i += 8)
+        for (size_t j = 0; j < 8; j++)
+            sum[j] += at[i + j];
+    for (size_t j = 1; j < 8; j++)
+        sum[0] += sum[j];
+    return sum[0];
+}
+
+/* One loop over all bytes; *sum makes the reading count. */
+static double read_loop(const uint64_t *at, size_t n_words, size_t n_threads, uint64_t *sum)
+{
+    uint64_t total = 0;
+    const double start = clock_seconds();
+#pragma omp parallel num_threads((int)n_threads) reduction(+ : total)
+    {
+        const struct share s = share_of(n_words, 512, (size_t)omp_get_thread_num(),
+                                        (size_t)omp_get_num_threads());
+        total += sum_words(at + s.begin, (s.end - s.begin) & ~(size_t)7);
+    }
+    const double seconds = clock_seconds() - start;
+    *sum += total;
+    return seconds;
+}
+
+double cpu_bandwidth(struct backend *b)
+{
+    struct mem_map own = {0};
+    const uint64_t *at = b->lines.ptr;
+    size_t n_bytes = b->line_bytes;
+    if (n_bytes < READ_BYTES) {
+        if (!mem_map_open(&own, READ_BYTES, MEM_PAGES_HUGE))
+            return 0.0;
+        memset(own.ptr, 1, READ_BYTES);
+        at = own.ptr;
+        n_bytes = READ_BYTES;
+    }
+    double best = 0.0;
+    uint64_t sum = 0;
+    for (size_t i = 0; i < N_LOOPS; i++) {
+        const double seconds = read_loop(at, n_bytes / sizeof *at, b->n_threads, &sum);
+        const double rate = seconds > 0.0 ? (double)n_bytes / seconds : 0.0;
+        best = rate > best ? rate : best;
+    }
+    mem_map_close(&own);
+    return sum == 0 ? 0.0 : best; /* never 0 in fact, which the compiler cannot know */
+}

@@ -1,0 +1,27 @@
+/*
+ * Ternary linear layers of a pass: norm, quantise, multiply, scale. Every function is entered by all
+ * lanes; each works on its share of tokens or rows.
+ */
+#ifndef ENGINE_CPU_CPU_LINEAR_H
+#define ENGINE_CPU_CPU_LINEAR_H
+
+#include "engine/cpu/cpu_state.h"
+
+/* Rows of F32, one a token. */
+struct rows {
+    float *at; /* (n_tokens, stride) */
+    size_t stride;
+};
+
+/* The input of the next linear layer: each token of x (n_cols), normed with w unless that is NULL,
+ * then quantised. Afterwards every lane may read it. */
+void linear_input(struct lane *l, struct rows x, size_t n_cols, const float *w);
+
+/* y = W q for this lane's rows of W and all tokens. */
+void linear_store(struct lane *l, const struct weights *w, struct rows y);
+/* y = y + W q */
+void linear_add(struct lane *l, const struct weights *w, struct rows y);
+/* y = act(W_gate q) * (W_up q); the two halves of w's rows are gate and up. */
+void linear_gate(struct lane *l, const struct weights *w, gate_fn act, struct rows y);
+
+#endif

@@ -1,0 +1,310 @@
+/*
+ * Packing at load: one anonymous mapping, filled in the order a pass reads it, each matrix by the
+ * threads that will read it, and the pages of the file let go behind them.
+ */
+#include "engine/cpu/cpu_pack.h"
+
+#include "engine/base/size.h"
+
+#include <omp.h>
+#include <string.h>
+
+/* The matrices of a layer as a pass multiplies with them: which of the file's are one. */
+enum { QKV, OUT, GATE_UP, DOWN, N_JOBS };
+
+struct job {
+    const struct linear *parts[3];
+    size_t n_parts;
+    size_t n_cols, n_rows, n_lines;
+};
+
+static struct job layer_job(const struct layer *layer, size_t kind)
+{
+    const struct job jobs[N_JOBS] = {
+        [QKV] = {.parts = {&layer->q, &layer->k, &layer->v}, .n_parts = 3},
+        [OUT] = {.parts = {&layer->o}, .n_parts = 1},
+        [GATE_UP] = {.parts = {&layer->gate, &layer->up}, .n_parts = 2},
+        [DOWN] = {.parts = {&layer->down}, .n_parts = 1},
+    };
+    struct job job = jobs[kind];
+    job.n_cols = job.parts[0]->source.n_cols;
+    job.n_lines = job.n_cols / LINE_COLS + (job.n_cols % LINE_COLS != 0);
+    for (size_t i = 0; i < job.n_parts; i++)
+        job.n_rows += job.parts[i]->source.n_rows; /* each is bounded by the file */
+    return job;
+}
+
+/* Floats of a layer: norms, then biases. */
+static size_t layer_floats(const struct layer *layer)
+{
+    const struct tensor_ref *refs[] = {&layer->attn_norm,  &layer->attn_sub_norm,
+                                       &layer->ffn_norm,   &layer->ffn_sub_norm,
+                                       &layer->q.bias,     &layer->k.bias,
+                                       &layer->v.bias,     &layer->o.bias,
+                                       &layer->gate.bias,  &layer->up.bias,
+                                       &layer->down.bias};
+    size_t n = 0;
+    for (size_t i = 0; i < sizeof refs / sizeof refs[0]; i++)
+        n += refs[i]->bytes ? size_round_up(refs[i]->n_bytes / sizeof(float), ROW_UNIT) : 0;
+    return n;
+}
+
+static size_t model_floats(const struct model *m)
+{
+    size_t n = size_round_up(m->hp.n_embd, ROW_UNIT);
+    for (size_t i = 0; i < m->hp.n_layers; i++)
+        n += layer_floats(&m->layers[i]);
+    return n;
+}
+
+static bool model_lines(const struct model *m, size_t *n_bytes)
+{
+    *n_bytes = 0;
+    for (size_t i = 0; i < m->hp.n_layers; i++)
+        for (size_t kind = 0; kind < N_JOBS; kind++) {
+            const struct job job = layer_job(&m->layers[i], kind);
+            size_t job_bytes;
+            if (!size_mul3(&job_bytes, job.n_rows, job.n_lines, LINE_BYTES) ||
+                !size_add(n_bytes, *n_bytes, job_bytes))
+                return false;
+        }
+    return true;
+}
+
+bool pack_bytes(const struct model *m, size_t *n_bytes)
+{
+    return model_lines(m, n_bytes) && size_add(n_bytes, *n_bytes, model_floats(m) * sizeof(float));
+}
+
+/* One byte a code to a line: byte b, bits 2i: column 64 i + b. Columns past the end are code 1. */
+static void pack_line(const uint8_t *codes, size_t n_codes, uint8_t *line)
+{
+    uint8_t padded[LINE_COLS];
+    if (n_codes < LINE_COLS) {
+        memset(padded, 1, sizeof padded);
+        memcpy(padded, codes, n_codes);
+        codes = padded;
+    }
+    for (size_t b = 0; b < LINE_BYTES; b++)
+        line[b] = (uint8_t)(codes[b] | codes[b + 64] << 2 | codes[b + 128] << 4 |
+                            codes[b + 192] << 6);
+}
+
+static uint64_t load_u64(const uint8_t *p)
+{
+    uint64_t u;
+    memcpy(&u, p, sizeof u);
+    return u;
+}
+
+/* Bits of a code at `shift` in every byte, moved to `to`. */
+#define FIELD(u, shift, to) ((((u) >> (shift)) & 0x0303030303030303u) << (to))
+
+/* Two I2_S blocks of layout A (element e of 128: byte e % 32, bits 6 - 2 (e / 32)) to one line, eight
+ * bytes of each at a time. True if a code is 3. */
+static bool pack_line_i2s(const uint8_t *blocks, uint8_t *line)
+{
+    uint64_t bad = 0;
+    for (size_t b = 0; b < 32; b += 8) {
+        const uint64_t x = load_u64(blocks + b), y = load_u64(blocks + 32 + b);
+        const uint64_t low =
+            FIELD(x, 6, 0) | FIELD(x, 2, 2) | FIELD(y, 6, 4) | FIELD(y, 2, 6);
+        const uint64_t high =
+            FIELD(x, 4, 0) | FIELD(x, 0, 2) | FIELD(y, 4, 4) | FIELD(y, 0, 6);
+        bad |= (x & (x >> 1)) | (y & (y >> 1));
+        memcpy(line + b, &low, sizeof low);
+        memcpy(line + 32 + b, &high, sizeof high);
+    }
+    return (bad & 0x5555555555555555u) != 0;
+}
+
+static bool pack_rows_i2s(const struct ternary_source *src, size_t row0, size_t row1,
+                          uint8_t *lines, uint8_t *codes, struct bn_error *err)
+{
+    const size_t n_lines = src->n_cols / LINE_COLS;
+    for (size_t r = row0; r < row1; r++) {
+        const uint8_t *row = src->bytes + r * n_lines * LINE_BYTES;
+        bool bad = false;
+        for (size_t i = 0; i < n_lines; i++)
+            bad |= pack_line_i2s(row + i * LINE_BYTES,
+                                 lines + ((r - row0) * n_lines + i) * LINE_BYTES);
+        /* The plain definition finds and names it. */
+        if (bad && !ternary_decode(src, r, r + 1, codes, err))
+            return false;
+    }
+    return true;
+}
+
+bool pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *lines,
+               uint8_t *codes, struct bn_error *err)
+{
+    if (src->type == TENSOR_I2_S && src->layout == I2S_A && src->n_cols % LINE_COLS == 0)
+        return pack_rows_i2s(src, row0, row1, lines, codes, err);
+    for (size_t r = row0; r < row1; r += PACK_ROWS) {
+        const size_t end = size_min(r + PACK_ROWS, row1);
+        if (!ternary_decode(src, r, end, codes, err))
+            return false;
+        for (size_t i = r; i < end; i++)
+            for (size_t c = 0; c < src->n_cols; c += LINE_COLS, lines += LINE_BYTES)
+                pack_line(codes + (i - r) * src->n_cols + c,
+                          size_min(src->n_cols - c, LINE_COLS), lines);
+    }
+    return true;
+}
+
+/* Copy an F32 tensor; NULL if it does not exist. */
+static const float *pack_floats(const struct backend *b, const struct tensor_ref *t, float **at)
+{
+    if (!t->bytes)
+        return NULL;
+    float *copy = *at;
+    const size_t n = t->n_bytes / sizeof(float);
+    b->k.row_decode[TENSOR_F32](t->bytes, n, copy);
+    *at += size_round_up(n, ROW_UNIT);
+    return copy;
+}
+
+static void set_weights(const struct backend *b, struct weights *w, const struct job *job,
+                        uint8_t **lines, float **floats)
+{
+    w->mat = (struct ternary_mat){*lines, job->n_rows, job->n_lines};
+    w->n_sections = job->n_parts;
+    size_t row0 = 0;
+    for (size_t i = 0; i < job->n_parts; i++) {
+        const struct linear *part = job->parts[i];
+        w->sections[i] = (struct section){row0, part->source.n_rows, part->scale,
+                                          part->extra_scale, pack_floats(b, &part->bias, floats)};
+        row0 += part->source.n_rows;
+    }
+    *lines += job->n_rows * job->n_lines * LINE_BYTES;
+}
+
+/* Everything but the lines' contents: where each matrix lies, norms and biases. */
+static void set_layers(struct backend *b)
+{
+    uint8_t *lines = b->lines.ptr;
+    float *floats = b->floats;
+    const struct model *m = b->model;
+    for (size_t i = 0; i < m->hp.n_layers; i++) {
+        const struct layer *from = &m->layers[i];
+        struct cpu_layer *to = &b->layers[i];
+        struct weights *const weights[N_JOBS] = {&to->qkv, &to->o, &to->gate_up, &to->down};
+        for (size_t kind = 0; kind < N_JOBS; kind++) {
+            const struct job job = layer_job(from, kind);
+            set_weights(b, weights[kind], &job, &lines, &floats);
+        }
+        to->attn_norm = pack_floats(b, &from->attn_norm, &floats);
+        to->attn_sub_norm = pack_floats(b, &from->attn_sub_norm, &floats);
+        to->ffn_norm = pack_floats(b, &from->ffn_norm, &floats);
+        to->ffn_sub_norm = pack_floats(b, &from->ffn_sub_norm, &floats);
+    }
+    b->output_norm = pack_floats(b, &m->output_norm, &floats);
+}
+
+/* What the packing threads share. */
+struct packing {
+    struct backend *b;
+    const struct backend_control *control;
+    uint8_t *codes; /* (n_threads, codes_stride) */
+    size_t codes_stride;
+    size_t done_bytes, total_bytes; /* of the file's ternary tensors */
+    atomic_bool failed;             /* the first to set it writes err */
+    bool stop;                      /* lane 0 writes it between two barriers, all read it after */
+    struct bn_error err;
+    struct cpu_barrier barrier;
+};
+
+/* This thread's rows of each part, about those it will multiply with. */
+static bool pack_share(struct packing *p, const struct job *job, size_t index, size_t n_lanes,
+                       uint8_t *lines, struct bn_error *err)
+{
+    for (size_t i = 0; i < job->n_parts; i++) {
+        const struct ternary_source *src = &job->parts[i]->source;
+        const struct share rows = share_of(src->n_rows, ROW_UNIT, index, n_lanes);
+        if (!pack_rows(src, rows.begin, rows.end, lines + rows.begin * job->n_lines * LINE_BYTES,
+                       p->codes + index * p->codes_stride, err))
+            return false;
+        lines += src->n_rows * job->n_lines * LINE_BYTES;
+    }
+    return true;
+}
+
+/* After all threads are through with a matrix: let its file pages go, say how far we are. */
+static void finish_job(struct packing *p, const struct job *job)
+{
+    const struct backend_control *control = p->control;
+    for (size_t i = 0; i < job->n_parts; i++) {
+        const struct ternary_source *src = &job->parts[i]->source;
+        if (p->b->cfg.file_mapped)
+            mem_file_drop(src->bytes, src->n_bytes);
+        p->done_bytes += src->n_bytes;
+    }
+    if (control->progress)
+        control->progress(control->ud, p->done_bytes, p->total_bytes);
+    if (control->cancel && atomic_load_explicit(control->cancel, memory_order_relaxed) &&
+        !atomic_exchange(&p->failed, true))
+        (void)bn_fail(&p->err, BN_ECANCELLED, "loading was cancelled");
+    p->stop = atomic_load(&p->failed);
+}
+
+static void pack_lane(struct packing *p, size_t index, size_t n_lanes)
+{
+    const struct model *m = p->b->model;
+    uint8_t *lines = p->b->lines.ptr;
+    for (size_t i = 0; i < m->hp.n_layers; i++)
+        for (size_t kind = 0; kind < N_JOBS; kind++) {
+            const struct job job = layer_job(&m->layers[i], kind);
+            struct bn_error err;
+            if (!pack_share(p, &job, index, n_lanes, lines, &err) &&
+                !atomic_exchange(&p->failed, true))
+                p->err = err;
+            cpu_barrier_wait(&p->barrier, n_lanes);
+            if (index == 0)
+                finish_job(p, &job);
+            cpu_barrier_wait(&p->barrier, n_lanes);
+            if (p->stop)
+                return;
+            lines += job.n_rows * job.n_lines * LINE_BYTES;
+        }
+}
+
+static bool pack_lines(struct backend *b, const struct backend_control *control,
+                       struct bn_error *err)
+{
+    struct packing *p = mem_alloc(1, sizeof *p);
+    if (!p)
+        return bn_fail(err, BN_ENOMEM, "no memory to pack the weights");
+    *p = (struct packing){.b = b, .control = control};
+    for (size_t i = 0; i < b->model->hp.n_layers; i++)
+        for (size_t kind = 0; kind < N_JOBS; kind++) {
+            const struct job job = layer_job(&b->model->layers[i], kind);
+            for (size_t part = 0; part < job.n_parts; part++)
+                p->total_bytes += job.parts[part]->source.n_bytes;
+        }
+    p->codes_stride = size_round_up(PACK_ROWS * b->shape.max_cols, MEM_ALIGN);
+    p->codes = mem_alloc(b->n_threads, p->codes_stride);
+    bool ok = p->codes || bn_fail(err, BN_ENOMEM, "no memory to pack the weights");
+    if (ok) {
+#pragma omp parallel num_threads((int)b->n_threads)
+        pack_lane(p, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
+        ok = !p->failed;
+        if (!ok)
+            *err = p->err;
+    }
+    mem_free(p->codes);
+    mem_free(p);
+    return ok;
+}
+
+bool pack_model(struct backend *b, const struct backend_control *control, struct bn_error *err)
+{
+    const struct model *m = b->model;
+    b->n_floats = model_floats(m);
+    b->floats = mem_alloc(b->n_floats, sizeof(float));
+    b->layers = mem_alloc(m->hp.n_layers, sizeof(struct cpu_layer));
+    if (!b->floats || !b->layers || !model_lines(m, &b->line_bytes) ||
+        !mem_map_open(&b->lines, b->line_bytes, MEM_PAGES_HUGE))
+        return bn_fail(err, BN_ENOMEM, "no memory for %zu bytes of weights", b->line_bytes);
+    set_layers(b);
+    return pack_lines(b, control, err);
+}

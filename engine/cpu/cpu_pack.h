@@ -1,0 +1,25 @@
+/*
+ * From the file's ternary containers to R1-256 lines and F32 norms: once, when the backend opens.
+ *
+ * Every container goes through ternary_decode, the plain definition; I2_S in layout A with whole
+ * lines, which is what published files are, is rearranged directly and tested against it.
+ */
+#ifndef ENGINE_CPU_CPU_PACK_H
+#define ENGINE_CPU_CPU_PACK_H
+
+#include "engine/cpu/cpu_state.h"
+
+/* Bytes of all lines, norms and biases; false on overflow. */
+bool pack_bytes(const struct model *m, size_t *n_bytes);
+
+/* Rows row0 .. row1 - 1 of one tensor to lines (row1 - row0, n_lines, LINE_BYTES); codes holds
+ * PACK_ROWS rows of one byte a column. BN_EFORMAT: code 3, named by tensor and byte offset. */
+#define PACK_ROWS 4
+bool pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *lines,
+               uint8_t *codes, struct bn_error *err);
+
+/* Fill b->lines, b->floats and b->layers on b->n_threads threads, each the rows it will read. On
+ * failure what was made stays in b for the backend's close. BN_EFORMAT, BN_ENOMEM, BN_ECANCELLED. */
+bool pack_model(struct backend *b, const struct backend_control *control, struct bn_error *err);
+
+#endif

@@ -1,0 +1,169 @@
+/*
+ * How large everything is: the shape of a pass, the bytes of weights, KV and scratch.
+ *
+ * Every number comes from a file, so all sums and products are checked. The scratch is one mapping
+ * laid out by walking the same list twice: once to measure, once to hand out.
+ */
+#include "engine/base/size.h"
+#include "engine/cpu/cpu_pack.h"
+#include "engine/cpu/cpu_state.h"
+
+/* A line holds 256 columns, so a model of very short rows would grow without bound. Real models do
+ * not grow at all (their widths are multiples of 128); small test models grow a few times. */
+#define MAX_GROWTH 4
+#define FREE_BYTES ((size_t)256 << 20) /* growth below this is nobody's concern */
+
+#define MAX_WIDTH ((size_t)1 << 24) /* any width of a model; keeps the sums below from overflow */
+
+bool cpu_shape_init(struct cpu_shape *s, const struct model *m, size_t n_threads,
+                    struct bn_error *err)
+{
+    const struct hparams *hp = &m->hp;
+    size_t q_width, kv_width;
+    if (!size_mul(&q_width, hp->n_heads, hp->head_dim) ||
+        !size_mul(&kv_width, hp->n_kv_heads, hp->head_dim) || q_width > MAX_WIDTH ||
+        kv_width > MAX_WIDTH || hp->n_embd > MAX_WIDTH || hp->n_ff > MAX_WIDTH ||
+        hp->n_vocab > MAX_WIDTH * 16)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "a model of width %zu, %zu heads of %zu and feed-forward width %zu is too "
+                       "large for this backend",
+                       hp->n_embd, hp->n_heads, hp->head_dim, hp->n_ff);
+    const size_t max_cols = size_max(size_max(hp->n_embd, hp->n_ff), q_width);
+    *s = (struct cpu_shape){
+        .q_width = q_width,
+        .kv_width = kv_width,
+        .group = hp->n_heads / hp->n_kv_heads,
+        .max_cols = max_cols,
+        .h_stride = size_round_up(hp->n_embd, ROW_UNIT),
+        .qkv_stride = size_round_up(q_width + 2 * kv_width, ROW_UNIT),
+        .attn_stride = size_round_up(q_width, ROW_UNIT),
+        .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
+        .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
+        .q8_stride = size_round_up(max_cols, LINE_COLS),
+        .v_stride = size_round_up(hp->head_dim, 32),
+        .n_slots = 4 * n_threads * SPLIT_BLOCKS,
+    };
+    if (!tensor_bytes(m->embd.type, hp->n_embd, 1, &s->row_bytes) ||
+        !tensor_bytes(m->head.type, hp->n_embd, 1, &s->head_row_bytes))
+        return bn_fail(err, BN_EUNSUPPORTED, "rows of %zu elements are no whole number of blocks",
+                       hp->n_embd);
+    return true;
+}
+
+/* One list of what the scratch holds. `at` NULL measures; the sizes cannot overflow since widths
+ * are at most MAX_WIDTH, tokens at most 2^20 and threads at most MAX_THREADS (2^24 * 2^20 * 16). */
+struct layout {
+    uint8_t *at;
+    size_t n_bytes;
+};
+
+static void *take(struct layout *l, size_t n, size_t unit_bytes)
+{
+    void *p = l->at ? l->at + l->n_bytes : NULL;
+    l->n_bytes += size_round_up(n * unit_bytes, 2 * MEM_ALIGN); /* pairs of lines are prefetched */
+    return p;
+}
+
+static void lay_lane(struct layout *l, const struct cpu_shape *s, const struct hparams *hp,
+                     struct lane *lane)
+{
+    *lane = (struct lane){
+        .x = take(l, s->max_cols, sizeof(float)),
+        .q8 = take(l, s->q8_stride, 1),
+        .row = take(l, s->h_stride, sizeof(float)),
+        .acc = take(l, TILE_TOKENS * PANEL_ROWS, sizeof(int32_t)),
+        .y = {take(l, TILE_TOKENS * PANEL_ROWS, sizeof(float)),
+              take(l, TILE_TOKENS * PANEL_ROWS, sizeof(float))},
+        .attn_o = take(l, (ATTN_TILE + 1) * s->group * hp->head_dim, sizeof(float)),
+        .attn_m = take(l, (ATTN_TILE + 1) * s->group, sizeof(float)),
+        .attn_l = take(l, (ATTN_TILE + 1) * s->group, sizeof(float)),
+        .f16 = take(l, hp->head_dim, sizeof(uint16_t)),
+        .seen = take(l, hp->n_vocab / 64 + 1, sizeof(uint64_t)),
+    };
+}
+
+static void lay_scratch(struct layout *l, const struct cpu_shape *s, const struct hparams *hp,
+                        size_t n_tokens, struct scratch *out)
+{
+    out->h = take(l, n_tokens * s->h_stride, sizeof(float));
+    out->qkv = take(l, n_tokens * s->qkv_stride, sizeof(float));
+    out->attn = take(l, n_tokens * s->attn_stride, sizeof(float));
+    out->ffn = take(l, n_tokens * s->ffn_stride, sizeof(float));
+    out->q8 = take(l, n_tokens * s->q8_stride, 1);
+    out->q8_s = take(l, n_tokens, sizeof(float));
+    out->q8_sum = take(l, n_tokens, sizeof(int32_t));
+    out->rope_c = take(l, n_tokens * (hp->n_rot / 2), sizeof(float));
+    out->rope_s = take(l, n_tokens * (hp->n_rot / 2), sizeof(float));
+    out->part = take(l, s->n_slots * s->group * (hp->head_dim + 2), sizeof(float));
+    out->head_x = take(l, HEAD_GROUP * s->h_stride, sizeof(float));
+    out->z = take(l, HEAD_GROUP * s->vocab_stride, sizeof(float));
+    out->tiles = take(l, n_tokens, sizeof(struct tile));
+    out->wants = take(l, n_tokens, sizeof(struct want));
+}
+
+static size_t scratch_bytes(const struct cpu_shape *s, const struct hparams *hp, size_t n_tokens,
+                            size_t n_threads)
+{
+    struct layout l = {0};
+    struct scratch unused;
+    struct lane lane;
+    lay_scratch(&l, s, hp, n_tokens, &unused);
+    (void)take(&l, n_threads, sizeof(struct lane));
+    for (size_t i = 0; i < n_threads; i++)
+        lay_lane(&l, s, hp, &lane);
+    return l.n_bytes;
+}
+
+bool cpu_scratch_open(struct backend *b, struct bn_error *err)
+{
+    const struct hparams *hp = &b->model->hp;
+    struct scratch *s = &b->scratch;
+    const size_t n_bytes = scratch_bytes(&b->shape, hp, b->n_ubatch, b->n_threads);
+    if (!mem_map_open(&s->map, n_bytes, MEM_PAGES_HUGE))
+        return bn_fail(err, BN_ENOMEM, "no memory for %zu bytes of scratch", n_bytes);
+    struct layout l = {.at = s->map.ptr};
+    lay_scratch(&l, &b->shape, hp, b->n_ubatch, s);
+    s->lanes = take(&l, b->n_threads, sizeof(struct lane));
+    for (size_t i = 0; i < b->n_threads; i++) {
+        lay_lane(&l, &b->shape, hp, &s->lanes[i]);
+        s->lanes[i].pass = &b->pass;
+        s->lanes[i].index = i;
+    }
+    return true;
+}
+
+void cpu_scratch_close(struct scratch *s)
+{
+    mem_map_close(&s->map);
+}
+
+bool cpu_plan_bytes(const struct model *m, const struct backend_config *cfg,
+                    struct backend_plan *plan, struct bn_error *err)
+{
+    const struct hparams *hp = &m->hp;
+    const size_t n_threads = cfg->n_threads ? cfg->n_threads : cpu_default_threads();
+    struct cpu_shape s;
+    size_t weight_bytes, limit, kv_rows, kv_bytes;
+    if (n_threads > MAX_THREADS)
+        return bn_fail(err, BN_EARG, "%zu threads are more than %d", n_threads, MAX_THREADS);
+    if (cfg->n_ubatch < 1 || cfg->n_ubatch > (size_t)1 << 20)
+        return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens: 1 to %d", cfg->n_ubatch,
+                       1 << 20);
+    if (!cpu_shape_init(&s, m, n_threads, err))
+        return false;
+    if (!pack_bytes(m, &weight_bytes) || !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) ||
+        !size_add(&limit, limit, FREE_BYTES) || weight_bytes > limit)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "rows of %zu and %zu weights are too short: packed for this backend the "
+                       "model would be more than %d times its file",
+                       hp->n_embd, hp->n_ff, MAX_GROWTH);
+    if (!size_mul3(&kv_rows, hp->n_layers, hp->n_kv_heads, hp->head_dim + s.v_stride) ||
+        !size_mul(&kv_bytes, kv_rows, sizeof(uint16_t)))
+        return bn_fail(err, BN_EUNSUPPORTED, "a KV cache of %zu layers is too large", hp->n_layers);
+    *plan = (struct backend_plan){
+        .weight_bytes = weight_bytes,
+        .kv_bytes_per_token = kv_bytes,
+        .scratch_bytes = scratch_bytes(&s, hp, cfg->n_ubatch, n_threads),
+    };
+    return true;
+}

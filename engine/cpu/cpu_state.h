@@ -1,0 +1,184 @@
+/*
+ * What the files of the CPU backend share: weights in memory, the scratch of one pass, the view a
+ * thread has of a pass. Private to engine/cpu.
+ *
+ * One pass evaluates up to n_ubatch tokens of one or several sequences. Activations are token-major:
+ * element i of token t is at [t * stride + i], strides are multiples of a cache line, and threads own
+ * row ranges that are multiples of ROW_UNIT, so outputs of two threads never share a line.
+ */
+#ifndef ENGINE_CPU_CPU_STATE_H
+#define ENGINE_CPU_CPU_STATE_H
+
+#include "engine/backend/backend.h"
+#include "engine/base/memory.h"
+#include "engine/cpu/cpu_barrier.h"
+#include "engine/cpu/kernels.h"
+
+#include <stdatomic.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define ROW_UNIT 16      /* floats in a cache line */
+#define PANEL_ROWS 64    /* rows of weights that stay in the first-level cache for all tokens */
+#define ATTN_TILE 32     /* tokens an attention item takes: 32 F16 keys of a lane are a cache line */
+#define HEAD_GROUP 16    /* output rows that share one pass over the head table */
+#define SPLIT_BLOCKS 64  /* blocks a kv head gets per round when positions are split over threads */
+#define MAX_THREADS 1024 /* more than any machine this runs on; bounds the scratch */
+
+/* Rows of one of the matrices that were concatenated: y = acc * (scale / s) * extra + bias. */
+struct section {
+    size_t row0, n_rows;
+    float scale, extra;
+    const float *bias; /* (n_rows), NULL if there is none */
+};
+
+struct weights {
+    struct ternary_mat mat;
+    struct section sections[3]; /* in row order, all of mat's rows */
+    size_t n_sections;
+};
+
+struct cpu_layer {
+    const float *attn_norm, *ffn_norm;         /* (n_embd) */
+    const float *attn_sub_norm, *ffn_sub_norm; /* (n_heads * head_dim), (n_ff); NULL if absent */
+    struct weights qkv, o, gate_up, down;
+};
+
+/* One tile: consecutive positions of one sequence, all within ATTN_TILE aligned ones. */
+struct tile {
+    struct seq *seq;
+    size_t token0, n_tokens; /* of the pass */
+    size_t pos0;             /* of the first one */
+};
+
+/* One row of the head that somebody wants. */
+struct want {
+    const struct head_request *head;
+    struct head_row *row;
+    size_t token;    /* of the pass */
+    size_t position; /* of the token being drawn */
+    size_t n_found;  /* candidates in row->cands */
+};
+
+/* Sizes that follow from the model, in elements unless said. */
+struct cpu_shape {
+    size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
+    size_t group;             /* query heads a KV head */
+    size_t max_cols;          /* widest input of a linear layer */
+    size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride;
+    size_t q8_stride; /* bytes, whole lines */
+    size_t v_stride;  /* head_dim rounded up to 32, see attn_block */
+    size_t n_slots;   /* of partial attention results */
+    size_t row_bytes; /* of the embedding table, of the head table */
+    size_t head_row_bytes;
+};
+
+/* Where a pass keeps what it computes; sized for n_ubatch tokens when the backend opens. */
+struct scratch {
+    struct mem_map map;
+    float *h;            /* (n_ubatch, h_stride) residual stream */
+    float *qkv;          /* (n_ubatch, qkv_stride) q, k, v as projected */
+    float *attn;         /* (n_ubatch, attn_stride) */
+    float *ffn;          /* (n_ubatch, ffn_stride) act(gate) * up */
+    int8_t *q8;          /* (n_ubatch, q8_stride) input of the next linear layer */
+    float *q8_s;         /* (n_ubatch) its scales */
+    int32_t *q8_sum;     /* (n_ubatch) */
+    float *rope_c;       /* (n_ubatch, n_rot / 2) */
+    float *rope_s;       /* (n_ubatch, n_rot / 2) */
+    float *part;         /* (n_slots, group, head_dim + 2) o, m, l of a block */
+    float *head_x;       /* (HEAD_GROUP, h_stride) after the final norm */
+    float *z;            /* (HEAD_GROUP, vocab_stride) logits */
+    struct tile *tiles;  /* (n_ubatch) */
+    struct want *wants;  /* (n_ubatch) */
+    struct lane *lanes;  /* (n_threads) */
+};
+
+/* A thread's own part of a pass. Buffers are its alone. */
+struct lane {
+    struct pass *pass;
+    size_t index, n_lanes;
+    float *x;              /* (max_cols) a token between norm and quantise */
+    int8_t *q8;            /* (q8_stride) input of a linear layer when the pass has one token */
+    float q8_s;            /* its scale */
+    int32_t q8_sum;
+    float *row;            /* (n_embd) a decoded table row */
+    int32_t *acc;          /* (TILE_TOKENS, PANEL_ROWS) */
+    float *y[2];           /* (TILE_TOKENS, PANEL_ROWS) */
+    float *attn_o;         /* (ATTN_TILE + 1, group, head_dim) running results and one block's */
+    float *attn_m, *attn_l; /* (ATTN_TILE + 1, group) */
+    uint16_t *f16;         /* (head_dim) */
+    uint64_t *seen;        /* (n_vocab) bits: ids already among the candidates; all zero between uses */
+    float best[HEAD_GROUP]; /* largest logit of its vocabulary range */
+    double best_noisy[HEAD_GROUP]; /* the same with Gumbel noise */
+    int32_t best_noisy_id[HEAD_GROUP];
+};
+
+struct pass {
+    struct backend *b;
+    const struct eval_item *items;
+    size_t n_items, n_tokens;
+    size_t n_tiles, n_wants;
+    bool split_attention; /* positions over threads, rather than tokens and heads */
+    const atomic_bool *cancel;
+    uint64_t n_bytes;
+    bool stopped; /* written by lane 0 before a barrier, read by all after it */
+    atomic_size_t next_item;     /* attention items, handed out in order */
+    atomic_bool not_finite;      /* a logit is infinite or NaN */
+    atomic_size_t room_wanted;   /* most candidates a row lacked room for, 0: none */
+    struct cpu_barrier barrier;
+};
+
+struct backend {
+    const struct model *model;
+    struct cpu_kernels k;
+    struct backend_config cfg;
+    struct backend_info info;
+    struct cpu_shape shape;
+    size_t n_threads, n_ubatch;
+    struct mem_map lines;     /* every ternary matrix in R1-256, in the order a pass reads them */
+    size_t line_bytes;        /* used of it */
+    float *floats;            /* norms and biases */
+    size_t n_floats;
+    double *rope_freq;        /* (n_rot / 2) radians a position */
+    float *output_norm;       /* (n_embd), in floats */
+    struct cpu_layer *layers; /* (n_layers) */
+    struct scratch scratch;
+    struct pass pass;
+};
+
+/* A thread's share of n things in units: contiguous, in order, empty for some when n is small. */
+struct share {
+    size_t begin, end;
+};
+static inline struct share share_of(size_t n, size_t unit, size_t index, size_t n_lanes)
+{
+    const size_t n_units = (n + unit - 1) / unit;
+    const size_t begin = n_units * index / n_lanes * unit;
+    const size_t end = n_units * (index + 1) / n_lanes * unit;
+    return (struct share){begin < n ? begin : n, end < n ? end : n};
+}
+static inline struct share lane_share(const struct lane *l, size_t n, size_t unit)
+{
+    return share_of(n, unit, l->index, l->n_lanes);
+}
+
+/* All lanes are here; what each wrote is seen by all. */
+static inline void lane_sync(struct lane *l)
+{
+    cpu_barrier_wait(&l->pass->barrier, l->n_lanes);
+}
+
+/* Sizes of everything, before anything is allocated: cpu_plan.c. BN_EUNSUPPORTED: a model whose
+ * shape makes it many times larger in memory than in the file. BN_EARG: the config. */
+bool cpu_shape_init(struct cpu_shape *s, const struct model *m, size_t n_threads,
+                    struct bn_error *err);
+bool cpu_plan_bytes(const struct model *m, const struct backend_config *cfg,
+                    struct backend_plan *plan, struct bn_error *err);
+bool cpu_scratch_open(struct backend *b, struct bn_error *err);
+void cpu_scratch_close(struct scratch *s);
+
+/* Bytes read a second, all threads, best of a few loops. */
+double cpu_bandwidth(struct backend *b);
+
+#endif

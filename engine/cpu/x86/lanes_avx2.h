@@ -1,0 +1,52 @@
+/*
+ * Pieces the AVX2 files share: ragged ends, the tree of sum64, exp0.
+ */
+#ifndef ENGINE_CPU_X86_LANES_AVX2_H
+#define ENGINE_CPU_X86_LANES_AVX2_H
+
+#include "engine/base/force_inline.h"
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* All ones in the lanes i .. i + 7 that exist below n. */
+BN_FORCE_INLINE __m256i lanes_below(size_t i, size_t n)
+{
+    const int left = i >= n ? 0 : n - i >= 8 ? 8 : (int)(n - i);
+    return _mm256_cmpgt_epi32(_mm256_set1_epi32(left), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+/* The tree of sum64 over lanes (64). */
+BN_FORCE_INLINE float tree64_avx2(const __m256 lanes[8])
+{
+    const __m256 a = _mm256_add_ps(lanes[0], lanes[4]), b = _mm256_add_ps(lanes[1], lanes[5]);
+    const __m256 c = _mm256_add_ps(lanes[2], lanes[6]), d = _mm256_add_ps(lanes[3], lanes[7]);
+    const __m256 l8 = _mm256_add_ps(_mm256_add_ps(a, c), _mm256_add_ps(b, d));
+    const __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
+    const __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
+    return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
+}
+
+/* exp0 of docs/kernels.md; what is below -60, or NaN, gives +0. */
+BN_FORCE_INLINE __m256 exp0_avx2(__m256 x)
+{
+    const __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)),
+                                     _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m256 r = _mm256_fmadd_ps(n, _mm256_set1_ps(-0.693359375f), x);
+    r = _mm256_fmadd_ps(n, _mm256_set1_ps(2.12194440e-4f), r);
+    __m256 p = _mm256_set1_ps(1.0f / 5040);
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 720));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 120));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 24));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f / 6));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(0.5f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
+    p = _mm256_fmadd_ps(p, r, _mm256_set1_ps(1.0f));
+    const __m256i scaled =
+        _mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23));
+    return _mm256_and_ps(_mm256_castsi256_ps(scaled),
+                         _mm256_cmp_ps(x, _mm256_set1_ps(-60.0f), _CMP_GE_OQ));
+}
+
+#endif

@@ -1,0 +1,214 @@
+/*
+ * Table rows with AVX-512: a row's 64 lanes of dot64 are four registers.
+ *
+ * F32, F16 and BF16 tables are bound by memory: four rows at a time share the loads of h and are
+ * four streams, each prefetched one group of rows ahead. Quantised rows are unpacked by 32 columns
+ * into bytes and widened; one row at a time, as its four chains are enough for the work between
+ * them.
+ */
+#include "engine/base/force_inline.h"
+#include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/rows_unpack_avx2.h"
+
+#include <immintrin.h>
+
+#define ROWS 4
+
+/* The tree of sum64 over lanes (64). */
+BN_FORCE_INLINE float tree64(const __m512 lanes[4])
+{
+    const __m512 l32 = _mm512_add_ps(lanes[0], lanes[2]), h32 = _mm512_add_ps(lanes[1], lanes[3]);
+    const __m512 l16 = _mm512_add_ps(l32, h32);
+    const __m256 l8 = _mm256_add_ps(_mm512_castps512_ps256(l16), _mm512_extractf32x8_ps(l16, 1));
+    const __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
+    const __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
+    return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
+}
+
+/* Elements i .. i + 15 of a row of F32, F16 or BF16. */
+BN_FORCE_INLINE __m512 load16(enum tensor_type type, const uint8_t *row, size_t i)
+{
+    if (type == TENSOR_F32)
+        return _mm512_loadu_ps(row + 4 * i);
+    const __m256i halves = load_bytes32(row + 2 * i);
+    if (type == TENSOR_F16)
+        return _mm512_cvtph_ps(halves);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
+
+/* The same of those in `mask`; the others are 0 and not read. */
+BN_FORCE_INLINE __m512 load_some(enum tensor_type type, const uint8_t *row, size_t i,
+                                 __mmask16 mask)
+{
+    if (type == TENSOR_F32)
+        return _mm512_maskz_loadu_ps(mask, row + 4 * i);
+    const __m256i halves = _mm256_maskz_loadu_epi16(mask, row + 2 * i);
+    if (type == TENSOR_F16)
+        return _mm512_cvtph_ps(halves);
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
+}
+
+/* The lanes i .. i + 15 that exist below n. */
+BN_FORCE_INLINE __mmask16 mask_below(size_t i, size_t n)
+{
+    return i >= n ? 0 : n - i >= 16 ? 0xffff : (__mmask16)((1u << (n - i)) - 1);
+}
+
+/* n_rows (1 or ROWS) rows of a table that is not quantised. */
+BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, const uint8_t *rows,
+                               size_t row_bytes, const float *h, size_t n, float *z)
+{
+    const size_t unit_bytes = type == TENSOR_F32 ? 4 : 2;
+    __m512 lanes[ROWS][4];
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; r++)
+#pragma GCC unroll 4
+        for (int v = 0; v < 4; v++)
+            lanes[r][v] = _mm512_setzero_ps();
+
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+#pragma GCC unroll 4
+        for (int r = 0; r < n_rows; r++) {
+            const uintptr_t ahead = (uintptr_t)rows + ((size_t)r + ROWS) * row_bytes;
+#pragma GCC unroll 4
+            for (size_t line = 0; line < unit_bytes; line++)
+                _mm_prefetch((const char *)(ahead + i * unit_bytes + 64 * line), _MM_HINT_T0);
+        }
+#pragma GCC unroll 4
+        for (size_t v = 0; v < 4; v++) {
+            const __m512 hv = _mm512_loadu_ps(h + i + 16 * v);
+#pragma GCC unroll 4
+            for (int r = 0; r < n_rows; r++)
+                lanes[r][v] = _mm512_fmadd_ps(
+                    load16(type, rows + (size_t)r * row_bytes, i + 16 * v), hv, lanes[r][v]);
+        }
+    }
+    if (i < n) {
+#pragma GCC unroll 4
+        for (size_t v = 0; v < 4; v++) {
+            const __mmask16 mask = mask_below(i + 16 * v, n);
+            const __m512 hv = _mm512_maskz_loadu_ps(mask, h + i + 16 * v);
+#pragma GCC unroll 4
+            for (int r = 0; r < n_rows; r++)
+                lanes[r][v] = _mm512_mask3_fmadd_ps(
+                    load_some(type, rows + (size_t)r * row_bytes, i + 16 * v, mask), hv,
+                    lanes[r][v], mask);
+        }
+    }
+#pragma GCC unroll 4
+    for (int r = 0; r < n_rows; r++)
+        z[r] = tree64(lanes[r]);
+}
+
+BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i += 16) {
+        const __mmask16 mask = mask_below(i, n);
+        _mm512_mask_storeu_ps(out + i, mask, load_some(type, row, i, mask));
+    }
+}
+
+/* A group's 32 values. */
+BN_FORCE_INLINE void group_values(enum tensor_type type, const uint8_t *row, size_t group,
+                                  __m512 v[2])
+{
+    const struct row_group g = unpack_group(type, row, group);
+    const __m128i bytes[2] = {_mm256_castsi256_si128(g.codes),
+                              _mm256_extracti128_si256(g.codes, 1)};
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++) {
+        const __m512 code = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes[i]));
+        const __m512 scale = _mm512_set1_ps(g.scale[i]);
+        /* The product is exact, so one fma rounds as the subtraction would. */
+        v[i] = type == TENSOR_Q4_K ? _mm512_fmsub_ps(scale, code, _mm512_set1_ps(g.offset))
+                                   : _mm512_mul_ps(scale, code);
+    }
+}
+
+BN_FORCE_INLINE float dot_quantised(enum tensor_type type, const uint8_t *row, const float *h,
+                                    size_t n)
+{
+    __m512 lanes[4], v[2];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+        lanes[i] = _mm512_setzero_ps();
+    for (size_t group = 0; group < n / GROUP_COLS; group += 2) {
+        const float *hg = h + group * GROUP_COLS;
+        group_values(type, row, group, v);
+        lanes[0] = _mm512_fmadd_ps(v[0], _mm512_loadu_ps(hg), lanes[0]);
+        lanes[1] = _mm512_fmadd_ps(v[1], _mm512_loadu_ps(hg + 16), lanes[1]);
+        if (group + 1 == n / GROUP_COLS)
+            break;
+        group_values(type, row, group + 1, v);
+        lanes[2] = _mm512_fmadd_ps(v[0], _mm512_loadu_ps(hg + 32), lanes[2]);
+        lanes[3] = _mm512_fmadd_ps(v[1], _mm512_loadu_ps(hg + 48), lanes[3]);
+    }
+    return tree64(lanes);
+}
+
+BN_FORCE_INLINE void decode_quantised(enum tensor_type type, const uint8_t *row, size_t n,
+                                      float *out)
+{
+    for (size_t group = 0; group < n / GROUP_COLS; group++) {
+        __m512 v[2];
+        group_values(type, row, group, v);
+        _mm512_storeu_ps(out + group * GROUP_COLS, v[0]);
+        _mm512_storeu_ps(out + group * GROUP_COLS + 16, v[1]);
+    }
+}
+
+#define PLAIN_KERNELS(name, type)                                                                  \
+    static void row_decode_##name##_avx512(const uint8_t *row, size_t n, float *out)               \
+    {                                                                                              \
+        decode_plain(type, row, n, out);                                                           \
+    }                                                                                              \
+    static void rows_dot_##name##_avx512(const uint8_t *rows, size_t row_bytes, size_t n_rows,     \
+                                         const float *h, size_t n, float *z, float *scratch)       \
+    {                                                                                              \
+        size_t r = 0;                                                                              \
+        (void)scratch; /* rows are widened in registers */                                         \
+        for (; n_rows - r >= ROWS; r += ROWS)                                                      \
+            dot_plain(type, ROWS, rows + r * row_bytes, row_bytes, h, n, z + r);                   \
+        for (; r < n_rows; r++)                                                                    \
+            dot_plain(type, 1, rows + r * row_bytes, row_bytes, h, n, z + r);                      \
+    }
+
+#define QUANTISED_KERNELS(name, type)                                                              \
+    static void row_decode_##name##_avx512(const uint8_t *row, size_t n, float *out)               \
+    {                                                                                              \
+        decode_quantised(type, row, n, out);                                                       \
+    }                                                                                              \
+    static void rows_dot_##name##_avx512(const uint8_t *rows, size_t row_bytes, size_t n_rows,     \
+                                         const float *h, size_t n, float *z, float *scratch)       \
+    {                                                                                              \
+        (void)scratch; /* rows are widened in registers */                                         \
+        for (size_t r = 0; r < n_rows; r++)                                                        \
+            z[r] = dot_quantised(type, rows + r * row_bytes, h, n);                                \
+    }
+
+PLAIN_KERNELS(f32, TENSOR_F32)
+PLAIN_KERNELS(f16, TENSOR_F16)
+PLAIN_KERNELS(bf16, TENSOR_BF16)
+QUANTISED_KERNELS(q8_0, TENSOR_Q8_0)
+QUANTISED_KERNELS(q4_0, TENSOR_Q4_0)
+QUANTISED_KERNELS(q4_k, TENSOR_Q4_K)
+QUANTISED_KERNELS(q6_k, TENSOR_Q6_K)
+
+void row_kernels_avx512(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES])
+{
+    decode[TENSOR_F32] = row_decode_f32_avx512;
+    decode[TENSOR_F16] = row_decode_f16_avx512;
+    decode[TENSOR_BF16] = row_decode_bf16_avx512;
+    decode[TENSOR_Q8_0] = row_decode_q8_0_avx512;
+    decode[TENSOR_Q4_0] = row_decode_q4_0_avx512;
+    decode[TENSOR_Q4_K] = row_decode_q4_k_avx512;
+    decode[TENSOR_Q6_K] = row_decode_q6_k_avx512;
+    dot[TENSOR_F32] = rows_dot_f32_avx512;
+    dot[TENSOR_F16] = rows_dot_f16_avx512;
+    dot[TENSOR_BF16] = rows_dot_bf16_avx512;
+    dot[TENSOR_Q8_0] = rows_dot_q8_0_avx512;
+    dot[TENSOR_Q4_0] = rows_dot_q4_0_avx512;
+    dot[TENSOR_Q4_K] = rows_dot_q4_k_avx512;
+    dot[TENSOR_Q6_K] = rows_dot_q6_k_avx512;
+}
