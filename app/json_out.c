@@ -3,7 +3,7 @@
  */
 #include "app/json_out.h"
 
-#include "engine/base/memory.h"
+#include "app/term_text.h"
 
 #include <stdint.h>
 #include <stdlib.h>
@@ -11,37 +11,12 @@
 
 #define DEPTH_MAX 64 /* of a value handed to a template; jansson's own limit is 2048 */
 
-/* Bytes of the valid UTF-8 character at s, 0 if there is none. */
-static size_t valid_bytes(const uint8_t *s, size_t n)
-{
-    if (s[0] < 0x80)
-        return 1;
-    const size_t want = s[0] >= 0xf0 ? 4 : s[0] >= 0xe0 ? 3 : 2;
-    if (s[0] < 0xc2 || s[0] > 0xf4 || n < want)
-        return 0;
-    for (size_t i = 1; i < want; i++)
-        if ((s[i] & 0xc0) != 0x80)
-            return 0;
-    if ((s[0] == 0xe0 && s[1] < 0xa0) || (s[0] == 0xed && s[1] >= 0xa0) ||
-        (s[0] == 0xf0 && s[1] < 0x90) || (s[0] == 0xf4 && s[1] >= 0x90))
-        return 0; /* overlong, surrogate, above U+10FFFF */
-    return want;
-}
-
 json_t *json_out_text(struct bn_str text)
 {
-    char *clean = mem_alloc(text.n_bytes, 3); /* at worst every byte becomes U+FFFD */
-    if (!clean)
-        return NULL;
-    size_t n = 0;
-    for (size_t i = 0; i < text.n_bytes;) {
-        const size_t used = valid_bytes((const uint8_t *)text.ptr + i, text.n_bytes - i);
-        memcpy(clean + n, used ? text.ptr + i : "\xef\xbf\xbd", used ? used : 3);
-        n += used ? used : 3;
-        i += used ? used : 1;
-    }
-    json_t *json = json_stringn_nocheck(clean, n);
-    mem_free(clean);
+    struct strbuf valid = {0};
+    (void)term_text_repair(text, &valid); /* where it was wrong is nobody's business here */
+    json_t *json = valid.failed ? NULL : json_stringn_nocheck(strbuf_text(&valid), valid.n_bytes);
+    strbuf_finish(&valid);
     return json;
 }
 

@@ -44,6 +44,8 @@ void report_warnings(const char *program, const struct bn_notes *notes);
 /* Bytes of unknown origin on one line: controls, broken UTF-8 and overrides become U+FFFD. */
 void report_safe(FILE *out, struct bn_str text);
 
+const char *report_version(void); /* "0.1.0" */
+
 /* Flush stdout and say so if it could not be written: EXIT_DONE or EXIT_FILE. */
 enum exit_code report_flush(const char *program);
 

@@ -1,0 +1,68 @@
+#!/usr/bin/env python3
+"""
+test_bench_cli.py BENCH MAKE_MODEL: the rows and the JSON of bitnet-bench on a generated model. How fast
+they are is not tested; that they computed something is.
+"""
+import json
+import os
+
+from program_case import ProgramCase, main
+
+ROW_KEYS = {'test', 'depth', 'batch', 'tokens_per_s', 'min', 'max', 'bytes_per_token',
+            'percent_of_peak', 'checksum'}
+
+
+class Bench(ProgramCase):
+    def bench(self, *words):
+        return json.loads(self.succeeds(self.model, '--json', '-r', '2', *words))
+
+    def test_one_object_with_a_row_for_each_combination(self):
+        result = self.bench('-p', '5,16', '-n', '4', '-d', '0,70', '-b', '1,3')
+        self.assertEqual(result['model'], self.model)
+        for key in ('device', 'isa', 'threads', 'load_s'):
+            self.assertIn(key, result)
+        self.assertGreater(result['read_gb_per_s'], 0)
+        self.assertGreater(result['peak_rss_bytes'], os.path.getsize(self.model))
+        rows = result['rows']
+        self.assertEqual([(r['test'], r['depth'], r['batch']) for r in rows],
+                         [(t, d, b) for t in ('pp5', 'pp16', 'tg4') for d in (0, 70) for b in (1, 3)])
+        for row in rows:
+            self.assertLessEqual(ROW_KEYS, set(row))
+            self.assertTrue(0 < row['min'] <= row['tokens_per_s'] <= row['max'], row)
+            self.assertGreater(row['bytes_per_token'], 0)
+            self.assertEqual(row['percent_of_peak'] is None, row['test'].startswith('pp'))
+        self.assertEqual(len({r['checksum'] for r in rows}), len(rows))
+
+    def test_checksums_do_not_depend_on_the_machine(self):
+        words = ['-p', '20', '-n', '6', '-d', '65', '-b', '2']
+        wanted = [r['checksum'] for r in self.bench(*words)['rows']]
+        for more in (['--isa', 'ref'], ['-t', '1'], ['--ubatch', '7']):
+            self.assertEqual([r['checksum'] for r in self.bench(*words, *more)['rows']], wanted, more)
+        sampled = self.bench(*words, '--sample')['rows']
+        self.assertEqual(sampled[0]['checksum'], wanted[0])
+        self.assertNotEqual(sampled[1]['checksum'], wanted[1])
+
+    def test_a_table_for_people(self):
+        text = self.succeeds(self.model, '-p', '8', '-n', '3', '-r', '1').decode()
+        self.assertRegex(text, r'(?m)^\| pp8 +\| +0 \| +1 \| .* GMAC/s')
+        self.assertRegex(text, r'(?m)^\| tg3 +\| +0 \| +1 \| .* GB/s .* %')
+
+    def test_wrong_words_are_exit_2(self):
+        for words in ([], [self.model, 'two'], [self.model, '-p', '0', '-n', '0'],
+                      [self.model, '-r', '0'], [self.model, '-p', 'x'], [self.model, '-b', '0'],
+                      [self.model, '-b', '8', '--ubatch', '7', '-n', '1', '-p', '0'],
+                      [self.model, '--isa', 'best'], [self.model, '--head', 'q8']):
+            self.fails(2, *words)
+
+    def test_what_is_no_model_is_exit_3(self):
+        for path in self.models_that_do_not_load():
+            self.fails(3, path)
+
+    def test_help_lists_the_tests(self):
+        text = self.succeeds('--help').decode()
+        for option in ('--prompt', '--generate', '--depth', '--batch', '--sample', '--isa'):
+            self.assertIn(option, text)
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,252 @@
+#!/usr/bin/env python3
+"""
+test_inspect_cli.py INSPECT MAKE_MODEL: every verb of bitnet-inspect as a script sees it, on generated
+models and on what is none.
+"""
+import array
+import json
+import math
+import os
+
+from program_case import ProgramCase, main
+
+TOKENS = '256,84,104,101,32,113,117,105,99,107,32,98,114,111,119,110,32,102,111,120,260,0,255,10'
+N_TOKENS = TOKENS.count(',') + 1
+N_VOCAB = 262
+HELLO = '[{"role": "system", "content": "Be brief."}, {"role": "user", "content": "Hi"}]'
+CHATML = ('<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end|>\n'
+          '<|im_start|>assistant\n')
+
+
+class Usage(ProgramCase):
+    def test_wrong_words_are_exit_2(self):
+        for words in ([], ['inspekt'], ['info'], ['info', 'a', 'b'], ['tokenize'], ['info', '--jsn', 'm'],
+                      ['logits', 'm'], ['perplexity', 'm'], ['info', self.model, '--ids'],
+                      ['info', self.model, '--threads', '-1'], ['info', self.model, '--ctx', 'nan'],
+                      ['info', self.model, '--device', 'gpu'], ['info', self.model, '--isa', 'sse2'],
+                      ['logits', self.model, '--tokens', '1,,2', '--out', 'x'],
+                      ['prompt', '--messages', 'x'], ['prompt', '--template', 'chatml'],
+                      ['prompt', '--template', 'chatml', '--messages', 'x', '--ids']):
+            self.fails(2, *words)
+
+    def test_an_error_names_option_value_and_range(self):
+        self.assertEqual(self.fails(2, 'info', self.model, '--ubatch', '0'),
+                         "bitnet-inspect: --ubatch '0': expected a whole number from 1 to 4096\n")
+
+    def test_help_and_version(self):
+        text = self.succeeds('--help').decode()
+        for verb in ('info', 'check', 'tokenize', 'detokenize', 'prompt', 'logits', 'perplexity'):
+            self.assertIn(f'bitnet-inspect {verb} ', text)
+        self.assertIn('--i2s-layout', text)
+        text = self.succeeds('tokenize', '--help').decode()
+        self.assertIn('--special', text)
+        self.assertNotIn('--messages', text)
+        self.assertRegex(self.succeeds('--version').decode(), r'^bitnet-inspect \d+\.\d+\.\d+\n$')
+
+    def test_what_is_no_model_is_exit_3_for_every_verb(self):
+        text = self.write('text.txt', 'some text')
+        messages = self.write('messages.json', HELLO)
+        for path in self.models_that_do_not_load():
+            for words in (['info', path], ['info', path, '--json'], ['check', path],
+                          ['tokenize', path], ['detokenize', path],
+                          ['prompt', path, '--messages', messages],
+                          ['logits', path, '--tokens', '1', '--out', self.path('out')],
+                          ['perplexity', path, text]):
+                self.fails(3, *words)
+
+    def test_a_full_disk_is_exit_5(self):
+        with open('/dev/full', 'wb') as full:
+            done = self.run_program('info', self.model, stdout=full)
+        self.assertEqual(done.returncode, 5, done.stderr)
+        self.assertEqual(done.stderr, b'bitnet-inspect: cannot write to standard output\n')
+
+
+class Info(ProgramCase):
+    def test_json_holds_the_numbers_of_the_file(self):
+        info = json.loads(self.succeeds('info', self.model, '--json', '--ctx', '100'))
+        self.assertEqual(info['file']['bytes'], os.path.getsize(self.model))
+        self.assertEqual(info['model']['architecture'], 'bitnet-b1.58')
+        self.assertEqual(info['model']['n_vocab'], N_VOCAB)
+        self.assertEqual(info['model']['ternary_type'], 'I2_S')
+        self.assertEqual(info['metadata']['general.architecture'], 'bitnet-b1.58')
+        self.assertEqual(sum(t['n_tensors'] for t in info['tensor_types'].values()),
+                         info['file']['n_tensors'])
+        self.assertEqual(info['tensor_types']['I2_S']['n_tensors'], 7 * info['model']['n_layers'])
+        memory = info['memory']
+        self.assertEqual(memory['n_ctx'], 100)
+        self.assertEqual(memory['kv_bytes'], 100 * memory['kv_bytes_per_token'])
+        self.assertGreater(memory['weight_bytes'], 0)
+        self.assertEqual(info['tokenizer']['bos']['id'], 256)
+        self.assertIn('cpu', [d['name'] for d in info['devices'] if d['usable']])
+
+    def test_lines_have_every_section(self):
+        text = self.succeeds('info', self.model).decode()
+        for title in ('File', 'Model', 'Tensors by type', 'Memory', 'Tokenizer', 'Template', 'Devices',
+                      'Metadata'):
+            self.assertIn(f'{title}\n  ', text)
+        self.assertIn('bitnet-b1.58', text)
+        self.assertIn('layout a', text)
+
+    def test_repairs_are_reported_and_switched_off(self):
+        path = self.make('official.gguf', '--vocab', 'llama3-like', '--n-vocab', '2000', '--official')
+        notes = json.loads(self.succeeds('info', path, '--json'))['notes']
+        repairs = {n['id'] for n in notes if n['kind'] == 'repair'}
+        self.assertIn('pre-tokenizer', repairs)
+        self.assertIn('chat-template', repairs)
+        done = self.run_program('info', path, '--json', '--no-repair', 'all')
+        notes = json.loads(done.stdout)['notes']
+        self.assertFalse([n for n in notes if n['kind'] == 'repair'])
+
+
+class Text(ProgramCase):
+    def test_bytes_become_ids_and_ids_bytes(self):
+        text = bytes(range(1, 256)) + 'Grüße, 世界\n'.encode() + b'\0 end'
+        ids = self.succeeds('tokenize', self.model, stdin=text)
+        self.assertEqual(ids, (' '.join(str(b) for b in text) + '\n').encode())
+        self.assertEqual(self.succeeds('detokenize', self.model, stdin=ids), text)
+
+    def test_bos_only_when_asked(self):
+        self.assertEqual(self.succeeds('tokenize', self.model, stdin=b'A'), b'65\n')
+        self.assertEqual(self.succeeds('tokenize', self.model, '--bos', stdin=b'A'), b'256 65\n')
+        self.assertEqual(self.succeeds('tokenize', self.model, stdin=b''), b'\n')
+
+    def test_special_tokens_only_when_asked(self):
+        shown = self.succeeds('detokenize', self.model, '--special', stdin=b'260')
+        self.assertTrue(shown)
+        self.assertEqual(self.succeeds('detokenize', self.model, stdin=b'260'), b'')
+        self.assertEqual(self.succeeds('tokenize', self.model, '--special', stdin=shown), b'260\n')
+        self.assertEqual(self.succeeds('tokenize', self.model, stdin=shown),
+                         (' '.join(str(b) for b in shown) + '\n').encode())
+
+    def test_wrong_ids_are_exit_2_with_their_place(self):
+        for ids in (b'1 2 262', b'-1', b'x', b'1 2x', b'99999999999999999999', b'1.5', b'1\0 2'):
+            self.assertIn('expected an id from 0 to 261', self.fails(2, 'detokenize', self.model,
+                                                                     stdin=ids))
+        self.assertIn('byte 4', self.fails(2, 'detokenize', self.model, stdin=b'1 2 262'))
+
+
+class Prompt(ProgramCase):
+    def prompt(self, *words, messages=HELLO):
+        return self.succeeds('prompt', *words, '--messages', '-', stdin=messages.encode()).decode()
+
+    def test_a_builtin_template_needs_no_model(self):
+        self.assertEqual(self.prompt('--template', 'chatml'), CHATML)
+        self.assertEqual(self.prompt('--template', 'chatml', '--no-generation-prompt'),
+                         CHATML[:CHATML.rindex('<|im_start|>')])
+        self.assertEqual(self.prompt('--template', 'chatml', messages='{"messages": %s}' % HELLO),
+                         CHATML)
+
+    def test_a_file_is_a_template(self):
+        path = self.write('own.jinja', '{{ bos_token }}{% for m in messages %}[{{ m.role }}] '
+                                       '{{ m.content }}{{ eos_token }}{% endfor %}{{ tail }}')
+        wanted = '<s>[system] Be brief.</s>[user] Hi</s>'
+        self.assertEqual(self.prompt('--template', path), wanted)
+        self.assertEqual(self.prompt('--template', '@' + path, '--template-arg', 'tail=a "b"'),
+                         wanted + 'a "b"')
+        self.assertEqual(self.prompt('--template', path, '--template-arg', 'tail=[1, 2]'),
+                         wanted + '[1, 2]')
+
+    def test_text_is_verbatim(self):
+        text = 'tab\t "quoted" \\ <|eot_id|> Grüße \u202e\u0001 \r\n end '
+        path = self.write('plain.jinja', '{{ messages[0].content }}')
+        messages = json.dumps([{'role': 'user', 'content': text}])
+        self.assertEqual(self.prompt('--template', path, messages=messages), text)
+
+    def test_ids_are_those_of_the_tokenizer(self):
+        path = self.write('ids.jinja', '{{ bos_token }}{{ messages[1].content }}')
+        ids = self.prompt(self.model, '--template', path, '--ids')
+        self.assertEqual(ids, '256 72 105\n')
+
+    def test_wrong_messages_are_exit_2(self):
+        for text in ('', '[', '{}', '3', '[3]', '[{"content": "x"}]', '[{"role": 1}]', '[] []',
+                     '{"messages": {}}', '[{"role": "user", "content": "\udcff"}]'):
+            self.fails(2, 'prompt', '--template', 'chatml', '--messages', '-',
+                       stdin=text.encode(errors='surrogateescape'))
+
+    def test_files_that_cannot_be_read_are_exit_5(self):
+        messages = self.write('hello.json', HELLO)
+        self.fails(5, 'prompt', '--template', 'chatml', '--messages', self.path('none.json'))
+        self.fails(5, 'prompt', '--template', '@none.jinja', '--messages', messages)
+        self.fails(5, 'prompt', '--template', './none.jinja', '--messages', messages)
+        self.assertIn('chatml', self.fails(2, 'prompt', '--template', 'none', '--messages', messages))
+
+    def test_a_template_that_does_not_parse_is_exit_2(self):
+        messages = self.write('hello.json', HELLO)
+        path = self.write('broken.jinja', 'one\n{% for m in %}')
+        self.assertIn('line 2', self.fails(2, 'prompt', '--template', path, '--messages', messages))
+
+
+class Logits(ProgramCase):
+    def logits(self, model, *words, tokens=TOKENS):
+        out = self.path('logits')
+        self.succeeds('logits', model, '--tokens', tokens, '--out', out, *words)
+        with open(out, 'rb') as file:
+            return file.read()
+
+    def test_a_row_of_the_vocabulary_for_each_token(self):
+        values = array.array('f', self.logits(self.model))
+        self.assertEqual(len(values), N_TOKENS * N_VOCAB)
+        self.assertTrue(all(math.isfinite(v) for v in values))
+        self.assertGreater(len(set(values)), N_VOCAB)
+
+    def test_bytes_do_not_depend_on_how_they_are_computed(self):
+        wanted = self.logits(self.model)
+        for words in (['--threads', '1'], ['--threads', '2'], ['--ubatch', '1'], ['--ubatch', '7'],
+                      ['--isa', 'ref'], ['--reuse', '1'], ['--reuse', '10', '--ubatch', '3'],
+                      ['--reuse', '1000'], ['--device', 'cpu']):
+            self.assertEqual(self.logits(self.model, *words), wanted, words)
+
+    def test_containers_of_the_same_weights_give_the_same_bytes(self):
+        wanted = self.logits(self.model)
+        for name, words in (('tq1_0', []), ('tq2_0', []), ('f16', []), ('b', ['--i2s-layout', 'b']),
+                            ('c', ['--i2s-layout', 'c'])):
+            kind = ['--layout', name] if len(name) == 1 else ['--type', name]
+            path = self.make(name + '.gguf', *kind)
+            self.assertEqual(self.logits(path, *words), wanted, name)
+
+    def test_ids_outside_the_vocabulary_are_exit_2(self):
+        self.fails(2, 'logits', self.model, '--tokens', '1,262', '--out', self.path('out'))
+
+    def test_a_file_that_cannot_be_written_is_exit_5(self):
+        for path in (self.folder.name, self.path('no/such/folder'), '/dev/full'):
+            self.fails(5, 'logits', self.model, '--tokens', TOKENS, '--out', path)
+
+    def test_perplexity_is_that_of_the_logits(self):
+        ids = [256] + list(b'The quick brown fox')
+        values = array.array('f', self.logits(self.model, tokens=','.join(map(str, ids))))
+        loss = 0.0
+        for i, wanted in enumerate(ids[1:]):
+            row = values[i * N_VOCAB:(i + 1) * N_VOCAB]
+            best = max(row)
+            loss += math.log(sum(math.exp(v - best) for v in row)) + best - row[wanted]
+        text = self.write('fox.txt', 'The quick brown fox')
+        for words in ([], ['--ctx', '20'], ['--ubatch', '3']):
+            line = self.succeeds('perplexity', self.model, text, *words).decode().split()
+            self.assertEqual(line[0], 'perplexity')
+            self.assertAlmostEqual(float(line[1]), math.exp(loss / (len(ids) - 1)), 3)
+        line = self.succeeds('perplexity', self.model, text, '--ctx', '5').decode()
+        self.assertIn('(19 tokens scored, windows of 5, ', line)
+
+    def test_texts_without_perplexity(self):
+        self.fails(2, 'perplexity', self.model, self.write('none.txt', ''))
+        self.fails(5, 'perplexity', self.model, self.path('missing.txt'))
+        self.fails(5, 'perplexity', self.model, self.folder.name)
+
+
+class Check(ProgramCase):
+    def test_random_weights_are_a_warning(self):
+        text = self.succeeds('check', self.model).decode()
+        for part in ('structure', 'codes', 'numbers', 'kernels', 'text', 'device'):
+            self.assertRegex(text, f'(?m)^ok +{part} ')
+        self.assertRegex(text, '(?m)^warning +speech +these weights do not speak')
+
+    def test_a_code_that_is_none_names_its_tensor(self):
+        with open(self.model, 'rb') as file:
+            data = bytearray(file.read())
+        data[-2000] = 0xff
+        path = self.write('flipped.gguf', bytes(data))
+        self.assertRegex(self.fails(3, 'check', path), "tensor '")
+
+
+if __name__ == '__main__':
+    main()
