@@ -1,6 +1,6 @@
 """
-What tests of whole programs share: a work folder with a generated model, and running a program with its
-three outputs. The programs' paths come from the command line, before unittest's own words.
+What tests of whole programs share: a work folder with a generated model, and running a program with
+its three outputs. The programs' paths come from the command line, before unittest's own words.
 """
 import os
 import subprocess

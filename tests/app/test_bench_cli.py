@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_bench_cli.py BENCH MAKE_MODEL: the rows and the JSON of bitnet-bench on a generated model. How fast
-they are is not tested; that they computed something is.
+test_bench_cli.py BENCH MAKE_MODEL: the rows and the JSON of bitnet-bench on a generated model. How
+fast they are is not tested; that they computed something is.
 """
 import json
 import os
@@ -25,7 +25,8 @@ class Bench(ProgramCase):
         self.assertGreater(result['peak_rss_bytes'], os.path.getsize(self.model))
         rows = result['rows']
         self.assertEqual([(r['test'], r['depth'], r['batch']) for r in rows],
-                         [(t, d, b) for t in ('pp5', 'pp16', 'tg4') for d in (0, 70) for b in (1, 3)])
+                         [(t, d, b) for t in ('pp5', 'pp16', 'tg4')
+                          for d in (0, 70) for b in (1, 3)])
         for row in rows:
             self.assertLessEqual(ROW_KEYS, set(row))
             self.assertTrue(0 < row['min'] <= row['tokens_per_s'] <= row['max'], row)
@@ -37,7 +38,8 @@ class Bench(ProgramCase):
         words = ['-p', '20', '-n', '6', '-d', '65', '-b', '2']
         wanted = [r['checksum'] for r in self.bench(*words)['rows']]
         for more in (['--isa', 'ref'], ['-t', '1'], ['--ubatch', '7']):
-            self.assertEqual([r['checksum'] for r in self.bench(*words, *more)['rows']], wanted, more)
+            rows = self.bench(*words, *more)['rows']
+            self.assertEqual([r['checksum'] for r in rows], wanted, more)
         sampled = self.bench(*words, '--sample')['rows']
         self.assertEqual(sampled[0]['checksum'], wanted[0])
         self.assertNotEqual(sampled[1]['checksum'], wanted[1])

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_inspect_cli.py INSPECT MAKE_MODEL: every verb of bitnet-inspect as a script sees it, on generated
-models and on what is none.
+test_inspect_cli.py INSPECT MAKE_MODEL: every verb of bitnet-inspect as a script sees it, on
+generated models and on what is none.
 """
 import array
 import json
@@ -20,10 +20,11 @@ CHATML = ('<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end
 
 class Usage(ProgramCase):
     def test_wrong_words_are_exit_2(self):
-        for words in ([], ['inspekt'], ['info'], ['info', 'a', 'b'], ['tokenize'], ['info', '--jsn', 'm'],
-                      ['logits', 'm'], ['perplexity', 'm'], ['info', self.model, '--ids'],
+        for words in ([], ['inspekt'], ['info'], ['info', 'a', 'b'], ['tokenize'],
+                      ['info', '--jsn', 'm'], ['logits', 'm'], ['perplexity', 'm'], ['info', self.model, '--ids'],
                       ['info', self.model, '--threads', '-1'], ['info', self.model, '--ctx', 'nan'],
-                      ['info', self.model, '--device', 'gpu'], ['info', self.model, '--isa', 'sse2'],
+                      ['info', self.model, '--device', 'gpu'],
+                      ['info', self.model, '--isa', 'sse2'],
                       ['logits', self.model, '--tokens', '1,,2', '--out', 'x'],
                       ['prompt', '--messages', 'x'], ['prompt', '--template', 'chatml'],
                       ['prompt', '--template', 'chatml', '--messages', 'x', '--ids']):
@@ -81,14 +82,15 @@ class Info(ProgramCase):
 
     def test_lines_have_every_section(self):
         text = self.succeeds('info', self.model).decode()
-        for title in ('File', 'Model', 'Tensors by type', 'Memory', 'Tokenizer', 'Template', 'Devices',
-                      'Metadata'):
+        for title in ('File', 'Model', 'Tensors by type', 'Memory', 'Tokenizer', 'Template',
+                      'Devices', 'Metadata'):
             self.assertIn(f'{title}\n  ', text)
         self.assertIn('bitnet-b1.58', text)
         self.assertIn('layout a', text)
 
     def test_repairs_are_reported_and_switched_off(self):
-        path = self.make('official.gguf', '--vocab', 'llama3-like', '--n-vocab', '2000', '--official')
+        path = self.make('official.gguf', '--vocab', 'llama3-like', '--n-vocab', '2000',
+                         '--official')
         notes = json.loads(self.succeeds('info', path, '--json'))['notes']
         repairs = {n['id'] for n in notes if n['kind'] == 'repair'}
         self.assertIn('pre-tokenizer', repairs)
@@ -168,7 +170,8 @@ class Prompt(ProgramCase):
         self.fails(5, 'prompt', '--template', 'chatml', '--messages', self.path('none.json'))
         self.fails(5, 'prompt', '--template', '@none.jinja', '--messages', messages)
         self.fails(5, 'prompt', '--template', './none.jinja', '--messages', messages)
-        self.assertIn('chatml', self.fails(2, 'prompt', '--template', 'none', '--messages', messages))
+        text = self.fails(2, 'prompt', '--template', 'none', '--messages', messages)
+        self.assertIn('chatml', text)
 
     def test_a_template_that_does_not_parse_is_exit_2(self):
         messages = self.write('hello.json', HELLO)
