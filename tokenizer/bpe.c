@@ -3,7 +3,6 @@
  */
 #include "tokenizer/bpe.h"
 
-#include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "tokenizer/byte_map.h"
 
@@ -12,6 +11,9 @@
 /* A table of 2^19 slots, two thirds full, has runs of about 180 at the most. */
 #define PAIR_PROBES_MAX 512
 
+/* Lookups of a large table are misses of the page table, too: ask for huge pages. */
+#define HUGE_FROM ((size_t)1 << 20)
+
 struct builder {
     struct bpe *b;
     const struct vocab *v;
@@ -19,6 +21,9 @@ struct builder {
     struct byte_map map;
     struct text_index extra; /* texts of merges that are no words; opened when the first comes */
     char *room;              /* the longest merge, decoded */
+    char *last_text;         /* (n_last) what the merge before joined to; files list all ways */
+    size_t n_last;           /* to make a token one after the other */
+    uint32_t last_joined;
 };
 
 static size_t pair_slot(const struct bpe *b, uint32_t left, uint32_t right)
@@ -35,7 +40,7 @@ static struct bpe_pair *find_pair(const struct bpe *b, uint32_t left, uint32_t r
     size_t at = pair_slot(b, left, right);
     for (size_t i = 0; i < PAIR_PROBES_MAX; i++, at = (at + 1) & (b->n_pairs - 1)) {
         struct bpe_pair *pair = &b->pairs[at];
-        if (pair->rank == MERGE_NO_RANK || (pair->left == left && pair->right == right))
+        if (pair->rank1 == 0 || (pair->left == left && pair->right == right))
             return pair;
     }
     return NULL;
@@ -73,6 +78,20 @@ static bool symbol_of(struct builder *u, struct bn_str text, uint32_t *out, stru
     return true;
 }
 
+/* The symbol of the joined text in u->room. */
+static bool joined_symbol(struct builder *u, size_t n_bytes, uint32_t *out, struct bn_error *err)
+{
+    const struct bn_str text = {u->room, n_bytes};
+    if (!bn_str_equal(text, (struct bn_str){u->last_text, u->n_last})) {
+        if (!symbol_of(u, text, &u->last_joined, err))
+            return false;
+        memcpy(u->last_text, text.ptr, n_bytes);
+        u->n_last = n_bytes;
+    }
+    *out = u->last_joined;
+    return true;
+}
+
 /* Halves are decoded one behind the other, so that the joined text lies there as well. */
 static bool add_merge(struct builder *u, size_t rank, struct bn_error *err)
 {
@@ -92,13 +111,13 @@ static bool add_merge(struct builder *u, size_t rank, struct bn_error *err)
     uint32_t left, right, joined;
     if (!symbol_of(u, (struct bn_str){u->room, n_left}, &left, err) ||
         !symbol_of(u, (struct bn_str){u->room + n_left, n_right}, &right, err) ||
-        !symbol_of(u, (struct bn_str){u->room, n_left + n_right}, &joined, err))
+        !joined_symbol(u, n_left + n_right, &joined, err))
         return false;
     struct bpe_pair *pair = find_pair(u->b, left, right);
     if (!pair)
         return bn_fail(err, BN_EFORMAT, "merge %zu: too many merges collide", rank);
-    if (pair->rank == MERGE_NO_RANK)
-        *pair = (struct bpe_pair){left, right, (uint32_t)rank, joined};
+    if (pair->rank1 == 0)
+        *pair = (struct bpe_pair){left, right, (uint32_t)rank + 1, joined};
     return true;
 }
 
@@ -112,13 +131,15 @@ static bool open_pairs(struct builder *u, struct bn_error *err)
         return bn_fail(err, BN_EFORMAT, "%zu merges are too many", u->s->n_merges);
     while (n_pairs < u->s->n_merges + u->s->n_merges / 2)
         n_pairs *= 2;
-    b->pairs = mem_alloc(n_pairs, sizeof(*b->pairs));
+    const size_t n_bytes = n_pairs * sizeof(*b->pairs);
+    const bool mapped =
+        mem_map_open(&b->map, n_bytes, n_bytes < HUGE_FROM ? MEM_PAGES_NORMAL : MEM_PAGES_HUGE);
     u->room = mem_alloc(longest, 1);
-    if (!b->pairs || !u->room)
+    u->last_text = mem_alloc(longest, 1);
+    if (!mapped || !u->room || !u->last_text)
         return bn_fail(err, BN_ENOMEM, "no memory for %zu merges", u->s->n_merges);
+    b->pairs = b->map.ptr;
     b->n_pairs = n_pairs;
-    for (size_t i = 0; i < n_pairs; i++)
-        b->pairs[i].rank = MERGE_NO_RANK;
     return true;
 }
 
@@ -138,6 +159,7 @@ bool bpe_init(struct bpe *b, const struct vocab *v, const struct vocab_source *s
         ok = add_merge(&u, i, err);
     text_index_finish(&u.extra);
     mem_free(u.room);
+    mem_free(u.last_text);
     if (!ok)
         bpe_finish(b);
     return ok;
@@ -145,7 +167,7 @@ bool bpe_init(struct bpe *b, const struct vocab *v, const struct vocab_source *s
 
 void bpe_finish(struct bpe *b)
 {
-    mem_free(b->pairs);
+    mem_map_close(&b->map);
     *b = (struct bpe){0};
 }
 
@@ -153,8 +175,9 @@ static void bpe_pair_of(const void *rules, struct merge_symbol *symbols, uint32_
                         uint32_t right)
 {
     const struct bpe_pair *pair = find_pair(rules, symbols[left].id, symbols[right].id);
-    symbols[left].rank = pair ? pair->rank : MERGE_NO_RANK;
-    symbols[left].joined = pair ? pair->joined : 0;
+    const bool found = pair && pair->rank1 > 0;
+    symbols[left].rank = found ? pair->rank1 - 1 : MERGE_NO_RANK;
+    symbols[left].joined = found ? pair->joined : 0;
 }
 
 /* A symbol that is no token goes out byte by byte, without the bytes that are no tokens either. */

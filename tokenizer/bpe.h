@@ -8,6 +8,7 @@
 #define TOKENIZER_BPE_H
 
 #include "engine/base/error.h"
+#include "engine/base/memory.h"
 #include "tokenizer/merge.h"
 #include "tokenizer/tokenizer.h"
 #include "tokenizer/vocab.h"
@@ -18,12 +19,13 @@
 
 struct bpe_pair {
     uint32_t left, right; /* symbols */
-    uint32_t rank;        /* MERGE_NO_RANK: free */
+    uint32_t rank1;       /* rank + 1; 0: free */
     uint32_t joined;
 };
 
 struct bpe {
-    struct bpe_pair *pairs; /* (n_pairs), a power of two, at most two thirds full */
+    struct mem_map map;
+    struct bpe_pair *pairs; /* (n_pairs) in map, a power of two, at most two thirds full */
     size_t n_pairs;
     uint32_t bytes[256]; /* the symbol of each byte */
     size_t n_merges;

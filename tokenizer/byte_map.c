@@ -3,7 +3,7 @@
  */
 #include "tokenizer/byte_map.h"
 
-#include "tokenizer/utf8.h"
+#include <string.h>
 
 static bool stands_for_itself(unsigned byte)
 {
@@ -19,21 +19,38 @@ void byte_map_init(struct byte_map *map)
         map->byte_of[stands_for_itself(byte) ? byte : next++] = (int16_t)byte;
 }
 
+/* The map's characters are one or two bytes long: everything else is copied. */
+static size_t decode_char(const struct byte_map *map, const uint8_t *at, size_t n_bytes, int *byte)
+{
+    if (at[0] < 0x80) {
+        *byte = map->byte_of[at[0]];
+        return 1;
+    }
+    if (n_bytes > 1 && at[0] >= 0xC2 && at[0] <= 0xC5 && (at[1] & 0xC0) == 0x80) {
+        const unsigned cp = (at[0] & 0x1Fu) << 6 | (at[1] & 0x3Fu);
+        *byte = cp < BYTE_MAP_CHARS ? map->byte_of[cp] : -1;
+        return 2;
+    }
+    *byte = -1;
+    return 1;
+}
+
 size_t byte_map_decode(const struct byte_map *map, struct bn_str text, char *out, bool *exact)
 {
+    const uint8_t *bytes = (const uint8_t *)text.ptr;
     size_t n_out = 0;
     *exact = true;
     for (size_t at = 0; at < text.n_bytes;) {
-        uint32_t cp = BYTE_MAP_CHARS;
-        size_t n = utf8_decode(text.ptr + at, text.n_bytes - at, &cp);
-        if (cp < BYTE_MAP_CHARS && map->byte_of[cp] >= 0) {
-            out[n_out++] = (char)map->byte_of[cp];
-            at += n;
-            continue;
+        int byte;
+        const size_t n = decode_char(map, bytes + at, text.n_bytes - at, &byte);
+        if (byte >= 0) {
+            out[n_out++] = (char)byte;
+        } else {
+            *exact = false;
+            memcpy(out + n_out, bytes + at, n);
+            n_out += n;
         }
-        *exact = false;
-        for (n = n ? n : 1; n > 0; n--)
-            out[n_out++] = text.ptr[at++];
+        at += n;
     }
     return n_out;
 }

@@ -90,7 +90,8 @@ static struct text_slot *slot_of(const struct text_index *x, struct bn_str text,
         struct text_slot *slot = &x->slots[at];
         if (slot->entry == 0)
             return slot;
-        if (slot->tag == tag && bn_str_equal(text_index_get(x, slot->entry - 1), text))
+        if (slot->tag == tag && slot->n_bytes == text.n_bytes &&
+            memcmp(x->pool + slot->start, text.ptr, text.n_bytes) == 0)
             return slot;
     }
     return NULL;
@@ -102,10 +103,13 @@ bool text_index_add(struct text_index *x, uint32_t number, unsigned class)
     struct text_slot *slot = slot_of(x, text, class);
     if (!slot)
         return false;
-    if (slot->entry == 0) {
-        slot->tag = (uint32_t)(text_hash(text.ptr, text.n_bytes, class) >> 32);
-        slot->entry = number + 1;
-    }
+    if (slot->entry == 0)
+        *slot = (struct text_slot){
+            .tag = (uint32_t)(text_hash(text.ptr, text.n_bytes, class) >> 32),
+            .entry = number + 1,
+            .start = (uint32_t)(text.ptr - x->pool),
+            .n_bytes = (uint32_t)text.n_bytes,
+        };
     return true;
 }
 

@@ -17,9 +17,12 @@
 /* At half load the longest run of a table of 2^20 slots stays below about 80. */
 #define TEXT_PROBES_MAX 256
 
+/* With the place of the text in it: a search touches the slot and the text, nothing else. */
 struct text_slot {
     uint32_t tag;   /* upper half of the hash */
     uint32_t entry; /* number + 1; 0: free */
+    uint32_t start; /* in the pool */
+    uint32_t n_bytes;
 };
 
 struct text_index {
