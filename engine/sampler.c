@@ -1,0 +1,445 @@
+/*
+ * The sampling chain. What the head must deliver follows from the parameters (sampler_head), so
+ * that most settings never see a whole row of logits; sampler_pick then gives the same id whichever
+ * request was made.
+ *
+ * The draw is an argmax: each survivor's logit over temp plus Gumbel noise of (seed, position, id),
+ * from base/noise.h, which is what HEAD_GUMBEL computes for the whole vocabulary. A candidate's
+ * noise does not depend on who else survived. Sums and exponentials are in double, in a fixed
+ * order, without libm.
+ */
+#include "engine/sampler.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/noise.h"
+#include "engine/base/size.h"
+
+#include <math.h>
+
+struct survivor {
+    int32_t id;
+    float logit; /* after bias and penalties */
+    double key;  /* what the step at hand sorts by, largest first */
+};
+
+struct sampler {
+    size_t n_vocab;
+    struct sampler_params params; /* biases points to own_biases */
+    struct sampler_bias *own_biases;
+    float *bias;     /* (n_vocab) sum of the biases of an id */
+    uint32_t *count; /* (n_vocab) times seen in the window; zero between calls */
+    int32_t
+        *ids; /* (2 n_vocab) of the request: penalised and biased ones, no id twice in the end */
+    size_t n_ids;
+    struct head_cand *cands; /* (n_vocab) of the row */
+    struct head_row row;
+    struct survivor *work; /* (n_vocab) */
+};
+
+/* ---- parameters ---- */
+
+static bool in_range(double v, double lo, double hi)
+{
+    return v >= lo && v <= hi; /* false for what is not a number */
+}
+
+static bool check_params(const struct sampler_params *p, size_t n_vocab, struct bn_error *err)
+{
+    if (!in_range((double)p->temp, 0.0, 100.0))
+        return bn_fail(err, BN_EARG, "temperature %g is not in 0 to 100", (double)p->temp);
+    if (p->top_k < 0)
+        return bn_fail(err, BN_EARG, "top-k %d is negative (0 switches it off)", p->top_k);
+    if (!in_range((double)p->top_p, 0.0, 1.0) || p->top_p == 0.0f)
+        return bn_fail(err, BN_EARG, "top-p %g is not above 0 and at most 1", (double)p->top_p);
+    if (!in_range((double)p->min_p, 0.0, 1.0))
+        return bn_fail(err, BN_EARG, "min-p %g is not in 0 to 1", (double)p->min_p);
+    if (!in_range((double)p->typical, 0.0, 1.0) || p->typical == 0.0f)
+        return bn_fail(err, BN_EARG, "typical %g is not above 0 and at most 1", (double)p->typical);
+    if (!in_range((double)p->repeat_penalty, 0.0, 1e3) || p->repeat_penalty == 0.0f)
+        return bn_fail(err, BN_EARG, "repeat penalty %g is not above 0 and at most 1000",
+                       (double)p->repeat_penalty);
+    if (!in_range((double)p->presence_penalty, -1e3, 1e3) ||
+        !in_range((double)p->frequency_penalty, -1e3, 1e3))
+        return bn_fail(err, BN_EARG,
+                       "presence penalty %g or frequency penalty %g is not in -1000 to 1000",
+                       (double)p->presence_penalty, (double)p->frequency_penalty);
+    if (p->repeat_last_n < -1)
+        return bn_fail(err, BN_EARG, "a penalty window of %d: -1 is the whole context, 0 off",
+                       p->repeat_last_n);
+    for (size_t i = 0; i < p->n_biases; i++) {
+        const struct sampler_bias b = p->biases[i];
+        if (b.id < 0 || (size_t)b.id >= n_vocab)
+            return bn_fail(err, BN_EARG, "bias for token %d: the vocabulary has %zu tokens", b.id,
+                           n_vocab);
+        if (b.bias != -INFINITY && !in_range((double)b.bias, -1e4, 1e4))
+            return bn_fail(err, BN_EARG, "a bias of %g for token %d is not in -10000 to 10000",
+                           (double)b.bias, b.id);
+    }
+    return true;
+}
+
+bool sampler_set(struct sampler *s, const struct sampler_params *params, struct bn_error *err)
+{
+    if (!check_params(params, s->n_vocab, err))
+        return false;
+    struct sampler_bias *copy = mem_alloc(params->n_biases, sizeof(*copy));
+    if (!copy)
+        return bn_fail(err, BN_ENOMEM, "no memory for %zu biases", params->n_biases);
+    for (size_t i = 0; i < s->params.n_biases; i++)
+        s->bias[s->own_biases[i].id] = 0.0f;
+    for (size_t i = 0; i < params->n_biases; i++) {
+        copy[i] = params->biases[i];
+        s->bias[copy[i].id] += copy[i].bias;
+    }
+    mem_free(s->own_biases);
+    s->own_biases = copy;
+    s->params = *params;
+    s->params.biases = copy;
+    return true;
+}
+
+bool sampler_open(size_t n_vocab, struct sampler **out, struct bn_error *err)
+{
+    struct sampler *s = mem_alloc(1, sizeof(*s));
+    if (!s)
+        return bn_fail(err, BN_ENOMEM, "no memory for a sampler");
+    s->n_vocab = n_vocab;
+    s->params = (struct sampler_params){
+        .top_p = 1.0f, .typical = 1.0f, .repeat_penalty = 1.0f}; /* greedy */
+    s->bias = mem_alloc(n_vocab, sizeof(*s->bias));
+    s->count = mem_alloc(n_vocab, sizeof(*s->count));
+    s->ids = mem_alloc(n_vocab, 2 * sizeof(*s->ids));
+    s->cands = mem_alloc(n_vocab, sizeof(*s->cands));
+    s->work = mem_alloc(n_vocab, sizeof(*s->work));
+    if (n_vocab == 0 || n_vocab > INT32_MAX || !s->bias || !s->count || !s->ids || !s->cands ||
+        !s->work) {
+        sampler_close(s);
+        return bn_fail(err, BN_ENOMEM, "no memory to sample from %zu tokens", n_vocab);
+    }
+    s->row = (struct head_row){.cands = s->cands, .cap = n_vocab};
+    *out = s;
+    return true;
+}
+
+void sampler_close(struct sampler *s)
+{
+    if (!s)
+        return;
+    mem_free(s->own_biases);
+    mem_free(s->bias);
+    mem_free(s->count);
+    mem_free(s->ids);
+    mem_free(s->cands);
+    mem_free(s->work);
+    mem_free(s);
+}
+
+float sampler_uniform(uint64_t seed, uint64_t position, uint64_t draw)
+{
+    return (float)(noise_bits(noise_key(seed, position), draw) >> 40) * (1.0f / 16777216.0f);
+}
+
+/* ---- whose logits change, and what to ask the head for ---- */
+
+static bool has_penalties(const struct sampler_params *p)
+{
+    return p->repeat_last_n != 0 && (p->repeat_penalty != 1.0f || p->presence_penalty != 0.0f ||
+                                     p->frequency_penalty != 0.0f);
+}
+
+/* Count the ids of the window and list every id that bias or penalties touch. Undone by forget. */
+static void count_window(struct sampler *s, const int32_t *ids, size_t n_ids)
+{
+    const struct sampler_params *p = &s->params;
+    s->n_ids = 0;
+    for (size_t i = 0; i < p->n_biases; i++) {
+        if (s->count[p->biases[i].id]++ == 0)
+            s->ids[s->n_ids++] = p->biases[i].id;
+    }
+    for (size_t i = 0; i < s->n_ids; i++)
+        s->count[s->ids[i]] = 0;
+    const size_t n_biased = s->n_ids;
+    if (!has_penalties(p))
+        return;
+    const size_t window = p->repeat_last_n < 0 ? n_ids : size_min(n_ids, (size_t)p->repeat_last_n);
+    for (size_t i = n_ids - window; i < n_ids; i++) {
+        if (ids[i] >= 0 && (size_t)ids[i] < s->n_vocab && s->count[ids[i]]++ == 0)
+            s->ids[s->n_ids++] = ids[i];
+    }
+    /* An id both biased and seen stands twice in the list: drop its first place. */
+    size_t n_kept = 0;
+    for (size_t i = 0; i < s->n_ids; i++) {
+        if (i >= n_biased || s->count[s->ids[i]] == 0)
+            s->ids[n_kept++] = s->ids[i];
+    }
+    s->n_ids = n_kept;
+}
+
+static void forget_window(struct sampler *s)
+{
+    for (size_t i = 0; i < s->n_ids; i++)
+        s->count[s->ids[i]] = 0;
+}
+
+/* The request, decided by the parameters and by how many logits will change. With P of them
+ * changed, the k best of those left alone are among the k + P best of all, and the changed ones
+ * come by their ids. */
+static struct head_request decide(const struct sampler *s)
+{
+    const struct sampler_params *p = &s->params;
+    struct head_request r = {.kind = HEAD_ALL, .ids = s->ids, .n_ids = s->n_ids};
+    const size_t k = p->temp == 0.0f ? 1 : (size_t)p->top_k;
+    if (k > 0) {
+        if (k < s->n_vocab && s->n_ids < s->n_vocab - k) {
+            r.kind = HEAD_TOP;
+            r.k = k + s->n_ids;
+        }
+        return r;
+    }
+    /* A sum over the vocabulary, or a best logit that bias and penalties have moved: every logit.
+     */
+    if (p->top_p < 1.0f || p->typical < 1.0f || s->n_ids > 0)
+        return r;
+    if (p->min_p > 0.0f) {
+        r.kind = HEAD_TOP;
+        r.k = 1;
+        r.gap = (float)-noise_log((double)p->min_p) + 0.01f; /* a little more than min-p keeps */
+        return r;
+    }
+    r.kind = HEAD_GUMBEL;
+    r.temp = p->temp;
+    r.seed = p->seed;
+    return r;
+}
+
+void sampler_head(struct sampler *s, const int32_t *ids, size_t n_ids, struct head_request *request,
+                  struct head_row **row)
+{
+    count_window(s, ids, n_ids);
+    forget_window(s); /* s->ids stays: the request points to it */
+    *request = decide(s);
+    s->row.n = 0;
+    *row = &s->row;
+}
+
+/* ---- the chain ---- */
+
+/* exp(x) for x <= 0, relative error below 1e-13; 0 below -700. Horner over |r| <= ln 2 / 2. */
+static double exp_below(double x)
+{
+    if (!(x > -700.0))
+        return 0.0;
+    const double n = rint(x * 1.4426950408889634);
+    const double r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
+    double p = 1.0;
+    for (int k = 14; k > 0; k--)
+        p = 1.0 + p * r / k;
+    return ldexp(p, (int)n); /* exact */
+}
+
+static bool stands_before(const struct survivor *a, const struct survivor *b)
+{
+    return a->key > b->key || (a->key == b->key && a->id < b->id);
+}
+
+/* Heap with the first in order on top. */
+static void sift_down(struct survivor *heap, size_t n, size_t i)
+{
+    const struct survivor item = heap[i];
+    for (size_t child = 2 * i + 1; child < n; child = 2 * i + 1) {
+        if (child + 1 < n && stands_before(&heap[child + 1], &heap[child]))
+            child++;
+        if (!stands_before(&heap[child], &item))
+            break;
+        heap[i] = heap[child];
+        i = child;
+    }
+    heap[i] = item;
+}
+
+static void build_heap(struct survivor *heap, size_t n)
+{
+    for (size_t i = n / 2; i-- > 0;)
+        sift_down(heap, n, i);
+}
+
+/* Move the first in order of a heap of n behind it, to heap[n - 1]. */
+static void pop(struct survivor *heap, size_t n)
+{
+    const struct survivor first = heap[0];
+    heap[0] = heap[n - 1];
+    sift_down(heap, n - 1, 0);
+    heap[n - 1] = first;
+}
+
+static double best_logit(const struct survivor *w, size_t n)
+{
+    double best = -INFINITY;
+    for (size_t i = 0; i < n; i++)
+        best = fmax(best, (double)w[i].logit);
+    return best;
+}
+
+/* Bring the survivors into ascending order of id: sums run in an order of their own, whatever order
+ * the head delivered. */
+static void sort_by_id(struct survivor *w, size_t n)
+{
+    bool sorted = true;
+    for (size_t i = 0; i < n; i++) {
+        w[i].key = (double)w[i].id;
+        sorted = sorted && (i == 0 || w[i - 1].id < w[i].id);
+    }
+    if (sorted)
+        return;
+    build_heap(w, n);
+    for (size_t i = n; i > 1; i--)
+        pop(w, i);
+}
+
+/* Keep the first in order of key until they hold `share` of the probability, at least one. p of a
+ * survivor is exp(logit - best) / total. They end in front. */
+static size_t keep_share(struct survivor *w, size_t n, double share, double best, double total)
+{
+    double held = 0.0;
+    size_t n_kept = 0;
+    build_heap(w, n);
+    while (n_kept < n && !(held >= share * total && n_kept > 0)) {
+        held += exp_below((double)w[0].logit - best);
+        pop(w, n - n_kept);
+        n_kept++;
+    }
+    for (size_t i = 0; i < n_kept; i++)
+        w[i] = w[n - n_kept + i]; /* forward, so an overlap does not matter */
+    return n_kept;
+}
+
+static size_t keep_top_k(struct survivor *w, size_t n, size_t k)
+{
+    if (k == 0 || k >= n)
+        return n;
+    for (size_t i = 0; i < n; i++)
+        w[i].key = (double)w[i].logit;
+    build_heap(w, n);
+    for (size_t i = 0; i < k; i++)
+        pop(w, n - i);
+    for (size_t i = 0; i < k; i++)
+        w[i] = w[n - k + i];
+    return k;
+}
+
+/* Meister et al., "Locally typical sampling": those whose surprise is nearest to the entropy. */
+static size_t keep_typical(struct survivor *w, size_t n, double share)
+{
+    sort_by_id(w, n);
+    const double best = best_logit(w, n);
+    double total = 0.0, weighted = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const double e = exp_below((double)w[i].logit - best);
+        total += e;
+        weighted += e * ((double)w[i].logit - best);
+    }
+    /* Surprise is log(total) - (logit - best), entropy log(total) - weighted / total. */
+    for (size_t i = 0; i < n; i++)
+        w[i].key = -fabs((double)w[i].logit - best - weighted / total);
+    return keep_share(w, n, share, best, total);
+}
+
+static size_t keep_top_p(struct survivor *w, size_t n, double share)
+{
+    sort_by_id(w, n);
+    const double best = best_logit(w, n);
+    double total = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        total += exp_below((double)w[i].logit - best);
+        w[i].key = (double)w[i].logit;
+    }
+    return keep_share(w, n, share, best, total);
+}
+
+/* p >= min_p * the largest p, as a distance between logits. */
+static size_t keep_min_p(struct survivor *w, size_t n, double min_p)
+{
+    const double floor = best_logit(w, n) + noise_log(min_p);
+    size_t n_kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if ((double)w[i].logit >= floor)
+            w[n_kept++] = w[i];
+    }
+    return n_kept;
+}
+
+static float adjust(const struct sampler *s, struct head_cand c)
+{
+    const struct sampler_params *p = &s->params;
+    const uint32_t n_seen = s->count[c.id];
+    float z = c.logit + s->bias[c.id];
+    if (n_seen == 0)
+        return z;
+    z = z > 0.0f ? z / p->repeat_penalty : z * p->repeat_penalty;
+    return z - p->frequency_penalty * (float)n_seen - p->presence_penalty;
+}
+
+/* The candidates after bias and penalties, without the banned. */
+static size_t take_row(struct sampler *s, const struct head_row *row)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < row->n; i++) {
+        const float z = adjust(s, row->cands[i]);
+        if (z > -INFINITY)
+            s->work[n++] = (struct survivor){.id = row->cands[i].id, .logit = z};
+    }
+    return n;
+}
+
+static int32_t pick_best(const struct survivor *w, size_t n)
+{
+    size_t best = 0;
+    for (size_t i = 1; i < n; i++) {
+        if (w[i].logit > w[best].logit || (w[i].logit == w[best].logit && w[i].id < w[best].id))
+            best = i;
+    }
+    return w[best].id;
+}
+
+/* The same arithmetic as HEAD_GUMBEL: doubles, no division a candidate. */
+static int32_t draw(const struct sampler_params *p, const struct survivor *w, size_t n,
+                    uint64_t position)
+{
+    const uint64_t key = noise_key(p->seed, position);
+    const double beta = 1.0 / (double)p->temp;
+    double best = -INFINITY;
+    int32_t best_id = w[0].id;
+    for (size_t i = 0; i < n; i++) {
+        const double scaled = (double)w[i].logit * beta;
+        if (scaled + NOISE_GUMBEL_MAX < best)
+            continue; /* no noise lifts it that far */
+        const double noisy = scaled + noise_gumbel(key, (uint64_t)w[i].id);
+        if (noisy > best || (noisy == best && w[i].id < best_id)) {
+            best = noisy;
+            best_id = w[i].id;
+        }
+    }
+    return best_id;
+}
+
+int32_t sampler_pick(struct sampler *s, const struct head_row *row, const int32_t *ids,
+                     size_t n_ids)
+{
+    const struct sampler_params *p = &s->params;
+    count_window(s, ids, n_ids);
+    const struct head_request request = decide(s);
+    size_t n = take_row(s, row);
+    forget_window(s);
+    if (request.kind == HEAD_GUMBEL || n == 0)
+        return row->cands[0].id; /* drawn by the head; or everything is banned */
+    if (p->temp == 0.0f)
+        return pick_best(s->work, n);
+    n = keep_top_k(s->work, n, (size_t)p->top_k);
+    if (p->typical < 1.0f)
+        n = keep_typical(s->work, n, (double)p->typical);
+    if (p->top_p < 1.0f)
+        n = keep_top_p(s->work, n, (double)p->top_p);
+    if (p->min_p > 0.0f)
+        n = keep_min_p(s->work, n, (double)p->min_p);
+    return draw(p, s->work, n, n_ids);
+}
