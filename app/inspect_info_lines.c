@@ -104,6 +104,8 @@ static void print_memory(const struct info *info)
     put_bytes("KV", kv_bytes);
     put_bytes("scratch", p->scratch_bytes);
     put_bytes("together", p->weight_bytes + kv_bytes + p->scratch_bytes);
+    put_bytes("tables in file",
+              info->model->embd.n_bytes + (info->model->tied ? 0 : info->model->head.n_bytes));
 }
 
 static void put_token(const struct tokenizer *t, const char *name, int32_t id)

@@ -70,7 +70,7 @@ static const struct option run_rows[] = {
      .fallback = "exact",
      .group = "Model",
      .arg = "exact|f16",
-     .help = "output head: rows as the file has them, or all of them widened to half precision"},
+     .help = "output head: exact, or f16, which takes no short cut; the logits are the same"},
 };
 const struct option_table model_run_options = OPTION_TABLE(run_rows);
 

@@ -21,7 +21,8 @@ CHATML = ('<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end
 class Usage(ProgramCase):
     def test_wrong_words_are_exit_2(self):
         for words in ([], ['inspekt'], ['info'], ['info', 'a', 'b'], ['tokenize'],
-                      ['info', '--jsn', 'm'], ['logits', 'm'], ['perplexity', 'm'], ['info', self.model, '--ids'],
+                      ['info', '--jsn', 'm'], ['logits', 'm'], ['perplexity', 'm'],
+                      ['info', self.model, '--ids'],
                       ['info', self.model, '--threads', '-1'], ['info', self.model, '--ctx', 'nan'],
                       ['info', self.model, '--device', 'gpu'],
                       ['info', self.model, '--isa', 'sse2'],
