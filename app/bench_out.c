@@ -7,7 +7,6 @@
 #include "app/bench_out.h"
 
 #include "app/json_out.h"
-#include "engine/base/memory.h"
 
 #include <inttypes.h>
 
@@ -57,7 +56,7 @@ void bench_print_table(const struct bench_result *r)
     printf(", %s, %.2f million parameters\n", info->quantisation, (double)info->n_params / 1e6);
     printf("device %s\n", info->device);
     printf("memory %.2f GB/s read, %.1f MB peak resident, loaded in %.2f s\n\n",
-           r->read_bytes_per_s / 1e9, (double)mem_peak_bytes() / 1e6, info->load_seconds);
+           r->read_bytes_per_s / 1e9, (double)r->peak_bytes / 1e6, info->load_seconds);
     printf("| test    |  depth | batch |  tokens/s |       min |       max | MB/token | %-18s | "
            "first token | checksum         |\n",
            "of the machine");
@@ -110,7 +109,7 @@ enum exit_code bench_print_json(const struct bench_result *r)
     json_out_add(o, "threads", json_integer((json_int_t)info->n_threads));
     json_out_add(o, "read_gb_per_s", json_real(r->read_bytes_per_s / 1e9));
     json_out_add(o, "load_s", json_real(info->load_seconds));
-    json_out_add(o, "peak_rss_bytes", json_integer((json_int_t)mem_peak_bytes()));
+    json_out_add(o, "peak_rss_bytes", json_integer((json_int_t)r->peak_bytes));
     json_out_add(o, "steal_percent",
                  r->steal_percent >= 0 ? json_real(r->steal_percent) : json_null());
     if (!json_out_add(o, "rows", rows)) {
