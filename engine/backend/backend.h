@@ -33,6 +33,7 @@ struct backend_config {
     size_t n_threads; /* 0: what the process may use */
     size_t n_ubatch;  /* most tokens in one eval, at least 1 */
     int head_mode;    /* enum bn_head_mode of engine.h */
+    bool file_mapped; /* the model's bytes are a file mapping: pages read once may be dropped */
     struct bn_log log;
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);
     void *trace_ud;
@@ -101,6 +102,14 @@ struct backend_ops {
 
 /* The backends of this build in order of preference; NULL ends the list. */
 const struct backend_ops *const *backend_list(void);
+
+/* The device names there are, in order of preference, with or without a backend in this build; NULL
+ * past the last. */
+const char *backend_name(size_t i);
+
+/* Can the device of this name run here? One line either way. */
+bool backend_probe(const char *name, const struct backend_config *cfg, char *text,
+                   size_t text_bytes);
 
 /* "auto", "cpu", "cuda", "cuda:1" -> ops and index. auto takes the first that probes well and logs
  * why the others were passed over; a named device that does not probe is BN_EDEVICE with its

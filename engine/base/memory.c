@@ -75,6 +75,15 @@ void mem_map_close(struct mem_map *map)
     *map = (struct mem_map){0};
 }
 
+void mem_file_drop(const void *bytes, size_t n_bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    const uintptr_t begin = (uintptr_t)bytes & ~(uintptr_t)(page - 1);
+    const uintptr_t end = (uintptr_t)bytes + n_bytes;
+    if (n_bytes > 0)
+        (void)madvise((void *)begin, end - begin, MADV_DONTNEED); /* a hint about memory use */
+}
+
 size_t mem_resident_bytes(void)
 {
     FILE *f = fopen("/proc/self/statm", "r");

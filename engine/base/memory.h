@@ -33,6 +33,11 @@ struct mem_map {
 bool mem_map_open(struct mem_map *map, size_t n_bytes, enum mem_pages pages);
 void mem_map_close(struct mem_map *map); /* an all-zero map is fine */
 
+/* The pages that hold these bytes of a read-only file mapping are not needed for now: they leave
+ * this process (not the page cache) and come back when read again. Never for anonymous memory,
+ * which would turn to zeros. */
+void mem_file_drop(const void *bytes, size_t n_bytes);
+
 /* Bytes of this process resident in memory now and at the highest; 0 where the system does not say.
  */
 size_t mem_resident_bytes(void);

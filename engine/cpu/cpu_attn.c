@@ -1,7 +1,7 @@
 /*
  * Two ways to share the work, the same kernels and the same bits. With many tokens a lane takes a
- * tile of tokens and a KV head through all blocks, so that each block is read once for the tile. With
- * few, positions are split too: partial results go to slots and are merged after a barrier.
+ * tile of tokens and a KV head through all blocks, so that each block is read once for the tile.
+ * With few, positions are split too: partial results go to slots and are merged after a barrier.
  */
 #include "engine/cpu/cpu_attn.h"
 
@@ -45,7 +45,8 @@ void attn_append(struct lane *l, size_t layer)
     }
 }
 
-/* One block for one token's query heads of a KV head; results to m, l (group), o (group, head_dim). */
+/* One block for one token's query heads of a KV head; results to m, l (group), o (group, head_dim).
+ */
 struct partial {
     float *m, *l, *o;
 };

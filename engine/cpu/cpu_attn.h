@@ -2,8 +2,8 @@
  * Attention of a pass: rotate and store, then scores and values block by block. Every function is
  * entered by all lanes.
  *
- * The work is (tokens, KV head, blocks); a block's result is a function of its own 64 positions, and
- * blocks are merged in ascending order, so the answer does not depend on who computed what.
+ * The work is (tokens, KV head, blocks); a block's result is a function of its own 64 positions,
+ * and blocks are merged in ascending order, so the answer does not depend on who computed what.
  */
 #ifndef ENGINE_CPU_CPU_ATTN_H
 #define ENGINE_CPU_CPU_ATTN_H
@@ -14,7 +14,8 @@
  * the sequences' caches. */
 void attn_append(struct lane *l, size_t layer);
 
-/* Attention of all tokens over their sequences, to scratch.attn. Returns when all lanes are done. */
+/* Attention of all tokens over their sequences, to scratch.attn. Returns when all lanes are done.
+ */
 void attn_apply(struct lane *l, size_t layer);
 
 #endif

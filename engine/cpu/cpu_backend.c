@@ -30,12 +30,12 @@ static bool cpu_probe(const struct backend_config *cfg, char *text, size_t text_
     for (enum cpu_isa isa = ISA_REF; isa < ISA_N; isa++)
         if (caps.has[isa])
             best = isa;
-    (void)snprintf(text, text_bytes, "%zu threads, %s", cpu_default_threads(),
-                   cpu_isa_title(best));
+    (void)snprintf(text, text_bytes, "%zu threads, %s", cpu_default_threads(), cpu_isa_title(best));
     return true;
 }
 
-/* The kernels for this machine: what it has, up to what was asked, less what failed the self-test. */
+/* The kernels for this machine: what it has, up to what was asked, less what failed the self-test.
+ */
 static bool choose_kernels(struct backend *b, struct bn_error *err)
 {
     struct cpu_caps caps;
@@ -208,8 +208,7 @@ static bool begin_pass(struct backend *b, const struct eval_item *items, size_t 
 }
 
 static bool cpu_eval(struct backend *b, struct eval_item *items, size_t n_items,
-                     const struct backend_control *control, uint64_t *n_bytes,
-                     struct bn_error *err)
+                     const struct backend_control *control, uint64_t *n_bytes, struct bn_error *err)
 {
     struct pass *pass = &b->pass;
     if (!begin_pass(b, items, n_items, control ? control->cancel : NULL, err))

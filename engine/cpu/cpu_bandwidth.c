@@ -1,6 +1,7 @@
 /*
- * How fast this machine reads memory with the threads of the backend: the yardstick that decode speed
- * is held against. Reads the packed weights where they are large enough, a buffer of its own otherwise.
+ * How fast this machine reads memory with the threads of the backend: the yardstick that decode
+ * speed is held against. Reads the packed weights where they are large enough, a buffer of its own
+ * otherwise.
  */
 #include "engine/base/clock.h"
 #include "engine/cpu/cpu_state.h"
@@ -30,8 +31,8 @@ static double read_loop(const uint64_t *at, size_t n_words, size_t n_threads, ui
     const double start = clock_seconds();
 #pragma omp parallel num_threads((int)n_threads) reduction(+ : total)
     {
-        const struct share s = share_of(n_words, 512, (size_t)omp_get_thread_num(),
-                                        (size_t)omp_get_num_threads());
+        const struct share s =
+            share_of(n_words, 512, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
         total += sum_words(at + s.begin, (s.end - s.begin) & ~(size_t)7);
     }
     const double seconds = clock_seconds() - start;

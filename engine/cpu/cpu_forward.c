@@ -1,8 +1,8 @@
 /*
  * The transformer, top to bottom. Formulas: docs/kernels.md; graphs: docs/formats.md.
  *
- * One parallel region a pass. Each function below is entered by every lane and does its share; where
- * the next step reads what other lanes wrote, there is a barrier. Nothing here allocates.
+ * One parallel region a pass. Each function below is entered by every lane and does its share;
+ * where the next step reads what other lanes wrote, there is a barrier. Nothing here allocates.
  */
 #include "engine/cpu/cpu_forward.h"
 
@@ -24,7 +24,8 @@ static bool is_cancelled(struct lane *l)
     return pass->stopped;
 }
 
-/* Show a step to the trace callback, token by token. All lanes call; nothing happens in production. */
+/* Show a step to the trace callback, token by token. All lanes call; nothing happens in production.
+ */
 static void show(struct lane *l, const char *step, size_t layer, struct rows x, size_t n)
 {
     const struct backend_config *cfg = &l->pass->b->cfg;

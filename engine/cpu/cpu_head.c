@@ -1,6 +1,6 @@
 /*
- * The head, up to HEAD_GROUP rows at a time so that the table is read once for them: lanes share the
- * vocabulary for the products, then the rows for the selection.
+ * The head, up to HEAD_GROUP rows at a time so that the table is read once for them: lanes share
+ * the vocabulary for the products, then the rows for the selection.
  */
 #include "engine/cpu/cpu_head.h"
 
@@ -126,8 +126,8 @@ static void apply_group(struct lane *l, struct want *wants, size_t n_wants)
     const struct hparams *hp = &b->model->hp;
     const struct share rows = lane_share(l, n_wants, 1);
     for (size_t i = rows.begin; i < rows.end; i++)
-        b->k.rms_norm(b->scratch.h + wants[i].token * b->shape.h_stride, b->output_norm,
-                      hp->n_embd, hp->rms_eps, b->scratch.head_x + i * b->shape.h_stride);
+        b->k.rms_norm(b->scratch.h + wants[i].token * b->shape.h_stride, b->output_norm, hp->n_embd,
+                      hp->rms_eps, b->scratch.head_x + i * b->shape.h_stride);
     lane_sync(l);
     multiply_table(l, wants, n_wants);
     lane_sync(l);

@@ -10,8 +10,8 @@
 /* scratch.h = embedding rows of the pass's tokens; their RoPE angles beside. */
 void head_embed(struct lane *l);
 
-/* Candidates of every wanted row. Sets pass->not_finite or pass->room_wanted on trouble; counts are in
- * wants[].n_found, head_row.n stays as it is. */
+/* Candidates of every wanted row. Sets pass->not_finite or pass->room_wanted on trouble; counts are
+ * in wants[].n_found, head_row.n stays as it is. */
 void head_apply(struct lane *l);
 
 #endif

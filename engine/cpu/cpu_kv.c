@@ -60,8 +60,8 @@ void kv_append(const struct tile *tile, size_t layer, size_t kv_head, const floa
     const struct backend *b = s->backend;
     const size_t head_dim = b->model->hp.head_dim, block = tile->pos0 / ATTN_BLOCK;
     uint16_t *keys = kv_keys(s, layer, kv_head, block) + tile->pos0 % ATTN_BLOCK;
-    uint16_t *values = kv_values(s, layer, kv_head, block) +
-                       tile->pos0 % ATTN_BLOCK * b->shape.v_stride;
+    uint16_t *values =
+        kv_values(s, layer, kv_head, block) + tile->pos0 % ATTN_BLOCK * b->shape.v_stride;
     for (size_t t = 0; t < tile->n_tokens; t++) {
         b->k.to_f16(k + t * kv_stride, head_dim, f16);
         for (size_t i = 0; i < head_dim; i++)

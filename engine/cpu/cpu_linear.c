@@ -1,6 +1,6 @@
 /*
- * Loop order: a panel of rows outside, tiles of tokens inside, so that each line of weights comes from
- * memory once per pass and stays in the first-level cache for all tokens.
+ * Loop order: a panel of rows outside, tiles of tokens inside, so that each line of weights comes
+ * from memory once per pass and stays in the first-level cache for all tokens.
  */
 #include "engine/cpu/cpu_linear.h"
 
@@ -41,8 +41,8 @@ void linear_input(struct lane *l, struct rows x, size_t n_cols, const float *w)
     lane_sync(l);
 }
 
-/* acc of rows row0 .. row1 - 1, tokens t0 .. t0 + n_t - 1, to F32 in y (n_t, y_stride): scale, extra
- * scale and bias of the section that each row belongs to. */
+/* acc of rows row0 .. row1 - 1, tokens t0 .. t0 + n_t - 1, to F32 in y (n_t, y_stride): scale,
+ * extra scale and bias of the section that each row belongs to. */
 struct panel {
     size_t row0, row1;
     size_t t0, n_t;
@@ -59,8 +59,8 @@ static void scale_panel(const struct lane *l, const struct weights *w, struct pa
         for (size_t t = 0; begin < end && t < p.n_t; t++) {
             const float q8_s = is_alone(l) ? l->q8_s : b->scratch.q8_s[p.t0 + t];
             float *out = y.at + t * y.stride + (begin - p.row0);
-            b->k.scale_acc(l->acc + t * acc_stride + (begin - p.row0), end - begin,
-                           s->scale / q8_s, out);
+            b->k.scale_acc(l->acc + t * acc_stride + (begin - p.row0), end - begin, s->scale / q8_s,
+                           out);
             for (size_t r = begin; s->extra != 1.0f && r < end; r++)
                 out[r - begin] = out[r - begin] * s->extra;
             if (s->bias)

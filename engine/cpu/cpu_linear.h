@@ -1,6 +1,6 @@
 /*
- * Ternary linear layers of a pass: norm, quantise, multiply, scale. Every function is entered by all
- * lanes; each works on its share of tokens or rows.
+ * Ternary linear layers of a pass: norm, quantise, multiply, scale. Every function is entered by
+ * all lanes; each works on its share of tokens or rows.
  */
 #ifndef ENGINE_CPU_CPU_LINEAR_H
 #define ENGINE_CPU_CPU_LINEAR_H

@@ -20,29 +20,29 @@ struct job {
 
 static struct job layer_job(const struct layer *layer, size_t kind)
 {
-    const struct job jobs[N_JOBS] = {
-        [QKV] = {.parts = {&layer->q, &layer->k, &layer->v}, .n_parts = 3},
-        [OUT] = {.parts = {&layer->o}, .n_parts = 1},
-        [GATE_UP] = {.parts = {&layer->gate, &layer->up}, .n_parts = 2},
-        [DOWN] = {.parts = {&layer->down}, .n_parts = 1},
+    struct job job = {.n_parts = 0};
+    const struct linear *const parts[N_JOBS][3] = {
+        [QKV] = {&layer->q, &layer->k, &layer->v},
+        [OUT] = {&layer->o},
+        [GATE_UP] = {&layer->gate, &layer->up},
+        [DOWN] = {&layer->down},
     };
-    struct job job = jobs[kind];
+    for (; job.n_parts < 3 && parts[kind][job.n_parts]; job.n_parts++) {
+        job.parts[job.n_parts] = parts[kind][job.n_parts];
+        job.n_rows += job.parts[job.n_parts]->source.n_rows; /* each is bounded by the file */
+    }
     job.n_cols = job.parts[0]->source.n_cols;
     job.n_lines = job.n_cols / LINE_COLS + (job.n_cols % LINE_COLS != 0);
-    for (size_t i = 0; i < job.n_parts; i++)
-        job.n_rows += job.parts[i]->source.n_rows; /* each is bounded by the file */
     return job;
 }
 
 /* Floats of a layer: norms, then biases. */
 static size_t layer_floats(const struct layer *layer)
 {
-    const struct tensor_ref *refs[] = {&layer->attn_norm,  &layer->attn_sub_norm,
-                                       &layer->ffn_norm,   &layer->ffn_sub_norm,
-                                       &layer->q.bias,     &layer->k.bias,
-                                       &layer->v.bias,     &layer->o.bias,
-                                       &layer->gate.bias,  &layer->up.bias,
-                                       &layer->down.bias};
+    const struct tensor_ref *refs[] = {
+        &layer->attn_norm, &layer->attn_sub_norm, &layer->ffn_norm, &layer->ffn_sub_norm,
+        &layer->q.bias,    &layer->k.bias,        &layer->v.bias,   &layer->o.bias,
+        &layer->gate.bias, &layer->up.bias,       &layer->down.bias};
     size_t n = 0;
     for (size_t i = 0; i < sizeof refs / sizeof refs[0]; i++)
         n += refs[i]->bytes ? size_round_up(refs[i]->n_bytes / sizeof(float), ROW_UNIT) : 0;
@@ -86,8 +86,8 @@ static void pack_line(const uint8_t *codes, size_t n_codes, uint8_t *line)
         codes = padded;
     }
     for (size_t b = 0; b < LINE_BYTES; b++)
-        line[b] = (uint8_t)(codes[b] | codes[b + 64] << 2 | codes[b + 128] << 4 |
-                            codes[b + 192] << 6);
+        line[b] =
+            (uint8_t)(codes[b] | codes[b + 64] << 2 | codes[b + 128] << 4 | codes[b + 192] << 6);
 }
 
 static uint64_t load_u64(const uint8_t *p)
@@ -100,17 +100,15 @@ static uint64_t load_u64(const uint8_t *p)
 /* Bits of a code at `shift` in every byte, moved to `to`. */
 #define FIELD(u, shift, to) ((((u) >> (shift)) & 0x0303030303030303u) << (to))
 
-/* Two I2_S blocks of layout A (element e of 128: byte e % 32, bits 6 - 2 (e / 32)) to one line, eight
- * bytes of each at a time. True if a code is 3. */
+/* Two I2_S blocks of layout A (element e of 128: byte e % 32, bits 6 - 2 (e / 32)) to one line,
+ * eight bytes of each at a time. True if a code is 3. */
 static bool pack_line_i2s(const uint8_t *blocks, uint8_t *line)
 {
     uint64_t bad = 0;
     for (size_t b = 0; b < 32; b += 8) {
         const uint64_t x = load_u64(blocks + b), y = load_u64(blocks + 32 + b);
-        const uint64_t low =
-            FIELD(x, 6, 0) | FIELD(x, 2, 2) | FIELD(y, 6, 4) | FIELD(y, 2, 6);
-        const uint64_t high =
-            FIELD(x, 4, 0) | FIELD(x, 0, 2) | FIELD(y, 4, 4) | FIELD(y, 0, 6);
+        const uint64_t low = FIELD(x, 6, 0) | FIELD(x, 2, 2) | FIELD(y, 6, 4) | FIELD(y, 2, 6);
+        const uint64_t high = FIELD(x, 4, 0) | FIELD(x, 0, 2) | FIELD(y, 4, 4) | FIELD(y, 0, 6);
         bad |= (x & (x >> 1)) | (y & (y >> 1));
         memcpy(line + b, &low, sizeof low);
         memcpy(line + 32 + b, &high, sizeof high);
@@ -146,8 +144,8 @@ bool pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8
             return false;
         for (size_t i = r; i < end; i++)
             for (size_t c = 0; c < src->n_cols; c += LINE_COLS, lines += LINE_BYTES)
-                pack_line(codes + (i - r) * src->n_cols + c,
-                          size_min(src->n_cols - c, LINE_COLS), lines);
+                pack_line(codes + (i - r) * src->n_cols + c, size_min(src->n_cols - c, LINE_COLS),
+                          lines);
     }
     return true;
 }
@@ -172,8 +170,8 @@ static void set_weights(const struct backend *b, struct weights *w, const struct
     size_t row0 = 0;
     for (size_t i = 0; i < job->n_parts; i++) {
         const struct linear *part = job->parts[i];
-        w->sections[i] = (struct section){row0, part->source.n_rows, part->scale,
-                                          part->extra_scale, pack_floats(b, &part->bias, floats)};
+        w->sections[i] = (struct section){row0, part->source.n_rows, part->scale, part->extra_scale,
+                                          pack_floats(b, &part->bias, floats)};
         row0 += part->source.n_rows;
     }
     *lines += job->n_rows * job->n_lines * LINE_BYTES;

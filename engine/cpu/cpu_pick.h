@@ -19,8 +19,8 @@ bool pick_all(const float *z, size_t n_vocab, struct head_row *row, size_t *n_fo
 bool pick_top(const float *z, size_t n_vocab, float best, const struct head_request *head,
               struct head_row *row, uint64_t *seen, size_t *n_found);
 
-/* HEAD_GUMBEL over ids id0 .. id0 + n - 1, z (n): raise *best and *best_id where an id beats it. Start
- * with *best -INFINITY. Ranges go in ascending order. */
+/* HEAD_GUMBEL over ids id0 .. id0 + n - 1, z (n): raise *best and *best_id where an id beats it.
+ * Start with *best -INFINITY. Ranges go in ascending order. */
 void pick_gumbel(const float *z, size_t id0, size_t n, const struct head_request *head,
                  uint64_t position, double *best, int32_t *best_id);
 

@@ -19,7 +19,8 @@ bool rope_freq_init(double *freq, const struct model *m, struct bn_error *err)
     const struct hparams *hp = &m->hp;
     for (size_t i = 0; i < hp->n_rot / 2; i++) {
         const double factor = m->rope_freqs.bytes ? load_f32(m->rope_freqs.bytes + 4 * i) : 1.0;
-        freq[i] = hp->rope_scale * pow(hp->rope_base, -2.0 * (double)i / (double)hp->n_rot) / factor;
+        freq[i] =
+            hp->rope_scale * pow(hp->rope_base, -2.0 * (double)i / (double)hp->n_rot) / factor;
         if (!isfinite(freq[i]))
             return bn_fail(err, BN_EFORMAT, "the RoPE frequency of pair %zu is not a number", i);
     }

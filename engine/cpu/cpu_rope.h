@@ -7,8 +7,8 @@
 
 #include "engine/model/model.h"
 
-/* freq (n_rot / 2): radians a position, rope_scale * base^(-2i / n_rot) / rope_freqs_i. BN_EFORMAT: one
- * of them is no finite number. */
+/* freq (n_rot / 2): radians a position, rope_scale * base^(-2i / n_rot) / rope_freqs_i. BN_EFORMAT:
+ * one of them is no finite number. */
 bool rope_freq_init(double *freq, const struct model *m, struct bn_error *err);
 
 /* c, s (n_pairs) of one position. */

@@ -2,9 +2,10 @@
  * What the files of the CPU backend share: weights in memory, the scratch of one pass, the view a
  * thread has of a pass. Private to engine/cpu.
  *
- * One pass evaluates up to n_ubatch tokens of one or several sequences. Activations are token-major:
- * element i of token t is at [t * stride + i], strides are multiples of a cache line, and threads own
- * row ranges that are multiples of ROW_UNIT, so outputs of two threads never share a line.
+ * One pass evaluates up to n_ubatch tokens of one or several sequences. Activations are
+ * token-major: element i of token t is at [t * stride + i], strides are multiples of a cache line,
+ * and threads own row ranges that are multiples of ROW_UNIT, so outputs of two threads never share
+ * a line.
  */
 #ifndef ENGINE_CPU_CPU_STATE_H
 #define ENGINE_CPU_CPU_STATE_H
@@ -19,11 +20,13 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ROW_UNIT 16      /* floats in a cache line */
-#define PANEL_ROWS 64    /* rows of weights that stay in the first-level cache for all tokens */
-#define ATTN_TILE 32     /* tokens an attention item takes: 32 F16 keys of a lane are a cache line */
-#define HEAD_GROUP 16    /* output rows that share one pass over the head table */
-#define SPLIT_BLOCKS 64  /* blocks a kv head gets per round when positions are split over threads */
+#define ROW_UNIT 16   /* floats in a cache line */
+#define PANEL_ROWS 64 /* rows of weights that stay in the first-level cache for all tokens */
+#define ATTN_TILE 32  /* tokens an attention item takes: 32 F16 keys of a lane are a cache line */
+#define HEAD_GROUP 16 /* output rows that share one pass over the head table */
+#define SPLIT_BLOCKS                                                                               \
+    64                   /* blocks a kv head gets per round when positions are split over threads  \
+                          */
 #define MAX_THREADS 1024 /* more than any machine this runs on; bounds the scratch */
 
 /* Rows of one of the matrices that were concatenated: y = acc * (scale / s) * extra + bias. */
@@ -77,39 +80,39 @@ struct cpu_shape {
 /* Where a pass keeps what it computes; sized for n_ubatch tokens when the backend opens. */
 struct scratch {
     struct mem_map map;
-    float *h;            /* (n_ubatch, h_stride) residual stream */
-    float *qkv;          /* (n_ubatch, qkv_stride) q, k, v as projected */
-    float *attn;         /* (n_ubatch, attn_stride) */
-    float *ffn;          /* (n_ubatch, ffn_stride) act(gate) * up */
-    int8_t *q8;          /* (n_ubatch, q8_stride) input of the next linear layer */
-    float *q8_s;         /* (n_ubatch) its scales */
-    int32_t *q8_sum;     /* (n_ubatch) */
-    float *rope_c;       /* (n_ubatch, n_rot / 2) */
-    float *rope_s;       /* (n_ubatch, n_rot / 2) */
-    float *part;         /* (n_slots, group, head_dim + 2) o, m, l of a block */
-    float *head_x;       /* (HEAD_GROUP, h_stride) after the final norm */
-    float *z;            /* (HEAD_GROUP, vocab_stride) logits */
-    struct tile *tiles;  /* (n_ubatch) */
-    struct want *wants;  /* (n_ubatch) */
-    struct lane *lanes;  /* (n_threads) */
+    float *h;           /* (n_ubatch, h_stride) residual stream */
+    float *qkv;         /* (n_ubatch, qkv_stride) q, k, v as projected */
+    float *attn;        /* (n_ubatch, attn_stride) */
+    float *ffn;         /* (n_ubatch, ffn_stride) act(gate) * up */
+    int8_t *q8;         /* (n_ubatch, q8_stride) input of the next linear layer */
+    float *q8_s;        /* (n_ubatch) its scales */
+    int32_t *q8_sum;    /* (n_ubatch) */
+    float *rope_c;      /* (n_ubatch, n_rot / 2) */
+    float *rope_s;      /* (n_ubatch, n_rot / 2) */
+    float *part;        /* (n_slots, group, head_dim + 2) o, m, l of a block */
+    float *head_x;      /* (HEAD_GROUP, h_stride) after the final norm */
+    float *z;           /* (HEAD_GROUP, vocab_stride) logits */
+    struct tile *tiles; /* (n_ubatch) */
+    struct want *wants; /* (n_ubatch) */
+    struct lane *lanes; /* (n_threads) */
 };
 
 /* A thread's own part of a pass. Buffers are its alone. */
 struct lane {
     struct pass *pass;
     size_t index, n_lanes;
-    float *x;              /* (max_cols) a token between norm and quantise */
-    int8_t *q8;            /* (q8_stride) input of a linear layer when the pass has one token */
-    float q8_s;            /* its scale */
+    float *x;   /* (max_cols) a token between norm and quantise */
+    int8_t *q8; /* (q8_stride) input of a linear layer when the pass has one token */
+    float q8_s; /* its scale */
     int32_t q8_sum;
-    float *row;            /* (n_embd) a decoded table row */
-    int32_t *acc;          /* (TILE_TOKENS, PANEL_ROWS) */
-    float *y[2];           /* (TILE_TOKENS, PANEL_ROWS) */
-    float *attn_o;         /* (ATTN_TILE + 1, group, head_dim) running results and one block's */
+    float *row;             /* (n_embd) a decoded table row */
+    int32_t *acc;           /* (TILE_TOKENS, PANEL_ROWS) */
+    float *y[2];            /* (TILE_TOKENS, PANEL_ROWS) */
+    float *attn_o;          /* (ATTN_TILE + 1, group, head_dim) running results and one block's */
     float *attn_m, *attn_l; /* (ATTN_TILE + 1, group) */
-    uint16_t *f16;         /* (head_dim) */
-    uint64_t *seen;        /* (n_vocab) bits: ids already among the candidates; all zero between uses */
-    float best[HEAD_GROUP]; /* largest logit of its vocabulary range */
+    uint16_t *f16;          /* (head_dim) */
+    uint64_t *seen; /* (n_vocab) bits: ids already among the candidates; all zero between uses */
+    float best[HEAD_GROUP];        /* largest logit of its vocabulary range */
     double best_noisy[HEAD_GROUP]; /* the same with Gumbel noise */
     int32_t best_noisy_id[HEAD_GROUP];
 };
@@ -122,10 +125,10 @@ struct pass {
     bool split_attention; /* positions over threads, rather than tokens and heads */
     const atomic_bool *cancel;
     uint64_t n_bytes;
-    bool stopped; /* written by lane 0 before a barrier, read by all after it */
-    atomic_size_t next_item;     /* attention items, handed out in order */
-    atomic_bool not_finite;      /* a logit is infinite or NaN */
-    atomic_size_t room_wanted;   /* most candidates a row lacked room for, 0: none */
+    bool stopped;              /* written by lane 0 before a barrier, read by all after it */
+    atomic_size_t next_item;   /* attention items, handed out in order */
+    atomic_bool not_finite;    /* a logit is infinite or NaN */
+    atomic_size_t room_wanted; /* most candidates a row lacked room for, 0: none */
     struct cpu_barrier barrier;
 };
 
@@ -136,12 +139,12 @@ struct backend {
     struct backend_info info;
     struct cpu_shape shape;
     size_t n_threads, n_ubatch;
-    struct mem_map lines;     /* every ternary matrix in R1-256, in the order a pass reads them */
-    size_t line_bytes;        /* used of it */
-    float *floats;            /* norms and biases */
+    struct mem_map lines; /* every ternary matrix in R1-256, in the order a pass reads them */
+    size_t line_bytes;    /* used of it */
+    float *floats;        /* norms and biases */
     size_t n_floats;
     double *rope_freq;        /* (n_rot / 2) radians a position */
-    float *output_norm;       /* (n_embd), in floats */
+    const float *output_norm; /* (n_embd), in floats */
     struct cpu_layer *layers; /* (n_layers) */
     struct scratch scratch;
     struct pass pass;

@@ -1,0 +1,64 @@
+/*
+ * Noise that is a function of (seed, position, number), never a stream: the same draw however a
+ * token was reached. gumbel(...) makes argmax(z / temp + g) a draw from softmax(z / temp).
+ *
+ * Integers and doubles in a fixed order without fused operations, so every device and compiler
+ * gives the same bits.
+ */
+#ifndef ENGINE_BASE_NOISE_H
+#define ENGINE_BASE_NOISE_H
+
+#include <stdint.h>
+
+/* Largest gumbel noise there is: -log(-log(1 - 2^-25)) is 17.33. */
+#define NOISE_GUMBEL_MAX 17.4
+
+/* Finaliser of SplitMix64 (Steele, Lea and Flood): every input bit reaches every output bit. */
+static inline uint64_t noise_mix(uint64_t x)
+{
+    x += 0x9e3779b97f4a7c15u;
+    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
+    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
+    return x ^ x >> 31;
+}
+
+/* The part that all numbers of one position share. */
+static inline uint64_t noise_key(uint64_t seed, uint64_t position)
+{
+    return noise_mix(noise_mix(seed) ^ position);
+}
+
+static inline uint64_t noise_bits(uint64_t key, uint64_t number)
+{
+    return noise_mix(key ^ noise_mix(number));
+}
+
+/* Natural logarithm of a positive normal number, relative error below 1e-12: x = 2^e m, m in
+ * [1/sqrt 2, sqrt 2), log m = 2 artanh((m - 1) / (m + 1)). */
+static inline double noise_log(double x)
+{
+    union {
+        double d;
+        uint64_t u;
+    } v = {x};
+    int e = (int)(v.u >> 52) - 1023;
+    v.u = (v.u & 0xfffffffffffffu) | (uint64_t)1023 << 52;
+    if (v.d > 1.4142135623730951) {
+        v.d *= 0.5;
+        e++;
+    }
+    const double t = (v.d - 1.0) / (v.d + 1.0), t2 = t * t;
+    double p = 1.0 / 17;
+    for (int k = 15; k > 0; k -= 2)
+        p = p * t2 + 1.0 / k;
+    return (double)e * 0.6931471805599453 + 2.0 * t * p;
+}
+
+/* Standard Gumbel noise: -log(-log(u)), u one of 2^24 values inside (0, 1). */
+static inline double noise_gumbel(uint64_t key, uint64_t number)
+{
+    const double u = ((double)(noise_bits(key, number) >> 40) + 0.5) * (1.0 / 16777216.0);
+    return -noise_log(-noise_log(u));
+}
+
+#endif

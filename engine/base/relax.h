@@ -1,0 +1,17 @@
+/*
+ * A pause inside a spinning loop: tells the processor that this thread waits for another, which
+ * saves power and, on a shared core, time. Does nothing where there is no such instruction.
+ */
+#ifndef ENGINE_BASE_RELAX_H
+#define ENGINE_BASE_RELAX_H
+
+static inline void cpu_relax(void)
+{
+#if defined(__x86_64__) || defined(__i386__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    __asm__ volatile("isb"); /* `yield` is a no-op on most cores */
+#endif
+}
+
+#endif

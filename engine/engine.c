@@ -1,0 +1,194 @@
+/*
+ * Models: from an open file to weights on a device, in steps that each say what was wrong.
+ *
+ * The only file of the engine that sees all of it.
+ */
+#include "engine/engine.h"
+
+#include "engine/backend/backend.h"
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+#include "engine/gguf/gguf_file.h"
+#include "engine/model/model.h"
+#include "engine/session.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#define DEFAULT_UBATCH 512
+#define MAX_UBATCH 65536 /* scratch is about 100 kB a token for a 2B model */
+
+struct bn_model {
+    struct model *model;
+    struct session_host host;
+    struct bn_model_info info;
+};
+
+const struct session_host *session_host_of(const struct bn_model *model)
+{
+    return &model->host;
+}
+
+/* FNV-1a over what decides the meaning of a KV cache, as far as it can be had without reading
+ * weights. */
+static uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n_bytes)
+{
+    for (size_t i = 0; i < n_bytes; i++)
+        h = (h ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3u;
+    return h;
+}
+
+static uint64_t fingerprint(const struct model *m)
+{
+    const struct hparams *hp = &m->hp;
+    const double numbers[] = {
+        (double)hp->n_layers,    (double)hp->n_embd,      (double)hp->n_ff,  (double)hp->n_heads,
+        (double)hp->n_kv_heads,  (double)hp->head_dim,    (double)hp->n_rot, (double)hp->n_vocab,
+        (double)hp->act,         (double)hp->rms_eps,     hp->rope_base,     hp->rope_scale,
+        (double)m->ternary_type, (double)m->gguf->n_bytes};
+    uint64_t h = hash_bytes(0xcbf29ce484222325u, m->arch->name, strlen(m->arch->name));
+    h = hash_bytes(h, numbers, sizeof numbers);
+    for (size_t i = 0; i < hp->n_layers; i++)
+        h = hash_bytes(h, &m->layers[i].v.scale, sizeof(float));
+    return h;
+}
+
+static void copy_str(char *to, size_t to_bytes, struct bn_str from)
+{
+    const size_t n = size_min(from.n_bytes, to_bytes - 1);
+    if (n > 0)
+        memcpy(to, from.ptr, n);
+    to[n] = '\0';
+}
+
+static void fill_info(struct bn_model *model, double load_seconds)
+{
+    const struct model *m = model->model;
+    const struct hparams *hp = &m->hp;
+    const struct backend_info *b = model->host.ops->info(model->host.backend);
+    struct bn_str name = {0};
+    model->info = (struct bn_model_info){
+        .isa = b->isa,
+        .n_threads = b->n_threads,
+        .n_vocab = hp->n_vocab,
+        .n_layers = hp->n_layers,
+        .n_embd = hp->n_embd,
+        .n_ff = hp->n_ff,
+        .n_heads = hp->n_heads,
+        .n_kv_heads = hp->n_kv_heads,
+        .head_dim = hp->head_dim,
+        .n_ctx_train = hp->n_ctx_train,
+        .n_params = m->n_params,
+        .weight_bytes = b->plan.weight_bytes,
+        .scratch_bytes = b->plan.scratch_bytes,
+        .kv_bytes_per_token = b->plan.kv_bytes_per_token,
+        .bytes_per_token = b->bytes_per_token,
+        .load_seconds = load_seconds,
+    };
+    (void)gguf_get_str(m->gguf, "general.name", &name); /* a file may have none */
+    copy_str(model->info.name, sizeof model->info.name, name);
+    copy_str(model->info.arch, sizeof model->info.arch, bn_str_of(m->arch->name));
+    copy_str(model->info.quantisation, sizeof model->info.quantisation,
+             bn_str_of(tensor_geometries[m->ternary_type].name));
+    copy_str(model->info.device, sizeof model->info.device, bn_str_of(b->text));
+}
+
+static bool check_config(const struct bn_model_config *cfg, struct bn_error *err)
+{
+    if (cfg->n_ubatch > MAX_UBATCH)
+        return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens, %d at most", cfg->n_ubatch,
+                       MAX_UBATCH);
+    if (cfg->i2s_layout > BN_I2S_C || cfg->head > BN_HEAD_F16)
+        return bn_fail(err, BN_EARG, "layout %d or head %d is none there is", (int)cfg->i2s_layout,
+                       (int)cfg->head);
+    return true;
+}
+
+static bool open_model(struct bn_model *model, const struct bn_file *file,
+                       const struct bn_model_config *cfg, struct bn_error *err)
+{
+    const atomic_bool *cancel = cfg->cancel ? &cfg->cancel->requested : NULL;
+    const struct model_config model_cfg = {
+        .i2s_layout = (enum i2s_layout)cfg->i2s_layout,
+        .no_repair = cfg->no_repair,
+        .notes = cfg->notes,
+        .cancel = cancel,
+    };
+    struct backend_config backend_cfg = {
+        .isa = cfg->isa,
+        .n_threads = cfg->n_threads,
+        .n_ubatch = cfg->n_ubatch > 0 ? cfg->n_ubatch : DEFAULT_UBATCH,
+        .head_mode = (int)cfg->head,
+        .file_mapped = bn_file_path(file)[0] != '\0',
+        .log = cfg->log,
+        .trace = cfg->trace,
+        .trace_ud = cfg->trace_ud,
+    };
+    const struct backend_control control = {cancel, cfg->progress.report, cfg->progress.ud};
+    struct session_host *host = &model->host;
+    if (!check_config(cfg, err) || !backend_choose(cfg->device, &backend_cfg, &host->ops, err) ||
+        !model_open(bn_file_gguf(file), &model_cfg, &model->model, err) ||
+        !host->ops->open(model->model, &backend_cfg, &control, &host->backend, err))
+        return false;
+    host->batch = mem_alloc(backend_cfg.n_ubatch, sizeof *host->batch);
+    if (!host->batch)
+        return bn_fail(err, BN_ENOMEM, "no memory for a batch of %zu", backend_cfg.n_ubatch);
+    host->n_vocab = model->model->hp.n_vocab;
+    host->n_ubatch = backend_cfg.n_ubatch;
+    host->n_ctx_train = model->model->hp.n_ctx_train;
+    host->fingerprint = fingerprint(model->model);
+    return true;
+}
+
+bool bn_model_open(const struct bn_file *file, const struct bn_model_config *cfg,
+                   struct bn_model **out, struct bn_error *err)
+{
+    const struct bn_model_config defaults = {0};
+    const double start = clock_seconds();
+    struct bn_model *model = mem_alloc(1, sizeof *model);
+    if (!model)
+        return bn_fail(err, BN_ENOMEM, "no memory for the model");
+    if (!open_model(model, file, cfg ? cfg : &defaults, err)) {
+        bn_model_close(model);
+        return false;
+    }
+    fill_info(model, clock_seconds() - start);
+    *out = model;
+    return true;
+}
+
+void bn_model_close(struct bn_model *model)
+{
+    if (!model)
+        return;
+    if (model->host.ops)
+        model->host.ops->close(model->host.backend);
+    mem_free(model->host.batch);
+    model_close(model->model);
+    mem_free(model);
+}
+
+const struct bn_model_info *bn_model_info(const struct bn_model *model)
+{
+    return &model->info;
+}
+
+double bn_model_bandwidth(struct bn_model *model)
+{
+    return model->host.ops->bandwidth(model->host.backend);
+}
+
+size_t bn_device_list(struct bn_device_line *out, size_t cap)
+{
+    const struct backend_config cfg = {.n_ubatch = DEFAULT_UBATCH};
+    size_t n = 0;
+    for (; backend_name(n); n++) {
+        if (n >= cap)
+            continue;
+        out[n] = (struct bn_device_line){0};
+        copy_str(out[n].name, sizeof out[n].name, bn_str_of(backend_name(n)));
+        out[n].usable = backend_probe(backend_name(n), &cfg, out[n].text, sizeof out[n].text);
+    }
+    return n;
+}
