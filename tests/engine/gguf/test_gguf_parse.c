@@ -1,0 +1,366 @@
+/*
+ * What the parser accepts and, check by check, what it refuses.
+ */
+#include "tests/support/raw_gguf.h"
+
+#include "engine/base/memory.h"
+#include "engine/gguf/gguf_write.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void accepts_versions_2_and_3_without_tensors(void **state)
+{
+    (void)state;
+    for (uint32_t version = 2; version <= 3; version++) {
+        struct raw_gguf r = {0};
+        raw_head(&r, version, 0, 1);
+        raw_key(&r, "a", GGUF_U8);
+        raw_u8(&r, 7); /* the file ends before its padded data start */
+        struct gguf *g = raw_parsed(&r);
+        assert_int_equal(g->version, version);
+        assert_int_equal(g->n_kvs, 1);
+        assert_int_equal(g->n_tensors, 0);
+        gguf_close(g);
+    }
+}
+
+static void refuses_what_is_not_gguf(void **state)
+{
+    (void)state;
+    struct raw_gguf r = {0};
+    raw_refused(&r, BN_EFORMAT, "not a GGUF file");
+    raw_bytes(&r, "GGML\x03\0\0\0", 8);
+    raw_refused(&r, BN_EFORMAT, "not a GGUF file");
+    struct raw_gguf cut = {0};
+    raw_bytes(&cut, "GGUF\x03\0\0\0", 8);
+    raw_refused(&cut, BN_EFORMAT, "inside the GGUF header");
+}
+
+static void refuses_other_versions_by_name(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t version;
+        enum bn_errcode code;
+        const char *words;
+    } cases[] = {{0, BN_EFORMAT, "version 0"},
+                 {1, BN_EUNSUPPORTED, "version 1"},
+                 {4, BN_EUNSUPPORTED, "version 4"},
+                 {0x03000000, BN_EUNSUPPORTED, "big-endian"}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct raw_gguf r = {0};
+        raw_head(&r, cases[i].version, 0, 0);
+        raw_refused(&r, cases[i].code, cases[i].words);
+    }
+}
+
+static void refuses_counts_larger_than_the_file(void **state)
+{
+    (void)state;
+    static const uint64_t counts[] = {1, 1000, UINT32_MAX, INT64_MAX, UINT64_MAX};
+    for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++) {
+        struct raw_gguf kvs = {0}, tensors = {0};
+        raw_head(&kvs, 3, 0, counts[i]);
+        raw_refused(&kvs, BN_EFORMAT, "metadata keys");
+        raw_head(&tensors, 3, counts[i], 0);
+        raw_refused(&tensors, BN_EFORMAT, "tensors");
+    }
+}
+
+static void refuses_bad_keys(void **state)
+{
+    (void)state;
+    struct raw_gguf empty = {0}, twice = {0}, kind = {0}, cut = {0}, truth = {0};
+    raw_head(&empty, 3, 0, 1);
+    raw_key(&empty, "", GGUF_U32);
+    raw_u64(&empty, 0);
+    raw_refused(&empty, BN_EFORMAT, "0 bytes long");
+
+    raw_head(&twice, 3, 0, 3);
+    for (int i = 0; i < 3; i++) {
+        raw_key(&twice, i == 1 ? "other" : "same", GGUF_U32);
+        raw_u32(&twice, 0);
+    }
+    raw_refused(&twice, BN_EFORMAT, "'same' stands twice, as number 0 and 2");
+
+    raw_head(&kind, 3, 0, 1);
+    raw_key(&kind, "k", 13);
+    raw_u64(&kind, 0);
+    raw_refused(&kind, BN_EFORMAT, "value type 13");
+
+    raw_head(&cut, 3, 0, 1);
+    raw_key(&cut, "long key", GGUF_U64);
+    raw_u32(&cut, 0);
+    raw_refused(&cut, BN_EFORMAT, "ends at byte");
+
+    raw_head(&truth, 3, 0, 1);
+    raw_key(&truth, "truth", GGUF_BOOL);
+    raw_u8(&truth, 2);
+    raw_refused(&truth, BN_EFORMAT, "not 0 or 1");
+}
+
+static void refuses_lengths_past_the_end(void **state)
+{
+    (void)state;
+    static const uint64_t lengths[] = {9, ((uint64_t)1 << 30) + 1, INT64_MAX, UINT64_MAX - 7,
+                                       UINT64_MAX};
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]); i++) {
+        struct raw_gguf value = {0}, key = {0}, item = {0}, items = {0};
+        raw_head(&value, 3, 0, 1);
+        raw_key(&value, "k", GGUF_STR);
+        raw_u64(&value, lengths[i]);
+        raw_u64(&value, 0);
+        raw_refused(&value, BN_EFORMAT, "'k': its string");
+
+        raw_head(&key, 3, 0, 1);
+        raw_u64(&key, lengths[i] + 8);
+        raw_u64(&key, 0);
+        raw_refused(&key, BN_EFORMAT, "metadata key 0");
+
+        raw_head(&item, 3, 0, 1);
+        raw_key(&item, "k", GGUF_ARRAY);
+        raw_u32(&item, GGUF_STR);
+        raw_u64(&item, 2);
+        raw_str(&item, "a");
+        raw_u64(&item, lengths[i]);
+        raw_u64(&item, 0);
+        raw_refused(&item, BN_EFORMAT, "string 1 of 2");
+
+        raw_head(&items, 3, 0, 1);
+        raw_key(&items, "k", GGUF_ARRAY);
+        raw_u32(&items, GGUF_U64);
+        raw_u64(&items, lengths[i]);
+        raw_u64(&items, 0);
+        raw_refused(&items, BN_EFORMAT, "items");
+    }
+}
+
+static void refuses_arrays_of_arrays_and_of_unknown_kinds(void **state)
+{
+    (void)state;
+    static const uint32_t kinds[] = {GGUF_ARRAY, 13, UINT32_MAX};
+    for (size_t i = 0; i < 3; i++) {
+        struct raw_gguf r = {0};
+        raw_head(&r, 3, 0, 1);
+        raw_key(&r, "k", GGUF_ARRAY);
+        raw_u32(&r, kinds[i]);
+        raw_u64(&r, 0);
+        raw_refused(&r, BN_EFORMAT, "arrays of type");
+    }
+}
+
+static void refuses_alignments_that_are_none(void **state)
+{
+    (void)state;
+    static const uint32_t alignments[] = {0, 3, 48, 0xffffffff};
+    for (size_t i = 0; i < 4; i++) {
+        struct raw_gguf r = {0};
+        raw_head(&r, 3, 0, 1);
+        raw_key(&r, "general.alignment", GGUF_U32);
+        raw_u32(&r, alignments[i]);
+        raw_refused(&r, BN_EFORMAT, "power of two");
+    }
+    struct raw_gguf wide = {0};
+    raw_head(&wide, 3, 0, 1);
+    raw_key(&wide, "general.alignment", GGUF_U64);
+    raw_u64(&wide, 64);
+    raw_refused(&wide, BN_EFORMAT, "not u32");
+}
+
+static void data_begins_at_the_alignment_of_the_file(void **state)
+{
+    (void)state;
+    struct raw_gguf r = {0};
+    raw_head(&r, 3, 1, 1);
+    raw_key(&r, "general.alignment", GGUF_U32);
+    raw_u32(&r, 256);
+    raw_info(&r, "t", 4, 1, 0, 256);
+    raw_data(&r, 512);
+    struct gguf *g = raw_parsed(&r);
+    assert_int_equal(g->alignment, 256);
+    assert_int_equal(g->data_start, 256);
+    assert_int_equal(g->tensors[0].offset, 512);
+    assert_int_equal(g->tensors[0].n_bytes, 16);
+    gguf_close(g);
+}
+
+static void refuses_bad_tensor_infos(void **state)
+{
+    (void)state;
+    struct raw_gguf name = {0}, empty = {0}, dims = {0}, wide = {0}, product = {0}, twice = {0};
+    raw_head(&name, 3, 1, 0);
+    raw_info(&name, "0123456789012345678901234567890123456789012345678901234567890123", 32, 1, 0,
+             0);
+    raw_data(&name, 128);
+    raw_refused(&name, BN_EFORMAT, "a name of 64 bytes");
+
+    raw_head(&empty, 3, 1, 0);
+    raw_info(&empty, "", 32, 1, 0, 0);
+    raw_data(&empty, 128);
+    raw_refused(&empty, BN_EFORMAT, "a name of 0 bytes");
+
+    raw_head(&dims, 3, 1, 0);
+    raw_str(&dims, "t");
+    raw_u32(&dims, 5);
+    raw_data(&dims, 128);
+    raw_refused(&dims, BN_EFORMAT, "5 dimensions");
+
+    raw_head(&wide, 3, 1, 0);
+    raw_info(&wide, "t", UINT64_MAX, 1, 0, 0);
+    raw_data(&wide, 128);
+    raw_refused(&wide, BN_EFORMAT, "too large");
+
+    raw_head(&product, 3, 1, 0);
+    raw_info(&product, "t", (uint64_t)1 << 40, (uint64_t)1 << 40, 0, 0);
+    raw_data(&product, 128);
+    raw_refused(&product, BN_EFORMAT, "too large");
+
+    raw_head(&twice, 3, 2, 0);
+    raw_info(&twice, "t", 8, 1, 0, 0);
+    raw_info(&twice, "t", 8, 1, 0, 32);
+    raw_data(&twice, 128);
+    raw_refused(&twice, BN_EFORMAT, "tensor 't' stands twice");
+}
+
+static void refuses_rows_that_are_no_whole_blocks(void **state)
+{
+    (void)state;
+    static const uint32_t ids[] = {8, 2, 12, 14, 34, 35, 36};
+    for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++) {
+        struct raw_gguf r = {0};
+        raw_head(&r, 3, 1, 0);
+        raw_info(&r, "t", 33, 1, ids[i], 0);
+        raw_data(&r, 256);
+        raw_refused(&r, BN_EFORMAT, "33 x 1 is no shape for");
+    }
+}
+
+static void refuses_misaligned_offsets_and_overlaps(void **state)
+{
+    (void)state;
+    struct raw_gguf odd = {0}, overlap = {0};
+    raw_head(&odd, 3, 1, 0);
+    raw_info(&odd, "t", 4, 1, 0, 8);
+    raw_data(&odd, 64);
+    raw_refused(&odd, BN_EFORMAT, "offset 8 is no multiple of 32");
+
+    raw_head(&overlap, 3, 2, 0);
+    raw_info(&overlap, "high", 8, 1, 0, 32);
+    raw_info(&overlap, "low", 16, 1, 0, 0);
+    raw_data(&overlap, 64);
+    raw_refused(&overlap, BN_EFORMAT, "'low' (64 bytes");
+}
+
+/* The sentence names the tensor the cut went through, its size, and what is there. */
+static void a_cut_file_names_the_tensor(void **state)
+{
+    (void)state;
+    struct raw_gguf r = {0};
+    raw_head(&r, 3, 2, 0);
+    raw_info(&r, "whole", 8, 1, 0, 0);
+    raw_info(&r, "broken", 8, 4, 0, 32);
+    raw_data(&r, 32 + 127);
+    raw_refused(&r, BN_EFORMAT,
+                "cut short: tensor 'broken' needs 128 bytes at 32 of the data, which has 159");
+    raw_u8(&r, 0);
+    gguf_close(raw_parsed(&r));
+    struct raw_gguf far = {0};
+    raw_head(&far, 3, 1, 0);
+    raw_info(&far, "t", 8, 1, 0, UINT64_MAX - 31);
+    raw_data(&far, 32);
+    raw_refused(&far, BN_EFORMAT, "cut short: tensor 't'");
+    struct raw_gguf no_data = {0};
+    raw_head(&no_data, 3, 1, 0);
+    raw_info(&no_data, "t", 8, 1, 0, 0);
+    raw_refused(&no_data, BN_EFORMAT, "its data begins at");
+}
+
+static void gaps_between_tensors_are_allowed(void **state)
+{
+    (void)state;
+    struct raw_gguf r = {0};
+    raw_head(&r, 3, 2, 0);
+    raw_info(&r, "b", 8, 1, 0, 128);
+    raw_info(&r, "a", 8, 1, 0, 0);
+    raw_data(&r, 160);
+    struct gguf *g = raw_parsed(&r);
+    assert_int_equal(gguf_find_tensor(g, "a")->n_bytes, 32);
+    assert_int_equal(gguf_find_tensor(g, "b")->offset, g->data_start + 128);
+    gguf_close(g);
+}
+
+static void foreign_types_get_the_span_as_their_size(void **state)
+{
+    (void)state;
+    struct raw_gguf r = {0};
+    raw_head(&r, 3, 3, 0);
+    raw_info(&r, "a", 64, 1, 39, 0);
+    raw_info(&r, "b", 64, 1, 4711, 64);
+    raw_info(&r, "c", 128, 1, 36, 96);
+    raw_data(&r, 96 + 64);
+    struct gguf *g = raw_parsed(&r);
+    assert_int_equal(gguf_find_tensor(g, "a")->type, TENSOR_OTHER);
+    assert_int_equal(gguf_find_tensor(g, "a")->n_bytes, 64);
+    assert_int_equal(gguf_find_tensor(g, "b")->type, TENSOR_OTHER);
+    assert_int_equal(gguf_find_tensor(g, "b")->n_bytes, 32);
+    assert_int_equal(gguf_find_tensor(g, "c")->type, TENSOR_I2_S);
+    assert_int_equal(gguf_find_tensor(g, "c")->n_bytes, 64);
+    gguf_close(g);
+}
+
+/* Many keys and tensors; a lookup that compared each with each would not end within the time limit.
+ */
+static void a_hundred_thousand_names_are_no_trouble(void **state)
+{
+    (void)state;
+    struct gguf_writer *w = NULL;
+    struct gguf_buffer b = {0};
+    struct bn_error err;
+    const size_t n = 100000;
+    const uint64_t dims[1] = {0};
+    char name[40];
+    assert_true(gguf_writer_open(&w, &err));
+    for (size_t i = 0; i < n; i++) {
+        (void)snprintf(name, sizeof(name), "name.%06zu", i * 7919 % n);
+        gguf_put_u32(w, name, (uint32_t)i);
+        gguf_put_tensor(w, name, 0, 1, dims, 0);
+    }
+    const struct gguf_sink sink = gguf_sink_memory(&b);
+    assert_true(gguf_write_head(w, &sink, &err));
+    struct gguf *g = NULL;
+    assert_true(gguf_parse(b.bytes, b.n_bytes, &g, &err));
+    uint64_t v = 0;
+    assert_true(gguf_get_u64(g, "name.007919", &v));
+    assert_true(v == 1);
+    assert_non_null(gguf_find_tensor(g, "name.099999"));
+    assert_null(gguf_find_tensor(g, "name.100000"));
+    gguf_close(g);
+    gguf_writer_close(w);
+    mem_free(b.bytes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(accepts_versions_2_and_3_without_tensors),
+        cmocka_unit_test(refuses_what_is_not_gguf),
+        cmocka_unit_test(refuses_other_versions_by_name),
+        cmocka_unit_test(refuses_counts_larger_than_the_file),
+        cmocka_unit_test(refuses_bad_keys),
+        cmocka_unit_test(refuses_lengths_past_the_end),
+        cmocka_unit_test(refuses_arrays_of_arrays_and_of_unknown_kinds),
+        cmocka_unit_test(refuses_alignments_that_are_none),
+        cmocka_unit_test(data_begins_at_the_alignment_of_the_file),
+        cmocka_unit_test(refuses_bad_tensor_infos),
+        cmocka_unit_test(refuses_rows_that_are_no_whole_blocks),
+        cmocka_unit_test(refuses_misaligned_offsets_and_overlaps),
+        cmocka_unit_test(a_cut_file_names_the_tensor),
+        cmocka_unit_test(gaps_between_tensors_are_allowed),
+        cmocka_unit_test(foreign_types_get_the_span_as_their_size),
+        cmocka_unit_test(a_hundred_thousand_names_are_no_trouble),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,121 @@
+/*
+ * Sizes by type, and ids that mean several things told apart by the bytes a tensor has.
+ */
+#include "engine/gguf/gguf_types.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void sizes_follow_the_blocks(void **state)
+{
+    (void)state;
+    static const struct {
+        enum tensor_type type;
+        size_t n_cols, n_rows, n_bytes;
+    } cases[] = {
+        {TENSOR_F32, 3, 5, 60},
+        {TENSOR_F16, 3, 5, 30},
+        {TENSOR_BF16, 3, 5, 30},
+        {TENSOR_Q8_0, 64, 2, 136},
+        {TENSOR_Q4_0, 64, 2, 72},
+        {TENSOR_Q4_K, 512, 3, 864},
+        {TENSOR_Q6_K, 512, 3, 1260},
+        {TENSOR_TQ1_0, 256, 2, 108},
+        {TENSOR_TQ2_0, 256, 2, 132},
+        {TENSOR_I2_S, 2560, 2560, 1638432},
+        {TENSOR_I2_S, 8640, 3200, 6912032},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        size_t n_bytes = 0;
+        assert_true(tensor_bytes(cases[i].type, cases[i].n_cols, cases[i].n_rows, &n_bytes));
+        assert_int_equal(n_bytes, cases[i].n_bytes);
+    }
+}
+
+static void sizes_that_wrap_or_do_not_divide_are_refused(void **state)
+{
+    (void)state;
+    size_t n_bytes = 7;
+    assert_false(tensor_bytes(TENSOR_F32, SIZE_MAX / 2, 3, &n_bytes));
+    assert_false(tensor_bytes(TENSOR_F32, SIZE_MAX / 3, 1, &n_bytes));
+    assert_false(tensor_bytes(TENSOR_I2_S, SIZE_MAX, SIZE_MAX, &n_bytes));
+    assert_false(tensor_bytes(TENSOR_I2_S, 3, 1, &n_bytes));
+    assert_false(tensor_bytes(TENSOR_TQ1_0, 128, 2, &n_bytes));
+    assert_false(tensor_bytes(TENSOR_OTHER, 1, 1, &n_bytes));
+    assert_int_equal(n_bytes, 7);
+}
+
+static void our_ids_are_ours(void **state)
+{
+    (void)state;
+    for (enum tensor_type t = TENSOR_F32; t < TENSOR_OTHER; t++) {
+        size_t span = 0;
+        assert_true(tensor_bytes(t, 256, 4, &span));
+        assert_int_equal(tensor_type_decide(tensor_geometries[t].file_id, 256, 4, span, 32), t);
+    }
+    assert_int_equal(tensor_type_decide(4711, 256, 4, 1024, 32), TENSOR_OTHER);
+}
+
+/* bitnet.cpp's I2_S and upstream's removed IQ4_NL_4_4 share id 36. */
+static void id_36_is_decided_by_bytes(void **state)
+{
+    (void)state;
+    const size_t n = 2560 * 640;
+    assert_int_equal(tensor_type_decide(36, 2560, 640, n / 4 + 32, 32), TENSOR_I2_S);
+    assert_int_equal(tensor_type_decide(36, 2560, 640, n / 32 * 18, 32), TENSOR_OTHER);
+    /* padding behind it, or the end of a file with something appended */
+    assert_int_equal(tensor_type_decide(36, 2560, 640, n / 4 + 32 + 31, 32), TENSOR_I2_S);
+    assert_int_equal(tensor_type_decide(36, 2560, 640, n / 4 + 4096, 32), TENSOR_I2_S);
+}
+
+static void says(uint32_t id, size_t n_cols, size_t n_rows, size_t span, const char *name,
+                 const char *advice)
+{
+    const struct tensor_verdict v = tensor_type_judge(id, n_cols, n_rows, span, 32);
+    assert_string_equal(v.name, name);
+    if (!strstr(v.advice, advice))
+        fail_msg("%s: '%s' does not say '%s'", name, v.advice, advice);
+}
+
+static void clashing_ids_are_named_by_bytes(void **state)
+{
+    (void)state;
+    const size_t k = 2560, m = 640, n = k * m;
+    says(36, k, m, n / 32 * 18, "IQ4_NL_4_4 (36, removed upstream)", "ternary original");
+    says(38, k, m, n / 4 + 32, "TL1 (38)", "tuned for one machine");
+    says(39, k, m, n / 32 * 17, "MXFP4 (39)", "ternary original");
+    says(39, k, m, 350000, "TL2 (39)", "tuned for one machine");
+    says(42, k, m, n / 64 * 18, "Q2_0 (42)", "fourth level");
+    says(42, k, m, n / 128 * 34, "Q2_0 of 128 (42, PrismML)", "fourth level");
+    says(42, k, m, n / 256 * 42, "STQ1_0 (42, ZINC)", "ternary original");
+    says(142, k, m, n / 128 * 34, "PQ2_0 (142, PrismML)", "Hadamard");
+    says(142, k, m, n / 4, "IQ2_TN (142)", "i2_s");
+    says(135, k, m, n / 4 + 4 * m, "IQ2_BN (135)", "i2_s");
+    says(41, k, m, n / 128 * 18, "Q1_0 (41)", "binary");
+    says(4711, k, m, n, "of an unknown type", "ternary original");
+}
+
+static void ids_have_names_without_bytes(void **state)
+{
+    (void)state;
+    assert_string_equal(tensor_type_id_name(39), "TL2 or MXFP4 (39)");
+    assert_string_equal(tensor_type_id_name(0), "F32");
+    assert_string_equal(tensor_type_id_name(335), "IQ2_BN_R4 (335)");
+    assert_string_equal(tensor_type_id_name(4711), "of an unknown type");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(sizes_follow_the_blocks),
+        cmocka_unit_test(sizes_that_wrap_or_do_not_divide_are_refused),
+        cmocka_unit_test(our_ids_are_ours),
+        cmocka_unit_test(id_36_is_decided_by_bytes),
+        cmocka_unit_test(clashing_ids_are_named_by_bytes),
+        cmocka_unit_test(ids_have_names_without_bytes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,348 @@
+/*
+ * Every ternary layout against known bytes, and round trips at awkward shapes.
+ *
+ * The codes of the known bytes come from a small generator: x = 1; x = (x * 1103515245 + 12345) mod
+ * 2^31, code = (x >> 16) mod 3; the scale is 0.5. The TQ bytes were made by the quantiser those
+ * types come from.
+ */
+#include "engine/gguf/ternary_codec.h"
+
+#include "engine/base/fp16.h"
+#include "engine/base/memory.h"
+#include "engine/gguf/gguf_le.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void known_codes(uint8_t codes[256])
+{
+    uint32_t x = 1;
+    for (size_t j = 0; j < 256; j++) {
+        x = (x * 1103515245u + 12345u) & 0x7fffffff;
+        codes[j] = (uint8_t)((x >> 16) % 3);
+    }
+}
+
+struct vector {
+    enum tensor_type type;
+    enum i2s_layout layout;
+    size_t n_cols, n_rows;
+    const char *hex; /* I2_S: without its tail */
+};
+
+static const struct vector vectors[] = {
+    {TENSOR_TQ1_0, I2S_A, 256, 1,
+     "f47341a786d30a0c4e4166b42e47bae454050a3fd59db829073755dc7ac8d6bc"
+     "f62a4392aa96c367e9902a429cab5975bbcb1a170038"},
+    {TENSOR_TQ2_0, I2S_A, 256, 1,
+     "9a05886925161010288891829458520aa84010485659521480a4a82685065692"
+     "98111106a546a8568a45108255090604a995081a296a10225809"
+     "96a9994092550038"},
+    {TENSOR_I2_S, I2S_A, 128, 2,
+     "a65022695894040428224682162585a02a01042195658514021a2a9852909586"
+     "264444905a912a95a2510482556090106a5620a468a904882560966a66018655"},
+    {TENSOR_I2_S, I2S_B, 128, 2,
+     "8a44084a65962001080942a11529a1a86a01188591515150822a6a284a445512"
+     "1a5142a656a608a48a5621925648a4156a524010a82598641904522a56011211"},
+    {TENSOR_I2_S, I2S_C, 64, 4,
+     "9145056866981219280451881514988026051009965a911a012429a645809995"
+     "aa40a09446450a058aa5202265981484aa160898589910402968a64a6a415225"},
+};
+
+static size_t from_hex(const char *hex, uint8_t *out)
+{
+    size_t n = 0;
+    for (unsigned byte; sscanf(hex + 2 * n, "%2x", &byte) == 1; n++)
+        out[n] = (uint8_t)byte;
+    return n;
+}
+
+static struct ternary_source source_of(enum tensor_type type, enum i2s_layout layout,
+                                       const uint8_t *bytes, size_t n_cols, size_t n_rows)
+{
+    struct ternary_source s = {.name = "t",
+                               .type = type,
+                               .layout = layout,
+                               .bytes = bytes,
+                               .file_offset = 1000,
+                               .n_cols = n_cols,
+                               .n_rows = n_rows};
+    assert_true(tensor_bytes(type, n_cols, n_rows, &s.n_bytes));
+    return s;
+}
+
+static void known_bytes_decode_and_encode(void **state)
+{
+    (void)state;
+    uint8_t codes[256], bytes[128], decoded[256], encoded[128];
+    struct bn_error err;
+    known_codes(codes);
+    for (size_t i = 0; i < sizeof(vectors) / sizeof(vectors[0]); i++) {
+        const struct vector *v = &vectors[i];
+        memset(bytes, 0, sizeof(bytes));
+        const size_t n_bytes = from_hex(v->hex, bytes);
+        if (v->type == TENSOR_I2_S)
+            le_put_u32(bytes + n_bytes, 0x3f000000); /* 0.5 */
+        const struct ternary_source s = source_of(v->type, v->layout, bytes, v->n_cols, v->n_rows);
+        float scale = 0.0f;
+        assert_true(ternary_scale(&s, &scale, &err));
+        assert_true(scale == 0.5f);
+        assert_true(ternary_decode(&s, 0, v->n_rows, decoded, &err));
+        assert_memory_equal(decoded, codes, 256);
+        assert_true(
+            ternary_encode(v->type, v->layout, codes, v->n_cols, v->n_rows, 0.5f, encoded, &err));
+        assert_memory_equal(encoded, bytes, s.n_bytes);
+    }
+}
+
+/* Codes that look like nothing: no period a layout could hide behind. */
+static uint8_t *some_codes(size_t n)
+{
+    uint8_t *codes = mem_alloc(n, 1);
+    uint32_t x = 12345;
+    assert_non_null(codes);
+    for (size_t i = 0; i < n; i++) {
+        x = x * 1664525u + 1013904223u;
+        codes[i] = (uint8_t)((x >> 24) % 3);
+    }
+    return codes;
+}
+
+static void round_trip(enum tensor_type type, enum i2s_layout layout, size_t n_cols, size_t n_rows)
+{
+    struct bn_error err;
+    size_t n_bytes = 0;
+    assert_true(tensor_bytes(type, n_cols, n_rows, &n_bytes));
+    uint8_t *codes = some_codes(n_cols * n_rows), *bytes = mem_alloc(n_bytes, 1);
+    uint8_t *decoded = mem_alloc(n_cols * n_rows, 1);
+    assert_true(ternary_encode(type, layout, codes, n_cols, n_rows, 0.25f, bytes, &err));
+    const struct ternary_source s = source_of(type, layout, bytes, n_cols, n_rows);
+    float scale = 0.0f;
+    assert_true(ternary_scale(&s, &scale, &err));
+    assert_true(scale == 0.25f);
+    assert_true(ternary_decode(&s, 0, n_rows, decoded, &err));
+    assert_memory_equal(decoded, codes, n_cols * n_rows);
+    /* any range of rows by itself */
+    for (size_t row0 = 0; row0 < n_rows; row0 += 3) {
+        const size_t row1 = row0 + 2 < n_rows ? row0 + 2 : n_rows;
+        memset(decoded, 9, n_cols * n_rows);
+        assert_true(ternary_decode(&s, row0, row1, decoded, &err));
+        assert_memory_equal(decoded, codes + row0 * n_cols, (row1 - row0) * n_cols);
+    }
+    mem_free(decoded);
+    mem_free(bytes);
+    mem_free(codes);
+}
+
+/* Rows that are no multiple of a block: blocks run over row borders in layouts A and B. */
+static void layouts_hold_awkward_shapes(void **state)
+{
+    (void)state;
+    round_trip(TENSOR_I2_S, I2S_A, 640, 400);
+    round_trip(TENSOR_I2_S, I2S_A, 400, 640);
+    round_trip(TENSOR_I2_S, I2S_A, 100, 32);
+    round_trip(TENSOR_I2_S, I2S_A, 1, 128);
+    round_trip(TENSOR_I2_S, I2S_B, 100, 16);
+    round_trip(TENSOR_I2_S, I2S_B, 64, 1);
+    round_trip(TENSOR_I2_S, I2S_C, 100, 8);
+    round_trip(TENSOR_I2_S, I2S_C, 1, 4);
+    round_trip(TENSOR_TQ1_0, I2S_A, 512, 7);
+    round_trip(TENSOR_TQ2_0, I2S_A, 512, 7);
+}
+
+static void shapes_that_do_not_fit_are_refused(void **state)
+{
+    (void)state;
+    static const struct {
+        enum tensor_type type;
+        enum i2s_layout layout;
+        size_t n_cols, n_rows;
+    } cases[] = {{TENSOR_I2_S, I2S_A, 64, 3},   {TENSOR_I2_S, I2S_B, 32, 3},
+                 {TENSOR_I2_S, I2S_C, 64, 3},   {TENSOR_TQ1_0, I2S_A, 128, 2},
+                 {TENSOR_TQ2_0, I2S_A, 128, 2}, {TENSOR_Q8_0, I2S_A, 128, 2}};
+    uint8_t codes[256] = {0}, out[256];
+    struct bn_error err;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const struct ternary_source s = {.name = "t",
+                                         .type = cases[i].type,
+                                         .layout = cases[i].layout,
+                                         .bytes = out,
+                                         .n_bytes = sizeof(out),
+                                         .n_cols = cases[i].n_cols,
+                                         .n_rows = cases[i].n_rows};
+        assert_false(ternary_encode(cases[i].type, cases[i].layout, codes, cases[i].n_cols,
+                                    cases[i].n_rows, 1.0f, out, &err));
+        assert_int_equal(err.code, BN_EARG);
+        assert_false(ternary_check(&s, &err));
+        assert_non_null(strstr(err.text, "'t'"));
+    }
+}
+
+static void too_few_bytes_are_refused(void **state)
+{
+    (void)state;
+    static const enum tensor_type types[] = {TENSOR_I2_S, TENSOR_TQ1_0, TENSOR_TQ2_0, TENSOR_F16,
+                                             TENSOR_F32};
+    uint8_t bytes[1024] = {0}, codes[256];
+    struct bn_error err;
+    float scale;
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        struct ternary_source s = source_of(types[i], I2S_A, bytes, 256, 1);
+        assert_true(ternary_scale(&s, &scale, &err));
+        s.n_bytes--;
+        assert_false(ternary_scale(&s, &scale, &err));
+        assert_int_equal(err.code, BN_EFORMAT);
+        assert_false(ternary_decode(&s, 0, 1, codes, &err));
+    }
+}
+
+static void code_3_is_refused_with_its_place(void **state)
+{
+    (void)state;
+    uint8_t bytes[256] = {0}, codes[512];
+    struct bn_error err;
+    for (enum i2s_layout layout = I2S_A; layout <= I2S_C; layout++) {
+        const struct ternary_source s = source_of(TENSOR_I2_S, layout, bytes, 128, 4);
+        bytes[37] = 0x0c; /* one code of four is 3 */
+        assert_false(ternary_decode(&s, 0, 4, codes, &err));
+        assert_int_equal(err.code, BN_EFORMAT);
+        assert_non_null(strstr(err.text, "tensor 't'"));
+        assert_non_null(strstr(err.text, "1037")); /* file_offset is 1000 */
+        bytes[37] = 0;
+        assert_true(ternary_decode(&s, 0, 4, codes, &err));
+    }
+    const struct ternary_source tq2 = source_of(TENSOR_TQ2_0, I2S_A, bytes, 256, 1);
+    le_put_u16(bytes + 64, 0x3800);
+    bytes[40] = 0x30;
+    assert_false(ternary_decode(&tq2, 0, 1, codes, &err));
+    assert_non_null(strstr(err.text, "1040"));
+    le_put_u16(bytes + 64, 0); /* a block of scale 0 is zeros whatever its codes */
+    assert_true(ternary_decode(&tq2, 0, 1, codes, &err));
+    for (size_t i = 0; i < 256; i++)
+        assert_int_equal(codes[i], 1);
+}
+
+static void blocks_of_two_scales_are_refused_by_name(void **state)
+{
+    (void)state;
+    static const enum tensor_type types[] = {TENSOR_TQ1_0, TENSOR_TQ2_0};
+    uint8_t bytes[512] = {0};
+    struct bn_error err;
+    for (size_t i = 0; i < 2; i++) {
+        const size_t block = tensor_geometries[types[i]].block_bytes;
+        const struct ternary_source s = source_of(types[i], I2S_A, bytes, 512, 2);
+        float scale = -1.0f;
+        for (size_t b = 0; b < 4; b++)
+            le_put_u16(bytes + (b + 1) * block - 2, b == 1 ? 0x8000 : 0x3800);
+        assert_true(ternary_scale(&s, &scale, &err)); /* a zero beside them, of either sign */
+        assert_true(scale == 0.5f);
+        le_put_u16(bytes + 4 * block - 2, 0x3801);
+        assert_false(ternary_scale(&s, &scale, &err));
+        assert_int_equal(err.code, BN_EUNSUPPORTED);
+        assert_non_null(strstr(err.text, "tensor 't': block 3"));
+        char place[32];
+        (void)snprintf(place, sizeof(place), "byte %zu", 1000 + 4 * block - 2);
+        assert_non_null(strstr(err.text, place));
+        le_put_u16(bytes + 4 * block - 2, 0x7c00);
+        assert_false(ternary_scale(&s, &scale, &err));
+        assert_int_equal(err.code, BN_EFORMAT);
+        for (size_t b = 0; b < 4; b++)
+            le_put_u16(bytes + (b + 1) * block - 2, 0);
+        assert_true(ternary_scale(&s, &scale, &err));
+        assert_true(scale == 0.0f);
+    }
+}
+
+static void i2s_scale_must_be_a_number(void **state)
+{
+    (void)state;
+    uint8_t bytes[96] = {0};
+    struct bn_error err;
+    float scale = 0.0f;
+    const struct ternary_source s = source_of(TENSOR_I2_S, I2S_A, bytes, 128, 2);
+    le_put_u32(bytes + 64, f32_bits(-2.5f));
+    memset(bytes + 68, 0xff, 28); /* filler, never interpreted */
+    assert_true(ternary_scale(&s, &scale, &err));
+    assert_true(scale == -2.5f);
+    le_put_u32(bytes + 64, 0x7fc00000);
+    assert_false(ternary_scale(&s, &scale, &err));
+    assert_int_equal(err.code, BN_EFORMAT);
+    assert_non_null(strstr(err.text, "1064"));
+}
+
+static void put_float(enum tensor_type type, uint8_t *at, float v)
+{
+    if (type == TENSOR_F32)
+        le_put_u32(at, f32_bits(v));
+    else if (type == TENSOR_F16)
+        le_put_u16(at, f32_to_f16(v));
+    else
+        le_put_u16(at, (uint16_t)(f32_bits(v) >> 16));
+}
+
+static void floats_of_one_magnitude_are_ternary(void **state)
+{
+    (void)state;
+    static const enum tensor_type types[] = {TENSOR_F32, TENSOR_F16, TENSOR_BF16};
+    uint8_t bytes[6000 * 4] = {0}, decoded[6000], *codes = some_codes(6000);
+    struct bn_error err;
+    for (size_t i = 0; i < 3; i++) {
+        const struct ternary_source s = source_of(types[i], I2S_A, bytes, 60, 100);
+        const size_t unit = tensor_geometries[types[i]].block_bytes;
+        float scale = -1.0f;
+        memset(bytes, 0, sizeof(bytes));
+        assert_true(ternary_scale(&s, &scale, &err));
+        assert_true(scale == 0.0f);
+        for (size_t k = 0; k < 6000; k++)
+            put_float(types[i], bytes + k * unit,
+                      k % 7 == 3 && codes[k] == 1 ? -0.0f : (float)(codes[k] - 1) * 0.375f);
+        assert_true(ternary_scale(&s, &scale, &err));
+        assert_true(scale == 0.375f);
+        assert_true(ternary_decode(&s, 0, 100, decoded, &err));
+        assert_memory_equal(decoded, codes, 6000);
+        put_float(types[i], bytes + 5999 * unit, 0.5f); /* the last element gives it away */
+        assert_false(ternary_scale(&s, &scale, &err));
+        assert_int_equal(err.code, BN_EUNSUPPORTED);
+        assert_non_null(strstr(err.text, "element 5999 (row 99) is 0.5"));
+        put_float(types[i], bytes + 5999 * unit, INFINITY);
+        assert_false(ternary_scale(&s, &scale, &err));
+        assert_int_equal(err.code, BN_EFORMAT);
+    }
+    mem_free(codes);
+}
+
+static void every_byte_of_tq1_gives_trits(void **state)
+{
+    (void)state;
+    uint8_t bytes[54], codes[256];
+    struct bn_error err;
+    for (unsigned b = 0; b < 256; b++) {
+        memset(bytes, (int)b, sizeof(bytes));
+        le_put_u16(bytes + 52, 0x3c00);
+        const struct ternary_source s = source_of(TENSOR_TQ1_0, I2S_A, bytes, 256, 1);
+        assert_true(ternary_decode(&s, 0, 1, codes, &err));
+        for (size_t i = 0; i < 256; i++)
+            assert_true(codes[i] <= 2);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(known_bytes_decode_and_encode),
+        cmocka_unit_test(layouts_hold_awkward_shapes),
+        cmocka_unit_test(shapes_that_do_not_fit_are_refused),
+        cmocka_unit_test(too_few_bytes_are_refused),
+        cmocka_unit_test(code_3_is_refused_with_its_place),
+        cmocka_unit_test(blocks_of_two_scales_are_refused_by_name),
+        cmocka_unit_test(i2s_scale_must_be_a_number),
+        cmocka_unit_test(floats_of_one_magnitude_are_ternary),
+        cmocka_unit_test(every_byte_of_tq1_gives_trits),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
