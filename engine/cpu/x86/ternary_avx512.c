@@ -13,7 +13,10 @@
 
 #include <immintrin.h>
 
-#define ROWS 4 /* rows at a time: they share the loads of q, and are the streams prefetched */
+/* Rows at a time: they share the loads of q. In the matrix-vector product they are a quarter of the
+ * range apart: one core then has four streams in flight and reads 1.4 times as fast as from one. */
+#define ROWS 4
+#define PREFETCH_BYTES 2560
 #define BLOCK_TOKENS 6 /* 4 rows x 6 tokens = 24 sums; with 4 weights and q, 29 of 32 registers */
 
 /* (sum of a, of b, of c, of d) */
@@ -42,11 +45,11 @@ BN_FORCE_INLINE __m512i load(const void *p)
     return _mm512_load_si512(p);
 }
 
-/* n_rows (1 or ROWS) rows from `row` on, against one token. */
-BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, int n_rows, const int8_t *q,
-                                 int32_t q_sum, int32_t *acc)
+/* n_rows (1 or ROWS) rows, step_rows apart, against one token; sums at acc, step_rows apart. */
+BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, size_t step_rows, int n_rows,
+                                 const int8_t *q, int32_t q_sum, int32_t *acc)
 {
-    const size_t row_bytes = n_lines * LINE_BYTES;
+    const size_t step_bytes = step_rows * n_lines * LINE_BYTES;
     __m512i sum[ROWS][4];
 #pragma GCC unroll 4
     for (int r = 0; r < ROWS; r++)
@@ -59,11 +62,9 @@ BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, int n_rows,
         const __m512i q2 = load(q + l * LINE_COLS + 128), q3 = load(q + l * LINE_COLS + 192);
 #pragma GCC unroll 4
         for (int r = 0; r < n_rows; r++) {
-            const uint8_t *line = row + (size_t)r * row_bytes + l * LINE_BYTES;
+            const uint8_t *line = row + (size_t)r * step_bytes + l * LINE_BYTES;
             const __m512i w = load(line);
-            /* The same place of the next group: a streamer sees four short streams and stops at
-             * each page; this distance read at the speed of a plain loop over memory. */
-            _mm_prefetch((const char *)((uintptr_t)line + ROWS * row_bytes), _MM_HINT_T0);
+            _mm_prefetch((const char *)((uintptr_t)line + PREFETCH_BYTES), _MM_HINT_T0);
             const __m512i w0 = _mm512_and_si512(w, _mm512_set1_epi8(0x03));
             const __m512i w1 = _mm512_and_si512(w, _mm512_set1_epi8(0x0c));
             const __m512i w2 = _mm512_and_si512(w, _mm512_set1_epi8(0x30));
@@ -81,18 +82,23 @@ BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, int n_rows,
         const __m512i b = _mm512_add_epi32(sum[r][2], _mm512_srai_epi32(sum[r][3], 2));
         total[r] = _mm512_add_epi32(a, _mm512_srai_epi32(b, 4));
     }
-    store_sums(total, n_rows, q_sum, acc);
+    const __m128i sums = _mm_sub_epi32(sum_lanes(total), _mm_set1_epi32(q_sum));
+    _Alignas(16) int32_t out[ROWS];
+    _mm_store_si128((__m128i *)(void *)out, sums);
+#pragma GCC unroll 4
+    for (int r = 0; r < n_rows; r++)
+        acc[(size_t)r * step_rows] = out[r];
 }
 
 void ternary_matvec_avx512(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
                            int32_t q_sum, int32_t *acc)
 {
-    const size_t row_bytes = w->n_lines * LINE_BYTES;
-    size_t r = row0;
-    for (; row1 - r >= ROWS; r += ROWS)
-        matvec_rows(w->lines + r * row_bytes, w->n_lines, ROWS, q, q_sum, acc + (r - row0));
-    for (; r < row1; r++)
-        matvec_rows(w->lines + r * row_bytes, w->n_lines, 1, q, q_sum, acc + (r - row0));
+    const size_t row_bytes = w->n_lines * LINE_BYTES, step_rows = (row1 - row0) / ROWS;
+    const uint8_t *row = w->lines + row0 * row_bytes;
+    for (size_t r = 0; r < step_rows; r++)
+        matvec_rows(row + r * row_bytes, w->n_lines, step_rows, ROWS, q, q_sum, acc + r);
+    for (size_t r = ROWS * step_rows; r < row1 - row0; r++)
+        matvec_rows(row + r * row_bytes, w->n_lines, 0, 1, q, q_sum, acc + r);
 }
 
 /* n_rows (1 or ROWS) rows against n_tokens (1 .. BLOCK_TOKENS) tokens from the first of `batch`. */

@@ -10,7 +10,8 @@
 #include <immintrin.h>
 
 #define ROWS 2
-#define PREFETCH_ROWS 4 /* two groups ahead */
+#define STREAMS 4 /* a quarter of the rows each: a core reads 1.4 times as fast as from one */
+#define PREFETCH_BYTES 2560
 #define BLOCK_TOKENS 6
 
 BN_FORCE_INLINE __m256i load(const void *p)
@@ -18,22 +19,24 @@ BN_FORCE_INLINE __m256i load(const void *p)
     return _mm256_load_si256(p);
 }
 
-/* Sums of the lanes of v[0 .. n_rows - 1], less q_sum, at acc. */
-BN_FORCE_INLINE void store_sums(const __m256i v[ROWS], int n_rows, int32_t q_sum, int32_t *acc)
+/* Sums of the lanes of v[0 .. n_rows - 1], less q_sum, at acc, step apart. */
+BN_FORCE_INLINE void store_sums(const __m256i v[ROWS], int n_rows, int32_t q_sum, int32_t *acc,
+                                size_t step)
 {
 #pragma GCC unroll 4
     for (int r = 0; r < n_rows; r++) {
         __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v[r]), _mm256_extracti128_si256(v[r], 1));
         s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
         s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
-        acc[r] = _mm_cvtsi128_si32(s) - q_sum;
+        acc[(size_t)r * step] = _mm_cvtsi128_si32(s) - q_sum;
     }
 }
 
-BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, int n_rows, const int8_t *q,
-                                 int32_t q_sum, int32_t *acc)
+/* n_rows (1 or ROWS) rows, step_rows apart, against one token; sums at acc, step_rows apart. */
+BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, size_t step_rows, int n_rows,
+                                 const int8_t *q, int32_t q_sum, int32_t *acc)
 {
-    const size_t row_bytes = n_lines * LINE_BYTES;
+    const size_t step_bytes = step_rows * n_lines * LINE_BYTES;
     __m256i sum[ROWS][4];
 #pragma GCC unroll 4
     for (int r = 0; r < ROWS; r++)
@@ -44,7 +47,7 @@ BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, int n_rows,
     for (size_t l = 0; l < n_lines; l++) {
 #pragma GCC unroll 2
         for (int r = 0; r < n_rows; r++)
-            _mm_prefetch((const char *)((uintptr_t)row + ((size_t)r + PREFETCH_ROWS) * row_bytes +
+            _mm_prefetch((const char *)((uintptr_t)row + (size_t)r * step_bytes + PREFETCH_BYTES +
                                         l * LINE_BYTES),
                          _MM_HINT_T0);
 #pragma GCC unroll 2
@@ -54,7 +57,7 @@ BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, int n_rows,
             const __m256i q2 = load(ql + 128), q3 = load(ql + 192);
 #pragma GCC unroll 2
             for (int r = 0; r < n_rows; r++) {
-                const __m256i w = load(row + (size_t)r * row_bytes + l * LINE_BYTES + 32 * half);
+                const __m256i w = load(row + (size_t)r * step_bytes + l * LINE_BYTES + 32 * half);
                 const __m256i w0 = _mm256_and_si256(w, _mm256_set1_epi8(0x03));
                 const __m256i w1 = _mm256_and_si256(w, _mm256_set1_epi8(0x0c));
                 const __m256i w2 = _mm256_and_si256(w, _mm256_set1_epi8(0x30));
@@ -73,18 +76,20 @@ BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, int n_rows,
         const __m256i b = _mm256_add_epi32(sum[r][2], _mm256_srai_epi32(sum[r][3], 2));
         total[r] = _mm256_add_epi32(a, _mm256_srai_epi32(b, 4));
     }
-    store_sums(total, n_rows, q_sum, acc);
+    store_sums(total, n_rows, q_sum, acc, step_rows);
 }
 
 void ternary_matvec_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
                             int32_t q_sum, int32_t *acc)
 {
-    const size_t row_bytes = w->n_lines * LINE_BYTES;
-    size_t r = row0;
-    for (; row1 - r >= ROWS; r += ROWS)
-        matvec_rows(w->lines + r * row_bytes, w->n_lines, ROWS, q, q_sum, acc + (r - row0));
-    for (; r < row1; r++)
-        matvec_rows(w->lines + r * row_bytes, w->n_lines, 1, q, q_sum, acc + (r - row0));
+    const size_t n_lines = w->n_lines, row_bytes = n_lines * LINE_BYTES;
+    const size_t step = (row1 - row0) / STREAMS;
+    const uint8_t *row = w->lines + row0 * row_bytes;
+    for (size_t r = 0; r < step; r++)
+        for (size_t i = r; i < STREAMS * step; i += ROWS * step)
+            matvec_rows(row + i * row_bytes, n_lines, step, ROWS, q, q_sum, acc + i);
+    for (size_t r = STREAMS * step; r < row1 - row0; r++)
+        matvec_rows(row + r * row_bytes, n_lines, 0, 1, q, q_sum, acc + r);
 }
 
 BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
@@ -123,7 +128,7 @@ BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows
     }
 #pragma GCC unroll 6
     for (int t = 0; t < n_tokens; t++)
-        store_sums(sum[t], n_rows, batch->q_sums[t], batch->acc + (size_t)t * batch->acc_stride);
+        store_sums(sum[t], n_rows, batch->q_sums[t], batch->acc + (size_t)t * batch->acc_stride, 1);
 }
 
 BN_FORCE_INLINE void matmul_tokens(const uint8_t *row, size_t n_lines, int n_rows, size_t n_tokens,
