@@ -37,8 +37,20 @@ static void rung_ref(struct cpu_kernels *k)
 static void rung_avx2(struct cpu_kernels *k)
 {
     k->isa = ISA_AVX2;
+    k->rms_norm = rms_norm_avx2;
+    k->quantise = quantise_avx2;
     k->ternary_matvec = ternary_matvec_avx2;
     k->ternary_matmul = ternary_matmul_avx2;
+    k->scale_acc = scale_acc_avx2;
+    k->add = add_avx2;
+    k->relu2_gate = relu2_gate_avx2;
+    k->silu_gate = silu_gate_avx2;
+    k->rope_neox = rope_neox_avx2;
+    k->rope_norm = rope_norm_avx2;
+    k->to_f16 = to_f16_avx2;
+    k->attn_block = attn_block_avx2;
+    k->attn_merge = attn_merge_avx2;
+    k->attn_finish = attn_finish_avx2;
     row_kernels_avx2(k->row_decode, k->rows_dot);
 }
 
@@ -54,6 +66,7 @@ static void rung_avx512vnni(struct cpu_kernels *k)
     k->isa = ISA_AVX512VNNI;
     k->ternary_matvec = ternary_matvec_avx512;
     k->ternary_matmul = ternary_matmul_avx512;
+    k->attn_block = attn_block_avx512;
     row_kernels_avx512(k->row_decode, k->rows_dot);
 }
 #endif

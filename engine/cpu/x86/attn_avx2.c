@@ -1,0 +1,134 @@
+/*
+ * Attention over a block of 64 positions with AVX2. Scores have positions as lanes, values have the
+ * head dimension as lanes: no sum ever runs across a register, and each K or V element is widened
+ * once for up to four query heads.
+ *
+ * Chains of fma are what the recipe orders, so speed comes from having many: four heads x two
+ * registers, or one head x eight.
+ */
+#include "engine/base/force_inline.h"
+#include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/lanes_avx2.h"
+
+#include <immintrin.h>
+#include <math.h>
+
+#define MAX_HEADS 4
+
+/* Scores, then probabilities, of up to four heads. */
+struct scores {
+    _Alignas(32) float z[MAX_HEADS][ATTN_BLOCK];
+};
+
+BN_FORCE_INLINE __m256 widen8(const uint16_t *halves)
+{
+    return _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(const void *)halves));
+}
+
+/* Scores of positions pos .. pos + 8 n_vecs - 1 for n_heads heads from `head` on. */
+BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_heads, size_t pos,
+                                int n_vecs, struct scores *s)
+{
+    __m256 z[MAX_HEADS][8];
+    const float *q = b->q + head * b->head_dim;
+#pragma GCC unroll 4
+    for (int h = 0; h < n_heads; h++)
+#pragma GCC unroll 8
+        for (int v = 0; v < n_vecs; v++)
+            z[h][v] = _mm256_setzero_ps();
+    for (size_t i = 0; i < b->head_dim; i++) {
+        const uint16_t *k = b->k + i * ATTN_BLOCK + pos;
+#pragma GCC unroll 8
+        for (int v = 0; v < n_vecs; v++) {
+            const __m256 kv = widen8(k + 8 * v);
+#pragma GCC unroll 4
+            for (int h = 0; h < n_heads; h++)
+                z[h][v] =
+                    _mm256_fmadd_ps(_mm256_set1_ps(q[(size_t)h * b->head_dim + i]), kv, z[h][v]);
+        }
+    }
+#pragma GCC unroll 4
+    for (int h = 0; h < n_heads; h++)
+#pragma GCC unroll 8
+        for (int v = 0; v < n_vecs; v++)
+            _mm256_store_ps(s->z[h] + pos + 8 * (size_t)v, z[h][v]);
+}
+
+/* Turn a head's scores into probabilities; unseen positions get +0. */
+static void softmax_block(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l)
+{
+    const __m256 low = _mm256_set1_ps(-INFINITY);
+    __m256 lanes[8], top = low;
+    for (size_t v = 0; v < 8; v++) {
+        const __m256 seen = _mm256_castsi256_ps(lanes_below(8 * v, n_seen));
+        top = _mm256_max_ps(_mm256_blendv_ps(low, _mm256_load_ps(z + 8 * v), seen), top);
+    }
+    const __m128 t4 = _mm_max_ps(_mm256_castps256_ps128(top), _mm256_extractf128_ps(top, 1));
+    const __m128 t2 = _mm_max_ps(t4, _mm_movehl_ps(t4, t4));
+    *m = _mm_cvtss_f32(_mm_max_ss(t2, _mm_movehdup_ps(t2))) + 0.0f; /* -0 becomes +0 */
+    for (size_t v = 0; v < 8; v++) {
+        const __m256 seen = _mm256_castsi256_ps(lanes_below(8 * v, n_seen));
+        const __m256 x = _mm256_sub_ps(_mm256_load_ps(z + 8 * v), _mm256_set1_ps(*m));
+        lanes[v] = _mm256_and_ps(exp0_avx2(x), seen);
+        _mm256_store_ps(z + 8 * v, lanes[v]);
+    }
+    *l = tree64_avx2(lanes);
+}
+
+/* Columns col .. col + 8 n_vecs - 1 of the weighted values, as far as head_dim goes. */
+BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_heads, size_t col,
+                                int n_vecs, const struct scores *s)
+{
+    __m256 o[MAX_HEADS][8];
+#pragma GCC unroll 4
+    for (int h = 0; h < n_heads; h++)
+#pragma GCC unroll 8
+        for (int v = 0; v < n_vecs; v++)
+            o[h][v] = _mm256_setzero_ps();
+    for (size_t j = 0; j < b->n_seen; j++) {
+        const uint16_t *row = b->v + j * b->v_stride + col;
+#pragma GCC unroll 8
+        for (int v = 0; v < n_vecs; v++) {
+            const __m256 vv = widen8(row + 8 * v);
+#pragma GCC unroll 4
+            for (int h = 0; h < n_heads; h++)
+                o[h][v] = _mm256_fmadd_ps(_mm256_set1_ps(s->z[h][j]), vv, o[h][v]);
+        }
+    }
+#pragma GCC unroll 4
+    for (int h = 0; h < n_heads; h++)
+#pragma GCC unroll 8
+        for (int v = 0; v < n_vecs; v++) {
+            const size_t at = col + 8 * (size_t)v;
+            float *out = b->o + (head + (size_t)h) * b->head_dim + at;
+            if (at + 8 <= b->head_dim)
+                _mm256_storeu_ps(out, o[h][v]);
+            else if (at < b->head_dim)
+                _mm256_maskstore_ps(out, lanes_below(at, b->head_dim), o[h][v]);
+        }
+}
+
+/* n_heads heads from `head` on, each with k_vecs registers of scores and v_vecs of values: 8 v_vecs
+ * divides 32, the padding of v. */
+BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_heads, int k_vecs,
+                                 int v_vecs)
+{
+    struct scores s = {.z = {{0}}}; /* positions past n_seen are read, then masked */
+    for (size_t pos = 0; pos < b->n_seen; pos += 8 * (size_t)k_vecs)
+        score_span(b, head, n_heads, pos, k_vecs, &s);
+    for (int h = 0; h < n_heads; h++)
+        softmax_block(s.z[h], b->n_seen, &b->m[head + (size_t)h], &b->l[head + (size_t)h]);
+    for (size_t col = 0; col < b->head_dim; col += 8 * (size_t)v_vecs)
+        value_span(b, head, n_heads, col, v_vecs, &s);
+}
+
+void attn_block_avx2(const struct attn_block *b)
+{
+    size_t head = 0;
+    for (; b->n_q - head >= 4; head += 4)
+        heads_block(b, head, 4, 2, 2);
+    for (; b->n_q - head >= 2; head += 2)
+        heads_block(b, head, 2, 4, 4);
+    if (head < b->n_q)
+        heads_block(b, head, 1, 8, 4);
+}

@@ -1,0 +1,237 @@
+/*
+ * RMSNorm, quantising and the element-wise steps of a layer with AVX2. Ragged ends go through
+ * masked loads and stores or a zeroed register of their own, so that every element is computed by
+ * the same code.
+ */
+#include "engine/base/force_inline.h"
+#include "engine/base/size.h"
+#include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/lanes_avx2.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+#define F16_MAX 65504.0f
+
+/* Elements i .. i + 7 of x (n); lanes past n are 0. */
+BN_FORCE_INLINE __m256 load8(const float *x, size_t i, size_t n)
+{
+    return i + 8 <= n ? _mm256_loadu_ps(x + i) : _mm256_maskload_ps(x + i, lanes_below(i, n));
+}
+
+BN_FORCE_INLINE void store8(float *y, size_t i, size_t n, __m256 v)
+{
+    if (i + 8 <= n)
+        _mm256_storeu_ps(y + i, v);
+    else
+        _mm256_maskstore_ps(y + i, lanes_below(i, n), v);
+}
+
+BN_FORCE_INLINE float sum_of_squares(const float *x, size_t n)
+{
+    __m256 lanes[8];
+#pragma GCC unroll 8
+    for (int v = 0; v < 8; v++)
+        lanes[v] = _mm256_setzero_ps();
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64)
+#pragma GCC unroll 8
+        for (size_t v = 0; v < 8; v++) {
+            const __m256 xv = _mm256_loadu_ps(x + i + 8 * v);
+            lanes[v] = _mm256_fmadd_ps(xv, xv, lanes[v]);
+        }
+    /* Lanes past n add 0 * 0 to sums of squares, which are never -0: no bit changes. */
+    if (i < n)
+#pragma GCC unroll 8
+        for (size_t v = 0; v < 8; v++) {
+            const __m256 xv = _mm256_maskload_ps(x + i + 8 * v, lanes_below(i + 8 * v, n));
+            lanes[v] = _mm256_fmadd_ps(xv, xv, lanes[v]);
+        }
+    return tree64_avx2(lanes);
+}
+
+void rms_norm_avx2(const float *x, const float *w, size_t n, float eps, float *y)
+{
+    const __m128 mean = _mm_set_ss(sum_of_squares(x, n) / (float)n + eps);
+    const __m256 r = _mm256_set1_ps(1.0f / _mm_cvtss_f32(_mm_sqrt_ss(mean)));
+    for (size_t i = 0; i < n; i += 8) {
+        const __m256 xr = _mm256_mul_ps(load8(x, i, n), r);
+        store8(y, i, n, _mm256_mul_ps(xr, load8(w, i, n)));
+    }
+}
+
+BN_FORCE_INLINE __m256 magnitude(__m256 v)
+{
+    return _mm256_and_ps(v, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)));
+}
+
+/* max(1e-5, |x|); a NaN is passed over */
+BN_FORCE_INLINE float max_magnitude(const float *x, size_t n)
+{
+    __m256 top[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; v++)
+        top[v] = _mm256_set1_ps(1e-5f);
+    size_t i = 0;
+    for (; i + 32 <= n; i += 32)
+#pragma GCC unroll 4
+        for (size_t v = 0; v < 4; v++) /* with a NaN in either, maxps gives its second operand */
+            top[v] = _mm256_max_ps(magnitude(_mm256_loadu_ps(x + i + 8 * v)), top[v]);
+    for (; i < n; i += 8)
+        top[0] = _mm256_max_ps(magnitude(load8(x, i, n)), top[0]);
+    const __m256 t = _mm256_max_ps(_mm256_max_ps(top[0], top[1]), _mm256_max_ps(top[2], top[3]));
+    const __m128 t4 = _mm_max_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1));
+    const __m128 t2 = _mm_max_ps(t4, _mm_movehl_ps(t4, t4));
+    return _mm_cvtss_f32(_mm_max_ss(t2, _mm_movehdup_ps(t2)));
+}
+
+/* Eight products rounded half to even; a NaN gives 0. */
+BN_FORCE_INLINE __m256i round8(const float *x, size_t i, size_t n, __m256 s)
+{
+    const __m256 v = _mm256_mul_ps(load8(x, i, n), s);
+    return _mm256_cvtps_epi32(_mm256_and_ps(v, _mm256_cmp_ps(v, v, _CMP_ORD_Q)));
+}
+
+void quantise_avx2(const float *x, size_t n, int8_t *q, struct act_scale *out)
+{
+    const float s = 127.0f / max_magnitude(x, n);
+    const __m256 sv = _mm256_set1_ps(s);
+    /* Packing works in halves of a register; this puts the quadruples back in order. */
+    const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
+    __m256i sums = _mm256_setzero_si256();
+    for (size_t i = 0; i < size_round_up(n, LINE_COLS); i += 32) {
+        const __m256i a = round8(x, size_min(i, n), n, sv),
+                      b = round8(x, size_min(i + 8, n), n, sv);
+        const __m256i c = round8(x, size_min(i + 16, n), n, sv);
+        const __m256i d = round8(x, size_min(i + 24, n), n, sv);
+        sums = _mm256_add_epi32(sums,
+                                _mm256_add_epi32(_mm256_add_epi32(a, b), _mm256_add_epi32(c, d)));
+        const __m256i bytes =
+            _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
+        _mm256_storeu_si256((__m256i *)(void *)(q + i), _mm256_permutevar8x32_epi32(bytes, order));
+    }
+    __m128i t = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
+    t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0x4e));
+    t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0xb1));
+    out->s = s;
+    out->q_sum = _mm_cvtsi128_si32(t);
+}
+
+void scale_acc_avx2(const int32_t *acc, size_t n, float d, float *y)
+{
+    const __m256 dv = _mm256_set1_ps(d);
+    size_t i = 0;
+    for (; i + 8 <= n; i += 8) {
+        const __m256i a = _mm256_loadu_si256((const __m256i *)(const void *)(acc + i));
+        _mm256_storeu_ps(y + i, _mm256_mul_ps(_mm256_cvtepi32_ps(a), dv));
+    }
+    if (i < n) {
+        const __m256i mask = lanes_below(i, n), a = _mm256_maskload_epi32(acc + i, mask);
+        _mm256_maskstore_ps(y + i, mask, _mm256_mul_ps(_mm256_cvtepi32_ps(a), dv));
+    }
+}
+
+void add_avx2(float *h, const float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i += 8)
+        store8(h, i, n, _mm256_add_ps(load8(h, i, n), load8(y, i, n)));
+}
+
+void relu2_gate_avx2(const float *gate, const float *up, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i += 8) {
+        /* A NaN in the gate is maxps' second operand and stays. */
+        const __m256 g = _mm256_max_ps(_mm256_setzero_ps(), load8(gate, i, n));
+        store8(out, i, n, _mm256_mul_ps(_mm256_mul_ps(g, g), load8(up, i, n)));
+    }
+}
+
+void silu_gate_avx2(const float *gate, const float *up, size_t n, float *out)
+{
+    const __m256 one = _mm256_set1_ps(1.0f), zero = _mm256_setzero_ps();
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    for (size_t i = 0; i < n; i += 8) {
+        const __m256 g = load8(gate, i, n);
+        const __m256 e = exp0_avx2(_mm256_or_ps(g, sign));
+        const __m256 top = _mm256_blendv_ps(e, one, _mm256_cmp_ps(g, zero, _CMP_GE_OQ));
+        const __m256 sigmoid = _mm256_div_ps(top, _mm256_add_ps(one, e));
+        store8(out, i, n, _mm256_mul_ps(_mm256_mul_ps(g, sigmoid), load8(up, i, n)));
+    }
+}
+
+void rope_neox_avx2(float *x, const float *c, const float *s, size_t n_rot)
+{
+    const size_t n = n_rot / 2;
+    float *y = x + n;
+    for (size_t i = 0; i < n; i += 8) {
+        const __m256 a = load8(x, i, n), b = load8(y, i, n);
+        const __m256 cv = load8(c, i, n), sv = load8(s, i, n);
+        const __m256 first = _mm256_sub_ps(_mm256_mul_ps(a, cv), _mm256_mul_ps(b, sv));
+        store8(y, i, n, _mm256_add_ps(_mm256_mul_ps(a, sv), _mm256_mul_ps(b, cv)));
+        store8(x, i, n, first);
+    }
+}
+
+/* Four pairs: a, b of each stand next to each other. */
+BN_FORCE_INLINE __m256 rotate_pairs(__m256 x, __m128 c, __m128 s)
+{
+    const __m256i twice = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
+    const __m256 cc = _mm256_permutevar8x32_ps(_mm256_castps128_ps256(c), twice);
+    const __m256 ss = _mm256_permutevar8x32_ps(_mm256_castps128_ps256(s), twice);
+    const __m256 swapped = _mm256_permute_ps(x, 0xb1);
+    return _mm256_addsub_ps(_mm256_mul_ps(x, cc), _mm256_mul_ps(swapped, ss));
+}
+
+void rope_norm_avx2(float *x, const float *c, const float *s, size_t n_rot)
+{
+    const size_t n = n_rot / 2;
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        _mm256_storeu_ps(x + 2 * i, rotate_pairs(_mm256_loadu_ps(x + 2 * i), _mm_loadu_ps(c + i),
+                                                 _mm_loadu_ps(s + i)));
+    if (i < n) {
+        const __m256i mask = lanes_below(2 * i, 2 * n);
+        const __m128i few = _mm256_castsi256_si128(lanes_below(i, n));
+        const __m256 v = rotate_pairs(_mm256_maskload_ps(x + 2 * i, mask),
+                                      _mm_maskload_ps(c + i, few), _mm_maskload_ps(s + i, few));
+        _mm256_maskstore_ps(x + 2 * i, mask, v);
+    }
+}
+
+void to_f16_avx2(const float *x, size_t n, uint16_t *out)
+{
+    const __m256 top = _mm256_set1_ps(F16_MAX), bottom = _mm256_set1_ps(-F16_MAX);
+    for (size_t i = 0; i < n; i += 8) {
+        const __m256 v = _mm256_max_ps(bottom, _mm256_min_ps(top, load8(x, i, n)));
+        const __m128i h = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+        uint16_t some[8];
+        _mm_storeu_si128((__m128i *)(void *)(i + 8 <= n ? out + i : some), h);
+        if (i + 8 > n)
+            memcpy(out + i, some, (n - i) * sizeof *out);
+    }
+}
+
+void attn_merge_avx2(float *big_m, float *big_l, float *big_o, const float *m, const float *l,
+                     const float *o, size_t head_dim)
+{
+    const float top = *m > *big_m ? *m : *big_m;
+    /* Both factors at once: lane 0 for what was, lane 1 for the block. */
+    const __m256 factors = exp0_avx2(_mm256_setr_ps(*big_m - top, *m - top, 0, 0, 0, 0, 0, 0));
+    const __m128 low = _mm256_castps256_ps128(factors);
+    const __m256 a = _mm256_broadcastss_ps(low);
+    const __m256 b = _mm256_broadcastss_ps(_mm_movehdup_ps(low));
+    const __m128 scaled = _mm_mul_ss(_mm_set_ss(*big_l), low);
+    *big_l = _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(*l), _mm256_castps256_ps128(b), scaled));
+    for (size_t i = 0; i < head_dim; i += 8)
+        store8(
+            big_o, i, head_dim,
+            _mm256_fmadd_ps(load8(o, i, head_dim), b, _mm256_mul_ps(load8(big_o, i, head_dim), a)));
+    *big_m = top;
+}
+
+void attn_finish_avx2(const float *big_o, float big_l, size_t head_dim, float *out)
+{
+    const __m256 r = _mm256_set1_ps(1.0f / big_l);
+    for (size_t i = 0; i < head_dim; i += 8)
+        store8(out, i, head_dim, _mm256_mul_ps(load8(big_o, i, head_dim), r));
+}
