@@ -1,0 +1,45 @@
+/*
+ * Running a parsed template.
+ */
+#ifndef TEMPLATES_JINJA_EVAL_H
+#define TEMPLATES_JINJA_EVAL_H
+
+#include "templates/jinja_ast.h"
+#include "templates/jinja_call.h"
+#include "templates/jinja_iter.h"
+
+struct jbinding {
+    uint32_t id;
+    struct jval v;
+};
+
+/* Names of one block. The outermost holds a value for every name of the program instead. */
+struct jscope {
+    struct jscope *parent;
+    struct jbinding *vars; /* (n) */
+    size_t n, cap;
+    struct jval *globals; /* (n_names) by number, J_MISSING: not set; NULL in inner scopes */
+};
+
+enum jflow { FLOW_FAIL, FLOW_GO, FLOW_BREAK, FLOW_CONTINUE };
+
+bool scope_new(struct jvm *vm, struct jscope *parent, struct jscope **out);
+bool scope_set(struct jvm *vm, uint32_t id, struct jval v);    /* in the innermost scope */
+bool scope_get(struct jvm *vm, uint32_t id, struct jval *out); /* false: not set anywhere */
+
+bool eval_expr(struct jvm *vm, const struct jnode *n, struct jval *out);
+bool eval_getattr(struct jvm *vm, struct jval obj, struct jval name, struct jval *out);
+bool eval_getitem(struct jvm *vm, struct jval obj, struct jval key, struct jval *out);
+bool eval_slice(struct jvm *vm, struct jval obj, const struct jval part[3], struct jval *out);
+bool eval_args(struct jvm *vm, const struct jnode *n, struct jargs *out);
+bool eval_filters(struct jvm *vm, const struct jnode *n, struct jval text, struct jval *out);
+bool eval_loop_filter(struct jvm *vm, struct jloop *loop, struct jval item, bool *pass);
+
+bool exec_assign(struct jvm *vm, const struct jnode *target, struct jval v);
+enum jflow exec_body(struct jvm *vm, struct jnode *const *items, size_t n);
+
+/* Run the program with these variables (a dict; its keys are strings); output goes to `out`. */
+bool jinja_run(struct jvm *vm, const struct jprogram *program, const struct jdict *vars,
+               struct jbuf *out);
+
+#endif

@@ -1,0 +1,701 @@
+/*
+ * Expressions: recursive descent in jinja2's own order of binding, which is Python's but for ~
+ * between
+ * + and *, filters and tests above everything but brackets, and ** that groups to the left.
+ */
+#include "templates/jinja_call.h"
+#include "templates/jinja_parser.h"
+#include "templates/jinja_text.h"
+
+static bool parse_unary(struct parser *p, bool with_filter, struct jnode **out);
+static bool parse_primary(struct parser *p, bool with_space, struct jnode **out);
+
+static struct jnode *node_ab(struct parser *p, enum jnode_kind kind, const struct jtok *tok,
+                             struct jnode *const ab[2])
+{
+    struct jnode *const n = parser_node(p, kind, tok);
+    if (!n)
+        return NULL;
+    n->a = ab[0];
+    n->b = ab[1];
+    return parser_seal(p, n) ? n : NULL;
+}
+
+static bool parse_list(struct parser *p, struct jnode **out)
+{
+    struct jnodes items = {0};
+    struct jnode *const n = parser_node(p, N_LIST, parser_next(p));
+    if (!n)
+        return false;
+    while (!parser_is(p, T_RBRACKET)) {
+        struct jnode *item;
+        if (items.n && !parser_expect(p, T_COMMA))
+            return false;
+        if (parser_is(p, T_RBRACKET))
+            break;
+        if (!parse_expr(p, &item) || !parser_push(p, &items, item))
+            return false;
+    }
+    n->items = items.items;
+    n->n_items = items.n;
+    *out = n;
+    return parser_expect(p, T_RBRACKET) && parser_seal(p, n);
+}
+
+static bool parse_dict(struct parser *p, struct jnode **out)
+{
+    struct jnodes items = {0};
+    struct jnode *const n = parser_node(p, N_DICT, parser_next(p));
+    if (!n)
+        return false;
+    while (!parser_is(p, T_RBRACE)) {
+        struct jnode *key, *val;
+        if (items.n && !parser_expect(p, T_COMMA))
+            return false;
+        if (parser_is(p, T_RBRACE))
+            break;
+        if (!parse_expr(p, &key) || !parser_expect(p, T_COLON) || !parse_expr(p, &val) ||
+            !parser_push(p, &items, key) || !parser_push(p, &items, val))
+            return false;
+    }
+    n->items = items.items;
+    n->n_items = items.n;
+    *out = n;
+    return parser_expect(p, T_RBRACE) && parser_seal(p, n);
+}
+
+static bool parse_string(struct parser *p, struct jnode **out)
+{
+    struct jnode *const n = parser_node(p, N_CONST, parser_tok(p));
+    if (!n)
+        return false;
+    n->val = parser_next(p)->val;
+    if (parser_is(p, T_STRING)) { /* neighbours are one string */
+        struct jbuf b;
+        jbuf_init(&b, p->vm);
+        if (!jbuf_str(&b, n->val.u.s))
+            return false;
+        while (parser_is(p, T_STRING))
+            if (!jbuf_str(&b, parser_next(p)->val.u.s))
+                return false;
+        if (!jbuf_done(&b, &n->val))
+            return false;
+        jstr_chars(n->val.u.s);
+    }
+    *out = n;
+    return parser_seal(p, n);
+}
+
+static bool parse_const(struct parser *p, struct jval v, struct jnode **out)
+{
+    struct jnode *const n = parser_node(p, N_CONST, parser_next(p));
+    if (!n)
+        return false;
+    n->val = v;
+    *out = n;
+    return parser_seal(p, n);
+}
+
+static bool parse_name(struct parser *p, bool with_space, struct jnode **out)
+{
+    struct jtok *const tok = parser_tok(p);
+    if (bn_str_is(tok->text, "true") || bn_str_is(tok->text, "True"))
+        return parse_const(p, jbool(true), out);
+    if (bn_str_is(tok->text, "false") || bn_str_is(tok->text, "False"))
+        return parse_const(p, jbool(false), out);
+    if (bn_str_is(tok->text, "none") || bn_str_is(tok->text, "None"))
+        return parse_const(p, jnone(), out);
+    struct jnode *const n = parser_node(p, N_NAME, parser_next(p));
+    if (!n || !parser_name(p, tok->text, n))
+        return false;
+    if (with_space && parser_skip(p, T_DOT)) {
+        n->kind = N_NSREF;
+        const struct jtok *const attr = parser_tok(p);
+        if (!parser_expect(p, T_NAME) || !jstr_new(p->vm, attr->text, ORIGIN_TEMPLATE, &n->val))
+            return false;
+        jstr_chars(n->val.u.s);
+    }
+    if (n->id >= NAME_CALLER && n->id <= NAME_VARARGS)
+        p->macro_reads |= n->id == NAME_CALLER   ? MACRO_CALLER
+                          : n->id == NAME_KWARGS ? MACRO_KWARGS
+                                                 : MACRO_VARARGS;
+    *out = n;
+    return parser_seal(p, n);
+}
+
+static bool parse_primary(struct parser *p, bool with_space, struct jnode **out)
+{
+    const struct jtok *const tok = parser_tok(p);
+    bool ok;
+    if (!parser_enter(p))
+        return false;
+    switch (tok->kind) {
+    case T_NAME:
+        ok = parse_name(p, with_space, out);
+        break;
+    case T_STRING:
+        ok = parse_string(p, out);
+        break;
+    case T_INTEGER:
+    case T_FLOAT:
+        ok = parse_const(p, tok->val, out);
+        break;
+    case T_LPAREN:
+        parser_next(p);
+        ok = parse_tuple(p, TUPLE_PARENS, NULL, out) && parser_expect(p, T_RPAREN);
+        break;
+    case T_LBRACKET:
+        ok = parse_list(p, out);
+        break;
+    case T_LBRACE:
+        ok = parse_dict(p, out);
+        break;
+    default:
+        ok = parser_fail(p, tok, "unexpected '%.*s'", (int)size_of_text(tok), tok->text.ptr);
+    }
+    parser_leave(p);
+    return ok;
+}
+
+/* One argument of a call: *x, **x, name=x or x. */
+static bool parse_argument(struct parser *p, struct jnode *call, struct jnodes lists[2])
+{
+    const struct jtok *const tok = parser_tok(p);
+    const bool names_next =
+        p->toks.items[p->at].kind == T_NAME && p->toks.items[p->at + 1].kind == T_ASSIGN;
+    struct jnode *value;
+    bool in_order = !call->star2;
+    if (parser_skip(p, T_MUL)) {
+        in_order = in_order && !call->star;
+        if (!in_order || !parse_expr(p, &call->star))
+            goto bad;
+        return true;
+    }
+    if (parser_skip(p, T_POW)) {
+        if (!in_order || !parse_expr(p, &call->star2))
+            goto bad;
+        return true;
+    }
+    if (names_next && in_order) {
+        struct jnode *const keyword = parser_node(p, N_KEYWORD, tok);
+        p->at += 2;
+        if (!keyword || !jstr_new(p->vm, tok->text, ORIGIN_TEMPLATE, &keyword->val) ||
+            !parse_expr(p, &keyword->a) || !parser_seal(p, keyword))
+            return false;
+        jstr_chars(keyword->val.u.s);
+        return parser_push(p, &lists[1], keyword);
+    }
+    in_order = in_order && !call->star && lists[1].n == 0;
+    if (!in_order)
+        goto bad;
+    return parse_expr(p, &value) && parser_push(p, &lists[0], value);
+bad:
+    return in_order ? false : parser_fail(p, tok, "invalid syntax for function call expression");
+}
+
+static bool parse_arguments(struct parser *p, struct jnode *call)
+{
+    struct jnodes lists[2] = {{0}, {0}}; /* by position, by keyword */
+    bool first = true;
+    if (!parser_expect(p, T_LPAREN))
+        return false;
+    for (; !parser_is(p, T_RPAREN); first = false) {
+        if (!first && !parser_expect(p, T_COMMA))
+            return false;
+        if (parser_is(p, T_RPAREN))
+            break;
+        if (!parse_argument(p, call, lists))
+            return false;
+    }
+    for (size_t i = 0; i < lists[1].n; i++)
+        for (size_t k = 0; k < i; k++)
+            if (jstr_equal(lists[1].items[i]->val.u.s, lists[1].items[k]->val.u.s))
+                return parser_fail(p, parser_tok(p), "keyword argument repeated");
+    call->items = lists[0].items;
+    call->n_items = lists[0].n;
+    call->other = lists[1].items;
+    call->n_other = lists[1].n;
+    return parser_expect(p, T_RPAREN);
+}
+
+static bool parse_call(struct parser *p, struct jnode *callee, struct jnode **out)
+{
+    struct jnode *const n = parser_node(p, N_CALL, parser_tok(p));
+    if (!n || !parse_arguments(p, n))
+        return false;
+    n->a = callee;
+    *out = n;
+    return parser_seal(p, n);
+}
+
+static bool parse_slice_part(struct parser *p, struct jnode **out)
+{
+    if (parser_is(p, T_COLON) || parser_is(p, T_RBRACKET) || parser_is(p, T_COMMA))
+        return true;
+    return parse_expr(p, out);
+}
+
+static bool parse_subscribed(struct parser *p, struct jnode **out)
+{
+    const struct jtok *const tok = parser_tok(p);
+    struct jnode *first = NULL;
+    if (!parser_is(p, T_COLON)) {
+        if (!parse_expr(p, &first))
+            return false;
+        if (!parser_is(p, T_COLON)) {
+            *out = first;
+            return true;
+        }
+    }
+    parser_next(p);
+    struct jnode *const n = parser_node(p, N_SLICE, tok);
+    if (!n)
+        return false;
+    n->a = first;
+    if (!parse_slice_part(p, &n->b))
+        return false;
+    if (parser_skip(p, T_COLON) && !parse_slice_part(p, &n->c))
+        return false;
+    *out = n;
+    return parser_seal(p, n);
+}
+
+static bool parse_bracket(struct parser *p, const struct jtok *tok, struct jnode *operand,
+                          struct jnode **out)
+{
+    struct jnodes items = {0};
+    while (!parser_is(p, T_RBRACKET)) {
+        struct jnode *item;
+        if (items.n && !parser_expect(p, T_COMMA))
+            return false;
+        if (!parse_subscribed(p, &item) || !parser_push(p, &items, item))
+            return false;
+    }
+    parser_next(p);
+    struct jnode *arg = items.n == 1 ? items.items[0] : NULL;
+    if (!arg) {
+        arg = parser_node(p, N_TUPLE, tok);
+        if (!arg)
+            return false;
+        for (size_t i = 0; i < items.n; i++)
+            if (items.items[i]->kind == N_SLICE)
+                return parser_fail(p, tok, "a slice among several subscripts");
+        arg->items = items.items;
+        arg->n_items = items.n;
+        if (!parser_seal(p, arg))
+            return false;
+    }
+    struct jnode *const ab[2] = {operand, arg};
+    *out = node_ab(p, N_GETITEM, tok, ab);
+    return *out != NULL;
+}
+
+static bool parse_subscript(struct parser *p, struct jnode *operand, struct jnode **out)
+{
+    const struct jtok *const tok = parser_next(p);
+    if (tok->kind == T_LBRACKET)
+        return parse_bracket(p, tok, operand, out);
+    const struct jtok *const attr = parser_next(p);
+    if (attr->kind == T_INTEGER) {
+        struct jnode *const index = parser_node(p, N_CONST, attr);
+        if (!index)
+            return false;
+        index->val = attr->val;
+        struct jnode *const ab[2] = {operand, index};
+        *out = parser_seal(p, index) ? node_ab(p, N_GETITEM, tok, ab) : NULL;
+        return *out != NULL;
+    }
+    if (attr->kind != T_NAME)
+        return parser_fail(p, attr, "expected name or number");
+    struct jnode *const n = parser_node(p, N_GETATTR, tok);
+    if (!n || !jstr_new(p->vm, attr->text, ORIGIN_TEMPLATE, &n->val))
+        return false;
+    jstr_chars(n->val.u.s);
+    n->a = operand;
+    *out = n;
+    return parser_seal(p, n);
+}
+
+static bool parse_postfix(struct parser *p, struct jnode **node)
+{
+    for (;;) {
+        bool ok;
+        if (parser_is(p, T_DOT) || parser_is(p, T_LBRACKET))
+            ok = parse_subscript(p, *node, node);
+        else if (parser_is(p, T_LPAREN))
+            ok = parse_call(p, *node, node);
+        else
+            return true;
+        if (!ok)
+            return false;
+    }
+}
+
+/* name or name.name: what follows | and is. */
+static bool parse_dotted(struct parser *p, struct jnode *n)
+{
+    const struct jtok *const first = parser_tok(p);
+    if (!parser_expect(p, T_NAME))
+        return false;
+    struct bn_str text = first->text;
+    while (parser_skip(p, T_DOT)) {
+        const struct jtok *const more = parser_tok(p);
+        if (!parser_expect(p, T_NAME))
+            return false;
+        text.n_bytes = (size_t)(more->text.ptr - text.ptr) + more->text.n_bytes;
+    }
+    struct jval v;
+    if (!jstr_new(p->vm, text, ORIGIN_TEMPLATE, &v))
+        return false;
+    n->name = v.u.s;
+    return true;
+}
+
+/* Find the built-in of a filter or test. Unknown to jinja2 too: an error now, or when it is reached
+ * inside of an if, as there. Known there and not here: an error that says so. */
+static bool resolve(struct parser *p, const struct jtok *tok, struct jnode *n)
+{
+    const bool is_filter = n->kind == N_FILTER;
+    const struct bn_str name = jstr_text(n->name);
+    n->func = is_filter ? builtin_filter(name) : builtin_test(name);
+    if (n->func)
+        return true;
+    if (is_filter && builtin_is_unsupported(name)) {
+        (void)parser_fail(p, tok, "the filter '%.*s' is not supported", (int)name.n_bytes,
+                          name.ptr);
+        p->vm->err->code = BN_EUNSUPPORTED;
+        return false;
+    }
+    if (p->n_soft == 0 && !p->unknown)
+        p->unknown = tok; /* parser_known complains, unless an inline if turns up around it */
+    return true;
+}
+
+bool parse_filters(struct parser *p, struct jnode *operand, bool start_inline, struct jnode **out)
+{
+    *out = operand;
+    while (start_inline || parser_is(p, T_PIPE)) {
+        if (!start_inline)
+            parser_next(p);
+        start_inline = false;
+        const struct jtok *const tok = parser_tok(p);
+        struct jnode *const n = parser_node(p, N_FILTER, tok);
+        if (!n || !parse_dotted(p, n))
+            return false;
+        if (parser_is(p, T_LPAREN) && !parse_arguments(p, n))
+            return false;
+        n->a = *out;
+        if (!resolve(p, tok, n) || !parser_seal(p, n))
+            return false;
+        *out = n;
+    }
+    return true;
+}
+
+static bool starts_argument(struct parser *p)
+{
+    switch (parser_tok(p)->kind) {
+    case T_NAME:
+        return !parser_is_name(p, "else") && !parser_is_name(p, "or") && !parser_is_name(p, "and");
+    case T_STRING:
+    case T_INTEGER:
+    case T_FLOAT:
+    case T_LBRACKET:
+    case T_LBRACE:
+        return true;
+    default:
+        return false;
+    }
+}
+
+static bool parse_test(struct parser *p, struct jnode **node)
+{
+    const struct jtok *const tok = parser_next(p);
+    struct jnode *const n = parser_node(p, N_TEST, tok);
+    const bool negated = parser_skip_name(p, "not");
+    if (!n || !parse_dotted(p, n))
+        return false;
+    n->a = *node;
+    if (parser_is(p, T_LPAREN)) {
+        if (!parse_arguments(p, n))
+            return false;
+    } else if (starts_argument(p)) {
+        struct jnodes args = {0};
+        struct jnode *arg;
+        if (parser_is_name(p, "is"))
+            return parser_fail(p, tok, "You cannot chain multiple tests with is");
+        if (!parse_primary(p, false, &arg) || !parse_postfix(p, &arg) ||
+            !parser_push(p, &args, arg))
+            return false;
+        n->items = args.items;
+        n->n_items = args.n;
+    }
+    if (!resolve(p, tok, n) || !parser_seal(p, n))
+        return false;
+    struct jnode *const ab[2] = {n, NULL};
+    *node = negated ? node_ab(p, N_NOT, tok, ab) : n;
+    return *node != NULL;
+}
+
+static bool parse_unary(struct parser *p, bool with_filter, struct jnode **out)
+{
+    const struct jtok *const tok = parser_tok(p);
+    bool ok;
+    if (!parser_enter(p))
+        return false;
+    if (parser_is(p, T_SUB) || parser_is(p, T_ADD)) {
+        struct jnode *ab[2] = {NULL, NULL};
+        parser_next(p);
+        ok = parse_unary(p, false, &ab[0]);
+        *out = ok ? node_ab(p, tok->kind == T_SUB ? N_NEG : N_POS, tok, ab) : NULL;
+        ok = *out != NULL;
+    } else {
+        ok = parse_primary(p, false, out);
+    }
+    ok = ok && parse_postfix(p, out);
+    while (ok && with_filter) {
+        if (parser_is(p, T_PIPE))
+            ok = parse_filters(p, *out, false, out);
+        else if (parser_is_name(p, "is"))
+            ok = parse_test(p, out);
+        else if (parser_is(p, T_LPAREN))
+            ok = parse_call(p, *out, out);
+        else
+            break;
+    }
+    parser_leave(p);
+    return ok;
+}
+
+/* ---- operators, tightest first ---- */
+
+struct binary_op {
+    enum jtok_kind tok;
+    enum jop op;
+};
+
+static const struct binary_op pow_ops[] = {{T_POW, OP_POW}, {T_EOF, OP_ADD}};
+static const struct binary_op mul_ops[] = {
+    {T_MUL, OP_MUL}, {T_DIV, OP_DIV}, {T_FLOORDIV, OP_FLOORDIV}, {T_MOD, OP_MOD}, {T_EOF, OP_ADD}};
+static const struct binary_op add_ops[] = {{T_ADD, OP_ADD}, {T_SUB, OP_SUB}, {T_EOF, OP_ADD}};
+static const struct binary_op compare_ops[] = {{T_EQ, OP_EQ},  {T_NE, OP_NE}, {T_LT, OP_LT},
+                                               {T_LE, OP_LE},  {T_GT, OP_GT}, {T_GE, OP_GE},
+                                               {T_EOF, OP_ADD}};
+
+static const struct binary_op *find_op(struct parser *p, const struct binary_op *ops)
+{
+    for (; ops->tok != T_EOF; ops++)
+        if (parser_is(p, ops->tok))
+            return ops;
+    return NULL;
+}
+
+typedef bool (*parse_fn)(struct parser *p, struct jnode **out);
+
+static bool parse_left(struct parser *p, const struct binary_op *ops, parse_fn operand,
+                       struct jnode **out)
+{
+    const struct binary_op *op;
+    if (!operand(p, out))
+        return false;
+    while ((op = find_op(p, ops))) {
+        struct jnode *ab[2] = {*out, NULL};
+        const struct jtok *const tok = parser_next(p);
+        if (!operand(p, &ab[1]))
+            return false;
+        struct jnode *const n = node_ab(p, N_BINARY, tok, ab);
+        if (!n)
+            return false;
+        n->op = op->op;
+        *out = n;
+    }
+    return true;
+}
+
+static bool parse_operand(struct parser *p, struct jnode **out)
+{
+    return parse_unary(p, true, out);
+}
+
+static bool parse_pow(struct parser *p, struct jnode **out)
+{
+    return parse_left(p, pow_ops, parse_operand, out);
+}
+
+static bool parse_mul(struct parser *p, struct jnode **out)
+{
+    return parse_left(p, mul_ops, parse_pow, out);
+}
+
+static bool parse_concat(struct parser *p, struct jnode **out)
+{
+    const struct jtok *const tok = parser_tok(p);
+    struct jnodes items = {0};
+    if (!parse_mul(p, out))
+        return false;
+    if (!parser_is(p, T_TILDE))
+        return true;
+    struct jnode *const n = parser_node(p, N_CONCAT, tok);
+    if (!n || !parser_push(p, &items, *out))
+        return false;
+    while (parser_skip(p, T_TILDE))
+        if (!parse_mul(p, out) || !parser_push(p, &items, *out))
+            return false;
+    n->items = items.items;
+    n->n_items = items.n;
+    *out = n;
+    return parser_seal(p, n);
+}
+
+static bool parse_add(struct parser *p, struct jnode **out)
+{
+    return parse_left(p, add_ops, parse_concat, out);
+}
+
+static bool parse_compare(struct parser *p, struct jnode **out)
+{
+    const struct jtok *const tok = parser_tok(p);
+    struct jnodes operands = {0};
+    if (!parse_add(p, out))
+        return false;
+    for (;;) {
+        const struct binary_op *const op = find_op(p, compare_ops);
+        const struct jtok *const at = parser_tok(p);
+        enum jop kind = OP_IN;
+        if (op) {
+            parser_next(p);
+            kind = op->op;
+        } else if (parser_is_name(p, "not") && p->toks.items[p->at + 1].kind == T_NAME &&
+                   bn_str_is(p->toks.items[p->at + 1].text, "in")) {
+            p->at += 2;
+            kind = OP_NOTIN;
+        } else if (!parser_skip_name(p, "in")) {
+            break;
+        }
+        struct jnode *const n = parser_node(p, N_OPERAND, at);
+        if (!n || !parse_add(p, &n->a) || !parser_seal(p, n) || !parser_push(p, &operands, n))
+            return false;
+        n->op = kind;
+    }
+    if (operands.n == 0)
+        return true;
+    struct jnode *const n = parser_node(p, N_COMPARE, tok);
+    if (!n)
+        return false;
+    n->a = *out;
+    n->items = operands.items;
+    n->n_items = operands.n;
+    *out = n;
+    return parser_seal(p, n);
+}
+
+static bool parse_not(struct parser *p, struct jnode **out)
+{
+    const struct jtok *const tok = parser_tok(p);
+    if (!parser_skip_name(p, "not"))
+        return parse_compare(p, out);
+    struct jnode *ab[2] = {NULL, NULL};
+    const bool ok = parser_enter(p) && parse_not(p, &ab[0]);
+    parser_leave(p);
+    *out = ok ? node_ab(p, N_NOT, tok, ab) : NULL;
+    return *out != NULL;
+}
+
+static bool parse_logic(struct parser *p, const char *word, parse_fn operand, struct jnode **out)
+{
+    const enum jnode_kind kind = word[0] == 'a' ? N_AND : N_OR;
+    if (!operand(p, out))
+        return false;
+    for (;;) {
+        const struct jtok *const tok = parser_tok(p);
+        struct jnode *ab[2] = {*out, NULL};
+        if (!parser_skip_name(p, word))
+            return true;
+        if (!operand(p, &ab[1]))
+            return false;
+        *out = node_ab(p, kind, tok, ab);
+        if (!*out)
+            return false;
+    }
+}
+
+static bool parse_and(struct parser *p, struct jnode **out)
+{
+    return parse_logic(p, "and", parse_not, out);
+}
+
+bool parse_expr_no_cond(struct parser *p, struct jnode **out)
+{
+    return parse_logic(p, "or", parse_and, out);
+}
+
+/* Unknown filters inside of an inline if are looked up when they run, as jinja2 does. */
+static bool parse_cond(struct parser *p, struct jnode **out)
+{
+    const struct jtok *const unknown = p->unknown;
+    if (!parse_expr_no_cond(p, out))
+        return false;
+    for (;;) {
+        const struct jtok *const tok = parser_tok(p);
+        if (!parser_skip_name(p, "if"))
+            return true;
+        struct jnode *const n = parser_node(p, N_COND, tok);
+        if (!n)
+            return false;
+        n->b = *out;
+        if (!parse_expr_no_cond(p, &n->a) ||
+            (parser_skip_name(p, "else") && !parse_expr(p, &n->c)) || !parser_seal(p, n))
+            return false;
+        p->unknown = unknown;
+        *out = n;
+    }
+}
+
+bool parse_expr(struct parser *p, struct jnode **out)
+{
+    const bool ok = parser_enter(p) && parse_cond(p, out);
+    parser_leave(p);
+    return ok;
+}
+
+static bool tuple_ends(struct parser *p, const char *end_name)
+{
+    return parser_is(p, T_VAR_END) || parser_is(p, T_BLOCK_END) || parser_is(p, T_RPAREN) ||
+           (end_name && parser_is_name(p, end_name));
+}
+
+bool parse_tuple(struct parser *p, int flags, const char *end_name, struct jnode **out)
+{
+    const struct jtok *const tok = parser_tok(p);
+    struct jnodes items = {0};
+    bool is_tuple = false;
+    for (;;) {
+        struct jnode *item;
+        if (items.n && !parser_expect(p, T_COMMA))
+            return false;
+        if (tuple_ends(p, end_name))
+            break;
+        const bool ok = flags & TUPLE_SIMPLE    ? parse_primary(p, flags & TUPLE_SPACE, &item)
+                        : flags & TUPLE_NO_COND ? parse_expr_no_cond(p, &item)
+                                                : parse_expr(p, &item);
+        if (!ok || !parser_push(p, &items, item))
+            return false;
+        if (!parser_is(p, T_COMMA))
+            break;
+        is_tuple = true;
+    }
+    if (!is_tuple && items.n) {
+        *out = items.items[0];
+        return true;
+    }
+    if (!is_tuple && !(flags & TUPLE_PARENS))
+        return parser_fail(p, tok, "Expected an expression, got '%.*s'", (int)size_of_text(tok),
+                           tok->text.ptr);
+    struct jnode *const n = parser_node(p, N_TUPLE, tok);
+    if (!n)
+        return false;
+    n->items = items.items;
+    n->n_items = items.n;
+    *out = n;
+    return parser_seal(p, n);
+}

@@ -1,0 +1,193 @@
+/*
+ * Opening a template (the user's, the file's or a built-in) and rendering a conversation into
+ * segments.
+ */
+#include "templates/template.h"
+
+#include "engine/base/memory.h"
+#include "templates/jinja_eval.h"
+#include "templates/jinja_text.h"
+#include "templates/template_private.h"
+
+#define PARSE_MAX_BYTES ((size_t)64 << 20) /* a hundred bytes of tree for each of the source */
+
+struct template
+{
+    struct template_arena *arena; /* owns the tree and all text below */
+    struct jprogram program;
+    struct template_info info;
+    struct jval tokens[4]; /* bos, eos, unk, pad: J_STR, or J_MISSING for none */
+};
+
+static const char *const token_names[4] = {"bos_token", "eos_token", "unk_token", "pad_token"};
+
+static bool parse_source(struct template *t, struct bn_str source, struct bn_error *err)
+{
+    struct jvm vm = {.arena = t->arena, .err = err};
+    struct jval copy;
+    vm.max_bytes = arena_bytes(t->arena) + PARSE_MAX_BYTES;
+    if (!jstr_copy(&vm, source, ORIGIN_TEMPLATE, &copy) ||
+        !jinja_parse(&vm, jstr_text(copy.u.s), &t->program))
+        return false;
+    t->info.source = jstr_text(copy.u.s);
+    t->info.has_thoughts =
+        text_find(t->info.source, bn_str_of("</think>"), 0, t->info.source.n_bytes) != SIZE_MAX;
+    return true;
+}
+
+static bool open_builtin(struct template *t, const char *name, struct bn_error *err)
+{
+    const struct template_family *const f = family_find(name);
+    if (!f)
+        return bn_fail(err, BN_EARG, "no built-in chat template is called '%s'", name);
+    t->info.name = f->name;
+    t->info.is_chat = strcmp(f->name, "plain") != 0;
+    return parse_source(t, bn_str_of(f->source), err);
+}
+
+/* The file's template, or what stands in for it; says so in the notes. */
+static bool open_auto(struct template *t, const struct template_config *cfg, struct bn_error *err)
+{
+    const struct template_pick pick = family_pick(cfg);
+    const bool is_repair = pick.note_id && strcmp(pick.note_id, "chat-template") == 0;
+    if (pick.note)
+        bn_notes_add(cfg->notes, is_repair ? BN_NOTE_REPAIR : BN_NOTE_WARNING, pick.note_id, "%s",
+                     pick.note);
+    if (strcmp(pick.name, "model") != 0)
+        return open_builtin(t, pick.name, err);
+    t->info.name = "model";
+    t->info.is_chat = true;
+    if (parse_source(t, pick.source, err))
+        return true;
+    const struct template_family *const f = family_by_text(pick.source);
+    bn_notes_add(cfg->notes, BN_NOTE_WARNING, "chat-template",
+                 "the file's chat template cannot be run, using the built-in '%s': %s", f->name,
+                 err->text);
+    return open_builtin(t, f->name, err);
+}
+
+static bool open_tokens(struct template *t, const struct template_config *cfg, struct bn_error *err)
+{
+    const struct bn_str texts[4] = {cfg->bos_token, cfg->eos_token, cfg->unk_token, cfg->pad_token};
+    struct jvm vm = {.arena = t->arena, .err = err};
+    for (size_t i = 0; i < 4; i++) {
+        t->tokens[i] = (struct jval){.kind = J_MISSING};
+        if (texts[i].n_bytes && utf8_valid(texts[i]) &&
+            !jstr_copy(&vm, texts[i], ORIGIN_TEMPLATE, &t->tokens[i]))
+            return false;
+    }
+    return true;
+}
+
+bool template_open(const struct template_config *cfg, struct template **out, struct bn_error *err)
+{
+    struct template *const t = mem_alloc(1, sizeof *t);
+    bool ok;
+    if (!t || !(t->arena = arena_open())) {
+        template_close(t);
+        return bn_fail(err, BN_ENOMEM, "out of memory for the chat template");
+    }
+    if (cfg->user_text.n_bytes) {
+        t->info.name = "file";
+        t->info.is_chat = true;
+        ok = parse_source(t, cfg->user_text, err);
+    } else if (!cfg->choice || strcmp(cfg->choice, "auto") == 0) {
+        ok = open_auto(t, cfg, err);
+    } else {
+        ok = open_builtin(t, cfg->choice, err);
+    }
+    if (!ok || !open_tokens(t, cfg, err)) {
+        template_close(t);
+        return false;
+    }
+    *out = t;
+    return true;
+}
+
+void template_close(struct template *t)
+{
+    if (!t)
+        return;
+    arena_close(t->arena);
+    mem_free(t);
+}
+
+const struct template_info *template_info(const struct template *t)
+{
+    return &t->info;
+}
+
+/* ---- rendering ---- */
+
+static bool set_var(struct jvm *vm, struct jdict *vars, const char *name, struct jval v)
+{
+    const struct jval key = jstr_lit(vm, name);
+    return key.kind != J_MISSING && jdict_set(vm, vars, key, v);
+}
+
+static bool make_vars(struct jvm *vm, const struct template *t, const struct template_input *in,
+                      struct jval *out)
+{
+    struct jval messages;
+    if (!jdict_new(vm, J_DICT, out) || !mark_messages(vm, in->messages, &messages))
+        return false;
+    struct jdict *const vars = out->u.dict;
+    for (size_t i = 0; i < 4; i++)
+        if (t->tokens[i].kind != J_MISSING && !set_var(vm, vars, token_names[i], t->tokens[i]))
+            return false;
+    return set_var(vm, vars, "messages", messages) &&
+           set_var(vm, vars, "add_generation_prompt", jbool(in->add_generation_prompt)) &&
+           mark_args(vm, in->args, vars);
+}
+
+static struct segment segment_of(const struct jbuf *b, size_t r)
+{
+    const size_t b0 = r ? b->runs[r - 1].end : 0;
+    const uint32_t origin = b->runs[r].origin;
+    struct segment s = {.kind = SEGMENT_TEMPLATE,
+                        .text = {b->ptr + b0, b->runs[r].end - b0},
+                        .message = SEGMENT_NO_MESSAGE};
+    if (origin != ORIGIN_TEMPLATE) {
+        s.kind = (origin & 3) == ORIGIN_ANSWER ? SEGMENT_ANSWER : SEGMENT_MESSAGE;
+        s.message = (size_t)(origin >> 2) - 1; /* 0 is SEGMENT_NO_MESSAGE */
+    }
+    return s;
+}
+
+/* The template's own words at the end are "<think>" and blanks. */
+static bool ends_in_thought(const struct template_output *out)
+{
+    static const char tag[] = "<think>";
+    if (out->n_segments == 0 || out->segments[out->n_segments - 1].kind != SEGMENT_TEMPLATE)
+        return false;
+    const struct bn_str text = out->segments[out->n_segments - 1].text;
+    const size_t end = text_trim_space(text, text.n_bytes), n = sizeof tag - 1;
+    return end >= n && memcmp(text.ptr + end - n, tag, n) == 0;
+}
+
+bool template_render(const struct template *t, struct template_arena *arena,
+                     const struct template_input *in, struct template_output *out,
+                     struct bn_error *err)
+{
+    struct jvm vm = {.arena = arena, .err = err, .now = in->now};
+    struct jval vars;
+    struct jbuf b;
+    vm.max_bytes = arena_bytes(arena) + JVM_MAX_BYTES;
+    jbuf_init(&b, &vm);
+    if (!make_vars(&vm, t, in, &vars) || !jinja_run(&vm, &t->program, vars.u.dict, &b))
+        return false;
+    struct template_output made = {.n_segments = b.n_runs};
+    made.segments = jvm_alloc(&vm, b.n_runs, sizeof *made.segments);
+    if (!made.segments)
+        return false;
+    for (size_t r = 0; r < b.n_runs; r++)
+        made.segments[r] = segment_of(&b, r);
+    made.starts_in_thought = in->add_generation_prompt && ends_in_thought(&made);
+    *out = made;
+    return true;
+}
+
+const char *const *template_builtin_names(void)
+{
+    return template_family_names;
+}
