@@ -167,12 +167,27 @@ const char *tensor_type_id_name(uint32_t file_id)
     return "of an unknown type";
 }
 
+/* The meaning of an id that has only one: there an odd size does not matter. */
+static const struct foreign_type *find_only_foreign(uint32_t file_id)
+{
+    const struct foreign_type *found = NULL;
+    for (size_t i = 0; i < N_FOREIGN; i++) {
+        if (foreign_types[i].id == file_id && found)
+            return NULL;
+        if (foreign_types[i].id == file_id)
+            found = &foreign_types[i];
+    }
+    return found;
+}
+
 struct tensor_verdict tensor_type_judge(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
                                         size_t alignment)
 {
     size_t n;
     const struct foreign_type *f =
         size_mul(&n, n_cols, n_rows) ? find_foreign(file_id, n, span, alignment) : NULL;
+    if (!f)
+        f = find_only_foreign(file_id);
     if (f)
         return (struct tensor_verdict){f->name, f->advice};
     return (struct tensor_verdict){tensor_type_id_name(file_id), ADVICE_DENSE};

@@ -1,0 +1,336 @@
+/*
+ * Weights: what opens, and what is refused by name. Files are synthetic and then spoilt in place:
+ * names, types and data are changed where they lie.
+ */
+#include "engine/base/fp16.h"
+#include "engine/base/memory.h"
+#include "engine/gguf/gguf_le.h"
+#include "tests/support/synth.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+static void opened(const struct synth_spec *spec, struct synth_model *m)
+{
+    struct bn_error err;
+    if (!synth_open(spec, m, &err))
+        fail_msg("%s", err.text);
+}
+
+/* Where a tensor's info stands behind its name: n_dims, dims, type, offset. */
+static uint8_t *info_of(struct synth_model *m, const char *name)
+{
+    const struct gguf_tensor *t = gguf_find_tensor(m->gguf, name);
+    assert_non_null(t);
+    return m->bytes.bytes + ((const uint8_t *)t->name.ptr - m->bytes.bytes) + t->name.n_bytes;
+}
+
+static void set_type(struct synth_model *m, const char *name, uint32_t type_id)
+{
+    uint8_t *info = info_of(m, name);
+    le_put_u32(info + 4 + 8 * le_u32(info), type_id);
+}
+
+static void swap_dims(struct synth_model *m, const char *name)
+{
+    uint8_t *dims = info_of(m, name) + 4;
+    const uint64_t first = le_u64(dims);
+    le_put_u64(dims, le_u64(dims + 8));
+    le_put_u64(dims + 8, first);
+}
+
+static void rename_tensor(struct synth_model *m, const char *name)
+{
+    info_of(m, name)[-1] = '!';
+}
+
+static uint8_t *data_of(struct synth_model *m, const char *name)
+{
+    return m->bytes.bytes + gguf_find_tensor(m->gguf, name)->offset;
+}
+
+/* Open the spoilt bytes again; true if they still are a model. */
+static bool reopen(struct synth_model *m, const struct model_config *cfg, struct bn_error *err)
+{
+    model_close(m->model);
+    bn_file_close(m->file);
+    m->model = NULL;
+    m->file = NULL;
+    if (!bn_file_open_memory(m->bytes.bytes, m->bytes.n_bytes, &m->file, err))
+        return false;
+    m->gguf = bn_file_gguf(m->file);
+    return model_open(m->gguf, cfg, &m->model, err);
+}
+
+static void refused(struct synth_model *m, enum bn_errcode code, const char *words)
+{
+    const struct model_config cfg = {0};
+    struct bn_error err = {0};
+    assert_false(reopen(m, &cfg, &err));
+    if (!strstr(err.text, words))
+        fail_msg("'%s' does not say '%s'", err.text, words);
+    assert_int_equal(err.code, code);
+    synth_close(m);
+}
+
+static void every_architecture_and_container_opens(void **state)
+{
+    (void)state;
+    static const char *const archs[] = {"bitnet-b1.58", "bitnet-25", "bitnet", "llama"};
+    static const enum tensor_type types[] = {TENSOR_I2_S, TENSOR_TQ1_0, TENSOR_TQ2_0,
+                                             TENSOR_F16,  TENSOR_F32,   TENSOR_BF16};
+    for (size_t i = 0; i < 4 * 6; i++) {
+        struct synth_spec spec = synth_preset("tiny");
+        struct synth_model m;
+        spec.arch = archs[i / 6];
+        spec.type = types[i % 6];
+        opened(&spec, &m);
+        const bool llama = i / 6 == 3;
+        assert_int_equal(m.model->ternary_type, spec.type);
+        assert_int_equal(m.model->arch->rope, llama ? ROPE_NORM : ROPE_NEOX);
+        assert_int_equal(m.model->tied, !llama);
+        assert_true((m.model->layers[1].ffn_sub_norm.bytes == NULL) == llama);
+        assert_true(m.model->layers[0].q.scale == f32_from_bits(0x3da80000)); /* 1/sqrt(148.5) */
+        assert_true(m.model->layers[0].q.extra_scale == 1.0f);
+        assert_null(m.model->layers[0].q.bias.bytes);
+        assert_string_equal(m.model->layers[1].down.source.name, "blk.1.ffn_down.weight");
+        synth_close(&m);
+    }
+}
+
+static void parameters_are_counted_once(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    const uint64_t layer = 2 * 256 * 256 + 2 * 256 * 128 + 3 * 256 * 768 + 3 * 256 + 768;
+    opened(&spec, &m);
+    assert_true(m.model->n_params == 262 * 256 + 2 * layer + 256);
+    synth_close(&m);
+    spec.untied = true;
+    spec.scales = true;
+    spec.type = TENSOR_F16;
+    opened(&spec, &m);
+    assert_true(m.model->n_params == 2 * 262 * 256 + 2 * layer + 256);
+    synth_close(&m);
+}
+
+static void heads_of_any_table_type_open(void **state)
+{
+    (void)state;
+    static const enum tensor_type types[] = {TENSOR_F32,  TENSOR_F16,  TENSOR_BF16, TENSOR_Q8_0,
+                                             TENSOR_Q4_0, TENSOR_Q4_K, TENSOR_Q6_K};
+    for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+        struct synth_spec spec = synth_preset("tiny");
+        struct synth_model m;
+        spec.head = types[i];
+        opened(&spec, &m);
+        assert_int_equal(m.model->embd.type, types[i]);
+        synth_close(&m);
+    }
+}
+
+static void scales_biases_and_rope_factors_are_found(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    spec.arch = "bitnet";
+    spec.type = TENSOR_F16;
+    spec.scales = spec.biases = spec.rope_freqs = true;
+    spec.head_dim = 48;
+    opened(&spec, &m);
+    const struct layer *l = &m.model->layers[1];
+    assert_true(l->down.scale == 1.0f);
+    assert_true(l->down.extra_scale > 0.04f && l->down.extra_scale < 0.05f);
+    assert_int_equal(l->k.bias.n_cols, 96);
+    assert_int_equal(l->o.source.n_cols, 192);
+    assert_int_equal(l->attn_sub_norm.n_cols, 192);
+    assert_int_equal(m.model->rope_freqs.n_cols, 24);
+    assert_int_equal(m.notes.n, 1); /* the activation; no tensor is left over */
+    synth_close(&m);
+}
+
+static void a_head_that_copies_the_embedding_is_tied(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    const struct model_config cfg = {0};
+    struct bn_error err;
+    spec.arch = "bitnet-25";
+    spec.untied = true;
+    opened(&spec, &m);
+    const uint64_t n_untied = m.model->n_params;
+    assert_false(m.model->tied);
+    memcpy(data_of(&m, "output.weight"), data_of(&m, "token_embd.weight"), 262 * 256 * 2);
+    assert_true(reopen(&m, &cfg, &err));
+    assert_true(m.model->tied);
+    assert_ptr_equal(m.model->head.bytes, m.model->embd.bytes);
+    assert_true(m.model->n_params == n_untied - 262 * 256);
+    synth_close(&m);
+}
+
+static void missing_and_misshapen_tensors_are_named(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"token_embd.weight",          "output_norm.weight",
+                                        "blk.1.attn_sub_norm.weight", "blk.0.attn_output.weight",
+                                        "blk.1.ffn_down.weight",      "blk.0.ffn_norm.weight"};
+    const struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    for (size_t i = 0; i < sizeof(names) / sizeof(names[0]); i++) {
+        opened(&spec, &m);
+        rename_tensor(&m, names[i]);
+        refused(&m, BN_EFORMAT, names[i]);
+    }
+    opened(&spec, &m);
+    swap_dims(&m, "blk.1.ffn_down.weight");
+    refused(&m, BN_EFORMAT, "'blk.1.ffn_down.weight' is 768 x 256, the model needs 256 x 768");
+}
+
+static void foreign_types_are_refused_with_advice(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *name;
+        uint32_t id;
+        const char *words;
+    } cases[] = {
+        {"blk.0.attn_q.weight", 38, "'blk.0.attn_q.weight' is TL1 (38), not ternary: its tiling"},
+        {"blk.1.ffn_up.weight", 39, "is TL2 (39)"},
+        {"blk.0.attn_v.weight", 135, "convert the model to i2_s"},
+        {"blk.0.attn_v.weight", 41, "binary"},
+        {"token_embd.weight", 36, "embeddings and output heads can be"},
+        {"token_embd.weight", 10, "is Q2_K (10)"},
+        {"output_norm.weight", 1, "not F32 as norms"},
+    };
+    const struct synth_spec spec = synth_preset("tiny");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct synth_model m;
+        opened(&spec, &m);
+        set_type(&m, cases[i].name, cases[i].id);
+        refused(&m, BN_EUNSUPPORTED, cases[i].words);
+    }
+}
+
+static void dense_layers_are_refused(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    spec.type = TENSOR_F32;
+    opened(&spec, &m);
+    set_type(&m, "blk.1.attn_k.weight", 8);
+    refused(&m, BN_EUNSUPPORTED, "'blk.1.attn_k.weight' is Q8_0, not ternary");
+    opened(&spec, &m);
+    le_put_u32(data_of(&m, "blk.1.ffn_gate.weight") + 4 * 1000, f32_bits(0.123f));
+    refused(&m, BN_EUNSUPPORTED, "'blk.1.ffn_gate.weight' (F32) is dense");
+}
+
+static void numbers_that_are_none_are_refused(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    spec.type = TENSOR_F16;
+    spec.scales = spec.rope_freqs = true;
+    opened(&spec, &m);
+    le_put_u32(data_of(&m, "blk.0.attn_q.scale"), 0x7f800000);
+    refused(&m, BN_EFORMAT, "'blk.0.attn_q.scale' is not a finite number");
+    opened(&spec, &m);
+    le_put_u32(data_of(&m, "rope_freqs.weight") + 4, 0);
+    refused(&m, BN_EFORMAT, "'rope_freqs.weight': factor 1 is 0");
+}
+
+static void tensors_without_a_place_are_noted(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    struct bn_notes notes = {0};
+    const struct model_config cfg = {.notes = &notes};
+    struct bn_error err;
+    spec.rope_freqs = true;
+    opened(&spec, &m);
+    rename_tensor(&m, "rope_freqs.weight");
+    assert_true(reopen(&m, &cfg, &err));
+    assert_null(m.model->rope_freqs.bytes);
+    assert_string_equal(notes.items[notes.n - 1].id, "tensors");
+    assert_non_null(strstr(notes.items[notes.n - 1].text, "1 of the file's 25 tensors"));
+    synth_close(&m);
+}
+
+static void layouts_must_fit_the_shape(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    struct bn_error err;
+    spec.n_embd = 400;
+    spec.n_ff = 640; /* rows of 400 and 640: blocks cross row borders */
+    opened(&spec, &m);
+    synth_close(&m);
+    spec.n_embd = 20;
+    spec.n_heads = spec.n_kv_heads = 1;
+    assert_false(synth_open(&spec, &m, &err));
+}
+
+static void vocabularies_and_strangers_are_refused(void **state)
+{
+    (void)state;
+    struct gguf_writer *w = NULL;
+    struct gguf_buffer b = {0};
+    const struct gguf_sink sink = gguf_sink_memory(&b);
+    const struct model_config cfg = {0};
+    struct model *model = NULL;
+    struct gguf *g = NULL;
+    struct bn_error err;
+    assert_true(gguf_writer_open(&w, &err));
+    gguf_put_str(w, "general.architecture", bn_str_of("qwen3"));
+    assert_true(gguf_write_head(w, &sink, &err));
+    assert_true(gguf_parse(b.bytes, b.n_bytes, &g, &err));
+    assert_false(model_open(g, &cfg, &model, &err));
+    assert_int_equal(err.code, BN_EUNSUPPORTED);
+    assert_non_null(strstr(err.text, "'qwen3'"));
+    gguf_close(g);
+    gguf_writer_close(w);
+    mem_free(b.bytes);
+}
+
+static void a_raised_flag_stops_loading(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    const atomic_bool stop = true;
+    const struct model_config cfg = {.cancel = &stop};
+    struct bn_error err;
+    opened(&spec, &m);
+    assert_false(reopen(&m, &cfg, &err));
+    assert_int_equal(err.code, BN_ECANCELLED);
+    synth_close(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_architecture_and_container_opens),
+        cmocka_unit_test(parameters_are_counted_once),
+        cmocka_unit_test(heads_of_any_table_type_open),
+        cmocka_unit_test(scales_biases_and_rope_factors_are_found),
+        cmocka_unit_test(a_head_that_copies_the_embedding_is_tied),
+        cmocka_unit_test(missing_and_misshapen_tensors_are_named),
+        cmocka_unit_test(foreign_types_are_refused_with_advice),
+        cmocka_unit_test(dense_layers_are_refused),
+        cmocka_unit_test(numbers_that_are_none_are_refused),
+        cmocka_unit_test(tensors_without_a_place_are_noted),
+        cmocka_unit_test(layouts_must_fit_the_shape),
+        cmocka_unit_test(vocabularies_and_strangers_are_refused),
+        cmocka_unit_test(a_raised_flag_stops_loading),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

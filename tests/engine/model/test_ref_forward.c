@@ -1,0 +1,155 @@
+/*
+ * The reference forward pass against numbers of an independent one (NumPy, double precision,
+ * written by other hands from the same format notes), and against itself across containers.
+ */
+#include "tests/support/ref_forward.h"
+
+#include "engine/base/memory.h"
+#include "tests/support/synth.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define N_IDS 11
+#define N_VOCAB 262
+static const int32_t ids[N_IDS] = {256, 84, 104, 101, 32, 113, 117, 105, 99, 107, 10};
+
+static float *logits_of(const struct synth_spec *spec)
+{
+    struct synth_model m;
+    struct bn_error err;
+    float *logits = mem_alloc(N_IDS * N_VOCAB, sizeof(*logits));
+    if (!synth_open(spec, &m, &err) || !ref_forward(m.model, NULL, ids, N_IDS, logits, &err))
+        fail_msg("%s", err.text);
+    synth_close(&m);
+    return logits;
+}
+
+/* The first logits of the last position and the sum of squares of all. */
+static void agrees(const struct synth_spec *spec, const float expected[6], double squares)
+{
+    float *logits = logits_of(spec);
+    double sum = 0.0;
+    for (size_t i = 0; i < N_IDS * N_VOCAB; i++)
+        sum += (double)logits[i] * (double)logits[i];
+    assert_true(fabs(sum - squares) < 1e-6 * squares);
+    for (size_t i = 0; i < 6; i++)
+        assert_true(fabsf(logits[(N_IDS - 1) * N_VOCAB + i] - expected[i]) < 1e-5f);
+    mem_free(logits);
+}
+
+static void bitnet_b158_agrees(void **state)
+{
+    (void)state;
+    static const float expected[6] = {-0.307979167f, -0.284519047f, -0.177179426f,
+                                      0.638002336f,  -0.396247f,    0.606005788f};
+    const struct synth_spec spec = synth_preset("tiny");
+    agrees(&spec, expected, 1827.85213);
+}
+
+static void llama_with_rope_factors_agrees(void **state)
+{
+    (void)state;
+    static const float expected[6] = {-0.235061198f, 0.615955949f, -0.24750258f,
+                                      -0.556055486f, 0.34840548f,  -0.13646771f};
+    struct synth_spec spec = synth_preset("tiny");
+    spec.arch = "llama";
+    spec.rope_freqs = true;
+    spec.type = TENSOR_TQ2_0;
+    agrees(&spec, expected, 1925.57415);
+}
+
+static void bitnet_with_scales_and_heads_of_100_agrees(void **state)
+{
+    (void)state;
+    static const float expected[6] = {0.0722942874f, 0.643406212f, -0.305136472f,
+                                      1.92761159f,   -1.11247349f, -0.778403878f};
+    struct synth_spec spec = synth_preset("tiny");
+    spec.arch = "bitnet";
+    spec.n_embd = 400;
+    spec.n_ff = 640;
+    spec.type = TENSOR_F16;
+    spec.scales = true;
+    agrees(&spec, expected, 3007.09516);
+}
+
+static void untied_q8_head_and_bf16_layers_agree(void **state)
+{
+    (void)state;
+    static const float expected[6] = {1.72491086f,  -0.844635665f, -0.248860657f,
+                                      0.758285463f, -0.980541408f, 0.435868651f};
+    struct synth_spec spec = synth_preset("odd");
+    spec.untied = true;
+    spec.head = TENSOR_Q8_0;
+    spec.type = TENSOR_BF16;
+    agrees(&spec, expected, 2877.53921);
+}
+
+static void heads_wider_than_the_embedding_agree(void **state)
+{
+    (void)state;
+    static const float expected[6] = {0.598473132f, 0.877241254f, 0.247406483f,
+                                      0.345669061f, 0.583381295f, 1.60831511f};
+    struct synth_spec spec = synth_preset("tiny");
+    spec.arch = "llama";
+    spec.head_dim = 96;
+    spec.head = TENSOR_F32;
+    spec.seed = 7;
+    agrees(&spec, expected, 1852.96768);
+}
+
+static void every_container_gives_the_same_logits(void **state)
+{
+    (void)state;
+    static const struct {
+        enum tensor_type type;
+        enum i2s_layout layout;
+    } cases[] = {{TENSOR_I2_S, I2S_B},  {TENSOR_I2_S, I2S_C}, {TENSOR_TQ1_0, I2S_A},
+                 {TENSOR_TQ2_0, I2S_A}, {TENSOR_F32, I2S_A},  {TENSOR_F16, I2S_A},
+                 {TENSOR_BF16, I2S_A}};
+    struct synth_spec spec = synth_preset("tiny");
+    float *expected = logits_of(&spec);
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        spec.type = cases[i].type;
+        spec.layout = cases[i].layout;
+        float *logits = logits_of(&spec);
+        assert_memory_equal(logits, expected, N_IDS * N_VOCAB * sizeof(*logits));
+        mem_free(logits);
+    }
+    mem_free(expected);
+}
+
+static void a_prefix_gives_the_same_rows(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    struct bn_error err;
+    float *all = logits_of(&spec), *some = mem_alloc(4 * N_VOCAB, sizeof(*some));
+    assert_true(synth_open(&spec, &m, &err));
+    assert_true(ref_forward(m.model, NULL, ids, 4, some, &err));
+    assert_memory_equal(some, all, 4 * N_VOCAB * sizeof(*some));
+    const int32_t outside[1] = {N_VOCAB};
+    assert_false(ref_forward(m.model, NULL, outside, 1, some, &err));
+    assert_int_equal(err.code, BN_EARG);
+    synth_close(&m);
+    mem_free(some);
+    mem_free(all);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(bitnet_b158_agrees),
+        cmocka_unit_test(llama_with_rope_factors_agrees),
+        cmocka_unit_test(bitnet_with_scales_and_heads_of_100_agrees),
+        cmocka_unit_test(untied_q8_head_and_bf16_layers_agree),
+        cmocka_unit_test(heads_wider_than_the_embedding_agree),
+        cmocka_unit_test(every_container_gives_the_same_logits),
+        cmocka_unit_test(a_prefix_gives_the_same_rows),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

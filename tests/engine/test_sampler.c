@@ -1,0 +1,548 @@
+/*
+ * The sampling chain against exact expectations, the requests it makes, and the distribution of
+ * draws. A small stand-in for the head answers requests out of a whole row of logits.
+ */
+#include "engine/sampler.h"
+
+#include "engine/base/noise.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N_VOCAB 64
+
+static const struct sampler_params plain = {
+    .temp = 1.0f, .top_p = 1.0f, .typical = 1.0f, .repeat_penalty = 1.0f, .repeat_last_n = -1};
+
+struct fixture {
+    struct sampler *s;
+    float z[N_VOCAB]; /* logits of the position */
+    struct head_request request;
+};
+
+static int open_fixture(void **state)
+{
+    static struct fixture f;
+    struct bn_error err;
+    f = (struct fixture){0};
+    *state = &f;
+    return sampler_open(N_VOCAB, &f.s, &err) ? 0 : -1;
+}
+
+static int close_fixture(void **state)
+{
+    struct fixture *f = *state;
+    sampler_close(f->s);
+    return 0;
+}
+
+static void set(struct fixture *f, const struct sampler_params *p)
+{
+    struct bn_error err;
+    if (!sampler_set(f->s, p, &err))
+        fail_msg("%s", err.text);
+}
+
+static void rough_logits(struct fixture *f, uint64_t salt)
+{
+    for (size_t i = 0; i < N_VOCAB; i++)
+        f->z[i] = 8.0f * sampler_uniform(salt, 0, i) - 4.0f;
+}
+
+static bool wanted(const struct head_request *r, const float *z, size_t id)
+{
+    float best = -INFINITY;
+    size_t n_before = 0;
+    for (size_t i = 0; i < N_VOCAB; i++) {
+        best = fmaxf(best, z[i]);
+        n_before += z[i] > z[id] || (z[i] == z[id] && i < id);
+    }
+    bool listed = false;
+    for (size_t i = 0; i < r->n_ids; i++)
+        listed = listed || (size_t)r->ids[i] == id;
+    return r->kind == HEAD_ALL || n_before < r->k || listed ||
+           (r->gap > 0.0f && z[id] >= best - r->gap);
+}
+
+static void swap_if_before(struct head_cand *a, struct head_cand *b)
+{
+    if (b->logit > a->logit || (b->logit == a->logit && b->id < a->id)) {
+        const struct head_cand old = *a;
+        *a = *b;
+        *b = old;
+    }
+}
+
+/* What a backend answers: exactly what was asked for. */
+static void answer(const struct head_request *r, const float *z, uint64_t position,
+                   struct head_row *row)
+{
+    row->n = 0;
+    if (r->kind == HEAD_GUMBEL) {
+        double best = -INFINITY;
+        const uint64_t key = noise_key(r->seed, position);
+        for (size_t i = 0; i < N_VOCAB; i++) {
+            const double noisy = (double)z[i] * (1.0 / (double)r->temp) + noise_gumbel(key, i);
+            if (noisy > best) {
+                best = noisy;
+                row->cands[0] = (struct head_cand){(int32_t)i, z[i]};
+            }
+        }
+        row->n = 1;
+        return;
+    }
+    for (size_t i = 0; i < N_VOCAB; i++) {
+        if (wanted(r, z, i))
+            row->cands[row->n++] = (struct head_cand){(int32_t)i, z[i]};
+    }
+    for (size_t i = 0; r->kind == HEAD_TOP && i < row->n; i++) {
+        for (size_t j = i + 1; j < row->n; j++)
+            swap_if_before(&row->cands[i], &row->cands[j]);
+    }
+}
+
+static int32_t next_id(struct fixture *f, const int32_t *ids, size_t n_ids)
+{
+    struct head_row *row = NULL;
+    sampler_head(f->s, ids, n_ids, &f->request, &row);
+    answer(&f->request, f->z, n_ids, row);
+    return sampler_pick(f->s, row, ids, n_ids);
+}
+
+/* The same parameters, but the head gives every logit. */
+static int32_t next_id_of_all(struct fixture *f, const int32_t *ids, size_t n_ids)
+{
+    struct head_row *row = NULL;
+    const struct head_request all = {.kind = HEAD_ALL};
+    sampler_head(f->s, ids, n_ids, &f->request, &row);
+    answer(&all, f->z, n_ids, row);
+    return sampler_pick(f->s, row, ids, n_ids);
+}
+
+/* ---- the requests ---- */
+
+static void requests_follow_the_parameters(void **state)
+{
+    struct fixture *f = *state;
+    struct sampler_params p = plain;
+    rough_logits(f, 1);
+    p.temp = 0.0f;
+    set(f, &p);
+    (void)next_id(f, NULL, 0);
+    assert_int_equal(f->request.kind, HEAD_TOP);
+    assert_int_equal(f->request.k, 1);
+
+    p = plain;
+    set(f, &p);
+    (void)next_id(f, NULL, 0);
+    assert_int_equal(f->request.kind, HEAD_GUMBEL);
+
+    p.min_p = 0.1f;
+    set(f, &p);
+    (void)next_id(f, NULL, 0);
+    assert_int_equal(f->request.kind, HEAD_TOP);
+    assert_true(f->request.gap > 2.302f && f->request.gap < 2.4f); /* ln 10 */
+
+    p.top_p = 0.9f;
+    set(f, &p);
+    (void)next_id(f, NULL, 0);
+    assert_int_equal(f->request.kind, HEAD_ALL);
+
+    p.top_k = 5;
+    p.typical = 0.9f;
+    set(f, &p);
+    (void)next_id(f, NULL, 0);
+    assert_int_equal(f->request.kind, HEAD_TOP);
+    assert_int_equal(f->request.k, 5);
+
+    p.top_k = N_VOCAB;
+    set(f, &p);
+    (void)next_id(f, NULL, 0);
+    assert_int_equal(f->request.kind, HEAD_ALL);
+}
+
+static void penalties_widen_the_request(void **state)
+{
+    struct fixture *f = *state;
+    const struct sampler_bias biases[] = {{9, 1.0f}, {20, -INFINITY}};
+    const int32_t ids[] = {3, 9, 3, 4, 4, 4};
+    struct sampler_params p = plain;
+    p.top_k = 4;
+    p.repeat_penalty = 1.5f;
+    p.biases = biases;
+    p.n_biases = 2;
+    set(f, &p);
+    (void)next_id(f, ids, 6);
+    assert_int_equal(f->request.n_ids, 4); /* 3, 4, 9, 20, none twice */
+    assert_int_equal(f->request.k, 8);
+    p.repeat_last_n = 3;
+    set(f, &p);
+    (void)next_id(f, ids, 6);
+    assert_int_equal(f->request.n_ids, 3); /* the window holds only 4 */
+    p.repeat_last_n = 0;
+    set(f, &p);
+    (void)next_id(f, ids, 6);
+    assert_int_equal(f->request.n_ids, 2);
+    p.top_k = 0; /* the noise of the head knows no penalties */
+    set(f, &p);
+    (void)next_id(f, ids, 6);
+    assert_int_equal(f->request.kind, HEAD_ALL);
+}
+
+/* ---- greedy ---- */
+
+static void greedy_takes_the_best_and_ties_the_lower_id(void **state)
+{
+    struct fixture *f = *state;
+    struct sampler_params p = plain;
+    p.temp = 0.0f;
+    rough_logits(f, 2);
+    f->z[40] = f->z[17] = 9.0f;
+    for (uint64_t seed = 0; seed < 5; seed++) {
+        p.seed = seed;
+        set(f, &p);
+        assert_int_equal(next_id(f, NULL, 0), 17);
+        assert_int_equal(next_id_of_all(f, NULL, 0), 17);
+    }
+}
+
+static void penalties_are_exact_for_greedy(void **state)
+{
+    struct fixture *f = *state;
+    struct sampler_params p = plain;
+    const int32_t ids[] = {5, 6, 6};
+    p.temp = 0.0f;
+    memset(f->z, 0, sizeof(f->z));
+    f->z[5] = 10.0f;
+    f->z[6] = 9.9f;
+    f->z[7] = 6.0f;
+    p.repeat_penalty = 1.25f; /* 8, 7.92, 6 */
+    set(f, &p);
+    assert_int_equal(next_id(f, ids, 3), 5);
+    p.frequency_penalty = 1.5f; /* 6.5, 4.92, 6 */
+    set(f, &p);
+    assert_int_equal(next_id(f, ids, 3), 5);
+    p.presence_penalty = 0.75f; /* 5.75, 4.17, 6 */
+    set(f, &p);
+    assert_int_equal(next_id(f, ids, 3), 7);
+    p.repeat_last_n = 2; /* 10, 4.17, 6 */
+    set(f, &p);
+    assert_int_equal(next_id(f, ids, 3), 5);
+    for (size_t i = 0; i < N_VOCAB; i++)
+        f->z[i] = -9.0f;
+    f->z[5] = -4.0f; /* negative logits are multiplied: -5, then - 2.25 */
+    f->z[8] = -7.2f;
+    p.repeat_last_n = -1;
+    set(f, &p);
+    assert_int_equal(next_id(f, ids, 3), 8);
+}
+
+static void biases_add_and_ban(void **state)
+{
+    struct fixture *f = *state;
+    const struct sampler_bias biases[] = {{1, -INFINITY}, {2, 2.0f}, {2, 2.0f}};
+    struct sampler_params p = plain;
+    p.temp = 0.0f;
+    memset(f->z, 0, sizeof(f->z));
+    f->z[1] = 5.0f;
+    f->z[2] = 1.0f;
+    f->z[3] = 4.5f;
+    p.biases = biases;
+    p.n_biases = 1;
+    set(f, &p);
+    assert_int_equal(next_id(f, NULL, 0), 3);
+    p.n_biases = 3; /* 1 + 2 + 2 */
+    set(f, &p);
+    assert_int_equal(next_id(f, NULL, 0), 2);
+    p.n_biases = 0; /* nothing of the old ones is left */
+    set(f, &p);
+    assert_int_equal(next_id(f, NULL, 0), 1);
+    p.temp = 5.0f;
+    p.n_biases = 1;
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        p.seed = seed;
+        set(f, &p);
+        assert_int_not_equal(next_id(f, NULL, 0), 1);
+    }
+}
+
+/* ---- who survives: drawn over and over at a high temperature, everybody shows up ---- */
+
+static uint64_t survivors(struct fixture *f, struct sampler_params p)
+{
+    uint64_t seen = 0;
+    p.temp = 100.0f;
+    for (uint64_t seed = 0; seed < 2000; seed++) {
+        p.seed = seed;
+        set(f, &p);
+        const int32_t id = next_id(f, NULL, 0);
+        assert_int_equal(id, next_id_of_all(f, NULL, 0));
+        seen |= (uint64_t)1 << id;
+    }
+    return seen;
+}
+
+/* Probabilities 0.4, 0.3, 0.15, 0.1, 0.05 of ids 10 to 14; the rest next to nothing. */
+static void known_logits(struct fixture *f)
+{
+    static const double probabilities[5] = {0.4, 0.3, 0.15, 0.1, 0.05};
+    for (size_t i = 0; i < N_VOCAB; i++)
+        f->z[i] = -60.0f;
+    for (size_t i = 0; i < 5; i++)
+        f->z[10 + i] = (float)log(probabilities[i]);
+}
+
+static uint64_t bits(size_t lo, size_t hi)
+{
+    return (((uint64_t)1 << (hi - lo)) - 1) << lo;
+}
+
+static void top_k_keeps_the_k_best(void **state)
+{
+    struct fixture *f = *state;
+    struct sampler_params p = plain;
+    known_logits(f);
+    p.top_k = 3;
+    assert_true(survivors(f, p) == bits(10, 13));
+    f->z[13] = f->z[12]; /* a tie at the border: the lower id stays */
+    assert_true(survivors(f, p) == bits(10, 13));
+}
+
+static void top_p_keeps_the_smallest_set_that_reaches_p(void **state)
+{
+    struct fixture *f = *state;
+    struct sampler_params p = plain;
+    known_logits(f);
+    p.top_p = 0.69f;
+    assert_true(survivors(f, p) == bits(10, 12));
+    p.top_p = 0.71f;
+    assert_true(survivors(f, p) == bits(10, 13));
+    p.top_p = 0.01f;
+    assert_true(survivors(f, p) == bits(10, 11));
+    p.top_k = 2; /* renormalised over two: 0.571, 0.429 */
+    p.top_p = 0.56f;
+    assert_true(survivors(f, p) == bits(10, 11));
+    p.top_p = 0.58f;
+    assert_true(survivors(f, p) == bits(10, 12));
+}
+
+static void min_p_is_relative_to_the_best(void **state)
+{
+    struct fixture *f = *state;
+    struct sampler_params p = plain;
+    known_logits(f);
+    p.min_p = 0.3f; /* 0.12 */
+    assert_true(survivors(f, p) == bits(10, 13));
+    p.min_p = 0.2f; /* 0.08 */
+    assert_true(survivors(f, p) == bits(10, 14));
+    p.min_p = 1.0f;
+    assert_true(survivors(f, p) == bits(10, 11));
+}
+
+static void typical_keeps_those_near_the_entropy(void **state)
+{
+    struct fixture *f = *state;
+    struct sampler_params p = plain;
+    known_logits(f);
+    /* Entropy 1.3924; distances of -ln p: 0.476, 0.188, 0.505, 0.910, 1.603. */
+    p.typical = 0.25f;
+    assert_true(survivors(f, p) == bits(11, 12));
+    p.typical = 0.65f;
+    assert_true(survivors(f, p) == bits(10, 12));
+    p.typical = 0.80f;
+    assert_true(survivors(f, p) == bits(10, 13));
+    p.min_p = 0.9f; /* 0.27 of 0.3 once the best is gone */
+    p.typical = 0.25f;
+    assert_true(survivors(f, p) == bits(11, 12));
+}
+
+/* ---- any request gives the same id as the whole row ---- */
+
+static void short_rows_give_the_same_id_as_whole_rows(void **state)
+{
+    struct fixture *f = *state;
+    static const struct sampler_bias biases[] = {{7, 1.5f}, {11, -INFINITY}, {50, -2.0f}};
+    int32_t ids[40];
+    for (uint64_t round = 0; round < 3000; round++) {
+        const uint64_t r = noise_bits(77, round);
+        rough_logits(f, round);
+        for (size_t i = 0; i < 40; i++)
+            ids[i] = (int32_t)(noise_bits(round, i) % N_VOCAB);
+        const struct sampler_params p = {
+            .temp = (r & 1)   ? 0.7f
+                    : (r & 2) ? 0.0f
+                              : 1.3f,
+            .top_k = (r & 4) ? (int32_t)(r >> 32 & 31) : 0,
+            .top_p = (r & 8) ? 0.9f : 1.0f,
+            .min_p = (r & 16) ? 0.05f : 0.0f,
+            .typical = (r & 32) ? 0.8f : 1.0f,
+            .repeat_penalty = (r & 64) ? 1.3f : 1.0f,
+            .presence_penalty = (r & 128) ? 0.5f : 0.0f,
+            .frequency_penalty = (r & 256) ? -0.3f : 0.0f,
+            .repeat_last_n = (int32_t)(r >> 40 & 63) - 1,
+            .seed = round,
+            .biases = biases,
+            .n_biases = (r & 512) ? 3 : 0,
+        };
+        set(f, &p);
+        const size_t n_ids = r >> 50 & 31;
+        const int32_t id = next_id(f, ids, n_ids);
+        if (f->request.kind == HEAD_GUMBEL)
+            continue;
+        assert_int_equal(id, next_id_of_all(f, ids, n_ids));
+    }
+}
+
+/* ---- chance ---- */
+
+static void draws_follow_the_probabilities(void **state)
+{
+    struct fixture *f = *state;
+    struct sampler_params p = plain;
+    static const double expected[5] = {0.4, 0.3, 0.15, 0.1, 0.05};
+    size_t n_seen[5] = {0};
+    const size_t n = 40000;
+    known_logits(f);
+    p.top_k = 5;
+    p.seed = 3;
+    set(f, &p);
+    static int32_t ids[40000];
+    for (size_t i = 0; i < n; i++)
+        n_seen[next_id(f, ids, i) - 10]++;
+    double chi2 = 0.0;
+    for (size_t i = 0; i < 5; i++)
+        chi2 += pow((double)n_seen[i] - expected[i] * (double)n, 2) / (expected[i] * (double)n);
+    assert_true(chi2 < 18.47); /* four degrees of freedom, one in a thousand */
+}
+
+static void temperature_sharpens(void **state)
+{
+    struct fixture *f = *state;
+    struct sampler_params p = plain;
+    static int32_t ids[20000];
+    size_t n_best = 0;
+    known_logits(f);
+    p.temp = 0.5f; /* probabilities squared: 0.16 of 0.285 */
+    set(f, &p);
+    for (size_t i = 0; i < 20000; i++)
+        n_best += next_id(f, ids, i) == 10;
+    assert_true(fabs((double)n_best / 20000.0 - 0.16 / 0.285) < 0.012);
+}
+
+static void a_draw_depends_on_seed_and_position_alone(void **state)
+{
+    struct fixture *f = *state;
+    struct sampler_params p = plain;
+    int32_t ids[32] = {0}, first[32];
+    size_t n_same = 0;
+    rough_logits(f, 5);
+    set(f, &p);
+    for (size_t i = 0; i < 32; i++)
+        first[i] = next_id(f, ids, i);
+    for (size_t i = 32; i-- > 0;)
+        assert_int_equal(next_id(f, ids, i), first[i]); /* in any order */
+    for (size_t i = 0; i < 32; i++)
+        ids[i] = (int32_t)i;
+    for (size_t i = 0; i < 32; i++)
+        assert_int_equal(next_id(f, ids, i), first[i]); /* whatever the text was */
+    p.seed = 1;
+    set(f, &p);
+    for (size_t i = 0; i < 32; i++)
+        n_same += next_id(f, ids, i) == first[i];
+    assert_true(n_same < 16);
+}
+
+static void uniform_numbers_are_uniform(void **state)
+{
+    (void)state;
+    double sum = 0.0;
+    size_t n_low = 0;
+    for (uint64_t i = 0; i < 100000; i++) {
+        const float u = sampler_uniform(i / 1000, i % 1000, i % 7);
+        assert_true(u >= 0.0f && u < 1.0f);
+        sum += (double)u;
+        n_low += u < 0.1f;
+    }
+    assert_true(fabs(sum / 100000.0 - 0.5) < 0.004);
+    assert_true(n_low > 9600 && n_low < 10400);
+}
+
+/* ---- parameters out of range ---- */
+
+static void bad_parameters_leave_the_old_ones(void **state)
+{
+    struct fixture *f = *state;
+    static const struct sampler_bias outside = {N_VOCAB, 1.0f}, no_number = {1, NAN};
+    struct sampler_params bad[16];
+    struct bn_error err;
+    for (size_t i = 0; i < 16; i++)
+        bad[i] = plain;
+    bad[0].temp = -0.1f;
+    bad[1].temp = NAN;
+    bad[2].temp = 101.0f;
+    bad[3].top_k = -1;
+    bad[4].top_p = 0.0f;
+    bad[5].top_p = 1.01f;
+    bad[6].min_p = -0.1f;
+    bad[7].min_p = 1.1f;
+    bad[8].typical = 0.0f;
+    bad[9].repeat_penalty = 0.0f;
+    bad[10].repeat_last_n = -2;
+    bad[11].presence_penalty = INFINITY;
+    bad[12].frequency_penalty = NAN;
+    bad[13].typical = 2.0f;
+    bad[14].biases = &outside;
+    bad[15].biases = &no_number;
+    bad[14].n_biases = bad[15].n_biases = 1;
+    struct sampler_params p = plain;
+    p.temp = 0.0f;
+    rough_logits(f, 9);
+    set(f, &p);
+    const int32_t best = next_id(f, NULL, 0);
+    for (size_t i = 0; i < 16; i++) {
+        assert_false(sampler_set(f->s, &bad[i], &err));
+        assert_int_equal(err.code, BN_EARG);
+        assert_int_equal(next_id(f, NULL, 0), best);
+    }
+}
+
+static void a_row_of_banned_ids_still_gives_one(void **state)
+{
+    struct fixture *f = *state;
+    struct sampler_bias biases[N_VOCAB];
+    struct sampler_params p = plain;
+    for (size_t i = 0; i < N_VOCAB; i++)
+        biases[i] = (struct sampler_bias){(int32_t)i, -INFINITY};
+    p.biases = biases;
+    p.n_biases = N_VOCAB;
+    set(f, &p);
+    const int32_t id = next_id(f, NULL, 0);
+    assert_true(id >= 0 && id < N_VOCAB);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_follow_the_parameters),
+        cmocka_unit_test(penalties_widen_the_request),
+        cmocka_unit_test(greedy_takes_the_best_and_ties_the_lower_id),
+        cmocka_unit_test(penalties_are_exact_for_greedy),
+        cmocka_unit_test(biases_add_and_ban),
+        cmocka_unit_test(top_k_keeps_the_k_best),
+        cmocka_unit_test(top_p_keeps_the_smallest_set_that_reaches_p),
+        cmocka_unit_test(min_p_is_relative_to_the_best),
+        cmocka_unit_test(typical_keeps_those_near_the_entropy),
+        cmocka_unit_test(short_rows_give_the_same_id_as_whole_rows),
+        cmocka_unit_test(draws_follow_the_probabilities),
+        cmocka_unit_test(temperature_sharpens),
+        cmocka_unit_test(a_draw_depends_on_seed_and_position_alone),
+        cmocka_unit_test(uniform_numbers_are_uniform),
+        cmocka_unit_test(bad_parameters_leave_the_old_ones),
+        cmocka_unit_test(a_row_of_banned_ids_still_gives_one),
+    };
+    return cmocka_run_group_tests(tests, open_fixture, close_fixture);
+}
