@@ -10,7 +10,7 @@
 
 #include <immintrin.h>
 
-#define PREFETCH_BYTES 2048
+#define STREAMS 4
 
 /* Elements i .. i + 7 of a row of F32, F16 or BF16. */
 BN_FORCE_INLINE __m256 load8(enum tensor_type type, const uint8_t *row, size_t i)
@@ -33,7 +33,8 @@ BN_FORCE_INLINE __m256 load_some(enum tensor_type type, const uint8_t *row, size
     return load8(type, bytes, 0);
 }
 
-BN_FORCE_INLINE float dot_plain(enum tensor_type type, const uint8_t *row, const float *h, size_t n)
+BN_FORCE_INLINE float dot_plain(enum tensor_type type, const uint8_t *row, size_t ahead,
+                                const float *h, size_t n)
 {
     const size_t unit_bytes = type == TENSOR_F32 ? 4 : 2;
     __m256 lanes[8];
@@ -45,9 +46,8 @@ BN_FORCE_INLINE float dot_plain(enum tensor_type type, const uint8_t *row, const
     for (; i + 64 <= n; i += 64) {
 #pragma GCC unroll 4
         for (size_t line = 0; line < unit_bytes; line++)
-            _mm_prefetch(
-                (const char *)((uintptr_t)row + i * unit_bytes + 64 * line + PREFETCH_BYTES),
-                _MM_HINT_T0);
+            _mm_prefetch((const char *)((uintptr_t)row + ahead + i * unit_bytes + 64 * line),
+                         _MM_HINT_T0);
 #pragma GCC unroll 8
         for (size_t v = 0; v < 8; v++)
             lanes[v] = _mm256_fmadd_ps(load8(type, row, i + 8 * v), _mm256_loadu_ps(h + i + 8 * v),
@@ -74,95 +74,166 @@ BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, siz
         _mm256_maskstore_ps(out + i, lanes_below(i, n), load_some(type, row, i, n));
 }
 
-/* A group's 32 values. */
-BN_FORCE_INLINE void group_values(enum tensor_type type, const uint8_t *row, size_t group,
+/* The 32 values of a group: scales of 16 columns each, and for Q4_K an offset. */
+BN_FORCE_INLINE void group_values(__m256i codes, const float scale[2], const float *offset,
                                   __m256 v[4])
 {
-    const struct row_group g = unpack_group(type, row, group);
-    _Alignas(32) int8_t codes[GROUP_COLS];
-    /* Through memory: widening loads cost less than shuffling bytes across the register's halves.
-     */
-    _mm256_store_si256((__m256i *)(void *)codes, g.codes);
+    /* Through memory: widening loads cost less than moving bytes across the register's halves. */
+    _Alignas(32) uint8_t bytes[GROUP_COLS];
+    _mm256_store_si256((__m256i *)(void *)bytes, codes);
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
-        const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)(codes + 8 * i));
-        const __m256 code = _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
-        const __m256 scale = _mm256_set1_ps(g.scale[i / 2]);
+        const __m256 code = load_signed8(bytes + 8 * i), s = _mm256_set1_ps(scale[i / 2]);
         /* The product is exact, so one fma rounds as the subtraction would. */
-        v[i] = type == TENSOR_Q4_K ? _mm256_fmsub_ps(scale, code, _mm256_set1_ps(g.offset))
-                                   : _mm256_mul_ps(scale, code);
+        v[i] = offset ? _mm256_fmsub_ps(s, code, _mm256_set1_ps(*offset)) : _mm256_mul_ps(s, code);
     }
 }
 
-BN_FORCE_INLINE float dot_quantised(enum tensor_type type, const uint8_t *row, const float *h,
-                                    size_t n)
+/* Group g (a constant) of a block of 256 columns. */
+BN_FORCE_INLINE void block_values(enum tensor_type type, const uint8_t *block, int g,
+                                  const struct block_scales *s, __m256 v[4])
 {
+    if (type == TENSOR_Q6_K)
+        group_values(codes_q6_k(block, g), s->scale + 2 * g, NULL, v);
+    else
+        group_values(codes_q4_k(block, g), (const float[2]){s->scale[g], s->scale[g]},
+                     s->offset + g, v);
+}
+
+/* Group `group` of a row of blocks of 32 columns: one scale. */
+BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, size_t group,
+                                  __m256 v[4])
+{
+    const uint8_t *block = row + group * (type == TENSOR_Q8_0 ? 34 : 18);
+    const __m256 d = _mm256_broadcastss_ps(load_halves4(block));
+    _Alignas(32) uint8_t bytes[GROUP_COLS];
+    if (type == TENSOR_Q4_0)
+        _mm256_store_si256((__m256i *)(void *)bytes, codes_q4_0(block + 2));
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+        v[i] = _mm256_mul_ps(d, load_signed8((type == TENSOR_Q4_0 ? bytes : block + 2) + 8 * i));
+}
+
+BN_FORCE_INLINE void block_scales_of(enum tensor_type type, const uint8_t *block,
+                                     struct block_scales *s)
+{
+    if (type == TENSOR_Q6_K)
+        scales_q6_k(block, s);
+    else
+        scales_q4_k(block, s);
+}
+
+/* lanes += values * h, 32 columns */
+BN_FORCE_INLINE void add_group(const __m256 v[4], const float *h, __m256 lanes[4])
+{
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+        lanes[i] = _mm256_fmadd_ps(v[i], _mm256_loadu_ps(h + 8 * i), lanes[i]);
+}
+
+BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size_t ahead,
+                                 const float *h, size_t n)
+{
+    const size_t block_bytes = type == TENSOR_Q6_K ? 210 : 144;
     __m256 lanes[8], v[4];
 #pragma GCC unroll 8
     for (int i = 0; i < 8; i++)
         lanes[i] = _mm256_setzero_ps();
-    for (size_t group = 0; group < n / GROUP_COLS; group += 2) {
-        const float *hg = h + group * GROUP_COLS;
-        group_values(type, row, group, v);
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; i++)
-            lanes[i] = _mm256_fmadd_ps(v[i], _mm256_loadu_ps(hg + 8 * i), lanes[i]);
-        if (group + 1 == n / GROUP_COLS)
-            break;
-        group_values(type, row, group + 1, v);
-#pragma GCC unroll 4
-        for (int i = 0; i < 4; i++)
-            lanes[4 + i] = _mm256_fmadd_ps(v[i], _mm256_loadu_ps(hg + 32 + 8 * i), lanes[4 + i]);
+    for (const uint8_t *block = row; n > 0; n -= 256, h += 256, block += block_bytes) {
+        struct block_scales s;
+        block_scales_of(type, block, &s);
+#pragma GCC unroll 8
+        for (int g = 0; g < 8; g++) {
+            if (g % 2 == 0)
+                _mm_prefetch((const char *)((uintptr_t)block + ahead + 32 * (size_t)g),
+                             _MM_HINT_T0);
+            block_values(type, block, g, &s, v);
+            add_group(v, h + GROUP_COLS * g, lanes + 4 * (g % 2));
+        }
     }
     return tree64_avx2(lanes);
 }
 
-BN_FORCE_INLINE void decode_quantised(enum tensor_type type, const uint8_t *row, size_t n,
-                                      float *out)
+BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_t ahead,
+                                const float *h, size_t n)
 {
-    for (size_t group = 0; group < n / GROUP_COLS; group++) {
-        __m256 v[4];
-        group_values(type, row, group, v);
+    const size_t pair_bytes = type == TENSOR_Q8_0 ? 68 : 36, n_groups = n / GROUP_COLS;
+    __m256 lanes[8], v[4];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++)
+        lanes[i] = _mm256_setzero_ps();
+    size_t g = 0;
+    for (; g + 2 <= n_groups; g += 2) {
+        _mm_prefetch((const char *)((uintptr_t)row + ahead + g / 2 * pair_bytes), _MM_HINT_T0);
+        small_values(type, row, g, v);
+        add_group(v, h + GROUP_COLS * g, lanes);
+        small_values(type, row, g + 1, v);
+        add_group(v, h + GROUP_COLS * (g + 1), lanes + 4);
+    }
+    if (g < n_groups) {
+        small_values(type, row, g, v);
+        add_group(v, h + GROUP_COLS * g, lanes);
+    }
+    return tree64_avx2(lanes);
+}
+
+BN_FORCE_INLINE void store_group(const __m256 v[4], float *out)
+{
 #pragma GCC unroll 4
-        for (int i = 0; i < 4; i++)
-            _mm256_storeu_ps(out + group * GROUP_COLS + 8 * i, v[i]);
+    for (int i = 0; i < 4; i++)
+        _mm256_storeu_ps(out + 8 * i, v[i]);
+}
+
+BN_FORCE_INLINE void decode_blocks(enum tensor_type type, const uint8_t *row, size_t n, float *out)
+{
+    const size_t block_bytes = type == TENSOR_Q6_K ? 210 : 144;
+    for (size_t i = 0; i < n; i += 256, row += block_bytes) {
+        struct block_scales s;
+        __m256 v[4];
+        block_scales_of(type, row, &s);
+#pragma GCC unroll 8
+        for (int g = 0; g < 8; g++) {
+            block_values(type, row, g, &s, v);
+            store_group(v, out + i + GROUP_COLS * (size_t)g);
+        }
     }
 }
 
-#define PLAIN_KERNELS(name, type)                                                                  \
+BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, size_t n, float *out)
+{
+    for (size_t g = 0; g < n / GROUP_COLS; g++) {
+        __m256 v[4];
+        small_values(type, row, g, v);
+        store_group(v, out + GROUP_COLS * g);
+    }
+}
+
+/* Rows one at a time, but from STREAMS places in turn, each one's next row prefetched meanwhile: a
+ * core reads faster from several places than from one. */
+#define ROW_KERNELS(name, type, decode, dot)                                                       \
     static void row_decode_##name##_avx2(const uint8_t *row, size_t n, float *out)                 \
     {                                                                                              \
-        decode_plain(type, row, n, out);                                                           \
+        decode(type, row, n, out);                                                                 \
     }                                                                                              \
     static void rows_dot_##name##_avx2(const uint8_t *rows, size_t row_bytes, size_t n_rows,       \
                                        const float *h, size_t n, float *z, float *scratch)         \
     {                                                                                              \
-        size_t r = 0;                                                                              \
+        const size_t step = n_rows / STREAMS;                                                      \
         (void)scratch; /* rows are widened in registers */                                         \
-        for (; r < n_rows; r++)                                                                    \
-            z[r] = dot_plain(type, rows + r * row_bytes, h, n);                                    \
+        for (size_t i = 0; i < step; i++)                                                          \
+            for (size_t r = i; r < STREAMS * step; r += step)                                      \
+                z[r] = dot(type, rows + r * row_bytes, row_bytes, h, n);                           \
+        for (size_t r = STREAMS * step; r < n_rows; r++)                                           \
+            z[r] = dot(type, rows + r * row_bytes, row_bytes, h, n);                               \
     }
 
-#define QUANTISED_KERNELS(name, type)                                                              \
-    static void row_decode_##name##_avx2(const uint8_t *row, size_t n, float *out)                 \
-    {                                                                                              \
-        decode_quantised(type, row, n, out);                                                       \
-    }                                                                                              \
-    static void rows_dot_##name##_avx2(const uint8_t *rows, size_t row_bytes, size_t n_rows,       \
-                                       const float *h, size_t n, float *z, float *scratch)         \
-    {                                                                                              \
-        (void)scratch; /* rows are widened in registers */                                         \
-        for (size_t r = 0; r < n_rows; r++)                                                        \
-            z[r] = dot_quantised(type, rows + r * row_bytes, h, n);                                \
-    }
-
-PLAIN_KERNELS(f32, TENSOR_F32)
-PLAIN_KERNELS(f16, TENSOR_F16)
-PLAIN_KERNELS(bf16, TENSOR_BF16)
-QUANTISED_KERNELS(q8_0, TENSOR_Q8_0)
-QUANTISED_KERNELS(q4_0, TENSOR_Q4_0)
-QUANTISED_KERNELS(q4_k, TENSOR_Q4_K)
-QUANTISED_KERNELS(q6_k, TENSOR_Q6_K)
+ROW_KERNELS(f32, TENSOR_F32, decode_plain, dot_plain)
+ROW_KERNELS(f16, TENSOR_F16, decode_plain, dot_plain)
+ROW_KERNELS(bf16, TENSOR_BF16, decode_plain, dot_plain)
+ROW_KERNELS(q8_0, TENSOR_Q8_0, decode_small, dot_small)
+ROW_KERNELS(q4_0, TENSOR_Q4_0, decode_small, dot_small)
+ROW_KERNELS(q4_k, TENSOR_Q4_K, decode_blocks, dot_blocks)
+ROW_KERNELS(q6_k, TENSOR_Q6_K, decode_blocks, dot_blocks)
 
 void row_kernels_avx2(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES])
 {

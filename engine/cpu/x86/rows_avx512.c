@@ -13,6 +13,7 @@
 #include <immintrin.h>
 
 #define ROWS 4
+#define STREAMS 4
 
 /* The tree of sum64 over lanes (64). */
 BN_FORCE_INLINE float tree64(const __m512 lanes[4])
@@ -109,52 +110,135 @@ BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, siz
     }
 }
 
-/* A group's 32 values. */
-BN_FORCE_INLINE void group_values(enum tensor_type type, const uint8_t *row, size_t group,
+/* The 32 values of a group: scales of 16 columns each, and for Q4_K an offset. */
+BN_FORCE_INLINE void group_values(__m256i codes, const float scale[2], const float *offset,
                                   __m512 v[2])
 {
-    const struct row_group g = unpack_group(type, row, group);
-    const __m128i bytes[2] = {_mm256_castsi256_si128(g.codes),
-                              _mm256_extracti128_si256(g.codes, 1)};
+    const __m128i bytes[2] = {_mm256_castsi256_si128(codes), _mm256_extracti128_si256(codes, 1)};
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++) {
         const __m512 code = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes[i]));
-        const __m512 scale = _mm512_set1_ps(g.scale[i]);
+        const __m512 s = _mm512_set1_ps(scale[i]);
         /* The product is exact, so one fma rounds as the subtraction would. */
-        v[i] = type == TENSOR_Q4_K ? _mm512_fmsub_ps(scale, code, _mm512_set1_ps(g.offset))
-                                   : _mm512_mul_ps(scale, code);
+        v[i] = offset ? _mm512_fmsub_ps(s, code, _mm512_set1_ps(*offset)) : _mm512_mul_ps(s, code);
     }
 }
 
-BN_FORCE_INLINE float dot_quantised(enum tensor_type type, const uint8_t *row, const float *h,
-                                    size_t n)
+/* Group g (a constant) of a block of 256 columns. */
+BN_FORCE_INLINE void block_values(enum tensor_type type, const uint8_t *block, int g,
+                                  const struct block_scales *s, __m512 v[2])
 {
+    if (type == TENSOR_Q6_K)
+        group_values(codes_q6_k(block, g), s->scale + 2 * g, NULL, v);
+    else
+        group_values(codes_q4_k(block, g), (const float[2]){s->scale[g], s->scale[g]},
+                     s->offset + g, v);
+}
+
+/* Group `group` of a row of blocks of 32 columns: one scale. */
+BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, size_t group,
+                                  __m512 v[2])
+{
+    const uint8_t *block = row + group * (type == TENSOR_Q8_0 ? 34 : 18);
+    const __m512 d = _mm512_broadcastss_ps(load_halves4(block));
+    const __m256i codes = type == TENSOR_Q8_0 ? load_bytes32(block + 2) : codes_q4_0(block + 2);
+    const __m128i bytes[2] = {_mm256_castsi256_si128(codes), _mm256_extracti128_si256(codes, 1)};
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++)
+        v[i] = _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes[i])));
+}
+
+BN_FORCE_INLINE void block_scales_of(enum tensor_type type, const uint8_t *block,
+                                     struct block_scales *s)
+{
+    if (type == TENSOR_Q6_K)
+        scales_q6_k(block, s);
+    else
+        scales_q4_k(block, s);
+}
+
+/* lanes += values * h, 32 columns */
+BN_FORCE_INLINE void add_group(const __m512 v[2], const float *h, __m512 lanes[2])
+{
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++)
+        lanes[i] = _mm512_fmadd_ps(v[i], _mm512_loadu_ps(h + 16 * i), lanes[i]);
+}
+
+BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size_t ahead,
+                                 const float *h, size_t n)
+{
+    const size_t block_bytes = type == TENSOR_Q6_K ? 210 : 144;
     __m512 lanes[4], v[2];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
         lanes[i] = _mm512_setzero_ps();
-    for (size_t group = 0; group < n / GROUP_COLS; group += 2) {
-        const float *hg = h + group * GROUP_COLS;
-        group_values(type, row, group, v);
-        lanes[0] = _mm512_fmadd_ps(v[0], _mm512_loadu_ps(hg), lanes[0]);
-        lanes[1] = _mm512_fmadd_ps(v[1], _mm512_loadu_ps(hg + 16), lanes[1]);
-        if (group + 1 == n / GROUP_COLS)
-            break;
-        group_values(type, row, group + 1, v);
-        lanes[2] = _mm512_fmadd_ps(v[0], _mm512_loadu_ps(hg + 32), lanes[2]);
-        lanes[3] = _mm512_fmadd_ps(v[1], _mm512_loadu_ps(hg + 48), lanes[3]);
+    for (const uint8_t *block = row; n > 0; n -= 256, h += 256, block += block_bytes) {
+        struct block_scales s;
+        block_scales_of(type, block, &s);
+#pragma GCC unroll 8
+        for (int g = 0; g < 8; g++) {
+            if (g % 2 == 0)
+                _mm_prefetch((const char *)((uintptr_t)block + ahead + 32 * (size_t)g),
+                             _MM_HINT_T0);
+            block_values(type, block, g, &s, v);
+            add_group(v, h + GROUP_COLS * g, lanes + 2 * (g % 2));
+        }
     }
     return tree64(lanes);
 }
 
-BN_FORCE_INLINE void decode_quantised(enum tensor_type type, const uint8_t *row, size_t n,
-                                      float *out)
+BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_t ahead,
+                                const float *h, size_t n)
 {
-    for (size_t group = 0; group < n / GROUP_COLS; group++) {
+    const size_t pair_bytes = type == TENSOR_Q8_0 ? 68 : 36, n_groups = n / GROUP_COLS;
+    __m512 lanes[4], v[2];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+        lanes[i] = _mm512_setzero_ps();
+    size_t g = 0;
+    for (; g + 2 <= n_groups; g += 2) {
+        _mm_prefetch((const char *)((uintptr_t)row + ahead + g / 2 * pair_bytes), _MM_HINT_T0);
+        small_values(type, row, g, v);
+        add_group(v, h + GROUP_COLS * g, lanes);
+        small_values(type, row, g + 1, v);
+        add_group(v, h + GROUP_COLS * (g + 1), lanes + 2);
+    }
+    if (g < n_groups) {
+        small_values(type, row, g, v);
+        add_group(v, h + GROUP_COLS * g, lanes);
+    }
+    return tree64(lanes);
+}
+
+BN_FORCE_INLINE void store_group(const __m512 v[2], float *out)
+{
+#pragma GCC unroll 2
+    for (int i = 0; i < 2; i++)
+        _mm512_storeu_ps(out + 16 * i, v[i]);
+}
+
+BN_FORCE_INLINE void decode_blocks(enum tensor_type type, const uint8_t *row, size_t n, float *out)
+{
+    const size_t block_bytes = type == TENSOR_Q6_K ? 210 : 144;
+    for (size_t i = 0; i < n; i += 256, row += block_bytes) {
+        struct block_scales s;
         __m512 v[2];
-        group_values(type, row, group, v);
-        _mm512_storeu_ps(out + group * GROUP_COLS, v[0]);
-        _mm512_storeu_ps(out + group * GROUP_COLS + 16, v[1]);
+        block_scales_of(type, row, &s);
+#pragma GCC unroll 8
+        for (int g = 0; g < 8; g++) {
+            block_values(type, row, g, &s, v);
+            store_group(v, out + i + GROUP_COLS * (size_t)g);
+        }
+    }
+}
+
+BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, size_t n, float *out)
+{
+    for (size_t g = 0; g < n / GROUP_COLS; g++) {
+        __m512 v[2];
+        small_values(type, row, g, v);
+        store_group(v, out + GROUP_COLS * g);
     }
 }
 
@@ -174,26 +258,32 @@ BN_FORCE_INLINE void decode_quantised(enum tensor_type type, const uint8_t *row,
             dot_plain(type, 1, rows + r * row_bytes, row_bytes, h, n, z + r);                      \
     }
 
-#define QUANTISED_KERNELS(name, type)                                                              \
+/* Rows one at a time, but from STREAMS places in turn, each one's next row prefetched meanwhile: a
+ * core reads faster from several places than from one. */
+#define ROW_KERNELS(name, type, decode, dot)                                                       \
     static void row_decode_##name##_avx512(const uint8_t *row, size_t n, float *out)               \
     {                                                                                              \
-        decode_quantised(type, row, n, out);                                                       \
+        decode(type, row, n, out);                                                                 \
     }                                                                                              \
     static void rows_dot_##name##_avx512(const uint8_t *rows, size_t row_bytes, size_t n_rows,     \
                                          const float *h, size_t n, float *z, float *scratch)       \
     {                                                                                              \
+        const size_t step = n_rows / STREAMS;                                                      \
         (void)scratch; /* rows are widened in registers */                                         \
-        for (size_t r = 0; r < n_rows; r++)                                                        \
-            z[r] = dot_quantised(type, rows + r * row_bytes, h, n);                                \
+        for (size_t i = 0; i < step; i++)                                                          \
+            for (size_t r = i; r < STREAMS * step; r += step)                                      \
+                z[r] = dot(type, rows + r * row_bytes, row_bytes, h, n);                           \
+        for (size_t r = STREAMS * step; r < n_rows; r++)                                           \
+            z[r] = dot(type, rows + r * row_bytes, row_bytes, h, n);                               \
     }
 
 PLAIN_KERNELS(f32, TENSOR_F32)
 PLAIN_KERNELS(f16, TENSOR_F16)
 PLAIN_KERNELS(bf16, TENSOR_BF16)
-QUANTISED_KERNELS(q8_0, TENSOR_Q8_0)
-QUANTISED_KERNELS(q4_0, TENSOR_Q4_0)
-QUANTISED_KERNELS(q4_k, TENSOR_Q4_K)
-QUANTISED_KERNELS(q6_k, TENSOR_Q6_K)
+ROW_KERNELS(q8_0, TENSOR_Q8_0, decode_small, dot_small)
+ROW_KERNELS(q4_0, TENSOR_Q4_0, decode_small, dot_small)
+ROW_KERNELS(q4_k, TENSOR_Q4_K, decode_blocks, dot_blocks)
+ROW_KERNELS(q6_k, TENSOR_Q6_K, decode_blocks, dot_blocks)
 
 void row_kernels_avx512(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES])
 {

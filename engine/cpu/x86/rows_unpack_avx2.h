@@ -14,89 +14,88 @@
 
 #define GROUP_COLS 32
 
-struct row_group {
-    __m256i codes;  /* 32 x int8 */
-    float scale[2]; /* of codes 0 .. 15 and 16 .. 31 */
-    float offset;   /* Q4_K: value = scale * code - offset */
+/* Scales of a block of 256 columns (Q4_K, Q6_K): Q6_K has one for 16 columns and no offsets, Q4_K
+ * one of each for 32. value = scale * code - offset */
+struct block_scales {
+    _Alignas(32) float scale[16];
+    _Alignas(32) float offset[8];
 };
-
-BN_FORCE_INLINE float load_half(const uint8_t *p)
-{
-    uint16_t h;
-    memcpy(&h, p, sizeof h);
-    return _cvtsh_ss(h);
-}
 
 BN_FORCE_INLINE __m256i load_bytes32(const uint8_t *p)
 {
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
 
-/* d, q[32] */
-BN_FORCE_INLINE struct row_group unpack_q8_0(const uint8_t *row, size_t group)
+/* Four halves from p on as F32. */
+BN_FORCE_INLINE __m128 load_halves4(const uint8_t *p)
 {
-    const uint8_t *block = row + 34 * group;
-    const float d = load_half(block);
-    return (struct row_group){.codes = load_bytes32(block + 2), .scale = {d, d}};
+    return _mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(const void *)p));
 }
 
-/* d, nibbles[16] */
-BN_FORCE_INLINE struct row_group unpack_q4_0(const uint8_t *row, size_t group)
+/* Eight signed bytes from p on as F32. */
+BN_FORCE_INLINE __m256 load_signed8(const uint8_t *p)
 {
-    const uint8_t *block = row + 18 * group;
-    const float d = load_half(block);
-    const __m128i nibbles = _mm_loadu_si128((const __m128i *)(const void *)(block + 2));
-    const __m256i both = _mm256_set_m128i(_mm_srli_epi16(nibbles, 4), nibbles);
-    const __m256i codes = _mm256_and_si256(both, _mm256_set1_epi8(15));
-    return (struct row_group){.codes = _mm256_sub_epi8(codes, _mm256_set1_epi8(8)),
-                              .scale = {d, d}};
+    const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)p);
+    return _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(bytes));
 }
 
-/* d, dmin, s[12], nibbles[128]; scales and minima have 6 bits */
-BN_FORCE_INLINE struct row_group unpack_q4_k(const uint8_t *row, size_t group)
+BN_FORCE_INLINE __m256 unsigned8(uint64_t bytes)
 {
-    const uint8_t *block = row + 144 * (group / 8), *s = block + 4;
-    const size_t j = group % 8;
-    const int sc = j < 4 ? s[j] & 63 : (s[j + 4] & 15) | (s[j - 4] >> 6) << 4;
-    const int m = j < 4 ? s[j + 4] & 63 : s[j + 4] >> 4 | (s[j] >> 6) << 4;
-    const float scale = load_half(block) * (float)sc;
-    const __m128i shift = _mm_cvtsi32_si128((int)(4 * (j % 2)));
-    const __m256i nibbles = _mm256_srl_epi16(load_bytes32(block + 16 + 32 * (j / 2)), shift);
-    return (struct row_group){.codes = _mm256_and_si256(nibbles, _mm256_set1_epi8(15)),
-                              .scale = {scale, scale},
-                              .offset = load_half(block + 2) * (float)m};
+    return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)bytes)));
 }
 
 /* nibbles[128], bit pairs[64], sc[16], d */
-BN_FORCE_INLINE struct row_group unpack_q6_k(const uint8_t *row, size_t group)
+BN_FORCE_INLINE void scales_q6_k(const uint8_t *block, struct block_scales *s)
 {
-    const uint8_t *block = row + 210 * (group / 8);
-    const size_t h = group % 8 / 4, g = group % 4;
-    const int8_t *sc = (const int8_t *)(block + 192 + 8 * h + 2 * g);
-    const float d = load_half(block + 208);
-    const __m256i nibbles = _mm256_srl_epi16(load_bytes32(block + 64 * h + 32 * (g & 1)),
-                                             _mm_cvtsi32_si128(g < 2 ? 0 : 4));
-    const __m256i pairs =
-        _mm256_srl_epi16(load_bytes32(block + 128 + 32 * h), _mm_cvtsi32_si128((int)(2 * g)));
-    const __m256i low = _mm256_and_si256(nibbles, _mm256_set1_epi8(15));
-    const __m256i high = _mm256_slli_epi16(_mm256_and_si256(pairs, _mm256_set1_epi8(3)), 4);
-    const __m256i codes = _mm256_sub_epi8(_mm256_or_si256(low, high), _mm256_set1_epi8(32));
-    return (struct row_group){.codes = codes, .scale = {d * (float)sc[0], d * (float)sc[1]}};
+    const __m128 last = load_halves4(block + 202); /* d is the last of these four halves */
+    const __m256 d = _mm256_broadcastss_ps(_mm_permute_ps(last, 0xff));
+    _mm256_store_ps(s->scale, _mm256_mul_ps(d, load_signed8(block + 192)));
+    _mm256_store_ps(s->scale + 8, _mm256_mul_ps(d, load_signed8(block + 200)));
 }
 
-BN_FORCE_INLINE struct row_group unpack_group(enum tensor_type type, const uint8_t *row,
-                                              size_t group)
+/* d, dmin, s[12], nibbles[128]. Six bits each, four numbers to a word: scales 0 .. 3 and minima 0
+ * .. 3 in the low bits of words 0 and 1; numbers 4 .. 7 have their low four bits in word 2 and the
+ * others on top of words 0 and 1. */
+BN_FORCE_INLINE void scales_q4_k(const uint8_t *block, struct block_scales *s)
 {
-    switch (type) {
-    case TENSOR_Q8_0:
-        return unpack_q8_0(row, group);
-    case TENSOR_Q4_0:
-        return unpack_q4_0(row, group);
-    case TENSOR_Q4_K:
-        return unpack_q4_k(row, group);
-    default:
-        return unpack_q6_k(row, group);
-    }
+    const uint32_t six = 0x3f3f3f3fu, four = 0x0f0f0f0fu, two = 0x30303030u;
+    uint32_t w[3];
+    memcpy(w, block + 4, sizeof w);
+    const uint64_t sc_high = (w[2] & four) | (w[0] >> 2 & two);
+    const uint64_t m_high = (w[2] >> 4 & four) | (w[1] >> 2 & two);
+    const __m128 halves = load_halves4(block);
+    const __m256 d = _mm256_broadcastss_ps(halves);
+    const __m256 d_min = _mm256_broadcastss_ps(_mm_movehdup_ps(halves));
+    _mm256_store_ps(s->scale, _mm256_mul_ps(d, unsigned8((w[0] & six) | sc_high << 32)));
+    _mm256_store_ps(s->offset, _mm256_mul_ps(d_min, unsigned8((w[1] & six) | m_high << 32)));
+}
+
+/* Group g (0 .. 7, a constant) of a block. */
+BN_FORCE_INLINE __m256i codes_q6_k(const uint8_t *block, int g)
+{
+    const __m256i nibbles = load_bytes32(block + 64 * (g / 4) + 32 * (g & 1));
+    const __m256i low = g % 4 < 2 ? nibbles : _mm256_srli_epi16(nibbles, 4);
+    const __m256i pairs = load_bytes32(block + 128 + 32 * (g / 4));
+    const __m256i high = g % 4 == 3   ? _mm256_srli_epi16(pairs, 2)
+                         : g % 4 == 2 ? pairs
+                                      : _mm256_slli_epi16(pairs, 4 - 2 * (g % 4));
+    const __m256i code = _mm256_or_si256(_mm256_and_si256(low, _mm256_set1_epi8(0x0f)),
+                                         _mm256_and_si256(high, _mm256_set1_epi8(0x30)));
+    return _mm256_sub_epi8(code, _mm256_set1_epi8(32));
+}
+
+BN_FORCE_INLINE __m256i codes_q4_k(const uint8_t *block, int g)
+{
+    const __m256i nibbles = load_bytes32(block + 16 + 32 * (g / 2));
+    return _mm256_and_si256(g % 2 ? _mm256_srli_epi16(nibbles, 4) : nibbles, _mm256_set1_epi8(15));
+}
+
+/* nibbles[16] of a block of 32 */
+BN_FORCE_INLINE __m256i codes_q4_0(const uint8_t *nibbles)
+{
+    const __m128i low = _mm_loadu_si128((const __m128i *)(const void *)nibbles);
+    const __m256i both = _mm256_set_m128i(_mm_srli_epi16(low, 4), low);
+    return _mm256_sub_epi8(_mm256_and_si256(both, _mm256_set1_epi8(15)), _mm256_set1_epi8(8));
 }
 
 #endif
