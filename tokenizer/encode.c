@@ -7,25 +7,12 @@
  * was met before in the call is copied from the ids it gave then.
  */
 #include "engine/base/memory.h"
-#include "engine/base/size.h"
-#include "tokenizer/tokenizer_state.h"
+#include "tokenizer/prompt_text.h"
 
 #include <string.h>
 
 #define CACHE_PIECE_BYTES 64 /* longer pieces hardly ever repeat */
 #define CACHE_ENTRIES_MAX 8192
-
-/* Neighbouring segments of one kind, as a range of the joined text. */
-struct stretch {
-    enum segment_kind kind;
-    size_t start, end;
-    const struct segment *ids; /* SEGMENT_IDS */
-};
-
-struct hit {
-    size_t start, end;
-    int32_t id;
-};
 
 struct cached {
     const char *piece; /* NULL: free */
@@ -38,17 +25,10 @@ struct encoder {
     const struct tokenizer *t;
     struct token_list *out;
     size_t out_start;
-    char *text; /* (n_text) all segments' text, joined */
-    size_t n_text;
-    struct stretch *stretches; /* (n_stretches) */
-    size_t n_stretches;
-    struct hit *hits; /* (n_hits) special tokens in template text, ascending */
-    size_t n_hits, hits_cap;
+    struct prompt_text prompt;
     size_t next_hit;
-    uint8_t *message_ok; /* (specials.n) message_ok less those that the template uses */
-    bool first_ok[256];  /* a text allowed by message_ok begins with this byte */
-    bool after_special;  /* at the start, or behind a special token */
-    char *spaced;        /* (n_spaced) fragments as SentencePiece takes them, one after the other */
+    bool after_special; /* at the start, or behind a special token */
+    char *spaced;       /* (n_spaced) fragments as SentencePiece takes them, one after the other */
     size_t n_spaced;
     struct merge merge;
     struct cached *cache; /* (n_cache), a power of two */
@@ -57,105 +37,22 @@ struct encoder {
 
 static void encoder_finish(struct encoder *e)
 {
-    mem_free(e->text);
-    mem_free(e->stretches);
-    mem_free(e->hits);
-    mem_free(e->message_ok);
+    prompt_text_finish(&e->prompt);
     mem_free(e->spaced);
     mem_free(e->cache);
     merge_finish(&e->merge);
 }
 
-static bool check_ids(const struct encoder *e, const struct segment *seg, struct bn_error *err)
+static bool reserve(struct encoder *e, struct bn_error *err)
 {
-    for (size_t i = 0; i < seg->n_ids; i++) {
-        if (seg->ids[i] < 0 || (size_t)seg->ids[i] >= e->t->vocab.n)
-            return bn_fail(err, BN_EARG, "id %d is no token of a vocabulary of %zu",
-                           (int)seg->ids[i], e->t->vocab.n);
-    }
-    return true;
-}
-
-static bool reserve(struct encoder *e, const struct segment *segments, size_t n_segments,
-                    struct bn_error *err)
-{
-    size_t n_text = 0;
-    for (size_t i = 0; i < n_segments; i++) {
-        if (segments[i].kind == SEGMENT_IDS) {
-            if (!check_ids(e, &segments[i], err))
-                return false;
-        } else if (!size_add(&n_text, n_text, segments[i].text.n_bytes) || n_text > SIZE_MAX / 2) {
-            return bn_fail(err, BN_EARG, "the texts together are too long");
-        }
-    }
+    const size_t n_text = e->prompt.n_text;
     e->n_cache = 64;
     while (e->n_cache < CACHE_ENTRIES_MAX && e->n_cache < n_text / 8)
         e->n_cache *= 2;
-    e->text = mem_alloc(n_text, 1);
-    e->spaced = mem_alloc(e->t->byte_level ? 0 : n_text * 2, 1); /* a fragment adds one space */
-    e->stretches = mem_alloc(n_segments, sizeof(*e->stretches));
-    e->message_ok = mem_alloc(e->t->specials.n, 1);
     e->cache = mem_alloc(e->n_cache, sizeof(*e->cache));
-    if (!e->text || !e->spaced || !e->stretches || !e->message_ok || !e->cache)
+    e->spaced = mem_alloc(e->t->byte_level ? 0 : n_text * 2, 1); /* a fragment adds one space */
+    if (!e->cache || !e->spaced)
         return bn_fail(err, BN_ENOMEM, "no memory to tokenise %zu bytes", n_text);
-    if (e->t->specials.n > 0)
-        memcpy(e->message_ok, e->t->message_ok, e->t->specials.n);
-    return true;
-}
-
-/* Join the texts. An empty MESSAGE is nothing: the template's text around it is one stretch. */
-static void join(struct encoder *e, const struct segment *segments, size_t n_segments)
-{
-    for (size_t i = 0; i < n_segments; i++) {
-        const struct segment *seg = &segments[i];
-        const size_t n_bytes = seg->kind == SEGMENT_IDS ? 0 : seg->text.n_bytes;
-        const bool alone = seg->kind == SEGMENT_IDS || seg->kind == SEGMENT_ANSWER;
-        if (n_bytes == 0 && !alone)
-            continue;
-        struct stretch *last = e->n_stretches ? &e->stretches[e->n_stretches - 1] : NULL;
-        if (n_bytes > 0)
-            memcpy(e->text + e->n_text, seg->text.ptr, n_bytes);
-        if (!alone && last && last->kind == seg->kind)
-            last->end += n_bytes;
-        else
-            e->stretches[e->n_stretches++] =
-                (struct stretch){seg->kind, e->n_text, e->n_text + n_bytes, seg};
-        e->n_text += n_bytes;
-    }
-}
-
-/* Special tokens in a stretch of the template's own text. */
-static bool find_hits(struct encoder *e, const struct stretch *stretch, struct bn_error *err)
-{
-    const struct special_set *set = &e->t->specials;
-    for (size_t at = stretch->start; at < stretch->end;) {
-        const struct bn_str rest = {e->text + at, stretch->end - at};
-        const size_t found = special_match(set, &e->t->vocab, NULL, rest);
-        if (found == SPECIAL_NONE) {
-            at++;
-            continue;
-        }
-        const size_t n_bytes = vocab_text(&e->t->vocab, set->ids[found]).n_bytes;
-        if (!mem_grow(&e->hits, &e->hits_cap, e->n_hits + 1, sizeof(*e->hits)))
-            return bn_fail(err, BN_ENOMEM, "no memory for the special tokens of a prompt");
-        e->hits[e->n_hits++] = (struct hit){at, at + n_bytes, set->ids[found]};
-        e->message_ok[found] = 0; /* the template's own: nobody else may write it */
-        at += n_bytes;
-    }
-    return true;
-}
-
-static bool find_all_hits(struct encoder *e, struct bn_error *err)
-{
-    const struct special_set *set = &e->t->specials;
-    for (size_t i = 0; i < e->n_stretches; i++) {
-        if (e->stretches[i].kind == SEGMENT_TEMPLATE && !find_hits(e, &e->stretches[i], err))
-            return false;
-    }
-    for (size_t i = 0; i < set->n; i++) {
-        if (e->message_ok[i])
-            e->first_ok[(uint8_t)vocab_text(&e->t->vocab, set->ids[i]).ptr[0]] = true;
-    }
     return true;
 }
 
@@ -220,7 +117,7 @@ static bool encode_fragment(struct encoder *e, size_t start, size_t end, struct 
 {
     if (start == end)
         return true;
-    const struct bn_str text = {e->text + start, end - start};
+    const struct bn_str text = {e->prompt.text + start, end - start};
     const bool ok = e->t->byte_level ? pretok_split(e->t->pretok, text, take_piece, e, err)
                                      : encode_spaced(e, text, err);
     e->after_special = false;
@@ -239,9 +136,9 @@ static bool encode_ordinary(struct encoder *e, size_t start, size_t end, struct 
     const struct special_set *set = &e->t->specials;
     size_t done = start;
     for (size_t at = start; at < end;) {
-        const struct bn_str rest = {e->text + at, end - at};
-        const size_t found = e->first_ok[(uint8_t)rest.ptr[0]]
-                                 ? special_match(set, &e->t->vocab, e->message_ok, rest)
+        const struct bn_str rest = {e->prompt.text + at, end - at};
+        const size_t found = e->prompt.first_ok[(uint8_t)rest.ptr[0]]
+                                 ? special_match(set, &e->t->vocab, e->prompt.message_ok, rest)
                                  : SPECIAL_NONE;
         if (found == SPECIAL_NONE) {
             at++;
@@ -259,8 +156,9 @@ static bool encode_ordinary(struct encoder *e, size_t start, size_t end, struct 
 /* A run of template and message text, with the template's special tokens in it. */
 static bool encode_run(struct encoder *e, size_t start, size_t end, struct bn_error *err)
 {
-    for (; e->next_hit < e->n_hits && e->hits[e->next_hit].end <= end; e->next_hit++) {
-        const struct hit *hit = &e->hits[e->next_hit];
+    for (; e->next_hit < e->prompt.n_hits && e->prompt.hits[e->next_hit].end <= end;
+         e->next_hit++) {
+        const struct prompt_hit *hit = &e->prompt.hits[e->next_hit];
         if (!encode_ordinary(e, start, hit->start, err) || !push_special(e, hit->id, err))
             return false;
         start = hit->end;
@@ -279,23 +177,23 @@ static bool push_ids(struct encoder *e, const struct segment *seg, struct bn_err
     return true;
 }
 
+static bool stands_alone(const struct prompt_stretch *stretch)
+{
+    return stretch->kind == SEGMENT_IDS || stretch->kind == SEGMENT_ANSWER;
+}
+
 static bool encode_all(struct encoder *e, struct bn_error *err)
 {
-    for (size_t i = 0; i < e->n_stretches;) {
-        const struct stretch *stretch = &e->stretches[i++];
+    const struct prompt_text *p = &e->prompt;
+    for (size_t i = 0; i < p->n_stretches;) {
+        const struct prompt_stretch *stretch = &p->stretches[i++];
         size_t end = stretch->end;
-        bool ok;
-        if (stretch->kind == SEGMENT_IDS) {
-            ok = push_ids(e, stretch->ids, err);
-        } else if (stretch->kind == SEGMENT_ANSWER) {
-            ok = encode_ordinary(e, stretch->start, end, err);
-        } else {
-            for (; i < e->n_stretches && (e->stretches[i].kind == SEGMENT_TEMPLATE ||
-                                          e->stretches[i].kind == SEGMENT_MESSAGE);
-                 i++)
-                end = e->stretches[i].end;
-            ok = encode_run(e, stretch->start, end, err);
-        }
+        while (!stands_alone(stretch) && i < p->n_stretches && !stands_alone(&p->stretches[i]))
+            end = p->stretches[i++].end;
+        const bool ok = stretch->kind == SEGMENT_IDS ? push_ids(e, stretch->ids, err)
+                        : stretch->kind == SEGMENT_ANSWER
+                            ? encode_ordinary(e, stretch->start, end, err)
+                            : encode_run(e, stretch->start, end, err);
         if (!ok)
             return false;
     }
@@ -330,12 +228,8 @@ bool tokenizer_encode(const struct tokenizer *t, const struct segment *segments,
                       enum tokenizer_bos bos, struct token_list *out, struct bn_error *err)
 {
     struct encoder e = {.t = t, .out = out, .out_start = out->n, .after_special = true};
-    bool ok = reserve(&e, segments, n_segments, err);
-    if (ok) {
-        join(&e, segments, n_segments);
-        ok = find_all_hits(&e, err) && encode_all(&e, err) &&
-             (bos == TOKENIZER_BOS_NEVER || settle_bos(&e, err));
-    }
+    const bool ok = prompt_text_init(&e.prompt, t, segments, n_segments, err) && reserve(&e, err) &&
+                    encode_all(&e, err) && (bos == TOKENIZER_BOS_NEVER || settle_bos(&e, err));
     if (!ok)
         out->n = e.out_start;
     encoder_finish(&e);

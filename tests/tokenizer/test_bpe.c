@@ -1,0 +1,245 @@
+/*
+ * Byte-level BPE: merge order, whole pieces, odd vocabularies, and equality with the plain
+ * definition.
+ */
+#include "tests/tokenizer/token_expect.h"
+
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+
+static const struct made_token words[] = {
+    {"he", TOKEN_NORMAL, 0},    {"ll", TOKEN_NORMAL, 0}, {"lo", TOKEN_NORMAL, 0},
+    {"hell", TOKEN_NORMAL, 0},  {"el", TOKEN_NORMAL, 0}, {"\xC4\xA0he", TOKEN_NORMAL, 0},
+    {"hello", TOKEN_NORMAL, 0}, {"aa", TOKEN_NORMAL, 0}, {"aaaa", TOKEN_NORMAL, 0},
+};
+static const char *const merges[] = {"l l",         "h e", "l o",   "he ll", "e l", "l o",
+                                     "\xC4\xA0 he", "a a", "aa aa", "q qq",  "z z", "zz y"};
+
+static struct made_vocab hello(const char *pre)
+{
+    return (struct made_vocab){
+        .model = "gpt2",
+        .pre = pre,
+        .tokens = words,
+        .n_tokens = sizeof(words) / sizeof(words[0]),
+        .merges = merges,
+        .n_merges = sizeof(merges) / sizeof(merges[0]),
+    };
+}
+
+static struct tokenizer *open_made(const struct made_vocab *made)
+{
+    struct bn_error err;
+    struct tokenizer *t = made_open(made, NULL, &err);
+    assert_non_null(t);
+    return t;
+}
+
+static void merges_by_rank_leftmost_first(void **state)
+{
+    (void)state;
+    const struct made_vocab made = hello("gpt-2");
+    struct tokenizer *t = open_made(&made);
+    expect_message(t, "hello", "hell o");
+    expect_message(t, "helo", "he lo");
+    expect_message(t, " hello", "_ hell o"); /* "he ll" comes before " he" */
+    expect_message(t, " he", "_he");
+    expect_message(t, "lllo", "ll lo");
+    expect_message(t, "aaaaa", "aaaa a");
+    expect_message(t, "aaaaaaa", "aaaa aa a");
+    tokenizer_close(t);
+}
+
+static void takes_a_whole_piece_where_merges_are_ignored(void **state)
+{
+    (void)state;
+    const struct made_vocab made = hello("llama-bpe");
+    struct tokenizer *t = open_made(&made);
+    expect_message(t, "hello", "hello");
+    expect_message(t, " hello", "_ hell o");
+    tokenizer_close(t);
+}
+
+static void an_intermediate_that_is_no_token_falls_apart(void **state)
+{
+    (void)state;
+    const struct made_token token = {"zzy", TOKEN_NORMAL, 0};
+    struct made_vocab made = hello("gpt-2");
+    made.tokens = &token;
+    made.n_tokens = 1;
+    struct tokenizer *t = open_made(&made);
+    expect_message(t, "zz", "z z");
+    expect_message(t, "zzy", "zzy");
+    tokenizer_close(t);
+}
+
+static void special_tokens_are_never_built(void **state)
+{
+    (void)state;
+    const struct made_token marks[] = {{"he", TOKEN_CONTROL, 0}, {"ll", TOKEN_USER, 0}};
+    struct made_vocab made = hello("llama-bpe");
+    made.tokens = marks;
+    made.n_tokens = 2;
+    struct tokenizer *t = open_made(&made);
+    expect_message(t, "he", "h e");
+    expect_message(t, "hell", "h e ll"); /* user-defined: matched, not built */
+    tokenizer_close(t);
+}
+
+static void random_bytes_come_back(void **state)
+{
+    (void)state;
+    const char *const pres[] = {"llama-bpe", "qwen2", "gpt-2", "default", "falcon", "starcoder"};
+    uint32_t seed = 7;
+    for (size_t k = 0; k < sizeof(pres) / sizeof(pres[0]); k++) {
+        const struct made_vocab made = hello(pres[k]);
+        struct tokenizer *t = open_made(&made);
+        for (size_t round = 0; round < 60; round++) {
+            char text[200];
+            const size_t n = made_random(&seed, sizeof(text));
+            for (size_t i = 0; i < n; i++) /* half of the rounds mostly letters and blanks */
+                text[i] = round % 2 ? (char)made_random(&seed, 256)
+                                    : "hello a1!\n\xC3\xA4"[made_random(&seed, 12)];
+            struct token_list ids = made_encode(t, SEGMENT_MESSAGE, (struct bn_str){text, n});
+            size_t n_back;
+            char *back = made_decode(t, &ids, &n_back);
+            assert_int_equal(n_back, n);
+            assert_memory_equal(back, text, n);
+            mem_free(back);
+            token_list_finish(&ids);
+        }
+        tokenizer_close(t);
+    }
+}
+
+/* The definition: find the best pair by looking at all of them, join it, look again. Texts of
+ * tokens are at most 8 letters, ranks the order of `pairs`. */
+struct plain_bpe {
+    char tokens[64][9];
+    char left[64][9], right[64][9];
+    size_t n_merges;
+};
+
+static size_t plain_encode(const struct plain_bpe *b, const char *text, char parts[][9])
+{
+    size_t n = strlen(text);
+    for (size_t i = 0; i < n; i++) {
+        parts[i][0] = text[i];
+        parts[i][1] = '\0';
+    }
+    for (;;) {
+        size_t best = b->n_merges, best_at = 0;
+        for (size_t i = 0; i + 1 < n; i++) {
+            for (size_t k = 0; k < best; k++) {
+                if (strcmp(b->left[k], parts[i]) == 0 && strcmp(b->right[k], parts[i + 1]) == 0) {
+                    best = k;
+                    best_at = i;
+                }
+            }
+        }
+        if (best == b->n_merges)
+            return n;
+        memcpy(parts[best_at] + strlen(parts[best_at]), parts[best_at + 1],
+               strlen(parts[best_at + 1]) + 1);
+        memmove(parts[best_at + 1], parts[best_at + 2], (n - best_at - 2) * sizeof(parts[0]));
+        n--;
+    }
+}
+
+/* Random merges of what is there already. */
+static void make_plain(struct plain_bpe *b, uint32_t *seed)
+{
+    char symbols[68][9] = {"a", "b", "c", "d"};
+    size_t n_symbols = 4;
+    b->n_merges = 0;
+    while (b->n_merges < 40) {
+        const char *left = symbols[made_random(seed, (uint32_t)n_symbols)];
+        const char *right = symbols[made_random(seed, (uint32_t)n_symbols)];
+        if (strlen(left) + strlen(right) > 8)
+            continue;
+        (void)snprintf(b->left[b->n_merges], 9, "%s", left);
+        (void)snprintf(b->right[b->n_merges], 9, "%s", right);
+        char joined[17];
+        (void)snprintf(joined, sizeof(joined), "%s%s", left, right);
+        memcpy(b->tokens[b->n_merges], joined, strlen(joined) + 1);
+        memcpy(symbols[n_symbols++], joined, strlen(joined) + 1);
+        b->n_merges++;
+    }
+}
+
+static struct tokenizer *open_plain(const struct plain_bpe *b)
+{
+    struct made_token tokens[64];
+    char lines[64][20];
+    const char *lines_at[64];
+    for (size_t i = 0; i < b->n_merges; i++) {
+        tokens[i] = (struct made_token){b->tokens[i], TOKEN_NORMAL, 0};
+        (void)snprintf(lines[i], sizeof(lines[i]), "%s %s", b->left[i], b->right[i]);
+        lines_at[i] = lines[i];
+    }
+    const struct made_vocab made = {.model = "gpt2",
+                                    .pre = "gpt-2",
+                                    .tokens = tokens,
+                                    .n_tokens = b->n_merges,
+                                    .merges = lines_at,
+                                    .n_merges = b->n_merges};
+    return open_made(&made);
+}
+
+static void equals_the_definition_on_random_vocabularies(void **state)
+{
+    (void)state;
+    uint32_t seed = 1;
+    for (size_t round = 0; round < 60; round++) {
+        struct plain_bpe plain;
+        make_plain(&plain, &seed);
+        struct tokenizer *t = open_plain(&plain);
+        for (size_t k = 0; k < 20; k++) {
+            char text[61] = "", parts[61][9], wanted[200] = "";
+            const size_t n = 1 + made_random(&seed, 60);
+            for (size_t i = 0; i < n; i++)
+                text[i] = "abcd"[made_random(&seed, 4)];
+            text[n] = '\0';
+            const size_t n_parts = plain_encode(&plain, text, parts);
+            for (size_t i = 0, at = 0; i < n_parts; i++)
+                at += (size_t)snprintf(wanted + at, sizeof(wanted) - at, "%s%s", i ? " " : "",
+                                       parts[i]);
+            expect_message(t, text, wanted);
+        }
+        tokenizer_close(t);
+    }
+}
+
+/* 300 kB of one letter, and of letters no merge knows: seconds if anything were quadratic. */
+static void long_runs_take_no_quadratic_time(void **state)
+{
+    (void)state;
+    const struct made_vocab made = hello("llama-bpe");
+    struct tokenizer *t = open_made(&made);
+    const size_t n = 300000;
+    char *text = mem_alloc(n, 1);
+    const double start = clock_seconds();
+    for (const char *letter = "a \n!7\xFF"; *letter; letter++) {
+        memset(text, *letter, n);
+        struct token_list ids = made_encode(t, SEGMENT_MESSAGE, (struct bn_str){text, n});
+        assert_int_equal(ids.n, *letter == 'a' ? n / 4 : n);
+        token_list_finish(&ids);
+    }
+    assert_true(clock_seconds() - start < 20); /* under a sanitizer about two */
+    mem_free(text);
+    tokenizer_close(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(merges_by_rank_leftmost_first),
+        cmocka_unit_test(takes_a_whole_piece_where_merges_are_ignored),
+        cmocka_unit_test(an_intermediate_that_is_no_token_falls_apart),
+        cmocka_unit_test(special_tokens_are_never_built),
+        cmocka_unit_test(random_bytes_come_back),
+        cmocka_unit_test(equals_the_definition_on_random_vocabularies),
+        cmocka_unit_test(long_runs_take_no_quadratic_time),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

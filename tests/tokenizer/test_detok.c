@@ -1,0 +1,261 @@
+/*
+ * The streaming detokeniser: whole characters only, stop strings across tokens, control tokens.
+ */
+#include "tests/tokenizer/token_expect.h"
+
+#include "engine/base/memory.h"
+#include "tokenizer/utf8.h"
+
+static const struct made_token words[] = {
+    {"hello", TOKEN_NORMAL, 0},
+    {"\xC4\xA0wor", TOKEN_NORMAL, 0},
+    {"END", TOKEN_NORMAL, 0},
+    {"<tool>", TOKEN_USER, 0},
+    {"<|sys|>", TOKEN_CONTROL, 0},
+    {"\xC3\xB0\xC5\x81\xC4\xBA", TOKEN_NORMAL, 0}, /* the bytes F0 9F 98 */
+};
+enum { HELLO = MADE_BYTES_GPT2, WOR, END, TOOL, SYS, THREE_BYTES };
+
+static struct tokenizer *open_words(void)
+{
+    const struct made_vocab made = {.model = "gpt2",
+                                    .pre = "gpt-2",
+                                    .tokens = words,
+                                    .n_tokens = sizeof(words) / sizeof(words[0])};
+    struct bn_error err;
+    struct tokenizer *t = made_open(&made, NULL, &err);
+    assert_non_null(t);
+    return t;
+}
+
+struct run {
+    const struct tokenizer *t;
+    struct detok *d;
+    bool stopped;
+};
+
+static struct run start(const char *const *stops, size_t n_stops, enum tokenizer_special special)
+{
+    struct run run = {.t = open_words()};
+    struct bn_error err;
+    const struct detok_config cfg = {.stops = stops, .n_stops = n_stops, .special = special};
+    assert_true(detok_open(run.t, &cfg, &run.d, &err));
+    return run;
+}
+
+static void finish(struct run *run, const char *wanted)
+{
+    const struct bn_str rest = detok_flush(run->d);
+    assert_int_equal(rest.n_bytes, strlen(wanted));
+    assert_memory_equal(rest.ptr, wanted, rest.n_bytes);
+    assert_int_equal(detok_flush(run->d).n_bytes, 0);
+    detok_close(run->d);
+    struct tokenizer *t;
+    memcpy(&t, &run->t, sizeof(t)); /* ours to close, though the run only reads it */
+    tokenizer_close(t);
+}
+
+static void push(struct run *run, int32_t id, const char *wanted)
+{
+    struct bn_error err;
+    struct bn_str text;
+    assert_true(detok_push(run->d, id, &text, &run->stopped, &err));
+    assert_int_equal(text.n_bytes, strlen(wanted));
+    assert_memory_equal(text.ptr, wanted, text.n_bytes);
+}
+
+static void characters_stay_whole(void **state)
+{
+    (void)state;
+    struct run run = start(NULL, 0, TOKENIZER_SPECIAL_HIDE);
+    push(&run, HELLO, "hello");
+    push(&run, THREE_BYTES, "");
+    push(&run, 0x80, "\xF0\x9F\x98\x80");
+    push(&run, 0xC3, "");
+    push(&run, 'x', "\xC3x"); /* never to be a character: it goes out as it is */
+    push(&run, 0xFF, "\xFF");
+    push(&run, 0xE2, "");
+    finish(&run, "\xE2");
+}
+
+static void control_tokens_show_when_asked(void **state)
+{
+    (void)state;
+    struct run run = start(NULL, 0, TOKENIZER_SPECIAL_HIDE);
+    push(&run, SYS, "");
+    push(&run, TOOL, "<tool>");
+    push(&run, -1, "");
+    push(&run, 1 << 30, "");
+    push(&run, WOR, " wor");
+    finish(&run, "");
+    run = start(NULL, 0, TOKENIZER_SPECIAL_SHOW);
+    push(&run, SYS, "<|sys|>");
+    finish(&run, "");
+}
+
+static void stop_strings_end_the_text_before_them(void **state)
+{
+    (void)state;
+    const char *const stops[] = {"END!", "ll\n"};
+    struct run run = start(stops, 2, TOKENIZER_SPECIAL_HIDE);
+    push(&run, HELLO, "hello");
+    push(&run, END, "");
+    push(&run, '.', "END.");
+    push(&run, END, "");
+    push(&run, END, "END");
+    assert_false(run.stopped);
+    push(&run, '!', "");
+    assert_true(run.stopped);
+    push(&run, HELLO, "");
+    assert_true(run.stopped);
+    finish(&run, "");
+}
+
+static void what_was_held_back_comes_at_the_end(void **state)
+{
+    (void)state;
+    const char *const stops[] = {"lolo"};
+    struct run run = start(stops, 1, TOKENIZER_SPECIAL_HIDE);
+    push(&run, HELLO, "hel");
+    push(&run, 'l', "");
+    finish(&run, "lol");
+}
+
+static void a_stop_inside_a_token_cuts_it(void **state)
+{
+    (void)state;
+    const char *const stops[] = {"el", "hel"};
+    struct run run = start(stops, 2, TOKENIZER_SPECIAL_HIDE);
+    push(&run, 'x', "x");
+    push(&run, HELLO, ""); /* both end together: the longer one */
+    assert_true(run.stopped);
+    finish(&run, "");
+}
+
+static void an_empty_stop_string_is_refused(void **state)
+{
+    (void)state;
+    const char *const stops[] = {"a", ""};
+    const struct detok_config cfg = {.stops = stops, .n_stops = 2};
+    struct tokenizer *t = open_words();
+    struct detok *d = NULL;
+    struct bn_error err;
+    assert_false(detok_open(t, &cfg, &d, &err));
+    assert_int_equal(err.code, BN_EARG);
+    assert_null(d);
+    tokenizer_close(t);
+}
+
+static bool inside_character(const char *text, size_t n, size_t at)
+{
+    for (size_t back = 1; back <= 3 && back <= at; back++) {
+        if (utf8_decode(text + at - back, n - (at - back), NULL) > back)
+            return true;
+    }
+    return false;
+}
+
+/* Feed bytes as tokens of one byte, or with "hello" and "END" as the tokens they are. */
+static size_t stream(const struct tokenizer *t, const char *text, size_t n, bool whole, char *out)
+{
+    static const char *const stops[] = {"abab", "bba", "END\xC3\xA4"};
+    const struct detok_config cfg = {.stops = stops, .n_stops = 3};
+    struct detok *d;
+    struct bn_error err;
+    struct bn_str part;
+    bool stopped = false;
+    size_t n_out = 0;
+    assert_true(detok_open(t, &cfg, &d, &err));
+    for (size_t at = 0; at < n && !stopped;) {
+        const bool is_end = whole && n - at >= 3 && memcmp(text + at, "END", 3) == 0;
+        const int32_t id = is_end ? (int32_t)END : (int32_t)(uint8_t)text[at];
+        at += is_end ? 3 : 1;
+        assert_true(detok_push(d, id, &part, &stopped, &err));
+        memcpy(out + n_out, part.ptr, part.n_bytes);
+        n_out += part.n_bytes;
+        assert_true(stopped || !inside_character(text, n, n_out));
+    }
+    part = detok_flush(d);
+    memcpy(out + n_out, part.ptr, part.n_bytes);
+    detok_close(d);
+    return n_out + part.n_bytes;
+}
+
+/* Where the first complete stop string begins, found by looking at every end. */
+static size_t plain_end(const char *text, size_t n)
+{
+    static const char *const stops[] = {"END\xC3\xA4", "abab", "bba"};
+    for (size_t end = 1; end <= n; end++) {
+        for (size_t k = 0; k < 3; k++) {
+            const size_t n_stop = strlen(stops[k]);
+            if (end >= n_stop && memcmp(text + end - n_stop, stops[k], n_stop) == 0)
+                return end - n_stop;
+        }
+    }
+    return n;
+}
+
+static void streams_the_same_text_however_it_is_cut(void **state)
+{
+    (void)state;
+    struct tokenizer *t = open_words();
+    uint32_t seed = 11;
+    for (size_t round = 0; round < 2000; round++) {
+        char text[64], bytes[64], tokens[64];
+        size_t n = 0;
+        while (n < 50) {
+            static const char *const bits[] = {"a",   "b", "END", "\xC3\xA4", "\xF0\x9F\x98\x80",
+                                               "\xE2"};
+            const char *bit = bits[made_random(&seed, 6)];
+            memcpy(text + n, bit, strlen(bit));
+            n += strlen(bit);
+        }
+        const size_t n_wanted = plain_end(text, n);
+        assert_int_equal(stream(t, text, n, false, bytes), n_wanted);
+        assert_int_equal(stream(t, text, n, true, tokens), n_wanted);
+        assert_memory_equal(bytes, text, n_wanted);
+        assert_memory_equal(tokens, text, n_wanted);
+    }
+    tokenizer_close(t);
+}
+
+static void the_first_space_goes_where_one_was_put(void **state)
+{
+    (void)state;
+    const struct made_token tokens[] = {{"\xE2\x96\x81hi", TOKEN_NORMAL, 0}};
+    const struct made_vocab made = {.model = "llama", .tokens = tokens, .n_tokens = 1};
+    struct bn_error err;
+    struct tokenizer *t = made_open(&made, NULL, &err);
+    assert_non_null(t);
+    const int32_t hi = MADE_BYTES_LLAMA;
+    for (int at_start = 0; at_start <= 1; at_start++) {
+        const struct detok_config cfg = {.at_start = at_start == 1};
+        struct detok *d;
+        struct bn_str text;
+        bool stopped;
+        assert_true(detok_open(t, &cfg, &d, &err));
+        assert_true(detok_push(d, 1, &text, &stopped, &err)); /* <s>: no text */
+        assert_int_equal(text.n_bytes, 0);
+        assert_true(detok_push(d, hi, &text, &stopped, &err));
+        assert_int_equal(text.n_bytes, at_start ? 2 : 3);
+        assert_true(detok_push(d, hi, &text, &stopped, &err));
+        assert_int_equal(text.n_bytes, 3);
+        detok_close(d);
+    }
+    tokenizer_close(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(characters_stay_whole),
+        cmocka_unit_test(control_tokens_show_when_asked),
+        cmocka_unit_test(stop_strings_end_the_text_before_them),
+        cmocka_unit_test(what_was_held_back_comes_at_the_end),
+        cmocka_unit_test(a_stop_inside_a_token_cuts_it),
+        cmocka_unit_test(an_empty_stop_string_is_refused),
+        cmocka_unit_test(streams_the_same_text_however_it_is_cut),
+        cmocka_unit_test(the_first_space_goes_where_one_was_put),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,170 @@
+/*
+ * Opening: what is refused and why, and the questions about single tokens.
+ */
+#include "tests/tokenizer/token_expect.h"
+
+#include "engine/file.h"
+
+#define KEY "tokenizer.ggml."
+
+static enum bn_errcode open_code(struct vocab_builder *b)
+{
+    const struct tokenizer_config cfg = {0};
+    struct bn_error err = {0};
+    struct bn_file *file = NULL;
+    struct tokenizer *t = NULL;
+    vocab_builder_end(b);
+    assert_true(bn_file_open_memory(b->bytes, b->n, &file, &err));
+    if (tokenizer_open(file, &cfg, &t, &err))
+        err.code = BN_OK;
+    else
+        assert_null(t);
+    tokenizer_close(t);
+    bn_file_close(file);
+    vocab_builder_finish(b);
+    return err.code;
+}
+
+static const struct bn_str three[] = {{"a", 1}, {"b", 1}, {"ab", 2}};
+
+static struct vocab_builder begin(const char *model)
+{
+    struct vocab_builder b = {0};
+    vocab_builder_str(&b, KEY "model", bn_str_of(model));
+    return b;
+}
+
+static struct vocab_builder begin_gpt2(const char *merge)
+{
+    struct vocab_builder b = begin("gpt2");
+    const struct bn_str merges[] = {bn_str_of(merge)};
+    vocab_builder_strs(&b, KEY "tokens", three, 3);
+    vocab_builder_strs(&b, KEY "merges", merges, 1);
+    return b;
+}
+
+static void opens_the_least_there_is(void **state)
+{
+    (void)state;
+    struct vocab_builder b = begin_gpt2("a b");
+    assert_int_equal(open_code(&b), BN_OK);
+}
+
+static void refuses_what_is_no_vocabulary(void **state)
+{
+    (void)state;
+    struct vocab_builder b = {0};
+    vocab_builder_str(&b, "general.architecture", bn_str_of("llama"));
+    assert_int_equal(open_code(&b), BN_EFORMAT);
+    b = begin("gpt2");
+    assert_int_equal(open_code(&b), BN_EFORMAT);
+    b = begin("gpt2");
+    vocab_builder_strs(&b, KEY "tokens", three, 0);
+    vocab_builder_strs(&b, KEY "merges", three, 0);
+    assert_int_equal(open_code(&b), BN_EFORMAT);
+    b = begin("gpt2");
+    vocab_builder_str(&b, KEY "tokens", bn_str_of("a"));
+    assert_int_equal(open_code(&b), BN_EFORMAT);
+    b = begin("bert");
+    assert_int_equal(open_code(&b), BN_EUNSUPPORTED);
+}
+
+static void refuses_arrays_of_different_lengths(void **state)
+{
+    (void)state;
+    const int32_t types[] = {1, 1};
+    const float scores[] = {0, 0, 0, 0};
+    struct vocab_builder b = begin_gpt2("a b");
+    vocab_builder_i32s(&b, KEY "token_type", types, 2);
+    assert_int_equal(open_code(&b), BN_EFORMAT);
+    b = begin_gpt2("a b");
+    vocab_builder_f32s(&b, KEY "scores", scores, 4);
+    assert_int_equal(open_code(&b), BN_EFORMAT);
+    b = begin("llama"); /* which cannot do without */
+    vocab_builder_strs(&b, KEY "tokens", three, 3);
+    assert_int_equal(open_code(&b), BN_EFORMAT);
+}
+
+static void refuses_merges_without_two_halves(void **state)
+{
+    (void)state;
+    const char *const bad[] = {"", " ", "a", "ab", "a ", " b"};
+    for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
+        struct vocab_builder b = begin_gpt2(bad[i]);
+        assert_int_equal(open_code(&b), BN_EFORMAT);
+    }
+}
+
+static void special_ids_out_of_range_are_ignored(void **state)
+{
+    (void)state;
+    struct vocab_builder b = begin_gpt2("a b");
+    vocab_builder_u32(&b, KEY "bos_token_id", 3);
+    vocab_builder_u32(&b, KEY "eos_token_id", UINT32_MAX);
+    vocab_builder_str(&b, KEY "eot_token_id", bn_str_of("a"));
+    assert_int_equal(open_code(&b), BN_OK);
+}
+
+static void tokens_are_found_by_their_bytes(void **state)
+{
+    (void)state;
+    const struct made_token tokens[] = {{"\xC4\xA0go", TOKEN_NORMAL, 0},
+                                        {"<x>", TOKEN_CONTROL, 0},
+                                        {"two words", TOKEN_NORMAL, 0},
+                                        {"\xC4\xA0go", TOKEN_NORMAL, 0}};
+    const struct made_vocab made = {
+        .model = "gpt2", .pre = "gpt-2", .tokens = tokens, .n_tokens = 4};
+    struct bn_error err;
+    struct tokenizer *t = made_open(&made, NULL, &err);
+    assert_non_null(t);
+    assert_int_equal(tokenizer_info(t)->n_vocab, 260);
+    assert_int_equal(tokenizer_find(t, bn_str_of(" go")), 256);
+    assert_int_equal(tokenizer_find(t, bn_str_of("<x>")), 257);
+    assert_int_equal(tokenizer_find(t, bn_str_of("two words")), 258);
+    assert_int_equal(tokenizer_find(t, bn_str_of("\n")), 10);
+    assert_int_equal(tokenizer_find(t, bn_str_of("no such")), TOKEN_NONE);
+    assert_int_equal(tokenizer_find(t, bn_str_of("")), TOKEN_NONE);
+    assert_true(bn_str_is(tokenizer_token_text(t, 259), " go"));
+    assert_int_equal(tokenizer_token_text(t, 260).n_bytes, 0);
+    assert_int_equal(tokenizer_token_text(t, -1).n_bytes, 0);
+    assert_int_equal(tokenizer_piece(t, 257, TOKENIZER_SPECIAL_HIDE).n_bytes, 0);
+    assert_true(bn_str_is(tokenizer_piece(t, 257, TOKENIZER_SPECIAL_SHOW), "<x>"));
+    assert_false(tokenizer_is_control(t, 1 << 30));
+    tokenizer_close(t);
+}
+
+static void the_hash_is_of_texts_and_types(void **state)
+{
+    (void)state;
+    struct made_token tokens[] = {{"ab", TOKEN_NORMAL, 0}, {"c", TOKEN_NORMAL, 0}};
+    const struct made_vocab made = {
+        .model = "gpt2", .pre = "gpt-2", .tokens = tokens, .n_tokens = 2};
+    struct bn_error err;
+    uint64_t hashes[4];
+    for (size_t i = 0; i < 4; i++) {
+        tokens[0].text = i == 2 ? "a" : "ab"; /* "a", "bc": the same letters, cut elsewhere */
+        tokens[1].text = i == 2 ? "bc" : "c";
+        tokens[1].type = i == 3 ? TOKEN_CONTROL : TOKEN_NORMAL;
+        struct tokenizer *t = made_open(&made, NULL, &err);
+        assert_non_null(t);
+        hashes[i] = tokenizer_info(t)->hash;
+        tokenizer_close(t);
+    }
+    assert_true(hashes[0] == hashes[1]);
+    assert_true(hashes[0] != hashes[2]);
+    assert_true(hashes[0] != hashes[3]);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(opens_the_least_there_is),
+        cmocka_unit_test(refuses_what_is_no_vocabulary),
+        cmocka_unit_test(refuses_arrays_of_different_lengths),
+        cmocka_unit_test(refuses_merges_without_two_halves),
+        cmocka_unit_test(special_ids_out_of_range_are_ignored),
+        cmocka_unit_test(tokens_are_found_by_their_bytes),
+        cmocka_unit_test(the_hash_is_of_texts_and_types),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,235 @@
+/*
+ * Marks of a vocabulary: special ids, what ends an answer, and the repairs with their switches.
+ */
+#include "tests/tokenizer/token_expect.h"
+
+static struct tokenizer *open_with(const struct made_vocab *made, const char *no_repair,
+                                   struct bn_notes *notes)
+{
+    struct bn_error err;
+    *notes = (struct bn_notes){0};
+    const struct tokenizer_config cfg = {.no_repair = no_repair, .notes = notes};
+    struct tokenizer *t = made_open(made, &cfg, &err);
+    assert_non_null(t);
+    return t;
+}
+
+static bool has_note(const struct bn_notes *notes, enum bn_note_kind kind, const char *id)
+{
+    for (size_t i = 0; i < notes->n; i++) {
+        if (notes->items[i].kind == kind && strcmp(notes->items[i].id, id) == 0)
+            return true;
+    }
+    return false;
+}
+
+static const struct made_token llama3_tokens[] = {
+    {"<|begin_of_text|>", TOKEN_CONTROL, 0},
+    {"<|end_of_text|>", TOKEN_CONTROL, 0},
+    {"<|eot_id|>", TOKEN_CONTROL, 0},
+};
+enum { BEGIN = MADE_BYTES_GPT2, END_OF_TEXT, EOT };
+
+static struct made_vocab llama3(const char *pre, const char *arch)
+{
+    return (struct made_vocab){
+        .model = "gpt2",
+        .pre = pre,
+        .arch = arch,
+        .tokens = llama3_tokens,
+        .n_tokens = 3,
+        .marks = {[MARK_BOS] = "<|begin_of_text|>", [MARK_EOS] = "<|end_of_text|>"},
+    };
+}
+
+static void a_missing_pre_tokenizer_is_repaired_by_architecture(void **state)
+{
+    (void)state;
+    struct bn_notes notes;
+    const struct made_vocab made = llama3(NULL, "bitnet-b1.58");
+    struct tokenizer *t = open_with(&made, NULL, &notes);
+    assert_string_equal(tokenizer_info(t)->pre, "llama-bpe");
+    assert_true(tokenizer_info(t)->add_bos);
+    assert_true(has_note(&notes, BN_NOTE_REPAIR, "pre-tokenizer"));
+    tokenizer_close(t);
+    t = open_with(&made, "pre-tokenizer", &notes);
+    assert_string_equal(tokenizer_info(t)->pre, "default");
+    assert_false(has_note(&notes, BN_NOTE_REPAIR, "pre-tokenizer"));
+    assert_true(has_note(&notes, BN_NOTE_WARNING, "pre-tokenizer"));
+    tokenizer_close(t);
+    const struct made_vocab other = llama3(NULL, "gpt2");
+    t = open_with(&other, NULL, &notes);
+    assert_string_equal(tokenizer_info(t)->pre, "default");
+    tokenizer_close(t);
+}
+
+static void an_unknown_pre_tokenizer_is_announced(void **state)
+{
+    (void)state;
+    struct bn_notes notes;
+    const struct made_vocab made = llama3("martian", "bitnet-b1.58");
+    struct tokenizer *t = open_with(&made, NULL, &notes);
+    assert_string_equal(tokenizer_info(t)->pre, "default");
+    assert_true(has_note(&notes, BN_NOTE_WARNING, "pre-tokenizer"));
+    tokenizer_close(t);
+    struct bn_error err;
+    struct tokenizer_config cfg = {.pre = "venusian"};
+    assert_null(made_open(&made, &cfg, &err));
+    assert_int_equal(err.code, BN_EARG);
+    cfg.pre = "qwen2";
+    t = made_open(&made, &cfg, &err);
+    assert_non_null(t);
+    assert_string_equal(tokenizer_info(t)->pre, "qwen2");
+    tokenizer_close(t);
+}
+
+static void a_turn_ends_at_more_than_eos(void **state)
+{
+    (void)state;
+    struct bn_notes notes;
+    const struct made_vocab made = llama3("llama-bpe", NULL);
+    struct tokenizer *t = open_with(&made, NULL, &notes);
+    const struct tokenizer_info *info = tokenizer_info(t);
+    assert_int_equal(info->bos, BEGIN);
+    assert_int_equal(info->eos, END_OF_TEXT);
+    assert_int_equal(info->eot, EOT);
+    assert_int_equal(info->n_eog, 2);
+    assert_int_equal(info->eog[0], END_OF_TEXT);
+    assert_int_equal(info->eog[1], EOT);
+    assert_true(tokenizer_is_eog(t, EOT));
+    assert_false(tokenizer_is_eog(t, BEGIN));
+    assert_true(has_note(&notes, BN_NOTE_REPAIR, "end-of-turn"));
+    tokenizer_close(t);
+    t = open_with(&made, "control-text,end-of-turn", &notes);
+    assert_int_equal(tokenizer_info(t)->n_eog, 1);
+    assert_int_equal(tokenizer_info(t)->eot, TOKEN_NONE);
+    assert_false(tokenizer_is_eog(t, EOT));
+    assert_int_equal(notes.n, 0);
+    tokenizer_close(t);
+}
+
+static void a_glued_bos_is_stripped_from_control_tokens(void **state)
+{
+    (void)state;
+    struct bn_notes notes;
+    const struct made_token tokens[] = {
+        {"<|begin_of_text|><|begin_of_text|>", TOKEN_CONTROL, 0},
+        {"<|begin_of_text|><|end_of_text|>", TOKEN_CONTROL, 0},
+        {"<|begin_of_text|><|eot_id|>", TOKEN_CONTROL, 0},
+    };
+    struct made_vocab made = llama3("llama-bpe", NULL);
+    made.tokens = tokens;
+    made.marks[MARK_BOS] = tokens[0].text;
+    made.marks[MARK_EOS] = tokens[1].text;
+    struct tokenizer *t = open_with(&made, NULL, &notes);
+    assert_true(has_note(&notes, BN_NOTE_REPAIR, "control-text"));
+    assert_true(bn_str_is(tokenizer_token_text(t, BEGIN), "<|begin_of_text|>"));
+    assert_true(bn_str_is(tokenizer_token_text(t, EOT), "<|eot_id|>"));
+    assert_true(tokenizer_is_eog(t, EOT));
+    const uint64_t hash = tokenizer_info(t)->hash;
+    tokenizer_close(t);
+    t = open_with(&made, "control-text", &notes);
+    assert_true(bn_str_is(tokenizer_token_text(t, EOT), tokens[2].text));
+    assert_false(tokenizer_is_eog(t, EOT));
+    assert_true(tokenizer_info(t)->hash == hash); /* of the file, not of its repairs */
+    tokenizer_close(t);
+}
+
+static void a_mark_of_the_wrong_type_becomes_control(void **state)
+{
+    (void)state;
+    struct bn_notes notes;
+    const struct made_token tokens[] = {
+        {"<|im_start|>", TOKEN_USER, 0}, {"<|im_end|>", TOKEN_NORMAL, 0}, {"</s>", TOKEN_NORMAL, 0},
+        {"</", TOKEN_NORMAL, 0},         {"s>", TOKEN_NORMAL, 0},
+    };
+    const char *const merges[] = {"< /", "s >", "</ s>"};
+    const struct made_vocab made = {.model = "gpt2",
+                                    .pre = "gpt-2",
+                                    .tokens = tokens,
+                                    .n_tokens = 5,
+                                    .merges = merges,
+                                    .n_merges = 3};
+    struct tokenizer *t = open_with(&made, NULL, &notes);
+    const int32_t im_end = tokenizer_find(t, bn_str_of("<|im_end|>"));
+    assert_true(tokenizer_is_control(t, im_end));
+    assert_true(tokenizer_is_eog(t, im_end));
+    assert_int_equal(tokenizer_info(t)->eot, im_end);
+    /* Merges build "</s>": a word of HTML, which ends nothing. */
+    assert_false(tokenizer_is_eog(t, tokenizer_find(t, bn_str_of("</s>"))));
+    assert_int_equal(tokenizer_info(t)->n_eog, 1);
+    tokenizer_close(t);
+}
+
+static void default_ids_count_only_as_marks(void **state)
+{
+    (void)state;
+    struct bn_notes notes;
+    const struct made_vocab bare = {.model = "gpt2", .pre = "llama-bpe"};
+    struct tokenizer *t = open_with(&bare, NULL, &notes);
+    assert_int_equal(tokenizer_info(t)->bos, TOKEN_NONE); /* 11 is a byte here */
+    assert_int_equal(tokenizer_info(t)->n_eog, 0);
+    assert_false(tokenizer_info(t)->add_bos);
+    tokenizer_close(t);
+    const struct made_vocab llama = {.model = "llama"};
+    t = open_with(&llama, NULL, &notes);
+    assert_int_equal(tokenizer_info(t)->bos, 1);
+    assert_int_equal(tokenizer_info(t)->eos, 2);
+    assert_int_equal(tokenizer_info(t)->unk, 0);
+    assert_true(tokenizer_info(t)->add_bos);
+    assert_true(tokenizer_info(t)->add_space_prefix);
+    tokenizer_close(t);
+}
+
+static void no_bos_where_it_is_eos_too(void **state)
+{
+    (void)state;
+    struct bn_notes notes;
+    const struct made_token end = {"<|endoftext|>", TOKEN_CONTROL, 0};
+    struct made_vocab made = {
+        .model = "gpt2",
+        .pre = "falcon3",
+        .tokens = &end,
+        .n_tokens = 1,
+        .marks = {[MARK_BOS] = "<|endoftext|>", [MARK_EOS] = "<|endoftext|>"}};
+    struct tokenizer *t = open_with(&made, NULL, &notes);
+    assert_false(tokenizer_info(t)->add_bos);
+    tokenizer_close(t);
+    made.add_bos = SWITCH_ON;
+    t = open_with(&made, NULL, &notes);
+    assert_true(tokenizer_info(t)->add_bos);
+    tokenizer_close(t);
+}
+
+static void end_is_part_of_an_answer_with_return_and_call(void **state)
+{
+    (void)state;
+    struct bn_notes notes;
+    const struct made_token tokens[] = {{"<|end|>", TOKEN_CONTROL, 0},
+                                        {"<|return|>", TOKEN_CONTROL, 0},
+                                        {"<|call|>", TOKEN_CONTROL, 0}};
+    struct made_vocab made = {.model = "gpt2", .pre = "gpt-2", .tokens = tokens, .n_tokens = 2};
+    struct tokenizer *t = open_with(&made, NULL, &notes);
+    assert_true(tokenizer_is_eog(t, MADE_BYTES_GPT2));
+    tokenizer_close(t);
+    made.n_tokens = 3;
+    t = open_with(&made, NULL, &notes);
+    assert_false(tokenizer_is_eog(t, MADE_BYTES_GPT2));
+    assert_true(tokenizer_is_eog(t, MADE_BYTES_GPT2 + 2));
+    tokenizer_close(t);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_missing_pre_tokenizer_is_repaired_by_architecture),
+        cmocka_unit_test(an_unknown_pre_tokenizer_is_announced),
+        cmocka_unit_test(a_turn_ends_at_more_than_eos),
+        cmocka_unit_test(a_glued_bos_is_stripped_from_control_tokens),
+        cmocka_unit_test(a_mark_of_the_wrong_type_becomes_control),
+        cmocka_unit_test(default_ids_count_only_as_marks),
+        cmocka_unit_test(no_bos_where_it_is_eos_too),
+        cmocka_unit_test(end_is_part_of_an_answer_with_return_and_call),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

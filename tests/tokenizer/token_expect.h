@@ -1,0 +1,51 @@
+/*
+ * Assertions on ids, written as text: expect_ids(&ids, "he l l o") compares token texts, with
+ * control tokens as they stand; a token that is a space shows as "_".
+ */
+#ifndef TESTS_TOKENIZER_TOKEN_EXPECT_H
+#define TESTS_TOKENIZER_TOKEN_EXPECT_H
+
+#include "tests/tokenizer/vocab_builder.h"
+
+#include <stdio.h>
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+/* Token texts with blanks between them, spaces within them as "_"; frees the list. */
+static inline void expect_ids(const struct tokenizer *t, struct token_list *ids, const char *wanted)
+{
+    char have[1024] = "";
+    size_t n = 0;
+    for (size_t i = 0; i < ids->n; i++) {
+        const struct bn_str text = tokenizer_token_text(t, ids->ids[i]);
+        assert_true(n + text.n_bytes + 2 < sizeof(have));
+        if (i > 0)
+            have[n++] = ' ';
+        for (size_t k = 0; k < text.n_bytes; k++)
+            have[n++] = text.ptr[k] == ' ' ? '_' : text.ptr[k];
+    }
+    have[n] = '\0';
+    token_list_finish(ids);
+    assert_string_equal(have, wanted);
+}
+
+static inline void expect_message(const struct tokenizer *t, const char *text, const char *wanted)
+{
+    struct token_list ids = made_encode(t, SEGMENT_MESSAGE, bn_str_of(text));
+    expect_ids(t, &ids, wanted);
+}
+
+/* A small generator with a fixed seed: numbers below `n`. (Numerical Recipes' constants.) */
+static inline uint32_t made_random(uint32_t *state, uint32_t n)
+{
+    *state = *state * 1664525u + 1013904223u;
+    return (*state >> 8) % n;
+}
+
+#endif
