@@ -1,0 +1,163 @@
+/*
+ * A good model spoilt in every place: cut at each byte, bytes flipped, counts made absurd. Nothing
+ * may crash, and nothing may take memory that the file does not account for.
+ */
+#include "engine/base/memory.h"
+#include "engine/gguf/gguf_le.h"
+#include "tests/support/synth.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+/* The file is 14 kB and everything made of it is of that order; a sanitizer keeps what was freed.
+ */
+#if defined(__SANITIZE_ADDRESS__)
+#define MOST_BYTES ((size_t)1 << 30)
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer)
+#define MOST_BYTES ((size_t)1 << 30)
+#endif
+#endif
+#ifndef MOST_BYTES
+#define MOST_BYTES ((size_t)32 << 20)
+#endif
+
+struct fixture {
+    struct synth_model m;
+    uint8_t *copy; /* (n_bytes) spoilt and mended again */
+    size_t n_bytes, data_start;
+    size_t resident0;
+};
+
+static int open_fixture(void **state)
+{
+    static struct fixture f;
+    struct synth_spec spec = synth_preset("tiny");
+    struct bn_error err;
+    spec.n_layers = 1;
+    spec.n_embd = spec.n_ff = 32;
+    spec.n_heads = spec.n_kv_heads = 1;
+    spec.head = TENSOR_Q4_0;
+    spec.biases = true;
+    if (!synth_open(&spec, &f.m, &err))
+        return -1;
+    f.n_bytes = f.m.bytes.n_bytes;
+    f.data_start = f.m.gguf->data_start;
+    f.copy = mem_alloc(f.n_bytes, 1);
+    memcpy(f.copy, f.m.bytes.bytes, f.n_bytes);
+    f.resident0 = mem_resident_bytes();
+    *state = &f;
+    return 0;
+}
+
+static int close_fixture(void **state)
+{
+    struct fixture *f = *state;
+    synth_close(&f->m);
+    mem_free(f->copy);
+    return 0;
+}
+
+/* Opens as far as it goes; true if it is a model still. A failure must have a sentence. */
+static bool try_open(const struct fixture *f, size_t n_bytes)
+{
+    struct bn_error err = {0};
+    struct bn_file *file = NULL;
+    struct model *m = NULL;
+    const struct model_config cfg = {0};
+    uint8_t codes[32 * 32];
+    const bool ok = bn_file_open_memory(f->copy, n_bytes, &file, &err) &&
+                    model_open(bn_file_gguf(file), &cfg, &m, &err);
+    if (ok && m->layers[0].q.source.n_cols * m->layers[0].q.source.n_rows <= sizeof(codes))
+        (void)ternary_decode(&m->layers[0].q.source, 0, m->layers[0].q.source.n_rows, codes, &err);
+    if (!ok)
+        assert_true(err.text[0] != '\0' && err.code != BN_OK);
+    model_close(m);
+    bn_file_close(file);
+    return ok;
+}
+
+static void memory_stayed_small(const struct fixture *f)
+{
+    assert_true(mem_peak_bytes() < f->resident0 + MOST_BYTES);
+}
+
+static void the_whole_file_opens_and_no_part_of_it(void **state)
+{
+    const struct fixture *f = *state;
+    assert_true(try_open(f, f->n_bytes));
+    /* The last tensor ends in padding, which may be missing. */
+    const struct gguf_tensor *last = gguf_find_tensor(f->m.gguf, "output_norm.weight");
+    const size_t end = last->offset + last->n_bytes;
+    assert_true(try_open(f, end));
+    for (size_t n = 0; n < end; n++)
+        assert_false(try_open(f, n));
+    memory_stayed_small(f);
+}
+
+static void flipped_bytes_do_no_harm(void **state)
+{
+    const struct fixture *f = *state;
+    size_t n_refused = 0;
+    for (size_t i = 0; i < f->data_start; i++) {
+        const uint8_t kept = f->copy[i];
+        f->copy[i] = (uint8_t)(kept ^ 1 << i % 8);
+        n_refused += !try_open(f, f->n_bytes);
+        f->copy[i] = (uint8_t)~kept;
+        n_refused += !try_open(f, f->n_bytes);
+        f->copy[i] = kept;
+    }
+    assert_true(n_refused > 1000); /* texts of tokens may be anything, structure not */
+    assert_true(try_open(f, f->n_bytes));
+    memory_stayed_small(f);
+}
+
+static void absurd_numbers_do_no_harm(void **state)
+{
+    const struct fixture *f = *state;
+    static const uint64_t numbers[] = {
+        0, 1, 0x7fffffff, 0xffffffff, (uint64_t)1 << 40, INT64_MAX, UINT64_MAX - 31, UINT64_MAX};
+    for (size_t i = 4; i + 8 <= f->data_start; i += 2) {
+        uint8_t kept[8];
+        memcpy(kept, f->copy + i, 8);
+        le_put_u64(f->copy + i, numbers[i / 2 % 8]);
+        (void)try_open(f, f->n_bytes);
+        memcpy(f->copy + i, kept, 8);
+    }
+    assert_true(try_open(f, f->n_bytes));
+    memory_stayed_small(f);
+}
+
+/* Every number of the metadata in turn: sizes that no tensor backs up must not be believed. */
+static void absurd_hyperparameters_do_no_harm(void **state)
+{
+    const struct fixture *f = *state;
+    static const uint32_t numbers[] = {0, 1, 2, 31, 33, 1024, 1 << 20, 0x7fffffff, 0xffffffff};
+    for (size_t k = 0; k < f->m.gguf->n_kvs; k++) {
+        const struct gguf_kv *kv = &f->m.gguf->kvs[k];
+        if (kv->kind != GGUF_U32)
+            continue;
+        uint8_t *at = f->copy + (kv->value - f->m.bytes.bytes);
+        const uint32_t kept = le_u32(at);
+        for (size_t i = 0; i < sizeof(numbers) / sizeof(numbers[0]); i++) {
+            le_put_u32(at, numbers[i]);
+            (void)try_open(f, f->n_bytes);
+        }
+        le_put_u32(at, kept);
+    }
+    assert_true(try_open(f, f->n_bytes));
+    memory_stayed_small(f);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_whole_file_opens_and_no_part_of_it),
+        cmocka_unit_test(flipped_bytes_do_no_harm),
+        cmocka_unit_test(absurd_numbers_do_no_harm),
+        cmocka_unit_test(absurd_hyperparameters_do_no_harm),
+    };
+    return cmocka_run_group_tests(tests, open_fixture, close_fixture);
+}

@@ -1,0 +1,102 @@
+/*
+ * Any bytes as a model file: metadata is read in every way there is, tensors are found, and the
+ * first rows of each linear layer decoded. Whatever opens must be safe to read.
+ */
+#include "engine/gguf/gguf_file.h"
+#include "engine/model/model.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <stdlib.h>
+
+#define MOST_COLS 4096 /* wider rows add time, not paths */
+#define ROWS 4
+
+/* Read every byte of a string, so that a sanitizer sees where it lies. */
+static unsigned sum_of(struct bn_str s)
+{
+    unsigned sum = 0;
+    for (size_t i = 0; i < s.n_bytes; i++)
+        sum += (uint8_t)s.ptr[i];
+    return sum;
+}
+
+static unsigned read_kv(const struct bn_file *file, const struct gguf_kv *kv)
+{
+    unsigned sum = sum_of(kv->key);
+    uint64_t u;
+    int64_t i;
+    double d;
+    for (uint64_t k = 0; k < kv->n_items && k < 1000; k++) {
+        sum += gguf_item_u64(kv, k, &u) ? (unsigned)u : 0;
+        sum += gguf_item_i64(kv, k, &i) ? (unsigned)i : 0;
+        sum += gguf_item_f64(kv, k, &d) && d > 0.0;
+    }
+    char key[64];
+    if (kv->key.n_bytes >= sizeof(key))
+        return sum;
+    memcpy(key, kv->key.ptr, kv->key.n_bytes);
+    key[kv->key.n_bytes] = '\0';
+    struct bn_str s;
+    struct bn_str_walk walk;
+    size_t n;
+    if (bn_file_get_str(file, key, &s))
+        sum += sum_of(s);
+    if (bn_file_walk_strs(file, key, &walk, &n)) {
+        while (bn_str_walk_next(&walk, &s))
+            sum += sum_of(s);
+    }
+    return sum;
+}
+
+static unsigned decode_some(const struct linear *w)
+{
+    static uint8_t codes[ROWS * MOST_COLS];
+    struct bn_error err;
+    const size_t n_rows = w->source.n_rows < ROWS ? w->source.n_rows : ROWS;
+    if (w->source.n_cols > MOST_COLS)
+        return 0;
+    unsigned sum = ternary_decode(&w->source, 0, n_rows, codes, &err);
+    sum += ternary_decode(&w->source, w->source.n_rows - n_rows, w->source.n_rows, codes, &err);
+    for (size_t i = 0; w->bias.bytes && i < w->bias.n_bytes; i++)
+        sum += w->bias.bytes[i];
+    return sum + codes[0];
+}
+
+static unsigned read_model(const struct model *m)
+{
+    unsigned sum = m->embd.bytes[m->embd.n_bytes - 1] + m->head.bytes[m->head.n_bytes - 1];
+    for (size_t i = 0; i < m->hp.n_layers; i++) {
+        const struct layer *l = &m->layers[i];
+        const struct linear *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down};
+        for (size_t k = 0; k < sizeof(all) / sizeof(all[0]); k++)
+            sum += decode_some(all[k]);
+        sum += l->attn_norm.bytes[l->attn_norm.n_bytes - 1];
+    }
+    return sum;
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
+{
+    struct bn_file *file = NULL;
+    struct bn_error err;
+    volatile unsigned sum = 0; /* keeps the reads */
+    if (!bn_file_open_memory(bytes, n_bytes, &file, &err))
+        return 0;
+    const struct gguf *g = bn_file_gguf(file);
+    for (size_t i = 0; i < g->n_kvs; i++)
+        sum += read_kv(file, &g->kvs[i]);
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        const struct gguf_tensor *t = &g->tensors[i];
+        if (t->offset > n_bytes || t->n_bytes > n_bytes - t->offset)
+            abort(); /* the promise of the parser */
+        sum += sum_of(t->name);
+    }
+    struct bn_notes notes = {0};
+    const struct model_config cfg = {.i2s_layout = (enum i2s_layout)(n_bytes % 3), .notes = &notes};
+    struct model *m = NULL;
+    if (model_open(g, &cfg, &m, &err))
+        sum += read_model(m);
+    model_close(m);
+    bn_file_close(file);
+    return 0;
+}
