@@ -37,8 +37,8 @@ void silu_gate_ref(const float *gate, const float *up, size_t n, float *out)
 static void rotate(float *a, float *b, float c, float s)
 {
     const float x = *a, y = *b;
-    *a = x * c - y * s;
-    *b = x * s + y * c;
+    *a = fmaf(-y, s, x * c);
+    *b = fmaf(y, c, x * s);
 }
 
 void rope_neox_ref(float *x, const float *c, const float *s, size_t n_rot)

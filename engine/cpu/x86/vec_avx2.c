@@ -166,8 +166,8 @@ void rope_neox_avx2(float *x, const float *c, const float *s, size_t n_rot)
     for (size_t i = 0; i < n; i += 8) {
         const __m256 a = load8(x, i, n), b = load8(y, i, n);
         const __m256 cv = load8(c, i, n), sv = load8(s, i, n);
-        const __m256 first = _mm256_sub_ps(_mm256_mul_ps(a, cv), _mm256_mul_ps(b, sv));
-        store8(y, i, n, _mm256_add_ps(_mm256_mul_ps(a, sv), _mm256_mul_ps(b, cv)));
+        const __m256 first = _mm256_fnmadd_ps(b, sv, _mm256_mul_ps(a, cv));
+        store8(y, i, n, _mm256_fmadd_ps(b, cv, _mm256_mul_ps(a, sv)));
         store8(x, i, n, first);
     }
 }
@@ -175,11 +175,11 @@ void rope_neox_avx2(float *x, const float *c, const float *s, size_t n_rot)
 /* Four pairs: a, b of each stand next to each other. */
 BN_FORCE_INLINE __m256 rotate_pairs(__m256 x, __m128 c, __m128 s)
 {
-    const __m256i twice = _mm256_setr_epi32(0, 0, 1, 1, 2, 2, 3, 3);
-    const __m256 cc = _mm256_permutevar8x32_ps(_mm256_castps128_ps256(c), twice);
-    const __m256 ss = _mm256_permutevar8x32_ps(_mm256_castps128_ps256(s), twice);
-    const __m256 swapped = _mm256_permute_ps(x, 0xb1);
-    return _mm256_addsub_ps(_mm256_mul_ps(x, cc), _mm256_mul_ps(swapped, ss));
+    const __m128 minus_s = _mm_xor_ps(s, _mm_set1_ps(-0.0f));
+    const __m256 cs = _mm256_set_m128(_mm_unpackhi_ps(c, s), _mm_unpacklo_ps(c, s));
+    const __m256 sc = _mm256_set_m128(_mm_unpackhi_ps(minus_s, c), _mm_unpacklo_ps(minus_s, c));
+    const __m256 a = _mm256_moveldup_ps(x), b = _mm256_movehdup_ps(x);
+    return _mm256_fmadd_ps(b, sc, _mm256_mul_ps(a, cs));
 }
 
 void rope_norm_avx2(float *x, const float *c, const float *s, size_t n_rot)
