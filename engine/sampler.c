@@ -13,14 +13,9 @@
 #include "engine/base/memory.h"
 #include "engine/base/noise.h"
 #include "engine/base/size.h"
+#include "engine/sampler_chain.h"
 
 #include <math.h>
-
-struct survivor {
-    int32_t id;
-    float logit; /* after bias and penalties */
-    double key;  /* what the step at hand sorts by, largest first */
-};
 
 struct sampler {
     size_t n_vocab;
@@ -224,150 +219,6 @@ void sampler_head(struct sampler *s, const int32_t *ids, size_t n_ids, struct he
 
 /* ---- the chain ---- */
 
-/* exp(x) for x <= 0, relative error below 1e-13; 0 below -700. Horner over |r| <= ln 2 / 2. */
-static double exp_below(double x)
-{
-    if (!(x > -700.0))
-        return 0.0;
-    const double n = rint(x * 1.4426950408889634);
-    const double r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
-    double p = 1.0;
-    for (int k = 14; k > 0; k--)
-        p = 1.0 + p * r / k;
-    return ldexp(p, (int)n); /* exact */
-}
-
-static bool stands_before(const struct survivor *a, const struct survivor *b)
-{
-    return a->key > b->key || (a->key == b->key && a->id < b->id);
-}
-
-/* Heap with the first in order on top. */
-static void sift_down(struct survivor *heap, size_t n, size_t i)
-{
-    const struct survivor item = heap[i];
-    for (size_t child = 2 * i + 1; child < n; child = 2 * i + 1) {
-        if (child + 1 < n && stands_before(&heap[child + 1], &heap[child]))
-            child++;
-        if (!stands_before(&heap[child], &item))
-            break;
-        heap[i] = heap[child];
-        i = child;
-    }
-    heap[i] = item;
-}
-
-static void build_heap(struct survivor *heap, size_t n)
-{
-    for (size_t i = n / 2; i-- > 0;)
-        sift_down(heap, n, i);
-}
-
-/* Move the first in order of a heap of n behind it, to heap[n - 1]. */
-static void pop(struct survivor *heap, size_t n)
-{
-    const struct survivor first = heap[0];
-    heap[0] = heap[n - 1];
-    sift_down(heap, n - 1, 0);
-    heap[n - 1] = first;
-}
-
-static double best_logit(const struct survivor *w, size_t n)
-{
-    double best = -INFINITY;
-    for (size_t i = 0; i < n; i++)
-        best = fmax(best, (double)w[i].logit);
-    return best;
-}
-
-/* Bring the survivors into ascending order of id: sums run in an order of their own, whatever order
- * the head delivered. */
-static void sort_by_id(struct survivor *w, size_t n)
-{
-    bool sorted = true;
-    for (size_t i = 0; i < n; i++) {
-        w[i].key = (double)w[i].id;
-        sorted = sorted && (i == 0 || w[i - 1].id < w[i].id);
-    }
-    if (sorted)
-        return;
-    build_heap(w, n);
-    for (size_t i = n; i > 1; i--)
-        pop(w, i);
-}
-
-/* Keep the first in order of key until they hold `share` of the probability, at least one. p of a
- * survivor is exp(logit - best) / total. They end in front. */
-static size_t keep_share(struct survivor *w, size_t n, double share, double best, double total)
-{
-    double held = 0.0;
-    size_t n_kept = 0;
-    build_heap(w, n);
-    while (n_kept < n && !(held >= share * total && n_kept > 0)) {
-        held += exp_below((double)w[0].logit - best);
-        pop(w, n - n_kept);
-        n_kept++;
-    }
-    for (size_t i = 0; i < n_kept; i++)
-        w[i] = w[n - n_kept + i]; /* forward, so an overlap does not matter */
-    return n_kept;
-}
-
-static size_t keep_top_k(struct survivor *w, size_t n, size_t k)
-{
-    if (k == 0 || k >= n)
-        return n;
-    for (size_t i = 0; i < n; i++)
-        w[i].key = (double)w[i].logit;
-    build_heap(w, n);
-    for (size_t i = 0; i < k; i++)
-        pop(w, n - i);
-    for (size_t i = 0; i < k; i++)
-        w[i] = w[n - k + i];
-    return k;
-}
-
-/* Meister et al., "Locally typical sampling": those whose surprise is nearest to the entropy. */
-static size_t keep_typical(struct survivor *w, size_t n, double share)
-{
-    sort_by_id(w, n);
-    const double best = best_logit(w, n);
-    double total = 0.0, weighted = 0.0;
-    for (size_t i = 0; i < n; i++) {
-        const double e = exp_below((double)w[i].logit - best);
-        total += e;
-        weighted += e * ((double)w[i].logit - best);
-    }
-    /* Surprise is log(total) - (logit - best), entropy log(total) - weighted / total. */
-    for (size_t i = 0; i < n; i++)
-        w[i].key = -fabs((double)w[i].logit - best - weighted / total);
-    return keep_share(w, n, share, best, total);
-}
-
-static size_t keep_top_p(struct survivor *w, size_t n, double share)
-{
-    sort_by_id(w, n);
-    const double best = best_logit(w, n);
-    double total = 0.0;
-    for (size_t i = 0; i < n; i++) {
-        total += exp_below((double)w[i].logit - best);
-        w[i].key = (double)w[i].logit;
-    }
-    return keep_share(w, n, share, best, total);
-}
-
-/* p >= min_p * the largest p, as a distance between logits. */
-static size_t keep_min_p(struct survivor *w, size_t n, double min_p)
-{
-    const double floor = best_logit(w, n) + noise_log(min_p);
-    size_t n_kept = 0;
-    for (size_t i = 0; i < n; i++) {
-        if ((double)w[i].logit >= floor)
-            w[n_kept++] = w[i];
-    }
-    return n_kept;
-}
-
 static float adjust(const struct sampler *s, struct head_cand c)
 {
     const struct sampler_params *p = &s->params;
@@ -434,12 +285,12 @@ int32_t sampler_pick(struct sampler *s, const struct head_row *row, const int32_
         return row->cands[0].id; /* drawn by the head; or everything is banned */
     if (p->temp == 0.0f)
         return pick_best(s->work, n);
-    n = keep_top_k(s->work, n, (size_t)p->top_k);
+    n = chain_top_k(s->work, n, (size_t)p->top_k);
     if (p->typical < 1.0f)
-        n = keep_typical(s->work, n, (double)p->typical);
+        n = chain_typical(s->work, n, (double)p->typical);
     if (p->top_p < 1.0f)
-        n = keep_top_p(s->work, n, (double)p->top_p);
+        n = chain_top_p(s->work, n, (double)p->top_p);
     if (p->min_p > 0.0f)
-        n = keep_min_p(s->work, n, (double)p->min_p);
+        n = chain_min_p(s->work, n, (double)p->min_p);
     return draw(p, s->work, n, n_ids);
 }

@@ -1,5 +1,5 @@
 /*
- * The ternary layouts of docs/formats.md, element by element. Every layout stores runs of
+ * The ternary layouts of docs/formats.md, checked, measured and decoded. All store runs of
  * neighbouring elements at one shift of neighbouring bytes; the decoders walk those runs, which is
  * as plain as an index formula and lets the compiler use whole registers.
  */
@@ -8,28 +8,13 @@
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
 #include "engine/gguf/gguf_le.h"
+#include "engine/gguf/i2s_shape.h"
 
 #include <math.h>
 
 #define TQ_COLS 256
-#define TQ1_BYTES 54 /* qs[48], qh[4], F16 scale */
-#define TQ2_BYTES 66 /* qs[64], F16 scale */
 
 /* ---- shapes ---- */
-
-/* Elements that must come together, in I2_S of this layout. */
-static size_t i2s_unit(enum i2s_layout layout)
-{
-    return layout == I2S_A ? 128 : 64;
-}
-
-static bool i2s_holds(enum i2s_layout layout, size_t n_cols, size_t n_rows)
-{
-    if (layout == I2S_C)
-        return n_rows % 4 == 0;
-    size_t n;
-    return size_mul(&n, n_cols, n_rows) && n % i2s_unit(layout) == 0;
-}
 
 static bool is_float(enum tensor_type type)
 {
@@ -55,11 +40,6 @@ bool ternary_check(const struct ternary_source *src, struct bn_error *err)
 
 /* ---- scales ---- */
 
-static size_t tq_block_bytes(enum tensor_type type)
-{
-    return type == TENSOR_TQ1_0 ? TQ1_BYTES : TQ2_BYTES;
-}
-
 static float tq_block_scale(const uint8_t *block, size_t block_bytes)
 {
     return f16_to_f32(le_u16(block + block_bytes - 2));
@@ -67,7 +47,7 @@ static float tq_block_scale(const uint8_t *block, size_t block_bytes)
 
 static bool tq_scale(const struct ternary_source *src, float *scale, struct bn_error *err)
 {
-    const size_t block_bytes = tq_block_bytes(src->type);
+    const size_t block_bytes = tensor_geometries[src->type].block_bytes;
     const size_t n_blocks = src->n_cols / TQ_COLS * src->n_rows;
     float found = 0.0f;
     uint16_t found_bits = 0;
@@ -284,7 +264,8 @@ static void tq1_block_decode(const uint8_t *block, uint8_t *codes)
 static bool tq_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
                       struct bn_error *err)
 {
-    const size_t block_bytes = tq_block_bytes(src->type), row_blocks = src->n_cols / TQ_COLS;
+    const size_t block_bytes = tensor_geometries[src->type].block_bytes,
+                 row_blocks = src->n_cols / TQ_COLS;
     for (size_t i = row0 * row_blocks; i < row1 * row_blocks; i++, codes += TQ_COLS) {
         const uint8_t *block = src->bytes + i * block_bytes;
         if (tq_block_scale(block, block_bytes) == 0.0f)
@@ -320,74 +301,5 @@ bool ternary_decode(const struct ternary_source *src, size_t row0, size_t row1, 
     if (!is_float(src->type))
         return tq_decode(src, row0, row1, codes, err);
     float_decode(src, row0, row1, codes);
-    return true;
-}
-
-/* ---- encoding ---- */
-
-static void i2s_encode(enum i2s_layout layout, const uint8_t *codes, size_t n_cols, size_t n,
-                       uint8_t *out)
-{
-    /* Layout C is the same with a "block" of four whole rows. */
-    const size_t quarter = layout == I2S_C ? n_cols : i2s_unit(layout) / 4;
-    for (size_t e = 0; e < n; e += 4 * quarter) {
-        for (size_t j = 0; j < quarter; j++) {
-            const uint8_t *c = codes + e + j;
-            *out++ = (uint8_t)(c[0] << 6 | c[quarter] << 4 | c[2 * quarter] << 2 | c[3 * quarter]);
-        }
-    }
-}
-
-static void tq2_block_encode(const uint8_t *codes, uint8_t *block)
-{
-    for (size_t b = 0; b < 64; b++) {
-        const uint8_t *c = codes + b / 32 * 128 + b % 32;
-        block[b] = (uint8_t)(c[0] | c[32] << 2 | c[64] << 4 | c[96] << 6);
-    }
-}
-
-/* `n_trits` codes `stride` apart, first most significant, as ceil(256 * V / 243); missing ones are
- * 0. */
-static uint8_t pack_trits(const uint8_t *codes, size_t stride, size_t n_trits)
-{
-    unsigned v = 0;
-    for (size_t k = 0; k < 5; k++)
-        v = v * 3 + (k < n_trits ? codes[k * stride] : 0);
-    return (uint8_t)((v * 256 + 242) / 243);
-}
-
-static void tq1_block_encode(const uint8_t *codes, uint8_t *block)
-{
-    for (size_t m = 0; m < 32; m++)
-        block[m] = pack_trits(codes + m, 32, 5);
-    for (size_t m = 0; m < 16; m++)
-        block[32 + m] = pack_trits(codes + 160 + m, 16, 5);
-    for (size_t m = 0; m < 4; m++)
-        block[48 + m] = pack_trits(codes + 240 + m, 4, 4);
-}
-
-bool ternary_encode(enum tensor_type type, enum i2s_layout layout, const uint8_t *codes,
-                    size_t n_cols, size_t n_rows, float scale, uint8_t *out, struct bn_error *err)
-{
-    const struct tensor_geometry *g = &tensor_geometries[type];
-    size_t n_bytes;
-    if (!g->ternary || !tensor_bytes(type, n_cols, n_rows, &n_bytes) ||
-        (type == TENSOR_I2_S && !i2s_holds(layout, n_cols, n_rows)))
-        return bn_fail(err, BN_EARG, "%zu x %zu elements do not fit %s", n_cols, n_rows, g->name);
-    const size_t n = n_cols * n_rows;
-    if (type == TENSOR_I2_S) {
-        i2s_encode(layout, codes, n_cols, n, out);
-        memset(out + n / 4, 0, n_bytes - n / 4);
-        le_put_u32(out + n / 4, f32_bits(scale));
-        return true;
-    }
-    const size_t block_bytes = tq_block_bytes(type);
-    for (size_t e = 0; e < n; e += TQ_COLS, out += block_bytes) {
-        if (type == TENSOR_TQ1_0)
-            tq1_block_encode(codes + e, out);
-        else
-            tq2_block_encode(codes + e, out);
-        le_put_u16(out + block_bytes - 2, f32_to_f16(scale));
-    }
     return true;
 }
