@@ -94,10 +94,10 @@ static enum vocab_class append_text(struct builder *b, size_t i)
                           : decode_spaces(text, out, &exact);
     }
     (void)text_index_append(&b->v->texts, n); /* the number is i */
-    if (byte >= 0 && b->v->byte_ids[byte] < 0 && type != TOKEN_CONTROL)
-        b->v->byte_ids[byte] = (int32_t)i;
     if (type == TOKEN_CONTROL || type == TOKEN_UNKNOWN || type == TOKEN_USER)
         return VOCAB_SPECIAL;
+    if (byte >= 0 && b->v->byte_ids[byte] < 0)
+        b->v->byte_ids[byte] = (int32_t)i;
     if (!exact || n == 0)
         return VOCAB_OTHER;
     b->v->longest_word = size_max(b->v->longest_word, n);
