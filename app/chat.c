@@ -8,6 +8,7 @@
 #include "app/chat.h"
 
 #include "app/chat_options.h"
+#include "app/turn_report.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -186,6 +187,14 @@ static bool submit(struct chat *c, const struct options *settings, const struct 
     return ok;
 }
 
+static void tell_dropped(struct chat *c)
+{
+    struct strbuf notice = {0};
+    turn_drop_notice(&c->turn, &notice);
+    c->ui->ops->notice(c->ui, TONE_WARNING, strbuf_str(&notice));
+    strbuf_finish(&notice);
+}
+
 static bool start(struct chat *c, const struct options *settings, struct bn_error *err)
 {
     struct prompt p;
@@ -201,6 +210,8 @@ static bool start(struct chat *c, const struct options *settings, struct bn_erro
     prompt_finish(&p);
     if (!ok)
         return false;
+    if (c->turn.n_dropped > 0)
+        tell_dropped(c);
     c->turn.begun_reading = clock_seconds();
     c->phase = CHAT_READING;
     return true;

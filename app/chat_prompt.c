@@ -7,6 +7,7 @@
 #include "app/chat_prompt.h"
 
 #include "app/model_args.h"
+#include "app/term_text.h"
 #include "engine/base/memory.h"
 
 /* ---- kept ids ---- */
@@ -45,15 +46,52 @@ bool prompt_ids_fit(const struct tokenizer *t, const struct answer *a)
     return at == a->text.n_bytes;
 }
 
+/* Bytes of the blank that p, with n_left bytes to the end, begins with; 0 if none: what a
+ * template's trim takes away, which is Python's idea of white space. */
+static size_t blank_bytes(const unsigned char *p, size_t n_left)
+{
+    if (n_left >= 1 && ((p[0] >= 0x09 && p[0] <= 0x0D) || (p[0] >= 0x1C && p[0] <= 0x20)))
+        return 1;
+    if (n_left >= 2 && p[0] == 0xC2 && (p[1] == 0x85 || p[1] == 0xA0))
+        return 2; /* U+0085, U+00A0 */
+    if (n_left < 3)
+        return 0;
+    const unsigned code = (unsigned)p[0] << 16 | (unsigned)p[1] << 8 | p[2];
+    const bool is_blank = code == 0xE19A80 ||                       /* U+1680 */
+                          (code >= 0xE28080 && code <= 0xE2808A) || /* U+2000 .. U+200A */
+                          code == 0xE280A8 || code == 0xE280A9 || code == 0xE280AF ||
+                          code == 0xE2819F || code == 0xE38080; /* U+205F, U+3000 */
+    return is_blank ? 3 : 0;
+}
+
 static struct bn_str trim(struct bn_str s)
 {
-    while (s.n_bytes > 0 && strchr(" \t\r\n\v\f", s.ptr[0]) && s.ptr[0]) {
-        s.ptr++;
-        s.n_bytes--;
+    for (size_t n; (n = blank_bytes((const unsigned char *)s.ptr, s.n_bytes)) > 0;) {
+        s.ptr += n;
+        s.n_bytes -= n;
     }
-    while (s.n_bytes > 0 && strchr(" \t\r\n\v\f", s.ptr[s.n_bytes - 1]) && s.ptr[s.n_bytes - 1])
-        s.n_bytes--;
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t n = 1; n <= 3 && n <= s.n_bytes && !more; n++) {
+            if (blank_bytes((const unsigned char *)s.ptr + s.n_bytes - n, n) == n) {
+                s.n_bytes -= n;
+                more = true;
+            }
+        }
+    }
     return s;
+}
+
+/* Is the run the whole message? Templates show broken bytes as U+FFFD. */
+static bool is_whole(struct bn_str run, struct bn_str text)
+{
+    struct strbuf valid = {0};
+    if (bn_str_equal(trim(run), trim(text)))
+        return true;
+    (void)term_text_repair(text, &valid); /* where it was broken does not matter */
+    const bool is_same = !valid.failed && bn_str_equal(trim(run), trim(strbuf_str(&valid)));
+    strbuf_finish(&valid);
+    return is_same;
 }
 
 /* The ids that say text[from, to), if tokens begin and end there. Pieces of no bytes stay outside.
@@ -112,7 +150,7 @@ void prompt_restore_ids(const struct tokenizer *t, struct segment *segments, siz
         size_t id0 = 0, id1 = a->n_ids;
         if (!prompt_ids_fit(t, a))
             continue;
-        if (!bn_str_equal(trim(s->text), trim(a->text)) && !find_part(t, a, s->text, &id0, &id1))
+        if (!is_whole(s->text, a->text) && !find_part(t, a, s->text, &id0, &id1))
             continue;
         *s = (struct segment){.kind = SEGMENT_IDS,
                               .ids = a->ids + id0,

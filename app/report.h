@@ -16,12 +16,14 @@
 
 enum exit_code {
     EXIT_DONE = 0,
-    EXIT_INTERNAL = 1,    /* engine or internal error */
-    EXIT_USAGE = 2,       /* usage, bad value, empty prompt */
-    EXIT_MODEL = 3,       /* the model cannot be loaded */
-    EXIT_CONTEXT = 4,     /* the prompt does not fit the context */
-    EXIT_FILE = 5,        /* a file cannot be read or written, stdout included */
-    EXIT_INTERRUPT = 130, /* SIGINT */
+    EXIT_INTERNAL = 1,     /* engine or internal error */
+    EXIT_USAGE = 2,        /* usage, bad value, empty prompt */
+    EXIT_MODEL = 3,        /* the model cannot be loaded */
+    EXIT_CONTEXT = 4,      /* the prompt does not fit the context */
+    EXIT_FILE = 5,         /* a file cannot be read or written, stdout included */
+    EXIT_HUNG_UP = 129,    /* SIGHUP */
+    EXIT_INTERRUPT = 130,  /* SIGINT */
+    EXIT_TERMINATED = 143, /* SIGTERM */
 };
 
 enum report_stage {

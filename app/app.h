@@ -1,0 +1,55 @@
+/*
+ * The program as one struct: what main opened, the conversation, the painter, and how it will end.
+ */
+#ifndef APP_APP_H
+#define APP_APP_H
+
+#include "app/chat.h"
+#include "app/history.h"
+#include "app/report.h"
+#include "app/store.h"
+
+#define PROGRAM "bitnet-chat"
+
+struct app {
+    struct options *options;
+    struct bn_file *file;
+    struct tokenizer *tokenizer;
+    struct template *template;   /* NULL: --raw */
+    struct bn_notes notes;       /* of file, vocabulary and template */
+    struct bn_notes model_notes; /* of the model: the worker writes them until it is loaded */
+    struct worker *worker;
+    struct ui ui;
+    struct chat chat;
+    struct store store;
+    struct history history;
+    char model_name[128]; /* cleaned, for a terminal */
+    int wake_read, wake_write;
+
+    struct strbuf attachments;  /* of /file: they go before the next message */
+    struct bn_str first_prompt; /* to begin a terminal chat with */
+    bool is_interactive;        /* slash commands and the chat's notices */
+    bool leaving;
+    bool ending;         /* leave as soon as the turn that runs has stopped ... */
+    double ending_since; /* ... or two seconds after this (clock_seconds) */
+    double stopping_since;
+    enum exit_code code; /* once leaving or ending */
+};
+
+/* Run until somebody leaves; gives the exit code. */
+enum exit_code app_run(struct app *app);
+/* End the loop soon. The first code counts, but an error replaces EXIT_DONE. */
+void app_leave(struct app *app, enum exit_code code);
+
+/* Stop what runs, keep what was said, then leave. */
+void app_end(struct app *app, enum exit_code code);
+/* Write the conversation to last.json and to the session, where there are such. */
+void app_keep(struct app *app);
+
+/* A line or pasted text that a person entered: a command or a message. False: not taken, the text
+ * belongs back into the editor. */
+bool app_enter(struct app *app, struct bn_str text);
+/* A message, whatever it looks like, with what /file has staged. */
+bool app_say(struct app *app, struct bn_str text);
+
+#endif

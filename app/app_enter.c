@@ -1,0 +1,47 @@
+/*
+ * What a person enters: a command, or a message with its attachments.
+ */
+#include "app/app.h"
+#include "app/commands.h"
+#include "app/input_text.h"
+#include "app/slash.h"
+
+bool app_say(struct app *app, struct bn_str text)
+{
+    struct strbuf clean = {0}, message = {0};
+    struct bn_error err;
+    size_t bad_at, n_attached = 0;
+    bool ok = input_clean("the message", text, &clean, &bad_at, &err);
+    if (ok) {
+        strbuf_add_str(&message, strbuf_str(&app->attachments));
+        ok = input_expand_paths(strbuf_str(&clean), &message, &n_attached, &err);
+    }
+    if (!ok)
+        ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
+    else if (n_attached > 0)
+        ui_notice(&app->ui, TONE_NOTE, "%zu file%s attached, %zu bytes in all", n_attached,
+                  n_attached == 1 ? "" : "s", message.n_bytes);
+    if (ok && !chat_ask(&app->chat, strbuf_str(&message), &err)) {
+        app->ui.ops->turn_failed(&app->ui, &err);
+        ok = false;
+    }
+    if (ok)
+        strbuf_cut(&app->attachments, 0);
+    strbuf_finish(&clean);
+    strbuf_finish(&message);
+    return ok;
+}
+
+bool app_enter(struct app *app, struct bn_str text)
+{
+    const struct slash s = slash_parse(text);
+    switch (s.kind) {
+    case SLASH_NOTHING:
+        return true;
+    case SLASH_COMMAND:
+        return command_run(app, s.name, s.text);
+    case SLASH_MESSAGE:
+        break;
+    }
+    return app_say(app, s.text);
+}

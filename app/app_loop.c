@@ -1,0 +1,189 @@
+/*
+ * The program's loop: signals, the worker's events, input, repainting; and how it ends.
+ */
+#include "app/app.h"
+
+#include "app/signals.h"
+#include "engine/base/clock.h"
+
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define END_SECONDS 2.0   /* the engine looks at its cancel flag many times in this */
+#define ARM_SECONDS 0.5   /* so long a second Ctrl-C is taken for a nervous first one */
+#define EVENTS_AT_ONCE 64 /* then keys and signals have their turn */
+
+void ui_notice(struct ui *ui, enum ui_tone tone, const char *fmt, ...)
+{
+    char text[1000]; /* sentences; longer texts are handed to the painter directly */
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* cut if too long */
+    va_end(args);
+    ui->ops->notice(ui, tone, bn_str_of(text));
+}
+
+void app_leave(struct app *app, enum exit_code code)
+{
+    if (!app->leaving && !app->ending)
+        app->code = code;
+    else if (app->code == EXIT_DONE)
+        app->code = code;
+    app->leaving = true;
+}
+
+void app_end(struct app *app, enum exit_code code)
+{
+    if (app->ending || app->leaving)
+        return;
+    app->ending = true;
+    app->ending_since = clock_seconds();
+    app->code = code;
+    if (!chat_is_busy(&app->chat) || app->chat.is_waiting)
+        app->leaving = true;
+    else
+        chat_stop(&app->chat);
+}
+
+static void keep_in(struct app *app, const char *path)
+{
+    struct bn_error err;
+    if (!path[0])
+        return;
+    if (store_write(&app->store, &app->chat.transcript.now, path, &err)) {
+        if (path == app->store.session_path)
+            app->chat.transcript.unsaved = false;
+        return;
+    }
+    if (!app->store.has_warned) {
+        app->store.has_warned = true;
+        ui_notice(&app->ui, TONE_WARNING, "%s; the chat goes on unsaved", err.text);
+    }
+    if (!app->is_interactive && !app->leaving)
+        app_leave(app, EXIT_FILE);
+}
+
+void app_keep(struct app *app)
+{
+    keep_in(app, app->store.last_path);
+    keep_in(app, app->store.session_path);
+}
+
+static void on_interrupt(struct app *app)
+{
+    if (!app->is_interactive)
+        app_end(app, EXIT_INTERRUPT);
+    else if (!chat_is_busy(&app->chat))
+        app->ui.ops->interrupt(&app->ui);
+    else
+        chat_stop(&app->chat);
+}
+
+static void on_signals(struct app *app)
+{
+    const unsigned flags = signals_take();
+    if (flags & SIGNAL_TERMINATE)
+        app_end(app, EXIT_TERMINATED);
+    if (flags & SIGNAL_HANGUP)
+        app_end(app, EXIT_HUNG_UP);
+    if (flags & SIGNAL_INTERRUPT)
+        on_interrupt(app);
+    if (flags & SIGNAL_SUSPEND) {
+        app->ui.ops->suspend(&app->ui);
+        signals_stop_self(); /* SIGCONT raises SIGNAL_RESUME */
+    }
+    if (flags & SIGNAL_RESUME)
+        app->ui.ops->resume(&app->ui);
+    if (flags & SIGNAL_RESIZE)
+        app->ui.ops->resize(&app->ui);
+}
+
+/* A stop that the engine does not follow may be forced by a second Ctrl-C. */
+static void watch_stop(struct app *app)
+{
+    const struct chat *c = &app->chat;
+    if (!chat_is_busy(c) || !c->turn.is_stopping) {
+        app->stopping_since = 0;
+        signals_disarm_interrupt();
+    } else if (app->stopping_since == 0) {
+        app->stopping_since = clock_seconds();
+    } else if (clock_seconds() - app->stopping_since > ARM_SECONDS) {
+        signals_arm_interrupt();
+    }
+}
+
+static void on_loaded(struct app *app)
+{
+    for (size_t i = 0; i < app->model_notes.n; i++) {
+        const struct bn_note *note = &app->model_notes.items[i];
+        if (note->kind == BN_NOTE_WARNING)
+            ui_notice(&app->ui, TONE_WARNING, "%s", note->text);
+        else if (options_flag(app->options, "verbose"))
+            ui_notice(&app->ui, TONE_NOTE, "%s", note->text);
+    }
+    const size_t n_ctx = worker_n_ctx(app->worker), n_train = worker_info(app->worker)->n_ctx_train;
+    if (n_train > 0 && n_ctx > n_train)
+        ui_notice(&app->ui, TONE_WARNING,
+                  "a context of %zu tokens is more than the %zu the model was trained with", n_ctx,
+                  n_train);
+}
+
+static void on_events(struct app *app)
+{
+    struct worker_event event;
+    for (size_t i = 0; i < EVENTS_AT_ONCE && worker_next(app->worker, &event); i++) {
+        const enum worker_event_kind kind = event.kind;
+        if (kind == WORKER_LOADED)
+            on_loaded(app);
+        chat_event(&app->chat, &event);
+        if (kind == WORKER_DONE)
+            app_keep(app);
+        if (app->chat.phase == CHAT_BROKEN)
+            return;
+    }
+}
+
+static void drain(int fd)
+{
+    char bytes[256];
+    while (read(fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes))
+        ;
+}
+
+static void wait_for_something(struct app *app)
+{
+    const struct ui_ops *ops = app->ui.ops;
+    int timeout = ops->tick(&app->ui);
+    struct pollfd fds[2] = {{.fd = app->wake_read, .events = POLLIN},
+                            {.fd = STDIN_FILENO, .events = POLLIN}};
+    const bool wants_input = ops->wants_input(&app->ui);
+    if ((app->ending || app->stopping_since > 0) && (timeout < 0 || timeout > 100))
+        timeout = 100; /* deadlines in seconds: this is close enough */
+    if (poll(fds, wants_input ? 2 : 1, timeout) <= 0)
+        return; /* time is up, or a signal, whose byte is in the pipe */
+    if (fds[0].revents)
+        drain(app->wake_read);
+    if (wants_input && fds[1].revents)
+        ops->input(&app->ui);
+}
+
+enum exit_code app_run(struct app *app)
+{
+    while (!app->leaving) {
+        on_signals(app);
+        on_events(app);
+        watch_stop(app);
+        if (app->ending &&
+            (!chat_is_busy(&app->chat) || clock_seconds() - app->ending_since > END_SECONDS))
+            app->leaving = true;
+        if (app->leaving)
+            break;
+        if (!chat_is_busy(&app->chat) && app->chat.phase != CHAT_BROKEN)
+            app->ui.ops->ready(&app->ui);
+        if (!app->leaving)
+            wait_for_something(app);
+    }
+    return app->code;
+}

@@ -1,0 +1,264 @@
+/*
+ * Opening and closing of everything but the painter: see app_open.h.
+ */
+#include "app/app_open.h"
+
+#include "app/chat_options.h"
+#include "app/config.h"
+#include "app/input_text.h"
+#include "app/model_args.h"
+#include "app/signals.h"
+#include "app/term_text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* ---- options ---- */
+
+static void warn_config(void *ud, const char *sentence)
+{
+    const struct app *app = ud;
+    if (!options_flag(app->options, "quiet"))
+        (void)report_fail(PROGRAM, EXIT_DONE, "warning: %s", sentence);
+}
+
+static bool is_model_word(const char *word)
+{
+    const size_t n = strlen(word);
+    struct stat st;
+    return (n > 5 && strcmp(word + n - 5, ".gguf") == 0) ||
+           (stat(word, &st) == 0 && S_ISREG(st.st_mode));
+}
+
+/* The first word is the model where -m is absent and it looks like one. */
+static bool take_model_word(struct app *app, size_t *first_word, struct bn_error *err)
+{
+    size_t n_words;
+    const char *const *words = options_words(app->options, &n_words);
+    *first_word = 0;
+    if (n_words == 0 || options_source(app->options, "model") == OPTION_FROM_COMMAND ||
+        !is_model_word(words[0]))
+        return true;
+    *first_word = 1;
+    return options_set(app->options, "model", words[0], OPTION_FROM_COMMAND, err);
+}
+
+static void join_prompt(const struct app *app, size_t first_word, struct strbuf *prompt)
+{
+    size_t n_words;
+    const char *const *words = options_words(app->options, &n_words);
+    const char *given = options_text(app->options, "prompt");
+    if (given)
+        strbuf_add_text(prompt, given);
+    for (size_t i = first_word; i < n_words; i++)
+        strbuf_addf(prompt, "%s%s", prompt->n_bytes > 0 ? " " : "", words[i]);
+}
+
+enum exit_code app_open_options(struct app *app, struct strbuf *prompt)
+{
+    char path[PATH_BYTES];
+    struct bn_error err;
+    size_t first_word;
+    const char *model = env_get(ENV_MODEL);
+    if (!config_load(app->options, path, warn_config, app, &err)) {
+        (void)report_error(PROGRAM, STAGE_RUN, &err);
+        return err.code == BN_EIO ? EXIT_FILE : EXIT_USAGE;
+    }
+    if (model && !options_set(app->options, "model", model, OPTION_FROM_ENV, &err))
+        return report_error(PROGRAM, STAGE_RUN, &err);
+    if (!take_model_word(app, &first_word, &err))
+        return report_error(PROGRAM, STAGE_RUN, &err);
+    join_prompt(app, first_word, prompt);
+    if (!options_text(app->options, "model"))
+        return report_fail(PROGRAM, EXIT_USAGE,
+                           "no model: name a .gguf file, or set BITNET_CHAT_MODEL to one");
+    return EXIT_DONE;
+}
+
+/* ---- files ---- */
+
+static void clean_name(struct app *app)
+{
+    struct bn_str name = {0};
+    struct strbuf clean = {0};
+    const char *path = options_text(app->options, "model"), *slash = strrchr(path, '/');
+    if (!bn_file_get_str(app->file, "general.name", &name) || name.n_bytes == 0)
+        name = bn_str_of(slash ? slash + 1 : path);
+    term_text_brief(name, 60, &clean);
+    (void)snprintf(app->model_name, sizeof(app->model_name), "%s", strbuf_text(&clean)); /* cut */
+    strbuf_finish(&clean);
+}
+
+enum exit_code app_open_files(struct app *app)
+{
+    struct bn_error err;
+    const char *path = options_text(app->options, "model");
+    if (!bn_file_open(path, &app->file, &err))
+        return report_error(PROGRAM, STAGE_LOAD, &err);
+    if (!model_args_tokenizer(app->options, app->file, &app->notes, &app->tokenizer, &err)) {
+        (void)bn_fail_prefix(&err, "%s", path);
+        return report_error(PROGRAM, STAGE_LOAD, &err);
+    }
+    if (!options_flag(app->options, "raw") &&
+        !model_args_template(app->options, app->file, app->tokenizer, &app->notes, &app->template,
+                             &err)) {
+        const bool is_users = options_given(app->options, "template");
+        if (is_users && err.code == BN_EFORMAT)
+            err.code = BN_EARG; /* the user's template: a bad value */
+        return report_error(PROGRAM, is_users ? STAGE_RUN : STAGE_LOAD, &err);
+    }
+    chat_options_from_model(app->options, app->file);
+    clean_name(app);
+    return EXIT_DONE;
+}
+
+/* ---- conversation ---- */
+
+static bool is_private(const struct app *app)
+{
+    const char *said = env_get(ENV_PRIVATE);
+    return options_flag(app->options, "private") || (said && strcmp(said, "0") != 0);
+}
+
+/* Nothing is kept where there is no place for it: that is told once, when writing fails. */
+static void choose_places(struct app *app)
+{
+    struct bn_error no_place;
+    const bool keeps_last = app->is_interactive || options_flag(app->options, "continue");
+    app->store.tokenizer = app->tokenizer;
+    app->store.model_name = app->model_name;
+    if (is_private(app))
+        return;
+    if (keeps_last && !path_of(PLACE_STATE, "last.json", app->store.last_path, &no_place))
+        app->store.last_path[0] = 0;
+    if (app->is_interactive && options_flag(app->options, "history") &&
+        !path_of(PLACE_STATE, "history", app->history.path, &no_place))
+        app->history.path[0] = 0;
+}
+
+static enum exit_code read_conversation(struct app *app, const char *path)
+{
+    struct transcript loaded = {0};
+    struct store_reading reading;
+    struct bn_error err;
+    if (!store_read(&app->store, path, &loaded, &reading, &err)) {
+        (void)report_error(PROGRAM, STAGE_RUN, &err);
+        return EXIT_FILE;
+    }
+    transcript_finish(&app->chat.transcript);
+    app->chat.transcript = loaded;
+    if (reading.n_retokenised > 0 && !options_flag(app->options, "quiet"))
+        (void)report_fail(PROGRAM, EXIT_DONE, "%zu of %zu answers are read again as text%s",
+                          reading.n_retokenised, reading.n_answers,
+                          reading.other_vocabulary ? ": another model's vocabulary" : "");
+    return EXIT_DONE;
+}
+
+static enum exit_code open_conversation(struct app *app)
+{
+    struct bn_error err;
+    const char *load = options_text(app->options, "load");
+    const char *session = options_text(app->options, "session");
+    char last[PATH_BYTES];
+    enum exit_code code = EXIT_DONE;
+    if (session && !store_path(session, app->store.session_path, &err))
+        return report_error(PROGRAM, STAGE_RUN, &err);
+    if (load) {
+        char path[PATH_BYTES];
+        if (!store_path(load, path, &err))
+            return report_error(PROGRAM, STAGE_RUN, &err);
+        code = read_conversation(app, path);
+    } else if (session && access(app->store.session_path, F_OK) == 0) {
+        code = read_conversation(app, app->store.session_path);
+    } else if (options_flag(app->options, "continue")) {
+        if (!path_of(PLACE_STATE, "last.json", last, &err))
+            return report_error(PROGRAM, STAGE_RUN, &err);
+        if (access(last, F_OK) != 0)
+            return report_fail(PROGRAM, EXIT_FILE, "there is no last conversation in '%s'", last);
+        code = read_conversation(app, last);
+    }
+    return code;
+}
+
+static enum exit_code set_system(struct app *app)
+{
+    struct strbuf text = {0};
+    struct bn_error err;
+    const char *given = options_text(app->options, "system");
+    if (!given || (options_source(app->options, "system") != OPTION_FROM_COMMAND &&
+                   app->chat.transcript.now.n > 0))
+        return EXIT_DONE; /* a resumed conversation has its own */
+    const bool ok = input_text_or_file(given, &text, &err) &&
+                    (transcript_set_system(&app->chat.transcript, strbuf_str(&text)) ||
+                     bn_fail(&err, BN_ENOMEM, "out of memory for the system message"));
+    strbuf_finish(&text);
+    return ok ? EXIT_DONE : report_error(PROGRAM, STAGE_RUN, &err);
+}
+
+/* ---- worker ---- */
+
+static bool open_wake_pipe(struct app *app, struct bn_error *err)
+{
+    int fds[2];
+    if (pipe(fds) != 0)
+        return bn_fail(err, BN_EIO, "cannot make a pipe: %s", strerror(errno));
+    app->wake_read = fds[0];
+    app->wake_write = fds[1];
+    for (size_t i = 0; i < 2; i++)
+        if (fcntl(fds[i], F_SETFL, O_NONBLOCK) != 0 || fcntl(fds[i], F_SETFD, FD_CLOEXEC) != 0)
+            return bn_fail(err, BN_EIO, "cannot set up a pipe: %s", strerror(errno));
+    return true;
+}
+
+static bool open_worker(struct app *app, struct bn_error *err)
+{
+    const enum signal_user user = app->ui.ops == &ui_pipe_ops ? SIGNALS_PIPE : SIGNALS_TERMINAL;
+    if (!open_wake_pipe(app, err) || !signals_open(user, app->wake_write, err))
+        return false;
+    struct worker_config cfg = {.file = app->file,
+                                .tokenizer = app->tokenizer,
+                                .n_ctx = (size_t)options_int(app->options, "ctx"),
+                                .wake_fd = app->wake_write};
+    model_args_config(app->options, &cfg.model);
+    cfg.model.notes = &app->model_notes;
+    return worker_open(&cfg, &app->worker, err);
+}
+
+enum exit_code app_open_chat(struct app *app)
+{
+    struct bn_error err;
+    struct chat *c = &app->chat;
+    c->maker = (struct prompt_maker){.tokenizer = app->tokenizer,
+                                     .template = app->template,
+                                     .options = app->options,
+                                     .now = time(NULL)};
+    c->options = app->options;
+    c->ui = &app->ui;
+    c->overflow = app->is_interactive ? CHAT_DROPS : CHAT_STOPS;
+    c->n_alts = (size_t)options_int(app->options, "logprobs");
+    choose_places(app);
+    enum exit_code code = open_conversation(app);
+    if (code == EXIT_DONE)
+        code = set_system(app);
+    if (code != EXIT_DONE)
+        return code;
+    if (!open_worker(app, &err))
+        return report_error(PROGRAM, STAGE_RUN, &err);
+    c->worker = app->worker;
+    return EXIT_DONE;
+}
+
+void app_close(struct app *app)
+{
+    worker_close(app->worker);
+    chat_finish(&app->chat);
+    strbuf_finish(&app->attachments);
+    history_finish(&app->history);
+    template_close(app->template);
+    tokenizer_close(app->tokenizer);
+    bn_file_close(app->file);
+    options_close(app->options);
+}

@@ -1,0 +1,196 @@
+/*
+ * Commands about files: /file /save /load /sessions /export.
+ */
+#include "app/commands.h"
+
+#include "app/input_text.h"
+#include "app/json_out.h"
+#include "app/term_text.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+static bool tell_error(struct app *app, const struct bn_error *err)
+{
+    ui_notice(&app->ui, TONE_ERROR, "%s", err->text);
+    return false;
+}
+
+bool cmd_file(struct app *app, struct bn_str args)
+{
+    struct strbuf path = {0};
+    struct bn_error err;
+    const size_t n_before = app->attachments.n_bytes;
+    if (args.n_bytes == 0) {
+        ui_notice(&app->ui, TONE_ERROR, "which file? /file PATH");
+        return false;
+    }
+    strbuf_add_str(&path, args);
+    const bool ok = input_attach(strbuf_text(&path), &app->attachments, &err);
+    if (ok) {
+        struct token_list ids = {0};
+        struct bn_error ignored; /* the count is a courtesy */
+        strbuf_add_char(&app->attachments, '\n');
+        const struct segment s = {
+            .kind = SEGMENT_MESSAGE,
+            .text = {app->attachments.ptr + n_before, app->attachments.n_bytes - n_before},
+            .message = SEGMENT_NO_MESSAGE};
+        (void)tokenizer_encode(app->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids, &ignored);
+        ui_notice(&app->ui, TONE_PLAIN, "%s goes before your next message: %zu bytes, %zu tok",
+                  strbuf_text(&path), s.text.n_bytes, ids.n);
+        token_list_finish(&ids);
+    } else {
+        strbuf_cut(&app->attachments, n_before);
+        (void)tell_error(app, &err);
+    }
+    strbuf_finish(&path);
+    return ok;
+}
+
+/* The path that an argument names; without one the present session's. */
+static bool session_path(struct app *app, struct bn_str args, char out[PATH_BYTES])
+{
+    struct strbuf name = {0};
+    struct bn_error err;
+    if (args.n_bytes == 0) {
+        memcpy(out, app->store.session_path, PATH_BYTES);
+        if (!out[0])
+            ui_notice(&app->ui, TONE_ERROR, "under which name? /sessions lists those there are");
+        return out[0] != 0;
+    }
+    strbuf_add_str(&name, args);
+    const bool ok = store_path(strbuf_text(&name), out, &err) || tell_error(app, &err);
+    strbuf_finish(&name);
+    return ok;
+}
+
+bool cmd_save(struct app *app, struct bn_str args)
+{
+    char path[PATH_BYTES];
+    struct bn_error err;
+    if (!session_path(app, args, path))
+        return false;
+    if (!store_write(&app->store, &app->chat.transcript.now, path, &err))
+        return tell_error(app, &err);
+    memcpy(app->store.session_path, path, sizeof(path));
+    app->chat.transcript.unsaved = false;
+    ui_notice(&app->ui, TONE_PLAIN, "%zu exchanges saved in %s", app->chat.transcript.now.n, path);
+    return true;
+}
+
+bool cmd_load(struct app *app, struct bn_str args)
+{
+    char path[PATH_BYTES];
+    struct transcript loaded = {0};
+    struct store_reading reading;
+    struct bn_error err;
+    if (!session_path(app, args, path))
+        return false;
+    if (!store_read(&app->store, path, &loaded, &reading, &err))
+        return tell_error(app, &err);
+    const size_t n = loaded.now.n;
+    if (!transcript_replace(&app->chat.transcript, &loaded)) {
+        ui_notice(&app->ui, TONE_ERROR, "out of memory: nothing was changed");
+        return false;
+    }
+    memcpy(app->store.session_path, path, sizeof(path));
+    app->chat.transcript.unsaved = false;
+    const size_t n_tokens = chat_count(&app->chat);
+    app->chat.n_used = n_tokens == SIZE_MAX ? 0 : n_tokens;
+    if (reading.n_retokenised > 0)
+        ui_notice(&app->ui, TONE_NOTE, "%zu of %zu answers are read again as text%s",
+                  reading.n_retokenised, reading.n_answers,
+                  reading.other_vocabulary ? ": another model's vocabulary" : "");
+    ui_notice(&app->ui, TONE_PLAIN, "%zu exchanges loaded, %zu tok; /history shows them", n,
+              app->chat.n_used);
+    return true;
+}
+
+bool cmd_sessions(struct app *app, struct bn_str args)
+{
+    struct strbuf names = {0};
+    struct bn_error err;
+    size_t n;
+    (void)args; /* takes none */
+    if (!store_list(&names, &n, &err))
+        return tell_error(app, &err);
+    if (n == 0)
+        ui_notice(&app->ui, TONE_PLAIN, "nothing is saved yet; /save NAME does");
+    else
+        app->ui.ops->notice(&app->ui, TONE_PLAIN,
+                            (struct bn_str){names.ptr, names.n_bytes - 1}); /* no empty line */
+    strbuf_finish(&names);
+    return true;
+}
+
+/* ---- /export ---- */
+
+enum export_kind { EXPORT_TEXT, EXPORT_MARKDOWN, EXPORT_JSONL };
+
+static bool ends_with(struct bn_str s, const char *end)
+{
+    const size_t n = strlen(end);
+    return s.n_bytes > n && memcmp(s.ptr + s.n_bytes - n, end, n) == 0;
+}
+
+static void export_message(FILE *f, enum export_kind kind, const char *role, struct bn_str text)
+{
+    if (kind == EXPORT_JSONL) {
+        struct bn_error seen_by_fclose;
+        json_t *o = json_object();
+        if (o && json_out_add(o, "role", json_string(role)))
+            (void)json_out_add(o, "content", json_out_text(text)); /* NULL fails the write */
+        (void)json_out_write(o, f, JSON_OUT_LINE, &seen_by_fclose);
+        return;
+    }
+    fprintf(f, kind == EXPORT_MARKDOWN ? "## %s\n\n" : "%s:\n", role);
+    fwrite(text.ptr, 1, text.n_bytes, f);
+    fputs("\n\n", f);
+}
+
+static void export_all(FILE *f, enum export_kind kind, const struct transcript_state *s)
+{
+    if (s->system.n_bytes > 0)
+        export_message(f, kind, "system", s->system);
+    for (size_t i = 0; i < s->n; i++) {
+        export_message(f, kind, "user", s->items[i]->user);
+        if (s->items[i]->answer.finish != FINISH_NONE)
+            export_message(f, kind, "assistant", s->items[i]->answer.text);
+    }
+}
+
+bool cmd_export(struct app *app, struct bn_str args)
+{
+    struct strbuf path = {0};
+    const bool forces = ends_with(args, "!");
+    if (forces)
+        args.n_bytes--;
+    const enum export_kind kind = ends_with(args, ".md")      ? EXPORT_MARKDOWN
+                                  : ends_with(args, ".jsonl") ? EXPORT_JSONL
+                                                              : EXPORT_TEXT;
+    if (kind == EXPORT_TEXT && !ends_with(args, ".txt")) {
+        ui_notice(&app->ui, TONE_ERROR, "/export FILE with a name ending in .md, .txt or .jsonl");
+        return false;
+    }
+    strbuf_add_str(&path, args);
+    if (!forces && access(strbuf_text(&path), F_OK) == 0) {
+        ui_notice(&app->ui, TONE_ERROR, "%s is there already; /export %s! replaces it",
+                  strbuf_text(&path), strbuf_text(&path));
+        strbuf_finish(&path);
+        return false;
+    }
+    FILE *f = fopen(strbuf_text(&path), "wb");
+    if (f)
+        export_all(f, kind, &app->chat.transcript.now);
+    bool ok = f && !ferror(f);
+    if (f && fclose(f) != 0)
+        ok = false;
+    if (ok)
+        ui_notice(&app->ui, TONE_PLAIN, "written to %s", strbuf_text(&path));
+    else
+        ui_notice(&app->ui, TONE_ERROR, "cannot write '%s': %s", strbuf_text(&path),
+                  strerror(errno));
+    strbuf_finish(&path);
+    return ok;
+}

@@ -1,0 +1,219 @@
+/*
+ * bitnet-chat: arguments to a painter, then the loop. The only place of the program that exits.
+ */
+#include "app/app_open.h"
+#include "app/chat_options.h"
+#include "app/completion.h"
+#include "app/input_text.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <langinfo.h>
+#include <locale.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const char usage[] =
+    "usage: bitnet-chat [OPTIONS] [MODEL.gguf] [PROMPT...]\n"
+    "\n"
+    "Chat with a BitNet model: in a terminal, or one answer for a PROMPT or piped text.\n";
+
+static const char usage_end[] =
+    "\n"
+    "Environment: BITNET_CHAT_MODEL (the model), BITNET_CHAT_CONFIG (the config file),\n"
+    "BITNET_CHAT_PRIVATE=1 (write nothing), NO_COLOR, CLICOLOR_FORCE, VISUAL, EDITOR.\n";
+
+/* A descriptor that is closed would be taken by the next file that is opened, and the answer
+ * written into it. False: stdout is closed, so there is nowhere to answer to. */
+static bool hold_descriptors(void)
+{
+    const bool has_output = fcntl(STDOUT_FILENO, F_GETFD) != -1;
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
+        if (fcntl(fd, F_GETFD) == -1 &&
+            open("/dev/null", fd == STDIN_FILENO ? O_RDONLY : O_WRONLY) != fd)
+            return false;
+    return has_output;
+}
+
+/* Widths need a UTF-8 locale; numbers stay as they are written in C. */
+static void choose_locale(void)
+{
+    if (!setlocale(LC_CTYPE, "") || strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
+        (void)setlocale(LC_CTYPE, "C.UTF-8"); /* where there is none, all is one column wide */
+}
+
+static enum exit_code print_help(const struct options *o)
+{
+    size_t n_words;
+    const char *const *words = options_words(o, &n_words);
+    const bool all = n_words > 0 && strcmp(words[0], "all") == 0;
+    fputs(usage, stdout);
+    options_print_help(o, stdout, all ? OPTION_HELP_ALL : OPTION_HELP_SHORT, NULL);
+    fputs(usage_end, stdout);
+    return report_flush(PROGRAM);
+}
+
+static enum exit_code print_sessions(void)
+{
+    struct strbuf names = {0};
+    struct bn_error err;
+    size_t n;
+    if (!store_list(&names, &n, &err))
+        return report_error(PROGRAM, STAGE_RUN, &err);
+    fputs(strbuf_text(&names), stdout);
+    strbuf_finish(&names);
+    return report_flush(PROGRAM);
+}
+
+/* Options that are answered without a model. */
+static bool answer_at_once(const struct options *o, enum exit_code *code)
+{
+    if (options_flag(o, "help")) {
+        *code = print_help(o);
+    } else if (options_flag(o, "version")) {
+        printf("%s %s\n", PROGRAM, report_version());
+        *code = report_flush(PROGRAM);
+    } else if (options_text(o, "completion")) {
+        completion_print(o, options_text(o, "completion"), stdout);
+        *code = report_flush(PROGRAM);
+    } else if (options_flag(o, "list-sessions")) {
+        *code = print_sessions();
+    } else {
+        return false;
+    }
+    return true;
+}
+
+/* ---- which painter, and what it shall do ---- */
+
+static enum exit_code check_together(const struct options *o)
+{
+    static const char *const pairs[][2] = {
+        {"json", "jsonl"},       {"lines", "interactive"}, {"continue", "load"},
+        {"continue", "session"}, {"load", "session"},      {"lines", "file"},
+    };
+    for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
+        if (options_given(o, pairs[i][0]) && options_given(o, pairs[i][1]))
+            return report_fail(PROGRAM, EXIT_USAGE, "--%s and --%s do not go together", pairs[i][0],
+                               pairs[i][1]);
+    return EXIT_DONE;
+}
+
+/* Files of -f as attachments; "-" means stdin, which is then waited for. */
+static enum exit_code attach_files(const struct app *app, struct pipe_plan *plan)
+{
+    size_t n;
+    struct bn_error err;
+    const char *const *paths = options_list(app->options, "file", &n);
+    for (size_t i = 0; i < n; i++) {
+        if (strcmp(paths[i], "-") == 0)
+            plan->takes_stdin = PIPE_STDIN_WHOLE;
+        else if (!input_attach(paths[i], &plan->files, &err))
+            return report_error(PROGRAM, STAGE_RUN, &err);
+        else
+            strbuf_add_char(&plan->files, '\n');
+    }
+    return EXIT_DONE;
+}
+
+static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
+{
+    const struct options *o = app->options;
+    const bool has_tty = isatty(STDIN_FILENO), has_prompt = plan->prompt.n_bytes > 0;
+    plan->output = options_flag(o, "json")    ? PIPE_JSON
+                   : options_flag(o, "jsonl") ? PIPE_JSONL
+                                              : PIPE_TEXT;
+    if (options_flag(o, "lines"))
+        plan->kind = PIPE_LINES;
+    else if (options_flag(o, "interactive"))
+        plan->kind = has_tty ? PIPE_TYPED : PIPE_SCRIPT;
+    else if (has_tty && !has_prompt && !options_given(o, "file"))
+        plan->kind = PIPE_TYPED;
+    else
+        plan->kind = PIPE_ONCE;
+    if (plan->kind == PIPE_ONCE && !has_tty)
+        plan->takes_stdin = has_prompt ? PIPE_STDIN_IF_ANY : PIPE_STDIN_WHOLE;
+    return attach_files(app, plan);
+}
+
+static bool is_terminal_chat(const struct app *app, const struct strbuf *prompt)
+{
+    const struct options *o = app->options;
+    const bool asks_once =
+        (prompt->n_bytes > 0 || options_given(o, "file")) && !options_flag(o, "interactive");
+    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !asks_once &&
+           !options_flag(o, "lines") && !options_flag(o, "json") && !options_flag(o, "jsonl");
+}
+
+static enum exit_code run_with(struct app *app)
+{
+    struct bn_error err;
+    enum exit_code code = app_open_chat(app);
+    if (code != EXIT_DONE)
+        return code;
+    if (!app->ui.ops->open(&app->ui, &err))
+        return report_error(PROGRAM, STAGE_RUN, &err);
+    for (size_t i = 0; i < app->notes.n; i++)
+        if (app->notes.items[i].kind == BN_NOTE_WARNING)
+            ui_notice(&app->ui, TONE_WARNING, "%s", app->notes.items[i].text);
+        else if (options_flag(app->options, "verbose"))
+            ui_notice(&app->ui, TONE_NOTE, "%s", app->notes.items[i].text);
+    return app_run(app);
+}
+
+static enum exit_code choose_painter(struct app *app, struct strbuf *prompt)
+{
+    struct pipe_plan plan = {.prompt = *prompt};
+    struct bn_error err;
+    app->ui.app = app;
+    if (is_terminal_chat(app, prompt)) {
+        app->ui.ops = &ui_inline_ops;
+        app->is_interactive = true;
+        return EXIT_DONE;
+    }
+    *prompt = (struct strbuf){0};
+    app->ui.ops = &ui_pipe_ops;
+    const enum exit_code code = plan_pipe(app, &plan);
+    app->is_interactive = plan.kind == PIPE_TYPED;
+    if (!ui_pipe_plan(&app->ui, &plan, &err))
+        return report_error(PROGRAM, STAGE_RUN, &err);
+    return code;
+}
+
+static enum exit_code run(struct app *app, int argc, char **argv)
+{
+    struct bn_error err;
+    struct strbuf prompt = {0};
+    enum exit_code code;
+    if (!chat_options_open(&app->options, &err) || !options_parse(app->options, argc, argv, &err))
+        return report_error(PROGRAM, STAGE_RUN, &err);
+    if (answer_at_once(app->options, &code))
+        return code;
+    code = check_together(app->options);
+    if (code == EXIT_DONE)
+        code = app_open_options(app, &prompt);
+    if (code == EXIT_DONE)
+        code = app_open_files(app);
+    if (code == EXIT_DONE)
+        code = choose_painter(app, &prompt);
+    if (code == EXIT_DONE && app->ui.ops == &ui_inline_ops)
+        app->first_prompt = strbuf_str(&prompt);
+    if (code == EXIT_DONE)
+        code = run_with(app);
+    if (app->ui.ops)
+        app->ui.ops->close(&app->ui);
+    strbuf_finish(&prompt);
+    return code;
+}
+
+int main(int argc, char **argv)
+{
+    struct app app = {0};
+    if (!hold_descriptors())
+        exit(report_fail(PROGRAM, EXIT_FILE, "standard output is closed"));
+    choose_locale();
+    const enum exit_code code = run(&app, argc, argv);
+    app_close(&app);
+    exit(code);
+}

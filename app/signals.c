@@ -1,0 +1,113 @@
+/*
+ * Signal handlers: see signals.h. State is file-scope because handlers take no argument.
+ */
+#include "app/signals.h"
+
+#include "app/tty.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t raised[6]; /* one for each flag, so that no handler needs a lock */
+static volatile sig_atomic_t interrupt_ends;
+static int wake = -1;
+
+static const struct {
+    int number;
+    size_t index;
+} watched[] = {
+    {SIGINT, 0}, {SIGTERM, 1}, {SIGHUP, 2}, {SIGWINCH, 3}, {SIGTSTP, 4}, {SIGCONT, 5},
+};
+#define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
+
+static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGQUIT};
+#define N_FATAL (sizeof(fatal) / sizeof(fatal[0]))
+
+static void on_signal(int number)
+{
+    const int saved = errno;
+    if (number == SIGINT && interrupt_ends) {
+        tty_restore_now();
+        _exit(130);
+    }
+    for (size_t i = 0; i < N_WATCHED; i++)
+        if (watched[i].number == number)
+            raised[watched[i].index] = 1;
+    (void)!write(wake, "s", 1); /* full: somebody is awake already */
+    errno = saved;
+}
+
+static void on_fatal(int number)
+{
+    tty_restore_now();
+    (void)signal(number, SIG_DFL);
+    (void)raise(number);
+}
+
+static bool install(int number, void (*handler)(int), struct bn_error *err)
+{
+    struct sigaction action = {.sa_handler = handler}; /* no SA_RESTART: a read is interrupted */
+    sigemptyset(&action.sa_mask);
+    return sigaction(number, &action, NULL) == 0 ||
+           bn_fail(err, BN_EIO, "cannot handle signal %d: %s", number, strerror(errno));
+}
+
+bool signals_open(enum signal_user user, int wake_fd, struct bn_error *err)
+{
+    wake = wake_fd;
+    for (size_t i = 0; i < N_WATCHED; i++) {
+        const int number = watched[i].number;
+        struct sigaction before;
+        if (user == SIGNALS_PIPE && (number == SIGTSTP || number == SIGCONT))
+            continue;
+        /* nohup and background jobs of a shell ignore these; so do we then. */
+        if (sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_IGN &&
+            (number == SIGHUP || (number == SIGINT && user == SIGNALS_PIPE)))
+            continue;
+        if (!install(number, on_signal, err))
+            return false;
+    }
+    for (size_t i = 0; user == SIGNALS_TERMINAL && i < N_FATAL; i++)
+        if (!install(fatal[i], on_fatal, err))
+            return false;
+    return true;
+}
+
+unsigned signals_take(void)
+{
+    unsigned flags = 0;
+    for (size_t i = 0; i < N_WATCHED; i++) {
+        if (raised[i]) {
+            raised[i] = 0;
+            flags |= 1u << i;
+        }
+    }
+    return flags;
+}
+
+void signals_arm_interrupt(void)
+{
+    interrupt_ends = 1;
+}
+
+void signals_disarm_interrupt(void)
+{
+    interrupt_ends = 0;
+}
+
+void signals_stop_self(void)
+{
+    struct sigaction ours, standard = {.sa_handler = SIG_DFL};
+    sigset_t only, before;
+    sigemptyset(&standard.sa_mask);
+    sigemptyset(&only);
+    sigaddset(&only, SIGTSTP);
+    (void)sigaction(SIGTSTP, &standard, &ours); /* the same call has worked in signals_open */
+    (void)sigprocmask(SIG_UNBLOCK, &only, &before);
+    (void)raise(SIGTSTP);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    (void)sigaction(SIGTSTP, &ours, NULL);
+}

@@ -1,0 +1,33 @@
+/*
+ * Signals become flags and a byte on the wake pipe; nothing else happens in a handler, except that
+ * a fatal signal puts the terminal back first.
+ */
+#ifndef APP_SIGNALS_H
+#define APP_SIGNALS_H
+
+#include "engine/base/error.h"
+
+#include <stdbool.h>
+
+enum signal_flag {
+    SIGNAL_INTERRUPT = 1, /* SIGINT */
+    SIGNAL_TERMINATE = 2,
+    SIGNAL_HANGUP = 4,
+    SIGNAL_RESIZE = 8,
+    SIGNAL_SUSPEND = 16, /* SIGTSTP */
+    SIGNAL_RESUME = 32,  /* SIGCONT */
+};
+
+enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL }; /* SUSPEND and fatal signals: terminal only */
+
+/* Both ends non-blocking and closed on exec; wake_fd is what handlers write to. BN_EIO. */
+bool signals_open(enum signal_user user, int wake_fd, struct bn_error *err);
+/* The flags raised since the last call. */
+unsigned signals_take(void);
+/* While armed, an interrupt restores the terminal and ends the process at once, with 130. */
+void signals_arm_interrupt(void);
+void signals_disarm_interrupt(void);
+/* Stop this process as Ctrl-Z does by default; returns when it is continued. */
+void signals_stop_self(void);
+
+#endif

@@ -1,0 +1,64 @@
+/*
+ * termios and bracketed paste: see tty.h. State is file-scope because a signal handler needs it.
+ */
+#include "app/tty.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <termios.h>
+#include <unistd.h>
+
+/* xterm's bracketed paste, understood or ignored everywhere; terminfo has no standard name for it.
+ */
+#define PASTE_ON "\033[?2004h"
+#define PASTE_OFF "\033[?2004l"
+#define N_PASTE (sizeof(PASTE_ON) - 1)
+
+static struct termios original;
+static volatile sig_atomic_t is_taken, is_marked;
+
+bool tty_take(enum tty_paste paste, struct bn_error *err)
+{
+    struct termios raw;
+    if (is_taken)
+        return true;
+    if (tcgetattr(STDIN_FILENO, &original) != 0)
+        return bn_fail(err, BN_EIO, "standard input is no terminal: %s", strerror(errno));
+    raw = original;
+    raw.c_iflag &= ~(tcflag_t)(ICRNL | INLCR | IGNCR | IXON | ISTRIP);
+    raw.c_lflag &= ~(tcflag_t)(ICANON | ECHO | IEXTEN);
+    raw.c_cc[VMIN] = 1;
+    raw.c_cc[VTIME] = 0;
+    if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) != 0)
+        return bn_fail(err, BN_EIO, "cannot set the terminal: %s", strerror(errno));
+    is_taken = 1;
+    is_marked = paste == TTY_PASTE_MARKED;
+    if (is_marked)
+        (void)!write(STDOUT_FILENO, PASTE_ON, N_PASTE); /* without it pastes are just typed fast */
+    return true;
+}
+
+void tty_restore_now(void)
+{
+    if (!is_taken)
+        return;
+    is_taken = 0;
+    if (is_marked)
+        (void)!write(STDOUT_FILENO, PASTE_OFF, N_PASTE);
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &original); /* a terminal that is gone needs nothing */
+}
+
+void tty_give_back(void)
+{
+    tty_restore_now();
+}
+
+struct tty_size tty_size(int fd)
+{
+    struct winsize ws;
+    if (ioctl(fd, TIOCGWINSZ, &ws) != 0 || ws.ws_col == 0 || ws.ws_row == 0)
+        return (struct tty_size){80, 24};
+    return (struct tty_size){ws.ws_col, ws.ws_row};
+}

@@ -1,0 +1,26 @@
+/*
+ * What is said about a turn: the stats line, a sentence about an unusual end, the JSON object.
+ */
+#ifndef APP_TURN_REPORT_H
+#define APP_TURN_REPORT_H
+
+#include "app/chat.h"
+#include "app/status.h"
+
+#include <jansson.h>
+
+/* "[57 tok, 11.8 tok/s, first token 0.42 s, prompt 23 tok 95 tok/s, ctx 212/4096, seed 1889]" */
+void turn_stats_line(const struct chat *c, const struct turn *turn, struct strbuf *out);
+
+/* What the reader should know of how the turn ended; NULL: it ended as it should. */
+const char *turn_end_notice(const struct turn *turn);
+/* "context: dropped 3 oldest turns (812 tok), re-reading 1204 tok", or nothing. */
+void turn_drop_notice(const struct turn *turn, struct strbuf *out);
+
+/* One object with every field of a turn; NULL: out of memory. */
+json_t *turn_json(const struct chat *c, const struct turn *turn);
+
+/* The status row's numbers as they are now. Texts of `out` are left alone. */
+void turn_status(const struct chat *c, struct status *out);
+
+#endif
