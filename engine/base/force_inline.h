@@ -1,6 +1,6 @@
 /*
- * BN_FORCE_INLINE: for kernel bodies written once and instantiated by constant arguments. Always static,
- * so that no copy compiled for a newer processor can be linked into code for an older one.
+ * BN_FORCE_INLINE: for kernel bodies written once and instantiated by constant arguments. Always
+ * static, so that no copy compiled for a newer processor is linked into code for an older one.
  */
 #ifndef ENGINE_BASE_FORCE_INLINE_H
 #define ENGINE_BASE_FORCE_INLINE_H

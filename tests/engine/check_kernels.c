@@ -2,7 +2,7 @@
  * Every kernel of every rung this machine has against ref, byte for byte, on inputs biased to
  * extremes; and, with --bench, how fast each is. The idea is dav1d's checkasm.
  *
- *     check_kernels [--isa NAME] [--seed N] [--only KERNEL]
+ *     check_kernels [--isa NAME] [--seed N] [--only KERNEL] [--thin N] [--slack]
  *     check_kernels --bench [KERNEL] [--isa NAME] [--threads N]
  */
 #include "tests/engine/check_kernels.h"
@@ -15,7 +15,7 @@ struct arguments {
     const char *isa, *filter; /* NULL: all */
     bool bench;
     uint64_t seed;
-    size_t n_threads;
+    size_t n_threads, thin;
 };
 
 static bool parse(struct arguments *a, int argc, char **argv)
@@ -26,10 +26,14 @@ static bool parse(struct arguments *a, int argc, char **argv)
             a->bench = true;
             if (more && argv[i + 1][0] != '-')
                 a->filter = argv[++i];
+        } else if (strcmp(argv[i], "--slack") == 0) {
+            guard_slack(512); /* 64 lanes of F32, the farthest a mask reaches */
         } else if (strcmp(argv[i], "--isa") == 0 && more) {
             a->isa = argv[++i];
         } else if (strcmp(argv[i], "--only") == 0 && more) {
             a->filter = argv[++i];
+        } else if (strcmp(argv[i], "--thin") == 0 && more) {
+            a->thin = strtoul(argv[++i], NULL, 10);
         } else if (strcmp(argv[i], "--seed") == 0 && more) {
             a->seed = strtoull(argv[++i], NULL, 10);
         } else if (strcmp(argv[i], "--threads") == 0 && more) {
@@ -38,7 +42,7 @@ static bool parse(struct arguments *a, int argc, char **argv)
             return false;
         }
     }
-    return a->n_threads > 0;
+    return a->n_threads > 0 && a->thin > 0;
 }
 
 static void run_cases(struct check *c, const struct check_case *cases, const char *filter)
@@ -58,7 +62,8 @@ static size_t check_rung(const struct arguments *a, enum cpu_isa isa, const stru
     struct cpu_kernels k, ref;
     cpu_kernels_init(&k, caps);
     cpu_kernels_init(&ref, &ref_only);
-    struct check c = {.k = &k, .ref = &ref, .isa = cpu_isa_name(isa), .rng.state = a->seed};
+    struct check c = {
+        .k = &k, .ref = &ref, .isa = cpu_isa_name(isa), .rng.state = a->seed, .thin = a->thin};
     run_cases(&c, vector_cases, a->filter);
     run_cases(&c, matrix_cases, a->filter);
     printf("%s: %zu comparisons, %zu differ\n", c.isa, c.n_calls, c.n_failed);
@@ -67,14 +72,14 @@ static size_t check_rung(const struct arguments *a, enum cpu_isa isa, const stru
 
 int main(int argc, char **argv)
 {
-    struct arguments a = {.seed = 1, .n_threads = 1};
+    struct arguments a = {.seed = 1, .n_threads = 1, .thin = 1};
     struct cpu_caps caps;
     struct bn_error err;
     size_t n_failed = 0;
     if (!parse(&a, argc, argv)) {
         (void)fprintf(stderr,
                       "usage: check_kernels [--bench [KERNEL]] [--isa NAME] [--only KERNEL] "
-                      "[--seed N] [--threads N]\n");
+                      "[--seed N] [--slack] [--thin N] [--threads N]\n");
         return 2;
     }
     cpu_caps_detect(&caps);
@@ -92,7 +97,7 @@ int main(int argc, char **argv)
             cpu_kernels_init(&k, &below);
             if (!a.isa || strcmp(a.isa, cpu_isa_name(isa)) == 0)
                 bench_kernels(&k, a.filter, a.n_threads);
-        } else if (isa != ISA_REF) {
+        } else { /* ref too: against itself, so that its own reads and writes are guarded */
             n_failed += check_rung(&a, isa, &below);
         }
     }

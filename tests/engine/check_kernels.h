@@ -19,6 +19,9 @@
  * aligned as far as n_bytes is (64 for whole lines). */
 void *guard_alloc(size_t n_bytes);
 void guard_release(void);
+/* Leave n_bytes (a multiple of 64) readable behind each: emulators read the lanes that masks
+ * exclude. */
+void guard_slack(size_t n_bytes);
 
 /* --- inputs ------------------------------------------------------------------------------------
  */
@@ -63,8 +66,15 @@ struct check {
     const struct cpu_kernels *k, *ref;
     const char *isa, *kernel;
     struct rng rng;
-    size_t n_calls, n_failed;
+    size_t thin; /* run one case of so many */
+    size_t n_cases, n_calls, n_failed;
 };
+
+/* Whether this case runs; each case asks once. */
+static inline bool check_wanted(struct check *c)
+{
+    return c->n_cases++ % c->thin == 0;
+}
 
 /* Two equally filled outputs, [0] for the kernel and [1] for ref, n_bytes each with guards of 64
  * bytes before and after; offset_bytes shifts them from alignment. */

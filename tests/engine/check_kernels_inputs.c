@@ -23,11 +23,17 @@ static struct {
     size_t n_bytes;
 } guards[MAX_GUARDS];
 static size_t n_guards;
+static size_t slack_bytes;
+
+void guard_slack(size_t n_bytes)
+{
+    slack_bytes = n_bytes;
+}
 
 void *guard_alloc(size_t n_bytes)
 {
     const size_t page = (size_t)sysconf(_SC_PAGESIZE);
-    const size_t body = size_round_up(n_bytes + (n_bytes == 0), page);
+    const size_t body = size_round_up(n_bytes + slack_bytes + (n_bytes == 0), page);
     void *base = NULL;
     if (n_guards == MAX_GUARDS || posix_memalign(&base, page, body + page) != 0 ||
         mprotect((uint8_t *)base + body, page, PROT_NONE) != 0) {
@@ -37,7 +43,7 @@ void *guard_alloc(size_t n_bytes)
     memset(base, 0, body);
     guards[n_guards].base = base;
     guards[n_guards++].n_bytes = body;
-    return (uint8_t *)base + body - n_bytes;
+    return (uint8_t *)base + body - slack_bytes - n_bytes;
 }
 
 void guard_release(void)

@@ -42,6 +42,8 @@ static struct ternary_case make_ternary(struct check *c, size_t n_rows, size_t n
 
 static void matvec_of(struct check *c, size_t n_rows, size_t n_lines, enum ternary_pattern p)
 {
+    if (!check_wanted(c))
+        return;
     const struct ternary_case t = make_ternary(c, n_rows, n_lines, 1, p);
     const size_t n_bytes = (t.row1 - t.row0) * sizeof(int32_t);
     const struct outputs o = outputs_alloc(n_bytes, 4 * rng_below(&c->rng, 16));
@@ -85,7 +87,7 @@ static void check_matmul(struct check *c)
 {
     for (enum ternary_pattern p = 0; p < N_TERNARY_PATTERNS; p++) {
         for (size_t n_tokens = 1; n_tokens <= TILE_TOKENS; n_tokens++)
-            for (size_t n_lines = 1; n_lines <= 20; n_lines += 3)
+            for (size_t n_lines = 1; n_lines <= 20 && check_wanted(c); n_lines += 3)
                 matmul_of(c, make_ternary(c, 1 + rng_below(&c->rng, 11), n_lines, n_tokens, p), p);
         matmul_of(c, make_ternary(c, 9, 27, TILE_TOKENS, p), p);
         matmul_of(c, make_ternary(c, 6, 70, 7, p), p);
@@ -95,6 +97,8 @@ static void check_matmul(struct check *c)
 static void attn_block_of(struct check *c, size_t head_dim, size_t n_q, size_t n_seen,
                           enum pattern p)
 {
+    if (!check_wanted(c))
+        return;
     struct attn_block b = {.n_q = n_q,
                            .head_dim = head_dim,
                            .v_stride = size_round_up(head_dim, 32),
@@ -154,6 +158,8 @@ static const struct {
 
 static void decode_of(struct check *c, enum tensor_type type, size_t n)
 {
+    if (!check_wanted(c))
+        return;
     const size_t n_bytes = n / table_blocks[type].cols * table_blocks[type].bytes;
     uint8_t *row = guard_alloc(n_bytes);
     fill_table(&c->rng, type, row, n_bytes);
@@ -167,6 +173,8 @@ static void decode_of(struct check *c, enum tensor_type type, size_t n)
 static void rows_dot_of(struct check *c, enum tensor_type type, size_t n, size_t n_rows,
                         enum pattern p)
 {
+    if (!check_wanted(c))
+        return;
     const size_t used = n / table_blocks[type].cols * table_blocks[type].bytes;
     const size_t row_bytes = used + rng_below(&c->rng, 3); /* rows need not touch */
     uint8_t *rows = guard_alloc((n_rows - 1) * row_bytes + used);

@@ -1,0 +1,205 @@
+/*
+ * The capability set, the ladder it fills, and the trust in it: refused names, lowered sets, and
+ * tables with a kernel that computes nonsense or cannot run.
+ */
+#define _GNU_SOURCE /* sched_setaffinity */
+#include "engine/cpu/cpu_caps.h"
+#include "engine/cpu/kernels_agree.h"
+
+#include <sched.h>
+#include <setjmp.h>
+#include <signal.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct cpu_caps ref_only = {.has[ISA_REF] = true};
+
+static void detects_at_least_the_reference(void **state)
+{
+    (void)state;
+    struct cpu_caps caps;
+    cpu_caps_detect(&caps);
+    assert_true(caps.has[ISA_REF]);
+    if (caps.has[ISA_AVXVNNI] || caps.has[ISA_AVX512VNNI])
+        assert_true(caps.has[ISA_AVX2]);
+    assert_false(caps.has[ISA_AVX2] && caps.has[ISA_NEON]);
+}
+
+static void knows_every_rung_by_name(void **state)
+{
+    (void)state;
+    for (enum cpu_isa isa = ISA_REF; isa < ISA_N; isa++) {
+        struct cpu_caps caps = {.has[ISA_REF] = true};
+        struct bn_error err;
+        caps.has[isa] = true;
+        assert_true(cpu_caps_limit(&caps, cpu_isa_name(isa), &err));
+        assert_true(caps.has[isa]);
+        assert_true(strlen(cpu_isa_title(isa)) > 0);
+    }
+}
+
+static void refuses_an_unknown_name(void **state)
+{
+    (void)state;
+    struct cpu_caps caps = ref_only;
+    struct bn_error err;
+    assert_false(cpu_caps_limit(&caps, "sse9", &err));
+    assert_int_equal(err.code, BN_EARG);
+    assert_non_null(strstr(err.text, "sse9"));
+}
+
+static void refuses_what_the_machine_lacks(void **state)
+{
+    (void)state;
+    struct cpu_caps caps = ref_only;
+    struct bn_error err;
+    assert_false(cpu_caps_limit(&caps, "avx512vnni", &err));
+    assert_int_equal(err.code, BN_EUNSUPPORTED);
+    assert_non_null(strstr(err.text, "VNNI"));
+    assert_memory_equal(&caps, &ref_only, sizeof caps);
+}
+
+static void lowers_to_the_named_rung(void **state)
+{
+    (void)state;
+    struct cpu_caps caps = {.has = {true, true, true, true}};
+    struct bn_error err;
+    assert_true(cpu_caps_limit(&caps, NULL, &err));
+    assert_true(caps.has[ISA_AVX512VNNI]);
+    assert_true(cpu_caps_limit(&caps, "avxvnni", &err));
+    assert_false(caps.has[ISA_AVX512VNNI]);
+    assert_true(caps.has[ISA_AVXVNNI] && caps.has[ISA_AVX2]);
+    assert_true(cpu_caps_limit(&caps, "ref", &err));
+    assert_memory_equal(&caps, &ref_only, sizeof caps);
+}
+
+static void table_is_a_function_of_the_set(void **state)
+{
+    (void)state;
+    struct cpu_caps caps;
+    struct cpu_kernels a, b, ref;
+    cpu_caps_detect(&caps);
+    cpu_kernels_init(&a, &caps);
+    cpu_kernels_init(&b, &caps);
+    cpu_kernels_init(&ref, &ref_only);
+    assert_true(a.ternary_matvec == b.ternary_matvec && a.isa == b.isa);
+    assert_int_equal(ref.isa, ISA_REF);
+    if (caps.has[ISA_AVX2])
+        assert_true(a.ternary_matvec != ref.ternary_matvec);
+    for (enum tensor_type type = 0; type < TENSOR_N_TYPES; type++)
+        assert_int_equal(a.row_decode[type] != NULL, ref.row_decode[type] != NULL);
+}
+
+static void every_rung_here_passes_its_self_test(void **state)
+{
+    (void)state;
+    struct cpu_caps caps, before;
+    char why[500];
+    cpu_caps_detect(&caps);
+    before = caps;
+    cpu_caps_self_test(&caps, why, sizeof why);
+    assert_string_equal(why, "");
+    assert_memory_equal(&caps, &before, sizeof caps);
+    cpu_caps_self_test(&caps, NULL, 0);
+    assert_memory_equal(&caps, &before, sizeof caps);
+}
+
+/* --- kernels that must not be trusted ----------------------------------------------------------
+ */
+
+static void add_off_by_one_bit(float *h, const float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        h[i] = h[i] + y[i];
+    h[n - 1] *= 1.0000001f;
+}
+
+static void add_that_cannot_run(float *h, const float *y, size_t n)
+{
+    (void)h, (void)y, (void)n;
+    (void)raise(SIGILL);
+}
+
+static void quantise_without_sum(const float *x, size_t n, int8_t *q, struct act_scale *out)
+{
+    struct cpu_kernels ref;
+    cpu_kernels_init(&ref, &ref_only);
+    ref.quantise(x, n, q, out);
+    out->q_sum = 0;
+}
+
+static void trusts_the_reference(void **state)
+{
+    (void)state;
+    struct cpu_kernels k;
+    char why[100] = "";
+    cpu_kernels_init(&k, &ref_only);
+    assert_true(kernels_try(&k, why, sizeof why));
+}
+
+static void names_the_kernel_that_differs(void **state)
+{
+    (void)state;
+    struct cpu_kernels k;
+    char why[100];
+    cpu_kernels_init(&k, &ref_only);
+    k.add = add_off_by_one_bit;
+    assert_false(kernels_try(&k, why, sizeof why));
+    assert_string_equal(why, "add differs from the reference");
+    cpu_kernels_init(&k, &ref_only);
+    k.quantise = quantise_without_sum;
+    assert_false(kernels_try(&k, why, sizeof why));
+    assert_string_equal(why, "quantise differs from the reference");
+}
+
+static void survives_an_illegal_instruction(void **state)
+{
+    (void)state;
+    struct cpu_kernels k;
+    char why[100];
+    cpu_kernels_init(&k, &ref_only);
+    k.add = add_that_cannot_run;
+    assert_false(kernels_try(&k, why, sizeof why));
+    assert_non_null(strstr(why, "signal 4"));
+}
+
+/* --- threads -----------------------------------------------------------------------------------
+ */
+
+static void threads_follow_the_affinity_mask(void **state)
+{
+    (void)state;
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    const size_t n = cpu_default_threads();
+    assert_true(n >= 1 && n <= (size_t)CPU_COUNT(&before));
+    CPU_ZERO(&one);
+    for (int cpu = 0; CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &before))
+            CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    assert_int_equal(cpu_default_threads(), 1);
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(detects_at_least_the_reference),
+        cmocka_unit_test(knows_every_rung_by_name),
+        cmocka_unit_test(refuses_an_unknown_name),
+        cmocka_unit_test(refuses_what_the_machine_lacks),
+        cmocka_unit_test(lowers_to_the_named_rung),
+        cmocka_unit_test(table_is_a_function_of_the_set),
+        cmocka_unit_test(every_rung_here_passes_its_self_test),
+        cmocka_unit_test(trusts_the_reference),
+        cmocka_unit_test(names_the_kernel_that_differs),
+        cmocka_unit_test(survives_an_illegal_instruction),
+        cmocka_unit_test(threads_follow_the_affinity_mask),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
