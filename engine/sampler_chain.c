@@ -10,16 +10,31 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* exp(x) for x <= 0, relative error below 1e-13; 0 below -700. Horner over |r| <= ln 2 / 2. */
+/* exp(x) for x <= 0, relative error below 1e-15; 0 below -700. x = n ln 2 + r, |r| <= ln 2 / 2, ln
+ * 2 in two parts (Cody and Waite); Taylor in r, whose terms past r^13 / 13! are below 1e-17. */
 static double exp_below(double x)
 {
+    static const double factors[] = {1.0 / 6227020800,
+                                     1.0 / 479001600,
+                                     1.0 / 39916800,
+                                     1.0 / 3628800,
+                                     1.0 / 362880,
+                                     1.0 / 40320,
+                                     1.0 / 5040,
+                                     1.0 / 720,
+                                     1.0 / 120,
+                                     1.0 / 24,
+                                     1.0 / 6,
+                                     1.0 / 2,
+                                     1.0,
+                                     1.0};
     if (!(x > -700.0))
         return 0.0;
     const double n = rint(x * 1.4426950408889634);
-    const double r = (x - n * 0.693147180369123816490) - n * 1.90821492927058770002e-10;
-    double p = 1.0;
-    for (int k = 14; k > 0; k--)
-        p = 1.0 + p * r / k;
+    const double r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+    double p = factors[0];
+    for (size_t k = 1; k < sizeof(factors) / sizeof(factors[0]); k++)
+        p = p * r + factors[k];
     return ldexp(p, (int)n); /* exact */
 }
 

@@ -1,6 +1,5 @@
 /*
  * Little-endian loads from bytes that were already checked to be there, and names for messages.
- * Compilers turn each load into one instruction where the machine allows it.
  */
 #ifndef ENGINE_GGUF_GGUF_LE_H
 #define ENGINE_GGUF_GGUF_LE_H
@@ -9,7 +8,24 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <string.h>
 
+#if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
+/* One load, which loops over many of them can widen; assembled bytes they cannot. */
+static inline uint16_t le_u16(const uint8_t *p)
+{
+    uint16_t v;
+    memcpy(&v, p, sizeof(v));
+    return v;
+}
+
+static inline uint32_t le_u32(const uint8_t *p)
+{
+    uint32_t v;
+    memcpy(&v, p, sizeof(v));
+    return v;
+}
+#else
 static inline uint16_t le_u16(const uint8_t *p)
 {
     return (uint16_t)(p[0] | p[1] << 8);
@@ -19,6 +35,7 @@ static inline uint32_t le_u32(const uint8_t *p)
 {
     return (uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 | (uint32_t)p[3] << 24;
 }
+#endif
 
 static inline uint64_t le_u64(const uint8_t *p)
 {

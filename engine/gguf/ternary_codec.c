@@ -278,12 +278,26 @@ static bool tq_decode(const struct ternary_source *src, size_t row0, size_t row1
     return true;
 }
 
+/* Sign and magnitude to a code: 1 for either zero. Arithmetic, so that many can be made at once. */
+static uint8_t float_code(unsigned is_nonzero, unsigned is_negative)
+{
+    return (uint8_t)(1 + is_nonzero - 2 * (is_nonzero & is_negative));
+}
+
 static void float_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes)
 {
-    for (size_t i = row0 * src->n_cols; i < row1 * src->n_cols; i++) {
-        const bool wide = src->type == TENSOR_F32;
-        const bool negative = (src->bytes[wide ? 4 * i + 3 : 2 * i + 1] & 0x80) != 0;
-        *codes++ = magnitude_bits(src, i) == 0 ? 1 : negative ? 0 : 2;
+    const size_t unit = src->type == TENSOR_F32 ? 4 : 2, n = (row1 - row0) * src->n_cols;
+    const uint8_t *bytes = src->bytes + row0 * src->n_cols * unit;
+    if (unit == 4) {
+        for (size_t i = 0; i < n; i++) {
+            const uint32_t bits = le_u32(bytes + 4 * i);
+            codes[i] = float_code((bits & 0x7fffffff) != 0, bits >> 31);
+        }
+        return;
+    }
+    for (size_t i = 0; i < n; i++) {
+        const unsigned bits = le_u16(bytes + 2 * i);
+        codes[i] = float_code((bits & 0x7fff) != 0, bits >> 15);
     }
 }
 
