@@ -12,8 +12,8 @@
 struct bench_result {
     const char *path;
     const struct bn_model_info *info;
-    double read_bytes_per_s;      /* measured right after the rows */
-    size_t peak_bytes;            /* resident memory at its highest, until the rows were done */
+    double read_bytes_per_s;      /* the better of before and after the rows */
+    size_t peak_bytes;            /* resident memory at its highest: loading, or after a run */
     double steal_percent;         /* of CPU time that the host gave to others; < 0: not known */
     const struct bench_row *rows; /* (n_rows) */
     size_t n_rows;

@@ -175,8 +175,6 @@ static void roll_back(struct bench *b)
 
 static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
 {
-    if (b->plan->between)
-        b->plan->between(b->plan->ud);
     b->checksum = 0xcbf29ce484222325u;
     const double start = clock_seconds();
     if (b->row->test == BENCH_PP) {
@@ -187,6 +185,7 @@ static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
         return false;
     }
     *seconds = clock_seconds() - start;
+    b->plan->after_run(b->plan->ud);
     roll_back(b);
     return true;
 }

@@ -32,8 +32,8 @@ struct bench_plan {
     enum bench_chain {
         BENCH_TOP1,
         BENCH_SAMPLE
-    } chain;                   /* tg: the best token, or the default sampler */
-    void (*between)(void *ud); /* called before each run, outside the time; may be NULL */
+    } chain;                     /* tg: the best token, or the default sampler */
+    void (*after_run)(void *ud); /* called after each run, outside its time */
     void *ud;
 };
 
