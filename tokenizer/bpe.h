@@ -17,6 +17,9 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* A table of 2^19 slots, two thirds full, has runs of about 180 at the most. */
+#define BPE_PROBES_MAX 512
+
 struct bpe_pair {
     uint32_t left, right; /* symbols */
     uint32_t rank1;       /* rank + 1; 0: free */
@@ -31,6 +34,21 @@ struct bpe {
     size_t n_merges;
     bool whole_first; /* a piece that is a token is that token, whatever merges say */
 };
+
+/* The slot of the pair, or the free one where it would go; NULL after too many. */
+static inline struct bpe_pair *bpe_find_pair(const struct bpe *b, uint32_t left, uint32_t right)
+{
+    uint64_t h = ((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u; /* golden ratio */
+    h ^= h >> 32;
+    h *= 0xFF51AFD7ED558CCDu; /* of MurmurHash3's finaliser */
+    size_t at = (size_t)(h >> 32) & (b->n_pairs - 1);
+    for (size_t i = 0; i < BPE_PROBES_MAX; i++, at = (at + 1) & (b->n_pairs - 1)) {
+        struct bpe_pair *pair = &b->pairs[at];
+        if (pair->rank1 == 0 || (pair->left == left && pair->right == right))
+            return pair;
+    }
+    return NULL;
+}
 
 /* BN_EFORMAT: a merge without two halves, or made to collide. BN_ENOMEM. */
 bool bpe_init(struct bpe *b, const struct vocab *v, const struct vocab_source *s,

@@ -118,3 +118,23 @@ uint32_t text_index_find(const struct text_index *x, struct bn_str text, unsigne
     const struct text_slot *slot = slot_of(x, text, class);
     return slot && slot->entry ? slot->entry - 1 : NOT_FOUND;
 }
+
+void text_index_probe(const struct text_index *x, struct bn_str text, unsigned class,
+                      struct text_probe *out)
+{
+    out->text = text;
+    out->hash = text_hash(text.ptr, text.n_bytes, class);
+    out->slot = x->slots[(size_t)out->hash & (x->n_slots - 1)];
+}
+
+uint32_t text_index_settle(const struct text_index *x, const struct text_probe *probe,
+                           unsigned class)
+{
+    const struct text_slot *slot = &probe->slot;
+    if (slot->entry == 0)
+        return NOT_FOUND;
+    if (slot->tag == (uint32_t)(probe->hash >> 32) && slot->n_bytes == probe->text.n_bytes &&
+        memcmp(x->pool + slot->start, probe->text.ptr, slot->n_bytes) == 0)
+        return slot->entry - 1;
+    return text_index_find(x, probe->text, class);
+}

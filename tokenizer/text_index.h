@@ -54,6 +54,18 @@ bool text_index_add(struct text_index *x, uint32_t number, unsigned class);
 /* The number, or UINT32_MAX. */
 uint32_t text_index_find(const struct text_index *x, struct bn_str text, unsigned class);
 
+/* text_index_find in two steps. Many probes first, then what they found: the memory that the first
+ * step asks for comes while the next probes are made. */
+struct text_probe {
+    struct bn_str text;
+    uint64_t hash;
+    struct text_slot slot; /* the first one looked at */
+};
+void text_index_probe(const struct text_index *x, struct bn_str text, unsigned class,
+                      struct text_probe *out);
+uint32_t text_index_settle(const struct text_index *x, const struct text_probe *probe,
+                           unsigned class);
+
 uint64_t text_hash(const char *bytes, size_t n_bytes, uint64_t seed);
 
 #endif
