@@ -397,6 +397,33 @@ static void short_rows_give_the_same_id_as_whole_rows(void **state)
     }
 }
 
+/* HEAD_GUMBEL draws in the head; a min-p that drops nobody makes the chain draw from the same row.
+ */
+static void the_head_draws_as_the_chain_does(void **state)
+{
+    struct fixture *f = *state;
+    const int32_t ids[64] = {0};
+    struct sampler_params p = plain;
+    size_t n_best = 0;
+    for (uint64_t round = 0; round < 2000; round++) {
+        rough_logits(f, round);
+        p.temp = 0.3f + sampler_uniform(round, 1, 0);
+        p.seed = round;
+        p.min_p = 0.0f;
+        set(f, &p);
+        const int32_t id = next_id(f, ids, round % 64);
+        assert_int_equal(f->request.kind, HEAD_GUMBEL);
+        p.min_p = 1e-30f;
+        set(f, &p);
+        assert_int_equal(next_id(f, ids, round % 64), id);
+        assert_int_equal(f->request.kind, HEAD_TOP);
+        p.temp = 0.0f;
+        set(f, &p);
+        n_best += next_id(f, ids, round % 64) == id;
+    }
+    assert_true(n_best < 1500); /* it was chance, not the maximum */
+}
+
 /* ---- chance ---- */
 
 static void draws_follow_the_probabilities(void **state)
@@ -537,6 +564,7 @@ int main(void)
         cmocka_unit_test(min_p_is_relative_to_the_best),
         cmocka_unit_test(typical_keeps_those_near_the_entropy),
         cmocka_unit_test(short_rows_give_the_same_id_as_whole_rows),
+        cmocka_unit_test(the_head_draws_as_the_chain_does),
         cmocka_unit_test(draws_follow_the_probabilities),
         cmocka_unit_test(temperature_sharpens),
         cmocka_unit_test(a_draw_depends_on_seed_and_position_alone),
