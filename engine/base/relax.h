@@ -14,4 +14,13 @@ static inline void cpu_relax(void)
 #endif
 }
 
+static inline void cpu_prefetch(const void *p)
+{
+#if defined(__GNUC__)
+    __builtin_prefetch(p);
+#else
+    (void)p;
+#endif
+}
+
 #endif

@@ -1,0 +1,149 @@
+/*
+ * The CPU backend against the reference forward pass in double precision: every graph, container,
+ * table type and awkward shape. A right engine is within 1e-5 of it except where one rounding to
+ * int8 or F16 fell the other way, which moves a row by 1e-3 to 2e-2; a wrong graph is off by 1.
+ */
+#include "engine/base/memory.h"
+#include "tests/engine/test_engine_kit.h"
+#include "tests/support/ref_forward.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+
+#include <cmocka.h>
+
+#define N_IDS 20
+#define CLOSE 1e-5
+#define FAR 5e-2
+
+/* Positions that are close, out of N_IDS; the first one must be, and none may be far. */
+static size_t n_close_of(const struct synth_spec *spec)
+{
+    struct kit kit;
+    struct bn_error err;
+    int32_t ids[N_IDS];
+    kit_open(&kit, spec, NULL);
+    kit_ids(ids, N_IDS, 7);
+    float *mine = kit_logits(&kit, ids, N_IDS);
+    float *truth = mem_alloc(N_IDS * kit.n_vocab, sizeof *truth);
+    if (!ref_forward(kit.synth.model, NULL, ids, N_IDS, truth, &err))
+        fail_msg("%s", err.text);
+    size_t n_close = 0;
+    for (size_t i = 0; i < N_IDS; i++) {
+        const double d = ref_rel_l2(mine + i * kit.n_vocab, truth + i * kit.n_vocab, kit.n_vocab);
+        if (!(d < (i == 0 ? CLOSE : FAR)))
+            fail_msg("%s, %s, %s tables: position %zu is off by %g", spec->arch,
+                     tensor_geometries[spec->type].name, tensor_geometries[spec->head].name, i, d);
+        n_close += d < CLOSE;
+    }
+    mem_free(mine);
+    mem_free(truth);
+    kit_close(&kit);
+    return n_close;
+}
+
+static void every_architecture_agrees(void **state)
+{
+    (void)state;
+    size_t n_close = 0;
+    static const char *const names[] = {"bitnet-b1.58", "bitnet-25", "bitnet", "llama"};
+    for (size_t i = 0; i < 4; i++) {
+        struct synth_spec spec = synth_preset("tiny");
+        spec.arch = names[i];
+        n_close += n_close_of(&spec);
+    }
+    assert_true(n_close > 4 * N_IDS / 2);
+}
+
+static void every_ternary_container_agrees(void **state)
+{
+    (void)state;
+    size_t n_close = 0;
+    static const enum tensor_type types[] = {TENSOR_I2_S, TENSOR_TQ1_0, TENSOR_TQ2_0,
+                                             TENSOR_F16,  TENSOR_BF16,  TENSOR_F32};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        struct synth_spec spec = synth_preset("tiny");
+        spec.type = types[i];
+        n_close += n_close_of(&spec);
+    }
+    assert_true(n_close > 6 * N_IDS / 2);
+}
+
+static void every_table_type_agrees(void **state)
+{
+    (void)state;
+    size_t n_close = 0;
+    static const enum tensor_type types[] = {TENSOR_F32,  TENSOR_F16,  TENSOR_BF16, TENSOR_Q8_0,
+                                             TENSOR_Q4_0, TENSOR_Q4_K, TENSOR_Q6_K};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        struct synth_spec spec = synth_preset("tiny");
+        spec.head = types[i];
+        spec.untied = i % 2 == 1;
+        spec.arch = spec.untied ? "llama" : "bitnet-b1.58";
+        n_close += n_close_of(&spec);
+    }
+    assert_true(n_close > 7 * N_IDS / 2);
+}
+
+static void scales_biases_and_rope_factors_agree(void **state)
+{
+    (void)state;
+    size_t n_close = 0;
+    struct synth_spec spec = synth_preset("odd");
+    spec.arch = "bitnet";
+    spec.type = TENSOR_F16;
+    spec.scales = true;
+    spec.biases = true;
+    n_close += n_close_of(&spec);
+    spec = synth_preset("tiny");
+    spec.arch = "llama";
+    spec.rope_freqs = true;
+    spec.biases = true;
+    n_close += n_close_of(&spec);
+    assert_true(n_close > 2 * N_IDS / 2);
+}
+
+/* Widths that are no multiple of a line, a register or a cache line; one head and many; one group
+ * for all heads and none. */
+static void awkward_shapes_agree(void **state)
+{
+    (void)state;
+    size_t n_close = 0;
+    static const struct {
+        size_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_ff;
+        const char *arch;
+    } shapes[] = {
+        {1, 32, 1, 1, 2, 32, "llama"},
+        {2, 100, 5, 5, 20, 36, "bitnet"},
+        {1, 64, 64, 1, 2, 96, "bitnet-b1.58"},
+        {1, 96, 24, 24, 4, 1000, "llama"},
+        {2, 320, 2, 1, 160, 288, "bitnet-b1.58"},
+        {1, 128, 3, 1, 100, 264, "llama"},
+        {1, 520, 7, 7, 66, 1030, "bitnet-25"},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        struct synth_spec spec = synth_preset("tiny");
+        spec.arch = shapes[i].arch;
+        spec.n_layers = shapes[i].n_layers;
+        spec.n_embd = shapes[i].n_embd;
+        spec.n_heads = shapes[i].n_heads;
+        spec.n_kv_heads = shapes[i].n_kv_heads;
+        spec.head_dim = shapes[i].head_dim;
+        spec.n_ff = shapes[i].n_ff;
+        spec.type = TENSOR_F32;
+        n_close += n_close_of(&spec);
+    }
+    assert_true(n_close > 7 * N_IDS / 2);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_architecture_agrees),
+        cmocka_unit_test(every_ternary_container_agrees),
+        cmocka_unit_test(every_table_type_agrees),
+        cmocka_unit_test(scales_biases_and_rope_factors_agree),
+        cmocka_unit_test(awkward_shapes_agree),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,273 @@
+/*
+ * The numerics contract: the same bits whatever the instruction set, the threads, the micro-batch,
+ * the neighbours in a batch, and whether the KV was reused; and the same as on every other machine.
+ */
+#include "engine/base/memory.h"
+#include "tests/engine/test_engine_kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N_IDS 150 /* three blocks of positions, the last one cut */
+
+/* A model with every awkward thing: grouped heads, widths that are no whole lines. */
+static struct synth_spec spec_of(const char *arch)
+{
+    struct synth_spec spec = synth_preset("tiny");
+    spec.arch = arch;
+    spec.n_embd = 320;
+    spec.n_heads = 6;
+    spec.n_kv_heads = 2;
+    spec.head_dim = 48;
+    spec.n_ff = 416;
+    spec.type = TENSOR_F16;
+    return spec;
+}
+
+static float *logits_with(const struct synth_spec *spec, const struct bn_model_config *cfg,
+                          const int32_t *ids)
+{
+    struct kit kit;
+    kit_open(&kit, spec, cfg);
+    float *logits = kit_logits(&kit, ids, N_IDS);
+    kit_close(&kit);
+    return logits;
+}
+
+static void same_bits(const float *a, const float *b, size_t n, const char *what)
+{
+    if (memcmp(a, b, n * sizeof *a) != 0)
+        fail_msg("%s changes the bits", what);
+}
+
+static bool isa_runs_here(const char *isa)
+{
+    struct synth_model m;
+    struct bn_model *model = NULL;
+    struct bn_error err;
+    const struct synth_spec spec = synth_preset("tiny");
+    const struct bn_model_config cfg = {.isa = isa, .n_threads = 1};
+    if (!synth_open(&spec, &m, &err))
+        fail_msg("%s", err.text);
+    const bool ok = bn_model_open(m.file, &cfg, &model, &err);
+    if (!ok)
+        assert_int_equal(err.code, BN_EUNSUPPORTED);
+    bn_model_close(ok ? model : NULL);
+    synth_close(&m);
+    return ok;
+}
+
+static void instruction_set_changes_no_bit(void **state)
+{
+    (void)state;
+    static const char *const isas[] = {"avx2", "avxvnni", "avx512vnni", "amx",
+                                       "neon", "dotprod", "i8mm"};
+    static const char *const archs[] = {"bitnet-b1.58", "llama"};
+    int32_t ids[N_IDS];
+    kit_ids(ids, N_IDS, 1);
+    for (size_t a = 0; a < 2; a++) {
+        const struct synth_spec spec = spec_of(archs[a]);
+        struct bn_model_config cfg = {.isa = "ref", .n_threads = 1};
+        float *ref = logits_with(&spec, &cfg, ids);
+        for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
+            if (!isa_runs_here(isas[i]))
+                continue;
+            cfg.isa = isas[i];
+            float *other = logits_with(&spec, &cfg, ids);
+            same_bits(other, ref, N_IDS * 262, isas[i]);
+            mem_free(other);
+        }
+        mem_free(ref);
+    }
+}
+
+static void threads_and_micro_batch_change_no_bit(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = spec_of("bitnet-b1.58");
+    static const struct bn_model_config cfgs[] = {
+        {.n_threads = 2},
+        {.n_threads = 3, .n_ubatch = 7},
+        {.n_threads = 1, .n_ubatch = 1},
+        {.n_threads = 5, .n_ubatch = 1},
+        {.n_threads = 2, .n_ubatch = 16},
+        {.n_threads = 9, .n_ubatch = 33},
+    };
+    const struct bn_model_config one = {.n_threads = 1};
+    int32_t ids[N_IDS];
+    kit_ids(ids, N_IDS, 2);
+    float *first = logits_with(&spec, &one, ids);
+    for (size_t i = 0; i < sizeof cfgs / sizeof cfgs[0]; i++) {
+        char what[64];
+        (void)snprintf(what, sizeof what, "%zu threads, micro-batch %zu", cfgs[i].n_threads,
+                       cfgs[i].n_ubatch);
+        float *other = logits_with(&spec, &cfgs[i], ids);
+        same_bits(other, first, N_IDS * 262, what);
+        mem_free(other);
+    }
+    mem_free(first);
+}
+
+/* Rolled back to any length and filled again, with other tokens in between. */
+static void reuse_changes_no_bit(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = spec_of("llama");
+    static const size_t cuts[] = {149, 64, 63, 65, 1, 128, 100};
+    int32_t ids[N_IDS], others[N_IDS];
+    struct kit kit;
+    kit_open(&kit, &spec, NULL);
+    kit_ids(ids, N_IDS, 3);
+    kit_ids(others, N_IDS, 4);
+    float *fresh = kit_logits(&kit, ids, N_IDS);
+    float *again = mem_alloc(N_IDS * kit.n_vocab, sizeof *again);
+    kit_append(&kit, kit.session, ids, N_IDS, again);
+    for (size_t i = 0; i < sizeof cuts / sizeof cuts[0]; i++) {
+        const size_t cut = cuts[i];
+        bn_session_truncate(kit.session, cut);
+        kit_append(&kit, kit.session, others + cut, N_IDS - cut, again + cut * kit.n_vocab);
+        bn_session_truncate(kit.session, cut);
+        kit_append(&kit, kit.session, ids + cut, N_IDS - cut, again + cut * kit.n_vocab);
+        same_bits(again, fresh, N_IDS * kit.n_vocab, "rolling back");
+    }
+    mem_free(again);
+    mem_free(fresh);
+    kit_close(&kit);
+}
+
+#define N_SEQS 4
+
+/* Four sequences of different lengths, a few tokens of each in one pass. */
+static void batch_neighbours_change_no_bit(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = spec_of("bitnet-b1.58");
+    static const size_t before[N_SEQS] = {5, 64, 130, 1}, n_new[N_SEQS] = {1, 3, 20, 1};
+    const struct bn_model_config cfg = {.n_threads = 3};
+    struct bn_session *sessions[N_SEQS];
+    struct bn_item items[N_SEQS];
+    int32_t ids[N_SEQS][N_IDS];
+    struct kit kit;
+    struct bn_error err;
+    kit_open(&kit, &spec, &cfg);
+    for (size_t i = 0; i < N_SEQS; i++) {
+        kit_ids(ids[i], N_IDS, 10 + (uint32_t)i);
+        sessions[i] = kit_session(&kit, N_IDS);
+        if (!bn_session_eval(sessions[i], ids[i], before[i], NULL, NULL, 0, NULL, &err))
+            fail_msg("%s", err.text);
+        items[i] = (struct bn_item){.session = sessions[i],
+                                    .ids = ids[i] + before[i],
+                                    .n_ids = n_new[i],
+                                    .head = {.kind = HEAD_ALL},
+                                    .rows = kit_rows(&kit, n_new[i]),
+                                    .n_rows = n_new[i]};
+    }
+    if (!bn_eval(items, N_SEQS, NULL, &err))
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < N_SEQS; i++) {
+        float *alone = kit_logits(&kit, ids[i], before[i] + n_new[i]);
+        size_t n_held;
+        (void)bn_session_ids(sessions[i], &n_held);
+        assert_int_equal(n_held, before[i] + n_new[i]);
+        for (size_t t = 0; t < n_new[i]; t++)
+            for (size_t id = 0; id < kit.n_vocab; id++)
+                assert_memory_equal(&items[i].rows[t].cands[id].logit,
+                                    &alone[(before[i] + t) * kit.n_vocab + id], sizeof(float));
+        mem_free(alone);
+        kit_free_rows(items[i].rows, n_new[i]);
+        bn_session_close(sessions[i]);
+    }
+    kit_close(&kit);
+}
+
+/* A long context through few threads and through many: positions split over threads, several
+ * rounds of them, against whole heads a thread. */
+static void splitting_positions_changes_no_bit(void **state)
+{
+    (void)state;
+    enum { LONG = 4500 }; /* 71 blocks: more than a round gives */
+    struct synth_spec spec = synth_preset("tiny");
+    spec.arch = "llama";
+    spec.n_layers = 1;
+    spec.n_embd = 64;
+    spec.n_heads = 2;
+    spec.n_kv_heads = 1;
+    spec.n_ff = 64;
+    spec.type = TENSOR_F32;
+    int32_t *ids = mem_alloc(LONG, sizeof *ids);
+    kit_ids(ids, LONG, 5);
+    float rows[2][262];
+    for (size_t i = 0; i < 2; i++) {
+        const struct bn_model_config cfg = {.n_threads = i == 0 ? 1 : 4};
+        struct kit kit;
+        struct bn_error err;
+        kit_open(&kit, &spec, &cfg);
+        struct bn_session *s = kit_session(&kit, LONG);
+        if (!bn_session_eval(s, ids, LONG - (i == 0 ? 2 : 1), NULL, NULL, 0, NULL, &err))
+            fail_msg("%s", err.text);
+        float two[2 * 262];
+        if (i == 0) /* two tokens at once: the tile path */
+            kit_append(&kit, s, ids + LONG - 2, 2, two);
+        else
+            kit_append(&kit, s, ids + LONG - 1, 1, two + 262);
+        memcpy(rows[i], two + 262, sizeof rows[i]);
+        bn_session_close(s);
+        kit_close(&kit);
+    }
+    same_bits(rows[0], rows[1], 262, "splitting positions");
+    mem_free(ids);
+}
+
+static uint64_t hash_floats(const float *x, size_t n)
+{
+    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
+    for (size_t i = 0; i < n; i++) {
+        uint32_t u;
+        memcpy(&u, &x[i], sizeof u);
+        for (size_t b = 0; b < 4; b++)
+            h = (h ^ (u >> (8 * b) & 255)) * 0x100000001b3u;
+    }
+    return h;
+}
+
+/* Bits that were right once (test_cpu_forward says so) and must be on every machine and compiler.
+ */
+static void bits_are_those_of_other_machines(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arch;
+        uint64_t hash;
+    } golden[] = {
+        {"bitnet-b1.58", 0x037db2d391bd3133},
+        {"llama", 0x443e98eb5fb6229e},
+    };
+    int32_t ids[N_IDS];
+    kit_ids(ids, N_IDS, 6);
+    for (size_t i = 0; i < sizeof golden / sizeof golden[0]; i++) {
+        const struct synth_spec spec = spec_of(golden[i].arch);
+        const struct bn_model_config cfg = {.n_threads = 2};
+        float *logits = logits_with(&spec, &cfg, ids);
+        const uint64_t hash = hash_floats(logits, N_IDS * 262);
+        if (hash != golden[i].hash)
+            fail_msg("%s: the logits hash to 0x%016llx", golden[i].arch, (unsigned long long)hash);
+        mem_free(logits);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(instruction_set_changes_no_bit),
+        cmocka_unit_test(threads_and_micro_batch_change_no_bit),
+        cmocka_unit_test(reuse_changes_no_bit),
+        cmocka_unit_test(batch_neighbours_change_no_bit),
+        cmocka_unit_test(splitting_positions_changes_no_bit),
+        cmocka_unit_test(bits_are_those_of_other_machines),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
