@@ -22,9 +22,8 @@ struct tokenizer;
 #define TOKEN_NONE (-1)
 
 struct tokenizer_config {
-    const char *pre; /* pre-tokenizer to use whatever the file says, or NULL */
-    const char
-        *no_repair; /* see bn_repair_allowed; ids here: pre-tokenizer, end-of-turn, control-text */
+    const char *pre;        /* pre-tokenizer to use whatever the file says, or NULL */
+    const char *no_repair;  /* see bn_repair_allowed: pre-tokenizer, end-of-turn, control-text */
     struct bn_notes *notes; /* receives repairs and warnings; may be NULL */
 };
 
@@ -38,8 +37,10 @@ struct token_list {
 bool token_list_push(struct token_list *list, int32_t id, struct bn_error *err);
 void token_list_finish(struct token_list *list);
 
-/* BN_EFORMAT: no vocabulary, broken merges, ids out of range. BN_EUNSUPPORTED: another tokenizer
- * model. */
+/* BN_EFORMAT: no vocabulary, arrays of different lengths, broken merges, texts made to collide.
+ * BN_EUNSUPPORTED: another tokenizer model. BN_EARG: cfg->pre is no known name. BN_ENOMEM. A
+ * special id outside the vocabulary is ignored with a warning; so is a `pre` of the file that
+ * nobody knows, and "default" is used. */
 bool tokenizer_open(const struct bn_file *file, const struct tokenizer_config *cfg,
                     struct tokenizer **out, struct bn_error *err);
 void tokenizer_close(struct tokenizer *t); /* NULL is fine */
@@ -72,7 +73,10 @@ enum tokenizer_bos {
 };
 
 /* Append the ids of `segments` to `out`. Time is O(n log n) in the bytes, whatever they are.
- * Bytes that are no UTF-8 are tokenised as bytes. BN_ENOMEM. On failure `out` is as it was. */
+ * TEMPLATE text names any special token, leftmost first, then longest. MESSAGE and ANSWER text
+ * names user-defined tokens only, and none that ends an answer or occurs in TEMPLATE text of this
+ * call. Bytes that are no UTF-8 are tokenised as bytes. BN_ENOMEM. BN_EARG: an id outside the
+ * vocabulary. On failure `out` is as it was. */
 bool tokenizer_encode(const struct tokenizer *t, const struct segment *segments, size_t n_segments,
                       enum tokenizer_bos bos, struct token_list *out, struct bn_error *err);
 
@@ -97,6 +101,7 @@ struct detok_config {
     bool at_start; /* the first piece begins the text: SentencePiece drops one leading space */
 };
 
+/* `t` outlives the detokeniser. BN_EARG: an empty stop string. BN_ENOMEM. */
 bool detok_open(const struct tokenizer *t, const struct detok_config *cfg, struct detok **out,
                 struct bn_error *err);
 void detok_close(struct detok *d); /* NULL is fine */
