@@ -78,7 +78,6 @@ BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, siz
 BN_FORCE_INLINE void group_values(__m256i codes, const float scale[2], const float *offset,
                                   __m256 v[4])
 {
-    /* Through memory: widening loads cost less than moving bytes across the register's halves. */
     _Alignas(32) uint8_t bytes[GROUP_COLS];
     _mm256_store_si256((__m256i *)(void *)bytes, codes);
 #pragma GCC unroll 4

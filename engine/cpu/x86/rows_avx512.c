@@ -8,7 +8,7 @@
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
-#include "engine/cpu/x86/rows_unpack_avx2.h"
+#include "engine/cpu/x86/rows_unpack_avx512.h"
 
 #include <immintrin.h>
 
@@ -110,29 +110,30 @@ BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, siz
     }
 }
 
-/* The 32 values of a group: scales of 16 columns each, and for Q4_K an offset. */
-BN_FORCE_INLINE void group_values(__m256i codes, const float scale[2], const float *offset,
-                                  __m512 v[2])
+/* 16 codes as F32. */
+BN_FORCE_INLINE __m512 load_codes(const uint8_t *codes)
 {
-    const __m128i bytes[2] = {_mm256_castsi256_si128(codes), _mm256_extracti128_si256(codes, 1)};
-#pragma GCC unroll 2
-    for (int i = 0; i < 2; i++) {
-        const __m512 code = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes[i]));
-        const __m512 s = _mm512_set1_ps(scale[i]);
-        /* The product is exact, so one fma rounds as the subtraction would. */
-        v[i] = offset ? _mm512_fmsub_ps(s, code, _mm512_set1_ps(*offset)) : _mm512_mul_ps(s, code);
-    }
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)codes);
+    return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
 }
 
-/* Group g (a constant) of a block of 256 columns. */
+/* Columns 64 g .. 64 g + 63 (g is a constant) of a block of 256. */
 BN_FORCE_INLINE void block_values(enum tensor_type type, const uint8_t *block, int g,
-                                  const struct block_scales *s, __m512 v[2])
+                                  const struct block_scales *s, __m512 v[4])
 {
-    if (type == TENSOR_Q6_K)
-        group_values(codes_q6_k(block, g), s->scale + 2 * g, NULL, v);
-    else
-        group_values(codes_q4_k(block, g), (const float[2]){s->scale[g], s->scale[g]},
-                     s->offset + g, v);
+    _Alignas(64) uint8_t codes[64];
+    _mm512_store_si512(codes,
+                       type == TENSOR_Q6_K ? codes64_q6_k(block, g) : codes64_q4_k(block, g));
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) {
+        const __m512 code = load_codes(codes + 16 * i);
+        if (type == TENSOR_Q6_K) {
+            v[i] = _mm512_mul_ps(_mm512_set1_ps(s->scale[4 * g + i]), code);
+        } else { /* the product is exact, so one fma rounds as the subtraction would */
+            const int j = 2 * g + i / 2;
+            v[i] = _mm512_fmsub_ps(_mm512_set1_ps(s->scale[j]), code, _mm512_set1_ps(s->offset[j]));
+        }
+    }
 }
 
 /* Group `group` of a row of blocks of 32 columns: one scale. */
@@ -141,11 +142,12 @@ BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, siz
 {
     const uint8_t *block = row + group * (type == TENSOR_Q8_0 ? 34 : 18);
     const __m512 d = _mm512_broadcastss_ps(load_halves4(block));
-    const __m256i codes = type == TENSOR_Q8_0 ? load_bytes32(block + 2) : codes_q4_0(block + 2);
-    const __m128i bytes[2] = {_mm256_castsi256_si128(codes), _mm256_extracti128_si256(codes, 1)};
+    _Alignas(32) uint8_t codes[GROUP_COLS];
+    if (type == TENSOR_Q4_0)
+        _mm256_store_si256((__m256i *)(void *)codes, codes32_q4_0(block + 2));
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++)
-        v[i] = _mm512_mul_ps(d, _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes[i])));
+        v[i] = _mm512_mul_ps(d, load_codes((type == TENSOR_Q4_0 ? codes : block + 2) + 16 * i));
 }
 
 BN_FORCE_INLINE void block_scales_of(enum tensor_type type, const uint8_t *block,
@@ -169,20 +171,19 @@ BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size
                                  const float *h, size_t n)
 {
     const size_t block_bytes = type == TENSOR_Q6_K ? 210 : 144;
-    __m512 lanes[4], v[2];
+    __m512 lanes[4], v[4];
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
         lanes[i] = _mm512_setzero_ps();
     for (const uint8_t *block = row; n > 0; n -= 256, h += 256, block += block_bytes) {
         struct block_scales s;
         block_scales_of(type, block, &s);
-#pragma GCC unroll 8
-        for (int g = 0; g < 8; g++) {
-            if (g % 2 == 0)
-                _mm_prefetch((const char *)((uintptr_t)block + ahead + 32 * (size_t)g),
-                             _MM_HINT_T0);
+#pragma GCC unroll 4
+        for (int g = 0; g < 4; g++) {
+            _mm_prefetch((const char *)((uintptr_t)block + ahead + 64 * (size_t)g), _MM_HINT_T0);
             block_values(type, block, g, &s, v);
-            add_group(v, h + GROUP_COLS * g, lanes + 2 * (g % 2));
+            add_group(v, h + 64 * g, lanes);
+            add_group(v + 2, h + 64 * g + 32, lanes + 2);
         }
     }
     return tree64(lanes);
@@ -223,12 +224,13 @@ BN_FORCE_INLINE void decode_blocks(enum tensor_type type, const uint8_t *row, si
     const size_t block_bytes = type == TENSOR_Q6_K ? 210 : 144;
     for (size_t i = 0; i < n; i += 256, row += block_bytes) {
         struct block_scales s;
-        __m512 v[2];
+        __m512 v[4];
         block_scales_of(type, row, &s);
-#pragma GCC unroll 8
-        for (int g = 0; g < 8; g++) {
+#pragma GCC unroll 4
+        for (int g = 0; g < 4; g++) {
             block_values(type, row, g, &s, v);
-            store_group(v, out + i + GROUP_COLS * (size_t)g);
+            store_group(v, out + i + 64 * (size_t)g);
+            store_group(v + 2, out + i + 64 * (size_t)g + 32);
         }
     }
 }
