@@ -123,6 +123,10 @@ static void on_loaded(struct app *app)
         else if (options_flag(app->options, "verbose"))
             ui_notice(&app->ui, TONE_NOTE, "%s", note->text);
     }
+    if (app->is_interactive)
+        ui_notice(&app->ui, TONE_NOTE, "%s, %s, context %zu, loaded in %.1f s",
+                  worker_info(app->worker)->quantisation, worker_info(app->worker)->device,
+                  worker_n_ctx(app->worker), worker_info(app->worker)->load_seconds);
     const size_t n_ctx = worker_n_ctx(app->worker), n_train = worker_info(app->worker)->n_ctx_train;
     if (n_train > 0 && n_ctx > n_train)
         ui_notice(&app->ui, TONE_WARNING,

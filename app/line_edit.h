@@ -1,0 +1,46 @@
+/*
+ * The line editor at the bottom of an ordinary terminal: Readline through its callback interface.
+ *
+ * Keys are read by the painter and handed in; a line comes back when Enter ends it. Pastes are
+ * taken in whole, long ones shown as a short mark and put in when the line is sent. There is one
+ * editor, because Readline's state is global. Main thread only; the terminal is taken by tty_take
+ * before.
+ */
+#ifndef APP_LINE_EDIT_H
+#define APP_LINE_EDIT_H
+
+#include "app/app.h"
+
+enum line_result {
+    LINE_EDITING,
+    LINE_DONE, /* line_text has it */
+    LINE_END,  /* Ctrl-D on an empty line */
+};
+
+void line_open(struct app *app);
+void line_close(void);
+void line_add_history(const char *entry);
+
+/* Show the prompt (with Readline's marks around what has no width) and what was there to edit. */
+void line_begin(const char *prompt);
+void line_leave(void); /* end editing, keep the text for the next line_begin */
+bool line_is_open(void);
+/* Take keys until a line is done; gives how many were used. A paste whose end has not come yet is
+ * left. */
+enum line_result line_feed(const char *keys, size_t n_keys, size_t *n_used);
+/* The line that is done, long pastes put in. */
+void line_text(struct strbuf *out);
+
+void line_set(struct bn_str text); /* replace what is being edited */
+bool line_clear(void);             /* Ctrl-C: false if there was nothing to clear */
+void line_set_prompt(const char *prompt);
+/* Take the editor off the screen, and put it back on the cursor's row: around anything else shown.
+ */
+void line_hide(void);
+void line_show(void);
+void line_resize(size_t n_rows, size_t n_columns);
+
+/* Completion of commands, settings, sessions and files; set up by line_open. */
+void line_complete_open(struct app *app);
+
+#endif

@@ -1,0 +1,31 @@
+/*
+ * What the terminal can do, as strings: from the terminfo data base, never from literals.
+ */
+#ifndef APP_UI_INLINE_TERM_H
+#define APP_UI_INLINE_TERM_H
+
+#include "app/strbuf.h"
+
+#include <stdbool.h>
+
+enum term_string {
+    TERM_STRING_BOLD,
+    TERM_STRING_DIM,
+    TERM_STRING_NORMAL,
+    TERM_STRING_ERASE_BELOW, /* from the cursor to the end of the screen */
+    TERM_STRING_UP,          /* one row */
+    TERM_STRING_N
+};
+
+struct term_caps {
+    bool can_repaint;                /* ERASE_BELOW, UP and the movement to the right are there */
+    char strings[TERM_STRING_N][32]; /* "" where the terminal has none */
+};
+
+enum term_looks { TERM_LOOKS_PLAIN, TERM_LOOKS_RICH };
+/* PLAIN, and a terminal that is dumb or unknown, leave everything empty. */
+void term_caps_read(struct term_caps *caps, enum term_looks looks);
+/* To the right by n columns, n >= 1; only where can_repaint. */
+void term_caps_right(const struct term_caps *caps, size_t n, struct strbuf *out);
+
+#endif
