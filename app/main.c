@@ -107,12 +107,14 @@ static enum exit_code attach_files(const struct app *app, struct pipe_plan *plan
     struct bn_error err;
     const char *const *paths = options_list(app->options, "file", &n);
     for (size_t i = 0; i < n; i++) {
-        if (strcmp(paths[i], "-") == 0)
+        if (strcmp(paths[i], "-") == 0) {
             plan->takes_stdin = PIPE_STDIN_WHOLE;
-        else if (!input_attach(paths[i], &plan->files, &err))
-            return report_error(PROGRAM, STAGE_RUN, &err);
-        else
+            continue;
+        }
+        if (plan->files.n_bytes > 0)
             strbuf_add_char(&plan->files, '\n');
+        if (!input_attach(paths[i], &plan->files, &err))
+            return report_error(PROGRAM, STAGE_RUN, &err);
     }
     return EXIT_DONE;
 }
@@ -133,7 +135,7 @@ static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
     else
         plan->kind = PIPE_ONCE;
     if (plan->kind == PIPE_ONCE && !has_tty)
-        plan->takes_stdin = has_prompt ? PIPE_STDIN_IF_ANY : PIPE_STDIN_WHOLE;
+        plan->takes_stdin = has_prompt ? PIPE_STDIN_IF_ANY : PIPE_STDIN_WHOLE; /* -f - overrides */
     return attach_files(app, plan);
 }
 

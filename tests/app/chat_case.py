@@ -1,0 +1,56 @@
+"""
+What tests of bitnet-chat share beyond program_case: a home of its own and answers told in advance.
+
+PROGRAM is the chat with a scripted generator in the engine's place (fake_engine.c).
+"""
+import os
+import subprocess
+import tempfile
+
+from program_case import PROGRAM, ProgramCase
+
+KEPT = ('PATH', 'LC_ALL', 'LANG', 'ASAN_OPTIONS', 'UBSAN_OPTIONS', 'LSAN_OPTIONS')
+
+
+class ChatCase(ProgramCase):
+    """self.fake(...) tells the generator what to do; self.chat(...) runs the program."""
+
+    def setUp(self):
+        self.home = tempfile.TemporaryDirectory()
+        self.env = {name: os.environ[name] for name in KEPT if name in os.environ}
+        self.env.update(HOME=self.home.name, TERM='xterm', LC_ALL='C.UTF-8')
+        self.words = []
+
+    def tearDown(self):
+        self.home.cleanup()
+
+    def fake(self, *answers, **numbers):
+        """The answers in order, each bytes or text, and numbers such as token_ms=5."""
+        if answers:
+            said = b'\x1e'.join(a if isinstance(a, bytes) else a.encode() for a in answers)
+            numbers['answers'] = self.write('answers', said)
+        self.env['BITNET_FAKE'] = ' '.join(f'{name}={value}' for name, value in numbers.items())
+
+    def state(self, name):
+        return os.path.join(self.home.name, '.local/state/bitnet-chat', name)
+
+    def chat(self, *args, stdin=b'', stdout=subprocess.PIPE, model=None, timeout=60):
+        stream = {'input': stdin} if isinstance(stdin, bytes) else {'stdin': stdin}
+        return subprocess.run([PROGRAM, model or self.model, *args], stdout=stdout,
+                              stderr=subprocess.PIPE, env=self.env, timeout=timeout, check=False,
+                              **stream)
+
+    def says(self, *args, stdin=b''):
+        """Standard output of a run that succeeds in silence."""
+        done = self.chat(*args, stdin=stdin)
+        self.assertEqual((done.returncode, done.stderr), (0, b''), args)
+        return done.stdout
+
+    def refuses(self, code, *args, stdin=b''):
+        """The one line of a run that ends with `code`."""
+        done = self.chat(*args, stdin=stdin)
+        text = done.stderr.decode()
+        self.assertEqual(done.returncode, code, (args, text))
+        self.assertEqual(text.count('\n'), 1, (args, text))
+        self.assertTrue(text.startswith('bitnet-chat: '), text)
+        return text

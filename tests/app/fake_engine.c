@@ -1,0 +1,227 @@
+/*
+ * A generator that says what a test tells it: app/generator.h without an engine, for tests of the
+ * program.
+ *
+ * BITNET_FAKE holds words NAME=VALUE: answers=FILE (raw bytes; 0x1E ends one, then the next is
+ * said), load_ms, read_us (for each new token of a prompt), token_ms, n_ctx, endless=1 (an answer
+ * begins again at its end), same=1 (its first token for ever), fail_at=N (the N-th token fails),
+ * load_error=1, stuck=1 (a stop is never heard). The vocabulary is the model file's own.
+ */
+#include "app/generator.h"
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "tokenizer/tokenizer.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#define MAX_ANSWERS 64
+
+struct generator {
+    struct tokenizer *tokenizer;
+    struct bn_model_info info;
+    size_t n_ctx;
+    struct token_list answers[MAX_ANSWERS];
+    size_t n_answers, answer; /* the one that is being said */
+    size_t n_said;            /* of it */
+    struct token_list held;   /* as a session would hold them */
+    int32_t next;             /* what was chosen last, TOKEN_NONE at first */
+};
+
+static const char *told(const char *name)
+{
+    const char *words = getenv("BITNET_FAKE");
+    const size_t n = strlen(name);
+    for (const char *at = words; at && *at; at += strcspn(at, " ")) {
+        at += strspn(at, " ");
+        if (strncmp(at, name, n) == 0 && at[n] == '=')
+            return at + n + 1;
+    }
+    return NULL;
+}
+
+static long told_number(const char *name, long fallback)
+{
+    const char *value = told(name);
+    return value ? strtol(value, NULL, 10) : fallback;
+}
+
+static void sleep_us(long us)
+{
+    const struct timespec t = {us / 1000000, us % 1000000 * 1000};
+    if (us > 0)
+        (void)nanosleep(&t, NULL);
+}
+
+static bool is_cancelled(const struct bn_cancel *cancel)
+{
+    return cancel && atomic_load(&cancel->requested) && told_number("stuck", 0) == 0;
+}
+
+static bool add_answer(struct generator *g, const char *bytes, size_t n_bytes, struct bn_error *err)
+{
+    const struct segment s = {
+        .kind = SEGMENT_MESSAGE, .text = {bytes, n_bytes}, .message = SEGMENT_NO_MESSAGE};
+    return g->n_answers == MAX_ANSWERS || tokenizer_encode(g->tokenizer, &s, 1, TOKENIZER_BOS_NEVER,
+                                                           &g->answers[g->n_answers++], err);
+}
+
+static bool read_answers(struct generator *g, struct bn_error *err)
+{
+    static char bytes[1 << 20];
+    char path[4096];
+    const char *value = told("answers");
+    if (!value)
+        return add_answer(g, "Hello.", 6, err);
+    (void)snprintf(path, sizeof(path), "%.*s", (int)strcspn(value, " "), value);
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return bn_fail(err, BN_EIO, "no answers in '%s'", path);
+    const size_t n = fread(bytes, 1, sizeof(bytes), f);
+    (void)fclose(f);
+    bool ok = true;
+    for (size_t at = 0; ok && at <= n;) {
+        const char *end = memchr(bytes + at, 0x1E, n - at);
+        const size_t n_answer = (end ? (size_t)(end - bytes) : n) - at;
+        ok = add_answer(g, bytes + at, n_answer, err);
+        at = end ? at + n_answer + 1 : n + 1;
+    }
+    return ok;
+}
+
+static bool pretend_to_load(const struct bn_model_config *cfg, struct bn_error *err)
+{
+    const long ms = told_number("load_ms", 0);
+    for (long done = 0; done < ms; done += 10) {
+        if (is_cancelled(cfg->cancel))
+            return bn_fail(err, BN_ECANCELLED, "cancelled");
+        cfg->progress.report(cfg->progress.ud, (size_t)done, (size_t)ms);
+        sleep_us(10000);
+    }
+    return told_number("load_error", 0) == 0 || bn_fail(err, BN_EFORMAT, "tensor 'x' is broken");
+}
+
+bool generator_open(const struct bn_file *file, const struct bn_model_config *cfg, size_t n_ctx,
+                    struct generator **out, struct bn_error *err)
+{
+    struct generator *g = mem_alloc(1, sizeof(*g));
+    const struct tokenizer_config tokenizer = {0};
+    if (!g)
+        return bn_fail(err, BN_ENOMEM, "out of memory");
+    g->next = TOKEN_NONE;
+    g->n_ctx = n_ctx > 0 ? n_ctx : (size_t)told_number("n_ctx", 4096);
+    g->info = (struct bn_model_info){.name = "fake",
+                                     .arch = "fake",
+                                     .quantisation = "I2_S",
+                                     .device = "fake device",
+                                     .isa = "ref"};
+    if (!tokenizer_open(file, &tokenizer, &g->tokenizer, err) || !read_answers(g, err) ||
+        !pretend_to_load(cfg, err)) {
+        generator_close(g);
+        return false;
+    }
+    g->info.n_vocab = tokenizer_info(g->tokenizer)->n_vocab;
+    g->answer = g->n_answers - 1; /* the first prompt goes on to number 0 */
+    *out = g;
+    return true;
+}
+
+void generator_close(struct generator *g)
+{
+    if (!g)
+        return;
+    for (size_t i = 0; i < g->n_answers; i++)
+        token_list_finish(&g->answers[i]);
+    token_list_finish(&g->held);
+    tokenizer_close(g->tokenizer);
+    mem_free(g);
+}
+
+const struct bn_model_info *generator_info(const struct generator *g)
+{
+    return &g->info;
+}
+
+size_t generator_n_ctx(const struct generator *g)
+{
+    return g->n_ctx;
+}
+
+bool generator_set(struct generator *g, const struct sampler_params *params, struct bn_error *err)
+{
+    (void)g;
+    return params->temp >= 0 || bn_fail(err, BN_EARG, "temp %f", (double)params->temp);
+}
+
+/* The session's rule: the longest common prefix stays, at most all but the last id. */
+static size_t common_prefix(const struct generator *g, const int32_t *ids, size_t n_ids)
+{
+    size_t n = 0;
+    while (n < g->held.n && n + 1 < n_ids && g->held.ids[n] == ids[n])
+        n++;
+    return n;
+}
+
+static bool read_prompt(struct generator *g, const int32_t *ids, size_t n_ids,
+                        const struct bn_control *control, struct bn_error *err)
+{
+    const size_t n_kept = common_prefix(g, ids, n_ids);
+    const long us = told_number("read_us", 0);
+    g->held.n = n_kept;
+    for (size_t i = n_kept; i < n_ids; i++) {
+        if (is_cancelled(control->cancel))
+            return bn_fail(err, BN_ECANCELLED, "cancelled");
+        if (!token_list_push(&g->held, ids[i], err))
+            return false;
+        sleep_us(us);
+        if (control->progress.report)
+            control->progress.report(control->progress.ud, i + 1 - n_kept, n_ids - n_kept);
+    }
+    return true;
+}
+
+bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
+                    const struct bn_control *control, struct bn_sync_stats *stats, int32_t *next,
+                    struct bn_error *err)
+{
+    const bool goes_on = g->next != TOKEN_NONE && n_ids == g->held.n + 1 &&
+                         common_prefix(g, ids, n_ids) == g->held.n && ids[n_ids - 1] == g->next;
+    const size_t n_kept = common_prefix(g, ids, n_ids);
+    if (!goes_on) {
+        g->answer = (g->answer + 1) % g->n_answers;
+        g->n_said = 0;
+        g->next = TOKEN_NONE;
+    } else {
+        sleep_us(1000 * told_number("token_ms", 0));
+    }
+    if (!read_prompt(g, ids, n_ids, control, err))
+        return false;
+    if (stats)
+        *stats = (struct bn_sync_stats){.n_reused = n_kept, .n_evaluated = n_ids - n_kept};
+    const struct token_list *answer = &g->answers[g->answer];
+    if (told("fail_at") && (long)g->n_said + 1 == told_number("fail_at", 0))
+        return bn_fail(err, BN_EDEVICE, "the fake device failed");
+    if (told_number("endless", 0) && g->n_said == answer->n)
+        g->n_said = 0;
+    if (g->n_said < answer->n)
+        *next = answer->ids[told_number("same", 0) ? 0 : g->n_said];
+    else
+        *next = tokenizer_info(g->tokenizer)->eog[0];
+    g->n_said += told_number("same", 0) == 0;
+    g->next = *next;
+    return true;
+}
+
+bool generator_alts(struct generator *g, const int32_t *ids, size_t n_ids, int32_t chosen,
+                    struct generator_alt *out, size_t n, struct bn_error *err)
+{
+    (void)g;
+    (void)ids;
+    (void)err;
+    for (size_t i = 0; i + 1 < n; i++)
+        out[i] = (struct generator_alt){(int32_t)i, -1.0f - (float)i};
+    out[n - 1] = (struct generator_alt){chosen, -0.5f};
+    return n_ids > 0;
+}

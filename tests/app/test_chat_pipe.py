@@ -1,0 +1,340 @@
+#!/usr/bin/env python3
+"""
+test_chat_pipe.py CHAT MAKE_MODEL: what bitnet-chat promises to scripts, with a scripted generator.
+"""
+import json
+import os
+import signal
+import subprocess
+import time
+
+from chat_case import ChatCase
+from program_case import PROGRAM, main
+
+FIELDS = {'model', 'text', 'thought', 'finish', 'seed', 'settings', 'prompt_tokens', 'reused_tokens',
+          'evaluated_tokens', 'completion_tokens', 'prefill_tokens_per_s', 'decode_tokens_per_s',
+          'first_token_s', 'dropped_turns'}
+
+
+class Prompts(ChatCase):
+    def test_whole_stdin_is_one_prompt_and_commands_are_text(self):
+        self.fake('The answer.')
+        self.assertEqual(self.says(stdin=b'/quit\nline two\n'), b'The answer.\n')
+        # the prompt is all of it: one more byte is one more token of the bytes vocabulary
+        count = [json.loads(self.says('--json', stdin=text))['prompt_tokens']
+                 for text in (b'/quit', b'/quit\nx')]
+        self.assertEqual(count[1] - count[0], 2)
+
+    def test_a_document_on_stdin_goes_before_the_prompt(self):
+        self.fake('ok')
+        alone = json.loads(self.says('--json', '-p', 'why?', stdin=b''))['prompt_tokens']
+        both = json.loads(self.says('--json', '-p', 'why?', stdin=b'text\n'))['prompt_tokens']
+        self.assertEqual(both - alone, len('text\n\n'))
+
+    def test_words_after_the_model_are_the_prompt(self):
+        self.fake('ok')
+        one = self.says('--json', 'two', 'words')
+        other = self.says('--json', '--prompt', 'two words')
+        self.assertEqual(json.loads(one)['prompt_tokens'], json.loads(other)['prompt_tokens'])
+
+    def test_an_empty_prompt_is_exit_2(self):
+        for stdin in (b'', b' \n\t\n', subprocess.DEVNULL):
+            self.assertIn('empty prompt', self.refuses(2, stdin=stdin))
+        self.assertIn('empty prompt', self.refuses(2, '--lines', stdin=b'\n\n'))
+
+    def test_a_prompt_does_not_wait_for_a_silent_stdin(self):
+        self.fake('ok')
+        read, write = os.pipe()
+        start = time.monotonic()
+        done = self.chat('-p', 'hi', stdin=read)
+        self.assertLess(time.monotonic() - start, 10)
+        os.close(read)
+        os.close(write)
+        self.assertEqual((done.returncode, done.stdout), (0, b'ok\n'))
+        self.assertIn(b'nothing came from standard input', done.stderr)
+
+    def test_nul_is_refused_and_broken_utf8_replaced(self):
+        self.assertIn('NUL byte at offset 1', self.refuses(2, stdin=b'a\0b'))
+        self.fake('ok')
+        done = self.chat(stdin=b'ab\xffcd')
+        self.assertEqual((done.returncode, done.stdout), (0, b'ok\n'))
+        self.assertIn(b'offset 2', done.stderr)
+
+    def test_carriage_returns_at_line_ends_go(self):
+        self.fake('ok')
+        counts = {json.loads(self.says('--json', stdin=text))['prompt_tokens']
+                  for text in (b'a\nb', b'a\r\nb', b'a\r\nb\r\n', b'a\nb\n')}
+        self.assertEqual(len(counts), 1)
+
+    def test_an_attached_file_is_named_and_fenced(self):
+        self.fake('ok', 'ok')
+        path = self.write('note.txt', 'x ```` y')
+        session = self.path('attached.json')
+        self.says('-f', path, '-p', 'what is it?', '--session', session)
+        with open(session, encoding='utf-8') as file:
+            content = json.load(file)['messages'][0]['content']
+        self.assertEqual(content, 'File note.txt:\n`````\nx ```` y\n`````\n\nwhat is it?')
+        self.refuses(5, '-f', self.path('missing'), '-p', 'x')
+
+
+class Output(ChatCase):
+    def test_stdout_is_the_answer_and_one_newline(self):
+        for answer in (b'plain', b'with\nlines', b'\xe6\xbc\xa2\xe5\xad\x97', b'', b'ends\n'):
+            self.fake(answer)
+            for term in ('dumb', 'xterm-256color', None):
+                if term:
+                    self.env['TERM'] = term
+                else:
+                    self.env.pop('TERM', None)
+                self.assertEqual(self.says(stdin=b'x'), answer + b'\n')
+
+    def test_the_models_own_bytes_go_out_raw_and_none_of_ours_is_added(self):
+        self.fake(b'\x1b[31mred\x9b \xff')
+        self.assertEqual(self.says(stdin=b'x'), b'\x1b[31mred\x9b \xff\n')
+        self.fake('tame')
+        done = self.chat('--stats', '-v', stdin=b'x')
+        self.assertNotIn(b'\x1b', done.stdout + done.stderr)
+
+    def test_no_stream_writes_the_same(self):
+        self.fake('some words')
+        self.assertEqual(self.says('--no-stream', stdin=b'x'), b'some words\n')
+
+    def test_stats_are_one_line_on_stderr(self):
+        self.fake('some words')
+        done = self.chat('--stats', '--seed', '7', stdin=b'x')
+        self.assertEqual(done.stdout, b'some words\n')
+        self.assertRegex(done.stderr, rb'^\[10 tok, .*ctx \d+/4096, seed 7\]\n$')
+        self.assertEqual(self.chat('--stats', '-q', stdin=b'x').stderr, b'')
+
+    def test_json_has_every_field_and_valid_text(self):
+        self.fake(b'bad \xff byte', n_ctx=512)
+        turn = json.loads(self.says('--json', '--seed', '5', stdin=b'x'))
+        self.assertLessEqual(FIELDS, set(turn))
+        self.assertEqual((turn['text'], turn['finish'], turn['seed']), ('bad \ufffd byte', 'stop', 5))
+        self.assertEqual(turn['completion_tokens'], 10)
+        self.assertEqual(turn['prompt_tokens'], turn['evaluated_tokens'] + turn['reused_tokens'])
+
+    def test_jsonl_streams_start_tokens_end(self):
+        self.fake('abc')
+        events = [json.loads(line) for line in self.says('--jsonl', stdin=b'x').splitlines()]
+        self.assertEqual([e['event'] for e in events], ['start'] + ['token'] * 3 + ['end'])
+        self.assertEqual(''.join(e['text'] for e in events[1:-1]), events[-1]['text'])
+
+    def test_logprobs_come_with_alternatives(self):
+        self.fake('ab')
+        turn = json.loads(self.says('--json', '--logprobs', '2', stdin=b'x'))
+        self.assertEqual([t['text'] for t in turn['logprobs']], ['a', 'b'])
+        self.assertEqual(len(turn['logprobs'][0]['top']), 2)
+
+    def test_a_stop_string_and_a_length_end_the_answer(self):
+        self.fake('one two three')
+        turn = json.loads(self.says('--json', '--stop', 'two', stdin=b'x'))
+        self.assertEqual((turn['text'], turn['finish']), ('one ', 'stop_string'))
+        turn = json.loads(self.says('--json', '-n', '3', stdin=b'x'))
+        self.assertEqual((turn['text'], turn['finish']), ('one', 'length'))
+
+    def test_a_full_context_ends_the_answer(self):
+        self.fake('word ', endless=1, n_ctx=100)
+        turn = json.loads(self.says('--json', stdin=b'x'))
+        self.assertEqual(turn['finish'], 'context')
+        self.assertEqual(turn['prompt_tokens'] + turn['completion_tokens'], 100)
+
+    def test_the_same_token_over_and_over_is_noticed(self):
+        self.fake('G', same=1)
+        done = self.chat('--json', stdin=b'x')
+        self.assertEqual(json.loads(done.stdout)['finish'], 'degenerate')
+        self.assertEqual(json.loads(done.stdout)['completion_tokens'], 200)
+        self.assertIn(b'degenerated', done.stderr)
+
+
+class Lines(ChatCase):
+    def test_each_line_is_a_turn_of_one_conversation(self):
+        self.fake('first', 'second')
+        self.assertEqual(self.says('--lines', stdin=b'a\n\nb\n'), b'first\n\nsecond\n')
+        turns = [json.loads(line)
+                 for line in self.says('--lines', '--json', stdin=b'a\nb').splitlines()]
+        self.assertEqual([t['text'] for t in turns], ['first', 'second'])
+        # all of the first turn but its last token, which was never read, is in the cache
+        self.assertEqual(turns[1]['reused_tokens'],
+                         turns[0]['prompt_tokens'] + turns[0]['completion_tokens'])
+        self.assertGreater(turns[1]['evaluated_tokens'], 0)
+
+    def test_a_script_has_lines_and_commands(self):
+        self.fake('first', 'second')
+        done = self.chat('-i', stdin=b'hello\n/undo\n/history\nagain\n/stats\n/quit\nnever\n')
+        self.assertEqual((done.returncode, done.stdout), (0, b'first\n\nsecond\n'))
+        self.assertIn(b'1 undone', done.stderr)
+        self.assertIn(b'nothing was said yet', done.stderr)
+        self.assertIn(b'in all      2 answers', done.stderr)
+
+    def test_an_unknown_command_of_a_script_is_exit_2(self):
+        self.assertIn('did you mean /undo?', self.refuses(2, '-i', stdin=b'/undu\n'))
+        self.fake('ok')
+        self.assertEqual(self.says('-i', stdin=b'/usr/bin/undu\n//undu\n /undu\n'),
+                         b'ok\n\nok\n\nok\n')
+
+
+class Endings(ChatCase):
+    def test_a_prompt_too_long_is_exit_4_with_both_numbers(self):
+        self.fake('ok', n_ctx=100)
+        text = self.refuses(4, stdin=b'x' * 500)
+        self.assertRegex(text, r'the prompt takes 5\d\d tokens .* the context holds 100')
+        self.assertRegex(self.refuses(4, '--lines', stdin=b'x\n' + b'y' * 500).replace('ok', ''),
+                         'the conversation takes')
+
+    def test_overflow_drop_drops_whole_oldest_turns(self):
+        self.fake('ok', n_ctx=120)
+        done = self.chat('--lines', '--json', '--overflow', 'drop', stdin=b'a' * 30 + b'\n'
+                         + b'b' * 30 + b'\n' + b'c' * 30)
+        turns = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(len(turns), 3)
+        self.assertGreater(turns[2]['dropped_turns'], 0)
+        self.assertRegex(done.stderr, rb'context: dropped \d oldest turns? \(\d+ tok\), re-reading \d+')
+
+    def test_a_failing_engine_is_exit_1(self):
+        self.fake('hello', fail_at=3)
+        done = self.chat(stdin=b'x')
+        self.assertEqual((done.returncode, done.stdout), (1, b'he'))
+        self.assertEqual(done.stderr, b'bitnet-chat: the fake device failed\n')
+
+    def test_a_model_that_does_not_load_is_exit_3(self):
+        self.fake(load_error=1)
+        self.assertIn("tensor 'x' is broken", self.refuses(3, stdin=b'x'))
+        for path in self.models_that_do_not_load():
+            done = self.chat('-p', 'x', model='--model=' + path, stdin=subprocess.DEVNULL)
+            if os.path.basename(path) not in ('half.gguf', 'short.gguf'):  # whole to this generator
+                self.assertEqual((done.returncode, done.stdout), (3, b''), path)
+                self.assertEqual(done.stderr.count(b'\n'), 1, done.stderr)
+
+    def test_full_and_closed_stdout_are_exit_5(self):
+        self.fake('some words')
+        with open('/dev/full', 'wb') as full:
+            done = self.chat(stdin=b'x', stdout=full)
+        self.assertEqual(done.returncode, 5)
+        self.assertRegex(done.stderr, rb'^bitnet-chat: cannot write to standard output.*\n$')
+        closed = subprocess.run(['sh', '-c', '"$0" "$1" -p x >&-', PROGRAM, self.model],
+                                stderr=subprocess.PIPE, stdin=subprocess.DEVNULL, env=self.env,
+                                timeout=60, check=False)
+        self.assertEqual(closed.returncode, 5, closed.stderr)
+
+    def test_a_reader_that_leaves_ends_it_silently(self):
+        self.fake('word ', endless=1, token_ms=1, n_ctx=4000)
+        with subprocess.Popen([PROGRAM, self.model, '-p', 'x'], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env,
+                              restore_signals=True) as chat:
+            chat.stdout.read(1)
+            chat.stdout.close()
+            self.assertEqual(chat.wait(timeout=30), -signal.SIGPIPE)
+            self.assertEqual(chat.stderr.read(), b'')
+
+    def signalled(self, number, *args):
+        self.fake('word ', endless=1, token_ms=5)
+        with subprocess.Popen([PROGRAM, self.model, *args, '-p', 'x'], stdin=subprocess.DEVNULL,
+                              stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=self.env) as chat:
+            first = chat.stdout.read(5) if not args else b''
+            time.sleep(0.2)
+            chat.send_signal(number)
+            out, err = chat.communicate(timeout=30)
+            return chat.returncode, first + out, err
+
+    def test_signals_stop_flush_and_give_their_codes(self):
+        for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+            returncode, out, err = self.signalled(number)
+            self.assertEqual((returncode, err), (code, b''))
+            self.assertTrue(out.startswith(b'word word') and out.endswith(b'\n'), out)
+        returncode, out, _ = self.signalled(signal.SIGINT, '--json')
+        self.assertEqual((returncode, json.loads(out)['finish']), (130, 'interrupted'))
+
+    def test_bad_options_name_option_value_and_range(self):
+        for words, said in ((['--temp', 'abc'], "--temp 'abc': expected a number from 0 to 100"),
+                            (['--temp', 'nan'], '--temp'), (['--temp', '-1'], '--temp'),
+                            (['--top-p', '7'], '--top-p'), (['--ctx', '99999999'], '--ctx'),
+                            (['--device', 'gpu'], '--device'), (['--nonsense'], '--nonsense'),
+                            (['--logit-bias', 'x'], '--logit-bias'), (['--stop', ''], '--stop'),
+                            (['--json', '--jsonl'], '--jsonl'), (['--logit-bias', '99999=1'], '99999'),
+                            (['--template', 'nope'], 'nope')):
+            self.assertIn(said, self.refuses(2, *words, '-p', 'x'), words)
+
+    def test_no_model_names_the_variable(self):
+        done = subprocess.run([PROGRAM, '-p', 'x'], stdin=subprocess.DEVNULL, env=self.env,
+                              capture_output=True, timeout=60, check=False)
+        self.assertEqual(done.returncode, 2)
+        self.assertIn(b'BITNET_CHAT_MODEL', done.stderr)
+        self.env['BITNET_CHAT_MODEL'] = self.model
+        done = subprocess.run([PROGRAM, 'hello', 'there'], stdin=subprocess.DEVNULL, env=self.env,
+                              capture_output=True, timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout), (0, b'Hello.\n'))
+
+
+class Files(ChatCase):
+    def config(self, text):
+        path = os.path.join(self.home.name, '.config/bitnet-chat')
+        os.makedirs(path)
+        with open(os.path.join(path, 'config'), 'w', encoding='utf-8') as file:
+            file.write(text)
+
+    def test_config_sets_and_warns_of_unknown_names(self):
+        self.fake('ok')
+        self.config('# mine\ntemp = 0.25\nnonsense = 1\n')
+        done = self.chat('--json', stdin=b'x')
+        self.assertEqual(json.loads(done.stdout)['settings']['temp'], 0.25)
+        self.assertRegex(done.stderr, rb"config:3: there is no option 'nonsense'")
+        done = self.chat('--json', '--temp', '0.5', stdin=b'x')
+        self.assertEqual(json.loads(done.stdout)['settings']['temp'], 0.5)
+
+    def test_a_bad_config_value_is_exit_2_with_its_line(self):
+        self.config('top-p = 7\n')
+        self.assertIn('config:1', self.refuses(2, '-p', 'x'))
+
+    def test_a_session_goes_on_with_its_ids(self):
+        self.fake('first', 'second')
+        session = self.path('s.json')
+        self.says('--session', session, '-p', 'a')
+        with open(session, encoding='utf-8') as file:
+            stored = json.load(file)
+        self.assertEqual((stored['format'], stored['version']), ('bitnet-chat session', 1))
+        answer = stored['messages'][1]
+        self.assertEqual((answer['content'], answer['finish']), ('first', 'stop'))
+        self.assertEqual(bytes(answer['ids']), b'first')
+        self.assertEqual(os.stat(session).st_mode & 0o777, 0o600)
+        done = self.chat('--session', session, '-p', 'b')
+        self.assertEqual((done.returncode, done.stderr), (0, b''))
+        with open(session, encoding='utf-8') as file:
+            self.assertEqual(len(json.load(file)['messages']), 4)
+
+    def test_a_text_edited_by_hand_wins_over_the_ids(self):
+        self.fake('first')
+        session = self.path('edited.json')
+        self.says('--session', session, '-p', 'a')
+        with open(session, encoding='utf-8') as file:
+            stored = json.load(file)
+        stored['messages'][1]['content'] = 'FIRST'
+        self.write('edited.json', json.dumps(stored))
+        done = self.chat('--load', session, '-i', stdin=b'/history\n/dump\n')
+        self.assertIn(b'1 of 1 answers are read again as text', done.stderr)
+        self.assertIn(b'FIRST', done.stderr)
+        self.assertNotIn(b'first', done.stderr)
+
+    def test_a_broken_session_is_exit_5_with_the_place(self):
+        for text, said in (('{"format": ', 'line 1, column'), ('[]', 'not a bitnet-chat session'),
+                           ('{"format": "bitnet-chat session", "version": 2}', 'version'),
+                           ('{"format": "bitnet-chat session", "version": 1, "messages": '
+                            '[{"role": "assistant", "content": "x"}]}', 'message 0')):
+            path = self.write('broken.json', text)
+            self.assertIn(said, self.refuses(5, '--load', path, '-p', 'x'))
+
+    def test_a_script_cannot_save_is_exit_5(self):
+        self.fake('ok')
+        done = self.chat('--session', '/proc/no/such.json', '-p', 'x', stdin=subprocess.DEVNULL)
+        self.assertEqual((done.returncode, done.stdout), (5, b'ok\n'))
+
+    def test_one_shots_leave_no_trace_and_continue_goes_on(self):
+        self.fake('first', 'second')
+        self.says('-p', 'a')
+        self.assertFalse(os.path.exists(self.state('last.json')))
+        self.assertIn('no last conversation', self.refuses(5, '-C', '-p', 'b'))
+
+
+if __name__ == '__main__':
+    main()
