@@ -44,13 +44,11 @@ static bool put(struct jbuf *b, const char *fmt, int v)
 
 static bool put_all(struct jbuf *b, const char *conversions, const struct tm *tm);
 
-static bool put_one(struct jbuf *b, char c, const struct tm *tm)
+/* Conversions that give words, or several conversions. */
+static bool put_words(struct jbuf *b, char c, const struct tm *tm)
 {
     const char unknown[3] = {'%', c, '\0'};
     char abbreviated[4] = "";
-    int year;
-    const int week = iso_week(tm, &year);
-    const int hour12 = tm->tm_hour % 12 ? tm->tm_hour % 12 : 12;
     switch (c) {
     case 'a':
     case 'b':
@@ -61,56 +59,16 @@ static bool put_one(struct jbuf *b, char c, const struct tm *tm)
         return jbuf_text(b, days[tm->tm_wday]);
     case 'B':
         return jbuf_text(b, months[tm->tm_mon]);
-    case 'C':
-        return put(b, "02", (tm->tm_year + 1900) / 100);
-    case 'd':
-        return put(b, "02", tm->tm_mday);
-    case 'e':
-        return put(b, "_2", tm->tm_mday);
     case 'f':
         return jbuf_text(b, "000000");
-    case 'g':
-        return put(b, "02", year % 100);
-    case 'G':
-        return put(b, "-1", year);
-    case 'H':
-        return put(b, "02", tm->tm_hour);
-    case 'I':
-        return put(b, "02", hour12);
-    case 'j':
-        return put(b, "03", tm->tm_yday + 1);
-    case 'k':
-        return put(b, "_2", tm->tm_hour);
-    case 'l':
-        return put(b, "_2", hour12);
-    case 'm':
-        return put(b, "02", tm->tm_mon + 1);
-    case 'M':
-        return put(b, "02", tm->tm_min);
     case 'n':
         return jbuf_text(b, "\n");
     case 'p':
         return jbuf_text(b, tm->tm_hour < 12 ? "AM" : "PM");
     case 'P':
         return jbuf_text(b, tm->tm_hour < 12 ? "am" : "pm");
-    case 'S':
-        return put(b, "02", tm->tm_sec);
     case 't':
         return jbuf_text(b, "\t");
-    case 'u':
-        return put(b, "-1", tm->tm_wday ? tm->tm_wday : 7);
-    case 'U':
-        return put(b, "02", (tm->tm_yday + 7 - tm->tm_wday) / 7);
-    case 'V':
-        return put(b, "02", week);
-    case 'w':
-        return put(b, "-1", tm->tm_wday);
-    case 'W':
-        return put(b, "02", (tm->tm_yday + 7 - (tm->tm_wday + 6) % 7) / 7);
-    case 'y':
-        return put(b, "02", (tm->tm_year + 1900) % 100);
-    case 'Y':
-        return put(b, "-1", tm->tm_year + 1900);
     case 'z':
     case 'Z':
         return true;
@@ -132,6 +90,57 @@ static bool put_one(struct jbuf *b, char c, const struct tm *tm)
         return put_all(b, "H:M:S", tm);
     default:
         return jbuf_text(b, unknown);
+    }
+}
+
+static bool put_one(struct jbuf *b, char c, const struct tm *tm)
+{
+    int year;
+    const int week = iso_week(tm, &year);
+    const int hour12 = tm->tm_hour % 12 ? tm->tm_hour % 12 : 12;
+    switch (c) {
+    case 'C':
+        return put(b, "02", (tm->tm_year + 1900) / 100);
+    case 'd':
+        return put(b, "02", tm->tm_mday);
+    case 'e':
+        return put(b, "_2", tm->tm_mday);
+    case 'g':
+        return put(b, "02", year % 100);
+    case 'G':
+        return put(b, "-1", year);
+    case 'H':
+        return put(b, "02", tm->tm_hour);
+    case 'I':
+        return put(b, "02", hour12);
+    case 'j':
+        return put(b, "03", tm->tm_yday + 1);
+    case 'k':
+        return put(b, "_2", tm->tm_hour);
+    case 'l':
+        return put(b, "_2", hour12);
+    case 'm':
+        return put(b, "02", tm->tm_mon + 1);
+    case 'M':
+        return put(b, "02", tm->tm_min);
+    case 'S':
+        return put(b, "02", tm->tm_sec);
+    case 'u':
+        return put(b, "-1", tm->tm_wday ? tm->tm_wday : 7);
+    case 'U':
+        return put(b, "02", (tm->tm_yday + 7 - tm->tm_wday) / 7);
+    case 'V':
+        return put(b, "02", week);
+    case 'w':
+        return put(b, "-1", tm->tm_wday);
+    case 'W':
+        return put(b, "02", (tm->tm_yday + 7 - (tm->tm_wday + 6) % 7) / 7);
+    case 'y':
+        return put(b, "02", (tm->tm_year + 1900) % 100);
+    case 'Y':
+        return put(b, "-1", tm->tm_year + 1900);
+    default:
+        return put_words(b, c, tm);
     }
 }
 
