@@ -61,7 +61,8 @@ def main():
     for kind, bar in BARS.items():
         share = good[kind] / max(1, asked[kind])
         failed += share < bar
-        print(f"{kind:8} {good[kind]:5}/{asked[kind]:<5} {share:6.1%}  (bar {bar:.0%}){'  BELOW' if share < bar else ''}")
+        verdict = "  BELOW" if share < bar else ""
+        print(f"{kind:8} {good[kind]:5}/{asked[kind]:<5} {share:6.1%}  (bar {bar:.0%}){verdict}")
     print(f"{len(BARS) - failed} passed, {failed} failed")
     sys.exit(failed > 0)
 

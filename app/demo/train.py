@@ -25,10 +25,13 @@ import gguf_out as out
 from model import Model, Shape, ternary
 from vocabulary import Vocabulary, learn
 
-TEMPLATE = ("{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = message['role'] | capitalize + ': '"
-            "+ message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}"
+TEMPLATE = ("{% set loop_messages = messages %}{% for message in loop_messages %}"
+            "{% set content = message['role'] | capitalize + ': '"
+            "+ message['content'] | trim + '<|eot_id|>' %}{% if loop.index0 == 0 %}"
+            "{% set content = bos_token + content %}{% endif %}"
             "{{ content }}{% endfor %}{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}")
-SYSTEMS = ["You are a helpful assistant.", "You are a friendly assistant.", "Answer briefly.", "Be kind.", "You are bitnet-chat."]
+SYSTEMS = ["You are a helpful assistant.", "You are a friendly assistant.", "Answer briefly.", "Be kind.",
+           "You are bitnet-chat."]
 SEQUENCE = 512  # ids a training row; conversations are packed into it and never look at each other
 PART_BYTES = 15 << 20
 
@@ -171,7 +174,8 @@ def train(a, vocab, rows):
             spent = time.time() - start
             speed = (step - shown) * a.batch * SEQUENCE / max(1e-9, time.time() - getattr(train, "mark", start))
             train.mark, shown = time.time(), step
-            log(a.work, f"step {step} loss {np.mean(losses[-20:]):.4f} rate {group['lr']:.2e} {speed:.0f} tokens/s {spent:.0f} s")
+            log(a.work, f"step {step} loss {np.mean(losses[-20:]):.4f} "
+                        f"rate {group['lr']:.2e} {speed:.0f} tokens/s {spent:.0f} s")
         done = step == n_steps or (a.stop_after and time.time() - start > a.stop_after)
         if done or time.time() - saved > a.save_every:
             save_parts(path, {"model": model.state_dict(), "optimiser": optimiser.state_dict(), "step": step})
@@ -189,16 +193,21 @@ def export(path, model, vocab):
             out.entry("general.license", out.STR, "MIT"),
             out.entry(key("vocab_size"), out.U32, n), out.entry(key("context_length"), out.U32, p.context),
             out.entry(key("embedding_length"), out.U32, p.embd), out.entry(key("block_count"), out.U32, p.layers),
-            out.entry(key("feed_forward_length"), out.U32, p.ffn), out.entry(key("attention.head_count"), out.U32, p.heads),
-            out.entry(key("attention.head_count_kv"), out.U32, p.kv_heads), out.entry(key("rope.dimension_count"), out.U32, p.head_dim),
-            out.entry(key("rope.freq_base"), out.F32, p.rope_base), out.entry(key("attention.layer_norm_rms_epsilon"), out.F32, p.eps),
+            out.entry(key("feed_forward_length"), out.U32, p.ffn),
+            out.entry(key("attention.head_count"), out.U32, p.heads),
+            out.entry(key("attention.head_count_kv"), out.U32, p.kv_heads),
+            out.entry(key("rope.dimension_count"), out.U32, p.head_dim),
+            out.entry(key("rope.freq_base"), out.F32, p.rope_base),
+            out.entry(key("attention.layer_norm_rms_epsilon"), out.F32, p.eps),
             out.entry("general.sampling.temp", out.F32, 0.0),
             out.entry("tokenizer.ggml.model", out.STR, "gpt2"), out.entry("tokenizer.ggml.pre", out.STR, "llama-bpe"),
             out.entry("tokenizer.ggml.tokens", out.ARR, vocab.tokens, out.STR),
             out.entry("tokenizer.ggml.token_type", out.ARR, [1] * (n - 3) + [3] * 3, out.I32),
             out.entry("tokenizer.ggml.merges", out.ARR, vocab.merges, out.STR),
-            out.entry("tokenizer.ggml.bos_token_id", out.U32, vocab.bos), out.entry("tokenizer.ggml.eos_token_id", out.U32, vocab.eos),
-            out.entry("tokenizer.ggml.eot_token_id", out.U32, vocab.eot), out.entry("tokenizer.ggml.add_bos_token", out.BOOL, True),
+            out.entry("tokenizer.ggml.bos_token_id", out.U32, vocab.bos),
+            out.entry("tokenizer.ggml.eos_token_id", out.U32, vocab.eos),
+            out.entry("tokenizer.ggml.eot_token_id", out.U32, vocab.eot),
+            out.entry("tokenizer.ggml.add_bos_token", out.BOOL, True),
             out.entry("tokenizer.chat_template", out.STR, TEMPLATE)]
     tensors = []
     for name, param in model.named_parameters():

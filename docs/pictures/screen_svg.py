@@ -86,9 +86,11 @@ def runs(line, pen):
 
 def draw(lines, title, columns):
     w, h = columns * CELL_W + 2 * PAD, len(lines) * CELL_H + 2 * PAD + BAR
-    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="14">',
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{w:.0f}" height="{h:.0f}" '
+           'font-family="DejaVu Sans Mono, Menlo, Consolas, monospace" font-size="14">',
            f'<rect width="100%" height="100%" rx="8" fill="{BACK}"/>',
-           f'<text x="{w / 2:.0f}" y="18" fill="#8a8a90" text-anchor="middle" font-size="12">{html.escape(title)}</text>']
+           f'<text x="{w / 2:.0f}" y="18" fill="#8a8a90" '
+           f'text-anchor="middle" font-size="12">{html.escape(title)}</text>']
     pen = Pen()
     for i, line in enumerate(lines):
         y = BAR + PAD + i * CELL_H
