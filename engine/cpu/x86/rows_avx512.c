@@ -1,10 +1,10 @@
 /*
  * Table rows with AVX-512: a row's 64 lanes of dot64 are four registers.
  *
- * F32, F16 and BF16 tables are bound by memory: four rows at a time share the loads of h and are
- * four streams, each prefetched one group of rows ahead. Quantised rows are unpacked by 32 columns
- * into bytes and widened; one row at a time, as its four chains are enough for the work between
- * them.
+ * F32, F16 and BF16 tables are bound by memory: four rows at a time share the loads of h; they
+ * are a quarter of the range apart, four streams for the memory. Quantised rows are unpacked by 32
+ * columns into bytes and widened; one row at a time, as its four chains are enough for the work
+ * between them.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -14,6 +14,7 @@
 
 #define ROWS 4
 #define STREAMS 4
+#define PREFETCH_BYTES 2560
 
 /* The tree of sum64 over lanes (64). */
 BN_FORCE_INLINE float tree64(const __m512 lanes[4])
@@ -55,9 +56,9 @@ BN_FORCE_INLINE __mmask16 mask_below(size_t i, size_t n)
     return i >= n ? 0 : n - i >= 16 ? 0xffff : (__mmask16)((1u << (n - i)) - 1);
 }
 
-/* n_rows (1 or ROWS) rows of a table that is not quantised. */
+/* n_rows (1 or ROWS) rows of a table that is not quantised, step_bytes apart. */
 BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, const uint8_t *rows,
-                               size_t row_bytes, const float *h, size_t n, float *z)
+                               size_t step_bytes, const float *h, size_t n, float out[ROWS])
 {
     const size_t unit_bytes = type == TENSOR_F32 ? 4 : 2;
     __m512 lanes[ROWS][4];
@@ -71,7 +72,7 @@ BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, const uint8_t 
     for (; i + 64 <= n; i += 64) {
 #pragma GCC unroll 4
         for (int r = 0; r < n_rows; r++) {
-            const uintptr_t ahead = (uintptr_t)rows + ((size_t)r + ROWS) * row_bytes;
+            const uintptr_t ahead = (uintptr_t)rows + (size_t)r * step_bytes + PREFETCH_BYTES;
 #pragma GCC unroll 4
             for (size_t line = 0; line < unit_bytes; line++)
                 _mm_prefetch((const char *)(ahead + i * unit_bytes + 64 * line), _MM_HINT_T0);
@@ -82,7 +83,7 @@ BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, const uint8_t 
 #pragma GCC unroll 4
             for (int r = 0; r < n_rows; r++)
                 lanes[r][v] = _mm512_fmadd_ps(
-                    load16(type, rows + (size_t)r * row_bytes, i + 16 * v), hv, lanes[r][v]);
+                    load16(type, rows + (size_t)r * step_bytes, i + 16 * v), hv, lanes[r][v]);
         }
     }
     if (i < n) {
@@ -93,13 +94,13 @@ BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, const uint8_t 
 #pragma GCC unroll 4
             for (int r = 0; r < n_rows; r++)
                 lanes[r][v] = _mm512_mask3_fmadd_ps(
-                    load_some(type, rows + (size_t)r * row_bytes, i + 16 * v, mask), hv,
+                    load_some(type, rows + (size_t)r * step_bytes, i + 16 * v, mask), hv,
                     lanes[r][v], mask);
         }
     }
 #pragma GCC unroll 4
     for (int r = 0; r < n_rows; r++)
-        z[r] = tree64(lanes[r]);
+        out[r] = tree64(lanes[r]);
 }
 
 BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, size_t n, float *out)
@@ -252,12 +253,16 @@ BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, siz
     static void rows_dot_##name##_avx512(const uint8_t *rows, size_t row_bytes, size_t n_rows,     \
                                          const float *h, size_t n, float *z, float *scratch)       \
     {                                                                                              \
-        size_t r = 0;                                                                              \
+        const size_t step = n_rows / ROWS;                                                         \
         (void)scratch; /* rows are widened in registers */                                         \
-        for (; n_rows - r >= ROWS; r += ROWS)                                                      \
-            dot_plain(type, ROWS, rows + r * row_bytes, row_bytes, h, n, z + r);                   \
-        for (; r < n_rows; r++)                                                                    \
-            dot_plain(type, 1, rows + r * row_bytes, row_bytes, h, n, z + r);                      \
+        for (size_t r = 0; r < step; r++) {                                                        \
+            float out[ROWS];                                                                       \
+            dot_plain(type, ROWS, rows + r * row_bytes, step * row_bytes, h, n, out);              \
+            for (size_t i = 0; i < ROWS; i++)                                                      \
+                z[r + i * step] = out[i];                                                          \
+        }                                                                                          \
+        for (size_t r = ROWS * step; r < n_rows; r++)                                              \
+            dot_plain(type, 1, rows + r * row_bytes, 0, h, n, z + r);                              \
     }
 
 /* Rows one at a time, but from STREAMS places in turn, each one's next row prefetched meanwhile: a
