@@ -1,0 +1,343 @@
+/*
+ * Opening a model: devices, instruction sets, files on disk and in memory, damage, cancel,
+ * progress; and that evaluating allocates nothing. The linker sends allocations through the
+ * counters here.
+ */
+#include "engine/base/memory.h"
+#include "tests/engine/test_engine_kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static size_t n_allocations;
+
+void *__real_malloc(size_t n_bytes);
+void *__wrap_malloc(size_t n_bytes);
+void *__wrap_malloc(size_t n_bytes)
+{
+    n_allocations++;
+    return __real_malloc(n_bytes);
+}
+
+void *__real_calloc(size_t n, size_t unit_bytes);
+void *__wrap_calloc(size_t n, size_t unit_bytes);
+void *__wrap_calloc(size_t n, size_t unit_bytes)
+{
+    n_allocations++;
+    return __real_calloc(n, unit_bytes);
+}
+
+void *__real_realloc(void *p, size_t n_bytes);
+void *__wrap_realloc(void *p, size_t n_bytes);
+void *__wrap_realloc(void *p, size_t n_bytes)
+{
+    n_allocations++;
+    return __real_realloc(p, n_bytes);
+}
+
+void *__real_aligned_alloc(size_t align, size_t n_bytes);
+void *__wrap_aligned_alloc(size_t align, size_t n_bytes);
+void *__wrap_aligned_alloc(size_t align, size_t n_bytes)
+{
+    n_allocations++;
+    return __real_aligned_alloc(align, n_bytes);
+}
+
+void *__real_mmap(void *at, size_t n_bytes, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t n_bytes, int prot, int flags, int fd, off_t offset);
+void *__wrap_mmap(void *at, size_t n_bytes, int prot, int flags, int fd, off_t offset)
+{
+    n_allocations++;
+    return __real_mmap(at, n_bytes, prot, flags, fd, offset);
+}
+
+static void evaluating_allocates_nothing(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("tiny");
+    const struct bn_model_config cfg = {.n_threads = 3, .n_ubatch = 32};
+    const struct head_request heads[] = {{.kind = HEAD_ALL},
+                                         {.kind = HEAD_TOP, .k = 262},
+                                         {.kind = HEAD_TOP, .k = 5, .gap = 3.0f},
+                                         {.kind = HEAD_GUMBEL, .temp = 1.0f}};
+    int32_t ids[200];
+    struct kit kit;
+    struct bn_error err;
+    const size_t n_before_open = n_allocations;
+    kit_open(&kit, &spec, &cfg);
+    assert_true(n_allocations > n_before_open); /* the counters count */
+    kit_ids(ids, 200, 1);
+    struct head_row *rows = kit_rows(&kit, 40);
+    struct bn_session *other = kit_session(&kit, 64);
+    struct bn_item items[2] = {{.session = kit.session, .ids = ids, .n_ids = 3},
+                               {.session = other, .ids = ids, .n_ids = 5}};
+    const size_t n_before = n_allocations;
+    bool ok = true;
+    for (size_t i = 0; i < 4; i++) {
+        ok = ok && bn_session_sync(kit.session, ids, 150, &heads[i], rows, NULL, NULL, &err);
+        ok = ok && bn_session_eval(kit.session, ids, 40, &heads[i], rows, 40, NULL, &err);
+        ok = ok && bn_session_eval(kit.session, ids, 1, &heads[i], rows, 1, NULL, &err);
+        bn_session_truncate(kit.session, 7);
+    }
+    ok = ok && bn_eval(items, 2, NULL, &err);
+    const size_t n_after = n_allocations;
+    assert_true(ok);
+    assert_int_equal(n_after, n_before);
+    bn_session_close(other);
+    kit_free_rows(rows, 40);
+    kit_close(&kit);
+}
+
+static bool try_open(const struct synth_model *m, const struct bn_model_config *cfg,
+                     struct bn_error *err)
+{
+    struct bn_model *model = NULL;
+    const bool ok = bn_model_open(m->file, cfg, &model, err);
+    bn_model_close(model);
+    return ok;
+}
+
+static void wrong_configurations_are_refused_with_reasons(void **state)
+{
+    (void)state;
+    static const struct {
+        struct bn_model_config cfg;
+        enum bn_errcode code;
+        const char *words;
+    } cases[] = {
+        {{.device = "cuda:1000"}, BN_EDEVICE, "cuda"},
+        {{.device = "cpu:1"}, BN_EDEVICE, "one CPU"},
+        {{.device = "tpu"}, BN_EARG, "tpu"},
+        {{.device = "cpu:"}, BN_EARG, "cpu:"},
+        {{.device = "cpu:x"}, BN_EARG, "cpu:x"},
+        {{.device = "cpu:99999999999999999999"}, BN_EARG, "cpu:"},
+        {{.isa = "sse9"}, BN_EARG, "sse9"},
+        {{.n_threads = 5000}, BN_EARG, "5000"},
+        {{.n_ubatch = 1000000}, BN_EARG, "1000000"},
+        {{.head = BN_HEAD_Q8}, BN_EUNSUPPORTED, "head"},
+        {{.head = (enum bn_head_mode)7}, BN_EARG, "head"},
+        {{.i2s_layout = (enum bn_i2s_layout)5}, BN_EARG, "layout"},
+    };
+    const struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    struct bn_error err;
+    assert_true(synth_open(&spec, &m, &err));
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_false(try_open(&m, &cases[i].cfg, &err));
+        if (err.code != cases[i].code || !strstr(err.text, cases[i].words))
+            fail_msg("case %zu: code %d, %s", i, (int)err.code, err.text);
+    }
+    assert_true(try_open(&m, NULL, &err));
+    synth_close(&m);
+}
+
+static void devices_are_listed_with_reasons(void **state)
+{
+    (void)state;
+    struct bn_device_line lines[8];
+    const size_t n = bn_device_list(lines, 8);
+    bool has_cpu = false;
+    assert_in_range(n, 1, 8);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(lines[i].text[0] != '\0');
+        has_cpu |= strcmp(lines[i].name, "cpu") == 0 && lines[i].usable;
+    }
+    assert_true(has_cpu);
+}
+
+/* A device that the list calls unusable is refused, with the list's words. */
+static void an_unusable_device_is_refused_with_its_reason(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("tiny");
+    struct bn_device_line lines[8];
+    struct synth_model m;
+    struct bn_error err;
+    const size_t n = bn_device_list(lines, 8);
+    assert_true(synth_open(&spec, &m, &err));
+    for (size_t i = 0; i < n; i++) {
+        const struct bn_model_config cfg = {.device = lines[i].name};
+        assert_int_equal(try_open(&m, &cfg, &err), lines[i].usable);
+        if (lines[i].usable)
+            continue;
+        assert_int_equal(err.code, BN_EDEVICE);
+        assert_non_null(strstr(err.text, lines[i].text));
+    }
+    synth_close(&m);
+}
+
+static void info_says_what_was_opened(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    const struct bn_model_config cfg = {.n_threads = 3, .isa = "ref"};
+    struct kit kit;
+    spec.type = TENSOR_TQ1_0;
+    kit_open(&kit, &spec, &cfg);
+    const struct bn_model_info *info = bn_model_info(kit.model);
+    assert_string_equal(info->name, "synthetic-tiny");
+    assert_string_equal(info->arch, "bitnet-b1.58");
+    assert_string_equal(info->quantisation, "TQ1_0");
+    assert_string_equal(info->isa, "ref");
+    assert_string_equal(info->device, "CPU, 3 threads, plain C");
+    assert_int_equal(info->n_threads, 3);
+    assert_int_equal(info->n_vocab, 262);
+    assert_int_equal(info->n_ctx_train, 256);
+    assert_int_equal(info->kv_bytes_per_token, 2 * 2 * (64 + 64) * 2);
+    assert_true(info->bytes_per_token > info->weight_bytes + 262 * 256 * 2 - 1);
+    assert_true(bn_model_bandwidth(kit.model) > 1e6);
+    kit_close(&kit);
+}
+
+struct watcher {
+    size_t n_calls, last, total;
+    struct bn_cancel cancel;
+    size_t cancel_at;
+};
+
+static void watch(void *ud, size_t n_done, size_t n_total)
+{
+    struct watcher *w = ud;
+    assert_true(n_done > w->last && n_done <= n_total);
+    w->last = n_done;
+    w->total = n_total;
+    if (++w->n_calls == w->cancel_at)
+        bn_cancel_request(&w->cancel);
+}
+
+static void loading_reports_progress_and_can_be_cancelled(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("small");
+    struct watcher w = {0};
+    struct bn_model_config cfg = {.progress = {watch, &w}, .cancel = &w.cancel, .n_threads = 4};
+    struct synth_model m;
+    struct bn_error err;
+    assert_true(synth_open(&spec, &m, &err));
+    assert_true(try_open(&m, &cfg, &err));
+    assert_int_equal(w.last, w.total);
+    assert_true(w.n_calls >= 4);
+    w = (struct watcher){.cancel_at = 3};
+    assert_false(try_open(&m, &cfg, &err));
+    assert_int_equal(err.code, BN_ECANCELLED);
+    assert_int_equal(w.n_calls, 3);
+    synth_close(&m);
+}
+
+static void a_file_on_disk_gives_the_bits_of_one_in_memory(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("small");
+    char path[] = "/tmp/test_engine_XXXXXX";
+    struct kit kit, disk = {0};
+    struct bn_file *file;
+    struct bn_error err;
+    int32_t ids[30];
+    kit_open(&kit, &spec, NULL);
+    const int fd = mkstemp(path);
+    assert_true(fd >= 0);
+    FILE *out = fdopen(fd, "wb");
+    assert_int_equal(fwrite(kit.synth.bytes.bytes, 1, kit.synth.bytes.n_bytes, out),
+                     kit.synth.bytes.n_bytes);
+    assert_int_equal(fclose(out), 0);
+    const bool ok = bn_file_open(path, &file, &err);
+    (void)unlink(path);
+    if (!ok || !bn_model_open(file, NULL, &disk.model, &err))
+        fail_msg("%s", err.text);
+    disk.n_vocab = kit.n_vocab;
+    kit_ids(ids, 30, 2);
+    float *a = kit_logits(&kit, ids, 30), *b = kit_logits(&disk, ids, 30);
+    assert_memory_equal(a, b, 30 * kit.n_vocab * sizeof *a);
+    /* Dropped pages are not zeroed pages: the memory that the file was made from is as it was. */
+    float *again = kit_logits(&kit, ids, 30);
+    assert_memory_equal(a, again, 30 * kit.n_vocab * sizeof *a);
+    mem_free(a);
+    mem_free(b);
+    mem_free(again);
+    bn_model_close(disk.model);
+    bn_file_close(file);
+    kit_close(&kit);
+}
+
+static void code_three_anywhere_is_refused(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("tiny");
+    const char *const names[] = {"blk.0.attn_q.weight", "blk.1.attn_v.weight",
+                                 "blk.1.ffn_down.weight"};
+    for (size_t i = 0; i < 3; i++) {
+        struct synth_model m;
+        struct bn_error err;
+        char offset[32];
+        assert_true(synth_open(&spec, &m, &err));
+        const struct gguf_tensor *t = gguf_find_tensor(m.gguf, names[i]);
+        const size_t at = t->offset + (t->n_bytes - 32) / 2;
+        m.bytes.bytes[at] = 0xc0 | (m.bytes.bytes[at] & 0x3f);
+        assert_false(try_open(&m, NULL, &err));
+        assert_int_equal(err.code, BN_EFORMAT);
+        (void)snprintf(offset, sizeof offset, "%zu", at);
+        if (!strstr(err.text, names[i]) || !strstr(err.text, offset))
+            fail_msg("%s", err.text);
+        synth_close(&m);
+    }
+}
+
+/* One token's embedding is NaN, and with a tied head its logit for every token: so the head is of
+ * its own here, and only that token is poison. */
+static void logits_that_are_no_numbers_are_an_error(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    spec.arch = "llama";
+    spec.head = TENSOR_F32;
+    static const int32_t bad[] = {70, 65}, good[] = {70, 71, 72};
+    const struct head_request head = {.kind = HEAD_TOP, .k = 3};
+    struct head_cand cands[3], expected[3];
+    struct head_row row = {cands, 3, 0};
+    struct kit kit;
+    struct bn_error err;
+    size_t n_ids;
+    kit_open(&kit, &spec, NULL);
+    const struct gguf_tensor *t = gguf_find_tensor(kit.synth.gguf, "token_embd.weight");
+    memset(kit.synth.bytes.bytes + t->offset + (size_t)65 * spec.n_embd * 4, 0xff, spec.n_embd * 4);
+    assert_true(bn_session_sync(kit.session, good, 3, &head, &row, NULL, NULL, &err));
+    memcpy(expected, cands, sizeof cands);
+
+    row.n = 0;
+    bn_session_truncate(kit.session, 0);
+    assert_false(bn_session_eval(kit.session, bad, 2, &head, &row, 1, NULL, &err));
+    assert_int_equal(err.code, BN_EDEVICE);
+    assert_int_equal(row.n, 0);
+    (void)bn_session_ids(kit.session, &n_ids);
+    assert_int_equal(n_ids, 0);
+
+    /* What the poisoned token left in the cache, once taken back, does no harm. */
+    assert_true(bn_session_eval(kit.session, bad, 2, NULL, NULL, 0, NULL, &err));
+    assert_true(bn_session_sync(kit.session, good, 1, NULL, NULL, NULL, NULL, &err));
+    assert_true(bn_session_sync(kit.session, good, 3, &head, &row, NULL, NULL, &err));
+    assert_memory_equal(cands, expected, sizeof cands);
+    kit_close(&kit);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(evaluating_allocates_nothing),
+        cmocka_unit_test(wrong_configurations_are_refused_with_reasons),
+        cmocka_unit_test(devices_are_listed_with_reasons),
+        cmocka_unit_test(an_unusable_device_is_refused_with_its_reason),
+        cmocka_unit_test(info_says_what_was_opened),
+        cmocka_unit_test(loading_reports_progress_and_can_be_cancelled),
+        cmocka_unit_test(a_file_on_disk_gives_the_bits_of_one_in_memory),
+        cmocka_unit_test(code_three_anywhere_is_refused),
+        cmocka_unit_test(logits_that_are_no_numbers_are_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

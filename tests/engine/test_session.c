@@ -1,0 +1,355 @@
+/*
+ * Sessions: bringing the cache to a list of ids, what each wrong call says, snapshots, and that
+ * nothing changes when something goes wrong.
+ */
+#include "engine/base/memory.h"
+#include "tests/engine/test_engine_kit.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N_IDS 100
+#define N_VOCAB 262
+
+static const struct head_request all = {.kind = HEAD_ALL};
+
+static struct synth_spec small_spec(void)
+{
+    struct synth_spec spec = synth_preset("tiny");
+    spec.n_ctx = 128;
+    return spec;
+}
+
+static int setup(void **state)
+{
+    struct kit *kit = mem_alloc(1, sizeof *kit);
+    const struct bn_model_config cfg = {.n_threads = 2, .n_ubatch = 16};
+    const struct synth_spec spec = small_spec();
+    kit_open(kit, &spec, &cfg);
+    *state = kit;
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    kit_close(*state);
+    mem_free(*state);
+    return 0;
+}
+
+static void holds(const struct bn_session *s, const int32_t *ids, size_t n_ids)
+{
+    size_t n;
+    const int32_t *held = bn_session_ids(s, &n);
+    assert_int_equal(n, n_ids);
+    assert_memory_equal(held, ids, n_ids * sizeof *ids);
+}
+
+/* Sync, compare the row with a fresh evaluation, and check what was reused. */
+static void sync_to(struct kit *kit, const int32_t *ids, size_t n_ids, size_t n_reused)
+{
+    struct head_row *row = kit_rows(kit, 1);
+    struct bn_sync_stats stats;
+    struct bn_error err;
+    if (!bn_session_sync(kit->session, ids, n_ids, &all, row, NULL, &stats, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(stats.n_reused, n_reused);
+    assert_int_equal(stats.n_evaluated, n_ids - n_reused);
+    assert_true(stats.n_bytes > bn_model_info(kit->model)->weight_bytes);
+    holds(kit->session, ids, n_ids);
+    float *fresh = kit_logits(kit, ids, n_ids);
+    for (size_t id = 0; id < N_VOCAB; id++)
+        assert_memory_equal(&row->cands[id].logit, &fresh[(n_ids - 1) * N_VOCAB + id],
+                            sizeof(float));
+    mem_free(fresh);
+    kit_free_rows(row, 1);
+}
+
+static void sync_evaluates_only_what_is_new(void **state)
+{
+    struct kit *kit = *state;
+    int32_t ids[N_IDS];
+    kit_ids(ids, N_IDS, 1);
+    sync_to(kit, ids, 40, 0);
+    sync_to(kit, ids, 60, 40); /* a further turn */
+    sync_to(kit, ids, 60, 59); /* the same again: the last one for its row */
+    sync_to(kit, ids, 30, 29); /* undo */
+    ids[20] ^= 1;
+    sync_to(kit, ids, 70, 20); /* an edit */
+    ids[0] = 3;
+    sync_to(kit, ids, 5, 0); /* another conversation */
+}
+
+static void sync_without_a_row_fills_the_cache(void **state)
+{
+    struct kit *kit = *state;
+    int32_t ids[N_IDS];
+    struct bn_error err;
+    kit_ids(ids, N_IDS, 2);
+    assert_true(bn_session_sync(kit->session, ids, 50, NULL, NULL, NULL, NULL, &err));
+    holds(kit->session, ids, 50);
+    sync_to(kit, ids, 51, 50);
+}
+
+static void wrong_calls_are_refused_and_change_nothing(void **state)
+{
+    struct kit *kit = *state;
+    struct bn_session *s = kit->session;
+    int32_t ids[200];
+    struct bn_error err;
+    struct head_row *rows = kit_rows(kit, 2);
+    kit_ids(ids, 200, 3);
+    assert_true(bn_session_eval(s, ids, 10, NULL, NULL, 0, NULL, &err));
+
+    assert_false(bn_session_sync(s, ids, 0, &all, rows, NULL, NULL, &err));
+    assert_int_equal(err.code, BN_EARG);
+    assert_false(bn_session_sync(s, ids, 129, &all, rows, NULL, NULL, &err));
+    assert_int_equal(err.code, BN_ECONTEXT);
+    assert_false(bn_session_eval(s, ids, 119, &all, rows, 1, NULL, &err));
+    assert_int_equal(err.code, BN_ECONTEXT);
+    assert_false(bn_session_eval(s, ids, 1, &all, rows, 2, NULL, &err));
+    assert_int_equal(err.code, BN_EARG);
+
+    const int32_t bad[] = {N_VOCAB, -1, INT32_MAX, INT32_MIN};
+    for (size_t i = 0; i < 4; i++) {
+        ids[15] = bad[i];
+        assert_false(bn_session_sync(s, ids, 20, &all, rows, NULL, NULL, &err));
+        assert_int_equal(err.code, BN_EARG);
+    }
+    const struct head_request wrong[] = {
+        {.kind = HEAD_TOP, .k = 0},
+        {.kind = HEAD_TOP, .k = 1, .gap = -1.0f},
+        {.kind = HEAD_TOP, .k = 1, .gap = NAN},
+        {.kind = HEAD_TOP, .k = 1, .ids = bad, .n_ids = 1},
+        {.kind = HEAD_GUMBEL, .temp = 0.0f},
+        {.kind = HEAD_GUMBEL, .temp = INFINITY},
+        {.kind = (enum head_kind)9},
+    };
+    for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
+        assert_false(bn_session_eval(s, ids, 1, &wrong[i], rows, 1, NULL, &err));
+        assert_int_equal(err.code, BN_EARG);
+    }
+    holds(s, ids, 10);
+    kit_free_rows(rows, 2);
+}
+
+static void too_little_room_is_refused_before_and_after(void **state)
+{
+    struct kit *kit = *state;
+    const struct head_request top = {.kind = HEAD_TOP, .k = 5, .gap = 1000.0f};
+    struct head_cand cands[8];
+    struct head_row row = {.cands = cands, .cap = 8, .n = 77};
+    int32_t ids[N_IDS];
+    struct bn_error err;
+    kit_ids(ids, N_IDS, 4);
+    assert_false(bn_session_eval(kit->session, ids, 3, &all, &row, 1, NULL, &err));
+    assert_int_equal(err.code, BN_EARG);
+    assert_false(bn_session_eval(kit->session, ids, 3, &top, &row, 1, NULL, &err));
+    assert_int_equal(err.code, BN_EARG);
+    assert_int_equal(row.n, 77);
+    holds(kit->session, ids, 0);
+}
+
+struct canceller {
+    struct bn_cancel cancel;
+    size_t after, n_calls, last_done;
+};
+
+static void raise_after(void *ud, size_t n_done, size_t n_total)
+{
+    struct canceller *c = ud;
+    assert_true(n_done > c->last_done && n_done <= n_total);
+    c->last_done = n_done;
+    if (++c->n_calls == c->after)
+        bn_cancel_request(&c->cancel);
+}
+
+static void cancelling_keeps_whole_micro_batches(void **state)
+{
+    struct kit *kit = *state;
+    int32_t ids[N_IDS];
+    struct bn_error err;
+    struct canceller c = {.after = 2};
+    const struct bn_control control = {{raise_after, &c}, &c.cancel};
+    struct head_row *row = kit_rows(kit, 1);
+    kit_ids(ids, N_IDS, 5);
+    assert_false(bn_session_sync(kit->session, ids, 90, &all, row, &control, NULL, &err));
+    assert_int_equal(err.code, BN_ECANCELLED);
+    assert_int_equal(row->n, 0);
+    holds(kit->session, ids, 32); /* two of 16 */
+    sync_to(kit, ids, 90, 32);
+    kit_free_rows(row, 1);
+}
+
+static void heads_agree_with_each_other(void **state)
+{
+    struct kit *kit = *state;
+    int32_t ids[N_IDS];
+    struct bn_error err;
+    kit_ids(ids, N_IDS, 6);
+    struct head_row *full = kit_rows(kit, 1), *top = kit_rows(kit, 1), *drawn = kit_rows(kit, 1);
+    const struct head_request best = {.kind = HEAD_TOP, .k = 10};
+    const struct head_request cold = {.kind = HEAD_GUMBEL, .temp = 1e-6f, .seed = 1};
+    for (size_t i = 1; i < 5; i++) {
+        assert_true(bn_session_sync(kit->session, ids, i, &all, full, NULL, NULL, &err));
+        assert_true(bn_session_sync(kit->session, ids, i, &best, top, NULL, NULL, &err));
+        assert_true(bn_session_sync(kit->session, ids, i, &cold, drawn, NULL, NULL, &err));
+        assert_int_equal(top->n, 10);
+        assert_int_equal(drawn->n, 1);
+        assert_int_equal(drawn->cands[0].id, top->cands[0].id);
+        for (size_t j = 0; j < 10; j++)
+            assert_true(top->cands[j].logit == full->cands[top->cands[j].id].logit);
+    }
+    kit_free_rows(full, 1);
+    kit_free_rows(top, 1);
+    kit_free_rows(drawn, 1);
+}
+
+struct tape {
+    uint8_t *bytes;
+    size_t cap, n_bytes, at;
+};
+
+static bool record(void *ud, void *bytes, size_t n_bytes)
+{
+    struct tape *t = ud;
+    if (!mem_grow(&t->bytes, &t->cap, t->n_bytes + n_bytes, 1))
+        return false;
+    memcpy(t->bytes + t->n_bytes, bytes, n_bytes);
+    t->n_bytes += n_bytes;
+    return true;
+}
+
+static bool play(void *ud, void *bytes, size_t n_bytes)
+{
+    struct tape *t = ud;
+    if (n_bytes > t->n_bytes - t->at)
+        return false;
+    memcpy(bytes, t->bytes + t->at, n_bytes);
+    t->at += n_bytes;
+    return true;
+}
+
+static void a_snapshot_continues_as_the_session_would(void **state)
+{
+    struct kit *kit = *state;
+    int32_t ids[N_IDS];
+    struct bn_error err;
+    struct tape tape = {0}, again = {0};
+    const struct bn_stream out = {record, &tape}, in = {play, &tape}, out2 = {record, &again};
+    kit_ids(ids, N_IDS, 7);
+    /* A longer past that was taken back leaves no trace in the bytes. */
+    sync_to(kit, ids, 90, 0);
+    bn_session_truncate(kit->session, 70);
+    assert_true(bn_session_save(kit->session, &out, &err));
+    struct bn_session *other = kit_session(kit, 100);
+    assert_true(bn_session_eval(other, ids, 70, NULL, NULL, 0, NULL, &err));
+    assert_true(bn_session_save(other, &out2, &err));
+    assert_int_equal(tape.n_bytes, again.n_bytes);
+    assert_memory_equal(tape.bytes, again.bytes, tape.n_bytes);
+    bn_session_close(other);
+
+    bn_session_truncate(kit->session, 0);
+    assert_true(bn_session_load(kit->session, &in, &err));
+    holds(kit->session, ids, 70);
+    sync_to(kit, ids, 80, 70);
+    mem_free(tape.bytes);
+    mem_free(again.bytes);
+}
+
+static void a_broken_snapshot_is_refused(void **state)
+{
+    struct kit *kit = *state;
+    int32_t ids[N_IDS];
+    struct bn_error err;
+    struct tape tape = {0};
+    const struct bn_stream out = {record, &tape}, in = {play, &tape};
+    kit_ids(ids, N_IDS, 8);
+    sync_to(kit, ids, 20, 0);
+    assert_true(bn_session_save(kit->session, &out, &err));
+    const size_t n_bytes = tape.n_bytes;
+    for (size_t cut = 0; cut < n_bytes; cut += cut < 200 ? 1 : n_bytes / 5) {
+        tape.n_bytes = cut;
+        tape.at = 0;
+        assert_false(bn_session_load(kit->session, &in, &err));
+    }
+    tape.n_bytes = n_bytes;
+    tape.at = 0;
+    tape.bytes[0] ^= 1; /* another layout */
+    assert_false(bn_session_load(kit->session, &in, &err));
+    assert_int_equal(err.code, BN_EFORMAT);
+    tape.bytes[0] ^= 1;
+    tape.bytes[51] = 0x7f; /* an id outside the vocabulary */
+    tape.at = 0;
+    assert_false(bn_session_load(kit->session, &in, &err));
+    assert_int_equal(err.code, BN_EFORMAT);
+    struct bn_session *small = kit_session(kit, 19);
+    tape.at = 0;
+    assert_false(bn_session_load(small, &in, &err));
+    assert_int_equal(err.code, BN_ECONTEXT);
+    bn_session_close(small);
+    sync_to(kit, ids, 25, 0); /* and the session still works */
+    mem_free(tape.bytes);
+}
+
+static void contexts_beyond_memory_are_refused(void **state)
+{
+    struct kit *kit = *state;
+    struct bn_session *s;
+    struct bn_error err;
+    static const size_t sizes[] = {(size_t)1 << 31, (size_t)1 << 40, SIZE_MAX, SIZE_MAX - 63};
+    for (size_t i = 0; i < 4; i++) {
+        const struct bn_session_config cfg = {sizes[i]};
+        assert_false(bn_session_open(kit->model, &cfg, &s, &err));
+        assert_int_equal(err.code, BN_EARG);
+    }
+    assert_int_equal(bn_session_n_ctx(kit->session), 128);
+}
+
+static void batches_are_checked_whole(void **state)
+{
+    struct kit *kit = *state;
+    int32_t ids[N_IDS];
+    struct bn_error err;
+    kit_ids(ids, N_IDS, 9);
+    struct bn_session *other = kit_session(kit, 16);
+    struct bn_item items[2] = {{.session = kit->session, .ids = ids, .n_ids = 10},
+                               {.session = kit->session, .ids = ids, .n_ids = 1}};
+    assert_false(bn_eval(items, 2, NULL, &err)); /* the same session twice */
+    items[1].session = other;
+    items[1].n_ids = 7;
+    assert_false(bn_eval(items, 2, NULL, &err)); /* 17 tokens in micro-batches of 16 */
+    items[1].n_ids = 0;
+    assert_false(bn_eval(items, 2, NULL, &err));
+    assert_int_equal(err.code, BN_EARG);
+    holds(kit->session, ids, 0);
+    items[1].n_ids = 6;
+    assert_true(bn_eval(items, 2, NULL, &err));
+    holds(kit->session, ids, 10);
+    holds(other, ids, 6);
+    assert_true(bn_eval(NULL, 0, NULL, &err));
+    bn_session_close(other);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(sync_evaluates_only_what_is_new, setup, teardown),
+        cmocka_unit_test_setup_teardown(sync_without_a_row_fills_the_cache, setup, teardown),
+        cmocka_unit_test_setup_teardown(wrong_calls_are_refused_and_change_nothing, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(too_little_room_is_refused_before_and_after, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(cancelling_keeps_whole_micro_batches, setup, teardown),
+        cmocka_unit_test_setup_teardown(heads_agree_with_each_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_snapshot_continues_as_the_session_would, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_broken_snapshot_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(contexts_beyond_memory_are_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(batches_are_checked_whole, setup, teardown),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
