@@ -73,6 +73,11 @@ enum jop {
 
 enum { MACRO_CALLER = 1, MACRO_KWARGS = 2, MACRO_VARARGS = 4 }; /* names that the body reads */
 
+struct jhidden {         /* names that a scope hides until it sets them */
+    const uint32_t *ids; /* (n) */
+    size_t n;
+};
+
 struct jnode {
     enum jnode_kind kind;
     int op;
@@ -86,7 +91,8 @@ struct jnode {
     struct jstr *name;
     const struct jbuiltin *func; /* NULL: an unknown filter or test, an error when it is reached */
     struct jval val;
-    struct jnode *star, *star2; /* *args and **kwargs of a call, filter or test, or NULL */
+    struct jhidden hidden, hidden_else; /* of a scope; hidden_else of the else of a loop */
+    struct jnode *star, *star2;         /* *args and **kwargs of a call, filter or test, or NULL */
 };
 
 /* A parsed template. Names are numbered so that scopes compare numbers; some have fixed numbers. */
@@ -97,10 +103,14 @@ struct jprogram {
     size_t n_body;
     struct jstr **names; /* (n_names) by number */
     size_t n_names;
+    struct jhidden hidden; /* of the outermost scope */
 };
 
 /* Parse `source` (valid UTF-8) into the arena of `vm`. BN_EFORMAT: not a template, with line and
  * column; BN_EUNSUPPORTED: jinja2 would run it, this interpreter does not; BN_EARG: a bound. */
 bool jinja_parse(struct jvm *vm, struct bn_str source, struct jprogram *out);
+
+/* The parser's last step: fill in all `hidden`. */
+bool jinja_hide_names(struct jvm *vm, struct jprogram *program);
 
 #endif

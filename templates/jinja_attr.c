@@ -141,7 +141,9 @@ static bool attribute(struct jvm *vm, struct jval obj, struct jval name, struct 
 
 static bool is_hashable(struct jval v, int depth)
 {
-    if (v.kind == J_LIST || v.kind == J_DICT || v.kind == J_VIEW)
+    if (v.kind == J_VIEW)
+        return v.u.view->kind == VIEW_VALUES;
+    if (v.kind == J_LIST || v.kind == J_DICT)
         return false;
     if (v.kind != J_TUPLE)
         return true;
@@ -303,7 +305,10 @@ static bool slice_string(struct jvm *vm, struct jstr *str, const struct slice *s
         if (vm->n_steps == JVM_MAX_STEPS)
             return jvm_steps(vm, 1);
     }
-    return jbuf_done(&b, out);
+    if (!jbuf_done(&b, out))
+        return false;
+    out->u.s->is_markup = str->is_markup;
+    return true;
 }
 
 static bool slice_range(struct jvm *vm, const struct jrange *r, const struct slice *s,

@@ -240,7 +240,7 @@ bool macro_call(struct jvm *vm, const struct jmacro *macro, const struct jargs *
     uint64_t taken;
     if (args->n_kw > 60)
         return jvm_fail(vm, "a call with %zu keyword arguments", args->n_kw);
-    if (!scope_new(vm, macro->scope, &inner))
+    if (!scope_new(vm, macro->scope, &n->hidden, &inner))
         return false;
     jbuf_init(&b, vm);
     vm->scope = inner;

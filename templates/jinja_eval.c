@@ -8,14 +8,32 @@
 #include "templates/jinja_ops.h"
 #include "templates/jinja_print.h"
 
-bool scope_new(struct jvm *vm, struct jscope *parent, struct jscope **out)
+/* Forget what was set; what is hidden comes first and is not set. */
+static bool scope_reset(struct jvm *vm, struct jscope *s, const struct jhidden *hidden)
+{
+    s->n = 0;
+    if (!hidden || hidden->n == 0)
+        return true;
+    if (s->cap < hidden->n) {
+        s->vars = jvm_alloc(vm, hidden->n + 4, sizeof *s->vars);
+        if (!s->vars)
+            return false;
+        s->cap = hidden->n + 4;
+    }
+    for (; s->n < hidden->n; s->n++)
+        s->vars[s->n] = (struct jbinding){.id = hidden->ids[s->n], .v = {.kind = J_MISSING}};
+    return jvm_steps(vm, s->n / 8);
+}
+
+bool scope_new(struct jvm *vm, struct jscope *parent, const struct jhidden *hidden,
+               struct jscope **out)
 {
     struct jscope *const s = jvm_alloc(vm, 1, sizeof *s);
     if (!s)
         return false;
     *s = (struct jscope){.parent = parent};
     *out = s;
-    return true;
+    return scope_reset(vm, s, hidden);
 }
 
 bool scope_set(struct jvm *vm, uint32_t id, struct jval v)
@@ -55,7 +73,7 @@ bool scope_get(struct jvm *vm, uint32_t id, struct jval *out)
         for (size_t i = 0; i < s->n; i++) {
             if (s->vars[i].id == id) {
                 *out = s->vars[i].v;
-                return true;
+                return out->kind != J_MISSING;
             }
         }
         vm->n_steps += s->n / 8; /* seen by the next check */
@@ -95,7 +113,7 @@ bool eval_loop_filter(struct jvm *vm, struct jloop *loop, struct jval item, bool
 {
     struct jscope *const scope = vm->scope, *inner;
     struct jval v;
-    if (!scope_new(vm, loop->outer, &inner))
+    if (!scope_new(vm, loop->outer, NULL, &inner))
         return false;
     vm->scope = inner;
     const bool ok = exec_assign(vm, loop->target, item) && eval_expr(vm, loop->filter, &v);
@@ -152,7 +170,7 @@ static enum jflow exec_loop(struct jvm *vm, const struct jnode *n, struct jval l
 {
     struct jscope *const scope = vm->scope, *inner;
     enum jflow flow = FLOW_GO;
-    if (!scope_new(vm, scope, &inner))
+    if (!scope_new(vm, scope, NULL, &inner))
         return FLOW_FAIL;
     while (flow != FLOW_FAIL && flow != FLOW_BREAK) {
         bool more;
@@ -161,10 +179,10 @@ static enum jflow exec_loop(struct jvm *vm, const struct jnode *n, struct jval l
             return FLOW_FAIL;
         if (!more)
             break;
-        inner->n = 0;
         vm->scope = inner;
         flow = FLOW_FAIL;
-        if (exec_assign(vm, n->a, loop.u.loop->item) && scope_set(vm, NAME_LOOP, loop))
+        if (scope_reset(vm, inner, &n->hidden) && exec_assign(vm, n->a, loop.u.loop->item) &&
+            scope_set(vm, NAME_LOOP, loop))
             flow = exec_body(vm, n->items, n->n_items);
         vm->scope = scope;
         *ran = *ran || flow == FLOW_GO; /* jinja2 forgets rounds that break or continue ended */
@@ -181,7 +199,7 @@ static enum jflow exec_for(struct jvm *vm, const struct jnode *n)
         return FLOW_FAIL;
     if (ran || n->n_other == 0)
         return FLOW_GO;
-    if (!scope_new(vm, vm->scope, &inner))
+    if (!scope_new(vm, vm->scope, &n->hidden_else, &inner))
         return FLOW_FAIL;
     const struct jnode body = {.items = n->other, .n_items = n->n_other};
     return exec_inner(vm, &body, inner);
@@ -206,13 +224,22 @@ static enum jflow exec_set(struct jvm *vm, const struct jnode *n)
     return eval_expr(vm, n->b, &v) && exec_assign(vm, n->a, v) ? FLOW_GO : FLOW_FAIL;
 }
 
+/* Filter and call blocks write their value as it is, and jinja2 joins only strings. */
+static enum jflow write_block(struct jvm *vm, const struct jnode *n, struct jval v)
+{
+    vm->at = n;
+    if (v.kind != J_STR)
+        return jvm_fail(vm, "expected str instance, %s found", jkind_name(v)) ? FLOW_GO : FLOW_FAIL;
+    return jbuf_str(vm->out, v.u.s) ? FLOW_GO : FLOW_FAIL;
+}
+
 /* Run the body with its output captured, then the block's filters over the text, if it has any. */
 static enum jflow capture(struct jvm *vm, const struct jnode *n, struct jval *out)
 {
     struct jscope *const scope = vm->scope, *inner;
     struct jbuf *const outer = vm->out;
     struct jbuf b;
-    if (!scope_new(vm, scope, &inner))
+    if (!scope_new(vm, scope, &n->hidden, &inner))
         return FLOW_FAIL;
     jbuf_init(&b, vm);
     vm->scope = inner;
@@ -240,7 +267,7 @@ static enum jflow exec_filterblock(struct jvm *vm, const struct jnode *n)
     const enum jflow flow = capture(vm, n, &v);
     if (flow != FLOW_GO)
         return flow;
-    return print_str(vm->out, v) ? FLOW_GO : FLOW_FAIL;
+    return write_block(vm, n, v);
 }
 
 static bool macro_new(struct jvm *vm, const struct jnode *n, struct jval *out)
@@ -274,13 +301,13 @@ static enum jflow exec_callblock(struct jvm *vm, const struct jnode *n)
     kw[args.n_kw++] = (struct jkeyword){.name = vm->program->names[NAME_CALLER], .v = caller};
     args.kw = kw;
     vm->at = n;
-    return call_value(vm, callee, &args, &v) && print_str(vm->out, v) ? FLOW_GO : FLOW_FAIL;
+    return call_value(vm, callee, &args, &v) ? write_block(vm, n, v) : FLOW_FAIL;
 }
 
 static enum jflow exec_with(struct jvm *vm, const struct jnode *n)
 {
     struct jscope *const scope = vm->scope, *inner;
-    if (!scope_new(vm, scope, &inner))
+    if (!scope_new(vm, scope, &n->hidden, &inner))
         return FLOW_FAIL;
     for (size_t i = 0; i < n->n_other; i += 2) {
         struct jval v;
@@ -298,7 +325,7 @@ static enum jflow exec_with(struct jvm *vm, const struct jnode *n)
 static enum jflow exec_generation(struct jvm *vm, const struct jnode *n)
 {
     struct jscope *inner;
-    return scope_new(vm, vm->scope, &inner) ? exec_inner(vm, n, inner) : FLOW_FAIL;
+    return scope_new(vm, vm->scope, &n->hidden, &inner) ? exec_inner(vm, n, inner) : FLOW_FAIL;
 }
 
 static enum jflow exec_jump(struct jvm *vm, const struct jnode *n)
@@ -356,6 +383,8 @@ bool jinja_run(struct jvm *vm, const struct jprogram *program, const struct jdic
         if (found)
             root.globals[i] = *found;
     }
+    for (size_t i = 0; i < program->hidden.n; i++)
+        root.globals[program->hidden.ids[i]] = (struct jval){.kind = J_MISSING};
     vm->program = program;
     vm->scope = &root;
     vm->out = out;

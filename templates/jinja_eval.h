@@ -23,7 +23,9 @@ struct jscope {
 
 enum jflow { FLOW_FAIL, FLOW_GO, FLOW_BREAK, FLOW_CONTINUE };
 
-bool scope_new(struct jvm *vm, struct jscope *parent, struct jscope **out);
+/* `hidden`: names that start as not set, NULL: none. */
+bool scope_new(struct jvm *vm, struct jscope *parent, const struct jhidden *hidden,
+               struct jscope **out);
 bool scope_set(struct jvm *vm, uint32_t id, struct jval v);    /* in the innermost scope */
 bool scope_get(struct jvm *vm, uint32_t id, struct jval *out); /* false: not set anywhere */
 

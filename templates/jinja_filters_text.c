@@ -180,12 +180,14 @@ FILTER(do_truncate)
         return jvm_fail(vm, "expected length >= %lld and leeway >= 0", (long long)n_end);
     if (!jval_length(vm, v, &n_chars))
         return false;
-    if (v.kind != J_STR)
-        return n_chars == 0 ? (*out = v, true) : jvm_fail(vm, "only text can be truncated");
+    if (n_chars == SIZE_MAX)
+        return jvm_fail(vm, "object of type '%s' has no len()", jkind_name(v));
     if (leeway > INT64_MAX - length || (int64_t)n_chars <= length + leeway) {
         *out = v;
         return true;
     }
+    if (v.kind != J_STR)
+        return jvm_fail(vm, "only text can be truncated");
     size_t cut = jstr_offset(v.u.s, (size_t)(length - n_end));
     if (!arg_flag(c->arg[1], false)) {
         const size_t space = text_rfind(jstr_text(v.u.s), bn_str_of(" "), 0, cut);

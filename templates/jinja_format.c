@@ -4,15 +4,19 @@
  */
 #include "templates/jinja_format.h"
 #include "templates/jinja_eval.h"
+#include "templates/jinja_markup.h"
 #include "templates/jinja_number.h"
 #include "templates/jinja_ops.h"
 #include "templates/jinja_print.h"
+
+#define FORMAT_DEPTH 2 /* a spec may hold fields, and their specs; as in Python */
 
 struct formatter {
     struct jvm *vm;
     const struct jargs *args;
     size_t n_auto;  /* fields numbered so far */
     bool by_number; /* a field had a number of its own */
+    bool is_markup; /* what is put in is escaped */
 };
 
 static bool format_into(struct formatter *f, struct jbuf *b, struct jstr *text, int depth);
@@ -253,7 +257,11 @@ static bool format_field(struct formatter *f, struct jbuf *b, struct jstr *text,
             !jbuf_done(&made, &v))
             return false;
     }
-    return format_value(b, v, spec.u.s);
+    if (!f->is_markup || (v.kind == J_STR && v.u.s->is_markup))
+        return format_value(b, v, spec.u.s);
+    jbuf_init(&made, f->vm);
+    return format_value(&made, v, spec.u.s) && jbuf_done(&made, &v) &&
+           markup_escape(f->vm, v, &v) && jbuf_str(b, v.u.s);
 }
 
 static bool format_into(struct formatter *f, struct jbuf *b, struct jstr *text, int depth)
@@ -289,10 +297,10 @@ static bool format_into(struct formatter *f, struct jbuf *b, struct jstr *text, 
 
 bool format_method(struct jvm *vm, struct jval text, const struct jargs *args, struct jval *out)
 {
-    struct formatter f = {.vm = vm, .args = args};
+    struct formatter f = {.vm = vm, .args = args, .is_markup = text.u.s->is_markup};
     struct jbuf b;
     jbuf_init(&b, vm);
-    if (!format_into(&f, &b, text.u.s, 2 - 1) || !jbuf_done(&b, out))
+    if (!format_into(&f, &b, text.u.s, FORMAT_DEPTH) || !jbuf_done(&b, out))
         return false;
     out->u.s->is_markup = text.u.s->is_markup;
     return true;

@@ -73,7 +73,10 @@ bool jiter_next(struct jvm *vm, struct jiter *it, struct jval *out, bool *more)
             break;
         const size_t n = utf8_next(s->ptr + it->pos, s->n_bytes - it->pos, &cp);
         it->pos += n;
-        return jstr_part(vm, s, it->pos - n, it->pos, out);
+        if (!jstr_part(vm, s, it->pos - n, it->pos, out))
+            return false;
+        out->u.s->is_markup = false; /* characters of markup are plain */
+        return true;
     }
     case J_LIST:
     case J_TUPLE:

@@ -19,7 +19,7 @@ static bool json_char(struct jbuf *b, uint32_t cp, bool ensure_ascii, uint32_t o
             return jbuf_add(b, text, 2, origin);
         }
     }
-    if (cp >= 0x20 && (cp < 0x7f || !ensure_ascii || cp == 0x7f))
+    if (cp >= 0x20 && (cp < 0x7f || !ensure_ascii))
         return jbuf_cp(b, cp, origin);
     if (cp >= 0x10000)
         (void)snprintf(text, sizeof text, "\\u%04x\\u%04x", 0xd800 + ((cp - 0x10000) >> 10),

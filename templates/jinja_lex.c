@@ -159,6 +159,8 @@ static bool lex_raw(struct lexer *lx, size_t tag)
             return true;
         }
     }
+    if (start == lx->src.n_bytes) /* jinja2 wants a character to complain about */
+        return true;
     return lex_fail(lx, tag, "Missing end of raw directive", (struct bn_str){0});
 }
 
@@ -171,6 +173,8 @@ static bool lex_comment(struct lexer *lx, size_t tag)
             return true;
         }
     }
+    if (lx->at == lx->src.n_bytes) /* as above */
+        return true;
     return lex_fail(lx, tag, "Missing end of comment tag", (struct bn_str){0});
 }
 

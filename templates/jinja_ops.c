@@ -212,8 +212,12 @@ bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out)
     }
     case J_LIST:
     case J_DICT:
-    case J_VIEW:
         return jvm_fail(vm, "unhashable type: '%s'", jkind_name(v));
+    case J_VIEW:
+        if (v.u.view->kind != VIEW_VALUES) /* the others are sets */
+            return jvm_fail(vm, "unhashable type: '%s'", jkind_name(v));
+        *out = (uint64_t)(uintptr_t)v.u.view >> 4;
+        return true;
     default:
         *out = (uint64_t)(uintptr_t)v.u.s >> 4;
         return true;

@@ -6,6 +6,7 @@
 
 #include "templates/jinja_ast.h"
 #include "templates/jinja_case.h"
+#include "templates/jinja_iter.h"
 #include "templates/jinja_number.h"
 #include "templates/jinja_ops.h"
 
@@ -95,6 +96,16 @@ static bool repr_range(struct jbuf *b, const struct jrange *r)
     return jbuf_text(b, text);
 }
 
+static bool repr_loop(struct jbuf *b, struct jloop *loop)
+{
+    char text[2 * NUMBER_CHARS];
+    size_t length;
+    if (!jloop_length(b->vm, loop, &length))
+        return false;
+    (void)snprintf(text, sizeof text, "<LoopContext %zu/%zu>", loop->index0 + 1, length);
+    return jbuf_text(b, text);
+}
+
 static bool repr_other(struct jbuf *b, struct jval v)
 {
     switch (v.kind) {
@@ -109,7 +120,8 @@ static bool repr_other(struct jbuf *b, struct jval v)
                jbuf_text(b, ">");
     case J_SPACE:
         return jbuf_text(b, "<Namespace ") && repr_dict(b, v.u.dict) && jbuf_text(b, ">");
-    case J_LOOP: /* only its type: a counter would have to be asked for */
+    case J_LOOP:
+        return repr_loop(b, v.u.loop);
     default:
         return jbuf_text(b, "<") && jbuf_text(b, jkind_name(v)) && jbuf_text(b, " object>");
     }

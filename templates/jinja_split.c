@@ -36,8 +36,8 @@ static bool split_blanks(struct jvm *vm, struct jstr *s, int64_t max, struct jva
     const struct bn_str text = jstr_text(s);
     size_t at = text_skip_space(text, 0);
     while (at < text.n_bytes) {
-        if (max >= 0 && max-- == 0) /* the rest, without the blanks at its end */
-            return push_part(vm, s, at, text_trim_space(text, text.n_bytes), list);
+        if (max >= 0 && max-- == 0) /* the rest keeps the blanks at its end */
+            return push_part(vm, s, at, text.n_bytes, list);
         const size_t end = skip_word(text, at);
         if (!push_part(vm, s, at, end, list))
             return false;
@@ -93,7 +93,7 @@ static bool rsplit_blanks(struct jvm *vm, struct jstr *s, int64_t max, struct jv
     size_t end = text_trim_space(text, text.n_bytes);
     while (end > 0) {
         if (max >= 0 && max-- == 0)
-            return push_part(vm, s, text_skip_space(text, 0), end, list);
+            return push_part(vm, s, 0, end, list);
         const size_t start = back_word(text, end);
         if (!push_part(vm, s, start, end, list))
             return false;

@@ -453,6 +453,8 @@ bool jinja_parse(struct jvm *vm, struct bn_str source, struct jprogram *out)
         return false;
     program.body = top.items;
     program.n_body = top.n_items;
+    if (!jinja_hide_names(vm, &program))
+        return false;
     *out = program;
     return true;
 }

@@ -175,8 +175,11 @@ bool string_pad(struct jvm *vm, struct jstr *s, enum string_pad how, int64_t wid
                         : how == PAD_RIGHT ? pad
                                            : pad / 2 + (pad & (size_t)width & 1);
     jbuf_init(&b, vm);
-    return jbuf_repeat(&b, fill, left, ORIGIN_TEMPLATE) && jbuf_str(&b, s) &&
-           jbuf_repeat(&b, fill, pad - left, ORIGIN_TEMPLATE) && jbuf_done(&b, out);
+    if (!jbuf_repeat(&b, fill, left, ORIGIN_TEMPLATE) || !jbuf_str(&b, s) ||
+        !jbuf_repeat(&b, fill, pad - left, ORIGIN_TEMPLATE) || !jbuf_done(&b, out))
+        return false;
+    out->u.s->is_markup = s->is_markup;
+    return true;
 }
 
 bool string_join(struct jvm *vm, const struct jstr *sep, struct jval seq, bool convert,

@@ -1,0 +1,416 @@
+/*
+ * Whose words each segment holds, which template is chosen, and what stops a hostile one.
+ */
+#include "templates/template.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+struct fixture {
+    struct template_arena *arena;
+    struct template *t;
+    struct template_output out;
+    struct bn_error err;
+    struct bn_notes notes;
+};
+
+static int set_up(void **state)
+{
+    struct fixture *const f = calloc(1, sizeof *f);
+    f->arena = template_arena_open();
+    *state = f;
+    return 0;
+}
+
+static int tear_down(void **state)
+{
+    struct fixture *const f = *state;
+    template_arena_close(f->arena);
+    template_close(f->t);
+    free(f);
+    return 0;
+}
+
+static struct template_value *text(struct fixture *f, const char *s)
+{
+    return template_string(f->arena, bn_str_of(s), SEGMENT_NO_MESSAGE);
+}
+
+static struct template_value *say(struct fixture *f, struct template_value *list, const char *role,
+                                  const char *words)
+{
+    struct template_value *m = template_dict(f->arena);
+    m = template_set(f->arena, m, "role", text(f, role));
+    m = template_set(f->arena, m, "content", text(f, words));
+    return template_push(f->arena, list, m);
+}
+
+static struct template_value *talk(struct fixture *f)
+{
+    struct template_value *list = template_list(f->arena);
+    list = say(f, list, "system", "S");
+    list = say(f, list, "user", "U <|x|>");
+    list = say(f, list, "assistant", "A");
+    return say(f, list, "odd", "O");
+}
+
+static bool open_text(struct fixture *f, const char *source)
+{
+    const struct template_config cfg = {
+        .user_text = bn_str_of(source), .bos_token = bn_str_of("<s>"), .notes = &f->notes};
+    template_close(f->t);
+    f->t = NULL;
+    return template_open(&cfg, &f->t, &f->err);
+}
+
+static bool render(struct fixture *f, const char *source, struct template_value *args)
+{
+    const struct template_input in = {.messages = talk(f), .args = args};
+    if (!open_text(f, source))
+        return false;
+    return template_render(f->t, f->arena, &in, &f->out, &f->err);
+}
+
+/* "T:text|M1:text|A2:text": kind, message, words of each segment. */
+static void assert_segments(struct fixture *f, const char *want)
+{
+    char got[2000] = "";
+    for (size_t i = 0; i < f->out.n_segments; i++) {
+        const struct segment *const s = &f->out.segments[i];
+        const size_t n = strlen(got);
+        char index[24] = "";
+        if (s->message != SEGMENT_NO_MESSAGE)
+            (void)snprintf(index, sizeof index, "%zu", s->message);
+        (void)snprintf(got + n, sizeof got - n, "%s%c%s:%.*s", i ? "|" : "",
+                       s->kind == SEGMENT_TEMPLATE  ? 'T'
+                       : s->kind == SEGMENT_MESSAGE ? 'M'
+                                                    : 'A',
+                       index, (int)s->text.n_bytes, s->text.ptr);
+    }
+    assert_string_equal(got, want);
+}
+
+static void assert_renders(struct fixture *f, const char *source, const char *want)
+{
+    if (!render(f, source, NULL))
+        fail_msg("%s: %s", source, f->err.text);
+    assert_segments(f, want);
+}
+
+/* ---- whose words ---- */
+
+static void segments_say_whose_words(void **state)
+{
+    assert_renders(
+        *state, "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}",
+        "T:<s>[system]|M0:S|T:[user]|M1:U <|x|>|T:[assistant]|A2:A|T:[|M3:odd|T:]|M3:O");
+}
+
+static void marks_survive_every_operation(void **state)
+{
+    static const char *const cases[][2] = {
+        {"{{ 'a' + messages[1].content + 'b' }}", "T:a|M1:U <|x|>|T:b"},
+        {"{{ 'a' ~ messages[1].content ~ 1 }}", "T:a|M1:U <|x|>|T:1"},
+        {"{{ ('a' + messages[1].content + 'b')[::-1] }}", "T:b|M1:>|x|< U|T:a"},
+        {"{{ ('a' + messages[1].content + 'b')[1:3] }}", "M1:U "},
+        {"{{ ('a' + messages[1].content)|upper }}", "T:A|M1:U <|X|>"},
+        {"{{ ('a ' + messages[1].content)|title }}", "T:A |M1:U <|x|>"},
+        {"{{ (' a ' + messages[1].content)|trim }}", "T:a |M1:U <|x|>"},
+        {"{{ messages[1].content|replace('x', '<y>') }}", "M1:U <||T:<y>|M1:|>"},
+        {"{{ 'p%sq'|replace('%s', messages[1].content) }}", "T:p|M1:U <|x|>|T:q"},
+        {"{{ '%s-%r' % (messages[0].content, messages[1].content) }}", "M0:S|T:-'|M1:U <|x|>|T:'"},
+        {"{{ '{}-{}'.format(messages[0].content, messages[1].content) }}", "M0:S|T:-|M1:U <|x|>"},
+        {"{{ messages|map(attribute='content')|join(';') }}",
+         "M0:S|T:;|M1:U <|x|>|T:;|A2:A|T:;|M3:O"},
+        {"{{ messages[1].content.split(' ')[1] }}", "M1:<|x|>"},
+        {"{{ messages[1].content|list|join }}", "M1:U <|x|>"},
+        {"{{ messages[1].content|tojson }}", "T:\"|M1:U <|x|>|T:\""},
+        {"{{ messages[1].content|e }}", "M1:U &lt;|x|&gt;"},
+        {"{{ messages[1].content|indent(2, true) }}", "T:  |M1:U <|x|>"},
+        {"{{ [messages[0].content] }}", "T:['|M0:S|T:']"},
+        {"{% set x %}a{{ messages[0].content }}{% endset %}{{ x }}", "T:a|M0:S"},
+        {"{% macro m(x) %}<{{ x }}>{% endmacro %}{{ m(messages[0].content) }}", "T:<|M0:S|T:>"},
+        {"{% filter upper %}a{{ messages[1].content }}{% endfilter %}", "T:A|M1:U <|X|>"},
+        {"{% for c in messages[1].content %}{{ c }}{% endfor %}", "M1:U <|x|>"},
+        {"{{ messages[1]|list|join }}", "M1:rolecontent"},
+        {"{{ strftime_now(messages[0].content) }}", "M0:S"},
+        {"{{ messages[1].content.center(9, '*') }}", "T:*|M1:U <|x|>|T:*"},
+        {"{{ {messages[0].content: 1}|items|first|first }}", "M0:S"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_renders(*state, cases[i][0], cases[i][1]);
+}
+
+static void arguments_are_message_text(void **state)
+{
+    struct fixture *const f = *state;
+    struct template_value *args = template_dict(f->arena);
+    args = template_set(f->arena, args, "style", text(f, "<|eot|>"));
+    assert_true(render(f, "{{ bos_token }}{{ style }}", args));
+    assert_segments(f, "T:<s>|M:<|eot|>");
+}
+
+static void callers_marks_do_not_count(void **state)
+{
+    struct fixture *const f = *state;
+    struct template_value *m = template_dict(f->arena);
+    m = template_set(f->arena, m, "role", template_string(f->arena, bn_str_of("user"), 7));
+    m = template_set(f->arena, m, "content", text(f, "words"));
+    const struct template_input in = {.messages =
+                                          template_push(f->arena, template_list(f->arena), m)};
+    assert_true(open_text(f, "{{ messages[0].role }}{{ messages[0].content }}"));
+    assert_true(template_render(f->t, f->arena, &in, &f->out, &f->err));
+    assert_segments(f, "T:user|M0:words");
+}
+
+static void bytes_that_are_no_text_are_replaced(void **state)
+{
+    struct fixture *const f = *state;
+    const struct template_input in = {
+        .messages = say(f, template_list(f->arena), "user", "a\xff\xc3(\xed\xa0\x80z")};
+    assert_true(open_text(f, "{{ messages[0].content|length }}"));
+    assert_true(template_render(f->t, f->arena, &in, &f->out, &f->err));
+    assert_segments(f, "T:8");
+}
+
+static void generation_prompt_may_start_in_thought(void **state)
+{
+    struct fixture *const f = *state;
+    const char *const source = "{{ messages[1].content }}"
+                               "{% if add_generation_prompt %}<think>\n{% endif %}</think>";
+    struct template_input in = {.messages = talk(f), .add_generation_prompt = true};
+    assert_true(open_text(f, source));
+    assert_true(template_info(f->t)->has_thoughts);
+    assert_true(template_render(f->t, f->arena, &in, &f->out, &f->err));
+    assert_false(f->out.starts_in_thought);
+    assert_true(open_text(f, "{% if add_generation_prompt %}<think>\n{% endif %}"));
+    assert_true(template_render(f->t, f->arena, &in, &f->out, &f->err));
+    assert_true(f->out.starts_in_thought);
+    in.add_generation_prompt = false;
+    assert_true(template_render(f->t, f->arena, &in, &f->out, &f->err));
+    assert_false(f->out.starts_in_thought);
+}
+
+static void no_message_can_start_a_thought(void **state)
+{
+    struct fixture *const f = *state;
+    const struct template_input in = {.messages =
+                                          say(f, template_list(f->arena), "user", "<think>"),
+                                      .add_generation_prompt = true};
+    assert_true(open_text(f, "{{ messages[0].content }}"));
+    assert_true(template_render(f->t, f->arena, &in, &f->out, &f->err));
+    assert_false(f->out.starts_in_thought);
+}
+
+/* ---- choice ---- */
+
+static const char *const broken = "{{ 'BITNETAssistant: ' }}";
+
+static const char *open_auto(struct fixture *f, struct template_config cfg)
+{
+    cfg.choice = cfg.choice ? cfg.choice : "auto";
+    cfg.notes = &f->notes;
+    f->notes.n = 0;
+    template_close(f->t);
+    f->t = NULL;
+    return template_open(&cfg, &f->t, &f->err) ? template_info(f->t)->name : NULL;
+}
+
+static void auto_runs_the_files_own_template(void **state)
+{
+    struct fixture *const f = *state;
+    const struct template_config cfg = {.model_text = bn_str_of("{{ 1 }}")};
+    assert_string_equal(open_auto(f, cfg), "model");
+    assert_int_equal(f->notes.n, 0);
+    assert_true(bn_str_is(template_info(f->t)->source, "{{ 1 }}"));
+    assert_true(template_info(f->t)->is_chat);
+}
+
+static void known_wrong_template_is_repaired(void **state)
+{
+    struct fixture *const f = *state;
+    struct template_config cfg = {.model_text = bn_str_of(broken)};
+    assert_string_equal(open_auto(f, cfg), "bitnet");
+    assert_int_equal(f->notes.n, 1);
+    assert_string_equal(f->notes.items[0].id, "chat-template");
+    assert_int_equal(f->notes.items[0].kind, BN_NOTE_REPAIR);
+    cfg.no_repair = "chat-template";
+    assert_string_equal(open_auto(f, cfg), "model");
+    assert_int_equal(f->notes.n, 0);
+}
+
+static void absent_template_falls_back_by_model(void **state)
+{
+    struct fixture *const f = *state;
+    assert_string_equal(open_auto(f, (struct template_config){.arch = bn_str_of("bitnet-b1.58")}),
+                        "bitnet");
+    assert_string_equal(open_auto(f, (struct template_config){.arch = bn_str_of("llama")}),
+                        "chatml");
+    assert_int_equal(f->notes.items[0].kind, BN_NOTE_WARNING);
+    const struct template_config base = {.arch = bn_str_of("bitnet"), .is_base_model_hint = true};
+    assert_string_equal(open_auto(f, base), "plain");
+    assert_string_equal(f->notes.items[0].id, "base-model");
+    assert_false(template_info(f->t)->is_chat);
+}
+
+static void template_beyond_us_falls_back_by_its_text(void **state)
+{
+    static const char *const cases[][2] = {
+        {"<|start_header_id|>{% include 'x' %}", "llama3"},
+        {"<|im_start|>{% include 'x' %}", "chatml"},
+        {"<|user|><|assistant|>{% include 'x' %}", "falcon3"},
+        {"Assistant: {% include 'x' %}", "bitnet"},
+        {"{% include 'x' %}", "chatml"},
+    };
+    struct fixture *const f = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        const struct template_config cfg = {.model_text = bn_str_of(cases[i][0])};
+        assert_string_equal(open_auto(f, cfg), cases[i][1]);
+        assert_int_equal(f->notes.n, 1);
+        assert_non_null(strstr(f->notes.items[0].text, "'include'"));
+        assert_non_null(strstr(f->notes.items[0].text, cases[i][1]));
+    }
+}
+
+static void every_builtin_opens_and_keeps_roles_apart(void **state)
+{
+    struct fixture *const f = *state;
+    size_t n = 0;
+    for (const char *const *name = template_builtin_names(); *name; name++, n++) {
+        const struct template_config cfg = {.choice = *name, .eos_token = bn_str_of("</s>")};
+        assert_string_equal(open_auto(f, cfg), *name);
+        const struct template_input in = {.messages = talk(f), .add_generation_prompt = true};
+        assert_true(template_render(f->t, f->arena, &in, &f->out, &f->err));
+        for (size_t i = 0; i < f->out.n_segments; i++)
+            if (f->out.segments[i].kind == SEGMENT_TEMPLATE)
+                assert_null(
+                    memchr(f->out.segments[i].text.ptr, 'x', f->out.segments[i].text.n_bytes));
+    }
+    assert_int_equal(n, 5);
+}
+
+static void unknown_name_is_an_argument_error(void **state)
+{
+    struct fixture *const f = *state;
+    assert_null(open_auto(f, (struct template_config){.choice = "nope"}));
+    assert_int_equal(f->err.code, BN_EARG);
+    assert_non_null(strstr(f->err.text, "'nope'"));
+}
+
+/* ---- errors and bounds ---- */
+
+static void errors_name_line_column_and_reason(void **state)
+{
+    static const char *const cases[][2] = {
+        {"a\n{{ raise_exception('roles must alternate') }}",
+         "template line 2, column 19: roles must alternate"},
+        {"{{ a.b.c }}", "template line 1, column 5: 'a' is undefined"},
+        {"\n\n  {% if x %}", "template line 3, column 11: this block has no 'elif'"},
+        {"{{ 'a' + 1 }}", "template line 1, column 8: unsupported operand types for +: 'str' and "
+                          "'int'"},
+        {"{{ s|nofilter }}", "template line 1, column 6: No filter or test named 'nofilter'"},
+        {"{{ 9223372036854775807 + 1 }}",
+         "template line 1, column 24: integer overflow: only 64 bits"},
+        {"{{ messages.append(1) }}", "template line 1, column 19: methods that change a list are "
+                                     "not allowed in a template"},
+    };
+    struct fixture *const f = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        assert_false(render(f, cases[i][0], NULL));
+        assert_int_equal(f->err.code, BN_EFORMAT);
+        assert_string_equal(f->err.text, cases[i][1]);
+    }
+}
+
+static void bombs_end_in_an_error(void **state)
+{
+    static const char *const cases[] = {
+        "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
+        "{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}",
+        "{% set ns = namespace(x='xxxxxxxx') %}{% for i in range(99) %}"
+        "{% set ns.x = ns.x + ns.x %}{% endfor %}",
+        "{{ 'x' * 9000000000 }}",
+        "{{ [0] * 9000000000 }}",
+        "{{ '%900000000d' % 1 }}",
+        "{{ ('x' * 90000)|replace('', 'x' * 90000) }}",
+        "{{ ''.center(9000000000) }}",
+        "{{ 'a'|indent(9000000000) }}",
+        "{% set ns = namespace(x=[]) %}{% for i in range(9999) %}{% set ns.x = [ns.x] %}"
+        "{% endfor %}{{ ns.x }}",
+        "{% set ns = namespace() %}{% set ns.x = ns %}{{ ns }}",
+        "{% set ns = namespace(x=[1]) %}{% for i in range(9999) %}"
+        "{% set ns.x = ns.x|map('string') %}{% endfor %}{{ ns.x|list }}",
+    };
+    struct fixture *const f = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        if (render(f, cases[i], NULL))
+            fail_msg("it ended well: %s", cases[i]);
+        assert_non_null(strstr(f->err.text, "template line 1, column "));
+    }
+}
+
+static char *repeated(const char *head, const char *unit, size_t n, const char *tail)
+{
+    const size_t n_head = strlen(head), n_unit = strlen(unit);
+    char *const s = malloc(n_head + n * n_unit + strlen(tail) + 1);
+    memcpy(s, head, n_head);
+    for (size_t i = 0; i < n; i++)
+        memcpy(s + n_head + i * n_unit, unit, n_unit);
+    memcpy(s + n_head + n * n_unit, tail, strlen(tail) + 1);
+    return s;
+}
+
+static void deep_nesting_is_refused(void **state)
+{
+    static const char *const units[] = {"(",      "[",        "{1:",   "not ",    "-",
+                                        "a(",     "a[",       "1+",    "a.b.",    "1 if 1 else ",
+                                        "a and ", "a|upper|", "'x'~(", "{%if a%}"};
+    struct fixture *const f = *state;
+    for (size_t i = 0; i < sizeof units / sizeof units[0]; i++) {
+        char *const s = repeated(units[i][0] == '{' && units[i][1] == '%' ? "" : "{{ ", units[i],
+                                 30000, "upper }}");
+        assert_false(open_text(f, s));
+        free(s);
+    }
+}
+
+static void long_flat_templates_are_fine(void **state)
+{
+    struct fixture *const f = *state;
+    char *const s =
+        repeated("", "{{ messages[0].content }}{% if a %}{% elif b %}{% endif %}", 5000, "");
+    assert_true(render(f, s, NULL));
+    assert_int_equal(f->out.n_segments, 1);
+    assert_int_equal(f->out.segments[0].text.n_bytes, 5000);
+    free(s);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(segments_say_whose_words, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(marks_survive_every_operation, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(arguments_are_message_text, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(callers_marks_do_not_count, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bytes_that_are_no_text_are_replaced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(generation_prompt_may_start_in_thought, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(no_message_can_start_a_thought, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(auto_runs_the_files_own_template, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(known_wrong_template_is_repaired, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(absent_template_falls_back_by_model, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(template_beyond_us_falls_back_by_its_text, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(every_builtin_opens_and_keeps_roles_apart, set_up,
+                                        tear_down),
+        cmocka_unit_test_setup_teardown(unknown_name_is_an_argument_error, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(errors_name_line_column_and_reason, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(bombs_end_in_an_error, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(deep_nesting_is_refused, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_flat_templates_are_fine, set_up, tear_down),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
