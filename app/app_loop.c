@@ -92,9 +92,9 @@ static void on_signals(struct app *app)
         on_interrupt(app);
     if (flags & SIGNAL_SUSPEND) {
         app->ui.ops->suspend(&app->ui);
-        signals_stop_self(); /* SIGCONT raises SIGNAL_RESUME */
+        signals_stop_self();
     }
-    if (flags & SIGNAL_RESUME)
+    if (flags & (SIGNAL_SUSPEND | SIGNAL_RESUME)) /* without job control nothing was stopped */
         app->ui.ops->resume(&app->ui);
     if (flags & SIGNAL_RESIZE)
         app->ui.ops->resize(&app->ui);

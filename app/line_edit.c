@@ -351,6 +351,15 @@ void line_set(struct bn_str text)
     strbuf_finish(&copy);
 }
 
+void line_restore(void)
+{
+    if (edit.line && !edit.is_open) {
+        free(edit.kept);
+        edit.kept = edit.line;
+        edit.line = NULL;
+    }
+}
+
 bool line_clear(void)
 {
     if (!edit.is_open)

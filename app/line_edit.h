@@ -32,6 +32,7 @@ enum line_result line_feed(const char *keys, size_t n_keys, size_t *n_used);
 void line_text(struct strbuf *out);
 
 void line_set(struct bn_str text); /* replace what is being edited */
+void line_restore(void);           /* edit the line that was done again, as it stood */
 bool line_clear(void);             /* Ctrl-C: false if there was nothing to clear */
 void line_set_prompt(const char *prompt);
 /* Take the editor off the screen, and put it back on the cursor's row: around anything else shown.

@@ -65,6 +65,12 @@ static void add_caps(struct inline_ui *u, enum term_string which)
     strbuf_add_text(&u->out, u->caps.strings[which]);
 }
 
+static void add_sync(struct inline_ui *u, const char *mark)
+{
+    if (u->caps.can_repaint)
+        strbuf_add_text(&u->out, mark);
+}
+
 static void write_out(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
@@ -143,11 +149,11 @@ static void add_text(struct ui *ui, struct bn_str text)
         return;
     strbuf_add(&before, u->out.ptr + n_before, u->out.n_bytes - n_before);
     strbuf_cut(&u->out, n_before);
-    strbuf_add_text(&u->out, SYNC_BEGIN);
+    add_sync(u, SYNC_BEGIN);
     erase_row(u);
     strbuf_add_str(&u->out, strbuf_str(&before));
     paint_row(u);
-    strbuf_add_text(&u->out, SYNC_END);
+    add_sync(u, SYNC_END);
     strbuf_finish(&before);
 }
 
@@ -242,13 +248,13 @@ static void refresh_row(struct ui *ui)
     settings_text(ui, settings, sizeof(settings));
     turn_status(&ui->app->chat, &s);
     if (u->said_busy)
-        s.hint = "busy, Esc stops; what you type is kept";
+        s.hint = "busy, Esc stops";
     status_format(&s, u->size.columns - 1, u->row, sizeof(u->row));
     if (u->has_row && strcmp(before, u->row) == 0)
         return;
-    strbuf_add_text(&u->out, SYNC_BEGIN);
+    add_sync(u, SYNC_BEGIN);
     paint_row(u);
-    strbuf_add_text(&u->out, SYNC_END);
+    add_sync(u, SYNC_END);
 }
 
 /* While the model loads the prompt says how far it is; Readline owns its row. */
@@ -329,7 +335,7 @@ static void enter_line(struct ui *ui)
     if (kept)
         line_add_history(strbuf_text(&line));
     if (!app_enter(app, strbuf_str(&line)))
-        line_set(strbuf_str(&line));
+        line_restore();
     strbuf_finish(&line);
 }
 
@@ -373,10 +379,12 @@ static void filter_keys(struct ui *ui)
     for (size_t i = 0; i < u->keys.n_bytes; i++) {
         const char key = u->keys.ptr[i];
         const bool alt = i > 0 && u->keys.ptr[i - 1] == '\033';
-        if (key == '\r' && !alt)
+        if (key == '\r' && !alt) {
             u->said_busy = true;
-        else if (key != 0x04) /* Ctrl-D: nobody leaves in the middle of an answer by accident */
+            u->row_painted = 0;   /* say so at once */
+        } else if (key != 0x04) { /* Ctrl-D: nobody leaves in the middle of an answer by accident */
             u->keys.ptr[n_kept++] = key;
+        }
     }
     strbuf_cut(&u->keys, n_kept);
 }

@@ -1,0 +1,399 @@
+#!/usr/bin/env python3
+"""
+test_chat_terminal.py CHAT MAKE_MODEL: bitnet-chat at a terminal that only records: what holds on every
+way in and out, with a scripted generator. How screens look is tested elsewhere.
+"""
+import fcntl
+import json
+import os
+import pty
+import re
+import resource
+import select
+import signal
+import struct
+import subprocess
+import termios
+import time
+
+from chat_case import ChatCase
+from program_case import PROGRAM, main
+
+PASTE_ON, PASTE_OFF = b'\x1b[?2004h', b'\x1b[?2004l'
+PROMPT = rb'>>> '
+
+
+class Terminal:
+    """The program on a pseudo-terminal; `seen` is all that it wrote."""
+
+    def __init__(self, words, env, rows=24, columns=80):
+        self.master, self.slave = pty.openpty()
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack('HHHH', rows, columns, 0, 0))
+        self.before = termios.tcgetattr(self.slave)
+        self.seen = b''
+        self.process = subprocess.Popen(
+            words, stdin=self.slave, stdout=self.slave, stderr=self.slave, env=env,
+            start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+
+    def read(self, seconds):
+        if select.select([self.master], [], [], seconds)[0]:
+            try:
+                self.seen += os.read(self.master, 65536)
+            except OSError:
+                return False
+            return True
+        return False
+
+    def expect(self, pattern, seconds=10, start=0):
+        """Wait until `pattern` was written from `start` on; gives the seconds it took."""
+        begun = time.monotonic()
+        while not re.search(pattern, self.seen[start:]):
+            left = begun + seconds - time.monotonic()
+            if left <= 0:
+                raise AssertionError(f'{pattern!r} did not come: ...{self.seen[-600:]!r}')
+            self.read(left)
+        return time.monotonic() - begun
+
+    def send(self, keys):
+        keys = keys if isinstance(keys, bytes) else keys.encode()
+        while keys:
+            keys = keys[os.write(self.master, keys[:1024]):]
+            self.read(0)
+
+    def wait(self, seconds=10):
+        deadline = time.monotonic() + seconds
+        while self.process.poll() is None and time.monotonic() < deadline:
+            self.read(0.05)
+        while self.read(0):
+            pass
+        return self.process.wait(timeout=1)
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        os.close(self.master)
+        os.close(self.slave)
+
+
+class TerminalCase(ChatCase):
+    def open(self, *args, **size):
+        terminal = Terminal([PROGRAM, self.model, *args], self.env, **size)
+        self.addCleanup(terminal.close)
+        return terminal
+
+    def ready(self, *args, **size):
+        """A chat whose model is loaded and whose prompt stands."""
+        terminal = self.open(*args, **size)
+        terminal.expect(rb'loaded in')
+        terminal.expect(PROMPT, start=terminal.seen.index(b'loaded in'))
+        return terminal
+
+    def ask(self, terminal, text, until=rb'\[\d+ tok'):
+        start = len(terminal.seen)
+        terminal.send(text + '\r')
+        terminal.expect(until, start=start)
+        terminal.expect(PROMPT, start=start + re.search(until, terminal.seen[start:]).end())
+        return terminal.seen[start:]
+
+    def left_clean(self, terminal, code):
+        self.assertEqual(terminal.wait(), code, terminal.seen[-500:])
+        self.assertEqual(termios.tcgetattr(terminal.slave), terminal.before)
+        self.assertEqual(terminal.seen.count(PASTE_ON), terminal.seen.count(PASTE_OFF))
+        self.assertLessEqual(terminal.seen.rfind(PASTE_ON), terminal.seen.rfind(PASTE_OFF))
+
+
+class WaysOut(TerminalCase):
+    def test_quit_and_control_d_leave_with_0(self):
+        for keys in (b'/quit\r', b'/bye\r', b'\x04'):
+            terminal = self.ready()
+            terminal.send(keys)
+            self.left_clean(terminal, 0)
+
+    def test_signals_restore_the_terminal(self):
+        self.fake('word ', endless=1, token_ms=5)
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+            terminal = self.ready()
+            terminal.process.send_signal(number)
+            self.left_clean(terminal, code)
+            terminal = self.ready()
+            terminal.send(b'x\r')
+            terminal.expect(b'word word')
+            terminal.process.send_signal(number)
+            self.left_clean(terminal, code)
+            with open(self.state('last.json'), encoding='utf-8') as file:
+                answer = json.load(file)['messages'][1]
+            self.assertEqual(answer['finish'], 'interrupted')
+            self.assertTrue(answer['content'].startswith('word word'))
+
+    def test_fatal_signals_restore_the_terminal(self):
+        for number in (signal.SIGQUIT, signal.SIGABRT):
+            terminal = self.ready()
+            resource.prlimit(terminal.process.pid, resource.RLIMIT_CORE, (0, 0))
+            terminal.process.send_signal(number)
+            self.left_clean(terminal, -number)
+
+    def test_a_load_that_fails_restores_it_and_is_exit_3(self):
+        self.fake(load_ms=200, load_error=1)
+        terminal = self.open()
+        terminal.expect(rb'bitnet-chat: tensor')
+        self.left_clean(terminal, 3)
+
+    def test_a_stuck_engine_is_left_with_a_second_control_c(self):
+        self.fake('word ', endless=1, token_ms=5, read_us=1000000, stuck=1)
+        terminal = self.ready()
+        terminal.send(b'x\r')
+        terminal.expect(b'reading')
+        terminal.send(b'\x03')
+        terminal.expect(b'stopping')
+        time.sleep(1)
+        terminal.send(b'\x03')
+        self.left_clean(terminal, 130)
+
+    def test_a_stopped_process_gives_the_terminal_back_and_takes_it_again(self):
+        self.fake('fine')
+        # a shell with job control: without one nothing stops
+        terminal = Terminal(['sh', '-c', 'set -m; "$0" "$1"; sleep 1; fg', PROGRAM, self.model],
+                            self.env)
+        self.addCleanup(terminal.close)
+        terminal.expect(rb'loaded in')
+        terminal.send(b'half a line')
+        terminal.expect(b'half a line')
+        start = len(terminal.seen)
+        terminal.send(b'\x1a')
+        deadline = time.monotonic() + 5
+        while termios.tcgetattr(terminal.slave) != terminal.before:
+            self.assertLess(time.monotonic(), deadline)
+            terminal.read(0.05)
+        self.assertEqual(terminal.seen.count(PASTE_ON), terminal.seen.count(PASTE_OFF))
+        terminal.expect(b'half a line', start=start)
+        terminal.send(b'!\r')
+        terminal.expect(rb'fine', start=start)
+        terminal.expect(PROMPT, start=start + terminal.seen[start:].index(b'fine'))
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+
+    def test_a_suspend_without_job_control_changes_nothing(self):
+        self.fake('fine')
+        terminal = self.ready()
+        terminal.send(b'half')
+        terminal.expect(b'half')
+        terminal.send(b'\x1a')
+        terminal.expect(rb'(?s)half.*half')
+        self.ask(terminal, ' a line')
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+
+
+class Waiting(TerminalCase):
+    def test_the_prompt_comes_before_the_model(self):
+        self.fake('at last', load_ms=1500)
+        terminal = self.open()
+        self.assertLess(terminal.expect(PROMPT, seconds=1), 1)
+        self.assertNotIn(b'loaded in', terminal.seen)
+        terminal.send(b'typed ahead\r')
+        terminal.expect(b'loading')
+        terminal.expect(b'at last')
+        self.assertLess(terminal.seen.index(b'typed ahead'), terminal.seen.index(b'loaded in'))
+
+    def test_control_c_while_a_prompt_is_read_gives_the_question_back(self):
+        self.fake('never', read_us=100000)
+        terminal = self.ready()
+        terminal.send(b'a question\r')
+        terminal.expect(b'reading')
+        start = len(terminal.seen)
+        terminal.send(b'\x03')
+        self.assertLess(terminal.expect(rb'>>> .*a question', start=start), 0.5)
+        self.assertNotIn(b'never', terminal.seen)
+
+    def test_control_c_and_escape_stop_and_keep(self):
+        for key in (b'\x03', b'\x1b'):
+            self.fake('word ', endless=1, token_ms=5)
+            terminal = self.ready()
+            terminal.send(b'x\r')
+            terminal.expect(b'word word')
+            start = len(terminal.seen)
+            terminal.send(key)
+            terminal.expect(b'stopped', start=start, seconds=2)
+            terminal.expect(PROMPT, start=start)
+            with open(self.state('last.json'), encoding='utf-8') as file:
+                answer = json.load(file)['messages'][1]
+            self.assertTrue(answer['content'].startswith('word word'))
+            self.assertEqual(bytes(answer['ids']), answer['content'].encode())
+
+    def test_control_c_at_the_prompt_never_leaves(self):
+        terminal = self.ready()
+        for _ in range(5):
+            start = len(terminal.seen)
+            terminal.send(b'\x03')
+            terminal.expect(b'Ctrl-D or /quit leaves', start=start)
+        terminal.send(b'some text\x03')
+        self.assertIsNone(terminal.process.poll())
+        terminal.send(b'/quit\r')
+        self.left_clean(terminal, 0)
+
+    def test_keys_typed_during_an_answer_wait_and_enter_does_not_send(self):
+        self.fake('word word word word word word word word', token_ms=20)
+        terminal = self.ready()
+        terminal.send(b'x\r')
+        terminal.expect(b'word')
+        terminal.send(b'ahead\r')
+        terminal.expect(b'busy, Esc stops')
+        terminal.expect(rb'\[\d+ tok')
+        start = len(terminal.seen)
+        terminal.expect(rb'>>> .*ahead', start=start)
+        terminal.read(0.3)
+        self.assertNotIn(b'word', terminal.seen[start:])
+
+    def test_an_idle_prompt_costs_nothing(self):
+        terminal = self.ready()
+        path = f'/proc/{terminal.process.pid}/stat'
+
+        def ticks():
+            with open(path, encoding='utf-8') as file:
+                return sum(map(int, file.read().split(') ')[1].split()[11:13]))
+        before = ticks()
+        terminal.read(2)
+        time.sleep(2)
+        self.assertLessEqual(ticks() - before, 4)  # 1 % of 4 s in ticks of 10 ms
+
+
+class Editing(TerminalCase):
+    def messages(self):
+        with open(self.state('last.json'), encoding='utf-8') as file:
+            return [m['content'] for m in json.load(file)['messages'] if m['role'] == 'user']
+
+    def test_new_lines_by_key_by_backslash_and_by_fence(self):
+        terminal = self.ready()
+        self.ask(terminal, 'one\ntwo')
+        self.ask(terminal, 'one\x1b\rtwo')
+        self.ask(terminal, 'one\\\rtwo')
+        self.ask(terminal, '"""one\rtwo"""')
+        self.assertEqual(self.messages(), ['one\ntwo'] * 4)
+
+    def test_a_paste_is_not_sent_and_comes_whole(self):
+        self.fake(n_ctx=20000)
+        terminal = self.ready()
+        terminal.send(b'\x1b[200~a\rb\nc\x1b[201~')
+        terminal.read(0.3)
+        self.assertNotIn(b'tok,', terminal.seen)
+        self.ask(terminal, '')
+        long = ''.join(f'line {i}\n' for i in range(500))
+        self.ask(terminal, 'see: \x1b[200~' + long.replace('\n', '\r') + '\x1b[201~ok?')
+        self.assertEqual(self.messages(), ['a\nb\nc', f'see: {long}ok?'])
+        self.assertIn(b'[pasted #1: 501 lines', terminal.seen)
+        self.assertNotIn(b'line 250', terminal.seen)
+
+    def test_a_megabyte_is_taken_in_at_once(self):
+        terminal = self.ready('-c', '4000000')
+        text = 'x' * 79 + '\r'
+        start = time.monotonic()
+        terminal.send('\x1b[200~' + text * (1 << 20 >> 6) + '\x1b[201~')
+        terminal.expect(rb'\[pasted #1')
+        self.assertLess(time.monotonic() - start, 5)  # a second, and a busy machine's share
+        terminal.send(b'\x03')
+        terminal.send(b'/quit\r')
+        self.left_clean(terminal, 0)
+
+    def test_wide_characters_are_deleted_whole(self):
+        terminal = self.ready()
+        self.ask(terminal, '漢字é\x7f\x7fx')
+        self.assertEqual(self.messages(), ['漢x'])
+
+    def test_commands_and_their_failures_leave_the_line(self):
+        self.fake('fine')
+        terminal = self.ready()
+        start = len(terminal.seen)
+        terminal.send(b'/nope\r')
+        terminal.expect(rb'unknown command /nope', start=start)
+        terminal.expect(rb'>>> .*/nope', start=start)
+        terminal.send(b'\x15')
+        start = len(terminal.seen)
+        terminal.send(b'/se\t\t')
+        terminal.expect(rb'/sessions', start=start)
+        terminal.send(b't te\t0.25\r')
+        terminal.expect(rb'temp = 0\.25', start=start)
+
+    def test_edit_brings_the_message_back(self):
+        self.fake('one', 'two')
+        terminal = self.ready()
+        self.ask(terminal, 'first words')
+        start = len(terminal.seen)
+        terminal.send(b'/edit\r')
+        terminal.expect(rb'>>> .*first words', start=start)
+        self.ask(terminal, '!')
+        self.assertEqual(self.messages(), ['first words!'])
+
+    def test_history_survives_and_is_private(self):
+        terminal = self.ready()
+        self.ask(terminal, 'two\nlines #12 \\ here')
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+        self.assertEqual(os.stat(self.state('history')).st_mode & 0o777, 0o600)
+        terminal = self.ready()
+        self.ask(terminal, '\x1b[A')
+        self.assertEqual(self.messages(), ['two\nlines #12 \\ here'])
+
+    def test_private_leaves_nothing(self):
+        terminal = self.ready('--private')
+        self.ask(terminal, 'secret')
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+        self.assertEqual(os.listdir(self.home.name), [])
+
+    def test_the_users_editor_gives_the_text_back(self):
+        script = self.write('editor', '#!/bin/sh\nprintf "%s and more\\n" "$(cat "$1")" > "$1"\n')
+        os.chmod(script, 0o755)
+        self.env['EDITOR'] = script
+        terminal = self.ready()
+        terminal.send(b'some\x18\x05')
+        terminal.expect(rb'some and more')
+        self.ask(terminal, '')
+        self.assertEqual(self.messages(), ['some and more'])
+
+
+class Safety(TerminalCase):
+    def test_the_models_controls_never_reach_the_terminal(self):
+        self.fake(b'a\x1b]52;c;eA==\x07b\x9bc\x1b[2Jd\xe2\x80\xaee')
+        terminal = self.ready()
+        seen = self.ask(terminal, 'x')
+        for bad in (b'\x1b]', b'\x07', b'\x9b', b'\x1b[2J', b'\xe2\x80\xae'):
+            self.assertNotIn(bad, seen)
+        self.assertIn('a\ufffd]52;c;eA==\ufffdb\ufffdc'.encode(), seen)
+
+    def test_dumb_and_plain_terminals_get_no_escape(self):
+        self.fake('some words')
+        for term, words in (('dumb', []), ('nonsense', []), ('xterm', ['--plain'])):
+            self.env['TERM'] = term
+            terminal = self.ready(*words)
+            self.ask(terminal, 'x')
+            terminal.send(b'/quit\r')
+            self.left_clean(terminal, 0)
+            if term != 'xterm':  # there Readline itself moves the cursor
+                self.assertNotIn(b'\x1b', terminal.seen)
+
+    def test_a_terminal_of_one_cell_survives(self):
+        self.fake('some words that do not fit', token_ms=2)
+        terminal = self.open(rows=1, columns=1)
+        time.sleep(0.5)
+        terminal.send(b'x\r')
+        time.sleep(0.7)
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+
+    def test_answers_on_a_pipe_while_one_types(self):
+        self.fake('the answer')
+        path = self.path('typed')
+        terminal = Terminal(['sh', '-c', 'exec "$0" "$1" > "$2"', PROGRAM, self.model, path], self.env)
+        self.addCleanup(terminal.close)
+        terminal.expect(PROMPT)
+        terminal.send(b'hello\r')
+        terminal.expect(rb'\[10 tok')
+        terminal.send(b'\x04')
+        self.assertEqual(terminal.wait(), 0)
+        with open(path, 'rb') as file:
+            self.assertEqual(file.read(), b'the answer\n')
+
+
+if __name__ == '__main__':
+    main()
