@@ -20,17 +20,16 @@ struct job {
 
 static struct job layer_job(const struct layer *layer, size_t kind)
 {
-    struct job job = {.n_parts = 0};
     const struct linear *const parts[N_JOBS][3] = {
         [QKV] = {&layer->q, &layer->k, &layer->v},
         [OUT] = {&layer->o},
         [GATE_UP] = {&layer->gate, &layer->up},
         [DOWN] = {&layer->down},
     };
-    for (; job.n_parts < 3 && parts[kind][job.n_parts]; job.n_parts++) {
-        job.parts[job.n_parts] = parts[kind][job.n_parts];
-        job.n_rows += job.parts[job.n_parts]->source.n_rows; /* each is bounded by the file */
-    }
+    const struct linear *const *p = parts[kind];
+    struct job job = {.parts = {p[0], p[1], p[2]}};
+    for (; job.n_parts < 3 && p[job.n_parts]; job.n_parts++)
+        job.n_rows += p[job.n_parts]->source.n_rows; /* each is bounded by the file */
     job.n_cols = job.parts[0]->source.n_cols;
     job.n_lines = job.n_cols / LINE_COLS + (job.n_cols % LINE_COLS != 0);
     return job;
