@@ -9,8 +9,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#define INDEX_MAX 1023 /* more devices than any machine has; keeps the parser away from overflow   \
-                        */
+/* More devices than any machine has; keeps the parser away from overflow. */
+#define INDEX_MAX 1023
 
 static const struct backend_ops *const backends[] = {&cpu_backend_ops, NULL};
 

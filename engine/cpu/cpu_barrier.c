@@ -8,8 +8,8 @@
 
 #include <sched.h>
 
-#define SPINS 1500 /* about 50 microseconds at 100 cycles a pause: longer than any phase differs   \
-                    */
+/* About 50 microseconds at 100 cycles a pause: longer than any phase differs. */
+#define SPINS 1500
 
 void cpu_barrier_wait(struct cpu_barrier *b, size_t n_threads)
 {
