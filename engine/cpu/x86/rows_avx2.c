@@ -1,9 +1,10 @@
 /*
  * Table rows with AVX2: a row's 64 lanes of dot64 are eight registers, so one row at a time; its
- * eight chains cover the latency of fma. The next row is prefetched: rows are read one after
- * another.
+ * eight chains cover the latency of fma. Rows are taken from four places in turn, as a core reads
+ * faster from several places than from one.
  */
 #include "engine/base/force_inline.h"
+#include "engine/base/size.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx2.h"
 #include "engine/cpu/x86/rows_unpack_avx2.h"
@@ -11,6 +12,8 @@
 #include <immintrin.h>
 
 #define STREAMS 4
+#define SPAN_COLS 256
+#define PREFETCH_BYTES 2560
 
 /* Elements i .. i + 7 of a row of F32, F16 or BF16. */
 BN_FORCE_INLINE __m256 load8(enum tensor_type type, const uint8_t *row, size_t i)
@@ -33,36 +36,56 @@ BN_FORCE_INLINE __m256 load_some(enum tensor_type type, const uint8_t *row, size
     return load8(type, bytes, 0);
 }
 
-BN_FORCE_INLINE float dot_plain(enum tensor_type type, const uint8_t *row, size_t ahead,
-                                const float *h, size_t n)
+/* Columns i .. end - 1 of a row, added to its lanes; i is a multiple of 64. */
+BN_FORCE_INLINE void add_plain(enum tensor_type type, const uint8_t *row, const float *h, size_t i,
+                               size_t end, __m256 lanes[8])
 {
     const size_t unit_bytes = type == TENSOR_F32 ? 4 : 2;
-    __m256 lanes[8];
+    __m256 sum[8];
 #pragma GCC unroll 8
     for (int v = 0; v < 8; v++)
-        lanes[v] = _mm256_setzero_ps();
-
-    size_t i = 0;
-    for (; i + 64 <= n; i += 64) {
+        sum[v] = lanes[v];
+    for (; i + 64 <= end; i += 64) {
 #pragma GCC unroll 4
         for (size_t line = 0; line < unit_bytes; line++)
-            _mm_prefetch((const char *)((uintptr_t)row + ahead + i * unit_bytes + 64 * line),
-                         _MM_HINT_T0);
+            _mm_prefetch(
+                (const char *)((uintptr_t)row + i * unit_bytes + 64 * line + PREFETCH_BYTES),
+                _MM_HINT_T0);
 #pragma GCC unroll 8
         for (size_t v = 0; v < 8; v++)
-            lanes[v] = _mm256_fmadd_ps(load8(type, row, i + 8 * v), _mm256_loadu_ps(h + i + 8 * v),
-                                       lanes[v]);
+            sum[v] = _mm256_fmadd_ps(load8(type, row, i + 8 * v), _mm256_loadu_ps(h + i + 8 * v),
+                                     sum[v]);
     }
-    if (i < n) {
+    if (i < end) {
 #pragma GCC unroll 8
         for (size_t v = 0; v < 8; v++) {
-            const __m256i mask = lanes_below(i + 8 * v, n);
+            const __m256i mask = lanes_below(i + 8 * v, end);
             const __m256 hv = _mm256_maskload_ps(h + i + 8 * v, mask);
-            const __m256 sum = _mm256_fmadd_ps(load_some(type, row, i + 8 * v, n), hv, lanes[v]);
-            lanes[v] = _mm256_blendv_ps(lanes[v], sum, _mm256_castsi256_ps(mask));
+            const __m256 new_sum =
+                _mm256_fmadd_ps(load_some(type, row, i + 8 * v, end), hv, sum[v]);
+            sum[v] = _mm256_blendv_ps(sum[v], new_sum, _mm256_castsi256_ps(mask));
         }
     }
-    return tree64_avx2(lanes);
+#pragma GCC unroll 8
+    for (int v = 0; v < 8; v++)
+        lanes[v] = sum[v];
+}
+
+/* n_rows (1 or STREAMS) rows, step_bytes apart, in spans of columns turn by turn: the lanes of one
+ * row fill the registers, those of the others wait in memory. */
+BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, const uint8_t *rows,
+                               size_t step_bytes, const float *h, size_t n, float out[STREAMS])
+{
+    __m256 lanes[STREAMS][8];
+    for (int r = 0; r < n_rows; r++)
+        for (int v = 0; v < 8; v++)
+            lanes[r][v] = _mm256_setzero_ps();
+    for (size_t i = 0; i < n; i += SPAN_COLS)
+        for (int r = 0; r < n_rows; r++)
+            add_plain(type, rows + (size_t)r * step_bytes, h, i, size_min(i + SPAN_COLS, n),
+                      lanes[r]);
+    for (int r = 0; r < n_rows; r++)
+        out[r] = tree64_avx2(lanes[r]);
 }
 
 BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, size_t n, float *out)
@@ -207,6 +230,26 @@ BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, siz
     }
 }
 
+#define PLAIN_KERNELS(name, type)                                                                  \
+    static void row_decode_##name##_avx2(const uint8_t *row, size_t n, float *out)                 \
+    {                                                                                              \
+        decode_plain(type, row, n, out);                                                           \
+    }                                                                                              \
+    static void rows_dot_##name##_avx2(const uint8_t *rows, size_t row_bytes, size_t n_rows,       \
+                                       const float *h, size_t n, float *z, float *scratch)         \
+    {                                                                                              \
+        const size_t step = n_rows / STREAMS;                                                      \
+        (void)scratch; /* rows are widened in registers */                                         \
+        for (size_t r = 0; r < step; r++) {                                                        \
+            float out[STREAMS];                                                                    \
+            dot_plain(type, STREAMS, rows + r * row_bytes, step * row_bytes, h, n, out);           \
+            for (size_t i = 0; i < STREAMS; i++)                                                   \
+                z[r + i * step] = out[i];                                                          \
+        }                                                                                          \
+        for (size_t r = STREAMS * step; r < n_rows; r++)                                           \
+            dot_plain(type, 1, rows + r * row_bytes, 0, h, n, z + r);                              \
+    }
+
 /* Rows one at a time, but from STREAMS places in turn, each one's next row prefetched meanwhile: a
  * core reads faster from several places than from one. */
 #define ROW_KERNELS(name, type, decode, dot)                                                       \
@@ -226,9 +269,9 @@ BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, siz
             z[r] = dot(type, rows + r * row_bytes, row_bytes, h, n);                               \
     }
 
-ROW_KERNELS(f32, TENSOR_F32, decode_plain, dot_plain)
-ROW_KERNELS(f16, TENSOR_F16, decode_plain, dot_plain)
-ROW_KERNELS(bf16, TENSOR_BF16, decode_plain, dot_plain)
+PLAIN_KERNELS(f32, TENSOR_F32)
+PLAIN_KERNELS(f16, TENSOR_F16)
+PLAIN_KERNELS(bf16, TENSOR_BF16)
 ROW_KERNELS(q8_0, TENSOR_Q8_0, decode_small, dot_small)
 ROW_KERNELS(q4_0, TENSOR_Q4_0, decode_small, dot_small)
 ROW_KERNELS(q4_k, TENSOR_Q4_K, decode_blocks, dot_blocks)
