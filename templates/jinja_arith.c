@@ -39,6 +39,16 @@ static bool int_power(struct jvm *vm, int64_t base, int64_t exponent, struct jva
     return true;
 }
 
+/* Integers that a double holds divide with one rounding. Larger ones go through a wider type where
+ * there is one, which may round twice: off by one place in about one of two thousand. */
+static double int_quotient(int64_t a, int64_t b)
+{
+    const int64_t exact = (int64_t)1 << 53;
+    if (a >= -exact && a <= exact && b >= -exact && b <= exact)
+        return (double)a / (double)b;
+    return (double)((long double)a / (long double)b);
+}
+
 static bool int_binary(struct jvm *vm, enum jop op, int64_t a, int64_t b, struct jval *out)
 {
     int64_t r = 0;
@@ -62,7 +72,7 @@ static bool int_binary(struct jvm *vm, enum jop op, int64_t a, int64_t b, struct
         r = int_mod(a, b);
         break;
     case OP_DIV:
-        *out = jfloat((double)((long double)a / (long double)b));
+        *out = jfloat(int_quotient(a, b));
         return true;
     default:
         return int_power(vm, a, b, out);

@@ -30,12 +30,13 @@ bool layout_text(struct jbuf *b, const struct jstr *s, const struct layout *how)
 struct pieces {
     const char *sign, *prefix, *digits, *rest;
     size_t n_digits;
+    bool is_binary; /* of base 2, 8 or 16: grouped by four */
 };
 
 /* Digits with separators, at least `min` characters with leading zeros. */
 static bool grouped(struct jbuf *b, const struct pieces *p, char group, size_t min)
 {
-    const size_t every = group == '_' && p->prefix[0] ? 4 : 3;
+    const size_t every = p->is_binary ? 4 : 3;
     size_t n = p->n_digits;
     if (!group)
         return jbuf_repeat(b, '0', min > n ? min - n : 0, ORIGIN_TEMPLATE) &&
@@ -98,7 +99,8 @@ bool layout_int(struct jbuf *b, int64_t v, const struct layout *how)
                              .prefix = how->alternate && base != 10 ? prefix : "",
                              .digits = digits + at,
                              .n_digits = sizeof digits - at,
-                             .rest = ""};
+                             .rest = "",
+                             .is_binary = base != 10};
     struct layout right = *how;
     if (!right.align)
         right.align = '>';

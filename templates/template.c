@@ -75,6 +75,8 @@ static bool open_tokens(struct template *t, const struct template_config *cfg, s
         if (texts[i].n_bytes && utf8_valid(texts[i]) &&
             !jstr_copy(&vm, texts[i], ORIGIN_TEMPLATE, &t->tokens[i]))
             return false;
+        if (t->tokens[i].kind == J_STR)
+            jstr_chars(t->tokens[i].u.s); /* count now: a template is read-only later */
     }
     return true;
 }
