@@ -39,14 +39,23 @@ static bool int_power(struct jvm *vm, int64_t base, int64_t exponent, struct jva
     return true;
 }
 
-/* Integers that a double holds divide with one rounding. Larger ones go through a wider type where
- * there is one, which may round twice: off by one place in about one of two thousand. */
+/* a / b with one rounding: long division to more bits than a double has, the last one saying
+ * whether anything is left over, then the conversion rounds. */
 static double int_quotient(int64_t a, int64_t b)
 {
-    const int64_t exact = (int64_t)1 << 53;
-    if (a >= -exact && a <= exact && b >= -exact && b <= exact)
-        return (double)a / (double)b;
-    return (double)((long double)a / (long double)b);
+    const uint64_t n = a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
+    const uint64_t d = b < 0 ? 0 - (uint64_t)b : (uint64_t)b;
+    uint64_t quotient = n / d, rest = n % d;
+    int exponent = 0;
+    if (n == 0)
+        return b < 0 ? -0.0 : 0.0;
+    for (; quotient < (uint64_t)1 << 54; exponent--) {
+        const bool one = rest >= d - rest; /* twice the rest reaches d */
+        rest = one ? rest - (d - rest) : rest + rest;
+        quotient = quotient << 1 | one;
+    }
+    const double value = ldexp((double)(quotient | (rest != 0)), exponent);
+    return (a < 0) != (b < 0) ? -value : value;
 }
 
 static bool int_binary(struct jvm *vm, enum jop op, int64_t a, int64_t b, struct jval *out)
