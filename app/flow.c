@@ -88,16 +88,19 @@ static void end_line(struct flow *f, struct strbuf *out)
     f->n_ticks = 0;
     strbuf_add_char(out, '\n');
     new_row(f);
+    if (f->closes_code)
+        f->in_code = f->closes_code = false;
 }
 
-/* A line that begins with three backticks opens or closes code. */
+/* A line that begins with three backticks opens code, or closes it at its end. */
 static void watch_fence(struct flow *f, uint32_t code)
 {
     if (f->n_ticks == SIZE_MAX)
         return;
     f->n_ticks = code == '`' ? f->n_ticks + 1 : SIZE_MAX;
     if (f->n_ticks == 3) {
-        f->in_code = !f->in_code;
+        f->closes_code = f->in_code;
+        f->in_code = true;
         f->n_ticks = SIZE_MAX;
     }
 }

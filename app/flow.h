@@ -23,7 +23,7 @@ struct flow {
     size_t n_blanks;     /* held back before the word */
     struct strbuf bytes; /* held back: an incomplete character */
     size_t n_ticks; /* the line so far is this many backticks and nothing else; SIZE_MAX: more */
-    bool in_code;
+    bool in_code, closes_code;
 };
 
 void flow_init(struct flow *f, size_t columns, enum flow_wrap wrap);

@@ -1,0 +1,135 @@
+/*
+ * Streaming text into lines: the same for every way of cutting the stream.
+ */
+#include "app/flow.h"
+#include "app/term_text.h"
+
+#include <locale.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char sample[] =
+    "The quick brown fox, a veryveryveryverylongword and \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2"
+    "\xe5\xad\x97 wide ones.\n\n```c\nint   main(void)  { return 0; /* long line */ }\n```\n"
+    "\ttab  and\x1b[31m controls \xff broken\xe2\x82";
+
+static void flow_all(size_t columns, enum flow_wrap wrap, size_t piece, struct strbuf *out)
+{
+    struct flow f = {0};
+    const struct bn_str all = {sample, sizeof(sample) - 1};
+    flow_init(&f, columns, wrap);
+    for (size_t at = 0; at < all.n_bytes; at += piece)
+        flow_add(&f,
+                 (struct bn_str){all.ptr + at, all.n_bytes - at < piece ? all.n_bytes - at : piece},
+                 out);
+    flow_flush(&f, out);
+    flow_finish(&f);
+}
+
+static void does_not_depend_on_the_pieces(void **state)
+{
+    (void)state;
+    for (size_t columns = 1; columns <= 60; columns++) {
+        for (int wrap = FLOW_WRAP; wrap <= FLOW_NO_WRAP; wrap++) {
+            struct strbuf whole = {0};
+            flow_all(columns, (enum flow_wrap)wrap, sizeof(sample), &whole);
+            for (size_t piece = 1; piece <= 7; piece++) {
+                struct strbuf cut = {0};
+                flow_all(columns, (enum flow_wrap)wrap, piece, &cut);
+                assert_string_equal(strbuf_text(&cut), strbuf_text(&whole));
+                strbuf_finish(&cut);
+            }
+            strbuf_finish(&whole);
+        }
+    }
+}
+
+static void no_row_of_prose_is_wider_than_the_terminal(void **state)
+{
+    (void)state;
+    for (size_t columns = 4; columns <= 60; columns++) {
+        struct strbuf out = {0};
+        struct flow f = {0};
+        flow_init(&f, columns, FLOW_WRAP);
+        flow_add(&f, (struct bn_str){sample, strstr(sample, "```") - sample}, &out);
+        flow_flush(&f, &out);
+        for (const char *line = strbuf_text(&out); *line;) {
+            const size_t n = strcspn(line, "\n");
+            assert_true(term_text_width((struct bn_str){line, n}) <= columns - 1);
+            line += n + (line[n] == '\n');
+        }
+        flow_finish(&f);
+        strbuf_finish(&out);
+    }
+}
+
+static void breaks_between_words_and_never_within(void **state)
+{
+    struct strbuf out = {0};
+    struct flow f = {0};
+    (void)state;
+    flow_init(&f, 11, FLOW_WRAP);
+    flow_add(&f, bn_str_of("one two three four"), &out);
+    flow_flush(&f, &out);
+    assert_string_equal(strbuf_text(&out), "one two\nthree four");
+    flow_finish(&f);
+    strbuf_finish(&out);
+}
+
+static void code_keeps_its_blanks_and_lines(void **state)
+{
+    struct strbuf out = {0};
+    (void)state;
+    flow_all(20, FLOW_WRAP, sizeof(sample), &out);
+    assert_non_null(strstr(strbuf_text(&out), "int   main(void)  { return 0; /* long line */ }\n"));
+    strbuf_finish(&out);
+}
+
+static void shows_no_control_and_no_broken_byte(void **state)
+{
+    struct strbuf out = {0};
+    (void)state;
+    flow_all(200, FLOW_NO_WRAP, 1, &out);
+    assert_null(strchr(strbuf_text(&out), 0x1b));
+    assert_null(strchr(strbuf_text(&out), 0xff));
+    assert_non_null(strstr(strbuf_text(&out), "and\xef\xbf\xbd[31m"));
+    strbuf_finish(&out);
+}
+
+static void a_narrower_terminal_gets_the_last_row_again(void **state)
+{
+    struct strbuf out = {0};
+    struct flow f = {0};
+    (void)state;
+    flow_init(&f, 40, FLOW_WRAP);
+    flow_add(&f, bn_str_of("first row\none two three four five six "), &out);
+    assert_int_equal(f.column, 27);
+    assert_int_equal(flow_rows_up(&f, 10), 2); /* 27 columns take three rows of 10 */
+    strbuf_cut(&out, 0);
+    flow_again(&f, 10, &out);
+    assert_string_equal(strbuf_text(&out), "one two\nthree\nfour five\nsix");
+    flow_add(&f, bn_str_of("seven"), &out);
+    flow_flush(&f, &out);
+    assert_string_equal(strbuf_text(&out), "one two\nthree\nfour five\nsix seven");
+    flow_finish(&f);
+    strbuf_finish(&out);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(does_not_depend_on_the_pieces),
+        cmocka_unit_test(no_row_of_prose_is_wider_than_the_terminal),
+        cmocka_unit_test(breaks_between_words_and_never_within),
+        cmocka_unit_test(code_keeps_its_blanks_and_lines),
+        cmocka_unit_test(shows_no_control_and_no_broken_byte),
+        cmocka_unit_test(a_narrower_terminal_gets_the_last_row_again),
+    };
+    (void)setlocale(LC_CTYPE, "C.UTF-8"); /* widths */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
