@@ -3,6 +3,7 @@
 ImmutableSandboxedEnvironment with trim_blocks and lstrip_blocks, loop controls, a `generation` tag that
 renders its body, tojson = json.dumps, raise_exception, and strftime_now with the case's clock (UTC).
 """
+import copy
 import datetime
 import json
 
@@ -52,7 +53,7 @@ class Reference:
         variables = {name: case[name] for name in ("bos_token", "eos_token") if case.get(name)}
         variables["messages"] = case.get("messages", [])
         variables["add_generation_prompt"] = bool(case.get("generation"))
-        variables.update(case.get("args", {}))
+        variables.update(copy.deepcopy(case.get("args", {})))  # |indent extends a list it is given
         try:
             return self.env.from_string(case["template"]).render(**variables), None
         except Exception as error:  # whatever Python raises is an error of the template
