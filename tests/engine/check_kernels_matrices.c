@@ -6,6 +6,7 @@
 
 #include "engine/base/size.h"
 
+#include <math.h>
 #include <string.h>
 
 struct ternary_case {
@@ -94,6 +95,22 @@ static void check_matmul(struct check *c)
     }
 }
 
+/* Scores all over the range that exp0 takes, not one peak and nothing else; and, of tiny numbers,
+ * scores that are all -0. */
+static void spread_scores(struct check *c, enum pattern p, float *q, size_t n, uint16_t *k,
+                          size_t n_k)
+{
+    const int shift = (int)rng_below(&c->rng, 9);
+    for (size_t i = 0; i < n && p != PATTERN_TINY; i++)
+        q[i] = ldexpf(q[i], -shift);
+    if (p != PATTERN_TINY || shift < 4)
+        return;
+    for (size_t i = 0; i < n; i++)
+        q[i] = -fabsf(q[i]);
+    for (size_t i = 0; i < n_k; i++)
+        k[i] &= 0x00ff;
+}
+
 static void attn_block_of(struct check *c, size_t head_dim, size_t n_q, size_t n_seen,
                           enum pattern p)
 {
@@ -109,6 +126,7 @@ static void attn_block_of(struct check *c, size_t head_dim, size_t n_q, size_t n
     fill_floats(&c->rng, p, q, n_q * head_dim);
     fill_f16(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_MIXED, k, head_dim * ATTN_BLOCK);
     fill_f16(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_PLAIN, v, ATTN_BLOCK * b.v_stride);
+    spread_scores(c, p, q, n_q * head_dim, k, head_dim * ATTN_BLOCK);
     for (size_t j = n_seen; j < ATTN_BLOCK; j++) { /* what nobody may see: not even a NaN */
         for (size_t i = 0; i < head_dim; i++)
             k[i * ATTN_BLOCK + j] = 0x7e00;
@@ -140,7 +158,8 @@ static void check_attn_block(struct check *c)
             for (size_t n_q = 1; n_q <= 9; n_q++)
                 attn_block_of(c, head_dims[i], n_q, 1 + rng_below(&c->rng, ATTN_BLOCK), p);
         for (size_t n_seen = 1; n_seen <= ATTN_BLOCK; n_seen++)
-            attn_block_of(c, 64, 4, n_seen, p);
+            for (size_t round = 0; round < 4; round++)
+                attn_block_of(c, 64, 4, n_seen, p);
     }
 }
 

@@ -62,7 +62,11 @@ static void quantise_n(struct check *c, size_t n, enum pattern p)
 
 static void gate_n(struct check *c, gate_fn k, gate_fn ref, size_t n, enum pattern p)
 {
-    const float *gate = floats(c, p, n), *up = floats(c, PATTERN_MIXED, n);
+    const float span = rng_next(&c->rng) & 1 ? 20.0f : 1.0f; /* 80 is past where exp0 is cut off */
+    float *gate = floats(c, p, n);
+    const float *up = floats(c, PATTERN_MIXED, n);
+    for (size_t i = 0; i < n; i++)
+        gate[i] *= span;
     const struct outputs o = outputs_alloc(n * sizeof(float), any_offset(c));
     k(gate, up, n, (float *)(void *)o.p[0]);
     ref(gate, up, n, (float *)(void *)o.p[1]);
@@ -170,6 +174,8 @@ static void attn_merge_n(struct check *c, size_t n, enum pattern p)
     const float *o_block = floats(c, PATTERN_MIXED, n);
     float m, l = 1 + (float)rng_below(&c->rng, 64);
     fill_floats(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_MIXED, &m, 1);
+    if (rng_next(&c->rng) & 1)
+        m = start[0] + (float)(int32_t)rng_next(&c->rng) * 0x1p-25f; /* 64 apart at most */
     m += 0.0f; /* never -0: the contract of attn_block */
     start[0] += 0.0f;
     const struct outputs o = outputs_alloc(n_bytes, any_offset(c));
