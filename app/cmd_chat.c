@@ -213,6 +213,10 @@ bool cmd_clear(struct app *app, struct bn_str args)
     (void)args; /* takes none */
     if (!transcript_clear(&app->chat.transcript))
         return no_memory(app);
+    if (app->store.session_path[0]) { /* or the next turn would replace what was saved */
+        ui_notice(&app->ui, TONE_PLAIN, "%s stays as it was saved", app->store.session_path);
+        app->store.session_path[0] = 0;
+    }
     tell_last(app, "cleared (/undo brings it back)");
     return true;
 }

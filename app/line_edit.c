@@ -207,7 +207,7 @@ static size_t count_lines(struct bn_str text)
 
 static void paste_mark(size_t index, char out[80])
 {
-    (void)snprintf(out, 80, "[pasted #%zu: %zu lines, %zu bytes]", index + 1,
+    (void)snprintf(out, 80, "[pasted %zu: %zu lines, %zu bytes]", index + 1,
                    count_lines(strbuf_str(&edit.pastes[index])),
                    edit.pastes[index].n_bytes); /* fits */
 }
@@ -249,8 +249,8 @@ void line_text(struct strbuf *out)
 {
     const char *at = edit.line ? edit.line : "";
     while (*at) {
-        const char *mark = strstr(at, "[pasted #");
-        const size_t number = mark ? strtoul(mark + strlen("[pasted #"), NULL, 10) : 0;
+        const char *mark = strstr(at, "[pasted ");
+        const size_t number = mark ? strtoul(mark + strlen("[pasted "), NULL, 10) : 0;
         char whole[80] = "";
         if (number >= 1 && number <= edit.n_pastes)
             paste_mark(number - 1, whole);

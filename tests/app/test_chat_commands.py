@@ -1,0 +1,173 @@
+#!/usr/bin/env python3
+"""
+test_chat_commands.py CHAT MAKE_MODEL: each slash command, as a script of lines, with a scripted generator.
+"""
+import json
+import os
+
+from chat_case import ChatCase
+from program_case import main
+
+
+class Commands(ChatCase):
+    def script(self, *lines, words=(), code=0):
+        """What the program said on standard error; the messages it ended with are in self.messages."""
+        path = self.path('session.json')
+        if os.path.exists(path):
+            os.unlink(path)
+        done = self.chat('-i', *words, stdin='\n'.join((*lines, f'/save {path}')).encode())
+        text = done.stderr.decode()
+        self.assertEqual(done.returncode, code, text)
+        if code == 0:
+            with open(path, encoding='utf-8') as file:
+                self.messages = [(m['role'][0], m['content']) for m in json.load(file)['messages']]
+        self.answers = done.stdout.decode()
+        return text
+
+    def test_help_lists_and_explains(self):
+        text = self.script('/help', '/help retry', '/help keys')
+        for word in ('/set [NAME', '/quit', 'top-k=0', 'Ctrl-X Ctrl-E'):
+            self.assertIn(word, text)
+
+    def test_abbreviations_and_aliases(self):
+        self.fake('one', 'two')
+        self.script('a', '/ret', '/und')
+        self.assertEqual(self.messages, [])
+        self.assertEqual(self.says('-i', stdin=b'/bye\nnever\n'), b'')
+
+    def test_set_shows_changes_refuses_and_resets(self):
+        text = self.script('/set temp', '/set temp 0.25', '/set', '/set temp default', '/set top_k=3',
+                           '/set parameter temperature 1.5', '/set stop END', '/set stop off')
+        for word in ('takes a number from 0 to 100', 'temp = 0.25', 'temp               0.25',
+                     'temp = 0.7', 'top-k = 3', 'temp = 1.5', 'stop = END', 'stop = -'):
+            self.assertIn(word, text)
+        for line, said in (('/set temp 101', 'from 0 to 100'), ('/set ctx 8192', 'fixed at start'),
+                           ('/set nonsense 1', 'no setting'), ('/set top-p nan', 'unchanged')):
+            self.assertIn(said, self.script(line, code=2))
+
+    def test_set_takes_effect(self):
+        self.fake('one two three')
+        self.script('/set max-tokens 3', 'a', '/set stop two', '/set max-tokens 0', 'b')
+        self.assertEqual([text for role, text in self.messages if role == 'a'], ['one', 'one '])
+
+    def test_system_is_replaced_in_place(self):
+        text = self.script('/system', '/system be brief', 'a', '/system be long', '/system')
+        self.assertIn('there is no system message', text)
+        self.assertRegex(text, r'system message replaced; \d+ tok will be re-read')
+        self.assertEqual(self.messages[0], ('s', 'be long'))
+        self.script('/system be brief', '/system off', 'a')
+        self.assertEqual([role for role, _ in self.messages], ['u', 'a'])
+        path = self.write('system.txt', 'from a file')
+        self.script(f'/system @{path}')
+        self.assertEqual(self.messages, [('s', 'from a file')])
+
+    def test_retry_makes_another_answer_with_settings_of_its_own(self):
+        self.fake('first', 'second', 'third')
+        text = self.script('a', '/retry', '/retry max-tokens=2', '/set max-tokens')
+        self.assertEqual(self.messages, [('u', 'a'), ('a', 'th')])
+        self.assertIn('max-tokens = 0', text)
+        self.assertIn('nothing was asked', self.script('/retry', code=2))
+        self.assertIn('expected NAME=VALUE', self.script('a', '/retry hot', code=2))
+
+    def test_undo_and_redo(self):
+        self.fake('1', '2', '3')
+        text = self.script('a', 'b', 'c', '/undo 2', '/redo')
+        self.assertEqual(self.messages, [('u', 'a'), ('a', '1'), ('u', 'b'), ('a', '2')])
+        self.assertIn('the last: a', text)
+        self.assertIn('nothing to be undone', self.script('/undo', code=2))
+        self.assertIn('nothing to be redone', self.script('a', '/undo', 'b', '/redo', code=2))
+
+    def test_clear_forget_and_edit_can_be_undone(self):
+        self.fake('1', '2', '3')
+        self.script('a', 'b', '/clear')
+        self.assertEqual(self.messages, [])
+        self.script('a', 'b', '/clear', '/undo', '/forget')
+        self.assertEqual(self.messages, [('u', 'b'), ('a', '2')])
+        self.script('a', 'b', 'c', '/edit 2')
+        self.assertEqual(self.messages, [('u', 'a'), ('a', '1')])
+        self.script('a', 'b', 'c', '/edit 2', '/undo')
+        self.assertEqual(len(self.messages), 6)
+        self.assertIn('from 1 to 1', self.script('a', '/forget 2', code=2))
+
+    def test_continue_extends_the_answer(self):
+        self.fake('one', ' and more')
+        self.script('a', '/continue')
+        self.assertEqual(self.messages, [('u', 'a'), ('a', 'one and more')])
+        self.assertIn('no answer to go on with', self.script('/continue', code=2))
+
+    def test_save_load_and_sessions(self):
+        self.fake('1', '2')
+        self.script('a', '/save trip', '/clear', 'b', '/load trip', '/history')
+        self.assertEqual(self.messages[0], ('u', 'a'))
+        self.assertIn('trip', self.script('/sessions'))
+        self.assertEqual(self.says('--list-sessions'), b'trip\n')
+        self.assertIn('cannot open', self.script('/load nothing', code=2))
+        self.assertIn('not a possible name', self.script('/save .hidden', code=2))
+
+    def test_load_can_be_undone(self):
+        self.fake('1', '2')
+        self.script('a', '/save one', '/clear', 'b', '/load one', '/undo')
+        self.assertEqual(self.messages[0], ('u', 'b'))
+
+    def test_export_writes_three_forms_and_asks_before_it_replaces(self):
+        self.fake('answer')
+        path = self.path('talk')
+        self.script('a', *(f'/export {path}.{kind}' for kind in ('md', 'txt', 'jsonl')))
+        with open(path + '.md', encoding='utf-8') as file:
+            self.assertEqual(file.read(), '## user\n\na\n\n## assistant\n\nanswer\n\n')
+        with open(path + '.jsonl', encoding='utf-8') as file:
+            self.assertEqual([json.loads(line) for line in file],
+                             [{'role': 'user', 'content': 'a'},
+                              {'role': 'assistant', 'content': 'answer'}])
+        self.assertIn('is there already', self.script('a', f'/export {path}.txt', code=2))
+        self.script('other', f'/export {path}.txt!')
+        with open(path + '.txt', encoding='utf-8') as file:
+            self.assertEqual(file.read(), 'user:\nother\n\nassistant:\nanswer\n\n')
+        self.assertIn('.md, .txt or .jsonl', self.script('/export x.doc', code=2))
+
+    def test_files_go_before_the_message(self):
+        path = self.write('notes.txt', 'some notes\n')
+        fenced = 'File notes.txt:\n```\nsome notes\n```\n\n'
+        text = self.script(f'/file {path}', 'what?')
+        self.assertIn('goes before your next message: ', text)
+        self.assertEqual(self.messages[0], ('u', fenced + 'what?'))
+        self.script(f'read @{path} and @nothing')
+        self.assertEqual(self.messages[0], ('u', f'{fenced}read @{path} and @nothing'))
+        binary = self.write('binary', b'a\0b')
+        self.assertIn('is binary', self.script(f'/file {binary}', code=2))
+
+    def test_find_matches_lines_with_their_numbers(self):
+        self.fake('nothing here\nthe Answer there', 'no')
+        text = self.script('a question', 'another', '/find answer')
+        self.assertIn('  1 it   the Answer there\n1 line', text)
+
+    def test_find_refuses_a_bad_pattern(self):
+        self.assertIn('the pattern is wrong', self.script('a', '/find (', code=2))
+        text = self.script('aB', '/find AB')
+        self.assertIn('0 lines', text)
+
+    def test_looking_commands(self):
+        self.fake('answer')
+        path = self.path('dump.txt')
+        text = self.script('a', '/context', '/stats', '/info', '/tokens ab', '/dump', f'/dump {path}',
+                           '/history')
+        for pattern in (r'in all +\d+ tok of 4096, \d+ free', r'prompt +\d+ tok: 0 reused, \d+ eval',
+                        r'device +fake device', r'97  a\|\n +98  b\|\n2 tokens', r'1> a\nanswer'):
+            self.assertRegex(text, pattern)
+        with open(path, encoding='utf-8') as file:
+            self.assertRegex(file.read(), '(?s)<.*a.*answer')
+
+    def test_a_second_turn_reads_only_what_is_new(self):
+        self.fake('answer', 'other')
+        text = self.script('a', 'b', '/stats')
+        self.assertRegex(text, r'prompt +\d+ tok: [1-9]\d* reused, [1-9]\d evaluated')
+
+    def test_probs_asks_for_alternatives(self):
+        self.fake('ab')
+        text = self.script('/probs 2', 'a', '/probs off', words=['--logprobs', '1'])
+        self.assertIn('2 likeliest', text)
+        self.assertIn('no longer', text)
+
+
+if __name__ == '__main__':
+    main()
