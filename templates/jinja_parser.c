@@ -182,6 +182,17 @@ bool parser_seal(struct parser *p, struct jnode *node)
     return false;
 }
 
+struct jnode *parser_pair(struct parser *p, enum jnode_kind kind, const struct jtok *tok,
+                          struct jnode *const ab[2])
+{
+    struct jnode *const n = parser_node(p, kind, tok);
+    if (!n)
+        return NULL;
+    n->a = ab[0];
+    n->b = ab[1];
+    return parser_seal(p, n) ? n : NULL;
+}
+
 bool parser_name(struct parser *p, struct bn_str text, struct jnode *node)
 {
     struct jprogram *const prog = p->program;

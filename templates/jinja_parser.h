@@ -1,6 +1,6 @@
 /*
  * What the two halves of the parser share: the token stream and making nodes. Private to
- * jinja_parse.c (expressions) and jinja_stmt.c (statements).
+ * jinja_parse.c, jinja_primary.c and jinja_suffix.c (expressions) and jinja_stmt.c (statements).
  */
 #ifndef TEMPLATES_JINJA_PARSER_H
 #define TEMPLATES_JINJA_PARSER_H
@@ -52,11 +52,20 @@ bool parser_push(struct parser *p, struct jnodes *list, struct jnode *node);
 bool parser_seal(struct parser *p, struct jnode *node); /* fields are set: measure its depth */
 bool parser_name(struct parser *p, struct bn_str text, struct jnode *node); /* sets id and name */
 
+/* A node of two operands, sealed; NULL on failure. */
+struct jnode *parser_pair(struct parser *p, enum jnode_kind kind, const struct jtok *tok,
+                          struct jnode *const ab[2]);
+
 bool parse_expr(struct parser *p, struct jnode **out);
 bool parse_expr_no_cond(struct parser *p, struct jnode **out);
 enum tuple_flags { TUPLE_SIMPLE = 1, TUPLE_NO_COND = 2, TUPLE_PARENS = 4, TUPLE_SPACE = 8 };
 /* `end_name`: a name that ends the tuple, or NULL. */
 bool parse_tuple(struct parser *p, int flags, const char *end_name, struct jnode **out);
+bool parse_unary(struct parser *p, bool with_filter, struct jnode **out);
+bool parse_primary(struct parser *p, bool with_space, struct jnode **out);
+bool parse_postfix(struct parser *p, struct jnode **node);
+bool parse_call(struct parser *p, struct jnode *callee, struct jnode **out);
+bool parse_arguments(struct parser *p, struct jnode *call);
 bool parse_filters(struct parser *p, struct jnode *operand, bool start_inline, struct jnode **out);
 bool parse_target(struct parser *p, int flags, const char *end_name, struct jnode **out);
 

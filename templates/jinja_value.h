@@ -151,9 +151,10 @@ struct jvm {
     time_t now;
 };
 
-#define JVM_MAX_DEPTH 1000              /* Python's own limit stops templates at about this depth */
-#define JVM_MAX_STEPS ((size_t)5 << 20) /* about a second at worst; a long conversation takes 1e5  \
-                                         */
+#define JVM_MAX_DEPTH 1000 /* Python's own limit stops templates at about this depth */
+#define JVM_MAX_STEPS                                                                              \
+    ((size_t)5 << 20) /* about a second at worst; a long conversation takes 1e5                    \
+                       */
 #define JVM_MAX_BYTES ((size_t)256 << 20)
 
 /* ---- arena ---- */

@@ -66,9 +66,16 @@ struct template_config {
     struct bn_notes *notes; /* repairs, fallbacks, "base model" go here; may be NULL */
 };
 
-/* BN_EARG: no such built-in. BN_EFORMAT: a user's template does not parse (line, column, reason).
- * Under "auto" a model's own template that is known to be broken, absent or beyond the interpreter
- * is replaced by a family that fits, and a note says so. */
+/* Departures from jinja2. Integers have 64 bits: overflow is an error. So is a power that is a
+ * complex number. Functions and generators print without an address. Refused by name when a
+ * template is opened: recursive loops; the tags block, extends, include, import, from, autoescape;
+ * the filters pprint, random, urlize, wordwrap, striptags, filesizeformat, xmlattr; \N{...} in
+ * strings. */
+
+/* BN_EARG: no such built-in, or a bound was hit. BN_EFORMAT: a user's template does not parse
+ * (line, column, reason). BN_EUNSUPPORTED: jinja2 would run a user's template, this interpreter
+ * does not. Under "auto" a model's own template that is known to be broken, absent or beyond the
+ * interpreter is replaced by a family that fits, and a note says so. */
 bool template_open(const struct template_config *cfg, struct template **out, struct bn_error *err);
 void template_close(struct template *t); /* NULL is fine */
 
