@@ -213,14 +213,17 @@ def rule_ascii(src, _table):
             yield n, 'a character beyond ASCII: write it as an escape'
 
 
+TICKETS = re.compile(r'\b(TODO|FIXME|XXX|HACK)\b|\b([Ii]ssue|ticket|PR)\s*#?\d+|'
+                     r'\b20\d\d-\d\d-\d\d\b')
+TICKETS_C = re.compile(TICKETS.pattern + r'|(?<![&"\w])#\d+\b')
+
+
 def rule_tickets(src, _table):
-    text = src.comments if src.is_c else src.text
     if src.path.endswith('.md') or '/lint/' in src.path:
         return
-    bad = re.compile(r'\b(TODO|FIXME|XXX|HACK)\b|\b([Ii]ssue|ticket|PR)\s*#?\d+|(?<![&"\w])#\d+\b|'
-                     r'\b20\d\d-\d\d-\d\d\b')
-    for n, line in enumerate(text.split('\n'), 1):
-        m = bad.search(line) if src.is_c or '#' in line else None
+    for n, line in enumerate((src.comments if src.is_c else src.text).split('\n'), 1):
+        comment = line if src.is_c else line.partition('# ')[2]
+        m = (TICKETS_C if src.is_c else TICKETS).search(comment)
         if m:
             yield n, f'"{m.group()}": no tickets, dates or to-dos'
 
