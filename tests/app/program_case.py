@@ -3,6 +3,7 @@ What tests of whole programs share: a work folder with a generated model, and ru
 its three outputs. The programs' paths come from the command line, before unittest's own words.
 """
 import os
+import signal
 import subprocess
 import sys
 import tempfile
@@ -10,6 +11,10 @@ import unittest
 
 PROGRAM, MAKE_MODEL = sys.argv[1:3]
 NAME = os.path.basename(PROGRAM)
+
+# nohup, and shells that run in the background, leave these ignored, and children inherit that.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    signal.signal(number, signal.SIG_DFL)
 
 
 class ProgramCase(unittest.TestCase):
