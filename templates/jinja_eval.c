@@ -109,16 +109,33 @@ bool exec_assign(struct jvm *vm, const struct jnode *target, struct jval v)
     return jdict_set(vm, space.u.dict, target->val, v);
 }
 
-bool eval_loop_filter(struct jvm *vm, struct jloop *loop, struct jval item, bool *pass)
+/* A loop with a filter yields its targets, not its items: a list that was unpacked is a tuple then.
+ */
+static bool target_value(struct jvm *vm, const struct jnode *target, struct jval *out)
+{
+    if (target->kind == N_NAME)
+        return scope_get(vm, target->id, out);
+    if (!jlist_new(vm, J_TUPLE, target->n_items, out))
+        return false;
+    for (size_t i = 0; i < target->n_items; i++) {
+        struct jval v;
+        if (!target_value(vm, target->items[i], &v) || !jlist_push(vm, *out, v))
+            return false;
+    }
+    return true;
+}
+
+bool eval_loop_filter(struct jvm *vm, struct jloop *loop, struct jval *item, bool *pass)
 {
     struct jscope *const scope = vm->scope, *inner;
     struct jval v;
     if (!scope_new(vm, loop->outer, NULL, &inner))
         return false;
     vm->scope = inner;
-    const bool ok = exec_assign(vm, loop->target, item) && eval_expr(vm, loop->filter, &v);
-    vm->scope = scope;
+    bool ok = exec_assign(vm, loop->target, *item) && eval_expr(vm, loop->filter, &v);
     *pass = ok && jval_truth(v);
+    ok = ok && (!*pass || target_value(vm, loop->target, item));
+    vm->scope = scope;
     return ok;
 }
 

@@ -35,7 +35,8 @@ bool eval_getitem(struct jvm *vm, struct jval obj, struct jval key, struct jval 
 bool eval_slice(struct jvm *vm, struct jval obj, const struct jval part[3], struct jval *out);
 bool eval_args(struct jvm *vm, const struct jnode *n, struct jargs *out);
 bool eval_filters(struct jvm *vm, const struct jnode *n, struct jval text, struct jval *out);
-bool eval_loop_filter(struct jvm *vm, struct jloop *loop, struct jval item, bool *pass);
+/* On a pass *item becomes what the loop sees. */
+bool eval_loop_filter(struct jvm *vm, struct jloop *loop, struct jval *item, bool *pass);
 
 bool exec_assign(struct jvm *vm, const struct jnode *target, struct jval v);
 enum jflow exec_body(struct jvm *vm, struct jnode *const *items, size_t n);

@@ -163,7 +163,7 @@ static bool filtered_next(struct jvm *vm, struct jloop *loop, struct jval *out, 
             return false;
         if (!*more || !loop->filter)
             return true;
-        if (!eval_loop_filter(vm, loop, *out, &pass))
+        if (!eval_loop_filter(vm, loop, out, &pass))
             return false;
         if (pass)
             return true;

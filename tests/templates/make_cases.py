@@ -77,7 +77,7 @@ DIFFERED = [
     "{% filter title|length %}a b{% endfilter %}", "{% set s %}{{ s|tojson }}{% endset %}", "{% set s | length %}{{ s }}{% endset %}{{ s }}", "{{ dict(d, c=(sp|e)[9:1:-1]) }}", "{{ {'a': ('x'|e).ljust(3, '*')} }}",
     "{{ mix|truncate(5, true, '', 0) }}", "{{ le|slice(3)|list|truncate(5) }}", "{% for x in l %}{{ loop }}{% endfor %}", "{{ d.values() in {} }}", "{{ d.items() in {} }}", "{{ ' \\x7f'|tojson(ensure_ascii=true) }}",
     "{{ ' Be kind. '.rsplit(none, 1) }}{{ ' Be kind. '.split(none, 1) }}", "x{#", "x{% raw %}", "{%+ for k, v in pairs %}{{ u }}{% endfor %}{% set u = undef %}", "{{ ('ab'|safe)|list }}",
-    "{{ 410 / -4806808695 }}", "{{ '{:_b} {:_x} {:_o} {:_d}'.format(930, 1048576, 4096, 1234567) }}",
+    "{% for x, y in pairs if x %}{{ loop.previtem }}{{ loop.nextitem }}{% endfor %}", "{{ 410 / -4806808695 }}", "{{ '{:_b} {:_x} {:_o} {:_d}'.format(930, 1048576, 4096, 1234567) }}",
 ]
 
 SYSTEMS = [None, "You are brief.", ""]
