@@ -152,8 +152,8 @@ bool bn_eval(struct bn_item *items, size_t n_items, const struct bn_control *con
 
 /* The KV cache as bytes, for a snapshot: write is called with pieces in order, false stops; read
  * must fill the whole piece. Only a session of a model opened from the same file, on the same
- * backend and layout version (bn_session_kv_version) can take it back; ids are part of the bytes.
- */
+ * backend and layout version (bn_session_kv_version) can take it back; ids are part of the bytes. A
+ * load that fails after its header leaves the session empty. */
 struct bn_stream {
     bool (*move)(void *ud, void *bytes, size_t n_bytes); /* read into or write from bytes */
     void *ud;
@@ -162,7 +162,8 @@ bool bn_session_save(struct bn_session *s, const struct bn_stream *out, struct b
 bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn_error *err);
 const char *bn_session_kv_version(const struct bn_session *s); /* "cpu-f16-1" */
 
-/* Why each device can or cannot run, one line each, NULL ends: for `info` and errors. */
+/* Why each device can or cannot run, one line each: for `info` and errors. The number
+ * of devices there are, of which the first cap are written. */
 struct bn_device_line {
     char name[16];
     bool usable;

@@ -291,20 +291,20 @@ static void code_three_anywhere_is_refused(void **state)
 
 /* One token's embedding is NaN, and with a tied head its logit for every token: so the head is of
  * its own here, and only that token is poison. */
-static void logits_that_are_no_numbers_are_an_error(void **state)
+static void poison_is_said_and_leaves_no_trace(const char *isa)
 {
-    (void)state;
     struct synth_spec spec = synth_preset("tiny");
     spec.arch = "llama";
     spec.head = TENSOR_F32;
     static const int32_t bad[] = {70, 65}, good[] = {70, 71, 72};
+    const struct bn_model_config cfg = {.n_threads = 2, .isa = isa};
     const struct head_request head = {.kind = HEAD_TOP, .k = 3};
     struct head_cand cands[3], expected[3];
     struct head_row row = {cands, 3, 0};
     struct kit kit;
     struct bn_error err;
     size_t n_ids;
-    kit_open(&kit, &spec, NULL);
+    kit_open(&kit, &spec, &cfg);
     const struct gguf_tensor *t = gguf_find_tensor(kit.synth.gguf, "token_embd.weight");
     memset(kit.synth.bytes.bytes + t->offset + (size_t)65 * spec.n_embd * 4, 0xff, spec.n_embd * 4);
     assert_true(bn_session_sync(kit.session, good, 3, &head, &row, NULL, NULL, &err));
@@ -326,6 +326,60 @@ static void logits_that_are_no_numbers_are_an_error(void **state)
     kit_close(&kit);
 }
 
+static void logits_that_are_no_numbers_are_an_error(void **state)
+{
+    (void)state;
+    static const char *const isas[] = {"ref", "avx2", "avx512vnni", "neon", "dotprod"};
+    const struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    struct bn_error err;
+    assert_true(synth_open(&spec, &m, &err));
+    for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++)
+        if (try_open(&m, &(struct bn_model_config){.isa = isas[i]}, &err))
+            poison_is_said_and_leaves_no_trace(isas[i]);
+    synth_close(&m);
+}
+
+/* Rows of four weights would be 64 times larger packed than in the file. */
+static void a_model_that_would_explode_is_refused(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    spec.arch = "llama";
+    spec.n_layers = 4;
+    spec.n_embd = 4;
+    spec.n_heads = 1;
+    spec.n_kv_heads = 1;
+    spec.head_dim = 32;
+    spec.n_ff = (size_t)1 << 20;
+    struct synth_model m;
+    struct bn_error err;
+    if (!synth_open(&spec, &m, &err))
+        fail_msg("%s", err.text);
+    assert_false(try_open(&m, NULL, &err));
+    assert_int_equal(err.code, BN_EUNSUPPORTED);
+    assert_non_null(strstr(err.text, "too short"));
+    synth_close(&m);
+}
+
+/* A context of a million tokens costs what it holds. */
+static void an_empty_context_costs_nothing(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("tiny");
+    struct kit kit;
+    struct bn_error err;
+    int32_t ids[100];
+    kit_open(&kit, &spec, NULL);
+    kit_ids(ids, 100, 1);
+    const size_t before = mem_resident_bytes();
+    struct bn_session *s = kit_session(&kit, (size_t)1 << 20);
+    assert_true(bn_session_eval(s, ids, 100, NULL, NULL, 0, NULL, &err));
+    assert_true(mem_resident_bytes() < before + ((size_t)64 << 20));
+    bn_session_close(s);
+    kit_close(&kit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -338,6 +392,8 @@ int main(void)
         cmocka_unit_test(a_file_on_disk_gives_the_bits_of_one_in_memory),
         cmocka_unit_test(code_three_anywhere_is_refused),
         cmocka_unit_test(logits_that_are_no_numbers_are_an_error),
+        cmocka_unit_test(a_model_that_would_explode_is_refused),
+        cmocka_unit_test(an_empty_context_costs_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
