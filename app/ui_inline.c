@@ -574,7 +574,13 @@ static void inline_turn_failed(struct ui *ui, const struct bn_error *err)
 
 static enum term_looks chosen_looks(const struct ui *ui)
 {
-    return options_flag(ui->app->options, "plain") ? TERM_LOOKS_PLAIN : TERM_LOOKS_RICH;
+    const struct options *o = ui->app->options;
+    const char *when = options_text(o, "color");
+    if (options_flag(o, "plain"))
+        return TERM_LOOKS_PLAIN;
+    if (strcmp(when, "never") == 0 || (strcmp(when, "auto") == 0 && env_get(ENV_NO_COLOR)))
+        return TERM_LOOKS_SIMPLE;
+    return TERM_LOOKS_RICH;
 }
 
 static void add_banner(struct ui *ui)

@@ -42,8 +42,10 @@ void term_caps_read(struct term_caps *caps, enum term_looks looks)
     memcpy(term, name, strlen(name) + 1);
     if (setupterm(term, STDOUT_FILENO, &status) != 0)
         return;
-    read_string(caps, TERM_STRING_BOLD, "bold");
-    read_string(caps, TERM_STRING_DIM, "dim");
+    if (looks == TERM_LOOKS_RICH) {
+        read_string(caps, TERM_STRING_BOLD, "bold");
+        read_string(caps, TERM_STRING_DIM, "dim");
+    }
     read_string(caps, TERM_STRING_NORMAL, "sgr0");
     read_string(caps, TERM_STRING_ERASE_BELOW, "ed");
     read_string(caps, TERM_STRING_UP, "cuu1");

@@ -22,8 +22,11 @@ struct term_caps {
     char strings[TERM_STRING_N][32]; /* "" where the terminal has none */
 };
 
-enum term_looks { TERM_LOOKS_PLAIN, TERM_LOOKS_RICH };
-/* PLAIN, and a terminal that is dumb or unknown, leave everything empty. */
+enum term_looks {
+    TERM_LOOKS_PLAIN,  /* nothing, as on a terminal that is dumb or unknown */
+    TERM_LOOKS_SIMPLE, /* neither bold nor dim */
+    TERM_LOOKS_RICH,
+};
 void term_caps_read(struct term_caps *caps, enum term_looks looks);
 /* To the right by n columns, n >= 1; only where can_repaint. */
 void term_caps_right(const struct term_caps *caps, size_t n, struct strbuf *out);

@@ -4,6 +4,7 @@ test_chat_pipe.py CHAT MAKE_MODEL: what bitnet-chat promises to scripts, with a 
 """
 import json
 import os
+import re
 import signal
 import subprocess
 import time
@@ -334,6 +335,32 @@ class Files(ChatCase):
         self.says('-p', 'a')
         self.assertFalse(os.path.exists(self.state('last.json')))
         self.assertIn('no last conversation', self.refuses(5, '-C', '-p', 'b'))
+
+
+class Tables(ChatCase):
+    def listed(self, *words):
+        done = subprocess.run([PROGRAM, *words], env=self.env, capture_output=True, timeout=60,
+                              check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, b''))
+        return done.stdout.decode()
+
+    def test_help_and_completions_name_the_same_options(self):
+        names = set(re.findall(r'(?m)^ +(?:-\w, )?(--[a-z0-9-]+)', self.listed('--help', 'all')))
+        self.assertGreater(len(names), 40)
+        bash = self.listed('--completion', 'bash')
+        words = re.search(r"-\* \]\]; then\n +COMPREPLY=\(\$\(compgen -W '([^']*)'", bash)
+        self.assertEqual(set(words.group(1).split()), names)
+        zsh = self.listed('--completion', 'zsh')
+        self.assertEqual(set(re.findall(r"(?m)^  '\*?(--[a-z0-9-]+)\[", zsh)), names)
+        fish = self.listed('--completion', 'fish')
+        self.assertEqual({'--' + n for n in re.findall(r'(?m)^complete -c bitnet-chat -l (\S+)', fish)},
+                         names)
+        done = subprocess.run(['bash', '-n'], input=bash.encode(), stderr=subprocess.PIPE, check=False)
+        self.assertEqual((done.returncode, done.stderr), (0, b''))
+
+    def test_short_help_fits_a_screen_and_version_is_a_line(self):
+        self.assertLess(self.listed('--help').count('\n'), 65)
+        self.assertRegex(self.listed('--version'), r'^bitnet-chat \d+\.\d+\.\d+\n$')
 
 
 if __name__ == '__main__':

@@ -372,6 +372,16 @@ class Safety(TerminalCase):
             if term != 'xterm':  # there Readline itself moves the cursor
                 self.assertNotIn(b'\x1b', terminal.seen)
 
+    def test_no_color_and_color_never_leave_no_attribute(self):
+        for variable, words, looks in ((None, [], True), ('1', [], False),
+                                       (None, ['--color', 'never'], False),
+                                       ('1', ['--color', 'always'], True)):
+            self.env.pop('NO_COLOR', None)
+            if variable:
+                self.env['NO_COLOR'] = variable
+            terminal = self.ready(*words)
+            self.assertEqual(b'\x1b[2m' in terminal.seen and b'\x1b[1m' in terminal.seen, looks)
+
     def test_a_terminal_of_one_cell_survives(self):
         self.fake('some words that do not fit', token_ms=2)
         terminal = self.open(rows=1, columns=1)

@@ -4,7 +4,10 @@
  * command line.
  */
 #include "app/bench_options.h"
+#include "app/chat_options.h"
+#include "app/commands.h"
 #include "app/inspect_options.h"
+#include "app/model_args.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -103,13 +106,35 @@ static void a_verb_takes_only_options_that_exist(void **state)
     options_close(o);
 }
 
+static void page_has_every_command(void **state)
+{
+    const struct page *page = *state;
+    const char *text = read_page(page);
+    size_t n = 0;
+    for (const struct command *c = command_table; c->name; c++, n++) {
+        char line[200];
+        (void)snprintf(line, sizeof(line), "\n.It Cm /%s%s%s\n", c->name, c->args[0] ? " Ar " : "",
+                       c->args);
+        if (count_of(text, line) != 1)
+            fail_msg("%s.1 has not exactly one line: %s", page->name, line + 1);
+    }
+    assert_int_equal(count_of(text, "\n.It Cm /"), n);
+}
+
 int main(int argc, char **argv)
 {
     if (argc != 2)
         return 2;
     struct page inspect = {argv[1], "bitnet-inspect", inspect_tables, n_inspect_tables};
     struct page bench = {argv[1], "bitnet-bench", bench_tables, n_bench_tables};
+    const struct option_table *const chat_tables[] = {&chat_options, &chat_sampling_options,
+                                                      &model_run_options, &model_file_options,
+                                                      &model_template_options};
+    struct page chat = {argv[1], "bitnet-chat", chat_tables,
+                        sizeof(chat_tables) / sizeof(chat_tables[0])};
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(page_and_table_agree, &chat),
+        cmocka_unit_test_prestate(page_has_every_command, &chat),
         cmocka_unit_test_prestate(page_and_table_agree, &inspect),
         cmocka_unit_test_prestate(page_and_table_agree, &bench),
         cmocka_unit_test_prestate(page_has_every_verb, &inspect),
