@@ -167,8 +167,10 @@ static void wait_for_something(struct app *app)
         timeout = 100; /* deadlines in seconds: this is close enough */
     if (poll(fds, wants_input ? 2 : 1, timeout) <= 0)
         return; /* time is up, or a signal, whose byte is in the pipe */
-    if (fds[0].revents)
+    if (fds[0].revents) {
         drain(app->wake_read);
+        on_signals(app); /* a Ctrl-C came before the keys that are read now */
+    }
     if (wants_input && fds[1].revents)
         ops->input(&app->ui);
 }

@@ -589,8 +589,10 @@ static void add_banner(struct ui *ui)
     struct strbuf text = {0};
     if (options_flag(app->options, "quiet"))
         return;
-    strbuf_addf(&text, "%s %s, %s, %.2f GB", PROGRAM, report_version(), app->model_name,
-                (double)bn_file_bytes(app->file) / 1e9);
+    const double n_bytes = (double)bn_file_bytes(app->file);
+    strbuf_addf(&text, "%s %s, %s, %.*f %s", PROGRAM, report_version(), app->model_name,
+                n_bytes < 1e9 ? 1 : 2, n_bytes < 1e9 ? n_bytes / 1e6 : n_bytes / 1e9,
+                n_bytes < 1e9 ? "MB" : "GB");
     add_aside(ui, TONE_NOTE, strbuf_str(&text));
     strbuf_finish(&text);
     add_aside(ui, TONE_NOTE, bn_str_of("/help for commands, Esc stops, Ctrl-D leaves"));

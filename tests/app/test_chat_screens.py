@@ -1,0 +1,147 @@
+#!/usr/bin/env python3
+"""
+test_chat_screens.py CHAT MAKE_MODEL: what stands on the screen, with tmux as the terminal. Numbers are
+masked. Skipped (77) without tmux.
+"""
+import os
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+import time
+from collections import Counter
+
+from chat_case import ChatCase
+from program_case import PROGRAM, main
+
+WORDS = [f'w{i:03}x' for i in range(200)]
+
+
+class Screen:
+    """One program in a tmux of its own: own socket, no configuration."""
+
+    def __init__(self, folder, env, words, columns, rows):
+        self.socket = os.path.join(folder, 'tmux')
+        self.env = dict(env, TERM='xterm-256color')
+        command = ' '.join(shlex.quote(word) for word in words)
+        self.tmux('-f', '/dev/null', 'new-session', '-d', '-x', str(columns), '-y', str(rows),
+                  'exec ' + command)
+
+    def tmux(self, *args):
+        done = subprocess.run(['tmux', '-S', self.socket, *args], env=self.env, timeout=30,
+                              capture_output=True, check=True)
+        return done.stdout.decode()
+
+    def text(self, *args):
+        return self.tmux('capture-pane', '-p', *args)
+
+    def expect(self, pattern, seconds=15, args=()):
+        deadline = time.monotonic() + seconds
+        while not re.search(pattern, self.text(*args)):
+            if time.monotonic() > deadline:
+                raise AssertionError(f'{pattern!r} is not on the screen:\n{self.text(*args)}')
+            time.sleep(0.03)
+
+    def send(self, *keys):
+        self.tmux('send-keys', *keys)
+
+    def resize(self, columns, rows):
+        self.tmux('resize-window', '-x', str(columns), '-y', str(rows))
+
+    def close(self):
+        subprocess.run(['tmux', '-S', self.socket, 'kill-server'], env=self.env, timeout=30,
+                       capture_output=True, check=False)
+
+
+class Screens(ChatCase):
+    def open(self, columns, rows, *args):
+        # a short name: on 20 columns a generated path would be most of the screen
+        screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *args], columns,
+                        rows)
+        self.addCleanup(screen.close)
+        screen.expect('>>>')
+        return screen
+
+    def masked(self, screen):
+        text = re.sub(r'\d+\.\d+', 'N', screen.text().rstrip('\n'))
+        return re.sub(r'\d+', 'N', text)
+
+    def walk(self, columns, rows):
+        self.fake('The sky is blue because of the air.')
+        screen = self.open(columns, rows, '--no-stats')
+        screen.expect(r'loaded in|\d s')
+        screen.send('why?', 'Enter')
+        screen.expect(r'air\.\n+>>>', args=('-J',))
+        return self.masked(screen)
+
+    def test_80_columns(self):
+        self.assertEqual(self.walk(80, 24), (
+            'bitnet-chat N.N, synthetic-tiny, N MB\n'
+            '/help for commands, Esc stops, Ctrl-D leaves\n'
+            'IN_S, fake device, context N, loaded in N s\n'
+            '>>> why?\n'
+            'The sky is blue because of the air.\n'
+            '>>>'))
+
+    def test_40_columns(self):
+        self.assertEqual(self.walk(40, 10), (
+            'bitnet-chat N.N, synthetic-tiny, N\n'
+            'MB\n'
+            '/help for commands, Esc stops, Ctrl-D\n'
+            'leaves\n'
+            'IN_S, fake device, context N, loaded\n'
+            'in N s\n'
+            '>>> why?\n'
+            'The sky is blue because of the air.\n'
+            '>>>'))
+
+    def test_20_columns(self):
+        self.assertEqual(self.walk(20, 5), (
+            'loaded in N s\n'
+            '>>> why?\n'
+            'The sky is blue\n'
+            'because of the air.\n'
+            '>>>'))
+
+    def test_200_columns(self):
+        self.assertTrue(self.walk(200, 50).endswith(
+            '>>> why?\nThe sky is blue because of the air.\n>>>'))
+
+    def test_one_row_says_what_runs_and_goes_away(self):
+        self.fake('word ', endless=1, token_ms=20, n_ctx=4000)
+        screen = self.open(80, 24)
+        screen.send('x', 'Enter')
+        screen.expect(r'\ngenerating \d+ \| \d+\.\d tok/s \| ctx \d+/4000 \d+% \| Esc stops \|')
+        screen.send('Enter')
+        screen.expect(r'\| busy, Esc stops')
+        screen.send('Escape')
+        screen.expect(r'\nstopped\n\[\d+ tok')
+        self.assertNotIn('generating', screen.text('-S', '-100'))
+
+    def test_resizing_loses_and_repeats_nothing(self):
+        self.fake(' '.join(WORDS), token_ms=2)
+        screen = self.open(80, 24)
+        screen.send('go', 'Enter')
+        for columns, rows in ((60, 20), (100, 24), (40, 10), (77, 12), (120, 30), (30, 8), (80, 24)):
+            time.sleep(0.3)
+            screen.resize(columns, rows)
+        screen.expect(r'\[\d+ tok', seconds=60, args=('-J',))
+        text = screen.text('-J', '-S', '-500')
+        found = Counter(re.findall(r'w\d{3}x', text))
+        self.assertEqual([w for w in WORDS if found[w] != 1], [], text)
+        self.assertNotIn('generating', text)
+
+    def test_wide_characters_wrap_whole(self):
+        self.fake('漢字' * 30)
+        screen = self.open(21, 20, '--no-stats')
+        screen.send('x', 'Enter')
+        screen.expect(r'字\n+>>>')
+        lines = [line for line in screen.text().split('\n') if '漢' in line]
+        self.assertEqual(lines, ['漢字' * 5] * 6)
+
+
+if __name__ == '__main__':
+    if not shutil.which('tmux'):
+        sys.exit(77)
+    main()
