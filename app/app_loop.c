@@ -167,10 +167,11 @@ static void wait_for_something(struct app *app)
         timeout = 100; /* deadlines in seconds: this is close enough */
     if (poll(fds, wants_input ? 2 : 1, timeout) <= 0)
         return; /* time is up, or a signal, whose byte is in the pipe */
-    if (fds[0].revents) {
+    if (fds[0].revents)
         drain(app->wake_read);
-        on_signals(app); /* a Ctrl-C came before the keys that are read now */
-    }
+    /* A Ctrl-C came before the keys that are read now, and its handler has run; but its byte may
+     * have come after poll looked at the pipe. */
+    on_signals(app);
     if (wants_input && fds[1].revents)
         ops->input(&app->ui);
 }
