@@ -449,8 +449,14 @@ static void inline_interrupt(struct ui *ui)
 
 static void inline_edit(struct ui *ui, struct bn_str text)
 {
+    struct strbuf last = {0};
     (void)ui; /* there is one editor */
-    line_set(text);
+    line_text(&last);
+    if (bn_str_equal(strbuf_str(&last), text))
+        line_restore(); /* with its long pastes still short */
+    else
+        line_set(text);
+    strbuf_finish(&last);
 }
 
 /* ---- answers ---- */

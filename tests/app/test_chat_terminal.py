@@ -144,6 +144,7 @@ class WaysOut(TerminalCase):
         terminal = self.ready()
         terminal.send(b'x\r')
         terminal.expect(b'reading')
+        time.sleep(0.3)  # the engine is in the middle of a token
         terminal.send(b'\x03')
         terminal.expect(b'stopping')
         time.sleep(1)
