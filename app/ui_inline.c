@@ -310,6 +310,10 @@ static int inline_tick(struct ui *ui)
         }
     }
     write_out(ui);
+    /* A command has been done and no line is open: the prompt, and keys that wait for it, are next.
+     */
+    if (!chat_is_busy(c) && c->phase != CHAT_BROKEN && !line_is_open())
+        return 0;
     return wait;
 }
 

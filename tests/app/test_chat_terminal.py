@@ -315,6 +315,16 @@ class Editing(TerminalCase):
         terminal.send(b't te\t0.25\r')
         terminal.expect(rb'temp = 0\.25', start=start)
 
+    def test_lines_that_come_at_once_are_all_taken(self):
+        terminal = self.ready()
+        terminal.send('/set temp 0.5\r/set top-k 7\r/tokens ab\r/nonsense\r')
+        terminal.expect(rb'temp = 0.5')
+        terminal.expect(rb'top-k = 7')
+        terminal.expect(rb'unknown command /nonsense')
+        terminal.expect(PROMPT + rb'\S*/nonsense', start=terminal.seen.index(b'unknown command'))
+        terminal.send('\x15/quit\r')
+        self.left_clean(terminal, 0)
+
     def test_edit_brings_the_message_back(self):
         self.fake('one', 'two')
         terminal = self.ready()
