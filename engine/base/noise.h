@@ -10,11 +10,17 @@
 
 #include <stdint.h>
 
+#ifdef __CUDACC__
+#define NOISE_FN static __host__ __device__ inline
+#else
+#define NOISE_FN static inline
+#endif
+
 /* Largest gumbel noise there is: -log(-log(1 - 2^-25)) is 17.33. */
 #define NOISE_GUMBEL_MAX 17.4
 
 /* Finaliser of SplitMix64 (Steele, Lea and Flood): every input bit reaches every output bit. */
-static inline uint64_t noise_mix(uint64_t x)
+NOISE_FN uint64_t noise_mix(uint64_t x)
 {
     x += 0x9e3779b97f4a7c15u;
     x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
@@ -23,19 +29,19 @@ static inline uint64_t noise_mix(uint64_t x)
 }
 
 /* The part that all numbers of one position share. */
-static inline uint64_t noise_key(uint64_t seed, uint64_t position)
+NOISE_FN uint64_t noise_key(uint64_t seed, uint64_t position)
 {
     return noise_mix(noise_mix(seed) ^ position);
 }
 
-static inline uint64_t noise_bits(uint64_t key, uint64_t number)
+NOISE_FN uint64_t noise_bits(uint64_t key, uint64_t number)
 {
     return noise_mix(key ^ noise_mix(number));
 }
 
 /* Natural logarithm of a positive normal number, relative error below 1e-12: x = 2^e m, m in
  * [1/sqrt 2, sqrt 2), log m = 2 artanh((m - 1) / (m + 1)). */
-static inline double noise_log(double x)
+NOISE_FN double noise_log(double x)
 {
     union {
         double d;
@@ -55,7 +61,7 @@ static inline double noise_log(double x)
 }
 
 /* Standard Gumbel noise: -log(-log(u)), u one of 2^24 values inside (0, 1). */
-static inline double noise_gumbel(uint64_t key, uint64_t number)
+NOISE_FN double noise_gumbel(uint64_t key, uint64_t number)
 {
     const double u = ((double)(noise_bits(key, number) >> 40) + 0.5) * (1.0 / 16777216.0);
     return -noise_log(-noise_log(u));

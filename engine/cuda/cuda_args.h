@@ -1,0 +1,186 @@
+/*
+ * What the host hands to the kernels: one struct a kernel, passed by value, and the list of
+ * kernels.
+ *
+ * Plain C that nvcc reads as well. Pointers are addresses on the device. Activations are
+ * token-major: element i of token t at [t * stride + i].
+ */
+#ifndef ENGINE_CUDA_CUDA_ARGS_H
+#define ENGINE_CUDA_CUDA_ARGS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#define KV_BLOCK 64     /* positions in a block of the recipe */
+#define LINE_COLS 256   /* columns in a line of R1-256 (docs/kernels.md) */
+#define LINE_BYTES 64   /* its bytes */
+#define FEW_TOKENS 4    /* tokens that linear_few takes at a time */
+#define FEW_ROWS 16     /* rows a block of linear_one and linear_few: 64 threads, 8 for 2 rows */
+#define MANY_TOKENS 64  /* tile of linear_many: 8 mma columns of 8 */
+#define MANY_ROWS 128   /* 4 warps of two 16-row mma tiles */
+#define ATTN_TOKENS 4   /* most tokens a block of attn_apply takes, 64 threads each */
+#define ATTN_HEADS 4    /* query heads that share one load of a key or value */
+#define ATTN_SPLIT 64   /* blocks of positions that run at once when positions are split */
+#define HEAD_GROUP 16   /* output rows between two uses of the logit buffer */
+#define HEAD_ROWS 4     /* output rows that share one load of the table */
+#define DOT_ROWS 16     /* table rows a block of rows_dot: 128 threads, 8 a row */
+#define GUMBEL_PARTS 64 /* blocks that share the noise of one row */
+#define PICK_THREADS 512
+#define PICK_FIRST 64 /* candidates that come back with a row's summary */
+
+/* Sixteen bytes at a multiple of sixteen. */
+struct words {
+    uint32_t at[4];
+};
+
+/* One token of a pass. */
+struct cuda_token {
+    uint16_t *kv; /* its sequence's cache, see kv_shape */
+    float *slots; /* (blocks, n_heads, head_dim + 2) its sequence's partial results: o, m, l */
+    int32_t pos, id;
+};
+
+/* Where keys and values lie, in F16 elements: block, layer and KV head by these strides; then K as
+ * (head_dim, KV_BLOCK), lanes being positions, then V as (KV_BLOCK, v_stride). */
+struct kv_shape {
+    uint64_t block_elems, layer_elems, head_elems;
+    uint32_t head_dim, v_stride;
+};
+
+struct embed_args {
+    const uint8_t *table; /* rows of row_bytes */
+    const struct cuda_token *tokens;
+    float *h;
+    uint64_t row_bytes;
+    uint32_t n, stride, type; /* enum tensor_type */
+};
+
+/* x -> RMSNorm unless w is NULL -> q, its scale and its sum; a block a token. */
+struct norm_args {
+    const float *x, *w;
+    int8_t *q; /* (n_tokens, q_stride), zeros past n */
+    float *q_s;
+    int32_t *q_sum;
+    float eps;
+    uint32_t n, x_stride, q_stride;
+};
+
+enum linear_kind { LINEAR_STORE, LINEAR_ADD, LINEAR_RELU2, LINEAR_SILU };
+
+/* y = W q. The gates take rows in pairs, gate and up of one output: row 2i is section 0, row 2i + 1
+ * section 1. Otherwise section s ends at row_end[s]. */
+struct linear_args {
+    const uint8_t *lines; /* (n_rows, n_lines, LINE_BYTES) */
+    const int8_t *q;      /* (n_tokens, n_lines * LINE_COLS) */
+    const float *q_s;
+    const int32_t *q_sum;
+    const float *bias; /* (n_rows) in the order of the rows, or NULL */
+    float *y;
+    uint32_t n_rows, n_lines, n_tokens, y_stride;
+    uint32_t row_end[2];
+    float scale[3], extra[3];
+    int32_t kind;
+};
+
+/* Rotate q and k in place, scale q, keys and values to the cache; a block a token and KV head. */
+struct rope_args {
+    const struct cuda_token *tokens;
+    const float *c, *s; /* (n_tokens, n_rot / 2) */
+    float *qkv;
+    struct kv_shape kv;
+    uint32_t qkv_stride, q_width, kv_width, group, n_rot, layer, neox;
+    float q_scale;
+};
+
+struct attn_args {
+    const struct cuda_token *tokens;
+    const float *qkv;
+    float *out; /* (n_tokens, out_stride); running results while blocks are merged */
+    struct kv_shape kv;
+    uint32_t n_tokens, qkv_stride, out_stride, n_heads, group, layer, split;
+};
+
+struct head_norm_args {
+    const struct cuda_want *wants;
+    const float *h, *w;
+    float *x; /* (n_wants, stride) */
+    float eps;
+    uint32_t n, h_stride, stride;
+};
+
+/* z = table x for n_rows rows of x. */
+struct dot_args {
+    const uint8_t *table;
+    const float *x;
+    float *z;
+    uint64_t row_bytes;
+    uint32_t n, n_vocab, x_stride, z_stride, n_rows, type;
+};
+
+/* One wanted row of the head. */
+struct cuda_want {
+    uint64_t seed, position; /* Gumbel */
+    double beta;             /* 1 / temp, 0: no Gumbel draw */
+    float gap;
+    uint32_t k; /* 0: no candidates */
+    uint32_t token, spare;
+};
+
+struct cuda_cand {
+    int32_t id;
+    float logit;
+};
+
+/* Of one row: the Gumbel draw as its only candidate, or at least its k best and those within the
+ * gap, in no order; all of them in `more`, the first also here. */
+struct cuda_found {
+    uint32_t n, not_finite;
+    struct cuda_cand first[PICK_FIRST];
+};
+
+struct cuda_draw {
+    double noisy;
+    int32_t id, spare;
+};
+
+struct pick_args {
+    const struct cuda_want *wants;
+    const float *z;           /* (n_wants, z_stride) */
+    struct cuda_draw *draws;  /* (n_wants, GUMBEL_PARTS) */
+    struct cuda_found *found; /* (n_wants) */
+    struct cuda_cand *more;   /* (n_wants, z_stride) */
+    uint32_t n_vocab, z_stride;
+};
+
+struct gather_args {
+    const float *z;
+    const int32_t *ids;
+    float *out;
+    uint32_t n;
+};
+
+struct read_args {
+    const uint8_t *at;
+    uint64_t n_chunks; /* of 16 bytes */
+    uint32_t *sum;
+};
+
+/* Name, arguments, threads a block. */
+#define CUDA_KERNELS(X)                                                                            \
+    X(embed_rows, embed_args, 128)                                                                 \
+    X(norm_quantise, norm_args, 256)                                                               \
+    X(linear_one, linear_args, 64)                                                                 \
+    X(linear_few, linear_args, 64)                                                                 \
+    X(linear_many, linear_args, 128)                                                               \
+    X(rope_append, rope_args, 128)                                                                 \
+    X(attn_apply, attn_args, 256)                                                                  \
+    X(attn_merge, attn_args, 64)                                                                   \
+    X(head_norm, head_norm_args, 256)                                                              \
+    X(rows_dot_one, dot_args, 128)                                                                 \
+    X(rows_dot_few, dot_args, 128)                                                                 \
+    X(pick_draw, pick_args, 256)                                                                   \
+    X(pick_rows, pick_args, PICK_THREADS)                                                          \
+    X(gather_logits, gather_args, 128)                                                             \
+    X(read_memory, read_args, 256)
+
+#endif

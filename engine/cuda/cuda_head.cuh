@@ -1,0 +1,202 @@
+/*
+ * Tables: embedding rows and the head's products; and plain reading, the yardstick of both.
+ *
+ * Eight threads have a row of the table; each holds eight of the recipe's 64 lanes and decodes
+ * eight neighbouring elements at a time.
+ */
+#ifndef ENGINE_CUDA_CUDA_HEAD_CUH
+#define ENGINE_CUDA_CUDA_HEAD_CUH
+
+#include "engine/cuda/cuda_math.cuh"
+#include "engine/gguf/gguf_types.h"
+
+DEV uint32_t load_u16(const uint8_t *p)
+{
+    return (uint32_t)p[0] | (uint32_t)p[1] << 8;
+}
+
+DEV float load_f16(const uint8_t *p)
+{
+    return f32_of_f16((uint16_t)load_u16(p));
+}
+
+/* One element of a row of plain floats. */
+DEV float plain_element(const uint8_t *row, uint32_t type, uint32_t i)
+{
+    if (type == TENSOR_F16)
+        return load_f16(row + 2 * (uint64_t)i);
+    if (type == TENSOR_BF16)
+        return f32_of_bits(load_u16(row + 2 * (uint64_t)i) << 16);
+    return f32_of_bits(load_u16(row + 4 * (uint64_t)i) | load_u16(row + 4 * (uint64_t)i + 2) << 16);
+}
+
+/* Up to eight elements from i; i is a multiple of 8. */
+DEV void decode_plain(const uint8_t *row, uint32_t type, uint32_t i, uint32_t n, float *out)
+{
+    const uint32_t n_left = n - i < 8 ? n - i : 8;
+    if (type == TENSOR_F16 && n_left == 8 && ((uintptr_t)row & 15) == 0) {
+        const struct words w = load_once(row + 2 * (uint64_t)i);
+#pragma unroll
+        for (uint32_t e = 0; e < 8; e++)
+            out[e] = f32_of_f16((uint16_t)(w.at[e / 2] >> (e % 2 * 16)));
+        return;
+    }
+#pragma unroll
+    for (uint32_t e = 0; e < 8; e++)
+        out[e] = e < n_left ? plain_element(row, type, i + e) : 0.0f;
+}
+
+/* 32 elements: d, q[32] */
+DEV void decode_q8_0(const uint8_t *row, uint32_t i, float *out)
+{
+    const uint8_t *block = row + (uint64_t)(i / 32) * 34;
+    const float d = load_f16(block);
+    for (uint32_t e = 0; e < 8; e++)
+        out[e] = d * (float)(int8_t)block[2 + i % 32 + e];
+}
+
+/* 32 elements: d, nibbles[16]; low nibbles are the first half */
+DEV void decode_q4_0(const uint8_t *row, uint32_t i, float *out)
+{
+    const uint8_t *block = row + (uint64_t)(i / 32) * 18;
+    const float d = load_f16(block);
+    const uint32_t shift = i % 32 < 16 ? 0 : 4;
+    for (uint32_t e = 0; e < 8; e++)
+        out[e] = d * (float)((int32_t)(block[2 + i % 16 + e] >> shift & 15) - 8);
+}
+
+/* 256 elements: d, dmin, twelve bytes of 6-bit scales and minima, nibbles[128] */
+DEV void decode_q4_k(const uint8_t *row, uint32_t i, float *out)
+{
+    const uint8_t *block = row + (uint64_t)(i / 256) * 144, *s = block + 4;
+    const uint32_t j = i % 256 / 32, l = i % 32;
+    const int32_t sc = j < 4 ? s[j] & 63 : (s[j + 4] & 15) | (s[j - 4] >> 6) << 4;
+    const int32_t m = j < 4 ? s[j + 4] & 63 : s[j + 4] >> 4 | (s[j] >> 6) << 4;
+    const float scale = load_f16(block) * (float)sc, offset = load_f16(block + 2) * (float)m;
+    for (uint32_t e = 0; e < 8; e++) {
+        const int32_t q = block[16 + 32 * (j / 2) + l + e] >> (4 * (j % 2)) & 15;
+        out[e] = scale * (float)q - offset;
+    }
+}
+
+/* 256 elements: low nibbles[128], high bit pairs[64], sixteen 8-bit scales, d */
+DEV void decode_q6_k(const uint8_t *row, uint32_t i, float *out)
+{
+    const uint8_t *block = row + (uint64_t)(i / 256) * 210;
+    const uint32_t h = i % 256 / 128, g = i % 128 / 32, l = i % 32;
+    const float scale = load_f16(block + 208) * (float)(int8_t)block[192 + 8 * h + l / 16 + 2 * g];
+    for (uint32_t e = 0; e < 8; e++) {
+        const int32_t low = block[64 * h + l + e + 32 * (g & 1)] >> (g < 2 ? 0 : 4) & 15;
+        const int32_t high = block[128 + 32 * h + l + e] >> (2 * g) & 3;
+        out[e] = scale * (float)((low | high << 4) - 32);
+    }
+}
+
+/* Eight elements of a row from i, a multiple of 8; zeros past n. */
+DEV void decode_eight(const uint8_t *row, uint32_t type, uint32_t i, uint32_t n, float *out)
+{
+    if (type == TENSOR_Q8_0)
+        decode_q8_0(row, i, out);
+    else if (type == TENSOR_Q4_0)
+        decode_q4_0(row, i, out);
+    else if (type == TENSOR_Q4_K)
+        decode_q4_k(row, i, out);
+    else if (type == TENSOR_Q6_K)
+        decode_q6_k(row, i, out);
+    else
+        decode_plain(row, type, i, n, out);
+}
+
+/* A block a token. */
+KERNEL(embed_rows, embed_args, 128)
+{
+    const uint8_t *row = a.table + (uint64_t)a.tokens[block_x()].id * a.row_bytes;
+    float *h = a.h + (uint64_t)block_x() * a.stride;
+    for (uint32_t i = 8 * thread_x(); i < a.n; i += 8 * n_threads_x()) {
+        float x[8];
+        decode_eight(row, a.type, i, a.n, x);
+        for (uint32_t e = 0; e < 8 && i + e < a.n; e++)
+            h[i + e] = x[e];
+    }
+}
+
+/* The final norm of each wanted row; a block a row. */
+KERNEL(head_norm, head_norm_args, 256)
+{
+    const float *h = a.h + (uint64_t)a.wants[block_x()].token * a.h_stride;
+    float *x = a.x + (uint64_t)block_x() * a.stride;
+    const float r = 1.0f / sqrtf(block_square64(h, a.n) / (float)a.n + a.eps);
+    for (uint32_t i = thread_x(); i < a.n; i += n_threads_x())
+        x[i] = (h[i] * r) * a.w[i];
+}
+
+/* The tree of the recipe: lanes 8 part + e of eight threads. */
+DEV float dot_tree(float *lanes)
+{
+    for (uint32_t mask = 4; mask > 0; mask /= 2)
+#pragma unroll
+        for (uint32_t e = 0; e < 8; e++)
+            lanes[e] = lanes[e] + swap_f32(lanes[e], mask);
+#pragma unroll
+    for (uint32_t half = 4; half > 0; half /= 2)
+#pragma unroll
+        for (uint32_t e = 0; e < half; e++)
+            lanes[e] = lanes[e] + lanes[e + half];
+    return lanes[0];
+}
+
+/* n_x is a constant of the caller; rows of x past a->n_rows repeat the last one. */
+DEV void dot_rows(const struct dot_args *a, uint32_t x0, uint32_t n_x)
+{
+    const uint32_t part = thread_x() % 8;
+    const uint32_t id = (block_x() * n_threads_x() + thread_x()) / 8;
+    const uint8_t *row = a->table + (id < a->n_vocab ? id : a->n_vocab - 1) * a->row_bytes;
+    float lanes[HEAD_ROWS][8] = {{0.0f}};
+#pragma unroll 2
+    for (uint32_t i = 8 * part; i < a->n; i += KV_BLOCK) {
+        const uint32_t n_left = a->n - i < 8 ? a->n - i : 8;
+        float w[8];
+        decode_eight(row, a->type, i, a->n, w);
+#pragma unroll
+        for (uint32_t r = 0; r < n_x; r++) {
+            const uint32_t at = x0 + r < a->n_rows ? x0 + r : a->n_rows - 1;
+            const float *x = a->x + (uint64_t)at * a->x_stride + i;
+#pragma unroll
+            for (uint32_t e = 0; e < 8; e++)
+                if (e < n_left)
+                    lanes[r][e] = fmaf(w[e], x[e], lanes[r][e]);
+        }
+    }
+#pragma unroll
+    for (uint32_t r = 0; r < n_x; r++) {
+        const float z = dot_tree(lanes[r]);
+        if (part == 0 && id < a->n_vocab && x0 + r < a->n_rows)
+            a->z[(uint64_t)(x0 + r) * a->z_stride + id] = z;
+    }
+}
+
+KERNEL(rows_dot_one, dot_args, 128)
+{
+    dot_rows(&a, block_y(), 1);
+}
+
+KERNEL(rows_dot_few, dot_args, 128)
+{
+    dot_rows(&a, HEAD_ROWS * block_y(), HEAD_ROWS);
+}
+
+/* Read memory and do little else. */
+KERNEL(read_memory, read_args, 256)
+{
+    uint32_t sum = 0;
+    const uint64_t step = (uint64_t)n_blocks_x() * n_threads_x();
+#pragma unroll 8
+    for (uint64_t i = (uint64_t)block_x() * n_threads_x() + thread_x(); i < a.n_chunks; i += step) {
+        const struct words w = load_once(a.at + 16 * i);
+        sum += w.at[0] ^ w.at[1] ^ w.at[2] ^ w.at[3];
+    }
+    if (sum == 1) /* never mind which sum: the reads must not be dropped */
+        *a.sum = sum;
+}
+
+#endif

@@ -1,0 +1,119 @@
+/*
+ * The functions the float recipe is made of (docs/kernels.md): exp0, sigmoid, sums over 64 lanes;
+ * and the reductions of a block that are exact in any order.
+ *
+ * Assumes --fmad=false: an fma stands exactly where the source says so.
+ */
+#ifndef ENGINE_CUDA_CUDA_MATH_CUH
+#define ENGINE_CUDA_CUDA_MATH_CUH
+
+#include "engine/cuda/cuda_device.cuh"
+
+#define MAX_WARPS 32 /* in a block: 1024 threads */
+
+DEV float swap_f32(float v, uint32_t mask)
+{
+    return f32_of_bits(swap_u32(bits_of_f32(v), mask));
+}
+
+/* x <= 0; NaN gives +0. ln 2 in two parts after Cody and Waite, then 1 / k! from the highest. */
+DEV float exp0(float x)
+{
+    if (!(x >= -60.0f))
+        return 0.0f;
+    const float n = rintf(x * 1.44269504f);
+    const float r = fmaf(n, 2.12194440e-4f, fmaf(n, -0.693359375f, x));
+    float p = 1.0f / 5040;
+    p = fmaf(p, r, 1.0f / 720);
+    p = fmaf(p, r, 1.0f / 120);
+    p = fmaf(p, r, 1.0f / 24);
+    p = fmaf(p, r, 1.0f / 6);
+    p = fmaf(p, r, 1.0f / 2);
+    p = fmaf(p, r, 1.0f);
+    p = fmaf(p, r, 1.0f);
+    return f32_of_bits(bits_of_f32(p) + ((uint32_t)(int32_t)n << 23));
+}
+
+DEV float sigmoid(float x)
+{
+    const float e = exp0(-fabsf(x));
+    return (x >= 0.0f ? 1.0f : e) / (1.0f + e);
+}
+
+/* The tree over 64 lanes from the 32 sums of lanes l and l + 32: additions commute, so every lane
+ * may add from its own side. */
+DEV float warp_tree(float v)
+{
+    for (uint32_t mask = 16; mask > 0; mask /= 2)
+        v = v + swap_f32(v, mask);
+    return v;
+}
+
+/* sum64: threads 0 .. 63 hold the lanes, every thread gets the sum. At least 64 threads. */
+DEV float block_sum64(float v)
+{
+    SHARED float lanes[64];
+    SHARED float sum;
+    const uint32_t t = thread_x();
+    if (t < 64)
+        lanes[t] = v;
+    block_sync();
+    if (t < 32) {
+        v = warp_tree(lanes[t] + lanes[t + 32]);
+        if (t == 0)
+            sum = v;
+    }
+    block_sync();
+    return sum;
+}
+
+/* dot64(x, x) of a block's row. */
+DEV float block_square64(const float *x, uint32_t n)
+{
+    float v = 0.0f;
+    if (thread_x() < 64) {
+#pragma unroll 8
+        for (uint32_t i = thread_x(); i < n; i += 64)
+            v = fmaf(x[i], x[i], v);
+    }
+    return block_sum64(v);
+}
+
+DEV float warp_max(float v)
+{
+    for (uint32_t mask = 16; mask > 0; mask /= 2) {
+        const float other = swap_f32(v, mask);
+        v = other > v ? other : v;
+    }
+    return v;
+}
+
+DEV float block_max(float v)
+{
+    SHARED float best[MAX_WARPS];
+    v = warp_max(v);
+    if (thread_x() % 32 == 0)
+        best[thread_x() / 32] = v;
+    block_sync();
+    for (uint32_t i = 0; i < n_threads_x() / 32; i++)
+        v = best[i] > v ? best[i] : v;
+    block_sync();
+    return v;
+}
+
+DEV int32_t block_sum_i32(int32_t v)
+{
+    SHARED int32_t sums[MAX_WARPS];
+    int32_t sum = 0;
+    for (uint32_t mask = 16; mask > 0; mask /= 2)
+        v += (int32_t)swap_u32((uint32_t)v, mask);
+    if (thread_x() % 32 == 0)
+        sums[thread_x() / 32] = v;
+    block_sync();
+    for (uint32_t i = 0; i < n_threads_x() / 32; i++)
+        sum += sums[i];
+    block_sync();
+    return sum;
+}
+
+#endif

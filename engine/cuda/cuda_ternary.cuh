@@ -1,0 +1,199 @@
+/*
+ * Products with ternary weights in R1-256, exact in int32, and what follows them: scale, bias,
+ * residual or gate.
+ *
+ * One token and few: eight lanes take two rows, 16 bytes a load, dot products of four bytes. Many:
+ * tensor cores. The lines need no transposition for either: which columns meet in one instruction
+ * is free as long as weights and activations agree. A word of a line, masked, is four columns; lane
+ * t of a quad takes the words of its 16 bytes, and of the activations the same columns.
+ */
+#ifndef ENGINE_CUDA_CUDA_TERNARY_CUH
+#define ENGINE_CUDA_CUDA_TERNARY_CUH
+
+#include "engine/cuda/cuda_math.cuh"
+
+#define FIELD_0 0x03030303u /* codes at bits 0 and 1 of four bytes */
+#define FIELD_1 0x0c0c0c0cu /* the next field, four times the code */
+
+DEV uint32_t section_of(const struct linear_args *a, uint32_t row)
+{
+    if (a->kind >= LINEAR_RELU2)
+        return row % 2;
+    return row < a->row_end[0] ? 0 : row < a->row_end[1] ? 1 : 2;
+}
+
+/* acc is the sum of code * q. */
+DEV float scaled(const struct linear_args *a, uint32_t row, uint32_t token, int32_t acc)
+{
+    const uint32_t section = section_of(a, row);
+    float y = (float)(acc - a->q_sum[token]) * (a->scale[section] / a->q_s[token]);
+    y = y * a->extra[section];
+    return a->bias ? y + a->bias[row] : y;
+}
+
+/* The sums of an even row and the one after it, to where they go. */
+DEV void finish_pair(const struct linear_args *a, uint32_t row, uint32_t token, int32_t acc0,
+                     int32_t acc1)
+{
+    float *y = a->y + (uint64_t)token * a->y_stride;
+    if (row >= a->n_rows || token >= a->n_tokens)
+        return;
+    const float y0 = scaled(a, row, token, acc0);
+    const float y1 = row + 1 < a->n_rows ? scaled(a, row + 1, token, acc1) : 0.0f;
+    if (a->kind == LINEAR_RELU2) {
+        const float g = y0 < 0.0f ? 0.0f : y0;
+        y[row / 2] = (g * g) * y1;
+    } else if (a->kind == LINEAR_SILU) {
+        y[row / 2] = (y0 * sigmoid(y0)) * y1;
+    } else if (a->kind == LINEAR_ADD) {
+        y[row] = y[row] + y0;
+        if (row + 1 < a->n_rows)
+            y[row + 1] = y[row + 1] + y1;
+    } else {
+        y[row] = y0;
+        if (row + 1 < a->n_rows)
+            y[row + 1] = y1;
+    }
+}
+
+/* 64 columns of two rows and n_t tokens. Fields 1 and 3 are summed at four times the code. */
+DEV void multiply_chunk(const struct words *w, const int8_t *q, uint64_t q_stride, uint32_t n_t,
+                        int32_t (*low)[FEW_TOKENS], int32_t (*high)[FEW_TOKENS])
+{
+#pragma unroll
+    for (uint32_t t = 0; t < n_t; t++)
+#pragma unroll
+        for (uint32_t field = 0; field < 4; field++) {
+            const struct words x = load_words(q + t * q_stride + 64 * field);
+#pragma unroll
+            for (uint32_t r = 0; r < 2; r++)
+#pragma unroll
+                for (uint32_t i = 0; i < 4; i++) {
+                    const uint32_t v = w[r].at[i] >> (field < 2 ? 0 : 4);
+                    if (field % 2 == 0)
+                        low[r][t] = dot4(v & FIELD_0, x.at[i], low[r][t]);
+                    else
+                        high[r][t] = dot4(v & FIELD_1, x.at[i], high[r][t]);
+                }
+        }
+}
+
+/* n_t is a constant of the caller, so that the sums stay in registers. */
+DEV void multiply_rows(const struct linear_args *a, uint32_t token0, uint32_t n_t)
+{
+    const uint32_t part = thread_x() % 8;
+    const uint32_t row = (block_x() * n_threads_x() + thread_x()) / 8 * 2;
+    const uint64_t row_bytes = (uint64_t)a->n_lines * LINE_BYTES;
+    const uint64_t q_stride = (uint64_t)a->n_lines * LINE_COLS;
+    const uint8_t *line0 = a->lines + (row < a->n_rows ? row : a->n_rows - 1) * row_bytes;
+    const uint8_t *line1 = a->lines + (row + 1 < a->n_rows ? row + 1 : a->n_rows - 1) * row_bytes;
+    int32_t low[2][FEW_TOKENS] = {{0}}, high[2][FEW_TOKENS] = {{0}};
+#pragma unroll 4
+    for (uint32_t chunk = part; chunk < 4 * a->n_lines; chunk += 8) {
+        const struct words w[2] = {load_once(line0 + 16 * chunk), load_once(line1 + 16 * chunk)};
+        const uint32_t column = chunk / 4 * LINE_COLS + chunk % 4 * 16;
+        multiply_chunk(w, a->q + token0 * q_stride + column, q_stride, n_t, low, high);
+    }
+#pragma unroll
+    for (uint32_t t = 0; t < n_t; t++) {
+        int32_t acc[2];
+#pragma unroll
+        for (uint32_t r = 0; r < 2; r++) {
+            acc[r] = low[r][t] + high[r][t] / 4;
+            for (uint32_t mask = 4; mask > 0; mask /= 2)
+                acc[r] += (int32_t)swap_u32((uint32_t)acc[r], mask);
+        }
+        if (part == 0)
+            finish_pair(a, row, token0 + t, acc[0], acc[1]);
+    }
+}
+
+KERNEL(linear_one, linear_args, 64)
+{
+    multiply_rows(&a, block_y(), 1);
+}
+
+/* FEW_TOKENS tokens a block; rows of q past the last token exist. */
+KERNEL(linear_few, linear_args, 64)
+{
+    multiply_rows(&a, FEW_TOKENS * block_y(), FEW_TOKENS);
+}
+
+/* A row of activations in shared memory: 64 bytes further than a line, so that the eight lanes that
+ * are served together touch every bank once. */
+#define TILE_STRIDE (LINE_COLS + 64)
+
+/* One line of every token of the tile to shared memory, zeros past the last token. */
+DEV void load_tile(const struct linear_args *a, uint32_t token0, uint32_t line, int8_t *tile)
+{
+    for (uint32_t i = thread_x(); i < MANY_TOKENS * LINE_COLS / 16; i += n_threads_x()) {
+        const uint32_t token = i / (LINE_COLS / 16), column = i % (LINE_COLS / 16) * 16;
+        struct words w = {{0, 0, 0, 0}};
+        if (token0 + token < a->n_tokens)
+            w = load_words(a->q + ((uint64_t)(token0 + token) * a->n_lines + line) * LINE_COLS +
+                           column);
+        store_words(tile + token * TILE_STRIDE + column, w);
+    }
+}
+
+/* A tile of 16 rows by 8 tokens by 64 columns: field `shift / 2` of the four words of each row. */
+DEV void multiply_field(const struct words *w, uint32_t shift, const int8_t *x, int32_t *acc)
+{
+    const struct words b = load_words(x);
+#pragma unroll
+    for (uint32_t i = 0; i < 4; i += 2) {
+        const uint32_t rows[4] = {w[0].at[i] >> shift & FIELD_0, w[1].at[i] >> shift & FIELD_0,
+                                  w[0].at[i + 1] >> shift & FIELD_0,
+                                  w[1].at[i + 1] >> shift & FIELD_0};
+        mma_16x8x32(acc, rows, b.at + i);
+    }
+}
+
+/* A warp has 32 rows, two tiles of 16; lane 4 g + t of it has rows 2 g and 2 g + 1 of each tile, as
+ * rows g and g + 8 of the mma, so that a pair of rows ends in one lane. */
+KERNEL(linear_many, linear_args, 128)
+{
+    SHARED_WIDE int8_t tile[MANY_TOKENS * TILE_STRIDE];
+    const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4;
+    const uint32_t row0 = block_x() * MANY_ROWS + thread_x() / 32 * 32 + 2 * g;
+    const uint32_t token0 = block_y() * MANY_TOKENS;
+    const uint8_t *rows[2][2];
+    int32_t acc[2][MANY_TOKENS / 8][4] = {{{0}}};
+    for (uint32_t m = 0; m < 2; m++)
+        for (uint32_t r = 0; r < 2; r++) {
+            const uint32_t row = row0 + 16 * m + r;
+            rows[m][r] = a.lines +
+                         (uint64_t)(row < a.n_rows ? row : a.n_rows - 1) * a.n_lines * LINE_BYTES +
+                         16 * t;
+        }
+    for (uint32_t line = 0; line < a.n_lines; line++) {
+        struct words w[2][2];
+#pragma unroll
+        for (uint32_t m = 0; m < 2; m++)
+#pragma unroll
+            for (uint32_t r = 0; r < 2; r++)
+                w[m][r] = load_words(rows[m][r] + (uint64_t)line * LINE_BYTES);
+        block_sync();
+        load_tile(&a, token0, line, tile);
+        block_sync();
+#pragma unroll
+        for (uint32_t field = 0; field < 4; field++)
+#pragma unroll
+            for (uint32_t n = 0; n < MANY_TOKENS / 8; n++)
+#pragma unroll
+                for (uint32_t m = 0; m < 2; m++)
+                    multiply_field(w[m], 2 * field,
+                                   tile + (8 * n + g) * TILE_STRIDE + 64 * field + 16 * t,
+                                   acc[m][n]);
+    }
+#pragma unroll
+    for (uint32_t m = 0; m < 2; m++)
+#pragma unroll
+        for (uint32_t n = 0; n < MANY_TOKENS / 8; n++)
+#pragma unroll
+            for (uint32_t i = 0; i < 2; i++)
+                finish_pair(&a, row0 + 16 * m, token0 + 8 * n + 2 * t + i, acc[m][n][i],
+                            acc[m][n][2 + i]);
+}
+
+#endif

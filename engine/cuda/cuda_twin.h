@@ -1,0 +1,134 @@
+/*
+ * The host twin of cuda_device.cuh: the same operations as C functions, for builds that test the
+ * kernels without a GPU. twin_* live with the tests, which run each thread of a block as a fiber.
+ * Blocks run one after another on one thread of the host, so that shared memory may be static.
+ */
+#ifndef ENGINE_CUDA_CUDA_TWIN_H
+#define ENGINE_CUDA_CUDA_TWIN_H
+
+#include "engine/base/fp16.h"
+#include "engine/cuda/cuda_args.h"
+
+#include <math.h>
+#include <string.h>
+
+#define DEV static inline
+#define SHARED static
+#define SHARED_WIDE static _Alignas(16)
+#define KERNEL(name, args, n_threads)                                                              \
+    static void name##_body(const struct args a);                                                  \
+    void name(const void *p);                                                                      \
+    void name(const void *p)                                                                       \
+    {                                                                                              \
+        name##_body(*(const struct args *)p);                                                      \
+    }                                                                                              \
+    static void name##_body(const struct args a)
+
+/* Where the running fiber is. */
+struct twin_place {
+    uint32_t thread, n_threads, block[3], n_blocks[3];
+};
+const struct twin_place *twin_here(void);
+void twin_block_sync(void);
+/* Show n words to the warp; what all 32 lanes showed: lane l's words at [l * n]. Valid until the
+ * next call but one. */
+const uint32_t *twin_share(const uint32_t *v, uint32_t n);
+
+DEV uint32_t thread_x(void)
+{
+    return twin_here()->thread;
+}
+DEV uint32_t n_threads_x(void)
+{
+    return twin_here()->n_threads;
+}
+DEV uint32_t block_x(void)
+{
+    return twin_here()->block[0];
+}
+DEV uint32_t block_y(void)
+{
+    return twin_here()->block[1];
+}
+DEV uint32_t block_z(void)
+{
+    return twin_here()->block[2];
+}
+DEV uint32_t n_blocks_x(void)
+{
+    return twin_here()->n_blocks[0];
+}
+DEV void block_sync(void)
+{
+    twin_block_sync();
+}
+
+DEV uint32_t swap_u32(uint32_t v, uint32_t mask)
+{
+    return twin_share(&v, 1)[(thread_x() % 32) ^ mask];
+}
+
+/* Byte i of a word, signed. */
+DEV int32_t twin_byte(uint32_t word, uint32_t i)
+{
+    return (int8_t)(word >> (8 * i) & 255);
+}
+
+DEV int32_t dot4(uint32_t a, uint32_t b, int32_t c)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        c += twin_byte(a, i) * twin_byte(b, i);
+    return c;
+}
+
+DEV void mma_16x8x32(int32_t *c, const uint32_t *a, const uint32_t *b)
+{
+    const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+    const uint32_t *all = twin_share(mine, 6);
+    const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4;
+    for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t part = 0; part < 4; part++) {
+            const uint32_t *row = all + (4 * g + part) * 6 + i / 2;
+            const uint32_t *column = all + (4 * (2 * t + i % 2) + part) * 6 + 4;
+            c[i] = dot4(row[0], column[0], c[i]);
+            c[i] = dot4(row[2], column[1], c[i]);
+        }
+}
+
+DEV struct words load_words(const void *p)
+{
+    struct words w;
+    memcpy(&w, __builtin_assume_aligned(p, 16), sizeof w);
+    return w;
+}
+DEV struct words load_once(const void *p)
+{
+    return load_words(p);
+}
+DEV void store_words(void *p, struct words w)
+{
+    memcpy(p, &w, sizeof w);
+}
+
+DEV float f32_of_bits(uint32_t u)
+{
+    return f32_from_bits(u);
+}
+DEV uint32_t bits_of_f32(float f)
+{
+    return f32_bits(f);
+}
+DEV float f32_of_f16(uint16_t h)
+{
+    return f16_to_f32(h);
+}
+DEV uint16_t f16_of_f32(float f)
+{
+    return f32_to_f16(f);
+}
+DEV uint32_t count_up(uint32_t *n)
+{
+    return (*n)++;
+}
+
+#endif

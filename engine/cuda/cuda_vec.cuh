@@ -1,0 +1,100 @@
+/*
+ * The row-wise steps of a layer: norm and quantise, RoPE and the KV cache. Formulas:
+ * docs/kernels.md.
+ */
+#ifndef ENGINE_CUDA_CUDA_VEC_CUH
+#define ENGINE_CUDA_CUDA_VEC_CUH
+
+#include "engine/cuda/cuda_math.cuh"
+
+#define F16_MAX 65504.0f
+
+/* Element i of the row after its norm. */
+DEV float normed(const struct norm_args *a, const float *x, float r, uint32_t i)
+{
+    return a->w ? (x[i] * r) * a->w[i] : x[i];
+}
+
+/* One quantised element as a byte; *sum counts on. A NaN gives 0. */
+DEV uint32_t quantised(float y, float s, int32_t *sum)
+{
+    const float v = rintf(y * s);
+    const int32_t q = v == v ? (int32_t)v : 0;
+    *sum += q;
+    return (uint32_t)q & 255u;
+}
+
+KERNEL(norm_quantise, norm_args, 256)
+{
+    const float *x = a.x + (uint64_t)block_x() * a.x_stride;
+    uint32_t *q = (uint32_t *)(a.q + (uint64_t)block_x() * a.q_stride);
+    const float r = a.w ? 1.0f / sqrtf(block_square64(x, a.n) / (float)a.n + a.eps) : 1.0f;
+
+    float m = 1e-5f;
+    for (uint32_t i = thread_x(); i < a.n; i += n_threads_x()) {
+        const float y = fabsf(normed(&a, x, r, i));
+        m = y > m ? y : m;
+    }
+    const float s = 127.0f / block_max(m);
+
+    int32_t sum = 0;
+    for (uint32_t i = 4 * thread_x(); i < a.q_stride; i += 4 * n_threads_x()) {
+        uint32_t word = 0;
+        for (uint32_t j = 0; j < 4; j++)
+            if (i + j < a.n)
+                word |= quantised(normed(&a, x, r, i + j), s, &sum) << (8 * j);
+        q[i / 4] = word;
+    }
+    sum = block_sum_i32(sum);
+    if (thread_x() == 0) {
+        a.q_s[block_x()] = s;
+        a.q_sum[block_x()] = sum;
+    }
+}
+
+/* Pair i of a head. */
+DEV void rotate(const struct rope_args *a, float *x, uint32_t i, float c, float s)
+{
+    float *const at = x + (a->neox ? i : 2 * i);
+    float *const bt = x + (a->neox ? i + a->n_rot / 2 : 2 * i + 1);
+    const float p = *at, q = *bt;
+    *at = fmaf(-q, s, p * c);
+    *bt = fmaf(q, c, p * s);
+}
+
+DEV uint16_t cache_f16(float x)
+{
+    if (fabsf(x) > F16_MAX)
+        x = x < 0.0f ? -F16_MAX : F16_MAX;
+    return f16_of_f32(x);
+}
+
+KERNEL(rope_append, rope_args, 128)
+{
+    const uint32_t token = block_x(), kv_head = block_y(), n_pairs = a.n_rot / 2;
+    const uint32_t head_dim = a.kv.head_dim, n_q = a.group * head_dim;
+    const struct cuda_token at = a.tokens[token];
+    const float *c = a.c + (uint64_t)token * n_pairs, *s = a.s + (uint64_t)token * n_pairs;
+    float *row = a.qkv + (uint64_t)token * a.qkv_stride;
+    float *q = row + (uint64_t)kv_head * n_q;
+    float *k = row + a.q_width + (uint64_t)kv_head * head_dim;
+    const float *v = k + a.kv_width;
+
+    for (uint32_t i = thread_x(); i < (a.group + 1) * n_pairs; i += n_threads_x()) {
+        const uint32_t head = i / n_pairs, pair = i % n_pairs;
+        rotate(&a, head < a.group ? q + head * head_dim : k, pair, c[pair], s[pair]);
+    }
+    block_sync();
+    for (uint32_t i = thread_x(); i < n_q; i += n_threads_x())
+        q[i] = q[i] * a.q_scale;
+    const uint32_t block = (uint32_t)at.pos / KV_BLOCK, lane = (uint32_t)at.pos % KV_BLOCK;
+    uint16_t *keys =
+        at.kv + block * a.kv.block_elems + a.layer * a.kv.layer_elems + kv_head * a.kv.head_elems;
+    uint16_t *values = keys + head_dim * KV_BLOCK + lane * a.kv.v_stride;
+    for (uint32_t i = thread_x(); i < head_dim; i += n_threads_x()) {
+        keys[i * KV_BLOCK + lane] = cache_f16(k[i]);
+        values[i] = cache_f16(v[i]);
+    }
+}
+
+#endif

@@ -1,0 +1,595 @@
+/*
+ * Every kernel of engine/cuda against engine/cpu/ref, byte for byte, run by the host twin in both
+ * orders of threads. Shapes are small and ragged.
+ */
+#include "engine/base/fp16.h"
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+#include "engine/cpu/cpu_pick.h"
+#include "engine/cpu/ref/kernels_ref.h"
+#include "engine/cuda/cuda_args.h"
+#include "tests/engine/cuda/twin_run.h"
+#include "tests/support/table_encode.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void launch(const char *name, uint32_t x, uint32_t y, uint32_t z, uint32_t n_threads,
+                   const void *args, enum twin_order order)
+{
+    const struct twin_kernel *k = twin_find(name);
+    assert_non_null(k);
+    twin_launch(k, (struct twin_grid){{x, y, z}, n_threads ? n_threads : k->max_threads}, args,
+                order);
+}
+
+static void *room(size_t n, size_t unit_bytes)
+{
+    void *p = mem_alloc(n, unit_bytes);
+    assert_non_null(p);
+    return p;
+}
+
+struct random {
+    uint64_t state;
+};
+static uint32_t next_u32(struct random *r)
+{
+    r->state = r->state * 6364136223846793005u + 1442695040888963407u;
+    return (uint32_t)(r->state >> 33);
+}
+/* Between -1 and 1, now and then something extreme or zero. */
+static float next_float(struct random *r)
+{
+    const uint32_t u = next_u32(r);
+    const float x = (float)(u % 65536) / 32768.0f - 1.0f;
+    return u % 61 == 0 ? x * 1e4f : u % 67 == 0 ? -0.0f : u % 71 == 0 ? x * 1e-38f : x;
+}
+static float *floats(struct random *r, size_t n)
+{
+    float *x = room(n, sizeof *x);
+    for (size_t i = 0; i < n; i++)
+        x[i] = next_float(r);
+    return x;
+}
+
+static void same(const void *a, const void *b, size_t n, const char *what)
+{
+    if (memcmp(a, b, n) != 0)
+        fail_msg("%s differs from ref", what);
+}
+
+static void check_norm(size_t n, bool normed, struct random *r, enum twin_order order)
+{
+    enum { TOKENS = 3 };
+    const size_t stride = size_round_up(n, 16), q_stride = size_round_up(n, LINE_COLS);
+    float *x = floats(r, TOKENS * stride), *w = floats(r, n), *y = room(n, sizeof *y);
+    int8_t *q = room(TOKENS, q_stride), *q_ref = room(1, q_stride);
+    float s[TOKENS];
+    int32_t sum[TOKENS];
+    x[stride] = NAN;
+    const struct norm_args a = {.x = x,
+                                .w = normed ? w : NULL,
+                                .q = q,
+                                .q_s = s,
+                                .q_sum = sum,
+                                .eps = 1e-5f,
+                                .n = (uint32_t)n,
+                                .x_stride = (uint32_t)stride,
+                                .q_stride = (uint32_t)q_stride};
+    memset(q, 77, TOKENS * q_stride);
+    launch("norm_quantise", TOKENS, 1, 1, 0, &a, order);
+    for (size_t t = 0; t < TOKENS; t++) {
+        struct act_scale scale;
+        const float *in = x + t * stride;
+        if (normed) {
+            rms_norm_ref(in, w, n, 1e-5f, y);
+            in = y;
+        }
+        quantise_ref(in, n, q_ref, &scale);
+        same(q + t * q_stride, q_ref, q_stride, "q");
+        same(&s[t], &scale.s, sizeof scale.s, "the scale");
+        assert_int_equal(sum[t], scale.q_sum);
+    }
+    mem_free(x);
+    mem_free(w);
+    mem_free(y);
+    mem_free(q);
+    mem_free(q_ref);
+}
+
+static void norm_and_quantise_are_ref(void **state)
+{
+    (void)state;
+    struct random r = {1};
+    static const size_t widths[] = {1, 63, 64, 100, 256, 320, 1030, 2560};
+    for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
+        for (int normed = 0; normed < 2; normed++) {
+            check_norm(widths[i], normed, &r, TWIN_ASCENDING);
+            check_norm(widths[i], normed, &r, TWIN_DESCENDING);
+        }
+}
+
+/* A linear layer by ref into y (n_tokens, stride), as struct linear_args describes it. */
+static void linear_by_ref(const struct linear_args *a, float *y)
+{
+    const struct ternary_mat w = {a->lines, a->n_rows, a->n_lines};
+    const size_t n = a->n_rows, n_out = a->kind >= LINEAR_RELU2 ? n / 2 : n;
+    int32_t *acc = room(n, sizeof *acc);
+    float *out = room(n, sizeof *out), *gate = room(n, sizeof *gate), *up = room(n, sizeof *up);
+    for (size_t t = 0; t < a->n_tokens; t++) {
+        ternary_matvec_ref(&w, 0, n, a->q + t * a->n_lines * LINE_COLS, a->q_sum[t], acc);
+        for (size_t i = 0; i < n; i++) {
+            const size_t s = a->kind >= LINEAR_RELU2 ? i % 2
+                             : i < a->row_end[0]     ? 0
+                             : i < a->row_end[1]     ? 1
+                                                     : 2;
+            scale_acc_ref(&acc[i], 1, a->scale[s] / a->q_s[t], &out[i]);
+            if (a->extra[s] != 1.0f)
+                out[i] = out[i] * a->extra[s];
+            if (a->bias)
+                add_ref(&out[i], &a->bias[i], 1);
+            *(i % 2 ? &up[i / 2] : &gate[i / 2]) = out[i];
+        }
+        float *row = y + t * a->y_stride;
+        if (a->kind == LINEAR_STORE)
+            memcpy(row, out, n * sizeof *out);
+        else if (a->kind == LINEAR_ADD)
+            add_ref(row, out, n);
+        else if (a->kind == LINEAR_RELU2)
+            relu2_gate_ref(gate, up, n_out, row);
+        else
+            silu_gate_ref(gate, up, n_out, row);
+    }
+    mem_free(acc);
+    mem_free(out);
+    mem_free(gate);
+    mem_free(up);
+}
+
+static void run_linear(const struct linear_args *a, const char *name, enum twin_order order)
+{
+    const uint32_t n = a->n_tokens;
+    if (strcmp(name, "linear_one") == 0)
+        launch(name, (a->n_rows + FEW_ROWS - 1) / FEW_ROWS, n, 1, 0, a, order);
+    else if (strcmp(name, "linear_few") == 0)
+        launch(name, (a->n_rows + FEW_ROWS - 1) / FEW_ROWS, (n + FEW_TOKENS - 1) / FEW_TOKENS, 1, 0,
+               a, order);
+    else
+        launch(name, (a->n_rows + MANY_ROWS - 1) / MANY_ROWS, (n + MANY_TOKENS - 1) / MANY_TOKENS,
+               1, 0, a, order);
+}
+
+static void check_linear(const char *name, uint32_t n_rows, uint32_t n_lines, uint32_t n_tokens,
+                         int32_t kind, struct random *r)
+{
+    const uint32_t y_stride = (uint32_t)size_round_up(n_rows, 16);
+    const size_t n_q = size_round_up(n_tokens, FEW_TOKENS) * n_lines * LINE_COLS;
+    uint8_t *lines = room((size_t)n_rows * n_lines, LINE_BYTES);
+    int8_t *q = room(n_q, 1);
+    float *s = floats(r, n_tokens), *bias = floats(r, n_rows);
+    int32_t *sum = room(n_tokens, sizeof *sum);
+    float *y = floats(r, (size_t)n_tokens * y_stride), *y_ref = room(n_tokens, y_stride * 4);
+    memcpy(y_ref, y, (size_t)n_tokens * y_stride * sizeof *y);
+    for (size_t i = 0; i < (size_t)n_rows * n_lines * LINE_BYTES; i++)
+        for (uint32_t f = 0; f < 8; f += 2)
+            lines[i] |= (uint8_t)(next_u32(r) % 3 << f);
+    for (size_t i = 0; i < n_q; i++)
+        q[i] = (int8_t)(next_u32(r) % 9 == 0 ? -127 : (int)(next_u32(r) % 255) - 127);
+    for (uint32_t t = 0; t < n_tokens; t++) {
+        s[t] = 3.0f + s[t] * 1e-4f;
+        for (size_t i = 0; i < (size_t)n_lines * LINE_COLS; i++)
+            sum[t] += q[(size_t)t * n_lines * LINE_COLS + i];
+    }
+    const struct linear_args a = {.lines = lines,
+                                  .q = q,
+                                  .q_s = s,
+                                  .q_sum = sum,
+                                  .bias = next_u32(r) % 2 ? bias : NULL,
+                                  .y = y,
+                                  .n_rows = n_rows,
+                                  .n_lines = n_lines,
+                                  .n_tokens = n_tokens,
+                                  .y_stride = y_stride,
+                                  .row_end = {n_rows / 2, n_rows / 2 + n_rows / 4},
+                                  .scale = {1.25f, 0.3f, 7.1f},
+                                  .extra = {1.0f, 0.7f, 1.0f},
+                                  .kind = kind};
+    run_linear(&a, name, next_u32(r) % 2 ? TWIN_ASCENDING : TWIN_DESCENDING);
+    linear_by_ref(&a, y_ref);
+    same(y, y_ref, (size_t)n_tokens * y_stride * sizeof *y, name);
+    mem_free(lines);
+    mem_free(q);
+    mem_free(s);
+    mem_free(bias);
+    mem_free(sum);
+    mem_free(y);
+    mem_free(y_ref);
+}
+
+static void linear_layers_are_ref(void **state)
+{
+    (void)state;
+    struct random r = {2};
+    static const struct {
+        uint32_t n_rows, n_lines;
+    } shapes[] = {{2, 1}, {14, 2}, {130, 3}, {258, 1}};
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        for (int32_t kind = LINEAR_STORE; kind <= LINEAR_SILU; kind++) {
+            check_linear("linear_one", shapes[i].n_rows, shapes[i].n_lines, 2, kind, &r);
+            check_linear("linear_few", shapes[i].n_rows, shapes[i].n_lines, 6, kind, &r);
+            check_linear("linear_many", shapes[i].n_rows, shapes[i].n_lines, 71, kind, &r);
+        }
+    check_linear("linear_one", 33, 2, 1, LINEAR_STORE, &r); /* odd numbers of rows */
+    check_linear("linear_few", 7, 1, 1, LINEAR_ADD, &r);
+    check_linear("linear_many", 63, 2, 9, LINEAR_ADD, &r);
+}
+
+/* One layer, one KV head, a sequence of n_pos positions with one pass over all of them. */
+struct attn_case {
+    uint32_t head_dim, group, n_pos, n_rot;
+    bool neox, split;
+};
+
+/* Its buffers, and what ref makes of them. */
+struct attn_run {
+    struct attn_case c;
+    struct kv_shape kv;
+    uint32_t n_blocks, q_width, stride;
+    uint16_t *cache, *cache_ref; /* (n_blocks, block_elems) */
+    float *qkv, *rows;           /* (n_pos, stride), the second by ref */
+    float *cs;                   /* (n_pos, n_rot) cosines, then sines */
+    float *slots, *out;          /* (n_pos, q_width) */
+    struct cuda_token *tokens;
+    float q_scale;
+};
+
+static struct attn_run attn_make(struct attn_case c, struct random *r)
+{
+    struct attn_run a = {.c = c,
+                         .n_blocks = (c.n_pos + KV_BLOCK - 1) / KV_BLOCK,
+                         .q_width = c.group * c.head_dim,
+                         .q_scale = (float)(1.0 / sqrt((double)c.head_dim))};
+    const uint32_t v_stride = (uint32_t)size_round_up(c.head_dim, 32);
+    a.stride = a.q_width + 2 * c.head_dim;
+    a.kv = (struct kv_shape){.block_elems = (uint64_t)KV_BLOCK * (c.head_dim + v_stride),
+                             .head_dim = c.head_dim,
+                             .v_stride = v_stride};
+    a.cache = room(a.n_blocks * a.kv.block_elems, 2);
+    a.cache_ref = room(a.n_blocks * a.kv.block_elems, 2);
+    a.qkv = floats(r, (size_t)c.n_pos * a.stride);
+    a.rows = room((size_t)c.n_pos * a.stride, sizeof *a.rows);
+    a.cs = floats(r, (size_t)c.n_pos * c.n_rot);
+    a.slots = room((size_t)a.n_blocks * c.group * (c.head_dim + 2), sizeof *a.slots);
+    a.out = floats(r, (size_t)c.n_pos * a.q_width);
+    a.tokens = room(c.n_pos, sizeof *a.tokens);
+    memcpy(a.rows, a.qkv, (size_t)c.n_pos * a.stride * sizeof *a.rows);
+    for (uint32_t t = 0; t < c.n_pos; t++)
+        a.tokens[t] = (struct cuda_token){.kv = a.cache, .slots = a.slots, .pos = (int32_t)t};
+    return a;
+}
+
+static void attn_free(struct attn_run *a)
+{
+    void *const all[] = {a->cache, a->cache_ref, a->qkv, a->rows,
+                         a->cs,    a->slots,     a->out, a->tokens};
+    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+        mem_free(all[i]);
+}
+
+static void check_append(const struct attn_run *a, enum twin_order order)
+{
+    const struct attn_case c = a->c;
+    const struct rope_args rope = {.tokens = a->tokens,
+                                   .c = a->cs,
+                                   .s = a->cs + c.n_pos * (c.n_rot / 2),
+                                   .qkv = a->qkv,
+                                   .kv = a->kv,
+                                   .qkv_stride = a->stride,
+                                   .q_width = a->q_width,
+                                   .kv_width = c.head_dim,
+                                   .group = c.group,
+                                   .n_rot = c.n_rot,
+                                   .neox = c.neox,
+                                   .q_scale = a->q_scale};
+    launch("rope_append", c.n_pos, 1, 1, 0, &rope, order);
+    const rope_fn rope_ref = c.neox ? rope_neox_ref : rope_norm_ref;
+    for (uint32_t t = 0; t < c.n_pos; t++) {
+        float *row = a->rows + (size_t)t * a->stride;
+        uint16_t *block = a->cache_ref + t / KV_BLOCK * a->kv.block_elems, k16[1024];
+        for (uint32_t h = 0; h <= c.group; h++)
+            rope_ref(row + h * c.head_dim, rope.c + t * (c.n_rot / 2), rope.s + t * (c.n_rot / 2),
+                     c.n_rot);
+        for (uint32_t i = 0; i < a->q_width; i++)
+            row[i] = row[i] * a->q_scale;
+        to_f16_ref(row + a->q_width, c.head_dim, k16);
+        for (uint32_t i = 0; i < c.head_dim; i++)
+            block[i * KV_BLOCK + t % KV_BLOCK] = k16[i];
+        to_f16_ref(row + a->q_width + c.head_dim, c.head_dim,
+                   block + c.head_dim * KV_BLOCK + t % KV_BLOCK * a->kv.v_stride);
+    }
+    same(a->qkv, a->rows, (size_t)c.n_pos * a->stride * sizeof *a->rows, "q and k after RoPE");
+    same(a->cache, a->cache_ref, a->n_blocks * a->kv.block_elems * 2, "the cache");
+}
+
+/* Attention of token t's head h, by ref; out (head_dim). */
+static void attention_by_ref(const struct attn_run *a, uint32_t t, uint32_t h, float *out)
+{
+    const uint32_t head_dim = a->c.head_dim;
+    float big_m = 0, big_l = 0, m, l;
+    float *big_o = room(head_dim, sizeof *big_o), *one = room(head_dim, sizeof *one);
+    for (uint32_t b = 0; b <= t / KV_BLOCK; b++) {
+        const uint16_t *keys = a->cache_ref + b * a->kv.block_elems;
+        const struct attn_block args = {.q = a->rows + (size_t)t * a->stride + h * head_dim,
+                                        .k = keys,
+                                        .v = keys + head_dim * KV_BLOCK,
+                                        .n_q = 1,
+                                        .head_dim = head_dim,
+                                        .v_stride = a->kv.v_stride,
+                                        .n_seen = size_min(t + 1 - b * KV_BLOCK, KV_BLOCK),
+                                        .m = b == 0 ? &big_m : &m,
+                                        .l = b == 0 ? &big_l : &l,
+                                        .o = b == 0 ? big_o : one};
+        attn_block_ref(&args);
+        if (b > 0)
+            attn_merge_ref(&big_m, &big_l, big_o, &m, &l, one, head_dim);
+    }
+    attn_finish_ref(big_o, big_l, head_dim, out);
+    mem_free(big_o);
+    mem_free(one);
+}
+
+/* All tokens at once, or the last one with its positions split. */
+static void check_attention(struct attn_case c, struct random *r, enum twin_order order)
+{
+    struct attn_run a = attn_make(c, r);
+    check_append(&a, order);
+    const uint32_t t0 = c.split ? c.n_pos - 1 : 0, n_tokens = c.n_pos - t0;
+    const struct attn_args attn = {.tokens = a.tokens + t0,
+                                   .qkv = a.qkv + (size_t)t0 * a.stride,
+                                   .out = a.out + (size_t)t0 * a.q_width,
+                                   .kv = a.kv,
+                                   .n_tokens = n_tokens,
+                                   .qkv_stride = a.stride,
+                                   .out_stride = a.q_width,
+                                   .n_heads = c.group,
+                                   .group = c.group,
+                                   .split = c.split};
+    const uint32_t n_chunks = (c.group + ATTN_HEADS - 1) / ATTN_HEADS;
+    if (c.split) {
+        launch("attn_apply", 2, n_chunks, 1, KV_BLOCK, &attn, order);
+        launch("attn_merge", 1, c.group, 1, 0, &attn, order);
+    } else {
+        launch("attn_apply", 1, n_chunks, (n_tokens + ATTN_TOKENS - 1) / ATTN_TOKENS, 0, &attn,
+               order);
+    }
+    float *out = room(c.head_dim, sizeof *out);
+    for (uint32_t t = t0; t < c.n_pos; t++)
+        for (uint32_t h = 0; h < c.group; h++) {
+            attention_by_ref(&a, t, h, out);
+            same(a.out + (size_t)t * a.q_width + h * c.head_dim, out, c.head_dim * sizeof *out,
+                 "attention");
+        }
+    mem_free(out);
+    attn_free(&a);
+}
+
+static void attention_is_ref(void **state)
+{
+    (void)state;
+    struct random r = {3};
+    static const struct attn_case cases[] = {
+        {128, 4, 131, 128, true, true}, {128, 4, 131, 128, true, false},
+        {20, 1, 67, 20, false, false},  {66, 7, 70, 66, true, true},
+        {160, 6, 66, 32, true, false},  {2, 5, 9, 2, false, true},
+        {48, 3, 330, 48, false, true},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        check_attention(cases[i], &r, TWIN_ASCENDING);
+        check_attention(cases[i], &r, TWIN_DESCENDING);
+    }
+}
+
+static void check_table(enum tensor_type type, uint32_t n, struct random *r, enum twin_order order)
+{
+    enum { VOCAB = 45, ROWS = 5 };
+    static row_decode_fn decode[TENSOR_N_TYPES];
+    static rows_dot_fn dot[TENSOR_N_TYPES];
+    row_kernels_ref(decode, dot);
+    size_t row_bytes;
+    assert_true(tensor_bytes(type, n, 1, &row_bytes));
+    uint8_t *table = room(VOCAB, row_bytes);
+    float *x = floats(r, (size_t)ROWS * n), *y = room(n, 4), *z = room(ROWS * VOCAB, 4);
+    float *row = room(n, sizeof *row), z_ref[VOCAB];
+    for (size_t i = 0; i < VOCAB; i++) {
+        for (uint32_t j = 0; j < n; j++)
+            row[j] = next_float(r) * 0.5f;
+        table_encode(type, row, n, table + i * row_bytes);
+    }
+    struct cuda_token tokens[3] = {{.id = 0}, {.id = VOCAB - 1}, {.id = 7}};
+    float *h = room(3 * (size_t)n, sizeof *h);
+    const struct embed_args embed = {table, tokens, h, row_bytes, n, n, type};
+    launch("embed_rows", 3, 1, 1, 0, &embed, order);
+    for (size_t t = 0; t < 3; t++) {
+        decode[type](table + (size_t)tokens[t].id * row_bytes, n, y);
+        same(h + t * n, y, n * sizeof *y, tensor_geometries[type].name);
+    }
+    struct dot_args a = {table, x, z, row_bytes, n, VOCAB, n, VOCAB, ROWS, type};
+    for (int few = 0; few < 2; few++) {
+        memset(z, 0, ROWS * VOCAB * 4);
+        launch(few ? "rows_dot_few" : "rows_dot_one", (VOCAB + DOT_ROWS - 1) / DOT_ROWS,
+               few ? (ROWS + HEAD_ROWS - 1) / HEAD_ROWS : ROWS, 1, 0, &a, order);
+        for (size_t i = 0; i < ROWS; i++) {
+            dot[type](table, row_bytes, VOCAB, x + i * n, n, z_ref, row);
+            same(z + i * VOCAB, z_ref, sizeof z_ref, tensor_geometries[type].name);
+        }
+    }
+    mem_free(table);
+    mem_free(x);
+    mem_free(y);
+    mem_free(z);
+    mem_free(row);
+    mem_free(h);
+}
+
+static void tables_are_ref(void **state)
+{
+    (void)state;
+    struct random r = {4};
+    static const enum tensor_type types[] = {TENSOR_F32,  TENSOR_F16,  TENSOR_BF16, TENSOR_Q8_0,
+                                             TENSOR_Q4_0, TENSOR_Q4_K, TENSOR_Q6_K};
+    static const uint32_t widths[] = {100, 512, 1, 64, 72};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
+        for (size_t j = 0; j < (i < 3 ? 5 : 1); j++)
+            check_table(types[i], i < 3 ? widths[j] : 512, &r,
+                        j % 2 ? TWIN_DESCENDING : TWIN_ASCENDING);
+}
+
+static void final_norm_is_ref(void **state)
+{
+    (void)state;
+    struct random r = {5};
+    enum { N = 330 };
+    float *h = floats(&r, 3 * N), *w = floats(&r, N), x[2 * N], y[N];
+    const struct cuda_want wants[2] = {{.token = 2}, {.token = 0}};
+    const struct head_norm_args a = {wants, h, w, x, 1e-6f, N, N, N};
+    launch("head_norm", 2, 1, 1, 0, &a, TWIN_DESCENDING);
+    for (size_t i = 0; i < 2; i++) {
+        rms_norm_ref(h + wants[i].token * N, w, N, 1e-6f, y);
+        same(x + i * N, y, sizeof y, "the final norm");
+    }
+    mem_free(h);
+    mem_free(w);
+}
+
+#define VOCAB 1500
+
+/* Rows of logits with many ties, their requests and what the device finds. */
+struct pick {
+    float z[4 * VOCAB];
+    struct cuda_want wants[4];
+    struct cuda_draw draws[4 * GUMBEL_PARTS];
+    struct cuda_found found[4];
+    struct cuda_cand more[4 * VOCAB];
+};
+
+static void run_pick(struct pick *p, enum twin_order order)
+{
+    const struct pick_args a = {p->wants, p->z, p->draws, p->found, p->more, VOCAB, VOCAB};
+    launch("pick_draw", GUMBEL_PARTS, 4, 1, 0, &a, order);
+    launch("pick_rows", 4, 1, 1, 0, &a, order);
+}
+
+static void candidates_hold_all_that_is_wanted(void **state)
+{
+    (void)state;
+    struct pick *p = room(1, sizeof *p);
+    struct random r = {6};
+    for (size_t i = 0; i < 4 * VOCAB; i++)
+        p->z[i] = (float)(int)(next_u32(&r) % 400) * 0.1f - 20.0f;
+    p->wants[0] = (struct cuda_want){.k = 1};
+    p->wants[1] = (struct cuda_want){.k = 40, .gap = 2.5f};
+    p->wants[2] = (struct cuda_want){.k = 600};
+    p->wants[3] = (struct cuda_want){.k = 3, .gap = 0.01f};
+    for (int order = 0; order < 2; order++) {
+        run_pick(p, order ? TWIN_DESCENDING : TWIN_ASCENDING);
+        for (size_t i = 0; i < 4; i++) {
+            const float *z = p->z + i * VOCAB;
+            float best = z[0], floor = INFINITY;
+            size_t n_greater, n_wanted = 0;
+            uint8_t seen[VOCAB] = {0};
+            assert_int_equal(p->found[i].not_finite, 0);
+            for (size_t j = 0; j < p->found[i].n; j++) {
+                const struct cuda_cand c = p->more[i * VOCAB + j];
+                assert_int_equal(seen[c.id]++, 0);
+                same(&c.logit, &z[c.id], sizeof c.logit, "a logit");
+                if (j < PICK_FIRST)
+                    same(&p->found[i].first[j], &c, sizeof c, "one of the first");
+            }
+            for (size_t j = 0; j < VOCAB; j++) {
+                best = z[j] > best ? z[j] : best;
+                n_greater = 0;
+                for (size_t l = 0; l < VOCAB; l++)
+                    n_greater += z[l] > z[j];
+                if (n_greater < p->wants[i].k && z[j] < floor)
+                    floor = z[j];
+            }
+            if (p->wants[i].gap > 0 && best - p->wants[i].gap < floor)
+                floor = best - p->wants[i].gap;
+            for (size_t j = 0; j < VOCAB; j++) {
+                n_wanted += z[j] >= floor;
+                assert_true(z[j] < floor || seen[j]);
+            }
+            assert_true(i == 2 || p->found[i].n < 20 + 4 * n_wanted);
+        }
+    }
+    mem_free(p);
+}
+
+static void draws_are_those_of_the_cpu(void **state)
+{
+    (void)state;
+    struct pick *p = room(1, sizeof *p);
+    struct random r = {7};
+    static const float temps[] = {0.7f, 1.0f, 1e-3f, 50.0f};
+    for (size_t round = 0; round < 4; round++) {
+        for (size_t i = 0; i < 4 * VOCAB; i++)
+            p->z[i] = next_float(&r) * 8.0f;
+        for (size_t i = 0; i < 4; i++)
+            p->wants[i] = (struct cuda_want){
+                .seed = round, .position = 10 * i, .beta = 1.0 / (double)temps[i]};
+        run_pick(p, round % 2 ? TWIN_DESCENDING : TWIN_ASCENDING);
+        for (size_t i = 0; i < 4; i++) {
+            const struct head_request head = {.kind = HEAD_GUMBEL, .temp = temps[i], .seed = round};
+            double best = -INFINITY;
+            int32_t id = -1;
+            pick_gumbel(p->z + i * VOCAB, 0, VOCAB, &head, 10 * i, &best, &id);
+            assert_int_equal(p->found[i].n, 1);
+            assert_int_equal(p->found[i].first[0].id, id);
+            same(&p->found[i].first[0].logit, &p->z[i * VOCAB + (size_t)id], 4, "its logit");
+        }
+    }
+    mem_free(p);
+}
+
+static void numbers_that_are_none_are_seen(void **state)
+{
+    (void)state;
+    struct pick *p = room(1, sizeof *p);
+    p->z[VOCAB - 1] = INFINITY;
+    p->z[2 * VOCAB - 7] = NAN;
+    p->z[2 * VOCAB] = -INFINITY;
+    for (size_t i = 0; i < 4; i++)
+        p->wants[i] = (struct cuda_want){.k = 1, .beta = i == 1 ? 1.0 : 0.0};
+    run_pick(p, TWIN_ASCENDING);
+    for (size_t i = 0; i < 4; i++)
+        assert_int_equal(p->found[i].not_finite != 0, i < 3);
+    const int32_t ids[3] = {5, VOCAB + 1, 0};
+    float out[3];
+    p->z[5] = 1.5f;
+    p->z[VOCAB + 1] = -2.5f;
+    const struct gather_args gather = {p->z, ids, out, 3};
+    launch("gather_logits", 1, 1, 1, 0, &gather, TWIN_ASCENDING);
+    assert_true(out[0] == 1.5f && out[1] == -2.5f && out[2] == 0.0f);
+    mem_free(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(norm_and_quantise_are_ref),
+        cmocka_unit_test(linear_layers_are_ref),
+        cmocka_unit_test(attention_is_ref),
+        cmocka_unit_test(tables_are_ref),
+        cmocka_unit_test(final_norm_is_ref),
+        cmocka_unit_test(candidates_hold_all_that_is_wanted),
+        cmocka_unit_test(draws_are_those_of_the_cpu),
+        cmocka_unit_test(numbers_that_are_none_are_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,214 @@
+/*
+ * See twin_run.h. Each fiber has a stack of its own; switching saves the registers that a call
+ * keeps, in a few instructions on x86-64 and with ucontext elsewhere.
+ */
+#include "tests/engine/cuda/twin_run.h"
+
+#include "engine/cuda/cuda_twin.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#if !defined(__x86_64__)
+#include <ucontext.h>
+#endif
+
+#define MAX_THREADS 1024
+#define STACK_BYTES ((size_t)64 << 10)
+#define SHARE_WORDS 6 /* most words a lane shows at once */
+
+enum fiber_state { FIBER_RUNS, FIBER_AT_WARP, FIBER_AT_BLOCK, FIBER_DONE };
+
+struct fiber {
+    struct twin_place place;
+    enum fiber_state state;
+    uint32_t n_shares, n_words; /* exchanges so far, words of the last one */
+    uint8_t *stack;
+#if defined(__x86_64__)
+    void *sp;
+#else
+    ucontext_t context;
+#endif
+};
+
+static struct {
+    struct fiber fibers[MAX_THREADS];
+    struct fiber *now;
+    const struct twin_kernel *kernel;
+    const void *args;
+    enum twin_order order;
+    uint32_t shares[MAX_THREADS / 32][2][32 * SHARE_WORDS];
+#if defined(__x86_64__)
+    void *sp;
+#else
+    ucontext_t context;
+#endif
+} twin;
+
+static void give_up(const char *why)
+{
+    fprintf(stderr, "twin of %s: thread %u of block (%u, %u, %u): %s\n", twin.kernel->name,
+            twin.now->place.thread, twin.now->place.block[0], twin.now->place.block[1],
+            twin.now->place.block[2], why);
+    abort();
+}
+
+static void fiber_leave(void);
+static void fiber_main(void)
+{
+    twin.kernel->run(twin.args);
+    twin.now->state = FIBER_DONE;
+    fiber_leave();
+}
+
+#if defined(__x86_64__)
+void twin_switch(void **save, void *to);
+__asm__(".text\n.globl twin_switch\n.type twin_switch, @function\ntwin_switch:\n"
+        "push %rbp\npush %rbx\npush %r12\npush %r13\npush %r14\npush %r15\n"
+        "mov %rsp, (%rdi)\nmov %rsi, %rsp\n"
+        "pop %r15\npop %r14\npop %r13\npop %r12\npop %rbx\npop %rbp\nret\n"
+        ".size twin_switch, . - twin_switch\n"
+        ".section .note.GNU-stack,\"\",@progbits\n.text\n");
+
+/* Six registers, then where `ret` goes to, then a return address that is never used: a function
+ * starts 8 bytes below a multiple of 16. */
+static void fiber_make(struct fiber *f)
+{
+    void (*const entry)(void) = fiber_main;
+    uint8_t *top = f->stack + STACK_BYTES - 16;
+    memset(top, 0, 16);
+    memcpy(top, &entry, sizeof entry);
+    f->sp = top - 48;
+    memset(f->sp, 0, 48);
+}
+static void fiber_enter(struct fiber *f)
+{
+    twin.now = f;
+    twin_switch(&twin.sp, f->sp);
+}
+static void fiber_leave(void)
+{
+    twin_switch(&twin.now->sp, twin.sp);
+}
+#else
+static void fiber_make(struct fiber *f)
+{
+    (void)getcontext(&f->context);
+    f->context.uc_stack.ss_sp = f->stack;
+    f->context.uc_stack.ss_size = STACK_BYTES;
+    f->context.uc_link = NULL;
+    makecontext(&f->context, fiber_main, 0);
+}
+static void fiber_enter(struct fiber *f)
+{
+    twin.now = f;
+    (void)swapcontext(&twin.context, &f->context);
+}
+static void fiber_leave(void)
+{
+    (void)swapcontext(&twin.now->context, &twin.context);
+}
+#endif
+
+const struct twin_place *twin_here(void)
+{
+    return &twin.now->place;
+}
+
+void twin_block_sync(void)
+{
+    twin.now->state = FIBER_AT_BLOCK;
+    fiber_leave();
+}
+
+const uint32_t *twin_share(const uint32_t *v, uint32_t n)
+{
+    struct fiber *f = twin.now;
+    uint32_t *all = twin.shares[f->place.thread / 32][f->n_shares % 2];
+    memcpy(all + f->place.thread % 32 * n, v, n * sizeof *v);
+    f->n_shares++;
+    f->n_words = n;
+    f->state = FIBER_AT_WARP;
+    fiber_leave();
+    return all;
+}
+
+/* Lane or warp i of n in the order of this launch. */
+static uint32_t in_order(uint32_t i, uint32_t n)
+{
+    return twin.order == TWIN_ASCENDING ? i : n - 1 - i;
+}
+
+/* Run a warp until each lane waits for the block or is through. */
+static void run_warp(struct fiber *lanes)
+{
+    for (;;) {
+        uint32_t n_waiting = 0;
+        for (uint32_t i = 0; i < 32; i++) {
+            struct fiber *f = &lanes[in_order(i, 32)];
+            if (f->state == FIBER_RUNS)
+                fiber_enter(f);
+            n_waiting += f->state == FIBER_AT_WARP;
+        }
+        if (n_waiting == 0)
+            return;
+        for (uint32_t i = 0; i < 32; i++) {
+            if (lanes[i].state != FIBER_AT_WARP || lanes[i].n_shares != lanes[0].n_shares ||
+                lanes[i].n_words != lanes[0].n_words)
+                give_up("not every lane of its warp takes part in an exchange");
+            lanes[i].state = FIBER_RUNS;
+        }
+    }
+}
+
+static void run_block(const struct twin_grid *grid)
+{
+    for (uint32_t i = 0; i < grid->n_threads; i++)
+        fiber_make(&twin.fibers[i]);
+    for (;;) {
+        uint32_t n_waiting = 0;
+        for (uint32_t w = 0; w < grid->n_threads / 32; w++)
+            run_warp(twin.fibers + 32 * in_order(w, grid->n_threads / 32));
+        for (uint32_t i = 0; i < grid->n_threads; i++)
+            n_waiting += twin.fibers[i].state == FIBER_AT_BLOCK;
+        if (n_waiting == 0)
+            return;
+        if (n_waiting != grid->n_threads)
+            give_up("not every thread of the block comes to a barrier");
+        for (uint32_t i = 0; i < grid->n_threads; i++)
+            twin.fibers[i].state = FIBER_RUNS;
+    }
+}
+
+void twin_launch(const struct twin_kernel *k, struct twin_grid grid, const void *args,
+                 enum twin_order order)
+{
+    twin.kernel = k;
+    twin.args = args;
+    twin.order = order;
+    twin.now = &twin.fibers[0];
+    if (grid.n_threads % 32 != 0 || grid.n_threads > k->max_threads || grid.n_threads == 0 ||
+        grid.n_blocks[0] == 0 || grid.n_blocks[1] == 0 || grid.n_blocks[2] == 0 ||
+        grid.n_blocks[1] > 65535 || grid.n_blocks[2] > 65535)
+        give_up("the launch has an impossible grid");
+    uint8_t *stacks = malloc(grid.n_threads * STACK_BYTES);
+    if (!stacks)
+        give_up("no memory for stacks");
+    for (uint32_t z = 0; z < grid.n_blocks[2]; z++)
+        for (uint32_t y = 0; y < grid.n_blocks[1]; y++)
+            for (uint32_t x = 0; x < grid.n_blocks[0]; x++) {
+                for (uint32_t i = 0; i < grid.n_threads; i++) {
+                    struct fiber *f = &twin.fibers[i];
+                    f->place =
+                        (struct twin_place){i,
+                                            grid.n_threads,
+                                            {x, y, z},
+                                            {grid.n_blocks[0], grid.n_blocks[1], grid.n_blocks[2]}};
+                    f->state = FIBER_RUNS;
+                    f->n_shares = f->n_words = 0;
+                    f->stack = stacks + i * STACK_BYTES;
+                }
+                run_block(&grid);
+            }
+    free(stacks);
+}
