@@ -6,6 +6,7 @@
 
 #include "app/chat.h"
 #include "app/history.h"
+#include "app/log_file.h"
 #include "app/report.h"
 #include "app/store.h"
 
@@ -23,6 +24,7 @@ struct app {
     struct chat chat;
     struct store store;
     struct history history;
+    struct log_file log;
     char model_name[128]; /* cleaned, for a terminal */
     int wake_read, wake_write;
 

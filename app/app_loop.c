@@ -4,6 +4,7 @@
 #include "app/app.h"
 
 #include "app/signals.h"
+#include "app/turn_report.h"
 #include "engine/base/clock.h"
 
 #include <poll.h>
@@ -114,8 +115,32 @@ static void watch_stop(struct app *app)
     }
 }
 
+static void log_loaded(struct app *app)
+{
+    const struct bn_model_info *info = worker_info(app->worker);
+    struct strbuf line = {0};
+    strbuf_addf(&line, "%s %s: loaded %s, %s, on %s, context %zu, in %.2f s", PROGRAM,
+                report_version(), app->model_name, info->quantisation, info->device,
+                worker_n_ctx(app->worker), info->load_seconds);
+    log_file_line(&app->log, strbuf_text(&line));
+    strbuf_finish(&line);
+    for (size_t i = 0; i < app->model_notes.n; i++)
+        log_file_line(&app->log, app->model_notes.items[i].text);
+}
+
+static void log_answer(struct app *app)
+{
+    const struct turn *turn = &app->chat.turn;
+    struct strbuf line = {0};
+    strbuf_addf(&line, "answer: %s ", finish_name(turn->finish));
+    turn_stats_line(&app->chat, turn, &line);
+    log_file_line(&app->log, strbuf_text(&line));
+    strbuf_finish(&line);
+}
+
 static void on_loaded(struct app *app)
 {
+    log_loaded(app);
     for (size_t i = 0; i < app->model_notes.n; i++) {
         const struct bn_note *note = &app->model_notes.items[i];
         if (note->kind == BN_NOTE_WARNING)
@@ -139,11 +164,15 @@ static void on_events(struct app *app)
     struct worker_event event;
     for (size_t i = 0; i < EVENTS_AT_ONCE && worker_next(app->worker, &event); i++) {
         const enum worker_event_kind kind = event.kind;
+        if (kind == WORKER_FAILED)
+            log_file_line(&app->log, event.err.text);
         if (kind == WORKER_LOADED)
             on_loaded(app);
         chat_event(&app->chat, &event);
-        if (kind == WORKER_DONE)
+        if (kind == WORKER_DONE) {
+            log_answer(app);
             app_keep(app);
+        }
         if (app->chat.phase == CHAT_BROKEN)
             return;
     }

@@ -224,6 +224,7 @@ static bool open_worker(struct app *app, struct bn_error *err)
                                 .wake_fd = app->wake_write};
     model_args_config(app->options, &cfg.model);
     cfg.model.notes = &app->model_notes;
+    cfg.model.log = log_file_sink(&app->log);
     return worker_open(&cfg, &app->worker, err);
 }
 
@@ -239,6 +240,11 @@ enum exit_code app_open_chat(struct app *app)
     c->ui = &app->ui;
     c->overflow = app->is_interactive ? CHAT_DROPS : CHAT_STOPS;
     c->n_alts = (size_t)options_int(app->options, "logprobs");
+    const char *log = options_text(app->options, "log");
+    if (log && !log_file_open(&app->log, log, &err)) {
+        (void)report_error(PROGRAM, STAGE_RUN, &err);
+        return EXIT_FILE;
+    }
     choose_places(app);
     enum exit_code code = open_conversation(app);
     if (code == EXIT_DONE)
@@ -257,6 +263,7 @@ void app_close(struct app *app)
     chat_finish(&app->chat);
     strbuf_finish(&app->attachments);
     history_finish(&app->history);
+    log_file_close(&app->log);
     template_close(app->template);
     tokenizer_close(app->tokenizer);
     bn_file_close(app->file);

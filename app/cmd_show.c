@@ -3,6 +3,7 @@
  */
 #include "app/commands.h"
 
+#include "app/model_sheet.h"
 #include "app/term_text.h"
 #include "app/turn_report.h"
 #include "engine/base/clock.h"
@@ -132,33 +133,9 @@ bool cmd_stats(struct app *app, struct bn_str args)
 
 bool cmd_info(struct app *app, struct bn_str args)
 {
-    const struct bn_model_info *info = worker_info(app->worker);
     struct strbuf text = {0};
     (void)args; /* takes none */
-    strbuf_addf(&text, "model       %s\nfile        %s, %.1f MB\n", app->model_name,
-                bn_file_path(app->file), (double)bn_file_bytes(app->file) / 1e6);
-    if (info) {
-        strbuf_addf(&text, "kind        %s, %s, %.2f billion parameters\n", info->arch,
-                    info->quantisation, (double)info->n_params / 1e9);
-        strbuf_addf(&text,
-                    "shape       %zu layers, width %zu, feed-forward %zu, %zu heads (%zu for KV)\n",
-                    info->n_layers, info->n_embd, info->n_ff, info->n_heads, info->n_kv_heads);
-        strbuf_addf(&text, "device      %s\n", info->device);
-        strbuf_addf(&text, "context     %zu tok (trained with %zu), %zu bytes a token\n",
-                    chat_n_ctx(&app->chat), info->n_ctx_train, info->kv_bytes_per_token);
-    } else {
-        strbuf_add_text(&text, "            still loading\n");
-    }
-    const struct tokenizer_info *t = tokenizer_info(app->tokenizer);
-    strbuf_addf(&text, "vocabulary  %zu tokens, %s%s%s\n", t->n_vocab, t->model,
-                t->pre[0] ? ", " : "", t->pre);
-    if (app->template)
-        strbuf_addf(&text, "template    %s%s", template_info(app->template)->name,
-                    template_info(app->template)->is_chat
-                        ? ""
-                        : " (base model: plain text completion, not chat)");
-    else
-        strbuf_add_text(&text, "template    none (--raw)");
+    model_sheet_lines(app, &text);
     show(app, &text);
     return true;
 }

@@ -82,6 +82,12 @@ const struct command command_table[] = {
      "file "
      "is replaced only if a ! follows its name.",
      ARGS_FILE, cmd_export},
+    {"copy", NULL, "[last|code [N]|all]", "put text into the clipboard",
+     "/copy copies the last answer, /copy code the last block of code in it, /copy code 2 the "
+     "second "
+     "one, /copy all the conversation. It uses wl-copy, xclip, xsel or pbcopy, else asks the "
+     "terminal.",
+     ARGS_FREE, cmd_copy},
     {"stats", NULL, "", "numbers of the last answer and of this run",
      "/stats shows times and rates of loading, reading and generating, and memory.", ARGS_NONE,
      cmd_stats},

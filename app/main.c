@@ -126,7 +126,9 @@ static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
     plan->output = options_flag(o, "json")    ? PIPE_JSON
                    : options_flag(o, "jsonl") ? PIPE_JSONL
                                               : PIPE_TEXT;
-    if (options_flag(o, "lines"))
+    if (options_flag(o, "info"))
+        plan->kind = PIPE_INFO;
+    else if (options_flag(o, "lines"))
         plan->kind = PIPE_LINES;
     else if (options_flag(o, "interactive"))
         plan->kind = has_tty ? PIPE_TYPED : PIPE_SCRIPT;
@@ -145,7 +147,8 @@ static bool is_terminal_chat(const struct app *app, const struct strbuf *prompt)
     const bool asks_once =
         (prompt->n_bytes > 0 || options_given(o, "file")) && !options_flag(o, "interactive");
     return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !asks_once &&
-           !options_flag(o, "lines") && !options_flag(o, "json") && !options_flag(o, "jsonl");
+           !options_flag(o, "info") && !options_flag(o, "lines") && !options_flag(o, "json") &&
+           !options_flag(o, "jsonl");
 }
 
 static enum exit_code run_with(struct app *app)

@@ -10,6 +10,7 @@
 #include "app/app.h"
 #include "app/input_text.h"
 #include "app/json_out.h"
+#include "app/model_sheet.h"
 #include "app/status.h"
 #include "app/term_text.h"
 #include "app/tty.h"
@@ -63,7 +64,8 @@ static bool pipe_open(struct ui *ui, struct bn_error *err)
     p->out_is_tty = isatty(STDOUT_FILENO);
     p->row_allowed = isatty(STDERR_FILENO) && !options_flag(ui->app->options, "quiet") &&
                      !options_flag(ui->app->options, "plain");
-    p->at_end = p->plan.kind == PIPE_ONCE && p->plan.takes_stdin == PIPE_STDIN_UNUSED;
+    p->at_end = p->plan.kind == PIPE_INFO ||
+                (p->plan.kind == PIPE_ONCE && p->plan.takes_stdin == PIPE_STDIN_UNUSED);
     return true;
 }
 
@@ -441,9 +443,27 @@ static void ready_lines(struct ui *ui)
     }
 }
 
+static void ready_info(struct ui *ui)
+{
+    struct strbuf lines = {0};
+    if (!worker_info(ui->app->worker))
+        return;
+    if (self(ui)->plan.output == PIPE_TEXT) {
+        model_sheet_lines(ui->app, &lines);
+        strbuf_add_char(&lines, '\n');
+        put_text(ui, strbuf_str(&lines));
+    } else {
+        put_json(ui, model_sheet_json(ui->app));
+    }
+    strbuf_finish(&lines);
+    app_leave(ui->app, EXIT_DONE);
+}
+
 static void pipe_ready(struct ui *ui)
 {
-    if (self(ui)->plan.kind == PIPE_ONCE)
+    if (self(ui)->plan.kind == PIPE_INFO)
+        ready_info(ui);
+    else if (self(ui)->plan.kind == PIPE_ONCE)
         ready_once(ui);
     else
         ready_lines(ui);

@@ -13,6 +13,7 @@ enum pipe_kind {
     PIPE_LINES,  /* each line of stdin is a turn */
     PIPE_SCRIPT, /* lines and commands on stdin */
     PIPE_TYPED,  /* the same from a terminal, with prompts on stderr */
+    PIPE_INFO,   /* say what model runs, once it does */
 };
 enum pipe_output { PIPE_TEXT, PIPE_JSON, PIPE_JSONL };
 enum pipe_stdin {

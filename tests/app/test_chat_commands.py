@@ -146,6 +146,72 @@ class Commands(ChatCase):
         text = self.script('aB', '/find AB')
         self.assertIn('0 lines', text)
 
+    def clipboard(self, name='xclip', script='cat > "$HOME/clip"', **env):
+        """A program of the desktop that keeps what it is given in a file."""
+        folder = os.path.join(self.home.name, 'bin')
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
+            file.write(f'#!/bin/sh\n{script}\n')
+        os.chmod(file.name, 0o755)
+        self.env.update(env, PATH=folder + ':/usr/bin:/bin')
+
+    def clipped(self):
+        with open(os.path.join(self.home.name, 'clip'), encoding='utf-8') as file:
+            return file.read()
+
+    def test_copy_takes_answer_code_or_all(self):
+        answer = 'so:\n```c\nint x;\n```\nor\n```\ny\n```\n'
+        self.clipboard(DISPLAY=':9')
+        for line, said, clipped in (('/copy', 'the answer copied, 33 bytes, by xclip', answer),
+                                    ('/copy last', '33 bytes', answer),
+                                    ('/copy code', 'the code copied, 2 bytes', 'y\n'),
+                                    ('/copy code 1', '7 bytes', 'int x;\n'),
+                                    ('/copy all', 'the conversation copied',
+                                     f'user:\na\n\nassistant:\n{answer}')):
+            self.fake(answer)
+            self.assertIn(said, self.script('a', line))
+            self.assertEqual(self.clipped(), clipped)
+        for line, said in (('/copy code 3', 'from 1 to 2'), ('/copy it', 'expected /copy')):
+            self.assertIn(said, self.script('a', line, code=2))
+        self.assertIn('nothing was said', self.script('/copy', code=2))
+        self.fake('no code')
+        self.assertIn('no block of code', self.script('a', '/copy code', code=2))
+
+    def test_copy_tries_one_program_after_the_other(self):
+        self.clipboard('wl-copy', 'exit 1', DISPLAY=':9', WAYLAND_DISPLAY='w')
+        self.clipboard('xclip', 'exec sleep 60')
+        self.clipboard('xsel')
+        self.assertIn('by xsel', self.script('a', '/copy'))
+        self.assertEqual(self.clipped(), 'Hello.')
+
+    def test_copy_without_any_clipboard_is_refused(self):
+        self.assertIn('no clipboard', self.script('a', '/copy', code=2))
+
+    def test_log_holds_times_and_nothing_that_was_said(self):
+        path = self.path('log')
+        self.fake('answer', 'other', fail_at=9)
+        self.script('question', words=['--log', path])
+        with open(path, encoding='utf-8') as file:
+            text = file.read()
+        self.assertRegex(text, r'\d\.\d{3} bitnet-chat \S+: loaded .* fake device, context 4096')
+        self.assertRegex(text, r'answer: stop \[6 tok.*seed \d+\]')
+        self.assertNotIn('question', text)
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        self.script('question', words=['--log', path])
+        with open(path, encoding='utf-8') as file:
+            self.assertTrue(file.read().startswith(text))
+        self.refuses(5, '--log', self.folder.name, '-p', 'x')
+
+    def test_info_says_what_runs_and_leaves(self):
+        self.fake(load_ms=50)
+        self.assertRegex(self.says('--info', 'never asked').decode(),
+                         r'(?s)^model .*\ndevice +fake device\ncontext +4096 tok.*template')
+        sheet = json.loads(self.says('--info', '--json'))
+        self.assertEqual((sheet['device'], sheet['context']), ('fake device', 4096))
+        self.assertEqual(sheet['file'], self.model)
+        self.fake(load_error=1)
+        self.refuses(3, '--info')
+
     def test_looking_commands(self):
         self.fake('answer')
         path = self.path('dump.txt')

@@ -103,6 +103,17 @@ class TerminalCase(ChatCase):
         self.assertLessEqual(terminal.seen.rfind(PASTE_ON), terminal.seen.rfind(PASTE_OFF))
 
 
+class Clipboard(TerminalCase):
+    def test_copy_asks_the_terminal_where_no_program_takes_it(self):
+        self.fake('Hi you!')
+        terminal = self.ready()
+        self.ask(terminal, 'x')
+        seen = self.ask(terminal, '/copy', until=rb'7 bytes, by the terminal \(OSC 52\)')
+        self.assertEqual(seen.count(b'\x1b]52;c;SGkgeW91IQ==\x07'), 1)
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+
+
 class WaysOut(TerminalCase):
     def test_quit_and_control_d_leave_with_0(self):
         for keys in (b'/quit\r', b'/bye\r', b'\x04'):

@@ -1,0 +1,16 @@
+/*
+ * What model runs, and how: for /info and --info, as lines or as one JSON object.
+ */
+#ifndef APP_MODEL_SHEET_H
+#define APP_MODEL_SHEET_H
+
+#include "app/app.h"
+
+#include <jansson.h>
+
+/* Lines without a newline at the end. While the model loads, what the file alone says. */
+void model_sheet_lines(const struct app *app, struct strbuf *out);
+/* The model must be loaded. NULL: out of memory. */
+json_t *model_sheet_json(const struct app *app);
+
+#endif
