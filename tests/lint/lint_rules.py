@@ -20,7 +20,7 @@ OPENING = (3, 15)  # lines with their delimiters at least, lines of text at most
 LIBRARIES = ('engine/', 'tokenizer/', 'templates/')
 KERNELS = ('engine/cpu/', 'engine/cuda/')
 # Names that other people's headers, or file names, chose.
-FOREIGN_NAMES = re.compile(r'_mm|__|pcre2_|PCRE2_|rl_|json_|JSON_|cu|CU_|LLVMFuzzer|'
+FOREIGN_NAMES = re.compile(r'_mm|__|pcre2_|PCRE2_|rl_|json_|JSON_|cu(da)?[A-Z]|CU_|LLVMFuzzer|'
                            r'v\w+_[sufp]\d+$|[A-Z0-9_]+_H$')
 
 
@@ -139,7 +139,8 @@ def rule_parameters(src, _table):
     if not src.is_c:
         return
     for chunk in src.chunks():
-        if '=' in chunk.head:
+        name = re.search(r'(\w+)\s*\(', chunk.head)
+        if '=' in chunk.head or name and FOREIGN_NAMES.match(name.group(1)):
             continue
         head = re.sub(r',\s*struct bn_error \*err\s*\)', ')', chunk.head)
         n = parameters(head)
