@@ -24,6 +24,7 @@ struct answer_job {
     struct sampler_params sampler;
     const char *const *stops; /* (n_stops) */
     size_t n_stops;
+    const char *snapshot; /* to be taken up before the prompt is read; NULL: none */
 };
 
 struct answer_token {

@@ -31,6 +31,7 @@ struct app {
     struct strbuf attachments;  /* of /file: they go before the next message */
     struct bn_str first_prompt; /* to begin a terminal chat with */
     bool is_interactive;        /* slash commands and the chat's notices */
+    bool is_private;            /* --private or its variable */
     bool leaving;
     bool ending;         /* leave as soon as the turn that runs has stopped ... */
     double ending_since; /* ... or two seconds after this (clock_seconds) */
@@ -47,6 +48,12 @@ void app_leave(struct app *app, enum exit_code code);
 void app_end(struct app *app, enum exit_code code);
 /* Write the conversation to last.json and to the session, where there are such. */
 void app_keep(struct app *app);
+
+/* Take up the snapshot of the session file with the next answer, where there is one. */
+void app_use_snapshot(struct app *app, const char *session);
+/* With --snapshot: write the one of this session file. Tells how large it is; the worker goes on
+ * with it, and says how it went. */
+void app_keep_snapshot(struct app *app, const char *session);
 
 /* A line or pasted text that a person entered: a command or a message. False: not taken, the text
  * belongs back into the editor. */

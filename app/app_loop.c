@@ -205,6 +205,24 @@ static void wait_for_something(struct app *app)
         ops->input(&app->ui);
 }
 
+/* On the way out, while the terminal is still ours: a signal ends it. */
+static void keep_last_snapshot(struct app *app)
+{
+    const struct store *s = &app->store;
+    if (app->code != EXIT_DONE || chat_is_busy(&app->chat))
+        return;
+    app_keep_snapshot(app, s->session_path[0] ? s->session_path : s->last_path);
+    while (app->chat.phase == CHAT_IDLE && !worker_is_idle(app->worker)) {
+        struct pollfd wake = {.fd = app->wake_read, .events = POLLIN};
+        on_events(app);
+        if (poll(&wake, 1, 100) > 0)
+            drain(app->wake_read);
+        if (signals_take() & (SIGNAL_INTERRUPT | SIGNAL_TERMINATE | SIGNAL_HANGUP))
+            worker_cancel(app->worker);
+    }
+    on_events(app);
+}
+
 enum exit_code app_run(struct app *app)
 {
     while (!app->leaving) {
@@ -221,5 +239,6 @@ enum exit_code app_run(struct app *app)
         if (!app->leaving)
             wait_for_something(app);
     }
+    keep_last_snapshot(app);
     return app->code;
 }

@@ -130,7 +130,8 @@ static void choose_places(struct app *app)
     const bool keeps_last = app->is_interactive || options_flag(app->options, "continue");
     app->store.tokenizer = app->tokenizer;
     app->store.model_name = app->model_name;
-    if (is_private(app))
+    app->is_private = is_private(app);
+    if (app->is_private)
         return;
     if (keeps_last && !path_of(PLACE_STATE, "last.json", app->store.last_path, &no_place))
         app->store.last_path[0] = 0;
@@ -150,6 +151,7 @@ static enum exit_code read_conversation(struct app *app, const char *path)
     }
     transcript_finish(&app->chat.transcript);
     app->chat.transcript = loaded;
+    app_use_snapshot(app, path);
     if (reading.n_retokenised > 0 && !options_flag(app->options, "quiet"))
         (void)report_fail(PROGRAM, EXIT_DONE, "%zu of %zu answers are read again as text%s",
                           reading.n_retokenised, reading.n_answers,

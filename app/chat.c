@@ -176,13 +176,16 @@ static bool submit(struct chat *c, const struct options *settings, const struct 
                              .max_tokens = c->turn.max_tokens,
                              .n_alts = c->n_alts,
                              .at_start = c->turn.text.n_bytes == 0,
-                             .sampler = c->turn.sampler};
+                             .sampler = c->turn.sampler,
+                             .snapshot = c->snapshot[0] ? c->snapshot : NULL};
     job.stops = options_list(settings, "stop", &job.n_stops);
     if (!chat_options_biases(settings, c->maker.tokenizer, &biases, err))
         return false;
     job.sampler.biases = biases.items;
     job.sampler.n_biases = biases.n;
     const bool ok = worker_answer(c->worker, &job, err);
+    if (ok)
+        c->snapshot[0] = 0;
     mem_free(biases.items);
     return ok;
 }
@@ -402,6 +405,9 @@ void chat_event(struct chat *c, struct worker_event *event)
         break;
     case WORKER_TOKEN:
         on_token(c, event);
+        break;
+    case WORKER_REMARK:
+        c->ui->ops->notice(c->ui, event->err.code ? TONE_WARNING : TONE_NOTE, event->text);
         break;
     case WORKER_DONE:
         on_done(c, event);

@@ -8,6 +8,7 @@
 #define APP_CHAT_H
 
 #include "app/chat_prompt.h"
+#include "app/paths.h"
 #include "app/thought.h"
 #include "app/transcript.h"
 #include "app/ui.h"
@@ -61,6 +62,7 @@ struct chat {
     struct ui *ui;
     enum { CHAT_DROPS, CHAT_STOPS } overflow; /* where --overflow is not given */
     size_t n_alts;                            /* alternatives asked for with each token */
+    char snapshot[PATH_BYTES];                /* taken up with the next answer; "": none */
 
     enum chat_phase phase;
     bool is_waiting;            /* a turn waits for the model */

@@ -76,6 +76,7 @@ bool cmd_save(struct app *app, struct bn_str args)
     memcpy(app->store.session_path, path, sizeof(path));
     app->chat.transcript.unsaved = false;
     ui_notice(&app->ui, TONE_PLAIN, "%zu exchanges saved in %s", app->chat.transcript.now.n, path);
+    app_keep_snapshot(app, path);
     return true;
 }
 
@@ -98,6 +99,7 @@ bool cmd_load(struct app *app, struct bn_str args)
     app->chat.transcript.unsaved = false;
     const size_t n_tokens = chat_count(&app->chat);
     app->chat.n_used = n_tokens == SIZE_MAX ? 0 : n_tokens;
+    app_use_snapshot(app, path);
     if (reading.n_retokenised > 0)
         ui_notice(&app->ui, TONE_NOTE, "%zu of %zu answers are read again as text%s",
                   reading.n_retokenised, reading.n_answers,

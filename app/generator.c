@@ -73,6 +73,31 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
     return true;
 }
 
+const int32_t *generator_ids(const struct generator *g, size_t *n_ids)
+{
+    return bn_session_ids(g->session, n_ids);
+}
+
+const char *generator_kv_version(const struct generator *g)
+{
+    return bn_session_kv_version(g->session);
+}
+
+bool generator_save(struct generator *g, const struct bn_stream *out, struct bn_error *err)
+{
+    return bn_session_save(g->session, out, err);
+}
+
+bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_error *err)
+{
+    return bn_session_load(g->session, in, err);
+}
+
+void generator_cut(struct generator *g, size_t n_keep)
+{
+    bn_session_truncate(g->session, n_keep);
+}
+
 /* log of the sum of exp(logit), the largest taken out first. */
 static double log_total(const struct head_row *row)
 {

@@ -35,6 +35,14 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                     const struct bn_control *control, struct bn_sync_stats *stats, int32_t *next,
                     struct bn_error *err);
 
+/* What the session holds, and those bytes as bn_session_save writes and bn_session_load takes them;
+ * see there for errors. generator_cut forgets all ids but the first n_keep. */
+const int32_t *generator_ids(const struct generator *g, size_t *n_ids);
+const char *generator_kv_version(const struct generator *g);
+bool generator_save(struct generator *g, const struct bn_stream *out, struct bn_error *err);
+bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_error *err);
+void generator_cut(struct generator *g, size_t n_keep);
+
 struct generator_alt {
     int32_t id;
     float logprob; /* natural logarithm, of the unmodified distribution */

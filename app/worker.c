@@ -6,6 +6,9 @@
  */
 #include "app/worker.h"
 
+#include "app/snapshot.h"
+#include "app/strbuf.h"
+
 #include "engine/base/memory.h"
 
 #include <errno.h>
@@ -21,6 +24,9 @@ struct job {
     int32_t *prompt;
     char **stops; /* (spec.n_stops) */
     struct sampler_bias *biases;
+    char *snapshot; /* to read before the answer, or to write */
+    enum { JOB_ANSWER, JOB_SAVE } kind;
+    struct job *next;
 };
 
 struct worker {
@@ -34,7 +40,8 @@ struct worker {
     pthread_cond_t changed; /* room in the ring, a job, or the end */
     struct worker_event ring[RING_EVENTS];
     size_t first, n_events;
-    struct job *job; /* waiting to be run */
+    struct job *jobs; /* waiting to be run, first one first */
+    bool is_running;
     bool is_closing;
 };
 
@@ -47,6 +54,7 @@ static void job_free(struct job *job)
     mem_free(job->stops);
     mem_free(job->prompt);
     mem_free(job->biases);
+    mem_free(job->snapshot);
     mem_free(job);
 }
 
@@ -67,7 +75,9 @@ static struct job *job_copy(const struct answer_job *spec)
     job->prompt = copy_bytes(spec->prompt, spec->n_prompt, sizeof(*job->prompt));
     job->biases = copy_bytes(spec->sampler.biases, spec->sampler.n_biases, sizeof(*job->biases));
     job->stops = mem_alloc(spec->n_stops, sizeof(*job->stops));
-    bool ok = job->prompt && job->biases && job->stops;
+    if (spec->snapshot)
+        job->snapshot = copy_bytes(spec->snapshot, strlen(spec->snapshot) + 1, 1);
+    bool ok = job->prompt && job->biases && job->stops && (job->snapshot || !spec->snapshot);
     for (size_t i = 0; ok && i < spec->n_stops; i++) {
         job->stops[i] = copy_bytes(spec->stops[i], strlen(spec->stops[i]) + 1, 1);
         ok = job->stops[i] != NULL;
@@ -154,17 +164,70 @@ static bool post_failure(struct worker *w, const struct bn_error *err)
 static struct job *wait_for_job(struct worker *w)
 {
     pthread_mutex_lock(&w->lock);
-    while (!w->job && !w->is_closing)
+    w->is_running = false;
+    while (!w->jobs && !w->is_closing)
         pthread_cond_wait(&w->changed, &w->lock);
-    struct job *job = w->is_closing ? NULL : w->job;
-    if (job)
-        w->job = NULL;
+    struct job *job = w->is_closing ? NULL : w->jobs;
+    if (job) {
+        w->jobs = job->next;
+        w->is_running = true;
+    }
     pthread_mutex_unlock(&w->lock);
     return job;
 }
 
+static void post_remark(struct worker *w, struct strbuf *text, const struct bn_error *err)
+{
+    struct worker_event event = {
+        .kind = WORKER_REMARK, .text = {strbuf_text(text), text->n_bytes}, .err = *err};
+    event.text.ptr = strbuf_take(text);
+    if (event.text.ptr)
+        (void)post(w, &event); /* closing: nobody waits for it */
+}
+
+static void add_result(struct strbuf *text, const char *what, const struct snapshot_result *r)
+{
+    strbuf_addf(text, "%s %zu tok, %.1f MB, in %.2f s", what, r->n_tokens, (double)r->n_bytes / 1e6,
+                r->seconds);
+}
+
+static void save(struct worker *w, const struct job *job)
+{
+    struct snapshot_result r;
+    struct strbuf text = {0};
+    struct bn_error err = {0};
+    if (snapshot_write(w->g, w->cfg.file, job->prompt, job->spec.n_prompt, job->snapshot,
+                       &w->cancel, &r, &err))
+        add_result(&text, "snapshot written:", &r);
+    else
+        strbuf_addf(&text, "no snapshot was written: %s", err.text);
+    post_remark(w, &text, &err);
+}
+
+/* Whatever is wrong with a snapshot: the prompt is then read from its text. */
+static void restore(struct worker *w, const struct job *job)
+{
+    struct snapshot_result r;
+    struct strbuf text = {0};
+    struct bn_error err = {0};
+    if (!snapshot_read(w->g, w->cfg.file, job->prompt, job->spec.n_prompt, job->snapshot,
+                       &w->cancel, &r, &err))
+        strbuf_addf(&text, "%s; the conversation is read again", err.text);
+    else if (r.n_tokens > 0)
+        add_result(&text, "snapshot taken up:", &r);
+    if (text.n_bytes > 0)
+        post_remark(w, &text, &err);
+}
+
 static void run_job(struct worker *w, struct job *job)
 {
+    if (job->kind == JOB_SAVE) {
+        save(w, job);
+        job_free(job);
+        return;
+    }
+    if (job->snapshot)
+        restore(w, job);
     const struct answer_sink sink = {.reading = on_reading, .token = on_token, .ud = w};
     struct worker_event event = {.kind = WORKER_DONE};
     struct bn_error err = {0};
@@ -235,7 +298,10 @@ void worker_close(struct worker *w)
     pthread_join(w->thread, NULL);
     for (struct worker_event event; worker_next(w, &event);)
         worker_event_finish(&event);
-    job_free(w->job);
+    for (struct job *job; (job = w->jobs) != NULL;) {
+        w->jobs = job->next;
+        job_free(job);
+    }
     pthread_cond_destroy(&w->changed);
     pthread_mutex_destroy(&w->lock);
     mem_free(w);
@@ -258,17 +324,45 @@ bool worker_next(struct worker *w, struct worker_event *event)
     return any;
 }
 
+static void submit(struct worker *w, struct job *job)
+{
+    struct job **end = &w->jobs;
+    pthread_mutex_lock(&w->lock);
+    atomic_store(&w->cancel.requested, false);
+    while (*end)
+        end = &(*end)->next;
+    *end = job;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+}
+
 bool worker_answer(struct worker *w, const struct answer_job *spec, struct bn_error *err)
 {
     struct job *job = job_copy(spec);
     if (!job)
         return bn_fail(err, BN_ENOMEM, "out of memory for a prompt of %zu tokens", spec->n_prompt);
-    pthread_mutex_lock(&w->lock);
-    atomic_store(&w->cancel.requested, false);
-    w->job = job;
-    pthread_cond_broadcast(&w->changed);
-    pthread_mutex_unlock(&w->lock);
+    submit(w, job);
     return true;
+}
+
+bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char *path,
+                 struct bn_error *err)
+{
+    const struct answer_job spec = {.prompt = ids, .n_prompt = n_ids, .snapshot = path};
+    struct job *job = job_copy(&spec);
+    if (!job)
+        return bn_fail(err, BN_ENOMEM, "out of memory for a snapshot");
+    job->kind = JOB_SAVE;
+    submit(w, job);
+    return true;
+}
+
+bool worker_is_idle(struct worker *w)
+{
+    pthread_mutex_lock(&w->lock);
+    const bool is_idle = !w->jobs && !w->is_running;
+    pthread_mutex_unlock(&w->lock);
+    return is_idle;
 }
 
 void worker_cancel(struct worker *w)

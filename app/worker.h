@@ -27,6 +27,7 @@ enum worker_event_kind {
     WORKER_LOADED,  /* worker_info and worker_n_ctx may be asked from here on */
     WORKER_READING, /* n_done of n_total tokens of the prompt */
     WORKER_TOKEN,   /* id, text, alts */
+    WORKER_REMARK,  /* text: a sentence about a snapshot; err.code says whether something failed */
     WORKER_DONE,    /* result; the worker is idle again */
     WORKER_FAILED,  /* err; idle again, or, before WORKER_LOADED, ended */
 };
@@ -51,8 +52,13 @@ void worker_close(struct worker *w);
 bool worker_next(struct worker *w, struct worker_event *event);
 void worker_event_finish(struct worker_event *event);
 
-/* Hand over a job (copied); the worker must be loaded and idle. */
+/* Hand over a job (copied); the worker must be loaded and answer nothing. */
 bool worker_answer(struct worker *w, const struct answer_job *job, struct bn_error *err);
+/* Write what the session shares with ids as a snapshot to path (all copied), after what runs now; a
+ * WORKER_REMARK says how it went. */
+bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char *path,
+                 struct bn_error *err);
+bool worker_is_idle(struct worker *w); /* nothing runs or waits to be run */
 /* Stop the running job or load soon; nothing happens when idle. */
 void worker_cancel(struct worker *w);
 

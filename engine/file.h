@@ -30,6 +30,11 @@ void bn_file_close(struct bn_file *file); /* NULL is fine */
 const char *bn_file_path(const struct bn_file *file); /* "" for a file in memory */
 size_t bn_file_bytes(const struct bn_file *file);
 
+/* What tells models apart: SHA-256 of everything before the tensors' data and of the first 4 kB of
+ * each tensor. Reads a page of each, so milliseconds once they are in memory. */
+#define BN_FINGERPRINT_BYTES 32
+void bn_file_fingerprint(const struct bn_file *file, uint8_t out[BN_FINGERPRINT_BYTES]);
+
 /* Metadata by key. False: no such key, or its value is of another kind or does not fit. */
 bool bn_file_get_str(const struct bn_file *file, const char *key, struct bn_str *out);
 bool bn_file_get_u64(const struct bn_file *file, const char *key,

@@ -4,6 +4,8 @@
 #include "engine/gguf/gguf_file.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/sha256.h"
+#include "engine/base/size.h"
 #include "engine/gguf/gguf_le.h"
 #include "engine/gguf/gguf_map.h"
 
@@ -172,4 +174,15 @@ bool bn_str_walk_next(struct bn_str_walk *walk, struct bn_str *out)
     walk->at += 8 + n_bytes;
     walk->n_left--;
     return true;
+}
+
+void bn_file_fingerprint(const struct bn_file *file, uint8_t out[BN_FINGERPRINT_BYTES])
+{
+    const struct gguf *g = file->gguf;
+    struct sha256 sum;
+    sha256_init(&sum);
+    sha256_add(&sum, g->bytes, size_min(g->data_start, g->n_bytes));
+    for (size_t i = 0; i < g->n_tensors; i++)
+        sha256_add(&sum, g->bytes + g->tensors[i].offset, size_min(g->tensors[i].n_bytes, 4096));
+    sha256_end(&sum, out);
 }

@@ -214,6 +214,45 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
     return true;
 }
 
+const int32_t *generator_ids(const struct generator *g, size_t *n_ids)
+{
+    *n_ids = g->held.n;
+    return g->held.ids;
+}
+
+const char *generator_kv_version(const struct generator *g)
+{
+    (void)g;
+    return "fake-1";
+}
+
+/* The cache is the ids: their number, then they. */
+bool generator_save(struct generator *g, const struct bn_stream *out, struct bn_error *err)
+{
+    uint64_t n = g->held.n;
+    return (out->move(out->ud, &n, sizeof(n)) &&
+            (n == 0 || out->move(out->ud, g->held.ids, g->held.n * sizeof(*g->held.ids)))) ||
+           bn_fail(err, BN_EIO, "the fake session could not be written");
+}
+
+bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_error *err)
+{
+    uint64_t n = 0;
+    g->held.n = 0;
+    bool ok = in->move(in->ud, &n, sizeof(n)) && n <= g->n_ctx;
+    for (uint64_t i = 0; ok && i < n; i++) {
+        int32_t id;
+        ok = in->move(in->ud, &id, sizeof(id)) && token_list_push(&g->held, id, err);
+    }
+    return ok || bn_fail(err, BN_EFORMAT, "the saved fake session ends too early");
+}
+
+void generator_cut(struct generator *g, size_t n_keep)
+{
+    if (n_keep < g->held.n)
+        g->held.n = n_keep;
+}
+
 bool generator_alts(struct generator *g, const int32_t *ids, size_t n_ids, int32_t chosen,
                     struct generator_alt *out, size_t n, struct bn_error *err)
 {

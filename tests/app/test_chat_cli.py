@@ -2,7 +2,10 @@
 """
 test_chat_cli.py CHAT MAKE_MODEL: the program with its engine, on a tiny generated model.
 """
+import glob
 import json
+import os
+import shutil
 
 from chat_case import ChatCase
 from program_case import main
@@ -44,6 +47,94 @@ class Chat(ChatCase):
         for token in turn['logprobs']:
             self.assertEqual(token['top'][0]['id'], token['id'])
             self.assertLessEqual(token['logprob'], 0)
+
+    def snapshots(self):
+        return glob.glob(os.path.join(self.home.name, '.cache/bitnet-chat/kv/*'))
+
+    def kept(self, *words):
+        """A session of one answer with its snapshot; what the program said of it."""
+        session = os.path.join(self.home.name, 'kept.json')
+        done = self.chat('-n', '20', '--seed', '3', '--session', session, '--snapshot', *words,
+                         stdin=b'one')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        shutil.copy(session, session + '.first')
+        return session, done.stderr.decode()
+
+    def resume(self, session, *words):
+        """The next answer as JSON, and what was said beside it. The session is put back."""
+        done = self.chat('-n', '20', '--seed', '3', '--json', '--session', session, *words, stdin=b'two')
+        shutil.copy(session + '.first', session)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout), done.stderr.decode()
+
+    def test_a_snapshot_is_taken_up_to_the_same_bytes(self):
+        session, said = self.kept()
+        self.assertRegex(said, r'writing a snapshot of about [0-9.]+ MB to .*\.kv\n.*snapshot written: \d+ tok')
+        [path] = self.snapshots()
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        fast, said = self.resume(session)
+        self.assertRegex(said, r'snapshot taken up: \d+ tok')
+        self.assertGreater(fast['reused_tokens'], 20)
+        os.unlink(path)
+        slow, said = self.resume(session)
+        self.assertEqual((slow['reused_tokens'], said), (0, ''))
+        self.assertEqual(slow['text'], fast['text'])
+        self.assertEqual(slow['prompt_tokens'], fast['prompt_tokens'])
+
+    def test_a_snapshot_that_does_not_fit_is_told_and_not_used(self):
+        session, _ = self.kept()
+        [path] = self.snapshots()
+        with open(path, 'rb') as file:
+            whole = file.read()
+        wanted = self.resume(session)[0]['text']
+        for name, changed, reason in (
+                ('mark', b'x' + whole[1:], 'no snapshot of this version'),
+                ('model', whole[:8] + b'xx' + whole[10:], "another model's"),
+                ('version', whole[:40] + b'gpu' + whole[43:], 'another device or version'),
+                ('count', whole[:72] + b'\xff' * 8 + whole[80:], 'tokens, the conversation only'),
+                ('ids', whole[:80] + b'\x07\0\0\0' + whole[84:], 'at token 0'),
+                ('ids below 0', whole[:80] + b'\xff' * 4 + whole[84:], 'at token 0'),
+                ('cache', whole[:400] + bytes([whole[400] ^ 1]) + whole[401:], 'damaged'),
+                ('short', whole[:-1], 'damaged'), ('head', whole[:30], 'damaged'),
+                ('empty', b'', 'damaged'), ('long', whole + b'x', 'damaged')):
+            with open(path, 'wb') as file:
+                file.write(changed)
+            turn, said = self.resume(session)
+            self.assertIn(reason, said, name)
+            self.assertIn('the conversation is read again', said, name)
+            self.assertEqual((turn['reused_tokens'], turn['text']), (0, wanted), name)
+
+    def test_cut_and_hostile_snapshots_never_break_an_answer(self):
+        session, _ = self.kept()
+        [path] = self.snapshots()
+        with open(path, 'rb') as file:
+            whole = file.read()
+        wanted = self.resume(session)[0]['text']
+        for i in range(24):
+            at = (i * 7919) % 400 if i % 2 else len(whole) * i // 24
+            with open(path, 'wb') as file:
+                file.write(whole[:at] + (b'\xff' * 16 + whole[at + 16:] if i % 3 else b''))
+            turn, said = self.resume(session)
+            self.assertEqual(turn['text'], wanted, (i, at, said))
+
+    def test_an_edited_conversation_leaves_its_snapshot_alone(self):
+        session, _ = self.kept('--system', 'x')
+        with open(session + '.first', encoding='utf-8') as file:
+            kept = json.load(file)
+        kept['messages'][1]['content'] = 'other'
+        for path in (session, session + '.first'):
+            with open(path, 'w', encoding='utf-8') as file:
+                json.dump(kept, file)
+        turn, said = self.resume(session)
+        self.assertRegex(said, 'the conversation differs from its snapshot at token [1-9]')
+        self.assertEqual(turn['reused_tokens'], 0)
+
+    def test_nothing_is_kept_unless_it_is_asked_for_or_in_private(self):
+        self.kept('--no-snapshot')
+        self.kept('--private')
+        self.assertEqual(self.snapshots(), [])
+        done = self.chat('-i', '-n', '8', stdin=b'one\n/set snapshot on\n/save trip\n/clear\n/load trip\ntwo\n')
+        self.assertEqual((done.returncode, len(self.snapshots())), (0, 1), done.stderr)
 
     def test_what_is_no_model_is_exit_3(self):
         for path in self.models_that_do_not_load():
