@@ -129,6 +129,8 @@ struct sample {
     uint8_t *codes; /* (SAMPLE_ROWS, n_cols) */
     uint8_t *lines; /* (SAMPLE_ROWS, n_lines, LINE_BYTES) */
     int8_t *q;      /* (n_lines * LINE_COLS) */
+    int8_t *packed; /* (PACK_TOKENS, n_lines * LINE_COLS) the same, for several tokens */
+    uint8_t *panel; /* (PANEL_ALIGN, n_lines * LINE_COLS) */
     int32_t q_sum;
     int32_t wanted[SAMPLE_ROWS], got[SAMPLE_ROWS];
 };
@@ -139,7 +141,9 @@ static bool sample_open(struct sample *s, size_t n_cols, struct bn_error *err)
     s->codes = mem_alloc(n_cols, SAMPLE_ROWS);
     s->lines = mem_alloc(n_lines, SAMPLE_ROWS * LINE_BYTES);
     s->q = mem_alloc(n_lines, LINE_COLS);
-    return (s->codes && s->lines && s->q) ||
+    s->packed = mem_alloc(n_lines, PACK_TOKENS * LINE_COLS);
+    s->panel = mem_alloc(n_lines, PANEL_ALIGN * LINE_COLS);
+    return (s->codes && s->lines && s->q && s->packed && s->panel) ||
            bn_fail(err, BN_ENOMEM, "out of memory for rows of %zu codes", n_cols);
 }
 
@@ -148,6 +152,23 @@ static void sample_close(struct sample *s)
     mem_free(s->codes);
     mem_free(s->lines);
     mem_free(s->q);
+    mem_free(s->packed);
+    mem_free(s->panel);
+}
+
+static bool as_wanted(const struct sample *s, size_t n_rows)
+{
+    return memcmp(s->got, s->wanted, n_rows * sizeof(s->got[0])) == 0;
+}
+
+static bool multiplies_well(const struct ternary_gemm *g, const struct ternary_mat *mat,
+                            struct sample *s)
+{
+    g->pack(s->q, mat->n_lines, 0, s->packed);
+    g->unpack(mat, 0, mat->n_rows, s->panel);
+    g->matmul(mat, 0, mat->n_rows,
+              &(struct ternary_batch){s->packed, &s->q_sum, s->panel, 1, s->got, SAMPLE_ROWS});
+    return as_wanted(s, mat->n_rows);
 }
 
 /* R1-256 of docs/kernels.md, one code at a time. */
@@ -185,11 +206,9 @@ static bool compare_rows(const struct ternary_source *src, const struct cpu_kern
             s->wanted[r] += (codes[c] - 1) * s->q[c];
     }
     const struct ternary_mat mat = {s->lines, n_rows, n_lines};
-    const struct ternary_batch batch = {s->q, &s->q_sum, 1, s->got, SAMPLE_ROWS};
     k->ternary_matvec(&mat, 0, n_rows, s->q, s->q_sum, s->got);
-    const bool vec_ok = memcmp(s->got, s->wanted, n_rows * sizeof(s->got[0])) == 0;
-    k->ternary_matmul(&mat, 0, n_rows, &batch);
-    if (vec_ok && memcmp(s->got, s->wanted, n_rows * sizeof(s->got[0])) == 0)
+    if (as_wanted(s, n_rows) && multiplies_well(&k->few, &mat, s) &&
+        multiplies_well(&k->many, &mat, s))
         return true;
     return bn_fail(err, BN_EDEVICE,
                    "the %s kernels are wrong on rows of tensor '%s': choose another --isa",

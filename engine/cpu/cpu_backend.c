@@ -203,6 +203,7 @@ static bool begin_pass(struct backend *b, const struct eval_item *items, size_t 
     }
     pass->split_attention = pass->n_tiles == pass->n_tokens &&
                             pass->n_tiles * b->model->hp.n_kv_heads < 4 * b->n_threads;
+    pass->gemm = cpu_kernels_gemm(&b->k, pass->n_tokens);
     pass->n_bytes = pass_bytes(pass);
     return true;
 }

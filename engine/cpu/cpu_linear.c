@@ -1,12 +1,14 @@
 /*
  * Loop order: a panel of rows outside, tiles of tokens inside, so that each line of weights comes
- * from memory once per pass and stays in the first-level cache for all tokens.
+ * from memory, and is unpacked, once per pass and stays in a core's own cache for all tokens.
  */
 #include "engine/cpu/cpu_linear.h"
 
 #include "engine/base/size.h"
 
-#define MATVEC_ROWS (TILE_TOKENS * PANEL_ROWS) /* what acc holds for one token */
+/* Rows at a time for one token: many, since the product reads four streams a quarter apart. */
+#define MATVEC_ROWS 1024
+_Static_assert(MATVEC_ROWS <= TILE_TOKENS * PANEL_ROWS, "acc and y hold them");
 
 /* One token is quantised by every lane for itself, which is cheaper than waiting for another;
  * several are shared out. */
@@ -19,7 +21,7 @@ void linear_input(struct lane *l, struct rows x, size_t n_cols, const float *w)
 {
     const struct backend *b = l->pass->b;
     const struct scratch *s = &b->scratch;
-    const size_t stride = size_round_up(n_cols, LINE_COLS);
+    const size_t n_lines = size_round_up(n_cols, LINE_COLS) / LINE_COLS;
     const struct share tokens =
         is_alone(l) ? (struct share){0, 1} : lane_share(l, l->pass->n_tokens, 1);
     for (size_t t = tokens.begin; t < tokens.end; t++) {
@@ -29,12 +31,13 @@ void linear_input(struct lane *l, struct rows x, size_t n_cols, const float *w)
             b->k.rms_norm(in, w, n_cols, b->model->hp.rms_eps, l->x);
             in = l->x;
         }
-        b->k.quantise(in, n_cols, is_alone(l) ? l->q8 : s->q8 + t * stride, &scale);
+        b->k.quantise(in, n_cols, l->q8, &scale);
         if (is_alone(l)) {
             l->q8_s = scale.s;
             l->q8_sum = scale.q_sum;
             return;
         }
+        l->pass->gemm->pack(l->q8, n_lines, t, s->q8);
         s->q8_s[t] = scale.s;
         s->q8_sum[t] = scale.q_sum;
     }
@@ -46,6 +49,7 @@ void linear_input(struct lane *l, struct rows x, size_t n_cols, const float *w)
 struct panel {
     size_t row0, row1;
     size_t t0, n_t;
+    const uint8_t *unpacked;
 };
 
 static void scale_panel(const struct lane *l, const struct weights *w, struct panel p,
@@ -83,11 +87,12 @@ static void multiply_panel(const struct lane *l, const struct weights *w, struct
     const struct ternary_batch batch = {
         .q = s->q8 + p.t0 * w->mat.n_lines * LINE_COLS,
         .q_sums = s->q8_sum + p.t0,
+        .panel = p.unpacked,
         .n_tokens = p.n_t,
         .acc = l->acc,
         .acc_stride = PANEL_ROWS,
     };
-    b->k.ternary_matmul(&w->mat, p.row0, p.row1, &batch);
+    l->pass->gemm->matmul(&w->mat, p.row0, p.row1, &batch);
     scale_panel(l, w, p, PANEL_ROWS, y);
 }
 
@@ -96,51 +101,68 @@ static size_t panel_rows(const struct lane *l)
     return is_alone(l) ? MATVEC_ROWS : PANEL_ROWS;
 }
 
-/* The next panel of this lane's rows and the tokens it takes at a time. */
-static struct panel next_tokens(const struct lane *l, struct share rows, size_t row0, size_t t0)
+/* The panel of rows row0 .. row1 - 1; for several tokens they are unpacked to `to`. */
+static struct panel open_panel(const struct lane *l, const struct weights *w, size_t row0,
+                               size_t row1, uint8_t *to)
 {
-    return (struct panel){row0, size_min(row0 + panel_rows(l), rows.end), t0,
-                          size_min(TILE_TOKENS, l->pass->n_tokens - t0)};
+    if (!is_alone(l))
+        l->pass->gemm->unpack(&w->mat, row0, row1, to);
+    return (struct panel){.row0 = row0, .row1 = row1, .unpacked = to};
+}
+
+/* The tokens from t0 that a panel takes next. */
+static void take_tokens(const struct lane *l, struct panel *p, size_t t0)
+{
+    p->t0 = t0;
+    p->n_t = size_min(l->pass->gemm->tile_tokens, l->pass->n_tokens - t0);
 }
 
 void linear_store(struct lane *l, const struct weights *w, struct rows y)
 {
     const struct share rows = lane_share(l, w->mat.n_rows, ROW_UNIT);
-    for (size_t r = rows.begin; r < rows.end; r += panel_rows(l))
-        for (size_t t = 0; t < l->pass->n_tokens; t += TILE_TOKENS)
-            multiply_panel(l, w, next_tokens(l, rows, r, t),
-                           (struct rows){y.at + t * y.stride + r, y.stride});
+    for (size_t r = rows.begin; r < rows.end; r += panel_rows(l)) {
+        struct panel p = open_panel(l, w, r, size_min(r + panel_rows(l), rows.end), l->panel);
+        for (size_t t = 0; t < l->pass->n_tokens; t += p.n_t) {
+            take_tokens(l, &p, t);
+            multiply_panel(l, w, p, (struct rows){y.at + t * y.stride + r, y.stride});
+        }
+    }
 }
 
 void linear_add(struct lane *l, const struct weights *w, struct rows y)
 {
     const struct share rows = lane_share(l, w->mat.n_rows, ROW_UNIT);
     const struct rows out = {l->y[0], panel_rows(l)};
-    for (size_t r = rows.begin; r < rows.end; r += panel_rows(l))
-        for (size_t t = 0; t < l->pass->n_tokens; t += TILE_TOKENS) {
-            const struct panel p = next_tokens(l, rows, r, t);
+    for (size_t r = rows.begin; r < rows.end; r += panel_rows(l)) {
+        struct panel p = open_panel(l, w, r, size_min(r + panel_rows(l), rows.end), l->panel);
+        for (size_t t = 0; t < l->pass->n_tokens; t += p.n_t) {
+            take_tokens(l, &p, t);
             multiply_panel(l, w, p, out);
             for (size_t i = 0; i < p.n_t; i++)
                 l->pass->b->k.add(y.at + (t + i) * y.stride + r, out.at + i * out.stride,
                                   p.row1 - r);
         }
+    }
 }
 
 void linear_gate(struct lane *l, const struct weights *w, gate_fn act, struct rows y)
 {
-    const size_t n_ff = w->mat.n_rows / 2;
+    const size_t n_ff = w->mat.n_rows / 2, step = is_alone(l) ? MATVEC_ROWS : PANEL_ROWS / 2;
     const struct share rows = lane_share(l, n_ff, ROW_UNIT);
     const struct rows gate = {l->y[0], panel_rows(l)}, up = {l->y[1], panel_rows(l)};
-    for (size_t r = rows.begin; r < rows.end; r += panel_rows(l))
-        for (size_t t = 0; t < l->pass->n_tokens; t += TILE_TOKENS) {
-            struct panel p = next_tokens(l, rows, r, t);
-            const size_t n = p.row1 - p.row0;
-            multiply_panel(l, w, p, gate);
-            p.row0 += n_ff;
-            p.row1 += n_ff;
-            multiply_panel(l, w, p, up);
-            for (size_t i = 0; i < p.n_t; i++)
-                act(gate.at + i * gate.stride, up.at + i * up.stride, n,
+    uint8_t *const half = l->panel + PANEL_ROWS / 2 * w->mat.n_lines * LINE_COLS;
+    for (size_t r = rows.begin; r < rows.end; r += step) {
+        const size_t end = size_min(r + step, rows.end);
+        struct panel p_gate = open_panel(l, w, r, end, l->panel);
+        struct panel p_up = open_panel(l, w, n_ff + r, n_ff + end, half);
+        for (size_t t = 0; t < l->pass->n_tokens; t += p_gate.n_t) {
+            take_tokens(l, &p_gate, t);
+            take_tokens(l, &p_up, t);
+            multiply_panel(l, w, p_gate, gate);
+            multiply_panel(l, w, p_up, up);
+            for (size_t i = 0; i < p_gate.n_t; i++)
+                act(gate.at + i * gate.stride, up.at + i * up.stride, end - r,
                     y.at + (t + i) * y.stride + r);
         }
+    }
 }

@@ -71,6 +71,7 @@ static void lay_lane(struct layout *l, const struct cpu_shape *s, const struct h
         .x = take(l, s->max_cols, sizeof(float)),
         .q8 = take(l, s->q8_stride, 1),
         .row = take(l, s->h_stride, sizeof(float)),
+        .panel = take(l, PANEL_ROWS * s->q8_stride, 1),
         .acc = take(l, TILE_TOKENS * PANEL_ROWS, sizeof(int32_t)),
         .y = {take(l, TILE_TOKENS * PANEL_ROWS, sizeof(float)),
               take(l, TILE_TOKENS * PANEL_ROWS, sizeof(float))},
@@ -89,7 +90,7 @@ static void lay_scratch(struct layout *l, const struct cpu_shape *s, const struc
     out->qkv = take(l, n_tokens * s->qkv_stride, sizeof(float));
     out->attn = take(l, n_tokens * s->attn_stride, sizeof(float));
     out->ffn = take(l, n_tokens * s->ffn_stride, sizeof(float));
-    out->q8 = take(l, n_tokens * s->q8_stride, 1);
+    out->q8 = take(l, size_round_up(n_tokens, PACK_TOKENS) * s->q8_stride, 1);
     out->q8_s = take(l, n_tokens, sizeof(float));
     out->q8_sum = take(l, n_tokens, sizeof(int32_t));
     out->rope_c = take(l, n_tokens * (hp->n_rot / 2), sizeof(float));

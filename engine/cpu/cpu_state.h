@@ -21,7 +21,6 @@
 #include <stdint.h>
 
 #define ROW_UNIT 16   /* floats in a cache line */
-#define PANEL_ROWS 64 /* rows of weights that stay in the first-level cache for all tokens */
 #define ATTN_TILE 32  /* tokens an attention item takes: 32 F16 keys of a lane are a cache line */
 #define HEAD_GROUP 16 /* output rows that share one pass over the head table */
 #define SPLIT_BLOCKS                                                                               \
@@ -80,18 +79,18 @@ struct cpu_shape {
 /* Where a pass keeps what it computes; sized for n_ubatch tokens when the backend opens. */
 struct scratch {
     struct mem_map map;
-    float *h;           /* (n_ubatch, h_stride) residual stream */
-    float *qkv;         /* (n_ubatch, qkv_stride) q, k, v as projected */
-    float *attn;        /* (n_ubatch, attn_stride) */
-    float *ffn;         /* (n_ubatch, ffn_stride) act(gate) * up */
-    int8_t *q8;         /* (n_ubatch, q8_stride) input of the next linear layer */
-    float *q8_s;        /* (n_ubatch) its scales */
-    int32_t *q8_sum;    /* (n_ubatch) */
-    float *rope_c;      /* (n_ubatch, n_rot / 2) */
-    float *rope_s;      /* (n_ubatch, n_rot / 2) */
-    float *part;        /* (n_slots, group, head_dim + 2) o, m, l of a block */
-    float *head_x;      /* (HEAD_GROUP, h_stride) after the final norm */
-    float *z;           /* (HEAD_GROUP, vocab_stride) logits */
+    float *h;        /* (n_ubatch, h_stride) residual stream */
+    float *qkv;      /* (n_ubatch, qkv_stride) q, k, v as projected */
+    float *attn;     /* (n_ubatch, attn_stride) */
+    float *ffn;      /* (n_ubatch, ffn_stride) act(gate) * up */
+    int8_t *q8;      /* (n_ubatch rounded up, q8_stride) input of the next linear layer, packed */
+    float *q8_s;     /* (n_ubatch) its scales */
+    int32_t *q8_sum; /* (n_ubatch) */
+    float *rope_c;   /* (n_ubatch, n_rot / 2) */
+    float *rope_s;   /* (n_ubatch, n_rot / 2) */
+    float *part;     /* (n_slots, group, head_dim + 2) o, m, l of a block */
+    float *head_x;   /* (HEAD_GROUP, h_stride) after the final norm */
+    float *z;        /* (HEAD_GROUP, vocab_stride) logits */
     struct tile *tiles; /* (n_ubatch) */
     struct want *wants; /* (n_ubatch) */
     struct lane *lanes; /* (n_threads) */
@@ -102,10 +101,11 @@ struct lane {
     struct pass *pass;
     size_t index, n_lanes;
     float *x;   /* (max_cols) a token between norm and quantise */
-    int8_t *q8; /* (q8_stride) input of a linear layer when the pass has one token */
-    float q8_s; /* its scale */
+    int8_t *q8; /* (q8_stride) a token before it is packed; all there is when it is alone */
+    float q8_s; /* its scale when it is alone */
     int32_t q8_sum;
     float *row;             /* (n_embd) a decoded table row */
+    uint8_t *panel;         /* (PANEL_ROWS, q8_stride) unpacked weights */
     int32_t *acc;           /* (TILE_TOKENS, PANEL_ROWS) */
     float *y[2];            /* (TILE_TOKENS, PANEL_ROWS) */
     float *attn_o;          /* (ATTN_TILE + 1, group, head_dim) running results and one block's */
@@ -122,7 +122,8 @@ struct pass {
     const struct eval_item *items;
     size_t n_items, n_tokens;
     size_t n_tiles, n_wants;
-    bool split_attention; /* positions over threads, rather than tokens and heads */
+    const struct ternary_gemm *gemm; /* how several tokens are multiplied */
+    bool split_attention;            /* positions over threads, rather than tokens and heads */
     const atomic_bool *cancel;
     uint64_t n_bytes;
     bool stopped;              /* written by lane 0 before a barrier, read by all after it */

@@ -9,6 +9,10 @@
 
 #if defined(__x86_64__)
 #include "engine/cpu/x86/kernels_x86.h"
+
+/* From so many tokens on unpacking a panel costs less than tiles save: docs/kernels.md, Measured.
+ */
+#define AMX_TOKENS 16
 #endif
 
 static void rung_ref(struct cpu_kernels *k)
@@ -18,7 +22,8 @@ static void rung_ref(struct cpu_kernels *k)
         .rms_norm = rms_norm_ref,
         .quantise = quantise_ref,
         .ternary_matvec = ternary_matvec_ref,
-        .ternary_matmul = ternary_matmul_ref,
+        .few = {pack_token_ref, unpack_rows_ref, ternary_matmul_ref, PACK_TOKENS},
+        .many = {pack_token_ref, unpack_rows_ref, ternary_matmul_ref, PACK_TOKENS},
         .scale_acc = scale_acc_ref,
         .add = add_ref,
         .relu2_gate = relu2_gate_ref,
@@ -40,7 +45,7 @@ static void rung_avx2(struct cpu_kernels *k)
     k->rms_norm = rms_norm_avx2;
     k->quantise = quantise_avx2;
     k->ternary_matvec = ternary_matvec_avx2;
-    k->ternary_matmul = ternary_matmul_avx2;
+    k->few.matmul = k->many.matmul = ternary_matmul_avx2;
     k->scale_acc = scale_acc_avx2;
     k->add = add_avx2;
     k->relu2_gate = relu2_gate_avx2;
@@ -58,16 +63,24 @@ static void rung_avxvnni(struct cpu_kernels *k)
 {
     k->isa = ISA_AVXVNNI;
     k->ternary_matvec = ternary_matvec_avxvnni;
-    k->ternary_matmul = ternary_matmul_avxvnni;
+    k->few.matmul = k->many.matmul = ternary_matmul_avxvnni;
 }
 
 static void rung_avx512vnni(struct cpu_kernels *k)
 {
     k->isa = ISA_AVX512VNNI;
     k->ternary_matvec = ternary_matvec_avx512;
-    k->ternary_matmul = ternary_matmul_avx512;
+    k->few.matmul = k->many.matmul = ternary_matmul_avx512;
     k->attn_block = attn_block_avx512;
     row_kernels_avx512(k->row_decode, k->rows_dot);
+}
+
+static void rung_amx(struct cpu_kernels *k)
+{
+    k->isa = ISA_AMX;
+    k->many =
+        (struct ternary_gemm){pack_token_amx, unpack_rows_amx, ternary_matmul_amx, TILE_TOKENS};
+    k->many_tokens = AMX_TOKENS;
 }
 #endif
 
@@ -81,6 +94,8 @@ void cpu_kernels_init(struct cpu_kernels *k, const struct cpu_caps *caps)
         rung_avxvnni(k);
     if (caps->has[ISA_AVX512VNNI])
         rung_avx512vnni(k);
+    if (caps->has[ISA_AMX])
+        rung_amx(k);
 #else
     (void)caps; /* ref is the only rung for this processor */
 #endif

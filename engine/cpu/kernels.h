@@ -4,8 +4,8 @@
  * Contracts are here; docs/kernels.md is the arithmetic. ref/ is the specification in C; every
  * other rung gives the same bits, which tests/engine/check_kernels compares. Pointers do not alias
  * unless said. Alignment: none needed unless said; buffers the backend makes are aligned to 64
- * bytes. Kernels allocate nothing, keep no state, and may run on several threads with disjoint
- * outputs.
+ * bytes. Kernels allocate nothing, keep no state (AMX tiles are live within a call only), and may
+ * run on several threads with disjoint outputs.
  */
 #ifndef ENGINE_CPU_KERNELS_H
 #define ENGINE_CPU_KERNELS_H
@@ -20,7 +20,10 @@
 #define LINE_COLS 256  /* columns in one line of R1-256 */
 #define LINE_BYTES 64  /* one cache line, one AVX-512 register */
 #define ATTN_BLOCK 64  /* positions in a block of the recipe */
-#define TILE_TOKENS 16 /* most tokens one call of ternary_matmul takes */
+#define PACK_TOKENS 16 /* packed activations come in whole groups of so many tokens */
+#define TILE_TOKENS 32 /* most tokens one call of ternary_matmul takes */
+#define PANEL_ROWS 128 /* most rows one call of ternary_matmul takes */
+#define PANEL_ALIGN 16 /* unpacked rows come in whole groups of so many */
 
 /* Quantised activations of one token. */
 struct act_scale {
@@ -46,17 +49,37 @@ struct ternary_mat {
 typedef void (*ternary_matvec_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
                                   const int8_t *q, int32_t q_sum, int32_t *acc);
 
-/* Several tokens: acc[t * acc_stride + r - row0], t < n_tokens <= TILE_TOKENS.
- * q (n_tokens, n_lines * LINE_COLS), 64-byte aligned; q_sums (n_tokens). */
+/* Several tokens are multiplied in three steps, the first two of which bring activations and
+ * weights into the form that the third is fast with. All three must be of one struct ternary_gemm.
+ *
+ * pack: q (n_lines * LINE_COLS) of token t to its place in packed, which has room for whole groups
+ * of PACK_TOKENS tokens; group g begins at byte g * PACK_TOKENS * n_lines * LINE_COLS. Both 64-byte
+ * aligned. */
+typedef void (*pack_token_fn)(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
+
+/* unpack: rows row0 .. row1 - 1 to panel, (row1 - row0 rounded up to PANEL_ALIGN, n_lines *
+ * LINE_COLS) bytes, 64-byte aligned. Ways that read the lines as they are leave it alone. */
+typedef void (*unpack_rows_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
+                               uint8_t *panel);
+
+/* matmul: acc[t * acc_stride + r - row0], t < n_tokens <= TILE_TOKENS, at most PANEL_ROWS rows. */
 struct ternary_batch {
-    const int8_t *q;
-    const int32_t *q_sums;
+    const int8_t *q;       /* packed, from the first token of a group */
+    const int32_t *q_sums; /* (n_tokens) */
+    const uint8_t *panel;  /* rows row0 .. row1 - 1 unpacked */
     size_t n_tokens;
     int32_t *acc;
     size_t acc_stride;
 };
 typedef void (*ternary_matmul_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
                                   const struct ternary_batch *batch);
+
+struct ternary_gemm {
+    pack_token_fn pack;
+    unpack_rows_fn unpack;
+    ternary_matmul_fn matmul;
+    size_t tile_tokens; /* a call: a multiple of PACK_TOKENS, at most TILE_TOKENS */
+};
 
 /* y[i] = (float)acc[i] * d; i < n */
 typedef void (*scale_acc_fn)(const int32_t *acc, size_t n, float d, float *y);
@@ -100,7 +123,8 @@ struct cpu_kernels {
     rms_norm_fn rms_norm;
     quantise_fn quantise;
     ternary_matvec_fn ternary_matvec;
-    ternary_matmul_fn ternary_matmul;
+    struct ternary_gemm few, many; /* each right for any number of tokens, fast for its own */
+    size_t many_tokens;            /* passes of so many tokens are faster with `many` */
     scale_acc_fn scale_acc;
     add_fn add;
     gate_fn relu2_gate, silu_gate;
@@ -116,5 +140,12 @@ struct cpu_kernels {
 /* Fill the table for a capability set: reads top to bottom as a ladder, ref first. A pure function.
  */
 void cpu_kernels_init(struct cpu_kernels *k, const struct cpu_caps *caps);
+
+/* The way for a pass of n_tokens. */
+static inline const struct ternary_gemm *cpu_kernels_gemm(const struct cpu_kernels *k,
+                                                          size_t n_tokens)
+{
+    return n_tokens < k->many_tokens ? &k->few : &k->many;
+}
 
 #endif

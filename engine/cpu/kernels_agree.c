@@ -10,9 +10,10 @@
 
 #define N 333       /* elements of a vector: no multiple of any register */
 #define N_TABLE 512 /* elements of a table row: whole blocks of every type */
-#define N_ROWS 7
+#define N_ROWS 19
+#define N_WHOLE 32 /* N_ROWS and N_TOKENS rounded up as in a panel and in packed tokens */
 #define N_LINES 3
-#define N_TOKENS 7
+#define N_TOKENS 18
 #define HEAD_DIM 68 /* one whole register of every width and a tail */
 #define V_STRIDE 96
 #define N_Q 3
@@ -98,11 +99,23 @@ struct ternary_case {
     _Alignas(64) int8_t q[2][N_TOKENS * N_LINES * LINE_COLS];
     int32_t q_sums[N_TOKENS];
     int32_t acc[2][N_TOKENS * N_ROWS];
+    _Alignas(64) int8_t packed[N_WHOLE * N_LINES * LINE_COLS];
+    _Alignas(64) uint8_t panel[N_WHOLE * N_LINES * LINE_COLS];
 };
+
+static void multiply(const struct ternary_gemm *g, const struct ternary_mat *w,
+                     struct ternary_case *c, int32_t *acc)
+{
+    for (size_t t = 0; t < N_TOKENS; t++)
+        g->pack(c->q[1] + t * N_LINES * LINE_COLS, N_LINES, t, c->packed);
+    g->unpack(w, 0, N_ROWS, c->panel);
+    g->matmul(w, 0, N_ROWS,
+              &(struct ternary_batch){c->packed, c->q_sums, c->panel, N_TOKENS, acc, N_ROWS});
+}
 
 static const char *check_ternary(const struct cpu_kernels *k, const struct cpu_kernels *ref)
 {
-    struct ternary_case c;
+    struct ternary_case c = {.q_sums = {0}}; /* tokens and rows that are missing are read too */
     const size_t n = N_LINES * LINE_COLS - 11;
     float x[N_LINES * LINE_COLS];
     struct act_scale s[2];
@@ -126,11 +139,12 @@ static const char *check_ternary(const struct cpu_kernels *k, const struct cpu_k
     ref->ternary_matvec(&w, 0, N_ROWS, c.q[0], c.q_sums[0], c.acc[1]);
     if (!same(c.acc[0], c.acc[1], N_ROWS * sizeof(int32_t)))
         return "ternary_matvec";
-    k->ternary_matmul(&w, 0, N_ROWS,
-                      &(struct ternary_batch){c.q[0], c.q_sums, N_TOKENS, c.acc[0], N_ROWS});
-    ref->ternary_matmul(&w, 0, N_ROWS,
-                        &(struct ternary_batch){c.q[0], c.q_sums, N_TOKENS, c.acc[1], N_ROWS});
-    return same(c.acc[0], c.acc[1], sizeof c.acc[0]) ? NULL : "ternary_matmul";
+    multiply(&k->few, &w, &c, c.acc[0]);
+    multiply(&ref->few, &w, &c, c.acc[1]);
+    if (!same(c.acc[0], c.acc[1], sizeof c.acc[0]))
+        return "ternary_matmul for few tokens";
+    multiply(&k->many, &w, &c, c.acc[0]);
+    return same(c.acc[0], c.acc[1], sizeof c.acc[0]) ? NULL : "ternary_matmul for many tokens";
 }
 
 struct attn_case {

@@ -149,14 +149,25 @@ static void bench_matvec(struct bench *b, const uint8_t *lines, size_t n_lines, 
     mem_free(acc);
 }
 
-/* A layer's up matrix against 512 tokens in tiles of 16: rows in chunks that stay in the cache. */
+/* A layer's up matrix against n_tokens, as a pass does it: panel by panel. */
 static void bench_matmul(struct bench *b, const uint8_t *lines, size_t n_lines, size_t n_rows,
-                         const int8_t *q, size_t n_tile, const char *name)
+                         const int8_t *q, size_t n_tokens, const char *name)
 {
+    const struct ternary_gemm *g = cpu_kernels_gemm(b->k, n_tokens);
     const struct ternary_mat w = {lines, n_rows, n_lines};
-    const size_t n_tiles = 512 / n_tile;
+    const size_t q_bytes = n_lines * LINE_COLS, panel_bytes = PANEL_ROWS * q_bytes;
     const int32_t sums[TILE_TOKENS] = {0};
-    int32_t *acc = mem_alloc(n_rows * n_tile * b->n_threads, sizeof *acc);
+    struct mem_map map;
+    if (!mem_map_open(&map,
+                      size_round_up(n_tokens, PACK_TOKENS) * q_bytes +
+                          b->n_threads * (panel_bytes + TILE_TOKENS * PANEL_ROWS * sizeof(int32_t)),
+                      MEM_PAGES_HUGE))
+        exit(1);
+    int8_t *packed = map.ptr;
+    uint8_t *panels = (uint8_t *)map.ptr + size_round_up(n_tokens, PACK_TOKENS) * q_bytes;
+    int32_t *acc = (int32_t *)(void *)(panels + b->n_threads * panel_bytes);
+    for (size_t t = 0; t < n_tokens; t++)
+        g->pack(q + t * q_bytes, n_lines, t, packed);
     double best = 1e9;
     for (size_t i = 0; i < 3; i++) {
         const double start = clock_seconds();
@@ -164,20 +175,23 @@ static void bench_matmul(struct bench *b, const uint8_t *lines, size_t n_lines, 
         {
             const size_t me = (size_t)omp_get_thread_num();
             const size_t row_end = n_rows * (me + 1) / b->n_threads;
-            int32_t *mine = acc + me * n_rows * n_tile;
-            for (size_t r = n_rows * me / b->n_threads; r < row_end; r += 64)
-                for (size_t t = 0; t < n_tiles; t++)
-                    b->k->ternary_matmul(
-                        &w, r, size_min(r + 64, row_end),
-                        &(struct ternary_batch){q + t * n_tile * n_lines * LINE_COLS, sums, n_tile,
-                                                mine, n_rows});
+            int32_t *mine = acc + me * TILE_TOKENS * PANEL_ROWS;
+            uint8_t *panel = panels + me * panel_bytes;
+            for (size_t r = n_rows * me / b->n_threads; r < row_end; r += PANEL_ROWS) {
+                g->unpack(&w, r, size_min(r + PANEL_ROWS, row_end), panel);
+                for (size_t t = 0; t < n_tokens; t += g->tile_tokens)
+                    g->matmul(&w, r, size_min(r + PANEL_ROWS, row_end),
+                              &(struct ternary_batch){packed + t * q_bytes, sums, panel,
+                                                      size_min(g->tile_tokens, n_tokens - t), mine,
+                                                      PANEL_ROWS});
+            }
         }
         const double seconds = clock_seconds() - start;
         best = seconds < best ? seconds : best;
     }
-    report(b, name, (double)n_rows * (double)(n_lines * LINE_COLS) * (double)(n_tile * n_tiles),
-           best, "GMAC/s");
-    mem_free(acc);
+    report(b, name, (double)n_rows * (double)(n_lines * LINE_COLS) * (double)n_tokens, best,
+           "GMAC/s");
+    mem_map_close(&map);
 }
 
 static void bench_ternary(struct bench *b)
@@ -200,8 +214,12 @@ static void bench_ternary(struct bench *b)
         bench_matvec(b, lines, 27, q, "ternary_matvec 6912");
     }
     if (wanted(b, "ternary_matmul")) {
+        bench_matmul(b, lines, 10, N_FF, q, 512, "ternary_matmul 2560 x 512");
+        bench_matmul(b, lines, 27, N_COLS, q, 512, "ternary_matmul 6912 x 512");
+        bench_matmul(b, lines, 10, N_FF, q, 128, "ternary_matmul 2560 x 128");
+        bench_matmul(b, lines, 10, N_FF, q, 32, "ternary_matmul 2560 x 32");
         bench_matmul(b, lines, 10, N_FF, q, 16, "ternary_matmul 2560 x 16");
-        bench_matmul(b, lines, 27, N_COLS, q, 16, "ternary_matmul 6912 x 16");
+        bench_matmul(b, lines, 10, N_FF, q, 8, "ternary_matmul 2560 x 8");
         bench_matmul(b, lines, 10, N_FF, q, 4, "ternary_matmul 2560 x 4");
     }
     mem_free(q);

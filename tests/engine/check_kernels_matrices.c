@@ -66,32 +66,52 @@ static void check_matvec(struct check *c)
     }
 }
 
+/* Pack, unpack, multiply; what a way leaves unwritten has the bytes of the canaries. */
+static void multiply(const struct ternary_gemm *g, const struct ternary_case *t, int32_t *acc,
+                     size_t acc_stride)
+{
+    const size_t q_bytes = t->w.n_lines * LINE_COLS, n_rows = t->row1 - t->row0;
+    int8_t *packed = guard_alloc(size_round_up(t->n_tokens, PACK_TOKENS) * q_bytes);
+    uint8_t *panel = guard_alloc(size_round_up(n_rows, PANEL_ALIGN) * q_bytes);
+    memset(packed, 0xa5, size_round_up(t->n_tokens, PACK_TOKENS) * q_bytes);
+    memset(panel, 0xa5, size_round_up(n_rows, PANEL_ALIGN) * q_bytes);
+    for (size_t i = 0; i < t->n_tokens; i++)
+        g->pack(t->q + i * q_bytes, t->w.n_lines, i, packed);
+    g->unpack(&t->w, t->row0, t->row1, panel);
+    for (size_t i = 0; i < t->n_tokens; i += g->tile_tokens)
+        g->matmul(&t->w, t->row0, t->row1,
+                  &(struct ternary_batch){.q = packed + i * q_bytes,
+                                          .q_sums = t->q_sums + i,
+                                          .panel = panel,
+                                          .n_tokens = size_min(g->tile_tokens, t->n_tokens - i),
+                                          .acc = acc + i * acc_stride,
+                                          .acc_stride = acc_stride});
+}
+
 static void matmul_of(struct check *c, struct ternary_case t, enum ternary_pattern p)
 {
     const size_t n_rows = t.row1 - t.row0, stride = n_rows + rng_below(&c->rng, 5);
     const size_t n_bytes = ((t.n_tokens - 1) * stride + n_rows) * sizeof(int32_t);
     const struct outputs o = outputs_alloc(n_bytes, 4 * rng_below(&c->rng, 16));
-    const ternary_matmul_fn matmul[2] = {c->k->ternary_matmul, c->ref->ternary_matmul};
-    for (size_t i = 0; i < 2; i++)
-        matmul[i](&t.w, t.row0, t.row1,
-                  &(struct ternary_batch){.q = t.q,
-                                          .q_sums = t.q_sums,
-                                          .n_tokens = t.n_tokens,
-                                          .acc = (int32_t *)(void *)o.p[i],
-                                          .acc_stride = stride});
-    outputs_compare(c, &o, false, "rows %zu to %zu, %zu lines, %zu tokens, pattern %d", t.row0,
-                    t.row1, t.w.n_lines, t.n_tokens, (int)p);
+    const bool many = rng_next(&c->rng) & 1;
+    multiply(many ? &c->k->many : &c->k->few, &t, (int32_t *)(void *)o.p[0], stride);
+    multiply(&c->ref->few, &t, (int32_t *)(void *)o.p[1], stride);
+    outputs_compare(c, &o, false, "%s, rows %zu to %zu, %zu lines, %zu tokens, pattern %d",
+                    many ? "many" : "few", t.row0, t.row1, t.w.n_lines, t.n_tokens, (int)p);
     guard_release();
 }
 
 static void check_matmul(struct check *c)
 {
     for (enum ternary_pattern p = 0; p < N_TERNARY_PATTERNS; p++) {
-        for (size_t n_tokens = 1; n_tokens <= TILE_TOKENS; n_tokens++)
+        for (size_t n_tokens = 1; n_tokens <= 2 * TILE_TOKENS + 1; n_tokens++)
             for (size_t n_lines = 1; n_lines <= 20 && check_wanted(c); n_lines += 3)
-                matmul_of(c, make_ternary(c, 1 + rng_below(&c->rng, 11), n_lines, n_tokens, p), p);
-        matmul_of(c, make_ternary(c, 9, 27, TILE_TOKENS, p), p);
-        matmul_of(c, make_ternary(c, 6, 70, 7, p), p);
+                matmul_of(c, make_ternary(c, 1 + rng_below(&c->rng, 50), n_lines, n_tokens, p), p);
+        for (size_t i = 0; i < 4; i++) {
+            matmul_of(c, make_ternary(c, 9, 27, TILE_TOKENS, p), p);
+            matmul_of(c, make_ternary(c, 6, 70, 7, p), p);
+            matmul_of(c, make_ternary(c, PANEL_ROWS, 2, TILE_TOKENS + 5, p), p);
+        }
     }
 }
 

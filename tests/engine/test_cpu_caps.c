@@ -26,6 +26,8 @@ static void detects_at_least_the_reference(void **state)
     assert_true(caps.has[ISA_REF]);
     if (caps.has[ISA_AVXVNNI] || caps.has[ISA_AVX512VNNI])
         assert_true(caps.has[ISA_AVX2]);
+    if (caps.has[ISA_AMX])
+        assert_true(caps.has[ISA_AVX512VNNI]);
     assert_false(caps.has[ISA_AVX2] && caps.has[ISA_NEON]);
 }
 
@@ -92,6 +94,26 @@ static void table_is_a_function_of_the_set(void **state)
         assert_true(a.ternary_matvec != ref.ternary_matvec);
     for (enum tensor_type type = 0; type < TENSOR_N_TYPES; type++)
         assert_int_equal(a.row_decode[type] != NULL, ref.row_decode[type] != NULL);
+}
+
+/* Without running them: the set need not be this machine's. */
+static void tiles_are_for_many_tokens_only(void **state)
+{
+    (void)state;
+    struct cpu_caps caps;
+    struct cpu_kernels k, below;
+    cpu_caps_detect(&caps);
+    caps.has[ISA_AMX] = false;
+    cpu_kernels_init(&below, &caps);
+    assert_true(cpu_kernels_gemm(&below, 512)->matmul == cpu_kernels_gemm(&below, 2)->matmul);
+    if (!caps.has[ISA_AVX2])
+        return; /* maybe a processor family without this rung */
+    caps.has[ISA_AMX] = true;
+    cpu_kernels_init(&k, &caps);
+    assert_int_equal(k.isa, ISA_AMX);
+    assert_true(cpu_kernels_gemm(&k, 2)->matmul == below.few.matmul);
+    assert_true(cpu_kernels_gemm(&k, 512)->matmul != below.many.matmul);
+    assert_true(k.ternary_matvec == below.ternary_matvec);
 }
 
 static void every_rung_here_passes_its_self_test(void **state)
@@ -195,6 +217,7 @@ int main(void)
         cmocka_unit_test(refuses_what_the_machine_lacks),
         cmocka_unit_test(lowers_to_the_named_rung),
         cmocka_unit_test(table_is_a_function_of_the_set),
+        cmocka_unit_test(tiles_are_for_many_tokens_only),
         cmocka_unit_test(every_rung_here_passes_its_self_test),
         cmocka_unit_test(trusts_the_reference),
         cmocka_unit_test(names_the_kernel_that_differs),

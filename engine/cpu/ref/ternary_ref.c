@@ -4,6 +4,8 @@
  */
 #include "engine/cpu/ref/kernels_ref.h"
 
+#include <string.h>
+
 #define FIELD_COLS 64 /* columns of one 2-bit field of a line */
 
 static int32_t row_dot(const uint8_t *row, size_t n_lines, const int8_t *q)
@@ -23,6 +25,17 @@ void ternary_matvec_ref(const struct ternary_mat *w, size_t row0, size_t row1, c
 {
     for (size_t r = row0; r < row1; r++)
         acc[r - row0] = row_dot(w->lines + r * w->n_lines * LINE_BYTES, w->n_lines, q) - q_sum;
+}
+
+/* Row-major: the form of every way that does not need another. */
+void pack_token_ref(const int8_t *q, size_t n_lines, size_t t, int8_t *packed)
+{
+    memcpy(packed + t * n_lines * LINE_COLS, q, n_lines * LINE_COLS);
+}
+
+void unpack_rows_ref(const struct ternary_mat *w, size_t row0, size_t row1, uint8_t *panel)
+{
+    (void)w, (void)row0, (void)row1, (void)panel; /* the product reads the lines */
 }
 
 void ternary_matmul_ref(const struct ternary_mat *w, size_t row0, size_t row1,

@@ -3,13 +3,17 @@
  * for and the operating system saves the registers; hypervisors that lie are caught by the
  * self-test.
  *
- * Compiled with -mxsave for the intrinsic; XGETBV runs only where CPUID says OSXSAVE.
+ * Compiled with -mxsave for the intrinsic; XGETBV runs only where CPUID says OSXSAVE. Tile data is
+ * state that Linux gives to a process when it asks; asking again changes nothing.
  */
+#define _GNU_SOURCE /* syscall */
 #include "engine/cpu/x86/cpu_caps_x86.h"
 
 #include <cpuid.h>
 #include <immintrin.h>
 #include <stdint.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 /* Bit numbers: Intel SDM volume 2, CPUID. */
 #define L1_ECX_FMA (1u << 12)
@@ -19,9 +23,16 @@
 #define L7_EBX_AVX2 (1u << 5)
 #define L7_EBX_AVX512 (1u << 16 | 1u << 17 | 1u << 30 | 1u << 31) /* F, DQ, BW, VL */
 #define L7_ECX_AVX512_VNNI (1u << 11)
+#define L7_EDX_AMX (1u << 24 | 1u << 25) /* tiles, int8 products */
 #define L7_1_EAX_AVX_VNNI (1u << 4)
 #define XCR0_YMM 0x06u /* SSE, AVX state */
 #define XCR0_ZMM 0xe6u /* and opmask, both halves of the 512-bit state */
+#define XCR0_TILES (1u << 17 | 1u << 18)
+#define PALETTE_1_EBX (8u << 16 | 64u) /* leaf 1DH: 8 tiles of lines of 64 bytes */
+#define PALETTE_1_ECX 16u              /* 16 lines each */
+/* asm/prctl.h; the number of the state component: Intel SDM volume 1, 13.1 */
+#define REQ_XCOMP_PERM 0x1023
+#define XTILEDATA 18
 
 struct leaf {
     unsigned eax, ebx, ecx, edx;
@@ -41,6 +52,15 @@ static bool all(unsigned word, unsigned bits)
     return (word & bits) == bits;
 }
 
+static bool tiles_granted(const struct leaf *l7, unsigned granted)
+{
+    if (!all(l7->edx, L7_EDX_AMX) || !all(granted, XCR0_TILES))
+        return false;
+    const struct leaf palette = read_leaf(0x1d, 1);
+    return palette.ebx == PALETTE_1_EBX && palette.ecx == PALETTE_1_ECX &&
+           syscall(SYS_arch_prctl, REQ_XCOMP_PERM, XTILEDATA) == 0;
+}
+
 void cpu_caps_detect_x86(struct cpu_caps *caps)
 {
     const struct leaf l1 = read_leaf(1, 0), l7 = read_leaf(7, 0);
@@ -56,4 +76,6 @@ void cpu_caps_detect_x86(struct cpu_caps *caps)
         caps->has[ISA_AVXVNNI] = true;
     if (all(granted, XCR0_ZMM) && all(l7.ebx, L7_EBX_AVX512) && all(l7.ecx, L7_ECX_AVX512_VNNI))
         caps->has[ISA_AVX512VNNI] = true;
+    if (caps->has[ISA_AVX512VNNI] && tiles_granted(&l7, granted))
+        caps->has[ISA_AMX] = true;
 }

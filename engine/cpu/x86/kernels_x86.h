@@ -40,4 +40,10 @@ void ternary_matmul_avx512(const struct ternary_mat *w, size_t row0, size_t row1
 void attn_block_avx512(const struct attn_block *b);
 void row_kernels_avx512(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
 
+/* AMX int8 tiles beside AVX-512 F */
+void pack_token_amx(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
+void unpack_rows_amx(const struct ternary_mat *w, size_t row0, size_t row1, uint8_t *panel);
+void ternary_matmul_amx(const struct ternary_mat *w, size_t row0, size_t row1,
+                        const struct ternary_batch *batch);
+
 #endif

@@ -1,0 +1,190 @@
+/*
+ * Ternary products of many tokens with AMX: tiles of 16 tokens x 64 columns of signed activations
+ * times tiles of 64 columns x 16 rows of unsigned codes.
+ *
+ * Codes are the second operand, so that a tile of sums is token-major as acc is. Its form, four
+ * columns of each of 16 rows in a 64-byte line, is had by transposing the dwords of 16 lines of
+ * R1-256 before the fields are taken apart: four tiles for one transposition. A panel is unpacked
+ * once for all tokens and lies in the second-level cache; two tiles of tokens meet two tiles of
+ * rows, which is four products for four loads.
+ *
+ * Tiles are configured and released within one call: no thread waits with live tiles.
+ */
+#include "engine/base/force_inline.h"
+#include "engine/cpu/x86/kernels_x86.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+#define SIDE 16         /* tokens, rows or lines of a tile */
+#define TILE_BYTES 1024 /* SIDE lines of 64 bytes */
+#define STEPS_A_LINE 4  /* tiles along the columns: LINE_COLS / 64 */
+
+void pack_token_amx(const int8_t *q, size_t n_lines, size_t t, int8_t *packed)
+{
+    int8_t *at = packed + t / SIDE * SIDE * n_lines * LINE_COLS + t % SIDE * 64;
+    for (size_t s = 0; s < n_lines * STEPS_A_LINE; s++)
+        _mm512_store_si512(at + s * TILE_BYTES, _mm512_load_si512(q + s * 64));
+}
+
+/* v[r], dword d becomes v[d], dword r. */
+BN_FORCE_INLINE void transpose(__m512i v[SIDE])
+{
+    __m512i u[SIDE];
+#pragma GCC unroll 4
+    for (int i = 0; i < SIDE; i += 4) { /* dwords of four rows, in each 128-bit lane */
+        const __m512i a = _mm512_unpacklo_epi32(v[i], v[i + 1]);
+        const __m512i b = _mm512_unpackhi_epi32(v[i], v[i + 1]);
+        const __m512i c = _mm512_unpacklo_epi32(v[i + 2], v[i + 3]);
+        const __m512i d = _mm512_unpackhi_epi32(v[i + 2], v[i + 3]);
+        u[i] = _mm512_unpacklo_epi64(a, c);
+        u[i + 1] = _mm512_unpackhi_epi64(a, c);
+        u[i + 2] = _mm512_unpacklo_epi64(b, d);
+        u[i + 3] = _mm512_unpackhi_epi64(b, d);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++) { /* lanes: u[4 a + i] lane b goes to v[4 b + i] lane a */
+        const __m512i a = _mm512_shuffle_i32x4(u[i], u[4 + i], 0x88);
+        const __m512i b = _mm512_shuffle_i32x4(u[8 + i], u[12 + i], 0x88);
+        const __m512i c = _mm512_shuffle_i32x4(u[i], u[4 + i], 0xdd);
+        const __m512i d = _mm512_shuffle_i32x4(u[8 + i], u[12 + i], 0xdd);
+        v[i] = _mm512_shuffle_i32x4(a, b, 0x88);
+        v[8 + i] = _mm512_shuffle_i32x4(a, b, 0xdd);
+        v[4 + i] = _mm512_shuffle_i32x4(c, d, 0x88);
+        v[12 + i] = _mm512_shuffle_i32x4(c, d, 0xdd);
+    }
+}
+
+/* One line of n_rows (1 .. SIDE) rows to four tiles. Rows that are missing are zeros. */
+BN_FORCE_INLINE void unpack_line(const uint8_t *line, size_t row_bytes, size_t n_rows, uint8_t *out)
+{
+    const __m512i mask = _mm512_set1_epi8(3);
+    __m512i v[SIDE];
+#pragma GCC unroll 16
+    for (size_t r = 0; r < SIDE; r++) {
+        const uint8_t *at = line + r * row_bytes;
+        v[r] = r < n_rows ? _mm512_load_si512(at) : _mm512_setzero_si512();
+        /* The same line of the next 16 rows: memory answers while these are unpacked. */
+        _mm_prefetch((const char *)((uintptr_t)at + SIDE * row_bytes), _MM_HINT_T0);
+    }
+    transpose(v);
+#pragma GCC unroll 16
+    for (size_t d = 0; d < SIDE; d++) {
+        uint8_t *at = out + d * 64;
+        _mm512_store_si512(at, _mm512_and_si512(v[d], mask));
+        _mm512_store_si512(at + TILE_BYTES, _mm512_and_si512(_mm512_srli_epi32(v[d], 2), mask));
+        _mm512_store_si512(at + 2 * TILE_BYTES, _mm512_and_si512(_mm512_srli_epi32(v[d], 4), mask));
+        _mm512_store_si512(at + 3 * TILE_BYTES, _mm512_and_si512(_mm512_srli_epi32(v[d], 6), mask));
+    }
+}
+
+void unpack_rows_amx(const struct ternary_mat *w, size_t row0, size_t row1, uint8_t *panel)
+{
+    const size_t row_bytes = w->n_lines * LINE_BYTES;
+    for (size_t r = row0; r < row1; r += SIDE) {
+        const uint8_t *row = w->lines + r * row_bytes;
+        for (size_t l = 0; l < w->n_lines; l++, panel += STEPS_A_LINE * TILE_BYTES)
+            if (row1 - r >= SIDE)
+                unpack_line(row + l * LINE_BYTES, row_bytes, SIDE, panel);
+            else
+                unpack_line(row + l * LINE_BYTES, row_bytes, row1 - r, panel);
+    }
+}
+
+/* LDTILECFG: Intel SDM volume 1, chapter 18. */
+struct tile_config {
+    uint8_t palette, start_row, reserved[14];
+    uint16_t row_bytes[16];
+    uint8_t n_rows[16];
+};
+
+/* All eight tiles are whole. */
+BN_FORCE_INLINE void configure(void)
+{
+    struct tile_config c = {.palette = 1};
+    for (size_t i = 0; i < 8; i++) {
+        c.row_bytes[i] = 64;
+        c.n_rows[i] = SIDE;
+    }
+    _tile_loadconfig(&c);
+}
+
+/* Sums of 16 n_a tokens and 16 n_b rows (n_a, n_b 1 or 2): tokens from a, tiles of rows from b,
+ * each tile of which is followed by its next columns and, stride bytes on, by its neighbour. */
+BN_FORCE_INLINE void multiply_tiles(const int8_t *a, const uint8_t *b, size_t n_steps, int n_a,
+                                    int n_b, int32_t sums[2 * SIDE][2 * SIDE])
+{
+    const size_t stride = n_steps * TILE_BYTES;
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (size_t s = 0; s < n_steps; s++, a += TILE_BYTES, b += TILE_BYTES) {
+        _tile_loadd(4, a, 64);
+        _tile_loadd(6, b, 64);
+        _tile_dpbsud(0, 4, 6);
+        if (n_b > 1) {
+            _tile_loadd(7, b + stride, 64);
+            _tile_dpbsud(1, 4, 7);
+        }
+        if (n_a > 1) {
+            _tile_loadd(5, a + stride, 64);
+            _tile_dpbsud(2, 5, 6);
+        }
+        if (n_a > 1 && n_b > 1)
+            _tile_dpbsud(3, 5, 7);
+    }
+    _tile_stored(0, sums[0], sizeof sums[0]);
+    if (n_b > 1)
+        _tile_stored(1, sums[0] + SIDE, sizeof sums[0]);
+    if (n_a > 1)
+        _tile_stored(2, sums[SIDE], sizeof sums[0]);
+    if (n_a > 1 && n_b > 1)
+        _tile_stored(3, sums[SIDE] + SIDE, sizeof sums[0]);
+}
+
+/* n_rows (at most 2 SIDE) of the sums, less q_sum, to acc. */
+BN_FORCE_INLINE void store_sums(int32_t sums[2 * SIDE][2 * SIDE], size_t n_rows, size_t n_tokens,
+                                const int32_t *q_sums, int32_t *acc, size_t acc_stride)
+{
+    const uint32_t wanted = n_rows < 2 * SIDE ? (1u << n_rows) - 1 : ~0u;
+    for (size_t t = 0; t < n_tokens; t++, acc += acc_stride) {
+        const __m512i q_sum = _mm512_set1_epi32(q_sums[t]);
+        const __m512i lo = _mm512_sub_epi32(_mm512_load_si512(sums[t]), q_sum);
+        const __m512i hi = _mm512_sub_epi32(_mm512_load_si512(sums[t] + SIDE), q_sum);
+        _mm512_mask_storeu_epi32(acc, (__mmask16)wanted, lo);
+        _mm512_mask_storeu_epi32(acc + SIDE, (__mmask16)(wanted >> SIDE), hi);
+    }
+}
+
+static size_t smaller(size_t a, size_t b)
+{
+    return a < b ? a : b;
+}
+
+void ternary_matmul_amx(const struct ternary_mat *w, size_t row0, size_t row1,
+                        const struct ternary_batch *batch)
+{
+    const size_t n_steps = w->n_lines * STEPS_A_LINE;
+    _Alignas(64) int32_t sums[2 * SIDE][2 * SIDE] = {0};
+    configure();
+    for (size_t t = 0; t < batch->n_tokens; t += 2 * SIDE) {
+        const size_t n_tokens = smaller(batch->n_tokens - t, 2 * SIDE);
+        const int8_t *a = batch->q + t * w->n_lines * LINE_COLS;
+        for (size_t r = 0; r < row1 - row0; r += 2 * SIDE) {
+            const size_t n_rows = smaller(row1 - row0 - r, 2 * SIDE);
+            const uint8_t *b = batch->panel + r * w->n_lines * LINE_COLS;
+            if (n_tokens > SIDE && n_rows > SIDE)
+                multiply_tiles(a, b, n_steps, 2, 2, sums);
+            else if (n_tokens > SIDE)
+                multiply_tiles(a, b, n_steps, 2, 1, sums);
+            else if (n_rows > SIDE)
+                multiply_tiles(a, b, n_steps, 1, 2, sums);
+            else
+                multiply_tiles(a, b, n_steps, 1, 1, sums);
+            store_sums(sums, n_rows, n_tokens, batch->q_sums + t,
+                       batch->acc + t * batch->acc_stride + r, batch->acc_stride);
+        }
+    }
+    _tile_release();
+}
