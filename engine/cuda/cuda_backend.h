@@ -1,0 +1,12 @@
+/*
+ * The backend for NVIDIA GPUs: see engine/backend/backend.h. Needs compute capability 8.0 and a
+ * driver at run time; neither at build time.
+ */
+#ifndef ENGINE_CUDA_CUDA_BACKEND_H
+#define ENGINE_CUDA_CUDA_BACKEND_H
+
+#include "engine/backend/backend.h"
+
+extern const struct backend_ops cuda_backend_ops;
+
+#endif

@@ -1,0 +1,157 @@
+/*
+ * Can a device be used here, with one sentence for each reason why not; opening it; launching.
+ */
+#include "engine/cuda/cuda_fatbin.h"
+#include "engine/cuda/cuda_state.h"
+
+#include <stdio.h>
+
+/* What the kernels are built for at least: mma with int8, asynchronous copies. */
+#define MIN_MAJOR 8
+
+static bool check_version(struct cuda_driver *d, struct bn_error *err)
+{
+    int version = 0;
+    if (!cuda_ok(d, d->cuDriverGetVersion(&version), "the driver's version", err))
+        return false;
+    /* Machine code of a toolkit runs on every driver of the same major version and later ones. */
+    if (version / 1000 < CUDA_VERSION / 1000)
+        return bn_fail(
+            err, BN_EDEVICE,
+            "the NVIDIA driver is too old: it supports CUDA %d.%d, this build needs %d.0",
+            version / 1000, version % 1000 / 10, CUDA_VERSION / 1000);
+    return true;
+}
+
+/* A device by number, as the driver shows them; nothing is allocated on it. */
+static bool find_device(struct cuda_device *dev, size_t index, struct bn_error *err)
+{
+    struct cuda_driver *d = &dev->driver;
+    int n_devices = 0, major = 0, minor = 0;
+    const CUresult result = d->cuInit(0);
+    if (result == CUDA_SUCCESS &&
+        !cuda_ok(d, d->cuDeviceGetCount(&n_devices), "the number of GPUs", err))
+        return false;
+    if (result == CUDA_ERROR_NO_DEVICE || (result == CUDA_SUCCESS && n_devices == 0))
+        return bn_fail(err, BN_EDEVICE,
+                       "the NVIDIA driver shows no GPU (is CUDA_VISIBLE_DEVICES empty?)");
+    if (!cuda_ok(d, result, "the NVIDIA driver does not start", err) || !check_version(d, err))
+        return false;
+    if (index >= (size_t)n_devices)
+        return bn_fail(err, BN_EDEVICE, "there %s %d GPU%s, none has number %zu",
+                       n_devices == 1 ? "is" : "are", n_devices, n_devices == 1 ? "" : "s", index);
+    if (!cuda_ok(d, d->cuDeviceGet(&dev->id, (int)index), "the GPU", err) ||
+        !cuda_ok(d, d->cuDeviceGetName(dev->name, sizeof dev->name, dev->id), "its name", err) ||
+        !cuda_ok(
+            d,
+            d->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev->id),
+            "its version", err) ||
+        !cuda_ok(
+            d,
+            d->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, dev->id),
+            "its version", err) ||
+        !cuda_ok(d,
+                 d->cuDeviceGetAttribute(&dev->n_processors,
+                                         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, dev->id),
+                 "its size", err))
+        return false;
+    if (major < MIN_MAJOR)
+        return bn_fail(err, BN_EDEVICE, "%s has compute capability %d.%d, at least %d.0 is needed",
+                       dev->name, major, minor, MIN_MAJOR);
+    return true;
+}
+
+bool cuda_probe(const struct backend_config *cfg, char *text, size_t text_bytes)
+{
+    struct cuda_device dev = {0};
+    struct bn_error err;
+    if (cfg->isa) {
+        (void)snprintf(text, text_bytes, "instruction set '%s' was asked for: the CPU's", cfg->isa);
+        return false;
+    }
+    const bool ok = cuda_driver_open(&dev.driver, &err) && find_device(&dev, cfg->index, &err);
+    (void)snprintf(text, text_bytes, "%s", ok ? dev.name : err.text);
+    cuda_driver_close(&dev.driver);
+    return ok;
+}
+
+static bool load_kernels(struct cuda_device *dev, struct bn_error *err)
+{
+#define KERNEL_NAME(name, args, n_threads) #name,
+    static const char *const names[] = {CUDA_KERNELS(KERNEL_NAME)};
+    struct cuda_driver *d = &dev->driver;
+    if (!cuda_ok(d, d->cuModuleLoadData(&dev->module, cuda_fatbin), "loading the kernels", err))
+        return false;
+    for (size_t i = 0; i < KERNEL_N; i++)
+        if (!cuda_ok(d, d->cuModuleGetFunction(&dev->functions[i], dev->module, names[i]), names[i],
+                     err))
+            return false;
+    return true;
+}
+
+bool cuda_device_open(struct cuda_device *dev, size_t index, struct bn_error *err)
+{
+    struct cuda_driver *d = &dev->driver;
+    return cuda_driver_open(d, err) && find_device(dev, index, err) &&
+           cuda_ok(d, d->cuDevicePrimaryCtxRetain(&dev->context, dev->id), "using the GPU", err) &&
+           cuda_enter(dev, err) && load_kernels(dev, err) &&
+           cuda_ok(d, d->cuStreamCreate(&dev->stream, CU_STREAM_DEFAULT), "a stream", err);
+}
+
+/* What the driver says while closing changes nothing. */
+void cuda_device_close(struct cuda_device *dev)
+{
+    struct cuda_driver *d = &dev->driver;
+    if (!d->library)
+        return;
+    if (dev->stream)
+        (void)d->cuStreamDestroy(dev->stream);
+    if (dev->module)
+        (void)d->cuModuleUnload(dev->module);
+    if (dev->context) {
+        (void)d->cuCtxSetCurrent(NULL);
+        (void)d->cuDevicePrimaryCtxRelease(dev->id);
+    }
+    cuda_driver_close(d);
+}
+
+bool cuda_enter(struct cuda_device *dev, struct bn_error *err)
+{
+    return cuda_ok(&dev->driver, dev->driver.cuCtxSetCurrent(dev->context), "using the GPU", err);
+}
+
+void cuda_keep(struct cuda_device *dev, CUresult result, const char *what)
+{
+    if (result != CUDA_SUCCESS && dev->failed == CUDA_SUCCESS) {
+        dev->failed = result;
+        dev->failed_name = what;
+    }
+}
+
+void cuda_launch(struct cuda_device *dev, enum cuda_kernel k, struct cuda_grid grid, void *args)
+{
+#define KERNEL_TRAIT(name, args, n_threads) {#name, n_threads},
+    static const struct {
+        const char *name;
+        unsigned n_threads;
+    } traits[] = {CUDA_KERNELS(KERNEL_TRAIT)};
+    void *params[] = {args};
+    if (dev->failed != CUDA_SUCCESS)
+        return;
+    cuda_keep(dev,
+              dev->driver.cuLaunchKernel(
+                  dev->functions[k], (unsigned)grid.x, (unsigned)grid.y, (unsigned)grid.z,
+                  grid.n_threads ? (unsigned)grid.n_threads : traits[k].n_threads, 1, 1, 0,
+                  dev->stream, params, NULL),
+              traits[k].name);
+}
+
+bool cuda_finish(struct cuda_device *dev, struct bn_error *err)
+{
+    cuda_keep(dev, dev->driver.cuStreamSynchronize(dev->stream), "the GPU");
+    const CUresult failed = dev->failed;
+    dev->failed = CUDA_SUCCESS;
+    return failed == CUDA_SUCCESS ||
+           bn_fail(err, BN_EDEVICE, "the GPU failed (%s): %s", dev->failed_name,
+                   cuda_driver_text(&dev->driver, failed));
+}

@@ -1,0 +1,67 @@
+/*
+ * The driver library, opened at run time: a table of its entry points, so that one binary starts on
+ * machines with and without it. Types are those of the toolkit's cuda.h.
+ *
+ * Private to engine/cuda. Every call is made by the thread that owns the backend.
+ */
+#ifndef ENGINE_CUDA_CUDA_DRIVER_H
+#define ENGINE_CUDA_CUDA_DRIVER_H
+
+#include "engine/base/error.h"
+
+#include <cuda.h>
+#include <stddef.h>
+
+/* cuda.h renames some to versions of them; the table and its users see the same names. */
+#define CUDA_ENTRIES(X)                                                                            \
+    X(cuInit)                                                                                      \
+    X(cuDriverGetVersion)                                                                          \
+    X(cuGetErrorString)                                                                            \
+    X(cuDeviceGetCount)                                                                            \
+    X(cuDeviceGet)                                                                                 \
+    X(cuDeviceGetName)                                                                             \
+    X(cuDeviceGetAttribute)                                                                        \
+    X(cuDevicePrimaryCtxRetain)                                                                    \
+    X(cuDevicePrimaryCtxRelease)                                                                   \
+    X(cuCtxSetCurrent)                                                                             \
+    X(cuMemGetInfo)                                                                                \
+    X(cuMemAlloc)                                                                                  \
+    X(cuMemFree)                                                                                   \
+    X(cuMemHostAlloc)                                                                              \
+    X(cuMemFreeHost)                                                                               \
+    X(cuMemcpyHtoD)                                                                                \
+    X(cuMemcpyDtoH)                                                                                \
+    X(cuMemcpyHtoDAsync)                                                                           \
+    X(cuMemcpyDtoHAsync)                                                                           \
+    X(cuMemsetD8)                                                                                  \
+    X(cuModuleLoadData)                                                                            \
+    X(cuModuleUnload)                                                                              \
+    X(cuModuleGetFunction)                                                                         \
+    X(cuLaunchKernel)                                                                              \
+    X(cuStreamCreate)                                                                              \
+    X(cuStreamDestroy)                                                                             \
+    X(cuStreamSynchronize)                                                                         \
+    X(cuStreamBeginCapture)                                                                        \
+    X(cuStreamEndCapture)                                                                          \
+    X(cuGraphInstantiateWithFlags)                                                                 \
+    X(cuGraphLaunch)                                                                               \
+    X(cuGraphDestroy)                                                                              \
+    X(cuGraphExecDestroy)
+
+#define CUDA_MEMBER(name) __typeof__(&name) name;
+struct cuda_driver {
+    void *library;
+    CUDA_ENTRIES(CUDA_MEMBER)
+};
+
+/* BN_EDEVICE: the library is not there, or lacks an entry point. */
+bool cuda_driver_open(struct cuda_driver *d, struct bn_error *err);
+void cuda_driver_close(struct cuda_driver *d);
+
+/* The driver's own words for a result. */
+const char *cuda_driver_text(const struct cuda_driver *d, CUresult result);
+
+/* True if it is success; otherwise writes "WHAT: the driver's words", BN_ENOMEM or BN_EDEVICE. */
+bool cuda_ok(const struct cuda_driver *d, CUresult result, const char *what, struct bn_error *err);
+
+#endif

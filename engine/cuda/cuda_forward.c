@@ -1,0 +1,323 @@
+/*
+ * The transformer, top to bottom, as launches on one stream. Formulas: docs/kernels.md; the names
+ * and the order of the steps are those of the CPU backend. Nothing here waits or allocates, but for
+ * a trace; the one row of decoding is captured once as a graph and replayed.
+ */
+#include "engine/base/size.h"
+#include "engine/cuda/cuda_state.h"
+
+#include <math.h>
+
+#define FEW_LIMIT 16 /* tokens from which on tensor cores are used */
+
+static size_t blocks_of(size_t n, size_t unit)
+{
+    return (n + unit - 1) / unit;
+}
+
+/* The part of the table that starts at an offset. */
+static const void *in_table(const struct backend *b, size_t offset)
+{
+    return b->scratch.table + offset;
+}
+
+static const struct cuda_token *pass_tokens(const struct backend *b)
+{
+    return in_table(b, b->pass.layout.tokens);
+}
+
+/* Show a step to the trace callback, token by token. */
+static void show(struct backend *b, const char *step, size_t layer, const float *x, size_t stride,
+                 size_t n)
+{
+    struct cuda_driver *d = &b->device.driver;
+    if (!b->cfg.trace)
+        return;
+    cuda_keep(&b->device, d->cuStreamSynchronize(b->device.stream), "the GPU");
+    for (size_t t = 0; t < b->pass.n_tokens; t++) {
+        cuda_keep(
+            &b->device,
+            d->cuMemcpyDtoH(b->host.trace, (CUdeviceptr)(uintptr_t)(x + t * stride), n * sizeof *x),
+            "reading a step");
+        b->cfg.trace(b->cfg.trace_ud, step, layer, b->host.trace, n);
+    }
+}
+
+/* The input of the next linear layer: each token of x, normed with w unless that is NULL, then
+ * quantised. */
+static void linear_input(struct backend *b, const float *x, size_t stride, size_t n_cols,
+                         const float *w)
+{
+    struct norm_args args = {.x = x,
+                             .w = w,
+                             .q = b->scratch.q8,
+                             .q_s = b->scratch.q8_s,
+                             .q_sum = b->scratch.q8_sum,
+                             .eps = b->model->hp.rms_eps,
+                             .n = (uint32_t)n_cols,
+                             .x_stride = (uint32_t)stride,
+                             .q_stride = (uint32_t)size_round_up(n_cols, LINE_COLS)};
+    cuda_launch(&b->device, KERNEL_norm_quantise, (struct cuda_grid){b->pass.n_tokens, 1, 1, 0},
+                &args);
+}
+
+/* y = W q, y + W q or act(W_gate q) * (W_up q), whatever w is for. */
+static void linear_apply(struct backend *b, const struct linear_args *w)
+{
+    struct linear_args args = *w;
+    const size_t n_tokens = b->pass.n_tokens;
+    args.n_tokens = (uint32_t)n_tokens;
+    if (n_tokens == 1)
+        cuda_launch(&b->device, KERNEL_linear_one,
+                    (struct cuda_grid){blocks_of(w->n_rows, FEW_ROWS), 1, 1, 0}, &args);
+    else if (n_tokens <= FEW_LIMIT)
+        cuda_launch(&b->device, KERNEL_linear_few,
+                    (struct cuda_grid){blocks_of(w->n_rows, FEW_ROWS),
+                                       blocks_of(n_tokens, FEW_TOKENS), 1, 0},
+                    &args);
+    else
+        cuda_launch(&b->device, KERNEL_linear_many,
+                    (struct cuda_grid){blocks_of(w->n_rows, MANY_ROWS),
+                                       blocks_of(n_tokens, MANY_TOKENS), 1, 0},
+                    &args);
+}
+
+static void attn_append(struct backend *b, size_t layer)
+{
+    const struct hparams *hp = &b->model->hp;
+    const struct cuda_shape *s = &b->shape;
+    struct rope_args args = {.tokens = pass_tokens(b),
+                             .c = in_table(b, b->pass.layout.rope_c),
+                             .s = in_table(b, b->pass.layout.rope_s),
+                             .qkv = b->scratch.qkv,
+                             .kv = s->kv,
+                             .qkv_stride = (uint32_t)s->qkv_stride,
+                             .q_width = (uint32_t)s->q_width,
+                             .kv_width = (uint32_t)s->kv_width,
+                             .group = (uint32_t)s->group,
+                             .n_rot = (uint32_t)hp->n_rot,
+                             .layer = (uint32_t)layer,
+                             .neox = b->model->arch->rope == ROPE_NEOX,
+                             .q_scale = (float)(1.0 / sqrt((double)hp->head_dim))};
+    cuda_launch(&b->device, KERNEL_rope_append,
+                (struct cuda_grid){b->pass.n_tokens, hp->n_kv_heads, 1, 0}, &args);
+}
+
+static void attn_apply(struct backend *b, size_t layer)
+{
+    const struct hparams *hp = &b->model->hp;
+    const struct cuda_shape *s = &b->shape;
+    const struct pass *pass = &b->pass;
+    const size_t n_heads_y = hp->n_kv_heads * blocks_of(s->group, ATTN_HEADS);
+    struct attn_args args = {.tokens = pass_tokens(b),
+                             .qkv = b->scratch.qkv,
+                             .out = b->scratch.attn,
+                             .kv = s->kv,
+                             .n_tokens = (uint32_t)pass->n_tokens,
+                             .qkv_stride = (uint32_t)s->qkv_stride,
+                             .out_stride = (uint32_t)s->attn_stride,
+                             .n_heads = (uint32_t)hp->n_heads,
+                             .group = (uint32_t)s->group,
+                             .layer = (uint32_t)layer,
+                             .split = pass->split};
+    if (!pass->split) {
+        cuda_launch(&b->device, KERNEL_attn_apply,
+                    (struct cuda_grid){1, n_heads_y, blocks_of(pass->n_tokens, ATTN_TOKENS), 0},
+                    &args);
+        return;
+    }
+    cuda_launch(&b->device, KERNEL_attn_apply,
+                (struct cuda_grid){ATTN_SPLIT, n_heads_y, pass->n_tokens, KV_BLOCK}, &args);
+    cuda_launch(&b->device, KERNEL_attn_merge,
+                (struct cuda_grid){pass->n_tokens, hp->n_heads, 1, 0}, &args);
+}
+
+static void run_layer(struct backend *b, size_t i)
+{
+    const struct cuda_layer *layer = &b->layers[i];
+    const struct hparams *hp = &b->model->hp;
+    const struct cuda_shape *shape = &b->shape;
+    const struct cuda_scratch *s = &b->scratch;
+
+    /* q, k, v = W_qkv norm(h) */
+    linear_input(b, s->h, shape->h_stride, hp->n_embd, layer->attn_norm);
+    linear_apply(b, &layer->qkv);
+    show(b, "qkv", i, s->qkv, shape->qkv_stride, shape->q_width + 2 * shape->kv_width);
+
+    /* rotate q and k, scale q, k and v to the cache */
+    attn_append(b, i);
+    show(b, "rope", i, s->qkv, shape->qkv_stride, shape->q_width + shape->kv_width);
+
+    /* softmax(q k) v, causal, a group of query heads for each KV head */
+    attn_apply(b, i);
+    show(b, "attn", i, s->attn, shape->attn_stride, shape->q_width);
+
+    /* h = h + W_o norm(attention); without sub-norms the attention as it is */
+    linear_input(b, s->attn, shape->attn_stride, shape->q_width, layer->attn_sub_norm);
+    linear_apply(b, &layer->o);
+    show(b, "attn_residual", i, s->h, shape->h_stride, hp->n_embd);
+
+    /* act(W_gate norm(h)) * (W_up norm(h)) */
+    linear_input(b, s->h, shape->h_stride, hp->n_embd, layer->ffn_norm);
+    linear_apply(b, &layer->gate_up);
+    show(b, "ffn", i, s->ffn, shape->ffn_stride, hp->n_ff);
+
+    /* h = h + W_down norm(that) */
+    linear_input(b, s->ffn, shape->ffn_stride, hp->n_ff, layer->ffn_sub_norm);
+    linear_apply(b, &layer->down);
+    show(b, "ffn_residual", i, s->h, shape->h_stride, hp->n_embd);
+}
+
+static void head_embed(struct backend *b)
+{
+    const struct model *m = b->model;
+    struct embed_args args = {.table = b->embd,
+                              .tokens = pass_tokens(b),
+                              .h = b->scratch.h,
+                              .row_bytes = b->shape.row_bytes,
+                              .n = (uint32_t)m->hp.n_embd,
+                              .stride = (uint32_t)b->shape.h_stride,
+                              .type = m->embd.type};
+    cuda_launch(&b->device, KERNEL_embed_rows, (struct cuda_grid){b->pass.n_tokens, 1, 1, 0},
+                &args);
+    show(b, "embd", 0, b->scratch.h, b->shape.h_stride, m->hp.n_embd);
+}
+
+/* z = head norm(h) for n rows from `first`. */
+static void head_multiply(struct backend *b, const struct cuda_want *wants, size_t n)
+{
+    const struct model *m = b->model;
+    struct head_norm_args norm = {.wants = wants,
+                                  .h = b->scratch.h,
+                                  .w = b->output_norm,
+                                  .x = b->scratch.head_x,
+                                  .eps = m->hp.rms_eps,
+                                  .n = (uint32_t)m->hp.n_embd,
+                                  .h_stride = (uint32_t)b->shape.h_stride,
+                                  .stride = (uint32_t)b->shape.h_stride};
+    struct dot_args dot = {.table = b->head,
+                           .x = b->scratch.head_x,
+                           .z = b->scratch.z,
+                           .row_bytes = b->shape.head_row_bytes,
+                           .n = (uint32_t)m->hp.n_embd,
+                           .n_vocab = (uint32_t)m->hp.n_vocab,
+                           .x_stride = (uint32_t)b->shape.h_stride,
+                           .z_stride = (uint32_t)b->shape.vocab_stride,
+                           .n_rows = (uint32_t)n,
+                           .type = m->head.type};
+    const size_t n_blocks = blocks_of(m->hp.n_vocab, DOT_ROWS);
+    cuda_launch(&b->device, KERNEL_head_norm, (struct cuda_grid){n, 1, 1, 0}, &norm);
+    if (n == 1)
+        cuda_launch(&b->device, KERNEL_rows_dot_one, (struct cuda_grid){n_blocks, 1, 1, 0}, &dot);
+    else
+        cuda_launch(&b->device, KERNEL_rows_dot_few,
+                    (struct cuda_grid){n_blocks, blocks_of(n, HEAD_ROWS), 1, 0}, &dot);
+}
+
+/* A group of rows: logits, candidates, and what was found on its way to the host. */
+static void head_apply(struct backend *b, size_t first, size_t n)
+{
+    const struct cuda_want *wants =
+        (const struct cuda_want *)in_table(b, b->pass.layout.wants) + first;
+    struct pick_args pick = {.wants = wants,
+                             .z = b->scratch.z,
+                             .draws = b->scratch.draws,
+                             .found = b->scratch.found,
+                             .more = b->scratch.more,
+                             .n_vocab = (uint32_t)b->model->hp.n_vocab,
+                             .z_stride = (uint32_t)b->shape.vocab_stride};
+    bool draws = false;
+    for (size_t i = 0; i < n; i++)
+        draws |= b->host.wants[first + i].head->kind == HEAD_GUMBEL;
+    head_multiply(b, wants, n);
+    if (draws)
+        cuda_launch(&b->device, KERNEL_pick_draw, (struct cuda_grid){GUMBEL_PARTS, n, 1, 0}, &pick);
+    cuda_launch(&b->device, KERNEL_pick_rows, (struct cuda_grid){n, 1, 1, 0}, &pick);
+    cuda_keep(&b->device,
+              b->device.driver.cuMemcpyDtoHAsync(b->host.found,
+                                                 (CUdeviceptr)(uintptr_t)b->scratch.found,
+                                                 n * sizeof *b->host.found, b->device.stream),
+              "reading results");
+}
+
+static bool is_cancelled(const struct pass *pass)
+{
+    return pass->cancel && atomic_load_explicit(pass->cancel, memory_order_relaxed);
+}
+
+/* All layers; false: cancelled. */
+static bool run_layers(struct backend *b)
+{
+    head_embed(b);
+    for (size_t i = 0; i < b->model->hp.n_layers; i++) {
+        if (is_cancelled(&b->pass))
+            return false;
+        run_layer(b, i);
+    }
+    return true;
+}
+
+/* The captured graph for this pass; NULL: there is none. */
+static CUgraphExec graph_of(const struct backend *b)
+{
+    const struct pass *pass = &b->pass;
+    if (pass->n_tokens != 1 || pass->n_wants != 1 || b->cfg.trace)
+        return NULL;
+    return b->graphs[b->host.wants[0].head->kind == HEAD_GUMBEL];
+}
+
+bool cuda_forward(struct backend *b, struct bn_error *err)
+{
+    struct cuda_device *dev = &b->device;
+    const struct pass *pass = &b->pass;
+    const CUgraphExec graph = graph_of(b);
+    cuda_keep(dev,
+              dev->driver.cuMemcpyHtoDAsync((CUdeviceptr)(uintptr_t)b->scratch.table, b->host.table,
+                                            pass->layout.end, dev->stream),
+              "sending tokens");
+    bool ok = !is_cancelled(pass);
+    if (ok && graph)
+        cuda_keep(dev, dev->driver.cuGraphLaunch(graph, dev->stream), "the graph of a token");
+    else if (ok)
+        ok = run_layers(b);
+    for (size_t i = 0; ok && i < pass->n_wants; i += HEAD_GROUP) {
+        const size_t n = size_min(HEAD_GROUP, pass->n_wants - i);
+        if (!graph)
+            head_apply(b, i, n);
+        if (!cuda_finish(dev, err) || !cuda_rows_finish(b, b->host.wants + i, n, err))
+            return false;
+    }
+    if (!cuda_finish(dev, err)) /* also when cancelled: nothing is under way afterwards */
+        return false;
+    return ok || bn_fail(err, BN_ECANCELLED, "cancelled");
+}
+
+static bool capture(struct backend *b, enum head_kind kind, CUgraphExec *out, struct bn_error *err)
+{
+    struct cuda_device *dev = &b->device;
+    struct cuda_driver *d = &dev->driver;
+    const struct head_request head = {.kind = kind};
+    CUgraph graph = NULL;
+    b->pass = (struct pass){
+        .n_tokens = 1, .n_wants = 1, .split = true, .layout = cuda_pass_layout(b->model, 1, 1)};
+    b->host.wants[0] = (struct want){.head = &head};
+    if (!cuda_ok(d, d->cuStreamBeginCapture(dev->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
+                 "recording a token", err))
+        return false;
+    (void)run_layers(b); /* cannot be cancelled: there is no flag */
+    head_apply(b, 0, 1);
+    const CUresult failed = dev->failed;
+    dev->failed = CUDA_SUCCESS;
+    bool ok = cuda_ok(d, d->cuStreamEndCapture(dev->stream, &graph), "recording a token", err) &&
+              cuda_ok(d, failed, "recording a token", err) &&
+              cuda_ok(d, d->cuGraphInstantiateWithFlags(out, graph, 0), "a graph", err);
+    if (graph)
+        (void)d->cuGraphDestroy(graph); /* the executable one stands alone */
+    return ok;
+}
+
+bool cuda_forward_capture(struct backend *b, struct bn_error *err)
+{
+    return b->cfg.trace || (capture(b, HEAD_TOP, &b->graphs[0], err) &&
+                            capture(b, HEAD_GUMBEL, &b->graphs[1], err));
+}

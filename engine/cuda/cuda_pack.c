@@ -1,0 +1,358 @@
+/*
+ * From the file's ternary containers to R1-256 lines on the device, norms, biases and tables: once,
+ * when the backend opens. One allocation in the order a pass reads it; rows are packed on the host
+ * into a staging buffer of a few megabytes and copied from there.
+ */
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+#include "engine/cuda/cuda_state.h"
+
+#include <assert.h>
+#include <string.h>
+
+#define DECODE_ROWS 4 /* of one byte a column at a time */
+
+/* The matrices of a layer as a pass multiplies with them: which of the file's are one. */
+enum { QKV, OUT, GATE_UP, DOWN, N_JOBS };
+
+struct job {
+    const struct linear *parts[3];
+    size_t n_parts;
+    size_t n_rows, n_lines;
+    bool pairs; /* row 2i is part 0's row i, row 2i + 1 part 1's */
+};
+
+static struct job layer_job(const struct layer *layer, size_t kind)
+{
+    const struct linear *const parts[N_JOBS][3] = {
+        [QKV] = {&layer->q, &layer->k, &layer->v},
+        [OUT] = {&layer->o},
+        [GATE_UP] = {&layer->gate, &layer->up},
+        [DOWN] = {&layer->down},
+    };
+    const struct linear *const *p = parts[kind];
+    struct job job = {.parts = {p[0], p[1], p[2]}, .pairs = kind == GATE_UP};
+    for (; job.n_parts < 3 && p[job.n_parts]; job.n_parts++)
+        job.n_rows += p[job.n_parts]->source.n_rows; /* each is bounded by the file */
+    const size_t n_cols = job.parts[0]->source.n_cols;
+    job.n_lines = n_cols / LINE_COLS + (n_cols % LINE_COLS != 0);
+    return job;
+}
+
+static bool has_bias(const struct job *job)
+{
+    for (size_t i = 0; i < job->n_parts; i++)
+        if (job->parts[i]->bias.bytes)
+            return true;
+    return false;
+}
+
+/* Count n * unit more bytes, each thing at a multiple of DEVICE_ALIGN. */
+static bool add_bytes(size_t *n_bytes, size_t n, size_t unit_bytes)
+{
+    size_t more;
+    return size_mul(&more, n, unit_bytes) && more < SIZE_MAX - DEVICE_ALIGN &&
+           size_add(n_bytes, *n_bytes, size_round_up(more, DEVICE_ALIGN));
+}
+
+static bool add_layer(size_t *n_bytes, const struct layer *layer)
+{
+    const struct tensor_ref *norms[] = {&layer->attn_norm, &layer->attn_sub_norm, &layer->ffn_norm,
+                                        &layer->ffn_sub_norm};
+    for (size_t kind = 0; kind < N_JOBS; kind++) {
+        const struct job job = layer_job(layer, kind);
+        size_t row_bytes;
+        if (!size_mul(&row_bytes, job.n_lines, LINE_BYTES) ||
+            !add_bytes(n_bytes, job.n_rows, row_bytes) ||
+            (has_bias(&job) && !add_bytes(n_bytes, job.n_rows, sizeof(float))))
+            return false;
+    }
+    for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++)
+        if (norms[i]->bytes && !add_bytes(n_bytes, norms[i]->n_bytes, 1))
+            return false;
+    return true;
+}
+
+bool cuda_weight_bytes(const struct model *m, size_t *n_bytes)
+{
+    *n_bytes = 0;
+    for (size_t i = 0; i < m->hp.n_layers; i++)
+        if (!add_layer(n_bytes, &m->layers[i]))
+            return false;
+    return add_bytes(n_bytes, m->output_norm.n_bytes, 1) &&
+           add_bytes(n_bytes, m->embd.n_bytes, 1) &&
+           (m->tied || add_bytes(n_bytes, m->head.n_bytes, 1));
+}
+
+/* An upload in progress. */
+struct packing {
+    struct backend *b;
+    const struct backend_control *control;
+    CUdeviceptr at, end; /* of b->weights, handed out in order */
+    uint8_t *staging;    /* (STAGING_BYTES) or two rows, if those are more */
+    size_t staging_bytes;
+    uint8_t *codes;                 /* (DECODE_ROWS, n_cols) of the widest tensor */
+    size_t done_bytes, total_bytes; /* of the file's tensors */
+};
+
+static CUdeviceptr place(struct packing *p, size_t n_bytes)
+{
+    const CUdeviceptr at = p->at;
+    p->at += size_round_up(n_bytes, DEVICE_ALIGN);
+    assert(p->at <= p->end);
+    return at;
+}
+
+static bool upload(struct packing *p, CUdeviceptr to, const void *from, size_t n_bytes,
+                   struct bn_error *err)
+{
+    const struct cuda_driver *d = &p->b->device.driver;
+    return cuda_ok(d, d->cuMemcpyHtoD(to, from, n_bytes), "copying weights to the GPU", err);
+}
+
+/* So many bytes of the file are done with. */
+static bool advance(struct packing *p, const uint8_t *bytes, size_t n_bytes, struct bn_error *err)
+{
+    const struct backend_control *control = p->control;
+    if (p->b->cfg.file_mapped)
+        mem_file_drop(bytes, n_bytes);
+    p->done_bytes += n_bytes;
+    if (control && control->progress)
+        control->progress(control->ud, p->done_bytes, p->total_bytes);
+    if (control && control->cancel && atomic_load_explicit(control->cancel, memory_order_relaxed))
+        return bn_fail(err, BN_ECANCELLED, "loading was cancelled");
+    return true;
+}
+
+/* One byte a code to a line: byte b, bits 2i: column 64 i + b. Columns past the end are code 1. */
+static void pack_line(const uint8_t *codes, size_t n_codes, uint8_t *line)
+{
+    uint8_t padded[LINE_COLS];
+    memset(padded, 1, sizeof padded);
+    memcpy(padded, codes, size_min(n_codes, LINE_COLS));
+    for (size_t b = 0; b < LINE_BYTES; b++)
+        line[b] = (uint8_t)(padded[b] | padded[b + 64] << 2 | padded[b + 128] << 4 |
+                            padded[b + 192] << 6);
+}
+
+/* Two I2_S blocks of layout A (element e of 128: byte e % 32, bits 6 - 2 (e / 32)) to one line.
+ * Bits in the result where a code is 3. */
+static unsigned pack_line_i2s(const uint8_t *blocks, uint8_t *line)
+{
+    unsigned bad = 0;
+    for (size_t b = 0; b < 32; b++) {
+        const unsigned x = blocks[b], y = blocks[32 + b];
+        line[b] = (uint8_t)((x >> 6 & 3) | (x & 0x0c) | (y >> 2 & 0x30) | (y << 4 & 0xc0));
+        line[32 + b] = (uint8_t)((x >> 4 & 3) | (x << 2 & 0x0c) | (y & 0x30) | (y << 6 & 0xc0));
+        bad |= (x & x >> 1) | (y & y >> 1);
+    }
+    return bad & 0x55;
+}
+
+/* Rows row0 .. row1 - 1 to lines, a row every stride bytes. */
+static bool pack_rows(const struct packing *p, const struct ternary_source *src, size_t row0,
+                      size_t row1, uint8_t *lines, size_t stride, struct bn_error *err)
+{
+    const bool is_plain =
+        src->type == TENSOR_I2_S && src->layout == I2S_A && src->n_cols % LINE_COLS == 0;
+    for (size_t r = row0; r < row1; r++, lines += stride) {
+        unsigned bad = 0;
+        for (size_t c = 0; is_plain && c < src->n_cols; c += LINE_COLS)
+            bad |= pack_line_i2s(src->bytes + (r * src->n_cols + c) / 4, lines + c / 4);
+        if (is_plain && !bad)
+            continue;
+        /* The plain definition; it also finds and names a bad code. */
+        const size_t in_group = (r - row0) % DECODE_ROWS;
+        if (is_plain || in_group == 0)
+            if (!ternary_decode(src, r, is_plain ? r + 1 : size_min(r + DECODE_ROWS, row1),
+                                p->codes, err))
+                return false;
+        const uint8_t *codes = p->codes + (is_plain ? 0 : in_group) * src->n_cols;
+        for (size_t c = 0; c < src->n_cols; c += LINE_COLS)
+            pack_line(codes + c, src->n_cols - c, lines + c / 4);
+    }
+    return true;
+}
+
+/* n parts in turns of a row each, or one part alone, from the staging buffer to `to`. */
+static bool upload_rows(struct packing *p, const struct job *job, size_t first, size_t n_parts,
+                        CUdeviceptr to, struct bn_error *err)
+{
+    const size_t row_bytes = job->n_lines * LINE_BYTES, n_rows = job->parts[first]->source.n_rows;
+    const size_t n_fit = size_max(p->staging_bytes / (row_bytes * n_parts) / DECODE_ROWS, 1);
+    const size_t n_chunk = n_fit * DECODE_ROWS;
+    for (size_t r = 0; r < n_rows; r += n_chunk) {
+        const size_t end = size_min(r + n_chunk, n_rows);
+        for (size_t i = 0; i < n_parts; i++)
+            if (!pack_rows(p, &job->parts[first + i]->source, r, end, p->staging + i * row_bytes,
+                           n_parts * row_bytes, err))
+                return false;
+        if (!upload(p, to + r * n_parts * row_bytes, p->staging, (end - r) * n_parts * row_bytes,
+                    err))
+            return false;
+    }
+    for (size_t i = 0; i < n_parts; i++) {
+        const struct ternary_source *src = &job->parts[first + i]->source;
+        if (!advance(p, src->bytes, src->n_bytes, err))
+            return false;
+    }
+    return true;
+}
+
+/* The biases of a matrix in the order of its rows. Where there is none -0 is added, which changes
+ * no number. */
+static bool upload_bias(struct packing *p, const struct job *job, struct linear_args *to,
+                        struct bn_error *err)
+{
+    if (!has_bias(job))
+        return true;
+    float *bias = mem_alloc(job->n_rows, sizeof *bias);
+    if (!bias)
+        return bn_fail(err, BN_ENOMEM, "no memory for %zu biases", job->n_rows);
+    size_t row0 = 0;
+    for (size_t i = 0; i < job->n_parts; i++) {
+        const struct linear *part = job->parts[i];
+        for (size_t r = 0; r < part->source.n_rows; r++) {
+            float *at = &bias[job->pairs ? 2 * r + i : row0 + r];
+            *at = -0.0f;
+            if (part->bias.bytes)
+                memcpy(at, part->bias.bytes + r * sizeof *at, sizeof *at);
+        }
+        row0 += part->source.n_rows;
+    }
+    const CUdeviceptr at = place(p, job->n_rows * sizeof *bias);
+    const bool ok = upload(p, at, bias, job->n_rows * sizeof *bias, err);
+    to->bias = (const float *)(uintptr_t)at;
+    mem_free(bias);
+    return ok;
+}
+
+static bool upload_job(struct packing *p, const struct job *job, struct linear_args *to,
+                       struct bn_error *err)
+{
+    const size_t row_bytes = job->n_lines * LINE_BYTES;
+    const CUdeviceptr at = place(p, job->n_rows * row_bytes);
+    to->lines = (const uint8_t *)(uintptr_t)at;
+    to->n_rows = (uint32_t)job->n_rows;
+    to->n_lines = (uint32_t)job->n_lines;
+    size_t row0 = 0;
+    for (size_t i = 0; i < job->n_parts; i++) {
+        to->scale[i] = job->parts[i]->scale;
+        to->extra[i] = job->parts[i]->extra_scale;
+        if (!job->pairs && !upload_rows(p, job, i, 1, at + row0 * row_bytes, err))
+            return false;
+        row0 += job->parts[i]->source.n_rows;
+        if (i < 2)
+            to->row_end[i] = (uint32_t)row0;
+    }
+    if (job->pairs && !upload_rows(p, job, 0, 2, at, err))
+        return false;
+    return upload_bias(p, job, to, err);
+}
+
+/* Bytes as they are in the file; *to NULL if the tensor does not exist. */
+static bool upload_tensor(struct packing *p, const struct tensor_ref *t, const void **to,
+                          struct bn_error *err)
+{
+    *to = NULL;
+    if (!t->bytes)
+        return true;
+    const CUdeviceptr at = place(p, t->n_bytes);
+    for (size_t i = 0; i < t->n_bytes; i += STAGING_BYTES) {
+        const size_t n = size_min(STAGING_BYTES, t->n_bytes - i);
+        if (!upload(p, at + i, t->bytes + i, n, err) || !advance(p, t->bytes + i, n, err))
+            return false;
+    }
+    *to = (const void *)(uintptr_t)at;
+    return true;
+}
+
+static bool upload_floats(struct packing *p, const struct tensor_ref *t, const float **to,
+                          struct bn_error *err)
+{
+    const void *at;
+    if (!upload_tensor(p, t, &at, err))
+        return false;
+    *to = at;
+    return true;
+}
+
+static bool upload_layer(struct packing *p, const struct layer *from, struct cuda_layer *to,
+                         struct bn_error *err)
+{
+    struct linear_args *const matrices[N_JOBS] = {&to->qkv, &to->o, &to->gate_up, &to->down};
+    for (size_t kind = 0; kind < N_JOBS; kind++) {
+        const struct job job = layer_job(from, kind);
+        if (!upload_job(p, &job, matrices[kind], err))
+            return false;
+    }
+    return upload_floats(p, &from->attn_norm, &to->attn_norm, err) &&
+           upload_floats(p, &from->attn_sub_norm, &to->attn_sub_norm, err) &&
+           upload_floats(p, &from->ffn_norm, &to->ffn_norm, err) &&
+           upload_floats(p, &from->ffn_sub_norm, &to->ffn_sub_norm, err);
+}
+
+static bool upload_all(struct packing *p, struct bn_error *err)
+{
+    struct backend *b = p->b;
+    const struct model *m = b->model;
+    const void *embd, *head;
+    for (size_t i = 0; i < m->hp.n_layers; i++)
+        if (!upload_layer(p, &m->layers[i], &b->layers[i], err))
+            return false;
+    b->line_bytes = (size_t)(p->at - b->weights);
+    if (!upload_floats(p, &m->output_norm, &b->output_norm, err) ||
+        !upload_tensor(p, &m->embd, &embd, err))
+        return false;
+    head = embd;
+    if (!m->tied && !upload_tensor(p, &m->head, &head, err))
+        return false;
+    b->embd = embd;
+    b->head = head;
+    return true;
+}
+
+/* Bytes of the file that will be read, its widest row of codes and of lines. */
+static void measure(struct packing *p, size_t *max_cols)
+{
+    const struct model *m = p->b->model;
+    p->total_bytes = m->output_norm.n_bytes + m->embd.n_bytes + (m->tied ? 0 : m->head.n_bytes);
+    *max_cols = 0;
+    for (size_t i = 0; i < m->hp.n_layers; i++) {
+        const struct layer *l = &m->layers[i];
+        p->total_bytes += l->attn_norm.n_bytes + l->ffn_norm.n_bytes;
+        p->total_bytes += l->attn_sub_norm.bytes ? l->attn_sub_norm.n_bytes : 0;
+        p->total_bytes += l->ffn_sub_norm.bytes ? l->ffn_sub_norm.n_bytes : 0;
+        for (size_t kind = 0; kind < N_JOBS; kind++) {
+            const struct job job = layer_job(l, kind);
+            for (size_t part = 0; part < job.n_parts; part++) {
+                p->total_bytes += job.parts[part]->source.n_bytes;
+                *max_cols = size_max(*max_cols, job.parts[part]->source.n_cols);
+            }
+        }
+    }
+}
+
+bool cuda_pack_model(struct backend *b, const struct backend_control *control, struct bn_error *err)
+{
+    struct cuda_driver *d = &b->device.driver;
+    struct packing p = {.b = b, .control = control};
+    size_t n_bytes, max_cols;
+    if (!cuda_weight_bytes(b->model, &n_bytes) ||
+        !cuda_ok(d, d->cuMemAlloc(&b->weights, n_bytes), "GPU memory for weights", err))
+        return false;
+    measure(&p, &max_cols);
+    p.at = b->weights;
+    p.end = b->weights + n_bytes;
+    p.staging_bytes =
+        size_max(STAGING_BYTES, 2 * DECODE_ROWS * size_round_up(max_cols, LINE_COLS) / 4);
+    p.staging = mem_alloc(p.staging_bytes, 1);
+    p.codes = mem_alloc(DECODE_ROWS, max_cols);
+    b->layers = mem_alloc(b->model->hp.n_layers, sizeof *b->layers);
+    const bool ok = p.staging && p.codes && b->layers
+                        ? upload_all(&p, err)
+                        : bn_fail(err, BN_ENOMEM, "no memory to pack the weights");
+    mem_free(p.staging);
+    mem_free(p.codes);
+    return ok;
+}

@@ -1,0 +1,191 @@
+/*
+ * How large everything is: the shape of a pass, the bytes of weights, KV and scratch.
+ *
+ * Every number comes from a file, so sums and products are checked, or bounded by MAX_WIDTH first.
+ * The scratch is one allocation laid out by walking one list twice: to measure and to hand out.
+ */
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+#include "engine/cuda/cuda_state.h"
+
+/* A line holds 256 columns, so a model of very short rows would grow without bound. */
+#define MAX_GROWTH 4
+#define FREE_BYTES ((size_t)256 << 20) /* growth below this is nobody's concern */
+#define MAX_WIDTH ((size_t)1 << 22)    /* any width of a model; keeps the sums below in range */
+#define MAX_TOKENS ((size_t)1 << 16)   /* of a pass; keeps grids in the range of the device */
+
+bool cuda_shape_init(struct cuda_shape *s, const struct model *m, struct bn_error *err)
+{
+    const struct hparams *hp = &m->hp;
+    size_t q_width, kv_width, kv_elems;
+    const size_t v_stride = size_round_up(hp->head_dim, 32);
+    if (!size_mul(&q_width, hp->n_heads, hp->head_dim) ||
+        !size_mul(&kv_width, hp->n_kv_heads, hp->head_dim) || q_width > MAX_WIDTH ||
+        kv_width > MAX_WIDTH || hp->n_embd > MAX_WIDTH || hp->n_ff > MAX_WIDTH ||
+        hp->n_vocab > MODEL_MAX_VOCAB ||
+        !size_mul3(&kv_elems, hp->n_layers, hp->n_kv_heads,
+                   KV_BLOCK * sizeof(uint16_t) * (hp->head_dim + v_stride)))
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "a model of width %zu, %zu heads of %zu and feed-forward width %zu is too "
+                       "large for this backend",
+                       hp->n_embd, hp->n_heads, hp->head_dim, hp->n_ff);
+    const size_t head_elems = KV_BLOCK * (hp->head_dim + v_stride);
+    *s = (struct cuda_shape){
+        .q_width = q_width,
+        .kv_width = kv_width,
+        .group = hp->n_heads / hp->n_kv_heads,
+        .h_stride = size_round_up(hp->n_embd, ROW_UNIT),
+        .qkv_stride = size_round_up(q_width + 2 * kv_width, ROW_UNIT),
+        .attn_stride = size_round_up(q_width, ROW_UNIT),
+        .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
+        .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
+        .q8_stride = size_round_up(size_max(size_max(hp->n_embd, hp->n_ff), q_width), LINE_COLS),
+        .slot_bytes = hp->n_heads * (hp->head_dim + 2) * sizeof(float),
+        .block_bytes = kv_elems,
+        .kv = {.block_elems = kv_elems / sizeof(uint16_t),
+               .layer_elems = hp->n_kv_heads * head_elems,
+               .head_elems = head_elems,
+               .head_dim = (uint32_t)hp->head_dim,
+               .v_stride = (uint32_t)v_stride},
+    };
+    if (!tensor_bytes(m->embd.type, hp->n_embd, 1, &s->row_bytes) ||
+        !tensor_bytes(m->head.type, hp->n_embd, 1, &s->head_row_bytes))
+        return bn_fail(err, BN_EUNSUPPORTED, "rows of %zu elements are no whole number of blocks",
+                       hp->n_embd);
+    return true;
+}
+
+struct pass_layout cuda_pass_layout(const struct model *m, size_t n_tokens, size_t n_wants)
+{
+    const size_t rope_bytes = size_round_up(n_tokens * (m->hp.n_rot / 2) * sizeof(float), 16);
+    struct pass_layout l = {.wants = 0};
+    l.tokens = l.wants + size_round_up(n_wants * sizeof(struct cuda_want), 16);
+    l.rope_c = l.tokens + size_round_up(n_tokens * sizeof(struct cuda_token), 16);
+    l.rope_s = l.rope_c + rope_bytes;
+    l.end = l.rope_s + rope_bytes;
+    return l;
+}
+
+/* `at` 0 measures. */
+struct layout {
+    CUdeviceptr at;
+    size_t n_bytes;
+};
+
+static void *take(struct layout *l, size_t n, size_t unit_bytes)
+{
+    const uintptr_t p = l->at ? (uintptr_t)l->at + l->n_bytes : 0;
+    l->n_bytes += size_round_up(n * unit_bytes, DEVICE_ALIGN);
+    return (void *)p;
+}
+
+static void lay_scratch(struct layout *l, const struct cuda_shape *s, const struct model *m,
+                        size_t n_tokens, struct cuda_scratch *out)
+{
+    const size_t n_padded = size_round_up(n_tokens, FEW_TOKENS);
+    out->h = take(l, n_tokens * s->h_stride, sizeof(float));
+    out->qkv = take(l, n_tokens * s->qkv_stride, sizeof(float));
+    out->attn = take(l, n_tokens * s->attn_stride, sizeof(float));
+    out->ffn = take(l, n_tokens * s->ffn_stride, sizeof(float));
+    out->q8 = take(l, n_padded, s->q8_stride);
+    out->q8_s = take(l, n_padded, sizeof(float));
+    out->q8_sum = take(l, n_padded, sizeof(int32_t));
+    out->table = take(l, cuda_pass_layout(m, n_tokens, n_tokens).end, 1);
+    out->head_x = take(l, HEAD_GROUP * s->h_stride, sizeof(float));
+    out->z = take(l, HEAD_GROUP * s->vocab_stride, sizeof(float));
+    out->more = take(l, HEAD_GROUP * s->vocab_stride, sizeof(struct cuda_cand));
+    out->draws = take(l, HEAD_GROUP * GUMBEL_PARTS, sizeof(struct cuda_draw));
+    out->found = take(l, HEAD_GROUP, sizeof(struct cuda_found));
+    out->ids = take(l, IDS_CHUNK, sizeof(int32_t));
+    out->gathered = take(l, IDS_CHUNK, sizeof(float));
+}
+
+bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
+                     struct backend_plan *plan, struct bn_error *err)
+{
+    struct cuda_shape s;
+    struct cuda_scratch unused = {0};
+    struct layout l = {0};
+    size_t weight_bytes, limit;
+    if (cfg->n_ubatch < 1 || cfg->n_ubatch > MAX_TOKENS)
+        return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens: 1 to %zu", cfg->n_ubatch,
+                       MAX_TOKENS);
+    if (!cuda_shape_init(&s, m, err))
+        return false;
+    if (!cuda_weight_bytes(m, &weight_bytes) || !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) ||
+        !size_add(&limit, limit, FREE_BYTES) || weight_bytes > limit)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "rows of %zu and %zu weights are too short: packed for this backend the "
+                       "model would be more than %d times its file",
+                       m->hp.n_embd, m->hp.n_ff, MAX_GROWTH);
+    lay_scratch(&l, &s, m, cfg->n_ubatch, &unused);
+    *plan = (struct backend_plan){
+        .weight_bytes = weight_bytes,
+        .kv_bytes_per_token = (s.block_bytes + s.slot_bytes + KV_BLOCK - 1) / KV_BLOCK,
+        .scratch_bytes = l.n_bytes,
+    };
+    return true;
+}
+
+static bool open_host(struct backend *b, struct bn_error *err)
+{
+    const struct model *m = b->model;
+    struct cuda_driver *d = &b->device.driver;
+    struct cuda_host *h = &b->host;
+    void *table = NULL, *found = NULL;
+    const size_t widest = size_max(size_max(b->shape.qkv_stride, b->shape.ffn_stride),
+                                   size_max(b->shape.h_stride, b->shape.attn_stride));
+    if (!cuda_ok(d, d->cuMemHostAlloc(&table, cuda_pass_layout(m, b->n_ubatch, b->n_ubatch).end, 0),
+                 "memory for uploads", err))
+        return false;
+    h->table = table;
+    if (!cuda_ok(d, d->cuMemHostAlloc(&found, HEAD_GROUP * sizeof *h->found, 0),
+                 "memory for results", err))
+        return false;
+    h->found = found;
+    h->cands = mem_alloc(m->hp.n_vocab, sizeof *h->cands);
+    h->z = mem_alloc(m->hp.n_vocab, sizeof *h->z);
+    h->seen = mem_alloc(m->hp.n_vocab / 64 + 1, sizeof *h->seen);
+    h->ids = mem_alloc(IDS_CHUNK, sizeof *h->ids);
+    h->gathered = mem_alloc(IDS_CHUNK, sizeof *h->gathered);
+    h->wants = mem_alloc(b->n_ubatch, sizeof *h->wants);
+    h->trace = b->cfg.trace ? mem_alloc(widest, sizeof *h->trace) : NULL;
+    if (!h->cands || !h->z || !h->seen || !h->ids || !h->gathered || !h->wants ||
+        (b->cfg.trace && !h->trace))
+        return bn_fail(err, BN_ENOMEM, "no memory for %zu candidates", m->hp.n_vocab);
+    return true;
+}
+
+bool cuda_scratch_open(struct backend *b, struct bn_error *err)
+{
+    struct cuda_driver *d = &b->device.driver;
+    struct layout l = {0};
+    lay_scratch(&l, &b->shape, b->model, b->n_ubatch, &b->scratch);
+    CUdeviceptr memory = 0;
+    if (!cuda_ok(d, d->cuMemAlloc(&memory, l.n_bytes), "GPU memory for scratch", err))
+        return false;
+    l = (struct layout){.at = memory};
+    lay_scratch(&l, &b->shape, b->model, b->n_ubatch, &b->scratch);
+    b->scratch.memory = memory;
+    return cuda_ok(d, d->cuMemsetD8(memory, 0, l.n_bytes), "clearing GPU memory", err) &&
+           open_host(b, err);
+}
+
+void cuda_scratch_close(struct backend *b)
+{
+    struct cuda_driver *d = &b->device.driver;
+    struct cuda_host *h = &b->host;
+    if (h->table)
+        (void)d->cuMemFreeHost(h->table);
+    if (h->found)
+        (void)d->cuMemFreeHost(h->found);
+    if (b->scratch.memory)
+        (void)d->cuMemFree(b->scratch.memory);
+    mem_free(h->cands);
+    mem_free(h->z);
+    mem_free(h->seen);
+    mem_free(h->ids);
+    mem_free(h->gathered);
+    mem_free(h->wants);
+    mem_free(h->trace);
+}

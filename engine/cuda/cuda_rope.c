@@ -1,0 +1,36 @@
+/*
+ * Angles of the rotary embedding in double, rounded once (docs/kernels.md); computed on the host
+ * for every pass, so that each device turns by the same bits.
+ */
+#include "engine/base/fp16.h"
+#include "engine/cuda/cuda_state.h"
+
+#include <math.h>
+
+static float load_f32(const uint8_t *p)
+{
+    return f32_from_bits((uint32_t)p[0] | (uint32_t)p[1] << 8 | (uint32_t)p[2] << 16 |
+                         (uint32_t)p[3] << 24);
+}
+
+bool cuda_rope_init(double *freq, const struct model *m, struct bn_error *err)
+{
+    const struct hparams *hp = &m->hp;
+    for (size_t i = 0; i < hp->n_rot / 2; i++) {
+        const double factor = m->rope_freqs.bytes ? load_f32(m->rope_freqs.bytes + 4 * i) : 1.0;
+        freq[i] =
+            hp->rope_scale * pow(hp->rope_base, -2.0 * (double)i / (double)hp->n_rot) / factor;
+        if (!isfinite(freq[i]))
+            return bn_fail(err, BN_EFORMAT, "the RoPE frequency of pair %zu is not a number", i);
+    }
+    return true;
+}
+
+void cuda_rope_angles(const double *freq, size_t n_pairs, size_t pos, float *c, float *s)
+{
+    for (size_t i = 0; i < n_pairs; i++) {
+        const double angle = (double)pos * freq[i];
+        c[i] = (float)cos(angle);
+        s[i] = (float)sin(angle);
+    }
+}

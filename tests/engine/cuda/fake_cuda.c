@@ -1,0 +1,376 @@
+/*
+ * A driver library without a device: libcuda.so.1 as far as engine/cuda uses it. Device memory is
+ * host memory, filled with rubbish when handed out; kernels are run by the host twin. So the whole
+ * backend runs in a test, and the sanitizers see its kernels.
+ *
+ * FAKE_CUDA says what kind of machine this is, FAKE_CUDA_BYTES how much memory it has,
+ * FAKE_CUDA_BREAK after how many launches it fails, FAKE_CUDA_ORDER=down lets threads run
+ * backwards. Every misuse ends the program.
+ */
+#include "tests/engine/cuda/twin_run.h"
+
+#include <cuda.h>
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define DEFAULT_BYTES ((size_t)1 << 30)
+#define MAX_BUFFERS 256
+#define MAX_OPS 4096
+#define MAX_ARG_BYTES 256
+
+struct buffer {
+    uint8_t *at;
+    size_t n_bytes;
+};
+
+/* A launch or a copy, to be done now or when a graph runs. */
+struct op {
+    const struct twin_kernel *kernel; /* NULL: a copy */
+    struct twin_grid grid;
+    uint8_t args[MAX_ARG_BYTES];
+    uint8_t *to;
+    const uint8_t *from;
+    size_t n_bytes;
+};
+
+struct CUgraph_st {
+    size_t n_ops;
+    struct op *ops;
+};
+struct CUgraphExec_st {
+    struct CUgraph_st graph;
+};
+struct CUstream_st {
+    struct CUgraph_st *recording;
+};
+
+static struct {
+    bool started, has_context;
+    struct buffer buffers[MAX_BUFFERS];
+    size_t n_used_bytes;
+    long n_launches;
+} fake;
+
+/* For tests: bytes of device memory that are not given back. */
+size_t fake_cuda_used_bytes(void);
+size_t fake_cuda_used_bytes(void)
+{
+    return fake.n_used_bytes;
+}
+
+static void misuse(const char *what)
+{
+    fprintf(stderr, "fake driver: %s\n", what);
+    abort();
+}
+
+static bool machine_is(const char *kind)
+{
+    const char *text = getenv("FAKE_CUDA");
+    return text && strcmp(text, kind) == 0;
+}
+
+static size_t total_bytes(void)
+{
+    const char *text = getenv("FAKE_CUDA_BYTES");
+    return text ? (size_t)strtoull(text, NULL, 10) : DEFAULT_BYTES;
+}
+
+static void need_context(void)
+{
+    if (!fake.started || !fake.has_context)
+        misuse("a call without a context");
+}
+
+/* n bytes from `at` must lie in one buffer. */
+static uint8_t *device_bytes(CUdeviceptr at, size_t n)
+{
+    for (size_t i = 0; i < MAX_BUFFERS; i++) {
+        const struct buffer *b = &fake.buffers[i];
+        const uintptr_t begin = (uintptr_t)b->at;
+        if (b->at && at >= begin && n <= b->n_bytes && at - begin <= b->n_bytes - n)
+            return b->at + (at - begin);
+    }
+    misuse("an address that is not in device memory");
+    return NULL;
+}
+
+CUresult cuInit(unsigned flags)
+{
+    (void)flags;
+    if (machine_is("no_device"))
+        return CUDA_ERROR_NO_DEVICE;
+    if (machine_is("broken"))
+        return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
+    fake.started = true;
+    fake.n_launches = 0;
+    return CUDA_SUCCESS;
+}
+CUresult cuDriverGetVersion(int *version)
+{
+    *version = machine_is("old_driver") ? 11040 : CUDA_VERSION;
+    return CUDA_SUCCESS;
+}
+CUresult cuGetErrorString(CUresult error, const char **text)
+{
+    *text = error == CUDA_ERROR_OUT_OF_MEMORY            ? "out of memory"
+            : error == CUDA_ERROR_ILLEGAL_ADDRESS        ? "an illegal memory access"
+            : error == CUDA_ERROR_SYSTEM_DRIVER_MISMATCH ? "driver and library do not match"
+                                                         : "another error";
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetCount(int *count)
+{
+    *count = machine_is("hidden") ? 0 : 1;
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGet(CUdevice *device, int ordinal)
+{
+    *device = ordinal;
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetName(char *name, int len, CUdevice dev)
+{
+    (void)dev;
+    (void)snprintf(name, (size_t)len, "Twin GPU");
+    return CUDA_SUCCESS;
+}
+CUresult cuDeviceGetAttribute(int *pi, CUdevice_attribute attribute, CUdevice dev)
+{
+    (void)dev;
+    *pi = attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR
+              ? (machine_is("old_gpu") ? 7 : 9)
+          : attribute == CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR
+              ? (machine_is("old_gpu") ? 5 : 0)
+              : 4;
+    return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice dev)
+{
+    (void)dev;
+    *context = (CUcontext)&fake;
+    fake.has_context = true;
+    return CUDA_SUCCESS;
+}
+CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
+{
+    (void)dev;
+    return CUDA_SUCCESS;
+}
+CUresult cuCtxSetCurrent(CUcontext context)
+{
+    fake.has_context = context != NULL;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuMemGetInfo(size_t *n_free, size_t *n_total)
+{
+    need_context();
+    *n_total = total_bytes();
+    *n_free = *n_total > fake.n_used_bytes ? *n_total - fake.n_used_bytes : 0;
+    return CUDA_SUCCESS;
+}
+CUresult cuMemAlloc(CUdeviceptr *at, size_t n)
+{
+    void *p;
+    size_t i = 0;
+    need_context();
+    while (i < MAX_BUFFERS && fake.buffers[i].at)
+        i++;
+    if (n == 0 || i == MAX_BUFFERS)
+        misuse("an allocation of nothing, or too many");
+    if (fake.n_used_bytes > total_bytes() || n > total_bytes() - fake.n_used_bytes ||
+        posix_memalign(&p, 256, n) != 0)
+        return CUDA_ERROR_OUT_OF_MEMORY;
+    memset(p, 0xa5, n);
+    fake.buffers[i] = (struct buffer){p, n};
+    fake.n_used_bytes += n;
+    *at = (CUdeviceptr)(uintptr_t)p;
+    return CUDA_SUCCESS;
+}
+CUresult cuMemFree(CUdeviceptr at)
+{
+    need_context();
+    for (size_t i = 0; i < MAX_BUFFERS; i++)
+        if (fake.buffers[i].at && (uintptr_t)fake.buffers[i].at == at) {
+            free(fake.buffers[i].at);
+            fake.n_used_bytes -= fake.buffers[i].n_bytes;
+            fake.buffers[i] = (struct buffer){0};
+            return CUDA_SUCCESS;
+        }
+    misuse("freeing what was not allocated");
+    return CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuMemHostAlloc(void **pp, size_t n, unsigned flags)
+{
+    (void)flags;
+    need_context();
+    *pp = malloc(n);
+    return *pp ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult cuMemFreeHost(void *p)
+{
+    free(p);
+    return CUDA_SUCCESS;
+}
+CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t n)
+{
+    need_context();
+    memcpy(device_bytes(to, n), from, n);
+    return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t n)
+{
+    need_context();
+    memcpy(to, device_bytes(from, n), n);
+    return CUDA_SUCCESS;
+}
+CUresult cuMemsetD8(CUdeviceptr at, unsigned char value, size_t n)
+{
+    need_context();
+    memset(device_bytes(at, n), value, n);
+    return CUDA_SUCCESS;
+}
+
+static void run_op(const struct op *op)
+{
+    const char *order = getenv("FAKE_CUDA_ORDER");
+    if (op->kernel)
+        twin_launch(op->kernel, op->grid, op->args,
+                    order && strcmp(order, "down") == 0 ? TWIN_DESCENDING : TWIN_ASCENDING);
+    else
+        memcpy(op->to, op->from, op->n_bytes);
+}
+
+static void do_op(CUstream stream, const struct op *op)
+{
+    struct CUgraph_st *graph = stream->recording;
+    if (!graph) {
+        run_op(op);
+        return;
+    }
+    if (graph->n_ops == MAX_OPS)
+        misuse("a graph of too many launches");
+    graph->ops[graph->n_ops++] = *op;
+}
+
+CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t n, CUstream stream)
+{
+    need_context();
+    const struct op op = {.to = device_bytes(to, n), .from = from, .n_bytes = n};
+    do_op(stream, &op);
+    return CUDA_SUCCESS;
+}
+CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t n, CUstream stream)
+{
+    need_context();
+    const struct op op = {.to = to, .from = device_bytes(from, n), .n_bytes = n};
+    do_op(stream, &op);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuModuleLoadData(CUmodule *module, const void *image)
+{
+    uint32_t magic;
+    need_context();
+    memcpy(&magic, image, sizeof magic);
+    if (magic != 0xba55ed50u)
+        misuse("the kernels are not a fatbin");
+    *module = (CUmodule)&fake;
+    return CUDA_SUCCESS;
+}
+CUresult cuModuleUnload(CUmodule module)
+{
+    (void)module;
+    return CUDA_SUCCESS;
+}
+CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
+{
+    (void)module;
+    const struct twin_kernel *kernel = twin_find(name);
+    if (!kernel)
+        return CUDA_ERROR_NOT_FOUND;
+    memcpy(function, &kernel, sizeof kernel);
+    return CUDA_SUCCESS;
+}
+CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned n_threads,
+                        unsigned threads_y, unsigned threads_z, unsigned shared_bytes,
+                        CUstream stream, void **params, void **extra)
+{
+    const char *limit = getenv("FAKE_CUDA_BREAK");
+    struct op op = {.grid = {{x, y, z}, n_threads}};
+    need_context();
+    memcpy(&op.kernel, &f, sizeof op.kernel);
+    if (threads_y != 1 || threads_z != 1 || shared_bytes != 0 || extra ||
+        op.kernel->n_arg_bytes > MAX_ARG_BYTES)
+        misuse("a launch of an unknown kind");
+    if (limit && ++fake.n_launches > atol(limit))
+        return CUDA_ERROR_ILLEGAL_ADDRESS;
+    memcpy(op.args, params[0], op.kernel->n_arg_bytes);
+    do_op(stream, &op);
+    return CUDA_SUCCESS;
+}
+
+CUresult cuStreamCreate(CUstream *stream, unsigned flags)
+{
+    (void)flags;
+    *stream = calloc(1, sizeof **stream);
+    return *stream ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult cuStreamDestroy(CUstream stream)
+{
+    free(stream);
+    return CUDA_SUCCESS;
+}
+CUresult cuStreamSynchronize(CUstream stream)
+{
+    need_context();
+    if (stream && stream->recording)
+        misuse("waiting for a stream that records");
+    return CUDA_SUCCESS;
+}
+CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
+{
+    (void)mode;
+    if (stream->recording)
+        misuse("recording twice");
+    stream->recording = calloc(1, sizeof *stream->recording);
+    stream->recording->ops = calloc(MAX_OPS, sizeof(struct op));
+    return CUDA_SUCCESS;
+}
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
+{
+    *graph = stream->recording;
+    stream->recording = NULL;
+    return *graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+}
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
+{
+    (void)flags;
+    *exec = calloc(1, sizeof **exec);
+    (*exec)->graph.n_ops = graph->n_ops;
+    (*exec)->graph.ops = malloc(graph->n_ops * sizeof(struct op) + 1);
+    memcpy((*exec)->graph.ops, graph->ops, graph->n_ops * sizeof(struct op));
+    return CUDA_SUCCESS;
+}
+CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
+{
+    need_context();
+    for (size_t i = 0; i < exec->graph.n_ops; i++)
+        do_op(stream, &exec->graph.ops[i]);
+    return CUDA_SUCCESS;
+}
+CUresult cuGraphDestroy(CUgraph graph)
+{
+    free(graph->ops);
+    free(graph);
+    return CUDA_SUCCESS;
+}
+CUresult cuGraphExecDestroy(CUgraphExec exec)
+{
+    free(exec->graph.ops);
+    free(exec);
+    return CUDA_SUCCESS;
+}

@@ -1,0 +1,533 @@
+/*
+ * The CUDA backend against the CPU's reference rung, byte for byte, through backend_ops: every
+ * graph, container, table and kind of request. Here its kernels run on the twin behind a driver
+ * library without a device; on a machine with a GPU the same program runs on the device.
+ */
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+#include "engine/cpu/cpu_backend.h"
+#include "engine/cuda/cuda_backend.h"
+#include "tests/engine/test_engine_kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N_IDS 70 /* two blocks of positions, the second one cut */
+
+/* A model on both devices, a sequence on each. */
+struct pair {
+    struct synth_model synth;
+    const struct backend_ops *ops[2];
+    struct backend *backend[2];
+    struct seq *seq[2];
+    size_t n_vocab;
+};
+
+static void open_pair(struct pair *p, const struct synth_spec *spec, size_t n_ubatch)
+{
+    struct bn_error err;
+    const struct backend_control control = {0};
+    *p = (struct pair){.ops = {&cpu_backend_ops, &cuda_backend_ops}};
+    if (!synth_open(spec, &p->synth, &err))
+        fail_msg("%s", err.text);
+    for (size_t i = 0; i < 2; i++) {
+        const struct backend_config cfg = {
+            .isa = i == 0 ? "ref" : NULL, .n_threads = 1, .n_ubatch = n_ubatch};
+        if (!p->ops[i]->open(p->synth.model, &cfg, &control, &p->backend[i], &err) ||
+            !p->ops[i]->seq_open(p->backend[i], 200, &p->seq[i], &err))
+            fail_msg("%s", err.text);
+    }
+    p->n_vocab = p->synth.model->hp.n_vocab;
+}
+
+static void close_pair(struct pair *p)
+{
+    for (size_t i = 0; i < 2; i++) {
+        p->ops[i]->seq_close(p->seq[i]);
+        p->ops[i]->close(p->backend[i]);
+    }
+    synth_close(&p->synth);
+}
+
+static struct head_row *make_rows(size_t n_rows, size_t cap)
+{
+    struct head_row *rows = mem_alloc(n_rows, sizeof *rows);
+    for (size_t i = 0; i < n_rows; i++)
+        rows[i] = (struct head_row){mem_alloc(cap, sizeof(struct head_cand)), cap, 0};
+    return rows;
+}
+
+static void free_rows(struct head_row *rows, size_t n_rows)
+{
+    for (size_t i = 0; i < n_rows; i++)
+        mem_free(rows[i].cands);
+    mem_free(rows);
+}
+
+static void same_rows(const struct head_row *a, const struct head_row *b, size_t n_rows,
+                      const char *what)
+{
+    for (size_t i = 0; i < n_rows; i++)
+        if (a[i].n != b[i].n || memcmp(a[i].cands, b[i].cands, a[i].n * sizeof *a[i].cands) != 0)
+            fail_msg("%s: row %zu of %zu differs", what, i, n_rows);
+}
+
+/* Append ids to both sequences at once and compare what comes back for the last n_rows. */
+static void both_append(struct pair *p, const int32_t *ids, size_t n_ids, size_t n_rows,
+                        const struct head_request *head, const char *what)
+{
+    struct head_row *rows[2];
+    for (size_t i = 0; i < 2; i++) {
+        struct bn_error err;
+        uint64_t n_bytes;
+        rows[i] = make_rows(n_rows, p->n_vocab);
+        struct eval_item item = {p->seq[i], ids, n_ids, n_rows, *head, rows[i]};
+        if (!p->ops[i]->eval(p->backend[i], &item, 1, NULL, &n_bytes, &err))
+            fail_msg("%s: %s", what, err.text);
+        assert_true(n_bytes > 0);
+    }
+    same_rows(rows[0], rows[1], n_rows, what);
+    assert_int_equal(p->ops[0]->seq_length(p->seq[0]), p->ops[1]->seq_length(p->seq[1]));
+    free_rows(rows[0], n_rows);
+    free_rows(rows[1], n_rows);
+}
+
+/* Every logit of n ids, n_ubatch tokens at a time. */
+static void check_model(const struct synth_spec *spec, size_t n_ids, size_t n_ubatch)
+{
+    static const struct head_request all = {.kind = HEAD_ALL};
+    struct pair p;
+    char what[120];
+    int32_t ids[N_IDS];
+    (void)snprintf(what, sizeof what, "%s, %s, %s tables, width %zu, %zu at a time", spec->arch,
+                   tensor_geometries[spec->type].name, tensor_geometries[spec->head].name,
+                   spec->n_embd, n_ubatch);
+    open_pair(&p, spec, n_ubatch);
+    kit_ids(ids, N_IDS, 7);
+    for (size_t i = 0; i < n_ids; i += n_ubatch) {
+        const size_t n = size_min(n_ubatch, n_ids - i);
+        both_append(&p, ids + i, n, n, &all, what);
+    }
+    close_pair(&p);
+}
+
+static void every_architecture_is_the_cpus(void **state)
+{
+    (void)state;
+    static const char *const names[] = {"bitnet-b1.58", "bitnet-25", "bitnet", "llama"};
+    for (size_t i = 0; i < 4; i++) {
+        struct synth_spec spec = synth_preset("tiny");
+        spec.arch = names[i];
+        check_model(&spec, N_IDS, N_IDS);
+        check_model(&spec, 9, 1);
+        check_model(&spec, 20, 7);
+    }
+}
+
+static void every_ternary_container_is_the_cpus(void **state)
+{
+    (void)state;
+    static const enum tensor_type types[] = {TENSOR_I2_S, TENSOR_TQ1_0, TENSOR_TQ2_0,
+                                             TENSOR_F16,  TENSOR_BF16,  TENSOR_F32};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        struct synth_spec spec = synth_preset("tiny");
+        spec.type = types[i];
+        check_model(&spec, 4, 4);
+    }
+}
+
+static void every_table_type_is_the_cpus(void **state)
+{
+    (void)state;
+    static const enum tensor_type types[] = {TENSOR_F32,  TENSOR_F16,  TENSOR_BF16, TENSOR_Q8_0,
+                                             TENSOR_Q4_0, TENSOR_Q4_K, TENSOR_Q6_K};
+    for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
+        struct synth_spec spec = synth_preset("tiny");
+        spec.head = types[i];
+        spec.untied = i % 2 == 1;
+        spec.arch = spec.untied ? "llama" : "bitnet-b1.58";
+        check_model(&spec, 5, 5);
+    }
+}
+
+static void scales_and_biases_are_the_cpus(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("odd");
+    spec.arch = "bitnet";
+    spec.type = TENSOR_F16;
+    spec.scales = true;
+    spec.biases = true;
+    check_model(&spec, 18, 18);
+    check_model(&spec, 3, 1);
+    spec = synth_preset("tiny");
+    spec.arch = "llama";
+    spec.rope_freqs = true;
+    spec.biases = true;
+    check_model(&spec, 6, 3);
+}
+
+static void awkward_shapes_are_the_cpus(void **state)
+{
+    (void)state;
+    static const struct {
+        size_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_ff;
+        const char *arch;
+    } shapes[] = {
+        {1, 32, 1, 1, 2, 32, "llama"},
+        {2, 100, 5, 5, 20, 36, "bitnet"},
+        {1, 64, 64, 1, 2, 96, "bitnet-b1.58"},
+        {1, 96, 24, 24, 4, 1000, "llama"},
+        {2, 320, 2, 1, 160, 288, "bitnet-b1.58"},
+        {1, 128, 3, 1, 100, 264, "llama"},
+        {1, 520, 7, 7, 66, 1030, "bitnet-25"},
+    };
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
+        struct synth_spec spec = synth_preset("tiny");
+        spec.arch = shapes[i].arch;
+        spec.n_layers = shapes[i].n_layers;
+        spec.n_embd = shapes[i].n_embd;
+        spec.n_heads = shapes[i].n_heads;
+        spec.n_kv_heads = shapes[i].n_kv_heads;
+        spec.head_dim = shapes[i].head_dim;
+        spec.n_ff = shapes[i].n_ff;
+        spec.type = TENSOR_F32;
+        check_model(&spec, 17, 17);
+        check_model(&spec, 3, 1);
+    }
+}
+
+/* Decoding as a chat does it: one token, one row, every kind of request; across a border of
+ * blocks. */
+static void requests_give_what_the_cpu_gives(void **state)
+{
+    (void)state;
+    static const int32_t wanted[] = {5, 261, 5, 0, 77};
+    const struct head_request requests[] = {
+        {.kind = HEAD_TOP, .k = 1},
+        {.kind = HEAD_TOP, .k = 40, .gap = 2.0f},
+        {.kind = HEAD_TOP, .k = 3, .ids = wanted, .n_ids = 5},
+        {.kind = HEAD_TOP, .k = 1, .gap = 1e9f},
+        {.kind = HEAD_TOP, .k = 100000, .ids = wanted, .n_ids = 5},
+        {.kind = HEAD_TOP, .k = 2, .gap = 1e-3f, .ids = wanted, .n_ids = 1},
+        {.kind = HEAD_GUMBEL, .temp = 0.7f, .seed = 11},
+        {.kind = HEAD_GUMBEL, .temp = 5.0f, .seed = 12},
+        {.kind = HEAD_ALL},
+        {.kind = HEAD_NONE},
+    };
+    const size_t n_requests = sizeof requests / sizeof requests[0];
+    struct synth_spec spec = synth_preset("tiny");
+    struct pair p;
+    int32_t ids[N_IDS];
+    kit_ids(ids, N_IDS, 3);
+    open_pair(&p, &spec, 60);
+    both_append(&p, ids, 60, 1, &requests[0], "a prompt");
+    for (size_t i = 60; i < N_IDS; i++)
+        both_append(&p, ids + i, 1, i % n_requests == 9 ? 0 : 1, &requests[i % n_requests],
+                    "a token");
+    for (size_t i = 0; i < n_requests - 1; i++) /* more rows than one group */
+        both_append(&p, ids, 5 + i % 3 * 7, 4 + i % 3 * 7, &requests[i], "several rows");
+    close_pair(&p);
+}
+
+static void batch_neighbours_change_no_bit(void **state)
+{
+    (void)state;
+    enum { N = 3 };
+    static const size_t before[N] = {3, 64, 20};
+    const struct head_request heads[N] = {{.kind = HEAD_ALL},
+                                          {.kind = HEAD_GUMBEL, .temp = 1, .seed = 4},
+                                          {.kind = HEAD_TOP, .k = 9}};
+    struct synth_spec spec = synth_preset("tiny");
+    struct pair p;
+    struct bn_error err;
+    uint64_t n_bytes;
+    int32_t ids[N][N_IDS];
+    struct seq *seqs[2][N];
+    open_pair(&p, &spec, N_IDS);
+    for (size_t round = 0; round < 2; round++) {
+        struct head_row *rows[2][N];
+        for (size_t d = 0; d < 2; d++) {
+            struct eval_item items[N];
+            for (size_t i = 0; i < N; i++) {
+                const size_t n_new = round == 0 ? 1 : i + 1;
+                kit_ids(ids[i], N_IDS, 20 + (uint32_t)i);
+                rows[d][i] = make_rows(n_new, p.n_vocab);
+                items[i] = (struct eval_item){NULL, ids[i], before[i], 0, {0}, NULL};
+                if (round == 0 && !p.ops[d]->seq_open(p.backend[d], 100, &seqs[d][i], &err))
+                    fail_msg("%s", err.text);
+                items[i].seq = seqs[d][i];
+                if (round == 0 && !p.ops[d]->eval(p.backend[d], &items[i], 1, NULL, &n_bytes, &err))
+                    fail_msg("%s", err.text);
+                items[i] = (struct eval_item){
+                    seqs[d][i], ids[i] + before[i] + round, n_new, n_new, heads[i], rows[d][i]};
+            }
+            if (!p.ops[d]->eval(p.backend[d], items, N, NULL, &n_bytes, &err))
+                fail_msg("%s", err.text);
+        }
+        for (size_t i = 0; i < N; i++) {
+            const size_t n_new = round == 0 ? 1 : i + 1;
+            same_rows(rows[0][i], rows[1][i], n_new, "a batch");
+            free_rows(rows[0][i], n_new);
+            free_rows(rows[1][i], n_new);
+        }
+    }
+    for (size_t i = 0; i < 2 * N; i++)
+        p.ops[i / N]->seq_close(seqs[i / N][i % N]);
+    close_pair(&p);
+}
+
+/* A stream of bytes in memory. */
+struct bytes {
+    uint8_t *at;
+    size_t n_bytes, pos;
+};
+static bool put(void *ud, void *from, size_t n_bytes)
+{
+    struct bytes *b = ud;
+    if (!mem_grow(&b->at, &b->n_bytes, b->pos + n_bytes, 1))
+        return false;
+    memcpy(b->at + b->pos, from, n_bytes);
+    b->pos += n_bytes;
+    return true;
+}
+static bool get(void *ud, void *to, size_t n_bytes)
+{
+    struct bytes *b = ud;
+    if (n_bytes > b->n_bytes - b->pos)
+        return false;
+    memcpy(to, b->at + b->pos, n_bytes);
+    b->pos += n_bytes;
+    return true;
+}
+
+/* Rolled back and filled again; saved on one device and restored on the other. */
+static void rolling_back_and_saving_change_no_bit(void **state)
+{
+    (void)state;
+    static const struct head_request all = {.kind = HEAD_ALL};
+    struct synth_spec spec = synth_preset("tiny");
+    struct pair p;
+    struct bn_error err;
+    struct bytes saved[2] = {0};
+    int32_t ids[N_IDS];
+    kit_ids(ids, N_IDS, 9);
+    open_pair(&p, &spec, N_IDS);
+    both_append(&p, ids, N_IDS, 1, &all, "a prompt");
+    for (size_t i = 0; i < 2; i++)
+        p.ops[i]->truncate(p.seq[i], 50);
+    both_append(&p, ids, 17, 17, &all, "after going back");
+    for (size_t i = 0; i < 2; i++) {
+        const struct seq_stream out = {put, &saved[i]};
+        p.ops[i]->truncate(p.seq[i], 66);
+        if (!p.ops[i]->seq_save(p.seq[i], &out, &err))
+            fail_msg("%s", err.text);
+    }
+    assert_int_equal(saved[0].pos, saved[1].pos);
+    assert_memory_equal(saved[0].at, saved[1].at, saved[0].pos);
+    assert_string_equal(p.ops[0]->info(p.backend[0])->kv_version,
+                        p.ops[1]->info(p.backend[1])->kv_version);
+    for (size_t i = 0; i < 2; i++) {
+        struct bytes *other = &saved[1 - i];
+        const struct seq_stream in = {get, other};
+        other->pos = 0;
+        p.ops[i]->truncate(p.seq[i], 0);
+        if (!p.ops[i]->seq_load(p.seq[i], 66, &in, &err))
+            fail_msg("%s", err.text);
+    }
+    both_append(&p, ids, 3, 3, &all, "after restoring");
+    const struct seq_stream in = {get, &saved[0]};
+    assert_false(p.ops[1]->seq_load(p.seq[1], 66, &in, &err)); /* the stream is at its end */
+    assert_int_equal(err.code, BN_EIO);
+    assert_int_equal(p.ops[1]->seq_length(p.seq[1]), 0);
+    assert_false(p.ops[1]->seq_load(p.seq[1], 201, &in, &err));
+    assert_int_equal(err.code, BN_ECONTEXT);
+    mem_free(saved[0].at);
+    mem_free(saved[1].at);
+    close_pair(&p);
+}
+
+/* Steps of a pass as bytes, in order. */
+struct steps {
+    char *text;
+    size_t n_bytes, cap;
+    atomic_bool *cancel; /* set when layer 1 begins */
+};
+static void record(void *ud, const char *step, size_t layer, const float *x, size_t n)
+{
+    struct steps *s = ud;
+    const size_t head_bytes = strlen(step) + 1 + sizeof layer;
+    assert_true(mem_grow(&s->text, &s->cap, s->n_bytes + head_bytes + n * sizeof *x, 1));
+    memcpy(s->text + s->n_bytes, step, strlen(step) + 1);
+    memcpy(s->text + s->n_bytes + strlen(step) + 1, &layer, sizeof layer);
+    memcpy(s->text + s->n_bytes + head_bytes, x, n * sizeof *x);
+    s->n_bytes += head_bytes + n * sizeof *x;
+    if (s->cancel && layer == 0 && strcmp(step, "ffn_residual") == 0)
+        atomic_store(s->cancel, true);
+}
+
+static void every_step_is_the_cpus(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    struct bn_error err;
+    struct steps steps[2] = {0};
+    int32_t ids[N_IDS];
+    kit_ids(ids, N_IDS, 5);
+    assert_true(synth_open(&spec, &m, &err));
+    for (size_t i = 0; i < 2; i++) {
+        const struct backend_ops *ops = i == 0 ? &cpu_backend_ops : &cuda_backend_ops;
+        const struct backend_config cfg = {
+            .n_threads = 1, .n_ubatch = N_IDS, .trace = record, .trace_ud = &steps[i]};
+        const struct backend_control control = {0};
+        struct backend *b;
+        struct seq *s;
+        uint64_t n_bytes;
+        if (!ops->open(m.model, &cfg, &control, &b, &err) || !ops->seq_open(b, 99, &s, &err))
+            fail_msg("%s", err.text);
+        static const size_t cuts[] = {0, 20, 21, N_IDS};
+        for (size_t j = 0; j + 1 < sizeof cuts / sizeof cuts[0]; j++) {
+            struct eval_item item = {s, ids + cuts[j], cuts[j + 1] - cuts[j], 0, {0}, NULL};
+            if (!ops->eval(b, &item, 1, &control, &n_bytes, &err))
+                fail_msg("%s", err.text);
+        }
+        ops->seq_close(s);
+        ops->close(b);
+    }
+    assert_int_equal(steps[0].n_bytes, steps[1].n_bytes);
+    assert_memory_equal(steps[0].text, steps[1].text, steps[0].n_bytes);
+    mem_free(steps[0].text);
+    mem_free(steps[1].text);
+    synth_close(&m);
+}
+
+/* The flag is seen between two layers, and the sequence is as long as before. */
+static void cancel_is_seen_between_layers(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    struct bn_error err;
+    atomic_bool flag = false;
+    struct steps steps = {.cancel = &flag};
+    const struct backend_config cfg = {.n_ubatch = 4, .trace = record, .trace_ud = &steps};
+    const struct backend_control control = {.cancel = &flag};
+    const int32_t ids[4] = {256, 1, 2, 3};
+    struct backend *b;
+    struct seq *s;
+    uint64_t n_bytes;
+    assert_true(synth_open(&spec, &m, &err));
+    if (!cuda_backend_ops.open(m.model, &cfg, &control, &b, &err) ||
+        !cuda_backend_ops.seq_open(b, 99, &s, &err))
+        fail_msg("%s", err.text);
+    struct eval_item item = {s, ids, 4, 0, {0}, NULL};
+    assert_false(cuda_backend_ops.eval(b, &item, 1, &control, &n_bytes, &err));
+    assert_int_equal(err.code, BN_ECANCELLED);
+    assert_int_equal(cuda_backend_ops.seq_length(s), 0);
+    atomic_store(&flag, false);
+    steps.cancel = NULL;
+    if (!cuda_backend_ops.eval(b, &item, 1, &control, &n_bytes, &err))
+        fail_msg("%s", err.text);
+    cuda_backend_ops.seq_close(s);
+    cuda_backend_ops.close(b);
+    mem_free(steps.text);
+    synth_close(&m);
+}
+
+/* An eval of the CUDA side that must fail and change nothing. */
+static void refuse(struct pair *p, struct eval_item item, const struct backend_control *control,
+                   enum bn_errcode code, const char *words)
+{
+    struct bn_error err;
+    uint64_t n_bytes;
+    const size_t length = p->ops[1]->seq_length(item.seq);
+    assert_false(p->ops[1]->eval(p->backend[1], &item, 1, control, &n_bytes, &err));
+    assert_int_equal(err.code, code);
+    if (!strstr(err.text, words))
+        fail_msg("'%s' does not say '%s'", err.text, words);
+    assert_int_equal(p->ops[1]->seq_length(item.seq), length);
+}
+
+static void failing_changes_nothing(void **state)
+{
+    (void)state;
+    static const struct head_request all = {.kind = HEAD_ALL}, top = {.kind = HEAD_TOP, .k = 5};
+    static const int32_t more[] = {1, 2, 3};
+    struct synth_spec spec = synth_preset("tiny");
+    struct pair p;
+    int32_t ids[N_IDS];
+    struct head_row *rows = make_rows(1, 5);
+    atomic_bool flag = true;
+    const struct backend_control cancelled = {.cancel = &flag};
+    kit_ids(ids, N_IDS, 2);
+    open_pair(&p, &spec, 30);
+    both_append(&p, ids, 10, 1, &all, "a prompt");
+    const struct eval_item plain = {p.seq[1], ids, 5, 1, top, rows};
+    struct eval_item item = plain;
+    refuse(&p, item, &cancelled, BN_ECANCELLED, "cancelled");
+    item.n_ids = 31;
+    refuse(&p, item, NULL, BN_EARG, "micro-batch of 30");
+    item = plain;
+    rows->cap = 4;
+    refuse(&p, item, NULL, BN_EARG, "room for at least 5");
+    rows->cap = 5;
+    item.head.gap = 1e9f;
+    refuse(&p, item, NULL, BN_EARG, "room for at least");
+    item = plain;
+    item.head.ids = more;
+    item.head.n_ids = 3;
+    refuse(&p, item, NULL, BN_EARG, "room for at least");
+    item.head = all;
+    refuse(&p, item, NULL, BN_EARG, "room for at least 262");
+    for (size_t i = 0; i < 6; i++)
+        both_append(&p, ids, 30, 0, &all, "filling up");
+    item = plain;
+    item.n_ids = 11;
+    refuse(&p, item, NULL, BN_ECONTEXT, "context of 200");
+    both_append(&p, ids, 10, 1, &all, "to the last position");
+    free_rows(rows, 1);
+    close_pair(&p);
+}
+
+static void yardstick_and_names_are_there(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    struct pair p;
+    open_pair(&p, &spec, 4);
+    const struct backend_info *info = p.ops[1]->info(p.backend[1]);
+    assert_non_null(strstr(info->text, "CUDA, "));
+    assert_true(info->plan.weight_bytes > 0 && info->bytes_per_token > 0);
+    close_pair(&p);
+}
+
+int main(void)
+{
+    char text[160];
+    const struct backend_config cfg = {0};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(every_architecture_is_the_cpus),
+        cmocka_unit_test(every_ternary_container_is_the_cpus),
+        cmocka_unit_test(every_table_type_is_the_cpus),
+        cmocka_unit_test(scales_and_biases_are_the_cpus),
+        cmocka_unit_test(awkward_shapes_are_the_cpus),
+        cmocka_unit_test(requests_give_what_the_cpu_gives),
+        cmocka_unit_test(batch_neighbours_change_no_bit),
+        cmocka_unit_test(rolling_back_and_saving_change_no_bit),
+        cmocka_unit_test(every_step_is_the_cpus),
+        cmocka_unit_test(cancel_is_seen_between_layers),
+        cmocka_unit_test(failing_changes_nothing),
+        cmocka_unit_test(yardstick_and_names_are_there),
+    };
+    if (!cuda_backend_ops.probe(&cfg, text, sizeof text)) {
+        printf("skipped: %s\n", text);
+        return 77;
+    }
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,220 @@
+/*
+ * Starting where the backend cannot run, or not for long: no GPU, an old one, an old driver, too
+ * little memory, a GPU that fails in the middle of a chat. On the driver library without a device,
+ * which is told by FAKE_CUDA what to be.
+ */
+#include "engine/base/memory.h"
+#include "engine/cuda/cuda_backend.h"
+#include "tests/engine/test_engine_kit.h"
+
+#include <dlfcn.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct backend_ops *const ops = &cuda_backend_ops;
+
+/* Bytes on the device that nobody has given back; 0 for a driver that is not ours. */
+static size_t used_bytes(void)
+{
+    void *const library = dlopen("libcuda.so.1", RTLD_NOW);
+    void *const symbol = library ? dlsym(library, "fake_cuda_used_bytes") : NULL;
+    size_t (*used)(void) = NULL;
+    memcpy(&used, &symbol, sizeof used);
+    const size_t n = used ? used() : 0;
+    if (library)
+        (void)dlclose(library);
+    return n;
+}
+
+static void says(const char *text, const char *words)
+{
+    if (!strstr(text, words))
+        fail_msg("'%s' does not say '%s'", text, words);
+}
+
+static void each_reason_is_one_line(void **state)
+{
+    (void)state;
+    static const char *const machines[][2] = {
+        {"no_device", "CUDA_VISIBLE_DEVICES"},
+        {"hidden", "CUDA_VISIBLE_DEVICES"},
+        {"broken", "driver and library do not match"},
+        {"old_driver", "driver is too old: it supports CUDA 11.4"},
+        {"old_gpu", "compute capability 7.5, at least 8.0"},
+    };
+    const struct backend_config cfg = {0}, second = {.index = 1}, rung = {.isa = "avx2"};
+    char text[160];
+    for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
+        (void)setenv("FAKE_CUDA", machines[i][0], 1);
+        assert_false(ops->probe(&cfg, text, sizeof text));
+        says(text, machines[i][1]);
+        assert_null(strchr(text, '\n'));
+    }
+    (void)unsetenv("FAKE_CUDA");
+    assert_true(ops->probe(&cfg, text, sizeof text));
+    says(text, "Twin GPU");
+    assert_false(ops->probe(&second, text, sizeof text));
+    says(text, "there is 1 GPU, none has number 1");
+    assert_false(ops->probe(&rung, text, sizeof text));
+    says(text, "avx2");
+}
+
+/* Open a model on the device; false with err. */
+static bool try_open(const struct synth_model *m, struct backend **b, struct bn_error *err)
+{
+    const struct backend_config cfg = {.n_ubatch = 8};
+    const struct backend_control control = {0};
+    return ops->open(m->model, &cfg, &control, b, err);
+}
+
+static void set_bytes(size_t n)
+{
+    char text[32];
+    (void)snprintf(text, sizeof text, "%zu", n);
+    (void)setenv("FAKE_CUDA_BYTES", text, 1);
+}
+
+static void too_little_memory_is_said_in_numbers(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    struct bn_error err;
+    struct backend *b;
+    struct seq *s;
+    assert_true(synth_open(&spec, &m, &err));
+    set_bytes(500000);
+    assert_false(try_open(&m, &b, &err));
+    assert_int_equal(err.code, BN_ENOMEM);
+    says(err.text, "MB for weights");
+    says(err.text, "MB for scratch");
+    says(err.text, "no context would fit");
+    assert_int_equal(used_bytes(), 0);
+
+    set_bytes((size_t)1 << 30);
+    if (!try_open(&m, &b, &err))
+        fail_msg("%s", err.text);
+    const struct backend_plan plan = ops->info(b)->plan;
+    set_bytes(used_bytes() + 1000 * plan.kv_bytes_per_token);
+    assert_false(ops->seq_open(b, 100000, &s, &err));
+    assert_int_equal(err.code, BN_ENOMEM);
+    says(err.text, "context of 100000 tokens needs");
+    says(err.text, "MB of weights");
+    says(err.text, "--ctx 960 would fit"); /* whole blocks of 64 */
+    if (!ops->seq_open(b, 960, &s, &err))
+        fail_msg("what was said to fit does not: %s", err.text);
+    ops->seq_close(s);
+    ops->close(b);
+    assert_int_equal(used_bytes(), 0);
+    (void)unsetenv("FAKE_CUDA_BYTES");
+    synth_close(&m);
+}
+
+/* Whatever allocation fails, everything is given back. */
+static void opening_gives_all_back_when_memory_ends(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    struct bn_error err;
+    struct backend *b = NULL;
+    assert_true(synth_open(&spec, &m, &err));
+    for (size_t n = 0; n < (size_t)40 << 20; n += (size_t)1 << 20) {
+        set_bytes(n);
+        if (try_open(&m, &b, &err))
+            ops->close(b);
+        else
+            assert_int_equal(err.code, BN_ENOMEM);
+        assert_int_equal(used_bytes(), 0);
+    }
+    (void)unsetenv("FAKE_CUDA_BYTES");
+    synth_close(&m);
+}
+
+static void a_failing_device_keeps_the_conversation(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("tiny");
+    const int32_t ids[5] = {256, 1, 2, 3, 4};
+    struct synth_model m;
+    struct bn_error err;
+    struct backend *b;
+    struct seq *s;
+    uint64_t n_bytes;
+    struct head_cand cands[262];
+    struct head_row row = {cands, 262, 0};
+    assert_true(synth_open(&spec, &m, &err));
+    if (!try_open(&m, &b, &err) || !ops->seq_open(b, 64, &s, &err))
+        fail_msg("%s", err.text);
+    struct eval_item item = {s, ids, 5, 1, {.kind = HEAD_TOP, .k = 3}, &row};
+    if (!ops->eval(b, &item, 1, NULL, &n_bytes, &err))
+        fail_msg("%s", err.text);
+    const int32_t best = cands[0].id;
+    (void)setenv("FAKE_CUDA_BREAK", "0", 1);
+    row.n = 77;
+    assert_false(ops->eval(b, &item, 1, NULL, &n_bytes, &err));
+    assert_int_equal(err.code, BN_EDEVICE);
+    says(err.text, "illegal memory access");
+    assert_int_equal(ops->seq_length(s), 5);
+    assert_int_equal(row.n, 77);
+    (void)unsetenv("FAKE_CUDA_BREAK");
+    ops->truncate(s, 0);
+    if (!ops->eval(b, &item, 1, NULL, &n_bytes, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(cands[0].id, best);
+    ops->seq_close(s);
+    ops->close(b);
+    assert_int_equal(used_bytes(), 0);
+    synth_close(&m);
+}
+
+static void a_thousand_turns_leave_memory_flat(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    const int32_t ids[2] = {256, 1};
+    struct synth_model m;
+    struct bn_error err;
+    struct backend *b;
+    struct seq *s;
+    uint64_t n_bytes;
+    struct head_cand cands[262];
+    struct head_row row = {cands, 262, 0};
+    spec.n_layers = 1;
+    spec.n_embd = 64;
+    spec.n_heads = spec.n_kv_heads = 1;
+    spec.n_ff = 64;
+    spec.type = TENSOR_F32;
+    assert_true(synth_open(&spec, &m, &err));
+    if (!try_open(&m, &b, &err) || !ops->seq_open(b, 64, &s, &err))
+        fail_msg("%s", err.text);
+    struct eval_item item = {s, ids, 1, 1, {.kind = HEAD_TOP, .k = 3}, &row};
+    const size_t n_before = used_bytes();
+    for (size_t i = 0; i < 1000; i++) {
+        if (i % 50 == 0)
+            ops->truncate(s, 0);
+        if (!ops->eval(b, &item, 1, NULL, &n_bytes, &err))
+            fail_msg("%s", err.text);
+        assert_int_equal(used_bytes(), n_before);
+    }
+    ops->seq_close(s);
+    ops->close(b);
+    synth_close(&m);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(each_reason_is_one_line),
+        cmocka_unit_test(too_little_memory_is_said_in_numbers),
+        cmocka_unit_test(opening_gives_all_back_when_memory_ends),
+        cmocka_unit_test(a_failing_device_keeps_the_conversation),
+        cmocka_unit_test(a_thousand_turns_leave_memory_flat),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
