@@ -101,14 +101,6 @@ static void say_progress(const struct bench_row *row, size_t i, size_t n)
                 row->test == BENCH_PP ? "pp" : "tg", row->n_tokens, row->depth, row->batch);
 }
 
-static size_t head_bytes(const struct bn_file *file)
-{
-    const struct gguf *g = bn_file_gguf(file);
-    const struct gguf_tensor *t = gguf_find_tensor(g, "output.weight");
-    t = t ? t : gguf_find_tensor(g, "token_embd.weight"); /* tied */
-    return t ? t->n_bytes : 0;
-}
-
 /* Resident memory after a run, when its caches are full. The system's own high-water mark
  * would count the buffer that bandwidth is measured on. */
 static void note_memory(void *ud)
@@ -118,11 +110,10 @@ static void note_memory(void *ud)
 }
 
 static enum exit_code run_rows(const struct options *o, struct bn_model *model,
-                               struct bench_row *rows, size_t n_head_bytes, struct bench_result *r)
+                               struct bench_row *rows, struct bench_result *r)
 {
     const struct bench_plan plan = {.model = model,
                                     .n_ubatch = (size_t)options_int(o, "ubatch"),
-                                    .head_bytes = n_head_bytes,
                                     .n_runs = (size_t)options_int(o, "runs"),
                                     .chain = options_flag(o, "sample") ? BENCH_SAMPLE : BENCH_TOP1,
                                     .after_run = note_memory,
@@ -159,7 +150,7 @@ static enum exit_code measure(const struct options *o, const char *path, struct 
     if (bn_file_open(path, &file, &err) && bn_model_open(file, &cfg, &model, &err)) {
         struct bench_result r = {
             .path = path, .info = bn_model_info(model), .rows = rows, .n_rows = n_rows};
-        code = run_rows(o, model, rows, head_bytes(file), &r);
+        code = run_rows(o, model, rows, &r);
         if (code == EXIT_DONE && options_flag(o, "json"))
             code = bench_print_json(&r);
         else if (code == EXIT_DONE)

@@ -203,7 +203,7 @@ static double count_bytes(const struct bench_plan *plan, const struct bench_row 
     const struct bn_model_info *info = bn_model_info(plan->model);
     const bool is_tg = row->test == BENCH_TG;
     const size_t n_pass = is_tg ? 1 : size_max(plan->n_ubatch / row->batch, 1);
-    const size_t head_bytes = size_min(plan->head_bytes, info->bytes_per_token);
+    const size_t head_bytes = info->head_bytes; /* a prompt reads them once */
     double bytes = is_tg ? 0 : (double)head_bytes;
     for (size_t at = 0; at < row->n_tokens; at += n_pass) {
         const size_t n_seen = row->depth + size_min(at + n_pass, row->n_tokens);

@@ -27,7 +27,6 @@ struct bench_row {
 struct bench_plan {
     struct bn_model *model;
     size_t n_ubatch;
-    size_t head_bytes; /* of the output head's rows: a prompt reads them once */
     size_t n_runs;
     enum bench_chain {
         BENCH_TOP1,

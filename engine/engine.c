@@ -84,6 +84,7 @@ static void fill_info(struct bn_model *model, double load_seconds)
         .scratch_bytes = b->plan.scratch_bytes,
         .kv_bytes_per_token = b->plan.kv_bytes_per_token,
         .bytes_per_token = b->bytes_per_token,
+        .head_bytes = b->head_bytes,
         .load_seconds = load_seconds,
     };
     (void)gguf_get_str(m->gguf, "general.name", &name); /* a file may have none */

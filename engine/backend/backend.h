@@ -51,6 +51,7 @@ struct backend_info {
     size_t n_threads;
     struct backend_plan plan;
     size_t bytes_per_token; /* read for one decoded token, context not counted */
+    size_t head_bytes;      /* of these for the output head */
     const char *kv_version; /* layout and numerics of seq_save */
 };
 

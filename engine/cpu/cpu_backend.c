@@ -10,6 +10,7 @@
 #include "engine/cpu/cpu_kv.h"
 #include "engine/cpu/cpu_pack.h"
 #include "engine/cpu/cpu_rope.h"
+#include "engine/cpu/cpu_screen.h"
 
 #include <omp.h>
 #include <stdio.h>
@@ -65,12 +66,15 @@ static size_t team_size(size_t n_threads)
 static void fill_info(struct backend *b, const struct backend_plan *plan)
 {
     const struct model *m = b->model;
+    const size_t head_bytes =
+        b->coarse.n_blocks ? b->coarse_bytes : m->hp.n_vocab * b->shape.head_row_bytes;
     b->info = (struct backend_info){
         .isa = cpu_isa_name(b->k.isa),
         .n_threads = b->n_threads,
         .plan = *plan,
         .bytes_per_token =
-            plan->weight_bytes + m->hp.n_vocab * b->shape.head_row_bytes + b->shape.row_bytes,
+            b->line_bytes + b->n_floats * sizeof(float) + head_bytes + b->shape.row_bytes,
+        .head_bytes = head_bytes,
         .kv_version = KV_VERSION,
     };
     (void)snprintf(b->info.text, sizeof b->info.text, "CPU, %zu thread%s, %s", b->n_threads,
@@ -83,6 +87,7 @@ static void cpu_close(struct backend *b)
         return;
     cpu_scratch_close(&b->scratch);
     mem_map_close(&b->lines);
+    screen_close(b);
     mem_free(b->floats);
     mem_free(b->layers);
     mem_free(b->rope_freq);
@@ -103,8 +108,9 @@ static bool open_parts(struct backend *b, const struct backend_control *control,
     b->rope_freq = mem_alloc(m->hp.n_rot / 2, sizeof(double));
     if (!b->rope_freq)
         return bn_fail(err, BN_ENOMEM, "no memory for the RoPE table");
-    if (!cpu_shape_init(&b->shape, m, b->n_threads, err) || !rope_freq_init(b->rope_freq, m, err) ||
-        !cpu_scratch_open(b, err) || !pack_model(b, control, err))
+    if (!cpu_shape_init(&b->shape, m, &b->cfg, b->n_threads, err) ||
+        !rope_freq_init(b->rope_freq, m, err) || !cpu_scratch_open(b, err) ||
+        !pack_model(b, control, err))
         return false;
     fill_info(b, &plan);
     return true;
@@ -164,19 +170,18 @@ static void add_wants(struct pass *pass, const struct eval_item *item, size_t to
         };
 }
 
-/* What a pass reads: weights once, tables as often as used, the keys and values seen. A tile reads
- * its blocks once. */
+/* What a pass reads before its head: weights once, rows of the embedding, the keys and values seen.
+ * A tile reads its blocks once. */
 static uint64_t pass_bytes(const struct pass *pass)
 {
     const struct backend *b = pass->b;
     const struct hparams *hp = &b->model->hp;
     const uint64_t block_bytes = (uint64_t)hp->n_layers * hp->n_kv_heads * ATTN_BLOCK *
                                  (hp->head_dim + b->shape.v_stride) * sizeof(uint16_t);
-    uint64_t n = b->info.plan.weight_bytes + pass->n_tokens * b->shape.row_bytes;
+    uint64_t n = b->line_bytes + b->n_floats * sizeof(float) + pass->n_tokens * b->shape.row_bytes;
     for (size_t i = 0; i < pass->n_tiles; i++)
         n += block_bytes * (b->scratch.tiles[i].pos0 / ATTN_BLOCK + 1);
-    const uint64_t n_groups = (pass->n_wants + HEAD_GROUP - 1) / HEAD_GROUP;
-    return n + n_groups * hp->n_vocab * b->shape.head_row_bytes;
+    return n;
 }
 
 static bool begin_pass(struct backend *b, const struct eval_item *items, size_t n_items,
@@ -188,6 +193,7 @@ static bool begin_pass(struct backend *b, const struct eval_item *items, size_t 
     pass->n_tokens = pass->n_tiles = pass->n_wants = 0;
     pass->cancel = cancel;
     pass->stopped = false;
+    atomic_store(&pass->head_bytes, 0);
     atomic_store(&pass->next_item, 0);
     atomic_store(&pass->not_finite, false);
     atomic_store(&pass->room_wanted, 0);
@@ -223,7 +229,7 @@ static bool cpu_eval(struct backend *b, struct eval_item *items, size_t n_items,
         items[i].seq->length += items[i].n_ids;
     for (size_t i = 0; i < pass->n_wants; i++)
         b->scratch.wants[i].row->n = b->scratch.wants[i].n_found;
-    *n_bytes = pass->n_bytes;
+    *n_bytes = pass->n_bytes + atomic_load_explicit(&pass->head_bytes, memory_order_relaxed);
     return true;
 }
 

@@ -9,6 +9,7 @@
 #include "engine/cpu/cpu_kv.h"
 #include "engine/cpu/cpu_pick.h"
 #include "engine/cpu/cpu_rope.h"
+#include "engine/cpu/cpu_screen.h"
 
 #include <math.h>
 #include <string.h>
@@ -58,7 +59,7 @@ static bool scan_row(const float *z, size_t n, float *best)
     return worst >= 0x7f800000u;
 }
 
-/* This lane's part of the vocabulary for the group's rows. */
+/* This lane's part of the vocabulary for those of the group's rows that are not screened. */
 static void multiply_table(struct lane *l, const struct want *wants, size_t n_wants)
 {
     const struct backend *b = l->pass->b;
@@ -66,15 +67,22 @@ static void multiply_table(struct lane *l, const struct want *wants, size_t n_wa
     const struct cpu_shape *shape = &b->shape;
     const rows_dot_fn dot = b->k.rows_dot[m->head.type];
     const struct share ids = lane_share(l, m->hp.n_vocab, ROW_UNIT);
-    bool bad = false;
+    bool bad = false, any = false;
     for (size_t i = 0; i < n_wants; i++) {
         l->best[i] = l->best_noisy[i] = -INFINITY;
         l->best_noisy_id[i] = -1;
+        any |= !wants[i].screened;
     }
+    if (!any)
+        return;
+    atomic_fetch_add_explicit(&l->pass->head_bytes, (ids.end - ids.begin) * shape->head_row_bytes,
+                              memory_order_relaxed);
     for (size_t id = ids.begin; id < ids.end; id += TABLE_ROWS) {
         const size_t n = size_min(TABLE_ROWS, ids.end - id);
         for (size_t i = 0; i < n_wants; i++) {
             float *z = b->scratch.z + i * shape->vocab_stride + id;
+            if (wants[i].screened)
+                continue;
             dot(m->head.bytes + id * shape->head_row_bytes, shape->head_row_bytes, n,
                 b->scratch.head_x + i * shape->h_stride, m->hp.n_embd, z, l->row);
             bad |= scan_row(z, n, &l->best[i]);
@@ -120,17 +128,44 @@ static void finish_row(struct lane *l, size_t i, struct want *want)
         atomic_store_explicit(&l->pass->room_wanted, want->n_found, memory_order_relaxed);
 }
 
+static bool is_top_screened(const struct want *want)
+{
+    return want->screened && want->head->kind == HEAD_TOP;
+}
+
+/* From bounds to logits for those rows that are screened and no draw. */
+static void screen_group(struct lane *l, struct want *wants, size_t n_wants, struct share rows)
+{
+    bool any = false;
+    for (size_t i = 0; i < n_wants; i++)
+        any |= is_top_screened(&wants[i]);
+    if (!any)
+        return;
+    for (size_t i = rows.begin; i < rows.end; i++)
+        if (is_top_screened(&wants[i]))
+            screen_floor(l, i, &wants[i]);
+    lane_sync(l);
+    for (size_t i = 0; i < n_wants; i++)
+        if (is_top_screened(&wants[i]))
+            screen_rescore(l, i, &wants[i]);
+    lane_sync(l);
+}
+
 static void apply_group(struct lane *l, struct want *wants, size_t n_wants)
 {
     const struct backend *b = l->pass->b;
     const struct hparams *hp = &b->model->hp;
     const struct share rows = lane_share(l, n_wants, 1);
-    for (size_t i = rows.begin; i < rows.end; i++)
+    for (size_t i = rows.begin; i < rows.end; i++) {
         b->k.rms_norm(b->scratch.h + wants[i].token * b->shape.h_stride, b->output_norm, hp->n_embd,
                       hp->rms_eps, b->scratch.head_x + i * b->shape.h_stride);
+        screen_query(b, i, &wants[i]);
+    }
     lane_sync(l);
     multiply_table(l, wants, n_wants);
+    screen_bounds(l, wants, n_wants);
     lane_sync(l);
+    screen_group(l, wants, n_wants, rows);
     /* Everyone sees the same flag: it was last written before the barrier, and is again only after
      * the one below. */
     if (!atomic_load_explicit(&l->pass->not_finite, memory_order_relaxed))

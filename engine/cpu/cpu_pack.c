@@ -5,6 +5,7 @@
 #include "engine/cpu/cpu_pack.h"
 
 #include "engine/base/size.h"
+#include "engine/cpu/cpu_screen.h"
 
 #include <omp.h>
 #include <string.h>
@@ -278,6 +279,8 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
             for (size_t part = 0; part < job.n_parts; part++)
                 p->total_bytes += job.parts[part]->source.n_bytes;
         }
+    if (b->shape.n_coarse)
+        p->total_bytes += b->model->head.n_bytes;
     p->codes_stride = size_round_up(PACK_ROWS * b->shape.max_cols, MEM_ALIGN);
     p->codes = mem_alloc(b->n_threads, p->codes_stride);
     bool ok = p->codes || bn_fail(err, BN_ENOMEM, "no memory to pack the weights");
@@ -287,6 +290,7 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
         ok = !p->failed;
         if (!ok)
             *err = p->err;
+        ok = ok && screen_open(b, control, p->done_bytes, p->total_bytes, err);
     }
     mem_free(p->codes);
     mem_free(p);

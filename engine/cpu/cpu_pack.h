@@ -18,8 +18,9 @@ bool pack_bytes(const struct model *m, size_t *n_bytes);
 bool pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *lines,
                uint8_t *codes, struct bn_error *err);
 
-/* Fill b->lines, b->floats and b->layers on b->n_threads threads, each the rows it will read. On
- * failure what was made stays in b for the backend's close. BN_EFORMAT, BN_ENOMEM, BN_ECANCELLED.
+/* Fill b->lines, b->floats, b->layers and b->coarse on b->n_threads threads, each the rows it will
+ * read. On failure what was made stays in b for the backend's close. BN_EFORMAT, BN_ENOMEM,
+ * BN_ECANCELLED.
  */
 bool pack_model(struct backend *b, const struct backend_control *control, struct bn_error *err);
 

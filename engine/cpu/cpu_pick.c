@@ -6,6 +6,8 @@
 
 #include "engine/base/noise.h"
 
+#define SPAN 64 /* logits looked at together */
+
 /* Does a stand before b? A total order: no id is twice in a row. */
 static bool stands_before(struct head_cand a, struct head_cand b)
 {
@@ -52,18 +54,33 @@ bool pick_all(const float *z, size_t n_vocab, struct head_row *row, size_t *n_fo
     return true;
 }
 
-/* The k best as a heap. Ids ascend, so a later one with the same logit never stands before. */
-static void take_best(const float *z, size_t n_vocab, size_t k, struct head_cand *heap)
+/* Is one of the n above what has to be beaten? Most spans of a long row are passed over by this. */
+static bool any_above(const float *z, size_t n, float worst)
+{
+    int any = 0;
+    for (size_t i = 0; i < n; i++)
+        any |= z[i] > worst;
+    return any != 0;
+}
+
+/* The k best as a heap, worst on top. Ids ascend, so a later one with the same logit never stands
+ * before. */
+void pick_best(const float *z, size_t n_vocab, size_t k, struct head_cand *heap)
 {
     for (size_t i = 0; i < k; i++)
         heap[i] = (struct head_cand){(int32_t)i, z[i]};
     build_heap(heap, k);
     float worst = heap[0].logit;
-    for (size_t i = k; i < n_vocab; i++)
-        if (z[i] > worst) {
-            sift_down(heap, k, 0, (struct head_cand){(int32_t)i, z[i]});
-            worst = heap[0].logit;
-        }
+    for (size_t i = k; i < n_vocab; i += SPAN) {
+        const size_t end = n_vocab - i < SPAN ? n_vocab : i + SPAN;
+        if (!any_above(z + i, end - i, worst))
+            continue;
+        for (size_t j = i; j < end; j++)
+            if (z[j] > worst) {
+                sift_down(heap, k, 0, (struct head_cand){(int32_t)j, z[j]});
+                worst = heap[0].logit;
+            }
+    }
 }
 
 /* Everything from `floor` up, at most cap; *n counts on. */
@@ -109,7 +126,7 @@ bool pick_top(const float *z, size_t n_vocab, float best, const struct head_requ
     *n_found = k;
     if (row->cap < k)
         return false;
-    take_best(z, n_vocab, k, row->cands);
+    pick_best(z, n_vocab, k, row->cands);
     const float floor = best - head->gap;
     /* The worst of the k is within the gap: then so may others be, and all k are among those. */
     if (head->gap > 0.0f && k < n_vocab && row->cands[0].logit >= floor &&

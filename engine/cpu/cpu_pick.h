@@ -14,6 +14,9 @@
 /* HEAD_ALL. False: cap is too small; *n_found is what it takes. */
 bool pick_all(const float *z, size_t n_vocab, struct head_row *row, size_t *n_found);
 
+/* The k best of z (n_vocab), k at most n_vocab, in no order the caller may rely on. */
+void pick_best(const float *z, size_t n_vocab, size_t k, struct head_cand *best);
+
 /* HEAD_TOP. best is the largest of z. seen (n_vocab) bits, all zero before and after. False: as
  * above, a lower bound of what it takes. */
 bool pick_top(const float *z, size_t n_vocab, float best, const struct head_request *head,

@@ -6,6 +6,7 @@
  */
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_pack.h"
+#include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_state.h"
 
 /* A line holds 256 columns, so a model of very short rows would grow without bound. Real models do
@@ -15,8 +16,8 @@
 
 #define MAX_WIDTH ((size_t)1 << 24) /* any width of a model; keeps the sums below from overflow */
 
-bool cpu_shape_init(struct cpu_shape *s, const struct model *m, size_t n_threads,
-                    struct bn_error *err)
+bool cpu_shape_init(struct cpu_shape *s, const struct model *m, const struct backend_config *cfg,
+                    size_t n_threads, struct bn_error *err)
 {
     const struct hparams *hp = &m->hp;
     size_t q_width, kv_width;
@@ -42,6 +43,7 @@ bool cpu_shape_init(struct cpu_shape *s, const struct model *m, size_t n_threads
         .q8_stride = size_round_up(max_cols, LINE_COLS),
         .v_stride = size_round_up(hp->head_dim, 32),
         .n_slots = 4 * n_threads * SPLIT_BLOCKS,
+        .n_coarse = screen_blocks(m, cfg->head_mode),
     };
     if (!tensor_bytes(m->embd.type, hp->n_embd, 1, &s->row_bytes) ||
         !tensor_bytes(m->head.type, hp->n_embd, 1, &s->head_row_bytes))
@@ -98,6 +100,10 @@ static void lay_scratch(struct layout *l, const struct cpu_shape *s, const struc
     out->part = take(l, s->n_slots * s->group * (hp->head_dim + 2), sizeof(float));
     out->head_x = take(l, HEAD_GROUP * s->h_stride, sizeof(float));
     out->z = take(l, HEAD_GROUP * s->vocab_stride, sizeof(float));
+    out->coarse_x = take(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, 2);
+    out->coarse_fix = take(l, HEAD_GROUP * s->n_coarse * 16, sizeof(int32_t));
+    out->coarse_spread = take(l, HEAD_GROUP * size_round_up(s->n_coarse, 8), sizeof(float));
+    out->coarse_norms = take(l, HEAD_GROUP * s->n_coarse, sizeof(struct block_norms));
     out->tiles = take(l, n_tokens, sizeof(struct tile));
     out->wants = take(l, n_tokens, sizeof(struct want));
 }
@@ -144,16 +150,17 @@ bool cpu_plan_bytes(const struct model *m, const struct backend_config *cfg,
     const struct hparams *hp = &m->hp;
     const size_t n_threads = cfg->n_threads ? cfg->n_threads : cpu_default_threads();
     struct cpu_shape s;
-    size_t weight_bytes, limit, kv_rows, kv_bytes;
+    size_t weight_bytes, coarse_bytes, limit, kv_rows, kv_bytes;
     if (n_threads > MAX_THREADS)
         return bn_fail(err, BN_EARG, "%zu threads are more than %d", n_threads, MAX_THREADS);
     if (cfg->n_ubatch < 1 || cfg->n_ubatch > (size_t)1 << 20)
         return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens: 1 to %d", cfg->n_ubatch,
                        1 << 20);
-    if (!cpu_shape_init(&s, m, n_threads, err))
+    if (!cpu_shape_init(&s, m, cfg, n_threads, err))
         return false;
     if (!pack_bytes(m, &weight_bytes) || !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) ||
-        !size_add(&limit, limit, FREE_BYTES) || weight_bytes > limit)
+        !size_add(&limit, limit, FREE_BYTES) || !screen_bytes(m, s.n_coarse, &coarse_bytes) ||
+        !size_add(&weight_bytes, weight_bytes, coarse_bytes) || weight_bytes > limit)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "rows of %zu and %zu weights are too short: packed for this backend the "
                        "model would be more than %d times its file",

@@ -61,6 +61,9 @@ struct want {
     size_t token;    /* of the pass */
     size_t position; /* of the token being drawn */
     size_t n_found;  /* candidates in row->cands */
+    bool screened;   /* else the whole table is read for it; what follows is cpu_screen.c's */
+    struct coarse_query query;
+    float floor; /* TOP: whose logit is below is not wanted */
 };
 
 /* Sizes that follow from the model, in elements unless said. */
@@ -72,8 +75,14 @@ struct cpu_shape {
     size_t q8_stride; /* bytes, whole lines */
     size_t v_stride;  /* head_dim rounded up to 32, see attn_block */
     size_t n_slots;   /* of partial attention results */
+    size_t n_coarse;  /* blocks of a row of the head's coarse plane, 0: there is none */
     size_t row_bytes; /* of the embedding table, of the head table */
     size_t head_row_bytes;
+};
+
+/* Squared lengths of a block of a hidden state and of what its fixed point misses. */
+struct block_norms {
+    double h2, missed2;
 };
 
 /* Where a pass keeps what it computes; sized for n_ubatch tokens when the backend opens. */
@@ -90,10 +99,15 @@ struct scratch {
     float *rope_s;   /* (n_ubatch, n_rot / 2) */
     float *part;     /* (n_slots, group, head_dim + 2) o, m, l of a block */
     float *head_x;   /* (HEAD_GROUP, h_stride) after the final norm */
-    float *z;        /* (HEAD_GROUP, vocab_stride) logits */
-    struct tile *tiles; /* (n_ubatch) */
-    struct want *wants; /* (n_ubatch) */
-    struct lane *lanes; /* (n_threads) */
+    float *z;        /* (HEAD_GROUP, vocab_stride) logits, or bounds of them */
+    /* For rows of the head that are screened, see coarse_query. */
+    int8_t *coarse_x;                 /* (HEAD_GROUP, n_coarse, 2, COARSE_COLS) */
+    int32_t *coarse_fix;              /* (HEAD_GROUP, n_coarse, 16) */
+    float *coarse_spread;             /* (HEAD_GROUP, step_stride) */
+    struct block_norms *coarse_norms; /* (HEAD_GROUP, n_coarse) */
+    struct tile *tiles;               /* (n_ubatch) */
+    struct want *wants;               /* (n_ubatch) */
+    struct lane *lanes;               /* (n_threads) */
 };
 
 /* A thread's own part of a pass. Buffers are its alone. */
@@ -127,6 +141,7 @@ struct pass {
     const atomic_bool *cancel;
     uint64_t n_bytes;
     bool stopped;              /* written by lane 0 before a barrier, read by all after it */
+    atomic_size_t head_bytes;  /* read of the head's table and its coarse plane */
     atomic_size_t next_item;   /* attention items, handed out in order */
     atomic_bool not_finite;    /* a logit is infinite or NaN */
     atomic_size_t room_wanted; /* most candidates a row lacked room for, 0: none */
@@ -146,6 +161,9 @@ struct backend {
     size_t n_floats;
     double *rope_freq;        /* (n_rot / 2) radians a position */
     const float *output_norm; /* (n_embd), in floats */
+    struct mem_map coarse_map;
+    struct coarse_mat coarse; /* of the head; no blocks: every row is read */
+    size_t coarse_bytes;      /* used of the map */
     struct cpu_layer *layers; /* (n_layers) */
     struct scratch scratch;
     struct pass pass;
@@ -175,8 +193,8 @@ static inline void lane_sync(struct lane *l)
 
 /* Sizes of everything, before anything is allocated: cpu_plan.c. BN_EUNSUPPORTED: a model whose
  * shape makes it many times larger in memory than in the file. BN_EARG: the config. */
-bool cpu_shape_init(struct cpu_shape *s, const struct model *m, size_t n_threads,
-                    struct bn_error *err);
+bool cpu_shape_init(struct cpu_shape *s, const struct model *m, const struct backend_config *cfg,
+                    size_t n_threads, struct bn_error *err);
 bool cpu_plan_bytes(const struct model *m, const struct backend_config *cfg,
                     struct backend_plan *plan, struct bn_error *err);
 bool cpu_scratch_open(struct backend *b, struct bn_error *err);

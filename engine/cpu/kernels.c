@@ -34,6 +34,8 @@ static void rung_ref(struct cpu_kernels *k)
         .attn_block = attn_block_ref,
         .attn_merge = attn_merge_ref,
         .attn_finish = attn_finish_ref,
+        .coarse_pack = coarse_pack_ref,
+        .coarse_bound = coarse_bound_ref,
     };
     row_kernels_ref(k->row_decode, k->rows_dot);
 }
@@ -56,6 +58,8 @@ static void rung_avx2(struct cpu_kernels *k)
     k->attn_block = attn_block_avx2;
     k->attn_merge = attn_merge_avx2;
     k->attn_finish = attn_finish_avx2;
+    k->coarse_pack = coarse_pack_avx2;
+    k->coarse_bound = coarse_bound_avx2;
     row_kernels_avx2(k->row_decode, k->rows_dot);
 }
 
@@ -72,6 +76,8 @@ static void rung_avx512vnni(struct cpu_kernels *k)
     k->ternary_matvec = ternary_matvec_avx512;
     k->few.matmul = k->many.matmul = ternary_matmul_avx512;
     k->attn_block = attn_block_avx512;
+    k->coarse_pack = coarse_pack_avx512;
+    k->coarse_bound = coarse_bound_avx512;
     row_kernels_avx512(k->row_decode, k->rows_dot);
 }
 

@@ -118,6 +118,34 @@ typedef void (*row_decode_fn)(const uint8_t *row, size_t n, float *out);
 typedef void (*rows_dot_fn)(const uint8_t *rows, size_t row_bytes, size_t n_rows, const float *h,
                             size_t n, float *z, float *scratch);
 
+/* A table at four bits a weight: (2 code - 15) * step. Blocks of COARSE_COLS columns are a line:
+ * byte j holds column j below and column j + 64 above. */
+#define COARSE_COLS 128
+#define COARSE_MAX 1e15f /* magnitudes above are not packed */
+struct coarse_mat {
+    const uint8_t *lines;  /* (n_rows, n_blocks, LINE_BYTES), 64-byte aligned */
+    const uint16_t *steps; /* (n_rows, step_stride) BF16, zeros past n_blocks */
+    size_t n_blocks;
+    size_t step_stride; /* a multiple of 8 */
+};
+/* A hidden state as x = (128 high + low) * unit. */
+struct coarse_query {
+    const int8_t *x;    /* (n_blocks, 2, 128) high, twice low; 64-byte aligned */
+    const int32_t *fix; /* (n_blocks, 16) lane j: -15 times the sum of (128 high + low) over columns
+                           4 j .. 4 j + 3 and 64 on; 64-byte aligned */
+    const float *spread; /* (step_stride) how far a step of a block may mislead, zeros past */
+    float unit;
+};
+
+/* Row number `row` of a table, w (n_blocks * COARSE_COLS), to lines (n_blocks, LINE_BYTES) and
+ * steps (n_blocks). Returns the largest magnitude; blocks above COARSE_MAX, or with a NaN, become
+ * 0. */
+typedef float (*coarse_pack_fn)(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
+                                uint16_t *steps);
+/* up[r - row0] = coarse product + sqrt(sum over blocks of (step * spread)^2 + 1e-36) */
+typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
+                                const struct coarse_query *q, float *up);
+
 struct cpu_kernels {
     enum cpu_isa isa; /* the highest rung in the table */
     rms_norm_fn rms_norm;
@@ -135,6 +163,8 @@ struct cpu_kernels {
     attn_finish_fn attn_finish;
     row_decode_fn row_decode[TENSOR_N_TYPES]; /* NULL for types that are no tables */
     rows_dot_fn rows_dot[TENSOR_N_TYPES];     /* the same */
+    coarse_pack_fn coarse_pack;
+    coarse_bound_fn coarse_bound;
 };
 
 /* Fill the table for a capability set: reads top to bottom as a ladder, ref first. A pure function.

@@ -230,6 +230,45 @@ static const char *check_rows(const struct cpu_kernels *k, const struct cpu_kern
     return NULL;
 }
 
+#define N_BLOCKS 3
+#define STEP_STRIDE 8
+
+struct coarse_case {
+    _Alignas(64) uint8_t lines[2][N_ROWS * N_BLOCKS * LINE_BYTES];
+    _Alignas(64) int8_t x[N_BLOCKS * 2 * COARSE_COLS];
+    _Alignas(64) int32_t fix[N_BLOCKS * 16];
+    uint16_t steps[2][N_ROWS * STEP_STRIDE];
+    float spread[STEP_STRIDE], up[2][N_ROWS];
+};
+
+static const char *check_coarse(const struct cpu_kernels *k, const struct cpu_kernels *ref)
+{
+    struct coarse_case c = {.spread = {0}};
+    const struct cpu_kernels *table[2] = {k, ref};
+    float w[N_BLOCKS * COARSE_COLS], worst[2];
+    for (size_t r = 0; r < N_ROWS; r++) {
+        fill(w, N_BLOCKS * COARSE_COLS, 0.1f, 200000 + 1000 * r);
+        for (size_t i = 0; i < 2; i++)
+            worst[i] = table[i]->coarse_pack(w, N_BLOCKS, r, c.lines[i] + r * N_BLOCKS * LINE_BYTES,
+                                             c.steps[i] + r * STEP_STRIDE);
+        if (worst[0] != worst[1])
+            return "coarse_pack";
+    }
+    if (!same(c.lines[0], c.lines[1], sizeof c.lines[0]) ||
+        !same(c.steps[0], c.steps[1], sizeof c.steps[0]))
+        return "coarse_pack";
+    for (size_t i = 0; i < sizeof c.x; i++) /* the second plane holds even numbers */
+        c.x[i] = (int8_t)((int)(mix(300000 + i) % 255) - 127) & (i / COARSE_COLS % 2 ? ~1 : ~0);
+    for (size_t i = 0; i < N_BLOCKS * 16; i++)
+        c.fix[i] = (int32_t)(mix(310000 + i) % 2000000) - 1000000;
+    fill(c.spread, N_BLOCKS, 3.0f, 320000);
+    const struct coarse_mat m = {c.lines[1], c.steps[1], N_BLOCKS, STEP_STRIDE};
+    const struct coarse_query q = {c.x, c.fix, c.spread, 0.37f};
+    for (size_t i = 0; i < 2; i++)
+        table[i]->coarse_bound(&m, 0, N_ROWS, &q, c.up[i]);
+    return same(c.up[0], c.up[1], sizeof c.up[0]) ? NULL : "coarse_bound";
+}
+
 const char *kernels_disagreement(const struct cpu_kernels *k)
 {
     static const struct cpu_caps ref_only = {.has[ISA_REF] = true};
@@ -244,5 +283,7 @@ const char *kernels_disagreement(const struct cpu_kernels *k)
         name = check_attention(k, &ref);
     if (!name)
         name = check_rows(k, &ref);
+    if (!name)
+        name = check_coarse(k, &ref);
     return name;
 }

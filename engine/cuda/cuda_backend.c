@@ -28,6 +28,7 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
         .plan = *plan,
         .bytes_per_token =
             b->line_bytes + m->hp.n_vocab * b->shape.head_row_bytes + b->shape.row_bytes,
+        .head_bytes = m->hp.n_vocab * b->shape.head_row_bytes,
         .kv_version = KV_VERSION,
     };
     (void)snprintf(b->info.text, sizeof b->info.text, "CUDA, %s", b->device.name);

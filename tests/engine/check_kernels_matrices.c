@@ -245,7 +245,80 @@ static void check_rows(struct check *c)
     }
 }
 
+/* w (n) to a plane of one row. */
+static void coarse_pack_n(struct check *c, size_t n_blocks, enum pattern p)
+{
+    const size_t n = n_blocks * COARSE_COLS, row = rng_next(&c->rng);
+    float *w = guard_alloc(n * sizeof *w);
+    fill_floats(&c->rng, p, w, n);
+    if (rng_below(&c->rng, 4) == 0) /* a table gone wrong: still no undefined conversion */
+        w[rng_below(&c->rng, n)] = rng_next(&c->rng) & 1 ? NAN : INFINITY;
+    const struct outputs lines = outputs_alloc(n_blocks * LINE_BYTES, 0);
+    const struct outputs steps = outputs_alloc(n_blocks * sizeof(uint16_t), 0);
+    const struct outputs worst = outputs_alloc(sizeof(float), 0);
+    const coarse_pack_fn pack[2] = {c->k->coarse_pack, c->ref->coarse_pack};
+    for (size_t i = 0; i < 2; i++)
+        *(float *)(void *)worst.p[i] =
+            pack[i](w, n_blocks, row, lines.p[i], (uint16_t *)(void *)steps.p[i]);
+    outputs_compare(c, &lines, false, "lines, %zu blocks, pattern %d", n_blocks, (int)p);
+    outputs_compare(c, &steps, false, "steps, %zu blocks, pattern %d", n_blocks, (int)p);
+    outputs_compare(c, &worst, true, "largest, %zu blocks, pattern %d", n_blocks, (int)p);
+    guard_release();
+}
+
+/* All codes and bytes there can be; one case in three has only the largest. */
+static void coarse_bound_n(struct check *c, size_t n_rows, size_t n_blocks)
+{
+    const size_t stride = (n_blocks + 7) / 8 * 8;
+    uint8_t *lines = guard_alloc(n_rows * n_blocks * LINE_BYTES);
+    int8_t *x = guard_alloc(n_blocks * 2 * COARSE_COLS);
+    int32_t *fix = guard_alloc(n_blocks * 16 * sizeof *fix);
+    uint16_t *steps = guard_alloc(n_rows * stride * sizeof *steps);
+    float *spread = guard_alloc(stride * sizeof *spread);
+    const bool extreme = rng_below(&c->rng, 3) == 0, negative = rng_next(&c->rng) & 1;
+    for (size_t i = 0; i < n_rows * n_blocks * LINE_BYTES; i++)
+        lines[i] = extreme ? 0xff : (uint8_t)rng_next(&c->rng);
+    for (size_t i = 0; i < n_blocks * 2 * COARSE_COLS; i++) {
+        const bool low = i / COARSE_COLS % 2;
+        x[i] = low ? (int8_t)(2 * ((int)rng_below(&c->rng, 128) - 64))
+                   : (int8_t)((int)rng_below(&c->rng, 255) - 127);
+        if (extreme)
+            x[i] = negative ? (low ? -128 : -127) : (low ? 126 : 127);
+    }
+    for (size_t i = 0; i < n_blocks * 16; i++)
+        fix[i] = (int32_t)rng_below(&c->rng, 4000000) - 2000000;
+    for (size_t i = 0; i < n_rows * stride; i++)
+        steps[i] = i % stride < n_blocks ? (uint16_t)(0x3000 + rng_below(&c->rng, 0x1000)) : 0;
+    fill_floats(&c->rng, PATTERN_PLAIN, spread, stride);
+    const struct coarse_mat m = {lines, steps, n_blocks, stride};
+    const struct coarse_query q = {x, fix, spread, 0.01f};
+    const size_t row0 = rng_below(&c->rng, n_rows);
+    const struct outputs o = outputs_alloc((n_rows - row0) * sizeof(float), 0);
+    c->k->coarse_bound(&m, row0, n_rows, &q, (float *)(void *)o.p[0]);
+    c->ref->coarse_bound(&m, row0, n_rows, &q, (float *)(void *)o.p[1]);
+    outputs_compare(c, &o, true, "rows %zu .. %zu, %zu blocks", row0, n_rows, n_blocks);
+    guard_release();
+}
+
+static void check_coarse_pack(struct check *c)
+{
+    for (enum pattern p = 0; p < N_PATTERNS; p++)
+        for (size_t n_blocks = 1; n_blocks < 21; n_blocks++)
+            if (check_wanted(c))
+                coarse_pack_n(c, n_blocks, p);
+}
+
+static void check_coarse_bound(struct check *c)
+{
+    for (size_t n_rows = 1; n_rows < 24; n_rows++)
+        for (size_t n_blocks = 1; n_blocks < 24; n_blocks += 1 + n_blocks / 4)
+            if (check_wanted(c))
+                coarse_bound_n(c, n_rows, n_blocks);
+}
+
 const struct check_case matrix_cases[] = {
+    {"coarse_pack", check_coarse_pack},
+    {"coarse_bound", check_coarse_bound},
     {"ternary_matvec", check_matvec},
     {"ternary_matmul", check_matmul},
     {"attn_block", check_attn_block},

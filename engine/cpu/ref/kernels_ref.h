@@ -35,6 +35,10 @@ void attn_merge_ref(float *big_m, float *big_l, float *big_o, const float *m, co
                     const float *o, size_t head_dim);
 void attn_finish_ref(const float *big_o, float big_l, size_t head_dim, float *out);
 
+float coarse_pack_ref(const float *w, size_t n_blocks, size_t row, uint8_t *lines, uint16_t *steps);
+void coarse_bound_ref(const struct coarse_mat *m, size_t row0, size_t row1,
+                      const struct coarse_query *q, float *up);
+
 /* Two tables filled alike: entries of types that are no tables stay NULL. */
 void row_kernels_ref(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
 

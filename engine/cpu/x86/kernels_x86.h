@@ -24,6 +24,10 @@ void attn_block_avx2(const struct attn_block *b);
 void attn_merge_avx2(float *big_m, float *big_l, float *big_o, const float *m, const float *l,
                      const float *o, size_t head_dim);
 void attn_finish_avx2(const float *big_o, float big_l, size_t head_dim, float *out);
+float coarse_pack_avx2(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
+                       uint16_t *steps);
+void coarse_bound_avx2(const struct coarse_mat *m, size_t row0, size_t row1,
+                       const struct coarse_query *q, float *up);
 void row_kernels_avx2(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
 
 /* AVX-VNNI: 256-bit dot products of bytes */
@@ -38,6 +42,10 @@ void ternary_matvec_avx512(const struct ternary_mat *w, size_t row0, size_t row1
 void ternary_matmul_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
                            const struct ternary_batch *batch);
 void attn_block_avx512(const struct attn_block *b);
+float coarse_pack_avx512(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
+                         uint16_t *steps);
+void coarse_bound_avx512(const struct coarse_mat *m, size_t row0, size_t row1,
+                         const struct coarse_query *q, float *up);
 void row_kernels_avx512(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
 
 /* AMX int8 tiles beside AVX-512 F */

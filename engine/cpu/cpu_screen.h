@@ -1,0 +1,37 @@
+/*
+ * The screened head: an upper bound of every logit from a plane of four bits a weight, then the
+ * table's own rows for those that may matter. Design and proof: docs/kernels.md, "The head,
+ * screened". Same candidates as the whole table gives.
+ *
+ * In a pass, for a group of wanted rows: screen_query by one lane a row; then by all lanes
+ * screen_bounds; barrier; screen_floor by one lane a row; barrier; screen_rescore by all lanes.
+ * Rows of HEAD_GUMBEL are done after screen_bounds.
+ */
+#ifndef ENGINE_CPU_CPU_SCREEN_H
+#define ENGINE_CPU_CPU_SCREEN_H
+
+#include "engine/cpu/cpu_state.h"
+
+/* Blocks of a row of the plane, 0: this head is not screened. */
+size_t screen_blocks(const struct model *m, int head_mode);
+/* Bytes of the plane; false on overflow. */
+bool screen_bytes(const struct model *m, size_t n_blocks, size_t *n_bytes);
+
+/* Make the plane on b->n_threads threads, each the rows it will read. Progress goes on from n_done
+ * to n_total. A table with a weight above COARSE_MAX, or a NaN, leaves b without a plane: that is
+ * no error. BN_ENOMEM, BN_ECANCELLED. */
+bool screen_open(struct backend *b, const struct backend_control *control, size_t n_done,
+                 size_t n_total, struct bn_error *err);
+void screen_close(struct backend *b);
+
+/* Decide whether row i of the group is screened, and prepare scratch.head_x row i for it. */
+void screen_query(const struct backend *b, size_t i, struct want *want);
+
+/* This lane's part of the vocabulary, for all screened rows of the group. */
+void screen_bounds(struct lane *l, const struct want *wants, size_t n_wants);
+/* HEAD_TOP: the logit below which nobody is wanted. */
+void screen_floor(struct lane *l, size_t i, struct want *want);
+/* HEAD_TOP: z of this lane's part is exact where it may be wanted, -infinity elsewhere. */
+void screen_rescore(struct lane *l, size_t i, const struct want *want);
+
+#endif

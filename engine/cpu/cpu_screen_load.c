@@ -1,0 +1,146 @@
+/*
+ * Making the coarse plane of the head when the backend opens: every thread the rows that it will
+ * read, in steps between which progress is said and the file's pages are let go.
+ */
+#include "engine/base/size.h"
+#include "engine/cpu/cpu_screen.h"
+
+#include <omp.h>
+#include <string.h>
+
+#define HEAD_MODE_EXACT 0 /* BN_HEAD_EXACT of engine.h */
+#define STEP_ROWS 2048    /* of a thread: about 10 MB of an F16 table of width 2560 */
+
+static size_t stride_of(size_t n_blocks)
+{
+    return size_round_up(n_blocks, 8);
+}
+
+/* Where the plane is no less than half of the table there is nothing to gain. */
+size_t screen_blocks(const struct model *m, int head_mode)
+{
+    const enum tensor_type type = m->head.type;
+    const size_t n_blocks = size_round_up(m->hp.n_embd, COARSE_COLS) / COARSE_COLS;
+    const size_t plain_bytes = m->hp.n_embd * (type == TENSOR_F32 ? 4 : 2);
+    const size_t coarse_bytes = n_blocks * LINE_BYTES + stride_of(n_blocks) * sizeof(uint16_t);
+    if (head_mode != HEAD_MODE_EXACT ||
+        (type != TENSOR_F32 && type != TENSOR_F16 && type != TENSOR_BF16) ||
+        m->hp.n_embd > (size_t)1 << 20)
+        return 0;
+    return 2 * coarse_bytes <= plain_bytes ? n_blocks : 0;
+}
+
+bool screen_bytes(const struct model *m, size_t n_blocks, size_t *n_bytes)
+{
+    return size_mul(n_bytes, m->hp.n_vocab,
+                    n_blocks * LINE_BYTES + stride_of(n_blocks) * sizeof(uint16_t));
+}
+
+/* What the threads share. */
+struct making {
+    struct backend *b;
+    const struct backend_control *control;
+    uint8_t *lines;
+    uint16_t *steps;
+    size_t n_blocks;
+    float *rows; /* (n_threads, row_stride) */
+    size_t row_stride;
+    size_t n_done, n_total; /* progress before this, and at its end */
+    atomic_bool too_large;  /* a weight above COARSE_MAX */
+    bool stop;              /* lane 0 writes it between two barriers, all read it after */
+    struct cpu_barrier barrier;
+};
+
+static void make_rows(struct making *mk, size_t row0, size_t row1, float *row)
+{
+    const struct backend *b = mk->b;
+    const struct model *m = b->model;
+    const size_t row_bytes = b->shape.head_row_bytes, stride = stride_of(mk->n_blocks);
+    const uint8_t *bytes = m->head.bytes;
+    bool too_large = false;
+    for (size_t r = row0; r < row1; r++) {
+        b->k.row_decode[m->head.type](bytes + r * row_bytes, m->hp.n_embd, row);
+        const float worst =
+            b->k.coarse_pack(row, mk->n_blocks, r, mk->lines + r * mk->n_blocks * LINE_BYTES,
+                             mk->steps + r * stride);
+        too_large |= !(worst <= COARSE_MAX); /* a NaN too */
+    }
+    if (too_large)
+        atomic_store_explicit(&mk->too_large, true, memory_order_relaxed);
+    if (b->cfg.file_mapped && row1 > row0)
+        mem_file_drop(bytes + row0 * row_bytes, (row1 - row0) * row_bytes);
+}
+
+static void make_lane(struct making *mk, size_t index, size_t n_lanes)
+{
+    const size_t n_vocab = mk->b->model->hp.n_vocab;
+    const struct share ids = share_of(n_vocab, ROW_UNIT, index, n_lanes);
+    const size_t n_steps = n_vocab / (STEP_ROWS * n_lanes) + 1;
+    const struct backend_control *control = mk->control;
+    for (size_t i = 0; i < n_steps; i++) {
+        const struct share part = share_of(ids.end - ids.begin, 1, i, n_steps);
+        make_rows(mk, ids.begin + part.begin, ids.begin + part.end,
+                  mk->rows + index * mk->row_stride);
+        cpu_barrier_wait(&mk->barrier, n_lanes);
+        if (index == 0) {
+            const size_t n_left = mk->n_total - mk->n_done;
+            if (control->progress)
+                control->progress(control->ud,
+                                  mk->n_done + n_left / n_steps * (i + 1) +
+                                      (i + 1 == n_steps ? n_left % n_steps : 0),
+                                  mk->n_total);
+            mk->stop =
+                control->cancel && atomic_load_explicit(control->cancel, memory_order_relaxed);
+        }
+        cpu_barrier_wait(&mk->barrier, n_lanes);
+        if (mk->stop)
+            return;
+    }
+}
+
+bool screen_open(struct backend *b, const struct backend_control *control, size_t n_done,
+                 size_t n_total, struct bn_error *err)
+{
+    const size_t n_blocks = b->shape.n_coarse, n_vocab = b->model->hp.n_vocab;
+    size_t n_bytes;
+    if (n_blocks == 0)
+        return true;
+    struct making *mk = mem_alloc(1, sizeof *mk);
+    const size_t row_stride = n_blocks * COARSE_COLS;
+    float *rows = mem_alloc(b->n_threads * row_stride, sizeof *rows);
+    bool ok = mk && rows && screen_bytes(b->model, n_blocks, &n_bytes) &&
+              mem_map_open(&b->coarse_map, n_bytes, MEM_PAGES_HUGE);
+    if (!ok) {
+        (void)bn_fail(err, BN_ENOMEM, "no memory for the coarse plane of the head");
+        goto end;
+    }
+    *mk = (struct making){.b = b,
+                          .control = control,
+                          .lines = b->coarse_map.ptr,
+                          .n_blocks = n_blocks,
+                          .rows = rows,
+                          .row_stride = row_stride,
+                          .n_done = n_done,
+                          .n_total = n_total};
+    mk->steps = (uint16_t *)(void *)(mk->lines + n_vocab * n_blocks * LINE_BYTES);
+#pragma omp parallel num_threads((int)b->n_threads)
+    make_lane(mk, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
+    ok = !mk->stop || bn_fail(err, BN_ECANCELLED, "loading was cancelled");
+    if (!ok || atomic_load(&mk->too_large)) {
+        screen_close(b);
+    } else {
+        b->coarse_bytes = n_bytes;
+        b->coarse = (struct coarse_mat){mk->lines, mk->steps, n_blocks, stride_of(n_blocks)};
+    }
+end:
+    mem_free(rows);
+    mem_free(mk);
+    return ok;
+}
+
+void screen_close(struct backend *b)
+{
+    mem_map_close(&b->coarse_map);
+    b->coarse_map = (struct mem_map){0};
+    b->coarse = (struct coarse_mat){0};
+}

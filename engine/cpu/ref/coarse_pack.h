@@ -1,0 +1,75 @@
+/*
+ * One row of a table to four bits a weight, with stochastic rounding: docs/kernels.md, "The head,
+ * screened". Plain C that every rung compiles for its own registers, so the bytes are the same.
+ */
+#ifndef ENGINE_CPU_REF_COARSE_PACK_H
+#define ENGINE_CPU_REF_COARSE_PACK_H
+
+#include "engine/base/force_inline.h"
+#include "engine/base/fp16.h"
+#include "engine/base/noise.h"
+#include "engine/cpu/kernels.h"
+
+#include <string.h>
+
+#define COARSE_HALF (COARSE_COLS / 2)
+#define COARSE_KEY 0x636f61727365u /* any number will do; never chosen by a model or a user */
+#define COARSE_MIN_STEP 0x0d80u    /* 2^-100 as BF16: its reciprocal is a number */
+
+/* Half the distance of two codes, as BF16: the 15 distances reach from -15 to 15 halves. Rounded
+ * up, so that every weight of the block lies between two codes. */
+BN_FORCE_INLINE uint16_t coarse_step(uint32_t largest)
+{
+    if (largest == 0)
+        return 0;
+    uint32_t step = (f32_bits(f32_from_bits(largest) / 15.0f) + 0xffffu) >> 16;
+    if (step < COARSE_MIN_STEP)
+        step = COARSE_MIN_STEP;
+    if (15.0f * f32_from_bits(step << 16) < f32_from_bits(largest))
+        step++;
+    return (uint16_t)step;
+}
+
+/* Codes of one block: up with the probability of the remainder, in units of 2^-16. */
+BN_FORCE_INLINE void coarse_codes(const float *w, float inverse, uint64_t key, uint8_t *line)
+{
+    const uint32_t key0 = (uint32_t)key, key1 = (uint32_t)(key >> 32);
+    for (uint32_t j = 0; j < COARSE_HALF; j++) {
+        /* The finaliser of MurmurHash3 (Appleby), with a second key between its rounds. */
+        uint32_t x = j * 0x9e3779b9u + key0;
+        x = (x ^ x >> 16) * 0x85ebca6bu + key1;
+        x = (x ^ x >> 13) * 0xc2b2ae35u;
+        x ^= x >> 16;
+        const float up0 = ((float)(int32_t)(x & 0xffffu) + 0.5f) * 0x1p-16f;
+        const float up1 = ((float)(int32_t)(x >> 16) + 0.5f) * 0x1p-16f;
+        const int32_t c0 = (int32_t)((w[j] * inverse + 15.0f) * 0.5f + up0);
+        const int32_t c1 = (int32_t)((w[j + COARSE_HALF] * inverse + 15.0f) * 0.5f + up1);
+        line[j] = (uint8_t)((c0 < 15 ? c0 : 15) | (c1 < 15 ? c1 : 15) << 4);
+    }
+}
+
+BN_FORCE_INLINE float coarse_pack_row(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
+                                      uint16_t *steps)
+{
+    uint32_t worst = 0;
+    for (size_t b = 0; b < n_blocks; b++, w += COARSE_COLS, lines += LINE_BYTES) {
+        uint32_t bits[COARSE_COLS], largest = 0;
+        memcpy(bits, w, sizeof bits);
+        for (size_t j = 0; j < COARSE_COLS; j++) {
+            const uint32_t magnitude = bits[j] & 0x7fffffffu;
+            largest = magnitude > largest ? magnitude : largest;
+        }
+        worst = largest > worst ? largest : worst;
+        if (f32_from_bits(largest) <= COARSE_MAX) {
+            steps[b] = coarse_step(largest);
+            coarse_codes(w, largest ? 1.0f / f32_from_bits((uint32_t)steps[b] << 16) : 0.0f,
+                         noise_bits(COARSE_KEY, row * n_blocks + b), lines);
+        } else { /* infinite, NaN, or so large that nobody will ask */
+            steps[b] = 0;
+            memset(lines, 0, LINE_BYTES);
+        }
+    }
+    return f32_from_bits(worst);
+}
+
+#endif

@@ -1,0 +1,52 @@
+/*
+ * The coarse plane of the head: packing a row, and the bound of a row's logit. The order of its
+ * float operations is fixed too, so that every machine screens alike.
+ */
+#include "engine/cpu/ref/coarse_pack.h"
+#include "engine/cpu/ref/kernels_ref.h"
+
+#include <math.h>
+
+float coarse_pack_ref(const float *w, size_t n_blocks, size_t row, uint8_t *lines, uint16_t *steps)
+{
+    return coarse_pack_row(w, n_blocks, row, lines, steps);
+}
+
+/* n lanes, a power of two */
+static float tree(float *lanes, size_t n)
+{
+    for (size_t half = n / 2; half > 0; half /= 2)
+        for (size_t i = 0; i < half; i++)
+            lanes[i] += lanes[i + half];
+    return lanes[0];
+}
+
+/* Lane j of a block: columns 4 j .. 4 j + 3 and 64 on. */
+static int32_t block_lane(const uint8_t *line, const int8_t *x, size_t lane)
+{
+    int32_t sum = 0;
+    for (size_t j = 4 * lane; j < 4 * lane + 4; j++)
+        sum += (line[j] & 15) * (256 * x[j] + x[COARSE_COLS + j]) +
+               (line[j] >> 4) * (256 * x[64 + j] + x[COARSE_COLS + 64 + j]);
+    return sum;
+}
+
+void coarse_bound_ref(const struct coarse_mat *m, size_t row0, size_t row1,
+                      const struct coarse_query *q, float *up)
+{
+    for (size_t r = row0; r < row1; r++) {
+        const uint8_t *line = m->lines + r * m->n_blocks * LINE_BYTES;
+        const uint16_t *steps = m->steps + r * m->step_stride;
+        float lanes[16] = {0}, squares[8] = {0};
+        for (size_t b = 0; b < m->n_blocks; b++, line += LINE_BYTES)
+            for (size_t j = 0; j < 16; j++)
+                lanes[j] = fmaf(
+                    (float)(block_lane(line, q->x + 2 * COARSE_COLS * b, j) + q->fix[16 * b + j]),
+                    bf16_to_f32(steps[b]), lanes[j]);
+        for (size_t b = 0; b < m->step_stride; b++) {
+            const float t = bf16_to_f32(steps[b]) * q->spread[b];
+            squares[b % 8] = fmaf(t, t, squares[b % 8]);
+        }
+        up[r - row0] = q->unit * tree(lanes, 16) + sqrtf(tree(squares, 8) + 1e-36f);
+    }
+}

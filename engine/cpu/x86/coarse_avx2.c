@@ -1,0 +1,74 @@
+/*
+ * The coarse plane with AVX2: bytes times bytes by maddubs. A pair of products is at most
+ * 2 * 15 * 128, so four of them fit in 16 bits. Rows come from four distant places in turn.
+ */
+#include "engine/cpu/ref/coarse_pack.h"
+#include "engine/cpu/x86/kernels_x86.h"
+
+#include <immintrin.h>
+
+#define STREAMS 4
+#define PREFETCH_BYTES 2560
+
+float coarse_pack_avx2(const float *w, size_t n_blocks, size_t row, uint8_t *lines, uint16_t *steps)
+{
+    return coarse_pack_row(w, n_blocks, row, lines, steps);
+}
+
+BN_FORCE_INLINE float tree8(__m256 l8)
+{
+    const __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
+    const __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
+    return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
+}
+
+/* Products of 64 columns' half line with x: 8 sums of four columns and the four 64 on. */
+BN_FORCE_INLINE __m256i dot_half(__m256i low, __m256i high, const int8_t *x)
+{
+    const __m256i a = _mm256_maddubs_epi16(low, _mm256_load_si256((const void *)x));
+    const __m256i b = _mm256_maddubs_epi16(high, _mm256_load_si256((const void *)(x + 64)));
+    return _mm256_madd_epi16(_mm256_add_epi16(a, b), _mm256_set1_epi16(1));
+}
+
+BN_FORCE_INLINE float bound_row(const struct coarse_mat *m, size_t r, const struct coarse_query *q)
+{
+    const uint8_t *line = m->lines + r * m->n_blocks * LINE_BYTES;
+    const uint16_t *steps = m->steps + r * m->step_stride;
+    const __m256i nibble = _mm256_set1_epi8(15);
+    __m256 lanes[2] = {_mm256_setzero_ps(), _mm256_setzero_ps()}, squares = _mm256_setzero_ps();
+    for (size_t b = 0; b < m->n_blocks; b++, line += LINE_BYTES) {
+        const int8_t *x = q->x + 2 * COARSE_COLS * b;
+        const __m256 step = _mm256_set1_ps(f32_from_bits((uint32_t)steps[b] << 16));
+        _mm_prefetch((const char *)((uintptr_t)line + PREFETCH_BYTES), _MM_HINT_T0);
+#pragma GCC unroll 2
+        for (int p = 0; p < 2; p++) {
+            const __m256i codes = _mm256_load_si256((const void *)(line + 32 * p));
+            const __m256i low = _mm256_and_si256(codes, nibble);
+            const __m256i high = _mm256_and_si256(_mm256_srli_epi16(codes, 4), nibble);
+            const __m256i a = dot_half(low, high, x + 32 * p);
+            const __m256i c = dot_half(low, high, x + COARSE_COLS + 32 * p);
+            const __m256i fix = _mm256_load_si256((const void *)(q->fix + 16 * b + 8 * p));
+            const __m256i sum = _mm256_add_epi32(_mm256_slli_epi32(a, 8), _mm256_add_epi32(c, fix));
+            lanes[p] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), step, lanes[p]);
+        }
+    }
+    for (size_t b = 0; b < m->step_stride; b += 8) {
+        const __m256i step = _mm256_slli_epi32(
+            _mm256_cvtepu16_epi32(_mm_loadu_si128((const void *)(steps + b))), 16);
+        const __m256 t = _mm256_mul_ps(_mm256_castsi256_ps(step), _mm256_loadu_ps(q->spread + b));
+        squares = _mm256_fmadd_ps(t, t, squares);
+    }
+    const float far = _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(tree8(squares) + 1e-36f)));
+    return q->unit * tree8(_mm256_add_ps(lanes[0], lanes[1])) + far;
+}
+
+void coarse_bound_avx2(const struct coarse_mat *m, size_t row0, size_t row1,
+                       const struct coarse_query *q, float *up)
+{
+    const size_t n = row1 - row0, step = n / STREAMS;
+    for (size_t i = 0; i < step; i++)
+        for (size_t r = i; r < STREAMS * step; r += step)
+            up[r] = bound_row(m, row0 + r, q);
+    for (size_t r = STREAMS * step; r < n; r++)
+        up[r] = bound_row(m, row0 + r, q);
+}

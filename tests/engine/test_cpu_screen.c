@@ -1,0 +1,377 @@
+/*
+ * The screened head against the whole table: the same candidates, byte for byte, whatever the
+ * hidden state, the table and the request; and that it really reads less.
+ */
+#include "engine/base/fp16.h"
+#include "engine/base/noise.h"
+#include "engine/cpu/cpu_head.h"
+#include "engine/cpu/cpu_screen.h"
+
+#include <math.h>
+#include <omp.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N_WANTS HEAD_GROUP
+#define N_THREADS 3
+
+/* A backend that is nothing but a head. */
+struct rig {
+    struct model model;
+    struct backend b;
+    struct coarse_mat coarse; /* kept while b has it or not */
+    float *norm;              /* (n_embd) output norm */
+    uint8_t *table;
+    struct head_row rows[2][N_WANTS];
+};
+
+enum table { TABLE_PLAIN, TABLE_TWINS, TABLE_SPIKES, TABLE_FLAT, N_TABLES };
+
+static float noise(uint64_t seed, uint64_t i) /* sum of four: nearly normal, -2 .. 2 */
+{
+    const uint64_t u = noise_bits(seed, i);
+    float sum = -2.0f;
+    for (int k = 0; k < 4; k++)
+        sum += (float)(u >> 16 * k & 0xffff) / 65536.0f;
+    return sum;
+}
+
+static float weight(enum table kind, size_t row, size_t col, size_t n_embd)
+{
+    if (kind == TABLE_FLAT) /* rows of few values, some of them zero */
+        return row % 3 == 0 ? 0.0f : (float)(row % 7) * 0.125f;
+    if (kind == TABLE_TWINS)
+        row %= 97;
+    const float w = 0.05f * noise(row, col);
+    return kind == TABLE_SPIKES && (row * 31 + col) % n_embd == 0 ? 60.0f * w : w;
+}
+
+static void put_weight(uint8_t *at, enum tensor_type type, float w)
+{
+    const uint16_t half = type == TENSOR_F16 ? f32_to_f16(w) : (uint16_t)(f32_bits(w) >> 16);
+    if (type == TENSOR_F32)
+        memcpy(at, &w, 4);
+    else
+        memcpy(at, &half, 2);
+}
+
+static void rig_open(struct rig *r, enum table kind, enum tensor_type type, size_t n_vocab,
+                     size_t n_embd)
+{
+    const size_t unit = type == TENSOR_F32 ? 4 : 2;
+    const struct backend_control control = {0};
+    struct cpu_caps caps;
+    struct bn_error err;
+    *r = (struct rig){0};
+    r->table = mem_alloc(n_vocab * n_embd, unit);
+    r->norm = mem_alloc(n_embd, sizeof(float));
+    for (size_t i = 0; i < n_vocab * n_embd; i++)
+        put_weight(r->table + unit * i, type, weight(kind, i / n_embd, i % n_embd, n_embd));
+    for (size_t i = 0; i < n_embd; i++)
+        r->norm[i] = 1.0f;
+    struct hparams *hp = &r->model.hp;
+    hp->n_embd = hp->n_ff = hp->head_dim = n_embd;
+    hp->n_heads = hp->n_kv_heads = hp->n_layers = 1;
+    hp->n_vocab = n_vocab;
+    hp->rms_eps = 1e-5f;
+    r->model.head.bytes = r->table;
+    r->model.head.n_bytes = n_vocab * n_embd * unit;
+    r->model.head.type = type;
+    r->model.embd = r->model.head;
+    r->b.model = &r->model;
+    r->b.n_threads = N_THREADS;
+    r->b.n_ubatch = N_WANTS;
+    r->b.output_norm = r->norm;
+    r->b.pass.b = &r->b;
+    cpu_caps_detect(&caps);
+    cpu_kernels_init(&r->b.k, &caps);
+    if (!cpu_shape_init(&r->b.shape, &r->model, &r->b.cfg, N_THREADS, &err) ||
+        !cpu_scratch_open(&r->b, &err) ||
+        !screen_open(&r->b, &control, 0, r->model.head.n_bytes, &err))
+        fail_msg("%s", err.text);
+    r->coarse = r->b.coarse;
+    for (size_t i = 0; i < 2 * N_WANTS; i++)
+        r->rows[i / N_WANTS][i % N_WANTS] = (struct head_row){
+            .cands = mem_alloc(n_vocab, sizeof(struct head_cand)), .cap = n_vocab};
+}
+
+static void rig_close(struct rig *r)
+{
+    for (size_t i = 0; i < 2 * N_WANTS; i++)
+        mem_free(r->rows[i / N_WANTS][i % N_WANTS].cands);
+    screen_close(&r->b);
+    cpu_scratch_close(&r->b.scratch);
+    mem_free(r->table);
+    mem_free(r->norm);
+}
+
+/* Bytes of head and plane that were read. */
+static size_t run(struct rig *r, const struct head_request *heads, size_t n_wants,
+                  uint64_t position, bool screened)
+{
+    struct pass *pass = &r->b.pass;
+    r->b.coarse = screened ? r->coarse : (struct coarse_mat){0};
+    pass->n_wants = n_wants;
+    atomic_store(&pass->head_bytes, 0);
+    atomic_store(&pass->not_finite, false);
+    atomic_store(&pass->room_wanted, 0);
+    for (size_t i = 0; i < n_wants; i++)
+        r->b.scratch.wants[i] = (struct want){
+            .head = &heads[i], .row = &r->rows[screened][i], .token = i, .position = position + i};
+#pragma omp parallel num_threads(N_THREADS)
+    {
+        struct lane *l = &r->b.scratch.lanes[omp_get_thread_num()];
+        l->n_lanes = (size_t)omp_get_num_threads();
+        head_apply(l);
+    }
+    assert_false(atomic_load(&pass->not_finite));
+    for (size_t i = 0; i < n_wants; i++)
+        r->rows[screened][i].n = r->b.scratch.wants[i].n_found;
+    return atomic_load(&pass->head_bytes);
+}
+
+static size_t check_same(struct rig *r, const struct head_request *heads, size_t n_wants,
+                         uint64_t position)
+{
+    (void)run(r, heads, n_wants, position, false);
+    const size_t n_bytes = run(r, heads, n_wants, position, true);
+    for (size_t i = 0; i < n_wants; i++) {
+        const struct head_row *full = &r->rows[0][i], *got = &r->rows[1][i];
+        if (got->n != full->n ||
+            memcmp(got->cands, full->cands, full->n * sizeof full->cands[0]) != 0)
+            fail_msg("position %zu, row %zu: %zu candidates for %zu, best %d for %d",
+                     (size_t)position, i, got->n, full->n, got->cands[0].id, full->cands[0].id);
+    }
+    return n_bytes;
+}
+
+/* Hidden states before the norm, from the friendly to the hostile. */
+static void fill_hidden(struct rig *r, size_t i, uint64_t seed)
+{
+    const size_t n = r->model.hp.n_embd, n_vocab = r->model.hp.n_vocab;
+    const size_t a = noise_bits(seed, 1) % n_vocab, c = noise_bits(seed, 2) % n_vocab;
+    float *h = r->b.scratch.h + i * r->b.shape.h_stride;
+    float row_a[2048], row_c[2048];
+    const size_t row_bytes = r->b.shape.head_row_bytes;
+    r->b.k.row_decode[r->model.head.type](r->table + a * row_bytes, n, row_a);
+    r->b.k.row_decode[r->model.head.type](r->table + c * row_bytes, n, row_c);
+    for (size_t j = 0; j < n; j++)
+        switch ((seed + i) % 9) {
+        case 0:
+            h[j] = noise(seed, j);
+            break; /* no best row to speak of */
+        case 1:
+            h[j] = row_a[j] + 0.01f * noise(seed, j);
+            break; /* one far ahead */
+        case 2:
+            h[j] = row_a[j] + row_c[j];
+            break; /* two nearly tied */
+        case 3:
+            h[j] = noise(seed, j) + (j == a % n ? 1e4f : 0.0f);
+            break; /* one huge channel */
+        case 4:
+            h[j] = 1.0f;
+            break; /* all equal */
+        case 5:
+            h[j] = 0.0f;
+            break;
+        case 6:
+            h[j] = 1e-30f * noise(seed, j);
+            break; /* tiny */
+        case 7:
+            h[j] = j % 128 == 0 ? noise(seed, j) : 1e-6f * row_a[j];
+            break;
+        default:
+            h[j] = row_a[j] * (j < n / 2 ? 1.0f : -1e-3f);
+            break;
+        }
+}
+
+static void fill_requests(struct head_request *heads, size_t n_vocab, const int32_t *ids,
+                          uint64_t seed)
+{
+    static const float temps[] = {0.02f, 0.3f, 1.0f, 5.0f};
+    for (size_t i = 0; i < N_WANTS; i++) {
+        const uint64_t u = noise_bits(seed, i);
+        heads[i] = (struct head_request){.kind = HEAD_TOP, .k = 1};
+        if (u % 8 == 1)
+            heads[i].k = 1 + (u >> 8) % (n_vocab / 16);
+        if (u % 8 == 2)
+            heads[i].gap = (float)((u >> 8) % 50) / 16.0f;
+        if (u % 8 == 3)
+            heads[i] = (struct head_request){
+                .kind = HEAD_TOP, .k = 9, .gap = 0.5f, .ids = ids, .n_ids = 6};
+        if (u % 8 == 4 || u % 8 == 5)
+            heads[i] = (struct head_request){
+                .kind = HEAD_GUMBEL, .temp = temps[u >> 8 & 3], .seed = seed + i};
+        if (u % 64 == 6)
+            heads[i].k = n_vocab;
+        if (u % 64 == 7)
+            heads[i].kind = HEAD_ALL;
+    }
+}
+
+static void check_rounds(struct rig *r, size_t n_rounds, uint64_t seed)
+{
+    const size_t n_vocab = r->model.hp.n_vocab;
+    const int32_t ids[] = {0, (int32_t)n_vocab - 1, 7, 16, 7, (int32_t)n_vocab / 2};
+    for (size_t round = 0; round < n_rounds; round++) {
+        struct head_request heads[N_WANTS];
+        const size_t n_wants = round % 4 == 0 ? N_WANTS : 1 + round % 3;
+        fill_requests(heads, n_vocab, ids, seed + round);
+        for (size_t i = 0; i < n_wants; i++)
+            fill_hidden(r, i, seed + 10 * round + i);
+        (void)check_same(r, heads, n_wants, 1000 * seed + round);
+    }
+}
+
+static void candidates_are_those_of_the_whole_table(void **state)
+{
+    (void)state;
+    static const enum tensor_type types[] = {TENSOR_F16, TENSOR_BF16, TENSOR_F32};
+    static const size_t shapes[][2] = {{3001, 256}, {1700, 640}, {40, 1300}};
+    for (enum table kind = 0; kind < N_TABLES; kind++)
+        for (size_t t = 0; t < 3; t++) {
+            struct rig r;
+            rig_open(&r, kind, types[t], shapes[t][0], shapes[t][1]);
+            assert_int_not_equal(r.coarse.n_blocks, 0);
+            check_rounds(&r, 100, 100 * kind + 1000 * t);
+            rig_close(&r);
+        }
+}
+
+/* The norm's weights carry a hidden state to the ends of the numbers. */
+static void extreme_scales_change_nothing(void **state)
+{
+    (void)state;
+    static const float scales[] = {1e-37f, 1e-20f, 1e-12f, 1e12f, 1e18f, 1e33f};
+    struct rig r;
+    rig_open(&r, TABLE_PLAIN, TENSOR_F16, 1000, 384);
+    for (size_t s = 0; s < sizeof scales / sizeof scales[0]; s++) {
+        for (size_t i = 0; i < 384; i++)
+            r.norm[i] = scales[s];
+        check_rounds(&r, 20, 31 + s);
+    }
+    rig_close(&r);
+}
+
+static void a_clear_winner_reads_little(void **state)
+{
+    (void)state;
+    struct rig r;
+    size_t n_bytes = 0, n_draw_bytes = 0;
+    rig_open(&r, TABLE_PLAIN, TENSOR_F16, 8000, 1024);
+    const struct head_request best = {.kind = HEAD_TOP, .k = 1},
+                              draw = {.kind = HEAD_GUMBEL, .temp = 1.0f, .seed = 3};
+    for (size_t i = 0; i < 50; i++) {
+        fill_hidden(&r, 0, 1 + 9 * i);
+        n_bytes += check_same(&r, &best, 1, i);
+        n_draw_bytes += check_same(&r, &draw, 1, i);
+    }
+    const size_t plane_bytes = 50 * r.b.coarse_bytes;
+    assert_in_range(n_bytes, plane_bytes + 50 * r.b.shape.head_row_bytes,
+                    plane_bytes + 50 * 10 * r.b.shape.head_row_bytes);
+    assert_in_range(n_draw_bytes, plane_bytes, plane_bytes + 50 * 50 * r.b.shape.head_row_bytes);
+    assert_true(3 * plane_bytes < 50 * r.model.head.n_bytes);
+    rig_close(&r);
+}
+
+/* Bounds of whole tables for many hidden states, against the logits themselves. */
+static void no_logit_is_above_its_bound(void **state)
+{
+    (void)state;
+    const struct head_request head = {.kind = HEAD_TOP, .k = 1};
+    struct rig r;
+    double sum_far = 0.0, sum_z2 = 0.0;
+    rig_open(&r, TABLE_PLAIN, TENSOR_F16, 4096, 512);
+    float *up = mem_alloc(4096, sizeof *up), *z = mem_alloc(4096, sizeof *z), scratch[512];
+    for (uint64_t seed = 0; seed < 200; seed++) {
+        struct want want = {.head = &head};
+        for (size_t j = 0; j < 512; j++)
+            r.b.scratch.head_x[j] = noise(seed + 7, j) * (seed % 3 == 1 && j == 77 ? 3e3f : 1.0f);
+        screen_query(&r.b, 0, &want);
+        assert_true(want.screened);
+        r.b.k.coarse_bound(&r.coarse, 0, 4096, &want.query, up);
+        r.b.k.rows_dot[TENSOR_F16](r.table, r.b.shape.head_row_bytes, 4096, r.b.scratch.head_x, 512,
+                                   z, scratch);
+        for (size_t i = 0; i < 4096; i++) {
+            assert_true(z[i] <= up[i]);
+            sum_far += seed % 3 == 1 ? 0.0 : (double)(up[i] - z[i]);
+            sum_z2 += seed % 3 == 1 ? 0.0 : (double)z[i] * (double)z[i];
+        }
+    }
+    /* And the bounds are not idle: about two standard deviations of the logits away. */
+    const double n = 133.0 * 4096.0;
+    assert_true(sum_far / n < 2.5 * sqrt(sum_z2 / n));
+    mem_free(up);
+    mem_free(z);
+    rig_close(&r);
+}
+
+/* The full pass then says what is wrong. */
+static void a_hidden_state_with_poison_is_not_screened(void **state)
+{
+    (void)state;
+    static const float bad[] = {NAN, INFINITY, -INFINITY, 1e16f};
+    const struct head_request head = {.kind = HEAD_TOP, .k = 1};
+    struct rig r;
+    rig_open(&r, TABLE_PLAIN, TENSOR_F16, 500, 256);
+    for (size_t i = 0; i < 4; i++) {
+        struct want want = {.head = &head};
+        for (size_t j = 0; j < 256; j++)
+            r.b.scratch.head_x[j] = j == 17 ? bad[i] : noise(1, j);
+        screen_query(&r.b, 0, &want);
+        assert_false(want.screened);
+    }
+    rig_close(&r);
+}
+
+static void tables_that_gain_nothing_are_not_screened(void **state)
+{
+    (void)state;
+    struct model m = {.hp = {.n_embd = 2560, .n_vocab = 1000}};
+    m.head.type = TENSOR_F16;
+    assert_int_equal(screen_blocks(&m, 0), 20);
+    assert_int_equal(screen_blocks(&m, 2), 0); /* asked for the whole table */
+    m.head.type = TENSOR_Q6_K;
+    assert_int_equal(screen_blocks(&m, 0), 0);
+    m.head.type = TENSOR_F16;
+    m.hp.n_embd = 64;
+    assert_int_equal(screen_blocks(&m, 0), 0);
+}
+
+/* One weight that is no number: no plane, and the full pass says what is wrong when asked. */
+static void a_table_with_poison_is_read_whole(void **state)
+{
+    (void)state;
+    struct rig r;
+    const struct backend_control control = {0};
+    struct bn_error err;
+    rig_open(&r, TABLE_PLAIN, TENSOR_F32, 500, 256);
+    for (size_t i = 0; i < 3; i++) {
+        const float bad[] = {NAN, -INFINITY, 1e20f};
+        memcpy(r.table + 4 * (333 * 256 + 17), &bad[i], 4);
+        screen_close(&r.b);
+        assert_true(screen_open(&r.b, &control, 0, r.model.head.n_bytes, &err));
+        assert_int_equal(r.b.coarse.n_blocks, 0);
+    }
+    rig_close(&r);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(candidates_are_those_of_the_whole_table),
+        cmocka_unit_test(extreme_scales_change_nothing),
+        cmocka_unit_test(a_clear_winner_reads_little),
+        cmocka_unit_test(no_logit_is_above_its_bound),
+        cmocka_unit_test(a_hidden_state_with_poison_is_not_screened),
+        cmocka_unit_test(tables_that_gain_nothing_are_not_screened),
+        cmocka_unit_test(a_table_with_poison_is_read_whole),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
