@@ -7,6 +7,7 @@
  */
 #include "app/chat_options.h"
 
+#include "app/generator.h"
 #include "app/model_args.h"
 #include "engine/base/memory.h"
 
@@ -41,6 +42,18 @@ static bool check_bias(const char *text, struct bn_error *err)
     struct sampler_bias bias;
     return parse_bias(text, &bias) ||
            bn_fail(err, BN_EARG, "expected ID=X, a token's id and a number below 1e6 or -inf");
+}
+
+/* How many lanes, or auto. */
+static bool check_batch(const char *text, struct bn_error *err)
+{
+    char *rest;
+    const long n = strtol(text, &rest, 10);
+    if (strcmp(text, "auto") == 0 ||
+        (text[0] >= '0' && text[0] <= '9' && !*rest && n >= 1 && n <= GENERATOR_MAX_LANES))
+        return true;
+    return bn_fail(err, BN_EARG, "expected auto or a whole number from 1 to %d",
+                   GENERATOR_MAX_LANES);
 }
 
 static const struct option sampling_rows[] = {
@@ -303,6 +316,12 @@ static const struct option chat_rows[] = {
      .kind = OPTION_FLAG,
      .group = "Scripts",
      .help = "each line of stdin is one turn of one conversation"},
+    {.name = "batch",
+     .kind = OPTION_TEXT,
+     .check = check_batch,
+     .group = "Scripts",
+     .arg = "N|auto",
+     .help = "each line of stdin is a prompt of its own; decode N of them together"},
     {.name = "json",
      .kind = OPTION_FLAG,
      .group = "Scripts",
@@ -331,6 +350,7 @@ static const struct option chat_rows[] = {
      .help = "what model runs, and how, then leave; with --json one object"},
     {.name = "list-sessions",
      .kind = OPTION_FLAG,
+     .advanced = true,
      .group = "Ask and leave",
      .help = "names of the saved sessions, then leave"},
     {.name = "completion",

@@ -98,6 +98,72 @@ void generator_cut(struct generator *g, size_t n_keep)
     bn_session_truncate(g->session, n_keep);
 }
 
+struct generator_lane {
+    struct bn_session *session;
+    struct sampler *sampler;
+};
+
+bool generator_lane_open(struct generator *g, struct generator_lane **out, struct bn_error *err)
+{
+    const struct bn_session_config cfg = {.n_ctx = generator_n_ctx(g)};
+    struct generator_lane *lane = mem_alloc(1, sizeof(*lane));
+    if (!lane)
+        return bn_fail(err, BN_ENOMEM, "out of memory");
+    if (!bn_session_open(g->model, &cfg, &lane->session, err) ||
+        !sampler_open(bn_model_info(g->model)->n_vocab, &lane->sampler, err)) {
+        generator_lane_close(lane);
+        return false;
+    }
+    *out = lane;
+    return true;
+}
+
+void generator_lane_close(struct generator_lane *lane)
+{
+    if (!lane)
+        return;
+    sampler_close(lane->sampler);
+    bn_session_close(lane->session);
+    mem_free(lane);
+}
+
+bool generator_lane_set(struct generator_lane *lane, const struct sampler_params *params,
+                        struct bn_error *err)
+{
+    return sampler_set(lane->sampler, params, err);
+}
+
+bool generator_lane_read(struct generator_lane *lane, const int32_t *ids, size_t n_ids,
+                         const struct bn_control *control, struct bn_sync_stats *stats,
+                         int32_t *next, struct bn_error *err)
+{
+    struct head_request request;
+    struct head_row *row;
+    sampler_head(lane->sampler, ids, n_ids, &request, &row);
+    if (!bn_session_sync(lane->session, ids, n_ids, &request, row, control, stats, err))
+        return false;
+    *next = sampler_pick(lane->sampler, row, ids, n_ids);
+    return true;
+}
+
+bool generator_lanes_step(struct generator_step *steps, size_t n_steps,
+                          const struct bn_control *control, struct bn_error *err)
+{
+    struct bn_item items[GENERATOR_MAX_LANES];
+    for (size_t i = 0; i < n_steps; i++) {
+        const struct generator_step *s = &steps[i];
+        items[i] = (struct bn_item){
+            .session = s->lane->session, .ids = s->ids + s->n_ids - 1, .n_ids = 1, .n_rows = 1};
+        sampler_head(s->lane->sampler, s->ids, s->n_ids, &items[i].head, &items[i].rows);
+    }
+    if (!bn_eval(items, n_steps, control, err))
+        return false;
+    for (size_t i = 0; i < n_steps; i++)
+        steps[i].next =
+            sampler_pick(steps[i].lane->sampler, items[i].rows, steps[i].ids, steps[i].n_ids);
+    return true;
+}
+
 /* log of the sum of exp(logit), the largest taken out first. */
 static double log_total(const struct head_row *row)
 {

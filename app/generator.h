@@ -43,6 +43,28 @@ bool generator_save(struct generator *g, const struct bn_stream *out, struct bn_
 bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_error *err);
 void generator_cut(struct generator *g, size_t n_keep);
 
+/* Independent prompts side by side: a lane has its own session and sampler, and what comes out of
+ * it depends on no other lane. Errors as above; a lane is closed before its generator. */
+#define GENERATOR_MAX_LANES 64
+struct generator_lane;
+bool generator_lane_open(struct generator *g, struct generator_lane **out, struct bn_error *err);
+void generator_lane_close(struct generator_lane *lane); /* NULL is fine */
+bool generator_lane_set(struct generator_lane *lane, const struct sampler_params *params,
+                        struct bn_error *err);
+/* As generator_step, for one lane. */
+bool generator_lane_read(struct generator_lane *lane, const int32_t *ids, size_t n_ids,
+                         const struct bn_control *control, struct bn_sync_stats *stats,
+                         int32_t *next, struct bn_error *err);
+struct generator_step {
+    struct generator_lane *lane;
+    const int32_t *ids; /* (n_ids) the lane holds all but the last */
+    size_t n_ids;
+    int32_t next; /* chosen */
+};
+/* One token for each of at most GENERATOR_MAX_LANES lanes, in one pass over the weights. */
+bool generator_lanes_step(struct generator_step *steps, size_t n_steps,
+                          const struct bn_control *control, struct bn_error *err);
+
 struct generator_alt {
     int32_t id;
     float logprob; /* natural logarithm, of the unmodified distribution */

@@ -2,6 +2,7 @@
  * bitnet-chat: arguments to a painter, then the loop. The only place of the program that exits.
  */
 #include "app/app_open.h"
+#include "app/batch.h"
 #include "app/chat_options.h"
 #include "app/completion.h"
 #include "app/input_text.h"
@@ -92,6 +93,9 @@ static enum exit_code check_together(const struct options *o)
     static const char *const pairs[][2] = {
         {"json", "jsonl"},       {"lines", "interactive"}, {"continue", "load"},
         {"continue", "session"}, {"load", "session"},      {"lines", "file"},
+        {"batch", "lines"},      {"batch", "interactive"}, {"batch", "file"},
+        {"batch", "prompt"},     {"batch", "continue"},    {"batch", "session"},
+        {"batch", "load"},       {"batch", "logprobs"},
     };
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
         if (options_given(o, pairs[i][0]) && options_given(o, pairs[i][1]))
@@ -200,6 +204,12 @@ static enum exit_code run(struct app *app, int argc, char **argv)
         code = app_open_options(app, &prompt);
     if (code == EXIT_DONE)
         code = app_open_files(app);
+    if (code == EXIT_DONE && options_given(app->options, "batch")) {
+        code = prompt.n_bytes == 0 ? batch_run(app)
+                                   : report_fail(PROGRAM, EXIT_USAGE, "--batch takes no prompt");
+        strbuf_finish(&prompt);
+        return code;
+    }
     if (code == EXIT_DONE)
         code = choose_painter(app, &prompt);
     if (code == EXIT_DONE && app->ui.ops == &ui_inline_ops)

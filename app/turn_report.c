@@ -102,16 +102,16 @@ static json_t *alt_json(const struct tokenizer *t, struct generator_alt alt)
 }
 
 /* One entry a token: the chosen one, and "top", the best alternatives. */
-static json_t *logprobs_json(const struct chat *c, const struct turn *turn)
+static json_t *logprobs_json(const struct tokenizer *t, const struct turn *turn)
 {
     json_t *list = json_array();
     for (size_t i = 0; list && i < turn->n_alt_tokens; i++) {
         const struct generator_alt *alts = turn->alts + i * turn->n_alts;
-        json_t *entry = alt_json(c->maker.tokenizer, alts[turn->n_alts - 1]);
+        json_t *entry = alt_json(t, alts[turn->n_alts - 1]);
         json_t *top = json_array();
         for (size_t k = 0; top && k + 1 < turn->n_alts; k++)
             if (alts[k].id >= 0)
-                (void)json_array_append_new(top, alt_json(c->maker.tokenizer, alts[k]));
+                (void)json_array_append_new(top, alt_json(t, alts[k]));
         if (!entry || !json_out_add(entry, "top", top) || json_array_append_new(list, entry) != 0) {
             json_decref(list);
             return NULL;
@@ -120,12 +120,11 @@ static json_t *logprobs_json(const struct chat *c, const struct turn *turn)
     return list;
 }
 
-json_t *turn_json(const struct chat *c, const struct turn *turn)
+json_t *turn_json_of(const struct tokenizer *t, const char *model, const struct turn *turn)
 {
     const struct answer_result *r = &turn->result;
-    const struct bn_model_info *info = worker_info(c->worker);
     json_t *o = json_object();
-    bool ok = o && json_out_add(o, "model", json_out_text(bn_str_of(info ? info->name : ""))) &&
+    bool ok = o && json_out_add(o, "model", json_out_text(bn_str_of(model))) &&
               json_out_add(o, "text", json_out_text(strbuf_str(&turn->shown))) &&
               json_out_add(o, "thought",
                            turn->thought.n_bytes > 0 ? json_out_text(strbuf_str(&turn->thought))
@@ -144,11 +143,17 @@ json_t *turn_json(const struct chat *c, const struct turn *turn)
               json_out_add(o, "first_token_s", json_real(r->first_token_s)) &&
               json_out_add(o, "dropped_turns", json_integer((json_int_t)turn->n_dropped));
     if (ok && turn->n_alts > 0)
-        ok = json_out_add(o, "logprobs", logprobs_json(c, turn));
+        ok = json_out_add(o, "logprobs", logprobs_json(t, turn));
     if (ok)
         return o;
     json_decref(o);
     return NULL;
+}
+
+json_t *turn_json(const struct chat *c, const struct turn *turn)
+{
+    const struct bn_model_info *info = worker_info(c->worker);
+    return turn_json_of(c->maker.tokenizer, info ? info->name : "", turn);
 }
 
 /* Seconds left at the pace so far, once there is a pace. */

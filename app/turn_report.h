@@ -19,6 +19,7 @@ void turn_drop_notice(const struct turn *turn, struct strbuf *out);
 
 /* One object with every field of a turn; NULL: out of memory. */
 json_t *turn_json(const struct chat *c, const struct turn *turn);
+json_t *turn_json_of(const struct tokenizer *t, const char *model, const struct turn *turn);
 
 /* The status row's numbers as they are now. Texts of `out` are left alone. */
 void turn_status(const struct chat *c, struct status *out);

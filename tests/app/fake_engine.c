@@ -253,6 +253,48 @@ void generator_cut(struct generator *g, size_t n_keep)
         g->held.n = n_keep;
 }
 
+/* Lanes are tested with the engine itself. */
+bool generator_lane_open(struct generator *g, struct generator_lane **out, struct bn_error *err)
+{
+    (void)g;
+    (void)out;
+    return bn_fail(err, BN_EUNSUPPORTED, "the fake generator has no lanes");
+}
+
+void generator_lane_close(struct generator_lane *lane)
+{
+    (void)lane;
+}
+
+bool generator_lane_set(struct generator_lane *lane, const struct sampler_params *params,
+                        struct bn_error *err)
+{
+    (void)lane;
+    (void)params;
+    return generator_lane_open(NULL, NULL, err);
+}
+
+bool generator_lane_read(struct generator_lane *lane, const int32_t *ids, size_t n_ids,
+                         const struct bn_control *control, struct bn_sync_stats *stats,
+                         int32_t *next, struct bn_error *err)
+{
+    (void)ids;
+    (void)n_ids;
+    (void)control;
+    (void)stats;
+    (void)next;
+    return generator_lane_set(lane, NULL, err);
+}
+
+bool generator_lanes_step(struct generator_step *steps, size_t n_steps,
+                          const struct bn_control *control, struct bn_error *err)
+{
+    (void)steps;
+    (void)n_steps;
+    (void)control;
+    return generator_lane_open(NULL, NULL, err);
+}
+
 bool generator_alts(struct generator *g, const int32_t *ids, size_t n_ids, int32_t chosen,
                     struct generator_alt *out, size_t n, struct bn_error *err)
 {

@@ -6,9 +6,12 @@ import glob
 import json
 import os
 import shutil
+import signal
+import subprocess
+import time
 
 from chat_case import ChatCase
-from program_case import main
+from program_case import PROGRAM, main
 
 
 class Chat(ChatCase):
@@ -135,6 +138,78 @@ class Chat(ChatCase):
         self.assertEqual(self.snapshots(), [])
         done = self.chat('-i', '-n', '8', stdin=b'one\n/set snapshot on\n/save trip\n/clear\n/load trip\ntwo\n')
         self.assertEqual((done.returncode, len(self.snapshots())), (0, 1), done.stderr)
+
+    PROMPTS = ('one', 'a much longer prompt than the others', 'two', 'three', 'x', 'four', 'five', 'y' * 90,
+               'six')
+
+    def test_a_batch_of_any_width_answers_as_each_prompt_alone(self):
+        words = ('-n', '24', '--seed', '5', '--stop', 'zz')
+        alone = [self.says(*words, stdin=prompt.encode()) for prompt in self.PROMPTS]
+        self.assertGreater(len(set(alone)), 5)
+        stdin = '\n'.join(self.PROMPTS).encode() + b'\n\n  \n'
+        for width in ('1', '2', '7', '64', 'auto'):
+            self.assertEqual(self.says('--batch', width, *words, stdin=stdin), b'\n'.join(alone), width)
+        self.assertEqual(self.says('--batch', '7', '--ubatch', '3', *words, stdin=stdin), b'\n'.join(alone))
+
+    def test_a_batch_of_objects_keeps_order_and_names(self):
+        asked = [{'prompt': prompt, 'id': {'n': i}, 'max_tokens': 3 + 5 * (i % 4), 'seed': i, 'temp': 0.5,
+                  'system': 'be brief'} for i, prompt in enumerate(self.PROMPTS)]
+        stdin = '\n'.join(json.dumps(o) for o in asked).encode()
+        runs = []
+        for width in ('1', '3'):
+            lines = self.says('--batch', width, '--json', stdin=stdin).splitlines()
+            answers = [json.loads(line) for line in lines]
+            self.assertEqual([a['id']['n'] for a in answers], list(range(len(asked))))
+            self.assertEqual([a['line'] for a in answers], list(range(1, len(asked) + 1)))
+            for answer, o in zip(answers, asked):
+                self.assertLessEqual(answer['completion_tokens'], o['max_tokens'])
+                self.assertEqual(answer['seed'], o['seed'])
+            runs.append([a['text'] for a in answers])
+        self.assertEqual(*runs)
+        one = self.says('-s', 'be brief', '--temp', '0.5', '--seed', '2', '-n', '13', stdin=b'two')
+        self.assertEqual(one.decode(errors='replace'), runs[0][2] + '\n')
+
+    def test_a_line_that_is_wrong_costs_no_other_line(self):
+        stdin = b'one\n{"prompt": 3}\n{broken\n{"prompt": "x", "tmp": 1}\n' + b'w' * 9000 + b'\ntwo\na\0b\n'
+        done = self.chat('--batch', '4', '--json', '-n', '4', stdin=stdin)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(['error' in a for a in answers], [False, True, True, True, True, False, True])
+        for said in ('line 2: "prompt" is no text', 'line 3: not JSON', 'line 4: unknown member "tmp"',
+                     'line 5: the prompt takes', 'line 7:'):
+            self.assertIn(said, done.stderr.decode())
+        self.refuses(2, '--batch', '4', stdin=b'\n')
+        self.refuses(2, '--batch', '0', stdin=b'x')
+        self.refuses(2, '--batch', '4', 'prompt', stdin=b'x')
+        self.refuses(2, '--batch', '4', '--lines', stdin=b'x')
+
+    def batch(self, *words):
+        process = subprocess.Popen([PROGRAM, self.model, '--batch', '2', *words], env=self.env,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_a_batch_answers_before_its_input_ends_and_stops_cleanly(self):
+        process = self.batch('-n', '4', '--json')
+        process.stdin.write(b'one\ntwo\n')
+        process.stdin.flush()
+        for line in (1, 2):
+            self.assertEqual(json.loads(process.stdout.readline())['line'], line)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+        self.assertEqual((process.returncode, out, err), (130, b'', b''))
+
+    def test_an_interrupted_batch_leaves_whole_answers(self):
+        process = self.batch('--json', '-n', '600', '--stop', 'no such text')
+        process.stdin.write(b'prompt\n' * 200)
+        process.stdin.flush()
+        first = process.stdout.readline()
+        time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=20)
+        self.assertEqual((process.returncode, err), (143, b''))
+        for i, line in enumerate((first + out).splitlines()):
+            self.assertEqual(json.loads(line)['line'], i + 1)
 
     def test_what_is_no_model_is_exit_3(self):
         for path in self.models_that_do_not_load():

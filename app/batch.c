@@ -1,0 +1,371 @@
+/*
+ * Lines in, lanes of the engine, answers out: see batch.h.
+ *
+ * A ring holds every line from the oldest that is not written yet; it is as long as a few rounds of
+ * the lanes, and stdin is read only while it has room, so memory is bounded however long the input.
+ */
+#include "app/batch.h"
+
+#include "app/batch_item.h"
+#include "app/chat_options.h"
+#include "app/input_text.h"
+#include "app/json_out.h"
+#include "app/model_args.h"
+#include "app/signals.h"
+#include "app/turn_report.h"
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ROUNDS 4     /* length of the ring, in rounds of the lanes */
+#define AUTO_LANES 8 /* reading the weights once for 8 is most of what there is to gain */
+#define BLOCK_BYTES 65536
+
+struct batch {
+    struct app *app;
+    struct generator *g;
+    struct bn_cancel cancel;
+    struct bn_control control;
+    int wake[2];
+    unsigned signals; /* heard so far */
+    struct strbuf in;
+    bool at_end;
+    size_t n_lines;
+    struct strbuf system;
+    struct generator_lane *lanes[GENERATOR_MAX_LANES]; /* (n_lanes) */
+    struct batch_item *runs[GENERATOR_MAX_LANES];      /* (n_lanes) whose answer; NULL: free */
+    size_t n_lanes;
+    struct batch_item *ring; /* (n_ring) */
+    size_t n_ring;
+    size_t n_begun, n_written; /* lines; at most n_ring apart */
+    enum exit_code code;
+};
+
+/* ---- signals ---- */
+
+static bool is_stopped(struct batch *b)
+{
+    b->signals |= signals_take() & (SIGNAL_INTERRUPT | SIGNAL_TERMINATE | SIGNAL_HANGUP);
+    if (b->signals)
+        bn_cancel_request(&b->cancel);
+    return b->signals != 0;
+}
+
+static void on_progress(void *ud, size_t n_done, size_t n_total)
+{
+    (void)n_done;
+    (void)n_total;
+    (void)is_stopped(ud);
+}
+
+static bool open_signals(struct batch *b, struct bn_error *err)
+{
+    if (pipe(b->wake) != 0)
+        return bn_fail(err, BN_EIO, "cannot make a pipe: %s", strerror(errno));
+    for (size_t i = 0; i < 2; i++)
+        if (fcntl(b->wake[i], F_SETFL, O_NONBLOCK) != 0 ||
+            fcntl(b->wake[i], F_SETFD, FD_CLOEXEC) != 0)
+            return bn_fail(err, BN_EIO, "cannot set up a pipe: %s", strerror(errno));
+    return signals_open(SIGNALS_PIPE, b->wake[1], err);
+}
+
+static enum exit_code stop_code(const struct batch *b)
+{
+    if (b->signals & SIGNAL_INTERRUPT)
+        return EXIT_INTERRUPT;
+    return b->signals & SIGNAL_TERMINATE ? EXIT_TERMINATED : EXIT_HUNG_UP;
+}
+
+/* ---- answers ---- */
+
+static bool wants_json(const struct batch *b)
+{
+    return options_flag(b->app->options, "json") || options_flag(b->app->options, "jsonl");
+}
+
+static void fail_item(struct batch *b, struct batch_item *item, const struct bn_error *err)
+{
+    item->err = *err;
+    item->is_done = true;
+    (void)report_fail(PROGRAM, EXIT_DONE, "line %zu: %s", item->line, err->text);
+    if (b->code == EXIT_DONE)
+        b->code = report_code(STAGE_RUN, err);
+}
+
+static json_t *item_json(const struct batch *b, struct batch_item *item)
+{
+    json_t *o = item->err.code
+                    ? json_object()
+                    : turn_json_of(b->app->tokenizer, generator_info(b->g)->name, &item->turn);
+    bool ok = o && json_out_add(o, "line", json_integer((json_int_t)item->line));
+    if (ok && item->id)
+        ok = json_object_set(o, "id", item->id) == 0;
+    if (ok && item->err.code)
+        ok = json_out_add(o, "error", json_out_text(bn_str_of(item->err.text)));
+    if (ok && options_flag(b->app->options, "jsonl"))
+        ok = json_out_add(o, "event", json_string("end"));
+    if (ok)
+        return o;
+    json_decref(o);
+    return NULL;
+}
+
+/* Answers as --lines writes them: an empty line between two. A line that failed has none. */
+static bool write_item(struct batch *b, struct batch_item *item, struct bn_error *err)
+{
+    const struct bn_str text = strbuf_str(&item->turn.shown);
+    bool ok = true;
+    if (wants_json(b)) {
+        ok = json_out_write(item_json(b, item), stdout, JSON_OUT_LINE, err);
+    } else {
+        ok = (b->n_written == 0 || fputc('\n', stdout) != EOF) &&
+             fwrite(text.ptr, 1, text.n_bytes, stdout) == text.n_bytes &&
+             fputc('\n', stdout) != EOF;
+        if (!ok)
+            (void)bn_fail(err, BN_EIO, "cannot write to standard output: %s", strerror(errno));
+    }
+    batch_item_finish(item);
+    b->n_written++;
+    return ok;
+}
+
+static bool write_finished(struct batch *b, struct bn_error *err)
+{
+    while (b->n_written < b->n_begun && b->ring[b->n_written % b->n_ring].is_done)
+        if (!write_item(b, &b->ring[b->n_written % b->n_ring], err))
+            return false;
+    return fflush(stdout) == 0 ||
+           bn_fail(err, BN_EIO, "cannot write to standard output: %s", strerror(errno));
+}
+
+/* ---- lines ---- */
+
+static bool has_running(const struct batch *b)
+{
+    for (size_t i = 0; i < b->n_lanes; i++)
+        if (b->runs[i])
+            return true;
+    return false;
+}
+
+/* Waits only while there is nothing else to do. */
+static bool read_more(struct batch *b, struct bn_error *err)
+{
+    char block[BLOCK_BYTES];
+    struct pollfd fds[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                            {.fd = b->wake[0], .events = POLLIN}};
+    if (poll(fds, 2, has_running(b) ? 0 : -1) <= 0 || !fds[0].revents)
+        return true;
+    const ssize_t n = read(STDIN_FILENO, block, sizeof(block));
+    if (n < 0 && errno != EINTR && errno != EAGAIN)
+        return bn_fail(err, BN_EIO, "cannot read standard input: %s", strerror(errno));
+    if (n == 0)
+        b->at_end = true;
+    if (n > 0)
+        strbuf_add(&b->in, block, (size_t)n);
+    if (b->in.failed || b->in.n_bytes > INPUT_MAX_BYTES)
+        return bn_fail(err, BN_EARG, "a line is longer than %zu bytes", INPUT_MAX_BYTES);
+    return true;
+}
+
+static bool next_line(struct batch *b, struct strbuf *line)
+{
+    const char *end = b->in.n_bytes > 0 ? memchr(b->in.ptr, '\n', b->in.n_bytes) : NULL;
+    if (!end && (!b->at_end || b->in.n_bytes == 0))
+        return false;
+    const size_t n = end ? (size_t)(end - b->in.ptr) : b->in.n_bytes;
+    strbuf_cut(line, 0);
+    strbuf_add(line, b->in.ptr, n);
+    strbuf_drop(&b->in, end ? n + 1 : n);
+    if (line->n_bytes > 0 && line->ptr[line->n_bytes - 1] == '\r')
+        strbuf_cut(line, line->n_bytes - 1);
+    b->n_lines++;
+    return true;
+}
+
+static bool is_blank(struct bn_str s)
+{
+    for (size_t i = 0; i < s.n_bytes; i++)
+        if (s.ptr[i] != ' ' && s.ptr[i] != '\t')
+            return false;
+    return true;
+}
+
+static uint64_t draw_seed(void)
+{
+    uint32_t seed = 0;
+    FILE *f = fopen("/dev/urandom", "rb");
+    if (!f || fread(&seed, sizeof(seed), 1, f) != 1)
+        seed = (uint32_t)(uint64_t)(clock_seconds() * 1e6);
+    if (f)
+        (void)fclose(f); /* read only: nothing to lose */
+    return seed;
+}
+
+/* False: the whole batch ends. A line that is wrong is only told. */
+static bool begin(struct batch *b, size_t lane, struct bn_str line, struct bn_error *err)
+{
+    struct app *app = b->app;
+    struct batch_item *item = &b->ring[b->n_begun % b->n_ring];
+    const size_t n_ctx = generator_n_ctx(b->g);
+    *item = (struct batch_item){.line = b->n_lines, .lane = b->lanes[lane]};
+    chat_options_sampler(app->options, &item->turn.sampler);
+    if (!options_given(app->options, "seed"))
+        item->turn.sampler.seed = draw_seed();
+    item->turn.max_tokens = (size_t)options_int(app->options, "max-tokens");
+    strbuf_add_str(&item->system, strbuf_str(&b->system));
+    b->n_begun++;
+    struct bias_list biases;
+    if (!chat_options_biases(app->options, app->tokenizer, &biases, err))
+        return false;
+    item->turn.sampler.biases = biases.items;
+    item->turn.sampler.n_biases = biases.n;
+    const bool ok = batch_item_parse(item, line, err) &&
+                    batch_item_begin(item, app, n_ctx, &b->control, err) &&
+                    batch_item_take(item, app, n_ctx, err);
+    mem_free(biases.items);
+    if (!ok && err->code != BN_EARG && err->code != BN_ECONTEXT && err->code != BN_EFORMAT)
+        return false;
+    if (!ok)
+        fail_item(b, item, err);
+    b->runs[lane] = item->is_done ? NULL : item;
+    return true;
+}
+
+static bool fill_lanes(struct batch *b, struct bn_error *err)
+{
+    struct strbuf line = {0};
+    bool ok = true;
+    for (size_t i = 0; ok && i < b->n_lanes; i++) {
+        while (ok && !b->runs[i] && b->n_begun - b->n_written < b->n_ring && !is_stopped(b)) {
+            if (next_line(b, &line))
+                ok = is_blank(strbuf_str(&line)) || begin(b, i, strbuf_str(&line), err);
+            else if (b->at_end)
+                break;
+            else {
+                const size_t n_before = b->in.n_bytes;
+                ok = read_more(b, err);
+                if (b->in.n_bytes == n_before && !b->at_end && has_running(b))
+                    break; /* nothing yet: the others go on meanwhile */
+            }
+        }
+        ok = ok && write_finished(b, err);
+    }
+    strbuf_finish(&line);
+    return ok;
+}
+
+/* ---- all lanes ---- */
+
+static bool step(struct batch *b, struct bn_error *err)
+{
+    struct generator_step steps[GENERATOR_MAX_LANES];
+    size_t lanes[GENERATOR_MAX_LANES], n = 0;
+    for (size_t i = 0; i < b->n_lanes; i++) {
+        if (!b->runs[i])
+            continue;
+        lanes[n] = i;
+        steps[n++] = (struct generator_step){
+            .lane = b->lanes[i], .ids = b->runs[i]->ids.ids, .n_ids = b->runs[i]->ids.n};
+    }
+    if (n == 0)
+        return true;
+    if (!generator_lanes_step(steps, n, &b->control, err))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        struct batch_item *item = b->runs[lanes[i]];
+        item->next = steps[i].next;
+        if (!batch_item_take(item, b->app, generator_n_ctx(b->g), err))
+            return false;
+        if (item->is_done)
+            b->runs[lanes[i]] = NULL;
+    }
+    return true;
+}
+
+static bool answer_all(struct batch *b, struct bn_error *err)
+{
+    for (;;) {
+        if (!fill_lanes(b, err))
+            return false;
+        if (is_stopped(b))
+            return bn_fail(err, BN_ECANCELLED, "stopped");
+        if (!has_running(b) && b->at_end && b->in.n_bytes == 0)
+            return write_finished(b, err);
+        if (!step(b, err) || !write_finished(b, err))
+            return false;
+    }
+}
+
+static size_t lanes_wanted(const struct app *app)
+{
+    const char *text = options_text(app->options, "batch");
+    const size_t n = strcmp(text, "auto") == 0 ? AUTO_LANES : (size_t)strtol(text, NULL, 10);
+    return size_min(n, (size_t)options_int(app->options, "ubatch"));
+}
+
+static bool open_lanes(struct batch *b, struct bn_error *err)
+{
+    b->n_ring = ROUNDS * b->n_lanes;
+    b->ring = mem_alloc(b->n_ring, sizeof(*b->ring));
+    if (!b->ring)
+        return bn_fail(err, BN_ENOMEM, "out of memory");
+    for (size_t i = 0; i < b->n_lanes; i++)
+        if (!generator_lane_open(b->g, &b->lanes[i], err))
+            return false;
+    return true;
+}
+
+static bool open_model(struct batch *b, struct bn_error *err)
+{
+    struct app *app = b->app;
+    const char *system = options_text(app->options, "system");
+    struct bn_model_config cfg = {0};
+    b->control = (struct bn_control){.progress = {on_progress, b}, .cancel = &b->cancel};
+    app->chat.maker = (struct prompt_maker){.tokenizer = app->tokenizer,
+                                            .template = app->template,
+                                            .options = app->options,
+                                            .now = time(NULL)};
+    model_args_config(app->options, &cfg);
+    cfg.notes = &app->model_notes;
+    cfg.progress = b->control.progress;
+    cfg.cancel = &b->cancel;
+    if (system && !input_text_or_file(system, &b->system, err))
+        return false;
+    return open_signals(b, err) &&
+           generator_open(app->file, &cfg, (size_t)options_int(app->options, "ctx"), &b->g, err);
+}
+
+static void finish(struct batch *b)
+{
+    for (size_t i = 0; b->ring && i < b->n_ring; i++)
+        batch_item_finish(&b->ring[i]);
+    mem_free(b->ring);
+    for (size_t i = 0; i < b->n_lanes; i++)
+        generator_lane_close(b->lanes[i]);
+    generator_close(b->g);
+    strbuf_finish(&b->in);
+    strbuf_finish(&b->system);
+}
+
+enum exit_code batch_run(struct app *app)
+{
+    struct batch b = {.app = app, .n_lanes = lanes_wanted(app)};
+    struct bn_error err = {0};
+    enum exit_code code;
+    if (!open_model(&b, &err))
+        code = b.signals ? stop_code(&b) : report_error(PROGRAM, STAGE_LOAD, &err);
+    else if (open_lanes(&b, &err) && answer_all(&b, &err))
+        code = b.n_begun > 0 ? b.code : report_fail(PROGRAM, EXIT_USAGE, "empty prompt");
+    else
+        code = b.signals ? stop_code(&b) : report_error(PROGRAM, STAGE_RUN, &err);
+    finish(&b);
+    return code;
+}
