@@ -5,6 +5,7 @@
 #include "engine/backend/backend.h"
 
 #include "engine/cpu/cpu_backend.h"
+#include "engine/cuda/cuda_backend.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -12,7 +13,13 @@
 /* More devices than any machine has; keeps the parser away from overflow. */
 #define INDEX_MAX 1023
 
-static const struct backend_ops *const backends[] = {&cpu_backend_ops, NULL};
+static const struct backend_ops *const backends[] = {
+#ifdef BN_HAS_CUDA
+    &cuda_backend_ops,
+#endif
+    &cpu_backend_ops,
+    NULL,
+};
 
 /* Every name a user may write, and why a build may lack it. */
 static const struct backend_name {

@@ -61,20 +61,6 @@ static bool find_device(struct cuda_device *dev, size_t index, struct bn_error *
     return true;
 }
 
-bool cuda_probe(const struct backend_config *cfg, char *text, size_t text_bytes)
-{
-    struct cuda_device dev = {0};
-    struct bn_error err;
-    if (cfg->isa) {
-        (void)snprintf(text, text_bytes, "instruction set '%s' was asked for: the CPU's", cfg->isa);
-        return false;
-    }
-    const bool ok = cuda_driver_open(&dev.driver, &err) && find_device(&dev, cfg->index, &err);
-    (void)snprintf(text, text_bytes, "%s", ok ? dev.name : err.text);
-    cuda_driver_close(&dev.driver);
-    return ok;
-}
-
 static bool load_kernels(struct cuda_device *dev, struct bn_error *err)
 {
 #define KERNEL_NAME(name, args, n_threads) #name,
@@ -113,6 +99,20 @@ void cuda_device_close(struct cuda_device *dev)
         (void)d->cuDevicePrimaryCtxRelease(dev->id);
     }
     cuda_driver_close(d);
+}
+
+bool cuda_probe(const struct backend_config *cfg, char *text, size_t text_bytes)
+{
+    struct cuda_device dev = {0};
+    struct bn_error err;
+    if (cfg->isa) {
+        (void)snprintf(text, text_bytes, "instruction set '%s' was asked for: the CPU's", cfg->isa);
+        return false;
+    }
+    const bool ok = cuda_device_open(&dev, cfg->index, &err) && cuda_selftest(&dev, &err);
+    (void)snprintf(text, text_bytes, "%s", ok ? dev.name : err.text);
+    cuda_device_close(&dev);
+    return ok;
 }
 
 bool cuda_enter(struct cuda_device *dev, struct bn_error *err)

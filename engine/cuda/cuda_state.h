@@ -148,6 +148,9 @@ void cuda_launch(struct cuda_device *d, enum cuda_kernel k, struct cuda_grid gri
 void cuda_keep(struct cuda_device *d, CUresult result, const char *what);
 bool cuda_finish(struct cuda_device *d, struct bn_error *err);
 
+/* cuda_selftest.c: a small layer against plain C. BN_EDEVICE: other numbers, or none; BN_ENOMEM. */
+bool cuda_selftest(struct cuda_device *d, struct bn_error *err);
+
 /* cuda_plan.c. */
 bool cuda_shape_init(struct cuda_shape *s, const struct model *m, struct bn_error *err);
 bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,

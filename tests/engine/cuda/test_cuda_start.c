@@ -46,6 +46,7 @@ static void each_reason_is_one_line(void **state)
         {"broken", "driver and library do not match"},
         {"old_driver", "driver is too old: it supports CUDA 11.4"},
         {"old_gpu", "compute capability 7.5, at least 8.0"},
+        {"wrong", "Twin GPU computes other numbers"},
     };
     const struct backend_config cfg = {0}, second = {.index = 1}, rung = {.isa = "avx2"};
     char text[160];
@@ -54,6 +55,7 @@ static void each_reason_is_one_line(void **state)
         assert_false(ops->probe(&cfg, text, sizeof text));
         says(text, machines[i][1]);
         assert_null(strchr(text, '\n'));
+        assert_int_equal(used_bytes(), 0);
     }
     (void)unsetenv("FAKE_CUDA");
     assert_true(ops->probe(&cfg, text, sizeof text));
@@ -124,7 +126,7 @@ static void opening_gives_all_back_when_memory_ends(void **state)
     struct bn_error err;
     struct backend *b = NULL;
     assert_true(synth_open(&spec, &m, &err));
-    for (size_t n = 0; n < (size_t)40 << 20; n += (size_t)1 << 20) {
+    for (size_t n = 0; n < (size_t)40 << 20; n += (size_t)3 << 20) {
         set_bytes(n);
         if (try_open(&m, &b, &err))
             ops->close(b);

@@ -37,6 +37,7 @@ static struct {
     const struct twin_kernel *kernel;
     const void *args;
     enum twin_order order;
+    uint8_t *stacks; /* (MAX_THREADS, STACK_BYTES) */
     uint32_t shares[MAX_THREADS / 32][2][32 * SHARE_WORDS];
 #if defined(__x86_64__)
     void *sp;
@@ -191,8 +192,9 @@ void twin_launch(const struct twin_kernel *k, struct twin_grid grid, const void 
         grid.n_blocks[0] == 0 || grid.n_blocks[1] == 0 || grid.n_blocks[2] == 0 ||
         grid.n_blocks[1] > 65535 || grid.n_blocks[2] > 65535)
         give_up("the launch has an impossible grid");
-    uint8_t *stacks = malloc(grid.n_threads * STACK_BYTES);
-    if (!stacks)
+    if (!twin.stacks) /* kept until the program ends */
+        twin.stacks = malloc(MAX_THREADS * STACK_BYTES);
+    if (!twin.stacks)
         give_up("no memory for stacks");
     for (uint32_t z = 0; z < grid.n_blocks[2]; z++)
         for (uint32_t y = 0; y < grid.n_blocks[1]; y++)
@@ -206,9 +208,8 @@ void twin_launch(const struct twin_kernel *k, struct twin_grid grid, const void 
                                             {grid.n_blocks[0], grid.n_blocks[1], grid.n_blocks[2]}};
                     f->state = FIBER_RUNS;
                     f->n_shares = f->n_words = 0;
-                    f->stack = stacks + i * STACK_BYTES;
+                    f->stack = twin.stacks + i * STACK_BYTES;
                 }
                 run_block(&grid);
             }
-    free(stacks);
 }

@@ -1,0 +1,164 @@
+/*
+ * A small linear layer on the device, by both ways of multiplying, against plain C: a GPU, a driver
+ * or a compiler that does not give the bits of docs/kernels.md is refused before anybody chats with
+ * it. Milliseconds, and a megabyte of memory.
+ */
+#include "engine/base/memory.h"
+#include "engine/base/noise.h"
+#include "engine/cuda/cuda_state.h"
+
+#include <math.h>
+#include <string.h>
+
+enum { N_COLS = 500, N_LINES = 2, N_ROWS = 130, N_TOKENS = 3 };
+#define EPS 1e-5f
+
+/* One thing after another, the same on the host and on the device. */
+struct selftest {
+    float x[N_TOKENS * N_COLS], w[N_COLS];
+    uint8_t lines[N_ROWS * N_LINES * LINE_BYTES];
+    float y[N_TOKENS * N_ROWS]; /* by the device */
+    float q_s[N_TOKENS];
+    int32_t q_sum[N_TOKENS];
+    int8_t q[(N_TOKENS + FEW_TOKENS) * N_LINES * LINE_COLS];
+};
+
+/* Offsets in the copy on the device, which are multiples of 16 where a kernel reads 16 bytes. */
+static CUdeviceptr put(CUdeviceptr *at, size_t n_bytes)
+{
+    const CUdeviceptr here = *at;
+    *at += (n_bytes + DEVICE_ALIGN - 1) / DEVICE_ALIGN * DEVICE_ALIGN;
+    return here;
+}
+
+static void fill(struct selftest *t)
+{
+    for (size_t i = 0; i < N_TOKENS * N_COLS; i++)
+        t->x[i] = (float)((double)(noise_bits(1, i) >> 40) / 8388608.0 - 1.0);
+    for (size_t i = 0; i < N_COLS; i++)
+        t->w[i] = (float)((double)(noise_bits(2, i) >> 40) / 16777216.0 + 0.5);
+    for (size_t i = 0; i < sizeof t->lines; i++)
+        for (unsigned shift = 0; shift < 8; shift += 2)
+            t->lines[i] |= (uint8_t)(noise_bits(3, 4 * i + shift / 2) % 3 << shift);
+}
+
+/* RMSNorm and quantise of one token as the recipe says: q (N_LINES * LINE_COLS), zeros past the
+ * end. The scale. */
+static float quantise(const struct selftest *t, const float *x, int8_t *q)
+{
+    float lanes[64] = {0}, m = 1e-5f;
+    for (size_t i = 0; i < N_COLS; i++)
+        lanes[i % 64] = fmaf(x[i], x[i], lanes[i % 64]);
+    for (size_t half = 32; half > 0; half /= 2)
+        for (size_t l = 0; l < half; l++)
+            lanes[l] = lanes[l] + lanes[l + half];
+    const float r = 1.0f / sqrtf(lanes[0] / (float)N_COLS + EPS);
+    for (size_t i = 0; i < N_COLS; i++)
+        m = fmaxf(m, fabsf((x[i] * r) * t->w[i]));
+    for (size_t i = 0; i < N_COLS; i++)
+        q[i] = (int8_t)rintf(((x[i] * r) * t->w[i]) * (127.0f / m));
+    return 127.0f / m;
+}
+
+/* Row r of the matrix times q, each code less one. */
+static int32_t multiply(const struct selftest *t, size_t r, const int8_t *q)
+{
+    int32_t sum = 0;
+    for (size_t c = 0; c < N_COLS; c++) {
+        const size_t line = c / LINE_COLS, field = c % LINE_COLS / 64;
+        const uint8_t byte = t->lines[(r * N_LINES + line) * LINE_BYTES + c % 64];
+        sum += ((byte >> (2 * field) & 3) - 1) * q[c];
+    }
+    return sum;
+}
+
+static bool is_right(const struct selftest *t)
+{
+    for (size_t token = 0; token < N_TOKENS; token++) {
+        int8_t q[N_LINES * LINE_COLS] = {0};
+        const float s = quantise(t, t->x + token * N_COLS, q);
+        for (size_t r = 0; r < N_ROWS; r++) {
+            const float y = (float)multiply(t, r, q) * (0.75f / s);
+            if (memcmp(&y, &t->y[token * N_ROWS + r], sizeof y) != 0)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* The layer by one kernel; its results in t->y. */
+static bool run(struct cuda_device *dev, struct selftest *t, CUdeviceptr memory,
+                enum cuda_kernel kernel, struct bn_error *err)
+{
+    struct cuda_driver *d = &dev->driver;
+    CUdeviceptr at = memory;
+    const CUdeviceptr x = put(&at, sizeof t->x), w = put(&at, sizeof t->w);
+    const CUdeviceptr lines = put(&at, sizeof t->lines), y = put(&at, sizeof t->y);
+    const CUdeviceptr q_s = put(&at, sizeof t->q_s), q_sum = put(&at, sizeof t->q_sum);
+    const CUdeviceptr q = put(&at, sizeof t->q);
+    struct norm_args norm = {.x = (const float *)(uintptr_t)x,
+                             .w = (const float *)(uintptr_t)w,
+                             .q = (int8_t *)(uintptr_t)q,
+                             .q_s = (float *)(uintptr_t)q_s,
+                             .q_sum = (int32_t *)(uintptr_t)q_sum,
+                             .eps = EPS,
+                             .n = N_COLS,
+                             .x_stride = N_COLS,
+                             .q_stride = N_LINES * LINE_COLS};
+    struct linear_args linear = {.lines = (const uint8_t *)(uintptr_t)lines,
+                                 .q = norm.q,
+                                 .q_s = norm.q_s,
+                                 .q_sum = norm.q_sum,
+                                 .y = (float *)(uintptr_t)y,
+                                 .n_rows = N_ROWS,
+                                 .n_lines = N_LINES,
+                                 .n_tokens = N_TOKENS,
+                                 .y_stride = N_ROWS,
+                                 .row_end = {N_ROWS, N_ROWS},
+                                 .scale = {0.75f, 0.0f, 0.0f},
+                                 .extra = {1.0f, 1.0f, 1.0f},
+                                 .kind = LINEAR_STORE};
+    const bool is_many = kernel == KERNEL_linear_many;
+    const size_t n_rows = is_many ? MANY_ROWS : FEW_ROWS;
+    if (!cuda_ok(d, d->cuMemcpyHtoD(x, t->x, sizeof t->x), "the self-test", err) ||
+        !cuda_ok(d, d->cuMemcpyHtoD(w, t->w, sizeof t->w), "the self-test", err) ||
+        !cuda_ok(d, d->cuMemcpyHtoD(lines, t->lines, sizeof t->lines), "the self-test", err))
+        return false;
+    cuda_launch(dev, KERNEL_norm_quantise, (struct cuda_grid){N_TOKENS, 1, 1, 0}, &norm);
+    cuda_launch(dev, kernel,
+                (struct cuda_grid){(N_ROWS + n_rows - 1) / n_rows, is_many ? 1 : N_TOKENS, 1, 0},
+                &linear);
+    return cuda_finish(dev, err) &&
+           cuda_ok(d, d->cuMemcpyDtoH(t->y, y, sizeof t->y), "the self-test", err);
+}
+
+static bool run_both(struct cuda_device *dev, struct selftest *t, struct bn_error *err)
+{
+    static const enum cuda_kernel kernels[] = {KERNEL_linear_one, KERNEL_linear_many};
+    struct cuda_driver *d = &dev->driver;
+    CUdeviceptr memory, end = 0;
+    /* as many bytes as `run` hands out, or more */
+    (void)put(&end, sizeof *t + 8 * (size_t)DEVICE_ALIGN);
+    if (!cuda_ok(d, d->cuMemAlloc(&memory, (size_t)end), "memory for the self-test", err))
+        return false;
+    bool ok = cuda_ok(d, d->cuMemsetD8(memory, 0, (size_t)end), "the self-test", err);
+    for (size_t i = 0; ok && i < sizeof kernels / sizeof kernels[0]; i++) {
+        ok = run(dev, t, memory, kernels[i], err);
+        if (ok && !is_right(t))
+            ok = bn_fail(err, BN_EDEVICE, "%s computes other numbers than it should: not used",
+                         dev->name);
+    }
+    (void)d->cuMemFree(memory);
+    return ok;
+}
+
+bool cuda_selftest(struct cuda_device *dev, struct bn_error *err)
+{
+    struct selftest *t = mem_alloc(1, sizeof *t);
+    if (!t)
+        return bn_fail(err, BN_ENOMEM, "no memory for the self-test");
+    fill(t);
+    const bool ok = run_both(dev, t, err);
+    mem_free(t);
+    return ok;
+}
