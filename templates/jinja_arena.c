@@ -75,42 +75,24 @@ void *arena_alloc(struct template_arena *a, size_t n_bytes)
     return p;
 }
 
-static bool fail_va(struct jvm *vm, enum bn_errcode code, const char *fmt, va_list ap)
-    BN_PRINTF(3, 0);
-
-static bool fail_va(struct jvm *vm, enum bn_errcode code, const char *fmt, va_list ap)
-{
-    char text[400];
-    (void)vsnprintf(text, sizeof text, fmt, ap); /* a longer sentence is cut */
-    if (!vm->at)
-        return bn_fail(vm->err, code, "template: %s", text);
-    return bn_fail(vm->err, code, "template line %u, column %u: %s", vm->at->line, vm->at->col,
-                   text);
-}
-
 bool jvm_fail(struct jvm *vm, const char *fmt, ...)
 {
+    char text[400];
     va_list ap;
     va_start(ap, fmt);
-    fail_va(vm, BN_EFORMAT, fmt, ap);
+    (void)vsnprintf(text, sizeof text, fmt, ap); /* a longer sentence is cut */
     va_end(ap);
-    return false;
-}
-
-bool jvm_bound(struct jvm *vm, const char *fmt, ...)
-{
-    va_list ap;
-    va_start(ap, fmt);
-    fail_va(vm, BN_EARG, fmt, ap);
-    va_end(ap);
-    return false;
+    if (!vm->at)
+        return bn_fail(vm->err, BN_EFORMAT, "template: %s", text);
+    return bn_fail(vm->err, BN_EFORMAT, "template line %u, column %u: %s", vm->at->line,
+                   vm->at->col, text);
 }
 
 bool jvm_steps(struct jvm *vm, size_t n)
 {
     if (n > JVM_MAX_STEPS - vm->n_steps) {
         vm->n_steps = JVM_MAX_STEPS;
-        return jvm_bound(vm, "the template takes more than %zu steps", (size_t)JVM_MAX_STEPS);
+        return jvm_fail(vm, "the template takes more than %zu steps", (size_t)JVM_MAX_STEPS);
     }
     vm->n_steps += n;
     return true;
@@ -119,7 +101,7 @@ bool jvm_steps(struct jvm *vm, size_t n)
 bool jvm_enter(struct jvm *vm)
 {
     if (++vm->depth > JVM_MAX_DEPTH)
-        return jvm_bound(vm, "nested more than %d levels deep", JVM_MAX_DEPTH);
+        return jvm_fail(vm, "nested more than %d levels deep", JVM_MAX_DEPTH);
     return true;
 }
 
@@ -133,11 +115,11 @@ void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes)
     const size_t max = vm->max_bytes ? vm->max_bytes : SIZE_MAX / 4;
     const size_t used = arena_bytes(vm->arena);
     if (unit_bytes && n > SIZE_MAX / 8 / unit_bytes) {
-        (void)jvm_bound(vm, "the template needs more memory than there is");
+        (void)jvm_fail(vm, "the template needs more memory than there is");
         return NULL;
     }
     if (used > max || n * unit_bytes > max - used) {
-        (void)jvm_bound(vm, "the template takes more than %zu MiB of memory", max >> 20);
+        (void)jvm_fail(vm, "the template takes more than %zu MiB of memory", max >> 20);
         return NULL;
     }
     void *const p = arena_alloc(vm->arena, n * unit_bytes);

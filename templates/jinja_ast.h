@@ -106,8 +106,9 @@ struct jprogram {
     struct jhidden hidden; /* of the outermost scope */
 };
 
-/* Parse `source` (valid UTF-8) into the arena of `vm`. BN_EFORMAT: not a template, with line and
- * column; BN_EUNSUPPORTED: jinja2 would run it, this interpreter does not; BN_EARG: a bound. */
+/* Parse `source` (valid UTF-8) into the arena of `vm`. BN_EFORMAT: not a template, or
+ * beyond a bound, with line and column; BN_EUNSUPPORTED: jinja2 would run it, this interpreter
+ * does not. */
 bool jinja_parse(struct jvm *vm, struct bn_str source, struct jprogram *out);
 
 /* The parser's last step: fill in all `hidden`. */

@@ -53,6 +53,8 @@ static bool fill_dict(struct jvm *vm, const struct jargs *args, struct jdict *d)
 {
     if (args->n_pos > 1)
         return jvm_fail(vm, "dict expected at most 1 argument, got %zu", args->n_pos);
+    if (args->n_pos == 1 && args->pos[0].kind == J_UNDEF)
+        return jundef_fail(vm, args->pos[0]); /* it is asked for its keys */
     if (args->n_pos == 1 && args->pos[0].kind == J_DICT) {
         const struct jdict *const from = args->pos[0].u.dict;
         for (size_t i = 0; i < from->n; i++)

@@ -365,7 +365,7 @@ bool jinja_lex(struct jvm *vm, struct bn_str source, struct jtoks *out)
     struct lexer lx = {.vm = vm, .line = 1, .col = 1, .line_start = true, .toks = out};
     *out = (struct jtoks){0};
     if (source.n_bytes > MAX_SOURCE)
-        return jvm_bound(vm, "%zu bytes of template, more than %zu", source.n_bytes, MAX_SOURCE);
+        return jvm_fail(vm, "%zu bytes of template, more than %zu", source.n_bytes, MAX_SOURCE);
     if (!normalise(vm, source, &lx.src))
         return false;
     while (lx.at < lx.src.n_bytes)

@@ -57,7 +57,7 @@ struct jtoks {
     size_t n, cap;
 };
 
-/* BN_EFORMAT: with line and column. BN_EARG: the source is too long. */
+/* BN_EFORMAT: with line and column, or the source is too long. */
 bool jinja_lex(struct jvm *vm, struct bn_str source, struct jtoks *out);
 
 #endif

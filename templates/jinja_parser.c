@@ -127,9 +127,7 @@ bool parser_enter(struct parser *p)
 {
     if (++p->depth <= PARSE_MAX_DEPTH)
         return true;
-    (void)parser_fail(p, parser_tok(p), "nested more than %d levels deep", PARSE_MAX_DEPTH);
-    p->vm->err->code = BN_EARG;
-    return false;
+    return parser_fail(p, parser_tok(p), "nested more than %d levels deep", PARSE_MAX_DEPTH);
 }
 
 void parser_leave(struct parser *p)
@@ -177,9 +175,7 @@ bool parser_seal(struct parser *p, struct jnode *node)
     node->depth = depth + 1;
     if (node->depth <= TREE_MAX_DEPTH)
         return true;
-    (void)parser_fail(p, parser_tok(p), "an expression of more than %d levels", TREE_MAX_DEPTH);
-    p->vm->err->code = BN_EARG;
-    return false;
+    return parser_fail(p, parser_tok(p), "an expression of more than %d levels", TREE_MAX_DEPTH);
 }
 
 struct jnode *parser_pair(struct parser *p, enum jnode_kind kind, const struct jtok *tok,

@@ -166,8 +166,7 @@ void *arena_alloc(struct template_arena *a, size_t n_bytes); /* 16-aligned, not 
 
 /* ---- state ---- */
 
-bool jvm_fail(struct jvm *vm, const char *fmt, ...) BN_PRINTF(2, 3);  /* always false */
-bool jvm_bound(struct jvm *vm, const char *fmt, ...) BN_PRINTF(2, 3); /* the same, as BN_EARG */
+bool jvm_fail(struct jvm *vm, const char *fmt, ...) BN_PRINTF(2, 3); /* always false */
 bool jvm_steps(struct jvm *vm, size_t n); /* count work; false when the bound is reached */
 bool jvm_enter(struct jvm *vm);           /* one level deeper; jvm_leave also after a failure */
 void jvm_leave(struct jvm *vm);

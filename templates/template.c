@@ -59,7 +59,7 @@ static bool open_auto(struct template *t, const struct template_config *cfg, str
     t->info.is_chat = true;
     if (parse_source(t, pick.source, err))
         return true;
-    const struct template_family *const f = family_by_text(pick.source);
+    const struct template_family *const f = family_by_text(cfg);
     bn_notes_add(cfg->notes, BN_NOTE_WARNING, "chat-template",
                  "the file's chat template cannot be run, using the built-in '%s': %s", f->name,
                  err->text);

@@ -72,7 +72,7 @@ struct template_config {
  * the filters pprint, random, urlize, wordwrap, striptags, filesizeformat, xmlattr; \N{...} in
  * strings. */
 
-/* BN_EARG: no such built-in, or a bound was hit. BN_EFORMAT: a user's template does not parse
+/* BN_EARG: no such built-in. BN_EFORMAT: a user's template does not parse or is beyond a bound
  * (line, column, reason). BN_EUNSUPPORTED: jinja2 would run a user's template, this interpreter
  * does not. Under "auto" a model's own template that is known to be broken, absent or beyond the
  * interpreter is replaced by a family that fits, and a note says so. */
@@ -110,8 +110,8 @@ struct template_output {
     bool starts_in_thought; /* the generation prompt ends with <think> and blanks */
 };
 
-/* BN_EFORMAT: the template failed or raised: line, column, reason. BN_EARG: a bound was hit.
- * Everything it makes lives in `arena`. */
+/* BN_EFORMAT: the template failed, raised or hit a bound: line, column, reason. BN_EARG: messages
+ * or args of the wrong kind. Everything it makes lives in `arena`. */
 bool template_render(const struct template *t, struct template_arena *arena,
                      const struct template_input *in, struct template_output *out,
                      struct bn_error *err);

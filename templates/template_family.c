@@ -14,12 +14,17 @@ const struct template_family *family_find(const char *name)
     return NULL;
 }
 
+static bool is_bitnet(const struct template_config *cfg)
+{
+    return bn_str_is(cfg->arch, "bitnet-b1.58") || bn_str_is(cfg->arch, "bitnet-25");
+}
+
 static bool has(struct bn_str text, const char *mark)
 {
     return text_find(text, bn_str_of(mark), 0, text.n_bytes) != SIZE_MAX;
 }
 
-const struct template_family *family_by_text(struct bn_str source)
+const struct template_family *family_by_text(const struct template_config *cfg)
 {
     static const struct {
         const char *mark, *also, *family;
@@ -29,9 +34,9 @@ const struct template_family *family_by_text(struct bn_str source)
         {"Assistant: ", "", "bitnet"},
     };
     for (size_t i = 0; i < sizeof marks / sizeof marks[0]; i++)
-        if (has(source, marks[i].mark) && has(source, marks[i].also))
+        if (has(cfg->model_text, marks[i].mark) && has(cfg->model_text, marks[i].also))
             return family_find(marks[i].family);
-    return family_find("chatml");
+    return family_find(is_bitnet(cfg) ? "bitnet" : "chatml");
 }
 
 static struct template_pick pick(const char *name, const char *note_id, const char *note)
@@ -43,8 +48,6 @@ static struct template_pick pick(const char *name, const char *note_id, const ch
 
 struct template_pick family_pick(const struct template_config *cfg)
 {
-    const bool is_bitnet =
-        bn_str_is(cfg->arch, "bitnet-b1.58") || bn_str_is(cfg->arch, "bitnet-25");
     const bool blank = text_skip_space(cfg->model_text, 0) == cfg->model_text.n_bytes;
     if (!blank && has(cfg->model_text, "BITNETAssistant") &&
         bn_repair_allowed(cfg->no_repair, "chat-template"))
@@ -55,7 +58,7 @@ struct template_pick family_pick(const struct template_config *cfg)
         return (struct template_pick){.name = "model", .source = cfg->model_text};
     if (cfg->is_base_model_hint)
         return pick("plain", "base-model", "base model: plain text completion, not chat");
-    if (is_bitnet)
+    if (is_bitnet(cfg))
         return pick("bitnet", "no-chat-template",
                     "the file has no chat template: using the built-in 'bitnet'");
     return pick("chatml", "no-chat-template",

@@ -29,7 +29,8 @@ struct template_pick {
     const char *note;
 };
 const struct template_family *family_find(const char *name);
-const struct template_family *family_by_text(struct bn_str source); /* what it looks like; chatml */
+/* What the model's own template looks like, else what its architecture says; chatml. */
+const struct template_family *family_by_text(const struct template_config *cfg);
 struct template_pick family_pick(const struct template_config *cfg); /* for "auto" */
 
 #endif

@@ -274,6 +274,9 @@ static void template_beyond_us_falls_back_by_its_text(void **state)
         assert_non_null(strstr(f->notes.items[0].text, "'include'"));
         assert_non_null(strstr(f->notes.items[0].text, cases[i][1]));
     }
+    const struct template_config bare = {.model_text = bn_str_of("{% include 'x' %}"),
+                                         .arch = bn_str_of("bitnet-b1.58")};
+    assert_string_equal(open_auto(f, bare), "bitnet");
 }
 
 static void every_builtin_opens_and_keeps_roles_apart(void **state)
@@ -349,6 +352,7 @@ static void bombs_end_in_an_error(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (render(f, cases[i], NULL))
             fail_msg("it ended well: %s", cases[i]);
+        assert_int_equal(f->err.code, BN_EFORMAT);
         assert_non_null(strstr(f->err.text, "template line 1, column "));
     }
 }
