@@ -164,7 +164,7 @@ const char *tensor_type_id_name(uint32_t file_id)
         if (foreign_types[i].id == file_id)
             return foreign_types[i].name;
     }
-    return "of an unknown type";
+    return NULL;
 }
 
 /* The meaning of an id that has only one: there an odd size does not matter. */

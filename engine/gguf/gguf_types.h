@@ -44,13 +44,14 @@ bool tensor_bytes(enum tensor_type type, size_t n_cols, size_t n_rows, size_t *o
 enum tensor_type tensor_type_decide(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
                                     size_t alignment);
 
-/* Name of a file's type id for messages, whatever project it is from: "TL2 or MXFP4 (39)". */
+/* Name of a file's type id for messages, whatever project it is from: "TL2 or MXFP4 (39)"; NULL
+ * for one that nobody is known to use. */
 const char *tensor_type_id_name(uint32_t file_id);
 
 /* The same when the bytes are known, which tells clashing ids apart, and what a user can do about
  * it. */
 struct tensor_verdict {
-    const char *name;   /* "TL2 (39)" */
+    const char *name;   /* "TL2 (39)"; NULL: nobody is known to use the id */
     const char *advice; /* "its tiling is not in the file: convert the original model to i2_s" */
 };
 struct tensor_verdict tensor_type_judge(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,

@@ -38,6 +38,10 @@ static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enu
 {
     const struct tensor_verdict v =
         tensor_type_judge(t->type_id, t->n_cols, t->n_rows, t->n_bytes, f->m->gguf->alignment);
+    if (!v.name)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "tensor '%s' is of type %u, which this program does not know: %s", f->name,
+                       t->type_id, v.advice);
     if (duty == DUTY_F32)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "tensor '%s' is %s, not F32 as norms, scales and biases are", f->name,
@@ -65,8 +69,10 @@ static bool find(struct finder *f, enum presence presence, enum duty duty, size_
     if (!serves(t->type, duty))
         return refuse_type(f, t, duty, err);
     if (t->n_cols != n_cols || t->n_rows != n_rows)
-        return bn_fail(err, BN_EFORMAT, "tensor '%s' is %zu x %zu, the model needs %zu x %zu",
-                       f->name, t->n_rows, t->n_cols, n_rows, n_cols);
+        return bn_fail(
+            err, BN_EFORMAT,
+            "tensor '%s' is %zu x %zu, the model needs %zu x %zu (its data begins at byte %zu)",
+            f->name, t->n_rows, t->n_cols, n_rows, n_cols, t->offset);
     *out = (struct tensor_ref){.name = t->name,
                                .type = t->type,
                                .bytes = g->bytes + t->offset,

@@ -189,7 +189,9 @@ static void missing_and_misshapen_tensors_are_named(void **state)
     }
     opened(&spec, &m);
     swap_dims(&m, "blk.1.ffn_down.weight");
-    refused(&m, BN_EFORMAT, "'blk.1.ffn_down.weight' is 768 x 256, the model needs 256 x 768");
+    refused(&m, BN_EFORMAT,
+            "'blk.1.ffn_down.weight' is 768 x 256, the model needs 256 x 768 "
+            "(its data begins at byte ");
 }
 
 static void foreign_types_are_refused_with_advice(void **state)
@@ -207,6 +209,8 @@ static void foreign_types_are_refused_with_advice(void **state)
         {"token_embd.weight", 36, "embeddings and output heads can be"},
         {"token_embd.weight", 10, "is Q2_K (10)"},
         {"output_norm.weight", 1, "not F32 as norms"},
+        {"blk.0.attn_v.weight", 4711, "'blk.0.attn_v.weight' is of type 4711, which"},
+        {"output_norm.weight", 4711, "'output_norm.weight' is of type 4711, which"},
     };
     const struct synth_spec spec = synth_preset("tiny");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
