@@ -78,8 +78,7 @@ static enum exit_code run_verb(struct options *o)
     struct inspect in = {.options = o, .words = words + 1, .n_words = n_words - 1};
     const enum exit_code code = verb->run(&in);
     inspect_close(&in);
-    const enum exit_code flushed = report_flush(INSPECT);
-    return code == EXIT_DONE ? flushed : code;
+    return code == EXIT_DONE ? report_flush(INSPECT) : code; /* one error, one line */
 }
 
 int main(int argc, char **argv)

@@ -32,6 +32,8 @@ enum exit_code inspect_open_template(struct inspect *in);
 enum exit_code inspect_open_model(struct inspect *in);
 enum exit_code inspect_open_session(struct inspect *in, size_t n_ctx);
 void inspect_close(struct inspect *in);
+/* Say an error of loading the model, after its path. */
+enum exit_code inspect_fail_load(const struct inspect *in, struct bn_error *err);
 
 /* ids for `n` bytes that are the user's own words, or with special tokens recognised. */
 bool inspect_encode(const struct inspect *in, enum segment_kind kind, struct bn_str text,

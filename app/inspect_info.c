@@ -94,14 +94,14 @@ static enum exit_code collect(struct info *info)
 }
 
 /* What was shown is right either way; scripts learn by the code that the model does not run. */
-static enum exit_code verdict(const struct info *info)
+static enum exit_code verdict(struct info *info)
 {
     if (!info->model && info->gguf->n_tensors > 0)
-        return report_error(INSPECT, STAGE_LOAD, &info->model_error);
+        return inspect_fail_load(info->in, &info->model_error);
     if (!info->in->tokenizer)
-        return report_error(INSPECT, STAGE_LOAD, &info->tokenizer_error);
+        return inspect_fail_load(info->in, &info->tokenizer_error);
     if (info->plan_error.code != BN_OK)
-        return report_error(INSPECT, STAGE_LOAD, &info->plan_error);
+        return inspect_fail_load(info->in, &info->plan_error);
     return EXIT_DONE;
 }
 

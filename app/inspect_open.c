@@ -11,7 +11,7 @@
 
 #define ROWS_MAX_BYTES ((size_t)64 << 20) /* of logits that are held at once */
 
-static enum exit_code fail_load(const struct inspect *in, struct bn_error *err)
+enum exit_code inspect_fail_load(const struct inspect *in, struct bn_error *err)
 {
     (void)bn_fail_prefix(err, "%s", in->words[0]);
     return report_error(INSPECT, STAGE_LOAD, err);
@@ -30,7 +30,7 @@ enum exit_code inspect_open_tokenizer(struct inspect *in)
     struct bn_error err;
     return model_args_tokenizer(in->options, in->file, &in->notes, &in->tokenizer, &err)
                ? EXIT_DONE
-               : fail_load(in, &err);
+               : inspect_fail_load(in, &err);
 }
 
 enum exit_code inspect_open_template(struct inspect *in)
@@ -39,8 +39,6 @@ enum exit_code inspect_open_template(struct inspect *in)
     if (model_args_template(in->options, in->file, in->tokenizer, &in->notes, &in->template, &err))
         return EXIT_DONE;
     const bool is_users = options_given(in->options, "template");
-    if (is_users && err.code == BN_EFORMAT)
-        err.code = BN_EARG; /* the user's template: a bad value */
     return report_error(INSPECT, is_users ? STAGE_RUN : STAGE_LOAD, &err);
 }
 
@@ -49,14 +47,16 @@ enum exit_code inspect_open_model(struct inspect *in)
     struct bn_model_config cfg = {.notes = &in->notes};
     struct bn_error err;
     model_args_config(in->options, &cfg);
-    return bn_model_open(in->file, &cfg, &in->model, &err) ? EXIT_DONE : fail_load(in, &err);
+    return bn_model_open(in->file, &cfg, &in->model, &err) ? EXIT_DONE
+                                                           : inspect_fail_load(in, &err);
 }
 
 enum exit_code inspect_open_session(struct inspect *in, size_t n_ctx)
 {
     const struct bn_session_config cfg = {.n_ctx = n_ctx};
     struct bn_error err;
-    return bn_session_open(in->model, &cfg, &in->session, &err) ? EXIT_DONE : fail_load(in, &err);
+    return bn_session_open(in->model, &cfg, &in->session, &err) ? EXIT_DONE
+                                                                : inspect_fail_load(in, &err);
 }
 
 void inspect_close(struct inspect *in)

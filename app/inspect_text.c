@@ -36,7 +36,9 @@ static enum exit_code print_ids_of(struct inspect *in, struct bn_str text)
     return ok ? EXIT_DONE : fail_run(&err);
 }
 
-enum exit_code inspect_tokenize(struct inspect *in)
+/* Open the vocabulary and hand all of standard input, with a 0 after it, to `print`. */
+static enum exit_code print_stdin(struct inspect *in,
+                                  enum exit_code (*print)(struct inspect *in, struct bn_str text))
 {
     enum exit_code code = inspect_open_file(in);
     if (code == EXIT_DONE)
@@ -49,9 +51,14 @@ enum exit_code inspect_tokenize(struct inspect *in)
     size_t n_bytes;
     if (!path_read_all("-", STDIN_MAX_BYTES, &text, &n_bytes, &err))
         return fail_run(&err);
-    code = print_ids_of(in, (struct bn_str){text, n_bytes});
+    code = print(in, (struct bn_str){text, n_bytes});
     mem_free(text);
     return code;
+}
+
+enum exit_code inspect_tokenize(struct inspect *in)
+{
+    return print_stdin(in, print_ids_of);
 }
 
 /* The next id of a text of ids with blanks or commas between; false at the end, or with *bad set.
@@ -73,7 +80,7 @@ static bool next_id(const char **at, size_t n_vocab, int32_t *id, bool *bad)
     return true;
 }
 
-static enum exit_code print_text_of(struct inspect *in, const char *text, size_t n_bytes)
+static enum exit_code print_text_of(struct inspect *in, struct bn_str text)
 {
     const struct detok_config cfg = {
         .special =
@@ -85,7 +92,7 @@ static enum exit_code print_text_of(struct inspect *in, const char *text, size_t
     struct bn_error err;
     if (!detok_open(in->tokenizer, &cfg, &d, &err))
         return fail_run(&err);
-    const char *at = text;
+    const char *at = text.ptr;
     bool bad = false, ok = true;
     for (int32_t id; ok && next_id(&at, n_vocab, &id, &bad);) {
         struct bn_str piece;
@@ -99,8 +106,8 @@ static enum exit_code print_text_of(struct inspect *in, const char *text, size_t
     detok_close(d);
     if (!ok)
         return fail_run(&err);
-    const size_t offset = (size_t)(at - text);
-    if (bad || offset < n_bytes) /* a NUL ends the text early */
+    const size_t offset = (size_t)(at - text.ptr);
+    if (bad || offset < text.n_bytes) /* a NUL ends the text early */
         return report_fail(INSPECT, EXIT_USAGE,
                            "standard input, byte %zu: expected an id from 0 to %zu, got '%.20s'",
                            offset, n_vocab - 1, at);
@@ -109,20 +116,7 @@ static enum exit_code print_text_of(struct inspect *in, const char *text, size_t
 
 enum exit_code inspect_detokenize(struct inspect *in)
 {
-    enum exit_code code = inspect_open_file(in);
-    if (code == EXIT_DONE)
-        code = inspect_open_tokenizer(in);
-    if (code != EXIT_DONE)
-        return code;
-    report_warnings(INSPECT, &in->notes);
-    struct bn_error err;
-    char *text;
-    size_t n_bytes;
-    if (!path_read_all("-", STDIN_MAX_BYTES, &text, &n_bytes, &err))
-        return fail_run(&err);
-    code = print_text_of(in, text, n_bytes);
-    mem_free(text);
-    return code;
+    return print_stdin(in, print_text_of);
 }
 
 /* ---- prompt ---- */

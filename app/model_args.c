@@ -18,8 +18,9 @@ static bool check_device(const char *text, struct bn_error *err)
 {
     if (strcmp(text, "auto") == 0 || strcmp(text, "cpu") == 0 || strcmp(text, "cuda") == 0)
         return true;
-    const size_t n_digits = strlen(text) > 5 ? strspn(text + 5, "0123456789") : 0;
-    if (strncmp(text, "cuda:", 5) == 0 && n_digits >= 1 && n_digits <= 3 && !text[5 + n_digits])
+    const char *const number = strncmp(text, "cuda:", 5) == 0 ? text + 5 : "";
+    const size_t n_digits = strspn(number, "0123456789");
+    if (n_digits >= 1 && n_digits <= 3 && !number[n_digits])
         return true;
     return bn_fail(err, BN_EARG, "expected auto, cpu, cuda or cuda:N");
 }
@@ -218,12 +219,16 @@ bool model_args_template(const struct options *o, const struct bn_file *file,
         return bn_fail_prefix(err, "--template");
     if (n_bytes == 0) {
         mem_free(text);
-        return bn_fail(err, BN_EFORMAT, "--template: '%s' is empty", path);
+        return bn_fail(err, BN_EARG, "--template: '%s' is empty", path);
     }
     cfg.user_text = (struct bn_str){text, n_bytes};
     const bool ok = template_open(&cfg, out, err);
     mem_free(text);
-    return ok || bn_fail_prefix(err, "--template %s", path);
+    if (ok)
+        return true;
+    if (err->code != BN_ENOMEM)
+        err->code = BN_EARG; /* broken or beyond us: a bad value of the option either way */
+    return bn_fail_prefix(err, "--template %s", path);
 }
 
 /* VALUE as JSON, or as the text it is. */

@@ -48,7 +48,7 @@ bool bn_file_open(const char *path, struct bn_file **out, struct bn_error *err)
     struct bn_file *file = NULL;
     if (!bn_file_open_memory(map.bytes, map.n_bytes, &file, err)) {
         gguf_map_close(&map);
-        return bn_fail_prefix(err, "'%s'", path);
+        return bn_fail_prefix(err, "%s", path);
     }
     file->map = map;
     file->path = mem_alloc(strlen(path) + 1, 1);

@@ -57,10 +57,19 @@ class Usage(ProgramCase):
                 self.fails(3, *words)
 
     def test_a_full_disk_is_exit_5(self):
-        with open('/dev/full', 'wb') as full:
-            done = self.run_program('info', self.model, stdout=full)
-        self.assertEqual(done.returncode, 5, done.stderr)
-        self.assertEqual(done.stderr, b'bitnet-inspect: cannot write to standard output\n')
+        for words in (['info', self.model], ['info', self.model, '--json']):
+            with open('/dev/full', 'wb') as full:
+                done = self.run_program(*words, stdout=full)
+            self.assertEqual(done.returncode, 5, done.stderr)
+            self.assertRegex(done.stderr, rb'^bitnet-inspect: cannot write [a-zA-Z ]+\n$')
+
+    def test_a_refused_template_is_exit_2_a_failing_one_1(self):
+        messages = self.write('messages.json', HELLO)
+        for code, text in ((2, '{{ frob('), (2, "{% extends 'x' %}"), (2, ''),
+                           (2, '{{ ' + '[' * 9999), (1, "{{ raise_exception('no') }}"),
+                           (1, '{% macro m() %}{{ m() }}{% endmacro %}{{ m() }}')):
+            path = self.write('refused.jinja', text)
+            self.fails(code, 'prompt', '--template', '@' + path, '--messages', messages)
 
 
 class Info(ProgramCase):
