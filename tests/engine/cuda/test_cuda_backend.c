@@ -386,8 +386,8 @@ static void every_step_is_the_cpus(void **state)
         const struct backend_config cfg = {
             .n_threads = 1, .n_ubatch = N_IDS, .trace = record, .trace_ud = &steps[i]};
         const struct backend_control control = {0};
-        struct backend *b;
-        struct seq *s;
+        struct backend *b = NULL;
+        struct seq *s = NULL;
         uint64_t n_bytes;
         if (!ops->open(m.model, &cfg, &control, &b, &err) || !ops->seq_open(b, 99, &s, &err))
             fail_msg("%s", err.text);
@@ -419,8 +419,8 @@ static void cancel_is_seen_between_layers(void **state)
     const struct backend_config cfg = {.n_ubatch = 4, .trace = record, .trace_ud = &steps};
     const struct backend_control control = {.cancel = &flag};
     const int32_t ids[4] = {256, 1, 2, 3};
-    struct backend *b;
-    struct seq *s;
+    struct backend *b = NULL;
+    struct seq *s = NULL;
     uint64_t n_bytes;
     assert_true(synth_open(&spec, &m, &err));
     if (!cuda_backend_ops.open(m.model, &cfg, &control, &b, &err) ||

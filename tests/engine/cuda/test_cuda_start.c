@@ -87,8 +87,8 @@ static void too_little_memory_is_said_in_numbers(void **state)
     const struct synth_spec spec = synth_preset("tiny");
     struct synth_model m;
     struct bn_error err;
-    struct backend *b;
-    struct seq *s;
+    struct backend *b = NULL;
+    struct seq *s = NULL;
     assert_true(synth_open(&spec, &m, &err));
     set_bytes(500000);
     assert_false(try_open(&m, &b, &err));
@@ -145,8 +145,8 @@ static void a_failing_device_keeps_the_conversation(void **state)
     const int32_t ids[5] = {256, 1, 2, 3, 4};
     struct synth_model m;
     struct bn_error err;
-    struct backend *b;
-    struct seq *s;
+    struct backend *b = NULL;
+    struct seq *s = NULL;
     uint64_t n_bytes;
     struct head_cand cands[262];
     struct head_row row = {cands, 262, 0};
@@ -182,8 +182,8 @@ static void a_thousand_turns_leave_memory_flat(void **state)
     const int32_t ids[2] = {256, 1};
     struct synth_model m;
     struct bn_error err;
-    struct backend *b;
-    struct seq *s;
+    struct backend *b = NULL;
+    struct seq *s = NULL;
     uint64_t n_bytes;
     struct head_cand cands[262];
     struct head_row row = {cands, 262, 0};
