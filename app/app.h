@@ -21,6 +21,8 @@ struct app {
     struct bn_notes model_notes; /* of the model: the worker writes them until it is loaded */
     struct worker *worker;
     struct ui ui;
+    const struct ui_ops *next_ui; /* painters change: this one is next; NULL: they do not */
+    struct strbuf typed;          /* keys that a painter leaves to the next one */
     struct chat chat;
     struct store store;
     struct history history;
@@ -30,8 +32,9 @@ struct app {
 
     struct strbuf attachments;  /* of /file: they go before the next message */
     struct bn_str first_prompt; /* to begin a terminal chat with */
-    bool is_interactive;        /* slash commands and the chat's notices */
-    bool is_private;            /* --private or its variable */
+    bool was_first_prompt;
+    bool is_interactive; /* slash commands and the chat's notices */
+    bool is_private;     /* --private or its variable */
     bool leaving;
     bool ending;         /* leave as soon as the turn that runs has stopped ... */
     double ending_since; /* ... or two seconds after this (clock_seconds) */
@@ -43,6 +46,9 @@ struct app {
 enum exit_code app_run(struct app *app);
 /* End the loop soon. The first code counts, but an error replaces EXIT_DONE. */
 void app_leave(struct app *app, enum exit_code code);
+
+/* Go on with another painter of a terminal, soon. One that cannot run here is not taken. */
+void app_change_ui(struct app *app, const struct ui_ops *ops);
 
 /* Stop what runs, keep what was said, then leave. */
 void app_end(struct app *app, enum exit_code code);

@@ -48,6 +48,29 @@ void app_end(struct app *app, enum exit_code code)
         chat_stop(&app->chat);
 }
 
+void app_change_ui(struct app *app, const struct ui_ops *ops)
+{
+    if (ops != app->ui.ops)
+        app->next_ui = ops;
+}
+
+static void change_ui(struct app *app)
+{
+    const struct ui_ops *before = app->ui.ops;
+    struct bn_error err;
+    before->close(&app->ui);
+    app->ui.ops = app->next_ui;
+    if (!app->ui.ops->open(&app->ui, &err)) {
+        app->ui.ops = before;
+        struct bn_error no_terminal;
+        if (before->open(&app->ui, &no_terminal))
+            ui_notice(&app->ui, TONE_WARNING, "%s", err.text);
+        else
+            app_leave(app, EXIT_HUNG_UP);
+    }
+    app->next_ui = NULL;
+}
+
 static void keep_in(struct app *app, const char *path)
 {
     struct bn_error err;
@@ -189,12 +212,13 @@ static void wait_for_something(struct app *app)
 {
     const struct ui_ops *ops = app->ui.ops;
     int timeout = ops->tick(&app->ui);
-    struct pollfd fds[2] = {{.fd = app->wake_read, .events = POLLIN},
-                            {.fd = STDIN_FILENO, .events = POLLIN}};
     const bool wants_input = ops->wants_input(&app->ui);
+    struct pollfd fds[3] = {{.fd = app->wake_read, .events = POLLIN},
+                            {.fd = wants_input ? STDIN_FILENO : -1, .events = POLLIN},
+                            {.fd = app->ui.log_fd > 0 ? app->ui.log_fd : -1, .events = POLLIN}};
     if ((app->ending || app->stopping_since > 0) && (timeout < 0 || timeout > 100))
         timeout = 100; /* deadlines in seconds: this is close enough */
-    if (poll(fds, wants_input ? 2 : 1, timeout) <= 0)
+    if (poll(fds, 3, timeout) <= 0)
         return; /* time is up, or a signal, whose byte is in the pipe */
     if (fds[0].revents)
         drain(app->wake_read);
@@ -234,9 +258,11 @@ enum exit_code app_run(struct app *app)
             app->leaving = true;
         if (app->leaving)
             break;
-        if (!chat_is_busy(&app->chat) && app->chat.phase != CHAT_BROKEN)
+        if (app->next_ui)
+            change_ui(app);
+        if (!app->leaving && !chat_is_busy(&app->chat) && app->chat.phase != CHAT_BROKEN)
             app->ui.ops->ready(&app->ui);
-        if (!app->leaving)
+        if (!app->leaving && !app->next_ui)
             wait_for_something(app);
     }
     keep_last_snapshot(app);

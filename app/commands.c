@@ -104,6 +104,10 @@ const struct command command_table[] = {
      "likeliest; it "
      "halves the speed. /probs off ends it.",
      ARGS_FREE, cmd_probs},
+    {"ui", NULL, "[inline|full]", "chat on the ordinary or on the whole screen",
+     "/ui full shows the chat on the whole screen, with a transcript that scrolls; /ui inline goes "
+     "back. F2 does both.",
+     ARGS_FREE, cmd_ui},
     {"quit", "bye exit q", "", "leave", "/quit leaves, as Ctrl-D on an empty line does.", ARGS_NONE,
      cmd_quit},
     {0},
@@ -205,6 +209,8 @@ static const char keys_help[] =
     "Ctrl-X Ctrl-E             write the message in $VISUAL or $EDITOR\n"
     "Ctrl-L                    clear the screen\n"
     "Ctrl-Z                    suspend\n"
+    "F2                        ordinary or whole screen\n"
+    "PgUp, PgDn                whole screen: scroll; Ctrl-Home, Ctrl-End: to begin and end\n"
     "Ctrl-D                    on an empty line: leave\n"
     "and every key of Readline; ~/.inputrc may say $if bitnet-chat";
 

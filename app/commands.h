@@ -65,6 +65,7 @@ bool cmd_tokens(struct app *app, struct bn_str args);
 bool cmd_dump(struct app *app, struct bn_str args);
 bool cmd_probs(struct app *app, struct bn_str args);
 bool cmd_copy(struct app *app, struct bn_str args);
+bool cmd_ui(struct app *app, struct bn_str args);
 bool cmd_quit(struct app *app, struct bn_str args);
 
 #endif

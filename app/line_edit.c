@@ -1,5 +1,5 @@
 /*
- * Readline as the inline editor: see line_edit.h. State is file-scope, as Readline's own is.
+ * Readline as the editor: see line_edit.h. State is file-scope, as Readline's own is.
  *
  * Readline pulls its keys through getc from the piece that line_feed was given; it never sees the
  * markers of a paste, because it would read to the end of one within a single call.
@@ -34,11 +34,22 @@ static struct {
     const char *keys; /* (n_keys) being fed */
     size_t n_keys, at;
     bool is_open, is_done, is_end;
-    char *line;            /* done, Readline's memory */
-    char *kept;            /* text of an editor that was left; Readline's memory */
+    char *line;                         /* done, Readline's memory */
+    char *kept;                         /* text of an editor that was left; Readline's memory */
+    const struct line_display *display; /* NULL: Readline's own */
+    FILE *sink;                         /* what Readline would write where we display */
+    bool enter_waits, was_refused;
     struct strbuf *pastes; /* (n_pastes), number i + 1 in the mark */
     size_t n_pastes, cap_pastes;
 } edit;
+
+static void redisplay(void)
+{
+    if (edit.display)
+        edit.display->redisplay();
+    else
+        rl_redisplay();
+}
 
 /* ---- keys to Readline ---- */
 
@@ -104,8 +115,10 @@ static bool wants_more(void)
 
 static int enter(int count, int key)
 {
-    if (!wants_more())
-        return rl_newline(count, key);
+    if (!wants_more()) {
+        edit.was_refused |= edit.enter_waits;
+        return edit.enter_waits ? 0 : rl_newline(count, key);
+    }
     if (rl_line_buffer[rl_end - 1] == '\\')
         (void)rl_rubout(1, '\b'); /* the backslash has done its work */
     rl_insert_text("\n");
@@ -151,14 +164,21 @@ static int edit_elsewhere(int count, int key)
 {
     struct strbuf text = {0};
     struct bn_error err;
+    struct ui *ui = &edit.app->ui;
     (void)count;
     (void)key;
     strbuf_add_text(&text, rl_line_buffer);
-    line_hide();
+    if (edit.display)
+        ui->ops->suspend(ui);
+    else
+        line_hide();
     tty_give_back();
     const bool ok = edit_file_run(&text, &err);
     struct bn_error no_terminal;
-    (void)tty_take(TTY_PASTE_MARKED, &no_terminal); /* it was one a moment ago */
+    if (edit.display)
+        ui->ops->resume(ui);
+    else
+        (void)tty_take(TTY_PASTE_MARKED, &no_terminal); /* it was one a moment ago */
     if (ok)
         rl_replace_line(strbuf_text(&text), 0);
     else
@@ -242,7 +262,7 @@ static void take_paste(const char *bytes, size_t n_bytes)
         rl_insert_text(strbuf_text(&text));
         strbuf_finish(&text);
     }
-    rl_redisplay();
+    redisplay();
 }
 
 void line_text(struct strbuf *out)
@@ -285,7 +305,7 @@ void line_begin(const char *prompt)
         rl_insert_text(edit.kept);
         free(edit.kept);
         edit.kept = NULL;
-        rl_redisplay();
+        redisplay();
     }
 }
 
@@ -343,7 +363,7 @@ void line_set(struct bn_str text)
     if (edit.is_open) {
         rl_replace_line(strbuf_text(&copy), 1);
         rl_point = rl_end;
-        rl_redisplay();
+        redisplay();
     } else {
         free(edit.kept);
         edit.kept = strdup(strbuf_text(&copy));
@@ -353,11 +373,21 @@ void line_set(struct bn_str text)
 
 void line_restore(void)
 {
-    if (edit.line && !edit.is_open) {
+    if (!edit.line)
+        return;
+    if (edit.is_open) { /* before what was typed since */
+        rl_point = 0;
+        rl_insert_text(edit.line);
+        if (rl_point < rl_end)
+            rl_insert_text("\n");
+        rl_point = rl_end;
+        redisplay();
+        free(edit.line);
+    } else {
         free(edit.kept);
         edit.kept = edit.line;
-        edit.line = NULL;
     }
+    edit.line = NULL;
 }
 
 bool line_clear(void)
@@ -391,7 +421,7 @@ void line_hide(void)
 void line_show(void)
 {
     rl_on_new_line();
-    rl_redisplay();
+    redisplay();
     fflush(rl_outstream);
 }
 
@@ -410,9 +440,48 @@ void line_add_history(const char *entry)
         add_history(entry);
 }
 
-void line_open(struct app *app)
+void line_view(struct line_view *out)
+{
+    const bool is_open = edit.is_open && rl_line_buffer;
+    *out = (struct line_view){.prompt = rl_display_prompt ? rl_display_prompt : ""};
+    if (is_open)
+        out->text = (struct bn_str){rl_line_buffer, (size_t)rl_end};
+    out->point = is_open ? (size_t)rl_point : 0;
+}
+
+struct bn_str line_shown(void)
+{
+    return bn_str_of(edit.line ? edit.line : "");
+}
+
+void line_set_enter(enum line_enter enter)
+{
+    edit.enter_waits = enter == LINE_ENTER_WAITS;
+}
+
+bool line_was_refused(void)
+{
+    const bool was = edit.was_refused;
+    edit.was_refused = false;
+    return was;
+}
+
+void line_set_display(const struct line_display *display)
+{
+    if (display && !edit.sink)
+        edit.sink = fopen("/dev/null", "w");
+    edit.display = display && edit.sink ? display : NULL;
+    edit.enter_waits = false;
+    rl_redisplay_function = edit.display ? edit.display->redisplay : rl_redisplay;
+    rl_completion_display_matches_hook = edit.display ? edit.display->matches : NULL;
+    rl_outstream = edit.display ? edit.sink : stdout;
+}
+
+bool line_open(struct app *app)
 {
     const struct tty_size size = tty_size(STDOUT_FILENO);
+    if (edit.app)
+        return false;
     edit.app = app;
     rl_readline_name = PROGRAM;
     rl_instream = stdin;
@@ -431,10 +500,14 @@ void line_open(struct app *app)
     using_history();
     stifle_history(HISTORY_MAX_ENTRIES);
     rl_set_screen_size((int)size.rows, (int)size.columns);
+    return true;
 }
 
 void line_close(void)
 {
+    line_set_display(NULL);
+    if (edit.sink)
+        (void)fclose(edit.sink); /* nobody reads it */
     if (edit.is_open)
         rl_callback_handler_remove();
     for (size_t i = 0; i < edit.n_pastes; i++)

@@ -1,5 +1,6 @@
 /*
- * The line editor at the bottom of an ordinary terminal: Readline through its callback interface.
+ * The line editor: Readline through its callback interface, which shows itself at the bottom of an
+ * ordinary terminal, or is shown by a painter (line_set_display).
  *
  * Keys are read by the painter and handed in; a line comes back when Enter ends it. Pastes are
  * taken in whole, long ones shown as a short mark and put in when the line is sent. There is one
@@ -17,8 +18,27 @@ enum line_result {
     LINE_END,  /* Ctrl-D on an empty line */
 };
 
-void line_open(struct app *app);
+bool line_open(struct app *app); /* false: it was open already, and has its history */
 void line_close(void);
+
+/* Who shows the editor; NULL: Readline itself. The calls come from within line_feed and from what
+ * changes the text. Set while no line is being edited. */
+struct line_display {
+    void (*redisplay)(void);
+    void (*matches)(char **matches, int n_matches, int longest); /* 0: common, 1 to n: each */
+};
+void line_set_display(const struct line_display *display);
+/* What to show: valid until the text changes. */
+struct line_view {
+    const char *prompt; /* with Readline's marks; of a search, too */
+    struct bn_str text;
+    size_t point; /* the cursor's byte */
+};
+void line_view(struct line_view *out);
+
+enum line_enter { LINE_ENTER_SENDS, LINE_ENTER_WAITS };
+void line_set_enter(enum line_enter enter);
+bool line_was_refused(void); /* Enter was pressed while it waits, since this was last asked */
 void line_add_history(const char *entry);
 
 /* Show the prompt (with Readline's marks around what has no width) and what was there to edit. */
@@ -30,6 +50,7 @@ bool line_is_open(void);
 enum line_result line_feed(const char *keys, size_t n_keys, size_t *n_used);
 /* The line that is done, long pastes put in. */
 void line_text(struct strbuf *out);
+struct bn_str line_shown(void); /* the same as it stood, long pastes as marks */
 
 void line_set(struct bn_str text); /* replace what is being edited */
 void line_restore(void);           /* edit the line that was done again, as it stood */

@@ -95,7 +95,8 @@ static enum exit_code check_together(const struct options *o)
         {"continue", "session"}, {"load", "session"},      {"lines", "file"},
         {"batch", "lines"},      {"batch", "interactive"}, {"batch", "file"},
         {"batch", "prompt"},     {"batch", "continue"},    {"batch", "session"},
-        {"batch", "load"},       {"batch", "logprobs"},
+        {"batch", "load"},       {"batch", "logprobs"},    {"tui", "inline"},
+        {"tui", "plain"},
     };
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
         if (options_given(o, pairs[i][0]) && options_given(o, pairs[i][1]))
@@ -155,13 +156,34 @@ static bool is_terminal_chat(const struct app *app, const struct strbuf *prompt)
            !options_flag(o, "jsonl");
 }
 
+/* Where the screen cannot be painted the ordinary terminal serves. */
+static bool open_instead(struct app *app, struct bn_error *err)
+{
+    const struct bn_error why = *err;
+    if (app->ui.ops != &ui_full_ops || err->code != BN_EUNSUPPORTED)
+        return false;
+    app->ui.ops = &ui_inline_ops;
+    if (!app->ui.ops->open(&app->ui, err))
+        return false;
+    ui_notice(&app->ui, TONE_WARNING, "%s", why.text);
+    return true;
+}
+
+static bool wants_full(const struct options *o)
+{
+    const char *ui = options_text(o, "ui");
+    if (options_flag(o, "inline") || options_flag(o, "plain"))
+        return false;
+    return options_flag(o, "tui") || strcmp(ui, "full") == 0;
+}
+
 static enum exit_code run_with(struct app *app)
 {
     struct bn_error err;
     enum exit_code code = app_open_chat(app);
     if (code != EXIT_DONE)
         return code;
-    if (!app->ui.ops->open(&app->ui, &err))
+    if (!app->ui.ops->open(&app->ui, &err) && !open_instead(app, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     for (size_t i = 0; i < app->notes.n; i++)
         if (app->notes.items[i].kind == BN_NOTE_WARNING)
@@ -177,7 +199,7 @@ static enum exit_code choose_painter(struct app *app, struct strbuf *prompt)
     struct bn_error err;
     app->ui.app = app;
     if (is_terminal_chat(app, prompt)) {
-        app->ui.ops = &ui_inline_ops;
+        app->ui.ops = wants_full(app->options) ? &ui_full_ops : &ui_inline_ops;
         app->is_interactive = true;
         return EXIT_DONE;
     }
@@ -212,7 +234,7 @@ static enum exit_code run(struct app *app, int argc, char **argv)
     }
     if (code == EXIT_DONE)
         code = choose_painter(app, &prompt);
-    if (code == EXIT_DONE && app->ui.ops == &ui_inline_ops)
+    if (code == EXIT_DONE && app->ui.ops != &ui_pipe_ops)
         app->first_prompt = strbuf_str(&prompt);
     if (code == EXIT_DONE)
         code = run_with(app);

@@ -18,6 +18,14 @@
 
 static struct termios original;
 static volatile sig_atomic_t is_taken, is_marked;
+static char leave[101];
+static volatile sig_atomic_t n_leave;
+
+void tty_mark_pastes(void)
+{
+    is_marked = 1;
+    (void)!write(STDOUT_FILENO, PASTE_ON, N_PASTE); /* without it pastes are just typed fast */
+}
 
 bool tty_take(enum tty_paste paste, struct bn_error *err)
 {
@@ -34,9 +42,9 @@ bool tty_take(enum tty_paste paste, struct bn_error *err)
     if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) != 0)
         return bn_fail(err, BN_EIO, "cannot set the terminal: %s", strerror(errno));
     is_taken = 1;
-    is_marked = paste == TTY_PASTE_MARKED;
-    if (is_marked)
-        (void)!write(STDOUT_FILENO, PASTE_ON, N_PASTE); /* without it pastes are just typed fast */
+    is_marked = 0;
+    if (paste == TTY_PASTE_MARKED)
+        tty_mark_pastes();
     return true;
 }
 
@@ -45,9 +53,20 @@ void tty_restore_now(void)
     if (!is_taken)
         return;
     is_taken = 0;
+    if (n_leave > 0)
+        (void)!write(STDOUT_FILENO, leave, (size_t)n_leave);
+    n_leave = 0;
     if (is_marked)
         (void)!write(STDOUT_FILENO, PASTE_OFF, N_PASTE);
     (void)tcsetattr(STDIN_FILENO, TCSANOW, &original); /* a terminal that is gone needs nothing */
+}
+
+void tty_set_leave(const char *bytes)
+{
+    const size_t n = strlen(bytes) < sizeof(leave) ? strlen(bytes) : sizeof(leave) - 1;
+    n_leave = 0; /* a handler that comes now finds nothing half written */
+    memcpy(leave, bytes, n);
+    n_leave = (sig_atomic_t)n;
 }
 
 void tty_give_back(void)

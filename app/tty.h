@@ -17,9 +17,15 @@ enum tty_paste { TTY_PASTE_PLAIN, TTY_PASTE_MARKED }; /* MARKED: ask for bracket
 
 /* BN_EIO: descriptor 0 is no terminal. Taking twice is fine. */
 bool tty_take(enum tty_paste paste, struct bn_error *err);
+/* Ask for marked pastes after all, until the terminal is given back. */
+void tty_mark_pastes(void);
 void tty_give_back(void);
 /* The same from a signal handler: only calls that are safe there. */
 void tty_restore_now(void);
+
+/* What else brings the terminal back: written first by the calls above. Cut at 100 bytes; "": there
+ * is nothing. Forgotten when the terminal is given back. */
+void tty_set_leave(const char *bytes);
 
 struct tty_size {
     size_t columns, rows; /* at least 1 each */

@@ -62,10 +62,12 @@ struct ui {
     const struct ui_ops *ops;
     struct app *app;
     void *state; /* the painter's own */
+    int log_fd;  /* what else tick shall be called for when it can be read; 0: nothing */
 };
 
 extern const struct ui_ops ui_pipe_ops;
 extern const struct ui_ops ui_inline_ops;
+extern const struct ui_ops ui_full_ops;
 
 void ui_notice(struct ui *ui, enum ui_tone tone, const char *fmt, ...) BN_PRINTF(3, 4);
 

@@ -10,8 +10,9 @@
 
 #include "app/flow.h"
 #include "app/line_edit.h"
-#include "app/paths.h"
+#include "app/term_keys.h"
 #include "app/term_text.h"
+#include "app/terminal_chat.h"
 #include "app/tty.h"
 #include "app/turn_report.h"
 #include "app/ui_inline_term.h"
@@ -49,7 +50,6 @@ struct inline_ui {
     double keys_read;   /* when the last of them came */
     bool said_busy;
     char prompt[PROMPT_BYTES]; /* as Readline has it */
-    bool was_first_prompt;
     bool is_open;
 };
 
@@ -184,18 +184,11 @@ static void end_aside(struct ui *ui)
         line_show();
 }
 
-static enum flow_wrap chosen_wrap(const struct ui *ui)
-{
-    return options_flag(ui->app->options, "wrap") && !options_flag(ui->app->options, "plain")
-               ? FLOW_WRAP
-               : FLOW_NO_WRAP;
-}
-
 static void add_aside(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
     struct inline_ui *u = self(ui);
     struct flow flow = {0};
-    flow_init(&flow, u->size.columns, tone == TONE_PLAIN ? FLOW_NO_WRAP : chosen_wrap(ui));
+    flow_init(&flow, u->size.columns, tone == TONE_PLAIN ? FLOW_NO_WRAP : terminal_wrap(ui));
     if (tone == TONE_ERROR || tone == TONE_WARNING)
         add_caps(u, TERM_STRING_BOLD);
     else if (tone == TONE_NOTE)
@@ -211,7 +204,7 @@ static void add_aside(struct ui *ui, enum ui_tone tone, struct bn_str text)
 
 static void inline_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
-    if ((tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->app->options, "quiet"))
+    if (terminal_is_silent(ui, tone))
         return;
     begin_aside(ui);
     add_aside(ui, tone, text);
@@ -220,36 +213,13 @@ static void inline_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 
 /* ---- the row and the prompt ---- */
 
-static void settings_text(const struct ui *ui, char *out, size_t n_bytes)
-{
-    static const char *const shown[] = {"temp", "seed"};
-    size_t n = 0;
-    out[0] = 0;
-    for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
-        char value[60];
-        if (!options_given(ui->app->options, shown[i]))
-            continue;
-        options_format(ui->app->options, shown[i], value, sizeof(value));
-        const int k = snprintf(out + n, n_bytes - n, "%s%s %s", n > 0 ? " " : "", shown[i], value);
-        n += k < 0 ? 0 : size_min((size_t)k, n_bytes - n - 1);
-    }
-}
-
 static void refresh_row(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
-    char settings[80], before[sizeof(u->row)];
-    const struct bn_model_info *info = worker_info(ui->app->worker);
-    struct status s = {.model = ui->app->model_name,
-                       .device = info ? info->device : NULL,
-                       .settings = settings,
-                       .hint = "Esc stops"};
+    char before[sizeof(u->row)];
     memcpy(before, u->row, sizeof(before));
-    settings_text(ui, settings, sizeof(settings));
-    turn_status(&ui->app->chat, &s);
-    if (u->said_busy)
-        s.hint = "busy, Esc stops";
-    status_format(&s, u->size.columns - 1, u->row, sizeof(u->row));
+    (void)terminal_status(ui, u->said_busy ? "busy, Esc stops" : "Esc stops", u->size.columns - 1,
+                          u->row, sizeof(u->row)); /* the row has one look */
     if (u->has_row && strcmp(before, u->row) == 0)
         return;
     add_sync(u, SYNC_BEGIN);
@@ -325,24 +295,6 @@ static void inline_resize(struct ui *ui)
 
 /* ---- keys ---- */
 
-static void enter_line(struct ui *ui)
-{
-    struct strbuf line = {0};
-    struct bn_error err;
-    bool kept;
-    struct app *app = ui->app;
-    line_text(&line);
-    if (!history_add(&app->history, strbuf_str(&line), &kept, &err)) {
-        app->history.path[0] = 0; /* one warning is enough */
-        ui_notice(ui, TONE_WARNING, "%s; what you type is no longer kept", err.text);
-    }
-    if (kept)
-        line_add_history(strbuf_text(&line));
-    if (!app_enter(app, strbuf_str(&line)))
-        line_restore();
-    strbuf_finish(&line);
-}
-
 static void feed_editor(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
@@ -358,7 +310,7 @@ static void feed_editor(struct ui *ui)
     }
     (void)fflush(stdout); /* Readline's own drawing; write_out notices a terminal that is gone */
     if (result == LINE_DONE)
-        enter_line(ui);
+        terminal_enter(ui);
     else if (result == LINE_END)
         app_leave(ui->app, EXIT_DONE);
 }
@@ -393,11 +345,23 @@ static void filter_keys(struct ui *ui)
     strbuf_cut(&u->keys, n_kept);
 }
 
+/* F2 changes painters; what was typed after it is for the next one. */
 static void use_keys(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
-    if (u->keys.n_bytes == 0)
+    if (u->keys.n_bytes == 0 || ui->app->next_ui)
         return;
+    const struct term_key_hit hit = term_keys_find(u->keys.ptr, u->keys.n_bytes);
+    if (hit.key == TERM_KEY_F2) {
+        struct strbuf rest = {0};
+        strbuf_add(&rest, u->keys.ptr, hit.at);
+        strbuf_add(&rest, u->keys.ptr + hit.at + hit.n_bytes,
+                   u->keys.n_bytes - hit.at - hit.n_bytes);
+        strbuf_finish(&u->keys);
+        u->keys = rest;
+        app_change_ui(ui->app, &ui_full_ops);
+        return;
+    }
     if (line_is_open())
         feed_editor(ui);
     else if (chat_is_busy(&ui->app->chat))
@@ -431,8 +395,8 @@ static void inline_ready(struct ui *ui)
     struct inline_ui *u = self(ui);
     if (line_is_open())
         return;
-    if (ui->app->first_prompt.n_bytes > 0 && !u->was_first_prompt) {
-        u->was_first_prompt = true;
+    if (ui->app->first_prompt.n_bytes > 0 && !ui->app->was_first_prompt) {
+        ui->app->was_first_prompt = true;
         add_aside(ui, TONE_NOTE, ui->app->first_prompt);
         write_out(ui);
         if (app_say(ui->app, ui->app->first_prompt))
@@ -451,24 +415,12 @@ static void inline_interrupt(struct ui *ui)
         inline_notice(ui, TONE_PLAIN, bn_str_of("Ctrl-D or /quit leaves"));
 }
 
-static void inline_edit(struct ui *ui, struct bn_str text)
-{
-    struct strbuf last = {0};
-    (void)ui; /* there is one editor */
-    line_text(&last);
-    if (bn_str_equal(strbuf_str(&last), text))
-        line_restore(); /* with its long pastes still short */
-    else
-        line_set(text);
-    strbuf_finish(&last);
-}
-
 /* ---- answers ---- */
 
 static void inline_turn_begin(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
-    flow_init(&u->flow, u->size.columns, chosen_wrap(ui));
+    flow_init(&u->flow, u->size.columns, terminal_wrap(ui));
     u->wants_row = !options_flag(ui->app->options, "plain");
     u->said_busy = false;
     u->in_answer = true;
@@ -508,31 +460,6 @@ static void inline_token(struct ui *ui, const struct turn *turn)
     (void)turn;
 }
 
-/* Each token with its probability and the likeliest others. */
-static void add_probs(struct ui *ui, const struct turn *turn)
-{
-    const struct tokenizer *t = ui->app->tokenizer;
-    struct strbuf text = {0};
-    for (size_t i = 0; i < turn->n_alt_tokens; i++) {
-        const struct generator_alt *alts = turn->alts + i * turn->n_alts;
-        for (size_t k = 0; k < turn->n_alts; k++) {
-            const struct generator_alt alt = alts[k == 0 ? turn->n_alts - 1 : k - 1];
-            if (alt.id < 0)
-                continue;
-            strbuf_addf(&text, "%s%3.0f%% ",
-                        k == 0   ? ""
-                        : k == 1 ? "  |"
-                                 : "",
-                        100 * exp((double)alt.logprob));
-            term_text_brief(tokenizer_token_text(t, alt.id), 16, &text);
-            strbuf_add_char(&text, ' ');
-        }
-        strbuf_add_char(&text, '\n');
-    }
-    add_aside(ui, TONE_NOTE, strbuf_str(&text));
-    strbuf_finish(&text);
-}
-
 static void end_answer(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
@@ -550,20 +477,22 @@ static void end_answer(struct ui *ui)
 
 static void inline_turn_end(struct ui *ui, const struct turn *turn)
 {
-    const struct options *o = ui->app->options;
-    struct strbuf line = {0};
+    struct strbuf line = {0}, probs = {0};
     const char *notice = turn_end_notice(turn);
     end_answer(ui);
     if (notice)
         add_aside(ui, turn->finish == FINISH_DEGENERATE ? TONE_WARNING : TONE_NOTE,
                   bn_str_of(notice));
-    if (turn->n_alts > 0)
-        add_probs(ui, turn);
-    if (!options_flag(o, "quiet") && (!options_given(o, "stats") || options_flag(o, "stats"))) {
+    if (turn->n_alts > 0) {
+        terminal_probs(ui, turn, &probs);
+        add_aside(ui, TONE_NOTE, strbuf_str(&probs));
+    }
+    if (terminal_wants_stats(ui)) {
         turn_stats_line(&ui->app->chat, turn, &line);
         add_aside(ui, TONE_NOTE, strbuf_str(&line));
     }
     strbuf_finish(&line);
+    strbuf_finish(&probs);
     write_out(ui);
 }
 
@@ -584,48 +513,25 @@ static void inline_turn_failed(struct ui *ui, const struct bn_error *err)
 
 static enum term_looks chosen_looks(const struct ui *ui)
 {
-    const struct options *o = ui->app->options;
-    const char *when = options_text(o, "color");
-    if (options_flag(o, "plain"))
+    if (options_flag(ui->app->options, "plain"))
         return TERM_LOOKS_PLAIN;
-    if (strcmp(when, "never") == 0 || (strcmp(when, "auto") == 0 && env_get(ENV_NO_COLOR)))
-        return TERM_LOOKS_SIMPLE;
-    return TERM_LOOKS_RICH;
+    return terminal_wants_looks(ui) ? TERM_LOOKS_RICH : TERM_LOOKS_SIMPLE;
 }
 
-static void add_banner(struct ui *ui)
+/* Another painter has begun with it. */
+static void take_up_answer(struct ui *ui)
 {
-    const struct app *app = ui->app;
-    struct strbuf text = {0};
-    if (options_flag(app->options, "quiet"))
-        return;
-    const double n_bytes = (double)bn_file_bytes(app->file);
-    strbuf_addf(&text, "%s %s, %s, %.*f %s", PROGRAM, report_version(), app->model_name,
-                n_bytes < 1e9 ? 1 : 2, n_bytes < 1e9 ? n_bytes / 1e6 : n_bytes / 1e9,
-                n_bytes < 1e9 ? "MB" : "GB");
-    add_aside(ui, TONE_NOTE, strbuf_str(&text));
-    strbuf_finish(&text);
-    add_aside(ui, TONE_NOTE, bn_str_of("/help for commands, Esc stops, Ctrl-D leaves"));
-    if (app->template && !template_info(app->template)->is_chat)
-        add_aside(ui, TONE_WARNING, bn_str_of("base model: plain text completion, not chat"));
-    if (app->chat.transcript.now.n > 0) {
-        strbuf_addf(&text, "%zu exchanges taken up; /history shows them",
-                    app->chat.transcript.now.n);
-        add_aside(ui, TONE_NOTE, strbuf_str(&text));
-        strbuf_finish(&text);
-    }
-}
-
-static void add_entry(void *ud, const char *entry)
-{
-    (void)ud; /* there is one editor */
-    line_add_history(entry);
+    const struct turn *turn = &ui->app->chat.turn;
+    inline_turn_begin(ui);
+    if (turn->thought.n_bytes > 0)
+        inline_answer(ui, PART_THOUGHT, strbuf_str(&turn->thought));
+    if (turn->shown.n_bytes > 0)
+        inline_answer(ui, PART_ANSWER, strbuf_str(&turn->shown));
 }
 
 static bool inline_open(struct ui *ui, struct bn_error *err)
 {
     struct inline_ui *u = mem_alloc(1, sizeof(*u));
-    struct bn_error no_history;
     if (!u)
         return bn_fail(err, BN_ENOMEM, "out of memory");
     ui->state = u;
@@ -637,12 +543,12 @@ static bool inline_open(struct ui *ui, struct bn_error *err)
     }
     u->is_open = true;
     u->size = tty_size(STDOUT_FILENO);
-    flow_init(&u->flow, u->size.columns, chosen_wrap(ui));
-    line_open(ui->app);
-    add_banner(ui);
-    write_out(ui);
-    if (!history_load(&ui->app->history, add_entry, NULL, &no_history))
-        inline_notice(ui, TONE_WARNING, bn_str_of(no_history.text));
+    flow_init(&u->flow, u->size.columns, terminal_wrap(ui));
+    strbuf_add_str(&u->keys, strbuf_str(&ui->app->typed)); /* another painter had no use for it */
+    strbuf_cut(&ui->app->typed, 0);
+    terminal_begin(ui);
+    if (chat_is_busy(&ui->app->chat))
+        take_up_answer(ui);
     return true;
 }
 
@@ -655,7 +561,8 @@ static void inline_close(struct ui *ui)
     if (line_is_open() || u->flow.column > 0)
         strbuf_add_char(&u->out, '\n');
     write_out(ui);
-    line_close();
+    strbuf_add_str(&ui->app->typed, strbuf_str(&u->keys));
+    terminal_finish(ui);
     tty_give_back();
     flow_finish(&u->flow);
     strbuf_finish(&u->out);
@@ -702,7 +609,7 @@ const struct ui_ops ui_inline_ops = {
     .suspend = inline_suspend,
     .resume = inline_resume,
     .notice = inline_notice,
-    .edit = inline_edit,
+    .edit = terminal_edit,
     .turn_begin = inline_turn_begin,
     .answer = inline_answer,
     .token = inline_token,

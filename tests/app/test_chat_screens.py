@@ -3,55 +3,17 @@
 test_chat_screens.py CHAT MAKE_MODEL: what stands on the screen, with tmux as the terminal. Numbers are
 masked. Skipped (77) without tmux.
 """
-import os
 import re
-import shlex
 import shutil
-import subprocess
 import sys
 import time
 from collections import Counter
 
 from chat_case import ChatCase
 from program_case import PROGRAM, main
+from terminal_screen import Screen
 
 WORDS = [f'w{i:03}x' for i in range(200)]
-
-
-class Screen:
-    """One program in a tmux of its own: own socket, no configuration."""
-
-    def __init__(self, folder, env, words, columns, rows):
-        self.socket = os.path.join(folder, 'tmux')
-        self.env = dict(env, TERM='xterm-256color')
-        command = ' '.join(shlex.quote(word) for word in words)
-        self.tmux('-f', '/dev/null', 'new-session', '-d', '-x', str(columns), '-y', str(rows),
-                  'exec ' + command)
-
-    def tmux(self, *args):
-        done = subprocess.run(['tmux', '-S', self.socket, *args], env=self.env, timeout=30,
-                              capture_output=True, check=True)
-        return done.stdout.decode()
-
-    def text(self, *args):
-        return self.tmux('capture-pane', '-p', *args)
-
-    def expect(self, pattern, seconds=15, args=()):
-        deadline = time.monotonic() + seconds
-        while not re.search(pattern, self.text(*args)):
-            if time.monotonic() > deadline:
-                raise AssertionError(f'{pattern!r} is not on the screen:\n{self.text(*args)}')
-            time.sleep(0.03)
-
-    def send(self, *keys):
-        self.tmux('send-keys', *keys)
-
-    def resize(self, columns, rows):
-        self.tmux('resize-window', '-x', str(columns), '-y', str(rows))
-
-    def close(self):
-        subprocess.run(['tmux', '-S', self.socket, 'kill-server'], env=self.env, timeout=30,
-                       capture_output=True, check=False)
 
 
 class Screens(ChatCase):

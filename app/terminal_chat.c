@@ -1,0 +1,169 @@
+/*
+ * Common to the painters of a terminal: see terminal_chat.h.
+ */
+#include "app/terminal_chat.h"
+
+#include "app/line_edit.h"
+#include "app/paths.h"
+#include "app/term_text.h"
+#include "app/turn_report.h"
+#include "engine/base/size.h"
+
+#include <math.h>
+#include <stdio.h>
+
+/* ---- status row ---- */
+
+static void settings_text(const struct ui *ui, char *out, size_t n_bytes)
+{
+    static const char *const shown[] = {"temp", "seed"};
+    size_t n = 0;
+    out[0] = 0;
+    for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+        char value[60];
+        if (!options_given(ui->app->options, shown[i]))
+            continue;
+        options_format(ui->app->options, shown[i], value, sizeof(value));
+        const int k = snprintf(out + n, n_bytes - n, "%s%s %s", n > 0 ? " " : "", shown[i], value);
+        n += k < 0 ? 0 : size_min((size_t)k, n_bytes - n - 1);
+    }
+}
+
+int terminal_status(const struct ui *ui, const char *hint, size_t width, char *out,
+                    size_t out_bytes)
+{
+    char settings[80];
+    const struct bn_model_info *info = worker_info(ui->app->worker);
+    struct status s = {.model = ui->app->model_name,
+                       .device = info ? info->device : NULL,
+                       .settings = settings,
+                       .hint = hint};
+    settings_text(ui, settings, sizeof(settings));
+    turn_status(&ui->app->chat, &s);
+    status_format(&s, width, out, out_bytes);
+    return status_pressure(&s);
+}
+
+/* ---- words ---- */
+
+void terminal_probs(const struct ui *ui, const struct turn *turn, struct strbuf *out)
+{
+    const struct tokenizer *t = ui->app->tokenizer;
+    for (size_t i = 0; i < turn->n_alt_tokens; i++) {
+        const struct generator_alt *alts = turn->alts + i * turn->n_alts;
+        for (size_t k = 0; k < turn->n_alts; k++) {
+            const struct generator_alt alt = alts[k == 0 ? turn->n_alts - 1 : k - 1];
+            if (alt.id < 0)
+                continue;
+            strbuf_addf(out, "%s%3.0f%% ", k == 1 ? "  |" : "", 100 * exp((double)alt.logprob));
+            term_text_brief(tokenizer_token_text(t, alt.id), 16, out);
+            strbuf_add_char(out, ' ');
+        }
+        strbuf_add_char(out, '\n');
+    }
+}
+
+static void say(struct ui *ui, enum ui_tone tone, const char *text)
+{
+    ui->ops->notice(ui, tone, bn_str_of(text));
+}
+
+static void say_banner(struct ui *ui)
+{
+    const struct app *app = ui->app;
+    struct strbuf text = {0};
+    const double n_bytes = (double)bn_file_bytes(app->file);
+    strbuf_addf(&text, "%s %s, %s, %.*f %s", PROGRAM, report_version(), app->model_name,
+                n_bytes < 1e9 ? 1 : 2, n_bytes < 1e9 ? n_bytes / 1e6 : n_bytes / 1e9,
+                n_bytes < 1e9 ? "MB" : "GB");
+    say(ui, TONE_NOTE, strbuf_text(&text));
+    strbuf_finish(&text);
+    say(ui, TONE_NOTE, "/help for commands, Esc stops, Ctrl-D leaves");
+    if (app->template && !template_info(app->template)->is_chat)
+        say(ui, TONE_WARNING, "base model: plain text completion, not chat");
+    if (app->chat.transcript.now.n > 0)
+        ui_notice(ui, TONE_NOTE, "%zu exchanges taken up; /history shows them",
+                  app->chat.transcript.now.n);
+}
+
+/* ---- options ---- */
+
+bool terminal_wants_stats(const struct ui *ui)
+{
+    const struct options *o = ui->app->options;
+    return !options_flag(o, "quiet") && (!options_given(o, "stats") || options_flag(o, "stats"));
+}
+
+bool terminal_wants_looks(const struct ui *ui)
+{
+    const char *when = options_text(ui->app->options, "color");
+    return strcmp(when, "never") != 0 && (strcmp(when, "auto") != 0 || !env_get(ENV_NO_COLOR));
+}
+
+enum flow_wrap terminal_wrap(const struct ui *ui)
+{
+    return options_flag(ui->app->options, "wrap") && !options_flag(ui->app->options, "plain")
+               ? FLOW_WRAP
+               : FLOW_NO_WRAP;
+}
+
+bool terminal_is_silent(const struct ui *ui, enum ui_tone tone)
+{
+    return (tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->app->options, "quiet");
+}
+
+/* ---- the editor ---- */
+
+static void add_entry(void *ud, const char *entry)
+{
+    (void)ud; /* there is one editor */
+    line_add_history(entry);
+}
+
+void terminal_begin(struct ui *ui)
+{
+    struct bn_error no_history;
+    if (!line_open(ui->app))
+        return;
+    say_banner(ui);
+    if (!history_load(&ui->app->history, add_entry, NULL, &no_history))
+        say(ui, TONE_WARNING, no_history.text);
+}
+
+void terminal_finish(struct ui *ui)
+{
+    if (ui->app->next_ui)
+        line_leave();
+    else
+        line_close();
+}
+
+void terminal_enter(struct ui *ui)
+{
+    struct strbuf line = {0};
+    struct bn_error err;
+    bool kept;
+    struct app *app = ui->app;
+    line_text(&line);
+    if (!history_add(&app->history, strbuf_str(&line), &kept, &err)) {
+        app->history.path[0] = 0; /* one warning is enough */
+        ui_notice(ui, TONE_WARNING, "%s; what you type is no longer kept", err.text);
+    }
+    if (kept)
+        line_add_history(strbuf_text(&line));
+    if (!app_enter(app, strbuf_str(&line)))
+        line_restore();
+    strbuf_finish(&line);
+}
+
+void terminal_edit(struct ui *ui, struct bn_str text)
+{
+    struct strbuf last = {0};
+    (void)ui; /* there is one editor */
+    line_text(&last);
+    if (last.n_bytes > 0 && bn_str_equal(strbuf_str(&last), text))
+        line_restore(); /* with its long pastes still short */
+    else
+        line_set(text);
+    strbuf_finish(&last);
+}

@@ -1,0 +1,50 @@
+/*
+ * The full-screen painter's state, for its files only. Main thread.
+ */
+#ifndef APP_UI_FULL_STATE_H
+#define APP_UI_FULL_STATE_H
+
+#include "app/input_rows.h"
+#include "app/scroll.h"
+#include "app/terminal_chat.h"
+#include "app/ui_full_log.h"
+#include "app/ui_full_screen.h"
+
+enum full_due { DUE_NOTHING, DUE_SOON, DUE_NOW };
+
+struct full_ui {
+    struct screen *screen;
+    struct tty_size size;
+    struct error_log log;
+
+    struct scroll text;
+    size_t n_earlier; /* lines that stood elsewhere before: not printed at the end */
+    bool is_scrolled; /* the view stays at top_line, top_row; else at the end */
+    size_t top_line;  /* the view's first line ... */
+    size_t top_row;   /* ... and which of its rows */
+    size_t n_shown;   /* rows of the transcript's pane when last painted */
+    struct input_rows input;
+    struct strbuf choices; /* what Tab could complete, a row a line; empty: nothing to show */
+
+    char status[256];
+    int pressure;
+    double status_made, painted; /* clock_seconds */
+    enum full_due due;
+
+    struct strbuf keys; /* read and not used yet */
+    double keys_read;
+    bool said_busy;
+
+    bool in_answer;
+    size_t answer_line; /* where it begins */
+    enum answer_part part;
+};
+
+/* Paint what is due; gives the milliseconds until something is, -1 for never. */
+int full_paint(struct ui *ui);
+void full_resize(struct ui *ui);
+/* Move the view by rows; SIZE_MAX: to the beginning or the end. */
+enum full_way { FULL_UP, FULL_DOWN };
+void full_scroll(struct full_ui *u, enum full_way way, size_t n_rows);
+
+#endif
