@@ -25,7 +25,7 @@
 #define HEAD_ROWS 4     /* output rows that share one load of the table */
 #define DOT_ROWS 16     /* table rows a block of rows_dot: 128 threads, 8 a row */
 #define GUMBEL_PARTS 64 /* blocks that share the noise of one row */
-#define PICK_THREADS 512
+#define PICK_THREADS 1024
 #define PICK_FIRST 64 /* candidates that come back with a row's summary */
 
 /* Sixteen bytes at a multiple of sixteen. */
@@ -168,14 +168,14 @@ struct read_args {
 /* Name, arguments, threads a block. */
 #define CUDA_KERNELS(X)                                                                            \
     X(embed_rows, embed_args, 128)                                                                 \
-    X(norm_quantise, norm_args, 256)                                                               \
+    X(norm_quantise, norm_args, 512)                                                               \
     X(linear_one, linear_args, 64)                                                                 \
     X(linear_few, linear_args, 64)                                                                 \
     X(linear_many, linear_args, 128)                                                               \
     X(rope_append, rope_args, 128)                                                                 \
     X(attn_apply, attn_args, 256)                                                                  \
     X(attn_merge, attn_args, 64)                                                                   \
-    X(head_norm, head_norm_args, 256)                                                              \
+    X(head_norm, head_norm_args, 512)                                                              \
     X(rows_dot_one, dot_args, 128)                                                                 \
     X(rows_dot_few, dot_args, 128)                                                                 \
     X(pick_draw, pick_args, 256)                                                                   \

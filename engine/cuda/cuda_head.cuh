@@ -121,11 +121,12 @@ KERNEL(embed_rows, embed_args, 128)
 }
 
 /* The final norm of each wanted row; a block a row. */
-KERNEL(head_norm, head_norm_args, 256)
+KERNEL(head_norm, head_norm_args, 512)
 {
+    SHARED float tile[ROW_TILE];
     const float *h = a.h + (uint64_t)a.wants[block_x()].token * a.h_stride;
     float *x = a.x + (uint64_t)block_x() * a.stride;
-    const float r = 1.0f / sqrtf(block_square64(h, a.n) / (float)a.n + a.eps);
+    const float r = 1.0f / sqrtf(block_square64(h, a.n, tile) / (float)a.n + a.eps);
     for (uint32_t i = thread_x(); i < a.n; i += n_threads_x())
         x[i] = (h[i] * r) * a.w[i];
 }

@@ -9,7 +9,8 @@
 
 #include "engine/cuda/cuda_device.cuh"
 
-#define MAX_WARPS 32 /* in a block: 1024 threads */
+#define MAX_WARPS 32  /* in a block: 1024 threads */
+#define ROW_TILE 8192 /* floats of a row in shared memory: 32 kB */
 
 DEV float swap_f32(float v, uint32_t mask)
 {
@@ -67,14 +68,23 @@ DEV float block_sum64(float v)
     return sum;
 }
 
-/* dot64(x, x) of a block's row. */
-DEV float block_square64(const float *x, uint32_t n)
+/* dot64(x, x) of a block's row, through shared memory: 64 threads alone would wait for every load.
+ * Tiles are whole rounds of the 64 lanes; a row of ROW_TILE elements at most is in `tile` after. */
+DEV float block_square64(const float *x, uint32_t n, float *tile)
 {
     float v = 0.0f;
-    if (thread_x() < 64) {
+    for (uint32_t first = 0; first < n; first += ROW_TILE) {
+        const uint32_t n_here = n - first < ROW_TILE ? n - first : ROW_TILE;
+        block_sync();
 #pragma unroll 8
-        for (uint32_t i = thread_x(); i < n; i += 64)
-            v = fmaf(x[i], x[i], v);
+        for (uint32_t i = thread_x(); i < n_here; i += n_threads_x())
+            tile[i] = x[first + i];
+        block_sync();
+        if (thread_x() < 64) {
+#pragma unroll 8
+            for (uint32_t i = thread_x(); i < n_here; i += 64)
+                v = fmaf(tile[i], tile[i], v);
+        }
     }
     return block_sum64(v);
 }

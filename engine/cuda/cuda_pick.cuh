@@ -81,6 +81,7 @@ KERNEL(pick_rows, pick_args, PICK_THREADS)
     struct cuda_cand *more = a.more + (uint64_t)block_x() * a.z_stride;
     float best = -INFINITY;
     int32_t not_finite = 0;
+#pragma unroll 8
     for (uint32_t id = thread_x(); id < a.n_vocab; id += n_threads_x()) {
         not_finite |= (bits_of_f32(z[id]) & 0x7fffffffu) >= 0x7f800000u;
         best = z[id] > best ? z[id] : best;
@@ -106,7 +107,9 @@ KERNEL(pick_rows, pick_args, PICK_THREADS)
     const float gap_floor = block_max(best) - want.gap;
     if (want.gap > 0.0f && gap_floor < floor)
         floor = gap_floor;
-    for (uint32_t id = thread_x(); want.k > 0 && id < a.n_vocab; id += n_threads_x())
+    const uint32_t n_ids = want.k > 0 ? a.n_vocab : 0;
+#pragma unroll 8
+    for (uint32_t id = thread_x(); id < n_ids; id += n_threads_x())
         if (z[id] >= floor) {
             struct cuda_cand c = {(int32_t)id, z[id]};
             const uint32_t at = count_up(&n_found);

@@ -9,7 +9,7 @@
 
 #define F16_MAX 65504.0f
 
-/* Element i of the row after its norm. */
+/* Element i of the row after its norm; x is the row, or a copy of it. */
 DEV float normed(const struct norm_args *a, const float *x, float r, uint32_t i)
 {
     return a->w ? (x[i] * r) * a->w[i] : x[i];
@@ -24,25 +24,31 @@ DEV uint32_t quantised(float y, float s, int32_t *sum)
     return (uint32_t)q & 255u;
 }
 
-KERNEL(norm_quantise, norm_args, 256)
+/* A row that fits in the tile is read from memory once. */
+KERNEL(norm_quantise, norm_args, 512)
 {
-    const float *x = a.x + (uint64_t)block_x() * a.x_stride;
+    SHARED float tile[ROW_TILE];
+    const float *row = a.x + (uint64_t)block_x() * a.x_stride;
     uint32_t *q = (uint32_t *)(a.q + (uint64_t)block_x() * a.q_stride);
-    const float r = a.w ? 1.0f / sqrtf(block_square64(x, a.n) / (float)a.n + a.eps) : 1.0f;
+    const bool fits = a.n <= ROW_TILE;
+    const float r = a.w ? 1.0f / sqrtf(block_square64(row, a.n, tile) / (float)a.n + a.eps) : 1.0f;
 
     float m = 1e-5f;
+    const float *x = a.w && fits ? tile : row;
+#pragma unroll 8
     for (uint32_t i = thread_x(); i < a.n; i += n_threads_x()) {
-        const float y = fabsf(normed(&a, x, r, i));
-        m = y > m ? y : m;
+        const float y = normed(&a, x, r, i);
+        m = fabsf(y) > m ? fabsf(y) : m;
+        if (fits)
+            tile[i] = y;
     }
     const float s = 127.0f / block_max(m);
 
     int32_t sum = 0;
     for (uint32_t i = 4 * thread_x(); i < a.q_stride; i += 4 * n_threads_x()) {
         uint32_t word = 0;
-        for (uint32_t j = 0; j < 4; j++)
-            if (i + j < a.n)
-                word |= quantised(normed(&a, x, r, i + j), s, &sum) << (8 * j);
+        for (uint32_t j = i; j < i + 4 && j < a.n; j++)
+            word |= quantised(fits ? tile[j] : normed(&a, row, r, j), s, &sum) << (j % 4 * 8);
         q[i / 4] = word;
     }
     sum = block_sum_i32(sum);

@@ -6,7 +6,8 @@
 #   run_on_gpu.sh check FOLDER     ... to check and time on a machine that has nothing to build with
 #
 # The models are made by the project's own generator. A step that fails does not stop the others;
-# the exit status is 1 if one did, 77 if there is no GPU. SKIP_SLOW=1 leaves out the sanitizer.
+# the exit status is 1 if one did, 77 if there is no GPU. SKIP_SLOW=1 leaves out the sanitizer; BUILD
+# is another build folder, PRESET another shape than 2b4t.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 programs=(tests/engine/cuda/test_cuda_backend tests/engine/cuda/test_cuda_kernels
@@ -19,7 +20,7 @@ libraries_of() {
 }
 
 pack() {
-    local folder=$1 build=$root/build-gpu
+    local folder=$1 build=${BUILD:-$root/build-gpu}
     meson setup "$build" "$root" >/dev/null 2>&1 || meson setup --reconfigure "$build" "$root"
     ninja -C "$build" "${programs[@]}"
     mkdir -p "$folder/lib"
@@ -82,7 +83,7 @@ check() {
     export LD_LIBRARY_PATH=$PWD/lib
     nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || exit 77
     ./make_model tiny.gguf
-    ./make_model --preset 2b4t 2b4t.gguf
+    ./make_model --preset "${PRESET:-2b4t}" 2b4t.gguf
     step 'kernels on the twin' ./test_cuda_kernels
     step 'backend against the reference' ./test_cuda_backend
     step 'logits, tiny' same_logits tiny.gguf "$(seq -s, 1 200)"
@@ -121,5 +122,5 @@ check) check "$2" ;;
     pack "$folder"
     check "$folder"
     ;;
-*) sed -n '2,9s/^# \{0,1\}//p' "$0" ;;
+*) sed -n '2,11s/^# \{0,1\}//p' "$0" ;;
 esac

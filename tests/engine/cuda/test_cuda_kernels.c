@@ -107,7 +107,7 @@ static void norm_and_quantise_are_ref(void **state)
 {
     (void)state;
     struct random r = {1};
-    static const size_t widths[] = {1, 63, 64, 100, 256, 320, 1030, 2560};
+    static const size_t widths[] = {1, 63, 64, 100, 256, 320, 1030, 2560, 8192, 9001};
     for (size_t i = 0; i < sizeof widths / sizeof widths[0]; i++)
         for (int normed = 0; normed < 2; normed++) {
             check_norm(widths[i], normed, &r, TWIN_ASCENDING);
@@ -494,7 +494,7 @@ static void candidates_hold_all_that_is_wanted(void **state)
         p->z[i] = (float)(int)(next_u32(&r) % 400) * 0.1f - 20.0f;
     p->wants[0] = (struct cuda_want){.k = 1};
     p->wants[1] = (struct cuda_want){.k = 40, .gap = 2.5f};
-    p->wants[2] = (struct cuda_want){.k = 600};
+    p->wants[2] = (struct cuda_want){.k = 1100}; /* more than threads */
     p->wants[3] = (struct cuda_want){.k = 3, .gap = 0.01f};
     for (int order = 0; order < 2; order++) {
         run_pick(p, order ? TWIN_DESCENDING : TWIN_ASCENDING);
