@@ -1,0 +1,74 @@
+/*
+ * What a person enters. First byte even: a line at the prompt, which must be a message or a command
+ * that lies within it. Odd: words of a command line with zero bytes between them, which are taken
+ * or refused with a sentence.
+ */
+#include "app/chat_options.h"
+#include "app/slash.h"
+#include "tests/fuzz/fuzz.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#define WORDS_MAX 64
+
+static void hold(bool true_for_all)
+{
+    if (!true_for_all)
+        abort();
+}
+
+static bool lies_within(struct bn_str part, struct bn_str whole)
+{
+    return part.n_bytes == 0 || (part.ptr >= whole.ptr && part.n_bytes <= whole.n_bytes &&
+                                 (size_t)(part.ptr - whole.ptr) <= whole.n_bytes - part.n_bytes);
+}
+
+static void check_entry(struct bn_str entry)
+{
+    const struct slash s = slash_parse(entry);
+    hold(lies_within(s.name, entry) && lies_within(s.text, entry));
+    if (s.kind == SLASH_COMMAND) {
+        hold(entry.ptr[0] == '/');
+        hold(s.name.n_bytes == 0 || !memchr(s.name.ptr, '/', s.name.n_bytes));
+        hold(!memchr(entry.ptr, '\n', entry.n_bytes) || entry.ptr[entry.n_bytes - 1] == '\n');
+    } else {
+        hold(s.name.n_bytes == 0);
+    }
+    hold(s.kind != SLASH_NOTHING || s.text.n_bytes == 0);
+}
+
+static void check_words(const char *bytes, size_t n_bytes)
+{
+    char program[] = "bitnet-chat", *argv[WORDS_MAX + 2] = {program};
+    int argc = 1;
+    struct options *o;
+    struct bn_error err = {0};
+    char *copy = malloc(n_bytes + 1);
+    hold(copy && chat_options_open(&o, &err));
+    if (n_bytes > 0)
+        memcpy(copy, bytes, n_bytes);
+    copy[n_bytes] = '\0';
+    for (size_t at = 0; at < n_bytes && argc <= WORDS_MAX; at += strlen(copy + at) + 1)
+        argv[argc++] = copy + at;
+    if (options_parse(o, argc, argv, &err)) {
+        size_t n_words;
+        (void)options_words(o, &n_words);
+        hold(n_words < (size_t)argc);
+    } else {
+        hold(err.code == BN_EARG && err.text[0]);
+    }
+    options_close(o);
+    free(copy);
+}
+
+int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
+{
+    if (n_bytes == 0)
+        return 0;
+    if (bytes[0] % 2 == 0)
+        check_entry((struct bn_str){(const char *)bytes + 1, n_bytes - 1});
+    else
+        check_words((const char *)bytes + 1, n_bytes - 1);
+    return 0;
+}
