@@ -58,7 +58,7 @@ static enum exit_code check_file(struct inspect *in)
     const bool ok =
         model_open(bn_file_gguf(in->file), &model, &m, &err) && check_parts(in, m, &err);
     model_close(m);
-    return ok ? EXIT_DONE : report_error(INSPECT, STAGE_LOAD, &err);
+    return ok ? EXIT_DONE : inspect_fail_load(in, &err);
 }
 
 /* ---- does it speak? ---- */

@@ -54,7 +54,7 @@ class Usage(ProgramCase):
                           ['prompt', path, '--messages', messages],
                           ['logits', path, '--tokens', '1', '--out', self.path('out')],
                           ['perplexity', path, text]):
-                self.fails(3, *words)
+                self.assertIn(path, self.fails(3, *words))
 
     def test_a_full_disk_is_exit_5(self):
         for words in (['info', self.model], ['info', self.model, '--json']):

@@ -328,6 +328,9 @@ static void top_p_keeps_the_smallest_set_that_reaches_p(void **state)
     assert_true(survivors(f, p) == bits(10, 11));
     p.top_p = 0.58f;
     assert_true(survivors(f, p) == bits(10, 12));
+    f->z[11] = f->z[10]; /* a half each: the first holds p exactly */
+    p.top_p = 0.5f;
+    assert_true(survivors(f, p) == bits(10, 11));
 }
 
 static void min_p_is_relative_to_the_best(void **state)
@@ -357,6 +360,10 @@ static void typical_keeps_those_near_the_entropy(void **state)
     assert_true(survivors(f, p) == bits(10, 13));
     p.min_p = 0.9f; /* 0.27 of 0.3 once the best is gone */
     p.typical = 0.25f;
+    assert_true(survivors(f, p) == bits(11, 12));
+    p.min_p = 0.0f; /* a banned id, however unlikely before, has no part in the entropy */
+    p.biases = &(struct sampler_bias){.id = 20, .bias = -INFINITY};
+    p.n_biases = 1;
     assert_true(survivors(f, p) == bits(11, 12));
 }
 

@@ -260,6 +260,8 @@ static void activation_follows_the_rule(void **state)
         {"bitnet-b1.58", NULL, 26, 3200, 8640, 32002, "llama", NULL, FFN_SILU, BN_NOTE_REPAIR},
         {"bitnet-b1.58", NULL, 24, 1536, 4096, 32000, "llama", NULL, FFN_SILU, BN_NOTE_REPAIR},
         {"bitnet-b1.58", NULL, 24, 1536, 4096, 32000, "gpt2", NULL, FFN_RELU2, BN_NOTE_INFO},
+        {"bitnet-b1.58", NULL, 24, 1536, 4096, 32003, "llama", NULL, FFN_RELU2, BN_NOTE_INFO},
+        {"bitnet-b1.58", NULL, 24, 1536, 4096, 31999, "llama", NULL, FFN_RELU2, BN_NOTE_INFO},
         {"bitnet-b1.58", NULL, 25, 1536, 4096, 32000, "llama", NULL, FFN_RELU2, BN_NOTE_INFO},
         {"bitnet-b1.58", "activation", 26, 3200, 8640, 32002, "llama", NULL, FFN_RELU2,
          BN_NOTE_INFO},
