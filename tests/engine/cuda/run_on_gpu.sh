@@ -6,8 +6,8 @@
 #   run_on_gpu.sh check FOLDER     ... to check and time on a machine that has nothing to build with
 #
 # The models are made by the project's own generator. A step that fails does not stop the others;
-# the exit status is 1 if one did, 77 if there is no GPU. SKIP_SLOW=1 leaves out the sanitizer; BUILD
-# is another build folder, PRESET another shape than 2b4t.
+# the exit status is 1 if one did, 77 if there is no GPU. SKIP_SLOW=1 leaves out the sanitizer;
+# BUILD is another build folder, PRESET another shape than 2b4t.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 programs=(tests/engine/cuda/test_cuda_backend tests/engine/cuda/test_cuda_kernels
