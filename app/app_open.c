@@ -106,8 +106,6 @@ enum exit_code app_open_files(struct app *app)
         !model_args_template(app->options, app->file, app->tokenizer, &app->notes, &app->template,
                              &err)) {
         const bool is_users = options_given(app->options, "template");
-        if (is_users && err.code == BN_EFORMAT)
-            err.code = BN_EARG; /* the user's template: a bad value */
         return report_error(PROGRAM, is_users ? STAGE_RUN : STAGE_LOAD, &err);
     }
     chat_options_from_model(app->options, app->file);

@@ -75,6 +75,25 @@ static const struct option run_rows[] = {
 };
 const struct option_table model_run_options = OPTION_TABLE(run_rows);
 
+/* A misspelt name would leave the repair on without a word. */
+static bool check_no_repair(const char *text, struct bn_error *err)
+{
+    static const char *const ids[] = {"all",          "activation",  "chat-template",
+                                      "control-text", "end-of-turn", "pre-tokenizer"};
+    for (const char *at = text; *at;) {
+        const size_t n = strcspn(at, ",");
+        bool is_known = false;
+        for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+            is_known = is_known || (strlen(ids[i]) == n && memcmp(ids[i], at, n) == 0);
+        if (!is_known)
+            return bn_fail(err, BN_EARG,
+                           "expected all, or some of activation, chat-template, control-text, "
+                           "end-of-turn and pre-tokenizer with commas between");
+        at += n + (at[n] == ',');
+    }
+    return true;
+}
+
 static const struct option file_rows[] = {
     {.name = "i2s-layout",
      .kind = OPTION_CHOICE,
@@ -90,6 +109,7 @@ static const struct option file_rows[] = {
      .advanced = true,
      .places = CLI_CONFIG,
      .group = "Model",
+     .check = check_no_repair,
      .arg = "all|ID,ID",
      .help =
          "leave known faults of the file as they are: all of them, or those named (the names are "

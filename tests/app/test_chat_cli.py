@@ -184,7 +184,8 @@ class Chat(ChatCase):
         self.refuses(2, '--batch', '4', '--lines', stdin=b'x')
 
     def batch(self, *words):
-        process = subprocess.Popen([PROGRAM, self.model, '--batch', '2', *words], env=self.env,
+        # Unbuffered: communicate() does not see what readline() has read ahead.
+        process = subprocess.Popen([PROGRAM, self.model, '--batch', '2', *words], env=self.env, bufsize=0,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(process.kill)
         return process

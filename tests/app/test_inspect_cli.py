@@ -98,6 +98,12 @@ class Info(ProgramCase):
         self.assertIn('bitnet-b1.58', text)
         self.assertIn('layout a', text)
 
+    def test_a_repair_that_does_not_exist_is_exit_2(self):
+        for names in ('nosuch', 'end-of-turn,nosuch', 'end-of'):
+            done = self.run_program('info', '/dev/null', '--no-repair', names)
+            self.assertEqual((done.returncode, done.stdout), (2, b''))
+            self.assertIn(b'end-of-turn', done.stderr)
+
     def test_repairs_are_reported_and_switched_off(self):
         path = self.make('official.gguf', '--vocab', 'llama3-like', '--n-vocab', '2000',
                          '--official')
