@@ -363,5 +363,27 @@ class Tables(ChatCase):
         self.assertRegex(self.listed('--version'), r'^bitnet-chat \d+\.\d+\.\d+\n$')
 
 
+
+class Thoughts(ChatCase):
+    TEMPLATE = b"{% for m in messages %}{{ m.role }}: {{ m.content.split('</think>')[-1] }}\n{% endfor %}assistant: "
+
+    def test_thoughts_are_kept_from_the_answer(self):
+        self.fake('<think>\nA plan.\n</think>\n\nFour.')
+        template = '@' + self.write('thinks.jinja', self.TEMPLATE)
+        done = self.chat('--template', template, '-p', 'two and two?')
+        self.assertEqual((done.returncode, done.stdout), (0, b'Four.\n'))
+        self.assertIn(b'A plan.', done.stderr)
+        done = self.chat('--template', template, '-p', 'two and two?', '--no-thoughts')
+        self.assertEqual((done.stdout, done.stderr), (b'Four.\n', b''))
+        answer = json.loads(self.chat('--template', template, '-p', 'two and two?', '--json').stdout)
+        self.assertEqual(answer['text'], 'Four.')
+        self.assertEqual(answer['thought'].strip(), 'A plan.')
+
+    def test_a_template_without_thoughts_leaves_the_tags(self):
+        self.fake('<think>x</think>y')
+        template = '@' + self.write('plain.jinja', b'{{ messages[0].content }}')
+        self.assertEqual(self.chat('--template', template, '-p', 'q').stdout, b'<think>x</think>y\n')
+
+
 if __name__ == '__main__':
     main()
