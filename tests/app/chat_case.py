@@ -9,7 +9,8 @@ import tempfile
 
 from program_case import PROGRAM, ProgramCase
 
-KEPT = ('PATH', 'LC_ALL', 'LANG', 'ASAN_OPTIONS', 'UBSAN_OPTIONS', 'LSAN_OPTIONS')
+KEPT = ('PATH', 'LC_ALL', 'LANG', 'ASAN_OPTIONS', 'UBSAN_OPTIONS')
+LEAKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'ncurses_leaks.txt')
 
 
 class ChatCase(ProgramCase):
@@ -18,7 +19,8 @@ class ChatCase(ProgramCase):
     def setUp(self):
         self.home = tempfile.TemporaryDirectory()
         self.env = {name: os.environ[name] for name in KEPT if name in os.environ}
-        self.env.update(HOME=self.home.name, TERM='xterm', LC_ALL='C.UTF-8')
+        self.env.update(HOME=self.home.name, TERM='xterm', LC_ALL='C.UTF-8',
+                        LSAN_OPTIONS=f'suppressions={LEAKS}:print_suppressions=0')
         self.words = []
 
     def tearDown(self):
