@@ -9,8 +9,8 @@
 #include "engine/cpu/cpu_forward.h"
 #include "engine/cpu/cpu_kv.h"
 #include "engine/cpu/cpu_pack.h"
-#include "engine/cpu/cpu_rope.h"
 #include "engine/cpu/cpu_screen.h"
+#include "engine/model/rope.h"
 
 #include <omp.h>
 #include <stdio.h>

@@ -8,8 +8,8 @@
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_kv.h"
 #include "engine/cpu/cpu_pick.h"
-#include "engine/cpu/cpu_rope.h"
 #include "engine/cpu/cpu_screen.h"
+#include "engine/model/rope.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,6 +8,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
+#include "engine/model/rope.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -111,7 +112,7 @@ static bool open_parts(struct backend *b, const struct backend_control *control,
     b->rope_freq = mem_alloc(m->hp.n_rot / 2, sizeof(double));
     if (!b->rope_freq)
         return bn_fail(err, BN_ENOMEM, "no memory for the RoPE table");
-    if (!cuda_rope_init(b->rope_freq, m, err) || !cuda_device_open(&b->device, b->cfg.index, err) ||
+    if (!rope_freq_init(b->rope_freq, m, err) || !cuda_device_open(&b->device, b->cfg.index, err) ||
         !check_memory(b, &plan, err) || !cuda_pack_model(b, control, err) ||
         !cuda_scratch_open(b, err))
         return false;
@@ -233,7 +234,7 @@ static void tell_item(struct backend *b, const struct eval_item *item, size_t to
                                         .slots = (float *)(uintptr_t)item->seq->slots,
                                         .pos = (int32_t)pos,
                                         .id = item->ids[i]};
-        cuda_rope_angles(b->rope_freq, n_pairs, pos, c + t * n_pairs, s + t * n_pairs);
+        rope_angles(b->rope_freq, n_pairs, pos, c + t * n_pairs, s + t * n_pairs);
     }
     for (size_t i = 0; item->head.kind != HEAD_NONE && i < item->n_rows; i++) {
         b->host.wants[want0 + i] = (struct want){.head = &item->head, .row = &item->rows[i]};

@@ -164,10 +164,6 @@ bool cuda_weight_bytes(const struct model *m, size_t *n_bytes);
 bool cuda_pack_model(struct backend *b, const struct backend_control *control,
                      struct bn_error *err);
 
-/* cuda_rope.c: radians a position, and what a token's pairs turn by. BN_EFORMAT: not a number. */
-bool cuda_rope_init(double *freq, const struct model *m, struct bn_error *err);
-void cuda_rope_angles(const double *freq, size_t n_pairs, size_t pos, float *c, float *s);
-
 /* cuda_forward.c: queue a whole pass; capture the graphs of one token. */
 bool cuda_forward(struct backend *b, struct bn_error *err);
 bool cuda_forward_capture(struct backend *b, struct bn_error *err);

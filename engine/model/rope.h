@@ -2,8 +2,8 @@
  * Angles of the rotary embedding: frequencies once, cosines and sines for each token of a pass. In
  * double, rounded once, so that every backend rotates by the same bits.
  */
-#ifndef ENGINE_CPU_CPU_ROPE_H
-#define ENGINE_CPU_CPU_ROPE_H
+#ifndef ENGINE_MODEL_ROPE_H
+#define ENGINE_MODEL_ROPE_H
 
 #include "engine/model/model.h"
 

@@ -1,9 +1,10 @@
 /*
- * Angles of the rotary embedding in double, rounded once (docs/kernels.md); computed on the host
- * for every pass, so that each device turns by the same bits.
+ * See rope.h. Computed anew for every pass, which is a microsecond a token: a table for the
+ * context would be megabytes and tie the backend to one context length.
  */
+#include "engine/model/rope.h"
+
 #include "engine/base/fp16.h"
-#include "engine/cuda/cuda_state.h"
 
 #include <math.h>
 
@@ -13,7 +14,7 @@ static float load_f32(const uint8_t *p)
                          (uint32_t)p[3] << 24);
 }
 
-bool cuda_rope_init(double *freq, const struct model *m, struct bn_error *err)
+bool rope_freq_init(double *freq, const struct model *m, struct bn_error *err)
 {
     const struct hparams *hp = &m->hp;
     for (size_t i = 0; i < hp->n_rot / 2; i++) {
@@ -26,7 +27,7 @@ bool cuda_rope_init(double *freq, const struct model *m, struct bn_error *err)
     return true;
 }
 
-void cuda_rope_angles(const double *freq, size_t n_pairs, size_t pos, float *c, float *s)
+void rope_angles(const double *freq, size_t n_pairs, size_t pos, float *c, float *s)
 {
     for (size_t i = 0; i < n_pairs; i++) {
         const double angle = (double)pos * freq[i];
