@@ -65,11 +65,11 @@ static bool tell(struct run *run, int32_t id, struct bn_str text, const struct g
 static bool take(struct run *run, struct answer_result *r, int32_t id, bool *stopped,
                  struct bn_error *err)
 {
-    struct generator_alt alts[ANSWER_MAX_ALTS + 1];
-    size_t n_alts = run->job->n_alts > 0 ? run->job->n_alts + 1 : 0;
+    struct generator_alt alts[GENERATOR_MAX_ALTS + 1];
+    const size_t n_alts = run->job->n_alts > 0 ? run->job->n_alts + 1 : 0;
     struct bn_str text;
-    if (n_alts > 0 && !generator_alts(run->g, run->ids.ids, run->ids.n, id, alts, n_alts, err))
-        return false;
+    if (n_alts > 0)
+        generator_alts(run->g, alts);
     const bool repeats = r->n_tokens > 0 && run->ids.ids[run->ids.n - 1] == id;
     run->n_same = repeats ? run->n_same + 1 : 1;
     if (!token_list_push(&run->ids, id, err) || !detok_push(run->detok, id, &text, stopped, err))
@@ -122,8 +122,8 @@ bool answer_run(struct generator *g, const struct tokenizer *tokenizer,
     struct answer_result r = {.n_prompt = job->n_prompt};
     const struct detok_config detok = {
         .stops = job->stops, .n_stops = job->n_stops, .at_start = job->at_start};
-    bool ok =
-        generator_set(g, &job->sampler, err) && detok_open(tokenizer, &detok, &run.detok, err);
+    bool ok = generator_set(g, &job->sampler, job->n_alts, err) &&
+              detok_open(tokenizer, &detok, &run.detok, err);
     for (size_t i = 0; ok && i < job->n_prompt; i++)
         ok = token_list_push(&run.ids, job->prompt[i], err);
     ok = ok && generate(&run, &r, err);

@@ -13,14 +13,13 @@
 
 /* The same token so often in a row is no answer any more. */
 #define ANSWER_DEGENERATE 200
-#define ANSWER_MAX_ALTS 20
 
 struct answer_job {
     const int32_t *prompt; /* (n_prompt) */
     size_t n_prompt;
     size_t max_tokens; /* 0: the rest of the context */
-    size_t n_alts;     /* alternatives reported with each token, at most ANSWER_MAX_ALTS; 0: none */
-    bool at_start;     /* the answer's text begins here (false: it goes on) */
+    size_t n_alts; /* alternatives reported with each token, at most GENERATOR_MAX_ALTS; 0: none */
+    bool at_start; /* the answer's text begins here (false: it goes on) */
     struct sampler_params sampler;
     const char *const *stops; /* (n_stops) */
     size_t n_stops;

@@ -159,7 +159,7 @@ bool batch_item_begin(struct batch_item *item, const struct app *app, size_t n_c
                        "%zu",
                        item->ids.n, reserve, n_ctx);
     if (!detok_open(app->tokenizer, &detok, &item->detok, err) ||
-        !generator_lane_set(item->lane, &turn->sampler, err))
+        !generator_lane_set(item->lane, &turn->sampler, 0, err))
         return false;
     turn->started = clock_seconds();
     turn->n_prompt = turn->result.n_prompt = item->ids.n;

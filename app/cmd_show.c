@@ -223,7 +223,7 @@ bool cmd_probs(struct app *app, struct bn_str args)
         ui_notice(&app->ui, TONE_PLAIN, "alternatives are no longer shown");
         return true;
     }
-    if (!command_number(app, args, 3, ANSWER_MAX_ALTS, &n))
+    if (!command_number(app, args, 3, GENERATOR_MAX_ALTS, &n))
         return false;
     app->chat.n_alts = n;
     ui_notice(&app->ui, TONE_PLAIN,

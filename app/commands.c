@@ -101,8 +101,8 @@ const struct command command_table[] = {
      ARGS_FILE, cmd_dump},
     {"probs", NULL, "[K|off]", "show the alternatives of each token",
      "/probs 3 shows, after each answer, its tokens with their probability and the three "
-     "likeliest; it "
-     "halves the speed. /probs off ends it.",
+     "likeliest. Every logit is worked out for that, which costs some speed; what is answered "
+     "is the same. /probs off ends it.",
      ARGS_FREE, cmd_probs},
     {"ui", NULL, "[inline|full]", "chat on the ordinary or on the whole screen",
      "/ui full shows the chat on the whole screen, with a transcript that scrolls; /ui inline goes "

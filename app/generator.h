@@ -27,13 +27,25 @@ void generator_close(struct generator *g); /* NULL is fine */
 const struct bn_model_info *generator_info(const struct generator *g);
 size_t generator_n_ctx(const struct generator *g);
 
-/* BN_EARG: a value out of range; the old settings stay. */
-bool generator_set(struct generator *g, const struct sampler_params *params, struct bn_error *err);
+/* How to choose, and how many alternatives to each choice generator_alts shall know (at most
+ * GENERATOR_MAX_ALTS); with 0 the head works out no more than the choice needs. The ids chosen are
+ * the same either way. BN_EARG: a value out of range; the old settings stay. */
+#define GENERATOR_MAX_ALTS 20
+bool generator_set(struct generator *g, const struct sampler_params *params, size_t n_alts,
+                   struct bn_error *err);
 
 /* Make the session hold ids (n_ids >= 1) and choose what follows. Errors of bn_session_sync. */
 bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                     const struct bn_control *control, struct bn_sync_stats *stats, int32_t *next,
                     struct bn_error *err);
+
+struct generator_alt {
+    int32_t id;    /* -1: the vocabulary is that small */
+    float logprob; /* natural logarithm, of the unmodified distribution */
+};
+/* Of the last step: the n_alts best ids, best first, then the chosen one. out (n_alts + 1).
+ * Evaluates nothing. */
+void generator_alts(const struct generator *g, struct generator_alt *out);
 
 /* What the session holds, and those bytes as bn_session_save writes and bn_session_load takes them;
  * see there for errors. generator_cut forgets all ids but the first n_keep. */
@@ -50,7 +62,8 @@ struct generator_lane;
 bool generator_lane_open(struct generator *g, struct generator_lane **out, struct bn_error *err);
 void generator_lane_close(struct generator_lane *lane); /* NULL is fine */
 bool generator_lane_set(struct generator_lane *lane, const struct sampler_params *params,
-                        struct bn_error *err);
+                        size_t n_alts, struct bn_error *err);
+void generator_lane_alts(const struct generator_lane *lane, struct generator_alt *out);
 /* As generator_step, for one lane. */
 bool generator_lane_read(struct generator_lane *lane, const int32_t *ids, size_t n_ids,
                          const struct bn_control *control, struct bn_sync_stats *stats,
@@ -64,14 +77,5 @@ struct generator_step {
 /* One token for each of at most GENERATOR_MAX_LANES lanes, in one pass over the weights. */
 bool generator_lanes_step(struct generator_step *steps, size_t n_steps,
                           const struct bn_control *control, struct bn_error *err);
-
-struct generator_alt {
-    int32_t id;
-    float logprob; /* natural logarithm, of the unmodified distribution */
-};
-/* The n best alternatives for the id that follows ids, and out[n - 1] for `chosen` itself: n >= 1
- * entries, best first, the chosen one last. Reads the last id again, so a token costs twice. */
-bool generator_alts(struct generator *g, const int32_t *ids, size_t n_ids, int32_t chosen,
-                    struct generator_alt *out, size_t n, struct bn_error *err);
 
 #endif

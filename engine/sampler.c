@@ -281,7 +281,7 @@ int32_t sampler_pick(struct sampler *s, const struct head_row *row, const int32_
     const struct head_request request = decide(s);
     size_t n = take_row(s, row);
     forget_window(s);
-    if (request.kind == HEAD_GUMBEL || n == 0)
+    if ((request.kind == HEAD_GUMBEL && row->n == 1) || n == 0)
         return row->cands[0].id; /* drawn by the head; or everything is banned */
     if (p->temp == 0.0f)
         return pick_best(s->work, n);

@@ -28,6 +28,7 @@ struct generator {
     size_t n_said;            /* of it */
     struct token_list held;   /* as a session would hold them */
     int32_t next;             /* what was chosen last, TOKEN_NONE at first */
+    size_t n_alts;
 };
 
 static const char *told(const char *name)
@@ -149,9 +150,10 @@ size_t generator_n_ctx(const struct generator *g)
     return g->n_ctx;
 }
 
-bool generator_set(struct generator *g, const struct sampler_params *params, struct bn_error *err)
+bool generator_set(struct generator *g, const struct sampler_params *params, size_t n_alts,
+                   struct bn_error *err)
 {
-    (void)g;
+    g->n_alts = n_alts;
     return params->temp >= 0 || bn_fail(err, BN_EARG, "temp %f", (double)params->temp);
 }
 
@@ -267,10 +269,11 @@ void generator_lane_close(struct generator_lane *lane)
 }
 
 bool generator_lane_set(struct generator_lane *lane, const struct sampler_params *params,
-                        struct bn_error *err)
+                        size_t n_alts, struct bn_error *err)
 {
     (void)lane;
     (void)params;
+    (void)n_alts;
     return generator_lane_open(NULL, NULL, err);
 }
 
@@ -283,7 +286,7 @@ bool generator_lane_read(struct generator_lane *lane, const int32_t *ids, size_t
     (void)control;
     (void)stats;
     (void)next;
-    return generator_lane_set(lane, NULL, err);
+    return generator_lane_set(lane, NULL, 0, err);
 }
 
 bool generator_lanes_step(struct generator_step *steps, size_t n_steps,
@@ -295,14 +298,15 @@ bool generator_lanes_step(struct generator_step *steps, size_t n_steps,
     return generator_lane_open(NULL, NULL, err);
 }
 
-bool generator_alts(struct generator *g, const int32_t *ids, size_t n_ids, int32_t chosen,
-                    struct generator_alt *out, size_t n, struct bn_error *err)
+void generator_lane_alts(const struct generator_lane *lane, struct generator_alt *out)
 {
-    (void)g;
-    (void)ids;
-    (void)err;
-    for (size_t i = 0; i + 1 < n; i++)
+    (void)lane;
+    (void)out;
+}
+
+void generator_alts(const struct generator *g, struct generator_alt *out)
+{
+    for (size_t i = 0; i < g->n_alts; i++)
         out[i] = (struct generator_alt){(int32_t)i, -1.0f - (float)i};
-    out[n - 1] = (struct generator_alt){chosen, -0.5f};
-    return n_ids > 0;
+    out[g->n_alts] = (struct generator_alt){g->next, -0.5f};
 }
