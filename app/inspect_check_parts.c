@@ -130,6 +130,7 @@ struct sample {
     uint8_t *lines; /* (SAMPLE_ROWS, n_lines, LINE_BYTES) */
     int8_t *q;      /* (n_lines * LINE_COLS) */
     int8_t *packed; /* (PACK_TOKENS, n_lines * LINE_COLS) the same, for several tokens */
+    int8_t *own;    /* (PACK_TOKENS, n_lines * LINE_COLS) gathered */
     uint8_t *panel; /* (PANEL_ALIGN, n_lines * LINE_COLS) */
     int32_t q_sum;
     int32_t wanted[SAMPLE_ROWS], got[SAMPLE_ROWS];
@@ -142,8 +143,9 @@ static bool sample_open(struct sample *s, size_t n_cols, struct bn_error *err)
     s->lines = mem_alloc(n_lines, SAMPLE_ROWS * LINE_BYTES);
     s->q = mem_alloc(n_lines, LINE_COLS);
     s->packed = mem_alloc(n_lines, PACK_TOKENS * LINE_COLS);
+    s->own = mem_alloc(n_lines, PACK_TOKENS * LINE_COLS);
     s->panel = mem_alloc(n_lines, PANEL_ALIGN * LINE_COLS);
-    return (s->codes && s->lines && s->q && s->packed && s->panel) ||
+    return (s->codes && s->lines && s->q && s->packed && s->own && s->panel) ||
            bn_fail(err, BN_ENOMEM, "out of memory for rows of %zu codes", n_cols);
 }
 
@@ -153,6 +155,7 @@ static void sample_close(struct sample *s)
     mem_free(s->lines);
     mem_free(s->q);
     mem_free(s->packed);
+    mem_free(s->own);
     mem_free(s->panel);
 }
 
@@ -166,8 +169,9 @@ static bool multiplies_well(const struct ternary_gemm *g, const struct ternary_m
 {
     g->pack(s->q, mat->n_lines, 0, s->packed);
     g->unpack(mat, 0, mat->n_rows, s->panel);
+    const int8_t *q = g->gather(s->packed, mat->n_lines, 1, s->own);
     g->matmul(mat, 0, mat->n_rows,
-              &(struct ternary_batch){s->packed, &s->q_sum, s->panel, 1, s->got, SAMPLE_ROWS});
+              &(struct ternary_batch){q, &s->q_sum, s->panel, 1, s->got, SAMPLE_ROWS});
     return as_wanted(s, mat->n_rows);
 }
 
@@ -208,7 +212,7 @@ static bool compare_rows(const struct ternary_source *src, const struct cpu_kern
     const struct ternary_mat mat = {s->lines, n_rows, n_lines};
     k->ternary_matvec(&mat, 0, n_rows, s->q, s->q_sum, s->got);
     if (as_wanted(s, n_rows) && multiplies_well(&k->few, &mat, s) &&
-        multiplies_well(&k->many, &mat, s))
+        multiplies_well(&k->tile, &mat, s) && multiplies_well(&k->many, &mat, s))
         return true;
     return bn_fail(err, BN_EDEVICE,
                    "the %s kernels are wrong on rows of tensor '%s': choose another --isa",

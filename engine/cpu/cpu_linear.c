@@ -42,6 +42,7 @@ void linear_input(struct lane *l, struct rows x, size_t n_cols, const float *w)
         s->q8_sum[t] = scale.q_sum;
     }
     lane_sync(l);
+    l->q = l->pass->gemm->gather(s->q8, n_lines, l->pass->n_tokens, (int8_t *)l->panel);
 }
 
 /* acc of rows row0 .. row1 - 1, tokens t0 .. t0 + n_t - 1, to F32 in y (n_t, y_stride): scale,
@@ -85,7 +86,7 @@ static void multiply_panel(const struct lane *l, const struct weights *w, struct
         return;
     }
     const struct ternary_batch batch = {
-        .q = s->q8 + p.t0 * w->mat.n_lines * LINE_COLS,
+        .q = l->q + p.t0 * w->mat.n_lines * LINE_COLS,
         .q_sums = s->q8_sum + p.t0,
         .panel = p.unpacked,
         .n_tokens = p.n_t,

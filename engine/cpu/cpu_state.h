@@ -119,7 +119,8 @@ struct lane {
     float q8_s; /* its scale when it is alone */
     int32_t q8_sum;
     float *row;             /* (n_embd) a decoded table row */
-    uint8_t *panel;         /* (PANEL_ROWS, q8_stride) unpacked weights */
+    const int8_t *q;        /* input of the next linear layer for several tokens, gathered */
+    uint8_t *panel;         /* (PANEL_ROWS, q8_stride) unpacked weights, or gathered tokens */
     int32_t *acc;           /* (TILE_TOKENS, PANEL_ROWS) */
     float *y[2];            /* (TILE_TOKENS, PANEL_ROWS) */
     float *attn_o;          /* (ATTN_TILE + 1, group, head_dim) running results and one block's */

@@ -10,9 +10,10 @@
 #if defined(__x86_64__)
 #include "engine/cpu/x86/kernels_x86.h"
 
-/* From so many tokens on unpacking a panel costs less than tiles save: docs/kernels.md, Measured.
- */
-#define AMX_TOKENS 16
+/* Passes of so many tokens take one tile of tokens, and of so many two and more: docs/kernels.md,
+ * Measured. */
+#define AMX_TILE_FROM 3
+#define AMX_MANY_FROM 17
 #endif
 
 static void rung_ref(struct cpu_kernels *k)
@@ -22,8 +23,8 @@ static void rung_ref(struct cpu_kernels *k)
         .rms_norm = rms_norm_ref,
         .quantise = quantise_ref,
         .ternary_matvec = ternary_matvec_ref,
-        .few = {pack_token_ref, unpack_rows_ref, ternary_matmul_ref, PACK_TOKENS},
-        .many = {pack_token_ref, unpack_rows_ref, ternary_matmul_ref, PACK_TOKENS},
+        .few = {pack_token_ref, gather_tokens_ref, unpack_rows_ref, ternary_matmul_ref,
+                PACK_TOKENS},
         .scale_acc = scale_acc_ref,
         .add = add_ref,
         .relu2_gate = relu2_gate_ref,
@@ -37,6 +38,7 @@ static void rung_ref(struct cpu_kernels *k)
         .coarse_pack = coarse_pack_ref,
         .coarse_bound = coarse_bound_ref,
     };
+    k->tile = k->many = k->few;
     row_kernels_ref(k->row_decode, k->rows_dot);
 }
 
@@ -47,7 +49,7 @@ static void rung_avx2(struct cpu_kernels *k)
     k->rms_norm = rms_norm_avx2;
     k->quantise = quantise_avx2;
     k->ternary_matvec = ternary_matvec_avx2;
-    k->few.matmul = k->many.matmul = ternary_matmul_avx2;
+    k->few.matmul = k->tile.matmul = k->many.matmul = ternary_matmul_avx2;
     k->scale_acc = scale_acc_avx2;
     k->add = add_avx2;
     k->relu2_gate = relu2_gate_avx2;
@@ -67,14 +69,14 @@ static void rung_avxvnni(struct cpu_kernels *k)
 {
     k->isa = ISA_AVXVNNI;
     k->ternary_matvec = ternary_matvec_avxvnni;
-    k->few.matmul = k->many.matmul = ternary_matmul_avxvnni;
+    k->few.matmul = k->tile.matmul = k->many.matmul = ternary_matmul_avxvnni;
 }
 
 static void rung_avx512vnni(struct cpu_kernels *k)
 {
     k->isa = ISA_AVX512VNNI;
     k->ternary_matvec = ternary_matvec_avx512;
-    k->few.matmul = k->many.matmul = ternary_matmul_avx512;
+    k->few.matmul = k->tile.matmul = k->many.matmul = ternary_matmul_avx512;
     k->attn_block = attn_block_avx512;
     k->coarse_pack = coarse_pack_avx512;
     k->coarse_bound = coarse_bound_avx512;
@@ -84,9 +86,12 @@ static void rung_avx512vnni(struct cpu_kernels *k)
 static void rung_amx(struct cpu_kernels *k)
 {
     k->isa = ISA_AMX;
-    k->many =
-        (struct ternary_gemm){pack_token_amx, unpack_rows_amx, ternary_matmul_amx, TILE_TOKENS};
-    k->many_tokens = AMX_TOKENS;
+    k->tile = (struct ternary_gemm){pack_token_ref, gather_tokens_amx, unpack_rows_ref,
+                                    ternary_matmul_amx_few, PACK_TOKENS};
+    k->many = (struct ternary_gemm){pack_token_amx, gather_tokens_ref, unpack_rows_amx,
+                                    ternary_matmul_amx, TILE_TOKENS};
+    k->tile_from = AMX_TILE_FROM;
+    k->many_from = AMX_MANY_FROM;
 }
 #endif
 

@@ -49,13 +49,19 @@ struct ternary_mat {
 typedef void (*ternary_matvec_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
                                   const int8_t *q, int32_t q_sum, int32_t *acc);
 
-/* Several tokens are multiplied in three steps, the first two of which bring activations and
- * weights into the form that the third is fast with. All three must be of one struct ternary_gemm.
+/* Several tokens are multiplied in four steps, the first three of which bring activations and
+ * weights into the form that the last is fast with. All must be of one struct ternary_gemm.
  *
  * pack: q (n_lines * LINE_COLS) of token t to its place in packed, which has room for whole groups
  * of PACK_TOKENS tokens; group g begins at byte g * PACK_TOKENS * n_lines * LINE_COLS. Both 64-byte
  * aligned. */
 typedef void (*pack_token_fn)(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
+
+/* gather: n_tokens (at most tile_tokens, the first of a group) packed tokens into the form that
+ * matmul takes. Returns `packed` where that is it already, else `own`, which has room for a group
+ * and is 64-byte aligned. Every thread does it for itself, once all tokens are packed. */
+typedef const int8_t *(*gather_tokens_fn)(const int8_t *packed, size_t n_lines, size_t n_tokens,
+                                          int8_t *own);
 
 /* unpack: rows row0 .. row1 - 1 to panel, (row1 - row0 rounded up to PANEL_ALIGN, n_lines *
  * LINE_COLS) bytes, 64-byte aligned. Ways that read the lines as they are leave it alone. */
@@ -64,7 +70,7 @@ typedef void (*unpack_rows_fn)(const struct ternary_mat *w, size_t row0, size_t 
 
 /* matmul: acc[t * acc_stride + r - row0], t < n_tokens <= TILE_TOKENS, at most PANEL_ROWS rows. */
 struct ternary_batch {
-    const int8_t *q;       /* packed, from the first token of a group */
+    const int8_t *q;       /* gathered, from the first token of a group */
     const int32_t *q_sums; /* (n_tokens) */
     const uint8_t *panel;  /* rows row0 .. row1 - 1 unpacked */
     size_t n_tokens;
@@ -76,6 +82,7 @@ typedef void (*ternary_matmul_fn)(const struct ternary_mat *w, size_t row0, size
 
 struct ternary_gemm {
     pack_token_fn pack;
+    gather_tokens_fn gather;
     unpack_rows_fn unpack;
     ternary_matmul_fn matmul;
     size_t tile_tokens; /* a call: a multiple of PACK_TOKENS, at most TILE_TOKENS */
@@ -151,8 +158,8 @@ struct cpu_kernels {
     rms_norm_fn rms_norm;
     quantise_fn quantise;
     ternary_matvec_fn ternary_matvec;
-    struct ternary_gemm few, many; /* each right for any number of tokens, fast for its own */
-    size_t many_tokens;            /* passes of so many tokens are faster with `many` */
+    struct ternary_gemm few, tile, many; /* right for any number of tokens, fast for its own; */
+    size_t tile_from, many_from;         /* passes of so many tokens are faster with the next */
     scale_acc_fn scale_acc;
     add_fn add;
     gate_fn relu2_gate, silu_gate;
@@ -175,7 +182,9 @@ void cpu_kernels_init(struct cpu_kernels *k, const struct cpu_caps *caps);
 static inline const struct ternary_gemm *cpu_kernels_gemm(const struct cpu_kernels *k,
                                                           size_t n_tokens)
 {
-    return n_tokens < k->many_tokens ? &k->few : &k->many;
+    if (n_tokens >= k->many_from)
+        return &k->many;
+    return n_tokens >= k->tile_from ? &k->tile : &k->few;
 }
 
 #endif

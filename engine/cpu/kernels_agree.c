@@ -5,6 +5,7 @@
 #include "engine/cpu/kernels_agree.h"
 
 #include "engine/base/fp16.h"
+#include "engine/base/size.h"
 
 #include <string.h>
 
@@ -100,6 +101,7 @@ struct ternary_case {
     int32_t q_sums[N_TOKENS];
     int32_t acc[2][N_TOKENS * N_ROWS];
     _Alignas(64) int8_t packed[N_WHOLE * N_LINES * LINE_COLS];
+    _Alignas(64) int8_t own[PACK_TOKENS * N_LINES * LINE_COLS];
     _Alignas(64) uint8_t panel[N_WHOLE * N_LINES * LINE_COLS];
 };
 
@@ -109,8 +111,12 @@ static void multiply(const struct ternary_gemm *g, const struct ternary_mat *w,
     for (size_t t = 0; t < N_TOKENS; t++)
         g->pack(c->q[1] + t * N_LINES * LINE_COLS, N_LINES, t, c->packed);
     g->unpack(w, 0, N_ROWS, c->panel);
-    g->matmul(w, 0, N_ROWS,
-              &(struct ternary_batch){c->packed, c->q_sums, c->panel, N_TOKENS, acc, N_ROWS});
+    for (size_t t = 0; t < N_TOKENS; t += g->tile_tokens) {
+        const size_t n = size_min(g->tile_tokens, N_TOKENS - t);
+        const int8_t *q = g->gather(c->packed + t * N_LINES * LINE_COLS, N_LINES, n, c->own);
+        g->matmul(w, 0, N_ROWS,
+                  &(struct ternary_batch){q, c->q_sums + t, c->panel, n, acc + t * N_ROWS, N_ROWS});
+    }
 }
 
 static const char *check_ternary(const struct cpu_kernels *k, const struct cpu_kernels *ref)
@@ -143,6 +149,9 @@ static const char *check_ternary(const struct cpu_kernels *k, const struct cpu_k
     multiply(&ref->few, &w, &c, c.acc[1]);
     if (!same(c.acc[0], c.acc[1], sizeof c.acc[0]))
         return "ternary_matmul for few tokens";
+    multiply(&k->tile, &w, &c, c.acc[0]);
+    if (!same(c.acc[0], c.acc[1], sizeof c.acc[0]))
+        return "ternary_matmul for a tile of tokens";
     multiply(&k->many, &w, &c, c.acc[0]);
     return same(c.acc[0], c.acc[1], sizeof c.acc[0]) ? NULL : "ternary_matmul for many tokens";
 }

@@ -155,7 +155,8 @@ static void bench_matmul(struct bench *b, const uint8_t *lines, size_t n_lines, 
 {
     const struct ternary_gemm *g = cpu_kernels_gemm(b->k, n_tokens);
     const struct ternary_mat w = {lines, n_rows, n_lines};
-    const size_t q_bytes = n_lines * LINE_COLS, panel_bytes = PANEL_ROWS * q_bytes;
+    const size_t q_bytes = n_lines * LINE_COLS;
+    const size_t panel_bytes = (PANEL_ROWS + PACK_TOKENS) * q_bytes; /* and gathered tokens */
     const int32_t sums[TILE_TOKENS] = {0};
     struct mem_map map;
     if (!mem_map_open(&map,
@@ -177,11 +178,13 @@ static void bench_matmul(struct bench *b, const uint8_t *lines, size_t n_lines, 
             const size_t row_end = n_rows * (me + 1) / b->n_threads;
             int32_t *mine = acc + me * TILE_TOKENS * PANEL_ROWS;
             uint8_t *panel = panels + me * panel_bytes;
+            const int8_t *gathered =
+                g->gather(packed, n_lines, n_tokens, (int8_t *)(panel + PANEL_ROWS * q_bytes));
             for (size_t r = n_rows * me / b->n_threads; r < row_end; r += PANEL_ROWS) {
                 g->unpack(&w, r, size_min(r + PANEL_ROWS, row_end), panel);
                 for (size_t t = 0; t < n_tokens; t += g->tile_tokens)
                     g->matmul(&w, r, size_min(r + PANEL_ROWS, row_end),
-                              &(struct ternary_batch){packed + t * q_bytes, sums, panel,
+                              &(struct ternary_batch){gathered + t * q_bytes, sums, panel,
                                                       size_min(g->tile_tokens, n_tokens - t), mine,
                                                       PANEL_ROWS});
             }

@@ -73,19 +73,23 @@ static void multiply(const struct ternary_gemm *g, const struct ternary_case *t,
     const size_t q_bytes = t->w.n_lines * LINE_COLS, n_rows = t->row1 - t->row0;
     int8_t *packed = guard_alloc(size_round_up(t->n_tokens, PACK_TOKENS) * q_bytes);
     uint8_t *panel = guard_alloc(size_round_up(n_rows, PANEL_ALIGN) * q_bytes);
+    int8_t *own = guard_alloc(PACK_TOKENS * q_bytes);
     memset(packed, 0xa5, size_round_up(t->n_tokens, PACK_TOKENS) * q_bytes);
     memset(panel, 0xa5, size_round_up(n_rows, PANEL_ALIGN) * q_bytes);
     for (size_t i = 0; i < t->n_tokens; i++)
         g->pack(t->q + i * q_bytes, t->w.n_lines, i, packed);
     g->unpack(&t->w, t->row0, t->row1, panel);
-    for (size_t i = 0; i < t->n_tokens; i += g->tile_tokens)
-        g->matmul(&t->w, t->row0, t->row1,
-                  &(struct ternary_batch){.q = packed + i * q_bytes,
-                                          .q_sums = t->q_sums + i,
-                                          .panel = panel,
-                                          .n_tokens = size_min(g->tile_tokens, t->n_tokens - i),
-                                          .acc = acc + i * acc_stride,
-                                          .acc_stride = acc_stride});
+    for (size_t i = 0; i < t->n_tokens; i += g->tile_tokens) {
+        const size_t n = size_min(g->tile_tokens, t->n_tokens - i);
+        g->matmul(
+            &t->w, t->row0, t->row1,
+            &(struct ternary_batch){.q = g->gather(packed + i * q_bytes, t->w.n_lines, n, own),
+                                    .q_sums = t->q_sums + i,
+                                    .panel = panel,
+                                    .n_tokens = n,
+                                    .acc = acc + i * acc_stride,
+                                    .acc_stride = acc_stride});
+    }
 }
 
 static void matmul_of(struct check *c, struct ternary_case t, enum ternary_pattern p)
@@ -93,11 +97,15 @@ static void matmul_of(struct check *c, struct ternary_case t, enum ternary_patte
     const size_t n_rows = t.row1 - t.row0, stride = n_rows + rng_below(&c->rng, 5);
     const size_t n_bytes = ((t.n_tokens - 1) * stride + n_rows) * sizeof(int32_t);
     const struct outputs o = outputs_alloc(n_bytes, 4 * rng_below(&c->rng, 16));
-    const bool many = rng_next(&c->rng) & 1;
-    multiply(many ? &c->k->many : &c->k->few, &t, (int32_t *)(void *)o.p[0], stride);
+    const struct {
+        const char *name;
+        const struct ternary_gemm *gemm;
+    } ways[] = {{"few", &c->k->few}, {"tile", &c->k->tile}, {"many", &c->k->many}};
+    const size_t way = rng_below(&c->rng, 3);
+    multiply(ways[way].gemm, &t, (int32_t *)(void *)o.p[0], stride);
     multiply(&c->ref->few, &t, (int32_t *)(void *)o.p[1], stride);
     outputs_compare(c, &o, false, "%s, rows %zu to %zu, %zu lines, %zu tokens, pattern %d",
-                    many ? "many" : "few", t.row0, t.row1, t.w.n_lines, t.n_tokens, (int)p);
+                    ways[way].name, t.row0, t.row1, t.w.n_lines, t.n_tokens, (int)p);
     guard_release();
 }
 

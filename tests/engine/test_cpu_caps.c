@@ -112,7 +112,9 @@ static void tiles_are_for_many_tokens_only(void **state)
     cpu_kernels_init(&k, &caps);
     assert_int_equal(k.isa, ISA_AMX);
     assert_true(cpu_kernels_gemm(&k, 2)->matmul == below.few.matmul);
-    assert_true(cpu_kernels_gemm(&k, 512)->matmul != below.many.matmul);
+    assert_true(cpu_kernels_gemm(&k, 16)->matmul == k.tile.matmul);
+    assert_true(cpu_kernels_gemm(&k, 17)->matmul == k.many.matmul);
+    assert_true(k.tile.matmul != k.few.matmul && k.many.matmul != k.tile.matmul);
     assert_true(k.ternary_matvec == below.ternary_matvec);
 }
 

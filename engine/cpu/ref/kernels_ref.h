@@ -18,6 +18,7 @@ void quantise_ref(const float *x, size_t n, int8_t *q, struct act_scale *out);
 void ternary_matvec_ref(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
                         int32_t q_sum, int32_t *acc);
 void pack_token_ref(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
+const int8_t *gather_tokens_ref(const int8_t *packed, size_t n_lines, size_t n_tokens, int8_t *own);
 void unpack_rows_ref(const struct ternary_mat *w, size_t row0, size_t row1, uint8_t *panel);
 void ternary_matmul_ref(const struct ternary_mat *w, size_t row0, size_t row1,
                         const struct ternary_batch *batch);

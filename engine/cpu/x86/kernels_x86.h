@@ -53,5 +53,8 @@ void pack_token_amx(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
 void unpack_rows_amx(const struct ternary_mat *w, size_t row0, size_t row1, uint8_t *panel);
 void ternary_matmul_amx(const struct ternary_mat *w, size_t row0, size_t row1,
                         const struct ternary_batch *batch);
+const int8_t *gather_tokens_amx(const int8_t *packed, size_t n_lines, size_t n_tokens, int8_t *own);
+void ternary_matmul_amx_few(const struct ternary_mat *w, size_t row0, size_t row1,
+                            const struct ternary_batch *batch);
 
 #endif

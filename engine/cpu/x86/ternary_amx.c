@@ -10,49 +10,14 @@
  *
  * Tiles are configured and released within one call: no thread waits with live tiles.
  */
-#include "engine/base/force_inline.h"
+#include "engine/cpu/x86/amx_tile.h"
 #include "engine/cpu/x86/kernels_x86.h"
-
-#include <immintrin.h>
-#include <string.h>
-
-#define SIDE 16         /* tokens, rows or lines of a tile */
-#define TILE_BYTES 1024 /* SIDE lines of 64 bytes */
-#define STEPS_A_LINE 4  /* tiles along the columns: LINE_COLS / 64 */
 
 void pack_token_amx(const int8_t *q, size_t n_lines, size_t t, int8_t *packed)
 {
     int8_t *at = packed + t / SIDE * SIDE * n_lines * LINE_COLS + t % SIDE * 64;
     for (size_t s = 0; s < n_lines * STEPS_A_LINE; s++)
         _mm512_store_si512(at + s * TILE_BYTES, _mm512_load_si512(q + s * 64));
-}
-
-/* v[r], dword d becomes v[d], dword r. */
-BN_FORCE_INLINE void transpose(__m512i v[SIDE])
-{
-    __m512i u[SIDE];
-#pragma GCC unroll 4
-    for (int i = 0; i < SIDE; i += 4) { /* dwords of four rows, in each 128-bit lane */
-        const __m512i a = _mm512_unpacklo_epi32(v[i], v[i + 1]);
-        const __m512i b = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-        const __m512i c = _mm512_unpacklo_epi32(v[i + 2], v[i + 3]);
-        const __m512i d = _mm512_unpackhi_epi32(v[i + 2], v[i + 3]);
-        u[i] = _mm512_unpacklo_epi64(a, c);
-        u[i + 1] = _mm512_unpackhi_epi64(a, c);
-        u[i + 2] = _mm512_unpacklo_epi64(b, d);
-        u[i + 3] = _mm512_unpackhi_epi64(b, d);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) { /* lanes: u[4 a + i] lane b goes to v[4 b + i] lane a */
-        const __m512i a = _mm512_shuffle_i32x4(u[i], u[4 + i], 0x88);
-        const __m512i b = _mm512_shuffle_i32x4(u[8 + i], u[12 + i], 0x88);
-        const __m512i c = _mm512_shuffle_i32x4(u[i], u[4 + i], 0xdd);
-        const __m512i d = _mm512_shuffle_i32x4(u[8 + i], u[12 + i], 0xdd);
-        v[i] = _mm512_shuffle_i32x4(a, b, 0x88);
-        v[8 + i] = _mm512_shuffle_i32x4(a, b, 0xdd);
-        v[4 + i] = _mm512_shuffle_i32x4(c, d, 0x88);
-        v[12 + i] = _mm512_shuffle_i32x4(c, d, 0xdd);
-    }
 }
 
 /* One line of n_rows (1 .. SIDE) rows to four tiles. Rows that are missing are zeros. */
@@ -89,24 +54,6 @@ void unpack_rows_amx(const struct ternary_mat *w, size_t row0, size_t row1, uint
             else
                 unpack_line(row + l * LINE_BYTES, row_bytes, row1 - r, panel);
     }
-}
-
-/* LDTILECFG: Intel SDM volume 1, chapter 18. */
-struct tile_config {
-    uint8_t palette, start_row, reserved[14];
-    uint16_t row_bytes[16];
-    uint8_t n_rows[16];
-};
-
-/* All eight tiles are whole. */
-BN_FORCE_INLINE void configure(void)
-{
-    struct tile_config c = {.palette = 1};
-    for (size_t i = 0; i < 8; i++) {
-        c.row_bytes[i] = 64;
-        c.n_rows[i] = SIDE;
-    }
-    _tile_loadconfig(&c);
 }
 
 /* Sums of 16 n_a tokens and 16 n_b rows (n_a, n_b 1 or 2): tokens from a, tiles of rows from b,
