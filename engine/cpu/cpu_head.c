@@ -83,8 +83,9 @@ static void multiply_table(struct lane *l, const struct want *wants, size_t n_wa
             float *z = b->scratch.z + i * shape->vocab_stride + id;
             if (wants[i].screened)
                 continue;
-            dot(m->head.bytes + id * shape->head_row_bytes, shape->head_row_bytes, n,
-                b->scratch.head_x + i * shape->h_stride, m->hp.n_embd, z, l->row);
+            const struct table_rows rows = {m->head.bytes + id * shape->head_row_bytes,
+                                            shape->head_row_bytes, n, NULL};
+            dot(&rows, b->scratch.head_x + i * shape->h_stride, m->hp.n_embd, z, l->row);
             bad |= scan_row(z, n, &l->best[i]);
             if (wants[i].head->kind == HEAD_GUMBEL)
                 pick_gumbel(z, id, n, wants[i].head, wants[i].position, &l->best_noisy[i],
@@ -128,27 +129,17 @@ static void finish_row(struct lane *l, size_t i, struct want *want)
         atomic_store_explicit(&l->pass->room_wanted, want->n_found, memory_order_relaxed);
 }
 
-static bool is_top_screened(const struct want *want)
-{
-    return want->screened && want->head->kind == HEAD_TOP;
-}
-
 /* From bounds to logits for those rows that are screened and no draw. */
-static void screen_group(struct lane *l, struct want *wants, size_t n_wants, struct share rows)
+static void screen_group(struct lane *l, const struct want *wants, size_t n_wants)
 {
     bool any = false;
     for (size_t i = 0; i < n_wants; i++)
-        any |= is_top_screened(&wants[i]);
-    if (!any)
-        return;
-    for (size_t i = rows.begin; i < rows.end; i++)
-        if (is_top_screened(&wants[i]))
-            screen_floor(l, i, &wants[i]);
-    lane_sync(l);
-    for (size_t i = 0; i < n_wants; i++)
-        if (is_top_screened(&wants[i]))
+        if (wants[i].screened && wants[i].head->kind == HEAD_TOP) {
             screen_rescore(l, i, &wants[i]);
-    lane_sync(l);
+            any = true;
+        }
+    if (any)
+        lane_sync(l);
 }
 
 static void apply_group(struct lane *l, struct want *wants, size_t n_wants)
@@ -165,7 +156,7 @@ static void apply_group(struct lane *l, struct want *wants, size_t n_wants)
     multiply_table(l, wants, n_wants);
     screen_bounds(l, wants, n_wants);
     lane_sync(l);
-    screen_group(l, wants, n_wants, rows);
+    screen_group(l, wants, n_wants);
     /* Everyone sees the same flag: it was last written before the barrier, and is again only after
      * the one below. */
     if (!atomic_load_explicit(&l->pass->not_finite, memory_order_relaxed))

@@ -82,6 +82,8 @@ static void lay_lane(struct layout *l, const struct cpu_shape *s, const struct h
         .attn_l = take(l, (ATTN_TILE + 1) * s->group, sizeof(float)),
         .f16 = take(l, hp->head_dim, sizeof(uint16_t)),
         .seen = take(l, hp->n_vocab / 64 + 1, sizeof(uint64_t)),
+        .ids = take(l, LEAD_ROWS, sizeof(int32_t)),
+        .picks = take(l, LEAD_ROWS, sizeof(struct head_cand)),
     };
 }
 
@@ -104,6 +106,7 @@ static void lay_scratch(struct layout *l, const struct cpu_shape *s, const struc
     out->coarse_fix = take(l, HEAD_GROUP * s->n_coarse * 16, sizeof(int32_t));
     out->coarse_spread = take(l, HEAD_GROUP * size_round_up(s->n_coarse, 8), sizeof(float));
     out->coarse_norms = take(l, HEAD_GROUP * s->n_coarse, sizeof(struct block_norms));
+    out->lead = take(l, HEAD_GROUP * LEAD_ROWS, sizeof(float));
     out->tiles = take(l, n_tokens, sizeof(struct tile));
     out->wants = take(l, n_tokens, sizeof(struct want));
 }

@@ -1,8 +1,8 @@
 /*
- * The screened head in a pass. What is proved about a row is its upper bound alone: candidates by
- * bound are multiplied out, the k-th best of those is a floor under the true k-th best, and a row
- * whose bound lies below the floor cannot be wanted. Rows that survive get the very logit of the
- * full pass, so what follows (cpu_pick.c) is the same too.
+ * The screened head in a pass. What is proved about a row is its upper bound alone: several times k
+ * rows of high bounds are multiplied out, the k-th best of those is a floor under the true k-th
+ * best, and a row whose bound lies below the floor cannot be wanted. Rows that survive get the very
+ * logit of the full pass, so what follows (cpu_pick.c) is the same too.
  *
  * Each lane decides for its own part of the vocabulary: where too many rows survive it multiplies
  * them all, in order, as the full pass does.
@@ -23,7 +23,13 @@
 #define MOST_K 1024          /* more candidates than that leave most rows standing */
 #define ONE_ROWS 512         /* rows of the plane at a time for one hidden state */
 #define GROUP_ROWS 64        /* for several: the part stays in the second-level cache */
-#define GIVE_UP 8            /* a lane multiplies everything when a part in 8 survives */
+#define GIVE_UP 2            /* a lane multiplies everything when half of it survives */
+#define LEAD 8               /* rows tried first for each of the k: the floor is then nearly true */
+#define LEAD_LEAST 32        /* of all lanes */
+#define LIST_ROWS 256        /* rows multiplied in one call; the first of them are not prefetched */
+#define DRAW_ROWS 8          /* the same for a draw, which asks the less the sooner it knows more */
+_Static_assert(LIST_ROWS <= LEAD_ROWS && LIST_ROWS <= TILE_TOKENS * PANEL_ROWS, "lane buffers");
+_Static_assert(MOST_K < LEAD_ROWS, "the floor is found in a lane's picks");
 
 /* ---- the hidden state ---- */
 
@@ -114,31 +120,23 @@ void screen_query(const struct backend *b, size_t i, struct want *want)
 
 /* ---- rows ---- */
 
-static float exact_logit(struct lane *l, size_t i, size_t id)
-{
-    const struct backend *b = l->pass->b;
-    const struct model *m = b->model;
-    float z;
-    b->k.rows_dot[m->head.type](
-        m->head.bytes + id * b->shape.head_row_bytes, b->shape.head_row_bytes, 1,
-        b->scratch.head_x + i * b->shape.h_stride, m->hp.n_embd, &z, l->row);
-    return z;
-}
-
-static void exact_part(struct lane *l, size_t i, struct share ids, float *z)
-{
-    const struct backend *b = l->pass->b;
-    const struct model *m = b->model;
-    b->k.rows_dot[m->head.type](m->head.bytes + ids.begin * b->shape.head_row_bytes,
-                                b->shape.head_row_bytes, ids.end - ids.begin,
-                                b->scratch.head_x + i * b->shape.h_stride, m->hp.n_embd,
-                                z + ids.begin, l->row);
-}
-
 static void count_rows(const struct lane *l, size_t n_rows)
 {
     atomic_fetch_add_explicit(&l->pass->head_bytes, n_rows * l->pass->b->shape.head_row_bytes,
                               memory_order_relaxed);
+}
+
+/* Logits of rows id0 .. id0 + n - 1, or id0 + each of l->ids (n). */
+static void multiply_rows(struct lane *l, size_t i, size_t id0, const int32_t *ids, size_t n,
+                          float *z)
+{
+    const struct backend *b = l->pass->b;
+    const struct tensor_ref *head = &b->model->head;
+    const size_t row_bytes = b->shape.head_row_bytes;
+    const struct table_rows rows = {head->bytes + id0 * row_bytes, row_bytes, n, ids};
+    b->k.rows_dot[head->type](&rows, b->scratch.head_x + i * b->shape.h_stride, b->model->hp.n_embd,
+                              z, l->row);
+    count_rows(l, n);
 }
 
 /* Is one of the n (a multiple of ROW_UNIT, but for the end of the vocabulary) at least floor? */
@@ -152,15 +150,38 @@ static bool any_reaches(const float *z, size_t n, float floor)
 
 /* ---- HEAD_GUMBEL: a lane at a time, its bounds in z ---- */
 
-static void take_noisy(struct lane *l, size_t i, size_t id, float z, double noise, double beta)
+/* Rows that may be the best, asked together. */
+struct draw {
+    uint64_t key;
+    double beta;
+    size_t n;
+    double noise[DRAW_ROWS];
+};
+
+static void take_noisy(struct lane *l, size_t i, int32_t id, float z, double noisy)
 {
-    const double noisy = (double)z * beta + noise;
-    if (noisy > l->best_noisy[i] ||
-        (noisy == l->best_noisy[i] && (int32_t)id < l->best_noisy_id[i])) {
+    if (noisy > l->best_noisy[i] || (noisy == l->best_noisy[i] && id < l->best_noisy_id[i])) {
         l->best_noisy[i] = noisy;
-        l->best_noisy_id[i] = (int32_t)id;
+        l->best_noisy_id[i] = id;
         l->best[i] = z;
     }
+}
+
+static void ask_rows(struct lane *l, size_t i, struct draw *d)
+{
+    float z[DRAW_ROWS];
+    multiply_rows(l, i, 0, l->ids, d->n, z);
+    for (size_t j = 0; j < d->n; j++)
+        take_noisy(l, i, l->ids[j], z[j], (double)z[j] * d->beta + d->noise[j]);
+    d->n = 0;
+}
+
+static void add_row(struct lane *l, size_t i, struct draw *d, size_t id, double noise)
+{
+    l->ids[d->n] = (int32_t)id;
+    d->noise[d->n++] = noise;
+    if (d->n == DRAW_ROWS)
+        ask_rows(l, i, d);
 }
 
 /* Where the noise could lift the bound to the best so far, the row itself is asked. */
@@ -168,28 +189,137 @@ static void screen_draw(struct lane *l, size_t i, const struct want *want, struc
 {
     const struct backend *b = l->pass->b;
     float *z = b->scratch.z + i * b->shape.vocab_stride;
-    const uint64_t key = noise_key(want->head->seed, want->position);
-    const double beta = 1.0 / (double)want->head->temp;
-    size_t first = ids.begin, n_asked = 1;
+    struct draw d = {.key = noise_key(want->head->seed, want->position),
+                     .beta = 1.0 / (double)want->head->temp};
+    size_t first = ids.begin;
     l->best_noisy[i] = -INFINITY;
     l->best_noisy_id[i] = -1;
     if (ids.begin == ids.end)
         return;
     for (size_t id = ids.begin; id < ids.end; id++)
         first = z[id] > z[first] ? id : first;
-    take_noisy(l, i, first, exact_logit(l, i, first), noise_gumbel(key, first), beta);
+    add_row(l, i, &d, first, noise_gumbel(d.key, first));
+    ask_rows(l, i, &d);
     for (size_t id = ids.begin; id < ids.end; id++) {
-        const double bound = (double)z[id] * beta;
+        const double bound = (double)z[id] * d.beta;
         if (id == first || bound + NOISE_GUMBEL_MAX < l->best_noisy[i])
             continue;
-        const double noise = noise_gumbel(key, id);
-        if (bound + noise < l->best_noisy[i])
-            continue;
-        take_noisy(l, i, id, exact_logit(l, i, id), noise, beta);
-        n_asked++;
+        const double noise = noise_gumbel(d.key, id);
+        if (bound + noise >= l->best_noisy[i])
+            add_row(l, i, &d, id, noise);
     }
+    ask_rows(l, i, &d);
     z[l->best_noisy_id[i]] = l->best[i];
-    count_rows(l, n_asked);
+}
+
+/* ---- HEAD_TOP ---- */
+
+/* The lane's share of the rows that are tried first: those of its largest bounds. z becomes exact
+ * there, which is as good a bound. Their logits for all lanes are in scratch.lead, -infinity where
+ * there are none. */
+static void screen_lead(struct lane *l, size_t i, const struct want *want, struct share ids)
+{
+    const struct backend *b = l->pass->b;
+    const size_t room = LEAD_ROWS / l->n_lanes, k = want->head->k;
+    const size_t most = (size_max(LEAD * k, LEAD_LEAST) + l->n_lanes - 1) / l->n_lanes;
+    const size_t n = size_min(size_min(most, room), ids.end - ids.begin);
+    float *z = b->scratch.z + i * b->shape.vocab_stride + ids.begin;
+    float *lead = b->scratch.lead + i * LEAD_ROWS + l->index * room;
+    for (size_t j = n; j < room; j++)
+        lead[j] = -INFINITY;
+    if (n == 0)
+        return;
+    pick_best(z, ids.end - ids.begin, n, l->picks);
+    for (size_t j = 0; j < n; j++)
+        l->ids[j] = l->picks[j].id;
+    multiply_rows(l, i, ids.begin, l->ids, n, lead);
+    for (size_t j = 0; j < n; j++)
+        z[l->ids[j]] = lead[j];
+}
+
+/* The logit below which nobody is wanted: every lane finds it for itself. */
+static float lead_floor(struct lane *l, size_t i, const struct head_request *head)
+{
+    const size_t n = LEAD_ROWS / l->n_lanes * l->n_lanes;
+    const float *lead = l->pass->b->scratch.lead + i * LEAD_ROWS;
+    float best = -INFINITY;
+    if (n < head->k)
+        return -INFINITY;
+    for (size_t j = 0; j < n; j++)
+        best = fmaxf(best, lead[j]);
+    pick_best(lead, n, head->k, l->picks);
+    const float worst = l->picks[0].logit;
+    return head->gap > 0.0f ? fminf(worst, best - head->gap) : worst;
+}
+
+static size_t count_survivors(const float *z, struct share ids, float floor)
+{
+    size_t n = 0;
+    for (size_t id = ids.begin; id < ids.end; id++)
+        n += z[id] >= floor;
+    return n;
+}
+
+/* The n rows of l->ids: their logits to z. */
+static void rescore_list(struct lane *l, size_t i, size_t n, float *z)
+{
+    float *logits = l->y[0];
+    multiply_rows(l, i, 0, l->ids, n, logits);
+    for (size_t j = 0; j < n; j++) {
+        z[l->ids[j]] = logits[j];
+        l->best[i] = fmaxf(l->best[i], logits[j]);
+    }
+}
+
+/* z of the lane's part: exact where the bound reaches the floor, -infinity elsewhere. */
+static void rescore_part(struct lane *l, size_t i, struct share ids, float floor, float *z)
+{
+    size_t n = 0;
+    for (size_t id = ids.begin; id < ids.end; id += ROW_UNIT) {
+        const size_t end = size_min(id + ROW_UNIT, ids.end);
+        const bool any = any_reaches(z + id, end - id, floor);
+        for (size_t j = id; j < end; j++) {
+            if (any && z[j] >= floor)
+                l->ids[n++] = (int32_t)j;
+            else
+                z[j] = -INFINITY;
+        }
+        if (n > LIST_ROWS - ROW_UNIT) {
+            rescore_list(l, i, n, z);
+            n = 0;
+        }
+    }
+    rescore_list(l, i, n, z);
+}
+
+/* The ids that were asked for and have not been multiplied yet. */
+static void rescore_ids(struct lane *l, size_t i, const struct head_request *head, struct share ids,
+                        float *z)
+{
+    for (size_t j = 0; j < head->n_ids; j++) {
+        const size_t id = (size_t)head->ids[j];
+        if (id < ids.begin || id >= ids.end || z[id] != -INFINITY)
+            continue;
+        l->ids[0] = (int32_t)id;
+        rescore_list(l, i, 1, z);
+    }
+}
+
+void screen_rescore(struct lane *l, size_t i, const struct want *want)
+{
+    const struct backend *b = l->pass->b;
+    float *z = b->scratch.z + i * b->shape.vocab_stride;
+    const struct share ids = lane_share(l, b->model->hp.n_vocab, ROW_UNIT);
+    const float floor = lead_floor(l, i, want->head);
+    l->best[i] = -INFINITY;
+    if (count_survivors(z, ids, floor) > (ids.end - ids.begin) / GIVE_UP) {
+        multiply_rows(l, i, ids.begin, NULL, ids.end - ids.begin, z + ids.begin);
+        for (size_t id = ids.begin; id < ids.end; id++)
+            l->best[i] = z[id] > l->best[i] ? z[id] : l->best[i];
+    } else {
+        rescore_part(l, i, ids, floor, z);
+        rescore_ids(l, i, want->head, ids, z);
+    }
 }
 
 /* ---- all lanes ---- */
@@ -209,66 +339,12 @@ void screen_bounds(struct lane *l, const struct want *wants, size_t n_wants)
             if (wants[i].screened)
                 b->k.coarse_bound(&b->coarse, id, size_min(id + n_rows, ids.end), &wants[i].query,
                                   b->scratch.z + i * b->shape.vocab_stride + id);
-    for (size_t i = 0; i < n_wants; i++)
+    for (size_t i = 0; i < n_wants; i++) {
         if (wants[i].screened && wants[i].head->kind == HEAD_GUMBEL)
             screen_draw(l, i, &wants[i], ids);
+        else if (wants[i].screened)
+            screen_lead(l, i, &wants[i], ids);
+    }
     if (l->index == 0)
         atomic_fetch_add_explicit(&l->pass->head_bytes, b->coarse_bytes, memory_order_relaxed);
-}
-
-void screen_floor(struct lane *l, size_t i, struct want *want)
-{
-    const struct backend *b = l->pass->b;
-    const float *z = b->scratch.z + i * b->shape.vocab_stride;
-    const size_t k = want->head->k;
-    float best = -INFINITY, worst = INFINITY;
-    want->floor = INFINITY;
-    if (want->row->cap < k)
-        return; /* too little room, which pick_top will say */
-    pick_best(z, b->model->hp.n_vocab, k, want->row->cands);
-    for (size_t j = 0; j < k; j++) {
-        const float exact = exact_logit(l, i, (size_t)want->row->cands[j].id);
-        best = fmaxf(best, exact);
-        worst = fminf(worst, exact);
-    }
-    want->floor = want->head->gap > 0.0f ? fminf(worst, best - want->head->gap) : worst;
-    count_rows(l, k);
-}
-
-static size_t count_survivors(const float *z, struct share ids, float floor)
-{
-    size_t n = 0;
-    for (size_t id = ids.begin; id < ids.end; id++)
-        n += z[id] >= floor;
-    return n;
-}
-
-void screen_rescore(struct lane *l, size_t i, const struct want *want)
-{
-    const struct backend *b = l->pass->b;
-    float *z = b->scratch.z + i * b->shape.vocab_stride;
-    const struct share ids = lane_share(l, b->model->hp.n_vocab, ROW_UNIT);
-    size_t n = count_survivors(z, ids, want->floor);
-    l->best[i] = -INFINITY;
-    if (n > (ids.end - ids.begin) / GIVE_UP) {
-        n = ids.end - ids.begin;
-        exact_part(l, i, ids, z);
-    } else {
-        for (size_t id = ids.begin; id < ids.end; id += ROW_UNIT) {
-            const size_t end = size_min(id + ROW_UNIT, ids.end);
-            const bool any = any_reaches(z + id, end - id, want->floor);
-            for (size_t j = id; j < end; j++)
-                z[j] = any && z[j] >= want->floor ? exact_logit(l, i, j) : -INFINITY;
-        }
-        for (size_t j = 0; j < want->head->n_ids; j++) {
-            const size_t id = (size_t)want->head->ids[j];
-            if (id >= ids.begin && id < ids.end && z[id] == -INFINITY) {
-                z[id] = exact_logit(l, i, id);
-                n++;
-            }
-        }
-    }
-    for (size_t id = ids.begin; id < ids.end; id++)
-        l->best[i] = z[id] > l->best[i] ? z[id] : l->best[i];
-    count_rows(l, n);
 }

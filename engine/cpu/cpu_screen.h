@@ -29,9 +29,8 @@ void screen_query(const struct backend *b, size_t i, struct want *want);
 
 /* This lane's part of the vocabulary, for all screened rows of the group. */
 void screen_bounds(struct lane *l, const struct want *wants, size_t n_wants);
-/* HEAD_TOP: the logit below which nobody is wanted. */
-void screen_floor(struct lane *l, size_t i, struct want *want);
-/* HEAD_TOP: z of this lane's part is exact where it may be wanted, -infinity elsewhere. */
+/* HEAD_TOP, when all lanes have their bounds: z of this lane's part is exact where it may be
+ * wanted, -infinity elsewhere. */
 void screen_rescore(struct lane *l, size_t i, const struct want *want);
 
 #endif

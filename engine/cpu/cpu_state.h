@@ -20,9 +20,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ROW_UNIT 16   /* floats in a cache line */
-#define ATTN_TILE 32  /* tokens an attention item takes: 32 F16 keys of a lane are a cache line */
-#define HEAD_GROUP 16 /* output rows that share one pass over the head table */
+#define ROW_UNIT 16    /* floats in a cache line */
+#define ATTN_TILE 32   /* tokens an attention item takes: 32 F16 keys of a lane are a cache line */
+#define HEAD_GROUP 16  /* output rows that share one pass over the head table */
+#define LEAD_ROWS 4096 /* most rows of the head that are multiplied first to find a floor */
 #define SPLIT_BLOCKS                                                                               \
     64                   /* blocks a kv head gets per round when positions are split over threads  \
                           */
@@ -63,7 +64,6 @@ struct want {
     size_t n_found;  /* candidates in row->cands */
     bool screened;   /* else the whole table is read for it; what follows is cpu_screen.c's */
     struct coarse_query query;
-    float floor; /* TOP: whose logit is below is not wanted */
 };
 
 /* Sizes that follow from the model, in elements unless said. */
@@ -105,6 +105,7 @@ struct scratch {
     int32_t *coarse_fix;              /* (HEAD_GROUP, n_coarse, 16) */
     float *coarse_spread;             /* (HEAD_GROUP, step_stride) */
     struct block_norms *coarse_norms; /* (HEAD_GROUP, n_coarse) */
+    float *lead;                      /* (HEAD_GROUP, LEAD_ROWS) logits of rows tried first */
     struct tile *tiles;               /* (n_ubatch) */
     struct want *wants;               /* (n_ubatch) */
     struct lane *lanes;               /* (n_threads) */
@@ -127,6 +128,8 @@ struct lane {
     float *attn_m, *attn_l; /* (ATTN_TILE + 1, group) */
     uint16_t *f16;          /* (head_dim) */
     uint64_t *seen; /* (n_vocab) bits: ids already among the candidates; all zero between uses */
+    int32_t *ids;   /* (LEAD_ROWS) rows of the head to be multiplied */
+    struct head_cand *picks;       /* (LEAD_ROWS) a heap */
     float best[HEAD_GROUP];        /* largest logit of its vocabulary range */
     double best_noisy[HEAD_GROUP]; /* the same with Gumbel noise */
     int32_t best_noisy_id[HEAD_GROUP];

@@ -121,9 +121,20 @@ typedef void (*attn_finish_fn)(const float *big_o, float big_l, size_t head_dim,
 
 /* Row of a table (embedding or head) to F32; n is a whole number of the type's blocks. */
 typedef void (*row_decode_fn)(const uint8_t *row, size_t n, float *out);
-/* z[r] = dot64(row r, h); rows lie row_bytes apart. scratch (n) floats. */
-typedef void (*rows_dot_fn)(const uint8_t *rows, size_t row_bytes, size_t n_rows, const float *h,
-                            size_t n, float *z, float *scratch);
+/* Rows of a table: the n_rows from number 0 on, or those of these numbers. */
+struct table_rows {
+    const uint8_t *table;
+    size_t row_bytes; /* from a row to the next */
+    size_t n_rows;
+    const int32_t *ids; /* (n_rows), NULL: neighbours */
+};
+static inline const uint8_t *table_row(const struct table_rows *t, size_t r)
+{
+    return t->table + (t->ids ? (size_t)t->ids[r] : r) * t->row_bytes;
+}
+/* z[r] = dot64(row r, h), n columns. scratch (n) floats. */
+typedef void (*rows_dot_fn)(const struct table_rows *rows, const float *h, size_t n, float *z,
+                            float *scratch);
 
 /* A table at four bits a weight: (2 code - 15) * step. Blocks of COARSE_COLS columns are a line:
  * byte j holds column j below and column j + 64 above. */

@@ -221,6 +221,7 @@ static const char *check_rows(const struct cpu_kernels *k, const struct cpu_kern
 {
     uint8_t rows[3 * ROW_BYTES];
     float h[N_TABLE], a[N_TABLE], b[N_TABLE], z[2][3];
+    const struct table_rows table = {rows, ROW_BYTES, 3, NULL};
     fill(h, N_TABLE, 4.0f, 80000);
     for (enum tensor_type type = 0; type < TENSOR_N_TYPES; type++) {
         if (!ref->row_decode[type])
@@ -231,8 +232,8 @@ static const char *check_rows(const struct cpu_kernels *k, const struct cpu_kern
         ref->row_decode[type](rows, N_TABLE, b);
         if (!same(a, b, sizeof a))
             return "row_decode";
-        k->rows_dot[type](rows, ROW_BYTES, 3, h, N_TABLE, z[0], a);
-        ref->rows_dot[type](rows, ROW_BYTES, 3, h, N_TABLE, z[1], b);
+        k->rows_dot[type](&table, h, N_TABLE, z[0], a);
+        ref->rows_dot[type](&table, h, N_TABLE, z[1], b);
         if (!same(z[0], z[1], sizeof z[0]))
             return "rows_dot";
     }

@@ -237,8 +237,8 @@ static void rows_all(const struct bench *b, enum tensor_type type, const uint8_t
         const size_t me = (size_t)omp_get_thread_num();
         const size_t row0 = n_rows * me / b->n_threads, row1 = n_rows * (me + 1) / b->n_threads;
         float scratch[N_COLS];
-        b->k->rows_dot[type](rows + row0 * row_bytes, row_bytes, row1 - row0, h, N_COLS, z + row0,
-                             scratch);
+        const struct table_rows part = {rows + row0 * row_bytes, row_bytes, row1 - row0, NULL};
+        b->k->rows_dot[type](&part, h, N_COLS, z + row0, scratch);
     }
 }
 

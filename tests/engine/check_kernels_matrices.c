@@ -217,6 +217,7 @@ static void decode_of(struct check *c, enum tensor_type type, size_t n)
     guard_release();
 }
 
+/* Neighbours, or some of them in any order, the last one always among them. */
 static void rows_dot_of(struct check *c, enum tensor_type type, size_t n, size_t n_rows,
                         enum pattern p)
 {
@@ -229,11 +230,19 @@ static void rows_dot_of(struct check *c, enum tensor_type type, size_t n, size_t
     for (size_t r = 0; r < n_rows; r++)
         fill_table(&c->rng, type, rows + r * row_bytes, used);
     fill_floats(&c->rng, p, h, n);
-    const struct outputs o = outputs_alloc(n_rows * sizeof(float), 4 * rng_below(&c->rng, 16));
-    c->k->rows_dot[type](rows, row_bytes, n_rows, h, n, (float *)(void *)o.p[0], scratch);
-    c->ref->rows_dot[type](rows, row_bytes, n_rows, h, n, (float *)(void *)o.p[1], scratch);
-    outputs_compare(c, &o, true, "%s, n %zu, %zu rows, pattern %d", table_names[type], n, n_rows,
-                    (int)p);
+    struct table_rows t = {rows, row_bytes, n_rows, NULL};
+    if (rng_next(&c->rng) & 1) {
+        t.n_rows = 1 + rng_below(&c->rng, 20);
+        int32_t *ids = guard_alloc(t.n_rows * sizeof *ids);
+        for (size_t i = 0; i < t.n_rows; i++)
+            ids[i] = (int32_t)(i == 0 ? n_rows - 1 : rng_below(&c->rng, n_rows));
+        t.ids = ids;
+    }
+    const struct outputs o = outputs_alloc(t.n_rows * sizeof(float), 4 * rng_below(&c->rng, 16));
+    c->k->rows_dot[type](&t, h, n, (float *)(void *)o.p[0], scratch);
+    c->ref->rows_dot[type](&t, h, n, (float *)(void *)o.p[1], scratch);
+    outputs_compare(c, &o, true, "%s, n %zu, %zu of %zu rows, pattern %d", table_names[type], n,
+                    t.n_rows, n_rows, (int)p);
     guard_release();
 }
 

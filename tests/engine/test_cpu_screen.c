@@ -274,9 +274,27 @@ static void a_clear_winner_reads_little(void **state)
     }
     const size_t plane_bytes = 50 * r.b.coarse_bytes;
     assert_in_range(n_bytes, plane_bytes + 50 * r.b.shape.head_row_bytes,
-                    plane_bytes + 50 * 10 * r.b.shape.head_row_bytes);
-    assert_in_range(n_draw_bytes, plane_bytes, plane_bytes + 50 * 50 * r.b.shape.head_row_bytes);
+                    plane_bytes + 50 * 50 * r.b.shape.head_row_bytes);
+    assert_in_range(n_draw_bytes, plane_bytes, plane_bytes + 50 * 70 * r.b.shape.head_row_bytes);
     assert_true(3 * plane_bytes < 50 * r.model.head.n_bytes);
+    rig_close(&r);
+}
+
+/* More candidates than a lane tries first, and as many as are screened at all. */
+static void many_candidates_are_the_right_ones(void **state)
+{
+    (void)state;
+    static const size_t ks[] = {500, 1023, 1024, 1025};
+    static const float gaps[] = {0.0f, 0.0f, 3.0f, 100.0f};
+    struct rig r;
+    rig_open(&r, TABLE_PLAIN, TENSOR_BF16, 16500, 256);
+    for (size_t i = 0; i < 18; i++)
+        for (size_t j = 0; j < 4; j++) {
+            const struct head_request head = {
+                .kind = HEAD_TOP, .k = ks[j], .gap = gaps[(i + j) % 4]};
+            fill_hidden(&r, 0, i);
+            (void)check_same(&r, &head, 1, i);
+        }
     rig_close(&r);
 }
 
@@ -296,8 +314,8 @@ static void no_logit_is_above_its_bound(void **state)
         screen_query(&r.b, 0, &want);
         assert_true(want.screened);
         r.b.k.coarse_bound(&r.coarse, 0, 4096, &want.query, up);
-        r.b.k.rows_dot[TENSOR_F16](r.table, r.b.shape.head_row_bytes, 4096, r.b.scratch.head_x, 512,
-                                   z, scratch);
+        const struct table_rows rows = {r.table, r.b.shape.head_row_bytes, 4096, NULL};
+        r.b.k.rows_dot[TENSOR_F16](&rows, r.b.scratch.head_x, 512, z, scratch);
         for (size_t i = 0; i < 4096; i++) {
             assert_true(z[i] <= up[i]);
             sum_far += seed % 3 == 1 ? 0.0 : (double)(up[i] - z[i]);
@@ -368,6 +386,7 @@ int main(void)
         cmocka_unit_test(candidates_are_those_of_the_whole_table),
         cmocka_unit_test(extreme_scales_change_nothing),
         cmocka_unit_test(a_clear_winner_reads_little),
+        cmocka_unit_test(many_candidates_are_the_right_ones),
         cmocka_unit_test(no_logit_is_above_its_bound),
         cmocka_unit_test(a_hidden_state_with_poison_is_not_screened),
         cmocka_unit_test(tables_that_gain_nothing_are_not_screened),

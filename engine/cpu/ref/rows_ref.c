@@ -88,27 +88,20 @@ static void row_decode_q6_k_ref(const uint8_t *row, size_t n, float *out)
     }
 }
 
-/* Seven arguments and the decoder are one too many: rows in a struct. */
-struct row_run {
-    const uint8_t *rows;
-    size_t row_bytes, n_rows;
-};
-
-static void decode_and_dot(row_decode_fn decode, struct row_run run, const float *h, size_t n,
-                           float *z, float *scratch)
+static void decode_and_dot(row_decode_fn decode, const struct table_rows *rows, const float *h,
+                           size_t n, float *z, float *scratch)
 {
-    for (size_t r = 0; r < run.n_rows; r++) {
-        decode(run.rows + r * run.row_bytes, n, scratch);
+    for (size_t r = 0; r < rows->n_rows; r++) {
+        decode(table_row(rows, r), n, scratch);
         z[r] = dot64_ref(scratch, h, n);
     }
 }
 
 #define ROWS_DOT_REF(type)                                                                         \
-    static void rows_dot_##type##_ref(const uint8_t *rows, size_t row_bytes, size_t n_rows,        \
-                                      const float *h, size_t n, float *z, float *scratch)          \
+    static void rows_dot_##type##_ref(const struct table_rows *rows, const float *h, size_t n,     \
+                                      float *z, float *scratch)                                    \
     {                                                                                              \
-        decode_and_dot(row_decode_##type##_ref, (struct row_run){rows, row_bytes, n_rows}, h, n,   \
-                       z, scratch);                                                                \
+        decode_and_dot(row_decode_##type##_ref, rows, h, n, z, scratch);                           \
     }
 
 ROWS_DOT_REF(f32)

@@ -37,8 +37,8 @@ BN_FORCE_INLINE __m256 load_some(enum tensor_type type, const uint8_t *row, size
 }
 
 /* Columns i .. end - 1 of a row, added to its lanes; i is a multiple of 64. */
-BN_FORCE_INLINE void add_plain(enum tensor_type type, const uint8_t *row, const float *h, size_t i,
-                               size_t end, __m256 lanes[8])
+BN_FORCE_INLINE void add_plain(enum tensor_type type, const uint8_t *row, uintptr_t ahead,
+                               const float *h, size_t i, size_t end, __m256 lanes[8])
 {
     const size_t unit_bytes = type == TENSOR_F32 ? 4 : 2;
     __m256 sum[8];
@@ -48,9 +48,7 @@ BN_FORCE_INLINE void add_plain(enum tensor_type type, const uint8_t *row, const 
     for (; i + 64 <= end; i += 64) {
 #pragma GCC unroll 4
         for (size_t line = 0; line < unit_bytes; line++)
-            _mm_prefetch(
-                (const char *)((uintptr_t)row + i * unit_bytes + 64 * line + PREFETCH_BYTES),
-                _MM_HINT_T0);
+            _mm_prefetch((const char *)(ahead + i * unit_bytes + 64 * line), _MM_HINT_T0);
 #pragma GCC unroll 8
         for (size_t v = 0; v < 8; v++)
             sum[v] = _mm256_fmadd_ps(load8(type, row, i + 8 * v), _mm256_loadu_ps(h + i + 8 * v),
@@ -71,10 +69,29 @@ BN_FORCE_INLINE void add_plain(enum tensor_type type, const uint8_t *row, const 
         lanes[v] = sum[v];
 }
 
-/* n_rows (1 or STREAMS) rows, step_bytes apart, in spans of columns turn by turn: the lanes of one
+/* Four rows, `step` apart, from number r, and what is to be prefetched while they are read: further
+ * along the row, or the same place of the next one where rows lie anywhere. */
+struct row_streams {
+    const uint8_t *row[STREAMS];
+    uintptr_t ahead[STREAMS];
+};
+BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, size_t r, size_t step)
+{
+    struct row_streams s;
+#pragma GCC unroll 4
+    for (size_t i = 0; i < STREAMS; i++) {
+        const size_t at = r + i * step;
+        s.row[i] = table_row(rows, at);
+        s.ahead[i] = rows->ids ? (uintptr_t)table_row(rows, r + 1 < step ? at + 1 : at)
+                               : (uintptr_t)s.row[i] + PREFETCH_BYTES;
+    }
+    return s;
+}
+
+/* n_rows (1 or STREAMS) rows, in spans of columns turn by turn: the lanes of one
  * row fill the registers, those of the others wait in memory. */
-BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, const uint8_t *rows,
-                               size_t step_bytes, const float *h, size_t n, float out[STREAMS])
+BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_streams s,
+                               const float *h, size_t n, float out[STREAMS])
 {
     __m256 lanes[STREAMS][8];
     for (int r = 0; r < n_rows; r++)
@@ -82,8 +99,7 @@ BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, const uint8_t 
             lanes[r][v] = _mm256_setzero_ps();
     for (size_t i = 0; i < n; i += SPAN_COLS)
         for (int r = 0; r < n_rows; r++)
-            add_plain(type, rows + (size_t)r * step_bytes, h, i, size_min(i + SPAN_COLS, n),
-                      lanes[r]);
+            add_plain(type, s.row[r], s.ahead[r], h, i, size_min(i + SPAN_COLS, n), lanes[r]);
     for (int r = 0; r < n_rows; r++)
         out[r] = tree64_avx2(lanes[r]);
 }
@@ -235,19 +251,19 @@ BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, siz
     {                                                                                              \
         decode_plain(type, row, n, out);                                                           \
     }                                                                                              \
-    static void rows_dot_##name##_avx2(const uint8_t *rows, size_t row_bytes, size_t n_rows,       \
-                                       const float *h, size_t n, float *z, float *scratch)         \
+    static void rows_dot_##name##_avx2(const struct table_rows *rows, const float *h, size_t n,    \
+                                       float *z, float *scratch)                                   \
     {                                                                                              \
-        const size_t step = n_rows / STREAMS;                                                      \
+        const size_t step = rows->n_rows / STREAMS;                                                \
         (void)scratch; /* rows are widened in registers */                                         \
         for (size_t r = 0; r < step; r++) {                                                        \
             float out[STREAMS];                                                                    \
-            dot_plain(type, STREAMS, rows + r * row_bytes, step * row_bytes, h, n, out);           \
+            dot_plain(type, STREAMS, row_streams(rows, r, step), h, n, out);                       \
             for (size_t i = 0; i < STREAMS; i++)                                                   \
                 z[r + i * step] = out[i];                                                          \
         }                                                                                          \
-        for (size_t r = STREAMS * step; r < n_rows; r++)                                           \
-            dot_plain(type, 1, rows + r * row_bytes, 0, h, n, z + r);                              \
+        for (size_t r = STREAMS * step; r < rows->n_rows; r++)                                     \
+            dot_plain(type, 1, row_streams(rows, r, 0), h, n, z + r);                              \
     }
 
 /* Rows one at a time, but from STREAMS places in turn, each one's next row prefetched meanwhile: a
@@ -257,16 +273,16 @@ BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, siz
     {                                                                                              \
         decode(type, row, n, out);                                                                 \
     }                                                                                              \
-    static void rows_dot_##name##_avx2(const uint8_t *rows, size_t row_bytes, size_t n_rows,       \
-                                       const float *h, size_t n, float *z, float *scratch)         \
+    static void rows_dot_##name##_avx2(const struct table_rows *rows, const float *h, size_t n,    \
+                                       float *z, float *scratch)                                   \
     {                                                                                              \
-        const size_t step = n_rows / STREAMS;                                                      \
+        const size_t step = rows->n_rows / STREAMS;                                                \
         (void)scratch; /* rows are widened in registers */                                         \
         for (size_t i = 0; i < step; i++)                                                          \
             for (size_t r = i; r < STREAMS * step; r += step)                                      \
-                z[r] = dot(type, rows + r * row_bytes, row_bytes, h, n);                           \
-        for (size_t r = STREAMS * step; r < n_rows; r++)                                           \
-            z[r] = dot(type, rows + r * row_bytes, row_bytes, h, n);                               \
+                z[r] = dot(type, table_row(rows, r), rows->row_bytes, h, n);                       \
+        for (size_t r = STREAMS * step; r < rows->n_rows; r++)                                     \
+            z[r] = dot(type, table_row(rows, r), rows->row_bytes, h, n);                           \
     }
 
 PLAIN_KERNELS(f32, TENSOR_F32)

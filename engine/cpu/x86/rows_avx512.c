@@ -56,9 +56,28 @@ BN_FORCE_INLINE __mmask16 mask_below(size_t i, size_t n)
     return i >= n ? 0 : n - i >= 16 ? 0xffff : (__mmask16)((1u << (n - i)) - 1);
 }
 
-/* n_rows (1 or ROWS) rows of a table that is not quantised, step_bytes apart. */
-BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, const uint8_t *rows,
-                               size_t step_bytes, const float *h, size_t n, float out[ROWS])
+/* Four rows, `step` apart, from number r, and what is to be prefetched while they are read: further
+ * along the row, or the same place of the next one where rows lie anywhere. */
+struct row_streams {
+    const uint8_t *row[ROWS];
+    uintptr_t ahead[ROWS];
+};
+BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, size_t r, size_t step)
+{
+    struct row_streams s;
+#pragma GCC unroll 4
+    for (size_t i = 0; i < ROWS; i++) {
+        const size_t at = r + i * step;
+        s.row[i] = table_row(rows, at);
+        s.ahead[i] = rows->ids ? (uintptr_t)table_row(rows, r + 1 < step ? at + 1 : at)
+                               : (uintptr_t)s.row[i] + PREFETCH_BYTES;
+    }
+    return s;
+}
+
+/* n_rows (1 or ROWS) rows of a table that is not quantised. */
+BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_streams s,
+                               const float *h, size_t n, float out[ROWS])
 {
     const size_t unit_bytes = type == TENSOR_F32 ? 4 : 2;
     __m512 lanes[ROWS][4];
@@ -72,18 +91,16 @@ BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, const uint8_t 
     for (; i + 64 <= n; i += 64) {
 #pragma GCC unroll 4
         for (int r = 0; r < n_rows; r++) {
-            const uintptr_t ahead = (uintptr_t)rows + (size_t)r * step_bytes + PREFETCH_BYTES;
 #pragma GCC unroll 4
             for (size_t line = 0; line < unit_bytes; line++)
-                _mm_prefetch((const char *)(ahead + i * unit_bytes + 64 * line), _MM_HINT_T0);
+                _mm_prefetch((const char *)(s.ahead[r] + i * unit_bytes + 64 * line), _MM_HINT_T0);
         }
 #pragma GCC unroll 4
         for (size_t v = 0; v < 4; v++) {
             const __m512 hv = _mm512_loadu_ps(h + i + 16 * v);
 #pragma GCC unroll 4
             for (int r = 0; r < n_rows; r++)
-                lanes[r][v] = _mm512_fmadd_ps(
-                    load16(type, rows + (size_t)r * step_bytes, i + 16 * v), hv, lanes[r][v]);
+                lanes[r][v] = _mm512_fmadd_ps(load16(type, s.row[r], i + 16 * v), hv, lanes[r][v]);
         }
     }
     if (i < n) {
@@ -93,9 +110,8 @@ BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, const uint8_t 
             const __m512 hv = _mm512_maskz_loadu_ps(mask, h + i + 16 * v);
 #pragma GCC unroll 4
             for (int r = 0; r < n_rows; r++)
-                lanes[r][v] = _mm512_mask3_fmadd_ps(
-                    load_some(type, rows + (size_t)r * step_bytes, i + 16 * v, mask), hv,
-                    lanes[r][v], mask);
+                lanes[r][v] = _mm512_mask3_fmadd_ps(load_some(type, s.row[r], i + 16 * v, mask), hv,
+                                                    lanes[r][v], mask);
         }
     }
 #pragma GCC unroll 4
@@ -250,19 +266,19 @@ BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, siz
     {                                                                                              \
         decode_plain(type, row, n, out);                                                           \
     }                                                                                              \
-    static void rows_dot_##name##_avx512(const uint8_t *rows, size_t row_bytes, size_t n_rows,     \
-                                         const float *h, size_t n, float *z, float *scratch)       \
+    static void rows_dot_##name##_avx512(const struct table_rows *rows, const float *h, size_t n,  \
+                                         float *z, float *scratch)                                 \
     {                                                                                              \
-        const size_t step = n_rows / ROWS;                                                         \
+        const size_t step = rows->n_rows / ROWS;                                                   \
         (void)scratch; /* rows are widened in registers */                                         \
         for (size_t r = 0; r < step; r++) {                                                        \
             float out[ROWS];                                                                       \
-            dot_plain(type, ROWS, rows + r * row_bytes, step * row_bytes, h, n, out);              \
+            dot_plain(type, ROWS, row_streams(rows, r, step), h, n, out);                          \
             for (size_t i = 0; i < ROWS; i++)                                                      \
                 z[r + i * step] = out[i];                                                          \
         }                                                                                          \
-        for (size_t r = ROWS * step; r < n_rows; r++)                                              \
-            dot_plain(type, 1, rows + r * row_bytes, 0, h, n, z + r);                              \
+        for (size_t r = ROWS * step; r < rows->n_rows; r++)                                        \
+            dot_plain(type, 1, row_streams(rows, r, 0), h, n, z + r);                              \
     }
 
 /* Rows one at a time, but from STREAMS places in turn, each one's next row prefetched meanwhile: a
@@ -272,16 +288,16 @@ BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, siz
     {                                                                                              \
         decode(type, row, n, out);                                                                 \
     }                                                                                              \
-    static void rows_dot_##name##_avx512(const uint8_t *rows, size_t row_bytes, size_t n_rows,     \
-                                         const float *h, size_t n, float *z, float *scratch)       \
+    static void rows_dot_##name##_avx512(const struct table_rows *rows, const float *h, size_t n,  \
+                                         float *z, float *scratch)                                 \
     {                                                                                              \
-        const size_t step = n_rows / STREAMS;                                                      \
+        const size_t step = rows->n_rows / STREAMS;                                                \
         (void)scratch; /* rows are widened in registers */                                         \
         for (size_t i = 0; i < step; i++)                                                          \
             for (size_t r = i; r < STREAMS * step; r += step)                                      \
-                z[r] = dot(type, rows + r * row_bytes, row_bytes, h, n);                           \
-        for (size_t r = STREAMS * step; r < n_rows; r++)                                           \
-            z[r] = dot(type, rows + r * row_bytes, row_bytes, h, n);                               \
+                z[r] = dot(type, table_row(rows, r), rows->row_bytes, h, n);                       \
+        for (size_t r = STREAMS * step; r < rows->n_rows; r++)                                     \
+            z[r] = dot(type, table_row(rows, r), rows->row_bytes, h, n);                           \
     }
 
 PLAIN_KERNELS(f32, TENSOR_F32)
