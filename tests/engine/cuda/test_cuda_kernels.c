@@ -425,7 +425,8 @@ static void check_table(enum tensor_type type, uint32_t n, struct random *r, enu
         launch(few ? "rows_dot_few" : "rows_dot_one", (VOCAB + DOT_ROWS - 1) / DOT_ROWS,
                few ? (ROWS + HEAD_ROWS - 1) / HEAD_ROWS : ROWS, 1, 0, &a, order);
         for (size_t i = 0; i < ROWS; i++) {
-            dot[type](&(struct table_rows){table, row_bytes, VOCAB, NULL}, x + i * n, n, z_ref, row);
+            dot[type](&(struct table_rows){table, row_bytes, VOCAB, NULL}, x + i * n, n, z_ref,
+                      row);
             same(z + i * VOCAB, z_ref, sizeof z_ref, tensor_geometries[type].name);
         }
     }
