@@ -6,6 +6,7 @@
 
 #include "app/chat.h"
 #include "app/history.h"
+#include "app/key_queue.h"
 #include "app/log_file.h"
 #include "app/report.h"
 #include "app/store.h"
@@ -22,7 +23,7 @@ struct app {
     struct worker *worker;
     struct ui ui;
     const struct ui_ops *next_ui; /* painters change: this one is next; NULL: they do not */
-    struct strbuf typed;          /* keys that a painter leaves to the next one */
+    struct key_queue keys;        /* typed, and no painter had a use for them yet */
     struct chat chat;
     struct store store;
     struct history history;

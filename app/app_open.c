@@ -262,7 +262,7 @@ void app_close(struct app *app)
     worker_close(app->worker);
     chat_finish(&app->chat);
     strbuf_finish(&app->attachments);
-    strbuf_finish(&app->typed);
+    strbuf_finish(&app->keys.bytes);
     history_finish(&app->history);
     log_file_close(&app->log);
     template_close(app->template);

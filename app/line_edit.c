@@ -7,10 +7,9 @@
 #include "app/line_edit.h"
 
 #include "app/edit_file.h"
-#include "app/input_text.h"
+#include "app/line_parts.h"
 #include "app/term_text.h"
 #include "app/tty.h"
-#include "engine/base/memory.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -23,10 +22,6 @@
 #define PASTE_BEGIN "\033[200~"
 #define PASTE_END "\033[201~"
 #define N_MARK (sizeof(PASTE_BEGIN) - 1)
-/* A paste beyond this is shown as a mark: a screen is no place to proof-read it. */
-#define PASTE_LINES 8
-#define PASTE_BYTES 1000
-#define MAX_PASTES 1000
 #define MAX_MEMORY_ENTRY 4096 /* longer messages are not worth recalling */
 
 static struct {
@@ -38,9 +33,6 @@ static struct {
     char *kept;                         /* text of an editor that was left; Readline's memory */
     const struct line_display *display; /* NULL: Readline's own */
     FILE *sink;                         /* what Readline would write where we display */
-    bool enter_waits, was_refused;
-    struct strbuf *pastes; /* (n_pastes), number i + 1 in the mark */
-    size_t n_pastes, cap_pastes;
 } edit;
 
 static void redisplay(void)
@@ -92,72 +84,17 @@ static void no_terminal_change_back(void)
 {
 }
 
-/* ---- commands of the editor ---- */
-
-static int insert_newline(int count, int key)
+static const char *find(const char *p, size_t n, const char *mark)
 {
-    (void)count;
-    (void)key;
-    rl_insert_text("\n");
-    return 0;
-}
-
-/* A fence that is open, or a backslash at the end, makes Enter a new line. */
-static bool wants_more(void)
-{
-    const char *line = rl_line_buffer;
-    const size_t n = (size_t)rl_end;
-    const size_t n_blank = strspn(line, " \t\n");
-    if (strncmp(line + n_blank, "\"\"\"", 3) == 0)
-        return !strstr(line + n_blank + 3, "\"\"\"");
-    return n > 0 && line[n - 1] == '\\' && rl_point == rl_end;
-}
-
-static int enter(int count, int key)
-{
-    if (!wants_more()) {
-        edit.was_refused |= edit.enter_waits;
-        return edit.enter_waits ? 0 : rl_newline(count, key);
+    for (size_t at = 0; at + N_MARK <= n; at++) {
+        const char *esc = memchr(p + at, '\033', n - at);
+        if (!esc || (size_t)(p + n - esc) < N_MARK)
+            return NULL;
+        if (memcmp(esc, mark, N_MARK) == 0)
+            return esc;
+        at = (size_t)(esc - p);
     }
-    if (rl_line_buffer[rl_end - 1] == '\\')
-        (void)rl_rubout(1, '\b'); /* the backslash has done its work */
-    rl_insert_text("\n");
-    return 0;
-}
-
-static int line_start(int at)
-{
-    while (at > 0 && rl_line_buffer[at - 1] != '\n')
-        at--;
-    return at;
-}
-
-static int line_end(int at)
-{
-    while (at < rl_end && rl_line_buffer[at] != '\n')
-        at++;
-    return at;
-}
-
-/* Up and Down: between the lines of a message first, then through what was typed before. */
-static int go_up(int count, int key)
-{
-    const int start = line_start(rl_point);
-    if (start == 0)
-        return rl_get_previous_history(count, key);
-    const int above = line_start(start - 1), column = rl_point - start;
-    rl_point = above + (column < start - 1 - above ? column : start - 1 - above);
-    return 0;
-}
-
-static int go_down(int count, int key)
-{
-    const int end = line_end(rl_point);
-    if (end == rl_end)
-        return rl_get_next_history(count, key);
-    const int column = rl_point - line_start(rl_point), last = line_end(end + 1);
-    rl_point = end + 1 + column < last ? end + 1 + column : last;
-    return 0;
+    return NULL;
 }
 
 static int edit_elsewhere(int count, int key)
@@ -189,104 +126,9 @@ static int edit_elsewhere(int count, int key)
     return 0;
 }
 
-static void bind_keys(void)
-{
-    rl_bind_key('\r', enter);
-    rl_bind_key('\n', insert_newline);
-    rl_bind_keyseq("\\e\\C-m", insert_newline);
-    rl_bind_keyseq("\\e\\C-j", insert_newline);
-    rl_bind_keyseq("\\C-x\\C-e", edit_elsewhere);
-    rl_bind_keyseq("\\e[A", go_up);
-    rl_bind_keyseq("\\eOA", go_up);
-    rl_bind_keyseq("\\e[B", go_down);
-    rl_bind_keyseq("\\eOB", go_down);
-}
-
-/* ---- pastes ---- */
-
-static const char *find(const char *p, size_t n, const char *mark)
-{
-    for (size_t at = 0; at + N_MARK <= n; at++) {
-        const char *esc = memchr(p + at, '\033', n - at);
-        if (!esc || (size_t)(p + n - esc) < N_MARK)
-            return NULL;
-        if (memcmp(esc, mark, N_MARK) == 0)
-            return esc;
-        at = (size_t)(esc - p);
-    }
-    return NULL;
-}
-
-static size_t count_lines(struct bn_str text)
-{
-    size_t n = 1;
-    for (size_t i = 0; i < text.n_bytes; i++)
-        n += text.ptr[i] == '\n';
-    return n;
-}
-
-static void paste_mark(size_t index, char out[80])
-{
-    (void)snprintf(out, 80, "[pasted %zu: %zu lines, %zu bytes]", index + 1,
-                   count_lines(strbuf_str(&edit.pastes[index])),
-                   edit.pastes[index].n_bytes); /* fits */
-}
-
-/* CR and CR LF are line ends, other controls and broken bytes are shown as what they are: nothing.
- */
-static void clean_paste(const char *bytes, size_t n_bytes, struct strbuf *out)
-{
-    struct strbuf lines = {0};
-    for (size_t i = 0; i < n_bytes; i++) {
-        if (bytes[i] == '\r' && i + 1 < n_bytes && bytes[i + 1] == '\n')
-            continue;
-        strbuf_add_char(&lines, bytes[i] == '\r' ? '\n' : bytes[i]);
-    }
-    term_text_clean(strbuf_str(&lines), TERM_KEEP_LINES, out);
-    strbuf_finish(&lines);
-}
-
-static void take_paste(const char *bytes, size_t n_bytes)
-{
-    struct strbuf text = {0};
-    clean_paste(bytes, n_bytes, &text);
-    const bool is_long =
-        text.n_bytes >= PASTE_BYTES || count_lines(strbuf_str(&text)) >= PASTE_LINES;
-    if (is_long && edit.n_pastes < MAX_PASTES &&
-        mem_grow(&edit.pastes, &edit.cap_pastes, edit.n_pastes + 1, sizeof(*edit.pastes))) {
-        char mark[80];
-        edit.pastes[edit.n_pastes++] = text;
-        paste_mark(edit.n_pastes - 1, mark);
-        rl_insert_text(mark);
-    } else {
-        rl_insert_text(strbuf_text(&text));
-        strbuf_finish(&text);
-    }
-    redisplay();
-}
-
 void line_text(struct strbuf *out)
 {
-    const char *at = edit.line ? edit.line : "";
-    while (*at) {
-        const char *mark = strstr(at, "[pasted ");
-        const size_t number = mark ? strtoul(mark + strlen("[pasted "), NULL, 10) : 0;
-        char whole[80] = "";
-        if (number >= 1 && number <= edit.n_pastes)
-            paste_mark(number - 1, whole);
-        if (!mark) {
-            strbuf_add_text(out, at);
-            return;
-        }
-        strbuf_add(out, at, (size_t)(mark - at));
-        if (whole[0] && strncmp(mark, whole, strlen(whole)) == 0) {
-            strbuf_add_str(out, strbuf_str(&edit.pastes[number - 1]));
-            at = mark + strlen(whole);
-        } else {
-            strbuf_add_char(out, *mark);
-            at = mark + 1;
-        }
-    }
+    line_paste_expand(edit.line ? edit.line : "", out);
 }
 
 /* ---- editing ---- */
@@ -347,7 +189,8 @@ enum line_result line_feed(const char *keys, size_t n_keys, size_t *n_used)
         const char *end = find(paste + N_MARK, n_keys - used - N_MARK, PASTE_END);
         if (!end)
             break;
-        take_paste(paste + N_MARK, (size_t)(end - paste) - N_MARK);
+        line_paste_take(paste + N_MARK, (size_t)(end - paste) - N_MARK);
+        redisplay();
         used = (size_t)(end - keys) + N_MARK;
     }
     *n_used = used;
@@ -454,24 +297,12 @@ struct bn_str line_shown(void)
     return bn_str_of(edit.line ? edit.line : "");
 }
 
-void line_set_enter(enum line_enter enter)
-{
-    edit.enter_waits = enter == LINE_ENTER_WAITS;
-}
-
-bool line_was_refused(void)
-{
-    const bool was = edit.was_refused;
-    edit.was_refused = false;
-    return was;
-}
-
 void line_set_display(const struct line_display *display)
 {
     if (display && !edit.sink)
         edit.sink = fopen("/dev/null", "w");
     edit.display = display && edit.sink ? display : NULL;
-    edit.enter_waits = false;
+    line_set_enter(LINE_ENTER_SENDS);
     rl_redisplay_function = edit.display ? edit.display->redisplay : rl_redisplay;
     rl_completion_display_matches_hook = edit.display ? edit.display->matches : NULL;
     rl_outstream = edit.display ? edit.sink : stdout;
@@ -495,7 +326,7 @@ bool line_open(struct app *app)
     rl_input_available_hook = has_key;
     rl_tty_set_echoing(1); /* the terminal does not, so Readline shall */
     rl_initialize();
-    bind_keys();
+    line_keys_bind(edit_elsewhere);
     line_complete_open(app);
     using_history();
     stifle_history(HISTORY_MAX_ENTRIES);
@@ -510,9 +341,7 @@ void line_close(void)
         (void)fclose(edit.sink); /* nobody reads it */
     if (edit.is_open)
         rl_callback_handler_remove();
-    for (size_t i = 0; i < edit.n_pastes; i++)
-        strbuf_finish(&edit.pastes[i]);
-    mem_free(edit.pastes);
+    line_paste_finish();
     free(edit.line);
     free(edit.kept);
     clear_history();

@@ -46,7 +46,8 @@ int terminal_status(const struct ui *ui, const char *hint, size_t width, char *o
 
 /* ---- words ---- */
 
-void terminal_probs(const struct ui *ui, const struct turn *turn, struct strbuf *out)
+/* A turn's tokens, a line each, with their probability and the likeliest others. */
+static void add_probs(const struct ui *ui, const struct turn *turn, struct strbuf *out)
 {
     const struct tokenizer *t = ui->app->tokenizer;
     for (size_t i = 0; i < turn->n_alt_tokens; i++) {
@@ -86,13 +87,61 @@ static void say_banner(struct ui *ui)
                   app->chat.transcript.now.n);
 }
 
-/* ---- options ---- */
-
-bool terminal_wants_stats(const struct ui *ui)
+static bool wants_stats(const struct ui *ui)
 {
     const struct options *o = ui->app->options;
     return !options_flag(o, "quiet") && (!options_given(o, "stats") || options_flag(o, "stats"));
 }
+
+bool terminal_take_first(struct ui *ui)
+{
+    if (ui->app->first_prompt.n_bytes == 0 || ui->app->was_first_prompt)
+        return false;
+    ui->app->was_first_prompt = true;
+    return true;
+}
+
+void terminal_take_up(struct ui *ui)
+{
+    const struct turn *turn = &ui->app->chat.turn;
+    ui->ops->turn_begin(ui);
+    if (turn->thought.n_bytes > 0)
+        ui->ops->answer(ui, PART_THOUGHT, strbuf_str(&turn->thought));
+    if (turn->shown.n_bytes > 0)
+        ui->ops->answer(ui, PART_ANSWER, strbuf_str(&turn->shown));
+}
+
+void terminal_say_end(struct ui *ui, const struct turn *turn, terminal_say_fn say_it)
+{
+    struct strbuf text = {0};
+    const char *notice = turn_end_notice(turn);
+    if (notice)
+        say_it(ui, turn->finish == FINISH_DEGENERATE ? TONE_WARNING : TONE_NOTE, bn_str_of(notice));
+    if (turn->n_alts > 0) {
+        add_probs(ui, turn, &text);
+        say_it(ui, TONE_NOTE, strbuf_str(&text));
+        strbuf_cut(&text, 0);
+    }
+    if (wants_stats(ui)) {
+        turn_stats_line(&ui->app->chat, turn, &text);
+        say_it(ui, TONE_NOTE, strbuf_str(&text));
+    }
+    strbuf_finish(&text);
+}
+
+void terminal_fail(struct ui *ui, const struct bn_error *err)
+{
+    if (ui->app->chat.phase == CHAT_BROKEN) {
+        ui->ops->close(ui); /* a fatal message stands on a restored terminal */
+        app_leave(ui->app, report_error(PROGRAM, STAGE_LOAD, err));
+        return;
+    }
+    say(ui, TONE_ERROR, err->text);
+    if (err->code == BN_ECONTEXT)
+        say(ui, TONE_NOTE, "/forget, /clear or a larger --ctx make room");
+}
+
+/* ---- options ---- */
 
 bool terminal_wants_looks(const struct ui *ui)
 {
@@ -112,7 +161,25 @@ bool terminal_is_silent(const struct ui *ui, enum ui_tone tone)
     return (tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->app->options, "quiet");
 }
 
-/* ---- the editor ---- */
+/* ---- keys and the editor ---- */
+
+size_t terminal_read_keys(struct ui *ui)
+{
+    size_t n_read;
+    if (!key_queue_read(&ui->app->keys, &n_read))
+        app_end(ui->app, EXIT_HUNG_UP);
+    return n_read;
+}
+
+enum line_result terminal_feed(struct ui *ui, size_t n_keys, size_t *n_used)
+{
+    struct key_queue *q = &ui->app->keys;
+    const enum line_result result = line_feed(strbuf_text(&q->bytes), n_keys, n_used);
+    strbuf_drop(&q->bytes, *n_used);
+    if (result == LINE_EDITING && *n_used < n_keys && key_queue_waited(q) > KEY_PASTE_SECONDS)
+        strbuf_add_text(&q->bytes, KEY_PASTE_END); /* the rest of this paste was lost */
+    return result;
+}
 
 static void add_entry(void *ud, const char *entry)
 {

@@ -7,6 +7,9 @@
 
 #include "app/app.h"
 #include "app/flow.h"
+#include "app/line_edit.h"
+
+#define TERMINAL_PROMPT ">>> "
 
 /* Set up the editor; the first painter also gives the banner and the history of earlier runs. */
 void terminal_begin(struct ui *ui);
@@ -16,13 +19,22 @@ void terminal_finish(struct ui *ui);
 /* At most `width` characters; gives status_pressure. */
 int terminal_status(const struct ui *ui, const char *hint, size_t width, char *out,
                     size_t out_bytes);
-/* A turn's tokens, a line each, with their probability and the likeliest others. */
-void terminal_probs(const struct ui *ui, const struct turn *turn, struct strbuf *out);
-bool terminal_wants_stats(const struct ui *ui);
+/* The words after an answer: why it ended, /probs, the numbers. */
+typedef void (*terminal_say_fn)(struct ui *ui, enum ui_tone tone, struct bn_str text);
+void terminal_say_end(struct ui *ui, const struct turn *turn, terminal_say_fn say_it);
+/* The words of a turn that could not run; where the model could not be opened, the way out. */
+void terminal_fail(struct ui *ui, const struct bn_error *err);
+/* Another painter has begun with the answer that runs: what it has so far. */
+void terminal_take_up(struct ui *ui);
+bool terminal_take_first(struct ui *ui); /* true once, if there is a first prompt */
+
 bool terminal_wants_looks(const struct ui *ui); /* bold and dim: --color, NO_COLOR */
 enum flow_wrap terminal_wrap(const struct ui *ui);
 bool terminal_is_silent(const struct ui *ui, enum ui_tone tone); /* --quiet leaves it out */
 
+size_t terminal_read_keys(struct ui *ui); /* into app->keys; gives how many came */
+/* The first n_keys of app->keys to the editor; those that were used are gone then. */
+enum line_result terminal_feed(struct ui *ui, size_t n_keys, size_t *n_used);
 /* The line that is done: into the history, then a command or a message; back if it is neither. */
 void terminal_enter(struct ui *ui);
 void terminal_edit(struct ui *ui, struct bn_str text); /* what ops->edit is to do */

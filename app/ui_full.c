@@ -2,40 +2,22 @@
  * The full-screen painter: a transcript that scrolls, a status row, and the editor in a pane that
  * grows with its text.
  *
- * The editor stays open while an answer is made, so that type-ahead can be edited; only Enter
- * waits. When the screen is left, what was shown in this run is printed to the ordinary one.
+ * When the screen is left, what was shown in this run is printed to the ordinary one.
  */
 #include "app/ui_full_state.h"
 
-#include "app/line_edit.h"
-#include "app/term_keys.h"
-#include "app/term_text.h"
-#include "app/turn_report.h"
-#include "engine/base/clock.h"
 #include "engine/base/memory.h"
-#include "engine/base/size.h"
 
 #include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#define ESCAPE_SECONDS 0.05 /* an Esc that nothing follows so long is the key itself */
-#define PASTE_SECONDS 2.0   /* a paste whose end does not come is ended */
-#define PASTE_END "\033[201~"
-#define PROMPT ">>> "
 #define EXIT_ROWS 2000 /* more would push everything else out of the terminal's memory */
-
-static struct full_ui *painter; /* the one that is open: the editor's calls carry no argument */
 
 static struct full_ui *self(const struct ui *ui)
 {
     return ui->state;
-}
-
-static bool is_running(const struct ui *ui)
-{
-    return chat_is_busy(&ui->app->chat);
 }
 
 /* ---- text ---- */
@@ -58,20 +40,21 @@ static void add_lines(struct ui *ui, enum scroll_look look, struct bn_str text)
         u->due = DUE_SOON;
 }
 
+static const enum scroll_look looks_of_tones[] = {[TONE_PLAIN] = SCROLL_PLAIN,
+                                                  [TONE_NOTE] = SCROLL_NOTE,
+                                                  [TONE_WARNING] = SCROLL_WARNING,
+                                                  [TONE_ERROR] = SCROLL_WARNING};
+
 static void full_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
-    static const enum scroll_look looks[] = {[TONE_PLAIN] = SCROLL_PLAIN,
-                                             [TONE_NOTE] = SCROLL_NOTE,
-                                             [TONE_WARNING] = SCROLL_WARNING,
-                                             [TONE_ERROR] = SCROLL_WARNING};
     if (!terminal_is_silent(ui, tone))
-        add_lines(ui, looks[tone], text);
+        add_lines(ui, looks_of_tones[tone], text);
 }
 
-static void add_said(struct ui *ui, struct bn_str text)
+void full_add_said(struct ui *ui, struct bn_str text)
 {
     struct strbuf line = {0};
-    strbuf_add_text(&line, PROMPT);
+    strbuf_add_text(&line, TERMINAL_PROMPT);
     for (size_t i = 0; i < text.n_bytes; i++) {
         strbuf_add_char(&line, text.ptr[i]);
         if (text.ptr[i] == '\n')
@@ -102,182 +85,25 @@ static void add_log(struct ui *ui, enum error_log_lines lines)
     strbuf_finish(&text);
 }
 
-/* ---- the editor ---- */
-
-static void no_redisplay(void)
-{
-    painter->due = DUE_NOW; /* the frame shows what line_view gives */
-}
-
-/* Choices in columns, each with two blanks behind it. */
-static void show_matches(char **matches, int n_matches, int longest)
-{
-    struct full_ui *u = painter;
-    const size_t width = size_min((size_t)longest + 2, u->size.columns);
-    const size_t n_columns = u->size.columns / (width > 0 ? width : 1);
-    strbuf_cut(&u->choices, 0);
-    for (int i = 1; i <= n_matches; i++) {
-        struct strbuf word = {0};
-        const char *slash = strrchr(matches[i], '/');
-        const bool is_path = slash && slash > matches[i] && slash[1];
-        term_text_brief(bn_str_of(is_path ? slash + 1 : matches[i]), width, &word);
-        strbuf_add_str(&u->choices, strbuf_str(&word));
-        const size_t n = term_text_width(strbuf_str(&word));
-        const bool ends = i == n_matches || (n_columns > 0 && (size_t)i % n_columns == 0);
-        for (size_t k = n; k < width && !ends; k++)
-            strbuf_add_char(&u->choices, ' ');
-        if (ends)
-            strbuf_add_char(&u->choices, '\n');
-        strbuf_finish(&word);
-    }
-    u->due = DUE_NOW;
-}
-
-static const struct line_display display = {no_redisplay, show_matches};
-
-static void open_line(struct ui *ui)
-{
-    if (!line_is_open() && !ui->app->leaving && ui->app->chat.phase != CHAT_BROKEN)
-        line_begin(PROMPT);
-}
-
-static void do_key(struct ui *ui, enum term_key key)
-{
-    struct full_ui *u = self(ui);
-    const size_t page = u->n_shown > 1 ? u->n_shown - 1 : 1;
-    switch (key) {
-    case TERM_KEY_F2:
-        app_change_ui(ui->app, &ui_inline_ops);
-        break;
-    case TERM_KEY_PAGE_UP:
-        full_scroll(u, FULL_UP, page);
-        break;
-    case TERM_KEY_PAGE_DOWN:
-        full_scroll(u, FULL_DOWN, page);
-        break;
-    case TERM_KEY_FIRST:
-        full_scroll(u, FULL_UP, SIZE_MAX);
-        break;
-    case TERM_KEY_LAST:
-        full_scroll(u, FULL_DOWN, SIZE_MAX);
-        break;
-    case TERM_KEY_NONE:
-        break;
-    }
-}
-
-/* While something runs Ctrl-D is no key, and an Esc by itself stops it. */
-static void filter_keys(struct ui *ui, double waited)
-{
-    struct full_ui *u = self(ui);
-    size_t n_kept = 0;
-    if (u->keys.ptr[u->keys.n_bytes - 1] == '\033' && waited >= ESCAPE_SECONDS) {
-        strbuf_cut(&u->keys, u->keys.n_bytes - 1);
-        chat_stop(&ui->app->chat);
-    }
-    for (size_t i = 0; i < u->keys.n_bytes; i++)
-        if (u->keys.ptr[i] != 0x04)
-            u->keys.ptr[n_kept++] = u->keys.ptr[i];
-    strbuf_cut(&u->keys, n_kept);
-}
-
-/* The first n keys to the editor; false: it waits for the end of a paste, or nobody wants keys. */
-static bool feed(struct ui *ui, size_t n, double waited)
-{
-    struct full_ui *u = self(ui);
-    size_t n_used;
-    open_line(ui);
-    if (!line_is_open())
-        return false;
-    strbuf_cut(&u->choices, 0);
-    line_set_enter(is_running(ui) ? LINE_ENTER_WAITS : LINE_ENTER_SENDS);
-    const enum line_result result = line_feed(strbuf_text(&u->keys), n, &n_used);
-    strbuf_drop(&u->keys, n_used);
-    u->due = DUE_NOW;
-    if (line_was_refused())
-        u->said_busy = true;
-    if (result == LINE_END) {
-        app_leave(ui->app, EXIT_DONE);
-        return false;
-    }
-    if (result == LINE_DONE) {
-        if (line_shown().n_bytes > 0)
-            add_said(ui, line_shown());
-        terminal_enter(ui);
-        open_line(ui);
-    } else if (n_used < n && waited > PASTE_SECONDS) {
-        strbuf_add_text(&u->keys, PASTE_END); /* the rest of this paste was lost */
-    } else {
-        return n_used == n;
-    }
-    return true;
-}
-
-static void use_keys(struct ui *ui)
-{
-    struct full_ui *u = self(ui);
-    while (u->keys.n_bytes > 0 && !ui->app->next_ui && !ui->app->leaving) {
-        const double waited = clock_seconds() - u->keys_read;
-        if (is_running(ui))
-            filter_keys(ui, waited);
-        const size_t n_held =
-            waited < ESCAPE_SECONDS ? term_keys_tail(strbuf_text(&u->keys), u->keys.n_bytes) : 0;
-        const size_t n = u->keys.n_bytes - n_held;
-        const struct term_key_hit hit = term_keys_find(strbuf_text(&u->keys), n);
-        if (hit.at == 0 && hit.key != TERM_KEY_NONE) {
-            strbuf_drop(&u->keys, hit.n_bytes);
-            do_key(ui, hit.key);
-        } else if (hit.at == 0 || !feed(ui, hit.at, waited)) {
-            break;
-        }
-    }
-}
-
-static void full_input(struct ui *ui)
-{
-    struct full_ui *u = self(ui);
-    char block[65536];
-    const ssize_t n = read(STDIN_FILENO, block, sizeof(block));
-    if (n < 0 && (errno == EINTR || errno == EAGAIN))
-        return;
-    if (n <= 0) {
-        app_end(ui->app, EXIT_HUNG_UP);
-        return;
-    }
-    if (memchr(block, 0x0C, (size_t)n))
-        full_screen_paint_anew(u->screen); /* Ctrl-L; Readline has its part in it */
-    strbuf_add(&u->keys, block, (size_t)n);
-    u->keys_read = clock_seconds();
-    use_keys(ui);
-}
-
-static bool full_wants_input(const struct ui *ui)
-{
-    (void)ui; /* type-ahead, Esc: always */
-    return true;
-}
-
 static void full_ready(struct ui *ui)
 {
-    if (ui->app->first_prompt.n_bytes > 0 && !ui->app->was_first_prompt) {
-        ui->app->was_first_prompt = true;
-        add_said(ui, ui->app->first_prompt);
+    if (terminal_take_first(ui)) {
+        full_add_said(ui, ui->app->first_prompt);
         if (app_say(ui->app, ui->app->first_prompt))
             return;
     }
-    open_line(ui);
+    full_open_line(ui);
 }
 
 static int full_tick(struct ui *ui)
 {
-    struct full_ui *u = self(ui);
     add_log(ui, LOG_WHOLE);
-    open_line(ui);
-    use_keys(ui);
+    full_open_line(ui);
+    full_use_keys(ui);
     const int wait = full_paint(ui);
     if (ui->app->leaving || ui->app->next_ui)
         return 0;
-    if (u->keys.n_bytes > 0 && (wait < 0 || wait > 20))
+    if (ui->app->keys.bytes.n_bytes > 0 && (wait < 0 || wait > 20))
         return 20; /* an Esc, or a paste whose end is awaited */
     return wait;
 }
@@ -285,11 +111,17 @@ static int full_tick(struct ui *ui)
 static void full_interrupt(struct ui *ui)
 {
     struct full_ui *u = self(ui);
-    strbuf_cut(&u->keys, 0);
+    strbuf_cut(&ui->app->keys.bytes, 0);
     strbuf_cut(&u->choices, 0);
     if (!line_clear())
         full_notice(ui, TONE_PLAIN, bn_str_of("Ctrl-D or /quit leaves"));
     u->due = DUE_NOW;
+}
+
+static bool full_wants_input(const struct ui *ui)
+{
+    (void)ui; /* type-ahead, Esc: always */
+    return true;
 }
 
 /* ---- answers ---- */
@@ -336,37 +168,21 @@ static void end_answer(struct ui *ui)
     u->due = DUE_NOW;
 }
 
+static void say_line(struct ui *ui, enum ui_tone tone, struct bn_str text)
+{
+    add_lines(ui, looks_of_tones[tone], text);
+}
+
 static void full_turn_end(struct ui *ui, const struct turn *turn)
 {
-    struct strbuf text = {0};
-    const char *notice = turn_end_notice(turn);
     end_answer(ui);
-    if (notice)
-        add_lines(ui, turn->finish == FINISH_DEGENERATE ? SCROLL_WARNING : SCROLL_NOTE,
-                  bn_str_of(notice));
-    if (turn->n_alts > 0) {
-        terminal_probs(ui, turn, &text);
-        add_lines(ui, SCROLL_NOTE, strbuf_str(&text));
-        strbuf_cut(&text, 0);
-    }
-    if (terminal_wants_stats(ui)) {
-        turn_stats_line(&ui->app->chat, turn, &text);
-        add_lines(ui, SCROLL_NOTE, strbuf_str(&text));
-    }
-    strbuf_finish(&text);
+    terminal_say_end(ui, turn, say_line);
 }
 
 static void full_turn_failed(struct ui *ui, const struct bn_error *err)
 {
     end_answer(ui);
-    if (ui->app->chat.phase == CHAT_BROKEN) {
-        ui->ops->close(ui); /* a fatal message stands on a restored terminal */
-        app_leave(ui->app, report_error(PROGRAM, STAGE_LOAD, err));
-        return;
-    }
-    full_notice(ui, TONE_ERROR, bn_str_of(err->text));
-    if (err->code == BN_ECONTEXT)
-        full_notice(ui, TONE_NOTE, bn_str_of("/forget, /clear or a larger --ctx make room"));
+    terminal_fail(ui, err);
 }
 
 /* ---- taking and giving back ---- */
@@ -376,22 +192,16 @@ static void add_earlier(struct ui *ui)
 {
     struct full_ui *u = self(ui);
     const struct transcript_state *now = &ui->app->chat.transcript.now;
-    const struct turn *turn = &ui->app->chat.turn;
-    const bool busy = is_running(ui);
+    const bool busy = chat_is_busy(&ui->app->chat);
     for (size_t i = 0; i < now->n; i++) {
         const struct exchange *e = now->items[i];
-        add_said(ui, e->user);
+        full_add_said(ui, e->user);
         if (i + 1 < now->n || !busy)
             add_lines(ui, SCROLL_ANSWER, e->answer.text);
     }
     u->n_earlier = u->text.n;
-    if (!busy)
-        return;
-    full_turn_begin(ui);
-    if (turn->thought.n_bytes > 0)
-        full_answer(ui, PART_THOUGHT, strbuf_str(&turn->thought));
-    if (turn->shown.n_bytes > 0)
-        full_answer(ui, PART_ANSWER, strbuf_str(&turn->shown));
+    if (busy)
+        terminal_take_up(ui);
 }
 
 static bool full_open(struct ui *ui, struct bn_error *err)
@@ -410,14 +220,12 @@ static bool full_open(struct ui *ui, struct bn_error *err)
         return false;
     }
     tty_mark_pastes(); /* only now: nothing is written to a terminal that cannot */
-    ui->state = painter = u;
+    ui->state = u;
     error_log_take(&u->log);
     ui->log_fd = u->log.fd;
     terminal_begin(ui);
-    line_set_display(&display);
+    full_edit_with(u);
     full_resize(ui);
-    strbuf_add_str(&u->keys, strbuf_str(&ui->app->typed)); /* another painter had no use for it */
-    strbuf_cut(&ui->app->typed, 0);
     add_earlier(ui);
     return true;
 }
@@ -462,9 +270,8 @@ static void full_close(struct ui *ui)
     if (!u)
         return;
     add_log(ui, LOG_ALL);
-    strbuf_add_str(&ui->app->typed, strbuf_str(&u->keys));
     terminal_finish(ui);
-    line_set_display(NULL);
+    full_edit_with(NULL);
     full_screen_close(u->screen);
     error_log_give_back(&u->log);
     tty_give_back();
@@ -472,10 +279,9 @@ static void full_close(struct ui *ui)
     scroll_finish(&u->text);
     input_rows_finish(&u->input);
     strbuf_finish(&u->choices);
-    strbuf_finish(&u->keys);
     strbuf_finish(&u->log.bytes);
     mem_free(u);
-    ui->state = painter = NULL;
+    ui->state = NULL;
     ui->log_fd = 0;
 }
 

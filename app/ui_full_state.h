@@ -31,8 +31,6 @@ struct full_ui {
     double status_made, painted; /* clock_seconds */
     enum full_due due;
 
-    struct strbuf keys; /* read and not used yet */
-    double keys_read;
     bool said_busy;
 
     bool in_answer;
@@ -46,5 +44,13 @@ void full_resize(struct ui *ui);
 /* Move the view by rows; SIZE_MAX: to the beginning or the end. */
 enum full_way { FULL_UP, FULL_DOWN };
 void full_scroll(struct full_ui *u, enum full_way way, size_t n_rows);
+
+/* What was entered, in the transcript. */
+void full_add_said(struct ui *ui, struct bn_str text);
+/* The editor as part of the frame; NULL: no longer. */
+void full_edit_with(struct full_ui *u);
+void full_open_line(struct ui *ui); /* if it may be open */
+void full_use_keys(struct ui *ui);
+void full_input(struct ui *ui);
 
 #endif

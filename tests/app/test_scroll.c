@@ -2,8 +2,10 @@
  * Text in rows: the transcript that scrolls, the editor's pane, and the keys that move them.
  */
 #include "app/input_rows.h"
+#include "app/key_queue.h"
 #include "app/scroll.h"
 #include "app/term_keys.h"
+#include "engine/base/clock.h"
 
 #include <locale.h>
 #include <setjmp.h>
@@ -185,6 +187,30 @@ static void the_tail_is_an_unfinished_sequence(void **state)
         assert_int_equal(term_keys_tail(cases[i].bytes, strlen(cases[i].bytes)), cases[i].n);
 }
 
+static struct key_wish filtered(const char *typed, enum key_rule rule, const char *expected)
+{
+    struct key_queue q = {.read_at = clock_seconds() - 1};
+    strbuf_add_text(&q.bytes, typed);
+    const struct key_wish wish = key_queue_filter(&q, rule);
+    assert_string_equal(strbuf_text(&q.bytes), expected);
+    strbuf_finish(&q.bytes);
+    return wish;
+}
+
+static void waiting_keys_keep_pastes_and_lose_enter(void **state)
+{
+    (void)state;
+    struct key_wish wish = filtered("a\rb\004c\033", KEYS_NO_ENTER, "abc");
+    assert_true(wish.stops && wish.enters);
+    wish = filtered("a\rb\004", KEYS_ANY, "a\rb");
+    assert_true(!wish.stops && !wish.enters);
+    wish = filtered("x\033[200~1\r2\004\033[201~\033\r", KEYS_NO_ENTER,
+                    "x\033[200~1\r2\004\033[201~\033\r"); /* Alt-Enter makes a line */
+    assert_true(!wish.stops && !wish.enters);
+    wish = filtered("\033[200~1\r2\033", KEYS_NO_ENTER, "\033[200~1\r2\033"); /* no end yet */
+    assert_true(!wish.stops && !wish.enters);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -197,6 +223,7 @@ int main(void)
         cmocka_unit_test(the_pane_shows_the_cursors_row),
         cmocka_unit_test(keys_are_found_outside_of_pastes),
         cmocka_unit_test(the_tail_is_an_unfinished_sequence),
+        cmocka_unit_test(waiting_keys_keep_pastes_and_lose_enter),
     };
     (void)setlocale(LC_CTYPE, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,69 @@
+/*
+ * Keys that wait: see key_queue.h.
+ */
+#include "app/key_queue.h"
+
+#include "engine/base/clock.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+bool key_queue_read(struct key_queue *q, size_t *n_read)
+{
+    char block[65536];
+    const ssize_t n = read(STDIN_FILENO, block, sizeof(block));
+    *n_read = n > 0 ? (size_t)n : 0;
+    if (n <= 0)
+        return n < 0 && (errno == EINTR || errno == EAGAIN);
+    strbuf_add(&q->bytes, block, (size_t)n);
+    q->read_at = clock_seconds();
+    return true;
+}
+
+double key_queue_waited(const struct key_queue *q)
+{
+    return clock_seconds() - q->read_at;
+}
+
+/* Where the paste that begins at `at` has ended; the end of the bytes while it has not. */
+static size_t paste_end(const struct strbuf *b, size_t at)
+{
+    const size_t n_mark = strlen(KEY_PASTE_END);
+    for (; at + n_mark <= b->n_bytes; at++)
+        if (memcmp(b->ptr + at, KEY_PASTE_END, n_mark) == 0)
+            return at + n_mark;
+    return b->n_bytes;
+}
+
+static bool begins_paste(const struct strbuf *b, size_t at)
+{
+    const size_t n_mark = strlen(KEY_PASTE_BEGIN);
+    return b->n_bytes - at >= n_mark && memcmp(b->ptr + at, KEY_PASTE_BEGIN, n_mark) == 0;
+}
+
+struct key_wish key_queue_filter(struct key_queue *q, enum key_rule rule)
+{
+    struct key_wish wish = {0};
+    struct strbuf *b = &q->bytes;
+    const bool waited = key_queue_waited(q) >= KEY_ESCAPE_SECONDS;
+    size_t n_kept = 0;
+    bool alt = false;
+    for (size_t i = 0; i < b->n_bytes;) {
+        const size_t end = begins_paste(b, i) ? paste_end(b, i) : i + 1;
+        const char key = b->ptr[i];
+        const bool is_key = end == i + 1;
+        const bool stops = is_key && key == '\033' && end == b->n_bytes && waited;
+        const bool enters = is_key && key == '\r' && !alt && rule == KEYS_NO_ENTER;
+        wish.stops |= stops;
+        wish.enters |= enters;
+        alt = is_key && key == '\033';
+        if (!stops && !enters && !(is_key && key == KEY_END)) {
+            memmove(b->ptr + n_kept, b->ptr + i, end - i);
+            n_kept += end - i;
+        }
+        i = end;
+    }
+    strbuf_cut(b, n_kept);
+    return wish;
+}

@@ -1,0 +1,36 @@
+/*
+ * Keys that were read from the terminal and not used yet: what is typed ahead waits here, bytes as
+ * they came. Main thread; the terminal is taken by tty_take before.
+ */
+#ifndef APP_KEY_QUEUE_H
+#define APP_KEY_QUEUE_H
+
+#include "app/strbuf.h"
+
+#include <stdbool.h>
+
+#define KEY_ESCAPE_SECONDS 0.05 /* an Esc that nothing follows so long is the key itself */
+#define KEY_PASTE_SECONDS 2.0   /* a paste whose end does not come is ended ... */
+#define KEY_PASTE_BEGIN "\033[200~"
+#define KEY_PASTE_END "\033[201~" /* ... with this */
+#define KEY_END '\004'            /* Ctrl-D */
+
+struct key_queue {
+    struct strbuf bytes;
+    double read_at; /* when the last of them came (clock_seconds) */
+};
+
+/* Read what descriptor 0 has; gives how many bytes that were. False: the terminal is gone. */
+bool key_queue_read(struct key_queue *q, size_t *n_read);
+double key_queue_waited(const struct key_queue *q); /* seconds since the last key */
+/* While something runs: takes out Ctrl-D, since nobody leaves in the middle of an answer by
+ * accident, an Esc by itself at the end, and with KEYS_NO_ENTER each Enter; what was pasted stays
+ * as it is. */
+enum key_rule { KEYS_ANY, KEYS_NO_ENTER };
+struct key_wish {
+    bool stops;  /* there was such an Esc */
+    bool enters; /* there was such an Enter */
+};
+struct key_wish key_queue_filter(struct key_queue *q, enum key_rule rule);
+
+#endif

@@ -1,0 +1,105 @@
+/*
+ * Keys of the editor that Readline does not have: Enter that makes a new line or waits, arrows that
+ * move between the lines of a message first.
+ */
+#include "app/line_parts.h"
+
+#include "app/line_edit.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include <readline/readline.h>
+
+static bool enter_waits, was_refused;
+
+static int insert_newline(int count, int key)
+{
+    (void)count;
+    (void)key;
+    rl_insert_text("\n");
+    return 0;
+}
+
+/* A fence that is open, or a backslash at the end, makes Enter a new line. */
+static bool wants_more(void)
+{
+    const char *line = rl_line_buffer;
+    const size_t n = (size_t)rl_end;
+    const size_t n_blank = strspn(line, " \t\n");
+    if (strncmp(line + n_blank, "\"\"\"", 3) == 0)
+        return !strstr(line + n_blank + 3, "\"\"\"");
+    return n > 0 && line[n - 1] == '\\' && rl_point == rl_end;
+}
+
+static int enter(int count, int key)
+{
+    if (!wants_more()) {
+        was_refused |= enter_waits;
+        return enter_waits ? 0 : rl_newline(count, key);
+    }
+    if (rl_line_buffer[rl_end - 1] == '\\')
+        (void)rl_rubout(1, '\b'); /* the backslash has done its work */
+    rl_insert_text("\n");
+    return 0;
+}
+
+static int line_start(int at)
+{
+    while (at > 0 && rl_line_buffer[at - 1] != '\n')
+        at--;
+    return at;
+}
+
+static int line_end(int at)
+{
+    while (at < rl_end && rl_line_buffer[at] != '\n')
+        at++;
+    return at;
+}
+
+/* Up and Down: between the lines of a message first, then through what was typed before. */
+static int go_up(int count, int key)
+{
+    const int start = line_start(rl_point);
+    if (start == 0)
+        return rl_get_previous_history(count, key);
+    const int above = line_start(start - 1), column = rl_point - start;
+    rl_point = above + (column < start - 1 - above ? column : start - 1 - above);
+    return 0;
+}
+
+static int go_down(int count, int key)
+{
+    const int end = line_end(rl_point);
+    if (end == rl_end)
+        return rl_get_next_history(count, key);
+    const int column = rl_point - line_start(rl_point), last = line_end(end + 1);
+    rl_point = end + 1 + column < last ? end + 1 + column : last;
+    return 0;
+}
+
+void line_keys_bind(int (*edit_elsewhere)(int count, int key))
+{
+    rl_bind_key('\r', enter);
+    rl_bind_key('\n', insert_newline);
+    rl_bind_keyseq("\\e\\C-m", insert_newline);
+    rl_bind_keyseq("\\e\\C-j", insert_newline);
+    rl_bind_keyseq("\\C-x\\C-e", edit_elsewhere);
+    rl_bind_keyseq("\\e[A", go_up);
+    rl_bind_keyseq("\\eOA", go_up);
+    rl_bind_keyseq("\\e[B", go_down);
+    rl_bind_keyseq("\\eOB", go_down);
+}
+
+void line_set_enter(enum line_enter enter)
+{
+    enter_waits = enter == LINE_ENTER_WAITS;
+}
+
+bool line_was_refused(void)
+{
+    const bool was = was_refused;
+    was_refused = false;
+    return was;
+}
