@@ -6,7 +6,7 @@
  */
 #include "app/batch.h"
 
-#include "app/batch_item.h"
+#include "app/batch_out.h"
 #include "app/chat_options.h"
 #include "app/input_text.h"
 #include "app/json_out.h"
@@ -44,7 +44,8 @@ struct batch {
     size_t n_lanes;
     struct batch_item *ring; /* (n_ring) */
     size_t n_ring;
-    size_t n_begun, n_written; /* lines; at most n_ring apart */
+    size_t n_begun; /* lines; at most n_ring more than are written */
+    struct batch_out out;
     enum exit_code code;
 };
 
@@ -85,11 +86,6 @@ static enum exit_code stop_code(const struct batch *b)
 
 /* ---- answers ---- */
 
-static bool wants_json(const struct batch *b)
-{
-    return options_flag(b->app->options, "json") || options_flag(b->app->options, "jsonl");
-}
-
 static void fail_item(struct batch *b, struct batch_item *item, const struct bn_error *err)
 {
     item->err = *err;
@@ -99,50 +95,22 @@ static void fail_item(struct batch *b, struct batch_item *item, const struct bn_
         b->code = report_code(STAGE_RUN, err);
 }
 
-static json_t *item_json(const struct batch *b, struct batch_item *item)
+static struct batch_item *oldest(struct batch *b)
 {
-    json_t *o = item->err.code
-                    ? json_object()
-                    : turn_json_of(b->app->tokenizer, generator_info(b->g)->name, &item->turn);
-    bool ok = o && json_out_add(o, "line", json_integer((json_int_t)item->line));
-    if (ok && item->id)
-        ok = json_object_set(o, "id", item->id) == 0;
-    if (ok && item->err.code)
-        ok = json_out_add(o, "error", json_out_text(bn_str_of(item->err.text)));
-    if (ok && options_flag(b->app->options, "jsonl"))
-        ok = json_out_add(o, "event", json_string("end"));
-    if (ok)
-        return o;
-    json_decref(o);
-    return NULL;
+    return b->out.n_written < b->n_begun ? &b->ring[b->out.n_written % b->n_ring] : NULL;
 }
 
-/* Answers as --lines writes them: an empty line between two. A line that failed has none. */
-static bool write_item(struct batch *b, struct batch_item *item, struct bn_error *err)
-{
-    const struct bn_str text = strbuf_str(&item->turn.shown);
-    bool ok = true;
-    if (wants_json(b)) {
-        ok = json_out_write(item_json(b, item), stdout, JSON_OUT_LINE, err);
-    } else {
-        ok = (b->n_written == 0 || fputc('\n', stdout) != EOF) &&
-             fwrite(text.ptr, 1, text.n_bytes, stdout) == text.n_bytes &&
-             fputc('\n', stdout) != EOF;
-        if (!ok)
-            (void)bn_fail(err, BN_EIO, "cannot write to standard output: %s", strerror(errno));
-    }
-    batch_item_finish(item);
-    b->n_written++;
-    return ok;
-}
-
+/* What may be written by now: the oldest line as far as it is, and those done behind it. */
 static bool write_finished(struct batch *b, struct bn_error *err)
 {
-    while (b->n_written < b->n_begun && b->ring[b->n_written % b->n_ring].is_done)
-        if (!write_item(b, &b->ring[b->n_written % b->n_ring], err))
+    for (struct batch_item *item; (item = oldest(b)) != NULL;) {
+        const size_t n_written = b->out.n_written;
+        if (!batch_out_line(&b->out, item, err))
             return false;
-    return fflush(stdout) == 0 ||
-           bn_fail(err, BN_EIO, "cannot write to standard output: %s", strerror(errno));
+        if (b->out.n_written == n_written)
+            break;
+    }
+    return batch_out_flush(err);
 }
 
 /* ---- lines ---- */
@@ -198,17 +166,6 @@ static bool is_blank(struct bn_str s)
     return true;
 }
 
-static uint64_t draw_seed(void)
-{
-    uint32_t seed = 0;
-    FILE *f = fopen("/dev/urandom", "rb");
-    if (!f || fread(&seed, sizeof(seed), 1, f) != 1)
-        seed = (uint32_t)(uint64_t)(clock_seconds() * 1e6);
-    if (f)
-        (void)fclose(f); /* read only: nothing to lose */
-    return seed;
-}
-
 /* False: the whole batch ends. A line that is wrong is only told. */
 static bool begin(struct batch *b, size_t lane, struct bn_str line, struct bn_error *err)
 {
@@ -216,10 +173,8 @@ static bool begin(struct batch *b, size_t lane, struct bn_str line, struct bn_er
     struct batch_item *item = &b->ring[b->n_begun % b->n_ring];
     const size_t n_ctx = generator_n_ctx(b->g);
     *item = (struct batch_item){.line = b->n_lines, .lane = b->lanes[lane]};
-    chat_options_sampler(app->options, &item->turn.sampler);
-    if (!options_given(app->options, "seed"))
-        item->turn.sampler.seed = draw_seed();
-    item->turn.max_tokens = (size_t)options_int(app->options, "max-tokens");
+    item->n_alts = item->turn.n_alts = (size_t)options_int(app->options, "logprobs");
+    turn_settings(&item->turn, app->options);
     strbuf_add_str(&item->system, strbuf_str(&b->system));
     b->n_begun++;
     struct bias_list biases;
@@ -227,10 +182,13 @@ static bool begin(struct batch *b, size_t lane, struct bn_str line, struct bn_er
         return false;
     item->turn.sampler.biases = biases.items;
     item->turn.sampler.n_biases = biases.n;
-    const bool ok = batch_item_parse(item, line, err) &&
-                    batch_item_begin(item, app, n_ctx, &b->control, err) &&
+    const bool is_asked = batch_item_parse(item, line, err);
+    batch_out_begin(&b->out, item);
+    const bool ok = is_asked && batch_item_begin(item, app, n_ctx, &b->control, err) &&
                     batch_item_take(item, app, n_ctx, err);
     mem_free(biases.items);
+    item->turn.sampler.biases = NULL;
+    item->turn.sampler.n_biases = 0;
     if (!ok && err->code != BN_EARG && err->code != BN_ECONTEXT && err->code != BN_EFORMAT)
         return false;
     if (!ok)
@@ -244,7 +202,7 @@ static bool fill_lanes(struct batch *b, struct bn_error *err)
     struct strbuf line = {0};
     bool ok = true;
     for (size_t i = 0; ok && i < b->n_lanes; i++) {
-        while (ok && !b->runs[i] && b->n_begun - b->n_written < b->n_ring && !is_stopped(b)) {
+        while (ok && !b->runs[i] && b->n_begun - b->out.n_written < b->n_ring && !is_stopped(b)) {
             if (next_line(b, &line))
                 ok = is_blank(strbuf_str(&line)) || begin(b, i, strbuf_str(&line), err);
             else if (b->at_end)
@@ -304,6 +262,35 @@ static bool answer_all(struct batch *b, struct bn_error *err)
     }
 }
 
+/* The program ends with lines unanswered. What is done is written; where answers are objects, so is
+ * what was said so far, as interrupted. As text nothing tells a part from a whole: those are empty.
+ */
+static void write_rest(struct batch *b, const struct bn_error *why)
+{
+    struct batch_gaps gaps = {0};
+    struct bn_error ignored; /* one reason is enough */
+    size_t n_end = b->out.kind == BATCH_TEXT ? b->out.n_written : b->n_begun;
+    for (size_t i = b->out.n_written; i < b->n_begun; i++) {
+        struct batch_item *item = &b->ring[i % b->n_ring];
+        if (item->is_done) {
+            n_end = size_max(n_end, i + 1);
+            continue;
+        }
+        batch_gaps_add(&gaps, item->line);
+        if (b->signals)
+            batch_item_stop(item);
+        else
+            item->err = *why;
+        item->is_done = true;
+        if (b->out.kind == BATCH_TEXT)
+            strbuf_cut(&item->turn.shown, 0);
+    }
+    while (b->out.n_written < n_end && batch_out_line(&b->out, oldest(b), &ignored))
+        ;
+    (void)batch_out_flush(&ignored);
+    batch_gaps_tell(&gaps, b->n_lines, !b->at_end || b->in.n_bytes > 0);
+}
+
 static size_t lanes_wanted(const struct app *app)
 {
     const char *text = options_text(app->options, "batch");
@@ -355,17 +342,29 @@ static void finish(struct batch *b)
     strbuf_finish(&b->system);
 }
 
+static enum exit_code answer_lines(struct batch *b)
+{
+    struct bn_error err = {0};
+    b->out.model = generator_info(b->g)->name;
+    b->out.n_ctx = generator_n_ctx(b->g);
+    if (open_lanes(b, &err) && answer_all(b, &err))
+        return b->n_begun > 0 ? b->code : report_fail(PROGRAM, EXIT_USAGE, "empty prompt");
+    const enum exit_code code = b->signals ? stop_code(b) : report_error(PROGRAM, STAGE_RUN, &err);
+    if (b->signals || err.code != BN_EIO)
+        write_rest(b, &err);
+    return code;
+}
+
 enum exit_code batch_run(struct app *app)
 {
     struct batch b = {.app = app, .n_lanes = lanes_wanted(app)};
     struct bn_error err = {0};
     enum exit_code code;
-    if (!open_model(&b, &err))
-        code = b.signals ? stop_code(&b) : report_error(PROGRAM, STAGE_LOAD, &err);
-    else if (open_lanes(&b, &err) && answer_all(&b, &err))
-        code = b.n_begun > 0 ? b.code : report_fail(PROGRAM, EXIT_USAGE, "empty prompt");
+    batch_out_init(&b.out, app);
+    if (open_model(&b, &err))
+        code = answer_lines(&b);
     else
-        code = b.signals ? stop_code(&b) : report_error(PROGRAM, STAGE_RUN, &err);
+        code = b.signals ? stop_code(&b) : report_error(PROGRAM, STAGE_LOAD, &err);
     finish(&b);
     return code;
 }

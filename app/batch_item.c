@@ -4,7 +4,7 @@
  */
 #include "app/batch_item.h"
 
-#include "app/chat_options.h"
+#include "app/batch_out.h"
 #include "app/input_text.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
@@ -17,9 +17,8 @@ void batch_item_finish(struct batch_item *item)
     json_decref(item->id);
     strbuf_finish(&item->prompt);
     strbuf_finish(&item->system);
-    strbuf_finish(&item->turn.text);
-    strbuf_finish(&item->turn.shown);
-    strbuf_finish(&item->turn.thought);
+    strbuf_finish(&item->events);
+    turn_finish(&item->turn);
     thought_finish(&item->thought);
     detok_close(item->detok);
     token_list_finish(&item->ids);
@@ -114,12 +113,6 @@ bool batch_item_parse(struct batch_item *item, struct bn_str line, struct bn_err
 
 /* ---- the answer ---- */
 
-static void on_part(void *ud, enum answer_part part, struct bn_str text)
-{
-    struct turn *turn = ud;
-    strbuf_add_str(part == PART_THOUGHT ? &turn->thought : &turn->shown, text);
-}
-
 static bool encode(struct batch_item *item, const struct app *app, struct bn_error *err)
 {
     struct transcript t = {0};
@@ -150,7 +143,7 @@ bool batch_item_begin(struct batch_item *item, const struct app *app, size_t n_c
     detok.stops = options_list(app->options, "stop", &detok.n_stops);
     if (!encode(item, app, err))
         return false;
-    const size_t reserve = turn->max_tokens > 0 ? size_min(turn->max_tokens, n_ctx / 8) : n_ctx / 8;
+    const size_t reserve = turn_reserve(turn, n_ctx);
     if (item->ids.n == 0)
         return bn_fail(err, BN_EARG, "the prompt is empty: no tokens");
     if (item->ids.n > n_ctx - reserve)
@@ -159,7 +152,7 @@ bool batch_item_begin(struct batch_item *item, const struct app *app, size_t n_c
                        "%zu",
                        item->ids.n, reserve, n_ctx);
     if (!detok_open(app->tokenizer, &detok, &item->detok, err) ||
-        !generator_lane_set(item->lane, &turn->sampler, 0, err))
+        !generator_lane_set(item->lane, &turn->sampler, item->n_alts, err))
         return false;
     turn->started = clock_seconds();
     turn->n_prompt = turn->result.n_prompt = item->ids.n;
@@ -175,7 +168,16 @@ bool batch_item_begin(struct batch_item *item, const struct app *app, size_t n_c
 static void feed(struct batch_item *item, struct bn_str text)
 {
     strbuf_add_str(&item->turn.text, text);
-    thought_feed(&item->thought, text, on_part, &item->turn);
+    thought_feed(&item->thought, text, batch_out_part, item);
+}
+
+static void keep_alts(struct batch_item *item)
+{
+    struct generator_alt alts[GENERATOR_MAX_ALTS + 1];
+    if (item->n_alts == 0)
+        return;
+    generator_lane_alts(item->lane, alts);
+    turn_keep_alts(&item->turn, alts, item->n_alts + 1);
 }
 
 static enum finish finish_after(const struct batch_item *item, bool stopped, size_t n_ctx)
@@ -192,9 +194,9 @@ static enum finish finish_after(const struct batch_item *item, bool stopped, siz
 static void end(struct batch_item *item)
 {
     struct turn *turn = &item->turn;
-    if (turn->finish != FINISH_STOP_STRING)
+    if (turn->finish != FINISH_STOP_STRING && item->detok)
         feed(item, detok_flush(item->detok));
-    thought_end(&item->thought, on_part, turn);
+    thought_end(&item->thought, batch_out_part, item);
     turn->result.finish = turn->finish;
     turn->result.n_tokens = turn->n_tokens;
     item->is_done = true;
@@ -215,6 +217,7 @@ bool batch_item_take(struct batch_item *item, const struct app *app, size_t n_ct
             !detok_push(item->detok, item->next, &text, &stopped, err))
             return false;
         turn->n_tokens++;
+        keep_alts(item);
         feed(item, text);
         const double now = clock_seconds() - turn->started;
         if (turn->n_tokens == 1)
@@ -225,4 +228,10 @@ bool batch_item_take(struct batch_item *item, const struct app *app, size_t n_ct
     if (turn->finish != FINISH_NONE)
         end(item);
     return true;
+}
+
+void batch_item_stop(struct batch_item *item)
+{
+    item->turn.finish = FINISH_INTERRUPTED;
+    end(item);
 }

@@ -19,6 +19,9 @@ struct batch_item {
     struct token_list ids;       /* prompt and answer */
     int32_t next;                /* chosen and not taken yet */
     size_t n_same;
+    size_t n_alts;        /* alternatives wanted with each token */
+    bool tells_parts;     /* each part of the answer is an event */
+    struct strbuf events; /* not written yet, JSON lines */
     bool is_done;
     struct bn_error err; /* code other than BN_OK: there is no answer */
 };
@@ -35,5 +38,7 @@ bool batch_item_begin(struct batch_item *item, const struct app *app, size_t n_c
 /* Take item->next into the answer. True in is_done: the answer has ended. */
 bool batch_item_take(struct batch_item *item, const struct app *app, size_t n_ctx,
                      struct bn_error *err);
+/* Its answer ends here, as far as it is. */
+void batch_item_stop(struct batch_item *item);
 
 #endif

@@ -17,16 +17,6 @@
 
 #define RATE_SECONDS 2.0 /* window of the live rate */
 
-static void turn_finish(struct turn *turn)
-{
-    strbuf_finish(&turn->text);
-    strbuf_finish(&turn->shown);
-    strbuf_finish(&turn->thought);
-    token_list_finish(&turn->ids);
-    mem_free(turn->alts);
-    *turn = (struct turn){0};
-}
-
 void chat_finish(struct chat *c)
 {
     turn_finish(&c->turn);
@@ -72,23 +62,6 @@ size_t chat_count(const struct chat *c)
 
 /* ---- starting a turn ---- */
 
-static uint64_t draw_seed(void)
-{
-    uint32_t seed = 0; /* 32 bits: short enough to be copied by hand */
-    FILE *f = fopen("/dev/urandom", "rb");
-    if (!f || fread(&seed, sizeof(seed), 1, f) != 1)
-        seed = (uint32_t)(uint64_t)(clock_seconds() * 1e6);
-    if (f)
-        (void)fclose(f); /* read only: nothing to lose */
-    return seed;
-}
-
-/* Room kept for the answer: a turn that could say nothing is not begun. */
-static size_t reply_reserve(const struct turn *turn, size_t n_ctx)
-{
-    return turn->max_tokens > 0 ? size_min(turn->max_tokens, n_ctx / 8) : n_ctx / 8;
-}
-
 static bool drops_oldest(const struct chat *c)
 {
     if (options_given(c->options, "overflow"))
@@ -111,7 +84,7 @@ static bool fit_prompt(struct chat *c, struct prompt *out, struct bn_error *err)
 {
     struct transcript_state *s = &c->transcript.now;
     const size_t n_ctx = worker_n_ctx(c->worker);
-    const size_t reserve = reply_reserve(&c->turn, n_ctx);
+    const size_t reserve = turn_reserve(&c->turn, n_ctx);
     const size_t n_skipped_before = s->n_skipped;
     size_t n_ids_before = 0;
     for (;; s->n_skipped++) {
@@ -201,10 +174,7 @@ static void tell_dropped(struct chat *c)
 static bool start(struct chat *c, const struct options *settings, struct bn_error *err)
 {
     struct prompt p;
-    chat_options_sampler(settings, &c->turn.sampler);
-    if (!options_given(settings, "seed"))
-        c->turn.sampler.seed = draw_seed();
-    c->turn.max_tokens = (size_t)options_int(settings, "max-tokens");
+    turn_settings(&c->turn, settings);
     if (!fit_prompt(c, &p, err))
         return false;
     thought_init(&c->thought, c->turn.mode == PROMPT_CONTINUE ? THOUGHT_NONE : thought_mode(c, &p));
@@ -283,17 +253,6 @@ static void on_part(void *ud, enum answer_part part, struct bn_str text)
     c->ui->ops->answer(c->ui, part, text);
 }
 
-static void keep_alts(struct turn *turn, const struct worker_event *event)
-{
-    const size_t n = event->n_alts;
-    if (n == 0 ||
-        !mem_grow(&turn->alts, &turn->cap_alts, (turn->n_alt_tokens + 1) * n, sizeof(*turn->alts)))
-        return; /* without memory the table of alternatives is short, the answer is not */
-    memcpy(turn->alts + turn->n_alt_tokens * n, event->alts, n * sizeof(*turn->alts));
-    turn->n_alt_tokens++;
-    turn->n_alts = n;
-}
-
 static void on_token(struct chat *c, const struct worker_event *event)
 {
     struct turn *turn = &c->turn;
@@ -305,7 +264,7 @@ static void on_token(struct chat *c, const struct worker_event *event)
         c->n_used = turn->n_prompt + turn->n_tokens;
         if (!token_list_push(&turn->ids, event->id, &err))
             turn->text.failed = true; /* the ids are incomplete: they are dropped at the end */
-        keep_alts(turn, event);
+        turn_keep_alts(turn, event->alts, event->n_alts);
     }
     strbuf_add_str(&turn->text, event->text);
     thought_feed(&c->thought, event->text, on_part, c);

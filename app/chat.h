@@ -11,6 +11,7 @@
 #include "app/paths.h"
 #include "app/thought.h"
 #include "app/transcript.h"
+#include "app/turn.h"
 #include "app/ui.h"
 #include "app/worker.h"
 
@@ -20,29 +21,6 @@ enum chat_phase {
     CHAT_READING,    /* the prompt */
     CHAT_GENERATING, /* the answer */
     CHAT_BROKEN,     /* the model could not be opened */
-};
-
-/* A turn as it runs and after it: the numbers behind status row, stats line and JSON. */
-struct turn {
-    enum prompt_mode mode;
-    enum finish finish;            /* FINISH_NONE while it runs */
-    struct sampler_params sampler; /* biases not included */
-    size_t max_tokens;
-    struct answer_result result; /* whole once it has ended */
-    size_t n_prompt;
-    size_t n_read, n_to_read; /* progress through the prompt */
-    size_t n_tokens;          /* of the answer so far, an earlier part not counted */
-    size_t n_dropped;         /* exchanges that no longer fit, dropped by this turn */
-    size_t n_dropped_tokens;
-    bool is_stopping; /* asked to stop, and by whom does not matter */
-    double started;   /* clock_seconds */
-    double begun_reading;
-    struct strbuf text;  /* the answer's text so far, an earlier part included */
-    struct strbuf shown; /* without thought */
-    struct strbuf thought;
-    struct token_list ids;      /* like text */
-    struct generator_alt *alts; /* (n_alt_tokens, n_alts) */
-    size_t n_alts, n_alt_tokens, cap_alts;
 };
 
 struct chat_totals {

@@ -25,12 +25,29 @@ bool json_out_add(json_t *object, const char *key, json_t *value)
     return json_object_set_new(object, key, value) == 0;
 }
 
-bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct bn_error *err)
+/* To be freed with free; NULL: out of memory. */
+static char *dump(json_t *object, enum json_layout layout)
 {
     const size_t flags = JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9) |
                          (layout == JSON_OUT_INDENT ? JSON_INDENT(2) : JSON_COMPACT);
     char *text = object ? json_dumps(object, flags) : NULL;
     json_decref(object);
+    return text;
+}
+
+void json_out_line(json_t *object, struct strbuf *out)
+{
+    char *text = dump(object, JSON_OUT_LINE);
+    if (text)
+        strbuf_addf(out, "%s\n", text);
+    else
+        out->failed = true;
+    free(text);
+}
+
+bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct bn_error *err)
+{
+    char *text = dump(object, layout);
     if (!text)
         return bn_fail(err, BN_ENOMEM, "out of memory for JSON output");
     const bool ok = fputs(text, out) >= 0 && fputc('\n', out) != EOF;

@@ -7,6 +7,7 @@
 #ifndef APP_JSON_OUT_H
 #define APP_JSON_OUT_H
 
+#include "app/strbuf.h"
 #include "engine/base/error.h"
 #include "engine/base/str.h"
 #include "templates/template.h"
@@ -25,6 +26,9 @@ bool json_out_add(json_t *object, const char *key, json_t *value);
 enum json_layout { JSON_OUT_LINE, JSON_OUT_INDENT };
 /* Write the object, then a newline, and drop the reference. BN_EIO, BN_ENOMEM. */
 bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct bn_error *err);
+
+/* The same as one line at the end of a text, which fails where the object is NULL. */
+void json_out_line(json_t *object, struct strbuf *out);
 
 /* JSON to a template value in the arena; every string in it carries `message`. Depth is bounded.
  * NULL: out of memory or too deep. */

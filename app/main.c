@@ -95,8 +95,7 @@ static enum exit_code check_together(const struct options *o)
         {"continue", "session"}, {"load", "session"},      {"lines", "file"},
         {"batch", "lines"},      {"batch", "interactive"}, {"batch", "file"},
         {"batch", "prompt"},     {"batch", "continue"},    {"batch", "session"},
-        {"batch", "load"},       {"batch", "logprobs"},    {"tui", "inline"},
-        {"tui", "plain"},
+        {"batch", "load"},       {"tui", "inline"},        {"tui", "plain"},
     };
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
         if (options_given(o, pairs[i][0]) && options_given(o, pairs[i][1]))

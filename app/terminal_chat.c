@@ -123,7 +123,7 @@ void terminal_say_end(struct ui *ui, const struct turn *turn, terminal_say_fn sa
         strbuf_cut(&text, 0);
     }
     if (wants_stats(ui)) {
-        turn_stats_line(&ui->app->chat, turn, &text);
+        turn_stats_line(turn, ui->app->chat.n_used, chat_n_ctx(&ui->app->chat), &text);
         say_it(ui, TONE_NOTE, strbuf_str(&text));
     }
     strbuf_finish(&text);

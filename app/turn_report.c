@@ -9,7 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-void turn_stats_line(const struct chat *c, const struct turn *turn, struct strbuf *out)
+void turn_stats_line(const struct turn *turn, size_t n_used, size_t n_ctx, struct strbuf *out)
 {
     const struct answer_result *r = &turn->result;
     const double decode = answer_decode_rate(r), prefill = answer_prefill_rate(r);
@@ -23,7 +23,7 @@ void turn_stats_line(const struct chat *c, const struct turn *turn, struct strbu
         strbuf_addf(out, " %.0f tok/s", prefill);
     if (r->n_reused > 0)
         strbuf_addf(out, ", %zu kept", r->n_reused);
-    strbuf_addf(out, ", ctx %zu/%zu", c->n_used, chat_n_ctx(c));
+    strbuf_addf(out, ", ctx %zu/%zu", n_used, n_ctx);
     if (turn->sampler.temp > 0)
         strbuf_addf(out, ", seed %llu", (unsigned long long)turn->sampler.seed);
     strbuf_add_char(out, ']');

@@ -10,7 +10,7 @@
 #include <jansson.h>
 
 /* "[57 tok, 11.8 tok/s, first token 0.42 s, prompt 23 tok 95 tok/s, ctx 212/4096, seed 1889]" */
-void turn_stats_line(const struct chat *c, const struct turn *turn, struct strbuf *out);
+void turn_stats_line(const struct turn *turn, size_t n_used, size_t n_ctx, struct strbuf *out);
 
 /* What the reader should know of how the turn ended; NULL: it ended as it should. */
 const char *turn_end_notice(const struct turn *turn);

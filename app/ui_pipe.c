@@ -224,7 +224,7 @@ static void print_stats(struct ui *ui, const struct turn *turn)
     if (!wanted || options_flag(app->options, "quiet"))
         return;
     erase_row(self(ui));
-    turn_stats_line(&app->chat, turn, &line);
+    turn_stats_line(turn, app->chat.n_used, chat_n_ctx(&app->chat), &line);
     fprintf(stderr, "%s\n", strbuf_text(&line));
     strbuf_finish(&line);
 }

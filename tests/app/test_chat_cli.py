@@ -9,6 +9,7 @@ import shutil
 import signal
 import subprocess
 import time
+import unittest
 
 from chat_case import ChatCase
 from program_case import PROGRAM, main
@@ -198,7 +199,101 @@ class Chat(ChatCase):
             self.assertEqual(json.loads(process.stdout.readline())['line'], line)
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
-        self.assertEqual((process.returncode, out, err), (130, b'', b''))
+        self.assertEqual((process.returncode, out), (130, b''))
+        if err: # the end of the input may be seen first
+            self.assertEqual(err, b'bitnet-chat: stopped: no answer to what follows line 2\n')
+
+    VARIES = ('reused_tokens', 'evaluated_tokens', 'prefill_s',
+              'decode_s', 'prefill_tokens_per_s', 'decode_tokens_per_s', 'first_token_s')
+
+    def test_events_of_a_batch_come_in_the_order_of_the_lines(self):
+        stdin = b'one\n{"prompt": "two", "id": "b"}\n{"prompt": 3}\n' + b'three\n' * 9
+        runs = []
+        for width in ('1', '3', '8'):
+            done = self.chat('--batch', width, '--jsonl', '-n', '9', '--seed', '1', stdin=stdin)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            events = [json.loads(line) for line in done.stdout.splitlines()]
+            for event in events:
+                for key in self.VARIES:
+                    event.pop(key, None)
+            runs.append(events)
+        self.assertEqual(runs[0], runs[1])
+        self.assertEqual(runs[0], runs[2])
+        self.assertEqual([e['line'] for e in runs[0]], sorted(e['line'] for e in runs[0]))
+        for line in range(1, 13):
+            events = [e for e in runs[0] if e['line'] == line]
+            self.assertEqual([e['event'] for e in events], ['start'] + ['token'] * (len(events) - 2) + ['end'])
+            self.assertEqual({e.get('id') for e in events}, {'b' if line == 2 else None})
+            if line == 3:
+                self.assertIn('error', events[-1])
+            else:
+                self.assertEqual(''.join(e['text'] for e in events[1:-1]), events[-1]['text'])
+
+    def test_the_oldest_line_of_a_batch_is_heard_while_it_is_answered(self):
+        process = self.batch('--jsonl', '-n', '600', '--stop', 'no such text', '--temp', '0', '--logit-bias',
+                             '2=-inf')
+        process.stdin.write(b'a\nb\n')
+        process.stdin.flush()
+        seen = [json.loads(process.stdout.readline()) for _ in range(4)]
+        self.assertEqual([e['event'] for e in seen], ['start', 'token', 'token', 'token'])
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+        ends = [e for e in map(json.loads, out.splitlines()) if e['event'] == 'end']
+        self.assertEqual([(e['line'], e['finish']) for e in ends], [(1, 'interrupted'), (2, 'interrupted')])
+        self.assertEqual((process.returncode, err), (130, b'bitnet-chat: stopped: no answer to lines 1 to 2 and '
+                                                    b'to what follows line 2\n'))
+
+    LONG = b'{"prompt": "long", "max_tokens": 3000}\n' + b'{"prompt": "x", "max_tokens": 2}\n' * 3
+
+    def test_an_interrupted_batch_writes_what_is_done_behind_a_gap(self):
+        process = self.batch('-c', '4096', '--jsonl', '--temp', '0', '--logit-bias', '2=-inf')
+        process.stdin.write(self.LONG)
+        process.stdin.close()
+        for _ in range(40): # a token of line 1 each: the others are done by then
+            process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.stdin = None
+        out, err = process.communicate(timeout=20)
+        ends = [e for e in map(json.loads, out.splitlines()) if e['event'] == 'end']
+        self.assertEqual([e['finish'] for e in ends], ['interrupted', 'length', 'length', 'length'])
+        self.assertEqual((process.returncode, err), (130, b'bitnet-chat: stopped: no answer to line 1\n'))
+
+    def test_an_interrupted_batch_of_texts_leaves_gaps_empty(self):
+        process = self.batch('-c', '4096', '--temp', '0', '--logit-bias', '2=-inf')
+        process.stdin.write(self.LONG)
+        process.stdin.close()
+        time.sleep(0.5) # some of it may be done by now, or nothing
+        process.send_signal(signal.SIGINT)
+        process.stdin = None
+        out, err = process.communicate(timeout=20)
+        self.assertIn(process.returncode, (0, 130))
+        if process.returncode == 130 and out:
+            self.assertEqual(out[:2], b'\n\n')
+            self.assertIn(b'no answer to line', err)
+
+    @unittest.skipUnless(shutil.which('parallel'), 'GNU parallel is not installed')
+    def test_gnu_parallel_shares_a_batch_between_processes(self):
+        asked = [{'prompt': 'question %d' % i, 'id': i, 'seed': i, 'max_tokens': 6} for i in range(20)]
+        stdin = '\n'.join(map(json.dumps, asked)).encode() + b'\n'
+        words = ('--batch', '4', '--json', '-t', '1')
+        alone = [json.loads(line) for line in self.says(*words, stdin=stdin).splitlines()]
+        for how in (['-N', '5', '--keep-order'], ['--round-robin', '--line-buffer', '-N', '1']):
+            command = ['parallel', '--will-cite', '--pipe', *how, '-j', '2', PROGRAM, self.model, *words]
+            done = subprocess.run(command, env=self.env, input=stdin, capture_output=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, b''))
+            answers = [json.loads(line) for line in done.stdout.splitlines()]
+            if '--keep-order' in how:
+                self.assertEqual([a['id'] for a in answers], list(range(20)))
+            self.assertEqual({a['id']: a['text'] for a in answers}, {a['id']: a['text'] for a in alone})
+
+    def test_a_batch_gives_logprobs_and_stats(self):
+        words = ('--json', '--logprobs', '2', '-n', '5', '--seed', '1')
+        alone = json.loads(self.says(*words, stdin=b'one'))
+        done = self.chat('--batch', '2', '--stats', *words, stdin=b'one\none\n')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for line in done.stdout.splitlines():
+            self.assertEqual(json.loads(line)['logprobs'], alone['logprobs'])
+        self.assertRegex(done.stderr.decode(), r'^line 1: \[5 tok, .*seed 1\]\nline 2: \[')
 
     def test_an_interrupted_batch_leaves_whole_answers(self):
         process = self.batch('--json', '-n', '600', '--stop', 'no such text')
@@ -208,9 +303,13 @@ class Chat(ChatCase):
         time.sleep(0.05)
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=20)
-        self.assertEqual((process.returncode, err), (143, b''))
-        for i, line in enumerate((first + out).splitlines()):
-            self.assertEqual(json.loads(line)['line'], i + 1)
+        self.assertEqual(process.returncode, 143)
+        answers = [json.loads(line) for line in (first + out).splitlines()]
+        self.assertEqual([a['line'] for a in answers], list(range(1, len(answers) + 1)))
+        cut = [str(a['line']) for a in answers if a['finish'] == 'interrupted']
+        self.assertTrue(0 < len(cut) <= 2, answers)
+        self.assertRegex(err.decode(), 'no answer to lines? ' + cut[0])
+        self.assertIn('what follows line %d' % len(answers), err.decode())
 
     def test_what_is_no_model_is_exit_3(self):
         for path in self.models_that_do_not_load():
