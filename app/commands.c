@@ -55,8 +55,8 @@ const struct command command_table[] = {
      cmd_history},
     {"find", "search", "PATTERN", "search the conversation",
      "/find colou?r looks for a Perl-compatible regular expression and shows each line that "
-     "matches "
-     "with the number of its exchange. Small letters match capitals too.",
+     "matches with the number of its exchange; on the whole screen it goes to the first, n and N "
+     "go to the next and the one before, Esc ends it. Small letters match capitals too.",
      ARGS_FREE, cmd_find},
     {"context", "usage", "", "what fills the context",
      "/context shows how many tokens the system message, your words, the answers and the template "
@@ -211,6 +211,7 @@ static const char keys_help[] =
     "Ctrl-Z                    suspend\n"
     "F2                        ordinary or whole screen\n"
     "PgUp, PgDn                whole screen: scroll; Ctrl-Home, Ctrl-End: to begin and end\n"
+    "n, N                      whole screen, after /find: next match, the one before\n"
     "Ctrl-D                    on an empty line: leave\n"
     "and every key of Readline; ~/.inputrc may say $if bitnet-chat";
 

@@ -17,6 +17,7 @@
 #include <stddef.h>
 
 struct app;
+struct pattern;
 struct turn;
 struct ui;
 
@@ -47,6 +48,9 @@ struct ui_ops {
     void (*resume)(struct ui *ui);  /* ... and take it again */
 
     void (*notice)(struct ui *ui, enum ui_tone tone, struct bn_str text); /* one or more lines */
+    /* Show where the transcript matches, and let keys go from match to match. False: this painter
+     * does not move about, the matches are to be listed. */
+    bool (*find)(struct ui *ui, struct pattern *pattern);
     void (*edit)(struct ui *ui,
                  struct bn_str text); /* put into the line editor, where there is one */
 
@@ -68,6 +72,8 @@ struct ui {
 extern const struct ui_ops ui_pipe_ops;
 extern const struct ui_ops ui_inline_ops;
 extern const struct ui_ops ui_full_ops;
+
+bool ui_find_nowhere(struct ui *ui, struct pattern *pattern); /* for painters that only append */
 
 void ui_notice(struct ui *ui, enum ui_tone tone, const char *fmt, ...) BN_PRINTF(3, 4);
 

@@ -130,6 +130,7 @@ static void full_turn_begin(struct ui *ui)
 {
     struct full_ui *u = self(ui);
     scroll_end(&u->text);
+    full_find_end(u);
     u->in_answer = true;
     u->said_busy = false;
     u->answer_line = u->text.n;
@@ -276,6 +277,7 @@ static void full_close(struct ui *ui)
     error_log_give_back(&u->log);
     tty_give_back();
     print_transcript(ui);
+    full_find_end(u);
     scroll_finish(&u->text);
     input_rows_finish(&u->input);
     strbuf_finish(&u->choices);
@@ -323,6 +325,7 @@ const struct ui_ops ui_full_ops = {
     .suspend = full_suspend,
     .resume = full_resume,
     .notice = full_notice,
+    .find = full_find,
     .edit = terminal_edit,
     .turn_begin = full_turn_begin,
     .answer = full_answer,

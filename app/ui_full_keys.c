@@ -124,6 +124,8 @@ void full_use_keys(struct ui *ui)
         if (hit.at == 0 && hit.key != TERM_KEY_NONE) {
             strbuf_drop(&q->bytes, hit.n_bytes);
             do_key(ui, hit.key);
+        } else if (n > 0 && full_find_key(ui->state, q->bytes.ptr[0])) {
+            strbuf_drop(&q->bytes, 1);
         } else if (hit.at == 0 || !feed(ui, hit.at)) {
             break;
         }

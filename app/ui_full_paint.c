@@ -44,6 +44,17 @@ void full_scroll(struct full_ui *u, enum full_way way, size_t n_rows)
     u->top_row = top - u->text.lines[u->top_line].row0;
 }
 
+void full_show_line(struct full_ui *u, size_t line)
+{
+    const size_t last = u->text.n_rows > u->n_shown ? u->text.n_rows - u->n_shown : 0;
+    const size_t row = u->text.lines[line].row0;
+    const size_t top = row - size_min(row, u->n_shown / 3); /* with some of what stands before */
+    u->due = DUE_NOW;
+    u->is_scrolled = top < last;
+    u->top_line = scroll_line_of(&u->text, top);
+    u->top_row = top - u->text.lines[u->top_line].row0;
+}
+
 static enum screen_look look_of(enum scroll_look look)
 {
     static const enum screen_look looks[] = {
@@ -64,8 +75,10 @@ static void paint_text(struct full_ui *u, size_t n_rows)
             full_screen_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""));
             continue;
         }
-        const struct scroll_line *line = &u->text.lines[scroll_line_of(&u->text, row)];
-        full_screen_row(u->screen, y, look_of(line->look), scroll_row(&u->text, row));
+        const size_t line = scroll_line_of(&u->text, row);
+        const enum screen_look look =
+            full_find_is_at(u, line) ? SCREEN_BAR : look_of(u->text.lines[line].look);
+        full_screen_row(u->screen, y, look, scroll_row(&u->text, row));
     }
 }
 
@@ -119,8 +132,9 @@ static void paint_all(struct full_ui *u)
     paint_text(u, n_text);
     paint_choices(u, n_text, n_choices);
     const enum screen_look bar = (enum screen_look)((int)SCREEN_BAR + u->pressure);
-    char status[sizeof(u->status) + sizeof(MORE_BELOW)];
-    (void)snprintf(status, sizeof(status), "%s%s", u->is_scrolled ? MORE_BELOW : "",
+    char found[64], status[sizeof(u->status) + sizeof(MORE_BELOW) + sizeof(found)];
+    full_find_hint(u, found, sizeof(found));
+    (void)snprintf(status, sizeof(status), "%s%s%s", found, u->is_scrolled ? MORE_BELOW : "",
                    u->status); /* fits */
     const struct bn_str whole = bn_str_of(status);
     full_screen_row(u->screen, n_text + n_choices, bar,

@@ -289,6 +289,7 @@ const struct ui_ops ui_inline_ops = {
     .suspend = inline_suspend,
     .resume = inline_resume,
     .notice = inline_notice,
+    .find = ui_find_nowhere,
     .edit = terminal_edit,
     .turn_begin = inline_turn_begin,
     .answer = inline_answer,

@@ -295,6 +295,7 @@ const struct ui_ops ui_pipe_ops = {
     .suspend = pipe_unmoved,
     .resume = pipe_unmoved,
     .notice = pipe_notice,
+    .find = ui_find_nowhere,
     .edit = pipe_edit,
     .turn_begin = pipe_turn_begin,
     .answer = pipe_answer,

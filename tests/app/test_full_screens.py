@@ -37,6 +37,40 @@ class FullScreens(ChatCase):
         screen.expect(r'(?s)air\..*\nready.*\n>>>')
         return self.masked(screen)
 
+    def marked(self, screen):
+        """The row that is shown reversed in the transcript."""
+        rows = [r for r in screen.text('-e').split('\n') if re.search(r'\x1b\[(0;)?7m', r) and '| ready' not in r]
+        return re.sub(r'\x1b\[[0-9;]*m', '', rows[0]).strip() if rows else None
+
+    def test_find_goes_from_match_to_match(self):
+        self.fake('first needle\n' + 'hay\n' * 30 + 'second Needle', 'nothing')
+        screen = self.open(60, 12, '--no-stats')
+        screen.expect('loaded')
+        screen.send('a needle?', 'Enter')
+        screen.expect('second Needle')
+        screen.send('next', 'Enter')
+        screen.expect(r'(?s)nothing\n.*ready')
+        screen.send('/find needle', 'Enter')
+        screen.expect('match 1 of 3, n N Esc')
+        self.assertEqual(self.marked(screen), '>>> a needle?')
+        for key, said, row in (('n', 'match 2 of 3', 'first needle'), ('n', 'match 3 of 3', 'second Needle'),
+                               ('n', 'match 1 of 3', '>>> a needle?'), ('N', 'match 3 of 3', 'second Needle')):
+            screen.send(key)
+            screen.expect(said)
+            self.assertEqual(self.marked(screen), row)
+        screen.send('Escape')
+        screen.expect(r'(?m)^(more below \| )?ready')
+        self.assertEqual(screen.text('-e').count('7m'), 1) # the status row
+        screen.send('nN')
+        screen.expect('>>> nN')
+        screen.send('C-u')
+        screen.send('/find nowhere', 'Enter')
+        screen.expect('nothing matches')
+        screen.send('/find hay', 'Enter')
+        screen.expect('match 1 of 30')
+        screen.send('xn')
+        screen.expect('>>> xn')
+
     def test_80_columns(self):
         self.assertEqual(self.walk(80, 24), (
             'bitnet-chat N.N, synthetic-tiny, N MB\n'
