@@ -92,17 +92,24 @@ static void run_tile(struct lane *l, const struct tile *tile, size_t layer, size
 {
     const struct backend *b = l->pass->b;
     const size_t group = b->shape.group, head_dim = b->model->hp.head_dim;
-    const struct partial one = {l->attn_m + ATTN_TILE * group, l->attn_l + ATTN_TILE * group,
-                                l->attn_o + ATTN_TILE * group * head_dim};
     const size_t last = tile->pos0 / ATTN_BLOCK; /* a tile lies within one block */
     for (size_t block = 0; block <= last; block++)
-        for (size_t t = 0; t < tile->n_tokens; t++) {
-            const struct partial run = {l->attn_m + t * group, l->attn_l + t * group,
-                                        l->attn_o + t * group * head_dim};
-            run_block(b, tile, t, layer, kv_head, block, block == 0 ? run : one);
-            if (block > 0)
-                merge_heads(b, run, one, 0, group);
-        }
+        b->k.attn_tile(&(struct attn_tile){
+            .q = b->scratch.qkv + tile->token0 * b->shape.qkv_stride + kv_head * group * head_dim,
+            .q_stride = b->shape.qkv_stride,
+            .k = kv_keys(tile->seq, layer, kv_head, block),
+            .v = kv_values(tile->seq, layer, kv_head, block),
+            .n_tokens = tile->n_tokens,
+            .n_q = group,
+            .head_dim = head_dim,
+            .v_stride = b->shape.v_stride,
+            .n_seen = size_min(tile->pos0 + 1 - block * ATTN_BLOCK, ATTN_BLOCK),
+            .is_first = block == 0,
+            .m = l->attn_m,
+            .l = l->attn_l,
+            .o = l->attn_o,
+            .scratch = l->attn_scratch,
+        });
     for (size_t t = 0; t < tile->n_tokens; t++)
         for (size_t i = 0; i < group; i++)
             b->k.attn_finish(l->attn_o + (t * group + i) * head_dim, l->attn_l[t * group + i],

@@ -21,7 +21,6 @@
 #include <stdint.h>
 
 #define ROW_UNIT 16    /* floats in a cache line */
-#define ATTN_TILE 32   /* tokens an attention item takes: 32 F16 keys of a lane are a cache line */
 #define HEAD_GROUP 16  /* output rows that share one pass over the head table */
 #define LEAD_ROWS 4096 /* most rows of the head that are multiplied first to find a floor */
 #define SPLIT_BLOCKS                                                                               \
@@ -124,8 +123,9 @@ struct lane {
     uint8_t *panel;         /* (PANEL_ROWS, q8_stride) unpacked weights, or gathered tokens */
     int32_t *acc;           /* (TILE_TOKENS, PANEL_ROWS) */
     float *y[2];            /* (TILE_TOKENS, PANEL_ROWS) */
-    float *attn_o;          /* (ATTN_TILE + 1, group, head_dim) running results and one block's */
-    float *attn_m, *attn_l; /* (ATTN_TILE + 1, group) */
+    float *attn_o;          /* (ATTN_TILE, group, head_dim) running results of a tile */
+    float *attn_m, *attn_l; /* (ATTN_TILE, group) */
+    float *attn_scratch;    /* (attn_tile_floats) */
     uint16_t *f16;          /* (head_dim) */
     uint64_t *seen; /* (n_vocab) bits: ids already among the candidates; all zero between uses */
     int32_t *ids;   /* (LEAD_ROWS) rows of the head to be multiplied */

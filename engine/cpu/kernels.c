@@ -33,6 +33,7 @@ static void rung_ref(struct cpu_kernels *k)
         .rope_norm = rope_norm_ref,
         .to_f16 = to_f16_ref,
         .attn_block = attn_block_ref,
+        .attn_tile = attn_tile_ref,
         .attn_merge = attn_merge_ref,
         .attn_finish = attn_finish_ref,
         .coarse_pack = coarse_pack_ref,
@@ -58,6 +59,7 @@ static void rung_avx2(struct cpu_kernels *k)
     k->rope_norm = rope_norm_avx2;
     k->to_f16 = to_f16_avx2;
     k->attn_block = attn_block_avx2;
+    k->attn_tile = attn_tile_avx2;
     k->attn_merge = attn_merge_avx2;
     k->attn_finish = attn_finish_avx2;
     k->coarse_pack = coarse_pack_avx2;
@@ -78,6 +80,7 @@ static void rung_avx512vnni(struct cpu_kernels *k)
     k->ternary_matvec = ternary_matvec_avx512;
     k->few.matmul = k->tile.matmul = k->many.matmul = ternary_matmul_avx512;
     k->attn_block = attn_block_avx512;
+    k->attn_tile = attn_tile_avx512;
     k->coarse_pack = coarse_pack_avx512;
     k->coarse_bound = coarse_bound_avx512;
     row_kernels_avx512(k->row_decode, k->rows_dot);

@@ -20,6 +20,7 @@
 #define LINE_COLS 256  /* columns in one line of R1-256 */
 #define LINE_BYTES 64  /* one cache line, one AVX-512 register */
 #define ATTN_BLOCK 64  /* positions in a block of the recipe */
+#define ATTN_TILE 32   /* most tokens of an attn_tile: their 16-bit keys are a cache line */
 #define PACK_TOKENS 16 /* packed activations come in whole groups of so many tokens */
 #define TILE_TOKENS 32 /* most tokens one call of ternary_matmul takes */
 #define PANEL_ROWS 128 /* most rows one call of ternary_matmul takes */
@@ -119,6 +120,29 @@ typedef void (*attn_merge_fn)(float *big_m, float *big_l, float *big_o, const fl
 /* out[i] = O[i] * (1 / L) */
 typedef void (*attn_finish_fn)(const float *big_o, float big_l, size_t head_dim, float *out);
 
+/* The same for consecutive tokens, folded into their running results: n_seen is of the first token,
+ * each of the following sees one position more, up to the whole block. Results so far are those of
+ * the blocks before; of the first block they are what it gives. */
+struct attn_tile {
+    const float *q; /* token t, head i: (head_dim) at q + t * q_stride + i * head_dim; scaled */
+    size_t q_stride;
+    const uint16_t *k, *v; /* as in attn_block */
+    size_t n_tokens;       /* 1 .. ATTN_TILE */
+    size_t n_q, head_dim, v_stride;
+    size_t n_seen;
+    bool is_first;  /* of this token's blocks */
+    float *m, *l;   /* (n_tokens, n_q) in and out */
+    float *o;       /* (n_tokens, n_q, head_dim) in and out */
+    float *scratch; /* (attn_tile_floats), 64-byte aligned */
+};
+typedef void (*attn_tile_fn)(const struct attn_tile *a);
+
+/* K and V widened, a row of probabilities and two factors a query. */
+static inline size_t attn_tile_floats(size_t n_q, size_t head_dim, size_t v_stride)
+{
+    return ATTN_BLOCK * (head_dim + v_stride) + ATTN_TILE * n_q * (ATTN_BLOCK + 2);
+}
+
 /* Row of a table (embedding or head) to F32; n is a whole number of the type's blocks. */
 typedef void (*row_decode_fn)(const uint8_t *row, size_t n, float *out);
 /* Rows of a table: the n_rows from number 0 on, or those of these numbers. */
@@ -177,6 +201,7 @@ struct cpu_kernels {
     rope_fn rope_neox, rope_norm;
     to_f16_fn to_f16;
     attn_block_fn attn_block;
+    attn_tile_fn attn_tile;
     attn_merge_fn attn_merge;
     attn_finish_fn attn_finish;
     row_decode_fn row_decode[TENSOR_N_TYPES]; /* NULL for types that are no tables */

@@ -18,6 +18,7 @@
 #define HEAD_DIM 68 /* one whole register of every width and a tail */
 #define V_STRIDE 96
 #define N_Q 3
+#define N_TILE 3 /* tokens of an attention tile */
 #define ROW_BYTES (N_TABLE * 4)
 
 /* A mixing function of a counter (the finaliser of splitmix64). */
@@ -162,7 +163,34 @@ struct attn_case {
     float q[N_Q * HEAD_DIM];
     float m[2][N_Q], l[2][N_Q], o[2][N_Q * HEAD_DIM];
     float big_m[2], big_l[2], big_o[2][HEAD_DIM], out[2][HEAD_DIM];
+    float tile_m[2][N_TILE * N_Q], tile_l[2][N_TILE * N_Q], tile_o[2][N_TILE * N_Q * HEAD_DIM];
+    _Alignas(64) float scratch[ATTN_BLOCK * (HEAD_DIM + V_STRIDE) +
+                               ATTN_TILE * N_Q * (ATTN_BLOCK + 2)]; /* attn_tile_floats */
 };
+
+/* The same keys twice for three tokens: a first block, and one that only the last sees whole. */
+static bool tiles_agree(const struct cpu_kernels *const table[2], struct attn_case *c)
+{
+    for (size_t i = 0; i < 2; i++)
+        for (size_t block = 0; block < 2; block++)
+            table[i]->attn_tile(&(struct attn_tile){.q = c->q,
+                                                    .q_stride = 0,
+                                                    .k = c->k,
+                                                    .v = c->v,
+                                                    .n_tokens = N_TILE,
+                                                    .n_q = N_Q,
+                                                    .head_dim = HEAD_DIM,
+                                                    .v_stride = V_STRIDE,
+                                                    .n_seen = block == 0 ? ATTN_BLOCK : 62,
+                                                    .is_first = block == 0,
+                                                    .m = c->tile_m[i],
+                                                    .l = c->tile_l[i],
+                                                    .o = c->tile_o[i],
+                                                    .scratch = c->scratch});
+    return same(c->tile_m[0], c->tile_m[1], sizeof c->tile_m[0]) &&
+           same(c->tile_l[0], c->tile_l[1], sizeof c->tile_l[0]) &&
+           same(c->tile_o[0], c->tile_o[1], sizeof c->tile_o[0]);
+}
 
 static const char *check_attention(const struct cpu_kernels *k, const struct cpu_kernels *ref)
 {
@@ -185,6 +213,8 @@ static const char *check_attention(const struct cpu_kernels *k, const struct cpu
     if (!same(c.m[0], c.m[1], sizeof c.m[0]) || !same(c.l[0], c.l[1], sizeof c.l[0]) ||
         !same(c.o[0], c.o[1], sizeof c.o[0]))
         return "attn_block";
+    if (!tiles_agree(table, &c))
+        return "attn_tile";
     for (size_t i = 0; i < 2; i++) {
         c.big_m[i] = 0.25f;
         c.big_l[i] = 3.5f;

@@ -313,6 +313,47 @@ static void bench_attention(struct bench *b)
     mem_free(kv);
 }
 
+/* A tile of a prompt over the same, as reading it does. */
+static void bench_attn_tile(struct bench *b)
+{
+    enum { N_BLOCKS = 64, N_Q = 4, Q_FLOATS = N_Q * HEAD_DIM };
+    const size_t block = HEAD_DIM * ATTN_BLOCK, n_queries = ATTN_TILE * N_Q;
+    if (!wanted(b, "attn_tile"))
+        return;
+    uint16_t *kv = mem_alloc(2 * N_BLOCKS * block, sizeof *kv);
+    float *q = mem_alloc(n_queries * HEAD_DIM, sizeof *q);
+    float *out = mem_alloc(n_queries * (HEAD_DIM + 2), sizeof *out);
+    float *scratch = mem_alloc(attn_tile_floats(N_Q, HEAD_DIM, HEAD_DIM), sizeof *scratch);
+    fill_f16(&b->rng, PATTERN_PLAIN, kv, 2 * N_BLOCKS * block);
+    fill_floats(&b->rng, PATTERN_PLAIN, q, n_queries * HEAD_DIM);
+    double best = 1e9;
+    for (size_t round = 0; round < N_ROUNDS; round++) {
+        const double start = clock_seconds();
+        for (size_t i = 0; i < N_BLOCKS; i++)
+            b->k->attn_tile(&(struct attn_tile){.q = q,
+                                                .q_stride = Q_FLOATS,
+                                                .k = kv + 2 * i * block,
+                                                .v = kv + (2 * i + 1) * block,
+                                                .n_tokens = ATTN_TILE,
+                                                .n_q = N_Q,
+                                                .head_dim = HEAD_DIM,
+                                                .v_stride = HEAD_DIM,
+                                                .n_seen = ATTN_BLOCK,
+                                                .is_first = i == 0,
+                                                .m = out,
+                                                .l = out + n_queries,
+                                                .o = out + 2 * n_queries,
+                                                .scratch = scratch});
+        const double seconds = clock_seconds() - start;
+        best = seconds < best ? seconds : best;
+    }
+    report(b, "attn_tile 32 tokens", (double)(2 * n_queries * block * N_BLOCKS), best, "GMAC/s");
+    mem_free(kv);
+    mem_free(q);
+    mem_free(out);
+    mem_free(scratch);
+}
+
 static void run_vector(const struct cpu_kernels *k, size_t which, const float *x, float *y,
                        void *out)
 {
@@ -377,5 +418,6 @@ void bench_kernels(const struct cpu_kernels *k, const char *filter, size_t n_thr
     bench_ternary(&b);
     bench_rows(&b);
     bench_attention(&b);
+    bench_attn_tile(&b);
     bench_vectors(&b);
 }

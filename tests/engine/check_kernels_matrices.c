@@ -191,6 +191,72 @@ static void check_attn_block(struct check *c)
     }
 }
 
+/* m, l and o of all queries lie in one output, in this order. */
+static void attn_tile_of(struct check *c, struct attn_tile t, enum pattern p)
+{
+    const size_t n_queries = t.n_tokens * t.n_q, n_floats = n_queries * (t.head_dim + 2);
+    const size_t n_k = t.head_dim * ATTN_BLOCK, n_v = ATTN_BLOCK * t.v_stride;
+    const size_t n_q_floats = (t.n_tokens - 1) * t.q_stride + t.n_q * t.head_dim;
+    float *q = guard_alloc(n_q_floats * sizeof *q), *start = guard_alloc(n_floats * sizeof *start);
+    uint16_t *k = guard_alloc(n_k * sizeof *k), *v = guard_alloc(n_v * sizeof *v);
+    t.scratch = guard_alloc(attn_tile_floats(t.n_q, t.head_dim, t.v_stride) * sizeof *t.scratch);
+    fill_floats(&c->rng, p, q, n_q_floats);
+    fill_floats(&c->rng, PATTERN_PLAIN, start, n_floats);
+    fill_f16(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_MIXED, k, n_k);
+    fill_f16(&c->rng, PATTERN_PLAIN, v, n_v);
+    spread_scores(c, p, q, n_q_floats, k, n_k);
+    for (size_t i = 0; i < n_queries; i++)
+        start[i] += 0.0f; /* never -0: the contract of attn_block */
+    /* What nobody may see; and what only the last token sees, though the others read past it. */
+    const size_t n_seen = size_min(t.n_seen + t.n_tokens - 1, ATTN_BLOCK);
+    for (size_t j = n_seen; j < ATTN_BLOCK; j++) {
+        for (size_t i = 0; i < t.head_dim; i++)
+            k[i * ATTN_BLOCK + j] = 0x7e00;
+        for (size_t i = 0; i < t.v_stride; i++)
+            v[j * t.v_stride + i] = 0x7e00;
+    }
+    for (size_t i = 0; i < t.head_dim && n_seen > t.n_seen; i++)
+        v[(n_seen - 1) * t.v_stride + i] = 0x7e00;
+    t.q = q, t.k = k, t.v = v;
+
+    const struct outputs o = outputs_alloc(n_floats * sizeof(float), 4 * rng_below(&c->rng, 16));
+    const attn_tile_fn run[2] = {c->k->attn_tile, c->ref->attn_tile};
+    for (size_t i = 0; i < 2; i++) {
+        t.m = (float *)(void *)o.p[i];
+        t.l = t.m + n_queries;
+        t.o = t.l + n_queries;
+        if (!t.is_first)
+            memcpy(t.m, start, n_floats * sizeof *start);
+        run[i](&t);
+    }
+    outputs_compare(c, &o, true, "%zu tokens, head_dim %zu, n_q %zu, n_seen %zu, %s, pattern %d",
+                    t.n_tokens, t.head_dim, t.n_q, t.n_seen, t.is_first ? "first" : "later",
+                    (int)p);
+    guard_release();
+}
+
+/* Every end of a tile: the whole block seen by all, by some, by none. */
+static void check_attn_tile(struct check *c)
+{
+    static const size_t head_dims[] = {2, 16, 34, 64, 80, 100, 128};
+    for (enum pattern p = 0; p < N_PATTERNS; p++)
+        for (size_t i = 0; i < sizeof head_dims / sizeof *head_dims; i++)
+            for (size_t n_q = 1; n_q <= 6; n_q++)
+                for (size_t round = 0; round < 4; round++) {
+                    const size_t n_tokens = 1 + rng_below(&c->rng, round == 3 ? ATTN_TILE : 7);
+                    const struct attn_tile t = {
+                        .q_stride = n_q * head_dims[i] + rng_below(&c->rng, 4),
+                        .n_tokens = n_tokens,
+                        .n_q = n_q,
+                        .head_dim = head_dims[i],
+                        .v_stride = size_round_up(head_dims[i], 32),
+                        .n_seen = round == 0 ? ATTN_BLOCK : 1 + rng_below(&c->rng, ATTN_BLOCK),
+                        .is_first = rng_next(&c->rng) & 1};
+                    if (check_wanted(c))
+                        attn_tile_of(c, t, p);
+                }
+}
+
 static const char *const table_names[TENSOR_N_TYPES] = {
     [TENSOR_F32] = "F32",   [TENSOR_F16] = "F16",   [TENSOR_BF16] = "BF16", [TENSOR_Q8_0] = "Q8_0",
     [TENSOR_Q4_0] = "Q4_0", [TENSOR_Q4_K] = "Q4_K", [TENSOR_Q6_K] = "Q6_K"};
@@ -339,6 +405,7 @@ const struct check_case matrix_cases[] = {
     {"ternary_matvec", check_matvec},
     {"ternary_matmul", check_matmul},
     {"attn_block", check_attn_block},
+    {"attn_tile", check_attn_tile},
     {"rows", check_rows},
     {NULL, NULL},
 };

@@ -3,6 +3,7 @@
  * values.
  */
 #include "engine/base/fp16.h"
+#include "engine/cpu/ref/attn_tokens.h"
 #include "engine/cpu/ref/kernels_ref.h"
 
 #include <math.h>
@@ -54,4 +55,9 @@ void attn_finish_ref(const float *big_o, float big_l, size_t head_dim, float *ou
     const float r = 1.0f / big_l;
     for (size_t i = 0; i < head_dim; i++)
         out[i] = big_o[i] * r;
+}
+
+void attn_tile_ref(const struct attn_tile *a)
+{
+    attn_tile_by_token(a, attn_block_ref, attn_merge_ref);
 }

@@ -7,6 +7,7 @@
  * registers, or one head x eight.
  */
 #include "engine/base/force_inline.h"
+#include "engine/cpu/ref/attn_tokens.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx2.h"
 
@@ -131,4 +132,10 @@ void attn_block_avx2(const struct attn_block *b)
         heads_block(b, head, 2, 4, 4);
     if (head < b->n_q)
         heads_block(b, head, 1, 8, 4);
+}
+
+/* attn_block runs near the peak of fma already: its four heads share what it widens. */
+void attn_tile_avx2(const struct attn_tile *a)
+{
+    attn_tile_by_token(a, attn_block_avx2, attn_merge_avx2);
 }

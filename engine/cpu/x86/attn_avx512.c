@@ -4,6 +4,7 @@
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/lanes_avx512.h"
 
 #include <immintrin.h>
 #include <math.h>
@@ -18,33 +19,6 @@ struct scores {
 BN_FORCE_INLINE __m512 widen16(const uint16_t *halves)
 {
     return _mm512_cvtph_ps(_mm256_load_si256((const __m256i *)(const void *)halves));
-}
-
-/* The lanes i .. i + 15 that exist below n. */
-BN_FORCE_INLINE __mmask16 mask_below(size_t i, size_t n)
-{
-    return i >= n ? 0 : n - i >= 16 ? 0xffff : (__mmask16)((1u << (n - i)) - 1);
-}
-
-/* exp0 of docs/kernels.md; what is below -60, or NaN, and what is not in `keep` gives +0. */
-BN_FORCE_INLINE __m512 exp0_of(__m512 x, __mmask16 keep)
-{
-    const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)),
-                                          _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
-    __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-0.693359375f), x);
-    r = _mm512_fmadd_ps(n, _mm512_set1_ps(2.12194440e-4f), r);
-    __m512 p = _mm512_set1_ps(1.0f / 5040);
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 720));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 120));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 24));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 6));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.5f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
-    const __mmask16 mask = _mm512_mask_cmp_ps_mask(keep, x, _mm512_set1_ps(-60.0f), _CMP_GE_OQ);
-    const __m512i scaled = _mm512_maskz_add_epi32(mask, _mm512_castps_si512(p),
-                                                  _mm512_slli_epi32(_mm512_cvtps_epi32(n), 23));
-    return _mm512_castsi512_ps(scaled);
 }
 
 /* Scores of positions pos .. pos + 16 n_vecs - 1 for n_heads heads from `head` on. */
@@ -88,23 +62,14 @@ BN_FORCE_INLINE void softmax_block(float z[ATTN_BLOCK], size_t n_seen, float *m,
         const __mmask16 seen = mask_below(16 * v, n_seen);
         top = _mm512_mask_max_ps(top, seen, _mm512_load_ps(z + 16 * v), top);
     }
-    const __m256 t8 = _mm256_max_ps(_mm512_castps512_ps256(top), _mm512_extractf32x8_ps(top, 1));
-    const __m128 t4 = _mm_max_ps(_mm256_castps256_ps128(t8), _mm256_extractf128_ps(t8, 1));
-    const __m128 t2 = _mm_max_ps(t4, _mm_movehl_ps(t4, t4));
-    *m = _mm_cvtss_f32(_mm_max_ss(t2, _mm_movehdup_ps(t2))) + 0.0f; /* -0 becomes +0 */
+    *m = max16_avx512(top) + 0.0f; /* -0 becomes +0 */
 #pragma GCC unroll 4
     for (size_t v = 0; v < 4; v++) {
         const __m512 x = _mm512_sub_ps(_mm512_load_ps(z + 16 * v), _mm512_set1_ps(*m));
-        lanes[v] = exp0_of(x, mask_below(16 * v, n_seen));
+        lanes[v] = exp0_avx512(x, mask_below(16 * v, n_seen));
         _mm512_store_ps(z + 16 * v, lanes[v]);
     }
-    /* The tree of sum64. */
-    const __m512 l16 =
-        _mm512_add_ps(_mm512_add_ps(lanes[0], lanes[2]), _mm512_add_ps(lanes[1], lanes[3]));
-    const __m256 l8 = _mm256_add_ps(_mm512_castps512_ps256(l16), _mm512_extractf32x8_ps(l16, 1));
-    const __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
-    const __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
-    *l = _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
+    *l = tree64_avx512(lanes);
 }
 
 /* Columns col .. col + 16 n_vecs - 1 of the weighted values, as far as head_dim goes. */

@@ -21,6 +21,7 @@ void rope_neox_avx2(float *x, const float *c, const float *s, size_t n_rot);
 void rope_norm_avx2(float *x, const float *c, const float *s, size_t n_rot);
 void to_f16_avx2(const float *x, size_t n, uint16_t *out);
 void attn_block_avx2(const struct attn_block *b);
+void attn_tile_avx2(const struct attn_tile *a);
 void attn_merge_avx2(float *big_m, float *big_l, float *big_o, const float *m, const float *l,
                      const float *o, size_t head_dim);
 void attn_finish_avx2(const float *big_o, float big_l, size_t head_dim, float *out);
@@ -42,6 +43,7 @@ void ternary_matvec_avx512(const struct ternary_mat *w, size_t row0, size_t row1
 void ternary_matmul_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
                            const struct ternary_batch *batch);
 void attn_block_avx512(const struct attn_block *b);
+void attn_tile_avx512(const struct attn_tile *a);
 float coarse_pack_avx512(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
                          uint16_t *steps);
 void coarse_bound_avx512(const struct coarse_mat *m, size_t row0, size_t row1,

@@ -1,0 +1,40 @@
+/*
+ * An attn_tile in its plain form: token by token, each block's results folded into those so far.
+ * The specification, and the way of rungs whose attn_block already is as fast as they can be.
+ */
+#ifndef ENGINE_CPU_REF_ATTN_TOKENS_H
+#define ENGINE_CPU_REF_ATTN_TOKENS_H
+
+#include "engine/base/force_inline.h"
+#include "engine/base/size.h"
+#include "engine/cpu/kernels.h"
+
+#define TOKEN_HEADS 4 /* at a time: what the scratch surely holds, and what attn_blocks share */
+
+BN_FORCE_INLINE void attn_tile_by_token(const struct attn_tile *a, attn_block_fn run,
+                                        attn_merge_fn merge)
+{
+    float *const m = a->scratch, *const l = m + TOKEN_HEADS, *const o = l + TOKEN_HEADS;
+    for (size_t i = 0; i < a->n_tokens * a->n_q;) {
+        const size_t t = i / a->n_q, head = i % a->n_q;
+        struct attn_block b = {
+            .q = a->q + t * a->q_stride + head * a->head_dim,
+            .k = a->k,
+            .v = a->v,
+            .n_q = size_min(TOKEN_HEADS, a->n_q - head),
+            .head_dim = a->head_dim,
+            .v_stride = a->v_stride,
+            .n_seen = size_min(a->n_seen + t, ATTN_BLOCK),
+            .m = a->is_first ? a->m + i : m,
+            .l = a->is_first ? a->l + i : l,
+            .o = a->is_first ? a->o + i * a->head_dim : o,
+        };
+        run(&b);
+        for (size_t j = 0; j < b.n_q && !a->is_first; j++)
+            merge(&a->m[i + j], &a->l[i + j], a->o + (i + j) * a->head_dim, &m[j], &l[j],
+                  o + j * a->head_dim, a->head_dim);
+        i += b.n_q;
+    }
+}
+
+#endif

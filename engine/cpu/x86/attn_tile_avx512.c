@@ -1,0 +1,227 @@
+/*
+ * Attention of a tile of tokens over one block of positions with AVX-512.
+ *
+ * Keys and values are widened once for all tokens, and each is used while it lies in the
+ * first-level cache: first all queries against the keys, then all probabilities against the values.
+ * A query is a token and a head; four at a time against 64 positions or 64 columns are 16 chains,
+ * eight loads for 16 fma. Scores become probabilities in the registers they were summed in.
+ */
+#include "engine/base/force_inline.h"
+#include "engine/cpu/ref/attn_tokens.h"
+#include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/lanes_avx512.h"
+
+#include <immintrin.h>
+#include <math.h>
+
+#define QUERIES 4
+
+/* The scratch, taken apart. */
+struct work {
+    float *k; /* (head_dim, ATTN_BLOCK) */
+    float *v; /* (ATTN_BLOCK, v_stride) */
+    float *p; /* (queries, ATTN_BLOCK) probabilities */
+    float *a; /* (queries) what the results so far are multiplied with */
+    float *b; /* (queries) and what this block's are */
+};
+
+/* Queries that are computed together: of one token, or of tokens that see the whole block. */
+struct queries {
+    size_t first; /* token * n_q + head */
+    size_t n_seen;
+};
+
+static struct work take_apart(const struct attn_tile *t)
+{
+    struct work w = {.k = t->scratch};
+    w.v = w.k + t->head_dim * ATTN_BLOCK;
+    w.p = w.v + ATTN_BLOCK * t->v_stride;
+    w.a = w.p + ATTN_TILE * t->n_q * ATTN_BLOCK;
+    w.b = w.a + ATTN_TILE * t->n_q;
+    return w;
+}
+
+/* n halves, a multiple of 32, 64-byte aligned on both sides. */
+static void widen(const uint16_t *halves, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i += 32) {
+        const __m512i both = _mm512_load_si512(halves + i);
+        _mm512_store_ps(out + i, _mm512_cvtph_ps(_mm512_castsi512_si256(both)));
+        _mm512_store_ps(out + i + 16, _mm512_cvtph_ps(_mm512_extracti64x4_epi64(both, 1)));
+    }
+}
+
+/* A query's scores to probabilities, unseen positions to +0; its maximum and sum. */
+BN_FORCE_INLINE void softmax_lanes(const __m512 z[4], int n_vecs, size_t n_seen, float *p, float *m,
+                                   float *l)
+{
+    __m512 lanes[4], top = _mm512_set1_ps(-INFINITY);
+#pragma GCC unroll 4
+    for (int v = 0; v < n_vecs; v++)
+        top = _mm512_mask_max_ps(top, mask_below(16 * (size_t)v, n_seen), z[v], top);
+    *m = max16_avx512(top) + 0.0f; /* -0 becomes +0 */
+    const __m512 mv = _mm512_set1_ps(*m);
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; v++) {
+        lanes[v] = v < n_vecs
+                       ? exp0_avx512(_mm512_sub_ps(z[v], mv), mask_below(16 * (size_t)v, n_seen))
+                       : _mm512_setzero_ps();
+        _mm512_store_ps(p + 16 * v, lanes[v]);
+    }
+    *l = tree64_avx512(lanes);
+}
+
+/* Fold maxima and sums of n_q queries into those so far, and keep the factors. */
+BN_FORCE_INLINE void merge_sums(const struct attn_tile *t, const struct work *w, size_t first,
+                                int n_q, const float m[QUERIES], const float l[QUERIES])
+{
+    const __mmask8 some = (__mmask8)((1 << n_q) - 1);
+    const __m128 mv = _mm_load_ps(m), lv = _mm_load_ps(l);
+    if (t->is_first) {
+        _mm_mask_storeu_ps(t->m + first, some, mv);
+        _mm_mask_storeu_ps(t->l + first, some, lv);
+        return;
+    }
+    const __m128 big_m = _mm_maskz_loadu_ps(some, t->m + first);
+    const __m128 big_l = _mm_maskz_loadu_ps(some, t->l + first);
+    const __m128 top = _mm_max_ps(mv, big_m); /* m > M ? m : M */
+    const __m256 below = _mm256_set_m128(_mm_sub_ps(mv, top), _mm_sub_ps(big_m, top));
+    const __m256 e = _mm512_castps512_ps256(exp0_avx512(_mm512_castps256_ps512(below), 0xff));
+    const __m128 a = _mm256_castps256_ps128(e), b = _mm256_extractf128_ps(e, 1);
+    _mm_mask_storeu_ps(t->m + first, some, top);
+    _mm_mask_storeu_ps(t->l + first, some, _mm_fmadd_ps(lv, b, _mm_mul_ps(big_l, a)));
+    _mm_mask_storeu_ps(w->a + first, some, a);
+    _mm_mask_storeu_ps(w->b + first, some, b);
+}
+
+/* Probabilities of n_q queries over the first 16 n_vecs positions. */
+BN_FORCE_INLINE void score_queries(const struct attn_tile *t, const struct work *w,
+                                   struct queries qs, int n_q, int n_vecs)
+{
+    __m512 z[QUERIES][4];
+    const float *q[QUERIES];
+    _Alignas(16) float m[QUERIES] = {0}, l[QUERIES] = {0};
+#pragma GCC unroll 4
+    for (int i = 0; i < n_q; i++) {
+        const size_t at = qs.first + (size_t)i;
+        q[i] = t->q + at / t->n_q * t->q_stride + at % t->n_q * t->head_dim;
+#pragma GCC unroll 4
+        for (int v = 0; v < n_vecs; v++)
+            z[i][v] = _mm512_setzero_ps();
+    }
+    for (size_t d = 0; d < t->head_dim; d++) {
+        __m512 k[4];
+#pragma GCC unroll 4
+        for (int v = 0; v < n_vecs; v++)
+            k[v] = _mm512_load_ps(w->k + d * ATTN_BLOCK + 16 * v);
+#pragma GCC unroll 4
+        for (int i = 0; i < n_q; i++) {
+            const __m512 qv = _mm512_set1_ps(q[i][d]);
+#pragma GCC unroll 4
+            for (int v = 0; v < n_vecs; v++)
+                z[i][v] = _mm512_fmadd_ps(qv, k[v], z[i][v]);
+        }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < n_q; i++)
+        softmax_lanes(z[i], n_vecs, qs.n_seen, w->p + (qs.first + (size_t)i) * ATTN_BLOCK, &m[i],
+                      &l[i]);
+    merge_sums(t, w, qs.first, n_q, m, l);
+}
+
+/* Columns col .. col + 16 n_vecs - 1 of the weighted values of n_q queries, folded into o. */
+BN_FORCE_INLINE void value_queries(const struct attn_tile *t, const struct work *w,
+                                   struct queries qs, int n_q, size_t col, int n_vecs)
+{
+    __m512 o[QUERIES][4];
+    const float *p = w->p + qs.first * ATTN_BLOCK;
+#pragma GCC unroll 4
+    for (int i = 0; i < n_q; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < n_vecs; v++)
+            o[i][v] = _mm512_setzero_ps();
+    for (size_t j = 0; j < qs.n_seen; j++) {
+        __m512 value[4];
+#pragma GCC unroll 4
+        for (int v = 0; v < n_vecs; v++)
+            value[v] = _mm512_load_ps(w->v + j * t->v_stride + col + 16 * (size_t)v);
+#pragma GCC unroll 4
+        for (int i = 0; i < n_q; i++) {
+            const __m512 pv = _mm512_set1_ps(p[(size_t)i * ATTN_BLOCK + j]);
+#pragma GCC unroll 4
+            for (int v = 0; v < n_vecs; v++)
+                o[i][v] = _mm512_fmadd_ps(pv, value[v], o[i][v]);
+        }
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < n_q; i++)
+#pragma GCC unroll 4
+        for (int v = 0; v < n_vecs; v++) {
+            const size_t at = col + 16 * (size_t)v, query = qs.first + (size_t)i;
+            const __mmask16 mask = mask_below(at, t->head_dim);
+            float *out = t->o + query * t->head_dim + at;
+            if (!t->is_first) {
+                const __m512 scaled =
+                    _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, out), _mm512_set1_ps(w->a[query]));
+                o[i][v] = _mm512_fmadd_ps(o[i][v], _mm512_set1_ps(w->b[query]), scaled);
+            }
+            _mm512_mask_storeu_ps(out, mask, o[i][v]);
+        }
+}
+
+BN_FORCE_INLINE void values_of(const struct attn_tile *t, const struct work *w, struct queries qs,
+                               int n_q)
+{
+    size_t col = 0;
+    for (; t->v_stride - col >= 64; col += 64)
+        value_queries(t, w, qs, n_q, col, 4);
+    if (col < t->v_stride) /* rows of v are padded to 32 */
+        value_queries(t, w, qs, n_q, col, 2);
+}
+
+BN_FORCE_INLINE void scores_of(const struct attn_tile *t, const struct work *w, struct queries qs,
+                               int n_q)
+{
+    if (qs.n_seen > 32)
+        score_queries(t, w, qs, n_q, 4);
+    else
+        score_queries(t, w, qs, n_q, 2);
+}
+
+/* Up to four queries from `first` on that see the same positions. Returns how many. */
+static size_t next_queries(const struct attn_tile *t, size_t first, struct queries *qs)
+{
+    const size_t n_seen = size_min(t->n_seen + first / t->n_q, ATTN_BLOCK);
+    const size_t end = n_seen == ATTN_BLOCK ? t->n_tokens * t->n_q : (first / t->n_q + 1) * t->n_q;
+    *qs = (struct queries){first, n_seen};
+    return size_min(end - first, QUERIES);
+}
+
+void attn_tile_avx512(const struct attn_tile *t)
+{
+    if (t->n_tokens == 1) { /* nobody to share with */
+        attn_tile_by_token(t, attn_block_avx512, attn_merge_avx2);
+        return;
+    }
+    const struct work w = take_apart(t);
+    const size_t end = t->n_tokens * t->n_q;
+    struct queries qs;
+    widen(t->k, t->head_dim * ATTN_BLOCK, w.k);
+    widen(t->v, size_min(t->n_seen + t->n_tokens - 1, ATTN_BLOCK) * t->v_stride, w.v);
+    for (size_t i = 0, n; i < end; i += n) {
+        n = next_queries(t, i, &qs);
+        if (n == 4)
+            scores_of(t, &w, qs, 4);
+        else
+            for (size_t j = 0; j < n; j++, qs.first++)
+                scores_of(t, &w, qs, 1);
+    }
+    for (size_t i = 0, n; i < end; i += n) {
+        n = next_queries(t, i, &qs);
+        if (n == 4)
+            values_of(t, &w, qs, 4);
+        else
+            for (size_t j = 0; j < n; j++, qs.first++)
+                values_of(t, &w, qs, 1);
+    }
+}

@@ -1,0 +1,60 @@
+/*
+ * Pieces the AVX-512 files share: ragged ends, the tree of sum64, exp0.
+ */
+#ifndef ENGINE_CPU_X86_LANES_AVX512_H
+#define ENGINE_CPU_X86_LANES_AVX512_H
+
+#include "engine/base/force_inline.h"
+
+#include <immintrin.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* The lanes i .. i + 15 that exist below n. */
+BN_FORCE_INLINE __mmask16 mask_below(size_t i, size_t n)
+{
+    return i >= n ? 0 : n - i >= 16 ? 0xffff : (__mmask16)((1u << (n - i)) - 1);
+}
+
+/* The tree of sum64 over lanes (64). */
+BN_FORCE_INLINE float tree64_avx512(const __m512 lanes[4])
+{
+    const __m512 l16 =
+        _mm512_add_ps(_mm512_add_ps(lanes[0], lanes[2]), _mm512_add_ps(lanes[1], lanes[3]));
+    const __m256 l8 = _mm256_add_ps(_mm512_castps512_ps256(l16), _mm512_extractf32x8_ps(l16, 1));
+    const __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
+    const __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
+    return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
+}
+
+/* The largest lane; a NaN may or may not be. */
+BN_FORCE_INLINE float max16_avx512(__m512 v)
+{
+    const __m256 t8 = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
+    const __m128 t4 = _mm_max_ps(_mm256_castps256_ps128(t8), _mm256_extractf128_ps(t8, 1));
+    const __m128 t2 = _mm_max_ps(t4, _mm_movehl_ps(t4, t4));
+    return _mm_cvtss_f32(_mm_max_ss(t2, _mm_movehdup_ps(t2)));
+}
+
+/* exp0 of docs/kernels.md; what is below -60, or NaN, and what is not in `keep` gives +0. */
+BN_FORCE_INLINE __m512 exp0_avx512(__m512 x, __mmask16 keep)
+{
+    const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)),
+                                          _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    __m512 r = _mm512_fmadd_ps(n, _mm512_set1_ps(-0.693359375f), x);
+    r = _mm512_fmadd_ps(n, _mm512_set1_ps(2.12194440e-4f), r);
+    __m512 p = _mm512_set1_ps(1.0f / 5040);
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 720));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 120));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 24));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f / 6));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(0.5f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
+    p = _mm512_fmadd_ps(p, r, _mm512_set1_ps(1.0f));
+    const __mmask16 mask = _mm512_mask_cmp_ps_mask(keep, x, _mm512_set1_ps(-60.0f), _CMP_GE_OQ);
+    const __m512i scaled = _mm512_maskz_add_epi32(mask, _mm512_castps_si512(p),
+                                                  _mm512_slli_epi32(_mm512_cvtps_epi32(n), 23));
+    return _mm512_castsi512_ps(scaled);
+}
+
+#endif
