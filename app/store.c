@@ -4,6 +4,7 @@
 #include "app/store.h"
 
 #include "app/chat_prompt.h"
+#include "app/extra_keys.h"
 #include "app/input_text.h"
 #include "app/json_out.h"
 #include "app/term_text.h"
@@ -38,11 +39,11 @@ bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err)
 
 /* ---- writing ---- */
 
-static json_t *message_json(const char *role, struct bn_str text)
+static json_t *message_json(const char *role, struct bn_str text, struct bn_str extra)
 {
     json_t *o = json_object();
     if (o && json_out_add(o, "role", json_string(role)) &&
-        json_out_add(o, "content", json_out_text(text)))
+        json_out_add(o, "content", json_out_text(text)) && extra_keys_put(o, extra))
         return o;
     json_decref(o);
     return NULL;
@@ -50,7 +51,7 @@ static json_t *message_json(const char *role, struct bn_str text)
 
 static json_t *answer_json(const struct answer *a)
 {
-    json_t *o = message_json("assistant", a->text), *ids = json_array();
+    json_t *o = message_json("assistant", a->text, a->extra), *ids = json_array();
     for (size_t i = 0; ids && i < a->n_ids; i++)
         (void)json_array_append_new(ids, json_integer(a->ids[i])); /* a short list fails the fit */
     if (o && json_out_add(o, "finish", json_string(finish_name(a->finish))) &&
@@ -65,10 +66,11 @@ static json_t *messages_json(const struct transcript_state *state)
     json_t *list = json_array();
     bool ok = list != NULL;
     if (ok && state->system.n_bytes > 0)
-        ok = json_array_append_new(list, message_json("system", state->system)) == 0;
+        ok = json_array_append_new(list,
+                                   message_json("system", state->system, state->system_extra)) == 0;
     for (size_t i = 0; ok && i < state->n; i++) {
         const struct exchange *e = state->items[i];
-        ok = json_array_append_new(list, message_json("user", e->user)) == 0;
+        ok = json_array_append_new(list, message_json("user", e->user, e->user_extra)) == 0;
         if (ok && e->answer.finish != FINISH_NONE)
             ok = json_array_append_new(list, answer_json(&e->answer)) == 0;
     }
@@ -94,7 +96,7 @@ static json_t *session_json(const struct store *s, const struct transcript_state
         json_out_add(o, "model", json_out_text(bn_str_of(s->model_name))) &&
         json_out_add(o, "vocabulary", json_string(hash)) &&
         json_out_add(o, "skipped", json_integer((json_int_t)state->n_skipped)) &&
-        json_out_add(o, "messages", messages_json(state)))
+        json_out_add(o, "messages", messages_json(state)) && extra_keys_put(o, state->file_extra))
         return o;
     json_decref(o);
     return NULL;
@@ -218,13 +220,18 @@ static bool restore_ids(const struct session_reader *r, const json_t *message, s
     return fits;
 }
 
+static bool no_memory(const struct session_reader *r, struct bn_error *err)
+{
+    return bn_fail(err, BN_ENOMEM, "out of memory for '%s'", r->path);
+}
+
 static bool read_answer(const struct session_reader *r, size_t index, const json_t *message,
                         struct bn_str text, struct bn_error *err)
 {
     const struct exchange *last = transcript_last(r->out);
     const char *finish = json_string_value(json_object_get(message, "finish"));
     struct answer a = {.text = text, .finish = finish_of(finish ? finish : "stop")};
-    struct strbuf said = {0};
+    struct strbuf said = {0}, extra = {0};
     if (!last || last->answer.finish != FINISH_NONE)
         return bad_message(r, index, "is an answer without a question", err);
     if (a.finish == FINISH_NONE)
@@ -232,10 +239,25 @@ static bool read_answer(const struct session_reader *r, size_t index, const json
     r->reading->n_answers++;
     if (!restore_ids(r, message, &a, &said))
         r->reading->n_retokenised++;
-    const bool ok = transcript_answer(r->out, &a);
+    bool ok = extra_keys_take(message, "role content finish ids", &extra);
+    a.extra = strbuf_str(&extra);
+    ok = ok && transcript_answer(r->out, &a);
     mem_free((void *)(uintptr_t)a.ids); /* ours: read_ids made it */
     strbuf_finish(&said);
-    return ok || bn_fail(err, BN_ENOMEM, "out of memory for '%s'", r->path);
+    strbuf_finish(&extra);
+    return ok || no_memory(r, err);
+}
+
+/* What is not known of an object goes with the part of the conversation that it describes. */
+static bool keep_extra(const struct session_reader *r, enum transcript_place place, const json_t *o,
+                       const char *known, struct bn_error *err)
+{
+    struct strbuf extra = {0};
+    bool ok = extra_keys_take(o, known, &extra);
+    if (ok && extra.n_bytes > 0)
+        ok = transcript_keep_extra(r->out, place, strbuf_str(&extra));
+    strbuf_finish(&extra);
+    return ok || no_memory(r, err);
 }
 
 static bool read_message(const struct session_reader *r, size_t index, const json_t *message,
@@ -246,17 +268,15 @@ static bool read_message(const struct session_reader *r, size_t index, const jso
     if (!role || !json_is_string(content))
         return bad_message(r, index, "needs texts \"role\" and \"content\"", err);
     const struct bn_str text = {json_string_value(content), json_string_length(content)};
-    bool ok;
     if (strcmp(role, "assistant") == 0)
         return read_answer(r, index, message, text, err);
-    if (strcmp(role, "user") == 0)
-        ok = transcript_ask(r->out, text);
-    else if (strcmp(role, "system") == 0 && index == 0)
-        ok = transcript_set_system(r->out, text);
-    else
+    const bool is_user = strcmp(role, "user") == 0;
+    if (!is_user && (strcmp(role, "system") != 0 || index > 0))
         return bad_message(r, index,
                            "has a role that is not user or assistant (system stands first)", err);
-    return ok || bn_fail(err, BN_ENOMEM, "out of memory for '%s'", r->path);
+    if (!(is_user ? transcript_ask(r->out, text) : transcript_set_system(r->out, text)))
+        return no_memory(r, err);
+    return keep_extra(r, is_user ? PLACE_OF_USER : PLACE_OF_SYSTEM, message, "role content", err);
 }
 
 static bool check_head(const struct session_reader *r, const json_t *json, struct bn_error *err)
@@ -291,6 +311,9 @@ static bool read_session(struct session_reader *r, const json_t *json, struct bn
     const json_int_t skipped = json_integer_value(json_object_get(json, "skipped"));
     if (skipped > 0 && (uint64_t)skipped < r->out->now.n)
         r->out->now.n_skipped = (size_t)skipped;
+    if (!keep_extra(r, PLACE_OF_FILE, json, "format version model vocabulary skipped messages",
+                    err))
+        return false;
     r->out->unsaved = false;
     return true;
 }

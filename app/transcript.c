@@ -64,26 +64,29 @@ static void exchange_release(struct exchange *e)
     if (!e || --e->n_refs > 0)
         return;
     free_text(&e->user);
+    free_text(&e->user_extra);
     free_text(&e->answer.text);
+    free_text(&e->answer.extra);
     mem_free((void *)(uintptr_t)e->answer.ids);
     mem_free(e);
 }
 
-static struct exchange *exchange_new(struct bn_str user, const struct answer *answer)
+static struct exchange *exchange_new(struct bn_str user, struct bn_str user_extra,
+                                     const struct answer *answer)
 {
     struct exchange *e = mem_alloc(1, sizeof(*e));
+    if (!e)
+        return NULL;
+    e->n_refs = 1;
     int32_t *ids = mem_alloc(answer->n_ids, sizeof(*ids));
-    if (!e || !ids || !copy_text(&e->user, user) || !copy_text(&e->answer.text, answer->text)) {
-        mem_free(ids);
-        if (e)
-            free_text(&e->user);
-        mem_free(e);
+    e->answer.ids = ids;
+    if (!ids || !copy_text(&e->user, user) || !copy_text(&e->user_extra, user_extra) ||
+        !copy_text(&e->answer.text, answer->text) || !copy_text(&e->answer.extra, answer->extra)) {
+        exchange_release(e);
         return NULL;
     }
     if (answer->n_ids > 0)
         memcpy(ids, answer->ids, answer->n_ids * sizeof(*ids));
-    e->n_refs = 1;
-    e->answer.ids = ids;
     e->answer.n_ids = answer->n_ids;
     e->answer.finish = answer->finish;
     return e;
@@ -95,13 +98,17 @@ static void state_finish(struct transcript_state *s)
         exchange_release(s->items[i]);
     mem_free(s->items);
     free_text(&s->system);
+    free_text(&s->system_extra);
+    free_text(&s->file_extra);
     *s = (struct transcript_state){0};
 }
 
 static bool state_copy(struct transcript_state *out, const struct transcript_state *in)
 {
     struct transcript_state s = {.n_skipped = in->n_skipped};
-    if (!mem_grow(&s.items, &s.cap, in->n, sizeof(*s.items)) || !copy_text(&s.system, in->system)) {
+    if (!mem_grow(&s.items, &s.cap, in->n, sizeof(*s.items)) || !copy_text(&s.system, in->system) ||
+        !copy_text(&s.system_extra, in->system_extra) ||
+        !copy_text(&s.file_extra, in->file_extra)) {
         state_finish(&s);
         return false;
     }
@@ -171,7 +178,7 @@ bool transcript_ask(struct transcript *t, struct bn_str user)
     struct transcript_state *s = &t->now;
     if (!mem_grow(&s->items, &s->cap, s->n + 1, sizeof(*s->items)))
         return false;
-    struct exchange *e = exchange_new(user, &(struct answer){0});
+    struct exchange *e = exchange_new(user, (struct bn_str){0}, &(struct answer){0});
     if (!e)
         return false;
     e->serial = t->n_made++;
@@ -184,7 +191,7 @@ bool transcript_ask(struct transcript *t, struct bn_str user)
 bool transcript_answer(struct transcript *t, const struct answer *answer)
 {
     struct exchange **last = &t->now.items[t->now.n - 1];
-    struct exchange *e = exchange_new((*last)->user, answer);
+    struct exchange *e = exchange_new((*last)->user, (*last)->user_extra, answer);
     if (!e)
         return false;
     e->serial = t->n_made++;
@@ -208,8 +215,22 @@ bool transcript_set_system(struct transcript *t, struct bn_str text)
     if (!copy_text(&copy, text))
         return false;
     free_text(&t->now.system);
+    free_text(&t->now.system_extra);
     t->now.system = copy;
     t->unsaved = true;
+    return true;
+}
+
+bool transcript_keep_extra(struct transcript *t, enum transcript_place place, struct bn_str json)
+{
+    struct bn_str copy;
+    struct bn_str *at = place == PLACE_OF_FILE     ? &t->now.file_extra
+                        : place == PLACE_OF_SYSTEM ? &t->now.system_extra
+                                                   : &t->now.items[t->now.n - 1]->user_extra;
+    if (!copy_text(&copy, json))
+        return false;
+    free_text(at);
+    *at = copy;
     return true;
 }
 

@@ -38,12 +38,14 @@ struct answer {
     const int32_t *ids; /* (n_ids), owned */
     size_t n_ids;
     enum finish finish;
+    struct bn_str extra; /* owned; what else its file said of it, JSON text; n_bytes 0: nothing */
 };
 
 struct exchange {
     size_t n_refs;
-    size_t serial;      /* differs between any two exchanges of one transcript */
-    struct bn_str user; /* owned, valid UTF-8 */
+    size_t serial;            /* differs between any two exchanges of one transcript */
+    struct bn_str user;       /* owned, valid UTF-8 */
+    struct bn_str user_extra; /* owned, as the answer's */
     struct answer answer;
 };
 
@@ -53,6 +55,7 @@ struct transcript_state {
     size_t cap;
     size_t n_skipped;     /* oldest exchanges that no longer fit the context: shown, not sent */
     struct bn_str system; /* owned; n_bytes 0: none */
+    struct bn_str system_extra, file_extra; /* owned, as an answer's; of the whole file */
 };
 
 struct transcript_step; /* one entry of the undo or redo list */
@@ -77,6 +80,10 @@ bool transcript_answer(struct transcript *t, const struct answer *answer);
 /* Forget the last exchange without a trace: its answer never began. */
 void transcript_unask(struct transcript *t);
 bool transcript_set_system(struct transcript *t, struct bn_str text);
+
+/* What a file said besides: of itself, of the system text, of the last question. */
+enum transcript_place { PLACE_OF_FILE, PLACE_OF_SYSTEM, PLACE_OF_USER };
+bool transcript_keep_extra(struct transcript *t, enum transcript_place place, struct bn_str json);
 
 /* Cuts: they keep the state before, for undo. */
 bool transcript_clear(struct transcript *t);

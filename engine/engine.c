@@ -49,8 +49,12 @@ static uint64_t fingerprint(const struct model *m)
         (double)m->ternary_type, (double)m->gguf->n_bytes};
     uint64_t h = hash_bytes(0xcbf29ce484222325u, m->arch->name, strlen(m->arch->name));
     h = hash_bytes(h, numbers, sizeof numbers);
-    for (size_t i = 0; i < hp->n_layers; i++)
-        h = hash_bytes(h, &m->layers[i].v.scale, sizeof(float));
+    for (size_t i = 0; i < hp->n_layers; i++) {
+        const struct linear *v = &m->layers[i].v;
+        const int layout = v->source.type == TENSOR_I2_S ? (int)v->source.layout : 0;
+        h = hash_bytes(h, &v->scale, sizeof(float));
+        h = hash_bytes(h, &layout, sizeof layout); /* --i2s-layout reads other weights */
+    }
     return h;
 }
 

@@ -108,6 +108,12 @@ class Chat(ChatCase):
             self.assertIn('the conversation is read again', said, name)
             self.assertEqual((turn['reused_tokens'], turn['text']), (0, wanted), name)
 
+    def test_a_snapshot_of_other_weights_of_the_file_is_not_used(self):
+        session, _ = self.kept()
+        turn, said = self.resume(session, '--i2s-layout', 'c')
+        self.assertIn('another model or device; the conversation is read again', said)
+        self.assertEqual(turn['reused_tokens'], 0)
+
     def test_cut_and_hostile_snapshots_never_break_an_answer(self):
         session, _ = self.kept()
         [path] = self.snapshots()

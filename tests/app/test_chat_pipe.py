@@ -304,6 +304,34 @@ class Files(ChatCase):
         with open(session, encoding='utf-8') as file:
             self.assertEqual(len(json.load(file)['messages']), 4)
 
+    def test_keys_of_others_in_a_session_are_kept(self):
+        self.fake('first', 'second')
+        session = self.path('others.json')
+        self.says('--session', session, '-s', 'be brief', '-p', 'a')
+        with open(session, encoding='utf-8') as file:
+            stored = json.load(file)
+        stored['made by'] = {'name': 'x', 'n': [1, 2.5, None], 'text': 'ä\0b'}
+        stored['id'] = 1  # the beginning of a known name
+        stored['messages'][0]['tag'] = 's'
+        stored['messages'][1]['time'] = 17
+        stored['messages'][2]['rating'] = 5
+        self.write('others.json', json.dumps(stored))
+        self.says('--session', session, '-p', 'b')
+        with open(session, encoding='utf-8') as file:
+            kept = json.load(file)
+        self.assertEqual((kept['made by'], kept['id']), (stored['made by'], 1))
+        self.assertEqual(kept['messages'][:3], stored['messages'])
+        self.assertEqual(len(kept['messages']), 5)
+        self.assertEqual(set(kept['messages'][4]), {'role', 'content', 'finish', 'ids'})
+        done = self.chat('--session', session, '-i', stdin=b'/retry\n/undo\n/retry\n/system new\n/save\n')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        with open(session, encoding='utf-8') as file:
+            kept = json.load(file)
+        self.assertEqual(kept['made by'], stored['made by'])
+        self.assertEqual(kept['messages'][0], {'role': 'system', 'content': 'new'})
+        self.assertEqual(kept['messages'][1]['time'], 17)
+        self.assertNotIn('rating', kept['messages'][2])
+
     def test_a_text_edited_by_hand_wins_over_the_ids(self):
         self.fake('first')
         session = self.path('edited.json')
