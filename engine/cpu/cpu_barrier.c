@@ -1,31 +1,93 @@
 /*
  * A central barrier with a generation count instead of a sense flag: the same thing without a
  * variable a thread.
+ *
+ * Who waits says so before it looks at the generation for the last time, and who releases stores
+ * the generation before it looks for sleepers: with sequentially consistent order one of the two
+ * sees the other, and the kernel compares the generation once more before it lets anyone sleep.
  */
+#define _GNU_SOURCE /* syscall */
 #include "engine/cpu/cpu_barrier.h"
 
 #include "engine/base/relax.h"
 
+#include <limits.h>
+#include <stdbool.h>
 #include <sched.h>
+#if defined(__linux__)
+#include <linux/futex.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
-/* About 50 microseconds at 100 cycles a pause: longer than any phase differs. */
-#define SPINS 1500
+/* Pauses before a thread sleeps. The most: about 50 microseconds at 100 cycles a pause, longer than
+ * any phase differs on a quiet machine. Waits that end in sleep halve it: where two threads share a
+ * core, the one that spins keeps the other from coming. One wait in RETRY tries the most again, for
+ * the day when the machine is quiet. */
+#define SPINS_MOST 1000
+#define SPIN_CUTS 7 /* at most: to 7 pauses */
+#define RETRY 64
+
+/* Until the word is no longer `value`, or for no reason at all: the caller looks again. */
+static void sleep_on(atomic_uint *word, unsigned value)
+{
+#if defined(__linux__)
+    (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
+#else
+    (void)word;
+    (void)value;
+    (void)sched_yield();
+#endif
+}
+
+static void wake_all(atomic_uint *word)
+{
+#if defined(__linux__)
+    (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
+#else
+    (void)word;
+#endif
+}
+
+/* True if the generation changed within so many pauses. */
+static bool spin_for(struct cpu_barrier *b, unsigned generation, unsigned n_spins)
+{
+    for (unsigned spin = 0; spin < n_spins; spin++) {
+        if (atomic_load_explicit(&b->generation, memory_order_acquire) != generation)
+            return true;
+        cpu_relax();
+    }
+    return false;
+}
+
+static void wait_for(struct cpu_barrier *b, unsigned generation)
+{
+    const unsigned cut = atomic_load_explicit(&b->spin_cut, memory_order_relaxed);
+    const bool is_retry = cut > 0 && generation % RETRY == 0;
+    if (spin_for(b, generation, is_retry ? SPINS_MOST : SPINS_MOST >> cut)) {
+        if (is_retry)
+            atomic_store_explicit(&b->spin_cut, 0, memory_order_relaxed);
+        return;
+    }
+    if (cut < SPIN_CUTS && !is_retry)
+        atomic_store_explicit(&b->spin_cut, cut + 1, memory_order_relaxed);
+    atomic_fetch_add(&b->n_asleep, 1);
+    while (atomic_load(&b->generation) == generation)
+        sleep_on(&b->generation, generation);
+    atomic_fetch_sub(&b->n_asleep, 1);
+}
 
 void cpu_barrier_wait(struct cpu_barrier *b, size_t n_threads)
 {
     if (n_threads < 2)
         return;
-    const size_t generation = atomic_load_explicit(&b->generation, memory_order_relaxed);
-    if (atomic_fetch_add_explicit(&b->n_arrived, 1, memory_order_acq_rel) + 1 == n_threads) {
-        atomic_store_explicit(&b->n_arrived, 0, memory_order_relaxed);
-        atomic_store_explicit(&b->generation, generation + 1, memory_order_release);
+    const unsigned generation = atomic_load_explicit(&b->generation, memory_order_relaxed);
+    if (atomic_fetch_add_explicit(&b->n_arrived, 1, memory_order_acq_rel) + 1 < n_threads) {
+        wait_for(b, generation);
         return;
     }
-    for (size_t spin = 0; atomic_load_explicit(&b->generation, memory_order_acquire) == generation;
-         spin++) {
-        if (spin < SPINS)
-            cpu_relax();
-        else
-            (void)sched_yield(); /* cannot fail on Linux */
-    }
+    atomic_store_explicit(&b->n_arrived, 0, memory_order_relaxed);
+    atomic_store(&b->generation, generation + 1);
+    if (atomic_load(&b->n_asleep) > 0)
+        wake_all(&b->generation);
 }

@@ -2,7 +2,8 @@
  * Where the threads of one parallel region wait for each other.
  *
  * Cheaper than the runtime's barrier (a fraction of a microsecond on two cores) and kind to a busy
- * machine: spinning is bounded, then the thread gives its processor away.
+ * machine: spinning is bounded, then the thread sleeps until the last one comes, so that a core
+ * that was taken away costs its share and the one that waits does not burn its own.
  */
 #ifndef ENGINE_CPU_CPU_BARRIER_H
 #define ENGINE_CPU_CPU_BARRIER_H
@@ -14,7 +15,9 @@
  * All zero is ready for use. */
 struct cpu_barrier {
     _Alignas(64) atomic_size_t n_arrived;
-    _Alignas(64) atomic_size_t generation;
+    _Alignas(64) atomic_uint generation; /* 32 bits: threads sleep on it */
+    atomic_uint n_asleep;
+    atomic_uint spin_cut; /* how often the time to spin was halved, since waits ended in sleep */
 };
 
 /* Returns when n_threads threads are here. What each wrote before is seen by all after. */
