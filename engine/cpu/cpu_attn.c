@@ -200,7 +200,7 @@ static void apply_split(struct lane *l, size_t layer)
 
 void attn_apply(struct lane *l, size_t layer)
 {
-    if (l->pass->split_attention)
+    if (l->pass->plan.attn == ATTN_SPLIT)
         apply_split(l, layer);
     else
         apply_tiles(l, layer);

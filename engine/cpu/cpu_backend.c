@@ -12,7 +12,6 @@
 #include "engine/cpu/cpu_screen.h"
 #include "engine/model/rope.h"
 
-#include <omp.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -51,18 +50,6 @@ static bool choose_kernels(struct backend *b, struct bn_error *err)
     return true;
 }
 
-/* How many threads the runtime really gives: a thread limit may be below what was asked. */
-static size_t team_size(size_t n_threads)
-{
-    size_t n = 1;
-#pragma omp parallel num_threads((int)n_threads)
-    {
-#pragma omp single
-        n = (size_t)omp_get_num_threads();
-    }
-    return n;
-}
-
 static void fill_info(struct backend *b, const struct backend_plan *plan)
 {
     const struct model *m = b->model;
@@ -77,6 +64,12 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
         .head_bytes = head_bytes,
         .kv_version = KV_VERSION,
     };
+    b->plan_model = (struct plan_model){.k = &b->k,
+                                        .line_bytes = b->line_bytes,
+                                        .head_bytes = head_bytes,
+                                        .n_kv_heads = m->hp.n_kv_heads,
+                                        .n_threads = b->n_threads,
+                                        .all_threads = b->cfg.n_threads > 0};
     (void)snprintf(b->info.text, sizeof b->info.text, "CPU, %zu thread%s, %s", b->n_threads,
                    b->n_threads == 1 ? "" : "s", cpu_isa_title(b->k.isa));
 }
@@ -207,9 +200,10 @@ static bool begin_pass(struct backend *b, const struct eval_item *items, size_t 
         add_wants(pass, &items[i], pass->n_tokens);
         pass->n_tokens += items[i].n_ids;
     }
-    pass->split_attention = pass->n_tiles == pass->n_tokens &&
-                            pass->n_tiles * b->model->hp.n_kv_heads < 4 * b->n_threads;
-    pass->gemm = cpu_kernels_gemm(&b->k, pass->n_tokens);
+    pass->plan = plan_pass(&b->plan_model, &(struct plan_work){.n_tokens = pass->n_tokens,
+                                                               .n_tiles = pass->n_tiles,
+                                                               .n_wants = pass->n_wants});
+    pass->gemm = plan_gemm(&b->k, pass->plan.linear);
     pass->n_bytes = pass_bytes(pass);
     return true;
 }

@@ -7,7 +7,7 @@
 #include "engine/base/relax.h"
 #include "engine/cpu/cpu_state.h"
 
-#include <omp.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #define READ_BYTES ((size_t)512000000) /* several times the last-level cache */
@@ -33,20 +33,19 @@ static uint64_t sum_words(const uint64_t *at, size_t n)
     return sum[0];
 }
 
-/* One loop over all bytes; *sum makes the reading count. */
-static double read_loop(const uint64_t *at, size_t n_words, size_t n_threads, uint64_t *sum)
+/* One loop over all bytes; the sum makes the reading count. */
+struct reading {
+    const uint64_t *at; /* (n_words) */
+    size_t n_words;
+    atomic_uint_fast64_t sum;
+};
+
+static void read_share(void *ud, size_t index, size_t n_lanes)
 {
-    uint64_t total = 0;
-    const double start = clock_seconds();
-#pragma omp parallel num_threads((int)n_threads) reduction(+ : total)
-    {
-        const struct share s =
-            share_of(n_words, 512, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
-        total += sum_words(at + s.begin, (s.end - s.begin) / (8 * STREAMS) * (8 * STREAMS));
-    }
-    const double seconds = clock_seconds() - start;
-    *sum += total;
-    return seconds;
+    struct reading *r = ud;
+    const struct share s = share_of(r->n_words, 512, index, n_lanes);
+    const size_t n = (s.end - s.begin) / (8 * STREAMS) * (8 * STREAMS);
+    atomic_fetch_add(&r->sum, sum_words(r->at + s.begin, n));
 }
 
 double cpu_bandwidth(struct backend *b)
@@ -62,12 +61,15 @@ double cpu_bandwidth(struct backend *b)
         n_bytes = READ_BYTES;
     }
     double best = 0.0;
-    uint64_t sum = 0;
+    struct reading r = {.at = at, .n_words = n_bytes / sizeof *at};
     for (size_t i = 0; i < N_LOOPS; i++) {
-        const double seconds = read_loop(at, n_bytes / sizeof *at, b->n_threads, &sum);
+        const double start = clock_seconds();
+        team_run(b->n_threads, b->n_threads, read_share, &r);
+        const double seconds = clock_seconds() - start;
         const double rate = seconds > 0.0 ? (double)n_bytes / seconds : 0.0;
         best = rate > best ? rate : best;
     }
     mem_map_close(&own);
-    return sum == 0 ? 0.0 : best; /* never 0 in fact, which the compiler cannot know */
+    return atomic_load(&r.sum) == 0 ? 0.0
+                                    : best; /* never 0 in fact, which the compiler cannot know */
 }

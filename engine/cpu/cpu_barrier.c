@@ -12,8 +12,8 @@
 #include "engine/base/relax.h"
 
 #include <limits.h>
-#include <stdbool.h>
 #include <sched.h>
+#include <stdbool.h>
 #if defined(__linux__)
 #include <linux/futex.h>
 #include <sys/syscall.h>

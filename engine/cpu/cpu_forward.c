@@ -10,8 +10,6 @@
 #include "engine/cpu/cpu_head.h"
 #include "engine/cpu/cpu_linear.h"
 
-#include <omp.h>
-
 /* Lane 0 looks at the cancel flag; the barrier makes its finding everyone's. */
 static bool is_cancelled(struct lane *l)
 {
@@ -82,8 +80,9 @@ static void run_layer(struct lane *l, size_t i)
     show(l, "ffn_residual", i, h, hp->n_embd);
 }
 
-static void run_lane(struct pass *pass, size_t index, size_t n_lanes)
+static void run_lane(void *ud, size_t index, size_t n_lanes)
 {
+    struct pass *pass = ud;
     struct lane *l = &pass->b->scratch.lanes[index];
     l->n_lanes = n_lanes;
     head_embed(l);
@@ -99,8 +98,7 @@ static void run_lane(struct pass *pass, size_t index, size_t n_lanes)
 
 bool forward_run(struct pass *pass, struct bn_error *err)
 {
-#pragma omp parallel num_threads((int)pass->b->n_threads)
-    run_lane(pass, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
+    team_run(pass->b->n_threads, pass->plan.n_lanes, run_lane, pass);
 
     const size_t room_wanted = atomic_load_explicit(&pass->room_wanted, memory_order_relaxed);
     if (pass->stopped)

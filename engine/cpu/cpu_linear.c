@@ -14,7 +14,7 @@ _Static_assert(MATVEC_ROWS <= TILE_TOKENS * PANEL_ROWS, "acc and y hold them");
  * several are shared out. */
 static bool is_alone(const struct lane *l)
 {
-    return l->pass->n_tokens == 1;
+    return l->pass->plan.linear == LINEAR_MATVEC;
 }
 
 void linear_input(struct lane *l, struct rows x, size_t n_cols, const float *w)

@@ -7,7 +7,6 @@
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_screen.h"
 
-#include <omp.h>
 #include <string.h>
 
 /* The matrices of a layer as a pass multiplies with them: which of the file's are one. */
@@ -245,8 +244,9 @@ static void finish_job(struct packing *p, const struct job *job)
     p->stop = atomic_load(&p->failed);
 }
 
-static void pack_lane(struct packing *p, size_t index, size_t n_lanes)
+static void pack_lane(void *ud, size_t index, size_t n_lanes)
 {
+    struct packing *p = ud;
     const struct model *m = p->b->model;
     uint8_t *lines = p->b->lines.ptr;
     for (size_t i = 0; i < m->hp.n_layers; i++)
@@ -285,8 +285,7 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
     p->codes = mem_alloc(b->n_threads, p->codes_stride);
     bool ok = p->codes || bn_fail(err, BN_ENOMEM, "no memory to pack the weights");
     if (ok) {
-#pragma omp parallel num_threads((int)b->n_threads)
-        pack_lane(p, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
+        team_run(b->n_threads, plan_load_lanes(p->total_bytes, b->n_threads), pack_lane, p);
         ok = !p->failed;
         if (!ok)
             *err = p->err;

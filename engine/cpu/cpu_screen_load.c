@@ -5,7 +5,6 @@
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_screen.h"
 
-#include <omp.h>
 #include <string.h>
 
 #define HEAD_MODE_EXACT 0 /* BN_HEAD_EXACT of engine.h */
@@ -71,8 +70,9 @@ static void make_rows(struct making *mk, size_t row0, size_t row1, float *row)
         mem_file_drop(bytes + row0 * row_bytes, (row1 - row0) * row_bytes);
 }
 
-static void make_lane(struct making *mk, size_t index, size_t n_lanes)
+static void make_lane(void *ud, size_t index, size_t n_lanes)
 {
+    struct making *mk = ud;
     const size_t n_vocab = mk->b->model->hp.n_vocab;
     const struct share ids = share_of(n_vocab, ROW_UNIT, index, n_lanes);
     const size_t n_steps = n_vocab / (STEP_ROWS * n_lanes) + 1;
@@ -123,8 +123,7 @@ bool screen_open(struct backend *b, const struct backend_control *control, size_
                           .n_done = n_done,
                           .n_total = n_total};
     mk->steps = (uint16_t *)(void *)(mk->lines + n_vocab * n_blocks * LINE_BYTES);
-#pragma omp parallel num_threads((int)b->n_threads)
-    make_lane(mk, (size_t)omp_get_thread_num(), (size_t)omp_get_num_threads());
+    team_run(b->n_threads, plan_load_lanes(b->model->head.n_bytes, b->n_threads), make_lane, mk);
     ok = !mk->stop || bn_fail(err, BN_ECANCELLED, "loading was cancelled");
     if (!ok || atomic_load(&mk->too_large)) {
         screen_close(b);

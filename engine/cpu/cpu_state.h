@@ -13,6 +13,8 @@
 #include "engine/backend/backend.h"
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu_barrier.h"
+#include "engine/cpu/cpu_planner.h"
+#include "engine/cpu/cpu_team.h"
 #include "engine/cpu/kernels.h"
 
 #include <stdatomic.h>
@@ -141,7 +143,7 @@ struct pass {
     size_t n_items, n_tokens;
     size_t n_tiles, n_wants;
     const struct ternary_gemm *gemm; /* how several tokens are multiplied */
-    bool split_attention;            /* positions over threads, rather than tokens and heads */
+    struct plan plan;                /* what runs how */
     const atomic_bool *cancel;
     uint64_t n_bytes;
     bool stopped;              /* written by lane 0 before a barrier, read by all after it */
@@ -159,6 +161,7 @@ struct backend {
     struct backend_info info;
     struct cpu_shape shape;
     size_t n_threads, n_ubatch;
+    struct plan_model plan_model;
     struct mem_map lines; /* every ternary matrix in R1-256, in the order a pass reads them */
     size_t line_bytes;    /* used of it */
     float *floats;        /* norms and biases */

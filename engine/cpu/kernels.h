@@ -214,13 +214,4 @@ struct cpu_kernels {
  */
 void cpu_kernels_init(struct cpu_kernels *k, const struct cpu_caps *caps);
 
-/* The way for a pass of n_tokens. */
-static inline const struct ternary_gemm *cpu_kernels_gemm(const struct cpu_kernels *k,
-                                                          size_t n_tokens)
-{
-    if (n_tokens >= k->many_from)
-        return &k->many;
-    return n_tokens >= k->tile_from ? &k->tile : &k->few;
-}
-
 #endif

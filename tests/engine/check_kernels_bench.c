@@ -10,6 +10,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/relax.h"
 #include "engine/base/size.h"
+#include "engine/cpu/cpu_planner.h"
 
 #include <omp.h>
 #include <stdio.h>
@@ -153,7 +154,7 @@ static void bench_matvec(struct bench *b, const uint8_t *lines, size_t n_lines, 
 static void bench_matmul(struct bench *b, const uint8_t *lines, size_t n_lines, size_t n_rows,
                          const int8_t *q, size_t n_tokens, const char *name)
 {
-    const struct ternary_gemm *g = cpu_kernels_gemm(b->k, n_tokens);
+    const struct ternary_gemm *g = plan_gemm(b->k, plan_linear(b->k, n_tokens));
     const struct ternary_mat w = {lines, n_rows, n_lines};
     const size_t q_bytes = n_lines * LINE_COLS;
     const size_t panel_bytes = (PANEL_ROWS + PACK_TOKENS) * q_bytes; /* and gathered tokens */

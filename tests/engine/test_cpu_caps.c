@@ -4,6 +4,7 @@
  */
 #define _GNU_SOURCE /* sched_setaffinity */
 #include "engine/cpu/cpu_caps.h"
+#include "engine/cpu/cpu_planner.h"
 #include "engine/cpu/kernels_agree.h"
 
 #include <sched.h>
@@ -96,6 +97,11 @@ static void table_is_a_function_of_the_set(void **state)
         assert_int_equal(a.row_decode[type] != NULL, ref.row_decode[type] != NULL);
 }
 
+static const struct ternary_gemm *gemm_for(const struct cpu_kernels *k, size_t n_tokens)
+{
+    return plan_gemm(k, plan_linear(k, n_tokens));
+}
+
 /* Without running them: the set need not be this machine's. */
 static void tiles_are_for_many_tokens_only(void **state)
 {
@@ -105,15 +111,15 @@ static void tiles_are_for_many_tokens_only(void **state)
     cpu_caps_detect(&caps);
     caps.has[ISA_AMX] = false;
     cpu_kernels_init(&below, &caps);
-    assert_true(cpu_kernels_gemm(&below, 512)->matmul == cpu_kernels_gemm(&below, 2)->matmul);
+    assert_true(gemm_for(&below, 512)->matmul == gemm_for(&below, 2)->matmul);
     if (!caps.has[ISA_AVX2])
         return; /* maybe a processor family without this rung */
     caps.has[ISA_AMX] = true;
     cpu_kernels_init(&k, &caps);
     assert_int_equal(k.isa, ISA_AMX);
-    assert_true(cpu_kernels_gemm(&k, 2)->matmul == below.few.matmul);
-    assert_true(cpu_kernels_gemm(&k, 16)->matmul == k.tile.matmul);
-    assert_true(cpu_kernels_gemm(&k, 17)->matmul == k.many.matmul);
+    assert_true(gemm_for(&k, 2)->matmul == below.few.matmul);
+    assert_true(gemm_for(&k, 16)->matmul == k.tile.matmul);
+    assert_true(gemm_for(&k, 17)->matmul == k.many.matmul);
     assert_true(k.tile.matmul != k.few.matmul && k.many.matmul != k.tile.matmul);
     assert_true(k.ternary_matvec == below.ternary_matvec);
 }

@@ -1,0 +1,62 @@
+/*
+ * The cut-offs and the ladder through them.
+ */
+#include "engine/cpu/cpu_planner.h"
+
+#include "engine/base/size.h"
+
+/* A lane has to have so much to do that meeting the others costs little beside it: some eight
+ * barriers a layer, a fraction of a microsecond each on a quiet machine, and up to milliseconds
+ * each where another program holds a core. */
+static const struct {
+    size_t lane_bytes; /* of weights read for a lane: 0.2 ms of reading at 20 GB/s */
+    size_t lane_macs;  /* of linear layers for a lane: 0.2 ms at 300 GMAC/s */
+    size_t load_bytes; /* of weights packed by a thread: 1 ms */
+    size_t attn_items; /* tiles times KV heads a lane, below which positions are split */
+} cuts = {.lane_bytes = (size_t)4 << 20,
+          .lane_macs = (size_t)64 << 20,
+          .load_bytes = (size_t)4 << 20,
+          .attn_items = 4};
+
+static size_t clamp_lanes(size_t n, size_t n_threads)
+{
+    return size_max(size_min(n, n_threads), 1);
+}
+
+enum linear_way plan_linear(const struct cpu_kernels *k, size_t n_tokens)
+{
+    if (n_tokens == 1)
+        return LINEAR_MATVEC;
+    if (n_tokens >= k->many_from)
+        return LINEAR_MANY;
+    return n_tokens >= k->tile_from ? LINEAR_TILE : LINEAR_FEW;
+}
+
+const struct ternary_gemm *plan_gemm(const struct cpu_kernels *k, enum linear_way way)
+{
+    if (way == LINEAR_MANY)
+        return &k->many;
+    return way == LINEAR_TILE ? &k->tile : &k->few;
+}
+
+struct plan plan_pass(const struct plan_model *m, const struct plan_work *w)
+{
+    const size_t n_bytes = m->line_bytes + (w->n_wants > 0 ? m->head_bytes : 0);
+    const size_t n_macs = 4 * m->line_bytes * w->n_tokens; /* four weights a byte */
+    const size_t n_lanes =
+        size_max(n_bytes / cuts.lane_bytes, w->n_tokens > 1 ? n_macs / cuts.lane_macs : 0);
+    struct plan p = {
+        .n_lanes = m->all_threads ? m->n_threads : clamp_lanes(n_lanes, m->n_threads),
+        .linear = plan_linear(m->k, w->n_tokens),
+        .attn = ATTN_TILES,
+    };
+    if (p.n_lanes > 1 && w->n_tiles == w->n_tokens &&
+        w->n_tiles * m->n_kv_heads < cuts.attn_items * p.n_lanes)
+        p.attn = ATTN_SPLIT;
+    return p;
+}
+
+size_t plan_load_lanes(size_t weight_bytes, size_t n_threads)
+{
+    return clamp_lanes(weight_bytes / cuts.load_bytes, n_threads);
+}

@@ -1,0 +1,58 @@
+/*
+ * What runs how: decided here, once a pass, from the sizes of the model, the number of tokens and
+ * threads. Pure functions; the cut-offs, with what was measured for each, are one table in the .c.
+ *
+ * No choice changes a bit of the result: every way gives the same sums.
+ */
+#ifndef ENGINE_CPU_CPU_PLANNER_H
+#define ENGINE_CPU_CPU_PLANNER_H
+
+#include "engine/cpu/kernels.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* What does not change from pass to pass. */
+struct plan_model {
+    const struct cpu_kernels *k;
+    size_t line_bytes; /* ternary weights at two bits, all layers */
+    size_t head_bytes; /* read of the head for one row */
+    size_t n_kv_heads;
+    size_t n_threads; /* of the team */
+    bool all_threads; /* somebody asked for so many: no pass uses fewer */
+};
+
+struct plan_work {
+    size_t n_tokens;
+    size_t n_tiles; /* of consecutive tokens of one sequence; n_tokens: each is alone in its own */
+    size_t n_wants; /* rows of the head */
+};
+
+enum linear_way {
+    LINEAR_MATVEC, /* one token: rows over the lanes, each lane quantises for itself */
+    LINEAR_FEW,    /* several tokens, and how cpu_kernels multiplies them */
+    LINEAR_TILE,
+    LINEAR_MANY,
+};
+
+enum attn_way {
+    ATTN_TILES, /* a tile and a KV head for a lane, through all their blocks */
+    ATTN_SPLIT, /* one token a tile: its blocks of positions over the lanes, merged in order */
+};
+
+struct plan {
+    size_t n_lanes; /* of the team's threads that work; 1: the calling thread alone */
+    enum linear_way linear;
+    enum attn_way attn;
+};
+
+struct plan plan_pass(const struct plan_model *m, const struct plan_work *w);
+
+/* The kernels of a way; those for few tokens also where the way needs none. */
+const struct ternary_gemm *plan_gemm(const struct cpu_kernels *k, enum linear_way way);
+enum linear_way plan_linear(const struct cpu_kernels *k, size_t n_tokens);
+
+/* Threads that pack so many bytes of weights when a model is opened. */
+size_t plan_load_lanes(size_t weight_bytes, size_t n_threads);
+
+#endif

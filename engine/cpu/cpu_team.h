@@ -1,0 +1,22 @@
+/*
+ * The threads of the CPU backend: OpenMP's, entered here and nowhere else.
+ *
+ * A job is a function that every lane runs with its own index. Lanes wait for each other with
+ * cpu_barrier. Between jobs the runtime's threads sleep after a while, so nothing spins while
+ * nobody asks for anything.
+ */
+#ifndef ENGINE_CPU_CPU_TEAM_H
+#define ENGINE_CPU_CPU_TEAM_H
+
+#include <stddef.h>
+
+/* How many threads the runtime really gives: a thread limit may be below what was asked. */
+size_t team_size(size_t n_threads);
+
+/* job(ud, i, n) for i < n, at the same time; returns when all have. n is n_lanes, or fewer if the
+ * runtime gives fewer. The calling thread is lane 0, and the only one when n_lanes is 1. Lane i is
+ * the same thread in every job of a team of n_threads, whatever its n_lanes. */
+typedef void (*team_job_fn)(void *ud, size_t index, size_t n_lanes);
+void team_run(size_t n_threads, size_t n_lanes, team_job_fn job, void *ud);
+
+#endif

@@ -1,0 +1,132 @@
+/*
+ * The planner's choices for given shapes and machines, pinned: who changes a cut-off sees here what
+ * it moves.
+ */
+#include "engine/cpu/cpu_planner.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+/* Two rungs as kernels.c fills them, without their functions. */
+static const struct cpu_kernels amx = {.isa = ISA_AMX, .tile_from = 3, .many_from = 17};
+static const struct cpu_kernels vnni = {
+    .isa = ISA_AVX512VNNI, .tile_from = SIZE_MAX, .many_from = SIZE_MAX};
+
+/* 2B4T: 2,084 million weights, a head of 128,256 rows screened at four bits. */
+static struct plan_model model_2b4t(const struct cpu_kernels *k, size_t n_threads)
+{
+    return (struct plan_model){k, 521011200, 174000000, 5, n_threads, false};
+}
+
+/* 256 wide, 6 layers, 2,048 tokens of vocabulary. */
+static struct plan_model model_small(size_t n_threads)
+{
+    return (struct plan_model){&amx, 1032192, 300000, 2, n_threads, false};
+}
+
+static struct plan decode(struct plan_model m)
+{
+    return plan_pass(&m, &(struct plan_work){.n_tokens = 1, .n_tiles = 1, .n_wants = 1});
+}
+
+static struct plan read(struct plan_model m, size_t n_tokens)
+{
+    return plan_pass(&m, &(struct plan_work){n_tokens, (n_tokens + 31) / 32, 1});
+}
+
+static struct plan batch(struct plan_model m, size_t n)
+{
+    return plan_pass(&m, &(struct plan_work){n, n, n});
+}
+
+static void decodes_one_token_with_all_threads(void **state)
+{
+    (void)state;
+    const struct plan p = decode(model_2b4t(&amx, 2));
+    assert_int_equal(p.n_lanes, 2);
+    assert_int_equal(p.linear, LINEAR_MATVEC);
+    assert_int_equal(p.attn, ATTN_SPLIT);
+    assert_int_equal(decode(model_2b4t(&amx, 64)).n_lanes, 64);
+}
+
+static void leaves_tiny_work_to_the_caller(void **state)
+{
+    (void)state;
+    const struct plan p = decode(model_small(16));
+    assert_int_equal(p.n_lanes, 1);
+    assert_int_equal(p.linear, LINEAR_MATVEC);
+    assert_int_equal(p.attn, ATTN_TILES);
+    assert_int_equal(read(model_small(16), 16).n_lanes, 1);
+}
+
+static void does_as_told_when_threads_are_asked_for(void **state)
+{
+    (void)state;
+    struct plan_model m = model_small(4);
+    m.all_threads = true;
+    assert_int_equal(decode(m).n_lanes, 4);
+}
+
+static void shares_a_long_prompt_of_a_small_model(void **state)
+{
+    (void)state;
+    assert_int_equal(read(model_small(2), 512).n_lanes, 2);
+    assert_int_equal(read(model_small(64), 512).n_lanes, 31);
+}
+
+static void gives_no_thread_less_than_four_megabytes(void **state)
+{
+    (void)state;
+    struct plan_model m = model_small(64);
+    m.line_bytes = (size_t)40 << 20;
+    m.head_bytes = 0;
+    assert_int_equal(decode(m).n_lanes, 10);
+}
+
+static void takes_tiles_for_many_tokens_where_there_are(void **state)
+{
+    (void)state;
+    const struct plan_model m = model_2b4t(&amx, 2), w = model_2b4t(&vnni, 2);
+    assert_int_equal(read(m, 2).linear, LINEAR_FEW);
+    assert_int_equal(read(m, 3).linear, LINEAR_TILE);
+    assert_int_equal(read(m, 16).linear, LINEAR_TILE);
+    assert_int_equal(read(m, 17).linear, LINEAR_MANY);
+    assert_int_equal(read(w, 512).linear, LINEAR_FEW);
+}
+
+static void splits_positions_only_for_few_lone_tokens(void **state)
+{
+    (void)state;
+    const struct plan_model m = model_2b4t(&amx, 2);
+    assert_int_equal(batch(m, 1).attn, ATTN_SPLIT);
+    assert_int_equal(batch(m, 2).attn, ATTN_TILES); /* ten items for two lanes are enough */
+    assert_int_equal(read(m, 16).attn, ATTN_TILES);
+    assert_int_equal(batch(model_2b4t(&amx, 16), 8).attn, ATTN_SPLIT);
+}
+
+static void packs_small_models_alone(void **state)
+{
+    (void)state;
+    assert_int_equal(plan_load_lanes(0, 8), 1);
+    assert_int_equal(plan_load_lanes(2000000, 8), 1);
+    assert_int_equal(plan_load_lanes(521011200, 8), 8);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(decodes_one_token_with_all_threads),
+        cmocka_unit_test(leaves_tiny_work_to_the_caller),
+        cmocka_unit_test(does_as_told_when_threads_are_asked_for),
+        cmocka_unit_test(shares_a_long_prompt_of_a_small_model),
+        cmocka_unit_test(gives_no_thread_less_than_four_megabytes),
+        cmocka_unit_test(takes_tiles_for_many_tokens_where_there_are),
+        cmocka_unit_test(splits_positions_only_for_few_lone_tokens),
+        cmocka_unit_test(packs_small_models_alone),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
