@@ -25,11 +25,26 @@ static const char *source_name(enum option_source source)
     return names[source];
 }
 
+/* What a setting that nobody has set comes to. */
+static const char *unset_value(const struct app *app, const struct option *row)
+{
+    if (strcmp(row->name, "seed") == 0)
+        return "random";
+    if (strcmp(row->name, "overflow") == 0)
+        return app->chat.overflow == CHAT_DROPS ? "drop" : "stop";
+    if (strcmp(row->name, "stats") == 0)
+        return app->is_interactive ? "on" : "off";
+    return row->kind == OPTION_FLAG ? "off" : "none";
+}
+
 static void format_value(const struct app *app, const struct option *row, char *out, size_t n_bytes)
 {
     options_format(app->options, row->name, out, n_bytes);
     if (!out[0])
-        (void)snprintf(out, n_bytes, "%s", strcmp(row->name, "seed") == 0 ? "random" : "-");
+        (void)snprintf(out, n_bytes, "%s", unset_value(app, row));
+    const size_t n_ctx = chat_n_ctx(&app->chat);
+    if (strcmp(row->name, "ctx") == 0 && strcmp(out, "0") == 0 && n_ctx > 0)
+        (void)snprintf(out, n_bytes, "%zu", n_ctx);
 }
 
 static void list_settings(struct app *app)
@@ -37,13 +52,15 @@ static void list_settings(struct app *app)
     struct strbuf text = {0};
     for (size_t i = 0; i < options_count(app->options); i++) {
         const struct option *row = options_row(app->options, i);
-        char value[120];
+        char value[120], range[120];
         if (!(row->places & OPTION_BY_SET))
             continue;
         format_value(app, row, value, sizeof(value));
-        strbuf_addf(&text, "%s%-18s %-12s %s", text.n_bytes > 0 ? "\n" : "", row->name, value,
-                    source_name(options_source(app->options, row->name)));
+        option_describe(row, range, sizeof(range));
+        strbuf_addf(&text, "%-17s %-7s %-10s %s\n", row->name, value,
+                    source_name(options_source(app->options, row->name)), range);
     }
+    strbuf_add_text(&text, "/set NAME says what it means; what is fixed at start is in /info");
     app->ui.ops->notice(&app->ui, TONE_PLAIN, strbuf_str(&text));
     strbuf_finish(&text);
 }
@@ -53,8 +70,9 @@ static void explain(struct app *app, const struct option *row)
     char value[400], range[300];
     format_value(app, row, value, sizeof(value));
     option_describe(row, range, sizeof(range));
-    ui_notice(&app->ui, TONE_PLAIN, "%s = %s (%s)\n%s\ntakes %s", row->name, value,
-              source_name(options_source(app->options, row->name)), row->help, range);
+    ui_notice(&app->ui, TONE_PLAIN, "%s = %s (%s)\n%s\ntakes %s%s", row->name, value,
+              source_name(options_source(app->options, row->name)), row->help, range,
+              row->places & OPTION_BY_SET ? "" : "; fixed at start");
 }
 
 /* The row that a person means; the name is cut at the first blank or '='. */
@@ -71,12 +89,41 @@ static const struct option *find_row(const struct app *app, const char *said)
     return options_find(app->options, name);
 }
 
+/* A setting whose name begins like this, for who has mistyped it. */
+static const struct option *near_row(const struct app *app, const char *said)
+{
+    const struct option *best = NULL;
+    size_t n_best = 1; /* two letters at least */
+    for (size_t i = 0; i < options_count(app->options); i++) {
+        const struct option *row = options_row(app->options, i);
+        size_t n = 0;
+        while (said[n] && row->name[n] == said[n])
+            n++;
+        if (n > n_best && row->places & OPTION_BY_SET) {
+            best = row;
+            n_best = n;
+        }
+    }
+    return best;
+}
+
+static void tell_unknown(struct app *app, const char *said)
+{
+    const struct option *near = near_row(app, said);
+    if (near)
+        ui_notice(&app->ui, TONE_ERROR, "there is no setting '%.60s' - did you mean %s?", said,
+                  near->name);
+    else
+        ui_notice(&app->ui, TONE_ERROR, "there is no setting '%.60s'; /set lists them", said);
+}
+
 static bool change(struct app *app, const struct option *row, const char *value)
 {
     struct bn_error err;
     if (!(row->places & OPTION_BY_SET)) {
-        ui_notice(&app->ui, TONE_ERROR, "%s is fixed at start; restart with --%s %s", row->name,
-                  row->name, row->kind == OPTION_FLAG ? "" : value);
+        const bool has_value = row->kind != OPTION_FLAG;
+        ui_notice(&app->ui, TONE_ERROR, "%s is fixed at start; restart with --%s%s%s", row->name,
+                  row->name, has_value ? " " : "", has_value ? value : "");
         return false;
     }
     const bool ok = strcmp(value, "default") == 0 || (row->repeats && strcmp(value, "off") == 0)
@@ -110,7 +157,7 @@ bool cmd_set(struct app *app, struct bn_str args)
     const struct option *row = find_row(app, line.ptr);
     bool ok = row != NULL;
     if (!row)
-        ui_notice(&app->ui, TONE_ERROR, "there is no setting '%.60s'; /set lists them", line.ptr);
+        tell_unknown(app, line.ptr);
     else if (*value)
         ok = change(app, row, value);
     else

@@ -65,11 +65,13 @@ static void print_zsh(const struct options *o, FILE *out)
     fputs("#compdef bitnet-chat\n_arguments -s \\\n", out);
     for (size_t i = 0; i < options_count(o); i++) {
         const struct option *row = options_row(o, i);
+        char help[400];
         if (!is_on_command(row))
             continue;
         fprintf(out, "  '%s--%s%s[", row->repeats ? "*" : "", is_on_by_itself(row) ? "no-" : "",
                 row->name);
-        for (const char *p = row->help; *p; p++) { /* [ ] : have a meaning of their own here */
+        option_help_text(row, help, sizeof(help));
+        for (const char *p = help; *p; p++) { /* [ ] : have a meaning of their own here */
             if (strchr("[]:", *p))
                 fputc('\\', out);
             if (*p == '\'')
@@ -94,6 +96,7 @@ static void print_fish(const struct options *o, FILE *out)
 {
     for (size_t i = 0; i < options_count(o); i++) {
         const struct option *row = options_row(o, i);
+        char help[400];
         if (!is_on_command(row))
             continue;
         fprintf(out, "complete -c bitnet-chat -l %s%s", is_on_by_itself(row) ? "no-" : "",
@@ -110,7 +113,8 @@ static void print_fish(const struct options *o, FILE *out)
             fputs(" -x", out);
         }
         fputs(" -d '", out);
-        put_quoted(row->help, out);
+        option_help_text(row, help, sizeof(help));
+        put_quoted(help, out);
         fputs("'\n", out);
     }
 }

@@ -25,6 +25,16 @@ static const char usage_end[] =
     "Environment: BITNET_CHAT_MODEL (the model), BITNET_CHAT_CONFIG (the config file),\n"
     "BITNET_CHAT_PRIVATE=1 (write nothing), NO_COLOR, CLICOLOR_FORCE, VISUAL, EDITOR.\n";
 
+/* Where what one types is kept: nobody shall have to look for it. */
+static void print_places(void)
+{
+    char config[PATH_BYTES], state[PATH_BYTES];
+    struct bn_error no_home;
+    if (path_of(PLACE_CONFIG, "config", config, &no_home) &&
+        path_of(PLACE_STATE, "", state, &no_home))
+        printf("Files: %s; %s{history,last.json}, not with --private\n", config, state);
+}
+
 /* A descriptor that is closed would be taken by the next file that is opened, and the answer
  * written into it. False: stdout is closed, so there is nowhere to answer to. */
 static bool hold_descriptors(void)
@@ -52,6 +62,7 @@ static enum exit_code print_help(const struct options *o)
     fputs(usage, stdout);
     options_print_help(o, stdout, all ? OPTION_HELP_ALL : OPTION_HELP_SHORT, NULL);
     fputs(usage_end, stdout);
+    print_places();
     return report_flush(PROGRAM);
 }
 

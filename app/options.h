@@ -119,6 +119,8 @@ const struct option *options_find(const struct options *o,
 void options_format(const struct options *o, const char *name, char *out, size_t out_bytes);
 /* "a whole number from 1 to 512", "auto, cpu or cuda": what a row accepts. */
 void option_describe(const struct option *row, char *out, size_t out_bytes);
+/* The row's help as --help shows it beside the spelling: "do not ..." for --no-NAME. */
+void option_help_text(const struct option *row, char *out, size_t out_bytes);
 /* "-k, --top-k N", as --help and the man page show it. */
 void option_spelling(const struct option *row, char *out, size_t out_bytes);
 

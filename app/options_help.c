@@ -89,6 +89,12 @@ void option_spelling(const struct option *row, char *out, size_t out_bytes)
         put(&l, " %s", row->arg ? row->arg : row->choices ? row->choices : "N");
 }
 
+void option_help_text(const struct option *row, char *out, size_t out_bytes)
+{
+    struct line l = {out, 0, out_bytes};
+    put(&l, "%s%s", option_is_on_by_default(row) ? "do not " : "", row->help);
+}
+
 static void put_joined(struct line *l, const struct option_value *v)
 {
     for (size_t i = 0; i < v->n_texts; i++)
@@ -157,7 +163,8 @@ static void print_row(FILE *out, const struct option *row)
     char spelling[100], text[400];
     option_spelling(row, spelling, sizeof(spelling));
     struct line l = {text, 0, sizeof(text)};
-    put(&l, "%s", row->help);
+    option_help_text(row, text, sizeof(text));
+    l.n = strlen(text);
     if (row->fallback && *row->fallback && row->kind != OPTION_FLAG)
         put(&l, " [%s]", row->fallback);
     const int indent = row->letter ? 2 : 6;

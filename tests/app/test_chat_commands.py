@@ -38,9 +38,13 @@ class Commands(ChatCase):
     def test_set_shows_changes_refuses_and_resets(self):
         text = self.script('/set temp', '/set temp 0.25', '/set', '/set temp default', '/set top_k=3',
                            '/set parameter temperature 1.5', '/set stop END', '/set stop off')
-        for word in ('takes a number from 0 to 100', 'temp = 0.25', 'temp               0.25',
-                     'temp = 0.7', 'top-k = 3', 'temp = 1.5', 'stop = END', 'stop = -'):
+        for word in ('takes a number from 0 to 100', 'temp = 0.25',
+                     'temp              0.25    set        a number from 0 to 100\n',
+                     'overflow          stop    default    drop or stop\n',
+                     'temp = 0.7', 'top-k = 3', 'temp = 1.5', 'stop = END', 'stop = none'):
             self.assertIn(word, text)
+        self.assertIn('fixed at start', self.script('/set ctx'))
+        self.assertIn('did you mean temp?', self.script('/set tempo 1', code=2))
         for line, said in (('/set temp 101', 'from 0 to 100'), ('/set ctx 8192', 'fixed at start'),
                            ('/set nonsense 1', 'no setting'), ('/set top-p nan', 'unchanged')):
             self.assertIn(said, self.script(line, code=2))

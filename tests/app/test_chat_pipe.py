@@ -386,6 +386,14 @@ class Tables(ChatCase):
         done = subprocess.run(['bash', '-n'], input=bash.encode(), stderr=subprocess.PIPE, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, b''))
 
+    def test_help_says_where_things_are_kept_and_what_is_switched_off(self):
+        text = self.listed('--help')
+        self.assertIn(os.path.join(self.home.name, '.config/bitnet-chat/config'), text)
+        self.assertIn('.local/state/bitnet-chat/{history,last.json}, not with --private', text)
+        self.assertRegex(text, '--no-wrap +do not break lines')
+        for shell in ('zsh', 'fish'):
+            self.assertIn('do not break lines', self.listed('--completion', shell))
+
     def test_short_help_fits_a_screen_and_version_is_a_line(self):
         self.assertLess(self.listed('--help').count('\n'), 65)
         self.assertRegex(self.listed('--version'), r'^bitnet-chat \d+\.\d+\.\d+\n$')
