@@ -13,6 +13,11 @@
 
 #define PROGRAM "bitnet-chat"
 
+/* A place in an answer: bytes of its two parts. */
+struct answer_mark {
+    size_t n_thought, n_shown;
+};
+
 struct app {
     struct options *options;
     struct bn_file *file;
@@ -24,6 +29,7 @@ struct app {
     struct ui ui;
     const struct ui_ops *next_ui; /* painters change: this one is next; NULL: they do not */
     struct key_queue keys;        /* typed, and no painter had a use for them yet */
+    struct answer_mark printed;   /* of the answer that runs: on the ordinary screen already */
     struct chat chat;
     struct store store;
     struct history history;

@@ -236,6 +236,17 @@ static void wait_for_something(struct app *app)
         ops->input(&app->ui);
 }
 
+/* The code of a signal that ends the program while it is leaving anyway. Who talks to it has asked
+ * it to leave: an interrupt stops the writing and nothing else. */
+static enum exit_code code_of(const struct app *app, unsigned flags)
+{
+    if (flags & SIGNAL_TERMINATE)
+        return EXIT_TERMINATED;
+    if (flags & SIGNAL_HANGUP)
+        return EXIT_HUNG_UP;
+    return app->is_interactive ? EXIT_DONE : EXIT_INTERRUPT;
+}
+
 /* On the way out, while the terminal is still ours: a signal ends it. */
 static void keep_last_snapshot(struct app *app)
 {
@@ -248,8 +259,11 @@ static void keep_last_snapshot(struct app *app)
         on_events(app);
         if (poll(&wake, 1, 100) > 0)
             drain(app->wake_read);
-        if (signals_take() & (SIGNAL_INTERRUPT | SIGNAL_TERMINATE | SIGNAL_HANGUP))
+        const unsigned flags = signals_take();
+        if (flags & (SIGNAL_INTERRUPT | SIGNAL_TERMINATE | SIGNAL_HANGUP)) {
+            app->code = code_of(app, flags);
             worker_cancel(app->worker);
+        }
     }
     on_events(app);
 }

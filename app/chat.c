@@ -137,6 +137,7 @@ static bool take_up_answer(struct chat *c, struct bn_error *err)
         return true;
     strbuf_add_str(&c->turn.text, a->text);
     strbuf_add_str(&c->turn.shown, a->text);
+    c->turn.n_shown_before = a->text.n_bytes;
     return add_ids(&c->turn.ids, a->ids, a->n_ids, err);
 }
 

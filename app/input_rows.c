@@ -26,7 +26,7 @@ static size_t begin_row(struct input_rows *r)
 
 static void put(struct input_rows *r, uint32_t code, size_t width, size_t columns, size_t *column)
 {
-    if (*column + width > columns && *column > 0)
+    if (*column + width > columns && *column > 0 && code != 0xFE0F)
         *column = begin_row(r);
     term_text_put(&r->text, code);
     *column += width;
@@ -54,7 +54,7 @@ void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str tex
                      size_t columns)
 {
     struct term_char c;
-    size_t column;
+    size_t column, wide = 0; /* columns of the last character */
     r->n = 0;
     strbuf_cut(&r->text, 0);
     column = begin_row(r);
@@ -76,7 +76,8 @@ void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str tex
             put(r, '^', 1, columns, &column);
             put(r, byte ^ 0x40u, 1, columns, &column);
         } else {
-            put(r, c.code, c.width, columns, &column);
+            wide = term_text_wide(&c, wide);
+            put(r, c.code, wide, columns, &column);
         }
         if (before < point && point < at)
             at = point; /* between a character's bytes: never seen, but the loop must meet it */

@@ -3,11 +3,13 @@
  *
  * Text comes in pieces, of any bytes; it is cleaned here. Rows are broken between words, with one
  * column spared as terminals disagree about some widths; lines of code and lines that shall stay
- * whole are broken at the last column. All functions survive a lack of memory by losing text.
+ * whole are broken at the last column. Answers are Markdown, whose marks stay and give looks. All
+ * functions survive a lack of memory by losing text.
  */
 #ifndef APP_SCROLL_H
 #define APP_SCROLL_H
 
+#include "app/markdown.h"
 #include "app/strbuf.h"
 
 enum scroll_look {
@@ -21,7 +23,8 @@ enum scroll_look {
 enum scroll_break { SCROLL_WORDS, SCROLL_COLUMNS };
 
 struct scroll_line {
-    struct strbuf text; /* cleaned, tabs as blanks */
+    struct strbuf text;  /* cleaned, tabs as blanks */
+    struct strbuf looks; /* of an answer: enum text_look of each byte; else empty */
     enum scroll_look look;
     enum scroll_break breaks;
     size_t row0, n_rows; /* in the present layout */
@@ -32,9 +35,11 @@ struct scroll {
     size_t n, cap;
     size_t columns; /* of the layout; 0: none yet */
     size_t n_rows;
-    struct strbuf bytes; /* an incomplete character at the end */
-    bool is_open;        /* the next text goes to the end of the last line */
-    bool in_code;        /* between ``` fences of the running text */
+    struct strbuf bytes;   /* an incomplete character at the end */
+    bool is_open;          /* the next text goes to the end of the last line */
+    enum scroll_look look; /* of the last text ... */
+    enum scroll_break breaks;
+    struct markdown markdown; /* ... whose marks may go on */
 };
 
 void scroll_finish(struct scroll *s);
@@ -51,9 +56,17 @@ void scroll_cut(struct scroll *s, size_t line);
 /* The line of a row (row < n_rows), and the row's part of its text. */
 size_t scroll_line_of(const struct scroll *s, size_t row);
 struct bn_str scroll_row(const struct scroll *s, size_t row);
+/* The looks of each byte of that part; NULL: all have the line's. */
+const char *scroll_row_looks(const struct scroll_line *line, struct bn_str part);
 
-/* Lines first to end as plain text for a terminal of the layout's width, at most `max_rows` rows:
- * the last ones. Gives how many rows were left out. */
-size_t scroll_print(const struct scroll *s, size_t first, size_t max_rows, struct strbuf *out);
+/* Where text will be added next; a mark that is not decided yet is, as if a blank followed. */
+struct scroll_place {
+    size_t line, byte;
+};
+struct scroll_place scroll_here(struct scroll *s);
+/* From a place to the end as plain text for a terminal of the layout's width, at most `max_rows`
+ * rows: the last ones. Gives how many rows were left out. */
+size_t scroll_print(const struct scroll *s, struct scroll_place from, size_t max_rows,
+                    struct strbuf *out);
 
 #endif

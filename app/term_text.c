@@ -70,6 +70,18 @@ static size_t columns(uint32_t c)
     return w < 0 ? 1 : (size_t)w;
 }
 
+bool term_text_is_doubtful(uint32_t c)
+{
+    return c == 0xFE0F || c == 0x200D || c == 0x20E3 || /* emoji style, joiner, keycap */
+           (c >= 0x1F1E6 && c <= 0x1F1FF) ||            /* letters of flags */
+           (c >= 0x1F3FB && c <= 0x1F3FF);              /* tones of skin */
+}
+
+size_t term_text_wide(const struct term_char *c, size_t before)
+{
+    return c->code == 0xFE0F && before == 1 ? 1 : c->width;
+}
+
 bool term_text_next(struct bn_str s, size_t *at, struct term_char *c)
 {
     if (*at >= s.n_bytes)

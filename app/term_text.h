@@ -40,6 +40,13 @@ void term_text_clean(struct bn_str s, enum term_lines lines, struct strbuf *out)
  * the offset of the first byte that was replaced, or SIZE_MAX. */
 size_t term_text_repair(struct bn_str s, struct strbuf *out);
 
+/* Terminals disagree about the width of what it belongs to: emoji that are put together. */
+bool term_text_is_doubtful(uint32_t code);
+
+/* Columns of c where whole rows are repainted: emoji style (U+FE0F) makes the character before it,
+ * which took `before` columns, a wide one. */
+size_t term_text_wide(const struct term_char *c, size_t before);
+
 size_t term_text_width(struct bn_str s);
 /* How many bytes of s fit into `width` columns, whole characters only. */
 size_t term_text_fit(struct bn_str s, size_t width);

@@ -101,14 +101,11 @@ bool terminal_take_first(struct ui *ui)
     return true;
 }
 
-void terminal_take_up(struct ui *ui)
+struct answer_mark terminal_printed(const struct ui *ui)
 {
-    const struct turn *turn = &ui->app->chat.turn;
-    ui->ops->turn_begin(ui);
-    if (turn->thought.n_bytes > 0)
-        ui->ops->answer(ui, PART_THOUGHT, strbuf_str(&turn->thought));
-    if (turn->shown.n_bytes > 0)
-        ui->ops->answer(ui, PART_ANSWER, strbuf_str(&turn->shown));
+    struct answer_mark mark = ui->app->printed;
+    mark.n_shown = size_max(mark.n_shown, ui->app->chat.turn.n_shown_before);
+    return mark;
 }
 
 void terminal_say_end(struct ui *ui, const struct turn *turn, terminal_say_fn say_it)

@@ -24,8 +24,8 @@ typedef void (*terminal_say_fn)(struct ui *ui, enum ui_tone tone, struct bn_str 
 void terminal_say_end(struct ui *ui, const struct turn *turn, terminal_say_fn say_it);
 /* The words of a turn that could not run; where the model could not be opened, the way out. */
 void terminal_fail(struct ui *ui, const struct bn_error *err);
-/* Another painter has begun with the answer that runs: what it has so far. */
-void terminal_take_up(struct ui *ui);
+/* Another painter has begun with the answer that runs: what of it the ordinary screen has. */
+struct answer_mark terminal_printed(const struct ui *ui);
 bool terminal_take_first(struct ui *ui); /* true once, if there is a first prompt */
 
 bool terminal_wants_looks(const struct ui *ui); /* bold and dim: --color, NO_COLOR */

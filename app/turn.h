@@ -27,8 +27,9 @@ struct turn {
     bool is_stopping; /* asked to stop, and by whom does not matter */
     double started;   /* clock_seconds */
     double begun_reading;
-    struct strbuf text;  /* the answer's text so far, an earlier part included */
-    struct strbuf shown; /* without thought */
+    struct strbuf text;    /* the answer's text so far, an earlier part included */
+    struct strbuf shown;   /* without thought */
+    size_t n_shown_before; /* bytes of it that an earlier turn gave */
     struct strbuf thought;
     struct token_list ids;      /* like text */
     struct generator_alt *alts; /* (n_alt_tokens, n_alts) */

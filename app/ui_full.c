@@ -7,6 +7,7 @@
 #include "app/ui_full_state.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/size.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -132,6 +133,7 @@ static void full_turn_begin(struct ui *ui)
     scroll_end(&u->text);
     full_find_end(u);
     u->in_answer = true;
+    ui->app->printed = (struct answer_mark){0};
     u->said_busy = false;
     u->answer_line = u->text.n;
     u->part = PART_ANSWER;
@@ -188,6 +190,29 @@ static void full_turn_failed(struct ui *ui, const struct bn_error *err)
 
 /* ---- taking and giving back ---- */
 
+/* One part of the answer that runs, of which n_printed bytes are printed. */
+static void take_up_part(struct ui *ui, enum answer_part part, struct bn_str text, size_t n_printed)
+{
+    struct full_ui *u = self(ui);
+    n_printed = size_min(n_printed, text.n_bytes);
+    if (n_printed > 0) {
+        full_answer(ui, part, (struct bn_str){text.ptr, n_printed});
+        u->printed = scroll_here(&u->text);
+    }
+    if (n_printed < text.n_bytes)
+        full_answer(ui, part, (struct bn_str){text.ptr + n_printed, text.n_bytes - n_printed});
+}
+
+static void take_up(struct ui *ui)
+{
+    const struct turn *turn = &ui->app->chat.turn;
+    const struct answer_mark mark = terminal_printed(ui);
+    full_turn_begin(ui);
+    ui->app->printed = mark;
+    take_up_part(ui, PART_THOUGHT, strbuf_str(&turn->thought), mark.n_thought);
+    take_up_part(ui, PART_ANSWER, strbuf_str(&turn->shown), mark.n_shown);
+}
+
 /* The conversation that there is, and an answer that runs. */
 static void add_earlier(struct ui *ui)
 {
@@ -200,9 +225,9 @@ static void add_earlier(struct ui *ui)
         if (i + 1 < now->n || !busy)
             add_lines(ui, SCROLL_ANSWER, e->answer.text);
     }
-    u->n_earlier = u->text.n;
+    u->printed = scroll_here(&u->text);
     if (busy)
-        terminal_take_up(ui);
+        take_up(ui);
 }
 
 static bool full_open(struct ui *ui, struct bn_error *err)
@@ -251,7 +276,7 @@ static void print_transcript(struct ui *ui)
     struct strbuf text = {0}, all = {0};
     if (u->in_answer && app->next_ui)
         scroll_cut(&u->text, u->answer_line);
-    const size_t n_left = scroll_print(&u->text, u->n_earlier, EXIT_ROWS, &text);
+    const size_t n_left = scroll_print(&u->text, u->printed, EXIT_ROWS, &text);
     if (n_left > 0) {
         const char *path =
             app->store.session_path[0] ? app->store.session_path : app->store.last_path;

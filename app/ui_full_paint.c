@@ -72,13 +72,16 @@ static void paint_text(struct full_ui *u, size_t n_rows)
     for (size_t y = 0; y < n_rows; y++) {
         const size_t row = top + y;
         if (row >= u->text.n_rows) {
-            full_screen_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""));
+            full_screen_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""), NULL);
             continue;
         }
-        const size_t line = scroll_line_of(&u->text, row);
-        const enum screen_look look =
-            full_find_is_at(u, line) ? SCREEN_BAR : look_of(u->text.lines[line].look);
-        full_screen_row(u->screen, y, look, scroll_row(&u->text, row));
+        const size_t i = scroll_line_of(&u->text, row);
+        const struct scroll_line *line = &u->text.lines[i];
+        const struct bn_str part = scroll_row(&u->text, row);
+        if (full_find_is_at(u, i))
+            full_screen_row(u->screen, y, SCREEN_BAR, part, NULL);
+        else
+            full_screen_row(u->screen, y, look_of(line->look), part, scroll_row_looks(line, part));
     }
 }
 
@@ -97,7 +100,7 @@ static void paint_choices(struct full_ui *u, size_t row, size_t n_rows)
         const size_t n = strcspn(at, "\n");
         const struct bn_str line = {at, n};
         full_screen_row(u->screen, row + i, SCREEN_DIM,
-                        (struct bn_str){at, term_text_fit(line, u->size.columns)});
+                        (struct bn_str){at, term_text_fit(line, u->size.columns)}, NULL);
         at += n + (at[n] == '\n');
     }
 }
@@ -106,9 +109,9 @@ static void paint_input(struct full_ui *u, size_t row, size_t n_rows)
 {
     const size_t first = input_rows_first(&u->input, n_rows);
     for (size_t i = 0; i < n_rows; i++)
-        full_screen_row(u->screen, row + i, SCREEN_NORMAL,
-                        first + i < u->input.n ? input_rows_row(&u->input, first + i)
-                                               : bn_str_of(""));
+        full_screen_row(
+            u->screen, row + i, SCREEN_NORMAL,
+            first + i < u->input.n ? input_rows_row(&u->input, first + i) : bn_str_of(""), NULL);
     full_screen_show(u->screen, row + u->input.cursor_row - first, u->input.cursor_column);
 }
 
@@ -122,7 +125,7 @@ static void paint_all(struct full_ui *u)
         return; /* no memory for a frame */
     if (rows < MIN_ROWS || u->size.columns < MIN_COLUMNS) {
         for (size_t y = 0; y + 1 < rows; y++)
-            full_screen_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""));
+            full_screen_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""), NULL);
         paint_input(u, rows - 1, 1);
         return;
     }
@@ -138,7 +141,7 @@ static void paint_all(struct full_ui *u)
                    u->status); /* fits */
     const struct bn_str whole = bn_str_of(status);
     full_screen_row(u->screen, n_text + n_choices, bar,
-                    (struct bn_str){status, term_text_fit(whole, u->size.columns)});
+                    (struct bn_str){status, term_text_fit(whole, u->size.columns)}, NULL);
     paint_input(u, n_text + n_choices + 1, n_input);
 }
 

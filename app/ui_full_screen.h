@@ -7,6 +7,7 @@
 #ifndef APP_UI_FULL_SCREEN_H
 #define APP_UI_FULL_SCREEN_H
 
+#include "app/markdown.h"
 #include "app/tty.h"
 #include "engine/base/str.h"
 
@@ -18,7 +19,7 @@ enum screen_look {
     SCREEN_BAR_HIGH,
     SCREEN_BAR_FULL,
 };
-enum screen_style { SCREEN_SIMPLE, SCREEN_RICH }; /* SIMPLE: neither bold nor dim */
+enum screen_style { SCREEN_SIMPLE, SCREEN_RICH }; /* SIMPLE: neither bold, dim nor colours */
 
 struct screen;
 
@@ -31,8 +32,10 @@ void full_screen_leave(struct screen *s);
 void full_screen_again(struct screen *s);
 
 void full_screen_resize(struct screen *s, struct tty_size size);
-/* A whole row; text is clean (term_text) and not wider than the screen. */
-void full_screen_row(struct screen *s, size_t row, enum screen_look look, struct bn_str text);
+/* A whole row; text is clean (term_text) and not wider than the screen. `looks` are those of its
+ * bytes (enum text_look), NULL: all have `look`. */
+void full_screen_row(struct screen *s, size_t row, enum screen_look look, struct bn_str text,
+                     const char *looks);
 /* Show the rows, with the cursor here. */
 void full_screen_show(struct screen *s, size_t row, size_t column);
 void full_screen_paint_anew(struct screen *s); /* the next full_screen_show sends everything */

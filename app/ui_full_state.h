@@ -25,11 +25,11 @@ struct full_ui {
     struct error_log log;
 
     struct scroll text;
-    size_t n_earlier; /* lines that stood elsewhere before: not printed at the end */
-    bool is_scrolled; /* the view stays at top_line, top_row; else at the end */
-    size_t top_line;  /* the view's first line ... */
-    size_t top_row;   /* ... and which of its rows */
-    size_t n_shown;   /* rows of the transcript's pane when last painted */
+    struct scroll_place printed; /* what is before it stands on the ordinary screen already */
+    bool is_scrolled;            /* the view stays at top_line, top_row; else at the end */
+    size_t top_line;             /* the view's first line ... */
+    size_t top_row;              /* ... and which of its rows */
+    size_t n_shown;              /* rows of the transcript's pane when last painted */
     struct input_rows input;
     struct full_find find;
     struct strbuf choices; /* what Tab could complete, a row a line; empty: nothing to show */

@@ -10,6 +10,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
+#include "engine/base/size.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -136,28 +137,25 @@ static void inline_interrupt(struct ui *ui)
 static void inline_turn_begin(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
-    flow_init(&u->flow, u->size.columns, terminal_wrap(ui));
+    flow_init(&u->flow, u->size.columns, terminal_wrap(ui), FLOW_ANSWER, &u->paint);
     u->wants_row = !options_flag(ui->app->options, "plain");
     u->said_busy = false;
     u->in_answer = true;
+    ui->app->printed = (struct answer_mark){0};
     u->part = PART_ANSWER;
     u->row_painted = clock_seconds();
     inline_refresh_row(ui);
     inline_write_out(ui);
 }
 
+/* A thought ends with an empty line. */
 static void switch_part(struct ui *ui, enum answer_part part)
 {
     struct inline_ui *u = self(ui);
-    if (part == u->part)
-        return;
-    if (u->part == PART_THOUGHT) {
+    if (u->part == PART_THOUGHT && part == PART_ANSWER)
         inline_add_text(ui, bn_str_of("\n\n"));
-        inline_add_caps(u, TERM_STRING_NORMAL);
-    } else {
-        inline_add_caps(u, TERM_STRING_DIM);
-    }
     u->part = part;
+    flow_speak(&u->flow, part == PART_THOUGHT ? FLOW_THOUGHT : FLOW_ANSWER, &u->out);
 }
 
 static void inline_answer(struct ui *ui, enum answer_part part, struct bn_str text)
@@ -183,11 +181,10 @@ static void end_answer(struct ui *ui)
     inline_erase_row(u);
     u->wants_row = false;
     flow_flush(&u->flow, &u->out);
-    if (u->part == PART_THOUGHT)
-        inline_add_caps(u, TERM_STRING_NORMAL);
+    flow_plain(&u->flow, &u->out);
     if (u->flow.column > 0)
         strbuf_add_char(&u->out, '\n');
-    flow_init(&u->flow, u->size.columns, u->flow.wrap);
+    flow_begin_row(&u->flow);
     u->in_answer = false;
 }
 
@@ -213,6 +210,49 @@ static enum term_looks chosen_looks(const struct ui *ui)
     return terminal_wants_looks(ui) ? TERM_LOOKS_RICH : TERM_LOOKS_SIMPLE;
 }
 
+static struct bn_str part_of(const struct strbuf *b, size_t from, size_t to)
+{
+    return (struct bn_str){strbuf_text(b) + from, to - from};
+}
+
+/* One part of the answer that runs, of which n_printed bytes are printed. */
+static void take_up_part(struct ui *ui, enum answer_part part, const struct strbuf *text,
+                         size_t n_printed)
+{
+    struct inline_ui *u = self(ui);
+    n_printed = size_min(n_printed, text->n_bytes);
+    if (part == PART_THOUGHT && !options_flag(ui->app->options, "thoughts"))
+        return;
+    if (n_printed > 0) {
+        u->part = part;
+        flow_speak(&u->flow, part == PART_THOUGHT ? FLOW_THOUGHT : FLOW_ANSWER, &u->out);
+        flow_skip(&u->flow, part_of(text, 0, n_printed));
+    }
+    if (n_printed < text->n_bytes)
+        inline_answer(ui, part, part_of(text, n_printed, text->n_bytes));
+}
+
+static void take_up(struct ui *ui)
+{
+    const struct turn *turn = &ui->app->chat.turn;
+    const struct answer_mark mark = terminal_printed(ui);
+    inline_turn_begin(ui);
+    take_up_part(ui, PART_THOUGHT, &turn->thought, mark.n_thought);
+    take_up_part(ui, PART_ANSWER, &turn->shown, mark.n_shown);
+}
+
+/* What the screen has of the answer; the rest is left to the next painter. */
+static void leave_answer(struct ui *ui)
+{
+    const struct inline_ui *u = self(ui);
+    const struct turn *turn = &ui->app->chat.turn;
+    const size_t n_held = flow_held(&u->flow);
+    const bool in_thought = u->part == PART_THOUGHT;
+    ui->app->printed =
+        (struct answer_mark){.n_thought = turn->thought.n_bytes - (in_thought ? n_held : 0),
+                             .n_shown = turn->shown.n_bytes - (in_thought ? 0 : n_held)};
+}
+
 static bool inline_open(struct ui *ui, struct bn_error *err)
 {
     struct inline_ui *u = mem_alloc(1, sizeof(*u));
@@ -227,10 +267,11 @@ static bool inline_open(struct ui *ui, struct bn_error *err)
     }
     u->is_open = true;
     u->size = tty_size(STDOUT_FILENO);
-    flow_init(&u->flow, u->size.columns, terminal_wrap(ui));
+    term_caps_paint(&u->caps, &u->paint);
+    u->flow.columns = u->size.columns;
     terminal_begin(ui);
     if (chat_is_busy(&ui->app->chat))
-        terminal_take_up(ui);
+        take_up(ui);
     return true;
 }
 
@@ -240,6 +281,11 @@ static void inline_close(struct ui *ui)
     if (!u)
         return;
     inline_erase_row(u);
+    if (u->in_answer && ui->app->next_ui)
+        leave_answer(ui);
+    else
+        flow_flush(&u->flow, &u->out);
+    flow_plain(&u->flow, &u->out);
     if (line_is_open() || u->flow.column > 0)
         strbuf_add_char(&u->out, '\n');
     inline_write_out(ui);
@@ -255,6 +301,7 @@ static void inline_suspend(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     inline_erase_row(u);
+    flow_plain(&u->flow, &u->out);
     strbuf_add_char(&u->out, '\n');
     inline_write_out(ui);
     tty_give_back();

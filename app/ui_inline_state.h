@@ -13,6 +13,7 @@
 struct inline_ui {
     struct term_caps caps;
     struct tty_size size;
+    struct flow_paint paint;
     struct flow flow;
     struct strbuf out; /* to be written */
     bool has_row;      /* the ephemeral row stands below the cursor */

@@ -64,6 +64,7 @@ void inline_paint_row(struct inline_ui *u)
     if (!u->wants_row || !u->caps.can_repaint || u->flow.column >= u->size.columns)
         return;
     inline_erase_row(u);
+    flow_plain(&u->flow, &u->out);
     strbuf_add_char(&u->out, '\n');
     inline_add_caps(u, TERM_STRING_DIM);
     strbuf_add_text(&u->out, u->row);
@@ -145,6 +146,7 @@ void inline_begin_aside(struct ui *ui)
     }
     inline_erase_row(u);
     flow_flush(&u->flow, &u->out);
+    flow_plain(&u->flow, &u->out);
     if (u->flow.column > 0)
         strbuf_add_char(&u->out, '\n');
 }
@@ -152,10 +154,7 @@ void inline_begin_aside(struct ui *ui)
 void inline_end_aside(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
-    const enum flow_wrap wrap = u->flow.wrap;
-    const bool in_code = u->flow.in_code;
-    flow_init(&u->flow, u->size.columns, wrap);
-    u->flow.in_code = in_code;
+    flow_begin_row(&u->flow);
     inline_write_out(ui);
     if (line_is_open())
         line_show();
@@ -165,7 +164,8 @@ void inline_add_aside(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
     struct inline_ui *u = self(ui);
     struct flow flow = {0};
-    flow_init(&flow, u->size.columns, tone == TONE_PLAIN ? FLOW_NO_WRAP : terminal_wrap(ui));
+    flow_init(&flow, u->size.columns, tone == TONE_PLAIN ? FLOW_NO_WRAP : terminal_wrap(ui),
+              FLOW_WORDS, NULL);
     if (tone == TONE_ERROR || tone == TONE_WARNING)
         inline_add_caps(u, TERM_STRING_BOLD);
     else if (tone == TONE_NOTE)

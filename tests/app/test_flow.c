@@ -22,7 +22,7 @@ static void flow_all(size_t columns, enum flow_wrap wrap, size_t piece, struct s
 {
     struct flow f = {0};
     const struct bn_str all = {sample, sizeof(sample) - 1};
-    flow_init(&f, columns, wrap);
+    flow_init(&f, columns, wrap, FLOW_ANSWER, NULL);
     for (size_t at = 0; at < all.n_bytes; at += piece)
         flow_add(&f,
                  (struct bn_str){all.ptr + at, all.n_bytes - at < piece ? all.n_bytes - at : piece},
@@ -55,7 +55,7 @@ static void no_row_of_prose_is_wider_than_the_terminal(void **state)
     for (size_t columns = 4; columns <= 60; columns++) {
         struct strbuf out = {0};
         struct flow f = {0};
-        flow_init(&f, columns, FLOW_WRAP);
+        flow_init(&f, columns, FLOW_WRAP, FLOW_ANSWER, NULL);
         flow_add(&f, (struct bn_str){sample, strstr(sample, "```") - sample}, &out);
         flow_flush(&f, &out);
         for (const char *line = strbuf_text(&out); *line;) {
@@ -73,7 +73,7 @@ static void breaks_between_words_and_never_within(void **state)
     struct strbuf out = {0};
     struct flow f = {0};
     (void)state;
-    flow_init(&f, 11, FLOW_WRAP);
+    flow_init(&f, 11, FLOW_WRAP, FLOW_ANSWER, NULL);
     flow_add(&f, bn_str_of("one two three four"), &out);
     flow_flush(&f, &out);
     assert_string_equal(strbuf_text(&out), "one two\nthree four");
@@ -106,7 +106,7 @@ static void a_narrower_terminal_gets_the_last_row_again(void **state)
     struct strbuf out = {0};
     struct flow f = {0};
     (void)state;
-    flow_init(&f, 40, FLOW_WRAP);
+    flow_init(&f, 40, FLOW_WRAP, FLOW_ANSWER, NULL);
     flow_add(&f, bn_str_of("first row\none two three four five six "), &out);
     assert_int_equal(f.column, 27);
     assert_int_equal(flow_rows_up(&f, 10), 2); /* 27 columns take three rows of 10 */
@@ -120,6 +120,64 @@ static void a_narrower_terminal_gets_the_last_row_again(void **state)
     strbuf_finish(&out);
 }
 
+static const struct flow_paint paint = {{"<>", "<h>", "<b>", "<c>", "<c>", "<f>", "<m>", "<d>"}};
+
+static void expect_painted(const char *text, enum flow_voice voice, const char *expected)
+{
+    struct strbuf out = {0};
+    struct flow f = {0};
+    flow_init(&f, 12, FLOW_WRAP, voice, &paint);
+    for (size_t i = 0; text[i]; i++)
+        flow_add(&f, (struct bn_str){text + i, 1}, &out);
+    flow_flush(&f, &out);
+    flow_plain(&f, &out);
+    assert_string_equal(strbuf_text(&out), expected);
+    flow_finish(&f);
+    strbuf_finish(&out);
+}
+
+static void looks_are_set_once_and_ended(void **state)
+{
+    (void)state;
+    expect_painted("a **b c** d", FLOW_ANSWER, "a <b>**b c** <>d");
+    expect_painted("# a\nb", FLOW_ANSWER, "<h># a\n<>b");
+    expect_painted("a\n```\n`\n```\nb", FLOW_ANSWER, "a\n<f>```\n<><c>`\n<><f>```\n<>b");
+    expect_painted("`a` **b**", FLOW_THOUGHT, "<d>`a` **b**<>");
+    expect_painted("`a` **b**", FLOW_WORDS, "`a` **b**");
+    expect_painted("**a word or two** b", FLOW_ANSWER, "<b>**a word or\ntwo** <>b");
+}
+
+/* At every place where one painter may leave off, the next one goes on with the rest alone. */
+static void what_is_held_is_what_is_not_written(void **state)
+{
+    static const char text[] = "One *two* **three four** `f\xC3\xA9` 12. x\n```\nco de\n```\n# End";
+    (void)state;
+    for (int wrap = FLOW_WRAP; wrap <= FLOW_NO_WRAP; wrap++) {
+        for (size_t cut = 0; cut < sizeof(text); cut++) {
+            struct flow first = {0}, second = {0};
+            struct strbuf shown = {0}, letters = {0};
+            flow_init(&first, 40, (enum flow_wrap)wrap, FLOW_ANSWER, NULL);
+            flow_init(&second, 40, (enum flow_wrap)wrap, FLOW_ANSWER, NULL);
+            flow_add(&first, (struct bn_str){text, cut}, &shown);
+            const size_t n_shown = cut - flow_held(&first);
+            flow_skip(&second, (struct bn_str){text, n_shown});
+            assert_int_equal(second.column, 0);
+            flow_add(&second, bn_str_of(text + n_shown), &shown);
+            flow_flush(&second, &shown);
+            for (size_t i = 0; i < sizeof(text) - 1; i++)
+                if (!strchr(" \n", text[i]))
+                    strbuf_add_char(&letters, text[i]);
+            for (size_t i = 0, k = 0; i < shown.n_bytes; i++)
+                if (!strchr(" \n", shown.ptr[i]))
+                    assert_int_equal(shown.ptr[i], letters.ptr[k++]);
+            flow_finish(&first);
+            flow_finish(&second);
+            strbuf_finish(&shown);
+            strbuf_finish(&letters);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +187,8 @@ int main(void)
         cmocka_unit_test(code_keeps_its_blanks_and_lines),
         cmocka_unit_test(shows_no_control_and_no_broken_byte),
         cmocka_unit_test(a_narrower_terminal_gets_the_last_row_again),
+        cmocka_unit_test(looks_are_set_once_and_ended),
+        cmocka_unit_test(what_is_held_is_what_is_not_written),
     };
     (void)setlocale(LC_CTYPE, "C.UTF-8"); /* widths */
     return cmocka_run_group_tests(tests, NULL, NULL);

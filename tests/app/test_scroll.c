@@ -91,7 +91,7 @@ static void controls_and_broken_bytes_are_replaced(void **state)
     scroll_layout(&s, 20);
     scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("\x1b[2J\xE6\xBC"));
     scroll_add(&s, SCROLL_NOTE, SCROLL_WORDS, bn_str_of("note\n"));
-    expect_rows(&s, "\xEF\xBF\xBD[2J\xEF\xBF\xBD|note|");
+    expect_rows(&s, "\xEF\xBF\xBD[2J\xEF\xBF\xBD\xEF\xBF\xBD|note|");
     scroll_finish(&s);
 }
 
@@ -103,10 +103,10 @@ static void printing_gives_the_last_rows_and_counts_the_others(void **state)
     scroll_layout(&s, 10);
     scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("one\ntwo words here\nthree\n"));
     scroll_add(&s, SCROLL_PLAIN, SCROLL_COLUMNS, bn_str_of("0123456789ab\n"));
-    assert_int_equal(scroll_print(&s, 0, 100, &out), 0);
+    assert_int_equal(scroll_print(&s, (struct scroll_place){0}, 100, &out), 0);
     assert_string_equal(strbuf_text(&out), "one\ntwo words\nhere\nthree\n0123456789ab\n");
     strbuf_cut(&out, 0);
-    assert_int_equal(scroll_print(&s, 1, 3, &out), 2);
+    assert_int_equal(scroll_print(&s, (struct scroll_place){1, 0}, 3, &out), 2);
     assert_string_equal(strbuf_text(&out), "three\n0123456789ab\n");
     strbuf_finish(&out);
     scroll_finish(&s);
@@ -156,6 +156,73 @@ static void the_pane_shows_the_cursors_row(void **state)
         }
     }
     input_rows_finish(&r);
+}
+
+/* One letter a look, in the order of enum text_look. */
+static void expect_looks(const struct scroll *s, size_t row, const char *expected)
+{
+    const struct bn_str part = scroll_row(s, row);
+    const char *looks = scroll_row_looks(&s->lines[scroll_line_of(s, row)], part);
+    char letters[80] = "";
+    for (size_t i = 0; looks && i < part.n_bytes; i++)
+        letters[i] = ".HBCKFM"[(size_t)looks[i]];
+    assert_string_equal(letters, expected);
+}
+
+static void answers_have_looks_and_others_have_not(void **state)
+{
+    struct scroll s = {0};
+    (void)state;
+    scroll_layout(&s, 12);
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("- a **bold wo"));
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("rd** b\n```\na long line of code"));
+    scroll_add(&s, SCROLL_NOTE, SCROLL_WORDS, bn_str_of("**a** note"));
+    expect_rows(&s, "- a **bold|word** b|```|a long line |of code|**a** note|");
+    expect_looks(&s, 0, "M...BBBBBB");
+    expect_looks(&s, 1, "BBBBBB..");
+    expect_looks(&s, 2, "FFF");
+    expect_looks(&s, 4, "KKKKKKK");
+    expect_looks(&s, 5, "");
+    scroll_finish(&s);
+}
+
+static void emoji_style_makes_wide_and_is_not_cut_off(void **state)
+{
+    struct scroll s = {0};
+    struct input_rows r = {0};
+    (void)state;
+    scroll_layout(&s, 4);
+    scroll_add(&s, SCROLL_PLAIN, SCROLL_COLUMNS,
+               bn_str_of("ab\xE2\x9D\xA4\xEF\xB8\x8F"
+                         "c\xE2\x9D\xA4\xEF\xB8\x8F"));
+    expect_rows(&s, "ab\xE2\x9D\xA4\xEF\xB8\x8F|c\xE2\x9D\xA4\xEF\xB8\x8F|");
+    scroll_cut(&s, 0);
+    scroll_add(&s, SCROLL_PLAIN, SCROLL_COLUMNS, bn_str_of("abc\xE2\x9D\xA4\xEF\xB8\x8F"));
+    expect_rows(&s, "abc|\xE2\x9D\xA4\xEF\xB8\x8F|");
+    scroll_finish(&s);
+    input_rows_make(&r, "", bn_str_of("\xE2\x9D\xA4\xEF\xB8\x8Fx"), 6, 10);
+    assert_int_equal(r.cursor_column, 2);
+    input_rows_finish(&r);
+}
+
+static void printing_begins_where_the_screen_ended(void **state)
+{
+    struct scroll s = {0};
+    struct strbuf out = {0};
+    (void)state;
+    scroll_layout(&s, 20);
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("said before\nhalf a"));
+    const struct scroll_place here = scroll_here(&s);
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of(" line that goes on\nend"));
+    scroll_end(&s);
+    assert_int_equal(scroll_print(&s, here, 100, &out), 0);
+    assert_string_equal(strbuf_text(&out), "line that goes on\nend\n");
+    strbuf_cut(&out, 0);
+    scroll_cut(&s, 1);
+    assert_int_equal(scroll_print(&s, here, 100, &out), 0);
+    assert_string_equal(strbuf_text(&out), "");
+    strbuf_finish(&out);
+    scroll_finish(&s);
 }
 
 static void keys_are_found_outside_of_pastes(void **state)
@@ -219,6 +286,9 @@ int main(void)
         cmocka_unit_test(a_new_width_keeps_every_row_of_code),
         cmocka_unit_test(controls_and_broken_bytes_are_replaced),
         cmocka_unit_test(printing_gives_the_last_rows_and_counts_the_others),
+        cmocka_unit_test(answers_have_looks_and_others_have_not),
+        cmocka_unit_test(emoji_style_makes_wide_and_is_not_cut_off),
+        cmocka_unit_test(printing_begins_where_the_screen_ended),
         cmocka_unit_test(the_cursor_stands_at_its_byte),
         cmocka_unit_test(the_pane_shows_the_cursors_row),
         cmocka_unit_test(keys_are_found_outside_of_pastes),
