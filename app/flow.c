@@ -98,7 +98,9 @@ static void put_cell(struct flow *f, const struct flow_cell *cell, struct strbuf
     if (f->column + cell->width > limit(f, cell->look)) {
         if (breaks_words(f, cell->look) && f->column > 0)
             strbuf_add_char(out, '\n');
-        flow_begin_row(f); /* elsewhere the terminal breaks the row */
+        else
+            f->n_wrapped++;
+        flow_begin_row(f);
     }
     write_cell(f, cell, out);
     push(&f->row, *cell);

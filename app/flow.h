@@ -43,6 +43,7 @@ struct flow {
     size_t column;         /* of the cursor; == columns: the next character goes to the next row */
     struct flow_cells row; /* what stands on the cursor's row */
     size_t n_doubtful;     /* of them: terminals disagree about their width */
+    size_t n_wrapped;      /* rows that the terminal broke, so far */
     enum text_look look;   /* what the terminal is set to */
     struct markdown markdown; /* of the answer */
     bool is_skipping;         /* what stood elsewhere ended within a line: no blanks first */

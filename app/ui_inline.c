@@ -16,7 +16,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define ROW_SECONDS 0.5 /* the row is repainted twice a second: a line of ssh is thin */
+/* How often the row is repainted: a line of ssh is thin, and so is an answer. */
+#define ROW_SECONDS 0.5
+#define ROW_SECONDS_ANSWER 1.0
 static struct inline_ui *self(const struct ui *ui)
 {
     return ui->state;
@@ -50,10 +52,13 @@ static void make_prompt(struct ui *ui, char out[INLINE_PROMPT_BYTES])
         (void)snprintf(out, INLINE_PROMPT_BYTES, "%s" TERMINAL_PROMPT, progress); /* fits */
 }
 
-static int row_wait(const struct inline_ui *u, double now)
+static int row_wait(const struct ui *ui, double now)
 {
-    const double left = ROW_SECONDS - (now - u->row_painted);
-    return left > 0 ? (int)(left * 1000) + 1 : 0;
+    const struct inline_ui *u = self(ui);
+    const enum chat_phase phase = ui->app->chat.phase;
+    const double every = phase == CHAT_GENERATING ? ROW_SECONDS_ANSWER : ROW_SECONDS;
+    const double left = every - (now - u->row_painted);
+    return left > 0 && phase == u->row_phase ? (int)(left * 1000) + 1 : 0;
 }
 
 /* An Esc, or a paste whose end is awaited: time decides. */
@@ -74,17 +79,19 @@ static int inline_tick(struct ui *ui)
         wait = is_undecided(&ui->app->keys.bytes) ? 20 : -1;
     }
     if (chat_is_busy(c) && u->wants_row && u->caps.can_repaint) {
-        if (row_wait(u, now) == 0) {
+        if (row_wait(ui, now) == 0) {
             u->row_painted = now;
+            u->row_phase = c->phase;
             inline_refresh_row(ui);
         }
-        const int next = row_wait(u, now) > 0 ? row_wait(u, now) : (int)(ROW_SECONDS * 1000);
-        wait = wait < 0 ? next : wait;
+        wait = wait < 0 ? row_wait(ui, now) : wait;
     } else if (line_is_open()) {
         char prompt[INLINE_PROMPT_BYTES];
         make_prompt(ui, prompt);
-        if (strcmp(prompt, u->prompt) != 0 && (c->phase != CHAT_LOADING || row_wait(u, now) == 0)) {
+        if (strcmp(prompt, u->prompt) != 0 &&
+            (c->phase != CHAT_LOADING || row_wait(ui, now) == 0)) {
             u->row_painted = now;
+            u->row_phase = c->phase;
             memcpy(u->prompt, prompt, sizeof(prompt));
             line_set_prompt(u->prompt);
         }

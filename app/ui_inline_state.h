@@ -20,6 +20,7 @@ struct inline_ui {
     bool wants_row;    /* something runs */
     char row[256];     /* its text */
     double row_painted;
+    enum chat_phase row_phase; /* what the chat did then */
     enum answer_part part;
     bool in_answer;
 

@@ -57,22 +57,47 @@ void inline_erase_row(struct inline_ui *u)
     u->has_row = false;
 }
 
-/* The row below the cursor, which comes back to where it was. Not where the next character would go
- * to the next row: the cursor could not be put back there. */
-void inline_paint_row(struct inline_ui *u)
+/* May the row be painted? Not where the next character would go to the next row: the cursor could
+ * not be put back there. */
+static bool has_room(const struct inline_ui *u)
 {
-    if (!u->wants_row || !u->caps.can_repaint || u->flow.column >= u->size.columns)
-        return;
-    inline_erase_row(u);
-    flow_plain(&u->flow, &u->out);
-    strbuf_add_char(&u->out, '\n');
-    inline_add_caps(u, TERM_STRING_DIM);
-    strbuf_add_text(&u->out, u->row);
-    inline_add_caps(u, TERM_STRING_NORMAL);
+    const struct flow *f = &u->flow;
+    return u->wants_row && u->caps.can_repaint && f->column + f->n_doubtful < u->size.columns;
+}
+
+/* From the row below back to the end of the text. Where the terminal may have another idea of a
+ * width than we, the text itself leads there. */
+static void go_back(struct inline_ui *u)
+{
     strbuf_add_char(&u->out, '\r');
     inline_add_caps(u, TERM_STRING_UP);
-    if (u->flow.column > 0)
+    if (u->flow.n_doubtful > 0) {
+        flow_row(&u->flow, &u->out);
+        flow_plain(&u->flow, &u->out);
+    } else if (u->flow.column > 0) {
         term_caps_right(&u->caps, u->flow.column, &u->out);
+    }
+}
+
+static void paint_part(struct inline_ui *u, size_t from, size_t to)
+{
+    flow_plain(&u->flow, &u->out);
+    strbuf_add_char(&u->out, '\n');
+    if (from > 0)
+        term_caps_right(&u->caps, from, &u->out);
+    inline_add_caps(u, TERM_STRING_DIM);
+    strbuf_add(&u->out, u->row + from, to - from);
+    inline_add_caps(u, TERM_STRING_NORMAL);
+    go_back(u);
+}
+
+/* The row below the cursor, which comes back to where it was. */
+void inline_paint_row(struct inline_ui *u)
+{
+    if (!has_room(u))
+        return;
+    inline_erase_row(u);
+    paint_part(u, 0, strlen(u->row));
     u->has_row = true;
 }
 
@@ -96,46 +121,82 @@ void inline_follow_size(struct ui *ui)
     line_resize(size.rows, size.columns);
 }
 
-/* Does it contain a line end, so that the text moves into the ephemeral row? */
-static bool moves_down(const struct inline_ui *u, size_t n_before, size_t column_before)
+/* Each line end with the row below it moved down: a few bytes instead of the whole row again. */
+static void add_above_row(struct inline_ui *u, struct bn_str text)
 {
-    return memchr(u->out.ptr + n_before, '\n', u->out.n_bytes - n_before) ||
-           u->flow.column < column_before;
+    for (size_t i = 0; i < text.n_bytes; i++) {
+        if (text.ptr[i] != '\n') {
+            strbuf_add_char(&u->out, text.ptr[i]);
+            continue;
+        }
+        strbuf_add_text(&u->out, "\n\n"); /* there may have been no room below the row */
+        inline_add_caps(u, TERM_STRING_UP);
+        inline_add_caps(u, TERM_STRING_INSERT_ROW);
+    }
+}
+
+static void add_over_row(struct inline_ui *u, struct bn_str text)
+{
+    add_sync(u, SYNC_BEGIN);
+    inline_erase_row(u);
+    strbuf_add_str(&u->out, text);
+    inline_paint_row(u);
+    add_sync(u, SYNC_END);
 }
 
 void inline_add_text(struct ui *ui, struct bn_str text)
 {
     struct inline_ui *u = self(ui);
-    struct strbuf before = {0};
-    const size_t n_before = u->out.n_bytes, column = u->flow.column;
+    struct strbuf added = {0};
+    const size_t n_before = u->out.n_bytes, n_wrapped = u->flow.n_wrapped;
     flow_add(&u->flow, text, &u->out);
-    if (!u->has_row || u->out.n_bytes == n_before || !moves_down(u, n_before, column))
-        return;
-    strbuf_add(&before, u->out.ptr + n_before, u->out.n_bytes - n_before);
+    const struct bn_str new = {u->out.ptr + n_before, u->out.n_bytes - n_before};
+    const bool wraps = u->flow.n_wrapped > n_wrapped;
+    const bool ends_line = new.n_bytes > 0 && memchr(new.ptr, '\n', new.n_bytes);
+    if (!u->has_row || (!wraps && !ends_line))
+        return; /* nothing moves into the row */
+    strbuf_add_str(&added, new);
     strbuf_cut(&u->out, n_before);
-    add_sync(u, SYNC_BEGIN);
-    inline_erase_row(u);
-    strbuf_add_str(&u->out, strbuf_str(&before));
-    inline_paint_row(u);
-    add_sync(u, SYNC_END);
-    strbuf_finish(&before);
+    if (wraps || !u->caps.strings[TERM_STRING_INSERT_ROW][0])
+        add_over_row(u, strbuf_str(&added));
+    else
+        add_above_row(u, strbuf_str(&added));
+    strbuf_finish(&added);
+}
+
+/* Only what differs is sent. */
+static void change_row(struct inline_ui *u, const char *next)
+{
+    const size_t n_before = strlen(u->row), n = strlen(next);
+    size_t from = 0, to = n;
+    while (from < n && next[from] == u->row[from])
+        from++;
+    while (n == n_before && to > from && next[to - 1] == u->row[to - 1])
+        to--;
+    memcpy(u->row, next, n + 1);
+    if (n < n_before)
+        inline_paint_row(u); /* the rest of the longer one goes */
+    else if (from < to)
+        paint_part(u, from, to);
 }
 
 void inline_refresh_row(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
-    char before[sizeof(u->row)];
-    memcpy(before, u->row, sizeof(before));
+    char next[sizeof(u->row)];
     (void)terminal_status(ui, u->said_busy ? "busy, Esc stops" : "Esc stops", u->size.columns - 1,
-                          u->row, sizeof(u->row)); /* the row has one look */
-    if (u->has_row && strcmp(before, u->row) == 0)
+                          next, sizeof(next)); /* the row has one look */
+    if (!has_room(u))
         return;
+    if (u->has_row) {
+        change_row(u, next);
+        return;
+    }
+    memcpy(u->row, next, sizeof(next));
     add_sync(u, SYNC_BEGIN);
     inline_paint_row(u);
     add_sync(u, SYNC_END);
 }
-
-/* ---- the program's own words ---- */
 
 void inline_begin_aside(struct ui *ui)
 {

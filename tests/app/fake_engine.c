@@ -5,7 +5,8 @@
  * BITNET_FAKE holds words NAME=VALUE: answers=FILE (raw bytes; 0x1E ends one, then the next is
  * said), load_ms, read_us (for each new token of a prompt), token_ms, n_ctx, endless=1 (an answer
  * begins again at its end), same=1 (its first token for ever), fail_at=N (the N-th token fails),
- * load_error=1, stuck=1 (a stop is never heard). The vocabulary is the model file's own.
+ * load_error=1, stuck=1 (a stop is never heard), save_us (for each token of a snapshot). The
+ * vocabulary is the model file's own.
  */
 #include "app/generator.h"
 #include "engine/base/clock.h"
@@ -232,9 +233,12 @@ const char *generator_kv_version(const struct generator *g)
 bool generator_save(struct generator *g, const struct bn_stream *out, struct bn_error *err)
 {
     uint64_t n = g->held.n;
-    return (out->move(out->ud, &n, sizeof(n)) &&
-            (n == 0 || out->move(out->ud, g->held.ids, g->held.n * sizeof(*g->held.ids)))) ||
-           bn_fail(err, BN_EIO, "the fake session could not be written");
+    bool ok = out->move(out->ud, &n, sizeof(n));
+    for (size_t i = 0; ok && i < g->held.n; i++) {
+        sleep_us(told_number("save_us", 0));
+        ok = out->move(out->ud, &g->held.ids[i], sizeof(g->held.ids[i]));
+    }
+    return ok || bn_fail(err, BN_EIO, "the fake session could not be written");
 }
 
 bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_error *err)

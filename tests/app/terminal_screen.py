@@ -2,6 +2,7 @@
 A terminal with a screen for tests: one program in a tmux of its own. Patterns are searched in the screen
 without the newlines at its end.
 """
+import itertools
 import os
 import re
 import shlex
@@ -11,9 +12,10 @@ import time
 
 class Screen:
     """One program in a tmux of its own: own socket, no configuration."""
+    numbers = itertools.count()
 
     def __init__(self, folder, env, words, columns, rows):
-        self.socket = os.path.join(folder, 'tmux')
+        self.socket = os.path.join(folder, f'tmux{next(Screen.numbers)}')
         self.env = dict(env, TERM='xterm-256color')
         command = ' '.join(shlex.quote(word) for word in words)
         self.tmux('-f', '/dev/null', 'new-session', '-d', '-x', str(columns), '-y', str(rows),

@@ -177,6 +177,7 @@ class WaysOut(TerminalCase):
         while termios.tcgetattr(terminal.slave) != terminal.before:
             self.assertLess(time.monotonic(), deadline)
             terminal.read(0.05)
+        terminal.read(0.2)
         self.assertEqual(terminal.seen.count(PASTE_ON), terminal.seen.count(PASTE_OFF))
         terminal.expect(b'half a line', start=start)
         terminal.send(b'!\r')

@@ -1,0 +1,191 @@
+#!/usr/bin/env python3
+"""
+test_painters.py CHAT MAKE_MODEL: both painters of a terminal: looks of Markdown, changes from one to the other
+in the middle of an answer, and how many bytes they send. Parts need tmux, and are skipped without it.
+"""
+import os
+import re
+import shutil
+import signal
+import time
+import unittest
+
+from program_case import PROGRAM, main
+from terminal_screen import Screen
+from test_chat_terminal import TerminalCase
+
+ANSWER = '# Head\n\nSome **bold** and `code`.\n\n- item\n\n```c\nint x; // **\n```\nend'
+BOLD, CODE, HEAD = '\x1b[1m', '\x1b[36m', '\x1b[1m\x1b[35m'
+WORDS = [f'w{i:03}x' for i in range(120)]
+NEEDS_TMUX = unittest.skipUnless(shutil.which('tmux'), 'tmux is not installed')
+
+
+class PainterCase(TerminalCase):
+    def screen(self, columns, rows, *args):
+        screen = Screen(self.home.name, self.env, [PROGRAM, self.model, *args], columns, rows)
+        self.addCleanup(screen.close)
+        screen.expect('>>>')
+        return screen
+
+    def looks(self, screen):
+        """Attributes by text: each run of cells that look alike, without the blanks around it."""
+        runs, now = {}, []
+        for part in re.split(r'(\x1b\[[0-9;]*m|\n)', screen.text('-e')):
+            if not part.startswith('\x1b'):
+                runs[part.strip()] = ' '.join(now)
+                continue
+            for code in part[2:-1].split(';'):
+                if code in ('', '0'):
+                    now = []
+                elif code == '39':
+                    now = [c for c in now if not c.startswith('3')]
+                elif code != '49':
+                    now = now + [code]
+        return runs
+
+    def each_word_once(self, text, words=WORDS):
+        found = re.findall(r'w\d{3}x', text)
+        self.assertEqual(found, list(words), text)
+
+
+class Looks(PainterCase):
+    @NEEDS_TMUX
+    def test_marks_stay_and_what_they_mark_is_coloured(self):
+        for words, wide in (([], 60), (['--tui'], 60), ([], 20), (['--tui'], 20)):
+            self.fake(ANSWER, token_ms=1)
+            screen = self.screen(wide, 30, '--private', *words)
+            screen.send('x', 'Enter')
+            screen.expect(r'(?s)end.*\[\d+ tok')
+            wrapped = ANSWER if wide == 60 else ANSWER.replace('and `', 'and\n`')
+            self.assertIn(wrapped, screen.text('-J'))
+            shown = self.looks(screen)
+            self.assertEqual([shown[text] for text in ('# Head', '**bold**', '`code`', '-', '```c',
+                                                       'int x; // **', '```', 'end')],
+                             ['1 35', '1', '36', '1', '2', '36', '2', ''])
+            screen.close()
+
+    def test_without_colour_no_look_reaches_the_terminal(self):
+        self.fake(ANSWER.replace('\n', ' '))
+        for variable, words in (('1', []), (None, ['--color', 'never']), (None, ['--plain'])):
+            self.env.pop('NO_COLOR', None)
+            if variable:
+                self.env['NO_COLOR'] = variable
+            terminal = self.ready(*words)
+            seen = self.ask(terminal, 'x')
+            self.assertEqual(re.findall(rb'\x1b\[[1-9][0-9;]*m', seen), [])
+            self.assertIn(b'**bold** and', seen)
+
+    def test_a_pipe_gets_the_answer_alone(self):
+        self.fake(ANSWER)
+        self.env['TERM'] = 'xterm-256color'
+        for words in ([], ['--color', 'always']):
+            self.assertEqual(self.says('-p', 'x', *words), ANSWER.encode() + b'\n')
+
+    def test_a_look_ends_with_the_answer_however_it_ends(self):
+        self.fake('```\ncode\n', endless=1, token_ms=5)
+        terminal = self.ready()
+        start = len(terminal.seen)
+        terminal.send(b'x\r')
+        terminal.expect(rb'\x1b\[36mcode', start=start)
+        terminal.send(b'\x1b')
+        terminal.expect(b'stopped', start=start)
+        self.assertRegex(terminal.seen[start:], rb'\x1b\(B\x1b\[m[^m]*\x1b\[2mstopped')
+
+    @NEEDS_TMUX
+    def test_thoughts_stay_dim_under_the_status_row(self):
+        template = self.write('thinks.jinja', "{% for m in messages %}{{ m.content.split('</think>')[-1] }}{% endfor %}"
+                              "{% if add_generation_prompt %}<think>{% endif %}")
+        self.fake('one two **three** four</think>done', token_ms=60)
+        screen = self.screen(60, 20, '--private', '--template', '@' + template)
+        screen.send('x', 'Enter')
+        screen.expect(r'(?s)done.*\[\d+ tok')
+        [line] = [line for line in screen.text('-e').split('\n') if 'one two' in line]
+        words = re.findall(r'\x1b\[2m([^\x1b]+)', line)
+        self.assertEqual(''.join(words).replace(' ', ''), 'onetwo**three**four')
+
+
+class Changes(PainterCase):
+    @NEEDS_TMUX
+    def test_there_and_back_within_an_answer_repeats_nothing(self):
+        self.fake('# w000x **' + ' '.join(WORDS[1:]) + '**', 'second', token_ms=2)
+        screen = self.screen(60, 30, '--private')
+        screen.send('go', 'Enter')
+        screen.expect('w010x')
+        screen.send('F2')
+        screen.expect(r'w030x')
+        screen.send('F2')
+        screen.expect(r'w045x')
+        screen.send('F2')
+        screen.expect(r'w060x')
+        screen.send('F2')
+        screen.expect(r'(?s)w119x.*\[\d+ tok.*>>>$')
+        text = screen.text('-J', '-S', '-500')
+        self.each_word_once(text)
+        self.assertEqual(text.count('>>> go'), 1)
+        self.assertNotIn('Esc stops |', text)
+
+    @NEEDS_TMUX
+    def test_an_answer_that_ends_on_the_whole_screen_is_completed_below(self):
+        self.fake(' '.join(WORDS), token_ms=2)
+        screen = self.screen(60, 30, '--private')
+        screen.send('go', 'Enter')
+        screen.expect('w010x')
+        screen.send('F2')
+        screen.expect(r'(?s)w119x.*\[\d+ tok.*\nready')
+        screen.send('F2')
+        screen.expect(r'(?s)w119x.*\[\d+ tok.*>>>$')
+        self.each_word_once(screen.text('-J', '-S', '-500'))
+
+    @NEEDS_TMUX
+    def test_an_answer_that_is_gone_on_with_repeats_nothing(self):
+        for words in ([], ['--tui']):
+            self.fake(' '.join(WORDS[:20]) + ' ', ' '.join(WORDS[20:]), token_ms=2)
+            screen = self.screen(60, 40, '--private', '--no-stats', *words)
+            screen.send('go', 'Enter')
+            screen.expect(r'(?s)w019x.*>>>$')
+            screen.send('/continue', 'Enter')
+            screen.expect('w030x')
+            screen.send('F2')
+            screen.expect('w050x')
+            screen.send('F2')
+            screen.expect(r'(?s)w119x.*>>>$')
+            screen.send('/quit', 'Enter')
+            screen.expect('left with 0')
+            self.each_word_once(screen.text('-J', '-S', '-500'))
+            screen.close()
+
+    def test_a_signal_while_the_last_snapshot_is_written_is_the_exit_code(self):
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 0)):
+            self.fake('fine', save_us=50000)
+            terminal = self.ready('--session', 'talk', '--snapshot')
+            self.ask(terminal, 'x')
+            terminal.send(b'/quit\r')
+            terminal.expect(b'writing a snapshot')
+            time.sleep(0.2)
+            begun = time.monotonic()
+            terminal.process.send_signal(number)
+            self.left_clean(terminal, code)
+            self.assertLess(time.monotonic() - begun, 2)
+            os.remove(os.path.join(self.home.name, '.local/share/bitnet-chat/sessions/talk.json'))
+
+
+class Cost(PainterCase):
+    PROSE = ('Light from the **sun** is white. On its way through the `air` it meets molecules, and they '
+             'turn short waves aside more than long ones.\n\n- blue is *short*\n- red is long\n\n') * 3
+
+    def wire(self, *words):
+        """Bytes written for one byte of an answer that comes as fast as people read."""
+        self.fake(self.PROSE, token_ms=13)
+        terminal = self.ready(*words)
+        seen = self.ask(terminal, 'x')
+        seen = re.search(rb'(?s)Light.*(?=\[\d+ tok)', seen).group()
+        return seen, len(seen) / len(self.PROSE)
+
+    def test_an_answer_below_costs_less_than_three_times_its_bytes(self):
+        seen, ratio = self.wire()
+        self.assertLess(ratio, 3, seen)
+        self.assertGreater(seen.count(b'generating') + seen.count(b'tok/s'), 1)
+
+
+if __name__ == '__main__':
+    main()
