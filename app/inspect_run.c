@@ -60,7 +60,7 @@ static int32_t *read_tokens(struct inspect *in, size_t n_vocab, size_t *n_ids, s
 static bool write_logits(struct inspect *in, const int32_t *ids, size_t n_ids, struct bn_error *err)
 {
     const char *path = options_text(in->options, "out");
-    const size_t n_first = size_min((size_t)options_int(in->options, "reuse"), n_ids);
+    const size_t n_first = (size_t)options_int(in->options, "reuse");
     struct row_writer writer = {fopen(path, "wb"), bn_model_info(in->model)->n_vocab};
     const struct inspect_rows rows = {write_row, &writer};
     if (!writer.out)
@@ -85,7 +85,12 @@ enum exit_code inspect_logits(struct inspect *in)
     int32_t *ids = read_tokens(in, bn_model_info(in->model)->n_vocab, &n_ids, &err);
     if (!ids)
         return report_error(INSPECT, STAGE_RUN, &err);
-    code = inspect_open_session(in, n_ids);
+    const int64_t n_reuse = options_int(in->options, "reuse");
+    if (n_reuse > (int64_t)n_ids)
+        code = report_fail(INSPECT, EXIT_USAGE, "--reuse %lld: there are only %zu --tokens",
+                           (long long)n_reuse, n_ids);
+    else
+        code = inspect_open_session(in, n_ids);
     if (code == EXIT_DONE && !write_logits(in, ids, n_ids, &err))
         code = report_error(INSPECT, STAGE_RUN, &err);
     mem_free(ids);
@@ -153,7 +158,7 @@ static enum exit_code score_ids(struct inspect *in, const struct token_list *tex
 {
     const size_t n_train = bn_model_info(in->model)->n_ctx_train;
     const size_t n_asked = (size_t)options_int(in->options, "ctx");
-    const size_t n_window = size_max(n_asked ? n_asked : size_min(n_train, WINDOW_TOKENS), 2);
+    const size_t n_window = n_asked ? n_asked : size_max(size_min(n_train, WINDOW_TOKENS), 2);
     struct scorer s = {.n_vocab = bn_model_info(in->model)->n_vocab};
     struct bn_error err;
     const enum exit_code code = inspect_open_session(in, n_window);
@@ -172,6 +177,10 @@ enum exit_code inspect_perplexity(struct inspect *in)
     struct bn_error err;
     char *text;
     size_t n_bytes;
+    if (options_int(in->options, "ctx") == 1)
+        return report_fail(INSPECT, EXIT_USAGE,
+                           "--ctx 1: a token is foreseen from those before it, so a window has "
+                           "at least 2");
     if (!path_read_all(in->words[1], TEXT_MAX_BYTES, &text, &n_bytes, &err))
         return report_error(INSPECT, STAGE_RUN, &err);
     enum exit_code code = inspect_open_file(in);

@@ -119,9 +119,15 @@ const struct option_table model_file_options = OPTION_TABLE(file_rows);
 
 static bool check_template_arg(const char *text, struct bn_error *err)
 {
-    if (strchr(text, '=') && text[0] != '=')
-        return true;
-    return bn_fail(err, BN_EARG, "expected NAME=VALUE");
+    static const char *const ours[] = {"messages", "add_generation_prompt"};
+    const size_t n = strcspn(text, "=");
+    if (n == 0 || text[n] == 0)
+        return bn_fail(err, BN_EARG, "expected NAME=VALUE");
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        if (strlen(ours[i]) == n && memcmp(text, ours[i], n) == 0)
+            return bn_fail(err, BN_EARG, "%s is the conversation's own, and no variable to be set",
+                           ours[i]);
+    return true;
 }
 
 static const struct option template_rows[] = {

@@ -9,6 +9,9 @@
 #include "templates/jinja_text.h"
 #include "templates/template_private.h"
 
+#include <stdio.h>
+#include <string.h>
+
 #define PARSE_MAX_BYTES ((size_t)64 << 20) /* a hundred bytes of tree for each of the source */
 
 struct template
@@ -167,6 +170,23 @@ static bool ends_in_thought(const struct template_output *out)
     return end >= n && memcmp(text.ptr + end - n, tag, n) == 0;
 }
 
+/* A template that cannot do without a token that the vocabulary does not name. */
+static bool hint_token(const struct template *t, struct bn_error *err)
+{
+    for (size_t i = 0; i < 4; i++) {
+        char said[40];
+        (void)snprintf(said, sizeof(said), "'%s' is undefined", token_names[i]); /* fits */
+        if (t->tokens[i].kind == J_MISSING && strstr(err->text, said)) {
+            const struct bn_error why = *err;
+            return bn_fail(err, why.code,
+                           "%s: the vocabulary names no such token; --template-arg %s=TEXT gives "
+                           "one",
+                           why.text, token_names[i]);
+        }
+    }
+    return false;
+}
+
 bool template_render(const struct template *t, struct template_arena *arena,
                      const struct template_input *in, struct template_output *out,
                      struct bn_error *err)
@@ -177,7 +197,7 @@ bool template_render(const struct template *t, struct template_arena *arena,
     vm.max_bytes = arena_bytes(arena) + JVM_MAX_BYTES;
     jbuf_init(&b, &vm);
     if (!make_vars(&vm, t, in, &vars) || !jinja_run(&vm, &t->program, vars.u.dict, &b))
-        return false;
+        return hint_token(t, err);
     struct template_output made = {.n_segments = b.n_runs};
     made.segments = jvm_alloc(&vm, b.n_runs, sizeof *made.segments);
     if (!made.segments)

@@ -170,6 +170,13 @@ class Prompt(ProgramCase):
         messages = json.dumps([{'role': 'user', 'content': text}])
         self.assertEqual(self.prompt('--template', path, messages=messages), text)
 
+    def test_the_conversation_is_no_template_argument(self):
+        path = self.write('m.json', '[{"role": "user", "content": "x"}]')
+        for arg in ('messages=[]', 'add_generation_prompt=true'):
+            said = self.fails(2, 'prompt', self.model, '--messages', path, '--template-arg', arg)
+            self.assertIn("the conversation's own", said)
+        self.succeeds('prompt', self.model, '--messages', path, '--template-arg', 'messages2=[]')
+
     def test_ids_are_those_of_the_tokenizer(self):
         path = self.write('ids.jinja', '{{ bos_token }}{{ messages[1].content }}')
         ids = self.prompt(self.model, '--template', path, '--ids')
@@ -212,7 +219,7 @@ class Logits(ProgramCase):
         wanted = self.logits(self.model)
         for words in (['--threads', '1'], ['--threads', '2'], ['--ubatch', '1'], ['--ubatch', '7'],
                       ['--isa', 'ref'], ['--reuse', '1'], ['--reuse', '10', '--ubatch', '3'],
-                      ['--reuse', '1000'], ['--device', 'cpu']):
+                      ['--reuse', str(N_TOKENS)], ['--device', 'cpu']):
             self.assertEqual(self.logits(self.model, *words), wanted, words)
 
     def test_containers_of_the_same_weights_give_the_same_bytes(self):
@@ -225,6 +232,11 @@ class Logits(ProgramCase):
 
     def test_ids_outside_the_vocabulary_are_exit_2(self):
         self.fails(2, 'logits', self.model, '--tokens', '1,262', '--out', self.path('out'))
+
+    def test_reuse_of_more_than_there_is_is_exit_2(self):
+        said = self.fails(2, 'logits', self.model, '--tokens', '1,2,3', '--reuse', '4', '--out', self.path('out'))
+        self.assertIn('--reuse 4: there are only 3 --tokens', said)
+        self.assertFalse(os.path.exists(self.path('out')))
 
     def test_a_file_that_cannot_be_written_is_exit_5(self):
         for path in (self.folder.name, self.path('no/such/folder'), '/dev/full'):
@@ -248,6 +260,9 @@ class Logits(ProgramCase):
 
     def test_texts_without_perplexity(self):
         self.fails(2, 'perplexity', self.model, self.write('none.txt', ''))
+        text = self.write('some.txt', 'some text')
+        self.assertIn('--ctx 1: ', self.fails(2, 'perplexity', self.model, text, '--ctx', '1'))
+        self.assertIn('windows of 2,', self.succeeds('perplexity', self.model, text, '-c', '2').decode())
         self.fails(5, 'perplexity', self.model, self.path('missing.txt'))
         self.fails(5, 'perplexity', self.model, self.folder.name)
 

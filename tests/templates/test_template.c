@@ -329,6 +329,19 @@ static void errors_name_line_column_and_reason(void **state)
     }
 }
 
+static void a_token_that_there_is_not_gets_a_hint(void **state)
+{
+    struct fixture *const f = *state;
+    assert_false(render(f, "{{ bos_token + messages[0].content + eos_token }}", NULL));
+    assert_non_null(strstr(f->err.text, "'eos_token' is undefined: the vocabulary names no such"));
+    assert_non_null(strstr(f->err.text, "--template-arg eos_token=TEXT"));
+    assert_false(render(f, "{{ bos_token + other }}", NULL));
+    assert_null(strstr(f->err.text, "--template-arg"));
+    struct template_value *args = template_dict(f->arena);
+    args = template_set(f->arena, args, "eos_token", template_string(f->arena, bn_str_of("E"), 7));
+    assert_true(render(f, "{{ bos_token + eos_token }}", args));
+}
+
 static void bombs_end_in_an_error(void **state)
 {
     static const char *const cases[] = {
@@ -412,6 +425,7 @@ int main(void)
                                         tear_down),
         cmocka_unit_test_setup_teardown(unknown_name_is_an_argument_error, set_up, tear_down),
         cmocka_unit_test_setup_teardown(errors_name_line_column_and_reason, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(a_token_that_there_is_not_gets_a_hint, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bombs_end_in_an_error, set_up, tear_down),
         cmocka_unit_test_setup_teardown(deep_nesting_is_refused, set_up, tear_down),
         cmocka_unit_test_setup_teardown(long_flat_templates_are_fine, set_up, tear_down),
