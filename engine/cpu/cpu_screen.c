@@ -31,6 +31,8 @@
 _Static_assert(LIST_ROWS <= LEAD_ROWS && LIST_ROWS <= TILE_TOKENS * PANEL_ROWS, "lane buffers");
 _Static_assert(MOST_K < LEAD_ROWS, "the floor is found in a lane's picks");
 
+_Static_assert(HEAD_GROUP <= COARSE_GROUP, "rows that share the table are one group");
+
 /* ---- the hidden state ---- */
 
 static float largest_of(const float *h, size_t n)
@@ -324,6 +326,58 @@ void screen_rescore(struct lane *l, size_t i, const struct want *want)
 
 /* ---- all lanes ---- */
 
+/* The screened of the wanted rows as a group, in the lane's own memory: a panel is many times as
+ * large (128 bytes a column; this is 33). up: where their bounds go. */
+static struct coarse_group gather_group(struct lane *l, const struct want *wants, size_t n_wants,
+                                        float **up)
+{
+    const struct backend *b = l->pass->b;
+    const size_t n_blocks = b->coarse.n_blocks;
+    int8_t *x = (int8_t *)l->panel;
+    int32_t *fix = (int32_t *)(void *)(x + n_blocks * 2 * COARSE_COLS * COARSE_GROUP);
+    float *spread = (float *)(void *)(fix + n_blocks * COARSE_GROUP);
+    float *unit = spread + n_blocks * COARSE_GROUP;
+    const int8_t *from[COARSE_GROUP] = {NULL};
+    size_t n = 0;
+    memset(fix, 0, (2 * n_blocks + 1) * COARSE_GROUP * sizeof *fix);
+    for (size_t i = 0; i < n_wants; i++) {
+        const struct coarse_query *q = &wants[i].query;
+        if (!wants[i].screened)
+            continue;
+        for (size_t j = 0; j < n_blocks * 16; j++)
+            fix[j / 16 * COARSE_GROUP + n] += q->fix[j];
+        for (size_t j = 0; j < n_blocks; j++)
+            spread[j * COARSE_GROUP + n] = q->spread[j];
+        unit[n] = q->unit;
+        from[n] = q->x;
+        up[n++] = b->scratch.z + i * b->shape.vocab_stride;
+    }
+    b->k.coarse_gather(from, n, n_blocks, x);
+    return (struct coarse_group){n, x, fix, spread, unit};
+}
+
+static void bound_group(struct lane *l, const struct want *wants, size_t n_wants, struct share ids)
+{
+    const struct backend *b = l->pass->b;
+    float *up[COARSE_GROUP] = {NULL};
+    const struct coarse_group group = gather_group(l, wants, n_wants, up);
+    for (size_t i = 0; i < group.n; i++)
+        up[i] += ids.begin;
+    b->k.coarse_bounds(&b->coarse, ids.begin, ids.end, &group, up);
+}
+
+/* One after the other, a part of the plane at a time. */
+static void bound_each(struct lane *l, const struct want *wants, size_t n_wants, struct share ids,
+                       size_t n_rows)
+{
+    const struct backend *b = l->pass->b;
+    for (size_t id = ids.begin; id < ids.end; id += n_rows)
+        for (size_t i = 0; i < n_wants; i++)
+            if (wants[i].screened)
+                b->k.coarse_bound(&b->coarse, id, size_min(id + n_rows, ids.end), &wants[i].query,
+                                  b->scratch.z + i * b->shape.vocab_stride + id);
+}
+
 void screen_bounds(struct lane *l, const struct want *wants, size_t n_wants)
 {
     const struct backend *b = l->pass->b;
@@ -333,12 +387,10 @@ void screen_bounds(struct lane *l, const struct want *wants, size_t n_wants)
         n_screened += wants[i].screened;
     if (n_screened == 0)
         return;
-    const size_t n_rows = n_screened == 1 ? ONE_ROWS : GROUP_ROWS;
-    for (size_t id = ids.begin; id < ids.end; id += n_rows)
-        for (size_t i = 0; i < n_wants; i++)
-            if (wants[i].screened)
-                b->k.coarse_bound(&b->coarse, id, size_min(id + n_rows, ids.end), &wants[i].query,
-                                  b->scratch.z + i * b->shape.vocab_stride + id);
+    if (n_screened >= b->k.coarse_group_from)
+        bound_group(l, wants, n_wants, ids);
+    else
+        bound_each(l, wants, n_wants, ids, n_screened == 1 ? ONE_ROWS : GROUP_ROWS);
     for (size_t i = 0; i < n_wants; i++) {
         if (wants[i].screened && wants[i].head->kind == HEAD_GUMBEL)
             screen_draw(l, i, &wants[i], ids);

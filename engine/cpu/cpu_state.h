@@ -120,12 +120,12 @@ struct lane {
     int8_t *q8; /* (q8_stride) a token before it is packed; all there is when it is alone */
     float q8_s; /* its scale when it is alone */
     int32_t q8_sum;
-    float *row;             /* (n_embd) a decoded table row */
-    const int8_t *q;        /* input of the next linear layer for several tokens, gathered */
-    uint8_t *panel;         /* (PANEL_ROWS, q8_stride) unpacked weights, or gathered tokens */
-    int32_t *acc;           /* (TILE_TOKENS, PANEL_ROWS) */
-    float *y[2];            /* (TILE_TOKENS, PANEL_ROWS) */
-    float *attn_o;          /* (ATTN_TILE, group, head_dim) running results of a tile */
+    float *row;      /* (n_embd) a decoded table row */
+    const int8_t *q; /* input of the next linear layer for several tokens, gathered */
+    uint8_t *panel;  /* (PANEL_ROWS, q8_stride) unpacked weights, gathered tokens or a group */
+    int32_t *acc;    /* (TILE_TOKENS, PANEL_ROWS) */
+    float *y[2];     /* (TILE_TOKENS, PANEL_ROWS) */
+    float *attn_o;   /* (ATTN_TILE, group, head_dim) running results of a tile */
     float *attn_m, *attn_l; /* (ATTN_TILE, group) */
     float *attn_scratch;    /* (attn_tile_floats) */
     uint16_t *f16;          /* (head_dim) */

@@ -14,6 +14,9 @@
  * Measured. */
 #define AMX_TILE_FROM 3
 #define AMX_MANY_FROM 17
+/* And so many hidden states the head's coarse plane as a group. */
+#define AMX_GROUP_FROM 2
+#define AVX512_GROUP_FROM 8
 #endif
 
 static void rung_ref(struct cpu_kernels *k)
@@ -38,6 +41,9 @@ static void rung_ref(struct cpu_kernels *k)
         .attn_finish = attn_finish_ref,
         .coarse_pack = coarse_pack_ref,
         .coarse_bound = coarse_bound_ref,
+        .coarse_gather = coarse_gather_ref,
+        .coarse_bounds = coarse_bounds_ref,
+        .coarse_group_from = SIZE_MAX,
     };
     k->tile = k->many = k->few;
     row_kernels_ref(k->row_decode, k->rows_dot);
@@ -83,16 +89,21 @@ static void rung_avx512vnni(struct cpu_kernels *k)
     k->attn_tile = attn_tile_avx512;
     k->coarse_pack = coarse_pack_avx512;
     k->coarse_bound = coarse_bound_avx512;
+    k->coarse_gather = coarse_gather_avx512;
+    k->coarse_bounds = coarse_bounds_avx512;
+    k->coarse_group_from = AVX512_GROUP_FROM;
     row_kernels_avx512(k->row_decode, k->rows_dot);
 }
 
 static void rung_amx(struct cpu_kernels *k)
 {
     k->isa = ISA_AMX;
-    k->tile = (struct ternary_gemm){pack_token_ref, gather_tokens_amx, unpack_rows_ref,
+    k->tile = (struct ternary_gemm){pack_token_ref, gather_tokens_avx512, unpack_rows_ref,
                                     ternary_matmul_amx_few, PACK_TOKENS};
     k->many = (struct ternary_gemm){pack_token_amx, gather_tokens_ref, unpack_rows_amx,
                                     ternary_matmul_amx, TILE_TOKENS};
+    k->coarse_bounds = coarse_bounds_amx;
+    k->coarse_group_from = AMX_GROUP_FROM;
     k->tile_from = AMX_TILE_FROM;
     k->many_from = AMX_MANY_FROM;
 }

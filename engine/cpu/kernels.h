@@ -188,6 +188,23 @@ typedef float (*coarse_pack_fn)(const float *w, size_t n_blocks, size_t row, uin
 typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                 const struct coarse_query *q, float *up);
 
+/* The same for up to COARSE_GROUP hidden states in one pass over the plane, with a recipe of its
+ * own: bounds too, but other numbers. Past the last of them everything is zero. */
+#define COARSE_GROUP 16
+struct coarse_group {
+    size_t n;
+    const int8_t *x;    /* (n_blocks, 4, 16, COARSE_GROUP, 4) quarters as in coarse_query; line i of
+                           one holds columns 4 i .. 4 i + 3 of each; 64-byte aligned */
+    const int32_t *fix; /* (n_blocks, COARSE_GROUP) the sum of a block's lanes; aligned */
+    const float *spread; /* (n_blocks, COARSE_GROUP) aligned */
+    const float *unit;   /* (COARSE_GROUP) aligned */
+};
+/* x of n queries, (n_blocks, 256) each, to the form of a group. */
+typedef void (*coarse_gather_fn)(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
+/* up[i][r - row0], i < n */
+typedef void (*coarse_bounds_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
+                                 const struct coarse_group *g, float *const *up);
+
 struct cpu_kernels {
     enum cpu_isa isa; /* the highest rung in the table */
     rms_norm_fn rms_norm;
@@ -208,6 +225,9 @@ struct cpu_kernels {
     rows_dot_fn rows_dot[TENSOR_N_TYPES];     /* the same */
     coarse_pack_fn coarse_pack;
     coarse_bound_fn coarse_bound;
+    coarse_gather_fn coarse_gather;
+    coarse_bounds_fn coarse_bounds;
+    size_t coarse_group_from; /* so many hidden states are faster as a group */
 };
 
 /* Fill the table for a capability set: reads top to bottom as a ladder, ref first. A pure function.

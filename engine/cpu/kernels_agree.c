@@ -273,6 +273,15 @@ static const char *check_rows(const struct cpu_kernels *k, const struct cpu_kern
 #define N_BLOCKS 3
 #define STEP_STRIDE 8
 
+struct group_case {
+    _Alignas(64) int8_t x[N_BLOCKS * 2 * COARSE_COLS];
+    _Alignas(64) int8_t gathered[COARSE_GROUP * N_BLOCKS * 2 * COARSE_COLS];
+    _Alignas(64) int32_t fix[N_BLOCKS * COARSE_GROUP];
+    _Alignas(64) float spread[N_BLOCKS * COARSE_GROUP];
+    _Alignas(64) float unit[COARSE_GROUP];
+    float up[2][2][N_ROWS];
+};
+
 struct coarse_case {
     _Alignas(64) uint8_t lines[2][N_ROWS * N_BLOCKS * LINE_BYTES];
     _Alignas(64) int8_t x[N_BLOCKS * 2 * COARSE_COLS];
@@ -280,6 +289,28 @@ struct coarse_case {
     uint16_t steps[2][N_ROWS * STEP_STRIDE];
     float spread[STEP_STRIDE], up[2][N_ROWS];
 };
+
+/* Two hidden states, the second of which is the first's planes in another order. */
+static const char *check_group(const struct cpu_kernels *k, const struct cpu_kernels *ref,
+                               const struct coarse_mat *m, const struct coarse_case *c)
+{
+    const struct cpu_kernels *table[2] = {k, ref};
+    struct group_case g = {.up = {{{0}}}};
+    const int8_t *x[2] = {c->x, g.x};
+    for (size_t i = 0; i < sizeof g.x; i++)
+        g.x[i] = c->x[(i + 64) % sizeof g.x];
+    for (size_t i = 0; i < N_BLOCKS * COARSE_GROUP; i++)
+        g.fix[i] = (int32_t)(mix(330000 + i) % 2000000) - 1000000;
+    fill(g.spread, N_BLOCKS * COARSE_GROUP, 3.0f, 340000);
+    fill(g.unit, COARSE_GROUP, 1.0f, 350000);
+    for (size_t i = 0; i < 2; i++) {
+        float *const up[2] = {g.up[i][0], g.up[i][1]};
+        table[i]->coarse_gather(x, 2, N_BLOCKS, g.gathered);
+        table[i]->coarse_bounds(m, 0, N_ROWS,
+                                &(struct coarse_group){2, g.gathered, g.fix, g.spread, g.unit}, up);
+    }
+    return same(g.up[0], g.up[1], sizeof g.up[0]) ? NULL : "coarse_bounds";
+}
 
 static const char *check_coarse(const struct cpu_kernels *k, const struct cpu_kernels *ref)
 {
@@ -306,7 +337,9 @@ static const char *check_coarse(const struct cpu_kernels *k, const struct cpu_ke
     const struct coarse_query q = {c.x, c.fix, c.spread, 0.37f};
     for (size_t i = 0; i < 2; i++)
         table[i]->coarse_bound(&m, 0, N_ROWS, &q, c.up[i]);
-    return same(c.up[0], c.up[1], sizeof c.up[0]) ? NULL : "coarse_bound";
+    if (!same(c.up[0], c.up[1], sizeof c.up[0]))
+        return "coarse_bound";
+    return check_group(k, ref, &m, &c);
 }
 
 const char *kernels_disagreement(const struct cpu_kernels *k)

@@ -383,6 +383,57 @@ static void coarse_bound_n(struct check *c, size_t n_rows, size_t n_blocks)
     guard_release();
 }
 
+/* Planes of hidden states at their ends too, gathered by each rung for itself. */
+static void coarse_group_n(struct check *c, size_t n_rows, size_t n_blocks, size_t n)
+{
+    const size_t stride = size_round_up(n_blocks, 8), x_bytes = n_blocks * 2 * COARSE_COLS;
+    const bool extreme = rng_below(&c->rng, 3) == 0;
+    uint8_t *lines = guard_alloc(n_rows * n_blocks * LINE_BYTES);
+    uint16_t *steps = guard_alloc(n_rows * stride * sizeof *steps);
+    int32_t *fix = guard_alloc(n_blocks * COARSE_GROUP * sizeof *fix);
+    float *spread = guard_alloc(n_blocks * COARSE_GROUP * sizeof *spread);
+    float *unit = guard_alloc(COARSE_GROUP * sizeof *unit);
+    const int8_t *x[COARSE_GROUP];
+    for (size_t i = 0; i < n_rows * n_blocks * LINE_BYTES; i++)
+        lines[i] = extreme ? 0xff : (uint8_t)rng_next(&c->rng);
+    for (size_t i = 0; i < n_rows * stride; i++)
+        steps[i] = i % stride < n_blocks ? (uint16_t)(0x3000 + rng_below(&c->rng, 0x1000)) : 0;
+    for (size_t i = 0; i < n_blocks * COARSE_GROUP; i++)
+        fix[i] = (int32_t)rng_below(&c->rng, 4000000) - 2000000;
+    for (size_t i = 0; i < n; i++) {
+        int8_t *plane = guard_alloc(x_bytes);
+        for (size_t j = 0; j < x_bytes; j++)
+            plane[j] = extreme ? (i % 2 ? 127 : -128) : (int8_t)rng_next(&c->rng);
+        x[i] = plane;
+    }
+    fill_floats(&c->rng, PATTERN_PLAIN, spread, n_blocks * COARSE_GROUP);
+    fill_floats(&c->rng, PATTERN_PLAIN, unit, COARSE_GROUP);
+    const struct coarse_mat m = {lines, steps, n_blocks, stride};
+    const size_t row0 = rng_below(&c->rng, n_rows), apart = n_rows - row0 + rng_below(&c->rng, 5);
+    const struct outputs o = outputs_alloc(n * apart * sizeof(float), 4 * rng_below(&c->rng, 16));
+    const struct cpu_kernels *k[2] = {c->k, c->ref};
+    for (size_t way = 0; way < 2; way++) {
+        int8_t *gathered = guard_alloc(COARSE_GROUP * x_bytes);
+        float *up[COARSE_GROUP];
+        for (size_t i = 0; i < n; i++)
+            up[i] = (float *)(void *)o.p[way] + i * apart;
+        k[way]->coarse_gather(x, n, n_blocks, gathered);
+        k[way]->coarse_bounds(&m, row0, n_rows,
+                              &(struct coarse_group){n, gathered, fix, spread, unit}, up);
+    }
+    outputs_compare(c, &o, true, "rows %zu .. %zu, %zu blocks, %zu states", row0, n_rows, n_blocks,
+                    n);
+    guard_release();
+}
+
+static void check_coarse_group(struct check *c)
+{
+    for (size_t n = 1; n <= COARSE_GROUP; n++)
+        for (size_t n_blocks = 1; n_blocks < 40; n_blocks += 1 + n_blocks / 3)
+            if (check_wanted(c))
+                coarse_group_n(c, 1 + rng_below(&c->rng, 50), n_blocks, n);
+}
+
 static void check_coarse_pack(struct check *c)
 {
     for (enum pattern p = 0; p < N_PATTERNS; p++)
@@ -402,6 +453,7 @@ static void check_coarse_bound(struct check *c)
 const struct check_case matrix_cases[] = {
     {"coarse_pack", check_coarse_pack},
     {"coarse_bound", check_coarse_bound},
+    {"coarse_group", check_coarse_group},
     {"ternary_matvec", check_matvec},
     {"ternary_matmul", check_matmul},
     {"attn_block", check_attn_block},

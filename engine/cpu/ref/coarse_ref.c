@@ -6,6 +6,7 @@
 #include "engine/cpu/ref/kernels_ref.h"
 
 #include <math.h>
+#include <string.h>
 
 float coarse_pack_ref(const float *w, size_t n_blocks, size_t row, uint8_t *lines, uint16_t *steps)
 {
@@ -49,4 +50,47 @@ void coarse_bound_ref(const struct coarse_mat *m, size_t row0, size_t row1,
         }
         up[r - row0] = q->unit * tree(lanes, 16) + sqrtf(tree(squares, 8) + 1e-36f);
     }
+}
+
+void coarse_gather_ref(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out)
+{
+    for (size_t line = 0; line < n_blocks * 2 * COARSE_COLS / 4; line++)
+        for (size_t i = 0; i < COARSE_GROUP; i++, out += 4)
+            if (i < n)
+                memcpy(out, x[i] + 4 * line, 4);
+            else
+                memset(out, 0, 4);
+}
+
+/* A block of a row times hidden state i; x is that block's of the group. */
+static int32_t block_of(const uint8_t *line, const int8_t *x, size_t i)
+{
+    const size_t plane = COARSE_COLS * COARSE_GROUP, half = plane / 2;
+    int32_t sum = 0;
+    for (size_t j = 0; j < COARSE_COLS / 2; j++) {
+        const int8_t *at = x + j / 4 * COARSE_GROUP * 4 + 4 * i + j % 4;
+        sum += (line[j] & 15) * (256 * at[0] + at[plane]) +
+               (line[j] >> 4) * (256 * at[half] + at[half + plane]);
+    }
+    return sum;
+}
+
+void coarse_bounds_ref(const struct coarse_mat *m, size_t row0, size_t row1,
+                       const struct coarse_group *g, float *const *up)
+{
+    for (size_t r = row0; r < row1; r++)
+        for (size_t i = 0; i < g->n; i++) {
+            const uint8_t *line = m->lines + r * m->n_blocks * LINE_BYTES;
+            const uint16_t *steps = m->steps + r * m->step_stride;
+            float product = 0.0f, squares = 0.0f;
+            for (size_t b = 0; b < m->n_blocks; b++, line += LINE_BYTES) {
+                const float step = bf16_to_f32(steps[b]);
+                const float far = step * g->spread[b * COARSE_GROUP + i];
+                const int8_t *x = g->x + 2 * COARSE_COLS * COARSE_GROUP * b;
+                product = fmaf((float)(block_of(line, x, i) + g->fix[b * COARSE_GROUP + i]), step,
+                               product);
+                squares = fmaf(far, far, squares);
+            }
+            up[i][r - row0] = g->unit[i] * product + sqrtf(squares + 1e-36f);
+        }
 }

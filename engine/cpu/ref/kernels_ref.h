@@ -40,6 +40,9 @@ void attn_finish_ref(const float *big_o, float big_l, size_t head_dim, float *ou
 float coarse_pack_ref(const float *w, size_t n_blocks, size_t row, uint8_t *lines, uint16_t *steps);
 void coarse_bound_ref(const struct coarse_mat *m, size_t row0, size_t row1,
                       const struct coarse_query *q, float *up);
+void coarse_gather_ref(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
+void coarse_bounds_ref(const struct coarse_mat *m, size_t row0, size_t row1,
+                       const struct coarse_group *g, float *const *up);
 
 /* Two tables filled alike: entries of types that are no tables stay NULL. */
 void row_kernels_ref(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);

@@ -6,43 +6,13 @@
 #ifndef ENGINE_CPU_X86_AMX_TILE_H
 #define ENGINE_CPU_X86_AMX_TILE_H
 
-#include "engine/base/force_inline.h"
+#include "engine/cpu/x86/transpose_avx512.h"
 
 #include <immintrin.h>
-#include <stddef.h>
 #include <stdint.h>
 
-#define SIDE 16         /* tokens, rows or lines of a tile */
 #define TILE_BYTES 1024 /* SIDE lines of 64 bytes */
 #define STEPS_A_LINE 4  /* tiles along the columns: LINE_COLS / 64 */
-
-/* v[r], dword d becomes v[d], dword r. */
-BN_FORCE_INLINE void transpose(__m512i v[SIDE])
-{
-    __m512i u[SIDE];
-#pragma GCC unroll 4
-    for (int i = 0; i < SIDE; i += 4) { /* dwords of four rows, in each 128-bit lane */
-        const __m512i a = _mm512_unpacklo_epi32(v[i], v[i + 1]);
-        const __m512i b = _mm512_unpackhi_epi32(v[i], v[i + 1]);
-        const __m512i c = _mm512_unpacklo_epi32(v[i + 2], v[i + 3]);
-        const __m512i d = _mm512_unpackhi_epi32(v[i + 2], v[i + 3]);
-        u[i] = _mm512_unpacklo_epi64(a, c);
-        u[i + 1] = _mm512_unpackhi_epi64(a, c);
-        u[i + 2] = _mm512_unpacklo_epi64(b, d);
-        u[i + 3] = _mm512_unpackhi_epi64(b, d);
-    }
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) { /* lanes: u[4 a + i] lane b goes to v[4 b + i] lane a */
-        const __m512i a = _mm512_shuffle_i32x4(u[i], u[4 + i], 0x88);
-        const __m512i b = _mm512_shuffle_i32x4(u[8 + i], u[12 + i], 0x88);
-        const __m512i c = _mm512_shuffle_i32x4(u[i], u[4 + i], 0xdd);
-        const __m512i d = _mm512_shuffle_i32x4(u[8 + i], u[12 + i], 0xdd);
-        v[i] = _mm512_shuffle_i32x4(a, b, 0x88);
-        v[8 + i] = _mm512_shuffle_i32x4(a, b, 0xdd);
-        v[4 + i] = _mm512_shuffle_i32x4(c, d, 0x88);
-        v[12 + i] = _mm512_shuffle_i32x4(c, d, 0xdd);
-    }
-}
 
 /* LDTILECFG: Intel SDM volume 1, chapter 18. */
 struct tile_config {

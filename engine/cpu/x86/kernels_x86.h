@@ -48,6 +48,11 @@ float coarse_pack_avx512(const float *w, size_t n_blocks, size_t row, uint8_t *l
                          uint16_t *steps);
 void coarse_bound_avx512(const struct coarse_mat *m, size_t row0, size_t row1,
                          const struct coarse_query *q, float *up);
+void coarse_gather_avx512(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
+void coarse_bounds_avx512(const struct coarse_mat *m, size_t row0, size_t row1,
+                          const struct coarse_group *g, float *const *up);
+const int8_t *gather_tokens_avx512(const int8_t *packed, size_t n_lines, size_t n_tokens,
+                                   int8_t *own);
 void row_kernels_avx512(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
 
 /* AMX int8 tiles beside AVX-512 F */
@@ -55,8 +60,9 @@ void pack_token_amx(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
 void unpack_rows_amx(const struct ternary_mat *w, size_t row0, size_t row1, uint8_t *panel);
 void ternary_matmul_amx(const struct ternary_mat *w, size_t row0, size_t row1,
                         const struct ternary_batch *batch);
-const int8_t *gather_tokens_amx(const int8_t *packed, size_t n_lines, size_t n_tokens, int8_t *own);
 void ternary_matmul_amx_few(const struct ternary_mat *w, size_t row0, size_t row1,
                             const struct ternary_batch *batch);
+void coarse_bounds_amx(const struct coarse_mat *m, size_t row0, size_t row1,
+                       const struct coarse_group *g, float *const *up);
 
 #endif

@@ -18,23 +18,6 @@
 #define FIELD_BYTES (2 * TILE_BYTES) /* one field of a line of BLOCK_ROWS rows: two tiles */
 #define GROUP_ROWS 8                 /* rows unpacked between two products */
 
-const int8_t *gather_tokens_amx(const int8_t *packed, size_t n_lines, size_t n_tokens, int8_t *own)
-{
-    const size_t q_bytes = n_lines * LINE_COLS;
-    for (size_t s = 0; s < n_lines * STEPS_A_LINE; s++) {
-        __m512i v[SIDE];
-#pragma GCC unroll 16
-        for (size_t t = 0; t < SIDE; t++)
-            v[t] = t < n_tokens ? _mm512_load_si512(packed + t * q_bytes + s * 64)
-                                : _mm512_setzero_si512();
-        transpose(v);
-#pragma GCC unroll 16
-        for (size_t i = 0; i < SIDE; i++)
-            _mm512_store_si512(own + s * TILE_BYTES + i * 64, v[i]);
-    }
-    return own;
-}
-
 /* The four fields of one line of rows r0 .. r0 + GROUP_ROWS - 1 of a block to its tiles. Rows from
  * n_rows on are zeros. */
 BN_FORCE_INLINE void unpack_group(const uint8_t *line, size_t row_bytes, size_t r0, size_t n_rows,

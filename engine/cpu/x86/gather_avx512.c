@@ -1,0 +1,36 @@
+/*
+ * Several vectors of bytes to lines that hold four bytes of each of 16: what products want whose
+ * lanes are tokens. Four rows of 16 dwords at a time, transposed in registers.
+ */
+#include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/transpose_avx512.h"
+
+/* 64 bytes of each of n vectors to 16 lines; zeros past n. */
+BN_FORCE_INLINE void gather_square(const int8_t *const *x, size_t n, size_t at, int8_t *out)
+{
+    __m512i v[SIDE];
+#pragma GCC unroll 16
+    for (size_t i = 0; i < SIDE; i++)
+        v[i] = i < n ? _mm512_load_si512(x[i] + at) : _mm512_setzero_si512();
+    transpose(v);
+#pragma GCC unroll 16
+    for (size_t i = 0; i < SIDE; i++)
+        _mm512_store_si512(out + i * 64, v[i]);
+}
+
+const int8_t *gather_tokens_avx512(const int8_t *packed, size_t n_lines, size_t n_tokens,
+                                   int8_t *own)
+{
+    const int8_t *x[SIDE];
+    for (size_t t = 0; t < n_tokens; t++)
+        x[t] = packed + t * n_lines * LINE_COLS;
+    for (size_t at = 0; at < n_lines * LINE_COLS; at += 64)
+        gather_square(x, n_tokens, at, own + SIDE * at);
+    return own;
+}
+
+void coarse_gather_avx512(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out)
+{
+    for (size_t at = 0; at < n_blocks * 2 * COARSE_COLS; at += 64)
+        gather_square(x, n, at, out + SIDE * at);
+}

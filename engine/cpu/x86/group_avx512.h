@@ -1,0 +1,65 @@
+/*
+ * What is left of a group's bounds when the integer products of a block of rows are there. Lanes
+ * are hidden states.
+ */
+#ifndef ENGINE_CPU_X86_GROUP_AVX512_H
+#define ENGINE_CPU_X86_GROUP_AVX512_H
+
+#include "engine/cpu/kernels.h"
+#include "engine/cpu/x86/transpose_avx512.h"
+
+#define GROUP_BLOCKS 32 /* steps of a row that are widened at a time */
+
+/* Steps begin .. begin + GROUP_BLOCKS - 1 of a row to F32, zeros where there are none. */
+BN_FORCE_INLINE void widen_steps(const uint16_t *steps, size_t begin, size_t n_blocks,
+                                 float out[GROUP_BLOCKS])
+{
+    const size_t n = n_blocks - begin;
+    const __mmask32 wanted = n < GROUP_BLOCKS ? (__mmask32)((1u << n) - 1) : (__mmask32)~0u;
+    const __m512i halves = _mm512_maskz_loadu_epi16(wanted, steps + begin);
+    const __m512i lo = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(halves));
+    const __m512i hi = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(halves, 1));
+    _mm512_store_si512(out, _mm512_slli_epi32(lo, 16));
+    _mm512_store_si512(out + 16, _mm512_slli_epi32(hi, 16));
+}
+
+/* product = fma((float) sum, step, product), sum of both planes */
+BN_FORCE_INLINE __m512 add_block(__m512 product, __m512i high, __m512i low, __m512i fix, float step)
+{
+    const __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(high, 8), _mm512_add_epi32(low, fix));
+    return _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(step), product);
+}
+
+/* Products of SIDE rows to their bounds, of which n_rows are stored. */
+BN_FORCE_INLINE void finish_rows(const struct coarse_mat *m, size_t row, size_t n_rows,
+                                 const struct coarse_group *g, __m512 v[SIDE], float *const *up,
+                                 size_t at)
+{
+    const __mmask16 wanted = n_rows < SIDE ? (__mmask16)((1u << n_rows) - 1) : (__mmask16)~0u;
+    for (size_t r = 0; r < SIDE && r < n_rows; r++) {
+        const uint16_t *steps = m->steps + (row + r) * m->step_stride;
+        __m512 squares = _mm512_setzero_ps();
+        for (size_t b0 = 0; b0 < m->n_blocks; b0 += GROUP_BLOCKS) {
+            _Alignas(64) float step[GROUP_BLOCKS];
+            widen_steps(steps, b0, m->n_blocks, step);
+            for (size_t b = b0; b < m->n_blocks && b < b0 + GROUP_BLOCKS; b++) {
+                const __m512 far = _mm512_mul_ps(_mm512_set1_ps(step[b - b0]),
+                                                 _mm512_load_ps(g->spread + b * COARSE_GROUP));
+                squares = _mm512_fmadd_ps(far, far, squares);
+            }
+        }
+        const __m512 far = _mm512_sqrt_ps(_mm512_add_ps(squares, _mm512_set1_ps(1e-36f)));
+        v[r] = _mm512_add_ps(_mm512_mul_ps(_mm512_load_ps(g->unit), v[r]), far);
+    }
+    __m512i bits[SIDE];
+#pragma GCC unroll 16
+    for (size_t r = 0; r < SIDE; r++)
+        bits[r] = _mm512_castps_si512(v[r]);
+    transpose(bits);
+#pragma GCC unroll 16
+    for (size_t i = 0; i < SIDE; i++)
+        if (i < g->n)
+            _mm512_mask_storeu_epi32(up[i] + at, wanted, bits[i]);
+}
+
+#endif
