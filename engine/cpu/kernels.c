@@ -12,7 +12,7 @@
 
 /* Passes of so many tokens take one tile of tokens, and of so many two and more: docs/kernels.md,
  * Measured. */
-#define AMX_TILE_FROM 3
+#define AMX_TILE_FROM 2
 #define AMX_MANY_FROM 17
 /* And so many hidden states the head's coarse plane as a group. */
 #define AMX_GROUP_FROM 2
