@@ -117,7 +117,8 @@ static void tiles_are_for_many_tokens_only(void **state)
     caps.has[ISA_AMX] = true;
     cpu_kernels_init(&k, &caps);
     assert_int_equal(k.isa, ISA_AMX);
-    assert_true(gemm_for(&k, 2)->matmul == below.few.matmul);
+    assert_true(gemm_for(&k, 1)->matmul == below.few.matmul);
+    assert_true(gemm_for(&k, 2)->matmul == k.tile.matmul);
     assert_true(gemm_for(&k, 16)->matmul == k.tile.matmul);
     assert_true(gemm_for(&k, 17)->matmul == k.many.matmul);
     assert_true(k.tile.matmul != k.few.matmul && k.many.matmul != k.tile.matmul);
