@@ -18,6 +18,19 @@ struct row {
     bool full;       /* an item did not fit: none of the later ones is tried */
 };
 
+/* One character a column: each one beyond ASCII becomes a question mark. */
+static size_t make_ascii(char *text, size_t n_bytes)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_bytes; i++) {
+        const unsigned char byte = (unsigned char)text[i];
+        if ((byte & 0xC0) == 0x80)
+            continue; /* the rest of a character */
+        text[n++] = byte >= 0x20 && byte < 0x7F ? (char)byte : '?';
+    }
+    return n;
+}
+
 static void item(struct row *row, const char *fmt, ...) BN_PRINTF(2, 3);
 static void item(struct row *row, const char *fmt, ...)
 {
@@ -27,7 +40,7 @@ static void item(struct row *row, const char *fmt, ...)
     const int n = vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
     const size_t n_sep = row->n > 0 ? strlen(SEPARATOR) : 0;
-    const size_t n_text = n < 0 ? 0 : size_min((size_t)n, sizeof(text) - 1);
+    const size_t n_text = make_ascii(text, n < 0 ? 0 : size_min((size_t)n, sizeof(text) - 1));
     if (row->full || n_text == 0)
         return;
     if (n_sep + n_text > row->width - row->n) {

@@ -1,7 +1,8 @@
 /*
  * The status row as text: what the chat does, how fast, how full the context is. Pure.
  *
- * ASCII only. Items stand by priority and are left out from the right where the row is too narrow.
+ * ASCII only: other characters of a name become question marks. Items stand by priority and are
+ * left out from the right where the row is too narrow.
  */
 #ifndef APP_STATUS_H
 #define APP_STATUS_H

@@ -29,7 +29,17 @@ static void settings_text(const struct ui *ui, char *out, size_t n_bytes)
     }
 }
 
-int terminal_status(const struct ui *ui, const char *hint, size_t width, char *out,
+/* A message that was entered while the model loads is sent as soon as it can be. */
+static const char *hint_of(const struct ui *ui, enum terminal_busy busy)
+{
+    if (!chat_is_busy(&ui->app->chat))
+        return "";
+    if (busy == TERMINAL_REFUSED)
+        return "busy, Esc stops";
+    return ui->app->chat.is_waiting ? "your message waits, Esc takes it back" : "Esc stops";
+}
+
+int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, char *out,
                     size_t out_bytes)
 {
     char settings[80];
@@ -37,7 +47,7 @@ int terminal_status(const struct ui *ui, const char *hint, size_t width, char *o
     struct status s = {.model = ui->app->model_name,
                        .device = info ? info->device : NULL,
                        .settings = settings,
-                       .hint = hint};
+                       .hint = hint_of(ui, busy)};
     settings_text(ui, settings, sizeof(settings));
     turn_status(&ui->app->chat, &s);
     status_format(&s, width, out, out_bytes);

@@ -16,8 +16,9 @@ void terminal_begin(struct ui *ui);
 /* Leave the editor; at a change of painters its text stays for the next one. */
 void terminal_finish(struct ui *ui);
 
-/* At most `width` characters; gives status_pressure. */
-int terminal_status(const struct ui *ui, const char *hint, size_t width, char *out,
+/* At most `width` characters; gives status_pressure. REFUSED: Enter was pressed in vain. */
+enum terminal_busy { TERMINAL_CALM, TERMINAL_REFUSED };
+int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, char *out,
                     size_t out_bytes);
 /* The words after an answer: why it ended, /probs, the numbers. */
 typedef void (*terminal_say_fn)(struct ui *ui, enum ui_tone tone, struct bn_str text);

@@ -154,10 +154,7 @@ static void make_status(struct ui *ui, double now)
     if (is_running && u->due != DUE_NOW && now - u->status_made < STATUS_SECONDS)
         return;
     memcpy(before, u->status, sizeof(before));
-    u->pressure = terminal_status(ui,
-                                  !busy          ? ""
-                                  : u->said_busy ? "busy, Esc stops"
-                                                 : "Esc stops",
+    u->pressure = terminal_status(ui, u->said_busy ? TERMINAL_REFUSED : TERMINAL_CALM,
                                   u->size.columns, u->status, sizeof(u->status));
     u->status_made = now;
     if (strcmp(before, u->status) != 0 && u->due == DUE_NOTHING)

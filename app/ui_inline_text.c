@@ -184,7 +184,7 @@ void inline_refresh_row(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     char next[sizeof(u->row)];
-    (void)terminal_status(ui, u->said_busy ? "busy, Esc stops" : "Esc stops", u->size.columns - 1,
+    (void)terminal_status(ui, u->said_busy ? TERMINAL_REFUSED : TERMINAL_CALM, u->size.columns - 1,
                           next, sizeof(next)); /* the row has one look */
     if (!has_room(u))
         return;

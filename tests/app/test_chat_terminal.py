@@ -209,6 +209,24 @@ class Waiting(TerminalCase):
         terminal.expect(rb'at(\x1b\[J)? last')  # the row below goes in between
         self.assertLess(terminal.seen.index(b'typed ahead'), terminal.seen.index(b'loaded in'))
 
+    def test_a_message_waits_for_the_model_and_escape_takes_it_back(self):
+        for words in ([], ['--tui']):
+            self.fake('never', load_ms=3000)
+            terminal = self.open(*words)
+            terminal.expect(PROMPT)
+            terminal.send(b'a question\r')
+            terminal.expect(b'your message waits, Esc takes it back')
+            terminal.send(b'more\r')
+            terminal.expect(b'busy, Esc stops')
+            terminal.send(b'\x15')
+            start = len(terminal.seen)
+            terminal.send(b'\x1b')
+            terminal.expect(rb'stopped', start=start)
+            terminal.expect(rb'a question', start=start)
+            terminal.expect(rb'loaded in', start=start)
+            terminal.read(0.3)
+            self.assertNotIn(b'never', terminal.seen)
+
     def test_control_c_while_a_prompt_is_read_gives_the_question_back(self):
         self.fake('never', read_us=100000)
         terminal = self.ready()

@@ -63,6 +63,16 @@ static void says_what_is_read_and_how_long(void **state)
     assert_string_equal(out, "loading 43%");
 }
 
+static void names_beyond_ascii_take_a_column_a_character(void **state)
+{
+    const struct status s = {.state = STATUS_READY,
+                             .model = "m\xC3\xB6\xE6\xBC\xA2\xF0\x9F\x98\x80!"};
+    char out[100];
+    (void)state;
+    status_format(&s, 80, out, sizeof(out));
+    assert_string_equal(out, "ready | m???!");
+}
+
 static void pressure_begins_at_80_and_95_percent(void **state)
 {
     struct status s = {.n_ctx = 1000};
@@ -83,6 +93,7 @@ int main(void)
         cmocka_unit_test(shows_everything_where_there_is_room),
         cmocka_unit_test(drops_whole_items_from_the_right_at_every_width),
         cmocka_unit_test(says_what_is_read_and_how_long),
+        cmocka_unit_test(names_beyond_ascii_take_a_column_a_character),
         cmocka_unit_test(pressure_begins_at_80_and_95_percent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
