@@ -62,7 +62,7 @@ size_t chat_count(const struct chat *c)
 
 /* ---- starting a turn ---- */
 
-static bool drops_oldest(const struct chat *c)
+bool chat_drops_oldest(const struct chat *c)
 {
     if (options_given(c->options, "overflow"))
         return strcmp(options_text(c->options, "overflow"), "drop") == 0;
@@ -105,7 +105,7 @@ static bool fit_prompt(struct chat *c, struct prompt *out, struct bn_error *err)
             (void)bn_fail(err, BN_EARG, "the prompt is empty: no tokens");
             break;
         }
-        if (!drops_oldest(c) || s->n_skipped + 1 >= s->n) {
+        if (!chat_drops_oldest(c) || s->n_skipped + 1 >= s->n) {
             (void)fail_context(c, n_ids, reserve, err);
             break;
         }

@@ -68,6 +68,8 @@ bool chat_is_busy(const struct chat *c); /* a turn runs or waits */
 /* Take in what the worker says and finish the event. */
 void chat_event(struct chat *c, struct worker_event *event);
 
+/* A full context: the oldest exchanges go (true), or the turn is refused. */
+bool chat_drops_oldest(const struct chat *c);
 size_t chat_n_ctx(const struct chat *c);     /* 0 before the model is loaded */
 double chat_live_rate(const struct chat *c); /* 0 before the third token */
 /* Tokens that the conversation as it stands takes; SIZE_MAX if it cannot be rendered. */

@@ -7,6 +7,7 @@
 #include "app/commands.h"
 
 #include "app/chat_options.h"
+#include "app/edit_file.h"
 #include "app/input_text.h"
 #include "app/term_text.h"
 
@@ -117,7 +118,7 @@ static bool override(struct options *o, struct bn_str args, struct bn_error *err
         if (equals)
             *equals = 0;
         if (n > 0)
-            ok = equals ? options_set(o, word, equals + 1, OPTION_FROM_SET, err)
+            ok = equals ? options_set(o, command_setting(word), equals + 1, OPTION_FROM_SET, err)
                         : bn_fail(err, BN_EARG, "'%s': expected NAME=VALUE", word);
         word = is_last ? NULL : word + n + 1;
     }
@@ -138,15 +139,34 @@ bool cmd_retry(struct app *app, struct bn_str args)
     return ok;
 }
 
+/* Nothing was said that could be edited: a message is begun in $EDITOR. */
+static bool begin_in_editor(struct app *app)
+{
+    struct ui *ui = &app->ui;
+    struct strbuf text = {0};
+    struct bn_error err;
+    if (ui->ops == &ui_pipe_ops) {
+        ui_notice(ui, TONE_ERROR, "nothing was said yet");
+        return false;
+    }
+    ui->ops->suspend(ui);
+    const bool ok = edit_file_run(&text, &err);
+    ui->ops->resume(ui);
+    if (ok && text.n_bytes > 0)
+        ui->ops->edit(ui, strbuf_str(&text));
+    else if (!ok)
+        ui_notice(ui, TONE_ERROR, "%s", err.text);
+    strbuf_finish(&text);
+    return true; /* the line was a command; the editor has what follows */
+}
+
 bool cmd_edit(struct app *app, struct bn_str args)
 {
     struct transcript *t = &app->chat.transcript;
     size_t number;
     struct strbuf text = {0};
-    if (t->now.n == 0) {
-        ui_notice(&app->ui, TONE_ERROR, "nothing was said yet; Ctrl-X Ctrl-E opens an editor");
-        return false;
-    }
+    if (t->now.n == 0)
+        return begin_in_editor(app);
     if (!command_number(app, args, t->now.n, t->now.n, &number))
         return false;
     strbuf_add_str(&text, t->now.items[number - 1]->user);

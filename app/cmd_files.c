@@ -17,17 +17,17 @@ static bool tell_error(struct app *app, const struct bn_error *err)
     return false;
 }
 
-bool cmd_file(struct app *app, struct bn_str args)
+static bool ends_with(struct bn_str s, const char *end)
 {
-    struct strbuf path = {0};
+    const size_t n = strlen(end);
+    return s.n_bytes > n && memcmp(s.ptr + s.n_bytes - n, end, n) == 0;
+}
+
+static bool attach(struct app *app, const char *path)
+{
     struct bn_error err;
     const size_t n_before = app->attachments.n_bytes;
-    if (args.n_bytes == 0) {
-        ui_notice(&app->ui, TONE_ERROR, "which file? /file PATH");
-        return false;
-    }
-    strbuf_add_str(&path, args);
-    const bool ok = input_attach(strbuf_text(&path), &app->attachments, &err);
+    const bool ok = input_attach(path, &app->attachments, &err);
     if (ok) {
         struct token_list ids = {0};
         struct bn_error ignored; /* the count is a courtesy */
@@ -38,13 +38,35 @@ bool cmd_file(struct app *app, struct bn_str args)
             .message = SEGMENT_NO_MESSAGE};
         (void)tokenizer_encode(app->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids, &ignored);
         ui_notice(&app->ui, TONE_PLAIN, "%s goes before your next message: %zu bytes, %zu tok",
-                  strbuf_text(&path), s.text.n_bytes, ids.n);
+                  path, s.text.n_bytes, ids.n);
         token_list_finish(&ids);
     } else {
         strbuf_cut(&app->attachments, n_before);
         (void)tell_error(app, &err);
     }
-    strbuf_finish(&path);
+    return ok;
+}
+
+/* One path, which may have blanks in it, or several words of which each is one. */
+bool cmd_file(struct app *app, struct bn_str args)
+{
+    struct strbuf paths = {0};
+    bool ok = true;
+    if (args.n_bytes == 0) {
+        ui_notice(&app->ui, TONE_ERROR, "which file? /file PATH ...");
+        return false;
+    }
+    strbuf_add_str(&paths, args);
+    if (access(strbuf_text(&paths), F_OK) == 0 || !strpbrk(strbuf_text(&paths), " \t")) {
+        ok = attach(app, strbuf_text(&paths));
+    } else {
+        const size_t n_before = app->attachments.n_bytes;
+        for (char *rest = paths.ptr, *word; ok && (word = strtok_r(rest, " \t", &rest)) != NULL;)
+            ok = attach(app, word);
+        if (!ok)
+            strbuf_cut(&app->attachments, n_before); /* all or nothing */
+    }
+    strbuf_finish(&paths);
     return ok;
 }
 
@@ -69,8 +91,16 @@ bool cmd_save(struct app *app, struct bn_str args)
 {
     char path[PATH_BYTES];
     struct bn_error err;
+    const bool forces = ends_with(args, "!");
+    if (forces)
+        args.n_bytes--;
     if (!session_path(app, args, path))
         return false;
+    if (!forces && strcmp(path, app->store.session_path) != 0 && access(path, F_OK) == 0) {
+        ui_notice(&app->ui, TONE_ERROR, "%s is there already; /save %.*s! replaces it", path,
+                  (int)args.n_bytes, args.ptr);
+        return false;
+    }
     if (!store_write(&app->store, &app->chat.transcript.now, path, &err))
         return tell_error(app, &err);
     memcpy(app->store.session_path, path, sizeof(path));
@@ -130,12 +160,6 @@ bool cmd_sessions(struct app *app, struct bn_str args)
 
 enum export_kind { EXPORT_TEXT, EXPORT_MARKDOWN, EXPORT_JSONL };
 
-static bool ends_with(struct bn_str s, const char *end)
-{
-    const size_t n = strlen(end);
-    return s.n_bytes > n && memcmp(s.ptr + s.n_bytes - n, end, n) == 0;
-}
-
 static void export_message(FILE *f, enum export_kind kind, const char *role, struct bn_str text)
 {
     if (kind == EXPORT_JSONL) {
@@ -162,26 +186,38 @@ static void export_all(FILE *f, enum export_kind kind, const struct transcript_s
     }
 }
 
+bool command_may_write(struct app *app, const char *name, struct bn_str *path)
+{
+    struct strbuf text = {0};
+    if (ends_with(*path, "!")) {
+        path->n_bytes--;
+        return true;
+    }
+    strbuf_add_str(&text, *path);
+    const bool is_there = access(strbuf_text(&text), F_OK) == 0;
+    if (is_there)
+        ui_notice(&app->ui, TONE_ERROR, "%s is there already; /%s %s! replaces it",
+                  strbuf_text(&text), name, strbuf_text(&text));
+    strbuf_finish(&text);
+    return !is_there;
+}
+
 bool cmd_export(struct app *app, struct bn_str args)
 {
     struct strbuf path = {0};
-    const bool forces = ends_with(args, "!");
-    if (forces)
-        args.n_bytes--;
-    const enum export_kind kind = ends_with(args, ".md")      ? EXPORT_MARKDOWN
-                                  : ends_with(args, ".jsonl") ? EXPORT_JSONL
+    struct bn_str name = args;
+    if (ends_with(name, "!"))
+        name.n_bytes--;
+    const enum export_kind kind = ends_with(name, ".md")      ? EXPORT_MARKDOWN
+                                  : ends_with(name, ".jsonl") ? EXPORT_JSONL
                                                               : EXPORT_TEXT;
-    if (kind == EXPORT_TEXT && !ends_with(args, ".txt")) {
+    if (kind == EXPORT_TEXT && !ends_with(name, ".txt")) {
         ui_notice(&app->ui, TONE_ERROR, "/export FILE with a name ending in .md, .txt or .jsonl");
         return false;
     }
-    strbuf_add_str(&path, args);
-    if (!forces && access(strbuf_text(&path), F_OK) == 0) {
-        ui_notice(&app->ui, TONE_ERROR, "%s is there already; /export %s! replaces it",
-                  strbuf_text(&path), strbuf_text(&path));
-        strbuf_finish(&path);
+    if (!command_may_write(app, "export", &args))
         return false;
-    }
+    strbuf_add_str(&path, args);
     FILE *f = fopen(strbuf_text(&path), "wb");
     if (f)
         export_all(f, kind, &app->chat.transcript.now);

@@ -75,8 +75,7 @@ static void explain(struct app *app, const struct option *row)
               row->places & OPTION_BY_SET ? "" : "; fixed at start");
 }
 
-/* The row that a person means; the name is cut at the first blank or '='. */
-static const struct option *find_row(const struct app *app, const char *said)
+const char *command_setting(const char *said)
 {
     char name[64];
     (void)snprintf(name, sizeof(name), "%s", said); /* a longer one is no name */
@@ -85,8 +84,8 @@ static const struct option *find_row(const struct app *app, const char *said)
             *p = '-';
     for (size_t i = 0; i < sizeof(other_names) / sizeof(other_names[0]); i++)
         if (strcmp(name, other_names[i].said) == 0)
-            return options_find(app->options, other_names[i].name);
-    return options_find(app->options, name);
+            return other_names[i].name;
+    return said;
 }
 
 /* A setting whose name begins like this, for who has mistyped it. */
@@ -154,7 +153,7 @@ bool cmd_set(struct app *app, struct bn_str args)
     if (*value)
         *value++ = 0;
     value += strspn(value, " \t=");
-    const struct option *row = find_row(app, line.ptr);
+    const struct option *row = options_find(app->options, command_setting(line.ptr));
     bool ok = row != NULL;
     if (!row)
         tell_unknown(app, line.ptr);

@@ -77,10 +77,10 @@ bool cmd_context(struct app *app, struct bn_str args)
                 n_system, n_user, n_answers, n_all > n_said ? n_all - n_said : 0, n_all);
     if (n_ctx > 0)
         strbuf_addf(&text, " of %zu, %zu free", n_ctx, n_ctx > n_all ? n_ctx - n_all : 0);
-    const char *overflow = options_text(app->options, "overflow");
     strbuf_addf(&text, "\nwhen it is full: %s",
-                overflow && strcmp(overflow, "stop") == 0 ? "stop (/set overflow drop)"
-                                                          : "the oldest exchanges are dropped");
+                chat_drops_oldest(&app->chat)
+                    ? "the oldest exchanges are dropped (/set overflow stop)"
+                    : "stop (/set overflow drop)");
     if (s->n_skipped > 0)
         strbuf_addf(&text, "\ndropped so far: %zu", s->n_skipped);
     if (s->n > s->n_skipped + 1) {
@@ -121,7 +121,8 @@ bool cmd_stats(struct app *app, struct bn_str args)
         strbuf_addf(&text, "finish      %s, seed %llu\n", finish_name(turn->finish),
                     (unsigned long long)turn->sampler.seed);
     }
-    strbuf_addf(&text, "in all      %zu answers, prompts ", t->n_turns);
+    strbuf_addf(&text, "in all      %zu answer%s, prompts ", t->n_turns,
+                t->n_turns == 1 ? "" : "s");
     add_rate(&text, t->n_read, t->read_s);
     strbuf_add_text(&text, ", generation ");
     add_rate(&text, t->n_generated, t->generate_s);
@@ -143,7 +144,15 @@ bool cmd_info(struct app *app, struct bn_str args)
 static void add_token(struct strbuf *text, const struct app *app, int32_t id)
 {
     const struct bn_str piece = tokenizer_token_text(app->tokenizer, id);
+    size_t at = 0;
+    struct term_char first;
     strbuf_addf(text, "%8d  ", id);
+    if (term_text_next(piece, &at, &first) && first.replaced) { /* part of a character; control */
+        for (size_t i = 0; i < piece.n_bytes; i++)
+            strbuf_addf(text, "\\x%02X", (unsigned char)piece.ptr[i]);
+        strbuf_add_text(text, "|\n");
+        return;
+    }
     for (size_t i = 0; i < piece.n_bytes; i++) { /* quoted, so that blanks are seen */
         const char c = piece.ptr[i];
         if (c == '\n')
@@ -210,7 +219,8 @@ bool cmd_dump(struct app *app, struct bn_str args)
         show(app, &text);
         return true;
     }
-    const bool ok = write_text(app, args, strbuf_str(&text));
+    const bool ok =
+        command_may_write(app, "dump", &args) && write_text(app, args, strbuf_str(&text));
     strbuf_finish(&text);
     return ok;
 }

@@ -30,7 +30,7 @@ const struct command command_table[] = {
     {"edit", NULL, "[N]", "change what you said and ask again",
      "/edit puts your last message back into the editor and takes it and its answer out of the "
      "conversation; /edit 2 does so with your second message and all that follows. /undo brings it "
-     "back.",
+     "back. Where nothing was said yet it opens $VISUAL or $EDITOR.",
      ARGS_FREE, cmd_edit},
     {"undo", NULL, "[N]", "take back the last exchange",
      "/undo removes your last message and its answer, /undo 3 the last three. After /clear, "
@@ -63,14 +63,16 @@ const struct command command_table[] = {
      "take, "
      "how many are free, and what would be dropped next.",
      ARGS_NONE, cmd_context},
-    {"file", "read upload", "PATH", "attach a text file to the next message",
+    {"file", "read upload", "PATH ...", "attach text files to the next message",
      "/file notes.txt puts the file before your next message. @notes.txt within a message does the "
      "same.",
      ARGS_FILE, cmd_file},
-    {"save", NULL, "[NAME|FILE]", "keep the conversation under a name",
+    {"save", NULL, "[NAME|FILE][!]", "keep the conversation under a name",
      "/save trip keeps it as the session trip, which is written after every turn from then on; "
      "/save "
-     "x.json or a path writes that file.",
+     "x.json or a path writes that file. What is there is replaced only if it is this "
+     "conversation's "
+     "own, or a ! follows the name.",
      ARGS_SESSION, cmd_save},
     {"load", NULL, "NAME|FILE", "go on with a saved conversation",
      "/load trip takes up the session trip. /undo brings the present conversation back.",
@@ -96,8 +98,9 @@ const struct command command_table[] = {
      cmd_info},
     {"tokens", NULL, "TEXT", "show the tokens of a text",
      "/tokens Hello world shows ids and pieces.", ARGS_FREE, cmd_tokens},
-    {"dump", NULL, "[FILE]", "the exact text in the context, special tokens visible",
-     "/dump shows what the model reads if you say nothing more; /dump FILE writes it to a file.",
+    {"dump", NULL, "[FILE[!]]", "the exact text in the context, special tokens visible",
+     "/dump shows what the model reads if you say nothing more; /dump FILE writes it to a file, "
+     "and /dump FILE! over one that is there.",
      ARGS_FILE, cmd_dump},
     {"probs", NULL, "[K|off]", "show the alternatives of each token",
      "/probs 3 shows, after each answer, its tokens with their probability and the three "

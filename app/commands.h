@@ -41,6 +41,13 @@ bool command_run(struct app *app, struct bn_str name, struct bn_str args);
  * user. */
 bool command_number(struct app *app, struct bn_str args, size_t fallback, size_t max, size_t *out);
 
+/* The name of the setting that a person means: other programs' names for it are known. */
+const char *command_setting(const char *said);
+
+/* May a command make this file? One that is there only if "!" follows its name, which is taken off.
+ * False: told the user. */
+bool command_may_write(struct app *app, const char *name, struct bn_str *path);
+
 bool cmd_help(struct app *app, struct bn_str args);
 bool cmd_set(struct app *app, struct bn_str args);
 bool cmd_system(struct app *app, struct bn_str args);

@@ -39,6 +39,8 @@ const char *turn_end_notice(const struct turn *turn)
             "output degenerated (same token); try another seed, or the quantisation "
             "may not suit this CPU",
     };
+    if (turn->mode == PROMPT_CONTINUE && turn->finish == FINISH_STOP && turn->n_tokens == 0)
+        return "the model has nothing to add";
     return notices[turn->finish];
 }
 

@@ -99,6 +99,35 @@ class Commands(ChatCase):
         self.assertEqual(self.messages, [('u', 'a'), ('a', 'one and more')])
         self.assertIn('no answer to go on with', self.script('/continue', code=2))
 
+    def test_context_names_the_policy_that_holds(self):
+        self.assertIn('when it is full: stop', self.script('/context'))
+        self.assertIn('oldest exchanges are dropped', self.script('/set overflow drop', '/context'))
+
+    def test_tokens_shows_bytes_of_characters(self):
+        self.assertIn('\\xC3|', self.script('/tokens ö'))
+
+    def test_retry_knows_the_names_of_others(self):
+        self.fake('one two', 'one two')
+        text = self.script('a', '/retry num_predict=2 temperature=0', '/set temp')
+        self.assertEqual(self.messages, [('u', 'a'), ('a', 'on')])
+        self.assertIn('temp = 0.7', text)
+
+    def test_several_files_go_before_the_message_or_none(self):
+        one, two = self.write('one.txt', '1\n'), self.write('two words.txt', '2\n')
+        self.script(f'/file {one} {one}', 'x')
+        self.assertEqual(self.messages[0][1].count('File one.txt'), 2)
+        self.script(f'/file {two}', 'x')
+        self.assertIn('File two words.txt', self.messages[0][1])
+        self.script(f'/file {one} {one}.missing', code=2)
+
+    def test_dump_asks_before_it_replaces(self):
+        path = self.path('context')
+        self.script(f'/dump {path}')
+        self.assertIn(f'/dump {path}! replaces it', self.script('a', f'/dump {path}', code=2))
+        self.script('a', f'/dump {path}!')
+        with open(path, encoding='utf-8') as file:
+            self.assertIn('a', file.read())
+
     def test_save_load_and_sessions(self):
         self.fake('1', '2')
         self.script('a', '/save trip', '/clear', 'b', '/load trip', '/history')
@@ -107,6 +136,14 @@ class Commands(ChatCase):
         self.assertEqual(self.says('--list-sessions'), b'trip\n')
         self.assertIn('cannot open', self.script('/load nothing', code=2))
         self.assertIn('not a possible name', self.script('/save .hidden', code=2))
+
+    def test_save_does_not_replace_what_is_not_its_own(self):
+        self.fake('1', '2')
+        self.script('a', '/save trip')
+        self.assertIn('/save trip! replaces it', self.script('b', '/save trip', code=2))
+        self.script('/load trip', '/history', 'c', '/save trip', '/save')
+        self.script('b', '/save trip!', '/save trip')
+        self.assertIn('1 exchanges loaded', self.script('/load trip'))
 
     def test_load_can_be_undone(self):
         self.fake('1', '2')

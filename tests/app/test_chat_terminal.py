@@ -392,6 +392,32 @@ class Editing(TerminalCase):
         self.ask(terminal, '')
         self.assertEqual(self.messages(), ['some and more'])
 
+    def test_continue_says_when_there_is_nothing_more(self):
+        self.fake('one', '')
+        terminal = self.ready()
+        self.assertNotIn('nothing to add', self.ask(terminal, 'x'))
+        self.assertIn('the model has nothing to add', self.ask(terminal, '/continue'))
+
+    def test_edit_of_an_empty_chat_opens_the_users_editor(self):
+        script = self.write('editor', '#!/bin/sh\necho from the editor > "$1"\n')
+        os.chmod(script, 0o755)
+        self.env['EDITOR'] = script
+        for words in ([], ['--tui']):
+            terminal = self.ready(*words)
+            terminal.send(b'/edit\r')
+            terminal.expect(rb'from the editor')
+            terminal.send(b'!\r')
+            terminal.expect(rb'\[\d+ tok')
+            terminal.send(b'\x04')
+            self.left_clean(terminal, 0)
+            self.assertEqual(self.messages(), ['from the editor!'])
+        self.env['EDITOR'] = '/no/such/editor'
+        terminal = self.ready()
+        terminal.send(b'/edit\r')
+        terminal.expect(rb'(?s)the editor .*failed.*>>> ')
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+
 
 class Safety(TerminalCase):
     def test_the_models_controls_never_reach_the_terminal(self):
