@@ -3,20 +3,33 @@
  */
 #include "app/key_queue.h"
 
+#include "app/term_text.h"
 #include "engine/base/clock.h"
 
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
 
-bool key_queue_read(struct key_queue *q, size_t *n_read)
+/* Whole characters into the queue: Readline, drawing a line, reads past the end of a broken one. */
+static size_t add_whole(struct key_queue *q, struct bn_str bytes)
 {
-    char block[65536];
-    const ssize_t n = read(STDIN_FILENO, block, sizeof(block));
-    *n_read = n > 0 ? (size_t)n : 0;
+    const size_t n_before = q->bytes.n_bytes, n_part = term_text_tail(bytes);
+    bytes.n_bytes -= n_part;
+    (void)term_text_repair(bytes, &q->bytes); /* where the first broken one was says nothing here */
+    memcpy(q->part, bytes.ptr + bytes.n_bytes, n_part);
+    q->n_part = n_part;
+    return q->bytes.n_bytes - n_before;
+}
+
+bool key_queue_read(struct key_queue *q, size_t *n_added)
+{
+    char block[sizeof(q->part) + 65536];
+    memcpy(block, q->part, q->n_part);
+    const ssize_t n = read(STDIN_FILENO, block + q->n_part, sizeof(block) - sizeof(q->part));
+    *n_added = 0;
     if (n <= 0)
         return n < 0 && (errno == EINTR || errno == EAGAIN);
-    strbuf_add(&q->bytes, block, (size_t)n);
+    *n_added = add_whole(q, (struct bn_str){block, q->n_part + (size_t)n});
     q->read_at = clock_seconds();
     return true;
 }

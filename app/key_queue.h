@@ -1,6 +1,7 @@
 /*
- * Keys that were read from the terminal and not used yet: what is typed ahead waits here, bytes as
- * they came. Main thread; the terminal is taken by tty_take before.
+ * Keys that were read from the terminal and not used yet: what is typed ahead waits here, as it
+ * came but for bytes that are no UTF-8, which become U+FFFD. Main thread; the terminal is taken by
+ * tty_take before.
  */
 #ifndef APP_KEY_QUEUE_H
 #define APP_KEY_QUEUE_H
@@ -16,12 +17,15 @@
 #define KEY_END '\004'            /* Ctrl-D */
 
 struct key_queue {
-    struct strbuf bytes;
+    struct strbuf bytes; /* valid UTF-8 */
+    char part[4];        /* (n_part) begins a character that the next bytes may complete */
+    size_t n_part;
     double read_at; /* when the last of them came (clock_seconds) */
 };
 
-/* Read what descriptor 0 has; gives how many bytes that were. False: the terminal is gone. */
-bool key_queue_read(struct key_queue *q, size_t *n_read);
+/* Read what descriptor 0 has; gives how many bytes the queue has more. False: the terminal is gone.
+ */
+bool key_queue_read(struct key_queue *q, size_t *n_added);
 double key_queue_waited(const struct key_queue *q); /* seconds since the last key */
 /* While something runs: takes out Ctrl-D, since nobody leaves in the middle of an answer by
  * accident, an Esc by itself at the end, and with KEYS_NO_ENTER each Enter; what was pasted stays

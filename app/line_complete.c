@@ -104,8 +104,8 @@ static char **complete(const char *text, int start, int end)
 {
     (void)end;
     rl_attempted_completion_over = 1;
-    if (start == 0)
-        return text[0] == '/' ? rl_completion_matches(text, next_command) : NULL;
+    if (start == 0 && text[0] == '/')
+        return rl_completion_matches(text, next_command);
     const struct slash s = slash_parse((struct bn_str){rl_line_buffer, (size_t)start});
     const struct command *near, *c = s.kind == SLASH_COMMAND ? command_find(s.name, &near) : NULL;
     if (c)
@@ -123,5 +123,7 @@ void line_complete_open(struct app *app)
     rl_attempted_completion_function = complete;
     rl_completer_word_break_characters = " \t\n";
     rl_basic_word_break_characters = " \t\n";
-    rl_completion_query_items = 0; /* Readline's question would wait for a key by itself */
+    /* Readline's questions would wait for a key by themselves. */
+    rl_completion_query_items = 0;
+    rl_variable_bind("page-completions", "off");
 }

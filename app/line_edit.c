@@ -10,6 +10,7 @@
 #include "app/line_parts.h"
 #include "app/term_text.h"
 #include "app/tty.h"
+#include "engine/base/size.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -22,6 +23,7 @@
 #define PASTE_BEGIN "\033[200~"
 #define PASTE_END "\033[201~"
 #define N_MARK (sizeof(PASTE_BEGIN) - 1)
+#define MIN_COLUMNS 8
 #define MAX_MEMORY_ENTRY 4096 /* longer messages are not worth recalling */
 
 static struct {
@@ -157,6 +159,8 @@ void line_leave(void)
         return;
     free(edit.kept);
     edit.kept = rl_end > 0 ? rl_copy_text(0, rl_end) : NULL;
+    rl_free_undo_list(); /* of a line that is no more, and of an entry that is no longer shown */
+    using_history();
     rl_callback_handler_remove();
     edit.is_open = false;
 }
@@ -268,9 +272,15 @@ void line_show(void)
     fflush(rl_outstream);
 }
 
+/* Readline's own drawing fails where not even the prompt and a character fit. */
+static void tell_size(size_t n_rows, size_t n_columns)
+{
+    rl_set_screen_size((int)n_rows, (int)size_max(n_columns, MIN_COLUMNS));
+}
+
 void line_resize(size_t n_rows, size_t n_columns)
 {
-    rl_set_screen_size((int)n_rows, (int)n_columns);
+    tell_size(n_rows, n_columns);
     if (!edit.is_open)
         return;
     line_hide();
@@ -330,7 +340,7 @@ bool line_open(struct app *app)
     line_complete_open(app);
     using_history();
     stifle_history(HISTORY_MAX_ENTRIES);
-    rl_set_screen_size((int)size.rows, (int)size.columns);
+    tell_size(size.rows, size.columns);
     return true;
 }
 

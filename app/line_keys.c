@@ -6,10 +6,13 @@
 
 #include "app/line_edit.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <string.h>
 
 #include <readline/readline.h>
+
+#define MAX_SEQUENCE 8 /* keys; terminals send shorter ones */
 
 static bool enter_waits, was_refused;
 
@@ -79,8 +82,30 @@ static int go_down(int count, int key)
     return 0;
 }
 
+static int refuse_key(int count, int key)
+{
+    (void)count;
+    (void)key;
+    return rl_ding();
+}
+
+/* Readline jumps out of a key that is bound to nothing, and out of Ctrl-G. After the first key of a
+ * macro, or of what a search has pushed back, it jumps into a function that has returned (8.2,
+ * callback.c): so no sequence may end in nothing or in a jump. A key alone may. */
+static void fill_gaps(Keymap map, int depth)
+{
+    for (int key = 0; map && key < ANYOTHERKEY; key++) {
+        KEYMAP_ENTRY *e = &map[key];
+        if (e->type == ISKMAP && depth < MAX_SEQUENCE)
+            fill_gaps((Keymap)(uintptr_t)e->function, depth + 1); /* as Readline keeps it */
+        else if (e->type == ISFUNC && (!e->function || (depth > 0 && e->function == rl_abort)))
+            e->function = refuse_key;
+    }
+}
+
 void line_keys_bind(int (*edit_elsewhere)(int count, int key))
 {
+    static const char *const maps[] = {"emacs-standard", "vi-insert", "vi-move"};
     rl_bind_key('\r', enter);
     rl_bind_key('\n', insert_newline);
     rl_bind_keyseq("\\e\\C-m", insert_newline);
@@ -90,6 +115,8 @@ void line_keys_bind(int (*edit_elsewhere)(int count, int key))
     rl_bind_keyseq("\\eOA", go_up);
     rl_bind_keyseq("\\e[B", go_down);
     rl_bind_keyseq("\\eOB", go_down);
+    for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+        fill_gaps(rl_get_keymap_by_name(maps[i]), 0);
 }
 
 void line_set_enter(enum line_enter enter)

@@ -9,7 +9,7 @@ import sys
 import tempfile
 import unittest
 
-PROGRAM, MAKE_MODEL = sys.argv[1:3]
+PROGRAM, MAKE_MODEL = map(os.path.abspath, sys.argv[1:3])
 NAME = os.path.basename(PROGRAM)
 
 # nohup, and shells that run in the background, leave these ignored, and children inherit that.
