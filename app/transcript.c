@@ -242,7 +242,8 @@ static bool cut_to(struct transcript *t, size_t first, size_t n)
     for (size_t i = 0; i < next.n; i++)
         if (i < first || i >= first + n)
             exchange_release(next.items[i]);
-    memmove(next.items, next.items + first, n * sizeof(*next.items));
+    for (size_t i = 0; i < n; i++)
+        next.items[i] = next.items[first + i];
     next.n = n;
     next.n_skipped = next.n_skipped > first ? next.n_skipped - first : 0;
     if (next.n_skipped > n)

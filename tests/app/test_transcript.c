@@ -78,6 +78,15 @@ static void a_cut_is_undone_as_a_whole_and_only_where_it_was_made(void **state)
     transcript_finish(&t);
 }
 
+static void an_empty_conversation_is_cleared_too(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    assert_true(transcript_clear(&t)); /* a sanitizer sees what copies nothing from nowhere */
+    expect(&t, "");
+    transcript_finish(&t);
+}
+
 static void forget_and_rewind_keep_the_right_part(void **state)
 {
     struct transcript t = {0};
@@ -150,6 +159,7 @@ int main(void)
         cmocka_unit_test(undo_and_redo_move_one_exchange),
         cmocka_unit_test(a_new_message_drops_redo),
         cmocka_unit_test(a_cut_is_undone_as_a_whole_and_only_where_it_was_made),
+        cmocka_unit_test(an_empty_conversation_is_cleared_too),
         cmocka_unit_test(forget_and_rewind_keep_the_right_part),
         cmocka_unit_test(an_answer_replaces_only_the_last_of_this_state),
         cmocka_unit_test(a_question_taken_back_leaves_no_trace),
