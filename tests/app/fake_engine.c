@@ -3,10 +3,10 @@
  * program.
  *
  * BITNET_FAKE holds words NAME=VALUE: answers=FILE (raw bytes; 0x1E ends one, then the next is
- * said), load_ms, read_us (for each new token of a prompt), token_ms, n_ctx, endless=1 (an answer
- * begins again at its end), same=1 (its first token for ever), fail_at=N (the N-th token fails),
- * load_error=1, stuck=1 (a stop is never heard), save_us (for each token of a snapshot). The
- * vocabulary is the model file's own.
+ * said; at 0x1D it waits to be stopped), load_ms, read_us (for each new token of a prompt),
+ * token_ms, n_ctx, endless=1 (an answer begins again at its end), same=1 (its first token for
+ * ever), fail_at=N (the N-th token fails), load_error=1, stuck=1 (a stop is never heard), save_us
+ * (for each token of a snapshot). The vocabulary is the model file's own.
  */
 #include "app/generator.h"
 #include "engine/base/clock.h"
@@ -19,6 +19,7 @@
 #include <time.h>
 
 #define MAX_ANSWERS 64
+#define WAIT_ID 0x1D /* ids of the vocabulary are bytes */
 
 struct generator {
     struct tokenizer *tokenizer;
@@ -212,6 +213,11 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
         *next = answer->ids[told_number("same", 0) ? 0 : g->n_said];
     else
         *next = tokenizer_info(g->tokenizer)->eog[0];
+    if (*next == WAIT_ID) {
+        while (!is_cancelled(control->cancel))
+            sleep_us(1000);
+        return bn_fail(err, BN_ECANCELLED, "cancelled");
+    }
     g->n_said += told_number("same", 0) == 0;
     g->next = *next;
     return true;
