@@ -22,9 +22,10 @@ static enum exit_code print_help(const struct options *o)
         "Usage: " BENCH " [OPTIONS] MODEL.gguf\n\n"
         "Rows are tokens a second: median, slowest and fastest run. For tg, GB/s and percent are\n"
         "the bytes read from memory against the read bandwidth measured in the same run. For pp,\n"
-        "which is bound by arithmetic, multiply-adds of the linear layers a second are shown,\n"
-        "without a percentage. The checksum is of the ids and logits that came out: equal\n"
-        "settings give equal checksums on every machine.\n");
+        "which is bound by arithmetic, they are multiply-adds of the linear layers a second "
+        "against\n"
+        "those that the same instructions reach from registers. The checksum is of the ids and\n"
+        "logits that came out: equal settings give equal checksums on every machine.\n");
     options_print_help(o, stdout, OPTION_HELP_ALL, NULL);
     return report_flush(BENCH);
 }
@@ -123,7 +124,7 @@ static enum exit_code run_rows(const struct options *o, struct bn_model *model,
     bool ok = true;
     (void)read_ticks(&before);        /* zeros where the system does not say */
     r->peak_bytes = mem_peak_bytes(); /* of loading */
-    const double first = bn_model_bandwidth(model);
+    const double first = bn_model_bandwidth(model), first_macs = bn_model_mac_peak(model);
     for (size_t i = 0; ok && i < r->n_rows; i++) {
         say_progress(&rows[i], i, r->n_rows);
         ok = bench_run(&plan, &rows[i], &err);
@@ -132,10 +133,28 @@ static enum exit_code run_rows(const struct options *o, struct bn_model *model,
         fprintf(stderr, "\r\033[K");
     if (!ok)
         return report_error(BENCH, STAGE_RUN, &err);
-    const double second = bn_model_bandwidth(model);
+    const double second = bn_model_bandwidth(model), second_macs = bn_model_mac_peak(model);
     r->read_bytes_per_s = first > second ? first : second;
+    r->macs_per_s = first_macs > second_macs ? first_macs : second_macs;
     r->steal_percent = steal_since(&before);
     return EXIT_DONE;
+}
+
+/* On stderr where stdout is for JSON. A pass takes at most --ubatch tokens of all sequences. */
+static void explain_rows(const struct options *o, const struct bn_model *model,
+                         const struct bench_row *rows, size_t n_rows)
+{
+    FILE *const out = options_flag(o, "json") ? stderr : stdout;
+    const size_t n_ubatch = (size_t)options_int(o, "ubatch");
+    for (size_t i = 0; i < n_rows; i++) {
+        const size_t n = rows[i].test == BENCH_TG
+                             ? 1
+                             : size_min(rows[i].n_tokens, size_max(n_ubatch / rows[i].batch, 1));
+        char name[80], text[2000];
+        bench_name_row(&rows[i], name, sizeof(name));
+        (void)bn_model_explain(model, rows[i].batch, n, text, sizeof(text));
+        fprintf(out, "%s\n%s\n", name, text);
+    }
 }
 
 static enum exit_code measure(const struct options *o, const char *path, struct bench_row *rows,
@@ -147,9 +166,15 @@ static enum exit_code measure(const struct options *o, const char *path, struct 
     struct bn_error err;
     enum exit_code code;
     model_args_config(o, &cfg);
+    cfg.profile = options_flag(o, "profile");
     if (bn_file_open(path, &file, &err) && bn_model_open(file, &cfg, &model, &err)) {
-        struct bench_result r = {
-            .path = path, .info = bn_model_info(model), .rows = rows, .n_rows = n_rows};
+        struct bench_result r = {.path = path,
+                                 .info = bn_model_info(model),
+                                 .rows = rows,
+                                 .n_rows = n_rows,
+                                 .with_profile = cfg.profile};
+        if (options_flag(o, "explain"))
+            explain_rows(o, model, rows, n_rows);
         code = run_rows(o, model, rows, &r);
         if (code == EXIT_DONE && options_flag(o, "json"))
             code = bench_print_json(&r);

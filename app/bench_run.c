@@ -220,6 +220,8 @@ static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err
     if (!read_ids(b, row->depth, err) || !run_once(b, &seconds, err)) /* discarded: pages, clocks */
         return false;
     row->checksum = b->checksum;
+    (void)bn_model_profile(b->plan->model, row->steps,
+                           BN_PROFILE_STEPS); /* of what was not timed */
     for (size_t r = 0; r < b->plan->n_runs; r++) {
         if (!run_once(b, &seconds, err))
             return false;
@@ -228,6 +230,7 @@ static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err
                            row->test == BENCH_PP ? "pp" : "tg", row->n_tokens);
         b->rates[r] = n / seconds;
     }
+    row->n_steps = bn_model_profile(b->plan->model, row->steps, BN_PROFILE_STEPS);
     const size_t last = b->plan->n_runs - 1;
     qsort(b->rates, b->plan->n_runs, sizeof(*b->rates), compare_rates);
     row->tokens_per_s = (b->rates[last / 2] + b->rates[(last + 1) / 2]) / 2;

@@ -22,6 +22,8 @@ struct bench_row {
     double bytes_per_token;        /* read from memory: weights shared by a pass, and the cache */
     double first_token_s;          /* pp: from the first token of the prompt to the first logits */
     uint64_t checksum;             /* of the ids and logits that came out */
+    struct bn_profile_step steps[BN_PROFILE_STEPS]; /* of a model that is profiled: (n_steps) */
+    size_t n_steps;
 };
 
 struct bench_plan {

@@ -126,6 +126,8 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
         .n_ubatch = cfg->n_ubatch > 0 ? cfg->n_ubatch : DEFAULT_UBATCH,
         .head_mode = (int)cfg->head,
         .file_mapped = bn_file_path(file)[0] != '\0',
+        .profile = cfg->profile,
+        .pin = cfg->pin,
         .log = cfg->log,
         .trace = cfg->trace,
         .trace_ud = cfg->trace_ud,
@@ -182,6 +184,28 @@ const struct bn_model_info *bn_model_info(const struct bn_model *model)
 double bn_model_bandwidth(struct bn_model *model)
 {
     return model->host.ops->bandwidth(model->host.backend);
+}
+
+double bn_model_mac_peak(struct bn_model *model)
+{
+    return model->host.ops->mac_peak(model->host.backend);
+}
+
+size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t n_tokens,
+                        char *text, size_t text_bytes)
+{
+    return model->host.ops->explain(model->host.backend, n_sequences, n_tokens, text, text_bytes);
+}
+
+size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, size_t cap)
+{
+    struct backend_step steps[BN_PROFILE_STEPS];
+    const size_t n =
+        model->host.ops->profile(model->host.backend, steps, size_min(cap, BN_PROFILE_STEPS));
+    for (size_t i = 0; i < n; i++)
+        out[i] = (struct bn_profile_step){steps[i].name, steps[i].seconds, steps[i].n_calls,
+                                          steps[i].n_bytes, steps[i].n_macs};
+    return n;
 }
 
 size_t bn_device_list(struct bn_device_line *out, size_t cap)

@@ -60,6 +60,8 @@ struct bn_model_config {
     enum bn_head_mode head;
     const char *no_repair;  /* see bn_repair_allowed */
     struct bn_notes *notes; /* receives rules and repairs; may be NULL */
+    bool profile;           /* measure where the time goes, for bn_model_profile */
+    bool pin;               /* CPU: keep each thread on a core of its own while the model is open */
     struct bn_log log;
     struct bn_progress progress;
     struct bn_cancel *cancel; /* may be NULL */
@@ -97,6 +99,27 @@ const struct bn_model_info *bn_model_info(const struct bn_model *model);
 /* Bytes a second the device reads from memory, best of a few loops over a large buffer (about a
  * second). */
 double bn_model_bandwidth(struct bn_model *model);
+
+/* Multiply-adds of bytes a second that the device can do at all with the instructions that prompts
+ * are read with; 0: not known. Takes a fraction of a second. */
+double bn_model_mac_peak(struct bn_model *model);
+
+/* What would run how for n_sequences with n_tokens each in one pass, as lines of text. Returns the
+ * characters it has, as snprintf does. */
+size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t n_tokens,
+                        char *text, size_t text_bytes);
+
+/* Where the time went since the last call, for a model opened with `profile`: at most cap kinds of
+ * work, in the order of a pass; their number is returned. 0: the device does not measure it. */
+#define BN_PROFILE_STEPS 16
+struct bn_profile_step {
+    const char *name;
+    double seconds;
+    uint64_t n_calls;
+    uint64_t n_bytes; /* read from memory; 0: next to nothing */
+    uint64_t n_macs;  /* multiply-adds; 0: none worth counting */
+};
+size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, size_t cap);
 
 struct bn_session_config {
     size_t n_ctx; /* most tokens; 0: the model's training context */

@@ -33,6 +33,8 @@ struct backend_config {
     size_t n_threads; /* 0: what the process may use */
     size_t n_ubatch;  /* most tokens in one eval, at least 1 */
     int head_mode;    /* enum bn_head_mode of engine.h */
+    bool profile;     /* measure where the time goes */
+    bool pin;         /* CPU: each thread stays on a core of its own */
     bool file_mapped; /* the model's bytes are a file mapping: pages read once may be dropped */
     struct bn_log log;
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);
@@ -65,6 +67,15 @@ struct eval_item {
     struct head_row *rows; /* (n_rows) */
 };
 
+/* One kind of work, in all evals since the last look. */
+struct backend_step {
+    const char *name;
+    double seconds;
+    uint64_t n_calls;
+    uint64_t n_bytes; /* read from memory; 0: next to nothing */
+    uint64_t n_macs;  /* multiply-adds, 0: none worth counting */
+};
+
 struct seq_stream {
     bool (*move)(void *ud, void *bytes, size_t n_bytes);
     void *ud;
@@ -83,6 +94,16 @@ struct backend_ops {
     void (*close)(struct backend *b); /* NULL is fine */
     const struct backend_info *(*info)(const struct backend *b);
     double (*bandwidth)(struct backend *b); /* bytes read a second, measured now */
+    /* Multiply-adds of bytes a second that the arithmetic of this device reaches with nothing read
+     * from memory, measured now; 0: not known. */
+    double (*mac_peak)(struct backend *b);
+    /* How an eval of n_items sequences with n_ids ids each runs, in lines of text. Returns the
+     * characters it has, as snprintf does. */
+    size_t (*explain)(const struct backend *b, size_t n_items, size_t n_ids, char *text,
+                      size_t text_bytes);
+    /* Where the time went since the last call, with profile on: at most cap steps, their number is
+     * returned. 0: this device does not measure it. */
+    size_t (*profile)(struct backend *b, struct backend_step *out, size_t cap);
 
     bool (*seq_open)(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err);
     void (*seq_close)(struct seq *s); /* NULL is fine */

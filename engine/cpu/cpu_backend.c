@@ -9,6 +9,7 @@
 #include "engine/cpu/cpu_forward.h"
 #include "engine/cpu/cpu_kv.h"
 #include "engine/cpu/cpu_pack.h"
+#include "engine/cpu/cpu_profile.h"
 #include "engine/cpu/cpu_screen.h"
 #include "engine/model/rope.h"
 
@@ -68,6 +69,8 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
                                         .line_bytes = b->line_bytes,
                                         .head_bytes = head_bytes,
                                         .n_kv_heads = m->hp.n_kv_heads,
+                                        .n_ubatch = b->n_ubatch,
+                                        .is_screened = b->coarse.n_blocks > 0,
                                         .n_threads = b->n_threads,
                                         .all_threads = b->cfg.n_threads > 0};
     (void)snprintf(b->info.text, sizeof b->info.text, "CPU, %zu thread%s, %s", b->n_threads,
@@ -129,6 +132,18 @@ static bool cpu_open(const struct model *m, const struct backend_config *cfg,
     }
     *out = b;
     return true;
+}
+
+/* Tiles are as add_tiles cuts them when every sequence begins at a multiple of ATTN_TILE. */
+static size_t cpu_explain(const struct backend *b, size_t n_items, size_t n_ids, char *text,
+                          size_t text_bytes)
+{
+    const struct plan_work work = {
+        .n_tokens = n_items * n_ids,
+        .n_tiles = n_items * ((n_ids + ATTN_TILE - 1) / ATTN_TILE),
+        .n_wants = n_items,
+    };
+    return plan_explain(&b->plan_model, &work, text, text_bytes);
 }
 
 static const struct backend_info *cpu_info(const struct backend *b)
@@ -217,7 +232,10 @@ static bool cpu_eval(struct backend *b, struct eval_item *items, size_t n_items,
     *n_bytes = 0;
     if (pass->n_tokens == 0)
         return true;
-    if (!forward_run(pass, err))
+    profile_begin(pass);
+    const bool ok = forward_run(pass, err);
+    profile_end(pass);
+    if (!ok)
         return false;
     for (size_t i = 0; i < n_items; i++)
         items[i].seq->length += items[i].n_ids;
@@ -235,6 +253,9 @@ const struct backend_ops cpu_backend_ops = {
     .close = cpu_close,
     .info = cpu_info,
     .bandwidth = cpu_bandwidth,
+    .mac_peak = cpu_mac_peak,
+    .explain = cpu_explain,
+    .profile = cpu_profile,
     .seq_open = kv_open,
     .seq_close = kv_close,
     .seq_length = kv_length,

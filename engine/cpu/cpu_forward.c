@@ -9,6 +9,7 @@
 #include "engine/cpu/cpu_attn.h"
 #include "engine/cpu/cpu_head.h"
 #include "engine/cpu/cpu_linear.h"
+#include "engine/cpu/cpu_profile.h"
 
 /* Lane 0 looks at the cancel flag; the barrier makes its finding everyone's. */
 static bool is_cancelled(struct lane *l)
@@ -48,35 +49,45 @@ static void run_layer(struct lane *l, size_t i)
 
     /* q, k, v = W_qkv norm(h) */
     linear_input(l, h, hp->n_embd, layer->attn_norm);
+    lane_done(l, PROFILE_NORM);
     linear_store(l, &layer->qkv, qkv);
     lane_sync(l);
+    lane_done(l, PROFILE_QKV);
     show(l, "qkv", i, qkv, shape->q_width + 2 * shape->kv_width);
 
     /* rotate q and k, scale q, k and v to the cache */
     attn_append(l, i);
     lane_sync(l);
+    lane_done(l, PROFILE_ROPE);
     show(l, "rope", i, qkv, shape->q_width + shape->kv_width);
 
     /* softmax(q k) v, causal, a group of query heads for each KV head */
     attn_apply(l, i);
+    lane_done(l, PROFILE_ATTN);
     show(l, "attn", i, attn, shape->q_width);
 
     /* h = h + W_o norm(attention); without sub-norms the attention as it is */
     linear_input(l, attn, shape->q_width, layer->attn_sub_norm);
+    lane_done(l, PROFILE_NORM);
     linear_add(l, &layer->o, h);
     lane_sync(l);
+    lane_done(l, PROFILE_O);
     show(l, "attn_residual", i, h, hp->n_embd);
 
     /* act(W_gate norm(h)) * (W_up norm(h)) */
     linear_input(l, h, hp->n_embd, layer->ffn_norm);
+    lane_done(l, PROFILE_NORM);
     linear_gate(l, &layer->gate_up, act, ffn);
     lane_sync(l);
+    lane_done(l, PROFILE_GATE_UP);
     show(l, "ffn", i, ffn, hp->n_ff);
 
     /* h = h + W_down norm(that) */
     linear_input(l, ffn, hp->n_ff, layer->ffn_sub_norm);
+    lane_done(l, PROFILE_NORM);
     linear_add(l, &layer->down, h);
     lane_sync(l);
+    lane_done(l, PROFILE_DOWN);
     show(l, "ffn_residual", i, h, hp->n_embd);
 }
 
@@ -86,6 +97,7 @@ static void run_lane(void *ud, size_t index, size_t n_lanes)
     struct lane *l = &pass->b->scratch.lanes[index];
     l->n_lanes = n_lanes;
     head_embed(l);
+    lane_done(l, PROFILE_EMBED);
     show(l, "embd", 0, (struct rows){pass->b->scratch.h, pass->b->shape.h_stride},
          pass->b->model->hp.n_embd);
     for (size_t i = 0; i < pass->b->model->hp.n_layers; i++) {
@@ -94,6 +106,7 @@ static void run_lane(void *ud, size_t index, size_t n_lanes)
         run_layer(l, i);
     }
     head_apply(l);
+    lane_done(l, PROFILE_HEAD);
 }
 
 bool forward_run(struct pass *pass, struct bn_error *err)

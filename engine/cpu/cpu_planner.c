@@ -5,6 +5,8 @@
 
 #include "engine/base/size.h"
 
+#include <stdio.h>
+
 /* A lane has to have so much to do that meeting the others costs little beside it: some eight
  * barriers a layer, a fraction of a microsecond each on a quiet machine, and up to milliseconds
  * each where another program holds a core. */
@@ -59,4 +61,51 @@ struct plan plan_pass(const struct plan_model *m, const struct plan_work *w)
 size_t plan_load_lanes(size_t weight_bytes, size_t n_threads)
 {
     return clamp_lanes(weight_bytes / cuts.load_bytes, n_threads);
+}
+
+/* Matvecs are of the rung below where tiles are the rung. */
+static const char *linear_title(const struct cpu_kernels *k, enum linear_way way)
+{
+    const bool is_below = k->isa == ISA_AMX && way != LINEAR_TILE && way != LINEAR_MANY;
+    return cpu_isa_title(is_below ? ISA_AVX512VNNI : k->isa);
+}
+
+static void say_linear(const struct plan_model *m, const struct plan *p, char *text,
+                       size_t text_bytes)
+{
+    const struct ternary_gemm *gemm = plan_gemm(m->k, p->linear);
+    if (p->linear == LINEAR_MATVEC)
+        (void)snprintf(text, text_bytes, "rows split over the threads, %s",
+                       linear_title(m->k, p->linear));
+    else
+        (void)snprintf(text, text_bytes, "panels of %d rows by %zu tokens, %s", PANEL_ROWS,
+                       gemm->tile_tokens, linear_title(m->k, p->linear));
+}
+
+size_t plan_explain(const struct plan_model *m, const struct plan_work *w, char *text,
+                    size_t text_bytes)
+{
+    const struct plan p = plan_pass(m, w);
+    char linear[100], attn[100];
+    say_linear(m, &p, linear, sizeof linear);
+    if (p.attn == ATTN_SPLIT)
+        (void)snprintf(attn, sizeof attn, "blocks of %d positions split over the threads",
+                       ATTN_BLOCK);
+    else
+        (void)snprintf(attn, sizeof attn, "%zu items, a tile of tokens and a KV head each",
+                       w->n_tiles * m->n_kv_heads);
+    const int n = snprintf(
+        text, text_bytes,
+        "tokens           %zu at once, %zu at most\n"
+        "threads          %zu of %zu%s\n"
+        "linear layers    %s, %.1f MB\n"
+        "attention        %s\n"
+        "head             %zu row%s, %s, %.1f MB\n",
+        w->n_tokens, m->n_ubatch, p.n_lanes, m->n_threads,
+        m->all_threads             ? ", as asked for"
+        : p.n_lanes < m->n_threads ? ", more would have too little to do"
+                                   : "",
+        linear, (double)m->line_bytes / 1e6, attn, w->n_wants, w->n_wants == 1 ? "" : "s",
+        m->is_screened ? "screened at four bits" : "read as it is", (double)m->head_bytes / 1e6);
+    return n > 0 ? (size_t)n : 0;
 }

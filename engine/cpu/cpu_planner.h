@@ -19,6 +19,8 @@ struct plan_model {
     size_t head_bytes; /* read of the head for one row */
     size_t n_kv_heads;
     size_t n_threads; /* of the team */
+    size_t n_ubatch;  /* most tokens of a pass */
+    bool is_screened; /* the head, at four bits */
     bool all_threads; /* somebody asked for so many: no pass uses fewer */
 };
 
@@ -51,6 +53,10 @@ struct plan plan_pass(const struct plan_model *m, const struct plan_work *w);
 /* The kernels of a way; those for few tokens also where the way needs none. */
 const struct ternary_gemm *plan_gemm(const struct cpu_kernels *k, enum linear_way way);
 enum linear_way plan_linear(const struct cpu_kernels *k, size_t n_tokens);
+
+/* The choices for a pass, in lines of text; returns the characters they have, as snprintf does. */
+size_t plan_explain(const struct plan_model *m, const struct plan_work *w, char *text,
+                    size_t text_bytes);
 
 /* Threads that pack so many bytes of weights when a model is opened. */
 size_t plan_load_lanes(size_t weight_bytes, size_t n_threads);

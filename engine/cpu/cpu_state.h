@@ -137,6 +137,24 @@ struct lane {
     int32_t best_noisy_id[HEAD_GROUP];
 };
 
+/* See cpu_profile.h. */
+enum profile_step {
+    PROFILE_EMBED,
+    PROFILE_NORM,
+    PROFILE_QKV,
+    PROFILE_ROPE,
+    PROFILE_ATTN,
+    PROFILE_O,
+    PROFILE_GATE_UP,
+    PROFILE_DOWN,
+    PROFILE_HEAD,
+    PROFILE_N
+};
+struct profile {
+    double last, seconds[PROFILE_N];
+    uint64_t n_calls[PROFILE_N], n_bytes[PROFILE_N], n_macs[PROFILE_N];
+};
+
 struct pass {
     struct backend *b;
     const struct eval_item *items;
@@ -152,6 +170,7 @@ struct pass {
     atomic_bool not_finite;    /* a logit is infinite or NaN */
     atomic_size_t room_wanted; /* most candidates a row lacked room for, 0: none */
     struct cpu_barrier barrier;
+    struct profile profile; /* of many passes; lane 0 writes */
 };
 
 struct backend {
@@ -209,5 +228,8 @@ void cpu_scratch_close(struct scratch *s);
 
 /* Bytes read a second, all threads, best of a few loops. */
 double cpu_bandwidth(struct backend *b);
+
+/* Multiply-adds of bytes a second, all threads, nothing read from memory, best of a few loops. */
+double cpu_mac_peak(struct backend *b);
 
 #endif

@@ -44,6 +44,7 @@ static void rung_ref(struct cpu_kernels *k)
         .coarse_gather = coarse_gather_ref,
         .coarse_bounds = coarse_bounds_ref,
         .coarse_group_from = SIZE_MAX,
+        .mac_peak = mac_peak_ref,
     };
     k->tile = k->many = k->few;
     row_kernels_ref(k->row_decode, k->rows_dot);
@@ -70,6 +71,7 @@ static void rung_avx2(struct cpu_kernels *k)
     k->attn_finish = attn_finish_avx2;
     k->coarse_pack = coarse_pack_avx2;
     k->coarse_bound = coarse_bound_avx2;
+    k->mac_peak = mac_peak_avx2;
     row_kernels_avx2(k->row_decode, k->rows_dot);
 }
 
@@ -77,6 +79,7 @@ static void rung_avxvnni(struct cpu_kernels *k)
 {
     k->isa = ISA_AVXVNNI;
     k->ternary_matvec = ternary_matvec_avxvnni;
+    k->mac_peak = mac_peak_avxvnni;
     k->few.matmul = k->tile.matmul = k->many.matmul = ternary_matmul_avxvnni;
 }
 
@@ -92,6 +95,7 @@ static void rung_avx512vnni(struct cpu_kernels *k)
     k->coarse_gather = coarse_gather_avx512;
     k->coarse_bounds = coarse_bounds_avx512;
     k->coarse_group_from = AVX512_GROUP_FROM;
+    k->mac_peak = mac_peak_avx512;
     row_kernels_avx512(k->row_decode, k->rows_dot);
 }
 
@@ -104,6 +108,7 @@ static void rung_amx(struct cpu_kernels *k)
                                     ternary_matmul_amx, TILE_TOKENS};
     k->coarse_bounds = coarse_bounds_amx;
     k->coarse_group_from = AMX_GROUP_FROM;
+    k->mac_peak = mac_peak_amx;
     k->tile_from = AMX_TILE_FROM;
     k->many_from = AMX_MANY_FROM;
 }

@@ -187,6 +187,28 @@ static double cuda_bandwidth(struct backend *b)
     return best;
 }
 
+static double cuda_mac_peak(struct backend *b)
+{
+    (void)b;
+    return 0; /* not measured */
+}
+
+static size_t cuda_explain(const struct backend *b, size_t n_items, size_t n_ids, char *text,
+                           size_t text_bytes)
+{
+    const int n = snprintf(text, text_bytes, "%zu tokens of %zu sequences in one pass on %s\n",
+                           n_items * n_ids, n_items, b->device.name);
+    return n > 0 ? (size_t)n : 0;
+}
+
+static size_t cuda_profile(struct backend *b, struct backend_step *out, size_t cap)
+{
+    (void)b;
+    (void)out;
+    (void)cap;
+    return 0; /* not measured */
+}
+
 /* What a pass reads: weights once, tables as often as used, the keys and values seen. */
 static uint64_t pass_bytes(const struct backend *b)
 {
@@ -297,6 +319,9 @@ const struct backend_ops cuda_backend_ops = {
     .close = cuda_close,
     .info = cuda_info,
     .bandwidth = cuda_bandwidth,
+    .mac_peak = cuda_mac_peak,
+    .explain = cuda_explain,
+    .profile = cuda_profile,
     .seq_open = cuda_kv_open,
     .seq_close = cuda_kv_close,
     .seq_length = cuda_kv_length,

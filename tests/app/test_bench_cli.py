@@ -22,6 +22,7 @@ class Bench(ProgramCase):
         for key in ('device', 'isa', 'threads', 'load_s'):
             self.assertIn(key, result)
         self.assertGreater(result['read_gb_per_s'], 0)
+        self.assertGreater(result['int8_gmac_per_s'], 0)
         self.assertGreater(result['peak_rss_bytes'], os.path.getsize(self.model))
         rows = result['rows']
         self.assertEqual([(r['test'], r['depth'], r['batch']) for r in rows],
@@ -31,7 +32,7 @@ class Bench(ProgramCase):
             self.assertLessEqual(ROW_KEYS, set(row))
             self.assertTrue(0 < row['min'] <= row['tokens_per_s'] <= row['max'], row)
             self.assertGreater(row['bytes_per_token'], 0)
-            self.assertEqual(row['percent_of_peak'] is None, row['test'].startswith('pp'))
+            self.assertGreater(row['percent_of_peak'], 0)
         self.assertEqual(len({r['checksum'] for r in rows}), len(rows))
 
     def test_checksums_do_not_depend_on_the_machine(self):
@@ -46,8 +47,26 @@ class Bench(ProgramCase):
 
     def test_a_table_for_people(self):
         text = self.succeeds(self.model, '-p', '8', '-n', '3', '-r', '1').decode()
-        self.assertRegex(text, r'(?m)^\| pp8 +\| +0 \| +1 \| .* GMAC/s')
+        self.assertRegex(text, r'(?m)^\| pp8 +\| +0 \| +1 \| .* GMAC/s .* %')
         self.assertRegex(text, r'(?m)^\| tg3 +\| +0 \| +1 \| .* GB/s .* %')
+
+    def test_a_profile_says_where_the_time_went(self):
+        rows = self.bench('-p', '40', '-n', '3', '--profile')['rows']
+        for row in rows:
+            steps = {s['step']: s for s in row['profile']}
+            self.assertAlmostEqual(sum(s['share'] for s in steps.values()), 1)
+            self.assertGreater(steps['gate, up']['gmac_per_s'], 0)
+            self.assertGreater(steps['head']['gb_per_s'], 0)
+            self.assertIsNone(steps['norm, quantise']['gb_per_s'])
+        text = self.succeeds(self.model, '-p', '8', '-n', '3', '-r', '1', '--profile').decode()
+        self.assertRegex(text, r'(?m)^tg3: .* s$')
+        self.assertRegex(text, r'(?m)^\| attention +\| .* % \|')
+
+    def test_each_row_is_explained(self):
+        text = self.succeeds(self.model, '-p', '8', '-n', '3', '-r', '1', '-t', '2',
+                             '--explain').decode()
+        self.assertRegex(text, r'(?m)^pp8\ntokens +8 at once, 512 at most\nthreads +. of ., as asked')
+        self.assertRegex(text, r'(?m)^tg3\ntokens +1 at once')
 
     def test_wrong_words_are_exit_2(self):
         for words in ([], [self.model, 'two'], [self.model, '-p', '0', '-n', '0'],

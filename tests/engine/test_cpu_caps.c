@@ -97,6 +97,25 @@ static void table_is_a_function_of_the_set(void **state)
         assert_int_equal(a.row_decode[type] != NULL, ref.row_decode[type] != NULL);
 }
 
+/* Twice the rounds are twice the arithmetic, on every rung that is here. */
+static void every_rung_has_a_peak(void **state)
+{
+    (void)state;
+    struct cpu_caps here, caps;
+    cpu_caps_detect(&here);
+    for (enum cpu_isa isa = ISA_REF; isa < ISA_N; isa++) {
+        struct cpu_kernels k;
+        struct bn_error err;
+        caps = here;
+        if (!here.has[isa] || !cpu_caps_limit(&caps, cpu_isa_name(isa), &err))
+            continue;
+        cpu_kernels_init(&k, &caps);
+        const size_t n = k.mac_peak(3);
+        assert_in_range(n, 3, 1000000);
+        assert_int_equal(k.mac_peak(6), 2 * n);
+    }
+}
+
 static const struct ternary_gemm *gemm_for(const struct cpu_kernels *k, size_t n_tokens)
 {
     return plan_gemm(k, plan_linear(k, n_tokens));
@@ -226,6 +245,7 @@ int main(void)
         cmocka_unit_test(refuses_what_the_machine_lacks),
         cmocka_unit_test(lowers_to_the_named_rung),
         cmocka_unit_test(table_is_a_function_of_the_set),
+        cmocka_unit_test(every_rung_has_a_peak),
         cmocka_unit_test(tiles_are_for_many_tokens_only),
         cmocka_unit_test(every_rung_here_passes_its_self_test),
         cmocka_unit_test(trusts_the_reference),

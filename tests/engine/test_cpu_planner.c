@@ -8,6 +8,7 @@
 #include <stdarg.h>
 #include <stdint.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include <cmocka.h>
 
@@ -19,13 +20,25 @@ static const struct cpu_kernels vnni = {
 /* 2B4T: 2,084 million weights, a head of 128,256 rows screened at four bits. */
 static struct plan_model model_2b4t(const struct cpu_kernels *k, size_t n_threads)
 {
-    return (struct plan_model){k, 521011200, 174000000, 5, n_threads, false};
+    return (struct plan_model){.k = k,
+                               .line_bytes = 521011200,
+                               .head_bytes = 174000000,
+                               .n_kv_heads = 5,
+                               .n_threads = n_threads,
+                               .n_ubatch = 512,
+                               .is_screened = true};
 }
 
 /* 256 wide, 6 layers, 2,048 tokens of vocabulary. */
 static struct plan_model model_small(size_t n_threads)
 {
-    return (struct plan_model){&amx, 1032192, 300000, 2, n_threads, false};
+    return (struct plan_model){.k = &amx,
+                               .line_bytes = 1032192,
+                               .head_bytes = 300000,
+                               .n_kv_heads = 2,
+                               .n_threads = n_threads,
+                               .n_ubatch = 512,
+                               .is_screened = true};
 }
 
 static struct plan decode(struct plan_model m)
@@ -116,6 +129,25 @@ static void packs_small_models_alone(void **state)
     assert_int_equal(plan_load_lanes(521011200, 8), 8);
 }
 
+static void explains_itself(void **state)
+{
+    (void)state;
+    char text[1000], cut[20];
+    const struct plan_model m = model_2b4t(&amx, 2), small = model_small(2);
+    const size_t n = plan_explain(&m, &(struct plan_work){1, 1, 1}, text, sizeof text);
+    assert_int_equal(n, strlen(text));
+    assert_string_equal(text,
+                        "tokens           1 at once, 512 at most\n"
+                        "threads          2 of 2\n"
+                        "linear layers    rows split over the threads, AVX-512 VNNI, 521.0 MB\n"
+                        "attention        blocks of 64 positions split over the threads\n"
+                        "head             1 row, screened at four bits, 174.0 MB\n");
+    (void)plan_explain(&small, &(struct plan_work){1, 1, 1}, text, sizeof text);
+    assert_non_null(strstr(text, "threads          1 of 2, more would have too little to do\n"));
+    assert_int_equal(plan_explain(&m, &(struct plan_work){1, 1, 1}, cut, sizeof cut), n);
+    assert_int_equal(strlen(cut), sizeof cut - 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -127,6 +159,7 @@ int main(void)
         cmocka_unit_test(takes_tiles_for_many_tokens_where_there_are),
         cmocka_unit_test(splits_positions_only_for_few_lone_tokens),
         cmocka_unit_test(packs_small_models_alone),
+        cmocka_unit_test(explains_itself),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -30,12 +30,14 @@ float coarse_pack_avx2(const float *w, size_t n_blocks, size_t row, uint8_t *lin
 void coarse_bound_avx2(const struct coarse_mat *m, size_t row0, size_t row1,
                        const struct coarse_query *q, float *up);
 void row_kernels_avx2(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
+size_t mac_peak_avx2(size_t n_rounds);
 
 /* AVX-VNNI: 256-bit dot products of bytes */
 void ternary_matvec_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
                             int32_t q_sum, int32_t *acc);
 void ternary_matmul_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1,
                             const struct ternary_batch *batch);
+size_t mac_peak_avxvnni(size_t n_rounds);
 
 /* AVX-512 F, BW, DQ, VL, VNNI */
 void ternary_matvec_avx512(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
@@ -54,6 +56,7 @@ void coarse_bounds_avx512(const struct coarse_mat *m, size_t row0, size_t row1,
 const int8_t *gather_tokens_avx512(const int8_t *packed, size_t n_lines, size_t n_tokens,
                                    int8_t *own);
 void row_kernels_avx512(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
+size_t mac_peak_avx512(size_t n_rounds);
 
 /* AMX int8 tiles beside AVX-512 F */
 void pack_token_amx(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
@@ -64,5 +67,6 @@ void ternary_matmul_amx_few(const struct ternary_mat *w, size_t row0, size_t row
                             const struct ternary_batch *batch);
 void coarse_bounds_amx(const struct coarse_mat *m, size_t row0, size_t row1,
                        const struct coarse_group *g, float *const *up);
+size_t mac_peak_amx(size_t n_rounds);
 
 #endif

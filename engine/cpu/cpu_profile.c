@@ -1,0 +1,82 @@
+/*
+ * Times are measured, bytes and multiply-adds follow from the shapes: each matrix once a pass, keys
+ * and values once a tile, the head as it counted itself.
+ */
+#include "engine/cpu/cpu_profile.h"
+
+#include "engine/base/clock.h"
+#include "engine/base/size.h"
+
+static const char *const names[PROFILE_N] = {
+    "embedding", "norm, quantise", "q, k, v", "RoPE, cache", "attention",
+    "o",         "gate, up",       "down",    "head",
+};
+
+void profile_begin(struct pass *pass)
+{
+    if (pass->b->cfg.profile)
+        pass->profile.last = clock_seconds();
+}
+
+void profile_mark(struct pass *pass, enum profile_step step)
+{
+    const double now = clock_seconds();
+    pass->profile.seconds[step] += now - pass->profile.last;
+    pass->profile.last = now;
+    pass->profile.n_calls[step]++;
+}
+
+static void count_weights(struct pass *pass, enum profile_step step, const struct weights *w,
+                          size_t n_cols)
+{
+    const size_t n_bytes = w->mat.n_rows * w->mat.n_lines * LINE_BYTES;
+    pass->profile.n_bytes[step] += n_bytes;
+    pass->profile.n_macs[step] += (uint64_t)w->mat.n_rows * n_cols * pass->n_tokens;
+}
+
+/* Products with keys and with values, of the positions each token sees. */
+static void count_attention(struct pass *pass)
+{
+    const struct backend *b = pass->b;
+    const struct hparams *hp = &b->model->hp;
+    uint64_t n_seen = 0, n_blocks = 0;
+    for (size_t i = 0; i < pass->n_tiles; i++) {
+        const struct tile *tile = &b->scratch.tiles[i];
+        n_blocks += tile->pos0 / ATTN_BLOCK + 1;
+        for (size_t t = 0; t < tile->n_tokens; t++)
+            n_seen += tile->pos0 + t + 1;
+    }
+    pass->profile.n_macs[PROFILE_ATTN] += 2 * n_seen * b->shape.q_width * hp->n_layers;
+    pass->profile.n_bytes[PROFILE_ATTN] += n_blocks * hp->n_layers * hp->n_kv_heads * ATTN_BLOCK *
+                                           (hp->head_dim + b->shape.v_stride) * sizeof(uint16_t);
+}
+
+void profile_end(struct pass *pass)
+{
+    const struct backend *b = pass->b;
+    const struct hparams *hp = &b->model->hp;
+    if (!b->cfg.profile)
+        return;
+    for (size_t i = 0; i < hp->n_layers; i++) {
+        const struct cpu_layer *layer = &b->layers[i];
+        count_weights(pass, PROFILE_QKV, &layer->qkv, hp->n_embd);
+        count_weights(pass, PROFILE_O, &layer->o, b->shape.q_width);
+        count_weights(pass, PROFILE_GATE_UP, &layer->gate_up, hp->n_embd);
+        count_weights(pass, PROFILE_DOWN, &layer->down, hp->n_ff);
+    }
+    count_attention(pass);
+    pass->profile.n_bytes[PROFILE_EMBED] += pass->n_tokens * b->shape.row_bytes;
+    pass->profile.n_bytes[PROFILE_HEAD] +=
+        atomic_load_explicit(&pass->head_bytes, memory_order_relaxed);
+}
+
+size_t cpu_profile(struct backend *b, struct backend_step *out, size_t cap)
+{
+    struct profile *p = &b->pass.profile;
+    const size_t n = size_min(cap, PROFILE_N);
+    for (size_t i = 0; i < n; i++)
+        out[i] = (struct backend_step){names[i], p->seconds[i], p->n_calls[i], p->n_bytes[i],
+                                       p->n_macs[i]};
+    *p = (struct profile){0};
+    return n;
+}

@@ -1,0 +1,24 @@
+/*
+ * The arithmetic peak of AVX-512 VNNI: 512-bit dot products of bytes from registers.
+ */
+#include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/peak_chains.h"
+
+#include <immintrin.h>
+
+#define MACS 64 /* an instruction */
+
+size_t mac_peak_avx512(size_t n_rounds)
+{
+    const __m512i a = _mm512_set1_epi8(2), b = _mm512_set1_epi8(3);
+#define DECLARE(i) __m512i sum##i = _mm512_setzero_si512();
+    EACH_CHAIN(DECLARE)
+    for (size_t r = 0; r < n_rounds; r++) {
+/* The sum is unknown after each step, or the compiler would foretell the last one. */
+#define MULTIPLY(i)                                                                                \
+    sum##i = _mm512_dpbusd_epi32(sum##i, a, b);                                                    \
+    __asm__ volatile("" : "+v"(sum##i));
+        EACH_CHAIN(MULTIPLY)
+    }
+    return n_rounds * CHAINS * MACS;
+}
