@@ -154,6 +154,8 @@ static void log_loaded(struct app *app)
                 worker_n_ctx(app->worker), info->load_seconds);
     log_file_line(&app->log, strbuf_text(&line));
     strbuf_finish(&line);
+    if (info->passed_over[0])
+        log_file_line(&app->log, info->passed_over);
     for (size_t i = 0; i < app->model_notes.n; i++)
         log_file_line(&app->log, app->model_notes.items[i].text);
 }
@@ -182,6 +184,9 @@ static void on_loaded(struct app *app)
         ui_notice(&app->ui, TONE_NOTE, "%s, %s, context %zu, loaded in %.1f s",
                   worker_info(app->worker)->quantisation, worker_info(app->worker)->device,
                   worker_n_ctx(app->worker), worker_info(app->worker)->load_seconds);
+    if (worker_info(app->worker)->passed_over[0] &&
+        (app->is_interactive || options_flag(app->options, "verbose")))
+        ui_notice(&app->ui, TONE_NOTE, "%s", worker_info(app->worker)->passed_over);
     const size_t n_ctx = worker_n_ctx(app->worker), n_train = worker_info(app->worker)->n_ctx_train;
     if (n_train > 0 && n_ctx > n_train)
         ui_notice(&app->ui, TONE_WARNING,

@@ -86,6 +86,13 @@ static bool put(struct bn_str text, struct bn_error *err)
            bn_fail(err, BN_EIO, "cannot write to standard output: %s", strerror(errno));
 }
 
+static void tell_end(const struct batch_item *item)
+{
+    if (item->turn.finish == FINISH_DEGENERATE)
+        (void)report_fail(PROGRAM, EXIT_DONE, "warning: line %zu: %s", item->line,
+                          turn_end_notice(&item->turn));
+}
+
 static void tell_stats(const struct batch_out *out, const struct batch_item *item)
 {
     struct strbuf text = {0};
@@ -117,6 +124,8 @@ bool batch_out_line(struct batch_out *out, struct batch_item *item, struct bn_er
         return true;
     if (!put_end(out, item, err))
         return false;
+    if (!options_flag(out->app->options, "quiet"))
+        tell_end(item);
     tell_stats(out, item);
     batch_item_finish(item);
     out->n_written++;

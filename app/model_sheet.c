@@ -17,6 +17,8 @@ void model_sheet_lines(const struct app *app, struct strbuf *text)
                     "shape       %zu layers, width %zu, feed-forward %zu, %zu heads (%zu for KV)\n",
                     info->n_layers, info->n_embd, info->n_ff, info->n_heads, info->n_kv_heads);
         strbuf_addf(text, "device      %s\n", info->device);
+        if (info->passed_over[0])
+            strbuf_addf(text, "            %s\n", info->passed_over);
         strbuf_addf(text, "context     %zu tok (trained with %zu), %zu bytes a token\n",
                     chat_n_ctx(&app->chat), info->n_ctx_train, info->kv_bytes_per_token);
     } else {

@@ -23,6 +23,7 @@ struct bn_model {
     struct model *model;
     struct session_host host;
     struct bn_model_info info;
+    char passed_over[160]; /* as in backend_config */
 };
 
 const struct session_host *session_host_of(const struct bn_model *model)
@@ -96,6 +97,8 @@ static void fill_info(struct bn_model *model, double load_seconds)
     copy_str(model->info.arch, sizeof model->info.arch, bn_str_of(m->arch->name));
     copy_str(model->info.quantisation, sizeof model->info.quantisation,
              bn_str_of(tensor_geometries[m->ternary_type].name));
+    copy_str(model->info.passed_over, sizeof model->info.passed_over,
+             bn_str_of(model->passed_over));
     copy_str(model->info.device, sizeof model->info.device, bn_str_of(b->text));
 }
 
@@ -138,6 +141,7 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
         !model_open(bn_file_gguf(file), &model_cfg, &model->model, err) ||
         !host->ops->open(model->model, &backend_cfg, &control, &host->backend, err))
         return false;
+    copy_str(model->passed_over, sizeof model->passed_over, bn_str_of(backend_cfg.passed_over));
     host->batch = mem_alloc(backend_cfg.n_ubatch, sizeof *host->batch);
     if (!host->batch)
         return bn_fail(err, BN_ENOMEM, "no memory for a batch of %zu", backend_cfg.n_ubatch);

@@ -82,7 +82,9 @@ struct bn_model_info {
     char arch[64];
     char quantisation[32]; /* type of the ternary tensors: "I2_S", "TQ2_0", ... */
     char device[160];      /* "CPU, 2 threads, AVX-512 VNNI" */
-    const char *isa;       /* rung in use */
+    char
+        passed_over[160]; /* "cuda is not used: ..." where auto found it and it cannot run; or "" */
+    const char *isa;      /* rung in use */
     size_t n_threads;
     size_t n_vocab, n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim;
     size_t n_ctx_train;

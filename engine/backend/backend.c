@@ -91,6 +91,9 @@ static bool choose_best(struct backend_config *cfg, const struct backend_ops **o
             return true;
         }
         bn_log(&cfg->log, BN_LOG_DEBUG, "device %s is not used: %s", names[i].name, text);
+        if (find_backend(names[i].name))
+            (void)snprintf(cfg->passed_over, sizeof cfg->passed_over, "%s is not used: %s",
+                           names[i].name, text); /* cut */
     }
     return bn_fail(err, BN_EDEVICE, "no device can run here: %s", text);
 }

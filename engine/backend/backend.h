@@ -39,6 +39,7 @@ struct backend_config {
     struct bn_log log;
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);
     void *trace_ud;
+    char passed_over[160]; /* out: a device that auto would have liked better, and why not; or "" */
 };
 
 struct backend_plan { /* bytes, before anything is allocated */

@@ -5,8 +5,9 @@
  * BITNET_FAKE holds words NAME=VALUE: answers=FILE (raw bytes; 0x1E ends one, then the next is
  * said; at 0x1D it waits to be stopped), load_ms, read_us (for each new token of a prompt),
  * token_ms, n_ctx, endless=1 (an answer begins again at its end), same=1 (its first token for
- * ever), fail_at=N (the N-th token fails), load_error=1, stuck=1 (a stop is never heard), save_us
- * (for each token of a snapshot). The vocabulary is the model file's own.
+ * ever), fail_at=N (the N-th token fails), load_error=1, no_cuda=1 (it was passed over), stuck=1 (a
+ * stop is never heard), save_us (for each token of a snapshot). The vocabulary is the model file's
+ * own.
  */
 #include "app/generator.h"
 #include "engine/base/clock.h"
@@ -120,6 +121,9 @@ bool generator_open(const struct bn_file *file, const struct bn_model_config *cf
                                      .quantisation = "I2_S",
                                      .device = "fake device",
                                      .isa = "ref"};
+    if (told("no_cuda"))
+        (void)snprintf(g->info.passed_over, sizeof(g->info.passed_over),
+                       "cuda is not used: no driver");
     if (!tokenizer_open(file, &tokenizer, &g->tokenizer, err) || !read_answers(g, err) ||
         !pretend_to_load(cfg, err)) {
         generator_close(g);

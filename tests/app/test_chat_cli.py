@@ -292,6 +292,21 @@ class Chat(ChatCase):
                 self.assertEqual([a['id'] for a in answers], list(range(20)))
             self.assertEqual({a['id']: a['text'] for a in answers}, {a['id']: a['text'] for a in alone})
 
+    def test_a_token_that_repeats_for_ever_is_told_in_a_batch_too(self):
+        words = ('--json', '--temp', '0', '--logit-bias', '97=9000')
+        done = self.chat('--batch', '2', *words, stdin=b'one\n{"prompt": "two", "max_tokens": 5}\n')
+        self.assertEqual([json.loads(line)['finish'] for line in done.stdout.splitlines()],
+                         ['degenerate', 'length'])
+        self.assertRegex(done.stderr.decode(), '^bitnet-chat: warning: line 1: output degenerated.*another seed')
+        self.assertEqual(done.stderr.count(b'\n'), 1)
+        alone = json.loads(self.chat(*words, stdin=b'one').stdout)
+        self.assertEqual((alone['finish'], alone['completion_tokens']), ('degenerate', 200))
+
+    def test_the_seed_that_is_shown_gives_the_same_answer_again(self):
+        done = self.chat('-n', '30', '--stats', stdin=b'one')
+        seed = done.stderr.decode().rsplit('seed ', 1)[1].rstrip(']\n')
+        self.assertEqual(self.says('-n', '30', '--seed', seed, stdin=b'one'), done.stdout)
+
     def test_a_batch_gives_logprobs_and_stats(self):
         words = ('--json', '--logprobs', '2', '-n', '5', '--seed', '1')
         alone = json.loads(self.says(*words, stdin=b'one'))

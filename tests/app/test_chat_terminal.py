@@ -452,6 +452,19 @@ class Editing(TerminalCase):
         self.ask(terminal, '')
         self.assertEqual(self.messages(), ['some and more'])
 
+    def test_a_device_that_was_passed_over_is_named(self):
+        self.fake('one', no_cuda=1)
+        terminal = self.ready()
+        terminal.expect(b'cuda is not used: no driver')
+        terminal.send(b'/info\r')
+        terminal.expect(rb'device +fake device\r\n +cuda is not used: no driver')
+
+    def test_a_loop_and_the_seed_are_told(self):
+        self.fake('G', same=1)
+        seen = self.ask(self.ready('--seed', '77'), 'x')
+        self.assertIn(b'output degenerated (same token); try another seed', seen)
+        self.assertRegex(seen, rb'seed 77\]')
+
     def test_continue_says_when_there_is_nothing_more(self):
         self.fake('one', '')
         terminal = self.ready()
