@@ -43,7 +43,6 @@ static void run_layer(struct lane *l, size_t i)
     const struct hparams *hp = &b->model->hp;
     const struct cpu_shape *shape = &b->shape;
     const struct scratch *s = &b->scratch;
-    const gate_fn act = hp->act == FFN_RELU2 ? b->k.relu2_gate : b->k.silu_gate;
     const struct rows h = {s->h, shape->h_stride}, qkv = {s->qkv, shape->qkv_stride};
     const struct rows attn = {s->attn, shape->attn_stride}, ffn = {s->ffn, shape->ffn_stride};
 
@@ -77,7 +76,7 @@ static void run_layer(struct lane *l, size_t i)
     /* act(W_gate norm(h)) * (W_up norm(h)) */
     linear_input(l, h, hp->n_embd, layer->ffn_norm);
     lane_done(l, PROFILE_NORM);
-    linear_gate(l, &layer->gate_up, act, ffn);
+    linear_gate(l, &layer->gate_up, hp->act, ffn);
     lane_sync(l);
     lane_done(l, PROFILE_GATE_UP);
     show(l, "ffn", i, ffn, hp->n_ff);

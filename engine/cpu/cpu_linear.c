@@ -1,10 +1,11 @@
 /*
- * Loop order: a panel of rows outside, tiles of tokens inside, so that each line of weights comes
- * from memory, and is unpacked, once per pass and stays in a core's own cache for all tokens.
+ * The input of a linear layer, and the layers of one token, whose rows are read once and waited
+ * for; with several tokens cpu_linear_many.c takes over.
  */
 #include "engine/cpu/cpu_linear.h"
 
 #include "engine/base/size.h"
+#include "engine/cpu/cpu_linear_many.h"
 
 /* Rows at a time for one token: many, since the product reads four streams a quarter apart. */
 #define MATVEC_ROWS 1024
@@ -45,125 +46,73 @@ void linear_input(struct lane *l, struct rows x, size_t n_cols, const float *w)
     l->q = l->pass->gemm->gather(s->q8, n_lines, l->pass->n_tokens, (int8_t *)l->panel);
 }
 
-/* acc of rows row0 .. row1 - 1, tokens t0 .. t0 + n_t - 1, to F32 in y (n_t, y_stride): scale,
- * extra scale and bias of the section that each row belongs to. */
-struct panel {
-    size_t row0, row1;
-    size_t t0, n_t;
-    const uint8_t *unpacked;
-};
-
-static void scale_panel(const struct lane *l, const struct weights *w, struct panel p,
-                        size_t acc_stride, struct rows y)
+/* The sums of rows row0 .. row1 - 1 of one token in l->acc, to F32 in y: scale, extra scale and
+ * bias of the section that each row belongs to. */
+static void scale_rows(const struct lane *l, const struct weights *w, struct share rows, float *y)
 {
     const struct backend *b = l->pass->b;
     for (size_t i = 0; i < w->n_sections; i++) {
         const struct section *s = &w->sections[i];
-        const size_t begin = size_max(p.row0, s->row0);
-        const size_t end = size_min(p.row1, s->row0 + s->n_rows);
-        for (size_t t = 0; begin < end && t < p.n_t; t++) {
-            const float q8_s = is_alone(l) ? l->q8_s : b->scratch.q8_s[p.t0 + t];
-            float *out = y.at + t * y.stride + (begin - p.row0);
-            b->k.scale_acc(l->acc + t * acc_stride + (begin - p.row0), end - begin, s->scale / q8_s,
-                           out);
-            for (size_t r = begin; s->extra != 1.0f && r < end; r++)
-                out[r - begin] = out[r - begin] * s->extra;
-            if (s->bias)
-                b->k.add(out, s->bias + (begin - s->row0), end - begin);
-        }
+        const size_t begin = size_max(rows.begin, s->row0);
+        const size_t end = size_min(rows.end, s->row0 + s->n_rows);
+        if (begin >= end)
+            continue;
+        float *out = y + (begin - rows.begin);
+        b->k.scale_acc(l->acc + (begin - rows.begin), end - begin, s->scale / l->q8_s, out);
+        for (size_t r = begin; s->extra != 1.0f && r < end; r++)
+            out[r - begin] = out[r - begin] * s->extra;
+        if (s->bias)
+            b->k.add(out, s->bias + (begin - s->row0), end - begin);
     }
 }
 
-/* Rows row0 .. row1 - 1 of W times the tokens t0 .. t0 + n_t - 1, to y. */
-static void multiply_panel(const struct lane *l, const struct weights *w, struct panel p,
-                           struct rows y)
+/* These rows of W times the one token, to y. */
+static void multiply_rows(const struct lane *l, const struct weights *w, struct share rows,
+                          float *y)
 {
-    const struct backend *b = l->pass->b;
-    const struct scratch *s = &b->scratch;
-    if (is_alone(l)) {
-        b->k.ternary_matvec(&w->mat, p.row0, p.row1, l->q8, l->q8_sum, l->acc);
-        scale_panel(l, w, p, MATVEC_ROWS, y);
-        return;
-    }
-    const struct ternary_batch batch = {
-        .q = l->q + p.t0 * w->mat.n_lines * LINE_COLS,
-        .q_sums = s->q8_sum + p.t0,
-        .panel = p.unpacked,
-        .n_tokens = p.n_t,
-        .acc = l->acc,
-        .acc_stride = PANEL_ROWS,
-    };
-    l->pass->gemm->matmul(&w->mat, p.row0, p.row1, &batch);
-    scale_panel(l, w, p, PANEL_ROWS, y);
-}
-
-static size_t panel_rows(const struct lane *l)
-{
-    return is_alone(l) ? MATVEC_ROWS : PANEL_ROWS;
-}
-
-/* The panel of rows row0 .. row1 - 1; for several tokens they are unpacked to `to`. */
-static struct panel open_panel(const struct lane *l, const struct weights *w, size_t row0,
-                               size_t row1, uint8_t *to)
-{
-    if (!is_alone(l))
-        l->pass->gemm->unpack(&w->mat, row0, row1, to);
-    return (struct panel){.row0 = row0, .row1 = row1, .unpacked = to};
-}
-
-/* The tokens from t0 that a panel takes next. */
-static void take_tokens(const struct lane *l, struct panel *p, size_t t0)
-{
-    p->t0 = t0;
-    p->n_t = size_min(l->pass->gemm->tile_tokens, l->pass->n_tokens - t0);
+    l->pass->b->k.ternary_matvec(&w->mat, rows.begin, rows.end, l->q8, l->q8_sum, l->acc);
+    scale_rows(l, w, rows, y);
 }
 
 void linear_store(struct lane *l, const struct weights *w, struct rows y)
 {
-    const struct share rows = lane_share(l, w->mat.n_rows, ROW_UNIT);
-    for (size_t r = rows.begin; r < rows.end; r += panel_rows(l)) {
-        struct panel p = open_panel(l, w, r, size_min(r + panel_rows(l), rows.end), l->panel);
-        for (size_t t = 0; t < l->pass->n_tokens; t += p.n_t) {
-            take_tokens(l, &p, t);
-            multiply_panel(l, w, p, (struct rows){y.at + t * y.stride + r, y.stride});
-        }
+    if (!is_alone(l)) {
+        linear_many(l, w, l->pass->b->k.acc_store, y);
+        return;
     }
+    const struct share all = lane_share(l, w->mat.n_rows, ROW_UNIT);
+    for (size_t r = all.begin; r < all.end; r += MATVEC_ROWS)
+        multiply_rows(l, w, (struct share){r, size_min(r + MATVEC_ROWS, all.end)}, y.at + r);
 }
 
 void linear_add(struct lane *l, const struct weights *w, struct rows y)
 {
-    const struct share rows = lane_share(l, w->mat.n_rows, ROW_UNIT);
-    const struct rows out = {l->y[0], panel_rows(l)};
-    for (size_t r = rows.begin; r < rows.end; r += panel_rows(l)) {
-        struct panel p = open_panel(l, w, r, size_min(r + panel_rows(l), rows.end), l->panel);
-        for (size_t t = 0; t < l->pass->n_tokens; t += p.n_t) {
-            take_tokens(l, &p, t);
-            multiply_panel(l, w, p, out);
-            for (size_t i = 0; i < p.n_t; i++)
-                l->pass->b->k.add(y.at + (t + i) * y.stride + r, out.at + i * out.stride,
-                                  p.row1 - r);
-        }
+    if (!is_alone(l)) {
+        linear_many(l, w, l->pass->b->k.acc_add, y);
+        return;
+    }
+    const struct share all = lane_share(l, w->mat.n_rows, ROW_UNIT);
+    for (size_t r = all.begin; r < all.end; r += MATVEC_ROWS) {
+        const struct share rows = {r, size_min(r + MATVEC_ROWS, all.end)};
+        multiply_rows(l, w, rows, l->y[0]);
+        l->pass->b->k.add(y.at + r, l->y[0], rows.end - r);
     }
 }
 
-void linear_gate(struct lane *l, const struct weights *w, gate_fn act, struct rows y)
+void linear_gate(struct lane *l, const struct weights *w, enum ffn_act act, struct rows y)
 {
-    const size_t n_ff = w->mat.n_rows / 2, step = is_alone(l) ? MATVEC_ROWS : PANEL_ROWS / 2;
-    const struct share rows = lane_share(l, n_ff, ROW_UNIT);
-    const struct rows gate = {l->y[0], panel_rows(l)}, up = {l->y[1], panel_rows(l)};
-    uint8_t *const half = l->panel + PANEL_ROWS / 2 * w->mat.n_lines * LINE_COLS;
-    for (size_t r = rows.begin; r < rows.end; r += step) {
-        const size_t end = size_min(r + step, rows.end);
-        struct panel p_gate = open_panel(l, w, r, end, l->panel);
-        struct panel p_up = open_panel(l, w, n_ff + r, n_ff + end, half);
-        for (size_t t = 0; t < l->pass->n_tokens; t += p_gate.n_t) {
-            take_tokens(l, &p_gate, t);
-            take_tokens(l, &p_up, t);
-            multiply_panel(l, w, p_gate, gate);
-            multiply_panel(l, w, p_up, up);
-            for (size_t i = 0; i < p_gate.n_t; i++)
-                act(gate.at + i * gate.stride, up.at + i * up.stride, end - r,
-                    y.at + (t + i) * y.stride + r);
-        }
+    const struct cpu_kernels *k = &l->pass->b->k;
+    if (!is_alone(l)) {
+        linear_many_gate(l, w, act == FFN_RELU2 ? k->acc_relu2 : k->acc_silu, y);
+        return;
+    }
+    const gate_fn gate = act == FFN_RELU2 ? k->relu2_gate : k->silu_gate;
+    const size_t n_ff = w->mat.n_rows / 2;
+    const struct share all = lane_share(l, n_ff, ROW_UNIT);
+    for (size_t r = all.begin; r < all.end; r += MATVEC_ROWS) {
+        const size_t end = size_min(r + MATVEC_ROWS, all.end);
+        multiply_rows(l, w, (struct share){r, end}, l->y[0]);
+        multiply_rows(l, w, (struct share){n_ff + r, n_ff + end}, l->y[1]);
+        gate(l->y[0], l->y[1], end - r, y.at + r);
     }
 }

@@ -22,6 +22,6 @@ void linear_store(struct lane *l, const struct weights *w, struct rows y);
 /* y = y + W q */
 void linear_add(struct lane *l, const struct weights *w, struct rows y);
 /* y = act(W_gate q) * (W_up q); the two halves of w's rows are gate and up. */
-void linear_gate(struct lane *l, const struct weights *w, gate_fn act, struct rows y);
+void linear_gate(struct lane *l, const struct weights *w, enum ffn_act act, struct rows y);
 
 #endif

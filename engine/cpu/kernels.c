@@ -32,6 +32,10 @@ static void rung_ref(struct cpu_kernels *k)
         .add = add_ref,
         .relu2_gate = relu2_gate_ref,
         .silu_gate = silu_gate_ref,
+        .acc_store = acc_store_ref,
+        .acc_add = acc_add_ref,
+        .acc_relu2 = acc_relu2_ref,
+        .acc_silu = acc_silu_ref,
         .rope_neox = rope_neox_ref,
         .rope_norm = rope_norm_ref,
         .to_f16 = to_f16_ref,
@@ -62,6 +66,10 @@ static void rung_avx2(struct cpu_kernels *k)
     k->add = add_avx2;
     k->relu2_gate = relu2_gate_avx2;
     k->silu_gate = silu_gate_avx2;
+    k->acc_store = acc_store_avx2;
+    k->acc_add = acc_add_avx2;
+    k->acc_relu2 = acc_relu2_avx2;
+    k->acc_silu = acc_silu_avx2;
     k->rope_neox = rope_neox_avx2;
     k->rope_norm = rope_norm_avx2;
     k->to_f16 = to_f16_avx2;
@@ -88,6 +96,10 @@ static void rung_avx512vnni(struct cpu_kernels *k)
     k->isa = ISA_AVX512VNNI;
     k->ternary_matvec = ternary_matvec_avx512;
     k->few.matmul = k->tile.matmul = k->many.matmul = ternary_matmul_avx512;
+    k->acc_store = acc_store_avx512;
+    k->acc_add = acc_add_avx512;
+    k->acc_relu2 = acc_relu2_avx512;
+    k->acc_silu = acc_silu_avx512;
     k->attn_block = attn_block_avx512;
     k->attn_tile = attn_tile_avx512;
     k->coarse_pack = coarse_pack_avx512;

@@ -96,6 +96,35 @@ static const char *check_conversions(const struct cpu_kernels *k, const struct c
     return same(fa, fb, sizeof fa) ? NULL : "scale_acc";
 }
 
+/* Three tokens of N / 3 rows; d, the extra factor and the bias out of one vector. */
+static const char *check_sums(const struct cpu_kernels *k, const struct cpu_kernels *ref)
+{
+    float x[N], out[2][N];
+    int32_t acc[N];
+    const struct cpu_kernels *table[2] = {k, ref};
+    const size_t stride = N / 3;
+    fill(x, N, 0.01f, 8000);
+    for (size_t i = 0; i < N; i++)
+        acc[i] = (int32_t)(mix(9000 + i) % 2001) - 1000;
+    const struct acc_tile a = {acc, stride, 3, stride, x, 1.5f, x},
+                          b = {acc, stride, 3, stride, x, 1.0f, NULL};
+    for (size_t i = 0; i < 2; i++)
+        table[i]->acc_store(&a, out[i], stride);
+    if (!same(out[0], out[1], sizeof out[0]))
+        return "acc_store";
+    for (size_t i = 0; i < 2; i++)
+        table[i]->acc_add(&a, out[i], stride);
+    if (!same(out[0], out[1], sizeof out[0]))
+        return "acc_add";
+    for (size_t i = 0; i < 2; i++)
+        table[i]->acc_relu2(&a, &b, out[i], stride);
+    if (!same(out[0], out[1], sizeof out[0]))
+        return "acc_relu2";
+    for (size_t i = 0; i < 2; i++)
+        table[i]->acc_silu(&a, &b, out[i], stride);
+    return same(out[0], out[1], sizeof out[0]) ? NULL : "acc_silu";
+}
+
 struct ternary_case {
     _Alignas(64) uint8_t lines[N_ROWS * N_LINES * LINE_BYTES];
     _Alignas(64) int8_t q[2][N_TOKENS * N_LINES * LINE_COLS];
@@ -350,6 +379,8 @@ const char *kernels_disagreement(const struct cpu_kernels *k)
     const char *name = check_vectors(k, &ref);
     if (!name)
         name = check_conversions(k, &ref);
+    if (!name)
+        name = check_sums(k, &ref);
     if (!name)
         name = check_ternary(k, &ref);
     if (!name)

@@ -116,6 +116,78 @@ static void scale_acc_n(struct check *c, size_t n, enum pattern p)
     guard_release();
 }
 
+/* Sums of up to 40 tokens, n rows each, with or without a bias. */
+static struct acc_tile acc_tile_of(struct check *c, size_t n_tokens, size_t n, enum pattern p)
+{
+    const size_t stride = n + rng_below(&c->rng, 5), n_acc = (n_tokens - 1) * stride + n;
+    int32_t *acc = guard_alloc(n_acc * sizeof *acc);
+    for (size_t i = 0; i < n_acc; i++)
+        acc[i] = (int32_t)rng_next(&c->rng) >> rng_below(&c->rng, 32);
+    struct acc_tile a = {.acc = acc,
+                         .acc_stride = stride,
+                         .n_tokens = n_tokens,
+                         .n_rows = n,
+                         .d = floats(c, p, n_tokens),
+                         .extra = rng_next(&c->rng) & 1 ? 1.0f : 0.37f};
+    if (rng_next(&c->rng) & 1)
+        a.bias = floats(c, PATTERN_MIXED, n);
+    return a;
+}
+
+/* Outputs start equal, for acc_add; rows lie `gap` elements apart, which nobody may touch. */
+static struct outputs acc_outputs(struct check *c, const struct acc_tile *a, size_t gap)
+{
+    const size_t n = (a->n_tokens - 1) * (a->n_rows + gap) + a->n_rows;
+    const struct outputs o = outputs_alloc(n * sizeof(float), any_offset(c));
+    const float *start = floats(c, PATTERN_MIXED, n);
+    memcpy(o.p[0], start, n * sizeof *start);
+    memcpy(o.p[1], start, n * sizeof *start);
+    return o;
+}
+
+static void acc_out_n(struct check *c, acc_out_fn k, acc_out_fn ref, size_t n, enum pattern p)
+{
+    const size_t gap = rng_below(&c->rng, 3);
+    const struct acc_tile a = acc_tile_of(c, 1 + rng_below(&c->rng, 40), n, p);
+    const struct outputs o = acc_outputs(c, &a, gap);
+    k(&a, (float *)(void *)o.p[0], n + gap);
+    ref(&a, (float *)(void *)o.p[1], n + gap);
+    outputs_compare(c, &o, true, "n %zu, %zu tokens, pattern %d", n, a.n_tokens, (int)p);
+    guard_release();
+}
+
+static void acc_gate_n(struct check *c, acc_gate_fn k, acc_gate_fn ref, size_t n, enum pattern p)
+{
+    const size_t n_tokens = 1 + rng_below(&c->rng, 40), gap = rng_below(&c->rng, 3);
+    const struct acc_tile gate = acc_tile_of(c, n_tokens, n, p);
+    const struct acc_tile up = acc_tile_of(c, n_tokens, n, PATTERN_PLAIN);
+    const struct outputs o = acc_outputs(c, &gate, gap);
+    k(&gate, &up, (float *)(void *)o.p[0], n + gap);
+    ref(&gate, &up, (float *)(void *)o.p[1], n + gap);
+    outputs_compare(c, &o, true, "n %zu, %zu tokens, pattern %d", n, n_tokens, (int)p);
+    guard_release();
+}
+
+static void acc_store_n(struct check *c, size_t n, enum pattern p)
+{
+    acc_out_n(c, c->k->acc_store, c->ref->acc_store, n, p);
+}
+
+static void acc_add_n(struct check *c, size_t n, enum pattern p)
+{
+    acc_out_n(c, c->k->acc_add, c->ref->acc_add, n, p);
+}
+
+static void acc_relu2_n(struct check *c, size_t n, enum pattern p)
+{
+    acc_gate_n(c, c->k->acc_relu2, c->ref->acc_relu2, n, p);
+}
+
+static void acc_silu_n(struct check *c, size_t n, enum pattern p)
+{
+    acc_gate_n(c, c->k->acc_silu, c->ref->acc_silu, n, p);
+}
+
 static void rope_n(struct check *c, rope_fn k, rope_fn ref, size_t n, enum pattern p)
 {
     const size_t n_rot = 2 * n;
@@ -208,6 +280,10 @@ OVER_N(relu2)
 OVER_N(silu)
 OVER_N(add)
 OVER_N(scale_acc)
+OVER_N(acc_store)
+OVER_N(acc_add)
+OVER_N(acc_relu2)
+OVER_N(acc_silu)
 OVER_N(rope_neox)
 OVER_N(rope_norm)
 OVER_N(to_f16)
@@ -221,6 +297,10 @@ const struct check_case vector_cases[] = {
     {"silu_gate", check_silu},
     {"add", check_add},
     {"scale_acc", check_scale_acc},
+    {"acc_store", check_acc_store},
+    {"acc_add", check_acc_add},
+    {"acc_relu2", check_acc_relu2},
+    {"acc_silu", check_acc_silu},
     {"rope_neox", check_rope_neox},
     {"rope_norm", check_rope_norm},
     {"to_f16", check_to_f16},

@@ -31,6 +31,10 @@ void rope_neox_ref(float *x, const float *c, const float *s, size_t n_rot);
 void rope_norm_ref(float *x, const float *c, const float *s, size_t n_rot);
 void to_f16_ref(const float *x, size_t n, uint16_t *out);
 
+void acc_store_ref(const struct acc_tile *a, float *y, size_t stride);
+void acc_add_ref(const struct acc_tile *a, float *y, size_t stride);
+void acc_relu2_ref(const struct acc_tile *gate, const struct acc_tile *up, float *y, size_t stride);
+void acc_silu_ref(const struct acc_tile *gate, const struct acc_tile *up, float *y, size_t stride);
 void attn_block_ref(const struct attn_block *b);
 void attn_tile_ref(const struct attn_tile *a);
 void attn_merge_ref(float *big_m, float *big_l, float *big_o, const float *m, const float *l,

@@ -20,6 +20,11 @@ void silu_gate_avx2(const float *gate, const float *up, size_t n, float *out);
 void rope_neox_avx2(float *x, const float *c, const float *s, size_t n_rot);
 void rope_norm_avx2(float *x, const float *c, const float *s, size_t n_rot);
 void to_f16_avx2(const float *x, size_t n, uint16_t *out);
+void acc_store_avx2(const struct acc_tile *a, float *y, size_t stride);
+void acc_add_avx2(const struct acc_tile *a, float *y, size_t stride);
+void acc_relu2_avx2(const struct acc_tile *gate, const struct acc_tile *up, float *y,
+                    size_t stride);
+void acc_silu_avx2(const struct acc_tile *gate, const struct acc_tile *up, float *y, size_t stride);
 void attn_block_avx2(const struct attn_block *b);
 void attn_tile_avx2(const struct attn_tile *a);
 void attn_merge_avx2(float *big_m, float *big_l, float *big_o, const float *m, const float *l,
@@ -44,6 +49,12 @@ void ternary_matvec_avx512(const struct ternary_mat *w, size_t row0, size_t row1
                            int32_t q_sum, int32_t *acc);
 void ternary_matmul_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
                            const struct ternary_batch *batch);
+void acc_store_avx512(const struct acc_tile *a, float *y, size_t stride);
+void acc_add_avx512(const struct acc_tile *a, float *y, size_t stride);
+void acc_relu2_avx512(const struct acc_tile *gate, const struct acc_tile *up, float *y,
+                      size_t stride);
+void acc_silu_avx512(const struct acc_tile *gate, const struct acc_tile *up, float *y,
+                     size_t stride);
 void attn_block_avx512(const struct attn_block *b);
 void attn_tile_avx512(const struct attn_tile *a);
 float coarse_pack_avx512(const float *w, size_t n_blocks, size_t row, uint8_t *lines,

@@ -1,5 +1,5 @@
 /*
- * Pieces the AVX2 files share: ragged ends, the tree of sum64, exp0.
+ * Pieces the AVX2 files share: ragged ends, the tree of sum64, exp0 and sigmoid.
  */
 #ifndef ENGINE_CPU_X86_LANES_AVX2_H
 #define ENGINE_CPU_X86_LANES_AVX2_H
@@ -15,6 +15,20 @@ BN_FORCE_INLINE __m256i lanes_below(size_t i, size_t n)
 {
     const int left = i >= n ? 0 : n - i >= 8 ? 8 : (int)(n - i);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(left), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
+}
+
+/* Elements i .. i + 7 of x (n); lanes past n are 0. */
+BN_FORCE_INLINE __m256 load_ps8(const float *x, size_t i, size_t n)
+{
+    return i + 8 <= n ? _mm256_loadu_ps(x + i) : _mm256_maskload_ps(x + i, lanes_below(i, n));
+}
+
+BN_FORCE_INLINE void store_ps8(float *y, size_t i, size_t n, __m256 v)
+{
+    if (i + 8 <= n)
+        _mm256_storeu_ps(y + i, v);
+    else
+        _mm256_maskstore_ps(y + i, lanes_below(i, n), v);
 }
 
 /* The tree of sum64 over lanes (64). */
@@ -47,6 +61,14 @@ BN_FORCE_INLINE __m256 exp0_avx2(__m256 x)
         _mm256_add_epi32(_mm256_castps_si256(p), _mm256_slli_epi32(_mm256_cvtps_epi32(n), 23));
     return _mm256_and_ps(_mm256_castsi256_ps(scaled),
                          _mm256_cmp_ps(x, _mm256_set1_ps(-60.0f), _CMP_GE_OQ));
+}
+
+BN_FORCE_INLINE __m256 sigmoid_avx2(__m256 x)
+{
+    const __m256 one = _mm256_set1_ps(1.0f), sign = _mm256_set1_ps(-0.0f);
+    const __m256 e = exp0_avx2(_mm256_or_ps(x, sign));
+    const __m256 positive = _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_GE_OQ);
+    return _mm256_div_ps(_mm256_blendv_ps(e, one, positive), _mm256_add_ps(one, e));
 }
 
 #endif

@@ -13,20 +13,6 @@
 
 #define F16_MAX 65504.0f
 
-/* Elements i .. i + 7 of x (n); lanes past n are 0. */
-BN_FORCE_INLINE __m256 load8(const float *x, size_t i, size_t n)
-{
-    return i + 8 <= n ? _mm256_loadu_ps(x + i) : _mm256_maskload_ps(x + i, lanes_below(i, n));
-}
-
-BN_FORCE_INLINE void store8(float *y, size_t i, size_t n, __m256 v)
-{
-    if (i + 8 <= n)
-        _mm256_storeu_ps(y + i, v);
-    else
-        _mm256_maskstore_ps(y + i, lanes_below(i, n), v);
-}
-
 BN_FORCE_INLINE float sum_of_squares(const float *x, size_t n)
 {
     __m256 lanes[8];
@@ -55,8 +41,8 @@ void rms_norm_avx2(const float *x, const float *w, size_t n, float eps, float *y
     const __m128 mean = _mm_set_ss(sum_of_squares(x, n) / (float)n + eps);
     const __m256 r = _mm256_set1_ps(1.0f / _mm_cvtss_f32(_mm_sqrt_ss(mean)));
     for (size_t i = 0; i < n; i += 8) {
-        const __m256 xr = _mm256_mul_ps(load8(x, i, n), r);
-        store8(y, i, n, _mm256_mul_ps(xr, load8(w, i, n)));
+        const __m256 xr = _mm256_mul_ps(load_ps8(x, i, n), r);
+        store_ps8(y, i, n, _mm256_mul_ps(xr, load_ps8(w, i, n)));
     }
 }
 
@@ -78,7 +64,7 @@ BN_FORCE_INLINE float max_magnitude(const float *x, size_t n)
         for (size_t v = 0; v < 4; v++) /* with a NaN in either, maxps gives its second operand */
             top[v] = _mm256_max_ps(magnitude(_mm256_loadu_ps(x + i + 8 * v)), top[v]);
     for (; i < n; i += 8)
-        top[0] = _mm256_max_ps(magnitude(load8(x, i, n)), top[0]);
+        top[0] = _mm256_max_ps(magnitude(load_ps8(x, i, n)), top[0]);
     const __m256 t = _mm256_max_ps(_mm256_max_ps(top[0], top[1]), _mm256_max_ps(top[2], top[3]));
     const __m128 t4 = _mm_max_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1));
     const __m128 t2 = _mm_max_ps(t4, _mm_movehl_ps(t4, t4));
@@ -88,7 +74,7 @@ BN_FORCE_INLINE float max_magnitude(const float *x, size_t n)
 /* Eight products rounded half to even; a NaN gives 0. */
 BN_FORCE_INLINE __m256i round8(const float *x, size_t i, size_t n, __m256 s)
 {
-    const __m256 v = _mm256_mul_ps(load8(x, i, n), s);
+    const __m256 v = _mm256_mul_ps(load_ps8(x, i, n), s);
     return _mm256_cvtps_epi32(_mm256_and_ps(v, _mm256_cmp_ps(v, v, _CMP_ORD_Q)));
 }
 
@@ -134,28 +120,23 @@ void scale_acc_avx2(const int32_t *acc, size_t n, float d, float *y)
 void add_avx2(float *h, const float *y, size_t n)
 {
     for (size_t i = 0; i < n; i += 8)
-        store8(h, i, n, _mm256_add_ps(load8(h, i, n), load8(y, i, n)));
+        store_ps8(h, i, n, _mm256_add_ps(load_ps8(h, i, n), load_ps8(y, i, n)));
 }
 
 void relu2_gate_avx2(const float *gate, const float *up, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i += 8) {
         /* A NaN in the gate is maxps' second operand and stays. */
-        const __m256 g = _mm256_max_ps(_mm256_setzero_ps(), load8(gate, i, n));
-        store8(out, i, n, _mm256_mul_ps(_mm256_mul_ps(g, g), load8(up, i, n)));
+        const __m256 g = _mm256_max_ps(_mm256_setzero_ps(), load_ps8(gate, i, n));
+        store_ps8(out, i, n, _mm256_mul_ps(_mm256_mul_ps(g, g), load_ps8(up, i, n)));
     }
 }
 
 void silu_gate_avx2(const float *gate, const float *up, size_t n, float *out)
 {
-    const __m256 one = _mm256_set1_ps(1.0f), zero = _mm256_setzero_ps();
-    const __m256 sign = _mm256_set1_ps(-0.0f);
     for (size_t i = 0; i < n; i += 8) {
-        const __m256 g = load8(gate, i, n);
-        const __m256 e = exp0_avx2(_mm256_or_ps(g, sign));
-        const __m256 top = _mm256_blendv_ps(e, one, _mm256_cmp_ps(g, zero, _CMP_GE_OQ));
-        const __m256 sigmoid = _mm256_div_ps(top, _mm256_add_ps(one, e));
-        store8(out, i, n, _mm256_mul_ps(_mm256_mul_ps(g, sigmoid), load8(up, i, n)));
+        const __m256 g = load_ps8(gate, i, n);
+        store_ps8(out, i, n, _mm256_mul_ps(_mm256_mul_ps(g, sigmoid_avx2(g)), load_ps8(up, i, n)));
     }
 }
 
@@ -164,11 +145,11 @@ void rope_neox_avx2(float *x, const float *c, const float *s, size_t n_rot)
     const size_t n = n_rot / 2;
     float *y = x + n;
     for (size_t i = 0; i < n; i += 8) {
-        const __m256 a = load8(x, i, n), b = load8(y, i, n);
-        const __m256 cv = load8(c, i, n), sv = load8(s, i, n);
+        const __m256 a = load_ps8(x, i, n), b = load_ps8(y, i, n);
+        const __m256 cv = load_ps8(c, i, n), sv = load_ps8(s, i, n);
         const __m256 first = _mm256_fnmadd_ps(b, sv, _mm256_mul_ps(a, cv));
-        store8(y, i, n, _mm256_fmadd_ps(b, cv, _mm256_mul_ps(a, sv)));
-        store8(x, i, n, first);
+        store_ps8(y, i, n, _mm256_fmadd_ps(b, cv, _mm256_mul_ps(a, sv)));
+        store_ps8(x, i, n, first);
     }
 }
 
@@ -202,7 +183,7 @@ void to_f16_avx2(const float *x, size_t n, uint16_t *out)
 {
     const __m256 top = _mm256_set1_ps(F16_MAX), bottom = _mm256_set1_ps(-F16_MAX);
     for (size_t i = 0; i < n; i += 8) {
-        const __m256 v = _mm256_max_ps(bottom, _mm256_min_ps(top, load8(x, i, n)));
+        const __m256 v = _mm256_max_ps(bottom, _mm256_min_ps(top, load_ps8(x, i, n)));
         const __m128i h = _mm256_cvtps_ph(v, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
         uint16_t some[8];
         _mm_storeu_si128((__m128i *)(void *)(i + 8 <= n ? out + i : some), h);
@@ -223,9 +204,9 @@ void attn_merge_avx2(float *big_m, float *big_l, float *big_o, const float *m, c
     const __m128 scaled = _mm_mul_ss(_mm_set_ss(*big_l), low);
     *big_l = _mm_cvtss_f32(_mm_fmadd_ss(_mm_set_ss(*l), _mm256_castps256_ps128(b), scaled));
     for (size_t i = 0; i < head_dim; i += 8)
-        store8(
-            big_o, i, head_dim,
-            _mm256_fmadd_ps(load8(o, i, head_dim), b, _mm256_mul_ps(load8(big_o, i, head_dim), a)));
+        store_ps8(big_o, i, head_dim,
+                  _mm256_fmadd_ps(load_ps8(o, i, head_dim), b,
+                                  _mm256_mul_ps(load_ps8(big_o, i, head_dim), a)));
     *big_m = top;
 }
 
@@ -233,5 +214,5 @@ void attn_finish_avx2(const float *big_o, float big_l, size_t head_dim, float *o
 {
     const __m256 r = _mm256_set1_ps(1.0f / big_l);
     for (size_t i = 0; i < head_dim; i += 8)
-        store8(out, i, head_dim, _mm256_mul_ps(load8(big_o, i, head_dim), r));
+        store_ps8(out, i, head_dim, _mm256_mul_ps(load_ps8(big_o, i, head_dim), r));
 }

@@ -1,0 +1,113 @@
+/*
+ * Linear layers of several tokens. Loop order: a panel of rows outside, tiles of tokens inside, so
+ * that each line of weights comes from memory, and is unpacked, once per pass and stays in a core's
+ * own cache for all tokens. The integer sums of a tile are still in the cache when they are scaled
+ * and stored, added or gated, in one step.
+ */
+#include "engine/cpu/cpu_linear_many.h"
+
+#include "engine/base/size.h"
+
+/* Rows of a matrix that are multiplied with a tile of tokens after the other. */
+struct panel {
+    const struct weights *w;
+    size_t row0, row1;
+    const uint8_t *unpacked;
+};
+
+/* Consecutive tokens of the pass. */
+struct tokens {
+    size_t begin, n;
+};
+
+static struct panel open_panel(const struct lane *l, const struct weights *w, size_t row0,
+                               size_t row1, uint8_t *to)
+{
+    l->pass->gemm->unpack(&w->mat, row0, row1, to);
+    return (struct panel){.w = w, .row0 = row0, .row1 = row1, .unpacked = to};
+}
+
+static struct tokens take_tokens(const struct lane *l, size_t begin)
+{
+    return (struct tokens){begin, size_min(l->pass->gemm->tile_tokens, l->pass->n_tokens - begin)};
+}
+
+/* acc (t.n, PANEL_ROWS) = the panel's rows times the tokens. */
+static void multiply(const struct lane *l, const struct panel *p, struct tokens t, int32_t *acc)
+{
+    const struct ternary_batch batch = {
+        .q = l->q + t.begin * p->w->mat.n_lines * LINE_COLS,
+        .q_sums = l->pass->b->scratch.q8_sum + t.begin,
+        .panel = p->unpacked,
+        .n_tokens = t.n,
+        .acc = acc,
+        .acc_stride = PANEL_ROWS,
+    };
+    l->pass->gemm->matmul(&p->w->mat, p->row0, p->row1, &batch);
+}
+
+/* The part of a panel's sums that belongs to a section; without rows if they do not meet. d (t.n)
+ * is filled for it. */
+static struct acc_tile section_tile(const struct lane *l, const struct panel *p,
+                                    const struct section *s, struct tokens t, const int32_t *acc,
+                                    float *d)
+{
+    const size_t begin = size_max(p->row0, s->row0);
+    const size_t end = size_min(p->row1, s->row0 + s->n_rows);
+    if (begin >= end)
+        return (struct acc_tile){0};
+    for (size_t i = 0; i < t.n; i++)
+        d[i] = s->scale / l->pass->b->scratch.q8_s[t.begin + i];
+    return (struct acc_tile){
+        .acc = acc + (begin - p->row0),
+        .acc_stride = PANEL_ROWS,
+        .n_tokens = t.n,
+        .n_rows = end - begin,
+        .d = d,
+        .extra = s->extra,
+        .bias = s->bias ? s->bias + (begin - s->row0) : NULL,
+    };
+}
+
+void linear_many(struct lane *l, const struct weights *w, acc_out_fn out, struct rows y)
+{
+    const struct share rows = lane_share(l, w->mat.n_rows, ROW_UNIT);
+    float d[TILE_TOKENS];
+    for (size_t r = rows.begin; r < rows.end; r += PANEL_ROWS) {
+        const struct panel p = open_panel(l, w, r, size_min(r + PANEL_ROWS, rows.end), l->panel);
+        struct tokens t;
+        for (size_t begin = 0; begin < l->pass->n_tokens; begin += t.n) {
+            t = take_tokens(l, begin);
+            multiply(l, &p, t, l->acc);
+            for (size_t i = 0; i < w->n_sections; i++) {
+                const struct section *s = &w->sections[i];
+                const struct acc_tile a = section_tile(l, &p, s, t, l->acc, d);
+                if (a.n_rows > 0)
+                    out(&a, y.at + begin * y.stride + size_max(p.row0, s->row0), y.stride);
+            }
+        }
+    }
+}
+
+void linear_many_gate(struct lane *l, const struct weights *w, acc_gate_fn act, struct rows y)
+{
+    const size_t n_ff = w->mat.n_rows / 2, half = PANEL_ROWS / 2;
+    const struct share rows = lane_share(l, n_ff, ROW_UNIT);
+    int32_t *const up_acc = l->acc + half;
+    uint8_t *const up_panel = l->panel + half * w->mat.n_lines * LINE_COLS;
+    float d[2][TILE_TOKENS];
+    for (size_t r = rows.begin; r < rows.end; r += half) {
+        const size_t end = size_min(r + half, rows.end);
+        const struct panel gate = open_panel(l, w, r, end, l->panel);
+        const struct panel up = open_panel(l, w, n_ff + r, n_ff + end, up_panel);
+        struct tokens t;
+        for (size_t begin = 0; begin < l->pass->n_tokens; begin += t.n) {
+            t = take_tokens(l, begin);
+            multiply(l, &gate, t, l->acc);
+            multiply(l, &up, t, up_acc);
+            const struct acc_tile g = section_tile(l, &gate, &w->sections[0], t, l->acc, d[0]);
+            const struct acc_tile u = section_tile(l, &up, &w->sections[1], t, up_acc, d[1]);
+            act(&g, &u, y.at + begin * y.stride + r, y.stride);
+        }
+    }
+}
