@@ -10,6 +10,7 @@
 #ifndef ENGINE_CPU_KERNELS_H
 #define ENGINE_CPU_KERNELS_H
 
+#include "engine/cpu/acc_tile.h"
 #include "engine/cpu/cpu_caps.h"
 #include "engine/gguf/gguf_types.h"
 
@@ -95,22 +96,6 @@ typedef void (*scale_acc_fn)(const int32_t *acc, size_t n, float d, float *y);
 typedef void (*add_fn)(float *h, const float *y, size_t n);
 /* out[i] = act(gate[i]) * up[i]; out may be gate */
 typedef void (*gate_fn)(const float *gate, const float *up, size_t n, float *out);
-
-/* Sums of a tile of tokens on their way to F32: v = ((float)acc * d) * extra, then + bias if there
- * is one; element (t, r) of y is at y + t * stride + r. */
-struct acc_tile {
-    const int32_t *acc; /* (n_tokens, acc_stride) */
-    size_t acc_stride;
-    size_t n_tokens, n_rows;
-    const float *d; /* (n_tokens) */
-    float extra;
-    const float *bias; /* (n_rows) or NULL */
-};
-/* y = v, or y = y + v */
-typedef void (*acc_out_fn)(const struct acc_tile *a, float *y, size_t stride);
-/* y = act(v of gate) * (v of up); the two have the same tokens and rows */
-typedef void (*acc_gate_fn)(const struct acc_tile *gate, const struct acc_tile *up, float *y,
-                            size_t stride);
 
 /* One head (n_rot of it): x in place, c and s (n_rot / 2). */
 typedef void (*rope_fn)(float *x, const float *c, const float *s, size_t n_rot);
