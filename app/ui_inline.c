@@ -310,14 +310,20 @@ static void inline_suspend(struct ui *ui)
     inline_erase_row(u);
     flow_plain(&u->flow, &u->out);
     strbuf_add_char(&u->out, '\n');
+    flow_begin_row(&u->flow); /* an answer goes on there, and repeats nothing */
     inline_write_out(ui);
     tty_give_back();
+    u->is_suspended = true;
 }
 
+/* After inline_suspend the cursor stands at the start of a row. Without it somebody else stopped
+ * the process, and the screen is as it was. */
 static void inline_resume(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     struct bn_error err;
+    const bool is_own_row = u->is_suspended;
+    u->is_suspended = false;
     tty_give_back(); /* the shell may have set it otherwise since */
     if (!tty_take(u->caps.can_repaint ? TTY_PASTE_MARKED : TTY_PASTE_PLAIN, &err))
         app_end(ui->app, EXIT_HUNG_UP);
@@ -329,9 +335,10 @@ static void inline_resume(struct ui *ui)
         inline_write_out(ui);
     }
     if (line_is_open()) {
+        if (!is_own_row)
+            line_hide();
         line_show();
     } else if (u->in_answer) {
-        flow_again(&u->flow, u->size.columns, &u->out);
         inline_paint_row(u);
         inline_write_out(ui);
     }

@@ -26,7 +26,7 @@ struct inline_ui {
 
     bool said_busy;
     char prompt[INLINE_PROMPT_BYTES]; /* as Readline has it */
-    bool is_open;
+    bool is_open, is_suspended;
 };
 
 /* Bytes to be written: strings of the terminal, text of an answer, and the ephemeral row, which is

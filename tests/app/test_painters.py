@@ -154,6 +154,32 @@ class Changes(PainterCase):
             self.each_word_once(screen.text('-J', '-S', '-500'))
             screen.close()
 
+    @NEEDS_TMUX
+    def test_a_process_that_was_stopped_from_outside_repeats_nothing(self):
+        self.fake(' '.join(WORDS), token_ms=4)
+        screen = self.screen(60, 30, '--private')
+        [pid] = [int(p) for p in os.listdir('/proc') if p.isdigit() and self.runs_here(p)]
+        for expected in (r'>>>$', r'w030x', r'(?s)w119x.*>>>$'):
+            screen.expect(expected)
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(0.1)
+            os.kill(pid, signal.SIGCONT)
+            if expected == r'>>>$':
+                time.sleep(0.2)
+                screen.send('go', 'Enter')
+        time.sleep(0.3)
+        text = screen.text('-J', '-S', '-500')
+        self.each_word_once(text)
+        self.assertEqual(text.count('>>>'), 2, text)
+
+    def runs_here(self, pid):
+        try:
+            with open(f'/proc/{pid}/environ', 'rb') as file:
+                here = b'HOME=' + self.home.name.encode() + b'\0' in file.read()
+            return here and os.path.samefile(f'/proc/{pid}/exe', PROGRAM)
+        except OSError:
+            return False
+
     def test_a_signal_while_the_last_snapshot_is_written_is_the_exit_code(self):
         for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 0)):
             self.fake('fine', save_us=50000)
@@ -176,15 +202,37 @@ class Cost(PainterCase):
     def wire(self, *words):
         """Bytes written for one byte of an answer that comes as fast as people read."""
         self.fake(self.PROSE, token_ms=13)
-        terminal = self.ready(*words)
-        seen = self.ask(terminal, 'x')
-        seen = re.search(rb'(?s)Light.*(?=\[\d+ tok)', seen).group()
+        terminal = self.open(*words)
+        terminal.expect(rb'loaded in|in 0')
+        terminal.read(0.2)
+        start = len(terminal.seen)
+        terminal.send(b'x\r')
+        terminal.expect(rb'\[\d+ tok', seconds=30)
+        seen = terminal.seen[start:]
+        seen = re.sub(rb'(?s)\[\d+ tok.*|^.*(?=Light)', b'', seen)
         return seen, len(seen) / len(self.PROSE)
 
     def test_an_answer_below_costs_less_than_three_times_its_bytes(self):
         seen, ratio = self.wire()
         self.assertLess(ratio, 3, seen)
         self.assertGreater(seen.count(b'generating') + seen.count(b'tok/s'), 1)
+
+    def test_a_whole_screen_costs_a_bounded_frame_for_each_change(self):
+        seen, ratio = self.wire('--tui')  # a byte of text, the way there and back, 25 times a second
+        self.assertLess(ratio, 12, seen)
+
+    @NEEDS_TMUX
+    def test_the_row_moves_down_with_the_text_and_never_stays_behind(self):
+        self.fake('\n'.join(WORDS) + '\n' + '\u2764\ufe0f ' * 8 + '```\n' + 'long code ' * 20, token_ms=2)
+        for rows in (30, 4):
+            screen = self.screen(40, rows, '--private')
+            screen.send('go', 'Enter')
+            screen.expect(r'(?s)code .*\[\d+ tok.*>>>$', seconds=30, args=('-S', '-500'))
+            text = screen.text('-J', '-S', '-500')
+            self.each_word_once(text)
+            self.assertNotIn('generating', text)
+            self.assertIn('\n'.join(WORDS), text)
+            screen.close()
 
 
 if __name__ == '__main__':
