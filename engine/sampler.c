@@ -142,8 +142,9 @@ static bool has_penalties(const struct sampler_params *p)
                                      p->frequency_penalty != 0.0f);
 }
 
-/* Count the ids of the window and list every id that bias or penalties touch. Undone by forget. */
-static void count_window(struct sampler *s, const int32_t *ids, size_t n_ids)
+/* Count the ids of the window, n_more tokens longer than set, and list every id that bias or
+ * penalties touch. Undone by forget_window. */
+static void count_window(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_more)
 {
     const struct sampler_params *p = &s->params;
     s->n_ids = 0;
@@ -156,7 +157,8 @@ static void count_window(struct sampler *s, const int32_t *ids, size_t n_ids)
     const size_t n_biased = s->n_ids;
     if (!has_penalties(p))
         return;
-    const size_t window = p->repeat_last_n < 0 ? n_ids : size_min(n_ids, (size_t)p->repeat_last_n);
+    const size_t window =
+        p->repeat_last_n < 0 ? n_ids : size_min(n_ids, (size_t)p->repeat_last_n + n_more);
     for (size_t i = n_ids - window; i < n_ids; i++) {
         if (ids[i] >= 0 && (size_t)ids[i] < s->n_vocab && s->count[ids[i]]++ == 0)
             s->ids[s->n_ids++] = ids[i];
@@ -207,12 +209,20 @@ static struct head_request decide(const struct sampler *s)
     return r;
 }
 
+/* Of the longer window more logits come by their ids and more of the best: enough for each context.
+ */
+void sampler_heads(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_draft,
+                   struct head_request *request)
+{
+    count_window(s, ids, n_ids, n_draft);
+    forget_window(s); /* s->ids stays: the request points to it */
+    *request = decide(s);
+}
+
 void sampler_head(struct sampler *s, const int32_t *ids, size_t n_ids, struct head_request *request,
                   struct head_row **row)
 {
-    count_window(s, ids, n_ids);
-    forget_window(s); /* s->ids stays: the request points to it */
-    *request = decide(s);
+    sampler_heads(s, ids, n_ids, 0, request);
     s->row.n = 0;
     *row = &s->row;
 }
@@ -277,7 +287,7 @@ int32_t sampler_pick(struct sampler *s, const struct head_row *row, const int32_
                      size_t n_ids)
 {
     const struct sampler_params *p = &s->params;
-    count_window(s, ids, n_ids);
+    count_window(s, ids, n_ids, 0);
     const struct head_request request = decide(s);
     size_t n = take_row(s, row);
     forget_window(s);

@@ -48,9 +48,14 @@ bool sampler_set(struct sampler *s, const struct sampler_params *params, struct 
 void sampler_head(struct sampler *s, const int32_t *ids, size_t n_ids, struct head_request *request,
                   struct head_row **row);
 
-/* The id that follows `ids`, out of `row`: as sampler_head asked for it, or every logit (HEAD_ALL),
- * which gives the same id. The draw depends on seed and n_ids (the position of the new id) alone.
- * No allocation. */
+/* One request for n_draft + 1 contexts: the first n_ids - n_draft of ids, and each one more up to
+ * all of them. The rows are the caller's, with room for the vocabulary. */
+void sampler_heads(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_draft,
+                   struct head_request *request);
+
+/* The id that follows `ids`, out of `row`: as sampler_head or sampler_heads asked for it, or every
+ * logit (HEAD_ALL), which gives the same id. The draw depends on seed and n_ids (the position of
+ * the new id) alone. No allocation. */
 int32_t sampler_pick(struct sampler *s, const struct head_row *row, const int32_t *ids,
                      size_t n_ids);
 
