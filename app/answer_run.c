@@ -120,10 +120,12 @@ bool answer_run(struct generator *g, const struct tokenizer *tokenizer,
                       .cancel = cancel,
                       .started = clock_seconds()};
     struct answer_result r = {.n_prompt = job->n_prompt};
+    const struct spec_stats before = generator_spec_stats(g);
     const struct detok_config detok = {
         .stops = job->stops, .n_stops = job->n_stops, .at_start = job->at_start};
     bool ok = generator_set(g, &job->sampler, job->n_alts, err) &&
               detok_open(tokenizer, &detok, &run.detok, err);
+    generator_speculate(g, job->spec);
     for (size_t i = 0; ok && i < job->n_prompt; i++)
         ok = token_list_push(&run.ids, job->prompt[i], err);
     ok = ok && generate(&run, &r, err);
@@ -135,6 +137,9 @@ bool answer_run(struct generator *g, const struct tokenizer *tokenizer,
             r.first_token_s = run.first - run.started;
             r.decode_s = run.last - run.first;
         }
+        const struct spec_stats after = generator_spec_stats(g);
+        r.n_drafted = after.n_drafted - before.n_drafted;
+        r.n_accepted = after.n_accepted - before.n_accepted;
         *result = r;
     }
     detok_close(run.detok);

@@ -21,6 +21,7 @@ struct answer_job {
     size_t n_alts; /* alternatives reported with each token, at most GENERATOR_MAX_ALTS; 0: none */
     bool at_start; /* the answer's text begins here (false: it goes on) */
     struct sampler_params sampler;
+    enum spec_mode spec;
     const char *const *stops; /* (n_stops) */
     size_t n_stops;
     const char *snapshot; /* to be taken up before the prompt is read; NULL: none */
@@ -43,9 +44,11 @@ struct answer_sink {
 struct answer_result {
     enum finish finish;
     size_t n_prompt;
-    size_t n_reused;      /* of the prompt: were in the KV cache */
-    size_t n_evaluated;   /* of the prompt: were read now */
-    size_t n_tokens;      /* of the answer */
+    size_t n_reused;    /* of the prompt: were in the KV cache */
+    size_t n_evaluated; /* of the prompt: were read now */
+    size_t n_tokens;    /* of the answer */
+    size_t n_drafted;   /* speculated; of these were right and saved a step: */
+    size_t n_accepted;
     double first_token_s; /* from the start to the first token; 0 without one */
     double prefill_s;
     double decode_s; /* from the first token to the last */

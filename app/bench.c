@@ -117,6 +117,7 @@ static enum exit_code run_rows(const struct options *o, struct bn_model *model,
                                     .n_ubatch = (size_t)options_int(o, "ubatch"),
                                     .n_runs = (size_t)options_int(o, "runs"),
                                     .chain = options_flag(o, "sample") ? BENCH_SAMPLE : BENCH_TOP1,
+                                    .spec = (enum spec_mode)options_choice(o, "spec"),
                                     .after_run = note_memory,
                                     .ud = r};
     struct ticks before = {0};

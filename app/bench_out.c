@@ -20,7 +20,9 @@ static double row_rate(const struct bench_result *r, const struct bench_row *row
 
 static double row_peak(const struct bench_result *r, const struct bench_row *row)
 {
-    return row->test == BENCH_TG ? r->read_bytes_per_s : r->macs_per_s;
+    if (row->test == BENCH_TG)
+        return row->n_drafted > 0 ? 0 : r->read_bytes_per_s; /* bytes were counted without drafts */
+    return r->macs_per_s;
 }
 
 static void name_test(const struct bench_row *row, char out[32])
@@ -47,6 +49,8 @@ static void print_row(const struct bench_result *r, const struct bench_row *row)
     if (row_peak(r, row) > 0)
         (void)snprintf(note + n, sizeof(note) - (size_t)n, " %5.1f %%",
                        100 * row_rate(r, row) / row_peak(r, row));
+    if (row->n_drafted > 0)
+        (void)snprintf(note, sizeof(note), "%zu of %zu drafts", row->n_accepted, row->n_drafted);
     printf("| %-7s | %6zu | %5zu | %9.2f | %9.2f | %9.2f | %8.2f | %-20s | ", test, row->depth,
            row->batch, row->tokens_per_s, row->min, row->max, row->bytes_per_token / 1e6, note);
     if (row->test == BENCH_PP)
@@ -104,6 +108,10 @@ static json_t *row_object(const struct bench_result *r, const struct bench_row *
     json_out_add(o, "percent_of_peak",
                  row_peak(r, row) > 0 ? json_real(100 * row_rate(r, row) / row_peak(r, row))
                                       : json_null());
+    if (row->test == BENCH_TG) {
+        json_out_add(o, "drafted_tokens", json_integer((json_int_t)row->n_drafted));
+        json_out_add(o, "accepted_tokens", json_integer((json_int_t)row->n_accepted));
+    }
     if (row->test == BENCH_PP) {
         json_out_add(o, "first_token_s", json_real(row->first_token_s));
         json_out_add(o, "gmac_per_s", json_real(row->tokens_per_s * bench_macs(r->info) / 1e9));

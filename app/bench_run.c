@@ -21,6 +21,7 @@ struct lane { /* one sequence of the batch */
     struct sampler *sampler;
     int32_t *ids; /* (depth + n_tokens + 1): prompt, then what was generated */
     size_t n_ids;
+    struct spec *spec;     /* of the only lane that speculates; NULL: none does */
     struct head_cand cand; /* room for TOP 1 */
     struct head_row row;
 };
@@ -28,10 +29,11 @@ struct lane { /* one sequence of the batch */
 struct bench {
     const struct bench_plan *plan;
     const struct bench_row *row;
-    struct lane *lanes;    /* (batch) */
-    struct bn_item *items; /* (batch) */
-    double *rates;         /* (n_runs) */
-    uint64_t checksum;     /* of the current run */
+    struct lane *lanes;       /* (batch) */
+    struct bn_item *items;    /* (batch) */
+    double *rates;            /* (n_runs) */
+    uint64_t checksum;        /* of the current run */
+    struct spec_stats drafts; /* the same */
 };
 
 /* FNV-1a, 64 bits. */
@@ -56,7 +58,7 @@ static bool lane_open(const struct bench *b, struct lane *lane, size_t i, struct
     const size_t n_ctx = b->row->depth + b->row->n_tokens + 1;
     const struct bn_session_config cfg = {.n_ctx = n_ctx};
     /* The defaults of the chat. */
-    const struct sampler_params params = {.temp = 0.7f,
+    const struct sampler_params params = {.temp = b->plan->chain == BENCH_SAMPLE ? 0.7f : 0.0f,
                                           .top_k = 40,
                                           .top_p = 0.95f,
                                           .min_p = 0.05f,
@@ -69,12 +71,20 @@ static bool lane_open(const struct bench *b, struct lane *lane, size_t i, struct
     prompt_ids(lane->ids, n_ctx, i, n_vocab);
     lane->row = (struct head_row){.cands = &lane->cand, .cap = 1};
     return bn_session_open(b->plan->model, &cfg, &lane->session, err) &&
-           sampler_open(n_vocab, &lane->sampler, err) && sampler_set(lane->sampler, &params, err);
+           sampler_open(n_vocab, &lane->sampler, err) && sampler_set(lane->sampler, &params, err) &&
+           (b->row->batch > 1 || b->row->test == BENCH_PP || b->plan->spec == SPEC_OFF ||
+            spec_open(&(struct spec_config){.session = lane->session,
+                                            .sampler = lane->sampler,
+                                            .n_vocab = n_vocab,
+                                            .n_ubatch = b->plan->n_ubatch,
+                                            .mode = b->plan->spec},
+                      &lane->spec, err));
 }
 
 static void bench_close(struct bench *b)
 {
     for (size_t i = 0; b->lanes && i < b->row->batch; i++) {
+        spec_close(b->lanes[i].spec);
         bn_session_close(b->lanes[i].session);
         sampler_close(b->lanes[i].sampler);
         mem_free(b->lanes[i].ids);
@@ -143,9 +153,35 @@ static void ask_head(struct bench *b, struct lane *l, struct bn_item *item)
         sampler_head(l->sampler, l->ids, l->n_ids + 1, &item->head, &item->rows);
 }
 
+static void keep_token(struct bench *b, struct lane *l, int32_t id, const struct head_row *row)
+{
+    l->ids[++l->n_ids] = id;
+    mix(&b->checksum, (uint32_t)id);
+    mix(&b->checksum, f32_bits(row->cands[0].logit));
+}
+
+/* What a run learns of the text is forgotten before the next. */
+static bool speculate(struct bench *b, struct lane *l, struct bn_error *err)
+{
+    const struct spec_stats before = spec_stats_of(l->spec);
+    spec_reset(l->spec, b->plan->spec);
+    for (size_t t = 0; t < b->row->n_tokens; t++) {
+        int32_t id;
+        if (!spec_step(l->spec, l->ids, l->n_ids + 1, NULL, NULL, &id, err))
+            return false;
+        keep_token(b, l, id, spec_row(l->spec));
+    }
+    const struct spec_stats now = spec_stats_of(l->spec);
+    b->drafts.n_drafted = now.n_drafted - before.n_drafted;
+    b->drafts.n_accepted = now.n_accepted - before.n_accepted;
+    return true;
+}
+
 /* Each lane's last id goes in, the id that follows comes out, n_tokens times. */
 static bool generate(struct bench *b, struct bn_error *err)
 {
+    if (b->lanes[0].spec)
+        return speculate(b, &b->lanes[0], err);
     for (size_t t = 0; t < b->row->n_tokens; t++) {
         for (size_t i = 0; i < b->row->batch; i++)
             ask_head(b, &b->lanes[i], &b->items[i]);
@@ -154,12 +190,11 @@ static bool generate(struct bench *b, struct bn_error *err)
         for (size_t i = 0; i < b->row->batch; i++) {
             struct lane *l = &b->lanes[i];
             const struct head_row *row = b->items[i].rows;
-            l->n_ids++;
-            l->ids[l->n_ids] = b->plan->chain == BENCH_SAMPLE
-                                   ? sampler_pick(l->sampler, row, l->ids, l->n_ids)
-                                   : row->cands[0].id;
-            mix(&b->checksum, (uint32_t)l->ids[l->n_ids]);
-            mix(&b->checksum, f32_bits(row->cands[0].logit));
+            keep_token(b, l,
+                       b->plan->chain == BENCH_SAMPLE
+                           ? sampler_pick(l->sampler, row, l->ids, l->n_ids + 1)
+                           : row->cands[0].id,
+                       row);
         }
     }
     return true;
@@ -236,6 +271,8 @@ static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err
     row->tokens_per_s = (b->rates[last / 2] + b->rates[(last + 1) / 2]) / 2;
     row->min = b->rates[0];
     row->max = b->rates[last];
+    row->n_drafted = b->drafts.n_drafted;
+    row->n_accepted = b->drafts.n_accepted;
     row->bytes_per_token = count_bytes(b->plan, row);
     row->first_token_s = row->test == BENCH_PP ? n / row->tokens_per_s : 0;
     return true;

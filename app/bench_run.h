@@ -10,6 +10,7 @@
 #define APP_BENCH_RUN_H
 
 #include "engine/engine.h"
+#include "engine/spec.h"
 
 enum bench_test { BENCH_PP, BENCH_TG };
 
@@ -24,6 +25,7 @@ struct bench_row {
     uint64_t checksum;             /* of the ids and logits that came out */
     struct bn_profile_step steps[BN_PROFILE_STEPS]; /* of a model that is profiled: (n_steps) */
     size_t n_steps;
+    size_t n_drafted, n_accepted; /* tokens of the last run's drafts */
 };
 
 struct bench_plan {
@@ -34,6 +36,7 @@ struct bench_plan {
         BENCH_TOP1,
         BENCH_SAMPLE
     } chain;                     /* tg: the best token, or the default sampler */
+    enum spec_mode spec;         /* tg of one sequence */
     void (*after_run)(void *ud); /* called after each run, outside its time */
     void *ud;
 };

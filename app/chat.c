@@ -151,6 +151,7 @@ static bool submit(struct chat *c, const struct options *settings, const struct 
                              .n_alts = c->n_alts,
                              .at_start = c->turn.text.n_bytes == 0,
                              .sampler = c->turn.sampler,
+                             .spec = (enum spec_mode)options_choice(settings, "spec"),
                              .snapshot = c->snapshot[0] ? c->snapshot : NULL};
     job.stops = options_list(settings, "stop", &job.n_stops);
     if (!chat_options_biases(settings, c->maker.tokenizer, &biases, err))

@@ -118,6 +118,9 @@ bool cmd_stats(struct app *app, struct bn_str args)
                     r->n_prompt, r->n_reused, r->n_evaluated, r->prefill_s, answer_prefill_rate(r));
         strbuf_addf(&text, "generation  %zu tok in %.2f s, %.1f tok/s, first token after %.2f s\n",
                     r->n_tokens, r->decode_s, answer_decode_rate(r), r->first_token_s);
+        if (r->n_drafted > 0)
+            strbuf_addf(&text, "speculation %zu tok drafted, %zu of them accepted\n", r->n_drafted,
+                        r->n_accepted);
         strbuf_addf(&text, "finish      %s, seed %llu\n", finish_name(turn->finish),
                     (unsigned long long)turn->sampler.seed);
     }

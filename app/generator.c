@@ -20,6 +20,7 @@ struct generator_lane {
 struct generator {
     struct bn_model *model;
     struct generator_lane *own;
+    struct spec *spec; /* of the own lane */
 };
 
 /* ---- lanes ---- */
@@ -159,7 +160,12 @@ bool generator_open(const struct bn_file *file, const struct bn_model_config *cf
     struct generator *g = mem_alloc(1, sizeof(*g));
     if (!g)
         return bn_fail(err, BN_ENOMEM, "out of memory");
-    if (!bn_model_open(file, cfg, &g->model, err) || !open_lane(g->model, n_ctx, &g->own, err)) {
+    if (!bn_model_open(file, cfg, &g->model, err) || !open_lane(g->model, n_ctx, &g->own, err) ||
+        !spec_open(&(struct spec_config){.session = g->own->session,
+                                         .sampler = g->own->sampler,
+                                         .n_vocab = bn_model_info(g->model)->n_vocab,
+                                         .n_ubatch = bn_model_info(g->model)->n_ubatch},
+                   &g->spec, err)) {
         generator_close(g);
         return false;
     }
@@ -171,6 +177,7 @@ void generator_close(struct generator *g)
 {
     if (!g)
         return;
+    spec_close(g->spec);
     generator_lane_close(g->own);
     bn_model_close(g->model);
     mem_free(g);
@@ -189,14 +196,28 @@ size_t generator_n_ctx(const struct generator *g)
 bool generator_set(struct generator *g, const struct sampler_params *params, size_t n_alts,
                    struct bn_error *err)
 {
+    spec_forget(g->spec);
     return generator_lane_set(g->own, params, n_alts, err);
+}
+
+void generator_speculate(struct generator *g, enum spec_mode mode)
+{
+    if (mode != spec_mode_of(g->spec))
+        spec_reset(g->spec, mode);
+}
+
+struct spec_stats generator_spec_stats(const struct generator *g)
+{
+    return spec_stats_of(g->spec);
 }
 
 bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                     const struct bn_control *control, struct bn_sync_stats *stats, int32_t *next,
                     struct bn_error *err)
 {
-    return generator_lane_read(g->own, ids, n_ids, control, stats, next, err);
+    if (g->own->n_alts > 0 || spec_mode_of(g->spec) == SPEC_OFF)
+        return generator_lane_read(g->own, ids, n_ids, control, stats, next, err);
+    return spec_step(g->spec, ids, n_ids, control, stats, next, err);
 }
 
 void generator_alts(const struct generator *g, struct generator_alt *out)
@@ -221,10 +242,12 @@ bool generator_save(struct generator *g, const struct bn_stream *out, struct bn_
 
 bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_error *err)
 {
+    spec_forget(g->spec);
     return bn_session_load(g->own->session, in, err);
 }
 
 void generator_cut(struct generator *g, size_t n_keep)
 {
+    spec_forget(g->spec);
     bn_session_truncate(g->own->session, n_keep);
 }

@@ -11,6 +11,7 @@
 
 #include "engine/engine.h"
 #include "engine/sampler.h"
+#include "engine/spec.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -34,7 +35,13 @@ size_t generator_n_ctx(const struct generator *g);
 bool generator_set(struct generator *g, const struct sampler_params *params, size_t n_alts,
                    struct bn_error *err);
 
-/* Make the session hold ids (n_ids >= 1) and choose what follows. Errors of bn_session_sync. */
+/* Speculate in generator_step from now on, or not; the ids chosen are the same. What has been
+ * learned stays while the mode stays. Steps whose alternatives are wanted never speculate. */
+void generator_speculate(struct generator *g, enum spec_mode mode);
+struct spec_stats generator_spec_stats(const struct generator *g);
+
+/* Make the session hold ids (n_ids >= 1) and choose what follows. Errors of bn_session_sync. With
+ * speculation it may hold more. */
 bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                     const struct bn_control *control, struct bn_sync_stats *stats, int32_t *next,
                     struct bn_error *err);

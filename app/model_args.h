@@ -16,6 +16,8 @@
 extern const struct option_table model_run_options;
 /* --i2s-layout --no-repair: how to read its file. */
 extern const struct option_table model_file_options;
+/* Words of --spec, in the order of enum spec_mode. */
+#define SPEC_CHOICES "off|on|auto"
 /* --template --template-arg: how to speak to it. */
 extern const struct option_table model_template_options;
 

@@ -138,6 +138,8 @@ json_t *turn_json_of(const struct tokenizer *t, const char *model, const struct 
               json_out_add(o, "reused_tokens", json_integer((json_int_t)r->n_reused)) &&
               json_out_add(o, "evaluated_tokens", json_integer((json_int_t)r->n_evaluated)) &&
               json_out_add(o, "completion_tokens", json_integer((json_int_t)r->n_tokens)) &&
+              json_out_add(o, "drafted_tokens", json_integer((json_int_t)r->n_drafted)) &&
+              json_out_add(o, "accepted_tokens", json_integer((json_int_t)r->n_accepted)) &&
               json_out_add(o, "prefill_s", json_real(r->prefill_s)) &&
               json_out_add(o, "decode_s", json_real(r->decode_s)) &&
               json_out_add(o, "prefill_tokens_per_s", json_real(answer_prefill_rate(r))) &&

@@ -76,6 +76,7 @@ static void fill_info(struct bn_model *model, double load_seconds)
     model->info = (struct bn_model_info){
         .isa = b->isa,
         .n_threads = b->n_threads,
+        .n_ubatch = model->host.n_ubatch,
         .n_vocab = hp->n_vocab,
         .n_layers = hp->n_layers,
         .n_embd = hp->n_embd,

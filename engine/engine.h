@@ -86,6 +86,7 @@ struct bn_model_info {
         passed_over[160]; /* "cuda is not used: ..." where auto found it and it cannot run; or "" */
     const char *isa;      /* rung in use */
     size_t n_threads;
+    size_t n_ubatch; /* most tokens in one pass */
     size_t n_vocab, n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim;
     size_t n_ctx_train;
     uint64_t n_params;

@@ -12,7 +12,8 @@ import time
 from chat_case import ChatCase
 from program_case import PROGRAM, main
 
-FIELDS = {'model', 'text', 'thought', 'finish', 'seed', 'settings', 'prompt_tokens', 'reused_tokens',
+FIELDS = {'model', 'text', 'thought', 'finish', 'seed', 'settings', 'prompt_tokens', 'reused_tokens', 'drafted_tokens',
+          'accepted_tokens',
           'evaluated_tokens', 'completion_tokens', 'prefill_tokens_per_s', 'decode_tokens_per_s',
           'first_token_s', 'dropped_turns'}
 

@@ -1,0 +1,345 @@
+/*
+ * Speculation: the ids are those without it, whatever is drafted and however it is sampled; what is
+ * wrong of a draft leaves no trace; the text's own drafts; and when drafting pays.
+ */
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+#include "engine/spec.h"
+#include "engine/spec_draft.h"
+#include "tests/engine/test_engine_kit.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N_PROMPT 9
+#define N_STEPS 40
+#define N_VOCAB 262
+
+static struct kit kit;
+
+static int setup(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    const struct bn_model_config cfg = {.n_threads = 1, .n_ubatch = 16};
+    spec.n_ctx = N_PROMPT + N_STEPS;
+    kit_open(&kit, &spec, &cfg);
+    return 0;
+}
+
+static int teardown(void **state)
+{
+    (void)state;
+    kit_close(&kit);
+    return 0;
+}
+
+/* A clock on which every pass takes a second, and the drafts' origin: the true continuation, spoilt
+ * from some token of each draft on. */
+static double seconds;
+static double tick(void)
+{
+    seconds += 0.5;
+    return seconds;
+}
+
+struct oracle {
+    int32_t ids[N_PROMPT + N_STEPS + SPEC_MAX_DRAFT + 1];
+    size_t n_right; /* of each draft; above SPEC_MAX_DRAFT: all */
+    size_t n_calls;
+};
+
+static size_t ask_oracle(void *ud, const int32_t *ids, size_t n_ids, int32_t *out, size_t n)
+{
+    struct oracle *o = ud;
+    (void)ids;
+    o->n_calls++;
+    for (size_t i = 0; i < n; i++)
+        out[i] = o->ids[n_ids + i] ^ (i >= o->n_right ? 1 : 0);
+    return SPEC_MATCH_MAX;
+}
+
+static struct sampler *open_sampler(const struct sampler_params *params)
+{
+    struct sampler *s;
+    struct bn_error err;
+    if (!sampler_open(N_VOCAB, &s, &err) || !sampler_set(s, params, &err))
+        fail_msg("%s", err.text);
+    return s;
+}
+
+/* N_STEPS tokens after the prompt; the context is full then. */
+static void generate_plain(const struct sampler_params *params, int32_t *ids)
+{
+    struct sampler *sampler = open_sampler(params);
+    struct bn_session *s = kit_session(&kit, N_PROMPT + N_STEPS);
+    struct bn_error err;
+    for (size_t n = N_PROMPT; n < N_PROMPT + N_STEPS; n++) {
+        struct head_request head;
+        struct head_row *row;
+        sampler_head(sampler, ids, n, &head, &row);
+        if (!bn_session_sync(s, ids, n, &head, row, NULL, NULL, &err))
+            fail_msg("%s", err.text);
+        ids[n] = sampler_pick(sampler, row, ids, n);
+    }
+    bn_session_close(s);
+    sampler_close(sampler);
+}
+
+static struct spec *open_spec(struct bn_session *s, struct sampler *sampler, enum spec_mode mode,
+                              struct oracle *oracle)
+{
+    struct spec *sp;
+    struct bn_error err;
+    const struct spec_config cfg = {.session = s,
+                                    .sampler = sampler,
+                                    .n_vocab = N_VOCAB,
+                                    .n_ubatch = 16,
+                                    .mode = mode,
+                                    .draft = oracle ? ask_oracle : NULL,
+                                    .draft_ud = oracle,
+                                    .now = tick};
+    if (!spec_open(&cfg, &sp, &err))
+        fail_msg("%s", err.text);
+    return sp;
+}
+
+static struct spec_stats check_same(const struct sampler_params *params, struct oracle *oracle,
+                                    const int32_t *wanted)
+{
+    struct sampler *sampler = open_sampler(params);
+    struct bn_session *s = kit_session(&kit, N_PROMPT + N_STEPS);
+    struct spec *sp = open_spec(s, sampler, SPEC_ON, oracle);
+    int32_t ids[N_PROMPT + N_STEPS];
+    struct bn_error err;
+    memcpy(ids, wanted, N_PROMPT * sizeof(*ids));
+    for (size_t n = N_PROMPT; n < N_PROMPT + N_STEPS; n++) {
+        size_t n_held;
+        if (!spec_step(sp, ids, n, NULL, NULL, &ids[n], &err))
+            fail_msg("%s", err.text);
+        const int32_t *held = bn_session_ids(s, &n_held);
+        assert_true(n_held >= n);
+        assert_memory_equal(held, wanted, size_min(n_held, N_PROMPT + N_STEPS) * sizeof(*held));
+        assert_true(spec_row(sp)->n > 0);
+    }
+    assert_memory_equal(ids, wanted, sizeof(ids));
+    const struct spec_stats stats = spec_stats_of(sp);
+    spec_close(sp);
+    bn_session_close(s);
+    sampler_close(sampler);
+    return stats;
+}
+
+static void ids_are_those_without_speculation(void **state)
+{
+    (void)state;
+    static const struct sampler_bias biases[] = {{65, 3.0f}, {66, -2.0f}};
+    static const struct sampler_params kinds[] = {
+        {.temp = 0, .top_p = 1, .typical = 1, .repeat_penalty = 1},
+        {.temp = 0.8f,
+         .top_k = 40,
+         .top_p = 0.95f,
+         .min_p = 0.05f,
+         .typical = 1,
+         .repeat_penalty = 1},
+        {.temp = 0.5f, .top_p = 1, .typical = 1, .repeat_penalty = 1},
+        {.temp = 1.5f, .top_p = 1, .min_p = 0.1f, .typical = 1, .repeat_penalty = 1},
+        {.temp = 0.9f, .top_p = 0.9f, .typical = 0.9f, .repeat_penalty = 1},
+        {.temp = 0, .top_p = 1, .typical = 1, .repeat_penalty = 1.3f, .repeat_last_n = 7},
+        {.temp = 0.7f,
+         .top_k = 5,
+         .top_p = 1,
+         .typical = 1,
+         .repeat_penalty = 1.1f,
+         .presence_penalty = 0.5f,
+         .frequency_penalty = 0.2f,
+         .repeat_last_n = -1},
+        {.temp = 0.7f,
+         .top_k = 5,
+         .top_p = 1,
+         .typical = 1,
+         .repeat_penalty = 1,
+         .biases = biases,
+         .n_biases = 2},
+    };
+    static const size_t n_right[] = {0, 1, 2, 6, 99};
+    for (size_t k = 0; k < sizeof(kinds) / sizeof(kinds[0]); k++)
+        for (uint64_t seed = 1; seed <= 2; seed++) {
+            struct sampler_params params = kinds[k];
+            struct oracle oracle = {.n_calls = 0};
+            params.seed = seed;
+            kit_ids(oracle.ids, N_PROMPT, (uint32_t)seed);
+            generate_plain(&params, oracle.ids);
+            (void)check_same(&params, NULL, oracle.ids);
+            for (size_t i = 0; i < sizeof(n_right) / sizeof(n_right[0]); i++) {
+                oracle.n_right = n_right[i];
+                const struct spec_stats stats = check_same(&params, &oracle, oracle.ids);
+                assert_true(stats.n_drafted > 0 && stats.n_accepted <= stats.n_drafted);
+                assert_true(n_right[i] > 0 || stats.n_accepted == 0);
+                assert_true(n_right[i] < 99 || stats.n_accepted == stats.n_drafted);
+            }
+        }
+}
+
+/* Tokens known from a draft are handed out for the ids they follow alone. */
+static void another_text_is_not_answered_from_the_draft(void **state)
+{
+    (void)state;
+    const struct sampler_params params = {.top_p = 1, .typical = 1, .repeat_penalty = 1};
+    struct oracle oracle = {.n_right = 99};
+    struct sampler *sampler = open_sampler(&params);
+    struct bn_session *s = kit_session(&kit, N_PROMPT + N_STEPS);
+    struct spec *sp = open_spec(s, sampler, SPEC_ON, &oracle);
+    int32_t ids[N_PROMPT + N_STEPS], next;
+    struct bn_error err;
+    kit_ids(oracle.ids, N_PROMPT, 3);
+    generate_plain(&params, oracle.ids);
+    memcpy(ids, oracle.ids, sizeof(ids));
+    for (size_t n = N_PROMPT; n < N_PROMPT + 6; n++)
+        assert_true(spec_step(sp, ids, n, NULL, NULL, &next, &err));
+    for (size_t n = 5; n < N_PROMPT + 9; n++) { /* back, and another text */
+        struct head_request head;
+        struct head_row *row = kit_rows(&kit, 1);
+        struct bn_session *fresh = kit_session(&kit, N_PROMPT + N_STEPS);
+        struct sampler *plain = open_sampler(&params);
+        ids[4] = (int32_t)(97 + n % 3);
+        sampler_heads(plain, ids, n, 0, &head);
+        assert_true(bn_session_sync(fresh, ids, n, &head, row, NULL, NULL, &err));
+        assert_true(spec_step(sp, ids, n, NULL, NULL, &next, &err));
+        assert_int_equal(next, sampler_pick(plain, row, ids, n));
+        sampler_close(plain);
+        bn_session_close(fresh);
+        kit_free_rows(row, 1);
+    }
+    spec_close(sp);
+    bn_session_close(s);
+    sampler_close(sampler);
+}
+
+static void a_cancelled_draft_changes_nothing(void **state)
+{
+    (void)state;
+    const struct sampler_params params = {.top_p = 1, .typical = 1, .repeat_penalty = 1};
+    struct oracle oracle = {.n_right = 99};
+    struct sampler *sampler = open_sampler(&params);
+    struct bn_session *s = kit_session(&kit, N_PROMPT + N_STEPS);
+    struct spec *sp = open_spec(s, sampler, SPEC_ON, &oracle);
+    struct bn_cancel cancel = {.requested = true};
+    const struct bn_control control = {.cancel = &cancel};
+    struct bn_error err;
+    int32_t next;
+    size_t n_held;
+    kit_ids(oracle.ids, N_PROMPT, 5);
+    generate_plain(&params, oracle.ids);
+    for (size_t n = N_PROMPT; n < N_PROMPT + 2; n++)
+        assert_true(spec_step(sp, oracle.ids, n, NULL, NULL, &next, &err));
+    assert_false(spec_step(sp, oracle.ids, N_PROMPT + 2, &control, NULL, &next, &err));
+    assert_int_equal(err.code, BN_ECANCELLED);
+    (void)bn_session_ids(s, &n_held);
+    assert_int_equal(n_held, N_PROMPT + 1);
+    for (size_t n = N_PROMPT + 2; n < N_PROMPT + N_STEPS; n++) {
+        assert_true(spec_step(sp, oracle.ids, n, NULL, NULL, &next, &err));
+        assert_int_equal(next, oracle.ids[n]);
+    }
+    assert_true(spec_stats_of(sp).n_accepted > 0);
+    spec_close(sp);
+    bn_session_close(s);
+    sampler_close(sampler);
+}
+
+static void drafts_continue_the_longest_latest_match(void **state)
+{
+    (void)state;
+    int32_t out[8];
+    const int32_t words[] = {1, 2, 3, 9, 5, 2, 3, 7, 1, 2, 3};
+    assert_int_equal(spec_draft(words, 11, out, 4), 3);
+    assert_memory_equal(out, ((int32_t[]){9, 5, 2, 3}), 4 * sizeof(*out));
+    assert_int_equal(spec_draft(words + 4, 7, out, 2), 2); /* 2 3 was followed by 7 */
+    assert_memory_equal(out, ((int32_t[]){7, 1}), 2 * sizeof(*out));
+    const int32_t round[] = {4, 6, 8, 6, 8}; /* goes on into the draft itself */
+    assert_int_equal(spec_draft(round, 5, out, 8), 2);
+    assert_memory_equal(out, ((int32_t[]){6, 8, 6, 8, 6, 8, 6, 8}), sizeof(out));
+    assert_int_equal(spec_draft(words, 3, out, 4), 0); /* 3 is new */
+    assert_int_equal(spec_draft(words, 1, out, 4), 0);
+    int32_t same[100] = {0};
+    assert_int_equal(spec_draft(same, 100, out, 8), SPEC_MATCH_MAX);
+}
+
+/* Passes of one token take 1, of more tokens `cost` of that. Returns the time of n tokens, of which
+ * the first n_wild never follow a match as drafts say and the others always do. */
+static double play(struct spec_policy *p, double cost, size_t n_wild, size_t n)
+{
+    double spent = 0;
+    for (size_t at = 0; at < n;) {
+        const bool is_right = at >= n_wild;
+        const size_t n_draft = spec_policy_choose(p, 20, SPEC_MAX_DRAFT);
+        const size_t n_accepted = is_right ? n_draft : 0;
+        for (size_t i = 0; i < (n_draft == 0 ? 1 : n_draft); i++)
+            spec_policy_trial(p, 20, is_right);
+        const double took = n_draft > 0 ? cost : 1.0;
+        spec_policy_pass(p, n_draft, n_accepted, took);
+        spent += took;
+        at += 1 + n_accepted;
+    }
+    return spent;
+}
+
+static void text_without_repeats_costs_nothing(void **state)
+{
+    (void)state;
+    struct spec_policy p;
+    spec_policy_init(&p, SPEC_AUTO);
+    assert_true(play(&p, 3.0, 1000, 1000) == 1000.0);
+}
+
+static void repeating_text_gains(void **state)
+{
+    (void)state;
+    struct spec_policy p;
+    spec_policy_init(&p, SPEC_AUTO);
+    assert_true(play(&p, 2.0, 100, 600) < 250.0); /* 100, some to learn, 500 / 8 */
+}
+
+static void drafts_that_cost_too_much_are_not_made(void **state)
+{
+    (void)state;
+    struct spec_policy p;
+    spec_policy_init(&p, SPEC_AUTO);
+    assert_true(play(&p, 20.0, 100, 600) < 600.0 * 1.03 + 20.0);
+}
+
+/* Text that turns wild just when drafts have become trusted, again and again. */
+static void traps_stay_within_the_bound(void **state)
+{
+    (void)state;
+    struct spec_policy p;
+    double spent = 0;
+    spec_policy_init(&p, SPEC_AUTO);
+    size_t n = 0;
+    while (n < 5000) {
+        const size_t n_draft = spec_policy_choose(&p, 20, SPEC_MAX_DRAFT);
+        spec_policy_trial(&p, 20, n_draft == 0); /* right for as long as nobody drafts */
+        spec_policy_pass(&p, n_draft, 0, n_draft > 0 ? 3.0 : 1.0);
+        spent += n_draft > 0 ? 3.0 : 1.0;
+        n++;
+    }
+    assert_true(spent <= 1.03 * 5000.0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ids_are_those_without_speculation),
+        cmocka_unit_test(another_text_is_not_answered_from_the_draft),
+        cmocka_unit_test(a_cancelled_draft_changes_nothing),
+        cmocka_unit_test(drafts_continue_the_longest_latest_match),
+        cmocka_unit_test(text_without_repeats_costs_nothing),
+        cmocka_unit_test(repeating_text_gains),
+        cmocka_unit_test(drafts_that_cost_too_much_are_not_made),
+        cmocka_unit_test(traps_stay_within_the_bound),
+    };
+    return cmocka_run_group_tests_name("spec", tests, setup, teardown);
+}
