@@ -1,5 +1,5 @@
 /*
- * Names of the rungs and the choice among them. Asking the processor is x86/cpu_caps_x86.c; whether
+ * Names of the rungs and the choice among them. Asking the processor is x86/ and arm/; whether
  * a rung computes what it should is cpu_caps_selftest.c.
  */
 #include "engine/cpu/cpu_caps.h"
@@ -9,6 +9,8 @@
 
 #if defined(__x86_64__)
 #include "engine/cpu/x86/cpu_caps_x86.h"
+#elif defined(__aarch64__)
+#include "engine/cpu/arm/cpu_caps_arm.h"
 #endif
 
 struct isa_row {
@@ -44,6 +46,8 @@ void cpu_caps_detect(struct cpu_caps *caps)
     *caps = (struct cpu_caps){.has[ISA_REF] = true};
 #if defined(__x86_64__)
     cpu_caps_detect_x86(caps);
+#elif defined(__aarch64__)
+    cpu_caps_detect_arm(caps);
 #endif
 }
 

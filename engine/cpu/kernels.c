@@ -17,6 +17,10 @@
 /* And so many hidden states the head's coarse plane as a group. */
 #define AMX_GROUP_FROM 2
 #define AVX512_GROUP_FROM 8
+#elif defined(__aarch64__)
+#include "engine/cpu/arm/kernels_arm.h"
+
+#define I8MM_TILE_FROM 2 /* two tokens fill the instruction */
 #endif
 
 static void rung_ref(struct cpu_kernels *k)
@@ -124,6 +128,45 @@ static void rung_amx(struct cpu_kernels *k)
     k->tile_from = AMX_TILE_FROM;
     k->many_from = AMX_MANY_FROM;
 }
+#elif defined(__aarch64__)
+static void rung_neon(struct cpu_kernels *k)
+{
+    k->isa = ISA_NEON;
+    k->rms_norm = rms_norm_neon;
+    k->quantise = quantise_neon;
+    k->ternary_matvec = ternary_matvec_neon;
+    k->few.matmul = k->tile.matmul = k->many.matmul = ternary_matmul_neon;
+    k->scale_acc = scale_acc_neon;
+    k->add = add_neon;
+    k->relu2_gate = relu2_gate_neon;
+    k->silu_gate = silu_gate_neon;
+    k->rope_neox = rope_neox_neon;
+    k->rope_norm = rope_norm_neon;
+    k->to_f16 = to_f16_neon;
+    k->attn_block = attn_block_neon;
+    k->attn_tile = attn_tile_neon;
+    k->attn_merge = attn_merge_neon;
+    k->attn_finish = attn_finish_neon;
+    k->coarse_pack = coarse_pack_neon;
+    k->coarse_bound = coarse_bound_neon;
+    row_kernels_neon(k->row_decode, k->rows_dot);
+}
+
+static void rung_dotprod(struct cpu_kernels *k)
+{
+    k->isa = ISA_DOTPROD;
+    k->ternary_matvec = ternary_matvec_dotprod;
+    k->few.matmul = k->tile.matmul = k->many.matmul = ternary_matmul_dotprod;
+}
+
+static void rung_i8mm(struct cpu_kernels *k)
+{
+    k->isa = ISA_I8MM;
+    k->tile.pack = pack_token_i8mm;
+    k->tile.matmul = ternary_matmul_i8mm;
+    k->many = k->tile;
+    k->tile_from = I8MM_TILE_FROM;
+}
 #endif
 
 void cpu_kernels_init(struct cpu_kernels *k, const struct cpu_caps *caps)
@@ -138,6 +181,13 @@ void cpu_kernels_init(struct cpu_kernels *k, const struct cpu_caps *caps)
         rung_avx512vnni(k);
     if (caps->has[ISA_AMX])
         rung_amx(k);
+#elif defined(__aarch64__)
+    if (caps->has[ISA_NEON])
+        rung_neon(k);
+    if (caps->has[ISA_DOTPROD])
+        rung_dotprod(k);
+    if (caps->has[ISA_I8MM])
+        rung_i8mm(k);
 #else
     (void)caps; /* ref is the only rung for this processor */
 #endif

@@ -128,7 +128,7 @@ static size_t plain_encode(const struct made_token *tokens, size_t n_tokens, cha
         size_t best_at = 0;
         for (size_t i = 0; i + 1 < n; i++) {
             char joined[17];
-            (void)snprintf(joined, sizeof(joined), "%s%s", parts[i], parts[i + 1]);
+            (void)snprintf(joined, sizeof(joined), "%.8s%.8s", parts[i], parts[i + 1]);
             for (size_t k = 0; k < n_tokens; k++) {
                 if (strcmp(tokens[k].text, joined) == 0 &&
                     (!best || tokens[k].score > best->score)) {

@@ -1,0 +1,22 @@
+/*
+ * The kernel's word on the processor: Linux hands it over with the program's arguments. NEON is
+ * part of the 64-bit architecture; elsewhere than on Linux nothing more is asked for.
+ */
+#include "engine/cpu/arm/cpu_caps_arm.h"
+
+#if defined(__linux__)
+#include <sys/auxv.h>
+#endif
+
+/* Bits of the auxiliary vector: Linux, Documentation/arch/arm64/elf_hwcaps.rst. */
+#define HWCAP_DOTPROD (1ul << 20)
+#define HWCAP2_INT8_MATMUL (1ul << 13)
+
+void cpu_caps_detect_arm(struct cpu_caps *caps)
+{
+    caps->has[ISA_NEON] = true;
+#if defined(__linux__)
+    caps->has[ISA_DOTPROD] = getauxval(AT_HWCAP) & HWCAP_DOTPROD;
+    caps->has[ISA_I8MM] = caps->has[ISA_DOTPROD] && getauxval(AT_HWCAP2) & HWCAP2_INT8_MATMUL;
+#endif
+}

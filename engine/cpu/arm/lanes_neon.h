@@ -1,0 +1,83 @@
+/*
+ * Pieces the NEON files share: ragged ends, the tree of sum64, exp0. Four lanes a register.
+ */
+#ifndef ENGINE_CPU_ARM_LANES_NEON_H
+#define ENGINE_CPU_ARM_LANES_NEON_H
+
+#include "engine/base/force_inline.h"
+
+#include <arm_neon.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Elements i .. i + 3 of x (n); lanes past n are 0. */
+BN_FORCE_INLINE float32x4_t load4(const float *x, size_t i, size_t n)
+{
+    if (i + 4 <= n)
+        return vld1q_f32(x + i);
+    float some[4] = {0};
+    if (i < n)
+        memcpy(some, x + i, (n - i) * sizeof *some);
+    return vld1q_f32(some);
+}
+
+BN_FORCE_INLINE void store4(float *y, size_t i, size_t n, float32x4_t v)
+{
+    if (i + 4 <= n) {
+        vst1q_f32(y + i, v);
+        return;
+    }
+    float some[4];
+    vst1q_f32(some, v);
+    if (i < n)
+        memcpy(y + i, some, (n - i) * sizeof *some);
+}
+
+/* Lanes 0 + 2 and 1 + 3, then their sum: the end of every tree. */
+BN_FORCE_INLINE float tree4_neon(float32x4_t v)
+{
+    const float32x2_t two = vadd_f32(vget_low_f32(v), vget_high_f32(v));
+    return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
+}
+
+/* The tree of sum64 over lanes (64). */
+BN_FORCE_INLINE float tree64_neon(const float32x4_t lanes[16])
+{
+    float32x4_t v[8];
+#pragma GCC unroll 8
+    for (int i = 0; i < 8; i++)
+        v[i] = vaddq_f32(lanes[i], lanes[i + 8]);
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+        v[i] = vaddq_f32(v[i], v[i + 4]);
+    return tree4_neon(vaddq_f32(vaddq_f32(v[0], v[2]), vaddq_f32(v[1], v[3])));
+}
+
+/* exp0 of docs/kernels.md; what is below -60, or NaN, gives +0. */
+BN_FORCE_INLINE float32x4_t exp0_neon(float32x4_t x)
+{
+    const float32x4_t n = vrndnq_f32(vmulq_f32(x, vdupq_n_f32(1.44269504f)));
+    float32x4_t r = vfmaq_f32(x, n, vdupq_n_f32(-0.693359375f));
+    r = vfmaq_f32(r, n, vdupq_n_f32(2.12194440e-4f));
+    float32x4_t p = vdupq_n_f32(1.0f / 5040);
+    p = vfmaq_f32(vdupq_n_f32(1.0f / 720), p, r);
+    p = vfmaq_f32(vdupq_n_f32(1.0f / 120), p, r);
+    p = vfmaq_f32(vdupq_n_f32(1.0f / 24), p, r);
+    p = vfmaq_f32(vdupq_n_f32(1.0f / 6), p, r);
+    p = vfmaq_f32(vdupq_n_f32(0.5f), p, r);
+    p = vfmaq_f32(vdupq_n_f32(1.0f), p, r);
+    p = vfmaq_f32(vdupq_n_f32(1.0f), p, r);
+    const int32x4_t scaled =
+        vaddq_s32(vreinterpretq_s32_f32(p), vshlq_n_s32(vcvtnq_s32_f32(n), 23));
+    const uint32x4_t is_near = vcgeq_f32(x, vdupq_n_f32(-60.0f));
+    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_s32(scaled), is_near));
+}
+
+/* The greater of both; where one is a NaN, `top`. */
+BN_FORCE_INLINE float32x4_t max_or_top(float32x4_t v, float32x4_t top)
+{
+    return vbslq_f32(vcgtq_f32(v, top), v, top);
+}
+
+#endif

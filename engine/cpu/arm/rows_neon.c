@@ -1,0 +1,119 @@
+/*
+ * Table rows with NEON: the 64 lanes of dot64 are sixteen registers. Rows of F32, F16 and BF16 are
+ * widened on the way; quantised ones are decoded by ref's code, into scratch for a product.
+ */
+#include "engine/cpu/arm/kernels_arm.h"
+#include "engine/cpu/arm/lanes_neon.h"
+#include "engine/cpu/ref/kernels_ref.h"
+
+#include <math.h>
+
+#define PREFETCH_BYTES 1024
+
+/* Elements i .. i + 3 of a row of F32, F16 or BF16. */
+BN_FORCE_INLINE float32x4_t row4(enum tensor_type type, const uint8_t *row, size_t i)
+{
+    if (type == TENSOR_F32)
+        return vreinterpretq_f32_u8(vld1q_u8(row + 4 * i));
+    const uint16x4_t halves = vreinterpret_u16_u8(vld1_u8(row + 2 * i));
+    if (type == TENSOR_F16)
+        return vcvt_f32_f16(vreinterpret_f16_u16(halves));
+    return vreinterpretq_f32_u32(vshll_n_u16(halves, 16));
+}
+
+/* The same of those below n; the others are 0 and not read. */
+BN_FORCE_INLINE float32x4_t row_some(enum tensor_type type, const uint8_t *row, size_t i, size_t n)
+{
+    uint8_t bytes[16] = {0};
+    const size_t unit_bytes = type == TENSOR_F32 ? 4 : 2;
+    if (i < n)
+        memcpy(bytes, row + unit_bytes * i, unit_bytes * (n - i < 4 ? n - i : 4));
+    return row4(type, bytes, 0);
+}
+
+BN_FORCE_INLINE float dot_plain(enum tensor_type type, const uint8_t *row, const float *h, size_t n)
+{
+    const size_t unit_bytes = type == TENSOR_F32 ? 4 : 2;
+    float32x4_t lanes[16];
+#pragma GCC unroll 16
+    for (int v = 0; v < 16; v++)
+        lanes[v] = vdupq_n_f32(0.0f);
+    size_t i = 0;
+    for (; i + 64 <= n; i += 64) {
+        __builtin_prefetch((const void *)((uintptr_t)row + i * unit_bytes + PREFETCH_BYTES));
+#pragma GCC unroll 16
+        for (size_t v = 0; v < 16; v++)
+            lanes[v] = vfmaq_f32(lanes[v], row4(type, row, i + 4 * v), vld1q_f32(h + i + 4 * v));
+    }
+    for (size_t v = 0; i + 4 * v < n; v++) { /* lanes past n keep their bits */
+        float sum[4], new_sum[4];
+        vst1q_f32(sum, lanes[v]);
+        vst1q_f32(new_sum,
+                  vfmaq_f32(lanes[v], row_some(type, row, i + 4 * v, n), load4(h, i + 4 * v, n)));
+        memcpy(sum, new_sum, (n - i - 4 * v < 4 ? n - i - 4 * v : 4) * sizeof *sum);
+        lanes[v] = vld1q_f32(sum);
+    }
+    return tree64_neon(lanes);
+}
+
+BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i += 4)
+        store4(out, i, n, i + 4 <= n ? row4(type, row, i) : row_some(type, row, i, n));
+}
+
+#define PLAIN_KERNELS(name, type)                                                                  \
+    static void row_decode_##name##_neon(const uint8_t *row, size_t n, float *out)                 \
+    {                                                                                              \
+        decode_plain(type, row, n, out);                                                           \
+    }                                                                                              \
+    static void rows_dot_##name##_neon(const struct table_rows *rows, const float *h, size_t n,    \
+                                       float *z, float *scratch)                                   \
+    {                                                                                              \
+        (void)scratch; /* rows are widened in registers */                                         \
+        for (size_t r = 0; r < rows->n_rows; r++)                                                  \
+            z[r] = dot_plain(type, table_row(rows, r), h, n);                                      \
+    }
+
+PLAIN_KERNELS(f32, TENSOR_F32)
+PLAIN_KERNELS(f16, TENSOR_F16)
+PLAIN_KERNELS(bf16, TENSOR_BF16)
+
+/* decode is ref's: its table is the only way to it. */
+static void dot_decoded(enum tensor_type type, const struct table_rows *rows, const float *h,
+                        size_t n, float *z, float *scratch)
+{
+    row_decode_fn decode[TENSOR_N_TYPES] = {NULL};
+    rows_dot_fn dot[TENSOR_N_TYPES] = {NULL};
+    row_kernels_ref(decode, dot);
+    for (size_t r = 0; r < rows->n_rows; r++) {
+        decode[type](table_row(rows, r), n, scratch);
+        z[r] = dot_plain(TENSOR_F32, (const uint8_t *)scratch, h, n);
+    }
+}
+
+#define DECODED_KERNEL(name, type)                                                                 \
+    static void rows_dot_##name##_neon(const struct table_rows *rows, const float *h, size_t n,    \
+                                       float *z, float *scratch)                                   \
+    {                                                                                              \
+        dot_decoded(type, rows, h, n, z, scratch);                                                 \
+    }
+
+DECODED_KERNEL(q8_0, TENSOR_Q8_0)
+DECODED_KERNEL(q4_0, TENSOR_Q4_0)
+DECODED_KERNEL(q4_k, TENSOR_Q4_K)
+DECODED_KERNEL(q6_k, TENSOR_Q6_K)
+
+void row_kernels_neon(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES])
+{
+    decode[TENSOR_F32] = row_decode_f32_neon;
+    decode[TENSOR_F16] = row_decode_f16_neon;
+    decode[TENSOR_BF16] = row_decode_bf16_neon;
+    dot[TENSOR_F32] = rows_dot_f32_neon;
+    dot[TENSOR_F16] = rows_dot_f16_neon;
+    dot[TENSOR_BF16] = rows_dot_bf16_neon;
+    dot[TENSOR_Q8_0] = rows_dot_q8_0_neon;
+    dot[TENSOR_Q4_0] = rows_dot_q4_0_neon;
+    dot[TENSOR_Q4_K] = rows_dot_q4_k_neon;
+    dot[TENSOR_Q6_K] = rows_dot_q6_k_neon;
+}

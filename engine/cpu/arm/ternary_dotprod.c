@@ -1,0 +1,96 @@
+/*
+ * Ternary products with the dot product instructions: four bytes at a time straight into int32, so
+ * nothing is widened. Codes are unsigned but small, and go as signed bytes.
+ */
+#include "engine/cpu/arm/kernels_arm.h"
+#include "engine/cpu/arm/lanes_neon.h"
+
+#define ROWS 4
+#define BLOCK_TOKENS 4
+#define PREFETCH_BYTES 1024
+
+BN_FORCE_INLINE int8x16_t field_codes(uint8x16_t bytes, int8x16_t shift)
+{
+    return vreinterpretq_s8_u8(vandq_u8(vshlq_u8(bytes, shift), vdupq_n_u8(3)));
+}
+
+/* n_rows rows against n_tokens tokens: rows x tokens accumulators of four columns' sums each. */
+BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
+                                    const struct ternary_batch *batch)
+{
+    const size_t row_bytes = n_lines * LINE_BYTES, q_bytes = n_lines * LINE_COLS;
+    int32x4_t sum[BLOCK_TOKENS][ROWS];
+#pragma GCC unroll 4
+    for (int t = 0; t < n_tokens; t++)
+#pragma GCC unroll 4
+        for (int r = 0; r < n_rows; r++)
+            sum[t][r] = vdupq_n_s32(0);
+    for (size_t quarter = 0; quarter < 4 * n_lines; quarter++) {
+        const int8_t *q = batch->q + quarter / 4 * LINE_COLS + quarter % 4 * 16;
+        uint8x16_t bytes[ROWS];
+#pragma GCC unroll 4
+        for (int r = 0; r < n_rows; r++) {
+            const uint8_t *at = row + (size_t)r * row_bytes + quarter * 16;
+            __builtin_prefetch((const void *)((uintptr_t)at + PREFETCH_BYTES));
+            bytes[r] = vld1q_u8(at);
+        }
+#pragma GCC unroll 4
+        for (int field = 0; field < 4; field++) {
+            const int8x16_t shift = vdupq_n_s8((int8_t)(-2 * field));
+            int8x16_t codes[ROWS];
+#pragma GCC unroll 4
+            for (int r = 0; r < n_rows; r++)
+                codes[r] = field_codes(bytes[r], shift);
+#pragma GCC unroll 4
+            for (int t = 0; t < n_tokens; t++) {
+                const int8x16_t qt = vld1q_s8(q + (size_t)t * q_bytes + 64 * field);
+#pragma GCC unroll 4
+                for (int r = 0; r < n_rows; r++)
+                    sum[t][r] = vdotq_s32(sum[t][r], codes[r], qt);
+            }
+        }
+    }
+#pragma GCC unroll 4
+    for (int t = 0; t < n_tokens; t++)
+#pragma GCC unroll 4
+        for (int r = 0; r < n_rows; r++)
+            batch->acc[(size_t)t * batch->acc_stride + (size_t)r] =
+                vaddvq_s32(sum[t][r]) - batch->q_sums[t];
+}
+
+/* The rows from r on, as many as there are up to ROWS, against all tokens. */
+BN_FORCE_INLINE void all_tokens(const struct ternary_mat *w, size_t r, int n_rows,
+                                const struct ternary_batch *batch, int32_t *acc)
+{
+    const uint8_t *row = w->lines + r * w->n_lines * LINE_BYTES;
+    size_t t = 0;
+    for (; t < batch->n_tokens; t += batch->n_tokens - t >= BLOCK_TOKENS ? BLOCK_TOKENS : 1) {
+        const struct ternary_batch part = {
+            .q = batch->q + t * w->n_lines * LINE_COLS,
+            .q_sums = batch->q_sums + t,
+            .acc = acc + t * batch->acc_stride,
+            .acc_stride = batch->acc_stride,
+        };
+        if (batch->n_tokens - t >= BLOCK_TOKENS)
+            rows_by_tokens(row, w->n_lines, n_rows, BLOCK_TOKENS, &part);
+        else
+            rows_by_tokens(row, w->n_lines, n_rows, 1, &part);
+    }
+}
+
+void ternary_matmul_dotprod(const struct ternary_mat *w, size_t row0, size_t row1,
+                            const struct ternary_batch *batch)
+{
+    size_t r = row0;
+    for (; row1 - r >= ROWS; r += ROWS)
+        all_tokens(w, r, ROWS, batch, batch->acc + (r - row0));
+    for (; r < row1; r++)
+        all_tokens(w, r, 1, batch, batch->acc + (r - row0));
+}
+
+void ternary_matvec_dotprod(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
+                            int32_t q_sum, int32_t *acc)
+{
+    const struct ternary_batch one = {.q = q, .q_sums = &q_sum, .n_tokens = 1, .acc = acc};
+    ternary_matmul_dotprod(w, row0, row1, &one);
+}

@@ -1,0 +1,174 @@
+/*
+ * RMSNorm, quantising and the element-wise steps of a layer with NEON. Ragged ends go through a
+ * zeroed register of their own, so that every element is computed by the same code.
+ */
+#include "engine/base/size.h"
+#include "engine/cpu/arm/kernels_arm.h"
+#include "engine/cpu/arm/lanes_neon.h"
+
+#include <math.h>
+
+#define F16_MAX 65504.0f
+
+BN_FORCE_INLINE float sum_of_squares(const float *x, size_t n)
+{
+    float32x4_t lanes[16];
+#pragma GCC unroll 16
+    for (int v = 0; v < 16; v++)
+        lanes[v] = vdupq_n_f32(0.0f);
+    /* Lanes past n add 0 * 0 to sums of squares, which are never -0: no bit changes. */
+    for (size_t i = 0; i < n; i += 64)
+#pragma GCC unroll 16
+        for (size_t v = 0; v < 16; v++) {
+            const float32x4_t xv = load4(x, i + 4 * v, n);
+            lanes[v] = vfmaq_f32(lanes[v], xv, xv);
+        }
+    return tree64_neon(lanes);
+}
+
+void rms_norm_neon(const float *x, const float *w, size_t n, float eps, float *y)
+{
+    const float32x4_t r = vdupq_n_f32(1.0f / sqrtf(sum_of_squares(x, n) / (float)n + eps));
+    for (size_t i = 0; i < n; i += 4)
+        store4(y, i, n, vmulq_f32(vmulq_f32(load4(x, i, n), r), load4(w, i, n)));
+}
+
+/* max(1e-5, |x|); a NaN is passed over */
+BN_FORCE_INLINE float max_magnitude(const float *x, size_t n)
+{
+    float32x4_t top[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < 4; v++)
+        top[v] = vdupq_n_f32(1e-5f);
+    size_t i = 0;
+    for (; i + 16 <= n; i += 16)
+#pragma GCC unroll 4
+        for (size_t v = 0; v < 4; v++)
+            top[v] = max_or_top(vabsq_f32(vld1q_f32(x + i + 4 * v)), top[v]);
+    for (; i < n; i += 4)
+        top[0] = max_or_top(vabsq_f32(load4(x, i, n)), top[0]);
+    return vmaxvq_f32(vmaxq_f32(vmaxq_f32(top[0], top[1]), vmaxq_f32(top[2], top[3])));
+}
+
+void quantise_neon(const float *x, size_t n, int8_t *q, struct act_scale *out)
+{
+    const float s = 127.0f / max_magnitude(x, n);
+    int32x4_t sums = vdupq_n_s32(0);
+    for (size_t i = 0; i < size_round_up(n, LINE_COLS); i += 16) {
+        int32x4_t v[4];
+#pragma GCC unroll 4
+        for (size_t k = 0; k < 4; k++) { /* conversion turns a NaN into 0 */
+            v[k] = vcvtnq_s32_f32(vmulq_n_f32(load4(x, size_min(i + 4 * k, n), n), s));
+            sums = vaddq_s32(sums, v[k]);
+        }
+        const int16x8_t a = vcombine_s16(vmovn_s32(v[0]), vmovn_s32(v[1]));
+        const int16x8_t b = vcombine_s16(vmovn_s32(v[2]), vmovn_s32(v[3]));
+        vst1q_s8(q + i, vcombine_s8(vmovn_s16(a), vmovn_s16(b)));
+    }
+    out->s = s;
+    out->q_sum = vaddvq_s32(sums);
+}
+
+void scale_acc_neon(const int32_t *acc, size_t n, float d, float *y)
+{
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4)
+        vst1q_f32(y + i, vmulq_n_f32(vcvtq_f32_s32(vld1q_s32(acc + i)), d));
+    for (; i < n; i++)
+        y[i] = (float)acc[i] * d;
+}
+
+void add_neon(float *h, const float *y, size_t n)
+{
+    for (size_t i = 0; i < n; i += 4)
+        store4(h, i, n, vaddq_f32(load4(h, i, n), load4(y, i, n)));
+}
+
+void relu2_gate_neon(const float *gate, const float *up, size_t n, float *out)
+{
+    for (size_t i = 0; i < n; i += 4) {
+        const float32x4_t g = load4(gate, i, n), zero = vdupq_n_f32(0.0f);
+        const float32x4_t kept = vbslq_f32(vcltq_f32(g, zero), zero, g); /* a NaN stays */
+        store4(out, i, n, vmulq_f32(vmulq_f32(kept, kept), load4(up, i, n)));
+    }
+}
+
+void silu_gate_neon(const float *gate, const float *up, size_t n, float *out)
+{
+    const float32x4_t one = vdupq_n_f32(1.0f);
+    for (size_t i = 0; i < n; i += 4) {
+        const float32x4_t g = load4(gate, i, n), e = exp0_neon(vnegq_f32(vabsq_f32(g)));
+        const float32x4_t top = vbslq_f32(vcgezq_f32(g), one, e);
+        const float32x4_t sigmoid = vdivq_f32(top, vaddq_f32(one, e));
+        store4(out, i, n, vmulq_f32(vmulq_f32(g, sigmoid), load4(up, i, n)));
+    }
+}
+
+/* (a, b) turned by the angle of (c, s) */
+BN_FORCE_INLINE float32x4x2_t rotate(float32x4_t a, float32x4_t b, float32x4_t c, float32x4_t s)
+{
+    return (float32x4x2_t){{vfmsq_f32(vmulq_f32(a, c), b, s), vfmaq_f32(vmulq_f32(a, s), b, c)}};
+}
+
+void rope_neox_neon(float *x, const float *c, const float *s, size_t n_rot)
+{
+    const size_t n = n_rot / 2;
+    float *y = x + n;
+    for (size_t i = 0; i < n; i += 4) {
+        const float32x4x2_t r =
+            rotate(load4(x, i, n), load4(y, i, n), load4(c, i, n), load4(s, i, n));
+        store4(x, i, n, r.val[0]);
+        store4(y, i, n, r.val[1]);
+    }
+}
+
+void rope_norm_neon(float *x, const float *c, const float *s, size_t n_rot)
+{
+    const size_t n = n_rot / 2;
+    size_t i = 0;
+    for (; i + 4 <= n; i += 4) {
+        const float32x4x2_t pairs = vld2q_f32(x + 2 * i);
+        vst2q_f32(x + 2 * i,
+                  rotate(pairs.val[0], pairs.val[1], vld1q_f32(c + i), vld1q_f32(s + i)));
+    }
+    for (; i < n; i++) {
+        const float a = x[2 * i], b = x[2 * i + 1];
+        x[2 * i] = fmaf(-b, s[i], a * c[i]);
+        x[2 * i + 1] = fmaf(b, c[i], a * s[i]);
+    }
+}
+
+void to_f16_neon(const float *x, size_t n, uint16_t *out)
+{
+    const float32x4_t top = vdupq_n_f32(F16_MAX);
+    for (size_t i = 0; i < n; i += 4) {
+        const float32x4_t v = load4(x, i, n);
+        /* comparisons are false for a NaN, which stays one */
+        const float32x4_t low = vbslq_f32(vcgtq_f32(v, top), top, v);
+        const float32x4_t kept = vbslq_f32(vcltq_f32(v, vnegq_f32(top)), vnegq_f32(top), low);
+        uint16_t some[4];
+        vst1_u16(some, vreinterpret_u16_f16(vcvt_f16_f32(kept)));
+        memcpy(out + i, some, size_min(n - i, 4) * sizeof *out);
+    }
+}
+
+void attn_merge_neon(float *big_m, float *big_l, float *big_o, const float *m, const float *l,
+                     const float *o, size_t head_dim)
+{
+    const float top = *m > *big_m ? *m : *big_m;
+    /* Both factors at once: lane 0 for what was, lane 1 for the block. */
+    const float32x4_t factors = exp0_neon((float32x4_t){*big_m - top, *m - top, 0, 0});
+    const float a = vgetq_lane_f32(factors, 0), b = vgetq_lane_f32(factors, 1);
+    *big_l = fmaf(*l, b, *big_l * a);
+    for (size_t i = 0; i < head_dim; i += 4)
+        store4(big_o, i, head_dim,
+               vfmaq_n_f32(vmulq_n_f32(load4(big_o, i, head_dim), a), load4(o, i, head_dim), b));
+    *big_m = top;
+}
+
+void attn_finish_neon(const float *big_o, float big_l, size_t head_dim, float *out)
+{
+    const float r = 1.0f / big_l;
+    for (size_t i = 0; i < head_dim; i += 4)
+        store4(out, i, head_dim, vmulq_n_f32(load4(big_o, i, head_dim), r));
+}
