@@ -45,6 +45,12 @@ static const struct option run_rows[] = {
      .group = "Model",
      .arg = "N",
      .help = "threads of the CPU; 0: one a core, fewer for tiny work"},
+    {.name = "pin",
+     .kind = OPTION_FLAG,
+     .advanced = true,
+     .places = CLI_CONFIG,
+     .group = "Model",
+     .help = "keep each thread of the CPU on a core of its own"},
     {.name = "ubatch",
      .kind = OPTION_INT,
      .advanced = true,
@@ -158,6 +164,7 @@ void model_args_config(const struct options *o, struct bn_model_config *cfg)
         cfg->device = options_text(o, "device");
         cfg->isa = options_text(o, "isa");
         cfg->n_threads = (size_t)options_int(o, "threads");
+        cfg->pin = options_flag(o, "pin");
         cfg->n_ubatch = (size_t)options_int(o, "ubatch");
         cfg->head = heads[options_choice(o, "head")];
     }

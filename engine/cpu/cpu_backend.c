@@ -87,6 +87,7 @@ static void cpu_close(struct backend *b)
     mem_free(b->floats);
     mem_free(b->layers);
     mem_free(b->rope_freq);
+    team_unpin(b->pins);
     mem_free(b);
 }
 
@@ -98,6 +99,8 @@ static bool open_parts(struct backend *b, const struct backend_control *control,
     if (!cpu_plan_bytes(m, &b->cfg, &plan, err) || !choose_kernels(b, err))
         return false;
     b->n_threads = team_size(b->cfg.n_threads ? b->cfg.n_threads : cpu_default_threads());
+    if (b->cfg.pin && !team_pin(b->n_threads, &b->pins, err)) /* before pages are first touched */
+        return false;
     if (!b->k.row_decode[m->embd.type] || !b->k.rows_dot[m->head.type])
         return bn_fail(err, BN_EUNSUPPORTED, "tables of type %s are not supported",
                        tensor_geometries[m->head.type].name);

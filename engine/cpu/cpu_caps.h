@@ -39,6 +39,11 @@ bool cpu_caps_limit(struct cpu_caps *caps, const char *isa, struct bn_error *err
 const char *cpu_isa_name(enum cpu_isa isa);  /* "avx512vnni": option and JSON */
 const char *cpu_isa_title(enum cpu_isa isa); /* "AVX-512 VNNI": for people */
 
+/* Numbers of the CPUs that the calling thread's mask allows: one of each physical core, then their
+ * siblings. At most cap are written; returns how many there are, n_cores how many cores. 0: the
+ * system does not say. */
+size_t cpu_list_allowed(size_t *cpus, size_t cap, size_t *n_cores);
+
 /* CPUs this process may use: affinity mask, cgroup quota, one per physical core. At least 1. */
 size_t cpu_default_threads(void);
 

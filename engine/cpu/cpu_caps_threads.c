@@ -51,33 +51,40 @@ static bool has_lower_sibling(const char *list, size_t cpu, const cpu_set_t *set
     return false;
 }
 
-static size_t count_cores(const cpu_set_t *set, size_t set_bytes)
+/* Is it the one that stands for its core? */
+static bool is_first_of_core(size_t cpu, const cpu_set_t *set, size_t set_bytes)
 {
-    size_t n = 0;
-    for (size_t cpu = 0; cpu < MAX_CPUS; cpu++) {
-        char path[PATH_BYTES], list[LINE_MAX_BYTES];
-        if (!CPU_ISSET_S(cpu, set_bytes, set))
-            continue;
-        (void)snprintf(path, sizeof path,
-                       "/sys/devices/system/cpu/cpu%zu/topology/thread_siblings_list", cpu);
-        if (!read_line(path, list) || !has_lower_sibling(list, cpu, set, set_bytes))
-            n++;
-    }
-    return n;
+    char path[PATH_BYTES], list[LINE_MAX_BYTES];
+    (void)snprintf(path, sizeof path,
+                   "/sys/devices/system/cpu/cpu%zu/topology/thread_siblings_list", cpu);
+    return !read_line(path, list) || !has_lower_sibling(list, cpu, set, set_bytes);
 }
 
-static size_t allowed_cores(void)
+size_t cpu_list_allowed(size_t *cpus, size_t cap, size_t *n_cores)
 {
     const size_t set_bytes = CPU_ALLOC_SIZE(MAX_CPUS);
     cpu_set_t *set = CPU_ALLOC(MAX_CPUS);
-    size_t n = 1;
+    size_t n = 0;
+    *n_cores = 0;
     if (!set)
-        return n;
+        return 0;
     CPU_ZERO_S(set_bytes, set);
-    if (sched_getaffinity(0, set_bytes, set) == 0)
-        n = count_cores(set, set_bytes);
+    if (sched_getaffinity(0, set_bytes, set) != 0)
+        CPU_ZERO_S(set_bytes, set);
+    for (int pass = 0; pass < 2; pass++) {
+        for (size_t cpu = 0; cpu < MAX_CPUS; cpu++) {
+            if (!CPU_ISSET_S(cpu, set_bytes, set) ||
+                is_first_of_core(cpu, set, set_bytes) != (pass == 0))
+                continue;
+            if (n < cap)
+                cpus[n] = cpu;
+            n++;
+        }
+        if (pass == 0)
+            *n_cores = n;
+    }
     CPU_FREE(set);
-    return size_max(n, 1);
+    return n;
 }
 
 /* Whole CPUs that quota / period microseconds pay for, rounded up; SIZE_MAX for no limit. */
@@ -158,5 +165,7 @@ static size_t cgroup_cpus(void)
 
 size_t cpu_default_threads(void)
 {
-    return size_min(allowed_cores(), cgroup_cpus());
+    size_t n_cores;
+    (void)cpu_list_allowed(NULL, 0, &n_cores); /* only the cores are of interest */
+    return size_min(size_max(n_cores, 1), cgroup_cpus());
 }

@@ -180,6 +180,7 @@ struct backend {
     struct backend_info info;
     struct cpu_shape shape;
     size_t n_threads, n_ubatch;
+    struct team_pins *pins; /* NULL: threads go where the system puts them */
     struct plan_model plan_model;
     struct mem_map lines; /* every ternary matrix in R1-256, in the order a pass reads them */
     size_t line_bytes;    /* used of it */

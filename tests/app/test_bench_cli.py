@@ -38,7 +38,7 @@ class Bench(ProgramCase):
     def test_checksums_do_not_depend_on_the_machine(self):
         words = ['-p', '20', '-n', '6', '-d', '65', '-b', '2']
         wanted = [r['checksum'] for r in self.bench(*words)['rows']]
-        for more in (['--isa', 'ref'], ['-t', '1'], ['--ubatch', '7']):
+        for more in (['--isa', 'ref'], ['-t', '1'], ['-t', '1', '--pin'], ['--ubatch', '7']):
             rows = self.bench(*words, *more)['rows']
             self.assertEqual([r['checksum'] for r in rows], wanted, more)
         sampled = self.bench(*words, '--sample')['rows']
@@ -72,6 +72,7 @@ class Bench(ProgramCase):
         for words in ([], [self.model, 'two'], [self.model, '-p', '0', '-n', '0'],
                       [self.model, '-r', '0'], [self.model, '-p', 'x'], [self.model, '-b', '0'],
                       [self.model, '-b', '8', '--ubatch', '7', '-n', '1', '-p', '0'],
+                      [self.model, '-t', '1000', '--pin', '-n', '1'],
                       [self.model, '--isa', 'best'], [self.model, '--head', 'q8']):
             self.fails(2, *words)
 

@@ -19,6 +19,7 @@ class Chat(ChatCase):
     def test_the_same_seed_gives_the_same_bytes(self):
         first = self.says('-n', '32', '--seed', '1', stdin=b'hello')
         self.assertEqual(self.says('-n', '32', '--seed', '1', '--threads', '1', stdin=b'hello'), first)
+        self.assertEqual(self.says('-n', '32', '--seed', '1', '-t', '1', '--pin', stdin=b'hello'), first)
         seeds = {self.says('-n', '32', '--seed', str(i), stdin=b'hello') for i in range(4)}
         self.assertGreater(len(seeds), 1)
         greedy = self.says('-n', '32', '--greedy', stdin=b'hello')

@@ -1,0 +1,117 @@
+/*
+ * Pinned threads: while a model is open each of its threads may run on one CPU, no two on the same,
+ * and afterwards each has the mask it had before. Needs two CPUs.
+ */
+#define _GNU_SOURCE /* sched_getaffinity */
+#include "engine/cpu/cpu_caps.h"
+#include "engine/cpu/cpu_team.h"
+#include "tests/engine/test_engine_kit.h"
+
+#include <sched.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define N_THREADS 2
+#define MANY 8192
+
+struct masks {
+    cpu_set_t of[N_THREADS];
+    bool is_known[N_THREADS];
+};
+
+static void look(void *ud, size_t index, size_t n_lanes)
+{
+    struct masks *m = ud;
+    (void)n_lanes;
+    m->is_known[index] = sched_getaffinity(0, sizeof m->of[index], &m->of[index]) == 0;
+}
+
+static struct masks masks_now(void)
+{
+    struct masks m = {0};
+    team_run(N_THREADS, N_THREADS, look, &m);
+    for (size_t i = 0; i < N_THREADS; i++)
+        assert_true(m.is_known[i]);
+    return m;
+}
+
+static void threads_stay_on_cpus_of_their_own(void **state)
+{
+    (void)state;
+    const struct masks before = masks_now();
+    const struct synth_spec spec = synth_preset("tiny");
+    const struct bn_model_config cfg = {.device = "cpu", .n_threads = N_THREADS, .pin = true};
+    struct kit kit;
+    kit_open(&kit, &spec, &cfg);
+    const struct masks during = masks_now();
+    kit_close(&kit);
+    const struct masks after = masks_now();
+    cpu_set_t both;
+    for (size_t i = 0; i < N_THREADS; i++) {
+        assert_int_equal(CPU_COUNT(&during.of[i]), 1);
+        CPU_AND(&both, &during.of[i], &before.of[i]);
+        assert_int_equal(CPU_COUNT(&both), 1);
+        assert_true(CPU_EQUAL(&after.of[i], &before.of[i]));
+    }
+    CPU_AND(&both, &during.of[0], &during.of[1]);
+    assert_int_equal(CPU_COUNT(&both), 0);
+}
+
+static void threads_are_free_unless_asked(void **state)
+{
+    (void)state;
+    const struct masks before = masks_now();
+    const struct synth_spec spec = synth_preset("tiny");
+    struct kit kit;
+    kit_open(&kit, &spec, NULL);
+    const struct masks during = masks_now();
+    kit_close(&kit);
+    for (size_t i = 0; i < N_THREADS; i++)
+        assert_true(CPU_EQUAL(&during.of[i], &before.of[i]));
+}
+
+static void more_threads_than_cpus_are_refused(void **state)
+{
+    (void)state;
+    const struct masks before = masks_now();
+    struct team_pins *pins = NULL;
+    struct bn_error err;
+    assert_false(team_pin(MANY + 1, &pins, &err));
+    assert_null(pins);
+    assert_int_equal(err.code, BN_EARG);
+    assert_non_null(strstr(err.text, "cannot be pinned"));
+    const struct masks after = masks_now();
+    for (size_t i = 0; i < N_THREADS; i++)
+        assert_true(CPU_EQUAL(&after.of[i], &before.of[i]));
+}
+
+static void cores_come_before_their_siblings(void **state)
+{
+    (void)state;
+    size_t cpus[MANY], n_cores;
+    const size_t n = cpu_list_allowed(cpus, MANY, &n_cores);
+    assert_in_range(n_cores, 1, n);
+    for (size_t i = 0; i < n; i++) {
+        for (size_t j = 0; j < i; j++)
+            assert_int_not_equal(cpus[i], cpus[j]);
+        if (i > 0 && i != n_cores)
+            assert_true(cpus[i] > cpus[i - 1]);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(threads_stay_on_cpus_of_their_own),
+        cmocka_unit_test(threads_are_free_unless_asked),
+        cmocka_unit_test(more_threads_than_cpus_are_refused),
+        cmocka_unit_test(cores_come_before_their_siblings),
+    };
+    size_t n_cores;
+    if (cpu_list_allowed(NULL, 0, &n_cores) < N_THREADS || team_size(N_THREADS) < N_THREADS)
+        return 77;
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
