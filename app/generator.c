@@ -193,6 +193,12 @@ size_t generator_n_ctx(const struct generator *g)
     return bn_session_n_ctx(g->own->session);
 }
 
+size_t generator_explain(const struct generator *g, size_t n_sequences, size_t n_tokens, char *text,
+                         size_t text_bytes)
+{
+    return bn_model_explain(g->model, n_sequences, n_tokens, text, text_bytes);
+}
+
 bool generator_set(struct generator *g, const struct sampler_params *params, size_t n_alts,
                    struct bn_error *err)
 {

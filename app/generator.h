@@ -27,6 +27,9 @@ void generator_close(struct generator *g); /* NULL is fine */
 
 const struct bn_model_info *generator_info(const struct generator *g);
 size_t generator_n_ctx(const struct generator *g);
+/* As bn_model_explain. */
+size_t generator_explain(const struct generator *g, size_t n_sequences, size_t n_tokens, char *text,
+                         size_t text_bytes);
 
 /* How to choose, and how many alternatives to each choice generator_alts shall know (at most
  * GENERATOR_MAX_ALTS); with 0 the head works out no more than the choice needs. The ids chosen are

@@ -107,6 +107,8 @@ static enum exit_code check_together(const struct options *o)
         {"batch", "lines"},      {"batch", "interactive"}, {"batch", "file"},
         {"batch", "prompt"},     {"batch", "continue"},    {"batch", "session"},
         {"batch", "load"},       {"tui", "inline"},        {"tui", "plain"},
+        {"explain", "info"},     {"explain", "json"},      {"explain", "jsonl"},
+        {"explain", "batch"},
     };
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
         if (options_given(o, pairs[i][0]) && options_given(o, pairs[i][1]))
@@ -143,6 +145,8 @@ static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
                                               : PIPE_TEXT;
     if (options_flag(o, "info"))
         plan->kind = PIPE_INFO;
+    else if (options_flag(o, "explain"))
+        plan->kind = PIPE_EXPLAIN;
     else if (options_flag(o, "lines"))
         plan->kind = PIPE_LINES;
     else if (options_flag(o, "interactive"))
@@ -162,8 +166,8 @@ static bool is_terminal_chat(const struct app *app, const struct strbuf *prompt)
     const bool asks_once =
         (prompt->n_bytes > 0 || options_given(o, "file")) && !options_flag(o, "interactive");
     return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !asks_once &&
-           !options_flag(o, "info") && !options_flag(o, "lines") && !options_flag(o, "json") &&
-           !options_flag(o, "jsonl");
+           !options_flag(o, "info") && !options_flag(o, "explain") && !options_flag(o, "lines") &&
+           !options_flag(o, "json") && !options_flag(o, "jsonl");
 }
 
 /* Where the screen cannot be painted the ordinary terminal serves. */

@@ -36,6 +36,20 @@ void model_sheet_lines(const struct app *app, struct strbuf *text)
         strbuf_add_text(text, "template    none (--raw)");
 }
 
+void model_sheet_explain(const struct app *app, struct strbuf *out)
+{
+    const struct bn_model_info *info = worker_info(app->worker);
+    const struct {
+        const char *title;
+        size_t n_tokens;
+    } passes[] = {{"prompt", info->n_ubatch}, {"answer", 1}};
+    char text[2000];
+    for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
+        (void)worker_explain(app->worker, passes[i].n_tokens, text, sizeof(text)); /* has room */
+        strbuf_addf(out, "%s%s\n%s", i > 0 ? "\n" : "", passes[i].title, text);
+    }
+}
+
 static const char *template_kind(const struct app *app)
 {
     if (!app->template)

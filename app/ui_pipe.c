@@ -43,7 +43,7 @@ static bool pipe_open(struct ui *ui, struct bn_error *err)
     p->out_is_tty = isatty(STDOUT_FILENO);
     p->row_allowed = isatty(STDERR_FILENO) && !options_flag(ui->app->options, "quiet") &&
                      !options_flag(ui->app->options, "plain");
-    p->at_end = p->plan.kind == PIPE_INFO ||
+    p->at_end = p->plan.kind == PIPE_INFO || p->plan.kind == PIPE_EXPLAIN ||
                 (p->plan.kind == PIPE_ONCE && p->plan.takes_stdin == PIPE_STDIN_UNUSED);
     return true;
 }

@@ -9,11 +9,12 @@
 #include "app/ui.h"
 
 enum pipe_kind {
-    PIPE_ONCE,   /* one prompt, one answer */
-    PIPE_LINES,  /* each line of stdin is a turn */
-    PIPE_SCRIPT, /* lines and commands on stdin */
-    PIPE_TYPED,  /* the same from a terminal, with prompts on stderr */
-    PIPE_INFO,   /* say what model runs, once it does */
+    PIPE_ONCE,    /* one prompt, one answer */
+    PIPE_LINES,   /* each line of stdin is a turn */
+    PIPE_SCRIPT,  /* lines and commands on stdin */
+    PIPE_TYPED,   /* the same from a terminal, with prompts on stderr */
+    PIPE_INFO,    /* say what model runs, once it does */
+    PIPE_EXPLAIN, /* say what would run how, once it can */
 };
 enum pipe_output { PIPE_TEXT, PIPE_JSON, PIPE_JSONL };
 enum pipe_stdin {

@@ -194,10 +194,23 @@ static void ready_info(struct ui *ui)
     app_leave(ui->app, EXIT_DONE);
 }
 
+static void ready_explain(struct ui *ui)
+{
+    struct strbuf lines = {0};
+    if (!worker_info(ui->app->worker))
+        return;
+    model_sheet_explain(ui->app, &lines);
+    pipe_put_text(ui, strbuf_str(&lines));
+    strbuf_finish(&lines);
+    app_leave(ui->app, EXIT_DONE);
+}
+
 void pipe_ready(struct ui *ui)
 {
     if (self(ui)->plan.kind == PIPE_INFO)
         ready_info(ui);
+    else if (self(ui)->plan.kind == PIPE_EXPLAIN)
+        ready_explain(ui);
     else if (self(ui)->plan.kind == PIPE_ONCE)
         ready_once(ui);
     else

@@ -379,3 +379,8 @@ size_t worker_n_ctx(const struct worker *w)
 {
     return w->is_loaded ? generator_n_ctx(w->g) : 0;
 }
+
+size_t worker_explain(const struct worker *w, size_t n_tokens, char *text, size_t text_bytes)
+{
+    return generator_explain(w->g, 1, n_tokens, text, text_bytes);
+}

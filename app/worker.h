@@ -63,6 +63,8 @@ bool worker_is_idle(struct worker *w); /* nothing runs or waits to be run */
 void worker_cancel(struct worker *w);
 
 const struct bn_model_info *worker_info(const struct worker *w); /* NULL before WORKER_LOADED */
-size_t worker_n_ctx(const struct worker *w);                     /* 0 before */
+/* As bn_model_explain, for one sequence; the worker must be loaded and idle. */
+size_t worker_explain(const struct worker *w, size_t n_tokens, char *text, size_t text_bytes);
+size_t worker_n_ctx(const struct worker *w); /* 0 before */
 
 #endif

@@ -156,6 +156,14 @@ size_t generator_n_ctx(const struct generator *g)
     return g->n_ctx;
 }
 
+size_t generator_explain(const struct generator *g, size_t n_sequences, size_t n_tokens, char *text,
+                         size_t text_bytes)
+{
+    (void)g;
+    const int n = snprintf(text, text_bytes, "fake plan of %zu\n", n_sequences * n_tokens);
+    return n > 0 ? (size_t)n : 0;
+}
+
 void generator_speculate(struct generator *g, enum spec_mode mode)
 {
     (void)g, (void)mode; /* it evaluates nothing */

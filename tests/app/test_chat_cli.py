@@ -25,6 +25,17 @@ class Chat(ChatCase):
         greedy = self.says('-n', '32', '--greedy', stdin=b'hello')
         self.assertEqual(self.says('-n', '32', '--temp', '0', '--seed', '9', stdin=b'hello'), greedy)
 
+    def test_speculation_changes_no_byte(self):
+        runs = {self.says('-n', '40', '--seed', '1', '--spec', mode, stdin=b'ababababab')
+                for mode in ('off', 'on', 'auto')}
+        self.assertEqual(len(runs), 1)
+
+    def test_explain_says_what_runs_how_and_leaves(self):
+        text = self.says('--explain', '-t', '1', '--ubatch', '64', 'never asked').decode()
+        self.assertRegex(text, r'(?s)^prompt\ntokens +64 at once, 64 at most\nthreads +1 of 1, as asked.*'
+                               r'\n\nanswer\ntokens +1 at once, 64 at most\n.*\nhead +1 row, .* MB\n$')
+        self.refuses(2, '--explain', '--json')
+
     def test_a_second_turn_reads_only_its_new_tokens(self):
         lines = self.says('--lines', '--json', '-n', '20', '--seed', '3', stdin=b'one\ntwo\nthree\n')
         turns = [json.loads(line) for line in lines.splitlines()]
