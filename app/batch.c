@@ -24,8 +24,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define ROUNDS 4     /* length of the ring, in rounds of the lanes */
-#define AUTO_LANES 8 /* reading the weights once for 8 is most of what there is to gain */
+#define ROUNDS 4 /* length of the ring, in rounds of the lanes */
 #define BLOCK_BYTES 65536
 
 struct batch {
@@ -291,15 +290,21 @@ static void write_rest(struct batch *b, const struct bn_error *why)
     batch_gaps_tell(&gaps, b->n_lines, !b->at_end || b->in.n_bytes > 0);
 }
 
-static size_t lanes_wanted(const struct app *app)
+static size_t lanes_wanted(const struct batch *b)
 {
-    const char *text = options_text(app->options, "batch");
-    const size_t n = strcmp(text, "auto") == 0 ? AUTO_LANES : (size_t)strtol(text, NULL, 10);
-    return size_min(n, (size_t)options_int(app->options, "ubatch"));
+    const struct options *o = b->app->options;
+    const char *text = options_text(o, "batch");
+    const size_t n =
+        strcmp(text, "auto") == 0 ? generator_batch(b->g) : (size_t)strtol(text, NULL, 10);
+    return size_min(n, (size_t)options_int(o, "ubatch"));
 }
 
 static bool open_lanes(struct batch *b, struct bn_error *err)
 {
+    b->n_lanes = lanes_wanted(b);
+    if (options_flag(b->app->options, "verbose"))
+        (void)report_fail(PROGRAM, EXIT_DONE, "%zu prompt%s at once", b->n_lanes,
+                          b->n_lanes == 1 ? "" : "s");
     b->n_ring = ROUNDS * b->n_lanes;
     b->ring = mem_alloc(b->n_ring, sizeof(*b->ring));
     if (!b->ring)
@@ -357,7 +362,7 @@ static enum exit_code answer_lines(struct batch *b)
 
 enum exit_code batch_run(struct app *app)
 {
-    struct batch b = {.app = app, .n_lanes = lanes_wanted(app)};
+    struct batch b = {.app = app};
     struct bn_error err = {0};
     enum exit_code code;
     batch_out_init(&b.out, app);

@@ -46,6 +46,11 @@ bool generator_lane_open(struct generator *g, struct generator_lane **out, struc
     return open_lane(g->model, generator_n_ctx(g), out, err);
 }
 
+size_t generator_batch(const struct generator *g)
+{
+    return bn_model_batch(g->model, generator_n_ctx(g));
+}
+
 void generator_lane_close(struct generator_lane *lane)
 {
     if (!lane)

@@ -9,6 +9,7 @@
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
+#include "engine/batch_width.h"
 #include "engine/gguf/gguf_file.h"
 #include "engine/model/model.h"
 #include "engine/session.h"
@@ -194,6 +195,15 @@ double bn_model_bandwidth(struct bn_model *model)
 double bn_model_mac_peak(struct bn_model *model)
 {
     return model->host.ops->mac_peak(model->host.backend);
+}
+
+size_t bn_model_batch(const struct bn_model *model, size_t n_ctx)
+{
+    const struct bn_model_info *info = &model->info;
+    const size_t n_free = model->host.ops->free_bytes(model->host.backend);
+    const size_t width =
+        batch_width(n_free, info->kv_bytes_per_token, n_ctx > 0 ? n_ctx : info->n_ctx_train);
+    return size_min(width, info->n_ubatch);
 }
 
 size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t n_tokens,

@@ -102,6 +102,8 @@ struct backend_ops {
      * characters it has, as snprintf does. */
     size_t (*explain)(const struct backend *b, size_t n_items, size_t n_ids, char *text,
                       size_t text_bytes);
+    /* Memory for KV caches that is free now; SIZE_MAX: not known. */
+    size_t (*free_bytes)(struct backend *b);
     /* Where the time went since the last call, with profile on: at most cap steps, their number is
      * returned. 0: this device does not measure it. */
     size_t (*profile)(struct backend *b, struct backend_step *out, size_t cap);

@@ -43,4 +43,8 @@ void mem_file_drop(const void *bytes, size_t n_bytes);
 size_t mem_resident_bytes(void);
 size_t mem_peak_bytes(void);
 
+/* Bytes that this process may still take before memory gets short, files' pages given up; SIZE_MAX
+ * where the system does not say. */
+size_t mem_free_bytes(void);
+
 #endif

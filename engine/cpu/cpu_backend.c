@@ -149,6 +149,12 @@ static size_t cpu_explain(const struct backend *b, size_t n_items, size_t n_ids,
     return plan_explain(&b->plan_model, &work, text, text_bytes);
 }
 
+static size_t cpu_free_bytes(struct backend *b)
+{
+    (void)b;
+    return mem_free_bytes();
+}
+
 static const struct backend_info *cpu_info(const struct backend *b)
 {
     return &b->info;
@@ -258,6 +264,7 @@ const struct backend_ops cpu_backend_ops = {
     .bandwidth = cpu_bandwidth,
     .mac_peak = cpu_mac_peak,
     .explain = cpu_explain,
+    .free_bytes = cpu_free_bytes,
     .profile = cpu_profile,
     .seq_open = kv_open,
     .seq_close = kv_close,

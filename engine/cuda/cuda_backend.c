@@ -201,6 +201,17 @@ static size_t cuda_explain(const struct backend *b, size_t n_items, size_t n_ids
     return n > 0 ? (size_t)n : 0;
 }
 
+static size_t cuda_free_bytes(struct backend *b)
+{
+    struct cuda_driver *d = &b->device.driver;
+    struct bn_error ignored; /* not known, then */
+    size_t n_free = 0, n_total = 0;
+    if (!cuda_enter(&b->device, &ignored) ||
+        !cuda_ok(d, d->cuMemGetInfo(&n_free, &n_total), "the GPU's memory", &ignored))
+        return SIZE_MAX;
+    return n_free;
+}
+
 static size_t cuda_profile(struct backend *b, struct backend_step *out, size_t cap)
 {
     (void)b;
@@ -321,6 +332,7 @@ const struct backend_ops cuda_backend_ops = {
     .bandwidth = cuda_bandwidth,
     .mac_peak = cuda_mac_peak,
     .explain = cuda_explain,
+    .free_bytes = cuda_free_bytes,
     .profile = cuda_profile,
     .seq_open = cuda_kv_open,
     .seq_close = cuda_kv_close,

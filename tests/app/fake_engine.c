@@ -296,6 +296,12 @@ bool generator_lane_open(struct generator *g, struct generator_lane **out, struc
     return bn_fail(err, BN_EUNSUPPORTED, "the fake generator has no lanes");
 }
 
+size_t generator_batch(const struct generator *g)
+{
+    (void)g;
+    return 1;
+}
+
 void generator_lane_close(struct generator_lane *lane)
 {
     (void)lane;

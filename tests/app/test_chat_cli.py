@@ -170,6 +170,13 @@ class Chat(ChatCase):
             self.assertEqual(self.says('--batch', width, *words, stdin=stdin), b'\n'.join(alone), width)
         self.assertEqual(self.says('--batch', '7', '--ubatch', '3', *words, stdin=stdin), b'\n'.join(alone))
 
+    def test_an_automatic_batch_is_as_wide_as_memory_allows(self):
+        for ctx, wanted in (('64', r'^bitnet-chat: 16 prompts at once\n$'),
+                            ('4000000', r'^bitnet-chat: ([1-9]|1[0-6]) prompts? at once\n$')):
+            done = self.chat('--batch', 'auto', '--verbose', '-c', ctx, '-n', '2', stdin=b'one\ntwo\n')
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr.decode(), wanted)
+
     def test_a_batch_of_objects_keeps_order_and_names(self):
         asked = [{'prompt': prompt, 'id': {'n': i}, 'max_tokens': 3 + 5 * (i % 4), 'seed': i, 'temp': 0.5,
                   'system': 'be brief'} for i, prompt in enumerate(self.PROMPTS)]

@@ -7,7 +7,10 @@
 
 #include <setjmp.h>
 #include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 #include <cmocka.h>
 
@@ -77,6 +80,27 @@ static void mapped_pages_cost_nothing_until_touched(void **state)
     assert_false(mem_map_open(&map, 0, MEM_PAGES_HUGE));
 }
 
+static void free_memory_keeps_to_the_limit_of_addresses(void **state)
+{
+    (void)state;
+    const rlim_t slack = (rlim_t)64 << 20;
+    struct rlimit before, less;
+    unsigned long long pages = 0;
+    FILE *f = fopen("/proc/self/statm", "r");
+    if (!f)
+        skip(); /* no /proc */
+    assert_int_equal(fscanf(f, "%llu", &pages), 1);
+    (void)fclose(f); /* only read */
+    assert_true(mem_free_bytes() > 0);
+    assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
+    less = before;
+    less.rlim_cur = (rlim_t)pages * (rlim_t)sysconf(_SC_PAGESIZE) + slack;
+    assert_int_equal(setrlimit(RLIMIT_AS, &less), 0);
+    const size_t n = mem_free_bytes();
+    assert_int_equal(setrlimit(RLIMIT_AS, &before), 0);
+    assert_true(n <= slack);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -84,6 +108,7 @@ int main(void)
         cmocka_unit_test(blocks_are_aligned_and_zeroed),
         cmocka_unit_test(growth_keeps_contents_and_zeroes_the_rest),
         cmocka_unit_test(mapped_pages_cost_nothing_until_touched),
+        cmocka_unit_test(free_memory_keeps_to_the_limit_of_addresses),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }
