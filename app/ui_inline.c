@@ -327,13 +327,6 @@ static void inline_resume(struct ui *ui)
     tty_give_back(); /* the shell may have set it otherwise since */
     if (!tty_take(u->caps.can_repaint ? TTY_PASTE_MARKED : TTY_PASTE_PLAIN, &err))
         app_end(ui->app, EXIT_HUNG_UP);
-    if (u->caps
-            .can_repaint) { /* stopped by force, the row still stands; after a shell it is empty */
-        strbuf_add_char(&u->out, '\r');
-        inline_add_caps(u, TERM_STRING_ERASE_BELOW);
-        u->has_row = false;
-        inline_write_out(ui);
-    }
     if (line_is_open()) {
         if (!is_own_row)
             line_hide();

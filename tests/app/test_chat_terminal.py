@@ -221,7 +221,7 @@ class WaysOut(TerminalCase):
         start = len(terminal.seen)
         terminal.process.send_signal(signal.SIGCONT)
         terminal.expect(b'half', start=start)
-        self.assertRegex(terminal.seen[start:], rb'\r\x1b\[J.*>>> .*half')
+        self.assertRegex(terminal.seen[start:], rb'\r\x1b\[[JK].*>>> .*half')
         terminal.send(b'\x15\x04')
         self.left_clean(terminal, 0)
 
