@@ -6,6 +6,7 @@
  */
 #include "app/bench_options.h"
 #include "app/bench_out.h"
+#include "app/bench_scaling.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/gguf/gguf_file.h"
@@ -110,16 +111,21 @@ static void note_memory(void *ud)
     r->peak_bytes = size_max(r->peak_bytes, mem_resident_bytes());
 }
 
+static struct bench_plan plan_of(const struct options *o, struct bench_result *r)
+{
+    return (struct bench_plan){.n_ubatch = (size_t)options_int(o, "ubatch"),
+                               .n_runs = (size_t)options_int(o, "runs"),
+                               .chain = options_flag(o, "sample") ? BENCH_SAMPLE : BENCH_TOP1,
+                               .spec = (enum spec_mode)options_choice(o, "spec"),
+                               .after_run = note_memory,
+                               .ud = r};
+}
+
 static enum exit_code run_rows(const struct options *o, struct bn_model *model,
                                struct bench_row *rows, struct bench_result *r)
 {
-    const struct bench_plan plan = {.model = model,
-                                    .n_ubatch = (size_t)options_int(o, "ubatch"),
-                                    .n_runs = (size_t)options_int(o, "runs"),
-                                    .chain = options_flag(o, "sample") ? BENCH_SAMPLE : BENCH_TOP1,
-                                    .spec = (enum spec_mode)options_choice(o, "spec"),
-                                    .after_run = note_memory,
-                                    .ud = r};
+    struct bench_plan plan = plan_of(o, r);
+    plan.model = model;
     struct ticks before = {0};
     struct bn_error err;
     bool ok = true;
@@ -191,6 +197,28 @@ static enum exit_code measure(const struct options *o, const char *path, struct 
     return code;
 }
 
+/* The first of each list is meant. */
+static enum exit_code scale(const struct options *o, const char *path)
+{
+    size_t n;
+    struct bench_result unused = {0};
+    struct bench_scaling s = {.plan = plan_of(o, &unused),
+                              .n_tokens = (size_t)options_ints(o, "generate", &n)[0],
+                              .depth = (size_t)options_ints(o, "depth", &n)[0],
+                              .is_json = options_flag(o, "json")};
+    struct bn_file *file = NULL;
+    struct bn_error err;
+    if (s.n_tokens == 0)
+        return report_fail(BENCH, EXIT_USAGE, "--scaling generates at least one token (-n)");
+    if (!bn_file_open(path, &file, &err))
+        return report_error(BENCH, STAGE_LOAD, &err);
+    model_args_config(o, &s.cfg);
+    s.file = file;
+    const enum exit_code code = bench_scaling_run(&s);
+    bn_file_close(file);
+    return code;
+}
+
 static enum exit_code run(const struct options *o)
 {
     size_t n_words, n_rows;
@@ -204,6 +232,11 @@ static enum exit_code run(const struct options *o)
     if (n_words != 1)
         return report_fail(BENCH, EXIT_USAGE, "expected one model, got %zu words (--help)",
                            n_words);
+    if (options_flag(o, "scaling")) {
+        const enum exit_code scaled = scale(o, words[0]);
+        const enum exit_code written = report_flush(BENCH);
+        return scaled == EXIT_DONE ? written : scaled;
+    }
     struct bench_row *rows;
     struct bn_error err;
     enum exit_code code = list_rows(o, &rows, &n_rows, &err) ? measure(o, words[0], rows, n_rows)

@@ -68,6 +68,21 @@ class Bench(ProgramCase):
         self.assertRegex(text, r'(?m)^pp8\ntokens +8 at once, 512 at most\nthreads +. of ., as asked')
         self.assertRegex(text, r'(?m)^tg3\ntokens +1 at once')
 
+    def test_scaling_goes_through_threads_and_batches(self):
+        words = ('--scaling', '-n', '3', '-r', '1', '-t', '2')
+        rows = json.loads(self.succeeds(self.model, *words, '--json'))['scaling']
+        self.assertEqual([(r['threads'], r['batch']) for r in rows],
+                         [(1, 1), (2, 1), (2, 2), (2, 4), (2, 8), (2, 16)])
+        self.assertEqual((rows[0]['speed_up'], rows[0]['efficiency']), (1, 1))
+        self.assertEqual(rows[0]['checksum'], rows[1]['checksum'])
+        for row, base, n in ((rows[1], rows[0], 2), (rows[5], rows[1], 16)):
+            self.assertAlmostEqual(row['speed_up'], row['tokens_per_s'] / base['tokens_per_s'], places=4)
+            self.assertAlmostEqual(row['efficiency'], row['speed_up'] / n, places=4)
+        text = self.succeeds(self.model, *words).decode()
+        self.assertRegex(text, r'(?m)^\| +2 +\| +16 \| .* %')
+        self.fails(2, self.model, '--scaling', '-n', '0')
+        self.fails(3, self.path('missing.gguf'), '--scaling')
+
     def test_wrong_words_are_exit_2(self):
         for words in ([], [self.model, 'two'], [self.model, '-p', '0', '-n', '0'],
                       [self.model, '-r', '0'], [self.model, '-p', 'x'], [self.model, '-b', '0'],
