@@ -1,0 +1,112 @@
+#!/usr/bin/env python3
+"""
+test_chat_faults.py CHAT MAKE_MODEL: no home, no room, files that two chats share: the chat goes on, and what
+was kept stays whole. With a scripted generator.
+"""
+import json
+import os
+import subprocess
+
+from program_case import PROGRAM, main
+from test_chat_terminal import PROMPT, Terminal, TerminalCase
+
+NO_ROOM = 'trap "" XFSZ; ulimit -f 0; exec "$0" "$@"'  # each write to a file fails
+
+
+class Faults(TerminalCase):
+    def goes_on(self, terminal, said):
+        """Two answers and one warning, whatever cannot be kept."""
+        terminal.expect(rb'loaded in')
+        terminal.expect(PROMPT, start=terminal.seen.index(b'loaded in'))
+        self.assertIn(b'one', self.ask(terminal, 'x'))
+        self.assertIn(b'two', self.ask(terminal, 'y'))
+        self.assertEqual(terminal.seen.count(b'the chat goes on unsaved'), said, terminal.seen)
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+
+    def test_without_a_home_the_chat_goes_on(self):
+        self.fake('one', 'two')
+        del self.env['HOME']
+        terminal = self.open()
+        terminal.expect(rb'loaded in')
+        self.assertIn(b'one', self.ask(terminal, 'x'))
+        self.assertIn(b'two', self.ask(terminal, 'y'))
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+
+    def test_a_home_that_takes_no_files_is_one_warning(self):
+        self.fake('one', 'two')
+        self.env['HOME'] = self.write('no_folder', 'a file')
+        self.goes_on(self.open(), 1)
+
+    def test_a_full_disk_is_one_warning(self):
+        self.fake('one', 'two')
+        terminal = Terminal(['sh', '-c', NO_ROOM, PROGRAM, self.model], self.env)
+        self.addCleanup(terminal.close)
+        self.goes_on(terminal, 1)
+
+    def test_a_save_without_room_keeps_what_was_saved(self):
+        self.fake('one', 'two')
+        session = self.path('kept.json')
+        self.says('--session', session, '-p', 'a')
+        with open(session, 'rb') as file:
+            before = file.read()
+        words = ['sh', '-c', NO_ROOM, PROGRAM, self.model, '--session', session, '-p', 'b']
+        done = subprocess.run(words, env=self.env, stdin=subprocess.DEVNULL, capture_output=True,
+                              timeout=60, check=False)
+        self.assertEqual((done.returncode, done.stdout), (5, b'one\n'), done.stderr)
+        with open(session, 'rb') as file:
+            self.assertEqual(file.read(), before)
+
+    def test_two_chats_share_history_and_the_last_chat(self):
+        self.fake('one')
+        pair = [self.ready(), self.ready()]
+        for terminal, text in zip(pair * 2, ('first', 'second', 'third', 'fourth')):
+            self.ask(terminal, text)
+        for terminal in pair:
+            terminal.send(b'\x04')
+            self.left_clean(terminal, 0)
+        with open(self.state('history'), encoding='utf-8') as file:
+            self.assertEqual(file.read().split(), ['first', 'second', 'third', 'fourth'])
+        with open(self.state('last.json'), encoding='utf-8') as file:
+            asked = [m['content'] for m in json.load(file)['messages'] if m['role'] == 'user']
+        self.assertEqual(asked, ['second', 'fourth'])  # the last writer's, whole
+        self.assertEqual([n for n in os.listdir(os.path.dirname(self.state('x')))
+                          if n not in ('history', 'last.json')], [])
+
+
+class Keys(TerminalCase):
+    def test_control_r_finds_what_was_typed_before(self):
+        self.fake('one')
+        terminal = self.ready()
+        for text in ('needle one', 'other'):
+            self.ask(terminal, text)
+        start = len(terminal.seen)
+        terminal.send(b'\x12need')
+        terminal.expect(rb'search', start=start)
+        terminal.send(b'\x05')  # takes it
+        self.ask(terminal, '!')
+        with open(self.state('last.json'), encoding='utf-8') as file:
+            asked = [m['content'] for m in json.load(file)['messages'] if m['role'] == 'user']
+        self.assertEqual(asked[-1], 'needle one!')
+
+    def test_control_l_clears_the_screen_and_keeps_the_line(self):
+        terminal = self.ready()
+        terminal.send(b'half a line')
+        terminal.expect(b'half a line')
+        start = len(terminal.seen)
+        terminal.send(b'\x0c')
+        terminal.expect(rb'\x1b\[H\x1b\[2?J(?s:.*)half a line', start=start)
+
+    def test_up_and_down_move_within_a_message_first(self):
+        self.fake('one')
+        terminal = self.ready()
+        self.ask(terminal, 'before')
+        self.ask(terminal, 'ab\ncd\x1b[A!\x1b[B?')
+        with open(self.state('last.json'), encoding='utf-8') as file:
+            asked = [m['content'] for m in json.load(file)['messages'] if m['role'] == 'user']
+        self.assertEqual(asked[-1], 'ab!\ncd?')
+
+
+if __name__ == '__main__':
+    main()
