@@ -26,6 +26,40 @@ def tests():
     return text
 
 
+# Each key of /help keys, and the test that presses it and fails without it.
+KEYS = {
+    'Enter': 'keys_typed_during_an_answer_wait_and_enter_does_not_send',
+    'Ctrl-J': 'new_lines_by_key_by_backslash_and_by_fence',
+    'Alt-Enter': 'new_lines_by_key_by_backslash_and_by_fence',
+    'Up': 'up_and_down_move_within_a_message_first',
+    'Down': 'up_and_down_move_within_a_message_first',
+    'Ctrl-R': 'control_r_finds_what_was_typed_before',
+    'Tab': 'commands_and_their_failures_leave_the_line',
+    'Ctrl-C': 'control_c_at_the_prompt_never_leaves',
+    'Esc': 'control_c_and_escape_stop_and_keep',
+    'Ctrl-X Ctrl-E': 'the_users_editor_gives_the_text_back',
+    'Ctrl-L': 'control_l_clears_the_screen_and_keeps_the_line',
+    'Ctrl-Z': 'a_stopped_process_gives_the_terminal_back_and_takes_it_again',
+    'F2': 'f2_changes_painters_and_keeps_chat_and_line',
+    'PgUp': 'the_view_stays_while_text_comes',
+    'PgDn': 'the_view_stays_while_text_comes',
+    'n': 'find_goes_from_match_to_match',
+    'N': 'find_goes_from_match_to_match',
+    'Ctrl-D': 'quit_and_control_d_leave_with_0',
+}
+
+# Each alias: lines before it, the words after it, and lines that show what it did.
+ALIASES = {
+    '?': ([], '', []), 'regen': (['a'], '', ['/history']), 'new': (['a'], '', ['/history']),
+    'reset': (['a'], '', ['/history']), 'search': (['a'], ' answer', []), 'usage': (['a'], '', []),
+    'read': ([], ' ' + os.path.abspath(__file__), []),
+    'upload': ([], ' ' + os.path.abspath(__file__), []),
+    'list': (['a', '/save trip!'], '', []), 'show': ([], '', []),
+    'bye': (['a'], '', ['/tokens never']), 'exit': (['a'], '', ['/tokens never']),
+    'q': (['a'], '', ['/tokens never']),
+}
+
+
 class Rows(ChatCase):
     def test_each_option_is_used(self):
         listed = subprocess.run([PROGRAM, '--help', 'all'], env=self.env, capture_output=True, check=True)
@@ -42,6 +76,32 @@ class Rows(ChatCase):
         text = tests()
         missing = [n for n in names if not re.search(rf"""['"\n\\a-z0-9]?/{n}(?![a-z/])""", text)]
         self.assertEqual(missing, [])
+
+
+    def test_each_key_has_its_test(self):
+        done = self.chat('-i', stdin=b'/help keys\n')
+        listed = re.findall(r'(?m)^(\S.*?)  +(.*)$', done.stderr.decode())
+        names = {key for keys, _ in listed for key in keys.split(', ')}
+        self.assertEqual(names, set(KEYS))
+        text = tests()
+        self.assertEqual([t for t in KEYS.values() if f'def test_{t}(' not in text], [])
+
+    def test_each_alias_is_its_command(self):
+        with open(os.path.join(HERE, '../../app/commands.c'), encoding='utf-8') as file:
+            table = re.findall(r'(?m)^    \{"(\w+)", "([^"]+)", "', file.read())
+        self.assertEqual({a for _, aliases in table for a in aliases.split()}, set(ALIASES))
+        for name, aliases in table:
+            for alias in aliases.split():
+                before, words, after = ALIASES[alias]
+                said = []
+                for command in (name, alias):
+                    self.fake('answer one', 'answer two')
+                    script = before + [f'/{command}{words}'] + after
+                    done = self.chat('-i', '--seed', '3', stdin='\n'.join(script).encode())
+                    self.assertEqual(done.returncode, 0, (command, done.stderr))
+                    said.append((done.stdout, re.sub(rb'[\d.]+', b'', done.stderr)))
+                self.assertEqual(said[0], said[1], alias)
+                self.assertNotIn(b'never', said[0][1])
 
 
 class Rest(ChatCase):

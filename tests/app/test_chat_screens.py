@@ -36,6 +36,15 @@ class Screens(ChatCase):
         screen.expect(r'\nstopped\n\[\d+ tok')
         self.assertNotIn('generating', screen.text('-S', '-100'))
 
+    def test_the_row_counts_to_the_last_token_when_no_more_come(self):
+        for words in ([], ['--tui']):
+            self.fake(b'some words\x1d', token_ms=30)  # then the generator waits
+            screen = self.open(80, 24, *words)
+            screen.send('x', 'Enter')
+            screen.expect('generating 10 ')
+            screen.send('Escape')
+            screen.expect('stopped')
+
     def test_resizing_loses_and_repeats_nothing(self):
         self.fake(' '.join(WORDS), token_ms=2)
         screen = self.open(80, 24)
