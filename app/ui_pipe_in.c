@@ -14,11 +14,28 @@
 #include <string.h>
 #include <unistd.h>
 
+#define FENCE "\"\"\""
 #define FIRST_BYTE_SECONDS 2.0 /* with a prompt given, nobody waits longer for an attachment */
 
 static struct pipe_ui *self(const struct ui *ui)
 {
     return ui->state;
+}
+
+/* Bytes of the first line that was read; SIZE_MAX: its end has not come. A line of a script that
+ * opens a fence goes on to the line that closes it. */
+static size_t line_end(const struct pipe_ui *p, bool *is_open)
+{
+    const char *text = strbuf_text(&p->in);
+    const char *end = p->in.n_bytes > 0 ? memchr(text, '\n', p->in.n_bytes) : NULL;
+    const size_t n_blank = strspn(text, " \t");
+    *is_open = false;
+    if (p->plan.kind != PIPE_LINES && strncmp(text + n_blank, FENCE, strlen(FENCE)) == 0) {
+        const char *close = strstr(text + n_blank + strlen(FENCE), FENCE);
+        *is_open = !close;
+        end = close ? strchr(close, '\n') : NULL;
+    }
+    return end ? (size_t)(end - text) : SIZE_MAX;
 }
 
 bool pipe_wants_input(const struct ui *ui)
@@ -28,8 +45,8 @@ bool pipe_wants_input(const struct ui *ui)
         return false;
     if (p->plan.kind == PIPE_ONCE)
         return !p->has_asked;
-    return !chat_is_busy(&ui->app->chat) &&
-           (p->in.n_bytes == 0 || !memchr(p->in.ptr, '\n', p->in.n_bytes));
+    bool is_open;
+    return !chat_is_busy(&ui->app->chat) && line_end(p, &is_open) == SIZE_MAX;
 }
 
 void pipe_input(struct ui *ui)
@@ -127,12 +144,15 @@ static void ready_once(struct ui *ui)
 /* The next line of stdin without its end; false: none is whole yet. */
 static bool next_line(struct pipe_ui *p, struct strbuf *out)
 {
-    const char *end = p->in.n_bytes > 0 ? memchr(p->in.ptr, '\n', p->in.n_bytes) : NULL;
-    if (!end && (!p->at_end || p->in.n_bytes == 0))
+    bool is_open;
+    const size_t end = line_end(p, &is_open);
+    if (end == SIZE_MAX && (!p->at_end || p->in.n_bytes == 0))
         return false;
-    const size_t n = end ? (size_t)(end - p->in.ptr) : p->in.n_bytes;
+    const size_t n = end == SIZE_MAX ? p->in.n_bytes : end;
     strbuf_add(out, p->in.ptr, n);
-    strbuf_drop(&p->in, end ? n + 1 : n);
+    if (is_open)
+        strbuf_add_text(out, FENCE); /* the input ended first: what is there is said */
+    strbuf_drop(&p->in, end == SIZE_MAX ? n : n + 1);
     return true;
 }
 

@@ -93,6 +93,18 @@ class Commands(ChatCase):
         self.assertEqual(len(self.messages), 6)
         self.assertIn('from 1 to 1', self.script('a', '/forget 2', code=2))
 
+    def test_a_fence_spans_lines_and_the_end_closes_it(self):
+        path = self.path('fence.json')
+        for last in ('"""', '""" \n\n', '', '\n'):
+            self.fake('1', '2')
+            done = self.chat('-i', '--session', path,
+                             stdin=('a\n"""\none\n/two' + last).encode())
+            self.assertEqual((done.returncode, done.stdout), (0, b'1\n\n2\n'), done.stderr)
+            with open(path, encoding='utf-8') as file:
+                asked = [m['content'] for m in json.load(file)['messages'] if m['role'] == 'user']
+            self.assertEqual(asked, ['a', 'one\n/two'], last)
+            os.unlink(path)
+
     def test_continue_extends_the_answer(self):
         self.fake('one', ' and more')
         self.script('a', '/continue')
