@@ -105,6 +105,16 @@ class Commands(ChatCase):
             self.assertEqual(asked, ['a', 'one\n/two'], last)
             os.unlink(path)
 
+    def test_forget_and_sessions_say_what_is_wrong(self):
+        for line in ('/forget 0', '/forget x', '/forget 2', '/forget -1'):
+            self.assertIn('from 1 to 1', self.script('a', line, code=2))
+        self.assertIn('nothing to count', self.script('/forget 1', code=2))
+        folder = os.path.join(self.home.name, '.local/share/bitnet-chat')
+        os.makedirs(folder)
+        with open(os.path.join(folder, 'sessions'), 'w', encoding='utf-8'):
+            pass  # no folder: it cannot be listed
+        self.assertRegex(self.script('/sessions', code=2), "cannot read '.*sessions'")
+
     def test_continue_extends_the_answer(self):
         self.fake('one', ' and more')
         self.script('a', '/continue')
