@@ -174,6 +174,7 @@ static enum exit_code measure(const struct options *o, const char *path, struct 
     enum exit_code code;
     model_args_config(o, &cfg);
     cfg.profile = options_flag(o, "profile");
+    cfg.skip = options_choice(o, "skip") == 0 ? BN_SKIP_ON : BN_SKIP_OFF;
     if (bn_file_open(path, &file, &err) && bn_model_open(file, &cfg, &model, &err)) {
         struct bench_result r = {.path = path,
                                  .info = bn_model_info(model),

@@ -50,6 +50,10 @@ struct bn_progress {
 enum bn_i2s_layout { BN_I2S_A, BN_I2S_B, BN_I2S_C }; /* docs/formats.md, "I2_S" */
 enum bn_head_mode { BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_F16 };
 
+/* Leave weights unread where an exact zero makes their product zero: the same bytes, sooner. Off is
+ * for measuring. */
+enum bn_skip { BN_SKIP_ON, BN_SKIP_OFF };
+
 struct bn_model_config {
     const char *device; /* "auto", "cpu", "cuda" or "cuda:N"; NULL is "auto" */
     const char
@@ -58,6 +62,7 @@ struct bn_model_config {
     size_t n_ubatch;  /* most tokens in one pass, 0: 512 */
     enum bn_i2s_layout i2s_layout;
     enum bn_head_mode head;
+    enum bn_skip skip;
     const char *no_repair;  /* see bn_repair_allowed */
     struct bn_notes *notes; /* receives rules and repairs; may be NULL */
     bool profile;           /* measure where the time goes, for bn_model_profile */

@@ -27,6 +27,10 @@ struct backend_control {
     void *ud;
 };
 
+/* Whether weights are left unread where an exact zero makes their product zero. The results are the
+ * same bytes. */
+enum backend_skip { SKIP_ON, SKIP_OFF };
+
 struct backend_config {
     size_t index;     /* of several devices of this kind */
     const char *isa;  /* highest rung, NULL: the best */
@@ -35,6 +39,7 @@ struct backend_config {
     int head_mode;    /* enum bn_head_mode of engine.h */
     bool profile;     /* measure where the time goes */
     bool pin;         /* CPU: each thread stays on a core of its own */
+    enum backend_skip skip;
     bool file_mapped; /* the model's bytes are a file mapping: pages read once may be dropped */
     struct bn_log log;
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);

@@ -210,6 +210,8 @@ static bool begin_pass(struct backend *b, const struct eval_item *items, size_t 
     pass->n_tokens = pass->n_tiles = pass->n_wants = 0;
     pass->cancel = cancel;
     pass->stopped = false;
+    for (size_t i = 0; i < b->n_threads; i++)
+        b->scratch.lanes[i].n_skipped = 0;
     atomic_store(&pass->head_bytes, 0);
     atomic_store(&pass->next_item, 0);
     atomic_store(&pass->not_finite, false);
@@ -251,6 +253,8 @@ static bool cpu_eval(struct backend *b, struct eval_item *items, size_t n_items,
     for (size_t i = 0; i < pass->n_wants; i++)
         b->scratch.wants[i].row->n = b->scratch.wants[i].n_found;
     *n_bytes = pass->n_bytes + atomic_load_explicit(&pass->head_bytes, memory_order_relaxed);
+    for (size_t i = 0; i < b->n_threads; i++)
+        *n_bytes -= b->scratch.lanes[i].n_skipped;
     return true;
 }
 

@@ -47,7 +47,7 @@ static void run_layer(struct lane *l, size_t i)
     const struct rows attn = {s->attn, shape->attn_stride}, ffn = {s->ffn, shape->ffn_stride};
 
     /* q, k, v = W_qkv norm(h) */
-    linear_input(l, h, hp->n_embd, layer->attn_norm);
+    linear_input(l, &layer->qkv, h, layer->attn_norm);
     lane_done(l, PROFILE_NORM);
     linear_store(l, &layer->qkv, qkv);
     lane_sync(l);
@@ -66,7 +66,7 @@ static void run_layer(struct lane *l, size_t i)
     show(l, "attn", i, attn, shape->q_width);
 
     /* h = h + W_o norm(attention); without sub-norms the attention as it is */
-    linear_input(l, attn, shape->q_width, layer->attn_sub_norm);
+    linear_input(l, &layer->o, attn, layer->attn_sub_norm);
     lane_done(l, PROFILE_NORM);
     linear_add(l, &layer->o, h);
     lane_sync(l);
@@ -74,7 +74,7 @@ static void run_layer(struct lane *l, size_t i)
     show(l, "attn_residual", i, h, hp->n_embd);
 
     /* act(W_gate norm(h)) * (W_up norm(h)) */
-    linear_input(l, h, hp->n_embd, layer->ffn_norm);
+    linear_input(l, &layer->gate_up, h, layer->ffn_norm);
     lane_done(l, PROFILE_NORM);
     linear_gate(l, &layer->gate_up, hp->act, ffn);
     lane_sync(l);
@@ -82,7 +82,7 @@ static void run_layer(struct lane *l, size_t i)
     show(l, "ffn", i, ffn, hp->n_ff);
 
     /* h = h + W_down norm(that) */
-    linear_input(l, ffn, hp->n_ff, layer->ffn_sub_norm);
+    linear_input(l, &layer->down, ffn, layer->ffn_sub_norm);
     lane_done(l, PROFILE_NORM);
     linear_add(l, &layer->down, h);
     lane_sync(l);

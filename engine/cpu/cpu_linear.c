@@ -6,9 +6,13 @@
 
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_linear_many.h"
+#include "engine/cpu/cpu_pack.h"
+
+#include <string.h>
 
 /* Rows at a time for one token: many, since the product reads four streams a quarter apart. */
 #define MATVEC_ROWS 1024
+#define COLS_UNIT 4 /* columns that are summed together */
 _Static_assert(MATVEC_ROWS <= TILE_TOKENS * PANEL_ROWS, "acc and y hold them");
 
 /* One token is quantised by every lane for itself, which is cheaper than waiting for another;
@@ -18,11 +22,11 @@ static bool is_alone(const struct lane *l)
     return l->pass->plan.linear == LINEAR_MATVEC;
 }
 
-void linear_input(struct lane *l, struct rows x, size_t n_cols, const float *w)
+void linear_input(struct lane *l, const struct weights *to, struct rows x, const float *w)
 {
     const struct backend *b = l->pass->b;
     const struct scratch *s = &b->scratch;
-    const size_t n_lines = size_round_up(n_cols, LINE_COLS) / LINE_COLS;
+    const size_t n_cols = to->n_cols, n_lines = to->mat.n_lines;
     const struct share tokens =
         is_alone(l) ? (struct share){0, 1} : lane_share(l, l->pass->n_tokens, 1);
     for (size_t t = tokens.begin; t < tokens.end; t++) {
@@ -38,6 +42,8 @@ void linear_input(struct lane *l, struct rows x, size_t n_cols, const float *w)
             l->q8_sum = scale.q_sum;
             return;
         }
+        if (to->cols.n_cols)
+            pack_file_order(l->q8, n_lines);
         l->pass->gemm->pack(l->q8, n_lines, t, s->q8);
         s->q8_s[t] = scale.s;
         s->q8_sum[t] = scale.q_sum;
@@ -85,10 +91,38 @@ void linear_store(struct lane *l, const struct weights *w, struct rows y)
         multiply_rows(l, w, (struct share){r, size_min(r + MATVEC_ROWS, all.end)}, y.at + r);
 }
 
+/* One token: each lane sums its share of the columns whose input is not zero, and then its share of
+ * the rows over the lanes. */
+static void add_columns(struct lane *l, const struct weights *w, struct rows y)
+{
+    const struct cpu_kernels *k = &l->pass->b->k;
+    const struct lane *lanes = l->pass->b->scratch.lanes;
+    const size_t n_live = k->live_inputs(l->q8, w->n_cols, l->live);
+    const struct share live = lane_share(l, n_live, COLS_UNIT);
+    k->ternary_columns(&w->cols, l->live + live.begin, live.end - live.begin, l->q8, l->sums);
+    if (l->index == 0)
+        l->n_skipped += (w->n_cols - n_live) * w->cols.n_lines * LINE_BYTES;
+    lane_sync(l);
+    const struct share all = lane_share(l, w->mat.n_rows, ROW_UNIT);
+    for (size_t r = all.begin; r < all.end; r += MATVEC_ROWS) {
+        const struct share rows = {r, size_min(r + MATVEC_ROWS, all.end)};
+        memcpy(l->acc, lanes[0].sums + r, (rows.end - r) * sizeof *l->acc);
+        for (size_t j = 1; j < l->n_lanes; j++)
+            for (size_t i = r; i < rows.end; i++)
+                l->acc[i - r] += lanes[j].sums[i];
+        scale_rows(l, w, rows, l->y[0]);
+        k->add(y.at + r, l->y[0], rows.end - r);
+    }
+}
+
 void linear_add(struct lane *l, const struct weights *w, struct rows y)
 {
     if (!is_alone(l)) {
         linear_many(l, w, l->pass->b->k.acc_add, y);
+        return;
+    }
+    if (w->cols.n_cols) {
+        add_columns(l, w, y);
         return;
     }
     const struct share all = lane_share(l, w->mat.n_rows, ROW_UNIT);
@@ -99,6 +133,20 @@ void linear_add(struct lane *l, const struct weights *w, struct rows y)
     }
 }
 
+/* The up rows whose gates are open; the sums of the others are whatever was there, and their gate
+ * makes them zero. */
+static void multiply_open(struct lane *l, const struct weights *w, struct share rows,
+                          const float *gate, float *y)
+{
+    const struct cpu_kernels *k = &l->pass->b->k;
+    const size_t n = rows.end - rows.begin, row_bytes = w->mat.n_lines * LINE_BYTES;
+    const struct ternary_mat part = {w->mat.lines + rows.begin * row_bytes, n, w->mat.n_lines};
+    const size_t n_live = k->live_gates(gate, n, l->live);
+    k->ternary_some(&part, l->live, n_live, l->q8, l->q8_sum, l->acc);
+    l->n_skipped += (n - n_live) * row_bytes;
+    scale_rows(l, w, rows, y);
+}
+
 void linear_gate(struct lane *l, const struct weights *w, enum ffn_act act, struct rows y)
 {
     const struct cpu_kernels *k = &l->pass->b->k;
@@ -106,13 +154,18 @@ void linear_gate(struct lane *l, const struct weights *w, enum ffn_act act, stru
         linear_many_gate(l, w, act == FFN_RELU2 ? k->acc_relu2 : k->acc_silu, y);
         return;
     }
+    const bool skip = act == FFN_RELU2 && l->pass->b->cfg.skip == SKIP_ON;
     const gate_fn gate = act == FFN_RELU2 ? k->relu2_gate : k->silu_gate;
     const size_t n_ff = w->mat.n_rows / 2;
     const struct share all = lane_share(l, n_ff, ROW_UNIT);
     for (size_t r = all.begin; r < all.end; r += MATVEC_ROWS) {
         const size_t end = size_min(r + MATVEC_ROWS, all.end);
+        const struct share up = {n_ff + r, n_ff + end};
         multiply_rows(l, w, (struct share){r, end}, l->y[0]);
-        multiply_rows(l, w, (struct share){n_ff + r, n_ff + end}, l->y[1]);
+        if (skip)
+            multiply_open(l, w, up, l->y[0], l->y[1]);
+        else
+            multiply_rows(l, w, up, l->y[1]);
         gate(l->y[0], l->y[1], end - r, y.at + r);
     }
 }

@@ -13,9 +13,9 @@ struct rows {
     size_t stride;
 };
 
-/* The input of the next linear layer: each token of x (n_cols), normed with w unless that is NULL,
- * then quantised. Afterwards every lane may read it. */
-void linear_input(struct lane *l, struct rows x, size_t n_cols, const float *w);
+/* The input of the next linear layer, `to`: each token of x (to->n_cols), normed with w unless that
+ * is NULL, then quantised. Afterwards every lane may read it. */
+void linear_input(struct lane *l, const struct weights *to, struct rows x, const float *w);
 
 /* y = W q for this lane's rows of W and all tokens. */
 void linear_store(struct lane *l, const struct weights *w, struct rows y);

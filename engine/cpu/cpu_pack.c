@@ -16,10 +16,13 @@ struct job {
     const struct linear *parts[3];
     size_t n_parts;
     size_t n_cols, n_rows, n_lines;
+    size_t col_lines; /* of a column where columns are packed, 0: rows are */
 };
 
-static struct job layer_job(const struct layer *layer, size_t kind)
+static void layer_job(struct job *job, const struct model *m, const struct backend_config *cfg,
+                      size_t i, size_t kind)
 {
+    const struct layer *layer = &m->layers[i];
     const struct linear *const parts[N_JOBS][3] = {
         [QKV] = {&layer->q, &layer->k, &layer->v},
         [OUT] = {&layer->o},
@@ -27,12 +30,20 @@ static struct job layer_job(const struct layer *layer, size_t kind)
         [DOWN] = {&layer->down},
     };
     const struct linear *const *p = parts[kind];
-    struct job job = {.parts = {p[0], p[1], p[2]}};
-    for (; job.n_parts < 3 && p[job.n_parts]; job.n_parts++)
-        job.n_rows += p[job.n_parts]->source.n_rows; /* each is bounded by the file */
-    job.n_cols = job.parts[0]->source.n_cols;
-    job.n_lines = job.n_cols / LINE_COLS + (job.n_cols % LINE_COLS != 0);
-    return job;
+    *job = (struct job){.parts = {p[0], p[1], p[2]}};
+    for (; job->n_parts < 3 && p[job->n_parts]; job->n_parts++)
+        job->n_rows += p[job->n_parts]->source.n_rows; /* each is bounded by the file */
+    job->n_cols = p[0]->source.n_cols;
+    job->n_lines = job->n_cols / LINE_COLS + (job->n_cols % LINE_COLS != 0);
+    if (kind == DOWN && pack_in_columns(m, cfg, &layer->down))
+        job->col_lines = job->n_rows / LINE_COLS + (job->n_rows % LINE_COLS != 0);
+}
+
+/* Lines of a job; false on overflow. */
+static bool job_lines(const struct job *job, size_t *n)
+{
+    return job->col_lines ? size_mul(n, job->n_cols, job->col_lines)
+                          : size_mul(n, job->n_rows, job->n_lines);
 }
 
 /* Floats of a layer: norms, then biases. */
@@ -56,23 +67,25 @@ static size_t model_floats(const struct model *m)
     return n;
 }
 
-static bool model_lines(const struct model *m, size_t *n_bytes)
+static bool model_lines(const struct model *m, const struct backend_config *cfg, size_t *n_bytes)
 {
     *n_bytes = 0;
     for (size_t i = 0; i < m->hp.n_layers; i++)
         for (size_t kind = 0; kind < N_JOBS; kind++) {
-            const struct job job = layer_job(&m->layers[i], kind);
-            size_t job_bytes;
-            if (!size_mul3(&job_bytes, job.n_rows, job.n_lines, LINE_BYTES) ||
+            struct job job;
+            layer_job(&job, m, cfg, i, kind);
+            size_t n_lines, job_bytes;
+            if (!job_lines(&job, &n_lines) || !size_mul(&job_bytes, n_lines, LINE_BYTES) ||
                 !size_add(n_bytes, *n_bytes, job_bytes))
                 return false;
         }
     return true;
 }
 
-bool pack_bytes(const struct model *m, size_t *n_bytes)
+bool pack_bytes(const struct model *m, const struct backend_config *cfg, size_t *n_bytes)
 {
-    return model_lines(m, n_bytes) && size_add(n_bytes, *n_bytes, model_floats(m) * sizeof(float));
+    return model_lines(m, cfg, n_bytes) &&
+           size_add(n_bytes, *n_bytes, model_floats(m) * sizeof(float));
 }
 
 /* One byte a code to a line: byte b, bits 2i: column 64 i + b. Columns past the end are code 1. */
@@ -164,7 +177,12 @@ static const float *pack_floats(const struct backend *b, const struct tensor_ref
 static void set_weights(const struct backend *b, struct weights *w, const struct job *job,
                         uint8_t **lines, float **floats)
 {
-    w->mat = (struct ternary_mat){*lines, job->n_rows, job->n_lines};
+    const uint8_t *rows = job->col_lines ? job->parts[0]->source.bytes : *lines;
+    size_t n_lines = 0;
+    w->mat = (struct ternary_mat){rows, job->n_rows, job->n_lines};
+    w->n_cols = job->n_cols;
+    if (job->col_lines)
+        w->cols = (struct ternary_cols){*lines, job->n_cols, job->col_lines};
     w->n_sections = job->n_parts;
     size_t row0 = 0;
     for (size_t i = 0; i < job->n_parts; i++) {
@@ -173,7 +191,8 @@ static void set_weights(const struct backend *b, struct weights *w, const struct
                                           pack_floats(b, &part->bias, floats)};
         row0 += part->source.n_rows;
     }
-    *lines += job->n_rows * job->n_lines * LINE_BYTES;
+    (void)job_lines(job, &n_lines); /* it did not overflow when the plan was made */
+    *lines += n_lines * LINE_BYTES;
 }
 
 /* Everything but the lines' contents: where each matrix lies, norms and biases. */
@@ -187,7 +206,8 @@ static void set_layers(struct backend *b)
         struct cpu_layer *to = &b->layers[i];
         struct weights *const weights[N_JOBS] = {&to->qkv, &to->o, &to->gate_up, &to->down};
         for (size_t kind = 0; kind < N_JOBS; kind++) {
-            const struct job job = layer_job(from, kind);
+            struct job job;
+            layer_job(&job, m, &b->cfg, i, kind);
             set_weights(b, weights[kind], &job, &lines, &floats);
         }
         to->attn_norm = pack_floats(b, &from->attn_norm, &floats);
@@ -203,7 +223,8 @@ struct packing {
     struct backend *b;
     const struct backend_control *control;
     uint8_t *codes; /* (n_threads, codes_stride) */
-    size_t codes_stride;
+    uint8_t *rows;  /* (n_threads, rows_stride) for columns */
+    size_t codes_stride, rows_stride;
     size_t done_bytes, total_bytes; /* of the file's ternary tensors */
     atomic_bool failed;             /* the first to set it writes err */
     bool stop;                      /* lane 0 writes it between two barriers, all read it after */
@@ -211,10 +232,17 @@ struct packing {
     struct cpu_barrier barrier;
 };
 
-/* This thread's rows of each part, about those it will multiply with. */
+/* This thread's rows of each part, about those it will multiply with; or some lines of all columns.
+ */
 static bool pack_share(struct packing *p, const struct job *job, size_t index, size_t n_lanes,
                        uint8_t *lines, struct bn_error *err)
 {
+    if (job->col_lines) {
+        const struct share part = share_of(job->col_lines, 1, index, n_lanes);
+        return pack_columns(&job->parts[0]->source, part.begin, part.end, job->col_lines, lines,
+                            p->rows + index * p->rows_stride, p->codes + index * p->codes_stride,
+                            err);
+    }
     for (size_t i = 0; i < job->n_parts; i++) {
         const struct ternary_source *src = &job->parts[i]->source;
         const struct share rows = share_of(src->n_rows, ROW_UNIT, index, n_lanes);
@@ -251,8 +279,10 @@ static void pack_lane(void *ud, size_t index, size_t n_lanes)
     uint8_t *lines = p->b->lines.ptr;
     for (size_t i = 0; i < m->hp.n_layers; i++)
         for (size_t kind = 0; kind < N_JOBS; kind++) {
-            const struct job job = layer_job(&m->layers[i], kind);
+            struct job job;
+            layer_job(&job, m, &p->b->cfg, i, kind);
             struct bn_error err;
+            size_t n_lines = 0;
             if (!pack_share(p, &job, index, n_lanes, lines, &err) &&
                 !atomic_exchange(&p->failed, true))
                 p->err = err;
@@ -262,7 +292,8 @@ static void pack_lane(void *ud, size_t index, size_t n_lanes)
             cpu_barrier_wait(&p->barrier, n_lanes);
             if (p->stop)
                 return;
-            lines += job.n_rows * job.n_lines * LINE_BYTES;
+            (void)job_lines(&job, &n_lines);
+            lines += n_lines * LINE_BYTES;
         }
 }
 
@@ -275,7 +306,10 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
     *p = (struct packing){.b = b, .control = control};
     for (size_t i = 0; i < b->model->hp.n_layers; i++)
         for (size_t kind = 0; kind < N_JOBS; kind++) {
-            const struct job job = layer_job(&b->model->layers[i], kind);
+            struct job job;
+            layer_job(&job, b->model, &b->cfg, i, kind);
+            if (job.col_lines)
+                p->rows_stride = size_max(p->rows_stride, job.n_lines * LINE_COLS * LINE_BYTES);
             for (size_t part = 0; part < job.n_parts; part++)
                 p->total_bytes += job.parts[part]->source.n_bytes;
         }
@@ -283,7 +317,8 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
         p->total_bytes += b->model->head.n_bytes;
     p->codes_stride = size_round_up(PACK_ROWS * b->shape.max_cols, MEM_ALIGN);
     p->codes = mem_alloc(b->n_threads, p->codes_stride);
-    bool ok = p->codes || bn_fail(err, BN_ENOMEM, "no memory to pack the weights");
+    p->rows = mem_alloc(b->n_threads, size_max(p->rows_stride, 1));
+    bool ok = (p->codes && p->rows) || bn_fail(err, BN_ENOMEM, "no memory to pack the weights");
     if (ok) {
         team_run(b->n_threads, plan_load_lanes(p->total_bytes, b->n_threads), pack_lane, p);
         ok = !p->failed;
@@ -291,6 +326,7 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
             *err = p->err;
         ok = ok && screen_open(b, control, p->done_bytes, p->total_bytes, err);
     }
+    mem_free(p->rows);
     mem_free(p->codes);
     mem_free(p);
     return ok;
@@ -302,7 +338,7 @@ bool pack_model(struct backend *b, const struct backend_control *control, struct
     b->n_floats = model_floats(m);
     b->floats = mem_alloc(b->n_floats, sizeof(float));
     b->layers = mem_alloc(m->hp.n_layers, sizeof(struct cpu_layer));
-    if (!b->floats || !b->layers || !model_lines(m, &b->line_bytes) ||
+    if (!b->floats || !b->layers || !model_lines(m, &b->cfg, &b->line_bytes) ||
         !mem_map_open(&b->lines, b->line_bytes, MEM_PAGES_HUGE))
         return bn_fail(err, BN_ENOMEM, "no memory for %zu bytes of weights", b->line_bytes);
     set_layers(b);

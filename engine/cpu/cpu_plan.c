@@ -71,6 +71,8 @@ static void lay_lane(struct layout *l, const struct cpu_shape *s, const struct h
 {
     *lane = (struct lane){
         .x = take(l, s->max_cols, sizeof(float)),
+        .live = take(l, s->max_cols + LIVE_SLACK, sizeof(int32_t)),
+        .sums = take(l, size_round_up(hp->n_embd, LINE_COLS), sizeof(int32_t)),
         .q8 = take(l, s->q8_stride, 1),
         .row = take(l, s->h_stride, sizeof(float)),
         .panel = take(l, PANEL_ROWS * s->q8_stride, 1),
@@ -163,7 +165,7 @@ bool cpu_plan_bytes(const struct model *m, const struct backend_config *cfg,
                        1 << 20);
     if (!cpu_shape_init(&s, m, cfg, n_threads, err))
         return false;
-    if (!pack_bytes(m, &weight_bytes) || !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) ||
+    if (!pack_bytes(m, cfg, &weight_bytes) || !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) ||
         !size_add(&limit, limit, FREE_BYTES) || !screen_bytes(m, s.n_coarse, &coarse_bytes) ||
         !size_add(&weight_bytes, weight_bytes, coarse_bytes) || weight_bytes > limit)
         return bn_fail(err, BN_EUNSUPPORTED,

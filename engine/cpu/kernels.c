@@ -30,6 +30,10 @@ static void rung_ref(struct cpu_kernels *k)
         .rms_norm = rms_norm_ref,
         .quantise = quantise_ref,
         .ternary_matvec = ternary_matvec_ref,
+        .ternary_some = ternary_some_ref,
+        .ternary_columns = ternary_columns_ref,
+        .live_gates = live_gates_ref,
+        .live_inputs = live_inputs_ref,
         .few = {pack_token_ref, gather_tokens_ref, unpack_rows_ref, ternary_matmul_ref,
                 PACK_TOKENS},
         .scale_acc = scale_acc_ref,
@@ -65,6 +69,10 @@ static void rung_avx2(struct cpu_kernels *k)
     k->rms_norm = rms_norm_avx2;
     k->quantise = quantise_avx2;
     k->ternary_matvec = ternary_matvec_avx2;
+    k->ternary_some = ternary_some_avx2;
+    k->ternary_columns = ternary_columns_avx2;
+    k->live_gates = live_gates_avx2;
+    k->live_inputs = live_inputs_avx2;
     k->few.matmul = k->tile.matmul = k->many.matmul = ternary_matmul_avx2;
     k->scale_acc = scale_acc_avx2;
     k->add = add_avx2;
@@ -92,6 +100,7 @@ static void rung_avxvnni(struct cpu_kernels *k)
     k->isa = ISA_AVXVNNI;
     k->ternary_matvec = ternary_matvec_avxvnni;
     k->mac_peak = mac_peak_avxvnni;
+    k->ternary_some = ternary_some_avxvnni;
     k->few.matmul = k->tile.matmul = k->many.matmul = ternary_matmul_avxvnni;
 }
 
@@ -99,6 +108,10 @@ static void rung_avx512vnni(struct cpu_kernels *k)
 {
     k->isa = ISA_AVX512VNNI;
     k->ternary_matvec = ternary_matvec_avx512;
+    k->ternary_some = ternary_some_avx512;
+    k->ternary_columns = ternary_columns_avx512;
+    k->live_gates = live_gates_avx512;
+    k->live_inputs = live_inputs_avx512;
     k->few.matmul = k->tile.matmul = k->many.matmul = ternary_matmul_avx512;
     k->acc_store = acc_store_avx512;
     k->acc_add = acc_add_avx512;

@@ -12,14 +12,13 @@
 
 #include "engine/cpu/acc_tile.h"
 #include "engine/cpu/cpu_caps.h"
+#include "engine/cpu/kernels_one.h"
 #include "engine/gguf/gguf_types.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define LINE_COLS 256  /* columns in one line of R1-256 */
-#define LINE_BYTES 64  /* one cache line, one AVX-512 register */
 #define ATTN_BLOCK 64  /* positions in a block of the recipe */
 #define ATTN_TILE 32   /* most tokens of an attn_tile: their 16-bit keys are a cache line */
 #define PACK_TOKENS 16 /* packed activations come in whole groups of so many tokens */
@@ -38,18 +37,6 @@ typedef void (*rms_norm_fn)(const float *x, const float *w, size_t n, float eps,
 
 /* x (n) -> q (n rounded up to LINE_COLS, zeros past n). */
 typedef void (*quantise_fn)(const float *x, size_t n, int8_t *q, struct act_scale *out);
-
-/* Ternary weights in R1-256. */
-struct ternary_mat {
-    const uint8_t *lines; /* (n_rows, n_lines, LINE_BYTES), 64-byte aligned */
-    size_t n_rows;
-    size_t n_lines; /* a row */
-};
-
-/* One token: acc[r - row0] = sum over columns of (code - 1) * q, rows row0 .. row1 - 1.
- * q (n_lines * LINE_COLS), 64-byte aligned. */
-typedef void (*ternary_matvec_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
-                                  const int8_t *q, int32_t q_sum, int32_t *acc);
 
 /* Several tokens are multiplied in four steps, the first three of which bring activations and
  * weights into the form that the last is fast with. All must be of one struct ternary_gemm.
@@ -94,7 +81,8 @@ struct ternary_gemm {
 typedef void (*scale_acc_fn)(const int32_t *acc, size_t n, float d, float *y);
 /* h[i] = h[i] + y[i] */
 typedef void (*add_fn)(float *h, const float *y, size_t n);
-/* out[i] = act(gate[i]) * up[i]; out may be gate */
+/* out[i] = act(gate[i]) * up[i]; out may be gate. relu2: +0 where the gate is not above 0, whatever
+ * up is. */
 typedef void (*gate_fn)(const float *gate, const float *up, size_t n, float *out);
 
 /* One head (n_rot of it): x in place, c and s (n_rot / 2). */
@@ -215,6 +203,10 @@ struct cpu_kernels {
     rms_norm_fn rms_norm;
     quantise_fn quantise;
     ternary_matvec_fn ternary_matvec;
+    ternary_some_fn ternary_some;
+    ternary_columns_fn ternary_columns;
+    live_gates_fn live_gates;
+    live_inputs_fn live_inputs;
     struct ternary_gemm few, tile, many; /* right for any number of tokens, fast for its own; */
     size_t tile_from, many_from;         /* passes of so many tokens are faster with the next */
     scale_acc_fn scale_acc;

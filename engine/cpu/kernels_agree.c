@@ -149,6 +149,36 @@ static void multiply(const struct ternary_gemm *g, const struct ternary_mat *w,
     }
 }
 
+/* Every third row, and the lines as columns of one line each. */
+static const char *check_skipped(const struct cpu_kernels *k, const struct cpu_kernels *ref,
+                                 const struct ternary_case *c)
+{
+    const struct ternary_mat w = {c->lines, N_ROWS, N_LINES};
+    const struct ternary_cols cols = {c->lines, N_ROWS * N_LINES, 1};
+    int32_t numbers[2][N_ROWS * N_LINES + LIVE_SLACK] = {{0}}, rows[N_ROWS];
+    _Alignas(64) int32_t acc[2][LINE_COLS] = {{0}};
+    float gate[N_ROWS];
+    size_t n_rows = 0, n[2];
+    for (size_t i = 0; i < N_ROWS; i += 3)
+        rows[n_rows++] = (int32_t)i;
+    k->ternary_some(&w, rows, n_rows, c->q[0], c->q_sums[0], acc[0]);
+    ref->ternary_some(&w, rows, n_rows, c->q[0], c->q_sums[0], acc[1]);
+    if (!same(acc[0], acc[1], sizeof acc[0]))
+        return "ternary_some";
+    fill(gate, N_ROWS, 1.0f, 70000);
+    n[0] = k->live_gates(gate, N_ROWS, numbers[0]);
+    n[1] = ref->live_gates(gate, N_ROWS, numbers[1]);
+    if (n[0] != n[1] || !same(numbers[0], numbers[1], n[0] * sizeof(int32_t)))
+        return "live_gates";
+    n[0] = k->live_inputs(c->q[0], cols.n_cols, numbers[0]);
+    n[1] = ref->live_inputs(c->q[0], cols.n_cols, numbers[1]);
+    if (n[0] != n[1] || !same(numbers[0], numbers[1], n[0] * sizeof(int32_t)))
+        return "live_inputs";
+    k->ternary_columns(&cols, numbers[0], n[0], c->q[0], acc[0]);
+    ref->ternary_columns(&cols, numbers[0], n[0], c->q[0], acc[1]);
+    return same(acc[0], acc[1], sizeof acc[0]) ? NULL : "ternary_columns";
+}
+
 static const char *check_ternary(const struct cpu_kernels *k, const struct cpu_kernels *ref)
 {
     struct ternary_case c = {.q_sums = {0}}; /* tokens and rows that are missing are read too */
@@ -175,6 +205,9 @@ static const char *check_ternary(const struct cpu_kernels *k, const struct cpu_k
     ref->ternary_matvec(&w, 0, N_ROWS, c.q[0], c.q_sums[0], c.acc[1]);
     if (!same(c.acc[0], c.acc[1], N_ROWS * sizeof(int32_t)))
         return "ternary_matvec";
+    const char *skipped = check_skipped(k, ref, &c);
+    if (skipped)
+        return skipped;
     multiply(&k->few, &w, &c, c.acc[0]);
     multiply(&ref->few, &w, &c, c.acc[1]);
     if (!same(c.acc[0], c.acc[1], sizeof c.acc[0]))

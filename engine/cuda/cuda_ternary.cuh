@@ -41,8 +41,7 @@ DEV void finish_pair(const struct linear_args *a, uint32_t row, uint32_t token, 
     const float y0 = scaled(a, row, token, acc0);
     const float y1 = row + 1 < a->n_rows ? scaled(a, row + 1, token, acc1) : 0.0f;
     if (a->kind == LINEAR_RELU2) {
-        const float g = y0 < 0.0f ? 0.0f : y0;
-        y[row / 2] = (g * g) * y1;
+        y[row / 2] = y0 <= 0.0f ? 0.0f : (y0 * y0) * y1; /* a NaN stays */
     } else if (a->kind == LINEAR_SILU) {
         y[row / 2] = (y0 * sigmoid(y0)) * y1;
     } else if (a->kind == LINEAR_ADD) {

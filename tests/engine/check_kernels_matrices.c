@@ -7,6 +7,7 @@
 #include "engine/base/size.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 struct ternary_case {
@@ -28,7 +29,8 @@ static struct ternary_case make_ternary(struct check *c, size_t n_rows, size_t n
 {
     const size_t n = any_cols(c, n_lines);
     struct ternary_case t = {.n_tokens = n_tokens};
-    uint8_t *lines = guard_alloc(n_rows * n_lines * LINE_BYTES);
+    const size_t shift = 32 * (rng_next(&c->rng) & 1); /* lines need not be cache lines */
+    uint8_t *lines = guard_alloc(n_rows * n_lines * LINE_BYTES + shift);
     t.q = guard_alloc(n_tokens * n_lines * LINE_COLS);
     t.q_sums = guard_alloc(n_tokens * sizeof *t.q_sums);
     for (size_t r = 0; r < n_rows; r++)
@@ -53,6 +55,116 @@ static void matvec_of(struct check *c, size_t n_rows, size_t n_lines, enum terna
     outputs_compare(c, &o, false, "rows %zu to %zu of %zu, %zu lines, pattern %d", t.row0, t.row1,
                     n_rows, n_lines, (int)p);
     guard_release();
+}
+
+/* Some of n, ascending; all, none, one, or about half. */
+static size_t any_numbers(struct check *c, size_t n, int32_t *out)
+{
+    const size_t how = rng_below(&c->rng, 8), one = rng_below(&c->rng, n);
+    size_t n_taken = 0;
+    for (size_t i = 0; i < n; i++)
+        if (how == 0 || (how == 1 && i == one) || (how > 2 && rng_next(&c->rng) & 1))
+            out[n_taken++] = (int32_t)i;
+    return n_taken;
+}
+
+static void some_of(struct check *c, size_t n_rows, size_t n_lines, enum ternary_pattern p)
+{
+    if (!check_wanted(c))
+        return;
+    const struct ternary_case t = make_ternary(c, n_rows, n_lines, 1, p);
+    const struct outputs o = outputs_alloc(n_rows * sizeof(int32_t), 4 * rng_below(&c->rng, 16));
+    int32_t *numbers = guard_alloc(n_rows * sizeof *numbers);
+    const size_t n = any_numbers(c, n_rows, numbers);
+    int32_t *rows = guard_alloc(n * sizeof *rows);
+    memcpy(rows, numbers, n * sizeof *rows);
+    c->k->ternary_some(&t.w, rows, n, t.q, t.q_sums[0], (int32_t *)(void *)o.p[0]);
+    c->ref->ternary_some(&t.w, rows, n, t.q, t.q_sums[0], (int32_t *)(void *)o.p[1]);
+    outputs_compare(c, &o, false, "%zu of %zu rows, %zu lines, pattern %d", n, n_rows, n_lines,
+                    (int)p);
+    guard_release();
+}
+
+static void check_some(struct check *c)
+{
+    for (enum ternary_pattern p = 0; p < N_TERNARY_PATTERNS; p++) {
+        for (size_t n_rows = 1; n_rows <= 40; n_rows += 1 + n_rows / 4)
+            for (size_t n_lines = 1; n_lines <= 20; n_lines += 1 + n_lines / 5)
+                some_of(c, n_rows, n_lines, p);
+        some_of(c, 9, 27, p);
+        some_of(c, 9, 70, p);
+    }
+}
+
+/* Columns of n_lines whole lines, some of them multiplied. */
+static void columns_of(struct check *c, size_t n_cols, size_t n_lines, enum ternary_pattern p)
+{
+    if (!check_wanted(c))
+        return;
+    const size_t col_bytes = n_lines * LINE_BYTES, n_bytes = n_lines * LINE_COLS * sizeof(int32_t);
+    uint8_t *lines = guard_alloc(n_cols * col_bytes);
+    int8_t *all = guard_alloc(size_round_up(n_cols, LINE_COLS)), *q = guard_alloc(n_cols);
+    int32_t *numbers = guard_alloc(n_cols * sizeof *numbers);
+    const size_t n = any_numbers(c, n_cols, numbers);
+    int32_t *cols = guard_alloc(n * sizeof *cols);
+    for (size_t i = 0; i < n_cols; i++)
+        fill_lines(&c->rng, p, lines + i * col_bytes, n_lines, n_lines * LINE_COLS);
+    (void)fill_activations(&c->rng, p, all, size_round_up(n_cols, LINE_COLS) / LINE_COLS, n_cols);
+    memcpy(q, all, n_cols);
+    memcpy(cols, numbers, n * sizeof *cols);
+    const struct ternary_cols w = {lines, n_cols, n_lines};
+    const struct outputs o = outputs_alloc(n_bytes, 0);
+    c->k->ternary_columns(&w, cols, n, q, (int32_t *)(void *)o.p[0]);
+    c->ref->ternary_columns(&w, cols, n, q, (int32_t *)(void *)o.p[1]);
+    outputs_compare(c, &o, false, "%zu of %zu columns, %zu lines, pattern %d", n, n_cols, n_lines,
+                    (int)p);
+    guard_release();
+}
+
+static void check_columns(struct check *c)
+{
+    for (enum ternary_pattern p = 0; p < N_TERNARY_PATTERNS; p++) {
+        for (size_t n_cols = 1; n_cols <= 60; n_cols++)
+            columns_of(c, n_cols, 1 + rng_below(&c->rng, 11), p);
+        columns_of(c, 3000, 2, p);
+    }
+}
+
+/* The numbers of what is not zero, found in two kinds of input. */
+static void live_of(struct check *c, size_t n, enum pattern p)
+{
+    if (!check_wanted(c))
+        return;
+    float *gate = guard_alloc(n * sizeof *gate);
+    int8_t *q = guard_alloc(n);
+    int32_t *out[2];
+    size_t n_live[2];
+    fill_floats(&c->rng, p, gate, n);
+    for (size_t i = 0; i < n; i++) {
+        gate[i] = rng_below(&c->rng, 20) == 0 ? NAN : gate[i];
+        q[i] = (int8_t)(rng_next(&c->rng) & 1 ? 0 : rng_next(&c->rng));
+    }
+    for (size_t i = 0; i < 2; i++)
+        out[i] = guard_alloc((n + LIVE_SLACK) * sizeof *out[i]);
+    for (size_t kind = 0; kind < 2; kind++) {
+        const struct cpu_kernels *const k[2] = {c->k, c->ref};
+        for (size_t i = 0; i < 2; i++)
+            n_live[i] =
+                kind == 0 ? k[i]->live_gates(gate, n, out[i]) : k[i]->live_inputs(q, n, out[i]);
+        c->n_calls++;
+        if (n_live[0] == n_live[1] && memcmp(out[0], out[1], n_live[0] * sizeof *out[0]) == 0)
+            continue;
+        c->n_failed++;
+        printf("%s %s: %zu live for %zu, n %zu\n", c->isa, c->kernel, n_live[0], n_live[1], n);
+    }
+    guard_release();
+}
+
+static void check_live(struct check *c)
+{
+    for (enum pattern p = 0; p < N_PATTERNS; p++)
+        for (size_t n = 1; n <= 300; n += 1 + n / 40)
+            live_of(c, n, p);
 }
 
 static void check_matvec(struct check *c)
@@ -456,6 +568,9 @@ const struct check_case matrix_cases[] = {
     {"coarse_group", check_coarse_group},
     {"ternary_matvec", check_matvec},
     {"ternary_matmul", check_matmul},
+    {"ternary_some", check_some},
+    {"ternary_columns", check_columns},
+    {"live_gates and live_inputs", check_live},
     {"attn_block", check_attn_block},
     {"attn_tile", check_attn_tile},
     {"rows", check_rows},

@@ -116,10 +116,58 @@ static void code_three_is_refused_by_name_and_offset(void **state)
         }
 }
 
+/* Line l, byte b, bits 2i of column c: row 256 l + 64 i + b; rows past the end are code 1. */
+static void columns_hold_the_same_codes(void **state)
+{
+    (void)state;
+    static const size_t shapes[][2] = {{256, 256}, {512, 700}, {768, 255}, {6912, 3}};
+    for (size_t k = 0; k < 4; k++) {
+        struct fixture f;
+        struct bn_error err;
+        const size_t n_cols = shapes[k][0], n_rows = shapes[k][1];
+        const size_t n_lines = (n_rows + LINE_COLS - 1) / LINE_COLS;
+        setup(&f, TENSOR_I2_S, I2S_A, n_cols, n_rows);
+        uint8_t *lines = mem_alloc(n_cols * n_lines, LINE_BYTES);
+        uint8_t *rows = mem_alloc(LINE_COLS * f.n_lines, LINE_BYTES);
+        for (size_t l = 0; l < n_lines; l++)
+            assert_true(pack_columns(&f.src, l, l + 1, n_lines, lines, rows, f.room, &err));
+        for (size_t c = 0; c < n_cols; c++)
+            for (size_t r = 0; r < n_lines * LINE_COLS; r++) {
+                const uint8_t *line = lines + (c * n_lines + r / LINE_COLS) * LINE_BYTES;
+                const unsigned code = line[r % 64] >> (2 * (r % LINE_COLS / 64)) & 3;
+                assert_int_equal(code, r < n_rows ? f.codes[r * n_cols + c] : 1);
+            }
+        mem_free(rows);
+        mem_free(lines);
+        teardown(&f);
+    }
+}
+
+/* The file's bytes read as a line of R1-256, times activations in file order. */
+static void file_order_multiplies_the_files_own_lines(void **state)
+{
+    (void)state;
+    struct fixture f;
+    int8_t q[768], turned[768];
+    setup(&f, TENSOR_I2_S, I2S_A, 768, 1);
+    int32_t expected = 0, sum = 0;
+    for (size_t c = 0; c < 768; c++) {
+        turned[c] = q[c] = (int8_t)(noise_bits(5, c) % 255 - 127);
+        expected += f.codes[c] * q[c];
+    }
+    pack_file_order(turned, 3);
+    for (size_t c = 0; c < 768; c++)
+        sum += (f.file[c / 256 * 64 + c % 64] >> (2 * (c % 256 / 64)) & 3) * turned[c];
+    assert_int_equal(sum, expected);
+    teardown(&f);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_container_packs_to_the_definition),
+        cmocka_unit_test(columns_hold_the_same_codes),
+        cmocka_unit_test(file_order_multiplies_the_files_own_lines),
         cmocka_unit_test(code_three_is_refused_by_name_and_offset),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,7 +12,8 @@
 
 #include <cmocka.h>
 
-#define N_IDS 150 /* three blocks of positions, the last one cut */
+#define N_STEPS 20 /* of what is done token by token: each waits for its threads many times */
+#define N_IDS 150  /* three blocks of positions, the last one cut */
 
 /* A model with every awkward thing: grouped heads, widths that are no whole lines. */
 static struct synth_spec spec_of(const char *arch)
@@ -113,6 +114,62 @@ static void threads_and_micro_batch_change_no_bit(void **state)
 }
 
 /* Rolled back to any length and filled again, with other tokens in between. */
+/* Token by token, and the bytes that were read for them. */
+static float *one_by_one(const struct synth_spec *spec, const struct bn_model_config *cfg,
+                         const int32_t *ids, uint64_t *n_bytes)
+{
+    struct kit kit;
+    kit_open(&kit, spec, cfg);
+    struct bn_session *s = kit_session(&kit, N_STEPS);
+    float *logits = mem_alloc(N_STEPS * kit.n_vocab, sizeof *logits);
+    struct head_row *row = kit_rows(&kit, 1);
+    const struct head_request all = {.kind = HEAD_ALL};
+    *n_bytes = 0;
+    for (size_t t = 0; t < N_STEPS; t++) {
+        struct bn_sync_stats stats;
+        struct bn_error err;
+        if (!bn_session_sync(s, ids, t + 1, &all, row, NULL, &stats, &err))
+            fail_msg("%s", err.text);
+        *n_bytes += stats.n_bytes;
+        for (size_t i = 0; i < kit.n_vocab; i++)
+            logits[t * kit.n_vocab + i] = row->cands[i].logit;
+    }
+    kit_free_rows(row, 1);
+    bn_session_close(s);
+    kit_close(&kit);
+    return logits;
+}
+
+/* Rows and columns that zeros cancel are not read by one token; several multiply the file's lines.
+ */
+static void skipping_changes_no_bit_and_reads_less(void **state)
+{
+    (void)state;
+    static const char *const isas[] = {"ref", "avx2", "avxvnni", "avx512vnni", "amx"};
+    int32_t ids[N_IDS];
+    struct synth_spec spec = spec_of("bitnet-b1.58");
+    spec.type = TENSOR_I2_S;
+    spec.n_ff = 768; /* whole lines: the down projection is kept in columns */
+    kit_ids(ids, N_IDS, 3);
+    struct bn_model_config cfg = {.isa = "ref", .n_threads = 1, .skip = BN_SKIP_OFF};
+    uint64_t n_all, n_read;
+    float *plain = one_by_one(&spec, &cfg, ids, &n_all);
+    cfg.skip = BN_SKIP_ON;
+    for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++)
+        for (size_t n_threads = 1; n_threads <= 3 && isa_runs_here(isas[i]); n_threads += 2) {
+            cfg.isa = isas[i];
+            cfg.n_threads = n_threads;
+            float *skipped = one_by_one(&spec, &cfg, ids, &n_read);
+            float *together = logits_with(&spec, &cfg, ids);
+            same_bits(plain, skipped, N_STEPS * spec.n_vocab, "skipping");
+            same_bits(plain, together, N_STEPS * spec.n_vocab, "the order of the file");
+            assert_true(n_read < n_all - n_all / 20);
+            mem_free(together);
+            mem_free(skipped);
+        }
+    mem_free(plain);
+}
+
 static void reuse_changes_no_bit(void **state)
 {
     (void)state;
@@ -264,6 +321,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(instruction_set_changes_no_bit),
         cmocka_unit_test(threads_and_micro_batch_change_no_bit),
+        cmocka_unit_test(skipping_changes_no_bit_and_reads_less),
         cmocka_unit_test(reuse_changes_no_bit),
         cmocka_unit_test(batch_neighbours_change_no_bit),
         cmocka_unit_test(splitting_positions_changes_no_bit),

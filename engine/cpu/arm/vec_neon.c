@@ -88,8 +88,8 @@ void relu2_gate_neon(const float *gate, const float *up, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i += 4) {
         const float32x4_t g = load4(gate, i, n), zero = vdupq_n_f32(0.0f);
-        const float32x4_t kept = vbslq_f32(vcltq_f32(g, zero), zero, g); /* a NaN stays */
-        store4(out, i, n, vmulq_f32(vmulq_f32(kept, kept), load4(up, i, n)));
+        const float32x4_t product = vmulq_f32(vmulq_f32(g, g), load4(up, i, n));
+        store4(out, i, n, vbslq_f32(vclezq_f32(g), zero, product)); /* a NaN is not shut */
     }
 }
 

@@ -29,8 +29,8 @@ void acc_relu2_ref(const struct acc_tile *gate, const struct acc_tile *up, float
 {
     for (size_t t = 0; t < gate->n_tokens; t++)
         for (size_t r = 0; r < gate->n_rows; r++) {
-            const float z = scaled(gate, t, r), g = z < 0.0f ? 0.0f : z;
-            y[t * stride + r] = (g * g) * scaled(up, t, r);
+            const float g = scaled(gate, t, r);
+            y[t * stride + r] = g <= 0.0f ? 0.0f : (g * g) * scaled(up, t, r);
         }
 }
 

@@ -17,6 +17,12 @@ void quantise_ref(const float *x, size_t n, int8_t *q, struct act_scale *out);
 
 void ternary_matvec_ref(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
                         int32_t q_sum, int32_t *acc);
+void ternary_some_ref(const struct ternary_mat *w, const int32_t *rows, size_t n, const int8_t *q,
+                      int32_t q_sum, int32_t *acc);
+void ternary_columns_ref(const struct ternary_cols *w, const int32_t *cols, size_t n,
+                         const int8_t *q, int32_t *acc);
+size_t live_gates_ref(const float *gate, size_t n, int32_t *out);
+size_t live_inputs_ref(const int8_t *q, size_t n, int32_t *out);
 void pack_token_ref(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
 const int8_t *gather_tokens_ref(const int8_t *packed, size_t n_lines, size_t n_tokens, int8_t *own);
 void unpack_rows_ref(const struct ternary_mat *w, size_t row0, size_t row1, uint8_t *panel);

@@ -27,6 +27,49 @@ void ternary_matvec_ref(const struct ternary_mat *w, size_t row0, size_t row1, c
         acc[r - row0] = row_dot(w->lines + r * w->n_lines * LINE_BYTES, w->n_lines, q) - q_sum;
 }
 
+void ternary_some_ref(const struct ternary_mat *w, const int32_t *rows, size_t n, const int8_t *q,
+                      int32_t q_sum, int32_t *acc)
+{
+    for (size_t i = 0; i < n; i++)
+        acc[rows[i]] =
+            row_dot(w->lines + (size_t)rows[i] * w->n_lines * LINE_BYTES, w->n_lines, q) - q_sum;
+}
+
+void ternary_columns_ref(const struct ternary_cols *w, const int32_t *cols, size_t n,
+                         const int8_t *q, int32_t *acc)
+{
+    memset(acc, 0, w->n_lines * LINE_COLS * sizeof *acc);
+    for (size_t c = 0; c < n; c++) {
+        const uint8_t *line = w->lines + (size_t)cols[c] * w->n_lines * LINE_BYTES;
+        for (size_t l = 0; l < w->n_lines; l++, line += LINE_BYTES)
+            for (size_t i = 0; i < 4; i++)
+                for (size_t b = 0; b < FIELD_COLS; b++) {
+                    const int32_t code = line[b] >> (2 * i) & 3;
+                    acc[l * LINE_COLS + FIELD_COLS * i + b] += (code - 1) * q[cols[c]];
+                }
+    }
+}
+
+size_t live_gates_ref(const float *gate, size_t n, int32_t *out)
+{
+    size_t n_live = 0;
+    for (size_t i = 0; i < n; i++) {
+        out[n_live] = (int32_t)i;
+        n_live += !(gate[i] <= 0.0f);
+    }
+    return n_live;
+}
+
+size_t live_inputs_ref(const int8_t *q, size_t n, int32_t *out)
+{
+    size_t n_live = 0;
+    for (size_t i = 0; i < n; i++) {
+        out[n_live] = (int32_t)i;
+        n_live += q[i] != 0;
+    }
+    return n_live;
+}
+
 /* Row-major: the form of every way that does not need another. */
 void pack_token_ref(const int8_t *q, size_t n_lines, size_t t, int8_t *packed)
 {

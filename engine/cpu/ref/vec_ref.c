@@ -23,8 +23,7 @@ void add_ref(float *h, const float *y, size_t n)
 void relu2_gate_ref(const float *gate, const float *up, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i++) {
-        const float g = gate[i] < 0.0f ? 0.0f : gate[i];
-        out[i] = (g * g) * up[i];
+        out[i] = gate[i] <= 0.0f ? 0.0f : (gate[i] * gate[i]) * up[i]; /* a NaN stays */
     }
 }
 

@@ -36,9 +36,10 @@ void acc_relu2_avx2(const struct acc_tile *gate, const struct acc_tile *up, floa
 {
     for (size_t t = 0; t < gate->n_tokens; t++, y += stride)
         for (size_t r = 0; r < gate->n_rows; r += 8) {
-            /* A NaN in the gate is maxps' second operand and stays. */
-            const __m256 g = _mm256_max_ps(_mm256_setzero_ps(), scaled8(gate, t, r));
-            store_ps8(y, r, gate->n_rows, _mm256_mul_ps(_mm256_mul_ps(g, g), scaled8(up, t, r)));
+            const __m256 g = scaled8(gate, t, r);
+            const __m256 shut = _mm256_cmp_ps(g, _mm256_setzero_ps(), _CMP_LE_OQ); /* not a NaN */
+            const __m256 product = _mm256_mul_ps(_mm256_mul_ps(g, g), scaled8(up, t, r));
+            store_ps8(y, r, gate->n_rows, _mm256_andnot_ps(shut, product));
         }
 }
 

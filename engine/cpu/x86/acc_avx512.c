@@ -41,10 +41,11 @@ void acc_relu2_avx512(const struct acc_tile *gate, const struct acc_tile *up, fl
     for (size_t t = 0; t < gate->n_tokens; t++, y += stride)
         for (size_t r = 0; r < gate->n_rows; r += 16) {
             const __mmask16 rows = mask_below(r, gate->n_rows);
-            /* A NaN in the gate is maxps' second operand and stays. */
-            const __m512 g = _mm512_max_ps(_mm512_setzero_ps(), scaled16(gate, t, r, rows));
-            _mm512_mask_storeu_ps(y + r, rows,
-                                  _mm512_mul_ps(_mm512_mul_ps(g, g), scaled16(up, t, r, rows)));
+            const __m512 g = scaled16(gate, t, r, rows);
+            const __mmask16 open = _mm512_cmp_ps_mask(g, _mm512_setzero_ps(), _CMP_NLE_UQ);
+            _mm512_mask_storeu_ps(
+                y + r, rows,
+                _mm512_maskz_mul_ps(open, _mm512_mul_ps(g, g), scaled16(up, t, r, rows)));
         }
 }
 

@@ -37,9 +37,18 @@ void coarse_bound_avx2(const struct coarse_mat *m, size_t row0, size_t row1,
 void row_kernels_avx2(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
 size_t mac_peak_avx2(size_t n_rounds);
 
+void ternary_some_avx2(const struct ternary_mat *w, const int32_t *rows, size_t n, const int8_t *q,
+                       int32_t q_sum, int32_t *acc);
+void ternary_columns_avx2(const struct ternary_cols *w, const int32_t *cols, size_t n,
+                          const int8_t *q, int32_t *acc);
+size_t live_gates_avx2(const float *gate, size_t n, int32_t *out);
+size_t live_inputs_avx2(const int8_t *q, size_t n, int32_t *out);
+
 /* AVX-VNNI: 256-bit dot products of bytes */
 void ternary_matvec_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
                             int32_t q_sum, int32_t *acc);
+void ternary_some_avxvnni(const struct ternary_mat *w, const int32_t *rows, size_t n,
+                          const int8_t *q, int32_t q_sum, int32_t *acc);
 void ternary_matmul_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1,
                             const struct ternary_batch *batch);
 size_t mac_peak_avxvnni(size_t n_rounds);
@@ -47,6 +56,12 @@ size_t mac_peak_avxvnni(size_t n_rounds);
 /* AVX-512 F, BW, DQ, VL, VNNI */
 void ternary_matvec_avx512(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
                            int32_t q_sum, int32_t *acc);
+void ternary_some_avx512(const struct ternary_mat *w, const int32_t *rows, size_t n,
+                         const int8_t *q, int32_t q_sum, int32_t *acc);
+void ternary_columns_avx512(const struct ternary_cols *w, const int32_t *cols, size_t n,
+                            const int8_t *q, int32_t *acc);
+size_t live_gates_avx512(const float *gate, size_t n, int32_t *out);
+size_t live_inputs_avx512(const int8_t *q, size_t n, int32_t *out);
 void ternary_matmul_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
                            const struct ternary_batch *batch);
 void acc_store_avx512(const struct acc_tile *a, float *y, size_t stride);

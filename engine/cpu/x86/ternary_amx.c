@@ -28,7 +28,7 @@ BN_FORCE_INLINE void unpack_line(const uint8_t *line, size_t row_bytes, size_t n
 #pragma GCC unroll 16
     for (size_t r = 0; r < SIDE; r++) {
         const uint8_t *at = line + r * row_bytes;
-        v[r] = r < n_rows ? _mm512_load_si512(at) : _mm512_setzero_si512();
+        v[r] = r < n_rows ? _mm512_loadu_si512(at) : _mm512_setzero_si512();
         /* The same line of the next 16 rows: memory answers while these are unpacked. */
         _mm_prefetch((const char *)((uintptr_t)at + SIDE * row_bytes), _MM_HINT_T0);
     }

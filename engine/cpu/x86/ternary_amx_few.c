@@ -27,7 +27,7 @@ BN_FORCE_INLINE void unpack_group(const uint8_t *line, size_t row_bytes, size_t 
     const uint8_t *from = line + r0 * row_bytes;
 #pragma GCC unroll 8
     for (size_t r = r0; r < r0 + GROUP_ROWS; r++, from += row_bytes) {
-        const __m512i v = r < n_rows ? _mm512_load_si512(from) : _mm512_setzero_si512();
+        const __m512i v = r < n_rows ? _mm512_loadu_si512(from) : _mm512_setzero_si512();
         uint8_t *to = out + r * 64;
         _mm512_store_si512(to, _mm512_and_si512(v, mask));
         _mm512_store_si512(to + FIELD_BYTES, _mm512_and_si512(_mm512_srli_epi32(v, 2), mask));

@@ -11,6 +11,7 @@
 #include "engine/base/force_inline.h"
 #include "engine/base/size.h"
 #include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/listed_rows.h"
 
 #include <immintrin.h>
 
@@ -102,6 +103,22 @@ void ternary_matvec_avx2(const struct ternary_mat *w, size_t row0, size_t row1, 
             matvec_rows(row + i * row_bytes, n_lines, step, ROWS, q, q_sum, acc + i);
     for (size_t r = STREAMS * step; r < row1 - row0; r++)
         matvec_rows(row + r * row_bytes, n_lines, 0, 1, q, q_sum, acc + r);
+}
+
+void ternary_some_avx2(const struct ternary_mat *w, const int32_t *rows, size_t n, const int8_t *q,
+                       int32_t q_sum, int32_t *acc)
+{
+    const size_t n_lines = w->n_lines, row_bytes = n_lines * LINE_BYTES, step = n / STREAMS;
+    for (size_t r = 0; r < step; r++) {
+        if (r + 1 < step)
+            prefetch_listed(w, rows + r + 1, step, STREAMS);
+        for (size_t i = r; i < STREAMS * step; i += ROWS * step) {
+            const size_t row = (size_t)rows[i], apart = (size_t)rows[i + step] - row;
+            matvec_rows(w->lines + row * row_bytes, n_lines, apart, ROWS, q, q_sum, acc + row);
+        }
+    }
+    for (size_t r = STREAMS * step; r < n; r++)
+        matvec_rows(w->lines + (size_t)rows[r] * row_bytes, n_lines, 0, 1, q, q_sum, acc + rows[r]);
 }
 
 BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,

@@ -17,6 +17,7 @@
  * range apart: one core then has four streams in flight and reads 1.4 times as fast as from one. */
 #define ROWS 4
 #define PREFETCH_BYTES 2560
+#define NEXT_ROWS 2    /* of listed rows: so many lie between reading and prefetching */
 #define BLOCK_TOKENS 6 /* 4 rows x 6 tokens = 24 sums; with 4 weights and q, 29 of 32 registers */
 
 /* (sum of a, of b, of c, of d) */
@@ -42,14 +43,19 @@ BN_FORCE_INLINE void store_sums(const __m512i v[ROWS], int n_rows, int32_t q_sum
 
 BN_FORCE_INLINE __m512i load(const void *p)
 {
-    return _mm512_load_si512(p);
+    return _mm512_loadu_si512(p); /* lines may lie across two cache lines */
 }
 
-/* n_rows (1 or ROWS) rows, step_rows apart, against one token; sums at acc, step_rows apart. */
-BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, size_t step_rows, int n_rows,
-                                 const int8_t *q, int32_t q_sum, int32_t *acc)
+/* Rows that are multiplied together, and what is prefetched while they are read. */
+struct row_set {
+    const uint8_t *row[ROWS];
+    uintptr_t ahead[ROWS];
+};
+
+/* n_rows (1 or ROWS) rows against one token. */
+BN_FORCE_INLINE void matvec_rows(const struct row_set *s, size_t n_lines, int n_rows,
+                                 const int8_t *q, int32_t q_sum, int32_t out[ROWS])
 {
-    const size_t step_bytes = step_rows * n_lines * LINE_BYTES;
     __m512i sum[ROWS][4];
 #pragma GCC unroll 4
     for (int r = 0; r < ROWS; r++)
@@ -62,9 +68,8 @@ BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, size_t step
         const __m512i q2 = load(q + l * LINE_COLS + 128), q3 = load(q + l * LINE_COLS + 192);
 #pragma GCC unroll 4
         for (int r = 0; r < n_rows; r++) {
-            const uint8_t *line = row + (size_t)r * step_bytes + l * LINE_BYTES;
-            const __m512i w = load(line);
-            _mm_prefetch((const char *)((uintptr_t)line + PREFETCH_BYTES), _MM_HINT_T0);
+            const __m512i w = load(s->row[r] + l * LINE_BYTES);
+            _mm_prefetch((const char *)(s->ahead[r] + l * LINE_BYTES), _MM_HINT_T0);
             const __m512i w0 = _mm512_and_si512(w, _mm512_set1_epi8(0x03));
             const __m512i w1 = _mm512_and_si512(w, _mm512_set1_epi8(0x0c));
             const __m512i w2 = _mm512_and_si512(w, _mm512_set1_epi8(0x30));
@@ -83,22 +88,70 @@ BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, size_t step
         total[r] = _mm512_add_epi32(a, _mm512_srai_epi32(b, 4));
     }
     const __m128i sums = _mm_sub_epi32(sum_lanes(total), _mm_set1_epi32(q_sum));
-    _Alignas(16) int32_t out[ROWS];
-    _mm_store_si128((__m128i *)(void *)out, sums);
+    _mm_storeu_si128((__m128i *)(void *)out, sums);
+}
+
+/* Row r and, if there are more, those step, 2 step and 3 step further on. */
+BN_FORCE_INLINE struct row_set apart(const struct ternary_mat *w, size_t r, size_t step)
+{
+    struct row_set s;
 #pragma GCC unroll 4
-    for (int r = 0; r < n_rows; r++)
-        acc[(size_t)r * step_rows] = out[r];
+    for (size_t i = 0; i < ROWS; i++) {
+        s.row[i] = w->lines + (r + i * step) * w->n_lines * LINE_BYTES;
+        s.ahead[i] = (uintptr_t)s.row[i] + PREFETCH_BYTES;
+    }
+    return s;
+}
+
+/* The same of rows with these numbers, of which n_left are left for each of the four. */
+BN_FORCE_INLINE struct row_set listed(const struct ternary_mat *w, const int32_t *rows, size_t step,
+                                      size_t n_left)
+{
+    const size_t row_bytes = w->n_lines * LINE_BYTES;
+    const size_t next = n_left > NEXT_ROWS ? NEXT_ROWS : n_left - 1;
+    struct row_set s;
+#pragma GCC unroll 4
+    for (size_t i = 0; i < ROWS; i++) {
+        s.row[i] = w->lines + (size_t)rows[i * step] * row_bytes;
+        s.ahead[i] = (uintptr_t)(w->lines + (size_t)rows[i * step + next] * row_bytes);
+    }
+    return s;
 }
 
 void ternary_matvec_avx512(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
                            int32_t q_sum, int32_t *acc)
 {
-    const size_t row_bytes = w->n_lines * LINE_BYTES, step_rows = (row1 - row0) / ROWS;
-    const uint8_t *row = w->lines + row0 * row_bytes;
-    for (size_t r = 0; r < step_rows; r++)
-        matvec_rows(row + r * row_bytes, w->n_lines, step_rows, ROWS, q, q_sum, acc + r);
-    for (size_t r = ROWS * step_rows; r < row1 - row0; r++)
-        matvec_rows(row + r * row_bytes, w->n_lines, 0, 1, q, q_sum, acc + r);
+    const size_t step = (row1 - row0) / ROWS;
+    int32_t out[ROWS];
+    for (size_t r = 0; r < step; r++) {
+        const struct row_set s = apart(w, row0 + r, step);
+        matvec_rows(&s, w->n_lines, ROWS, q, q_sum, out);
+        for (size_t i = 0; i < ROWS; i++)
+            acc[r + i * step] = out[i];
+    }
+    for (size_t r = ROWS * step; r < row1 - row0; r++) {
+        const struct row_set s = apart(w, row0 + r, 0);
+        matvec_rows(&s, w->n_lines, 1, q, q_sum, out);
+        acc[r] = out[0];
+    }
+}
+
+void ternary_some_avx512(const struct ternary_mat *w, const int32_t *rows, size_t n,
+                         const int8_t *q, int32_t q_sum, int32_t *acc)
+{
+    const size_t step = n / ROWS;
+    int32_t out[ROWS];
+    for (size_t r = 0; r < step; r++) {
+        const struct row_set s = listed(w, rows + r, step, step - r);
+        matvec_rows(&s, w->n_lines, ROWS, q, q_sum, out);
+        for (size_t i = 0; i < ROWS; i++)
+            acc[rows[r + i * step]] = out[i];
+    }
+    for (size_t r = ROWS * step; r < n; r++) {
+        const struct row_set s = listed(w, rows + r, 0, 1);
+        matvec_rows(&s, w->n_lines, 1, q, q_sum, out);
+        acc[rows[r]] = out[0];
+    }
 }
 
 /* n_rows (1 or ROWS) rows against n_tokens (1 .. BLOCK_TOKENS) tokens from the first of `batch`. */

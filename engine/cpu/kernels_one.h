@@ -1,0 +1,50 @@
+/*
+ * Ternary weights, and the kernels that multiply them with one token: function types of the table
+ * in kernels.h, under its rules. What a zero cancels need not be read: the rows of shut gates, the
+ * columns of inputs that are zero.
+ */
+#ifndef ENGINE_CPU_KERNELS_ONE_H
+#define ENGINE_CPU_KERNELS_ONE_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LINE_COLS 256 /* columns in one line of R1-256 */
+#define LINE_BYTES 64 /* one cache line, one AVX-512 register */
+
+/* Ternary weights in R1-256. */
+struct ternary_mat {
+    const uint8_t *lines; /* (n_rows, n_lines, LINE_BYTES), 32-byte aligned */
+    size_t n_rows;
+    size_t n_lines; /* a row */
+};
+
+/* One token: acc[r - row0] = sum over columns of (code - 1) * q, rows row0 .. row1 - 1.
+ * q (n_lines * LINE_COLS), 64-byte aligned. */
+typedef void (*ternary_matvec_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
+                                  const int8_t *q, int32_t q_sum, int32_t *acc);
+
+/* The same of some rows: acc[rows[i]], i < n, the others stay as they are. Row numbers ascend. */
+typedef void (*ternary_some_fn)(const struct ternary_mat *w, const int32_t *rows, size_t n,
+                                const int8_t *q, int32_t q_sum, int32_t *acc);
+
+/* The same weights column by column, so that a column whose q is 0 need not be read: line l of
+ * column c holds rows 256 l .. 256 l + 255 of it, as a line of ternary_mat holds columns. */
+#define MOST_SUMMED 131072 /* columns: sums of 64 * 2 * 127 a column stay within int32 */
+struct ternary_cols {
+    const uint8_t *lines; /* (n_cols, n_lines, LINE_BYTES), 64-byte aligned */
+    size_t n_cols;
+    size_t n_lines; /* a column */
+};
+/* acc[r] = sum over cols[i], i < n <= MOST_SUMMED, of (code - 1) * q[cols[i]], r < n_lines *
+ * LINE_COLS. acc is 64-byte aligned. */
+typedef void (*ternary_columns_fn)(const struct ternary_cols *w, const int32_t *cols, size_t n,
+                                   const int8_t *q, int32_t *acc);
+
+/* What has to be multiplied: the numbers, ascending, of those gates that are not <= 0 (a NaN is
+ * among them), of those q that are not 0. Returns how many; `out` has room for n + LIVE_SLACK. */
+#define LIVE_SLACK 16
+typedef size_t (*live_gates_fn)(const float *gate, size_t n, int32_t *out);
+typedef size_t (*live_inputs_fn)(const int8_t *q, size_t n, int32_t *out);
+
+#endif

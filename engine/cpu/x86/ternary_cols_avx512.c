@@ -1,0 +1,175 @@
+/*
+ * Sums over columns that are not zero, with AVX-512 VNNI.
+ *
+ * A line is 256 rows of one column. Four lines, of four columns, are interleaved byte by byte, so
+ * that a dword holds the same row of each: one product of bytes adds four columns to 16 rows. The
+ * fields are masked and never shifted, as in ternary_avx512.c, and rows are put in order at the
+ * end.
+ */
+#include "engine/base/force_inline.h"
+#include "engine/cpu/x86/kernels_x86.h"
+
+#include <immintrin.h>
+#include <string.h>
+
+#define COLS 4
+/* Sets of columns in a block: two blocks of 2,560 rows and the sums fit the first cache. */
+#define SETS 6
+#define BLOCK_COLS (COLS * SETS)
+#define LINE_VECS 16 /* registers of sums a line has: field f, vector v at 4 f + v */
+
+/* The columns that are summed, four by four. */
+struct live {
+    const int32_t *cols; /* (n) */
+    size_t n, n_sets;
+    const int8_t *q;
+};
+
+/* Columns that are read together, those that follow, and the q of four as a dword each. */
+struct block {
+    const uint8_t *at[BLOCK_COLS], *next[BLOCK_COLS];
+    int32_t q[SETS];
+    size_t n_sets;
+    size_t ahead_set, ahead_line; /* of next: what is prefetched next, column by column */
+};
+
+/* The sets from `set0` on, of n_sets in all: set s is columns s, s + n_sets, ... of the list, four
+ * streams for the memory. What is missing to a whole set is the last column again, times 0. */
+static void open_block(const struct ternary_cols *w, const struct live *live, size_t set0,
+                       struct block *b)
+{
+    const size_t col_bytes = w->n_lines * LINE_BYTES, last = live->n - 1;
+    int8_t bytes[BLOCK_COLS] = {0};
+    b->n_sets = live->n_sets - set0 < SETS ? live->n_sets - set0 : SETS;
+    for (size_t s = 0; s < b->n_sets; s++)
+        for (size_t i = 0; i < COLS; i++) {
+            const size_t at = i * live->n_sets + set0 + s;
+            const size_t next = at + SETS < last ? at + SETS : last;
+            const int32_t col = live->cols[at < last ? at : last];
+            b->at[COLS * s + i] = w->lines + (size_t)col * col_bytes;
+            b->next[COLS * s + i] = w->lines + (size_t)live->cols[next] * col_bytes;
+            bytes[COLS * s + i] = at <= last ? live->q[col] : 0;
+        }
+    memcpy(b->q, bytes, sizeof bytes);
+    b->ahead_set = b->ahead_line = 0;
+}
+
+/* The four fields of 16 rows, four columns each. */
+BN_FORCE_INLINE void add_fields(__m512i sum[LINE_VECS], int v, __m512i codes, __m512i q)
+{
+    const __m512i c0 = _mm512_and_si512(codes, _mm512_set1_epi8(0x03));
+    const __m512i c1 = _mm512_and_si512(codes, _mm512_set1_epi8(0x0c));
+    const __m512i c2 = _mm512_and_si512(codes, _mm512_set1_epi8(0x30));
+    const __m512i c3 = _mm512_and_si512(codes, _mm512_set1_epi8((char)0xc0));
+    sum[v] = _mm512_dpbusd_epi32(sum[v], c0, q);
+    sum[4 + v] = _mm512_dpbusd_epi32(sum[4 + v], c1, q);
+    sum[8 + v] = _mm512_dpbusd_epi32(sum[8 + v], c2, q);
+    sum[12 + v] = _mm512_dpbusd_epi32(sum[12 + v], c3, q);
+}
+
+/* Line l of all columns of the block. */
+static void add_line(struct block *b, size_t n_lines, size_t l, int32_t *acc)
+{
+    __m512i sum[LINE_VECS];
+#pragma GCC unroll 16
+    for (int i = 0; i < LINE_VECS; i++)
+        sum[i] = _mm512_load_si512(acc + 16 * i);
+    for (size_t s = 0; s < b->n_sets; s++) {
+        __m512i line[COLS];
+#pragma GCC unroll 4
+        for (size_t i = 0; i < COLS; i++) {
+            line[i] = _mm512_load_si512(b->at[COLS * s + i] + l * LINE_BYTES);
+            _mm_prefetch(
+                (const char *)(b->next[COLS * b->ahead_set + i] + b->ahead_line * LINE_BYTES),
+                _MM_HINT_T0);
+        }
+        if (++b->ahead_line == n_lines) {
+            b->ahead_line = 0;
+            b->ahead_set++;
+        }
+        const __m512i q = _mm512_set1_epi32(b->q[s]);
+        const __m512i ab0 = _mm512_unpacklo_epi8(line[0], line[1]);
+        const __m512i ab1 = _mm512_unpackhi_epi8(line[0], line[1]);
+        const __m512i cd0 = _mm512_unpacklo_epi8(line[2], line[3]);
+        const __m512i cd1 = _mm512_unpackhi_epi8(line[2], line[3]);
+        add_fields(sum, 0, _mm512_unpacklo_epi16(ab0, cd0), q);
+        add_fields(sum, 1, _mm512_unpackhi_epi16(ab0, cd0), q);
+        add_fields(sum, 2, _mm512_unpacklo_epi16(ab1, cd1), q);
+        add_fields(sum, 3, _mm512_unpackhi_epi16(ab1, cd1), q);
+    }
+#pragma GCC unroll 16
+    for (int i = 0; i < LINE_VECS; i++)
+        _mm512_store_si512(acc + 16 * i, sum[i]);
+}
+
+/* Sums of field f of a line: quarter i of vector v is rows 16 i + 4 v .. + 3. To once the code,
+ * less q_sum, and in order. */
+static void finish_field(int f, int32_t q_sum, int32_t *acc)
+{
+    const __m512i less = _mm512_set1_epi32(q_sum);
+    __m512i v[4];
+    for (int i = 0; i < 4; i++)
+        v[i] = _mm512_sub_epi32(
+            _mm512_sra_epi32(_mm512_load_si512(acc + 16 * i), _mm_cvtsi32_si128(2 * f)), less);
+    const __m512i low01 = _mm512_shuffle_i32x4(v[0], v[1], 0x44);
+    const __m512i low23 = _mm512_shuffle_i32x4(v[2], v[3], 0x44);
+    const __m512i high01 = _mm512_shuffle_i32x4(v[0], v[1], 0xee);
+    const __m512i high23 = _mm512_shuffle_i32x4(v[2], v[3], 0xee);
+    _mm512_store_si512(acc, _mm512_shuffle_i32x4(low01, low23, 0x88));
+    _mm512_store_si512(acc + 16, _mm512_shuffle_i32x4(low01, low23, 0xdd));
+    _mm512_store_si512(acc + 32, _mm512_shuffle_i32x4(high01, high23, 0x88));
+    _mm512_store_si512(acc + 48, _mm512_shuffle_i32x4(high01, high23, 0xdd));
+}
+
+void ternary_columns_avx512(const struct ternary_cols *w, const int32_t *cols, size_t n,
+                            const int8_t *q, int32_t *acc)
+{
+    int32_t q_sum = 0;
+    memset(acc, 0, w->n_lines * LINE_COLS * sizeof *acc);
+    for (size_t i = 0; i < n; i++)
+        q_sum += q[cols[i]];
+    const struct live live = {cols, n, (n + COLS - 1) / COLS, q};
+    for (size_t s = 0; s < live.n_sets; s += SETS) {
+        struct block b;
+        open_block(w, &live, s, &b);
+        for (size_t l = 0; l < w->n_lines; l++)
+            add_line(&b, w->n_lines, l, acc + l * LINE_COLS);
+    }
+    for (size_t l = 0; l < w->n_lines; l++)
+        for (int f = 0; f < 4; f++)
+            finish_field(f, q_sum, acc + l * LINE_COLS + 64 * (size_t)f);
+}
+
+/* The numbers of the set bits, counted from `from`. */
+BN_FORCE_INLINE size_t put_numbers(uint32_t mask, size_t from, int32_t *out)
+{
+    const __m512i step = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
+    const __m512i numbers = _mm512_add_epi32(_mm512_set1_epi32((int32_t)from), step);
+    _mm512_storeu_si512(out, _mm512_maskz_compress_epi32((__mmask16)mask, numbers));
+    return (size_t)__builtin_popcount(mask);
+}
+
+size_t live_gates_avx512(const float *gate, size_t n, int32_t *out)
+{
+    size_t n_live = 0;
+    for (size_t i = 0; i < n; i += 16) {
+        const __mmask16 here = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
+        const __m512 g = _mm512_maskz_loadu_ps(here, gate + i);
+        const __mmask16 live = _mm512_mask_cmp_ps_mask(here, g, _mm512_setzero_ps(), _CMP_NLE_UQ);
+        n_live += put_numbers(live, i, out + n_live);
+    }
+    return n_live;
+}
+
+size_t live_inputs_avx512(const int8_t *q, size_t n, int32_t *out)
+{
+    size_t n_live = 0;
+    for (size_t i = 0; i < n; i += 64) {
+        const __mmask64 here = n - i < 64 ? ((__mmask64)1 << (n - i)) - 1 : ~(__mmask64)0;
+        const __m512i v = _mm512_maskz_loadu_epi8(here, q + i);
+        const __mmask64 live = _mm512_test_epi8_mask(v, v);
+        for (size_t j = 0; j < 64; j += 16)
+            n_live += put_numbers((uint32_t)(live >> j) & 0xffff, i + j, out + n_live);
+    }
+    return n_live;
+}
