@@ -48,6 +48,8 @@ static bool choose_kernels(struct backend *b, struct bn_error *err)
     if (why[0] != '\0')
         bn_log(&b->cfg.log, BN_LOG_WARNING, "%s", why);
     cpu_kernels_init(&b->k, &caps);
+    if (!b->k.skips_zeros)
+        b->cfg.skip = SKIP_OFF;
     return true;
 }
 
@@ -211,7 +213,7 @@ static bool begin_pass(struct backend *b, const struct eval_item *items, size_t 
     pass->cancel = cancel;
     pass->stopped = false;
     for (size_t i = 0; i < b->n_threads; i++)
-        b->scratch.lanes[i].n_skipped = 0;
+        b->scratch.lanes[i].up_skipped = b->scratch.lanes[i].down_skipped = 0;
     atomic_store(&pass->head_bytes, 0);
     atomic_store(&pass->next_item, 0);
     atomic_store(&pass->not_finite, false);
@@ -254,7 +256,7 @@ static bool cpu_eval(struct backend *b, struct eval_item *items, size_t n_items,
         b->scratch.wants[i].row->n = b->scratch.wants[i].n_found;
     *n_bytes = pass->n_bytes + atomic_load_explicit(&pass->head_bytes, memory_order_relaxed);
     for (size_t i = 0; i < b->n_threads; i++)
-        *n_bytes -= b->scratch.lanes[i].n_skipped;
+        *n_bytes -= b->scratch.lanes[i].up_skipped + b->scratch.lanes[i].down_skipped;
     return true;
 }
 

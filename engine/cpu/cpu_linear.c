@@ -101,7 +101,7 @@ static void add_columns(struct lane *l, const struct weights *w, struct rows y)
     const struct share live = lane_share(l, n_live, COLS_UNIT);
     k->ternary_columns(&w->cols, l->live + live.begin, live.end - live.begin, l->q8, l->sums);
     if (l->index == 0)
-        l->n_skipped += (w->n_cols - n_live) * w->cols.n_lines * LINE_BYTES;
+        l->down_skipped += (w->n_cols - n_live) * w->mat.n_rows / 4; /* weights a byte */
     lane_sync(l);
     const struct share all = lane_share(l, w->mat.n_rows, ROW_UNIT);
     for (size_t r = all.begin; r < all.end; r += MATVEC_ROWS) {
@@ -143,7 +143,7 @@ static void multiply_open(struct lane *l, const struct weights *w, struct share 
     const struct ternary_mat part = {w->mat.lines + rows.begin * row_bytes, n, w->mat.n_lines};
     const size_t n_live = k->live_gates(gate, n, l->live);
     k->ternary_some(&part, l->live, n_live, l->q8, l->q8_sum, l->acc);
-    l->n_skipped += (n - n_live) * row_bytes;
+    l->up_skipped += (n - n_live) * row_bytes;
     scale_rows(l, w, rows, y);
 }
 

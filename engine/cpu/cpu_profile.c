@@ -1,6 +1,6 @@
 /*
- * Times are measured, bytes and multiply-adds follow from the shapes: each matrix once a pass, keys
- * and values once a tile, the head as it counted itself.
+ * Times are measured, bytes and multiply-adds follow from the shapes: each matrix once a pass
+ * less what zeros spared, keys and values once a tile, the head as it counted itself.
  */
 #include "engine/cpu/cpu_profile.h"
 
@@ -63,6 +63,10 @@ void profile_end(struct pass *pass)
         count_weights(pass, PROFILE_O, &layer->o, b->shape.q_width);
         count_weights(pass, PROFILE_GATE_UP, &layer->gate_up, hp->n_embd);
         count_weights(pass, PROFILE_DOWN, &layer->down, hp->n_ff);
+    }
+    for (size_t i = 0; i < b->n_threads; i++) {
+        pass->profile.n_bytes[PROFILE_GATE_UP] -= b->scratch.lanes[i].up_skipped;
+        pass->profile.n_bytes[PROFILE_DOWN] -= b->scratch.lanes[i].down_skipped;
     }
     count_attention(pass);
     pass->profile.n_bytes[PROFILE_EMBED] += pass->n_tokens * b->shape.row_bytes;

@@ -119,12 +119,12 @@ struct scratch {
 struct lane {
     struct pass *pass;
     size_t index, n_lanes;
-    float *x;           /* (max_cols) a token between norm and quantise */
-    int32_t *live;      /* (max_cols + LIVE_SLACK) rows or columns that are multiplied */
-    int32_t *sums;      /* (n_embd, whole lines) over this lane's live columns; all lanes read it */
-    uint64_t n_skipped; /* bytes of weights not read in this pass */
-    int8_t *q8;         /* (q8_stride) a token before it is packed; all there is when it is alone */
-    float q8_s;         /* its scale when it is alone */
+    float *x;      /* (max_cols) a token between norm and quantise */
+    int32_t *live; /* (max_cols + LIVE_SLACK) rows or columns that are multiplied */
+    int32_t *sums; /* (n_embd, whole lines) over this lane's live columns; all lanes read it */
+    uint64_t up_skipped, down_skipped; /* bytes of weights not read in this pass */
+    int8_t *q8; /* (q8_stride) a token before it is packed; all there is when it is alone */
+    float q8_s; /* its scale when it is alone */
     int32_t q8_sum;
     float *row;      /* (n_embd) a decoded table row */
     const int8_t *q; /* input of the next linear layer for several tokens, gathered */

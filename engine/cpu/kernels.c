@@ -57,6 +57,7 @@ static void rung_ref(struct cpu_kernels *k)
         .coarse_bounds = coarse_bounds_ref,
         .coarse_group_from = SIZE_MAX,
         .mac_peak = mac_peak_ref,
+        .skips_zeros = true,
     };
     k->tile = k->many = k->few;
     row_kernels_ref(k->row_decode, k->rows_dot);
@@ -145,6 +146,7 @@ static void rung_amx(struct cpu_kernels *k)
 static void rung_neon(struct cpu_kernels *k)
 {
     k->isa = ISA_NEON;
+    k->skips_zeros = false; /* the kernels for it are those of ref */
     k->rms_norm = rms_norm_neon;
     k->quantise = quantise_neon;
     k->ternary_matvec = ternary_matvec_neon;

@@ -228,6 +228,8 @@ struct cpu_kernels {
     coarse_bounds_fn coarse_bounds;
     size_t coarse_group_from; /* so many hidden states are faster as a group */
     mac_peak_fn mac_peak;
+    bool skips_zeros; /* what zeros cancel is faster left out: the four kernels for it are the
+                         rung's */
 };
 
 /* Fill the table for a capability set: reads top to bottom as a ladder, ref first. A pure function.
