@@ -23,10 +23,14 @@
 #define ATTN_SPLIT 64   /* blocks of positions that run at once when positions are split */
 #define HEAD_GROUP 16   /* output rows between two uses of the logit buffer */
 #define HEAD_ROWS 4     /* output rows that share one load of the table */
-#define DOT_ROWS 16     /* table rows a block of rows_dot: 128 threads, 8 a row */
-#define GUMBEL_PARTS 64 /* blocks that share the noise of one row */
-#define PICK_THREADS 1024
-#define PICK_FIRST 64 /* candidates that come back with a row's summary */
+#define DOT_ROWS 16     /* table rows a block of rows_dot: 128 threads, 8 a row; also a part */
+#define PART_ROWS 16    /* table rows whose largest logit, or bound, is known apart */
+#define BOUND_ROWS 64   /* table rows a block of coarse_bound: 128 threads, 4 for 2 rows */
+#define COARSE_COLS 128 /* columns in a line of the coarse plane (docs/kernels.md) */
+#define COARSE_LANES 16 /* sums of a row of it */
+#define PICK_THREADS 512
+#define TAKE_IDS 256   /* table rows a block of pick_take looks at, one a thread */
+#define PICK_FIRST 256 /* candidates that come back with a row's summary */
 
 /* Sixteen bytes at a multiple of sixteen. */
 struct words {
@@ -100,23 +104,6 @@ struct attn_args {
     uint32_t n_tokens, qkv_stride, out_stride, n_heads, group, layer, split;
 };
 
-struct head_norm_args {
-    const struct cuda_want *wants;
-    const float *h, *w;
-    float *x; /* (n_wants, stride) */
-    float eps;
-    uint32_t n, h_stride, stride;
-};
-
-/* z = table x for n_rows rows of x. */
-struct dot_args {
-    const uint8_t *table;
-    const float *x;
-    float *z;
-    uint64_t row_bytes;
-    uint32_t n, n_vocab, x_stride, z_stride, n_rows, type;
-};
-
 /* One wanted row of the head. */
 struct cuda_want {
     uint64_t seed, position; /* Gumbel */
@@ -131,32 +118,94 @@ struct cuda_cand {
     float logit;
 };
 
-/* Of one row: the Gumbel draw as its only candidate, or at least its k best and those within the
- * gap, in no order; all of them in `more`, the first also here. */
+/* Of one row: at least its k best and those within the gap, or whoever may win the draw, in no
+ * order; all of them in `more`, the first also here. */
 struct cuda_found {
     uint32_t n, not_finite;
+    uint32_t n_read, spare; /* table rows multiplied one by one */
     struct cuda_cand first[PICK_FIRST];
 };
 
-struct cuda_draw {
-    double noisy;
-    int32_t id, spare;
+/* Of one row: what pick_take compares with, and how the hidden state was quantised. */
+struct cuda_screen {
+    double floor;
+    float unit;
+    uint32_t screened; /* 0: the bounds of this hidden state would prove nothing */
 };
 
+/* The coarse plane of the head, see coarse_mat of the CPU backend. */
+struct coarse_plane {
+    uint8_t *lines;  /* (n_vocab, n_blocks, LINE_BYTES) */
+    uint16_t *steps; /* (n_vocab, step_stride) BF16, zeros past n_blocks */
+    uint32_t n_blocks, step_stride;
+};
+
+/* A table to its coarse plane; a warp a row. */
+struct coarse_args {
+    const uint8_t *table;
+    struct coarse_plane plane;
+    uint32_t *too_large; /* set if a weight cannot be packed */
+    uint64_t row_bytes;
+    uint32_t n, n_vocab, type;
+};
+
+/* Hidden states as two planes of bytes and what their rounding may cost; a row of each for each
+ * wanted row. */
+struct query_room {
+    int8_t *x;      /* (n_blocks, 2, COARSE_COLS) high, twice low */
+    int32_t *fix;   /* (n_blocks, COARSE_LANES) */
+    float *spread;  /* (step_stride) zeros past n_blocks */
+    double *missed; /* (n_blocks, COARSE_COLS) */
+    double *norms;  /* (n_blocks, 2) */
+    struct cuda_screen *screens;
+    uint32_t n_blocks, step_stride; /* 0 blocks: nothing is screened */
+    double kappa, gamma, root;      /* constants of the bound */
+};
+
+/* The final norm, and the query made of it; a block a wanted row. Empties found. */
+struct head_norm_args {
+    const struct cuda_want *wants;
+    const float *h, *w;
+    float *x; /* (n_wants, stride) */
+    struct cuda_found *found;
+    struct query_room query;
+    float eps;
+    uint32_t n, h_stride, stride;
+};
+
+/* Where logits, or bounds of them, go: (n_rows, z_stride), and the best of each PART_ROWS. */
+struct logit_room {
+    float *z;
+    struct cuda_cand *parts; /* (n_rows, part_stride) */
+    uint32_t n_vocab, z_stride, part_stride;
+};
+
+/* An upper bound of every logit. */
+struct bound_args {
+    struct coarse_plane plane;
+    struct query_room query;
+    struct logit_room out;
+    uint32_t n_rows;
+};
+
+/* z = table x for n_rows rows of x. */
+struct dot_args {
+    const uint8_t *table;
+    const float *x;
+    struct logit_room out;
+    struct cuda_found *found; /* (n_rows) */
+    const int32_t *ids;       /* rows_named: which rows, n_vocab of them */
+    uint64_t row_bytes;
+    uint32_t n, x_stride, n_rows, type;
+};
+
+/* From logits or bounds to candidates. */
 struct pick_args {
     const struct cuda_want *wants;
-    const float *z;           /* (n_wants, z_stride) */
-    struct cuda_draw *draws;  /* (n_wants, GUMBEL_PARTS) */
-    struct cuda_found *found; /* (n_wants) */
-    struct cuda_cand *more;   /* (n_wants, z_stride) */
-    uint32_t n_vocab, z_stride;
-};
-
-struct gather_args {
-    const float *z;
-    const int32_t *ids;
-    float *out;
-    uint32_t n;
+    struct dot_args dot;         /* for exact logits */
+    struct cuda_screen *screens; /* (n_wants) */
+    struct cuda_cand *more;      /* (n_wants, z_stride) */
+    uint32_t is_exact;           /* z holds logits, not bounds */
 };
 
 struct read_args {
@@ -178,9 +227,12 @@ struct read_args {
     X(head_norm, head_norm_args, 512)                                                              \
     X(rows_dot_one, dot_args, 128)                                                                 \
     X(rows_dot_few, dot_args, 128)                                                                 \
-    X(pick_draw, pick_args, 256)                                                                   \
-    X(pick_rows, pick_args, PICK_THREADS)                                                          \
-    X(gather_logits, gather_args, 128)                                                             \
+    X(rows_named, dot_args, 128)                                                                   \
+    X(coarse_pack, coarse_args, 128)                                                               \
+    X(coarse_bound_one, bound_args, 128)                                                           \
+    X(coarse_bound_few, bound_args, 128)                                                           \
+    X(pick_floor, pick_args, PICK_THREADS)                                                         \
+    X(pick_take, pick_args, TAKE_IDS)                                                              \
     X(read_memory, read_args, 256)
 
 #endif

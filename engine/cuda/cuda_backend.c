@@ -20,16 +20,24 @@
 #define N_LOOPS 6
 #define MEGA 1000000.0
 
+/* What the head reads for one token, rows looked up again not counted. */
+static size_t head_bytes_of(const struct backend *b)
+{
+    const size_t n_vocab = b->model->hp.n_vocab;
+    if (b->coarse.n_blocks == 0)
+        return n_vocab * b->shape.head_row_bytes;
+    return n_vocab * (b->coarse.n_blocks * LINE_BYTES + b->coarse.step_stride * sizeof(uint16_t));
+}
+
 static void fill_info(struct backend *b, const struct backend_plan *plan)
 {
-    const struct model *m = b->model;
+    const size_t head_bytes = head_bytes_of(b);
     b->info = (struct backend_info){
         .isa = "cuda",
         .n_threads = 1,
         .plan = *plan,
-        .bytes_per_token =
-            b->line_bytes + m->hp.n_vocab * b->shape.head_row_bytes + b->shape.row_bytes,
-        .head_bytes = m->hp.n_vocab * b->shape.head_row_bytes,
+        .bytes_per_token = b->line_bytes + head_bytes + b->shape.row_bytes,
+        .head_bytes = head_bytes,
         .kv_version = KV_VERSION,
     };
     (void)snprintf(b->info.text, sizeof b->info.text, "CUDA, %s", b->device.name);
@@ -104,7 +112,8 @@ static bool open_parts(struct backend *b, const struct backend_control *control,
 {
     const struct model *m = b->model;
     struct backend_plan plan;
-    if (!cuda_plan_bytes(m, &b->cfg, &plan, err) || !cuda_shape_init(&b->shape, m, err))
+    if (!cuda_plan_bytes(m, &b->cfg, &plan, err) ||
+        !cuda_shape_init(&b->shape, m, b->cfg.head_mode, err))
         return false;
     if (m->embd.type > TENSOR_Q6_K || m->head.type > TENSOR_Q6_K)
         return bn_fail(err, BN_EUNSUPPORTED, "tables of type %s are not supported",
@@ -224,17 +233,20 @@ static size_t cuda_profile(struct backend *b, struct backend_step *out, size_t c
 static uint64_t pass_bytes(const struct backend *b)
 {
     const struct pass *pass = &b->pass;
-    const struct hparams *hp = &b->model->hp;
-    const size_t rows_a_read = pass->n_wants == 1 ? 1 : HEAD_ROWS;
-    uint64_t n = b->line_bytes + pass->n_tokens * b->shape.row_bytes;
+    const size_t n_vocab = b->model->hp.n_vocab, row_bytes = b->shape.head_row_bytes;
+    uint64_t n = b->line_bytes + pass->n_tokens * b->shape.row_bytes + pass->n_asked * row_bytes;
+    for (size_t i = 0; i < pass->n_wants; i += HEAD_GROUP) {
+        const size_t n_rows = size_min(HEAD_GROUP, pass->n_wants - i);
+        const size_t n_reads = n_rows == 1 ? 1 : (n_rows + HEAD_ROWS - 1) / HEAD_ROWS;
+        n += n_reads * (cuda_head_screened(b, i, n_rows) ? head_bytes_of(b) : n_vocab * row_bytes);
+    }
     for (size_t i = 0; i < pass->n_items; i++) {
         const struct eval_item *item = &pass->items[i];
         if (item->n_ids > 0)
             n += (uint64_t)b->shape.block_bytes *
                  ((item->seq->length + item->n_ids - 1) / KV_BLOCK + 1);
     }
-    return n +
-           (pass->n_wants + rows_a_read - 1) / rows_a_read * hp->n_vocab * b->shape.head_row_bytes;
+    return n;
 }
 
 /* A row as the device is told of it. */
@@ -270,9 +282,10 @@ static void tell_item(struct backend *b, const struct eval_item *item, size_t to
         rope_angles(b->rope_freq, n_pairs, pos, c + t * n_pairs, s + t * n_pairs);
     }
     for (size_t i = 0; item->head.kind != HEAD_NONE && i < item->n_rows; i++) {
-        b->host.wants[want0 + i] = (struct want){.head = &item->head, .row = &item->rows[i]};
-        wants[want0 + i] =
-            tell_want(&item->head, token0 + first + i, item->seq->length + first + i + 1);
+        const size_t position = item->seq->length + first + i + 1;
+        b->host.wants[want0 + i] =
+            (struct want){.head = &item->head, .row = &item->rows[i], .position = position};
+        wants[want0 + i] = tell_want(&item->head, token0 + first + i, position);
     }
 }
 

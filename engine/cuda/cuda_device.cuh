@@ -51,10 +51,33 @@ DEV void block_sync(void)
     __syncthreads();
 }
 
+/* The same, and how many of them say yes. */
+DEV uint32_t block_count(bool yes)
+{
+    return (uint32_t)__syncthreads_count(yes);
+}
+
+/* A bit for each lane of the warp that says yes; all 32 take part. */
+DEV uint32_t warp_vote(bool yes)
+{
+    return __ballot_sync(0xffffffffu, yes);
+}
+
 /* The value of the lane whose number differs in `mask`; all 32 lanes of a warp take part. */
 DEV uint32_t swap_u32(uint32_t v, uint32_t mask)
 {
     return __shfl_xor_sync(0xffffffffu, v, (int)mask);
+}
+
+/* The number of the lowest bit set in a mask that has one. */
+DEV uint32_t lowest_bit(uint32_t mask)
+{
+    return (uint32_t)__ffs((int)mask) - 1;
+}
+
+DEV uint32_t n_bits(uint32_t mask)
+{
+    return (uint32_t)__popc(mask);
 }
 
 /* c + the dot product of four pairs of signed bytes. */
@@ -118,10 +141,10 @@ DEV uint16_t f16_of_f32(float f)
     return h;
 }
 
-/* What was there before one was added. */
-DEV uint32_t count_up(uint32_t *n)
+/* What was there before `more` was added. */
+DEV uint32_t count_up(uint32_t *n, uint32_t more)
 {
-    return atomicAdd(n, 1u);
+    return atomicAdd(n, more);
 }
 
 #else

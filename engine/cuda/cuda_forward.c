@@ -183,63 +183,6 @@ static void head_embed(struct backend *b)
     show(b, "embd", 0, b->scratch.h, b->shape.h_stride, m->hp.n_embd);
 }
 
-/* z = head norm(h) for n rows from `first`. */
-static void head_multiply(struct backend *b, const struct cuda_want *wants, size_t n)
-{
-    const struct model *m = b->model;
-    struct head_norm_args norm = {.wants = wants,
-                                  .h = b->scratch.h,
-                                  .w = b->output_norm,
-                                  .x = b->scratch.head_x,
-                                  .eps = m->hp.rms_eps,
-                                  .n = (uint32_t)m->hp.n_embd,
-                                  .h_stride = (uint32_t)b->shape.h_stride,
-                                  .stride = (uint32_t)b->shape.h_stride};
-    struct dot_args dot = {.table = b->head,
-                           .x = b->scratch.head_x,
-                           .z = b->scratch.z,
-                           .row_bytes = b->shape.head_row_bytes,
-                           .n = (uint32_t)m->hp.n_embd,
-                           .n_vocab = (uint32_t)m->hp.n_vocab,
-                           .x_stride = (uint32_t)b->shape.h_stride,
-                           .z_stride = (uint32_t)b->shape.vocab_stride,
-                           .n_rows = (uint32_t)n,
-                           .type = m->head.type};
-    const size_t n_blocks = blocks_of(m->hp.n_vocab, DOT_ROWS);
-    cuda_launch(&b->device, KERNEL_head_norm, (struct cuda_grid){n, 1, 1, 0}, &norm);
-    if (n == 1)
-        cuda_launch(&b->device, KERNEL_rows_dot_one, (struct cuda_grid){n_blocks, 1, 1, 0}, &dot);
-    else
-        cuda_launch(&b->device, KERNEL_rows_dot_few,
-                    (struct cuda_grid){n_blocks, blocks_of(n, HEAD_ROWS), 1, 0}, &dot);
-}
-
-/* A group of rows: logits, candidates, and what was found on its way to the host. */
-static void head_apply(struct backend *b, size_t first, size_t n)
-{
-    const struct cuda_want *wants =
-        (const struct cuda_want *)in_table(b, b->pass.layout.wants) + first;
-    struct pick_args pick = {.wants = wants,
-                             .z = b->scratch.z,
-                             .draws = b->scratch.draws,
-                             .found = b->scratch.found,
-                             .more = b->scratch.more,
-                             .n_vocab = (uint32_t)b->model->hp.n_vocab,
-                             .z_stride = (uint32_t)b->shape.vocab_stride};
-    bool draws = false;
-    for (size_t i = 0; i < n; i++)
-        draws |= b->host.wants[first + i].head->kind == HEAD_GUMBEL;
-    head_multiply(b, wants, n);
-    if (draws)
-        cuda_launch(&b->device, KERNEL_pick_draw, (struct cuda_grid){GUMBEL_PARTS, n, 1, 0}, &pick);
-    cuda_launch(&b->device, KERNEL_pick_rows, (struct cuda_grid){n, 1, 1, 0}, &pick);
-    cuda_keep(&b->device,
-              b->device.driver.cuMemcpyDtoHAsync(b->host.found,
-                                                 (CUdeviceptr)(uintptr_t)b->scratch.found,
-                                                 n * sizeof *b->host.found, b->device.stream),
-              "reading results");
-}
-
 static bool is_cancelled(const struct pass *pass)
 {
     return pass->cancel && atomic_load_explicit(pass->cancel, memory_order_relaxed);
@@ -263,7 +206,7 @@ static CUgraphExec graph_of(const struct backend *b)
     const struct pass *pass = &b->pass;
     if (pass->n_tokens != 1 || pass->n_wants != 1 || b->cfg.trace)
         return NULL;
-    return b->graphs[b->host.wants[0].head->kind == HEAD_GUMBEL];
+    return b->graphs[cuda_head_screened(b, 0, 1)];
 }
 
 bool cuda_forward(struct backend *b, struct bn_error *err)
@@ -283,7 +226,7 @@ bool cuda_forward(struct backend *b, struct bn_error *err)
     for (size_t i = 0; ok && i < pass->n_wants; i += HEAD_GROUP) {
         const size_t n = size_min(HEAD_GROUP, pass->n_wants - i);
         if (!graph)
-            head_apply(b, i, n);
+            cuda_head_apply(b, i, n);
         if (!cuda_finish(dev, err) || !cuda_rows_finish(b, b->host.wants + i, n, err))
             return false;
     }
@@ -292,11 +235,12 @@ bool cuda_forward(struct backend *b, struct bn_error *err)
     return ok || bn_fail(err, BN_ECANCELLED, "cancelled");
 }
 
-static bool capture(struct backend *b, enum head_kind kind, CUgraphExec *out, struct bn_error *err)
+/* A token and one row with this request; whatever else is asked is in the table. */
+static bool capture(struct backend *b, struct head_request head, CUgraphExec *out,
+                    struct bn_error *err)
 {
     struct cuda_device *dev = &b->device;
     struct cuda_driver *d = &dev->driver;
-    const struct head_request head = {.kind = kind};
     CUgraph graph = NULL;
     b->pass = (struct pass){
         .n_tokens = 1, .n_wants = 1, .split = true, .layout = cuda_pass_layout(b->model, 1, 1)};
@@ -305,7 +249,7 @@ static bool capture(struct backend *b, enum head_kind kind, CUgraphExec *out, st
                  "recording a token", err))
         return false;
     (void)run_layers(b); /* cannot be cancelled: there is no flag */
-    head_apply(b, 0, 1);
+    cuda_head_apply(b, 0, 1);
     const CUresult failed = dev->failed;
     dev->failed = CUDA_SUCCESS;
     bool ok = cuda_ok(d, d->cuStreamEndCapture(dev->stream, &graph), "recording a token", err) &&
@@ -318,6 +262,7 @@ static bool capture(struct backend *b, enum head_kind kind, CUgraphExec *out, st
 
 bool cuda_forward_capture(struct backend *b, struct bn_error *err)
 {
-    return b->cfg.trace || (capture(b, HEAD_TOP, &b->graphs[0], err) &&
-                            capture(b, HEAD_GUMBEL, &b->graphs[1], err));
+    const struct head_request all = {.kind = HEAD_ALL}, draw = {.kind = HEAD_GUMBEL, .temp = 1.0f};
+    return b->cfg.trace || (capture(b, all, &b->graphs[0], err) &&
+                            (b->coarse.n_blocks == 0 || capture(b, draw, &b->graphs[1], err)));
 }

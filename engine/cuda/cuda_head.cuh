@@ -120,17 +120,6 @@ KERNEL(embed_rows, embed_args, 128)
     }
 }
 
-/* The final norm of each wanted row; a block a row. */
-KERNEL(head_norm, head_norm_args, 512)
-{
-    SHARED float tile[ROW_TILE];
-    const float *h = a.h + (uint64_t)a.wants[block_x()].token * a.h_stride;
-    float *x = a.x + (uint64_t)block_x() * a.stride;
-    const float r = 1.0f / sqrtf(block_square64(h, a.n, tile) / (float)a.n + a.eps);
-    for (uint32_t i = thread_x(); i < a.n; i += n_threads_x())
-        x[i] = (h[i] * r) * a.w[i];
-}
-
 /* The tree of the recipe: lanes 8 part + e of eight threads. */
 DEV float dot_tree(float *lanes)
 {
@@ -146,15 +135,58 @@ DEV float dot_tree(float *lanes)
     return lanes[0];
 }
 
+/* dot64 of a row of the table and x, for its eight threads; all lanes of a warp take part. */
+DEV float row_dot(const struct dot_args *a, uint32_t id, const float *x)
+{
+    const uint32_t part = thread_x() % 8;
+    const uint8_t *row = a->table + id * a->row_bytes;
+    float lanes[8] = {0.0f};
+    if (a->type == TENSOR_F16 && a->n % 64 == 0 && a->row_bytes % 16 == 0) {
+        /* one row has few threads: many loads under way at once */
+#pragma unroll 8
+        for (uint32_t i = 8 * part; i < a->n; i += 64) {
+            const struct words w = load_once(row + 2 * (uint64_t)i);
+#pragma unroll
+            for (uint32_t e = 0; e < 8; e++)
+                lanes[e] =
+                    fmaf(f32_of_f16((uint16_t)(w.at[e / 2] >> (e % 2 * 16))), x[i + e], lanes[e]);
+        }
+        return dot_tree(lanes);
+    }
+    for (uint32_t i = 8 * part; i < a->n; i += 64) {
+        const uint32_t n_left = a->n - i < 8 ? a->n - i : 8;
+        float w[8];
+        decode_eight(row, a->type, i, a->n, w);
+#pragma unroll
+        for (uint32_t e = 0; e < 8; e++)
+            if (e < n_left)
+                lanes[e] = fmaf(w[e], x[i + e], lanes[e]);
+    }
+    return dot_tree(lanes);
+}
+
+/* The best of a part, by the thread that saw its logits; an id also if none is a number. */
+DEV void leave_part(const struct logit_room *out, uint32_t row, uint32_t first, const float *z)
+{
+    struct cuda_cand best = {(int32_t)first, -INFINITY};
+    for (uint32_t i = 0; i < PART_ROWS && first + i < out->n_vocab; i++)
+        if (z[i] > best.logit) {
+            best.logit = z[i];
+            best.id = (int32_t)(first + i);
+        }
+    out->parts[(uint64_t)row * out->part_stride + first / PART_ROWS] = best;
+}
+
 /* n_x is a constant of the caller; rows of x past a->n_rows repeat the last one. */
 DEV void dot_rows(const struct dot_args *a, uint32_t x0, uint32_t n_x)
 {
-    const uint32_t part = thread_x() % 8;
-    const uint32_t id = (block_x() * n_threads_x() + thread_x()) / 8;
-    const uint8_t *row = a->table + (id < a->n_vocab ? id : a->n_vocab - 1) * a->row_bytes;
+    SHARED float zs[HEAD_ROWS][DOT_ROWS];
+    const uint32_t part = thread_x() % 8, slot = thread_x() / 8, first = block_x() * DOT_ROWS;
+    const uint32_t id = first + slot, n_vocab = a->out.n_vocab;
+    const uint8_t *row = a->table + (id < n_vocab ? id : n_vocab - 1) * a->row_bytes;
     float lanes[HEAD_ROWS][8] = {{0.0f}};
 #pragma unroll 2
-    for (uint32_t i = 8 * part; i < a->n; i += KV_BLOCK) {
+    for (uint32_t i = 8 * part; i < a->n; i += 64) {
         const uint32_t n_left = a->n - i < 8 ? a->n - i : 8;
         float w[8];
         decode_eight(row, a->type, i, a->n, w);
@@ -171,9 +203,17 @@ DEV void dot_rows(const struct dot_args *a, uint32_t x0, uint32_t n_x)
 #pragma unroll
     for (uint32_t r = 0; r < n_x; r++) {
         const float z = dot_tree(lanes[r]);
-        if (part == 0 && id < a->n_vocab && x0 + r < a->n_rows)
-            a->z[(uint64_t)(x0 + r) * a->z_stride + id] = z;
+        if (part == 0 && id < n_vocab && x0 + r < a->n_rows) {
+            a->out.z[(uint64_t)(x0 + r) * a->out.z_stride + id] = z;
+            if (z - z != 0.0f)
+                a->found[x0 + r].not_finite = 1;
+        }
+        if (part == 0)
+            zs[r][slot] = z;
     }
+    block_sync();
+    if (thread_x() < n_x && x0 + thread_x() < a->n_rows)
+        leave_part(&a->out, x0 + thread_x(), first, zs[thread_x()]);
 }
 
 KERNEL(rows_dot_one, dot_args, 128)
@@ -184,6 +224,15 @@ KERNEL(rows_dot_one, dot_args, 128)
 KERNEL(rows_dot_few, dot_args, 128)
 {
     dot_rows(&a, HEAD_ROWS * block_y(), HEAD_ROWS);
+}
+
+/* Logits of n_vocab ids by name, in their order. */
+KERNEL(rows_named, dot_args, 128)
+{
+    const uint32_t i = (block_x() * n_threads_x() + thread_x()) / 8, n = a.out.n_vocab;
+    const float z = row_dot(&a, (uint32_t)a.ids[i < n ? i : n - 1], a.x);
+    if (thread_x() % 8 == 0 && i < n)
+        a.out.z[i] = z;
 }
 
 /* Read memory and do little else. */

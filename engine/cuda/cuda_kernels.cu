@@ -5,5 +5,6 @@
 #include "engine/cuda/cuda_attn.cuh"
 #include "engine/cuda/cuda_head.cuh"
 #include "engine/cuda/cuda_pick.cuh"
+#include "engine/cuda/cuda_screen.cuh"
 #include "engine/cuda/cuda_ternary.cuh"
 #include "engine/cuda/cuda_vec.cuh"

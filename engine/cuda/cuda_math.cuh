@@ -111,6 +111,67 @@ DEV float block_max(float v)
     return v;
 }
 
+DEV uint32_t block_max_u32(uint32_t v)
+{
+    SHARED uint32_t most[MAX_WARPS];
+    for (uint32_t mask = 16; mask > 0; mask /= 2) {
+        const uint32_t other = swap_u32(v, mask);
+        v = other > v ? other : v;
+    }
+    if (thread_x() % 32 == 0)
+        most[thread_x() / 32] = v;
+    block_sync();
+    for (uint32_t i = 0; i < n_threads_x() / 32; i++)
+        v = most[i] > v ? most[i] : v;
+    block_sync();
+    return v;
+}
+
+/* No NaN among them. */
+DEV double block_max_f64(double v)
+{
+    SHARED double highest[MAX_WARPS];
+    for (uint32_t mask = 16; mask > 0; mask /= 2) {
+        union {
+            double d;
+            uint32_t u[2];
+        } other = {v};
+        other.u[0] = swap_u32(other.u[0], mask);
+        other.u[1] = swap_u32(other.u[1], mask);
+        v = other.d > v ? other.d : v;
+    }
+    if (thread_x() % 32 == 0)
+        highest[thread_x() / 32] = v;
+    block_sync();
+    for (uint32_t i = 0; i < n_threads_x() / 32; i++)
+        v = highest[i] > v ? highest[i] : v;
+    block_sync();
+    return v;
+}
+
+/* Floats in order as integers; a NaN is the least. */
+DEV uint32_t order_of(float v)
+{
+    const uint32_t bits = bits_of_f32(v);
+    if (v != v)
+        return 0;
+    return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
+/* The k-th largest of what the threads of a block hold, k from 1 to their number, found bit by bit.
+ * -infinity if fewer than k are numbers. */
+DEV float block_kth(float mine, uint32_t k)
+{
+    const uint32_t order = order_of(mine);
+    uint32_t kth = 0;
+    for (uint32_t bit = 0x80000000u; bit > 0; bit >>= 1)
+        if (block_count(order >= (kth | bit)) >= k)
+            kth |= bit;
+    if (kth == 0)
+        return -INFINITY;
+    return f32_of_bits(kth >> 31 ? kth & 0x7fffffffu : ~kth);
+}
+
 DEV int32_t block_sum_i32(int32_t v)
 {
     SHARED int32_t sums[MAX_WARPS];

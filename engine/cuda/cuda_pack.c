@@ -73,15 +73,18 @@ static bool add_layer(size_t *n_bytes, const struct layer *layer)
     return true;
 }
 
-bool cuda_weight_bytes(const struct model *m, size_t *n_bytes)
+bool cuda_weight_bytes(const struct model *m, int head_mode, size_t *n_bytes)
 {
+    size_t coarse_bytes;
     *n_bytes = 0;
     for (size_t i = 0; i < m->hp.n_layers; i++)
         if (!add_layer(n_bytes, &m->layers[i]))
             return false;
     return add_bytes(n_bytes, m->output_norm.n_bytes, 1) &&
            add_bytes(n_bytes, m->embd.n_bytes, 1) &&
-           (m->tied || add_bytes(n_bytes, m->head.n_bytes, 1));
+           (m->tied || add_bytes(n_bytes, m->head.n_bytes, 1)) &&
+           cuda_screen_bytes(m, cuda_screen_blocks(m, head_mode), &coarse_bytes) &&
+           add_bytes(n_bytes, coarse_bytes, 1);
 }
 
 /* An upload in progress. */
@@ -309,7 +312,8 @@ static bool upload_all(struct packing *p, struct bn_error *err)
         return false;
     b->embd = embd;
     b->head = head;
-    return true;
+    const size_t n_blocks = b->shape.n_coarse;
+    return n_blocks == 0 || cuda_screen_pack(b, p->at, n_blocks, err);
 }
 
 /* Bytes of the file that will be read, its widest row of codes and of lines. */
@@ -338,7 +342,7 @@ bool cuda_pack_model(struct backend *b, const struct backend_control *control, s
     struct cuda_driver *d = &b->device.driver;
     struct packing p = {.b = b, .control = control};
     size_t n_bytes, max_cols;
-    if (!cuda_weight_bytes(b->model, &n_bytes) ||
+    if (!cuda_weight_bytes(b->model, b->cfg.head_mode, &n_bytes) ||
         !cuda_ok(d, d->cuMemAlloc(&b->weights, n_bytes), "GPU memory for weights", err))
         return false;
     measure(&p, &max_cols);

@@ -1,132 +1,166 @@
 /*
- * From rows of logits to candidates, so that ids and not logits leave the device: Gumbel draws, and
- * a set that holds at least the k best and those within the gap. The host sorts and cuts it.
+ * From logits, or bounds of them, to candidates, so that ids and not logits leave the device: a set
+ * that holds at least the k best and those within the gap, or whoever may win a Gumbel draw. The
+ * host sorts and cuts it.
+ *
+ * First a floor under what is wanted: the exact logits of the rows that look best (the best of each
+ * part of the table is known), of which the k-th best is a floor under the true k-th best. Then all
+ * rows whose logit or bound reaches the floor; where it is a bound the row itself is multiplied.
  */
 #ifndef ENGINE_CUDA_CUDA_PICK_CUH
 #define ENGINE_CUDA_CUDA_PICK_CUH
 
 #include "engine/base/noise.h"
-#include "engine/cuda/cuda_math.cuh"
+#include "engine/cuda/cuda_head.cuh"
 
-/* Does draw a stand before b? Ties go to the lower id. */
-DEV bool draw_before(struct cuda_draw a, struct cuda_draw b)
+#define DRAW_SEEDS 128 /* rows asked for the floor of a draw */
+#define LEAST_SEEDS 32
+
+/* Is a draw wanted, candidates, or nothing? */
+DEV bool is_draw(const struct cuda_want *want)
 {
-    return a.noisy > b.noisy || (a.noisy == b.noisy && a.id < b.id);
+    return want->beta != 0.0;
 }
 
-/* The best of what the threads of a block hold, for thread 0. */
-DEV struct cuda_draw block_draw(struct cuda_draw mine)
+/* What a draw compares; the same operations in the same order everywhere. */
+DEV double noisy_logit(const struct cuda_want *want, uint64_t key, float z, int32_t id)
 {
-    SHARED struct cuda_draw draws[PICK_THREADS];
-    draws[thread_x()] = mine;
-    block_sync();
-    for (uint32_t half = n_threads_x() / 2; half > 0; half /= 2) {
-        if (thread_x() < half && draw_before(draws[thread_x() + half], draws[thread_x()]))
-            draws[thread_x()] = draws[thread_x() + half];
-        block_sync();
-    }
-    return draws[0];
+    return (double)z * want->beta + noise_gumbel(key, (uint64_t)id);
 }
 
-DEV struct cuda_draw no_draw(void)
+/* The best rows of the parts, n of them or a few more as far as there is room, in any order; how
+ * many there are. */
+DEV uint32_t find_seeds(const struct logit_room *out, const struct cuda_cand *parts, uint32_t n,
+                        struct cuda_cand *seeds)
 {
-    struct cuda_draw d = {-INFINITY, INT32_MAX, 0};
-    return d;
-}
-
-/* Gumbel noise: argmax of z / temp + g(seed, position, id) of a part of the ids. Grid: parts, rows.
- * In double, where z / temp is a number for every finite z and every temp above zero. */
-KERNEL(pick_draw, pick_args, 256)
-{
-    const struct cuda_want want = a.wants[block_y()];
-    const float *z = a.z + (uint64_t)block_y() * a.z_stride;
-    const uint64_t key = noise_key(want.seed, want.position);
-    struct cuda_draw best = no_draw();
-    if (want.beta == 0.0)
-        return;
-    for (uint32_t id = block_x() * n_threads_x() + thread_x(); id < a.n_vocab;
-         id += n_blocks_x() * n_threads_x()) {
-        const double scaled = (double)z[id] * want.beta;
-        if (scaled + NOISE_GUMBEL_MAX <= best.noisy)
-            continue; /* no noise lifts it that far */
-        struct cuda_draw one = {scaled + noise_gumbel(key, id), (int32_t)id, 0};
-        best = draw_before(one, best) ? one : best;
-    }
-    best = block_draw(best);
-    if (thread_x() == 0)
-        a.draws[(uint64_t)block_y() * n_blocks_x() + block_x()] = best;
-}
-
-/* The k-th largest of what the threads hold, k from 1 to their number: at least k logits are as
- * large as that. */
-DEV float block_kth(float mine, uint32_t k)
-{
-    SHARED float all[PICK_THREADS];
-    uint32_t n_greater = 0;
-    all[thread_x()] = mine;
-    block_sync();
-    for (uint32_t i = 0; i < n_threads_x(); i++)
-        n_greater += all[i] > mine;
-    /* The smallest that has fewer than k above it, as a maximum of negatives. */
-    return -block_max(n_greater < k ? -mine : -INFINITY);
-}
-
-/* One row of logits: is every one finite, and which may be wanted? A block a row. */
-KERNEL(pick_rows, pick_args, PICK_THREADS)
-{
-    SHARED uint32_t n_found;
-    const struct cuda_want want = a.wants[block_x()];
-    const float *z = a.z + (uint64_t)block_x() * a.z_stride;
-    struct cuda_found *found = a.found + block_x();
-    struct cuda_cand *more = a.more + (uint64_t)block_x() * a.z_stride;
+    SHARED uint32_t n_seeds;
+    const uint32_t n_parts = (out->n_vocab + PART_ROWS - 1) / PART_ROWS;
     float best = -INFINITY;
-    int32_t not_finite = 0;
-#pragma unroll 8
-    for (uint32_t id = thread_x(); id < a.n_vocab; id += n_threads_x()) {
-        not_finite |= (bits_of_f32(z[id]) & 0x7fffffffu) >= 0x7f800000u;
-        best = z[id] > best ? z[id] : best;
-    }
-    not_finite = block_sum_i32(not_finite);
-    if (thread_x() == 0) {
-        n_found = 0;
-        found->not_finite = (uint32_t)not_finite;
-    }
-    if (want.beta != 0.0) {
-        const struct cuda_draw *draws = a.draws + (uint64_t)block_x() * GUMBEL_PARTS;
-        const struct cuda_draw draw =
-            block_draw(thread_x() < GUMBEL_PARTS ? draws[thread_x()] : no_draw());
-        if (thread_x() == 0 && not_finite == 0) {
-            struct cuda_cand c = {draw.id, z[draw.id]};
-            found->first[0] = c;
-            found->n = 1;
-        }
-        return;
-    }
-    /* More than there are threads: let the host have all. */
-    float floor = want.k <= n_threads_x() ? block_kth(best, want.k > 0 ? want.k : 1) : -INFINITY;
-    const float gap_floor = block_max(best) - want.gap;
-    if (want.gap > 0.0f && gap_floor < floor)
-        floor = gap_floor;
-    const uint32_t n_ids = want.k > 0 ? a.n_vocab : 0;
-#pragma unroll 8
-    for (uint32_t id = thread_x(); id < n_ids; id += n_threads_x())
-        if (z[id] >= floor) {
-            struct cuda_cand c = {(int32_t)id, z[id]};
-            const uint32_t at = count_up(&n_found);
-            more[at] = c;
-            if (at < PICK_FIRST)
-                found->first[at] = c;
+    if (thread_x() == 0)
+        n_seeds = 0;
+    for (uint32_t p = thread_x(); p < n_parts; p += n_threads_x())
+        best = parts[p].logit > best ? parts[p].logit : best;
+    const float least = block_kth(best, n);
+    for (uint32_t p = thread_x(); p < n_parts; p += n_threads_x())
+        if (parts[p].logit >= least) {
+            const uint32_t at = count_up(&n_seeds, 1);
+            if (at < PICK_THREADS)
+                seeds[at] = parts[p];
         }
     block_sync();
-    if (thread_x() == 0)
-        found->n = n_found;
+    return n_seeds < PICK_THREADS ? n_seeds : PICK_THREADS;
 }
 
-KERNEL(gather_logits, gather_args, 128)
+/* Exact logits of the seeds, eight threads a row. */
+DEV void ask_seeds(const struct dot_args *d, uint32_t row, uint32_t n, struct cuda_cand *seeds)
 {
-    for (uint32_t i = block_x() * n_threads_x() + thread_x(); i < a.n;
-         i += n_blocks_x() * n_threads_x())
-        a.out[i] = a.z[a.ids[i]];
+    const float *x = d->x + (uint64_t)row * d->x_stride;
+    for (uint32_t first = 0; first < n; first += n_threads_x() / 8) {
+        const uint32_t i = first + thread_x() / 8;
+        const float z = row_dot(d, (uint32_t)seeds[i < n ? i : n - 1].id, x);
+        if (i < n && thread_x() % 8 == 0)
+            seeds[i].logit = z;
+    }
+    block_sync();
+}
+
+/* The floor of each wanted row; a block a row. */
+KERNEL(pick_floor, pick_args, PICK_THREADS)
+{
+    SHARED struct cuda_cand seeds[PICK_THREADS];
+    const uint32_t row = block_x();
+    const struct cuda_want want = a.wants[row];
+    struct cuda_screen *screen = a.screens + row;
+    const bool draw = is_draw(&want), nothing = !draw && want.k == 0;
+    const bool all = want.k > PICK_THREADS || (!a.is_exact && !screen->screened);
+    if (nothing || all) {
+        if (thread_x() == 0)
+            screen->floor = nothing ? (double)INFINITY : -(double)INFINITY;
+        return;
+    }
+    uint32_t n_wanted = draw ? DRAW_SEEDS : 2 * want.k > LEAST_SEEDS ? 2 * want.k : LEAST_SEEDS;
+    n_wanted = n_wanted < PICK_THREADS ? n_wanted : PICK_THREADS;
+    const uint32_t n = find_seeds(
+        &a.dot.out, a.dot.out.parts + (uint64_t)row * a.dot.out.part_stride, n_wanted, seeds);
+    if (!a.is_exact && n > 0)
+        ask_seeds(&a.dot, row, n, seeds);
+    const struct cuda_cand mine = seeds[thread_x() < n ? thread_x() : 0];
+    double floor = -(double)INFINITY;
+    if (draw) {
+        const uint64_t key = noise_key(want.seed, want.position);
+        if (thread_x() < n && mine.logit - mine.logit == 0.0f)
+            floor = noisy_logit(&want, key, mine.logit, mine.id);
+        floor = block_max_f64(floor);
+    } else {
+        const float z = thread_x() < n ? mine.logit : -INFINITY;
+        const float worst = block_kth(z, want.k), gap_floor = block_max(z) - want.gap;
+        floor = (double)(want.gap > 0.0f && gap_floor < worst ? gap_floor : worst);
+    }
+    if (thread_x() == 0)
+        screen->floor = floor;
+}
+
+/* Does a row with this logit, or bound, reach the floor? */
+DEV bool reaches(const struct cuda_want *want, uint64_t key, double floor, float z, uint32_t id)
+{
+    if (!is_draw(want))
+        return (double)z >= floor;
+    return (double)z * want->beta + NOISE_GUMBEL_MAX >= floor && /* no noise lifts it further */
+           noisy_logit(want, key, z, (int32_t)id) >= floor;
+}
+
+DEV void leave_cand(const struct pick_args *a, uint32_t row, uint32_t id, float z)
+{
+    struct cuda_found *found = a->dot.found + row;
+    const uint32_t at = count_up(&found->n, 1);
+    struct cuda_cand c = {(int32_t)id, z};
+    a->more[(uint64_t)row * a->dot.out.z_stride + at] = c;
+    if (at < PICK_FIRST)
+        found->first[at] = c;
+}
+
+/* Bit number n of those set, from the lowest; the last one if there are fewer. */
+DEV uint32_t nth_bit(uint32_t mask, uint32_t n)
+{
+    for (; n > 0 && (mask & (mask - 1)) != 0; n--)
+        mask &= mask - 1;
+    return lowest_bit(mask);
+}
+
+/* All that reaches the floor. Grid: TAKE_IDS rows of the table, wanted rows. A warp looks at 32
+ * bounds and multiplies four of the rows that remain at a time. */
+KERNEL(pick_take, pick_args, TAKE_IDS)
+{
+    const uint32_t row = block_y(), id = block_x() * n_threads_x() + thread_x();
+    const uint32_t lane = thread_x() % 32, group = lane / 8;
+    const struct cuda_want want = a.wants[row];
+    const double floor = a.screens[row].floor;
+    const uint64_t key = noise_key(want.seed, want.position);
+    const float *x = a.dot.x + (uint64_t)row * a.dot.x_stride;
+    const bool here = id < a.dot.out.n_vocab;
+    const float z = here ? a.dot.out.z[(uint64_t)row * a.dot.out.z_stride + id] : 0.0f;
+    const bool stands = here && reaches(&want, key, floor, z, id);
+    if (a.is_exact) {
+        if (stands)
+            leave_cand(&a, row, id, z);
+        return;
+    }
+    uint32_t mask = warp_vote(stands);
+    if (lane == 0 && mask != 0)
+        (void)count_up(&a.dot.found[row].n_read, n_bits(mask));
+    while (mask != 0) {
+        const uint32_t n_left = n_bits(mask);
+        const uint32_t it = id - lane + nth_bit(mask, group);
+        const float exact = row_dot(&a.dot, it, x);
+        if (lane % 8 == 0 && group < n_left) {
+            if (exact - exact != 0.0f)
+                a.dot.found[row].not_finite = 1;
+            else if (reaches(&want, key, floor, exact, it))
+                leave_cand(&a, row, it, exact);
+        }
+        for (uint32_t i = 0; i < 4; i++)
+            mask &= mask - 1; /* stays 0 */
+    }
 }
 
 #endif

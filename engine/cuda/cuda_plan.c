@@ -14,7 +14,8 @@
 #define MAX_WIDTH ((size_t)1 << 22)    /* any width of a model; keeps the sums below in range */
 #define MAX_TOKENS ((size_t)1 << 16)   /* of a pass; keeps grids in the range of the device */
 
-bool cuda_shape_init(struct cuda_shape *s, const struct model *m, struct bn_error *err)
+bool cuda_shape_init(struct cuda_shape *s, const struct model *m, int head_mode,
+                     struct bn_error *err)
 {
     const struct hparams *hp = &m->hp;
     size_t q_width, kv_width, kv_elems;
@@ -39,6 +40,8 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, struct bn_erro
         .attn_stride = size_round_up(q_width, ROW_UNIT),
         .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
         .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
+        .part_stride = size_round_up(hp->n_vocab, PART_ROWS) / PART_ROWS,
+        .n_coarse = cuda_screen_blocks(m, head_mode),
         .q8_stride = size_round_up(size_max(size_max(hp->n_embd, hp->n_ff), q_width), LINE_COLS),
         .slot_bytes = hp->n_heads * (hp->head_dim + 2) * sizeof(float),
         .block_bytes = kv_elems,
@@ -94,7 +97,13 @@ static void lay_scratch(struct layout *l, const struct cuda_shape *s, const stru
     out->head_x = take(l, HEAD_GROUP * s->h_stride, sizeof(float));
     out->z = take(l, HEAD_GROUP * s->vocab_stride, sizeof(float));
     out->more = take(l, HEAD_GROUP * s->vocab_stride, sizeof(struct cuda_cand));
-    out->draws = take(l, HEAD_GROUP * GUMBEL_PARTS, sizeof(struct cuda_draw));
+    out->parts = take(l, HEAD_GROUP * s->part_stride, sizeof(struct cuda_cand));
+    out->query.x = take(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, 2);
+    out->query.fix = take(l, HEAD_GROUP * s->n_coarse * COARSE_LANES, sizeof(int32_t));
+    out->query.spread = take(l, HEAD_GROUP * size_round_up(s->n_coarse, 8), sizeof(float));
+    out->query.missed = take(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, sizeof(double));
+    out->query.norms = take(l, HEAD_GROUP * s->n_coarse * 2, sizeof(double));
+    out->query.screens = take(l, HEAD_GROUP, sizeof(struct cuda_screen));
     out->found = take(l, HEAD_GROUP, sizeof(struct cuda_found));
     out->ids = take(l, IDS_CHUNK, sizeof(int32_t));
     out->gathered = take(l, IDS_CHUNK, sizeof(float));
@@ -110,10 +119,11 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
     if (cfg->n_ubatch < 1 || cfg->n_ubatch > MAX_TOKENS)
         return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens: 1 to %zu", cfg->n_ubatch,
                        MAX_TOKENS);
-    if (!cuda_shape_init(&s, m, err))
+    if (!cuda_shape_init(&s, m, cfg->head_mode, err))
         return false;
-    if (!cuda_weight_bytes(m, &weight_bytes) || !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) ||
-        !size_add(&limit, limit, FREE_BYTES) || weight_bytes > limit)
+    if (!cuda_weight_bytes(m, cfg->head_mode, &weight_bytes) ||
+        !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) || !size_add(&limit, limit, FREE_BYTES) ||
+        weight_bytes > limit)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "rows of %zu and %zu weights are too short: packed for this backend the "
                        "model would be more than %d times its file",

@@ -3,9 +3,11 @@
  * is sorted, cut, and joined with the ids that were asked for by name. The same order and the same
  * errors as the CPU's selection.
  */
+#include "engine/base/noise.h"
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
 
+#include <math.h>
 #include <string.h>
 
 _Static_assert(sizeof(struct cuda_cand) == sizeof(struct head_cand) &&
@@ -72,19 +74,21 @@ static bool finish_all(struct backend *b, size_t i, struct want *want, struct bn
     return true;
 }
 
-/* The logits of n ids of row i, IDS_CHUNK at most, to host.gathered. */
+/* The logits of n ids of row i, IDS_CHUNK at most, to host.gathered: multiplied once more, since
+ * what is on the device may be bounds. */
 static bool gather(struct backend *b, size_t i, size_t n, struct bn_error *err)
 {
     struct cuda_device *dev = &b->device;
-    struct gather_args args = {.z = b->scratch.z + i * b->shape.vocab_stride,
-                               .ids = b->scratch.ids,
-                               .out = b->scratch.gathered,
-                               .n = (uint32_t)n};
+    struct dot_args args = cuda_head_dots(b, i, 1);
+    args.ids = b->scratch.ids;
+    args.out = (struct logit_room){.z = b->scratch.gathered, .n_vocab = (uint32_t)n};
     cuda_keep(dev,
               dev->driver.cuMemcpyHtoDAsync((CUdeviceptr)(uintptr_t)b->scratch.ids, b->host.ids,
                                             n * sizeof(int32_t), dev->stream),
               "sending ids");
-    cuda_launch(dev, KERNEL_gather_logits, (struct cuda_grid){(n + 127) / 128, 1, 1, 0}, &args);
+    cuda_launch(dev, KERNEL_rows_named, (struct cuda_grid){(n + DOT_ROWS - 1) / DOT_ROWS, 1, 1, 0},
+                &args);
+    b->pass.n_asked += n;
     return cuda_finish(dev, err) &&
            read_back(b, b->host.gathered, b->scratch.gathered, n * sizeof(float), err);
 }
@@ -118,19 +122,52 @@ static bool take_ids(struct backend *b, size_t i, struct want *want, size_t *n,
     return ok;
 }
 
+/* What was found for row i, in no order, to host.cands. */
+static bool take_found(struct backend *b, size_t i, size_t *n, struct bn_error *err)
+{
+    const struct cuda_found *found = &b->host.found[i];
+    *n = size_min(found->n, b->model->hp.n_vocab);
+    if (*n > PICK_FIRST)
+        return read_back(b, b->host.cands, b->scratch.more + i * b->shape.vocab_stride,
+                         *n * sizeof *b->host.cands, err);
+    memcpy(b->host.cands, found->first, *n * sizeof *b->host.cands);
+    return true;
+}
+
+/* Whoever wins the draw, by the operations of the device and of the CPU backend. */
+static bool finish_draw(struct backend *b, size_t i, struct want *want, struct bn_error *err)
+{
+    const uint64_t key = noise_key(want->head->seed, want->position);
+    const double beta = 1.0 / (double)want->head->temp;
+    double best = -INFINITY;
+    struct head_cand winner = {INT32_MAX, 0.0f};
+    size_t n;
+    if (!take_found(b, i, &n, err))
+        return false;
+    for (size_t j = 0; j < n; j++) {
+        const struct head_cand c = b->host.cands[j];
+        const double noisy = (double)c.logit * beta + noise_gumbel(key, (uint64_t)c.id);
+        if (noisy > best || (noisy == best && c.id < winner.id)) {
+            best = noisy;
+            winner = c;
+        }
+    }
+    if (n == 0)
+        return bn_fail(err, BN_EDEVICE, "the GPU found nobody who wins a draw");
+    want->row->cands[0] = winner;
+    want->n_found = 1;
+    return true;
+}
+
 static bool finish_top(struct backend *b, size_t i, struct want *want, struct bn_error *err)
 {
     const struct head_request *head = want->head;
-    const struct cuda_found *found = &b->host.found[i];
     struct head_cand *cands = b->host.cands;
     const size_t n_vocab = b->model->hp.n_vocab, k = size_min(head->k, n_vocab);
-    const size_t n_found = size_min(found->n, n_vocab);
+    size_t n_found;
     if (want->row->cap < k)
         return need_room(k, err);
-    if (n_found <= PICK_FIRST)
-        memcpy(cands, found->first, n_found * sizeof *cands);
-    else if (!read_back(b, cands, b->scratch.more + i * b->shape.vocab_stride,
-                        n_found * sizeof *cands, err))
+    if (!take_found(b, i, &n_found, err))
         return false;
     sort_cands(cands, n_found);
     size_t n = size_min(k, n_found);
@@ -165,15 +202,13 @@ bool cuda_rows_finish(struct backend *b, struct want *wants, size_t n_wants, str
     for (size_t i = 0; i < n_wants; i++) {
         struct want *want = &wants[i];
         bool ok = true;
+        b->pass.n_asked += b->host.found[i].n_read;
         if (want->head->kind == HEAD_ALL)
             ok = finish_all(b, i, want, err);
         else if (want->head->kind == HEAD_TOP)
             ok = finish_top(b, i, want, err);
-        else {
-            const struct cuda_cand c = b->host.found[i].first[0];
-            want->row->cands[0] = (struct head_cand){c.id, c.logit};
-            want->n_found = 1;
-        }
+        else
+            ok = finish_draw(b, i, want, err);
         if (!ok)
             return false;
     }

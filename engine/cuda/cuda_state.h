@@ -49,7 +49,8 @@ struct cuda_layer {
 struct cuda_shape {
     size_t q_width, kv_width; /* n_heads * head_dim, n_kv_heads * head_dim */
     size_t group;             /* query heads a KV head */
-    size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride;
+    size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride, part_stride;
+    size_t n_coarse;  /* blocks of a row of the head's coarse plane, 0: there is none */
     size_t q8_stride; /* bytes of the widest input, whole lines */
     size_t row_bytes, head_row_bytes;
     size_t slot_bytes;  /* of a block of positions: partial results of every head */
@@ -66,9 +67,10 @@ struct cuda_scratch {
     int32_t *q8_sum;
     uint8_t *table;           /* see pass_layout */
     float *head_x;            /* (HEAD_GROUP, h_stride) */
-    float *z;                 /* (HEAD_GROUP, vocab_stride) logits */
+    float *z;                 /* (HEAD_GROUP, vocab_stride) logits, or bounds of them */
+    struct cuda_cand *parts;  /* (HEAD_GROUP, part_stride) */
     struct cuda_cand *more;   /* (HEAD_GROUP, vocab_stride) candidates */
-    struct cuda_draw *draws;  /* (HEAD_GROUP, GUMBEL_PARTS) */
+    struct query_room query;  /* room alone: see cuda_screen_room */
     struct cuda_found *found; /* (HEAD_GROUP) */
     int32_t *ids;             /* (IDS_CHUNK) */
     float *gathered;          /* (IDS_CHUNK) */
@@ -96,13 +98,15 @@ struct pass_layout {
 struct want {
     const struct head_request *head;
     struct head_row *row;
-    size_t n_found; /* candidates in row->cands */
+    size_t n_found;    /* candidates in row->cands */
+    uint64_t position; /* of the token that is drawn */
 };
 
 struct pass {
     struct eval_item *items;
     size_t n_items, n_tokens, n_wants;
-    bool split; /* positions of a sequence over blocks of threads: one token of each */
+    size_t n_asked; /* rows of the table multiplied one by one */
+    bool split;     /* positions of a sequence over blocks of threads: one token of each */
     struct pass_layout layout;
     const atomic_bool *cancel;
 };
@@ -125,11 +129,12 @@ struct backend {
     size_t line_bytes;
     const uint8_t *embd, *head; /* tables as in the file */
     const float *output_norm;   /* (n_embd) */
+    struct coarse_plane coarse; /* of the head; no blocks: every row is read */
     double *rope_freq;          /* (n_rot / 2) radians a position */
     struct cuda_layer *layers;  /* (n_layers) */
     struct cuda_scratch scratch;
     struct cuda_host host;
-    CUgraphExec graphs[2]; /* one token, one row: without and with a Gumbel draw; may be NULL */
+    CUgraphExec graphs[2]; /* one token, one row: the whole head, and screened; may be NULL */
     struct pass pass;
 };
 
@@ -152,7 +157,8 @@ bool cuda_finish(struct cuda_device *d, struct bn_error *err);
 bool cuda_selftest(struct cuda_device *d, struct bn_error *err);
 
 /* cuda_plan.c. */
-bool cuda_shape_init(struct cuda_shape *s, const struct model *m, struct bn_error *err);
+bool cuda_shape_init(struct cuda_shape *s, const struct model *m, int head_mode,
+                     struct bn_error *err);
 bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
                      struct backend_plan *plan, struct bn_error *err);
 bool cuda_scratch_open(struct backend *b, struct bn_error *err);
@@ -160,9 +166,24 @@ void cuda_scratch_close(struct backend *b);
 struct pass_layout cuda_pass_layout(const struct model *m, size_t n_tokens, size_t n_wants);
 
 /* cuda_pack.c: upload. BN_EFORMAT, BN_ENOMEM, BN_ECANCELLED, BN_EDEVICE. */
-bool cuda_weight_bytes(const struct model *m, size_t *n_bytes);
+bool cuda_weight_bytes(const struct model *m, int head_mode, size_t *n_bytes);
 bool cuda_pack_model(struct backend *b, const struct backend_control *control,
                      struct bn_error *err);
+
+/* cuda_screen.c: blocks of a row of the plane (0: this head is not screened) and the plane's bytes;
+ * false on overflow. pack: make it at `at`; a table with a weight that is too large, or none,
+ * leaves b without a plane: that is no error. */
+size_t cuda_screen_blocks(const struct model *m, int head_mode);
+bool cuda_screen_bytes(const struct model *m, size_t n_blocks, size_t *n_bytes);
+bool cuda_screen_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct bn_error *err);
+struct query_room cuda_screen_room(const struct backend *b);
+bool cuda_screen_serves(const struct backend *b, const struct head_request *head);
+
+/* cuda_head.c: the head for n rows from `first`, queued; is it screened for them? The arguments for
+ * exact logits of row i of a group. */
+void cuda_head_apply(struct backend *b, size_t first, size_t n);
+bool cuda_head_screened(const struct backend *b, size_t first, size_t n);
+struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n);
 
 /* cuda_forward.c: queue a whole pass; capture the graphs of one token. */
 bool cuda_forward(struct backend *b, struct bn_error *err);

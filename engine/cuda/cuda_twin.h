@@ -30,6 +30,7 @@ struct twin_place {
 };
 const struct twin_place *twin_here(void);
 void twin_block_sync(void);
+uint32_t twin_block_count(uint32_t yes);
 /* Show n words to the warp; what all 32 lanes showed: lane l's words at [l * n]. Valid until the
  * next call but one. */
 const uint32_t *twin_share(const uint32_t *v, uint32_t n);
@@ -61,6 +62,31 @@ DEV uint32_t n_blocks_x(void)
 DEV void block_sync(void)
 {
     twin_block_sync();
+}
+
+DEV uint32_t block_count(bool yes)
+{
+    return twin_block_count(yes);
+}
+
+DEV uint32_t warp_vote(bool yes)
+{
+    const uint32_t mine = yes;
+    const uint32_t *all = twin_share(&mine, 1);
+    uint32_t mask = 0;
+    for (uint32_t lane = 0; lane < 32; lane++)
+        mask |= all[lane] << lane;
+    return mask;
+}
+
+DEV uint32_t lowest_bit(uint32_t mask)
+{
+    return (uint32_t)__builtin_ctz(mask);
+}
+
+DEV uint32_t n_bits(uint32_t mask)
+{
+    return (uint32_t)__builtin_popcount(mask);
 }
 
 DEV uint32_t swap_u32(uint32_t v, uint32_t mask)
@@ -126,9 +152,11 @@ DEV uint16_t f16_of_f32(float f)
 {
     return f32_to_f16(f);
 }
-DEV uint32_t count_up(uint32_t *n)
+DEV uint32_t count_up(uint32_t *n, uint32_t more)
 {
-    return (*n)++;
+    const uint32_t before = *n;
+    *n += more;
+    return before;
 }
 
 #endif

@@ -19,7 +19,7 @@
 #define DEFAULT_BYTES ((size_t)1 << 30)
 #define MAX_BUFFERS 256
 #define MAX_OPS 4096
-#define MAX_ARG_BYTES 256
+#define MAX_ARG_BYTES 512
 
 struct buffer {
     uint8_t *at;

@@ -3,67 +3,13 @@
  * orders of threads. Shapes are small and ragged.
  */
 #include "engine/base/fp16.h"
-#include "engine/base/memory.h"
 #include "engine/base/size.h"
-#include "engine/cpu/cpu_pick.h"
 #include "engine/cpu/ref/kernels_ref.h"
 #include "engine/cuda/cuda_args.h"
-#include "tests/engine/cuda/twin_run.h"
+#include "tests/engine/cuda/twin_kit.h"
 #include "tests/support/table_encode.h"
 
 #include <math.h>
-#include <setjmp.h>
-#include <stdarg.h>
-#include <stdlib.h>
-#include <string.h>
-
-#include <cmocka.h>
-
-static void launch(const char *name, uint32_t x, uint32_t y, uint32_t z, uint32_t n_threads,
-                   const void *args, enum twin_order order)
-{
-    const struct twin_kernel *k = twin_find(name);
-    assert_non_null(k);
-    twin_launch(k, (struct twin_grid){{x, y, z}, n_threads ? n_threads : k->max_threads}, args,
-                order);
-}
-
-static void *room(size_t n, size_t unit_bytes)
-{
-    void *p = mem_alloc(n, unit_bytes);
-    assert_non_null(p);
-    return p;
-}
-
-struct random {
-    uint64_t state;
-};
-static uint32_t next_u32(struct random *r)
-{
-    r->state = r->state * 6364136223846793005u + 1442695040888963407u;
-    return (uint32_t)(r->state >> 33);
-}
-/* Between -1 and 1, now and then something extreme or zero. */
-static float next_float(struct random *r)
-{
-    const uint32_t u = next_u32(r);
-    const float x = (float)(u % 65536) / 32768.0f - 1.0f;
-    return u % 61 == 0 ? x * 1e4f : u % 67 == 0 ? -0.0f : u % 71 == 0 ? x * 1e-38f : x;
-}
-static float *floats(struct random *r, size_t n)
-{
-    float *x = room(n, sizeof *x);
-    for (size_t i = 0; i < n; i++)
-        x[i] = next_float(r);
-    return x;
-}
-
-static void same(const void *a, const void *b, size_t n, const char *what)
-{
-    if (memcmp(a, b, n) != 0)
-        fail_msg("%s differs from ref", what);
-}
-
 static void check_norm(size_t n, bool normed, struct random *r, enum twin_order order)
 {
     enum { TOKENS = 3 };
@@ -419,7 +365,17 @@ static void check_table(enum tensor_type type, uint32_t n, struct random *r, enu
         decode[type](table + (size_t)tokens[t].id * row_bytes, n, y);
         same(h + t * n, y, n * sizeof *y, tensor_geometries[type].name);
     }
-    struct dot_args a = {table, x, z, row_bytes, n, VOCAB, n, VOCAB, ROWS, type};
+    struct cuda_cand parts[ROWS * 3];
+    struct cuda_found *found = room(ROWS, sizeof *found);
+    struct dot_args a = {.table = table,
+                         .x = x,
+                         .out = {z, parts, VOCAB, VOCAB, 3},
+                         .found = found,
+                         .row_bytes = row_bytes,
+                         .n = n,
+                         .x_stride = n,
+                         .n_rows = ROWS,
+                         .type = type};
     for (int few = 0; few < 2; few++) {
         memset(z, 0, ROWS * VOCAB * 4);
         launch(few ? "rows_dot_few" : "rows_dot_one", (VOCAB + DOT_ROWS - 1) / DOT_ROWS,
@@ -428,8 +384,25 @@ static void check_table(enum tensor_type type, uint32_t n, struct random *r, enu
             dot[type](&(struct table_rows){table, row_bytes, VOCAB, NULL}, x + i * n, n, z_ref,
                       row);
             same(z + i * VOCAB, z_ref, sizeof z_ref, tensor_geometries[type].name);
+            assert_int_equal(found[i].not_finite, 0);
+            for (size_t p = 0; p < 3; p++) {
+                const struct cuda_cand c = parts[i * 3 + p];
+                assert_int_equal((size_t)c.id / PART_ROWS, p);
+                assert_true(c.logit == z_ref[c.id]);
+                for (size_t j = p * PART_ROWS; j < VOCAB && j < (p + 1) * PART_ROWS; j++)
+                    assert_true(z_ref[j] <= c.logit);
+            }
         }
     }
+    const int32_t ids[3] = {VOCAB - 1, 0, 7};
+    float named[3];
+    a.ids = ids;
+    a.out = (struct logit_room){.z = named, .n_vocab = 3};
+    a.x = x + (ROWS - 1) * n;
+    launch("rows_named", 1, 1, 1, 0, &a, order);
+    for (size_t i = 0; i < 3; i++)
+        same(&named[i], &z_ref[ids[i]], sizeof named[i], "a row by name");
+    mem_free(found);
     mem_free(table);
     mem_free(x);
     mem_free(y);
@@ -451,135 +424,6 @@ static void tables_are_ref(void **state)
                         j % 2 ? TWIN_DESCENDING : TWIN_ASCENDING);
 }
 
-static void final_norm_is_ref(void **state)
-{
-    (void)state;
-    struct random r = {5};
-    enum { N = 330 };
-    float *h = floats(&r, 3 * N), *w = floats(&r, N), x[2 * N], y[N];
-    const struct cuda_want wants[2] = {{.token = 2}, {.token = 0}};
-    const struct head_norm_args a = {wants, h, w, x, 1e-6f, N, N, N};
-    launch("head_norm", 2, 1, 1, 0, &a, TWIN_DESCENDING);
-    for (size_t i = 0; i < 2; i++) {
-        rms_norm_ref(h + wants[i].token * N, w, N, 1e-6f, y);
-        same(x + i * N, y, sizeof y, "the final norm");
-    }
-    mem_free(h);
-    mem_free(w);
-}
-
-#define VOCAB 1500
-
-/* Rows of logits with many ties, their requests and what the device finds. */
-struct pick {
-    float z[4 * VOCAB];
-    struct cuda_want wants[4];
-    struct cuda_draw draws[4 * GUMBEL_PARTS];
-    struct cuda_found found[4];
-    struct cuda_cand more[4 * VOCAB];
-};
-
-static void run_pick(struct pick *p, enum twin_order order)
-{
-    const struct pick_args a = {p->wants, p->z, p->draws, p->found, p->more, VOCAB, VOCAB};
-    launch("pick_draw", GUMBEL_PARTS, 4, 1, 0, &a, order);
-    launch("pick_rows", 4, 1, 1, 0, &a, order);
-}
-
-static void candidates_hold_all_that_is_wanted(void **state)
-{
-    (void)state;
-    struct pick *p = room(1, sizeof *p);
-    struct random r = {6};
-    for (size_t i = 0; i < 4 * VOCAB; i++)
-        p->z[i] = (float)(int)(next_u32(&r) % 400) * 0.1f - 20.0f;
-    p->wants[0] = (struct cuda_want){.k = 1};
-    p->wants[1] = (struct cuda_want){.k = 40, .gap = 2.5f};
-    p->wants[2] = (struct cuda_want){.k = 1100}; /* more than threads */
-    p->wants[3] = (struct cuda_want){.k = 3, .gap = 0.01f};
-    for (int order = 0; order < 2; order++) {
-        run_pick(p, order ? TWIN_DESCENDING : TWIN_ASCENDING);
-        for (size_t i = 0; i < 4; i++) {
-            const float *z = p->z + i * VOCAB;
-            float best = z[0], floor = INFINITY;
-            size_t n_greater, n_wanted = 0;
-            uint8_t seen[VOCAB] = {0};
-            assert_int_equal(p->found[i].not_finite, 0);
-            for (size_t j = 0; j < p->found[i].n; j++) {
-                const struct cuda_cand c = p->more[i * VOCAB + j];
-                assert_int_equal(seen[c.id]++, 0);
-                same(&c.logit, &z[c.id], sizeof c.logit, "a logit");
-                if (j < PICK_FIRST)
-                    same(&p->found[i].first[j], &c, sizeof c, "one of the first");
-            }
-            for (size_t j = 0; j < VOCAB; j++) {
-                best = z[j] > best ? z[j] : best;
-                n_greater = 0;
-                for (size_t l = 0; l < VOCAB; l++)
-                    n_greater += z[l] > z[j];
-                if (n_greater < p->wants[i].k && z[j] < floor)
-                    floor = z[j];
-            }
-            if (p->wants[i].gap > 0 && best - p->wants[i].gap < floor)
-                floor = best - p->wants[i].gap;
-            for (size_t j = 0; j < VOCAB; j++) {
-                n_wanted += z[j] >= floor;
-                assert_true(z[j] < floor || seen[j]);
-            }
-            assert_true(i == 2 || p->found[i].n < 20 + 4 * n_wanted);
-        }
-    }
-    mem_free(p);
-}
-
-static void draws_are_those_of_the_cpu(void **state)
-{
-    (void)state;
-    struct pick *p = room(1, sizeof *p);
-    struct random r = {7};
-    static const float temps[] = {0.7f, 1.0f, 1e-3f, 50.0f};
-    for (size_t round = 0; round < 4; round++) {
-        for (size_t i = 0; i < 4 * VOCAB; i++)
-            p->z[i] = next_float(&r) * 8.0f;
-        for (size_t i = 0; i < 4; i++)
-            p->wants[i] = (struct cuda_want){
-                .seed = round, .position = 10 * i, .beta = 1.0 / (double)temps[i]};
-        run_pick(p, round % 2 ? TWIN_DESCENDING : TWIN_ASCENDING);
-        for (size_t i = 0; i < 4; i++) {
-            const struct head_request head = {.kind = HEAD_GUMBEL, .temp = temps[i], .seed = round};
-            double best = -INFINITY;
-            int32_t id = -1;
-            pick_gumbel(p->z + i * VOCAB, 0, VOCAB, &head, 10 * i, &best, &id);
-            assert_int_equal(p->found[i].n, 1);
-            assert_int_equal(p->found[i].first[0].id, id);
-            same(&p->found[i].first[0].logit, &p->z[i * VOCAB + (size_t)id], 4, "its logit");
-        }
-    }
-    mem_free(p);
-}
-
-static void numbers_that_are_none_are_seen(void **state)
-{
-    (void)state;
-    struct pick *p = room(1, sizeof *p);
-    p->z[VOCAB - 1] = INFINITY;
-    p->z[2 * VOCAB - 7] = NAN;
-    p->z[2 * VOCAB] = -INFINITY;
-    for (size_t i = 0; i < 4; i++)
-        p->wants[i] = (struct cuda_want){.k = 1, .beta = i == 1 ? 1.0 : 0.0};
-    run_pick(p, TWIN_ASCENDING);
-    for (size_t i = 0; i < 4; i++)
-        assert_int_equal(p->found[i].not_finite != 0, i < 3);
-    const int32_t ids[3] = {5, VOCAB + 1, 0};
-    float out[3];
-    p->z[5] = 1.5f;
-    p->z[VOCAB + 1] = -2.5f;
-    const struct gather_args gather = {p->z, ids, out, 3};
-    launch("gather_logits", 1, 1, 1, 0, &gather, TWIN_ASCENDING);
-    assert_true(out[0] == 1.5f && out[1] == -2.5f && out[2] == 0.0f);
-    mem_free(p);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -587,10 +431,6 @@ int main(void)
         cmocka_unit_test(linear_layers_are_ref),
         cmocka_unit_test(attention_is_ref),
         cmocka_unit_test(tables_are_ref),
-        cmocka_unit_test(final_norm_is_ref),
-        cmocka_unit_test(candidates_hold_all_that_is_wanted),
-        cmocka_unit_test(draws_are_those_of_the_cpu),
-        cmocka_unit_test(numbers_that_are_none_are_seen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -23,6 +23,7 @@ struct fiber {
     struct twin_place place;
     enum fiber_state state;
     uint32_t n_shares, n_words; /* exchanges so far, words of the last one */
+    uint32_t n_counts;          /* of the block so far */
     uint8_t *stack;
 #if defined(__x86_64__)
     void *sp;
@@ -39,6 +40,7 @@ static struct {
     enum twin_order order;
     uint8_t *stacks; /* (MAX_THREADS, STACK_BYTES) */
     uint32_t shares[MAX_THREADS / 32][2][32 * SHARE_WORDS];
+    uint32_t counts[3]; /* of the last counts of a block, in turn */
 #if defined(__x86_64__)
     void *sp;
 #else
@@ -120,6 +122,16 @@ void twin_block_sync(void)
 {
     twin.now->state = FIBER_AT_BLOCK;
     fiber_leave();
+}
+
+/* The next count starts from nothing: everybody has read that one two counts ago. */
+uint32_t twin_block_count(uint32_t yes)
+{
+    const uint32_t at = twin.now->n_counts++ % 3;
+    twin.counts[at] += yes;
+    twin.counts[(at + 1) % 3] = 0;
+    twin_block_sync();
+    return twin.counts[at];
 }
 
 const uint32_t *twin_share(const uint32_t *v, uint32_t n)
@@ -207,9 +219,10 @@ void twin_launch(const struct twin_kernel *k, struct twin_grid grid, const void 
                                             {x, y, z},
                                             {grid.n_blocks[0], grid.n_blocks[1], grid.n_blocks[2]}};
                     f->state = FIBER_RUNS;
-                    f->n_shares = f->n_words = 0;
+                    f->n_shares = f->n_words = f->n_counts = 0;
                     f->stack = twin.stacks + i * STACK_BYTES;
                 }
+                memset(twin.counts, 0, sizeof twin.counts);
                 run_block(&grid);
             }
 }

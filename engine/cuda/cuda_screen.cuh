@@ -1,0 +1,332 @@
+/*
+ * The screened head: the coarse plane of the table, the final norm with the query made of it, and
+ * an upper bound of every logit. Formulas and proof: docs/kernels.md, "The head, screened"; every
+ * operation is that of the CPU backend, so that all machines screen alike.
+ */
+#ifndef ENGINE_CUDA_CUDA_SCREEN_CUH
+#define ENGINE_CUDA_CUDA_SCREEN_CUH
+
+#include "engine/base/noise.h"
+#include "engine/cuda/cuda_head.cuh"
+
+#define COARSE_LIMIT 16256.0 /* 127 * 128: the largest |x|, so that both planes are bytes */
+#define COARSE_MAX 1e15f     /* magnitudes above are not packed */
+#define COARSE_KEY 0x636f61727365u
+#define COARSE_MIN_STEP 0x0d80u /* 2^-100 as BF16 */
+#define X_MIN 1e-15f            /* where nothing below underflows */
+#define X_MAX 1e15f
+
+/* Half the distance of two codes, as BF16, rounded up; largest is the bits of a magnitude. */
+DEV uint32_t coarse_step(uint32_t largest)
+{
+    if (largest == 0)
+        return 0;
+    uint32_t step = (bits_of_f32(f32_of_bits(largest) / 15.0f) + 0xffffu) >> 16;
+    if (step < COARSE_MIN_STEP)
+        step = COARSE_MIN_STEP;
+    return 15.0f * f32_of_bits(step << 16) < f32_of_bits(largest) ? step + 1 : step;
+}
+
+/* A weight's code: up with the probability of the remainder; `up` has 16 bits. */
+DEV uint32_t coarse_code(float w, float inverse, uint32_t up)
+{
+    const float part = ((float)(int32_t)up + 0.5f) * (1.0f / 65536.0f);
+    const int32_t c = (int32_t)((w * inverse + 15.0f) * 0.5f + part);
+    return (uint32_t)(c < 15 ? c : 15);
+}
+
+/* Byte j of a line, from columns j and j + 64. */
+DEV uint32_t coarse_byte(float low, float high, float inverse, uint64_t key, uint32_t j)
+{
+    uint32_t x = j * 0x9e3779b9u + (uint32_t)key;
+    x = (x ^ x >> 16) * 0x85ebca6bu + (uint32_t)(key >> 32);
+    x = (x ^ x >> 13) * 0xc2b2ae35u;
+    x ^= x >> 16;
+    return coarse_code(low, inverse, x & 0xffffu) | coarse_code(high, inverse, x >> 16) << 4;
+}
+
+/* One block of a row by a warp: lane l has columns 2 l, 2 l + 1 and 64 on. */
+DEV void pack_block(const struct coarse_args *a, const uint8_t *row, uint64_t line, uint32_t b,
+                    uint16_t *step_at)
+{
+    const uint32_t lane = thread_x() % 32;
+    float w[4];
+    uint32_t largest = 0;
+    for (uint32_t i = 0; i < 4; i++) {
+        const uint32_t column = b * COARSE_COLS + 64 * (i / 2) + 2 * lane + i % 2;
+        w[i] = column < a->n ? plain_element(row, a->type, column) : 0.0f;
+        const uint32_t magnitude = bits_of_f32(w[i]) & 0x7fffffffu;
+        largest = magnitude > largest ? magnitude : largest;
+    }
+    for (uint32_t mask = 16; mask > 0; mask /= 2) {
+        const uint32_t other = swap_u32(largest, mask);
+        largest = other > largest ? other : largest;
+    }
+    const bool fits = f32_of_bits(largest) <= COARSE_MAX; /* a NaN does not */
+    const uint32_t step = fits ? coarse_step(largest) : 0;
+    const float inverse = fits && largest ? 1.0f / f32_of_bits(step << 16) : 0.0f;
+    const uint64_t key = noise_bits(COARSE_KEY, line);
+    uint32_t two = 0;
+    if (fits)
+        two = coarse_byte(w[0], w[2], inverse, key, 2 * lane) |
+              coarse_byte(w[1], w[3], inverse, key, 2 * lane + 1) << 8;
+    ((uint16_t *)(a->plane.lines + line * LINE_BYTES))[lane] = (uint16_t)two;
+    if (lane == 0) {
+        *step_at = (uint16_t)step;
+        if (!fits)
+            *a->too_large = 1;
+    }
+}
+
+/* The plane of a table of plain floats; a warp a row. */
+KERNEL(coarse_pack, coarse_args, 128)
+{
+    const uint32_t id = (block_x() * n_threads_x() + thread_x()) / 32;
+    if (id >= a.n_vocab)
+        return;
+    const uint8_t *row = a.table + id * a.row_bytes;
+    uint16_t *steps = a.plane.steps + (uint64_t)id * a.plane.step_stride;
+    for (uint32_t b = 0; b < a.plane.n_blocks; b++)
+        pack_block(&a, row, (uint64_t)id * a.plane.n_blocks + b, b, steps + b);
+    const uint32_t past = a.plane.n_blocks + thread_x() % 32;
+    if (past < a.plane.step_stride) /* eight at most */
+        steps[past] = 0;
+}
+
+/* The two planes of x, and what they miss. */
+DEV void split_query(const struct query_room *q, uint32_t row, const float *x, uint32_t n,
+                     double unit)
+{
+    const uint32_t n_columns = q->n_blocks * COARSE_COLS;
+    int8_t *planes = q->x + (uint64_t)row * 2 * n_columns;
+    double *missed = q->missed + (uint64_t)row * n_columns;
+    for (uint32_t i = thread_x(); i < n_columns; i += n_threads_x()) {
+        const uint32_t at = i / COARSE_COLS * 2 * COARSE_COLS + i % COARSE_COLS;
+        const double h = i < n ? (double)x[i] : 0.0;
+        const int32_t v = (int32_t)rint(h / unit), high = (v + 64) >> 7;
+        missed[i] = h - (double)v * unit;
+        planes[at] = (int8_t)high;
+        planes[at + COARSE_COLS] = (int8_t)(2 * (v - 128 * high));
+    }
+}
+
+/* -15 times the sum of the eight columns of each lane. */
+DEV void fix_query(const struct query_room *q, uint32_t row)
+{
+    const uint32_t n = q->n_blocks * COARSE_LANES;
+    const uint32_t *planes =
+        (const uint32_t *)(q->x + (uint64_t)row * q->n_blocks * 2 * COARSE_COLS);
+    for (uint32_t i = thread_x(); i < n; i += n_threads_x()) {
+        const uint32_t *w = planes + i / COARSE_LANES * (2 * COARSE_COLS / 4) + i % COARSE_LANES;
+        const int32_t high = dot4(w[0], 0x01010101u, dot4(w[16], 0x01010101u, 0));
+        const int32_t low2 = dot4(w[32], 0x01010101u, dot4(w[48], 0x01010101u, 0));
+        q->fix[(uint64_t)row * n + i] = -15 * (128 * high + low2 / 2);
+    }
+}
+
+/* How far the step of a block may mislead. Sums over the blocks are in their order. */
+DEV void spread_query(const struct query_room *q, uint32_t row, const float *x, uint32_t n)
+{
+    SHARED double theta;
+    double *norms = q->norms + (uint64_t)row * 2 * q->n_blocks;
+    const double *missed = q->missed + (uint64_t)row * q->n_blocks * COARSE_COLS;
+    float *spread = q->spread + (uint64_t)row * q->step_stride;
+    for (uint32_t i = thread_x(); i < 2 * q->n_blocks; i += n_threads_x()) {
+        const uint32_t first = i / 2 * COARSE_COLS;
+        const uint32_t end = first + COARSE_COLS < n ? first + COARSE_COLS : n;
+        double sum = 0.0;
+#pragma unroll 16
+        for (uint32_t j = first; j < end; j++) {
+            const double e = i % 2 ? missed[j] : (double)x[j];
+            sum = sum + e * e;
+        }
+        norms[i] = sum;
+    }
+    block_sync();
+    for (uint32_t b = thread_x(); b < q->n_blocks; b += n_threads_x()) {
+        const double h = sqrt(norms[2 * b]), miss = sqrt(norms[2 * b + 1]);
+        norms[2 * b] = q->kappa * h;
+        norms[2 * b + 1] =
+            q->root * (15.0 * (miss + q->gamma * (2.0 * h + miss)) + (1.0 / 16384.0) * h);
+    }
+    block_sync();
+    if (thread_x() == 0) {
+        double a2 = 0.0, c2 = 0.0;
+        for (uint32_t b = 0; b < q->n_blocks; b++) {
+            a2 = a2 + norms[2 * b] * norms[2 * b];
+            c2 = c2 + norms[2 * b + 1] * norms[2 * b + 1];
+        }
+        theta = sqrt(c2 / a2);
+    }
+    block_sync();
+    for (uint32_t b = thread_x(); b < q->step_stride; b += n_threads_x()) {
+        const double a = b < q->n_blocks ? norms[2 * b] : 0.0;
+        const double c = b < q->n_blocks ? norms[2 * b + 1] : 0.0;
+        spread[b] = (float)(1.01 * sqrt((1.0 + theta) * a * a + (1.0 + 1.0 / theta) * c * c));
+    }
+}
+
+/* The final norm of each wanted row and its query; a block a row. */
+KERNEL(head_norm, head_norm_args, 512)
+{
+    SHARED float tile[ROW_TILE];
+    const uint32_t row = block_x();
+    const float *h = a.h + (uint64_t)a.wants[row].token * a.h_stride;
+    float *x = a.x + (uint64_t)row * a.stride;
+    const float r = 1.0f / sqrtf(block_square64(h, a.n, tile) / (float)a.n + a.eps);
+    uint32_t largest = 0; /* as bits, where a NaN is above infinity */
+    for (uint32_t i = thread_x(); i < a.n; i += n_threads_x()) {
+        const float y = (h[i] * r) * a.w[i];
+        const uint32_t magnitude = bits_of_f32(y) & 0x7fffffffu;
+        largest = magnitude > largest ? magnitude : largest;
+        x[i] = y;
+    }
+    if (thread_x() == 0)
+        a.found[row].n = a.found[row].not_finite = a.found[row].n_read = 0;
+    if (a.query.n_blocks == 0)
+        return;
+    const float most = f32_of_bits(block_max_u32(largest)); /* a barrier: x is written */
+    const float unit = (float)((double)most / COARSE_LIMIT);
+    const bool screened = most >= X_MIN && most <= X_MAX;
+    if (thread_x() == 0) {
+        a.query.screens[row].unit = unit;
+        a.query.screens[row].screened = screened;
+    }
+    if (!screened)
+        return;
+    split_query(&a.query, row, x, a.n, (double)unit);
+    block_sync();
+    fix_query(&a.query, row);
+    spread_query(&a.query, row, x, a.n);
+}
+
+/* Four lanes of a line for two rows: codes of sixteen columns, x of the same. */
+DEV void bound_line(const struct words *codes, const int8_t *x, const int32_t *fix, const float *g,
+                    float (*lanes)[4])
+{
+    const struct words high0 = load_words(x), high1 = load_words(x + 64);
+    const struct words low0 = load_words(x + COARSE_COLS), low1 = load_words(x + COARSE_COLS + 64);
+    const struct words add = load_words(fix);
+#pragma unroll
+    for (uint32_t r = 0; r < 2; r++)
+#pragma unroll
+        for (uint32_t i = 0; i < 4; i++) {
+            const uint32_t c0 = codes[r].at[i] & 0x0f0f0f0fu,
+                           c1 = codes[r].at[i] >> 4 & 0x0f0f0f0fu;
+            const int32_t high = dot4(c0, high0.at[i], dot4(c1, high1.at[i], 0));
+            const int32_t sum = dot4(c0, low0.at[i], dot4(c1, low1.at[i], 256 * high));
+            lanes[r][i] = fmaf((float)(sum + (int32_t)add.at[i]), g[r], lanes[r][i]);
+        }
+}
+
+DEV float step_of(const uint16_t *steps, uint32_t b)
+{
+    return f32_of_bits((uint32_t)steps[b] << 16);
+}
+
+/* The square of what the steps may mislead, for the row's four threads. */
+DEV float square_of(const uint16_t *steps, const float *spread, uint32_t part, uint32_t stride)
+{
+    float squares[2] = {0.0f, 0.0f};
+    for (uint32_t b = 2 * part; b < stride; b += 8)
+#pragma unroll
+        for (uint32_t i = 0; i < 2; i++) {
+            const float t = step_of(steps, b + i) * spread[b + i];
+            squares[i] = fmaf(t, t, squares[i]);
+        }
+    for (uint32_t mask = 2; mask > 0; mask /= 2)
+#pragma unroll
+        for (uint32_t i = 0; i < 2; i++)
+            squares[i] = squares[i] + swap_f32(squares[i], mask);
+    return squares[0] + squares[1];
+}
+
+DEV float tree_of(float *lanes)
+{
+    for (uint32_t mask = 2; mask > 0; mask /= 2)
+#pragma unroll
+        for (uint32_t i = 0; i < 4; i++)
+            lanes[i] = lanes[i] + swap_f32(lanes[i], mask);
+    return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+}
+
+/* The better of two, of equals the one with the lower id; all 32 lanes end with the warp's. */
+DEV struct cuda_cand warp_best(struct cuda_cand mine)
+{
+    for (uint32_t mask = 16; mask > 0; mask /= 2) {
+        const float z = swap_f32(mine.logit, mask);
+        const int32_t id = (int32_t)swap_u32((uint32_t)mine.id, mask);
+        if (z > mine.logit || (z == mine.logit && id < mine.id)) {
+            mine.logit = z;
+            mine.id = id;
+        }
+    }
+    return mine;
+}
+
+/* Four threads have two rows of the plane; a warp has a part. n_x is a constant of the caller. */
+DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
+{
+    const struct coarse_plane *plane = &a->plane;
+    const struct query_room *q = &a->query;
+    const uint32_t part = thread_x() % 4, n_vocab = a->out.n_vocab, n_blocks = plane->n_blocks;
+    const uint32_t id = (block_x() * n_threads_x() + thread_x()) / 4 * 2;
+    const uint8_t *lines[2];
+    const uint16_t *steps[2];
+    float lanes[HEAD_ROWS][2][4] = {{{0.0f}}};
+    for (uint32_t r = 0; r < 2; r++) {
+        const uint64_t at = id + r < n_vocab ? id + r : n_vocab - 1;
+        lines[r] = plane->lines + at * n_blocks * LINE_BYTES + 16 * part;
+        steps[r] = plane->steps + at * plane->step_stride;
+    }
+#pragma unroll 4
+    for (uint32_t b = 0; b < n_blocks; b++) {
+        const struct words codes[2] = {load_once(lines[0] + LINE_BYTES * b),
+                                       load_once(lines[1] + LINE_BYTES * b)};
+        const float g[2] = {step_of(steps[0], b), step_of(steps[1], b)};
+#pragma unroll
+        for (uint32_t i = 0; i < n_x; i++) {
+            const uint64_t at =
+                (uint64_t)(x0 + i < a->n_rows ? x0 + i : a->n_rows - 1) * n_blocks + b;
+            bound_line(codes, q->x + at * 2 * COARSE_COLS + 16 * part,
+                       q->fix + at * COARSE_LANES + 4 * part, g, lanes[i]);
+        }
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < n_x; i++) {
+        const uint32_t row = x0 + i < a->n_rows ? x0 + i : a->n_rows - 1;
+        const struct cuda_screen *screen = q->screens + row;
+        struct cuda_cand best = {(int32_t)(id < n_vocab ? id : n_vocab - 1), -INFINITY};
+#pragma unroll
+        for (uint32_t r = 0; r < 2; r++) {
+            const float error = square_of(steps[r], q->spread + (uint64_t)row * q->step_stride,
+                                          part, plane->step_stride);
+            const float tree = tree_of(lanes[i][r]);
+            const float up =
+                screen->screened ? screen->unit * tree + sqrtf(error + 1e-36f) : INFINITY;
+            if (id + r >= n_vocab)
+                continue;
+            if (part == 0)
+                a->out.z[(uint64_t)row * a->out.z_stride + id + r] = up;
+            if (up > best.logit) {
+                best.logit = up;
+                best.id = (int32_t)(id + r);
+            }
+        }
+        best = warp_best(best);
+        if (thread_x() % 32 == 0 && id < n_vocab)
+            a->out.parts[(uint64_t)row * a->out.part_stride + id / PART_ROWS] = best;
+    }
+}
+
+KERNEL(coarse_bound_one, bound_args, 128)
+{
+    bound_rows(&a, block_y(), 1);
+}
+
+KERNEL(coarse_bound_few, bound_args, 128)
+{
+    bound_rows(&a, HEAD_ROWS * block_y(), HEAD_ROWS);
+}
+
+#endif

@@ -1,0 +1,403 @@
+/*
+ * The head's kernels on the twin, in both orders of threads: the coarse plane and the bounds are
+ * those of the CPU's reference to the bit, no bound lies below its logit, and what is picked holds
+ * all that is wanted and has exact logits.
+ */
+#include "engine/base/fp16.h"
+#include "engine/base/noise.h"
+#include "engine/base/size.h"
+#include "engine/cpu/cpu_pick.h"
+#include "engine/cpu/ref/kernels_ref.h"
+#include "engine/cuda/cuda_args.h"
+#include "tests/engine/cuda/twin_kit.h"
+#include "tests/support/table_encode.h"
+
+#include <math.h>
+
+enum { VOCAB = 1500, ROWS = 5, N = 330, N_BLOCKS = 3, STEPS = 8, N_PARTS = 94 };
+#define N_COLUMNS (N_BLOCKS * COARSE_COLS)
+
+/* A head with everything the kernels want to know of it. */
+struct head {
+    uint8_t *table; /* (VOCAB, N) F32 */
+    float h[ROWS * N], w[N], x[ROWS * N];
+    float exact[ROWS * VOCAB], z[ROWS * VOCAB];
+    struct cuda_want wants[ROWS];
+    struct cuda_found found[ROWS];
+    struct cuda_cand parts[ROWS * N_PARTS], more[ROWS * VOCAB];
+    struct coarse_plane plane;
+    _Alignas(16) int8_t planes[ROWS * 2 * N_COLUMNS];
+    _Alignas(16) int32_t fix[ROWS * N_BLOCKS * COARSE_LANES];
+    float spread[ROWS * STEPS];
+    double missed[ROWS * N_COLUMNS], norms[ROWS * N_BLOCKS * 2];
+    struct cuda_screen screens[ROWS];
+    uint32_t too_large;
+};
+
+static struct query_room query_of(struct head *h)
+{
+    return (struct query_room){
+        .x = h->planes,
+        .fix = h->fix,
+        .spread = h->spread,
+        .missed = h->missed,
+        .norms = h->norms,
+        .screens = h->screens,
+        .n_blocks = N_BLOCKS,
+        .step_stride = STEPS,
+        .kappa = sqrt(2.0 * (log((double)VOCAB) + 40.0 * log(2.0))),
+        .gamma = ((double)N / 64.0 + N_BLOCKS + 64.0) * 0x1p-23,
+        .root = sqrt((double)N_BLOCKS) * sqrt((double)COARSE_COLS),
+    };
+}
+
+static struct dot_args dots_of(struct head *h)
+{
+    return (struct dot_args){.table = h->table,
+                             .x = h->x,
+                             .out = {h->z, h->parts, VOCAB, VOCAB, N_PARTS},
+                             .found = h->found,
+                             .row_bytes = N * sizeof(float),
+                             .n = N,
+                             .x_stride = N,
+                             .n_rows = ROWS,
+                             .type = TENSOR_F32};
+}
+
+static void run_norm(struct head *h, bool screened, enum twin_order order)
+{
+    struct head_norm_args a = {.wants = h->wants,
+                               .h = h->h,
+                               .w = h->w,
+                               .x = h->x,
+                               .found = h->found,
+                               .query = query_of(h),
+                               .eps = 1e-6f,
+                               .n = N,
+                               .h_stride = N,
+                               .stride = N};
+    if (!screened)
+        a.query.n_blocks = 0;
+    launch("head_norm", ROWS, 1, 1, 0, &a, order);
+}
+
+static struct coarse_args pack_args(struct head *h)
+{
+    return (struct coarse_args){.table = h->table,
+                                .plane = h->plane,
+                                .too_large = &h->too_large,
+                                .row_bytes = N * sizeof(float),
+                                .n = N,
+                                .n_vocab = VOCAB,
+                                .type = TENSOR_F32};
+}
+
+/* Row i of the table is of size 1 / (i % 7 + 1); some are nothing, some equal. */
+static struct head *open_head(uint32_t seed, enum twin_order order)
+{
+    struct random r = {seed};
+    struct head *h = room(1, sizeof *h);
+    h->table = room(VOCAB * N, sizeof(float));
+    float *table = (float *)(void *)h->table;
+    for (size_t i = 0; i < VOCAB; i++)
+        for (size_t j = 0; j < N; j++)
+            table[i * N + j] =
+                i % 97 == 5 ? 0.0f
+                : i >= 1480 ? (float)(j % 5) * 0.01f
+                            : (float)(int)(next_u32(&r) % 2001 - 1000) * 1e-3f / (float)(i % 7 + 1);
+    for (size_t i = 0; i < ROWS * N; i++)
+        h->h[i] = (float)(int)(next_u32(&r) % 2001 - 1000) * 1e-3f;
+    for (size_t i = 0; i < N; i++)
+        h->w[i] = 0.5f + (float)(next_u32(&r) % 100) * 0.01f;
+    for (size_t i = 0; i < ROWS; i++)
+        h->wants[i].token = (uint32_t)(ROWS - 1 - i);
+    h->plane = (struct coarse_plane){room(VOCAB * N_BLOCKS, LINE_BYTES),
+                                     room(VOCAB * STEPS, sizeof(uint16_t)), N_BLOCKS, STEPS};
+    memset(h->plane.steps, 0xa5, VOCAB * STEPS * sizeof(uint16_t));
+    const struct coarse_args pack = pack_args(h);
+    launch("coarse_pack", (VOCAB + 3) / 4, 1, 1, 0, &pack, order);
+    assert_int_equal(h->too_large, 0);
+    return h;
+}
+
+static void close_head(struct head *h)
+{
+    mem_free(h->table);
+    mem_free(h->plane.lines);
+    mem_free(h->plane.steps);
+    mem_free(h);
+}
+
+static void the_plane_is_the_cpus(void **state)
+{
+    (void)state;
+    struct head *h = open_head(1, TWIN_DESCENDING);
+    float *table = (float *)(void *)h->table;
+    uint8_t lines[N_BLOCKS * LINE_BYTES];
+    table[3] = 1e-37f; /* among zeros it asks for the least step */
+    for (size_t j = 0; j < N; j++)
+        table[5 * N + j] = j == 9 ? -3e-38f : 0.0f;
+    const struct coarse_args again = pack_args(h);
+    launch("coarse_pack", (VOCAB + 3) / 4, 1, 1, 0, &again, TWIN_ASCENDING);
+    for (size_t i = 0; i < VOCAB; i++) {
+        float row[N_COLUMNS] = {0};
+        uint16_t steps[STEPS] = {0};
+        memcpy(row, table + i * N, N * sizeof *row);
+        (void)coarse_pack_ref(row, N_BLOCKS, i, lines, steps);
+        same(h->plane.lines + i * sizeof lines, lines, sizeof lines, "a row of the plane");
+        same(h->plane.steps + i * STEPS, steps, sizeof steps, "its steps");
+    }
+    assert_int_equal(h->too_large, 0);
+    table[700 * N + 329] = 2e15f;
+    launch("coarse_pack", (VOCAB + 3) / 4, 1, 1, 0, &again, TWIN_ASCENDING);
+    assert_int_equal(h->too_large, 1);
+    h->too_large = 0;
+    table[700 * N + 329] = NAN;
+    launch("coarse_pack", (VOCAB + 3) / 4, 1, 1, 0, &again, TWIN_ASCENDING);
+    assert_int_equal(h->too_large, 1);
+    close_head(h);
+}
+
+/* x, unit and fix by their definition; the norm by ref. */
+static void check_query(struct head *h, size_t i)
+{
+    float y[N], largest = 0.0f;
+    rms_norm_ref(h->h + h->wants[i].token * N, h->w, N, 1e-6f, y);
+    same(h->x + i * N, y, sizeof y, "the final norm");
+    for (size_t j = 0; j < N; j++)
+        largest = fmaxf(largest, fabsf(y[j]));
+    const float unit = (float)((double)largest / 16256.0);
+    assert_true(h->screens[i].screened && h->screens[i].unit == unit);
+    for (size_t b = 0; b < N_BLOCKS; b++) {
+        int32_t fix[COARSE_LANES] = {0};
+        const int8_t *planes = h->planes + (i * N_BLOCKS + b) * 2 * COARSE_COLS;
+        for (size_t j = 0; j < COARSE_COLS; j++) {
+            const size_t c = b * COARSE_COLS + j;
+            const int32_t v = c < N ? (int32_t)rint((double)y[c] / (double)unit) : 0;
+            assert_int_equal(2 * v, 256 * planes[j] + planes[COARSE_COLS + j]);
+            fix[j % 64 / 4] -= 15 * v;
+        }
+        same(h->fix + (i * N_BLOCKS + b) * COARSE_LANES, fix, sizeof fix, "fix");
+        assert_true(h->spread[i * STEPS + b] > 0.0f);
+    }
+    for (size_t b = N_BLOCKS; b < STEPS; b++)
+        assert_true(h->spread[i * STEPS + b] == 0.0f);
+}
+
+static void run_bounds(struct head *h, bool few, enum twin_order order)
+{
+    const struct bound_args a = {h->plane, query_of(h), dots_of(h).out, ROWS};
+    memset(h->z, 0xa5, sizeof h->z);
+    memset(h->parts, 0xa5, sizeof h->parts);
+    launch(few ? "coarse_bound_few" : "coarse_bound_one", (VOCAB + BOUND_ROWS - 1) / BOUND_ROWS,
+           few ? (ROWS + HEAD_ROWS - 1) / HEAD_ROWS : ROWS, 1, 0, &a, order);
+}
+
+static void find_exact(struct head *h)
+{
+    row_decode_fn decode[TENSOR_N_TYPES];
+    rows_dot_fn dot[TENSOR_N_TYPES];
+    float row[N];
+    row_kernels_ref(decode, dot);
+    for (size_t i = 0; i < ROWS; i++)
+        dot[TENSOR_F32](h->table, N * sizeof(float), VOCAB, h->x + i * N, N, h->exact + i * VOCAB,
+                        row);
+}
+
+static void check_parts(const struct head *h)
+{
+    for (size_t i = 0; i < ROWS * N_PARTS; i++) {
+        const struct cuda_cand c = h->parts[i];
+        const size_t first = i % N_PARTS * PART_ROWS;
+        const float *z = h->z + i / N_PARTS * VOCAB;
+        assert_true((size_t)c.id >= first && c.id < VOCAB && z[c.id] == c.logit);
+        for (size_t j = first; j < VOCAB && j < first + PART_ROWS; j++)
+            assert_true(z[j] <= c.logit);
+    }
+}
+
+static void bounds_are_the_cpus_and_hold(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 4; round++) {
+        const enum twin_order order = round % 2 ? TWIN_DESCENDING : TWIN_ASCENDING;
+        struct head *h = open_head(10 + (uint32_t)round, order);
+        const struct coarse_mat mat = {h->plane.lines, h->plane.steps, N_BLOCKS, STEPS};
+        float up[VOCAB];
+        run_norm(h, true, order);
+        run_bounds(h, round / 2, order);
+        find_exact(h);
+        for (size_t i = 0; i < ROWS; i++) {
+            check_query(h, i);
+            const struct coarse_query q = {h->planes + i * 2 * N_COLUMNS,
+                                           h->fix + i * N_BLOCKS * COARSE_LANES,
+                                           h->spread + i * STEPS, h->screens[i].unit};
+            coarse_bound_ref(&mat, 0, VOCAB, &q, up);
+            same(h->z + i * VOCAB, up, sizeof up, "a bound");
+            for (size_t j = 0; j < VOCAB; j++)
+                assert_true(up[j] >= h->exact[i * VOCAB + j]);
+        }
+        check_parts(h);
+        close_head(h);
+    }
+}
+
+static void run_pick(struct head *h, bool exact, enum twin_order order)
+{
+    const struct pick_args a = {.wants = h->wants,
+                                .dot = dots_of(h),
+                                .screens = h->screens,
+                                .more = h->more,
+                                .is_exact = exact};
+    launch("pick_floor", ROWS, 1, 1, 0, &a, order);
+    launch("pick_take", (VOCAB + TAKE_IDS - 1) / TAKE_IDS, ROWS, 1, 0, &a, order);
+}
+
+/* Through the coarse plane, or by the whole table. */
+static void run_head(struct head *h, bool screened, enum twin_order order)
+{
+    const struct dot_args dot = dots_of(h);
+    memset(h->found, 0xa5, sizeof h->found);
+    run_norm(h, screened, order);
+    if (screened)
+        run_bounds(h, true, order);
+    else
+        launch("rows_dot_few", (VOCAB + DOT_ROWS - 1) / DOT_ROWS, 2, 1, 0, &dot, order);
+    run_pick(h, !screened, order);
+    find_exact(h);
+}
+
+/* No id is twice, logits are exact, and whoever is wanted is there. */
+static void check_row(const struct head *h, size_t i)
+{
+    const float *z = h->exact + i * VOCAB;
+    const struct cuda_want *want = &h->wants[i];
+    const struct cuda_found *found = &h->found[i];
+    uint8_t seen[VOCAB] = {0};
+    float best = -INFINITY, floor = INFINITY;
+    assert_int_equal(found->not_finite, 0);
+    assert_true(found->n <= VOCAB);
+    for (size_t j = 0; j < found->n; j++) {
+        const struct cuda_cand c = h->more[i * VOCAB + j];
+        assert_int_equal(seen[c.id]++, 0);
+        same(&c.logit, &z[c.id], sizeof c.logit, "a logit");
+        if (j < PICK_FIRST)
+            same(&found->first[j], &c, sizeof c, "one of the first");
+    }
+    for (size_t j = 0; j < VOCAB; j++) {
+        size_t n_greater = 0;
+        best = fmaxf(best, z[j]);
+        for (size_t l = 0; l < VOCAB; l++)
+            n_greater += z[l] > z[j];
+        if (n_greater < want->k)
+            floor = fminf(floor, z[j]);
+    }
+    if (want->k > 0 && want->gap > 0)
+        floor = fminf(floor, best - want->gap);
+    for (size_t j = 0; j < VOCAB; j++)
+        assert_true(z[j] < floor || seen[j]);
+    if (want->k == 0 && want->beta == 0.0)
+        assert_int_equal(found->n, 0);
+}
+
+static void candidates_hold_all_that_is_wanted(void **state)
+{
+    (void)state;
+    for (int round = 0; round < 4; round++) {
+        const enum twin_order order = round % 2 ? TWIN_DESCENDING : TWIN_ASCENDING;
+        struct head *h = open_head(20 + (uint32_t)round, order);
+        const bool screened = round < 2;
+        h->wants[0].k = 1;
+        h->wants[1].k = 40, h->wants[1].gap = 2.5f;
+        h->wants[2].k = screened ? 93 : 1100; /* more than there are threads */
+        h->wants[3].k = 3, h->wants[3].gap = 0.01f;
+        h->wants[4].k = 0;
+        run_head(h, screened, order);
+        for (size_t i = 0; i < ROWS; i++)
+            check_row(h, i);
+        assert_true(h->found[0].n < 40);
+        if (screened)
+            assert_true(h->found[0].n_read > 0 && h->found[0].n_read < VOCAB / 2);
+        close_head(h);
+    }
+}
+
+/* Nothing is proved about such a state: every row is multiplied. */
+static void what_cannot_be_screened_is_not(void **state)
+{
+    (void)state;
+    struct head *h = open_head(30, TWIN_ASCENDING);
+    for (size_t i = 0; i < ROWS; i++)
+        h->wants[i].k = 2;
+    for (size_t j = 0; j < N; j++)
+        h->w[j] = 0.0f;
+    run_head(h, true, TWIN_ASCENDING);
+    for (size_t i = 0; i < ROWS; i++) {
+        assert_int_equal(h->screens[i].screened, 0);
+        assert_int_equal(h->found[i].n_read, VOCAB);
+        check_row(h, i);
+    }
+    close_head(h);
+}
+
+static void whoever_wins_a_draw_is_there(void **state)
+{
+    (void)state;
+    static const float temps[ROWS] = {0.7f, 1.0f, 1e-3f, 50.0f, 0.1f};
+    for (uint32_t round = 0; round < 6; round++) {
+        const enum twin_order order = round % 2 ? TWIN_DESCENDING : TWIN_ASCENDING;
+        struct head *h = open_head(40 + round, order);
+        for (size_t i = 0; i < ROWS; i++) {
+            h->wants[i].seed = round;
+            h->wants[i].position = 10 * i;
+            h->wants[i].beta = 1.0 / (double)temps[i];
+        }
+        run_head(h, round < 3, order);
+        for (size_t i = 0; i < ROWS; i++) {
+            const struct head_request head = {.kind = HEAD_GUMBEL, .temp = temps[i], .seed = round};
+            double best = -INFINITY;
+            int32_t id = -1;
+            bool found = false;
+            pick_gumbel(h->exact + i * VOCAB, 0, VOCAB, &head, 10 * i, &best, &id);
+            for (size_t j = 0; j < h->found[i].n; j++)
+                found |= h->more[i * VOCAB + j].id == id;
+            assert_true(found);
+            check_row(h, i);
+        }
+        close_head(h);
+    }
+}
+
+static void numbers_that_are_none_are_seen(void **state)
+{
+    (void)state;
+    struct head *h = open_head(50, TWIN_ASCENDING);
+    float *table = (float *)(void *)h->table;
+    for (size_t i = 0; i < ROWS; i++)
+        h->wants[i] = (struct cuda_want){.k = 1, .beta = i == 1 ? 1.0 : 0.0, .token = (uint32_t)i};
+    table[(VOCAB - 1) * N + 1] = NAN;
+    run_head(h, false, TWIN_ASCENDING);
+    for (size_t i = 0; i < ROWS; i++)
+        assert_int_equal(h->found[i].not_finite, 1);
+    table[(VOCAB - 1) * N + 1] = 0.0f;
+    h->h[3 * N] = INFINITY; /* of the hidden state, which is then not screened */
+    for (int screened = 0; screened < 2; screened++) {
+        run_head(h, screened, TWIN_ASCENDING);
+        for (size_t i = 0; i < ROWS; i++)
+            assert_int_equal(h->found[i].not_finite, i == 3);
+    }
+    close_head(h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_plane_is_the_cpus),
+        cmocka_unit_test(bounds_are_the_cpus_and_hold),
+        cmocka_unit_test(candidates_hold_all_that_is_wanted),
+        cmocka_unit_test(what_cannot_be_screened_is_not),
+        cmocka_unit_test(whoever_wins_a_draw_is_there),
+        cmocka_unit_test(numbers_that_are_none_are_seen),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
