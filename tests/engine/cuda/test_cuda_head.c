@@ -199,9 +199,9 @@ static void find_exact(struct head *h)
     rows_dot_fn dot[TENSOR_N_TYPES];
     float row[N];
     row_kernels_ref(decode, dot);
+    const struct table_rows rows = {(const uint8_t *)h->table, N * sizeof(float), VOCAB, NULL};
     for (size_t i = 0; i < ROWS; i++)
-        dot[TENSOR_F32](h->table, N * sizeof(float), VOCAB, h->x + i * N, N, h->exact + i * VOCAB,
-                        row);
+        dot[TENSOR_F32](&rows, h->x + i * N, N, h->exact + i * VOCAB, row);
 }
 
 static void check_parts(const struct head *h)

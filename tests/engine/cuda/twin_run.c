@@ -14,7 +14,8 @@
 #endif
 
 #define MAX_THREADS 1024
-#define STACK_BYTES ((size_t)64 << 10)
+/* Not a power of two: tops of stacks would all want the same few lines of the caches. */
+#define STACK_BYTES (((size_t)64 << 10) + 9 * 64)
 #define SHARE_WORDS 6 /* most words a lane shows at once */
 
 enum fiber_state { FIBER_RUNS, FIBER_AT_WARP, FIBER_AT_BLOCK, FIBER_DONE };
