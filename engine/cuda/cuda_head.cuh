@@ -1,5 +1,5 @@
 /*
- * Tables: embedding rows and the head's products; and plain reading, the yardstick of both.
+ * Tables: embedding rows and the head's products.
  *
  * Eight threads have a row of the table; each holds eight of the recipe's 64 lanes and decodes
  * eight neighbouring elements at a time.
@@ -233,20 +233,6 @@ KERNEL(rows_named, dot_args, 128)
     const float z = row_dot(&a, (uint32_t)a.ids[i < n ? i : n - 1], a.x);
     if (thread_x() % 8 == 0 && i < n)
         a.out.z[i] = z;
-}
-
-/* Read memory and do little else. */
-KERNEL(read_memory, read_args, 256)
-{
-    uint32_t sum = 0;
-    const uint64_t step = (uint64_t)n_blocks_x() * n_threads_x();
-#pragma unroll 8
-    for (uint64_t i = (uint64_t)block_x() * n_threads_x() + thread_x(); i < a.n_chunks; i += step) {
-        const struct words w = load_once(a.at + 16 * i);
-        sum += w.at[0] ^ w.at[1] ^ w.at[2] ^ w.at[3];
-    }
-    if (sum == 1) /* never mind which sum: the reads must not be dropped */
-        *a.sum = sum;
 }
 
 #endif

@@ -3,6 +3,7 @@
  * the tests compile the same sources as C (cuda_device.cuh).
  */
 #include "engine/cuda/cuda_attn.cuh"
+#include "engine/cuda/cuda_bounds.cuh"
 #include "engine/cuda/cuda_head.cuh"
 #include "engine/cuda/cuda_pick.cuh"
 #include "engine/cuda/cuda_screen.cuh"
