@@ -35,6 +35,7 @@ struct app {
     struct history history;
     struct log_file log;
     char model_name[128]; /* cleaned, for a terminal */
+    bool is_demo;         /* no model was named: the built-in one */
     int wake_read, wake_write;
 
     struct strbuf attachments;  /* of /file: they go before the next message */
@@ -48,6 +49,9 @@ struct app {
     double stopping_since;
     enum exit_code code; /* once leaving or ending */
 };
+
+/* One line about the built-in model that runs. The model is loaded. */
+#define DEMO_NOTICE "built-in demo model (%.1f million parameters): try 'what can you do?'"
 
 /* Run until somebody leaves; gives the exit code. */
 enum exit_code app_run(struct app *app);

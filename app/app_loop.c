@@ -187,6 +187,9 @@ static void on_loaded(struct app *app)
     if (worker_info(app->worker)->passed_over[0] &&
         (app->is_interactive || options_flag(app->options, "verbose")))
         ui_notice(&app->ui, TONE_NOTE, "%s", worker_info(app->worker)->passed_over);
+    if (app->is_demo)
+        ui_notice(&app->ui, TONE_NOTE, DEMO_NOTICE,
+                  (double)worker_info(app->worker)->n_params / 1e6);
     const size_t n_ctx = worker_n_ctx(app->worker), n_train = worker_info(app->worker)->n_ctx_train;
     if (n_train > 0 && n_ctx > n_train)
         ui_notice(&app->ui, TONE_WARNING,

@@ -5,6 +5,7 @@
 
 #include "app/chat_options.h"
 #include "app/config.h"
+#include "app/demo_model.h"
 #include "app/input_text.h"
 #include "app/model_args.h"
 #include "app/signals.h"
@@ -33,6 +34,13 @@ static bool is_model_word(const char *word)
            (stat(word, &st) == 0 && S_ISREG(st.st_mode));
 }
 
+/* Where no model is named otherwise, a word with a slash that is no command is a path, so that a
+ * misspelt one is not sent to the built-in model as a question. */
+static bool is_path_word(const char *word)
+{
+    return word[0] != '/' && strchr(word, '/') && !strchr(word, ' ');
+}
+
 /* The first word is the model where -m is absent and it looks like one. */
 static bool take_model_word(struct app *app, size_t *first_word, struct bn_error *err)
 {
@@ -40,7 +48,8 @@ static bool take_model_word(struct app *app, size_t *first_word, struct bn_error
     const char *const *words = options_words(app->options, &n_words);
     *first_word = 0;
     if (n_words == 0 || options_source(app->options, "model") == OPTION_FROM_COMMAND ||
-        !is_model_word(words[0]))
+        (!is_model_word(words[0]) &&
+         (options_text(app->options, "model") || !is_path_word(words[0]))))
         return true;
     *first_word = 1;
     return options_set(app->options, "model", words[0], OPTION_FROM_COMMAND, err);
@@ -72,9 +81,6 @@ enum exit_code app_open_options(struct app *app, struct strbuf *prompt)
     if (!take_model_word(app, &first_word, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     join_prompt(app, first_word, prompt);
-    if (!options_text(app->options, "model"))
-        return report_fail(PROGRAM, EXIT_USAGE,
-                           "no model: name a .gguf file, or set BITNET_CHAT_MODEL to one");
     return EXIT_DONE;
 }
 
@@ -84,7 +90,7 @@ static void clean_name(struct app *app)
 {
     struct bn_str name = {0};
     struct strbuf clean = {0};
-    const char *path = options_text(app->options, "model"), *slash = strrchr(path, '/');
+    const char *path = bn_file_path(app->file), *slash = strrchr(path, '/');
     if (!bn_file_get_str(app->file, "general.name", &name) || name.n_bytes == 0)
         name = bn_str_of(slash ? slash + 1 : path);
     term_text_brief(name, 60, &clean);
@@ -92,14 +98,22 @@ static void clean_name(struct app *app)
     strbuf_finish(&clean);
 }
 
+/* The file that is named, or the model in the program. */
+static bool open_model_file(struct app *app, struct bn_error *err)
+{
+    const char *path = options_text(app->options, "model");
+    app->is_demo = !path;
+    return path ? bn_file_open(path, &app->file, err)
+                : bn_file_open_memory(demo_model, demo_model_bytes, &app->file, err);
+}
+
 enum exit_code app_open_files(struct app *app)
 {
     struct bn_error err;
-    const char *path = options_text(app->options, "model");
-    if (!bn_file_open(path, &app->file, &err))
+    if (!open_model_file(app, &err))
         return report_error(PROGRAM, STAGE_LOAD, &err);
     if (!model_args_tokenizer(app->options, app->file, &app->notes, &app->tokenizer, &err)) {
-        (void)bn_fail_prefix(&err, "%s", path);
+        (void)bn_fail_prefix(&err, "%s", bn_file_path(app->file));
         return report_error(PROGRAM, STAGE_LOAD, &err);
     }
     if (!options_flag(app->options, "raw") &&

@@ -8,6 +8,7 @@
 #include "app/turn_report.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
+#include "engine/base/size.h"
 
 #include <errno.h>
 #include <math.h>
@@ -110,9 +111,10 @@ bool cmd_stats(struct app *app, struct bn_str args)
         ui_notice(&app->ui, TONE_PLAIN, "the model is still loading");
         return true;
     }
+    const size_t resident = mem_resident_bytes(); /* first: it may be the peak */
     strbuf_addf(&text, "load        %.2f s, weights %.1f MB, memory %.1f MB, at most %.1f MB\n",
-                info->load_seconds, (double)info->weight_bytes / 1e6,
-                (double)mem_resident_bytes() / 1e6, (double)mem_peak_bytes() / 1e6);
+                info->load_seconds, (double)info->weight_bytes / 1e6, (double)resident / 1e6,
+                (double)size_max(resident, mem_peak_bytes()) / 1e6);
     if (turn->finish != FINISH_NONE) {
         strbuf_addf(&text, "prompt      %zu tok: %zu reused, %zu evaluated in %.2f s, %.1f tok/s\n",
                     r->n_prompt, r->n_reused, r->n_evaluated, r->prefill_s, answer_prefill_rate(r));
@@ -127,7 +129,7 @@ bool cmd_stats(struct app *app, struct bn_str args)
     strbuf_addf(&text, "in all      %zu answer%s, prompts ", t->n_turns,
                 t->n_turns == 1 ? "" : "s");
     add_rate(&text, t->n_read, t->read_s);
-    strbuf_add_text(&text, ", generation ");
+    strbuf_add_text(&text, ",\n            generation ");
     add_rate(&text, t->n_generated, t->generate_s);
     strbuf_addf(&text, "\ncontext     %zu of %zu tok\ndevice      %s", app->chat.n_used,
                 chat_n_ctx(&app->chat), info->device);

@@ -9,10 +9,13 @@ void model_sheet_lines(const struct app *app, struct strbuf *text)
 {
     const struct bn_model_info *info = worker_info(app->worker);
     strbuf_addf(text, "model       %s\nfile        %s, %.1f MB\n", app->model_name,
-                bn_file_path(app->file), (double)bn_file_bytes(app->file) / 1e6);
+                app->is_demo ? "built in" : bn_file_path(app->file),
+                (double)bn_file_bytes(app->file) / 1e6);
     if (info) {
-        strbuf_addf(text, "kind        %s, %s, %.2f billion parameters\n", info->arch,
-                    info->quantisation, (double)info->n_params / 1e9);
+        const bool is_large = info->n_params >= 1000000000;
+        strbuf_addf(text, "kind        %s, %s, %.2f %s parameters\n", info->arch,
+                    info->quantisation, (double)info->n_params / (is_large ? 1e9 : 1e6),
+                    is_large ? "billion" : "million");
         strbuf_addf(text,
                     "shape       %zu layers, width %zu, feed-forward %zu, %zu heads (%zu for KV)\n",
                     info->n_layers, info->n_embd, info->n_ff, info->n_heads, info->n_kv_heads);
@@ -72,6 +75,7 @@ static bool add_model(const struct app *app, json_t *o)
     const struct bn_model_info *info = worker_info(app->worker);
     const struct tokenizer_info *t = tokenizer_info(app->tokenizer);
     return add_text(o, "model", app->model_name) && add_text(o, "file", bn_file_path(app->file)) &&
+           json_out_add(o, "built_in", json_boolean(app->is_demo)) &&
            add_number(o, "file_bytes", bn_file_bytes(app->file)) &&
            add_text(o, "architecture", info->arch) &&
            add_text(o, "quantisation", info->quantisation) &&

@@ -2,21 +2,26 @@
 """The conversations the demo model learns from, made up by a grammar.
 
 usage: corpus.py [--split train|held] [--n N] [--seed S]        prints conversations, for people to read
+       corpus.py --questions N [--seed S] > held.jsonl          held-out conversations with N scored questions
 
 A conversation is a list of turns (user text, answer, kind). The user tells things about themselves and
 asks for them turns later, asks about bitnet-chat, adds numbers, spells words, asks facts, or asks what
 the model cannot know. Everything that has to generalise is split into a training and a held-out part:
-names and things (words.py), numbers (by a hash of the operands), and phrasings (the last quarter of each
-list). `Maker("held")` uses held-out things and phrasings only; it is what score.py asks.
+names and things (words.py), numbers (by a hash of the operands), and phrasings
+(combinations of the last quarter of each list). `Maker("held")` uses held-out things and phrasings only; it is what score.py asks. Invented words
+stand among the real ones in training, so that the model learns to copy what it reads and not a list.
 """
 import argparse
+import json
 import os
 import random
+import zlib
 
 import words as W
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 DECLINE = "I don't know. I am the small built-in demo model."
+HEAR = "I see. Ask me what I can do, or tell me something about you."
 ABOUT = ("I can remember what you tell me, explain bitnet-chat, add small numbers, spell words and tell "
          "simple facts.")
 
@@ -163,10 +168,24 @@ OTHER = ["Who is the president of {c}?", "Who is the king of {c}?", "What is the
          "Translate good morning into {f}.", "How do you say thank you in {f}?", "Do you speak {f}?"]
 
 
-def pick_phrases(phrases, held):
-    """The last quarter of a list is held out."""
-    cut = len(phrases) - max(1, len(phrases) // 4) if len(phrases) > 3 else len(phrases)
-    return phrases[cut:] if held and cut < len(phrases) else phrases[:cut]
+ANYTHING = ["What is a {x}?", "Tell me about the {x}.", "Who made the first {x}?", "How do I make a {x}?", "Where can I buy a {x}?", "What is the best {x}?", "Why is the {x} so {y}?", "How much does a {x} cost?",
+            "Write a poem about a {x}.", "Do you like the {x}?", "Is a {x} better than a {y}?", "What does {x} mean?", "Explain how a {x} works.", "How many {x} are there?", "When was the {x} invented?", "Write me a story about a {x} and a {y}.",
+            "What is the difference between a {x} and a {y}?", "Where is the {x}?", "Can you draw a {x}?", "Recommend a {x}.", "Who is {x} {y}?", "What happened in {n}?", "Describe a {x}.", "Give me a recipe with {x}.",
+            "Translate {x} into French.", "How old is the {x}?", "What do you think of the {x}?", "Show me a picture of a {x}.", "What is {n} times {n}?", "Which {x} should I buy?", "How heavy is a {x}?", "Tell me a story about a {x}.",
+            "Can a {x} {y}?", "Who is the best {x} in the world?", "What are {x} and {y}?", "How do I fix my {x}?", "Why do people {x}?", "Are there {x} on the moon?", "Name a famous {x}.", "Write code for a {x}."]
+SAY = ["I am tired", "It is raining", "I bought a {x}", "I saw a {x} today", "I like you", "I am hungry", "My {x} is broken", "I had a {x} for lunch", "The weather is nice", "I am bored", "I lost my {x}", "I am happy today", "It is late", "I need a {x}",
+       "I went to the {x}", "The {x} is {y}", "I do not like the {x}", "Let us talk", "Test", "{x}", "I have a {x} and a {y}", "This is a {x}", "Yes", "No", "Maybe", "Haha", "lol", "I think so", "Really", "Hmm"]
+LEADS = ["So, ", "OK, ", "And ", "Now, ", "Well, ", "Hey, ", "Please, ", "One question: ", "Hello, ", "Hi, "]
+TAILS = [", please.", " please", ", thanks.", " now?", " then?", "??", "!"]
+LOWERED = frozenset("What What's Which Who Where When Why How Tell Can Do Explain Show Remember Name List Say Is Are Write Give Help Please Describe".split())
+
+
+def pick_phrases(phrases, held, key):
+    """Of the last quarter of a list every other phrasing is held out, another half for another key: a held-out question
+    is a combination that was never seen, of words that were."""
+    cut = len(phrases) - max(1, len(phrases) // 4)
+    late = [p for i, p in enumerate(phrases[cut:]) if (i + zlib.crc32(key.encode()) % 7) % 2]
+    return late if held and late else [p for p in phrases if p not in late]
 
 
 def operands_held(a, b):
@@ -175,6 +194,49 @@ def operands_held(a, b):
 
 def sentence_case(text):
     return text[:1].upper() + text[1:]
+
+
+class Inventor:
+    """Words that look like those of a list: letters drawn by what follows two letters in it."""
+
+    def __init__(self, words, forbidden):
+        self.forbidden, self.after = set(forbidden), {}
+        for word in words:
+            text = "  " + word + "\n"
+            for i in range(2, len(text)):
+                self.after.setdefault(text[i - 2:i], []).append(text[i])
+
+    def word(self, rng, low=3, high=9):
+        while True:
+            text = "  "
+            while not text.endswith("\n") and len(text) < high + 4:
+                text += rng.choice(self.after[text[-2:]])
+            text = text.strip()
+            if low <= len(text) <= high and text not in self.forbidden:
+                return text
+
+
+def added(a, b):
+    """Two digits are added one by one, aloud: the model sees each step before it needs it."""
+    if a < 10 and b < 10:
+        return f"{a} + {b} = {a + b}."
+    ones, carried = a % 10 + b % 10, (a % 10 + b % 10) // 10
+    tens = " + ".join(["1"] * carried + [str(x // 10) for x in (a, b) if x > 9])
+    steps = f"{a % 10} + {b % 10} = {ones}, "
+    if "+" in tens:
+        steps += f"{tens} = {carried + a // 10 + b // 10}, "
+    return f"{steps}so {a} + {b} = {a + b}."
+
+
+def subtracted(a, b):
+    """The same for a - b, where a is not the smaller one."""
+    if a < 10:
+        return f"{a} - {b} = {a - b}."
+    borrowed = int(a % 10 < b % 10)
+    steps = f"{10 * borrowed + a % 10} - {b % 10} = {(a - b) % 10}, "
+    if b > 9 or borrowed:
+        steps += f"{a // 10 - borrowed} - {b // 10} = {(a - b) // 10}, "
+    return f"{steps}so {a} - {b} = {a - b}."
 
 
 class Maker:
@@ -188,11 +250,16 @@ class Maker:
         self.values = {"name": get(W.NAMES), "home": get(W.TOWNS), "colour": W.COLOURS, "food": get(W.FOODS), "animal": get(W.ANIMALS),
                        "hobby": get(W.HOBBIES), "job": get(W.JOBS), "pet": get(W.PET_NAMES), "drink": W.DRINKS, "season": W.SEASONS}
         self.spell = get(W.SPELL)
+        self.inventors = {}
+        for kind, words in (("name", W.NAMES), ("home", W.TOWNS), ("pet", W.PET_NAMES), ("food", W.FOODS + W.SPELL),
+                            ("animal", W.ANIMALS + W.SPELL), ("job", W.JOBS + W.SPELL), ("hobby", W.HOBBIES), ("spell", W.SPELL)):
+            train, kept = W.split(words)
+            self.inventors[kind] = Inventor([w for w in train if "-" not in w], kept + W.SPELL[8::9])
 
     # -- small things --
 
-    def phrase(self, phrases):
-        return self.rng.choice(pick_phrases(phrases, self.held))
+    def phrase(self, phrases, key):
+        return self.rng.choice(pick_phrases(phrases, self.held, key))
 
     def value(self, kind):
         if kind == "number":
@@ -200,10 +267,20 @@ class Maker:
                 n = self.rng.randint(1, 99) if self.rng.random() < .6 else self.rng.randint(100, 999)
                 if (n % 8 == 0) == self.held:
                     return str(n)
+        if kind in self.inventors and not self.held and self.rng.random() < .4:
+            return self.inventors[kind].word(self.rng)
         return self.rng.choice(self.values[kind])
 
-    def loosely(self, text):
-        """As people type: now and then without capitals or the final mark."""
+    def loosely(self, text, lower=True):
+        """As people type: with a word before or after, now and then without capitals or the final mark."""
+        r = self.rng.random()
+        if lower and r > .94:
+            return text.lower()
+        first = text.split()[0]
+        if r < .1 and first in LOWERED:
+            text = self.rng.choice(LEADS) + text[:1].lower() + text[1:]
+        elif r < .14 and first in LOWERED:
+            text = text.rstrip(".?!") + self.rng.choice(TAILS)
         r = self.rng.random()
         if r < .12 and not text.endswith('".'):
             text = text.rstrip(".?!")
@@ -215,10 +292,15 @@ class Maker:
 
     def help(self):
         names, answer = self.rng.choice(TOPICS)
-        name = self.rng.choice(names)
-        return self.loosely(sentence_case(self.phrase(HELP).format(x=name))), answer, "help"
+        name = self.rng.choice([n for n in names if not (self.held and n.startswith("?"))])
+        if name.startswith("?"):
+            return self.loosely(name[1:]), answer, "help"
+        return self.loosely(sentence_case(self.phrase(HELP, name).format(x=name))), answer, "help"
 
     def greet(self):
+        if self.rng.random() < .25:
+            x, y = self.some_word(), self.some_word()
+            return self.loosely(self.rng.choice(SAY).format(x=x, y=y) + self.rng.choice(["", ".", "!"])), HEAR, "chat"
         q, a = self.rng.choice(GREET)
         end = "?" if q.split()[0] in ("How", "Who", "What", "What's", "Are") else self.rng.choice(["", ".", "!"])
         return self.loosely(q + end), a, "chat"
@@ -230,41 +312,50 @@ class Maker:
             if operands_held(a, b) == self.held:
                 break
         if self.rng.random() < .5:
-            return self.phrase(ADD).format(a=a, b=b), f"{a} + {b} = {a + b}.", "arith"
+            return self.rng.choice(ADD).format(a=a, b=b), added(a, b), "arith"
         if a < b:
             a, b = b, a
         if operands_held(a, b) != self.held:
             return self.arith()
-        return self.phrase(SUB).format(a=a, b=b), f"{a} - {b} = {a - b}.", "arith"
+        return self.rng.choice(SUB).format(a=a, b=b), subtracted(a, b), "arith"
+
+    def some_word(self):
+        if not self.held and self.rng.random() < .5:
+            return self.inventors["spell"].word(self.rng)
+        return self.rng.choice(self.spell)
 
     def word(self):
-        x = self.rng.choice(self.spell)
+        x = self.some_word()
         r = self.rng.random()
         letters = "-".join(x)
         if r < .25:
-            return self.phrase(SPELLS).format(x=x), f"{letters}.", "word"
+            return self.rng.choice(SPELLS).format(x=x), f"{letters}.", "word"
         if r < .45:
-            return self.phrase(REVERSES).format(x=x), f"{letters}, so backwards {'-'.join(x[::-1])}: {x[::-1]}.", "word"
+            return self.rng.choice(REVERSES).format(x=x), f"{letters}, so backwards {'-'.join(x[::-1])}: {x[::-1]}.", "word"
         if r < .6:
             counted = ", ".join(f"{i + 1} {c}" for i, c in enumerate(x))
-            return self.phrase(COUNTS).format(x=x), f"{counted}: {len(x)} letters.", "word"
+            return self.rng.choice(COUNTS).format(x=x), f"{counted}: {len(x)} letters.", "word"
         if r < .68:
             return self.rng.choice(FIRSTS).format(x=x), f"{x[0]}.", "word"
         if r < .75:
             return self.rng.choice(LASTS).format(x=x), f"{letters}, so {x[-1]}.", "word"
         n = self.rng.randint(1, 5)
-        text = " ".join(self.rng.choice(self.spell) for _ in range(n))
+        text = " ".join(self.some_word() for _ in range(n))
         if r < .9:
-            return self.phrase(REPEATS).format(x=text), f"{text}.", "word"
+            return self.rng.choice(REPEATS).format(x=text), f"{text}.", "word"
         counted = ", ".join(f"{i + 1} {w}" for i, w in enumerate(text.split()))
-        return self.phrase(WORDS_IN).format(x=text), f"{counted}: {n} word{'s' if n > 1 else ''}.", "word"
+        return self.rng.choice(WORDS_IN).format(x=text), f"{counted}: {n} word{'s' if n > 1 else ''}.", "word"
 
     def fact(self):
+        question, answer, kind = self.some_fact()
+        return self.loosely(question), answer, kind
+
+    def some_fact(self):
         rng, r = self.rng, self.rng.random()
         if r < .4:
             c, city = rng.choice(list(W.CAPITALS.items()))
             q = rng.choice(["What is the capital of {c}?", "Capital of {c}?", "What's the capital of {c}?", "Name the capital of {c}.", "Tell me the capital of {c}.", "Which city is the capital of {c}?"])
-            return self.loosely(q.format(c=c)), f"The capital of {c} is {city}.", "fact"
+            return q.format(c=c), f"The capital of {c} is {city}.", "fact"
         if r < .5:
             i = rng.randrange(7)
             day, after, before = W.DAYS[i], W.DAYS[(i + 1) % 7], W.DAYS[i - 1]
@@ -301,6 +392,9 @@ class Maker:
     def decline(self):
         rng, r = self.rng, self.rng.random()
         part = (lambda items: [w for i, w in enumerate(items) if (i % 4 == 3) == self.held])
+        if rng.random() < .4:
+            x, y = self.some_word(), rng.choice(self.spell)
+            return self.loosely(rng.choice(part(ANYTHING)).format(x=x, y=y, n=rng.randint(2, 999))), DECLINE, "decline"
         if r < .17:
             q = f"Who {rng.choice(part(WHO))} {rng.choice(part(THINGS))}?"
         elif r < .34:
@@ -317,20 +411,22 @@ class Maker:
 
     def one_off(self):
         r = self.rng.random()
-        return (self.help() if r < .26 else self.greet() if r < .4 else self.arith() if r < .58
-                else self.word() if r < .74 else self.fact() if r < .88 else self.decline())
+        return (self.help() if r < .2 else self.greet() if r < .27 else self.arith() if r < .51
+                else self.word() if r < .82 else self.fact() if r < .9 else self.decline())
 
     # -- remembering --
 
     def tell(self, known, kind):
         x = self.value(kind)
-        text = self.phrase(TELL[kind]).format(x=x)
+        text = self.phrase(TELL[kind], kind).format(x=x)
         if kind in known and known[kind] != x:
             lead = self.rng.choice(CHANGE)
             text = lead + (text if text.startswith("I") else text[:1].lower() + text[1:] if text.split()[0] in ("My", "The", "By", "You", "Call", "Please", "Remember") else text)
+        if self.rng.random() < .07:
+            text, x = text.lower(), x.lower()
         known[kind] = x
         answer = self.rng.choice(HEARD[kind][:1] if self.held else HEARD[kind]).format(x=x)
-        return self.loosely(sentence_case(text)), sentence_case(answer), "tell"
+        return self.loosely(text if text.islower() else sentence_case(text), False), sentence_case(answer), "tell"
 
     def tell_two(self, known):
         one, two = self.rng.sample(list(TELL), 2)
@@ -340,7 +436,7 @@ class Maker:
         return f"{a[0].rstrip('.!')}{self.rng.choice(['. ', ' and ', ', and '])}{b[0]}", f"{a[1]} {b[1]}", "tell"
 
     def ask(self, known, kind):
-        text = self.loosely(self.phrase(ASK[kind]))
+        text = self.loosely(self.phrase(ASK[kind], kind))
         if kind in known:
             return text, RECALL[kind].format(x=known[kind]), "memory"
         return text, NOT_TOLD[kind], "memory"
@@ -350,10 +446,10 @@ class Maker:
         return self.rng.choice(["What do you know about me?", "Tell me what you know about me.", "What did I tell you?"]), said or "You have not told me anything yet.", "memory"
 
     def conversation(self):
-        """-> [(user, answer, kind)] of one to nine turns."""
+        """-> [(user, answer, kind)] of one to fourteen turns."""
         rng = self.rng
         known, turns = {}, []
-        n = rng.choice([1, 1, 2, 3, 4, 5, 6, 7, 8, 9])
+        n = rng.choice([1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 14])
         memory = rng.random() < .75
         for i in range(n):
             r = rng.random()
@@ -370,12 +466,28 @@ class Maker:
         return turns
 
 
+SCORED = ("memory", "help", "arith", "word", "fact", "decline")
+
+
+def print_held(n_questions, seed):
+    """Conversations of at most eight turns, one JSON array a line, until so many questions are scored."""
+    maker, n = Maker("held", random.Random(seed)), 0
+    while n < n_questions:
+        turns = maker.conversation()[:8]
+        n += sum(kind in SCORED for _, _, kind in turns)
+        print(json.dumps([{"user": u, "want": a, "kind": k} for u, a, k in turns]))
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     ap.add_argument("--split", choices=["train", "held"], default="train")
     ap.add_argument("--n", type=int, default=20)
     ap.add_argument("--seed", type=int, default=1)
+    ap.add_argument("--questions", type=int, default=0)
     a = ap.parse_args()
+    if a.questions:
+        print_held(a.questions, a.seed)
+        return
     maker = Maker(a.split, random.Random(a.seed))
     for _ in range(a.n):
         for user, answer, kind in maker.conversation():

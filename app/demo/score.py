@@ -1,29 +1,36 @@
 #!/usr/bin/env python3
 """Asks the demo model held-out questions through bitnet-chat and counts the right answers by kind.
 
-usage: score.py --program build/app/bitnet-chat [--model demo.gguf] [--n 2000] [--seed 7] [--show N]
+usage: score.py --program build/app/bitnet-chat [--model demo.gguf] [--each N] [--show N]
 
-Each conversation goes through `bitnet-chat --lines --json`, so template, tokenizer, forward pass and kept KV
-are all part of what is measured. Exits 1 when a kind is below its bar. Needs nothing but Python.
+The conversations are those of held.jsonl. Each goes through `bitnet-chat --lines --json` at the default settings,
+so template, tokenizer, forward pass and kept KV are all part of what is measured. --each N asks only until each kind
+has N questions. Exits 1 when a kind is below its bar. Needs nothing but Python.
 """
 import argparse
 import collections
 import json
-import random
+import os
 import subprocess
 import sys
 
-import corpus
-
 BARS = {"memory": .97, "help": .97, "arith": .95, "word": .95, "fact": .99, "decline": .90}
+HELD = os.path.join(os.path.dirname(os.path.abspath(__file__)), "held.jsonl")
 
 
-def ask(program, model, users):
-    command = [program, "--lines", "--json", "--private"] + (["-m", model] if model else [])
-    done = subprocess.run(command, input="\n".join(users) + "\n", capture_output=True, text=True, check=False)
+def conversations():
+    with open(HELD, encoding="utf-8") as f:
+        return [json.loads(line) for line in f]
+
+
+def ask(program, model, users, env=None):
+    """Answers of one conversation, in order, as the JSON objects that bitnet-chat prints."""
+    command = [program, "--lines", "--json", "--private", "--quiet"] + (["-m", model] if model else [])
+    done = subprocess.run(command, input="\n".join(users) + "\n", capture_output=True, text=True, check=False,
+                          env=env)
     if done.returncode != 0:
         sys.exit(f"{' '.join(command)}: exit {done.returncode}: {done.stderr.strip()}")
-    answers = [json.loads(line)["text"] for line in done.stdout.splitlines() if line.strip()]
+    answers = [json.loads(line) for line in done.stdout.splitlines() if line.strip()]
     if len(answers) != len(users):
         sys.exit(f"{len(users)} lines gave {len(answers)} answers")
     return answers
@@ -36,27 +43,35 @@ def right(kind, want, got):
     return " ".join(got.split()) == " ".join(want.split())
 
 
+def score(program, model=None, each=None, show=0, env=None):
+    """-> (asked, right) by kind"""
+    asked, good = collections.Counter(), collections.Counter()
+    for turns in conversations():
+        if each and all(asked[kind] >= each for kind in BARS):
+            break
+        if each and not any(asked[t["kind"]] < each for t in turns if t["kind"] in BARS):
+            continue
+        answers = ask(program, model, [t["user"] for t in turns], env)
+        for turn, answer in zip(turns, answers):
+            kind, got = turn["kind"], answer["text"]
+            if kind not in BARS or each and asked[kind] >= each:
+                continue
+            asked[kind] += 1
+            good[kind] += right(kind, turn["want"], got)
+            if show > 0 and not right(kind, turn["want"], got):
+                show -= 1
+                print(f"{kind}: {turn['user']}\n  want {turn['want']}\n  got  {got}")
+    return asked, good
+
+
 def main():
     ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     ap.add_argument("--program", required=True)
     ap.add_argument("--model", help="default: the built-in one")
-    ap.add_argument("--n", type=int, default=2000, help="questions")
-    ap.add_argument("--seed", type=int, default=7)
+    ap.add_argument("--each", type=int, help="questions of each kind; default: all there are")
     ap.add_argument("--show", type=int, default=0, help="wrong answers to print")
     a = ap.parse_args()
-    maker = corpus.Maker("held", random.Random(a.seed))
-    asked, good, shown = collections.Counter(), collections.Counter(), 0
-    while sum(asked.values()) < a.n:
-        turns = maker.conversation()[:8]
-        answers = ask(a.program, a.model, [user for user, _, _ in turns])
-        for (user, want, kind), got in zip(turns, answers):
-            if kind not in BARS:
-                continue
-            asked[kind] += 1
-            good[kind] += right(kind, want, got)
-            if shown < a.show and not right(kind, want, got):
-                shown += 1
-                print(f"{kind}: {user}\n  want {want}\n  got  {got}")
+    asked, good = score(a.program, a.model, a.each, a.show)
     failed = 0
     for kind, bar in BARS.items():
         share = good[kind] / max(1, asked[kind])

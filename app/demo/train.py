@@ -11,7 +11,6 @@ import argparse
 import glob
 import io
 import json
-import math
 import os
 import random
 import time
@@ -57,6 +56,18 @@ def make_vocabulary(work, n_vocab, seed):
         return Vocabulary(**json.load(f))
 
 
+def stretched(ids, eot, rng):
+    """Positions of a conversation's ids. Some conversations are spread over the whole context, with gaps between
+    turns, so that rows of SEQUENCE ids also teach how far back a long chat looks."""
+    gap, places = 0, []
+    room = Shape.context - len(ids) if rng.random() < .3 else 0
+    for token in ids:
+        places.append(len(places) + gap)
+        if token == eot and room > gap and rng.random() < .5:
+            gap += int((room - gap) * rng.random() ** 2)
+    return places
+
+
 def make_rows(work, vocab, n_tokens, seed):
     """-> ids, weights, conversation numbers, positions: each (rows, SEQUENCE)."""
     path = os.path.join(work, "rows.npz")
@@ -75,13 +86,14 @@ def make_rows(work, vocab, n_tokens, seed):
         system = rng.choice(SYSTEMS) if rng.random() < .1 else None
         one, weight = vocab.conversation(turns, system)
         one, weight = one[:SEQUENCE], weight[:SEQUENCE]
+        places = stretched(one, vocab.eot, rng)
         if at + len(one) > SEQUENCE:
             row, at, part = row + 1, 0, 0
             if row == n_rows:
                 break
         n = len(one)
         ids[row, at:at + n], weights[row, at:at + n], parts[row, at:at + n] = one, weight, part
-        positions[row, at:at + n] = np.arange(n)
+        positions[row, at:at + n] = places
         at, part = at + n, part + 1
     np.savez(path, ids=ids, weights=weights, parts=parts, positions=positions)
     return np.load(path)
@@ -129,11 +141,9 @@ def loss_of(model, ids, positions, mask, weights):
 
 
 def rate(step, n_steps, peak):
-    """Warm up, then a cosine down to a twentieth."""
-    warm = min(200, n_steps // 10)
-    if step < warm:
-        return peak * (step + 1) / warm
-    return peak * (0.05 + 0.95 * 0.5 * (1 + math.cos(math.pi * (step - warm) / max(1, n_steps - warm))))
+    """Warm up, stay, and fall in a straight line to a fiftieth over the last fifth of the steps."""
+    warm, fall = min(200, n_steps // 10), max(1, n_steps // 5)
+    return peak * min(1.0, (step + 1) / warm, 0.02 + 0.98 * (n_steps - step) / fall)
 
 
 def train(a, vocab, rows):
@@ -147,7 +157,7 @@ def train(a, vocab, rows):
                                   betas=(0.9, 0.95), fused=True)
     n_rows = len(rows["ids"])
     data = {k: rows[k] for k in rows.files}
-    n_steps = n_rows * a.epochs // a.batch
+    n_steps = min(a.steps or n_rows * a.epochs // a.batch, n_rows * a.epochs // a.batch)
     order = np.random.default_rng(a.seed).permutation(n_rows * a.epochs) % n_rows
     path, step = os.path.join(a.work, "state"), 0
     state = load_parts(path)
@@ -226,9 +236,10 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     ap.add_argument("--work", default="demo-work")
     ap.add_argument("--out", default="demo.gguf")
-    ap.add_argument("--tokens", type=int, default=30_000_000, help="size of the corpus")
+    ap.add_argument("--tokens", type=int, default=24_000_000, help="size of the corpus")
     ap.add_argument("--epochs", type=int, default=1)
-    ap.add_argument("--batch", type=int, default=16, help="rows a step")
+    ap.add_argument("--steps", type=int, default=4600, help="of the schedule; 0: once through the corpus")
+    ap.add_argument("--batch", type=int, default=8, help="rows a step")
     ap.add_argument("--rate", type=float, default=2e-3, help="peak learning rate")
     ap.add_argument("--vocab", type=int, default=2048)
     ap.add_argument("--seed", type=int, default=1)

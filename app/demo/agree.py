@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""Compares the greedy answers of the trainer's own forward pass with those of the engine, id by id.
+
+usage: agree.py --program build/app/bitnet-chat --work demo-work [--model demo.gguf] [--n 200]
+
+The trainer's side is model.py with exact=True and the last checkpoint, without a KV cache; the engine's side is
+bitnet-chat --greedy. Where they differ first, the trainer's two best logits are printed: two float32 programs may
+part only where these are close. Exits 1 when fewer than 95 % agree or a gap is above 0.1. Needs what train.py needs.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+
+import torch
+
+from model import Model, Shape
+from score import conversations
+from train import load_parts
+from vocabulary import Vocabulary
+
+LONGEST = 80
+
+
+def engine_ids(program, model, text):
+    command = [program, "--json", "--logprobs", "1", "--greedy", "--private", "--quiet", "-n", str(LONGEST),
+               "-p", text] + (["-m", model] if model else [])
+    done = subprocess.run(command, capture_output=True, text=True, check=True, stdin=subprocess.DEVNULL)
+    return [token["id"] for token in json.loads(done.stdout)["logprobs"]]
+
+
+@torch.no_grad()
+def trainer_ids(model, vocab, text):
+    """-> (ids of the answer, gap between the two best logits at each, and at the end)"""
+    ids, _ = vocab.conversation([(text, None)])
+    answer, gaps = [], []
+    while len(answer) < LONGEST:
+        n = len(ids)
+        mask = torch.ones(n, n, dtype=torch.bool).tril()[None, None]
+        logits = model.logits(model.hidden(torch.tensor([ids]), torch.arange(n)[None], mask, exact=True)[:, -1])[0]
+        best = logits.topk(2)
+        gaps.append(float(best.values[0] - best.values[1]))
+        token = int(best.indices[0])
+        if token in (vocab.eot, vocab.eos):
+            break
+        answer.append(token)
+        ids.append(token)
+    return answer, gaps
+
+
+def main():
+    ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    ap.add_argument("--program", required=True)
+    ap.add_argument("--work", required=True)
+    ap.add_argument("--model", help="default: the built-in one")
+    ap.add_argument("--n", type=int, default=200)
+    a = ap.parse_args()
+    with open(os.path.join(a.work, "vocab.json"), encoding="utf-8") as f:
+        vocab = Vocabulary(**json.load(f))
+    model = Model(Shape(vocab=len(vocab.tokens)))
+    model.load_state_dict(load_parts(os.path.join(a.work, "state"))["model"])
+    texts = [turn["user"] for turns in conversations() for turn in turns][:a.n]
+    same, worst = 0, 0.0
+    for text in texts:
+        ours, gaps = trainer_ids(model, vocab, text)
+        theirs = engine_ids(a.program, a.model, text)
+        if ours == theirs:
+            same += 1
+            continue
+        at = next((i for i, (x, y) in enumerate(zip(ours, theirs)) if x != y), min(len(ours), len(theirs)))
+        worst = max(worst, gaps[at])
+        print(f"differ at {at} (gap {gaps[at]:.4f}): {text}\n  trainer {vocab.text(ours)}\n"
+              f"  engine  {vocab.text(theirs)}")
+    print(f"{same} of {len(texts)} the same; largest gap at a first difference {worst:.4f}")
+    sys.exit(same < .95 * len(texts) or worst > .1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,80 @@
+#!/usr/bin/env python3
+"""
+test_demo.py CHAT MAKE_MODEL DEMO: the built-in model through the whole program. DEMO is app/demo, whose held-out
+questions and scoring are used here: ten of each kind, and what the model was taught about the program's own words.
+"""
+import json
+import os
+import re
+import subprocess
+import sys
+
+from chat_case import ChatCase
+from program_case import PROGRAM, main
+
+DEMO = sys.argv[3]
+del sys.argv[3]
+sys.dont_write_bytecode = True
+sys.path.insert(0, DEMO)
+import score  # noqa: E402, the path comes first
+
+
+class Demo(ChatCase):
+    def run_here(self, *args, stdin=b''):
+        return subprocess.run([PROGRAM, *args], input=stdin, capture_output=True, env=self.env,
+                              timeout=300, check=False)
+
+    def plain(self, *args, stdin=b''):
+        """The program with no model named and nothing written."""
+        done = self.run_here('--private', *args, stdin=stdin)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.decode(), done.stderr.decode()
+
+    def test_runs_when_no_model_is_named_and_says_so(self):
+        answer, said = self.plain(stdin=b'hello')
+        self.assertIn('Hello!', answer)
+        self.assertRegex(said, r"built-in demo model \(4\.\d million parameters\): try 'what can you do\?'")
+
+    def test_quiet_says_nothing_about_it(self):
+        self.assertEqual(self.plain('-q', stdin=b'hello')[1], '')
+
+    def test_a_misspelt_path_is_no_question(self):
+        done = self.run_here('models/missing.bin')
+        self.assertEqual(done.returncode, 3)
+        self.assertIn(b'models/missing.bin', done.stderr)
+
+    def test_info_calls_it_built_in(self):
+        self.assertIn('built in', self.plain('--info')[0])
+        self.assertIs(json.loads(self.plain('--info', '--json')[0])['built_in'], True)
+
+    def test_a_name_is_remembered_turns_later(self):
+        turns = b'My name is Anna.\nWhat is 2 + 3?\nSpell "bread".\nWhat is the capital of Italy?\nWhat is my name?\n'
+        answers = self.plain('--lines', '-q', stdin=turns)[0].split('\n\n')
+        self.assertEqual([a.strip() for a in answers[1:]],
+                         ['2 + 3 = 5.', 'b-r-e-a-d.', 'The capital of Italy is Rome.', 'Your name is Anna.'])
+
+    def test_a_threads_and_instruction_sets_give_the_same_answers(self):
+        words = ('--lines', '-q', '--temp', '0.9', '--seed', '5')
+        turns = b'I live in Oslo.\nWhat does /undo do?\nWhere do I live?\n'
+        answers = {self.plain(*words, *more, stdin=turns)[0]
+                   for more in ((), ('--threads', '1'), ('--isa', 'ref'), ('--ubatch', '3'))}
+        self.assertEqual(len(answers), 1)
+
+    def test_answers_held_out_questions(self):
+        asked, right = score.score(PROGRAM, each=10, env=self.env)
+        self.assertEqual(sum(asked.values()), 60)
+        self.assertGreaterEqual(sum(right.values()), 56, right)  # this file, on any machine
+
+    def test_what_it_was_taught_about_options_and_commands_is_there(self):
+        with open(os.path.join(DEMO, 'topics.txt'), encoding='utf-8') as file:
+            taught = file.read()
+        options = set(re.findall(r'--[a-z][a-z0-9-]+', self.plain('--help', 'all')[0])) | {'--no-'}
+        said = ''.join(self.plain('-i', stdin=b'/help\n'))
+        commands = set(re.findall(r'^(?:bitnet-chat: )?/([a-z]+)', said, re.M)) - {'help COMMAND'}
+        named = set(re.findall(r'^(--[a-z][a-z0-9-]+)|\| (--[a-z][a-z0-9-]+)', taught, re.M))
+        self.assertEqual({a or b for a, b in named} - options, set())
+        self.assertEqual(set(re.findall(r'^/([a-z]+)', taught, re.M)) ^ commands, set())
+
+
+if __name__ == '__main__':
+    main()
