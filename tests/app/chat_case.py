@@ -17,7 +17,8 @@ class ChatCase(ProgramCase):
     """self.fake(...) tells the generator what to do; self.chat(...) runs the program."""
 
     def setUp(self):
-        self.home = tempfile.TemporaryDirectory()
+        # what a killed program leaves may still be written
+        self.home = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
         self.env = {name: os.environ[name] for name in KEPT if name in os.environ}
         self.env.update(HOME=self.home.name, TERM='xterm', LC_ALL='C.UTF-8',
                         LSAN_OPTIONS=f'suppressions={LEAKS}:print_suppressions=0')

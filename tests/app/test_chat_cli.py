@@ -347,8 +347,9 @@ class Chat(ChatCase):
         answers = [json.loads(line) for line in (first + out).splitlines()]
         self.assertEqual([a['line'] for a in answers], list(range(1, len(answers) + 1)))
         cut = [str(a['line']) for a in answers if a['finish'] == 'interrupted']
-        self.assertTrue(0 < len(cut) <= 2, answers)
-        self.assertRegex(err.decode(), 'no answer to lines? ' + cut[0])
+        self.assertLessEqual(len(cut), 2, answers)
+        if cut:  # else both had just ended
+            self.assertRegex(err.decode(), 'no answer to lines? ' + cut[0])
         self.assertIn('what follows line %d' % len(answers), err.decode())
 
     def test_what_is_no_model_is_exit_3(self):

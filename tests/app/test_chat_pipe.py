@@ -263,11 +263,11 @@ class Endings(ChatCase):
                             (['--template', 'nope'], 'nope')):
             self.assertIn(said, self.refuses(2, *words, '-p', 'x'), words)
 
-    def test_no_model_names_the_variable(self):
+    def test_the_model_is_the_variables_else_the_built_in_one(self):
         done = subprocess.run([PROGRAM, '-p', 'x'], stdin=subprocess.DEVNULL, env=self.env,
                               capture_output=True, timeout=60, check=False)
-        self.assertEqual(done.returncode, 2)
-        self.assertIn(b'BITNET_CHAT_MODEL', done.stderr)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn(b'built-in demo model', done.stderr)
         self.env['BITNET_CHAT_MODEL'] = self.model
         done = subprocess.run([PROGRAM, 'hello', 'there'], stdin=subprocess.DEVNULL, env=self.env,
                               capture_output=True, timeout=60, check=False)

@@ -73,7 +73,7 @@ class Looks(PainterCase):
             terminal = self.ready(*words)
             seen = self.ask(terminal, 'x')
             self.assertEqual(re.findall(rb'\x1b\[[1-9][0-9;]*m', seen), [])
-            self.assertIn(b'**bold** and', seen)
+            self.assertIn(b'**bold**', seen)  # the row may be painted after any word
 
     def test_a_pipe_gets_the_answer_alone(self):
         self.fake(ANSWER)

@@ -129,7 +129,7 @@ void relu2_gate_avx2(const float *gate, const float *up, size_t n, float *out)
         const __m256 g = load_ps8(gate, i, n);
         const __m256 dead = _mm256_cmp_ps(g, _mm256_setzero_ps(), _CMP_LE_OQ); /* not a NaN */
         store_ps8(out, i, n,
-               _mm256_andnot_ps(dead, _mm256_mul_ps(_mm256_mul_ps(g, g), load_ps8(up, i, n))));
+                  _mm256_andnot_ps(dead, _mm256_mul_ps(_mm256_mul_ps(g, g), load_ps8(up, i, n))));
     }
 }
 
