@@ -175,6 +175,9 @@ static void ready_lines(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
     struct strbuf line = {0};
+    /* What commands of a script say must not depend on how long the model takes to load. */
+    if (p->plan.kind == PIPE_SCRIPT && ui->app->chat.phase == CHAT_LOADING)
+        return;
     if (!p->has_asked && p->plan.prompt.n_bytes > 0) {
         p->has_asked = true;
         (void)app_say(ui->app, strbuf_str(&p->plan.prompt)); /* its failure has been reported */

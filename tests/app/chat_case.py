@@ -6,6 +6,7 @@ PROGRAM is the chat with a scripted generator in the engine's place (fake_engine
 import os
 import subprocess
 import tempfile
+import time
 
 from program_case import PROGRAM, ProgramCase
 
@@ -33,6 +34,20 @@ class ChatCase(ProgramCase):
             said = b'\x1e'.join(a if isinstance(a, bytes) else a.encode() for a in answers)
             numbers['answers'] = self.write('answers', said)
         self.env['BITNET_FAKE'] = ' '.join(f'{name}={value}' for name, value in numbers.items())
+
+    def gate(self, name='gate'):
+        """A path where nothing is: what the generator's load_until, hold and begun take."""
+        path = self.path(name)
+        if os.path.exists(path):
+            os.unlink(path)
+        return path
+
+    def wait_for(self, holds, seconds=30):
+        """Until holds() does."""
+        deadline = time.monotonic() + seconds
+        while not holds():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
 
     def state(self, name):
         return os.path.join(self.home.name, '.local/state/bitnet-chat', name)

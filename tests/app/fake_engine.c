@@ -3,11 +3,12 @@
  * program.
  *
  * BITNET_FAKE holds words NAME=VALUE: answers=FILE (raw bytes; 0x1E ends one, then the next is
- * said; at 0x1D it waits to be stopped), load_ms, read_us (for each new token of a prompt),
- * token_ms, n_ctx, endless=1 (an answer begins again at its end), same=1 (its first token for
- * ever), fail_at=N (the N-th token fails), load_error=1, no_cuda=1 (it was passed over), stuck=1 (a
- * stop is never heard), save_us (for each token of a snapshot). The vocabulary is the model file's
- * own.
+ * said; at 0x1D it waits to be stopped, or for the file hold=FILE), load_ms, load_until=FILE (it
+ * waits for that file), begun=FILE (it makes that file when it is asked for a first token), read_us
+ * (for each new token of a prompt), token_ms, n_ctx, endless=1 (an answer begins again at its end),
+ * same=1 (its first token for ever), fail_at=N (the N-th token fails), load_error=1, no_cuda=1 (it
+ * was passed over), stuck=1 (a stop is never heard), save_us (for each token of a snapshot). The
+ * vocabulary is the model file's own.
  */
 #include "app/generator.h"
 #include "engine/base/clock.h"
@@ -18,6 +19,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #define MAX_ANSWERS 64
 #define WAIT_ID 0x1D /* ids of the vocabulary are bytes */
@@ -64,6 +66,29 @@ static bool is_cancelled(const struct bn_cancel *cancel)
     return cancel && atomic_load(&cancel->requested) && told_number("stuck", 0) == 0;
 }
 
+/* The path of a word NAME=FILE; false: it was not told. */
+static bool told_path(const char *name, char path[4096])
+{
+    const char *value = told(name);
+    if (value)
+        (void)snprintf(path, 4096, "%.*s", (int)strcspn(value, " "), value);
+    return value != NULL;
+}
+
+static bool is_there(const char *name)
+{
+    char path[4096];
+    return told_path(name, path) && access(path, F_OK) == 0;
+}
+
+static void make_file(const char *name)
+{
+    char path[4096];
+    FILE *f = told_path(name, path) ? fopen(path, "wb") : NULL;
+    if (f)
+        (void)fclose(f);
+}
+
 static bool add_answer(struct generator *g, const char *bytes, size_t n_bytes, struct bn_error *err)
 {
     const struct segment s = {
@@ -76,10 +101,8 @@ static bool read_answers(struct generator *g, struct bn_error *err)
 {
     static char bytes[1 << 20];
     char path[4096];
-    const char *value = told("answers");
-    if (!value)
+    if (!told_path("answers", path))
         return add_answer(g, "Hello.", 6, err);
-    (void)snprintf(path, sizeof(path), "%.*s", (int)strcspn(value, " "), value);
     FILE *f = fopen(path, "rb");
     if (!f)
         return bn_fail(err, BN_EIO, "no answers in '%s'", path);
@@ -98,10 +121,10 @@ static bool read_answers(struct generator *g, struct bn_error *err)
 static bool pretend_to_load(const struct bn_model_config *cfg, struct bn_error *err)
 {
     const long ms = told_number("load_ms", 0);
-    for (long done = 0; done < ms; done += 10) {
+    for (long done = 0; done < ms || (told("load_until") && !is_there("load_until")); done += 10) {
         if (is_cancelled(cfg->cancel))
             return bn_fail(err, BN_ECANCELLED, "cancelled");
-        cfg->progress.report(cfg->progress.ud, (size_t)done, (size_t)ms);
+        cfg->progress.report(cfg->progress.ud, (size_t)(done % 1000), 1000);
         sleep_us(10000);
     }
     return told_number("load_error", 0) == 0 || bn_fail(err, BN_EFORMAT, "tensor 'x' is broken");
@@ -217,6 +240,7 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                          common_prefix(g, ids, n_ids) == g->held.n && ids[n_ids - 1] == g->next;
     const size_t n_kept = common_prefix(g, ids, n_ids);
     if (!goes_on) {
+        make_file("begun");
         g->answer = (g->answer + 1) % g->n_answers;
         g->n_said = 0;
         g->next = TOKEN_NONE;
@@ -237,9 +261,13 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
     else
         *next = tokenizer_info(g->tokenizer)->eog[0];
     if (*next == WAIT_ID) {
-        while (!is_cancelled(control->cancel))
+        while (!is_cancelled(control->cancel) && !is_there("hold"))
             sleep_us(1000);
-        return bn_fail(err, BN_ECANCELLED, "cancelled");
+        if (is_cancelled(control->cancel))
+            return bn_fail(err, BN_ECANCELLED, "cancelled");
+        g->n_said++;
+        *next =
+            g->n_said < answer->n ? answer->ids[g->n_said] : tokenizer_info(g->tokenizer)->eog[0];
     }
     g->n_said += told_number("same", 0) == 0;
     g->next = *next;

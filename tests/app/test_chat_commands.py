@@ -4,6 +4,7 @@ test_chat_commands.py CHAT MAKE_MODEL: each slash command, as a script of lines,
 """
 import json
 import os
+import re
 
 from chat_case import ChatCase
 from program_case import main
@@ -285,6 +286,20 @@ class Commands(ChatCase):
             self.assertRegex(text, pattern)
         with open(path, encoding='utf-8') as file:
             self.assertRegex(file.read(), '(?s)<.*a.*answer')
+
+    def test_a_script_waits_for_the_model(self):
+        lines = ('/info', '/stats', '/context', '/set ctx', '/tokens ab')
+        said = set()
+        for load_ms in (0, 300):
+            self.fake(load_ms=load_ms)
+            text = self.script(*lines)
+            self.assertNotIn('still loading', text)
+            for word in ('device      fake device', ' of 4096, ', 'context     0 of 4096 tok', 'ctx = 4096 ('):
+                self.assertIn(word, text)
+            said.add(re.sub(r'[\d.]+', '', text))
+        self.assertEqual(len(said), 1)
+        self.fake(load_ms=100, load_error=1)
+        self.assertIn("tensor 'x' is broken", self.refuses(3, '-i', stdin=b'/info\n/quit\n'))
 
     def test_a_second_turn_reads_only_what_is_new(self):
         self.fake('answer', 'other')

@@ -231,16 +231,14 @@ class Endings(ChatCase):
             self.assertEqual(chat.stderr.read(), b'')
 
     def signalled(self, number, *args):
-        self.fake('word ', endless=1, token_ms=5)
-        if os.path.exists(self.path('log')):
-            os.unlink(self.path('log'))
-        log = self.path('log')
-        with subprocess.Popen([PROGRAM, self.model, *args, '-p', 'x', '--log', log], env=self.env, bufsize=0,
+        begun = self.gate()
+        self.fake('word ', endless=1, token_ms=5, begun=begun)
+        with subprocess.Popen([PROGRAM, self.model, *args, '-p', 'x'], env=self.env, bufsize=0,
                               stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as chat:
-            while not os.path.exists(log) or not os.path.getsize(log):  # once it is loaded
-                time.sleep(0.02)
-            first = chat.stdout.read(5) if not args else b''
-            time.sleep(0.2)
+            self.wait_for(lambda: os.path.exists(begun))
+            first = b''
+            while not args and len(first) < 5:
+                first += chat.stdout.read(5)
             chat.send_signal(number)
             out, err = chat.communicate(timeout=30)
             return chat.returncode, first + out, err

@@ -239,18 +239,20 @@ class WaysOut(TerminalCase):
 
 class Waiting(TerminalCase):
     def test_the_prompt_comes_before_the_model(self):
-        self.fake('done', load_ms=2500)
+        gate = self.gate()
+        self.fake('done', load_until=gate)
         terminal = self.open()
         terminal.expect(PROMPT)
         self.assertNotIn(b'loaded in', terminal.seen)
         terminal.send(b'typed ahead\r')
         terminal.expect(b'loading')
+        self.write('gate', '')
         terminal.expect(b'done')
         self.assertLess(terminal.seen.index(b'typed ahead'), terminal.seen.index(b'loaded in'))
 
     def test_a_message_waits_for_the_model_and_escape_takes_it_back(self):
         for words in ([], ['--tui']):
-            self.fake('never', load_ms=3000)
+            self.fake('never', load_until=self.gate())
             terminal = self.open(*words)
             terminal.expect(PROMPT)
             terminal.send(b'a question\r')
@@ -262,6 +264,7 @@ class Waiting(TerminalCase):
             terminal.send(b'\x1b')
             terminal.expect(rb'stopped', start=start)
             terminal.expect(rb'a question', start=start)
+            self.write('gate', '')
             terminal.expect(rb'loaded in', start=start)
             terminal.read(0.3)
             self.assertNotIn(b'never', terminal.seen)
@@ -303,12 +306,13 @@ class Waiting(TerminalCase):
         self.left_clean(terminal, 0)
 
     def test_keys_typed_during_an_answer_wait_and_enter_does_not_send(self):
-        self.fake('word word word word word word word word', token_ms=20)
+        self.fake('word word\x1d.', hold=self.gate())
         terminal = self.ready()
         terminal.send(b'x\r')
         terminal.expect(b'word')
         terminal.send(b'ahead\r')
         terminal.expect(b'busy, Esc stops')
+        self.write('gate', '')
         terminal.expect(rb'\[\d+ tok')
         start = len(terminal.seen)
         terminal.expect(rb'>>> .*ahead', start=start)
@@ -521,9 +525,9 @@ class Safety(TerminalCase):
     def test_a_terminal_of_one_cell_survives(self):
         self.fake('some words that do not fit', token_ms=2)
         terminal = self.open(rows=1, columns=1)
-        time.sleep(0.5)
+        terminal.expect(b'>')  # before, Enter is a new line
         terminal.send(b'x\r')
-        time.sleep(0.7)
+        self.wait_for(lambda: os.path.exists(self.state('last.json')) or terminal.read(0.05) and False)
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
 

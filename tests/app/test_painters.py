@@ -168,6 +168,7 @@ class Changes(PainterCase):
                 time.sleep(0.2)
                 screen.send('go', 'Enter')
         time.sleep(0.3)
+        screen.expect(r'>>>$')
         text = screen.text('-J', '-S', '-500')
         self.each_word_once(text)
         self.assertEqual(text.count('>>>'), 2, text)
@@ -182,16 +183,15 @@ class Changes(PainterCase):
 
     def test_a_signal_while_the_last_snapshot_is_written_is_the_exit_code(self):
         for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 0)):
-            self.fake('fine', save_us=50000)
+            self.fake('fine', save_us=500000)
             terminal = self.ready('--session', 'talk', '--snapshot')
             self.ask(terminal, 'x')
             terminal.send(b'/quit\r')
             terminal.expect(b'writing a snapshot')
-            time.sleep(0.2)
             begun = time.monotonic()
             terminal.process.send_signal(number)
             self.left_clean(terminal, code)
-            self.assertLess(time.monotonic() - begun, 2)
+            self.assertLess(time.monotonic() - begun, 5)  # all of it would take longer
             os.remove(os.path.join(self.home.name, '.local/share/bitnet-chat/sessions/talk.json'))
 
 
