@@ -1,12 +1,13 @@
 /*
  * bitnet-bench: how fast a model runs here, and how much of the machine that is.
  *
- * This file opens the model, makes the list of rows, measures the memory's read bandwidth before
- * and after them, and hands the results to bench_out. Measuring rows is bench_run's.
+ * This file opens the model, makes the list of rows and hands the results to bench_out. Measuring
+ * rows is bench_run's, and what the machine can do at all bench_machine's.
  */
 #include "app/bench_options.h"
 #include "app/bench_out.h"
 #include "app/bench_scaling.h"
+#include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/gguf/gguf_file.h"
@@ -61,39 +62,6 @@ static bool list_rows(const struct options *o, struct bench_row **out, size_t *n
     return *n_rows > 0 || bn_fail(err, BN_EARG, "nothing to measure: -p and -n are both 0");
 }
 
-/* ---- CPU time that the host gave to others ---- */
-
-struct ticks {
-    uint64_t all, stolen;
-};
-
-static bool read_ticks(struct ticks *t)
-{
-    uint64_t v[8]; /* user nice system idle iowait irq softirq steal */
-    FILE *f = fopen("/proc/stat", "r");
-    if (!f)
-        return false;
-    const int n = fscanf(f,
-                         "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
-                         " %" SCNu64 " %" SCNu64,
-                         &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]);
-    (void)fclose(f); /* only read */
-    if (n != 8)
-        return false;
-    *t = (struct ticks){.stolen = v[7]};
-    for (size_t i = 0; i < 8; i++)
-        t->all += v[i];
-    return true;
-}
-
-static double steal_since(const struct ticks *before)
-{
-    struct ticks now;
-    if (before->all == 0 || !read_ticks(&now) || now.all <= before->all)
-        return -1;
-    return 100.0 * (double)(now.stolen - before->stolen) / (double)(now.all - before->all);
-}
-
 /* ---- running ---- */
 
 static void say_progress(const struct bench_row *row, size_t i, size_t n)
@@ -103,47 +71,34 @@ static void say_progress(const struct bench_row *row, size_t i, size_t n)
                 row->test == BENCH_PP ? "pp" : "tg", row->n_tokens, row->depth, row->batch);
 }
 
-/* Resident memory after a run, when its caches are full. The system's own high-water mark
- * would count the buffer that bandwidth is measured on. */
-static void note_memory(void *ud)
-{
-    struct bench_result *r = ud;
-    r->peak_bytes = size_max(r->peak_bytes, mem_resident_bytes());
-}
-
-static struct bench_plan plan_of(const struct options *o, struct bench_result *r)
+static struct bench_plan plan_of(const struct options *o, struct bench_machine *m)
 {
     return (struct bench_plan){.n_ubatch = (size_t)options_int(o, "ubatch"),
                                .n_runs = (size_t)options_int(o, "runs"),
                                .chain = options_flag(o, "sample") ? BENCH_SAMPLE : BENCH_TOP1,
                                .spec = (enum spec_mode)options_choice(o, "spec"),
-                               .after_run = note_memory,
-                               .ud = r};
+                               .peak_now = bench_machine_peak,
+                               .after_run = bench_machine_note,
+                               .ud = m};
 }
 
-static enum exit_code run_rows(const struct options *o, struct bn_model *model,
-                               struct bench_row *rows, struct bench_result *r)
+static enum exit_code run_rows(const struct options *o, struct bench_machine *machine,
+                               struct bench_row *rows, size_t n_rows)
 {
-    struct bench_plan plan = plan_of(o, r);
-    plan.model = model;
-    struct ticks before = {0};
+    struct bench_plan plan = plan_of(o, machine);
     struct bn_error err;
     bool ok = true;
-    (void)read_ticks(&before);        /* zeros where the system does not say */
-    r->peak_bytes = mem_peak_bytes(); /* of loading */
-    const double first = bn_model_bandwidth(model), first_macs = bn_model_mac_peak(model);
-    for (size_t i = 0; ok && i < r->n_rows; i++) {
-        say_progress(&rows[i], i, r->n_rows);
+    plan.model = machine->model;
+    bench_machine_measure(machine);
+    for (size_t i = 0; ok && i < n_rows; i++) {
+        say_progress(&rows[i], i, n_rows);
         ok = bench_run(&plan, &rows[i], &err);
     }
     if (isatty(STDERR_FILENO))
         fprintf(stderr, "\r\033[K");
     if (!ok)
         return report_error(BENCH, STAGE_RUN, &err);
-    const double second = bn_model_bandwidth(model), second_macs = bn_model_mac_peak(model);
-    r->read_bytes_per_s = first > second ? first : second;
-    r->macs_per_s = first_macs > second_macs ? first_macs : second_macs;
-    r->steal_percent = steal_since(&before);
+    bench_machine_measure(machine);
     return EXIT_DONE;
 }
 
@@ -164,26 +119,45 @@ static void explain_rows(const struct options *o, const struct bn_model *model,
     }
 }
 
+/* With rows that are not measured yet. */
+static struct bench_result result_of(const struct options *o, const char *path,
+                                     const struct bn_model *model, struct bench_machine *m)
+{
+    return (struct bench_result){.path = path,
+                                 .info = bn_model_info(model),
+                                 .machine = m,
+                                 .head = options_text(o, "head"),
+                                 .skip = options_text(o, "skip"),
+                                 .spec = options_text(o, "spec"),
+                                 .with_sampling = options_flag(o, "sample"),
+                                 .with_profile = options_flag(o, "profile")};
+}
+
 static enum exit_code measure(const struct options *o, const char *path, struct bench_row *rows,
                               size_t n_rows)
 {
+    const double start = clock_seconds();
+    struct bench_machine machine;
     struct bn_model_config cfg = {0};
     struct bn_file *file = NULL;
     struct bn_model *model = NULL;
     struct bn_error err;
     enum exit_code code;
+    bench_machine_init(&machine);
     model_args_config(o, &cfg);
     cfg.profile = options_flag(o, "profile");
     cfg.skip = options_choice(o, "skip") == 0 ? BN_SKIP_ON : BN_SKIP_OFF;
-    if (bn_file_open(path, &file, &err) && bn_model_open(file, &cfg, &model, &err)) {
-        struct bench_result r = {.path = path,
-                                 .info = bn_model_info(model),
-                                 .rows = rows,
-                                 .n_rows = n_rows,
-                                 .with_profile = cfg.profile};
+    cfg.progress = (struct bn_progress){.report = bench_machine_loading, .ud = &machine};
+    if (bn_file_open(path, &file, &err) && bn_model_open(file, &cfg, &model, &err) &&
+        bench_first_token(model, &err)) {
+        struct bench_result r = result_of(o, path, model, &machine);
+        r.first_eval_s = clock_seconds() - start;
+        bench_machine_loaded(&machine, model);
+        r.rows = rows;
+        r.n_rows = n_rows;
         if (options_flag(o, "explain"))
             explain_rows(o, model, rows, n_rows);
-        code = run_rows(o, model, rows, &r);
+        code = run_rows(o, &machine, rows, n_rows);
         if (code == EXIT_DONE && options_flag(o, "json"))
             code = bench_print_json(&r);
         else if (code == EXIT_DONE)
@@ -202,8 +176,8 @@ static enum exit_code measure(const struct options *o, const char *path, struct 
 static enum exit_code scale(const struct options *o, const char *path)
 {
     size_t n;
-    struct bench_result unused = {0};
-    struct bench_scaling s = {.plan = plan_of(o, &unused),
+    struct bench_scaling s = {.plan = plan_of(o, NULL),
+                              .n_prompt = (size_t)options_ints(o, "prompt", &n)[0],
                               .n_tokens = (size_t)options_ints(o, "generate", &n)[0],
                               .depth = (size_t)options_ints(o, "depth", &n)[0],
                               .is_json = options_flag(o, "json")};

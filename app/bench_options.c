@@ -58,7 +58,8 @@ static const struct option rows[] = {
     {.name = "scaling",
      .kind = OPTION_FLAG,
      .group = "Tests",
-     .help = "instead of rows: generate with 1 to N threads, and with batches of 1 to 16"},
+     .help = "instead of rows: read a prompt and generate with 1 to N threads, and generate with "
+             "batches of 1 to 16"},
     {.name = "skip",
      .kind = OPTION_CHOICE,
      .choices = "on|off",

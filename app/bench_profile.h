@@ -4,13 +4,15 @@
 #ifndef APP_BENCH_PROFILE_H
 #define APP_BENCH_PROFILE_H
 
-#include "app/bench_run.h"
+#include "app/bench_figures.h"
 
 #include <jansson.h>
 
 /* A table on stdout; a line that says so where the device does not measure it. */
-void bench_profile_print(const struct bench_row *row, const char *title);
-/* [{"step", "seconds", "share", "calls", "gb_per_s", "gmac_per_s"}]; NULL: out of memory. */
-json_t *bench_profile_json(const struct bench_row *row);
+void bench_profile_print(const struct bench_row *row, const struct bench_roofs *roofs,
+                         const char *title);
+/* [{"step", "seconds", "share", "calls", "gb_per_s", "gmac_per_s", "percent_of_peak"}]; NULL: out
+ * of memory. */
+json_t *bench_profile_json(const struct bench_row *row, const struct bench_roofs *roofs);
 
 #endif

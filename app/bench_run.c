@@ -7,13 +7,13 @@
  */
 #include "app/bench_run.h"
 
+#include "app/bench_figures.h"
 #include "engine/base/clock.h"
 #include "engine/base/fp16.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/sampler.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 struct lane { /* one sequence of the batch */
@@ -32,6 +32,7 @@ struct bench {
     struct lane *lanes;       /* (batch) */
     struct bn_item *items;    /* (batch) */
     double *rates;            /* (n_runs) */
+    double *peaks;            /* (n_runs) */
     uint64_t checksum;        /* of the current run */
     struct spec_stats drafts; /* the same */
 };
@@ -92,6 +93,7 @@ static void bench_close(struct bench *b)
     mem_free(b->lanes);
     mem_free(b->items);
     mem_free(b->rates);
+    mem_free(b->peaks);
 }
 
 static bool bench_open(struct bench *b, struct bn_error *err)
@@ -99,7 +101,8 @@ static bool bench_open(struct bench *b, struct bn_error *err)
     b->lanes = mem_alloc(b->row->batch, sizeof(*b->lanes));
     b->items = mem_alloc(b->row->batch, sizeof(*b->items));
     b->rates = mem_alloc(b->plan->n_runs, sizeof(*b->rates));
-    if (!b->lanes || !b->items || !b->rates)
+    b->peaks = mem_alloc(b->plan->n_runs, sizeof(*b->peaks));
+    if (!b->lanes || !b->items || !b->rates || !b->peaks)
         return bn_fail(err, BN_ENOMEM, "out of memory for a batch of %zu", b->row->batch);
     for (size_t i = 0; i < b->row->batch; i++)
         if (!lane_open(b, &b->lanes[i], i, err))
@@ -225,29 +228,6 @@ static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
     return true;
 }
 
-static int compare_rates(const void *a, const void *b)
-{
-    const double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-/* Weights once a pass over all lanes, the head's rows only where it is asked, and in each pass
- * every lane's cache so far. */
-static double count_bytes(const struct bench_plan *plan, const struct bench_row *row)
-{
-    const struct bn_model_info *info = bn_model_info(plan->model);
-    const bool is_tg = row->test == BENCH_TG;
-    const size_t n_pass = is_tg ? 1 : size_max(plan->n_ubatch / row->batch, 1);
-    const size_t head_bytes = info->head_bytes; /* a prompt reads them once */
-    double bytes = is_tg ? 0 : (double)head_bytes;
-    for (size_t at = 0; at < row->n_tokens; at += n_pass) {
-        const size_t n_seen = row->depth + size_min(at + n_pass, row->n_tokens);
-        bytes += (double)(info->bytes_per_token - (is_tg ? 0 : head_bytes));
-        bytes += (double)row->batch * (double)info->kv_bytes_per_token * (double)n_seen;
-    }
-    return bytes / (double)row->n_tokens / (double)row->batch;
-}
-
 static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err)
 {
     const double n = (double)row->n_tokens * (double)row->batch;
@@ -257,23 +237,26 @@ static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err
     row->checksum = b->checksum;
     (void)bn_model_profile(b->plan->model, row->steps,
                            BN_PROFILE_STEPS); /* of what was not timed */
+    uint64_t n_bytes = 0;
     for (size_t r = 0; r < b->plan->n_runs; r++) {
+        b->peaks[r] = b->plan->peak_now(b->plan->ud, row->test);
+        const uint64_t before = bn_model_bytes_read(b->plan->model);
         if (!run_once(b, &seconds, err))
             return false;
+        n_bytes += bn_model_bytes_read(b->plan->model) - before;
         if (b->checksum != row->checksum)
             return bn_fail(err, BN_EDEVICE, "two runs of the same %s%zu gave different outputs",
                            row->test == BENCH_PP ? "pp" : "tg", row->n_tokens);
         b->rates[r] = n / seconds;
     }
     row->n_steps = bn_model_profile(b->plan->model, row->steps, BN_PROFILE_STEPS);
-    const size_t last = b->plan->n_runs - 1;
-    qsort(b->rates, b->plan->n_runs, sizeof(*b->rates), compare_rates);
-    row->tokens_per_s = (b->rates[last / 2] + b->rates[(last + 1) / 2]) / 2;
+    row->tokens_per_s = bench_median(b->rates, b->plan->n_runs);
     row->min = b->rates[0];
-    row->max = b->rates[last];
+    row->max = b->rates[b->plan->n_runs - 1];
+    row->peak = bench_median(b->peaks, b->plan->n_runs);
+    row->bytes_per_token = (double)n_bytes / n / (double)b->plan->n_runs;
     row->n_drafted = b->drafts.n_drafted;
     row->n_accepted = b->drafts.n_accepted;
-    row->bytes_per_token = count_bytes(b->plan, row);
     row->first_token_s = row->test == BENCH_PP ? n / row->tokens_per_s : 0;
     return true;
 }
@@ -289,9 +272,17 @@ bool bench_run(const struct bench_plan *plan, struct bench_row *row, struct bn_e
     return ok;
 }
 
-double bench_macs(const struct bn_model_info *info)
+bool bench_first_token(struct bn_model *model, struct bn_error *err)
 {
-    const double width = (double)info->n_embd, kv = (double)(info->n_kv_heads * info->head_dim);
-    const double heads = (double)(info->n_heads * info->head_dim);
-    return (double)info->n_layers * width * (2 * heads + 2 * kv + 3 * (double)info->n_ff);
+    const struct bn_session_config cfg = {.n_ctx = 1};
+    const struct head_request head = {.kind = HEAD_TOP, .k = 1};
+    const int32_t id = 0;
+    struct head_cand cand;
+    struct head_row row = {.cands = &cand, .cap = 1};
+    struct bn_session *session;
+    if (!bn_session_open(model, &cfg, &session, err))
+        return false;
+    const bool ok = bn_session_eval(session, &id, 1, &head, &row, 1, NULL, err);
+    bn_session_close(session);
+    return ok;
 }

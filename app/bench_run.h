@@ -20,7 +20,9 @@ struct bench_row {
     size_t depth, batch;
     /* measured */
     double tokens_per_s, min, max; /* of all sequences together; median, slowest, fastest run */
-    double bytes_per_token;        /* read from memory: weights shared by a pass, and the cache */
+    double bytes_per_token;        /* that were read from memory: weights that a pass needed, shared
+                                      by its tokens, keys and values, rows of tables */
+    double peak;                   /* median of plan->peak_now around the runs */
     double first_token_s;          /* pp: from the first token of the prompt to the first logits */
     uint64_t checksum;             /* of the ids and logits that came out */
     struct bn_profile_step steps[BN_PROFILE_STEPS]; /* of a model that is profiled: (n_steps) */
@@ -35,16 +37,19 @@ struct bench_plan {
     enum bench_chain {
         BENCH_TOP1,
         BENCH_SAMPLE
-    } chain;                     /* tg: the best token, or the default sampler */
-    enum spec_mode spec;         /* tg of one sequence */
-    void (*after_run)(void *ud); /* called after each run, outside its time */
+    } chain;             /* tg: the best token, or the default sampler */
+    enum spec_mode spec; /* tg of one sequence */
+    /* Outside the timed part. Before each run: what the machine can do now of what bounds the test,
+     * bytes read a second for tg and multiply-adds for pp; 0: not known. And after each run. */
+    double (*peak_now)(void *ud, enum bench_test test);
+    void (*after_run)(void *ud);
     void *ud;
 };
 
 /* BN_ECONTEXT, BN_ENOMEM and what the engine says; BN_EDEVICE: two runs gave different outputs. */
 bool bench_run(const struct bench_plan *plan, struct bench_row *row, struct bn_error *err);
 
-/* Multiply-adds of the linear layers for one token. */
-double bench_macs(const struct bn_model_info *info);
+/* Open a session, evaluate one token and close it: a model is loaded when this is done. */
+bool bench_first_token(struct bn_model *model, struct bn_error *err);
 
 #endif

@@ -4,34 +4,62 @@
  */
 #include "app/bench_scaling.h"
 
+#include "app/bench_figures.h"
 #include "app/bench_out.h"
 #include "app/json_out.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
-#define MAX_POINTS 1100 /* threads, at most 1024, and the batches */
+#define MAX_THREADS 1024
 
-static const size_t batches[] = {1, 2, 4, 8, 16};
+static const size_t batches[] = {2, 4, 8, 16};
 #define N_BATCHES (sizeof(batches) / sizeof(batches[0]))
 
 struct point {
-    size_t n_threads, batch;
-    double tokens_per_s, speed_up, efficiency;
-    uint64_t checksum;
+    size_t n_threads;
+    struct bench_row row;
+    struct bench_gain gain;
 };
+
+/* In the order of the table: prompts by threads, generating by threads, by batches. */
+struct points {
+    struct point *at;
+    size_t n_max; /* threads */
+    size_t n_prompt, n_batches;
+};
+
+static size_t n_points(const struct points *p)
+{
+    return p->n_prompt + p->n_max + p->n_batches;
+}
+
+/* What one sequence with n threads is at. */
+static size_t generating_at(const struct points *p, size_t n_threads)
+{
+    return p->n_prompt + n_threads - 1;
+}
+
+/* Nothing of the machine is compared with. */
+static double no_peak(void *ud, enum bench_test test)
+{
+    (void)ud;
+    (void)test;
+    return 0;
+}
+
+static void nothing(void *ud)
+{
+    (void)ud;
+}
 
 static bool measure_point(const struct bench_scaling *s, struct bn_model *model, struct point *p,
                           struct bn_error *err)
 {
     struct bench_plan plan = s->plan;
-    struct bench_row row = {
-        .test = BENCH_TG, .n_tokens = s->n_tokens, .depth = s->depth, .batch = p->batch};
     plan.model = model;
-    if (!bench_run(&plan, &row, err))
-        return false;
-    p->tokens_per_s = row.tokens_per_s;
-    p->checksum = row.checksum;
-    return true;
+    plan.peak_now = no_peak;
+    plan.after_run = nothing;
+    return bench_run(&plan, &p->row, err);
 }
 
 static bool open_with(const struct bench_scaling *s, size_t n_threads, struct bn_model **out,
@@ -42,62 +70,89 @@ static bool open_with(const struct bench_scaling *s, size_t n_threads, struct bn
     return bn_model_open(s->file, &cfg, out, err);
 }
 
-/* All points of one number of threads; `points` has room for them. */
-static bool measure_threads(const struct bench_scaling *s, size_t n_threads, bool is_last,
-                            struct point *points, size_t *n_points, struct bn_error *err)
+/* All points of one number of threads. */
+static bool measure_threads(const struct bench_scaling *s, size_t n_threads, struct points *p,
+                            struct bn_error *err)
 {
     struct bn_model *model = NULL;
     bool ok = open_with(s, n_threads, &model, err);
-    for (size_t i = 0; ok && i < (is_last ? N_BATCHES : 1); i++) {
-        if (batches[i] > s->plan.n_ubatch)
-            break;
-        points[*n_points] = (struct point){.n_threads = n_threads, .batch = batches[i]};
-        ok = measure_point(s, model, &points[(*n_points)++], err);
-    }
+    for (size_t i = 0; ok && i < n_points(p); i++)
+        if (p->at[i].n_threads == n_threads)
+            ok = measure_point(s, model, &p->at[i], err);
     bn_model_close(model);
     return ok;
 }
 
-/* points[n_max - 1] is both the last of the threads and the first of the batches. */
-static void compare(struct point *points, size_t n_points, size_t n_max)
+static void list_points(const struct bench_scaling *s, struct points *p)
 {
-    for (size_t i = 0; i < n_points; i++) {
-        const bool is_threads = i < n_max;
-        const struct point *const base = &points[is_threads ? 0 : n_max - 1];
-        const size_t n = is_threads ? points[i].n_threads : points[i].batch;
-        points[i].speed_up = points[i].tokens_per_s / base->tokens_per_s;
-        points[i].efficiency = points[i].speed_up / (double)n;
+    const struct bench_row tg = {
+        .test = BENCH_TG, .n_tokens = s->n_tokens, .depth = s->depth, .batch = 1};
+    struct bench_row pp = tg;
+    pp.test = BENCH_PP;
+    pp.n_tokens = s->n_prompt;
+    for (size_t n = 1; n <= p->n_prompt; n++)
+        p->at[n - 1] = (struct point){.n_threads = n, .row = pp};
+    for (size_t n = 1; n <= p->n_max; n++)
+        p->at[generating_at(p, n)] = (struct point){.n_threads = n, .row = tg};
+    for (size_t i = 0; i < p->n_batches; i++) {
+        struct point *const one = &p->at[generating_at(p, p->n_max) + 1 + i];
+        *one = (struct point){.n_threads = p->n_max, .row = tg};
+        one->row.batch = batches[i];
     }
 }
 
-static void print_table(const struct point *points, size_t n_points, size_t n_max)
+static void compare(struct points *p)
 {
-    printf("| threads | batch |  tokens/s | speed-up | efficiency |\n"
-           "| ------: | ----: | --------: | -------: | ---------: |\n");
-    for (size_t i = 0; i < n_points; i++)
-        printf("| %7zu | %5zu | %9.2f | %8.2f | %8.1f %% |\n", points[i].n_threads, points[i].batch,
-               points[i].tokens_per_s, points[i].speed_up, 100 * points[i].efficiency);
-    printf("\nSpeed-up is against one thread; from batch 2 on against batch 1 with %zu thread%s.\n",
-           n_max, n_max == 1 ? "" : "s");
+    for (size_t i = 0; i < n_points(p); i++) {
+        struct point *const one = &p->at[i];
+        const bool is_batch = one->row.batch > 1;
+        const size_t base = one->row.test == BENCH_PP ? 0
+                            : is_batch                ? generating_at(p, p->n_max)
+                                                      : generating_at(p, 1);
+        one->gain = bench_gain_of(one->row.tokens_per_s, p->at[base].row.tokens_per_s,
+                                  is_batch ? one->row.batch : one->n_threads);
+    }
 }
 
-static enum exit_code print_json(const struct point *points, size_t n_points)
+static void print_table(const struct points *p)
+{
+    printf("| test    | threads | batch |  tokens/s | speed-up | efficiency |\n"
+           "| ------- | ------: | ----: | --------: | -------: | ---------: |\n");
+    for (size_t i = 0; i < n_points(p); i++) {
+        const struct point *const one = &p->at[i];
+        char test[32];
+        bench_name_test(&one->row, test);
+        printf("| %-7s | %7zu | %5zu | %9.2f | %8.2f | %8.1f %% |\n", test, one->n_threads,
+               one->row.batch, one->row.tokens_per_s, one->gain.speed_up,
+               100 * one->gain.efficiency);
+    }
+    printf("\nSpeed-up is against one thread; from batch 2 on against batch 1 with %zu thread%s.\n",
+           p->n_max, p->n_max == 1 ? "" : "s");
+}
+
+static json_t *point_object(const struct point *p)
+{
+    char test[32], checksum[20];
+    json_t *row = json_object();
+    bench_name_test(&p->row, test);
+    (void)snprintf(checksum, sizeof(checksum), "%016llx",
+                   (unsigned long long)p->row.checksum); /* fits */
+    json_out_add(row, "test", json_string(test));
+    json_out_add(row, "threads", json_integer((json_int_t)p->n_threads));
+    json_out_add(row, "batch", json_integer((json_int_t)p->row.batch));
+    json_out_add(row, "tokens_per_s", json_real(p->row.tokens_per_s));
+    json_out_add(row, "speed_up", json_real(p->gain.speed_up));
+    json_out_add(row, "efficiency", json_real(p->gain.efficiency));
+    json_out_add(row, "checksum", json_string(checksum));
+    return row;
+}
+
+static enum exit_code print_json(const struct points *p)
 {
     struct bn_error err;
     json_t *o = json_object(), *rows = json_array();
-    for (size_t i = 0; i < n_points; i++) {
-        char checksum[20];
-        json_t *row = json_object();
-        (void)snprintf(checksum, sizeof(checksum), "%016llx",
-                       (unsigned long long)points[i].checksum); /* fits */
-        json_out_add(row, "threads", json_integer((json_int_t)points[i].n_threads));
-        json_out_add(row, "batch", json_integer((json_int_t)points[i].batch));
-        json_out_add(row, "tokens_per_s", json_real(points[i].tokens_per_s));
-        json_out_add(row, "speed_up", json_real(points[i].speed_up));
-        json_out_add(row, "efficiency", json_real(points[i].efficiency));
-        json_out_add(row, "checksum", json_string(checksum));
-        json_array_append_new(rows, row);
-    }
+    for (size_t i = 0; i < n_points(p); i++)
+        json_array_append_new(rows, point_object(&p->at[i]));
     if (!json_out_add(o, "scaling", rows)) {
         json_decref(o);
         return report_fail(BENCH, EXIT_INTERNAL, "out of memory for JSON output");
@@ -112,20 +167,24 @@ enum exit_code bench_scaling_run(const struct bench_scaling *s)
     struct bn_error err;
     if (!open_with(s, s->cfg.n_threads, &model, &err))
         return report_error(BENCH, STAGE_LOAD, &err);
-    const size_t n_max = size_min(bn_model_info(model)->n_threads, MAX_POINTS - N_BATCHES);
-    size_t n_points = 0;
+    struct points p = {.n_max = size_min(bn_model_info(model)->n_threads, MAX_THREADS)};
     bn_model_close(model);
-    struct point *points = mem_alloc(n_max + N_BATCHES, sizeof(*points));
-    bool ok = points || bn_fail(&err, BN_ENOMEM, "out of memory for %zu rows", n_max);
-    for (size_t n = 1; ok && n <= n_max; n++)
-        ok = measure_threads(s, n, n == n_max, points, &n_points, &err);
+    p.n_prompt = s->n_prompt > 0 ? p.n_max : 0;
+    while (p.n_batches < N_BATCHES && batches[p.n_batches] <= s->plan.n_ubatch)
+        p.n_batches++;
+    p.at = mem_alloc(n_points(&p), sizeof(*p.at));
+    bool ok = p.at || bn_fail(&err, BN_ENOMEM, "out of memory for %zu rows", n_points(&p));
+    if (ok)
+        list_points(s, &p);
+    for (size_t n = 1; ok && n <= p.n_max; n++)
+        ok = measure_threads(s, n, &p, &err);
     enum exit_code code = ok ? EXIT_DONE : report_error(BENCH, STAGE_RUN, &err);
     if (ok)
-        compare(points, n_points, n_max);
+        compare(&p);
     if (ok && s->is_json)
-        code = print_json(points, n_points);
+        code = print_json(&p);
     else if (ok)
-        print_table(points, n_points, n_max);
-    mem_free(points);
+        print_table(&p);
+    mem_free(p.at);
     return code;
 }

@@ -1,7 +1,7 @@
 /*
- * How generating grows with threads and with sequences: threads 1 to N with one sequence, and 1, 2,
- * 4, 8, 16 sequences with all N. Speed-up is against the first row of each list, efficiency is
- * speed-up by threads or sequences.
+ * How reading a prompt and generating grow with threads, and generating with sequences: threads 1
+ * to N with one sequence, and 1, 2, 4, 8, 16 sequences with all N. Speed-up is against one thread
+ * or one sequence, efficiency is speed-up by threads or sequences.
  */
 #ifndef APP_BENCH_SCALING_H
 #define APP_BENCH_SCALING_H
@@ -13,7 +13,8 @@ struct bench_scaling {
     const struct bn_file *file;
     struct bn_model_config cfg; /* n_threads is N; 0: what the process may use */
     struct bench_plan plan;     /* its model is opened here, for each number of threads */
-    size_t n_tokens, depth;     /* of each row */
+    size_t n_prompt;            /* tokens of the prompt; 0: none is read */
+    size_t n_tokens, depth;     /* generated, and in the cache already */
     bool is_json;
 };
 

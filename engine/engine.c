@@ -24,6 +24,7 @@ struct bn_model {
     struct model *model;
     struct session_host host;
     struct bn_model_info info;
+    uint64_t bytes_read;   /* by all evals */
     char passed_over[160]; /* as in backend_config */
 };
 
@@ -151,6 +152,7 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
     host->n_vocab = model->model->hp.n_vocab;
     host->n_ubatch = backend_cfg.n_ubatch;
     host->n_ctx_train = model->model->hp.n_ctx_train;
+    host->bytes_read = &model->bytes_read;
     host->fingerprint = fingerprint(model->model);
     return true;
 }
@@ -193,9 +195,15 @@ double bn_model_bandwidth(struct bn_model *model)
     return model->host.ops->bandwidth(model->host.backend);
 }
 
-double bn_model_mac_peak(struct bn_model *model)
+double bn_model_mac_peak(struct bn_model *model, enum bn_mac kind)
 {
-    return model->host.ops->mac_peak(model->host.backend);
+    return model->host.ops->mac_peak(model->host.backend,
+                                     kind == BN_MAC_F32 ? BACKEND_MAC_F32 : BACKEND_MAC_INT8);
+}
+
+uint64_t bn_model_bytes_read(const struct bn_model *model)
+{
+    return model->bytes_read;
 }
 
 size_t bn_model_batch(const struct bn_model *model, size_t n_ctx)
@@ -219,8 +227,10 @@ size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, siz
     const size_t n =
         model->host.ops->profile(model->host.backend, steps, size_min(cap, BN_PROFILE_STEPS));
     for (size_t i = 0; i < n; i++)
-        out[i] = (struct bn_profile_step){steps[i].name, steps[i].seconds, steps[i].n_calls,
-                                          steps[i].n_bytes, steps[i].n_macs};
+        out[i] = (struct bn_profile_step){
+            steps[i].name,    steps[i].seconds,
+            steps[i].n_calls, steps[i].n_bytes,
+            steps[i].n_macs,  steps[i].mac == BACKEND_MAC_F32 ? BN_MAC_F32 : BN_MAC_INT8};
     return n;
 }
 

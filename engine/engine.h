@@ -108,9 +108,17 @@ const struct bn_model_info *bn_model_info(const struct bn_model *model);
  * second). */
 double bn_model_bandwidth(struct bn_model *model);
 
-/* Multiply-adds of bytes a second that the device can do at all with the instructions that prompts
- * are read with; 0: not known. Takes a fraction of a second. */
-double bn_model_mac_peak(struct bn_model *model);
+/* Multiply-adds a second that the device can do at all, with nothing read from memory; 0: not
+ * known. Takes a fraction of a second. */
+enum bn_mac {
+    BN_MAC_INT8, /* of bytes, with the instructions that prompts are read with */
+    BN_MAC_F32   /* fused, as attention uses them */
+};
+double bn_model_mac_peak(struct bn_model *model, enum bn_mac kind);
+
+/* Bytes that all evals of this model together have read from memory: weights that were not left
+ * out, keys and values, rows of tables. Differences are of interest. */
+uint64_t bn_model_bytes_read(const struct bn_model *model);
 
 /* What would run how for n_sequences with n_tokens each in one pass, as lines of text. Returns the
  * characters it has, as snprintf does. */
@@ -131,6 +139,7 @@ struct bn_profile_step {
     uint64_t n_calls;
     uint64_t n_bytes; /* read from memory; 0: next to nothing */
     uint64_t n_macs;  /* multiply-adds; 0: none worth counting */
+    enum bn_mac mac;  /* of this kind */
 };
 size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, size_t cap);
 
@@ -152,7 +161,6 @@ struct bn_control {
 struct bn_sync_stats {
     size_t n_reused;
     size_t n_evaluated;
-    uint64_t n_bytes; /* read from memory */
 };
 
 /* Make the session hold exactly `ids` and answer `head` for the last of them: keeps the longest

@@ -144,9 +144,9 @@ static void append_ids(struct bn_session *s, const int32_t *ids, size_t n_ids)
     s->n_ids += n_ids;
 }
 
-/* A checked item in micro-batches, rows for the last n_rows ids. *n_bytes counts on. */
+/* A checked item in micro-batches, rows for the last n_rows ids. */
 static bool eval_in_batches(const struct bn_item *item, const struct bn_control *control,
-                            uint64_t *n_bytes, struct bn_error *err)
+                            struct bn_error *err)
 {
     struct bn_session *s = item->session;
     const struct session_host *host = s->host;
@@ -168,7 +168,7 @@ static bool eval_in_batches(const struct bn_item *item, const struct bn_control 
         if (!host->ops->eval(host->backend, &batch, 1, &backend_control, &batch_bytes, err))
             return false;
         append_ids(s, batch.ids, n);
-        *n_bytes += batch_bytes;
+        *host->bytes_read += batch_bytes;
         i += n;
         if (control && control->progress.report)
             control->progress.report(control->progress.ud, i, item->n_ids);
@@ -181,12 +181,11 @@ bool bn_session_eval(struct bn_session *s, const int32_t *ids, size_t n_ids,
                      const struct bn_control *control, struct bn_error *err)
 {
     struct bn_item item = {.session = s, .ids = ids, .n_ids = n_ids, .rows = rows};
-    uint64_t n_bytes = 0;
     if (head) {
         item.head = *head;
         item.n_rows = n_rows;
     }
-    return check_item(&item, err) && eval_in_batches(&item, control, &n_bytes, err);
+    return check_item(&item, err) && eval_in_batches(&item, control, err);
 }
 
 static size_t common_prefix(const struct bn_session *s, const int32_t *ids, size_t n_max)
@@ -216,12 +215,11 @@ bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
         item.head = *head;
         item.n_rows = 1;
     }
-    uint64_t n_bytes = 0;
     bn_session_truncate(s, n_keep);
-    if (!eval_in_batches(&item, control, &n_bytes, err))
+    if (!eval_in_batches(&item, control, err))
         return false;
     if (stats)
-        *stats = (struct bn_sync_stats){n_keep, item.n_ids, n_bytes};
+        *stats = (struct bn_sync_stats){n_keep, item.n_ids};
     return true;
 }
 
@@ -243,6 +241,7 @@ static bool eval_items(const struct session_host *host, const struct bn_item *it
         };
     if (!host->ops->eval(host->backend, batch, n_items, &backend_control, &n_bytes, err))
         return false;
+    *host->bytes_read += n_bytes;
     for (size_t i = 0; i < n_items; i++)
         append_ids(items[i].session, items[i].ids, items[i].n_ids);
     return true;

@@ -14,6 +14,7 @@ struct session_host {
     struct eval_item
         *batch; /* (n_ubatch) for the items of a batched eval, which may not allocate */
     size_t n_vocab, n_ubatch, n_ctx_train;
+    uint64_t *bytes_read; /* by all evals so far; the model's */
     uint64_t fingerprint; /* of names, types and shapes: what a saved KV cache belongs to */
 };
 

@@ -31,6 +31,9 @@ struct backend_control {
  * same bytes. */
 enum backend_skip { SKIP_ON, SKIP_OFF };
 
+/* What is multiplied and added, where that is measured. */
+enum backend_mac { BACKEND_MAC_INT8, BACKEND_MAC_F32 };
+
 struct backend_config {
     size_t index;     /* of several devices of this kind */
     const char *isa;  /* highest rung, NULL: the best */
@@ -78,8 +81,9 @@ struct backend_step {
     const char *name;
     double seconds;
     uint64_t n_calls;
-    uint64_t n_bytes; /* read from memory; 0: next to nothing */
-    uint64_t n_macs;  /* multiply-adds, 0: none worth counting */
+    uint64_t n_bytes;     /* read from memory; 0: next to nothing */
+    uint64_t n_macs;      /* multiply-adds, 0: none worth counting */
+    enum backend_mac mac; /* of this kind */
 };
 
 struct seq_stream {
@@ -100,9 +104,9 @@ struct backend_ops {
     void (*close)(struct backend *b); /* NULL is fine */
     const struct backend_info *(*info)(const struct backend *b);
     double (*bandwidth)(struct backend *b); /* bytes read a second, measured now */
-    /* Multiply-adds of bytes a second that the arithmetic of this device reaches with nothing read
-     * from memory, measured now; 0: not known. */
-    double (*mac_peak)(struct backend *b);
+    /* Multiply-adds a second that the arithmetic of this device reaches with nothing read from
+     * memory, measured now; 0: not known. */
+    double (*mac_peak)(struct backend *b, enum backend_mac kind);
     /* How an eval of n_items sequences with n_ids ids each runs, in lines of text. Returns the
      * characters it has, as snprintf does. */
     size_t (*explain)(const struct backend *b, size_t n_items, size_t n_ids, char *text,

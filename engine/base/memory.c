@@ -11,7 +11,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 void *mem_alloc(size_t n, size_t unit_bytes)
@@ -84,21 +83,38 @@ void mem_file_drop(const void *bytes, size_t n_bytes)
         (void)madvise((void *)begin, end - begin, MADV_DONTNEED); /* a hint about memory use */
 }
 
-size_t mem_resident_bytes(void)
+/* A line of /proc/self/status in bytes. Not getrusage, whose highest may be the parent's. */
+static size_t status_bytes(const char *name)
 {
-    FILE *f = fopen("/proc/self/statm", "r");
+    FILE *f = fopen("/proc/self/status", "re");
+    char line[256];
+    size_t n_bytes = 0;
+    const size_t n_chars = strlen(name);
     if (!f)
         return 0;
-    unsigned long long total, resident;
-    const int n = fscanf(f, "%llu %llu", &total, &resident);
-    (void)fclose(f); /* only read */
-    return n == 2 ? (size_t)resident * (size_t)sysconf(_SC_PAGESIZE) : 0;
+    while (n_bytes == 0 && fgets(line, sizeof line, f))
+        if (strncmp(line, name, n_chars) == 0 && line[n_chars] == ':')
+            n_bytes = (size_t)strtoull(line + n_chars + 1, NULL, 10) * 1024; /* "kB" */
+    (void)fclose(f);                                                         /* only read */
+    return n_bytes;
+}
+
+size_t mem_resident_bytes(void)
+{
+    return status_bytes("VmRSS");
+}
+
+size_t mem_anon_bytes(void)
+{
+    return status_bytes("RssAnon");
+}
+
+size_t mem_file_bytes(void)
+{
+    return status_bytes("RssFile");
 }
 
 size_t mem_peak_bytes(void)
 {
-    struct rusage usage;
-    if (getrusage(RUSAGE_SELF, &usage) != 0)
-        return 0;
-    return (size_t)usage.ru_maxrss * 1024; /* Linux counts kilobytes */
+    return status_bytes("VmHWM");
 }

@@ -38,9 +38,12 @@ void mem_map_close(struct mem_map *map); /* an all-zero map is fine */
  * which would turn to zeros. */
 void mem_file_drop(const void *bytes, size_t n_bytes);
 
-/* Bytes of this process resident in memory now and at the highest; 0 where the system does not say.
- */
+/* Bytes of this process resident in memory now, of these its own (anonymous) and of files, whose
+ * pages the system takes back when it needs them; and all at the highest. 0 where the system does
+ * not say. */
 size_t mem_resident_bytes(void);
+size_t mem_anon_bytes(void);
+size_t mem_file_bytes(void);
 size_t mem_peak_bytes(void);
 
 /* Bytes that this process may still take before memory gets short, files' pages given up; SIZE_MAX

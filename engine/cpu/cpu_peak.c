@@ -1,7 +1,7 @@
 /*
- * How many products of bytes a second this machine's rung can do at all, with the threads of the
- * backend and nothing read from memory: the yardstick that the speed of reading prompts is held
- * against.
+ * How many products a second this machine's rung can do at all, of bytes or of floats, with the
+ * threads of the backend and nothing read from memory: the yardstick that the speed of reading
+ * prompts, and of attention, is held against.
  */
 #include "engine/base/clock.h"
 #include "engine/cpu/cpu_state.h"
@@ -26,9 +26,10 @@ static void run_loop(void *ud, size_t index, size_t n_lanes)
     atomic_fetch_add(&loop->n_macs, loop->mac_peak(loop->n_rounds));
 }
 
-double cpu_mac_peak(struct backend *b)
+double cpu_mac_peak(struct backend *b, enum backend_mac kind)
 {
-    struct peak_loop loop = {.mac_peak = b->k.mac_peak, .n_rounds = ROUNDS};
+    struct peak_loop loop = {.mac_peak = kind == BACKEND_MAC_F32 ? b->k.fma_peak : b->k.mac_peak,
+                             .n_rounds = ROUNDS};
     double best = 0.0;
     for (size_t i = 0; i < N_LOOPS; i++) {
         atomic_store(&loop.n_macs, 0);

@@ -95,9 +95,11 @@ static void lay_scratch(struct layout *l, const struct cpu_shape *s, const struc
                         size_t n_tokens, struct scratch *out)
 {
     out->h = take(l, n_tokens * s->h_stride, sizeof(float));
+    struct layout shared = *l; /* when ffn is written, nobody reads qkv and attn any more */
     out->qkv = take(l, n_tokens * s->qkv_stride, sizeof(float));
     out->attn = take(l, n_tokens * s->attn_stride, sizeof(float));
-    out->ffn = take(l, n_tokens * s->ffn_stride, sizeof(float));
+    out->ffn = take(&shared, n_tokens * s->ffn_stride, sizeof(float));
+    l->n_bytes = size_max(l->n_bytes, shared.n_bytes);
     out->q8 = take(l, size_round_up(n_tokens, PACK_TOKENS) * s->q8_stride, 1);
     out->q8_s = take(l, n_tokens, sizeof(float));
     out->q8_sum = take(l, n_tokens, sizeof(int32_t));

@@ -95,7 +95,7 @@ struct scratch {
     float *h;        /* (n_ubatch, h_stride) residual stream */
     float *qkv;      /* (n_ubatch, qkv_stride) q, k, v as projected */
     float *attn;     /* (n_ubatch, attn_stride) */
-    float *ffn;      /* (n_ubatch, ffn_stride) act(gate) * up */
+    float *ffn;      /* (n_ubatch, ffn_stride) act(gate) * up; in the place of qkv and attn */
     int8_t *q8;      /* (n_ubatch rounded up, q8_stride) input of the next linear layer, packed */
     float *q8_s;     /* (n_ubatch) its scales */
     int32_t *q8_sum; /* (n_ubatch) */
@@ -236,7 +236,7 @@ void cpu_scratch_close(struct scratch *s);
 /* Bytes read a second, all threads, best of a few loops. */
 double cpu_bandwidth(struct backend *b);
 
-/* Multiply-adds of bytes a second, all threads, nothing read from memory, best of a few loops. */
-double cpu_mac_peak(struct backend *b);
+/* Multiply-adds a second, all threads, nothing read from memory, best of a few loops. */
+double cpu_mac_peak(struct backend *b, enum backend_mac kind);
 
 #endif

@@ -57,6 +57,7 @@ static void rung_ref(struct cpu_kernels *k)
         .coarse_bounds = coarse_bounds_ref,
         .coarse_group_from = SIZE_MAX,
         .mac_peak = mac_peak_ref,
+        .fma_peak = fma_peak_ref,
         .skips_zeros = true,
     };
     k->tile = k->many = k->few;
@@ -93,6 +94,7 @@ static void rung_avx2(struct cpu_kernels *k)
     k->coarse_pack = coarse_pack_avx2;
     k->coarse_bound = coarse_bound_avx2;
     k->mac_peak = mac_peak_avx2;
+    k->fma_peak = fma_peak_avx2;
     row_kernels_avx2(k->row_decode, k->rows_dot);
 }
 
@@ -126,6 +128,7 @@ static void rung_avx512vnni(struct cpu_kernels *k)
     k->coarse_bounds = coarse_bounds_avx512;
     k->coarse_group_from = AVX512_GROUP_FROM;
     k->mac_peak = mac_peak_avx512;
+    k->fma_peak = fma_peak_avx512;
     row_kernels_avx512(k->row_decode, k->rows_dot);
 }
 

@@ -194,8 +194,9 @@ typedef void (*coarse_gather_fn)(const int8_t *const *x, size_t n, size_t n_bloc
 typedef void (*coarse_bounds_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                  const struct coarse_group *g, float *const *up);
 
-/* The arithmetic that ternary_matmul is made of, from registers, n_rounds times some number of
- * multiply-adds, which is returned. Computes nothing of use: see cpu_peak.c. */
+/* The arithmetic that ternary_matmul is made of, or (fma_peak) attention, from registers, n_rounds
+ * times some number of multiply-adds, which is returned. Computes nothing of use: see cpu_peak.c.
+ */
 typedef size_t (*mac_peak_fn)(size_t n_rounds);
 
 struct cpu_kernels {
@@ -227,7 +228,7 @@ struct cpu_kernels {
     coarse_gather_fn coarse_gather;
     coarse_bounds_fn coarse_bounds;
     size_t coarse_group_from; /* so many hidden states are faster as a group */
-    mac_peak_fn mac_peak;
+    mac_peak_fn mac_peak, fma_peak;
     bool skips_zeros; /* what zeros cancel is faster left out: the four kernels for it are the
                          rung's */
 };

@@ -196,9 +196,10 @@ static double cuda_bandwidth(struct backend *b)
     return best;
 }
 
-static double cuda_mac_peak(struct backend *b)
+static double cuda_mac_peak(struct backend *b, enum backend_mac kind)
 {
     (void)b;
+    (void)kind;
     return 0; /* not measured */
 }
 

@@ -19,11 +19,17 @@ class Bench(ProgramCase):
     def test_one_object_with_a_row_for_each_combination(self):
         result = self.bench('-p', '5,16', '-n', '4', '-d', '0,70', '-b', '1,3')
         self.assertEqual(result['model'], self.model)
-        for key in ('device', 'isa', 'threads', 'load_s'):
+        for key in ('device', 'isa', 'threads', 'kv_bytes_per_token'):
             self.assertIn(key, result)
-        self.assertGreater(result['read_gb_per_s'], 0)
-        self.assertGreater(result['int8_gmac_per_s'], 0)
+        self.assertEqual([result[key] for key in ('head', 'skip', 'spec', 'sample')],
+                         ['exact', 'on', 'off', False])
+        for key in ('read_gb_per_s', 'int8_gmac_per_s', 'f32_gmac_per_s'):
+            self.assertGreater(result[key], 0, key)
+        self.assertGreater(result['first_eval_s'], result['load_s'])
         self.assertGreater(result['peak_rss_bytes'], os.path.getsize(self.model))
+        self.assertGreaterEqual(result['peak_rss_bytes'], result['load_peak_bytes'])
+        self.assertGreater(result['anon_bytes'], 0)
+        self.assertGreater(result['file_bytes'], 0)
         rows = result['rows']
         self.assertEqual([(r['test'], r['depth'], r['batch']) for r in rows],
                          [(t, d, b) for t in ('pp5', 'pp16', 'tg4')
@@ -32,7 +38,10 @@ class Bench(ProgramCase):
             self.assertLessEqual(ROW_KEYS, set(row))
             self.assertTrue(0 < row['min'] <= row['tokens_per_s'] <= row['max'], row)
             self.assertGreater(row['bytes_per_token'], 0)
-            self.assertGreater(row['percent_of_peak'], 0)
+            self.assertGreater(row['gmac_per_s'], 0)
+            rate = (row['tokens_per_s'] * row['bytes_per_token'] if row['test'] == 'tg4'
+                    else row['gmac_per_s'] * 1e9)
+            self.assertAlmostEqual(row['percent_of_peak'] * row['peak_per_s'] / (100 * rate), 1)
         self.assertEqual(len({r['checksum'] for r in rows}), len(rows))
 
     def test_checksums_do_not_depend_on_the_machine(self):
@@ -45,6 +54,19 @@ class Bench(ProgramCase):
         self.assertEqual(sampled[0]['checksum'], wanted[0])
         self.assertNotEqual(sampled[1]['checksum'], wanted[1])
 
+    def test_bytes_are_those_that_were_read(self):
+        words = ['-p', '0', '-n', '8', '-r', '1']
+        wide = self.make('wide.gguf', '--shape', '2,256,4,2,768,1024')
+        def read(*more):
+            return [row['bytes_per_token'] for row in
+                    json.loads(self.succeeds(wide, '--json', *words, *more))['rows']]
+        self.assertEqual(read(), read('-t', '1'))
+        self.assertLess(read()[0], read('--skip', 'off')[0])
+        shallow, deep = read('-d', '0,512')
+        self.assertGreater(deep, shallow)
+        one, four = read('-b', '1,4', '--skip', 'off')
+        self.assertLess(four, one / 2)
+
     def test_a_table_for_people(self):
         text = self.succeeds(self.model, '-p', '8', '-n', '3', '-r', '1').decode()
         self.assertRegex(text, r'(?m)^\| pp8 +\| +0 \| +1 \| .* GMAC/s .* %')
@@ -56,6 +78,9 @@ class Bench(ProgramCase):
             steps = {s['step']: s for s in row['profile']}
             self.assertAlmostEqual(sum(s['share'] for s in steps.values()), 1)
             self.assertGreater(steps['gate, up']['gmac_per_s'], 0)
+            for name in ('q, k, v', 'attention', 'head'):
+                self.assertGreater(steps[name]['percent_of_peak'], 0)
+            self.assertIsNone(steps['norm, quantise']['percent_of_peak'])
             self.assertGreater(steps['head']['gb_per_s'], 0)
             self.assertIsNone(steps['norm, quantise']['gb_per_s'])
         text = self.succeeds(self.model, '-p', '8', '-n', '3', '-r', '1', '--profile').decode()
@@ -69,17 +94,21 @@ class Bench(ProgramCase):
         self.assertRegex(text, r'(?m)^tg3\ntokens +1 at once')
 
     def test_scaling_goes_through_threads_and_batches(self):
-        words = ('--scaling', '-n', '3', '-r', '1', '-t', '2')
+        words = ('--scaling', '-p', '20', '-n', '3', '-r', '1', '-t', '2')
         rows = json.loads(self.succeeds(self.model, *words, '--json'))['scaling']
-        self.assertEqual([(r['threads'], r['batch']) for r in rows],
-                         [(1, 1), (2, 1), (2, 2), (2, 4), (2, 8), (2, 16)])
-        self.assertEqual((rows[0]['speed_up'], rows[0]['efficiency']), (1, 1))
-        self.assertEqual(rows[0]['checksum'], rows[1]['checksum'])
-        for row, base, n in ((rows[1], rows[0], 2), (rows[5], rows[1], 16)):
+        self.assertEqual([(r['test'], r['threads'], r['batch']) for r in rows],
+                         [('pp20', 1, 1), ('pp20', 2, 1), ('tg3', 1, 1), ('tg3', 2, 1),
+                          ('tg3', 2, 2), ('tg3', 2, 4), ('tg3', 2, 8), ('tg3', 2, 16)])
+        for one in (0, 2):
+            self.assertEqual((rows[one]['speed_up'], rows[one]['efficiency']), (1, 1))
+            self.assertEqual(rows[one]['checksum'], rows[one + 1]['checksum'])
+        for row, base, n in ((rows[1], rows[0], 2), (rows[3], rows[2], 2), (rows[7], rows[3], 16)):
             self.assertAlmostEqual(row['speed_up'], row['tokens_per_s'] / base['tokens_per_s'], places=4)
             self.assertAlmostEqual(row['efficiency'], row['speed_up'] / n, places=4)
         text = self.succeeds(self.model, *words).decode()
-        self.assertRegex(text, r'(?m)^\| +2 +\| +16 \| .* %')
+        self.assertRegex(text, r'(?m)^\| tg3 +\| +2 +\| +16 \| .* %')
+        self.assertEqual(len(json.loads(self.succeeds(self.model, *words, '-p', '0', '--json'))
+                             ['scaling']), 6)
         self.fails(2, self.model, '--scaling', '-n', '0')
         self.fails(3, self.path('missing.gguf'), '--scaling')
 

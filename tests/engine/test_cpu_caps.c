@@ -113,6 +113,9 @@ static void every_rung_has_a_peak(void **state)
         const size_t n = k.mac_peak(3);
         assert_in_range(n, 3, 1000000);
         assert_int_equal(k.mac_peak(6), 2 * n);
+        const size_t n_f32 = k.fma_peak(3);
+        assert_in_range(n_f32, 3, 1000000);
+        assert_int_equal(k.fma_peak(6), 2 * n_f32);
     }
 }
 

@@ -55,6 +55,7 @@ void coarse_bounds_ref(const struct coarse_mat *m, size_t row0, size_t row1,
                        const struct coarse_group *g, float *const *up);
 
 size_t mac_peak_ref(size_t n_rounds);
+size_t fma_peak_ref(size_t n_rounds);
 
 /* Two tables filled alike: entries of types that are no tables stay NULL. */
 void row_kernels_ref(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);

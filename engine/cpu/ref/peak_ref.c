@@ -1,8 +1,10 @@
 /*
  * The arithmetic peak of plain C: sums of products of bytes as the compiler makes them for any
- * processor of the family.
+ * processor of the family, and the fused multiply-adds of the C library.
  */
 #include "engine/cpu/ref/kernels_ref.h"
+
+#include <math.h>
 
 #define N 64
 
@@ -26,4 +28,15 @@ size_t mac_peak_ref(size_t n_rounds)
     volatile int32_t sink = sum;
     (void)sink;
     return n_rounds * N;
+}
+
+size_t fma_peak_ref(size_t n_rounds)
+{
+    float sums[4] = {0}; /* independent, but each is a call on processors without the instruction */
+    for (size_t r = 0; r < n_rounds; r++)
+        for (size_t i = 0; i < 4; i++)
+            sums[i] = fmaf(sums[i], 0.5f, 1.0f); /* goes to 2 */
+    volatile float sink = sums[0] + sums[1] + sums[2] + sums[3];
+    (void)sink;
+    return n_rounds * 4;
 }

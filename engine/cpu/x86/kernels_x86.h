@@ -36,6 +36,7 @@ void coarse_bound_avx2(const struct coarse_mat *m, size_t row0, size_t row1,
                        const struct coarse_query *q, float *up);
 void row_kernels_avx2(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
 size_t mac_peak_avx2(size_t n_rounds);
+size_t fma_peak_avx2(size_t n_rounds);
 
 void ternary_some_avx2(const struct ternary_mat *w, const int32_t *rows, size_t n, const int8_t *q,
                        int32_t q_sum, int32_t *acc);
@@ -83,6 +84,7 @@ const int8_t *gather_tokens_avx512(const int8_t *packed, size_t n_lines, size_t 
                                    int8_t *own);
 void row_kernels_avx512(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
 size_t mac_peak_avx512(size_t n_rounds);
+size_t fma_peak_avx512(size_t n_rounds);
 
 /* AMX int8 tiles beside AVX-512 F */
 void pack_token_amx(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);

@@ -1,12 +1,14 @@
 /*
- * The arithmetic peak of AVX-512 VNNI: 512-bit dot products of bytes from registers.
+ * The arithmetic peak of AVX-512 VNNI: 512-bit dot products of bytes from registers, and fused
+ * multiply-adds of floats.
  */
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/peak_chains.h"
 
 #include <immintrin.h>
 
-#define MACS 64 /* an instruction */
+#define MACS 64  /* an instruction, of bytes */
+#define FMACS 16 /* of floats */
 
 size_t mac_peak_avx512(size_t n_rounds)
 {
@@ -21,4 +23,19 @@ size_t mac_peak_avx512(size_t n_rounds)
         EACH_CHAIN(MULTIPLY)
     }
     return n_rounds * CHAINS * MACS;
+}
+
+size_t fma_peak_avx512(size_t n_rounds)
+{
+    const __m512 a = _mm512_set1_ps(0.5f), b = _mm512_set1_ps(1.0f);
+#define DECLARE_F32(i) __m512 f##i = _mm512_setzero_ps();
+    EACH_CHAIN(DECLARE_F32)
+    for (size_t r = 0; r < n_rounds; r++) {
+/* Goes to 2: neither infinite nor subnormal. */
+#define MULTIPLY_F32(i)                                                                            \
+    f##i = _mm512_fmadd_ps(f##i, a, b);                                                            \
+    __asm__ volatile("" : "+v"(f##i));
+        EACH_CHAIN(MULTIPLY_F32)
+    }
+    return n_rounds * CHAINS * FMACS;
 }

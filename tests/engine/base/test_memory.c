@@ -80,6 +80,25 @@ static void mapped_pages_cost_nothing_until_touched(void **state)
     assert_false(mem_map_open(&map, 0, MEM_PAGES_HUGE));
 }
 
+/* What is written is this process's own; what is only read from a file is not. */
+static void own_pages_are_told_from_pages_of_files(void **state)
+{
+    (void)state;
+    const size_t n_bytes = (size_t)64 << 20, slack = (size_t)8 << 20;
+    struct mem_map map = {0};
+    const size_t anon = mem_anon_bytes(), file = mem_file_bytes();
+    if (anon == 0)
+        skip(); /* no /proc */
+    assert_true(mem_map_open(&map, n_bytes, MEM_PAGES_NORMAL));
+    memset(map.ptr, 1, n_bytes);
+    assert_true(mem_anon_bytes() + slack > anon + n_bytes);
+    assert_true(mem_file_bytes() < file + slack);
+    assert_true(mem_resident_bytes() + slack > mem_anon_bytes() + mem_file_bytes());
+    mem_map_close(&map);
+    assert_true(mem_anon_bytes() < anon + n_bytes);
+    assert_true(mem_peak_bytes() + slack > anon + n_bytes);
+}
+
 static void free_memory_keeps_to_the_limit_of_addresses(void **state)
 {
     (void)state;
@@ -108,6 +127,7 @@ int main(void)
         cmocka_unit_test(blocks_are_aligned_and_zeroed),
         cmocka_unit_test(growth_keeps_contents_and_zeroes_the_rest),
         cmocka_unit_test(mapped_pages_cost_nothing_until_touched),
+        cmocka_unit_test(own_pages_are_told_from_pages_of_files),
         cmocka_unit_test(free_memory_keeps_to_the_limit_of_addresses),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
