@@ -1,126 +1,295 @@
 #!/usr/bin/env bash
 # All checks and timings of the CUDA backend on a machine with a GPU; a short table comes last.
 #
-#   run_on_gpu.sh                  build here, then check and time here
-#   run_on_gpu.sh pack FOLDER      build here and put programs and libraries into FOLDER ...
-#   run_on_gpu.sh check FOLDER     ... to check and time on a machine that has nothing to build with
+#   run_on_gpu.sh                        build here, then check and time here
+#   run_on_gpu.sh pack FOLDER            build here, put programs and libraries into FOLDER, 64 MB
+#                                        at most, for a machine that has nothing to build with ...
+#   run_on_gpu.sh check FOLDER [PART...] ... where this is run: all parts, or those named
+#   run_on_gpu.sh collect FOLDER         pack without building: what is in BUILD
 #
-# The models are made by the project's own generator. A step that fails does not stop the others;
-# the exit status is 1 if one did, 77 if there is no GPU. SKIP_SLOW=1 leaves out the sanitizer;
-# BUILD is another build folder, PRESET another shape than 2b4t.
+# Parts, ten minutes each at most:
+#   tests      the kernels on the twin, the whole backend on the GPU
+#   bytes      logits and 200 tokens are the processor's, byte for byte
+#   sanitizer  compute-sanitizer: memcheck, racecheck, synccheck, initcheck
+#   timings    bitnet-bench on the 2B4T shape
+#   turns      1,000 turns leave the memory of the GPU as it was
+#
+# Models are made by the project's own generator and stay in FOLDER.work, as do the results: a table
+# and results.json, which is also copied to $OUT if that is set. A step that fails does not stop the
+# others; the exit status is 1 if one did, 2 for a wrong argument, 77 if there is no GPU. BUILD is
+# another build folder; PRESET another shape than 2b4t; TOKENS, TURNS and BENCH make it shorter.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
-programs=(tests/engine/cuda/test_cuda_backend tests/engine/cuda/test_cuda_kernels
-    tests/support/make_model app/bitnet-bench app/bitnet-inspect app/bitnet-chat)
+build=${BUILD:-$root/build-gpu}
+preset=${PRESET:-2b4t} n_tokens=${TOKENS:-200} n_turns=${TURNS:-1000}
+bench_words=${BENCH:--p 128,512 -n 128 -d 0,2048 -b 1,16 -r 5}
+tests=(test_cuda_kernels test_cuda_head test_cuda_backend)
+programs=("${tests[@]/#/tests/engine/cuda/}" tests/support/make_model app/bitnet-bench
+    app/bitnet-inspect app/bitnet-chat)
+all_parts=(tests bytes sanitizer timings turns)
+most_bytes=67108864 # of a packed folder
 
-# Libraries that a borrowed machine may lack; the C library is always its own.
+usage() {
+    sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
+    exit 2
+}
+
+# Libraries of programs; those of the C library, which a machine has of its own, come last.
 libraries_of() {
-    ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $3 }' | sort -u |
-        grep -Ev '/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so'
+    ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $3 } $1 ~ /^\// && NF == 2 { print $1 }' |
+        grep -v ':$' | sort -u
+}
+
+# collect FOLDER: what was built, without symbols, and every library that it needs.
+collect() {
+    local folder=$1 file own='/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so'
+    mkdir -p "$folder/lib" "$folder/libc"
+    for file in "${programs[@]}"; do
+        strip -o "$folder/${file##*/}" "$build/$file"
+    done
+    for file in $(libraries_of "${programs[@]/#/$build/}"); do
+        if [[ $file =~ $own ]]; then
+            cp -L "$file" "$folder/libc/"
+        else
+            cp -L "$file" "$folder/lib/"
+        fi
+    done
+    local n_bytes
+    n_bytes=$(du -sb "$folder" | cut -f1)
+    echo "packed $((n_bytes / 1000000)) MB in $folder"
+    [ "$n_bytes" -le $most_bytes ]
 }
 
 pack() {
-    local folder=$1 build=${BUILD:-$root/build-gpu}
     meson setup "$build" "$root" >/dev/null 2>&1 || meson setup --reconfigure "$build" "$root"
     ninja -C "$build" "${programs[@]}"
-    mkdir -p "$folder/lib"
-    (cd "$build" && cp "${programs[@]}" "$folder/")
-    libraries_of "$folder"/test_cuda_backend "$folder"/bitnet-chat | xargs -I{} cp {} "$folder/lib/"
+    collect "$1"
 }
 
-failed=0
-results=()
+# call SECONDS PROGRAM...: a packed program with its libraries, and the C library it was built with
+# where this machine's is older.
+call() {
+    local limit=$1 program=$2
+    shift 2
+    timeout "$limit" env LD_LIBRARY_PATH="$lib" ${before[@]+"${before[@]}"} \
+        ${loader[@]+"${loader[@]}"} "$folder/$program" "$@"
+}
 
-# note NAME STATUS: a line of the table.
+find_loader() {
+    lib=$folder/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} loader=() before=()
+    call 60 bitnet-bench --version >/dev/null 2>&1 && return
+    loader=("$folder"/libc/ld-linux-*.so.* --library-path "$folder/libc:$lib")
+    call 60 bitnet-bench --version >/dev/null || {
+        echo 'the programs do not start here' >&2
+        exit 1
+    }
+}
+
+# note NAME STATUS SECONDS [WORD]: a line of the part's table and an object of its JSON.
 note() {
-    results+=("$(printf '%-44s %s' "$1" "$2")")
+    local word=${4:-passed}
+    [ "$2" = 0 ] || word="FAILED with status $2"
+    printf '%-9s %-40s %s, %s s\n' "$part" "$1" "$word" "$3" >>"$part.table"
+    printf '%s{"name":"%s","status":%d,"seconds":%d}' "$comma" "$1" "$2" "$3" >>"$part.json"
+    comma=,
+    [ "$2" = 0 ] || failed=1
 }
 
 # step NAME COMMAND...
 step() {
-    local name=$1 start=$SECONDS
+    local name=$1 start=$SECONDS status=0
     shift
-    echo "=== $name"
-    if "$@"; then
-        note "$name" "passed, $((SECONDS - start)) s"
-    else
-        note "$name" "FAILED with status $?"
-        failed=1
-    fi
+    echo "=== $part: $name"
+    "$@" || status=$?
+    note "$name" "$status" $((SECONDS - start))
+}
+
+# model NAME OPTIONS...: made once; another call may find it.
+model() {
+    local name=$1
+    shift
+    [ -s "$name" ] || { call 300 make_model "$@" "$name.new" && mv "$name.new" "$name"; }
 }
 
 # The same bytes from the processor and from the GPU.
 same_logits() {
-    local model=$1 tokens=$2
-    ./bitnet-inspect logits "$model" --tokens "$tokens" --out cpu.f32 --device cpu &&
-        ./bitnet-inspect logits "$model" --tokens "$tokens" --out gpu.f32 --device cuda &&
+    local name=$1 tokens=$2
+    call 120 bitnet-inspect logits "$name" --tokens "$tokens" --out cpu.f32 --device cpu &&
+        call 60 bitnet-inspect logits "$name" --tokens "$tokens" --out gpu.f32 --device cuda &&
         cmp cpu.f32 gpu.f32
 }
 
 same_chat() {
-    local model=$1
-    shift
-    echo 'tell me a story' >prompt.txt
-    ./bitnet-chat "$model" -n 200 --private --device cpu "$@" <prompt.txt >cpu.txt &&
-        ./bitnet-chat "$model" -n 200 --private --device cuda "$@" <prompt.txt >gpu.txt &&
+    local words=(-m "$1" -n "$n_tokens" --private "${@:2}")
+    call 150 bitnet-chat "${words[@]}" --device cpu <prompt.txt >cpu.txt &&
+        call 60 bitnet-chat "${words[@]}" --device cuda <prompt.txt >gpu.txt &&
         cmp cpu.txt gpu.txt
 }
 
+part_tests() {
+    local test
+    for test in "${tests[@]}"; do
+        step "$test" call 180 "$test"
+    done
+}
+
+part_bytes() {
+    local arch name
+    for arch in bitnet-b1.58 bitnet-25 bitnet llama; do
+        step "make $arch" model "$arch.gguf" --arch "$arch"
+        step "logits, $arch" same_logits "$arch.gguf" "$(seq -s, 1 "$n_tokens")"
+    done
+    name=$preset.gguf
+    step "make $preset" model "$name" --preset "$preset"
+    step "logits, $preset" same_logits "$name" "$(seq -s, 1 40)"
+    step "$n_tokens tokens, greedy, $preset" same_chat "$name" --temp 0
+    step "$n_tokens tokens, drawn, $preset" same_chat "$name" --seed 5
+}
+
 sanitize() {
-    local tool=$1
-    compute-sanitizer --tool "$tool" --error-exitcode 9 ./bitnet-inspect logits tiny.gguf \
-        --tokens "$(seq -s, 1 70)" --out gpu.f32 --device cuda &&
-        compute-sanitizer --tool "$tool" --error-exitcode 9 ./bitnet-chat tiny.gguf -n 8 --private \
-            --device cuda <prompt.txt >/dev/null
+    before=(compute-sanitizer --tool "$1" --error-exitcode 9)
+    call 70 bitnet-inspect logits tiny.gguf --tokens "$(seq -s, 1 70)" --out gpu.f32 \
+        --device cuda &&
+        call 70 bitnet-chat -m tiny.gguf -n 8 --private --device cuda <prompt.txt >/dev/null
+}
+
+part_sanitizer() {
+    local tool
+    if ! command -v compute-sanitizer >/dev/null; then
+        note 'compute-sanitizer' 0 0 'not on this machine'
+        return
+    fi
+    step 'make tiny' model tiny.gguf
+    for tool in memcheck racecheck synccheck initcheck; do
+        step "$tool" sanitize $tool
+        before=()
+    done
 }
 
 bench() {
-    ./bitnet-bench 2b4t.gguf --device cuda -p 128,512 -n 128 -d 0,2048 -b 1,16 -r 5 "$@"
+    local file=$1 words
+    read -ra words <<<"$bench_words"
+    call 300 bitnet-bench "$file" --device cuda "${words[@]}" --json >bench.json &&
+        call 120 bitnet-bench "$file" --device cuda "${words[@]}" -p 0 -d 0 -b 1 --sample --json \
+            >sample.json
+}
+
+# A row of bench.json as a line of the table.
+bench_lines() {
+    local keys='"test":"([^"]*)","depth":([0-9]*),"batch":([0-9]*),"tokens_per_s":([0-9.]*)'
+    sed -E 's/\{"test"/\n&/g' "$1" | sed -nE "s/.*$keys.*/\1 \2 \3 \4/p" |
+        while read -r test depth batch rate; do
+            printf '%-9s %-40s %s tokens/s\n' "$part" "$test$2, depth $depth, batch $batch" "$rate"
+        done
+}
+
+part_timings() {
+    local name=$preset.gguf
+    step "make $preset" model "$name" --preset "$preset"
+    step 'bitnet-bench' bench "$name"
+    [ -s sample.json ] || return 0
+    printf '%s{"name":"rates","greedy":%s,"drawn":%s}' , "$(cat bench.json)" "$(cat sample.json)" \
+        >>"$part.json"
+    sed -nE 's/.*"read_gb_per_s":([0-9]*).*"load_s":([0-9.]*).*/'"$part"`
+        `'   reads \1 GB\/s, loaded in \2 s/p' bench.json >>"$part.table"
+    bench_lines bench.json '' >>"$part.table"
+    bench_lines sample.json ', drawn' >>"$part.table"
+}
+
+used_memory() {
+    nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -n 1
+}
+
+# One turn after the other, memory looked at after a tenth of them and after all.
+turns() {
+    local i answer first last
+    coproc chat { call 500 bitnet-chat -m tiny.gguf --lines --json -n 4 --private -q \
+        --device cuda --overflow drop; }
+    local in=${chat[1]} out=${chat[0]} pid=$chat_PID
+    for ((i = 1; i <= n_turns; i++)); do
+        echo "turn $i" >&"$in"
+        read -r answer <&"$out" || return
+        [[ $answer == *'"completion_tokens":'* ]] || return
+        [ "$i" -ne $(((n_turns + 9) / 10)) ] || first=$(used_memory)
+    done
+    last=$(used_memory)
+    echo "$first MiB in use after a tenth of $n_turns turns, $last after all"
+    eval "exec $in>&-" # the end of its input
+    wait "$pid" && [ "$first" = "$last" ]
+}
+
+part_turns() {
+    step 'make tiny' model tiny.gguf
+    step "$n_turns turns, memory flat" turns
+}
+
+# run_part NAME: its table and its JSON, written anew.
+run_part() {
+    part=$1 comma=
+    : >"$part.table"
+    printf '{"part":"%s","steps":[' "$part" >"$part.json"
+    "part_$part"
+    printf ']}' >>"$part.json"
+}
+
+# The parts done so far, by this call or by one before, as one object and as one table.
+report() {
+    local name comma=
+    local gpu
+    gpu=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | head -n 1)
+    printf '{"gpu":"%s","parts":[' "$gpu" >results.json
+    for name in "${all_parts[@]}"; do
+        [ -s "$name.json" ] || continue
+        printf '%s' "$comma" >>results.json
+        cat "$name.json" >>results.json
+        comma=,
+    done
+    printf ']}\n' >>results.json
+    [ -z "${OUT:-}" ] || cp results.json "$OUT/"
+    printf '\n%s\n' "$gpu"
+    for name in "${all_parts[@]}"; do
+        [ ! -s "$name.table" ] || cat "$name.table"
+    done
 }
 
 check() {
-    cd "$1"
-    export LD_LIBRARY_PATH=$PWD/lib
-    nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader || exit 77
-    ./make_model tiny.gguf
-    ./make_model --preset "${PRESET:-2b4t}" 2b4t.gguf
-    step 'kernels on the twin' ./test_cuda_kernels
-    step 'backend against the reference' ./test_cuda_backend
-    step 'logits, tiny' same_logits tiny.gguf "$(seq -s, 1 200)"
-    step 'logits, 2B4T shape' same_logits 2b4t.gguf "$(seq -s, 1 40)"
-    step '200 tokens, greedy, 2B4T shape' same_chat 2b4t.gguf --temp 0
-    step '200 tokens, drawn, 2B4T shape' same_chat 2b4t.gguf --seed 5
-    if [ "${SKIP_SLOW:-}" != 1 ] && command -v compute-sanitizer >/dev/null; then
-        step 'memcheck' sanitize memcheck
-        step 'racecheck' sanitize racecheck
-        step 'synccheck' sanitize synccheck
-    fi
-    step 'timings' bench
-    bench --json >bench.json || true
-    echo
-    nvidia-smi --query-gpu=name,driver_version --format=csv,noheader
-    printf '%s\n' "${results[@]}"
-    python3 - bench.json <<'PYTHON' || true
-import json
-import sys
-
-bench = json.load(open(sys.argv[1], encoding='utf-8'))
-print(f"read bandwidth {bench['read_gb_per_s']:.0f} GB/s, loaded in {bench['load_s']:.1f} s")
-for row in bench['rows']:
-    print(f"{row['test']:8} depth {row['depth']:5} batch {row['batch']:3} "
-          f"{row['tokens_per_s']:10.1f} tokens/s")
-PYTHON
+    local name
+    folder=$(cd "$1" && pwd) failed=0
+    shift
+    [ $# -gt 0 ] || set -- "${all_parts[@]}"
+    for name; do
+        [[ " ${all_parts[*]} " == *" $name "* ]] || usage
+    done
+    nvidia-smi >/dev/null 2>&1 || {
+        echo 'skipped: nvidia-smi finds no GPU'
+        exit 77
+    }
+    find_loader
+    mkdir -p "$folder.work"
+    cd "$folder.work"
+    echo 'tell me a story' >prompt.txt
+    for name; do
+        run_part "$name"
+    done
+    report
     exit $failed
 }
 
 case ${1:-} in
-pack) pack "$(mkdir -p "$2" && cd "$2" && pwd)" ;;
-check) check "$2" ;;
-'')
-    folder=$(mktemp -d)
-    trap 'rm -rf "$folder"' EXIT
-    pack "$folder"
-    check "$folder"
+pack | collect)
+    [ $# -eq 2 ] || usage
+    mkdir -p "$2"
+    "$1" "$(cd "$2" && pwd)"
     ;;
-*) sed -n '2,11s/^# \{0,1\}//p' "$0" ;;
+check)
+    [ $# -ge 2 ] && [ -d "$2" ] || usage
+    check "${@:2}"
+    ;;
+'')
+    here=$(mktemp -d)
+    trap 'rm -rf "$here"' EXIT
+    pack "$here/pack"
+    (check "$here/pack")
+    ;;
+*) usage ;;
 esac
