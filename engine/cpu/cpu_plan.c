@@ -8,6 +8,7 @@
 #include "engine/cpu/cpu_pack.h"
 #include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_state.h"
+#include "engine/model/head_plane.h"
 
 /* A line holds 256 columns, so a model of very short rows would grow without bound. Real models do
  * not grow at all (their widths are multiples of 128); small test models grow a few times. */
@@ -43,7 +44,7 @@ bool cpu_shape_init(struct cpu_shape *s, const struct model *m, const struct bac
         .q8_stride = size_round_up(max_cols, LINE_COLS),
         .v_stride = size_round_up(hp->head_dim, 32),
         .n_slots = 4 * n_threads * SPLIT_BLOCKS,
-        .n_coarse = screen_blocks(m, cfg->head_mode),
+        .n_coarse = head_plane_blocks(m, cfg->head_mode),
     };
     if (!tensor_bytes(m->embd.type, hp->n_embd, 1, &s->row_bytes) ||
         !tensor_bytes(m->head.type, hp->n_embd, 1, &s->head_row_bytes))
@@ -168,7 +169,7 @@ bool cpu_plan_bytes(const struct model *m, const struct backend_config *cfg,
     if (!cpu_shape_init(&s, m, cfg, n_threads, err))
         return false;
     if (!pack_bytes(m, cfg, &weight_bytes) || !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) ||
-        !size_add(&limit, limit, FREE_BYTES) || !screen_bytes(m, s.n_coarse, &coarse_bytes) ||
+        !size_add(&limit, limit, FREE_BYTES) || !head_plane_bytes(m, s.n_coarse, &coarse_bytes) ||
         !size_add(&weight_bytes, weight_bytes, coarse_bytes) || weight_bytes > limit)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "rows of %zu and %zu weights are too short: packed for this backend the "

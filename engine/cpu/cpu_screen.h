@@ -12,11 +12,6 @@
 
 #include "engine/cpu/cpu_state.h"
 
-/* Blocks of a row of the plane, 0: this head is not screened. */
-size_t screen_blocks(const struct model *m, int head_mode);
-/* Bytes of the plane; false on overflow. */
-bool screen_bytes(const struct model *m, size_t n_blocks, size_t *n_bytes);
-
 /* Make the plane on b->n_threads threads, each the rows it will read. Progress goes on from n_done
  * to n_total. A table with a weight above COARSE_MAX, or a NaN, leaves b without a plane: that is
  * no error. BN_ENOMEM, BN_ECANCELLED. */

@@ -4,36 +4,14 @@
  */
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_screen.h"
+#include "engine/model/head_plane.h"
 
 #include <string.h>
 
-#define HEAD_MODE_EXACT 0 /* BN_HEAD_EXACT of engine.h */
-#define STEP_ROWS 2048    /* of a thread: about 10 MB of an F16 table of width 2560 */
+#define STEP_ROWS 2048 /* of a thread: about 10 MB of an F16 table of width 2560 */
 
-static size_t stride_of(size_t n_blocks)
-{
-    return size_round_up(n_blocks, 8);
-}
-
-/* Where the plane is no less than half of the table there is nothing to gain. */
-size_t screen_blocks(const struct model *m, int head_mode)
-{
-    const enum tensor_type type = m->head.type;
-    const size_t n_blocks = size_round_up(m->hp.n_embd, COARSE_COLS) / COARSE_COLS;
-    const size_t plain_bytes = m->hp.n_embd * (type == TENSOR_F32 ? 4 : 2);
-    const size_t coarse_bytes = n_blocks * LINE_BYTES + stride_of(n_blocks) * sizeof(uint16_t);
-    if (head_mode != HEAD_MODE_EXACT ||
-        (type != TENSOR_F32 && type != TENSOR_F16 && type != TENSOR_BF16) ||
-        m->hp.n_embd > (size_t)1 << 20)
-        return 0;
-    return 2 * coarse_bytes <= plain_bytes ? n_blocks : 0;
-}
-
-bool screen_bytes(const struct model *m, size_t n_blocks, size_t *n_bytes)
-{
-    return size_mul(n_bytes, m->hp.n_vocab,
-                    n_blocks * LINE_BYTES + stride_of(n_blocks) * sizeof(uint16_t));
-}
+_Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS / 2,
+               "the kernels' plane is the one that is measured out");
 
 /* What the threads share. */
 struct making {
@@ -54,7 +32,7 @@ static void make_rows(struct making *mk, size_t row0, size_t row1, float *row)
 {
     const struct backend *b = mk->b;
     const struct model *m = b->model;
-    const size_t row_bytes = b->shape.head_row_bytes, stride = stride_of(mk->n_blocks);
+    const size_t row_bytes = b->shape.head_row_bytes, stride = head_plane_stride(mk->n_blocks);
     const uint8_t *bytes = m->head.bytes;
     bool too_large = false;
     for (size_t r = row0; r < row1; r++) {
@@ -108,7 +86,7 @@ bool screen_open(struct backend *b, const struct backend_control *control, size_
     struct making *mk = mem_alloc(1, sizeof *mk);
     const size_t row_stride = n_blocks * COARSE_COLS;
     float *rows = mem_alloc(b->n_threads * row_stride, sizeof *rows);
-    bool ok = mk && rows && screen_bytes(b->model, n_blocks, &n_bytes) &&
+    bool ok = mk && rows && head_plane_bytes(b->model, n_blocks, &n_bytes) &&
               mem_map_open(&b->coarse_map, n_bytes, MEM_PAGES_HUGE);
     if (!ok) {
         (void)bn_fail(err, BN_ENOMEM, "no memory for the coarse plane of the head");
@@ -129,7 +107,8 @@ bool screen_open(struct backend *b, const struct backend_control *control, size_
         screen_close(b);
     } else {
         b->coarse_bytes = n_bytes;
-        b->coarse = (struct coarse_mat){mk->lines, mk->steps, n_blocks, stride_of(n_blocks)};
+        b->coarse =
+            (struct coarse_mat){mk->lines, mk->steps, n_blocks, head_plane_stride(n_blocks)};
     }
 end:
     mem_free(rows);

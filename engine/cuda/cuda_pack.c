@@ -6,6 +6,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
+#include "engine/model/head_plane.h"
 
 #include <assert.h>
 #include <string.h>
@@ -83,7 +84,7 @@ bool cuda_weight_bytes(const struct model *m, int head_mode, size_t *n_bytes)
     return add_bytes(n_bytes, m->output_norm.n_bytes, 1) &&
            add_bytes(n_bytes, m->embd.n_bytes, 1) &&
            (m->tied || add_bytes(n_bytes, m->head.n_bytes, 1)) &&
-           cuda_screen_bytes(m, cuda_screen_blocks(m, head_mode), &coarse_bytes) &&
+           head_plane_bytes(m, head_plane_blocks(m, head_mode), &coarse_bytes) &&
            add_bytes(n_bytes, coarse_bytes, 1);
 }
 

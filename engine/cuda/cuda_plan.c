@@ -7,6 +7,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
+#include "engine/model/head_plane.h"
 
 /* A line holds 256 columns, so a model of very short rows would grow without bound. */
 #define MAX_GROWTH 4
@@ -41,7 +42,7 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, int head_mode,
         .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
         .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
         .part_stride = size_round_up(hp->n_vocab, PART_ROWS) / PART_ROWS,
-        .n_coarse = cuda_screen_blocks(m, head_mode),
+        .n_coarse = head_plane_blocks(m, head_mode),
         .q8_stride = size_round_up(size_max(size_max(hp->n_embd, hp->n_ff), q_width), LINE_COLS),
         .slot_bytes = hp->n_heads * (hp->head_dim + 2) * sizeof(float),
         .block_bytes = kv_elems,

@@ -4,36 +4,14 @@
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
+#include "engine/model/head_plane.h"
 
 #include <math.h>
 
-#define HEAD_MODE_EXACT 0   /* BN_HEAD_EXACT of engine.h */
 #define MOST_K PICK_THREADS /* more have no floor, and leave most rows standing anyway */
 
-static size_t stride_of(size_t n_blocks)
-{
-    return size_round_up(n_blocks, 8);
-}
-
-/* Where the plane is no less than half of the table there is nothing to gain. */
-size_t cuda_screen_blocks(const struct model *m, int head_mode)
-{
-    const enum tensor_type type = m->head.type;
-    const size_t n_blocks = size_round_up(m->hp.n_embd, COARSE_COLS) / COARSE_COLS;
-    const size_t plain_bytes = m->hp.n_embd * (type == TENSOR_F32 ? 4 : 2);
-    const size_t coarse_bytes = n_blocks * LINE_BYTES + stride_of(n_blocks) * sizeof(uint16_t);
-    if (head_mode != HEAD_MODE_EXACT ||
-        (type != TENSOR_F32 && type != TENSOR_F16 && type != TENSOR_BF16) ||
-        m->hp.n_embd > (size_t)1 << 20)
-        return 0;
-    return 2 * coarse_bytes <= plain_bytes ? n_blocks : 0;
-}
-
-bool cuda_screen_bytes(const struct model *m, size_t n_blocks, size_t *n_bytes)
-{
-    return size_mul(n_bytes, m->hp.n_vocab,
-                    n_blocks * LINE_BYTES + stride_of(n_blocks) * sizeof(uint16_t));
-}
+_Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS / 2,
+               "the kernels' plane is the one that is measured out");
 
 bool cuda_screen_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct bn_error *err)
 {
@@ -47,7 +25,7 @@ bool cuda_screen_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct
         .plane = {.lines = (uint8_t *)(uintptr_t)at,
                   .steps = (uint16_t *)(uintptr_t)(at + m->hp.n_vocab * n_blocks * LINE_BYTES),
                   .n_blocks = (uint32_t)n_blocks,
-                  .step_stride = (uint32_t)stride_of(n_blocks)},
+                  .step_stride = (uint32_t)head_plane_stride(n_blocks)},
         .row_bytes = b->shape.head_row_bytes,
         .n = (uint32_t)m->hp.n_embd,
         .n_vocab = (uint32_t)m->hp.n_vocab,

@@ -170,11 +170,8 @@ bool cuda_weight_bytes(const struct model *m, int head_mode, size_t *n_bytes);
 bool cuda_pack_model(struct backend *b, const struct backend_control *control,
                      struct bn_error *err);
 
-/* cuda_screen.c: blocks of a row of the plane (0: this head is not screened) and the plane's bytes;
- * false on overflow. pack: make it at `at`; a table with a weight that is too large, or none,
- * leaves b without a plane: that is no error. */
-size_t cuda_screen_blocks(const struct model *m, int head_mode);
-bool cuda_screen_bytes(const struct model *m, size_t n_blocks, size_t *n_bytes);
+/* cuda_screen.c: make the plane at `at`; a table with a weight that is too large, or no number,
+ * leaves b without one: that is no error. */
 bool cuda_screen_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct bn_error *err);
 struct query_room cuda_screen_room(const struct backend *b);
 bool cuda_screen_serves(const struct backend *b, const struct head_request *head);

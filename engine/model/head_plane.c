@@ -1,0 +1,37 @@
+/*
+ * Shape of the coarse plane: see head_plane.h. Making it is the backends' work.
+ */
+#include "engine/model/head_plane.h"
+
+#include "engine/base/size.h"
+
+#define HEAD_MODE_EXACT 0 /* BN_HEAD_EXACT of engine.h */
+#define MAX_COLS ((size_t)1 << 20)
+
+size_t head_plane_stride(size_t n_blocks)
+{
+    return size_round_up(n_blocks, 8);
+}
+
+static size_t row_bytes(size_t n_blocks)
+{
+    return n_blocks * (HEAD_PLANE_COLS / 2) + head_plane_stride(n_blocks) * sizeof(uint16_t);
+}
+
+/* Where the plane is more than half of the table there is nothing to gain. */
+size_t head_plane_blocks(const struct model *m, int head_mode)
+{
+    const enum tensor_type type = m->head.type;
+    const size_t n_blocks = size_round_up(m->hp.n_embd, HEAD_PLANE_COLS) / HEAD_PLANE_COLS;
+    const size_t plain_bytes = m->hp.n_embd * (type == TENSOR_F32 ? 4 : 2);
+    if (head_mode != HEAD_MODE_EXACT ||
+        (type != TENSOR_F32 && type != TENSOR_F16 && type != TENSOR_BF16) ||
+        m->hp.n_embd > MAX_COLS)
+        return 0;
+    return 2 * row_bytes(n_blocks) <= plain_bytes ? n_blocks : 0;
+}
+
+bool head_plane_bytes(const struct model *m, size_t n_blocks, size_t *n_bytes)
+{
+    return size_mul(n_bytes, m->hp.n_vocab, row_bytes(n_blocks));
+}
