@@ -4,45 +4,10 @@
  */
 #include "engine/cpu/cpu_pick.h"
 
+#include "engine/backend/cand_heap.h"
 #include "engine/base/noise.h"
 
 #define SPAN 64 /* logits looked at together */
-
-/* Does a stand before b? A total order: no id is twice in a row. */
-static bool stands_before(struct head_cand a, struct head_cand b)
-{
-    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
-}
-
-/* Put c where it belongs below node i of a heap of n whose top stands last. */
-static void sift_down(struct head_cand *heap, size_t n, size_t i, struct head_cand c)
-{
-    for (size_t child = 2 * i + 1; child < n; child = 2 * i + 1) {
-        if (child + 1 < n && stands_before(heap[child], heap[child + 1]))
-            child++;
-        if (!stands_before(c, heap[child]))
-            break;
-        heap[i] = heap[child];
-        i = child;
-    }
-    heap[i] = c;
-}
-
-static void build_heap(struct head_cand *heap, size_t n)
-{
-    for (size_t i = n / 2; i-- > 0;)
-        sift_down(heap, n, i, heap[i]);
-}
-
-/* Heap to order: the last one goes to the end, again and again. */
-static void sort_heap(struct head_cand *heap, size_t n)
-{
-    for (; n > 1; n--) {
-        const struct head_cand last = heap[0];
-        sift_down(heap, n - 1, 0, heap[n - 1]);
-        heap[n - 1] = last;
-    }
-}
 
 bool pick_all(const float *z, size_t n_vocab, struct head_row *row, size_t *n_found)
 {
@@ -69,7 +34,7 @@ void pick_best(const float *z, size_t n_vocab, size_t k, struct head_cand *heap)
 {
     for (size_t i = 0; i < k; i++)
         heap[i] = (struct head_cand){(int32_t)i, z[i]};
-    build_heap(heap, k);
+    cand_build(heap, k);
     float worst = heap[0].logit;
     for (size_t i = k; i < n_vocab; i += SPAN) {
         const size_t end = n_vocab - i < SPAN ? n_vocab : i + SPAN;
@@ -77,7 +42,7 @@ void pick_best(const float *z, size_t n_vocab, size_t k, struct head_cand *heap)
             continue;
         for (size_t j = i; j < end; j++)
             if (z[j] > worst) {
-                sift_down(heap, k, 0, (struct head_cand){(int32_t)j, z[j]});
+                cand_sift(heap, k, 0, (struct head_cand){(int32_t)j, z[j]});
                 worst = heap[0].logit;
             }
     }
@@ -134,8 +99,8 @@ bool pick_top(const float *z, size_t n_vocab, float best, const struct head_requ
         return false;
     if (head->n_ids > 0 && !take_ids(z, head, row, seen, n_found))
         return false;
-    build_heap(row->cands, *n_found);
-    sort_heap(row->cands, *n_found);
+    cand_build(row->cands, *n_found);
+    cand_sort(row->cands, *n_found);
     return true;
 }
 

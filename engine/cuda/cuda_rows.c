@@ -3,6 +3,7 @@
  * is sorted, cut, and joined with the ids that were asked for by name. The same order and the same
  * errors as the CPU's selection.
  */
+#include "engine/backend/cand_heap.h"
 #include "engine/base/noise.h"
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
@@ -13,39 +14,6 @@
 _Static_assert(sizeof(struct cuda_cand) == sizeof(struct head_cand) &&
                    offsetof(struct cuda_cand, logit) == offsetof(struct head_cand, logit),
                "candidates are copied as bytes");
-
-/* Does a stand before b? A total order: no id is twice in a row. */
-static bool stands_before(struct head_cand a, struct head_cand b)
-{
-    return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
-}
-
-static void sift_down(struct head_cand *heap, size_t n, size_t i)
-{
-    const struct head_cand c = heap[i];
-    for (size_t child = 2 * i + 1; child < n; child = 2 * i + 1) {
-        if (child + 1 < n && stands_before(heap[child], heap[child + 1]))
-            child++;
-        if (!stands_before(c, heap[child]))
-            break;
-        heap[i] = heap[child];
-        i = child;
-    }
-    heap[i] = c;
-}
-
-/* Best first. No library sort: that may allocate. */
-static void sort_cands(struct head_cand *cands, size_t n)
-{
-    for (size_t i = n / 2; i-- > 0;)
-        sift_down(cands, n, i);
-    for (; n > 1; n--) {
-        const struct head_cand last = cands[0];
-        cands[0] = cands[n - 1];
-        cands[n - 1] = last;
-        sift_down(cands, n - 1, 0);
-    }
-}
 
 static bool read_back(struct backend *b, void *to, const void *from, size_t n_bytes,
                       struct bn_error *err)
@@ -169,7 +137,8 @@ static bool finish_top(struct backend *b, size_t i, struct want *want, struct bn
         return need_room(k, err);
     if (!take_found(b, i, &n_found, err))
         return false;
-    sort_cands(cands, n_found);
+    cand_build(cands, n_found);
+    cand_sort(cands, n_found);
     size_t n = size_min(k, n_found);
     /* The worst of the k is within the gap: then so may others be. */
     if (head->gap > 0.0f && n > 0 && k < n_vocab) {
@@ -187,7 +156,8 @@ static bool finish_top(struct backend *b, size_t i, struct want *want, struct bn
         return false;
     if (n > want->row->cap)
         return need_room(n, err);
-    sort_cands(want->row->cands, n);
+    cand_build(want->row->cands, n);
+    cand_sort(want->row->cands, n);
     want->n_found = n;
     return true;
 }
