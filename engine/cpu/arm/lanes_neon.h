@@ -1,5 +1,6 @@
 /*
- * Pieces the NEON files share: ragged ends, the tree of sum64, exp0. Four lanes a register.
+ * Pieces the NEON files share: ragged ends, the tree of sum64, exp0, ternary codes. Four lanes a
+ * register.
  */
 #ifndef ENGINE_CPU_ARM_LANES_NEON_H
 #define ENGINE_CPU_ARM_LANES_NEON_H
@@ -72,6 +73,12 @@ BN_FORCE_INLINE float32x4_t exp0_neon(float32x4_t x)
         vaddq_s32(vreinterpretq_s32_f32(p), vshlq_n_s32(vcvtnq_s32_f32(n), 23));
     const uint32x4_t is_near = vcgeq_f32(x, vdupq_n_f32(-60.0f));
     return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_s32(scaled), is_near));
+}
+
+/* Codes of one field of 16 bytes of a line; shift is minus the field's place. */
+BN_FORCE_INLINE int8x16_t field_codes(uint8x16_t bytes, int8x16_t shift)
+{
+    return vreinterpretq_s8_u8(vandq_u8(vshlq_u8(bytes, shift), vdupq_n_u8(3)));
 }
 
 /* The greater of both; where one is a NaN, `top`. */

@@ -9,11 +9,6 @@
 #define BLOCK_TOKENS 4
 #define PREFETCH_BYTES 1024
 
-BN_FORCE_INLINE int8x16_t field_codes(uint8x16_t bytes, int8x16_t shift)
-{
-    return vreinterpretq_s8_u8(vandq_u8(vshlq_u8(bytes, shift), vdupq_n_u8(3)));
-}
-
 /* n_rows rows against n_tokens tokens: rows x tokens accumulators of four columns' sums each. */
 BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
                                     const struct ternary_batch *batch)

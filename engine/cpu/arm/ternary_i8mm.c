@@ -29,11 +29,6 @@ BN_FORCE_INLINE struct row_pair pair_rows(int8x16_t a, int8x16_t b)
                              vreinterpretq_s8_s64(vzip2q_s64(a2, b2))};
 }
 
-BN_FORCE_INLINE int8x16_t field_codes(uint8x16_t bytes, int8x16_t shift)
-{
-    return vreinterpretq_s8_u8(vandq_u8(vshlq_u8(bytes, shift), vdupq_n_u8(3)));
-}
-
 /* Where the four results of a pair of rows and a pair of tokens go; rows or tokens that are not
  * there repeat the last one, and are not stored. */
 BN_FORCE_INLINE void store_pairs(int32x4_t sum, size_t n_rows, size_t n_tokens,

@@ -15,12 +15,6 @@
 #define WIDEN_LINES 4
 #define PREFETCH_BYTES 1024
 
-/* Codes of one field of 16 bytes of a line; shift is minus the field's place. */
-BN_FORCE_INLINE int8x16_t field_codes(uint8x16_t bytes, int8x16_t shift)
-{
-    return vreinterpretq_s8_u8(vandq_u8(vshlq_u8(bytes, shift), vdupq_n_u8(3)));
-}
-
 /* x (8 x int16) += codes * q, 16 columns */
 BN_FORCE_INLINE int16x8_t add_products(int16x8_t x, int8x16_t codes, int8x16_t q)
 {

@@ -7,13 +7,12 @@
 #include "engine/base/size.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx2.h"
+#include "engine/cpu/x86/row_streams.h"
 #include "engine/cpu/x86/rows_unpack_avx2.h"
 
 #include <immintrin.h>
 
-#define STREAMS 4
 #define SPAN_COLS 256
-#define PREFETCH_BYTES 2560
 
 /* Elements i .. i + 7 of a row of F32, F16 or BF16. */
 BN_FORCE_INLINE __m256 load8(enum tensor_type type, const uint8_t *row, size_t i)
@@ -69,31 +68,12 @@ BN_FORCE_INLINE void add_plain(enum tensor_type type, const uint8_t *row, uintpt
         lanes[v] = sum[v];
 }
 
-/* Four rows, `step` apart, from number r, and what is to be prefetched while they are read: further
- * along the row, or the same place of the next one where rows lie anywhere. */
-struct row_streams {
-    const uint8_t *row[STREAMS];
-    uintptr_t ahead[STREAMS];
-};
-BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, size_t r, size_t step)
-{
-    struct row_streams s;
-#pragma GCC unroll 4
-    for (size_t i = 0; i < STREAMS; i++) {
-        const size_t at = r + i * step;
-        s.row[i] = table_row(rows, at);
-        s.ahead[i] = rows->ids ? (uintptr_t)table_row(rows, r + 1 < step ? at + 1 : at)
-                               : (uintptr_t)s.row[i] + PREFETCH_BYTES;
-    }
-    return s;
-}
-
-/* n_rows (1 or STREAMS) rows, in spans of columns turn by turn: the lanes of one
+/* n_rows (1 or ROW_STREAMS) rows, in spans of columns turn by turn: the lanes of one
  * row fill the registers, those of the others wait in memory. */
 BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_streams s,
-                               const float *h, size_t n, float out[STREAMS])
+                               const float *h, size_t n, float out[ROW_STREAMS])
 {
-    __m256 lanes[STREAMS][8];
+    __m256 lanes[ROW_STREAMS][8];
     for (int r = 0; r < n_rows; r++)
         for (int v = 0; v < 8; v++)
             lanes[r][v] = _mm256_setzero_ps();
@@ -254,20 +234,20 @@ BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, siz
     static void rows_dot_##name##_avx2(const struct table_rows *rows, const float *h, size_t n,    \
                                        float *z, float *scratch)                                   \
     {                                                                                              \
-        const size_t step = rows->n_rows / STREAMS;                                                \
+        const size_t step = rows->n_rows / ROW_STREAMS;                                            \
         (void)scratch; /* rows are widened in registers */                                         \
         for (size_t r = 0; r < step; r++) {                                                        \
-            float out[STREAMS];                                                                    \
-            dot_plain(type, STREAMS, row_streams(rows, r, step), h, n, out);                       \
-            for (size_t i = 0; i < STREAMS; i++)                                                   \
+            float out[ROW_STREAMS];                                                                \
+            dot_plain(type, ROW_STREAMS, row_streams(rows, r, step), h, n, out);                   \
+            for (size_t i = 0; i < ROW_STREAMS; i++)                                               \
                 z[r + i * step] = out[i];                                                          \
         }                                                                                          \
-        for (size_t r = STREAMS * step; r < rows->n_rows; r++)                                     \
+        for (size_t r = ROW_STREAMS * step; r < rows->n_rows; r++)                                 \
             dot_plain(type, 1, row_streams(rows, r, 0), h, n, z + r);                              \
     }
 
-/* Rows one at a time, but from STREAMS places in turn, each one's next row prefetched meanwhile: a
- * core reads faster from several places than from one. */
+/* Rows one at a time, but from ROW_STREAMS places in turn, each one's next row prefetched
+ * meanwhile: a core reads faster from several places than from one. */
 #define ROW_KERNELS(name, type, decode, dot)                                                       \
     static void row_decode_##name##_avx2(const uint8_t *row, size_t n, float *out)                 \
     {                                                                                              \
@@ -276,12 +256,12 @@ BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, siz
     static void rows_dot_##name##_avx2(const struct table_rows *rows, const float *h, size_t n,    \
                                        float *z, float *scratch)                                   \
     {                                                                                              \
-        const size_t step = rows->n_rows / STREAMS;                                                \
+        const size_t step = rows->n_rows / ROW_STREAMS;                                            \
         (void)scratch; /* rows are widened in registers */                                         \
         for (size_t i = 0; i < step; i++)                                                          \
-            for (size_t r = i; r < STREAMS * step; r += step)                                      \
+            for (size_t r = i; r < ROW_STREAMS * step; r += step)                                  \
                 z[r] = dot(type, table_row(rows, r), rows->row_bytes, h, n);                       \
-        for (size_t r = STREAMS * step; r < rows->n_rows; r++)                                     \
+        for (size_t r = ROW_STREAMS * step; r < rows->n_rows; r++)                                 \
             z[r] = dot(type, table_row(rows, r), rows->row_bytes, h, n);                           \
     }
 

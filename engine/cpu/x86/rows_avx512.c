@@ -8,13 +8,10 @@
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/row_streams.h"
 #include "engine/cpu/x86/rows_unpack_avx512.h"
 
 #include <immintrin.h>
-
-#define ROWS 4
-#define STREAMS 4
-#define PREFETCH_BYTES 2560
 
 /* The tree of sum64 over lanes (64). */
 BN_FORCE_INLINE float tree64(const __m512 lanes[4])
@@ -56,33 +53,14 @@ BN_FORCE_INLINE __mmask16 mask_below(size_t i, size_t n)
     return i >= n ? 0 : n - i >= 16 ? 0xffff : (__mmask16)((1u << (n - i)) - 1);
 }
 
-/* Four rows, `step` apart, from number r, and what is to be prefetched while they are read: further
- * along the row, or the same place of the next one where rows lie anywhere. */
-struct row_streams {
-    const uint8_t *row[ROWS];
-    uintptr_t ahead[ROWS];
-};
-BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, size_t r, size_t step)
-{
-    struct row_streams s;
-#pragma GCC unroll 4
-    for (size_t i = 0; i < ROWS; i++) {
-        const size_t at = r + i * step;
-        s.row[i] = table_row(rows, at);
-        s.ahead[i] = rows->ids ? (uintptr_t)table_row(rows, r + 1 < step ? at + 1 : at)
-                               : (uintptr_t)s.row[i] + PREFETCH_BYTES;
-    }
-    return s;
-}
-
-/* n_rows (1 or ROWS) rows of a table that is not quantised. */
+/* n_rows (1 or ROW_STREAMS) rows of a table that is not quantised. */
 BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_streams s,
-                               const float *h, size_t n, float out[ROWS])
+                               const float *h, size_t n, float out[ROW_STREAMS])
 {
     const size_t unit_bytes = type == TENSOR_F32 ? 4 : 2;
-    __m512 lanes[ROWS][4];
+    __m512 lanes[ROW_STREAMS][4];
 #pragma GCC unroll 4
-    for (int r = 0; r < ROWS; r++)
+    for (int r = 0; r < ROW_STREAMS; r++)
 #pragma GCC unroll 4
         for (int v = 0; v < 4; v++)
             lanes[r][v] = _mm512_setzero_ps();
@@ -269,20 +247,20 @@ BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, siz
     static void rows_dot_##name##_avx512(const struct table_rows *rows, const float *h, size_t n,  \
                                          float *z, float *scratch)                                 \
     {                                                                                              \
-        const size_t step = rows->n_rows / ROWS;                                                   \
+        const size_t step = rows->n_rows / ROW_STREAMS;                                            \
         (void)scratch; /* rows are widened in registers */                                         \
         for (size_t r = 0; r < step; r++) {                                                        \
-            float out[ROWS];                                                                       \
-            dot_plain(type, ROWS, row_streams(rows, r, step), h, n, out);                          \
-            for (size_t i = 0; i < ROWS; i++)                                                      \
+            float out[ROW_STREAMS];                                                                \
+            dot_plain(type, ROW_STREAMS, row_streams(rows, r, step), h, n, out);                   \
+            for (size_t i = 0; i < ROW_STREAMS; i++)                                               \
                 z[r + i * step] = out[i];                                                          \
         }                                                                                          \
-        for (size_t r = ROWS * step; r < rows->n_rows; r++)                                        \
+        for (size_t r = ROW_STREAMS * step; r < rows->n_rows; r++)                                 \
             dot_plain(type, 1, row_streams(rows, r, 0), h, n, z + r);                              \
     }
 
-/* Rows one at a time, but from STREAMS places in turn, each one's next row prefetched meanwhile: a
- * core reads faster from several places than from one. */
+/* Rows one at a time, but from ROW_STREAMS places in turn, each one's next row prefetched
+ * meanwhile: a core reads faster from several places than from one. */
 #define ROW_KERNELS(name, type, decode, dot)                                                       \
     static void row_decode_##name##_avx512(const uint8_t *row, size_t n, float *out)               \
     {                                                                                              \
@@ -291,12 +269,12 @@ BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, siz
     static void rows_dot_##name##_avx512(const struct table_rows *rows, const float *h, size_t n,  \
                                          float *z, float *scratch)                                 \
     {                                                                                              \
-        const size_t step = rows->n_rows / STREAMS;                                                \
+        const size_t step = rows->n_rows / ROW_STREAMS;                                            \
         (void)scratch; /* rows are widened in registers */                                         \
         for (size_t i = 0; i < step; i++)                                                          \
-            for (size_t r = i; r < STREAMS * step; r += step)                                      \
+            for (size_t r = i; r < ROW_STREAMS * step; r += step)                                  \
                 z[r] = dot(type, table_row(rows, r), rows->row_bytes, h, n);                       \
-        for (size_t r = STREAMS * step; r < rows->n_rows; r++)                                     \
+        for (size_t r = ROW_STREAMS * step; r < rows->n_rows; r++)                                 \
             z[r] = dot(type, table_row(rows, r), rows->row_bytes, h, n);                           \
     }
 
