@@ -7,6 +7,7 @@
  */
 #include "engine/base/memory.h"
 
+#include "engine/base/cgroup.h"
 #include "engine/base/size.h"
 
 #include <inttypes.h>
@@ -16,7 +17,6 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#define PATH_BYTES 1024
 #define LINE_BYTES 1024
 
 /* A number after the first line's beginning `key` ("" for a file of one number). */
@@ -34,66 +34,33 @@ static bool read_number(const char *path, const char *key, uint64_t *out)
     return is_found;
 }
 
-struct group_files {
-    const char *mount, *limit, *stat, *key; /* the key's bytes cannot be taken back */
-};
-static const struct group_files v1 = {"/sys/fs/cgroup/memory", "memory.limit_in_bytes",
-                                      "memory.stat", "total_rss "};
-static const struct group_files v2 = {"/sys/fs/cgroup", "memory.max", "memory.stat", "anon "};
-
-static size_t free_in_group(const struct group_files *files, const char *dir)
+/* A group's limit less the bytes that cannot be taken back: the number after `key` in its
+ * memory.stat. */
+static size_t free_in_group(const char *dir, const char *limit_name, const char *key)
 {
-    char path[PATH_BYTES + 64];
+    char path[CGROUP_DIR_BYTES + 64];
     uint64_t limit, used;
-    (void)snprintf(path, sizeof path, "%s/%s", dir, files->limit);
+    (void)snprintf(path, sizeof path, "%s/%s", dir, limit_name);
     if (!read_number(path, "", &limit)) /* "max": no limit */
         return SIZE_MAX;
-    (void)snprintf(path, sizeof path, "%s/%s", dir, files->stat);
-    if (!read_number(path, files->key, &used))
+    (void)snprintf(path, sizeof path, "%s/memory.stat", dir);
+    if (!read_number(path, key, &used))
         return SIZE_MAX;
     return used < limit ? (size_t)(limit - used) : 0;
 }
 
-/* The least of a group and of every group around it. Inside a container the path may name
- * directories that only exist outside; what remains is the mount itself. */
-static size_t free_in_groups(const struct group_files *files, const char *group)
+static size_t free_of_v1(const char *dir)
 {
-    char dir[PATH_BYTES];
-    size_t n = SIZE_MAX;
-    const int chars = snprintf(dir, sizeof dir, "%s%s", files->mount, group);
-    if (chars < 0 || (size_t)chars >= sizeof dir)
-        (void)snprintf(dir, sizeof dir, "%s", files->mount);
-    for (;;) {
-        n = size_min(n, free_in_group(files, dir));
-        char *slash = strrchr(dir, '/');
-        if (strlen(dir) <= strlen(files->mount) || !slash)
-            return n;
-        *slash = '\0';
-    }
+    return free_in_group(dir, "memory.limit_in_bytes", "total_rss ");
 }
 
-/* Lines of /proc/self/cgroup: "0::/group" (v2) and "4:memory:/group" (v1). */
-static size_t cgroup_free(void)
+static size_t free_of_v2(const char *dir)
 {
-    char line[LINE_BYTES];
-    size_t n = SIZE_MAX;
-    FILE *f = fopen("/proc/self/cgroup", "r");
-    if (!f)
-        return n;
-    while (fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = '\0';
-        const char *names = strchr(line, ':');
-        const char *group = names ? strchr(names + 1, ':') : NULL;
-        if (!group)
-            continue;
-        if (group == names + 1)
-            n = size_min(n, free_in_groups(&v2, group + 1));
-        else if (strncmp(names, ":memory:", 8) == 0)
-            n = size_min(n, free_in_groups(&v1, group + 1));
-    }
-    (void)fclose(f); /* only read */
-    return n;
+    return free_in_group(dir, "memory.max", "anon ");
 }
+
+static const struct cgroup_limit groups = {"memory", "/sys/fs/cgroup/memory", free_of_v1,
+                                           free_of_v2};
 
 static size_t address_space_free(void)
 {
@@ -112,5 +79,5 @@ size_t mem_free_bytes(void)
     size_t n = SIZE_MAX;
     if (read_number("/proc/meminfo", "MemAvailable:", &kilobytes))
         n = (size_t)kilobytes * 1024;
-    return size_min(n, size_min(cgroup_free(), address_space_free()));
+    return size_min(n, size_min(cgroup_least(&groups), address_space_free()));
 }

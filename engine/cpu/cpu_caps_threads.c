@@ -8,6 +8,7 @@
 #define _GNU_SOURCE /* sched_getaffinity, CPU_ISSET */
 #include "engine/cpu/cpu_caps.h"
 
+#include "engine/base/cgroup.h"
 #include "engine/base/size.h"
 
 #include <limits.h>
@@ -17,7 +18,6 @@
 #include <string.h>
 
 #define MAX_CPUS 8192
-#define PATH_BYTES 1024
 #define LINE_MAX_BYTES 1024
 
 /* First line of a file, without its newline; false when there is none. */
@@ -54,7 +54,7 @@ static bool has_lower_sibling(const char *list, size_t cpu, const cpu_set_t *set
 /* Is it the one that stands for its core? */
 static bool is_first_of_core(size_t cpu, const cpu_set_t *set, size_t set_bytes)
 {
-    char path[PATH_BYTES], list[LINE_MAX_BYTES];
+    char path[128], list[LINE_MAX_BYTES];
     (void)snprintf(path, sizeof path,
                    "/sys/devices/system/cpu/cpu%zu/topology/thread_siblings_list", cpu);
     return !read_line(path, list) || !has_lower_sibling(list, cpu, set, set_bytes);
@@ -97,7 +97,7 @@ static size_t quota_cpus(long long quota, long long period)
 
 static size_t quota_of_v2(const char *dir)
 {
-    char path[2 * PATH_BYTES], line[LINE_MAX_BYTES], *end;
+    char path[CGROUP_DIR_BYTES + 64], line[LINE_MAX_BYTES], *end;
     (void)snprintf(path, sizeof path, "%s/cpu.max", dir);
     if (!read_line(path, line) || strncmp(line, "max", 3) == 0)
         return SIZE_MAX;
@@ -107,7 +107,7 @@ static size_t quota_of_v2(const char *dir)
 
 static size_t quota_of_v1(const char *dir)
 {
-    char path[2 * PATH_BYTES], quota[LINE_MAX_BYTES], period[LINE_MAX_BYTES];
+    char path[CGROUP_DIR_BYTES + 64], quota[LINE_MAX_BYTES], period[LINE_MAX_BYTES];
     (void)snprintf(path, sizeof path, "%s/cpu.cfs_quota_us", dir);
     if (!read_line(path, quota))
         return SIZE_MAX;
@@ -117,55 +117,11 @@ static size_t quota_of_v1(const char *dir)
     return quota_cpus(strtoll(quota, NULL, 10), strtoll(period, NULL, 10));
 }
 
-/* The tightest quota of a group and of every group around it. Inside a container the path may name
- * directories that only exist outside; what remains is the mount itself. */
-static size_t tightest_quota(const char *mount, const char *group, size_t (*quota_of)(const char *))
-{
-    char dir[PATH_BYTES];
-    const size_t mount_chars = strlen(mount);
-    size_t n = SIZE_MAX;
-    const int chars = snprintf(dir, sizeof dir, "%s%s", mount, group);
-    if (chars < 0 || (size_t)chars >= sizeof dir)
-        (void)snprintf(dir, sizeof dir, "%s", mount);
-    for (;;) {
-        n = size_min(n, quota_of(dir));
-        char *slash = strrchr(dir, '/');
-        if (strlen(dir) <= mount_chars || !slash)
-            return n;
-        *slash = '\0';
-    }
-}
-
-/* Lines of /proc/self/cgroup: "0::/group" (v2) and "4:cpu,cpuacct:/group" (v1). */
-static size_t cgroup_cpus(void)
-{
-    char line[LINE_MAX_BYTES];
-    size_t n = SIZE_MAX;
-    FILE *f = fopen("/proc/self/cgroup", "re");
-    if (!f)
-        return n;
-    while (fgets(line, sizeof line, f)) {
-        line[strcspn(line, "\n")] = '\0';
-        char *names = strchr(line, ':');
-        char *group = names ? strchr(names + 1, ':') : NULL;
-        if (!group)
-            continue;
-        *names++ = '\0';
-        *group++ = '\0';
-        if (*names == '\0')
-            n = size_min(n, tightest_quota("/sys/fs/cgroup", group, quota_of_v2));
-        else if (strcmp(names, "cpu") == 0 || strncmp(names, "cpu,", 4) == 0 ||
-                 strstr(names, ",cpu,") ||
-                 (strlen(names) > 4 && strcmp(names + strlen(names) - 4, ",cpu") == 0))
-            n = size_min(n, tightest_quota("/sys/fs/cgroup/cpu", group, quota_of_v1));
-    }
-    (void)fclose(f); /* only read */
-    return n;
-}
+static const struct cgroup_limit quota = {"cpu", "/sys/fs/cgroup/cpu", quota_of_v1, quota_of_v2};
 
 size_t cpu_default_threads(void)
 {
     size_t n_cores;
     (void)cpu_list_allowed(NULL, 0, &n_cores); /* only the cores are of interest */
-    return size_min(size_max(n_cores, 1), cgroup_cpus());
+    return size_min(size_max(n_cores, 1), cgroup_least(&quota));
 }
