@@ -121,6 +121,20 @@ class TerminalCase(ChatCase):
         terminal.expect(PROMPT, start=start + re.search(until, terminal.seen[start:]).end())
         return terminal.seen[start:]
 
+    def half_typed_and_stopped(self, *words):
+        """A chat under a shell with job control, without which nothing stops: it waits for a line."""
+        command = 'set -m; "$0" "$@"; read x; fg'
+        terminal = Terminal(['sh', '-c', command, PROGRAM, *words, self.model], self.env)
+        self.addCleanup(terminal.close)
+        terminal.expect(rb'loaded in')
+        terminal.send(b'half a line')
+        terminal.expect(b'half a line')
+        terminal.send(b'\x1a')
+        terminal.wait_for_modes()
+        terminal.read(0.2)
+        self.assertEqual(terminal.seen.count(PASTE_ON), terminal.seen.count(PASTE_OFF))
+        return terminal
+
     def left_clean(self, terminal, code):
         self.assertEqual(terminal.wait(), code, terminal.seen[-500:])
         self.assertEqual(terminal.modes(), terminal.before)
@@ -192,18 +206,7 @@ class WaysOut(TerminalCase):
 
     def test_a_stopped_process_gives_the_terminal_back_and_takes_it_again(self):
         self.fake('fine')
-        # a shell with job control: without one nothing stops
-        terminal = Terminal(['sh', '-c', 'set -m; "$0" "$1"; read x; fg', PROGRAM, self.model],
-                            self.env)
-        self.addCleanup(terminal.close)
-        terminal.expect(rb'loaded in')
-        terminal.send(b'half a line')
-        terminal.expect(b'half a line')
-        start = len(terminal.seen)
-        terminal.send(b'\x1a')
-        terminal.wait_for_modes()
-        terminal.read(0.2)
-        self.assertEqual(terminal.seen.count(PASTE_ON), terminal.seen.count(PASTE_OFF))
+        terminal = self.half_typed_and_stopped()
         start = len(terminal.seen)
         terminal.send(b'\n')  # to the shell, which lets it go on
         terminal.expect(b'half a line', start=start)

@@ -11,7 +11,7 @@ import signal
 import time
 
 from program_case import PROGRAM, main
-from test_chat_terminal import PASTE_OFF, PASTE_ON, Terminal, TerminalCase
+from test_chat_terminal import TerminalCase
 
 ENTER, LEAVE = b'\x1b[?1049h', b'\x1b[?1049l'
 
@@ -93,17 +93,7 @@ class WaysOut(FullTerminalCase):
 
     def test_a_stopped_process_gives_the_terminal_back_and_takes_it_again(self):
         self.fake('fine')
-        terminal = Terminal(['sh', '-c', 'set -m; "$0" --tui "$1"; read x; fg', PROGRAM, self.model],
-                            self.env)
-        self.addCleanup(terminal.close)
-        terminal.expect(rb'loaded in')
-        terminal.send(b'half a line')
-        terminal.expect(b'half a line')
-        start = len(terminal.seen)
-        terminal.send(b'\x1a')
-        terminal.wait_for_modes()
-        terminal.read(0.2)
-        self.assertEqual(terminal.seen.count(PASTE_ON), terminal.seen.count(PASTE_OFF))
+        terminal = self.half_typed_and_stopped('--tui')
         self.assertEqual(terminal.seen.count(ENTER), terminal.seen.count(LEAVE))
         start = len(terminal.seen)
         terminal.send(b'\n')

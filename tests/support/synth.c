@@ -45,6 +45,34 @@ struct synth_spec synth_preset(const char *name)
     return (struct synth_spec){0};
 }
 
+bool synth_awkward(size_t i, struct synth_spec *out)
+{
+    static const struct {
+        size_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_ff;
+        const char *arch;
+    } shapes[] = {
+        {1, 32, 1, 1, 2, 32, "llama"},
+        {2, 100, 5, 5, 20, 36, "bitnet"},
+        {1, 64, 64, 1, 2, 96, "bitnet-b1.58"},
+        {1, 96, 24, 24, 4, 1000, "llama"},
+        {2, 320, 2, 1, 160, 288, "bitnet-b1.58"},
+        {1, 128, 3, 1, 100, 264, "llama"},
+        {1, 520, 7, 7, 66, 1030, "bitnet-25"},
+    };
+    if (i >= sizeof shapes / sizeof shapes[0])
+        return false;
+    *out = synth_preset("tiny");
+    out->arch = shapes[i].arch;
+    out->n_layers = shapes[i].n_layers;
+    out->n_embd = shapes[i].n_embd;
+    out->n_heads = shapes[i].n_heads;
+    out->n_kv_heads = shapes[i].n_kv_heads;
+    out->head_dim = shapes[i].head_dim;
+    out->n_ff = shapes[i].n_ff;
+    out->type = TENSOR_F32;
+    return true;
+}
+
 struct visitor {
     const struct synth_spec *spec;
     synth_visit_fn visit;

@@ -48,6 +48,9 @@ struct synth_spec {
  * "1b", "2b4t", "8b": the shapes of real models with 128256 ids. name is NULL for an unknown
  * preset. */
 struct synth_spec synth_preset(const char *name);
+/* Seven shapes of F32 weights whose widths are no multiple of a line, a register or a cache line;
+ * one head and many, one group for all heads and none. False past the last. */
+bool synth_awkward(size_t i, struct synth_spec *out);
 
 /* BN_EARG: a shape the types cannot hold. BN_EIO: the sink refused. */
 bool synth_write(const struct synth_spec *spec, const struct gguf_sink *sink, struct bn_error *err);

@@ -175,28 +175,8 @@ static void scales_and_biases_are_the_cpus(void **state)
 static void awkward_shapes_are_the_cpus(void **state)
 {
     (void)state;
-    static const struct {
-        size_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_ff;
-        const char *arch;
-    } shapes[] = {
-        {1, 32, 1, 1, 2, 32, "llama"},
-        {2, 100, 5, 5, 20, 36, "bitnet"},
-        {1, 64, 64, 1, 2, 96, "bitnet-b1.58"},
-        {1, 96, 24, 24, 4, 1000, "llama"},
-        {2, 320, 2, 1, 160, 288, "bitnet-b1.58"},
-        {1, 128, 3, 1, 100, 264, "llama"},
-        {1, 520, 7, 7, 66, 1030, "bitnet-25"},
-    };
-    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++) {
-        struct synth_spec spec = synth_preset("tiny");
-        spec.arch = shapes[i].arch;
-        spec.n_layers = shapes[i].n_layers;
-        spec.n_embd = shapes[i].n_embd;
-        spec.n_heads = shapes[i].n_heads;
-        spec.n_kv_heads = shapes[i].n_kv_heads;
-        spec.head_dim = shapes[i].head_dim;
-        spec.n_ff = shapes[i].n_ff;
-        spec.type = TENSOR_F32;
+    struct synth_spec spec;
+    for (size_t i = 0; synth_awkward(i, &spec); i++) {
         check_model(&spec, 17, 17);
         check_model(&spec, 3, 1);
     }
