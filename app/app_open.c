@@ -135,10 +135,10 @@ static bool is_private(const struct app *app)
     return options_flag(app->options, "private") || (said && strcmp(said, "0") != 0);
 }
 
-/* Nothing is kept where there is no place for it: that is told once, when writing fails. */
+/* Nothing is kept where there is no place for it, which is told once. */
 static void choose_places(struct app *app)
 {
-    struct bn_error no_place;
+    struct bn_error no_place = {0};
     const bool keeps_last = app->is_interactive || options_flag(app->options, "continue");
     app->store.tokenizer = app->tokenizer;
     app->store.model_name = app->model_name;
@@ -150,6 +150,9 @@ static void choose_places(struct app *app)
     if (app->is_interactive && options_flag(app->options, "history") &&
         !path_of(PLACE_STATE, "history", app->history.path, &no_place))
         app->history.path[0] = 0;
+    if (no_place.code)
+        bn_notes_add(&app->notes, BN_NOTE_WARNING, "no_place", "%s: nothing of this chat is kept",
+                     no_place.text);
 }
 
 static enum exit_code read_conversation(struct app *app, const char *path)

@@ -335,6 +335,22 @@ static bool open_model(struct batch *b, struct bn_error *err)
            generator_open(app->file, &cfg, (size_t)options_int(app->options, "ctx"), &b->g, err);
 }
 
+/* What a chat says of the model once it is loaded. */
+static void tell_model(const struct batch *b)
+{
+    const struct app *app = b->app;
+    const struct bn_notes *const lists[] = {&app->notes, &app->model_notes};
+    if (options_flag(app->options, "quiet"))
+        return;
+    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
+        for (size_t k = 0; k < lists[i]->n; k++)
+            if (lists[i]->items[k].kind == BN_NOTE_WARNING)
+                (void)report_fail(PROGRAM, EXIT_DONE, "warning: %s", lists[i]->items[k].text);
+    if (app->is_demo)
+        (void)report_fail(PROGRAM, EXIT_DONE, DEMO_NOTICE,
+                          (double)generator_info(b->g)->n_params / 1e6);
+}
+
 static void finish(struct batch *b)
 {
     for (size_t i = 0; b->ring && i < b->n_ring; i++)
@@ -352,6 +368,7 @@ static enum exit_code answer_lines(struct batch *b)
     struct bn_error err = {0};
     b->out.model = generator_info(b->g)->name;
     b->out.n_ctx = generator_n_ctx(b->g);
+    tell_model(b);
     if (open_lanes(b, &err) && answer_all(b, &err))
         return b->n_begun > 0 ? b->code : report_fail(PROGRAM, EXIT_USAGE, "empty prompt");
     const enum exit_code code = b->signals ? stop_code(b) : report_error(PROGRAM, STAGE_RUN, &err);

@@ -202,7 +202,7 @@ bool command_number(struct app *app, struct bn_str args, size_t fallback, size_t
 }
 
 static const char keys_help[] =
-    "Enter                     send\n"
+    "Enter                     send, or wait for the model that loads; not while an answer runs\n"
     "Ctrl-J, Alt-Enter         new line; also \\ at the end of a line, and \"\"\" ... \"\"\"\n"
     "Up, Down                  lines of a long message, then what was typed before\n"
     "Ctrl-R                    search what was typed before\n"
@@ -210,12 +210,12 @@ static const char keys_help[] =
     "Ctrl-C                    stop the answer and keep it; at the prompt: clear the line\n"
     "Esc                       stop the answer and keep it\n"
     "Ctrl-X Ctrl-E             write the message in $VISUAL or $EDITOR\n"
-    "Ctrl-L                    clear the screen\n"
+    "Ctrl-L                    clear the screen, also while an answer runs\n"
     "Ctrl-Z                    suspend\n"
     "F2                        ordinary or whole screen\n"
     "PgUp, PgDn                whole screen: scroll; Ctrl-Home, Ctrl-End: to begin and end\n"
     "n, N                      whole screen, after /find: next match, the one before\n"
-    "Ctrl-D                    on an empty line: leave\n"
+    "Ctrl-D                    on an empty line: leave; not while an answer runs\n"
     "and every key of Readline; ~/.inputrc may say $if bitnet-chat";
 
 static void list_commands(struct strbuf *out)

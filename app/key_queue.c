@@ -67,11 +67,13 @@ struct key_wish key_queue_filter(struct key_queue *q, enum key_rule rule)
         const char key = b->ptr[i];
         const bool is_key = end == i + 1;
         const bool stops = is_key && key == '\033' && end == b->n_bytes && waited;
-        const bool enters = is_key && key == '\r' && !alt && rule == KEYS_NO_ENTER;
+        const bool waits = is_key && !alt && rule == KEYS_WAIT;
+        const bool enters = waits && key == '\r', redraws = waits && key == KEY_REDRAW;
         wish.stops |= stops;
         wish.enters |= enters;
+        wish.redraws |= redraws;
         alt = is_key && key == '\033';
-        if (!stops && !enters && !(is_key && key == KEY_END)) {
+        if (!stops && !enters && !redraws && !(is_key && key == KEY_END)) {
             memmove(b->ptr + n_kept, b->ptr + i, end - i);
             n_kept += end - i;
         }

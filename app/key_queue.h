@@ -15,6 +15,7 @@
 #define KEY_PASTE_BEGIN "\033[200~"
 #define KEY_PASTE_END "\033[201~" /* ... with this */
 #define KEY_END '\004'            /* Ctrl-D */
+#define KEY_REDRAW '\014'         /* Ctrl-L */
 
 struct key_queue {
     struct strbuf bytes; /* valid UTF-8 */
@@ -28,12 +29,13 @@ struct key_queue {
 bool key_queue_read(struct key_queue *q, size_t *n_added);
 double key_queue_waited(const struct key_queue *q); /* seconds since the last key */
 /* While something runs: takes out Ctrl-D, since nobody leaves in the middle of an answer by
- * accident, an Esc by itself at the end, and with KEYS_NO_ENTER each Enter; what was pasted stays
- * as it is. */
-enum key_rule { KEYS_ANY, KEYS_NO_ENTER };
+ * accident, an Esc by itself at the end, and where no editor is open (KEYS_WAIT) each Enter and
+ * Ctrl-L; what was pasted stays as it is. */
+enum key_rule { KEYS_EDIT, KEYS_WAIT };
 struct key_wish {
-    bool stops;  /* there was such an Esc */
-    bool enters; /* there was such an Enter */
+    bool stops;   /* there was such an Esc */
+    bool enters;  /* there was such an Enter */
+    bool redraws; /* there was such a Ctrl-L */
 };
 struct key_wish key_queue_filter(struct key_queue *q, enum key_rule rule);
 

@@ -120,10 +120,10 @@ static int edit_elsewhere(int count, int key)
         (void)tty_take(TTY_PASTE_MARKED, &no_terminal); /* it was one a moment ago */
     if (ok)
         rl_replace_line(strbuf_text(&text), 0);
-    else
-        fprintf(stderr, "%s: %s\r\n", PROGRAM, err.text);
     rl_point = rl_end;
     line_show();
+    if (!ok)
+        ui_notice(ui, TONE_ERROR, "%s", err.text);
     strbuf_finish(&text);
     return 0;
 }

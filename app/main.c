@@ -50,8 +50,10 @@ static bool hold_descriptors(void)
 /* Widths need a UTF-8 locale; numbers stay as they are written in C. */
 static void choose_locale(void)
 {
-    if (!setlocale(LC_CTYPE, "") || strcmp(nl_langinfo(CODESET), "UTF-8") != 0)
-        (void)setlocale(LC_CTYPE, "C.UTF-8"); /* where there is none, all is one column wide */
+    if (setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0)
+        return;
+    if (setlocale(LC_CTYPE, "C.UTF-8")) /* where there is none, all is one column wide */
+        env_set_ctype("C.UTF-8");
 }
 
 static enum exit_code print_help(const struct options *o)

@@ -45,6 +45,12 @@ const char *env_get(enum env_var var)
     return value && *value ? value : NULL;
 }
 
+void env_set_ctype(const char *locale)
+{
+    const char *all = getenv("LC_ALL");                           /* goes before LC_CTYPE */
+    (void)setenv(all && *all ? "LC_ALL" : "LC_CTYPE", locale, 1); /* no memory: as it was */
+}
+
 static const struct {
     enum env_var var;
     const char *below_home;

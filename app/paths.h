@@ -40,6 +40,9 @@ enum env_var {
 /* NULL when the variable is unset or empty. */
 const char *env_get(enum env_var var);
 const char *env_name(enum env_var var); /* "BITNET_CHAT_MODEL", for messages */
+/* Characters are to be read by this locale, also by what looks at the environment itself: Readline
+ * and the programs that are run. Main thread, before there are others. */
+void env_set_ctype(const char *locale);
 
 enum path_place { PLACE_CONFIG, PLACE_STATE, PLACE_DATA, PLACE_CACHE };
 

@@ -114,7 +114,7 @@ void full_use_keys(struct ui *ui)
 {
     struct key_queue *q = &ui->app->keys;
     while (q->bytes.n_bytes > 0 && !ui->app->next_ui && !ui->app->leaving) {
-        if (chat_is_busy(&ui->app->chat) && key_queue_filter(q, KEYS_ANY).stops)
+        if (chat_is_busy(&ui->app->chat) && key_queue_filter(q, KEYS_EDIT).stops)
             chat_stop(&ui->app->chat);
         const size_t n_held = key_queue_waited(q) < KEY_ESCAPE_SECONDS
                                   ? term_keys_tail(strbuf_text(&q->bytes), q->bytes.n_bytes)
@@ -137,7 +137,7 @@ void full_input(struct ui *ui)
     struct full_ui *u = ui->state;
     const struct strbuf *b = &ui->app->keys.bytes;
     const size_t n = terminal_read_keys(ui);
-    if (n > 0 && memchr(b->ptr + b->n_bytes - n, 0x0C, n))
+    if (n > 0 && memchr(b->ptr + b->n_bytes - n, KEY_REDRAW, n))
         full_screen_paint_anew(u->screen); /* Ctrl-L; Readline has its part in it */
     full_use_keys(ui);
 }

@@ -19,17 +19,19 @@ static void feed_editor(struct ui *ui)
         app_leave(ui->app, EXIT_DONE);
 }
 
-/* While something runs: Enter is refused, the rest waits for the prompt. */
+/* While something runs: Enter is refused, Ctrl-L obeyed, the rest waits for the prompt. */
 static void filter_keys(struct ui *ui)
 {
     struct inline_ui *u = ui->state;
-    const struct key_wish wish = key_queue_filter(&ui->app->keys, KEYS_NO_ENTER);
+    const struct key_wish wish = key_queue_filter(&ui->app->keys, KEYS_WAIT);
     if (wish.stops)
         chat_stop(&ui->app->chat);
     if (wish.enters) {
         u->said_busy = true;
         u->row_painted = 0; /* say so at once */
     }
+    if (wish.redraws)
+        inline_paint_anew(ui);
 }
 
 /* F2 changes painters; what was typed after it is for the next one. */

@@ -36,6 +36,7 @@ void inline_add_text(struct ui *ui, struct bn_str text);
 void inline_erase_row(struct inline_ui *u);
 void inline_paint_row(struct inline_ui *u);
 void inline_refresh_row(struct ui *ui); /* with what the chat does now */
+void inline_paint_anew(struct ui *ui);  /* an answer's last row and the row, on an empty screen */
 void inline_follow_size(struct ui *ui); /* where the terminal has another size than before */
 void inline_write_out(struct ui *ui);
 

@@ -70,6 +70,7 @@ void term_caps_read(struct term_caps *caps, enum term_looks looks)
     if (looks == TERM_LOOKS_RICH)
         read_looks(caps);
     read_string(caps, TERM_STRING_NORMAL, "sgr0");
+    read_string(caps, TERM_STRING_CLEAR, "clear");
     read_string(caps, TERM_STRING_ERASE_BELOW, "ed");
     read_string(caps, TERM_STRING_UP, "cuu1");
     read_string(caps, TERM_STRING_INSERT_ROW, "il1");

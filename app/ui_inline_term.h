@@ -14,6 +14,7 @@ enum term_string {
     TERM_STRING_HEADING,
     TERM_STRING_CODE,
     TERM_STRING_NORMAL,
+    TERM_STRING_CLEAR,       /* the screen */
     TERM_STRING_ERASE_BELOW, /* from the cursor to the end of the screen */
     TERM_STRING_UP,          /* one row */
     TERM_STRING_INSERT_ROW,  /* above the cursor's, which goes down with all below it */

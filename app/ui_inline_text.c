@@ -121,6 +121,19 @@ void inline_follow_size(struct ui *ui)
     line_resize(size.rows, size.columns);
 }
 
+void inline_paint_anew(struct ui *ui)
+{
+    struct inline_ui *u = self(ui);
+    if (!u->caps.can_repaint || !u->caps.strings[TERM_STRING_CLEAR][0])
+        return;
+    inline_follow_size(ui);
+    flow_plain(&u->flow, &u->out);
+    inline_add_caps(u, TERM_STRING_CLEAR);
+    u->has_row = false;
+    flow_again(&u->flow, u->size.columns, &u->out);
+    inline_paint_row(u);
+}
+
 /* Each line end with the row below it moved down: a few bytes instead of the whole row again. */
 static void add_above_row(struct inline_ui *u, struct bn_str text)
 {

@@ -142,17 +142,23 @@ static void ready_once(struct ui *ui)
 }
 
 /* The next line of stdin without its end; false: none is whole yet. */
-static bool next_line(struct pipe_ui *p, struct strbuf *out)
+static bool next_line(struct ui *ui, struct strbuf *out)
 {
+    struct pipe_ui *p = self(ui);
     bool is_open;
     const size_t end = line_end(p, &is_open);
     if (end == SIZE_MAX && (!p->at_end || p->in.n_bytes == 0))
         return false;
     const size_t n = end == SIZE_MAX ? p->in.n_bytes : end;
     strbuf_add(out, p->in.ptr, n);
+    strbuf_drop(&p->in, end == SIZE_MAX ? n : n + 1);
+    if (is_open && p->plan.kind == PIPE_TYPED) { /* who types has thought better of it */
+        strbuf_cut(out, 0);
+        ui_notice(ui, TONE_WARNING, "a message without its closing " FENCE " is not sent");
+        return false;
+    }
     if (is_open)
         strbuf_add_text(out, FENCE); /* the input ended first: what is there is said */
-    strbuf_drop(&p->in, end == SIZE_MAX ? n : n + 1);
     return true;
 }
 
@@ -183,7 +189,7 @@ static void ready_lines(struct ui *ui)
         (void)app_say(ui->app, strbuf_str(&p->plan.prompt)); /* its failure has been reported */
         return;
     }
-    while (!ui->app->leaving && !chat_is_busy(&ui->app->chat) && next_line(p, &line)) {
+    while (!ui->app->leaving && !chat_is_busy(&ui->app->chat) && next_line(ui, &line)) {
         p->has_prompted = false;
         take_line(ui, strbuf_str(&line));
         strbuf_cut(&line, 0);

@@ -3,12 +3,12 @@
  * program.
  *
  * BITNET_FAKE holds words NAME=VALUE: answers=FILE (raw bytes; 0x1E ends one, then the next is
- * said; at 0x1D it waits to be stopped, or for the file hold=FILE), load_ms, load_until=FILE (it
- * waits for that file), begun=FILE (it makes that file when it is asked for a first token), read_us
- * (for each new token of a prompt), token_ms, n_ctx, endless=1 (an answer begins again at its end),
- * same=1 (its first token for ever), fail_at=N (the N-th token fails), load_error=1, no_cuda=1 (it
- * was passed over), stuck=1 (a stop is never heard), save_us (for each token of a snapshot). The
- * vocabulary is the model file's own.
+ * said; at 0x1D it waits to be stopped, or for the file hold=FILE, which it takes away), load_ms,
+ * load_until=FILE (it waits for that file), begun=FILE (it makes that file when it is asked for a
+ * first token), read_us (for each new token of a prompt), token_ms, n_ctx, endless=1 (an answer
+ * begins again at its end), same=1 (its first token for ever), fail_at=N (the N-th token fails),
+ * load_error=1, no_cuda=1 (it was passed over), stuck=1 (a stop is never heard), save_us (for each
+ * token of a snapshot). The vocabulary is the model file's own.
  */
 #include "app/generator.h"
 #include "engine/base/clock.h"
@@ -79,6 +79,13 @@ static bool is_there(const char *name)
 {
     char path[4096];
     return told_path(name, path) && access(path, F_OK) == 0;
+}
+
+/* The file is there no more; false: it was not there before. */
+static bool take_file(const char *name)
+{
+    char path[4096];
+    return told_path(name, path) && unlink(path) == 0;
 }
 
 static void make_file(const char *name)
@@ -261,10 +268,11 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
     else
         *next = tokenizer_info(g->tokenizer)->eog[0];
     if (*next == WAIT_ID) {
-        while (!is_cancelled(control->cancel) && !is_there("hold"))
+        while (!take_file("hold")) {
+            if (is_cancelled(control->cancel))
+                return bn_fail(err, BN_ECANCELLED, "cancelled");
             sleep_us(1000);
-        if (is_cancelled(control->cancel))
-            return bn_fail(err, BN_ECANCELLED, "cancelled");
+        }
         g->n_said++;
         *next =
             g->n_said < answer->n ? answer->ids[g->n_said] : tokenizer_info(g->tokenizer)->eog[0];

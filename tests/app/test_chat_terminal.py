@@ -92,11 +92,17 @@ class Terminal:
             pass
         return self.process.wait(timeout=1)
 
+    def hang_up(self):
+        """The terminal is gone; nothing can be read or sent any more."""
+        os.close(self.master)
+        self.master = None
+
     def close(self):
         if self.process.poll() is None:
             self.process.kill()
             self.process.wait()
-        os.close(self.master)
+        if self.master is not None:
+            os.close(self.master)
         os.close(self.slave)
 
 

@@ -38,6 +38,12 @@ class Demo(ChatCase):
     def test_quiet_says_nothing_about_it(self):
         self.assertEqual(self.plain('-q', stdin=b'hello')[1], '')
 
+    def test_a_batch_says_so_too(self):
+        answers, said = self.plain('--batch', '2', stdin=b'hello\nhello\n')
+        self.assertEqual(answers.count('Hello!'), 2)
+        self.assertRegex(said, r"^bitnet-chat: built-in demo model \(4\.\d million parameters\): try '[^\n]*\n$")
+        self.assertEqual(self.plain('--batch', '2', '-q', stdin=b'hello\n')[1], '')
+
     def test_a_misspelt_path_is_no_question(self):
         done = self.run_here('models/missing.bin')
         self.assertEqual(done.returncode, 3)

@@ -267,14 +267,14 @@ static struct key_wish filtered(const char *typed, enum key_rule rule, const cha
 static void waiting_keys_keep_pastes_and_lose_enter(void **state)
 {
     (void)state;
-    struct key_wish wish = filtered("a\rb\004c\033", KEYS_NO_ENTER, "abc");
+    struct key_wish wish = filtered("a\rb\004c\033", KEYS_WAIT, "abc");
     assert_true(wish.stops && wish.enters);
-    wish = filtered("a\rb\004", KEYS_ANY, "a\rb");
+    wish = filtered("a\rb\004", KEYS_EDIT, "a\rb");
     assert_true(!wish.stops && !wish.enters);
-    wish = filtered("x\033[200~1\r2\004\033[201~\033\r", KEYS_NO_ENTER,
+    wish = filtered("x\033[200~1\r2\004\033[201~\033\r", KEYS_WAIT,
                     "x\033[200~1\r2\004\033[201~\033\r"); /* Alt-Enter makes a line */
     assert_true(!wish.stops && !wish.enters);
-    wish = filtered("\033[200~1\r2\033", KEYS_NO_ENTER, "\033[200~1\r2\033"); /* no end yet */
+    wish = filtered("\033[200~1\r2\033", KEYS_WAIT, "\033[200~1\r2\033"); /* no end yet */
     assert_true(!wish.stops && !wish.enters);
 }
 

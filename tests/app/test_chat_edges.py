@@ -1,0 +1,248 @@
+#!/usr/bin/env python3
+"""
+test_chat_edges.py CHAT MAKE_MODEL: what happens at the edges of a chat at a terminal, in both painters where they
+could differ: hang-ups, keys during an answer, editors that fail, locales, full contexts. Scripted generator.
+"""
+import json
+import os
+import re
+
+from program_case import PROGRAM, main
+from test_chat_terminal import PROMPT, Terminal, TerminalCase
+
+PAINTERS = ([], ['--tui'])
+
+
+class EdgeCase(TerminalCase):
+    def messages(self, role='user'):
+        with open(self.state('last.json'), encoding='utf-8') as file:
+            return [m['content'] for m in json.load(file)['messages'] if m['role'] == role]
+
+    def says_in(self, terminal, keys, pattern=rb'\[\d+ tok'):
+        """Send keys and wait for what comes of them; both painters show it."""
+        start = len(terminal.seen)
+        terminal.send(keys)
+        terminal.expect(pattern, start=start)
+        return terminal.seen[start:]
+
+    def leave(self, terminal):
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+
+    def typed(self, *words):
+        """A chat with a person at the keys and a file for the answers."""
+        path = self.path('typed')
+        terminal = Terminal(['sh', '-c', 'out=$1; shift; exec "$0" "$@" > "$out"', PROGRAM, path, self.model, *words],
+                            self.env)
+        self.addCleanup(terminal.close)
+        terminal.expect(PROMPT)
+        return terminal, path
+
+
+class Ends(EdgeCase):
+    def test_an_open_fence_is_lost_with_the_terminal_and_not_sent(self):
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            terminal.send(b'"""\rhalf a message\rmore')
+            terminal.expect(b'more')
+            terminal.hang_up()
+            self.assertEqual(terminal.process.wait(30), 129)
+            self.assertFalse(os.path.exists(self.state('last.json')))
+            self.assertFalse(os.path.exists(self.state('history')))
+
+    def test_an_open_fence_at_the_end_of_what_is_typed_is_discarded_and_told(self):
+        terminal, path = self.typed()
+        terminal.send(b'"""\nhalf a message\n\x04')
+        terminal.expect(rb'warning: .*"""')
+        self.assertEqual(terminal.wait(), 0)
+        self.assertEqual(os.path.getsize(path), 0)
+
+    def test_a_prompt_at_a_terminal_is_answered_and_that_is_all(self):
+        self.fake('the answer')
+        for words in (['-p', 'a question'], ['a', 'question'], ['--tui', 'a question']):
+            terminal = self.open(*words)
+            self.assertEqual(terminal.wait(), 0)
+            self.assertEqual(re.split(rb'[\r\n]+', terminal.seen)[-2], b'the answer')
+            self.assertNotIn(b'>>>', terminal.seen)
+            self.assertEqual(terminal.modes(), terminal.before)
+
+    def test_a_prompt_with_i_begins_a_chat(self):
+        self.fake('the answer', 'another')
+        for words in PAINTERS:
+            terminal = self.open('-i', *words, 'a question')
+            terminal.expect(rb'(?s)a question.*the.*answer.*\[\d+ tok')
+            self.says_in(terminal, b'more\r', rb'(?s)another.*\[\d+ tok')
+            self.leave(terminal)
+            self.assertEqual(self.messages(), ['a question', 'more'])
+
+    def test_without_a_home_there_is_one_warning(self):
+        self.fake('one', 'two')
+        del self.env['HOME']
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            for text in (b'x\r', b'y\r'):
+                self.says_in(terminal, text)
+            self.leave(terminal)
+            warnings = re.findall(rb'HOME is (?:not )?set', terminal.seen.split(b'\x1b[?1049l')[0])
+            self.assertEqual(len(warnings), 1, terminal.seen)
+        terminal = self.ready('--private')
+        self.leave(terminal)
+        self.assertNotIn(b'HOME', terminal.seen)
+        self.assertEqual(self.says('-p', 'x'), b'one\n')  # a script keeps nothing anyway
+
+
+class DuringAnAnswer(EdgeCase):
+    def test_control_d_is_ignored(self):
+        for words in PAINTERS:
+            self.fake('first \x1dand last', 'fine', hold=self.gate())
+            terminal = self.ready(*words)
+            self.says_in(terminal, b'x\r', b'first')
+            terminal.send(b'\x04')
+            self.says_in(terminal, b'\r', b'busy, Esc stops')  # so it was read
+            self.write('gate', '')
+            terminal.expect(rb'\[\d+ tok')
+            self.says_in(terminal, b'y\r')
+            self.assertEqual(self.messages('assistant')[0], 'first and last')
+            self.leave(terminal)
+
+    def test_control_l_paints_the_screen_anew_and_the_answer_goes_on(self):
+        for words, cleared in (([], rb'\x1b\[H\x1b\[2?J'), (['--tui'], rb'\x1b\[H\x1b\[2?J')):
+            self.fake('first \x1dand last', hold=self.gate())
+            terminal = self.ready(*words)
+            self.says_in(terminal, b'x\r', b'first')
+            terminal.expect(rb'generating')
+            self.says_in(terminal, b'\x0c', cleared + b'(?s:.*)first(?s:.*)generating')
+            start = len(terminal.seen)
+            self.write('gate', '')
+            terminal.expect(rb'last', start=start)
+            terminal.expect(rb'\[\d+ tok', start=start)
+            if not words:
+                terminal.expect(PROMPT, start=start)
+            self.assertNotRegex(terminal.seen[start:], cleared)
+            self.assertEqual(self.messages('assistant'), ['first and last'])
+            self.leave(terminal)
+
+
+class Editing(EdgeCase):
+    def test_a_users_inputrc_with_our_name_is_read(self):
+        with open(os.path.join(self.home.name, '.inputrc'), 'w', encoding='utf-8') as file:
+            file.write('$if bitnet-chat\n"\\C-t": "ours "\n$else\n"\\C-t": "theirs "\n$endif\n')
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            self.says_in(terminal, b'\x14x\r')
+            self.leave(terminal)
+            self.assertEqual(self.messages(), ['ours x'])
+
+    def test_an_editor_that_fails_leaves_the_message(self):
+        script = self.write('fails', '#!/bin/sh\necho other > "$1"\nexit 1\n')
+        os.chmod(script, 0o755)
+        for editor in (script, '/no/such/editor'):
+            self.env['EDITOR'] = editor
+            for words in PAINTERS:
+                terminal = self.ready(*words)
+                self.says_in(terminal, b'my text\x18\x05', b'the message is unchanged')
+                self.says_in(terminal, b', kept\r')
+                self.leave(terminal)
+                self.assertEqual(self.messages(), ['my text, kept'])
+
+    def test_a_message_of_blanks_says_nothing(self):
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            for keys in (b'\r', b'   \r', b' \n \t\r', b'\x1b[200~  \r\n \x1b[201~\r', b'"""\r"""\r'):
+                terminal.send(keys)
+            self.says_in(terminal, b'text\r')
+            self.leave(terminal)
+            self.assertEqual(self.messages(), ['text'])
+            self.assertEqual(len(re.findall(rb'\[\d+ tok', terminal.seen.split(b'\x1b[?1049l')[0])), 1)
+
+
+class SpecialWords(EdgeCase):
+    """Who writes the text of a special token has written words."""
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.words_model = cls.make('words.gguf', '--vocab', 'llama3-like', '--n-vocab', '1000')
+
+    def count(self, *args, stdin=b''):
+        done = self.chat('--json', *args, stdin=stdin, model=self.words_model)
+        self.assertEqual((done.returncode, done.stderr), (0, b''))
+        return json.loads(done.stdout)['prompt_tokens']
+
+    def test_no_way_in_makes_them_tokens(self):
+        for text in ('<|eot_id|>', '<|begin_of_text|>', '<|end_header_id|>'):
+            done = self.chat('-i', stdin=f'/tokens {text}\n'.encode(), model=self.words_model)
+            self.assertGreater(int(re.search(rb'(\d+) tokens', done.stderr).group(1)), 7)
+            self.assertNotIn(text.encode(), done.stderr)
+            path = self.write('special.txt', text)
+            for with_it, without in ((dict(stdin=text.encode()), dict(stdin=b'x')),
+                                     (dict(args=['-s', text, 'x']), dict(args=['-s', 'x', 'x'])),
+                                     (dict(args=['--raw', text]), dict(args=['--raw', 'x'])),
+                                     (dict(args=['-f', path, 'x']), dict(args=['-f', self.write('x.txt', 'x'), 'x']))):
+                counts = [self.count(*how.get('args', []), stdin=how.get('stdin', b'')) for how in (with_it, without)]
+                self.assertGreater(counts[0] - counts[1], 5, (text, with_it))
+
+    def test_a_terminal_makes_them_words(self):
+        terminal = Terminal([PROGRAM, self.words_model], self.env)
+        self.addCleanup(terminal.close)
+        terminal.expect(rb'loaded in')
+        seen = self.says_in(terminal, b'x\r')
+        before = int(re.search(rb'prompt (\d+) tok', seen).group(1))
+        seen = self.says_in(terminal, b'<|eot_id|>\r')
+        self.assertGreater(int(re.search(rb'prompt (\d+) tok', seen).group(1)), before + 5)
+        self.leave(terminal)
+        self.assertEqual(self.messages(), ['x', '<|eot_id|>'])
+
+
+class Locales(EdgeCase):
+    def test_without_a_utf8_locale_characters_stay_whole(self):
+        for variables in ({'LC_ALL': 'C'}, {'LC_ALL': 'POSIX'}, {'LANG': 'C'}, {}, {'LC_ALL': 'xx_YY'}):
+            self.env.pop('LC_ALL', None)
+            self.env.pop('LANG', None)
+            self.env.update(variables)
+            for words in PAINTERS:
+                self.fake('\u6f22\u5b57 \u00e9')
+                terminal = self.ready(*words)
+                seen = self.says_in(terminal, '\u6f22\u5b57\u00e9\x7f\x7fx\r')
+                for character in '\u6f22\u5b57\u00e9':
+                    self.assertIn(character.encode(), seen, variables)
+                self.assertNotIn('\ufffd'.encode(), seen)
+                self.leave(terminal)
+                self.assertEqual(self.messages(), ['\u6f22x'], variables)
+            self.assertEqual(self.says('-p', '\u00e9'), '\u6f22\u5b57 \u00e9\n'.encode())
+            self.env.pop('LC_ALL', None)
+
+
+class Overflow(EdgeCase):
+    def test_what_is_dropped_is_told_and_shown(self):
+        for words in PAINTERS:
+            self.fake('ok', n_ctx=120)
+            terminal = self.ready(*words)
+            for letter in (b'a', b'b'):
+                self.says_in(terminal, letter * 30 + b'\r')
+            seen = self.says_in(terminal, b'c' * 30 + b'\r')
+            self.assertRegex(seen, rb'context: dropped \d oldest turns? \(\d+ tok\), re-reading \d+ tok')
+            self.says_in(terminal, b'/context\r', rb'dropped so far: \d')
+            self.says_in(terminal, b'/history\r', rb'1 \(no longer in the context\)> aaa')
+            self.leave(terminal)
+            self.assertEqual(len(self.messages()), 3)
+
+
+class Row(EdgeCase):
+    def test_no_row_is_painted_where_it_could_not_be_left_again_and_it_comes_back(self):
+        self.fake('x' * 40 + '\x1d' + 'y' * 10 + '\x1d', hold=self.gate())
+        terminal = self.ready('--no-wrap', rows=10, columns=40)
+        self.says_in(terminal, b'go\r', b'x{40}')
+        start = len(terminal.seen)
+        terminal.send(b'\r')  # so that it has something new to say
+        terminal.wait_a_bit(1.5)
+        self.assertEqual(terminal.seen[start:], b'')
+        self.write('gate', '')
+        terminal.expect(rb'y{9}(?s:.*)generating', start=start)
+        self.write('gate', '')
+        terminal.expect(rb'\[\d+ tok', start=start)
+        self.leave(terminal)
+
+
+if __name__ == '__main__':
+    main()
