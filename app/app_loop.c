@@ -165,7 +165,8 @@ static void log_answer(struct app *app)
     const struct turn *turn = &app->chat.turn;
     struct strbuf line = {0};
     strbuf_addf(&line, "answer: %s ", finish_name(turn->finish));
-    turn_stats_line(turn, app->chat.n_used, chat_n_ctx(&app->chat), &line);
+    const struct turn_room room = {app->chat.n_used, chat_n_ctx(&app->chat), SIZE_MAX};
+    turn_stats_line(turn, &room, &line);
     log_file_line(&app->log, strbuf_text(&line));
     strbuf_finish(&line);
 }

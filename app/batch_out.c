@@ -99,7 +99,8 @@ static void tell_stats(const struct batch_out *out, const struct batch_item *ite
     if (!options_flag(out->app->options, "stats") || options_flag(out->app->options, "quiet") ||
         item->err.code)
         return;
-    turn_stats_line(&item->turn, item->ids.n, out->n_ctx, &text);
+    const struct turn_room room = {item->ids.n, out->n_ctx, SIZE_MAX};
+    turn_stats_line(&item->turn, &room, &text);
     fprintf(stderr, "line %zu: %s\n", item->line, strbuf_text(&text));
     strbuf_finish(&text);
 }

@@ -151,7 +151,7 @@ static void add_token(struct strbuf *text, const struct app *app, int32_t id)
     const struct bn_str piece = tokenizer_token_text(app->tokenizer, id);
     size_t at = 0;
     struct term_char first;
-    strbuf_addf(text, "%8d  ", id);
+    strbuf_addf(text, "%8d  |", id);
     if (term_text_next(piece, &at, &first) && first.replaced) { /* part of a character; control */
         for (size_t i = 0; i < piece.n_bytes; i++)
             strbuf_addf(text, "\\x%02X", (unsigned char)piece.ptr[i]);
@@ -221,7 +221,8 @@ bool cmd_dump(struct app *app, struct bn_str args)
                        tokenizer_piece(app->tokenizer, p.ids.ids[i], TOKENIZER_SPECIAL_SHOW));
     prompt_finish(&p);
     if (args.n_bytes == 0) {
-        show(app, &text);
+        app->ui.ops->notice(&app->ui, TONE_EXACT, strbuf_str(&text));
+        strbuf_finish(&text);
         return true;
     }
     const bool ok =

@@ -98,8 +98,9 @@ const struct command command_table[] = {
      cmd_info},
     {"tokens", NULL, "TEXT", "show the tokens of a text",
      "/tokens Hello world shows ids and pieces.", ARGS_FREE, cmd_tokens},
-    {"dump", NULL, "[FILE[!]]", "the exact text in the context, special tokens visible",
-     "/dump shows what the model reads if you say nothing more; /dump FILE writes it to a file, "
+    {"dump", NULL, "[FILE[!]]", "the exact text that the model reads",
+     "/dump shows what the model reads if you say nothing more, special tokens visible; /dump "
+     "FILE writes it to a file, "
      "and /dump FILE! over one that is there.",
      ARGS_FILE, cmd_dump},
     {"probs", NULL, "[K|off]", "show the alternatives of each token",
@@ -202,18 +203,19 @@ bool command_number(struct app *app, struct bn_str args, size_t fallback, size_t
 }
 
 static const char keys_help[] =
-    "Enter                     send, or wait for the model that loads; not while an answer runs\n"
-    "Ctrl-J, Alt-Enter         new line; also \\ at the end of a line, and \"\"\" ... \"\"\"\n"
+    "Enter                     send, even while a model loads; not during an answer\n"
+    "Ctrl-J, Alt-Enter         new line; also \\ at the end of a line, \"\"\" ... \"\"\"\n"
     "Up, Down                  lines of a long message, then what was typed before\n"
     "Ctrl-R                    search what was typed before\n"
     "Tab                       complete commands, settings, files\n"
-    "Ctrl-C                    stop the answer and keep it; at the prompt: clear the line\n"
+    "Ctrl-C                    stop the answer and keep it; at the prompt: clear it\n"
     "Esc                       stop the answer and keep it\n"
     "Ctrl-X Ctrl-E             write the message in $VISUAL or $EDITOR\n"
     "Ctrl-L                    clear the screen, also while an answer runs\n"
     "Ctrl-Z                    suspend\n"
     "F2                        ordinary or whole screen\n"
-    "PgUp, PgDn                whole screen: scroll; Ctrl-Home, Ctrl-End: to begin and end\n"
+    "PgUp, PgDn                whole screen: scroll\n"
+    "Ctrl-Home, Ctrl-End       whole screen: to the beginning, to the end\n"
     "n, N                      whole screen, after /find: next match, the one before\n"
     "Ctrl-D                    on an empty line: leave; not while an answer runs\n"
     "and every key of Readline; ~/.inputrc may say $if bitnet-chat";

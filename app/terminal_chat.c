@@ -6,11 +6,13 @@
 #include "app/line_edit.h"
 #include "app/paths.h"
 #include "app/term_text.h"
+#include "app/tty.h"
+#include "app/turn_probs.h"
 #include "app/turn_report.h"
 #include "engine/base/size.h"
 
-#include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 /* ---- status row ---- */
 
@@ -55,24 +57,6 @@ int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, 
 }
 
 /* ---- words ---- */
-
-/* A turn's tokens, a line each, with their probability and the likeliest others. */
-static void add_probs(const struct ui *ui, const struct turn *turn, struct strbuf *out)
-{
-    const struct tokenizer *t = ui->app->tokenizer;
-    for (size_t i = 0; i < turn->n_alt_tokens; i++) {
-        const struct generator_alt *alts = turn->alts + i * turn->n_alts;
-        for (size_t k = 0; k < turn->n_alts; k++) {
-            const struct generator_alt alt = alts[k == 0 ? turn->n_alts - 1 : k - 1];
-            if (alt.id < 0)
-                continue;
-            strbuf_addf(out, "%s%3.0f%% ", k == 1 ? "  |" : "", 100 * exp((double)alt.logprob));
-            term_text_brief(tokenizer_token_text(t, alt.id), 16, out);
-            strbuf_add_char(out, ' ');
-        }
-        strbuf_add_char(out, '\n');
-    }
-}
 
 static void say(struct ui *ui, enum ui_tone tone, const char *text)
 {
@@ -124,13 +108,16 @@ void terminal_say_end(struct ui *ui, const struct turn *turn, terminal_say_fn sa
     const char *notice = turn_end_notice(turn);
     if (notice)
         say_it(ui, turn->finish == FINISH_DEGENERATE ? TONE_WARNING : TONE_NOTE, bn_str_of(notice));
+    /* One column is spared, as it is where rows are broken between words. */
+    const size_t columns = size_max(tty_size(STDOUT_FILENO).columns, 2) - 1;
     if (turn->n_alts > 0) {
-        add_probs(ui, turn, &text);
+        turn_probs_table(ui->app->tokenizer, turn, columns, &text);
         say_it(ui, TONE_NOTE, strbuf_str(&text));
         strbuf_cut(&text, 0);
     }
     if (wants_stats(ui)) {
-        turn_stats_line(turn, ui->app->chat.n_used, chat_n_ctx(&ui->app->chat), &text);
+        const struct turn_room room = {ui->app->chat.n_used, chat_n_ctx(&ui->app->chat), columns};
+        turn_stats_line(turn, &room, &text);
         say_it(ui, TONE_NOTE, strbuf_str(&text));
     }
     strbuf_finish(&text);

@@ -6,26 +6,71 @@
 #include "app/json_out.h"
 #include "engine/base/clock.h"
 
+#include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
-void turn_stats_line(const struct turn *turn, size_t n_used, size_t n_ctx, struct strbuf *out)
+/* Parts of the line of numbers, in its order; each with how soon it is left out. */
+enum stats_part {
+    STATS_TOKENS,
+    STATS_RATE,
+    STATS_FIRST,
+    STATS_PROMPT,
+    STATS_PROMPT_RATE,
+    STATS_KEPT,
+    STATS_CONTEXT,
+    STATS_SEED,
+    STATS_N,
+};
+static const unsigned char stats_leaving[] = {STATS_KEPT,  STATS_PROMPT_RATE, STATS_PROMPT,
+                                              STATS_FIRST, STATS_SEED,        STATS_RATE};
+
+struct stats_parts {
+    char text[STATS_N][48]; /* "": not there; with what goes before it */
+};
+
+static void stats_part(struct stats_parts *p, enum stats_part part, const char *fmt, ...)
+    BN_PRINTF(3, 4);
+static void stats_part(struct stats_parts *p, enum stats_part part, const char *fmt, ...)
+{
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(p->text[part], sizeof(p->text[part]), fmt, args); /* two numbers: fits */
+    va_end(args);
+}
+
+static size_t stats_width(const struct stats_parts *p)
+{
+    size_t n = 2; /* the brackets */
+    for (size_t i = 0; i < STATS_N; i++)
+        n += strlen(p->text[i]);
+    return n;
+}
+
+void turn_stats_line(const struct turn *turn, const struct turn_room *room, struct strbuf *out)
 {
     const struct answer_result *r = &turn->result;
     const double decode = answer_decode_rate(r), prefill = answer_prefill_rate(r);
-    strbuf_addf(out, "[%zu tok", r->n_tokens);
+    struct stats_parts p = {0};
+    stats_part(&p, STATS_TOKENS, "%zu tok", r->n_tokens);
     if (r->n_tokens >= 3)
-        strbuf_addf(out, ", %.1f tok/s", decode);
+        stats_part(&p, STATS_RATE, ", %.1f tok/s", decode);
     if (r->n_tokens > 0)
-        strbuf_addf(out, ", first token %.2f s", r->first_token_s);
-    strbuf_addf(out, ", prompt %zu tok", r->n_evaluated);
+        stats_part(&p, STATS_FIRST, ", first token %.2f s", r->first_token_s);
+    stats_part(&p, STATS_PROMPT, ", prompt %zu tok", r->n_evaluated);
     if (prefill > 0)
-        strbuf_addf(out, " %.0f tok/s", prefill);
+        stats_part(&p, STATS_PROMPT_RATE, " %.0f tok/s", prefill);
     if (r->n_reused > 0)
-        strbuf_addf(out, ", %zu kept", r->n_reused);
-    strbuf_addf(out, ", ctx %zu/%zu", n_used, n_ctx);
+        stats_part(&p, STATS_KEPT, ", %zu kept", r->n_reused);
+    stats_part(&p, STATS_CONTEXT, ", ctx %zu/%zu", room->n_used, room->n_ctx);
     if (turn->sampler.temp > 0)
-        strbuf_addf(out, ", seed %llu", (unsigned long long)turn->sampler.seed);
+        stats_part(&p, STATS_SEED, ", seed %llu", (unsigned long long)turn->sampler.seed);
+    for (size_t i = 0; i < sizeof(stats_leaving) && stats_width(&p) > room->columns; i++)
+        p.text[stats_leaving[i]][0] = 0;
+    strbuf_add_char(out, '[');
+    for (size_t i = 0; i < STATS_N; i++)
+        strbuf_add_text(out, p.text[i]);
     strbuf_add_char(out, ']');
 }
 

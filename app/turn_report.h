@@ -9,8 +9,14 @@
 
 #include <jansson.h>
 
-/* "[57 tok, 11.8 tok/s, first token 0.42 s, prompt 23 tok 95 tok/s, ctx 212/4096, seed 1889]" */
-void turn_stats_line(const struct turn *turn, size_t n_used, size_t n_ctx, struct strbuf *out);
+/* "[57 tok, 11.8 tok/s, first token 0.42 s, prompt 23 tok 95 tok/s, ctx 212/4096, seed 1889]".
+ * Where that is wider than the room, the least of it is left out: a terminal shows it in one row,
+ * and /stats has it all. */
+struct turn_room {
+    size_t n_used, n_ctx; /* tokens of the context */
+    size_t columns;       /* SIZE_MAX: a file, a pipe */
+};
+void turn_stats_line(const struct turn *turn, const struct turn_room *room, struct strbuf *out);
 
 /* What the reader should know of how the turn ended; NULL: it ended as it should. */
 const char *turn_end_notice(const struct turn *turn);

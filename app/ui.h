@@ -23,6 +23,7 @@ struct ui;
 
 enum ui_tone {
     TONE_PLAIN,   /* what a command was asked for */
+    TONE_EXACT,   /* the same, but its lines are not broken between words */
     TONE_NOTE,    /* what one should know; left out by --quiet */
     TONE_WARNING, /* likewise, but pressing */
     TONE_ERROR,

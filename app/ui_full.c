@@ -28,10 +28,10 @@ static enum scroll_break chosen_break(const struct ui *ui)
     return terminal_wrap(ui) == FLOW_WRAP ? SCROLL_WORDS : SCROLL_COLUMNS;
 }
 
-static void add_lines(struct ui *ui, enum scroll_look look, struct bn_str text)
+static void add_lines(struct ui *ui, enum scroll_look look, enum scroll_break breaks,
+                      struct bn_str text)
 {
     struct full_ui *u = self(ui);
-    const enum scroll_break breaks = look == SCROLL_PLAIN ? SCROLL_COLUMNS : chosen_break(ui);
     scroll_end(&u->text);
     scroll_add(&u->text, look, breaks, text);
     if (text.n_bytes == 0 || text.ptr[text.n_bytes - 1] != '\n')
@@ -42,14 +42,21 @@ static void add_lines(struct ui *ui, enum scroll_look look, struct bn_str text)
 }
 
 static const enum scroll_look looks_of_tones[] = {[TONE_PLAIN] = SCROLL_PLAIN,
+                                                  [TONE_EXACT] = SCROLL_PLAIN,
                                                   [TONE_NOTE] = SCROLL_NOTE,
                                                   [TONE_WARNING] = SCROLL_WARNING,
                                                   [TONE_ERROR] = SCROLL_WARNING};
 
+static void say_line(struct ui *ui, enum ui_tone tone, struct bn_str text)
+{
+    add_lines(ui, looks_of_tones[tone], tone == TONE_EXACT ? SCROLL_COLUMNS : chosen_break(ui),
+              text);
+}
+
 static void full_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
     if (!terminal_is_silent(ui, tone))
-        add_lines(ui, looks_of_tones[tone], text);
+        say_line(ui, tone, text);
 }
 
 void full_add_said(struct ui *ui, struct bn_str text)
@@ -61,7 +68,7 @@ void full_add_said(struct ui *ui, struct bn_str text)
         if (text.ptr[i] == '\n')
             strbuf_add_text(&line, "... ");
     }
-    add_lines(ui, SCROLL_SAID, strbuf_str(&line));
+    add_lines(ui, SCROLL_SAID, chosen_break(ui), strbuf_str(&line));
     self(ui)->is_scrolled = false; /* who says something wants to see the answer */
     strbuf_finish(&line);
 }
@@ -171,11 +178,6 @@ static void end_answer(struct ui *ui)
     u->due = DUE_NOW;
 }
 
-static void say_line(struct ui *ui, enum ui_tone tone, struct bn_str text)
-{
-    add_lines(ui, looks_of_tones[tone], text);
-}
-
 static void full_turn_end(struct ui *ui, const struct turn *turn)
 {
     end_answer(ui);
@@ -223,7 +225,7 @@ static void add_earlier(struct ui *ui)
         const struct exchange *e = now->items[i];
         full_add_said(ui, e->user);
         if (i + 1 < now->n || !busy)
-            add_lines(ui, SCROLL_ANSWER, e->answer.text);
+            add_lines(ui, SCROLL_ANSWER, chosen_break(ui), e->answer.text);
     }
     u->printed = scroll_here(&u->text);
     if (busy)

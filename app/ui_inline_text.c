@@ -238,7 +238,7 @@ void inline_add_aside(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
     struct inline_ui *u = self(ui);
     struct flow flow = {0};
-    flow_init(&flow, u->size.columns, tone == TONE_PLAIN ? FLOW_NO_WRAP : terminal_wrap(ui),
+    flow_init(&flow, u->size.columns, tone == TONE_EXACT ? FLOW_NO_WRAP : terminal_wrap(ui),
               FLOW_WORDS, NULL);
     if (tone == TONE_ERROR || tone == TONE_WARNING)
         inline_add_caps(u, TERM_STRING_BOLD);
@@ -246,7 +246,7 @@ void inline_add_aside(struct ui *ui, enum ui_tone tone, struct bn_str text)
         inline_add_caps(u, TERM_STRING_DIM);
     flow_add(&flow, text, &u->out);
     flow_flush(&flow, &u->out);
-    if (tone != TONE_PLAIN)
+    if (tone != TONE_PLAIN && tone != TONE_EXACT)
         inline_add_caps(u, TERM_STRING_NORMAL);
     if (flow.column > 0 || text.n_bytes == 0)
         strbuf_add_char(&u->out, '\n');

@@ -79,7 +79,7 @@ static void pipe_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
         return;
     erase_row(p);
     term_text_clean(text, TERM_KEEP_LINES, &clean);
-    fprintf(stderr, "%s%s%s\n", tone == TONE_PLAIN ? "" : PROGRAM ": ",
+    fprintf(stderr, "%s%s%s\n", tone == TONE_PLAIN || tone == TONE_EXACT ? "" : PROGRAM ": ",
             tone == TONE_WARNING ? "warning: " : "", strbuf_text(&clean));
     strbuf_finish(&clean);
 }
@@ -224,7 +224,8 @@ static void print_stats(struct ui *ui, const struct turn *turn)
     if (!wanted || options_flag(app->options, "quiet"))
         return;
     erase_row(self(ui));
-    turn_stats_line(turn, app->chat.n_used, chat_n_ctx(&app->chat), &line);
+    const struct turn_room room = {app->chat.n_used, chat_n_ctx(&app->chat), SIZE_MAX};
+    turn_stats_line(turn, &room, &line);
     fprintf(stderr, "%s\n", strbuf_text(&line));
     strbuf_finish(&line);
 }

@@ -43,6 +43,8 @@ KEYS = {
     'F2': 'f2_changes_painters_and_keeps_chat_and_line',
     'PgUp': 'the_view_stays_while_text_comes',
     'PgDn': 'the_view_stays_while_text_comes',
+    'Ctrl-Home': 'control_home_and_end_go_to_the_beginning_and_the_end',
+    'Ctrl-End': 'control_home_and_end_go_to_the_beginning_and_the_end',
     'n': 'find_goes_from_match_to_match',
     'N': 'find_goes_from_match_to_match',
     'Ctrl-D': 'quit_and_control_d_leave_with_0',

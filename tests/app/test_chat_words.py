@@ -1,0 +1,93 @@
+#!/usr/bin/env python3
+"""
+test_chat_words.py CHAT MAKE_MODEL: how the program's own words stand on a screen of some width, with
+tmux as the terminal: in rows that end between words, in columns, and no wider than they may be.
+Skipped (77) without tmux.
+"""
+import re
+import shutil
+import sys
+
+from chat_case import ChatCase
+from program_case import PROGRAM, main
+from terminal_screen import Screen
+
+
+class Words(ChatCase):
+    def open(self, columns, rows, *args):
+        screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *args], columns, rows)
+        self.addCleanup(screen.close)
+        screen.expect(r'loaded\s+in')
+        screen.expect('>>>')
+        return screen
+
+    def say(self, screen, line, until):
+        screen.send('-l', line)
+        screen.send('Enter')
+        screen.expect(until)
+        return screen.text()
+
+    def test_the_line_of_numbers_is_one_row_on_any_screen(self):
+        for columns, missing in ((120, ()), (80, ('kept', 'prompt')), (40, ('kept', 'prompt', 'seed'))):
+            for painter in ([], ['--tui']):
+                self.fake('an answer', n_ctx=4000)
+                screen = self.open(columns, 24, '--seed', '4111403276', '--temp', '1', *painter)
+                self.say(screen, 'first', r'\[\d+ tok.*\]')
+                row = re.findall(r'(?m)^\[\d+ tok.*$', self.say(screen, 'second', r'(?s)\[.*\].*\[\d+ tok.*\]'))[1]
+                self.assertRegex(row, r'^\[\d+ tok, .*ctx \d+/4000.*\]$')
+                self.assertLess(len(row), columns)
+                for word in ('kept', 'prompt', 'seed'):
+                    self.assertEqual(word in row, word not in missing, row)
+
+    def test_what_a_command_says_is_broken_between_words(self):
+        said = self.chat('-i', stdin=b'/help find\n').stderr.decode()
+        words = said.split('\n', 1)[1].split()
+        for painter in ([], ['--tui']):
+            screen = self.open(44, 24, *painter)
+            text = self.say(screen, '/help find', r'capitals\s+too')
+            rows = text[text.index('/find colou'):re.search(r'\stoo\.', text).end()].split('\n')
+            self.assertGreater(len(rows), 5)
+            self.assertEqual([word for row in rows for word in row.split()], words[words.index('/find'):])
+
+    def test_help_fits_80_columns(self):
+        said = self.chat('-i', '--private', stdin=b'/help\n/help keys\n').stderr.decode()
+        self.assertEqual([row for row in said.split('\n') if len(row) > 79], [])
+
+    def test_control_home_and_end_go_to_the_beginning_and_the_end(self):
+        screen = self.open(80, 24, '--tui')
+        self.say(screen, '/help', 'lists the keys')
+        self.assertNotIn('loaded in', screen.text())
+        screen.send('C-Home')
+        screen.expect('(?s)loaded in.*more below')
+        screen.send('C-End')
+        screen.expect('(?s)^(?!.*loaded in).*lists the keys')
+        self.assertNotIn('more below', screen.text())
+
+    def test_exact_text_is_left_whole(self):
+        """What /dump shows can be copied as it is: the terminal breaks it, not we."""
+        self.fake('word ' * 12 + 'end')
+        screen = self.open(40, 24)
+        self.say(screen, 'x', r'\[\d+ tok')
+        self.say(screen, '/dump', r'(?s)/dump.*end')
+        text = screen.text('-J')
+        self.assertIn('word ' * 12 + 'end', text[text.index('/dump'):])
+
+    def test_probs_stand_in_columns(self):
+        self.fake('ab cd')
+        for columns, painter in ((80, []), (80, ['--tui']), (40, [])):
+            screen = self.open(columns, 24, *painter)
+            self.say(screen, '/probs 3', 'likeliest')
+            text = self.say(screen, 'x', r'\[\d+ tok')
+            rows = re.findall(r'(?m)^ *\d+% ".*$', text)
+            self.assertGreater(len(rows), 4)
+            where = {tuple(m.start() for m in re.finditer('%', row)) for row in rows}
+            if columns == 80:
+                self.assertEqual(len(where), 1, text)
+                self.assertEqual(len(where.pop()), 4, text)
+            self.assertEqual([row for row in rows if len(row) > columns - 1], [])
+
+
+if __name__ == '__main__':
+    if not shutil.which('tmux'):
+        sys.exit(77)
+    main()
