@@ -282,7 +282,7 @@ class Commands(ChatCase):
         text = self.script('a', '/context', '/stats', '/info', '/tokens ab', '/dump', f'/dump {path}',
                            '/history')
         for pattern in (r'in all +\d+ tok of 4096, \d+ free', r'prompt +\d+ tok: 0 reused, \d+ eval',
-                        r'device +fake device', r'97  a\|\n +98  b\|\n2 tokens', r'1> a\nanswer'):
+                        r'device +fake device', r'97  \|a\|\n +98  \|b\|\n2 tokens', r'1> a\nanswer'):
             self.assertRegex(text, pattern)
         with open(path, encoding='utf-8') as file:
             self.assertRegex(file.read(), '(?s)<.*a.*answer')

@@ -28,11 +28,20 @@ class PainterCase(TerminalCase):
         return screen
 
     def looks(self, screen):
-        """Attributes by text: each run of cells that look alike, without the blanks around it."""
-        runs, now = {}, []
+        """Attributes by text: each run of cells that look alike, without the blanks around it. Blanks within
+        it may have any look: the row below may have been repainted there."""
+        runs, now = [('', '')], []
         for part in re.split(r'(\x1b\[[0-9;]*m|\n)', screen.text('-e')):
             if not part.startswith('\x1b'):
-                runs[part.strip()] = ' '.join(now)
+                look, last = ' '.join(now), runs[-1]
+                if part == '\n' or not last[0]:
+                    runs.append((part.strip(), look))
+                elif not part.strip():
+                    runs[-1] = (last[0] + part, last[1])
+                elif look == last[1]:
+                    runs[-1] = (last[0] + part, look)
+                else:
+                    runs.append((part, look))
                 continue
             for code in part[2:-1].split(';'):
                 if code in ('', '0'):
@@ -41,7 +50,7 @@ class PainterCase(TerminalCase):
                     now = [c for c in now if not c.startswith('3')]
                 elif code != '49':
                     now = now + [code]
-        return runs
+        return {text.strip(): look for text, look in runs}
 
     def each_word_once(self, text, words=WORDS):
         found = re.findall(r'w\d{3}x', text)
