@@ -140,7 +140,10 @@ void terminal_fail(struct ui *ui, const struct bn_error *err)
 bool terminal_wants_looks(const struct ui *ui)
 {
     const char *when = options_text(ui->app->options, "color");
-    return strcmp(when, "never") != 0 && (strcmp(when, "auto") != 0 || !env_get(ENV_NO_COLOR));
+    const char *force = env_get(ENV_CLICOLOR_FORCE);
+    if (strcmp(when, "auto") != 0)
+        return strcmp(when, "always") == 0;
+    return (force && strcmp(force, "0") != 0) || !env_get(ENV_NO_COLOR);
 }
 
 enum flow_wrap terminal_wrap(const struct ui *ui)

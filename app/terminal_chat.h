@@ -29,7 +29,7 @@ void terminal_fail(struct ui *ui, const struct bn_error *err);
 struct answer_mark terminal_printed(const struct ui *ui);
 bool terminal_take_first(struct ui *ui); /* true once, if there is a first prompt */
 
-bool terminal_wants_looks(const struct ui *ui); /* bold and dim: --color, NO_COLOR */
+bool terminal_wants_looks(const struct ui *ui); /* bold and dim: --color, else the environment */
 enum flow_wrap terminal_wrap(const struct ui *ui);
 bool terminal_is_silent(const struct ui *ui, enum ui_tone tone); /* --quiet leaves it out */
 

@@ -8,7 +8,8 @@
  * first token), read_us (for each new token of a prompt), token_ms, n_ctx, endless=1 (an answer
  * begins again at its end), same=1 (its first token for ever), fail_at=N (the N-th token fails),
  * load_error=1, no_cuda=1 (it was passed over), stuck=1 (a stop is never heard), save_us (for each
- * token of a snapshot). The vocabulary is the model file's own.
+ * token of a snapshot), noise=1 (each answer begins with a line on standard error). The vocabulary
+ * is the model file's own.
  */
 #include "app/generator.h"
 #include "engine/base/clock.h"
@@ -248,6 +249,8 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
     const size_t n_kept = common_prefix(g, ids, n_ids);
     if (!goes_on) {
         make_file("begun");
+        if (told_number("noise", 0))
+            fputs("from a library\n", stderr);
         g->answer = (g->answer + 1) % g->n_answers;
         g->n_said = 0;
         g->next = TOKEN_NONE;

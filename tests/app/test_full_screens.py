@@ -3,7 +3,6 @@
 test_full_screens.py CHAT MAKE_MODEL: the full-screen painter as it looks, with tmux as the terminal:
 what golden screens (test_golden_screens.py) cannot show. Skipped (77) without tmux.
 """
-import os
 import re
 import shutil
 import sys
@@ -182,13 +181,31 @@ class FullScreens(ChatCase):
         screen.send('more', 'Enter')
         screen.expect(r'(?s)\nagain\n.*\nready')
 
+    def test_the_row_looks_otherwise_as_the_context_fills(self):
+        self.fake('x' * 20, n_ctx=100)
+        screen = self.open(80, 12, '--no-stats')
+        for message, percent, looks in (('a' * 10, 49, ['7']), ('b' * 11, 99, ['1', '4', '7'])):
+            screen.send(message, 'Enter')
+            screen.expect(rf'ready . ctx {percent}/100')
+            self.assertEqual(self.row_looks(screen), looks)
+        screen.send('/undo', 'Enter')
+        screen.expect(r'ready . ctx [0-7]\d/100')
+        self.assertEqual(self.row_looks(screen), ['7'])
+        screen.send('b', 'Enter')
+        screen.expect(r'ready . ctx 89/100')
+        self.assertEqual(self.row_looks(screen), ['1', '7'])
+
+    def row_looks(self, screen):
+        [row] = [r for r in screen.text('-e').split('\n') if '| ctx' in r]
+        return sorted(code for codes in re.findall(r'\x1b\[([\d;]*)m', row[:row.index('ready')])
+                      for code in codes.split(';') if code not in ('', '0'))
+
     def test_what_is_written_to_standard_error_becomes_a_notice(self):
-        script = self.write('editor', '#!/bin/sh\nexit 3\n')
-        os.chmod(script, 0o755)
-        self.env['EDITOR'] = script
-        screen = self.open(60, 12)
-        screen.send('some', 'C-x', 'C-e')
-        screen.expect(r'(?s)bitnet-chat: .*editor.*\nready[^\n]*\n>>> some$')
+        self.fake('an answer', noise=1)
+        screen = self.open(60, 14)
+        screen.send('some', 'Enter')
+        screen.expect(r'(?s)\nfrom a library\n.*\nready')
+        self.assertIn('\nan answer\n', screen.text())
 
     def test_the_exit_transcript_can_be_left_out(self):
         self.fake('an answer')
