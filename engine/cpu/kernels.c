@@ -10,12 +10,12 @@
 #if defined(__x86_64__)
 #include "engine/cpu/x86/kernels_x86.h"
 
-/* Passes of so many tokens take one tile of tokens, and of so many two and more: docs/kernels.md,
- * Measured. */
-#define AMX_TILE_FROM 2
+/* Passes of so many tokens take whole tiles, one of tokens first: docs/kernels.md, Measured. */
+#define AVX512_MANY_FROM 7
+#define AMX_TILE_FROM 6
 #define AMX_MANY_FROM 17
 /* And so many hidden states the head's coarse plane as a group. */
-#define AMX_GROUP_FROM 2
+#define AMX_GROUP_FROM 4
 #define AVX512_GROUP_FROM 8
 #elif defined(__aarch64__)
 #include "engine/cpu/arm/kernels_arm.h"
@@ -115,7 +115,9 @@ static void rung_avx512vnni(struct cpu_kernels *k)
     k->ternary_columns = ternary_columns_avx512;
     k->live_gates = live_gates_avx512;
     k->live_inputs = live_inputs_avx512;
-    k->few.matmul = k->tile.matmul = k->many.matmul = ternary_matmul_avx512;
+    k->few.matmul = ternary_matmul_few_avx512;
+    k->tile.matmul = k->many.matmul = ternary_matmul_avx512;
+    k->tile_from = k->many_from = AVX512_MANY_FROM;
     k->acc_store = acc_store_avx512;
     k->acc_add = acc_add_avx512;
     k->acc_relu2 = acc_relu2_avx512;

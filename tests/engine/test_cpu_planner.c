@@ -13,9 +13,8 @@
 #include <cmocka.h>
 
 /* Two rungs as kernels.c fills them, without their functions. */
-static const struct cpu_kernels amx = {.isa = ISA_AMX, .tile_from = 3, .many_from = 17};
-static const struct cpu_kernels vnni = {
-    .isa = ISA_AVX512VNNI, .tile_from = SIZE_MAX, .many_from = SIZE_MAX};
+static const struct cpu_kernels amx = {.isa = ISA_AMX, .tile_from = 6, .many_from = 17};
+static const struct cpu_kernels vnni = {.isa = ISA_AVX512VNNI, .tile_from = 7, .many_from = 7};
 
 /* 2B4T: 2,084 million weights, a head of 128,256 rows screened at four bits. */
 static struct plan_model model_2b4t(const struct cpu_kernels *k, size_t n_threads)
@@ -104,11 +103,12 @@ static void takes_tiles_for_many_tokens_where_there_are(void **state)
 {
     (void)state;
     const struct plan_model m = model_2b4t(&amx, 2), w = model_2b4t(&vnni, 2);
-    assert_int_equal(read(m, 2).linear, LINEAR_FEW);
-    assert_int_equal(read(m, 3).linear, LINEAR_TILE);
+    assert_int_equal(read(m, 5).linear, LINEAR_FEW);
+    assert_int_equal(read(m, 6).linear, LINEAR_TILE);
     assert_int_equal(read(m, 16).linear, LINEAR_TILE);
     assert_int_equal(read(m, 17).linear, LINEAR_MANY);
-    assert_int_equal(read(w, 512).linear, LINEAR_FEW);
+    assert_int_equal(read(w, 6).linear, LINEAR_FEW);
+    assert_int_equal(read(w, 7).linear, LINEAR_MANY);
 }
 
 static void splits_positions_only_for_few_lone_tokens(void **state)

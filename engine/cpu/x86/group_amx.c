@@ -28,6 +28,7 @@ BN_FORCE_INLINE void unpack_block(const uint8_t *line, size_t row_bytes, size_t 
 BN_FORCE_INLINE void multiply_block(const uint8_t *codes, const int8_t *x,
                                     int32_t sums[2][SIDE][SIDE])
 {
+    order_memory();
     _tile_zero(0);
     _tile_zero(1);
     _tile_loadd(2, codes, 64);
@@ -42,6 +43,7 @@ BN_FORCE_INLINE void multiply_block(const uint8_t *codes, const int8_t *x,
     _tile_dpbusd(1, 3, 7);
     _tile_stored(0, sums[0], sizeof sums[0][0]);
     _tile_stored(1, sums[1], sizeof sums[0][0]);
+    order_memory();
 }
 
 BN_FORCE_INLINE void bound_rows(const struct coarse_mat *m, size_t row, size_t n_rows,

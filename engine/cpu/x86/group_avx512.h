@@ -30,26 +30,49 @@ BN_FORCE_INLINE __m512 add_block(__m512 product, __m512i high, __m512i low, __m5
     return _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(step), product);
 }
 
+/* sum of (step * spread)^2 over the blocks of FAR_ROWS rows, of which n_rows are there: four chains
+ * of fmas at a time, since one alone would wait for itself. */
+#define FAR_ROWS 4
+BN_FORCE_INLINE void sum_squares(const struct coarse_mat *m, size_t row, size_t n_rows,
+                                 const struct coarse_group *g, __m512 squares[FAR_ROWS])
+{
+    _Alignas(64) float steps[FAR_ROWS][GROUP_BLOCKS];
+#pragma GCC unroll 4
+    for (size_t r = 0; r < FAR_ROWS; r++)
+        squares[r] = _mm512_setzero_ps();
+    for (size_t b0 = 0; b0 < m->n_blocks; b0 += GROUP_BLOCKS) {
+#pragma GCC unroll 4
+        for (size_t r = 0; r < FAR_ROWS; r++)
+            widen_steps(m->steps + (row + (r < n_rows ? r : 0)) * m->step_stride, b0, m->n_blocks,
+                        steps[r]);
+        for (size_t b = b0; b < m->n_blocks && b < b0 + GROUP_BLOCKS; b++) {
+            const __m512 spread = _mm512_load_ps(g->spread + b * COARSE_GROUP);
+#pragma GCC unroll 4
+            for (size_t r = 0; r < FAR_ROWS; r++) {
+                const __m512 far = _mm512_mul_ps(_mm512_set1_ps(steps[r][b - b0]), spread);
+                squares[r] = _mm512_fmadd_ps(far, far, squares[r]);
+            }
+        }
+    }
+}
+
 /* Products of SIDE rows to their bounds, of which n_rows are stored. */
 BN_FORCE_INLINE void finish_rows(const struct coarse_mat *m, size_t row, size_t n_rows,
                                  const struct coarse_group *g, __m512 v[SIDE], float *const *up,
                                  size_t at)
 {
     const __mmask16 wanted = n_rows < SIDE ? (__mmask16)((1u << n_rows) - 1) : (__mmask16)~0u;
-    for (size_t r = 0; r < SIDE && r < n_rows; r++) {
-        const uint16_t *steps = m->steps + (row + r) * m->step_stride;
-        __m512 squares = _mm512_setzero_ps();
-        for (size_t b0 = 0; b0 < m->n_blocks; b0 += GROUP_BLOCKS) {
-            _Alignas(64) float step[GROUP_BLOCKS];
-            widen_steps(steps, b0, m->n_blocks, step);
-            for (size_t b = b0; b < m->n_blocks && b < b0 + GROUP_BLOCKS; b++) {
-                const __m512 far = _mm512_mul_ps(_mm512_set1_ps(step[b - b0]),
-                                                 _mm512_load_ps(g->spread + b * COARSE_GROUP));
-                squares = _mm512_fmadd_ps(far, far, squares);
-            }
+#pragma GCC unroll 4
+    for (size_t r0 = 0; r0 < SIDE; r0 += FAR_ROWS) {
+        __m512 squares[FAR_ROWS];
+        if (r0 >= n_rows)
+            break;
+        sum_squares(m, row + r0, n_rows - r0, g, squares);
+#pragma GCC unroll 4
+        for (size_t r = 0; r < FAR_ROWS; r++) {
+            const __m512 far = _mm512_sqrt_ps(_mm512_add_ps(squares[r], _mm512_set1_ps(1e-36f)));
+            v[r0 + r] = _mm512_add_ps(_mm512_mul_ps(_mm512_load_ps(g->unit), v[r0 + r]), far);
         }
-        const __m512 far = _mm512_sqrt_ps(_mm512_add_ps(squares, _mm512_set1_ps(1e-36f)));
-        v[r] = _mm512_add_ps(_mm512_mul_ps(_mm512_load_ps(g->unit), v[r]), far);
     }
     __m512i bits[SIDE];
 #pragma GCC unroll 16

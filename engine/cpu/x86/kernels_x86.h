@@ -65,6 +65,8 @@ size_t live_gates_avx512(const float *gate, size_t n, int32_t *out);
 size_t live_inputs_avx512(const int8_t *q, size_t n, int32_t *out);
 void ternary_matmul_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
                            const struct ternary_batch *batch);
+void ternary_matmul_few_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
+                               const struct ternary_batch *batch);
 void acc_store_avx512(const struct acc_tile *a, float *y, size_t stride);
 void acc_add_avx512(const struct acc_tile *a, float *y, size_t stride);
 void acc_relu2_avx512(const struct acc_tile *gate, const struct acc_tile *up, float *y,

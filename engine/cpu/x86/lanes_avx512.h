@@ -1,5 +1,5 @@
 /*
- * Pieces the AVX-512 files share: ragged ends, the tree of sum64, exp0.
+ * Pieces the AVX-512 files share: ragged ends, sums across lanes, exp0.
  */
 #ifndef ENGINE_CPU_X86_LANES_AVX512_H
 #define ENGINE_CPU_X86_LANES_AVX512_H
@@ -25,6 +25,20 @@ BN_FORCE_INLINE float tree64_avx512(const __m512 lanes[4])
     const __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
     const __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
     return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
+}
+
+/* (sum of a, of b, of c, of d) */
+BN_FORCE_INLINE __m128i sum_lanes_avx512(const __m512i v[4])
+{
+    __m256i half[4];
+#pragma GCC unroll 4
+    for (int i = 0; i < 4; i++)
+        half[i] =
+            _mm256_add_epi32(_mm512_castsi512_si256(v[i]), _mm512_extracti64x4_epi64(v[i], 1));
+    const __m256i ab = _mm256_hadd_epi32(half[0], half[1]);
+    const __m256i cd = _mm256_hadd_epi32(half[2], half[3]);
+    const __m256i abcd = _mm256_hadd_epi32(ab, cd);
+    return _mm_add_epi32(_mm256_castsi256_si128(abcd), _mm256_extracti128_si256(abcd, 1));
 }
 
 /* The largest lane; a NaN may or may not be. */

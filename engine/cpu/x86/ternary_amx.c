@@ -88,6 +88,7 @@ BN_FORCE_INLINE void multiply_tiles(const int8_t *a, const uint8_t *b, size_t n_
         _tile_stored(2, sums[SIDE], sizeof sums[0]);
     if (n_a > 1 && n_b > 1)
         _tile_stored(3, sums[SIDE] + SIDE, sizeof sums[0]);
+    order_memory();
 }
 
 /* n_rows (at most 2 SIDE) of the sums, less q_sum, to acc. */

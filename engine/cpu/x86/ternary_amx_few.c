@@ -19,9 +19,11 @@
 #define GROUP_ROWS 8                 /* rows unpacked between two products */
 
 /* The four fields of one line of rows r0 .. r0 + GROUP_ROWS - 1 of a block to its tiles. Rows from
- * n_rows on are zeros. */
+ * n_rows on are zeros. ahead: of the next block as many lines as are unpacked, one after the other,
+ * which is a stream to the hardware where lines a row apart are none. To the second level: it is
+ * long until they are wanted. */
 BN_FORCE_INLINE void unpack_group(const uint8_t *line, size_t row_bytes, size_t r0, size_t n_rows,
-                                  uint8_t *out)
+                                  uintptr_t ahead, uint8_t *out)
 {
     const __m512i mask = _mm512_set1_epi8(3);
     const uint8_t *from = line + r0 * row_bytes;
@@ -33,14 +35,14 @@ BN_FORCE_INLINE void unpack_group(const uint8_t *line, size_t row_bytes, size_t 
         _mm512_store_si512(to + FIELD_BYTES, _mm512_and_si512(_mm512_srli_epi32(v, 2), mask));
         _mm512_store_si512(to + 2 * FIELD_BYTES, _mm512_and_si512(_mm512_srli_epi32(v, 4), mask));
         _mm512_store_si512(to + 3 * FIELD_BYTES, _mm512_and_si512(_mm512_srli_epi32(v, 6), mask));
-        /* The same line of the next block: to the second level, it is long until then. */
-        _mm_prefetch((const char *)((uintptr_t)from + BLOCK_ROWS * row_bytes), _MM_HINT_T1);
+        _mm_prefetch((const char *)(ahead + r * LINE_BYTES), _MM_HINT_T1);
     }
 }
 
 /* A field of an unpacked line times its tile of activations, for both tiles of rows. */
 BN_FORCE_INLINE void multiply_first(const uint8_t *codes, const int8_t *q)
 {
+    order_memory();
     _tile_loadd(4, q, 64);
     _tile_loadd(5, codes, 64);
     _tile_dpbusd(0, 5, 4);
@@ -58,16 +60,19 @@ BN_FORCE_INLINE void multiply_block(const uint8_t *row, size_t n_lines, size_t n
 {
     _Alignas(64) uint8_t codes[2][STEPS_A_LINE * FIELD_BYTES];
     const size_t row_bytes = n_lines * LINE_BYTES;
+    uintptr_t ahead = (uintptr_t)row + BLOCK_ROWS * row_bytes;
     _tile_zero(0);
     _tile_zero(1);
     for (size_t g = 0; g < BLOCK_ROWS; g += GROUP_ROWS)
-        unpack_group(row, row_bytes, g, n_rows, codes[0]);
+        unpack_group(row, row_bytes, g, n_rows, ahead, codes[0]);
     for (size_t l = 1; l < n_lines; l++, q += STEPS_A_LINE * TILE_BYTES) {
         const uint8_t *now = codes[(l - 1) & 1];
+        ahead += BLOCK_ROWS * LINE_BYTES;
 #pragma GCC unroll 4
         for (size_t f = 0; f < STEPS_A_LINE; f++) {
             multiply_first(now + f * FIELD_BYTES, q + f * TILE_BYTES);
-            unpack_group(row + l * LINE_BYTES, row_bytes, f * GROUP_ROWS, n_rows, codes[l & 1]);
+            unpack_group(row + l * LINE_BYTES, row_bytes, f * GROUP_ROWS, n_rows, ahead,
+                         codes[l & 1]);
             multiply_second(now + f * FIELD_BYTES);
         }
     }
@@ -78,6 +83,7 @@ BN_FORCE_INLINE void multiply_block(const uint8_t *row, size_t n_lines, size_t n
     }
     _tile_stored(0, sums[0], sizeof sums[0]);
     _tile_stored(1, sums[SIDE], sizeof sums[0]);
+    order_memory();
 }
 _Static_assert(STEPS_A_LINE *GROUP_ROWS == BLOCK_ROWS, "a group between the products of a field");
 

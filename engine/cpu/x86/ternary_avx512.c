@@ -10,6 +10,7 @@
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/lanes_avx512.h"
 
 #include <immintrin.h>
 
@@ -20,24 +21,10 @@
 #define NEXT_ROWS 2    /* of listed rows: so many lie between reading and prefetching */
 #define BLOCK_TOKENS 6 /* 4 rows x 6 tokens = 24 sums; with 4 weights and q, 29 of 32 registers */
 
-/* (sum of a, of b, of c, of d) */
-BN_FORCE_INLINE __m128i sum_lanes(const __m512i v[4])
-{
-    __m256i half[4];
-#pragma GCC unroll 4
-    for (int i = 0; i < 4; i++)
-        half[i] =
-            _mm256_add_epi32(_mm512_castsi512_si256(v[i]), _mm512_extracti64x4_epi64(v[i], 1));
-    const __m256i ab = _mm256_hadd_epi32(half[0], half[1]);
-    const __m256i cd = _mm256_hadd_epi32(half[2], half[3]);
-    const __m256i abcd = _mm256_hadd_epi32(ab, cd);
-    return _mm_add_epi32(_mm256_castsi256_si128(abcd), _mm256_extracti128_si256(abcd, 1));
-}
-
 /* Put the sums of n_rows rows, less q_sum, at acc. */
 BN_FORCE_INLINE void store_sums(const __m512i v[ROWS], int n_rows, int32_t q_sum, int32_t *acc)
 {
-    const __m128i sums = _mm_sub_epi32(sum_lanes(v), _mm_set1_epi32(q_sum));
+    const __m128i sums = _mm_sub_epi32(sum_lanes_avx512(v), _mm_set1_epi32(q_sum));
     _mm_mask_storeu_epi32(acc, (__mmask8)((1 << n_rows) - 1), sums);
 }
 
@@ -87,7 +74,7 @@ BN_FORCE_INLINE void matvec_rows(const struct row_set *s, size_t n_lines, int n_
         const __m512i b = _mm512_add_epi32(sum[r][2], _mm512_srai_epi32(sum[r][3], 2));
         total[r] = _mm512_add_epi32(a, _mm512_srai_epi32(b, 4));
     }
-    const __m128i sums = _mm_sub_epi32(sum_lanes(total), _mm_set1_epi32(q_sum));
+    const __m128i sums = _mm_sub_epi32(sum_lanes_avx512(total), _mm_set1_epi32(q_sum));
     _mm_storeu_si128((__m128i *)(void *)out, sums);
 }
 

@@ -1,0 +1,125 @@
+/*
+ * Ternary products of two to six tokens with AVX-512 VNNI, as verification of drafts and small
+ * batches want them: each line of weights is read from memory once for all of them, and two or
+ * three tokens take hardly longer than one.
+ *
+ * A line is halved by one shift, so that two masks serve four fields: a sum for fields 0 and 2 and
+ * one for fields 1 and 3, four times too large, which is divided at the end. Four rows at a time
+ * for up to three tokens and two rows for up to six: 24 sums. Rows are a quarter, or half, of the
+ * range apart and prefetched, as in ternary_avx512.c.
+ */
+#include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/lanes_avx512.h"
+
+#define MOST_ROWS 4
+#define MOST_TOKENS 6
+#define MOST_TOKENS_4 3 /* with four rows */
+#define PREFETCH_BYTES 2560
+
+/* n_rows (1, 2 or 4) rows, `apart` rows from each other, times n_tokens tokens from the first of
+ * `batch`. */
+BN_FORCE_INLINE void multiply_rows(const uint8_t *row, size_t n_lines, size_t apart, int n_rows,
+                                   int n_tokens, const struct ternary_batch *batch, int32_t *acc)
+{
+    const size_t q_bytes = n_lines * LINE_COLS, row_step = apart * n_lines * LINE_BYTES;
+    __m512i sum[MOST_TOKENS][2][MOST_ROWS];
+#pragma GCC unroll 6
+    for (int t = 0; t < n_tokens; t++)
+#pragma GCC unroll 4
+        for (int r = 0; r < MOST_ROWS; r++)
+            sum[t][0][r] = sum[t][1][r] = _mm512_setzero_si512();
+
+    for (size_t l = 0; l < n_lines; l++) {
+        __m512i low[MOST_ROWS], high[MOST_ROWS];
+#pragma GCC unroll 4
+        for (int r = 0; r < n_rows; r++) {
+            const uint8_t *at = row + (size_t)r * row_step + l * LINE_BYTES;
+            low[r] = _mm512_loadu_si512(at);
+            high[r] = _mm512_srli_epi32(low[r], 4);
+            _mm_prefetch((const char *)((uintptr_t)at + PREFETCH_BYTES), _MM_HINT_T0);
+        }
+#pragma GCC unroll 2
+        for (int f = 0; f < 2; f++) {
+            const __m512i mask = _mm512_set1_epi8((char)(3 << 2 * f));
+            const int8_t *q = batch->q + l * LINE_COLS + 64 * f;
+            __m512i w0[MOST_ROWS], w2[MOST_ROWS];
+#pragma GCC unroll 4
+            for (int r = 0; r < n_rows; r++) {
+                w0[r] = _mm512_and_si512(low[r], mask);
+                w2[r] = _mm512_and_si512(high[r], mask);
+            }
+#pragma GCC unroll 6
+            for (int t = 0; t < n_tokens; t++) {
+                const __m512i q0 = _mm512_load_si512(q + (size_t)t * q_bytes);
+                const __m512i q2 = _mm512_load_si512(q + (size_t)t * q_bytes + 128);
+#pragma GCC unroll 4
+                for (int r = 0; r < n_rows; r++) {
+                    sum[t][f][r] = _mm512_dpbusd_epi32(sum[t][f][r], w0[r], q0);
+                    sum[t][f][r] = _mm512_dpbusd_epi32(sum[t][f][r], w2[r], q2);
+                }
+            }
+        }
+    }
+#pragma GCC unroll 6
+    for (int t = 0; t < n_tokens; t++) {
+        int32_t out[MOST_ROWS];
+        __m512i total[MOST_ROWS];
+#pragma GCC unroll 4
+        for (int r = 0; r < MOST_ROWS; r++)
+            total[r] = _mm512_add_epi32(sum[t][0][r], _mm512_srai_epi32(sum[t][1][r], 2));
+        _mm_storeu_si128((__m128i *)(void *)out,
+                         _mm_sub_epi32(sum_lanes_avx512(total), _mm_set1_epi32(batch->q_sums[t])));
+#pragma GCC unroll 4
+        for (int r = 0; r < n_rows; r++)
+            acc[(size_t)t * batch->acc_stride + (size_t)r * apart] = out[r];
+    }
+}
+
+/* All rows times n_tokens tokens. */
+BN_FORCE_INLINE void multiply_tokens(const struct ternary_mat *w, size_t row0, size_t row1,
+                                     int n_tokens, const struct ternary_batch *batch)
+{
+    const int n_rows = n_tokens <= MOST_TOKENS_4 ? 4 : 2;
+    const size_t row_bytes = w->n_lines * LINE_BYTES;
+    const size_t step = (row1 - row0) / (size_t)n_rows;
+    const uint8_t *rows = w->lines + row0 * row_bytes;
+    for (size_t r = 0; r < step; r++)
+        multiply_rows(rows + r * row_bytes, w->n_lines, step, n_rows, n_tokens, batch,
+                      batch->acc + r);
+    for (size_t r = (size_t)n_rows * step; r < row1 - row0; r++)
+        multiply_rows(rows + r * row_bytes, w->n_lines, 0, 1, n_tokens, batch, batch->acc + r);
+}
+
+void ternary_matmul_few_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
+                               const struct ternary_batch *batch)
+{
+    /* More tokens than six in parts as equal as they can be: right, if not fast. */
+    const size_t n_parts = (batch->n_tokens + MOST_TOKENS - 1) / MOST_TOKENS;
+    for (size_t i = 0; i < n_parts; i++) {
+        const size_t t0 = batch->n_tokens * i / n_parts;
+        const struct ternary_batch part = {.q = batch->q + t0 * w->n_lines * LINE_COLS,
+                                           .q_sums = batch->q_sums + t0,
+                                           .acc = batch->acc + t0 * batch->acc_stride,
+                                           .acc_stride = batch->acc_stride};
+        switch (batch->n_tokens * (i + 1) / n_parts - t0) {
+        case 1:
+            multiply_tokens(w, row0, row1, 1, &part);
+            break;
+        case 2:
+            multiply_tokens(w, row0, row1, 2, &part);
+            break;
+        case 3:
+            multiply_tokens(w, row0, row1, 3, &part);
+            break;
+        case 4:
+            multiply_tokens(w, row0, row1, 4, &part);
+            break;
+        case 5:
+            multiply_tokens(w, row0, row1, 5, &part);
+            break;
+        default:
+            multiply_tokens(w, row0, row1, MOST_TOKENS, &part);
+            break;
+        }
+    }
+}
