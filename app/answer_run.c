@@ -16,6 +16,7 @@ struct run {
     size_t n_same; /* how often the last token came in a row */
     bool unheard;  /* the sink said no */
     double started, first, last;
+    uint64_t first_bytes, last_bytes; /* read by the generator until then */
 };
 
 double answer_prefill_rate(const struct answer_result *r)
@@ -26,6 +27,11 @@ double answer_prefill_rate(const struct answer_result *r)
 double answer_decode_rate(const struct answer_result *r)
 {
     return r->n_tokens >= 2 && r->decode_s > 0 ? (double)(r->n_tokens - 1) / r->decode_s : 0;
+}
+
+double answer_decode_bytes(const struct answer_result *r)
+{
+    return r->n_tokens >= 2 ? (double)r->decode_bytes / (double)(r->n_tokens - 1) : 0;
 }
 
 static bool is_cancelled(const struct run *run)
@@ -45,6 +51,7 @@ static bool step(struct run *run, struct answer_result *r, int32_t *id, struct b
         return false;
     if (is_first) {
         run->first = clock_seconds();
+        run->first_bytes = generator_bytes_read(run->g);
         r->prefill_s = run->first - run->started;
         r->n_reused = stats.n_reused;
         r->n_evaluated = stats.n_evaluated;
@@ -76,6 +83,7 @@ static bool take(struct run *run, struct answer_result *r, int32_t id, bool *sto
         return false;
     r->n_tokens++;
     run->last = clock_seconds();
+    run->last_bytes = generator_bytes_read(run->g);
     (void)tell(run, id, text, alts, n_alts); /* is_cancelled sees a refusal */
     return true;
 }
@@ -136,6 +144,7 @@ bool answer_run(struct generator *g, const struct tokenizer *tokenizer,
         if (r.n_tokens > 0) {
             r.first_token_s = run.first - run.started;
             r.decode_s = run.last - run.first;
+            r.decode_bytes = run.last_bytes - run.first_bytes;
         }
         const struct spec_stats after = generator_spec_stats(g);
         r.n_drafted = after.n_drafted - before.n_drafted;

@@ -51,12 +51,14 @@ struct answer_result {
     size_t n_accepted;
     double first_token_s; /* from the start to the first token; 0 without one */
     double prefill_s;
-    double decode_s; /* from the first token to the last */
+    double decode_s;       /* from the first token to the last */
+    uint64_t decode_bytes; /* read from memory then */
 };
 
 /* Rates as they are shown everywhere; 0 where there is too little to say. */
 double answer_prefill_rate(const struct answer_result *r);
 double answer_decode_rate(const struct answer_result *r);
+double answer_decode_bytes(const struct answer_result *r); /* a token */
 
 /* An interrupted answer is a result, not an error. Errors of generator_step; BN_ENOMEM. */
 bool answer_run(struct generator *g, const struct tokenizer *tokenizer,

@@ -22,16 +22,10 @@ static double percent_of(double rate, double peak)
     return peak > 0 ? 100 * rate / peak : 0;
 }
 
-double bench_macs(const struct bn_model_info *info)
-{
-    const double width = (double)info->n_embd, kv = (double)(info->n_kv_heads * info->head_dim);
-    const double heads = (double)(info->n_heads * info->head_dim);
-    return (double)info->n_layers * width * (2 * heads + 2 * kv + 3 * (double)info->n_ff);
-}
-
 double bench_row_rate(const struct bn_model_info *info, const struct bench_row *row)
 {
-    return row->tokens_per_s * (row->test == BENCH_TG ? row->bytes_per_token : bench_macs(info));
+    return row->tokens_per_s *
+           (row->test == BENCH_TG ? row->bytes_per_token : info->macs_per_token);
 }
 
 double bench_row_percent(const struct bn_model_info *info, const struct bench_row *row)

@@ -17,9 +17,6 @@ struct bench_roofs {
 /* The middle of n values, which are sorted; n is at least 1. */
 double bench_median(double *values, size_t n);
 
-/* Multiply-adds of the linear layers for one token. */
-double bench_macs(const struct bn_model_info *info);
-
 /* What a row is bound by, a second: bytes read for tg, multiply-adds for pp; and what it is of the
  * row's own peak, in percent. */
 double bench_row_rate(const struct bn_model_info *info, const struct bench_row *row);

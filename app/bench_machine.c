@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#define STALE_S 0.5 /* a measurement older than this is made again */
+#define STALE 10 /* a measurement so many times older than it took is made again */
 
 static bool read_ticks(struct bench_ticks *t)
 {
@@ -74,6 +74,7 @@ void bench_machine_loaded(struct bench_machine *m, struct bn_model *model)
 
 static void measure_test(struct bench_machine *m, enum bench_test test)
 {
+    const double start = clock_seconds();
     if (test == BENCH_TG) {
         m->now.read_bytes_per_s = bn_model_bandwidth(m->model);
         m->best.read_bytes_per_s = fmax(m->best.read_bytes_per_s, m->now.read_bytes_per_s);
@@ -81,13 +82,14 @@ static void measure_test(struct bench_machine *m, enum bench_test test)
         m->now.macs_per_s = bn_model_mac_peak(m->model, BN_MAC_INT8);
         m->best.macs_per_s = fmax(m->best.macs_per_s, m->now.macs_per_s);
     }
-    m->measured[test] = clock_seconds();
+    const double end = clock_seconds();
+    m->stale_at[test] = end + STALE * (end - start);
 }
 
 double bench_machine_peak(void *ud, enum bench_test test)
 {
     struct bench_machine *m = ud;
-    if (m->measured[test] <= 0 || clock_seconds() - m->measured[test] > STALE_S)
+    if (clock_seconds() > m->stale_at[test])
         measure_test(m, test);
     return test == BENCH_TG ? m->now.read_bytes_per_s : m->now.macs_per_s;
 }

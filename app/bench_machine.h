@@ -14,7 +14,7 @@ struct bench_ticks { /* of all processors */
 struct bench_machine {
     struct bn_model *model;
     struct bench_roofs now; /* the last measured */
-    double measured[2];     /* when, by enum bench_test: clock_seconds; 0: not yet */
+    double stale_at[2];     /* by enum bench_test: clock_seconds; 0: not measured yet */
     struct bench_roofs best;
     size_t load_peak_bytes; /* resident at its highest until the first token was evaluated */
     size_t peak_bytes;      /* resident at its highest: loading, or after a run */
@@ -34,8 +34,8 @@ void bench_machine_loading(void *ud, size_t n_done, size_t n_total);
 /* The first token is evaluated. */
 void bench_machine_loaded(struct bench_machine *m, struct bn_model *model);
 
-/* What bounds a test: bytes read a second for tg, multiply-adds for pp. Measured now, unless it was
- * half a second ago. struct bench_machine *. */
+/* What bounds a test: bytes read a second for tg, multiply-adds for pp. Measured now, unless that
+ * would take more than a tenth of the time. struct bench_machine *. */
 double bench_machine_peak(void *ud, enum bench_test test);
 /* All roofs, now; `best` is the best of all measurements. */
 void bench_machine_measure(struct bench_machine *m);

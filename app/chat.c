@@ -350,6 +350,21 @@ static void on_loaded(struct chat *c)
         on_failed(c, &err);
 }
 
+static void on_measured(struct chat *c, const struct worker_event *event)
+{
+    struct strbuf text = {0};
+    c->peaks = event->peaks;
+    turn_speed_lines(c, &text);
+    if (text.n_bytes == 0)
+        strbuf_addf(&text,
+                    "this device reads %.1f GB/s and does %.1f GMAC/s; nothing is to be "
+                    "compared with that yet\n",
+                    c->peaks.read_bytes_per_s / 1e9, c->peaks.macs_per_s / 1e9);
+    const struct bn_str all = strbuf_str(&text);
+    c->ui->ops->notice(c->ui, TONE_PLAIN, (struct bn_str){all.ptr, all.n_bytes - 1});
+    strbuf_finish(&text);
+}
+
 void chat_event(struct chat *c, struct worker_event *event)
 {
     switch (event->kind) {
@@ -369,6 +384,9 @@ void chat_event(struct chat *c, struct worker_event *event)
         break;
     case WORKER_REMARK:
         c->ui->ops->notice(c->ui, event->err.code ? TONE_WARNING : TONE_NOTE, event->text);
+        break;
+    case WORKER_MEASURED:
+        on_measured(c, event);
         break;
     case WORKER_DONE:
         on_done(c, event);

@@ -49,6 +49,7 @@ struct chat {
     struct turn turn; /* the one that runs, or the last one */
     struct thought thought;
     struct chat_totals totals;
+    struct generator_peaks peaks;         /* zero until they were asked for */
     size_t n_used;                        /* tokens of the context in use */
     double token_times[CHAT_RATE_TOKENS]; /* a ring by n_tokens */
 };

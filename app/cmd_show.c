@@ -99,6 +99,20 @@ static void add_rate(struct strbuf *text, size_t n, double seconds)
         strbuf_addf(text, ", %.1f tok/s", (double)n / seconds);
 }
 
+/* On request only, and never beside an answer, which it would slow down. */
+static bool measure_peaks(struct app *app)
+{
+    struct bn_error err;
+    if (!worker_is_idle(app->worker)) {
+        ui_notice(&app->ui, TONE_ERROR, "not while the model works");
+        return false;
+    }
+    if (worker_measure(app->worker, &err))
+        return true;
+    ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
+    return false;
+}
+
 bool cmd_stats(struct app *app, struct bn_str args)
 {
     const struct bn_model_info *info = worker_info(app->worker);
@@ -106,20 +120,29 @@ bool cmd_stats(struct app *app, struct bn_str args)
     const struct answer_result *r = &turn->result;
     const struct chat_totals *t = &app->chat.totals;
     struct strbuf text = {0};
-    (void)args; /* takes none */
     if (!info) {
         ui_notice(&app->ui, TONE_PLAIN, "the model is still loading");
         return true;
     }
+    if (bn_str_is(args, "peak"))
+        return measure_peaks(app);
+    if (args.n_bytes > 0) {
+        ui_notice(&app->ui, TONE_ERROR, "/stats takes nothing, or the word peak");
+        return false;
+    }
     const size_t resident = mem_resident_bytes(); /* first: it may be the peak */
-    strbuf_addf(&text, "load        %.2f s, weights %.1f MB, memory %.1f MB, at most %.1f MB\n",
+    strbuf_addf(&text,
+                "load        %.2f s, weights %.1f MB\n"
+                "memory      %.1f MB: its own %.1f MB, of files %.1f MB; at most %.1f MB\n",
                 info->load_seconds, (double)info->weight_bytes / 1e6, (double)resident / 1e6,
+                (double)mem_anon_bytes() / 1e6, (double)mem_file_bytes() / 1e6,
                 (double)size_max(resident, mem_peak_bytes()) / 1e6);
     if (turn->finish != FINISH_NONE) {
         strbuf_addf(&text, "prompt      %zu tok: %zu reused, %zu evaluated in %.2f s, %.1f tok/s\n",
                     r->n_prompt, r->n_reused, r->n_evaluated, r->prefill_s, answer_prefill_rate(r));
         strbuf_addf(&text, "generation  %zu tok in %.2f s, %.1f tok/s, first token after %.2f s\n",
                     r->n_tokens, r->decode_s, answer_decode_rate(r), r->first_token_s);
+        turn_speed_lines(&app->chat, &text);
         if (r->n_drafted > 0)
             strbuf_addf(&text, "speculation %zu tok drafted, %zu of them accepted\n", r->n_drafted,
                         r->n_accepted);

@@ -90,9 +90,10 @@ const struct command command_table[] = {
      "one, /copy all the conversation. It uses wl-copy, xclip, xsel or pbcopy, else asks the "
      "terminal.",
      ARGS_FREE, cmd_copy},
-    {"stats", NULL, "", "numbers of the last answer and of this run",
-     "/stats shows times and rates of loading, reading and generating, and memory.", ARGS_NONE,
-     cmd_stats},
+    {"stats", NULL, "[peak]", "numbers of the last answer and of this run",
+     "/stats shows times and rates of loading, reading and generating, and memory. /stats peak "
+     "measures for a moment what this device can do at all; from then on it is compared with that.",
+     ARGS_FREE, cmd_stats},
     {"info", "show", "", "what model runs, and how",
      "/info shows the model's name and size, its template, the device and the context.", ARGS_NONE,
      cmd_info},

@@ -204,6 +204,17 @@ size_t generator_explain(const struct generator *g, size_t n_sequences, size_t n
     return bn_model_explain(g->model, n_sequences, n_tokens, text, text_bytes);
 }
 
+uint64_t generator_bytes_read(const struct generator *g)
+{
+    return bn_model_bytes_read(g->model);
+}
+
+struct generator_peaks generator_measure(struct generator *g)
+{
+    return (struct generator_peaks){bn_model_bandwidth(g->model),
+                                    bn_model_mac_peak(g->model, BN_MAC_INT8)};
+}
+
 bool generator_set(struct generator *g, const struct sampler_params *params, size_t n_alts,
                    struct bn_error *err)
 {

@@ -31,6 +31,15 @@ size_t generator_n_ctx(const struct generator *g);
 size_t generator_explain(const struct generator *g, size_t n_sequences, size_t n_tokens, char *text,
                          size_t text_bytes);
 
+/* As bn_model_bytes_read: what all steps together have read from memory. */
+uint64_t generator_bytes_read(const struct generator *g);
+/* What the device can do at all, measured now, in a fraction of a second; 0: not known. */
+struct generator_peaks {
+    double read_bytes_per_s;
+    double macs_per_s; /* multiply-adds of bytes */
+};
+struct generator_peaks generator_measure(struct generator *g);
+
 /* How to choose, and how many alternatives to each choice generator_alts shall know (at most
  * GENERATOR_MAX_ALTS); with 0 the head works out no more than the choice needs. The ids chosen are
  * the same either way. BN_EARG: a value out of range; the old settings stay. */

@@ -74,6 +74,30 @@ void turn_stats_line(const struct turn *turn, const struct turn_room *room, stru
     strbuf_add_char(out, ']');
 }
 
+static void add_share(struct strbuf *out, double rate, double peak, const char *unit)
+{
+    if (peak > 0)
+        strbuf_addf(out, ", %.0f %% of the %.1f %s this device can do", 100 * rate / peak,
+                    peak / 1e9, unit);
+    strbuf_add_char(out, '\n');
+}
+
+void turn_speed_lines(const struct chat *c, struct strbuf *out)
+{
+    const struct answer_result *r = &c->turn.result;
+    const struct bn_model_info *info = worker_info(c->worker);
+    const double bytes = answer_decode_bytes(r), read_rate = bytes * answer_decode_rate(r);
+    const double mac_rate = answer_prefill_rate(r) * (info ? info->macs_per_token : 0);
+    if (read_rate > 0) {
+        strbuf_addf(out, "reads       %.1f MB a token, %.1f GB/s", bytes / 1e6, read_rate / 1e9);
+        add_share(out, read_rate, c->peaks.read_bytes_per_s, "GB/s");
+    }
+    if (mac_rate > 0) {
+        strbuf_addf(out, "multiplies  %.1f GMAC/s in the prompt", mac_rate / 1e9);
+        add_share(out, mac_rate, c->peaks.macs_per_s, "GMAC/s");
+    }
+}
+
 const char *turn_end_notice(const struct turn *turn)
 {
     static const char *const notices[FINISH_N] = {

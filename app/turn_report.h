@@ -23,6 +23,11 @@ const char *turn_end_notice(const struct turn *turn);
 /* "context: dropped 3 oldest turns (812 tok), re-reading 1204 tok", or nothing. */
 void turn_drop_notice(const struct turn *turn, struct strbuf *out);
 
+/* The last answer against the machine: memory read for its tokens, arithmetic of its prompt, and
+ * what that is of what the device can do where that was measured. Whole lines; none where it has
+ * read nothing. */
+void turn_speed_lines(const struct chat *c, struct strbuf *out);
+
 /* One object with every field of a turn; NULL: out of memory. */
 json_t *turn_json(const struct chat *c, const struct turn *turn);
 json_t *turn_json_of(const struct tokenizer *t, const char *model, const struct turn *turn);

@@ -25,7 +25,7 @@ struct job {
     char **stops; /* (spec.n_stops) */
     struct sampler_bias *biases;
     char *snapshot; /* to read before the answer, or to write */
-    enum { JOB_ANSWER, JOB_SAVE } kind;
+    enum { JOB_ANSWER, JOB_SAVE, JOB_MEASURE } kind;
     struct job *next;
 };
 
@@ -219,13 +219,14 @@ static void restore(struct worker *w, const struct job *job)
         post_remark(w, &text, &err);
 }
 
-static void run_job(struct worker *w, struct job *job)
+static void measure(struct worker *w)
 {
-    if (job->kind == JOB_SAVE) {
-        save(w, job);
-        job_free(job);
-        return;
-    }
+    struct worker_event event = {.kind = WORKER_MEASURED, .peaks = generator_measure(w->g)};
+    (void)post(w, &event); /* closing: nobody waits for it */
+}
+
+static void answer(struct worker *w, const struct job *job)
+{
     if (job->snapshot)
         restore(w, job);
     const struct answer_sink sink = {.reading = on_reading, .token = on_token, .ud = w};
@@ -235,6 +236,21 @@ static void run_job(struct worker *w, struct job *job)
         (void)post(w, &event); /* closing: nobody waits for it */
     else
         (void)post_failure(w, &err);
+}
+
+static void run_job(struct worker *w, struct job *job)
+{
+    switch (job->kind) {
+    case JOB_ANSWER:
+        answer(w, job);
+        break;
+    case JOB_SAVE:
+        save(w, job);
+        break;
+    case JOB_MEASURE:
+        measure(w);
+        break;
+    }
     job_free(job);
 }
 
@@ -353,6 +369,17 @@ bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char 
     if (!job)
         return bn_fail(err, BN_ENOMEM, "out of memory for a snapshot");
     job->kind = JOB_SAVE;
+    submit(w, job);
+    return true;
+}
+
+bool worker_measure(struct worker *w, struct bn_error *err)
+{
+    const struct answer_job spec = {0};
+    struct job *job = job_copy(&spec);
+    if (!job)
+        return bn_fail(err, BN_ENOMEM, "out of memory for a measurement");
+    job->kind = JOB_MEASURE;
     submit(w, job);
     return true;
 }

@@ -23,13 +23,14 @@ struct worker_config {
 };
 
 enum worker_event_kind {
-    WORKER_LOADING, /* n_done of n_total bytes */
-    WORKER_LOADED,  /* worker_info and worker_n_ctx may be asked from here on */
-    WORKER_READING, /* n_done of n_total tokens of the prompt */
-    WORKER_TOKEN,   /* id, text, alts */
-    WORKER_REMARK,  /* text: a sentence about a snapshot; err.code says whether something failed */
-    WORKER_DONE,    /* result; the worker is idle again */
-    WORKER_FAILED,  /* err; idle again, or, before WORKER_LOADED, ended */
+    WORKER_LOADING,  /* n_done of n_total bytes */
+    WORKER_LOADED,   /* worker_info and worker_n_ctx may be asked from here on */
+    WORKER_READING,  /* n_done of n_total tokens of the prompt */
+    WORKER_TOKEN,    /* id, text, alts */
+    WORKER_REMARK,   /* text: a sentence about a snapshot; err.code says whether something failed */
+    WORKER_MEASURED, /* peaks */
+    WORKER_DONE,     /* result; the worker is idle again */
+    WORKER_FAILED,   /* err; idle again, or, before WORKER_LOADED, ended */
 };
 
 struct worker_event {
@@ -40,6 +41,7 @@ struct worker_event {
     struct generator_alt *alts; /* (n_alts), owned by the event */
     size_t n_alts;
     struct answer_result result;
+    struct generator_peaks peaks;
     struct bn_error err;
 };
 
@@ -58,6 +60,8 @@ bool worker_answer(struct worker *w, const struct answer_job *job, struct bn_err
  * WORKER_REMARK says how it went. */
 bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char *path,
                  struct bn_error *err);
+/* Measure what the device can do at all, after what runs now: WORKER_MEASURED. */
+bool worker_measure(struct worker *w, struct bn_error *err);
 bool worker_is_idle(struct worker *w); /* nothing runs or waits to be run */
 /* Stop the running job or load soon; nothing happens when idle. */
 void worker_cancel(struct worker *w);

@@ -69,6 +69,14 @@ static void copy_str(char *to, size_t to_bytes, struct bn_str from)
     to[n] = '\0';
 }
 
+/* Of one token; large widths may be far from real ones, so no integers. */
+static double linear_macs(const struct hparams *hp)
+{
+    const double width = (double)hp->n_embd, heads = (double)hp->n_heads * (double)hp->head_dim;
+    const double kv = (double)hp->n_kv_heads * (double)hp->head_dim;
+    return (double)hp->n_layers * width * (2 * heads + 2 * kv + 3 * (double)hp->n_ff);
+}
+
 static void fill_info(struct bn_model *model, double load_seconds)
 {
     const struct model *m = model->model;
@@ -93,6 +101,7 @@ static void fill_info(struct bn_model *model, double load_seconds)
         .kv_bytes_per_token = b->plan.kv_bytes_per_token,
         .bytes_per_token = b->bytes_per_token,
         .head_bytes = b->head_bytes,
+        .macs_per_token = linear_macs(hp),
         .load_seconds = load_seconds,
     };
     (void)gguf_get_str(m->gguf, "general.name", &name); /* a file may have none */

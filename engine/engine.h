@@ -100,6 +100,7 @@ struct bn_model_info {
     size_t kv_bytes_per_token;
     size_t bytes_per_token; /* read from memory for one decoded token, context not counted */
     size_t head_bytes;      /* of these for the output head, rows looked up again not counted */
+    double macs_per_token;  /* multiply-adds of the linear layers */
     double load_seconds;
 };
 const struct bn_model_info *bn_model_info(const struct bn_model *model);

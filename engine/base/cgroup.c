@@ -14,14 +14,15 @@
 
 /* Inside a container the path may name directories that only exist outside; what remains is the
  * mount itself. */
-static size_t least_above(const char *mount, const char *group, cgroup_limit_fn limit_of)
+static size_t least_above(const char *root, const char *mount, const char *group,
+                          cgroup_limit_fn limit_of)
 {
     char dir[CGROUP_DIR_BYTES];
-    const size_t mount_chars = strlen(mount);
+    const size_t mount_chars = strlen(root) + strlen(mount);
     size_t n = SIZE_MAX;
-    const int chars = snprintf(dir, sizeof dir, "%s%s", mount, group);
+    const int chars = snprintf(dir, sizeof dir, "%s%s%s", root, mount, group);
     if (chars < 0 || (size_t)chars >= sizeof dir)
-        (void)snprintf(dir, sizeof dir, "%s", mount);
+        (void)snprintf(dir, sizeof dir, "%s%s", root, mount);
     for (;;) {
         n = size_min(n, limit_of(dir));
         char *slash = strrchr(dir, '/');
@@ -46,11 +47,12 @@ static bool is_in_list(const char *list, const char *name)
 }
 
 /* Lines of /proc/self/cgroup: "0::/group" (v2) and "4:cpu,cpuacct:/group" (v1). */
-size_t cgroup_least(const struct cgroup_limit *limit)
+size_t cgroup_least(const char *root, const struct cgroup_limit *limit)
 {
-    char line[LINE_MAX_BYTES];
+    char path[CGROUP_DIR_BYTES], line[LINE_MAX_BYTES];
     size_t n = SIZE_MAX;
-    FILE *f = fopen("/proc/self/cgroup", "re");
+    (void)snprintf(path, sizeof path, "%s/proc/self/cgroup", root);
+    FILE *f = fopen(path, "re");
     if (!f)
         return n;
     while (fgets(line, sizeof line, f)) {
@@ -62,9 +64,9 @@ size_t cgroup_least(const struct cgroup_limit *limit)
         *names++ = '\0';
         *group++ = '\0';
         if (*names == '\0')
-            n = size_min(n, least_above(V2_MOUNT, group, limit->of_v2));
+            n = size_min(n, least_above(root, V2_MOUNT, group, limit->of_v2));
         else if (is_in_list(names, limit->controller))
-            n = size_min(n, least_above(limit->v1_mount, group, limit->of_v1));
+            n = size_min(n, least_above(root, limit->v1_mount, group, limit->of_v1));
     }
     (void)fclose(f); /* only read */
     return n;

@@ -18,7 +18,8 @@ struct cgroup_limit {
 
 #define CGROUP_DIR_BYTES 1024 /* most bytes of a directory given to of_v1 and of_v2 */
 
-/* The least over all groups around the process; SIZE_MAX where nothing limits it. */
-size_t cgroup_least(const struct cgroup_limit *limit);
+/* The least over all groups around the process; SIZE_MAX where nothing limits it. Files are looked
+ * up below `root`: "" but in tests. */
+size_t cgroup_least(const char *root, const struct cgroup_limit *limit);
 
 #endif

@@ -31,7 +31,9 @@ static bool cpu_probe(const struct backend_config *cfg, char *text, size_t text_
     for (enum cpu_isa isa = ISA_REF; isa < ISA_N; isa++)
         if (caps.has[isa])
             best = isa;
-    (void)snprintf(text, text_bytes, "%zu threads, %s", cpu_default_threads(), cpu_isa_title(best));
+    const size_t n_threads = cpu_default_threads();
+    (void)snprintf(text, text_bytes, "%zu thread%s, %s", n_threads, n_threads == 1 ? "" : "s",
+                   cpu_isa_title(best));
     return true;
 }
 

@@ -46,6 +46,9 @@ size_t cpu_list_allowed(size_t *cpus, size_t cap, size_t *n_cores);
 
 /* CPUs this process may use: affinity mask, cgroup quota, one per physical core. At least 1. */
 size_t cpu_default_threads(void);
+/* Whole CPUs that the quotas of the control groups pay for, rounded up; SIZE_MAX: no limit. Reads
+ * ROOT/proc/self/cgroup and ROOT/sys/fs/cgroup: "" but in tests. */
+size_t cpu_quota_threads(const char *root);
 
 /* Run the kernels of each rung against ref in a forked child; rungs that fail are cleared, with a
  * line in `why` (may be NULL). Costs a few milliseconds. */

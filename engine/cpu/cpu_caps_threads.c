@@ -119,9 +119,14 @@ static size_t quota_of_v1(const char *dir)
 
 static const struct cgroup_limit quota = {"cpu", "/sys/fs/cgroup/cpu", quota_of_v1, quota_of_v2};
 
+size_t cpu_quota_threads(const char *root)
+{
+    return cgroup_least(root, &quota);
+}
+
 size_t cpu_default_threads(void)
 {
     size_t n_cores;
     (void)cpu_list_allowed(NULL, 0, &n_cores); /* only the cores are of interest */
-    return size_min(size_max(n_cores, 1), cgroup_least(&quota));
+    return size_min(size_max(n_cores, 1), cpu_quota_threads(""));
 }

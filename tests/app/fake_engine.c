@@ -35,6 +35,7 @@ struct generator {
     struct token_list held;   /* as a session would hold them */
     int32_t next;             /* what was chosen last, TOKEN_NONE at first */
     size_t n_alts;
+    uint64_t n_steps;
 };
 
 static const char *told(const char *name)
@@ -151,7 +152,8 @@ bool generator_open(const struct bn_file *file, const struct bn_model_config *cf
                                      .arch = "fake",
                                      .quantisation = "I2_S",
                                      .device = "fake device",
-                                     .isa = "ref"};
+                                     .isa = "ref",
+                                     .macs_per_token = 2e6};
     if (told("no_cuda"))
         (void)snprintf(g->info.passed_over, sizeof(g->info.passed_over),
                        "cuda is not used: no driver");
@@ -206,6 +208,17 @@ struct spec_stats generator_spec_stats(const struct generator *g)
     return (struct spec_stats){0};
 }
 
+uint64_t generator_bytes_read(const struct generator *g)
+{
+    return 5000000 * g->n_steps;
+}
+
+struct generator_peaks generator_measure(struct generator *g)
+{
+    (void)g;
+    return (struct generator_peaks){.read_bytes_per_s = 40e9, .macs_per_s = 400e9};
+}
+
 bool generator_set(struct generator *g, const struct sampler_params *params, size_t n_alts,
                    struct bn_error *err)
 {
@@ -247,6 +260,7 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
     const bool goes_on = g->next != TOKEN_NONE && n_ids == g->held.n + 1 &&
                          common_prefix(g, ids, n_ids) == g->held.n && ids[n_ids - 1] == g->next;
     const size_t n_kept = common_prefix(g, ids, n_ids);
+    g->n_steps++;
     if (!goes_on) {
         make_file("begun");
         if (told_number("noise", 0))

@@ -306,6 +306,18 @@ class Commands(ChatCase):
         text = self.script('a', 'b', '/stats')
         self.assertRegex(text, r'prompt +\d+ tok: [1-9]\d* reused, [1-9]\d evaluated')
 
+    def test_stats_are_set_against_what_the_device_can_do(self):
+        self.fake('answer')
+        text = self.script('a', '/stats')
+        self.assertRegex(text, r'(?m)^ *reads +5\.0 MB a token, [\d.]+ GB/s$')
+        self.assertRegex(text, r'(?m)^ *multiplies +[\d.]+ GMAC/s in the prompt$')
+        self.assertRegex(text, r'(?m)^ *memory +[\d.]+ MB: its own [\d.]+ MB, of files ')
+        text = self.script('a', '/stats peak')
+        self.assertRegex(text, r'(?m)GB/s, \d+ % of the 40\.0 GB/s this device can do$')
+        self.assertRegex(text, r'(?m)prompt, \d+ % of the 400\.0 GMAC/s this device can do$')
+        self.assertIn('reads 40.0 GB/s and does 400.0 GMAC/s; nothing', self.script('/stats peak'))
+        self.assertIn('the word peak', self.script('/stats peaks', code=2))
+
     def test_probs_asks_for_alternatives(self):
         self.fake('ab')
         text = self.script('/probs 2', 'a', '/probs off', words=['--logprobs', '1'])

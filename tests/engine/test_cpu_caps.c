@@ -2,18 +2,21 @@
  * The capability set, the ladder it fills, and the trust in it: refused names, lowered sets, and
  * tables with a kernel that computes nonsense or cannot run.
  */
-#define _GNU_SOURCE /* sched_setaffinity */
+#define _GNU_SOURCE /* sched_setaffinity, nftw */
 #include "engine/cpu/cpu_caps.h"
 #include "engine/cpu/cpu_planner.h"
 #include "engine/cpu/kernels_agree.h"
 
+#include <ftw.h>
 #include <sched.h>
 #include <setjmp.h>
 #include <signal.h>
 #include <stdarg.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <cmocka.h>
 
@@ -239,6 +242,74 @@ static void threads_follow_the_affinity_mask(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
+/* A file of a made-up system; folders are made as needed. */
+static void put(const char *root, const char *path, const char *text)
+{
+    char name[300];
+    (void)snprintf(name, sizeof name, "%s%s", root, path);
+    for (char *p = name + strlen(root) + 1; (p = strchr(p, '/')) != NULL; p++) {
+        *p = '\0';
+        (void)mkdir(name, 0700); /* may be there */
+        *p = '/';
+    }
+    FILE *f = fopen(name, "w");
+    assert_non_null(f);
+    assert_true(fputs(text, f) >= 0);
+    assert_int_equal(fclose(f), 0);
+}
+
+static int remove_one(const char *path, const struct stat *st, int kind, struct FTW *at)
+{
+    (void)st;
+    (void)kind;
+    (void)at;
+    return remove(path);
+}
+
+static void threads_follow_the_quota_of_the_group(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *groups; /* /proc/self/cgroup */
+        const char *files[4][2];
+        size_t n_threads;
+    } cases[] = {
+        {"0::/a/b\n", {{"/a/b/cpu.max", "max 100000\n"}}, SIZE_MAX},
+        {"0::/a/b\n", {{"/a/b/cpu.max", "200000 100000\n"}}, 2},
+        {"0::/a/b\n", {{"/a/b/cpu.max", "150000 100000\n"}}, 2},
+        {"0::/a/b\n", {{"/a/b/cpu.max", "20000 100000\n"}}, 1},
+        {"0::/a/b\n",
+         {{"/a/b/cpu.max", "max 100000\n"}, {"/a/cpu.max", "300000 100000\n"}},
+         3},                                                      /* the group around it */
+        {"0::/not/here\n", {{"/cpu.max", "400000 100000\n"}}, 4}, /* as in a container */
+        {"0::/a\n", {{"/a/cpu.max", "nonsense\n"}}, SIZE_MAX},
+        {"7:memory:/a\n4:cpuacct,cpu:/a\n",
+         {{"/cpu/a/cpu.cfs_quota_us", "250000\n"}, {"/cpu/a/cpu.cfs_period_us", "100000\n"}},
+         3},
+        {"4:cpu:/a\n",
+         {{"/cpu/a/cpu.cfs_quota_us", "-1\n"}, {"/cpu/a/cpu.cfs_period_us", "100000\n"}},
+         SIZE_MAX},
+        {"4:cpuset:/a\n",
+         {{"/cpu/a/cpu.cfs_quota_us", "100000\n"}, {"/cpu/a/cpu.cfs_period_us", "100000\n"}},
+         SIZE_MAX},
+        {"", {{"/cpu.max", "100000 100000\n"}}, SIZE_MAX},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        char root[] = "/tmp/test_cpu_caps.XXXXXX", path[128];
+        assert_non_null(mkdtemp(root));
+        put(root, "/proc/self/cgroup", cases[i].groups);
+        for (size_t k = 0; k < 4 && cases[i].files[k][0]; k++) {
+            (void)snprintf(path, sizeof path, "/sys/fs/cgroup%s", cases[i].files[k][0]);
+            put(root, path, cases[i].files[k][1]);
+        }
+        if (cpu_quota_threads(root) != cases[i].n_threads)
+            fail_msg("case %zu: %zu threads, not %zu", i, cpu_quota_threads(root),
+                     cases[i].n_threads);
+        assert_int_equal(nftw(root, remove_one, 8, FTW_DEPTH | FTW_PHYS), 0);
+    }
+    assert_int_equal(cpu_quota_threads("/nothing/here"), SIZE_MAX);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -255,6 +326,7 @@ int main(void)
         cmocka_unit_test(names_the_kernel_that_differs),
         cmocka_unit_test(survives_an_illegal_instruction),
         cmocka_unit_test(threads_follow_the_affinity_mask),
+        cmocka_unit_test(threads_follow_the_quota_of_the_group),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
