@@ -72,9 +72,14 @@ void app_use_snapshot(struct app *app, const char *session);
  * with it, and says how it went. */
 void app_keep_snapshot(struct app *app, const char *session);
 
-/* A line or pasted text that a person entered: a command or a message. False: not taken, the text
- * belongs back into the editor. */
-bool app_enter(struct app *app, struct bn_str text);
+/* A line or pasted text that a person entered: a command or a message. */
+enum entry {
+    ENTRY_DONE,
+    ENTRY_REFUSED, /* a command that cannot do it; said why */
+    ENTRY_UNKNOWN, /* no command; what it may have meant was said */
+    ENTRY_UNSENT,  /* a message that cannot be sent: belongs back into the editor */
+};
+enum entry app_enter(struct app *app, struct bn_str text);
 /* A message, whatever it looks like, with what /file has staged. */
 bool app_say(struct app *app, struct bn_str text);
 

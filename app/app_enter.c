@@ -32,16 +32,16 @@ bool app_say(struct app *app, struct bn_str text)
     return ok;
 }
 
-bool app_enter(struct app *app, struct bn_str text)
+enum entry app_enter(struct app *app, struct bn_str text)
 {
     const struct slash s = slash_parse(text);
     switch (s.kind) {
     case SLASH_NOTHING:
-        return true;
+        return ENTRY_DONE;
     case SLASH_COMMAND:
         return command_run(app, s.name, s.text);
     case SLASH_MESSAGE:
         break;
     }
-    return app_say(app, s.text);
+    return app_say(app, s.text) ? ENTRY_DONE : ENTRY_UNSENT;
 }

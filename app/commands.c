@@ -159,12 +159,12 @@ const struct command *command_find(struct bn_str name, const struct command **ne
     return n_begin == 1 ? begins : NULL;
 }
 
-bool command_run(struct app *app, struct bn_str name, struct bn_str args)
+enum entry command_run(struct app *app, struct bn_str name, struct bn_str args)
 {
     const struct command *near, *c = command_find(name, &near);
     const int n = name.n_bytes > 40 ? 40 : (int)name.n_bytes;
     if (c)
-        return c->run(app, args);
+        return c->run(app, args) ? ENTRY_DONE : ENTRY_REFUSED;
     if (near)
         ui_notice(
             &app->ui, TONE_ERROR,
@@ -175,7 +175,7 @@ bool command_run(struct app *app, struct bn_str name, struct bn_str args)
             &app->ui, TONE_ERROR,
             "unknown command /%.*s - /help lists them. Start with a space to send it as text.", n,
             name.ptr);
-    return false;
+    return ENTRY_UNKNOWN;
 }
 
 bool command_number(struct app *app, struct bn_str args, size_t fallback, size_t max, size_t *out)

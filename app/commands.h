@@ -25,8 +25,7 @@ struct command {
     const char *brief;   /* one line */
     const char *help;    /* a paragraph with an example */
     enum command_args completes;
-    /* False: it could not be done and the painter has been told; the line goes back to the editor.
-     */
+    /* False: it could not be done and the painter has been told. */
     bool (*run)(struct app *app, struct bn_str args);
 };
 
@@ -35,7 +34,7 @@ extern const struct command command_table[]; /* ends with a NULL name */
 /* By name, alias, or unambiguous beginning; NULL: none, and *near is one that looks like it, or
  * NULL. */
 const struct command *command_find(struct bn_str name, const struct command **near);
-bool command_run(struct app *app, struct bn_str name, struct bn_str args);
+enum entry command_run(struct app *app, struct bn_str name, struct bn_str args);
 
 /* "/undo" wants a number: from 1 to max, `fallback` where there is no argument. False: told the
  * user. */

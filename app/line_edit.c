@@ -347,6 +347,7 @@ bool line_open(struct app *app)
 void line_close(void)
 {
     line_set_display(NULL);
+    line_set_final_prompt(NULL);
     if (edit.sink)
         (void)fclose(edit.sink); /* nobody reads it */
     if (edit.is_open)

@@ -56,6 +56,8 @@ void line_set(struct bn_str text); /* replace what is being edited */
 void line_restore(void);           /* edit the line that was done again, as it stood */
 bool line_clear(void);             /* Ctrl-C: false if there was nothing to clear */
 void line_set_prompt(const char *prompt);
+/* The prompt that a line has once it is sent; the caller's memory, NULL: the one that it had. */
+void line_set_final_prompt(const char *prompt);
 /* Take the editor off the screen, and put it back on the cursor's row: around anything else shown.
  */
 void line_hide(void);

@@ -5,6 +5,7 @@
 #include "app/line_parts.h"
 
 #include "app/line_edit.h"
+#include "app/term_text.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -15,6 +16,7 @@
 #define MAX_SEQUENCE 8 /* keys; terminals send shorter ones */
 
 static bool enter_waits, was_refused;
+static const char *final_prompt; /* the caller's; NULL: as it is */
 
 static int insert_newline(int count, int key)
 {
@@ -35,11 +37,19 @@ static bool wants_more(void)
     return n > 0 && line[n - 1] == '\\' && rl_point == rl_end;
 }
 
+/* What is sent stands behind the prompt as it is without progress. */
+static int send(int count, int key)
+{
+    if (final_prompt && strcmp(rl_prompt ? rl_prompt : "", final_prompt) != 0)
+        line_set_prompt(final_prompt);
+    return rl_newline(count, key);
+}
+
 static int enter(int count, int key)
 {
     if (!wants_more()) {
         was_refused |= enter_waits;
-        return enter_waits ? 0 : rl_newline(count, key);
+        return enter_waits ? 0 : send(count, key);
     }
     if (rl_line_buffer[rl_end - 1] == '\\')
         (void)rl_rubout(1, '\b'); /* the backslash has done its work */
@@ -61,14 +71,26 @@ static int line_end(int at)
     return at;
 }
 
+/* The column of the cursor within its line, and the byte at that column of a line or the last
+ * before it: by columns, not bytes, so that no character is cut in two. */
+static size_t column_of(int start, int at)
+{
+    return term_text_width((struct bn_str){rl_line_buffer + start, (size_t)(at - start)});
+}
+
+static int byte_at(int start, size_t column)
+{
+    const struct bn_str line = {rl_line_buffer + start, (size_t)(line_end(start) - start)};
+    return start + (int)term_text_fit(line, column);
+}
+
 /* Up and Down: between the lines of a message first, then through what was typed before. */
 static int go_up(int count, int key)
 {
     const int start = line_start(rl_point);
     if (start == 0)
         return rl_get_previous_history(count, key);
-    const int above = line_start(start - 1), column = rl_point - start;
-    rl_point = above + (column < start - 1 - above ? column : start - 1 - above);
+    rl_point = byte_at(line_start(start - 1), column_of(start, rl_point));
     return 0;
 }
 
@@ -77,8 +99,7 @@ static int go_down(int count, int key)
     const int end = line_end(rl_point);
     if (end == rl_end)
         return rl_get_next_history(count, key);
-    const int column = rl_point - line_start(rl_point), last = line_end(end + 1);
-    rl_point = end + 1 + column < last ? end + 1 + column : last;
+    rl_point = byte_at(end + 1, column_of(line_start(rl_point), rl_point));
     return 0;
 }
 
@@ -117,6 +138,11 @@ void line_keys_bind(int (*edit_elsewhere)(int count, int key))
     rl_bind_keyseq("\\eOB", go_down);
     for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
         fill_gaps(rl_get_keymap_by_name(maps[i]), 0);
+}
+
+void line_set_final_prompt(const char *prompt)
+{
+    final_prompt = prompt;
 }
 
 void line_set_enter(enum line_enter enter)

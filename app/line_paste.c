@@ -16,6 +16,8 @@
 #define PASTE_LINES 8
 #define PASTE_BYTES 1000
 #define MAX_PASTES 1000
+#define MARK_COLUMNS 20 /* of its first line, and of its last */
+#define MARK_BYTES 1024 /* the numbers, and two such parts with all that combines */
 
 static struct {
     struct strbuf *items; /* (n), number i + 1 in the mark */
@@ -30,11 +32,36 @@ static size_t count_lines(struct bn_str text)
     return n;
 }
 
-static void paste_mark(size_t index, char out[80])
+/* Its first line and its last that is not blank, as far as they fit. */
+static void brief_ends(struct bn_str text, struct strbuf *out)
 {
-    (void)snprintf(out, 80, "[pasted %zu: %zu lines, %zu bytes]", index + 1,
-                   count_lines(strbuf_str(&pastes.items[index])),
-                   pastes.items[index].n_bytes); /* fits */
+    size_t end = text.n_bytes, first = 0;
+    while (end > 0 && strchr(" \n", text.ptr[end - 1]))
+        end--;
+    while (first < end && strchr(" \n", text.ptr[first]))
+        first++;
+    size_t n_first = 0, last = end;
+    while (first + n_first < end && text.ptr[first + n_first] != '\n')
+        n_first++;
+    while (last > first && text.ptr[last - 1] != '\n')
+        last--;
+    while (last < end && text.ptr[last] == ' ')
+        last++;
+    term_text_brief((struct bn_str){text.ptr + first, n_first}, MARK_COLUMNS, out);
+    if (last > first) {
+        strbuf_add_text(out, " ... ");
+        term_text_brief((struct bn_str){text.ptr + last, end - last}, MARK_COLUMNS, out);
+    }
+}
+
+static void paste_mark(size_t index, char out[MARK_BYTES])
+{
+    const struct bn_str text = strbuf_str(&pastes.items[index]);
+    struct strbuf ends = {0};
+    brief_ends(text, &ends);
+    (void)snprintf(out, MARK_BYTES, "[pasted %zu: %zu lines, %zu bytes: %s]", index + 1,
+                   count_lines(text), text.n_bytes, strbuf_text(&ends)); /* fits */
+    strbuf_finish(&ends);
 }
 
 /* CR and CR LF are line ends, other controls and broken bytes are shown as what they are: nothing.
@@ -59,7 +86,7 @@ void line_paste_take(const char *bytes, size_t n_bytes)
         text.n_bytes >= PASTE_BYTES || count_lines(strbuf_str(&text)) >= PASTE_LINES;
     if (is_long && pastes.n < MAX_PASTES &&
         mem_grow(&pastes.items, &pastes.cap, pastes.n + 1, sizeof(*pastes.items))) {
-        char mark[80];
+        char mark[MARK_BYTES];
         pastes.items[pastes.n++] = text;
         paste_mark(pastes.n - 1, mark);
         rl_insert_text(mark);
@@ -75,7 +102,7 @@ void line_paste_expand(const char *line, struct strbuf *out)
     while (*at) {
         const char *mark = strstr(at, "[pasted ");
         const size_t number = mark ? strtoul(mark + strlen("[pasted "), NULL, 10) : 0;
-        char whole[80] = "";
+        char whole[MARK_BYTES] = "";
         if (number >= 1 && number <= pastes.n)
             paste_mark(number - 1, whole);
         if (!mark) {

@@ -215,7 +215,10 @@ void terminal_enter(struct ui *ui)
     }
     if (kept)
         line_add_history(strbuf_text(&line));
-    if (!app_enter(app, strbuf_str(&line)))
+    const enum entry entry = app_enter(app, strbuf_str(&line));
+    /* A message is not lost, and a name can be mended; but not under the fingers of who types on.
+     * Of a command that refused nothing stays to be cleared away: Up has it. */
+    if (entry == ENTRY_UNSENT || (entry == ENTRY_UNKNOWN && app->keys.bytes.n_bytes == 0))
         line_restore();
     strbuf_finish(&line);
 }

@@ -36,7 +36,8 @@ bool terminal_is_silent(const struct ui *ui, enum ui_tone tone); /* --quiet leav
 size_t terminal_read_keys(struct ui *ui); /* into app->keys; gives how many came */
 /* The first n_keys of app->keys to the editor; those that were used are gone then. */
 enum line_result terminal_feed(struct ui *ui, size_t n_keys, size_t *n_used);
-/* The line that is done: into the history, then a command or a message; back if it is neither. */
+/* The line that is done: into the history, then a command or a message; back into the editor if it
+ * is neither. */
 void terminal_enter(struct ui *ui);
 void terminal_edit(struct ui *ui, struct bn_str text); /* what ops->edit is to do */
 

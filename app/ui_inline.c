@@ -35,21 +35,26 @@ static void inline_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 
 /* ---- the row and the prompt ---- */
 
-/* While the model loads the prompt says how far it is; Readline owns its row. */
-static void make_prompt(struct ui *ui, char out[INLINE_PROMPT_BYTES])
+static void put_prompt(const struct inline_ui *u, const char *progress,
+                       char out[INLINE_PROMPT_BYTES])
 {
-    const struct inline_ui *u = self(ui);
-    const struct chat *c = &ui->app->chat;
-    char progress[24] = "";
-    if (c->phase == CHAT_LOADING && c->n_to_load > 0 && u->caps.can_repaint)
-        (void)snprintf(progress, sizeof(progress), "(loading %.0f%%) ",
-                       floor(100.0 * (double)c->n_loaded / (double)c->n_to_load)); /* fits */
     if (u->caps.strings[TERM_STRING_BOLD][0])
         (void)snprintf(out, INLINE_PROMPT_BYTES, "\001%s\002%s" TERMINAL_PROMPT "\001%s\002",
                        u->caps.strings[TERM_STRING_BOLD], progress,
                        u->caps.strings[TERM_STRING_NORMAL]); /* fits */
     else
         (void)snprintf(out, INLINE_PROMPT_BYTES, "%s" TERMINAL_PROMPT, progress); /* fits */
+}
+
+/* While the model loads the prompt says how far it is; Readline owns its row. */
+static void make_prompt(struct ui *ui, char out[INLINE_PROMPT_BYTES])
+{
+    const struct chat *c = &ui->app->chat;
+    char progress[24] = "";
+    if (c->phase == CHAT_LOADING && c->n_to_load > 0 && self(ui)->caps.can_repaint)
+        (void)snprintf(progress, sizeof(progress), "(loading %.0f%%) ",
+                       floor(100.0 * (double)c->n_loaded / (double)c->n_to_load)); /* fits */
+    put_prompt(self(ui), progress, out);
 }
 
 static int row_wait(const struct ui *ui, double now)
@@ -277,6 +282,8 @@ static bool inline_open(struct ui *ui, struct bn_error *err)
     term_caps_paint(&u->caps, &u->paint);
     u->flow.columns = u->size.columns;
     terminal_begin(ui);
+    put_prompt(u, "", u->final_prompt);
+    line_set_final_prompt(u->final_prompt);
     if (chat_is_busy(&ui->app->chat))
         take_up(ui);
     return true;
@@ -296,6 +303,7 @@ static void inline_close(struct ui *ui)
     if (line_is_open() || u->flow.column > 0)
         strbuf_add_char(&u->out, '\n');
     inline_write_out(ui);
+    line_set_final_prompt(NULL);
     terminal_finish(ui);
     tty_give_back();
     flow_finish(&u->flow);

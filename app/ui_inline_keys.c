@@ -10,13 +10,16 @@
 
 static void feed_editor(struct ui *ui)
 {
+    struct inline_ui *u = ui->state;
     size_t n_used;
     const enum line_result result = terminal_feed(ui, ui->app->keys.bytes.n_bytes, &n_used);
     (void)fflush(stdout); /* Readline's own drawing; write_out notices a terminal that is gone */
-    if (result == LINE_DONE)
+    if (result == LINE_DONE) {
         terminal_enter(ui);
-    else if (result == LINE_END)
+    } else if (result == LINE_END) {
+        strbuf_add_char(&u->out, '\n'); /* the shell's prompt is not to stand behind ours */
         app_leave(ui->app, EXIT_DONE);
+    }
 }
 
 /* While something runs: Enter is refused, Ctrl-L obeyed, the rest waits for the prompt. */

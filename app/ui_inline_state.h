@@ -25,7 +25,8 @@ struct inline_ui {
     bool in_answer;
 
     bool said_busy;
-    char prompt[INLINE_PROMPT_BYTES]; /* as Readline has it */
+    char prompt[INLINE_PROMPT_BYTES];       /* as Readline has it */
+    char final_prompt[INLINE_PROMPT_BYTES]; /* of what was sent: without progress */
     bool is_open, is_suspended;
 };
 

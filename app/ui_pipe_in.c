@@ -171,7 +171,7 @@ static void take_line(struct ui *ui, struct bn_str raw)
     if (clean_input(ui, raw, &line) && !is_blank_text(strbuf_str(&line))) {
         if (p->plan.kind == PIPE_LINES)
             ask(ui, strbuf_str(&line));
-        else if (!app_enter(ui->app, strbuf_str(&line)) && p->plan.kind == PIPE_SCRIPT)
+        else if (app_enter(ui->app, strbuf_str(&line)) != ENTRY_DONE && p->plan.kind == PIPE_SCRIPT)
             app_leave(ui->app, EXIT_USAGE);
     }
     strbuf_finish(&line);

@@ -86,6 +86,61 @@ class Words(ChatCase):
                 self.assertEqual(len(where.pop()), 4, text)
             self.assertEqual([row for row in rows if len(row) > columns - 1], [])
 
+    def test_up_and_down_cut_no_wide_character(self):
+        for painter, second in (([], '^'), (['--tui'], r'\.\.\. ')):
+            screen = self.open(60, 20, *painter)
+            screen.send('-l', 'abc')
+            screen.send('C-j')
+            screen.send('-l', '漢字漢字')
+            screen.send('C-j')
+            screen.send('-l', 'xy')
+            screen.send('Up')
+            screen.send('-l', '|')
+            screen.expect(f'(?m){second}漢\\|字漢字$')
+            screen.send('Up')
+            screen.send('-l', '|')
+            screen.expect(r'>>> abc\|')
+            screen.send('Down', 'Down')
+            screen.send('-l', '|')
+            screen.expect(f'(?m){second}xy\\|$')
+
+    def test_what_is_sent_while_the_model_loads_shows_no_progress(self):
+        self.fake('fine', load_until=self.gate())
+        screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private'], 80, 24)
+        self.addCleanup(screen.close)
+        screen.expect(r'\(loading \d+%\) >>>')
+        screen.send('-l', 'hello')
+        screen.send('Enter')
+        screen.expect('(?m)^>>> hello$')
+        self.write('gate', '')
+        screen.expect(r'(?s)fine.*\[\d+ tok')
+        self.assertNotIn('(loading', screen.text())
+
+    def test_control_d_leaves_its_row_to_the_shell(self):
+        screen = Screen(self.home.name, self.env, ['sh', '-c', '"$@"; echo left', 'sh', PROGRAM, self.model,
+                                                   '--private'], 80, 24)
+        self.addCleanup(screen.close)
+        screen.expect('loaded in(?s:.*)>>>')
+        screen.send('C-d')
+        screen.expect('(?m)^left$')
+
+    def test_a_command_that_refuses_leaves_an_empty_line(self):
+        """Only what is no command comes back, and not where more was typed since."""
+        screen = self.open(80, 24)
+        for line, said in (('/set temp abc', 'unchanged'), ('/undo x', 'expected a whole'), ('/load no', 'no')):
+            self.say(screen, line, f'(?s){line}.*{said}.*>>>$')
+        self.say(screen, '/nope', r'(?s)as\s+text.*>>> /nope$')
+        screen.send('C-u')
+        screen.key((b'/nope\r/help find\r').hex())
+        screen.expect(r'(?s)unknown command /nope.*>>> /help find.*capitals too')
+        screen.expect('>>>$')
+
+    def test_a_long_paste_shows_its_ends(self):
+        screen = self.open(80, 24)
+        screen.tmux('set-buffer', 'def f(x):\n' + '    pass\n' * 9 + '    return a_name_that_is_too_long\n\n')
+        screen.tmux('paste-buffer', '-p')
+        screen.expect(r'\[pasted 1: 13 lines, \d+ bytes: def f\(x\): \.\.\. return a_name_tha\.\.\.\]')
+
 
 if __name__ == '__main__':
     if not shutil.which('tmux'):
