@@ -6,6 +6,7 @@
 #include "app/input_text.h"
 #include "app/json_out.h"
 #include "app/term_text.h"
+#include "engine/base/size.h"
 
 #include <errno.h>
 #include <stdio.h>
@@ -105,7 +106,8 @@ bool cmd_save(struct app *app, struct bn_str args)
         return tell_error(app, &err);
     memcpy(app->store.session_path, path, sizeof(path));
     app->chat.transcript.unsaved = false;
-    ui_notice(&app->ui, TONE_PLAIN, "%zu exchanges saved in %s", app->chat.transcript.now.n, path);
+    ui_notice(&app->ui, TONE_PLAIN, "%zu exchange%s saved in %s", app->chat.transcript.now.n,
+              app->chat.transcript.now.n == 1 ? "" : "s", path);
     app_keep_snapshot(app, path);
     return true;
 }
@@ -118,6 +120,11 @@ bool cmd_load(struct app *app, struct bn_str args)
     struct bn_error err;
     if (!session_path(app, args, path))
         return false;
+    if (access(path, F_OK) != 0 && args.n_bytes > 0 && !memchr(args.ptr, '/', args.n_bytes)) {
+        ui_notice(&app->ui, TONE_ERROR, "there is no '%.*s' to load; /sessions lists what there is",
+                  (int)size_min(args.n_bytes, 200), args.ptr);
+        return false;
+    }
     if (!store_read(&app->store, path, &loaded, &reading, &err))
         return tell_error(app, &err);
     const size_t n = loaded.now.n;
@@ -134,8 +141,8 @@ bool cmd_load(struct app *app, struct bn_str args)
         ui_notice(&app->ui, TONE_NOTE, "%zu of %zu answers are read again as text%s",
                   reading.n_retokenised, reading.n_answers,
                   reading.other_vocabulary ? ": another model's vocabulary" : "");
-    ui_notice(&app->ui, TONE_PLAIN, "%zu exchanges loaded, %zu tok; /history shows them", n,
-              app->chat.n_used);
+    ui_notice(&app->ui, TONE_PLAIN, "%zu exchange%s loaded, %zu tok; /history shows them", n,
+              n == 1 ? "" : "s", app->chat.n_used);
     return true;
 }
 

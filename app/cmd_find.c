@@ -39,8 +39,11 @@ static void list_matches(struct app *app, struct pattern *pattern)
         search_text(&s, i + 1, "you", t->items[i]->user);
         search_text(&s, i + 1, "it", t->items[i]->answer.text);
     }
-    strbuf_addf(&s.hits, "%zu line%s%s", s.n_hits, s.n_hits == 1 ? "" : "s",
-                s.n_hits > MAX_HITS ? " (the first are shown)" : "");
+    if (s.n_hits == 0)
+        strbuf_add_text(&s.hits, "nothing matches");
+    else
+        strbuf_addf(&s.hits, "%zu line%s%s", s.n_hits, s.n_hits == 1 ? "" : "s",
+                    s.n_hits > MAX_HITS ? " (the first are shown)" : "");
     if (pattern_gave_up(pattern))
         strbuf_add_text(&s.hits, "; some lines took too long and were left out");
     app->ui.ops->notice(&app->ui, TONE_PLAIN, strbuf_str(&s.hits));

@@ -50,6 +50,7 @@ static void format_value(const struct app *app, const struct option *row, char *
 static void list_settings(struct app *app)
 {
     struct strbuf text = {0};
+    strbuf_addf(&text, "%-17s %-7s %-10s %s\n", "setting", "value", "from", "takes");
     for (size_t i = 0; i < options_count(app->options); i++) {
         const struct option *row = options_row(app->options, i);
         char value[120], range[120];

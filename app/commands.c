@@ -198,6 +198,8 @@ bool command_number(struct app *app, struct bn_str args, size_t fallback, size_t
     }
     if (max == 0)
         ui_notice(&app->ui, TONE_ERROR, "there is nothing to count");
+    else if (max > INT32_MAX)
+        ui_notice(&app->ui, TONE_ERROR, "expected a whole number of at least 1");
     else
         ui_notice(&app->ui, TONE_ERROR, "expected a whole number from 1 to %zu", max);
     return false;

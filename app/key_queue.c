@@ -55,6 +55,50 @@ static bool begins_paste(const struct strbuf *b, size_t at)
     return b->n_bytes - at >= n_mark && memcmp(b->ptr + at, KEY_PASTE_BEGIN, n_mark) == 0;
 }
 
+/* Where the key that begins with the Esc at `at` ends. */
+static size_t sequence_end(const struct strbuf *b, size_t at)
+{
+    size_t end = at + 1;
+    if (end < b->n_bytes && (b->ptr[end] == '[' || b->ptr[end] == 'O'))
+        for (end++; end < b->n_bytes && (unsigned char)b->ptr[end] < 0x40;)
+            end++;
+    return end < b->n_bytes ? end + 1 : end;
+}
+
+static void rub_out(struct strbuf *out)
+{
+    size_t n = out->n_bytes;
+    while (n > 0 && ((unsigned char)out->ptr[n - 1] & 0xC0) == 0x80)
+        n--;
+    strbuf_cut(out, n > 0 ? n - 1 : 0);
+}
+
+void key_queue_typed(const struct key_queue *q, struct strbuf *out)
+{
+    const struct strbuf *b = &q->bytes;
+    for (size_t i = 0; i < b->n_bytes;) {
+        const char key = b->ptr[i];
+        if (begins_paste(b, i)) {
+            strbuf_add_text(out, "[pasted]");
+            i = paste_end(b, i);
+            continue;
+        }
+        if (key == '\033') {
+            i = sequence_end(b, i);
+            continue;
+        }
+        if (key == KEY_DELETE || key == KEY_BACKSPACE)
+            rub_out(out);
+        else if (key == KEY_KILL)
+            strbuf_cut(out, 0);
+        else if (key == '\n')
+            strbuf_add_char(out, ' ');
+        else if ((unsigned char)key >= 0x20)
+            strbuf_add_char(out, key);
+        i++;
+    }
+}
+
 struct key_wish key_queue_filter(struct key_queue *q, enum key_rule rule)
 {
     struct key_wish wish = {0};

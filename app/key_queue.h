@@ -14,8 +14,11 @@
 #define KEY_PASTE_SECONDS 2.0   /* a paste whose end does not come is ended ... */
 #define KEY_PASTE_BEGIN "\033[200~"
 #define KEY_PASTE_END "\033[201~" /* ... with this */
-#define KEY_END '\004'            /* Ctrl-D */
-#define KEY_REDRAW '\014'         /* Ctrl-L */
+#define KEY_BACKSPACE '\b'
+#define KEY_DELETE '\177'
+#define KEY_KILL '\025'   /* Ctrl-U */
+#define KEY_END '\004'    /* Ctrl-D */
+#define KEY_REDRAW '\014' /* Ctrl-L */
 
 struct key_queue {
     struct strbuf bytes; /* valid UTF-8 */
@@ -28,6 +31,8 @@ struct key_queue {
  */
 bool key_queue_read(struct key_queue *q, size_t *n_added);
 double key_queue_waited(const struct key_queue *q); /* seconds since the last key */
+/* What the keys would have typed, about: no keys that move, what was deleted is gone. */
+void key_queue_typed(const struct key_queue *q, struct strbuf *out);
 /* While something runs: takes out Ctrl-D, since nobody leaves in the middle of an answer by
  * accident, an Esc by itself at the end, and where no editor is open (KEYS_WAIT) each Enter and
  * Ctrl-L; what was pasted stays as it is. */

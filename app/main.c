@@ -18,7 +18,8 @@
 static const char usage[] =
     "usage: bitnet-chat [OPTIONS] [MODEL.gguf] [PROMPT...]\n"
     "\n"
-    "Chat with a BitNet model: in a terminal, or one answer for a PROMPT or piped text.\n";
+    "Chat with a BitNet model: in a terminal, or one answer for a PROMPT or piped text.\n"
+    "Try bitnet-chat; bitnet-chat model.gguf; bitnet-chat model.gguf \"why is the sky blue?\"\n";
 
 static const char usage_end[] =
     "\n"

@@ -139,6 +139,7 @@ static bool check_template_arg(const char *text, struct bn_error *err)
 static const struct option template_rows[] = {
     {.name = "template",
      .kind = OPTION_TEXT,
+     .advanced = true,
      .places = CLI_CONFIG,
      .fallback = "auto",
      .group = "Model",

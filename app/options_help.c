@@ -41,7 +41,7 @@ static void describe_choices(const char *choices, struct line *l)
 
 static void describe_ints(const struct option *row, struct line *l)
 {
-    if (row->ints.max == INT64_MAX)
+    if (row->ints.max >= INT32_MAX) /* nobody gets there */
         put(l, " of at least %lld", (long long)row->ints.min);
     else
         put(l, " from %lld to %lld", (long long)row->ints.min, (long long)row->ints.max);

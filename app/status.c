@@ -10,8 +10,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define SEPARATOR " | "
-
 struct row {
     char *out;
     size_t n, width; /* used and at most, in characters */
@@ -39,7 +37,7 @@ static void item(struct row *row, const char *fmt, ...)
     va_start(args, fmt);
     const int n = vsnprintf(text, sizeof(text), fmt, args);
     va_end(args);
-    const size_t n_sep = row->n > 0 ? strlen(SEPARATOR) : 0;
+    const size_t n_sep = row->n > 0 ? strlen(STATUS_SEPARATOR) : 0;
     const size_t n_text = make_ascii(text, n < 0 ? 0 : size_min((size_t)n, sizeof(text) - 1));
     if (row->full || n_text == 0)
         return;
@@ -50,7 +48,7 @@ static void item(struct row *row, const char *fmt, ...)
         memcpy(row->out, text, row->width); /* the state alone is cut rather than left out */
         row->n = row->width;
     } else {
-        memcpy(row->out + row->n, SEPARATOR, n_sep);
+        memcpy(row->out + row->n, STATUS_SEPARATOR, n_sep);
         memcpy(row->out + row->n + n_sep, text, n_text);
         row->n += n_sep + n_text;
     }

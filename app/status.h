@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#define STATUS_SEPARATOR " | " /* between items */
+
 enum status_state {
     STATUS_LOADING,
     STATUS_READING,

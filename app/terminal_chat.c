@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
+#define TYPED_COLUMNS 24 /* of what was typed ahead, in the row */
+
 /* ---- status row ---- */
 
 static void settings_text(const struct ui *ui, char *out, size_t n_bytes)
@@ -31,14 +33,32 @@ static void settings_text(const struct ui *ui, char *out, size_t n_bytes)
     }
 }
 
+/* The end of what was typed while the editor is closed: it is shown nowhere else. */
+static void add_typed(const struct ui *ui, struct strbuf *out)
+{
+    struct strbuf typed = {0};
+    key_queue_typed(&ui->app->keys, &typed);
+    const size_t width = term_text_width(strbuf_str(&typed));
+    const size_t n_left_out =
+        width > TYPED_COLUMNS ? term_text_fit(strbuf_str(&typed), width - TYPED_COLUMNS) : 0;
+    if (typed.n_bytes > 0)
+        strbuf_addf(out, ", typed: %s%s", n_left_out > 0 ? "..." : "",
+                    strbuf_text(&typed) + n_left_out);
+    strbuf_finish(&typed);
+}
+
 /* A message that was entered while the model loads is sent as soon as it can be. */
-static const char *hint_of(const struct ui *ui, enum terminal_busy busy)
+static void add_hint(const struct ui *ui, enum terminal_busy busy, struct strbuf *out)
 {
     if (!chat_is_busy(&ui->app->chat))
-        return "";
+        return;
     if (busy == TERMINAL_REFUSED)
-        return "busy, Esc stops";
-    return ui->app->chat.is_waiting ? "your message waits, Esc takes it back" : "Esc stops";
+        strbuf_add_text(out, "busy, Esc stops");
+    else
+        strbuf_add_text(out, ui->app->chat.is_waiting ? "your message waits, Esc takes it back"
+                                                      : "Esc stops");
+    if (!line_is_open())
+        add_typed(ui, out);
 }
 
 int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, char *out,
@@ -46,13 +66,16 @@ int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, 
 {
     char settings[80];
     const struct bn_model_info *info = worker_info(ui->app->worker);
+    struct strbuf hint = {0};
+    add_hint(ui, busy, &hint);
     struct status s = {.model = ui->app->model_name,
                        .device = info ? info->device : NULL,
                        .settings = settings,
-                       .hint = hint_of(ui, busy)};
+                       .hint = strbuf_text(&hint)};
     settings_text(ui, settings, sizeof(settings));
     turn_status(&ui->app->chat, &s);
     status_format(&s, width, out, out_bytes);
+    strbuf_finish(&hint);
     return status_pressure(&s);
 }
 
@@ -61,6 +84,16 @@ int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, 
 static void say(struct ui *ui, enum ui_tone tone, const char *text)
 {
     ui->ops->notice(ui, tone, bn_str_of(text));
+}
+
+static void say_taken_up(struct ui *ui, const struct transcript_state *s)
+{
+    struct strbuf text = {0};
+    strbuf_addf(&text, "%zu exchange%s taken up, the last: ", s->n, s->n == 1 ? "" : "s");
+    term_text_brief(s->items[s->n - 1]->user, 40, &text);
+    strbuf_add_text(&text, "; /history shows them");
+    say(ui, TONE_NOTE, strbuf_text(&text));
+    strbuf_finish(&text);
 }
 
 static void say_banner(struct ui *ui)
@@ -77,8 +110,7 @@ static void say_banner(struct ui *ui)
     if (app->template && !template_info(app->template)->is_chat)
         say(ui, TONE_WARNING, "base model: plain text completion, not chat");
     if (app->chat.transcript.now.n > 0)
-        ui_notice(ui, TONE_NOTE, "%zu exchanges taken up; /history shows them",
-                  app->chat.transcript.now.n);
+        say_taken_up(ui, &app->chat.transcript.now);
 }
 
 static bool wants_stats(const struct ui *ui)

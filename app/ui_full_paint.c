@@ -4,6 +4,7 @@
 #include "app/ui_full_state.h"
 
 #include "app/line_edit.h"
+#include "app/status.h"
 #include "app/term_text.h"
 #include "engine/base/clock.h"
 #include "engine/base/size.h"
@@ -115,6 +116,21 @@ static void paint_input(struct full_ui *u, size_t row, size_t n_rows)
     full_screen_show(u->screen, row + u->input.cursor_row - first, u->input.cursor_column);
 }
 
+/* The row was made as wide as the screen; what stands before it costs it whole items, from the
+ * right, and only the first is ever cut. */
+static void drop_items(char *status, size_t columns)
+{
+    if (strlen(status) <= columns)
+        return;
+    for (size_t end = columns; end > 0; end--) {
+        if (strncmp(status + end, STATUS_SEPARATOR, strlen(STATUS_SEPARATOR)) == 0) {
+            status[end] = 0;
+            return;
+        }
+    }
+    status[term_text_fit(bn_str_of(status), columns)] = 0;
+}
+
 static void paint_all(struct full_ui *u)
 {
     const size_t rows = u->size.rows;
@@ -139,9 +155,8 @@ static void paint_all(struct full_ui *u)
     full_find_hint(u, found, sizeof(found));
     (void)snprintf(status, sizeof(status), "%s%s%s", found, u->is_scrolled ? MORE_BELOW : "",
                    u->status); /* fits */
-    const struct bn_str whole = bn_str_of(status);
-    full_screen_row(u->screen, n_text + n_choices, bar,
-                    (struct bn_str){status, term_text_fit(whole, u->size.columns)}, NULL);
+    drop_items(status, u->size.columns);
+    full_screen_row(u->screen, n_text + n_choices, bar, bn_str_of(status), NULL);
     paint_input(u, n_text + n_choices + 1, n_input);
 }
 

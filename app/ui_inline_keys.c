@@ -61,6 +61,10 @@ void inline_use_keys(struct ui *ui)
 
 void inline_input(struct ui *ui)
 {
-    if (terminal_read_keys(ui) > 0)
-        inline_use_keys(ui);
+    struct inline_ui *u = ui->state;
+    if (terminal_read_keys(ui) == 0)
+        return;
+    inline_use_keys(ui);
+    if (ui->app->keys.bytes.n_bytes > 0)
+        u->row_painted = 0; /* the row shows what is typed ahead, at once */
 }

@@ -157,7 +157,7 @@ class Commands(ChatCase):
         self.assertEqual(self.messages[0], ('u', 'a'))
         self.assertIn('trip', self.script('/sessions'))
         self.assertEqual(self.says('--list-sessions'), b'trip\n')
-        self.assertIn('cannot open', self.script('/load nothing', code=2))
+        self.assertIn("no 'nothing' to load", self.script('/load nothing', code=2))
         self.assertIn('not a possible name', self.script('/save .hidden', code=2))
 
     def test_save_does_not_replace_what_is_not_its_own(self):
@@ -166,7 +166,7 @@ class Commands(ChatCase):
         self.assertIn('/save trip! replaces it', self.script('b', '/save trip', code=2))
         self.script('/load trip', '/history', 'c', '/save trip', '/save')
         self.script('b', '/save trip!', '/save trip')
-        self.assertIn('1 exchanges loaded', self.script('/load trip'))
+        self.assertIn('1 exchange loaded', self.script('/load trip'))
 
     def test_load_can_be_undone(self):
         self.fake('1', '2')
@@ -208,7 +208,7 @@ class Commands(ChatCase):
     def test_find_refuses_a_bad_pattern(self):
         self.assertIn('the pattern is wrong', self.script('a', '/find (', code=2))
         text = self.script('aB', '/find AB')
-        self.assertIn('0 lines', text)
+        self.assertIn('nothing matches', text)
 
     def clipboard(self, name='xclip', script='cat > "$HOME/clip"', **env):
         """A program of the desktop that keeps what it is given in a file."""

@@ -141,6 +141,46 @@ class Words(ChatCase):
         screen.tmux('paste-buffer', '-p')
         screen.expect(r'\[pasted 1: 13 lines, \d+ bytes: def f\(x\): \.\.\. return a_name_tha\.\.\.\]')
 
+    def test_what_is_typed_during_an_answer_is_seen(self):
+        self.fake('word word\x1d', hold=self.gate())
+        screen = self.open(100, 24)
+        self.say(screen, 'x', '(?s)word\\ngenerating')
+        screen.send('-l', 'next qestion')
+        screen.expect(r'Esc stops, typed: next qestion \|')
+        screen.send('BSpace', 'BSpace')
+        screen.send('-l', 'XY')
+        screen.expect(r'typed: next qestiXY \|')
+        screen.send('C-u')
+        screen.send('-l', 'a question that is longer than the row has room for')
+        screen.expect(r'typed: \.\.\.han the row has room for')
+        screen.tmux('set-buffer', 'some text')
+        screen.tmux('paste-buffer', '-p')
+        screen.expect(r'row has room for\[pasted\]')
+        self.write('gate', '')
+        screen.expect('>>> a question that is longer than the row has room forsome text$')
+
+    def test_the_row_of_the_whole_screen_loses_whole_items(self):
+        self.fake('line\n' * 60)
+        screen = self.open(80, 12, '--tui')
+        self.say(screen, 'x', r'\[\d+ tok')
+        screen.send('PPage')
+        screen.expect(r'(?m)^more below \| ready \| ctx \d+/4096 \d+% \|')
+        row = re.search('(?m)^more below.*$', screen.text()).group().rstrip()
+        self.assertIn(row.split(' | ')[-1], ('synthetic-tiny', 'fake device', 'unsaved'))
+        screen.resize(48, 12)
+        screen.expect(r'(?m)^more below \| ready \| ctx \d+/4096 \d+%\s*$')
+
+    def test_continue_says_what_was_said_last(self):
+        self.fake('fine')
+        self.assertEqual(self.chat('-p', 'the first question', '--session', 'trip').returncode, 0)
+        screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--session', 'trip'], 80, 24)
+        self.addCleanup(screen.close)
+        screen.expect('1 exchange taken up, the last: the first question; /history shows them')
+
+    def test_a_session_that_is_not_there_is_no_missing_file(self):
+        done = self.chat('-i', '--private', stdin=b'/load nope\n')
+        self.assertEqual(done.stderr, b"bitnet-chat: there is no 'nope' to load; /sessions lists what there is\n")
+
 
 if __name__ == '__main__':
     if not shutil.which('tmux'):
