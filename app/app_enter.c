@@ -10,23 +10,28 @@ bool app_say(struct app *app, struct bn_str text)
 {
     struct strbuf clean = {0}, message = {0};
     struct bn_error err;
-    size_t bad_at, n_attached = 0;
+    size_t bad_at;
+    struct input_paths found = {0};
     bool ok = input_clean("the message", text, &clean, &bad_at, &err);
     if (ok) {
         strbuf_add_str(&message, strbuf_str(&app->attachments));
-        ok = input_expand_paths(strbuf_str(&clean), &message, &n_attached, &err);
+        ok = input_expand_paths(strbuf_str(&clean), &message, &found, &err);
     }
     if (!ok)
         ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
-    else if (n_attached > 0)
-        ui_notice(&app->ui, TONE_NOTE, "%zu file%s attached, %zu bytes in all", n_attached,
-                  n_attached == 1 ? "" : "s", message.n_bytes);
+    else if (found.n_attached > 0)
+        ui_notice(&app->ui, TONE_NOTE, "%zu file%s attached: a message of %zu bytes",
+                  found.n_attached, found.n_attached == 1 ? "" : "s", message.n_bytes);
+    if (ok && found.missing.n_bytes > 0)
+        ui_notice(&app->ui, TONE_WARNING, "@%.200s names no file and is sent as text",
+                  strbuf_text(&found.missing));
     if (ok && !chat_ask(&app->chat, strbuf_str(&message), &err)) {
         app->ui.ops->turn_failed(&app->ui, &err);
         ok = false;
     }
     if (ok)
         strbuf_cut(&app->attachments, 0);
+    strbuf_finish(&found.missing);
     strbuf_finish(&clean);
     strbuf_finish(&message);
     return ok;

@@ -97,29 +97,49 @@ static bool is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-bool input_expand_paths(struct bn_str message, struct strbuf *out, size_t *n_attached,
+/* The path that a word of the message is meant to be: without the comma or the dot behind it. */
+static bool find_path(struct strbuf *path)
+{
+    while (path->n_bytes > 0 && !is_file(strbuf_text(path))) {
+        if (!strchr(".,;:!?)]}'\"", path->ptr[path->n_bytes - 1]))
+            return false;
+        strbuf_cut(path, path->n_bytes - 1);
+    }
+    return path->n_bytes > 0;
+}
+
+/* Names of people and places have neither. */
+static bool looks_like_path(struct bn_str word)
+{
+    return memchr(word.ptr, '/', word.n_bytes) ||
+           (word.n_bytes > 1 && memchr(word.ptr, '.', word.n_bytes - 1));
+}
+
+bool input_expand_paths(struct bn_str message, struct strbuf *out, struct input_paths *found,
                         struct bn_error *err)
 {
-    size_t n = 0;
+    found->n_attached = 0;
     for (size_t at = 0; at < message.n_bytes; at++) {
         if (message.ptr[at] != '@' || (at > 0 && !is_blank(message.ptr[at - 1])))
             continue;
         size_t end = at + 1;
         while (end < message.n_bytes && !is_blank(message.ptr[end]))
             end++;
+        const struct bn_str word = {message.ptr + at + 1, end - at - 1};
         struct strbuf path = {0};
-        strbuf_add(&path, message.ptr + at + 1, end - at - 1);
+        strbuf_add_str(&path, word);
         bool ok = true;
-        if (path.n_bytes > 0 && is_file(path.ptr)) {
+        if (find_path(&path)) {
             ok = input_attach(path.ptr, out, err);
             strbuf_add_char(out, '\n');
-            n++;
+            found->n_attached++;
+        } else if (found->missing.n_bytes == 0 && looks_like_path(word)) {
+            strbuf_add_str(&found->missing, word);
         }
         strbuf_finish(&path);
         if (!ok)
             return false;
     }
     strbuf_add_str(out, message);
-    *n_attached = n;
     return !out->failed || bn_fail(err, BN_ENOMEM, "out of memory for the message");
 }

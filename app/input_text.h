@@ -23,9 +23,13 @@ bool input_attach(const char *path, struct strbuf *out, struct bn_error *err);
 /* TEXT, or the contents of FILE for "@FILE". Errors as above. */
 bool input_text_or_file(const char *arg, struct strbuf *out, struct bn_error *err);
 
-/* The message with each @path that names a readable file (and is a word of its own) put before it
- * as an attachment; *n_attached says how many. A word that names no file stays as it is. */
-bool input_expand_paths(struct bn_str message, struct strbuf *out, size_t *n_attached,
+/* The message with each @path that names a readable file (and is a word of its own, but for what
+ * ends a sentence) put before it as an attachment. A word that names no file stays as it is. */
+struct input_paths {
+    size_t n_attached;
+    struct strbuf missing; /* the first word that looks like a path and is none; the caller's */
+};
+bool input_expand_paths(struct bn_str message, struct strbuf *out, struct input_paths *found,
                         struct bn_error *err);
 
 #endif

@@ -177,6 +177,13 @@ class Words(ChatCase):
         self.addCleanup(screen.close)
         screen.expect('1 exchange taken up, the last: the first question; /history shows them')
 
+    def test_a_path_in_a_message_is_found_or_said_to_be_missing(self):
+        path = self.write('notes.txt', 'the moon')
+        self.fake('fine', 'fine', 'fine')
+        done = self.chat('-i', '--private', stdin=f'what is @{path}?\nsee @{path}x\nask @bob.\n'.encode())
+        self.assertRegex(done.stderr.decode(), rf'^bitnet-chat: 1 file attached: a message of \d+ bytes\n'
+                         rf'bitnet-chat: warning: @{path}x names no file and is sent as text\n$')
+
     def test_a_session_that_is_not_there_is_no_missing_file(self):
         done = self.chat('-i', '--private', stdin=b'/load nope\n')
         self.assertEqual(done.stderr, b"bitnet-chat: there is no 'nope' to load; /sessions lists what there is\n")
