@@ -96,11 +96,14 @@ static void lay_scratch(struct layout *l, const struct cpu_shape *s, const struc
                         size_t n_tokens, struct scratch *out)
 {
     out->h = take(l, n_tokens * s->h_stride, sizeof(float));
-    struct layout shared = *l; /* when ffn is written, nobody reads qkv and attn any more */
+    /* One after the other in one place: when ffn is written, nobody reads qkv and attn any more,
+     * and z is the head's, after the last layer. */
+    struct layout ffn = *l, z = *l;
     out->qkv = take(l, n_tokens * s->qkv_stride, sizeof(float));
     out->attn = take(l, n_tokens * s->attn_stride, sizeof(float));
-    out->ffn = take(&shared, n_tokens * s->ffn_stride, sizeof(float));
-    l->n_bytes = size_max(l->n_bytes, shared.n_bytes);
+    out->ffn = take(&ffn, n_tokens * s->ffn_stride, sizeof(float));
+    out->z = take(&z, HEAD_GROUP * s->vocab_stride, sizeof(float));
+    l->n_bytes = size_max(l->n_bytes, size_max(ffn.n_bytes, z.n_bytes));
     out->q8 = take(l, size_round_up(n_tokens, PACK_TOKENS) * s->q8_stride, 1);
     out->q8_s = take(l, n_tokens, sizeof(float));
     out->q8_sum = take(l, n_tokens, sizeof(int32_t));
@@ -108,7 +111,6 @@ static void lay_scratch(struct layout *l, const struct cpu_shape *s, const struc
     out->rope_s = take(l, n_tokens * (hp->n_rot / 2), sizeof(float));
     out->part = take(l, s->n_slots * s->group * (hp->head_dim + 2), sizeof(float));
     out->head_x = take(l, HEAD_GROUP * s->h_stride, sizeof(float));
-    out->z = take(l, HEAD_GROUP * s->vocab_stride, sizeof(float));
     out->coarse_x = take(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, 2);
     out->coarse_fix = take(l, HEAD_GROUP * s->n_coarse * 16, sizeof(int32_t));
     out->coarse_spread = take(l, HEAD_GROUP * size_round_up(s->n_coarse, 8), sizeof(float));

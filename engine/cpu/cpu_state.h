@@ -103,7 +103,7 @@ struct scratch {
     float *rope_s;   /* (n_ubatch, n_rot / 2) */
     float *part;     /* (n_slots, group, head_dim + 2) o, m, l of a block */
     float *head_x;   /* (HEAD_GROUP, h_stride) after the final norm */
-    float *z;        /* (HEAD_GROUP, vocab_stride) logits, or bounds of them */
+    float *z;        /* (HEAD_GROUP, vocab_stride) logits, or bounds of them; in the same place */
     /* For rows of the head that are screened, see coarse_query. */
     int8_t *coarse_x;                 /* (HEAD_GROUP, n_coarse, 2, COARSE_COLS) */
     int32_t *coarse_fix;              /* (HEAD_GROUP, n_coarse, 16) */
