@@ -5,9 +5,14 @@ fast they are is not tested; that they computed something is.
 """
 import json
 import os
+import subprocess
+import sys
+from xml.etree import ElementTree
 
 from program_case import ProgramCase, main
 
+ROOFLINE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                        '../../docs/pictures/roofline.py')
 ROW_KEYS = {'test', 'depth', 'batch', 'tokens_per_s', 'min', 'max', 'bytes_per_token',
             'percent_of_peak', 'checksum'}
 
@@ -86,6 +91,21 @@ class Bench(ProgramCase):
         text = self.succeeds(self.model, '-p', '8', '-n', '3', '-r', '1', '--profile').decode()
         self.assertRegex(text, r'(?m)^tg3: .* s$')
         self.assertRegex(text, r'(?m)^\| attention +\| .* % \|')
+
+    def test_a_roofline_is_drawn_from_the_json(self):
+        result = self.bench('-p', '40', '-n', '3', '-b', '1,2', '--profile')
+        path = self.write('bench.json', json.dumps(result))
+        done = subprocess.run([sys.executable, ROOFLINE, path, path], stdout=subprocess.PIPE,
+                              timeout=60, check=True)
+        picture = ElementTree.fromstring(done.stdout)
+        names = [text.text for text in picture.iter('{http://www.w3.org/2000/svg}text')]
+        for words in ('pp40, ', 'tg3, batch 2', 'attention of pp40', 'memory: ', 'floats: '):
+            self.assertTrue(any(words in name for name in names), (words, names))
+        marks = list(picture.iter('{http://www.w3.org/2000/svg}circle'))
+        self.assertEqual(len(marks), 2 * (4 + 4))  # rows, and the attention of each
+        for mark in marks:
+            self.assertTrue(0 < float(mark.get('cx')) < float(picture.get('width')))
+            self.assertTrue(0 < float(mark.get('cy')) < float(picture.get('height')))
 
     def test_each_row_is_explained(self):
         text = self.succeeds(self.model, '-p', '8', '-n', '3', '-r', '1', '-t', '2',
