@@ -18,7 +18,7 @@
  * range apart: one core then has four streams in flight and reads 1.4 times as fast as from one. */
 #define ROWS 4
 #define PREFETCH_BYTES 2560
-#define NEXT_ROWS 2    /* of listed rows: so many lie between reading and prefetching */
+#define NEXT_ROWS 4    /* of listed rows: so many lie between reading and prefetching */
 #define BLOCK_TOKENS 6 /* 4 rows x 6 tokens = 24 sums; with 4 weights and q, 29 of 32 registers */
 
 /* Put the sums of n_rows rows, less q_sum, at acc. */

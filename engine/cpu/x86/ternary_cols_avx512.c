@@ -13,8 +13,9 @@
 #include <string.h>
 
 #define COLS 4
-/* Sets of columns in a block: two blocks of 2,560 rows and the sums fit the first cache. */
-#define SETS 6
+/* Sets of columns in a block, prefetched while the block before is summed. More of them spare loads
+ * and stores of sums, but ask for more lines at once than the first cache can wait for. */
+#define SETS 2
 #define BLOCK_COLS (COLS * SETS)
 #define LINE_VECS 16 /* registers of sums a line has: field f, vector v at 4 f + v */
 
