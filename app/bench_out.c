@@ -140,6 +140,7 @@ static void add_machine(json_t *o, const struct bench_result *r)
     json_out_add(o, "anon_bytes", json_integer((json_int_t)m->anon_bytes));
     json_out_add(o, "file_bytes", json_integer((json_int_t)m->file_bytes));
     json_out_add(o, "kv_bytes_per_token", json_integer((json_int_t)r->info->kv_bytes_per_token));
+    json_out_add(o, "kv", json_string(r->info->kv_type));
     json_out_add(o, "steal_percent", steal_percent >= 0 ? json_real(steal_percent) : json_null());
 }
 

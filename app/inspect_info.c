@@ -48,7 +48,8 @@ static bool plan_memory(struct info *info, const struct bn_model_config *cfg, st
     struct backend_config backend = {.isa = cfg->isa,
                                      .n_threads = cfg->n_threads,
                                      .n_ubatch = cfg->n_ubatch,
-                                     .head_mode = (int)cfg->head};
+                                     .head_mode = (int)cfg->head,
+                                     .kv = cfg->kv == BN_KV_Q8 ? KV_Q8 : KV_F16};
     const struct backend_ops *ops;
     if (!backend_choose(cfg->device, &backend, &ops, err))
         return false;

@@ -69,7 +69,7 @@ const struct option_table *const inspect_tables[] = {&own_options, &model_templa
 const size_t n_inspect_tables = sizeof(inspect_tables) / sizeof(inspect_tables[0]);
 
 #define FILE_OPTIONS "i2s-layout", "no-repair"
-#define RUN_OPTIONS "device", "threads", "ubatch", "isa", "head"
+#define RUN_OPTIONS "device", "threads", "ubatch", "isa", "head", "kv"
 
 static const char *const info_options[] = {"json",      "ctx",      FILE_OPTIONS,
                                            RUN_OPTIONS, "template", NULL};

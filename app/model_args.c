@@ -73,11 +73,22 @@ static const struct option run_rows[] = {
      .kind = OPTION_CHOICE,
      .advanced = true,
      .places = CLI_CONFIG,
-     .choices = "exact|f16",
+     .choices = "exact|q8|f16",
      .fallback = "exact",
      .group = "Model",
-     .arg = "exact|f16",
-     .help = "output head: exact, or f16, which takes no short cut; the logits are the same"},
+     .arg = "exact|q8|f16",
+     .help = "output head: exact; f16, which takes no short cut and gives the same logits; or q8, "
+             "its rows at eight bits, an approximation"},
+    {.name = "kv",
+     .kind = OPTION_CHOICE,
+     .advanced = true,
+     .places = CLI_CONFIG,
+     .choices = "f16|q8",
+     .fallback = "f16",
+     .group = "Model",
+     .arg = "f16|q8",
+     .help = "keys and values of the context: f16; or q8, at eight bits, half the memory and an "
+             "approximation"},
 };
 const struct option_table model_run_options = OPTION_TABLE(run_rows);
 
@@ -159,7 +170,9 @@ const struct option_table model_template_options = OPTION_TABLE(template_rows);
 
 void model_args_config(const struct options *o, struct bn_model_config *cfg)
 {
-    static const enum bn_head_mode heads[] = {BN_HEAD_EXACT, BN_HEAD_F16}; /* as in run_rows */
+    /* As in run_rows. */
+    static const enum bn_head_mode heads[] = {BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_F16};
+    static const enum bn_kv_type kvs[] = {BN_KV_F16, BN_KV_Q8};
     static const enum bn_i2s_layout layouts[] = {BN_I2S_A, BN_I2S_B, BN_I2S_C};
     if (options_find(o, "device")) {
         cfg->device = options_text(o, "device");
@@ -168,6 +181,7 @@ void model_args_config(const struct options *o, struct bn_model_config *cfg)
         cfg->pin = options_flag(o, "pin");
         cfg->n_ubatch = (size_t)options_int(o, "ubatch");
         cfg->head = heads[options_choice(o, "head")];
+        cfg->kv = kvs[options_choice(o, "kv")];
     }
     if (options_find(o, "i2s-layout")) {
         cfg->i2s_layout = layouts[options_choice(o, "i2s-layout")];

@@ -12,7 +12,7 @@
 #include "templates/template.h"
 #include "tokenizer/tokenizer.h"
 
-/* --device --threads --ubatch --isa --head: how to run a model. */
+/* --device --threads --ubatch --isa --head --kv: how to run a model. */
 extern const struct option_table model_run_options;
 /* --i2s-layout --no-repair: how to read its file. */
 extern const struct option_table model_file_options;

@@ -22,8 +22,9 @@ void model_sheet_lines(const struct app *app, struct strbuf *text)
         strbuf_addf(text, "device      %s\n", info->device);
         if (info->passed_over[0])
             strbuf_addf(text, "            %s\n", info->passed_over);
-        strbuf_addf(text, "context     %zu tok (trained with %zu), %zu bytes a token\n",
-                    chat_n_ctx(&app->chat), info->n_ctx_train, info->kv_bytes_per_token);
+        strbuf_addf(text, "context     %zu tok (trained with %zu), %zu bytes a token (%s)\n",
+                    chat_n_ctx(&app->chat), info->n_ctx_train, info->kv_bytes_per_token,
+                    info->kv_type);
     } else {
         strbuf_add_text(text, "            still loading\n");
     }
@@ -96,6 +97,7 @@ static bool add_run(const struct app *app, json_t *o)
            add_number(o, "trained_context", info->n_ctx_train) &&
            add_number(o, "weight_bytes", info->weight_bytes) &&
            add_number(o, "kv_bytes_per_token", info->kv_bytes_per_token) &&
+           add_text(o, "kv", info->kv_type) &&
            json_out_add(o, "load_s", json_real(info->load_seconds));
 }
 

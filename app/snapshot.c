@@ -167,6 +167,16 @@ static bool damaged(struct bn_error *err)
     return bn_fail(err, BN_EFORMAT, "the snapshot is damaged");
 }
 
+/* Short plain text that ends. */
+static bool is_name(const char text[32])
+{
+    size_t n = 0;
+    while (n < 31 && (text[n] == '-' || (text[n] >= '0' && text[n] <= '9') ||
+                      (text[n] >= 'a' && text[n] <= 'z')))
+        n++;
+    return n > 0 && text[n] == '\0';
+}
+
 static bool check_head(const struct snapshot_head *got, const struct snapshot_head *own,
                        struct bn_error *err)
 {
@@ -176,9 +186,9 @@ static bool check_head(const struct snapshot_head *got, const struct snapshot_he
         return bn_fail(err, BN_EFORMAT, "the snapshot is another model's");
     if (memcmp(got->kv_version, own->kv_version, sizeof(own->kv_version)) != 0)
         return bn_fail(err, BN_EFORMAT,
-                       "the snapshot was made on another device or version (%s is "
-                       "needed)",
-                       own->kv_version);
+                       "the snapshot's KV cache is of type %s, %s is needed (--kv, device or "
+                       "version differ)",
+                       is_name(got->kv_version) ? got->kv_version : "unknown", own->kv_version);
     return true;
 }
 

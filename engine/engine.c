@@ -99,6 +99,7 @@ static void fill_info(struct bn_model *model, double load_seconds)
         .weight_bytes = b->plan.weight_bytes,
         .scratch_bytes = b->plan.scratch_bytes,
         .kv_bytes_per_token = b->plan.kv_bytes_per_token,
+        .kv_type = b->kv_type,
         .bytes_per_token = b->bytes_per_token,
         .head_bytes = b->head_bytes,
         .macs_per_token = linear_macs(hp),
@@ -119,9 +120,9 @@ static bool check_config(const struct bn_model_config *cfg, struct bn_error *err
     if (cfg->n_ubatch > MAX_UBATCH)
         return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens, %d at most", cfg->n_ubatch,
                        MAX_UBATCH);
-    if (cfg->i2s_layout > BN_I2S_C || cfg->head > BN_HEAD_F16)
-        return bn_fail(err, BN_EARG, "layout %d or head %d is none there is", (int)cfg->i2s_layout,
-                       (int)cfg->head);
+    if (cfg->i2s_layout > BN_I2S_C || cfg->head > BN_HEAD_F16 || cfg->kv > BN_KV_Q8)
+        return bn_fail(err, BN_EARG, "layout %d, head %d or KV cache %d is none there is",
+                       (int)cfg->i2s_layout, (int)cfg->head, (int)cfg->kv);
     return true;
 }
 
@@ -140,6 +141,7 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
         .n_threads = cfg->n_threads,
         .n_ubatch = cfg->n_ubatch > 0 ? cfg->n_ubatch : DEFAULT_UBATCH,
         .head_mode = (int)cfg->head,
+        .kv = cfg->kv == BN_KV_Q8 ? KV_Q8 : KV_F16,
         .skip = cfg->skip == BN_SKIP_OFF ? SKIP_OFF : SKIP_ON,
         .file_mapped = bn_file_path(file)[0] != '\0',
         .profile = cfg->profile,

@@ -48,7 +48,13 @@ struct bn_progress {
 };
 
 enum bn_i2s_layout { BN_I2S_A, BN_I2S_B, BN_I2S_C }; /* docs/formats.md, "I2_S" */
+/* Q8 keeps the rows of an F16, BF16 or F32 head at eight bits, an approximation; the others give
+ * the same bytes. */
 enum bn_head_mode { BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_F16 };
+
+/* How keys and values are kept: as F16, or as bytes with a scale for each position and head, half
+ * the memory and an approximation. */
+enum bn_kv_type { BN_KV_F16, BN_KV_Q8 };
 
 /* Leave weights unread where an exact zero makes their product zero: the same bytes, sooner. Off is
  * for measuring. */
@@ -62,6 +68,7 @@ struct bn_model_config {
     size_t n_ubatch;  /* most tokens in one pass, 0: 512 */
     enum bn_i2s_layout i2s_layout;
     enum bn_head_mode head;
+    enum bn_kv_type kv;
     enum bn_skip skip;
     const char *no_repair;  /* see bn_repair_allowed */
     struct bn_notes *notes; /* receives rules and repairs; may be NULL */
@@ -86,7 +93,7 @@ struct bn_model_info {
     char name[128]; /* general.name */
     char arch[64];
     char quantisation[32]; /* type of the ternary tensors: "I2_S", "TQ2_0", ... */
-    char device[160];      /* "CPU, 2 threads, AVX-512 VNNI" */
+    char device[160];      /* "CPU, 2 threads, AVX-512 VNNI", and what is approximate */
     char
         passed_over[160]; /* "cuda is not used: ..." where auto found it and it cannot run; or "" */
     const char *isa;      /* rung in use */
@@ -98,6 +105,7 @@ struct bn_model_info {
     size_t weight_bytes; /* resident for the weights */
     size_t scratch_bytes;
     size_t kv_bytes_per_token;
+    const char *kv_type;    /* "f16", "q8" */
     size_t bytes_per_token; /* read from memory for one decoded token, context not counted */
     size_t head_bytes;      /* of these for the output head, rows looked up again not counted */
     double macs_per_token;  /* multiply-adds of the linear layers */

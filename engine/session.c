@@ -310,7 +310,11 @@ bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn
     const struct seq_stream stream = {in->move, in->ud};
     if (!in->move(in->ud, &h, sizeof h))
         return bn_fail(err, BN_EIO, "the saved session ends too early");
-    if (memcmp(h.version, own.version, sizeof h.version) != 0 || h.fingerprint != own.fingerprint)
+    if (memcmp(h.version, own.version, sizeof h.version) != 0)
+        return bn_fail(err, BN_EFORMAT,
+                       "the saved session's KV cache is of another type, device or version than %s",
+                       own.version);
+    if (h.fingerprint != own.fingerprint)
         return bn_fail(err, BN_EFORMAT, "the saved session belongs to another model or device");
     if (h.n_ids > s->n_ctx)
         return bn_fail(err, BN_ECONTEXT, "%llu saved tokens do not fit in a context of %zu",

@@ -31,6 +31,10 @@ struct backend_control {
  * same bytes. */
 enum backend_skip { SKIP_ON, SKIP_OFF };
 
+/* What keys and values are kept as: bytes are an approximation, the same on every backend that has
+ * it. */
+enum backend_kv { KV_F16, KV_Q8 };
+
 /* What is multiplied and added, where that is measured. */
 enum backend_mac { BACKEND_MAC_INT8, BACKEND_MAC_F32 };
 
@@ -40,8 +44,9 @@ struct backend_config {
     size_t n_threads; /* 0: what the process may use */
     size_t n_ubatch;  /* most tokens in one eval, at least 1 */
     int head_mode;    /* enum bn_head_mode of engine.h */
-    bool profile;     /* measure where the time goes */
-    bool pin;         /* CPU: each thread stays on a core of its own */
+    enum backend_kv kv;
+    bool profile; /* measure where the time goes */
+    bool pin;     /* CPU: each thread stays on a core of its own */
     enum backend_skip skip;
     bool file_mapped; /* the model's bytes are a file mapping: pages read once may be dropped */
     struct bn_log log;
@@ -63,6 +68,7 @@ struct backend_info {
     struct backend_plan plan;
     size_t bytes_per_token; /* read for one decoded token, context not counted */
     size_t head_bytes;      /* of these for the output head */
+    const char *kv_type;    /* "f16", "q8" */
     const char *kv_version; /* layout and numerics of seq_save */
 };
 

@@ -41,26 +41,35 @@ void attn_append(struct lane *l, size_t layer)
             append_token(l, tile, kv_head, t);
         const float *k = b->scratch.qkv + tile->token0 * shape->qkv_stride + shape->q_width +
                          kv_head * hp->head_dim;
-        kv_append(tile, layer, kv_head, k, k + shape->kv_width, shape->qkv_stride, l->f16);
+        kv_append(l, tile, layer, kv_head, k, k + shape->kv_width, shape->qkv_stride);
     }
 }
 
-/* One block for one token's query heads of a KV head; results to m, l (group), o (group, head_dim).
- */
+/* One block and KV head of a tile of one token. */
+struct part {
+    const struct tile *tile;
+    size_t kv_head, block;
+};
+
+/* Its results: m, l (group), o (group, head_dim). */
 struct partial {
     float *m, *l, *o;
 };
 
-static void run_block(const struct backend *b, const struct tile *tile, size_t t, size_t layer,
-                      size_t kv_head, size_t block, struct partial out)
+static void run_block(const struct backend *b, const struct part *part, size_t layer,
+                      struct part next, struct partial out)
 {
     const struct hparams *hp = &b->model->hp;
-    const size_t pos = tile->pos0 + t;
+    const struct tile *tile = part->tile;
+    const size_t pos = tile->pos0, kv_head = part->kv_head, block = part->block;
+    const struct kv_block kv = kv_block_at(tile->seq, layer, kv_head, block);
     const struct attn_block args = {
-        .q = b->scratch.qkv + (tile->token0 + t) * b->shape.qkv_stride +
+        .q = b->scratch.qkv + tile->token0 * b->shape.qkv_stride +
              kv_head * b->shape.group * hp->head_dim,
-        .k = kv_keys(tile->seq, layer, kv_head, block),
-        .v = kv_values(tile->seq, layer, kv_head, block),
+        .k = kv.k,
+        .v = kv.v,
+        .scales = kv.scales,
+        .ahead = kv_block_at(next.tile->seq, layer, next.kv_head, next.block).k,
         .n_q = b->shape.group,
         .head_dim = hp->head_dim,
         .v_stride = b->shape.v_stride,
@@ -69,7 +78,7 @@ static void run_block(const struct backend *b, const struct tile *tile, size_t t
         .l = out.l,
         .o = out.o,
     };
-    b->k.attn_block(&args);
+    (b->cfg.kv == KV_Q8 ? b->k.attn_block_q8 : b->k.attn_block)(&args);
 }
 
 static void merge_heads(const struct backend *b, struct partial run, struct partial one,
@@ -93,12 +102,16 @@ static void run_tile(struct lane *l, const struct tile *tile, size_t layer, size
     const struct backend *b = l->pass->b;
     const size_t group = b->shape.group, head_dim = b->model->hp.head_dim;
     const size_t last = tile->pos0 / ATTN_BLOCK; /* a tile lies within one block */
-    for (size_t block = 0; block <= last; block++)
-        b->k.attn_tile(&(struct attn_tile){
+    const attn_tile_fn run = b->cfg.kv == KV_Q8 ? b->k.attn_tile_q8 : b->k.attn_tile;
+    for (size_t block = 0; block <= last; block++) {
+        const struct kv_block kv = kv_block_at(tile->seq, layer, kv_head, block);
+        run(&(struct attn_tile){
             .q = b->scratch.qkv + tile->token0 * b->shape.qkv_stride + kv_head * group * head_dim,
             .q_stride = b->shape.qkv_stride,
-            .k = kv_keys(tile->seq, layer, kv_head, block),
-            .v = kv_values(tile->seq, layer, kv_head, block),
+            .k = kv.k,
+            .v = kv.v,
+            .scales = kv.scales,
+            .ahead = kv_block_at(tile->seq, layer, kv_head, size_min(block + 1, last)).k,
             .n_tokens = tile->n_tokens,
             .n_q = group,
             .head_dim = head_dim,
@@ -110,6 +123,7 @@ static void run_tile(struct lane *l, const struct tile *tile, size_t layer, size
             .o = l->attn_o,
             .scratch = l->attn_scratch,
         });
+    }
     for (size_t t = 0; t < tile->n_tokens; t++)
         for (size_t i = 0; i < group; i++)
             b->k.attn_finish(l->attn_o + (t * group + i) * head_dim, l->attn_l[t * group + i],
@@ -173,6 +187,14 @@ static void merge_round(struct lane *l, size_t block0, size_t n_round)
     }
 }
 
+/* The item's block of this number, or its last. */
+static struct part part_at(const struct backend *b, size_t item, size_t block)
+{
+    const size_t n_kv_heads = b->model->hp.n_kv_heads;
+    const struct tile *tile = &b->scratch.tiles[item / n_kv_heads];
+    return (struct part){tile, item % n_kv_heads, size_min(block, tile->pos0 / ATTN_BLOCK)};
+}
+
 static void apply_split(struct lane *l, size_t layer)
 {
     const struct pass *pass = l->pass;
@@ -186,11 +208,11 @@ static void apply_split(struct lane *l, size_t layer)
         const size_t n = size_min(n_round, n_blocks - block0);
         const struct share work = lane_share(l, n_items * n, 1);
         for (size_t j = work.begin; j < work.end; j++) {
-            const size_t item = j / n, block = block0 + j % n;
-            const struct tile *tile = &b->scratch.tiles[item / b->model->hp.n_kv_heads];
-            if (block <= tile->pos0 / ATTN_BLOCK)
-                run_block(b, tile, 0, layer, item % b->model->hp.n_kv_heads, block,
-                          slot_at(b, item * (n_round + 1) + 1 + block - block0));
+            const struct part part = part_at(b, j / n, block0 + j % n);
+            const size_t next = size_min(j + 1, work.end - 1);
+            if (part.block == block0 + j % n)
+                run_block(b, &part, layer, part_at(b, next / n, block0 + next % n),
+                          slot_at(b, j / n * (n_round + 1) + 1 + j % n));
         }
         lane_sync(l);
         merge_round(l, block0, n_round);

@@ -16,9 +16,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HEAD_EXACT 0 /* BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_F16 of engine.h */
-#define HEAD_Q8 1
-
 static bool cpu_probe(const struct backend_config *cfg, char *text, size_t text_bytes)
 {
     struct cpu_caps caps;
@@ -55,6 +52,13 @@ static bool choose_kernels(struct backend *b, struct bn_error *err)
     return true;
 }
 
+static const char *head_form(const struct backend *b)
+{
+    if (b->head_map.ptr)
+        return "rows at eight bits, approximate";
+    return b->coarse.n_blocks > 0 ? "screened at four bits" : "read as it is";
+}
+
 static void fill_info(struct backend *b, const struct backend_plan *plan)
 {
     const struct model *m = b->model;
@@ -67,18 +71,23 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
         .bytes_per_token =
             b->line_bytes + b->n_floats * sizeof(float) + head_bytes + b->shape.row_bytes,
         .head_bytes = head_bytes,
-        .kv_version = KV_VERSION,
+        .kv_type = b->cfg.kv == KV_Q8 ? "q8" : "f16",
+        .kv_version = b->cfg.kv == KV_Q8 ? "cpu-q8-1" : "cpu-f16-1",
     };
     b->plan_model = (struct plan_model){.k = &b->k,
                                         .line_bytes = b->line_bytes,
                                         .head_bytes = head_bytes,
                                         .n_kv_heads = m->hp.n_kv_heads,
                                         .n_ubatch = b->n_ubatch,
-                                        .is_screened = b->coarse.n_blocks > 0,
+                                        .head_form = head_form(b),
+                                        .kv_form = b->cfg.kv == KV_Q8 ? "bytes" : "F16",
+                                        .kv_bytes_per_token = plan->kv_bytes_per_token,
                                         .n_threads = b->n_threads,
                                         .all_threads = b->cfg.n_threads > 0};
-    (void)snprintf(b->info.text, sizeof b->info.text, "CPU, %zu thread%s, %s", b->n_threads,
-                   b->n_threads == 1 ? "" : "s", cpu_isa_title(b->k.isa));
+    (void)snprintf(b->info.text, sizeof b->info.text, "CPU, %zu thread%s, %s%s%s", b->n_threads,
+                   b->n_threads == 1 ? "" : "s", cpu_isa_title(b->k.isa),
+                   b->head_map.ptr ? ", head at 8 bits" : "",
+                   b->cfg.kv == KV_Q8 ? ", KV cache at 8 bits" : "");
 }
 
 static void cpu_close(struct backend *b)
@@ -88,6 +97,7 @@ static void cpu_close(struct backend *b)
     cpu_scratch_close(&b->scratch);
     mem_map_close(&b->lines);
     screen_close(b);
+    mem_map_close(&b->head_map);
     mem_free(b->floats);
     mem_free(b->layers);
     mem_free(b->rope_freq);
@@ -123,13 +133,11 @@ static bool cpu_open(const struct model *m, const struct backend_config *cfg,
                      const struct backend_control *control, struct backend **out,
                      struct bn_error *err)
 {
-    if (cfg->head_mode == HEAD_Q8)
-        return bn_fail(err, BN_EUNSUPPORTED,
-                       "the CPU backend has no 8-bit head: use the exact one");
     struct backend *b = mem_alloc(1, sizeof *b);
     if (!b)
         return bn_fail(err, BN_ENOMEM, "no memory for the backend");
     b->model = m;
+    b->head = m->head;
     b->cfg = *cfg;
     b->n_ubatch = cfg->n_ubatch;
     b->pass.b = b;
@@ -197,8 +205,7 @@ static uint64_t pass_bytes(const struct pass *pass)
 {
     const struct backend *b = pass->b;
     const struct hparams *hp = &b->model->hp;
-    const uint64_t block_bytes = (uint64_t)hp->n_layers * hp->n_kv_heads * ATTN_BLOCK *
-                                 (hp->head_dim + b->shape.v_stride) * sizeof(uint16_t);
+    const uint64_t block_bytes = (uint64_t)hp->n_layers * hp->n_kv_heads * b->shape.kv_block_bytes;
     uint64_t n = b->line_bytes + b->n_floats * sizeof(float) + pass->n_tokens * b->shape.row_bytes;
     for (size_t i = 0; i < pass->n_tiles; i++)
         n += block_bytes * (b->scratch.tiles[i].pos0 / ATTN_BLOCK + 1);

@@ -65,7 +65,7 @@ static void multiply_table(struct lane *l, const struct want *wants, size_t n_wa
     const struct backend *b = l->pass->b;
     const struct model *m = b->model;
     const struct cpu_shape *shape = &b->shape;
-    const rows_dot_fn dot = b->k.rows_dot[m->head.type];
+    const rows_dot_fn dot = b->k.rows_dot[b->head.type];
     const struct share ids = lane_share(l, m->hp.n_vocab, ROW_UNIT);
     bool bad = false, any = false;
     for (size_t i = 0; i < n_wants; i++) {
@@ -83,7 +83,7 @@ static void multiply_table(struct lane *l, const struct want *wants, size_t n_wa
             float *z = b->scratch.z + i * shape->vocab_stride + id;
             if (wants[i].screened)
                 continue;
-            const struct table_rows rows = {m->head.bytes + id * shape->head_row_bytes,
+            const struct table_rows rows = {b->head.bytes + id * shape->head_row_bytes,
                                             shape->head_row_bytes, n, NULL};
             dot(&rows, b->scratch.head_x + i * shape->h_stride, m->hp.n_embd, z, l->row);
             bad |= scan_row(z, n, &l->best[i]);

@@ -15,13 +15,11 @@ bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error 
         return bn_fail(err, BN_ENOMEM, "no memory for a sequence");
     s->backend = b;
     s->n_ctx = n_ctx;
-    s->k_elems = hp->head_dim * ATTN_BLOCK;
-    s->head_elems = (hp->head_dim + b->shape.v_stride) * ATTN_BLOCK;
     const size_t n_blocks = n_ctx / ATTN_BLOCK + (n_ctx % ATTN_BLOCK != 0);
     size_t n_bytes;
-    if (n_ctx < 1 || !size_mul(&s->layer_elems, s->head_elems, hp->n_kv_heads) ||
-        !size_mul(&s->block_elems, s->layer_elems, hp->n_layers) ||
-        !size_mul3(&n_bytes, s->block_elems, n_blocks, sizeof(uint16_t))) {
+    if (n_ctx < 1 || !size_mul(&s->layer_bytes, b->shape.kv_block_bytes, hp->n_kv_heads) ||
+        !size_mul(&s->block_bytes, s->layer_bytes, hp->n_layers) ||
+        !size_mul(&n_bytes, s->block_bytes, n_blocks)) {
         kv_close(s);
         return bn_fail(err, BN_EARG, "a context of %zu tokens is too large", n_ctx);
     }
@@ -53,21 +51,61 @@ void kv_truncate(struct seq *s, size_t n_keep)
         s->length = n_keep;
 }
 
-void kv_append(const struct tile *tile, size_t layer, size_t kv_head, const float *k,
-               const float *v, size_t kv_stride, uint16_t *f16)
+static void append_f16(const struct lane *l, const struct kv_block *to, size_t pos, const float *k,
+                       const float *v)
 {
-    const struct seq *s = tile->seq;
-    const struct backend *b = s->backend;
-    const size_t head_dim = b->model->hp.head_dim, block = tile->pos0 / ATTN_BLOCK;
-    uint16_t *keys = kv_keys(s, layer, kv_head, block) + tile->pos0 % ATTN_BLOCK;
-    uint16_t *values =
-        kv_values(s, layer, kv_head, block) + tile->pos0 % ATTN_BLOCK * b->shape.v_stride;
+    const struct backend *b = l->pass->b;
+    const size_t head_dim = b->model->hp.head_dim;
+    uint16_t *const keys = (uint16_t *)(void *)to->k + pos;
+    b->k.to_f16(k, head_dim, l->f16);
+    for (size_t i = 0; i < head_dim; i++)
+        keys[i * ATTN_BLOCK] = l->f16[i];
+    b->k.to_f16(v, head_dim, (uint16_t *)(void *)to->v + pos * b->shape.v_stride);
+}
+
+static void append_q8(const struct lane *l, const struct kv_block *to, size_t pos, const float *k,
+                      const float *v)
+{
+    const struct backend *b = l->pass->b;
+    const size_t head_dim = b->model->hp.head_dim;
+    struct act_scale scale;
+    b->k.quantise(k, head_dim, l->q8, &scale); /* zeros past head_dim */
+    to->scales[pos] = 1.0f / scale.s;
+    for (size_t i = 0; i < head_dim; i += ATTN_QUAD)
+        memcpy(to->k + i * ATTN_BLOCK + pos * ATTN_QUAD, l->q8 + i, ATTN_QUAD);
+    b->k.quantise(v, head_dim, l->q8, &scale);
+    to->scales[ATTN_BLOCK + pos] = 1.0f / scale.s;
+    uint8_t *const values = to->v + pos / ATTN_QUAD * ATTN_QUAD * b->shape.v_stride;
+    for (size_t i = 0; i < head_dim; i++)
+        values[i * ATTN_QUAD + pos % ATTN_QUAD] = (uint8_t)l->q8[i];
+}
+
+void kv_append(const struct lane *l, const struct tile *tile, size_t layer, size_t kv_head,
+               const float *k, const float *v, size_t kv_stride)
+{
+    const struct kv_block to = kv_block_at(tile->seq, layer, kv_head, tile->pos0 / ATTN_BLOCK);
+    const size_t pos = tile->pos0 % ATTN_BLOCK;
     for (size_t t = 0; t < tile->n_tokens; t++) {
-        b->k.to_f16(k + t * kv_stride, head_dim, f16);
-        for (size_t i = 0; i < head_dim; i++)
-            keys[i * ATTN_BLOCK + t] = f16[i];
-        b->k.to_f16(v + t * kv_stride, head_dim, values + t * b->shape.v_stride);
+        if (l->pass->b->cfg.kv == KV_Q8)
+            append_q8(l, &to, pos + t, k + t * kv_stride, v + t * kv_stride);
+        else
+            append_f16(l, &to, pos + t, k + t * kv_stride, v + t * kv_stride);
     }
+}
+
+/* Zeros for positions n and up of n_rows rows of ATTN_BLOCK units. */
+static void clear_rows(uint8_t *rows, size_t n_rows, size_t n, size_t unit_bytes)
+{
+    for (size_t i = 0; i < n_rows; i++)
+        memset(rows + (i * ATTN_BLOCK + n) * unit_bytes, 0, (ATTN_BLOCK - n) * unit_bytes);
+}
+
+/* The same of V as bytes: four positions of a dim lie together. */
+static void clear_values_q8(const struct kv_block *b, size_t v_stride, size_t n)
+{
+    for (size_t pos = n; pos < ATTN_BLOCK; pos++)
+        for (size_t i = 0; i < v_stride; i++)
+            b->v[(pos / ATTN_QUAD * v_stride + i) * ATTN_QUAD + pos % ATTN_QUAD] = 0;
 }
 
 /* Zeros where the last block holds positions past the length: a snapshot is a function of the
@@ -76,25 +114,30 @@ static void clear_past_length(struct seq *s)
 {
     const struct backend *b = s->backend;
     const struct hparams *hp = &b->model->hp;
-    const size_t n = s->length % ATTN_BLOCK, block = s->length / ATTN_BLOCK;
+    const size_t n = s->length % ATTN_BLOCK, v_stride = b->shape.v_stride;
     if (n == 0)
         return;
-    for (size_t layer = 0; layer < hp->n_layers; layer++)
-        for (size_t g = 0; g < hp->n_kv_heads; g++) {
-            uint16_t *keys = kv_keys(s, layer, g, block), *values = kv_values(s, layer, g, block);
-            for (size_t i = 0; i < hp->head_dim; i++)
-                memset(keys + i * ATTN_BLOCK + n, 0, (ATTN_BLOCK - n) * sizeof *keys);
-            memset(values + n * b->shape.v_stride, 0,
-                   (ATTN_BLOCK - n) * b->shape.v_stride * sizeof *values);
+    for (size_t i = 0; i < hp->n_layers * hp->n_kv_heads; i++) {
+        const struct kv_block block =
+            kv_block_at(s, i / hp->n_kv_heads, i % hp->n_kv_heads, s->length / ATTN_BLOCK);
+        if (b->cfg.kv == KV_Q8) {
+            clear_rows(block.k, b->shape.k_bytes / (ATTN_QUAD * ATTN_BLOCK), n, ATTN_QUAD);
+            clear_values_q8(&block, v_stride, n);
+            clear_rows((uint8_t *)block.scales, 2, n, sizeof(float));
+        } else {
+            clear_rows(block.k, hp->head_dim, n, sizeof(uint16_t));
+            memset(block.v + n * v_stride * sizeof(uint16_t), 0,
+                   (ATTN_BLOCK - n) * v_stride * sizeof(uint16_t));
         }
+    }
 }
 
 /* Whole blocks up to the one that holds position length - 1, one piece each. */
 static bool move_blocks(const struct seq *s, size_t length, const struct seq_stream *stream)
 {
-    const size_t block_bytes = s->block_elems * sizeof(uint16_t);
     for (size_t pos = 0, block = 0; pos < length; pos += ATTN_BLOCK, block++)
-        if (!stream->move(stream->ud, (uint8_t *)s->map.ptr + block * block_bytes, block_bytes))
+        if (!stream->move(stream->ud, (uint8_t *)s->map.ptr + block * s->block_bytes,
+                          s->block_bytes))
             return false;
     return true;
 }

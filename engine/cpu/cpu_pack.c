@@ -5,6 +5,7 @@
 #include "engine/cpu/cpu_pack.h"
 
 #include "engine/base/size.h"
+#include "engine/cpu/cpu_head.h"
 #include "engine/cpu/cpu_screen.h"
 
 #include <string.h>
@@ -324,7 +325,8 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
         ok = !p->failed;
         if (!ok)
             *err = p->err;
-        ok = ok && screen_open(b, control, p->done_bytes, p->total_bytes, err);
+        ok = ok && screen_open(b, control, p->done_bytes, p->total_bytes, err) &&
+             head_copy_open(b, control, err);
     }
     mem_free(p->rows);
     mem_free(p->codes);

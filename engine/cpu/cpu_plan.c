@@ -5,6 +5,7 @@
  * laid out by walking the same list twice: once to measure, once to hand out.
  */
 #include "engine/base/size.h"
+#include "engine/cpu/cpu_head.h"
 #include "engine/cpu/cpu_pack.h"
 #include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_state.h"
@@ -16,6 +17,23 @@
 #define FREE_BYTES ((size_t)256 << 20) /* growth below this is nobody's concern */
 
 #define MAX_WIDTH ((size_t)1 << 24) /* any width of a model; keeps the sums below from overflow */
+
+/* A block of positions: K, V and, for bytes, their scales. */
+static bool kv_shape(struct cpu_shape *s, const struct hparams *hp, enum backend_kv kv,
+                     struct bn_error *err)
+{
+    const bool is_q8 = kv == KV_Q8;
+    const size_t unit = is_q8 ? 1 : sizeof(uint16_t);
+    if (is_q8 && hp->head_dim > Q8_DIM_MOST)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "a KV cache of bytes takes heads of at most %d elements, this model's have "
+                       "%zu",
+                       Q8_DIM_MOST, hp->head_dim);
+    s->k_bytes = size_round_up(hp->head_dim, is_q8 ? ATTN_QUAD : 1) * ATTN_BLOCK * unit;
+    s->v_bytes = s->v_stride * ATTN_BLOCK * unit;
+    s->kv_block_bytes = s->k_bytes + s->v_bytes + (is_q8 ? 2 * ATTN_BLOCK * sizeof(float) : 0);
+    return true;
+}
 
 bool cpu_shape_init(struct cpu_shape *s, const struct model *m, const struct backend_config *cfg,
                     size_t n_threads, struct bn_error *err)
@@ -47,10 +65,10 @@ bool cpu_shape_init(struct cpu_shape *s, const struct model *m, const struct bac
         .n_coarse = head_plane_blocks(m, cfg->head_mode),
     };
     if (!tensor_bytes(m->embd.type, hp->n_embd, 1, &s->row_bytes) ||
-        !tensor_bytes(m->head.type, hp->n_embd, 1, &s->head_row_bytes))
+        !tensor_bytes(head_type(m, cfg->head_mode), hp->n_embd, 1, &s->head_row_bytes))
         return bn_fail(err, BN_EUNSUPPORTED, "rows of %zu elements are no whole number of blocks",
                        hp->n_embd);
-    return true;
+    return kv_shape(s, hp, cfg->kv, err);
 }
 
 /* One list of what the scratch holds. `at` NULL measures; the sizes cannot overflow since widths
@@ -162,7 +180,7 @@ bool cpu_plan_bytes(const struct model *m, const struct backend_config *cfg,
     const struct hparams *hp = &m->hp;
     const size_t n_threads = cfg->n_threads ? cfg->n_threads : cpu_default_threads();
     struct cpu_shape s;
-    size_t weight_bytes, coarse_bytes, limit, kv_rows, kv_bytes;
+    size_t weight_bytes, coarse_bytes, copy_bytes, limit, kv_bytes;
     if (n_threads > MAX_THREADS)
         return bn_fail(err, BN_EARG, "%zu threads are more than %d", n_threads, MAX_THREADS);
     if (cfg->n_ubatch < 1 || cfg->n_ubatch > (size_t)1 << 20)
@@ -172,17 +190,18 @@ bool cpu_plan_bytes(const struct model *m, const struct backend_config *cfg,
         return false;
     if (!pack_bytes(m, cfg, &weight_bytes) || !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) ||
         !size_add(&limit, limit, FREE_BYTES) || !head_plane_bytes(m, s.n_coarse, &coarse_bytes) ||
-        !size_add(&weight_bytes, weight_bytes, coarse_bytes) || weight_bytes > limit)
+        !size_add(&weight_bytes, weight_bytes, coarse_bytes) ||
+        !head_copy_bytes(m, cfg->head_mode, &copy_bytes) ||
+        !size_add(&weight_bytes, weight_bytes, copy_bytes) || weight_bytes > limit)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "rows of %zu and %zu weights are too short: packed for this backend the "
                        "model would be more than %d times its file",
                        hp->n_embd, hp->n_ff, MAX_GROWTH);
-    if (!size_mul3(&kv_rows, hp->n_layers, hp->n_kv_heads, hp->head_dim + s.v_stride) ||
-        !size_mul(&kv_bytes, kv_rows, sizeof(uint16_t)))
+    if (!size_mul3(&kv_bytes, hp->n_layers, hp->n_kv_heads, s.kv_block_bytes))
         return bn_fail(err, BN_EUNSUPPORTED, "a KV cache of %zu layers is too large", hp->n_layers);
     *plan = (struct backend_plan){
         .weight_bytes = weight_bytes,
-        .kv_bytes_per_token = kv_bytes,
+        .kv_bytes_per_token = kv_bytes / ATTN_BLOCK,
         .scratch_bytes = scratch_bytes(&s, hp, cfg->n_ubatch, n_threads),
     };
     return true;

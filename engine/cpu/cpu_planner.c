@@ -94,18 +94,19 @@ size_t plan_explain(const struct plan_model *m, const struct plan_work *w, char 
     else
         (void)snprintf(attn, sizeof attn, "%zu items, a tile of tokens and a KV head each",
                        w->n_tiles * m->n_kv_heads);
-    const int n = snprintf(
-        text, text_bytes,
-        "tokens           %zu at once, %zu at most\n"
-        "threads          %zu of %zu%s\n"
-        "linear layers    %s, %.1f MB\n"
-        "attention        %s\n"
-        "head             %zu row%s, %s, %.1f MB\n",
-        w->n_tokens, m->n_ubatch, p.n_lanes, m->n_threads,
-        m->all_threads             ? ", as asked for"
-        : p.n_lanes < m->n_threads ? ", more would have too little to do"
-                                   : "",
-        linear, (double)m->line_bytes / 1e6, attn, w->n_wants, w->n_wants == 1 ? "" : "s",
-        m->is_screened ? "screened at four bits" : "read as it is", (double)m->head_bytes / 1e6);
+    const int n = snprintf(text, text_bytes,
+                           "tokens           %zu at once, %zu at most\n"
+                           "threads          %zu of %zu%s\n"
+                           "linear layers    %s, %.1f MB\n"
+                           "attention        %s\n"
+                           "KV cache         %s, %.1f kB a token\n"
+                           "head             %zu row%s, %s, %.1f MB\n",
+                           w->n_tokens, m->n_ubatch, p.n_lanes, m->n_threads,
+                           m->all_threads             ? ", as asked for"
+                           : p.n_lanes < m->n_threads ? ", more would have too little to do"
+                                                      : "",
+                           linear, (double)m->line_bytes / 1e6, attn, m->kv_form,
+                           (double)m->kv_bytes_per_token / 1e3, w->n_wants,
+                           w->n_wants == 1 ? "" : "s", m->head_form, (double)m->head_bytes / 1e6);
     return n > 0 ? (size_t)n : 0;
 }

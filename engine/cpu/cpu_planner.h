@@ -18,9 +18,11 @@ struct plan_model {
     size_t line_bytes; /* ternary weights at two bits, all layers */
     size_t head_bytes; /* read of the head for one row */
     size_t n_kv_heads;
-    size_t n_threads; /* of the team */
-    size_t n_ubatch;  /* most tokens of a pass */
-    bool is_screened; /* the head, at four bits */
+    size_t n_threads;      /* of the team */
+    size_t n_ubatch;       /* most tokens of a pass */
+    const char *head_form; /* how the head is read, in words */
+    const char *kv_form;   /* what the KV cache holds, in words */
+    size_t kv_bytes_per_token;
     bool all_threads; /* somebody asked for so many: no pass uses fewer */
 };
 

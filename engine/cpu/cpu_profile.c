@@ -47,8 +47,8 @@ static void count_attention(struct pass *pass)
             n_seen += tile->pos0 + t + 1;
     }
     pass->profile.n_macs[PROFILE_ATTN] += 2 * n_seen * b->shape.q_width * hp->n_layers;
-    pass->profile.n_bytes[PROFILE_ATTN] += n_blocks * hp->n_layers * hp->n_kv_heads * ATTN_BLOCK *
-                                           (hp->head_dim + b->shape.v_stride) * sizeof(uint16_t);
+    pass->profile.n_bytes[PROFILE_ATTN] +=
+        n_blocks * hp->n_layers * hp->n_kv_heads * b->shape.kv_block_bytes;
 }
 
 void profile_end(struct pass *pass)

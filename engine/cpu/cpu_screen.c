@@ -133,7 +133,7 @@ static void multiply_rows(struct lane *l, size_t i, size_t id0, const int32_t *i
                           float *z)
 {
     const struct backend *b = l->pass->b;
-    const struct tensor_ref *head = &b->model->head;
+    const struct tensor_ref *head = &b->head;
     const size_t row_bytes = b->shape.head_row_bytes;
     const struct table_rows rows = {head->bytes + id0 * row_bytes, row_bytes, n, ids};
     b->k.rows_dot[head->type](&rows, b->scratch.head_x + i * b->shape.h_stride, b->model->hp.n_embd,

@@ -76,11 +76,13 @@ struct cpu_shape {
     size_t group;             /* query heads a KV head */
     size_t max_cols;          /* widest input of a linear layer */
     size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride;
-    size_t q8_stride; /* bytes, whole lines */
-    size_t v_stride;  /* head_dim rounded up to 32, see attn_block */
-    size_t n_slots;   /* of partial attention results */
-    size_t n_coarse;  /* blocks of a row of the head's coarse plane, 0: there is none */
-    size_t row_bytes; /* of the embedding table, of the head table */
+    size_t q8_stride;        /* bytes, whole lines */
+    size_t v_stride;         /* head_dim rounded up to 32, see attn_block */
+    size_t k_bytes, v_bytes; /* of a block of positions of one KV head, see cpu_kv.h */
+    size_t kv_block_bytes;   /* the same with scales */
+    size_t n_slots;          /* of partial attention results */
+    size_t n_coarse;         /* blocks of a row of the head's coarse plane, 0: there is none */
+    size_t row_bytes;        /* of the embedding table, of the head table as it is multiplied */
     size_t head_row_bytes;
 };
 
@@ -194,6 +196,8 @@ struct backend {
     size_t n_floats;
     double *rope_freq;        /* (n_rot / 2) radians a position */
     const float *output_norm; /* (n_embd), in floats */
+    struct tensor_ref head;   /* what is multiplied: the file's, or a copy at eight bits */
+    struct mem_map head_map;
     struct mem_map coarse_map;
     struct coarse_mat coarse; /* of the head; no blocks: every row is read */
     size_t coarse_bytes;      /* used of the map */

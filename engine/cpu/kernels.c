@@ -49,6 +49,8 @@ static void rung_ref(struct cpu_kernels *k)
         .to_f16 = to_f16_ref,
         .attn_block = attn_block_ref,
         .attn_tile = attn_tile_ref,
+        .attn_block_q8 = attn_block_q8_ref,
+        .attn_tile_q8 = attn_tile_q8_ref,
         .attn_merge = attn_merge_ref,
         .attn_finish = attn_finish_ref,
         .coarse_pack = coarse_pack_ref,
@@ -89,6 +91,8 @@ static void rung_avx2(struct cpu_kernels *k)
     k->to_f16 = to_f16_avx2;
     k->attn_block = attn_block_avx2;
     k->attn_tile = attn_tile_avx2;
+    k->attn_block_q8 = attn_block_q8_avx2;
+    k->attn_tile_q8 = attn_tile_q8_avx2;
     k->attn_merge = attn_merge_avx2;
     k->attn_finish = attn_finish_avx2;
     k->coarse_pack = coarse_pack_avx2;
@@ -124,6 +128,8 @@ static void rung_avx512vnni(struct cpu_kernels *k)
     k->acc_silu = acc_silu_avx512;
     k->attn_block = attn_block_avx512;
     k->attn_tile = attn_tile_avx512;
+    k->attn_block_q8 = attn_block_q8_avx512;
+    k->attn_tile_q8 = attn_tile_q8_avx512;
     k->coarse_pack = coarse_pack_avx512;
     k->coarse_bound = coarse_bound_avx512;
     k->coarse_gather = coarse_gather_avx512;
@@ -165,6 +171,8 @@ static void rung_neon(struct cpu_kernels *k)
     k->to_f16 = to_f16_neon;
     k->attn_block = attn_block_neon;
     k->attn_tile = attn_tile_neon;
+    k->attn_block_q8 = attn_block_q8_neon;
+    k->attn_tile_q8 = attn_tile_q8_neon;
     k->attn_merge = attn_merge_neon;
     k->attn_finish = attn_finish_neon;
     k->coarse_pack = coarse_pack_neon;

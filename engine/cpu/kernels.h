@@ -12,6 +12,7 @@
 
 #include "engine/cpu/acc_tile.h"
 #include "engine/cpu/cpu_caps.h"
+#include "engine/cpu/kernels_attn.h"
 #include "engine/cpu/kernels_one.h"
 #include "engine/gguf/gguf_types.h"
 
@@ -19,8 +20,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ATTN_BLOCK 64  /* positions in a block of the recipe */
-#define ATTN_TILE 32   /* most tokens of an attn_tile: their 16-bit keys are a cache line */
 #define PACK_TOKENS 16 /* packed activations come in whole groups of so many tokens */
 #define TILE_TOKENS 32 /* most tokens one call of ternary_matmul takes */
 #define PANEL_ROWS 128 /* most rows one call of ternary_matmul takes */
@@ -89,48 +88,6 @@ typedef void (*gate_fn)(const float *gate, const float *up, size_t n, float *out
 typedef void (*rope_fn)(float *x, const float *c, const float *s, size_t n_rot);
 /* F32 to F16 as the KV recipe says: nearest even, saturating at 65504. */
 typedef void (*to_f16_fn)(const float *x, size_t n, uint16_t *out);
-
-/* One block of keys and values of one KV head, for n_q query heads of one token. */
-struct attn_block {
-    const float *q;    /* (n_q, head_dim), scaled */
-    const uint16_t *k; /* (head_dim, ATTN_BLOCK) F16: lanes are positions; 64-byte aligned */
-    const uint16_t *v; /* (ATTN_BLOCK, v_stride) F16; 64-byte aligned */
-    size_t n_q, head_dim;
-    size_t v_stride; /* head_dim rounded up to 32 */
-    size_t n_seen;   /* positions of the block this token sees, 1 .. ATTN_BLOCK */
-    float *m, *l;    /* (n_q) out */
-    float *o;        /* (n_q, head_dim) out */
-};
-typedef void (*attn_block_fn)(const struct attn_block *b);
-
-/* Fold a block's (m, l, o) into the running (M, L, O) of one query head; o, O (head_dim). */
-typedef void (*attn_merge_fn)(float *big_m, float *big_l, float *big_o, const float *m,
-                              const float *l, const float *o, size_t head_dim);
-/* out[i] = O[i] * (1 / L) */
-typedef void (*attn_finish_fn)(const float *big_o, float big_l, size_t head_dim, float *out);
-
-/* The same for consecutive tokens, folded into their running results: n_seen is of the first token,
- * each of the following sees one position more, up to the whole block. Results so far are those of
- * the blocks before; of the first block they are what it gives. */
-struct attn_tile {
-    const float *q; /* token t, head i: (head_dim) at q + t * q_stride + i * head_dim; scaled */
-    size_t q_stride;
-    const uint16_t *k, *v; /* as in attn_block */
-    size_t n_tokens;       /* 1 .. ATTN_TILE */
-    size_t n_q, head_dim, v_stride;
-    size_t n_seen;
-    bool is_first;  /* of this token's blocks */
-    float *m, *l;   /* (n_tokens, n_q) in and out */
-    float *o;       /* (n_tokens, n_q, head_dim) in and out */
-    float *scratch; /* (attn_tile_floats), 64-byte aligned */
-};
-typedef void (*attn_tile_fn)(const struct attn_tile *a);
-
-/* K and V widened, a row of probabilities and two factors a query. */
-static inline size_t attn_tile_floats(size_t n_q, size_t head_dim, size_t v_stride)
-{
-    return ATTN_BLOCK * (head_dim + v_stride) + ATTN_TILE * n_q * (ATTN_BLOCK + 2);
-}
 
 /* Row of a table (embedding or head) to F32; n is a whole number of the type's blocks. */
 typedef void (*row_decode_fn)(const uint8_t *row, size_t n, float *out);
@@ -217,8 +174,8 @@ struct cpu_kernels {
     acc_gate_fn acc_relu2, acc_silu;
     rope_fn rope_neox, rope_norm;
     to_f16_fn to_f16;
-    attn_block_fn attn_block;
-    attn_tile_fn attn_tile;
+    attn_block_fn attn_block, attn_block_q8; /* for a cache of F16, and of bytes */
+    attn_tile_fn attn_tile, attn_tile_q8;
     attn_merge_fn attn_merge;
     attn_finish_fn attn_finish;
     row_decode_fn row_decode[TENSOR_N_TYPES]; /* NULL for types that are no tables */

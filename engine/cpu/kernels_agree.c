@@ -7,6 +7,7 @@
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
 
+#include <math.h>
 #include <string.h>
 
 #define N 333       /* elements of a vector: no multiple of any register */
@@ -254,6 +255,38 @@ static bool tiles_agree(const struct cpu_kernels *const table[2], struct attn_ca
            same(c->tile_o[0], c->tile_o[1], sizeof c->tile_o[0]);
 }
 
+/* What is in k and v taken as bytes: any are valid. */
+static bool bytes_agree(const struct cpu_kernels *const table[2], struct attn_case *c)
+{
+    float scales[2 * ATTN_BLOCK];
+    fill(scales, 2 * ATTN_BLOCK, 0.01f, 80000);
+    for (size_t i = 0; i < 2 * ATTN_BLOCK; i++)
+        scales[i] = fabsf(scales[i]) + 1e-4f;
+    for (size_t i = 0; i < 2; i++) {
+        struct attn_tile tile = {.q = c->q,
+                                 .k = c->k,
+                                 .v = c->v,
+                                 .scales = scales,
+                                 .ahead = c->k,
+                                 .n_tokens = N_TILE,
+                                 .n_q = N_Q,
+                                 .head_dim = HEAD_DIM,
+                                 .v_stride = V_STRIDE,
+                                 .n_seen = 43,
+                                 .is_first = true,
+                                 .m = c->tile_m[i],
+                                 .l = c->tile_l[i],
+                                 .o = c->tile_o[i],
+                                 .scratch = c->scratch};
+        table[i]->attn_tile_q8(&tile);
+        tile.is_first = false;
+        table[i]->attn_tile_q8(&tile);
+    }
+    return same(c->tile_m[0], c->tile_m[1], sizeof c->tile_m[0]) &&
+           same(c->tile_l[0], c->tile_l[1], sizeof c->tile_l[0]) &&
+           same(c->tile_o[0], c->tile_o[1], sizeof c->tile_o[0]);
+}
+
 static const char *check_attention(const struct cpu_kernels *k, const struct cpu_kernels *ref)
 {
     struct attn_case c;
@@ -277,6 +310,8 @@ static const char *check_attention(const struct cpu_kernels *k, const struct cpu
         return "attn_block";
     if (!tiles_agree(table, &c))
         return "attn_tile";
+    if (!bytes_agree(table, &c))
+        return "attn_block_q8";
     for (size_t i = 0; i < 2; i++) {
         c.big_m[i] = 0.25f;
         c.big_l[i] = 3.5f;

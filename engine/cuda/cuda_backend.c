@@ -38,6 +38,7 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
         .plan = *plan,
         .bytes_per_token = b->line_bytes + head_bytes + b->shape.row_bytes,
         .head_bytes = head_bytes,
+        .kv_type = "f16",
         .kv_version = KV_VERSION,
     };
     (void)snprintf(b->info.text, sizeof b->info.text, "CUDA, %s", b->device.name);

@@ -153,7 +153,8 @@ bool generator_open(const struct bn_file *file, const struct bn_model_config *cf
                                      .quantisation = "I2_S",
                                      .device = "fake device",
                                      .isa = "ref",
-                                     .macs_per_token = 2e6};
+                                     .macs_per_token = 2e6,
+                                     .kv_type = "f16"};
     if (told("no_cuda"))
         (void)snprintf(g->info.passed_over, sizeof(g->info.passed_over),
                        "cuda is not used: no driver");

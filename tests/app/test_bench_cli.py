@@ -59,6 +59,25 @@ class Bench(ProgramCase):
         self.assertEqual(sampled[0]['checksum'], wanted[0])
         self.assertNotEqual(sampled[1]['checksum'], wanted[1])
 
+    def test_approximations_are_announced(self):
+        words = ['-p', '20', '-n', '6', '-d', '130']
+        exact = self.bench(*words)
+        self.assertEqual((exact['head'], exact['kv']), ('exact', 'f16'))
+        self.assertNotIn('8 bits', exact['device'])
+        for option, said in (('--head', 'head at 8 bits'), ('--kv', 'KV cache at 8 bits')):
+            near = self.bench(*words, option, 'q8')
+            self.assertEqual(near[option[2:]], 'q8')
+            self.assertIn(said, near['device'])
+            sums = [[r['checksum'] for r in b['rows']] for b in
+                    (exact, near, self.bench(*words, option, 'q8', '-t', '1', '--isa', 'ref'))]
+            self.assertNotEqual(sums[0], sums[1])
+            self.assertEqual(sums[1], sums[2])
+        self.assertLess(near['kv_bytes_per_token'], 0.6 * exact['kv_bytes_per_token'])
+        text = self.succeeds(self.model, '-p', '0', '-n', '3', '-r', '1', '--explain', '--kv', 'q8', '--head',
+                             'q8').decode()
+        self.assertRegex(text, r'(?m)^KV cache +bytes, .* kB a token$')
+        self.assertRegex(text, r'(?m)^head +1 row, rows at eight bits, approximate')
+
     def test_bytes_are_those_that_were_read(self):
         words = ['-p', '0', '-n', '8', '-r', '1']
         wide = self.make('wide.gguf', '--shape', '2,256,4,2,768,1024')
@@ -137,7 +156,8 @@ class Bench(ProgramCase):
                       [self.model, '-r', '0'], [self.model, '-p', 'x'], [self.model, '-b', '0'],
                       [self.model, '-b', '8', '--ubatch', '7', '-n', '1', '-p', '0'],
                       [self.model, '-t', '1000', '--pin', '-n', '1'],
-                      [self.model, '--isa', 'best'], [self.model, '--head', 'q8']):
+                      [self.model, '--isa', 'best'], [self.model, '--head', 'q4'],
+                      [self.model, '--kv', 'q4']):
             self.fails(2, *words)
 
     def test_what_is_no_model_is_exit_3(self):

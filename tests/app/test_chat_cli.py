@@ -106,7 +106,9 @@ class Chat(ChatCase):
         for name, changed, reason in (
                 ('mark', b'x' + whole[1:], 'no snapshot of this version'),
                 ('model', whole[:8] + b'xx' + whole[10:], "another model's"),
-                ('version', whole[:40] + b'gpu' + whole[43:], 'another device or version'),
+                ('version', whole[:40] + b'gpu' + whole[43:],
+                 'KV cache is of type gpu-f16-1, cpu-f16-1 is needed'),
+                ('hostile version', whole[:40] + b'\x1b[2J' + whole[44:], 'is of type unknown'),
                 ('count', whole[:72] + b'\xff' * 8 + whole[80:], 'tokens, the conversation only'),
                 ('ids', whole[:80] + b'\x07\0\0\0' + whole[84:], 'at token 0'),
                 ('ids below 0', whole[:80] + b'\xff' * 4 + whole[84:], 'at token 0'),
@@ -119,6 +121,21 @@ class Chat(ChatCase):
             self.assertIn(reason, said, name)
             self.assertIn('the conversation is read again', said, name)
             self.assertEqual((turn['reused_tokens'], turn['text']), (0, wanted), name)
+
+    def test_a_snapshot_of_another_kind_of_cache_is_not_used(self):
+        session, _ = self.kept('--kv', 'q8')
+        turn, said = self.resume(session)
+        self.assertIn('KV cache is of type cpu-q8-1, cpu-f16-1 is needed (--kv', said)
+        self.assertEqual(turn['reused_tokens'], 0)
+        turn, said = self.resume(session, '--kv', 'q8')
+        self.assertRegex(said, r'snapshot taken up: \d+ tok')
+        self.assertGreater(turn['reused_tokens'], 20)
+
+    def test_approximations_are_shown_where_the_model_is(self):
+        done = self.chat('-i', '--kv', 'q8', '--head', 'q8', stdin=b'a\n/info\n')
+        said = (done.stdout + done.stderr).decode()
+        self.assertIn('head at 8 bits, KV cache at 8 bits', said)
+        self.assertRegex(said, r'context .* bytes a token \(q8\)')
 
     def test_a_snapshot_of_other_weights_of_the_file_is_not_used(self):
         session, _ = self.kept()

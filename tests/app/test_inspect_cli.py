@@ -87,6 +87,8 @@ class Info(ProgramCase):
         self.assertEqual(memory['n_ctx'], 100)
         self.assertEqual(memory['kv_bytes'], 100 * memory['kv_bytes_per_token'])
         self.assertGreater(memory['weight_bytes'], 0)
+        half = json.loads(self.succeeds('info', self.model, '--json', '--kv', 'q8'))['memory']
+        self.assertLess(half['kv_bytes_per_token'], 0.6 * memory['kv_bytes_per_token'])
         self.assertEqual(info['tokenizer']['bos']['id'], 256)
         self.assertIn('cpu', [d['name'] for d in info['devices'] if d['usable']])
 

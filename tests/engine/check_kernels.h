@@ -95,6 +95,7 @@ struct check_case {
 };
 extern const struct check_case vector_cases[]; /* end with a NULL name */
 extern const struct check_case matrix_cases[];
+extern const struct check_case q8_cases[];
 
 /* Times every kernel whose name contains `filter` on this rung, with n_threads threads. */
 void bench_kernels(const struct cpu_kernels *k, const char *filter, size_t n_threads);

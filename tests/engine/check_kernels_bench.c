@@ -314,6 +314,42 @@ static void bench_attention(struct bench *b)
     mem_free(kv);
 }
 
+/* The same with bytes. */
+static void bench_attention_q8(struct bench *b)
+{
+    enum { N_BLOCKS = 64 };
+    const size_t block = HEAD_DIM * ATTN_BLOCK;
+    if (!wanted(b, "attn_block_q8"))
+        return;
+    int8_t *kv = mem_alloc(2 * N_BLOCKS * block, 1);
+    float q[4 * HEAD_DIM], m[4], l[4], o[4 * HEAD_DIM], scales[2 * ATTN_BLOCK], best = 1e9f;
+    for (size_t i = 0; i < 2 * N_BLOCKS * block; i++)
+        kv[i] = (int8_t)(rng_below(&b->rng, 255) - 127);
+    for (size_t i = 0; i < 2 * ATTN_BLOCK; i++)
+        scales[i] = 0.01f;
+    fill_floats(&b->rng, PATTERN_PLAIN, q, 4 * HEAD_DIM);
+    for (size_t round = 0; round < N_ROUNDS; round++) {
+        const double start = clock_seconds();
+        for (size_t i = 0; i < N_BLOCKS; i++)
+            b->k->attn_block_q8(&(struct attn_block){.q = q,
+                                                     .k = kv + 2 * i * block,
+                                                     .v = kv + (2 * i + 1) * block,
+                                                     .scales = scales,
+                                                     .ahead = kv + 2 * (i + 1) * block,
+                                                     .n_q = 4,
+                                                     .head_dim = HEAD_DIM,
+                                                     .v_stride = HEAD_DIM,
+                                                     .n_seen = ATTN_BLOCK,
+                                                     .m = m,
+                                                     .l = l,
+                                                     .o = o});
+        const double seconds = clock_seconds() - start;
+        best = (float)seconds < best ? (float)seconds : best;
+    }
+    report(b, "attn_block_q8 4 heads", (double)(8 * block * N_BLOCKS), (double)best, "GMAC/s");
+    mem_free(kv);
+}
+
 /* A tile of a prompt over the same, as reading it does. */
 static void bench_attn_tile(struct bench *b)
 {
@@ -419,6 +455,7 @@ void bench_kernels(const struct cpu_kernels *k, const char *filter, size_t n_thr
     bench_ternary(&b);
     bench_rows(&b);
     bench_attention(&b);
+    bench_attention_q8(&b);
     bench_attn_tile(&b);
     bench_vectors(&b);
 }

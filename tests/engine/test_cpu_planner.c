@@ -25,7 +25,9 @@ static struct plan_model model_2b4t(const struct cpu_kernels *k, size_t n_thread
                                .n_kv_heads = 5,
                                .n_threads = n_threads,
                                .n_ubatch = 512,
-                               .is_screened = true};
+                               .head_form = "screened at four bits",
+                               .kv_form = "F16",
+                               .kv_bytes_per_token = 76800};
 }
 
 /* 256 wide, 6 layers, 2,048 tokens of vocabulary. */
@@ -37,7 +39,9 @@ static struct plan_model model_small(size_t n_threads)
                                .n_kv_heads = 2,
                                .n_threads = n_threads,
                                .n_ubatch = 512,
-                               .is_screened = true};
+                               .head_form = "screened at four bits",
+                               .kv_form = "F16",
+                               .kv_bytes_per_token = 76800};
 }
 
 static struct plan decode(struct plan_model m)
@@ -141,6 +145,7 @@ static void explains_itself(void **state)
                         "threads          2 of 2\n"
                         "linear layers    rows split over the threads, AVX-512 VNNI, 521.0 MB\n"
                         "attention        blocks of 64 positions split over the threads\n"
+                        "KV cache         F16, 76.8 kB a token\n"
                         "head             1 row, screened at four bits, 174.0 MB\n");
     (void)plan_explain(&small, &(struct plan_work){1, 1, 1}, text, sizeof text);
     assert_non_null(strstr(text, "threads          1 of 2, more would have too little to do\n"));

@@ -82,7 +82,7 @@ static void rig_open(struct rig *r, enum table kind, enum tensor_type type, size
     r->model.head.bytes = r->table;
     r->model.head.n_bytes = n_vocab * n_embd * unit;
     r->model.head.type = type;
-    r->model.embd = r->model.head;
+    r->model.embd = r->b.head = r->model.head;
     r->b.model = &r->model;
     r->b.n_threads = N_THREADS;
     r->b.n_ubatch = N_WANTS;

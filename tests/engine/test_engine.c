@@ -6,6 +6,7 @@
 #include "engine/base/memory.h"
 #include "tests/engine/test_engine_kit.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -95,6 +96,60 @@ static void evaluating_allocates_nothing(void **state)
     kit_close(&kit);
 }
 
+/* Rows at eight bits: near the others, and the device says so; a table of Q6_K stays what it is. */
+static void a_head_of_eight_bits_is_announced_and_near(void **state)
+{
+    (void)state;
+    static const enum tensor_type types[] = {TENSOR_F16, TENSOR_BF16, TENSOR_F32, TENSOR_Q6_K};
+    enum { N = 40 };
+    int32_t ids[N];
+    kit_ids(ids, N, 3);
+    for (size_t t = 0; t < 4; t++) {
+        struct synth_spec spec = synth_preset("tiny");
+        spec.n_embd = 256;
+        spec.head = types[t];
+        const bool is_wide = types[t] != TENSOR_Q6_K;
+        const struct bn_model_config cfgs[2] = {{.n_threads = 2},
+                                                {.n_threads = 3, .head = BN_HEAD_Q8}};
+        float *logits[2];
+        for (size_t i = 0; i < 2; i++) {
+            struct kit kit;
+            kit_open(&kit, &spec, &cfgs[i]);
+            const struct bn_model_info *info = bn_model_info(kit.model);
+            logits[i] = kit_logits(&kit, ids, N);
+            assert_int_equal(strstr(info->device, "head at 8 bits") != NULL, i == 1 && is_wide);
+            if (i == 1 && is_wide)
+                assert_int_equal(info->head_bytes, kit.n_vocab * (256 / 32 * 34));
+            kit_close(&kit);
+        }
+        double far = 0, all = 0;
+        for (size_t i = 0; i < N * 262; i++) {
+            far += pow((double)logits[0][i] - (double)logits[1][i], 2);
+            all += pow((double)logits[0][i], 2);
+        }
+        assert_int_equal(far > 0, is_wide);
+        assert_true(far < 0.01 * 0.01 * all);
+        mem_free(logits[0]);
+        mem_free(logits[1]);
+    }
+}
+
+static void a_cache_of_bytes_is_announced(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("tiny");
+    const struct bn_model_config cfg = {.n_threads = 2, .kv = BN_KV_Q8};
+    struct kit kit;
+    kit_open(&kit, &spec, &cfg);
+    const struct bn_model_info *info = bn_model_info(kit.model);
+    assert_non_null(strstr(info->device, "KV cache at 8 bits"));
+    assert_string_equal(info->kv_type, "q8");
+    assert_int_equal(info->kv_bytes_per_token,
+                     2 * 2 * (64 + 64 + 8)); /* two scales of four bytes */
+    assert_string_equal(bn_session_kv_version(kit.session), "cpu-q8-1");
+    kit_close(&kit);
+}
+
 static bool try_open(const struct synth_model *m, const struct bn_model_config *cfg,
                      struct bn_error *err)
 {
@@ -121,7 +176,7 @@ static void wrong_configurations_are_refused_with_reasons(void **state)
         {{.isa = "sse9"}, BN_EARG, "sse9"},
         {{.n_threads = 5000}, BN_EARG, "5000"},
         {{.n_ubatch = 1000000}, BN_EARG, "1000000"},
-        {{.head = BN_HEAD_Q8}, BN_EUNSUPPORTED, "head"},
+        {{.kv = (enum bn_kv_type)2}, BN_EARG, "KV cache 2"},
         {{.head = (enum bn_head_mode)7}, BN_EARG, "head"},
         {{.i2s_layout = (enum bn_i2s_layout)5}, BN_EARG, "layout"},
     };
@@ -386,6 +441,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(evaluating_allocates_nothing),
+        cmocka_unit_test(a_head_of_eight_bits_is_announced_and_near),
+        cmocka_unit_test(a_cache_of_bytes_is_announced),
         cmocka_unit_test(wrong_configurations_are_refused_with_reasons),
         cmocka_unit_test(devices_are_listed_with_reasons),
         cmocka_unit_test(an_unusable_device_is_refused_with_its_reason),

@@ -62,9 +62,9 @@ static bool isa_runs_here(const char *isa)
     return ok;
 }
 
-static void instruction_set_changes_no_bit(void **state)
+/* Logits on every rung there is, against ref's. */
+static void compare_rungs(enum bn_kv_type kv)
 {
-    (void)state;
     static const char *const isas[] = {"avx2", "avxvnni", "avx512vnni", "amx",
                                        "neon", "dotprod", "i8mm"};
     static const char *const archs[] = {"bitnet-b1.58", "llama"};
@@ -72,7 +72,7 @@ static void instruction_set_changes_no_bit(void **state)
     kit_ids(ids, N_IDS, 1);
     for (size_t a = 0; a < 2; a++) {
         const struct synth_spec spec = spec_of(archs[a]);
-        struct bn_model_config cfg = {.isa = "ref", .n_threads = 1};
+        struct bn_model_config cfg = {.isa = "ref", .n_threads = 1, .kv = kv};
         float *ref = logits_with(&spec, &cfg, ids);
         for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
             if (!isa_runs_here(isas[i]))
@@ -86,9 +86,20 @@ static void instruction_set_changes_no_bit(void **state)
     }
 }
 
-static void threads_and_micro_batch_change_no_bit(void **state)
+static void instruction_set_changes_no_bit(void **state)
 {
     (void)state;
+    compare_rungs(BN_KV_F16);
+}
+
+static void instruction_set_changes_no_bit_with_bytes(void **state)
+{
+    (void)state;
+    compare_rungs(BN_KV_Q8);
+}
+
+static void compare_threads(enum bn_kv_type kv)
+{
     const struct synth_spec spec = spec_of("bitnet-b1.58");
     static const struct bn_model_config cfgs[] = {
         {.n_threads = 2},
@@ -98,7 +109,7 @@ static void threads_and_micro_batch_change_no_bit(void **state)
         {.n_threads = 2, .n_ubatch = 16},
         {.n_threads = 9, .n_ubatch = 33},
     };
-    const struct bn_model_config one = {.n_threads = 1};
+    const struct bn_model_config one = {.n_threads = 1, .kv = kv};
     int32_t ids[N_IDS];
     kit_ids(ids, N_IDS, 2);
     float *first = logits_with(&spec, &one, ids);
@@ -106,11 +117,25 @@ static void threads_and_micro_batch_change_no_bit(void **state)
         char what[64];
         (void)snprintf(what, sizeof what, "%zu threads, micro-batch %zu", cfgs[i].n_threads,
                        cfgs[i].n_ubatch);
-        float *other = logits_with(&spec, &cfgs[i], ids);
+        struct bn_model_config cfg = cfgs[i];
+        cfg.kv = kv;
+        float *other = logits_with(&spec, &cfg, ids);
         same_bits(other, first, N_IDS * 262, what);
         mem_free(other);
     }
     mem_free(first);
+}
+
+static void threads_and_micro_batch_change_no_bit(void **state)
+{
+    (void)state;
+    compare_threads(BN_KV_F16);
+}
+
+static void threads_change_no_bit_with_bytes(void **state)
+{
+    (void)state;
+    compare_threads(BN_KV_Q8);
 }
 
 /* Token by token, and the bytes that were read for them. */
@@ -168,14 +193,14 @@ static void skipping_changes_no_bit_and_reads_less(void **state)
 }
 
 /* Rolled back to any length and filled again, with other tokens in between. */
-static void reuse_changes_no_bit(void **state)
+static void compare_reuse(enum bn_kv_type kv)
 {
-    (void)state;
+    const struct bn_model_config cfg = {.n_threads = 2, .kv = kv};
     const struct synth_spec spec = spec_of("llama");
     static const size_t cuts[] = {149, 64, 63, 65, 1, 128, 100};
     int32_t ids[N_IDS], others[N_IDS];
     struct kit kit;
-    kit_open(&kit, &spec, NULL);
+    kit_open(&kit, &spec, &cfg);
     kit_ids(ids, N_IDS, 3);
     kit_ids(others, N_IDS, 4);
     float *fresh = kit_logits(&kit, ids, N_IDS);
@@ -192,6 +217,40 @@ static void reuse_changes_no_bit(void **state)
     mem_free(again);
     mem_free(fresh);
     kit_close(&kit);
+}
+
+static void reuse_changes_no_bit(void **state)
+{
+    (void)state;
+    compare_reuse(BN_KV_F16);
+}
+
+static void reuse_changes_no_bit_with_bytes(void **state)
+{
+    (void)state;
+    compare_reuse(BN_KV_Q8);
+}
+
+/* Bytes are an approximation, and a good one; nothing of it is seen at the first position, whose
+ * attention is of itself alone but for the rounding of its values. */
+static void bytes_are_near_halves(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = spec_of("llama");
+    const struct bn_model_config halves = {.n_threads = 2},
+                                 bytes = {.n_threads = 2, .kv = BN_KV_Q8};
+    int32_t ids[N_IDS];
+    kit_ids(ids, N_IDS, 7);
+    float *a = logits_with(&spec, &halves, ids), *b = logits_with(&spec, &bytes, ids);
+    double far = 0, all = 0;
+    for (size_t i = 0; i < N_IDS * 262; i++) {
+        far += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
+        all += (double)a[i] * (double)a[i];
+    }
+    assert_true(far > 0);
+    assert_true(far < 0.05 * 0.05 * all);
+    mem_free(a);
+    mem_free(b);
 }
 
 #define N_SEQS 4
@@ -241,9 +300,8 @@ static void batch_neighbours_change_no_bit(void **state)
 
 /* A long context through few threads and through many: positions split over threads, several
  * rounds of them, against whole heads a thread. */
-static void splitting_positions_changes_no_bit(void **state)
+static void compare_splits(enum bn_kv_type kv)
 {
-    (void)state;
     enum { LONG = 4500 }; /* 71 blocks: more than a round gives */
     struct synth_spec spec = synth_preset("tiny");
     spec.arch = "llama";
@@ -257,7 +315,7 @@ static void splitting_positions_changes_no_bit(void **state)
     kit_ids(ids, LONG, 5);
     float rows[2][262];
     for (size_t i = 0; i < 2; i++) {
-        const struct bn_model_config cfg = {.n_threads = i == 0 ? 1 : 4};
+        const struct bn_model_config cfg = {.n_threads = i == 0 ? 1 : 4, .kv = kv};
         struct kit kit;
         struct bn_error err;
         kit_open(&kit, &spec, &cfg);
@@ -275,6 +333,13 @@ static void splitting_positions_changes_no_bit(void **state)
     }
     same_bits(rows[0], rows[1], 262, "splitting positions");
     mem_free(ids);
+}
+
+static void splitting_positions_changes_no_bit(void **state)
+{
+    (void)state;
+    compare_splits(BN_KV_F16);
+    compare_splits(BN_KV_Q8);
 }
 
 static uint64_t hash_floats(const float *x, size_t n)
@@ -318,9 +383,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(instruction_set_changes_no_bit),
+        cmocka_unit_test(instruction_set_changes_no_bit_with_bytes),
         cmocka_unit_test(threads_and_micro_batch_change_no_bit),
+        cmocka_unit_test(threads_change_no_bit_with_bytes),
         cmocka_unit_test(skipping_changes_no_bit_and_reads_less),
         cmocka_unit_test(reuse_changes_no_bit),
+        cmocka_unit_test(reuse_changes_no_bit_with_bytes),
+        cmocka_unit_test(bytes_are_near_halves),
         cmocka_unit_test(batch_neighbours_change_no_bit),
         cmocka_unit_test(splitting_positions_changes_no_bit),
         cmocka_unit_test(bits_are_those_of_other_machines),

@@ -298,6 +298,41 @@ static void a_broken_snapshot_is_refused(void **state)
     mem_free(tape.bytes);
 }
 
+/* A cache of bytes comes back as it was, and only into one of bytes. */
+static void a_snapshot_of_bytes_is_one_of_bytes(void **state)
+{
+    struct kit *halves = *state, kit;
+    const struct synth_spec spec = synth_preset("tiny");
+    const struct bn_model_config cfg = {.n_threads = 2, .n_ubatch = 16, .kv = BN_KV_Q8};
+    int32_t ids[N_IDS];
+    struct bn_error err;
+    struct tape tape = {0}, again = {0};
+    const struct bn_stream out = {record, &tape}, in = {play, &tape}, out2 = {record, &again};
+    kit_open(&kit, &spec, &cfg);
+    kit_ids(ids, N_IDS, 7);
+    sync_to(&kit, ids, 90, 0);
+    bn_session_truncate(kit.session, 70);
+    assert_true(bn_session_save(kit.session, &out, &err));
+    bn_session_truncate(kit.session, 0);
+    sync_to(&kit, ids, 70, 0);
+    assert_true(bn_session_save(kit.session, &out2, &err));
+    assert_int_equal(tape.n_bytes, again.n_bytes);
+    assert_memory_equal(tape.bytes, again.bytes, tape.n_bytes);
+
+    bn_session_truncate(halves->session, 0);
+    assert_false(bn_session_load(halves->session, &in, &err));
+    assert_int_equal(err.code, BN_EFORMAT);
+    assert_non_null(strstr(err.text, "cpu-f16-1"));
+    tape.at = 0;
+    bn_session_truncate(kit.session, 0);
+    assert_true(bn_session_load(kit.session, &in, &err));
+    holds(kit.session, ids, 70);
+    sync_to(&kit, ids, 80, 70);
+    mem_free(tape.bytes);
+    mem_free(again.bytes);
+    kit_close(&kit);
+}
+
 static void contexts_beyond_memory_are_refused(void **state)
 {
     struct kit *kit = *state;
@@ -350,6 +385,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(heads_agree_with_each_other, setup, teardown),
         cmocka_unit_test_setup_teardown(a_snapshot_continues_as_the_session_would, setup, teardown),
         cmocka_unit_test_setup_teardown(a_broken_snapshot_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_snapshot_of_bytes_is_one_of_bytes, setup, teardown),
         cmocka_unit_test_setup_teardown(contexts_beyond_memory_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(batches_are_checked_whole, setup, teardown),
     };

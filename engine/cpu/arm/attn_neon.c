@@ -7,8 +7,6 @@
 #include "engine/cpu/arm/lanes_neon.h"
 #include "engine/cpu/ref/attn_tokens.h"
 
-#include <math.h>
-
 #define MAX_HEADS 4
 #define MAX_VECS 16
 
@@ -27,6 +25,7 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
                                 int n_vecs, struct scores *s)
 {
     float32x4_t z[MAX_HEADS][MAX_VECS];
+    const uint16_t *const keys = b->k;
     const float *q = b->q + head * b->head_dim;
 #pragma GCC unroll 4
     for (int h = 0; h < n_heads; h++)
@@ -34,7 +33,7 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
         for (int v = 0; v < n_vecs; v++)
             z[h][v] = vdupq_n_f32(0.0f);
     for (size_t i = 0; i < b->head_dim; i++) {
-        const uint16_t *k = b->k + i * ATTN_BLOCK + pos;
+        const uint16_t *k = keys + i * ATTN_BLOCK + pos;
 #pragma GCC unroll 16
         for (int v = 0; v < n_vecs; v++) {
             const float32x4_t kv = widen4(k + 4 * v);
@@ -50,32 +49,11 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
             vst1q_f32(s->z[h] + pos + 4 * (size_t)v, z[h][v]);
 }
 
-/* Turn a head's scores into probabilities; unseen positions get +0. */
-static void softmax_block(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l)
-{
-    static const uint32_t counts[4] = {0, 1, 2, 3};
-    const uint32x4_t count = vld1q_u32(counts);
-    float32x4_t lanes[16], top = vdupq_n_f32(-INFINITY);
-    for (size_t v = 0; v < 16; v++) {
-        const uint32x4_t seen = vcltq_u32(vaddq_u32(count, vdupq_n_u32((uint32_t)(4 * v))),
-                                          vdupq_n_u32((uint32_t)n_seen));
-        top = max_or_top(vbslq_f32(seen, vld1q_f32(z + 4 * v), vdupq_n_f32(-INFINITY)), top);
-    }
-    *m = vmaxvq_f32(top) + 0.0f; /* -0 becomes +0 */
-    for (size_t v = 0; v < 16; v++) {
-        const uint32x4_t seen = vcltq_u32(vaddq_u32(count, vdupq_n_u32((uint32_t)(4 * v))),
-                                          vdupq_n_u32((uint32_t)n_seen));
-        const float32x4_t p = exp0_neon(vsubq_f32(vld1q_f32(z + 4 * v), vdupq_n_f32(*m)));
-        lanes[v] = vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(p), seen));
-        vst1q_f32(z + 4 * v, lanes[v]);
-    }
-    *l = tree64_neon(lanes);
-}
-
 /* Columns col .. col + 4 n_vecs - 1 of the weighted values, as far as head_dim goes. */
 BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_heads, size_t col,
                                 int n_vecs, const struct scores *s)
 {
+    const uint16_t *const values = b->v;
     float32x4_t o[MAX_HEADS][MAX_VECS];
 #pragma GCC unroll 4
     for (int h = 0; h < n_heads; h++)
@@ -83,7 +61,7 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
         for (int v = 0; v < n_vecs; v++)
             o[h][v] = vdupq_n_f32(0.0f);
     for (size_t j = 0; j < b->n_seen; j++) {
-        const uint16_t *row = b->v + j * b->v_stride + col;
+        const uint16_t *row = values + j * b->v_stride + col;
 #pragma GCC unroll 16
         for (int v = 0; v < n_vecs; v++) {
             const float32x4_t vv = widen4(row + 4 * v);
@@ -109,7 +87,7 @@ BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_
     for (size_t pos = 0; pos < b->n_seen; pos += 4 * (size_t)k_vecs)
         score_span(b, head, n_heads, pos, k_vecs, &s);
     for (int h = 0; h < n_heads; h++)
-        softmax_block(s.z[h], b->n_seen, &b->m[head + (size_t)h], &b->l[head + (size_t)h]);
+        softmax_block_neon(s.z[h], b->n_seen, &b->m[head + (size_t)h], &b->l[head + (size_t)h]);
     for (size_t col = 0; col < b->head_dim; col += 4 * (size_t)v_vecs)
         value_span(b, head, n_heads, col, v_vecs, &s);
 }

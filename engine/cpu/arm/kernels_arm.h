@@ -22,6 +22,8 @@ void rope_norm_neon(float *x, const float *c, const float *s, size_t n_rot);
 void to_f16_neon(const float *x, size_t n, uint16_t *out);
 void attn_block_neon(const struct attn_block *b);
 void attn_tile_neon(const struct attn_tile *a);
+void attn_block_q8_neon(const struct attn_block *b);
+void attn_tile_q8_neon(const struct attn_tile *a);
 void attn_merge_neon(float *big_m, float *big_l, float *big_o, const float *m, const float *l,
                      const float *o, size_t head_dim);
 void attn_finish_neon(const float *big_o, float big_l, size_t head_dim, float *out);

@@ -1,6 +1,6 @@
 /*
- * Pieces the NEON files share: ragged ends, the tree of sum64, exp0, ternary codes. Four lanes a
- * register.
+ * Pieces the NEON files share: ragged ends, the tree of sum64, exp0, the softmax of a block,
+ * ternary codes. Four lanes a register.
  */
 #ifndef ENGINE_CPU_ARM_LANES_NEON_H
 #define ENGINE_CPU_ARM_LANES_NEON_H
@@ -8,6 +8,7 @@
 #include "engine/base/force_inline.h"
 
 #include <arm_neon.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
@@ -85,6 +86,28 @@ BN_FORCE_INLINE int8x16_t field_codes(uint8x16_t bytes, int8x16_t shift)
 BN_FORCE_INLINE float32x4_t max_or_top(float32x4_t v, float32x4_t top)
 {
     return vbslq_f32(vcgtq_f32(v, top), v, top);
+}
+
+/* Turn a head's scores into probabilities; unseen positions get +0. */
+static inline void softmax_block_neon(float z[64], size_t n_seen, float *m, float *l)
+{
+    static const uint32_t counts[4] = {0, 1, 2, 3};
+    const uint32x4_t count = vld1q_u32(counts);
+    float32x4_t lanes[16], top = vdupq_n_f32(-INFINITY);
+    for (size_t v = 0; v < 16; v++) {
+        const uint32x4_t seen = vcltq_u32(vaddq_u32(count, vdupq_n_u32((uint32_t)(4 * v))),
+                                          vdupq_n_u32((uint32_t)n_seen));
+        top = max_or_top(vbslq_f32(seen, vld1q_f32(z + 4 * v), vdupq_n_f32(-INFINITY)), top);
+    }
+    *m = vmaxvq_f32(top) + 0.0f; /* -0 becomes +0 */
+    for (size_t v = 0; v < 16; v++) {
+        const uint32x4_t seen = vcltq_u32(vaddq_u32(count, vdupq_n_u32((uint32_t)(4 * v))),
+                                          vdupq_n_u32((uint32_t)n_seen));
+        const float32x4_t p = exp0_neon(vsubq_f32(vld1q_f32(z + 4 * v), vdupq_n_f32(*m)));
+        lanes[v] = vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(p), seen));
+        vst1q_f32(z + 4 * v, lanes[v]);
+    }
+    *l = tree64_neon(lanes);
 }
 
 #endif

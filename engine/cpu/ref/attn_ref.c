@@ -13,10 +13,11 @@ static void head_block(const struct attn_block *b, size_t head)
     const float *q = b->q + head * b->head_dim;
     float *o = b->o + head * b->head_dim;
     float z[ATTN_BLOCK] = {0}, p[ATTN_BLOCK] = {0};
+    const uint16_t *keys = b->k, *values = b->v;
 
     for (size_t j = 0; j < b->n_seen; j++)
         for (size_t i = 0; i < b->head_dim; i++)
-            z[j] = fmaf(q[i], f16_to_f32(b->k[i * ATTN_BLOCK + j]), z[j]);
+            z[j] = fmaf(q[i], f16_to_f32(keys[i * ATTN_BLOCK + j]), z[j]);
     float m = z[0];
     for (size_t j = 1; j < b->n_seen; j++)
         if (z[j] > m)
@@ -27,7 +28,7 @@ static void head_block(const struct attn_block *b, size_t head)
     for (size_t i = 0; i < b->head_dim; i++) {
         o[i] = 0.0f;
         for (size_t j = 0; j < b->n_seen; j++)
-            o[i] = fmaf(p[j], f16_to_f32(b->v[j * b->v_stride + i]), o[i]);
+            o[i] = fmaf(p[j], f16_to_f32(values[j * b->v_stride + i]), o[i]);
     }
     b->m[head] = m;
     b->l[head] = sum64_tree_ref(p);

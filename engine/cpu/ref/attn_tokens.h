@@ -21,6 +21,8 @@ BN_FORCE_INLINE void attn_tile_by_token(const struct attn_tile *a, attn_block_fn
             .q = a->q + t * a->q_stride + head * a->head_dim,
             .k = a->k,
             .v = a->v,
+            .scales = a->scales,
+            .ahead = a->ahead,
             .n_q = size_min(TOKEN_HEADS, a->n_q - head),
             .head_dim = a->head_dim,
             .v_stride = a->v_stride,

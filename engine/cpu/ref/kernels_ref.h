@@ -43,6 +43,8 @@ void acc_relu2_ref(const struct acc_tile *gate, const struct acc_tile *up, float
 void acc_silu_ref(const struct acc_tile *gate, const struct acc_tile *up, float *y, size_t stride);
 void attn_block_ref(const struct attn_block *b);
 void attn_tile_ref(const struct attn_tile *a);
+void attn_block_q8_ref(const struct attn_block *b);
+void attn_tile_q8_ref(const struct attn_tile *a);
 void attn_merge_ref(float *big_m, float *big_l, float *big_o, const float *m, const float *l,
                     const float *o, size_t head_dim);
 void attn_finish_ref(const float *big_o, float big_l, size_t head_dim, float *out);

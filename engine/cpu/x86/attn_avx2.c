@@ -8,11 +8,11 @@
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/ref/attn_tokens.h"
+#include "engine/cpu/x86/fetch_ahead.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx2.h"
 
 #include <immintrin.h>
-#include <math.h>
 
 #define MAX_HEADS 4
 
@@ -20,6 +20,12 @@
 struct scores {
     _Alignas(32) float z[MAX_HEADS][ATTN_BLOCK];
 };
+
+/* As in attn_avx512.c: while keys are read values are prefetched, then the next keys. */
+BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
+{
+    return b->head_dim * ATTN_BLOCK * sizeof(uint16_t);
+}
 
 BN_FORCE_INLINE __m256 widen8(const uint16_t *halves)
 {
@@ -31,14 +37,18 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
                                 int n_vecs, struct scores *s)
 {
     __m256 z[MAX_HEADS][8];
+    const uint16_t *const keys = b->k;
     const float *q = b->q + head * b->head_dim;
+    const void *const soon = b->n_seen == ATTN_BLOCK ? b->v : b->k;
 #pragma GCC unroll 4
     for (int h = 0; h < n_heads; h++)
 #pragma GCC unroll 8
         for (int v = 0; v < n_vecs; v++)
             z[h][v] = _mm256_setzero_ps();
     for (size_t i = 0; i < b->head_dim; i++) {
-        const uint16_t *k = b->k + i * ATTN_BLOCK + pos;
+        const uint16_t *k = keys + i * ATTN_BLOCK + pos;
+        fetch_ahead(soon, half_block_bytes(b), pos / (8 * (size_t)n_vecs) * b->head_dim + i,
+                    8 / (size_t)n_vecs);
 #pragma GCC unroll 8
         for (int v = 0; v < n_vecs; v++) {
             const __m256 kv = widen8(k + 8 * v);
@@ -55,31 +65,11 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
             _mm256_store_ps(s->z[h] + pos + 8 * (size_t)v, z[h][v]);
 }
 
-/* Turn a head's scores into probabilities; unseen positions get +0. */
-static void softmax_block(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l)
-{
-    const __m256 low = _mm256_set1_ps(-INFINITY);
-    __m256 lanes[8], top = low;
-    for (size_t v = 0; v < 8; v++) {
-        const __m256 seen = _mm256_castsi256_ps(lanes_below(8 * v, n_seen));
-        top = _mm256_max_ps(_mm256_blendv_ps(low, _mm256_load_ps(z + 8 * v), seen), top);
-    }
-    const __m128 t4 = _mm_max_ps(_mm256_castps256_ps128(top), _mm256_extractf128_ps(top, 1));
-    const __m128 t2 = _mm_max_ps(t4, _mm_movehl_ps(t4, t4));
-    *m = _mm_cvtss_f32(_mm_max_ss(t2, _mm_movehdup_ps(t2))) + 0.0f; /* -0 becomes +0 */
-    for (size_t v = 0; v < 8; v++) {
-        const __m256 seen = _mm256_castsi256_ps(lanes_below(8 * v, n_seen));
-        const __m256 x = _mm256_sub_ps(_mm256_load_ps(z + 8 * v), _mm256_set1_ps(*m));
-        lanes[v] = _mm256_and_ps(exp0_avx2(x), seen);
-        _mm256_store_ps(z + 8 * v, lanes[v]);
-    }
-    *l = tree64_avx2(lanes);
-}
-
 /* Columns col .. col + 8 n_vecs - 1 of the weighted values, as far as head_dim goes. */
 BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_heads, size_t col,
                                 int n_vecs, const struct scores *s)
 {
+    const uint16_t *const values = b->v;
     __m256 o[MAX_HEADS][8];
 #pragma GCC unroll 4
     for (int h = 0; h < n_heads; h++)
@@ -87,7 +77,9 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
         for (int v = 0; v < n_vecs; v++)
             o[h][v] = _mm256_setzero_ps();
     for (size_t j = 0; j < b->n_seen; j++) {
-        const uint16_t *row = b->v + j * b->v_stride + col;
+        const uint16_t *row = values + j * b->v_stride + col;
+        fetch_ahead(b->ahead, half_block_bytes(b), col / (8 * (size_t)n_vecs) * ATTN_BLOCK + j,
+                    8 / (size_t)n_vecs);
 #pragma GCC unroll 8
         for (int v = 0; v < n_vecs; v++) {
             const __m256 vv = widen8(row + 8 * v);
@@ -118,7 +110,7 @@ BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_
     for (size_t pos = 0; pos < b->n_seen; pos += 8 * (size_t)k_vecs)
         score_span(b, head, n_heads, pos, k_vecs, &s);
     for (int h = 0; h < n_heads; h++)
-        softmax_block(s.z[h], b->n_seen, &b->m[head + (size_t)h], &b->l[head + (size_t)h]);
+        softmax_block_avx2(s.z[h], b->n_seen, &b->m[head + (size_t)h], &b->l[head + (size_t)h]);
     for (size_t col = 0; col < b->head_dim; col += 8 * (size_t)v_vecs)
         value_span(b, head, n_heads, col, v_vecs, &s);
 }

@@ -3,11 +3,11 @@
  * lanes, a whole block of scores in four of them.
  */
 #include "engine/base/force_inline.h"
+#include "engine/cpu/x86/fetch_ahead.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
 
 #include <immintrin.h>
-#include <math.h>
 
 #define MAX_HEADS 4
 
@@ -15,6 +15,12 @@
 struct scores {
     _Alignas(64) float z[MAX_HEADS][ATTN_BLOCK];
 };
+
+/* Keys, or values: while one is read the other is prefetched, values here, then the next keys. */
+BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
+{
+    return b->head_dim * ATTN_BLOCK * sizeof(uint16_t);
+}
 
 BN_FORCE_INLINE __m512 widen16(const uint16_t *halves)
 {
@@ -26,15 +32,18 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
                                 int n_vecs, struct scores *s)
 {
     __m512 z[MAX_HEADS][4];
+    const uint16_t *const keys = b->k;
     const float *q = b->q + head * b->head_dim;
+    const void *const soon = b->n_seen == ATTN_BLOCK ? b->v : b->k;
 #pragma GCC unroll 4
     for (int h = 0; h < n_heads; h++)
 #pragma GCC unroll 4
         for (int v = 0; v < n_vecs; v++)
             z[h][v] = _mm512_setzero_ps();
     for (size_t i = 0; i < b->head_dim; i++) {
-        const uint16_t *k = b->k + i * ATTN_BLOCK + pos;
+        const uint16_t *k = keys + i * ATTN_BLOCK + pos;
         __m512 kv[4];
+        fetch_ahead(soon, half_block_bytes(b), i, 1);
 #pragma GCC unroll 4
         for (int v = 0; v < n_vecs; v++)
             kv[v] = widen16(k + 16 * v);
@@ -53,29 +62,11 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
             _mm512_store_ps(s->z[h] + pos + 16 * (size_t)v, z[h][v]);
 }
 
-/* Turn a head's scores into probabilities; unseen positions get +0. */
-BN_FORCE_INLINE void softmax_block(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l)
-{
-    __m512 lanes[4], top = _mm512_set1_ps(-INFINITY);
-#pragma GCC unroll 4
-    for (size_t v = 0; v < 4; v++) {
-        const __mmask16 seen = mask_below(16 * v, n_seen);
-        top = _mm512_mask_max_ps(top, seen, _mm512_load_ps(z + 16 * v), top);
-    }
-    *m = max16_avx512(top) + 0.0f; /* -0 becomes +0 */
-#pragma GCC unroll 4
-    for (size_t v = 0; v < 4; v++) {
-        const __m512 x = _mm512_sub_ps(_mm512_load_ps(z + 16 * v), _mm512_set1_ps(*m));
-        lanes[v] = exp0_avx512(x, mask_below(16 * v, n_seen));
-        _mm512_store_ps(z + 16 * v, lanes[v]);
-    }
-    *l = tree64_avx512(lanes);
-}
-
 /* Columns col .. col + 16 n_vecs - 1 of the weighted values, as far as head_dim goes. */
 BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_heads, size_t col,
                                 int n_vecs, const struct scores *s)
 {
+    const uint16_t *const values = b->v;
     __m512 o[MAX_HEADS][4];
 #pragma GCC unroll 4
     for (int h = 0; h < n_heads; h++)
@@ -83,8 +74,9 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
         for (int v = 0; v < n_vecs; v++)
             o[h][v] = _mm512_setzero_ps();
     for (size_t j = 0; j < b->n_seen; j++) {
-        const uint16_t *row = b->v + j * b->v_stride + col;
+        const uint16_t *row = values + j * b->v_stride + col;
         __m512 vv[4];
+        fetch_ahead(b->ahead, half_block_bytes(b), col + j, 1);
 #pragma GCC unroll 4
         for (int v = 0; v < n_vecs; v++)
             vv[v] = widen16(row + 16 * v);
@@ -114,7 +106,7 @@ BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_
     else
         score_span(b, head, n_heads, 0, 2, &s);
     for (int h = 0; h < n_heads; h++)
-        softmax_block(s.z[h], b->n_seen, &b->m[head + (size_t)h], &b->l[head + (size_t)h]);
+        softmax_block_avx512(s.z[h], b->n_seen, &b->m[head + (size_t)h], &b->l[head + (size_t)h]);
     size_t col = 0;
     for (; b->v_stride - col >= 64; col += 64)
         value_span(b, head, n_heads, col, 4, &s);

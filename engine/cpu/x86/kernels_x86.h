@@ -27,6 +27,8 @@ void acc_relu2_avx2(const struct acc_tile *gate, const struct acc_tile *up, floa
 void acc_silu_avx2(const struct acc_tile *gate, const struct acc_tile *up, float *y, size_t stride);
 void attn_block_avx2(const struct attn_block *b);
 void attn_tile_avx2(const struct attn_tile *a);
+void attn_block_q8_avx2(const struct attn_block *b);
+void attn_tile_q8_avx2(const struct attn_tile *a);
 void attn_merge_avx2(float *big_m, float *big_l, float *big_o, const float *m, const float *l,
                      const float *o, size_t head_dim);
 void attn_finish_avx2(const float *big_o, float big_l, size_t head_dim, float *out);
@@ -75,6 +77,8 @@ void acc_silu_avx512(const struct acc_tile *gate, const struct acc_tile *up, flo
                      size_t stride);
 void attn_block_avx512(const struct attn_block *b);
 void attn_tile_avx512(const struct attn_tile *a);
+void attn_block_q8_avx512(const struct attn_block *b);
+void attn_tile_q8_avx512(const struct attn_tile *a);
 float coarse_pack_avx512(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
                          uint16_t *steps);
 void coarse_bound_avx512(const struct coarse_mat *m, size_t row0, size_t row1,

@@ -1,5 +1,6 @@
 /*
- * Pieces the AVX2 files share: ragged ends, the tree of sum64, exp0 and sigmoid.
+ * Pieces the AVX2 files share: ragged ends, the tree of sum64, exp0 and sigmoid, the softmax
+ * of a block.
  */
 #ifndef ENGINE_CPU_X86_LANES_AVX2_H
 #define ENGINE_CPU_X86_LANES_AVX2_H
@@ -7,6 +8,7 @@
 #include "engine/base/force_inline.h"
 
 #include <immintrin.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -69,6 +71,28 @@ BN_FORCE_INLINE __m256 sigmoid_avx2(__m256 x)
     const __m256 e = exp0_avx2(_mm256_or_ps(x, sign));
     const __m256 positive = _mm256_cmp_ps(x, _mm256_setzero_ps(), _CMP_GE_OQ);
     return _mm256_div_ps(_mm256_blendv_ps(e, one, positive), _mm256_add_ps(one, e));
+}
+
+/* Turn a head's scores of a block, z 32-byte aligned, into probabilities; unseen positions get +0.
+ */
+static inline void softmax_block_avx2(float z[64], size_t n_seen, float *m, float *l)
+{
+    const __m256 low = _mm256_set1_ps(-INFINITY);
+    __m256 lanes[8], top = low;
+    for (size_t v = 0; v < 8; v++) {
+        const __m256 seen = _mm256_castsi256_ps(lanes_below(8 * v, n_seen));
+        top = _mm256_max_ps(_mm256_blendv_ps(low, _mm256_load_ps(z + 8 * v), seen), top);
+    }
+    const __m128 t4 = _mm_max_ps(_mm256_castps256_ps128(top), _mm256_extractf128_ps(top, 1));
+    const __m128 t2 = _mm_max_ps(t4, _mm_movehl_ps(t4, t4));
+    *m = _mm_cvtss_f32(_mm_max_ss(t2, _mm_movehdup_ps(t2))) + 0.0f; /* -0 becomes +0 */
+    for (size_t v = 0; v < 8; v++) {
+        const __m256 seen = _mm256_castsi256_ps(lanes_below(8 * v, n_seen));
+        const __m256 x = _mm256_sub_ps(_mm256_load_ps(z + 8 * v), _mm256_set1_ps(*m));
+        lanes[v] = _mm256_and_ps(exp0_avx2(x), seen);
+        _mm256_store_ps(z + 8 * v, lanes[v]);
+    }
+    *l = tree64_avx2(lanes);
 }
 
 #endif

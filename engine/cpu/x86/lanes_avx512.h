@@ -1,5 +1,5 @@
 /*
- * Pieces the AVX-512 files share: ragged ends, sums across lanes, exp0.
+ * Pieces the AVX-512 files share: ragged ends, sums across lanes, exp0, the softmax of a block.
  */
 #ifndef ENGINE_CPU_X86_LANES_AVX512_H
 #define ENGINE_CPU_X86_LANES_AVX512_H
@@ -7,6 +7,7 @@
 #include "engine/base/force_inline.h"
 
 #include <immintrin.h>
+#include <math.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -69,6 +70,26 @@ BN_FORCE_INLINE __m512 exp0_avx512(__m512 x, __mmask16 keep)
     const __m512i scaled = _mm512_maskz_add_epi32(mask, _mm512_castps_si512(p),
                                                   _mm512_slli_epi32(_mm512_cvtps_epi32(n), 23));
     return _mm512_castsi512_ps(scaled);
+}
+
+/* Turn a head's scores of a block, z 64-byte aligned, into probabilities; unseen positions get +0.
+ */
+BN_FORCE_INLINE void softmax_block_avx512(float z[64], size_t n_seen, float *m, float *l)
+{
+    __m512 lanes[4], top = _mm512_set1_ps(-INFINITY);
+#pragma GCC unroll 4
+    for (size_t v = 0; v < 4; v++) {
+        const __mmask16 seen = mask_below(16 * v, n_seen);
+        top = _mm512_mask_max_ps(top, seen, _mm512_load_ps(z + 16 * v), top);
+    }
+    *m = max16_avx512(top) + 0.0f; /* -0 becomes +0 */
+#pragma GCC unroll 4
+    for (size_t v = 0; v < 4; v++) {
+        const __m512 x = _mm512_sub_ps(_mm512_load_ps(z + 16 * v), _mm512_set1_ps(*m));
+        lanes[v] = exp0_avx512(x, mask_below(16 * v, n_seen));
+        _mm512_store_ps(z + 16 * v, lanes[v]);
+    }
+    *l = tree64_avx512(lanes);
 }
 
 #endif

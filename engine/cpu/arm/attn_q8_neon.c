@@ -1,0 +1,68 @@
+/*
+ * Attention over a block of bytes with NEON: bytes are widened to 16 bits and multiplied with
+ * fixed-point numbers as they are, the four products of a lane in four sums that are added at the
+ * end.
+ */
+#include "engine/cpu/ref/attn_q8.h"
+
+#include "engine/cpu/arm/kernels_arm.h"
+#include "engine/cpu/arm/lanes_neon.h"
+#include "engine/cpu/ref/attn_tokens.h"
+
+#define LANES 4 /* at a time: with four heads 16 chains */
+
+static float fix_neon(const float *x, size_t n, struct attn_fixed *out)
+{
+    float32x4_t top = vdupq_n_f32(FIXED_LEAST);
+    for (size_t i = 0; i < n; i += 4)
+        top = max_or_top(vabsq_f32(load4(x, i, n)), top);
+    const float most = vmaxvq_f32(top), scale = FIXED_MOST / most;
+    for (size_t i = 0; i < n; i += 4) /* a NaN becomes 0 */
+        vst1_s16(out->x + i, vqmovn_s32(vcvtnq_s32_f32(vmulq_n_f32(load4(x, i, n), scale))));
+    return most / FIXED_MOST;
+}
+
+BN_FORCE_INLINE void sums_neon(const struct attn_quads *w, int n_heads, size_t lane0, size_t n,
+                               int32_t out[Q8_HEADS][ATTN_BLOCK])
+{
+    for (size_t lane = 0; lane < n; lane += LANES) {
+        const int8_t *bytes = w->bytes + (lane0 + lane) * ATTN_QUAD;
+        int32x4_t sum[Q8_HEADS][LANES];
+#pragma GCC unroll 4
+        for (int h = 0; h < n_heads; h++)
+#pragma GCC unroll 4
+            for (int i = 0; i < LANES; i++)
+                sum[h][i] = vdupq_n_s32(0);
+        for (size_t i = 0; i < w->n_quads; i++, bytes += w->n_lanes * ATTN_QUAD) {
+            const int8x16_t all = vld1q_s8(bytes);
+            const int16x8_t low = vmovl_s8(vget_low_s8(all)), high = vmovl_s8(vget_high_s8(all));
+#pragma GCC unroll 4
+            for (int h = 0; h < n_heads; h++) {
+                const int16x4_t x = vld1_s16(w->x[h].x + ATTN_QUAD * i);
+                sum[h][0] = vmlal_s16(sum[h][0], vget_low_s16(low), x);
+                sum[h][1] = vmlal_s16(sum[h][1], vget_high_s16(low), x);
+                sum[h][2] = vmlal_s16(sum[h][2], vget_low_s16(high), x);
+                sum[h][3] = vmlal_s16(sum[h][3], vget_high_s16(high), x);
+            }
+        }
+#pragma GCC unroll 4
+        for (int h = 0; h < n_heads; h++)
+            vst1q_s32(out[h] + lane, vpaddq_s32(vpaddq_s32(sum[h][0], sum[h][1]),
+                                                vpaddq_s32(sum[h][2], sum[h][3])));
+    }
+}
+
+static void softmax_neon(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l)
+{
+    softmax_block_neon(z, n_seen, m, l);
+}
+
+void attn_block_q8_neon(const struct attn_block *b)
+{
+    attn_q8_block(b, (struct attn_q8_loops){fix_neon, sums_neon, softmax_neon});
+}
+
+void attn_tile_q8_neon(const struct attn_tile *a)
+{
+    attn_tile_by_token(a, attn_block_q8_neon, attn_merge_neon);
+}

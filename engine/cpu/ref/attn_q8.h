@@ -1,0 +1,114 @@
+/*
+ * Attention over a block of bytes: the order of its steps, for every rung. docs/kernels.md, "Keys
+ * and values as bytes", is the arithmetic. A rung brings the three loops in which the time goes.
+ *
+ * All sums are of integers, so they may be taken in any order. Numbers that bytes are multiplied
+ * with, queries and weighted probabilities, are fixed-point: x * unit with abs(x) <= 127 * 128,
+ * either as they are or as two bytes, x = 128 high + low with 0 <= low < 128.
+ */
+#ifndef ENGINE_CPU_REF_ATTN_Q8_H
+#define ENGINE_CPU_REF_ATTN_Q8_H
+
+#include "engine/base/force_inline.h"
+#include "engine/base/size.h"
+#include "engine/cpu/kernels_attn.h"
+
+#define Q8_HEADS 4          /* at a time: they share what is loaded */
+#define FIXED_MOST 16256.0f /* 127 * 128 */
+#define FIXED_LEAST 1e-30f  /* a unit is of this at least: nothing is divided by 0 */
+
+/* Fixed-point numbers, zeros up to a multiple of ATTN_QUAD. */
+struct attn_fixed {
+    union {
+        int16_t x[Q8_DIM_MOST];
+        int8_t planes[2][Q8_DIM_MOST]; /* high, low */
+    };
+    int32_t sum; /* of x, for who needs it */
+};
+
+/* What is summed: bytes (n_quads, n_lanes, 4) times n_heads rows of fixed-point numbers (n_quads,
+ * 4). `ahead` and `ahead_bytes` are read next. */
+struct attn_quads {
+    const int8_t *bytes;
+    size_t n_lanes, n_quads;
+    const struct attn_fixed *x;
+    const void *ahead;
+    size_t ahead_bytes;
+};
+
+/* x (n), of which NaN count as 0, to fixed-point. Returns the unit. */
+typedef float (*attn_fix_fn)(const float *x, size_t n, struct attn_fixed *out);
+/* Lanes lane0 .. lane0 + n - 1, n being 32 or 64, of all heads. */
+typedef void (*attn_sums_fn)(const struct attn_quads *w, int n_heads, size_t lane0, size_t n,
+                             int32_t out[Q8_HEADS][ATTN_BLOCK]);
+/* Scores to probabilities in place, +0 past n_seen; their maximum and sum. */
+typedef void (*attn_softmax_fn)(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l);
+
+struct attn_q8_loops {
+    attn_fix_fn fix;
+    attn_sums_fn sums;
+    attn_softmax_fn softmax;
+};
+
+BN_FORCE_INLINE void attn_q8_values(const struct attn_block *b, size_t head, int n_heads,
+                                    const struct attn_fixed *x, const float *unit,
+                                    attn_sums_fn sums)
+{
+    const struct attn_quads w = {.bytes = b->v,
+                                 .n_lanes = b->v_stride,
+                                 .n_quads = (b->n_seen + ATTN_QUAD - 1) / ATTN_QUAD,
+                                 .x = x,
+                                 .ahead = b->ahead,
+                                 .ahead_bytes = b->head_dim * ATTN_BLOCK};
+    _Alignas(64) int32_t sum[Q8_HEADS][ATTN_BLOCK];
+    for (size_t col = 0; col < b->head_dim; col += ATTN_BLOCK) {
+        sums(&w, n_heads, col, size_min(b->v_stride - col, ATTN_BLOCK), sum);
+        const size_t n = size_min(b->head_dim - col, ATTN_BLOCK);
+        for (int h = 0; h < n_heads; h++) {
+            float *o = b->o + (head + (size_t)h) * b->head_dim + col;
+            for (size_t i = 0; i < n; i++)
+                o[i] = (float)sum[h][i] * unit[h];
+        }
+    }
+}
+
+BN_FORCE_INLINE void attn_q8_heads(const struct attn_block *b, size_t head, int n_heads,
+                                   struct attn_q8_loops loops)
+{
+    struct attn_fixed x[Q8_HEADS];
+    float unit[Q8_HEADS];
+    _Alignas(64) int32_t sum[Q8_HEADS][ATTN_BLOCK];
+    _Alignas(64) float z[ATTN_BLOCK];
+    const float *const k_scale = b->scales, *const v_scale = b->scales + ATTN_BLOCK;
+    const struct attn_quads w = {.bytes = b->k,
+                                 .n_lanes = ATTN_BLOCK,
+                                 .n_quads = (b->head_dim + ATTN_QUAD - 1) / ATTN_QUAD,
+                                 .x = x,
+                                 .ahead = b->n_seen == ATTN_BLOCK ? b->v : b->k,
+                                 .ahead_bytes = b->head_dim * ATTN_BLOCK};
+    for (int h = 0; h < n_heads; h++)
+        unit[h] = loops.fix(b->q + (head + (size_t)h) * b->head_dim, b->head_dim, &x[h]);
+    loops.sums(&w, n_heads, 0, ATTN_BLOCK, sum);
+    for (int h = 0; h < n_heads; h++) {
+        for (size_t j = 0; j < ATTN_BLOCK; j++) /* those past n_seen are whatever they are */
+            z[j] = (float)sum[h][j] * (unit[h] * k_scale[j]);
+        loops.softmax(z, b->n_seen, &b->m[head + (size_t)h], &b->l[head + (size_t)h]);
+        for (size_t j = 0; j < b->n_seen; j++)
+            z[j] = z[j] * v_scale[j];
+        unit[h] = loops.fix(z, b->n_seen, &x[h]);
+    }
+    attn_q8_values(b, head, n_heads, x, unit, loops.sums);
+}
+
+BN_FORCE_INLINE void attn_q8_block(const struct attn_block *b, struct attn_q8_loops loops)
+{
+    size_t head = 0;
+    for (; b->n_q - head >= 4; head += 4)
+        attn_q8_heads(b, head, 4, loops);
+    for (; b->n_q - head >= 2; head += 2)
+        attn_q8_heads(b, head, 2, loops);
+    if (head < b->n_q)
+        attn_q8_heads(b, head, 1, loops);
+}
+
+#endif
