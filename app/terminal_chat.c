@@ -89,9 +89,9 @@ static void say(struct ui *ui, enum ui_tone tone, const char *text)
 static void say_taken_up(struct ui *ui, const struct transcript_state *s)
 {
     struct strbuf text = {0};
-    strbuf_addf(&text, "%zu exchange%s taken up, the last: ", s->n, s->n == 1 ? "" : "s");
+    strbuf_addf(&text, "%zu exchange%s taken up (/history shows them), the last: ", s->n,
+                s->n == 1 ? "" : "s");
     term_text_brief(s->items[s->n - 1]->user, 40, &text);
-    strbuf_add_text(&text, "; /history shows them");
     say(ui, TONE_NOTE, strbuf_text(&text));
     strbuf_finish(&text);
 }

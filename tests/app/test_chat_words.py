@@ -175,7 +175,7 @@ class Words(ChatCase):
         self.assertEqual(self.chat('-p', 'the first question', '--session', 'trip').returncode, 0)
         screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--session', 'trip'], 80, 24)
         self.addCleanup(screen.close)
-        screen.expect('1 exchange taken up, the last: the first question; /history shows them')
+        screen.expect('1 exchange taken up \\(/history shows them\\), the last: the first question')
 
     def test_a_path_in_a_message_is_found_or_said_to_be_missing(self):
         path = self.write('notes.txt', 'the moon')
