@@ -132,8 +132,8 @@ class Chat(ChatCase):
         self.assertGreater(turn['reused_tokens'], 20)
 
     def test_approximations_are_shown_where_the_model_is(self):
-        done = self.chat('-i', '--kv', 'q8', '--head', 'q8', stdin=b'a\n/info\n')
-        said = (done.stdout + done.stderr).decode()
+        done = self.chat('-i', '-n', '8', '--kv', 'q8', '--head', 'q8', stdin=b'a\n/info\n')
+        said = (done.stdout + done.stderr).decode(errors='replace')
         self.assertIn('head at 8 bits, KV cache at 8 bits', said)
         self.assertRegex(said, r'context .* bytes a token \(q8\)')
 
