@@ -50,6 +50,8 @@ struct app {
     enum exit_code code; /* once leaving or ending */
 };
 
+/* Where --ctx asks for more than there was in training: tokens of both. */
+#define CONTEXT_NOTICE "a context of %zu tokens is more than the %zu the model was trained with"
 /* One line about the built-in model that runs. The model is loaded. */
 #define DEMO_NOTICE "built-in demo model (%.1f million parameters): try 'what can you do?'"
 

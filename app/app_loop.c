@@ -193,9 +193,7 @@ static void on_loaded(struct app *app)
                   (double)worker_info(app->worker)->n_params / 1e6);
     const size_t n_ctx = worker_n_ctx(app->worker), n_train = worker_info(app->worker)->n_ctx_train;
     if (n_train > 0 && n_ctx > n_train)
-        ui_notice(&app->ui, TONE_WARNING,
-                  "a context of %zu tokens is more than the %zu the model was trained with", n_ctx,
-                  n_train);
+        ui_notice(&app->ui, TONE_WARNING, CONTEXT_NOTICE, n_ctx, n_train);
 }
 
 static void on_events(struct app *app)

@@ -340,12 +340,15 @@ static void tell_model(const struct batch *b)
 {
     const struct app *app = b->app;
     const struct bn_notes *const lists[] = {&app->notes, &app->model_notes};
+    const size_t n_train = generator_info(b->g)->n_ctx_train;
     if (options_flag(app->options, "quiet"))
         return;
     for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
         for (size_t k = 0; k < lists[i]->n; k++)
             if (lists[i]->items[k].kind == BN_NOTE_WARNING)
                 (void)report_fail(PROGRAM, EXIT_DONE, "warning: %s", lists[i]->items[k].text);
+    if (n_train > 0 && b->out.n_ctx > n_train)
+        (void)report_fail(PROGRAM, EXIT_DONE, "warning: " CONTEXT_NOTICE, b->out.n_ctx, n_train);
     if (app->is_demo)
         (void)report_fail(PROGRAM, EXIT_DONE, DEMO_NOTICE,
                           (double)generator_info(b->g)->n_params / 1e6);

@@ -212,6 +212,14 @@ class Chat(ChatCase):
         one = self.says('-s', 'be brief', '--temp', '0.5', '--seed', '2', '-n', '13', stdin=b'two')
         self.assertEqual(one.decode(errors='replace'), runs[0][2] + '\n')
 
+    def test_a_context_beyond_the_training_is_warned_of(self):
+        for words in ([], ['--batch', '2']):
+            done = self.chat('-n', '2', '-c', '300', *words, stdin=b'x')
+            self.assertEqual((done.returncode, done.stderr), (0, b'bitnet-chat: warning: a context of 300 tokens is '
+                                                             b'more than the 256 the model was trained with\n'))
+            self.says('-n', '2', '-c', '256', *words, stdin=b'x')
+            self.says('-n', '2', '-c', '300', '-q', *words, stdin=b'x')
+
     def test_a_line_that_is_wrong_costs_no_other_line(self):
         stdin = b'one\n{"prompt": 3}\n{broken\n{"prompt": "x", "tmp": 1}\n' + b'w' * 9000 + b'\ntwo\na\0b\n'
         done = self.chat('--batch', '4', '--json', '-n', '4', stdin=stdin)

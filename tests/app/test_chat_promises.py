@@ -46,6 +46,14 @@ class Options(EdgeCase):
             for word in (b'for commands', b'loaded in', b' tok, '):
                 self.assertNotIn(word, terminal.seen)
 
+    def test_a_base_model_is_called_one(self):
+        for words in PAINTERS:
+            terminal = self.ready('--template', 'plain', *words)
+            terminal.expect(b'base model: plain text completion, not chat')
+            self.leave(terminal)
+            self.leave(self.ready(*words))
+        self.assertEqual(self.says('--template', 'plain', '-p', 'x'), b'Hello.\n')
+
     def test_private_by_variable(self):
         for value, kept in (('1', False), ('0', True)):
             self.env['BITNET_CHAT_PRIVATE'] = value
@@ -81,15 +89,16 @@ class Options(EdgeCase):
 
     def test_continue_goes_on_after_a_crash(self):
         self.fake('one', 'two')
-        terminal = self.ready()
-        self.says_in(terminal, b'before\r')
-        terminal.expect(PROMPT, start=terminal.seen.rindex(b' tok'))
-        terminal.process.kill()
-        terminal.process.wait()
-        for words in PAINTERS:
-            terminal = self.ready('-C', *words)
-            self.says_in(terminal, b'/history\r', rb'1> before')
-            self.leave(terminal)
+        for how in (['-C'], ['--session', self.path('crash.json')]):
+            terminal = self.ready(*how[1:] and how)
+            self.says_in(terminal, b'before\r')
+            terminal.expect(PROMPT, start=terminal.seen.rindex(b' tok'))
+            terminal.process.kill()
+            terminal.process.wait()
+            for words in PAINTERS:
+                terminal = self.ready(*how, *words)
+                self.says_in(terminal, b'/history\r', rb'1> before')
+                self.leave(terminal)
 
     def test_a_model_that_cannot_be_opened_leaves_the_terminal_as_it_was(self):
         for path in self.models_that_do_not_load():
@@ -171,6 +180,26 @@ class Commands(EdgeCase):
 
 
 class Keys(EdgeCase):
+    def test_escape_is_the_editors_meta_key_at_the_prompt(self):
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            self.says_in(terminal, b'one two\x1bbX\x1bbY\r')
+            self.leave(terminal)
+            self.assertEqual(self.messages(), ['one YXtwo'])
+
+    def test_painters_change_while_the_model_loads_and_a_message_waits(self):
+        for words in PAINTERS:
+            self.fake('the answer', load_until=self.gate())
+            terminal = self.open(*words)
+            terminal.expect(PROMPT)
+            self.says_in(terminal, b'question\r', b'your message waits')
+            self.says_in(terminal, b'ahead\x1bOQ', rb'1049[lh](?s:.*)your message waits')
+            self.write('gate', '')
+            terminal.expect(rb'\[\d+ tok')
+            self.says_in(terminal, b'\x05\r', rb'\[\d+ tok')
+            self.leave(terminal)
+            self.assertEqual(self.messages(), ['question', 'ahead'])
+
     def test_an_answer_stops_with_the_process_and_goes_on_with_it(self):
         for words in PAINTERS:
             self.fake('first \x1dand last', hold=self.gate())
@@ -215,6 +244,17 @@ class Keys(EdgeCase):
 
 
 class Row(EdgeCase):
+    def test_the_prompt_says_how_much_is_loaded(self):
+        self.fake(load_until=self.gate())
+        terminal = self.open()
+        terminal.expect(rb'\(loading \d+%\) >>> ')
+        terminal.send(b'text')
+        terminal.expect(rb'\(loading \d+%\) >>> \S*text')
+        self.write('gate', '')
+        terminal.expect(rb'loaded in(?s:.*)\r\S*>>> \S*text')
+        terminal.send(b'\x15')
+        self.leave(terminal)
+
     def test_a_rate_comes_with_the_third_token(self):
         for answer, shown in (('ab', rb'generating 2 \| ctx'), ('abc', rb'generating 3 \| [\d.]+ tok/s \| ctx')):
             for words in PAINTERS:

@@ -271,6 +271,9 @@ static void waiting_keys_keep_pastes_and_lose_enter(void **state)
     assert_true(wish.stops && wish.enters);
     wish = filtered("a\rb\004", KEYS_EDIT, "a\rb");
     assert_true(!wish.stops && !wish.enters);
+    assert_true(filtered("a\014b", KEYS_WAIT, "ab").redraws);
+    assert_false(filtered("a\014b", KEYS_EDIT, "a\014b").redraws); /* the editor's */
+    assert_false(filtered("\033[200~\014\033[201~", KEYS_WAIT, "\033[200~\014\033[201~").redraws);
     wish = filtered("x\033[200~1\r2\004\033[201~\033\r", KEYS_WAIT,
                     "x\033[200~1\r2\004\033[201~\033\r"); /* Alt-Enter makes a line */
     assert_true(!wish.stops && !wish.enters);
