@@ -7,6 +7,8 @@
 #ifndef APP_STATUS_H
 #define APP_STATUS_H
 
+#include "engine/base/str.h"
+
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -30,6 +32,7 @@ struct status {
     const char *device;
     const char *settings; /* "temp 0.2 seed 7": what differs from the defaults; NULL or "" */
     const char *hint;     /* "Esc stops"; NULL or "" */
+    struct bn_str typed;  /* ahead, while no editor shows it: its end, as far as there is room */
     bool unsaved;
 };
 

@@ -14,8 +14,6 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define TYPED_COLUMNS 24 /* of what was typed ahead, in the row */
-
 /* ---- status row ---- */
 
 static void settings_text(const struct ui *ui, char *out, size_t n_bytes)
@@ -33,32 +31,14 @@ static void settings_text(const struct ui *ui, char *out, size_t n_bytes)
     }
 }
 
-/* The end of what was typed while the editor is closed: it is shown nowhere else. */
-static void add_typed(const struct ui *ui, struct strbuf *out)
-{
-    struct strbuf typed = {0};
-    key_queue_typed(&ui->app->keys, &typed);
-    const size_t width = term_text_width(strbuf_str(&typed));
-    const size_t n_left_out =
-        width > TYPED_COLUMNS ? term_text_fit(strbuf_str(&typed), width - TYPED_COLUMNS) : 0;
-    if (typed.n_bytes > 0)
-        strbuf_addf(out, ", typed: %s%s", n_left_out > 0 ? "..." : "",
-                    strbuf_text(&typed) + n_left_out);
-    strbuf_finish(&typed);
-}
-
 /* A message that was entered while the model loads is sent as soon as it can be. */
-static void add_hint(const struct ui *ui, enum terminal_busy busy, struct strbuf *out)
+static const char *hint_of(const struct ui *ui, enum terminal_busy busy)
 {
     if (!chat_is_busy(&ui->app->chat))
-        return;
+        return "";
     if (busy == TERMINAL_REFUSED)
-        strbuf_add_text(out, "busy, Esc stops");
-    else
-        strbuf_add_text(out, ui->app->chat.is_waiting ? "your message waits, Esc takes it back"
-                                                      : "Esc stops");
-    if (!line_is_open())
-        add_typed(ui, out);
+        return "busy, Esc stops";
+    return ui->app->chat.is_waiting ? "your message waits, Esc takes it back" : "Esc stops";
 }
 
 int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, char *out,
@@ -66,16 +46,18 @@ int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, 
 {
     char settings[80];
     const struct bn_model_info *info = worker_info(ui->app->worker);
-    struct strbuf hint = {0};
-    add_hint(ui, busy, &hint);
+    struct strbuf typed = {0};
+    if (chat_is_busy(&ui->app->chat) && !line_is_open())
+        key_queue_typed(&ui->app->keys, &typed); /* it is shown nowhere else */
     struct status s = {.model = ui->app->model_name,
                        .device = info ? info->device : NULL,
                        .settings = settings,
-                       .hint = strbuf_text(&hint)};
+                       .hint = hint_of(ui, busy),
+                       .typed = strbuf_str(&typed)};
     settings_text(ui, settings, sizeof(settings));
     turn_status(&ui->app->chat, &s);
     status_format(&s, width, out, out_bytes);
-    strbuf_finish(&hint);
+    strbuf_finish(&typed);
     return status_pressure(&s);
 }
 

@@ -146,7 +146,7 @@ class Words(ChatCase):
         screen = self.open(100, 24)
         self.say(screen, 'x', '(?s)word\\ngenerating')
         screen.send('-l', 'next qestion')
-        screen.expect(r'Esc stops, typed: next qestion \|')
+        screen.expect(r'Esc stops \| typed: next qestion \|')
         screen.send('BSpace', 'BSpace')
         screen.send('-l', 'XY')
         screen.expect(r'typed: next qestiXY \|')
