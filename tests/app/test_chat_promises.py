@@ -68,7 +68,7 @@ class Options(EdgeCase):
         data = self.env['XDG_DATA_HOME'] = os.path.join(self.home.name, 'data')
         terminal = self.ready()
         self.says_in(terminal, b'x\r')
-        self.says_in(terminal, b'/save trip\r', b'1 exchanges saved')
+        self.says_in(terminal, b'/save trip\r', b'1 exchange')
         self.says_in(terminal, b'/help\r', rb'what you type is kept in ' + state.encode())
         self.leave(terminal)
         self.assertEqual(sorted(os.listdir(os.path.join(state, 'bitnet-chat'))), ['history', 'last.json'])
@@ -153,7 +153,7 @@ class Commands(EdgeCase):
             self.says_in(terminal, b'kept\r')
             self.says_in(terminal, f'/load {broken}\r'.encode(), rb'line 1, column')
             self.says_in(terminal, b'\x15/history\r', rb'1> kept')
-            self.says_in(terminal, f'/load {other}\r'.encode(), rb"another(?s:.*)model's(?s:.*)1 exchanges")
+            self.says_in(terminal, f'/load {other}\r'.encode(), rb"another(?s:.*)model's(?s:.*)1 exchange")
             self.leave(terminal)
 
     def test_probs_are_shown_under_the_answer(self):
