@@ -42,7 +42,7 @@ void spec_policy_init(struct spec_policy *p, enum spec_mode mode)
 
 size_t spec_policy_choose(const struct spec_policy *p, size_t n_match, size_t n_max)
 {
-    static const size_t lengths[] = {1, 3, 7, SPEC_MAX_DRAFT};
+    static const size_t lengths[] = {1, 2, 3, 4, 7, SPEC_MAX_DRAFT};
     double best_gain = p->mode == SPEC_ON ? 0.0 : WORTH, expected = 1.0, all_right = 1.0;
     size_t best = 0, length = 0;
     if (p->mode == SPEC_OFF || n_match == 0 || p->pass_s[1] == 0 ||

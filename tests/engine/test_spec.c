@@ -268,6 +268,16 @@ static void drafts_continue_the_longest_latest_match(void **state)
     assert_int_equal(spec_draft(same, 100, out, 8), SPEC_MATCH_MAX);
 }
 
+/* 8 1 2 3 4 was followed by 6 long ago, and 1 2 3 4 by 5 just now. */
+static void drafts_prefer_the_latest_of_long_matches(void **state)
+{
+    (void)state;
+    int32_t out[2];
+    const int32_t ids[] = {8, 1, 2, 3, 4, 6, 1, 2, 3, 4, 5, 8, 1, 2, 3, 4};
+    assert_int_equal(spec_draft(ids, 16, out, 2), 4);
+    assert_memory_equal(out, ((int32_t[]){5, 8}), sizeof(out));
+}
+
 /* Passes of one token take 1, of more tokens `cost` of that. Returns the time of n tokens, of which
  * the first n_wild never follow a match as drafts say and the others always do. */
 static double play(struct spec_policy *p, double cost, size_t n_wild, size_t n)
@@ -336,6 +346,7 @@ int main(void)
         cmocka_unit_test(another_text_is_not_answered_from_the_draft),
         cmocka_unit_test(a_cancelled_draft_changes_nothing),
         cmocka_unit_test(drafts_continue_the_longest_latest_match),
+        cmocka_unit_test(drafts_prefer_the_latest_of_long_matches),
         cmocka_unit_test(text_without_repeats_costs_nothing),
         cmocka_unit_test(repeating_text_gains),
         cmocka_unit_test(drafts_that_cost_too_much_are_not_made),
