@@ -46,15 +46,17 @@ size_t spec_policy_choose(const struct spec_policy *p, size_t n_match, size_t n_
     double best_gain = p->mode == SPEC_ON ? 0.0 : WORTH, expected = 1.0, all_right = 1.0;
     size_t best = 0, length = 0;
     if (p->mode == SPEC_OFF || n_match == 0 || p->pass_s[1] == 0 ||
-        (p->mode == SPEC_ON && n_match < ON_LEAST_MATCH) ||
-        (p->mode == SPEC_AUTO && p->lost_s > MAY_LOSE * p->spent_s))
+        (p->mode == SPEC_ON && n_match < ON_LEAST_MATCH))
         return 0;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]) && lengths[i] <= n_max; i++) {
         for (; length < lengths[i]; length++) {
             all_right *= chance(p, n_match + length);
             expected += all_right;
         }
-        const double gain = expected * p->pass_s[1] / pass_seconds(p, 1 + length);
+        const double took = pass_seconds(p, 1 + length);
+        if (p->mode == SPEC_AUTO && p->lost_s + took - p->pass_s[1] > MAY_LOSE * p->spent_s)
+            break; /* more than may be lost if all of it is wrong */
+        const double gain = expected * p->pass_s[1] / took;
         if (gain > best_gain) {
             best_gain = gain;
             best = length;

@@ -4,8 +4,8 @@
  *
  * Every token that is chosen is a trial of what the draft would have said, whether it was evaluated
  * or not, so being right is learned for nothing and text without repeats costs nothing. A draft is
- * made where the measures promise a gain; what drafts have lost so far must not exceed a fiftieth
- * of the time, so that a wrong promise stops them.
+ * made where the measures promise a gain, and where what drafts have lost so far, and would with
+ * this one if all of it is wrong, stays below a fiftieth of the time.
  */
 #ifndef ENGINE_SPEC_POLICY_H
 #define ENGINE_SPEC_POLICY_H
