@@ -148,11 +148,14 @@ static enum exit_code measure(const struct options *o, const char *path, struct 
     cfg.profile = options_flag(o, "profile");
     cfg.skip = options_choice(o, "skip") == 0 ? BN_SKIP_ON : BN_SKIP_OFF;
     cfg.progress = (struct bn_progress){.report = bench_machine_loading, .ud = &machine};
-    if (bn_file_open(path, &file, &err) && bn_model_open(file, &cfg, &model, &err) &&
-        bench_first_token(model, &err)) {
+    bool ok = bn_file_open(path, &file, &err) && bn_model_open(file, &cfg, &model, &err);
+    if (ok) {
+        bench_machine_loaded(&machine, model);
+        ok = bench_first_token(model, &err);
+    }
+    if (ok) {
         struct bench_result r = result_of(o, path, model, &machine);
         r.first_eval_s = clock_seconds() - start;
-        bench_machine_loaded(&machine, model);
         r.rows = rows;
         r.n_rows = n_rows;
         if (options_flag(o, "explain"))

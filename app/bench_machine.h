@@ -16,7 +16,7 @@ struct bench_machine {
     struct bench_roofs now; /* the last measured */
     double stale_at[2];     /* by enum bench_test: clock_seconds; 0: not measured yet */
     struct bench_roofs best;
-    size_t load_peak_bytes; /* resident at its highest until the first token was evaluated */
+    size_t load_peak_bytes; /* resident at its highest while the model was loaded */
     size_t peak_bytes;      /* resident at its highest: loading, or after a run */
     size_t anon_bytes;      /* of this process alone, at its highest then */
     size_t file_bytes;      /* of files: the system may take these pages back */
@@ -31,7 +31,7 @@ void bench_machine_init(struct bench_machine *m);
 void bench_machine_note(void *ud);
 /* The program's own pages while a model loads: struct bn_progress. */
 void bench_machine_loading(void *ud, size_t n_done, size_t n_total);
-/* The first token is evaluated. */
+/* The model is open, and nothing was evaluated yet. */
 void bench_machine_loaded(struct bench_machine *m, struct bn_model *model);
 
 /* What bounds a test: bytes read a second for tg, multiply-adds for pp. Measured now, unless that

@@ -57,9 +57,8 @@ static void print_head(const struct bench_result *r)
     report_safe(stdout, bn_str_of(info->name[0] ? info->name : info->arch));
     printf(", %s, %.2f million parameters\n", info->quantisation, (double)info->n_params / 1e6);
     printf("device %s\n", info->device);
-    printf(
-        "load   %.2f s, first token evaluated %.2f s after the start, %.1f MB at most until then\n",
-        info->load_seconds, r->first_eval_s, (double)m->load_peak_bytes / 1e6);
+    printf("load   %.2f s, %.1f MB at most; first token evaluated %.2f s after the start\n",
+           info->load_seconds, (double)m->load_peak_bytes / 1e6, r->first_eval_s);
     printf("memory %.1f MB at most: of its own %.1f MB, of files, which the system may take back, "
            "%.1f MB\n",
            (double)m->peak_bytes / 1e6, (double)m->anon_bytes / 1e6, (double)m->file_bytes / 1e6);
