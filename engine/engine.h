@@ -177,7 +177,7 @@ struct bn_sync_stats {
  * evaluates what is new in micro-batches. n_ids is at least 1. `row` may be NULL with HEAD_NONE.
  * BN_ECONTEXT: more ids than n_ctx. BN_ECANCELLED and others: the session keeps its old ids up to
  * the common prefix and every whole micro-batch evaluated since. BN_EARG: an id is not in the
- * vocabulary. BN_EDEVICE: a logit is not a finite number. */
+ * vocabulary. BN_EDEVICE: a logit is not a finite number. BN_ELOST: the device works no more. */
 bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
                      const struct head_request *head, struct head_row *row,
                      const struct bn_control *control, struct bn_sync_stats *stats,

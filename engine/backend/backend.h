@@ -130,7 +130,7 @@ struct backend_ops {
     /* Append each item's ids to its sequence in one pass over the weights. At most n_ubatch ids in
      * all, each sequence at most once, each within its n_ctx. All or nothing: on error or cancel
      * every sequence keeps its length. Allocates nothing. `*n_bytes` is what was read from memory.
-     */
+     * BN_ELOST: the device works no more; every later call says so too. */
     bool (*eval)(struct backend *b, struct eval_item *items, size_t n_items,
                  const struct backend_control *control, uint64_t *n_bytes, struct bn_error *err);
     void (*truncate)(struct seq *s, size_t n_keep);

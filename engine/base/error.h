@@ -26,6 +26,7 @@ enum bn_errcode {
     BN_ECONTEXT,   /* more tokens than the context holds */
     BN_ECANCELLED, /* the cancel flag was seen; nothing changed */
     BN_EDEVICE,    /* the device failed or computed nonsense */
+    BN_ELOST,      /* it failed for good: nothing runs on it until the program is started anew */
 };
 
 struct bn_error {

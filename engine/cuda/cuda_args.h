@@ -15,7 +15,13 @@
 #define LINE_COLS 256   /* columns in a line of R1-256 (docs/kernels.md) */
 #define LINE_BYTES 64   /* its bytes */
 #define FEW_TOKENS 4    /* tokens that linear_few takes at a time */
-#define FEW_ROWS 16     /* rows a block of linear_one and linear_few: 64 threads, 8 for 2 rows */
+#define FEW_ROWS 16     /* rows a block of linear_few: 64 threads, 8 for 2 rows */
+#define ONE_THREADS 256 /* a block of linear_one */
+#define ONE_HELD 4      /* 16-byte chunks of a row that a lane of it holds while the norm runs */
+#define ROW_TILE 8192   /* floats of a row in shared memory: 32 kB */
+/* Bytes between lines in shared memory: two neighbours lie in different banks. */
+#define LINE_ROOM 320
+#define ONE_COLS (ROW_TILE * 4 / LINE_ROOM * LINE_COLS) /* widest input of linear_one */
 #define MANY_TOKENS 64  /* tile of linear_many: 8 mma columns of 8 */
 #define MANY_ROWS 128   /* 4 warps of two 16-row mma tiles */
 #define ATTN_TOKENS 4   /* most tokens a block of attn_apply takes, 64 threads each */
@@ -84,6 +90,14 @@ struct linear_args {
     uint32_t row_end[2];
     float scale[3], extra[3];
     int32_t kind;
+};
+
+/* One token: the input normed and quantised by every block for itself, then W q. norm.q, q_s and
+ * q_sum are not used, nor those of linear. `lanes` have two rows: 8, 16 or 32. */
+struct norm_linear_args {
+    struct norm_args norm;
+    struct linear_args linear;
+    uint32_t lanes;
 };
 
 /* Rotate q and k in place, scale q, keys and values to the cache; a block a token and KV head. */
@@ -218,7 +232,7 @@ struct read_args {
 #define CUDA_KERNELS(X)                                                                            \
     X(embed_rows, embed_args, 128)                                                                 \
     X(norm_quantise, norm_args, 512)                                                               \
-    X(linear_one, linear_args, 64)                                                                 \
+    X(linear_one, norm_linear_args, ONE_THREADS)                                                   \
     X(linear_few, linear_args, 64)                                                                 \
     X(linear_many, linear_args, 128)                                                               \
     X(rope_append, rope_args, 128)                                                                 \

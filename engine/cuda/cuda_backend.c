@@ -46,17 +46,18 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
 
 static void cuda_close(struct backend *b)
 {
-    struct bn_error err;
     if (!b)
         return;
-    if (b->device.context && cuda_enter(&b->device, &err)) {
+    if (b->device.context) {
+        /* What a lost device says to all this changes nothing. */
+        (void)b->device.driver.cuCtxSetCurrent(b->device.context);
         for (size_t i = 0; i < 2; i++)
             if (b->graphs[i])
                 (void)b->device.driver.cuGraphExecDestroy(b->graphs[i]);
-        cuda_scratch_close(b);
         if (b->weights)
             (void)b->device.driver.cuMemFree(b->weights);
     }
+    cuda_scratch_close(b);
     cuda_device_close(&b->device);
     mem_free(b->layers);
     mem_free(b->rope_freq);
@@ -328,7 +329,7 @@ static bool cuda_eval(struct backend *b, struct eval_item *items, size_t n_items
     if (pass->n_tokens == 0)
         return true;
     if (!cuda_forward(b, err))
-        return false;
+        return cuda_look_after(&b->device, err);
     *n_bytes = pass_bytes(b);
     for (size_t i = 0; i < n_items; i++)
         items[i].seq->length += items[i].n_ids;

@@ -8,6 +8,7 @@
 
 /* What the kernels are built for at least: mma with int8, asynchronous copies. */
 #define MIN_MAJOR 8
+#define AHEAD_MAJOR 9 /* kernels wait for each other by an instruction */
 
 static bool check_version(struct cuda_driver *d, struct bn_error *err)
 {
@@ -55,6 +56,7 @@ static bool find_device(struct cuda_device *dev, size_t index, struct bn_error *
                                          CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, dev->id),
                  "its size", err))
         return false;
+    dev->is_ahead = major >= AHEAD_MAJOR;
     if (major < MIN_MAJOR)
         return bn_fail(err, BN_EDEVICE, "%s has compute capability %d.%d, at least %d.0 is needed",
                        dev->name, major, minor, MIN_MAJOR);
@@ -119,8 +121,31 @@ bool cuda_probe(const struct backend_config *cfg, char *text, size_t text_bytes)
     return ok;
 }
 
+/* An illegal address or a fallen bus cannot be repaired: the driver answers every call of this
+ * process with the same error. Its documentation asks for a new process, so nothing is reopened. */
+static bool fail_lost(const char *text, struct bn_error *err)
+{
+    return bn_fail(err, BN_ELOST, "%s; it can be used again when this program was started anew",
+                   text);
+}
+
+bool cuda_look_after(struct cuda_device *dev, struct bn_error *err)
+{
+    if (err->code != BN_EDEVICE)
+        return false;
+    dev->lost = dev->driver.cuStreamSynchronize(dev->stream);
+    const struct bn_error first = *err;
+    return dev->lost == CUDA_SUCCESS ? false : fail_lost(first.text, err);
+}
+
 bool cuda_enter(struct cuda_device *dev, struct bn_error *err)
 {
+    char text[200];
+    if (dev->lost != CUDA_SUCCESS) {
+        (void)snprintf(text, sizeof text, "the GPU has failed (%s)",
+                       cuda_driver_text(&dev->driver, dev->lost));
+        return fail_lost(text, err);
+    }
     return cuda_ok(&dev->driver, dev->driver.cuCtxSetCurrent(dev->context), "using the GPU", err);
 }
 
@@ -140,19 +165,27 @@ void cuda_launch(struct cuda_device *dev, enum cuda_kernel k, struct cuda_grid g
         unsigned n_threads;
     } traits[] = {CUDA_KERNELS(KERNEL_TRAIT)};
     void *params[] = {args};
+    CUlaunchAttribute ahead = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                               .value = {.programmaticStreamSerializationAllowed = 1}};
+    const CUlaunchConfig config = {.gridDimX = (unsigned)grid.x,
+                                   .gridDimY = (unsigned)grid.y,
+                                   .gridDimZ = (unsigned)grid.z,
+                                   .blockDimX = grid.n_threads ? (unsigned)grid.n_threads
+                                                               : traits[k].n_threads,
+                                   .blockDimY = 1,
+                                   .blockDimZ = 1,
+                                   .hStream = dev->stream,
+                                   .attrs = &ahead,
+                                   .numAttrs = dev->is_ahead ? 1 : 0};
     if (dev->failed != CUDA_SUCCESS)
         return;
-    cuda_keep(dev,
-              dev->driver.cuLaunchKernel(
-                  dev->functions[k], (unsigned)grid.x, (unsigned)grid.y, (unsigned)grid.z,
-                  grid.n_threads ? (unsigned)grid.n_threads : traits[k].n_threads, 1, 1, 0,
-                  dev->stream, params, NULL),
+    cuda_keep(dev, dev->driver.cuLaunchKernelEx(&config, dev->functions[k], params, NULL),
               traits[k].name);
 }
 
 bool cuda_finish(struct cuda_device *dev, struct bn_error *err)
 {
-    cuda_keep(dev, dev->driver.cuStreamSynchronize(dev->stream), "the GPU");
+    cuda_keep(dev, dev->driver.cuStreamSynchronize(dev->stream), "computing");
     const CUresult failed = dev->failed;
     dev->failed = CUDA_SUCCESS;
     return failed == CUDA_SUCCESS ||

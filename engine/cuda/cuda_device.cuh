@@ -16,9 +16,29 @@
 #define DEV static __device__ __forceinline__
 #define SHARED __shared__
 #define SHARED_WIDE __shared__ __align__(16)
-#define KERNEL(name, args, n_threads)                                                              \
+/* A kernel that may begin before the one in front of it has ended, and calls wait_for_grid itself;
+ * and any other, which waits first. */
+#define KERNEL_AHEAD(name, args, n_threads)                                                        \
     extern "C" __global__ void __launch_bounds__(n_threads)                                        \
         name(const __grid_constant__ struct args a)
+#define KERNEL(name, args, n_threads)                                                              \
+    DEV void name##_body(const struct args &a);                                                    \
+    KERNEL_AHEAD(name, args, n_threads)                                                            \
+    {                                                                                              \
+        wait_for_grid();                                                                           \
+        name##_body(a);                                                                            \
+    }                                                                                              \
+    DEV void name##_body(const struct args &a)
+
+/* Until the kernel in front of this one has ended and what it wrote is seen; then the next may begin.
+ * Before it only what no kernel of a pass writes may be read, and nothing written. */
+DEV void wait_for_grid(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
 
 DEV uint32_t thread_x(void)
 {
@@ -105,13 +125,24 @@ DEV struct words load_words(const void *p)
     return w;
 }
 
-/* The same for what is read once: past the first-level cache. */
+/* The same for what is read once and no kernel of a pass writes: past the first-level cache. */
 DEV struct words load_once(const void *p)
 {
     struct words w;
     asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
         : "=r"(w.at[0]), "=r"(w.at[1]), "=r"(w.at[2]), "=r"(w.at[3])
         : "l"(p));
+    return w;
+}
+
+/* The same, under way before a wait for another kernel that stands after it: the assembler moves
+ * such a wait in front of loads of the kind above (.nc), but not of these. */
+DEV struct words load_ahead(const void *p)
+{
+    struct words w;
+    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w.at[0]), "=r"(w.at[1]), "=r"(w.at[2]), "=r"(w.at[3])
+                 : "l"(p));
     return w;
 }
 

@@ -33,7 +33,7 @@ static void show(struct backend *b, const char *step, size_t layer, const float 
     struct cuda_driver *d = &b->device.driver;
     if (!b->cfg.trace)
         return;
-    cuda_keep(&b->device, d->cuStreamSynchronize(b->device.stream), "the GPU");
+    cuda_keep(&b->device, d->cuStreamSynchronize(b->device.stream), "computing");
     for (size_t t = 0; t < b->pass.n_tokens; t++) {
         cuda_keep(
             &b->device,
@@ -43,34 +43,45 @@ static void show(struct backend *b, const char *step, size_t layer, const float 
     }
 }
 
-/* The input of the next linear layer: each token of x, normed with w unless that is NULL, then
+/* The input of a linear layer: rows of n_cols elements, normed with w unless that is NULL, then
  * quantised. */
-static void linear_input(struct backend *b, const float *x, size_t stride, size_t n_cols,
-                         const float *w)
+struct input {
+    const float *x, *w;
+    size_t stride, n_cols;
+};
+
+/* One token: norm and product in one launch. */
+static void linear_one(struct backend *b, const struct norm_args *norm, const struct linear_args *w)
 {
-    struct norm_args args = {.x = x,
-                             .w = w,
+    struct norm_linear_args args = {.norm = *norm, .linear = *w, .lanes = 8};
+    while (args.lanes < 32 && 4 * w->n_lines > ONE_HELD * args.lanes)
+        args.lanes *= 2;
+    const size_t n_rows = 2 * ONE_THREADS / args.lanes;
+    cuda_launch(&b->device, KERNEL_linear_one,
+                (struct cuda_grid){blocks_of(w->n_rows, n_rows), 1, 1, 0}, &args);
+}
+
+/* y = W q, y + W q or act(W_gate q) * (W_up q), whatever w is for. */
+static void linear_apply(struct backend *b, struct input in, const struct linear_args *w)
+{
+    struct linear_args args = *w;
+    const size_t n_tokens = b->pass.n_tokens;
+    struct norm_args norm = {.x = in.x,
+                             .w = in.w,
                              .q = b->scratch.q8,
                              .q_s = b->scratch.q8_s,
                              .q_sum = b->scratch.q8_sum,
                              .eps = b->model->hp.rms_eps,
-                             .n = (uint32_t)n_cols,
-                             .x_stride = (uint32_t)stride,
-                             .q_stride = (uint32_t)size_round_up(n_cols, LINE_COLS)};
-    cuda_launch(&b->device, KERNEL_norm_quantise, (struct cuda_grid){b->pass.n_tokens, 1, 1, 0},
-                &args);
-}
-
-/* y = W q, y + W q or act(W_gate q) * (W_up q), whatever w is for. */
-static void linear_apply(struct backend *b, const struct linear_args *w)
-{
-    struct linear_args args = *w;
-    const size_t n_tokens = b->pass.n_tokens;
+                             .n = (uint32_t)in.n_cols,
+                             .x_stride = (uint32_t)in.stride,
+                             .q_stride = (uint32_t)size_round_up(in.n_cols, LINE_COLS)};
     args.n_tokens = (uint32_t)n_tokens;
-    if (n_tokens == 1)
-        cuda_launch(&b->device, KERNEL_linear_one,
-                    (struct cuda_grid){blocks_of(w->n_rows, FEW_ROWS), 1, 1, 0}, &args);
-    else if (n_tokens <= FEW_LIMIT)
+    if (n_tokens == 1 && in.n_cols <= ONE_COLS) {
+        linear_one(b, &norm, &args);
+        return;
+    }
+    cuda_launch(&b->device, KERNEL_norm_quantise, (struct cuda_grid){n_tokens, 1, 1, 0}, &norm);
+    if (n_tokens <= FEW_LIMIT)
         cuda_launch(&b->device, KERNEL_linear_few,
                     (struct cuda_grid){blocks_of(w->n_rows, FEW_ROWS),
                                        blocks_of(n_tokens, FEW_TOKENS), 1, 0},
@@ -140,8 +151,8 @@ static void run_layer(struct backend *b, size_t i)
     const struct cuda_scratch *s = &b->scratch;
 
     /* q, k, v = W_qkv norm(h) */
-    linear_input(b, s->h, shape->h_stride, hp->n_embd, layer->attn_norm);
-    linear_apply(b, &layer->qkv);
+    linear_apply(b, (struct input){s->h, layer->attn_norm, shape->h_stride, hp->n_embd},
+                 &layer->qkv);
     show(b, "qkv", i, s->qkv, shape->qkv_stride, shape->q_width + 2 * shape->kv_width);
 
     /* rotate q and k, scale q, k and v to the cache */
@@ -153,18 +164,19 @@ static void run_layer(struct backend *b, size_t i)
     show(b, "attn", i, s->attn, shape->attn_stride, shape->q_width);
 
     /* h = h + W_o norm(attention); without sub-norms the attention as it is */
-    linear_input(b, s->attn, shape->attn_stride, shape->q_width, layer->attn_sub_norm);
-    linear_apply(b, &layer->o);
+    linear_apply(b,
+                 (struct input){s->attn, layer->attn_sub_norm, shape->attn_stride, shape->q_width},
+                 &layer->o);
     show(b, "attn_residual", i, s->h, shape->h_stride, hp->n_embd);
 
     /* act(W_gate norm(h)) * (W_up norm(h)) */
-    linear_input(b, s->h, shape->h_stride, hp->n_embd, layer->ffn_norm);
-    linear_apply(b, &layer->gate_up);
+    linear_apply(b, (struct input){s->h, layer->ffn_norm, shape->h_stride, hp->n_embd},
+                 &layer->gate_up);
     show(b, "ffn", i, s->ffn, shape->ffn_stride, hp->n_ff);
 
     /* h = h + W_down norm(that) */
-    linear_input(b, s->ffn, shape->ffn_stride, hp->n_ff, layer->ffn_sub_norm);
-    linear_apply(b, &layer->down);
+    linear_apply(b, (struct input){s->ffn, layer->ffn_sub_norm, shape->ffn_stride, hp->n_ff},
+                 &layer->down);
     show(b, "ffn_residual", i, s->h, shape->h_stride, hp->n_embd);
 }
 

@@ -64,7 +64,7 @@ void cuda_kv_close(struct seq *s)
     struct bn_error err;
     if (!s)
         return;
-    if (s->memory && cuda_enter(&s->backend->device, &err))
+    if (s->memory && cuda_enter(&s->backend->device, &err))   /* a lost device has no memory left */
         (void)s->backend->device.driver.cuMemFree(s->memory); /* nothing to be done about it */
     mem_free(s);
 }
@@ -112,7 +112,7 @@ bool cuda_kv_save(struct seq *s, const struct seq_stream *out, struct bn_error *
             ok = bn_fail(err, BN_EIO, "the KV cache of %zu tokens could not be written", s->length);
     }
     mem_free(block);
-    return ok;
+    return ok || cuda_look_after(&b->device, err);
 }
 
 bool cuda_kv_load(struct seq *s, size_t length, const struct seq_stream *in, struct bn_error *err)
@@ -138,5 +138,5 @@ bool cuda_kv_load(struct seq *s, size_t length, const struct seq_stream *in, str
     if (ok)
         s->length = length;
     mem_free(block);
-    return ok;
+    return ok || cuda_look_after(&b->device, err);
 }

@@ -9,8 +9,8 @@
 
 #include "engine/cuda/cuda_device.cuh"
 
-#define MAX_WARPS 32  /* in a block: 1024 threads */
-#define ROW_TILE 8192 /* floats of a row in shared memory: 32 kB */
+#define MAX_WARPS 32 /* in a block: 1024 threads */
+#define ROW_BATCH 8  /* elements of a row that a thread loads before it stores the first */
 
 DEV float swap_f32(float v, uint32_t mask)
 {
@@ -68,6 +68,15 @@ DEV float block_sum64(float v)
     return sum;
 }
 
+/* Elements i, i + n_threads, ... of a row, zeros past its end. Stores to the tile between the loads
+ * would make each wait for the one before: for all the compiler knows, x may be in the tile. */
+DEV void load_batch(const float *x, uint32_t i, uint32_t n, float *batch)
+{
+#pragma unroll
+    for (uint32_t u = 0; u < ROW_BATCH; u++)
+        batch[u] = i + u * n_threads_x() < n ? x[i + u * n_threads_x()] : 0.0f;
+}
+
 /* dot64(x, x) of a block's row, through shared memory: 64 threads alone would wait for every load.
  * Tiles are whole rounds of the 64 lanes; a row of ROW_TILE elements at most is in `tile` after. */
 DEV float block_square64(const float *x, uint32_t n, float *tile)
@@ -76,9 +85,14 @@ DEV float block_square64(const float *x, uint32_t n, float *tile)
     for (uint32_t first = 0; first < n; first += ROW_TILE) {
         const uint32_t n_here = n - first < ROW_TILE ? n - first : ROW_TILE;
         block_sync();
-#pragma unroll 8
-        for (uint32_t i = thread_x(); i < n_here; i += n_threads_x())
-            tile[i] = x[first + i];
+        for (uint32_t i = thread_x(); i < n_here; i += ROW_BATCH * n_threads_x()) {
+            float batch[ROW_BATCH];
+            load_batch(x + first, i, n_here, batch);
+#pragma unroll
+            for (uint32_t u = 0; u < ROW_BATCH; u++)
+                if (i + u * n_threads_x() < n_here)
+                    tile[i + u * n_threads_x()] = batch[u];
+        }
         block_sync();
         if (thread_x() < 64) {
 #pragma unroll 8

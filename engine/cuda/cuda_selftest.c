@@ -118,16 +118,22 @@ static bool run(struct cuda_device *dev, struct selftest *t, CUdeviceptr memory,
                                  .scale = {0.75f, 0.0f, 0.0f},
                                  .extra = {1.0f, 1.0f, 1.0f},
                                  .kind = LINEAR_STORE};
-    const bool is_many = kernel == KERNEL_linear_many;
-    const size_t n_rows = is_many ? MANY_ROWS : FEW_ROWS;
     if (!cuda_ok(d, d->cuMemcpyHtoD(x, t->x, sizeof t->x), "the self-test", err) ||
         !cuda_ok(d, d->cuMemcpyHtoD(w, t->w, sizeof t->w), "the self-test", err) ||
         !cuda_ok(d, d->cuMemcpyHtoD(lines, t->lines, sizeof t->lines), "the self-test", err))
         return false;
-    cuda_launch(dev, KERNEL_norm_quantise, (struct cuda_grid){N_TOKENS, 1, 1, 0}, &norm);
-    cuda_launch(dev, kernel,
-                (struct cuda_grid){(N_ROWS + n_rows - 1) / n_rows, is_many ? 1 : N_TOKENS, 1, 0},
-                &linear);
+    if (kernel == KERNEL_linear_many) {
+        cuda_launch(dev, KERNEL_norm_quantise, (struct cuda_grid){N_TOKENS, 1, 1, 0}, &norm);
+        cuda_launch(dev, kernel, (struct cuda_grid){(N_ROWS + MANY_ROWS - 1) / MANY_ROWS, 1, 1, 0},
+                    &linear);
+    }
+    for (size_t t = 0; kernel == KERNEL_linear_one && t < N_TOKENS; t++) {
+        struct norm_linear_args one = {.norm = norm, .linear = linear, .lanes = 8 << t};
+        const size_t n_rows = 2 * ONE_THREADS / one.lanes;
+        one.norm.x += t * N_COLS;
+        one.linear.y += t * N_ROWS;
+        cuda_launch(dev, kernel, (struct cuda_grid){(N_ROWS + n_rows - 1) / n_rows, 1, 1, 0}, &one);
+    }
     return cuda_finish(dev, err) &&
            cuda_ok(d, d->cuMemcpyDtoH(t->y, y, sizeof t->y), "the self-test", err);
 }

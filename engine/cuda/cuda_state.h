@@ -35,8 +35,10 @@ struct cuda_device {
     CUstream stream;
     char name[96];
     int n_processors;
+    bool is_ahead;   /* a kernel may begin before the one in front of it has ended */
     CUresult failed; /* the first launch of a pass that failed, and its kernel */
     const char *failed_name;
+    CUresult lost; /* what every call has failed with since; CUDA_SUCCESS: it works */
 };
 
 struct cuda_layer {
@@ -143,7 +145,10 @@ struct backend {
 bool cuda_probe(const struct backend_config *cfg, char *text, size_t text_bytes);
 bool cuda_device_open(struct cuda_device *d, size_t index, struct bn_error *err);
 void cuda_device_close(struct cuda_device *d);
+/* BN_ELOST: the device was lost before; BN_EDEVICE. */
 bool cuda_enter(struct cuda_device *d, struct bn_error *err);
+/* After a failure: BN_EDEVICE becomes BN_ELOST if nothing works any more. Always false. */
+bool cuda_look_after(struct cuda_device *d, struct bn_error *err);
 /* Launch with the kernel's own number of threads, or n_threads if that is not 0. A failure is kept
  * for cuda_finish, which waits for the stream. */
 struct cuda_grid {

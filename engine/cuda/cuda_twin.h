@@ -23,6 +23,7 @@
         name##_body(*(const struct args *)p);                                                      \
     }                                                                                              \
     static void name##_body(const struct args a)
+#define KERNEL_AHEAD KERNEL
 
 /* Where the running fiber is. */
 struct twin_place {
@@ -35,6 +36,10 @@ uint32_t twin_block_count(uint32_t yes);
  * next call but one. */
 const uint32_t *twin_share(const uint32_t *v, uint32_t n);
 
+DEV void wait_for_grid(void)
+{
+    /* here one kernel runs after the other */
+}
 DEV uint32_t thread_x(void)
 {
     return twin_here()->thread;
@@ -128,6 +133,10 @@ DEV struct words load_words(const void *p)
     return w;
 }
 DEV struct words load_once(const void *p)
+{
+    return load_words(p);
+}
+DEV struct words load_ahead(const void *p)
 {
     return load_words(p);
 }

@@ -24,37 +24,59 @@ DEV uint32_t quantised(float y, float s, int32_t *sum)
     return (uint32_t)q & 255u;
 }
 
-/* A row that fits in the tile is read from memory once. */
+/* What belongs to a quantised row. */
+struct quantity {
+    float s;
+    int32_t sum;
+};
+
+/* A row to bytes at q, a line every q_line of them: for all threads of the block, which see them. A
+ * row that fits in the tile is read from memory once; for one that does not, q may be the tile. */
+DEV struct quantity quantise_row(const struct norm_args *a, const float *row, float *tile,
+                                 int8_t *q, uint32_t q_line)
+{
+    const bool fits = a->n <= ROW_TILE;
+    const float r =
+        a->w ? 1.0f / sqrtf(block_square64(row, a->n, tile) / (float)a->n + a->eps) : 1.0f;
+
+    float m = 1e-5f;
+    const float *x = a->w && fits ? tile : row;
+    for (uint32_t i = thread_x(); i < a->n; i += ROW_BATCH * n_threads_x()) {
+        float y[ROW_BATCH], w[ROW_BATCH];
+        load_batch(x, i, a->n, y);
+        if (a->w)
+            load_batch(a->w, i, a->n, w);
+#pragma unroll
+        for (uint32_t u = 0; u < ROW_BATCH; u++) {
+            y[u] = a->w ? (y[u] * r) * w[u] : y[u];
+            m = fabsf(y[u]) > m ? fabsf(y[u]) : m;
+            if (fits && i + u * n_threads_x() < a->n)
+                tile[i + u * n_threads_x()] = y[u];
+        }
+    }
+    struct quantity result = {127.0f / block_max(m), 0};
+
+    int32_t sum = 0;
+    for (uint32_t i = 4 * thread_x(); i < a->q_stride; i += 4 * n_threads_x()) {
+        uint32_t word = 0;
+        for (uint32_t j = i; j < i + 4 && j < a->n; j++)
+            word |= quantised(fits ? tile[j] : normed(a, row, r, j), result.s, &sum)
+                    << (j % 4 * 8);
+        *(uint32_t *)(q + (uint64_t)(i / LINE_COLS) * q_line + i % LINE_COLS) = word;
+    }
+    result.sum = block_sum_i32(sum); /* a barrier: q is written */
+    return result;
+}
+
 KERNEL(norm_quantise, norm_args, 512)
 {
     SHARED float tile[ROW_TILE];
-    const float *row = a.x + (uint64_t)block_x() * a.x_stride;
-    uint32_t *q = (uint32_t *)(a.q + (uint64_t)block_x() * a.q_stride);
-    const bool fits = a.n <= ROW_TILE;
-    const float r = a.w ? 1.0f / sqrtf(block_square64(row, a.n, tile) / (float)a.n + a.eps) : 1.0f;
-
-    float m = 1e-5f;
-    const float *x = a.w && fits ? tile : row;
-#pragma unroll 8
-    for (uint32_t i = thread_x(); i < a.n; i += n_threads_x()) {
-        const float y = normed(&a, x, r, i);
-        m = fabsf(y) > m ? fabsf(y) : m;
-        if (fits)
-            tile[i] = y;
-    }
-    const float s = 127.0f / block_max(m);
-
-    int32_t sum = 0;
-    for (uint32_t i = 4 * thread_x(); i < a.q_stride; i += 4 * n_threads_x()) {
-        uint32_t word = 0;
-        for (uint32_t j = i; j < i + 4 && j < a.n; j++)
-            word |= quantised(fits ? tile[j] : normed(&a, row, r, j), s, &sum) << (j % 4 * 8);
-        q[i / 4] = word;
-    }
-    sum = block_sum_i32(sum);
+    const struct quantity of =
+        quantise_row(&a, a.x + (uint64_t)block_x() * a.x_stride, tile,
+                     a.q + (uint64_t)block_x() * a.q_stride, LINE_COLS);
     if (thread_x() == 0) {
-        a.q_s[block_x()] = s;
-        a.q_sum[block_x()] = sum;
+        a.q_s[block_x()] = of.s;
+        a.q_sum[block_x()] = of.sum;
     }
 }
 

@@ -4,8 +4,10 @@
  * backend runs in a test, and the sanitizers see its kernels.
  *
  * FAKE_CUDA says what kind of machine this is, FAKE_CUDA_BYTES how much memory it has,
- * FAKE_CUDA_BREAK after how many launches it fails, FAKE_CUDA_ORDER=down lets threads run
- * backwards. Every misuse ends the program.
+ * FAKE_CUDA_ORDER=down lets threads run backwards. FAKE_CUDA_BREAK says after how many launches the
+ * device fails; or it names a file, and the device fails so many launches after it is there as the
+ * file says. As on a device, a failure comes to light in a later call, and from then on every call
+ * fails until the context is destroyed. Every misuse ends the program.
  */
 #include "engine/cuda/cuda_args.h"
 #include "tests/engine/cuda/twin_run.h"
@@ -48,10 +50,12 @@ struct CUstream_st {
 };
 
 static struct {
-    bool started, has_context;
+    bool started, has_context, is_broken;
+    size_t n_retained; /* of the primary context */
     struct buffer buffers[MAX_BUFFERS];
     size_t n_used_bytes;
-    long n_launches;
+    long n_launches,
+        n_until; /* since cuInit; how many more when the file was seen, 0: it was not */
 } fake;
 
 /* For tests: bytes of device memory that are not given back. */
@@ -79,10 +83,40 @@ static size_t total_bytes(void)
     return text ? (size_t)strtoull(text, NULL, 10) : DEFAULT_BYTES;
 }
 
-static void need_context(void)
+/* What every call of a context starts with. */
+static CUresult in_context(void)
 {
     if (!fake.started || !fake.has_context)
         misuse("a call without a context");
+    return fake.is_broken ? CUDA_ERROR_ILLEGAL_ADDRESS : CUDA_SUCCESS;
+}
+#define IN_CONTEXT()                                                                               \
+    do {                                                                                           \
+        const CUresult state = in_context();                                                       \
+        if (state != CUDA_SUCCESS)                                                                 \
+            return state;                                                                          \
+    } while (0)
+
+/* The launch that breaks the device: true once, and for all that follow. */
+static bool breaks(void)
+{
+    const char *const limit = getenv("FAKE_CUDA_BREAK");
+    long n_more = 0;
+    fake.n_launches++;
+    if (!limit || fake.is_broken)
+        return fake.is_broken;
+    if (limit[0] != '/') {
+        fake.is_broken = fake.n_launches > atol(limit);
+        return fake.is_broken;
+    }
+    FILE *file = fake.n_until == 0 ? fopen(limit, "r") : NULL;
+    if (file) {
+        if (fscanf(file, "%ld", &n_more) == 1)
+            fake.n_until = fake.n_launches + n_more;
+        (void)fclose(file); /* read only */
+    }
+    fake.is_broken = fake.n_until > 0 && fake.n_launches >= fake.n_until;
+    return fake.is_broken;
 }
 
 /* n bytes from `at` must lie in one buffer. */
@@ -106,7 +140,7 @@ CUresult cuInit(unsigned flags)
     if (machine_is("broken"))
         return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
     fake.started = true;
-    fake.n_launches = 0;
+    fake.n_launches = fake.n_until = 0;
     return CUDA_SUCCESS;
 }
 CUresult cuDriverGetVersion(int *version)
@@ -153,11 +187,24 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice dev)
     (void)dev;
     *context = (CUcontext)&fake;
     fake.has_context = true;
+    fake.n_retained++;
     return CUDA_SUCCESS;
 }
+/* The last one destroys the context. What was not given back stays in the count, so that tests see
+ * it; but nothing can be given back to a broken device. */
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
     (void)dev;
+    if (fake.n_retained == 0)
+        misuse("releasing a context that nobody holds");
+    if (--fake.n_retained > 0 || !fake.is_broken)
+        return CUDA_SUCCESS;
+    for (size_t i = 0; i < MAX_BUFFERS; i++) {
+        free(fake.buffers[i].at);
+        fake.buffers[i] = (struct buffer){0};
+    }
+    fake.n_used_bytes = 0;
+    fake.is_broken = false;
     return CUDA_SUCCESS;
 }
 CUresult cuCtxSetCurrent(CUcontext context)
@@ -168,7 +215,7 @@ CUresult cuCtxSetCurrent(CUcontext context)
 
 CUresult cuMemGetInfo(size_t *n_free, size_t *n_total)
 {
-    need_context();
+    IN_CONTEXT();
     *n_total = total_bytes();
     *n_free = *n_total > fake.n_used_bytes ? *n_total - fake.n_used_bytes : 0;
     return CUDA_SUCCESS;
@@ -177,7 +224,7 @@ CUresult cuMemAlloc(CUdeviceptr *at, size_t n)
 {
     void *p;
     size_t i = 0;
-    need_context();
+    IN_CONTEXT();
     while (i < MAX_BUFFERS && fake.buffers[i].at)
         i++;
     if (n == 0 || i == MAX_BUFFERS)
@@ -193,7 +240,7 @@ CUresult cuMemAlloc(CUdeviceptr *at, size_t n)
 }
 CUresult cuMemFree(CUdeviceptr at)
 {
-    need_context();
+    IN_CONTEXT();
     for (size_t i = 0; i < MAX_BUFFERS; i++)
         if (fake.buffers[i].at && (uintptr_t)fake.buffers[i].at == at) {
             free(fake.buffers[i].at);
@@ -207,7 +254,7 @@ CUresult cuMemFree(CUdeviceptr at)
 CUresult cuMemHostAlloc(void **pp, size_t n, unsigned flags)
 {
     (void)flags;
-    need_context();
+    IN_CONTEXT();
     *pp = malloc(n);
     return *pp ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
 }
@@ -218,19 +265,19 @@ CUresult cuMemFreeHost(void *p)
 }
 CUresult cuMemcpyHtoD(CUdeviceptr to, const void *from, size_t n)
 {
-    need_context();
+    IN_CONTEXT();
     memcpy(device_bytes(to, n), from, n);
     return CUDA_SUCCESS;
 }
 CUresult cuMemcpyDtoH(void *to, CUdeviceptr from, size_t n)
 {
-    need_context();
+    IN_CONTEXT();
     memcpy(to, device_bytes(from, n), n);
     return CUDA_SUCCESS;
 }
 CUresult cuMemsetD8(CUdeviceptr at, unsigned char value, size_t n)
 {
-    need_context();
+    IN_CONTEXT();
     memset(device_bytes(at, n), value, n);
     return CUDA_SUCCESS;
 }
@@ -238,6 +285,8 @@ CUresult cuMemsetD8(CUdeviceptr at, unsigned char value, size_t n)
 static void run_op(const struct op *op)
 {
     const char *order = getenv("FAKE_CUDA_ORDER");
+    if (fake.is_broken || (op->kernel && breaks()))
+        return;
     if (op->kernel)
         twin_launch(op->kernel, op->grid, op->args,
                     order && strcmp(order, "down") == 0 ? TWIN_DESCENDING : TWIN_ASCENDING);
@@ -264,14 +313,14 @@ static void do_op(CUstream stream, const struct op *op)
 
 CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t n, CUstream stream)
 {
-    need_context();
+    IN_CONTEXT();
     const struct op op = {.to = device_bytes(to, n), .from = from, .n_bytes = n};
     do_op(stream, &op);
     return CUDA_SUCCESS;
 }
 CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t n, CUstream stream)
 {
-    need_context();
+    IN_CONTEXT();
     const struct op op = {.to = to, .from = device_bytes(from, n), .n_bytes = n};
     do_op(stream, &op);
     return CUDA_SUCCESS;
@@ -280,7 +329,7 @@ CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t n, CUstream stream
 CUresult cuModuleLoadData(CUmodule *module, const void *image)
 {
     uint32_t magic;
-    need_context();
+    IN_CONTEXT();
     memcpy(&magic, image, sizeof magic);
     if (magic != 0xba55ed50u)
         misuse("the kernels are not a fatbin");
@@ -290,7 +339,7 @@ CUresult cuModuleLoadData(CUmodule *module, const void *image)
 CUresult cuModuleUnload(CUmodule module)
 {
     (void)module;
-    return CUDA_SUCCESS;
+    return in_context();
 }
 CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *name)
 {
@@ -301,21 +350,16 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     memcpy(function, &kernel, sizeof kernel);
     return CUDA_SUCCESS;
 }
-CUresult cuLaunchKernel(CUfunction f, unsigned x, unsigned y, unsigned z, unsigned n_threads,
-                        unsigned threads_y, unsigned threads_z, unsigned shared_bytes,
-                        CUstream stream, void **params, void **extra)
+CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
 {
-    const char *limit = getenv("FAKE_CUDA_BREAK");
-    struct op op = {.grid = {{x, y, z}, n_threads}};
-    need_context();
+    struct op op = {.grid = {{c->gridDimX, c->gridDimY, c->gridDimZ}, c->blockDimX}};
+    IN_CONTEXT();
     memcpy(&op.kernel, &f, sizeof op.kernel);
-    if (threads_y != 1 || threads_z != 1 || shared_bytes != 0 || extra ||
+    if (c->blockDimY != 1 || c->blockDimZ != 1 || c->sharedMemBytes != 0 || extra ||
         op.kernel->n_arg_bytes > MAX_ARG_BYTES)
         misuse("a launch of an unknown kind");
-    if (limit && ++fake.n_launches > atol(limit))
-        return CUDA_ERROR_ILLEGAL_ADDRESS;
     memcpy(op.args, params[0], op.kernel->n_arg_bytes);
-    do_op(stream, &op);
+    do_op(c->hStream, &op);
     return CUDA_SUCCESS;
 }
 
@@ -332,7 +376,7 @@ CUresult cuStreamDestroy(CUstream stream)
 }
 CUresult cuStreamSynchronize(CUstream stream)
 {
-    need_context();
+    IN_CONTEXT();
     if (stream && stream->recording)
         misuse("waiting for a stream that records");
     return CUDA_SUCCESS;
@@ -363,7 +407,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
 }
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
-    need_context();
+    IN_CONTEXT();
     for (size_t i = 0; i < exec->graph.n_ops; i++)
         do_op(stream, &exec->graph.ops[i]);
     return CUDA_SUCCESS;

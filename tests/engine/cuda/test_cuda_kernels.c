@@ -101,9 +101,7 @@ static void linear_by_ref(const struct linear_args *a, float *y)
 static void run_linear(const struct linear_args *a, const char *name, enum twin_order order)
 {
     const uint32_t n = a->n_tokens;
-    if (strcmp(name, "linear_one") == 0)
-        launch(name, (a->n_rows + FEW_ROWS - 1) / FEW_ROWS, n, 1, 0, a, order);
-    else if (strcmp(name, "linear_few") == 0)
+    if (strcmp(name, "linear_few") == 0)
         launch(name, (a->n_rows + FEW_ROWS - 1) / FEW_ROWS, (n + FEW_TOKENS - 1) / FEW_TOKENS, 1, 0,
                a, order);
     else
@@ -167,13 +165,85 @@ static void linear_layers_are_ref(void **state)
     } shapes[] = {{2, 1}, {14, 2}, {130, 3}, {258, 1}};
     for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
         for (int32_t kind = LINEAR_STORE; kind <= LINEAR_SILU; kind++) {
-            check_linear("linear_one", shapes[i].n_rows, shapes[i].n_lines, 2, kind, &r);
             check_linear("linear_few", shapes[i].n_rows, shapes[i].n_lines, 6, kind, &r);
             check_linear("linear_many", shapes[i].n_rows, shapes[i].n_lines, 71, kind, &r);
         }
-    check_linear("linear_one", 33, 2, 1, LINEAR_STORE, &r); /* odd numbers of rows */
-    check_linear("linear_few", 7, 1, 1, LINEAR_ADD, &r);
+    check_linear("linear_few", 7, 1, 1, LINEAR_ADD, &r); /* odd numbers of rows */
     check_linear("linear_many", 63, 2, 9, LINEAR_ADD, &r);
+}
+
+/* One token: RMSNorm unless `normed` is false, quantised, then the layer. */
+static void check_one(uint32_t n_rows, uint32_t n_cols, uint32_t lanes, int32_t kind, bool normed,
+                      struct random *r)
+{
+    const uint32_t n_lines = (n_cols + LINE_COLS - 1) / LINE_COLS;
+    const size_t n_line_bytes = (size_t)n_rows * n_lines * LINE_BYTES;
+    uint8_t *lines = room(n_line_bytes, 1);
+    float *x = floats(r, n_cols), *w = floats(r, n_cols), *bias = floats(r, n_rows);
+    float *y = floats(r, n_rows), *y_ref = room(n_rows, sizeof *y);
+    float *normed_x = room(n_cols, sizeof *x);
+    int8_t *q = room((size_t)n_lines * LINE_COLS, 1);
+    struct act_scale scale;
+    memcpy(y_ref, y, n_rows * sizeof *y);
+    for (size_t i = 0; i < n_line_bytes; i++)
+        for (uint32_t f = 0; f < 8; f += 2)
+            lines[i] |= (uint8_t)(next_u32(r) % 3 << f);
+    memcpy(normed_x, x, n_cols * sizeof *x);
+    if (normed)
+        rms_norm_ref(x, w, n_cols, 1e-5f, normed_x);
+    quantise_ref(normed_x, n_cols, q, &scale);
+    const struct norm_linear_args a = {.norm = {.x = x,
+                                                .w = normed ? w : NULL,
+                                                .eps = 1e-5f,
+                                                .n = n_cols,
+                                                .x_stride = n_cols,
+                                                .q_stride = n_lines * LINE_COLS},
+                                       .linear = {.lines = lines,
+                                                  .bias = next_u32(r) % 2 ? bias : NULL,
+                                                  .y = y,
+                                                  .n_rows = n_rows,
+                                                  .n_lines = n_lines,
+                                                  .n_tokens = 1,
+                                                  .y_stride = n_rows,
+                                                  .row_end = {n_rows / 2, n_rows / 2 + n_rows / 4},
+                                                  .scale = {1.25f, 0.3f, 7.1f},
+                                                  .extra = {1.0f, 0.7f, 1.0f},
+                                                  .kind = kind},
+                                       .lanes = lanes};
+    const uint32_t block_rows = 2 * ONE_THREADS / lanes;
+    launch("linear_one", (n_rows + block_rows - 1) / block_rows, 1, 1, 0, &a,
+           next_u32(r) % 2 ? TWIN_ASCENDING : TWIN_DESCENDING);
+    struct linear_args b = a.linear;
+    b.q = q;
+    b.q_s = &scale.s;
+    b.q_sum = &scale.q_sum;
+    linear_by_ref(&b, y_ref);
+    same(y, y_ref, n_rows * sizeof *y, "linear_one");
+    mem_free(lines);
+    mem_free(x);
+    mem_free(w);
+    mem_free(bias);
+    mem_free(y);
+    mem_free(y_ref);
+    mem_free(normed_x);
+    mem_free(q);
+}
+
+static void one_token_with_its_norm_is_ref(void **state)
+{
+    (void)state;
+    struct random r = {9};
+    for (uint32_t lanes = 8; lanes <= 32; lanes *= 2)
+        for (int32_t kind = LINEAR_STORE; kind <= LINEAR_SILU; kind++) {
+            check_one(2, 100, lanes, kind, true, &r);
+            check_one(130, 770, lanes, kind, false, &r);
+            check_one(70, 2560, lanes, kind, true, &r);
+        }
+    check_one(33, 256, 16, LINEAR_STORE, true, &r);       /* an odd number of rows */
+    check_one(6, 8192, 8, LINEAR_STORE, true, &r);        /* the whole tile, more than is held */
+    check_one(6, 8193, 32, LINEAR_ADD, true, &r);         /* q in the tile */
+    check_one(18, ONE_COLS, 32, LINEAR_STORE, false, &r); /* all of it */
+    check_one(18, ONE_COLS, 16, LINEAR_RELU2, true, &r);
 }
 
 /* One layer, one KV head, a sequence of n_pos positions with one pass over all of them. */
@@ -429,6 +499,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(norm_and_quantise_are_ref),
         cmocka_unit_test(linear_layers_are_ref),
+        cmocka_unit_test(one_token_with_its_norm_is_ref),
         cmocka_unit_test(attention_is_ref),
         cmocka_unit_test(tables_are_ref),
     };
