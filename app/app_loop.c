@@ -206,10 +206,10 @@ static void on_events(struct app *app)
         if (kind == WORKER_LOADED)
             on_loaded(app);
         chat_event(&app->chat, &event);
-        if (kind == WORKER_DONE) {
+        if (kind == WORKER_DONE)
             log_answer(app);
+        if (kind == WORKER_DONE || (kind == WORKER_FAILED && app->chat.turn.n_tokens > 0))
             app_keep(app);
-        }
         if (app->chat.phase == CHAT_BROKEN)
             return;
     }

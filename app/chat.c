@@ -328,12 +328,25 @@ static void on_done(struct chat *c, const struct worker_event *event)
         give_back_question(c);
 }
 
+/* A failure in the middle of an answer is an interruption; but one of another answer to the same
+ * question leaves the first. */
+static void keep_what_was_said(struct chat *c)
+{
+    const struct exchange *last = transcript_last(&c->transcript);
+    thought_end(&c->thought, on_part, c);
+    c->turn.finish = FINISH_INTERRUPTED;
+    if (last && (last->answer.finish == FINISH_NONE || c->turn.mode == PROMPT_CONTINUE))
+        keep_answer(c);
+}
+
 static void on_failed(struct chat *c, const struct bn_error *err)
 {
     const bool is_load = c->phase == CHAT_LOADING;
-    const struct exchange *last = transcript_last(&c->transcript);
     c->phase = is_load ? CHAT_BROKEN : CHAT_IDLE;
     c->is_waiting = false;
+    if (c->turn.n_tokens > 0)
+        keep_what_was_said(c);
+    const struct exchange *last = transcript_last(&c->transcript);
     c->ui->ops->turn_failed(c->ui, err);
     if (!is_load && last && last->answer.finish == FINISH_NONE)
         give_back_question(c);

@@ -145,8 +145,9 @@ void terminal_fail(struct ui *ui, const struct bn_error *err)
         return;
     }
     say(ui, TONE_ERROR, err->text);
-    if (err->code == BN_ECONTEXT)
-        say(ui, TONE_NOTE, "/forget, /clear or a larger --ctx make room");
+    const char *notice = turn_fail_notice(err, ui->app->store.last_path);
+    if (notice)
+        say(ui, TONE_NOTE, notice);
 }
 
 /* ---- options ---- */

@@ -113,6 +113,18 @@ const char *turn_end_notice(const struct turn *turn)
     return notices[turn->finish];
 }
 
+const char *turn_fail_notice(const struct bn_error *err, const char *kept_in)
+{
+    if (err->code == BN_ECONTEXT)
+        return "/forget, /clear or a larger --ctx make room";
+    if (err->code != BN_ELOST)
+        return NULL;
+    return kept_in[0] ? "what was said is kept: leave, then start again with --continue (or with "
+                        "--device cpu)"
+                      : "/save NAME keeps what was said: then leave, and start again with "
+                        "--session NAME";
+}
+
 void turn_drop_notice(const struct turn *turn, struct strbuf *out)
 {
     if (turn->n_dropped > 0)

@@ -20,6 +20,9 @@ void turn_stats_line(const struct turn *turn, const struct turn_room *room, stru
 
 /* What the reader should know of how the turn ended; NULL: it ended as it should. */
 const char *turn_end_notice(const struct turn *turn);
+/* What to do about a turn that failed; NULL: nothing is known to help. `kept_in` is the file that
+ * holds the conversation, "" for none. */
+const char *turn_fail_notice(const struct bn_error *err, const char *kept_in);
 /* "context: dropped 3 oldest turns (812 tok), re-reading 1204 tok", or nothing. */
 void turn_drop_notice(const struct turn *turn, struct strbuf *out);
 

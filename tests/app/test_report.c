@@ -18,6 +18,7 @@ static void codes_tell_values_models_and_files_apart(void **state)
     } rows[] = {
         {BN_EARG, 2, 2},   {BN_EFORMAT, 3, 1},  {BN_EUNSUPPORTED, 3, 1},   {BN_EIO, 3, 5},
         {BN_ENOMEM, 3, 1}, {BN_ECONTEXT, 4, 4}, {BN_ECANCELLED, 130, 130}, {BN_EDEVICE, 3, 1},
+        {BN_ELOST, 3, 1},
     };
     (void)state;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {

@@ -1,0 +1,117 @@
+#!/usr/bin/env python3
+"""
+test_chat_gpu.py CHAT MAKE_MODEL DRIVER: the chat on a GPU that cannot be used, or is lost in the
+middle of an answer, on the driver library without a device in the folder DRIVER
+(tests/engine/cuda/fake_cuda.c).
+"""
+import json
+import os
+import sys
+
+DRIVER = sys.argv.pop(3)
+
+from program_case import main  # noqa: E402  (it reads the command line)
+from test_chat_terminal import TerminalCase  # noqa: E402
+
+LOST = rb'illegal memory access\)?; it can be used again when this program was started anew'
+LOADED = 15  # launches: more than opening takes, fewer than a prompt
+
+
+class Gpu(TerminalCase):
+    def setUp(self):
+        super().setUp()
+        self.broken = self.gate('broken')
+        self.env.update(LD_LIBRARY_PATH=os.path.abspath(DRIVER), FAKE_CUDA_BREAK=self.broken)
+
+    def break_after(self, n_launches):
+        with open(self.broken + '.new', 'w', encoding='utf-8') as file:
+            file.write(str(n_launches))
+        os.rename(self.broken + '.new', self.broken)
+
+    def kept(self):
+        with open(self.state('last.json'), encoding='utf-8') as file:
+            return json.load(file)['messages']
+
+    def piped(self, *args, stdin=b''):
+        return self.chat('--device', 'cuda', '-n', '3', '--temp', '0', *args, stdin=stdin)
+
+    def test_a_lost_gpu_keeps_the_conversation_at_a_terminal(self):
+        terminal = self.ready('--device', 'cuda', '-n', '3', '--temp', '0')
+        self.ask(terminal, 'first')
+        said = self.kept()
+        self.break_after(1)
+        for question in ('second', 'third'):
+            seen = self.ask(terminal, question, until=rb'start again with --continue')
+            self.assertRegex(b' '.join(seen.split()), LOST)
+            self.assertEqual(self.kept(), said)
+            terminal.send(b'\x15')  # the question is in the editor again
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+        os.unlink(self.broken)
+        again = self.ready('--device', 'cuda', '-n', '3', '--temp', '0', '--continue')
+        self.ask(again, 'second')
+        self.assertEqual(self.kept()[:len(said)], said)
+        self.assertEqual(len(self.kept()), len(said) + 2)
+        again.send(b'\x04')
+        self.left_clean(again, 0)
+
+    def test_without_a_last_conversation_save_is_the_advice(self):
+        terminal = self.ready('--device', 'cuda', '-n', '3', '--private')
+        self.ask(terminal, 'first')
+        self.break_after(1)
+        self.ask(terminal, 'second', until=rb'/save NAME keeps what was said')
+        terminal.send(b'\x15/save here\r')
+        terminal.expect(rb'saved')
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+
+    def test_a_lost_gpu_ends_a_script_with_1(self):
+        self.break_after(LOADED)
+        for words in ((), ('--lines',)):
+            done = self.piped(*words, stdin=b'hello\nagain\n')
+            self.assertEqual(done.returncode, 1, done)
+            self.assertEqual(done.stderr.count(b'\n'), 1, done.stderr)
+            self.assertRegex(done.stderr, LOST)
+
+    def test_what_was_said_until_then_is_kept(self):
+        for n_launches in range(100, 1000, 50):  # somewhere between the first token and the last
+            self.break_after(n_launches)
+            terminal = self.ready('--device', 'cuda', '-n', '8', '--temp', '0')
+            self.ask(terminal, 'x', until=rb'start again with --continue|\[\d+ tok')
+            terminal.send(b'\x15\x04')
+            self.left_clean(terminal, 0)
+            if os.path.exists(self.state('last.json')):
+                break
+        self.assertEqual(self.kept()[-1]['finish'], 'interrupted', self.kept())
+        self.assertRegex(b' '.join(terminal.seen.split()), LOST)
+
+    def test_each_reason_not_to_start_is_one_line(self):
+        for kind, words in (('no_device', b'CUDA_VISIBLE_DEVICES'),
+                            ('hidden', b'CUDA_VISIBLE_DEVICES'),
+                            ('old_driver', b'driver is too old: it supports CUDA 11.4'),
+                            ('old_gpu', b'compute capability 7.5, at least 8.0')):
+            self.env['FAKE_CUDA'] = kind
+            done = self.piped(stdin=b'hello')
+            self.assertEqual((done.returncode, done.stdout), (3, b''), done)
+            self.assertEqual(done.stderr.count(b'\n'), 1, done.stderr)
+            self.assertIn(words, done.stderr)
+            done = self.chat('--device', 'auto', '--info', '--json')  # goes on with the processor
+            self.assertEqual(done.returncode, 0, done)
+            self.assertNotIn('CUDA', json.loads(done.stdout)['device'])
+
+    def test_too_little_memory_says_what_was_needed(self):
+        self.env['FAKE_CUDA_BYTES'] = '500000'
+        done = self.piped(stdin=b'hello')
+        self.assertEqual(done.returncode, 3, done)
+        self.assertRegex(done.stderr, rb'needs [\d.]+ MB for weights, [\d.]+ MB for scratch')
+        self.env['FAKE_CUDA_BYTES'] = str(40 << 20)
+        done = self.piped('--ctx', '2000000', stdin=b'hello')
+        self.assertEqual(done.returncode, 3, done)
+        self.assertEqual(done.stderr.count(b'\n'), 1, done.stderr)
+        fits = int(done.stderr.split(b'--ctx ')[1].split()[0])
+        done = self.piped('--ctx', str(fits), '-q', stdin=b'hello')
+        self.assertEqual((done.returncode, done.stderr), (0, b''), fits)
+
+
+if __name__ == '__main__':
+    main()
