@@ -146,9 +146,19 @@ DEV struct words load_ahead(const void *p)
     return w;
 }
 
-DEV void store_words(void *p, struct words w)
+/* Sixteen bytes to shared memory while the thread goes on, or zeros if there is nothing to copy
+ * (`from` is an address all the same); they are there after copies_wait, and for other threads after
+ * a barrier behind that. */
+DEV void copy_ahead(void *to, const void *from, bool exists)
 {
-    *(uint4 *)p = make_uint4(w.at[0], w.at[1], w.at[2], w.at[3]);
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from), "r"(exists ? 16 : 0)
+                 : "memory");
+}
+DEV void copies_wait(void)
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
 }
 
 DEV float f32_of_bits(uint32_t u)

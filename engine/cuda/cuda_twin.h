@@ -140,11 +140,17 @@ DEV struct words load_ahead(const void *p)
 {
     return load_words(p);
 }
-DEV void store_words(void *p, struct words w)
+DEV void copy_ahead(void *to, const void *from, bool exists)
 {
-    memcpy(p, &w, sizeof w);
+    if (exists)
+        memcpy(to, from, sizeof(struct words));
+    else
+        memset(to, 0, sizeof(struct words));
 }
-
+DEV void copies_wait(void)
+{
+    /* they are made at once */
+}
 DEV float f32_of_bits(uint32_t u)
 {
     return f32_from_bits(u);
