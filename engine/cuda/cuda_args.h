@@ -19,8 +19,7 @@
 #define ONE_THREADS 256 /* a block of linear_one */
 #define ONE_HELD 4      /* 16-byte chunks of a row that a lane of it holds while the norm runs */
 #define ROW_TILE 8192   /* floats of a row in shared memory: 32 kB */
-/* Bytes between lines in shared memory: two neighbours lie in different banks. */
-#define LINE_ROOM 320
+#define LINE_ROOM 320   /* bytes between lines in shared memory: neighbours in other banks */
 #define ONE_COLS (ROW_TILE * 4 / LINE_ROOM * LINE_COLS) /* widest input of linear_one */
 #define MANY_TOKENS 64  /* tile of linear_many: 8 mma columns of 8 */
 #define MANY_ROWS 128   /* 4 warps of two 16-row mma tiles */
@@ -92,8 +91,7 @@ struct linear_args {
     int32_t kind;
 };
 
-/* One token: the input normed and quantised by every block for itself, then W q. norm.q, q_s and
- * q_sum are not used, nor those of linear. `lanes` have two rows: 8, 16 or 32. */
+/* One token, its norm and W q; q, q_s and q_sum are not used. `lanes` have two rows: 8, 16, 32. */
 struct norm_linear_args {
     struct norm_args norm;
     struct linear_args linear;

@@ -30,8 +30,8 @@
     }                                                                                              \
     DEV void name##_body(const struct args &a)
 
-/* Until the kernel in front of this one has ended and what it wrote is seen; then the next may begin.
- * Before it only what no kernel of a pass writes may be read, and nothing written. */
+/* Until the kernel in front of this one has ended and what it wrote is seen; then the next may
+ * begin. Before it only what no kernel of a pass writes may be read, and nothing written. */
 DEV void wait_for_grid(void)
 {
 #if __CUDA_ARCH__ >= 900
@@ -147,8 +147,8 @@ DEV struct words load_ahead(const void *p)
 }
 
 /* Sixteen bytes to shared memory while the thread goes on, or zeros if there is nothing to copy
- * (`from` is an address all the same); they are there after copies_wait, and for other threads after
- * a barrier behind that. */
+ * (`from` is an address all the same); they are there after copies_wait, and for other threads
+ * after a barrier behind that. */
 DEV void copy_ahead(void *to, const void *from, bool exists)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"

@@ -5,6 +5,7 @@
 #include "engine/cuda/cuda_attn.cuh"
 #include "engine/cuda/cuda_bounds.cuh"
 #include "engine/cuda/cuda_head.cuh"
+#include "engine/cuda/cuda_many.cuh"
 #include "engine/cuda/cuda_pick.cuh"
 #include "engine/cuda/cuda_screen.cuh"
 #include "engine/cuda/cuda_ternary.cuh"

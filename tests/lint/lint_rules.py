@@ -20,7 +20,7 @@ OPENING = (3, 15)  # lines with their delimiters at least, lines of text at most
 LIBRARIES = ('engine/', 'tokenizer/', 'templates/')
 KERNELS = ('engine/cpu/', 'engine/cuda/')
 # Names that other people's headers, or file names, chose.
-FOREIGN_NAMES = re.compile(r'_mm|__|pcre2_|PCRE2_|rl_|json_|JSON_|cu(da)?[A-Z]|CU_|LLVMFuzzer|'
+FOREIGN_NAMES = re.compile(r'_mm|__|pcre2_|PCRE2_|rl_|json_|JSON_|cu(da)?[A-Z]|CU_|programmatic|LLVMFuzzer|'
                            r'v\w+_[sufp]\d+$|[A-Z0-9_]+_H$')
 
 
