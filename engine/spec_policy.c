@@ -54,8 +54,8 @@ size_t spec_policy_choose(const struct spec_policy *p, size_t n_match, size_t n_
             expected += all_right;
         }
         const double took = pass_seconds(p, 1 + length);
-        if (p->mode == SPEC_AUTO && p->lost_s + took - p->pass_s[1] > MAY_LOSE * p->spent_s)
-            break; /* more than may be lost if all of it is wrong */
+        if (p->mode == SPEC_AUTO && p->lost_s + took > MAY_LOSE * p->spent_s + 2 * p->pass_s[1])
+            break; /* more than may be lost if all of it is wrong: of that, one token for nothing */
         const double gain = expected * p->pass_s[1] / took;
         if (gain > best_gain) {
             best_gain = gain;

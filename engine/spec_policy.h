@@ -5,7 +5,7 @@
  * Every token that is chosen is a trial of what the draft would have said, whether it was evaluated
  * or not, so being right is learned for nothing and text without repeats costs nothing. A draft is
  * made where the measures promise a gain, and where what drafts have lost so far, and would with
- * this one if all of it is wrong, stays below a fiftieth of the time.
+ * this one if all of it is wrong, stays below a fiftieth of the time and one token's.
  */
 #ifndef ENGINE_SPEC_POLICY_H
 #define ENGINE_SPEC_POLICY_H
