@@ -160,8 +160,11 @@ static void take_cell(struct flow *f, struct flow_cell cell, struct strbuf *out)
         f->n_blanks += cell.code == ' ' ? 1 : TERM_TAB - at % TERM_TAB;
         f->n_blank_bytes++;
     } else {
-        if (f->word_width + cell.width > limit(f, cell.look))
-            put_word(f, out); /* longer than a row: it goes out in parts */
+        /* Longer than a row, it goes out in parts. What began as the mark of a code block may turn
+         * out to be none: its rest may be broken, and so is a word of its own. */
+        if (f->word_width + cell.width > limit(f, cell.look) ||
+            (f->word.n > 0 && breaks_words(f, f->word.items[0].look) != breaks_words(f, cell.look)))
+            put_word(f, out);
         push(&f->word, cell);
         f->word_width += cell.width;
     }
