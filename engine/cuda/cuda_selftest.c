@@ -127,11 +127,11 @@ static bool run(struct cuda_device *dev, struct selftest *t, CUdeviceptr memory,
         cuda_launch(dev, kernel, (struct cuda_grid){(N_ROWS + MANY_ROWS - 1) / MANY_ROWS, 1, 1, 0},
                     &linear);
     }
-    for (size_t t = 0; kernel == KERNEL_linear_one && t < N_TOKENS; t++) {
-        struct norm_linear_args one = {.norm = norm, .linear = linear, .lanes = 8 << t};
+    for (size_t i = 0; kernel == KERNEL_linear_one && i < N_TOKENS; i++) {
+        struct norm_linear_args one = {.norm = norm, .linear = linear, .lanes = 8 << i};
         const size_t n_rows = 2 * ONE_THREADS / one.lanes;
-        one.norm.x += t * N_COLS;
-        one.linear.y += t * N_ROWS;
+        one.norm.x += i * N_COLS;
+        one.linear.y += i * N_ROWS;
         cuda_launch(dev, kernel, (struct cuda_grid){(N_ROWS + n_rows - 1) / n_rows, 1, 1, 0}, &one);
     }
     return cuda_finish(dev, err) &&
