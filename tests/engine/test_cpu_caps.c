@@ -136,17 +136,20 @@ static void tiles_are_for_many_tokens_only(void **state)
     cpu_caps_detect(&caps);
     caps.has[ISA_AMX] = false;
     cpu_kernels_init(&below, &caps);
-    assert_true(gemm_for(&below, 512)->matmul == gemm_for(&below, 2)->matmul);
+    assert_true(gemm_for(&below, 1)->matmul == below.few.matmul);
+    assert_true(gemm_for(&below, 512)->matmul == below.many.matmul);
     if (!caps.has[ISA_AVX2])
         return; /* maybe a processor family without this rung */
     caps.has[ISA_AMX] = true;
     cpu_kernels_init(&k, &caps);
     assert_int_equal(k.isa, ISA_AMX);
     assert_true(gemm_for(&k, 1)->matmul == below.few.matmul);
-    assert_true(gemm_for(&k, 2)->matmul == k.tile.matmul);
+    assert_true(gemm_for(&k, 5)->matmul == below.few.matmul);
+    assert_true(gemm_for(&k, 6)->matmul == k.tile.matmul);
     assert_true(gemm_for(&k, 16)->matmul == k.tile.matmul);
     assert_true(gemm_for(&k, 17)->matmul == k.many.matmul);
     assert_true(k.tile.matmul != k.few.matmul && k.many.matmul != k.tile.matmul);
+    assert_true(below.many.matmul != k.tile.matmul && below.many.matmul != k.many.matmul);
     assert_true(k.ternary_matvec == below.ternary_matvec);
 }
 
