@@ -37,7 +37,7 @@ DEV void multiply_field(const struct words *w, uint32_t shift, const int8_t *x, 
 }
 
 /* The words of one line of a lane's four rows. */
-DEV void load_rows(const uint8_t *const (*rows)[2], uint32_t line, struct words (*w)[2])
+DEV void load_rows(const uint8_t *(*rows)[2], uint32_t line, struct words (*w)[2])
 {
 #pragma unroll
     for (uint32_t m = 0; m < 2; m++)

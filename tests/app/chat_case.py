@@ -20,13 +20,11 @@ class ChatCase(ProgramCase):
     def setUp(self):
         # what a killed program leaves may still be written
         self.home = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        self.addCleanup(self.home.cleanup)  # after what a test adds later: sockets of terminals are in there
         self.env = {name: os.environ[name] for name in KEPT if name in os.environ}
         self.env.update(HOME=self.home.name, TERM='xterm', LC_ALL='C.UTF-8',
                         LSAN_OPTIONS=f'suppressions={LEAKS}:print_suppressions=0')
         self.words = []
-
-    def tearDown(self):
-        self.home.cleanup()
 
     def fake(self, *answers, **numbers):
         """The answers in order, each bytes or text, and numbers such as token_ms=5."""

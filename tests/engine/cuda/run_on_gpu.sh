@@ -54,16 +54,19 @@ collect() {
             cp -L "$file" "$folder/lib/"
         fi
     done
-    local n_bytes
-    n_bytes=$(du -sb "$folder" | cut -f1)
-    echo "packed $((n_bytes / 1000000)) MB in $folder"
-    [ "$n_bytes" -le $most_bytes ]
 }
 
 pack() {
     meson setup "$build" "$root" >/dev/null 2>&1 || meson setup --reconfigure "$build" "$root"
     ninja -C "$build" "${programs[@]}"
     collect "$1"
+    local n_bytes
+    n_bytes=$(du -sb "$1" | cut -f1)
+    echo "packed $((n_bytes / 1000000)) MB in $1"
+    [ "$n_bytes" -le $most_bytes ] || {
+        echo "more than the $((most_bytes / 1000000)) MB that may travel" >&2
+        exit 1
+    }
 }
 
 # call SECONDS PROGRAM...: a packed program with its libraries, and the C library it was built with
