@@ -6,6 +6,7 @@ import itertools
 import os
 import re
 import shlex
+import signal
 import subprocess
 import time
 
@@ -51,5 +52,10 @@ class Screen:
         self.tmux('resize-window', '-x', str(columns), '-y', str(rows))
 
     def close(self):
+        """By force: a program that is only hung up looks for leaks in a build for that, and may not come to an end."""
+        try:
+            os.killpg(int(self.tmux('display-message', '-p', '#{pane_pid}')), signal.SIGKILL)
+        except (subprocess.CalledProcessError, ProcessLookupError):
+            pass  # closed before
         subprocess.run(['tmux', '-S', self.socket, 'kill-server'], env=self.env, timeout=30,
                        capture_output=True, check=False)
