@@ -132,7 +132,7 @@ def batch_of(rows, picks, device):
 
 def loss_of(model, ids, positions, mask, weights):
     """Mean over the weighted targets; the head runs on those alone."""
-    hidden = model.hidden(ids, positions, mask)[:, :-1]
+    hidden = model.compiled(ids, positions, mask)[:, :-1]
     wanted = weights > 0
     logits = model.logits(hidden[wanted])
     losses = F.cross_entropy(logits, ids[:, 1:][wanted], reduction="none")
@@ -140,10 +140,34 @@ def loss_of(model, ids, positions, mask, weights):
     return (losses * w).sum() / w.sum()
 
 
-def rate(step, n_steps, peak):
-    """Warm up, stay, and fall in a straight line to a fiftieth over the last fifth of the steps."""
-    warm, fall = min(200, n_steps // 10), max(1, n_steps // 5)
-    return peak * min(1.0, (step + 1) / warm, 0.02 + 0.98 * (n_steps - step) / fall)
+def rate(step, n_steps):
+    """Share of the peak rate: warm up, stay for a quarter, and fall in a straight line to a fiftieth."""
+    warm, fall = min(60, max(1, n_steps // 10)), max(1, n_steps * 3 // 4)
+    return min(1.0, (step + 1) / warm, 0.02 + 0.98 * (n_steps - step) / fall)
+
+
+class Optimisers:
+    """Muon (orthogonalised momentum) for the ternary matrices, AdamW for the table and the norms."""
+
+    def __init__(self, model, matrix_rate, other_rate):
+        matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embd" not in n]
+        others = [p for n, p in model.named_parameters() if p.ndim != 2 or "embd" in n]
+        self.all = [torch.optim.Muon(matrices, lr=matrix_rate, weight_decay=0.0),
+                    torch.optim.AdamW(others, lr=other_rate, betas=(0.9, 0.95), weight_decay=0.0, fused=True)]
+        self.peaks = [matrix_rate, other_rate]
+
+    def step(self, share):
+        for one, peak in zip(self.all, self.peaks):
+            for group in one.param_groups:
+                group["lr"] = peak * share
+            one.step()
+
+    def state(self):
+        return [one.state_dict() for one in self.all]
+
+    def load(self, states):
+        for one, state in zip(self.all, states):
+            one.load_state_dict(state)
 
 
 def train(a, vocab, rows):
@@ -151,10 +175,8 @@ def train(a, vocab, rows):
     torch.set_num_threads(a.threads)
     shape = Shape(vocab=len(vocab.tokens))
     model = Model(shape).to(a.device)
-    matrices = [p for n, p in model.named_parameters() if p.ndim == 2 and "embd" not in n]
-    others = [p for n, p in model.named_parameters() if p.ndim != 2 or "embd" in n]
-    optimiser = torch.optim.AdamW([{"params": matrices, "weight_decay": 0.05}, {"params": others, "weight_decay": 0.0}],
-                                  betas=(0.9, 0.95), fused=True)
+    model.compiled = torch.compile(model.hidden, dynamic=False) if a.compile else model.hidden
+    optimiser = Optimisers(model, a.matrix_rate, a.rate)
     n_rows = len(rows["ids"])
     data = {k: rows[k] for k in rows.files}
     n_steps = min(a.steps or n_rows * a.epochs // a.batch, n_rows * a.epochs // a.batch)
@@ -163,7 +185,7 @@ def train(a, vocab, rows):
     state = load_parts(path)
     if state:
         model.load_state_dict(state["model"])
-        optimiser.load_state_dict(state["optimiser"])
+        optimiser.load(state["optimiser"])
         step = state["step"]
         log(a.work, f"going on at step {step} of {n_steps}")
     n_params = sum(p.numel() for p in model.parameters())
@@ -171,13 +193,11 @@ def train(a, vocab, rows):
     start = saved = time.time()
     shown, losses = step, []
     while step < n_steps:
-        for group in optimiser.param_groups:
-            group["lr"] = rate(step, n_steps, a.rate)
-        optimiser.zero_grad(set_to_none=True)
+        model.zero_grad(set_to_none=True)
         loss = loss_of(model, *batch_of(data, order[step * a.batch:(step + 1) * a.batch], a.device))
         loss.backward()
         torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimiser.step()
+        optimiser.step(rate(step, n_steps))
         losses.append(loss.item())
         step += 1
         if step % 20 == 0:
@@ -185,10 +205,10 @@ def train(a, vocab, rows):
             speed = (step - shown) * a.batch * SEQUENCE / max(1e-9, time.time() - getattr(train, "mark", start))
             train.mark, shown = time.time(), step
             log(a.work, f"step {step} loss {np.mean(losses[-20:]):.4f} "
-                        f"rate {group['lr']:.2e} {speed:.0f} tokens/s {spent:.0f} s")
+                        f"rate {a.rate * rate(step - 1, n_steps):.2e} {speed:.0f} tokens/s {spent:.0f} s")
         done = step == n_steps or (a.stop_after and time.time() - start > a.stop_after)
         if done or time.time() - saved > a.save_every:
-            save_parts(path, {"model": model.state_dict(), "optimiser": optimiser.state_dict(), "step": step})
+            save_parts(path, {"model": model.state_dict(), "optimiser": optimiser.state(), "step": step})
             saved = time.time()
         if done:
             break
@@ -238,9 +258,12 @@ def main():
     ap.add_argument("--out", default="demo.gguf")
     ap.add_argument("--tokens", type=int, default=24_000_000, help="size of the corpus")
     ap.add_argument("--epochs", type=int, default=1)
-    ap.add_argument("--steps", type=int, default=4600, help="of the schedule; 0: once through the corpus")
+    ap.add_argument("--steps", type=int, default=0, help="of the schedule; default: once through the corpus")
     ap.add_argument("--batch", type=int, default=8, help="rows a step")
-    ap.add_argument("--rate", type=float, default=2e-3, help="peak learning rate")
+    ap.add_argument("--rate", type=float, default=3e-3, help="peak learning rate of the table and the norms")
+    ap.add_argument("--matrix-rate", type=float, default=0.02, help="peak learning rate of the matrices")
+    ap.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True,
+                    help="fuse the graph; needs a C++ compiler")
     ap.add_argument("--vocab", type=int, default=2048)
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--threads", type=int, default=os.cpu_count())
