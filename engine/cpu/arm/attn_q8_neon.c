@@ -52,14 +52,9 @@ BN_FORCE_INLINE void sums_neon(const struct attn_quads *w, int n_heads, size_t l
     }
 }
 
-static void softmax_neon(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l)
-{
-    softmax_block_neon(z, n_seen, m, l);
-}
-
 void attn_block_q8_neon(const struct attn_block *b)
 {
-    attn_q8_block(b, (struct attn_q8_loops){fix_neon, sums_neon, softmax_neon});
+    attn_q8_block(b, (struct attn_q8_loops){fix_neon, sums_neon, softmax_block_neon});
 }
 
 void attn_tile_q8_neon(const struct attn_tile *a)

@@ -76,14 +76,9 @@ BN_FORCE_INLINE void sums_avx2(const struct attn_quads *w, int n_heads, size_t l
     }
 }
 
-BN_FORCE_INLINE void softmax_avx2(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l)
-{
-    softmax_block_avx2(z, n_seen, m, l);
-}
-
 void attn_block_q8_avx2(const struct attn_block *b)
 {
-    attn_q8_block(b, (struct attn_q8_loops){fix_avx2, sums_avx2, softmax_avx2});
+    attn_q8_block(b, (struct attn_q8_loops){fix_avx2, sums_avx2, softmax_block_avx2});
 }
 
 void attn_tile_q8_avx2(const struct attn_tile *a)

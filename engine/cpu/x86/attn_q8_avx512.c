@@ -85,14 +85,9 @@ BN_FORCE_INLINE void sums_avx512(const struct attn_quads *w, int n_heads, size_t
     }
 }
 
-BN_FORCE_INLINE void softmax_avx512(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l)
-{
-    softmax_block_avx512(z, n_seen, m, l);
-}
-
 void attn_block_q8_avx512(const struct attn_block *b)
 {
-    attn_q8_block(b, (struct attn_q8_loops){fix_avx512, sums_avx512, softmax_avx512});
+    attn_q8_block(b, (struct attn_q8_loops){fix_avx512, sums_avx512, softmax_block_avx512});
 }
 
 /* A token at a time: its products with bytes leave little to share with others. */
