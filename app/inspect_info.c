@@ -3,6 +3,7 @@
  */
 #include "app/inspect_info.h"
 
+#include "engine/backend_args.h"
 #include "engine/base/size.h"
 #include "engine/gguf/gguf_file.h"
 
@@ -45,11 +46,7 @@ static void count_types(struct info *info)
 
 static bool plan_memory(struct info *info, const struct bn_model_config *cfg, struct bn_error *err)
 {
-    struct backend_config backend = {.isa = cfg->isa,
-                                     .n_threads = cfg->n_threads,
-                                     .n_ubatch = cfg->n_ubatch,
-                                     .head_mode = (int)cfg->head,
-                                     .kv = cfg->kv == BN_KV_Q8 ? KV_Q8 : KV_F16};
+    struct backend_config backend = backend_args(cfg);
     const struct backend_ops *ops;
     if (!backend_choose(cfg->device, &backend, &ops, err))
         return false;

@@ -6,6 +6,7 @@
 #include "engine/engine.h"
 
 #include "engine/backend/backend.h"
+#include "engine/backend_args.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -17,7 +18,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define DEFAULT_UBATCH 512
 #define MAX_UBATCH 65536 /* scratch is about 100 kB a token for a 2B model */
 
 struct bn_model {
@@ -136,23 +136,16 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
         .notes = cfg->notes,
         .cancel = cancel,
     };
-    struct backend_config backend_cfg = {
-        .isa = cfg->isa,
-        .n_threads = cfg->n_threads,
-        .n_ubatch = cfg->n_ubatch > 0 ? cfg->n_ubatch : DEFAULT_UBATCH,
-        .head_mode = (int)cfg->head,
-        .kv = cfg->kv == BN_KV_Q8 ? KV_Q8 : KV_F16,
-        .skip = cfg->skip == BN_SKIP_OFF ? SKIP_OFF : SKIP_ON,
-        .file_mapped = bn_file_path(file)[0] != '\0',
-        .profile = cfg->profile,
-        .pin = cfg->pin,
-        .log = cfg->log,
-        .trace = cfg->trace,
-        .trace_ud = cfg->trace_ud,
-    };
     const struct backend_control control = {cancel, cfg->progress.report, cfg->progress.ud};
     struct session_host *host = &model->host;
-    if (!check_config(cfg, err) || !backend_choose(cfg->device, &backend_cfg, &host->ops, err) ||
+    if (!check_config(cfg, err))
+        return false;
+    struct backend_config backend_cfg = backend_args(cfg);
+    backend_cfg.file_mapped = bn_file_path(file)[0] != '\0';
+    backend_cfg.log = cfg->log;
+    backend_cfg.trace = cfg->trace;
+    backend_cfg.trace_ud = cfg->trace_ud;
+    if (!backend_choose(cfg->device, &backend_cfg, &host->ops, err) ||
         !model_open(bn_file_gguf(file), &model_cfg, &model->model, err) ||
         !host->ops->open(model->model, &backend_cfg, &control, &host->backend, err))
         return false;

@@ -35,6 +35,10 @@ enum backend_skip { SKIP_ON, SKIP_OFF };
  * it. */
 enum backend_kv { KV_F16, KV_Q8 };
 
+/* How the output head is read: screened where that gives the same, from rows at eight bits (an
+ * approximation), or all of it as it is. */
+enum backend_head { BACKEND_HEAD_EXACT, BACKEND_HEAD_Q8, BACKEND_HEAD_FULL };
+
 /* What is multiplied and added, where that is measured. */
 enum backend_mac { BACKEND_MAC_INT8, BACKEND_MAC_F32 };
 
@@ -43,7 +47,7 @@ struct backend_config {
     const char *isa;  /* highest rung, NULL: the best */
     size_t n_threads; /* 0: what the process may use */
     size_t n_ubatch;  /* most tokens in one eval, at least 1 */
-    int head_mode;    /* enum bn_head_mode of engine.h */
+    enum backend_head head;
     enum backend_kv kv;
     bool profile; /* measure where the time goes */
     bool pin;     /* CPU: each thread stays on a core of its own */

@@ -10,22 +10,21 @@
 #include <math.h>
 #include <string.h>
 
-#define HEAD_MODE_Q8 1 /* BN_HEAD_Q8 of engine.h */
 #define BLOCK_COLS 32
 #define BLOCK_BYTES 34 /* an F16, 32 bytes */
 #define STEP_ROWS 1024 /* between two looks at the cancel flag */
 
-enum tensor_type head_type(const struct model *m, int head_mode)
+enum tensor_type head_type(const struct model *m, enum backend_head head)
 {
     const enum tensor_type type = m->head.type;
     const bool is_wide = type == TENSOR_F32 || type == TENSOR_F16 || type == TENSOR_BF16;
-    return head_mode == HEAD_MODE_Q8 && is_wide ? TENSOR_Q8_0 : type;
+    return head == BACKEND_HEAD_Q8 && is_wide ? TENSOR_Q8_0 : type;
 }
 
-bool head_copy_bytes(const struct model *m, int head_mode, size_t *n_bytes)
+bool head_copy_bytes(const struct model *m, enum backend_head head, size_t *n_bytes)
 {
     *n_bytes = 0;
-    return head_type(m, head_mode) == m->head.type ||
+    return head_type(m, head) == m->head.type ||
            tensor_bytes(TENSOR_Q8_0, m->hp.n_embd, m->hp.n_vocab, n_bytes);
 }
 
@@ -85,7 +84,7 @@ bool head_copy_open(struct backend *b, const struct backend_control *control, st
 {
     const struct model *m = b->model;
     size_t n_bytes;
-    if (!head_copy_bytes(m, b->cfg.head_mode, &n_bytes))
+    if (!head_copy_bytes(m, b->cfg.head, &n_bytes))
         return bn_fail(err, BN_EUNSUPPORTED, "a head of %zu rows is too large", m->hp.n_vocab);
     if (n_bytes == 0)
         return true;

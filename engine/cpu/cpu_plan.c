@@ -62,10 +62,10 @@ bool cpu_shape_init(struct cpu_shape *s, const struct model *m, const struct bac
         .q8_stride = size_round_up(max_cols, LINE_COLS),
         .v_stride = size_round_up(hp->head_dim, 32),
         .n_slots = 4 * n_threads * SPLIT_BLOCKS,
-        .n_coarse = head_plane_blocks(m, cfg->head_mode),
+        .n_coarse = head_plane_blocks(m, cfg->head == BACKEND_HEAD_EXACT),
     };
     if (!tensor_bytes(m->embd.type, hp->n_embd, 1, &s->row_bytes) ||
-        !tensor_bytes(head_type(m, cfg->head_mode), hp->n_embd, 1, &s->head_row_bytes))
+        !tensor_bytes(head_type(m, cfg->head), hp->n_embd, 1, &s->head_row_bytes))
         return bn_fail(err, BN_EUNSUPPORTED, "rows of %zu elements are no whole number of blocks",
                        hp->n_embd);
     return kv_shape(s, hp, cfg->kv, err);
@@ -191,7 +191,7 @@ bool cpu_plan_bytes(const struct model *m, const struct backend_config *cfg,
     if (!pack_bytes(m, cfg, &weight_bytes) || !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) ||
         !size_add(&limit, limit, FREE_BYTES) || !head_plane_bytes(m, s.n_coarse, &coarse_bytes) ||
         !size_add(&weight_bytes, weight_bytes, coarse_bytes) ||
-        !head_copy_bytes(m, cfg->head_mode, &copy_bytes) ||
+        !head_copy_bytes(m, cfg->head, &copy_bytes) ||
         !size_add(&weight_bytes, weight_bytes, copy_bytes) || weight_bytes > limit)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "rows of %zu and %zu weights are too short: packed for this backend the "

@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#define HEAD_Q8 1                           /* BN_HEAD_Q8 of engine.h */
 #define KV_VERSION "cpu-f16-1"              /* the bytes of the CPU backend */
 #define READ_BYTES ((size_t)2 << 30)        /* many times the largest cache */
 #define READ_LEAST_BYTES ((size_t)64 << 20) /* what is read when memory is short */
@@ -115,7 +114,7 @@ static bool open_parts(struct backend *b, const struct backend_control *control,
     const struct model *m = b->model;
     struct backend_plan plan;
     if (!cuda_plan_bytes(m, &b->cfg, &plan, err) ||
-        !cuda_shape_init(&b->shape, m, b->cfg.head_mode, err))
+        !cuda_shape_init(&b->shape, m, b->cfg.head, err))
         return false;
     if (m->embd.type > TENSOR_Q6_K || m->head.type > TENSOR_Q6_K)
         return bn_fail(err, BN_EUNSUPPORTED, "tables of type %s are not supported",
@@ -136,7 +135,7 @@ static bool cuda_open(const struct model *m, const struct backend_config *cfg,
                       const struct backend_control *control, struct backend **out,
                       struct bn_error *err)
 {
-    if (cfg->head_mode == HEAD_Q8)
+    if (cfg->head == BACKEND_HEAD_Q8)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the CUDA backend has no 8-bit head: use the exact one");
     if (cfg->isa)

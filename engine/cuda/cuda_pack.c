@@ -74,7 +74,7 @@ static bool add_layer(size_t *n_bytes, const struct layer *layer)
     return true;
 }
 
-bool cuda_weight_bytes(const struct model *m, int head_mode, size_t *n_bytes)
+bool cuda_weight_bytes(const struct model *m, enum backend_head head, size_t *n_bytes)
 {
     size_t coarse_bytes;
     *n_bytes = 0;
@@ -84,7 +84,7 @@ bool cuda_weight_bytes(const struct model *m, int head_mode, size_t *n_bytes)
     return add_bytes(n_bytes, m->output_norm.n_bytes, 1) &&
            add_bytes(n_bytes, m->embd.n_bytes, 1) &&
            (m->tied || add_bytes(n_bytes, m->head.n_bytes, 1)) &&
-           head_plane_bytes(m, head_plane_blocks(m, head_mode), &coarse_bytes) &&
+           head_plane_bytes(m, head_plane_blocks(m, head == BACKEND_HEAD_EXACT), &coarse_bytes) &&
            add_bytes(n_bytes, coarse_bytes, 1);
 }
 
@@ -343,7 +343,7 @@ bool cuda_pack_model(struct backend *b, const struct backend_control *control, s
     struct cuda_driver *d = &b->device.driver;
     struct packing p = {.b = b, .control = control};
     size_t n_bytes, max_cols;
-    if (!cuda_weight_bytes(b->model, b->cfg.head_mode, &n_bytes) ||
+    if (!cuda_weight_bytes(b->model, b->cfg.head, &n_bytes) ||
         !cuda_ok(d, d->cuMemAlloc(&b->weights, n_bytes), "GPU memory for weights", err))
         return false;
     measure(&p, &max_cols);

@@ -15,7 +15,7 @@
 #define MAX_WIDTH ((size_t)1 << 22)    /* any width of a model; keeps the sums below in range */
 #define MAX_TOKENS ((size_t)1 << 16)   /* of a pass; keeps grids in the range of the device */
 
-bool cuda_shape_init(struct cuda_shape *s, const struct model *m, int head_mode,
+bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum backend_head head,
                      struct bn_error *err)
 {
     const struct hparams *hp = &m->hp;
@@ -42,7 +42,7 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, int head_mode,
         .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
         .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
         .part_stride = size_round_up(hp->n_vocab, PART_ROWS) / PART_ROWS,
-        .n_coarse = head_plane_blocks(m, head_mode),
+        .n_coarse = head_plane_blocks(m, head == BACKEND_HEAD_EXACT),
         .q8_stride = size_round_up(size_max(size_max(hp->n_embd, hp->n_ff), q_width), LINE_COLS),
         .slot_bytes = hp->n_heads * (hp->head_dim + 2) * sizeof(float),
         .block_bytes = kv_elems,
@@ -120,9 +120,9 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
     if (cfg->n_ubatch < 1 || cfg->n_ubatch > MAX_TOKENS)
         return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens: 1 to %zu", cfg->n_ubatch,
                        MAX_TOKENS);
-    if (!cuda_shape_init(&s, m, cfg->head_mode, err))
+    if (!cuda_shape_init(&s, m, cfg->head, err))
         return false;
-    if (!cuda_weight_bytes(m, cfg->head_mode, &weight_bytes) ||
+    if (!cuda_weight_bytes(m, cfg->head, &weight_bytes) ||
         !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) || !size_add(&limit, limit, FREE_BYTES) ||
         weight_bytes > limit)
         return bn_fail(err, BN_EUNSUPPORTED,

@@ -5,7 +5,6 @@
 
 #include "engine/base/size.h"
 
-#define HEAD_MODE_EXACT 0 /* BN_HEAD_EXACT of engine.h */
 #define MAX_COLS ((size_t)1 << 20)
 
 size_t head_plane_stride(size_t n_blocks)
@@ -19,13 +18,12 @@ static size_t row_bytes(size_t n_blocks)
 }
 
 /* Where the plane is more than half of the table there is nothing to gain. */
-size_t head_plane_blocks(const struct model *m, int head_mode)
+size_t head_plane_blocks(const struct model *m, bool is_exact)
 {
     const enum tensor_type type = m->head.type;
     const size_t n_blocks = size_round_up(m->hp.n_embd, HEAD_PLANE_COLS) / HEAD_PLANE_COLS;
     const size_t plain_bytes = m->hp.n_embd * (type == TENSOR_F32 ? 4 : 2);
-    if (head_mode != HEAD_MODE_EXACT ||
-        (type != TENSOR_F32 && type != TENSOR_F16 && type != TENSOR_BF16) ||
+    if (!is_exact || (type != TENSOR_F32 && type != TENSOR_F16 && type != TENSOR_BF16) ||
         m->hp.n_embd > MAX_COLS)
         return 0;
     return 2 * row_bytes(n_blocks) <= plain_bytes ? n_blocks : 0;

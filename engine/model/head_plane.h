@@ -9,8 +9,9 @@
 
 #define HEAD_PLANE_COLS 128 /* columns of a block; its line has half as many bytes */
 
-/* Blocks of a row, 0: this head is not screened. head_mode is that of struct backend_config. */
-size_t head_plane_blocks(const struct model *m, int head_mode);
+/* Blocks of a row, 0: this head is not screened, nor one that is to be read in another way than the
+ * exact one. */
+size_t head_plane_blocks(const struct model *m, bool is_exact);
 /* Steps from a row to the next: n_blocks rounded up to 8. */
 size_t head_plane_stride(size_t n_blocks);
 /* Lines and steps of all rows; false on overflow. */

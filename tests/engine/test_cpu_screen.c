@@ -354,13 +354,13 @@ static void tables_that_gain_nothing_are_not_screened(void **state)
     (void)state;
     struct model m = {.hp = {.n_embd = 2560, .n_vocab = 1000}};
     m.head.type = TENSOR_F16;
-    assert_int_equal(head_plane_blocks(&m, 0), 20);
-    assert_int_equal(head_plane_blocks(&m, 2), 0); /* asked for the whole table */
+    assert_int_equal(head_plane_blocks(&m, true), 20);
+    assert_int_equal(head_plane_blocks(&m, false), 0); /* asked for the whole table */
     m.head.type = TENSOR_Q6_K;
-    assert_int_equal(head_plane_blocks(&m, 0), 0);
+    assert_int_equal(head_plane_blocks(&m, true), 0);
     m.head.type = TENSOR_F16;
     m.hp.n_embd = 64;
-    assert_int_equal(head_plane_blocks(&m, 0), 0);
+    assert_int_equal(head_plane_blocks(&m, true), 0);
 }
 
 /* One weight that is no number: no plane, and the full pass says what is wrong when asked. */
