@@ -4,10 +4,10 @@
 #define _GNU_SOURCE /* MAP_ANONYMOUS, madvise */
 #include "engine/base/memory.h"
 
+#include "engine/base/proc_number.h"
 #include "engine/base/size.h"
 
 #include <stdint.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -86,35 +86,26 @@ void mem_file_drop(const void *bytes, size_t n_bytes)
 /* A line of /proc/self/status in bytes. Not getrusage, whose highest may be the parent's. */
 static size_t status_bytes(const char *name)
 {
-    FILE *f = fopen("/proc/self/status", "re");
-    char line[256];
-    size_t n_bytes = 0;
-    const size_t n_chars = strlen(name);
-    if (!f)
-        return 0;
-    while (n_bytes == 0 && fgets(line, sizeof line, f))
-        if (strncmp(line, name, n_chars) == 0 && line[n_chars] == ':')
-            n_bytes = (size_t)strtoull(line + n_chars + 1, NULL, 10) * 1024; /* "kB" */
-    (void)fclose(f);                                                         /* only read */
-    return n_bytes;
+    uint64_t kilobytes;
+    return proc_number("/proc/self/status", name, &kilobytes) ? (size_t)kilobytes * 1024 : 0;
 }
 
 size_t mem_resident_bytes(void)
 {
-    return status_bytes("VmRSS");
+    return status_bytes("VmRSS:");
 }
 
 size_t mem_anon_bytes(void)
 {
-    return status_bytes("RssAnon");
+    return status_bytes("RssAnon:");
 }
 
 size_t mem_file_bytes(void)
 {
-    return status_bytes("RssFile");
+    return status_bytes("RssFile:");
 }
 
 size_t mem_peak_bytes(void)
 {
-    return status_bytes("VmHWM");
+    return status_bytes("VmHWM:");
 }

@@ -8,31 +8,13 @@
 #include "engine/base/memory.h"
 
 #include "engine/base/cgroup.h"
+#include "engine/base/proc_number.h"
 #include "engine/base/size.h"
 
-#include <inttypes.h>
 #include <stdint.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
-
-#define LINE_BYTES 1024
-
-/* A number after the first line's beginning `key` ("" for a file of one number). */
-static bool read_number(const char *path, const char *key, uint64_t *out)
-{
-    char line[LINE_BYTES];
-    bool is_found = false;
-    FILE *f = fopen(path, "r");
-    if (!f)
-        return false;
-    while (!is_found && fgets(line, sizeof line, f))
-        is_found = strncmp(line, key, strlen(key)) == 0 &&
-                   sscanf(line + strlen(key), "%" SCNu64, out) == 1;
-    (void)fclose(f); /* only read */
-    return is_found;
-}
 
 /* A group's limit less the bytes that cannot be taken back: the number after `key` in its
  * memory.stat. */
@@ -41,10 +23,10 @@ static size_t free_in_group(const char *dir, const char *limit_name, const char 
     char path[CGROUP_DIR_BYTES + 64];
     uint64_t limit, used;
     (void)snprintf(path, sizeof path, "%s/%s", dir, limit_name);
-    if (!read_number(path, "", &limit)) /* "max": no limit */
+    if (!proc_number(path, "", &limit)) /* "max": no limit */
         return SIZE_MAX;
     (void)snprintf(path, sizeof path, "%s/memory.stat", dir);
-    if (!read_number(path, key, &used))
+    if (!proc_number(path, key, &used))
         return SIZE_MAX;
     return used < limit ? (size_t)(limit - used) : 0;
 }
@@ -67,7 +49,7 @@ static size_t address_space_free(void)
     struct rlimit limit;
     uint64_t pages;
     if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
-        !read_number("/proc/self/statm", "", &pages))
+        !proc_number("/proc/self/statm", "", &pages))
         return SIZE_MAX;
     const uint64_t used = pages * (uint64_t)sysconf(_SC_PAGESIZE);
     return used < limit.rlim_cur ? (size_t)(limit.rlim_cur - used) : 0;
@@ -77,7 +59,7 @@ size_t mem_free_bytes(void)
 {
     uint64_t kilobytes;
     size_t n = SIZE_MAX;
-    if (read_number("/proc/meminfo", "MemAvailable:", &kilobytes))
+    if (proc_number("/proc/meminfo", "MemAvailable:", &kilobytes))
         n = (size_t)kilobytes * 1024;
     return size_min(n, size_min(cgroup_least("", &groups), address_space_free()));
 }
