@@ -6,11 +6,11 @@
 
 #include "engine/base/size.h"
 
-#define MOST                                                                                       \
-    16 /* tokens of one tile of the widest kernels: beyond, a pass takes longer by as much */
-#define SHARE                                                                                      \
-    2 /* of what is free, one half: tables of the model are pages of its file, which count         \
-         as free and are read for every token, and others need memory too */
+/* Tokens of one tile of the widest kernels: beyond, a pass takes longer by as much. */
+#define MOST 16
+/* Of what is free, one half: tables of the model are pages of its file, which count as free and are
+ * read for every token, and others need memory too. */
+#define SHARE 2
 
 size_t batch_width(size_t n_free, size_t kv_bytes_per_token, size_t n_ctx)
 {
