@@ -71,24 +71,25 @@ static void say_progress(const struct bench_row *row, size_t i, size_t n)
                 row->test == BENCH_PP ? "pp" : "tg", row->n_tokens, row->depth, row->batch);
 }
 
-static struct bench_plan plan_of(const struct options *o, struct bench_machine *m)
+/* Without a model and who is told of the runs. */
+static struct bench_plan plan_of(const struct options *o)
 {
     return (struct bench_plan){.n_ubatch = (size_t)options_int(o, "ubatch"),
                                .n_runs = (size_t)options_int(o, "runs"),
                                .chain = options_flag(o, "sample") ? BENCH_SAMPLE : BENCH_TOP1,
-                               .spec = (enum spec_mode)options_choice(o, "spec"),
-                               .peak_now = bench_machine_peak,
-                               .after_run = bench_machine_note,
-                               .ud = m};
+                               .spec = (enum spec_mode)options_choice(o, "spec")};
 }
 
 static enum exit_code run_rows(const struct options *o, struct bench_machine *machine,
                                struct bench_row *rows, size_t n_rows)
 {
-    struct bench_plan plan = plan_of(o, machine);
+    struct bench_plan plan = plan_of(o);
     struct bn_error err;
     bool ok = true;
     plan.model = machine->model;
+    plan.peak_now = bench_machine_peak;
+    plan.after_run = bench_machine_note;
+    plan.ud = machine;
     bench_machine_measure(machine);
     for (size_t i = 0; ok && i < n_rows; i++) {
         say_progress(&rows[i], i, n_rows);
@@ -180,7 +181,7 @@ static enum exit_code measure(const struct options *o, const char *path, struct 
 static enum exit_code scale(const struct options *o, const char *path)
 {
     size_t n;
-    struct bench_scaling s = {.plan = plan_of(o, NULL),
+    struct bench_scaling s = {.plan = plan_of(o),
                               .n_prompt = (size_t)options_ints(o, "prompt", &n)[0],
                               .n_tokens = (size_t)options_ints(o, "generate", &n)[0],
                               .depth = (size_t)options_ints(o, "depth", &n)[0],

@@ -1,7 +1,6 @@
 /*
  * What model runs, and how: for /info and --info, as lines or as one JSON object; what runs how,
- * for
- * --explain.
+ * for --explain.
  */
 #ifndef APP_MODEL_SHEET_H
 #define APP_MODEL_SHEET_H

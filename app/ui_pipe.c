@@ -258,12 +258,13 @@ void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
 {
     const bool is_load = ui->app->chat.phase == CHAT_BROKEN;
     const enum report_stage stage = is_load ? STAGE_LOAD : STAGE_RUN;
+    const char *notice = turn_fail_notice(err, ui->app->store.last_path);
     erase_row(self(ui));
     const enum exit_code code = report_error(PROGRAM, stage, err);
     if (is_load || self(ui)->plan.kind != PIPE_TYPED)
         app_leave(ui->app, is_load && code == EXIT_CONTEXT ? EXIT_MODEL : code);
-    else if (turn_fail_notice(err, ui->app->store.last_path))
-        ui_notice(ui, TONE_NOTE, "%s", turn_fail_notice(err, ui->app->store.last_path));
+    else if (notice)
+        ui_notice(ui, TONE_NOTE, "%s", notice);
 }
 
 static void pipe_interrupt(struct ui *ui)
