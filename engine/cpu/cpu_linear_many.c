@@ -13,6 +13,7 @@ struct panel {
     const struct weights *w;
     size_t row0, row1;
     const uint8_t *unpacked;
+    const uint8_t *ahead; /* the lines of the panel that is read after it */
 };
 
 /* Consecutive tokens of the pass. */
@@ -20,11 +21,16 @@ struct tokens {
     size_t begin, n;
 };
 
-static struct panel open_panel(const struct lane *l, const struct weights *w, size_t row0,
-                               size_t row1, uint8_t *to)
+/* next: the first row of the panel after it. */
+static struct panel open_panel(const struct lane *l, const struct weights *w, struct share rows,
+                               size_t next, uint8_t *to)
 {
-    l->pass->gemm->unpack(&w->mat, row0, row1, to);
-    return (struct panel){.w = w, .row0 = row0, .row1 = row1, .unpacked = to};
+    l->pass->gemm->unpack(&w->mat, rows.begin, rows.end, to);
+    return (struct panel){.w = w,
+                          .row0 = rows.begin,
+                          .row1 = rows.end,
+                          .unpacked = to,
+                          .ahead = w->mat.lines + next * w->mat.n_lines * LINE_BYTES};
 }
 
 static struct tokens take_tokens(const struct lane *l, size_t begin)
@@ -32,7 +38,7 @@ static struct tokens take_tokens(const struct lane *l, size_t begin)
     return (struct tokens){begin, size_min(l->pass->gemm->tile_tokens, l->pass->n_tokens - begin)};
 }
 
-/* acc (t.n, PANEL_ROWS) = the panel's rows times the tokens. */
+/* acc (t.n, the way's panel_rows) = the panel's rows times the tokens. */
 static void multiply(const struct lane *l, const struct panel *p, struct tokens t, int32_t *acc)
 {
     const struct ternary_batch batch = {
@@ -41,7 +47,8 @@ static void multiply(const struct lane *l, const struct panel *p, struct tokens 
         .panel = p->unpacked,
         .n_tokens = t.n,
         .acc = acc,
-        .acc_stride = PANEL_ROWS,
+        .acc_stride = l->pass->gemm->panel_rows,
+        .ahead = p->ahead,
     };
     l->pass->gemm->matmul(&p->w->mat, p->row0, p->row1, &batch);
 }
@@ -60,7 +67,7 @@ static struct acc_tile section_tile(const struct lane *l, const struct panel *p,
         d[i] = s->scale / l->pass->b->scratch.q8_s[t.begin + i];
     return (struct acc_tile){
         .acc = acc + (begin - p->row0),
-        .acc_stride = PANEL_ROWS,
+        .acc_stride = l->pass->gemm->panel_rows,
         .n_tokens = t.n,
         .n_rows = end - begin,
         .d = d,
@@ -72,9 +79,12 @@ static struct acc_tile section_tile(const struct lane *l, const struct panel *p,
 void linear_many(struct lane *l, const struct weights *w, acc_out_fn out, struct rows y)
 {
     const struct share rows = lane_share(l, w->mat.n_rows, ROW_UNIT);
+    const size_t n = l->pass->gemm->panel_rows;
     float d[TILE_TOKENS];
-    for (size_t r = rows.begin; r < rows.end; r += PANEL_ROWS) {
-        const struct panel p = open_panel(l, w, r, size_min(r + PANEL_ROWS, rows.end), l->panel);
+    for (size_t r = rows.begin; r < rows.end; r += n) {
+        const size_t end = size_min(r + n, rows.end);
+        const struct panel p =
+            open_panel(l, w, (struct share){r, end}, end < rows.end ? end : r, l->panel);
         struct tokens t;
         for (size_t begin = 0; begin < l->pass->n_tokens; begin += t.n) {
             t = take_tokens(l, begin);
@@ -91,15 +101,16 @@ void linear_many(struct lane *l, const struct weights *w, acc_out_fn out, struct
 
 void linear_many_gate(struct lane *l, const struct weights *w, acc_gate_fn act, struct rows y)
 {
-    const size_t n_ff = w->mat.n_rows / 2, half = PANEL_ROWS / 2;
+    const size_t n_ff = w->mat.n_rows / 2, half = l->pass->gemm->panel_rows / 2;
     const struct share rows = lane_share(l, n_ff, ROW_UNIT);
     int32_t *const up_acc = l->acc + half;
     uint8_t *const up_panel = l->panel + half * w->mat.n_lines * LINE_COLS;
     float d[2][TILE_TOKENS];
     for (size_t r = rows.begin; r < rows.end; r += half) {
         const size_t end = size_min(r + half, rows.end);
-        const struct panel gate = open_panel(l, w, r, end, l->panel);
-        const struct panel up = open_panel(l, w, n_ff + r, n_ff + end, up_panel);
+        const struct panel gate = open_panel(l, w, (struct share){r, end}, n_ff + r, l->panel);
+        const struct panel up = open_panel(l, w, (struct share){n_ff + r, n_ff + end},
+                                           end < rows.end ? end : r, up_panel);
         struct tokens t;
         for (size_t begin = 0; begin < l->pass->n_tokens; begin += t.n) {
             t = take_tokens(l, begin);

@@ -78,7 +78,7 @@ static void say_linear(const struct plan_model *m, const struct plan *p, char *t
         (void)snprintf(text, text_bytes, "rows split over the threads, %s",
                        linear_title(m->k, p->linear));
     else
-        (void)snprintf(text, text_bytes, "panels of %d rows by %zu tokens, %s", PANEL_ROWS,
+        (void)snprintf(text, text_bytes, "panels of %zu rows by %zu tokens, %s", gemm->panel_rows,
                        gemm->tile_tokens, linear_title(m->k, p->linear));
 }
 

@@ -34,8 +34,8 @@ static void rung_ref(struct cpu_kernels *k)
         .ternary_columns = ternary_columns_ref,
         .live_gates = live_gates_ref,
         .live_inputs = live_inputs_ref,
-        .few = {pack_token_ref, gather_tokens_ref, unpack_rows_ref, ternary_matmul_ref,
-                PACK_TOKENS},
+        .few = {pack_token_ref, gather_tokens_ref, unpack_rows_ref, ternary_matmul_ref, PACK_TOKENS,
+                PANEL_ROWS},
         .scale_acc = scale_acc_ref,
         .add = add_ref,
         .relu2_gate = relu2_gate_ref,
@@ -120,6 +120,7 @@ static void rung_avx512vnni(struct cpu_kernels *k)
     k->live_gates = live_gates_avx512;
     k->live_inputs = live_inputs_avx512;
     k->few.matmul = ternary_matmul_few_avx512;
+    k->few.panel_rows = 2 * PANEL_ROWS; /* longer streams */
     k->tile.matmul = k->many.matmul = ternary_matmul_avx512;
     k->tile_from = k->many_from = AVX512_MANY_FROM;
     k->acc_store = acc_store_avx512;
@@ -143,10 +144,10 @@ static void rung_avx512vnni(struct cpu_kernels *k)
 static void rung_amx(struct cpu_kernels *k)
 {
     k->isa = ISA_AMX;
-    k->tile = (struct ternary_gemm){pack_token_ref, gather_tokens_avx512, unpack_rows_ref,
-                                    ternary_matmul_amx_few, PACK_TOKENS};
-    k->many = (struct ternary_gemm){pack_token_amx, gather_tokens_ref, unpack_rows_amx,
-                                    ternary_matmul_amx, TILE_TOKENS};
+    k->tile = (struct ternary_gemm){pack_token_ref,         gather_tokens_avx512, unpack_rows_ref,
+                                    ternary_matmul_amx_few, PACK_TOKENS,          2 * PANEL_ROWS};
+    k->many = (struct ternary_gemm){pack_token_amx,     gather_tokens_ref, unpack_rows_amx,
+                                    ternary_matmul_amx, TILE_TOKENS,       PANEL_ROWS};
     k->coarse_bounds = coarse_bounds_amx;
     k->coarse_group_from = AMX_GROUP_FROM;
     k->mac_peak = mac_peak_amx;

@@ -22,7 +22,7 @@
 
 #define PACK_TOKENS 16 /* packed activations come in whole groups of so many tokens */
 #define TILE_TOKENS 32 /* most tokens one call of ternary_matmul takes */
-#define PANEL_ROWS 128 /* most rows one call of ternary_matmul takes */
+#define PANEL_ROWS 128 /* most rows that are unpacked together */
 #define PANEL_ALIGN 16 /* unpacked rows come in whole groups of so many */
 
 /* Quantised activations of one token. */
@@ -56,7 +56,8 @@ typedef const int8_t *(*gather_tokens_fn)(const int8_t *packed, size_t n_lines, 
 typedef void (*unpack_rows_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
                                uint8_t *panel);
 
-/* matmul: acc[t * acc_stride + r - row0], t < n_tokens <= TILE_TOKENS, at most PANEL_ROWS rows. */
+/* matmul: acc[t * acc_stride + r - row0], t < n_tokens <= TILE_TOKENS, at most the way's
+ * panel_rows rows. */
 struct ternary_batch {
     const int8_t *q;       /* gathered, from the first token of a group */
     const int32_t *q_sums; /* (n_tokens) */
@@ -64,6 +65,8 @@ struct ternary_batch {
     size_t n_tokens;
     int32_t *acc;
     size_t acc_stride;
+    const uint8_t *ahead; /* lines that will be read next, for a kernel that reads lines itself to
+                             fetch; any address, or NULL */
 };
 typedef void (*ternary_matmul_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
                                   const struct ternary_batch *batch);
@@ -74,6 +77,8 @@ struct ternary_gemm {
     unpack_rows_fn unpack;
     ternary_matmul_fn matmul;
     size_t tile_tokens; /* a call: a multiple of PACK_TOKENS, at most TILE_TOKENS */
+    size_t panel_rows;  /* a call: times tile_tokens at most TILE_TOKENS * PANEL_ROWS; above
+                           PANEL_ROWS only where nothing is unpacked */
 };
 
 /* y[i] = (float)acc[i] * d; i < n */

@@ -8,117 +8,207 @@
  * once a layer input: a few microseconds, where threads that packed tokens into the same lines
  * would wait for each other. The sums come out row-major and are transposed, once for all columns.
  *
- * One line of 32 rows is unpacked while the one before it is multiplied; both lie in the
- * first-level cache. Tiles are configured and released within one call.
+ * A block is 64 rows in two halves. One line of a half is unpacked while the half before it is
+ * multiplied, also from block to block; codes lie in the first-level cache. Activations pass
+ * through that cache once a block, so the more rows a block has the fewer fills they cost. Sums are
+ * transposed during the next block. The panel that is read next is fetched in four streams.
+ * Tiles are configured and released within one call.
  */
 #include "engine/cpu/x86/amx_tile.h"
 #include "engine/cpu/x86/kernels_x86.h"
 
-#define BLOCK_ROWS (2 * SIDE)
-#define FIELD_BYTES (2 * TILE_BYTES) /* one field of a line of BLOCK_ROWS rows: two tiles */
-#define GROUP_ROWS 8                 /* rows unpacked between two products */
+#include <stdbool.h>
 
-/* The four fields of one line of rows r0 .. r0 + GROUP_ROWS - 1 of a block to its tiles. Rows from
- * n_rows on are zeros. ahead: of the next block as many lines as are unpacked, one after the other,
- * which is a stream to the hardware where lines a row apart are none. To the second level: it is
- * long until they are wanted. */
-BN_FORCE_INLINE void unpack_group(const uint8_t *line, size_t row_bytes, size_t r0, size_t n_rows,
-                                  uintptr_t ahead, uint8_t *out)
+#define HALF_ROWS (2 * SIDE)
+#define BLOCK_ROWS (2 * HALF_ROWS)
+#define BLOCK_TILES (BLOCK_ROWS / SIDE)
+#define FIELD_BYTES (2 * TILE_BYTES) /* one field of a line of HALF_ROWS rows: two tiles */
+#define HALF_BYTES (STEPS_A_LINE * FIELD_BYTES)
+#define GROUP_ROWS 8 /* rows unpacked between two products */
+#define N_STREAMS 4
+_Static_assert(STEPS_A_LINE *GROUP_ROWS == HALF_ROWS, "a group between the products of a field");
+_Static_assert(GROUP_ROWS % N_STREAMS == 0, "whole steps of the streams");
+
+/* What is read next, one part of it for each stream. */
+struct ahead {
+    uintptr_t at;
+    size_t part_bytes;
+};
+
+/* One line of HALF_ROWS rows, of which n_rows are there. */
+struct half {
+    const uint8_t *line;
+    size_t row_bytes, n_rows;
+};
+
+/* Sums of a block on their way to acc: tile i is rows 16 i .. of it. */
+struct sums {
+    _Alignas(64) int32_t tiles[BLOCK_TILES][SIDE][SIDE];
+    size_t next, n; /* tiles next .. n - 1 are not stored yet */
+    size_t n_rows;
+    int32_t *acc;
+};
+
+/* What lives from block to block. */
+struct stage {
+    _Alignas(64) uint8_t codes[2][HALF_BYTES]; /* a line of each half */
+    struct sums sums;
+    struct ahead ahead;
+};
+
+/* The four fields of rows r0 .. r0 + GROUP_ROWS - 1 of a half to its tiles; rows that are not there
+ * are zeros. Of what is read next as many lines are fetched, to the second level: it is long until
+ * they are wanted. */
+BN_FORCE_INLINE void unpack_group(const struct half *h, size_t r0, struct ahead *ahead,
+                                  uint8_t *out)
 {
     const __m512i mask = _mm512_set1_epi8(3);
-    const uint8_t *from = line + r0 * row_bytes;
+    const uint8_t *from = h->line + r0 * h->row_bytes;
 #pragma GCC unroll 8
-    for (size_t r = r0; r < r0 + GROUP_ROWS; r++, from += row_bytes) {
-        const __m512i v = r < n_rows ? _mm512_loadu_si512(from) : _mm512_setzero_si512();
+    for (size_t r = r0; r < r0 + GROUP_ROWS; r++, from += h->row_bytes) {
+        const __m512i v = r < h->n_rows ? _mm512_loadu_si512(from) : _mm512_setzero_si512();
         uint8_t *to = out + r * 64;
         _mm512_store_si512(to, _mm512_and_si512(v, mask));
         _mm512_store_si512(to + FIELD_BYTES, _mm512_and_si512(_mm512_srli_epi32(v, 2), mask));
         _mm512_store_si512(to + 2 * FIELD_BYTES, _mm512_and_si512(_mm512_srli_epi32(v, 4), mask));
         _mm512_store_si512(to + 3 * FIELD_BYTES, _mm512_and_si512(_mm512_srli_epi32(v, 6), mask));
-        _mm_prefetch((const char *)(ahead + r * LINE_BYTES), _MM_HINT_T1);
+        _mm_prefetch((const char *)(ahead->at + r % N_STREAMS * ahead->part_bytes +
+                                    (r - r0) / N_STREAMS * LINE_BYTES),
+                     _MM_HINT_T1);
     }
+    ahead->at += GROUP_ROWS / N_STREAMS * LINE_BYTES;
 }
 
-/* A field of an unpacked line times its tile of activations, for both tiles of rows. */
-BN_FORCE_INLINE void multiply_first(const uint8_t *codes, const int8_t *q)
+BN_FORCE_INLINE void unpack_half(const struct half *h, struct ahead *ahead, uint8_t *out)
+{
+    for (size_t r = 0; r < HALF_ROWS; r += GROUP_ROWS)
+        unpack_group(h, r, ahead, out);
+}
+
+/* A field of an unpacked half times its tile of activations, tile by tile. */
+BN_FORCE_INLINE void multiply_first(int half, const uint8_t *codes, const int8_t *q)
 {
     order_memory();
-    _tile_loadd(4, q, 64);
-    _tile_loadd(5, codes, 64);
-    _tile_dpbusd(0, 5, 4);
+    _tile_loadd(6, q, 64);
+    _tile_loadd(7, codes, 64);
+    if (half == 0)
+        _tile_dpbusd(0, 7, 6);
+    else
+        _tile_dpbusd(2, 7, 6);
 }
 
-BN_FORCE_INLINE void multiply_second(const uint8_t *codes)
+BN_FORCE_INLINE void multiply_second(int half, const uint8_t *codes)
 {
-    _tile_loadd(6, codes + TILE_BYTES, 64);
-    _tile_dpbusd(1, 6, 4);
+    _tile_loadd(7, codes + TILE_BYTES, 64);
+    if (half == 0)
+        _tile_dpbusd(1, 7, 6);
+    else
+        _tile_dpbusd(3, 7, 6);
 }
 
-/* Sums of n_rows rows (the whole block where the caller says BLOCK_ROWS) and 16 tokens. */
-BN_FORCE_INLINE void multiply_block(const uint8_t *row, size_t n_lines, size_t n_rows,
-                                    const int8_t *q, int32_t sums[BLOCK_ROWS][SIDE])
+/* A line of a half from `codes` while the next is unpacked to `out`. */
+BN_FORCE_INLINE void multiply_half(int half, const uint8_t *codes, const int8_t *q,
+                                   const struct half *next, struct ahead *ahead, uint8_t *out)
 {
-    _Alignas(64) uint8_t codes[2][STEPS_A_LINE * FIELD_BYTES];
-    const size_t row_bytes = n_lines * LINE_BYTES;
-    uintptr_t ahead = (uintptr_t)row + BLOCK_ROWS * row_bytes;
-    _tile_zero(0);
-    _tile_zero(1);
-    for (size_t g = 0; g < BLOCK_ROWS; g += GROUP_ROWS)
-        unpack_group(row, row_bytes, g, n_rows, ahead, codes[0]);
-    for (size_t l = 1; l < n_lines; l++, q += STEPS_A_LINE * TILE_BYTES) {
-        const uint8_t *now = codes[(l - 1) & 1];
-        ahead += BLOCK_ROWS * LINE_BYTES;
-#pragma GCC unroll 4
-        for (size_t f = 0; f < STEPS_A_LINE; f++) {
-            multiply_first(now + f * FIELD_BYTES, q + f * TILE_BYTES);
-            unpack_group(row + l * LINE_BYTES, row_bytes, f * GROUP_ROWS, n_rows, ahead,
-                         codes[l & 1]);
-            multiply_second(now + f * FIELD_BYTES);
-        }
-    }
 #pragma GCC unroll 4
     for (size_t f = 0; f < STEPS_A_LINE; f++) {
-        multiply_first(codes[(n_lines - 1) & 1] + f * FIELD_BYTES, q + f * TILE_BYTES);
-        multiply_second(codes[(n_lines - 1) & 1] + f * FIELD_BYTES);
+        multiply_first(half, codes + f * FIELD_BYTES, q + f * TILE_BYTES);
+        unpack_group(next, f * GROUP_ROWS, ahead, out);
+        multiply_second(half, codes + f * FIELD_BYTES);
     }
-    _tile_stored(0, sums[0], sizeof sums[0]);
-    _tile_stored(1, sums[SIDE], sizeof sums[0]);
-    order_memory();
 }
-_Static_assert(STEPS_A_LINE *GROUP_ROWS == BLOCK_ROWS, "a group between the products of a field");
 
-/* Rows of one tile, less q_sum, to acc, token-major. */
-BN_FORCE_INLINE void store_tile(int32_t sums[SIDE][SIDE], size_t n_rows,
-                                const struct ternary_batch *batch, int32_t *acc)
+/* The next tile of sums that waits, less q_sum, to acc, token-major. */
+static void store_tile(struct sums *s, const struct ternary_batch *batch)
 {
+    int32_t(*tile)[SIDE] = s->tiles[s->next];
+    const size_t row = SIDE * s->next++, n_rows = s->n_rows - row;
     const __mmask16 wanted = n_rows < SIDE ? (__mmask16)((1u << n_rows) - 1) : (__mmask16)~0u;
     __m512i v[SIDE];
 #pragma GCC unroll 16
     for (size_t r = 0; r < SIDE; r++)
-        v[r] = _mm512_load_si512(sums[r]);
+        v[r] = _mm512_load_si512(tile[r]);
     transpose(v);
 #pragma GCC unroll 16
     for (size_t t = 0; t < SIDE; t++)
         if (t < batch->n_tokens)
-            _mm512_mask_storeu_epi32(acc + t * batch->acc_stride, wanted,
+            _mm512_mask_storeu_epi32(s->acc + row + t * batch->acc_stride, wanted,
                                      _mm512_sub_epi32(v[t], _mm512_set1_epi32(batch->q_sums[t])));
+}
+
+static void store_tiles(struct sums *s, const struct ternary_batch *batch)
+{
+    while (s->next < s->n)
+        store_tile(s, batch);
+}
+
+/* The sums of a block leave their tiles; those of the block before have left the buffer. */
+BN_FORCE_INLINE void take_sums(struct sums *s, const struct ternary_batch *batch, size_t n_rows,
+                               int32_t *acc)
+{
+    store_tiles(s, batch);
+    _tile_stored(0, s->tiles[0], sizeof s->tiles[0][0]);
+    _tile_stored(1, s->tiles[1], sizeof s->tiles[0][0]);
+    _tile_stored(2, s->tiles[2], sizeof s->tiles[0][0]);
+    _tile_stored(3, s->tiles[3], sizeof s->tiles[0][0]);
+    order_memory();
+    s->next = 0;
+    s->n = (n_rows + SIDE - 1) / SIDE;
+    s->n_rows = n_rows;
+    s->acc = acc;
+}
+
+/* A block of which n_rows (BLOCK_ROWS where the caller says so) are there. The first line of its
+ * first half is unpacked already; at the end that of `after` is. */
+BN_FORCE_INLINE void multiply_block(const uint8_t *row, size_t n_lines, size_t n_rows,
+                                    const uint8_t *after, const struct ternary_batch *batch,
+                                    struct stage *s)
+{
+    const size_t row_bytes = n_lines * LINE_BYTES;
+    const size_t n_first = n_rows < HALF_ROWS ? n_rows : HALF_ROWS;
+    struct ahead ahead = s->ahead; /* a copy, which stores of codes cannot change */
+    struct half first = {row, row_bytes, n_first};
+    struct half second = {row + n_first * row_bytes, row_bytes, n_rows - n_first};
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_zero(2);
+    _tile_zero(3);
+    for (size_t l = 0; l < n_lines; l++) {
+        const int8_t *q = batch->q + l * STEPS_A_LINE * TILE_BYTES;
+        multiply_half(0, s->codes[0], q, &second, &ahead, s->codes[1]);
+        if (s->sums.next < s->sums.n)
+            store_tile(&s->sums, batch);
+        second.line += LINE_BYTES;
+        first.line = l + 1 < n_lines ? first.line + LINE_BYTES : after;
+        multiply_half(1, s->codes[1], q, &first, &ahead, s->codes[0]);
+        if (s->sums.next < s->sums.n)
+            store_tile(&s->sums, batch);
+    }
 }
 
 void ternary_matmul_amx_few(const struct ternary_mat *w, size_t row0, size_t row1,
                             const struct ternary_batch *batch)
 {
-    _Alignas(64) int32_t sums[BLOCK_ROWS][SIDE];
+    struct stage s;
+    const size_t row_bytes = w->n_lines * LINE_BYTES, n_rows = row1 - row0;
+    const uint8_t *row = w->lines + row0 * row_bytes;
+    bool is_ready = false; /* the first line of the next half is in codes[0] */
+    s.ahead = (struct ahead){(uintptr_t)row, BLOCK_ROWS / N_STREAMS * row_bytes};
+    s.sums.next = s.sums.n = 0;
     configure();
-    for (size_t r = row0; r < row1; r += BLOCK_ROWS) {
-        const uint8_t *row = w->lines + r * w->n_lines * LINE_BYTES;
-        int32_t *acc = batch->acc + (r - row0);
-        if (row1 - r >= BLOCK_ROWS)
-            multiply_block(row, w->n_lines, BLOCK_ROWS, batch->q, sums);
+    for (size_t r = 0; r < n_rows; r += BLOCK_ROWS, row += BLOCK_ROWS * row_bytes) {
+        const size_t n = n_rows - r;
+        const uint8_t *next = row + BLOCK_ROWS * row_bytes;
+        if (!is_ready)
+            unpack_half(&(struct half){row, row_bytes, n}, &s.ahead, s.codes[0]);
+        is_ready = n >= BLOCK_ROWS + HALF_ROWS;
+        s.ahead.at = (uintptr_t)(n > BLOCK_ROWS ? next : batch->ahead ? batch->ahead : row);
+        if (n >= BLOCK_ROWS)
+            multiply_block(row, w->n_lines, BLOCK_ROWS, is_ready ? next : row, batch, &s);
         else
-            multiply_block(row, w->n_lines, row1 - r, batch->q, sums);
-        store_tile(sums, row1 - r, batch, acc);
-        if (row1 - r > SIDE)
-            store_tile(sums + SIDE, row1 - r - SIDE, batch, acc + SIDE);
+            multiply_block(row, w->n_lines, n, row, batch, &s);
+        take_sums(&s.sums, batch, n < BLOCK_ROWS ? n : BLOCK_ROWS, batch->acc + r);
     }
     _tile_release();
+    store_tiles(&s.sums, batch);
 }
