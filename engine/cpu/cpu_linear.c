@@ -11,7 +11,7 @@
 #include <string.h>
 
 /* Rows at a time for one token: many, since the product reads four streams a quarter apart. */
-#define MATVEC_ROWS 1024
+#define MATVEC_ROWS 4096
 #define COLS_UNIT 4 /* columns that are summed together */
 _Static_assert(MATVEC_ROWS <= TILE_TOKENS * PANEL_ROWS, "acc and y hold them");
 

@@ -21,7 +21,7 @@
 #define X_MIN 1e-15f         /* where nothing below underflows */
 #define X_MAX 1e15f          /* 1e15 * COARSE_MAX * 2^20 columns is still a number */
 #define MOST_K 1024          /* more candidates than that leave most rows standing */
-#define ONE_ROWS 512         /* rows of the plane at a time for one hidden state */
+#define ONE_ROWS 8192        /* rows of the plane at a time for one hidden state */
 #define GROUP_ROWS 256       /* for several: the part stays in the second-level cache */
 #define GIVE_UP 2            /* a lane multiplies everything when half of it survives */
 #define LEAD 8               /* rows tried first for each of the k: the floor is then nearly true */
