@@ -171,7 +171,7 @@ static bool multiplies_well(const struct ternary_gemm *g, const struct ternary_m
     g->unpack(mat, 0, mat->n_rows, s->panel);
     const int8_t *q = g->gather(s->packed, mat->n_lines, 1, s->own);
     g->matmul(mat, 0, mat->n_rows,
-              &(struct ternary_batch){q, &s->q_sum, s->panel, 1, s->got, SAMPLE_ROWS});
+              &(struct ternary_batch){q, &s->q_sum, s->panel, 1, s->got, SAMPLE_ROWS, NULL});
     return as_wanted(s, mat->n_rows);
 }
 

@@ -335,8 +335,8 @@ static struct coarse_group gather_group(struct lane *l, const struct want *wants
     const size_t n_blocks = b->coarse.n_blocks;
     int8_t *x = (int8_t *)l->panel;
     int32_t *fix = (int32_t *)(void *)(x + n_blocks * 2 * COARSE_COLS * COARSE_GROUP);
-    float *spread = (float *)(void *)(fix + n_blocks * COARSE_GROUP);
-    float *unit = spread + n_blocks * COARSE_GROUP;
+    float *spread2 = (float *)(void *)(fix + n_blocks * COARSE_GROUP);
+    float *unit = spread2 + n_blocks * COARSE_GROUP;
     const int8_t *from[COARSE_GROUP] = {NULL};
     size_t n = 0;
     memset(fix, 0, (2 * n_blocks + 1) * COARSE_GROUP * sizeof *fix);
@@ -347,13 +347,13 @@ static struct coarse_group gather_group(struct lane *l, const struct want *wants
         for (size_t j = 0; j < n_blocks * 16; j++)
             fix[j / 16 * COARSE_GROUP + n] += q->fix[j];
         for (size_t j = 0; j < n_blocks; j++)
-            spread[j * COARSE_GROUP + n] = q->spread[j];
+            spread2[j * COARSE_GROUP + n] = fmaxf(q->spread[j] * q->spread[j], COARSE_LEAST);
         unit[n] = q->unit;
         from[n] = q->x;
         up[n++] = b->scratch.z + i * b->shape.vocab_stride;
     }
     b->k.coarse_gather(from, n, n_blocks, x);
-    return (struct coarse_group){n, x, fix, spread, unit};
+    return (struct coarse_group){n, x, fix, spread2, unit};
 }
 
 static void bound_group(struct lane *l, const struct want *wants, size_t n_wants, struct share ids)

@@ -142,17 +142,19 @@ typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t 
 /* The same for up to COARSE_GROUP hidden states in one pass over the plane, with a recipe of its
  * own: bounds too, but other numbers. Past the last of them everything is zero. */
 #define COARSE_GROUP 16
+#define COARSE_LEAST 1e-37f /* least square of a step or spread: none is lost to underflow */
 struct coarse_group {
     size_t n;
     const int8_t *x;    /* (n_blocks, 4, 16, COARSE_GROUP, 4) quarters as in coarse_query; line i of
                            one holds columns 4 i .. 4 i + 3 of each; 64-byte aligned */
     const int32_t *fix; /* (n_blocks, COARSE_GROUP) the sum of a block's lanes; aligned */
-    const float *spread; /* (n_blocks, COARSE_GROUP) aligned */
-    const float *unit;   /* (COARSE_GROUP) aligned */
+    const float *spread2; /* (n_blocks, COARSE_GROUP) the squares of it; aligned */
+    const float *unit;    /* (COARSE_GROUP) aligned */
 };
 /* x of n queries, (n_blocks, 256) each, to the form of a group. */
 typedef void (*coarse_gather_fn)(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
-/* up[i][r - row0], i < n */
+/* up[i][r - row0] = coarse product + sqrt(sum over blocks of max(step^2, COARSE_LEAST) * spread2 +
+ * 1e-36), i < n */
 typedef void (*coarse_bounds_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                  const struct coarse_group *g, float *const *up);
 

@@ -375,7 +375,7 @@ struct group_case {
     _Alignas(64) int8_t x[N_BLOCKS * 2 * COARSE_COLS];
     _Alignas(64) int8_t gathered[COARSE_GROUP * N_BLOCKS * 2 * COARSE_COLS];
     _Alignas(64) int32_t fix[N_BLOCKS * COARSE_GROUP];
-    _Alignas(64) float spread[N_BLOCKS * COARSE_GROUP];
+    _Alignas(64) float spread2[N_BLOCKS * COARSE_GROUP];
     _Alignas(64) float unit[COARSE_GROUP];
     float up[2][2][N_ROWS];
 };
@@ -399,13 +399,15 @@ static const char *check_group(const struct cpu_kernels *k, const struct cpu_ker
         g.x[i] = c->x[(i + 64) % sizeof g.x];
     for (size_t i = 0; i < N_BLOCKS * COARSE_GROUP; i++)
         g.fix[i] = (int32_t)(mix(330000 + i) % 2000000) - 1000000;
-    fill(g.spread, N_BLOCKS * COARSE_GROUP, 3.0f, 340000);
+    fill(g.spread2, N_BLOCKS * COARSE_GROUP, 3.0f, 340000);
+    for (size_t i = 0; i < N_BLOCKS * COARSE_GROUP; i++)
+        g.spread2[i] = g.spread2[i] * g.spread2[i];
     fill(g.unit, COARSE_GROUP, 1.0f, 350000);
     for (size_t i = 0; i < 2; i++) {
         float *const up[2] = {g.up[i][0], g.up[i][1]};
         table[i]->coarse_gather(x, 2, N_BLOCKS, g.gathered);
-        table[i]->coarse_bounds(m, 0, N_ROWS,
-                                &(struct coarse_group){2, g.gathered, g.fix, g.spread, g.unit}, up);
+        table[i]->coarse_bounds(
+            m, 0, N_ROWS, &(struct coarse_group){2, g.gathered, g.fix, g.spread2, g.unit}, up);
     }
     return same(g.up[0], g.up[1], sizeof g.up[0]) ? NULL : "coarse_bounds";
 }

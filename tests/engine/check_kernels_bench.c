@@ -187,7 +187,7 @@ static void bench_matmul(struct bench *b, const uint8_t *lines, size_t n_lines, 
                     g->matmul(&w, r, size_min(r + PANEL_ROWS, row_end),
                               &(struct ternary_batch){gathered + t * q_bytes, sums, panel,
                                                       size_min(g->tile_tokens, n_tokens - t), mine,
-                                                      PANEL_ROWS});
+                                                      PANEL_ROWS, NULL});
             }
         }
         const double seconds = clock_seconds() - start;

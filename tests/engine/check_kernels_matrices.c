@@ -503,7 +503,7 @@ static void coarse_group_n(struct check *c, size_t n_rows, size_t n_blocks, size
     uint8_t *lines = guard_alloc(n_rows * n_blocks * LINE_BYTES);
     uint16_t *steps = guard_alloc(n_rows * stride * sizeof *steps);
     int32_t *fix = guard_alloc(n_blocks * COARSE_GROUP * sizeof *fix);
-    float *spread = guard_alloc(n_blocks * COARSE_GROUP * sizeof *spread);
+    float *spread2 = guard_alloc(n_blocks * COARSE_GROUP * sizeof *spread2);
     float *unit = guard_alloc(COARSE_GROUP * sizeof *unit);
     const int8_t *x[COARSE_GROUP];
     for (size_t i = 0; i < n_rows * n_blocks * LINE_BYTES; i++)
@@ -518,7 +518,9 @@ static void coarse_group_n(struct check *c, size_t n_rows, size_t n_blocks, size
             plane[j] = extreme ? (i % 2 ? 127 : -128) : (int8_t)rng_next(&c->rng);
         x[i] = plane;
     }
-    fill_floats(&c->rng, PATTERN_PLAIN, spread, n_blocks * COARSE_GROUP);
+    fill_floats(&c->rng, PATTERN_PLAIN, spread2, n_blocks * COARSE_GROUP);
+    for (size_t i = 0; i < n_blocks * COARSE_GROUP; i++)
+        spread2[i] = spread2[i] * spread2[i];
     fill_floats(&c->rng, PATTERN_PLAIN, unit, COARSE_GROUP);
     const struct coarse_mat m = {lines, steps, n_blocks, stride};
     const size_t row0 = rng_below(&c->rng, n_rows), apart = n_rows - row0 + rng_below(&c->rng, 5);
@@ -531,7 +533,7 @@ static void coarse_group_n(struct check *c, size_t n_rows, size_t n_blocks, size
             up[i] = (float *)(void *)o.p[way] + i * apart;
         k[way]->coarse_gather(x, n, n_blocks, gathered);
         k[way]->coarse_bounds(&m, row0, n_rows,
-                              &(struct coarse_group){n, gathered, fix, spread, unit}, up);
+                              &(struct coarse_group){n, gathered, fix, spread2, unit}, up);
     }
     outputs_compare(c, &o, true, "rows %zu .. %zu, %zu blocks, %zu states", row0, n_rows, n_blocks,
                     n);
@@ -543,7 +545,7 @@ static void check_coarse_group(struct check *c)
     for (size_t n = 1; n <= COARSE_GROUP; n++)
         for (size_t n_blocks = 1; n_blocks < 40; n_blocks += 1 + n_blocks / 3)
             if (check_wanted(c))
-                coarse_group_n(c, 1 + rng_below(&c->rng, 50), n_blocks, n);
+                coarse_group_n(c, 1 + rng_below(&c->rng, 150), n_blocks, n);
 }
 
 static void check_coarse_pack(struct check *c)

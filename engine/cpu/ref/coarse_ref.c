@@ -85,11 +85,12 @@ void coarse_bounds_ref(const struct coarse_mat *m, size_t row0, size_t row1,
             float product = 0.0f, squares = 0.0f;
             for (size_t b = 0; b < m->n_blocks; b++, line += LINE_BYTES) {
                 const float step = bf16_to_f32(steps[b]);
-                const float far = step * g->spread[b * COARSE_GROUP + i];
+                const float step2 = step * step;
                 const int8_t *x = g->x + 2 * COARSE_COLS * COARSE_GROUP * b;
                 product = fmaf((float)(block_of(line, x, i) + g->fix[b * COARSE_GROUP + i]), step,
                                product);
-                squares = fmaf(far, far, squares);
+                squares = fmaf(step2 > COARSE_LEAST ? step2 : COARSE_LEAST,
+                               g->spread2[b * COARSE_GROUP + i], squares);
             }
             up[i][r - row0] = g->unit[i] * product + sqrtf(squares + 1e-36f);
         }

@@ -30,7 +30,18 @@ BN_FORCE_INLINE __m512 add_block(__m512 product, __m512i high, __m512i low, __m5
     return _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(step), product);
 }
 
-/* sum of (step * spread)^2 over the blocks of FAR_ROWS rows, of which n_rows are there: four chains
+/* The squares that the recipe takes: max(step^2, COARSE_LEAST). */
+BN_FORCE_INLINE void square_steps(float steps[GROUP_BLOCKS])
+{
+    const __m512 least = _mm512_set1_ps(COARSE_LEAST);
+#pragma GCC unroll 2
+    for (size_t i = 0; i < GROUP_BLOCKS; i += 16) {
+        const __m512 step = _mm512_load_ps(steps + i);
+        _mm512_store_ps(steps + i, _mm512_max_ps(_mm512_mul_ps(step, step), least));
+    }
+}
+
+/* sum of step^2 spread^2 over the blocks of FAR_ROWS rows, of which n_rows are there: four chains
  * of fmas at a time, since one alone would wait for itself. */
 #define FAR_ROWS 4
 BN_FORCE_INLINE void sum_squares(const struct coarse_mat *m, size_t row, size_t n_rows,
@@ -45,13 +56,14 @@ BN_FORCE_INLINE void sum_squares(const struct coarse_mat *m, size_t row, size_t 
         for (size_t r = 0; r < FAR_ROWS; r++)
             widen_steps(m->steps + (row + (r < n_rows ? r : 0)) * m->step_stride, b0, m->n_blocks,
                         steps[r]);
-        for (size_t b = b0; b < m->n_blocks && b < b0 + GROUP_BLOCKS; b++) {
-            const __m512 spread = _mm512_load_ps(g->spread + b * COARSE_GROUP);
 #pragma GCC unroll 4
-            for (size_t r = 0; r < FAR_ROWS; r++) {
-                const __m512 far = _mm512_mul_ps(_mm512_set1_ps(steps[r][b - b0]), spread);
-                squares[r] = _mm512_fmadd_ps(far, far, squares[r]);
-            }
+        for (size_t r = 0; r < FAR_ROWS; r++)
+            square_steps(steps[r]);
+        for (size_t b = b0; b < m->n_blocks && b < b0 + GROUP_BLOCKS; b++) {
+            const __m512 spread2 = _mm512_load_ps(g->spread2 + b * COARSE_GROUP);
+#pragma GCC unroll 4
+            for (size_t r = 0; r < FAR_ROWS; r++)
+                squares[r] = _mm512_fmadd_ps(_mm512_set1_ps(steps[r][b - b0]), spread2, squares[r]);
         }
     }
 }
