@@ -5,6 +5,7 @@
 #include "app/line_parts.h"
 
 #include "app/line_edit.h"
+#include "app/slash.h"
 #include "app/term_text.h"
 
 #include <stdint.h>
@@ -32,8 +33,9 @@ static bool wants_more(void)
     const char *line = rl_line_buffer;
     const size_t n = (size_t)rl_end;
     const size_t n_blank = strspn(line, " \t\n");
-    if (strncmp(line + n_blank, "\"\"\"", 3) == 0)
-        return !strstr(line + n_blank + 3, "\"\"\"");
+    const char *close;
+    if (slash_fence(line + n_blank, &close))
+        return !close;
     return n > 0 && line[n - 1] == '\\' && rl_point == rl_end;
 }
 

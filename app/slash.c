@@ -21,12 +21,12 @@ static struct bn_str trim(struct bn_str s)
 
 static struct bn_str unquote(struct bn_str s)
 {
-    static const struct bn_str fence = {"\"\"\"", 3};
+    const size_t n_fence = strlen(SLASH_FENCE);
     const struct bn_str t = trim(s);
-    if (t.n_bytes < 6 || !bn_str_starts(t, fence) ||
-        memcmp(t.ptr + t.n_bytes - 3, fence.ptr, 3) != 0)
+    if (t.n_bytes < 2 * n_fence || memcmp(t.ptr, SLASH_FENCE, n_fence) != 0 ||
+        memcmp(t.ptr + t.n_bytes - n_fence, SLASH_FENCE, n_fence) != 0)
         return s;
-    struct bn_str inner = {t.ptr + 3, t.n_bytes - 6};
+    struct bn_str inner = {t.ptr + n_fence, t.n_bytes - 2 * n_fence};
     if (inner.n_bytes > 0 && inner.ptr[0] == '\n') {
         inner.ptr++;
         inner.n_bytes--;
@@ -56,4 +56,13 @@ struct slash slash_parse(struct bn_str entry)
     return (struct slash){.kind = SLASH_COMMAND,
                           .name = {line.ptr + 1, n_word - 1},
                           .text = trim((struct bn_str){line.ptr + n_word, line.n_bytes - n_word})};
+}
+
+bool slash_fence(const char *text, const char **close)
+{
+    const size_t n_fence = strlen(SLASH_FENCE);
+    if (strncmp(text, SLASH_FENCE, n_fence) != 0)
+        return false;
+    *close = strstr(text + n_fence, SLASH_FENCE);
+    return true;
 }

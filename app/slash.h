@@ -6,6 +6,8 @@
 
 #include "engine/base/str.h"
 
+#define SLASH_FENCE "\"\"\"" /* around a message of several lines */
+
 enum slash_kind {
     SLASH_NOTHING, /* blank */
     SLASH_MESSAGE, /* `text` is the message */
@@ -21,5 +23,8 @@ struct slash {
  * several lines (a paste). "//" and a leading blank make a message, of which one slash or nothing
  * is taken away. A message between three double quotes loses them. */
 struct slash slash_parse(struct bn_str entry);
+
+/* Does `text` begin with a fence? *close: where the one that ends it begins, NULL: it is open. */
+bool slash_fence(const char *text, const char **close);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "app/input_text.h"
 #include "app/model_sheet.h"
+#include "app/slash.h"
 #include "engine/base/clock.h"
 
 #include <errno.h>
@@ -14,7 +15,6 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FENCE "\"\"\""
 #define FIRST_BYTE_SECONDS 2.0 /* with a prompt given, nobody waits longer for an attachment */
 
 static struct pipe_ui *self(const struct ui *ui)
@@ -30,8 +30,8 @@ static size_t line_end(const struct pipe_ui *p, bool *is_open)
     const char *end = p->in.n_bytes > 0 ? memchr(text, '\n', p->in.n_bytes) : NULL;
     const size_t n_blank = strspn(text, " \t");
     *is_open = false;
-    if (p->plan.kind != PIPE_LINES && strncmp(text + n_blank, FENCE, strlen(FENCE)) == 0) {
-        const char *close = strstr(text + n_blank + strlen(FENCE), FENCE);
+    const char *close;
+    if (p->plan.kind != PIPE_LINES && slash_fence(text + n_blank, &close)) {
         *is_open = !close;
         end = close ? strchr(close, '\n') : NULL;
     }
@@ -154,11 +154,11 @@ static bool next_line(struct ui *ui, struct strbuf *out)
     strbuf_drop(&p->in, end == SIZE_MAX ? n : n + 1);
     if (is_open && p->plan.kind == PIPE_TYPED) { /* who types has thought better of it */
         strbuf_cut(out, 0);
-        ui_notice(ui, TONE_WARNING, "a message without its closing " FENCE " is not sent");
+        ui_notice(ui, TONE_WARNING, "a message without its closing " SLASH_FENCE " is not sent");
         return false;
     }
     if (is_open)
-        strbuf_add_text(out, FENCE); /* the input ended first: what is there is said */
+        strbuf_add_text(out, SLASH_FENCE); /* the input ended first: what is there is said */
     return true;
 }
 

@@ -63,6 +63,19 @@ static void quotes_around_a_message_go(void **state)
     expect("\"\"\"open", SLASH_MESSAGE, "", "\"\"\"open");
 }
 
+static void a_fence_is_open_until_the_next(void **state)
+{
+    (void)state;
+    static const char closed[] = "\"\"\"a\n\"\"\" b";
+    const char *close = closed;
+    assert_true(slash_fence("\"\"\"\"\"", &close));
+    assert_null(close);
+    assert_true(slash_fence(closed, &close));
+    assert_ptr_equal(close, closed + 5);
+    assert_false(slash_fence(" \"\"\"", &close));
+    assert_false(slash_fence("\"\"", &close));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -72,6 +85,7 @@ int main(void)
         cmocka_unit_test(several_lines_are_a_message),
         cmocka_unit_test(blank_entries_are_nothing),
         cmocka_unit_test(quotes_around_a_message_go),
+        cmocka_unit_test(a_fence_is_open_until_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
