@@ -6,12 +6,10 @@
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
-#include "engine/cpu/x86/listed_rows.h"
+#include "engine/cpu/x86/row_pairs.h"
 
 #include <immintrin.h>
 
-#define ROWS 2
-#define STREAMS 4 /* a quarter of the rows each: a core reads 1.4 times as fast as from one */
 #define PREFETCH_BYTES 2560
 #define BLOCK_TOKENS 6
 
@@ -33,7 +31,7 @@ BN_FORCE_INLINE void store_sums(const __m256i v[ROWS], int n_rows, int32_t q_sum
     }
 }
 
-/* n_rows (1 or ROWS) rows, step_rows apart, against one token; sums at acc, step_rows apart. */
+/* See row_pairs_fn. */
 BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, size_t step_rows, int n_rows,
                                  const int8_t *q, int32_t q_sum, int32_t *acc)
 {
@@ -83,30 +81,13 @@ BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, size_t step
 void ternary_matvec_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
                             int32_t q_sum, int32_t *acc)
 {
-    const size_t n_lines = w->n_lines, row_bytes = n_lines * LINE_BYTES;
-    const size_t step = (row1 - row0) / STREAMS;
-    const uint8_t *row = w->lines + row0 * row_bytes;
-    for (size_t r = 0; r < step; r++)
-        for (size_t i = r; i < STREAMS * step; i += ROWS * step)
-            matvec_rows(row + i * row_bytes, n_lines, step, ROWS, q, q_sum, acc + i);
-    for (size_t r = STREAMS * step; r < row1 - row0; r++)
-        matvec_rows(row + r * row_bytes, n_lines, 0, 1, q, q_sum, acc + r);
+    row_pairs_all(matvec_rows, w, row0, row1, q, q_sum, acc);
 }
 
 void ternary_some_avxvnni(const struct ternary_mat *w, const int32_t *rows, size_t n,
                           const int8_t *q, int32_t q_sum, int32_t *acc)
 {
-    const size_t n_lines = w->n_lines, row_bytes = n_lines * LINE_BYTES, step = n / STREAMS;
-    for (size_t r = 0; r < step; r++) {
-        if (r + 1 < step)
-            prefetch_listed(w, rows + r + 1, step, STREAMS);
-        for (size_t i = r; i < STREAMS * step; i += ROWS * step) {
-            const size_t row = (size_t)rows[i], apart = (size_t)rows[i + step] - row;
-            matvec_rows(w->lines + row * row_bytes, n_lines, apart, ROWS, q, q_sum, acc + row);
-        }
-    }
-    for (size_t r = STREAMS * step; r < n; r++)
-        matvec_rows(w->lines + (size_t)rows[r] * row_bytes, n_lines, 0, 1, q, q_sum, acc + rows[r]);
+    row_pairs_some(matvec_rows, w, rows, n, q, q_sum, acc);
 }
 
 BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
