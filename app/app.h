@@ -55,6 +55,9 @@ struct app {
 /* One line about the built-in model that runs. The model is loaded. */
 #define DEMO_NOTICE "built-in demo model (%.1f million parameters): try 'what can you do?'"
 
+/* The warnings among the notes, and with --verbose the others too. */
+void app_tell_notes(struct app *app, const struct bn_notes *notes);
+
 /* Run until somebody leaves; gives the exit code. */
 enum exit_code app_run(struct app *app);
 /* End the loop soon. The first code counts, but an error replaces EXIT_DONE. */

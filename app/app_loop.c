@@ -78,6 +78,15 @@ static void change_ui(struct app *app)
     app->next_ui = NULL;
 }
 
+void app_tell_notes(struct app *app, const struct bn_notes *notes)
+{
+    for (size_t i = 0; i < notes->n; i++)
+        if (notes->items[i].kind == BN_NOTE_WARNING)
+            ui_notice(&app->ui, TONE_WARNING, "%s", notes->items[i].text);
+        else if (options_flag(app->options, "verbose"))
+            ui_notice(&app->ui, TONE_NOTE, "%s", notes->items[i].text);
+}
+
 static void keep_in(struct app *app, const char *path)
 {
     struct bn_error err;
@@ -173,27 +182,19 @@ static void log_answer(struct app *app)
 
 static void on_loaded(struct app *app)
 {
+    const struct bn_model_info *info = worker_info(app->worker);
+    const size_t n_ctx = worker_n_ctx(app->worker);
     log_loaded(app);
-    for (size_t i = 0; i < app->model_notes.n; i++) {
-        const struct bn_note *note = &app->model_notes.items[i];
-        if (note->kind == BN_NOTE_WARNING)
-            ui_notice(&app->ui, TONE_WARNING, "%s", note->text);
-        else if (options_flag(app->options, "verbose"))
-            ui_notice(&app->ui, TONE_NOTE, "%s", note->text);
-    }
+    app_tell_notes(app, &app->model_notes);
     if (app->is_interactive)
-        ui_notice(&app->ui, TONE_NOTE, "%s, %s, context %zu, loaded in %.1f s",
-                  worker_info(app->worker)->quantisation, worker_info(app->worker)->device,
-                  worker_n_ctx(app->worker), worker_info(app->worker)->load_seconds);
-    if (worker_info(app->worker)->passed_over[0] &&
-        (app->is_interactive || options_flag(app->options, "verbose")))
-        ui_notice(&app->ui, TONE_NOTE, "%s", worker_info(app->worker)->passed_over);
+        ui_notice(&app->ui, TONE_NOTE, "%s, %s, context %zu, loaded in %.1f s", info->quantisation,
+                  info->device, n_ctx, info->load_seconds);
+    if (info->passed_over[0] && (app->is_interactive || options_flag(app->options, "verbose")))
+        ui_notice(&app->ui, TONE_NOTE, "%s", info->passed_over);
     if (app->is_demo)
-        ui_notice(&app->ui, TONE_NOTE, DEMO_NOTICE,
-                  (double)worker_info(app->worker)->n_params / 1e6);
-    const size_t n_ctx = worker_n_ctx(app->worker), n_train = worker_info(app->worker)->n_ctx_train;
-    if (n_train > 0 && n_ctx > n_train)
-        ui_notice(&app->ui, TONE_WARNING, CONTEXT_NOTICE, n_ctx, n_train);
+        ui_notice(&app->ui, TONE_NOTE, DEMO_NOTICE, (double)info->n_params / 1e6);
+    if (info->n_ctx_train > 0 && n_ctx > info->n_ctx_train)
+        ui_notice(&app->ui, TONE_WARNING, CONTEXT_NOTICE, n_ctx, info->n_ctx_train);
 }
 
 static void on_events(struct app *app)

@@ -339,19 +339,16 @@ static bool open_model(struct batch *b, struct bn_error *err)
 static void tell_model(const struct batch *b)
 {
     const struct app *app = b->app;
-    const struct bn_notes *const lists[] = {&app->notes, &app->model_notes};
-    const size_t n_train = generator_info(b->g)->n_ctx_train;
+    const struct bn_model_info *info = generator_info(b->g);
     if (options_flag(app->options, "quiet"))
         return;
-    for (size_t i = 0; i < sizeof(lists) / sizeof(lists[0]); i++)
-        for (size_t k = 0; k < lists[i]->n; k++)
-            if (lists[i]->items[k].kind == BN_NOTE_WARNING)
-                (void)report_fail(PROGRAM, EXIT_DONE, "warning: %s", lists[i]->items[k].text);
-    if (n_train > 0 && b->out.n_ctx > n_train)
-        (void)report_fail(PROGRAM, EXIT_DONE, "warning: " CONTEXT_NOTICE, b->out.n_ctx, n_train);
+    report_warnings(PROGRAM, &app->notes);
+    report_warnings(PROGRAM, &app->model_notes);
+    if (info->n_ctx_train > 0 && b->out.n_ctx > info->n_ctx_train)
+        (void)report_fail(PROGRAM, EXIT_DONE, "warning: " CONTEXT_NOTICE, b->out.n_ctx,
+                          info->n_ctx_train);
     if (app->is_demo)
-        (void)report_fail(PROGRAM, EXIT_DONE, DEMO_NOTICE,
-                          (double)generator_info(b->g)->n_params / 1e6);
+        (void)report_fail(PROGRAM, EXIT_DONE, DEMO_NOTICE, (double)info->n_params / 1e6);
 }
 
 static void finish(struct batch *b)

@@ -202,11 +202,7 @@ static enum exit_code run_with(struct app *app)
         return code;
     if (!app->ui.ops->open(&app->ui, &err) && !open_instead(app, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
-    for (size_t i = 0; i < app->notes.n; i++)
-        if (app->notes.items[i].kind == BN_NOTE_WARNING)
-            ui_notice(&app->ui, TONE_WARNING, "%s", app->notes.items[i].text);
-        else if (options_flag(app->options, "verbose"))
-            ui_notice(&app->ui, TONE_NOTE, "%s", app->notes.items[i].text);
+    app_tell_notes(app, &app->notes);
     return app_run(app);
 }
 
