@@ -114,7 +114,6 @@ typedef void (*rows_dot_fn)(const struct table_rows *rows, const float *h, size_
 /* A table at four bits a weight: (2 code - 15) * step. Blocks of COARSE_COLS columns are a line:
  * byte j holds column j below and column j + 64 above. */
 #define COARSE_COLS 128
-#define COARSE_MAX 1e15f /* magnitudes above are not packed */
 struct coarse_mat {
     const uint8_t *lines;  /* (n_rows, n_blocks, LINE_BYTES), 64-byte aligned */
     const uint16_t *steps; /* (n_rows, step_stride) BF16, zeros past n_blocks */

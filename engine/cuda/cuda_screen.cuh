@@ -8,12 +8,10 @@
 
 #include "engine/base/noise.h"
 #include "engine/cuda/cuda_head.cuh"
+#include "engine/model/coarse_code.h"
 
 #define COARSE_LIMIT 16256.0 /* 127 * 128: the largest |x|, so that both planes are bytes */
-#define COARSE_MAX 1e15f     /* magnitudes above are not packed */
-#define COARSE_KEY 0x636f61727365u
-#define COARSE_MIN_STEP 0x0d80u /* 2^-100 as BF16 */
-#define X_MIN 1e-15f            /* where nothing below underflows */
+#define X_MIN 1e-15f         /* where nothing below underflows */
 #define X_MAX 1e15f
 
 /* Half the distance of two codes, as BF16, rounded up; largest is the bits of a magnitude. */

@@ -9,12 +9,11 @@
 #include "engine/base/fp16.h"
 #include "engine/base/noise.h"
 #include "engine/cpu/kernels.h"
+#include "engine/model/coarse_code.h"
 
 #include <string.h>
 
 #define COARSE_HALF (COARSE_COLS / 2)
-#define COARSE_KEY 0x636f61727365u /* any number will do; never chosen by a model or a user */
-#define COARSE_MIN_STEP 0x0d80u    /* 2^-100 as BF16: its reciprocal is a number */
 
 /* Half the distance of two codes, as BF16: the 15 distances reach from -15 to 15 halves. Rounded
  * up, so that every weight of the block lies between two codes. */
