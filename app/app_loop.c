@@ -216,13 +216,6 @@ static void on_events(struct app *app)
     }
 }
 
-static void drain(int fd)
-{
-    char bytes[256];
-    while (read(fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes))
-        ;
-}
-
 static void wait_for_something(struct app *app)
 {
     const struct ui_ops *ops = app->ui.ops;
@@ -236,7 +229,7 @@ static void wait_for_something(struct app *app)
     if (poll(fds, 3, timeout) <= 0)
         return; /* time is up, or a signal, whose byte is in the pipe */
     if (fds[0].revents)
-        drain(app->wake_read);
+        signals_drain(app->wake_read);
     /* A Ctrl-C came before the keys that are read now, and its handler has run; but its byte may
      * have come after poll looked at the pipe. */
     on_signals(app);
@@ -266,7 +259,7 @@ static void keep_last_snapshot(struct app *app)
         struct pollfd wake = {.fd = app->wake_read, .events = POLLIN};
         on_events(app);
         if (poll(&wake, 1, 100) > 0)
-            drain(app->wake_read);
+            signals_drain(app->wake_read);
         const unsigned flags = signals_take();
         if (flags & (SIGNAL_INTERRUPT | SIGNAL_TERMINATE | SIGNAL_HANGUP)) {
             app->code = code_of(app, flags);

@@ -128,7 +128,11 @@ static bool read_more(struct batch *b, struct bn_error *err)
     char block[BLOCK_BYTES];
     struct pollfd fds[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
                             {.fd = b->wake[0], .events = POLLIN}};
-    if (poll(fds, 2, has_running(b) ? 0 : -1) <= 0 || !fds[0].revents)
+    if (poll(fds, 2, has_running(b) ? 0 : -1) <= 0)
+        return true;
+    if (fds[1].revents)
+        signals_drain(b->wake[0]);
+    if (!fds[0].revents)
         return true;
     const ssize_t n = read(STDIN_FILENO, block, sizeof(block));
     if (n < 0 && errno != EINTR && errno != EAGAIN)

@@ -88,6 +88,13 @@ unsigned signals_take(void)
     return flags;
 }
 
+void signals_drain(int wake_fd)
+{
+    char bytes[256];
+    while (read(wake_fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes))
+        ;
+}
+
 void signals_arm_interrupt(void)
 {
     interrupt_ends = 1;

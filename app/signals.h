@@ -24,6 +24,8 @@ enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL }; /* SUSPEND and fatal signal
 bool signals_open(enum signal_user user, int wake_fd, struct bn_error *err);
 /* The flags raised since the last call. */
 unsigned signals_take(void);
+/* Empty the pipe; wake_fd is its other end. Flags raised before are not lost: take them after. */
+void signals_drain(int wake_fd);
 /* While armed, an interrupt restores the terminal and ends the process at once, with 130. */
 void signals_arm_interrupt(void);
 void signals_disarm_interrupt(void);

@@ -254,6 +254,25 @@ class Chat(ChatCase):
         if err: # the end of the input may be seen first
             self.assertEqual(err, b'bitnet-chat: stopped: no answer to what follows line 2\n')
 
+    def test_a_batch_that_waits_for_input_sleeps_after_a_resize(self):
+        process = self.batch('-n', '2', '--json')
+        process.stdin.write(b'one\n')
+        self.assertEqual(json.loads(process.stdout.readline())['line'], 1)
+        before = -1
+        while before != (before := self.cpu_seconds(process.pid)):
+            time.sleep(0.3)  # threads that wait for work spin for a while
+        process.send_signal(signal.SIGWINCH)
+        time.sleep(1)
+        self.assertLess(self.cpu_seconds(process.pid) - before, 0.05)
+        out, err = process.communicate(b'two\n', timeout=20)
+        self.assertEqual((process.returncode, err), (0, b''))
+        self.assertEqual(json.loads(out)['line'], 2)
+
+    def cpu_seconds(self, pid):
+        with open(f'/proc/{pid}/stat', encoding='utf-8') as file:
+            user, system = file.read().rsplit(')', 1)[1].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf('SC_CLK_TCK')
+
     VARIES = ('reused_tokens', 'evaluated_tokens', 'prefill_s',
               'decode_s', 'prefill_tokens_per_s', 'decode_tokens_per_s', 'first_token_s')
 
