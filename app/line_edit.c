@@ -117,7 +117,7 @@ static int edit_elsewhere(int count, int key)
     if (edit.display)
         ui->ops->resume(ui);
     else
-        (void)tty_take(TTY_PASTE_MARKED, &no_terminal); /* it was one a moment ago */
+        (void)tty_take_again(&no_terminal); /* it was one a moment ago */
     if (ok)
         rl_replace_line(strbuf_text(&text), 0);
     rl_point = rl_end;

@@ -48,6 +48,12 @@ bool tty_take(enum tty_paste paste, struct bn_error *err)
     return true;
 }
 
+bool tty_take_again(struct bn_error *err)
+{
+    tty_give_back(); /* who had it may have set it otherwise */
+    return tty_take(is_marked ? TTY_PASTE_MARKED : TTY_PASTE_PLAIN, err);
+}
+
 void tty_restore_now(void)
 {
     if (!is_taken)

@@ -17,6 +17,8 @@ enum tty_paste { TTY_PASTE_PLAIN, TTY_PASTE_MARKED }; /* MARKED: ask for bracket
 
 /* BN_EIO: descriptor 0 is no terminal. Taking twice is fine. */
 bool tty_take(enum tty_paste paste, struct bn_error *err);
+/* As it was taken last, after somebody else had the terminal. */
+bool tty_take_again(struct bn_error *err);
 /* Ask for marked pastes after all, until the terminal is given back. */
 void tty_mark_pastes(void);
 void tty_give_back(void);

@@ -328,8 +328,7 @@ static void full_resume(struct ui *ui)
     struct full_ui *u = self(ui);
     struct bn_error err;
     full_screen_leave(u->screen);
-    tty_give_back(); /* the shell may have set it otherwise since */
-    if (!tty_take(TTY_PASTE_MARKED, &err)) {
+    if (!tty_take_again(&err)) {
         app_end(ui->app, EXIT_HUNG_UP);
         return;
     }

@@ -332,8 +332,7 @@ static void inline_resume(struct ui *ui)
     struct bn_error err;
     const bool is_own_row = u->is_suspended;
     u->is_suspended = false;
-    tty_give_back(); /* the shell may have set it otherwise since */
-    if (!tty_take(u->caps.can_repaint ? TTY_PASTE_MARKED : TTY_PASTE_PLAIN, &err))
+    if (!tty_take_again(&err))
         app_end(ui->app, EXIT_HUNG_UP);
     if (line_is_open()) {
         if (!is_own_row)

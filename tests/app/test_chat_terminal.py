@@ -90,7 +90,7 @@ class Terminal:
         self.wait_a_bit(seconds)
         while self.read(0):
             pass
-        return self.process.wait(timeout=1)
+        return self.process.wait(timeout=30)
 
     def hang_up(self):
         """The terminal is gone; nothing can be read or sent any more."""
@@ -460,6 +460,16 @@ class Editing(TerminalCase):
         terminal.expect(rb'some and more')
         self.ask(terminal, '')
         self.assertEqual(self.messages(), ['some and more'])
+
+    def test_a_terminal_without_escapes_gets_none_after_an_editor(self):
+        self.env.update(TERM='dumb', EDITOR='true')
+        terminal = self.ready()
+        terminal.send(b'some\x18\x05')
+        terminal.expect(rb'some.*some')
+        self.ask(terminal, '')
+        terminal.send(b'/quit\r')
+        self.left_clean(terminal, 0)
+        self.assertNotIn(b'\x1b', terminal.seen)
 
     def test_a_device_that_was_passed_over_is_named(self):
         self.fake('one', no_cuda=1)

@@ -161,7 +161,7 @@ class Editing(FullTerminalCase):
     def test_a_paste_without_an_end_is_ended(self):
         terminal = self.ready()
         terminal.send(b'\x1b[200~lost')
-        terminal.expect(b'lost', seconds=5)
+        terminal.expect(b'lost')
         terminal.send(b'\x15/quit\r')
         self.left_clean(terminal, 0)
 
