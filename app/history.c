@@ -121,11 +121,13 @@ bool history_add(struct history *h, struct bn_str entry, bool *kept, struct bn_e
     bool ok = path_make_parents(h->path, err);
     if (ok) {
         const int fd = open(h->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-        ok = fd >= 0 && write(fd, line.ptr, line.n_bytes) == (ssize_t)line.n_bytes;
+        /* Another chat that trims the file writes anew what it has read. */
+        ok = fd >= 0 && flock(fd, LOCK_EX) == 0 &&
+             write(fd, line.ptr, line.n_bytes) == (ssize_t)line.n_bytes;
         if (!ok)
             (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", h->path, strerror(errno));
         if (fd >= 0)
-            (void)close(fd);
+            (void)close(fd); /* the lock goes with it */
     }
     strbuf_finish(&line);
     return ok;

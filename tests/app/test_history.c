@@ -1,15 +1,20 @@
 /*
  * The history file: escapes, what is kept, trimming.
  */
+#define _GNU_SOURCE /* flock */
 #include "app/history.h"
 
+#include <fcntl.h>
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -91,6 +96,30 @@ static void trims_to_the_newest_thousand(void **state)
     history_finish(&h);
 }
 
+/* Else what one chat adds is lost while another trims the file. */
+static void waits_for_who_holds_the_file(void **state)
+{
+    struct history h = {0};
+    int status;
+    (void)state;
+    open_file(&h);
+    const int fd = open(h.path, O_RDWR);
+    assert_true(fd >= 0 && flock(fd, LOCK_EX) == 0);
+    const pid_t child = fork();
+    if (child == 0) {
+        struct bn_error err;
+        bool kept;
+        (void)signal(SIGALRM, SIG_DFL);
+        (void)alarm(1);
+        _exit(history_add(&h, bn_str_of("one"), &kept, &err) ? 0 : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
+    close(fd);
+    unlink(h.path);
+    history_finish(&h);
+}
+
 static void a_missing_file_is_an_empty_history(void **state)
 {
     struct history h = {.path = "/tmp/no-such-directory/history"};
@@ -107,6 +136,7 @@ int main(void)
         cmocka_unit_test(entries_survive_the_escapes),
         cmocka_unit_test(keeps_no_blank_no_secret_and_no_repetition),
         cmocka_unit_test(trims_to_the_newest_thousand),
+        cmocka_unit_test(waits_for_who_holds_the_file),
         cmocka_unit_test(a_missing_file_is_an_empty_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
