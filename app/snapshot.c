@@ -7,6 +7,7 @@
  */
 #include "app/snapshot.h"
 
+#include "app/new_file.h"
 #include "engine/base/clock.h"
 #include "engine/base/sha256.h"
 #include "engine/base/size.h"
@@ -15,7 +16,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #define MARK 0x31564b54414843bfu /* bytes BF "CHATKV1" where the lowest comes first */
 #define IDS_AT_ONCE 1024
@@ -104,60 +104,53 @@ static bool is_cancelled(const struct transfer *t, struct bn_error *err)
 
 /* ---- writing ---- */
 
-static bool write_all(struct generator *g, const struct bn_file *file, struct transfer *t)
+static bool write_all(struct generator *g, const struct bn_file *file, struct new_file *to,
+                      struct transfer *t, struct bn_error *err)
 {
-    struct bn_error told_by_errno;
     const struct bn_stream stream = {move, t};
     size_t n_ids;
     const int32_t *ids = generator_ids(g, &n_ids);
     struct snapshot_head head = head_of(g, file, n_ids);
     int32_t block[IDS_AT_ONCE];
     if (!move(t, &head, sizeof(head)))
-        return false;
+        return new_file_fail(to, err);
     for (size_t i = 0; i < n_ids; i += IDS_AT_ONCE) {
         const size_t n = size_min(IDS_AT_ONCE, n_ids - i);
         memcpy(block, ids + i, n * sizeof(*block));
         if (!move(t, block, n * sizeof(*block)))
-            return false;
+            return new_file_fail(to, err);
     }
-    if (!generator_save(g, &stream, &told_by_errno))
+    if (!generator_save(g, &stream, err)) {
+        if (err->code == BN_EIO) /* a device has its own words */
+            (void)new_file_fail(to, err);
         return false;
+    }
     uint64_t sum = t->sum;
-    return move(t, &sum, sizeof(sum)) && fflush(t->f) == 0;
+    return move(t, &sum, sizeof(sum)) || new_file_fail(to, err);
 }
 
 bool snapshot_write(struct generator *g, const struct bn_file *file, const int32_t *ids,
                     size_t n_ids, const char *path, const struct bn_cancel *cancel,
                     struct snapshot_result *result, struct bn_error *err)
 {
-    char temporary[PATH_BYTES + 8];
+    struct new_file to;
     const double started = clock_seconds();
     size_t n_held;
     const int32_t *held = generator_ids(g, &n_held);
     const size_t n = shared(held, n_held, ids, n_ids);
     if (n == 0)
         return bn_fail(err, BN_EARG, "nothing of this conversation was read yet");
-    if (!path_make_parents(path, err))
+    if (!new_file_open(&to, path, err))
         return false;
     generator_cut(g, n);
-    (void)snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path); /* 7 more bytes fit */
-    const int fd = mkstemp(temporary);                               /* mode 0600 */
-    struct transfer t = {
-        .f = fd >= 0 ? fdopen(fd, "wb") : NULL, .cancel = cancel, .way = TRANSFER_OUT};
-    if (!t.f)
-        return bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
-    bool ok = write_all(g, file, &t);
-    if (!ok && !is_cancelled(&t, err))
-        (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
-    if (fclose(t.f) != 0 && ok)
-        ok = bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
-    if (ok && rename(temporary, path) != 0)
-        ok = bn_fail(err, BN_EIO, "cannot replace '%s': %s", path, strerror(errno));
+    struct transfer t = {.f = to.f, .cancel = cancel, .way = TRANSFER_OUT};
+    const bool ok = write_all(g, file, &to, &t, err);
     if (!ok)
-        (void)unlink(temporary); /* a cache: at worst a file stays that nobody reads */
-    else
-        *result = (struct snapshot_result){n, t.n_bytes, clock_seconds() - started};
-    return ok;
+        (void)is_cancelled(&t, err); /* the true reason for what looks cut short */
+    if (!new_file_close(&to, ok ? NEW_FILE_KEEP : NEW_FILE_DROP, err))
+        return false;
+    *result = (struct snapshot_result){n, t.n_bytes, clock_seconds() - started};
+    return true;
 }
 
 /* ---- reading ---- */

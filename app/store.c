@@ -7,6 +7,7 @@
 #include "app/extra_keys.h"
 #include "app/input_text.h"
 #include "app/json_out.h"
+#include "app/new_file.h"
 #include "app/term_text.h"
 #include "engine/base/memory.h"
 
@@ -14,8 +15,6 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <sys/stat.h>
-#include <unistd.h>
 
 #define FORMAT_NAME "bitnet-chat session"
 #define FORMAT_VERSION 1
@@ -102,35 +101,23 @@ static json_t *session_json(const struct store *s, const struct transcript_state
     return NULL;
 }
 
-/* Into a new file beside `path`, then over it: a reader sees the old or the new one, never a part.
- */
+/* Takes the JSON over. */
 static bool replace_file(const char *path, json_t *json, struct bn_error *err)
 {
-    char temporary[PATH_BYTES + 8];
-    (void)snprintf(temporary, sizeof(temporary), "%s.XXXXXX", path); /* 7 more bytes fit */
-    const int fd = mkstemp(temporary);                               /* mode 0600 */
-    FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
-    if (!f) {
+    struct new_file n;
+    if (!new_file_open(&n, path, err)) {
         json_decref(json);
-        return bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
+        return false;
     }
-    bool ok = json_out_write(json, f, JSON_OUT_INDENT, err);
-    if (fflush(f) != 0 || fsync(fd) != 0)
-        ok = bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
-    if (fclose(f) != 0 && ok)
-        ok = bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
-    if (ok && rename(temporary, path) != 0)
-        ok = bn_fail(err, BN_EIO, "cannot replace '%s': %s", path, strerror(errno));
-    if (!ok)
-        (void)unlink(temporary); /* it may not be there */
-    return ok;
+    const bool ok = json_out_write(json, n.f, JSON_OUT_INDENT, err);
+    if (!ok && ferror(n.f))
+        (void)new_file_fail(&n, err);
+    return new_file_close(&n, ok ? NEW_FILE_SYNC : NEW_FILE_DROP, err);
 }
 
 bool store_write(const struct store *s, const struct transcript_state *state, const char *path,
                  struct bn_error *err)
 {
-    if (!path_make_parents(path, err))
-        return false;
     json_t *json = session_json(s, state);
     if (!json)
         return bn_fail(err, BN_ENOMEM, "out of memory for the session");

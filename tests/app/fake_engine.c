@@ -7,9 +7,9 @@
  * load_until=FILE (it waits for that file), begun=FILE (it makes that file when it is asked for a
  * first token), read_us (for each new token of a prompt), token_ms, n_ctx, endless=1 (an answer
  * begins again at its end), same=1 (its first token for ever), fail_at=N (the N-th token fails),
- * load_error=1, no_cuda=1 (it was passed over), stuck=1 (a stop is never heard), save_us (for each
- * token of a snapshot), noise=1 (each answer begins with a line on standard error). The vocabulary
- * is the model file's own.
+ * load_error=1, save_error=1, no_cuda=1 (it was passed over), stuck=1 (a stop is never heard),
+ * save_us (for each token of a snapshot), noise=1 (each answer begins with a line on standard
+ * error). The vocabulary is the model file's own.
  */
 #include "app/generator.h"
 #include "engine/base/clock.h"
@@ -316,6 +316,8 @@ const char *generator_kv_version(const struct generator *g)
 bool generator_save(struct generator *g, const struct bn_stream *out, struct bn_error *err)
 {
     uint64_t n = g->held.n;
+    if (told("save_error"))
+        return bn_fail(err, BN_EDEVICE, "the fake device is lost");
     bool ok = out->move(out->ud, &n, sizeof(n));
     for (size_t i = 0; ok && i < g->held.n; i++) {
         sleep_us(told_number("save_us", 0));

@@ -45,6 +45,13 @@ class Faults(TerminalCase):
         self.addCleanup(terminal.close)
         self.goes_on(terminal, 1)
 
+    def test_a_snapshot_that_a_device_fails_to_give_says_what_it_said(self):
+        self.fake('one', save_error=1)
+        done = self.chat('-i', '--session', 'talk', '--snapshot', stdin=b'x\n')
+        self.assertIn(b'no snapshot was written: the fake device is lost\n', done.stderr)
+        left = [name for _, _, names in os.walk(self.home.name) for name in names]
+        self.assertEqual(left, ['talk.json'])
+
     def test_a_save_without_room_keeps_what_was_saved(self):
         self.fake('one', 'two')
         session = self.path('kept.json')
