@@ -373,8 +373,8 @@ static void on_measured(struct chat *c, const struct worker_event *event)
                     "this device reads %.1f GB/s and does %.1f GMAC/s; nothing is to be "
                     "compared with that yet\n",
                     c->peaks.read_bytes_per_s / 1e9, c->peaks.macs_per_s / 1e9);
-    const struct bn_str all = strbuf_str(&text);
-    c->ui->ops->notice(c->ui, TONE_PLAIN, (struct bn_str){all.ptr, all.n_bytes - 1});
+    strbuf_cut(&text, text.n_bytes - 1); /* no empty line */
+    c->ui->ops->notice(c->ui, TONE_PLAIN, strbuf_str(&text));
     strbuf_finish(&text);
 }
 
