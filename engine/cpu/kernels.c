@@ -12,10 +12,10 @@
 
 /* Passes of so many tokens take whole tiles, one of tokens first: docs/kernels.md, Measured. */
 #define AVX512_MANY_FROM 7
-#define AMX_TILE_FROM 6
+#define AMX_TILE_FROM 5
 #define AMX_MANY_FROM 17
 /* And so many hidden states the head's coarse plane as a group. */
-#define AMX_GROUP_FROM 4
+#define AMX_GROUP_FROM 3
 #define AVX512_GROUP_FROM 8
 #elif defined(__aarch64__)
 #include "engine/cpu/arm/kernels_arm.h"
