@@ -1,6 +1,7 @@
 /*
  * Two ways to share the work, the same kernels and the same bits. With many tokens a lane takes a
- * tile of tokens and a KV head through all blocks, so that each block is read once for the tile.
+ * tile of tokens and a KV head through all blocks, so that each block is read once for the tile;
+ * first those whose keys it wrote itself, which its own cache holds.
  * With few, positions are split too: partial results go to slots and are merged after a barrier.
  */
 #include "engine/cpu/cpu_attn.h"
@@ -37,6 +38,8 @@ void attn_append(struct lane *l, size_t layer)
     for (size_t i = items.begin; i < items.end; i++) {
         const struct tile *tile = &b->scratch.tiles[i / hp->n_kv_heads];
         const size_t kv_head = i % hp->n_kv_heads;
+        if (i + 1 < items.end)
+            kv_fetch(&b->scratch.tiles[(i + 1) / hp->n_kv_heads], layer, (i + 1) % hp->n_kv_heads);
         for (size_t t = 0; t < tile->n_tokens; t++)
             append_token(l, tile, kv_head, t);
         const float *k = b->scratch.qkv + tile->token0 * shape->qkv_stride + shape->q_width +
@@ -96,22 +99,28 @@ static float *attn_out(const struct backend *b, size_t token, size_t kv_head)
            kv_head * b->shape.group * b->model->hp.head_dim;
 }
 
-/* A tile of tokens and one KV head through all their blocks. */
-static void run_tile(struct lane *l, const struct tile *tile, size_t layer, size_t kv_head)
+/* A tile of tokens and one KV head through all their blocks; then the item `next` may follow. */
+static void run_item(struct lane *l, size_t item, size_t next, size_t layer)
 {
     const struct backend *b = l->pass->b;
+    const size_t n_kv_heads = b->model->hp.n_kv_heads, kv_head = item % n_kv_heads;
+    const struct tile *tile = &b->scratch.tiles[item / n_kv_heads];
+    const struct seq *next_seq = b->scratch.tiles[next / n_kv_heads].seq;
     const size_t group = b->shape.group, head_dim = b->model->hp.head_dim;
     const size_t last = tile->pos0 / ATTN_BLOCK; /* a tile lies within one block */
     const attn_tile_fn run = b->cfg.kv == KV_Q8 ? b->k.attn_tile_q8 : b->k.attn_tile;
     for (size_t block = 0; block <= last; block++) {
         const struct kv_block kv = kv_block_at(tile->seq, layer, kv_head, block);
+        const struct kv_block ahead = block < last
+                                          ? kv_block_at(tile->seq, layer, kv_head, block + 1)
+                                          : kv_block_at(next_seq, layer, next % n_kv_heads, 0);
         run(&(struct attn_tile){
             .q = b->scratch.qkv + tile->token0 * b->shape.qkv_stride + kv_head * group * head_dim,
             .q_stride = b->shape.qkv_stride,
             .k = kv.k,
             .v = kv.v,
             .scales = kv.scales,
-            .ahead = kv_block_at(tile->seq, layer, kv_head, size_min(block + 1, last)).k,
+            .ahead = ahead.k,
             .n_tokens = tile->n_tokens,
             .n_q = group,
             .head_dim = head_dim,
@@ -130,22 +139,27 @@ static void run_tile(struct lane *l, const struct tile *tile, size_t layer, size
                              head_dim, attn_out(b, tile->token0 + t, kv_head) + i * head_dim);
 }
 
-/* Items in descending order of token, so that those with most blocks are not taken last. */
+/* A lane's share of the items, then what is left of the others' shares. In descending order of
+ * token, so that those with most blocks are not taken last. */
 static void apply_tiles(struct lane *l, size_t layer)
 {
-    struct pass *pass = l->pass;
-    const size_t n_kv_heads = pass->b->model->hp.n_kv_heads;
-    const size_t n_items = pass->n_tiles * n_kv_heads;
-    for (;;) {
-        const size_t i = atomic_fetch_add_explicit(&pass->next_item, 1, memory_order_relaxed);
-        if (i >= n_items)
-            break;
-        const size_t item = n_items - 1 - i;
-        run_tile(l, &pass->b->scratch.tiles[item / n_kv_heads], layer, item % n_kv_heads);
+    const struct pass *pass = l->pass;
+    const size_t n_items = pass->n_tiles * pass->b->model->hp.n_kv_heads;
+    for (size_t j = 0; j < l->n_lanes; j++) {
+        const size_t whose = (l->index + j) % l->n_lanes;
+        struct lane *owner = &pass->b->scratch.lanes[whose];
+        const struct share items = share_of(n_items, 1, whose, l->n_lanes);
+        for (;;) {
+            const size_t n = atomic_fetch_add_explicit(&owner->n_taken, 1, memory_order_relaxed);
+            if (n >= items.end - items.begin)
+                break;
+            const size_t item = items.end - 1 - n;
+            run_item(l, item, item > items.begin ? item - 1 : item, layer);
+        }
     }
     lane_sync(l);
-    if (l->index == 0) /* the next use is at least one barrier away */
-        atomic_store_explicit(&pass->next_item, 0, memory_order_relaxed);
+    /* The next use is at least one barrier away. */
+    atomic_store_explicit(&l->n_taken, 0, memory_order_relaxed);
 }
 
 static struct partial slot_at(const struct backend *b, size_t slot)

@@ -224,7 +224,6 @@ static bool begin_pass(struct backend *b, const struct eval_item *items, size_t 
     for (size_t i = 0; i < b->n_threads; i++)
         b->scratch.lanes[i].up_skipped = b->scratch.lanes[i].down_skipped = 0;
     atomic_store(&pass->head_bytes, 0);
-    atomic_store(&pass->next_item, 0);
     atomic_store(&pass->not_finite, false);
     atomic_store(&pass->room_wanted, 0);
     for (size_t i = 0; i < n_items; i++) {

@@ -3,6 +3,7 @@
  */
 #include "engine/cpu/cpu_kv.h"
 
+#include "engine/base/relax.h"
 #include "engine/base/size.h"
 
 #include <string.h>
@@ -91,6 +92,16 @@ void kv_append(const struct lane *l, const struct tile *tile, size_t layer, size
         else
             append_f16(l, &to, pos + t, k + t * kv_stride, v + t * kv_stride);
     }
+}
+
+void kv_fetch(const struct tile *tile, size_t layer, size_t kv_head)
+{
+    const struct backend *b = tile->seq->backend;
+    const struct kv_block to = kv_block_at(tile->seq, layer, kv_head, tile->pos0 / ATTN_BLOCK);
+    const size_t unit = b->cfg.kv == KV_Q8 ? ATTN_QUAD : sizeof(uint16_t);
+    const uint8_t *at = to.k + tile->pos0 % ATTN_BLOCK * unit;
+    for (; at < to.k + b->shape.k_bytes; at += ATTN_BLOCK * unit)
+        cpu_prefetch(at);
 }
 
 /* Zeros for positions n and up of n_rows rows of ATTN_BLOCK units. */

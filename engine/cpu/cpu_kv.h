@@ -47,4 +47,7 @@ static inline struct kv_block kv_block_at(const struct seq *s, size_t layer, siz
 void kv_append(const struct lane *l, const struct tile *tile, size_t layer, size_t kv_head,
                const float *k, const float *v, size_t kv_stride);
 
+/* Fetch what kv_append writes of keys: a line for each element of a head. */
+void kv_fetch(const struct tile *tile, size_t layer, size_t kv_head);
+
 #endif

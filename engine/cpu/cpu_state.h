@@ -137,6 +137,7 @@ struct lane {
     float *attn_m, *attn_l; /* (ATTN_TILE, group) */
     float *attn_scratch;    /* (attn_tile_floats) */
     uint16_t *f16;          /* (head_dim) */
+    atomic_size_t n_taken;  /* of its share of attention items, by whomever */
     uint64_t *seen; /* (n_vocab) bits: ids already among the candidates; all zero between uses */
     int32_t *ids;   /* (LEAD_ROWS) rows of the head to be multiplied */
     struct head_cand *picks;       /* (LEAD_ROWS) a heap */
@@ -174,7 +175,6 @@ struct pass {
     uint64_t n_bytes;
     bool stopped;              /* written by lane 0 before a barrier, read by all after it */
     atomic_size_t head_bytes;  /* read of the head's table and its coarse plane */
-    atomic_size_t next_item;   /* attention items, handed out in order */
     atomic_bool not_finite;    /* a logit is infinite or NaN */
     atomic_size_t room_wanted; /* most candidates a row lacked room for, 0: none */
     struct cpu_barrier barrier;
