@@ -144,8 +144,8 @@ static void tiles_are_for_many_tokens_only(void **state)
     cpu_kernels_init(&k, &caps);
     assert_int_equal(k.isa, ISA_AMX);
     assert_true(gemm_for(&k, 1)->matmul == below.few.matmul);
-    assert_true(gemm_for(&k, 5)->matmul == below.few.matmul);
-    assert_true(gemm_for(&k, 6)->matmul == k.tile.matmul);
+    assert_true(gemm_for(&k, 4)->matmul == below.few.matmul);
+    assert_true(gemm_for(&k, 5)->matmul == k.tile.matmul);
     assert_true(gemm_for(&k, 16)->matmul == k.tile.matmul);
     assert_true(gemm_for(&k, 17)->matmul == k.many.matmul);
     assert_true(k.tile.matmul != k.few.matmul && k.many.matmul != k.tile.matmul);
