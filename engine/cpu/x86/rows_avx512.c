@@ -8,7 +8,7 @@
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
-#include "engine/cpu/x86/row_streams.h"
+#include "engine/cpu/x86/row_kernels.h"
 #include "engine/cpu/x86/rows_unpack_avx512.h"
 
 #include <immintrin.h>
@@ -239,67 +239,4 @@ BN_FORCE_INLINE void decode_small(enum tensor_type type, const uint8_t *row, siz
     }
 }
 
-#define PLAIN_KERNELS(name, type)                                                                  \
-    static void row_decode_##name##_avx512(const uint8_t *row, size_t n, float *out)               \
-    {                                                                                              \
-        decode_plain(type, row, n, out);                                                           \
-    }                                                                                              \
-    static void rows_dot_##name##_avx512(const struct table_rows *rows, const float *h, size_t n,  \
-                                         float *z, float *scratch)                                 \
-    {                                                                                              \
-        const size_t step = rows->n_rows / ROW_STREAMS;                                            \
-        (void)scratch; /* rows are widened in registers */                                         \
-        for (size_t r = 0; r < step; r++) {                                                        \
-            float out[ROW_STREAMS];                                                                \
-            dot_plain(type, ROW_STREAMS, row_streams(rows, r, step), h, n, out);                   \
-            for (size_t i = 0; i < ROW_STREAMS; i++)                                               \
-                z[r + i * step] = out[i];                                                          \
-        }                                                                                          \
-        for (size_t r = ROW_STREAMS * step; r < rows->n_rows; r++)                                 \
-            dot_plain(type, 1, row_streams(rows, r, 0), h, n, z + r);                              \
-    }
-
-/* Rows one at a time, but from ROW_STREAMS places in turn, each one's next row prefetched
- * meanwhile: a core reads faster from several places than from one. */
-#define ROW_KERNELS(name, type, decode, dot)                                                       \
-    static void row_decode_##name##_avx512(const uint8_t *row, size_t n, float *out)               \
-    {                                                                                              \
-        decode(type, row, n, out);                                                                 \
-    }                                                                                              \
-    static void rows_dot_##name##_avx512(const struct table_rows *rows, const float *h, size_t n,  \
-                                         float *z, float *scratch)                                 \
-    {                                                                                              \
-        const size_t step = rows->n_rows / ROW_STREAMS;                                            \
-        (void)scratch; /* rows are widened in registers */                                         \
-        for (size_t i = 0; i < step; i++)                                                          \
-            for (size_t r = i; r < ROW_STREAMS * step; r += step)                                  \
-                z[r] = dot(type, table_row(rows, r), rows->row_bytes, h, n);                       \
-        for (size_t r = ROW_STREAMS * step; r < rows->n_rows; r++)                                 \
-            z[r] = dot(type, table_row(rows, r), rows->row_bytes, h, n);                           \
-    }
-
-PLAIN_KERNELS(f32, TENSOR_F32)
-PLAIN_KERNELS(f16, TENSOR_F16)
-PLAIN_KERNELS(bf16, TENSOR_BF16)
-ROW_KERNELS(q8_0, TENSOR_Q8_0, decode_small, dot_small)
-ROW_KERNELS(q4_0, TENSOR_Q4_0, decode_small, dot_small)
-ROW_KERNELS(q4_k, TENSOR_Q4_K, decode_blocks, dot_blocks)
-ROW_KERNELS(q6_k, TENSOR_Q6_K, decode_blocks, dot_blocks)
-
-void row_kernels_avx512(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES])
-{
-    decode[TENSOR_F32] = row_decode_f32_avx512;
-    decode[TENSOR_F16] = row_decode_f16_avx512;
-    decode[TENSOR_BF16] = row_decode_bf16_avx512;
-    decode[TENSOR_Q8_0] = row_decode_q8_0_avx512;
-    decode[TENSOR_Q4_0] = row_decode_q4_0_avx512;
-    decode[TENSOR_Q4_K] = row_decode_q4_k_avx512;
-    decode[TENSOR_Q6_K] = row_decode_q6_k_avx512;
-    dot[TENSOR_F32] = rows_dot_f32_avx512;
-    dot[TENSOR_F16] = rows_dot_f16_avx512;
-    dot[TENSOR_BF16] = rows_dot_bf16_avx512;
-    dot[TENSOR_Q8_0] = rows_dot_q8_0_avx512;
-    dot[TENSOR_Q4_0] = rows_dot_q4_0_avx512;
-    dot[TENSOR_Q4_K] = rows_dot_q4_k_avx512;
-    dot[TENSOR_Q6_K] = rows_dot_q6_k_avx512;
-}
+ROW_KERNELS(avx512)

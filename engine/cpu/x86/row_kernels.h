@@ -1,0 +1,79 @@
+/*
+ * What every rung makes of its loops over table rows: a function for each type, and their table.
+ *
+ * The rung has decode_plain, dot_plain, decode_small, dot_small, decode_blocks and dot_blocks, all
+ * inlined, before it says ROW_KERNELS(its name).
+ */
+#ifndef ENGINE_CPU_X86_ROW_KERNELS_H
+#define ENGINE_CPU_X86_ROW_KERNELS_H
+
+#include "engine/cpu/kernels.h"
+#include "engine/cpu/x86/row_streams.h"
+
+#define ROW_DECODE(isa, name, type, decode)                                                        \
+    static void row_decode_##name##_##isa(const uint8_t *row, size_t n, float *out)                \
+    {                                                                                              \
+        decode(type, row, n, out);                                                                 \
+    }
+
+/* ROW_STREAMS rows at a time: they share the loads of h. */
+#define PLAIN_KERNELS(isa, name, type)                                                             \
+    ROW_DECODE(isa, name, type, decode_plain)                                                      \
+    static void rows_dot_##name##_##isa(const struct table_rows *rows, const float *h, size_t n,   \
+                                        float *z, float *scratch)                                  \
+    {                                                                                              \
+        const size_t step = rows->n_rows / ROW_STREAMS;                                            \
+        (void)scratch; /* rows are widened in registers */                                         \
+        for (size_t r = 0; r < step; r++) {                                                        \
+            float out[ROW_STREAMS];                                                                \
+            dot_plain(type, ROW_STREAMS, row_streams(rows, r, step), h, n, out);                   \
+            for (size_t i = 0; i < ROW_STREAMS; i++)                                               \
+                z[r + i * step] = out[i];                                                          \
+        }                                                                                          \
+        for (size_t r = ROW_STREAMS * step; r < rows->n_rows; r++)                                 \
+            dot_plain(type, 1, row_streams(rows, r, 0), h, n, z + r);                              \
+    }
+
+/* Rows one at a time, but from ROW_STREAMS places in turn, each one's next row prefetched
+ * meanwhile: a core reads faster from several places than from one. */
+#define PACKED_KERNELS(isa, name, type, decode, dot)                                               \
+    ROW_DECODE(isa, name, type, decode)                                                            \
+    static void rows_dot_##name##_##isa(const struct table_rows *rows, const float *h, size_t n,   \
+                                        float *z, float *scratch)                                  \
+    {                                                                                              \
+        const size_t step = rows->n_rows / ROW_STREAMS;                                            \
+        (void)scratch; /* rows are widened in registers */                                         \
+        for (size_t i = 0; i < step; i++)                                                          \
+            for (size_t r = i; r < ROW_STREAMS * step; r += step)                                  \
+                z[r] = dot(type, table_row(rows, r), rows->row_bytes, h, n);                       \
+        for (size_t r = ROW_STREAMS * step; r < rows->n_rows; r++)                                 \
+            z[r] = dot(type, table_row(rows, r), rows->row_bytes, h, n);                           \
+    }
+
+#define ROW_KERNELS(isa)                                                                           \
+    PLAIN_KERNELS(isa, f32, TENSOR_F32)                                                            \
+    PLAIN_KERNELS(isa, f16, TENSOR_F16)                                                            \
+    PLAIN_KERNELS(isa, bf16, TENSOR_BF16)                                                          \
+    PACKED_KERNELS(isa, q8_0, TENSOR_Q8_0, decode_small, dot_small)                                \
+    PACKED_KERNELS(isa, q4_0, TENSOR_Q4_0, decode_small, dot_small)                                \
+    PACKED_KERNELS(isa, q4_k, TENSOR_Q4_K, decode_blocks, dot_blocks)                              \
+    PACKED_KERNELS(isa, q6_k, TENSOR_Q6_K, decode_blocks, dot_blocks)                              \
+    void row_kernels_##isa(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES])  \
+    {                                                                                              \
+        decode[TENSOR_F32] = row_decode_f32_##isa;                                                 \
+        decode[TENSOR_F16] = row_decode_f16_##isa;                                                 \
+        decode[TENSOR_BF16] = row_decode_bf16_##isa;                                               \
+        decode[TENSOR_Q8_0] = row_decode_q8_0_##isa;                                               \
+        decode[TENSOR_Q4_0] = row_decode_q4_0_##isa;                                               \
+        decode[TENSOR_Q4_K] = row_decode_q4_k_##isa;                                               \
+        decode[TENSOR_Q6_K] = row_decode_q6_k_##isa;                                               \
+        dot[TENSOR_F32] = rows_dot_f32_##isa;                                                      \
+        dot[TENSOR_F16] = rows_dot_f16_##isa;                                                      \
+        dot[TENSOR_BF16] = rows_dot_bf16_##isa;                                                    \
+        dot[TENSOR_Q8_0] = rows_dot_q8_0_##isa;                                                    \
+        dot[TENSOR_Q4_0] = rows_dot_q4_0_##isa;                                                    \
+        dot[TENSOR_Q4_K] = rows_dot_q4_k_##isa;                                                    \
+        dot[TENSOR_Q6_K] = rows_dot_q6_k_##isa;                                                    \
+    }
+
+#endif
