@@ -4,6 +4,7 @@
  */
 #include "engine/cpu/cpu_linear.h"
 
+#include "engine/base/relax.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_linear_many.h"
 #include "engine/cpu/cpu_pack.h"
@@ -22,6 +23,14 @@ static bool is_alone(const struct lane *l)
     return l->pass->plan.linear == LINEAR_MATVEC;
 }
 
+/* Ask for a row that comes after the one that is computed: it was written by all lanes and lies in
+ * the last level, or with another core. */
+static void fetch_row(const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i += ROW_UNIT)
+        cpu_prefetch(x + i);
+}
+
 void linear_input(struct lane *l, const struct weights *to, struct rows x, const float *w)
 {
     const struct backend *b = l->pass->b;
@@ -32,6 +41,8 @@ void linear_input(struct lane *l, const struct weights *to, struct rows x, const
     for (size_t t = tokens.begin; t < tokens.end; t++) {
         const float *in = x.at + t * x.stride;
         struct act_scale scale;
+        if (t + 1 < tokens.end)
+            fetch_row(in + x.stride, n_cols);
         if (w) {
             b->k.rms_norm(in, w, n_cols, b->model->hp.rms_eps, l->x);
             in = l->x;

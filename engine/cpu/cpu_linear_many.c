@@ -38,8 +38,10 @@ static struct tokens take_tokens(const struct lane *l, size_t begin)
     return (struct tokens){begin, size_min(l->pass->gemm->tile_tokens, l->pass->n_tokens - begin)};
 }
 
-/* acc (t.n, the way's panel_rows) = the panel's rows times the tokens. */
-static void multiply(const struct lane *l, const struct panel *p, struct tokens t, int32_t *acc)
+/* acc (t.n, the way's panel_rows) = the panel's rows times the tokens. out: where what follows from
+ * the sums will be stored, nowhere: NULL. */
+static void multiply(const struct lane *l, const struct panel *p, struct tokens t, int32_t *acc,
+                     struct rows out)
 {
     const struct ternary_batch batch = {
         .q = l->q + t.begin * p->w->mat.n_lines * LINE_COLS,
@@ -49,6 +51,8 @@ static void multiply(const struct lane *l, const struct panel *p, struct tokens 
         .acc = acc,
         .acc_stride = l->pass->gemm->panel_rows,
         .ahead = p->ahead,
+        .out = out.at,
+        .out_stride = out.stride,
     };
     l->pass->gemm->matmul(&p->w->mat, p->row0, p->row1, &batch);
 }
@@ -88,7 +92,7 @@ void linear_many(struct lane *l, const struct weights *w, acc_out_fn out, struct
         struct tokens t;
         for (size_t begin = 0; begin < l->pass->n_tokens; begin += t.n) {
             t = take_tokens(l, begin);
-            multiply(l, &p, t, l->acc);
+            multiply(l, &p, t, l->acc, (struct rows){y.at + begin * y.stride + r, y.stride});
             for (size_t i = 0; i < w->n_sections; i++) {
                 const struct section *s = &w->sections[i];
                 const struct acc_tile a = section_tile(l, &p, s, t, l->acc, d);
@@ -114,8 +118,8 @@ void linear_many_gate(struct lane *l, const struct weights *w, acc_gate_fn act, 
         struct tokens t;
         for (size_t begin = 0; begin < l->pass->n_tokens; begin += t.n) {
             t = take_tokens(l, begin);
-            multiply(l, &gate, t, l->acc);
-            multiply(l, &up, t, up_acc);
+            multiply(l, &gate, t, l->acc, (struct rows){y.at + begin * y.stride + r, y.stride});
+            multiply(l, &up, t, up_acc, (struct rows){NULL, 0});
             const struct acc_tile g = section_tile(l, &gate, &w->sections[0], t, l->acc, d[0]);
             const struct acc_tile u = section_tile(l, &up, &w->sections[1], t, up_acc, d[1]);
             act(&g, &u, y.at + begin * y.stride + r, y.stride);

@@ -67,6 +67,9 @@ struct ternary_batch {
     size_t acc_stride;
     const uint8_t *ahead; /* lines that will be read next, for a kernel that reads lines itself to
                              fetch; any address, or NULL */
+    const float *out; /* (n_tokens, out_stride) where what follows from the sums will be stored, for
+                         a kernel to fetch; 64-byte aligned, or NULL */
+    size_t out_stride;
 };
 typedef void (*ternary_matmul_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
                                   const struct ternary_batch *batch);

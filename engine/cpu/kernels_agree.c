@@ -145,9 +145,13 @@ static void multiply(const struct ternary_gemm *g, const struct ternary_mat *w,
     for (size_t t = 0; t < N_TOKENS; t += g->tile_tokens) {
         const size_t n = size_min(g->tile_tokens, N_TOKENS - t);
         const int8_t *q = g->gather(c->packed + t * N_LINES * LINE_COLS, N_LINES, n, c->own);
-        g->matmul(
-            w, 0, N_ROWS,
-            &(struct ternary_batch){q, c->q_sums + t, c->panel, n, acc + t * N_ROWS, N_ROWS, NULL});
+        g->matmul(w, 0, N_ROWS,
+                  &(struct ternary_batch){.q = q,
+                                          .q_sums = c->q_sums + t,
+                                          .panel = c->panel,
+                                          .n_tokens = n,
+                                          .acc = acc + t * N_ROWS,
+                                          .acc_stride = N_ROWS});
     }
 }
 

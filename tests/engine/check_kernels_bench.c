@@ -184,10 +184,14 @@ static void bench_matmul(struct bench *b, const uint8_t *lines, size_t n_lines, 
             for (size_t r = n_rows * me / b->n_threads; r < row_end; r += PANEL_ROWS) {
                 g->unpack(&w, r, size_min(r + PANEL_ROWS, row_end), panel);
                 for (size_t t = 0; t < n_tokens; t += g->tile_tokens)
-                    g->matmul(&w, r, size_min(r + PANEL_ROWS, row_end),
-                              &(struct ternary_batch){gathered + t * q_bytes, sums, panel,
-                                                      size_min(g->tile_tokens, n_tokens - t), mine,
-                                                      PANEL_ROWS, NULL});
+                    g->matmul(
+                        &w, r, size_min(r + PANEL_ROWS, row_end),
+                        &(struct ternary_batch){.q = gathered + t * q_bytes,
+                                                .q_sums = sums,
+                                                .panel = panel,
+                                                .n_tokens = size_min(g->tile_tokens, n_tokens - t),
+                                                .acc = mine,
+                                                .acc_stride = PANEL_ROWS});
             }
         }
         const double seconds = clock_seconds() - start;

@@ -200,7 +200,9 @@ static void multiply(const struct ternary_gemm *g, const struct ternary_case *t,
                                     .panel = panel,
                                     .n_tokens = n,
                                     .acc = acc + i * acc_stride,
-                                    .acc_stride = acc_stride});
+                                    .acc_stride = acc_stride,
+                                    .out = (const float *)(const void *)panel, /* any address */
+                                    .out_stride = n_rows});
     }
 }
 

@@ -56,31 +56,57 @@ void unpack_rows_amx(const struct ternary_mat *w, size_t row0, size_t row1, uint
     }
 }
 
+/* Where the sums' results will be stored: fetched meanwhile, a token a step, since stores that miss
+ * would hold up the tiles that follow. Addresses need not exist. */
+struct out_lines {
+    uintptr_t at; /* 0: not known */
+    size_t token_bytes, n_tokens;
+};
+
+BN_FORCE_INLINE void fetch_out(struct out_lines out, size_t t)
+{
+    const uintptr_t at = out.at + t * out.token_bytes;
+    __builtin_prefetch((const void *)at, 1);
+    __builtin_prefetch((const void *)(at + 64), 1);
+}
+
+/* 64 columns more of the sums below. */
+BN_FORCE_INLINE void multiply_step(const int8_t *a, const uint8_t *b, size_t stride, int n_a,
+                                   int n_b)
+{
+    _tile_loadd(4, a, 64);
+    _tile_loadd(6, b, 64);
+    _tile_dpbsud(0, 4, 6);
+    if (n_b > 1) {
+        _tile_loadd(7, b + stride, 64);
+        _tile_dpbsud(1, 4, 7);
+    }
+    if (n_a > 1) {
+        _tile_loadd(5, a + stride, 64);
+        _tile_dpbsud(2, 5, 6);
+    }
+    if (n_a > 1 && n_b > 1)
+        _tile_dpbsud(3, 5, 7);
+}
+
 /* Sums of 16 n_a tokens and 16 n_b rows (n_a, n_b 1 or 2): tokens from a, tiles of rows from b,
  * each tile of which is followed by its next columns and, stride bytes on, by its neighbour. */
 BN_FORCE_INLINE void multiply_tiles(const int8_t *a, const uint8_t *b, size_t n_steps, int n_a,
-                                    int n_b, int32_t sums[2 * SIDE][2 * SIDE])
+                                    int n_b, int32_t sums[2 * SIDE][2 * SIDE], struct out_lines out)
 {
+    const size_t n_fetch = out.at == 0 ? 0 : n_steps < out.n_tokens ? n_steps : out.n_tokens;
     const size_t stride = n_steps * TILE_BYTES;
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);
     _tile_zero(3);
-    for (size_t s = 0; s < n_steps; s++, a += TILE_BYTES, b += TILE_BYTES) {
-        _tile_loadd(4, a, 64);
-        _tile_loadd(6, b, 64);
-        _tile_dpbsud(0, 4, 6);
-        if (n_b > 1) {
-            _tile_loadd(7, b + stride, 64);
-            _tile_dpbsud(1, 4, 7);
-        }
-        if (n_a > 1) {
-            _tile_loadd(5, a + stride, 64);
-            _tile_dpbsud(2, 5, 6);
-        }
-        if (n_a > 1 && n_b > 1)
-            _tile_dpbsud(3, 5, 7);
+    size_t s = 0;
+    for (; s < n_fetch; s++, a += TILE_BYTES, b += TILE_BYTES) {
+        fetch_out(out, s);
+        multiply_step(a, b, stride, n_a, n_b);
     }
+    for (; s < n_steps; s++, a += TILE_BYTES, b += TILE_BYTES)
+        multiply_step(a, b, stride, n_a, n_b);
     _tile_stored(0, sums[0], sizeof sums[0]);
     if (n_b > 1)
         _tile_stored(1, sums[0] + SIDE, sizeof sums[0]);
@@ -121,15 +147,18 @@ void ternary_matmul_amx(const struct ternary_mat *w, size_t row0, size_t row1,
         const int8_t *a = batch->q + t * w->n_lines * LINE_COLS;
         for (size_t r = 0; r < row1 - row0; r += 2 * SIDE) {
             const size_t n_rows = smaller(row1 - row0 - r, 2 * SIDE);
+            const struct out_lines out = {
+                batch->out ? (uintptr_t)(batch->out + t * batch->out_stride + r) : 0,
+                batch->out_stride * sizeof *batch->out, n_tokens};
             const uint8_t *b = batch->panel + r * w->n_lines * LINE_COLS;
             if (n_tokens > SIDE && n_rows > SIDE)
-                multiply_tiles(a, b, n_steps, 2, 2, sums);
+                multiply_tiles(a, b, n_steps, 2, 2, sums, out);
             else if (n_tokens > SIDE)
-                multiply_tiles(a, b, n_steps, 2, 1, sums);
+                multiply_tiles(a, b, n_steps, 2, 1, sums, out);
             else if (n_rows > SIDE)
-                multiply_tiles(a, b, n_steps, 1, 2, sums);
+                multiply_tiles(a, b, n_steps, 1, 2, sums, out);
             else
-                multiply_tiles(a, b, n_steps, 1, 1, sums);
+                multiply_tiles(a, b, n_steps, 1, 1, sums, out);
             store_sums(sums, n_rows, n_tokens, batch->q_sums + t,
                        batch->acc + t * batch->acc_stride + r, batch->acc_stride);
         }
