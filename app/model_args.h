@@ -12,7 +12,7 @@
 #include "templates/template.h"
 #include "tokenizer/tokenizer.h"
 
-/* --device --threads --ubatch --isa --head --kv: how to run a model. */
+/* --device --threads --pin --ubatch --isa --head --kv: how to run a model. */
 extern const struct option_table model_run_options;
 /* --i2s-layout --no-repair: how to read its file. */
 extern const struct option_table model_file_options;
@@ -21,8 +21,8 @@ extern const struct option_table model_file_options;
 /* --template --template-arg: how to speak to it. */
 extern const struct option_table model_template_options;
 
-/* Fill device, isa, n_threads, n_ubatch, head, i2s_layout and no_repair from those rows of the
- * first two tables that `o` has; the rest of `cfg` is the caller's. Texts belong to `o`. */
+/* Fill device, isa, n_threads, pin, n_ubatch, head, kv, i2s_layout and no_repair from those rows of
+ * the first two tables that `o` has; the rest of `cfg` is the caller's. Texts belong to `o`. */
 void model_args_config(const struct options *o, struct bn_model_config *cfg);
 
 /* tokenizer_open with --no-repair. */
