@@ -204,17 +204,20 @@ static void save(struct worker *w, const struct job *job)
     post_remark(w, &text, &err);
 }
 
-/* Whatever is wrong with a snapshot: the prompt is then read from its text. */
+/* Whatever is wrong with a snapshot: the prompt is then read from its text. Nothing is wrong where
+ * the answer was stopped. */
 static void restore(struct worker *w, const struct job *job)
 {
     struct snapshot_result r;
     struct strbuf text = {0};
     struct bn_error err = {0};
     if (!snapshot_read(w->g, w->cfg.file, job->prompt, job->spec.n_prompt, job->snapshot,
-                       &w->cancel, &r, &err))
-        strbuf_addf(&text, "%s; the conversation is read again", err.text);
-    else if (r.n_tokens > 0)
+                       &w->cancel, &r, &err)) {
+        if (err.code != BN_ECANCELLED)
+            strbuf_addf(&text, "%s; the conversation is read again", err.text);
+    } else if (r.n_tokens > 0) {
         add_result(&text, "snapshot taken up:", &r);
+    }
     if (text.n_bytes > 0)
         post_remark(w, &text, &err);
 }

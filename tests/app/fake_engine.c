@@ -333,6 +333,7 @@ bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_e
     bool ok = in->move(in->ud, &n, sizeof(n)) && n <= g->n_ctx;
     for (uint64_t i = 0; ok && i < n; i++) {
         int32_t id;
+        sleep_us(told_number("save_us", 0));
         ok = in->move(in->ud, &id, sizeof(id)) && token_list_push(&g->held, id, err);
     }
     return ok || bn_fail(err, BN_EFORMAT, "the saved fake session ends too early");

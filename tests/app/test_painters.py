@@ -203,6 +203,25 @@ class Changes(PainterCase):
             self.assertLess(time.monotonic() - begun, 5)  # all of it would take longer
             os.remove(os.path.join(self.home.name, '.local/share/bitnet-chat/sessions/talk.json'))
 
+    def test_a_stop_while_a_snapshot_is_taken_up_is_no_fault_of_it(self):
+        words = ('--session', 'talk', '--snapshot')
+        self.fake('fine')
+        terminal = self.ready(*words)
+        self.ask(terminal, 'x')
+        terminal.send(b'/quit\r')
+        self.left_clean(terminal, 0)
+        self.fake('fine', save_us=300000)
+        terminal = self.ready(*words)
+        start = len(terminal.seen)
+        terminal.send(b'y\r')
+        terminal.expect(rb'reading.*Esc stops', start=start)
+        start = len(terminal.seen)
+        terminal.send(b'\x03')
+        terminal.expect(rb'(?s)>>> .*y', start=start)  # the question is given back
+        self.assertNotIn(b'is read again', terminal.seen)
+        terminal.send(b'\x03/quit\r')
+        self.left_clean(terminal, 0)
+
 
 class Cost(PainterCase):
     PROSE = ('Light from the **sun** is white. On its way through the `air` it meets molecules, and they '
