@@ -171,7 +171,12 @@ static bool multiplies_well(const struct ternary_gemm *g, const struct ternary_m
     g->unpack(mat, 0, mat->n_rows, s->panel);
     const int8_t *q = g->gather(s->packed, mat->n_lines, 1, s->own);
     g->matmul(mat, 0, mat->n_rows,
-              &(struct ternary_batch){q, &s->q_sum, s->panel, 1, s->got, SAMPLE_ROWS, NULL});
+              &(struct ternary_batch){.q = q,
+                                      .q_sums = &s->q_sum,
+                                      .panel = s->panel,
+                                      .n_tokens = 1,
+                                      .acc = s->got,
+                                      .acc_stride = SAMPLE_ROWS});
     return as_wanted(s, mat->n_rows);
 }
 
