@@ -50,6 +50,7 @@ static void run_layer(struct lane *l, size_t i)
     linear_input(l, &layer->qkv, h, layer->attn_norm);
     lane_done(l, PROFILE_NORM);
     linear_store(l, &layer->qkv, qkv);
+    linear_fetch(l, &layer->o, layer->o.mat.n_rows);
     lane_sync(l);
     lane_done(l, PROFILE_QKV);
     show(l, "qkv", i, qkv, shape->q_width + 2 * shape->kv_width);
@@ -69,6 +70,7 @@ static void run_layer(struct lane *l, size_t i)
     linear_input(l, &layer->o, attn, layer->attn_sub_norm);
     lane_done(l, PROFILE_NORM);
     linear_add(l, &layer->o, h);
+    linear_fetch(l, &layer->gate_up, hp->n_ff);
     lane_sync(l);
     lane_done(l, PROFILE_O);
     show(l, "attn_residual", i, h, hp->n_embd);
@@ -85,6 +87,8 @@ static void run_layer(struct lane *l, size_t i)
     linear_input(l, &layer->down, ffn, layer->ffn_sub_norm);
     lane_done(l, PROFILE_NORM);
     linear_add(l, &layer->down, h);
+    if (i + 1 < hp->n_layers)
+        linear_fetch(l, &layer[1].qkv, layer[1].qkv.mat.n_rows);
     lane_sync(l);
     lane_done(l, PROFILE_DOWN);
     show(l, "ffn_residual", i, h, hp->n_embd);

@@ -13,7 +13,9 @@
 
 /* Rows at a time for one token: many, since the product reads four streams a quarter apart. */
 #define MATVEC_ROWS 4096
-#define COLS_UNIT 4 /* columns that are summed together */
+#define MATVEC_STREAMS 4
+#define FETCH_BYTES 2560 /* of each stream: as far as the product itself fetches ahead */
+#define COLS_UNIT 4      /* columns that are summed together */
 _Static_assert(MATVEC_ROWS <= TILE_TOKENS * PANEL_ROWS, "acc and y hold them");
 
 /* One token is quantised by every lane for itself, which is cheaper than waiting for another;
@@ -179,4 +181,17 @@ void linear_gate(struct lane *l, const struct weights *w, enum ffn_act act, stru
             multiply_rows(l, w, up, l->y[1]);
         gate(l->y[0], l->y[1], end - r, y.at + r);
     }
+}
+
+void linear_fetch(const struct lane *l, const struct weights *w, size_t n_rows)
+{
+    const struct share all = lane_share(l, n_rows, ROW_UNIT);
+    const size_t row_bytes = w->mat.n_lines * LINE_BYTES;
+    const size_t apart = (all.end - all.begin) / MATVEC_STREAMS * row_bytes;
+    const uint8_t *at = w->mat.lines + all.begin * row_bytes;
+    if (!is_alone(l) || apart < FETCH_BYTES)
+        return;
+    for (size_t i = 0; i < FETCH_BYTES; i += LINE_BYTES)
+        for (size_t k = 0; k < MATVEC_STREAMS; k++)
+            cpu_prefetch(at + k * apart + i);
 }

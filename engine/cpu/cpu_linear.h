@@ -24,4 +24,8 @@ void linear_add(struct lane *l, const struct weights *w, struct rows y);
 /* y = act(W_gate q) * (W_up q); the two halves of w's rows are gate and up. */
 void linear_gate(struct lane *l, const struct weights *w, enum ffn_act act, struct rows y);
 
+/* One token: ask for what a product with n_rows rows of w will read first, before the barrier and
+ * the norm that come before it. */
+void linear_fetch(const struct lane *l, const struct weights *w, size_t n_rows);
+
 #endif
