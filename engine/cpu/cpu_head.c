@@ -129,11 +129,12 @@ static void finish_row(struct lane *l, size_t i, struct want *want)
         atomic_store_explicit(&l->pass->room_wanted, want->n_found, memory_order_relaxed);
 }
 
-/* From bounds to logits for those rows that are screened and no draw. */
+/* From bounds to logits for those rows that are screened and no draw; the last of them are still
+ * in the cache. */
 static void screen_group(struct lane *l, const struct want *wants, size_t n_wants)
 {
     bool any = false;
-    for (size_t i = 0; i < n_wants; i++)
+    for (size_t i = n_wants; i-- > 0;)
         if (wants[i].screened && wants[i].head->kind == HEAD_TOP) {
             screen_rescore(l, i, &wants[i]);
             any = true;

@@ -254,14 +254,6 @@ static float lead_floor(struct lane *l, size_t i, const struct head_request *hea
     return head->gap > 0.0f ? fminf(worst, best - head->gap) : worst;
 }
 
-static size_t count_survivors(const float *z, struct share ids, float floor)
-{
-    size_t n = 0;
-    for (size_t id = ids.begin; id < ids.end; id++)
-        n += z[id] >= floor;
-    return n;
-}
-
 /* The n rows of l->ids: their logits to z. */
 static void rescore_list(struct lane *l, size_t i, size_t n, float *z)
 {
@@ -273,10 +265,12 @@ static void rescore_list(struct lane *l, size_t i, size_t n, float *z)
     }
 }
 
-/* z of the lane's part: exact where the bound reaches the floor, -infinity elsewhere. */
-static void rescore_part(struct lane *l, size_t i, struct share ids, float floor, float *z)
+/* z of the lane's part: exact where the bound reaches the floor, -infinity elsewhere. False, and z
+ * anything, if so many do that it is faster to multiply them all. */
+static bool rescore_part(struct lane *l, size_t i, struct share ids, float floor, float *z)
 {
-    size_t n = 0;
+    const size_t most = (ids.end - ids.begin) / GIVE_UP;
+    size_t n = 0, n_before = 0;
     for (size_t id = ids.begin; id < ids.end; id += ROW_UNIT) {
         const size_t end = size_min(id + ROW_UNIT, ids.end);
         const bool any = any_reaches(z + id, end - id, floor);
@@ -287,11 +281,15 @@ static void rescore_part(struct lane *l, size_t i, struct share ids, float floor
                 z[j] = -INFINITY;
         }
         if (n > LIST_ROWS - ROW_UNIT) {
+            n_before += n;
+            if (n_before > most)
+                return false;
             rescore_list(l, i, n, z);
             n = 0;
         }
     }
     rescore_list(l, i, n, z);
+    return true;
 }
 
 /* The ids that were asked for and have not been multiplied yet. */
@@ -314,14 +312,14 @@ void screen_rescore(struct lane *l, size_t i, const struct want *want)
     const struct share ids = lane_share(l, b->model->hp.n_vocab, ROW_UNIT);
     const float floor = lead_floor(l, i, want->head);
     l->best[i] = -INFINITY;
-    if (count_survivors(z, ids, floor) > (ids.end - ids.begin) / GIVE_UP) {
-        multiply_rows(l, i, ids.begin, NULL, ids.end - ids.begin, z + ids.begin);
-        for (size_t id = ids.begin; id < ids.end; id++)
-            l->best[i] = z[id] > l->best[i] ? z[id] : l->best[i];
-    } else {
-        rescore_part(l, i, ids, floor, z);
+    if (rescore_part(l, i, ids, floor, z)) {
         rescore_ids(l, i, want->head, ids, z);
+        return;
     }
+    multiply_rows(l, i, ids.begin, NULL, ids.end - ids.begin, z + ids.begin);
+    l->best[i] = -INFINITY;
+    for (size_t id = ids.begin; id < ids.end; id++)
+        l->best[i] = z[id] > l->best[i] ? z[id] : l->best[i];
 }
 
 /* ---- all lanes ---- */
