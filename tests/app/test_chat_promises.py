@@ -269,7 +269,9 @@ class Row(EdgeCase):
         self.says_in(terminal, b'/system x\r', b'system message set')
         self.leave(terminal)
         terminal = self.ready('--tui')
-        self.says_in(terminal, b'x\r', rb'unsaved')
+        start = len(terminal.seen)
+        self.says_in(terminal, b'x\r')  # while an answer runs Ctrl-D is nothing
+        terminal.expect(rb'unsaved', start=start)
         self.leave(terminal)
 
 
