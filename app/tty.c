@@ -4,6 +4,7 @@
 #include "app/tty.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/ioctl.h>
@@ -78,6 +79,22 @@ void tty_set_leave(const char *bytes)
 void tty_give_back(void)
 {
     tty_restore_now();
+}
+
+/* Another program of the same terminal may have made it one that does not wait. */
+bool tty_write(const char *bytes, size_t n_bytes)
+{
+    struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
+    for (size_t at = 0; at < n_bytes;) {
+        const ssize_t n = write(STDOUT_FILENO, bytes + at, n_bytes - at);
+        if (n > 0)
+            at += (size_t)n;
+        else if (errno == EAGAIN)
+            (void)poll(&out, 1, -1); /* a signal: write says EAGAIN again */
+        else if (errno != EINTR)
+            return false;
+    }
+    return true;
 }
 
 struct tty_size tty_size(int fd)

@@ -25,6 +25,9 @@ void tty_give_back(void);
 /* The same from a signal handler: only calls that are safe there. */
 void tty_restore_now(void);
 
+/* All bytes to standard output, however long it takes it. False: the terminal is gone. */
+bool tty_write(const char *bytes, size_t n_bytes);
+
 /* What else brings the terminal back: written first by the calls above. Cut at 100 bytes; "": there
  * is nothing. Forgotten when the terminal is given back. */
 void tty_set_leave(const char *bytes);

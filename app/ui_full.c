@@ -9,10 +9,8 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #define EXIT_ROWS 2000 /* more would push everything else out of the terminal's memory */
 
@@ -258,17 +256,6 @@ static bool full_open(struct ui *ui, struct bn_error *err)
     return true;
 }
 
-static void write_all(const struct strbuf *text)
-{
-    for (size_t at = 0; at < text->n_bytes;) {
-        const ssize_t n = write(STDOUT_FILENO, text->ptr + at, text->n_bytes - at);
-        if (n > 0)
-            at += (size_t)n;
-        else if (errno != EINTR)
-            return; /* the terminal is gone */
-    }
-}
-
 /* What this run has shown, on the ordinary screen. An answer that the next painter goes on with is
  * left to it. */
 static void print_transcript(struct ui *ui)
@@ -287,7 +274,7 @@ static void print_transcript(struct ui *ui)
     }
     strbuf_add_str(&all, strbuf_str(&text));
     if (app->next_ui || options_flag(app->options, "exit-transcript"))
-        write_all(&all);
+        (void)tty_write(all.ptr, all.n_bytes); /* a terminal that is gone shows nothing */
     strbuf_finish(&text);
     strbuf_finish(&all);
 }

@@ -9,7 +9,6 @@
 
 #include "engine/base/size.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -38,15 +37,8 @@ void inline_write_out(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     (void)fflush(stdout); /* Readline's part comes first; its failure shows below as well */
-    for (size_t at = 0; at < u->out.n_bytes;) {
-        const ssize_t n = write(STDOUT_FILENO, u->out.ptr + at, u->out.n_bytes - at);
-        if (n > 0) {
-            at += (size_t)n;
-        } else if (errno != EINTR) {
-            app_end(ui->app, EXIT_HUNG_UP); /* the terminal is gone */
-            break;
-        }
-    }
+    if (!tty_write(u->out.ptr, u->out.n_bytes))
+        app_end(ui->app, EXIT_HUNG_UP);
     strbuf_cut(&u->out, 0);
 }
 
