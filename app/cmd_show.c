@@ -99,11 +99,12 @@ static void add_rate(struct strbuf *text, size_t n, double seconds)
         strbuf_addf(text, ", %.1f tok/s", (double)n / seconds);
 }
 
-/* On request only, and never beside an answer, which it would slow down. */
+/* On request only, and never beside an answer, which it would slow down. The worker's other jobs
+ * come first. */
 static bool measure_peaks(struct app *app)
 {
     struct bn_error err;
-    if (!worker_is_idle(app->worker)) {
+    if (chat_is_busy(&app->chat)) {
         ui_notice(&app->ui, TONE_ERROR, "not while the model works");
         return false;
     }

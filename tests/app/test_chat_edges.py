@@ -229,9 +229,9 @@ class Overflow(EdgeCase):
 
 class Row(EdgeCase):
     def test_no_row_is_painted_where_it_could_not_be_left_again_and_it_comes_back(self):
-        self.fake('x' * 40 + '\x1d' + 'y' * 10 + '\x1d', hold=self.gate())
+        self.fake('X' * 40 + '\x1d' + 'y' * 10 + '\x1d', hold=self.gate())
         terminal = self.ready('--no-wrap', rows=10, columns=40)
-        self.says_in(terminal, b'go\r', b'x{40}')
+        self.says_in(terminal, b'go\r', b'(?s:(?:X[^X]*){40})')  # a row may be painted among them
         start = len(terminal.seen)
         terminal.send(b'\r')  # so that it has something new to say
         terminal.wait_a_bit(1.5)
