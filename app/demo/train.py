@@ -69,12 +69,13 @@ def stretched(ids, eot, rng):
 
 
 def make_rows(work, vocab, n_tokens, seed):
-    """-> ids, weights, conversation numbers, positions: each (rows, SEQUENCE)."""
+    """-> ids, weights, conversation numbers, positions: each (rows, SEQUENCE). All but the first sixth
+    are of the harder mixture."""
     path = os.path.join(work, "rows.npz")
     if os.path.exists(path):
         return np.load(path)
     rng = random.Random(seed + 1)
-    maker = corpus.Maker("train", rng)
+    makers = corpus.Maker("train", rng), corpus.Maker("train", rng, hard=True, pieces=vocab.pieces())
     n_rows = n_tokens // SEQUENCE
     ids = np.full((n_rows, SEQUENCE), vocab.eos, np.uint16)
     weights = np.zeros((n_rows, SEQUENCE), np.float16)
@@ -82,7 +83,7 @@ def make_rows(work, vocab, n_tokens, seed):
     positions = np.zeros((n_rows, SEQUENCE), np.uint16)
     row, at, part = 0, 0, 0
     while row < n_rows:
-        turns = [(u, a) for u, a, _ in maker.conversation()]
+        turns = [(u, a) for u, a, _ in makers[row >= n_rows // 6].conversation()]
         system = rng.choice(SYSTEMS) if rng.random() < .1 else None
         one, weight = vocab.conversation(turns, system)
         one, weight = one[:SEQUENCE], weight[:SEQUENCE]
@@ -180,7 +181,7 @@ def train(a, vocab, rows):
     n_rows = len(rows["ids"])
     data = {k: rows[k] for k in rows.files}
     n_steps = min(a.steps or n_rows * a.epochs // a.batch, n_rows * a.epochs // a.batch)
-    order = np.random.default_rng(a.seed).permutation(n_rows * a.epochs) % n_rows
+    order = np.arange(n_rows * a.epochs) % n_rows
     path, step = os.path.join(a.work, "state"), 0
     state = load_parts(path)
     if state:
@@ -256,7 +257,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     ap.add_argument("--work", default="demo-work")
     ap.add_argument("--out", default="demo.gguf")
-    ap.add_argument("--tokens", type=int, default=24_000_000, help="size of the corpus")
+    ap.add_argument("--tokens", type=int, default=59_392_000, help="size of the corpus")
     ap.add_argument("--epochs", type=int, default=1)
     ap.add_argument("--steps", type=int, default=0, help="of the schedule; default: once through the corpus")
     ap.add_argument("--batch", type=int, default=8, help="rows a step")
@@ -264,7 +265,7 @@ def main():
     ap.add_argument("--matrix-rate", type=float, default=0.02, help="peak learning rate of the matrices")
     ap.add_argument("--compile", action=argparse.BooleanOptionalAction, default=True,
                     help="fuse the graph; needs a C++ compiler")
-    ap.add_argument("--vocab", type=int, default=2048)
+    ap.add_argument("--vocab", type=int, default=3072)
     ap.add_argument("--seed", type=int, default=1)
     ap.add_argument("--threads", type=int, default=os.cpu_count())
     ap.add_argument("--device", default="cpu")

@@ -1,36 +1,49 @@
 """The demo model's vocabulary: byte-level BPE made from its own corpus, and the ids the engine gives.
 
-Digits never merge, so that sums are done digit by digit, and the words to be spelled are kept out of the
-text that merges are learned from, so that they stay in short pieces. The prompt is tokenised as the
-engine does it: the template's text joined with the user's words, each answer by itself.
+Merges grow from the beginning of a word and nowhere else: common words are one token, the rest of a rare word is
+letters, and so are a word in quotes and the digits of a number. What must be copied, spelled, turned around or added
+is then seen letter by letter. The prompt is tokenised as the engine does it: the template's text joined with the
+user's words, each answer by itself.
 """
+import collections
 import json
 
-from tokenizers import Regex, Tokenizer, models, pre_tokenizers, trainers
+from tokenizers import Regex, Tokenizer, models, pre_tokenizers
 
 SPECIAL = ["<|begin_of_text|>", "<|end_of_text|>", "<|eot_id|>"]
 LLAMA3 = (r"(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\r\n\p{L}\p{N}]?\p{L}+|\p{N}{1,3}| ?[^\s\p{L}\p{N}]+[\r\n]*|"
           r"\s*[\r\n]+|\s+(?!\S)|\s+")
 
 
-def splitter(digits):
-    """digits: how many go into one piece; one while merges are learned."""
-    pattern = LLAMA3.replace("{1,3}", "") if digits == 1 else LLAMA3
+def splitter():
     return pre_tokenizers.Sequence([
-        pre_tokenizers.Split(Regex(pattern), behavior="isolated"),
+        pre_tokenizers.Split(Regex(LLAMA3), behavior="isolated"),
         pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False)])
+
+
+def may_begin(token):
+    """Merges grow from the space or the capital that begins a word, and from nothing else."""
+    return token[0] == byte_alphabet()[ord(" ")] or "A" <= token[0] <= "Z"
 
 
 def learn(texts, n_vocab):
     """-> (tokens in the byte alphabet, merges): bytes first, merged tokens, specials last."""
-    tok = Tokenizer(models.BPE())
-    tok.pre_tokenizer = splitter(1)
-    alphabet = sorted(pre_tokenizers.ByteLevel.alphabet())
-    trainer = trainers.BpeTrainer(vocab_size=n_vocab - len(SPECIAL), initial_alphabet=alphabet, show_progress=False)
-    tok.train_from_iterator(texts, trainer)
-    state = json.loads(tok.to_str())["model"]
-    tokens = [t for t, _ in sorted(state["vocab"].items(), key=lambda kv: kv[1])]
-    merges = [m if isinstance(m, str) else " ".join(m) for m in state["merges"]]
+    split, counts = splitter(), collections.Counter()
+    for text in texts:
+        counts.update(piece for piece, _ in split.pre_tokenize_str(text))
+    # only the first two parts of a word ever merge: words by those two, and how often they stand there
+    waiting = collections.defaultdict(collections.Counter)
+    for piece, n in counts.items():
+        if len(piece) > 1 and may_begin(piece) and piece[1].isalpha():
+            waiting[piece[0], piece[1]][piece] += n
+    tokens, merges = sorted(byte_alphabet().values()), []
+    while len(tokens) < n_vocab - len(SPECIAL):
+        a, b = max(waiting, key=lambda pair: (waiting[pair].total(), pair))
+        tokens.append(a + b)
+        merges.append(f"{a} {b}")
+        for piece, n in waiting.pop((a, b)).items():
+            if len(piece) > len(a + b):
+                waiting[a + b, piece[len(a + b)]][piece] += n
     return tokens + SPECIAL, merges
 
 
@@ -39,8 +52,13 @@ class Vocabulary:
         self.tokens, self.merges = tokens, merges
         plain = {t: i for i, t in enumerate(tokens[:-len(SPECIAL)])}
         self.tok = Tokenizer(models.BPE(vocab=plain, merges=[tuple(m.split(" ")) for m in merges]))
-        self.tok.pre_tokenizer = splitter(3)
+        self.tok.pre_tokenizer = splitter()
         self.bos, self.eos, self.eot = (tokens.index(s) for s in SPECIAL)
+
+    def pieces(self):
+        """The tokens that begin words, without the space they begin with."""
+        space = byte_alphabet()[ord(" ")]
+        return sorted({t[1:] for t in self.tokens[:-len(SPECIAL)] if t[0] == space and t[1:].isalpha()})
 
     def ids(self, text):
         return self.tok.encode(text).ids

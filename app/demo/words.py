@@ -46,18 +46,26 @@ COLOURS = "red blue green yellow orange purple pink brown black white grey gold 
 FOODS = """pizza pasta rice bread soup salad cheese fish chicken curry sushi noodles pancakes waffles chocolate cake
 cookies apples pears plums cherries grapes melons bananas oranges peaches berries honey yogurt tofu lentils beans
 potatoes tomatoes carrots spinach mushrooms olives onions peas corn pumpkin eggs toast porridge dumplings tacos
-burritos stew pie pudding popcorn ice-cream lasagna ravioli risotto paella falafel hummus kebab omelette""".split()
+burritos stew pie pudding popcorn ice-cream lasagna ravioli risotto paella falafel hummus kebab omelette
+shrimp steak bacon sausages nachos gnocchi polenta couscous granola muesli pretzels brownies custard sorbet mussels
+crab celery radishes""".split()
 
 ANIMALS = """cat dog horse cow pig sheep goat rabbit hamster mouse parrot canary duck goose hen owl eagle fox wolf bear
 deer lion tiger elephant giraffe zebra monkey dolphin whale shark turtle frog snake lizard penguin otter badger
-hedgehog squirrel camel donkey koala panda kangaroo""".split()
+hedgehog squirrel camel donkey koala panda kangaroo
+gorilla leopard cheetah walrus pelican flamingo ostrich vulture moose bison beaver ferret jaguar lobster octopus
+starfish lemur sloth""".split()
 
 HOBBIES = """reading swimming cycling painting dancing singing cooking baking gardening fishing hiking running climbing
-skiing sailing chess photography knitting drawing writing camping rowing juggling yoga pottery archery""".split()
+skiing sailing chess photography knitting drawing writing camping rowing juggling yoga pottery archery skating
+surfing bowling fencing boxing quilting origami karate judo tennis golf darts whittling stargazing karaoke sudoku
+birdwatching calligraphy""".split()
 
 JOBS = """teacher doctor nurse baker farmer driver pilot painter writer singer dancer cook lawyer engineer plumber
 carpenter gardener builder tailor barber dentist librarian mechanic programmer scientist student waiter clerk
-fisherman florist potter printer sailor""".split()
+fisherman florist potter printer sailor
+judge butcher welder roofer miner porter editor actor
+surgeon chemist soldier trader glazier grocer mason tutor broker""".split()
 
 PET_NAMES = """Rex Fluffy Luna Milo Coco Daisy Rocky Simba Nala Oreo Pepper Ginger Shadow Bruno Misty Tiger Snowy
 Buddy Lucky Patch Biscuit Cookie Pumpkin Whiskers Socks Mittens Smoky Ziggy Pippin Hobbes Juno Koko Mango Nacho
@@ -124,5 +132,19 @@ phone radio letter stamp parcel orange purple yellow silver marble velvet cotton
 bamboo walnut almond raisin ginger pepper garlic turnip radish celery pickle mustard biscuit muffin waffle toffee
 puzzle riddle magic wizard dragon giant fairy pirate knight sword shield arrow helmet saddle stable donkey monkey
 turkey pigeon parrot falcon lizard turtle beetle dolphin otter badger weasel ferret hamster kitten puppy pony lamb
+acorn anchor apron attic autumn axe badge bagel barn basin bench berth blade blanket blouse bonnet boulder bracket
+branch bronze bubble bundle bunker cactus canvas cannon carton cavern cellar chapel cherub cider circus clamp cliff
+cloak clover cobweb collar copper coral cottage couch cradle crane crater crayon cricket crown crumb crystal cushion
+dagger dairy daisy denim diamond ditch dock drawer dress eleven elbow ember engine envelope fabric feather fence
+fiddle finger flame flask fleece flint flute fossil fountain funnel gadget gallop gate gravel grove guard hamlet
+hanger harness hatch hazel hedge hermit hinge hollow hook hornet hound igloo infant insect ivory jacket jaguar
+jersey jewel jigsaw jungle kennel kettle kidney lagoon lantern latch lawn ledge lever lilac linen locket lodge
+lumber magnet mantle maple marsh mask meadow medal midnight mint mitten mole moss muscle napkin needle nest nickel
+noodle notch nugget nut oar oasis olive orchid otter owner oyster paddle palace panther parade patch peanut pebble
+pepper petal picnic pier pigment pillar pilot pinch plank plaster pocket porch potter powder prairie pulley quarry
+quill rabbit raft ranch raven razor ribbon ridge ripple rooster rust sailor satin sauce scooter scroll shelf
+shovel shutter sickle siren skate slipper sparrow spear sponge squash statue stem straw stream summit swamp swan
+syrup tablet tailor tavern temple thorn thread thumb thunder tongue topaz torch trail tray trench tunnel turban
+twig urn vault vessel vine violet vulture wagon wand wasp whistle willow wing wrist yacht yarn zipper
 """.split()
 SPELL = list(dict.fromkeys(SPELL))
