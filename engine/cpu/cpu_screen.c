@@ -13,21 +13,19 @@
 #include "engine/base/noise.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_pick.h"
+#include "engine/model/coarse_code.h"
 
 #include <math.h>
 #include <string.h>
 
-#define COARSE_LIMIT 16256.0 /* 127 * 128: the largest |x|, so that both planes are bytes */
-#define X_MIN 1e-15f         /* where nothing below underflows */
-#define X_MAX 1e15f          /* 1e15 * COARSE_MAX * 2^20 columns is still a number */
-#define MOST_K 1024          /* more candidates than that leave most rows standing */
-#define ONE_ROWS 8192        /* rows of the plane at a time for one hidden state */
-#define GROUP_ROWS 256       /* for several: the part stays in the second-level cache */
-#define GIVE_UP 2            /* a lane multiplies everything when half of it survives */
-#define LEAD 8               /* rows tried first for each of the k: the floor is then nearly true */
-#define LEAD_LEAST 32        /* of all lanes */
-#define LIST_ROWS 256        /* rows multiplied in one call; the first of them are not prefetched */
-#define DRAW_ROWS 8          /* the same for a draw, which asks the less the sooner it knows more */
+#define MOST_K 1024    /* more candidates than that leave most rows standing */
+#define ONE_ROWS 8192  /* rows of the plane at a time for one hidden state */
+#define GROUP_ROWS 256 /* for several: the part stays in the second-level cache */
+#define GIVE_UP 2      /* a lane multiplies everything when half of it survives */
+#define LEAD 8         /* rows tried first for each of the k: the floor is then nearly true */
+#define LEAD_LEAST 32  /* of all lanes */
+#define LIST_ROWS 256  /* rows multiplied in one call; the first of them are not prefetched */
+#define DRAW_ROWS 8    /* the same for a draw, which asks the less the sooner it knows more */
 _Static_assert(LIST_ROWS <= LEAD_ROWS && LIST_ROWS <= TILE_TOKENS * PANEL_ROWS, "lane buffers");
 _Static_assert(MOST_K < LEAD_ROWS, "the floor is found in a lane's picks");
 
@@ -104,7 +102,8 @@ void screen_query(const struct backend *b, size_t i, struct want *want)
     const size_t n_embd = b->model->hp.n_embd, n_blocks = b->coarse.n_blocks;
     const float *h = b->scratch.head_x + i * b->shape.h_stride;
     const float largest = largest_of(h, n_embd);
-    want->screened = is_screened(b, want->head) && largest >= X_MIN && largest <= X_MAX;
+    want->screened =
+        is_screened(b, want->head) && largest >= COARSE_X_MIN && largest <= COARSE_X_MAX;
     if (!want->screened)
         return;
     int8_t *x = b->scratch.coarse_x + i * n_blocks * 2 * COARSE_COLS;

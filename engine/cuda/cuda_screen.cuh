@@ -10,10 +10,6 @@
 #include "engine/cuda/cuda_head.cuh"
 #include "engine/model/coarse_code.h"
 
-#define COARSE_LIMIT 16256.0 /* 127 * 128: the largest |x|, so that both planes are bytes */
-#define X_MIN 1e-15f         /* where nothing below underflows */
-#define X_MAX 1e15f
-
 /* Half the distance of two codes, as BF16, rounded up; largest is the bits of a magnitude. */
 DEV uint32_t coarse_step(uint32_t largest)
 {
@@ -185,7 +181,7 @@ KERNEL(head_norm, head_norm_args, 512)
         return;
     const float most = f32_of_bits(block_max_u32(largest)); /* a barrier: x is written */
     const float unit = (float)((double)most / COARSE_LIMIT);
-    const bool screened = most >= X_MIN && most <= X_MAX;
+    const bool screened = most >= COARSE_X_MIN && most <= COARSE_X_MAX;
     if (thread_x() == 0) {
         a.query.screens[row].unit = unit;
         a.query.screens[row].screened = screened;
