@@ -34,6 +34,7 @@ LOWERED = frozenset("What What's Which Who Where When Why How Tell Can Do Explai
                     "Write Give Help Please Describe".split())
 LISTS = [("the days of the week", W.DAYS), ("the planets", W.PLANETS), ("the months", W.MONTHS),
          ("the seasons", W.SEASONS)]
+NAMED = frozenset(["name", "home", "pet"])  # kinds whose things have a capital
 LETTERS = "abcdefghijklmnopqrstuvwxyz"
 
 
@@ -262,7 +263,7 @@ class Maker:
         if r < .2:
             return self.rng.choice(self.lexicon)
         if r < .9:
-            return self.blend(kind in ("name", "home", "pet"))
+            return self.blend(kind in NAMED)
         return self.inventors.get(kind, self.inventors["spell"]).word(self.rng)
 
     def number(self):
@@ -274,16 +275,14 @@ class Maker:
     def value(self, kind):
         if kind == "number":
             return self.number()
-        is_name = kind in ("name", "home", "pet")
+        case = str.capitalize if kind in NAMED else str.lower
         if self.hard and self.chance(.65):
-            word = self.invented(kind)
-            return word.capitalize() if is_name else word.lower()
+            return case(self.invented(kind))
         r = 1 if self.held else self.rng.random()
         if kind in self.inventors and r < .3:
             return self.inventors[kind].word(self.rng)
         if r < .5:  # a word of another kind, so that things are copied, not known
-            word = self.rng.choice(self.anything)
-            return word.capitalize() if is_name else word.lower()
+            return case(self.rng.choice(self.anything))
         return self.rng.choice(self.values[kind])
 
     def some_word(self):

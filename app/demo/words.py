@@ -19,6 +19,11 @@ def split(items):
             [w for i, w in enumerate(items) if held(i)])
 
 
+def pairs(text):
+    """-> {a: b} of "a:b ..." """
+    return dict(pair.split(":") for pair in text.split())
+
+
 NAMES = """Anna Ben Carla David Emma Felix Grace Henry Ida Jack Karen Leo Maria Noah Olga Paul Quinn Rosa Sam Tina
 Ugo Vera Will Xenia Yara Zoe Adam Bella Chris Dora Eric Fiona George Hanna Ian Julia Kevin Laura Max Nina Oscar Petra
 Robert Sara Tom Ursula Victor Wendy Alan Betty Carl Diana Edward Eva Frank Gina Harry Irene James Kate Lucas Mona
@@ -75,7 +80,7 @@ SEASONS = "spring summer autumn winter".split()
 DRINKS = "tea coffee water milk juice cocoa lemonade cider".split()
 INSTRUMENTS = "piano guitar violin flute drums cello trumpet harp clarinet".split()
 
-CAPITALS = dict(pair.split(":") for pair in """France:Paris Germany:Berlin Italy:Rome Spain:Madrid Portugal:Lisbon
+CAPITALS = pairs("""France:Paris Germany:Berlin Italy:Rome Spain:Madrid Portugal:Lisbon
 Austria:Vienna Norway:Oslo Sweden:Stockholm Denmark:Copenhagen Finland:Helsinki Iceland:Reykjavik Ireland:Dublin
 Belgium:Brussels Greece:Athens Poland:Warsaw Hungary:Budapest Switzerland:Bern Romania:Bucharest Bulgaria:Sofia
 Croatia:Zagreb Serbia:Belgrade Slovenia:Ljubljana Slovakia:Bratislava Estonia:Tallinn Latvia:Riga Lithuania:Vilnius
@@ -83,7 +88,7 @@ Ukraine:Kyiv Russia:Moscow Turkey:Ankara Egypt:Cairo Morocco:Rabat Tunisia:Tunis
 Nigeria:Abuja Senegal:Dakar Japan:Tokyo China:Beijing India:Delhi Thailand:Bangkok Vietnam:Hanoi Indonesia:Jakarta
 Canada:Ottawa Mexico:Mexico_City Cuba:Havana Peru:Lima Chile:Santiago Ecuador:Quito Colombia:Bogota Venezuela:Caracas
 Argentina:Buenos_Aires Brazil:Brasilia Uruguay:Montevideo Australia:Canberra Iran:Tehran Iraq:Baghdad
-Jordan:Amman""".replace("\n", " ").split())
+Jordan:Amman""")
 CAPITALS = {k: v.replace("_", " ") for k, v in CAPITALS.items()}
 
 DAYS = "Monday Tuesday Wednesday Thursday Friday Saturday Sunday".split()
@@ -92,23 +97,23 @@ MONTH_DAYS = dict(zip(MONTHS, "31 28 31 30 31 30 31 31 30 31 30 31".split()))
 PLANETS = "Mercury Venus Earth Mars Jupiter Saturn Uranus Neptune".split()
 ORDINALS = "first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth".split()
 
-OPPOSITES = dict(pair.split(":") for pair in """hot:cold big:small tall:short fast:slow old:young new:old happy:sad
+OPPOSITES = pairs("""hot:cold big:small tall:short fast:slow old:young new:old happy:sad
 light:dark day:night up:down left:right open:closed full:empty hard:soft wet:dry rich:poor strong:weak high:low
 early:late good:bad long:short near:far heavy:light clean:dirty loud:quiet black:white true:false first:last
 in:out on:off over:under before:after thick:thin wide:narrow deep:shallow brave:afraid sweet:bitter rough:smooth
 cheap:expensive easy:difficult awake:asleep sharp:blunt begin:end win:lose buy:sell push:pull love:hate
-""".replace("\n", " ").split())
+""")
 
-PLURALS = dict(pair.split(":") for pair in """cat:cats dog:dogs mouse:mice child:children foot:feet tooth:teeth
+PLURALS = pairs("""cat:cats dog:dogs mouse:mice child:children foot:feet tooth:teeth
 goose:geese man:men woman:women sheep:sheep fish:fish leaf:leaves knife:knives wolf:wolves box:boxes fox:foxes
 bus:buses glass:glasses city:cities baby:babies party:parties lady:ladies book:books tree:trees house:houses
 car:cars key:keys day:days boy:boys potato:potatoes tomato:tomatoes hero:heroes person:people ox:oxen wife:wives
 life:lives shelf:shelves half:halves church:churches dish:dishes watch:watches bird:birds flower:flowers
-""".replace("\n", " ").split())
+""")
 
-THING_COLOURS = dict(pair.split(":") for pair in """grass:green snow:white sky:blue sun:yellow coal:black blood:red
+THING_COLOURS = pairs("""grass:green snow:white sky:blue sun:yellow coal:black blood:red
 banana:yellow lemon:yellow tomato:red carrot:orange milk:white chocolate:brown emerald:green ruby:red raven:black
-swan:white pumpkin:orange frog:green elephant:grey flamingo:pink""".replace("\n", " ").split())
+swan:white pumpkin:orange frog:green elephant:grey flamingo:pink""")
 
 # Words to repeat, spell, reverse and count; short, so that the answers are.
 SPELL = """apple bread chair table house mouse plant stone water cloud river field light night dream green brown black
