@@ -52,20 +52,18 @@ static void widen(const uint16_t *halves, size_t n, float *out)
 }
 
 /* A query's scores to probabilities, unseen positions to +0; its maximum and sum. */
-BN_FORCE_INLINE void softmax_lanes(const __m512 z[4], int n_vecs, size_t n_seen, float *p, float *m,
-                                   float *l)
+BN_FORCE_INLINE void softmax_lanes(const __m512 z[4], int n_vecs, const __mmask16 seen[4], float *p,
+                                   float *m, float *l)
 {
     __m512 lanes[4], top = _mm512_set1_ps(-INFINITY);
 #pragma GCC unroll 4
     for (int v = 0; v < n_vecs; v++)
-        top = _mm512_mask_max_ps(top, mask_below(16 * (size_t)v, n_seen), z[v], top);
+        top = _mm512_mask_max_ps(top, seen[v], z[v], top);
     *m = max16_avx512(top) + 0.0f; /* -0 becomes +0 */
     const __m512 mv = _mm512_set1_ps(*m);
 #pragma GCC unroll 4
     for (int v = 0; v < 4; v++) {
-        lanes[v] = v < n_vecs
-                       ? exp0_avx512(_mm512_sub_ps(z[v], mv), mask_below(16 * (size_t)v, n_seen))
-                       : _mm512_setzero_ps();
+        lanes[v] = v < n_vecs ? exp0_avx512(_mm512_sub_ps(z[v], mv), seen[v]) : _mm512_setzero_ps();
         _mm512_store_ps(p + 16 * v, lanes[v]);
     }
     *l = tree64_avx512(lanes);
@@ -122,11 +120,42 @@ BN_FORCE_INLINE void score_queries(const struct attn_tile *t, const struct work 
                 z[i][v] = _mm512_fmadd_ps(qv, k[v], z[i][v]);
         }
     }
+    float *const p = w->p + qs.first * ATTN_BLOCK;
+    __mmask16 seen[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < n_vecs; v++)
+        seen[v] = mask_below(16 * (size_t)v, qs.n_seen);
 #pragma GCC unroll 4
     for (int i = 0; i < n_q; i++)
-        softmax_lanes(z[i], n_vecs, qs.n_seen, w->p + (qs.first + (size_t)i) * ATTN_BLOCK, &m[i],
-                      &l[i]);
+        softmax_lanes(z[i], n_vecs, seen, p + i * ATTN_BLOCK, &m[i], &l[i]);
     merge_sums(t, w, qs.first, n_q, m, l);
+}
+
+/* Columns col .. col + 16 n_vecs - 1 of what n_q queries from `first` on have of this block, into
+ * the results so far. */
+BN_FORCE_INLINE void fold_values(const struct attn_tile *t, const struct work *w, size_t first,
+                                 int n_q, size_t col, int n_vecs, __m512 o[QUERIES][4])
+{
+    const bool is_first = t->is_first;
+    const size_t head_dim = t->head_dim;
+    float *out = t->o + first * head_dim + col;
+    __mmask16 there[4];
+#pragma GCC unroll 4
+    for (int v = 0; v < n_vecs; v++)
+        there[v] = mask_below(col + 16 * (size_t)v, head_dim);
+#pragma GCC unroll 4
+    for (int i = 0; i < n_q; i++, out += head_dim) {
+        const __m512 a = _mm512_set1_ps(w->a[first + (size_t)i]);
+        const __m512 b = _mm512_set1_ps(w->b[first + (size_t)i]);
+#pragma GCC unroll 4
+        for (int v = 0; v < n_vecs; v++) {
+            if (!is_first) {
+                const __m512 so_far = _mm512_maskz_loadu_ps(there[v], out + 16 * v);
+                o[i][v] = _mm512_fmadd_ps(o[i][v], b, _mm512_mul_ps(so_far, a));
+            }
+            _mm512_mask_storeu_ps(out + 16 * v, there[v], o[i][v]);
+        }
+    }
 }
 
 /* Columns col .. col + 16 n_vecs - 1 of the weighted values of n_q queries, folded into o. */
@@ -153,20 +182,7 @@ BN_FORCE_INLINE void value_queries(const struct attn_tile *t, const struct work 
                 o[i][v] = _mm512_fmadd_ps(pv, value[v], o[i][v]);
         }
     }
-#pragma GCC unroll 4
-    for (int i = 0; i < n_q; i++)
-#pragma GCC unroll 4
-        for (int v = 0; v < n_vecs; v++) {
-            const size_t at = col + 16 * (size_t)v, query = qs.first + (size_t)i;
-            const __mmask16 mask = mask_below(at, t->head_dim);
-            float *out = t->o + query * t->head_dim + at;
-            if (!t->is_first) {
-                const __m512 scaled =
-                    _mm512_mul_ps(_mm512_maskz_loadu_ps(mask, out), _mm512_set1_ps(w->a[query]));
-                o[i][v] = _mm512_fmadd_ps(o[i][v], _mm512_set1_ps(w->b[query]), scaled);
-            }
-            _mm512_mask_storeu_ps(out, mask, o[i][v]);
-        }
+    fold_values(t, w, qs.first, n_q, col, n_vecs, o);
 }
 
 BN_FORCE_INLINE void values_of(const struct attn_tile *t, const struct work *w, struct queries qs,
