@@ -6,7 +6,6 @@
 #include "app/tty.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
@@ -42,7 +41,11 @@ static void on_signal(int number)
 
 static void on_fatal(int number)
 {
+    static const char cut[] = "bitnet-chat: the model file was cut short, or its disk failed, "
+                              "while it was in use\n";
     tty_restore_now();
+    if (number == SIGBUS) /* the file is mapped: nobody's read could fail */
+        (void)!write(STDERR_FILENO, cut, sizeof(cut) - 1);
     (void)signal(number, SIG_DFL);
     (void)raise(number);
 }
@@ -70,8 +73,8 @@ bool signals_open(enum signal_user user, int wake_fd, struct bn_error *err)
         if (!install(number, on_signal, err))
             return false;
     }
-    for (size_t i = 0; user == SIGNALS_TERMINAL && i < N_FATAL; i++)
-        if (!install(fatal[i], on_fatal, err))
+    for (size_t i = 0; i < N_FATAL; i++)
+        if ((user == SIGNALS_TERMINAL || fatal[i] == SIGBUS) && !install(fatal[i], on_fatal, err))
             return false;
     return true;
 }
@@ -103,6 +106,14 @@ void signals_arm_interrupt(void)
 void signals_disarm_interrupt(void)
 {
     interrupt_ends = 0;
+}
+
+void signals_sent_by_others(sigset_t *set)
+{
+    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
+    sigfillset(set);
+    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
+        sigdelset(set, faults[i]);
 }
 
 void signals_stop_self(void)

@@ -1,12 +1,14 @@
 /*
  * Signals become flags and a byte on the wake pipe; nothing else happens in a handler, except that
- * a fatal signal puts the terminal back first.
+ * a fatal signal puts the terminal back first, and SIGBUS says what it means: the model file is
+ * mapped, and is not there any more.
  */
 #ifndef APP_SIGNALS_H
 #define APP_SIGNALS_H
 
 #include "engine/base/error.h"
 
+#include <signal.h>
 #include <stdbool.h>
 
 enum signal_flag {
@@ -18,7 +20,8 @@ enum signal_flag {
     SIGNAL_RESUME = 32,  /* SIGCONT */
 };
 
-enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL }; /* SUSPEND and fatal signals: terminal only */
+/* SUSPEND, and fatal signals but SIGBUS, are looked after at a terminal only. */
+enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL };
 
 /* Both ends non-blocking and closed on exec; wake_fd is what handlers write to. BN_EIO. */
 bool signals_open(enum signal_user user, int wake_fd, struct bn_error *err);
@@ -29,6 +32,9 @@ void signals_drain(int wake_fd);
 /* While armed, an interrupt restores the terminal and ends the process at once, with 130. */
 void signals_arm_interrupt(void);
 void signals_disarm_interrupt(void);
+/* All but the faults of a thread itself, which would end the process unseen where they are blocked:
+ * what a thread blocks that leaves signals to another. */
+void signals_sent_by_others(sigset_t *set);
 /* Stop this process as Ctrl-Z does by default; returns when it is continued. */
 void signals_stop_self(void);
 

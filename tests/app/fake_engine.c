@@ -8,6 +8,7 @@
  * first token), read_us (for each new token of a prompt), token_ms, n_ctx, endless=1 (an answer
  * begins again at its end), same=1 (its first token for ever), fail_at=N (the N-th token fails),
  * load_error=1, save_error=1, no_cuda=1 (it was passed over), stuck=1 (a stop is never heard),
+ * fault=1 (the engine's thread dies of an illegal instruction),
  * save_us (for each token of a snapshot), noise=1 (each answer begins with a line on standard
  * error). The vocabulary is the model file's own.
  */
@@ -277,6 +278,8 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
     if (stats)
         *stats = (struct bn_sync_stats){.n_reused = n_kept, .n_evaluated = n_ids - n_kept};
     const struct token_list *answer = &g->answers[g->answer];
+    if (told_number("fault", 0))
+        __builtin_trap();
     if (told("fail_at") && (long)g->n_said + 1 == told_number("fail_at", 0))
         return bn_fail(err, BN_EDEVICE, "the fake device failed");
     if (told_number("endless", 0) && g->n_said == answer->n)

@@ -5,6 +5,7 @@ test_chat_cli.py CHAT MAKE_MODEL: the program with its engine, on a tiny generat
 import glob
 import json
 import os
+import resource
 import shutil
 import signal
 import subprocess
@@ -35,6 +36,20 @@ class Chat(ChatCase):
         self.assertRegex(text, r'(?s)^prompt\ntokens +64 at once, 64 at most\nthreads +1 of 1, as asked.*'
                                r'\n\nanswer\ntokens +1 at once, 64 at most\n.*\nhead +1 row, .* MB\n$')
         self.refuses(2, '--explain', '--json')
+
+    def test_a_model_file_cut_while_in_use_is_said(self):
+        model = self.path('cut.gguf')
+        shutil.copy(self.model, model)
+        process = subprocess.Popen([PROGRAM, model, '--lines', '--json', '-n', '4'], env=self.env,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        resource.prlimit(process.pid, resource.RLIMIT_CORE, (0, 0))
+        process.stdin.write(b'one\n')
+        process.stdin.flush()
+        process.stdout.readline()
+        os.truncate(model, 0)
+        errors = process.communicate(b'two\n', timeout=60)[1]
+        self.assertEqual(process.returncode, -signal.SIGBUS)
+        self.assertRegex(errors, rb'^bitnet-chat: the model file was cut short, .*in use\n$')
 
     def test_a_second_turn_reads_only_its_new_tokens(self):
         lines = self.says('--lines', '--json', '-n', '20', '--seed', '3', stdin=b'one\ntwo\nthree\n')

@@ -189,6 +189,13 @@ class WaysOut(TerminalCase):
             terminal.process.send_signal(number)
             self.left_clean(terminal, -number)
 
+    def test_a_fault_in_the_engine_restores_the_terminal(self):
+        self.fake('fine', fault=1)
+        terminal = self.ready()
+        resource.prlimit(terminal.process.pid, resource.RLIMIT_CORE, (0, 0))
+        terminal.send(b'x\r')
+        self.left_clean(terminal, -signal.SIGILL)
+
     def test_a_load_that_fails_restores_it_and_is_exit_3(self):
         self.fake(load_ms=200, load_error=1)
         terminal = self.open()
