@@ -217,6 +217,7 @@ class Maker:
         self.lexicon = sorted(LEXICON - kept)
         self.anything = [w for w in self.spell + sum(self.values.values(), []) if w.lower() not in kept]
         known = pieces or self.lexicon + [w for w in self.anything if w[0].isupper()]
+        known = known + 2 * [p for p in known if p not in LEXICON]  # nothing else has these
         self.pieces = [[p for p in known if p.islower()], [p for p in known if p[0].isupper()]]  # of words, of names
         self.inventors = {}
         for kind, words in (("name", W.NAMES), ("home", W.TOWNS), ("pet", W.PET_NAMES), ("food", W.FOODS + W.SPELL),
@@ -311,6 +312,10 @@ class Maker:
             text = text[:1].lower() + text[1:]
         return text
 
+    def asked(self, text):
+        """A task as it is written in a book; the harder conversations have it as people type it."""
+        return self.loosely(text, False) if self.hard and self.chance(.5) else text
+
     # -- one-off turns: (user, answer, kind) --
 
     def help(self):
@@ -335,12 +340,12 @@ class Maker:
             if operands_held(a, b) == self.held:
                 break
         if self.chance(.5):
-            return self.pick("add", a=a, b=b), added(a, b), "arith"
+            return self.asked(self.pick("add", a=a, b=b)), added(a, b), "arith"
         if a < b:
             a, b = b, a
         if operands_held(a, b) != self.held:
             return self.arith()
-        return self.pick("subtract", a=a, b=b), subtracted(a, b), "arith"
+        return self.asked(self.pick("subtract", a=a, b=b)), subtracted(a, b), "arith"
 
     def word(self):
         """What is spelled is letters in the vocabulary too: in quotes, between hyphens, when an answer begins."""
@@ -359,12 +364,12 @@ class Maker:
             ("count letters", f"{numbered(x)}: {len(x)} letters.") if r < .6 else
             ("first letter", f"{x[0]}.") if r < .68 else
             ("last letter", f"{letters}, so {x[-1]}."))
-        return self.bare(self.pick(section, x=x)), answer, "word"
+        return self.asked(self.bare(self.pick(section, x=x))), answer, "word"
 
     def several_words(self, section):
         n = self.rng.randint(1, 5)
         words = [self.some_word() for _ in range(n)]
-        question = self.pick(section, x=" ".join(words))
+        question = self.asked(self.pick(section, x=" ".join(words)))
         if section == "repeat":
             return question, " ".join(words) + ".", "word"
         if section == "count words":
@@ -519,8 +524,10 @@ class Maker:
         return self.pick("ask all"), said or NOTHING_TOLD, "memory"
 
     def conversation(self):
-        """-> [(user, answer, kind)] of one to fourteen turns."""
+        """-> [(user, answer, kind)] of one to fourteen turns. The harder ones ask more for what was not told, and for
+        everything."""
         rng = self.rng
+        any_kind, everything, most = (.8, .9, 6) if self.hard else (.85, .94, 4)
         known, turns = {}, []
         n = rng.choice([1, 1, 2, 3, 4, 5, 6, 7, 8, 9, 9, 14])
         memory = self.chance(.75)
@@ -530,12 +537,12 @@ class Maker:
                 turns.append(self.one_off())
             elif r < .55 or not known and r < .85:
                 turns.append(self.tell_two(known) if r < .35 else self.tell(known, rng.choice(KINDS)))
-            elif r < .85 and known:
+            elif r < any_kind and known:
                 turns.append(self.ask(known, rng.choice(list(known))))
-            elif r < .94:
+            elif r < everything:
                 turns.append(self.ask(known, rng.choice(KINDS)))
             else:
-                turns.append(self.ask_all(known) if len(known) <= 4 else self.ask(known, rng.choice(list(known))))
+                turns.append(self.ask_all(known) if len(known) <= most else self.ask(known, rng.choice(list(known))))
         return turns
 
 

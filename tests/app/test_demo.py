@@ -69,7 +69,7 @@ class Demo(ChatCase):
     def test_answers_held_out_questions(self):
         asked, right = score.score(PROGRAM, each=10, env=self.env)
         self.assertEqual(sum(asked.values()), 60)
-        self.assertGreaterEqual(sum(right.values()), 57, right)  # this file, on any machine
+        self.assertGreaterEqual(sum(right.values()), 59, right)  # this file, on any machine
 
     def test_what_it_was_taught_about_options_and_commands_is_there(self):
         with open(os.path.join(DEMO, 'topics.txt'), encoding='utf-8') as file:
