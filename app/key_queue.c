@@ -3,6 +3,7 @@
  */
 #include "app/key_queue.h"
 
+#include "app/term_keys.h"
 #include "app/term_text.h"
 #include "engine/base/clock.h"
 
@@ -39,16 +40,6 @@ double key_queue_waited(const struct key_queue *q)
     return clock_seconds() - q->read_at;
 }
 
-/* Where the paste that begins at `at` has ended; the end of the bytes while it has not. */
-static size_t paste_end(const struct strbuf *b, size_t at)
-{
-    const size_t n_mark = strlen(KEY_PASTE_END);
-    for (; at + n_mark <= b->n_bytes; at++)
-        if (memcmp(b->ptr + at, KEY_PASTE_END, n_mark) == 0)
-            return at + n_mark;
-    return b->n_bytes;
-}
-
 static bool begins_paste(const struct strbuf *b, size_t at)
 {
     const size_t n_mark = strlen(KEY_PASTE_BEGIN);
@@ -80,7 +71,7 @@ void key_queue_typed(const struct key_queue *q, struct strbuf *out)
         const char key = b->ptr[i];
         if (begins_paste(b, i)) {
             strbuf_add_text(out, "[pasted]");
-            i = paste_end(b, i);
+            i = term_keys_after_paste(b->ptr, b->n_bytes, i);
             continue;
         }
         if (key == '\033') {
@@ -107,7 +98,8 @@ struct key_wish key_queue_filter(struct key_queue *q, enum key_rule rule)
     size_t n_kept = 0;
     bool alt = false;
     for (size_t i = 0; i < b->n_bytes;) {
-        const size_t end = begins_paste(b, i) ? paste_end(b, i) : i + 1;
+        const size_t end =
+            begins_paste(b, i) ? term_keys_after_paste(b->ptr, b->n_bytes, i) : i + 1;
         const char key = b->ptr[i];
         const bool is_key = end == i + 1;
         const bool stops = is_key && key == '\033' && end == b->n_bytes && waited;

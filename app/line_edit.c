@@ -30,6 +30,7 @@ static struct {
     struct app *app;
     const char *keys; /* (n_keys) being fed */
     size_t n_keys, at;
+    size_t n_searched; /* bytes of the paste that keys begin with, where its end is not */
     bool is_open, is_done, is_end;
     char *line;                         /* done, Readline's memory */
     char *kept;                         /* text of an editor that was left; Readline's memory */
@@ -144,6 +145,7 @@ void line_begin(const char *prompt)
 {
     edit.is_done = edit.is_end = false;
     edit.is_open = true;
+    edit.n_searched = 0;
     rl_callback_handler_install(prompt, on_line);
     if (edit.kept) {
         rl_insert_text(edit.kept);
@@ -190,7 +192,10 @@ enum line_result line_feed(const char *keys, size_t n_keys, size_t *n_used)
             used += n;
             continue;
         }
-        const char *end = find(paste + N_MARK, n_keys - used - N_MARK, PASTE_END);
+        const size_t n_bytes = n_keys - used - N_MARK;
+        const size_t n_searched = size_min(edit.n_searched, n_bytes);
+        const char *end = find(paste + N_MARK + n_searched, n_bytes - n_searched, PASTE_END);
+        edit.n_searched = end || n_bytes < N_MARK ? 0 : n_bytes - N_MARK;
         if (!end)
             break;
         line_paste_take(paste + N_MARK, (size_t)(end - paste) - N_MARK);
@@ -239,6 +244,7 @@ void line_restore(void)
 
 bool line_clear(void)
 {
+    edit.n_searched = 0; /* keys that waited are gone too */
     if (!edit.is_open)
         return false;
     rl_callback_sigcleanup(); /* out of a search or a half-typed key */

@@ -19,11 +19,16 @@ static const struct {
     {"\033[7^", TERM_KEY_FIRST},   {"\033[1;5F", TERM_KEY_LAST},    {"\033[8^", TERM_KEY_LAST},
 };
 
-static size_t after_paste(const char *bytes, size_t n_bytes, size_t at)
+size_t term_keys_after_paste(const char *bytes, size_t n_bytes, size_t at)
 {
-    for (at += N_MARK; at + N_MARK <= n_bytes; at++)
-        if (memcmp(bytes + at, PASTE_END, N_MARK) == 0)
+    for (at += N_MARK; at + N_MARK <= n_bytes; at++) {
+        const char *esc = memchr(bytes + at, '\033', n_bytes - at); /* what comes is long */
+        if (!esc)
+            break;
+        at = (size_t)(esc - bytes);
+        if (n_bytes - at >= N_MARK && memcmp(esc, PASTE_END, N_MARK) == 0)
             return at + N_MARK;
+    }
     return n_bytes;
 }
 
@@ -35,7 +40,7 @@ struct term_key_hit term_keys_find(const char *bytes, size_t n_bytes)
             break;
         at = (size_t)(esc - bytes);
         if (n_bytes - at >= N_MARK && memcmp(esc, PASTE_BEGIN, N_MARK) == 0) {
-            at = after_paste(bytes, n_bytes, at);
+            at = term_keys_after_paste(bytes, n_bytes, at);
             continue;
         }
         for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {

@@ -20,6 +20,8 @@ struct term_key_hit {
     size_t at, n_bytes; /* NONE: at is the number of bytes */
 };
 
+/* Where the paste whose marker is at `at` has ended; n_bytes while it has not. */
+size_t term_keys_after_paste(const char *bytes, size_t n_bytes, size_t at);
 /* The first such key outside of pastes. */
 struct term_key_hit term_keys_find(const char *bytes, size_t n_bytes);
 /* Bytes at the end that begin an escape sequence which the next bytes may complete. */
