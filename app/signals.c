@@ -128,4 +128,7 @@ void signals_stop_self(void)
     (void)raise(SIGTSTP);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     (void)sigaction(SIGTSTP, &ours, NULL);
+    for (size_t i = 0; i < N_WATCHED; i++)
+        if (watched[i].number == SIGCONT)
+            raised[watched[i].index] = 0; /* it ended this stop, and the caller knows */
 }

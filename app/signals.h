@@ -35,7 +35,8 @@ void signals_disarm_interrupt(void);
 /* All but the faults of a thread itself, which would end the process unseen where they are blocked:
  * what a thread blocks that leaves signals to another. */
 void signals_sent_by_others(sigset_t *set);
-/* Stop this process as Ctrl-Z does by default; returns when it is continued. */
+/* Stop this process as Ctrl-Z does by default; returns when it is continued, which raises no
+ * RESUME: taking the terminal twice would spoil keys that come in between. */
 void signals_stop_self(void);
 
 #endif
