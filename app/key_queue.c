@@ -40,12 +40,6 @@ double key_queue_waited(const struct key_queue *q)
     return clock_seconds() - q->read_at;
 }
 
-static bool begins_paste(const struct strbuf *b, size_t at)
-{
-    const size_t n_mark = strlen(KEY_PASTE_BEGIN);
-    return b->n_bytes - at >= n_mark && memcmp(b->ptr + at, KEY_PASTE_BEGIN, n_mark) == 0;
-}
-
 /* Where the key that begins with the Esc at `at` ends. */
 static size_t sequence_end(const struct strbuf *b, size_t at)
 {
@@ -69,9 +63,9 @@ void key_queue_typed(const struct key_queue *q, struct strbuf *out)
     const struct strbuf *b = &q->bytes;
     for (size_t i = 0; i < b->n_bytes;) {
         const char key = b->ptr[i];
-        if (begins_paste(b, i)) {
+        if (term_paste_begins(b->ptr, b->n_bytes, i)) {
             strbuf_add_text(out, "[pasted]");
-            i = term_keys_after_paste(b->ptr, b->n_bytes, i);
+            i = term_paste_end(b->ptr, b->n_bytes, i);
             continue;
         }
         if (key == '\033') {
@@ -98,8 +92,8 @@ struct key_wish key_queue_filter(struct key_queue *q, enum key_rule rule)
     size_t n_kept = 0;
     bool alt = false;
     for (size_t i = 0; i < b->n_bytes;) {
-        const size_t end =
-            begins_paste(b, i) ? term_keys_after_paste(b->ptr, b->n_bytes, i) : i + 1;
+        const bool is_paste = term_paste_begins(b->ptr, b->n_bytes, i);
+        const size_t end = is_paste ? term_paste_end(b->ptr, b->n_bytes, i) : i + 1;
         const char key = b->ptr[i];
         const bool is_key = end == i + 1;
         const bool stops = is_key && key == '\033' && end == b->n_bytes && waited;

@@ -11,9 +11,7 @@
 #include <stdbool.h>
 
 #define KEY_ESCAPE_SECONDS 0.05 /* an Esc that nothing follows so long is the key itself */
-#define KEY_PASTE_SECONDS 2.0   /* a paste whose end does not come is ended ... */
-#define KEY_PASTE_BEGIN "\033[200~"
-#define KEY_PASTE_END "\033[201~" /* ... with this */
+#define KEY_PASTE_SECONDS 2.0   /* a paste whose end does not come is ended */
 #define KEY_BACKSPACE '\b'
 #define KEY_DELETE '\177'
 #define KEY_KILL '\025'   /* Ctrl-U */

@@ -8,6 +8,7 @@
 
 #include "app/edit_file.h"
 #include "app/line_parts.h"
+#include "app/term_keys.h"
 #include "app/term_text.h"
 #include "app/tty.h"
 #include "engine/base/size.h"
@@ -20,9 +21,6 @@
 #include <readline/history.h>
 #include <readline/readline.h>
 
-#define PASTE_BEGIN "\033[200~"
-#define PASTE_END "\033[201~"
-#define N_MARK (sizeof(PASTE_BEGIN) - 1)
 #define MIN_COLUMNS 8
 #define MAX_MEMORY_ENTRY 4096 /* longer messages are not worth recalling */
 
@@ -30,7 +28,6 @@ static struct {
     struct app *app;
     const char *keys; /* (n_keys) being fed */
     size_t n_keys, at;
-    size_t n_searched; /* bytes of the paste that keys begin with, where its end is not */
     bool is_open, is_done, is_end;
     char *line;                         /* done, Readline's memory */
     char *kept;                         /* text of an editor that was left; Readline's memory */
@@ -87,19 +84,6 @@ static void no_terminal_change_back(void)
 {
 }
 
-static const char *find(const char *p, size_t n, const char *mark)
-{
-    for (size_t at = 0; at + N_MARK <= n; at++) {
-        const char *esc = memchr(p + at, '\033', n - at);
-        if (!esc || (size_t)(p + n - esc) < N_MARK)
-            return NULL;
-        if (memcmp(esc, mark, N_MARK) == 0)
-            return esc;
-        at = (size_t)(esc - p);
-    }
-    return NULL;
-}
-
 static int edit_elsewhere(int count, int key)
 {
     struct strbuf text = {0};
@@ -145,7 +129,6 @@ void line_begin(const char *prompt)
 {
     edit.is_done = edit.is_end = false;
     edit.is_open = true;
-    edit.n_searched = 0;
     rl_callback_handler_install(prompt, on_line);
     if (edit.kept) {
         rl_insert_text(edit.kept);
@@ -184,7 +167,7 @@ enum line_result line_feed(const char *keys, size_t n_keys, size_t *n_used)
     size_t used = 0;
     while (used < n_keys && !edit.is_done) {
         const char *rest = keys + used;
-        const char *paste = find(rest, n_keys - used, PASTE_BEGIN);
+        const char *paste = term_paste_find(rest, n_keys - used, TERM_PASTE_BEGIN);
         const size_t n_typed = paste ? (size_t)(paste - rest) : n_keys - used;
         size_t n;
         if (n_typed > 0) {
@@ -192,15 +175,13 @@ enum line_result line_feed(const char *keys, size_t n_keys, size_t *n_used)
             used += n;
             continue;
         }
-        const size_t n_bytes = n_keys - used - N_MARK;
-        const size_t n_searched = size_min(edit.n_searched, n_bytes);
-        const char *end = find(paste + N_MARK + n_searched, n_bytes - n_searched, PASTE_END);
-        edit.n_searched = end || n_bytes < N_MARK ? 0 : n_bytes - N_MARK;
+        const char *text = paste + TERM_PASTE_BYTES;
+        const char *end = term_paste_find(text, (size_t)(keys + n_keys - text), TERM_PASTE_END);
         if (!end)
             break;
-        line_paste_take(paste + N_MARK, (size_t)(end - paste) - N_MARK);
+        line_paste_take(text, (size_t)(end - text));
         redisplay();
-        used = (size_t)(end - keys) + N_MARK;
+        used = (size_t)(end - keys) + TERM_PASTE_BYTES;
     }
     *n_used = used;
     if (!edit.is_done)
@@ -244,7 +225,6 @@ void line_restore(void)
 
 bool line_clear(void)
 {
-    edit.n_searched = 0; /* keys that waited are gone too */
     if (!edit.is_open)
         return false;
     rl_callback_sigcleanup(); /* out of a search or a half-typed key */

@@ -10,17 +10,13 @@
 #include <string.h>
 #include <unistd.h>
 
-static volatile sig_atomic_t raised[6]; /* one for each flag, so that no handler needs a lock */
 static volatile sig_atomic_t interrupt_ends;
 static int wake = -1;
 
-static const struct {
-    int number;
-    size_t index;
-} watched[] = {
-    {SIGINT, 0}, {SIGTERM, 1}, {SIGHUP, 2}, {SIGWINCH, 3}, {SIGTSTP, 4}, {SIGCONT, 5},
-};
+/* Number i raises flag 1 << i. */
+static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT};
 #define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
+static volatile sig_atomic_t raised[N_WATCHED]; /* one for each, so that no handler needs a lock */
 
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGQUIT};
 #define N_FATAL (sizeof(fatal) / sizeof(fatal[0]))
@@ -33,8 +29,8 @@ static void on_signal(int number)
         _exit(130);
     }
     for (size_t i = 0; i < N_WATCHED; i++)
-        if (watched[i].number == number)
-            raised[watched[i].index] = 1;
+        if (watched[i] == number)
+            raised[i] = 1;
     (void)!write(wake, "s", 1); /* full: somebody is awake already */
     errno = saved;
 }
@@ -62,7 +58,7 @@ bool signals_open(enum signal_user user, int wake_fd, struct bn_error *err)
 {
     wake = wake_fd;
     for (size_t i = 0; i < N_WATCHED; i++) {
-        const int number = watched[i].number;
+        const int number = watched[i];
         struct sigaction before;
         if (user == SIGNALS_PIPE && (number == SIGTSTP || number == SIGCONT))
             continue;
@@ -108,12 +104,11 @@ void signals_disarm_interrupt(void)
     interrupt_ends = 0;
 }
 
-void signals_sent_by_others(sigset_t *set)
+void signals_but_fatal(sigset_t *set)
 {
-    static const int faults[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE};
     sigfillset(set);
-    for (size_t i = 0; i < sizeof(faults) / sizeof(faults[0]); i++)
-        sigdelset(set, faults[i]);
+    for (size_t i = 0; i < N_FATAL; i++)
+        sigdelset(set, fatal[i]);
 }
 
 void signals_stop_self(void)
@@ -129,6 +124,6 @@ void signals_stop_self(void)
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     (void)sigaction(SIGTSTP, &ours, NULL);
     for (size_t i = 0; i < N_WATCHED; i++)
-        if (watched[i].number == SIGCONT)
-            raised[watched[i].index] = 0; /* it ended this stop, and the caller knows */
+        if (watched[i] == SIGCONT)
+            raised[i] = 0; /* it ended this stop, and the caller knows */
 }

@@ -32,9 +32,9 @@ void signals_drain(int wake_fd);
 /* While armed, an interrupt restores the terminal and ends the process at once, with 130. */
 void signals_arm_interrupt(void);
 void signals_disarm_interrupt(void);
-/* All but the faults of a thread itself, which would end the process unseen where they are blocked:
- * what a thread blocks that leaves signals to another. */
-void signals_sent_by_others(sigset_t *set);
+/* What a thread blocks that leaves signals to another: all but the fatal ones, since where a
+ * thread's own fault is blocked the process ends without its handler. */
+void signals_but_fatal(sigset_t *set);
 /* Stop this process as Ctrl-Z does by default; returns when it is continued, which raises no
  * RESUME: taking the terminal twice would spoil keys that come in between. */
 void signals_stop_self(void);

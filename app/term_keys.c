@@ -6,10 +6,6 @@
 
 #include <string.h>
 
-#define PASTE_BEGIN "\033[200~"
-#define PASTE_END "\033[201~"
-#define N_MARK (sizeof(PASTE_BEGIN) - 1)
-
 static const struct {
     const char *bytes;
     enum term_key key;
@@ -19,17 +15,30 @@ static const struct {
     {"\033[7^", TERM_KEY_FIRST},   {"\033[1;5F", TERM_KEY_LAST},    {"\033[8^", TERM_KEY_LAST},
 };
 
-size_t term_keys_after_paste(const char *bytes, size_t n_bytes, size_t at)
+const char *term_paste_find(const char *bytes, size_t n_bytes, const char *mark)
 {
-    for (at += N_MARK; at + N_MARK <= n_bytes; at++) {
-        const char *esc = memchr(bytes + at, '\033', n_bytes - at); /* what comes is long */
-        if (!esc)
-            break;
+    for (size_t at = 0; at + TERM_PASTE_BYTES <= n_bytes; at++) {
+        const char *esc = memchr(bytes + at, '\033', n_bytes - at); /* a paste may be long */
+        if (!esc || (size_t)(bytes + n_bytes - esc) < TERM_PASTE_BYTES)
+            return NULL;
+        if (memcmp(esc, mark, TERM_PASTE_BYTES) == 0)
+            return esc;
         at = (size_t)(esc - bytes);
-        if (n_bytes - at >= N_MARK && memcmp(esc, PASTE_END, N_MARK) == 0)
-            return at + N_MARK;
     }
-    return n_bytes;
+    return NULL;
+}
+
+bool term_paste_begins(const char *bytes, size_t n_bytes, size_t at)
+{
+    return n_bytes - at >= TERM_PASTE_BYTES &&
+           memcmp(bytes + at, TERM_PASTE_BEGIN, TERM_PASTE_BYTES) == 0;
+}
+
+size_t term_paste_end(const char *bytes, size_t n_bytes, size_t at)
+{
+    at += TERM_PASTE_BYTES;
+    const char *end = term_paste_find(bytes + at, n_bytes - at, TERM_PASTE_END);
+    return end ? (size_t)(end - bytes) + TERM_PASTE_BYTES : n_bytes;
 }
 
 struct term_key_hit term_keys_find(const char *bytes, size_t n_bytes)
@@ -39,8 +48,8 @@ struct term_key_hit term_keys_find(const char *bytes, size_t n_bytes)
         if (!esc)
             break;
         at = (size_t)(esc - bytes);
-        if (n_bytes - at >= N_MARK && memcmp(esc, PASTE_BEGIN, N_MARK) == 0) {
-            at = term_keys_after_paste(bytes, n_bytes, at);
+        if (term_paste_begins(bytes, n_bytes, at)) {
+            at = term_paste_end(bytes, n_bytes, at);
             continue;
         }
         for (size_t i = 0; i < sizeof(table) / sizeof(table[0]); i++) {

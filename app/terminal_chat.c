@@ -5,6 +5,7 @@
 
 #include "app/line_edit.h"
 #include "app/paths.h"
+#include "app/term_keys.h"
 #include "app/term_text.h"
 #include "app/tty.h"
 #include "app/turn_probs.h"
@@ -189,7 +190,7 @@ enum line_result terminal_feed(struct ui *ui, size_t n_keys, size_t *n_used)
     const enum line_result result = line_feed(strbuf_text(&q->bytes), n_keys, n_used);
     strbuf_drop(&q->bytes, *n_used);
     if (result == LINE_EDITING && *n_used < n_keys && key_queue_waited(q) > KEY_PASTE_SECONDS)
-        strbuf_add_text(&q->bytes, KEY_PASTE_END); /* the rest of this paste was lost */
+        strbuf_add_text(&q->bytes, TERM_PASTE_END); /* the rest of this paste was lost */
     return result;
 }
 

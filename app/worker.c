@@ -274,13 +274,13 @@ static void *work(void *arg)
     return NULL;
 }
 
-/* Threads inherit the mask: what others send is blocked while this one, and through it OpenMP's,
- * starts. */
+/* Threads inherit the mask: all but what is fatal is blocked while this one, and through it
+ * OpenMP's, starts. */
 static bool start_thread(struct worker *w, struct bn_error *err)
 {
-    sigset_t sent, before;
-    signals_sent_by_others(&sent);
-    pthread_sigmask(SIG_BLOCK, &sent, &before);
+    sigset_t others, before;
+    signals_but_fatal(&others);
+    pthread_sigmask(SIG_BLOCK, &others, &before);
     const int rc = pthread_create(&w->thread, NULL, work, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return rc == 0 || bn_fail(err, BN_EIO, "cannot start a thread: %s", strerror(rc));
