@@ -75,7 +75,7 @@ class Terminal:
     def wait_for_modes(self):
         """Until the terminal is given back: its modes, and pastes are not marked any more."""
         deadline = time.monotonic() + 30
-        while self.modes() != self.before or self.seen.count(PASTE_ON) > self.seen.count(PASTE_OFF):
+        while self.modes() != self.before or self.seen.count(PASTE_ON) != self.seen.count(PASTE_OFF):
             if time.monotonic() > deadline:
                 raise AssertionError('the terminal is not given back')
             self.read(0.05)
