@@ -70,11 +70,11 @@ static void append_q8(const struct lane *l, const struct kv_block *to, size_t po
     const struct backend *b = l->pass->b;
     const size_t head_dim = b->model->hp.head_dim;
     struct act_scale scale;
-    b->k.quantise(k, head_dim, l->q8, &scale); /* zeros past head_dim */
+    b->k.quantise(&(struct act_in){.x = k, .n = head_dim, .ahead = v}, l->q8, &scale);
     to->scales[pos] = 1.0f / scale.s;
-    for (size_t i = 0; i < head_dim; i += ATTN_QUAD)
+    for (size_t i = 0; i < head_dim; i += ATTN_QUAD) /* l->q8 has zeros past head_dim */
         memcpy(to->k + i * ATTN_BLOCK + pos * ATTN_QUAD, l->q8 + i, ATTN_QUAD);
-    b->k.quantise(v, head_dim, l->q8, &scale);
+    b->k.quantise(&(struct act_in){.x = v, .n = head_dim, .ahead = v}, l->q8, &scale);
     to->scales[ATTN_BLOCK + pos] = 1.0f / scale.s;
     uint8_t *const values = to->v + pos / ATTN_QUAD * ATTN_QUAD * b->shape.v_stride;
     for (size_t i = 0; i < head_dim; i++)

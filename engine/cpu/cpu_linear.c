@@ -25,31 +25,24 @@ static bool is_alone(const struct lane *l)
     return l->pass->plan.linear == LINEAR_MATVEC;
 }
 
-/* Ask for a row that comes after the one that is computed: it was written by all lanes and lies in
- * the last level, or with another core. */
-static void fetch_row(const float *x, size_t n)
-{
-    for (size_t i = 0; i < n; i += ROW_UNIT)
-        cpu_prefetch(x + i);
-}
-
 void linear_input(struct lane *l, const struct weights *to, struct rows x, const float *w)
 {
     const struct backend *b = l->pass->b;
     const struct scratch *s = &b->scratch;
-    const size_t n_cols = to->n_cols, n_lines = to->mat.n_lines;
+    const size_t n_lines = to->mat.n_lines;
     const struct share tokens =
         is_alone(l) ? (struct share){0, 1} : lane_share(l, l->pass->n_tokens, 1);
     for (size_t t = tokens.begin; t < tokens.end; t++) {
-        const float *in = x.at + t * x.stride;
+        const float *row = x.at + t * x.stride;
+        const struct act_in in = {
+            .x = row,
+            .w = w,
+            .n = to->n_cols,
+            .eps = b->model->hp.rms_eps,
+            .ahead = t + 1 < tokens.end ? row + x.stride : row,
+        };
         struct act_scale scale;
-        if (t + 1 < tokens.end)
-            fetch_row(in + x.stride, n_cols);
-        if (w) {
-            b->k.rms_norm(in, w, n_cols, b->model->hp.rms_eps, l->x);
-            in = l->x;
-        }
-        b->k.quantise(in, n_cols, l->q8, &scale);
+        b->k.quantise(&in, l->q8, &scale);
         if (is_alone(l)) {
             l->q8_s = scale.s;
             l->q8_sum = scale.q_sum;

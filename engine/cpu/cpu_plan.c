@@ -89,7 +89,6 @@ static void lay_lane(struct layout *l, const struct cpu_shape *s, const struct h
                      struct lane *lane)
 {
     *lane = (struct lane){
-        .x = take(l, s->max_cols, sizeof(float)),
         .live = take(l, s->max_cols + LIVE_SLACK, sizeof(int32_t)),
         .sums = take(l, size_round_up(hp->n_embd, LINE_COLS), sizeof(int32_t)),
         .q8 = take(l, s->q8_stride, 1),

@@ -121,7 +121,6 @@ struct scratch {
 struct lane {
     struct pass *pass;
     size_t index, n_lanes;
-    float *x;      /* (max_cols) a token between norm and quantise */
     int32_t *live; /* (max_cols + LIVE_SLACK) rows or columns that are multiplied */
     int32_t *sums; /* (n_embd, whole lines) over this lane's live columns; all lanes read it */
     uint64_t up_skipped, down_skipped; /* bytes of weights not read in this pass */

@@ -123,6 +123,7 @@ static void rung_avx512vnni(struct cpu_kernels *k)
     k->few.panel_rows = 2 * PANEL_ROWS; /* longer streams */
     k->tile.matmul = k->many.matmul = ternary_matmul_avx512;
     k->tile_from = k->many_from = AVX512_MANY_FROM;
+    k->quantise = quantise_avx512;
     k->acc_store = acc_store_avx512;
     k->acc_add = acc_add_avx512;
     k->acc_relu2 = acc_relu2_avx512;

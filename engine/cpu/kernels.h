@@ -25,6 +25,14 @@
 #define PANEL_ROWS 128 /* most rows that are unpacked together */
 #define PANEL_ALIGN 16 /* unpacked rows come in whole groups of so many */
 
+/* What a ternary layer multiplies with: x, or with weights RMSNorm(x) * w. */
+struct act_in {
+    const float *x; /* (n) */
+    const float *w; /* (n), or NULL */
+    size_t n;
+    float eps;         /* with w */
+    const void *ahead; /* the x (n) that is quantised next: at most prefetched, so any pointer */
+};
 /* Quantised activations of one token. */
 struct act_scale {
     float s;       /* 127 / max(absmax, 1e-5) */
@@ -34,8 +42,8 @@ struct act_scale {
 /* y = RMSNorm(x) * w; x, w, y (n). y may be x. */
 typedef void (*rms_norm_fn)(const float *x, const float *w, size_t n, float eps, float *y);
 
-/* x (n) -> q (n rounded up to LINE_COLS, zeros past n). */
-typedef void (*quantise_fn)(const float *x, size_t n, int8_t *q, struct act_scale *out);
+/* -> q (n rounded up to LINE_COLS, zeros past n; 64-byte aligned). */
+typedef void (*quantise_fn)(const struct act_in *in, int8_t *q, struct act_scale *out);
 
 /* Several tokens are multiplied in four steps, the first three of which bring activations and
  * weights into the form that the last is fast with. All must be of one struct ternary_gemm.

@@ -189,16 +189,19 @@ static const char *check_ternary(const struct cpu_kernels *k, const struct cpu_k
 {
     struct ternary_case c = {.q_sums = {0}}; /* tokens and rows that are missing are read too */
     const size_t n = N_LINES * LINE_COLS - 11;
-    float x[N_LINES * LINE_COLS];
+    float x[N_LINES * LINE_COLS], norm[N_LINES * LINE_COLS];
     struct act_scale s[2];
+    fill(norm, n, 2.0f, 900);
     for (size_t i = 0; i < sizeof c.lines; i++) { /* four codes of 0 .. 2 */
         const uint32_t u = mix(4000 + i);
         c.lines[i] = (uint8_t)(u % 3 | u / 3 % 3 << 2 | u / 9 % 3 << 4 | u / 27 % 3 << 6);
     }
     for (size_t t = 0; t < N_TOKENS; t++) {
         fill(x, n, 3.0f, 5000 + 1000 * t);
-        k->quantise(x, n, c.q[0] + t * N_LINES * LINE_COLS, &s[0]);
-        ref->quantise(x, n, c.q[1] + t * N_LINES * LINE_COLS, &s[1]);
+        const struct act_in in = {
+            .x = x, .w = t % 2 ? norm : NULL, .n = n, .eps = 1e-5f, .ahead = x};
+        k->quantise(&in, c.q[0] + t * N_LINES * LINE_COLS, &s[0]);
+        ref->quantise(&in, c.q[1] + t * N_LINES * LINE_COLS, &s[1]);
         if (!same(&s[0].s, &s[1].s, sizeof s[0].s) || s[0].q_sum != s[1].q_sum)
             return "quantise";
         c.q_sums[t] = s[1].q_sum;

@@ -50,13 +50,21 @@ static void quantise_n(struct check *c, size_t n, enum pattern p)
     float *x = floats(c, p, n);
     if (rng_below(&c->rng, 4) == 0) /* a model gone wrong: still no undefined conversion */
         x[rng_below(&c->rng, n)] = rng_next(&c->rng) & 1 ? NAN : INFINITY;
+    const float *const weights[] = {NULL, floats(c, PATTERN_PLAIN, n)};
     const size_t q_bytes = (n + LINE_COLS - 1) / LINE_COLS * LINE_COLS;
-    const struct outputs o = outputs_alloc(q_bytes, 0);
-    const struct outputs s = outputs_alloc(sizeof(struct act_scale), 0);
-    c->k->quantise(x, n, (int8_t *)o.p[0], (struct act_scale *)(void *)s.p[0]);
-    c->ref->quantise(x, n, (int8_t *)o.p[1], (struct act_scale *)(void *)s.p[1]);
-    outputs_compare(c, &o, false, "n %zu, pattern %d", n, (int)p);
-    outputs_compare(c, &s, false, "scale and sum, n %zu, pattern %d", n, (int)p);
+    for (size_t i = 0; i < 2; i++) { /* what comes next may lie anywhere */
+        const struct act_in in = {.x = x,
+                                  .w = weights[i],
+                                  .n = n,
+                                  .eps = 1e-5f,
+                                  .ahead = rng_next(&c->rng) & 1 ? x : NULL};
+        const struct outputs o = outputs_alloc(q_bytes, 0);
+        const struct outputs s = outputs_alloc(sizeof(struct act_scale), 0);
+        c->k->quantise(&in, (int8_t *)o.p[0], (struct act_scale *)(void *)s.p[0]);
+        c->ref->quantise(&in, (int8_t *)o.p[1], (struct act_scale *)(void *)s.p[1]);
+        outputs_compare(c, &o, false, "n %zu, pattern %d, %zu", n, (int)p, i);
+        outputs_compare(c, &s, false, "scale and sum, n %zu, pattern %d, %zu", n, (int)p, i);
+    }
     guard_release();
 }
 

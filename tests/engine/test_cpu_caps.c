@@ -183,11 +183,11 @@ static void add_that_cannot_run(float *h, const float *y, size_t n)
     (void)raise(SIGILL);
 }
 
-static void quantise_without_sum(const float *x, size_t n, int8_t *q, struct act_scale *out)
+static void quantise_without_sum(const struct act_in *in, int8_t *q, struct act_scale *out)
 {
     struct cpu_kernels ref;
     cpu_kernels_init(&ref, &ref_only);
-    ref.quantise(x, n, q, out);
+    ref.quantise(in, q, out);
     out->q_sum = 0;
 }
 

@@ -8,7 +8,7 @@
 
 /* NEON with fused multiply-add, as every 64-bit ARM processor has it */
 void rms_norm_neon(const float *x, const float *w, size_t n, float eps, float *y);
-void quantise_neon(const float *x, size_t n, int8_t *q, struct act_scale *out);
+void quantise_neon(const struct act_in *in, int8_t *q, struct act_scale *out);
 void ternary_matvec_neon(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
                          int32_t q_sum, int32_t *acc);
 void ternary_matmul_neon(const struct ternary_mat *w, size_t row0, size_t row1,

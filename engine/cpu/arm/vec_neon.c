@@ -2,6 +2,7 @@
  * RMSNorm, quantising and the element-wise steps of a layer with NEON. Ragged ends go through a
  * zeroed register of their own, so that every element is computed by the same code.
  */
+#include "engine/base/relax.h"
 #include "engine/base/size.h"
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
@@ -10,7 +11,8 @@
 
 #define F16_MAX 65504.0f
 
-BN_FORCE_INLINE float sum_of_squares(const float *x, size_t n)
+/* The factor of RMSNorm. */
+BN_FORCE_INLINE float norm_factor(const float *x, size_t n, float eps)
 {
     float32x4_t lanes[16];
 #pragma GCC unroll 16
@@ -23,42 +25,51 @@ BN_FORCE_INLINE float sum_of_squares(const float *x, size_t n)
             const float32x4_t xv = load4(x, i + 4 * v, n);
             lanes[v] = vfmaq_f32(lanes[v], xv, xv);
         }
-    return tree64_neon(lanes);
+    return 1.0f / sqrtf(tree64_neon(lanes) / (float)n + eps);
 }
 
 void rms_norm_neon(const float *x, const float *w, size_t n, float eps, float *y)
 {
-    const float32x4_t r = vdupq_n_f32(1.0f / sqrtf(sum_of_squares(x, n) / (float)n + eps));
+    const float32x4_t r = vdupq_n_f32(norm_factor(x, n, eps));
     for (size_t i = 0; i < n; i += 4)
         store4(y, i, n, vmulq_f32(vmulq_f32(load4(x, i, n), r), load4(w, i, n)));
 }
 
-/* max(1e-5, |x|); a NaN is passed over */
-BN_FORCE_INLINE float max_magnitude(const float *x, size_t n)
+/* Elements i .. i + 3 of what is quantised; is_normed says whether there are weights. */
+BN_FORCE_INLINE float32x4_t input4(const struct act_in *in, bool is_normed, float r, size_t i)
+{
+    const size_t at = size_min(i, in->n);
+    const float32x4_t x = load4(in->x, at, in->n);
+    return is_normed ? vmulq_f32(vmulq_n_f32(x, r), load4(in->w, at, in->n)) : x;
+}
+
+/* max(1e-5, |y|); a NaN is passed over */
+BN_FORCE_INLINE float max_magnitude(const struct act_in *in, bool is_normed, float r)
 {
     float32x4_t top[4];
 #pragma GCC unroll 4
     for (int v = 0; v < 4; v++)
         top[v] = vdupq_n_f32(1e-5f);
-    size_t i = 0;
-    for (; i + 16 <= n; i += 16)
+    for (size_t i = 0; i < in->n; i += 16)
 #pragma GCC unroll 4
         for (size_t v = 0; v < 4; v++)
-            top[v] = max_or_top(vabsq_f32(vld1q_f32(x + i + 4 * v)), top[v]);
-    for (; i < n; i += 4)
-        top[0] = max_or_top(vabsq_f32(load4(x, i, n)), top[0]);
+            top[v] = max_or_top(vabsq_f32(input4(in, is_normed, r, i + 4 * v)), top[v]);
     return vmaxvq_f32(vmaxq_f32(vmaxq_f32(top[0], top[1]), vmaxq_f32(top[2], top[3])));
 }
 
-void quantise_neon(const float *x, size_t n, int8_t *q, struct act_scale *out)
+BN_FORCE_INLINE void quantise(const struct act_in *in, bool is_normed, int8_t *q,
+                              struct act_scale *out)
 {
-    const float s = 127.0f / max_magnitude(x, n);
+    const float r = is_normed ? norm_factor(in->x, in->n, in->eps) : 1.0f;
+    const float s = 127.0f / max_magnitude(in, is_normed, r);
     int32x4_t sums = vdupq_n_s32(0);
-    for (size_t i = 0; i < size_round_up(n, LINE_COLS); i += 16) {
+    for (size_t i = 0; i < size_round_up(in->n, LINE_COLS); i += 16) {
         int32x4_t v[4];
+        if (i < in->n)
+            cpu_prefetch((const void *)((uintptr_t)in->ahead + i * sizeof *in->x));
 #pragma GCC unroll 4
         for (size_t k = 0; k < 4; k++) { /* conversion turns a NaN into 0 */
-            v[k] = vcvtnq_s32_f32(vmulq_n_f32(load4(x, size_min(i + 4 * k, n), n), s));
+            v[k] = vcvtnq_s32_f32(vmulq_n_f32(input4(in, is_normed, r, i + 4 * k), s));
             sums = vaddq_s32(sums, v[k]);
         }
         const int16x8_t a = vcombine_s16(vmovn_s32(v[0]), vmovn_s32(v[1]));
@@ -67,6 +78,14 @@ void quantise_neon(const float *x, size_t n, int8_t *q, struct act_scale *out)
     }
     out->s = s;
     out->q_sum = vaddvq_s32(sums);
+}
+
+void quantise_neon(const struct act_in *in, int8_t *q, struct act_scale *out)
+{
+    if (in->w)
+        quantise(in, true, q, out);
+    else
+        quantise(in, false, q, out);
 }
 
 void scale_acc_neon(const int32_t *acc, size_t n, float d, float *y)

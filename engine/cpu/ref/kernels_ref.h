@@ -13,7 +13,7 @@ float sum64_tree_ref(float lanes[64]); /* overwrites lanes */
 float dot64_ref(const float *a, const float *b, size_t n);
 
 void rms_norm_ref(const float *x, const float *w, size_t n, float eps, float *y);
-void quantise_ref(const float *x, size_t n, int8_t *q, struct act_scale *out);
+void quantise_ref(const struct act_in *in, int8_t *q, struct act_scale *out);
 
 void ternary_matvec_ref(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
                         int32_t q_sum, int32_t *acc);

@@ -24,4 +24,24 @@ BN_FORCE_INLINE void fetch_ahead(const void *at, size_t n_bytes, size_t step, si
     _mm_prefetch((const char *)(line + n_bytes / 2), _MM_HINT_T0);
 }
 
+/* The same over several loops: two lines a step until all of n_bytes are fetched. */
+struct fetch {
+    uintptr_t at, end; /* in the first half */
+    size_t half;
+};
+
+BN_FORCE_INLINE struct fetch fetch_of(const void *at, size_t n_bytes)
+{
+    return (struct fetch){(uintptr_t)at, (uintptr_t)at + n_bytes / 2, n_bytes / 2};
+}
+
+BN_FORCE_INLINE void fetch_step(struct fetch *f)
+{
+    if (f->at >= f->end)
+        return;
+    _mm_prefetch((const char *)f->at, _MM_HINT_T0);
+    _mm_prefetch((const char *)(f->at + f->half), _MM_HINT_T0);
+    f->at += 64;
+}
+
 #endif

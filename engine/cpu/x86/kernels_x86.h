@@ -8,7 +8,7 @@
 
 /* AVX2, FMA, F16C */
 void rms_norm_avx2(const float *x, const float *w, size_t n, float eps, float *y);
-void quantise_avx2(const float *x, size_t n, int8_t *q, struct act_scale *out);
+void quantise_avx2(const struct act_in *in, int8_t *q, struct act_scale *out);
 void ternary_matvec_avx2(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
                          int32_t q_sum, int32_t *acc);
 void ternary_matmul_avx2(const struct ternary_mat *w, size_t row0, size_t row1,
@@ -69,6 +69,7 @@ void ternary_matmul_avx512(const struct ternary_mat *w, size_t row0, size_t row1
                            const struct ternary_batch *batch);
 void ternary_matmul_few_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
                                const struct ternary_batch *batch);
+void quantise_avx512(const struct act_in *in, int8_t *q, struct act_scale *out);
 void acc_store_avx512(const struct acc_tile *a, float *y, size_t stride);
 void acc_add_avx512(const struct acc_tile *a, float *y, size_t stride);
 void acc_relu2_avx512(const struct acc_tile *gate, const struct acc_tile *up, float *y,

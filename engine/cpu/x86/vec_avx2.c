@@ -5,6 +5,7 @@
  */
 #include "engine/base/force_inline.h"
 #include "engine/base/size.h"
+#include "engine/cpu/x86/fetch_ahead.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx2.h"
 
@@ -13,19 +14,23 @@
 
 #define F16_MAX 65504.0f
 
-BN_FORCE_INLINE float sum_of_squares(const float *x, size_t n)
+/* The factor of RMSNorm; a step of `next` every 128 elements. */
+BN_FORCE_INLINE __m256 norm_factor(const float *x, size_t n, float eps, struct fetch *next)
 {
     __m256 lanes[8];
 #pragma GCC unroll 8
     for (int v = 0; v < 8; v++)
         lanes[v] = _mm256_setzero_ps();
     size_t i = 0;
-    for (; i + 64 <= n; i += 64)
+    for (; i + 64 <= n; i += 64) {
+        if (i % 128 == 0)
+            fetch_step(next);
 #pragma GCC unroll 8
         for (size_t v = 0; v < 8; v++) {
             const __m256 xv = _mm256_loadu_ps(x + i + 8 * v);
             lanes[v] = _mm256_fmadd_ps(xv, xv, lanes[v]);
         }
+    }
     /* Lanes past n add 0 * 0 to sums of squares, which are never -0: no bit changes. */
     if (i < n)
 #pragma GCC unroll 8
@@ -33,13 +38,14 @@ BN_FORCE_INLINE float sum_of_squares(const float *x, size_t n)
             const __m256 xv = _mm256_maskload_ps(x + i + 8 * v, lanes_below(i + 8 * v, n));
             lanes[v] = _mm256_fmadd_ps(xv, xv, lanes[v]);
         }
-    return tree64_avx2(lanes);
+    const __m128 mean = _mm_set_ss(tree64_avx2(lanes) / (float)n + eps);
+    return _mm256_set1_ps(1.0f / _mm_cvtss_f32(_mm_sqrt_ss(mean)));
 }
 
 void rms_norm_avx2(const float *x, const float *w, size_t n, float eps, float *y)
 {
-    const __m128 mean = _mm_set_ss(sum_of_squares(x, n) / (float)n + eps);
-    const __m256 r = _mm256_set1_ps(1.0f / _mm_cvtss_f32(_mm_sqrt_ss(mean)));
+    struct fetch none = {0};
+    const __m256 r = norm_factor(x, n, eps, &none);
     for (size_t i = 0; i < n; i += 8) {
         const __m256 xr = _mm256_mul_ps(load_ps8(x, i, n), r);
         store_ps8(y, i, n, _mm256_mul_ps(xr, load_ps8(w, i, n)));
@@ -51,56 +57,103 @@ BN_FORCE_INLINE __m256 magnitude(__m256 v)
     return _mm256_and_ps(v, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)));
 }
 
-/* max(1e-5, |x|); a NaN is passed over */
-BN_FORCE_INLINE float max_magnitude(const float *x, size_t n)
+/* What does not change from step to step. */
+struct work {
+    const struct act_in *in;
+    bool is_normed; /* there are weights */
+    __m256 r;       /* then the factor of RMSNorm */
+};
+
+/* Elements i .. i + 7 of what is quantised; is_whole: all of them exist. */
+BN_FORCE_INLINE __m256 input8(const struct work *w, size_t i, bool is_whole)
+{
+    const size_t n = w->in->n, at = size_min(i, n);
+    const __m256 x = is_whole ? _mm256_loadu_ps(w->in->x + i) : load_ps8(w->in->x, at, n);
+    if (!w->is_normed)
+        return x;
+    const __m256 weight = is_whole ? _mm256_loadu_ps(w->in->w + i) : load_ps8(w->in->w, at, n);
+    return _mm256_mul_ps(_mm256_mul_ps(x, w->r), weight);
+}
+
+/* 32 elements from i on. */
+BN_FORCE_INLINE void top_step(const struct work *w, size_t i, bool is_whole, __m256 top[4])
+{
+#pragma GCC unroll 4
+    for (size_t v = 0; v < 4; v++) /* with a NaN in either, maxps gives its second operand */
+        top[v] = _mm256_max_ps(magnitude(input8(w, i + 8 * v, is_whole)), top[v]);
+}
+
+/* max(1e-5, |y|); a NaN is passed over. A step of `next` every 64 elements, as in what follows. */
+BN_FORCE_INLINE float max_magnitude(const struct work *w, struct fetch *next)
 {
     __m256 top[4];
 #pragma GCC unroll 4
     for (int v = 0; v < 4; v++)
         top[v] = _mm256_set1_ps(1e-5f);
     size_t i = 0;
-    for (; i + 32 <= n; i += 32)
-#pragma GCC unroll 4
-        for (size_t v = 0; v < 4; v++) /* with a NaN in either, maxps gives its second operand */
-            top[v] = _mm256_max_ps(magnitude(_mm256_loadu_ps(x + i + 8 * v)), top[v]);
-    for (; i < n; i += 8)
-        top[0] = _mm256_max_ps(magnitude(load_ps8(x, i, n)), top[0]);
+    for (; i + 32 <= w->in->n; i += 32) {
+        if (i % 64 == 0)
+            fetch_step(next);
+        top_step(w, i, true, top);
+    }
+    if (i < w->in->n)
+        top_step(w, i, false, top);
     const __m256 t = _mm256_max_ps(_mm256_max_ps(top[0], top[1]), _mm256_max_ps(top[2], top[3]));
     const __m128 t4 = _mm_max_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1));
     const __m128 t2 = _mm_max_ps(t4, _mm_movehl_ps(t4, t4));
     return _mm_cvtss_f32(_mm_max_ss(t2, _mm_movehdup_ps(t2)));
 }
 
-/* Eight products rounded half to even; a NaN gives 0. */
-BN_FORCE_INLINE __m256i round8(const float *x, size_t i, size_t n, __m256 s)
+/* 32 elements from i on, half to even; a NaN gives 0. Returns sums of them. */
+BN_FORCE_INLINE __m256i round_step(const struct work *w, size_t i, bool is_whole, __m256 s,
+                                   int8_t *q)
 {
-    const __m256 v = _mm256_mul_ps(load_ps8(x, i, n), s);
-    return _mm256_cvtps_epi32(_mm256_and_ps(v, _mm256_cmp_ps(v, v, _CMP_ORD_Q)));
-}
-
-void quantise_avx2(const float *x, size_t n, int8_t *q, struct act_scale *out)
-{
-    const float s = 127.0f / max_magnitude(x, n);
-    const __m256 sv = _mm256_set1_ps(s);
     /* Packing works in halves of a register; this puts the quadruples back in order. */
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
-    __m256i sums = _mm256_setzero_si256();
-    for (size_t i = 0; i < size_round_up(n, LINE_COLS); i += 32) {
-        const __m256i a = round8(x, size_min(i, n), n, sv),
-                      b = round8(x, size_min(i + 8, n), n, sv);
-        const __m256i c = round8(x, size_min(i + 16, n), n, sv);
-        const __m256i d = round8(x, size_min(i + 24, n), n, sv);
-        sums = _mm256_add_epi32(sums,
-                                _mm256_add_epi32(_mm256_add_epi32(a, b), _mm256_add_epi32(c, d)));
-        const __m256i bytes =
-            _mm256_packs_epi16(_mm256_packs_epi32(a, b), _mm256_packs_epi32(c, d));
-        _mm256_storeu_si256((__m256i *)(void *)(q + i), _mm256_permutevar8x32_epi32(bytes, order));
+    __m256i v[4];
+#pragma GCC unroll 4
+    for (size_t k = 0; k < 4; k++) {
+        const __m256 y = _mm256_mul_ps(input8(w, i + 8 * k, is_whole), s);
+        v[k] = _mm256_cvtps_epi32(_mm256_and_ps(y, _mm256_cmp_ps(y, y, _CMP_ORD_Q)));
     }
+    const __m256i bytes =
+        _mm256_packs_epi16(_mm256_packs_epi32(v[0], v[1]), _mm256_packs_epi32(v[2], v[3]));
+    _mm256_storeu_si256((__m256i *)(void *)(q + i), _mm256_permutevar8x32_epi32(bytes, order));
+    return _mm256_add_epi32(_mm256_add_epi32(v[0], v[1]), _mm256_add_epi32(v[2], v[3]));
+}
+
+/* The normed elements are computed twice rather than kept. */
+BN_FORCE_INLINE void quantise(struct work *w, int8_t *q, struct act_scale *out)
+{
+    const struct act_in *in = w->in;
+    struct fetch next = fetch_of(in->ahead, in->n * sizeof *in->x);
+    w->r = w->is_normed ? norm_factor(in->x, in->n, in->eps, &next) : _mm256_setzero_ps();
+    out->s = 127.0f / max_magnitude(w, &next);
+    const __m256 s = _mm256_set1_ps(out->s);
+    __m256i sums = _mm256_setzero_si256();
+    size_t i = 0;
+    for (; i + 32 <= in->n; i += 32) {
+        if (i % 64 == 0)
+            fetch_step(&next);
+        sums = _mm256_add_epi32(sums, round_step(w, i, true, s, q));
+    }
+    for (; i < size_round_up(in->n, LINE_COLS); i += 32)
+        sums = _mm256_add_epi32(sums, round_step(w, i, false, s, q));
     __m128i t = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
     t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0x4e));
     t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0xb1));
-    out->s = s;
     out->q_sum = _mm_cvtsi128_si32(t);
+}
+
+void quantise_avx2(const struct act_in *in, int8_t *q, struct act_scale *out)
+{
+    struct work w = {.in = in, .is_normed = true};
+    if (in->w) {
+        quantise(&w, q, out);
+        return;
+    }
+    w.is_normed = false;
+    quantise(&w, q, out);
 }
 
 void scale_acc_avx2(const int32_t *acc, size_t n, float d, float *y)

@@ -14,7 +14,7 @@ static void check_norm(size_t n, bool normed, struct random *r, enum twin_order 
 {
     enum { TOKENS = 3 };
     const size_t stride = size_round_up(n, 16), q_stride = size_round_up(n, LINE_COLS);
-    float *x = floats(r, TOKENS * stride), *w = floats(r, n), *y = room(n, sizeof *y);
+    float *x = floats(r, TOKENS * stride), *w = floats(r, n);
     int8_t *q = room(TOKENS, q_stride), *q_ref = room(1, q_stride);
     float s[TOKENS];
     int32_t sum[TOKENS];
@@ -32,19 +32,15 @@ static void check_norm(size_t n, bool normed, struct random *r, enum twin_order 
     launch("norm_quantise", TOKENS, 1, 1, 0, &a, order);
     for (size_t t = 0; t < TOKENS; t++) {
         struct act_scale scale;
-        const float *in = x + t * stride;
-        if (normed) {
-            rms_norm_ref(in, w, n, 1e-5f, y);
-            in = y;
-        }
-        quantise_ref(in, n, q_ref, &scale);
+        const struct act_in in = {
+            .x = x + t * stride, .w = normed ? w : NULL, .n = n, .eps = 1e-5f};
+        quantise_ref(&in, q_ref, &scale);
         same(q + t * q_stride, q_ref, q_stride, "q");
         same(&s[t], &scale.s, sizeof scale.s, "the scale");
         assert_int_equal(sum[t], scale.q_sum);
     }
     mem_free(x);
     mem_free(w);
-    mem_free(y);
     mem_free(q);
     mem_free(q_ref);
 }
@@ -181,17 +177,14 @@ static void check_one(uint32_t n_rows, uint32_t n_cols, uint32_t lanes, int32_t 
     uint8_t *lines = room(n_line_bytes, 1);
     float *x = floats(r, n_cols), *w = floats(r, n_cols), *bias = floats(r, n_rows);
     float *y = floats(r, n_rows), *y_ref = room(n_rows, sizeof *y);
-    float *normed_x = room(n_cols, sizeof *x);
     int8_t *q = room((size_t)n_lines * LINE_COLS, 1);
     struct act_scale scale;
     memcpy(y_ref, y, n_rows * sizeof *y);
     for (size_t i = 0; i < n_line_bytes; i++)
         for (uint32_t f = 0; f < 8; f += 2)
             lines[i] |= (uint8_t)(next_u32(r) % 3 << f);
-    memcpy(normed_x, x, n_cols * sizeof *x);
-    if (normed)
-        rms_norm_ref(x, w, n_cols, 1e-5f, normed_x);
-    quantise_ref(normed_x, n_cols, q, &scale);
+    const struct act_in in = {.x = x, .w = normed ? w : NULL, .n = n_cols, .eps = 1e-5f};
+    quantise_ref(&in, q, &scale);
     const struct norm_linear_args a = {.norm = {.x = x,
                                                 .w = normed ? w : NULL,
                                                 .eps = 1e-5f,
@@ -225,7 +218,6 @@ static void check_one(uint32_t n_rows, uint32_t n_cols, uint32_t lanes, int32_t 
     mem_free(bias);
     mem_free(y);
     mem_free(y_ref);
-    mem_free(normed_x);
     mem_free(q);
 }
 
