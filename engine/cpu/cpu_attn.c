@@ -8,6 +8,7 @@
 
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_kv.h"
+#include "engine/cpu/cpu_share.h"
 
 #include <math.h>
 #include <string.h>
@@ -34,11 +35,12 @@ void attn_append(struct lane *l, size_t layer)
     const struct backend *b = l->pass->b;
     const struct cpu_shape *shape = &b->shape;
     const struct hparams *hp = &b->model->hp;
-    const struct share items = lane_share(l, l->pass->n_tiles * hp->n_kv_heads, 1);
-    for (size_t i = items.begin; i < items.end; i++) {
+    const size_t n_items = l->pass->n_tiles * hp->n_kv_heads;
+    for (struct piece p = {0}; lane_take(l, n_items, 1, 1, &p);) {
+        const size_t i = p.begin;
         const struct tile *tile = &b->scratch.tiles[i / hp->n_kv_heads];
         const size_t kv_head = i % hp->n_kv_heads;
-        if (i + 1 < items.end)
+        if (p.end < p.of.end)
             kv_fetch(&b->scratch.tiles[(i + 1) / hp->n_kv_heads], layer, (i + 1) % hp->n_kv_heads);
         for (size_t t = 0; t < tile->n_tokens; t++)
             append_token(l, tile, kv_head, t);
@@ -139,27 +141,15 @@ static void run_item(struct lane *l, size_t item, size_t next, size_t layer)
                              head_dim, attn_out(b, tile->token0 + t, kv_head) + i * head_dim);
 }
 
-/* A lane's share of the items, then what is left of the others' shares. In descending order of
- * token, so that those with most blocks are not taken last. */
+/* Shares are taken in descending order of token, so that those with most blocks are not last. */
 static void apply_tiles(struct lane *l, size_t layer)
 {
-    const struct pass *pass = l->pass;
-    const size_t n_items = pass->n_tiles * pass->b->model->hp.n_kv_heads;
-    for (size_t j = 0; j < l->n_lanes; j++) {
-        const size_t whose = (l->index + j) % l->n_lanes;
-        struct lane *owner = &pass->b->scratch.lanes[whose];
-        const struct share items = share_of(n_items, 1, whose, l->n_lanes);
-        for (;;) {
-            const size_t n = atomic_fetch_add_explicit(&owner->n_taken, 1, memory_order_relaxed);
-            if (n >= items.end - items.begin)
-                break;
-            const size_t item = items.end - 1 - n;
-            run_item(l, item, item > items.begin ? item - 1 : item, layer);
-        }
+    const size_t n_items = l->pass->n_tiles * l->pass->b->model->hp.n_kv_heads;
+    for (struct piece p = {0}; lane_take(l, n_items, 1, 1, &p);) {
+        const size_t item = p.of.end - 1 - (p.begin - p.of.begin);
+        run_item(l, item, item > p.of.begin ? item - 1 : item, layer);
     }
     lane_sync(l);
-    /* The next use is at least one barrier away. */
-    atomic_store_explicit(&l->n_taken, 0, memory_order_relaxed);
 }
 
 static struct partial slot_at(const struct backend *b, size_t slot)

@@ -5,7 +5,7 @@
  */
 #include "engine/base/clock.h"
 #include "engine/base/relax.h"
-#include "engine/cpu/cpu_state.h"
+#include "engine/cpu/cpu_share.h"
 
 #include <stdatomic.h>
 #include <string.h>

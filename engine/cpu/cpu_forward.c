@@ -10,6 +10,7 @@
 #include "engine/cpu/cpu_head.h"
 #include "engine/cpu/cpu_linear.h"
 #include "engine/cpu/cpu_profile.h"
+#include "engine/cpu/cpu_share.h"
 
 /* Lane 0 looks at the cancel flag; the barrier makes its finding everyone's. */
 static bool is_cancelled(struct lane *l)
@@ -114,6 +115,7 @@ static void run_lane(void *ud, size_t index, size_t n_lanes)
 
 bool forward_run(struct pass *pass, struct bn_error *err)
 {
+    lanes_begin(pass->b->scratch.lanes, pass->plan.n_lanes);
     team_run(pass->b->n_threads, pass->plan.n_lanes, run_lane, pass);
 
     const size_t room_wanted = atomic_load_explicit(&pass->room_wanted, memory_order_relaxed);

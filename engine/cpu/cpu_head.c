@@ -9,6 +9,7 @@
 #include "engine/cpu/cpu_kv.h"
 #include "engine/cpu/cpu_pick.h"
 #include "engine/cpu/cpu_screen.h"
+#include "engine/cpu/cpu_share.h"
 #include "engine/model/rope.h"
 
 #include <math.h>

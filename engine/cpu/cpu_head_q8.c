@@ -6,6 +6,7 @@
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_head.h"
+#include "engine/cpu/cpu_share.h"
 
 #include <math.h>
 #include <string.h>

@@ -8,6 +8,7 @@
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_linear_many.h"
 #include "engine/cpu/cpu_pack.h"
+#include "engine/cpu/cpu_share.h"
 
 #include <string.h>
 
@@ -16,6 +17,7 @@
 #define MATVEC_STREAMS 4
 #define FETCH_BYTES 2560 /* of each stream: as far as the product itself fetches ahead */
 #define COLS_UNIT 4      /* columns that are summed together */
+#define INPUT_TOKENS 8   /* of several, quantised by the lane that takes them */
 _Static_assert(MATVEC_ROWS <= TILE_TOKENS * PANEL_ROWS, "acc and y hold them");
 
 /* One token is quantised by every lane for itself, which is cheaper than waiting for another;
@@ -25,37 +27,47 @@ static bool is_alone(const struct lane *l)
     return l->pass->plan.linear == LINEAR_MATVEC;
 }
 
-void linear_input(struct lane *l, const struct weights *to, struct rows x, const float *w)
+/* A token of x to l->q8; `next` is the one after it. */
+static struct act_scale quantise_token(const struct lane *l, const struct weights *to,
+                                       const float *x, const float *w, const float *next)
 {
     const struct backend *b = l->pass->b;
-    const struct scratch *s = &b->scratch;
+    struct act_scale scale;
+    b->k.quantise(
+        &(struct act_in){
+            .x = x, .w = w, .n = to->n_cols, .eps = b->model->hp.rms_eps, .ahead = next},
+        l->q8, &scale);
+    return scale;
+}
+
+static void quantise_many(struct lane *l, const struct weights *to, struct rows x, const float *w)
+{
+    const struct scratch *s = &l->pass->b->scratch;
     const size_t n_lines = to->mat.n_lines;
-    const struct share tokens =
-        is_alone(l) ? (struct share){0, 1} : lane_share(l, l->pass->n_tokens, 1);
-    for (size_t t = tokens.begin; t < tokens.end; t++) {
-        const float *row = x.at + t * x.stride;
-        const struct act_in in = {
-            .x = row,
-            .w = w,
-            .n = to->n_cols,
-            .eps = b->model->hp.rms_eps,
-            .ahead = t + 1 < tokens.end ? row + x.stride : row,
-        };
-        struct act_scale scale;
-        b->k.quantise(&in, l->q8, &scale);
-        if (is_alone(l)) {
-            l->q8_s = scale.s;
-            l->q8_sum = scale.q_sum;
-            return;
+    for (struct piece p = {0}; lane_take(l, l->pass->n_tokens, 1, INPUT_TOKENS, &p);)
+        for (size_t t = p.begin; t < p.end; t++) {
+            const size_t next = t + 1 < p.of.end ? t + 1 : t;
+            const struct act_scale scale =
+                quantise_token(l, to, x.at + t * x.stride, w, x.at + next * x.stride);
+            if (to->cols.n_cols)
+                pack_file_order(l->q8, n_lines);
+            l->pass->gemm->pack(l->q8, n_lines, t, s->q8);
+            s->q8_s[t] = scale.s;
+            s->q8_sum[t] = scale.q_sum;
         }
-        if (to->cols.n_cols)
-            pack_file_order(l->q8, n_lines);
-        l->pass->gemm->pack(l->q8, n_lines, t, s->q8);
-        s->q8_s[t] = scale.s;
-        s->q8_sum[t] = scale.q_sum;
-    }
     lane_sync(l);
     l->q = l->pass->gemm->gather(s->q8, n_lines, l->pass->n_tokens, (int8_t *)l->panel);
+}
+
+void linear_input(struct lane *l, const struct weights *to, struct rows x, const float *w)
+{
+    if (!is_alone(l)) {
+        quantise_many(l, to, x, w);
+        return;
+    }
+    const struct act_scale scale = quantise_token(l, to, x.at, w, x.at);
+    l->q8_s = scale.s;
+    l->q8_sum = scale.q_sum;
 }
 
 /* The sums of rows row0 .. row1 - 1 of one token in l->acc, to F32 in y: scale, extra scale and

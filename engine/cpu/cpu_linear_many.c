@@ -7,6 +7,7 @@
 #include "engine/cpu/cpu_linear_many.h"
 
 #include "engine/base/size.h"
+#include "engine/cpu/cpu_share.h"
 
 /* Rows of a matrix that are multiplied with a tile of tokens after the other. */
 struct panel {
@@ -82,13 +83,12 @@ static struct acc_tile section_tile(const struct lane *l, const struct panel *p,
 
 void linear_many(struct lane *l, const struct weights *w, acc_out_fn out, struct rows y)
 {
-    const struct share rows = lane_share(l, w->mat.n_rows, ROW_UNIT);
-    const size_t n = l->pass->gemm->panel_rows;
     float d[TILE_TOKENS];
-    for (size_t r = rows.begin; r < rows.end; r += n) {
-        const size_t end = size_min(r + n, rows.end);
+    for (struct piece rows = {0};
+         lane_take(l, w->mat.n_rows, ROW_UNIT, l->pass->gemm->panel_rows, &rows);) {
+        const size_t r = rows.begin, end = rows.end;
         const struct panel p =
-            open_panel(l, w, (struct share){r, end}, end < rows.end ? end : r, l->panel);
+            open_panel(l, w, (struct share){r, end}, end < rows.of.end ? end : r, l->panel);
         struct tokens t;
         for (size_t begin = 0; begin < l->pass->n_tokens; begin += t.n) {
             t = take_tokens(l, begin);
@@ -106,15 +106,14 @@ void linear_many(struct lane *l, const struct weights *w, acc_out_fn out, struct
 void linear_many_gate(struct lane *l, const struct weights *w, acc_gate_fn act, struct rows y)
 {
     const size_t n_ff = w->mat.n_rows / 2, half = l->pass->gemm->panel_rows / 2;
-    const struct share rows = lane_share(l, n_ff, ROW_UNIT);
     int32_t *const up_acc = l->acc + half;
     uint8_t *const up_panel = l->panel + half * w->mat.n_lines * LINE_COLS;
     float d[2][TILE_TOKENS];
-    for (size_t r = rows.begin; r < rows.end; r += half) {
-        const size_t end = size_min(r + half, rows.end);
+    for (struct piece rows = {0}; lane_take(l, n_ff, ROW_UNIT, half, &rows);) {
+        const size_t r = rows.begin, end = rows.end;
         const struct panel gate = open_panel(l, w, (struct share){r, end}, n_ff + r, l->panel);
         const struct panel up = open_panel(l, w, (struct share){n_ff + r, n_ff + end},
-                                           end < rows.end ? end : r, up_panel);
+                                           end < rows.of.end ? end : r, up_panel);
         struct tokens t;
         for (size_t begin = 0; begin < l->pass->n_tokens; begin += t.n) {
             t = take_tokens(l, begin);

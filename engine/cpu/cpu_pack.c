@@ -7,6 +7,7 @@
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_head.h"
 #include "engine/cpu/cpu_screen.h"
+#include "engine/cpu/cpu_share.h"
 
 #include <string.h>
 

@@ -13,6 +13,7 @@
 #include "engine/base/noise.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_pick.h"
+#include "engine/cpu/cpu_share.h"
 #include "engine/model/coarse_code.h"
 
 #include <math.h>

@@ -4,6 +4,7 @@
  */
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_screen.h"
+#include "engine/cpu/cpu_share.h"
 #include "engine/model/coarse_code.h"
 #include "engine/model/head_plane.h"
 

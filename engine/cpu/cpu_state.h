@@ -133,10 +133,11 @@ struct lane {
     int32_t *acc;    /* (TILE_TOKENS, PANEL_ROWS) */
     float *y[2];     /* (TILE_TOKENS, PANEL_ROWS) */
     float *attn_o;   /* (ATTN_TILE, group, head_dim) running results of a tile */
-    float *attn_m, *attn_l; /* (ATTN_TILE, group) */
-    float *attn_scratch;    /* (attn_tile_floats) */
-    uint16_t *f16;          /* (head_dim) */
-    atomic_size_t n_taken;  /* of its share of attention items, by whomever */
+    float *attn_m, *attn_l;   /* (ATTN_TILE, group) */
+    float *attn_scratch;      /* (attn_tile_floats) */
+    uint16_t *f16;            /* (head_dim) */
+    size_t phase;             /* barriers passed */
+    atomic_size_t n_taken[2]; /* pieces of its share, by whomever: in even, in odd phases */
     uint64_t *seen; /* (n_vocab) bits: ids already among the candidates; all zero between uses */
     int32_t *ids;   /* (LEAD_ROWS) rows of the head to be multiplied */
     struct head_cand *picks;       /* (LEAD_ROWS) a heap */
@@ -204,28 +205,6 @@ struct backend {
     struct scratch scratch;
     struct pass pass;
 };
-
-/* A thread's share of n things in units: contiguous, in order, empty for some when n is small. */
-struct share {
-    size_t begin, end;
-};
-static inline struct share share_of(size_t n, size_t unit, size_t index, size_t n_lanes)
-{
-    const size_t n_units = (n + unit - 1) / unit;
-    const size_t begin = n_units * index / n_lanes * unit;
-    const size_t end = n_units * (index + 1) / n_lanes * unit;
-    return (struct share){begin < n ? begin : n, end < n ? end : n};
-}
-static inline struct share lane_share(const struct lane *l, size_t n, size_t unit)
-{
-    return share_of(n, unit, l->index, l->n_lanes);
-}
-
-/* All lanes are here; what each wrote is seen by all. */
-static inline void lane_sync(struct lane *l)
-{
-    cpu_barrier_wait(&l->pass->barrier, l->n_lanes);
-}
 
 /* Sizes of everything, before anything is allocated: cpu_plan.c. BN_EUNSUPPORTED: a model whose
  * shape makes it many times larger in memory than in the file. BN_EARG: the config. */
