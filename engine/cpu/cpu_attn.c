@@ -6,12 +6,20 @@
  */
 #include "engine/cpu/cpu_attn.h"
 
+#include "engine/base/relax.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_kv.h"
 #include "engine/cpu/cpu_share.h"
 
 #include <math.h>
 #include <string.h>
+
+/* The next token's part: it was written by all lanes. */
+static void fetch_head(const float *x, size_t n)
+{
+    for (size_t i = 0; i < n; i += ROW_UNIT)
+        cpu_prefetch(x + i);
+}
 
 static void append_token(struct lane *l, const struct tile *tile, size_t kv_head, size_t t)
 {
@@ -23,11 +31,16 @@ static void append_token(struct lane *l, const struct tile *tile, size_t kv_head
     const float q_scale = (float)(1.0 / sqrt((double)hp->head_dim));
     float *row = b->scratch.qkv + token * b->shape.qkv_stride;
     float *q = row + kv_head * b->shape.group * hp->head_dim;
-    for (size_t i = 0; i < b->shape.group; i++)
+    for (size_t i = 0; i < b->shape.group; i++) {
         rope(q + i * hp->head_dim, c, s, hp->n_rot);
+        fetch_head(q + b->shape.qkv_stride + i * hp->head_dim, hp->head_dim);
+    }
     for (size_t i = 0; i < b->shape.group * hp->head_dim; i++)
         q[i] = q[i] * q_scale;
-    rope(row + b->shape.q_width + kv_head * hp->head_dim, c, s, hp->n_rot);
+    float *k = row + b->shape.q_width + kv_head * hp->head_dim;
+    rope(k, c, s, hp->n_rot);
+    fetch_head(k + b->shape.qkv_stride, hp->head_dim);
+    fetch_head(k + b->shape.qkv_stride + b->shape.kv_width, hp->head_dim);
 }
 
 void attn_append(struct lane *l, size_t layer)
@@ -133,6 +146,8 @@ static void run_item(struct lane *l, size_t item, size_t next, size_t layer)
             .l = l->attn_l,
             .o = l->attn_o,
             .scratch = l->attn_scratch,
+            .out = block == last ? attn_out(b, tile->token0, kv_head) : NULL,
+            .out_stride = b->shape.attn_stride,
         });
     }
     for (size_t t = 0; t < tile->n_tokens; t++)

@@ -100,8 +100,7 @@ static void lay_lane(struct layout *l, const struct cpu_shape *s, const struct h
         .attn_o = take(l, ATTN_TILE * s->group * hp->head_dim, sizeof(float)),
         .attn_m = take(l, ATTN_TILE * s->group, sizeof(float)),
         .attn_l = take(l, ATTN_TILE * s->group, sizeof(float)),
-        .attn_scratch =
-            take(l, attn_tile_floats(s->group, hp->head_dim, s->v_stride), sizeof(float)),
+        .attn_scratch = take(l, attn_tile_floats(s->group, s->v_stride), sizeof(float)),
         .f16 = take(l, hp->head_dim, sizeof(uint16_t)),
         .seen = take(l, hp->n_vocab / 64 + 1, sizeof(uint64_t)),
         .ids = take(l, LEAD_ROWS, sizeof(int32_t)),

@@ -53,17 +53,20 @@ struct attn_tile {
     size_t n_tokens; /* 1 .. ATTN_TILE */
     size_t n_q, head_dim, v_stride;
     size_t n_seen;
-    bool is_first;  /* of this token's blocks */
-    float *m, *l;   /* (n_tokens, n_q) in and out */
-    float *o;       /* (n_tokens, n_q, head_dim) in and out */
-    float *scratch; /* (attn_tile_floats), 64-byte aligned */
+    bool is_first;    /* of this token's blocks */
+    float *m, *l;     /* (n_tokens, n_q) in and out */
+    float *o;         /* (n_tokens, n_q, head_dim) in and out */
+    float *scratch;   /* (attn_tile_floats), 64-byte aligned */
+    const float *out; /* where the last block's results will be stored, of token t and head i at
+                         out + t * out_stride + i * head_dim, for a kernel to fetch; or NULL */
+    size_t out_stride;
 };
 typedef void (*attn_tile_fn)(const struct attn_tile *a);
 
-/* K and V widened, a row of probabilities and two factors a query. */
-static inline size_t attn_tile_floats(size_t n_q, size_t head_dim, size_t v_stride)
+/* K or V widened, a row of probabilities and two factors a query. */
+static inline size_t attn_tile_floats(size_t n_q, size_t v_stride)
 {
-    return ATTN_BLOCK * (head_dim + v_stride) + ATTN_TILE * n_q * (ATTN_BLOCK + 2);
+    return ATTN_BLOCK * v_stride + ATTN_TILE * n_q * (ATTN_BLOCK + 2);
 }
 
 #endif

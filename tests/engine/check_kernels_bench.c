@@ -364,7 +364,7 @@ static void bench_attn_tile(struct bench *b)
     uint16_t *kv = mem_alloc(2 * N_BLOCKS * block, sizeof *kv);
     float *q = mem_alloc(n_queries * HEAD_DIM, sizeof *q);
     float *out = mem_alloc(n_queries * (HEAD_DIM + 2), sizeof *out);
-    float *scratch = mem_alloc(attn_tile_floats(N_Q, HEAD_DIM, HEAD_DIM), sizeof *scratch);
+    float *scratch = mem_alloc(attn_tile_floats(N_Q, HEAD_DIM), sizeof *scratch);
     fill_f16(&b->rng, PATTERN_PLAIN, kv, 2 * N_BLOCKS * block);
     fill_floats(&b->rng, PATTERN_PLAIN, q, n_queries * HEAD_DIM);
     double best = 1e9;

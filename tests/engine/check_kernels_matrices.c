@@ -313,7 +313,7 @@ static void attn_tile_of(struct check *c, struct attn_tile t, enum pattern p)
     const size_t n_q_floats = (t.n_tokens - 1) * t.q_stride + t.n_q * t.head_dim;
     float *q = guard_alloc(n_q_floats * sizeof *q), *start = guard_alloc(n_floats * sizeof *start);
     uint16_t *k = guard_alloc(n_k * sizeof *k), *v = guard_alloc(n_v * sizeof *v);
-    t.scratch = guard_alloc(attn_tile_floats(t.n_q, t.head_dim, t.v_stride) * sizeof *t.scratch);
+    t.scratch = guard_alloc(attn_tile_floats(t.n_q, t.v_stride) * sizeof *t.scratch);
     fill_floats(&c->rng, p, q, n_q_floats);
     fill_floats(&c->rng, PATTERN_PLAIN, start, n_floats);
     fill_f16(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_MIXED, k, n_k);
@@ -332,6 +332,8 @@ static void attn_tile_of(struct check *c, struct attn_tile t, enum pattern p)
     for (size_t i = 0; i < t.head_dim && n_seen > t.n_seen; i++)
         v[(n_seen - 1) * t.v_stride + i] = 0x7e00;
     t.q = q, t.k = k, t.v = v;
+    t.out = rng_next(&c->rng) & 1 ? q : NULL; /* is not written */
+    t.out_stride = rng_below(&c->rng, 100000);
 
     const struct outputs o = outputs_alloc(n_floats * sizeof(float), 4 * rng_below(&c->rng, 16));
     const attn_tile_fn run[2] = {c->k->attn_tile, c->ref->attn_tile};

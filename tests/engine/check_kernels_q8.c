@@ -102,7 +102,7 @@ static void tile_of(struct check *c, struct attn_tile t, enum pattern p)
     const struct cache cache = cache_of(c, t.head_dim, t.v_stride, n_seen, BYTES_ANY);
     float *start = guard_alloc(n_floats * sizeof *start);
     t.q = queries_of(c, p, (t.n_tokens - 1) * t.q_stride + t.n_q * t.head_dim);
-    t.scratch = guard_alloc(attn_tile_floats(t.n_q, t.head_dim, t.v_stride) * sizeof *t.scratch);
+    t.scratch = guard_alloc(attn_tile_floats(t.n_q, t.v_stride) * sizeof *t.scratch);
     fill_floats(&c->rng, PATTERN_PLAIN, start, n_floats);
     for (size_t i = 0; i < n_queries; i++)
         start[i] += 0.0f; /* never -0: the contract of attn_block */

@@ -3,8 +3,8 @@
  *
  * Keys and values are widened once for all tokens, and each is used while it lies in the
  * first-level cache: first all queries against the keys, then all probabilities against the values.
- * A query is a token and a head; four at a time against 64 positions or 64 columns are 16 chains,
- * eight loads for 16 fma. Scores become probabilities in the registers they were summed in.
+ * A query is a token and a head; six at a time against 64 positions or 64 columns are 24 chains,
+ * ten loads for 24 fma. Scores become probabilities in the registers they were summed in.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/ref/attn_tokens.h"
@@ -14,15 +14,15 @@
 #include <immintrin.h>
 #include <math.h>
 
-#define QUERIES 4
+#define QUERIES 6 /* most that are computed together */
+#define SLOTS 8   /* room for their maxima and sums */
 
 /* The scratch, taken apart. */
 struct work {
-    float *k; /* (head_dim, ATTN_BLOCK) */
-    float *v; /* (ATTN_BLOCK, v_stride) */
-    float *p; /* (queries, ATTN_BLOCK) probabilities */
-    float *a; /* (queries) what the results so far are multiplied with */
-    float *b; /* (queries) and what this block's are */
+    float *wide; /* (head_dim, ATTN_BLOCK) keys; then (ATTN_BLOCK, v_stride) values */
+    float *p;    /* (queries, ATTN_BLOCK) probabilities */
+    float *a;    /* (queries) what the results so far are multiplied with */
+    float *b;    /* (queries) and what this block's are */
 };
 
 /* Queries that are computed together: of one token, or of tokens that see the whole block. */
@@ -33,9 +33,8 @@ struct queries {
 
 static struct work take_apart(const struct attn_tile *t)
 {
-    struct work w = {.k = t->scratch};
-    w.v = w.k + t->head_dim * ATTN_BLOCK;
-    w.p = w.v + ATTN_BLOCK * t->v_stride;
+    struct work w = {.wide = t->scratch};
+    w.p = w.wide + ATTN_BLOCK * t->v_stride;
     w.a = w.p + ATTN_TILE * t->n_q * ATTN_BLOCK;
     w.b = w.a + ATTN_TILE * t->n_q;
     return w;
@@ -71,25 +70,26 @@ BN_FORCE_INLINE void softmax_lanes(const __m512 z[4], int n_vecs, const __mmask1
 
 /* Fold maxima and sums of n_q queries into those so far, and keep the factors. */
 BN_FORCE_INLINE void merge_sums(const struct attn_tile *t, const struct work *w, size_t first,
-                                int n_q, const float m[QUERIES], const float l[QUERIES])
+                                int n_q, const float m[SLOTS], const float l[SLOTS])
 {
     const __mmask8 some = (__mmask8)((1 << n_q) - 1);
-    const __m128 mv = _mm_load_ps(m), lv = _mm_load_ps(l);
+    const __m256 mv = _mm256_load_ps(m), lv = _mm256_load_ps(l);
     if (t->is_first) {
-        _mm_mask_storeu_ps(t->m + first, some, mv);
-        _mm_mask_storeu_ps(t->l + first, some, lv);
+        _mm256_mask_storeu_ps(t->m + first, some, mv);
+        _mm256_mask_storeu_ps(t->l + first, some, lv);
         return;
     }
-    const __m128 big_m = _mm_maskz_loadu_ps(some, t->m + first);
-    const __m128 big_l = _mm_maskz_loadu_ps(some, t->l + first);
-    const __m128 top = _mm_max_ps(mv, big_m); /* m > M ? m : M */
-    const __m256 below = _mm256_set_m128(_mm_sub_ps(mv, top), _mm_sub_ps(big_m, top));
-    const __m256 e = _mm512_castps512_ps256(exp0_avx512(_mm512_castps256_ps512(below), 0xff));
-    const __m128 a = _mm256_castps256_ps128(e), b = _mm256_extractf128_ps(e, 1);
-    _mm_mask_storeu_ps(t->m + first, some, top);
-    _mm_mask_storeu_ps(t->l + first, some, _mm_fmadd_ps(lv, b, _mm_mul_ps(big_l, a)));
-    _mm_mask_storeu_ps(w->a + first, some, a);
-    _mm_mask_storeu_ps(w->b + first, some, b);
+    const __m256 big_m = _mm256_maskz_loadu_ps(some, t->m + first);
+    const __m256 big_l = _mm256_maskz_loadu_ps(some, t->l + first);
+    const __m256 top = _mm256_max_ps(mv, big_m); /* m > M ? m : M */
+    const __m512 below = _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_sub_ps(big_m, top)),
+                                            _mm256_sub_ps(mv, top), 1);
+    const __m512 e = exp0_avx512(below, 0xffff);
+    const __m256 a = _mm512_castps512_ps256(e), b = _mm512_extractf32x8_ps(e, 1);
+    _mm256_mask_storeu_ps(t->m + first, some, top);
+    _mm256_mask_storeu_ps(t->l + first, some, _mm256_fmadd_ps(lv, b, _mm256_mul_ps(big_l, a)));
+    _mm256_mask_storeu_ps(w->a + first, some, a);
+    _mm256_mask_storeu_ps(w->b + first, some, b);
 }
 
 /* Probabilities of n_q queries over the first 16 n_vecs positions. */
@@ -98,8 +98,8 @@ BN_FORCE_INLINE void score_queries(const struct attn_tile *t, const struct work 
 {
     __m512 z[QUERIES][4];
     const float *q[QUERIES];
-    _Alignas(16) float m[QUERIES] = {0}, l[QUERIES] = {0};
-#pragma GCC unroll 4
+    _Alignas(32) float m[SLOTS] = {0}, l[SLOTS] = {0};
+#pragma GCC unroll 6
     for (int i = 0; i < n_q; i++) {
         const size_t at = qs.first + (size_t)i;
         q[i] = t->q + at / t->n_q * t->q_stride + at % t->n_q * t->head_dim;
@@ -107,12 +107,13 @@ BN_FORCE_INLINE void score_queries(const struct attn_tile *t, const struct work 
         for (int v = 0; v < n_vecs; v++)
             z[i][v] = _mm512_setzero_ps();
     }
+#pragma GCC unroll 4
     for (size_t d = 0; d < t->head_dim; d++) {
         __m512 k[4];
 #pragma GCC unroll 4
         for (int v = 0; v < n_vecs; v++)
-            k[v] = _mm512_load_ps(w->k + d * ATTN_BLOCK + 16 * v);
-#pragma GCC unroll 4
+            k[v] = _mm512_load_ps(w->wide + d * ATTN_BLOCK + 16 * v);
+#pragma GCC unroll 6
         for (int i = 0; i < n_q; i++) {
             const __m512 qv = _mm512_set1_ps(q[i][d]);
 #pragma GCC unroll 4
@@ -125,7 +126,7 @@ BN_FORCE_INLINE void score_queries(const struct attn_tile *t, const struct work 
 #pragma GCC unroll 4
     for (int v = 0; v < n_vecs; v++)
         seen[v] = mask_below(16 * (size_t)v, qs.n_seen);
-#pragma GCC unroll 4
+#pragma GCC unroll 6
     for (int i = 0; i < n_q; i++)
         softmax_lanes(z[i], n_vecs, seen, p + i * ATTN_BLOCK, &m[i], &l[i]);
     merge_sums(t, w, qs.first, n_q, m, l);
@@ -143,7 +144,7 @@ BN_FORCE_INLINE void fold_values(const struct attn_tile *t, const struct work *w
 #pragma GCC unroll 4
     for (int v = 0; v < n_vecs; v++)
         there[v] = mask_below(col + 16 * (size_t)v, head_dim);
-#pragma GCC unroll 4
+#pragma GCC unroll 6
     for (int i = 0; i < n_q; i++, out += head_dim) {
         const __m512 a = _mm512_set1_ps(w->a[first + (size_t)i]);
         const __m512 b = _mm512_set1_ps(w->b[first + (size_t)i]);
@@ -164,17 +165,18 @@ BN_FORCE_INLINE void value_queries(const struct attn_tile *t, const struct work 
 {
     __m512 o[QUERIES][4];
     const float *p = w->p + qs.first * ATTN_BLOCK;
-#pragma GCC unroll 4
+#pragma GCC unroll 6
     for (int i = 0; i < n_q; i++)
 #pragma GCC unroll 4
         for (int v = 0; v < n_vecs; v++)
             o[i][v] = _mm512_setzero_ps();
+#pragma GCC unroll 4
     for (size_t j = 0; j < qs.n_seen; j++) {
         __m512 value[4];
 #pragma GCC unroll 4
         for (int v = 0; v < n_vecs; v++)
-            value[v] = _mm512_load_ps(w->v + j * t->v_stride + col + 16 * (size_t)v);
-#pragma GCC unroll 4
+            value[v] = _mm512_load_ps(w->wide + j * t->v_stride + col + 16 * (size_t)v);
+#pragma GCC unroll 6
         for (int i = 0; i < n_q; i++) {
             const __m512 pv = _mm512_set1_ps(p[(size_t)i * ATTN_BLOCK + j]);
 #pragma GCC unroll 4
@@ -204,13 +206,26 @@ BN_FORCE_INLINE void scores_of(const struct attn_tile *t, const struct work *w, 
         score_queries(t, w, qs, n_q, 2);
 }
 
-/* Up to four queries from `first` on that see the same positions. Returns how many. */
+/* Lines that n queries' results will be stored to. */
+BN_FORCE_INLINE void fetch_out(const struct attn_tile *t, size_t first, size_t n)
+{
+    if (!t->out)
+        return;
+    for (size_t i = first; i < first + n; i++) {
+        const float *out = t->out + i / t->n_q * t->out_stride + i % t->n_q * t->head_dim;
+        for (size_t d = 0; d < t->head_dim; d += 16)
+            __builtin_prefetch(out + d, 1);
+    }
+}
+
+/* Some queries from `first` on that see the same positions. Returns how many: 6, 4 or fewer. */
 static size_t next_queries(const struct attn_tile *t, size_t first, struct queries *qs)
 {
     const size_t n_seen = size_min(t->n_seen + first / t->n_q, ATTN_BLOCK);
     const size_t end = n_seen == ATTN_BLOCK ? t->n_tokens * t->n_q : (first / t->n_q + 1) * t->n_q;
+    const size_t left = end - first;
     *qs = (struct queries){first, n_seen};
-    return size_min(end - first, QUERIES);
+    return left >= QUERIES && left != 8 ? QUERIES : size_min(left, 4);
 }
 
 void attn_tile_avx512(const struct attn_tile *t)
@@ -222,19 +237,24 @@ void attn_tile_avx512(const struct attn_tile *t)
     const struct work w = take_apart(t);
     const size_t end = t->n_tokens * t->n_q;
     struct queries qs;
-    widen(t->k, t->head_dim * ATTN_BLOCK, w.k);
-    widen(t->v, size_min(t->n_seen + t->n_tokens - 1, ATTN_BLOCK) * t->v_stride, w.v);
+    widen(t->k, t->head_dim * ATTN_BLOCK, w.wide);
     for (size_t i = 0, n; i < end; i += n) {
         n = next_queries(t, i, &qs);
-        if (n == 4)
+        if (n == 6)
+            scores_of(t, &w, qs, 6);
+        else if (n == 4)
             scores_of(t, &w, qs, 4);
         else
             for (size_t j = 0; j < n; j++, qs.first++)
                 scores_of(t, &w, qs, 1);
     }
+    widen(t->v, size_min(t->n_seen + t->n_tokens - 1, ATTN_BLOCK) * t->v_stride, w.wide);
     for (size_t i = 0, n; i < end; i += n) {
         n = next_queries(t, i, &qs);
-        if (n == 4)
+        fetch_out(t, i, n);
+        if (n == 6)
+            values_of(t, &w, qs, 6);
+        else if (n == 4)
             values_of(t, &w, qs, 4);
         else
             for (size_t j = 0; j < n; j++, qs.first++)
