@@ -27,7 +27,7 @@ static bool is_alone(const struct lane *l)
     return l->pass->plan.linear == LINEAR_MATVEC;
 }
 
-/* A token of x to l->q8; `next` is the one after it. */
+/* One token, normed with w unless that is NULL, to l->q8; `next` is quantised after it. */
 static struct act_scale quantise_token(const struct lane *l, const struct weights *to,
                                        const float *x, const float *w, const float *next)
 {

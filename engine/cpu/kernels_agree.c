@@ -235,8 +235,8 @@ struct attn_case {
     float m[2][N_Q], l[2][N_Q], o[2][N_Q * HEAD_DIM];
     float big_m[2], big_l[2], big_o[2][HEAD_DIM], out[2][HEAD_DIM];
     float tile_m[2][N_TILE * N_Q], tile_l[2][N_TILE * N_Q], tile_o[2][N_TILE * N_Q * HEAD_DIM];
-    _Alignas(64) float scratch[ATTN_BLOCK * V_STRIDE + ATTN_TILE * N_Q * (ATTN_BLOCK + 2)];
     /* attn_tile_floats */
+    _Alignas(64) float scratch[ATTN_BLOCK * V_STRIDE + ATTN_TILE * N_Q * (ATTN_BLOCK + 2)];
 };
 
 /* The same keys twice for three tokens: a first block, and one that only the last sees whole. */
