@@ -23,6 +23,9 @@ bool lane_take(const struct lane *l, size_t n, size_t unit, size_t size, struct 
         const size_t whose = (l->index + p->n_done) % l->n_lanes;
         atomic_size_t *const n_taken = &lanes[whose].n_taken[l->phase % 2];
         p->of = share_of(n, unit, whose, l->n_lanes);
+        /* Nobody looks for what another will have taken at once. */
+        if (p->n_done > 0 && p->of.end - p->of.begin <= size)
+            continue;
         p->begin = p->of.begin + size * atomic_fetch_add_explicit(n_taken, 1, memory_order_relaxed);
         p->end = size_min(p->begin + size, p->of.end);
         if (p->begin < p->of.end)

@@ -39,7 +39,8 @@ struct piece {
 /* Before a pass, while no lane runs. */
 void lanes_begin(struct lane *lanes, size_t n);
 /* The next piece of n things, at most `size` of them: of this lane's own share, in order, then of
- * what other lanes, being slower, have left of theirs. False: nothing is left. p begins as zero.
+ * what other lanes, being slower, have left of theirs; a share of one piece is its lane's alone.
+ * False: nothing is left. p begins as zero.
  * Lanes share at most one list of things like this between two barriers. */
 bool lane_take(const struct lane *l, size_t n, size_t unit, size_t size, struct piece *p);
 

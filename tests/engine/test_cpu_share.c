@@ -87,6 +87,19 @@ static void fewer_things_than_lanes(void **state)
     free(w);
 }
 
+static void a_share_of_one_piece_is_left_alone(void **state)
+{
+    (void)state;
+    struct work *w = work_new();
+    for (size_t i = N_LANES; i-- > 0;) {
+        struct piece p = {0};
+        assert_true(lane_take(&w->lanes[i], N_LANES * UNIT, UNIT, UNIT, &p));
+        assert_int_equal(p.begin, i * UNIT);
+        assert_false(lane_take(&w->lanes[i], N_LANES * UNIT, UNIT, UNIT, &p));
+    }
+    free(w);
+}
+
 #define N_PHASES 50
 
 /* Lane 0 is slow. In each phase everything is done once more. */
@@ -134,6 +147,7 @@ int main(void)
         cmocka_unit_test(one_lane_does_it_all),
         cmocka_unit_test(lanes_begin_with_their_own),
         cmocka_unit_test(fewer_things_than_lanes),
+        cmocka_unit_test(a_share_of_one_piece_is_left_alone),
         cmocka_unit_test(what_a_slow_lane_leaves_is_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
