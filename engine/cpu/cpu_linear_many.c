@@ -34,8 +34,17 @@ static struct panel open_panel(const struct lane *l, const struct weights *w, st
                           .ahead = w->mat.lines + next * w->mat.n_lines * LINE_BYTES};
 }
 
-static struct tokens take_tokens(const struct lane *l, size_t begin)
+static size_t count_tiles(const struct lane *l)
 {
+    const size_t n = l->pass->gemm->tile_tokens;
+    return (l->pass->n_tokens + n - 1) / n;
+}
+
+/* Tile i of n. Panels take them forth and back in turn, so that a panel begins with those that the
+ * one before it left in the core's own cache. */
+static struct tokens take_tokens(const struct lane *l, size_t i, size_t n, bool is_back)
+{
+    const size_t begin = (is_back ? n - 1 - i : i) * l->pass->gemm->tile_tokens;
     return (struct tokens){begin, size_min(l->pass->gemm->tile_tokens, l->pass->n_tokens - begin)};
 }
 
@@ -83,21 +92,24 @@ static struct acc_tile section_tile(const struct lane *l, const struct panel *p,
 
 void linear_many(struct lane *l, const struct weights *w, acc_out_fn out, struct rows y)
 {
+    const size_t n_tiles = count_tiles(l);
+    bool is_back = false;
     float d[TILE_TOKENS];
     for (struct piece rows = {0};
-         lane_take(l, w->mat.n_rows, ROW_UNIT, l->pass->gemm->panel_rows, &rows);) {
+         lane_take(l, w->mat.n_rows, ROW_UNIT, l->pass->gemm->panel_rows, &rows);
+         is_back = !is_back) {
         const size_t r = rows.begin, end = rows.end;
         const struct panel p =
             open_panel(l, w, (struct share){r, end}, end < rows.of.end ? end : r, l->panel);
-        struct tokens t;
-        for (size_t begin = 0; begin < l->pass->n_tokens; begin += t.n) {
-            t = take_tokens(l, begin);
-            multiply(l, &p, t, l->acc, (struct rows){y.at + begin * y.stride + r, y.stride});
-            for (size_t i = 0; i < w->n_sections; i++) {
-                const struct section *s = &w->sections[i];
+        for (size_t i = 0; i < n_tiles; i++) {
+            const struct tokens t = take_tokens(l, i, n_tiles, is_back);
+            float *const at = y.at + t.begin * y.stride;
+            multiply(l, &p, t, l->acc, (struct rows){at + r, y.stride});
+            for (size_t j = 0; j < w->n_sections; j++) {
+                const struct section *s = &w->sections[j];
                 const struct acc_tile a = section_tile(l, &p, s, t, l->acc, d);
                 if (a.n_rows > 0)
-                    out(&a, y.at + begin * y.stride + size_max(p.row0, s->row0), y.stride);
+                    out(&a, at + size_max(p.row0, s->row0), y.stride);
             }
         }
     }
@@ -108,20 +120,22 @@ void linear_many_gate(struct lane *l, const struct weights *w, acc_gate_fn act, 
     const size_t n_ff = w->mat.n_rows / 2, half = l->pass->gemm->panel_rows / 2;
     int32_t *const up_acc = l->acc + half;
     uint8_t *const up_panel = l->panel + half * w->mat.n_lines * LINE_COLS;
+    const size_t n_tiles = count_tiles(l);
+    bool is_back = false;
     float d[2][TILE_TOKENS];
-    for (struct piece rows = {0}; lane_take(l, n_ff, ROW_UNIT, half, &rows);) {
+    for (struct piece rows = {0}; lane_take(l, n_ff, ROW_UNIT, half, &rows); is_back = !is_back) {
         const size_t r = rows.begin, end = rows.end;
         const struct panel gate = open_panel(l, w, (struct share){r, end}, n_ff + r, l->panel);
         const struct panel up = open_panel(l, w, (struct share){n_ff + r, n_ff + end},
                                            end < rows.of.end ? end : r, up_panel);
-        struct tokens t;
-        for (size_t begin = 0; begin < l->pass->n_tokens; begin += t.n) {
-            t = take_tokens(l, begin);
-            multiply(l, &gate, t, l->acc, (struct rows){y.at + begin * y.stride + r, y.stride});
+        for (size_t i = 0; i < n_tiles; i++) {
+            const struct tokens t = take_tokens(l, i, n_tiles, is_back);
+            float *const at = y.at + t.begin * y.stride + r;
+            multiply(l, &gate, t, l->acc, (struct rows){at, y.stride});
             multiply(l, &up, t, up_acc, (struct rows){NULL, 0});
             const struct acc_tile g = section_tile(l, &gate, &w->sections[0], t, l->acc, d[0]);
             const struct acc_tile u = section_tile(l, &up, &w->sections[1], t, up_acc, d[1]);
-            act(&g, &u, y.at + begin * y.stride + r, y.stride);
+            act(&g, &u, at, y.stride);
         }
     }
 }
