@@ -14,7 +14,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The next token's part: it was written by all lanes. */
+/* A part of the next token: it was written by all lanes. */
 static void fetch_head(const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i += ROW_UNIT)
@@ -31,16 +31,17 @@ static void append_token(struct lane *l, const struct tile *tile, size_t kv_head
     const float q_scale = (float)(1.0 / sqrt((double)hp->head_dim));
     float *row = b->scratch.qkv + token * b->shape.qkv_stride;
     float *q = row + kv_head * b->shape.group * hp->head_dim;
+    const size_t n_fetch = t + 1 < tile->n_tokens ? hp->head_dim : 0;
     for (size_t i = 0; i < b->shape.group; i++) {
         rope(q + i * hp->head_dim, c, s, hp->n_rot);
-        fetch_head(q + b->shape.qkv_stride + i * hp->head_dim, hp->head_dim);
+        fetch_head(q + b->shape.qkv_stride + i * hp->head_dim, n_fetch);
     }
     for (size_t i = 0; i < b->shape.group * hp->head_dim; i++)
         q[i] = q[i] * q_scale;
     float *k = row + b->shape.q_width + kv_head * hp->head_dim;
     rope(k, c, s, hp->n_rot);
-    fetch_head(k + b->shape.qkv_stride, hp->head_dim);
-    fetch_head(k + b->shape.qkv_stride + b->shape.kv_width, hp->head_dim);
+    fetch_head(k + b->shape.qkv_stride, n_fetch);
+    fetch_head(k + b->shape.qkv_stride + b->shape.kv_width, n_fetch);
 }
 
 void attn_append(struct lane *l, size_t layer)

@@ -74,7 +74,7 @@ static void append_q8(const struct lane *l, const struct kv_block *to, size_t po
     to->scales[pos] = 1.0f / scale.s;
     for (size_t i = 0; i < head_dim; i += ATTN_QUAD) /* l->q8 has zeros past head_dim */
         memcpy(to->k + i * ATTN_BLOCK + pos * ATTN_QUAD, l->q8 + i, ATTN_QUAD);
-    b->k.quantise(&(struct act_in){.x = v, .n = head_dim, .ahead = v}, l->q8, &scale);
+    b->k.quantise(&(struct act_in){.x = v, .n = head_dim}, l->q8, &scale);
     to->scales[ATTN_BLOCK + pos] = 1.0f / scale.s;
     uint8_t *const values = to->v + pos / ATTN_QUAD * ATTN_QUAD * b->shape.v_stride;
     for (size_t i = 0; i < head_dim; i++)

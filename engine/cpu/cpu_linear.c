@@ -27,7 +27,8 @@ static bool is_alone(const struct lane *l)
     return l->pass->plan.linear == LINEAR_MATVEC;
 }
 
-/* One token, normed with w unless that is NULL, to l->q8; `next` is quantised after it. */
+/* One token, normed with w unless that is NULL, to l->q8; `next` (NULL: none) is quantised after
+ * it. */
 static struct act_scale quantise_token(const struct lane *l, const struct weights *to,
                                        const float *x, const float *w, const float *next)
 {
@@ -46,9 +47,9 @@ static void quantise_many(struct lane *l, const struct weights *to, struct rows 
     const size_t n_lines = to->mat.n_lines;
     for (struct piece p = {0}; lane_take(l, l->pass->n_tokens, 1, INPUT_TOKENS, &p);)
         for (size_t t = p.begin; t < p.end; t++) {
-            const size_t next = t + 1 < p.of.end ? t + 1 : t;
+            const float *row = x.at + t * x.stride;
             const struct act_scale scale =
-                quantise_token(l, to, x.at + t * x.stride, w, x.at + next * x.stride);
+                quantise_token(l, to, row, w, t + 1 < p.of.end ? row + x.stride : NULL);
             if (to->cols.n_cols)
                 pack_file_order(l->q8, n_lines);
             l->pass->gemm->pack(l->q8, n_lines, t, s->q8);
@@ -65,7 +66,7 @@ void linear_input(struct lane *l, const struct weights *to, struct rows x, const
         quantise_many(l, to, x, w);
         return;
     }
-    const struct act_scale scale = quantise_token(l, to, x.at, w, x.at);
+    const struct act_scale scale = quantise_token(l, to, x.at, w, NULL);
     l->q8_s = scale.s;
     l->q8_sum = scale.q_sum;
 }

@@ -30,8 +30,9 @@ struct act_in {
     const float *x; /* (n) */
     const float *w; /* (n), or NULL */
     size_t n;
-    float eps;         /* with w */
-    const void *ahead; /* the x (n) that is quantised next: at most prefetched, so any pointer */
+    float eps; /* with w */
+    const void
+        *ahead; /* the x (n) that is quantised next, to be prefetched: any pointer, or NULL */
 };
 /* Quantised activations of one token. */
 struct act_scale {

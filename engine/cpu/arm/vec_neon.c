@@ -65,7 +65,7 @@ BN_FORCE_INLINE void quantise(const struct act_in *in, bool is_normed, int8_t *q
     int32x4_t sums = vdupq_n_s32(0);
     for (size_t i = 0; i < size_round_up(in->n, LINE_COLS); i += 16) {
         int32x4_t v[4];
-        if (i < in->n)
+        if (in->ahead && i < in->n)
             cpu_prefetch((const void *)((uintptr_t)in->ahead + i * sizeof *in->x));
 #pragma GCC unroll 4
         for (size_t k = 0; k < 4; k++) { /* conversion turns a NaN into 0 */

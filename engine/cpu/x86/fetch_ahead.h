@@ -24,7 +24,8 @@ BN_FORCE_INLINE void fetch_ahead(const void *at, size_t n_bytes, size_t step, si
     _mm_prefetch((const char *)(line + n_bytes / 2), _MM_HINT_T0);
 }
 
-/* The same over several loops: two lines a step until all of n_bytes are fetched. */
+/* The same over several loops: two lines a step until all of n_bytes are fetched; of NULL nothing
+ * is. */
 struct fetch {
     uintptr_t at, end; /* in the first half */
     size_t half;
@@ -32,7 +33,8 @@ struct fetch {
 
 BN_FORCE_INLINE struct fetch fetch_of(const void *at, size_t n_bytes)
 {
-    return (struct fetch){(uintptr_t)at, (uintptr_t)at + n_bytes / 2, n_bytes / 2};
+    const size_t half = at ? n_bytes / 2 : 0;
+    return (struct fetch){(uintptr_t)at, (uintptr_t)at + half, half};
 }
 
 BN_FORCE_INLINE void fetch_step(struct fetch *f)

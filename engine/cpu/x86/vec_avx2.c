@@ -44,7 +44,7 @@ BN_FORCE_INLINE __m256 norm_factor(const float *x, size_t n, float eps, struct f
 
 void rms_norm_avx2(const float *x, const float *w, size_t n, float eps, float *y)
 {
-    struct fetch none = {0};
+    struct fetch none = fetch_of(NULL, 0);
     const __m256 r = norm_factor(x, n, eps, &none);
     for (size_t i = 0; i < n; i += 8) {
         const __m256 xr = _mm256_mul_ps(load_ps8(x, i, n), r);
@@ -123,22 +123,23 @@ BN_FORCE_INLINE __m256i round_step(const struct work *w, size_t i, bool is_whole
 }
 
 /* The normed elements are computed twice rather than kept. */
-BN_FORCE_INLINE void quantise(struct work *w, int8_t *q, struct act_scale *out)
+BN_FORCE_INLINE void quantise(const struct act_in *in, bool is_normed, int8_t *q,
+                              struct act_scale *out)
 {
-    const struct act_in *in = w->in;
     struct fetch next = fetch_of(in->ahead, in->n * sizeof *in->x);
-    w->r = w->is_normed ? norm_factor(in->x, in->n, in->eps, &next) : _mm256_setzero_ps();
-    out->s = 127.0f / max_magnitude(w, &next);
+    const __m256 r = is_normed ? norm_factor(in->x, in->n, in->eps, &next) : _mm256_setzero_ps();
+    const struct work w = {in, is_normed, r};
+    out->s = 127.0f / max_magnitude(&w, &next);
     const __m256 s = _mm256_set1_ps(out->s);
     __m256i sums = _mm256_setzero_si256();
     size_t i = 0;
     for (; i + 32 <= in->n; i += 32) {
         if (i % 64 == 0)
             fetch_step(&next);
-        sums = _mm256_add_epi32(sums, round_step(w, i, true, s, q));
+        sums = _mm256_add_epi32(sums, round_step(&w, i, true, s, q));
     }
     for (; i < size_round_up(in->n, LINE_COLS); i += 32)
-        sums = _mm256_add_epi32(sums, round_step(w, i, false, s, q));
+        sums = _mm256_add_epi32(sums, round_step(&w, i, false, s, q));
     __m128i t = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
     t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0x4e));
     t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0xb1));
@@ -147,13 +148,10 @@ BN_FORCE_INLINE void quantise(struct work *w, int8_t *q, struct act_scale *out)
 
 void quantise_avx2(const struct act_in *in, int8_t *q, struct act_scale *out)
 {
-    struct work w = {.in = in, .is_normed = true};
-    if (in->w) {
-        quantise(&w, q, out);
-        return;
-    }
-    w.is_normed = false;
-    quantise(&w, q, out);
+    if (in->w)
+        quantise(in, true, q, out);
+    else
+        quantise(in, false, q, out);
 }
 
 void scale_acc_avx2(const int32_t *acc, size_t n, float d, float *y)

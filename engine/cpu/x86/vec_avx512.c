@@ -104,31 +104,29 @@ BN_FORCE_INLINE __m512i round_step(const struct work *w, size_t i, bool is_whole
     return sums;
 }
 
-BN_FORCE_INLINE void quantise(struct work *w, int8_t *q, struct act_scale *out)
+BN_FORCE_INLINE void quantise(const struct act_in *in, bool is_normed, int8_t *q,
+                              struct act_scale *out)
 {
-    const struct act_in *in = w->in;
     struct fetch next = fetch_of(in->ahead, in->n * sizeof *in->x);
-    w->r = w->is_normed ? norm_factor(in, &next) : _mm512_setzero_ps();
-    out->s = 127.0f / max_magnitude(w, &next);
+    const __m512 r = is_normed ? norm_factor(in, &next) : _mm512_setzero_ps();
+    const struct work w = {in, is_normed, r};
+    out->s = 127.0f / max_magnitude(&w, &next);
     const __m512 s = _mm512_set1_ps(out->s);
     __m512i sums = _mm512_setzero_si512();
     size_t i = 0;
     for (; i + 64 <= in->n; i += 64) {
         fetch_step(&next);
-        sums = _mm512_add_epi32(sums, round_step(w, i, true, s, q));
+        sums = _mm512_add_epi32(sums, round_step(&w, i, true, s, q));
     }
     for (; i < size_round_up(in->n, LINE_COLS); i += 64)
-        sums = _mm512_add_epi32(sums, round_step(w, i, false, s, q));
+        sums = _mm512_add_epi32(sums, round_step(&w, i, false, s, q));
     out->q_sum = _mm512_reduce_add_epi32(sums);
 }
 
 void quantise_avx512(const struct act_in *in, int8_t *q, struct act_scale *out)
 {
-    struct work w = {.in = in, .is_normed = true};
-    if (in->w) {
-        quantise(&w, q, out);
-        return;
-    }
-    w.is_normed = false;
-    quantise(&w, q, out);
+    if (in->w)
+        quantise(in, true, q, out);
+    else
+        quantise(in, false, q, out);
 }
