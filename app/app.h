@@ -4,12 +4,12 @@
 #ifndef APP_APP_H
 #define APP_APP_H
 
-#include "app/chat.h"
-#include "app/history.h"
-#include "app/key_queue.h"
-#include "app/log_file.h"
-#include "app/report.h"
-#include "app/store.h"
+#include "app/chat/chat.h"
+#include "app/chat/conversation/store.h"
+#include "app/common/log_file.h"
+#include "app/common/report.h"
+#include "app/terminal/key_queue.h"
+#include "app/terminal/line/history.h"
 
 #define PROGRAM "bitnet-chat"
 

@@ -2,9 +2,9 @@
  * What a person enters: a command, or a message with its attachments.
  */
 #include "app/app.h"
-#include "app/commands.h"
-#include "app/input_text.h"
-#include "app/slash.h"
+#include "app/commands/commands.h"
+#include "app/common/input_text.h"
+#include "app/common/slash.h"
 
 bool app_say(struct app *app, struct bn_str text)
 {

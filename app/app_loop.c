@@ -3,8 +3,8 @@
  */
 #include "app/app.h"
 
-#include "app/signals.h"
-#include "app/turn_report.h"
+#include "app/chat/turn_report.h"
+#include "app/terminal/signals.h"
 #include "engine/base/clock.h"
 
 #include <poll.h>

@@ -3,13 +3,13 @@
  */
 #include "app/app_open.h"
 
-#include "app/chat_options.h"
-#include "app/config.h"
-#include "app/demo_model.h"
-#include "app/input_text.h"
-#include "app/model_args.h"
-#include "app/signals.h"
-#include "app/term_text.h"
+#include "app/common/input_text.h"
+#include "app/common/term_text.h"
+#include "app/demo/demo_model.h"
+#include "app/options/chat_options.h"
+#include "app/options/config.h"
+#include "app/options/model_args.h"
+#include "app/terminal/signals.h"
 
 #include <errno.h>
 #include <fcntl.h>

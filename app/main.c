@@ -2,10 +2,10 @@
  * bitnet-chat: arguments to a painter, then the loop. The only place of the program that exits.
  */
 #include "app/app_open.h"
-#include "app/batch.h"
-#include "app/chat_options.h"
-#include "app/completion.h"
-#include "app/input_text.h"
+#include "app/batch/batch.h"
+#include "app/common/input_text.h"
+#include "app/options/chat_options.h"
+#include "app/options/completion.h"
 
 #include <errno.h>
 #include <fcntl.h>

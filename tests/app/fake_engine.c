@@ -12,7 +12,7 @@
  * save_us (for each token of a snapshot), noise=1 (each answer begins with a line on standard
  * error). The vocabulary is the model file's own.
  */
-#include "app/generator.h"
+#include "app/chat/answer/generator.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "tokenizer/tokenizer.h"

@@ -19,7 +19,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 def tests():
     """The text of all tests but the random keys, which look at no answer."""
     text = ''
-    for path in glob.glob(os.path.join(HERE, 'test_*')):
+    for path in glob.glob(os.path.join(HERE, '**', 'test_*'), recursive=True):
         if os.path.basename(path) not in ('test_key_fuzz.py',):
             with open(path, encoding='utf-8') as file:
                 text += file.read()
@@ -89,7 +89,7 @@ class Rows(ChatCase):
         self.assertEqual([t for t in KEYS.values() if f'def test_{t}(' not in text], [])
 
     def test_each_alias_is_its_command(self):
-        with open(os.path.join(HERE, '../../app/commands.c'), encoding='utf-8') as file:
+        with open(os.path.join(HERE, '../../app/commands/commands.c'), encoding='utf-8') as file:
             table = re.findall(r'(?m)^    \{"(\w+)", "([^"]+)", "', file.read())
         self.assertEqual({a for _, aliases in table for a in aliases.split()}, set(ALIASES))
         for name, aliases in table:

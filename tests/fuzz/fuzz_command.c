@@ -3,8 +3,8 @@
  * that lies within it. Odd: words of a command line with zero bytes between them, which are taken
  * or refused with a sentence.
  */
-#include "app/chat_options.h"
-#include "app/slash.h"
+#include "app/common/slash.h"
+#include "app/options/chat_options.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>

@@ -2,8 +2,8 @@
  * A hostile config file against every option of the chat: it is taken or refused with a sentence,
  * and whatever was taken reads back as text that is taken again.
  */
-#include "app/chat_options.h"
-#include "app/config.h"
+#include "app/options/chat_options.h"
+#include "app/options/config.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>

@@ -3,8 +3,8 @@
  * into pieces anywhere the text must give the same bytes; without its looks it must be the text
  * without looks; and the scrolling transcript must hold the same letters.
  */
-#include "app/flow.h"
-#include "app/scroll.h"
+#include "app/terminal/text/flow.h"
+#include "app/terminal/text/scroll.h"
 #include "tests/fuzz/fuzz.h"
 
 #include <stdlib.h>

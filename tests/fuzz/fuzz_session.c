@@ -4,7 +4,7 @@
  *
  * The vocabulary is 256 bytes, so that ids can say any text. Files, because store.h reads files.
  */
-#include "app/store.h"
+#include "app/chat/conversation/store.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/tokenizer/vocab_builder.h"
 

@@ -7,7 +7,7 @@
  * sum at the end; 8 all that follows the last byte of the input. What is right is taken from a
  * snapshot written once.
  */
-#include "app/snapshot.h"
+#include "app/chat/answer/snapshot.h"
 #include "engine/base/size.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/synth.h"

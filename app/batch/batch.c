@@ -1,0 +1,396 @@
+/*
+ * Lines in, lanes of the engine, answers out: see batch.h.
+ *
+ * A ring holds every line from the oldest that is not written yet; it is as long as a few rounds of
+ * the lanes, and stdin is read only while it has room, so memory is bounded however long the input.
+ */
+#include "app/batch/batch.h"
+
+#include "app/batch/batch_out.h"
+#include "app/chat/turn_report.h"
+#include "app/common/input_text.h"
+#include "app/common/json_out.h"
+#include "app/options/chat_options.h"
+#include "app/options/model_args.h"
+#include "app/terminal/signals.h"
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+#define ROUNDS 4 /* length of the ring, in rounds of the lanes */
+#define BLOCK_BYTES 65536
+
+struct batch {
+    struct app *app;
+    struct generator *g;
+    struct bn_cancel cancel;
+    struct bn_control control;
+    int wake[2];
+    unsigned signals; /* heard so far */
+    struct strbuf in;
+    bool at_end;
+    size_t n_lines;
+    struct strbuf system;
+    struct generator_lane *lanes[GENERATOR_MAX_LANES]; /* (n_lanes) */
+    struct batch_item *runs[GENERATOR_MAX_LANES];      /* (n_lanes) whose answer; NULL: free */
+    size_t n_lanes;
+    struct batch_item *ring; /* (n_ring) */
+    size_t n_ring;
+    size_t n_begun; /* lines; at most n_ring more than are written */
+    struct batch_out out;
+    enum exit_code code;
+};
+
+/* ---- signals ---- */
+
+static bool is_stopped(struct batch *b)
+{
+    b->signals |= signals_take() & (SIGNAL_INTERRUPT | SIGNAL_TERMINATE | SIGNAL_HANGUP);
+    if (b->signals)
+        bn_cancel_request(&b->cancel);
+    return b->signals != 0;
+}
+
+static void on_progress(void *ud, size_t n_done, size_t n_total)
+{
+    (void)n_done;
+    (void)n_total;
+    (void)is_stopped(ud);
+}
+
+static bool open_signals(struct batch *b, struct bn_error *err)
+{
+    if (pipe(b->wake) != 0)
+        return bn_fail(err, BN_EIO, "cannot make a pipe: %s", strerror(errno));
+    for (size_t i = 0; i < 2; i++)
+        if (fcntl(b->wake[i], F_SETFL, O_NONBLOCK) != 0 ||
+            fcntl(b->wake[i], F_SETFD, FD_CLOEXEC) != 0)
+            return bn_fail(err, BN_EIO, "cannot set up a pipe: %s", strerror(errno));
+    return signals_open(SIGNALS_PIPE, b->wake[1], err);
+}
+
+static enum exit_code stop_code(const struct batch *b)
+{
+    if (b->signals & SIGNAL_INTERRUPT)
+        return EXIT_INTERRUPT;
+    return b->signals & SIGNAL_TERMINATE ? EXIT_TERMINATED : EXIT_HUNG_UP;
+}
+
+/* ---- answers ---- */
+
+static void fail_item(struct batch *b, struct batch_item *item, const struct bn_error *err)
+{
+    item->err = *err;
+    item->is_done = true;
+    (void)report_fail(PROGRAM, EXIT_DONE, "line %zu: %s", item->line, err->text);
+    if (b->code == EXIT_DONE)
+        b->code = report_code(STAGE_RUN, err);
+}
+
+static struct batch_item *oldest(struct batch *b)
+{
+    return b->out.n_written < b->n_begun ? &b->ring[b->out.n_written % b->n_ring] : NULL;
+}
+
+/* What may be written by now: the oldest line as far as it is, and those done behind it. */
+static bool write_finished(struct batch *b, struct bn_error *err)
+{
+    for (struct batch_item *item; (item = oldest(b)) != NULL;) {
+        const size_t n_written = b->out.n_written;
+        if (!batch_out_line(&b->out, item, err))
+            return false;
+        if (b->out.n_written == n_written)
+            break;
+    }
+    return batch_out_flush(err);
+}
+
+/* ---- lines ---- */
+
+static bool has_running(const struct batch *b)
+{
+    for (size_t i = 0; i < b->n_lanes; i++)
+        if (b->runs[i])
+            return true;
+    return false;
+}
+
+/* Waits only while there is nothing else to do. */
+static bool read_more(struct batch *b, struct bn_error *err)
+{
+    char block[BLOCK_BYTES];
+    struct pollfd fds[2] = {{.fd = STDIN_FILENO, .events = POLLIN},
+                            {.fd = b->wake[0], .events = POLLIN}};
+    if (poll(fds, 2, has_running(b) ? 0 : -1) <= 0)
+        return true;
+    if (fds[1].revents)
+        signals_drain(b->wake[0]);
+    if (!fds[0].revents)
+        return true;
+    const ssize_t n = read(STDIN_FILENO, block, sizeof(block));
+    if (n < 0 && errno != EINTR && errno != EAGAIN)
+        return bn_fail(err, BN_EIO, "cannot read standard input: %s", strerror(errno));
+    if (n == 0)
+        b->at_end = true;
+    if (n > 0)
+        strbuf_add(&b->in, block, (size_t)n);
+    if (b->in.failed || b->in.n_bytes > INPUT_MAX_BYTES)
+        return bn_fail(err, BN_EARG, "a line is longer than %zu bytes", INPUT_MAX_BYTES);
+    return true;
+}
+
+static bool next_line(struct batch *b, struct strbuf *line)
+{
+    const char *end = b->in.n_bytes > 0 ? memchr(b->in.ptr, '\n', b->in.n_bytes) : NULL;
+    if (!end && (!b->at_end || b->in.n_bytes == 0))
+        return false;
+    const size_t n = end ? (size_t)(end - b->in.ptr) : b->in.n_bytes;
+    strbuf_cut(line, 0);
+    strbuf_add(line, b->in.ptr, n);
+    strbuf_drop(&b->in, end ? n + 1 : n);
+    if (line->n_bytes > 0 && line->ptr[line->n_bytes - 1] == '\r')
+        strbuf_cut(line, line->n_bytes - 1);
+    b->n_lines++;
+    return true;
+}
+
+static bool is_blank(struct bn_str s)
+{
+    for (size_t i = 0; i < s.n_bytes; i++)
+        if (s.ptr[i] != ' ' && s.ptr[i] != '\t')
+            return false;
+    return true;
+}
+
+/* False: the whole batch ends. A line that is wrong is only told. */
+static bool begin(struct batch *b, size_t lane, struct bn_str line, struct bn_error *err)
+{
+    struct app *app = b->app;
+    struct batch_item *item = &b->ring[b->n_begun % b->n_ring];
+    const size_t n_ctx = generator_n_ctx(b->g);
+    *item = (struct batch_item){.line = b->n_lines, .lane = b->lanes[lane]};
+    item->n_alts = item->turn.n_alts = (size_t)options_int(app->options, "logprobs");
+    turn_settings(&item->turn, app->options);
+    strbuf_add_str(&item->system, strbuf_str(&b->system));
+    b->n_begun++;
+    struct bias_list biases;
+    if (!chat_options_biases(app->options, app->tokenizer, &biases, err))
+        return false;
+    item->turn.sampler.biases = biases.items;
+    item->turn.sampler.n_biases = biases.n;
+    const bool is_asked = batch_item_parse(item, line, err);
+    batch_out_begin(&b->out, item);
+    const bool ok = is_asked && batch_item_begin(item, app, n_ctx, &b->control, err) &&
+                    batch_item_take(item, app, n_ctx, err);
+    mem_free(biases.items);
+    item->turn.sampler.biases = NULL;
+    item->turn.sampler.n_biases = 0;
+    if (!ok && err->code != BN_EARG && err->code != BN_ECONTEXT && err->code != BN_EFORMAT)
+        return false;
+    if (!ok)
+        fail_item(b, item, err);
+    b->runs[lane] = item->is_done ? NULL : item;
+    return true;
+}
+
+static bool fill_lanes(struct batch *b, struct bn_error *err)
+{
+    struct strbuf line = {0};
+    bool ok = true;
+    for (size_t i = 0; ok && i < b->n_lanes; i++) {
+        while (ok && !b->runs[i] && b->n_begun - b->out.n_written < b->n_ring && !is_stopped(b)) {
+            if (next_line(b, &line))
+                ok = is_blank(strbuf_str(&line)) || begin(b, i, strbuf_str(&line), err);
+            else if (b->at_end)
+                break;
+            else {
+                const size_t n_before = b->in.n_bytes;
+                ok = read_more(b, err);
+                if (b->in.n_bytes == n_before && !b->at_end && has_running(b))
+                    break; /* nothing yet: the others go on meanwhile */
+            }
+        }
+        ok = ok && write_finished(b, err);
+    }
+    strbuf_finish(&line);
+    return ok;
+}
+
+/* ---- all lanes ---- */
+
+static bool step(struct batch *b, struct bn_error *err)
+{
+    struct generator_step steps[GENERATOR_MAX_LANES];
+    size_t lanes[GENERATOR_MAX_LANES], n = 0;
+    for (size_t i = 0; i < b->n_lanes; i++) {
+        if (!b->runs[i])
+            continue;
+        lanes[n] = i;
+        steps[n++] = (struct generator_step){
+            .lane = b->lanes[i], .ids = b->runs[i]->ids.ids, .n_ids = b->runs[i]->ids.n};
+    }
+    if (n == 0)
+        return true;
+    if (!generator_lanes_step(steps, n, &b->control, err))
+        return false;
+    for (size_t i = 0; i < n; i++) {
+        struct batch_item *item = b->runs[lanes[i]];
+        item->next = steps[i].next;
+        if (!batch_item_take(item, b->app, generator_n_ctx(b->g), err))
+            return false;
+        if (item->is_done)
+            b->runs[lanes[i]] = NULL;
+    }
+    return true;
+}
+
+static bool answer_all(struct batch *b, struct bn_error *err)
+{
+    for (;;) {
+        if (!fill_lanes(b, err))
+            return false;
+        if (is_stopped(b))
+            return bn_fail(err, BN_ECANCELLED, "stopped");
+        if (!has_running(b) && b->at_end && b->in.n_bytes == 0)
+            return write_finished(b, err);
+        if (!step(b, err) || !write_finished(b, err))
+            return false;
+    }
+}
+
+/* The program ends with lines unanswered. What is done is written; where answers are objects, so is
+ * what was said so far, as interrupted. As text nothing tells a part from a whole: those are empty.
+ */
+static void write_rest(struct batch *b, const struct bn_error *why)
+{
+    struct batch_gaps gaps = {0};
+    struct bn_error ignored; /* one reason is enough */
+    size_t n_end = b->out.kind == BATCH_TEXT ? b->out.n_written : b->n_begun;
+    for (size_t i = b->out.n_written; i < b->n_begun; i++) {
+        struct batch_item *item = &b->ring[i % b->n_ring];
+        if (item->is_done) {
+            n_end = size_max(n_end, i + 1);
+            continue;
+        }
+        batch_gaps_add(&gaps, item->line);
+        if (b->signals)
+            batch_item_stop(item);
+        else
+            item->err = *why;
+        item->is_done = true;
+        if (b->out.kind == BATCH_TEXT)
+            strbuf_cut(&item->turn.shown, 0);
+    }
+    while (b->out.n_written < n_end && batch_out_line(&b->out, oldest(b), &ignored))
+        ;
+    (void)batch_out_flush(&ignored);
+    batch_gaps_tell(&gaps, b->n_lines, !b->at_end || b->in.n_bytes > 0);
+}
+
+static size_t lanes_wanted(const struct batch *b)
+{
+    const struct options *o = b->app->options;
+    const char *text = options_text(o, "batch");
+    const size_t n =
+        strcmp(text, "auto") == 0 ? generator_batch(b->g) : (size_t)strtol(text, NULL, 10);
+    return size_min(n, (size_t)options_int(o, "ubatch"));
+}
+
+static bool open_lanes(struct batch *b, struct bn_error *err)
+{
+    b->n_lanes = lanes_wanted(b);
+    if (options_flag(b->app->options, "verbose"))
+        (void)report_fail(PROGRAM, EXIT_DONE, "%zu prompt%s at once", b->n_lanes,
+                          b->n_lanes == 1 ? "" : "s");
+    b->n_ring = ROUNDS * b->n_lanes;
+    b->ring = mem_alloc(b->n_ring, sizeof(*b->ring));
+    if (!b->ring)
+        return bn_fail(err, BN_ENOMEM, "out of memory");
+    for (size_t i = 0; i < b->n_lanes; i++)
+        if (!generator_lane_open(b->g, &b->lanes[i], err))
+            return false;
+    return true;
+}
+
+static bool open_model(struct batch *b, struct bn_error *err)
+{
+    struct app *app = b->app;
+    const char *system = options_text(app->options, "system");
+    struct bn_model_config cfg = {0};
+    b->control = (struct bn_control){.progress = {on_progress, b}, .cancel = &b->cancel};
+    app->chat.maker = (struct prompt_maker){.tokenizer = app->tokenizer,
+                                            .template = app->template,
+                                            .options = app->options,
+                                            .now = time(NULL)};
+    model_args_config(app->options, &cfg);
+    cfg.notes = &app->model_notes;
+    cfg.progress = b->control.progress;
+    cfg.cancel = &b->cancel;
+    if (system && !input_text_or_file(system, &b->system, err))
+        return false;
+    return open_signals(b, err) &&
+           generator_open(app->file, &cfg, (size_t)options_int(app->options, "ctx"), &b->g, err);
+}
+
+/* What a chat says of the model once it is loaded. */
+static void tell_model(const struct batch *b)
+{
+    const struct app *app = b->app;
+    const struct bn_model_info *info = generator_info(b->g);
+    if (options_flag(app->options, "quiet"))
+        return;
+    report_warnings(PROGRAM, &app->notes);
+    report_warnings(PROGRAM, &app->model_notes);
+    if (info->n_ctx_train > 0 && b->out.n_ctx > info->n_ctx_train)
+        (void)report_fail(PROGRAM, EXIT_DONE, "warning: " CONTEXT_NOTICE, b->out.n_ctx,
+                          info->n_ctx_train);
+    if (app->is_demo)
+        (void)report_fail(PROGRAM, EXIT_DONE, DEMO_NOTICE, (double)info->n_params / 1e6);
+}
+
+static void finish(struct batch *b)
+{
+    for (size_t i = 0; b->ring && i < b->n_ring; i++)
+        batch_item_finish(&b->ring[i]);
+    mem_free(b->ring);
+    for (size_t i = 0; i < b->n_lanes; i++)
+        generator_lane_close(b->lanes[i]);
+    generator_close(b->g);
+    strbuf_finish(&b->in);
+    strbuf_finish(&b->system);
+}
+
+static enum exit_code answer_lines(struct batch *b)
+{
+    struct bn_error err = {0};
+    b->out.model = generator_info(b->g)->name;
+    b->out.n_ctx = generator_n_ctx(b->g);
+    tell_model(b);
+    if (open_lanes(b, &err) && answer_all(b, &err))
+        return b->n_begun > 0 ? b->code : report_fail(PROGRAM, EXIT_USAGE, "empty prompt");
+    const enum exit_code code = b->signals ? stop_code(b) : report_error(PROGRAM, STAGE_RUN, &err);
+    if (b->signals || err.code != BN_EIO)
+        write_rest(b, &err);
+    return code;
+}
+
+enum exit_code batch_run(struct app *app)
+{
+    struct batch b = {.app = app};
+    struct bn_error err = {0};
+    enum exit_code code;
+    batch_out_init(&b.out, app);
+    if (open_model(&b, &err))
+        code = answer_lines(&b);
+    else
+        code = b.signals ? stop_code(&b) : report_error(PROGRAM, STAGE_LOAD, &err);
+    finish(&b);
+    return code;
+}

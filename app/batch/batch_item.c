@@ -1,0 +1,237 @@
+/*
+ * A line of a batch: see batch_item.h. An answer ends by the same rules, in the same order, as in
+ * answer_run.c, so that a prompt gives the same bytes either way.
+ */
+#include "app/batch/batch_item.h"
+
+#include "app/batch/batch_out.h"
+#include "app/common/input_text.h"
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+
+#include <stdio.h>
+
+void batch_item_finish(struct batch_item *item)
+{
+    json_decref(item->id);
+    strbuf_finish(&item->prompt);
+    strbuf_finish(&item->system);
+    strbuf_finish(&item->events);
+    turn_finish(&item->turn);
+    thought_finish(&item->thought);
+    detok_close(item->detok);
+    token_list_finish(&item->ids);
+    *item = (struct batch_item){0};
+}
+
+/* ---- what is asked ---- */
+
+static bool get_text(const json_t *o, const char *key, struct strbuf *out, struct bn_error *err)
+{
+    const json_t *v = json_object_get(o, key);
+    if (!v)
+        return true;
+    if (!json_is_string(v))
+        return bn_fail(err, BN_EARG, "\"%s\" is no text", key);
+    strbuf_cut(out, 0);
+    strbuf_add(out, json_string_value(v), json_string_length(v));
+    return true;
+}
+
+static bool get_number(const json_t *o, const char *key, double max, double *out,
+                       struct bn_error *err)
+{
+    const json_t *v = json_object_get(o, key);
+    if (!v)
+        return true;
+    if (!json_is_number(v) || !(json_number_value(v) >= 0) || json_number_value(v) > max)
+        return bn_fail(err, BN_EARG, "\"%s\" is no number from 0 to %g", key, max);
+    *out = json_number_value(v);
+    return true;
+}
+
+static bool check_keys(json_t *o, struct bn_error *err)
+{
+    static const char known[] = " id prompt system max_tokens seed temp top_k top_p min_p ";
+    const char *key;
+    json_t *value;
+    json_object_foreach(o, key, value)
+    {
+        char word[32];
+        (void)snprintf(word, sizeof(word), " %s ", key); /* cut: then it is unknown */
+        if (!strstr(known, word))
+            return bn_fail(err, BN_EARG, "unknown member \"%.20s\"; there are%s", key, known);
+    }
+    return true;
+}
+
+static bool read_object(struct batch_item *item, json_t *o, struct bn_error *err)
+{
+    struct sampler_params *p = &item->turn.sampler;
+    double max_tokens = (double)item->turn.max_tokens, seed = (double)p->seed, temp = p->temp,
+           top_k = p->top_k, top_p = p->top_p, min_p = p->min_p;
+    if (!check_keys(o, err) || !get_text(o, "prompt", &item->prompt, err) ||
+        !get_text(o, "system", &item->system, err) ||
+        !get_number(o, "max_tokens", INT32_MAX, &max_tokens, err) ||
+        !get_number(o, "seed", 9007199254740992.0, &seed, err) || /* 2^53: exact in a double */
+        !get_number(o, "temp", 100, &temp, err) || !get_number(o, "top_k", 1000000, &top_k, err) ||
+        !get_number(o, "top_p", 1, &top_p, err) || !get_number(o, "min_p", 1, &min_p, err))
+        return false;
+    item->id = json_incref(json_object_get(o, "id"));
+    item->turn.max_tokens = (size_t)max_tokens;
+    if (json_object_get(o, "seed"))
+        p->seed = (uint64_t)seed;
+    p->temp = (float)temp;
+    p->top_k = (int32_t)top_k;
+    p->top_p = (float)top_p;
+    p->min_p = (float)min_p;
+    return true;
+}
+
+bool batch_item_parse(struct batch_item *item, struct bn_str line, struct bn_error *err)
+{
+    struct strbuf clean = {0};
+    size_t bad_at;
+    json_error_t where;
+    if (!input_clean("the line", line, &clean, &bad_at, err)) {
+        strbuf_finish(&clean);
+        return false;
+    }
+    if (strbuf_text(&clean)[0] != '{') {
+        item->prompt = clean;
+        return true;
+    }
+    json_t *o = json_loadb(clean.ptr, clean.n_bytes, JSON_REJECT_DUPLICATES, &where);
+    strbuf_finish(&clean);
+    if (!o)
+        return bn_fail(err, BN_EARG, "not JSON, column %d: %s", where.column, where.text);
+    const bool ok = read_object(item, o, err);
+    json_decref(o);
+    return ok;
+}
+
+/* ---- the answer ---- */
+
+static bool encode(struct batch_item *item, const struct app *app, struct bn_error *err)
+{
+    struct transcript t = {0};
+    struct prompt p = {0};
+    const struct prompt_maker *m = &app->chat.maker;
+    bool ok =
+        (transcript_ask(&t, strbuf_str(&item->prompt)) &&
+         (item->system.n_bytes == 0 || transcript_set_system(&t, strbuf_str(&item->system)))) ||
+        bn_fail(err, BN_ENOMEM, "out of memory for a prompt");
+    ok = ok && prompt_encode(m, &t.now, 0, PROMPT_ANSWER, &p, err);
+    if (ok) {
+        const bool thinks = m->template && template_info(m->template)->has_thoughts;
+        thought_init(&item->thought, !thinks               ? THOUGHT_NONE
+                                     : p.starts_in_thought ? THOUGHT_RUNNING
+                                                           : THOUGHT_MAYBE);
+        item->ids = p.ids;
+    }
+    transcript_finish(&t);
+    return ok;
+}
+
+bool batch_item_begin(struct batch_item *item, const struct app *app, size_t n_ctx,
+                      const struct bn_control *control, struct bn_error *err)
+{
+    struct turn *turn = &item->turn;
+    struct detok_config detok = {.at_start = true};
+    struct bn_sync_stats stats = {0};
+    detok.stops = options_list(app->options, "stop", &detok.n_stops);
+    if (!encode(item, app, err))
+        return false;
+    const size_t reserve = turn_reserve(turn, n_ctx);
+    if (item->ids.n == 0)
+        return bn_fail(err, BN_EARG, "the prompt is empty: no tokens");
+    if (item->ids.n > n_ctx - reserve)
+        return bn_fail(err, BN_ECONTEXT,
+                       "the prompt takes %zu tokens and the answer at least %zu, the context holds "
+                       "%zu",
+                       item->ids.n, reserve, n_ctx);
+    if (!detok_open(app->tokenizer, &detok, &item->detok, err) ||
+        !generator_lane_set(item->lane, &turn->sampler, item->n_alts, err))
+        return false;
+    turn->started = clock_seconds();
+    turn->n_prompt = turn->result.n_prompt = item->ids.n;
+    if (!generator_lane_read(item->lane, item->ids.ids, item->ids.n, control, &stats, &item->next,
+                             err))
+        return false;
+    turn->result.n_reused = stats.n_reused;
+    turn->result.n_evaluated = stats.n_evaluated;
+    turn->result.prefill_s = clock_seconds() - turn->started;
+    return true;
+}
+
+static void feed(struct batch_item *item, struct bn_str text)
+{
+    strbuf_add_str(&item->turn.text, text);
+    thought_feed(&item->thought, text, batch_out_part, item);
+}
+
+static void keep_alts(struct batch_item *item)
+{
+    struct generator_alt alts[GENERATOR_MAX_ALTS + 1];
+    if (item->n_alts == 0)
+        return;
+    generator_lane_alts(item->lane, alts);
+    turn_keep_alts(&item->turn, alts, item->n_alts + 1);
+}
+
+static enum finish finish_after(const struct batch_item *item, bool stopped, size_t n_ctx)
+{
+    if (stopped)
+        return FINISH_STOP_STRING;
+    if (item->n_same >= ANSWER_DEGENERATE)
+        return FINISH_DEGENERATE;
+    if (item->turn.n_tokens == item->turn.max_tokens)
+        return FINISH_LENGTH;
+    return item->ids.n >= n_ctx ? FINISH_CONTEXT : FINISH_NONE;
+}
+
+static void end(struct batch_item *item)
+{
+    struct turn *turn = &item->turn;
+    if (turn->finish != FINISH_STOP_STRING && item->detok)
+        feed(item, detok_flush(item->detok));
+    thought_end(&item->thought, batch_out_part, item);
+    turn->result.finish = turn->finish;
+    turn->result.n_tokens = turn->n_tokens;
+    item->is_done = true;
+}
+
+bool batch_item_take(struct batch_item *item, const struct app *app, size_t n_ctx,
+                     struct bn_error *err)
+{
+    struct turn *turn = &item->turn;
+    struct bn_str text;
+    bool stopped = false;
+    if (tokenizer_is_eog(app->tokenizer, item->next)) {
+        turn->finish = FINISH_STOP;
+    } else {
+        const bool repeats = turn->n_tokens > 0 && item->ids.ids[item->ids.n - 1] == item->next;
+        item->n_same = repeats ? item->n_same + 1 : 1;
+        if (!token_list_push(&item->ids, item->next, err) ||
+            !detok_push(item->detok, item->next, &text, &stopped, err))
+            return false;
+        turn->n_tokens++;
+        keep_alts(item);
+        feed(item, text);
+        const double now = clock_seconds() - turn->started;
+        if (turn->n_tokens == 1)
+            turn->result.first_token_s = now;
+        turn->result.decode_s = now - turn->result.first_token_s;
+        turn->finish = finish_after(item, stopped, n_ctx);
+    }
+    if (turn->finish != FINISH_NONE)
+        end(item);
+    return true;
+}
+
+void batch_item_stop(struct batch_item *item)
+{
+    item->turn.finish = FINISH_INTERRUPTED;
+    end(item);
+}

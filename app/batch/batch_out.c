@@ -1,0 +1,177 @@
+/*
+ * See batch_out.h.
+ */
+#include "app/batch/batch_out.h"
+
+#include "app/chat/turn_report.h"
+#include "app/common/json_out.h"
+
+#include <errno.h>
+#include <stdio.h>
+
+void batch_out_init(struct batch_out *out, const struct app *app)
+{
+    *out = (struct batch_out){.app = app};
+    out->kind = options_flag(app->options, "jsonl")  ? BATCH_JSONL
+                : options_flag(app->options, "json") ? BATCH_JSON
+                                                     : BATCH_TEXT;
+}
+
+/* ---- objects ---- */
+
+/* Which line it is about. Takes o over and gives it back; NULL: out of memory. */
+static json_t *name_line(json_t *o, const struct batch_item *item)
+{
+    bool ok = o && json_out_add(o, "line", json_integer((json_int_t)item->line));
+    if (ok && item->id)
+        ok = json_object_set(o, "id", item->id) == 0;
+    if (ok)
+        return o;
+    json_decref(o);
+    return NULL;
+}
+
+static void add_event(struct batch_item *item, const char *event, const char *key,
+                      struct bn_str text)
+{
+    json_t *o = json_object();
+    if (o && !json_out_add(o, "event", json_string(event))) {
+        json_decref(o);
+        o = NULL;
+    }
+    o = name_line(o, item);
+    if (o && key && !json_out_add(o, key, json_out_text(text))) {
+        json_decref(o);
+        o = NULL;
+    }
+    json_out_line(o, &item->events);
+}
+
+static json_t *end_json(const struct batch_out *out, const struct batch_item *item)
+{
+    json_t *o =
+        item->err.code ? json_object() : turn_json_of(out->app->tokenizer, out->model, &item->turn);
+    o = name_line(o, item);
+    bool ok = o != NULL;
+    if (ok && item->err.code)
+        ok = json_out_add(o, "error", json_out_text(bn_str_of(item->err.text)));
+    if (ok && out->kind == BATCH_JSONL)
+        ok = json_out_add(o, "event", json_string("end"));
+    if (ok)
+        return o;
+    json_decref(o);
+    return NULL;
+}
+
+void batch_out_begin(const struct batch_out *out, struct batch_item *item)
+{
+    item->tells_parts = out->kind == BATCH_JSONL;
+    if (item->tells_parts)
+        add_event(item, "start", NULL, (struct bn_str){0});
+}
+
+void batch_out_part(void *ud, enum answer_part part, struct bn_str text)
+{
+    struct batch_item *item = ud;
+    strbuf_add_str(part == PART_THOUGHT ? &item->turn.thought : &item->turn.shown, text);
+    if (item->tells_parts)
+        add_event(item, "token", part == PART_THOUGHT ? "thought" : "text", text);
+}
+
+/* ---- lines ---- */
+
+static bool put(struct bn_str text, struct bn_error *err)
+{
+    return text.n_bytes == 0 || fwrite(text.ptr, 1, text.n_bytes, stdout) == text.n_bytes ||
+           bn_fail(err, BN_EIO, "cannot write to standard output: %s", strerror(errno));
+}
+
+static void tell_end(const struct batch_item *item)
+{
+    if (item->turn.finish == FINISH_DEGENERATE)
+        (void)report_fail(PROGRAM, EXIT_DONE, "warning: line %zu: %s", item->line,
+                          turn_end_notice(&item->turn));
+}
+
+static void tell_stats(const struct batch_out *out, const struct batch_item *item)
+{
+    struct strbuf text = {0};
+    if (!options_flag(out->app->options, "stats") || options_flag(out->app->options, "quiet") ||
+        item->err.code)
+        return;
+    const struct turn_room room = {item->ids.n, out->n_ctx, SIZE_MAX};
+    turn_stats_line(&item->turn, &room, &text);
+    fprintf(stderr, "line %zu: %s\n", item->line, strbuf_text(&text));
+    strbuf_finish(&text);
+}
+
+/* Answers as --lines writes them, an empty line between two; one that failed is empty. */
+static bool put_end(const struct batch_out *out, struct batch_item *item, struct bn_error *err)
+{
+    if (out->kind == BATCH_TEXT)
+        return (out->n_written == 0 || put(bn_str_of("\n"), err)) &&
+               put(strbuf_str(&item->turn.shown), err) && put(bn_str_of("\n"), err);
+    return json_out_write(end_json(out, item), stdout, JSON_OUT_LINE, err);
+}
+
+bool batch_out_line(struct batch_out *out, struct batch_item *item, struct bn_error *err)
+{
+    if (item->events.failed)
+        return bn_fail(err, BN_ENOMEM, "out of memory for the events of line %zu", item->line);
+    if (!put(strbuf_str(&item->events), err))
+        return false;
+    strbuf_cut(&item->events, 0);
+    if (!item->is_done)
+        return true;
+    if (!put_end(out, item, err))
+        return false;
+    if (!options_flag(out->app->options, "quiet"))
+        tell_end(item);
+    tell_stats(out, item);
+    batch_item_finish(item);
+    out->n_written++;
+    return true;
+}
+
+bool batch_out_flush(struct bn_error *err)
+{
+    return fflush(stdout) == 0 ||
+           bn_fail(err, BN_EIO, "cannot write to standard output: %s", strerror(errno));
+}
+
+/* ---- lines without an answer ---- */
+
+static void end_run(struct batch_gaps *g)
+{
+    if (g->first == 0)
+        return;
+    strbuf_addf(&g->text, "%s%zu", g->text.n_bytes > 0 ? ", " : "", g->first);
+    if (g->last > g->first)
+        strbuf_addf(&g->text, " to %zu", g->last);
+}
+
+void batch_gaps_add(struct batch_gaps *g, size_t line)
+{
+    if (g->first > 0 && line == g->last + 1) {
+        g->last = line;
+        return;
+    }
+    end_run(g);
+    g->first = g->last = line;
+}
+
+void batch_gaps_tell(struct batch_gaps *g, size_t n_lines, bool more)
+{
+    struct strbuf text = {0};
+    end_run(g);
+    if (g->text.n_bytes > 0)
+        strbuf_addf(&text, "line%s %s", strchr(strbuf_text(&g->text), ' ') ? "s" : "",
+                    strbuf_text(&g->text));
+    if (more)
+        strbuf_addf(&text, "%swhat follows line %zu", text.n_bytes > 0 ? " and to " : "", n_lines);
+    if (text.n_bytes > 0)
+        (void)report_fail(PROGRAM, EXIT_DONE, "stopped: no answer to %s", strbuf_text(&text));
+    strbuf_finish(&text);
+    strbuf_finish(&g->text);
+    *g = (struct batch_gaps){0};
+}

@@ -1,0 +1,103 @@
+/*
+ * See bench_machine.h.
+ */
+#include "app/bench/bench_machine.h"
+
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+
+#define STALE 10 /* a measurement so many times older than it took is made again */
+
+static bool read_ticks(struct bench_ticks *t)
+{
+    uint64_t v[8]; /* user nice system idle iowait irq softirq steal */
+    FILE *f = fopen("/proc/stat", "r");
+    if (!f)
+        return false;
+    const int n = fscanf(f,
+                         "cpu %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64 " %" SCNu64
+                         " %" SCNu64 " %" SCNu64,
+                         &v[0], &v[1], &v[2], &v[3], &v[4], &v[5], &v[6], &v[7]);
+    (void)fclose(f); /* only read */
+    if (n != 8)
+        return false;
+    *t = (struct bench_ticks){.stolen = v[7]};
+    for (size_t i = 0; i < 8; i++)
+        t->all += v[i];
+    return true;
+}
+
+void bench_machine_init(struct bench_machine *m)
+{
+    *m = (struct bench_machine){0};
+    (void)read_ticks(&m->before); /* zeros where the system does not say */
+}
+
+double bench_machine_steal(const struct bench_machine *m)
+{
+    const struct bench_ticks *before = &m->before;
+    struct bench_ticks now;
+    if (before->all == 0 || !read_ticks(&now) || now.all <= before->all)
+        return -1;
+    return 100.0 * (double)(now.stolen - before->stolen) / (double)(now.all - before->all);
+}
+
+void bench_machine_note(void *ud)
+{
+    struct bench_machine *m = ud;
+    const size_t anon_bytes = mem_anon_bytes(), file_bytes = mem_file_bytes();
+    m->anon_bytes = size_max(m->anon_bytes, anon_bytes);
+    m->file_bytes = size_max(m->file_bytes, file_bytes);
+    m->peak_bytes = size_max(m->peak_bytes, mem_resident_bytes());
+}
+
+void bench_machine_loading(void *ud, size_t n_done, size_t n_total)
+{
+    struct bench_machine *m = ud;
+    (void)n_done;
+    (void)n_total;
+    m->anon_bytes = size_max(m->anon_bytes, mem_anon_bytes());
+}
+
+void bench_machine_loaded(struct bench_machine *m, struct bn_model *model)
+{
+    bench_machine_note(m);
+    m->model = model;
+    m->load_peak_bytes = mem_peak_bytes();
+    m->peak_bytes = size_max(m->peak_bytes, m->load_peak_bytes);
+}
+
+static void measure_test(struct bench_machine *m, enum bench_test test)
+{
+    const double start = clock_seconds();
+    if (test == BENCH_TG) {
+        m->now.read_bytes_per_s = bn_model_bandwidth(m->model);
+        m->best.read_bytes_per_s = fmax(m->best.read_bytes_per_s, m->now.read_bytes_per_s);
+    } else {
+        m->now.macs_per_s = bn_model_mac_peak(m->model, BN_MAC_INT8);
+        m->best.macs_per_s = fmax(m->best.macs_per_s, m->now.macs_per_s);
+    }
+    const double end = clock_seconds();
+    m->stale_at[test] = end + STALE * (end - start);
+}
+
+double bench_machine_peak(void *ud, enum bench_test test)
+{
+    struct bench_machine *m = ud;
+    if (clock_seconds() > m->stale_at[test])
+        measure_test(m, test);
+    return test == BENCH_TG ? m->now.read_bytes_per_s : m->now.macs_per_s;
+}
+
+void bench_machine_measure(struct bench_machine *m)
+{
+    measure_test(m, BENCH_TG);
+    measure_test(m, BENCH_PP);
+    m->now.fma_per_s = bn_model_mac_peak(m->model, BN_MAC_F32);
+    m->best.fma_per_s = fmax(m->best.fma_per_s, m->now.fma_per_s);
+}

@@ -1,0 +1,190 @@
+/*
+ * A model is opened anew for each number of threads, since its pages belong to whom touched them
+ * first.
+ */
+#include "app/bench/bench_scaling.h"
+
+#include "app/bench/bench_figures.h"
+#include "app/bench/bench_out.h"
+#include "app/common/json_out.h"
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+
+#define MAX_THREADS 1024
+
+static const size_t batches[] = {2, 4, 8, 16};
+#define N_BATCHES (sizeof(batches) / sizeof(batches[0]))
+
+struct point {
+    size_t n_threads;
+    struct bench_row row;
+    struct bench_gain gain;
+};
+
+/* In the order of the table: prompts by threads, generating by threads, by batches. */
+struct points {
+    struct point *at;
+    size_t n_max; /* threads */
+    size_t n_prompt, n_batches;
+};
+
+static size_t n_points(const struct points *p)
+{
+    return p->n_prompt + p->n_max + p->n_batches;
+}
+
+/* What one sequence with n threads is at. */
+static size_t generating_at(const struct points *p, size_t n_threads)
+{
+    return p->n_prompt + n_threads - 1;
+}
+
+/* Nothing of the machine is compared with. */
+static double no_peak(void *ud, enum bench_test test)
+{
+    (void)ud;
+    (void)test;
+    return 0;
+}
+
+static void nothing(void *ud)
+{
+    (void)ud;
+}
+
+static bool measure_point(const struct bench_scaling *s, struct bn_model *model, struct point *p,
+                          struct bn_error *err)
+{
+    struct bench_plan plan = s->plan;
+    plan.model = model;
+    plan.peak_now = no_peak;
+    plan.after_run = nothing;
+    return bench_run(&plan, &p->row, err);
+}
+
+static bool open_with(const struct bench_scaling *s, size_t n_threads, struct bn_model **out,
+                      struct bn_error *err)
+{
+    struct bn_model_config cfg = s->cfg;
+    cfg.n_threads = n_threads;
+    return bn_model_open(s->file, &cfg, out, err);
+}
+
+/* All points of one number of threads. */
+static bool measure_threads(const struct bench_scaling *s, size_t n_threads, struct points *p,
+                            struct bn_error *err)
+{
+    struct bn_model *model = NULL;
+    bool ok = open_with(s, n_threads, &model, err);
+    for (size_t i = 0; ok && i < n_points(p); i++)
+        if (p->at[i].n_threads == n_threads)
+            ok = measure_point(s, model, &p->at[i], err);
+    bn_model_close(model);
+    return ok;
+}
+
+static void list_points(const struct bench_scaling *s, struct points *p)
+{
+    const struct bench_row tg = {
+        .test = BENCH_TG, .n_tokens = s->n_tokens, .depth = s->depth, .batch = 1};
+    struct bench_row pp = tg;
+    pp.test = BENCH_PP;
+    pp.n_tokens = s->n_prompt;
+    for (size_t n = 1; n <= p->n_prompt; n++)
+        p->at[n - 1] = (struct point){.n_threads = n, .row = pp};
+    for (size_t n = 1; n <= p->n_max; n++)
+        p->at[generating_at(p, n)] = (struct point){.n_threads = n, .row = tg};
+    for (size_t i = 0; i < p->n_batches; i++) {
+        struct point *const one = &p->at[generating_at(p, p->n_max) + 1 + i];
+        *one = (struct point){.n_threads = p->n_max, .row = tg};
+        one->row.batch = batches[i];
+    }
+}
+
+static void compare(struct points *p)
+{
+    for (size_t i = 0; i < n_points(p); i++) {
+        struct point *const one = &p->at[i];
+        const bool is_batch = one->row.batch > 1;
+        const size_t base = one->row.test == BENCH_PP ? 0
+                            : is_batch                ? generating_at(p, p->n_max)
+                                                      : generating_at(p, 1);
+        one->gain = bench_gain_of(one->row.tokens_per_s, p->at[base].row.tokens_per_s,
+                                  is_batch ? one->row.batch : one->n_threads);
+    }
+}
+
+static void print_table(const struct points *p)
+{
+    printf("| test    | threads | batch |  tokens/s | speed-up | efficiency |\n"
+           "| ------- | ------: | ----: | --------: | -------: | ---------: |\n");
+    for (size_t i = 0; i < n_points(p); i++) {
+        const struct point *const one = &p->at[i];
+        char test[32];
+        bench_name_test(&one->row, test);
+        printf("| %-7s | %7zu | %5zu | %9.2f | %8.2f | %8.1f %% |\n", test, one->n_threads,
+               one->row.batch, one->row.tokens_per_s, one->gain.speed_up,
+               100 * one->gain.efficiency);
+    }
+    printf("\nSpeed-up is against one thread; from batch 2 on against batch 1 with %zu thread%s.\n",
+           p->n_max, p->n_max == 1 ? "" : "s");
+}
+
+static json_t *point_object(const struct point *p)
+{
+    char test[32], checksum[20];
+    json_t *row = json_object();
+    bench_name_test(&p->row, test);
+    (void)snprintf(checksum, sizeof(checksum), "%016llx",
+                   (unsigned long long)p->row.checksum); /* fits */
+    json_out_add(row, "test", json_string(test));
+    json_out_add(row, "threads", json_integer((json_int_t)p->n_threads));
+    json_out_add(row, "batch", json_integer((json_int_t)p->row.batch));
+    json_out_add(row, "tokens_per_s", json_real(p->row.tokens_per_s));
+    json_out_add(row, "speed_up", json_real(p->gain.speed_up));
+    json_out_add(row, "efficiency", json_real(p->gain.efficiency));
+    json_out_add(row, "checksum", json_string(checksum));
+    return row;
+}
+
+static enum exit_code print_json(const struct points *p)
+{
+    struct bn_error err;
+    json_t *o = json_object(), *rows = json_array();
+    for (size_t i = 0; i < n_points(p); i++)
+        json_array_append_new(rows, point_object(&p->at[i]));
+    if (!json_out_add(o, "scaling", rows)) {
+        json_decref(o);
+        return report_fail(BENCH, EXIT_INTERNAL, "out of memory for JSON output");
+    }
+    return json_out_write(o, stdout, JSON_OUT_LINE, &err) ? EXIT_DONE
+                                                          : report_error(BENCH, STAGE_RUN, &err);
+}
+
+enum exit_code bench_scaling_run(const struct bench_scaling *s)
+{
+    struct bn_model *model;
+    struct bn_error err;
+    if (!open_with(s, s->cfg.n_threads, &model, &err))
+        return report_error(BENCH, STAGE_LOAD, &err);
+    struct points p = {.n_max = size_min(bn_model_info(model)->n_threads, MAX_THREADS)};
+    bn_model_close(model);
+    p.n_prompt = s->n_prompt > 0 ? p.n_max : 0;
+    while (p.n_batches < N_BATCHES && batches[p.n_batches] <= s->plan.n_ubatch)
+        p.n_batches++;
+    p.at = mem_alloc(n_points(&p), sizeof(*p.at));
+    bool ok = p.at || bn_fail(&err, BN_ENOMEM, "out of memory for %zu rows", n_points(&p));
+    if (ok)
+        list_points(s, &p);
+    for (size_t n = 1; ok && n <= p.n_max; n++)
+        ok = measure_threads(s, n, &p, &err);
+    enum exit_code code = ok ? EXIT_DONE : report_error(BENCH, STAGE_RUN, &err);
+    if (ok)
+        compare(&p);
+    if (ok && s->is_json)
+        code = print_json(&p);
+    else if (ok)
+        print_table(&p);
+    mem_free(p.at);
+    return code;
+}

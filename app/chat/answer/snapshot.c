@@ -1,0 +1,263 @@
+/*
+ * Snapshot files: see snapshot.h; docs/session-format.md has the layout.
+ *
+ * Numbers are as this machine writes them: a snapshot never leaves it, and one of another byte
+ * order has another mark. The sum at the end finds damage at the speed of memory; it is no
+ * signature.
+ */
+#include "app/chat/answer/snapshot.h"
+
+#include "app/common/new_file.h"
+#include "engine/base/clock.h"
+#include "engine/base/sha256.h"
+#include "engine/base/size.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define MARK 0x31564b54414843bfu /* bytes BF "CHATKV1" where the lowest comes first */
+#define IDS_AT_ONCE 1024
+
+struct snapshot_head { /* no padding: 80 bytes */
+    uint64_t mark;
+    uint8_t fingerprint[BN_FINGERPRINT_BYTES];
+    char kv_version[32]; /* ends in zeros */
+    uint64_t n_ids;
+};
+
+struct transfer {
+    FILE *f;
+    const struct bn_cancel *cancel;
+    enum { TRANSFER_IN, TRANSFER_OUT } way;
+    uint64_t sum, n_bytes;
+};
+
+bool snapshot_path(const char *session, char out[PATH_BYTES], struct bn_error *err)
+{
+    char name[64];
+    struct sha256 sum;
+    uint8_t digest[SHA256_BYTES];
+    char *whole = realpath(session, NULL); /* NULL: not written yet, its name must do */
+    const char *key = whole ? whole : session;
+    sha256_init(&sum);
+    sha256_add(&sum, key, strlen(key));
+    sha256_end(&sum, digest);
+    free(whole);
+    size_t n = (size_t)snprintf(name, sizeof(name), "kv/");
+    for (size_t i = 0; i < 16; i++) /* 128 bits tell a person's sessions apart */
+        n += (size_t)snprintf(name + n, sizeof(name) - n, "%02x", digest[i]);
+    (void)snprintf(name + n, sizeof(name) - n, ".kv"); /* 3 + 32 + 3 bytes fit */
+    return path_of(PLACE_CACHE, name, out, err);
+}
+
+/* FNV-1a by 8 bytes, high bits folded down so that each byte reaches every bit. */
+static uint64_t add_to_sum(uint64_t sum, const uint8_t *bytes, size_t n_bytes)
+{
+    for (size_t i = 0; i < n_bytes; i += 8) {
+        uint64_t word = 0;
+        memcpy(&word, bytes + i, size_min(8, n_bytes - i));
+        sum = (sum ^ word) * 0x100000001b3u;
+        sum ^= sum >> 29;
+    }
+    return sum;
+}
+
+static bool move(void *ud, void *bytes, size_t n_bytes)
+{
+    struct transfer *t = ud;
+    if (t->cancel && atomic_load_explicit(&t->cancel->requested, memory_order_relaxed))
+        return false;
+    const size_t n =
+        t->way == TRANSFER_IN ? fread(bytes, 1, n_bytes, t->f) : fwrite(bytes, 1, n_bytes, t->f);
+    t->sum = add_to_sum(t->sum, bytes, n);
+    t->n_bytes += n;
+    return n == n_bytes;
+}
+
+static struct snapshot_head head_of(const struct generator *g, const struct bn_file *file,
+                                    size_t n_ids)
+{
+    struct snapshot_head h = {.mark = MARK, .n_ids = n_ids};
+    const char *version = generator_kv_version(g);
+    bn_file_fingerprint(file, h.fingerprint);
+    memcpy(h.kv_version, version, size_min(strlen(version), sizeof(h.kv_version) - 1));
+    return h;
+}
+
+static size_t shared(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b)
+{
+    size_t n = 0;
+    while (n < n_a && n < n_b && a[n] == b[n])
+        n++;
+    return n;
+}
+
+static bool is_cancelled(const struct transfer *t, struct bn_error *err)
+{
+    if (!t->cancel || !atomic_load_explicit(&t->cancel->requested, memory_order_relaxed))
+        return false;
+    (void)bn_fail(err, BN_ECANCELLED, "cancelled");
+    return true;
+}
+
+/* ---- writing ---- */
+
+static bool write_all(struct generator *g, const struct bn_file *file, struct new_file *to,
+                      struct transfer *t, struct bn_error *err)
+{
+    const struct bn_stream stream = {move, t};
+    size_t n_ids;
+    const int32_t *ids = generator_ids(g, &n_ids);
+    struct snapshot_head head = head_of(g, file, n_ids);
+    int32_t block[IDS_AT_ONCE];
+    if (!move(t, &head, sizeof(head)))
+        return new_file_fail(to, err);
+    for (size_t i = 0; i < n_ids; i += IDS_AT_ONCE) {
+        const size_t n = size_min(IDS_AT_ONCE, n_ids - i);
+        memcpy(block, ids + i, n * sizeof(*block));
+        if (!move(t, block, n * sizeof(*block)))
+            return new_file_fail(to, err);
+    }
+    if (!generator_save(g, &stream, err)) {
+        if (err->code == BN_EIO) /* a device has its own words */
+            (void)new_file_fail(to, err);
+        return false;
+    }
+    uint64_t sum = t->sum;
+    return move(t, &sum, sizeof(sum)) || new_file_fail(to, err);
+}
+
+bool snapshot_write(struct generator *g, const struct bn_file *file, const int32_t *ids,
+                    size_t n_ids, const char *path, const struct bn_cancel *cancel,
+                    struct snapshot_result *result, struct bn_error *err)
+{
+    struct new_file to;
+    const double started = clock_seconds();
+    size_t n_held;
+    const int32_t *held = generator_ids(g, &n_held);
+    const size_t n = shared(held, n_held, ids, n_ids);
+    if (n == 0)
+        return bn_fail(err, BN_EARG, "nothing of this conversation was read yet");
+    if (!new_file_open(&to, path, err))
+        return false;
+    generator_cut(g, n);
+    struct transfer t = {.f = to.f, .cancel = cancel, .way = TRANSFER_OUT};
+    const bool ok = write_all(g, file, &to, &t, err);
+    if (!ok)
+        (void)is_cancelled(&t, err); /* the true reason for what looks cut short */
+    if (!new_file_close(&to, ok ? NEW_FILE_KEEP : NEW_FILE_DROP, err))
+        return false;
+    *result = (struct snapshot_result){n, t.n_bytes, clock_seconds() - started};
+    return true;
+}
+
+/* ---- reading ---- */
+
+static bool damaged(struct bn_error *err)
+{
+    return bn_fail(err, BN_EFORMAT, "the snapshot is damaged");
+}
+
+/* Short plain text that ends. */
+static bool is_name(const char text[32])
+{
+    size_t n = 0;
+    while (n < 31 && (text[n] == '-' || (text[n] >= '0' && text[n] <= '9') ||
+                      (text[n] >= 'a' && text[n] <= 'z')))
+        n++;
+    return n > 0 && text[n] == '\0';
+}
+
+static bool check_head(const struct snapshot_head *got, const struct snapshot_head *own,
+                       struct bn_error *err)
+{
+    if (got->mark != own->mark)
+        return bn_fail(err, BN_EFORMAT, "it is no snapshot of this version");
+    if (memcmp(got->fingerprint, own->fingerprint, sizeof(own->fingerprint)) != 0)
+        return bn_fail(err, BN_EFORMAT, "the snapshot is another model's");
+    if (memcmp(got->kv_version, own->kv_version, sizeof(own->kv_version)) != 0)
+        return bn_fail(err, BN_EFORMAT,
+                       "the snapshot's KV cache is of type %s, %s is needed (--kv, device or "
+                       "version differ)",
+                       is_name(got->kv_version) ? got->kv_version : "unknown", own->kv_version);
+    return true;
+}
+
+/* The ids of the file, which must begin the prompt. */
+static bool check_ids(struct transfer *t, size_t n, const int32_t *ids, struct bn_error *err)
+{
+    int32_t block[IDS_AT_ONCE];
+    for (size_t i = 0; i < n; i += IDS_AT_ONCE) {
+        const size_t n_now = size_min(IDS_AT_ONCE, n - i);
+        if (!move(t, block, n_now * sizeof(*block)))
+            return damaged(err);
+        const size_t n_same = shared(block, n_now, ids + i, n_now);
+        if (n_same < n_now)
+            return bn_fail(err, BN_EFORMAT,
+                           "the conversation differs from its snapshot at token %zu", i + n_same);
+    }
+    return true;
+}
+
+/* After the load: the very ids, the sum, and nothing more. */
+static bool check_rest(struct generator *g, struct transfer *t, const int32_t *ids, size_t n,
+                       struct bn_error *err)
+{
+    const uint64_t sum = t->sum;
+    uint64_t stored;
+    size_t n_held;
+    const int32_t *held = generator_ids(g, &n_held);
+    if (n_held != n || shared(held, n_held, ids, n) != n || !move(t, &stored, sizeof(stored)) ||
+        stored != sum || fgetc(t->f) != EOF)
+        return damaged(err);
+    return true;
+}
+
+static bool read_all(struct generator *g, const struct bn_file *file, const int32_t *ids,
+                     size_t n_ids, struct transfer *t, size_t *n_tokens, struct bn_error *err)
+{
+    const struct bn_stream stream = {move, t};
+    const struct snapshot_head own = head_of(g, file, 0);
+    struct snapshot_head head;
+    size_t n_held;
+    const int32_t *held = generator_ids(g, &n_held);
+    if (!move(t, &head, sizeof(head)))
+        return damaged(err);
+    if (!check_head(&head, &own, err))
+        return false;
+    if (head.n_ids > n_ids)
+        return bn_fail(err, BN_EFORMAT, "the snapshot holds %llu tokens, the conversation only %zu",
+                       (unsigned long long)head.n_ids, n_ids);
+    *n_tokens = 0;
+    if (shared(held, n_held, ids, n_ids) >= head.n_ids)
+        return true;
+    if (!check_ids(t, (size_t)head.n_ids, ids, err))
+        return false;
+    if (!generator_load(g, &stream, err) || !check_rest(g, t, ids, (size_t)head.n_ids, err)) {
+        generator_cut(g, 0);
+        return false;
+    }
+    *n_tokens = (size_t)head.n_ids;
+    return true;
+}
+
+bool snapshot_read(struct generator *g, const struct bn_file *file, const int32_t *ids,
+                   size_t n_ids, const char *path, const struct bn_cancel *cancel,
+                   struct snapshot_result *result, struct bn_error *err)
+{
+    const double started = clock_seconds();
+    struct transfer t = {.f = fopen(path, "rb"), .cancel = cancel, .way = TRANSFER_IN};
+    *result = (struct snapshot_result){0};
+    if (!t.f)
+        return errno == ENOENT ||
+               bn_fail(err, BN_EIO, "cannot open '%s': %s", path, strerror(errno));
+    const bool ok = read_all(g, file, ids, n_ids, &t, &result->n_tokens, err);
+    if (!ok)
+        (void)is_cancelled(&t, err); /* the true reason for what looks cut short */
+    (void)fclose(t.f);               /* only read */
+    result->n_bytes = t.n_bytes;
+    result->seconds = clock_seconds() - started;
+    return ok;
+}

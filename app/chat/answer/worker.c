@@ -1,0 +1,417 @@
+/*
+ * The worker thread, its ring of events and its one pending job: see worker.h.
+ *
+ * One lock guards ring, job and flags. Progress replaces an unread progress event of its kind, so a
+ * fast load does not fill the ring.
+ */
+#include "app/chat/answer/worker.h"
+
+#include "app/chat/answer/snapshot.h"
+#include "app/common/strbuf.h"
+#include "app/terminal/signals.h"
+
+#include "engine/base/memory.h"
+
+#include <errno.h>
+#include <pthread.h>
+#include <signal.h>
+#include <unistd.h>
+
+#define RING_EVENTS 64 /* some seconds of tokens */
+
+/* A job with its own memory. */
+struct job {
+    struct answer_job spec;
+    int32_t *prompt;
+    char **stops; /* (spec.n_stops) */
+    struct sampler_bias *biases;
+    char *snapshot; /* to read before the answer, or to write */
+    enum { JOB_ANSWER, JOB_SAVE, JOB_MEASURE } kind;
+    struct job *next;
+};
+
+struct worker {
+    struct worker_config cfg;
+    struct bn_cancel cancel;
+    struct generator *g; /* the thread's; its info is read by main after WORKER_LOADED */
+    bool is_loaded;      /* main's view: WORKER_LOADED was taken */
+
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t changed; /* room in the ring, a job, or the end */
+    struct worker_event ring[RING_EVENTS];
+    size_t first, n_events;
+    struct job *jobs; /* waiting to be run, first one first */
+    bool is_running;
+    bool is_closing;
+};
+
+static void job_free(struct job *job)
+{
+    if (!job)
+        return;
+    for (size_t i = 0; job->stops && i < job->spec.n_stops; i++)
+        mem_free(job->stops[i]);
+    mem_free(job->stops);
+    mem_free(job->prompt);
+    mem_free(job->biases);
+    mem_free(job->snapshot);
+    mem_free(job);
+}
+
+static void *copy_bytes(const void *bytes, size_t n, size_t unit_bytes)
+{
+    void *copy = mem_alloc(n, unit_bytes);
+    if (copy && n > 0)
+        memcpy(copy, bytes, n * unit_bytes);
+    return copy;
+}
+
+static struct job *job_copy(const struct answer_job *spec)
+{
+    struct job *job = mem_alloc(1, sizeof(*job));
+    if (!job)
+        return NULL;
+    job->spec = *spec;
+    job->prompt = copy_bytes(spec->prompt, spec->n_prompt, sizeof(*job->prompt));
+    job->biases = copy_bytes(spec->sampler.biases, spec->sampler.n_biases, sizeof(*job->biases));
+    job->stops = mem_alloc(spec->n_stops, sizeof(*job->stops));
+    if (spec->snapshot)
+        job->snapshot = copy_bytes(spec->snapshot, strlen(spec->snapshot) + 1, 1);
+    bool ok = job->prompt && job->biases && job->stops && (job->snapshot || !spec->snapshot);
+    for (size_t i = 0; ok && i < spec->n_stops; i++) {
+        job->stops[i] = copy_bytes(spec->stops[i], strlen(spec->stops[i]) + 1, 1);
+        ok = job->stops[i] != NULL;
+    }
+    if (!ok) {
+        job_free(job);
+        return NULL;
+    }
+    job->spec.prompt = job->prompt;
+    job->spec.sampler.biases = job->biases;
+    job->spec.stops = (const char *const *)job->stops;
+    return job;
+}
+
+void worker_event_finish(struct worker_event *event)
+{
+    mem_free((void *)(uintptr_t)event->text.ptr); /* ours: on_token made it */
+    mem_free(event->alts);
+    *event = (struct worker_event){0};
+}
+
+static bool is_progress(enum worker_event_kind kind)
+{
+    return kind == WORKER_LOADING || kind == WORKER_READING;
+}
+
+/* Takes the event over. False when the program is leaving and nobody will read it. */
+static bool post(struct worker *w, struct worker_event *event)
+{
+    pthread_mutex_lock(&w->lock);
+    struct worker_event *newest =
+        w->n_events > 0 ? &w->ring[(w->first + w->n_events - 1) % RING_EVENTS] : NULL;
+    if (newest && is_progress(event->kind) && newest->kind == event->kind) {
+        *newest = *event;
+        pthread_mutex_unlock(&w->lock);
+        return true;
+    }
+    while (w->n_events == RING_EVENTS && !w->is_closing)
+        pthread_cond_wait(&w->changed, &w->lock);
+    const bool heard = !w->is_closing;
+    if (heard)
+        w->ring[(w->first + w->n_events++) % RING_EVENTS] = *event;
+    pthread_mutex_unlock(&w->lock);
+    if (!heard)
+        worker_event_finish(event);
+    else
+        (void)!write(w->cfg.wake_fd, "w", 1); /* a full pipe has woken main already */
+    return heard;
+}
+
+static void on_loading(void *ud, size_t n_done, size_t n_total)
+{
+    struct worker_event event = {.kind = WORKER_LOADING, .n_done = n_done, .n_total = n_total};
+    (void)post(ud, &event); /* nobody to tell is fine */
+}
+
+static void on_reading(void *ud, size_t n_done, size_t n_total)
+{
+    struct worker_event event = {.kind = WORKER_READING, .n_done = n_done, .n_total = n_total};
+    (void)post(ud, &event); /* nobody to tell is fine */
+}
+
+static bool on_token(void *ud, const struct answer_token *token)
+{
+    struct worker_event event = {
+        .kind = WORKER_TOKEN,
+        .id = token->id,
+        .text = {copy_bytes(token->text.ptr, token->text.n_bytes, 1), token->text.n_bytes},
+        .alts = copy_bytes(token->alts, token->n_alts, sizeof(*token->alts)),
+        .n_alts = token->n_alts};
+    if (!event.text.ptr || !event.alts) { /* out of memory: the answer ends here */
+        worker_event_finish(&event);
+        return false;
+    }
+    return post(ud, &event);
+}
+
+static bool post_failure(struct worker *w, const struct bn_error *err)
+{
+    struct worker_event event = {.kind = WORKER_FAILED, .err = *err};
+    return post(w, &event);
+}
+
+static struct job *wait_for_job(struct worker *w)
+{
+    pthread_mutex_lock(&w->lock);
+    w->is_running = false;
+    while (!w->jobs && !w->is_closing)
+        pthread_cond_wait(&w->changed, &w->lock);
+    struct job *job = w->is_closing ? NULL : w->jobs;
+    if (job) {
+        w->jobs = job->next;
+        w->is_running = true;
+    }
+    pthread_mutex_unlock(&w->lock);
+    return job;
+}
+
+static void post_remark(struct worker *w, struct strbuf *text, const struct bn_error *err)
+{
+    struct worker_event event = {
+        .kind = WORKER_REMARK, .text = {strbuf_text(text), text->n_bytes}, .err = *err};
+    event.text.ptr = strbuf_take(text);
+    if (event.text.ptr)
+        (void)post(w, &event); /* closing: nobody waits for it */
+}
+
+static void add_result(struct strbuf *text, const char *what, const struct snapshot_result *r)
+{
+    strbuf_addf(text, "%s %zu tok, %.1f MB, in %.2f s", what, r->n_tokens, (double)r->n_bytes / 1e6,
+                r->seconds);
+}
+
+static void save(struct worker *w, const struct job *job)
+{
+    struct snapshot_result r;
+    struct strbuf text = {0};
+    struct bn_error err = {0};
+    if (snapshot_write(w->g, w->cfg.file, job->prompt, job->spec.n_prompt, job->snapshot,
+                       &w->cancel, &r, &err))
+        add_result(&text, "snapshot written:", &r);
+    else
+        strbuf_addf(&text, "no snapshot was written: %s", err.text);
+    post_remark(w, &text, &err);
+}
+
+/* Whatever is wrong with a snapshot: the prompt is then read from its text. Nothing is wrong where
+ * the answer was stopped. */
+static void restore(struct worker *w, const struct job *job)
+{
+    struct snapshot_result r;
+    struct strbuf text = {0};
+    struct bn_error err = {0};
+    if (!snapshot_read(w->g, w->cfg.file, job->prompt, job->spec.n_prompt, job->snapshot,
+                       &w->cancel, &r, &err)) {
+        if (err.code != BN_ECANCELLED)
+            strbuf_addf(&text, "%s; the conversation is read again", err.text);
+    } else if (r.n_tokens > 0) {
+        add_result(&text, "snapshot taken up:", &r);
+    }
+    if (text.n_bytes > 0)
+        post_remark(w, &text, &err);
+}
+
+static void measure(struct worker *w)
+{
+    struct worker_event event = {.kind = WORKER_MEASURED, .peaks = generator_measure(w->g)};
+    (void)post(w, &event); /* closing: nobody waits for it */
+}
+
+static void answer(struct worker *w, const struct job *job)
+{
+    if (job->snapshot)
+        restore(w, job);
+    const struct answer_sink sink = {.reading = on_reading, .token = on_token, .ud = w};
+    struct worker_event event = {.kind = WORKER_DONE};
+    struct bn_error err = {0};
+    if (answer_run(w->g, w->cfg.tokenizer, &job->spec, &sink, &w->cancel, &event.result, &err))
+        (void)post(w, &event); /* closing: nobody waits for it */
+    else
+        (void)post_failure(w, &err);
+}
+
+static void run_job(struct worker *w, struct job *job)
+{
+    switch (job->kind) {
+    case JOB_ANSWER:
+        answer(w, job);
+        break;
+    case JOB_SAVE:
+        save(w, job);
+        break;
+    case JOB_MEASURE:
+        measure(w);
+        break;
+    }
+    job_free(job);
+}
+
+static void *work(void *arg)
+{
+    struct worker *w = arg;
+    struct bn_error err = {0};
+    if (!generator_open(w->cfg.file, &w->cfg.model, w->cfg.n_ctx, &w->g, &err)) {
+        (void)post_failure(w, &err);
+        return NULL;
+    }
+    struct worker_event loaded = {.kind = WORKER_LOADED};
+    if (post(w, &loaded))
+        for (struct job *job; (job = wait_for_job(w)) != NULL;)
+            run_job(w, job);
+    generator_close(w->g); /* here, because no other thread may enter the engine */
+    return NULL;
+}
+
+/* Threads inherit the mask: all but what is fatal is blocked while this one, and through it
+ * OpenMP's, starts. */
+static bool start_thread(struct worker *w, struct bn_error *err)
+{
+    sigset_t others, before;
+    signals_but_fatal(&others);
+    pthread_sigmask(SIG_BLOCK, &others, &before);
+    const int rc = pthread_create(&w->thread, NULL, work, w);
+    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    return rc == 0 || bn_fail(err, BN_EIO, "cannot start a thread: %s", strerror(rc));
+}
+
+bool worker_open(const struct worker_config *cfg, struct worker **out, struct bn_error *err)
+{
+    struct worker *w = mem_alloc(1, sizeof(*w));
+    if (!w)
+        return bn_fail(err, BN_ENOMEM, "out of memory");
+    w->cfg = *cfg;
+    w->cfg.model.cancel = &w->cancel;
+    w->cfg.model.progress = (struct bn_progress){.report = on_loading, .ud = w};
+    pthread_mutex_init(&w->lock, NULL);
+    pthread_cond_init(&w->changed, NULL);
+    if (!start_thread(w, err)) {
+        pthread_cond_destroy(&w->changed);
+        pthread_mutex_destroy(&w->lock);
+        mem_free(w);
+        return false;
+    }
+    *out = w;
+    return true;
+}
+
+void worker_close(struct worker *w)
+{
+    if (!w)
+        return;
+    bn_cancel_request(&w->cancel);
+    pthread_mutex_lock(&w->lock);
+    w->is_closing = true;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+    pthread_join(w->thread, NULL);
+    for (struct worker_event event; worker_next(w, &event);)
+        worker_event_finish(&event);
+    for (struct job *job; (job = w->jobs) != NULL;) {
+        w->jobs = job->next;
+        job_free(job);
+    }
+    pthread_cond_destroy(&w->changed);
+    pthread_mutex_destroy(&w->lock);
+    mem_free(w);
+}
+
+bool worker_next(struct worker *w, struct worker_event *event)
+{
+    pthread_mutex_lock(&w->lock);
+    const bool any = w->n_events > 0;
+    if (any) {
+        *event = w->ring[w->first];
+        w->ring[w->first] = (struct worker_event){0};
+        w->first = (w->first + 1) % RING_EVENTS;
+        w->n_events--;
+        pthread_cond_broadcast(&w->changed);
+    }
+    pthread_mutex_unlock(&w->lock);
+    if (any && event->kind == WORKER_LOADED)
+        w->is_loaded = true;
+    return any;
+}
+
+static void submit(struct worker *w, struct job *job)
+{
+    struct job **end = &w->jobs;
+    pthread_mutex_lock(&w->lock);
+    atomic_store(&w->cancel.requested, false);
+    while (*end)
+        end = &(*end)->next;
+    *end = job;
+    pthread_cond_broadcast(&w->changed);
+    pthread_mutex_unlock(&w->lock);
+}
+
+bool worker_answer(struct worker *w, const struct answer_job *spec, struct bn_error *err)
+{
+    struct job *job = job_copy(spec);
+    if (!job)
+        return bn_fail(err, BN_ENOMEM, "out of memory for a prompt of %zu tokens", spec->n_prompt);
+    submit(w, job);
+    return true;
+}
+
+bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char *path,
+                 struct bn_error *err)
+{
+    const struct answer_job spec = {.prompt = ids, .n_prompt = n_ids, .snapshot = path};
+    struct job *job = job_copy(&spec);
+    if (!job)
+        return bn_fail(err, BN_ENOMEM, "out of memory for a snapshot");
+    job->kind = JOB_SAVE;
+    submit(w, job);
+    return true;
+}
+
+bool worker_measure(struct worker *w, struct bn_error *err)
+{
+    const struct answer_job spec = {0};
+    struct job *job = job_copy(&spec);
+    if (!job)
+        return bn_fail(err, BN_ENOMEM, "out of memory for a measurement");
+    job->kind = JOB_MEASURE;
+    submit(w, job);
+    return true;
+}
+
+bool worker_is_idle(struct worker *w)
+{
+    pthread_mutex_lock(&w->lock);
+    const bool is_idle = !w->jobs && !w->is_running;
+    pthread_mutex_unlock(&w->lock);
+    return is_idle;
+}
+
+void worker_cancel(struct worker *w)
+{
+    bn_cancel_request(&w->cancel);
+}
+
+const struct bn_model_info *worker_info(const struct worker *w)
+{
+    return w->is_loaded ? generator_info(w->g) : NULL;
+}
+
+size_t worker_n_ctx(const struct worker *w)
+{
+    return w->is_loaded ? generator_n_ctx(w->g) : 0;
+}
+
+size_t worker_explain(const struct worker *w, size_t n_tokens, char *text, size_t text_bytes)
+{
+    return generator_explain(w->g, 1, n_tokens, text, text_bytes);
+}

@@ -1,0 +1,412 @@
+/*
+ * Turns: budget, prompt, job, events. See chat.h.
+ *
+ * A question enters the transcript when its turn is asked for and leaves it without a trace when
+ * the turn cannot run or is stopped before its first token; then its text goes back to the line
+ * editor.
+ */
+#include "app/chat/chat.h"
+
+#include "app/chat/turn_report.h"
+#include "app/options/chat_options.h"
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+
+#include <stdio.h>
+
+#define RATE_SECONDS 2.0 /* window of the live rate */
+
+void chat_finish(struct chat *c)
+{
+    turn_finish(&c->turn);
+    thought_finish(&c->thought);
+    transcript_finish(&c->transcript);
+}
+
+bool chat_is_busy(const struct chat *c)
+{
+    return c->is_waiting || c->phase == CHAT_READING || c->phase == CHAT_GENERATING;
+}
+
+size_t chat_n_ctx(const struct chat *c)
+{
+    return worker_n_ctx(c->worker);
+}
+
+double chat_live_rate(const struct chat *c)
+{
+    const size_t n = c->turn.n_tokens;
+    if (n < 3)
+        return 0;
+    const double now = c->token_times[(n - 1) % CHAT_RATE_TOKENS];
+    size_t n_back = 1;
+    while (n_back + 1 < n && n_back + 1 < CHAT_RATE_TOKENS &&
+           now - c->token_times[(n - 1 - n_back) % CHAT_RATE_TOKENS] < RATE_SECONDS)
+        n_back++;
+    const double span = now - c->token_times[(n - 1 - n_back) % CHAT_RATE_TOKENS];
+    return span > 0 ? (double)n_back / span : 0;
+}
+
+size_t chat_count(const struct chat *c)
+{
+    struct prompt p;
+    struct bn_error err;
+    const struct transcript_state *s = &c->transcript.now;
+    if (!prompt_encode(&c->maker, s, s->n_skipped, PROMPT_WHOLE, &p, &err))
+        return SIZE_MAX;
+    const size_t n = p.ids.n;
+    prompt_finish(&p);
+    return n;
+}
+
+/* ---- starting a turn ---- */
+
+bool chat_drops_oldest(const struct chat *c)
+{
+    if (options_given(c->options, "overflow"))
+        return strcmp(options_text(c->options, "overflow"), "drop") == 0;
+    return c->overflow == CHAT_DROPS;
+}
+
+static bool fail_context(const struct chat *c, size_t n_ids, size_t n_reserve, struct bn_error *err)
+{
+    const struct transcript_state *s = &c->transcript.now;
+    return bn_fail(err, BN_ECONTEXT,
+                   "%s takes %zu tokens and the answer at least %zu, the context holds %zu",
+                   s->n - s->n_skipped > 1 ? "the conversation" : "the prompt", n_ids, n_reserve,
+                   worker_n_ctx(c->worker));
+}
+
+/* The prompt of the turn, oldest exchanges left out where the context is too small and the policy
+ * allows it. The last exchange always stays. */
+static bool fit_prompt(struct chat *c, struct prompt *out, struct bn_error *err)
+{
+    struct transcript_state *s = &c->transcript.now;
+    const size_t n_ctx = worker_n_ctx(c->worker);
+    const size_t reserve = turn_reserve(&c->turn, n_ctx);
+    const size_t n_skipped_before = s->n_skipped;
+    size_t n_ids_before = 0;
+    for (;; s->n_skipped++) {
+        struct prompt p;
+        if (!prompt_encode(&c->maker, s, s->n_skipped, c->turn.mode, &p, err))
+            break;
+        if (s->n_skipped == n_skipped_before)
+            n_ids_before = p.ids.n;
+        if (p.ids.n > 0 && p.ids.n <= n_ctx - reserve) {
+            c->turn.n_dropped = s->n_skipped - n_skipped_before;
+            c->turn.n_dropped_tokens = n_ids_before - size_min(n_ids_before, p.ids.n);
+            *out = p;
+            return true;
+        }
+        const size_t n_ids = p.ids.n;
+        prompt_finish(&p);
+        if (n_ids == 0) {
+            (void)bn_fail(err, BN_EARG, "the prompt is empty: no tokens");
+            break;
+        }
+        if (!chat_drops_oldest(c) || s->n_skipped + 1 >= s->n) {
+            (void)fail_context(c, n_ids, reserve, err);
+            break;
+        }
+    }
+    s->n_skipped = n_skipped_before;
+    return false;
+}
+
+static enum thought_mode thought_mode(const struct chat *c, const struct prompt *p)
+{
+    if (!c->maker.template || !template_info(c->maker.template)->has_thoughts)
+        return THOUGHT_NONE;
+    return p->starts_in_thought ? THOUGHT_RUNNING : THOUGHT_MAYBE;
+}
+
+static bool add_ids(struct token_list *list, const int32_t *ids, size_t n, struct bn_error *err)
+{
+    for (size_t i = 0; i < n; i++)
+        if (!token_list_push(list, ids[i], err))
+            return false;
+    return true;
+}
+
+/* What the answer has so far, where this turn goes on with it. */
+static bool take_up_answer(struct chat *c, struct bn_error *err)
+{
+    const struct answer *a = &transcript_last(&c->transcript)->answer;
+    if (c->turn.mode != PROMPT_CONTINUE)
+        return true;
+    strbuf_add_str(&c->turn.text, a->text);
+    strbuf_add_str(&c->turn.shown, a->text);
+    c->turn.n_shown_before = a->text.n_bytes;
+    return add_ids(&c->turn.ids, a->ids, a->n_ids, err);
+}
+
+static bool submit(struct chat *c, const struct options *settings, const struct prompt *p,
+                   struct bn_error *err)
+{
+    struct bias_list biases;
+    struct answer_job job = {.prompt = p->ids.ids,
+                             .n_prompt = p->ids.n,
+                             .max_tokens = c->turn.max_tokens,
+                             .n_alts = c->n_alts,
+                             .at_start = c->turn.text.n_bytes == 0,
+                             .sampler = c->turn.sampler,
+                             .spec = (enum spec_mode)options_choice(settings, "spec"),
+                             .snapshot = c->snapshot[0] ? c->snapshot : NULL};
+    job.stops = options_list(settings, "stop", &job.n_stops);
+    if (!chat_options_biases(settings, c->maker.tokenizer, &biases, err))
+        return false;
+    job.sampler.biases = biases.items;
+    job.sampler.n_biases = biases.n;
+    const bool ok = worker_answer(c->worker, &job, err);
+    if (ok)
+        c->snapshot[0] = 0;
+    mem_free(biases.items);
+    return ok;
+}
+
+static void tell_dropped(struct chat *c)
+{
+    struct strbuf notice = {0};
+    turn_drop_notice(&c->turn, &notice);
+    c->ui->ops->notice(c->ui, TONE_WARNING, strbuf_str(&notice));
+    strbuf_finish(&notice);
+}
+
+static bool start(struct chat *c, const struct options *settings, struct bn_error *err)
+{
+    struct prompt p;
+    turn_settings(&c->turn, settings);
+    if (!fit_prompt(c, &p, err))
+        return false;
+    thought_init(&c->thought, c->turn.mode == PROMPT_CONTINUE ? THOUGHT_NONE : thought_mode(c, &p));
+    const bool ok = take_up_answer(c, err) && submit(c, settings, &p, err);
+    c->turn.n_prompt = p.ids.n;
+    prompt_finish(&p);
+    if (!ok)
+        return false;
+    if (c->turn.n_dropped > 0)
+        tell_dropped(c);
+    c->turn.begun_reading = clock_seconds();
+    c->phase = CHAT_READING;
+    return true;
+}
+
+static bool begin(struct chat *c, enum prompt_mode mode, const struct options *settings,
+                  struct bn_error *err)
+{
+    turn_finish(&c->turn);
+    c->turn = (struct turn){.mode = mode, .n_alts = c->n_alts, .started = clock_seconds()};
+    if (c->phase == CHAT_LOADING)
+        c->is_waiting = true;
+    else if (!start(c, settings ? settings : c->options, err))
+        return false;
+    c->ui->ops->turn_begin(c->ui);
+    return true;
+}
+
+bool chat_ask(struct chat *c, struct bn_str text, struct bn_error *err)
+{
+    if (!transcript_ask(&c->transcript, text))
+        return bn_fail(err, BN_ENOMEM, "out of memory for a message of %zu bytes", text.n_bytes);
+    if (begin(c, PROMPT_ANSWER, NULL, err))
+        return true;
+    transcript_unask(&c->transcript);
+    return false;
+}
+
+bool chat_retry(struct chat *c, const struct options *settings, struct bn_error *err)
+{
+    if (!transcript_last(&c->transcript))
+        return bn_fail(err, BN_EARG, "nothing was asked yet");
+    if (c->phase == CHAT_LOADING && settings)
+        return bn_fail(err, BN_EARG, "the model is still loading");
+    return begin(c, PROMPT_ANSWER, settings, err);
+}
+
+bool chat_continue(struct chat *c, struct bn_error *err)
+{
+    const struct exchange *last = transcript_last(&c->transcript);
+    if (!last || last->answer.finish == FINISH_NONE)
+        return bn_fail(err, BN_EARG, "there is no answer to go on with");
+    return begin(c, PROMPT_CONTINUE, NULL, err);
+}
+
+void chat_stop(struct chat *c)
+{
+    if (c->phase == CHAT_READING || c->phase == CHAT_GENERATING) {
+        c->turn.is_stopping = true;
+        worker_cancel(c->worker);
+    } else if (c->is_waiting) {
+        struct answer_result none = {.finish = FINISH_INTERRUPTED};
+        struct worker_event event = {.kind = WORKER_DONE, .result = none};
+        c->is_waiting = false;
+        chat_event(c, &event);
+        c->phase = CHAT_LOADING;
+    }
+}
+
+/* ---- what the worker says ---- */
+
+static void on_part(void *ud, enum answer_part part, struct bn_str text)
+{
+    struct chat *c = ud;
+    strbuf_add_str(part == PART_THOUGHT ? &c->turn.thought : &c->turn.shown, text);
+    c->ui->ops->answer(c->ui, part, text);
+}
+
+static void on_token(struct chat *c, const struct worker_event *event)
+{
+    struct turn *turn = &c->turn;
+    struct bn_error err;
+    c->phase = CHAT_GENERATING;
+    if (event->id != TOKEN_NONE) {
+        c->token_times[turn->n_tokens % CHAT_RATE_TOKENS] = clock_seconds();
+        turn->n_tokens++;
+        c->n_used = turn->n_prompt + turn->n_tokens;
+        if (!token_list_push(&turn->ids, event->id, &err))
+            turn->text.failed = true; /* the ids are incomplete: they are dropped at the end */
+        turn_keep_alts(turn, event->alts, event->n_alts);
+    }
+    strbuf_add_str(&turn->text, event->text);
+    thought_feed(&c->thought, event->text, on_part, c);
+    c->ui->ops->token(c->ui, turn);
+}
+
+/* The ids that say exactly the text: a stop string cuts the text, perhaps within a token. */
+static void settle_ids(struct chat *c, struct answer *a)
+{
+    size_t n_more = a->n_ids;
+    while (n_more > 0 && !prompt_ids_fit(c->maker.tokenizer, a)) {
+        a->n_ids--;
+        n_more--;
+    }
+    if (n_more == 0 && a->text.n_bytes > 0)
+        a->n_ids = 0;
+}
+
+static void keep_answer(struct chat *c)
+{
+    struct turn *turn = &c->turn;
+    struct answer a = {.text = strbuf_str(&turn->text),
+                       .ids = turn->ids.ids,
+                       .n_ids = turn->text.failed ? 0 : turn->ids.n,
+                       .finish = turn->finish};
+    settle_ids(c, &a);
+    if (!transcript_answer(&c->transcript, &a))
+        ui_notice(c->ui, TONE_ERROR, "out of memory: this answer is not kept");
+}
+
+static void give_back_question(struct chat *c)
+{
+    struct strbuf question = {0};
+    strbuf_add_str(&question, transcript_last(&c->transcript)->user);
+    transcript_unask(&c->transcript);
+    c->ui->ops->edit(c->ui, strbuf_str(&question));
+    strbuf_finish(&question);
+}
+
+static void on_done(struct chat *c, const struct worker_event *event)
+{
+    struct turn *turn = &c->turn;
+    turn->result = event->result;
+    turn->finish = event->result.finish;
+    thought_end(&c->thought, on_part, c);
+    c->phase = CHAT_IDLE;
+    c->n_used = event->result.n_prompt + event->result.n_tokens;
+    c->totals.n_turns++;
+    c->totals.n_read += event->result.n_evaluated;
+    c->totals.n_generated += event->result.n_tokens;
+    c->totals.read_s += event->result.prefill_s;
+    c->totals.generate_s += event->result.decode_s;
+    const bool is_stillborn = turn->finish == FINISH_INTERRUPTED && turn->n_tokens == 0;
+    const bool is_new = transcript_last(&c->transcript)->answer.finish == FINISH_NONE;
+    if (!is_stillborn)
+        keep_answer(c);
+    c->ui->ops->turn_end(c->ui, turn);
+    if (is_stillborn && is_new)
+        give_back_question(c);
+}
+
+/* A failure in the middle of an answer is an interruption; but one of another answer to the same
+ * question leaves the first. */
+static void keep_what_was_said(struct chat *c)
+{
+    const struct exchange *last = transcript_last(&c->transcript);
+    thought_end(&c->thought, on_part, c);
+    c->turn.finish = FINISH_INTERRUPTED;
+    if (last && (last->answer.finish == FINISH_NONE || c->turn.mode == PROMPT_CONTINUE))
+        keep_answer(c);
+}
+
+static void on_failed(struct chat *c, const struct bn_error *err)
+{
+    const bool is_load = c->phase == CHAT_LOADING;
+    c->phase = is_load ? CHAT_BROKEN : CHAT_IDLE;
+    c->is_waiting = false;
+    if (c->turn.n_tokens > 0)
+        keep_what_was_said(c);
+    const struct exchange *last = transcript_last(&c->transcript);
+    c->ui->ops->turn_failed(c->ui, err);
+    if (!is_load && last && last->answer.finish == FINISH_NONE)
+        give_back_question(c);
+}
+
+static void on_loaded(struct chat *c)
+{
+    struct bn_error err = {0};
+    c->phase = CHAT_IDLE;
+    if (!c->is_waiting)
+        return;
+    c->is_waiting = false;
+    if (!start(c, c->options, &err))
+        on_failed(c, &err);
+}
+
+static void on_measured(struct chat *c, const struct worker_event *event)
+{
+    struct strbuf text = {0};
+    c->peaks = event->peaks;
+    turn_speed_lines(c, &text);
+    if (text.n_bytes == 0)
+        strbuf_addf(&text,
+                    "this device reads %.1f GB/s and does %.1f GMAC/s; nothing is to be "
+                    "compared with that yet\n",
+                    c->peaks.read_bytes_per_s / 1e9, c->peaks.macs_per_s / 1e9);
+    strbuf_cut(&text, text.n_bytes - 1); /* no empty line */
+    c->ui->ops->notice(c->ui, TONE_PLAIN, strbuf_str(&text));
+    strbuf_finish(&text);
+}
+
+void chat_event(struct chat *c, struct worker_event *event)
+{
+    switch (event->kind) {
+    case WORKER_LOADING:
+        c->n_loaded = event->n_done;
+        c->n_to_load = event->n_total;
+        break;
+    case WORKER_LOADED:
+        on_loaded(c);
+        break;
+    case WORKER_READING:
+        c->turn.n_read = event->n_done;
+        c->turn.n_to_read = event->n_total;
+        break;
+    case WORKER_TOKEN:
+        on_token(c, event);
+        break;
+    case WORKER_REMARK:
+        c->ui->ops->notice(c->ui, event->err.code ? TONE_WARNING : TONE_NOTE, event->text);
+        break;
+    case WORKER_MEASURED:
+        on_measured(c, event);
+        break;
+    case WORKER_DONE:
+        on_done(c, event);
+        break;
+    case WORKER_FAILED:
+        on_failed(c, &event->err);
+        break;
+    }
+    worker_event_finish(event);
+}

@@ -1,0 +1,79 @@
+/*
+ * One conversation with one model: what was said, the turn that runs, what fits the context.
+ *
+ * A turn is rendered and encoded here and handed to the worker; its events come back through
+ * chat_event and go on to the painter. Before the model is loaded a turn waits. Main thread only.
+ */
+#ifndef APP_CHAT_H
+#define APP_CHAT_H
+
+#include "app/chat/answer/worker.h"
+#include "app/chat/chat_prompt.h"
+#include "app/chat/conversation/thought.h"
+#include "app/chat/conversation/transcript.h"
+#include "app/chat/turn.h"
+#include "app/chat/ui.h"
+#include "app/common/paths.h"
+
+enum chat_phase {
+    CHAT_LOADING, /* the model is being opened; is_waiting says whether a turn waits for it */
+    CHAT_IDLE,
+    CHAT_READING,    /* the prompt */
+    CHAT_GENERATING, /* the answer */
+    CHAT_BROKEN,     /* the model could not be opened */
+};
+
+struct chat_totals {
+    size_t n_turns;
+    size_t n_read; /* prompt tokens evaluated */
+    size_t n_generated;
+    double read_s, generate_s;
+};
+
+/* Tokens of the last two seconds, for the live rate. */
+#define CHAT_RATE_TOKENS 256
+
+struct chat {
+    struct prompt_maker maker;
+    const struct options *options;
+    struct worker *worker;
+    struct ui *ui;
+    enum { CHAT_DROPS, CHAT_STOPS } overflow; /* where --overflow is not given */
+    size_t n_alts;                            /* alternatives asked for with each token */
+    char snapshot[PATH_BYTES];                /* taken up with the next answer; "": none */
+
+    enum chat_phase phase;
+    bool is_waiting;            /* a turn waits for the model */
+    size_t n_loaded, n_to_load; /* bytes */
+    struct transcript transcript;
+    struct turn turn; /* the one that runs, or the last one */
+    struct thought thought;
+    struct chat_totals totals;
+    struct generator_peaks peaks;         /* zero until they were asked for */
+    size_t n_used;                        /* tokens of the context in use */
+    double token_times[CHAT_RATE_TOKENS]; /* a ring by n_tokens */
+};
+
+void chat_finish(struct chat *c); /* the worker is the caller's */
+
+/* Say something. The turn starts, or waits for the model. BN_ECONTEXT and errors of prompt_encode:
+ * nothing was said. */
+bool chat_ask(struct chat *c, struct bn_str text, struct bn_error *err);
+/* Answer the last question anew, or go on with its answer. BN_EARG: there is none. `settings` are
+ * for this one answer; NULL: the chat's own. */
+bool chat_retry(struct chat *c, const struct options *settings, struct bn_error *err);
+bool chat_continue(struct chat *c, struct bn_error *err);
+void chat_stop(struct chat *c);
+bool chat_is_busy(const struct chat *c); /* a turn runs or waits */
+
+/* Take in what the worker says and finish the event. */
+void chat_event(struct chat *c, struct worker_event *event);
+
+/* A full context: the oldest exchanges go (true), or the turn is refused. */
+bool chat_drops_oldest(const struct chat *c);
+size_t chat_n_ctx(const struct chat *c);     /* 0 before the model is loaded */
+double chat_live_rate(const struct chat *c); /* 0 before the third token */
+/* Tokens that the conversation as it stands takes; SIZE_MAX if it cannot be rendered. */
+size_t chat_count(const struct chat *c);
+
+#endif

@@ -1,0 +1,117 @@
+/*
+ * The four states of an answer that may think: before the first word, inside the thought, between
+ * it and the answer (blank lines are dropped), and the answer.
+ */
+#include "app/chat/conversation/thought.h"
+
+static const struct bn_str open_marker = {"<think>", 7};
+static const struct bn_str close_marker = {"</think>", 8};
+
+void thought_init(struct thought *t, enum thought_mode mode)
+{
+    thought_finish(t);
+    t->state = mode == THOUGHT_NONE      ? THOUGHT_OVER
+               : mode == THOUGHT_RUNNING ? THOUGHT_INSIDE
+                                         : THOUGHT_START;
+}
+
+void thought_finish(struct thought *t)
+{
+    strbuf_finish(&t->held);
+    *t = (struct thought){0};
+}
+
+static size_t count_blanks(struct bn_str s)
+{
+    size_t n = 0;
+    while (n < s.n_bytes && (s.ptr[n] == '\n' || s.ptr[n] == ' '))
+        n++;
+    return n;
+}
+
+static void emit_held(struct thought *t, size_t n_bytes, enum answer_part part, thought_fn emit,
+                      void *ud)
+{
+    if (n_bytes > 0)
+        emit(ud, part, (struct bn_str){t->held.ptr, n_bytes});
+    strbuf_drop(&t->held, n_bytes);
+}
+
+/* Before the first word: blanks, then a marker or not. True: decided. */
+static bool at_start(struct thought *t)
+{
+    const size_t n_blank = count_blanks(strbuf_str(&t->held));
+    const struct bn_str rest = {strbuf_text(&t->held) + n_blank, t->held.n_bytes - n_blank};
+    if (bn_str_starts(rest, open_marker)) {
+        strbuf_drop(&t->held, n_blank + open_marker.n_bytes);
+        t->state = THOUGHT_INSIDE;
+        return true;
+    }
+    if (bn_str_starts(open_marker, rest))
+        return false;
+    t->state = THOUGHT_OVER;
+    return true;
+}
+
+static bool inside(struct thought *t, thought_fn emit, void *ud)
+{
+    const struct bn_str held = strbuf_str(&t->held);
+    for (size_t i = 0; i < held.n_bytes; i++) {
+        const struct bn_str rest = {held.ptr + i, held.n_bytes - i};
+        if (bn_str_starts(rest, close_marker)) {
+            emit_held(t, i, PART_THOUGHT, emit, ud);
+            strbuf_drop(&t->held, close_marker.n_bytes);
+            t->state = THOUGHT_GAP;
+            return true;
+        }
+        if (bn_str_starts(close_marker, rest)) {
+            emit_held(t, i, PART_THOUGHT, emit, ud);
+            return false;
+        }
+    }
+    emit_held(t, held.n_bytes, PART_THOUGHT, emit, ud);
+    return false;
+}
+
+static bool in_gap(struct thought *t)
+{
+    strbuf_drop(&t->held, count_blanks(strbuf_str(&t->held)));
+    if (t->held.n_bytes == 0)
+        return false;
+    t->state = THOUGHT_OVER;
+    return true;
+}
+
+void thought_feed(struct thought *t, struct bn_str text, thought_fn emit, void *ud)
+{
+    if (t->state == THOUGHT_OVER && t->held.n_bytes == 0) { /* nearly always */
+        if (text.n_bytes > 0)
+            emit(ud, PART_ANSWER, text);
+        return;
+    }
+    strbuf_add_str(&t->held, text);
+    for (bool more = true; more && t->held.n_bytes > 0;) {
+        switch (t->state) {
+        case THOUGHT_START:
+            more = at_start(t);
+            break;
+        case THOUGHT_INSIDE:
+            more = inside(t, emit, ud);
+            break;
+        case THOUGHT_GAP:
+            more = in_gap(t);
+            break;
+        case THOUGHT_OVER:
+            emit_held(t, t->held.n_bytes, PART_ANSWER, emit, ud);
+            more = false;
+            break;
+        }
+    }
+}
+
+void thought_end(struct thought *t, thought_fn emit, void *ud)
+{
+    const enum answer_part part = t->state == THOUGHT_INSIDE ? PART_THOUGHT : PART_ANSWER;
+    emit_held(t, t->held.n_bytes, part, emit, ud);
+    thought_finish(t);
+}

@@ -1,0 +1,32 @@
+/*
+ * Splits a stream of answer text into thought and answer at <think> and </think>. Pure.
+ *
+ * Used only where the template knows thoughts; anything else a model writes is answer. What may be
+ * the beginning of a marker is held back until it is decided.
+ */
+#ifndef APP_THOUGHT_H
+#define APP_THOUGHT_H
+
+#include "app/common/strbuf.h"
+
+enum answer_part { PART_ANSWER, PART_THOUGHT };
+
+struct thought {
+    enum { THOUGHT_START, THOUGHT_INSIDE, THOUGHT_GAP, THOUGHT_OVER } state;
+    struct strbuf held;
+};
+
+enum thought_mode {
+    THOUGHT_NONE,    /* the template has no thoughts: all is answer */
+    THOUGHT_MAYBE,   /* an answer that begins with <think> thinks first */
+    THOUGHT_RUNNING, /* the prompt has opened the thought */
+};
+void thought_init(struct thought *t, enum thought_mode mode);
+void thought_finish(struct thought *t);
+
+typedef void (*thought_fn)(void *ud, enum answer_part part, struct bn_str text);
+void thought_feed(struct thought *t, struct bn_str text, thought_fn emit, void *ud);
+/* The end of the answer: what was held back goes out as it is. */
+void thought_end(struct thought *t, thought_fn emit, void *ud);
+
+#endif

@@ -1,0 +1,334 @@
+/*
+ * The conversation with undo and redo: see transcript.h.
+ *
+ * A state is an array of counted references. A cut remembers the state before it and how the state
+ * after it looked (number of exchanges and the last one), so undo knows whether it still stands
+ * there.
+ */
+#include "app/chat/conversation/transcript.h"
+
+#include "engine/base/memory.h"
+
+struct transcript_step {
+    struct transcript_state state; /* to go back to */
+    bool is_cut;
+    size_t after_n; /* cuts: what the conversation looked like just after */
+    size_t after_serial;
+};
+
+/* More than anyone takes back; older ones are dropped. */
+#define MAX_STEPS 64
+
+static const char *const finish_names[FINISH_N] = {
+    [FINISH_NONE] = "none",
+    [FINISH_STOP] = "stop",
+    [FINISH_LENGTH] = "length",
+    [FINISH_STOP_STRING] = "stop_string",
+    [FINISH_INTERRUPTED] = "interrupted",
+    [FINISH_CONTEXT] = "context",
+    [FINISH_DEGENERATE] = "degenerate",
+};
+
+const char *finish_name(enum finish f)
+{
+    return finish_names[f];
+}
+
+enum finish finish_of(const char *name)
+{
+    for (size_t i = 0; i < FINISH_N; i++)
+        if (strcmp(finish_names[i], name) == 0)
+            return (enum finish)i;
+    return FINISH_NONE;
+}
+
+static bool copy_text(struct bn_str *out, struct bn_str text)
+{
+    char *p = mem_alloc(text.n_bytes + 1, 1);
+    if (!p)
+        return false;
+    if (text.n_bytes > 0)
+        memcpy(p, text.ptr, text.n_bytes);
+    *out = (struct bn_str){p, text.n_bytes};
+    return true;
+}
+
+static void free_text(struct bn_str *s)
+{
+    mem_free((void *)(uintptr_t)s->ptr); /* ours: copy_text made it */
+    *s = (struct bn_str){0};
+}
+
+static void exchange_release(struct exchange *e)
+{
+    if (!e || --e->n_refs > 0)
+        return;
+    free_text(&e->user);
+    free_text(&e->user_extra);
+    free_text(&e->answer.text);
+    free_text(&e->answer.extra);
+    mem_free((void *)(uintptr_t)e->answer.ids);
+    mem_free(e);
+}
+
+static struct exchange *exchange_new(struct bn_str user, struct bn_str user_extra,
+                                     const struct answer *answer)
+{
+    struct exchange *e = mem_alloc(1, sizeof(*e));
+    if (!e)
+        return NULL;
+    e->n_refs = 1;
+    int32_t *ids = mem_alloc(answer->n_ids, sizeof(*ids));
+    e->answer.ids = ids;
+    if (!ids || !copy_text(&e->user, user) || !copy_text(&e->user_extra, user_extra) ||
+        !copy_text(&e->answer.text, answer->text) || !copy_text(&e->answer.extra, answer->extra)) {
+        exchange_release(e);
+        return NULL;
+    }
+    if (answer->n_ids > 0)
+        memcpy(ids, answer->ids, answer->n_ids * sizeof(*ids));
+    e->answer.n_ids = answer->n_ids;
+    e->answer.finish = answer->finish;
+    return e;
+}
+
+static void state_finish(struct transcript_state *s)
+{
+    for (size_t i = 0; i < s->n; i++)
+        exchange_release(s->items[i]);
+    mem_free(s->items);
+    free_text(&s->system);
+    free_text(&s->system_extra);
+    free_text(&s->file_extra);
+    *s = (struct transcript_state){0};
+}
+
+static bool state_copy(struct transcript_state *out, const struct transcript_state *in)
+{
+    struct transcript_state s = {.n_skipped = in->n_skipped};
+    if (!mem_grow(&s.items, &s.cap, in->n, sizeof(*s.items)) || !copy_text(&s.system, in->system) ||
+        !copy_text(&s.system_extra, in->system_extra) ||
+        !copy_text(&s.file_extra, in->file_extra)) {
+        state_finish(&s);
+        return false;
+    }
+    for (size_t i = 0; i < in->n; i++) {
+        s.items[i] = in->items[i];
+        s.items[i]->n_refs++;
+    }
+    s.n = in->n;
+    *out = s;
+    return true;
+}
+
+static void steps_clear(struct transcript_step *steps, size_t *n)
+{
+    for (size_t i = 0; i < *n; i++)
+        state_finish(&steps[i].state);
+    *n = 0;
+}
+
+/* Room for one more, the oldest making way. */
+static bool steps_reserve(struct transcript_step **steps, size_t *n, size_t *cap)
+{
+    if (*n == MAX_STEPS) {
+        state_finish(&(*steps)[0].state);
+        memmove(*steps, *steps + 1, (MAX_STEPS - 1) * sizeof(**steps));
+        --*n;
+    }
+    return mem_grow(steps, cap, *n + 1, sizeof(**steps));
+}
+
+static const struct exchange *state_last(const struct transcript_state *s)
+{
+    return s->n > 0 ? s->items[s->n - 1] : NULL;
+}
+
+static size_t last_serial(const struct transcript_state *s)
+{
+    return s->n > 0 ? s->items[s->n - 1]->serial : SIZE_MAX;
+}
+
+/* `next` becomes the conversation and the present one a cut to return to. Takes `next` over. */
+static bool make_cut(struct transcript *t, struct transcript_state *next)
+{
+    if (!steps_reserve(&t->cuts, &t->n_cuts, &t->cap_cuts)) {
+        state_finish(next);
+        return false;
+    }
+    t->cuts[t->n_cuts++] = (struct transcript_step){
+        .state = t->now, .is_cut = true, .after_n = next->n, .after_serial = last_serial(next)};
+    t->now = *next;
+    t->unsaved = true;
+    return true;
+}
+
+void transcript_finish(struct transcript *t)
+{
+    state_finish(&t->now);
+    steps_clear(t->cuts, &t->n_cuts);
+    steps_clear(t->redos, &t->n_redos);
+    mem_free(t->cuts);
+    mem_free(t->redos);
+    *t = (struct transcript){0};
+}
+
+bool transcript_ask(struct transcript *t, struct bn_str user)
+{
+    struct transcript_state *s = &t->now;
+    if (!mem_grow(&s->items, &s->cap, s->n + 1, sizeof(*s->items)))
+        return false;
+    struct exchange *e = exchange_new(user, (struct bn_str){0}, &(struct answer){0});
+    if (!e)
+        return false;
+    e->serial = t->n_made++;
+    s->items[s->n++] = e;
+    steps_clear(t->redos, &t->n_redos);
+    t->unsaved = true;
+    return true;
+}
+
+bool transcript_answer(struct transcript *t, const struct answer *answer)
+{
+    struct exchange **last = &t->now.items[t->now.n - 1];
+    struct exchange *e = exchange_new((*last)->user, (*last)->user_extra, answer);
+    if (!e)
+        return false;
+    e->serial = t->n_made++;
+    exchange_release(*last);
+    *last = e;
+    t->unsaved = true;
+    return true;
+}
+
+void transcript_unask(struct transcript *t)
+{
+    if (t->now.n > 0)
+        exchange_release(t->now.items[--t->now.n]);
+    if (t->now.n_skipped > t->now.n)
+        t->now.n_skipped = t->now.n;
+}
+
+bool transcript_set_system(struct transcript *t, struct bn_str text)
+{
+    struct bn_str copy;
+    if (!copy_text(&copy, text))
+        return false;
+    free_text(&t->now.system);
+    free_text(&t->now.system_extra);
+    t->now.system = copy;
+    t->unsaved = true;
+    return true;
+}
+
+bool transcript_keep_extra(struct transcript *t, enum transcript_place place, struct bn_str json)
+{
+    struct bn_str copy;
+    struct bn_str *at = place == PLACE_OF_FILE     ? &t->now.file_extra
+                        : place == PLACE_OF_SYSTEM ? &t->now.system_extra
+                                                   : &t->now.items[t->now.n - 1]->user_extra;
+    if (!copy_text(&copy, json))
+        return false;
+    free_text(at);
+    *at = copy;
+    return true;
+}
+
+static bool cut_to(struct transcript *t, size_t first, size_t n)
+{
+    struct transcript_state next;
+    if (!state_copy(&next, &t->now))
+        return false;
+    for (size_t i = 0; i < next.n; i++)
+        if (i < first || i >= first + n)
+            exchange_release(next.items[i]);
+    for (size_t i = 0; i < n; i++)
+        next.items[i] = next.items[first + i];
+    next.n = n;
+    next.n_skipped = next.n_skipped > first ? next.n_skipped - first : 0;
+    if (next.n_skipped > n)
+        next.n_skipped = n;
+    steps_clear(t->redos, &t->n_redos);
+    return make_cut(t, &next);
+}
+
+bool transcript_clear(struct transcript *t)
+{
+    return cut_to(t, 0, 0);
+}
+
+bool transcript_forget(struct transcript *t, size_t n_oldest)
+{
+    return cut_to(t, n_oldest, t->now.n - n_oldest);
+}
+
+bool transcript_rewind(struct transcript *t, size_t n_keep)
+{
+    return cut_to(t, 0, n_keep);
+}
+
+bool transcript_replace(struct transcript *t, struct transcript *other)
+{
+    struct transcript_state next = other->now;
+    other->now = (struct transcript_state){0};
+    transcript_finish(other);
+    for (size_t i = 0; i < next.n; i++)
+        next.items[i]->serial = t->n_made++;
+    steps_clear(t->redos, &t->n_redos);
+    return make_cut(t, &next);
+}
+
+/* The present state onto the redo list, then `to` becomes the present. `to` is taken over. */
+static void step_back(struct transcript *t, struct transcript_state to, bool is_cut)
+{
+    t->redos[t->n_redos++] = (struct transcript_step){.state = t->now, .is_cut = is_cut};
+    t->now = to;
+    t->unsaved = true;
+}
+
+enum undo_result transcript_undo(struct transcript *t)
+{
+    if (!steps_reserve(&t->redos, &t->n_redos, &t->cap_redos))
+        return UNDO_NO_MEMORY;
+    const struct transcript_step *cut = t->n_cuts > 0 ? &t->cuts[t->n_cuts - 1] : NULL;
+    if (cut && cut->after_n == t->now.n && cut->after_serial == last_serial(&t->now)) {
+        t->n_cuts--;
+        step_back(t, cut->state, true);
+        return UNDO_CUT;
+    }
+    if (t->now.n == 0)
+        return UNDO_NOTHING;
+    struct transcript_state shorter;
+    if (!state_copy(&shorter, &t->now))
+        return UNDO_NO_MEMORY;
+    exchange_release(shorter.items[--shorter.n]);
+    if (shorter.n_skipped > shorter.n)
+        shorter.n_skipped = shorter.n;
+    step_back(t, shorter, false);
+    return UNDO_EXCHANGE;
+}
+
+enum undo_result transcript_redo(struct transcript *t)
+{
+    if (t->n_redos == 0)
+        return UNDO_NOTHING;
+    const struct transcript_step step = t->redos[t->n_redos - 1];
+    struct transcript_state next = step.state;
+    if (step.is_cut) {
+        if (!steps_reserve(&t->cuts, &t->n_cuts, &t->cap_cuts))
+            return UNDO_NO_MEMORY;
+        t->n_redos--;
+        (void)make_cut(t, &next); /* room is reserved: it cannot fail */
+        return UNDO_CUT;
+    }
+    t->n_redos--;
+    state_finish(&t->now);
+    t->now = next;
+    t->unsaved = true;
+    return UNDO_EXCHANGE;
+}
+
+const struct exchange *transcript_last(const struct transcript *t)
+{
+    return state_last(&t->now);
+}

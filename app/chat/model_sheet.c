@@ -1,0 +1,111 @@
+/*
+ * Lines and JSON about the model that runs: see model_sheet.h.
+ */
+#include "app/chat/model_sheet.h"
+
+#include "app/common/json_out.h"
+
+void model_sheet_lines(const struct app *app, struct strbuf *text)
+{
+    const struct bn_model_info *info = worker_info(app->worker);
+    strbuf_addf(text, "model       %s\nfile        %s, %.1f MB\n", app->model_name,
+                app->is_demo ? "built in" : bn_file_path(app->file),
+                (double)bn_file_bytes(app->file) / 1e6);
+    if (info) {
+        const bool is_large = info->n_params >= 1000000000;
+        strbuf_addf(text, "kind        %s, %s, %.2f %s parameters\n", info->arch,
+                    info->quantisation, (double)info->n_params / (is_large ? 1e9 : 1e6),
+                    is_large ? "billion" : "million");
+        strbuf_addf(text,
+                    "shape       %zu layers, width %zu, feed-forward %zu, %zu heads (%zu for KV)\n",
+                    info->n_layers, info->n_embd, info->n_ff, info->n_heads, info->n_kv_heads);
+        strbuf_addf(text, "device      %s\n", info->device);
+        if (info->passed_over[0])
+            strbuf_addf(text, "            %s\n", info->passed_over);
+        strbuf_addf(text, "context     %zu tok (trained with %zu), %zu bytes a token (%s)\n",
+                    chat_n_ctx(&app->chat), info->n_ctx_train, info->kv_bytes_per_token,
+                    info->kv_type);
+    } else {
+        strbuf_add_text(text, "            still loading\n");
+    }
+    const struct tokenizer_info *t = tokenizer_info(app->tokenizer);
+    strbuf_addf(text, "vocabulary  %zu tokens, %s%s%s\n", t->n_vocab, t->model,
+                t->pre[0] ? ", " : "", t->pre);
+    if (app->template)
+        strbuf_addf(text, "template    %s%s", template_info(app->template)->name,
+                    template_info(app->template)->is_chat
+                        ? ""
+                        : " (base model: plain text completion, not chat)");
+    else
+        strbuf_add_text(text, "template    none (--raw)");
+}
+
+void model_sheet_explain(const struct app *app, struct strbuf *out)
+{
+    const struct bn_model_info *info = worker_info(app->worker);
+    const struct {
+        const char *title;
+        size_t n_tokens;
+    } passes[] = {{"prompt", info->n_ubatch}, {"answer", 1}};
+    char text[2000];
+    for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
+        (void)worker_explain(app->worker, passes[i].n_tokens, text, sizeof(text)); /* has room */
+        strbuf_addf(out, "%s%s\n%s", i > 0 ? "\n" : "", passes[i].title, text);
+    }
+}
+
+static const char *template_kind(const struct app *app)
+{
+    if (!app->template)
+        return "none";
+    return template_info(app->template)->is_chat ? "chat" : "base";
+}
+
+static bool add_number(json_t *o, const char *key, uint64_t n)
+{
+    return json_out_add(o, key, json_integer((json_int_t)n));
+}
+
+static bool add_text(json_t *o, const char *key, const char *text)
+{
+    return json_out_add(o, key, json_out_text(bn_str_of(text)));
+}
+
+static bool add_model(const struct app *app, json_t *o)
+{
+    const struct bn_model_info *info = worker_info(app->worker);
+    const struct tokenizer_info *t = tokenizer_info(app->tokenizer);
+    return add_text(o, "model", app->model_name) && add_text(o, "file", bn_file_path(app->file)) &&
+           json_out_add(o, "built_in", json_boolean(app->is_demo)) &&
+           add_number(o, "file_bytes", bn_file_bytes(app->file)) &&
+           add_text(o, "architecture", info->arch) &&
+           add_text(o, "quantisation", info->quantisation) &&
+           add_number(o, "parameters", info->n_params) && add_number(o, "layers", info->n_layers) &&
+           add_number(o, "width", info->n_embd) && add_number(o, "feed_forward", info->n_ff) &&
+           add_number(o, "heads", info->n_heads) && add_number(o, "kv_heads", info->n_kv_heads) &&
+           add_number(o, "vocabulary", t->n_vocab) && add_text(o, "tokenizer", t->model) &&
+           add_text(o, "pre_tokenizer", t->pre);
+}
+
+static bool add_run(const struct app *app, json_t *o)
+{
+    const struct bn_model_info *info = worker_info(app->worker);
+    return add_text(o, "template", app->template ? template_info(app->template)->name : "") &&
+           add_text(o, "template_kind", template_kind(app)) &&
+           add_text(o, "device", info->device) &&
+           add_number(o, "context", chat_n_ctx(&app->chat)) &&
+           add_number(o, "trained_context", info->n_ctx_train) &&
+           add_number(o, "weight_bytes", info->weight_bytes) &&
+           add_number(o, "kv_bytes_per_token", info->kv_bytes_per_token) &&
+           add_text(o, "kv", info->kv_type) &&
+           json_out_add(o, "load_s", json_real(info->load_seconds));
+}
+
+json_t *model_sheet_json(const struct app *app)
+{
+    json_t *o = json_object();
+    if (o && add_model(app, o) && add_run(app, o))
+        return o;
+    json_decref(o);
+    return NULL;
+}

@@ -1,0 +1,56 @@
+/*
+ * See turn.h.
+ */
+#include "app/chat/turn.h"
+
+#include "app/options/chat_options.h"
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+
+#include <stdio.h>
+#include <string.h>
+
+void turn_finish(struct turn *turn)
+{
+    strbuf_finish(&turn->text);
+    strbuf_finish(&turn->shown);
+    strbuf_finish(&turn->thought);
+    token_list_finish(&turn->ids);
+    mem_free(turn->alts);
+    *turn = (struct turn){0};
+}
+
+static uint64_t draw_seed(void)
+{
+    uint32_t seed = 0; /* 32 bits: short enough to be copied by hand */
+    FILE *f = fopen("/dev/urandom", "rb");
+    if (!f || fread(&seed, sizeof(seed), 1, f) != 1)
+        seed = (uint32_t)(uint64_t)(clock_seconds() * 1e6);
+    if (f)
+        (void)fclose(f); /* read only: nothing to lose */
+    return seed;
+}
+
+void turn_settings(struct turn *turn, const struct options *o)
+{
+    chat_options_sampler(o, &turn->sampler);
+    if (!options_given(o, "seed"))
+        turn->sampler.seed = draw_seed();
+    turn->max_tokens = (size_t)options_int(o, "max-tokens");
+}
+
+size_t turn_reserve(const struct turn *turn, size_t n_ctx)
+{
+    return turn->max_tokens > 0 ? size_min(turn->max_tokens, n_ctx / 8) : n_ctx / 8;
+}
+
+void turn_keep_alts(struct turn *turn, const struct generator_alt *alts, size_t n_alts)
+{
+    const size_t n = (turn->n_alt_tokens + 1) * n_alts;
+    if (n_alts == 0 || !mem_grow(&turn->alts, &turn->cap_alts, n, sizeof(*turn->alts)))
+        return;
+    memcpy(turn->alts + turn->n_alt_tokens * n_alts, alts, n_alts * sizeof(*alts));
+    turn->n_alt_tokens++;
+    turn->n_alts = n_alts;
+}

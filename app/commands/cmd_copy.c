@@ -1,0 +1,79 @@
+/*
+ * /copy: an answer, a block of code in it, or the whole conversation into the clipboard.
+ */
+#include "app/commands/commands.h"
+#include "app/terminal/clipboard.h"
+
+static bool copy(struct app *app, struct bn_str text, const char *what)
+{
+    struct bn_error err;
+    const char *through;
+    if (!clipboard_put(text, &through, &err)) {
+        ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
+        return false;
+    }
+    ui_notice(&app->ui, TONE_PLAIN, "%s copied, %zu bytes, by %s", what, text.n_bytes, through);
+    return true;
+}
+
+static bool refuse(struct app *app, const char *why)
+{
+    ui_notice(&app->ui, TONE_ERROR, "%s", why);
+    return false;
+}
+
+static void add_message(struct strbuf *out, const char *role, struct bn_str text)
+{
+    strbuf_addf(out, "%s%s:\n", out->n_bytes > 0 ? "\n\n" : "", role);
+    strbuf_add_str(out, text);
+}
+
+static bool copy_all(struct app *app)
+{
+    const struct transcript_state *s = &app->chat.transcript.now;
+    struct strbuf text = {0};
+    if (s->system.n_bytes > 0)
+        add_message(&text, "system", s->system);
+    for (size_t i = 0; i < s->n; i++) {
+        add_message(&text, "user", s->items[i]->user);
+        if (s->items[i]->answer.finish != FINISH_NONE)
+            add_message(&text, "assistant", s->items[i]->answer.text);
+    }
+    const bool ok = text.failed ? refuse(app, "out of memory for the conversation")
+                                : copy(app, strbuf_str(&text), "the conversation");
+    strbuf_finish(&text);
+    return ok;
+}
+
+static bool copy_code(struct app *app, struct bn_str args)
+{
+    const struct exchange *last = transcript_last(&app->chat.transcript);
+    const size_t n_blocks = clipboard_code_count(last->answer.text);
+    struct bn_str code;
+    size_t n;
+    while (args.n_bytes > 0 && args.ptr[0] == ' ')
+        args = (struct bn_str){args.ptr + 1, args.n_bytes - 1};
+    if (n_blocks == 0)
+        return refuse(app, "there is no block of code in the last answer");
+    if (!command_number(app, args, n_blocks, n_blocks, &n))
+        return false;
+    (void)clipboard_code_block(last->answer.text, n, &code); /* n was counted */
+    return copy(app, code, "the code");
+}
+
+bool cmd_copy(struct app *app, struct bn_str args)
+{
+    const struct exchange *last = transcript_last(&app->chat.transcript);
+    if (!last)
+        return refuse(app, "nothing was said yet");
+    if (bn_str_is(args, "all"))
+        return copy_all(app);
+    if (last->answer.finish == FINISH_NONE)
+        return refuse(app, "there is no answer yet");
+    if (args.n_bytes == 0 || bn_str_is(args, "last"))
+        return copy(app, last->answer.text, "the answer");
+    if (args.n_bytes >= 4 && memcmp(args.ptr, "code", 4) == 0 &&
+        (args.n_bytes == 4 || args.ptr[4] == ' '))
+        return copy_code(app, (struct bn_str){args.ptr + 4, args.n_bytes - 4});
+    return refuse(app, "expected /copy, /copy last, /copy code [N] or /copy all");
+}

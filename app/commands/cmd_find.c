@@ -1,0 +1,69 @@
+/*
+ * /find: a regular expression over the conversation. A painter that can move about goes from match
+ * to match; elsewhere matching lines are listed with their exchange's number.
+ */
+#include "app/commands/commands.h"
+
+#include "app/common/pattern.h"
+#include "app/common/term_text.h"
+
+#define MAX_HITS 200 /* more are counted, not shown */
+#define LINE_COLUMNS 200
+
+struct search {
+    struct pattern *pattern;
+    struct strbuf hits;
+    size_t n_hits;
+};
+
+static void search_text(struct search *s, size_t number, const char *who, struct bn_str text)
+{
+    for (size_t at = 0; at < text.n_bytes;) {
+        const char *end = memchr(text.ptr + at, '\n', text.n_bytes - at);
+        const size_t n = (end ? (size_t)(end - text.ptr) : text.n_bytes) - at;
+        const struct bn_str line = {text.ptr + at, n};
+        if (pattern_matches(s->pattern, line) && s->n_hits++ < MAX_HITS) {
+            strbuf_addf(&s->hits, "%3zu %-4s ", number, who);
+            term_text_brief(line, LINE_COLUMNS, &s->hits);
+            strbuf_add_char(&s->hits, '\n');
+        }
+        at += n + 1;
+    }
+}
+
+static void list_matches(struct app *app, struct pattern *pattern)
+{
+    const struct transcript_state *t = &app->chat.transcript.now;
+    struct search s = {.pattern = pattern};
+    for (size_t i = 0; i < t->n; i++) {
+        search_text(&s, i + 1, "you", t->items[i]->user);
+        search_text(&s, i + 1, "it", t->items[i]->answer.text);
+    }
+    if (s.n_hits == 0)
+        strbuf_add_text(&s.hits, "nothing matches");
+    else
+        strbuf_addf(&s.hits, "%zu line%s%s", s.n_hits, s.n_hits == 1 ? "" : "s",
+                    s.n_hits > MAX_HITS ? " (the first are shown)" : "");
+    if (pattern_gave_up(pattern))
+        strbuf_add_text(&s.hits, "; some lines took too long and were left out");
+    app->ui.ops->notice(&app->ui, TONE_PLAIN, strbuf_str(&s.hits));
+    strbuf_finish(&s.hits);
+}
+
+bool cmd_find(struct app *app, struct bn_str args)
+{
+    struct pattern *pattern;
+    struct bn_error err;
+    if (args.n_bytes == 0) {
+        ui_notice(&app->ui, TONE_ERROR, "what shall be found? /find PATTERN");
+        return false;
+    }
+    if (!pattern_open(args, &pattern, &err)) {
+        ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
+        return false;
+    }
+    if (!app->ui.ops->find(&app->ui, pattern))
+        list_matches(app, pattern);
+    pattern_close(pattern);
+    return true;
+}

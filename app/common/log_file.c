@@ -1,0 +1,54 @@
+/*
+ * Lines with the time before them: see log_file.h. One fprintf a line, which stdio keeps whole.
+ */
+#include "app/common/log_file.h"
+
+#include "engine/base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <unistd.h>
+
+bool log_file_open(struct log_file *log, const char *path, struct bn_error *err)
+{
+    const int fd = open(path, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600);
+    FILE *f = fd >= 0 ? fdopen(fd, "a") : NULL;
+    if (!f) {
+        (void)bn_fail(err, BN_EIO, "cannot write the log '%s': %s", path, strerror(errno));
+        if (fd >= 0)
+            (void)close(fd);
+        return false;
+    }
+    (void)setvbuf(f, NULL, _IOLBF, 0); /* whole lines also after a crash */
+    *log = (struct log_file){f, clock_seconds()};
+    return true;
+}
+
+void log_file_close(struct log_file *log)
+{
+    if (log->f)
+        (void)fclose(log->f); /* a log that is cut short stops no chat */
+    log->f = NULL;
+}
+
+static void put(struct log_file *log, const char *mark, const char *text)
+{
+    if (log->f)
+        fprintf(log->f, "%9.3f %s%s\n", clock_seconds() - log->opened, mark, text);
+}
+
+void log_file_line(struct log_file *log, const char *text)
+{
+    put(log, "", text);
+}
+
+static void on_remark(void *ud, enum bn_log_level level, const char *line)
+{
+    put(ud, level == BN_LOG_WARNING ? "engine: warning: " : "engine: ", line);
+}
+
+struct bn_log log_file_sink(struct log_file *log)
+{
+    return log->f ? (struct bn_log){on_remark, log} : (struct bn_log){0};
+}

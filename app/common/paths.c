@@ -1,0 +1,135 @@
+/*
+ * Environment, XDG directories, whole files.
+ */
+#include "app/common/paths.h"
+
+#include "engine/base/memory.h"
+
+#include <errno.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+
+static const char *const env_names[ENV_N] = {
+    [ENV_MODEL] = "BITNET_CHAT_MODEL",
+    [ENV_CONFIG] = "BITNET_CHAT_CONFIG",
+    [ENV_PRIVATE] = "BITNET_CHAT_PRIVATE",
+    [ENV_NO_COLOR] = "NO_COLOR",
+    [ENV_CLICOLOR_FORCE] = "CLICOLOR_FORCE",
+    [ENV_TERM] = "TERM",
+    [ENV_COLORTERM] = "COLORTERM",
+    [ENV_COLUMNS] = "COLUMNS",
+    [ENV_VISUAL] = "VISUAL",
+    [ENV_EDITOR] = "EDITOR",
+    [ENV_HOME] = "HOME",
+    [ENV_PATH] = "PATH",
+    [ENV_TMPDIR] = "TMPDIR",
+    [ENV_DISPLAY] = "DISPLAY",
+    [ENV_WAYLAND_DISPLAY] = "WAYLAND_DISPLAY",
+    [ENV_XDG_CONFIG_HOME] = "XDG_CONFIG_HOME",
+    [ENV_XDG_STATE_HOME] = "XDG_STATE_HOME",
+    [ENV_XDG_DATA_HOME] = "XDG_DATA_HOME",
+    [ENV_XDG_CACHE_HOME] = "XDG_CACHE_HOME",
+};
+
+const char *env_name(enum env_var var)
+{
+    return env_names[var];
+}
+
+const char *env_get(enum env_var var)
+{
+    const char *value = getenv(env_names[var]);
+    return value && *value ? value : NULL;
+}
+
+void env_set_ctype(const char *locale)
+{
+    const char *all = getenv("LC_ALL");                           /* goes before LC_CTYPE */
+    (void)setenv(all && *all ? "LC_ALL" : "LC_CTYPE", locale, 1); /* no memory: as it was */
+}
+
+static const struct {
+    enum env_var var;
+    const char *below_home;
+} places[] = {
+    [PLACE_CONFIG] = {ENV_XDG_CONFIG_HOME, ".config"},
+    [PLACE_STATE] = {ENV_XDG_STATE_HOME, ".local/state"},
+    [PLACE_DATA] = {ENV_XDG_DATA_HOME, ".local/share"},
+    [PLACE_CACHE] = {ENV_XDG_CACHE_HOME, ".cache"},
+};
+
+bool path_of(enum path_place place, const char *name, char out[PATH_BYTES], struct bn_error *err)
+{
+    const char *base = env_get(places[place].var), *home = env_get(ENV_HOME);
+    int n;
+    if (base && base[0] == '/')
+        n = snprintf(out, PATH_BYTES, "%s/bitnet-chat/%s", base, name);
+    else if (home)
+        n = snprintf(out, PATH_BYTES, "%s/%s/bitnet-chat/%s", home, places[place].below_home, name);
+    else
+        return bn_fail(err, BN_EARG, "neither %s nor HOME is set", env_name(places[place].var));
+    if (n < 0 || n >= PATH_BYTES)
+        return bn_fail(err, BN_EARG, "the path of '%s' is longer than %d bytes", name,
+                       PATH_BYTES - 1);
+    return true;
+}
+
+bool path_make_parents(const char *path, struct bn_error *err)
+{
+    char dir[PATH_BYTES];
+    const size_t n = strlen(path);
+    if (n >= sizeof(dir))
+        return bn_fail(err, BN_EIO, "a path of %zu bytes is too long", n);
+    memcpy(dir, path, n + 1);
+    for (char *slash = strchr(dir + (n > 0), '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = '\0';
+        if (mkdir(dir, 0700) != 0 && errno != EEXIST)
+            return bn_fail(err, BN_EIO, "cannot make the directory '%s': %s", dir, strerror(errno));
+        *slash = '/';
+    }
+    return true;
+}
+
+/* Read to the end, growing; the bytes are followed by a 0. */
+static bool read_stream(FILE *f, const char *path, size_t max_bytes, char **out, size_t *n_bytes,
+                        struct bn_error *err)
+{
+    char *text = NULL;
+    size_t n = 0, cap = 0;
+    for (;;) {
+        if (!mem_grow(&text, &cap, n + 4096, 1)) {
+            mem_free(text);
+            return bn_fail(err, BN_ENOMEM, "out of memory for '%s' (%zu bytes so far)", path, n);
+        }
+        const size_t got = fread(text + n, 1, cap - n - 1, f);
+        n += got;
+        if (got == 0 || n > max_bytes)
+            break;
+    }
+    if (ferror(f) || n > max_bytes) {
+        mem_free(text);
+        if (n > max_bytes)
+            return bn_fail(err, BN_EIO, "'%s' is larger than %zu bytes", path, max_bytes);
+        return bn_fail(err, BN_EIO, "cannot read '%s': %s", path, strerror(errno));
+    }
+    text[n] = '\0';
+    *out = text;
+    *n_bytes = n;
+    return true;
+}
+
+bool path_read_all(const char *path, size_t max_bytes, char **out, size_t *n_bytes,
+                   struct bn_error *err)
+{
+    if (strcmp(path, "-") == 0)
+        return read_stream(stdin, "standard input", max_bytes, out, n_bytes, err);
+    FILE *f = fopen(path, "rb");
+    if (!f)
+        return bn_fail(err, BN_EIO, "cannot open '%s': %s", path, strerror(errno));
+    const bool ok = read_stream(f, path, max_bytes, out, n_bytes, err);
+    (void)fclose(f); /* only read */
+    return ok;
+}

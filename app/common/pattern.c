@@ -1,0 +1,94 @@
+/*
+ * See pattern.h.
+ */
+#define PCRE2_CODE_UNIT_WIDTH 8
+#include "app/common/pattern.h"
+
+#include "engine/base/memory.h"
+
+#include <pcre2.h>
+
+#define MATCH_LIMIT 1000000u /* steps of one match: some hundredths of a second */
+#define HEAP_KIB 20000u      /* of one match */
+#define MAX_GAVE_UP 10       /* lines: then the rest would take as long */
+
+struct pattern {
+    pcre2_code *code;
+    pcre2_match_data *match;
+    pcre2_match_context *limits;
+    size_t n_gave_up;
+};
+
+/* An escape such as \S is no capital. */
+static bool has_capital(struct bn_str text)
+{
+    for (size_t i = 0; i < text.n_bytes; i++) {
+        if (text.ptr[i] == '\\')
+            i++;
+        else if (text.ptr[i] >= 'A' && text.ptr[i] <= 'Z')
+            return true;
+    }
+    return false;
+}
+
+static bool compile(struct pattern *p, struct bn_str text, struct bn_error *err)
+{
+    int code;
+    PCRE2_SIZE at;
+    const uint32_t flags =
+        PCRE2_UTF | PCRE2_MATCH_INVALID_UTF | (has_capital(text) ? 0 : PCRE2_CASELESS);
+    p->code = pcre2_compile((PCRE2_SPTR)text.ptr, text.n_bytes, flags, &code, &at, NULL);
+    if (p->code)
+        return true;
+    unsigned char reason[160];
+    (void)pcre2_get_error_message(code, reason, sizeof(reason)); /* cut if too long */
+    return bn_fail(err, BN_EARG, "the pattern is wrong at character %zu: %s", (size_t)at,
+                   (const char *)reason);
+}
+
+bool pattern_open(struct bn_str text, struct pattern **out, struct bn_error *err)
+{
+    struct pattern *p = mem_alloc(1, sizeof(*p));
+    if (!p)
+        return bn_fail(err, BN_ENOMEM, "out of memory");
+    if (!compile(p, text, err)) {
+        pattern_close(p);
+        return false;
+    }
+    p->match = pcre2_match_data_create_from_pattern(p->code, NULL);
+    p->limits = pcre2_match_context_create(NULL);
+    if (!p->match || !p->limits) {
+        pattern_close(p);
+        return bn_fail(err, BN_ENOMEM, "out of memory");
+    }
+    pcre2_set_match_limit(p->limits, MATCH_LIMIT);
+    pcre2_set_heap_limit(p->limits, HEAP_KIB);
+    *out = p;
+    return true;
+}
+
+void pattern_close(struct pattern *p)
+{
+    if (!p)
+        return;
+    pcre2_match_context_free(p->limits);
+    pcre2_match_data_free(p->match);
+    pcre2_code_free(p->code);
+    mem_free(p);
+}
+
+bool pattern_matches(struct pattern *p, struct bn_str line)
+{
+    if (p->n_gave_up >= MAX_GAVE_UP)
+        return false;
+    const char *text = line.n_bytes > 0 ? line.ptr : "";
+    const int rc = pcre2_match(p->code, (PCRE2_SPTR)text, line.n_bytes, 0, 0, p->match, p->limits);
+    if (rc < PCRE2_ERROR_NOMATCH)
+        p->n_gave_up++;
+    return rc >= 0;
+}
+
+bool pattern_gave_up(const struct pattern *p)
+{
+    return p->n_gave_up > 0;
+}

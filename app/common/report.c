@@ -1,0 +1,77 @@
+/*
+ * Error lines and exit codes.
+ */
+#include "app/common/report.h"
+
+#include "app/common/term_text.h"
+
+#include <stdarg.h>
+
+enum exit_code report_code(enum report_stage stage, const struct bn_error *err)
+{
+    switch (err->code) {
+    case BN_EARG:
+        return EXIT_USAGE;
+    case BN_ECONTEXT:
+        return EXIT_CONTEXT;
+    case BN_ECANCELLED:
+        return EXIT_INTERRUPT;
+    case BN_EIO:
+        return stage == STAGE_LOAD ? EXIT_MODEL : EXIT_FILE;
+    default:
+        return stage == STAGE_LOAD ? EXIT_MODEL : EXIT_INTERNAL;
+    }
+}
+
+void report_safe(FILE *out, struct bn_str text)
+{
+    struct strbuf clean = {0};
+    term_text_clean(text, TERM_ONE_LINE, &clean);
+    fwrite(strbuf_text(&clean), 1, clean.n_bytes, out);
+    strbuf_finish(&clean);
+}
+
+static void print_line(const char *program, const char *prefix, const char *text)
+{
+    fflush(stdout); /* what was said before the error stands before it */
+    fprintf(stderr, "%s: %s", program, prefix);
+    report_safe(stderr, bn_str_of(text));
+    fputc('\n', stderr);
+}
+
+enum exit_code report_fail(const char *program, enum exit_code code, const char *fmt, ...)
+{
+    char text[700];
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* cut if too long */
+    va_end(args);
+    print_line(program, "", text);
+    return code;
+}
+
+enum exit_code report_error(const char *program, enum report_stage stage,
+                            const struct bn_error *err)
+{
+    print_line(program, "", err->text);
+    return report_code(stage, err);
+}
+
+void report_warnings(const char *program, const struct bn_notes *notes)
+{
+    for (size_t i = 0; i < notes->n; i++)
+        if (notes->items[i].kind == BN_NOTE_WARNING)
+            print_line(program, "warning: ", notes->items[i].text);
+}
+
+const char *report_version(void)
+{
+    return BITNET_VERSION;
+}
+
+enum exit_code report_flush(const char *program)
+{
+    if (fflush(stdout) == 0 && !ferror(stdout))
+        return EXIT_DONE;
+    return report_fail(program, EXIT_FILE, "cannot write to standard output");
+}

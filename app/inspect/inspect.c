@@ -1,0 +1,94 @@
+/*
+ * bitnet-inspect: looks into a model file and runs its parts one at a time.
+ *
+ * This file finds the verb, checks that its options fit, and runs it. The verbs are in inspect_*.c.
+ */
+#include "app/inspect/inspect.h"
+#include "app/inspect/inspect_options.h"
+
+#include <string.h>
+
+static const struct inspect_verb *find_verb(const char *name)
+{
+    for (const struct inspect_verb *v = inspect_verbs; v->name; v++)
+        if (strcmp(v->name, name) == 0)
+            return v;
+    return NULL;
+}
+
+static void print_verbs(void)
+{
+    printf("Usage: " INSPECT " VERB [OPTIONS] [MODEL.gguf] [FILE]\n\n");
+    for (const struct inspect_verb *v = inspect_verbs; v->name; v++)
+        printf("  " INSPECT " %s %s\n      %s\n", v->name, v->usage, v->help);
+}
+
+static enum exit_code print_help(struct options *o, const struct inspect_verb *verb)
+{
+    if (verb)
+        printf("Usage: " INSPECT " %s %s [OPTIONS]\n%s\n", verb->name, verb->usage, verb->help);
+    else
+        print_verbs();
+    options_print_help(o, stdout, OPTION_HELP_ALL, verb ? verb->options : NULL);
+    return report_flush(INSPECT);
+}
+
+static bool verb_takes(const struct inspect_verb *verb, const char *name)
+{
+    for (const char *const *n = verb->options; *n; n++)
+        if (strcmp(*n, name) == 0)
+            return true;
+    return false;
+}
+
+static enum exit_code check_options_fit(struct options *o, const struct inspect_verb *verb,
+                                        size_t n_words)
+{
+    for (size_t i = 0; i < options_count(o); i++) {
+        const char *name = options_row(o, i)->name;
+        if (options_given(o, name) && !verb_takes(verb, name)) {
+            char spelling[100];
+            option_spelling(options_row(o, i), spelling, sizeof(spelling));
+            return report_fail(INSPECT, EXIT_USAGE, "%s does not take %s", verb->name, spelling);
+        }
+    }
+    if (n_words < verb->n_words_min || n_words > verb->n_words_max)
+        return report_fail(INSPECT, EXIT_USAGE, "expected: %s %s", verb->name, verb->usage);
+    return EXIT_DONE;
+}
+
+static enum exit_code run_verb(struct options *o)
+{
+    size_t n_words;
+    const char *const *words = options_words(o, &n_words);
+    const struct inspect_verb *verb = n_words ? find_verb(words[0]) : NULL;
+    if (options_flag(o, "help"))
+        return print_help(o, verb);
+    if (options_flag(o, "version")) {
+        printf(INSPECT " %s\n", report_version());
+        return report_flush(INSPECT);
+    }
+    if (!n_words)
+        return report_fail(INSPECT, EXIT_USAGE, "no verb given (--help lists them)");
+    if (!verb)
+        return report_fail(INSPECT, EXIT_USAGE, "unknown verb '%s' (--help lists them)", words[0]);
+    const enum exit_code fits = check_options_fit(o, verb, n_words - 1);
+    if (fits != EXIT_DONE)
+        return fits;
+    struct inspect in = {.options = o, .words = words + 1, .n_words = n_words - 1};
+    const enum exit_code code = verb->run(&in);
+    inspect_close(&in);
+    return code == EXIT_DONE ? report_flush(INSPECT) : code; /* one error, one line */
+}
+
+int main(int argc, char **argv)
+{
+    struct options *o;
+    struct bn_error err;
+    if (!options_open(inspect_tables, n_inspect_tables, &o, &err))
+        return report_error(INSPECT, STAGE_RUN, &err);
+    const enum exit_code code =
+        options_parse(o, argc, argv, &err) ? run_verb(o) : report_error(INSPECT, STAGE_RUN, &err);
+    options_close(o);
+    return code;
+}

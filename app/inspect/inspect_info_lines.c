@@ -1,0 +1,252 @@
+/*
+ * info for people: sections of two columns. Everything out of the file passes report_safe.
+ */
+#include "app/inspect/inspect_info.h"
+
+#include <inttypes.h>
+
+#define VALUE_MAX 100 /* bytes of a metadata text that are shown */
+#define ARRAY_SHOWN 3
+
+static void head(const char *title)
+{
+    printf("\n%s\n", title);
+}
+
+static void put_bytes(const char *name, uint64_t n_bytes)
+{
+    static const char *const units[] = {"bytes", "kB", "MB", "GB", "TB"};
+    double v = (double)n_bytes;
+    size_t u = 0;
+    for (; v >= 999.95 && u < 4; u++)
+        v /= 1000;
+    printf("  %-16s %.*f %s\n", name, u ? 1 : 0, v, units[u]);
+}
+
+static void put_text(const char *name, struct bn_str text)
+{
+    printf("  %-16s ", name);
+    report_safe(stdout, text);
+    putchar('\n');
+}
+
+static void print_file(const struct info *info)
+{
+    const struct gguf *g = info->gguf;
+    printf("File\n");
+    put_text("path", bn_str_of(bn_file_path(info->in->file)));
+    put_bytes("size", g->n_bytes);
+    printf("  %-16s GGUF version %" PRIu32 ", %zu keys, %zu tensors, alignment %zu\n", "format",
+           g->version, g->n_kvs, g->n_tensors, g->alignment);
+}
+
+static void print_model(const struct info *info)
+{
+    const struct model *m = info->model;
+    head("Model");
+    if (!m) {
+        put_text("does not run", bn_str_of(info->model_error.text));
+        return;
+    }
+    const struct hparams *hp = &m->hp;
+    struct bn_str name;
+    if (bn_file_get_str(info->in->file, "general.name", &name))
+        put_text("name", name);
+    printf("  %-16s %s\n", "architecture", m->arch->name);
+    printf("  %-16s %.2f million\n", "parameters", (double)m->n_params / 1e6);
+    printf("  %-16s %zu layers, width %zu, feed-forward %zu\n", "shape", hp->n_layers, hp->n_embd,
+           hp->n_ff);
+    printf("  %-16s %zu heads of %zu, %zu of them with keys and values\n", "attention", hp->n_heads,
+           hp->head_dim, hp->n_kv_heads);
+    printf("  %-16s %s, %zu of %zu, base %g, scale %g%s\n", "RoPE", info_rope_name(info), hp->n_rot,
+           hp->head_dim, hp->rope_base, hp->rope_scale,
+           m->rope_freqs.bytes ? ", with frequency factors" : "");
+    printf("  %-16s %s%s, epsilon %g\n", "layer", info_act_name(info),
+           m->arch->sub_norms ? ", sub-norms" : "", (double)hp->rms_eps);
+    printf("  %-16s %zu tokens, %s head\n", "vocabulary", hp->n_vocab,
+           m->tied ? "tied" : "separate");
+    printf("  %-16s %zu tokens\n", "trained context", hp->n_ctx_train);
+    printf("  %-16s %s", "ternary weights", tensor_geometries[m->ternary_type].name);
+    if (m->ternary_type == TENSOR_I2_S)
+        printf(", layout %s (a file does not say which; --i2s-layout)",
+               options_text(info->in->options, "i2s-layout"));
+    putchar('\n');
+}
+
+static void print_types(const struct info *info)
+{
+    if (info->gguf->n_tensors == 0)
+        return;
+    head("Tensors by type");
+    for (size_t i = 0; i < TENSOR_N_TYPES; i++) {
+        const struct info_type *t = &info->types[i];
+        if (t->n_tensors)
+            printf("  %-16s %5zu tensors %15" PRIu64 " elements %15" PRIu64 " bytes\n", t->name,
+                   t->n_tensors, t->n_elements, t->n_bytes);
+    }
+}
+
+static void print_memory(const struct info *info)
+{
+    if (!info->model)
+        return;
+    head("Memory");
+    if (info->plan_error.code != BN_OK) {
+        put_text("unknown", bn_str_of(info->plan_error.text));
+        return;
+    }
+    const struct backend_plan *p = &info->plan;
+    const uint64_t kv_bytes = (uint64_t)p->kv_bytes_per_token * info->n_ctx;
+    printf("  %-16s %s\n", "device", info->backend);
+    put_bytes("weights", p->weight_bytes);
+    put_bytes("KV a token", p->kv_bytes_per_token);
+    printf("  %-16s %zu tokens\n", "context", info->n_ctx);
+    put_bytes("KV", kv_bytes);
+    put_bytes("scratch", p->scratch_bytes);
+    put_bytes("together", p->weight_bytes + kv_bytes + p->scratch_bytes);
+    put_bytes("tables in file",
+              info->model->embd.n_bytes + (info->model->tied ? 0 : info->model->head.n_bytes));
+}
+
+static void put_token(const struct tokenizer *t, const char *name, int32_t id)
+{
+    if (id == TOKEN_NONE)
+        return;
+    printf("  %-16s %d ", name, (int)id);
+    report_safe(stdout, tokenizer_token_text(t, id));
+    putchar('\n');
+}
+
+static void print_tokenizer(const struct info *info)
+{
+    const struct tokenizer *t = info->in->tokenizer;
+    head("Tokenizer");
+    if (!t) {
+        put_text("does not open", bn_str_of(info->tokenizer_error.text));
+        return;
+    }
+    const struct tokenizer_info *ti = tokenizer_info(t);
+    printf("  %-16s %s%s%s, %zu tokens, %zu merges\n", "kind", ti->model, *ti->pre ? ", " : "",
+           ti->pre, ti->n_vocab, ti->n_merges);
+    put_token(t, "begins a text", ti->bos);
+    put_token(t, "ends a text", ti->eos);
+    put_token(t, "ends a turn", ti->eot);
+    for (size_t i = 0; i < ti->n_eog; i++)
+        put_token(t, i ? "" : "ends an answer", ti->eog[i]);
+    printf("  %-16s %s\n", "prompt", ti->add_bos ? "begins with one such token" : "as it is");
+}
+
+static void print_template(const struct info *info)
+{
+    if (!info->in->tokenizer)
+        return;
+    head("Template");
+    if (!info->in->template) {
+        put_text("does not open", bn_str_of(info->template_error.text));
+        return;
+    }
+    const struct template_info *t = template_info(info->in->template);
+    printf("  %-16s %s\n", "name", t->name);
+    printf("  %-16s %s\n", "for",
+           t->is_chat ? "chat" : "base model: plain text completion, not chat");
+    if (t->has_thoughts)
+        printf("  %-16s yes\n", "thoughts");
+}
+
+static void print_devices(const struct info *info)
+{
+    head("Devices");
+    for (size_t i = 0; i < info->n_devices; i++) {
+        printf("  %-16s %s", info->devices[i].name, info->devices[i].usable ? "" : "not usable: ");
+        report_safe(stdout, bn_str_of(info->devices[i].text));
+        putchar('\n');
+    }
+}
+
+static void print_notes(const struct info *info)
+{
+    const struct bn_notes *notes = &info->in->notes;
+    if (notes->n == 0)
+        return;
+    head("Repairs and notes (--no-repair takes the names)");
+    for (size_t i = 0; i < notes->n; i++) {
+        printf("  %-16s %s: ", notes->items[i].id, info_note_kind(notes->items[i].kind));
+        report_safe(stdout, bn_str_of(notes->items[i].text));
+        putchar('\n');
+    }
+    if (notes->n_dropped)
+        printf("  ... and %zu more\n", notes->n_dropped);
+}
+
+static void print_str(struct bn_str text, size_t max)
+{
+    const bool cut = text.n_bytes > max;
+    putchar('"');
+    report_safe(stdout, (struct bn_str){text.ptr, cut ? max : text.n_bytes});
+    printf(cut ? "\"... (%zu bytes)" : "\"", text.n_bytes);
+}
+
+static void print_array(const struct info *info, const char *key, const struct gguf_kv *kv)
+{
+    struct bn_str_walk walk;
+    struct bn_str item;
+    size_t n;
+    printf("%" PRIu64 " x %s", kv->n_items, info_kind_name(kv->item_kind));
+    if (!bn_file_walk_strs(info->in->file, key, &walk, &n))
+        return;
+    for (size_t i = 0; i < ARRAY_SHOWN && bn_str_walk_next(&walk, &item); i++) {
+        printf(i ? ", " : ": ");
+        print_str(item, 20);
+    }
+}
+
+static void print_value(const struct info *info, const struct gguf_kv *kv, size_t max)
+{
+    struct bn_str text;
+    uint64_t u;
+    double f;
+    bool b;
+    char key[256];
+    if (kv->key.n_bytes >= sizeof(key))
+        return;
+    (void)snprintf(key, sizeof(key), "%.*s", (int)kv->key.n_bytes, kv->key.ptr); /* it fits */
+    const struct bn_file *file = info->in->file;
+    if (kv->kind == GGUF_ARRAY)
+        print_array(info, key, kv);
+    else if (kv->kind == GGUF_STR && bn_file_get_str(file, key, &text))
+        print_str(text, max);
+    else if (kv->kind == GGUF_BOOL && bn_file_get_bool(file, key, &b))
+        printf("%s", b ? "true" : "false");
+    else if (kv->kind != GGUF_F32 && kv->kind != GGUF_F64 && bn_file_get_u64(file, key, &u))
+        printf("%" PRIu64, u);
+    else if (bn_file_get_f64(file, key, &f))
+        printf("%.9g", f);
+    else
+        putchar('?');
+}
+
+static void print_metadata(const struct info *info)
+{
+    head("Metadata");
+    for (size_t i = 0; i < info->gguf->n_kvs; i++) {
+        const struct gguf_kv *kv = &info->gguf->kvs[i];
+        printf("  ");
+        report_safe(stdout, kv->key);
+        printf(" = ");
+        print_value(info, kv, VALUE_MAX);
+        putchar('\n');
+    }
+}
+
+void info_print_lines(const struct info *info)
+{
+    print_file(info);
+    print_model(info);
+    print_types(info);
+    print_memory(info);
+    print_tokenizer(info);
+    print_template(info);
+    print_devices(info);
+    print_notes(info);
+    print_metadata(info);
+}

@@ -1,0 +1,312 @@
+/*
+ * Rows of the options about models and templates, and what they become.
+ */
+#include "app/options/model_args.h"
+
+#include "app/common/json_out.h"
+#include "app/common/paths.h"
+#include "engine/base/memory.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <sys/stat.h>
+
+#define TEMPLATE_MAX_BYTES                                                                         \
+    ((size_t)1 << 20) /* published ones have at most some ten thousand bytes */
+
+static bool check_device(const char *text, struct bn_error *err)
+{
+    if (strcmp(text, "auto") == 0 || strcmp(text, "cpu") == 0 || strcmp(text, "cuda") == 0)
+        return true;
+    const char *const number = strncmp(text, "cuda:", 5) == 0 ? text + 5 : "";
+    const size_t n_digits = strspn(number, "0123456789");
+    if (n_digits >= 1 && n_digits <= 3 && !number[n_digits])
+        return true;
+    return bn_fail(err, BN_EARG, "expected auto, cpu, cuda or cuda:N");
+}
+
+#define CLI_CONFIG (OPTION_ON_COMMAND | OPTION_IN_CONFIG)
+
+static const struct option run_rows[] = {
+    {.name = "device",
+     .kind = OPTION_TEXT,
+     .places = CLI_CONFIG,
+     .check = check_device,
+     .fallback = "auto",
+     .group = "Model",
+     .arg = "auto|cpu|cuda[:N]",
+     .help = "where to run"},
+    {.name = "threads",
+     .letter = 't',
+     .kind = OPTION_INT,
+     .places = CLI_CONFIG,
+     .ints = {0, 1024},
+     .fallback = "0",
+     .group = "Model",
+     .arg = "N",
+     .help = "threads of the CPU; 0: one a core, fewer for tiny work"},
+    {.name = "pin",
+     .kind = OPTION_FLAG,
+     .advanced = true,
+     .places = CLI_CONFIG,
+     .group = "Model",
+     .help = "keep each thread of the CPU on a core of its own"},
+    {.name = "ubatch",
+     .kind = OPTION_INT,
+     .advanced = true,
+     .places = CLI_CONFIG,
+     .ints = {1, 4096},
+     .fallback = "512",
+     .group = "Model",
+     .arg = "N",
+     .help = "most tokens of a prompt that are evaluated at once"},
+    {.name = "isa",
+     .kind = OPTION_CHOICE,
+     .advanced = true,
+     .places = CLI_CONFIG,
+     .choices = "ref|avx2|avxvnni|avx512vnni|amx|neon|dotprod|i8mm",
+     .group = "Model",
+     .arg = "NAME",
+     .help = "highest instruction set to use: ref, avx2, avxvnni, avx512vnni, amx, neon, dotprod, "
+             "i8mm; the best there is if not given"},
+    {.name = "head",
+     .kind = OPTION_CHOICE,
+     .advanced = true,
+     .places = CLI_CONFIG,
+     .choices = "exact|q8|f16",
+     .fallback = "exact",
+     .group = "Model",
+     .arg = "exact|q8|f16",
+     .help = "output head: exact; f16, which takes no short cut and gives the same logits; or q8, "
+             "its rows at eight bits, an approximation"},
+    {.name = "kv",
+     .kind = OPTION_CHOICE,
+     .advanced = true,
+     .places = CLI_CONFIG,
+     .choices = "f16|q8",
+     .fallback = "f16",
+     .group = "Model",
+     .arg = "f16|q8",
+     .help = "keys and values of the context: f16; or q8, at eight bits, half the memory and an "
+             "approximation"},
+};
+const struct option_table model_run_options = OPTION_TABLE(run_rows);
+
+/* A misspelt name would leave the repair on without a word. */
+static bool check_no_repair(const char *text, struct bn_error *err)
+{
+    static const char *const ids[] = {"all",          "activation",  "chat-template",
+                                      "control-text", "end-of-turn", "pre-tokenizer"};
+    for (const char *at = text; *at;) {
+        const size_t n = strcspn(at, ",");
+        bool is_known = false;
+        for (size_t i = 0; i < sizeof(ids) / sizeof(ids[0]); i++)
+            is_known = is_known || (strlen(ids[i]) == n && memcmp(ids[i], at, n) == 0);
+        if (!is_known)
+            return bn_fail(err, BN_EARG,
+                           "expected all, or some of activation, chat-template, control-text, "
+                           "end-of-turn and pre-tokenizer with commas between");
+        at += n + (at[n] == ',');
+    }
+    return true;
+}
+
+static const struct option file_rows[] = {
+    {.name = "i2s-layout",
+     .kind = OPTION_CHOICE,
+     .advanced = true,
+     .places = CLI_CONFIG,
+     .choices = "a|b|c",
+     .fallback = "a",
+     .group = "Model",
+     .arg = "a|b|c",
+     .help = "order of the weights in I2_S tensors; b and c are those of other builds"},
+    {.name = "no-repair",
+     .kind = OPTION_TEXT,
+     .advanced = true,
+     .places = CLI_CONFIG,
+     .group = "Model",
+     .check = check_no_repair,
+     .arg = "all|ID,ID",
+     .help =
+         "leave known faults of the file as they are: all of them, or those named (the names are "
+         "in bitnet-inspect info)"},
+};
+const struct option_table model_file_options = OPTION_TABLE(file_rows);
+
+static bool check_template_arg(const char *text, struct bn_error *err)
+{
+    static const char *const ours[] = {"messages", "add_generation_prompt"};
+    const size_t n = strcspn(text, "=");
+    if (n == 0 || text[n] == 0)
+        return bn_fail(err, BN_EARG, "expected NAME=VALUE");
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        if (strlen(ours[i]) == n && memcmp(text, ours[i], n) == 0)
+            return bn_fail(err, BN_EARG, "%s is the conversation's own, and no variable to be set",
+                           ours[i]);
+    return true;
+}
+
+static const struct option template_rows[] = {
+    {.name = "template",
+     .kind = OPTION_TEXT,
+     .advanced = true,
+     .places = CLI_CONFIG,
+     .fallback = "auto",
+     .group = "Model",
+     .arg = "NAME|@FILE",
+     .help = "chat template: auto (the model's), a built-in name, a Jinja file"},
+    {.name = "template-arg",
+     .kind = OPTION_TEXT,
+     .repeats = true,
+     .advanced = true,
+     .places = CLI_CONFIG,
+     .check = check_template_arg,
+     .group = "Model",
+     .arg = "NAME=VALUE",
+     .help = "a variable for the template; VALUE is JSON, or else text; may be repeated"},
+};
+const struct option_table model_template_options = OPTION_TABLE(template_rows);
+
+void model_args_config(const struct options *o, struct bn_model_config *cfg)
+{
+    /* As in run_rows. */
+    static const enum bn_head_mode heads[] = {BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_F16};
+    static const enum bn_kv_type kvs[] = {BN_KV_F16, BN_KV_Q8};
+    static const enum bn_i2s_layout layouts[] = {BN_I2S_A, BN_I2S_B, BN_I2S_C};
+    if (options_find(o, "device")) {
+        cfg->device = options_text(o, "device");
+        cfg->isa = options_text(o, "isa");
+        cfg->n_threads = (size_t)options_int(o, "threads");
+        cfg->pin = options_flag(o, "pin");
+        cfg->n_ubatch = (size_t)options_int(o, "ubatch");
+        cfg->head = heads[options_choice(o, "head")];
+        cfg->kv = kvs[options_choice(o, "kv")];
+    }
+    if (options_find(o, "i2s-layout")) {
+        cfg->i2s_layout = layouts[options_choice(o, "i2s-layout")];
+        cfg->no_repair = options_text(o, "no-repair");
+    }
+}
+
+static const char *no_repair_of(const struct options *o)
+{
+    return options_find(o, "no-repair") ? options_text(o, "no-repair") : NULL;
+}
+
+bool model_args_tokenizer(const struct options *o, const struct bn_file *file,
+                          struct bn_notes *notes, struct tokenizer **out, struct bn_error *err)
+{
+    const struct tokenizer_config cfg = {.no_repair = no_repair_of(o), .notes = notes};
+    return tokenizer_open(file, &cfg, out, err);
+}
+
+static bool is_builtin(const char *name)
+{
+    for (const char *const *b = template_builtin_names(); *b; b++)
+        if (strcmp(*b, name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_file(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && !S_ISDIR(st.st_mode);
+}
+
+static bool fail_no_template(const char *choice, struct bn_error *err)
+{
+    char names[200] = "";
+    size_t n = 0;
+    for (const char *const *b = template_builtin_names(); *b && n < sizeof(names); b++)
+        n += (size_t)snprintf(names + n, sizeof(names) - n, ", %s", *b);
+    return bn_fail(err, BN_EARG,
+                   "--template '%s': no such file, and no template of that name (auto%s)", choice,
+                   names);
+}
+
+/* What a model file and its vocabulary have to say about the template. */
+static void describe_model(const struct bn_file *file, const struct tokenizer *tokenizer,
+                           struct template_config *cfg)
+{
+    if (!file || !tokenizer) {
+        cfg->bos_token = bn_str_of("<s>");
+        cfg->eos_token = bn_str_of("</s>");
+        return;
+    }
+    const struct tokenizer_info *info = tokenizer_info(tokenizer);
+    (void)bn_file_get_str(file, "tokenizer.chat_template",
+                          &cfg->model_text);                         /* absent: stays empty */
+    (void)bn_file_get_str(file, "general.architecture", &cfg->arch); /* the same */
+    cfg->is_base_model_hint = info->eot == TOKEN_NONE;
+    cfg->bos_token = tokenizer_token_text(tokenizer, info->bos);
+    cfg->eos_token = tokenizer_token_text(tokenizer, info->eos);
+    cfg->unk_token = tokenizer_token_text(tokenizer, info->unk);
+    cfg->pad_token = tokenizer_token_text(tokenizer, info->pad);
+}
+
+bool model_args_template(const struct options *o, const struct bn_file *file,
+                         const struct tokenizer *tokenizer, struct bn_notes *notes,
+                         struct template **out, struct bn_error *err)
+{
+    const char *choice = options_text(o, "template");
+    struct template_config cfg = {.choice = choice, .no_repair = no_repair_of(o), .notes = notes};
+    describe_model(file, tokenizer, &cfg);
+    const bool is_auto = strcmp(choice, "auto") == 0;
+    if (is_auto && !file)
+        return bn_fail(err, BN_EARG, "--template auto needs a model");
+    if (is_auto || is_builtin(choice))
+        return template_open(&cfg, out, err);
+    const char *path = choice[0] == '@' ? choice + 1 : choice;
+    if (choice[0] != '@' && !strchr(choice, '/') && !is_file(choice))
+        return fail_no_template(choice, err);
+    char *text;
+    size_t n_bytes;
+    if (!path_read_all(path, TEMPLATE_MAX_BYTES, &text, &n_bytes, err))
+        return bn_fail_prefix(err, "--template");
+    if (n_bytes == 0) {
+        mem_free(text);
+        return bn_fail(err, BN_EARG, "--template: '%s' is empty", path);
+    }
+    cfg.user_text = (struct bn_str){text, n_bytes};
+    const bool ok = template_open(&cfg, out, err);
+    mem_free(text);
+    if (ok)
+        return true;
+    if (err->code != BN_ENOMEM)
+        err->code = BN_EARG; /* broken or beyond us: a bad value of the option either way */
+    return bn_fail_prefix(err, "--template %s", path);
+}
+
+/* VALUE as JSON, or as the text it is. */
+static struct template_value *arg_value(const char *text, struct template_arena *arena)
+{
+    json_t *json = json_loads(text, JSON_DECODE_ANY, NULL);
+    struct template_value *v = json ? json_out_value(json, arena, TEMPLATE_ARG_MESSAGE)
+                                    : template_string(arena, bn_str_of(text), TEMPLATE_ARG_MESSAGE);
+    json_decref(json);
+    return v;
+}
+
+bool model_args_template_args(const struct options *o, struct template_arena *arena,
+                              struct template_value **out, struct bn_error *err)
+{
+    size_t n;
+    const char *const *items = options_list(o, "template-arg", &n);
+    struct template_value *dict = n ? template_dict(arena) : NULL;
+    for (size_t i = 0; i < n; i++) {
+        const char *equals = strchr(items[i], '=');
+        char name[64];
+        const size_t n_name = (size_t)(equals - items[i]);
+        if (n_name >= sizeof(name))
+            return bn_fail(err, BN_EARG, "--template-arg: a name of %zu bytes is too long", n_name);
+        memcpy(name, items[i], n_name);
+        name[n_name] = '\0';
+        dict = template_set(arena, dict, name, arg_value(equals + 1, arena));
+    }
+    if (n && !dict)
+        return bn_fail(err, BN_ENOMEM, "out of memory for %zu template arguments", n);
+    *out = dict;
+    return true;
+}

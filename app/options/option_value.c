@@ -1,0 +1,176 @@
+/*
+ * One value as text to an option value.
+ *
+ * Numbers are read strictly: an optional sign, digits, for reals a point and an exponent. What
+ * strtod would also take (nan, inf, hexadecimal, blanks) is refused before it is asked.
+ */
+#include "app/options/options_impl.h"
+#include "engine/base/memory.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+static bool fail_value(const struct option *row, const char *said, const char *text,
+                       struct bn_error *err)
+{
+    char wanted[200];
+    option_describe(row, wanted, sizeof(wanted));
+    return bn_fail(err, BN_EARG, "%s '%s': expected %s", said, text, wanted);
+}
+
+static bool is_digit(char c)
+{
+    return c >= '0' && c <= '9';
+}
+
+/* Digits of a whole number up to `end`; false also on overflow. */
+static bool read_int(const char *text, const char *end, int64_t *out)
+{
+    const bool negative = text < end && *text == '-';
+    if (text < end && (*text == '-' || *text == '+'))
+        text++;
+    if (text == end)
+        return false;
+    uint64_t v = 0;
+    for (; text < end; text++) {
+        const uint64_t digit = (uint64_t)(*text - '0');
+        if (!is_digit(*text) || v > ((uint64_t)INT64_MAX - digit) / 10)
+            return false;
+        v = v * 10 + digit;
+    }
+    *out = negative ? -(int64_t)v : (int64_t)v;
+    return true;
+}
+
+static bool looks_like_real(const char *s)
+{
+    size_t n_digits = 0;
+    s += *s == '-' || *s == '+';
+    for (; is_digit(*s); s++)
+        n_digits++;
+    if (*s == '.')
+        for (s++; is_digit(*s); s++)
+            n_digits++;
+    if (n_digits == 0)
+        return false;
+    if (*s == 'e' || *s == 'E') {
+        s++;
+        s += *s == '-' || *s == '+';
+        if (!is_digit(*s))
+            return false;
+        while (is_digit(*s))
+            s++;
+    }
+    return *s == '\0';
+}
+
+static bool parse_flag(const char *text, int64_t *out)
+{
+    static const char *const words[] = {"off", "on", "false", "true", "no", "yes", "0", "1"};
+    for (size_t i = 0; i < sizeof(words) / sizeof(words[0]); i++)
+        if (strcmp(text, words[i]) == 0) {
+            *out = (int64_t)(i % 2);
+            return true;
+        }
+    return false;
+}
+
+static bool parse_choice(const char *choices, const char *text, int64_t *out)
+{
+    const size_t n_text = strlen(text);
+    int64_t index = 0;
+    for (const char *at = choices; *at; index++) {
+        const size_t n = strcspn(at, "|");
+        if (n == n_text && memcmp(at, text, n) == 0) {
+            *out = index;
+            return true;
+        }
+        at += n + (at[n] == '|');
+    }
+    return false;
+}
+
+static bool in_ints(const struct option *row, int64_t v)
+{
+    return v >= row->ints.min && v <= row->ints.max;
+}
+
+static bool parse_ints(const struct option *row, const char *said, const char *text,
+                       struct option_value *out, struct bn_error *err)
+{
+    for (const char *at = text;;) {
+        const char *end = at + strcspn(at, ",");
+        int64_t v;
+        if (!read_int(at, end, &v) || !in_ints(row, v))
+            return fail_value(row, said, text, err);
+        if (!mem_grow(&out->numbers, &out->numbers_cap, out->n_numbers + 1, sizeof(*out->numbers)))
+            return bn_fail(err, BN_ENOMEM, "out of memory for %s", said);
+        out->numbers[out->n_numbers++] = v;
+        if (*end == '\0')
+            return true;
+        at = end + 1;
+    }
+}
+
+static bool keep_text(const char *text, struct option_value *out, struct bn_error *err)
+{
+    const size_t n = strlen(text) + 1;
+    char *copy = mem_alloc(n, 1);
+    if (!copy || !mem_grow(&out->texts, &out->texts_cap, out->n_texts + 1, sizeof(*out->texts))) {
+        mem_free(copy);
+        return bn_fail(err, BN_ENOMEM, "out of memory for an option of %zu bytes", n);
+    }
+    memcpy(copy, text, n);
+    out->texts[out->n_texts++] = copy;
+    return true;
+}
+
+static bool parse_real(const struct option *row, const char *text, double *out)
+{
+    if (!looks_like_real(text))
+        return false;
+    *out = strtod(text, NULL);
+    return isfinite(*out) && *out >= row->reals.min && *out <= row->reals.max &&
+           !(row->reals.above_min && *out == row->reals.min);
+}
+
+static bool parse_into(const struct option *row, const char *said, const char *text,
+                       struct option_value *out, struct bn_error *err)
+{
+    bool ok = false;
+    switch (row->kind) {
+    case OPTION_FLAG:
+        ok = parse_flag(text, &out->number);
+        break;
+    case OPTION_INT:
+        ok = read_int(text, text + strlen(text), &out->number) && in_ints(row, out->number);
+        break;
+    case OPTION_REAL:
+        ok = parse_real(row, text, &out->real);
+        break;
+    case OPTION_CHOICE:
+        if (parse_choice(row->choices, text, &out->number))
+            return keep_text(text, out, err);
+        break;
+    case OPTION_INTS:
+        return parse_ints(row, said, text, out, err);
+    case OPTION_TEXT:
+        if (row->check && !row->check(text, err))
+            return bn_fail_prefix(err, "%s '%s'", said, text);
+        return keep_text(text, out, err);
+    }
+    return ok || fail_value(row, said, text, err);
+}
+
+bool option_parse_value(const struct option *row, const char *said, const char *text,
+                        struct option_value *out, struct bn_error *err)
+{
+    struct option_value v = {0};
+    if (!parse_into(row, said, text, &v, err)) {
+        option_value_finish(&v);
+        return false;
+    }
+    *out = v;
+    return true;
+}

@@ -1,0 +1,208 @@
+/*
+ * Helpers of the desktop, OSC 52, and blocks of code: see clipboard.h.
+ *
+ * A helper reads from a nameless file, not from a pipe: it may then die or wait as it likes.
+ */
+#include "app/terminal/clipboard.h"
+
+#include "app/common/paths.h"
+#include "app/common/strbuf.h"
+#include "engine/base/clock.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <signal.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#define HELPER_SECONDS 2.0
+#define HELPER_FOUND_NONE 127 /* as shells say it */
+
+struct helper {
+    enum env_var needs; /* set where it can work; ENV_PATH: anywhere */
+    const char *const words[5];
+};
+static const struct helper helpers[] = {
+    {ENV_WAYLAND_DISPLAY, {"wl-copy"}},
+    {ENV_DISPLAY, {"xclip", "-selection", "clipboard", "-in"}},
+    {ENV_DISPLAY, {"xsel", "--clipboard", "--input"}},
+    {ENV_PATH, {"pbcopy"}},
+};
+
+/* ---- helpers ---- */
+
+/* In the child. What stays behind to serve the clipboard must not hold our output open. */
+static void become(const struct helper *h, int input)
+{
+    char words[5][16];
+    char *argv[6] = {0};
+    sigset_t none;
+    static const int ours[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH, SIGPIPE};
+    const int nowhere = open("/dev/null", O_WRONLY);
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        (void)signal(ours[i], SIG_DFL);
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    if (nowhere < 0 || dup2(input, STDIN_FILENO) < 0 || dup2(nowhere, STDOUT_FILENO) < 0 ||
+        dup2(nowhere, STDERR_FILENO) < 0)
+        _exit(HELPER_FOUND_NONE);
+    for (size_t i = 0; i < 5 && h->words[i]; i++) {
+        (void)snprintf(words[i], sizeof(words[i]), "%s", h->words[i]); /* the longest has 11 */
+        argv[i] = words[i];
+    }
+    execvp(argv[0], argv);
+    _exit(HELPER_FOUND_NONE);
+}
+
+static bool succeeds(pid_t child)
+{
+    const double started = clock_seconds();
+    const struct timespec pause = {0, 5000000};
+    int status;
+    for (;;) {
+        const pid_t ended = waitpid(child, &status, WNOHANG);
+        if (ended == child)
+            return WIFEXITED(status) && WEXITSTATUS(status) == 0;
+        if (ended < 0 && errno != EINTR)
+            return false;
+        if (clock_seconds() - started > HELPER_SECONDS)
+            break;
+        (void)nanosleep(&pause, NULL); /* cut short by a signal: asked again sooner */
+    }
+    (void)kill(child, SIGKILL); /* a display that does not answer */
+    while (waitpid(child, &status, 0) < 0 && errno == EINTR)
+        ;
+    return false;
+}
+
+static bool give_to(const struct helper *h, FILE *text)
+{
+    rewind(text);
+    const pid_t child = fork();
+    if (child == 0)
+        become(h, fileno(text));
+    return child > 0 && succeeds(child);
+}
+
+static const char *give_to_any(struct bn_str text)
+{
+    const char *taker = NULL;
+    FILE *f = tmpfile();
+    bool ok = f && fwrite(text.ptr, 1, text.n_bytes, f) == text.n_bytes && fflush(f) == 0;
+    for (size_t i = 0; ok && !taker && i < sizeof(helpers) / sizeof(helpers[0]); i++)
+        if (env_get(helpers[i].needs) && give_to(&helpers[i], f))
+            taker = helpers[i].words[0];
+    if (f)
+        (void)fclose(f); /* nameless: gone with it */
+    return taker;
+}
+
+/* ---- the terminal ---- */
+
+static void add_base64(struct bn_str s, struct strbuf *out)
+{
+    static const char digits[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    for (size_t i = 0; i < s.n_bytes; i += 3) {
+        const size_t n = s.n_bytes - i < 3 ? s.n_bytes - i : 3;
+        uint32_t bits = 0;
+        for (size_t k = 0; k < 3; k++)
+            bits = bits << 8 | (k < n ? (uint8_t)s.ptr[i + k] : 0);
+        for (size_t k = 0; k < 4; k++)
+            strbuf_add_char(out, k <= n ? digits[bits >> (18 - 6 * k) & 63] : '=');
+    }
+}
+
+static bool tell_terminal(struct bn_str text, struct bn_error *err)
+{
+    struct strbuf out = {0};
+    strbuf_add_text(&out, "\033]52;c;");
+    add_base64(text, &out);
+    strbuf_add_char(&out, '\a');
+    bool ok = !out.failed || bn_fail(err, BN_ENOMEM, "out of memory for %zu bytes", text.n_bytes);
+    if (ok && (fwrite(out.ptr, 1, out.n_bytes, stdout) != out.n_bytes || fflush(stdout) != 0))
+        ok = bn_fail(err, BN_EIO, "cannot write to the terminal: %s", strerror(errno));
+    strbuf_finish(&out);
+    return ok;
+}
+
+bool clipboard_put(struct bn_str text, const char **through, struct bn_error *err)
+{
+    const char *taker = give_to_any(text);
+    if (!taker && !isatty(STDOUT_FILENO))
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "no clipboard: wl-copy, xclip, xsel and pbcopy do not work here, and "
+                       "standard output is no terminal");
+    if (!taker) {
+        if (!tell_terminal(text, err))
+            return false;
+        taker = "the terminal (OSC 52)";
+    }
+    *through = taker;
+    return true;
+}
+
+/* ---- blocks of code ---- */
+
+/* Marks of a line that opens or closes a block: its length, 0 for another line. */
+static size_t fence_marks(struct bn_str line, char *mark, bool *is_bare)
+{
+    size_t at = 0, n = 0;
+    while (at < line.n_bytes && at < 3 && line.ptr[at] == ' ')
+        at++;
+    if (at == line.n_bytes || (line.ptr[at] != '`' && line.ptr[at] != '~'))
+        return 0;
+    *mark = line.ptr[at];
+    while (at + n < line.n_bytes && line.ptr[at + n] == *mark)
+        n++;
+    *is_bare = true;
+    for (size_t i = at + n; i < line.n_bytes; i++)
+        if (!strchr(" \t\r", line.ptr[i]))
+            *is_bare = false;
+    return n >= 3 ? n : 0;
+}
+
+/* How many blocks there are up to `number`; the block of that number in *code. */
+static size_t walk_blocks(struct bn_str text, size_t number, struct bn_str *code)
+{
+    size_t n_blocks = 0, n_open = 0, begin = 0;
+    char opened_by = 0;
+    for (size_t at = 0; at < text.n_bytes;) {
+        const char *end = memchr(text.ptr + at, '\n', text.n_bytes - at);
+        const size_t n = end ? (size_t)(end - text.ptr) - at : text.n_bytes - at;
+        const size_t next = end ? at + n + 1 : text.n_bytes;
+        char mark = 0;
+        bool is_bare = false;
+        const size_t n_marks = fence_marks((struct bn_str){text.ptr + at, n}, &mark, &is_bare);
+        if (n_open == 0 && n_marks > 0) {
+            n_open = n_marks;
+            opened_by = mark;
+            begin = next;
+            n_blocks++;
+        } else if (n_open > 0 && n_marks >= n_open && mark == opened_by && is_bare) {
+            if (n_blocks == number)
+                *code = (struct bn_str){text.ptr + begin, at - begin};
+            n_open = 0;
+        }
+        at = next;
+        if (n_blocks == number && n_open == 0)
+            return n_blocks;
+    }
+    if (n_open > 0 && n_blocks == number)
+        *code = (struct bn_str){text.ptr + begin, text.n_bytes - begin};
+    return n_blocks;
+}
+
+size_t clipboard_code_count(struct bn_str text)
+{
+    struct bn_str unused;
+    return walk_blocks(text, SIZE_MAX, &unused);
+}
+
+bool clipboard_code_block(struct bn_str text, size_t number, struct bn_str *code)
+{
+    return number > 0 && walk_blocks(text, number, code) == number;
+}

@@ -1,0 +1,114 @@
+/*
+ * Keys that wait: see key_queue.h.
+ */
+#include "app/terminal/key_queue.h"
+
+#include "app/common/term_text.h"
+#include "app/terminal/term_keys.h"
+#include "engine/base/clock.h"
+
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+/* Whole characters into the queue: Readline, drawing a line, reads past the end of a broken one. */
+static size_t add_whole(struct key_queue *q, struct bn_str bytes)
+{
+    const size_t n_before = q->bytes.n_bytes, n_part = term_text_tail(bytes);
+    bytes.n_bytes -= n_part;
+    (void)term_text_repair(bytes, &q->bytes); /* where the first broken one was says nothing here */
+    memcpy(q->part, bytes.ptr + bytes.n_bytes, n_part);
+    q->n_part = n_part;
+    return q->bytes.n_bytes - n_before;
+}
+
+bool key_queue_read(struct key_queue *q, size_t *n_added)
+{
+    char block[sizeof(q->part) + 65536];
+    memcpy(block, q->part, q->n_part);
+    const ssize_t n = read(STDIN_FILENO, block + q->n_part, sizeof(block) - sizeof(q->part));
+    *n_added = 0;
+    if (n <= 0)
+        return n < 0 && (errno == EINTR || errno == EAGAIN);
+    *n_added = add_whole(q, (struct bn_str){block, q->n_part + (size_t)n});
+    q->read_at = clock_seconds();
+    return true;
+}
+
+double key_queue_waited(const struct key_queue *q)
+{
+    return clock_seconds() - q->read_at;
+}
+
+/* Where the key that begins with the Esc at `at` ends. */
+static size_t sequence_end(const struct strbuf *b, size_t at)
+{
+    size_t end = at + 1;
+    if (end < b->n_bytes && (b->ptr[end] == '[' || b->ptr[end] == 'O'))
+        for (end++; end < b->n_bytes && (unsigned char)b->ptr[end] < 0x40;)
+            end++;
+    return end < b->n_bytes ? end + 1 : end;
+}
+
+static void rub_out(struct strbuf *out)
+{
+    size_t n = out->n_bytes;
+    while (n > 0 && ((unsigned char)out->ptr[n - 1] & 0xC0) == 0x80)
+        n--;
+    strbuf_cut(out, n > 0 ? n - 1 : 0);
+}
+
+void key_queue_typed(const struct key_queue *q, struct strbuf *out)
+{
+    const struct strbuf *b = &q->bytes;
+    for (size_t i = 0; i < b->n_bytes;) {
+        const char key = b->ptr[i];
+        if (term_paste_begins(b->ptr, b->n_bytes, i)) {
+            strbuf_add_text(out, "[pasted]");
+            i = term_paste_end(b->ptr, b->n_bytes, i);
+            continue;
+        }
+        if (key == '\033') {
+            i = sequence_end(b, i);
+            continue;
+        }
+        if (key == KEY_DELETE || key == KEY_BACKSPACE)
+            rub_out(out);
+        else if (key == KEY_KILL)
+            strbuf_cut(out, 0);
+        else if (key == '\n')
+            strbuf_add_char(out, ' ');
+        else if ((unsigned char)key >= 0x20)
+            strbuf_add_char(out, key);
+        i++;
+    }
+}
+
+struct key_wish key_queue_filter(struct key_queue *q, enum key_rule rule)
+{
+    struct key_wish wish = {0};
+    struct strbuf *b = &q->bytes;
+    const bool waited = key_queue_waited(q) >= KEY_ESCAPE_SECONDS;
+    size_t n_kept = 0;
+    bool alt = false;
+    for (size_t i = 0; i < b->n_bytes;) {
+        const bool is_paste = term_paste_begins(b->ptr, b->n_bytes, i);
+        const size_t end = is_paste ? term_paste_end(b->ptr, b->n_bytes, i) : i + 1;
+        const char key = b->ptr[i];
+        const bool is_key = end == i + 1;
+        const bool stops = is_key && key == '\033' && end == b->n_bytes && waited;
+        const bool waits = is_key && !alt && rule == KEYS_WAIT;
+        const bool enters = waits && key == '\r', redraws = waits && key == KEY_REDRAW;
+        wish.stops |= stops;
+        wish.enters |= enters;
+        wish.redraws |= redraws;
+        alt = is_key && key == '\033';
+        if (!stops && !enters && !redraws && !(is_key && key == KEY_END)) {
+            memmove(b->ptr + n_kept, b->ptr + i, end - i);
+            n_kept += end - i;
+        }
+        i = end;
+    }
+    strbuf_cut(b, n_kept);
+    return wish;
+}

@@ -1,0 +1,90 @@
+/*
+ * Runs an editor on a temporary file: see edit_file.h.
+ */
+#include "app/terminal/line/edit_file.h"
+
+#include "app/common/input_text.h"
+#include "app/common/paths.h"
+#include "engine/base/memory.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+/* The editor's command may hold options, so a shell takes it apart; the path is an argument of its
+ * own. */
+static void run_editor(const char *editor, const char *path)
+{
+    char script[1024];
+    sigset_t none;
+    static const int ours[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH, SIGQUIT};
+    if ((size_t)snprintf(script, sizeof(script), "exec %s \"$1\"", editor) >= sizeof(script))
+        _exit(127);
+    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
+        (void)signal(ours[i], SIG_DFL); /* an editor expects nothing else */
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    execl("/bin/sh", "sh", "-c", script, "sh", path, (char *)NULL);
+    _exit(127);
+}
+
+static bool wait_for_editor(pid_t child, const char *editor, struct bn_error *err)
+{
+    int status;
+    while (waitpid(child, &status, 0) < 0)
+        if (errno != EINTR)
+            return bn_fail(err, BN_EIO, "cannot wait for '%s': %s", editor, strerror(errno));
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0)
+        return true;
+    return bn_fail(err, BN_EIO, "the editor '%s' failed; the message is unchanged", editor);
+}
+
+static bool read_back(const char *path, struct strbuf *text, struct bn_error *err)
+{
+    char *bytes;
+    size_t n_bytes, bad_at;
+    struct strbuf clean = {0};
+    if (!path_read_all(path, INPUT_MAX_BYTES, &bytes, &n_bytes, err))
+        return false;
+    const bool ok =
+        input_clean("the edited text", (struct bn_str){bytes, n_bytes}, &clean, &bad_at, err);
+    mem_free(bytes);
+    if (ok) {
+        if (clean.n_bytes > 0 && clean.ptr[clean.n_bytes - 1] == '\n')
+            strbuf_cut(&clean, clean.n_bytes - 1); /* editors end the last line */
+        strbuf_cut(text, 0);
+        strbuf_add_str(text, strbuf_str(&clean));
+    }
+    strbuf_finish(&clean);
+    return ok;
+}
+
+bool edit_file_run(struct strbuf *text, struct bn_error *err)
+{
+    const char *visual = env_get(ENV_VISUAL), *plain = env_get(ENV_EDITOR);
+    const char *editor = visual ? visual : plain ? plain : "vi";
+    const char *dir = env_get(ENV_TMPDIR);
+    char path[PATH_BYTES];
+    (void)snprintf(path, sizeof(path), "%s/bitnet-chat-XXXXXX",
+                   dir ? dir : "/tmp"); /* mkstemp tells */
+    const int fd = mkstemp(path);
+    if (fd < 0)
+        return bn_fail(err, BN_EIO, "cannot make a file for the editor: %s", strerror(errno));
+    bool ok = write(fd, strbuf_text(text), text->n_bytes) == (ssize_t)text->n_bytes;
+    (void)close(fd); /* a failed write is noticed above */
+    if (!ok) {
+        (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
+    } else {
+        const pid_t child = fork();
+        if (child == 0)
+            run_editor(editor, path);
+        ok = child > 0 ? wait_for_editor(child, editor, err)
+                       : bn_fail(err, BN_EIO, "cannot start '%s': %s", editor, strerror(errno));
+    }
+    ok = ok && read_back(path, text, err);
+    (void)unlink(path); /* ours; at worst it stays in the temporary directory */
+    return ok;
+}

@@ -1,0 +1,160 @@
+/*
+ * Keys of the editor that Readline does not have: Enter that makes a new line or waits, arrows that
+ * move between the lines of a message first.
+ */
+#include "app/terminal/line/line_parts.h"
+
+#include "app/common/slash.h"
+#include "app/common/term_text.h"
+#include "app/terminal/line/line_edit.h"
+
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <readline/readline.h>
+
+#define MAX_SEQUENCE 8 /* keys; terminals send shorter ones */
+
+static bool enter_waits, was_refused;
+static const char *final_prompt; /* the caller's; NULL: as it is */
+
+static int insert_newline(int count, int key)
+{
+    (void)count;
+    (void)key;
+    rl_insert_text("\n");
+    return 0;
+}
+
+/* A fence that is open, or a backslash at the end, makes Enter a new line. */
+static bool wants_more(void)
+{
+    const char *line = rl_line_buffer;
+    const size_t n = (size_t)rl_end;
+    const size_t n_blank = strspn(line, " \t\n");
+    const char *close;
+    if (slash_fence(line + n_blank, &close))
+        return !close;
+    return n > 0 && line[n - 1] == '\\' && rl_point == rl_end;
+}
+
+/* What is sent stands behind the prompt as it is without progress. */
+static int send(int count, int key)
+{
+    if (final_prompt && strcmp(rl_prompt ? rl_prompt : "", final_prompt) != 0)
+        line_set_prompt(final_prompt);
+    return rl_newline(count, key);
+}
+
+static int enter(int count, int key)
+{
+    if (!wants_more()) {
+        was_refused |= enter_waits;
+        return enter_waits ? 0 : send(count, key);
+    }
+    if (rl_line_buffer[rl_end - 1] == '\\')
+        (void)rl_rubout(1, '\b'); /* the backslash has done its work */
+    rl_insert_text("\n");
+    return 0;
+}
+
+static int line_start(int at)
+{
+    while (at > 0 && rl_line_buffer[at - 1] != '\n')
+        at--;
+    return at;
+}
+
+static int line_end(int at)
+{
+    while (at < rl_end && rl_line_buffer[at] != '\n')
+        at++;
+    return at;
+}
+
+/* The column of the cursor within its line, and the byte at that column of a line or the last
+ * before it: by columns, not bytes, so that no character is cut in two. */
+static size_t column_of(int start, int at)
+{
+    return term_text_width((struct bn_str){rl_line_buffer + start, (size_t)(at - start)});
+}
+
+static int byte_at(int start, size_t column)
+{
+    const struct bn_str line = {rl_line_buffer + start, (size_t)(line_end(start) - start)};
+    return start + (int)term_text_fit(line, column);
+}
+
+/* Up and Down: between the lines of a message first, then through what was typed before. */
+static int go_up(int count, int key)
+{
+    const int start = line_start(rl_point);
+    if (start == 0)
+        return rl_get_previous_history(count, key);
+    rl_point = byte_at(line_start(start - 1), column_of(start, rl_point));
+    return 0;
+}
+
+static int go_down(int count, int key)
+{
+    const int end = line_end(rl_point);
+    if (end == rl_end)
+        return rl_get_next_history(count, key);
+    rl_point = byte_at(end + 1, column_of(line_start(rl_point), rl_point));
+    return 0;
+}
+
+static int refuse_key(int count, int key)
+{
+    (void)count;
+    (void)key;
+    return rl_ding();
+}
+
+/* Readline jumps out of a key that is bound to nothing, and out of Ctrl-G. After the first key of a
+ * macro, or of what a search has pushed back, it jumps into a function that has returned (8.2,
+ * callback.c): so no sequence may end in nothing or in a jump. A key alone may. */
+static void fill_gaps(Keymap map, int depth)
+{
+    for (int key = 0; map && key < ANYOTHERKEY; key++) {
+        KEYMAP_ENTRY *e = &map[key];
+        if (e->type == ISKMAP && depth < MAX_SEQUENCE)
+            fill_gaps((Keymap)(uintptr_t)e->function, depth + 1); /* as Readline keeps it */
+        else if (e->type == ISFUNC && (!e->function || (depth > 0 && e->function == rl_abort)))
+            e->function = refuse_key;
+    }
+}
+
+void line_keys_bind(int (*edit_elsewhere)(int count, int key))
+{
+    static const char *const maps[] = {"emacs-standard", "vi-insert", "vi-move"};
+    rl_bind_key('\r', enter);
+    rl_bind_key('\n', insert_newline);
+    rl_bind_keyseq("\\e\\C-m", insert_newline);
+    rl_bind_keyseq("\\e\\C-j", insert_newline);
+    rl_bind_keyseq("\\C-x\\C-e", edit_elsewhere);
+    rl_bind_keyseq("\\e[A", go_up);
+    rl_bind_keyseq("\\eOA", go_up);
+    rl_bind_keyseq("\\e[B", go_down);
+    rl_bind_keyseq("\\eOB", go_down);
+    for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
+        fill_gaps(rl_get_keymap_by_name(maps[i]), 0);
+}
+
+void line_set_final_prompt(const char *prompt)
+{
+    final_prompt = prompt;
+}
+
+void line_set_enter(enum line_enter enter)
+{
+    enter_waits = enter == LINE_ENTER_WAITS;
+}
+
+bool line_was_refused(void)
+{
+    const bool was = was_refused;
+    was_refused = false;
+    return was;
+}

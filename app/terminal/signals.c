@@ -1,0 +1,129 @@
+/*
+ * Signal handlers: see signals.h. State is file-scope because handlers take no argument.
+ */
+#include "app/terminal/signals.h"
+
+#include "app/terminal/tty.h"
+
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+#include <unistd.h>
+
+static volatile sig_atomic_t interrupt_ends;
+static int wake = -1;
+
+/* Number i raises flag 1 << i. */
+static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT};
+#define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
+static volatile sig_atomic_t raised[N_WATCHED]; /* one for each, so that no handler needs a lock */
+
+static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGQUIT};
+#define N_FATAL (sizeof(fatal) / sizeof(fatal[0]))
+
+static void on_signal(int number)
+{
+    const int saved = errno;
+    if (number == SIGINT && interrupt_ends) {
+        tty_restore_now();
+        _exit(130);
+    }
+    for (size_t i = 0; i < N_WATCHED; i++)
+        if (watched[i] == number)
+            raised[i] = 1;
+    (void)!write(wake, "s", 1); /* full: somebody is awake already */
+    errno = saved;
+}
+
+static void on_fatal(int number)
+{
+    static const char cut[] = "bitnet-chat: the model file was cut short, or its disk failed, "
+                              "while it was in use\n";
+    tty_restore_now();
+    if (number == SIGBUS) /* the file is mapped: nobody's read could fail */
+        (void)!write(STDERR_FILENO, cut, sizeof(cut) - 1);
+    (void)signal(number, SIG_DFL);
+    (void)raise(number);
+}
+
+static bool install(int number, void (*handler)(int), struct bn_error *err)
+{
+    struct sigaction action = {.sa_handler = handler}; /* no SA_RESTART: a read is interrupted */
+    sigemptyset(&action.sa_mask);
+    return sigaction(number, &action, NULL) == 0 ||
+           bn_fail(err, BN_EIO, "cannot handle signal %d: %s", number, strerror(errno));
+}
+
+bool signals_open(enum signal_user user, int wake_fd, struct bn_error *err)
+{
+    wake = wake_fd;
+    for (size_t i = 0; i < N_WATCHED; i++) {
+        const int number = watched[i];
+        struct sigaction before;
+        if (user == SIGNALS_PIPE && (number == SIGTSTP || number == SIGCONT))
+            continue;
+        /* nohup and background jobs of a shell ignore these; so do we then. */
+        if (sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_IGN &&
+            (number == SIGHUP || (number == SIGINT && user == SIGNALS_PIPE)))
+            continue;
+        if (!install(number, on_signal, err))
+            return false;
+    }
+    for (size_t i = 0; i < N_FATAL; i++)
+        if ((user == SIGNALS_TERMINAL || fatal[i] == SIGBUS) && !install(fatal[i], on_fatal, err))
+            return false;
+    return true;
+}
+
+unsigned signals_take(void)
+{
+    unsigned flags = 0;
+    for (size_t i = 0; i < N_WATCHED; i++) {
+        if (raised[i]) {
+            raised[i] = 0;
+            flags |= 1u << i;
+        }
+    }
+    return flags;
+}
+
+void signals_drain(int wake_fd)
+{
+    char bytes[256];
+    while (read(wake_fd, bytes, sizeof(bytes)) == (ssize_t)sizeof(bytes))
+        ;
+}
+
+void signals_arm_interrupt(void)
+{
+    interrupt_ends = 1;
+}
+
+void signals_disarm_interrupt(void)
+{
+    interrupt_ends = 0;
+}
+
+void signals_but_fatal(sigset_t *set)
+{
+    sigfillset(set);
+    for (size_t i = 0; i < N_FATAL; i++)
+        sigdelset(set, fatal[i]);
+}
+
+void signals_stop_self(void)
+{
+    struct sigaction ours, standard = {.sa_handler = SIG_DFL};
+    sigset_t only, before;
+    sigemptyset(&standard.sa_mask);
+    sigemptyset(&only);
+    sigaddset(&only, SIGTSTP);
+    (void)sigaction(SIGTSTP, &standard, &ours); /* the same call has worked in signals_open */
+    (void)sigprocmask(SIG_UNBLOCK, &only, &before);
+    (void)raise(SIGTSTP);
+    (void)sigprocmask(SIG_SETMASK, &before, NULL);
+    (void)sigaction(SIGTSTP, &ours, NULL);
+    for (size_t i = 0; i < N_WATCHED; i++)
+        if (watched[i] == SIGCONT)
+            raised[i] = 0; /* it ended this stop, and the caller knows */
+}

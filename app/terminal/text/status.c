@@ -1,0 +1,142 @@
+/*
+ * The status row: see status.h.
+ */
+#include "app/terminal/text/status.h"
+
+#include "engine/base/error.h"
+#include "engine/base/size.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+/* Columns of what was typed ahead. */
+#define TYPED_LEAST 8
+#define TYPED_MOST 27
+
+struct row {
+    char *out;
+    size_t n, width; /* used and at most, in characters */
+    bool full;       /* an item did not fit: none of the later ones is tried */
+};
+
+/* One character a column: each one beyond ASCII becomes a question mark. */
+static size_t make_ascii(char *text, size_t n_bytes)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < n_bytes; i++) {
+        const unsigned char byte = (unsigned char)text[i];
+        if ((byte & 0xC0) == 0x80)
+            continue; /* the rest of a character */
+        text[n++] = byte >= 0x20 && byte < 0x7F ? (char)byte : '?';
+    }
+    return n;
+}
+
+static void item(struct row *row, const char *fmt, ...) BN_PRINTF(2, 3);
+static void item(struct row *row, const char *fmt, ...)
+{
+    char text[200]; /* longer than any row shows of one item */
+    va_list args;
+    va_start(args, fmt);
+    const int n = vsnprintf(text, sizeof(text), fmt, args);
+    va_end(args);
+    const size_t n_sep = row->n > 0 ? strlen(STATUS_SEPARATOR) : 0;
+    const size_t n_text = make_ascii(text, n < 0 ? 0 : size_min((size_t)n, sizeof(text) - 1));
+    if (row->full || n_text == 0)
+        return;
+    if (n_sep + n_text > row->width - row->n) {
+        row->full = true;
+        if (row->n > 0)
+            return;
+        memcpy(row->out, text, row->width); /* the state alone is cut rather than left out */
+        row->n = row->width;
+    } else {
+        memcpy(row->out + row->n, STATUS_SEPARATOR, n_sep);
+        memcpy(row->out + row->n + n_sep, text, n_text);
+        row->n += n_sep + n_text;
+    }
+    row->out[row->n] = 0;
+}
+
+/* The last of the columns that are left, and no more than leave some to the others. */
+static void typed_item(struct row *row, struct bn_str typed)
+{
+    static const char label[] = STATUS_SEPARATOR "typed: ", cut[] = "...";
+    char text[200];
+    const size_t n_bytes = size_min(typed.n_bytes, sizeof(text) - 1);
+    const size_t n_left = row->width - row->n, n_label = strlen(label);
+    if (typed.n_bytes == 0 || n_left < n_label + TYPED_LEAST)
+        return;
+    memcpy(text, typed.ptr + typed.n_bytes - n_bytes, n_bytes);
+    const size_t n = make_ascii(text, n_bytes), n_room = size_min(n_left - n_label, TYPED_MOST);
+    text[n] = 0;
+    if (n <= n_room && n_bytes == typed.n_bytes)
+        item(row, "typed: %s", text);
+    else
+        item(row, "typed: %s%s", cut, text + n - size_min(n, n_room - strlen(cut)));
+}
+
+static size_t percent(size_t n, size_t total)
+{
+    return total > 0 ? (size_t)(100.0 * (double)size_min(n, total) / (double)total) : 0;
+}
+
+static void state_item(struct row *row, const struct status *s)
+{
+    switch (s->state) {
+    case STATUS_LOADING:
+        if (s->n_total > 0)
+            item(row, "loading %zu%%", percent(s->n_done, s->n_total));
+        else
+            item(row, "loading");
+        break;
+    case STATUS_READING:
+        if (s->n_total == 0)
+            item(row, "reading");
+        else if (s->seconds_left > 0)
+            item(row, "reading %zu/%zu %zu%% %.0f s", s->n_done, s->n_total,
+                 percent(s->n_done, s->n_total), s->seconds_left);
+        else
+            item(row, "reading %zu/%zu %zu%%", s->n_done, s->n_total,
+                 percent(s->n_done, s->n_total));
+        break;
+    case STATUS_GENERATING:
+        item(row, "generating %zu", s->n_done);
+        break;
+    case STATUS_READY:
+        item(row, "ready");
+        break;
+    case STATUS_STOPPING:
+        item(row, "stopping");
+        break;
+    }
+}
+
+void status_format(const struct status *s, size_t width, char *out, size_t out_bytes)
+{
+    struct row row = {.out = out, .width = size_min(width, out_bytes - 1)};
+    out[0] = 0;
+    state_item(&row, s);
+    if (s->rate > 0)
+        item(&row, "%.1f tok/s", s->rate);
+    if (s->n_ctx > 0)
+        item(&row, "ctx %zu/%zu %zu%%", s->n_used, s->n_ctx, percent(s->n_used, s->n_ctx));
+    if (s->hint && s->hint[0])
+        item(&row, "%s", s->hint);
+    typed_item(&row, s->typed);
+    if (s->model)
+        item(&row, "%s", s->model);
+    if (s->device)
+        item(&row, "%s", s->device);
+    if (s->settings && s->settings[0])
+        item(&row, "%s", s->settings);
+    if (s->unsaved)
+        item(&row, "unsaved");
+}
+
+int status_pressure(const struct status *s)
+{
+    const size_t used = percent(s->n_used, s->n_ctx);
+    return used >= 95 ? 2 : used >= 80 ? 1 : 0;
+}

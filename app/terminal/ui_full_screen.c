@@ -1,0 +1,230 @@
+/*
+ * ncurses behind rows of cells: see ui_full_screen.h.
+ *
+ * newterm and not initscr, which would end the program on an unknown terminal. Our handlers stand
+ * before newterm is called, so that ncurses leaves signals alone.
+ */
+#include "app/terminal/ui_full_screen.h"
+
+#include "app/common/paths.h"
+#include "app/common/term_text.h"
+#include "engine/base/memory.h"
+
+#include <limits.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <curses.h>
+
+#define MAX_ROWS 1000
+enum { PAIR_HEADING = 1, PAIR_CODE };
+
+struct screen {
+    SCREEN *term;
+    enum screen_style style;
+    bool has_colours;
+    uint64_t shown[MAX_ROWS]; /* a hash of what each row holds; 0: not known */
+    bool doubtful[MAX_ROWS];  /* terminals disagree about the columns of something in it */
+    char leave[101];          /* what a signal handler writes in endwin's place */
+};
+
+static void add_string(char out[101], const char *name)
+{
+    const char *s = tigetstr(name);
+    size_t n = strlen(out);
+    if (!s || (intptr_t)s == -1 || strlen(s) + n > 100)
+        return;
+    while (*s) {
+        const char *end = s[0] == '$' && s[1] == '<' ? strchr(s, '>') : NULL;
+        if (end)
+            s = end + 1; /* a delay of terminals with paper or tubes */
+        else
+            out[n++] = *s++;
+    }
+    out[n] = 0;
+}
+
+static bool has_string(const char *name)
+{
+    const char *s = tigetstr(name);
+    return s && (intptr_t)s != -1;
+}
+
+static void take_colours(struct screen *s)
+{
+    if (s->style != SCREEN_RICH || !has_colors() || start_color() == ERR)
+        return;
+    (void)use_default_colors(); /* where it fails the pairs below do */
+    s->has_colours = init_pair(PAIR_HEADING, COLOR_MAGENTA, -1) != ERR &&
+                     init_pair(PAIR_CODE, COLOR_CYAN, -1) != ERR;
+}
+
+bool full_screen_open(enum screen_style style, struct screen **out, struct bn_error *err)
+{
+    const char *name = env_get(ENV_TERM);
+    struct screen *s = mem_alloc(1, sizeof(*s));
+    if (!s)
+        return bn_fail(err, BN_ENOMEM, "out of memory");
+    s->style = style;
+    s->term = name && strcmp(name, "dumb") != 0 ? newterm(NULL, stdout, stdin) : NULL;
+    if (s->term && !has_string("cup")) {
+        (void)endwin(); /* fails where nothing was begun */
+        delscreen(s->term);
+        s->term = NULL;
+    }
+    if (!s->term) {
+        mem_free(s);
+        return bn_fail(err, BN_EUNSUPPORTED, "the terminal '%.40s' cannot show a whole screen",
+                       name ? name : "");
+    }
+    (void)cbreak(); /* these fail only without a terminal */
+    (void)noecho();
+    (void)nonl();
+    (void)typeahead(-1);
+    (void)leaveok(stdscr, FALSE);
+    take_colours(s);
+    add_string(s->leave, "sgr0");
+    add_string(s->leave, "cnorm");
+    add_string(s->leave, "rmcup");
+    tty_set_leave(s->leave);
+    *out = s;
+    return true;
+}
+
+void full_screen_close(struct screen *s)
+{
+    if (!s)
+        return;
+    full_screen_leave(s);
+    delscreen(s->term);
+    mem_free(s);
+}
+
+void full_screen_leave(struct screen *s)
+{
+    (void)s; /* ncurses has a present screen */
+    if (isendwin())
+        return;
+    tty_set_leave("");
+    (void)endwin(); /* a terminal that is gone needs nothing */
+}
+
+void full_screen_again(struct screen *s)
+{
+    tty_set_leave(s->leave);
+    (void)clearok(curscr, TRUE);
+    (void)wnoutrefresh(stdscr);
+    (void)doupdate();
+}
+
+void full_screen_resize(struct screen *s, struct tty_size size)
+{
+    const size_t rows = size.rows < MAX_ROWS ? size.rows : MAX_ROWS;
+    const size_t columns = size.columns < 1000 ? size.columns : 1000;
+    (void)resizeterm((int)rows, (int)columns); /* out of memory: the old size stays */
+    memset(s->shown, 0, sizeof(s->shown));
+}
+
+static attr_t attributes(const struct screen *s, enum screen_look look)
+{
+    static const attr_t rich[] = {
+        A_NORMAL, A_BOLD, A_DIM, A_REVERSE, A_REVERSE | A_BOLD, A_REVERSE | A_BOLD | A_UNDERLINE};
+    return s->style == SCREEN_RICH || look >= SCREEN_BAR ? rich[look] : A_NORMAL;
+}
+
+static attr_t text_attributes(const struct screen *s, enum text_look look)
+{
+    static const attr_t rich[TEXT_LOOKS] = {
+        [TEXT_HEADING] = A_BOLD, [TEXT_BOLD] = A_BOLD, [TEXT_FENCE] = A_DIM,
+        [TEXT_MARK] = A_BOLD,    [TEXT_DIM] = A_DIM,
+    };
+    static const int pairs[TEXT_LOOKS] = {
+        [TEXT_HEADING] = PAIR_HEADING, [TEXT_CODE] = PAIR_CODE, [TEXT_BLOCK] = PAIR_CODE};
+    if (s->style != SCREEN_RICH || (size_t)look >= TEXT_LOOKS)
+        return A_NORMAL;
+    return rich[look] | (s->has_colours ? (attr_t)COLOR_PAIR(pairs[look]) : 0);
+}
+
+/* FNV-1a, 64 bits. */
+static uint64_t hash(uint64_t h, const void *bytes, size_t n)
+{
+    const unsigned char *p = bytes;
+    for (size_t i = 0; i < n; i++)
+        h = (h ^ p[i]) * 0x100000001B3u;
+    return h;
+}
+
+static bool is_doubtful(struct bn_str text)
+{
+    struct term_char c;
+    for (size_t at = 0; term_text_next(text, &at, &c);)
+        if (term_text_is_doubtful(c.code))
+            return true;
+    return false;
+}
+
+/* The same row again costs nothing. One where the terminal may be at another column than ncurses
+ * thinks is sent whole when it changes, not in parts. */
+static bool is_new(struct screen *s, size_t row, enum screen_look look, struct bn_str text,
+                   const char *looks)
+{
+    if (row >= MAX_ROWS)
+        return false;
+    uint64_t h = hash(0xCBF29CE484222325u + (uint64_t)look, text.ptr, text.n_bytes);
+    h = looks ? hash(h, looks, text.n_bytes) : h;
+    const bool was_doubtful = s->doubtful[row];
+    if (s->shown[row] == h)
+        return false;
+    s->shown[row] = h;
+    s->doubtful[row] = is_doubtful(text);
+    if (was_doubtful || s->doubtful[row])
+        (void)wredrawln(stdscr, (int)row, 1); /* fails below the screen, where nothing is shown */
+    return true;
+}
+
+static void add_text(const char *text, size_t n)
+{
+    (void)addnstr(text, n < INT_MAX ? (int)n : INT_MAX); /* fails in the last cell, after writing */
+}
+
+void full_screen_row(struct screen *s, size_t row, enum screen_look look, struct bn_str text,
+                     const char *looks)
+{
+    const attr_t attr = attributes(s, look);
+    if (!is_new(s, row, look, text, looks) || move((int)row, 0) == ERR)
+        return; /* ERR: the screen has become smaller */
+    (void)attrset(A_NORMAL);
+    (void)clrtoeol();
+    (void)attrset((int)attr);
+    for (size_t at = 0, end; at < text.n_bytes; at = end) {
+        for (end = at + 1; end < text.n_bytes && (!looks || looks[end] == looks[at]);)
+            end++;
+        if (looks)
+            (void)attrset((int)text_attributes(s, (enum text_look)looks[at]));
+        add_text(text.ptr + at, end - at);
+    }
+    if (look >= SCREEN_BAR && getcury(stdscr) == (int)row)
+        for (int x = getcurx(stdscr); x < COLS; x++)
+            (void)mvaddch((int)row, x, ' ');
+    (void)attrset(A_NORMAL);
+}
+
+void full_screen_show(struct screen *s, size_t row, size_t column)
+{
+    (void)s; /* as above */
+    (void)move((int)row, (int)column);
+    (void)wnoutrefresh(stdscr);
+    (void)doupdate(); /* a terminal that is gone is noticed by who reads from it */
+}
+
+void full_screen_paint_anew(struct screen *s)
+{
+    (void)s; /* as above */
+    (void)clearok(curscr, TRUE);
+}
+
+void full_screen_beep(void)
+{
+    (void)beep();
+}

@@ -1,0 +1,252 @@
+/*
+ * Common to the painters of a terminal: see terminal_chat.h.
+ */
+#include "app/ui/terminal_chat.h"
+
+#include "app/chat/turn_probs.h"
+#include "app/chat/turn_report.h"
+#include "app/common/paths.h"
+#include "app/common/term_text.h"
+#include "app/terminal/line/line_edit.h"
+#include "app/terminal/term_keys.h"
+#include "app/terminal/tty.h"
+#include "engine/base/size.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+/* ---- status row ---- */
+
+static void settings_text(const struct ui *ui, char *out, size_t n_bytes)
+{
+    static const char *const shown[] = {"temp", "seed"};
+    size_t n = 0;
+    out[0] = 0;
+    for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
+        char value[60];
+        if (!options_given(ui->app->options, shown[i]))
+            continue;
+        options_format(ui->app->options, shown[i], value, sizeof(value));
+        const int k = snprintf(out + n, n_bytes - n, "%s%s %s", n > 0 ? " " : "", shown[i], value);
+        n += k < 0 ? 0 : size_min((size_t)k, n_bytes - n - 1);
+    }
+}
+
+/* A message that was entered while the model loads is sent as soon as it can be. */
+static const char *hint_of(const struct ui *ui, enum terminal_busy busy)
+{
+    if (!chat_is_busy(&ui->app->chat))
+        return "";
+    if (busy == TERMINAL_REFUSED)
+        return "busy, Esc stops";
+    return ui->app->chat.is_waiting ? "your message waits, Esc takes it back" : "Esc stops";
+}
+
+int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, char *out,
+                    size_t out_bytes)
+{
+    char settings[80];
+    const struct bn_model_info *info = worker_info(ui->app->worker);
+    struct strbuf typed = {0};
+    if (chat_is_busy(&ui->app->chat) && !line_is_open())
+        key_queue_typed(&ui->app->keys, &typed); /* it is shown nowhere else */
+    struct status s = {.model = ui->app->model_name,
+                       .device = info ? info->device : NULL,
+                       .settings = settings,
+                       .hint = hint_of(ui, busy),
+                       .typed = strbuf_str(&typed)};
+    settings_text(ui, settings, sizeof(settings));
+    turn_status(&ui->app->chat, &s);
+    status_format(&s, width, out, out_bytes);
+    strbuf_finish(&typed);
+    return status_pressure(&s);
+}
+
+/* ---- words ---- */
+
+static void say(struct ui *ui, enum ui_tone tone, const char *text)
+{
+    ui->ops->notice(ui, tone, bn_str_of(text));
+}
+
+static void say_taken_up(struct ui *ui, const struct transcript_state *s)
+{
+    struct strbuf text = {0};
+    strbuf_addf(&text, "%zu exchange%s taken up (/history shows them), the last: ", s->n,
+                s->n == 1 ? "" : "s");
+    term_text_brief(s->items[s->n - 1]->user, 40, &text);
+    say(ui, TONE_NOTE, strbuf_text(&text));
+    strbuf_finish(&text);
+}
+
+static void say_banner(struct ui *ui)
+{
+    const struct app *app = ui->app;
+    struct strbuf text = {0};
+    const double n_bytes = (double)bn_file_bytes(app->file);
+    strbuf_addf(&text, "%s %s, %s, %.*f %s", PROGRAM, report_version(), app->model_name,
+                n_bytes < 1e9 ? 1 : 2, n_bytes < 1e9 ? n_bytes / 1e6 : n_bytes / 1e9,
+                n_bytes < 1e9 ? "MB" : "GB");
+    say(ui, TONE_NOTE, strbuf_text(&text));
+    strbuf_finish(&text);
+    say(ui, TONE_NOTE, "/help for commands, Esc stops, Ctrl-D leaves");
+    if (app->template && !template_info(app->template)->is_chat)
+        say(ui, TONE_WARNING, "base model: plain text completion, not chat");
+    if (app->chat.transcript.now.n > 0)
+        say_taken_up(ui, &app->chat.transcript.now);
+}
+
+static bool wants_stats(const struct ui *ui)
+{
+    const struct options *o = ui->app->options;
+    return !options_flag(o, "quiet") && (!options_given(o, "stats") || options_flag(o, "stats"));
+}
+
+bool terminal_take_first(struct ui *ui)
+{
+    if (ui->app->first_prompt.n_bytes == 0 || ui->app->was_first_prompt)
+        return false;
+    ui->app->was_first_prompt = true;
+    return true;
+}
+
+struct answer_mark terminal_printed(const struct ui *ui)
+{
+    struct answer_mark mark = ui->app->printed;
+    mark.n_shown = size_max(mark.n_shown, ui->app->chat.turn.n_shown_before);
+    return mark;
+}
+
+void terminal_say_end(struct ui *ui, const struct turn *turn, terminal_say_fn say_it)
+{
+    struct strbuf text = {0};
+    const char *notice = turn_end_notice(turn);
+    if (notice)
+        say_it(ui, turn->finish == FINISH_DEGENERATE ? TONE_WARNING : TONE_NOTE, bn_str_of(notice));
+    /* One column is spared, as it is where rows are broken between words. */
+    const size_t columns = size_max(tty_size(STDOUT_FILENO).columns, 2) - 1;
+    if (turn->n_alts > 0) {
+        turn_probs_table(ui->app->tokenizer, turn, columns, &text);
+        say_it(ui, TONE_NOTE, strbuf_str(&text));
+        strbuf_cut(&text, 0);
+    }
+    if (wants_stats(ui)) {
+        const struct turn_room room = {ui->app->chat.n_used, chat_n_ctx(&ui->app->chat), columns};
+        turn_stats_line(turn, &room, &text);
+        say_it(ui, TONE_NOTE, strbuf_str(&text));
+    }
+    strbuf_finish(&text);
+}
+
+void terminal_fail(struct ui *ui, const struct bn_error *err)
+{
+    if (ui->app->chat.phase == CHAT_BROKEN) {
+        ui->ops->close(ui); /* a fatal message stands on a restored terminal */
+        app_leave(ui->app, report_error(PROGRAM, STAGE_LOAD, err));
+        return;
+    }
+    say(ui, TONE_ERROR, err->text);
+    const char *notice = turn_fail_notice(err, ui->app->store.last_path);
+    if (notice)
+        say(ui, TONE_NOTE, notice);
+}
+
+/* ---- options ---- */
+
+bool terminal_wants_looks(const struct ui *ui)
+{
+    const char *when = options_text(ui->app->options, "color");
+    const char *force = env_get(ENV_CLICOLOR_FORCE);
+    if (strcmp(when, "auto") != 0)
+        return strcmp(when, "always") == 0;
+    return (force && strcmp(force, "0") != 0) || !env_get(ENV_NO_COLOR);
+}
+
+enum flow_wrap terminal_wrap(const struct ui *ui)
+{
+    return options_flag(ui->app->options, "wrap") && !options_flag(ui->app->options, "plain")
+               ? FLOW_WRAP
+               : FLOW_NO_WRAP;
+}
+
+bool terminal_is_silent(const struct ui *ui, enum ui_tone tone)
+{
+    return (tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->app->options, "quiet");
+}
+
+/* ---- keys and the editor ---- */
+
+size_t terminal_read_keys(struct ui *ui)
+{
+    size_t n_read;
+    if (!key_queue_read(&ui->app->keys, &n_read))
+        app_end(ui->app, EXIT_HUNG_UP);
+    return n_read;
+}
+
+enum line_result terminal_feed(struct ui *ui, size_t n_keys, size_t *n_used)
+{
+    struct key_queue *q = &ui->app->keys;
+    const enum line_result result = line_feed(strbuf_text(&q->bytes), n_keys, n_used);
+    strbuf_drop(&q->bytes, *n_used);
+    if (result == LINE_EDITING && *n_used < n_keys && key_queue_waited(q) > KEY_PASTE_SECONDS)
+        strbuf_add_text(&q->bytes, TERM_PASTE_END); /* the rest of this paste was lost */
+    return result;
+}
+
+static void add_entry(void *ud, const char *entry)
+{
+    (void)ud; /* there is one editor */
+    line_add_history(entry);
+}
+
+void terminal_begin(struct ui *ui)
+{
+    struct bn_error no_history;
+    if (!line_open(ui->app))
+        return;
+    say_banner(ui);
+    if (!history_load(&ui->app->history, add_entry, NULL, &no_history))
+        say(ui, TONE_WARNING, no_history.text);
+}
+
+void terminal_finish(struct ui *ui)
+{
+    if (ui->app->next_ui)
+        line_leave();
+    else
+        line_close();
+}
+
+void terminal_enter(struct ui *ui)
+{
+    struct strbuf line = {0};
+    struct bn_error err;
+    bool kept;
+    struct app *app = ui->app;
+    line_text(&line);
+    if (!history_add(&app->history, strbuf_str(&line), &kept, &err)) {
+        app->history.path[0] = 0; /* one warning is enough */
+        ui_notice(ui, TONE_WARNING, "%s; what you type is no longer kept", err.text);
+    }
+    if (kept)
+        line_add_history(strbuf_text(&line));
+    const enum entry entry = app_enter(app, strbuf_str(&line));
+    /* A message is not lost, and a name can be mended; but not under the fingers of who types on.
+     * Of a command that refused nothing stays to be cleared away: Up has it. */
+    if (entry == ENTRY_UNSENT || (entry == ENTRY_UNKNOWN && app->keys.bytes.n_bytes == 0))
+        line_restore();
+    strbuf_finish(&line);
+}
+
+void terminal_edit(struct ui *ui, struct bn_str text)
+{
+    struct strbuf last = {0};
+    (void)ui; /* there is one editor */
+    line_text(&last);
+    if (last.n_bytes > 0 && bn_str_equal(strbuf_str(&last), text))
+        line_restore(); /* with its long pastes still short */
+    else
+        line_set(text);
+    strbuf_finish(&last);
+}

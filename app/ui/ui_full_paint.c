@@ -1,0 +1,209 @@
+/*
+ * What stands where on the full screen: transcript, choices, status row, input, from top to bottom.
+ */
+#include "app/ui/ui_full_state.h"
+
+#include "app/common/term_text.h"
+#include "app/terminal/line/line_edit.h"
+#include "app/terminal/text/status.h"
+#include "engine/base/clock.h"
+#include "engine/base/size.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#define FRAME_SECONDS 0.04  /* 25 frames a second while text streams in */
+#define STATUS_SECONDS 0.25 /* numbers that change faster cannot be read */
+#define INPUT_ROWS 8
+#define MIN_COLUMNS 20 /* below these there is room for the input alone */
+#define MIN_ROWS 5
+#define MORE_BELOW "more below | "
+
+static size_t top_of_view(struct full_ui *u, size_t n_rows)
+{
+    const struct scroll *t = &u->text;
+    const size_t last = t->n_rows > n_rows ? t->n_rows - n_rows : 0;
+    if (!u->is_scrolled || u->top_line >= t->n)
+        return last;
+    const struct scroll_line *line = &t->lines[u->top_line];
+    const size_t top = line->row0 + size_min(u->top_row, line->n_rows - 1);
+    u->is_scrolled = top < last;
+    return size_min(top, last);
+}
+
+void full_scroll(struct full_ui *u, enum full_way way, size_t n_rows)
+{
+    const size_t last = u->text.n_rows > u->n_shown ? u->text.n_rows - u->n_shown : 0;
+    size_t top = top_of_view(u, u->n_shown);
+    top = way == FULL_UP ? top - size_min(top, n_rows) : top + size_min(last - top, n_rows);
+    u->due = DUE_NOW;
+    u->is_scrolled = top < last;
+    if (!u->is_scrolled)
+        return;
+    u->top_line = scroll_line_of(&u->text, top);
+    u->top_row = top - u->text.lines[u->top_line].row0;
+}
+
+void full_show_line(struct full_ui *u, size_t line)
+{
+    const size_t last = u->text.n_rows > u->n_shown ? u->text.n_rows - u->n_shown : 0;
+    const size_t row = u->text.lines[line].row0;
+    const size_t top = row - size_min(row, u->n_shown / 3); /* with some of what stands before */
+    u->due = DUE_NOW;
+    u->is_scrolled = top < last;
+    u->top_line = scroll_line_of(&u->text, top);
+    u->top_row = top - u->text.lines[u->top_line].row0;
+}
+
+static enum screen_look look_of(enum scroll_look look)
+{
+    static const enum screen_look looks[] = {
+        [SCROLL_ANSWER] = SCREEN_NORMAL, [SCROLL_THOUGHT] = SCREEN_DIM,
+        [SCROLL_SAID] = SCREEN_BOLD,     [SCROLL_PLAIN] = SCREEN_NORMAL,
+        [SCROLL_NOTE] = SCREEN_DIM,      [SCROLL_WARNING] = SCREEN_BOLD,
+    };
+    return looks[look];
+}
+
+static void paint_text(struct full_ui *u, size_t n_rows)
+{
+    const size_t top = top_of_view(u, n_rows);
+    u->n_shown = n_rows;
+    for (size_t y = 0; y < n_rows; y++) {
+        const size_t row = top + y;
+        if (row >= u->text.n_rows) {
+            full_screen_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""), NULL);
+            continue;
+        }
+        const size_t i = scroll_line_of(&u->text, row);
+        const struct scroll_line *line = &u->text.lines[i];
+        const struct bn_str part = scroll_row(&u->text, row);
+        if (full_find_is_at(u, i))
+            full_screen_row(u->screen, y, SCREEN_BAR, part, NULL);
+        else
+            full_screen_row(u->screen, y, look_of(line->look), part, scroll_row_looks(line, part));
+    }
+}
+
+static size_t count_lines(const struct strbuf *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_bytes; i++)
+        n += b->ptr[i] == '\n';
+    return n;
+}
+
+static void paint_choices(struct full_ui *u, size_t row, size_t n_rows)
+{
+    const char *at = strbuf_text(&u->choices);
+    for (size_t i = 0; i < n_rows; i++) {
+        const size_t n = strcspn(at, "\n");
+        const struct bn_str line = {at, n};
+        full_screen_row(u->screen, row + i, SCREEN_DIM,
+                        (struct bn_str){at, term_text_fit(line, u->size.columns)}, NULL);
+        at += n + (at[n] == '\n');
+    }
+}
+
+static void paint_input(struct full_ui *u, size_t row, size_t n_rows)
+{
+    const size_t first = input_rows_first(&u->input, n_rows);
+    for (size_t i = 0; i < n_rows; i++)
+        full_screen_row(
+            u->screen, row + i, SCREEN_NORMAL,
+            first + i < u->input.n ? input_rows_row(&u->input, first + i) : bn_str_of(""), NULL);
+    full_screen_show(u->screen, row + u->input.cursor_row - first, u->input.cursor_column);
+}
+
+/* The row was made as wide as the screen; what stands before it costs it whole items, from the
+ * right, and only the first is ever cut. */
+static void drop_items(char *status, size_t columns)
+{
+    if (strlen(status) <= columns)
+        return;
+    for (size_t end = columns; end > 0; end--) {
+        if (strncmp(status + end, STATUS_SEPARATOR, strlen(STATUS_SEPARATOR)) == 0) {
+            status[end] = 0;
+            return;
+        }
+    }
+    status[term_text_fit(bn_str_of(status), columns)] = 0;
+}
+
+static void paint_all(struct full_ui *u)
+{
+    const size_t rows = u->size.rows;
+    struct line_view view;
+    line_view(&view);
+    input_rows_make(&u->input, view.prompt, view.text, view.point, u->size.columns);
+    if (u->input.n == 0)
+        return; /* no memory for a frame */
+    if (rows < MIN_ROWS || u->size.columns < MIN_COLUMNS) {
+        for (size_t y = 0; y + 1 < rows; y++)
+            full_screen_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""), NULL);
+        paint_input(u, rows - 1, 1);
+        return;
+    }
+    const size_t n_input = size_min(size_min(u->input.n, INPUT_ROWS), rows - 2);
+    const size_t n_choices = size_min(count_lines(&u->choices), (rows - 1 - n_input) / 2);
+    const size_t n_text = rows - 1 - n_input - n_choices;
+    paint_text(u, n_text);
+    paint_choices(u, n_text, n_choices);
+    const enum screen_look bar = (enum screen_look)((int)SCREEN_BAR + u->pressure);
+    char found[64], status[sizeof(u->status) + sizeof(MORE_BELOW) + sizeof(found)];
+    full_find_hint(u, found, sizeof(found));
+    (void)snprintf(status, sizeof(status), "%s%s%s", found, u->is_scrolled ? MORE_BELOW : "",
+                   u->status); /* fits */
+    drop_items(status, u->size.columns);
+    full_screen_row(u->screen, n_text + n_choices, bar, bn_str_of(status), NULL);
+    paint_input(u, n_text + n_choices + 1, n_input);
+}
+
+static void make_status(struct ui *ui, double now)
+{
+    struct full_ui *u = ui->state;
+    char before[sizeof(u->status)];
+    const bool busy = chat_is_busy(&ui->app->chat);
+    const bool is_running = busy || ui->app->chat.phase == CHAT_LOADING;
+    if (is_running && u->due != DUE_NOW && now - u->status_made < STATUS_SECONDS)
+        return;
+    memcpy(before, u->status, sizeof(before));
+    u->pressure = terminal_status(ui, u->said_busy ? TERMINAL_REFUSED : TERMINAL_CALM,
+                                  u->size.columns, u->status, sizeof(u->status));
+    u->status_made = now;
+    if (strcmp(before, u->status) != 0 && u->due == DUE_NOTHING)
+        u->due = DUE_SOON;
+}
+
+void full_resize(struct ui *ui)
+{
+    struct full_ui *u = ui->state;
+    const struct tty_size size = tty_size(STDOUT_FILENO);
+    if (size.columns == u->size.columns && size.rows == u->size.rows)
+        return;
+    if (size.columns != u->size.columns || u->text.columns == 0)
+        scroll_layout(&u->text, size.columns);
+    u->size = size;
+    full_screen_resize(u->screen, size);
+    line_resize(size.rows, size.columns);
+    strbuf_cut(&u->choices, 0); /* laid out for another width */
+    u->due = DUE_NOW;
+}
+
+int full_paint(struct ui *ui)
+{
+    struct full_ui *u = ui->state;
+    const double now = clock_seconds();
+    full_resize(ui);
+    make_status(ui, now);
+    const double left = u->painted + FRAME_SECONDS - now;
+    if (u->due == DUE_NOW || (u->due == DUE_SOON && left <= 0)) {
+        paint_all(u);
+        u->painted = now;
+        u->due = DUE_NOTHING;
+    }
+    if (u->due == DUE_SOON)
+        return (int)(left * 1000) + 1;
+    return chat_is_busy(&ui->app->chat) ? (int)(STATUS_SECONDS * 1000) : -1;
+}

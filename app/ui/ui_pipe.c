@@ -1,0 +1,309 @@
+/*
+ * Pipes and scripts: see ui_pipe.h.
+ *
+ * At a terminal stdout is cleaned as every terminal is; anywhere else the answer's bytes go out as
+ * they are.
+ */
+#include "app/ui/ui_pipe_state.h"
+
+#include "app/chat/turn_report.h"
+#include "app/common/term_text.h"
+#include "app/terminal/text/status.h"
+#include "app/terminal/tty.h"
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <unistd.h>
+
+#define ROW_SECONDS 0.1 /* progress on stderr, ten times a second */
+
+static struct pipe_ui *self(const struct ui *ui)
+{
+    return ui->state;
+}
+
+bool ui_pipe_plan(struct ui *ui, const struct pipe_plan *plan, struct bn_error *err)
+{
+    struct pipe_ui *p = mem_alloc(1, sizeof(*p));
+    if (!p)
+        return bn_fail(err, BN_ENOMEM, "out of memory");
+    p->plan = *plan;
+    ui->state = p;
+    return true;
+}
+
+static bool pipe_open(struct ui *ui, struct bn_error *err)
+{
+    struct pipe_ui *p = self(ui);
+    (void)err;
+    p->opened = clock_seconds();
+    p->out_is_tty = isatty(STDOUT_FILENO);
+    p->row_allowed = isatty(STDERR_FILENO) && !options_flag(ui->app->options, "quiet") &&
+                     !options_flag(ui->app->options, "plain");
+    p->at_end = p->plan.kind == PIPE_INFO || p->plan.kind == PIPE_EXPLAIN ||
+                (p->plan.kind == PIPE_ONCE && p->plan.takes_stdin == PIPE_STDIN_UNUSED);
+    return true;
+}
+
+/* ---- stderr ---- */
+
+static void erase_row(struct pipe_ui *p)
+{
+    if (p->n_row > 0)
+        fprintf(stderr, "\r%*s\r", (int)p->n_row, "");
+    p->n_row = 0;
+}
+
+static void pipe_close(struct ui *ui)
+{
+    struct pipe_ui *p = self(ui);
+    if (!p)
+        return;
+    erase_row(p);
+    strbuf_finish(&p->plan.files);
+    strbuf_finish(&p->plan.prompt);
+    strbuf_finish(&p->in);
+    strbuf_finish(&p->held);
+    mem_free(p);
+    ui->state = NULL;
+}
+
+static void pipe_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
+{
+    struct pipe_ui *p = self(ui);
+    struct strbuf clean = {0};
+    if ((tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->app->options, "quiet"))
+        return;
+    erase_row(p);
+    term_text_clean(text, TERM_KEEP_LINES, &clean);
+    fprintf(stderr, "%s%s%s\n", tone == TONE_PLAIN || tone == TONE_EXACT ? "" : PROGRAM ": ",
+            tone == TONE_WARNING ? "warning: " : "", strbuf_text(&clean));
+    strbuf_finish(&clean);
+}
+
+static int pipe_tick(struct ui *ui)
+{
+    struct pipe_ui *p = self(ui);
+    struct status s = {0};
+    char row[100];
+    const bool is_waiting_for_stdin = p->plan.kind == PIPE_ONCE && !p->has_asked && !p->at_end;
+    const int wait = is_waiting_for_stdin && p->plan.takes_stdin == PIPE_STDIN_IF_ANY ? 100 : -1;
+    if (!p->row_allowed || !chat_is_busy(&ui->app->chat) ||
+        (p->out_is_tty && ui->app->chat.phase == CHAT_GENERATING))
+        return wait;
+    const double now = clock_seconds();
+    if (now - p->row_painted < ROW_SECONDS)
+        return (int)(ROW_SECONDS * 1000);
+    p->row_painted = now;
+    turn_status(&ui->app->chat, &s);
+    status_format(&s, size_min(tty_size(STDERR_FILENO).columns - 1, sizeof(row) - 1), row,
+                  sizeof(row));
+    erase_row(p);
+    fprintf(stderr, "%s", row);
+    (void)fflush(stderr); /* progress only */
+    p->n_row = strlen(row);
+    return (int)(ROW_SECONDS * 1000);
+}
+
+/* ---- stdout ---- */
+
+static void leave_output(struct ui *ui)
+{
+    if (ui->app->leaving)
+        return;
+    (void)report_fail(PROGRAM, EXIT_FILE, "cannot write to standard output: %s", strerror(errno));
+    ui->app->ending = false; /* this reason goes before an interrupt's */
+    chat_stop(&ui->app->chat);
+    ui->app->code = EXIT_DONE;
+    app_leave(ui->app, EXIT_FILE);
+}
+
+static void put(struct ui *ui, struct bn_str text)
+{
+    erase_row(self(ui));
+    if (fwrite(text.ptr, 1, text.n_bytes, stdout) != text.n_bytes || fflush(stdout) != 0)
+        leave_output(ui);
+}
+
+void pipe_put_json(struct ui *ui, json_t *object)
+{
+    struct bn_error err;
+    erase_row(self(ui));
+    if (!json_out_write(object, stdout, JSON_OUT_LINE, &err) || fflush(stdout) != 0)
+        leave_output(ui);
+}
+
+static json_t *event_json(const char *event)
+{
+    json_t *o = json_object();
+    if (o)
+        (void)json_out_add(o, "event",
+                           json_string(event)); /* NULL is reported when it is written */
+    return o;
+}
+
+static void pipe_turn_begin(struct ui *ui)
+{
+    struct pipe_ui *p = self(ui);
+    strbuf_cut(&p->held, 0);
+    p->in_thought = false;
+    if (p->plan.output == PIPE_JSONL) {
+        json_t *o = event_json("start");
+        if (o)
+            (void)json_out_add(o, "turn", json_integer((json_int_t)p->n_answers + 1));
+        pipe_put_json(ui, o);
+    } else if (p->plan.output == PIPE_TEXT && p->n_answers > 0 && p->plan.kind != PIPE_TYPED) {
+        put(ui, bn_str_of("\n")); /* an empty line between two answers */
+    }
+}
+
+void pipe_put_text(struct ui *ui, struct bn_str text)
+{
+    struct pipe_ui *p = self(ui);
+    struct strbuf clean = {0};
+    if (!p->out_is_tty) {
+        put(ui, text);
+        return;
+    }
+    term_text_clean(text, TERM_KEEP_LINES, &clean);
+    put(ui, strbuf_str(&clean));
+    strbuf_finish(&clean);
+}
+
+static void put_thought(struct ui *ui, struct bn_str text)
+{
+    struct pipe_ui *p = self(ui);
+    struct strbuf clean = {0};
+    if (options_flag(ui->app->options, "quiet") || !options_flag(ui->app->options, "thoughts"))
+        return;
+    erase_row(p);
+    term_text_clean(text, TERM_KEEP_LINES, &clean);
+    fprintf(stderr, "%s", strbuf_text(&clean));
+    strbuf_finish(&clean);
+    p->in_thought = true;
+}
+
+static void pipe_answer(struct ui *ui, enum answer_part part, struct bn_str text)
+{
+    struct pipe_ui *p = self(ui);
+    if (p->plan.output == PIPE_JSONL) {
+        json_t *o = event_json("token");
+        if (o)
+            (void)json_out_add(o, part == PART_THOUGHT ? "thought" : "text", json_out_text(text));
+        pipe_put_json(ui, o);
+    } else if (p->plan.output == PIPE_JSON) {
+        return;
+    } else if (part == PART_THOUGHT) {
+        put_thought(ui, text);
+    } else {
+        if (p->in_thought)
+            fputc('\n', stderr);
+        p->in_thought = false;
+        if (options_flag(ui->app->options, "stream"))
+            pipe_put_text(ui, text);
+        else
+            strbuf_add_str(&p->held, text);
+    }
+}
+
+static void pipe_token(struct ui *ui, const struct turn *turn)
+{
+    (void)ui; /* the row is repainted by the clock */
+    (void)turn;
+}
+
+static void print_stats(struct ui *ui, const struct turn *turn)
+{
+    const struct app *app = ui->app;
+    const bool wanted = options_given(app->options, "stats") ? options_flag(app->options, "stats")
+                                                             : self(ui)->plan.kind == PIPE_TYPED;
+    struct strbuf line = {0};
+    if (!wanted || options_flag(app->options, "quiet"))
+        return;
+    erase_row(self(ui));
+    const struct turn_room room = {app->chat.n_used, chat_n_ctx(&app->chat), SIZE_MAX};
+    turn_stats_line(turn, &room, &line);
+    fprintf(stderr, "%s\n", strbuf_text(&line));
+    strbuf_finish(&line);
+}
+
+static void pipe_turn_end(struct ui *ui, const struct turn *turn)
+{
+    struct pipe_ui *p = self(ui);
+    p->n_answers++;
+    if (p->plan.output == PIPE_JSON) {
+        pipe_put_json(ui, turn_json(&ui->app->chat, turn));
+    } else if (p->plan.output == PIPE_JSONL) {
+        json_t *o = turn_json(&ui->app->chat, turn);
+        if (o)
+            (void)json_out_add(o, "event", json_string("end"));
+        pipe_put_json(ui, o);
+    } else {
+        strbuf_add_char(&p->held, '\n');
+        pipe_put_text(ui, strbuf_str(&p->held));
+    }
+    erase_row(p);
+    if (turn->finish == FINISH_DEGENERATE || p->plan.kind == PIPE_TYPED) {
+        const char *notice = turn_end_notice(turn);
+        if (notice)
+            ui_notice(ui, TONE_WARNING, "%s", notice);
+    }
+    print_stats(ui, turn);
+}
+
+void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
+{
+    const bool is_load = ui->app->chat.phase == CHAT_BROKEN;
+    const enum report_stage stage = is_load ? STAGE_LOAD : STAGE_RUN;
+    const char *notice = turn_fail_notice(err, ui->app->store.last_path);
+    erase_row(self(ui));
+    const enum exit_code code = report_error(PROGRAM, stage, err);
+    if (is_load || self(ui)->plan.kind != PIPE_TYPED)
+        app_leave(ui->app, is_load && code == EXIT_CONTEXT ? EXIT_MODEL : code);
+    else if (notice)
+        ui_notice(ui, TONE_NOTE, "%s", notice);
+}
+
+static void pipe_interrupt(struct ui *ui)
+{
+    if (self(ui)->plan.kind != PIPE_TYPED)
+        return;
+    self(ui)->has_prompted = false;
+    fprintf(stderr, "\nCtrl-D or /quit leaves\n");
+}
+
+static void pipe_edit(struct ui *ui, struct bn_str text)
+{
+    (void)ui; /* there is no editor: the sender has the text */
+    (void)text;
+}
+
+static void pipe_unmoved(struct ui *ui)
+{
+    (void)ui; /* nothing depends on the terminal's size or mode */
+}
+
+const struct ui_ops ui_pipe_ops = {
+    .name = "pipe",
+    .open = pipe_open,
+    .close = pipe_close,
+    .ready = pipe_ready,
+    .input = pipe_input,
+    .wants_input = pipe_wants_input,
+    .tick = pipe_tick,
+    .resize = pipe_unmoved,
+    .interrupt = pipe_interrupt,
+    .suspend = pipe_unmoved,
+    .resume = pipe_unmoved,
+    .notice = pipe_notice,
+    .find = ui_find_nowhere,
+    .edit = pipe_edit,
+    .turn_begin = pipe_turn_begin,
+    .answer = pipe_answer,
+    .token = pipe_token,
+    .turn_end = pipe_turn_end,
+    .turn_failed = pipe_turn_failed,
+};

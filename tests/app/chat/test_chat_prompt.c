@@ -1,0 +1,121 @@
+/*
+ * Kept answers go back as the ids they were generated as. MODEL is a file with a vocabulary of
+ * bytes, in which the id of a byte is the byte.
+ */
+#include "app/chat/chat_prompt.h"
+#include "engine/file.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct tokenizer *tokenizer;
+/* Not as a tokenizer would cut it: that shows whose ids are used. */
+static const int32_t hello[] = {' ', 'h', 'i', '\n', 'y', 'o', ' '};
+static const struct answer kept = {
+    .text = {" hi\nyo ", 7}, .ids = hello, .n_ids = 7, .finish = FINISH_STOP};
+
+static struct segment restored(const char *run, const struct answer *a)
+{
+    struct segment s = {.kind = SEGMENT_ANSWER, .text = bn_str_of(run), .message = 1};
+    const struct answer *const answers[] = {NULL, a};
+    prompt_restore_ids(tokenizer, &s, 1, answers, 2);
+    return s;
+}
+
+static void expect_ids(const char *run, size_t first, size_t n)
+{
+    const struct segment s = restored(run, &kept);
+    assert_int_equal(s.kind, SEGMENT_IDS);
+    assert_ptr_equal(s.ids, hello + first);
+    assert_int_equal(s.n_ids, n);
+}
+
+static void a_whole_run_gives_all_ids_whatever_its_blanks(void **state)
+{
+    (void)state;
+    expect_ids(" hi\nyo ", 0, 7);
+    expect_ids("hi\nyo", 0, 7);
+    expect_ids("\thi\nyo\xc2\xa0\n", 0, 7);
+}
+
+static void a_part_gives_its_own_ids(void **state)
+{
+    (void)state;
+    expect_ids("yo", 4, 2);
+    expect_ids("yo ", 4, 3);
+    expect_ids("hi", 1, 2);
+}
+
+static void anything_else_stays_text(void **state)
+{
+    static const char *const runs[] = {"HI\nyo", "hi yo", "hello", "", "hi\nyo more"};
+    (void)state;
+    for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
+        assert_int_equal(restored(runs[i], &kept).kind, SEGMENT_ANSWER);
+}
+
+static void ids_that_do_not_say_the_text_are_not_used(void **state)
+{
+    struct answer edited = kept;
+    (void)state;
+    assert_true(prompt_ids_fit(tokenizer, &kept));
+    edited.text = bn_str_of(" ho\nyo ");
+    assert_false(prompt_ids_fit(tokenizer, &edited));
+    assert_int_equal(restored(" ho\nyo ", &edited).kind, SEGMENT_ANSWER);
+    edited = kept;
+    edited.n_ids = 0;
+    assert_int_equal(restored(" hi\nyo ", &edited).kind, SEGMENT_ANSWER);
+}
+
+static void broken_bytes_shown_as_marks_are_still_the_message(void **state)
+{
+    static const int32_t ids[] = {'a', 0xFF, 'b'};
+    const struct answer a = {.text = {"a\xff"
+                                      "b",
+                                      3},
+                             .ids = ids,
+                             .n_ids = 3,
+                             .finish = FINISH_STOP};
+    (void)state;
+    assert_int_equal(restored("a\xef\xbf\xbd"
+                              "b",
+                              &a)
+                         .kind,
+                     SEGMENT_IDS);
+}
+
+static void other_peoples_words_are_left_alone(void **state)
+{
+    struct segment s = {.kind = SEGMENT_MESSAGE, .text = bn_str_of("hi\nyo"), .message = 1};
+    const struct answer *const answers[] = {NULL, &kept};
+    (void)state;
+    prompt_restore_ids(tokenizer, &s, 1, answers, 2);
+    assert_int_equal(s.kind, SEGMENT_MESSAGE);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_whole_run_gives_all_ids_whatever_its_blanks),
+        cmocka_unit_test(a_part_gives_its_own_ids),
+        cmocka_unit_test(anything_else_stays_text),
+        cmocka_unit_test(ids_that_do_not_say_the_text_are_not_used),
+        cmocka_unit_test(broken_bytes_shown_as_marks_are_still_the_message),
+        cmocka_unit_test(other_peoples_words_are_left_alone),
+    };
+    const struct tokenizer_config cfg = {0};
+    struct bn_file *file;
+    struct bn_error err;
+    if (argc != 2 || !bn_file_open(argv[1], &file, &err) ||
+        !tokenizer_open(file, &cfg, &tokenizer, &err))
+        return 1;
+    const int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    tokenizer_close(tokenizer);
+    bn_file_close(file);
+    return failed;
+}

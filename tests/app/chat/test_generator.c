@@ -1,0 +1,210 @@
+/*
+ * Alternatives to each token come from the row that the token was chosen from: nothing is evaluated
+ * for them, and what is chosen stays the same. MODEL is a generated one; a trace counts what is
+ * evaluated.
+ */
+#include "app/chat/answer/answer_run.h"
+#include "app/chat/answer/generator.h"
+#include "engine/base/memory.h"
+#include "engine/engine.h"
+
+#include <math.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define MAX_TOKENS 24
+#define N_ALTS 5
+
+static const char *model_path;
+static const struct sampler_params plain = {
+    .temp = 1.0f, .top_p = 1.0f, .typical = 1.0f, .repeat_penalty = 1.0f, .seed = 7};
+
+struct fixture {
+    struct bn_file *file;
+    struct tokenizer *tokenizer;
+    struct generator *g;
+    size_t n_seen; /* tokens that went through the model */
+};
+
+struct heard {
+    int32_t ids[MAX_TOKENS];
+    struct generator_alt alts[MAX_TOKENS][N_ALTS + 1];
+    size_t n, n_alts;
+};
+
+static void count(void *ud, const char *step, size_t layer, const float *x, size_t n)
+{
+    struct fixture *f = ud;
+    (void)layer;
+    (void)x;
+    (void)n;
+    f->n_seen += strcmp(step, "embd") == 0;
+}
+
+static int open_all(void **state)
+{
+    static struct fixture f;
+    struct bn_error err;
+    const struct tokenizer_config tokenizer = {0};
+    const struct bn_model_config cfg = {
+        .device = "cpu", .n_threads = 2, .trace = count, .trace_ud = &f};
+    f = (struct fixture){0};
+    *state = &f;
+    if (bn_file_open(model_path, &f.file, &err) &&
+        tokenizer_open(f.file, &tokenizer, &f.tokenizer, &err) &&
+        generator_open(f.file, &cfg, 0, &f.g, &err))
+        return 0;
+    print_error("%s\n", err.text);
+    return 1;
+}
+
+static int close_all(void **state)
+{
+    struct fixture *f = *state;
+    generator_close(f->g);
+    tokenizer_close(f->tokenizer);
+    bn_file_close(f->file);
+    return 0;
+}
+
+static void on_reading(void *ud, size_t n_done, size_t n_total)
+{
+    (void)ud;
+    assert_true(n_done <= n_total);
+}
+
+static bool on_token(void *ud, const struct answer_token *token)
+{
+    struct heard *h = ud;
+    if (token->id == TOKEN_NONE)
+        return true;
+    assert_true(h->n < MAX_TOKENS);
+    h->n_alts = token->n_alts;
+    if (token->n_alts > 0)
+        memcpy(h->alts[h->n], token->alts, token->n_alts * sizeof(*token->alts));
+    h->ids[h->n++] = token->id;
+    return true;
+}
+
+/* An answer from an empty cache; gives how many tokens went through the model for it. */
+static size_t answer(struct fixture *f, const struct sampler_params *params, size_t n_alts,
+                     struct heard *out)
+{
+    static const int32_t prompt[] = {'a', ' ', 'q', 'u', 'e', 's', 't', 'i', 'o', 'n'};
+    const struct answer_job job = {.prompt = prompt,
+                                   .n_prompt = sizeof(prompt) / sizeof(prompt[0]),
+                                   .max_tokens = MAX_TOKENS,
+                                   .n_alts = n_alts,
+                                   .at_start = true,
+                                   .sampler = *params};
+    const struct answer_sink sink = {.reading = on_reading, .token = on_token, .ud = out};
+    struct bn_cancel cancel = {false};
+    struct answer_result result;
+    struct bn_error err;
+    *out = (struct heard){0};
+    generator_cut(f->g, 0);
+    f->n_seen = 0;
+    if (!answer_run(f->g, f->tokenizer, &job, &sink, &cancel, &result, &err))
+        fail_msg("%s", err.text);
+    assert_true(result.n_tokens > 4);
+    const size_t n_ends = result.finish == FINISH_STOP; /* the token that ended it */
+    assert_int_equal(f->n_seen, job.n_prompt + result.n_tokens - 1 + n_ends);
+    return f->n_seen;
+}
+
+static void alternatives_cost_no_evaluation_and_change_nothing(void **state)
+{
+    struct fixture *f = *state;
+    static const struct sampler_bias bias = {'e', 2.0f};
+    struct sampler_params rows[5] = {plain, plain, plain, plain, plain};
+    struct heard without, with;
+    rows[0].temp = 0; /* the one best */
+    rows[1].top_k = 8;
+    rows[2].top_p = 0.9f;
+    rows[2].min_p = 0.05f;
+    rows[3].repeat_penalty = 1.3f;
+    rows[3].repeat_last_n = 16;
+    rows[3].biases = &bias;
+    rows[3].n_biases = 1; /* rows[4]: drawn by the head itself */
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        const size_t n_seen = answer(f, &rows[i], 0, &without);
+        assert_int_equal(without.n_alts, 0);
+        assert_int_equal(answer(f, &rows[i], N_ALTS, &with), n_seen);
+        assert_int_equal(with.n_alts, N_ALTS + 1);
+        assert_int_equal(with.n, without.n);
+        assert_memory_equal(with.ids, without.ids, with.n * sizeof(with.ids[0]));
+    }
+}
+
+static void alternatives_are_the_best_in_order_and_the_chosen_one(void **state)
+{
+    struct fixture *f = *state;
+    struct sampler_params greedy = plain;
+    struct heard h;
+    greedy.temp = 0;
+    (void)answer(f, &greedy, N_ALTS, &h); /* it counts; here only what was said matters */
+    for (size_t i = 0; i < h.n; i++) {
+        double sum = 0;
+        const struct generator_alt *alts = h.alts[i];
+        assert_int_equal(alts[0].id, h.ids[i]);
+        assert_int_equal(alts[N_ALTS].id, h.ids[i]);
+        assert_true(alts[0].logprob == alts[N_ALTS].logprob);
+        for (size_t k = 0; k < N_ALTS; k++) {
+            sum += exp((double)alts[k].logprob);
+            assert_true(k == 0 || alts[k].logprob <= alts[k - 1].logprob);
+            for (size_t j = 0; j < k; j++)
+                assert_int_not_equal(alts[j].id, alts[k].id);
+        }
+        assert_true(sum > 0 && sum < 1);
+    }
+}
+
+/* Lanes of a batch: the same rule, whoever is beside them. */
+static void a_lane_with_alternatives_says_what_one_without_says(void **state)
+{
+    struct fixture *f = *state;
+    struct generator_lane *lanes[2];
+    struct generator_step steps[2];
+    struct bn_error err;
+    struct generator_alt alts[N_ALTS + 1];
+    int32_t ids[2][32] = {{'h', 'i'}, {'h', 'i'}};
+    const struct bn_control control = {0};
+    for (size_t i = 0; i < 2; i++) {
+        assert_true(generator_lane_open(f->g, &lanes[i], &err));
+        assert_true(generator_lane_set(lanes[i], &plain, i * N_ALTS, &err));
+        assert_true(generator_lane_read(lanes[i], ids[i], 2, &control, NULL, &ids[i][2], &err));
+        steps[i] = (struct generator_step){.lane = lanes[i], .ids = ids[i]};
+    }
+    for (size_t n = 3; n < 20; n++) {
+        assert_int_equal(ids[0][n - 1], ids[1][n - 1]);
+        generator_lane_alts(lanes[1], alts);
+        assert_int_equal(alts[N_ALTS].id, ids[1][n - 1]);
+        steps[0].n_ids = steps[1].n_ids = n;
+        assert_true(generator_lanes_step(steps, 2, &control, &err));
+        ids[0][n] = steps[0].next;
+        ids[1][n] = steps[1].next;
+    }
+    generator_lane_close(lanes[0]);
+    generator_lane_close(lanes[1]);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(alternatives_cost_no_evaluation_and_change_nothing),
+        cmocka_unit_test(alternatives_are_the_best_in_order_and_the_chosen_one),
+        cmocka_unit_test(a_lane_with_alternatives_says_what_one_without_says),
+    };
+    if (argc != 2) {
+        (void)fprintf(stderr, "usage: test_generator MODEL\n");
+        return 2;
+    }
+    model_path = argv[1];
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}

@@ -1,0 +1,170 @@
+/*
+ * Exchanges, undo, redo, cuts.
+ */
+#include "app/chat/conversation/transcript.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void say(struct transcript *t, const char *user, const char *answer)
+{
+    const int32_t ids[] = {1, 2};
+    const struct answer a = {
+        .text = bn_str_of(answer), .ids = ids, .n_ids = 2, .finish = FINISH_STOP};
+    assert_true(transcript_ask(t, bn_str_of(user)));
+    assert_true(transcript_answer(t, &a));
+}
+
+static void expect(const struct transcript *t, const char *users)
+{
+    char all[100] = "";
+    for (size_t i = 0; i < t->now.n; i++)
+        strncat(all, t->now.items[i]->user.ptr, sizeof(all) - strlen(all) - 1);
+    assert_string_equal(all, users);
+}
+
+static void undo_and_redo_move_one_exchange(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    say(&t, "a", "1");
+    say(&t, "b", "2");
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
+    expect(&t, "a");
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
+    assert_int_equal(transcript_undo(&t), UNDO_NOTHING);
+    expect(&t, "");
+    assert_int_equal(transcript_redo(&t), UNDO_EXCHANGE);
+    assert_int_equal(transcript_redo(&t), UNDO_EXCHANGE);
+    assert_int_equal(transcript_redo(&t), UNDO_NOTHING);
+    expect(&t, "ab");
+    assert_true(bn_str_is(transcript_last(&t)->answer.text, "2"));
+    transcript_finish(&t);
+}
+
+static void a_new_message_drops_redo(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    say(&t, "a", "1");
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
+    say(&t, "b", "2");
+    assert_int_equal(transcript_redo(&t), UNDO_NOTHING);
+    expect(&t, "b");
+    transcript_finish(&t);
+}
+
+static void a_cut_is_undone_as_a_whole_and_only_where_it_was_made(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    say(&t, "a", "1");
+    say(&t, "b", "2");
+    assert_true(transcript_clear(&t));
+    expect(&t, "");
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);
+    expect(&t, "ab");
+    assert_int_equal(transcript_redo(&t), UNDO_CUT);
+    expect(&t, "");
+    say(&t, "c", "3");
+    assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE); /* the message first ... */
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);      /* ... then the cut */
+    expect(&t, "ab");
+    transcript_finish(&t);
+}
+
+static void an_empty_conversation_is_cleared_too(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    assert_true(transcript_clear(&t)); /* a sanitizer sees what copies nothing from nowhere */
+    expect(&t, "");
+    transcript_finish(&t);
+}
+
+static void forget_and_rewind_keep_the_right_part(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    for (size_t i = 0; i < 4; i++)
+        say(&t, (const char *[]){"a", "b", "c", "d"}[i], "x");
+    t.now.n_skipped = 2;
+    assert_true(transcript_forget(&t, 1));
+    expect(&t, "bcd");
+    assert_int_equal(t.now.n_skipped, 1);
+    assert_true(transcript_rewind(&t, 1));
+    expect(&t, "b");
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);
+    expect(&t, "abcd");
+    assert_int_equal(t.now.n_skipped, 2);
+    transcript_finish(&t);
+}
+
+static void an_answer_replaces_only_the_last_of_this_state(void **state)
+{
+    struct transcript t = {0};
+    const struct answer other = {.text = {"2", 1}, .finish = FINISH_LENGTH};
+    (void)state;
+    say(&t, "a", "1");
+    assert_true(transcript_clear(&t));
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);
+    assert_true(transcript_answer(&t, &other));
+    assert_true(bn_str_is(transcript_last(&t)->answer.text, "2"));
+    assert_int_equal(transcript_last(&t)->answer.n_ids, 0);
+    transcript_finish(&t);
+}
+
+static void a_question_taken_back_leaves_no_trace(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    say(&t, "a", "1");
+    assert_true(transcript_ask(&t, bn_str_of("b")));
+    transcript_unask(&t);
+    expect(&t, "a");
+    assert_int_equal(transcript_redo(&t), UNDO_NOTHING);
+    transcript_finish(&t);
+}
+
+static void many_cuts_keep_the_newest(void **state)
+{
+    struct transcript t = {0};
+    (void)state;
+    for (size_t i = 0; i < 200; i++) {
+        say(&t, "a", "1");
+        assert_true(transcript_clear(&t));
+    }
+    assert_int_equal(transcript_undo(&t), UNDO_CUT);
+    expect(&t, "a");
+    transcript_finish(&t);
+}
+
+static void names_of_finishes_go_both_ways(void **state)
+{
+    (void)state;
+    for (int f = FINISH_NONE; f < FINISH_N; f++)
+        assert_int_equal(finish_of(finish_name((enum finish)f)), f);
+    assert_int_equal(finish_of("nonsense"), FINISH_NONE);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(undo_and_redo_move_one_exchange),
+        cmocka_unit_test(a_new_message_drops_redo),
+        cmocka_unit_test(a_cut_is_undone_as_a_whole_and_only_where_it_was_made),
+        cmocka_unit_test(an_empty_conversation_is_cleared_too),
+        cmocka_unit_test(forget_and_rewind_keep_the_right_part),
+        cmocka_unit_test(an_answer_replaces_only_the_last_of_this_state),
+        cmocka_unit_test(a_question_taken_back_leaves_no_trace),
+        cmocka_unit_test(many_cuts_keep_the_newest),
+        cmocka_unit_test(names_of_finishes_go_both_ways),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,169 @@
+/*
+ * Texts of unknown bytes as JSON, and messages in the OpenAI form as a template sees them.
+ */
+#include "app/common/json_out.h"
+#include "engine/base/memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void invalid_bytes_become_the_replacement(void **state)
+{
+    static const char bytes[] = "a\xff\0b\xe2\x82";
+    (void)state;
+    json_t *json = json_out_text((struct bn_str){bytes, sizeof(bytes) - 1});
+    assert_non_null(json);
+    char *text = json_dumps(json, JSON_ENCODE_ANY | JSON_ENSURE_ASCII);
+    assert_string_equal(text, "\"a\\uFFFD\\u0000b\\uFFFD\\uFFFD\"");
+    free(text);
+    json_decref(json);
+}
+
+static void an_object_is_written_with_a_newline(void **state)
+{
+    char out[100] = "";
+    struct bn_error err;
+    (void)state;
+    json_t *o = json_object();
+    assert_true(json_out_add(o, "b", json_integer(1)));
+    assert_true(json_out_add(o, "a", json_real(0.1)));
+    assert_false(json_out_add(o, "c", NULL));
+    FILE *f = fmemopen(out, sizeof(out), "w");
+    assert_true(json_out_write(o, f, JSON_OUT_LINE, &err));
+    fclose(f);
+    assert_string_equal(out, "{\"b\":1,\"a\":0.1}\n");
+}
+
+static void a_full_disk_is_an_error(void **state)
+{
+    struct bn_error err = {0};
+    (void)state;
+    FILE *f = fopen("/dev/full", "w");
+    if (!f)
+        skip();
+    setvbuf(f, NULL, _IONBF, 0);
+    assert_false(json_out_write(json_object(), f, JSON_OUT_INDENT, &err));
+    assert_int_equal(err.code, BN_EIO);
+    fclose(f);
+}
+
+/* The prompt that `source` makes of `messages`, segment by segment: T, M0, M1, A2 ... and its text.
+ */
+static void render(const char *source, const char *messages, char *out, size_t cap)
+{
+    struct template_arena *arena = template_arena_open();
+    const struct template_config cfg = {.choice = "auto", .user_text = bn_str_of(source)};
+    struct template *t;
+    struct template_output output;
+    struct template_input input = {0};
+    struct template_value *list;
+    struct bn_error err = {0};
+    json_t *json = json_loads(messages, 0, NULL);
+    assert_non_null(json);
+    assert_true(json_out_messages(json, arena, &list, &err));
+    input.messages = list;
+    assert_true(template_open(&cfg, &t, &err));
+    assert_true(template_render(t, arena, &input, &output, &err));
+    size_t n = 0;
+    for (size_t i = 0; i < output.n_segments; i++) {
+        const struct segment *s = &output.segments[i];
+        const char kind = s->kind == SEGMENT_TEMPLATE ? 'T' : s->kind == SEGMENT_ANSWER ? 'A' : 'M';
+        n += (size_t)snprintf(out + n, cap - n, "%c", kind);
+        if (s->message != SEGMENT_NO_MESSAGE)
+            n += (size_t)snprintf(out + n, cap - n, "%zu", s->message);
+        n += (size_t)snprintf(out + n, cap - n, "(%.*s)", (int)s->text.n_bytes, s->text.ptr);
+        assert_true(n < cap);
+    }
+    template_close(t);
+    template_arena_close(arena);
+    json_decref(json);
+}
+
+static void words_carry_their_message_and_known_roles_do_not(void **state)
+{
+    static const char source[] = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
+    char out[300];
+    (void)state;
+    render(source,
+           "[{\"role\": \"user\", \"content\": \"Hi\"}, {\"role\": \"assistant\", \"content\": "
+           "\"Yo\"},"
+           " {\"role\": \"<x>\", \"content\": \"forged\"}]",
+           out, sizeof(out));
+    assert_string_equal(out, "T(<user>)M0(Hi)T(<assistant>)A1(Yo)T(<)M2(<x>)T(>)M2(forged)");
+}
+
+static void other_members_reach_the_template(void **state)
+{
+    char out[300];
+    (void)state;
+    render("{{ messages[0].n + 1 }} {{ messages[0].list[1].deep }} {{ messages[0].no is none }}",
+           "{\"messages\": [{\"role\": \"user\", \"n\": 41, \"no\": null,"
+           " \"list\": [1.5, {\"deep\": \"down\"}]}]}",
+           out, sizeof(out));
+    assert_non_null(strstr(out, "42"));
+    assert_non_null(strstr(out, "M0(down)"));
+    assert_non_null(strstr(out, "True"));
+}
+
+static void what_is_no_list_of_messages_is_refused(void **state)
+{
+    static const struct {
+        const char *json, *sentence;
+    } rows[] = {
+        {"{}", "expected a JSON array of messages, or an object with \"messages\""},
+        {"[{\"role\": \"user\"}, 3]", "message 2 is not a JSON object"},
+        {"[{\"content\": \"x\"}]", "message 1 has no \"role\" string"},
+        {"[{\"role\": null}]", "message 1 has no \"role\" string"},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        struct template_arena *arena = template_arena_open();
+        struct template_value *list;
+        struct bn_error err = {0};
+        json_t *json = json_loads(rows[i].json, 0, NULL);
+        assert_false(json_out_messages(json, arena, &list, &err));
+        assert_string_equal(err.text, rows[i].sentence);
+        assert_int_equal(err.code, BN_EARG);
+        json_decref(json);
+        template_arena_close(arena);
+    }
+}
+
+static void deep_nesting_is_refused(void **state)
+{
+    enum { DEPTH = 500 };
+    static char text[4 * DEPTH + 100];
+    size_t n = (size_t)snprintf(text, sizeof(text), "[{\"role\": \"user\", \"content\": ");
+    (void)state;
+    for (size_t i = 0; i < DEPTH; i++)
+        text[n++] = '[';
+    for (size_t i = 0; i < DEPTH; i++)
+        text[n++] = ']';
+    (void)snprintf(text + n, sizeof(text) - n, "}]");
+    struct template_arena *arena = template_arena_open();
+    struct template_value *list;
+    struct bn_error err = {0};
+    json_t *json = json_loads(text, 0, NULL);
+    assert_non_null(json);
+    assert_false(json_out_messages(json, arena, &list, &err));
+    json_decref(json);
+    template_arena_close(arena);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(invalid_bytes_become_the_replacement),
+        cmocka_unit_test(an_object_is_written_with_a_newline),
+        cmocka_unit_test(a_full_disk_is_an_error),
+        cmocka_unit_test(words_carry_their_message_and_known_roles_do_not),
+        cmocka_unit_test(other_members_reach_the_template),
+        cmocka_unit_test(what_is_no_list_of_messages_is_refused),
+        cmocka_unit_test(deep_nesting_is_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

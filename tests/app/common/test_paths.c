@@ -1,0 +1,130 @@
+/*
+ * Places of files from the environment, made directories, whole files.
+ */
+#include "app/common/paths.h"
+#include "engine/base/memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cmocka.h>
+
+static char work[] = "/tmp/test_paths_XXXXXX";
+
+static int make_work(void **state)
+{
+    (void)state;
+    return mkdtemp(work) ? 0 : -1;
+}
+
+static void xdg_variables_come_before_home(void **state)
+{
+    char path[PATH_BYTES];
+    struct bn_error err;
+    (void)state;
+    setenv("HOME", "/home/me", 1);
+    unsetenv("XDG_STATE_HOME");
+    setenv("XDG_CONFIG_HOME", "/else/where", 1);
+    setenv("XDG_DATA_HOME", "not/absolute", 1);
+    setenv("XDG_CACHE_HOME", "", 1);
+    assert_true(path_of(PLACE_CONFIG, "config", path, &err));
+    assert_string_equal(path, "/else/where/bitnet-chat/config");
+    assert_true(path_of(PLACE_STATE, "history", path, &err));
+    assert_string_equal(path, "/home/me/.local/state/bitnet-chat/history");
+    assert_true(path_of(PLACE_DATA, "sessions/a.json", path, &err));
+    assert_string_equal(path, "/home/me/.local/share/bitnet-chat/sessions/a.json");
+    assert_true(path_of(PLACE_CACHE, "kv", path, &err));
+    assert_string_equal(path, "/home/me/.cache/bitnet-chat/kv");
+}
+
+static void no_home_is_a_sentence(void **state)
+{
+    char path[PATH_BYTES];
+    struct bn_error err;
+    (void)state;
+    unsetenv("HOME");
+    unsetenv("XDG_STATE_HOME");
+    assert_false(path_of(PLACE_STATE, "history", path, &err));
+    assert_string_equal(err.text, "neither XDG_STATE_HOME nor HOME is set");
+}
+
+static void an_empty_variable_counts_as_unset(void **state)
+{
+    (void)state;
+    setenv("BITNET_CHAT_MODEL", "", 1);
+    assert_null(env_get(ENV_MODEL));
+    setenv("BITNET_CHAT_MODEL", "m.gguf", 1);
+    assert_string_equal(env_get(ENV_MODEL), "m.gguf");
+    assert_string_equal(env_name(ENV_MODEL), "BITNET_CHAT_MODEL");
+    for (int v = 0; v < ENV_N; v++)
+        assert_non_null(env_name((enum env_var)v));
+}
+
+static void parents_are_made_private(void **state)
+{
+    char path[PATH_BYTES];
+    struct stat st;
+    struct bn_error err;
+    (void)state;
+    (void)snprintf(path, sizeof(path), "%s/a/b/file", work);
+    assert_true(path_make_parents(path, &err));
+    assert_true(path_make_parents(path, &err));
+    *strrchr(path, '/') = '\0';
+    assert_int_equal(stat(path, &st), 0);
+    assert_int_equal(st.st_mode & 0777, 0700);
+    assert_false(path_make_parents("/proc/no/such", &err));
+    assert_int_equal(err.code, BN_EIO);
+}
+
+static void reads_a_whole_file_up_to_a_limit(void **state)
+{
+    char path[PATH_BYTES], *text;
+    size_t n;
+    struct bn_error err;
+    (void)state;
+    (void)snprintf(path, sizeof(path), "%s/text", work);
+    FILE *f = fopen(path, "wb");
+    assert_non_null(f);
+    for (size_t i = 0; i < 10000; i++)
+        fputc((int)(i % 256), f);
+    fclose(f);
+    assert_true(path_read_all(path, 10000, &text, &n, &err));
+    assert_int_equal(n, 10000);
+    assert_int_equal((unsigned char)text[9999], 9999 % 256);
+    assert_int_equal(text[10000], 0);
+    mem_free(text);
+    assert_false(path_read_all(path, 9999, &text, &n, &err));
+    assert_int_equal(err.code, BN_EIO);
+    assert_non_null(strstr(err.text, "is larger than 9999 bytes"));
+}
+
+static void what_is_no_file_is_a_sentence(void **state)
+{
+    char *text;
+    size_t n;
+    struct bn_error err;
+    (void)state;
+    assert_false(path_read_all(work, 100, &text, &n, &err));
+    assert_int_equal(err.code, BN_EIO);
+    assert_false(path_read_all("/no/such/file", 100, &text, &n, &err));
+    assert_string_equal(err.text, "cannot open '/no/such/file': No such file or directory");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(xdg_variables_come_before_home),
+        cmocka_unit_test(no_home_is_a_sentence),
+        cmocka_unit_test(an_empty_variable_counts_as_unset),
+        cmocka_unit_test(parents_are_made_private),
+        cmocka_unit_test(reads_a_whole_file_up_to_a_limit),
+        cmocka_unit_test(what_is_no_file_is_a_sentence),
+    };
+    return cmocka_run_group_tests(tests, make_work, NULL);
+}

@@ -1,0 +1,88 @@
+/*
+ * Patterns of /find: capitals, wrong ones, any bytes, and a bound on what a hostile one costs.
+ */
+#include "app/common/pattern.h"
+#include "engine/base/clock.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static struct pattern *open_pattern(const char *text)
+{
+    struct pattern *p = NULL;
+    struct bn_error err;
+    if (!pattern_open(bn_str_of(text), &p, &err))
+        fail_msg("%s", err.text);
+    return p;
+}
+
+static bool matches(const char *pattern, const char *line)
+{
+    struct pattern *p = open_pattern(pattern);
+    const bool yes = pattern_matches(p, bn_str_of(line));
+    pattern_close(p);
+    return yes;
+}
+
+static void small_letters_match_capitals_too(void **state)
+{
+    (void)state;
+    assert_true(matches("answer", "the Answer"));
+    assert_false(matches("Answer", "the answer"));
+    assert_true(matches("\\Sb", "xB")); /* \S is no capital */
+    assert_true(matches("colou?r", "Color"));
+    assert_true(matches("\xc3\xa9t\xc3\xa9", "\xc3\x89T\xc3\x89")); /* letters of Unicode */
+    assert_true(matches("^$", ""));
+    assert_false(matches("x", ""));
+}
+
+static void wrong_patterns_say_where(void **state)
+{
+    struct pattern *p = NULL;
+    struct bn_error err = {0};
+    (void)state;
+    assert_false(pattern_open(bn_str_of("ab("), &p, &err));
+    assert_int_equal(err.code, BN_EARG);
+    assert_non_null(strstr(err.text, "character 3"));
+    assert_false(pattern_open(bn_str_of("\xff"), &p, &err));
+    assert_null(p);
+}
+
+static void lines_may_hold_any_bytes(void **state)
+{
+    (void)state;
+    assert_true(matches("end", "\xff\xc3 broken \x1b end"));
+    assert_false(matches("\xc3\xa9", "\xc3 \xa9"));
+}
+
+static void a_hostile_pattern_gives_up_soon(void **state)
+{
+    static char line[4096];
+    struct pattern *p = open_pattern("(a+)+(a+)+(a+)+$");
+    const double started = clock_seconds();
+    (void)state;
+    memset(line, 'a', sizeof(line) - 1);
+    line[sizeof(line) - 2] = 'b';
+    assert_false(pattern_gave_up(p));
+    for (size_t i = 0; i < 10000; i++)
+        assert_false(pattern_matches(p, (struct bn_str){line, sizeof(line) - 1}));
+    assert_true(pattern_gave_up(p));
+    assert_true(clock_seconds() - started < 60); /* without bounds it would be years */
+    pattern_close(p);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(small_letters_match_capitals_too),
+        cmocka_unit_test(wrong_patterns_say_where),
+        cmocka_unit_test(lines_may_hold_any_bytes),
+        cmocka_unit_test(a_hostile_pattern_gives_up_soon),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,123 @@
+/*
+ * Stripping, measuring, cutting.
+ */
+#include "app/common/term_text.h"
+
+#include <locale.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void expect_clean(const char *in, size_t n_bytes, const char *out)
+{
+    struct strbuf b = {0};
+    term_text_clean((struct bn_str){in, n_bytes}, TERM_KEEP_LINES, &b);
+    assert_string_equal(strbuf_text(&b), out);
+    strbuf_finish(&b);
+}
+#define R "\xef\xbf\xbd" /* U+FFFD */
+
+static void controls_and_overrides_are_replaced(void **state)
+{
+    (void)state;
+    expect_clean("a\x1b[2Jb", 6, "a" R "[2Jb");
+    expect_clean("\r\n\t\0\x7f", 5, R "\n\t" R R);
+    expect_clean("\xc2\x9b"
+                 "31m",
+                 5, R "31m");
+    expect_clean("\xe2\x80\xae"
+                 "x\xe2\x81\xa6",
+                 7, R "x" R);
+    expect_clean("\xe2\x80\xa8", 3, R);
+    expect_clean("\xf3\xa0\x81\x81", 4, R);
+}
+
+static void broken_utf8_costs_one_mark_a_byte(void **state)
+{
+    (void)state;
+    expect_clean("\xff\xfe", 2, R R);
+    expect_clean("\xe6\xbc", 2, R R);
+    expect_clean("\xc0\xaf", 2, R R);       /* overlong */
+    expect_clean("\xed\xa0\x80", 3, R R R); /* surrogate */
+    expect_clean("\xf4\x90\x80\x80", 4, R R R R);
+    expect_clean("\xe6\xbc\xa2", 3, "\xe6\xbc\xa2");
+}
+
+static void every_byte_pair_comes_out_as_valid_text_without_controls(void **state)
+{
+    (void)state;
+    for (unsigned a = 0; a < 256; a++) {
+        for (unsigned b = 0; b < 256; b++) {
+            const char in[2] = {(char)a, (char)b};
+            struct strbuf out = {0}, again = {0};
+            term_text_clean((struct bn_str){in, 2}, TERM_KEEP_LINES, &out);
+            for (size_t i = 0; i < out.n_bytes; i++)
+                assert_true((unsigned char)out.ptr[i] >= 0x20 || out.ptr[i] == '\n' ||
+                            out.ptr[i] == '\t');
+            assert_int_equal(term_text_repair(strbuf_str(&out), &again), SIZE_MAX);
+            strbuf_finish(&out);
+            strbuf_finish(&again);
+        }
+    }
+}
+
+static void widths_are_those_of_terminals(void **state)
+{
+    (void)state;
+    assert_int_equal(term_text_width(bn_str_of("abc")), 3);
+    assert_int_equal(term_text_width(bn_str_of("\xe6\xbc\xa2\xe5\xad\x97")), 4);
+    assert_int_equal(term_text_width(bn_str_of("e\xcc\x81")), 1);
+    assert_int_equal(term_text_width(bn_str_of("\x1b")), 1);
+}
+
+static void cuts_between_characters(void **state)
+{
+    (void)state;
+    assert_int_equal(term_text_fit(bn_str_of("\xe6\xbc\xa2\xe5\xad\x97"), 3), 3);
+    assert_int_equal(term_text_fit(bn_str_of("abc"), 10), 3);
+    for (size_t width = 0; width <= 12; width++) {
+        struct strbuf b = {0};
+        term_text_brief(bn_str_of("one two\nthree"), width, &b);
+        assert_true(term_text_width(strbuf_str(&b)) <= width);
+        strbuf_finish(&b);
+    }
+}
+
+static void repair_gives_the_first_broken_offset(void **state)
+{
+    struct strbuf b = {0};
+    (void)state;
+    assert_int_equal(term_text_repair(bn_str_of("ab\xff\x1b"), &b), 2);
+    assert_string_equal(strbuf_text(&b), "ab" R "\x1b");
+    strbuf_finish(&b);
+}
+
+static void tail_is_what_may_still_become_a_character(void **state)
+{
+    (void)state;
+    assert_int_equal(term_text_tail(bn_str_of("a\xe6")), 1);
+    assert_int_equal(term_text_tail(bn_str_of("a\xe6\xbc")), 2);
+    assert_int_equal(term_text_tail(bn_str_of("a\xe6\xbc\xa2")), 0);
+    assert_int_equal(term_text_tail(bn_str_of("a\xf0\x9f\x98")), 3);
+    assert_int_equal(term_text_tail(bn_str_of("\x80\x80\x80\x80")), 0);
+    assert_int_equal(term_text_tail(bn_str_of("\xff")), 0);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(controls_and_overrides_are_replaced),
+        cmocka_unit_test(broken_utf8_costs_one_mark_a_byte),
+        cmocka_unit_test(every_byte_pair_comes_out_as_valid_text_without_controls),
+        cmocka_unit_test(widths_are_those_of_terminals),
+        cmocka_unit_test(cuts_between_characters),
+        cmocka_unit_test(repair_gives_the_first_broken_offset),
+        cmocka_unit_test(tail_is_what_may_still_become_a_character),
+    };
+    (void)setlocale(LC_CTYPE, "C.UTF-8"); /* widths */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,144 @@
+/*
+ * Manual pages against option tables: each option has its line in the page, spelled and with the
+ * value as in --help, and the page has no other. Pages are looked for in the folder named on the
+ * command line.
+ */
+#include "app/bench/bench_options.h"
+#include "app/commands/commands.h"
+#include "app/inspect/inspect_options.h"
+#include "app/options/chat_options.h"
+#include "app/options/model_args.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#define PAGE_BYTES 200000
+
+struct page {
+    const char *folder, *name;
+    const struct option_table *const *tables;
+    size_t n_tables;
+};
+
+/* ".It Fl k , Fl -top-k Ar N": how a row stands in a page. */
+static void item_line(const struct option *row, char *out, size_t cap)
+{
+    char spelling[120], letter[16] = "";
+    option_spelling(row, spelling, sizeof(spelling));
+    const char *name = strstr(spelling, "--") + 1;
+    const size_t n_name = strcspn(name, " ");
+    const char *arg = name[n_name] ? name + n_name + 1 : NULL;
+    if (row->letter)
+        (void)snprintf(letter, sizeof(letter), "%c , Fl ", row->letter);
+    (void)snprintf(out, cap, ".It Fl %s%.*s%s%s\n", letter, (int)n_name, name, arg ? " Ar " : "",
+                   arg ? arg : "");
+}
+
+static char *read_page(const struct page *page)
+{
+    static char text[PAGE_BYTES];
+    char path[1000];
+    (void)snprintf(path, sizeof(path), "%s/%s.1", page->folder, page->name);
+    FILE *f = fopen(path, "r");
+    assert_non_null(f);
+    const size_t n = fread(text, 1, sizeof(text) - 1, f);
+    fclose(f);
+    text[n] = '\0';
+    return text;
+}
+
+static size_t count_of(const char *text, const char *what)
+{
+    size_t n = 0;
+    for (const char *at = strstr(text, what); at; at = strstr(at + 1, what))
+        n++;
+    return n;
+}
+
+static void page_and_table_agree(void **state)
+{
+    const struct page *page = *state;
+    const char *text = read_page(page);
+    struct options *o;
+    struct bn_error err;
+    assert_true(options_open(page->tables, page->n_tables, &o, &err));
+    size_t n_listed = 0;
+    for (size_t i = 0; i < options_count(o); i++) {
+        const struct option *row = options_row(o, i);
+        char line[200];
+        if (row->places != 0 && !(row->places & OPTION_ON_COMMAND))
+            continue;
+        n_listed++;
+        item_line(row, line, sizeof(line));
+        if (count_of(text, line) != 1)
+            fail_msg("%s.1 has not exactly one line: %s", page->name, line);
+    }
+    assert_int_equal(count_of(text, "\n.It Fl "), n_listed);
+    options_close(o);
+}
+
+static void page_has_every_verb(void **state)
+{
+    const struct page *page = *state;
+    const char *text = read_page(page);
+    size_t n = 0;
+    for (const struct inspect_verb *v = inspect_verbs; v->name; v++, n++) {
+        char line[100];
+        (void)snprintf(line, sizeof(line), "\n.It Cm %s\n", v->name);
+        assert_int_equal(count_of(text, line), 1);
+    }
+    assert_int_equal(count_of(text, "\n.It Cm "), n);
+}
+
+static void a_verb_takes_only_options_that_exist(void **state)
+{
+    struct options *o;
+    struct bn_error err;
+    (void)state;
+    assert_true(options_open(inspect_tables, n_inspect_tables, &o, &err));
+    for (const struct inspect_verb *v = inspect_verbs; v->name; v++)
+        for (const char *const *name = v->options; *name; name++)
+            assert_non_null(options_find(o, *name));
+    options_close(o);
+}
+
+static void page_has_every_command(void **state)
+{
+    const struct page *page = *state;
+    const char *text = read_page(page);
+    size_t n = 0;
+    for (const struct command *c = command_table; c->name; c++, n++) {
+        char line[200];
+        (void)snprintf(line, sizeof(line), "\n.It Cm /%s%s%s\n", c->name, c->args[0] ? " Ar " : "",
+                       c->args);
+        if (count_of(text, line) != 1)
+            fail_msg("%s.1 has not exactly one line: %s", page->name, line + 1);
+    }
+    assert_int_equal(count_of(text, "\n.It Cm /"), n);
+}
+
+int main(int argc, char **argv)
+{
+    if (argc != 2)
+        return 2;
+    struct page inspect = {argv[1], "bitnet-inspect", inspect_tables, n_inspect_tables};
+    struct page bench = {argv[1], "bitnet-bench", bench_tables, n_bench_tables};
+    const struct option_table *const chat_tables[] = {&chat_options, &chat_sampling_options,
+                                                      &model_run_options, &model_file_options,
+                                                      &model_template_options};
+    struct page chat = {argv[1], "bitnet-chat", chat_tables,
+                        sizeof(chat_tables) / sizeof(chat_tables[0])};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_prestate(page_and_table_agree, &chat),
+        cmocka_unit_test_prestate(page_has_every_command, &chat),
+        cmocka_unit_test_prestate(page_and_table_agree, &inspect),
+        cmocka_unit_test_prestate(page_and_table_agree, &bench),
+        cmocka_unit_test_prestate(page_has_every_verb, &inspect),
+        cmocka_unit_test(a_verb_takes_only_options_that_exist),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,195 @@
+/*
+ * Streaming text into lines: the same for every way of cutting the stream.
+ */
+#include "app/common/term_text.h"
+#include "app/terminal/text/flow.h"
+
+#include <locale.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const char sample[] =
+    "The quick brown fox, a veryveryveryverylongword and \xe6\xbc\xa2\xe5\xad\x97\xe6\xbc\xa2"
+    "\xe5\xad\x97 wide ones.\n\n```c\nint   main(void)  { return 0; /* long line */ }\n```\n"
+    "\ttab  and\x1b[31m controls \xff broken\xe2\x82";
+
+static void flow_all(size_t columns, enum flow_wrap wrap, size_t piece, struct strbuf *out)
+{
+    struct flow f = {0};
+    const struct bn_str all = {sample, sizeof(sample) - 1};
+    flow_init(&f, columns, wrap, FLOW_ANSWER, NULL);
+    for (size_t at = 0; at < all.n_bytes; at += piece)
+        flow_add(&f,
+                 (struct bn_str){all.ptr + at, all.n_bytes - at < piece ? all.n_bytes - at : piece},
+                 out);
+    flow_flush(&f, out);
+    flow_finish(&f);
+}
+
+static void does_not_depend_on_the_pieces(void **state)
+{
+    (void)state;
+    for (size_t columns = 1; columns <= 60; columns++) {
+        for (int wrap = FLOW_WRAP; wrap <= FLOW_NO_WRAP; wrap++) {
+            struct strbuf whole = {0};
+            flow_all(columns, (enum flow_wrap)wrap, sizeof(sample), &whole);
+            for (size_t piece = 1; piece <= 7; piece++) {
+                struct strbuf cut = {0};
+                flow_all(columns, (enum flow_wrap)wrap, piece, &cut);
+                assert_string_equal(strbuf_text(&cut), strbuf_text(&whole));
+                strbuf_finish(&cut);
+            }
+            strbuf_finish(&whole);
+        }
+    }
+}
+
+static void no_row_of_prose_is_wider_than_the_terminal(void **state)
+{
+    (void)state;
+    for (size_t columns = 4; columns <= 60; columns++) {
+        struct strbuf out = {0};
+        struct flow f = {0};
+        flow_init(&f, columns, FLOW_WRAP, FLOW_ANSWER, NULL);
+        flow_add(&f, (struct bn_str){sample, strstr(sample, "```") - sample}, &out);
+        flow_flush(&f, &out);
+        for (const char *line = strbuf_text(&out); *line;) {
+            const size_t n = strcspn(line, "\n");
+            assert_true(term_text_width((struct bn_str){line, n}) <= columns - 1);
+            line += n + (line[n] == '\n');
+        }
+        flow_finish(&f);
+        strbuf_finish(&out);
+    }
+}
+
+static void breaks_between_words_and_never_within(void **state)
+{
+    struct strbuf out = {0};
+    struct flow f = {0};
+    (void)state;
+    flow_init(&f, 11, FLOW_WRAP, FLOW_ANSWER, NULL);
+    flow_add(&f, bn_str_of("one two three four"), &out);
+    flow_flush(&f, &out);
+    assert_string_equal(strbuf_text(&out), "one two\nthree four");
+    flow_finish(&f);
+    strbuf_finish(&out);
+}
+
+static void code_keeps_its_blanks_and_lines(void **state)
+{
+    struct strbuf out = {0};
+    (void)state;
+    flow_all(20, FLOW_WRAP, sizeof(sample), &out);
+    assert_non_null(strstr(strbuf_text(&out), "int   main(void)  { return 0; /* long line */ }\n"));
+    strbuf_finish(&out);
+}
+
+static void shows_no_control_and_no_broken_byte(void **state)
+{
+    struct strbuf out = {0};
+    (void)state;
+    flow_all(200, FLOW_NO_WRAP, 1, &out);
+    assert_null(strchr(strbuf_text(&out), 0x1b));
+    assert_null(strchr(strbuf_text(&out), 0xff));
+    assert_non_null(strstr(strbuf_text(&out), "and\xef\xbf\xbd[31m"));
+    strbuf_finish(&out);
+}
+
+static void a_narrower_terminal_gets_the_last_row_again(void **state)
+{
+    struct strbuf out = {0};
+    struct flow f = {0};
+    (void)state;
+    flow_init(&f, 40, FLOW_WRAP, FLOW_ANSWER, NULL);
+    flow_add(&f, bn_str_of("first row\none two three four five six "), &out);
+    assert_int_equal(f.column, 27);
+    assert_int_equal(flow_rows_up(&f, 10), 2); /* 27 columns take three rows of 10 */
+    strbuf_cut(&out, 0);
+    flow_again(&f, 10, &out);
+    assert_string_equal(strbuf_text(&out), "one two\nthree\nfour five\nsix");
+    flow_add(&f, bn_str_of("seven"), &out);
+    flow_flush(&f, &out);
+    assert_string_equal(strbuf_text(&out), "one two\nthree\nfour five\nsix seven");
+    flow_finish(&f);
+    strbuf_finish(&out);
+}
+
+static const struct flow_paint paint = {{"<>", "<h>", "<b>", "<c>", "<c>", "<f>", "<m>", "<d>"}};
+
+static void expect_painted(const char *text, enum flow_voice voice, const char *expected)
+{
+    struct strbuf out = {0};
+    struct flow f = {0};
+    flow_init(&f, 12, FLOW_WRAP, voice, &paint);
+    for (size_t i = 0; text[i]; i++)
+        flow_add(&f, (struct bn_str){text + i, 1}, &out);
+    flow_flush(&f, &out);
+    flow_plain(&f, &out);
+    assert_string_equal(strbuf_text(&out), expected);
+    flow_finish(&f);
+    strbuf_finish(&out);
+}
+
+static void looks_are_set_once_and_ended(void **state)
+{
+    (void)state;
+    expect_painted("a **b c** d", FLOW_ANSWER, "a <b>**b c** <>d");
+    expect_painted("# a\nb", FLOW_ANSWER, "<h># a\n<>b");
+    expect_painted("a\n```\n`\n```\nb", FLOW_ANSWER, "a\n<f>```\n<><c>`\n<><f>```\n<>b");
+    expect_painted("`a` **b**", FLOW_THOUGHT, "<d>`a` **b**<>");
+    expect_painted("`a` **b**", FLOW_WORDS, "`a` **b**");
+    expect_painted("**a word or two** b", FLOW_ANSWER, "<b>**a word or\ntwo** <>b");
+}
+
+/* At every place where one painter may leave off, the next one goes on with the rest alone. */
+static void what_is_held_is_what_is_not_written(void **state)
+{
+    static const char text[] = "One *two* **three four** `f\xC3\xA9` 12. x\n```\nco de\n```\n# End";
+    (void)state;
+    for (int wrap = FLOW_WRAP; wrap <= FLOW_NO_WRAP; wrap++) {
+        for (size_t cut = 0; cut < sizeof(text); cut++) {
+            struct flow first = {0}, second = {0};
+            struct strbuf shown = {0}, letters = {0};
+            flow_init(&first, 40, (enum flow_wrap)wrap, FLOW_ANSWER, NULL);
+            flow_init(&second, 40, (enum flow_wrap)wrap, FLOW_ANSWER, NULL);
+            flow_add(&first, (struct bn_str){text, cut}, &shown);
+            const size_t n_shown = cut - flow_held(&first);
+            flow_skip(&second, (struct bn_str){text, n_shown});
+            assert_int_equal(second.column, 0);
+            flow_add(&second, bn_str_of(text + n_shown), &shown);
+            flow_flush(&second, &shown);
+            for (size_t i = 0; i < sizeof(text) - 1; i++)
+                if (!strchr(" \n", text[i]))
+                    strbuf_add_char(&letters, text[i]);
+            for (size_t i = 0, k = 0; i < shown.n_bytes; i++)
+                if (!strchr(" \n", shown.ptr[i]))
+                    assert_int_equal(shown.ptr[i], letters.ptr[k++]);
+            flow_finish(&first);
+            flow_finish(&second);
+            strbuf_finish(&shown);
+            strbuf_finish(&letters);
+        }
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(does_not_depend_on_the_pieces),
+        cmocka_unit_test(no_row_of_prose_is_wider_than_the_terminal),
+        cmocka_unit_test(breaks_between_words_and_never_within),
+        cmocka_unit_test(code_keeps_its_blanks_and_lines),
+        cmocka_unit_test(shows_no_control_and_no_broken_byte),
+        cmocka_unit_test(a_narrower_terminal_gets_the_last_row_again),
+        cmocka_unit_test(looks_are_set_once_and_ended),
+        cmocka_unit_test(what_is_held_is_what_is_not_written),
+    };
+    (void)setlocale(LC_CTYPE, "C.UTF-8"); /* widths */
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

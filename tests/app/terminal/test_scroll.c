@@ -1,0 +1,303 @@
+/*
+ * Text in rows: the transcript that scrolls, the editor's pane, and the keys that move them.
+ */
+#include "app/terminal/key_queue.h"
+#include "app/terminal/line/input_rows.h"
+#include "app/terminal/term_keys.h"
+#include "app/terminal/text/scroll.h"
+#include "engine/base/clock.h"
+
+#include <locale.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static void expect_rows(struct scroll *s, const char *expected)
+{
+    struct strbuf rows = {0};
+    for (size_t i = 0; i < s->n_rows; i++) {
+        strbuf_add_str(&rows, scroll_row(s, i));
+        strbuf_add_char(&rows, '|');
+    }
+    assert_string_equal(strbuf_text(&rows), expected);
+    strbuf_finish(&rows);
+}
+
+static void words_wrap_whole_at_every_width(void **state)
+{
+    static const char text[] = "The quick brown fox jumps over the lazy dog, again and again.";
+    (void)state;
+    for (size_t columns = 7; columns < 80; columns++) {
+        struct scroll s = {0};
+        struct strbuf joined = {0};
+        scroll_layout(&s, columns);
+        scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of(text));
+        for (size_t i = 0; i < s.n_rows; i++) {
+            const struct bn_str row = scroll_row(&s, i);
+            assert_true(row.n_bytes < columns);
+            assert_true(row.ptr[0] != ' ');
+            strbuf_addf(&joined, "%s%.*s", i > 0 ? " " : "", (int)row.n_bytes, row.ptr);
+        }
+        assert_string_equal(strbuf_text(&joined), text);
+        strbuf_finish(&joined);
+        scroll_finish(&s);
+    }
+}
+
+static void pieces_give_the_rows_of_the_whole(void **state)
+{
+    static const char text[] =
+        "a\xE6\xBC\xA2 b\tc\n\n```c\nint  x;   // long code\n```\ne\xCC\x81 end";
+    (void)state;
+    for (size_t cut = 0; cut < sizeof(text); cut++) {
+        struct scroll s = {0};
+        scroll_layout(&s, 10);
+        scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, (struct bn_str){text, cut});
+        scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS,
+                   (struct bn_str){text + cut, sizeof(text) - 1 - cut});
+        scroll_end(&s);
+        expect_rows(&s, "a\xE6\xBC\xA2 b   c||```c|int  x;   |// long co|de|```|e\xCC\x81 end|");
+        scroll_finish(&s);
+    }
+}
+
+static void a_new_width_keeps_every_row_of_code(void **state)
+{
+    struct scroll s = {0};
+    (void)state;
+    scroll_layout(&s, 20);
+    scroll_add(&s, SCROLL_PLAIN, SCROLL_COLUMNS, bn_str_of("0123456789\nab"));
+    scroll_end(&s);
+    expect_rows(&s, "0123456789|ab|");
+    scroll_layout(&s, 4);
+    expect_rows(&s, "0123|4567|89|ab|");
+    assert_int_equal(scroll_line_of(&s, 2), 0);
+    assert_int_equal(scroll_line_of(&s, 3), 1);
+    scroll_layout(&s, 1);
+    assert_int_equal(s.n_rows, 12);
+    scroll_cut(&s, 1);
+    assert_int_equal(s.n_rows, 10);
+    scroll_finish(&s);
+}
+
+static void controls_and_broken_bytes_are_replaced(void **state)
+{
+    struct scroll s = {0};
+    (void)state;
+    scroll_layout(&s, 20);
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("\x1b[2J\xE6\xBC"));
+    scroll_add(&s, SCROLL_NOTE, SCROLL_WORDS, bn_str_of("note\n"));
+    expect_rows(&s, "\xEF\xBF\xBD[2J\xEF\xBF\xBD\xEF\xBF\xBD|note|");
+    scroll_finish(&s);
+}
+
+static void printing_gives_the_last_rows_and_counts_the_others(void **state)
+{
+    struct scroll s = {0};
+    struct strbuf out = {0};
+    (void)state;
+    scroll_layout(&s, 10);
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("one\ntwo words here\nthree\n"));
+    scroll_add(&s, SCROLL_PLAIN, SCROLL_COLUMNS, bn_str_of("0123456789ab\n"));
+    assert_int_equal(scroll_print(&s, (struct scroll_place){0}, 100, &out), 0);
+    assert_string_equal(strbuf_text(&out), "one\ntwo words\nhere\nthree\n0123456789ab\n");
+    strbuf_cut(&out, 0);
+    assert_int_equal(scroll_print(&s, (struct scroll_place){1, 0}, 3, &out), 2);
+    assert_string_equal(strbuf_text(&out), "three\n0123456789ab\n");
+    strbuf_finish(&out);
+    scroll_finish(&s);
+}
+
+static void expect_input(const char *text, size_t point, size_t columns, const char *rows,
+                         const size_t at[2])
+{
+    struct input_rows r = {0};
+    struct strbuf all = {0};
+    input_rows_make(&r, "\001\033[1m\002> \001\033[m\002", bn_str_of(text), point, columns);
+    for (size_t i = 0; i < r.n; i++) {
+        strbuf_add_str(&all, input_rows_row(&r, i));
+        strbuf_add_char(&all, '|');
+    }
+    assert_string_equal(strbuf_text(&all), rows);
+    assert_int_equal(r.cursor_row, at[0]);
+    assert_int_equal(r.cursor_column, at[1]);
+    strbuf_finish(&all);
+    input_rows_finish(&r);
+}
+
+static void the_cursor_stands_at_its_byte(void **state)
+{
+    (void)state;
+    expect_input("", 0, 20, "> |", (const size_t[]){0, 2});
+    expect_input("abc", 1, 20, "> abc|", (const size_t[]){0, 3});
+    expect_input("a\xE6\xBC\xA2z", 4, 20, "> a\xE6\xBC\xA2z|", (const size_t[]){0, 5});
+    expect_input("e\xCC\x81z", 3, 20, "> e\xCC\x81z|", (const size_t[]){0, 3});
+    expect_input("a\nb", 3, 20, "> a|... b|", (const size_t[]){1, 5});
+    expect_input("\x01\x7f", 2, 20, "> ^A^?|", (const size_t[]){0, 6});
+    expect_input("abcdef", 6, 4, "> ab|cdef||", (const size_t[]){2, 0});
+    expect_input("abcdef", 2, 4, "> ab|cdef|", (const size_t[]){1, 0});
+    expect_input("a\xE6\xBC\xA2z", 4, 4, "> a|\xE6\xBC\xA2z|", (const size_t[]){1, 2});
+}
+
+static void the_pane_shows_the_cursors_row(void **state)
+{
+    struct input_rows r = {0};
+    (void)state;
+    for (size_t point = 0; point <= 19; point++) {
+        input_rows_make(&r, "", bn_str_of("0\n1\n2\n3\n4\n5\n6\n7\n8\n9"), point, 5);
+        for (size_t n = 1; n < 12; n++) {
+            const size_t first = input_rows_first(&r, n);
+            assert_true(first <= r.cursor_row && r.cursor_row < first + n);
+            assert_true(first == 0 || first + n <= r.n);
+        }
+    }
+    input_rows_finish(&r);
+}
+
+/* One letter a look, in the order of enum text_look. */
+static void expect_looks(const struct scroll *s, size_t row, const char *expected)
+{
+    const struct bn_str part = scroll_row(s, row);
+    const char *looks = scroll_row_looks(&s->lines[scroll_line_of(s, row)], part);
+    char letters[80] = "";
+    for (size_t i = 0; looks && i < part.n_bytes; i++)
+        letters[i] = ".HBCKFM"[(size_t)looks[i]];
+    assert_string_equal(letters, expected);
+}
+
+static void answers_have_looks_and_others_have_not(void **state)
+{
+    struct scroll s = {0};
+    (void)state;
+    scroll_layout(&s, 12);
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("- a **bold wo"));
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("rd** b\n```\na long line of code"));
+    scroll_add(&s, SCROLL_NOTE, SCROLL_WORDS, bn_str_of("**a** note"));
+    expect_rows(&s, "- a **bold|word** b|```|a long line |of code|**a** note|");
+    expect_looks(&s, 0, "M...BBBBBB");
+    expect_looks(&s, 1, "BBBBBB..");
+    expect_looks(&s, 2, "FFF");
+    expect_looks(&s, 4, "KKKKKKK");
+    expect_looks(&s, 5, "");
+    scroll_finish(&s);
+}
+
+static void emoji_style_makes_wide_and_is_not_cut_off(void **state)
+{
+    struct scroll s = {0};
+    struct input_rows r = {0};
+    (void)state;
+    scroll_layout(&s, 4);
+    scroll_add(&s, SCROLL_PLAIN, SCROLL_COLUMNS,
+               bn_str_of("ab\xE2\x9D\xA4\xEF\xB8\x8F"
+                         "c\xE2\x9D\xA4\xEF\xB8\x8F"));
+    expect_rows(&s, "ab\xE2\x9D\xA4\xEF\xB8\x8F|c\xE2\x9D\xA4\xEF\xB8\x8F|");
+    scroll_cut(&s, 0);
+    scroll_add(&s, SCROLL_PLAIN, SCROLL_COLUMNS, bn_str_of("abc\xE2\x9D\xA4\xEF\xB8\x8F"));
+    expect_rows(&s, "abc|\xE2\x9D\xA4\xEF\xB8\x8F|");
+    scroll_finish(&s);
+    input_rows_make(&r, "", bn_str_of("\xE2\x9D\xA4\xEF\xB8\x8Fx"), 6, 10);
+    assert_int_equal(r.cursor_column, 2);
+    input_rows_finish(&r);
+}
+
+static void printing_begins_where_the_screen_ended(void **state)
+{
+    struct scroll s = {0};
+    struct strbuf out = {0};
+    (void)state;
+    scroll_layout(&s, 20);
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("said before\nhalf a"));
+    const struct scroll_place here = scroll_here(&s);
+    scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of(" line that goes on\nend"));
+    scroll_end(&s);
+    assert_int_equal(scroll_print(&s, here, 100, &out), 0);
+    assert_string_equal(strbuf_text(&out), "line that goes on\nend\n");
+    strbuf_cut(&out, 0);
+    scroll_cut(&s, 1);
+    assert_int_equal(scroll_print(&s, here, 100, &out), 0);
+    assert_string_equal(strbuf_text(&out), "");
+    strbuf_finish(&out);
+    scroll_finish(&s);
+}
+
+static void keys_are_found_outside_of_pastes(void **state)
+{
+    static const char typed[] = "ab\033[200~\033[5~\033[201~c\033[6~d";
+    (void)state;
+    struct term_key_hit hit = term_keys_find(typed, sizeof(typed) - 1);
+    assert_int_equal(hit.key, TERM_KEY_PAGE_DOWN);
+    assert_int_equal(hit.at, strlen(typed) - 5);
+    assert_int_equal(hit.n_bytes, 4);
+    hit = term_keys_find(typed, 14); /* the paste has no end yet */
+    assert_int_equal(hit.key, TERM_KEY_NONE);
+    assert_int_equal(hit.at, 14);
+    assert_int_equal(term_keys_find("\033OQ", 3).key, TERM_KEY_F2);
+    assert_int_equal(term_keys_find("\033[1;5H", 6).key, TERM_KEY_FIRST);
+    assert_int_equal(term_keys_find("\033[A", 3).key, TERM_KEY_NONE);
+}
+
+static void the_tail_is_an_unfinished_sequence(void **state)
+{
+    static const struct {
+        const char *bytes;
+        size_t n;
+    } cases[] = {{"", 0},      {"abc", 0},      {"a\033", 1},   {"a\033[", 2},
+                 {"\033O", 2}, {"\033[1;5", 5}, {"\033[5~", 0}, {"\033[[", 3},
+                 {"\033x", 0}, {"\033[A", 0},   {"\033[200", 5}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
+        assert_int_equal(term_keys_tail(cases[i].bytes, strlen(cases[i].bytes)), cases[i].n);
+}
+
+static struct key_wish filtered(const char *typed, enum key_rule rule, const char *expected)
+{
+    struct key_queue q = {.read_at = clock_seconds() - 1};
+    strbuf_add_text(&q.bytes, typed);
+    const struct key_wish wish = key_queue_filter(&q, rule);
+    assert_string_equal(strbuf_text(&q.bytes), expected);
+    strbuf_finish(&q.bytes);
+    return wish;
+}
+
+static void waiting_keys_keep_pastes_and_lose_enter(void **state)
+{
+    (void)state;
+    struct key_wish wish = filtered("a\rb\004c\033", KEYS_WAIT, "abc");
+    assert_true(wish.stops && wish.enters);
+    wish = filtered("a\rb\004", KEYS_EDIT, "a\rb");
+    assert_true(!wish.stops && !wish.enters);
+    assert_true(filtered("a\014b", KEYS_WAIT, "ab").redraws);
+    assert_false(filtered("a\014b", KEYS_EDIT, "a\014b").redraws); /* the editor's */
+    assert_false(filtered("\033[200~\014\033[201~", KEYS_WAIT, "\033[200~\014\033[201~").redraws);
+    wish = filtered("x\033[200~1\r2\004\033[201~\033\r", KEYS_WAIT,
+                    "x\033[200~1\r2\004\033[201~\033\r"); /* Alt-Enter makes a line */
+    assert_true(!wish.stops && !wish.enters);
+    wish = filtered("\033[200~1\r2\033", KEYS_WAIT, "\033[200~1\r2\033"); /* no end yet */
+    assert_true(!wish.stops && !wish.enters);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(words_wrap_whole_at_every_width),
+        cmocka_unit_test(pieces_give_the_rows_of_the_whole),
+        cmocka_unit_test(a_new_width_keeps_every_row_of_code),
+        cmocka_unit_test(controls_and_broken_bytes_are_replaced),
+        cmocka_unit_test(printing_gives_the_last_rows_and_counts_the_others),
+        cmocka_unit_test(answers_have_looks_and_others_have_not),
+        cmocka_unit_test(emoji_style_makes_wide_and_is_not_cut_off),
+        cmocka_unit_test(printing_begins_where_the_screen_ended),
+        cmocka_unit_test(the_cursor_stands_at_its_byte),
+        cmocka_unit_test(the_pane_shows_the_cursors_row),
+        cmocka_unit_test(keys_are_found_outside_of_pastes),
+        cmocka_unit_test(the_tail_is_an_unfinished_sequence),
+        cmocka_unit_test(waiting_keys_keep_pastes_and_lose_enter),
+    };
+    (void)setlocale(LC_CTYPE, "C.UTF-8");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,126 @@
+/*
+ * The status row at every width.
+ */
+#include "app/terminal/text/status.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct status full = {.state = STATUS_GENERATING,
+                                   .n_done = 57,
+                                   .rate = 11.84,
+                                   .n_used = 212,
+                                   .n_ctx = 4096,
+                                   .model = "a model",
+                                   .device = "CPU",
+                                   .settings = "temp 0.2",
+                                   .hint = "Esc stops",
+                                   .unsaved = true};
+
+static void shows_everything_where_there_is_room(void **state)
+{
+    char out[300];
+    (void)state;
+    status_format(&full, 200, out, sizeof(out));
+    assert_string_equal(out, "generating 57 | 11.8 tok/s | ctx 212/4096 5% | Esc stops | a model | "
+                             "CPU | temp 0.2 | unsaved");
+}
+
+static void drops_whole_items_from_the_right_at_every_width(void **state)
+{
+    char all[300];
+    (void)state;
+    status_format(&full, 200, all, sizeof(all));
+    for (size_t width = 1; width <= 200; width++) {
+        char out[300];
+        status_format(&full, width, out, sizeof(out));
+        const size_t n = strlen(out);
+        assert_true(n <= width && n > 0);
+        assert_memory_equal(out, all, n);
+        if (n >= strlen("generating 57")) /* what follows is the end or a separator */
+            assert_true(all[n] == 0 || strncmp(all + n, " | ", 3) == 0);
+        else
+            assert_int_equal(n, width); /* the state alone is cut */
+    }
+}
+
+static void says_what_is_read_and_how_long(void **state)
+{
+    const struct status s = {
+        .state = STATUS_READING, .n_done = 128, .n_total = 512, .seconds_left = 2.2};
+    const struct status loading = {.state = STATUS_LOADING, .n_done = 43, .n_total = 100};
+    char out[100];
+    (void)state;
+    status_format(&s, 80, out, sizeof(out));
+    assert_string_equal(out, "reading 128/512 25% 2 s");
+    status_format(&loading, 80, out, sizeof(out));
+    assert_string_equal(out, "loading 43%");
+}
+
+static void names_beyond_ascii_take_a_column_a_character(void **state)
+{
+    const struct status s = {.state = STATUS_READY,
+                             .model = "m\xC3\xB6\xE6\xBC\xA2\xF0\x9F\x98\x80."};
+    char out[100];
+    (void)state;
+    status_format(&s, 80, out, sizeof(out));
+    assert_string_equal(out, "ready | m???.");
+}
+
+static void what_is_typed_ahead_is_cut_at_its_beginning_to_what_is_left(void **state)
+{
+    struct status s = {.state = STATUS_GENERATING, .n_done = 5, .hint = "busy, Esc stops"};
+    char out[300];
+    static const struct {
+        size_t width;
+        const char *typed, *shown;
+    } cases[] = {
+        {200, "a question", " | typed: a question"},
+        {200, "a question of more than some columns", " | typed: ...f more than some columns"},
+        {54, "a question of mine", " | typed: ...ion of mine"},
+        {48, "a question of mine", " | typed: ... mine"},
+        {46, "a question of mine", ""},
+        {200, "", ""},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        s.typed = bn_str_of(cases[i].typed);
+        status_format(&s, cases[i].width, out, sizeof(out));
+        assert_true(strlen(out) <= cases[i].width);
+        assert_memory_equal(out, "generating 5 | busy, Esc stops", 30);
+        assert_string_equal(out + 30, cases[i].shown);
+    }
+}
+
+static void pressure_begins_at_80_and_95_percent(void **state)
+{
+    struct status s = {.n_ctx = 1000};
+    static const struct {
+        size_t n_used;
+        int pressure;
+    } cases[] = {{0, 0}, {799, 0}, {800, 1}, {949, 1}, {950, 2}, {2000, 2}};
+    (void)state;
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        s.n_used = cases[i].n_used;
+        assert_int_equal(status_pressure(&s), cases[i].pressure);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(shows_everything_where_there_is_room),
+        cmocka_unit_test(drops_whole_items_from_the_right_at_every_width),
+        cmocka_unit_test(says_what_is_read_and_how_long),
+        cmocka_unit_test(names_beyond_ascii_take_a_column_a_character),
+        cmocka_unit_test(what_is_typed_ahead_is_cut_at_its_beginning_to_what_is_left),
+        cmocka_unit_test(pressure_begins_at_80_and_95_percent),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
