@@ -28,11 +28,11 @@ for option in "$@"; do
 done
 
 apt_packages='gcc libc6-dev meson ninja-build pkg-config libreadline-dev libncurses-dev
-    libpcre2-dev libjansson-dev libcmocka-dev python3'
+    libpcre2-dev libjansson-dev libunistring-dev libcmocka-dev python3'
 dnf_packages='gcc meson ninja-build pkgconf-pkg-config readline-devel ncurses-devel
-    pcre2-devel jansson-devel libcmocka-devel python3'
-pacman_packages='gcc meson ninja pkgconf readline ncurses pcre2 jansson cmocka python'
-brew_packages='meson ninja pkgconf readline ncurses pcre2 jansson cmocka libomp python3'
+    pcre2-devel jansson-devel libunistring-devel libcmocka-devel python3'
+pacman_packages='gcc meson ninja pkgconf readline ncurses pcre2 jansson libunistring cmocka python'
+brew_packages='meson ninja pkgconf readline ncurses pcre2 jansson libunistring cmocka libomp python3'
 
 have() {
     command -v "$1" >/dev/null 2>&1
