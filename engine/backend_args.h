@@ -12,16 +12,13 @@
 /* All but what is of one file and one run: file_mapped, log and trace. */
 static inline struct backend_config backend_args(const struct bn_model_config *cfg)
 {
-    static const enum backend_head heads[] = {[BN_HEAD_EXACT] = BACKEND_HEAD_EXACT,
-                                              [BN_HEAD_Q8] = BACKEND_HEAD_Q8,
-                                              [BN_HEAD_F16] = BACKEND_HEAD_FULL};
     return (struct backend_config){
         .isa = cfg->isa,
         .n_threads = cfg->n_threads,
         .n_ubatch = cfg->n_ubatch > 0 ? cfg->n_ubatch : DEFAULT_UBATCH,
-        .head = heads[cfg->head],
-        .kv = cfg->kv == BN_KV_Q8 ? KV_Q8 : KV_F16,
-        .skip = cfg->skip == BN_SKIP_OFF ? SKIP_OFF : SKIP_ON,
+        .head = cfg->head,
+        .kv = cfg->kv,
+        .skip = cfg->skip,
         .profile = cfg->profile,
         .pin = cfg->pin,
     };

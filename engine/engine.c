@@ -120,8 +120,8 @@ static bool check_config(const struct bn_model_config *cfg, struct bn_error *err
     if (cfg->n_ubatch > MAX_UBATCH)
         return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens, %d at most", cfg->n_ubatch,
                        MAX_UBATCH);
-    if (cfg->i2s_layout > BN_I2S_C || cfg->head > BN_HEAD_F16 || cfg->kv > BN_KV_Q8)
-        return bn_fail(err, BN_EARG, "layout %d, head %d or KV cache %d is none there is",
+    if (cfg->i2s_layout > BN_I2S_C || cfg->head > BN_HEAD_FULL || cfg->kv > BN_KV_Q8)
+        return bn_fail(err, BN_EARG, "unknown I2_S layout %d, output head %d or KV cache type %d",
                        (int)cfg->i2s_layout, (int)cfg->head, (int)cfg->kv);
     return true;
 }
@@ -131,7 +131,7 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
 {
     const atomic_bool *cancel = cfg->cancel ? &cfg->cancel->requested : NULL;
     const struct model_config model_cfg = {
-        .i2s_layout = (enum i2s_layout)cfg->i2s_layout,
+        .i2s_layout = cfg->i2s_layout,
         .no_repair = cfg->no_repair,
         .notes = cfg->notes,
         .cancel = cancel,
@@ -201,8 +201,7 @@ double bn_model_bandwidth(struct bn_model *model)
 
 double bn_model_mac_peak(struct bn_model *model, enum bn_mac kind)
 {
-    return model->host.ops->mac_peak(model->host.backend,
-                                     kind == BN_MAC_F32 ? BACKEND_MAC_F32 : BACKEND_MAC_INT8);
+    return model->host.ops->mac_peak(model->host.backend, kind);
 }
 
 uint64_t bn_model_bytes_read(const struct bn_model *model)
@@ -227,15 +226,7 @@ size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t
 
 size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, size_t cap)
 {
-    struct backend_step steps[BN_PROFILE_STEPS];
-    const size_t n =
-        model->host.ops->profile(model->host.backend, steps, size_min(cap, BN_PROFILE_STEPS));
-    for (size_t i = 0; i < n; i++)
-        out[i] = (struct bn_profile_step){
-            steps[i].name,    steps[i].seconds,
-            steps[i].n_calls, steps[i].n_bytes,
-            steps[i].n_macs,  steps[i].mac == BACKEND_MAC_F32 ? BN_MAC_F32 : BN_MAC_INT8};
-    return n;
+    return model->host.ops->profile(model->host.backend, out, cap);
 }
 
 size_t bn_device_list(struct bn_device_line *out, size_t cap)

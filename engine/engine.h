@@ -23,6 +23,7 @@
 #include "engine/base/notes.h"
 #include "engine/file.h"
 #include "engine/head.h"
+#include "engine/settings.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -46,19 +47,6 @@ struct bn_progress {
     void (*report)(void *ud, size_t n_done, size_t n_total); /* NULL: nobody listens */
     void *ud;
 };
-
-enum bn_i2s_layout { BN_I2S_A, BN_I2S_B, BN_I2S_C }; /* docs/formats.md, "I2_S" */
-/* Q8 keeps the rows of an F16, BF16 or F32 head at eight bits, an approximation; the others give
- * the same bytes. */
-enum bn_head_mode { BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_F16 };
-
-/* How keys and values are kept: as F16, or as bytes with a scale for each position and head, half
- * the memory and an approximation. */
-enum bn_kv_type { BN_KV_F16, BN_KV_Q8 };
-
-/* Leave weights unread where an exact zero makes their product zero: the same bytes, sooner. Off is
- * for measuring. */
-enum bn_skip { BN_SKIP_ON, BN_SKIP_OFF };
 
 struct bn_model_config {
     const char *device; /* "auto", "cpu", "cuda" or "cuda:N"; NULL is "auto" */
@@ -119,10 +107,6 @@ double bn_model_bandwidth(struct bn_model *model);
 
 /* Multiply-adds a second that the device can do at all, with nothing read from memory; 0: not
  * known. Takes a fraction of a second. */
-enum bn_mac {
-    BN_MAC_INT8, /* of bytes, with the instructions that prompts are read with */
-    BN_MAC_F32   /* fused, as attention uses them */
-};
 double bn_model_mac_peak(struct bn_model *model, enum bn_mac kind);
 
 /* Bytes that all evals of this model together have read from memory: weights that were not left
@@ -142,14 +126,6 @@ size_t bn_model_batch(const struct bn_model *model, size_t n_ctx);
 /* Where the time went since the last call, for a model opened with `profile`: at most cap kinds of
  * work, in the order of a pass; their number is returned. 0: the device does not measure it. */
 #define BN_PROFILE_STEPS 16
-struct bn_profile_step {
-    const char *name;
-    double seconds;
-    uint64_t n_calls;
-    uint64_t n_bytes; /* read from memory; 0: next to nothing */
-    uint64_t n_macs;  /* multiply-adds; 0: none worth counting */
-    enum bn_mac mac;  /* of this kind */
-};
 size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, size_t cap);
 
 struct bn_session_config {
@@ -208,10 +184,6 @@ bool bn_eval(struct bn_item *items, size_t n_items, const struct bn_control *con
  * must fill the whole piece. Only a session of a model opened from the same file, on the same
  * backend and layout version (bn_session_kv_version) can take it back; ids are part of the bytes. A
  * load that fails after its header leaves the session empty. */
-struct bn_stream {
-    bool (*move)(void *ud, void *bytes, size_t n_bytes); /* read into or write from bytes */
-    void *ud;
-};
 bool bn_session_save(struct bn_session *s, const struct bn_stream *out, struct bn_error *err);
 bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn_error *err);
 const char *bn_session_kv_version(const struct bn_session *s); /* "cpu-f16-1" */

@@ -296,18 +296,16 @@ static struct saved_header header_of(const struct bn_session *s)
 bool bn_session_save(struct bn_session *s, const struct bn_stream *out, struct bn_error *err)
 {
     struct saved_header h = header_of(s);
-    const struct seq_stream stream = {out->move, out->ud};
     if (!out->move(out->ud, &h, sizeof h) ||
         (s->n_ids > 0 && !out->move(out->ud, s->ids, s->n_ids * sizeof *s->ids)))
         return bn_fail(err, BN_EIO, "the session of %zu tokens could not be written", s->n_ids);
-    return s->host->ops->seq_save(s->seq, &stream, err);
+    return s->host->ops->seq_save(s->seq, out, err);
 }
 
 bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn_error *err)
 {
     struct saved_header h;
     const struct saved_header own = header_of(s);
-    const struct seq_stream stream = {in->move, in->ud};
     if (!in->move(in->ud, &h, sizeof h))
         return bn_fail(err, BN_EIO, "the saved session ends too early");
     if (memcmp(h.version, own.version, sizeof h.version) != 0)
@@ -327,7 +325,7 @@ bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn
         err->code = BN_EFORMAT;
         return false;
     }
-    if (!s->host->ops->seq_load(s->seq, n_ids, &stream, err))
+    if (!s->host->ops->seq_load(s->seq, n_ids, in, err))
         return false;
     s->n_ids = n_ids;
     return true;

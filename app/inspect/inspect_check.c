@@ -47,12 +47,9 @@ static bool check_parts(const struct inspect *in, const struct model *m, struct 
 
 static enum exit_code check_file(struct inspect *in)
 {
-    static const enum i2s_layout layouts[] = {
-        [BN_I2S_A] = I2S_A, [BN_I2S_B] = I2S_B, [BN_I2S_C] = I2S_C};
     struct bn_model_config cfg = {0};
     model_args_config(in->options, &cfg);
-    const struct model_config model = {.i2s_layout = layouts[cfg.i2s_layout],
-                                       .no_repair = cfg.no_repair};
+    const struct model_config model = {.i2s_layout = cfg.i2s_layout, .no_repair = cfg.no_repair};
     struct bn_error err;
     struct model *m = NULL;
     const bool ok =

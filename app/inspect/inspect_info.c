@@ -56,11 +56,8 @@ static bool plan_memory(struct info *info, const struct bn_model_config *cfg, st
 
 static void open_model(struct info *info, const struct bn_model_config *cfg)
 {
-    static const enum i2s_layout layouts[] = {
-        [BN_I2S_A] = I2S_A, [BN_I2S_B] = I2S_B, [BN_I2S_C] = I2S_C};
-    const struct model_config model = {.i2s_layout = layouts[cfg->i2s_layout],
-                                       .no_repair = cfg->no_repair,
-                                       .notes = &info->in->notes};
+    const struct model_config model = {
+        .i2s_layout = cfg->i2s_layout, .no_repair = cfg->no_repair, .notes = &info->in->notes};
     if (info->gguf->n_tensors == 0) {
         (void)bn_fail(&info->model_error, BN_EFORMAT, "a vocabulary only, no tensors");
         return;

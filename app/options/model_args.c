@@ -171,7 +171,7 @@ const struct option_table model_template_options = OPTION_TABLE(template_rows);
 void model_args_config(const struct options *o, struct bn_model_config *cfg)
 {
     /* As in run_rows. */
-    static const enum bn_head_mode heads[] = {BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_F16};
+    static const enum bn_head_mode heads[] = {BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_FULL};
     static const enum bn_kv_type kvs[] = {BN_KV_F16, BN_KV_Q8};
     static const enum bn_i2s_layout layouts[] = {BN_I2S_A, BN_I2S_B, BN_I2S_C};
     if (options_find(o, "device")) {

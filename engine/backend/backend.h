@@ -11,6 +11,7 @@
 #include "engine/base/log.h"
 #include "engine/head.h"
 #include "engine/model/model.h"
+#include "engine/settings.h"
 
 #include <stdatomic.h>
 #include <stdbool.h>
@@ -27,31 +28,16 @@ struct backend_control {
     void *ud;
 };
 
-/* Whether weights are left unread where an exact zero makes their product zero. The results are the
- * same bytes. */
-enum backend_skip { SKIP_ON, SKIP_OFF };
-
-/* What keys and values are kept as: bytes are an approximation, the same on every backend that has
- * it. */
-enum backend_kv { KV_F16, KV_Q8 };
-
-/* How the output head is read: screened where that gives the same, from rows at eight bits (an
- * approximation), or all of it as it is. */
-enum backend_head { BACKEND_HEAD_EXACT, BACKEND_HEAD_Q8, BACKEND_HEAD_FULL };
-
-/* What is multiplied and added, where that is measured. */
-enum backend_mac { BACKEND_MAC_INT8, BACKEND_MAC_F32 };
-
 struct backend_config {
     size_t index;     /* of several devices of this kind */
     const char *isa;  /* highest rung, NULL: the best */
     size_t n_threads; /* 0: what the process may use */
     size_t n_ubatch;  /* most tokens in one eval, at least 1 */
-    enum backend_head head;
-    enum backend_kv kv;
+    enum bn_head_mode head;
+    enum bn_kv_type kv;
     bool profile; /* measure where the time goes */
     bool pin;     /* CPU: each thread stays on a core of its own */
-    enum backend_skip skip;
+    enum bn_skip skip;
     bool file_mapped; /* the model's bytes are a file mapping: pages read once may be dropped */
     struct bn_log log;
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);
@@ -86,21 +72,6 @@ struct eval_item {
     struct head_row *rows; /* (n_rows) */
 };
 
-/* One kind of work, in all evals since the last look. */
-struct backend_step {
-    const char *name;
-    double seconds;
-    uint64_t n_calls;
-    uint64_t n_bytes;     /* read from memory; 0: next to nothing */
-    uint64_t n_macs;      /* multiply-adds, 0: none worth counting */
-    enum backend_mac mac; /* of this kind */
-};
-
-struct seq_stream {
-    bool (*move)(void *ud, void *bytes, size_t n_bytes);
-    void *ud;
-};
-
 struct backend_ops {
     const char *name; /* "cpu", "cuda" */
 
@@ -116,7 +87,7 @@ struct backend_ops {
     double (*bandwidth)(struct backend *b); /* bytes read a second, measured now */
     /* Multiply-adds a second that the arithmetic of this device reaches with nothing read from
      * memory, measured now; 0: not known. */
-    double (*mac_peak)(struct backend *b, enum backend_mac kind);
+    double (*mac_peak)(struct backend *b, enum bn_mac kind);
     /* How an eval of n_items sequences with n_ids ids each runs, in lines of text. Returns the
      * characters it has, as snprintf does. */
     size_t (*explain)(const struct backend *b, size_t n_items, size_t n_ids, char *text,
@@ -125,7 +96,7 @@ struct backend_ops {
     size_t (*free_bytes)(struct backend *b);
     /* Where the time went since the last call, with profile on: at most cap steps, their number is
      * returned. 0: this device does not measure it. */
-    size_t (*profile)(struct backend *b, struct backend_step *out, size_t cap);
+    size_t (*profile)(struct backend *b, struct bn_profile_step *out, size_t cap);
 
     bool (*seq_open)(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err);
     void (*seq_close)(struct seq *s); /* NULL is fine */
@@ -139,8 +110,8 @@ struct backend_ops {
                  const struct backend_control *control, uint64_t *n_bytes, struct bn_error *err);
     void (*truncate)(struct seq *s, size_t n_keep);
 
-    bool (*seq_save)(struct seq *s, const struct seq_stream *out, struct bn_error *err);
-    bool (*seq_load)(struct seq *s, size_t length, const struct seq_stream *in,
+    bool (*seq_save)(struct seq *s, const struct bn_stream *out, struct bn_error *err);
+    bool (*seq_load)(struct seq *s, size_t length, const struct bn_stream *in,
                      struct bn_error *err);
 };
 

@@ -97,7 +97,7 @@ static void run_block(const struct backend *b, const struct part *part, size_t l
         .l = out.l,
         .o = out.o,
     };
-    (b->cfg.kv == KV_Q8 ? b->k.attn_block_q8 : b->k.attn_block)(&args);
+    (b->cfg.kv == BN_KV_Q8 ? b->k.attn_block_q8 : b->k.attn_block)(&args);
 }
 
 static void merge_heads(const struct backend *b, struct partial run, struct partial one,
@@ -124,7 +124,7 @@ static void run_item(struct lane *l, size_t item, size_t next, size_t layer)
     const struct seq *next_seq = b->scratch.tiles[next / n_kv_heads].seq;
     const size_t group = b->shape.group, head_dim = b->model->hp.head_dim;
     const size_t last = tile->pos0 / ATTN_BLOCK; /* a tile lies within one block */
-    const attn_tile_fn run = b->cfg.kv == KV_Q8 ? b->k.attn_tile_q8 : b->k.attn_tile;
+    const attn_tile_fn run = b->cfg.kv == BN_KV_Q8 ? b->k.attn_tile_q8 : b->k.attn_tile;
     for (size_t block = 0; block <= last; block++) {
         const struct kv_block kv = kv_block_at(tile->seq, layer, kv_head, block);
         const struct kv_block ahead = block < last

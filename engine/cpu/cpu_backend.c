@@ -48,7 +48,7 @@ static bool choose_kernels(struct backend *b, struct bn_error *err)
         bn_log(&b->cfg.log, BN_LOG_WARNING, "%s", why);
     cpu_kernels_init(&b->k, &caps);
     if (!b->k.skips_zeros)
-        b->cfg.skip = SKIP_OFF;
+        b->cfg.skip = BN_SKIP_OFF;
     return true;
 }
 
@@ -71,8 +71,8 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
         .bytes_per_token =
             b->line_bytes + b->n_floats * sizeof(float) + head_bytes + b->shape.row_bytes,
         .head_bytes = head_bytes,
-        .kv_type = b->cfg.kv == KV_Q8 ? "q8" : "f16",
-        .kv_version = b->cfg.kv == KV_Q8 ? "cpu-q8-1" : "cpu-f16-1",
+        .kv_type = b->cfg.kv == BN_KV_Q8 ? "q8" : "f16",
+        .kv_version = b->cfg.kv == BN_KV_Q8 ? "cpu-q8-1" : "cpu-f16-1",
     };
     b->plan_model = (struct plan_model){.k = &b->k,
                                         .line_bytes = b->line_bytes,
@@ -80,14 +80,14 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
                                         .n_kv_heads = m->hp.n_kv_heads,
                                         .n_ubatch = b->n_ubatch,
                                         .head_form = head_form(b),
-                                        .kv_form = b->cfg.kv == KV_Q8 ? "bytes" : "F16",
+                                        .kv_form = b->cfg.kv == BN_KV_Q8 ? "bytes" : "F16",
                                         .kv_bytes_per_token = plan->kv_bytes_per_token,
                                         .n_threads = b->n_threads,
                                         .all_threads = b->cfg.n_threads > 0};
     (void)snprintf(b->info.text, sizeof b->info.text, "CPU, %zu thread%s, %s%s%s", b->n_threads,
                    b->n_threads == 1 ? "" : "s", cpu_isa_title(b->k.isa),
                    b->head_map.ptr ? ", head at 8 bits" : "",
-                   b->cfg.kv == KV_Q8 ? ", KV cache at 8 bits" : "");
+                   b->cfg.kv == BN_KV_Q8 ? ", KV cache at 8 bits" : "");
 }
 
 static void cpu_close(struct backend *b)

@@ -9,9 +9,9 @@
 #include "engine/cpu/cpu_state.h"
 
 /* What the head's rows are multiplied as, for this form of the head: their own type, or Q8_0. */
-enum tensor_type head_type(const struct model *m, enum backend_head head);
+enum tensor_type head_type(const struct model *m, enum bn_head_mode head);
 /* Bytes of the copy at eight bits, 0: there is none; false on overflow. */
-bool head_copy_bytes(const struct model *m, enum backend_head head, size_t *n_bytes);
+bool head_copy_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes);
 /* Make it, and b->head refer to it. BN_ENOMEM, BN_ECANCELLED, BN_EUNSUPPORTED. */
 bool head_copy_open(struct backend *b, const struct backend_control *control, struct bn_error *err);
 

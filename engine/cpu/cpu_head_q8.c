@@ -15,14 +15,14 @@
 #define BLOCK_BYTES 34 /* an F16, 32 bytes */
 #define STEP_ROWS 1024 /* between two looks at the cancel flag */
 
-enum tensor_type head_type(const struct model *m, enum backend_head head)
+enum tensor_type head_type(const struct model *m, enum bn_head_mode head)
 {
     const enum tensor_type type = m->head.type;
     const bool is_wide = type == TENSOR_F32 || type == TENSOR_F16 || type == TENSOR_BF16;
-    return head == BACKEND_HEAD_Q8 && is_wide ? TENSOR_Q8_0 : type;
+    return head == BN_HEAD_Q8 && is_wide ? TENSOR_Q8_0 : type;
 }
 
-bool head_copy_bytes(const struct model *m, enum backend_head head, size_t *n_bytes)
+bool head_copy_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes)
 {
     *n_bytes = 0;
     return head_type(m, head) == m->head.type ||

@@ -87,7 +87,7 @@ void kv_append(const struct lane *l, const struct tile *tile, size_t layer, size
     const struct kv_block to = kv_block_at(tile->seq, layer, kv_head, tile->pos0 / ATTN_BLOCK);
     const size_t pos = tile->pos0 % ATTN_BLOCK;
     for (size_t t = 0; t < tile->n_tokens; t++) {
-        if (l->pass->b->cfg.kv == KV_Q8)
+        if (l->pass->b->cfg.kv == BN_KV_Q8)
             append_q8(l, &to, pos + t, k + t * kv_stride, v + t * kv_stride);
         else
             append_f16(l, &to, pos + t, k + t * kv_stride, v + t * kv_stride);
@@ -98,7 +98,7 @@ void kv_fetch(const struct tile *tile, size_t layer, size_t kv_head)
 {
     const struct backend *b = tile->seq->backend;
     const struct kv_block to = kv_block_at(tile->seq, layer, kv_head, tile->pos0 / ATTN_BLOCK);
-    const size_t unit = b->cfg.kv == KV_Q8 ? ATTN_QUAD : sizeof(uint16_t);
+    const size_t unit = b->cfg.kv == BN_KV_Q8 ? ATTN_QUAD : sizeof(uint16_t);
     const uint8_t *at = to.k + tile->pos0 % ATTN_BLOCK * unit;
     for (; at < to.k + b->shape.k_bytes; at += ATTN_BLOCK * unit)
         cpu_prefetch(at);
@@ -131,7 +131,7 @@ static void clear_past_length(struct seq *s)
     for (size_t i = 0; i < hp->n_layers * hp->n_kv_heads; i++) {
         const struct kv_block block =
             kv_block_at(s, i / hp->n_kv_heads, i % hp->n_kv_heads, s->length / ATTN_BLOCK);
-        if (b->cfg.kv == KV_Q8) {
+        if (b->cfg.kv == BN_KV_Q8) {
             clear_rows(block.k, b->shape.k_bytes / (ATTN_QUAD * ATTN_BLOCK), n, ATTN_QUAD);
             clear_values_q8(&block, v_stride, n);
             clear_rows((uint8_t *)block.scales, 2, n, sizeof(float));
@@ -144,7 +144,7 @@ static void clear_past_length(struct seq *s)
 }
 
 /* Whole blocks up to the one that holds position length - 1, one piece each. */
-static bool move_blocks(const struct seq *s, size_t length, const struct seq_stream *stream)
+static bool move_blocks(const struct seq *s, size_t length, const struct bn_stream *stream)
 {
     for (size_t pos = 0, block = 0; pos < length; pos += ATTN_BLOCK, block++)
         if (!stream->move(stream->ud, (uint8_t *)s->map.ptr + block * s->block_bytes,
@@ -153,7 +153,7 @@ static bool move_blocks(const struct seq *s, size_t length, const struct seq_str
     return true;
 }
 
-bool kv_save(struct seq *s, const struct seq_stream *out, struct bn_error *err)
+bool kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err)
 {
     clear_past_length(s);
     if (!move_blocks(s, s->length, out))
@@ -161,7 +161,7 @@ bool kv_save(struct seq *s, const struct seq_stream *out, struct bn_error *err)
     return true;
 }
 
-bool kv_load(struct seq *s, size_t length, const struct seq_stream *in, struct bn_error *err)
+bool kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err)
 {
     if (length > s->n_ctx)
         return bn_fail(err, BN_ECONTEXT, "%zu saved tokens do not fit in a context of %zu", length,

@@ -173,7 +173,7 @@ void linear_gate(struct lane *l, const struct weights *w, enum ffn_act act, stru
         linear_many_gate(l, w, act == FFN_RELU2 ? k->acc_relu2 : k->acc_silu, y);
         return;
     }
-    const bool skip = act == FFN_RELU2 && l->pass->b->cfg.skip == SKIP_ON;
+    const bool skip = act == FFN_RELU2 && l->pass->b->cfg.skip == BN_SKIP_ON;
     const gate_fn gate = act == FFN_RELU2 ? k->relu2_gate : k->silu_gate;
     const size_t n_ff = w->mat.n_rows / 2;
     const struct share all = lane_share(l, n_ff, ROW_UNIT);

@@ -150,7 +150,7 @@ static bool pack_rows_i2s(const struct ternary_source *src, size_t row0, size_t 
 bool pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *lines,
                uint8_t *codes, struct bn_error *err)
 {
-    if (src->type == TENSOR_I2_S && src->layout == I2S_A && src->n_cols % LINE_COLS == 0)
+    if (src->type == TENSOR_I2_S && src->layout == BN_I2S_A && src->n_cols % LINE_COLS == 0)
         return pack_rows_i2s(src, row0, row1, lines, codes, err);
     for (size_t r = row0; r < row1; r += PACK_ROWS) {
         const size_t end = size_min(r + PACK_ROWS, row1);

@@ -18,8 +18,8 @@ bool pack_in_columns(const struct model *m, const struct backend_config *cfg,
                      const struct linear *down)
 {
     const struct ternary_source *src = &down->source;
-    return cfg->skip == SKIP_ON && m->hp.act == FFN_RELU2 && src->type == TENSOR_I2_S &&
-           src->layout == I2S_A && src->n_cols % LINE_COLS == 0 && src->n_cols <= MOST_SUMMED &&
+    return cfg->skip == BN_SKIP_ON && m->hp.act == FFN_RELU2 && src->type == TENSOR_I2_S &&
+           src->layout == BN_I2S_A && src->n_cols % LINE_COLS == 0 && src->n_cols <= MOST_SUMMED &&
            (uintptr_t)src->bytes % 32 == 0;
 }
 

@@ -26,9 +26,9 @@ static void run_loop(void *ud, size_t index, size_t n_lanes)
     atomic_fetch_add(&loop->n_macs, loop->mac_peak(loop->n_rounds));
 }
 
-double cpu_mac_peak(struct backend *b, enum backend_mac kind)
+double cpu_mac_peak(struct backend *b, enum bn_mac kind)
 {
-    struct peak_loop loop = {.mac_peak = kind == BACKEND_MAC_F32 ? b->k.fma_peak : b->k.mac_peak,
+    struct peak_loop loop = {.mac_peak = kind == BN_MAC_F32 ? b->k.fma_peak : b->k.mac_peak,
                              .n_rounds = ROUNDS};
     double best = 0.0;
     for (size_t i = 0; i < N_LOOPS; i++) {

@@ -19,10 +19,10 @@
 #define MAX_WIDTH ((size_t)1 << 24) /* any width of a model; keeps the sums below from overflow */
 
 /* A block of positions: K, V and, for bytes, their scales. */
-static bool kv_shape(struct cpu_shape *s, const struct hparams *hp, enum backend_kv kv,
+static bool kv_shape(struct cpu_shape *s, const struct hparams *hp, enum bn_kv_type kv,
                      struct bn_error *err)
 {
-    const bool is_q8 = kv == KV_Q8;
+    const bool is_q8 = kv == BN_KV_Q8;
     const size_t unit = is_q8 ? 1 : sizeof(uint16_t);
     if (is_q8 && hp->head_dim > Q8_DIM_MOST)
         return bn_fail(err, BN_EUNSUPPORTED,
@@ -62,7 +62,7 @@ bool cpu_shape_init(struct cpu_shape *s, const struct model *m, const struct bac
         .q8_stride = size_round_up(max_cols, LINE_COLS),
         .v_stride = size_round_up(hp->head_dim, 32),
         .n_slots = 4 * n_threads * SPLIT_BLOCKS,
-        .n_coarse = head_plane_blocks(m, cfg->head == BACKEND_HEAD_EXACT),
+        .n_coarse = head_plane_blocks(m, cfg->head == BN_HEAD_EXACT),
     };
     if (!tensor_bytes(m->embd.type, hp->n_embd, 1, &s->row_bytes) ||
         !tensor_bytes(head_type(m, cfg->head), hp->n_embd, 1, &s->head_row_bytes))

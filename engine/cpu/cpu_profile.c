@@ -74,14 +74,14 @@ void profile_end(struct pass *pass)
         atomic_load_explicit(&pass->head_bytes, memory_order_relaxed);
 }
 
-size_t cpu_profile(struct backend *b, struct backend_step *out, size_t cap)
+size_t cpu_profile(struct backend *b, struct bn_profile_step *out, size_t cap)
 {
     struct profile *p = &b->pass.profile;
     const size_t n = size_min(cap, PROFILE_N);
     for (size_t i = 0; i < n; i++)
-        out[i] = (struct backend_step){
+        out[i] = (struct bn_profile_step){
             names[i],      p->seconds[i], p->n_calls[i],
-            p->n_bytes[i], p->n_macs[i],  i == PROFILE_ATTN ? BACKEND_MAC_F32 : BACKEND_MAC_INT8};
+            p->n_bytes[i], p->n_macs[i],  i == PROFILE_ATTN ? BN_MAC_F32 : BN_MAC_INT8};
     *p = (struct profile){0};
     return n;
 }

@@ -8,7 +8,7 @@
 #include "engine/cpu/cpu_state.h"
 
 /* The backend op: steps since the last call, which it forgets. */
-size_t cpu_profile(struct backend *b, struct backend_step *out, size_t cap);
+size_t cpu_profile(struct backend *b, struct bn_profile_step *out, size_t cap);
 
 void profile_begin(struct pass *pass); /* before lanes enter */
 void profile_end(struct pass *pass);   /* after they left: counts bytes and multiply-adds */

@@ -219,6 +219,6 @@ void cpu_scratch_close(struct scratch *s);
 double cpu_bandwidth(struct backend *b);
 
 /* Multiply-adds a second, all threads, nothing read from memory, best of a few loops. */
-double cpu_mac_peak(struct backend *b, enum backend_mac kind);
+double cpu_mac_peak(struct backend *b, enum bn_mac kind);
 
 #endif

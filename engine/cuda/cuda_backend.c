@@ -135,7 +135,7 @@ static bool cuda_open(const struct model *m, const struct backend_config *cfg,
                       const struct backend_control *control, struct backend **out,
                       struct bn_error *err)
 {
-    if (cfg->head == BACKEND_HEAD_Q8)
+    if (cfg->head == BN_HEAD_Q8)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the CUDA backend has no 8-bit head: use the exact one");
     if (cfg->isa)
@@ -197,7 +197,7 @@ static double cuda_bandwidth(struct backend *b)
     return best;
 }
 
-static double cuda_mac_peak(struct backend *b, enum backend_mac kind)
+static double cuda_mac_peak(struct backend *b, enum bn_mac kind)
 {
     (void)b;
     (void)kind;
@@ -223,7 +223,7 @@ static size_t cuda_free_bytes(struct backend *b)
     return n_free;
 }
 
-static size_t cuda_profile(struct backend *b, struct backend_step *out, size_t cap)
+static size_t cuda_profile(struct backend *b, struct bn_profile_step *out, size_t cap)
 {
     (void)b;
     (void)out;

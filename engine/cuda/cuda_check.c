@@ -111,7 +111,7 @@ bool cuda_probe(const struct backend_config *cfg, char *text, size_t text_bytes)
         (void)snprintf(text, text_bytes, "instruction set '%s' was asked for: the CPU's", cfg->isa);
         return false;
     }
-    if (cfg->kv != KV_F16) {
+    if (cfg->kv != BN_KV_F16) {
         (void)snprintf(text, text_bytes, "it keeps keys and values as F16 only, not as bytes");
         return false;
     }

@@ -94,7 +94,7 @@ static void clear_positions(const struct backend *b, uint16_t *block, size_t n)
     }
 }
 
-bool cuda_kv_save(struct seq *s, const struct seq_stream *out, struct bn_error *err)
+bool cuda_kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err)
 {
     struct backend *b = s->backend;
     struct cuda_driver *d = &b->device.driver;
@@ -115,7 +115,7 @@ bool cuda_kv_save(struct seq *s, const struct seq_stream *out, struct bn_error *
     return ok || cuda_look_after(&b->device, err);
 }
 
-bool cuda_kv_load(struct seq *s, size_t length, const struct seq_stream *in, struct bn_error *err)
+bool cuda_kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err)
 {
     struct backend *b = s->backend;
     struct cuda_driver *d = &b->device.driver;

@@ -74,7 +74,7 @@ static bool add_layer(size_t *n_bytes, const struct layer *layer)
     return true;
 }
 
-bool cuda_weight_bytes(const struct model *m, enum backend_head head, size_t *n_bytes)
+bool cuda_weight_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes)
 {
     size_t coarse_bytes;
     *n_bytes = 0;
@@ -84,7 +84,7 @@ bool cuda_weight_bytes(const struct model *m, enum backend_head head, size_t *n_
     return add_bytes(n_bytes, m->output_norm.n_bytes, 1) &&
            add_bytes(n_bytes, m->embd.n_bytes, 1) &&
            (m->tied || add_bytes(n_bytes, m->head.n_bytes, 1)) &&
-           head_plane_bytes(m, head_plane_blocks(m, head == BACKEND_HEAD_EXACT), &coarse_bytes) &&
+           head_plane_bytes(m, head_plane_blocks(m, head == BN_HEAD_EXACT), &coarse_bytes) &&
            add_bytes(n_bytes, coarse_bytes, 1);
 }
 
@@ -158,7 +158,7 @@ static bool pack_rows(const struct packing *p, const struct ternary_source *src,
                       size_t row1, uint8_t *lines, size_t stride, struct bn_error *err)
 {
     const bool is_plain =
-        src->type == TENSOR_I2_S && src->layout == I2S_A && src->n_cols % LINE_COLS == 0;
+        src->type == TENSOR_I2_S && src->layout == BN_I2S_A && src->n_cols % LINE_COLS == 0;
     for (size_t r = row0; r < row1; r++, lines += stride) {
         unsigned bad = 0;
         for (size_t c = 0; is_plain && c < src->n_cols; c += LINE_COLS)

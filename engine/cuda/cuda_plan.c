@@ -15,7 +15,7 @@
 #define MAX_WIDTH ((size_t)1 << 22)    /* any width of a model; keeps the sums below in range */
 #define MAX_TOKENS ((size_t)1 << 16)   /* of a pass; keeps grids in the range of the device */
 
-bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum backend_head head,
+bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_mode head,
                      struct bn_error *err)
 {
     const struct hparams *hp = &m->hp;
@@ -42,7 +42,7 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum backend_h
         .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
         .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
         .part_stride = size_round_up(hp->n_vocab, PART_ROWS) / PART_ROWS,
-        .n_coarse = head_plane_blocks(m, head == BACKEND_HEAD_EXACT),
+        .n_coarse = head_plane_blocks(m, head == BN_HEAD_EXACT),
         .q8_stride = size_round_up(size_max(size_max(hp->n_embd, hp->n_ff), q_width), LINE_COLS),
         .slot_bytes = hp->n_heads * (hp->head_dim + 2) * sizeof(float),
         .block_bytes = kv_elems,

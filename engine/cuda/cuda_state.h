@@ -162,7 +162,7 @@ bool cuda_finish(struct cuda_device *d, struct bn_error *err);
 bool cuda_selftest(struct cuda_device *d, struct bn_error *err);
 
 /* cuda_plan.c. */
-bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum backend_head head,
+bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_mode head,
                      struct bn_error *err);
 bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
                      struct backend_plan *plan, struct bn_error *err);
@@ -171,7 +171,7 @@ void cuda_scratch_close(struct backend *b);
 struct pass_layout cuda_pass_layout(const struct model *m, size_t n_tokens, size_t n_wants);
 
 /* cuda_pack.c: upload. BN_EFORMAT, BN_ENOMEM, BN_ECANCELLED, BN_EDEVICE. */
-bool cuda_weight_bytes(const struct model *m, enum backend_head head, size_t *n_bytes);
+bool cuda_weight_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes);
 bool cuda_pack_model(struct backend *b, const struct backend_control *control,
                      struct bn_error *err);
 
@@ -200,7 +200,7 @@ bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_e
 void cuda_kv_close(struct seq *s);
 size_t cuda_kv_length(const struct seq *s);
 void cuda_kv_truncate(struct seq *s, size_t n_keep);
-bool cuda_kv_save(struct seq *s, const struct seq_stream *out, struct bn_error *err);
-bool cuda_kv_load(struct seq *s, size_t length, const struct seq_stream *in, struct bn_error *err);
+bool cuda_kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err);
+bool cuda_kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err);
 
 #endif

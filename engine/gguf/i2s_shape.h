@@ -8,14 +8,14 @@
 #include "engine/gguf/ternary_codec.h"
 
 /* Elements that must come together, in I2_S of this layout. */
-static inline size_t i2s_unit(enum i2s_layout layout)
+static inline size_t i2s_unit(enum bn_i2s_layout layout)
 {
-    return layout == I2S_A ? 128 : 64;
+    return layout == BN_I2S_A ? 128 : 64;
 }
 
-static inline bool i2s_holds(enum i2s_layout layout, size_t n_cols, size_t n_rows)
+static inline bool i2s_holds(enum bn_i2s_layout layout, size_t n_cols, size_t n_rows)
 {
-    if (layout == I2S_C)
+    if (layout == BN_I2S_C)
         return n_rows % 4 == 0;
     size_t n;
     return size_mul(&n, n_cols, n_rows) && n % i2s_unit(layout) == 0;

@@ -310,8 +310,8 @@ bool ternary_decode(const struct ternary_source *src, size_t row0, size_t row1, 
         return bn_fail(err, BN_EARG, "tensor '%s' has %zu rows, not rows %zu to %zu", src->name,
                        src->n_rows, row0, row1);
     if (src->type == TENSOR_I2_S)
-        return src->layout == I2S_C ? i2s_rows_decode(src, row0, row1, codes, err)
-                                    : i2s_flat_decode(src, row0, row1, codes, err);
+        return src->layout == BN_I2S_C ? i2s_rows_decode(src, row0, row1, codes, err)
+                                       : i2s_flat_decode(src, row0, row1, codes, err);
     if (!is_float(src->type))
         return tq_decode(src, row0, row1, codes, err);
     float_decode(src, row0, row1, codes);

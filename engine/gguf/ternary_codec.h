@@ -8,17 +8,16 @@
 
 #include "engine/base/error.h"
 #include "engine/gguf/gguf_types.h"
+#include "engine/settings.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-enum i2s_layout { I2S_A, I2S_B, I2S_C };
-
 struct ternary_source {
     const char *name;      /* of the tensor, for messages */
     enum tensor_type type; /* I2_S, TQ1_0, TQ2_0, or F32, F16, BF16 holding ternary values */
-    enum i2s_layout layout;
+    enum bn_i2s_layout layout;
     const uint8_t *bytes; /* (n_bytes), any alignment */
     size_t n_bytes;
     size_t file_offset; /* of bytes[0], for messages */
@@ -45,7 +44,7 @@ bool ternary_decode(const struct ternary_source *src, size_t row0, size_t row1, 
 
 /* The reverse for I2_S (each layout), TQ1_0, TQ2_0: whole tensor from codes (n_rows, n_cols). `out`
  * holds tensor_bytes(). TQ types keep the scale as F16. BN_EARG: a shape the type cannot hold. */
-bool ternary_encode(enum tensor_type type, enum i2s_layout layout, const uint8_t *codes,
+bool ternary_encode(enum tensor_type type, enum bn_i2s_layout layout, const uint8_t *codes,
                     size_t n_cols, size_t n_rows, float scale, uint8_t *out, struct bn_error *err);
 
 #endif

@@ -9,11 +9,11 @@
 
 #define TQ_COLS 256
 
-static void i2s_encode(enum i2s_layout layout, const uint8_t *codes, size_t n_cols, size_t n,
+static void i2s_encode(enum bn_i2s_layout layout, const uint8_t *codes, size_t n_cols, size_t n,
                        uint8_t *out)
 {
     /* Layout C is the same with a "block" of four whole rows. */
-    const size_t quarter = layout == I2S_C ? n_cols : i2s_unit(layout) / 4;
+    const size_t quarter = layout == BN_I2S_C ? n_cols : i2s_unit(layout) / 4;
     for (size_t e = 0; e < n; e += 4 * quarter) {
         for (size_t j = 0; j < quarter; j++) {
             const uint8_t *c = codes + e + j;
@@ -50,7 +50,7 @@ static void tq1_block_encode(const uint8_t *codes, uint8_t *block)
         block[48 + m] = pack_trits(codes + 240 + m, 4, 4);
 }
 
-bool ternary_encode(enum tensor_type type, enum i2s_layout layout, const uint8_t *codes,
+bool ternary_encode(enum tensor_type type, enum bn_i2s_layout layout, const uint8_t *codes,
                     size_t n_cols, size_t n_rows, float scale, uint8_t *out, struct bn_error *err)
 {
     const struct tensor_geometry *g = &tensor_geometries[type];

@@ -88,7 +88,7 @@ struct model {
 };
 
 struct model_config {
-    enum i2s_layout i2s_layout;
+    enum bn_i2s_layout i2s_layout;
     const char *no_repair;     /* ids here: activation */
     struct bn_notes *notes;    /* may be NULL */
     const atomic_bool *cancel; /* may be NULL; polled once a layer */

@@ -20,8 +20,8 @@ struct fixture {
     struct ternary_source src;
 };
 
-static void setup(struct fixture *f, enum tensor_type type, enum i2s_layout layout, size_t n_cols,
-                  size_t n_rows)
+static void setup(struct fixture *f, enum tensor_type type, enum bn_i2s_layout layout,
+                  size_t n_cols, size_t n_rows)
 {
     struct bn_error err;
     size_t n_bytes;
@@ -73,14 +73,14 @@ static void every_container_packs_to_the_definition(void **state)
     (void)state;
     static const struct {
         enum tensor_type type;
-        enum i2s_layout layout;
+        enum bn_i2s_layout layout;
         size_t n_cols, n_rows;
     } cases[] = {
-        {TENSOR_I2_S, I2S_A, 256, 1},  {TENSOR_I2_S, I2S_A, 2560, 19},
-        {TENSOR_I2_S, I2S_A, 6912, 3}, {TENSOR_I2_S, I2S_A, 128, 5},
-        {TENSOR_I2_S, I2S_A, 96, 4},   {TENSOR_I2_S, I2S_A, 384, 7},
-        {TENSOR_I2_S, I2S_B, 512, 6},  {TENSOR_I2_S, I2S_C, 300, 8},
-        {TENSOR_TQ1_0, I2S_A, 512, 9}, {TENSOR_TQ2_0, I2S_A, 768, 5},
+        {TENSOR_I2_S, BN_I2S_A, 256, 1},  {TENSOR_I2_S, BN_I2S_A, 2560, 19},
+        {TENSOR_I2_S, BN_I2S_A, 6912, 3}, {TENSOR_I2_S, BN_I2S_A, 128, 5},
+        {TENSOR_I2_S, BN_I2S_A, 96, 4},   {TENSOR_I2_S, BN_I2S_A, 384, 7},
+        {TENSOR_I2_S, BN_I2S_B, 512, 6},  {TENSOR_I2_S, BN_I2S_C, 300, 8},
+        {TENSOR_TQ1_0, BN_I2S_A, 512, 9}, {TENSOR_TQ2_0, BN_I2S_A, 768, 5},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct fixture f;
@@ -103,7 +103,7 @@ static void code_three_is_refused_by_name_and_offset(void **state)
             struct bn_error err = {0};
             char offset[32];
             const size_t at = n_cols[k] / 4 * 3 + 45 + field;
-            setup(&f, TENSOR_I2_S, I2S_A, n_cols[k], 6);
+            setup(&f, TENSOR_I2_S, BN_I2S_A, n_cols[k], 6);
             f.file[at] |= (uint8_t)(3 << (2 * field));
             assert_false(pack_rows(&f.src, 0, 6, f.lines, f.room, &err));
             assert_int_equal(err.code, BN_EFORMAT);
@@ -126,7 +126,7 @@ static void columns_hold_the_same_codes(void **state)
         struct bn_error err;
         const size_t n_cols = shapes[k][0], n_rows = shapes[k][1];
         const size_t n_lines = (n_rows + LINE_COLS - 1) / LINE_COLS;
-        setup(&f, TENSOR_I2_S, I2S_A, n_cols, n_rows);
+        setup(&f, TENSOR_I2_S, BN_I2S_A, n_cols, n_rows);
         uint8_t *lines = mem_alloc(n_cols * n_lines, LINE_BYTES);
         uint8_t *rows = mem_alloc(LINE_COLS * f.n_lines, LINE_BYTES);
         for (size_t l = 0; l < n_lines; l++)
@@ -149,7 +149,7 @@ static void file_order_multiplies_the_files_own_lines(void **state)
     (void)state;
     struct fixture f;
     int8_t q[768], turned[768];
-    setup(&f, TENSOR_I2_S, I2S_A, 768, 1);
+    setup(&f, TENSOR_I2_S, BN_I2S_A, 768, 1);
     int32_t expected = 0, sum = 0;
     for (size_t c = 0; c < 768; c++) {
         turned[c] = q[c] = (int8_t)(noise_bits(5, c) % 255 - 127);

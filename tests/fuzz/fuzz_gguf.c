@@ -92,7 +92,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
         sum += sum_of(t->name);
     }
     struct bn_notes notes = {0};
-    const struct model_config cfg = {.i2s_layout = (enum i2s_layout)(n_bytes % 3), .notes = &notes};
+    const struct model_config cfg = {.i2s_layout = (enum bn_i2s_layout)(n_bytes % 3),
+                                     .notes = &notes};
     struct model *m = NULL;
     if (model_open(g, &cfg, &m, &err))
         sum += read_model(m);

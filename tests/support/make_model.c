@@ -151,7 +151,7 @@ static bool apply(int id, const char *value, struct synth_spec *s)
     case OPT_HEAD:
         return parse_type(value, true, &s->head);
     case OPT_LAYOUT:
-        s->layout = (enum i2s_layout)(value[0] - 'a');
+        s->layout = (enum bn_i2s_layout)(value[0] - 'a');
         return value[0] >= 'a' && value[0] <= 'c' && value[1] == '\0';
     case OPT_VOCAB:
         return parse_vocab(value, s);

@@ -27,11 +27,11 @@ enum synth_vocab {
 };
 
 struct synth_spec {
-    const char *name;       /* general.name */
-    const char *arch;       /* "bitnet-b1.58", "bitnet-25", "bitnet", "llama" */
-    enum tensor_type type;  /* of linear layers: I2_S, TQ1_0, TQ2_0, F16, F32, BF16 */
-    enum i2s_layout layout; /* of I2_S */
-    enum tensor_type head;  /* of embedding and head: a table type */
+    const char *name;          /* general.name */
+    const char *arch;          /* "bitnet-b1.58", "bitnet-25", "bitnet", "llama" */
+    enum tensor_type type;     /* of linear layers: I2_S, TQ1_0, TQ2_0, F16, F32, BF16 */
+    enum bn_i2s_layout layout; /* of I2_S */
+    enum tensor_type head;     /* of embedding and head: a table type */
     size_t n_layers, n_embd, n_heads, n_kv_heads, n_ff, n_ctx;
     size_t head_dim; /* 0: n_embd / n_heads, and no attention.key_length in the file */
     size_t n_vocab;  /* with BYTES always 262 */

@@ -303,7 +303,7 @@ static void rolling_back_and_saving_change_no_bit(void **state)
         p.ops[i]->truncate(p.seq[i], 50);
     both_append(&p, ids, 17, 17, &all, "after going back");
     for (size_t i = 0; i < 2; i++) {
-        const struct seq_stream out = {put, &saved[i]};
+        const struct bn_stream out = {put, &saved[i]};
         p.ops[i]->truncate(p.seq[i], 66);
         if (!p.ops[i]->seq_save(p.seq[i], &out, &err))
             fail_msg("%s", err.text);
@@ -314,14 +314,14 @@ static void rolling_back_and_saving_change_no_bit(void **state)
                         p.ops[1]->info(p.backend[1])->kv_version);
     for (size_t i = 0; i < 2; i++) {
         struct bytes *other = &saved[1 - i];
-        const struct seq_stream in = {get, other};
+        const struct bn_stream in = {get, other};
         other->pos = 0;
         p.ops[i]->truncate(p.seq[i], 0);
         if (!p.ops[i]->seq_load(p.seq[i], 66, &in, &err))
             fail_msg("%s", err.text);
     }
     both_append(&p, ids, 3, 3, &all, "after restoring");
-    const struct seq_stream in = {get, &saved[0]};
+    const struct bn_stream in = {get, &saved[0]};
     assert_false(p.ops[1]->seq_load(p.seq[1], 66, &in, &err)); /* the stream is at its end */
     assert_int_equal(err.code, BN_EIO);
     assert_int_equal(p.ops[1]->seq_length(p.seq[1]), 0);

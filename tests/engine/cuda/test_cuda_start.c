@@ -180,7 +180,7 @@ static void a_lost_device_changes_nothing(void **state)
         (void)unsetenv("FAKE_CUDA_BREAK"); /* it stays broken */
     }
     struct seq *other = NULL;
-    const struct seq_stream stream = {swallow, NULL};
+    const struct bn_stream stream = {swallow, NULL};
     assert_false(ops->seq_open(b, 64, &other, &err));
     assert_int_equal(err.code, BN_ELOST);
     assert_false(ops->seq_save(s, &stream, &err));

@@ -30,26 +30,26 @@ static void known_codes(uint8_t codes[256])
 
 struct vector {
     enum tensor_type type;
-    enum i2s_layout layout;
+    enum bn_i2s_layout layout;
     size_t n_cols, n_rows;
     const char *hex; /* I2_S: without its tail */
 };
 
 static const struct vector vectors[] = {
-    {TENSOR_TQ1_0, I2S_A, 256, 1,
+    {TENSOR_TQ1_0, BN_I2S_A, 256, 1,
      "f47341a786d30a0c4e4166b42e47bae454050a3fd59db829073755dc7ac8d6bc"
      "f62a4392aa96c367e9902a429cab5975bbcb1a170038"},
-    {TENSOR_TQ2_0, I2S_A, 256, 1,
+    {TENSOR_TQ2_0, BN_I2S_A, 256, 1,
      "9a05886925161010288891829458520aa84010485659521480a4a82685065692"
      "98111106a546a8568a45108255090604a995081a296a10225809"
      "96a9994092550038"},
-    {TENSOR_I2_S, I2S_A, 128, 2,
+    {TENSOR_I2_S, BN_I2S_A, 128, 2,
      "a65022695894040428224682162585a02a01042195658514021a2a9852909586"
      "264444905a912a95a2510482556090106a5620a468a904882560966a66018655"},
-    {TENSOR_I2_S, I2S_B, 128, 2,
+    {TENSOR_I2_S, BN_I2S_B, 128, 2,
      "8a44084a65962001080942a11529a1a86a01188591515150822a6a284a445512"
      "1a5142a656a608a48a5621925648a4156a524010a82598641904522a56011211"},
-    {TENSOR_I2_S, I2S_C, 64, 4,
+    {TENSOR_I2_S, BN_I2S_C, 64, 4,
      "9145056866981219280451881514988026051009965a911a012429a645809995"
      "aa40a09446450a058aa5202265981484aa160898589910402968a64a6a415225"},
 };
@@ -62,7 +62,7 @@ static size_t from_hex(const char *hex, uint8_t *out)
     return n;
 }
 
-static struct ternary_source source_of(enum tensor_type type, enum i2s_layout layout,
+static struct ternary_source source_of(enum tensor_type type, enum bn_i2s_layout layout,
                                        const uint8_t *bytes, size_t n_cols, size_t n_rows)
 {
     struct ternary_source s = {.name = "t",
@@ -113,7 +113,8 @@ static uint8_t *some_codes(size_t n)
     return codes;
 }
 
-static void round_trip(enum tensor_type type, enum i2s_layout layout, size_t n_cols, size_t n_rows)
+static void round_trip(enum tensor_type type, enum bn_i2s_layout layout, size_t n_cols,
+                       size_t n_rows)
 {
     struct bn_error err;
     size_t n_bytes = 0;
@@ -143,16 +144,16 @@ static void round_trip(enum tensor_type type, enum i2s_layout layout, size_t n_c
 static void layouts_hold_awkward_shapes(void **state)
 {
     (void)state;
-    round_trip(TENSOR_I2_S, I2S_A, 640, 400);
-    round_trip(TENSOR_I2_S, I2S_A, 400, 640);
-    round_trip(TENSOR_I2_S, I2S_A, 100, 32);
-    round_trip(TENSOR_I2_S, I2S_A, 1, 128);
-    round_trip(TENSOR_I2_S, I2S_B, 100, 16);
-    round_trip(TENSOR_I2_S, I2S_B, 64, 1);
-    round_trip(TENSOR_I2_S, I2S_C, 100, 8);
-    round_trip(TENSOR_I2_S, I2S_C, 1, 4);
-    round_trip(TENSOR_TQ1_0, I2S_A, 512, 7);
-    round_trip(TENSOR_TQ2_0, I2S_A, 512, 7);
+    round_trip(TENSOR_I2_S, BN_I2S_A, 640, 400);
+    round_trip(TENSOR_I2_S, BN_I2S_A, 400, 640);
+    round_trip(TENSOR_I2_S, BN_I2S_A, 100, 32);
+    round_trip(TENSOR_I2_S, BN_I2S_A, 1, 128);
+    round_trip(TENSOR_I2_S, BN_I2S_B, 100, 16);
+    round_trip(TENSOR_I2_S, BN_I2S_B, 64, 1);
+    round_trip(TENSOR_I2_S, BN_I2S_C, 100, 8);
+    round_trip(TENSOR_I2_S, BN_I2S_C, 1, 4);
+    round_trip(TENSOR_TQ1_0, BN_I2S_A, 512, 7);
+    round_trip(TENSOR_TQ2_0, BN_I2S_A, 512, 7);
 }
 
 static void shapes_that_do_not_fit_are_refused(void **state)
@@ -160,11 +161,11 @@ static void shapes_that_do_not_fit_are_refused(void **state)
     (void)state;
     static const struct {
         enum tensor_type type;
-        enum i2s_layout layout;
+        enum bn_i2s_layout layout;
         size_t n_cols, n_rows;
-    } cases[] = {{TENSOR_I2_S, I2S_A, 64, 3},   {TENSOR_I2_S, I2S_B, 32, 3},
-                 {TENSOR_I2_S, I2S_C, 64, 3},   {TENSOR_TQ1_0, I2S_A, 128, 2},
-                 {TENSOR_TQ2_0, I2S_A, 128, 2}, {TENSOR_Q8_0, I2S_A, 128, 2}};
+    } cases[] = {{TENSOR_I2_S, BN_I2S_A, 64, 3},   {TENSOR_I2_S, BN_I2S_B, 32, 3},
+                 {TENSOR_I2_S, BN_I2S_C, 64, 3},   {TENSOR_TQ1_0, BN_I2S_A, 128, 2},
+                 {TENSOR_TQ2_0, BN_I2S_A, 128, 2}, {TENSOR_Q8_0, BN_I2S_A, 128, 2}};
     uint8_t codes[256] = {0}, out[256];
     struct bn_error err;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -192,7 +193,7 @@ static void too_few_bytes_are_refused(void **state)
     struct bn_error err;
     float scale;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        struct ternary_source s = source_of(types[i], I2S_A, bytes, 256, 1);
+        struct ternary_source s = source_of(types[i], BN_I2S_A, bytes, 256, 1);
         assert_true(ternary_scale(&s, &scale, &err));
         s.n_bytes--;
         assert_false(ternary_scale(&s, &scale, &err));
@@ -206,7 +207,7 @@ static void code_3_is_refused_with_its_place(void **state)
     (void)state;
     uint8_t bytes[256] = {0}, codes[512];
     struct bn_error err;
-    for (enum i2s_layout layout = I2S_A; layout <= I2S_C; layout++) {
+    for (enum bn_i2s_layout layout = BN_I2S_A; layout <= BN_I2S_C; layout++) {
         const struct ternary_source s = source_of(TENSOR_I2_S, layout, bytes, 128, 4);
         bytes[37] = 0x0c; /* one code of four is 3 */
         assert_false(ternary_decode(&s, 0, 4, codes, &err));
@@ -216,7 +217,7 @@ static void code_3_is_refused_with_its_place(void **state)
         bytes[37] = 0;
         assert_true(ternary_decode(&s, 0, 4, codes, &err));
     }
-    const struct ternary_source tq2 = source_of(TENSOR_TQ2_0, I2S_A, bytes, 256, 1);
+    const struct ternary_source tq2 = source_of(TENSOR_TQ2_0, BN_I2S_A, bytes, 256, 1);
     le_put_u16(bytes + 64, 0x3800);
     bytes[40] = 0x30;
     assert_false(ternary_decode(&tq2, 0, 1, codes, &err));
@@ -235,7 +236,7 @@ static void blocks_of_two_scales_are_refused_by_name(void **state)
     struct bn_error err;
     for (size_t i = 0; i < 2; i++) {
         const size_t block = tensor_geometries[types[i]].block_bytes;
-        const struct ternary_source s = source_of(types[i], I2S_A, bytes, 512, 2);
+        const struct ternary_source s = source_of(types[i], BN_I2S_A, bytes, 512, 2);
         float scale = -1.0f;
         for (size_t b = 0; b < 4; b++)
             le_put_u16(bytes + (b + 1) * block - 2, b == 1 ? 0x8000 : 0x3800);
@@ -264,7 +265,7 @@ static void i2s_scale_must_be_a_number(void **state)
     uint8_t bytes[96] = {0};
     struct bn_error err;
     float scale = 0.0f;
-    const struct ternary_source s = source_of(TENSOR_I2_S, I2S_A, bytes, 128, 2);
+    const struct ternary_source s = source_of(TENSOR_I2_S, BN_I2S_A, bytes, 128, 2);
     le_put_u32(bytes + 64, f32_bits(-2.5f));
     memset(bytes + 68, 0xff, 28); /* filler, never interpreted */
     assert_true(ternary_scale(&s, &scale, &err));
@@ -292,7 +293,7 @@ static void floats_of_one_magnitude_are_ternary(void **state)
     uint8_t bytes[6000 * 4] = {0}, decoded[6000], *codes = some_codes(6000);
     struct bn_error err;
     for (size_t i = 0; i < 3; i++) {
-        const struct ternary_source s = source_of(types[i], I2S_A, bytes, 60, 100);
+        const struct ternary_source s = source_of(types[i], BN_I2S_A, bytes, 60, 100);
         const size_t unit = tensor_geometries[types[i]].block_bytes;
         float scale = -1.0f;
         memset(bytes, 0, sizeof(bytes));
@@ -324,7 +325,7 @@ static void every_byte_of_tq1_gives_trits(void **state)
     for (unsigned b = 0; b < 256; b++) {
         memset(bytes, (int)b, sizeof(bytes));
         le_put_u16(bytes + 52, 0x3c00);
-        const struct ternary_source s = source_of(TENSOR_TQ1_0, I2S_A, bytes, 256, 1);
+        const struct ternary_source s = source_of(TENSOR_TQ1_0, BN_I2S_A, bytes, 256, 1);
         assert_true(ternary_decode(&s, 0, 1, codes, &err));
         for (size_t i = 0; i < 256; i++)
             assert_true(codes[i] <= 2);

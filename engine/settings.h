@@ -1,0 +1,50 @@
+/*
+ * Settings and measurements that the public API and the backends share. PUBLIC, part of engine.h.
+ */
+#ifndef ENGINE_SETTINGS_H
+#define ENGINE_SETTINGS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* Order of the codes in an I2_S tensor: docs/formats.md, "I2_S". */
+enum bn_i2s_layout { BN_I2S_A, BN_I2S_B, BN_I2S_C };
+
+/* How the output head is read. EXACT and FULL give the same logits. EXACT reads a 4-bit copy of the
+ * rows first and then only those rows of the file that can matter. FULL reads every row of the
+ * file. Q8 reads an 8-bit copy of an F16, BF16 or F32 head, which is an approximation. */
+enum bn_head_mode { BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_FULL };
+
+/* Type of the keys and values in the KV cache: F16, or int8 with one scale per position and head.
+ * Q8 takes half the memory and is an approximation. */
+enum bn_kv_type { BN_KV_F16, BN_KV_Q8 };
+
+/* ON: do not read weights whose product with an exact zero is zero. The results are the same bytes.
+ * OFF is for measuring. */
+enum bn_skip { BN_SKIP_ON, BN_SKIP_OFF };
+
+/* Kind of multiply-add, for measured peaks and profiles. */
+enum bn_mac {
+    BN_MAC_INT8, /* int8 products, as in the linear layers during prefill */
+    BN_MAC_F32   /* fused multiply-adds of floats, as in attention */
+};
+
+/* Time spent in one kind of work since the last report. */
+struct bn_profile_step {
+    const char *name;
+    double seconds;
+    uint64_t n_calls;
+    uint64_t n_bytes; /* read from memory; 0 if negligible */
+    uint64_t n_macs;  /* multiply-adds; 0 if negligible */
+    enum bn_mac mac;  /* kind of these multiply-adds */
+};
+
+/* A byte stream for saving or loading a KV cache. `move` writes from `bytes` or fills `bytes`
+ * completely; false stops the transfer. */
+struct bn_stream {
+    bool (*move)(void *ud, void *bytes, size_t n_bytes);
+    void *ud;
+};
+
+#endif
