@@ -8,30 +8,11 @@
 #include "engine/base/clock.h"
 
 #include <poll.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <unistd.h>
 
 #define END_SECONDS 2.0   /* the engine looks at its cancel flag many times in this */
 #define ARM_SECONDS 0.5   /* so long a second Ctrl-C is taken for a nervous first one */
 #define EVENTS_AT_ONCE 64 /* then keys and signals have their turn */
-
-bool ui_find_nowhere(struct ui *ui, struct pattern *pattern)
-{
-    (void)ui;
-    (void)pattern;
-    return false;
-}
-
-void ui_notice(struct ui *ui, enum ui_tone tone, const char *fmt, ...)
-{
-    char text[1000]; /* sentences; longer texts are handed to the painter directly */
-    va_list args;
-    va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args); /* cut if too long */
-    va_end(args);
-    ui->ops->notice(ui, tone, bn_str_of(text));
-}
 
 void app_leave(struct app *app, enum exit_code code)
 {
@@ -55,17 +36,11 @@ void app_end(struct app *app, enum exit_code code)
         chat_stop(&app->chat);
 }
 
-void app_change_ui(struct app *app, const struct ui_ops *ops)
-{
-    if (ops != app->ui.ops)
-        app->next_ui = ops;
-}
-
 static void change_ui(struct app *app)
 {
     const struct ui_ops *before = app->ui.ops;
     struct bn_error err;
-    before->close(&app->ui);
+    before->close(&app->ui, UI_CLOSE_CHANGE);
     app->ui.ops = app->next_ui;
     if (!app->ui.ops->open(&app->ui, &err)) {
         app->ui.ops = before;
@@ -78,37 +53,13 @@ static void change_ui(struct app *app)
     app->next_ui = NULL;
 }
 
-void app_tell_notes(struct app *app, const struct bn_notes *notes)
+void app_show_notes(struct app *app, const struct bn_notes *notes)
 {
     for (size_t i = 0; i < notes->n; i++)
         if (notes->items[i].kind == BN_NOTE_WARNING)
             ui_notice(&app->ui, TONE_WARNING, "%s", notes->items[i].text);
         else if (options_flag(app->options, "verbose"))
             ui_notice(&app->ui, TONE_NOTE, "%s", notes->items[i].text);
-}
-
-static void keep_in(struct app *app, const char *path)
-{
-    struct bn_error err;
-    if (!path[0])
-        return;
-    if (store_write(&app->store, &app->chat.transcript.now, path, &err)) {
-        if (path == app->store.session_path)
-            app->chat.transcript.unsaved = false;
-        return;
-    }
-    if (!app->store.has_warned) {
-        app->store.has_warned = true;
-        ui_notice(&app->ui, TONE_WARNING, "%s; the chat goes on unsaved", err.text);
-    }
-    if (!app->is_interactive && !app->leaving)
-        app_leave(app, EXIT_FILE);
-}
-
-void app_keep(struct app *app)
-{
-    keep_in(app, app->store.last_path);
-    keep_in(app, app->store.session_path);
 }
 
 static void on_interrupt(struct app *app)
@@ -159,7 +110,7 @@ static void log_loaded(struct app *app)
     const struct bn_model_info *info = worker_info(app->worker);
     struct strbuf line = {0};
     strbuf_addf(&line, "%s %s: loaded %s, %s, on %s, context %zu, in %.2f s", PROGRAM,
-                report_version(), app->model_name, info->quantisation, info->device,
+                report_version(), app->model.name, info->quantisation, info->device,
                 worker_n_ctx(app->worker), info->load_seconds);
     log_file_line(&app->log, strbuf_text(&line));
     strbuf_finish(&line);
@@ -185,23 +136,38 @@ static void on_loaded(struct app *app)
     const struct bn_model_info *info = worker_info(app->worker);
     const size_t n_ctx = worker_n_ctx(app->worker);
     log_loaded(app);
-    app_tell_notes(app, &app->model_notes);
+    app_show_notes(app, &app->model_notes);
     if (app->is_interactive)
         ui_notice(&app->ui, TONE_NOTE, "%s, %s, context %zu, loaded in %.1f s", info->quantisation,
                   info->device, n_ctx, info->load_seconds);
     if (info->passed_over[0] && (app->is_interactive || options_flag(app->options, "verbose")))
         ui_notice(&app->ui, TONE_NOTE, "%s", info->passed_over);
-    if (app->is_demo)
+    if (app->model.is_demo)
         ui_notice(&app->ui, TONE_NOTE, DEMO_NOTICE, (double)info->n_params / 1e6);
     if (info->n_ctx_train > 0 && n_ctx > info->n_ctx_train)
         ui_notice(&app->ui, TONE_WARNING, CONTEXT_NOTICE, n_ctx, info->n_ctx_train);
 }
 
-static void on_events(struct app *app)
+static void write_files(struct app *app)
+{
+    if (!chat_write_files(&app->chat) && !app->is_interactive && !app->leaving)
+        app_leave(app, EXIT_FILE);
+}
+
+/* The model could not be loaded. The message must not be lost with the painter's screen. */
+static void fail_load(struct app *app, const struct bn_error *err)
+{
+    app->ui.ops->close(&app->ui, UI_CLOSE_END);
+    const enum exit_code code = report_error(PROGRAM, STAGE_LOAD, err);
+    app_leave(app, code == EXIT_CONTEXT ? EXIT_MODEL : code);
+}
+
+static void on_worker_events(struct app *app)
 {
     struct worker_event event;
     for (size_t i = 0; i < EVENTS_AT_ONCE && worker_next(app->worker, &event); i++) {
         const enum worker_event_kind kind = event.kind;
+        const struct bn_error err = event.err;
         if (kind == WORKER_FAILED)
             log_file_line(&app->log, event.err.text);
         if (kind == WORKER_LOADED)
@@ -210,9 +176,21 @@ static void on_events(struct app *app)
         if (kind == WORKER_DONE)
             log_answer(app);
         if (kind == WORKER_DONE || (kind == WORKER_FAILED && app->chat.turn.n_tokens > 0))
-            app_keep(app);
-        if (app->chat.phase == CHAT_BROKEN)
+            write_files(app);
+        if (app->chat.phase == CHAT_BROKEN) {
+            fail_load(app, &err);
             return;
+        }
+    }
+}
+
+static void on_ui_events(struct app *app)
+{
+    struct ui_event event;
+    while (!app->leaving && !app->next_ui && app->ui.ops->next_event(&app->ui, &event)) {
+        if (app->ending && event.text.n_bytes > 0)
+            return; /* no new turn */
+        app_event(app, &event);
     }
 }
 
@@ -230,11 +208,30 @@ static void wait_for_something(struct app *app)
         return; /* time is up, or a signal, whose byte is in the pipe */
     if (fds[0].revents)
         signals_drain(app->wake_read);
-    /* A Ctrl-C came before the keys that are read now, and its handler has run; but its byte may
-     * have come after poll looked at the pipe. */
+    /* A Ctrl-C that came before the keys acts before them. Its handler has run, although its byte
+     * may have reached the pipe after poll looked. */
     on_signals(app);
     if (wants_input && fds[1].revents)
         ops->input(&app->ui);
+}
+
+/* The first message of a terminal chat was given as an argument. */
+static void send_first_prompt(struct app *app)
+{
+    const struct bn_str prompt = app->first_prompt;
+    if (prompt.n_bytes == 0)
+        return;
+    app->first_prompt = (struct bn_str){0};
+    app->ui.ops->said(&app->ui, prompt);
+    (void)app_say(app, prompt); /* it has shown why it failed */
+}
+
+static void on_idle(struct app *app)
+{
+    if (!chat_is_busy(&app->chat))
+        send_first_prompt(app);
+    if (!app->leaving && !chat_is_busy(&app->chat))
+        app->ui.ops->ready(&app->ui);
 }
 
 /* The code of a signal that ends the program while it is leaving anyway. Who talks to it has asked
@@ -249,15 +246,15 @@ static enum exit_code code_of(const struct app *app, unsigned flags)
 }
 
 /* On the way out, while the terminal is still ours: a signal ends it. */
-static void keep_last_snapshot(struct app *app)
+static void write_last_snapshot(struct app *app)
 {
     const struct store *s = &app->store;
     if (app->code != EXIT_DONE || chat_is_busy(&app->chat))
         return;
-    app_keep_snapshot(app, s->session_path[0] ? s->session_path : s->last_path);
+    chat_write_snapshot(&app->chat, s->session_path[0] ? s->session_path : s->last_path);
     while (app->chat.phase == CHAT_IDLE && !worker_is_idle(app->worker)) {
         struct pollfd wake = {.fd = app->wake_read, .events = POLLIN};
-        on_events(app);
+        on_worker_events(app);
         if (poll(&wake, 1, 100) > 0)
             signals_drain(app->wake_read);
         const unsigned flags = signals_take();
@@ -266,14 +263,15 @@ static void keep_last_snapshot(struct app *app)
             worker_cancel(app->worker);
         }
     }
-    on_events(app);
+    on_worker_events(app);
 }
 
 enum exit_code app_run(struct app *app)
 {
     while (!app->leaving) {
         on_signals(app);
-        on_events(app);
+        on_worker_events(app);
+        on_ui_events(app);
         watch_stop(app);
         if (app->ending &&
             (!chat_is_busy(&app->chat) || clock_seconds() - app->ending_since > END_SECONDS))
@@ -282,11 +280,12 @@ enum exit_code app_run(struct app *app)
             break;
         if (app->next_ui)
             change_ui(app);
-        if (!app->leaving && !chat_is_busy(&app->chat) && app->chat.phase != CHAT_BROKEN)
-            app->ui.ops->ready(&app->ui);
+        if (!app->leaving)
+            on_idle(app);
+        on_ui_events(app); /* keys that waited for the chat to be idle */
         if (!app->leaving && !app->next_ui)
             wait_for_something(app);
     }
-    keep_last_snapshot(app);
+    write_last_snapshot(app);
     return app->code;
 }

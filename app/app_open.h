@@ -8,7 +8,6 @@
 #define APP_APP_OPEN_H
 
 #include "app/app.h"
-#include "app/ui/ui_pipe.h"
 
 /* Config file and environment; then the model's path, and the words that are left as the prompt. */
 enum exit_code app_open_options(struct app *app, struct strbuf *prompt);

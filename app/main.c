@@ -4,8 +4,8 @@
 #include "app/app_open.h"
 #include "app/batch/batch.h"
 #include "app/common/input_text.h"
-#include "app/options/chat_options.h"
 #include "app/options/completion.h"
+#include "app/ui/ui_pipe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +14,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+static const struct ui_ops *const painters[] = {&ui_inline_ops, &ui_full_ops, &ui_pipe_ops, NULL};
 
 static const char usage[] =
     "usage: bitnet-chat [OPTIONS] [MODEL.gguf] [PROMPT...]\n"
@@ -202,7 +204,7 @@ static enum exit_code run_with(struct app *app)
         return code;
     if (!app->ui.ops->open(&app->ui, &err) && !open_instead(app, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
-    app_tell_notes(app, &app->notes);
+    app_show_notes(app, &app->model.notes);
     return app_run(app);
 }
 
@@ -210,7 +212,6 @@ static enum exit_code choose_painter(struct app *app, struct strbuf *prompt)
 {
     struct pipe_plan plan = {.prompt = *prompt};
     struct bn_error err;
-    app->ui.app = app;
     if (is_terminal_chat(app, prompt)) {
         app->ui.ops = wants_full(app->options) ? &ui_full_ops : &ui_inline_ops;
         app->is_interactive = true;
@@ -232,6 +233,7 @@ static enum exit_code run(struct app *app, int argc, char **argv)
     enum exit_code code;
     if (!chat_options_open(&app->options, &err) || !options_parse(app->options, argc, argv, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
+    app->ui.options = app->options;
     if (answer_at_once(app->options, &code))
         return code;
     code = check_together(app->options);
@@ -240,26 +242,30 @@ static enum exit_code run(struct app *app, int argc, char **argv)
     if (code == EXIT_DONE)
         code = app_open_files(app);
     if (code == EXIT_DONE && options_given(app->options, "batch")) {
-        code = prompt.n_bytes == 0 ? batch_run(app)
+        code = prompt.n_bytes == 0 ? batch_run(app->options, &app->model)
                                    : report_fail(PROGRAM, EXIT_USAGE, "--batch takes no prompt");
         strbuf_finish(&prompt);
         return code;
     }
     if (code == EXIT_DONE)
         code = choose_painter(app, &prompt);
-    if (code == EXIT_DONE && app->ui.ops != &ui_pipe_ops)
+    if (code == EXIT_DONE && app->ui.ops->is_terminal)
         app->first_prompt = strbuf_str(&prompt);
     if (code == EXIT_DONE)
         code = run_with(app);
     if (app->ui.ops)
-        app->ui.ops->close(&app->ui);
+        app->ui.ops->close(&app->ui, UI_CLOSE_END);
     strbuf_finish(&prompt);
     return code;
 }
 
 int main(int argc, char **argv)
 {
-    struct app app = {0};
+    struct app app = {.painters = painters};
+    app.ui.chat = &app.chat;
+    app.ui.terminal = &app.terminal;
+    app.terminal.complete = app_complete;
+    app.terminal.complete_ud = &app;
     if (!hold_descriptors())
         exit(report_fail(PROGRAM, EXIT_FILE, "standard output is closed"));
     choose_locale();

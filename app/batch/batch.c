@@ -7,7 +7,7 @@
 #include "app/batch/batch.h"
 
 #include "app/batch/batch_out.h"
-#include "app/chat/turn_report.h"
+#include "app/chat/answer/generator.h"
 #include "app/common/input_text.h"
 #include "app/common/json_out.h"
 #include "app/options/chat_options.h"
@@ -28,7 +28,10 @@
 #define BLOCK_BYTES 65536
 
 struct batch {
-    struct app *app;
+    const struct options *options;
+    const struct open_model *model;
+    struct bn_notes model_notes; /* about the weights */
+    struct prompt_maker maker;
     struct generator *g;
     struct bn_cancel cancel;
     struct bn_control control;
@@ -172,23 +175,22 @@ static bool is_blank(struct bn_str s)
 /* False: the whole batch ends. A line that is wrong is only told. */
 static bool begin(struct batch *b, size_t lane, struct bn_str line, struct bn_error *err)
 {
-    struct app *app = b->app;
     struct batch_item *item = &b->ring[b->n_begun % b->n_ring];
     const size_t n_ctx = generator_n_ctx(b->g);
     *item = (struct batch_item){.line = b->n_lines, .lane = b->lanes[lane]};
-    item->n_alts = item->turn.n_alts = (size_t)options_int(app->options, "logprobs");
-    turn_settings(&item->turn, app->options);
+    item->n_alts = item->turn.n_alts = (size_t)options_int(b->options, "logprobs");
+    turn_settings(&item->turn, b->options);
     strbuf_add_str(&item->system, strbuf_str(&b->system));
     b->n_begun++;
     struct bias_list biases;
-    if (!chat_options_biases(app->options, app->tokenizer, &biases, err))
+    if (!chat_options_biases(b->options, b->model->tokenizer, &biases, err))
         return false;
     item->turn.sampler.biases = biases.items;
     item->turn.sampler.n_biases = biases.n;
     const bool is_asked = batch_item_parse(item, line, err);
     batch_out_begin(&b->out, item);
-    const bool ok = is_asked && batch_item_begin(item, app, n_ctx, &b->control, err) &&
-                    batch_item_take(item, app, n_ctx, err);
+    const bool ok = is_asked && batch_item_begin(item, &b->maker, n_ctx, &b->control, err) &&
+                    batch_item_add(item, err);
     mem_free(biases.items);
     item->turn.sampler.biases = NULL;
     item->turn.sampler.n_biases = 0;
@@ -233,8 +235,9 @@ static bool step(struct batch *b, struct bn_error *err)
         if (!b->runs[i])
             continue;
         lanes[n] = i;
-        steps[n++] = (struct generator_step){
-            .lane = b->lanes[i], .ids = b->runs[i]->ids.ids, .n_ids = b->runs[i]->ids.n};
+        steps[n++] = (struct generator_step){.lane = b->lanes[i],
+                                             .ids = b->runs[i]->answer.ids.ids,
+                                             .n_ids = b->runs[i]->answer.ids.n};
     }
     if (n == 0)
         return true;
@@ -243,7 +246,7 @@ static bool step(struct batch *b, struct bn_error *err)
     for (size_t i = 0; i < n; i++) {
         struct batch_item *item = b->runs[lanes[i]];
         item->next = steps[i].next;
-        if (!batch_item_take(item, b->app, generator_n_ctx(b->g), err))
+        if (!batch_item_add(item, err))
             return false;
         if (item->is_done)
             b->runs[lanes[i]] = NULL;
@@ -296,7 +299,7 @@ static void write_rest(struct batch *b, const struct bn_error *why)
 
 static size_t lanes_wanted(const struct batch *b)
 {
-    const struct options *o = b->app->options;
+    const struct options *o = b->options;
     const char *text = options_text(o, "batch");
     const size_t n =
         strcmp(text, "auto") == 0 ? generator_batch(b->g) : (size_t)strtol(text, NULL, 10);
@@ -306,7 +309,7 @@ static size_t lanes_wanted(const struct batch *b)
 static bool open_lanes(struct batch *b, struct bn_error *err)
 {
     b->n_lanes = lanes_wanted(b);
-    if (options_flag(b->app->options, "verbose"))
+    if (options_flag(b->options, "verbose"))
         (void)report_fail(PROGRAM, EXIT_DONE, "%zu prompt%s at once", b->n_lanes,
                           b->n_lanes == 1 ? "" : "s");
     b->n_ring = ROUNDS * b->n_lanes;
@@ -321,37 +324,35 @@ static bool open_lanes(struct batch *b, struct bn_error *err)
 
 static bool open_model(struct batch *b, struct bn_error *err)
 {
-    struct app *app = b->app;
-    const char *system = options_text(app->options, "system");
+    const char *system = options_text(b->options, "system");
     struct bn_model_config cfg = {0};
     b->control = (struct bn_control){.progress = {on_progress, b}, .cancel = &b->cancel};
-    app->chat.maker = (struct prompt_maker){.tokenizer = app->tokenizer,
-                                            .template = app->template,
-                                            .options = app->options,
-                                            .now = time(NULL)};
-    model_args_config(app->options, &cfg);
-    cfg.notes = &app->model_notes;
+    b->maker = (struct prompt_maker){.tokenizer = b->model->tokenizer,
+                                     .template = b->model->template,
+                                     .options = b->options,
+                                     .now = time(NULL)};
+    model_args_config(b->options, &cfg);
+    cfg.notes = &b->model_notes;
     cfg.progress = b->control.progress;
     cfg.cancel = &b->cancel;
     if (system && !input_text_or_file(system, &b->system, err))
         return false;
     return open_signals(b, err) &&
-           generator_open(app->file, &cfg, (size_t)options_int(app->options, "ctx"), &b->g, err);
+           generator_open(b->model->file, &cfg, (size_t)options_int(b->options, "ctx"), &b->g, err);
 }
 
 /* What a chat says of the model once it is loaded. */
 static void tell_model(const struct batch *b)
 {
-    const struct app *app = b->app;
     const struct bn_model_info *info = generator_info(b->g);
-    if (options_flag(app->options, "quiet"))
+    if (options_flag(b->options, "quiet"))
         return;
-    report_warnings(PROGRAM, &app->notes);
-    report_warnings(PROGRAM, &app->model_notes);
+    report_warnings(PROGRAM, &b->model->notes);
+    report_warnings(PROGRAM, &b->model_notes);
     if (info->n_ctx_train > 0 && b->out.n_ctx > info->n_ctx_train)
         (void)report_fail(PROGRAM, EXIT_DONE, "warning: " CONTEXT_NOTICE, b->out.n_ctx,
                           info->n_ctx_train);
-    if (app->is_demo)
+    if (b->model->is_demo)
         (void)report_fail(PROGRAM, EXIT_DONE, DEMO_NOTICE, (double)info->n_params / 1e6);
 }
 
@@ -381,12 +382,12 @@ static enum exit_code answer_lines(struct batch *b)
     return code;
 }
 
-enum exit_code batch_run(struct app *app)
+enum exit_code batch_run(const struct options *options, const struct open_model *model)
 {
-    struct batch b = {.app = app};
+    struct batch b = {.options = options, .model = model};
     struct bn_error err = {0};
     enum exit_code code;
-    batch_out_init(&b.out, app);
+    batch_out_init(&b.out, options, model->tokenizer);
     if (open_model(&b, &err))
         code = answer_lines(&b);
     else

@@ -8,10 +8,12 @@
 #ifndef APP_BATCH_H
 #define APP_BATCH_H
 
-#include "app/app.h"
+#include "app/chat/open_model.h"
+#include "app/common/report.h"
+#include "app/options/options.h"
 
-/* Files must be open. Says on stderr what went wrong. The code of the first line that failed, else
- * EXIT_DONE. */
-enum exit_code batch_run(struct app *app);
+/* Answer the lines of stdin. Errors are printed to stderr. Returns the code of the first line that
+ * failed, else EXIT_DONE. */
+enum exit_code batch_run(const struct options *options, const struct open_model *model);
 
 #endif

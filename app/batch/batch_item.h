@@ -4,7 +4,10 @@
 #ifndef APP_BATCH_ITEM_H
 #define APP_BATCH_ITEM_H
 
-#include "app/app.h"
+#include "app/chat/conversation/chat_prompt.h"
+#include "app/chat/conversation/thought.h"
+#include "app/chat/turn.h"
+#include "app/common/strbuf.h"
 
 #include <jansson.h>
 
@@ -14,14 +17,12 @@ struct batch_item {
     struct strbuf prompt, system;
     struct turn turn;
     struct thought thought;
-    struct detok *detok;
+    struct answer_state answer;
     struct generator_lane *lane; /* while it is being answered, owned by the batch */
-    struct token_list ids;       /* prompt and answer */
-    int32_t next;                /* chosen and not taken yet */
-    size_t n_same;
-    size_t n_alts;        /* alternatives wanted with each token */
-    bool tells_parts;     /* each part of the answer is an event */
-    struct strbuf events; /* not written yet, JSON lines */
+    int32_t next;                /* chosen by the model, not yet part of the answer */
+    size_t n_alts;               /* alternatives to report with each token */
+    bool tells_parts;            /* each part of the answer is an event */
+    struct strbuf events;        /* not written yet, JSON lines */
     bool is_done;
     struct bn_error err; /* code other than BN_OK: there is no answer */
 };
@@ -31,13 +32,12 @@ void batch_item_finish(struct batch_item *item); /* all zero is fine */
  * it is in the item. BN_EARG: no such object, binary. */
 bool batch_item_parse(struct batch_item *item, struct bn_str line, struct bn_error *err);
 
-/* Read the prompt into the lane. BN_ECONTEXT, BN_EARG, BN_EFORMAT are the item's; others, and
- * BN_ECANCELLED, the program's. */
-bool batch_item_begin(struct batch_item *item, const struct app *app, size_t n_ctx,
+/* Evaluate the prompt and choose the first token, item->next. BN_ECONTEXT, BN_EARG and BN_EFORMAT
+ * concern this item only. Other errors, and BN_ECANCELLED, end the batch. */
+bool batch_item_begin(struct batch_item *item, const struct prompt_maker *maker, size_t n_ctx,
                       const struct bn_control *control, struct bn_error *err);
-/* Take item->next into the answer. True in is_done: the answer has ended. */
-bool batch_item_take(struct batch_item *item, const struct app *app, size_t n_ctx,
-                     struct bn_error *err);
+/* Append item->next to the answer. Sets is_done when the answer has ended. BN_ENOMEM. */
+bool batch_item_add(struct batch_item *item, struct bn_error *err);
 /* Its answer ends here, as far as it is. */
 void batch_item_stop(struct batch_item *item);
 

@@ -3,18 +3,22 @@
  */
 #include "app/batch/batch_out.h"
 
+#include "app/chat/turn_json.h"
 #include "app/chat/turn_report.h"
 #include "app/common/json_out.h"
+#include "app/common/report.h"
+#include "app/options/chat_options.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-void batch_out_init(struct batch_out *out, const struct app *app)
+void batch_out_init(struct batch_out *out, const struct options *options,
+                    const struct tokenizer *tokenizer)
 {
-    *out = (struct batch_out){.app = app};
-    out->kind = options_flag(app->options, "jsonl")  ? BATCH_JSONL
-                : options_flag(app->options, "json") ? BATCH_JSON
-                                                     : BATCH_TEXT;
+    *out = (struct batch_out){.options = options, .tokenizer = tokenizer};
+    out->kind = options_flag(options, "jsonl")  ? BATCH_JSONL
+                : options_flag(options, "json") ? BATCH_JSON
+                                                : BATCH_TEXT;
 }
 
 /* ---- objects ---- */
@@ -49,8 +53,7 @@ static void add_event(struct batch_item *item, const char *event, const char *ke
 
 static json_t *end_json(const struct batch_out *out, const struct batch_item *item)
 {
-    json_t *o =
-        item->err.code ? json_object() : turn_json_of(out->app->tokenizer, out->model, &item->turn);
+    json_t *o = item->err.code ? json_object() : turn_json(out->tokenizer, out->model, &item->turn);
     o = name_line(o, item);
     bool ok = o != NULL;
     if (ok && item->err.code)
@@ -96,10 +99,10 @@ static void tell_end(const struct batch_item *item)
 static void tell_stats(const struct batch_out *out, const struct batch_item *item)
 {
     struct strbuf text = {0};
-    if (!options_flag(out->app->options, "stats") || options_flag(out->app->options, "quiet") ||
+    if (!options_flag(out->options, "stats") || options_flag(out->options, "quiet") ||
         item->err.code)
         return;
-    const struct turn_room room = {item->ids.n, out->n_ctx, SIZE_MAX};
+    const struct turn_room room = {item->answer.ids.n, out->n_ctx, SIZE_MAX};
     turn_stats_line(&item->turn, &room, &text);
     fprintf(stderr, "line %zu: %s\n", item->line, strbuf_text(&text));
     strbuf_finish(&text);
@@ -125,7 +128,7 @@ bool batch_out_line(struct batch_out *out, struct batch_item *item, struct bn_er
         return true;
     if (!put_end(out, item, err))
         return false;
-    if (!options_flag(out->app->options, "quiet"))
+    if (!options_flag(out->options, "quiet"))
         tell_end(item);
     tell_stats(out, item);
     batch_item_finish(item);

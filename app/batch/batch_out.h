@@ -11,13 +11,15 @@
 #include "app/batch/batch_item.h"
 
 struct batch_out {
-    const struct app *app;
-    const char *model; /* name, for objects */
+    const struct options *options;
+    const struct tokenizer *tokenizer;
+    const char *model; /* name in the file, for JSON objects */
     size_t n_ctx;
     enum { BATCH_TEXT, BATCH_JSON, BATCH_JSONL } kind;
     size_t n_written; /* lines */
 };
-void batch_out_init(struct batch_out *out, const struct app *app);
+void batch_out_init(struct batch_out *out, const struct options *options,
+                    const struct tokenizer *tokenizer);
 
 /* The line is about to be answered; what it says goes to item->events from here on. */
 void batch_out_begin(const struct batch_out *out, struct batch_item *item);

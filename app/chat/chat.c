@@ -48,6 +48,47 @@ double chat_live_rate(const struct chat *c)
     return span > 0 ? (double)n_back / span : 0;
 }
 
+/* Seconds left at the pace so far, once there is a pace. */
+static double seconds_left(const struct turn *turn)
+{
+    const double spent = clock_seconds() - turn->begun_reading;
+    if (turn->n_read == 0 || turn->n_to_read <= turn->n_read || spent < 0.5)
+        return 0;
+    return spent / (double)turn->n_read * (double)(turn->n_to_read - turn->n_read);
+}
+
+void chat_status(const struct chat *c, struct status *out)
+{
+    const struct turn *turn = &c->turn;
+    out->n_ctx = chat_n_ctx(c);
+    out->n_used = c->n_used;
+    out->rate = 0;
+    out->n_done = out->n_total = 0;
+    out->unsaved = c->transcript.unsaved;
+    switch (c->phase) {
+    case CHAT_LOADING:
+    case CHAT_BROKEN:
+        out->state = STATUS_LOADING;
+        out->n_done = c->n_loaded;
+        out->n_total = c->n_to_load;
+        break;
+    case CHAT_IDLE:
+        out->state = STATUS_READY;
+        break;
+    case CHAT_READING:
+        out->state = turn->is_stopping ? STATUS_STOPPING : STATUS_READING;
+        out->n_done = turn->n_read;
+        out->n_total = turn->n_to_read;
+        out->seconds_left = seconds_left(turn);
+        break;
+    case CHAT_GENERATING:
+        out->state = turn->is_stopping ? STATUS_STOPPING : STATUS_GENERATING;
+        out->n_done = turn->n_tokens;
+        out->rate = chat_live_rate(c);
+        break;
+    }
+}
+
 size_t chat_count(const struct chat *c)
 {
     struct prompt p;
@@ -344,11 +385,13 @@ static void on_failed(struct chat *c, const struct bn_error *err)
     const bool is_load = c->phase == CHAT_LOADING;
     c->phase = is_load ? CHAT_BROKEN : CHAT_IDLE;
     c->is_waiting = false;
+    if (is_load)
+        return; /* the event loop reports it and ends the program */
     if (c->turn.n_tokens > 0)
         keep_what_was_said(c);
     const struct exchange *last = transcript_last(&c->transcript);
     c->ui->ops->turn_failed(c->ui, err);
-    if (!is_load && last && last->answer.finish == FINISH_NONE)
+    if (last && last->answer.finish == FINISH_NONE)
         give_back_question(c);
 }
 
@@ -367,7 +410,7 @@ static void on_measured(struct chat *c, const struct worker_event *event)
 {
     struct strbuf text = {0};
     c->peaks = event->peaks;
-    turn_speed_lines(c, &text);
+    turn_speed_lines(&c->turn, worker_info(c->worker), &c->peaks, &text);
     if (text.n_bytes == 0)
         strbuf_addf(&text,
                     "this device reads %.1f GB/s and does %.1f GMAC/s; nothing is to be "

@@ -8,12 +8,15 @@
 #define APP_CHAT_H
 
 #include "app/chat/answer/worker.h"
-#include "app/chat/chat_prompt.h"
+#include "app/chat/conversation/chat_prompt.h"
+#include "app/chat/conversation/store.h"
 #include "app/chat/conversation/thought.h"
 #include "app/chat/conversation/transcript.h"
+#include "app/chat/open_model.h"
 #include "app/chat/turn.h"
 #include "app/chat/ui.h"
 #include "app/common/paths.h"
+#include "app/terminal/text/status.h"
 
 enum chat_phase {
     CHAT_LOADING, /* the model is being opened; is_waiting says whether a turn waits for it */
@@ -34,7 +37,9 @@ struct chat_totals {
 #define CHAT_RATE_TOKENS 256
 
 struct chat {
+    const struct open_model *model;
     struct prompt_maker maker;
+    struct store *store; /* the files of this chat */
     const struct options *options;
     struct worker *worker;
     struct ui *ui;
@@ -75,5 +80,16 @@ size_t chat_n_ctx(const struct chat *c);     /* 0 before the model is loaded */
 double chat_live_rate(const struct chat *c); /* 0 before the third token */
 /* Tokens that the conversation as it stands takes; SIZE_MAX if it cannot be rendered. */
 size_t chat_count(const struct chat *c);
+/* The numbers of the status row. Does not change the texts of `out`. */
+void chat_status(const struct chat *c, struct status *out);
+
+/* Write the conversation to last.json and to the saved chat, where these are in use. False if one
+ * could not be written; the first failure of a run is shown as a warning. */
+bool chat_write_files(struct chat *c);
+/* Load the snapshot beside this saved chat before the next answer, if there is one. */
+void chat_use_snapshot(struct chat *c, const char *saved);
+/* With --snapshot: write the KV cache beside this saved chat. Shows the expected size. The worker
+ * writes in the background and reports the result as a WORKER_REMARK. */
+void chat_write_snapshot(struct chat *c, const char *saved);
 
 #endif

@@ -8,7 +8,7 @@
 #define APP_TURN_H
 
 #include "app/chat/answer/answer_run.h"
-#include "app/chat/chat_prompt.h"
+#include "app/chat/conversation/chat_prompt.h"
 #include "app/common/strbuf.h"
 #include "app/options/options.h"
 

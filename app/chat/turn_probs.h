@@ -4,7 +4,7 @@
 #ifndef APP_TURN_PROBS_H
 #define APP_TURN_PROBS_H
 
-#include "app/chat/chat.h"
+#include "app/chat/turn.h"
 
 /* A line for each token of the turn: what was chosen, then the likeliest, each with its
  * probability, one under the other. Where they do not fit into `columns` they go on in the next

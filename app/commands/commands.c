@@ -73,10 +73,10 @@ const struct command command_table[] = {
      "x.json or a path writes that file. What is there is replaced only if it is this "
      "conversation's "
      "own, or a ! follows the name.",
-     ARGS_SESSION, cmd_save},
+     ARGS_SAVED_CHAT, cmd_save},
     {"load", NULL, "NAME|FILE", "go on with a saved conversation",
      "/load trip takes up the session trip. /undo brings the present conversation back.",
-     ARGS_SESSION, cmd_load},
+     ARGS_SAVED_CHAT, cmd_load},
     {"sessions", "list", "", "list the saved conversations",
      "/sessions lists the names that /load takes.", ARGS_NONE, cmd_sessions},
     {"export", NULL, "FILE[!]", "write the conversation as .md, .txt or .jsonl",
@@ -159,26 +159,33 @@ const struct command *command_find(struct bn_str name, const struct command **ne
     return n_begin == 1 ? begins : NULL;
 }
 
-enum entry command_run(struct app *app, struct bn_str name, struct bn_str args)
+enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args)
 {
     const struct command *near, *c = command_find(name, &near);
     const int n = name.n_bytes > 40 ? 40 : (int)name.n_bytes;
     if (c)
-        return c->run(app, args) ? ENTRY_DONE : ENTRY_REFUSED;
+        return c->run(host, args) ? ENTRY_DONE : ENTRY_REFUSED;
     if (near)
         ui_notice(
-            &app->ui, TONE_ERROR,
+            host->ui, TONE_ERROR,
             "unknown command /%.*s - did you mean /%s? Start with a space to send it as text.", n,
             name.ptr, near->name);
     else
         ui_notice(
-            &app->ui, TONE_ERROR,
+            host->ui, TONE_ERROR,
             "unknown command /%.*s - /help lists them. Start with a space to send it as text.", n,
             name.ptr);
     return ENTRY_UNKNOWN;
 }
 
-bool command_number(struct app *app, struct bn_str args, size_t fallback, size_t max, size_t *out)
+void command_write_files(struct command_host *host)
+{
+    if (!chat_write_files(host->chat))
+        host->write_failed = true;
+}
+
+bool command_number(struct command_host *host, struct bn_str args, size_t fallback, size_t max,
+                    size_t *out)
 {
     size_t n = 0;
     if (args.n_bytes == 0) {
@@ -197,11 +204,11 @@ bool command_number(struct app *app, struct bn_str args, size_t fallback, size_t
         return true;
     }
     if (max == 0)
-        ui_notice(&app->ui, TONE_ERROR, "there is nothing to count");
+        ui_notice(host->ui, TONE_ERROR, "there is nothing to count");
     else if (max > INT32_MAX)
-        ui_notice(&app->ui, TONE_ERROR, "expected a whole number of at least 1");
+        ui_notice(host->ui, TONE_ERROR, "expected a whole number of at least 1");
     else
-        ui_notice(&app->ui, TONE_ERROR, "expected a whole number from 1 to %zu", max);
+        ui_notice(host->ui, TONE_ERROR, "expected a whole number from 1 to %zu", max);
     return false;
 }
 
@@ -233,16 +240,16 @@ static void list_commands(struct strbuf *out)
     strbuf_add_text(out, "/help COMMAND says more; /help keys lists the keys");
 }
 
-static void list_places(const struct app *app, struct strbuf *out)
+static void list_places(const struct command_host *host, struct strbuf *out)
 {
-    if (app->history.path[0])
-        strbuf_addf(out, "\nwhat you type is kept in %s", app->history.path);
-    if (app->store.last_path[0])
+    if (host->history_path[0])
+        strbuf_addf(out, "\nwhat you type is kept in %s", host->history_path);
+    if (host->chat->store->last_path[0])
         strbuf_addf(out, "\nthe last conversation is kept in %s (--private keeps nothing)",
-                    app->store.last_path);
+                    host->chat->store->last_path);
 }
 
-bool cmd_help(struct app *app, struct bn_str args)
+bool cmd_help(struct command_host *host, struct bn_str args)
 {
     struct strbuf text = {0};
     bool ok = true;
@@ -250,7 +257,7 @@ bool cmd_help(struct app *app, struct bn_str args)
         args = (struct bn_str){args.ptr + 1, args.n_bytes - 1};
     if (args.n_bytes == 0) {
         list_commands(&text);
-        list_places(app, &text);
+        list_places(host, &text);
     } else if (bn_str_is(args, "keys")) {
         strbuf_add_text(&text, keys_help);
     } else {
@@ -260,16 +267,38 @@ bool cmd_help(struct app *app, struct bn_str args)
             strbuf_addf(&text, "/%s %s: %s\n%s", c->name, c->args, c->brief, c->help);
     }
     if (ok)
-        app->ui.ops->notice(&app->ui, TONE_PLAIN, strbuf_str(&text));
+        host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
     else
-        ui_notice(&app->ui, TONE_ERROR, "there is no command of that name; /help lists them");
+        ui_notice(host->ui, TONE_ERROR, "there is no command of that name; /help lists them");
     strbuf_finish(&text);
     return ok;
 }
 
-bool cmd_quit(struct app *app, struct bn_str args)
+bool cmd_quit(struct command_host *host, struct bn_str args)
 {
     (void)args; /* whatever follows: leaving is meant */
-    app_leave(app, EXIT_DONE);
+    host->leaves = true;
     return true;
+}
+
+bool cmd_ui(struct command_host *host, struct bn_str args)
+{
+    static const char *const painters[] = {"inline", "full"};
+    if (!host->ui->ops->is_terminal) {
+        ui_notice(host->ui, TONE_ERROR, "there is no terminal to chat on");
+        return false;
+    }
+    if (args.n_bytes == 0) {
+        ui_notice(host->ui, TONE_PLAIN, "ui = %s; /ui inline and /ui full change it",
+                  host->ui->ops->name);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof(painters) / sizeof(painters[0]); i++) {
+        if (bn_str_is(args, painters[i])) {
+            host->painter = painters[i];
+            return true;
+        }
+    }
+    ui_notice(host->ui, TONE_ERROR, "expected inline or full");
+    return false;
 }

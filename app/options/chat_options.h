@@ -10,6 +10,8 @@
 #include "engine/sampler.h"
 #include "tokenizer/tokenizer.h"
 
+#define PROGRAM "bitnet-chat"
+
 extern const struct option_table chat_sampling_options;
 extern const struct option_table chat_options;
 

@@ -14,6 +14,23 @@
 /* The same token so often in a row is no answer any more. */
 #define ANSWER_DEGENERATE 200
 
+/* The text of an answer that is being generated, and when it ends. */
+struct answer_state {
+    const struct tokenizer *tokenizer; /* set by the caller, like the next two */
+    size_t max_tokens;                 /* 0: the rest of the context */
+    size_t n_ctx;
+    struct token_list ids; /* prompt and answer; the caller puts the prompt there */
+    struct detok *detok;   /* opened by the caller */
+    size_t n_tokens;       /* of the answer */
+    size_t n_same;         /* how often the last token came in a row */
+    enum finish finish;    /* FINISH_NONE until the answer ends */
+};
+void answer_state_finish(struct answer_state *s); /* all zero is fine */
+/* Append a token that the model chose. `text` is what may be shown now, valid until the next call.
+ * A token that ends the answer sets `finish` and is not appended. BN_ENOMEM. */
+bool answer_state_add(struct answer_state *s, int32_t id, struct bn_str *text,
+                      struct bn_error *err);
+
 struct answer_job {
     const int32_t *prompt; /* (n_prompt) */
     size_t n_prompt;

@@ -3,7 +3,7 @@
  */
 #include "app/chat/conversation/store.h"
 
-#include "app/chat/chat_prompt.h"
+#include "app/chat/conversation/chat_prompt.h"
 #include "app/chat/conversation/extra_keys.h"
 #include "app/common/input_text.h"
 #include "app/common/json_out.h"

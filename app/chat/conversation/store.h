@@ -20,6 +20,7 @@ struct store {
     char last_path[PATH_BYTES];    /* "": not kept (--private, or no place for it) */
     char session_path[PATH_BYTES]; /* of --session, /save or /load: written after each turn; "":
                                       none */
+    bool is_private;               /* --private or its environment variable: write nothing */
     bool has_warned;               /* one warning for a disk that is full is enough */
 };
 

@@ -4,7 +4,7 @@
  * Message indices in the rendered list: the system message, if any, then user and assistant in
  * turn.
  */
-#include "app/chat/chat_prompt.h"
+#include "app/chat/conversation/chat_prompt.h"
 
 #include "app/common/term_text.h"
 #include "app/options/model_args.h"
