@@ -8,8 +8,8 @@
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
+#include "engine/base/utf8.h"
 #include "tokenizer/tokenizer_state.h"
-#include "tokenizer/utf8.h"
 
 #include <string.h>
 

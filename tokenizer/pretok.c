@@ -9,7 +9,7 @@
 #include "tokenizer/pretok.h"
 
 #include "engine/base/memory.h"
-#include "tokenizer/utf8.h"
+#include "engine/base/utf8.h"
 
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include <pcre2.h>

@@ -7,7 +7,7 @@
 #include "tokenizer/spm.h"
 
 #include "engine/base/memory.h"
-#include "tokenizer/utf8.h"
+#include "engine/base/utf8.h"
 
 #include <string.h>
 

@@ -4,7 +4,7 @@
 #include "tests/tokenizer/token_expect.h"
 
 #include "engine/base/memory.h"
-#include "tokenizer/utf8.h"
+#include "engine/base/utf8.h"
 
 static const struct made_token words[] = {
     {"hello", TOKEN_NORMAL, 0},

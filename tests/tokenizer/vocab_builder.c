@@ -4,8 +4,8 @@
 #include "tests/tokenizer/vocab_builder.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/utf8.h"
 #include "engine/file.h"
-#include "tokenizer/utf8.h"
 
 #include <assert.h>
 #include <stdio.h>

@@ -1,7 +1,7 @@
 /*
  * UTF-8: every code point there and back, and the ill-formed sequences of the standard.
  */
-#include "tokenizer/utf8.h"
+#include "engine/base/utf8.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -19,13 +19,15 @@ static void decodes_every_code_point(void **state)
         const size_t n = utf8_encode(cp, bytes);
         const size_t n_read = utf8_decode(bytes, n, &back);
         if (cp >= 0xD800 && cp <= 0xDFFF) {
-            assert_int_equal(n_read, 0);
+            assert_int_equal(n, 0);
             continue;
         }
         assert_int_equal(n_read, n);
         assert_int_equal(back, cp);
         assert_int_equal(utf8_decode(bytes, n - 1, NULL), 0);
     }
+    char bytes[4];
+    assert_int_equal(utf8_encode(0x110000, bytes), 0);
 }
 
 static void refuses_ill_formed_bytes(void **state)
@@ -56,15 +58,19 @@ static void valid_bytes_end_at_the_first_fault(void **state)
     assert_int_equal(utf8_valid_bytes("", 0), 0);
 }
 
-static void open_bytes_are_what_more_could_complete(void **state)
+static void open_bytes_may_become_a_character(void **state)
 {
     (void)state;
     assert_int_equal(utf8_open_bytes("a\xF0\x9F\x98", 4), 3);
     assert_int_equal(utf8_open_bytes("a\xF0\x9F", 3), 2);
     assert_int_equal(utf8_open_bytes("a\xC3", 2), 1);
     assert_int_equal(utf8_open_bytes("\xC3\xA4", 2), 0);
-    assert_int_equal(utf8_open_bytes("\xE0\x80", 2), 0); /* overlong: no byte can mend it */
-    assert_int_equal(utf8_open_bytes("\x80\x80", 2), 0);
+    assert_int_equal(utf8_open_bytes("\xE0\x80", 2),
+                     0); /* overlong: no further byte can complete it */
+    assert_int_equal(utf8_open_bytes("\x80\x80\x80\x80", 4), 0);
+    assert_int_equal(utf8_open_bytes("\xF4", 1), 1);
+    for (int byte = 0xF5; byte <= 0xFF; byte++)
+        assert_int_equal(utf8_open_bytes(&(const char){(char)byte}, 1), 0);
     assert_int_equal(utf8_open_bytes("", 0), 0);
 }
 
@@ -74,7 +80,7 @@ int main(void)
         cmocka_unit_test(decodes_every_code_point),
         cmocka_unit_test(refuses_ill_formed_bytes),
         cmocka_unit_test(valid_bytes_end_at_the_first_fault),
-        cmocka_unit_test(open_bytes_are_what_more_could_complete),
+        cmocka_unit_test(open_bytes_may_become_a_character),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
