@@ -3,6 +3,7 @@
  */
 #include "tokenizer/vocab.h"
 
+#include "engine/base/hash.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "tokenizer/byte_map.h"
@@ -22,13 +23,11 @@ struct builder {
 
 uint64_t vocab_hash(const struct vocab_source *s)
 {
-    const uint64_t prime = 0x100000001B3u; /* FNV-1a, 64 bits */
-    uint64_t h = 0xCBF29CE484222325u;
+    uint64_t h = FNV1A_START;
     for (size_t i = 0; i < s->n_tokens; i++) {
-        for (size_t k = 0; k < s->tokens[i].n_bytes; k++)
-            h = (h ^ (uint8_t)s->tokens[i].ptr[k]) * prime;
-        h = (h ^ (uint8_t)s->types[i]) * prime;
-        h = (h ^ 0xFF) * prime; /* no byte of UTF-8: where one text ends */
+        h = fnv1a_add_bytes(h, s->tokens[i].ptr, s->tokens[i].n_bytes);
+        h = fnv1a_add(h, (uint8_t)s->types[i]);
+        h = fnv1a_add(h, 0xFF); /* marks the end of a text, since it occurs in no UTF-8 */
     }
     return h;
 }

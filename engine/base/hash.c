@@ -1,9 +1,10 @@
 /*
- * SHA-256 as FIPS 180-4 writes it, plainly: names and order of steps are those of its section 6.2.
+ * SHA-256 with the names and the order of steps of FIPS 180-4, section 6.2.
  *
- * A library for this one call would be the largest of all that the programs need.
+ * It is written out here because a cryptographic library would be the largest dependency of the
+ * programs.
  */
-#include "engine/base/sha256.h"
+#include "engine/base/hash.h"
 
 #include <string.h>
 
@@ -58,7 +59,8 @@ static void hash_block(struct sha256 *s, const uint8_t *block)
 
 void sha256_init(struct sha256 *s)
 {
-    /* Section 5.3.3: the same of the square roots of the first 8 primes. */
+    /* Section 5.3.3: the first 32 bits of the fractions of the square roots of the first 8
+     * primes. */
     *s = (struct sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f,
                                    0x9b05688c, 0x1f83d9ab, 0x5be0cd19}};
 }
@@ -85,7 +87,7 @@ void sha256_end(struct sha256 *s, uint8_t out[SHA256_BYTES])
     uint8_t length[8];
     for (size_t i = 0; i < 8; i++)
         length[i] = (uint8_t)(n_bits >> (56 - 8 * i));
-    /* Up to 8 bytes before the end of a block: of this one, or where there is no room, the next. */
+    /* Pad to 8 bytes before the end of this block, or of the next one if this one is too full. */
     sha256_add(s, padding, 1 + (BLOCK_BYTES * 2 - 9 - s->n_bytes % BLOCK_BYTES) % BLOCK_BYTES);
     sha256_add(s, length, sizeof length);
     for (size_t i = 0; i < SHA256_BYTES; i++)

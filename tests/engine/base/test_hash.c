@@ -1,7 +1,7 @@
 /*
- * SHA-256 against values published with the standard.
+ * FNV-1a and SHA-256 against published values.
  */
-#include "engine/base/sha256.h"
+#include "engine/base/hash.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,7 +22,16 @@ static void digest(const char *bytes, size_t n_bytes, size_t n_piece, char out[6
         (void)snprintf(out + 2 * i, 3, "%02x", sum[i]);
 }
 
-static void agrees_with_the_standards_examples(void **state)
+/* From the test vectors of draft-eastlake-fnv. */
+static void fnv1a_gives_the_published_values(void **state)
+{
+    (void)state;
+    assert_int_equal(fnv1a_add_bytes(FNV1A_START, "", 0), 0xcbf29ce484222325u);
+    assert_int_equal(fnv1a_add_bytes(FNV1A_START, "a", 1), 0xaf63dc4c8601ec8cu);
+    assert_int_equal(fnv1a_add_bytes(FNV1A_START, "foobar", 6), 0x85944171f73967e8u);
+}
+
+static void sha256_gives_the_examples_of_the_standard(void **state)
 {
     static const struct {
         const char *text, *sum;
@@ -40,7 +49,7 @@ static void agrees_with_the_standards_examples(void **state)
     }
 }
 
-static void a_million_letters_in_any_pieces(void **state)
+static void sha256_does_not_depend_on_the_pieces(void **state)
 {
     static char text[1000000];
     char sum[65];
@@ -53,8 +62,8 @@ static void a_million_letters_in_any_pieces(void **state)
     }
 }
 
-/* Two ways to pad: the length fits into the last block, or it does not. */
-static void every_length_of_a_block_differs_from_its_neighbours(void **state)
+/* Covers both kinds of padding: the length fits into the last block, or it needs another one. */
+static void sha256_pads_every_length(void **state)
 {
     static const char zeros[130];
     char before[65] = "", sum[65];
@@ -71,9 +80,10 @@ static void every_length_of_a_block_differs_from_its_neighbours(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(agrees_with_the_standards_examples),
-        cmocka_unit_test(a_million_letters_in_any_pieces),
-        cmocka_unit_test(every_length_of_a_block_differs_from_its_neighbours),
+        cmocka_unit_test(fnv1a_gives_the_published_values),
+        cmocka_unit_test(sha256_gives_the_examples_of_the_standard),
+        cmocka_unit_test(sha256_does_not_depend_on_the_pieces),
+        cmocka_unit_test(sha256_pads_every_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
