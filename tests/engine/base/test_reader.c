@@ -1,5 +1,6 @@
 /*
- * The bounded reader: little-endian values, failure after a short read, lengths that would overflow.
+ * The bounded reader: little-endian values, failure after a short read, lengths that would
+ * overflow.
  */
 #include "engine/base/reader.h"
 

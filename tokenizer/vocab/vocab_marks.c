@@ -1,18 +1,18 @@
 /*
- * The marks of a vocabulary.
+ * Finds and repairs the marks of a vocabulary.
  *
- * A default id counts only if the file gives that token a mark's type: a bare vocabulary's token 11
- * may as well be a comma. A token that merges build is a word, whatever it looks like: "</s>" can
- * be the beginning of an HTML tag; it never becomes a mark by its text alone.
+ * A default id counts only if the file gives that token the type of a mark, because token 11 of a
+ * plain vocabulary may also be a comma. A token that merges can build is an ordinary word and never
+ * becomes a mark by its text alone: "</s>" can be the beginning of an HTML tag.
  */
-#include "tokenizer/vocab_marks.h"
+#include "tokenizer/vocab/vocab_marks.h"
 
 #include "engine/base/memory.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/vocab/token_list.h"
 
 #include <string.h>
 
-/* Texts that end an answer in the families known. */
+/* Texts that end an answer in known model families. */
 static const char *const ending_texts[] = {
     "<|eot_id|>",
     "<|im_end|>",
@@ -39,7 +39,7 @@ static const char *const ending_texts[] = {
 #define ENDING_RETURN 3
 #define ENDING_CALL 4
 
-/* The end of a turn where no key names it: the first of these. */
+/* If no key names the end of a turn, the first of these texts in the vocabulary is used. */
 static const char *const turn_ends[] = {
     "<|eot_id|>",    "<|im_end|>",      "<|end|>", "<end_of_turn>",
     "<|endoftext|>", "<|end_of_text|>", "<EOT>",   "_<EOT>",
@@ -63,7 +63,7 @@ bool vocab_looks_like_mark(struct bn_str text)
            (first == '|' && last == '|');
 }
 
-/* Does a merge build exactly `text`? (Marks are ASCII, which stands for itself in merges.) */
+/* Does a merge build exactly `text`? Marks are ASCII, which merges store unencoded. */
 static bool merges_build(const struct vocab_source *s, struct bn_str text)
 {
     for (size_t i = 0; i < s->n_merges; i++) {
@@ -110,12 +110,13 @@ static void read_marks(struct finder *f)
         f->m->ids[i] = default_mark(s, (enum vocab_mark)i);
         if (s->has_mark[i])
             bn_notes_add(f->notes, BN_NOTE_WARNING, "special-id",
-                         "key '%s' names no token of %zu: ignored", vocab_mark_keys[i],
-                         s->n_tokens);
+                         "key '%s' is outside the vocabulary of %zu tokens and is ignored",
+                         vocab_mark_keys[i], s->n_tokens);
     }
 }
 
-/* The begin-of-text mark as it should be: the faulty converter doubled it too. */
+/* The text of the begin-of-text mark. The converter that put it in front of control tokens also
+ * doubled the mark itself; that is undone here. */
 static struct bn_str bos_text(const struct finder *f)
 {
     const int32_t id = f->m->ids[MARK_BOS];
@@ -151,7 +152,7 @@ static void repair_control_texts(struct finder *f)
 
 static void find_endings(struct finder *f)
 {
-    bool seen[N_ENDINGS] = {false}; /* of equal texts the first counts */
+    bool seen[N_ENDINGS] = {false}; /* of equal texts the first one counts */
     for (size_t k = 0; k < N_ENDINGS; k++)
         f->endings[k] = TOKEN_NONE;
     for (size_t i = 0; i < f->s->n_tokens; i++) {
@@ -167,7 +168,8 @@ static void find_endings(struct finder *f)
         }
     }
     if (f->endings[ENDING_RETURN] >= 0 && f->endings[ENDING_CALL] >= 0)
-        f->endings[ENDING_END] = TOKEN_NONE; /* there it ends a part of an answer, not the answer */
+        f->endings[ENDING_END] =
+            TOKEN_NONE; /* in these vocabularies <|end|> ends a section of an answer */
 }
 
 static int32_t ending_id(const struct finder *f, const char *text)
@@ -224,7 +226,7 @@ static bool collect_endings(struct finder *f, struct bn_error *err)
     return true;
 }
 
-/* Marks are control tokens whatever the file says: message text must not be able to spell them. */
+/* Give marks the control type even if the file does not: message text must not produce them. */
 static void correct_types(struct finder *f)
 {
     for (size_t k = 0; k < N_ENDINGS; k++) {

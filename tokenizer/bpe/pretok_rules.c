@@ -1,9 +1,10 @@
 /*
- * The pre-tokenizers by name, and their regular expressions.
+ * The table of pre-tokenizers: names and regular expressions.
  *
- * White space is spelled out as Unicode's White_Space property: PCRE2's own \s has U+180E besides.
+ * White space is written out as Unicode's White_Space property, because \s of PCRE2 also matches
+ * U+180E.
  */
-#include "tokenizer/pretok.h"
+#include "tokenizer/bpe/pretok.h"
 
 #include <string.h>
 

@@ -1,16 +1,17 @@
 /*
- * Lazy deletion: a pair that changed leaves its old entry in the heap, to be dropped when it comes
- * up and no longer agrees with the symbols. Every join takes one entry and adds at most two, so the
- * heap never outgrows twice the first symbols.
+ * The merge loop, with a heap of pairs and lazy deletion.
  *
- * Four children a node: a heap of a million entries is bound by cache misses, and this halves them.
+ * When a pair changes, its old entry stays in the heap and is dropped when it reaches the top and
+ * no longer matches the symbols. Every join removes one entry and adds at most two, so the heap
+ * never has more entries than twice the number of initial symbols. A node has four children: a heap
+ * of a million entries is limited by cache misses, and this halves them.
  */
-#include "tokenizer/merge.h"
+#include "tokenizer/bpe/merge.h"
 
 #include "engine/base/memory.h"
 
 #define CHILDREN 4
-#define DEAD UINT32_MAX /* in `next`: joined into its left neighbour */
+#define JOINED UINT32_MAX /* value of `next` of a symbol joined into its left neighbour */
 
 bool merge_reserve(struct merge *m, size_t n_bytes, struct bn_error *err)
 {
@@ -65,7 +66,7 @@ static uint64_t pop(struct merge *m)
     return top;
 }
 
-/* All first pairs, then a heap out of them from the bottom up. */
+/* Collect the initial pairs and build the heap bottom-up. */
 static void fill(struct merge *m, uint32_t n_bytes, merge_pair_fn *pair, const void *rules)
 {
     m->n_heap = 0;
@@ -83,7 +84,7 @@ static void fill(struct merge *m, uint32_t n_bytes, merge_pair_fn *pair, const v
     }
 }
 
-static void renew(struct merge *m, uint32_t left, merge_pair_fn *pair, const void *rules)
+static void update_pair(struct merge *m, uint32_t left, merge_pair_fn *pair, const void *rules)
 {
     struct merge_symbol *symbol = &m->symbols[left];
     pair(rules, m->symbols, left, symbol->next);
@@ -99,19 +100,19 @@ void merge_run(struct merge *m, uint32_t n_bytes, merge_pair_fn *pair, const voi
         const uint64_t key = pop(m);
         const uint32_t at = (uint32_t)key;
         struct merge_symbol *left = &symbols[at];
-        if (left->next == DEAD || left->rank != (uint32_t)(key >> 32))
+        if (left->next == JOINED || left->rank != (uint32_t)(key >> 32))
             continue;
         struct merge_symbol *right = &symbols[left->next];
         const uint32_t after = right->next;
-        right->next = DEAD;
+        right->next = JOINED;
         left->id = left->joined;
         left->next = after;
         left->rank = MERGE_NO_RANK;
         if (after < n_bytes) {
             symbols[after].before = at;
-            renew(m, at, pair, rules);
+            update_pair(m, at, pair, rules);
         }
         if (left->before != UINT32_MAX)
-            renew(m, left->before, pair, rules);
+            update_pair(m, left->before, pair, rules);
     }
 }

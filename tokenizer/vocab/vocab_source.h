@@ -1,9 +1,9 @@
 /*
- * A vocabulary as its file has it: nothing decoded, nothing repaired, nothing judged but the
- * lengths.
+ * A vocabulary exactly as the file stores it, before decoding and repairs. Only array lengths are
+ * checked.
  *
- * Strings point into the file's memory and are good while the file is open. The arrays belong to
- * the source: repairs change them in place.
+ * Strings point into the memory of the file and are valid while it is open. The source owns the
+ * arrays; repairs change them in place.
  */
 #ifndef TOKENIZER_VOCAB_SOURCE_H
 #define TOKENIZER_VOCAB_SOURCE_H
@@ -17,7 +17,7 @@
 
 struct bn_file;
 
-/* Token types by their numbers in the file. */
+/* Token types with the numbers that files use. */
 enum token_type {
     TOKEN_NORMAL = 1,
     TOKEN_UNKNOWN = 2,
@@ -27,31 +27,31 @@ enum token_type {
     TOKEN_BYTE = 6,
 };
 
-/* The ids that a file may name by key. */
+/* The special roles of a token that a file can name by key: bos_token_id and so on. */
 enum vocab_mark { MARK_BOS, MARK_EOS, MARK_EOT, MARK_EOM, MARK_UNK, MARK_PAD, N_MARKS };
 
 enum vocab_switch { SWITCH_UNSET, SWITCH_OFF, SWITCH_ON };
 
 struct vocab_source {
     struct bn_str model;
-    struct bn_str pre; /* ptr NULL: no such key */
+    struct bn_str pre; /* ptr is NULL if there is no such key */
     struct bn_str architecture;
     struct bn_str *tokens; /* (n_tokens) */
-    int32_t *types;        /* (n_tokens); all TOKEN_NORMAL where the file has none */
+    int32_t *types;        /* (n_tokens); TOKEN_NORMAL if the file has no types */
     float *scores;         /* (n_tokens), or NULL */
     size_t n_tokens;
     struct bn_str *merges; /* (n_merges), or NULL */
     size_t n_merges;
     bool has_mark[N_MARKS];
-    uint64_t marks[N_MARKS]; /* UINT64_MAX: the key holds no number at all */
+    uint64_t marks[N_MARKS]; /* UINT64_MAX if the key is not a number */
     enum vocab_switch add_bos;
     enum vocab_switch add_space_prefix;
 };
 
 extern const char *const vocab_mark_keys[N_MARKS];
 
-/* BN_EFORMAT: no vocabulary, or arrays of different lengths. BN_EUNSUPPORTED: a tokenizer model
- * other than gpt2 and llama. BN_ENOMEM. */
+/* BN_EFORMAT: no vocabulary, or arrays of different lengths. BN_EUNSUPPORTED: the tokenizer model
+ * is neither gpt2 nor llama. BN_ENOMEM. */
 bool vocab_source_init(struct vocab_source *s, const struct bn_file *file, struct bn_error *err);
 void vocab_source_finish(struct vocab_source *s);
 

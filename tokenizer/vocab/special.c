@@ -1,13 +1,14 @@
 /*
- * A sorted list read as a trie.
+ * Matches special tokens by binary search in a sorted list, one byte at a time, which gives the
+ * same result as a trie.
  *
- * Leftmost first, then longest, as tokenizers with an automaton of added tokens do it.
+ * Among the tokens that begin at one position the longest wins, as in tokenizers that use an
+ * automaton of added tokens.
  */
-#include "tokenizer/special.h"
+#include "tokenizer/vocab/special.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
-#include "tokenizer/tokenizer.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -76,8 +77,8 @@ struct place {
     unsigned byte; /* up to 256 */
 };
 
-/* The first text in [low, high) whose text has at key.depth a byte of at least key.byte. All of
- * them agree up to there; a text that ends there sorts first. */
+/* Index of the first text in [low, high) with a byte of at least key.byte at position key.depth.
+ * All these texts are equal before that position; a text that ends there sorts first. */
 static size_t narrow(const struct special_set *set, const struct vocab *v, size_t low, size_t high,
                      struct place key)
 {

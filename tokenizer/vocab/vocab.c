@@ -1,17 +1,20 @@
 /*
  * Decodes the texts of a vocabulary and indexes them by class.
+ *
+ * A byte-level text is decoded with the byte map; a SentencePiece text has spaces in place of
+ * U+2581.
  */
-#include "tokenizer/vocab.h"
+#include "tokenizer/vocab/vocab.h"
 
 #include "engine/base/hash.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
-#include "tokenizer/byte_map.h"
-#include "tokenizer/tokenizer.h"
+#include "tokenizer/vocab/byte_map.h"
+#include "tokenizer/vocab/token_list.h"
 
 #include <string.h>
 
-#define SPACE_MARK "\xE2\x96\x81" /* U+2581 stands for a space in SentencePiece vocabularies */
+#define SPACE_MARK "\xE2\x96\x81" /* U+2581, the space of SentencePiece vocabularies */
 #define SPACE_MARK_BYTES 3
 
 struct builder {
@@ -39,7 +42,7 @@ static int hex_digit(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* The byte that "<0x0A>" stands for, or -1. */
+/* The byte that a text like "<0x0A>" names, or -1. */
 static int byte_of_text(struct bn_str text)
 {
     if (text.n_bytes != 6 || memcmp(text.ptr, "<0x", 3) != 0 || text.ptr[5] != '>')
@@ -60,7 +63,7 @@ static size_t decode_spaces(struct bn_str text, char *out, bool *exact)
             continue;
         }
         if (text.ptr[at] == ' ')
-            *exact = false; /* spaces of a text are U+2581 before anything is looked up */
+            *exact = false; /* no input matches it: input spaces are decoded like U+2581 */
         out[n_out++] = text.ptr[at++];
     }
     return n_out;
@@ -73,12 +76,12 @@ static size_t copy_text(struct bn_str text, char *out)
     return text.n_bytes;
 }
 
-/* Append token i's text; the class it is found in. */
+/* Append the text of token i and return its class. */
 static enum vocab_class append_text(struct builder *b, size_t i)
 {
     const struct bn_str text = b->s->tokens[i];
     const int32_t type = b->s->types[i];
-    char *out = text_index_room(&b->v->texts);
+    char *out = text_index_buffer(&b->v->texts);
     const int byte = b->byte_level ? -1 : byte_of_text(text);
     bool exact = true;
     size_t n = 0;
@@ -92,7 +95,7 @@ static enum vocab_class append_text(struct builder *b, size_t i)
         n = b->byte_level ? byte_map_decode(&b->map, text, out, &exact)
                           : decode_spaces(text, out, &exact);
     }
-    (void)text_index_append(&b->v->texts, n); /* the number is i */
+    (void)text_index_append(&b->v->texts, n); /* returns i */
     if (type == TOKEN_CONTROL || type == TOKEN_UNKNOWN || type == TOKEN_USER)
         return VOCAB_SPECIAL;
     if (byte >= 0 && b->v->byte_ids[byte] < 0)
@@ -125,7 +128,7 @@ bool vocab_init(struct vocab *v, const struct vocab_source *s, struct bn_error *
         v->byte_ids[i] = TOKEN_NONE;
     size_t n_bytes = 0;
     for (size_t i = 0; i < s->n_tokens; i++)
-        n_bytes += s->tokens[i].n_bytes; /* all of them lie in one file */
+        n_bytes += s->tokens[i].n_bytes; /* cannot overflow: all are in one file */
     if (!text_index_init(&v->texts, s->n_tokens, n_bytes, err))
         return false;
     v->types = mem_alloc(s->n_tokens, 1);

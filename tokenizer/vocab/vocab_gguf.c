@@ -1,10 +1,10 @@
 /*
- * Reads the tokenizer's keys out of a model file. The only file here that knows the file handle.
+ * Reads the tokenizer keys of a model file. No other file of the tokenizer uses the file handle.
  *
- * An array's length is bounded by the bytes it takes in the file (the file handle has checked
- * that), so what is allocated here is a small multiple of the file.
+ * bn_file has checked that every array fits into the file, so the memory allocated here is at most
+ * a small multiple of the file size.
  */
-#include "tokenizer/vocab_source.h"
+#include "tokenizer/vocab/vocab_source.h"
 
 #include "engine/base/memory.h"
 #include "engine/file.h"
@@ -23,7 +23,7 @@ static bool read_strs(struct bn_str **out, size_t *n_out, const struct bn_file *
     struct bn_str_walk walk;
     size_t n = 0;
     if (!bn_file_walk_strs(file, key, &walk, &n))
-        return bn_fail(err, BN_EFORMAT, "key '%s' is missing or no array of strings", key);
+        return bn_fail(err, BN_EFORMAT, "key '%s' is missing or is not an array of strings", key);
     struct bn_str *strs = mem_alloc(n, sizeof(*strs));
     if (!strs)
         return bn_fail(err, BN_ENOMEM, "no memory for the %zu strings of '%s'", n, key);
@@ -35,13 +35,13 @@ static bool read_strs(struct bn_str **out, size_t *n_out, const struct bn_file *
     return true;
 }
 
-/* An array beside the tokens must be as long as they are. */
+/* An array with one element per token must have as many elements as there are tokens. */
 static bool check_length(const struct vocab_source *s, const struct bn_file *file, const char *key,
                          struct bn_error *err)
 {
     size_t n = 0;
     if (!bn_file_get_array(file, key, &n))
-        return bn_fail(err, BN_EFORMAT, "key '%s' is no array", key);
+        return bn_fail(err, BN_EFORMAT, "key '%s' is not an array", key);
     if (n != s->n_tokens)
         return bn_fail(err, BN_EFORMAT, "key '%s' has %zu elements for %zu tokens", key, n,
                        s->n_tokens);
@@ -58,7 +58,7 @@ static bool read_types(struct vocab_source *s, const struct bn_file *file, struc
         if (!check_length(s, file, key, err))
             return false;
         if (!bn_file_array_i32(file, key, s->types, s->n_tokens))
-            return bn_fail(err, BN_EFORMAT, "key '%s' is no array of 32-bit integers", key);
+            return bn_fail(err, BN_EFORMAT, "key '%s' is not an array of 32-bit integers", key);
     }
     for (size_t i = 0; i < s->n_tokens; i++) {
         if (s->types[i] < TOKEN_NORMAL || s->types[i] > TOKEN_BYTE)
@@ -78,7 +78,7 @@ static bool read_scores(struct vocab_source *s, const struct bn_file *file, stru
     if (!s->scores)
         return bn_fail(err, BN_ENOMEM, "no memory for %zu token scores", s->n_tokens);
     if (!bn_file_array_f32(file, key, s->scores, s->n_tokens))
-        return bn_fail(err, BN_EFORMAT, "key '%s' is no array of 32-bit floats", key);
+        return bn_fail(err, BN_EFORMAT, "key '%s' is not an array of 32-bit floats", key);
     return true;
 }
 
@@ -112,12 +112,12 @@ static bool read_all(struct vocab_source *s, const struct bn_file *file, struct 
         return bn_fail(err, BN_EFORMAT, "the file has no vocabulary (key '" KEY "model')");
     if (!bn_str_is(s->model, "gpt2") && !bn_str_is(s->model, "llama"))
         return bn_fail(err, BN_EUNSUPPORTED,
-                       "tokenizer model '%.*s' is not supported (gpt2 and llama are)",
+                       "tokenizer model '%.*s' is not supported (only gpt2 and llama are)",
                        (int)(s->model.n_bytes < 40 ? s->model.n_bytes : 40), s->model.ptr);
     if (!read_strs(&s->tokens, &s->n_tokens, file, KEY "tokens", err))
         return false;
     if (s->n_tokens == 0 || s->n_tokens > INT32_MAX)
-        return bn_fail(err, BN_EFORMAT, "a vocabulary of %zu tokens", s->n_tokens);
+        return bn_fail(err, BN_EFORMAT, "a vocabulary of %zu tokens is not possible", s->n_tokens);
     if (!read_types(s, file, err) || !read_scores(s, file, err))
         return false;
     if (bn_str_is(s->model, "gpt2") &&

@@ -1,10 +1,12 @@
 /*
- * A pair's rank is the order of its score among all floats, so the merge loop is that of BPE.
+ * SentencePiece encoding with the merge loop of BPE. The rank of a pair is the position of its
+ * score in the order of all floats.
  *
- * Where no word of the vocabulary reaches over "character, space", no merge does either: text can
- * be cut there, and words repeat, which whole paragraphs do not.
+ * If no word of the vocabulary contains a space after another character, no merge crosses such a
+ * position. Then text can be cut there, and the cache of pieces works, because words repeat and
+ * whole paragraphs do not.
  */
-#include "tokenizer/spm.h"
+#include "tokenizer/bpe/spm.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/utf8.h"
@@ -13,21 +15,21 @@
 
 #define RANK_LOWEST (MERGE_NO_RANK - 1)
 
-/* Higher scores give lower ranks; equal scores equal ranks. */
+/* A higher score gives a lower rank; equal scores give equal ranks. */
 static uint32_t rank_of_score(float score)
 {
     uint32_t bits;
     if (score != score)
         return RANK_LOWEST;
-    score += 0.0f; /* -0 and 0 are equal */
+    score += 0.0f; /* turns -0 into 0 */
     memcpy(&bits, &score, sizeof(bits));
-    /* IEEE floats order as sign and magnitude: flip negatives whole, positives in the sign. */
+    /* Makes the bits ascend with the value: invert negatives, set the sign bit of positives. */
     const uint32_t ascending = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
     const uint32_t rank = ~ascending;
     return rank < RANK_LOWEST ? rank : RANK_LOWEST;
 }
 
-static bool reaches_over_space(struct bn_str text)
+static bool has_space_inside(struct bn_str text)
 {
     for (size_t i = 1; i < text.n_bytes; i++) {
         if (text.ptr[i] == ' ' && text.ptr[i - 1] != ' ')
@@ -46,7 +48,7 @@ bool spm_init(struct spm *s, const struct vocab *v, const float *scores, int32_t
     for (size_t i = 0; i < v->n; i++) {
         s->ranks[i] = rank_of_score(scores[i]);
         const struct bn_str text = vocab_text(v, (int32_t)i);
-        if (reaches_over_space(text) && vocab_find(v, text, VOCAB_WORD) >= 0)
+        if (has_space_inside(text) && vocab_find(v, text, VOCAB_WORD) >= 0)
             s->splits_at_spaces = false;
     }
     return true;

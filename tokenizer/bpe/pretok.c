@@ -1,12 +1,13 @@
 /*
- * Regular expressions on PCRE2, compiled once, with its just-in-time compiler where the system lets
+ * Pre-tokenizers with PCRE2: expressions are compiled once, to machine code where the system allows
  * it.
  *
- * Every expression is linear on every text (each run is scanned a constant number of times), so the
- * match limit only bounds what a fault of ours could cost. Bytes that are no UTF-8 never reach
- * PCRE2: the text is cut around them, and a cut ends a white-space run as the end of the text does.
+ * Every expression takes linear time on every text (each run is scanned a constant number of
+ * times), so the match limit only limits the cost of a mistake in an expression. Ill-formed UTF-8
+ * never reaches PCRE2: the text is cut around it, and a white-space run ends at the cut as at the
+ * end of the text.
  */
-#include "tokenizer/pretok.h"
+#include "tokenizer/bpe/pretok.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/utf8.h"
@@ -16,7 +17,7 @@
 
 #define REGEXES_MAX 4
 
-/* A white-space run gives up one byte at a time: one count each, and some to spare. */
+/* Backtracking over a white-space run costs one count per byte. This adds a reserve. */
 #define MATCH_LIMIT_BASE 1000000u
 
 struct pretok {
@@ -37,7 +38,8 @@ bool pretok_open(const struct pretok_rule *rule, struct pretok **out, struct bn_
             pretok_close(p);
             return bn_fail(err, BN_ENOMEM, "pre-tokenizer expression: error %d at %zu", code, at);
         }
-        (void)pcre2_jit_compile(regex, PCRE2_JIT_COMPLETE); /* refused: it is interpreted */
+        (void)pcre2_jit_compile(
+            regex, PCRE2_JIT_COMPLETE); /* if it fails, the expression is interpreted */
         p->regexes[i] = regex;
     }
     *out = p;
@@ -61,7 +63,7 @@ struct splitter {
     pcre2_match_context *limits;
 };
 
-/* Cut `text` by the first of `regexes`, and what that gives by those behind it. */
+/* Cut `text` by the first of `regexes` and each resulting piece by the remaining ones. */
 static bool split_level(const struct splitter *s, pcre2_code *const *regexes, struct bn_str text,
                         struct bn_error *err)
 {
@@ -74,7 +76,7 @@ static bool split_level(const struct splitter *s, pcre2_code *const *regexes, st
                                   PCRE2_NO_UTF_CHECK, s->found, s->limits);
         if (n < 0 && n != PCRE2_ERROR_NOMATCH)
             return bn_fail(err, n == PCRE2_ERROR_NOMEMORY ? BN_ENOMEM : BN_EFORMAT,
-                           "the pre-tokenizer gave up at byte %zu of %zu (PCRE2 error %d)", at,
+                           "the pre-tokenizer stopped at byte %zu of %zu (PCRE2 error %d)", at,
                            text.n_bytes, n);
         const size_t start = n < 0 ? text.n_bytes : ends[0];
         const size_t end = n < 0 ? text.n_bytes : ends[1];

@@ -1,24 +1,26 @@
 /*
- * Builds the table of merges: texts to ids, 280 thousand times three for Llama 3, while somebody
- * waits for the prompt. Nearly all of it is waiting for memory, so merges go through in blocks:
- * first all texts of a block are decoded and their slots asked for, then they are compared, then
- * the pairs are put in their places.
+ * Builds the table of merges.
+ *
+ * Llama 3 has 280 thousand merges with three texts each, and the user waits meanwhile. Nearly all
+ * of the time is spent on cache misses, so merges are processed in blocks: first all texts of a
+ * block are decoded and their slots are read, then the texts are compared, then the pairs are
+ * inserted.
  */
 #include "engine/base/size.h"
-#include "tokenizer/bpe.h"
-#include "tokenizer/byte_map.h"
+#include "tokenizer/bpe/bpe.h"
+#include "tokenizer/vocab/byte_map.h"
 
 #include <string.h>
 
-#define BLOCK 64 /* 192 probes: more than a core has loads in flight */
+#define BLOCK 64 /* 192 probes, more than the loads that a core keeps in flight */
 
-/* Look-ups of a large table are misses of the page table, too: ask for huge pages. */
+/* Lookups in a large table also miss the TLB, so tables of this size use huge pages. */
 #define HUGE_FROM ((size_t)1 << 20)
 
 struct merge_texts {
     size_t rank;
-    bool same; /* joins to what the merge before it in the block joins to: files list all ways to
-                  make a token one after the other */
+    bool same; /* `joined` is that of the merge before it in the block; files list all merges that
+                  build a token one after the other */
     struct text_probe left, right, joined;
 };
 
@@ -27,9 +29,9 @@ struct builder {
     const struct vocab *v;
     const struct vocab_source *s;
     struct byte_map map;
-    struct text_index extra; /* texts of merges that are no words; opened when the first comes */
-    char *room;              /* (room_cap) decoded texts of a block */
-    size_t room_cap;
+    struct text_index extra; /* merge texts that are not words; opened for the first one */
+    char *buffer;            /* (buffer_cap) decoded texts of a block */
+    size_t buffer_cap;
     struct merge_texts *block; /* (n_block <= BLOCK) */
     size_t n_block;
 };
@@ -38,19 +40,19 @@ static bool open_extra(struct builder *u, struct bn_error *err)
 {
     size_t n_bytes = 0;
     for (size_t i = 0; i < u->s->n_merges; i++)
-        n_bytes += u->s->merges[i].n_bytes; /* all of them lie in one file */
-    size_t n_texts, n_room;
-    if (!size_mul(&n_texts, u->s->n_merges, 3) || !size_mul(&n_room, n_bytes, 2))
+        n_bytes += u->s->merges[i].n_bytes; /* cannot overflow: all are in one file */
+    size_t n_texts, n_pool;
+    if (!size_mul(&n_texts, u->s->n_merges, 3) || !size_mul(&n_pool, n_bytes, 2))
         return bn_fail(err, BN_EFORMAT, "%zu merges are too many", u->s->n_merges);
-    return text_index_init(&u->extra, n_texts, n_room, err);
+    return text_index_init(&u->extra, n_texts, n_pool, err);
 }
 
-/* The symbol of a decoded text. */
+/* The symbol of a decoded text; texts that are not tokens get new symbols. */
 static bool symbol_of(struct builder *u, const struct text_probe *probe, uint32_t *out,
                       struct bn_error *err)
 {
     const struct bn_str text = probe->text;
-    *out = text_index_settle(&u->v->texts, probe, VOCAB_WORD);
+    *out = text_index_resolve(&u->v->texts, probe, VOCAB_WORD);
     if (*out != UINT32_MAX)
         return true;
     if (text.n_bytes == 1) {
@@ -61,7 +63,7 @@ static bool symbol_of(struct builder *u, const struct text_probe *probe, uint32_
         return false;
     uint32_t number = text_index_find(&u->extra, text, 0);
     if (number == UINT32_MAX) {
-        memcpy(text_index_room(&u->extra), text.ptr, text.n_bytes);
+        memcpy(text_index_buffer(&u->extra), text.ptr, text.n_bytes);
         number = text_index_append(&u->extra, text.n_bytes);
         if (!text_index_add(&u->extra, number, 0))
             return bn_fail(err, BN_EFORMAT, "too many merge texts collide");
@@ -70,9 +72,9 @@ static bool symbol_of(struct builder *u, const struct text_probe *probe, uint32_
     return true;
 }
 
-/* Halves are decoded one behind the other to `out`, so that the joined text lies there as well.
- * Their bytes in `halves`, 0 first for characters outside the byte map: no text can come to that
- * merge. */
+/* Decode both halves of a merge to `out`, one after the other, so that `out` also holds the joined
+ * text. halves[] receives their lengths; halves[0] is 0 if a character is outside the byte map,
+ * since no text can reach such a merge. */
 static bool decode_merge(struct builder *u, size_t rank, char *out, size_t halves[2],
                          struct bn_error *err)
 {
@@ -92,15 +94,15 @@ static bool decode_merge(struct builder *u, size_t rank, char *out, size_t halve
     return true;
 }
 
-/* Decode the merges rank0 to rank1 and ask for their slots. */
+/* Decode the merges rank0 to rank1 and read their slots. */
 static bool probe_block(struct builder *u, size_t rank0, size_t rank1, struct bn_error *err)
 {
-    size_t n_room = 0;
+    size_t n_bytes = 0;
     for (size_t rank = rank0; rank < rank1; rank++)
-        n_room += u->s->merges[rank].n_bytes;
-    if (!mem_grow(&u->room, &u->room_cap, n_room, 1))
+        n_bytes += u->s->merges[rank].n_bytes;
+    if (!mem_grow(&u->buffer, &u->buffer_cap, n_bytes, 1))
         return bn_fail(err, BN_ENOMEM, "no memory for %zu merges", u->s->n_merges);
-    char *out = u->room;
+    char *out = u->buffer;
     struct bn_str last = {NULL, 0};
     u->n_block = 0;
     for (size_t rank = rank0; rank < rank1; rank++) {
@@ -182,7 +184,7 @@ bool bpe_init(struct bpe *b, const struct vocab *v, const struct vocab_source *s
     for (size_t rank = 0; ok && rank < s->n_merges; rank += BLOCK)
         ok = probe_block(&u, rank, size_min(rank + BLOCK, s->n_merges), err) && add_block(&u, err);
     text_index_finish(&u.extra);
-    mem_free(u.room);
+    mem_free(u.buffer);
     mem_free(u.block);
     if (!ok)
         bpe_finish(b);

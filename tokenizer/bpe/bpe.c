@@ -1,8 +1,8 @@
 /*
- * Pieces to ids. Merges are looked up by the ids of their halves: texts are compared only while the
- * table is built (bpe_build.c).
+ * Encodes pieces with byte-level BPE. Merges are found by the symbols of their two halves; texts
+ * are compared only while the table is built (bpe_build.c).
  */
-#include "tokenizer/bpe.h"
+#include "tokenizer/bpe/bpe.h"
 
 static void bpe_pair_of(const void *rules, struct merge_symbol *symbols, uint32_t left,
                         uint32_t right)
@@ -13,7 +13,8 @@ static void bpe_pair_of(const void *rules, struct merge_symbol *symbols, uint32_
     symbols[left].joined = found ? pair->joined : 0;
 }
 
-/* A symbol that is no token goes out byte by byte, without the bytes that are no tokens either. */
+/* Append a symbol. One that is not a token is written as its bytes; bytes that are not tokens are
+ * dropped. */
 static bool emit(const struct bpe *b, const struct vocab *v, uint32_t symbol, struct bn_str text,
                  struct token_list *out, struct bn_error *err)
 {

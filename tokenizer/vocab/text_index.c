@@ -1,8 +1,8 @@
 /*
- * Open addressing with linear probing: a probe is eight bytes, and the pool is touched only when
- * half of the hash agrees.
+ * A hash table with open addressing and linear probing. A lookup reads the pool only if the upper
+ * half of the hash is equal.
  */
-#include "tokenizer/text_index.h"
+#include "tokenizer/vocab/text_index.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -11,8 +11,7 @@
 
 #define NOT_FOUND UINT32_MAX
 
-/* Odd constants: the golden ratio in 64 bits, and a multiplier of MurmurHash3's public finaliser.
- */
+/* The golden ratio in 64 bits, and a multiplier of MurmurHash3's finaliser. Both are odd. */
 #define HASH_STEP 0x9E3779B97F4A7C15u
 #define HASH_END 0xFF51AFD7ED558CCDu
 
@@ -61,7 +60,7 @@ void text_index_finish(struct text_index *x)
     *x = (struct text_index){0};
 }
 
-char *text_index_room(struct text_index *x)
+char *text_index_buffer(struct text_index *x)
 {
     return x->pool + x->pool_bytes;
 }
@@ -79,7 +78,7 @@ struct bn_str text_index_get(const struct text_index *x, uint32_t number)
     return (struct bn_str){x->pool + start, x->ends[number] - start};
 }
 
-/* The slot that holds `text` in `class`, or the free one where it would go; NULL after too many. */
+/* The slot that holds `text` in `class`, or the free slot for it. NULL after TEXT_PROBES_MAX. */
 static struct text_slot *slot_of(const struct text_index *x, struct bn_str text, unsigned class)
 {
     const uint64_t hash = text_hash(text.ptr, text.n_bytes, class);
@@ -127,8 +126,8 @@ void text_index_probe(const struct text_index *x, struct bn_str text, unsigned c
     out->slot = x->slots[(size_t)out->hash & (x->n_slots - 1)];
 }
 
-uint32_t text_index_settle(const struct text_index *x, const struct text_probe *probe,
-                           unsigned class)
+uint32_t text_index_resolve(const struct text_index *x, const struct text_probe *probe,
+                            unsigned class)
 {
     const struct text_slot *slot = &probe->slot;
     if (slot->entry == 0)

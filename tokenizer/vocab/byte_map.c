@@ -1,7 +1,7 @@
 /*
- * The byte map, built from its rule: a list of 256 entries would hide it.
+ * The byte map. It is computed, because the rule is shorter and clearer than 256 constants.
  */
-#include "tokenizer/byte_map.h"
+#include "tokenizer/vocab/byte_map.h"
 
 #include <string.h>
 
@@ -19,7 +19,8 @@ void byte_map_init(struct byte_map *map)
         map->byte_of[stands_for_itself(byte) ? byte : next++] = (int16_t)byte;
 }
 
-/* The map's characters are one or two bytes long: everything else is copied. */
+/* Decode one character. The characters of the map are one or two bytes long. *byte is -1 for any
+ * other byte, which the caller copies. */
 static size_t decode_char(const struct byte_map *map, const uint8_t *at, size_t n_bytes, int *byte)
 {
     if (at[0] < 0x80) {
