@@ -3,6 +3,7 @@
  */
 #include "templates/jinja_ops.h"
 
+#include "engine/base/hash.h"
 #include "templates/jinja_iter.h"
 #include "templates/jinja_number.h"
 #include "templates/jinja_text.h"
@@ -159,16 +160,9 @@ bool jval_equal(struct jvm *vm, struct jval a, struct jval b, bool *out)
     return ok;
 }
 
-static uint64_t mix(uint64_t h, uint64_t x)
-{
-    return (h ^ x) * 0x100000001b3u; /* FNV-1a's prime */
-}
-
 static uint64_t hash_bytes(const char *p, size_t n)
 {
-    uint64_t h = 0xcbf29ce484222325u; /* and its start */
-    for (size_t i = 0; i < n; i++)
-        h = mix(h, (unsigned char)p[i]);
+    const uint64_t h = fnv1a_add_bytes(FNV1A_START, p, n);
     return h ^ h >> 29;
 }
 
@@ -179,7 +173,7 @@ static bool hash_tuple(struct jvm *vm, const struct jlist *l, uint64_t *out)
         uint64_t item;
         if (!jval_hash(vm, l->items[i], &item))
             return false;
-        h = mix(h, item);
+        h = fnv1a_add(h, item);
     }
     *out = h;
     return true;
@@ -194,11 +188,11 @@ bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out)
         return true;
     case J_BOOL:
     case J_INT:
-        *out = mix(0, (uint64_t)jval_int(v));
+        *out = fnv1a_add(0, (uint64_t)jval_int(v));
         return true;
     case J_FLOAT: /* equal numbers hash alike */
         if (v.u.f >= -0x1p63 && v.u.f < 0x1p63 && v.u.f == floor(v.u.f))
-            *out = mix(0, (uint64_t)(int64_t)v.u.f);
+            *out = fnv1a_add(0, (uint64_t)(int64_t)v.u.f);
         else
             memcpy(out, &v.u.f, sizeof *out);
         return true;

@@ -10,6 +10,7 @@
 #include "app/bench/bench_figures.h"
 #include "engine/base/clock.h"
 #include "engine/base/fp16.h"
+#include "engine/base/hash.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/sampler.h"
@@ -37,11 +38,9 @@ struct bench {
     struct spec_stats drafts; /* the same */
 };
 
-/* FNV-1a, 64 bits. */
 static void mix(uint64_t *sum, uint32_t word)
 {
-    for (size_t i = 0; i < 4; i++)
-        *sum = (*sum ^ (word >> (8 * i) & 0xff)) * 0x100000001b3u;
+    *sum = fnv1a_add_bytes(*sum, &word, sizeof(word));
 }
 
 static void prompt_ids(int32_t *ids, size_t n, size_t lane, size_t n_vocab)
@@ -213,7 +212,7 @@ static void roll_back(struct bench *b)
 
 static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
 {
-    b->checksum = 0xcbf29ce484222325u;
+    b->checksum = FNV1A_START;
     const double start = clock_seconds();
     if (b->row->test == BENCH_PP) {
         if (!read_ids(b, b->row->depth + b->row->n_tokens, err))

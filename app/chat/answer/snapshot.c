@@ -9,7 +9,7 @@
 
 #include "app/common/new_file.h"
 #include "engine/base/clock.h"
-#include "engine/base/sha256.h"
+#include "engine/base/hash.h"
 #include "engine/base/size.h"
 
 #include <errno.h>
@@ -58,7 +58,7 @@ static uint64_t add_to_sum(uint64_t sum, const uint8_t *bytes, size_t n_bytes)
     for (size_t i = 0; i < n_bytes; i += 8) {
         uint64_t word = 0;
         memcpy(&word, bytes + i, size_min(8, n_bytes - i));
-        sum = (sum ^ word) * 0x100000001b3u;
+        sum = fnv1a_add(sum, word);
         sum ^= sum >> 29;
     }
     return sum;
