@@ -5,8 +5,9 @@
 #include "templates/template.h"
 
 #include "engine/base/memory.h"
-#include "templates/jinja_eval.h"
-#include "templates/jinja_text.h"
+#include "templates/jinja/eval/jinja_eval.h"
+#include "templates/jinja/parse/jinja_parse.h"
+#include "templates/jinja/value/jinja_text.h"
 #include "templates/template_private.h"
 
 #include <stdio.h>
@@ -26,7 +27,7 @@ static const char *const token_names[4] = {"bos_token", "eos_token", "unk_token"
 
 static bool parse_source(struct template *t, struct bn_str source, struct bn_error *err)
 {
-    struct jvm vm = {.arena = t->arena, .err = err};
+    struct jvm vm = {.arena = t->arena, .err = err, .ops = &jinja_ops};
     struct jval copy;
     vm.max_bytes = arena_bytes(t->arena) + PARSE_MAX_BYTES;
     if (!jstr_copy(&vm, source, ORIGIN_TEMPLATE, &copy) ||
@@ -72,7 +73,7 @@ static bool open_auto(struct template *t, const struct template_config *cfg, str
 static bool open_tokens(struct template *t, const struct template_config *cfg, struct bn_error *err)
 {
     const struct bn_str texts[4] = {cfg->bos_token, cfg->eos_token, cfg->unk_token, cfg->pad_token};
-    struct jvm vm = {.arena = t->arena, .err = err};
+    struct jvm vm = {.arena = t->arena, .err = err, .ops = &jinja_ops};
     for (size_t i = 0; i < 4; i++) {
         t->tokens[i] = (struct jval){.kind = J_MISSING};
         if (texts[i].n_bytes && utf8_valid(texts[i]) &&
@@ -191,7 +192,7 @@ bool template_render(const struct template *t, struct template_arena *arena,
                      const struct template_input *in, struct template_output *out,
                      struct bn_error *err)
 {
-    struct jvm vm = {.arena = arena, .err = err, .now = in->now};
+    struct jvm vm = {.arena = arena, .err = err, .ops = &jinja_ops, .now = in->now};
     struct jval vars;
     struct jbuf b;
     vm.max_bytes = arena_bytes(arena) + JVM_MAX_BYTES;

@@ -4,7 +4,7 @@
 #ifndef TEMPLATES_TEMPLATE_PRIVATE_H
 #define TEMPLATES_TEMPLATE_PRIVATE_H
 
-#include "templates/jinja_value.h"
+#include "templates/jinja/value/jinja_value.h"
 #include "templates/template.h"
 
 /* A copy of the value, all of its strings of this origin. Bytes are shared. */

@@ -4,7 +4,7 @@
  */
 #include "templates/template_private.h"
 
-#include "templates/jinja_text.h"
+#include "templates/jinja/value/jinja_text.h"
 
 struct template_value {
     struct jval v;

@@ -1,0 +1,334 @@
+/*
+ * Filters that take text and give text.
+ */
+#include "templates/jinja/builtin/jinja_arith.h"
+#include "templates/jinja/builtin/jinja_builtin.h"
+#include "templates/jinja/builtin/text/jinja_format.h"
+#include "templates/jinja/builtin/text/jinja_markup.h"
+#include "templates/jinja/builtin/text/jinja_string.h"
+#include "templates/jinja/value/jinja_compare.h"
+#include "templates/jinja/value/jinja_iter.h"
+#include "templates/jinja/value/jinja_print.h"
+#include "templates/jinja/value/jinja_unicode.h"
+
+#define FILTER(name)                                                                               \
+    static bool name(struct jvm *vm, struct jval v, const struct jcall *c, struct jval *out)
+
+/* Text in, text of another case out; markup stays markup. */
+static bool cased(struct jvm *vm, struct jval v, enum string_case how, struct jval *out)
+{
+    struct jval text;
+    if (!jval_to_str(vm, v, &text) || !string_case(vm, text.u.s, how, out))
+        return false;
+    out->u.s->is_markup = text.u.s->is_markup;
+    return true;
+}
+
+FILTER(do_upper)
+{
+    (void)c; /* no arguments */
+    return cased(vm, v, CASE_UPPER, out);
+}
+
+FILTER(do_lower)
+{
+    (void)c; /* no arguments */
+    return cased(vm, v, CASE_LOWER, out);
+}
+
+FILTER(do_capitalize)
+{
+    (void)c; /* no arguments */
+    return cased(vm, v, CASE_CAPITAL, out);
+}
+
+static bool starts_word(uint32_t cp)
+{
+    return cp == '-' || cp == '(' || cp == '{' || cp == '[' || cp == '<' || uni_is_space(cp);
+}
+
+/* jinja2's own: words begin after blanks and opening brackets, so "it's" keeps its small s. */
+FILTER(do_title)
+{
+    struct jval text;
+    struct jbuf b;
+    (void)c; /* no arguments */
+    if (!jval_to_str(vm, v, &text))
+        return false;
+    struct jstr *const s = text.u.s;
+    jbuf_init(&b, vm);
+    for (size_t at = 0; at < s->n_bytes;) {
+        uint32_t cp;
+        size_t end = at;
+        size_t n = utf8_next(s->ptr + at, s->n_bytes - at, &cp);
+        const bool is_break = starts_word(cp);
+        do {
+            end += n;
+            if (end < s->n_bytes)
+                n = utf8_next(s->ptr + end, s->n_bytes - end, &cp);
+        } while (end < s->n_bytes && starts_word(cp) == is_break);
+        const size_t first = at + utf8_next(s->ptr + at, s->n_bytes - at, &cp);
+        struct jval rest; /* lower case by itself: a final sigma looks at this word only */
+        if (!string_case_into(&b, s, at, first, CASE_UPPER) ||
+            !jstr_part(vm, s, first, end, &rest) ||
+            !string_case_into(&b, rest.u.s, 0, rest.u.s->n_bytes, CASE_LOWER))
+            return false;
+        at = end;
+    }
+    return jbuf_done(&b, out);
+}
+
+FILTER(do_trim)
+{
+    struct jval text;
+    return jval_to_str(vm, v, &text) &&
+           string_strip(vm, text.u.s, c->arg[0], STRIP_LEFT | STRIP_RIGHT, out);
+}
+
+FILTER(do_replace)
+{
+    struct jval text, from, to;
+    int64_t count = -1;
+    if (!jval_to_str(vm, v, &text) || !jval_to_str(vm, c->arg[0], &from) ||
+        !jval_to_str(vm, c->arg[1], &to))
+        return false;
+    if (c->arg[2].kind != J_NONE && !arg_int(vm, c->arg[2], -1, &count))
+        return false;
+    const struct jstr *const pair[2] = {from.u.s, to.u.s};
+    return string_replace(vm, text.u.s, pair, count, out);
+}
+
+FILTER(do_string)
+{
+    (void)c; /* no arguments */
+    return jval_to_str(vm, v, out);
+}
+
+FILTER(do_safe)
+{
+    struct jval text;
+    (void)c; /* no arguments */
+    return jval_to_str(vm, v, &text) && markup_mark(vm, text, true, out);
+}
+
+FILTER(do_escape)
+{
+    (void)c; /* no arguments */
+    return markup_escape(vm, v, out);
+}
+
+FILTER(do_forceescape)
+{
+    struct jval text;
+    (void)c; /* no arguments */
+    return jval_to_str(vm, v, &text) && markup_mark(vm, text, false, &text) &&
+           markup_escape(vm, text, out);
+}
+
+/* What goes before each line: spaces, or the text given. */
+static bool indention(struct jvm *vm, struct jval width, struct jval *out)
+{
+    struct jbuf b;
+    int64_t n;
+    if (width.kind == J_STR) {
+        *out = width;
+        return true;
+    }
+    if (!arg_int(vm, width, 4, &n))
+        return false;
+    jbuf_init(&b, vm);
+    return jbuf_repeat(&b, ' ', n > 0 ? (size_t)n : 0, ORIGIN_TEMPLATE) && jbuf_done(&b, out);
+}
+
+FILTER(do_indent)
+{
+    struct jval before, text, lines, newline = jstr_lit(vm, "\n");
+    struct jbuf b;
+    const bool first = arg_flag(c->arg[1], false), blank = arg_flag(c->arg[2], false);
+    if (newline.kind == J_MISSING || !indention(vm, c->arg[0], &before) ||
+        !jval_binary(vm, OP_ADD, v, newline, &text) ||
+        !string_splitlines(vm, text.u.s, false, &lines))
+        return false;
+    jbuf_init(&b, vm);
+    for (size_t i = 0; i < lines.u.list->n; i++) {
+        const struct jstr *const line = lines.u.list->items[i].u.s;
+        const bool indent = i ? blank || line->n_bytes > 0 : first;
+        if ((i && !jbuf_str(&b, newline.u.s)) || (indent && !jbuf_str(&b, before.u.s)) ||
+            !jbuf_str(&b, line))
+            return false;
+    }
+    if (!jbuf_done(&b, out))
+        return false;
+    out->u.s->is_markup = text.u.s->is_markup;
+    return true;
+}
+
+FILTER(do_truncate)
+{
+    struct jval end = c->arg[2];
+    int64_t length, leeway;
+    struct jbuf b;
+    size_t n_chars;
+    if (!arg_given(end))
+        end = jstr_lit(vm, "...");
+    if (!arg_int(vm, c->arg[0], 255, &length) || !arg_string(vm, end, &end))
+        return false;
+    leeway = 5; /* jinja2's policy truncate.leeway */
+    if (c->arg[3].kind != J_NONE && !arg_int(vm, c->arg[3], 5, &leeway))
+        return false;
+    const int64_t n_end = (int64_t)jstr_chars(end.u.s);
+    if (length < n_end || leeway < 0)
+        return jvm_fail(vm, "expected length >= %lld and leeway >= 0", (long long)n_end);
+    if (!jval_length(vm, v, &n_chars))
+        return false;
+    if (n_chars == SIZE_MAX)
+        return jvm_fail(vm, "object of type '%s' has no len()", jkind_name(v));
+    if (leeway > INT64_MAX - length || (int64_t)n_chars <= length + leeway) {
+        *out = v;
+        return true;
+    }
+    if (v.kind != J_STR)
+        return jvm_fail(vm, "only text can be truncated");
+    size_t cut = jstr_offset(v.u.s, (size_t)(length - n_end));
+    if (!arg_flag(c->arg[1], false)) {
+        const size_t space = text_rfind(jstr_text(v.u.s), bn_str_of(" "), 0, cut);
+        cut = space == SIZE_MAX ? cut : space;
+    }
+    jbuf_init(&b, vm);
+    return jbuf_part(&b, v.u.s, 0, cut) && jbuf_str(&b, end.u.s) && jbuf_done(&b, out);
+}
+
+FILTER(do_center)
+{
+    struct jval text;
+    int64_t width;
+    return jval_to_str(vm, v, &text) && arg_int(vm, c->arg[0], 80, &width) &&
+           string_pad(vm, text.u.s, PAD_CENTER, width, ' ', out);
+}
+
+FILTER(do_format)
+{
+    struct jval text, args;
+    const struct jargs *const all = c->all;
+    if (all->n_pos && all->n_kw)
+        return jvm_fail(vm, "can't handle positional and keyword arguments at the same time");
+    if (!jval_to_str(vm, v, &text))
+        return false;
+    if (all->n_kw) {
+        if (!jdict_new(vm, J_DICT, &args))
+            return false;
+        for (size_t i = 0; i < all->n_kw; i++)
+            if (!jdict_set(vm, args.u.dict, jstring(all->kw[i].name), all->kw[i].v))
+                return false;
+    } else {
+        if (!jlist_new(vm, J_TUPLE, all->n_pos, &args))
+            return false;
+        for (size_t i = 0; i < all->n_pos; i++)
+            if (!jlist_push(vm, args, all->pos[i]))
+                return false;
+    }
+    return format_percent(vm, text, args, out);
+}
+
+FILTER(do_wordcount)
+{
+    struct jval text;
+    int64_t n = 0;
+    bool inside = false;
+    (void)c; /* no arguments */
+    if (!jval_to_str(vm, v, &text) || !jvm_steps(vm, text.u.s->n_bytes / 8))
+        return false;
+    for (size_t at = 0; at < text.u.s->n_bytes;) {
+        uint32_t cp;
+        at += utf8_next(text.u.s->ptr + at, text.u.s->n_bytes - at, &cp);
+        const bool is_word = cp == '_' || (uni_classes(cp) & (UNI_ALPHA | UNI_NUMERIC));
+        n += is_word && !inside;
+        inside = is_word;
+    }
+    *out = jint(n);
+    return true;
+}
+
+static bool quote_url(struct jbuf *b, const struct jstr *s, bool is_query)
+{
+    static const char hex[] = "0123456789ABCDEF";
+    for (size_t at = 0; at < s->n_bytes; at++) {
+        const unsigned char c = (unsigned char)s->ptr[at];
+        const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') ||
+                           (c >= 'A' && c <= 'Z') || c == '_' || c == '.' || c == '-' || c == '~' ||
+                           (c == '/' && !is_query);
+        const char coded[3] = {'%', hex[c >> 4], hex[c & 15]};
+        const uint32_t origin = jstr_origin(s, at);
+        const bool ok = plain                  ? jbuf_add(b, s->ptr + at, 1, origin)
+                        : c == ' ' && is_query ? jbuf_add(b, "+", 1, origin)
+                                               : jbuf_add(b, coded, 3, origin);
+        if (!ok)
+            return false;
+    }
+    return jvm_steps(b->vm, s->n_bytes / 4);
+}
+
+static bool quote_pair(struct jbuf *b, struct jval pair)
+{
+    struct jval list, text;
+    if (!jval_to_list(b->vm, pair, &list))
+        return false;
+    if (list.u.list->n != 2)
+        return jvm_fail(b->vm, "urlencode needs pairs");
+    for (size_t i = 0; i < 2; i++)
+        if ((i && !jbuf_text(b, "=")) || !jval_to_str(b->vm, list.u.list->items[i], &text) ||
+            !quote_url(b, text.u.s, true))
+            return false;
+    return true;
+}
+
+FILTER(do_urlencode)
+{
+    struct jval text, pairs = v;
+    struct jiter it;
+    struct jbuf b;
+    (void)c; /* no arguments */
+    jbuf_init(&b, vm);
+    if (v.kind == J_STR || !jval_is_iterable(v))
+        return jval_to_str(vm, v, &text) && quote_url(&b, text.u.s, false) && jbuf_done(&b, out);
+    if (v.kind == J_DICT) {
+        struct jview *const view = jvm_alloc(vm, 1, sizeof *view);
+        if (!view)
+            return false;
+        *view = (struct jview){.kind = VIEW_ITEMS, .dict = v.u.dict};
+        pairs = (struct jval){.kind = J_VIEW, .u.view = view};
+    }
+    if (!jiter_open(vm, pairs, &it))
+        return false;
+    for (size_t i = 0;; i++) {
+        struct jval pair;
+        bool more;
+        if (!jiter_next(vm, &it, &pair, &more))
+            return false;
+        if (!more)
+            return jbuf_done(&b, out);
+        if ((i && !jbuf_text(&b, "&")) || !quote_pair(&b, pair))
+            return false;
+    }
+}
+
+const struct jbuiltin filters_text[] = {
+    {"upper", "", do_upper},
+    {"lower", "", do_lower},
+    {"capitalize", "", do_capitalize},
+    {"title", "", do_title},
+    {"trim", "chars?", do_trim},
+    {"replace", "old,new,count?", do_replace},
+    {"string", "", do_string},
+    {"safe", "", do_safe},
+    {"escape", "", do_escape},
+    {"e", "", do_escape},
+    {"forceescape", "", do_forceescape},
+    {"indent", "width?,first?,blank?", do_indent},
+    {"truncate", "length?,killwords?,end?,leeway?", do_truncate},
+    {"center", "width?", do_center},
+    {"format", "*", do_format},
+    {"wordcount", "", do_wordcount},
+    {"urlencode", "", do_urlencode},
+    {NULL, NULL, NULL},
+};
