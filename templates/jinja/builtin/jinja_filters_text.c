@@ -60,14 +60,14 @@ FILTER(do_title)
     for (size_t at = 0; at < s->n_bytes;) {
         uint32_t cp;
         size_t end = at;
-        size_t n = utf8_next(s->ptr + at, s->n_bytes - at, &cp);
+        size_t n = text_next(jstr_text(s), at, &cp);
         const bool is_break = starts_word(cp);
         do {
             end += n;
             if (end < s->n_bytes)
-                n = utf8_next(s->ptr + end, s->n_bytes - end, &cp);
+                n = text_next(jstr_text(s), end, &cp);
         } while (end < s->n_bytes && starts_word(cp) == is_break);
-        const size_t first = at + utf8_next(s->ptr + at, s->n_bytes - at, &cp);
+        const size_t first = at + text_next(jstr_text(s), at, &cp);
         struct jval rest; /* lower case by itself: a final sigma looks at this word only */
         if (!string_case_into(&b, s, at, first, CASE_UPPER) ||
             !jstr_part(vm, s, first, end, &rest) ||
@@ -240,8 +240,8 @@ FILTER(do_wordcount)
         return false;
     for (size_t at = 0; at < text.u.s->n_bytes;) {
         uint32_t cp;
-        at += utf8_next(text.u.s->ptr + at, text.u.s->n_bytes - at, &cp);
-        const bool is_word = cp == '_' || (uni_classes(cp) & (UNI_ALPHA | UNI_NUMERIC));
+        at += text_next(jstr_text(text.u.s), at, &cp);
+        const bool is_word = cp == '_' || (uni_is(cp, UNI_ALPHA | UNI_NUMERIC));
         n += is_word && !inside;
         inside = is_word;
     }

@@ -16,8 +16,8 @@ static bool as_index(struct jvm *vm, struct jval part, struct jval *out)
     *out = part;
     for (size_t at = 0; at < text.n_bytes;) {
         uint32_t cp;
-        at += utf8_next(text.ptr + at, text.n_bytes - at, &cp);
-        if (!(uni_classes(cp) & UNI_DIGIT))
+        at += text_next(text, at, &cp);
+        if (!uni_is(cp, UNI_DIGIT))
             return true;
     }
     if (text.n_bytes == 0)

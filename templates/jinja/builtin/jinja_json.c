@@ -36,7 +36,7 @@ static bool json_string(struct jbuf *b, const struct jstr *s, const struct json_
         return false;
     for (size_t at = 0; at < s->n_bytes;) {
         uint32_t cp;
-        const size_t n = utf8_next(s->ptr + at, s->n_bytes - at, &cp);
+        const size_t n = text_next(jstr_text(s), at, &cp);
         if (!json_char(b, cp, style->ensure_ascii, jstr_origin(s, at)))
             return false;
         at += n;

@@ -50,7 +50,7 @@ static bool find_in(struct jvm *vm, struct jval self, const struct jcall *c, boo
     const size_t at = span.empty   ? SIZE_MAX
                       : from_right ? text_rfind(hay, text, span.b0, span.b1)
                                    : text_find(hay, text, span.b0, span.b1);
-    *out = jint(at == SIZE_MAX ? -1 : (int64_t)utf8_count(hay.ptr, at));
+    *out = jint(at == SIZE_MAX ? -1 : (int64_t)text_count((struct bn_str){hay.ptr, at}));
     return true;
 }
 
@@ -94,7 +94,7 @@ METHOD(str_count)
         return true;
     }
     if (text.n_bytes == 0) {
-        *out = jint((int64_t)utf8_count(hay.ptr + span.b0, span.b1 - span.b0) + 1);
+        *out = jint((int64_t)text_count((struct bn_str){hay.ptr + span.b0, span.b1 - span.b0}) + 1);
         return true;
     }
     for (size_t at = span.b0; (at = text_find(hay, text, at, span.b1)) != SIZE_MAX;
@@ -213,8 +213,8 @@ static bool all_of(struct jvm *vm, const struct jstr *s, unsigned kinds, struct 
     bool all = s->n_bytes > 0;
     for (size_t at = 0; at < s->n_bytes && all;) {
         uint32_t cp;
-        at += utf8_next(s->ptr + at, s->n_bytes - at, &cp);
-        all = uni_classes(cp) & kinds;
+        at += text_next(jstr_text(s), at, &cp);
+        all = uni_is(cp, kinds);
     }
     *out = jbool(all);
     return jvm_steps(vm, s->n_bytes / 8);
@@ -282,13 +282,12 @@ METHOD(str_istitle)
     (void)c; /* no arguments */
     for (size_t at = 0; at < s->n_bytes && good;) {
         uint32_t cp;
-        at += utf8_next(s->ptr + at, s->n_bytes - at, &cp);
-        const unsigned kinds = uni_classes(cp);
-        if (kinds & (UNI_UPPER | UNI_TITLE))
+        at += text_next(jstr_text(s), at, &cp);
+        if (uni_is(cp, UNI_UPPER | UNI_TITLE))
             good = !inside;
-        else if (kinds & UNI_LOWER)
+        else if (uni_is(cp, UNI_LOWER))
             good = inside;
-        inside = kinds & UNI_CASED;
+        inside = uni_is(cp, UNI_CASED);
         some = some || inside;
     }
     *out = jbool(good && some);

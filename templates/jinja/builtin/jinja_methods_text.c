@@ -92,7 +92,7 @@ static bool pad_method(struct jvm *vm, struct jval self, const struct jcall *c, 
     if (arg_given(c->arg[1])) {
         if (c->arg[1].kind != J_STR || jstr_chars(c->arg[1].u.s) != 1)
             return jvm_fail(vm, "the fill character must be exactly one character long");
-        (void)utf8_next(c->arg[1].u.s->ptr, c->arg[1].u.s->n_bytes, &fill);
+        (void)text_next(jstr_text(c->arg[1].u.s), 0, &fill);
     }
     return string_pad(vm, self.u.s, how, width, fill, out);
 }
@@ -138,7 +138,7 @@ METHOD(str_expandtabs)
     jbuf_init(&b, vm);
     for (size_t at = 0; at < s->n_bytes;) {
         uint32_t cp;
-        const size_t n = utf8_next(s->ptr + at, s->n_bytes - at, &cp);
+        const size_t n = text_next(jstr_text(s), at, &cp);
         const size_t pad = size > 0 ? (size_t)size - column % (size_t)size : 0;
         if (cp == '\t' ? !jbuf_repeat(&b, ' ', pad, jstr_origin(s, at))
                        : !jbuf_part(&b, s, at, at + n))

@@ -80,10 +80,9 @@ static bool has_only_case(struct jvm *vm, struct jval v, unsigned want, struct j
         return false;
     for (size_t at = 0; at < text.u.s->n_bytes;) {
         uint32_t cp;
-        at += utf8_next(text.u.s->ptr + at, text.u.s->n_bytes - at, &cp);
-        const unsigned kinds = uni_classes(cp) & UNI_CASED;
-        some = some || (kinds & want);
-        other = other || (kinds & ~want);
+        at += text_next(jstr_text(text.u.s), at, &cp);
+        some = some || uni_is(cp, want);
+        other = other || uni_is(cp, UNI_CASED & ~want);
     }
     *out = jbool(some && !other);
     return true;

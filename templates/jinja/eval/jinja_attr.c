@@ -215,7 +215,7 @@ static bool item(struct jvm *vm, struct jval obj, struct jval key, struct jval *
         const size_t at = jstr_offset(s, i);
         uint32_t cp;
         return jvm_steps(vm, at / 64) &&
-               jstr_part(vm, s, at, at + utf8_next(s->ptr + at, s->n_bytes - at, &cp), out);
+               jstr_part(vm, s, at, at + text_next(jstr_text(s), at, &cp), out);
     }
     default:
         return true;

@@ -213,7 +213,7 @@ static bool lex_operator(struct lexer *lx)
         return true;
     }
     uint32_t cp;
-    const size_t n = utf8_next(lx->src.ptr + lx->at, lx->src.n_bytes - lx->at, &cp);
+    const size_t n = text_next(lx->src, lx->at, &cp);
     return lex_fail(lx, lx->at, "unexpected character ", (struct bn_str){lx->src.ptr + lx->at, n});
 }
 
@@ -257,9 +257,9 @@ static size_t name_end(const struct lexer *lx)
     size_t p = lx->at;
     while (p < lx->src.n_bytes) {
         uint32_t cp;
-        const size_t n = utf8_next(lx->src.ptr + p, lx->src.n_bytes - p, &cp);
+        const size_t n = text_next(lx->src, p, &cp);
         const unsigned kinds = p == lx->at ? UNI_ALPHA : UNI_ALPHA | UNI_DECIMAL;
-        if (cp != '_' && !(uni_classes(cp) & kinds))
+        if (cp != '_' && !uni_is(cp, kinds))
             break;
         p += n;
     }

@@ -78,7 +78,7 @@ static size_t put_escape(struct jbuf *b, struct bn_str s, size_t at, const char 
         *problem = "\\N{...} escapes are not supported";
         return 0;
     }
-    const size_t n = utf8_next(s.ptr + at, s.n_bytes - at, &cp);
+    const size_t n = text_next(s, at, &cp);
     if (cp >= 0x80)
         return put_escaped(b, cp) ? n : 0;
     return jbuf_text(b, "\\") && jbuf_add(b, s.ptr + at, n, ORIGIN_TEMPLATE) ? n : 0;

@@ -441,7 +441,7 @@ bool jinja_parse(struct jvm *vm, struct bn_str source, struct jprogram *out)
     struct jprogram program = {0};
     struct parser p = {.vm = vm, .program = &program};
     struct jnode top = {.kind = N_BRANCH};
-    if (!utf8_valid(source))
+    if (!text_valid(source))
         return bn_fail(vm->err, BN_EFORMAT, "template: the text is not UTF-8");
     if (!jinja_lex(vm, source, &p.toks))
         return false;

@@ -70,7 +70,7 @@ bool jiter_next(struct jvm *vm, struct jiter *it, struct jval *out, bool *more)
         uint32_t cp;
         if (it->pos >= s->n_bytes)
             break;
-        const size_t n = utf8_next(s->ptr + it->pos, s->n_bytes - it->pos, &cp);
+        const size_t n = text_next(jstr_text(s), it->pos, &cp);
         it->pos += n;
         if (!jstr_part(vm, s, it->pos - n, it->pos, out))
             return false;

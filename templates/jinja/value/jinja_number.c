@@ -232,7 +232,7 @@ static size_t read_digits(struct bn_str s, size_t at, struct decimal *d, bool is
     bool after_digit = false;
     while (at < s.n_bytes) {
         uint32_t cp;
-        const size_t n = utf8_next(s.ptr + at, s.n_bytes - at, &cp);
+        const size_t n = text_next(s, at, &cp);
         const int digit = uni_decimal(cp);
         if (digit < 0 && !(cp == '_' && after_digit))
             break;
@@ -353,7 +353,7 @@ enum number_result number_parse_int(struct bn_str text, int64_t base, int64_t *o
     }
     while (at < s.n_bytes) {
         uint32_t cp;
-        at += utf8_next(s.ptr + at, s.n_bytes - at, &cp);
+        at += text_next(s, at, &cp);
         if (cp == '_' && after_digit) {
             after_digit = false;
             continue;

@@ -18,7 +18,7 @@ static bool repr_char(struct jbuf *b, uint32_t cp, char quote, uint32_t origin)
         (void)snprintf(text, sizeof text, "\\%c", (char)cp);
     else if (named)
         (void)snprintf(text, sizeof text, "%s", named);
-    else if (uni_classes(cp) & UNI_PRINTABLE)
+    else if (uni_is(cp, UNI_PRINTABLE))
         return jbuf_cp(b, cp, origin);
     else
         (void)snprintf(text, sizeof text,
@@ -38,7 +38,7 @@ static bool repr_string(struct jbuf *b, const struct jstr *s)
         return false;
     for (size_t at = 0; at < s->n_bytes;) {
         uint32_t cp;
-        const size_t n = utf8_next(s->ptr + at, s->n_bytes - at, &cp);
+        const size_t n = text_next(jstr_text(s), at, &cp);
         if (!repr_char(b, cp, quote[0], jstr_origin(s, at)))
             return false;
         at += n;

@@ -69,14 +69,14 @@ static bool slice_string(struct jvm *vm, struct jstr *str, const struct slice *s
     size_t at = s->n ? jstr_offset(str, (size_t)s->start) : 0;
     for (size_t i = 0; i < s->n; i++) {
         uint32_t cp;
-        if (!jbuf_part(&b, str, at, at + utf8_next(str->ptr + at, str->n_bytes - at, &cp)))
+        if (!jbuf_part(&b, str, at, at + text_next(jstr_text(str), at, &cp)))
             return false;
         if (i + 1 == s->n)
             break;
         for (int64_t k = 0; k < s->step && jvm_steps(vm, 1); k++)
-            at += utf8_next(str->ptr + at, str->n_bytes - at, &cp);
+            at += text_next(jstr_text(str), at, &cp);
         for (int64_t k = 0; k > s->step && jvm_steps(vm, 1); k--)
-            at = utf8_back(str->ptr, at);
+            at = text_back(jstr_text(str), at);
         if (vm->n_steps == JVM_MAX_STEPS)
             return jvm_steps(vm, 1);
     }

@@ -9,89 +9,42 @@
 
 /* ---- UTF-8 ---- */
 
-size_t utf8_next(const char *p, size_t n_bytes, uint32_t *cp)
+static const uint8_t *bytes_of(struct bn_str s)
 {
-    const unsigned char *const u = (const unsigned char *)p;
-    if (u[0] < 0x80 || n_bytes < 2) {
-        *cp = u[0];
-        return 1;
-    }
-    if (u[0] < 0xe0) {
-        *cp = (u[0] & 0x1fu) << 6 | (u[1] & 0x3fu);
-        return 2;
-    }
-    if (u[0] < 0xf0 && n_bytes >= 3) {
-        *cp = (u[0] & 0x0fu) << 12 | (u[1] & 0x3fu) << 6 | (u[2] & 0x3fu);
-        return 3;
-    }
-    if (n_bytes < 4) {
-        *cp = 0xfffd;
-        return 1;
-    }
-    *cp = (u[0] & 0x07u) << 18 | (u[1] & 0x3fu) << 12 | (u[2] & 0x3fu) << 6 | (u[3] & 0x3fu);
-    return 4;
+    return (const uint8_t *)s.ptr;
 }
 
-size_t utf8_put(char out[4], uint32_t cp)
+size_t text_back(struct bn_str s, size_t at)
 {
-    if (cp < 0x80) {
-        out[0] = (char)cp;
-        return 1;
-    }
-    if (cp < 0x800) {
-        out[0] = (char)(0xc0 | cp >> 6);
-        out[1] = (char)(0x80 | (cp & 0x3f));
-        return 2;
-    }
-    if (cp < 0x10000) {
-        out[0] = (char)(0xe0 | cp >> 12);
-        out[1] = (char)(0x80 | (cp >> 6 & 0x3f));
-        out[2] = (char)(0x80 | (cp & 0x3f));
-        return 3;
-    }
-    out[0] = (char)(0xf0 | cp >> 18);
-    out[1] = (char)(0x80 | (cp >> 12 & 0x3f));
-    out[2] = (char)(0x80 | (cp >> 6 & 0x3f));
-    out[3] = (char)(0x80 | (cp & 0x3f));
-    return 4;
+    ucs4_t cp;
+    return (size_t)(u8_prev(&cp, bytes_of(s) + at, bytes_of(s)) - bytes_of(s));
 }
 
-size_t utf8_back(const char *p, size_t at)
+/* u8_check with a shortcut for ASCII: it decodes each character and takes twice the time. */
+bool text_valid(struct bn_str s)
 {
-    do
-        at--;
-    while (at > 0 && ((unsigned char)p[at] & 0xc0) == 0x80);
-    return at;
-}
-
-bool utf8_valid(struct bn_str s)
-{
-    const unsigned char *const u = (const unsigned char *)s.ptr;
-    for (size_t i = 0; i < s.n_bytes;) {
-        const unsigned c = u[i];
-        if (c < 0x80) {
-            i++;
-            continue;
-        }
-        const size_t n = c >= 0xf0 ? 4 : c >= 0xe0 ? 3 : 2;
-        if (c < 0xc2 || c > 0xf4 || n > s.n_bytes - i)
+    for (size_t at = 0; at < s.n_bytes;) {
+        uint64_t eight = UINT64_MAX;
+        ucs4_t cp;
+        if (s.n_bytes - at >= sizeof eight)
+            memcpy(&eight, s.ptr + at, sizeof eight);
+        const int n = eight & 0x8080808080808080u
+                          ? u8_mbtoucr(&cp, bytes_of(s) + at, s.n_bytes - at)
+                          : (int)sizeof eight;
+        if (n < 0)
             return false;
-        for (size_t k = 1; k < n; k++)
-            if ((u[i + k] & 0xc0) != 0x80)
-                return false;
-        if ((c == 0xe0 && u[i + 1] < 0xa0) || (c == 0xed && u[i + 1] > 0x9f) ||
-            (c == 0xf0 && u[i + 1] < 0x90) || (c == 0xf4 && u[i + 1] > 0x8f))
-            return false;
-        i += n;
+        at += (size_t)n;
     }
     return true;
 }
 
-size_t utf8_count(const char *p, size_t n_bytes)
+/* Counts the bytes that are not continuation bytes: compilers vectorise this loop, and u8_mbsnlen
+ * decodes each character. */
+size_t text_count(struct bn_str s)
 {
     size_t n = 0;
-    for (size_t i = 0; i < n_bytes; i++)
-        n += ((unsigned char)p[i] & 0xc0) != 0x80;
+    for (size_t i = 0; i < s.n_bytes; i++)
+        n += ((unsigned char)s.ptr[i] & 0xc0) != 0x80;
     return n;
 }
 
@@ -120,6 +73,20 @@ bool jstr_copy(struct jvm *vm, struct bn_str text, uint32_t origin, struct jval 
     return jstr_new(vm, (struct bn_str){p, text.n_bytes}, origin, out);
 }
 
+bool jstr_repair(struct jvm *vm, struct bn_str text, struct jval *out)
+{
+    struct jbuf b;
+    jbuf_init(&b, vm);
+    for (size_t at = 0; at < text.n_bytes;) {
+        ucs4_t cp;
+        const int n = u8_mbtoucr(&cp, bytes_of(text) + at, text.n_bytes - at);
+        if (!jbuf_cp(&b, n > 0 ? cp : 0xfffd, ORIGIN_TEMPLATE))
+            return false;
+        at += n > 0 ? (size_t)n : 1;
+    }
+    return jbuf_done(&b, out);
+}
+
 struct jval jstr_lit(struct jvm *vm, const char *text)
 {
     struct jval v = {.kind = J_MISSING};
@@ -130,7 +97,7 @@ struct jval jstr_lit(struct jvm *vm, const char *text)
 size_t jstr_chars(struct jstr *s)
 {
     if (s->n_chars == SIZE_MAX)
-        s->n_chars = utf8_count(s->ptr, s->n_bytes);
+        s->n_chars = text_count(jstr_text(s));
     return s->n_chars;
 }
 
@@ -238,7 +205,7 @@ size_t text_skip_space(struct bn_str s, size_t at)
 {
     while (at < s.n_bytes) {
         uint32_t cp;
-        const size_t n = utf8_next(s.ptr + at, s.n_bytes - at, &cp);
+        const size_t n = text_next(s, at, &cp);
         if (!uni_is_space(cp))
             break;
         at += n;
@@ -250,8 +217,8 @@ size_t text_trim_space(struct bn_str s, size_t end)
 {
     while (end > 0) {
         uint32_t cp;
-        const size_t at = utf8_back(s.ptr, end);
-        (void)utf8_next(s.ptr + at, end - at, &cp);
+        const size_t at = text_back(s, end);
+        (void)text_next(s, at, &cp);
         if (!uni_is_space(cp))
             break;
         end = at;
@@ -308,18 +275,16 @@ bool jbuf_text(struct jbuf *b, const char *text)
 
 bool jbuf_cp(struct jbuf *b, uint32_t cp, uint32_t origin)
 {
-    char c[4];
-    return jbuf_add(b, c, utf8_put(c, cp), origin);
+    uint8_t c[4];
+    return jbuf_add(b, (const char *)c, (size_t)u8_uctomb(c, cp, sizeof c), origin);
 }
 
 bool jbuf_repeat(struct jbuf *b, uint32_t cp, size_t n, uint32_t origin)
 {
-    char c[4];
-    const size_t unit = utf8_put(c, cp);
     if (!jvm_steps(b->vm, n))
         return false;
     for (size_t i = 0; i < n; i++)
-        if (!jbuf_add(b, c, unit, origin))
+        if (!jbuf_cp(b, cp, origin))
             return false;
     return true;
 }

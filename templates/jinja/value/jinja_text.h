@@ -7,6 +7,8 @@
 
 #include "templates/jinja/value/jinja_value.h"
 
+#include <unistr.h>
+
 #define ORIGIN_TEMPLATE 0u
 enum origin_kind { ORIGIN_MESSAGE = 1, ORIGIN_ANSWER = 2 };
 
@@ -18,17 +20,22 @@ static inline uint32_t origin_of(enum origin_kind kind, size_t message)
 
 /* ---- UTF-8 ---- */
 
-size_t utf8_next(const char *p, size_t n_bytes, uint32_t *cp); /* bytes of the first character */
-size_t utf8_put(char out[4], uint32_t cp);                     /* bytes written; cp is valid */
-size_t utf8_back(const char *p, size_t at); /* start of the character that ends before `at` */
-bool utf8_valid(struct bn_str s);
-size_t utf8_count(const char *p, size_t n_bytes);
+/* The code point at byte `at` and the number of its bytes; `at` is less than n_bytes. */
+static inline size_t text_next(struct bn_str s, size_t at, uint32_t *cp)
+{
+    return (size_t)u8_mbtouc_unsafe(cp, (const uint8_t *)s.ptr + at, s.n_bytes - at);
+}
+size_t text_back(struct bn_str s, size_t at); /* start of the character that ends before `at` */
+bool text_valid(struct bn_str s);
+size_t text_count(struct bn_str s); /* code points */
 
 /* ---- strings ---- */
 
 bool jstr_new(struct jvm *vm, struct bn_str text, uint32_t origin,
               struct jval *out); /* shares bytes */
 bool jstr_copy(struct jvm *vm, struct bn_str text, uint32_t origin, struct jval *out);
+/* A copy in which each byte that is not part of valid UTF-8 becomes U+FFFD. */
+bool jstr_repair(struct jvm *vm, struct bn_str text, struct jval *out);
 struct jval jstr_lit(struct jvm *vm, const char *text); /* static text; J_MISSING: out of memory */
 size_t jstr_chars(struct jstr *s);
 uint32_t jstr_origin(const struct jstr *s, size_t at);

@@ -1,106 +1,81 @@
 /*
- * Looks code points up in the generated tables, ASCII without a search.
+ * Classes and case mapping from libunistring. The definitions are those of CPython's unicodectype.c
+ * and agree with CPython on every code point of Unicode 14.
  */
 #include "templates/jinja/value/jinja_unicode.h"
 
-#include "templates/jinja/value/jinja_case_data.h"
+#include <stdlib.h>
+#include <unicase.h>
+#include <unictype.h>
 
-#define COUNT(a) (sizeof(a) / sizeof((a)[0]))
+/* Ideographs with a numeric value in Unihan, which libunistring does not include. */
+static const uint32_t numeric_ideographs[] = {
+    0x3405,  0x3483,  0x382a,  0x3b4d,  0x4e00,  0x4e03,  0x4e07,  0x4e09,  0x4e5d,  0x4e8c,
+    0x4e94,  0x4e96,  0x4ebf,  0x4ec0,  0x4edf,  0x4ee8,  0x4f0d,  0x4f70,  0x5104,  0x5146,
+    0x5169,  0x516b,  0x516d,  0x5341,  0x5343,  0x5344,  0x5345,  0x534c,  0x53c1,  0x53c2,
+    0x53c3,  0x53c4,  0x56db,  0x58f1,  0x58f9,  0x5e7a,  0x5efe,  0x5eff,  0x5f0c,  0x5f0d,
+    0x5f0e,  0x5f10,  0x62fe,  0x634c,  0x67d2,  0x6f06,  0x7396,  0x767e,  0x8086,  0x842c,
+    0x8cae,  0x8cb3,  0x8d30,  0x9621,  0x9646,  0x964c,  0x9678,  0x96f6,  0x20001, 0x20064,
+    0x200e2, 0x20121, 0x2092a, 0x20983, 0x2098c, 0x2099c, 0x20aea, 0x20afd, 0x20b19, 0x22390,
+    0x22998, 0x23b1b, 0x2626d};
 
-unsigned uni_classes(uint32_t cp)
+static bool is_numeric(uint32_t cp)
 {
-    size_t lo = 0, hi = COUNT(class_ranges);
-    while (hi - lo > 1) { /* the last range that starts at or before cp */
-        const size_t mid = lo + (hi - lo) / 2;
-        if (class_ranges[mid].first <= cp)
-            lo = mid;
-        else
-            hi = mid;
-    }
-    return (cp - class_ranges[lo].first) & 1 ? class_ranges[lo].odd : class_ranges[lo].even;
+    for (size_t i = 0; i < sizeof numeric_ideographs / sizeof *numeric_ideographs; i++)
+        if (numeric_ideographs[i] == cp)
+            return true;
+    return uc_numeric_value(cp).denominator != 0;
+}
+
+static bool in_category(uint32_t cp, uint32_t mask)
+{
+    return uc_is_general_category_withtable(cp, mask);
+}
+
+bool uni_is(uint32_t cp, unsigned classes)
+{
+    return ((classes & UNI_ALPHA) && in_category(cp, UC_CATEGORY_MASK_L)) ||
+           ((classes & UNI_DECIMAL) && uc_decimal_value(cp) >= 0) ||
+           ((classes & UNI_DIGIT) && uc_digit_value(cp) >= 0) ||
+           ((classes & UNI_NUMERIC) && is_numeric(cp)) ||
+           ((classes & UNI_LOWER) && uc_is_property_lowercase(cp)) ||
+           ((classes & UNI_UPPER) && uc_is_property_uppercase(cp)) ||
+           ((classes & UNI_TITLE) && in_category(cp, UC_CATEGORY_MASK_Lt)) ||
+           ((classes & UNI_PRINTABLE) &&
+            (cp == ' ' || !in_category(cp, UC_CATEGORY_MASK_C | UC_CATEGORY_MASK_Z))) ||
+           ((classes & UNI_IGNORABLE) && uc_is_property_case_ignorable(cp));
 }
 
 bool uni_is_space(uint32_t cp)
 {
     if (cp < 0x80)
         return cp == ' ' || (cp >= 9 && cp <= 13) || (cp >= 0x1c && cp <= 0x1f);
-    return cp == 0x85 || cp == 0xa0 || cp == 0x1680 || (cp >= 0x2000 && cp <= 0x200a) ||
-           cp == 0x2028 || cp == 0x2029 || cp == 0x202f || cp == 0x205f || cp == 0x3000;
+    return cp == 0x85 || in_category(cp, UC_CATEGORY_MASK_Z);
 }
 
 int uni_decimal(uint32_t cp)
 {
-    if (cp < 0x80)
-        return cp >= '0' && cp <= '9' ? (int)(cp - '0') : -1;
-    size_t lo = 0, hi = COUNT(decimal_zeros);
-    while (hi - lo > 1) {
-        const size_t mid = lo + (hi - lo) / 2;
-        if (decimal_zeros[mid] <= cp)
-            lo = mid;
-        else
-            hi = mid;
-    }
-    return cp - decimal_zeros[lo] < 10 ? (int)(cp - decimal_zeros[lo]) : -1;
-}
-
-struct case_table {
-    const struct case_range *ranges;
-    size_t n_ranges;
-    const struct case_special *special;
-    size_t n_special;
-};
-
-static const struct case_table tables[] = {
-    [UNI_TO_UPPER] = {upper_ranges, COUNT(upper_ranges), upper_special, COUNT(upper_special)},
-    [UNI_TO_LOWER] = {lower_ranges, COUNT(lower_ranges), lower_special, COUNT(lower_special)},
-    [UNI_TO_TITLE] = {title_ranges, COUNT(title_ranges), title_special, COUNT(title_special)},
-};
-
-static bool convert_special(const struct case_table *t, uint32_t cp, uint32_t out[3], size_t *n)
-{
-    for (size_t lo = 0, hi = t->n_special; lo < hi;) {
-        const size_t mid = lo + (hi - lo) / 2;
-        const struct case_special *const s = &t->special[mid];
-        if (s->cp == cp) {
-            for (*n = 0; *n < 3 && s->to[*n]; ++*n)
-                out[*n] = s->to[*n];
-            return true;
-        }
-        if (s->cp < cp)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return false;
+    return uc_decimal_value(cp);
 }
 
 size_t uni_convert(enum uni_map map, uint32_t cp, uint32_t out[3])
 {
-    const struct case_table *const t = &tables[map];
-    size_t n;
-    out[0] = cp;
+    uint32_t *mapped;
+    size_t n = 3;
     if (cp < 0x80) {
-        if (map == UNI_TO_LOWER ? cp >= 'A' && cp <= 'Z' : cp >= 'a' && cp <= 'z')
-            out[0] = cp ^ 0x20;
+        const uint32_t first = map == UNI_TO_LOWER ? 'A' : 'a';
+        out[0] = cp >= first && cp < first + 26 ? cp ^ 0x20 : cp;
         return 1;
     }
-    if (convert_special(t, cp, out, &n))
+    if (map == UNI_TO_UPPER)
+        mapped = u32_toupper(&cp, 1, NULL, NULL, out, &n);
+    else if (map == UNI_TO_LOWER)
+        mapped = u32_tolower(&cp, 1, NULL, NULL, out, &n);
+    else
+        mapped = u32_totitle(&cp, 1, NULL, NULL, out, &n);
+    if (mapped == out)
         return n;
-    size_t lo = 0, hi = t->n_ranges;
-    while (lo < hi) {
-        const size_t mid = lo + (hi - lo) / 2;
-        if (t->ranges[mid].first <= cp)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    if (lo > 0) {
-        const struct case_range *const r = &t->ranges[lo - 1];
-        if (cp <= r->last && (cp - r->first) % (uint32_t)r->stride == 0) {
-            out[0] = cp + (uint32_t)r->delta;
-            return 1;
-        }
-    }
-    return map == UNI_TO_TITLE ? uni_convert(UNI_TO_UPPER, cp, out) : 1; /* the title table has
-                                                                           what differs */
+    free(mapped); /* never reached: no mapping in Unicode is longer than three code points */
+    out[0] = cp;
+    return 1;
 }

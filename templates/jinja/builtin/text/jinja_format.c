@@ -44,7 +44,7 @@ static bool read_layout(struct jvm *vm, const struct jstr *spec, struct layout *
     size_t at = 0;
     uint32_t first;
     *how = (struct layout){.precision = -1};
-    const size_t n_first = n ? utf8_next(p, n, &first) : 0;
+    const size_t n_first = n ? text_next(jstr_text(spec), 0, &first) : 0;
     if (n_first && n_first < n && is_align(p[n_first])) {
         how->fill = first;
         how->align = p[n_first];

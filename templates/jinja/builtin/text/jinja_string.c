@@ -14,11 +14,10 @@ static bool has_cased(const struct jstr *s, size_t at, bool forward)
     while (forward ? at < s->n_bytes : at > 0) {
         uint32_t cp;
         if (!forward)
-            at = utf8_back(s->ptr, at);
-        const size_t n = utf8_next(s->ptr + at, s->n_bytes - at, &cp);
-        const unsigned kinds = uni_classes(cp);
-        if (!(kinds & UNI_IGNORABLE))
-            return kinds & UNI_CASED;
+            at = text_back(jstr_text(s), at);
+        const size_t n = text_next(jstr_text(s), at, &cp);
+        if (!uni_is(cp, UNI_IGNORABLE))
+            return uni_is(cp, UNI_CASED);
         if (forward)
             at += n;
     }
@@ -38,7 +37,6 @@ static size_t lower_at(const struct jstr *s, size_t at, size_t n, uint32_t cp, u
 static size_t convert_at(const struct jstr *s, size_t at, size_t n, uint32_t cp,
                          enum string_case how, bool inside, uint32_t to[3])
 {
-    const unsigned kinds = uni_classes(cp);
     switch (how) {
     case CASE_UPPER:
         return uni_convert(UNI_TO_UPPER, cp, to);
@@ -46,9 +44,9 @@ static size_t convert_at(const struct jstr *s, size_t at, size_t n, uint32_t cp,
     case CASE_CAPITAL:
         return inside ? lower_at(s, at, n, cp, to) : uni_convert(UNI_TO_TITLE, cp, to);
     case CASE_SWAP:
-        if (kinds & UNI_UPPER)
+        if (uni_is(cp, UNI_UPPER))
             return lower_at(s, at, n, cp, to);
-        if (kinds & UNI_LOWER)
+        if (uni_is(cp, UNI_LOWER))
             return uni_convert(UNI_TO_UPPER, cp, to);
         to[0] = cp;
         return 1;
@@ -65,13 +63,13 @@ bool string_case_into(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1
         return false;
     for (size_t at = b0; at < b1;) {
         uint32_t cp, to[3];
-        const size_t n = utf8_next(s->ptr + at, s->n_bytes - at, &cp);
+        const size_t n = text_next(jstr_text(s), at, &cp);
         const size_t n_to = convert_at(s, at, n, cp, how, inside, to);
         const uint32_t origin = jstr_origin(s, at);
         for (size_t i = 0; i < n_to; i++)
             if (!jbuf_cp(b, to[i], origin))
                 return false;
-        inside = how == CASE_TITLE ? (uni_classes(cp) & UNI_CASED) != 0 : true;
+        inside = how != CASE_TITLE || uni_is(cp, UNI_CASED);
         at += n;
     }
     return true;
@@ -93,7 +91,7 @@ static bool in_set(uint32_t cp, struct jval chars)
     const struct jstr *const set = chars.u.s;
     for (size_t at = 0; at < set->n_bytes;) {
         uint32_t member;
-        at += utf8_next(set->ptr + at, set->n_bytes - at, &member);
+        at += text_next(jstr_text(set), at, &member);
         if (member == cp)
             return true;
     }
@@ -108,7 +106,7 @@ bool string_strip(struct jvm *vm, struct jstr *s, struct jval chars, int sides, 
         return jvm_fail(vm, "strip arg must be None or str, not %s", jkind_name(chars));
     const size_t cost = chars.kind == J_STR ? 1 + chars.u.s->n_bytes / 16 : 1;
     while ((sides & STRIP_LEFT) && b0 < b1) {
-        const size_t n = utf8_next(s->ptr + b0, b1 - b0, &cp);
+        const size_t n = text_next(jstr_text(s), b0, &cp);
         if (!in_set(cp, chars))
             break;
         if (!jvm_steps(vm, cost))
@@ -116,8 +114,8 @@ bool string_strip(struct jvm *vm, struct jstr *s, struct jval chars, int sides, 
         b0 += n;
     }
     while ((sides & STRIP_RIGHT) && b1 > b0) {
-        const size_t at = utf8_back(s->ptr, b1);
-        (void)utf8_next(s->ptr + at, b1 - at, &cp);
+        const size_t at = text_back(jstr_text(s), b1);
+        (void)text_next(jstr_text(s), at, &cp);
         if (!in_set(cp, chars))
             break;
         if (!jvm_steps(vm, cost))
@@ -150,7 +148,7 @@ bool string_replace(struct jvm *vm, struct jstr *s, const struct jstr *const pai
             continue;
         if (at == hay.n_bytes) /* an empty text is found before each character and at the end */
             break;
-        const size_t n = utf8_next(hay.ptr + at, hay.n_bytes - at, &cp);
+        const size_t n = text_next(hay, at, &cp);
         if (!jbuf_part(&b, s, at, at + n))
             return false;
         at += n;
@@ -226,7 +224,7 @@ static size_t skip_word(struct bn_str s, size_t at)
 {
     while (at < s.n_bytes) {
         uint32_t cp;
-        const size_t n = utf8_next(s.ptr + at, s.n_bytes - at, &cp);
+        const size_t n = text_next(s, at, &cp);
         if (uni_is_space(cp))
             break;
         at += n;
@@ -281,8 +279,8 @@ static size_t back_word(struct bn_str s, size_t end)
 {
     while (end > 0) {
         uint32_t cp;
-        const size_t at = utf8_back(s.ptr, end);
-        (void)utf8_next(s.ptr + at, end - at, &cp);
+        const size_t at = text_back(s, end);
+        (void)text_next(s, at, &cp);
         if (uni_is_space(cp))
             break;
         end = at;
@@ -342,7 +340,7 @@ bool string_splitlines(struct jvm *vm, struct jstr *s, bool keep_ends, struct jv
         return false;
     for (size_t at = 0; at < s->n_bytes;) {
         uint32_t cp;
-        size_t n = utf8_next(s->ptr + at, s->n_bytes - at, &cp);
+        size_t n = text_next(jstr_text(s), at, &cp);
         if (!is_line_end(cp)) {
             at += n;
             continue;
