@@ -49,14 +49,14 @@ static bool bind(struct jvm *vm, const struct jbuiltin *f, const struct jargs *a
     return true;
 }
 
-bool builtin_call(struct jvm *vm, const struct jbuiltin *f, struct jval self,
-                  const struct jargs *args, struct jval *out)
+bool builtin_call(struct jvm *vm, const struct jbuiltin *f, struct jval v, const struct jargs *args,
+                  struct jval *out)
 {
     struct jval slots[BUILTIN_MAX_PARAMS];
-    const struct jcall call = {.arg = slots, .all = args};
+    const struct jcall call = {.arg = slots, .all = args, .variant = f->variant};
     if (f->params[0] != '*' && !bind(vm, f, args, slots))
         return false;
-    return f->fn(vm, self, &call, out);
+    return f->fn(vm, v, &call, out);
 }
 
 static const struct jbuiltin *find_builtin(const struct jbuiltin *table, struct bn_str name)
@@ -87,10 +87,10 @@ const struct jbuiltin *builtin_function(struct bn_str name)
     return find_builtin(functions_table, name);
 }
 
-const struct jbuiltin *builtin_method(struct jval self, struct bn_str name)
+const struct jbuiltin *builtin_method(struct jval v, struct bn_str name)
 {
     const struct jbuiltin *f;
-    switch (self.kind) {
+    switch (v.kind) {
     case J_STR:
         f = find_builtin(methods_text, name);
         return f ? f : find_builtin(methods_find, name);
@@ -129,9 +129,4 @@ bool arg_string(struct jvm *vm, struct jval v, struct jval *out)
         return jvm_fail(vm, "a string is needed, not '%s'", jkind_name(v));
     *out = v;
     return true;
-}
-
-bool arg_flag(struct jval v, bool fallback)
-{
-    return v.kind == J_MISSING ? fallback : jval_truth(v);
 }

@@ -1,6 +1,6 @@
 /*
- * Calling: arguments, and the tables of built-in filters, tests, methods and functions, which all
- * have one form.
+ * Built-in filters, tests, methods and functions. All of them have one signature and are listed in
+ * tables. The evaluator finds them by name and calls them through builtin_call.
  */
 #ifndef TEMPLATES_JINJA_BUILTIN_H
 #define TEMPLATES_JINJA_BUILTIN_H
@@ -10,29 +10,36 @@
 #define BUILTIN_MAX_PARAMS 6
 
 struct jcall {
-    const struct jval *arg;  /* by the order of the parameters; J_MISSING: not given */
-    const struct jargs *all; /* as they were given */
+    const struct jval *arg;  /* one for each parameter, in order; J_MISSING: not given */
+    const struct jargs *all; /* as the caller wrote them */
+    int variant;             /* of struct jbuiltin */
 };
 
-typedef bool (*jcall_fn)(struct jvm *vm, struct jval self, const struct jcall *c, struct jval *out);
+/* `v` is the filtered or tested value, the object of a method, or the function itself. */
+typedef bool (*jcall_fn)(struct jvm *vm, struct jval v, const struct jcall *c, struct jval *out);
 
-/* Parameters: names with commas, '?' after the optional ones; "!" in front: by position only; "*":
- * any, read from `all`. For filters and tests `self` is the value and not a parameter. */
+#define BUILTIN(name)                                                                              \
+    static bool name(struct jvm *vm, struct jval v, const struct jcall *c, struct jval *out)
+
 struct jbuiltin {
     const char *name;
+    /* Parameter names separated by commas, each optional one followed by '?'. A '!' in front: no
+     * keyword arguments. "*": any arguments, which the function reads from jcall.all. */
     const char *params;
     jcall_fn fn;
+    int variant; /* selects the behaviour of a function that serves several names */
 };
 
-const struct jbuiltin *builtin_filter(struct bn_str name); /* NULL: there is none */
+/* NULL: there is none of this name. */
+const struct jbuiltin *builtin_filter(struct bn_str name);
 const struct jbuiltin *builtin_test(struct bn_str name);
 const struct jbuiltin *builtin_function(struct bn_str name);
-const struct jbuiltin *builtin_method(struct jval self, struct bn_str name);
+const struct jbuiltin *builtin_method(struct jval v, struct bn_str name);
 
-bool builtin_call(struct jvm *vm, const struct jbuiltin *f, struct jval self,
-                  const struct jargs *args, struct jval *out);
+bool builtin_call(struct jvm *vm, const struct jbuiltin *f, struct jval v, const struct jargs *args,
+                  struct jval *out);
 
-/* The tables, each ended by a NULL name. */
+/* The tables. Each ends with a NULL name. */
 extern const struct jbuiltin filters_text[], filters_number[], filters_seq[], filters_lazy[];
 extern const struct jbuiltin tests_table[], functions_table[];
 extern const struct jbuiltin methods_text[], methods_find[], methods_list[], methods_dict[];
@@ -44,8 +51,13 @@ static inline bool arg_given(struct jval v)
 {
     return v.kind != J_MISSING;
 }
+static inline bool arg_flag(struct jval v) /* false if not given */
+{
+    return jval_truth(v);
+}
+/* `fallback` if not given. */
 bool arg_int(struct jvm *vm, struct jval v, int64_t fallback, int64_t *out);
-bool arg_string(struct jvm *vm, struct jval v, struct jval *out); /* fails if it is no string */
-bool arg_flag(struct jval v, bool fallback);
+/* Fails for any other kind, also if not given. */
+bool arg_string(struct jvm *vm, struct jval v, struct jval *out);
 
 #endif

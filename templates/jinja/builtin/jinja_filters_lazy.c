@@ -9,8 +9,7 @@
 #include "templates/jinja/value/jinja_iter.h"
 #include "templates/jinja/value/jinja_print.h"
 
-#define FILTER(name)                                                                               \
-    static bool name(struct jvm *vm, struct jval v, const struct jcall *c, struct jval *out)
+enum { BY_ATTR = 1, REJECT = 2 }; /* variants of select */
 
 /* What a generator keeps: a copy of its arguments, and what it made of them at the first call. */
 struct lazy {
@@ -98,7 +97,7 @@ static bool next_map(struct jvm *vm, struct jgen *gen, struct jval *out, bool *m
                       : getter_get(vm, &self->getter, item, out);
 }
 
-FILTER(do_map)
+BUILTIN(do_map)
 {
     const struct lazy init = {.args = *c->all};
     return new_lazy(vm, next_map, v, &init, out);
@@ -142,27 +141,10 @@ static bool next_select(struct jvm *vm, struct jgen *gen, struct jval *out, bool
     }
 }
 
-FILTER(do_select)
+BUILTIN(do_select)
 {
-    const struct lazy init = {.args = *c->all, .wanted = true};
-    return new_lazy(vm, next_select, v, &init, out);
-}
-
-FILTER(do_reject)
-{
-    const struct lazy init = {.args = *c->all};
-    return new_lazy(vm, next_select, v, &init, out);
-}
-
-FILTER(do_selectattr)
-{
-    const struct lazy init = {.args = *c->all, .by_attr = true, .wanted = true};
-    return new_lazy(vm, next_select, v, &init, out);
-}
-
-FILTER(do_rejectattr)
-{
-    const struct lazy init = {.args = *c->all, .by_attr = true};
+    const struct lazy init = {
+        .args = *c->all, .by_attr = c->variant & BY_ATTR, .wanted = !(c->variant & REJECT)};
     return new_lazy(vm, next_select, v, &init, out);
 }
 
@@ -170,7 +152,7 @@ static bool next_unique(struct jvm *vm, struct jgen *gen, struct jval *out, bool
 {
     struct lazy *const self = gen->self;
     if (!gen->started &&
-        (!getter_init(vm, self->arg[1], !arg_flag(self->arg[0], false), &self->getter) ||
+        (!getter_init(vm, self->arg[1], !arg_flag(self->arg[0]), &self->getter) ||
          !jdict_new(vm, J_DICT, &self->seen) || !jiter_open(vm, gen->src, &gen->it)))
         return false;
     for (;;) {
@@ -187,7 +169,7 @@ static bool next_unique(struct jvm *vm, struct jgen *gen, struct jval *out, bool
     }
 }
 
-FILTER(do_unique)
+BUILTIN(do_unique)
 {
     const struct lazy init = {.arg = {c->arg[0], c->arg[1]}};
     return new_lazy(vm, next_unique, v, &init, out);
@@ -237,7 +219,7 @@ static bool next_batch(struct jvm *vm, struct jgen *gen, struct jval *out, bool 
     return true;
 }
 
-FILTER(do_batch)
+BUILTIN(do_batch)
 {
     const struct lazy init = {.arg = {c->arg[0], c->arg[1]}};
     return new_lazy(vm, next_batch, v, &init, out);
@@ -273,7 +255,7 @@ static bool next_slice(struct jvm *vm, struct jgen *gen, struct jval *out, bool 
     return true;
 }
 
-FILTER(do_slice)
+BUILTIN(do_slice)
 {
     const struct lazy init = {.arg = {c->arg[0], c->arg[1]}};
     return new_lazy(vm, next_slice, v, &init, out);
@@ -297,21 +279,21 @@ static bool next_item(struct jvm *vm, struct jgen *gen, struct jval *out, bool *
     return jlist_pair(vm, e->key, e->val, out);
 }
 
-FILTER(do_items)
+BUILTIN(do_items)
 {
     (void)c; /* no arguments */
     return jgen_new(vm, next_item, v, NULL, out);
 }
 
 const struct jbuiltin filters_lazy[] = {
-    {"map", "*", do_map},
-    {"select", "*", do_select},
-    {"reject", "*", do_reject},
-    {"selectattr", "*", do_selectattr},
-    {"rejectattr", "*", do_rejectattr},
-    {"unique", "case_sensitive?,attribute?", do_unique},
-    {"batch", "linecount,fill_with?", do_batch},
-    {"slice", "slices,fill_with?", do_slice},
-    {"items", "", do_items},
-    {NULL, NULL, NULL},
+    {"map", "*", do_map, 0},
+    {"select", "*", do_select, 0},
+    {"reject", "*", do_select, REJECT},
+    {"selectattr", "*", do_select, BY_ATTR},
+    {"rejectattr", "*", do_select, BY_ATTR | REJECT},
+    {"unique", "case_sensitive?,attribute?", do_unique, 0},
+    {"batch", "linecount,fill_with?", do_batch, 0},
+    {"slice", "slices,fill_with?", do_slice, 0},
+    {"items", "", do_items, 0},
+    {0},
 };

@@ -13,9 +13,6 @@
 
 #include <math.h>
 
-#define FILTER(name)                                                                               \
-    static bool name(struct jvm *vm, struct jval v, const struct jcall *c, struct jval *out)
-
 static bool int_of_float(struct jvm *vm, double f, struct jval *out)
 {
     if (isinf(f))
@@ -67,7 +64,7 @@ static bool to_int(struct jvm *vm, struct jval v, int64_t base, struct jval *out
     }
 }
 
-FILTER(do_int)
+BUILTIN(do_int)
 {
     int64_t base;
     if (!arg_int(vm, c->arg[1], 10, &base) || !to_int(vm, v, base, out))
@@ -77,7 +74,7 @@ FILTER(do_int)
     return true;
 }
 
-FILTER(do_float)
+BUILTIN(do_float)
 {
     double f;
     if (v.kind == J_UNDEF)
@@ -133,7 +130,7 @@ static bool round_method(struct jvm *vm, struct jval v, int64_t precision, bool 
     return jval_binary(vm, OP_DIV, r, power, out);
 }
 
-FILTER(do_round)
+BUILTIN(do_round)
 {
     int64_t precision;
     struct jval method = c->arg[1];
@@ -158,7 +155,7 @@ FILTER(do_round)
     return true;
 }
 
-FILTER(do_abs)
+BUILTIN(do_abs)
 {
     (void)c; /* no arguments */
     if (v.kind == J_FLOAT) {
@@ -174,16 +171,16 @@ FILTER(do_abs)
     return true;
 }
 
-FILTER(do_default)
+BUILTIN(do_default)
 {
-    const bool missing = v.kind == J_UNDEF || (arg_flag(c->arg[1], false) && !jval_truth(v));
+    const bool missing = v.kind == J_UNDEF || (arg_flag(c->arg[1]) && !jval_truth(v));
     *out = v;
     if (missing)
         *out = arg_given(c->arg[0]) ? c->arg[0] : jstr_lit(vm, "");
     return out->kind != J_MISSING;
 }
 
-FILTER(do_attr)
+BUILTIN(do_attr)
 {
     struct jval name;
     if (!arg_string(vm, c->arg[0], &name))
@@ -231,10 +228,10 @@ static bool json_separators(struct jvm *vm, struct jval pair, struct json_style 
            arg_string(vm, list.u.list->items[1], &style->key_sep);
 }
 
-FILTER(do_tojson)
+BUILTIN(do_tojson)
 {
-    struct json_style style = {.ensure_ascii = arg_flag(c->arg[0], false),
-                               .sort_keys = arg_flag(c->arg[3], false)};
+    struct json_style style = {.ensure_ascii = arg_flag(c->arg[0]),
+                               .sort_keys = arg_flag(c->arg[3])};
     struct jbuf b;
     jbuf_init(&b, vm);
     return json_indent(vm, c->arg[1], &style) && json_separators(vm, c->arg[2], &style) &&
@@ -242,13 +239,13 @@ FILTER(do_tojson)
 }
 
 const struct jbuiltin filters_number[] = {
-    {"int", "default?,base?", do_int},
-    {"float", "default?", do_float},
-    {"round", "precision?,method?", do_round},
-    {"abs", "!", do_abs},
-    {"default", "default_value?,boolean?", do_default},
-    {"d", "default_value?,boolean?", do_default},
-    {"attr", "name", do_attr},
-    {"tojson", "ensure_ascii?,indent?,separators?,sort_keys?", do_tojson},
-    {NULL, NULL, NULL},
+    {"int", "default?,base?", do_int, 0},
+    {"float", "default?", do_float, 0},
+    {"round", "precision?,method?", do_round, 0},
+    {"abs", "!", do_abs, 0},
+    {"default", "default_value?,boolean?", do_default, 0},
+    {"d", "default_value?,boolean?", do_default, 0},
+    {"attr", "name", do_attr, 0},
+    {"tojson", "ensure_ascii?,indent?,separators?,sort_keys?", do_tojson, 0},
+    {0},
 };

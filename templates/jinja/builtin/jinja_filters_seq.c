@@ -11,10 +11,7 @@
 #include "templates/jinja/value/jinja_iter.h"
 #include "templates/jinja/value/jinja_print.h"
 
-#define FILTER(name)                                                                               \
-    static bool name(struct jvm *vm, struct jval v, const struct jcall *c, struct jval *out)
-
-FILTER(do_length)
+BUILTIN(do_length)
 {
     size_t n;
     (void)c; /* no arguments */
@@ -26,7 +23,7 @@ FILTER(do_length)
     return true;
 }
 
-FILTER(do_first)
+BUILTIN(do_first)
 {
     struct jiter it;
     bool more;
@@ -38,7 +35,7 @@ FILTER(do_first)
     return true;
 }
 
-FILTER(do_last)
+BUILTIN(do_last)
 {
     struct jval list;
     bool can;
@@ -73,7 +70,7 @@ static bool mapped(struct jvm *vm, struct jval v, struct jval attribute, bool ig
     return true;
 }
 
-FILTER(do_join)
+BUILTIN(do_join)
 {
     struct jval sep = c->arg[0], items = v;
     if (!arg_given(sep))
@@ -86,7 +83,7 @@ FILTER(do_join)
     return string_join(vm, sep.u.s, items, true, out);
 }
 
-FILTER(do_list)
+BUILTIN(do_list)
 {
     (void)c; /* no arguments */
     return jval_to_list(vm, v, out);
@@ -99,7 +96,7 @@ static bool list_generator(struct jvm *vm, struct jgen *gen, struct jval *out, b
     return jiter_next(vm, &gen->it, out, more);
 }
 
-FILTER(do_reverse)
+BUILTIN(do_reverse)
 {
     struct jval list, part[3] = {jnone(), jnone(), jint(-1)};
     bool can;
@@ -148,16 +145,16 @@ static bool sort_keys(struct jvm *vm, struct jval items, struct jval attribute, 
     return true;
 }
 
-FILTER(do_sort)
+BUILTIN(do_sort)
 {
     struct jval keys;
-    const bool reverse = arg_flag(c->arg[0], false);
+    const bool reverse = arg_flag(c->arg[0]);
     return jval_to_list(vm, v, out) &&
-           sort_keys(vm, *out, c->arg[2], !arg_flag(c->arg[1], false), &keys) &&
+           sort_keys(vm, *out, c->arg[2], !arg_flag(c->arg[1]), &keys) &&
            sort_values(vm, out->u.list->items, keys.u.list->items, out->u.list->n, reverse);
 }
 
-FILTER(do_dictsort)
+BUILTIN(do_dictsort)
 {
     struct jval keys, by = c->arg[1];
     size_t pos = 0;
@@ -169,17 +166,10 @@ FILTER(do_dictsort)
     if (v.kind != J_DICT)
         return v.kind == J_UNDEF ? jundef_fail(vm, v)
                                  : jvm_fail(vm, "dictsort needs a dict, not a %s", jkind_name(v));
-    const struct jdict *const d = v.u.dict;
-    if (!jlist_new(vm, J_LIST, d->n, out))
-        return false;
-    for (size_t i = 0; i < d->n; i++) {
-        struct jval pair;
-        if (!jlist_pair(vm, d->items[i].key, d->items[i].val, &pair) || !jlist_push(vm, *out, pair))
-            return false;
-    }
-    return mapped(vm, *out, jint((int64_t)pos), !arg_flag(c->arg[0], false), &keys) &&
-           sort_values(vm, out->u.list->items, keys.u.list->items, d->n,
-                       arg_flag(c->arg[2], false));
+    return jdict_pairs(vm, v.u.dict, out) &&
+           mapped(vm, *out, jint((int64_t)pos), !arg_flag(c->arg[0]), &keys) &&
+           sort_values(vm, out->u.list->items, keys.u.list->items, out->u.list->n,
+                       arg_flag(c->arg[2]));
 }
 
 static bool push_group(struct jvm *vm, struct jval name, struct jval items, struct jval groups)
@@ -191,11 +181,11 @@ static bool push_group(struct jvm *vm, struct jval name, struct jval items, stru
     return true;
 }
 
-FILTER(do_groupby)
+BUILTIN(do_groupby)
 {
     struct getter key_of, name_of;
     struct jval items, keys, name, group;
-    const bool ignore_case = !arg_flag(c->arg[2], false);
+    const bool ignore_case = !arg_flag(c->arg[2]);
     if (!getter_init(vm, c->arg[0], ignore_case, &key_of) ||
         !getter_init(vm, c->arg[0], false, &name_of) || !jval_to_list(vm, v, &items))
         return false;
@@ -226,7 +216,7 @@ FILTER(do_groupby)
     return true;
 }
 
-FILTER(do_sum)
+BUILTIN(do_sum)
 {
     struct jval items;
     struct jval total = arg_given(c->arg[1]) ? c->arg[1] : jint(0);
@@ -241,13 +231,12 @@ FILTER(do_sum)
     return true;
 }
 
-static bool extreme(struct jvm *vm, struct jval v, const struct jcall *c, enum jop op,
-                    struct jval *out)
+/* The variant is OP_LT for min and OP_GT for max. */
+BUILTIN(do_extreme)
 {
     struct jval items, keys;
     size_t best = 0;
-    if (!jval_to_list(vm, v, &items) ||
-        !mapped(vm, items, c->arg[1], !arg_flag(c->arg[0], false), &keys))
+    if (!jval_to_list(vm, v, &items) || !mapped(vm, items, c->arg[1], !arg_flag(c->arg[0]), &keys))
         return false;
     if (items.u.list->n == 0) {
         *out = jundef_hint(vm, "No aggregated item, sequence was empty.");
@@ -255,7 +244,8 @@ static bool extreme(struct jvm *vm, struct jval v, const struct jcall *c, enum j
     }
     for (size_t i = 1; i < items.u.list->n; i++) {
         bool better;
-        if (!jval_order(vm, op, keys.u.list->items[i], keys.u.list->items[best], &better))
+        if (!jval_order(vm, (enum jop)c->variant, keys.u.list->items[i], keys.u.list->items[best],
+                        &better))
             return false;
         best = better ? i : best;
     }
@@ -263,29 +253,19 @@ static bool extreme(struct jvm *vm, struct jval v, const struct jcall *c, enum j
     return true;
 }
 
-FILTER(do_min)
-{
-    return extreme(vm, v, c, OP_LT, out);
-}
-
-FILTER(do_max)
-{
-    return extreme(vm, v, c, OP_GT, out);
-}
-
 const struct jbuiltin filters_seq[] = {
-    {"length", "!", do_length},
-    {"count", "!", do_length},
-    {"first", "", do_first},
-    {"last", "", do_last},
-    {"join", "d?,attribute?", do_join},
-    {"list", "", do_list},
-    {"reverse", "", do_reverse},
-    {"sort", "reverse?,case_sensitive?,attribute?", do_sort},
-    {"dictsort", "case_sensitive?,by?,reverse?", do_dictsort},
-    {"groupby", "attribute,default?,case_sensitive?", do_groupby},
-    {"sum", "attribute?,start?", do_sum},
-    {"min", "case_sensitive?,attribute?", do_min},
-    {"max", "case_sensitive?,attribute?", do_max},
-    {NULL, NULL, NULL},
+    {"length", "!", do_length, 0},
+    {"count", "!", do_length, 0},
+    {"first", "", do_first, 0},
+    {"last", "", do_last, 0},
+    {"join", "d?,attribute?", do_join, 0},
+    {"list", "", do_list, 0},
+    {"reverse", "", do_reverse, 0},
+    {"sort", "reverse?,case_sensitive?,attribute?", do_sort, 0},
+    {"dictsort", "case_sensitive?,by?,reverse?", do_dictsort, 0},
+    {"groupby", "attribute,default?,case_sensitive?", do_groupby, 0},
+    {"sum", "attribute?,start?", do_sum, 0},
+    {"min", "case_sensitive?,attribute?", do_extreme, OP_LT},
+    {"max", "case_sensitive?,attribute?", do_extreme, OP_GT},
+    {0},
 };

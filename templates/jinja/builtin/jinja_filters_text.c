@@ -11,35 +11,14 @@
 #include "templates/jinja/value/jinja_print.h"
 #include "templates/jinja/value/jinja_unicode.h"
 
-#define FILTER(name)                                                                               \
-    static bool name(struct jvm *vm, struct jval v, const struct jcall *c, struct jval *out)
-
-/* Text in, text of another case out; markup stays markup. */
-static bool cased(struct jvm *vm, struct jval v, enum string_case how, struct jval *out)
+/* Text in another case. Markup stays markup. */
+BUILTIN(do_case)
 {
     struct jval text;
-    if (!jval_to_str(vm, v, &text) || !string_case(vm, text.u.s, how, out))
+    if (!jval_to_str(vm, v, &text) || !string_case(vm, text.u.s, (enum string_case)c->variant, out))
         return false;
     out->u.s->is_markup = text.u.s->is_markup;
     return true;
-}
-
-FILTER(do_upper)
-{
-    (void)c; /* no arguments */
-    return cased(vm, v, CASE_UPPER, out);
-}
-
-FILTER(do_lower)
-{
-    (void)c; /* no arguments */
-    return cased(vm, v, CASE_LOWER, out);
-}
-
-FILTER(do_capitalize)
-{
-    (void)c; /* no arguments */
-    return cased(vm, v, CASE_CAPITAL, out);
 }
 
 static bool starts_word(uint32_t cp)
@@ -48,7 +27,7 @@ static bool starts_word(uint32_t cp)
 }
 
 /* jinja2's own: words begin after blanks and opening brackets, so "it's" keeps its small s. */
-FILTER(do_title)
+BUILTIN(do_title)
 {
     struct jval text;
     struct jbuf b;
@@ -78,14 +57,14 @@ FILTER(do_title)
     return jbuf_done(&b, out);
 }
 
-FILTER(do_trim)
+BUILTIN(do_trim)
 {
     struct jval text;
     return jval_to_str(vm, v, &text) &&
            string_strip(vm, text.u.s, c->arg[0], STRIP_LEFT | STRIP_RIGHT, out);
 }
 
-FILTER(do_replace)
+BUILTIN(do_replace)
 {
     struct jval text, from, to;
     int64_t count = -1;
@@ -98,26 +77,26 @@ FILTER(do_replace)
     return string_replace(vm, text.u.s, pair, count, out);
 }
 
-FILTER(do_string)
+BUILTIN(do_string)
 {
     (void)c; /* no arguments */
     return jval_to_str(vm, v, out);
 }
 
-FILTER(do_safe)
+BUILTIN(do_safe)
 {
     struct jval text;
     (void)c; /* no arguments */
     return jval_to_str(vm, v, &text) && markup_mark(vm, text, true, out);
 }
 
-FILTER(do_escape)
+BUILTIN(do_escape)
 {
     (void)c; /* no arguments */
     return markup_escape(vm, v, out);
 }
 
-FILTER(do_forceescape)
+BUILTIN(do_forceescape)
 {
     struct jval text;
     (void)c; /* no arguments */
@@ -140,11 +119,11 @@ static bool indention(struct jvm *vm, struct jval width, struct jval *out)
     return jbuf_repeat(&b, ' ', n > 0 ? (size_t)n : 0, ORIGIN_TEMPLATE) && jbuf_done(&b, out);
 }
 
-FILTER(do_indent)
+BUILTIN(do_indent)
 {
     struct jval before, text, lines, newline = jstr_lit(vm, "\n");
     struct jbuf b;
-    const bool first = arg_flag(c->arg[1], false), blank = arg_flag(c->arg[2], false);
+    const bool first = arg_flag(c->arg[1]), blank = arg_flag(c->arg[2]);
     if (newline.kind == J_MISSING || !indention(vm, c->arg[0], &before) ||
         !jval_binary(vm, OP_ADD, v, newline, &text) ||
         !string_splitlines(vm, text.u.s, false, &lines))
@@ -163,7 +142,7 @@ FILTER(do_indent)
     return true;
 }
 
-FILTER(do_truncate)
+BUILTIN(do_truncate)
 {
     struct jval end = c->arg[2];
     int64_t length, leeway;
@@ -190,7 +169,7 @@ FILTER(do_truncate)
     if (v.kind != J_STR)
         return jvm_fail(vm, "only text can be truncated");
     size_t cut = jstr_offset(v.u.s, (size_t)(length - n_end));
-    if (!arg_flag(c->arg[1], false)) {
+    if (!arg_flag(c->arg[1])) {
         const size_t space = text_rfind(jstr_text(v.u.s), bn_str_of(" "), 0, cut);
         cut = space == SIZE_MAX ? cut : space;
     }
@@ -198,7 +177,7 @@ FILTER(do_truncate)
     return jbuf_part(&b, v.u.s, 0, cut) && jbuf_str(&b, end.u.s) && jbuf_done(&b, out);
 }
 
-FILTER(do_center)
+BUILTIN(do_center)
 {
     struct jval text;
     int64_t width;
@@ -206,7 +185,7 @@ FILTER(do_center)
            string_pad(vm, text.u.s, PAD_CENTER, width, ' ', out);
 }
 
-FILTER(do_format)
+BUILTIN(do_format)
 {
     struct jval text, args;
     const struct jargs *const all = c->all;
@@ -221,16 +200,13 @@ FILTER(do_format)
             if (!jdict_set(vm, args.u.dict, jstring(all->kw[i].name), all->kw[i].v))
                 return false;
     } else {
-        if (!jlist_new(vm, J_TUPLE, all->n_pos, &args))
+        if (!jlist_of(vm, J_TUPLE, all->pos, all->n_pos, &args))
             return false;
-        for (size_t i = 0; i < all->n_pos; i++)
-            if (!jlist_push(vm, args, all->pos[i]))
-                return false;
     }
     return format_percent(vm, text, args, out);
 }
 
-FILTER(do_wordcount)
+BUILTIN(do_wordcount)
 {
     struct jval text;
     int64_t n = 0;
@@ -282,7 +258,7 @@ static bool quote_pair(struct jbuf *b, struct jval pair)
     return true;
 }
 
-FILTER(do_urlencode)
+BUILTIN(do_urlencode)
 {
     struct jval text, pairs = v;
     struct jiter it;
@@ -292,11 +268,8 @@ FILTER(do_urlencode)
     if (v.kind == J_STR || !jval_is_iterable(v))
         return jval_to_str(vm, v, &text) && quote_url(&b, text.u.s, false) && jbuf_done(&b, out);
     if (v.kind == J_DICT) {
-        struct jview *const view = jvm_alloc(vm, 1, sizeof *view);
-        if (!view)
+        if (!jview_new(vm, v.u.dict, VIEW_ITEMS, &pairs))
             return false;
-        *view = (struct jview){.kind = VIEW_ITEMS, .dict = v.u.dict};
-        pairs = (struct jval){.kind = J_VIEW, .u.view = view};
     }
     if (!jiter_open(vm, pairs, &it))
         return false;
@@ -313,22 +286,22 @@ FILTER(do_urlencode)
 }
 
 const struct jbuiltin filters_text[] = {
-    {"upper", "", do_upper},
-    {"lower", "", do_lower},
-    {"capitalize", "", do_capitalize},
-    {"title", "", do_title},
-    {"trim", "chars?", do_trim},
-    {"replace", "old,new,count?", do_replace},
-    {"string", "", do_string},
-    {"safe", "", do_safe},
-    {"escape", "", do_escape},
-    {"e", "", do_escape},
-    {"forceescape", "", do_forceescape},
-    {"indent", "width?,first?,blank?", do_indent},
-    {"truncate", "length?,killwords?,end?,leeway?", do_truncate},
-    {"center", "width?", do_center},
-    {"format", "*", do_format},
-    {"wordcount", "", do_wordcount},
-    {"urlencode", "", do_urlencode},
-    {NULL, NULL, NULL},
+    {"upper", "", do_case, CASE_UPPER},
+    {"lower", "", do_case, CASE_LOWER},
+    {"capitalize", "", do_case, CASE_CAPITAL},
+    {"title", "", do_title, 0},
+    {"trim", "chars?", do_trim, 0},
+    {"replace", "old,new,count?", do_replace, 0},
+    {"string", "", do_string, 0},
+    {"safe", "", do_safe, 0},
+    {"escape", "", do_escape, 0},
+    {"e", "", do_escape, 0},
+    {"forceescape", "", do_forceescape, 0},
+    {"indent", "width?,first?,blank?", do_indent, 0},
+    {"truncate", "length?,killwords?,end?,leeway?", do_truncate, 0},
+    {"center", "width?", do_center, 0},
+    {"format", "*", do_format, 0},
+    {"wordcount", "", do_wordcount, 0},
+    {"urlencode", "", do_urlencode, 0},
+    {0},
 };

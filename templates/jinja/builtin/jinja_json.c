@@ -100,29 +100,19 @@ static bool json_key(struct jbuf *b, struct jval key, const struct json_style *s
     return jbuf_text(b, "\"") && jbuf_text(b, text) && jbuf_text(b, "\"");
 }
 
-/* The entries as (key, value) pairs in the order they are printed. */
-static bool json_entries(struct jvm *vm, const struct jdict *d, bool sort, struct jval *out)
-{
-    if (!jlist_new(vm, J_LIST, d->n, out))
-        return false;
-    for (size_t i = 0; i < d->n; i++) {
-        struct jval pair;
-        if (!jlist_pair(vm, d->items[i].key, d->items[i].val, &pair) || !jlist_push(vm, *out, pair))
-            return false;
-    }
-    return !sort || sort_values(vm, out->u.list->items, out->u.list->items, d->n, false);
-}
-
 static bool json_dict(struct jbuf *b, const struct jdict *d, const struct json_style *style,
                       size_t level)
 {
     struct jval entries;
     if (d->n == 0)
         return jbuf_text(b, "{}");
-    if (!jbuf_text(b, "{") || !json_entries(b->vm, d, style->sort_keys, &entries))
+    if (!jbuf_text(b, "{") || !jdict_pairs(b->vm, d, &entries))
+        return false;
+    struct jval *const pairs = entries.u.list->items;
+    if (style->sort_keys && !sort_values(b->vm, pairs, pairs, d->n, false))
         return false;
     for (size_t i = 0; i < d->n; i++) {
-        const struct jval *const pair = entries.u.list->items[i].u.list->items;
+        const struct jval *const pair = pairs[i].u.list->items;
         if ((i && !jbuf_str(b, style->item_sep.u.s)) || !json_break(b, style, level + 1) ||
             !json_key(b, pair[0], style) || !jbuf_str(b, style->key_sep.u.s) ||
             !json_value(b, pair[1], style, level + 1))

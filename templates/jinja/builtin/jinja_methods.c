@@ -5,25 +5,15 @@
 #include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_iter.h"
 
-#define METHOD(name)                                                                               \
-    static bool name(struct jvm *vm, struct jval self, const struct jcall *c, struct jval *out)
-
-/* ---- list, tuple, range ---- */
-
-METHOD(list_count)
+BUILTIN(list_count)
 {
-    struct jiter it;
+    struct jval list;
     int64_t n = 0;
-    if (!jiter_open(vm, self, &it))
+    if (!jval_to_list(vm, v, &list))
         return false;
-    for (;;) {
-        struct jval v;
-        bool more, same;
-        if (!jiter_next(vm, &it, &v, &more))
-            return false;
-        if (!more)
-            break;
-        if (!jval_equal(vm, v, c->arg[0], &same))
+    for (size_t i = 0; i < list.u.list->n; i++) {
+        bool same;
+        if (!jval_equal(vm, list.u.list->items[i], c->arg[0], &same))
             return false;
         n += same;
     }
@@ -31,11 +21,11 @@ METHOD(list_count)
     return true;
 }
 
-METHOD(list_index)
+BUILTIN(list_index)
 {
     struct jval list;
     int64_t start, stop;
-    if (!jval_to_list(vm, self, &list))
+    if (!jval_to_list(vm, v, &list))
         return false;
     const int64_t n = (int64_t)list.u.list->n;
     if (!arg_int(vm, c->arg[1], 0, &start) || !arg_int(vm, c->arg[2], n, &stop))
@@ -54,64 +44,46 @@ METHOD(list_index)
     return jvm_fail(vm, "the value is not in the list");
 }
 
-METHOD(list_copy)
+BUILTIN(list_copy)
 {
     (void)c; /* no arguments */
-    return jval_to_list(vm, self, out);
+    return jval_to_list(vm, v, out);
 }
 
 const struct jbuiltin methods_list[] = {
-    {"count", "!value", list_count},
-    {"index", "!value,start?,stop?", list_index},
-    {"copy", "!", list_copy},
-    {NULL, NULL, NULL},
+    {"count", "!value", list_count, 0},
+    {"index", "!value,start?,stop?", list_index, 0},
+    {"copy", "!", list_copy, 0},
+    {0},
 };
 
 /* ---- dict ---- */
 
-static bool new_view(struct jvm *vm, struct jval self, enum jview_kind kind, struct jval *out)
+BUILTIN(dict_view)
 {
-    struct jview *const view = jvm_alloc(vm, 1, sizeof *view);
-    if (!view)
-        return false;
-    *view = (struct jview){.kind = kind, .dict = self.u.dict};
-    *out = (struct jval){.kind = J_VIEW, .u.view = view};
-    return true;
+    return jview_new(vm, v.u.dict, (enum jview_kind)c->variant, out);
 }
 
-#define VIEW_METHOD(name, kind)                                                                    \
-    METHOD(name)                                                                                   \
-    {                                                                                              \
-        (void)c;                                                                                   \
-        return new_view(vm, self, kind, out);                                                      \
-    }
-
-VIEW_METHOD(dict_keys, VIEW_KEYS)
-VIEW_METHOD(dict_values, VIEW_VALUES)
-VIEW_METHOD(dict_items, VIEW_ITEMS)
-
-METHOD(dict_get)
+BUILTIN(dict_get)
 {
     struct jval *found;
-    if (!jdict_find(vm, self.u.dict, c->arg[0], &found))
+    if (!jdict_find(vm, v.u.dict, c->arg[0], &found))
         return false;
     *out = found ? *found : arg_given(c->arg[1]) ? c->arg[1] : jnone();
     return true;
 }
 
-METHOD(dict_copy)
+BUILTIN(dict_copy)
 {
     (void)c; /* no arguments */
-    if (!jdict_new(vm, J_DICT, out))
-        return false;
-    for (size_t i = 0; i < self.u.dict->n; i++)
-        if (!jvm_steps(vm, 1) ||
-            !jdict_set(vm, out->u.dict, self.u.dict->items[i].key, self.u.dict->items[i].val))
-            return false;
-    return true;
+    return jdict_new(vm, J_DICT, out) && jdict_update(vm, out->u.dict, v.u.dict);
 }
 
 const struct jbuiltin methods_dict[] = {
-    {"items", "!", dict_items},         {"keys", "!", dict_keys}, {"values", "!", dict_values},
-    {"get", "!key,default?", dict_get}, {"copy", "!", dict_copy}, {NULL, NULL, NULL},
+    {"items", "!", dict_view, VIEW_ITEMS},
+    {"keys", "!", dict_view, VIEW_KEYS},
+    {"values", "!", dict_view, VIEW_VALUES},
+    {"get", "!key,default?", dict_get, 0},
+    {"copy", "!", dict_copy, 0},
+    {0},
 };

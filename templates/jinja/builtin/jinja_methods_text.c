@@ -1,49 +1,28 @@
 /*
- * Methods of str that transform text. Searching ones are in jinja_methods_find.c.
+ * Methods of str that transform text. Methods that search are in jinja_methods_find.c.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/text/jinja_format.h"
 #include "templates/jinja/builtin/text/jinja_string.h"
 
-#define METHOD(name)                                                                               \
-    static bool name(struct jvm *vm, struct jval self, const struct jcall *c, struct jval *out)
-
-/* What a method of markup gives is markup. */
-static bool keep_mark(struct jval self, struct jval *out)
+/* The result of a method of markup is markup. */
+static bool copy_mark(struct jval from, struct jval *out)
 {
-    out->u.s->is_markup = self.u.s->is_markup;
+    out->u.s->is_markup = from.u.s->is_markup;
     return true;
 }
 
-#define CASE_METHOD(name, how)                                                                     \
-    METHOD(name)                                                                                   \
-    {                                                                                              \
-        (void)c;                                                                                   \
-        return string_case(vm, self.u.s, how, out) && keep_mark(self, out);                        \
-    }
-
-CASE_METHOD(str_upper, CASE_UPPER)
-CASE_METHOD(str_lower, CASE_LOWER)
-CASE_METHOD(str_title, CASE_TITLE)
-CASE_METHOD(str_capitalize, CASE_CAPITAL)
-CASE_METHOD(str_swapcase, CASE_SWAP)
-
-METHOD(str_strip)
+BUILTIN(str_case)
 {
-    return string_strip(vm, self.u.s, c->arg[0], STRIP_LEFT | STRIP_RIGHT, out);
+    return string_case(vm, v.u.s, (enum string_case)c->variant, out) && copy_mark(v, out);
 }
 
-METHOD(str_lstrip)
+BUILTIN(str_strip)
 {
-    return string_strip(vm, self.u.s, c->arg[0], STRIP_LEFT, out);
+    return string_strip(vm, v.u.s, c->arg[0], c->variant, out);
 }
 
-METHOD(str_rstrip)
-{
-    return string_strip(vm, self.u.s, c->arg[0], STRIP_RIGHT, out);
-}
-
-METHOD(str_replace)
+BUILTIN(str_replace)
 {
     struct jval from, to;
     int64_t count;
@@ -51,39 +30,39 @@ METHOD(str_replace)
         !arg_int(vm, c->arg[2], -1, &count))
         return false;
     const struct jstr *const pair[2] = {from.u.s, to.u.s};
-    return string_replace(vm, self.u.s, pair, count, out) && keep_mark(self, out);
+    return string_replace(vm, v.u.s, pair, count, out) && copy_mark(v, out);
 }
 
-METHOD(str_split)
+BUILTIN(str_split)
 {
     int64_t max;
-    return arg_int(vm, c->arg[1], -1, &max) && string_split(vm, self.u.s, c->arg[0], max, out);
+    return arg_int(vm, c->arg[1], -1, &max) && string_split(vm, v.u.s, c->arg[0], max, out);
 }
 
-METHOD(str_rsplit)
+BUILTIN(str_rsplit)
 {
     int64_t max;
-    return arg_int(vm, c->arg[1], -1, &max) && string_rsplit(vm, self.u.s, c->arg[0], max, out);
+    return arg_int(vm, c->arg[1], -1, &max) && string_rsplit(vm, v.u.s, c->arg[0], max, out);
 }
 
-METHOD(str_splitlines)
+BUILTIN(str_splitlines)
 {
-    int64_t keep;
-    return arg_int(vm, c->arg[0], 0, &keep) && string_splitlines(vm, self.u.s, keep != 0, out);
+    int64_t keep_ends;
+    return arg_int(vm, c->arg[0], 0, &keep_ends) &&
+           string_splitlines(vm, v.u.s, keep_ends != 0, out);
 }
 
-METHOD(str_join)
+BUILTIN(str_join)
 {
-    return string_join(vm, self.u.s, c->arg[0], false, out);
+    return string_join(vm, v.u.s, c->arg[0], false, out);
 }
 
-METHOD(str_format)
+BUILTIN(str_format)
 {
-    return format_method(vm, self, c->all, out);
+    return format_method(vm, v, c->all, out);
 }
 
-static bool pad_method(struct jvm *vm, struct jval self, const struct jcall *c, enum string_pad how,
-                       struct jval *out)
+BUILTIN(str_pad)
 {
     int64_t width;
     uint32_t fill = ' ';
@@ -94,27 +73,12 @@ static bool pad_method(struct jvm *vm, struct jval self, const struct jcall *c, 
             return jvm_fail(vm, "the fill character must be exactly one character long");
         (void)text_next(jstr_text(c->arg[1].u.s), 0, &fill);
     }
-    return string_pad(vm, self.u.s, how, width, fill, out);
+    return string_pad(vm, v.u.s, (enum string_pad)c->variant, width, fill, out);
 }
 
-METHOD(str_ljust)
+BUILTIN(str_zfill)
 {
-    return pad_method(vm, self, c, PAD_LEFT, out);
-}
-
-METHOD(str_rjust)
-{
-    return pad_method(vm, self, c, PAD_RIGHT, out);
-}
-
-METHOD(str_center)
-{
-    return pad_method(vm, self, c, PAD_CENTER, out);
-}
-
-METHOD(str_zfill)
-{
-    struct jstr *const s = self.u.s;
+    struct jstr *const s = v.u.s;
     int64_t width;
     struct jbuf b;
     if (!arg_int(vm, c->arg[0], 0, &width))
@@ -127,9 +91,9 @@ METHOD(str_zfill)
            jbuf_part(&b, s, sign, s->n_bytes) && jbuf_done(&b, out);
 }
 
-METHOD(str_expandtabs)
+BUILTIN(str_expandtabs)
 {
-    struct jstr *const s = self.u.s;
+    struct jstr *const s = v.u.s;
     struct jbuf b;
     int64_t size;
     size_t column = 0;
@@ -150,24 +114,24 @@ METHOD(str_expandtabs)
 }
 
 const struct jbuiltin methods_text[] = {
-    {"upper", "!", str_upper},
-    {"lower", "!", str_lower},
-    {"title", "!", str_title},
-    {"capitalize", "!", str_capitalize},
-    {"swapcase", "!", str_swapcase},
-    {"strip", "!chars?", str_strip},
-    {"lstrip", "!chars?", str_lstrip},
-    {"rstrip", "!chars?", str_rstrip},
-    {"replace", "!old,new,count?", str_replace},
-    {"split", "sep?,maxsplit?", str_split},
-    {"rsplit", "sep?,maxsplit?", str_rsplit},
-    {"splitlines", "keepends?", str_splitlines},
-    {"join", "!iterable", str_join},
-    {"format", "*", str_format},
-    {"ljust", "!width,fillchar?", str_ljust},
-    {"rjust", "!width,fillchar?", str_rjust},
-    {"center", "!width,fillchar?", str_center},
-    {"zfill", "!width", str_zfill},
-    {"expandtabs", "tabsize?", str_expandtabs},
-    {NULL, NULL, NULL},
+    {"upper", "!", str_case, CASE_UPPER},
+    {"lower", "!", str_case, CASE_LOWER},
+    {"title", "!", str_case, CASE_TITLE},
+    {"capitalize", "!", str_case, CASE_CAPITAL},
+    {"swapcase", "!", str_case, CASE_SWAP},
+    {"strip", "!chars?", str_strip, STRIP_LEFT | STRIP_RIGHT},
+    {"lstrip", "!chars?", str_strip, STRIP_LEFT},
+    {"rstrip", "!chars?", str_strip, STRIP_RIGHT},
+    {"replace", "!old,new,count?", str_replace, 0},
+    {"split", "sep?,maxsplit?", str_split, 0},
+    {"rsplit", "sep?,maxsplit?", str_rsplit, 0},
+    {"splitlines", "keepends?", str_splitlines, 0},
+    {"join", "!iterable", str_join, 0},
+    {"format", "*", str_format, 0},
+    {"ljust", "!width,fillchar?", str_pad, PAD_LEFT},
+    {"rjust", "!width,fillchar?", str_pad, PAD_RIGHT},
+    {"center", "!width,fillchar?", str_pad, PAD_CENTER},
+    {"zfill", "!width", str_zfill, 0},
+    {"expandtabs", "tabsize?", str_expandtabs, 0},
+    {0},
 };

@@ -3,17 +3,24 @@
  */
 #include "templates/jinja/builtin/jinja_arith.h"
 #include "templates/jinja/builtin/jinja_builtin.h"
-#include "templates/jinja/value/jinja_compare.h"
+#include "templates/jinja/builtin/text/jinja_string.h"
 #include "templates/jinja/value/jinja_iter.h"
 #include "templates/jinja/value/jinja_print.h"
 #include "templates/jinja/value/jinja_unicode.h"
 
-#define TEST(name)                                                                                 \
-    static bool name(struct jvm *vm, struct jval v, const struct jcall *c, struct jval *out)
+#define KIND(kind) (1 << (kind))
+
+/* The variant is a set of KIND bits. */
+BUILTIN(is_of_kind)
+{
+    (void)vm; /* all built-ins have one signature */
+    *out = jbool(KIND(v.kind) & c->variant);
+    return true;
+}
 
 /* A test that only looks at the value. */
 #define LOOK(name, condition)                                                                      \
-    TEST(name)                                                                                     \
+    BUILTIN(name)                                                                                  \
     {                                                                                              \
         (void)vm;                                                                                  \
         (void)c;                                                                                   \
@@ -21,147 +28,92 @@
         return true;                                                                               \
     }
 
-LOOK(is_defined, v.kind != J_UNDEF)
-LOOK(is_undefined, v.kind == J_UNDEF)
-LOOK(is_none, v.kind == J_NONE)
-LOOK(is_boolean, v.kind == J_BOOL)
 LOOK(is_true, v.kind == J_BOOL && v.u.b)
 LOOK(is_false, v.kind == J_BOOL && !v.u.b)
-LOOK(is_integer, v.kind == J_INT)
-LOOK(is_float, v.kind == J_FLOAT)
-LOOK(is_number, jval_is_number(v))
-LOOK(is_string, v.kind == J_STR)
-LOOK(is_mapping, v.kind == J_DICT)
 LOOK(is_iterable, jval_is_iterable(v))
 LOOK(is_escaped, v.kind == J_STR && v.u.s->is_markup)
 LOOK(is_sameas, jval_same(v, c->arg[0]))
-LOOK(is_callable, v.kind == J_MACRO || v.kind == J_FUNC || v.kind == J_METHOD ||
-                      v.kind == J_JOINER || v.kind == J_UNDEF)
 LOOK(is_filter, v.kind == J_STR && builtin_filter(jstr_text(v.u.s)))
 LOOK(is_test, v.kind == J_STR && builtin_test(jstr_text(v.u.s)))
-/* What has a length and can be indexed; undefined raises for the second and is none. */
-LOOK(is_sequence, v.kind == J_STR || v.kind == J_LIST || v.kind == J_TUPLE || v.kind == J_DICT ||
-                      v.kind == J_RANGE || v.kind == J_UNDEF)
 
-static bool remainder_is(struct jvm *vm, struct jval v, struct jval by, int64_t want,
-                         struct jval *out)
+static bool has_remainder(struct jvm *vm, struct jval v, struct jval by, int64_t remainder,
+                          struct jval *out)
 {
     struct jval r;
     bool same;
-    if (!jval_binary(vm, OP_MOD, v, by, &r) || !jval_equal(vm, r, jint(want), &same))
+    if (!jval_binary(vm, OP_MOD, v, by, &r) || !jval_equal(vm, r, jint(remainder), &same))
         return false;
     *out = jbool(same);
     return true;
 }
 
-TEST(is_odd)
+/* The variant is the remainder of a division by 2. */
+BUILTIN(is_parity)
 {
-    (void)c; /* no arguments */
-    return remainder_is(vm, v, jint(2), 1, out);
+    return has_remainder(vm, v, jint(2), c->variant, out);
 }
 
-TEST(is_even)
+BUILTIN(is_divisibleby)
 {
-    (void)c; /* no arguments */
-    return remainder_is(vm, v, jint(2), 0, out);
+    return has_remainder(vm, v, c->arg[0], 0, out);
 }
 
-TEST(is_divisibleby)
-{
-    return remainder_is(vm, v, c->arg[0], 0, out);
-}
-
-/* Python's islower and isupper: some letter with case, and none of another. */
-static bool has_only_case(struct jvm *vm, struct jval v, unsigned want, struct jval *out)
+BUILTIN(is_one_case)
 {
     struct jval text;
-    bool some = false, other = false;
-    if (!jval_to_str(vm, v, &text) || !jvm_steps(vm, text.u.s->n_bytes / 8))
-        return false;
-    for (size_t at = 0; at < text.u.s->n_bytes;) {
-        uint32_t cp;
-        at += text_next(jstr_text(text.u.s), at, &cp);
-        some = some || uni_is(cp, want);
-        other = other || uni_is(cp, UNI_CASED & ~want);
-    }
-    *out = jbool(some && !other);
-    return true;
+    return jval_to_str(vm, v, &text) && string_is_one_case(vm, text.u.s, (unsigned)c->variant, out);
 }
 
-TEST(is_lower)
-{
-    (void)c; /* no arguments */
-    return has_only_case(vm, v, UNI_LOWER, out);
-}
-
-TEST(is_upper)
-{
-    (void)c; /* no arguments */
-    return has_only_case(vm, v, UNI_UPPER, out);
-}
-
-static bool compared(struct jvm *vm, enum jop op, struct jval a, struct jval b, struct jval *out)
+BUILTIN(is_compared)
 {
     bool result;
-    if (!jval_compare(vm, op, a, b, &result))
+    if (!jval_compare(vm, (enum jop)c->variant, v, c->arg[0], &result))
         return false;
     *out = jbool(result);
     return true;
 }
 
-#define COMPARE(name, op)                                                                          \
-    TEST(name)                                                                                     \
-    {                                                                                              \
-        return compared(vm, op, v, c->arg[0], out);                                                \
-    }
-
-COMPARE(is_eq, OP_EQ)
-COMPARE(is_ne, OP_NE)
-COMPARE(is_lt, OP_LT)
-COMPARE(is_le, OP_LE)
-COMPARE(is_gt, OP_GT)
-COMPARE(is_ge, OP_GE)
-COMPARE(is_in, OP_IN)
-
 const struct jbuiltin tests_table[] = {
-    {"defined", "", is_defined},
-    {"undefined", "", is_undefined},
-    {"none", "", is_none},
-    {"boolean", "", is_boolean},
-    {"true", "", is_true},
-    {"false", "", is_false},
-    {"integer", "", is_integer},
-    {"float", "", is_float},
-    {"number", "", is_number},
-    {"string", "", is_string},
-    {"mapping", "", is_mapping},
-    {"sequence", "", is_sequence},
-    {"iterable", "", is_iterable},
-    {"callable", "", is_callable},
-    {"escaped", "", is_escaped},
-    {"sameas", "other", is_sameas},
-    {"filter", "", is_filter},
-    {"test", "", is_test},
-    {"odd", "", is_odd},
-    {"even", "", is_even},
-    {"divisibleby", "num", is_divisibleby},
-    {"lower", "", is_lower},
-    {"upper", "", is_upper},
-    {"in", "seq", is_in},
-    {"==", "!b", is_eq},
-    {"eq", "!b", is_eq},
-    {"equalto", "!b", is_eq},
-    {"!=", "!b", is_ne},
-    {"ne", "!b", is_ne},
-    {"<", "!b", is_lt},
-    {"lt", "!b", is_lt},
-    {"lessthan", "!b", is_lt},
-    {"<=", "!b", is_le},
-    {"le", "!b", is_le},
-    {">", "!b", is_gt},
-    {"gt", "!b", is_gt},
-    {"greaterthan", "!b", is_gt},
-    {">=", "!b", is_ge},
-    {"ge", "!b", is_ge},
-    {NULL, NULL, NULL},
+    {"defined", "", is_of_kind, ~KIND(J_UNDEF)},
+    {"undefined", "", is_of_kind, KIND(J_UNDEF)},
+    {"none", "", is_of_kind, KIND(J_NONE)},
+    {"boolean", "", is_of_kind, KIND(J_BOOL)},
+    {"true", "", is_true, 0},
+    {"false", "", is_false, 0},
+    {"integer", "", is_of_kind, KIND(J_INT)},
+    {"float", "", is_of_kind, KIND(J_FLOAT)},
+    {"number", "", is_of_kind, KIND(J_BOOL) | KIND(J_INT) | KIND(J_FLOAT)},
+    {"string", "", is_of_kind, KIND(J_STR)},
+    {"mapping", "", is_of_kind, KIND(J_DICT)},
+    {"sequence", "", is_of_kind,
+     KIND(J_STR) | KIND(J_LIST) | KIND(J_TUPLE) | KIND(J_DICT) | KIND(J_RANGE) | KIND(J_UNDEF)},
+    {"iterable", "", is_iterable, 0},
+    {"callable", "", is_of_kind,
+     KIND(J_MACRO) | KIND(J_FUNC) | KIND(J_METHOD) | KIND(J_JOINER) | KIND(J_UNDEF)},
+    {"escaped", "", is_escaped, 0},
+    {"sameas", "other", is_sameas, 0},
+    {"filter", "", is_filter, 0},
+    {"test", "", is_test, 0},
+    {"odd", "", is_parity, 1},
+    {"even", "", is_parity, 0},
+    {"divisibleby", "num", is_divisibleby, 0},
+    {"lower", "", is_one_case, UNI_LOWER},
+    {"upper", "", is_one_case, UNI_UPPER},
+    {"in", "seq", is_compared, OP_IN},
+    {"==", "!b", is_compared, OP_EQ},
+    {"eq", "!b", is_compared, OP_EQ},
+    {"equalto", "!b", is_compared, OP_EQ},
+    {"!=", "!b", is_compared, OP_NE},
+    {"ne", "!b", is_compared, OP_NE},
+    {"<", "!b", is_compared, OP_LT},
+    {"lt", "!b", is_compared, OP_LT},
+    {"lessthan", "!b", is_compared, OP_LT},
+    {"<=", "!b", is_compared, OP_LE},
+    {"le", "!b", is_compared, OP_LE},
+    {">", "!b", is_compared, OP_GT},
+    {"gt", "!b", is_compared, OP_GT},
+    {"greaterthan", "!b", is_compared, OP_GT},
+    {">=", "!b", is_compared, OP_GE},
+    {"ge", "!b", is_compared, OP_GE},
+    {0},
 };

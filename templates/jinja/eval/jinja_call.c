@@ -58,12 +58,9 @@ static bool bind_rest(struct jvm *vm, const struct jnode *n, const struct jargs 
         return jvm_fail(vm, "the macro takes not more than %zu arguments", n->n_other);
     if (!(n->op & MACRO_VARARGS))
         return true;
-    if (!jlist_new(vm, J_TUPLE, 0, &rest))
-        return false;
-    for (size_t i = n->n_other; i < args->n_pos; i++)
-        if (!jlist_push(vm, rest, args->pos[i]))
-            return false;
-    return scope_set(vm, NAME_VARARGS, rest);
+    const size_t n_used = args->n_pos < n->n_other ? args->n_pos : n->n_other;
+    return jlist_of(vm, J_TUPLE, args->pos + n_used, args->n_pos - n_used, &rest) &&
+           scope_set(vm, NAME_VARARGS, rest);
 }
 
 /* Defaults may name the parameters before them. */

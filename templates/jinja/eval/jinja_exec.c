@@ -49,16 +49,8 @@ bool scope_set(struct jvm *vm, uint32_t id, struct jval v)
             return jvm_steps(vm, i / 8);
         }
     }
-    if (s->n == s->cap) {
-        const size_t cap = s->cap ? s->cap * 2 : 4;
-        struct jbinding *const vars = jvm_alloc(vm, cap, sizeof *vars);
-        if (!vars)
-            return false;
-        if (s->n)
-            memcpy(vars, s->vars, s->n * sizeof *vars);
-        s->vars = vars;
-        s->cap = cap;
-    }
+    if (!jvm_grow(vm, &s->vars, s->n, &s->cap, s->n + 1, sizeof *s->vars))
+        return false;
     s->vars[s->n++] = (struct jbinding){.id = id, .v = v};
     return jvm_steps(vm, s->n / 8);
 }

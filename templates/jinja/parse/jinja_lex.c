@@ -52,16 +52,8 @@ static bool lex_fail(struct lexer *lx, size_t at, const char *what, struct bn_st
 static bool push(struct lexer *lx, enum jtok_kind kind, size_t b0, size_t b1, struct jval val)
 {
     struct jtoks *const t = lx->toks;
-    if (t->n == t->cap) {
-        const size_t cap = t->cap ? t->cap * 2 : 256;
-        struct jtok *const items = jvm_alloc(lx->vm, cap, sizeof *items);
-        if (!items)
-            return false;
-        if (t->n)
-            memcpy(items, t->items, t->n * sizeof *items);
-        t->items = items;
-        t->cap = cap;
-    }
+    if (!jvm_grow(lx->vm, &t->items, t->n, &t->cap, t->n + 1, sizeof *t->items))
+        return false;
     count_to(lx, b0);
     t->items[t->n++] = (struct jtok){
         .kind = kind, .place = lx->place, .text = {lx->src.ptr + b0, b1 - b0}, .val = val};

@@ -144,16 +144,8 @@ struct jnode *parser_node(struct parser *p, enum jnode_kind kind, const struct j
 
 bool parser_push(struct parser *p, struct jnodes *list, struct jnode *node)
 {
-    if (list->n == list->cap) {
-        const size_t cap = list->cap ? list->cap * 2 : 4;
-        struct jnode **const items = jvm_alloc(p->vm, cap, sizeof(struct jnode *));
-        if (!items)
-            return false;
-        if (list->n)
-            memcpy(items, list->items, list->n * sizeof(struct jnode *));
-        list->items = items;
-        list->cap = cap;
-    }
+    if (!jvm_grow(p->vm, &list->items, list->n, &list->cap, list->n + 1, sizeof(struct jnode *)))
+        return false;
     list->items[list->n++] = node;
     return true;
 }
@@ -201,16 +193,8 @@ bool parser_name(struct parser *p, struct bn_str text, struct jnode *node)
         if (!jstr_new(p->vm, text, ORIGIN_TEMPLATE, &v))
             return false;
         jstr_chars(v.u.s);
-        if (id == p->cap_names) {
-            const size_t cap = id ? id * 2 : 32;
-            struct jstr **const names = jvm_alloc(p->vm, cap, sizeof(struct jstr *));
-            if (!names)
-                return false;
-            if (id)
-                memcpy(names, prog->names, id * sizeof(struct jstr *));
-            prog->names = names;
-            p->cap_names = cap;
-        }
+        if (!jvm_grow(p->vm, &prog->names, id, &p->cap_names, id + 1, sizeof(struct jstr *)))
+            return false;
         prog->names[prog->n_names++] = v.u.s;
     }
     node->id = (uint32_t)id;

@@ -126,3 +126,22 @@ void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes)
         (void)bn_fail(vm->err, BN_ENOMEM, "out of memory in the chat template");
     return p;
 }
+
+bool jvm_grow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes)
+{
+    if (need <= *cap)
+        return true;
+    /* A first allocation of at least four items or 32 bytes, then at least twice as much. */
+    const size_t least = unit_bytes < 8 ? 32 : 4;
+    const size_t more = need > *cap * 2 ? need + least : *cap * 2;
+    void *const p = jvm_alloc(vm, more, unit_bytes);
+    void *old;
+    if (!p)
+        return false;
+    memcpy(&old, array, sizeof old); /* `array` points to a pointer of another type than void * */
+    if (n)
+        memcpy(p, old, n * unit_bytes);
+    memcpy(array, &p, sizeof p);
+    *cap = more;
+    return true;
+}

@@ -275,16 +275,8 @@ bool jdict_set(struct jvm *vm, struct jdict *d, struct jval key, struct jval val
         found->val = val;
         return true;
     }
-    if (d->n == d->cap) {
-        const size_t cap = d->cap ? d->cap * 2 : 4;
-        struct jentry *const items = jvm_alloc(vm, cap, sizeof *items);
-        if (!items)
-            return false;
-        if (d->n)
-            memcpy(items, d->items, d->n * sizeof *items);
-        d->items = items;
-        d->cap = cap;
-    }
+    if (!jvm_grow(vm, &d->items, d->n, &d->cap, d->n + 1, sizeof *d->items))
+        return false;
     d->items[d->n++] = (struct jentry){.key = key, .val = val, .hash = hash};
     if (d->index && d->n * 2 <= d->n_index) {
         size_t at = hash & (d->n_index - 1);
@@ -294,6 +286,36 @@ bool jdict_set(struct jvm *vm, struct jdict *d, struct jval key, struct jval val
         return true;
     }
     return build_index(vm, d);
+}
+
+bool jdict_update(struct jvm *vm, struct jdict *d, const struct jdict *from)
+{
+    for (size_t i = 0; i < from->n; i++)
+        if (!jvm_steps(vm, 1) || !jdict_set(vm, d, from->items[i].key, from->items[i].val))
+            return false;
+    return true;
+}
+
+bool jdict_pairs(struct jvm *vm, const struct jdict *d, struct jval *out)
+{
+    if (!jlist_new(vm, J_LIST, d->n, out))
+        return false;
+    for (size_t i = 0; i < d->n; i++) {
+        struct jval pair;
+        if (!jlist_pair(vm, d->items[i].key, d->items[i].val, &pair) || !jlist_push(vm, *out, pair))
+            return false;
+    }
+    return true;
+}
+
+bool jview_new(struct jvm *vm, struct jdict *d, enum jview_kind kind, struct jval *out)
+{
+    struct jview *const view = jvm_alloc(vm, 1, sizeof *view);
+    if (!view)
+        return false;
+    *view = (struct jview){.kind = kind, .dict = d};
+    *out = (struct jval){.kind = J_VIEW, .u.view = view};
+    return true;
 }
 
 bool jdict_find(struct jvm *vm, const struct jdict *d, struct jval key, struct jval **found)

@@ -233,23 +233,6 @@ void jbuf_init(struct jbuf *b, struct jvm *vm)
     *b = (struct jbuf){.vm = vm};
 }
 
-static bool grow(struct jvm *vm, void *items, size_t n, size_t *cap, size_t need, size_t unit)
-{
-    if (need <= *cap)
-        return true;
-    const size_t more = need > *cap * 2 ? need + 32 / unit + 1 : *cap * 2;
-    void *const p = jvm_alloc(vm, more, unit);
-    void *old;
-    if (!p)
-        return false;
-    memcpy(&old, items, sizeof old);
-    if (n)
-        memcpy(p, old, n * unit);
-    memcpy(items, &p, sizeof p);
-    *cap = more;
-    return true;
-}
-
 bool jbuf_add(struct jbuf *b, const char *p, size_t n, uint32_t origin)
 {
     if (n == 0)
@@ -257,11 +240,11 @@ bool jbuf_add(struct jbuf *b, const char *p, size_t n, uint32_t origin)
     if (b->n_runs && b->runs[b->n_runs - 1].origin == origin) {
         b->runs[b->n_runs - 1].end += n;
     } else {
-        if (!grow(b->vm, &b->runs, b->n_runs, &b->cap_runs, b->n_runs + 1, sizeof *b->runs))
+        if (!jvm_grow(b->vm, &b->runs, b->n_runs, &b->cap_runs, b->n_runs + 1, sizeof *b->runs))
             return false;
         b->runs[b->n_runs++] = (struct jrun){.end = b->n + n, .origin = origin};
     }
-    if (!jvm_steps(b->vm, n / 64) || !grow(b->vm, &b->ptr, b->n, &b->cap, b->n + n, 1))
+    if (!jvm_steps(b->vm, n / 64) || !jvm_grow(b->vm, &b->ptr, b->n, &b->cap, b->n + n, 1))
         return false;
     memcpy(b->ptr + b->n, p, n);
     b->n += n;

@@ -72,23 +72,26 @@ bool jlist_new(struct jvm *vm, enum jkind kind, size_t cap, struct jval *out)
 bool jlist_push(struct jvm *vm, struct jval list, struct jval item)
 {
     struct jlist *const l = list.u.list;
-    if (l->n == l->cap) {
-        const size_t cap = l->cap ? l->cap * 2 : 8;
-        struct jval *const items = jvm_alloc(vm, cap, sizeof *items);
-        if (!items)
-            return false;
-        if (l->n)
-            memcpy(items, l->items, l->n * sizeof *items);
-        l->items = items;
-        l->cap = cap;
-    }
+    if (!jvm_grow(vm, &l->items, l->n, &l->cap, l->n + 1, sizeof *l->items))
+        return false;
     l->items[l->n++] = item;
+    return true;
+}
+
+bool jlist_of(struct jvm *vm, enum jkind kind, const struct jval *items, size_t n, struct jval *out)
+{
+    if (!jlist_new(vm, kind, n, out))
+        return false;
+    if (n)
+        memcpy(out->u.list->items, items, n * sizeof *items);
+    out->u.list->n = n;
     return true;
 }
 
 bool jlist_pair(struct jvm *vm, struct jval a, struct jval b, struct jval *out)
 {
-    return jlist_new(vm, J_TUPLE, 2, out) && jlist_push(vm, *out, a) && jlist_push(vm, *out, b);
+    const struct jval both[2] = {a, b};
+    return jlist_of(vm, J_TUPLE, both, 2, out);
 }
 
 bool jval_truth(struct jval v)

@@ -179,6 +179,8 @@ bool jvm_steps(struct jvm *vm, size_t n); /* count work; false when the bound is
 bool jvm_enter(struct jvm *vm);           /* one level deeper; jvm_leave also after a failure */
 void jvm_leave(struct jvm *vm);
 void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes); /* NULL after writing the error */
+/* Make room for `need` items in an array of which n are used. `array` points to the pointer. */
+bool jvm_grow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes);
 
 /* ---- making values ---- */
 
@@ -210,10 +212,17 @@ bool jundef_fail(struct jvm *vm, struct jval v);           /* always false */
 
 bool jlist_new(struct jvm *vm, enum jkind kind, size_t cap, struct jval *out);
 bool jlist_push(struct jvm *vm, struct jval list, struct jval item);
+/* A list or tuple of copies of items (n). */
+bool jlist_of(struct jvm *vm, enum jkind kind, const struct jval *items, size_t n,
+              struct jval *out);
 bool jlist_pair(struct jvm *vm, struct jval a, struct jval b, struct jval *out); /* a tuple */
 
 bool jdict_new(struct jvm *vm, enum jkind kind, struct jval *out);
 bool jdict_set(struct jvm *vm, struct jdict *d, struct jval key, struct jval val);
+bool jdict_update(struct jvm *vm, struct jdict *d, const struct jdict *from); /* d.update(from) */
+/* A list of (key, value) tuples. */
+bool jdict_pairs(struct jvm *vm, const struct jdict *d, struct jval *out);
+bool jview_new(struct jvm *vm, struct jdict *d, enum jview_kind kind, struct jval *out);
 /* *found is NULL when there is no such key; false: the key cannot be hashed. */
 bool jdict_find(struct jvm *vm, const struct jdict *d, struct jval key, struct jval **found);
 /* A key that is plain text; NULL when there is none. */

@@ -82,6 +82,19 @@ bool string_case(struct jvm *vm, struct jstr *s, enum string_case how, struct jv
     return string_case_into(&b, s, 0, s->n_bytes, how) && jbuf_done(&b, out);
 }
 
+bool string_is_one_case(struct jvm *vm, const struct jstr *s, unsigned uni_class, struct jval *out)
+{
+    bool some = false, other = false;
+    for (size_t at = 0; at < s->n_bytes;) {
+        uint32_t cp;
+        at += text_next(jstr_text(s), at, &cp);
+        some = some || uni_is(cp, uni_class);
+        other = other || uni_is(cp, UNI_CASED & ~uni_class);
+    }
+    *out = jbool(some && !other);
+    return jvm_steps(vm, s->n_bytes / 8);
+}
+
 /* ---- strip ---- */
 
 static bool in_set(uint32_t cp, struct jval chars)

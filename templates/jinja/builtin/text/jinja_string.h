@@ -13,6 +13,9 @@ bool string_case(struct jvm *vm, struct jstr *s, enum string_case how, struct jv
 bool string_case_into(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1,
                       enum string_case how);
 
+/* str.islower and str.isupper: at least one character of the class, and none of another case. */
+bool string_is_one_case(struct jvm *vm, const struct jstr *s, unsigned uni_class, struct jval *out);
+
 enum { STRIP_LEFT = 1, STRIP_RIGHT = 2 };
 /* `chars`: J_STR, or J_NONE or J_MISSING for blanks. */
 bool string_strip(struct jvm *vm, struct jstr *s, struct jval chars, int sides, struct jval *out);
