@@ -30,14 +30,11 @@ bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct b
 /* The same as one line at the end of a text, which fails where the object is NULL. */
 void json_out_line(json_t *object, struct strbuf *out);
 
-/* JSON to a template value in the arena; every string in it carries `message`. Depth is bounded.
- * NULL: out of memory or too deep. */
-struct template_value *json_out_value(const json_t *json, struct template_arena *arena,
-                                      size_t message);
+/* JSON to a template value in the arena. NULL: out of memory or nested too deep. */
+struct template_value *json_out_value(const json_t *json, struct template_arena *arena);
 
-/* A list of messages in the OpenAI form: an array, or an object with "messages". Roles system,
- * user, assistant and tool are the program's own text; all else carries its message's index.
- * BN_EARG: no such list (says which message is wrong); BN_ENOMEM. */
+/* A list of messages in the OpenAI form: an array, or an object with "messages".
+ * BN_EARG: no such list (the text names the message that is wrong); BN_ENOMEM. */
 bool json_out_messages(const json_t *json, struct template_arena *arena,
                        struct template_value **out, struct bn_error *err);
 

@@ -36,10 +36,6 @@ bool model_args_template(const struct options *o, const struct bn_file *file,
                          const struct tokenizer *tokenizer, struct bn_notes *notes,
                          struct template **out, struct bn_error *err);
 
-/* --template-arg values are nobody's trusted text: their segments carry this in place of an index.
- */
-#define TEMPLATE_ARG_MESSAGE (SEGMENT_NO_MESSAGE - 1)
-
 /* --template-arg NAME=VALUE (VALUE is JSON, or text where it is no JSON) as a dict in the arena;
  * NULL in *out where there is none. BN_EARG: no '='. */
 bool model_args_template_args(const struct options *o, struct template_arena *arena,

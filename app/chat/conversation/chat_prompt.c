@@ -172,9 +172,8 @@ static void push_message(struct message_list *l, const char *role, struct bn_str
                          const struct answer *answer)
 {
     struct template_value *message = template_dict(l->arena);
-    message = template_set(l->arena, message, "role",
-                           template_string(l->arena, bn_str_of(role), SEGMENT_NO_MESSAGE));
-    message = template_set(l->arena, message, "content", template_string(l->arena, text, l->n));
+    message = template_set(l->arena, message, "role", template_string(l->arena, bn_str_of(role)));
+    message = template_set(l->arena, message, "content", template_string(l->arena, text));
     l->list = template_push(l->arena, l->list, message);
     l->answers[l->n++] = answer;
 }
