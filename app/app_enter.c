@@ -97,7 +97,7 @@ void app_event(struct app *app, const struct ui_event *event)
         app->ui.ops->entry_done(&app->ui, app_enter(app, event->text));
         break;
     case UI_MESSAGE:
-        (void)app_say(app, event->text); /* it has shown why it failed */
+        (void)app_say(app, event->text); /* app_say has shown the reason */
         break;
     case UI_PROMPT:
         if (!chat_ask(&app->chat, event->text, &err))

@@ -1,5 +1,6 @@
 /*
- * The program's loop: signals, the worker's events, input, repainting; and how it ends.
+ * The event loop: signals, events of the worker, events of the painter, repainting, and the end of
+ * the program.
  */
 #include "app/app.h"
 
@@ -10,9 +11,11 @@
 #include <poll.h>
 #include <unistd.h>
 
-#define END_SECONDS 2.0   /* the engine looks at its cancel flag many times in this */
-#define ARM_SECONDS 0.5   /* so long a second Ctrl-C is taken for a nervous first one */
-#define EVENTS_AT_ONCE 64 /* then keys and signals have their turn */
+#define END_SECONDS 2.0 /* long enough: the engine polls its cancel flag much more often */
+#define ARM_SECONDS 0.5 /* a second Ctrl-C that comes sooner is taken for the same stop */
+#define EVENTS_AT_ONCE                                                                             \
+    64 /* handle at most this many in a row, so that keys and signals are not
+                             delayed */
 
 void app_leave(struct app *app, enum exit_code code)
 {
@@ -85,13 +88,14 @@ static void on_signals(struct app *app)
         app->ui.ops->suspend(&app->ui);
         signals_stop_self();
     }
-    if (flags & (SIGNAL_SUSPEND | SIGNAL_RESUME)) /* without job control nothing was stopped */
+    if (flags & (SIGNAL_SUSPEND | SIGNAL_RESUME)) /* without job control the process was not stopped
+                                                     and gets no SIGCONT */
         app->ui.ops->resume(&app->ui);
     if (flags & SIGNAL_RESIZE)
         app->ui.ops->resize(&app->ui);
 }
 
-/* A stop that the engine does not follow may be forced by a second Ctrl-C. */
+/* If the engine does not react to a stop, a second Ctrl-C ends the program. */
 static void watch_stop(struct app *app)
 {
     const struct chat *c = &app->chat;
@@ -154,7 +158,8 @@ static void write_files(struct app *app)
         app_leave(app, EXIT_FILE);
 }
 
-/* The model could not be loaded. The message must not be lost with the painter's screen. */
+/* The model could not be loaded. Close the painter first, because the message must stay on the
+ * screen after the program has ended. */
 static void fail_load(struct app *app, const struct bn_error *err)
 {
     app->ui.ops->close(&app->ui, UI_CLOSE_END);
@@ -189,7 +194,7 @@ static void on_ui_events(struct app *app)
     struct ui_event event;
     while (!app->leaving && !app->next_ui && app->ui.ops->next_event(&app->ui, &event)) {
         if (app->ending && event.text.n_bytes > 0)
-            return; /* no new turn */
+            return; /* the program is ending: start no new turn */
         app_event(app, &event);
     }
 }
@@ -203,19 +208,19 @@ static void wait_for_something(struct app *app)
                             {.fd = wants_input ? STDIN_FILENO : -1, .events = POLLIN},
                             {.fd = app->ui.log_fd > 0 ? app->ui.log_fd : -1, .events = POLLIN}};
     if ((app->ending || app->stopping_since > 0) && (timeout < 0 || timeout > 100))
-        timeout = 100; /* deadlines in seconds: this is close enough */
+        timeout = 100; /* the deadlines are in seconds, so this is precise enough */
     if (poll(fds, 3, timeout) <= 0)
-        return; /* time is up, or a signal, whose byte is in the pipe */
+        return; /* a timeout, or a signal; the signal also wrote a byte to the pipe */
     if (fds[0].revents)
         signals_drain(app->wake_read);
-    /* A Ctrl-C that came before the keys acts before them. Its handler has run, although its byte
-     * may have reached the pipe after poll looked. */
+    /* A Ctrl-C that was pressed before the keys must act before them. Its handler has already run,
+     * although its byte may have reached the pipe after poll() looked. */
     on_signals(app);
     if (wants_input && fds[1].revents)
         ops->input(&app->ui);
 }
 
-/* The first message of a terminal chat was given as an argument. */
+/* The first message of a terminal chat may be given as an argument. */
 static void send_first_prompt(struct app *app)
 {
     const struct bn_str prompt = app->first_prompt;
@@ -223,7 +228,7 @@ static void send_first_prompt(struct app *app)
         return;
     app->first_prompt = (struct bn_str){0};
     app->ui.ops->said(&app->ui, prompt);
-    (void)app_say(app, prompt); /* it has shown why it failed */
+    (void)app_say(app, prompt); /* app_say has shown the reason */
 }
 
 static void on_idle(struct app *app)
@@ -234,8 +239,8 @@ static void on_idle(struct app *app)
         app->ui.ops->ready(&app->ui);
 }
 
-/* The code of a signal that ends the program while it is leaving anyway. Who talks to it has asked
- * it to leave: an interrupt stops the writing and nothing else. */
+/* The exit code after a signal during the last snapshot. In a terminal chat the user has already
+ * asked to leave, so an interrupt only stops the writing. */
 static enum exit_code code_of(const struct app *app, unsigned flags)
 {
     if (flags & SIGNAL_TERMINATE)
@@ -245,7 +250,7 @@ static enum exit_code code_of(const struct app *app, unsigned flags)
     return app->is_interactive ? EXIT_DONE : EXIT_INTERRUPT;
 }
 
-/* On the way out, while the terminal is still ours: a signal ends it. */
+/* Write the snapshot before the terminal is given back. A signal stops it. */
 static void write_last_snapshot(struct app *app)
 {
     const struct store *s = &app->store;
@@ -282,7 +287,7 @@ enum exit_code app_run(struct app *app)
             change_ui(app);
         if (!app->leaving)
             on_idle(app);
-        on_ui_events(app); /* keys that waited for the chat to be idle */
+        on_ui_events(app); /* keys may have waited until the chat was idle */
         if (!app->leaving && !app->next_ui)
             wait_for_something(app);
     }

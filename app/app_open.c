@@ -1,5 +1,5 @@
 /*
- * Opening and closing of everything but the painter: see app_open.h.
+ * Opens and closes everything except the painter: see app_open.h.
  */
 #include "app/app_open.h"
 
@@ -33,15 +33,15 @@ static bool is_model_word(const char *word)
            (stat(word, &st) == 0 && S_ISREG(st.st_mode));
 }
 
-/* Where no model is named otherwise, a word with a slash that is no command is a path, so that a
- * misspelt one is not sent to the built-in model as a question. */
+/* If no model is named, a word with a slash is a path, unless the slash comes first (a command).
+ * Otherwise a misspelt path would be sent to the built-in model as a question. */
 static bool is_path_word(const char *word)
 {
     return word[0] != '/' && strchr(word, '/') && !strchr(word, ' ');
 }
 
-/* The first word is the model where -m is absent and it looks like one. */
-static bool take_model_word(struct app *app, size_t *first_word, struct bn_error *err)
+/* Without -m, the first word is the model if it looks like one. */
+static bool use_model_word(struct app *app, size_t *first_word, struct bn_error *err)
 {
     size_t n_words;
     const char *const *words = options_words(app->options, &n_words);
@@ -77,7 +77,7 @@ enum exit_code app_open_options(struct app *app, struct strbuf *prompt)
     }
     if (model && !options_set(app->options, "model", model, OPTION_FROM_ENV, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
-    if (!take_model_word(app, &first_word, &err))
+    if (!use_model_word(app, &first_word, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     join_prompt(app, first_word, prompt);
     return EXIT_DONE;
@@ -93,11 +93,13 @@ static void clean_name(struct app *app)
     if (!bn_file_get_str(app->model.file, "general.name", &name) || name.n_bytes == 0)
         name = bn_str_of(slash ? slash + 1 : path);
     term_text_brief(name, 60, &clean);
-    (void)snprintf(app->model.name, sizeof(app->model.name), "%s", strbuf_text(&clean)); /* cut */
+    (void)snprintf(app->model.name, sizeof(app->model.name), "%s", strbuf_text(&clean)); /* cut if
+                                                                                            too
+                                                                                            long */
     strbuf_finish(&clean);
 }
 
-/* The file that is named, or the model in the program. */
+/* The file that the user named, or the built-in model. */
 static bool open_model_file(struct app *app, struct bn_error *err)
 {
     const char *path = options_text(app->options, "model");
@@ -135,7 +137,7 @@ static bool is_private(const struct app *app)
     return options_flag(app->options, "private") || (said && strcmp(said, "0") != 0);
 }
 
-/* Nothing is kept where there is no place for it, which is told once. */
+/* If the state directory cannot be used, nothing is written, and one warning says so. */
 static void choose_places(struct app *app)
 {
     struct bn_error no_place = {0};
@@ -207,7 +209,7 @@ static enum exit_code set_system(struct app *app)
     const char *given = options_text(app->options, "system");
     if (!given || (options_source(app->options, "system") != OPTION_FROM_COMMAND &&
                    app->chat.transcript.now.n > 0))
-        return EXIT_DONE; /* a resumed conversation has its own */
+        return EXIT_DONE; /* the loaded conversation has its own */
     const bool ok = input_text_or_file(given, &text, &err) &&
                     (transcript_set_system(&app->chat.transcript, strbuf_str(&text)) ||
                      bn_fail(&err, BN_ENOMEM, "out of memory for the system message"));

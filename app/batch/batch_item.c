@@ -23,7 +23,7 @@ void batch_item_finish(struct batch_item *item)
     *item = (struct batch_item){0};
 }
 
-/* ---- what is asked ---- */
+/* ---- the request ---- */
 
 static bool get_text(const json_t *o, const char *key, struct strbuf *out, struct bn_error *err)
 {
@@ -57,7 +57,7 @@ static bool check_keys(json_t *o, struct bn_error *err)
     json_object_foreach(o, key, value)
     {
         char word[32];
-        (void)snprintf(word, sizeof(word), " %s ", key); /* cut: then it is unknown */
+        (void)snprintf(word, sizeof(word), " %s ", key); /* a cut key is unknown, too */
         if (!strstr(known, word))
             return bn_fail(err, BN_EARG, "unknown member \"%.20s\"; there are%s", key, known);
     }
@@ -148,16 +148,16 @@ bool batch_item_begin(struct batch_item *item, const struct prompt_maker *maker,
         return bn_fail(err, BN_EARG, "the prompt is empty: no tokens");
     if (item->answer.ids.n > n_ctx - reserve)
         return bn_fail(err, BN_ECONTEXT,
-                       "the prompt takes %zu tokens and the answer at least %zu, the context holds "
-                       "%zu",
+                       "the prompt takes %zu tokens and the answer at least %zu, the context "
+                       "holds %zu",
                        item->answer.ids.n, reserve, n_ctx);
     if (!detok_open(maker->tokenizer, &detok, &item->answer.detok, err) ||
-        !generator_lane_set(item->lane, &turn->sampler, item->n_alts, err))
+        !generator_seq_set(item->seq, &turn->sampler, item->n_alts, err))
         return false;
     turn->started = clock_seconds();
     turn->n_prompt = turn->result.n_prompt = item->answer.ids.n;
-    if (!generator_lane_read(item->lane, item->answer.ids.ids, item->answer.ids.n, control, &stats,
-                             &item->next, err))
+    if (!generator_seq_read(item->seq, item->answer.ids.ids, item->answer.ids.n, control, &stats,
+                            &item->next, err))
         return false;
     turn->result.n_reused = stats.n_reused;
     turn->result.n_evaluated = stats.n_evaluated;
@@ -176,7 +176,7 @@ static void keep_alts(struct batch_item *item)
     struct generator_alt alts[GENERATOR_MAX_ALTS + 1];
     if (item->n_alts == 0)
         return;
-    generator_lane_alts(item->lane, alts);
+    generator_seq_alts(item->seq, alts);
     turn_keep_alts(&item->turn, alts, item->n_alts + 1);
 }
 

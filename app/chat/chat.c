@@ -413,8 +413,8 @@ static void on_measured(struct chat *c, const struct worker_event *event)
     turn_speed_lines(&c->turn, worker_info(c->worker), &c->peaks, &text);
     if (text.n_bytes == 0)
         strbuf_addf(&text,
-                    "this device reads %.1f GB/s and does %.1f GMAC/s; nothing is to be "
-                    "compared with that yet\n",
+                    "this device reads %.1f GB/s and does %.1f GMAC/s; nothing is to be compared "
+                    "with that yet\n",
                     c->peaks.read_bytes_per_s / 1e9, c->peaks.macs_per_s / 1e9);
     strbuf_cut(&text, text.n_bytes - 1); /* no empty line */
     c->ui->ops->notice(c->ui, TONE_PLAIN, strbuf_str(&text));

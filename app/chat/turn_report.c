@@ -101,8 +101,8 @@ const char *turn_end_notice(const struct turn *turn)
         [FINISH_INTERRUPTED] = "stopped",
         [FINISH_CONTEXT] = "the context is full; /forget makes room, then /continue goes on",
         [FINISH_DEGENERATE] =
-            "output degenerated (same token); try another seed, or the quantisation "
-            "may not suit this CPU",
+            "output degenerated (same token); try another seed, or the quantisation may not suit "
+            "this CPU",
     };
     if (turn->mode == PROMPT_CONTINUE && turn->finish == FINISH_STOP && turn->n_tokens == 0)
         return "the model has nothing to add";

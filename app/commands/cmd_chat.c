@@ -1,8 +1,8 @@
 /*
  * Commands that change the conversation: /system /retry /edit /undo /redo /continue /clear /forget.
  *
- * Each is a change of the list of exchanges; the engine's cache follows by itself at the next turn,
- * since it is always handed the whole list of ids.
+ * Each changes only the list of turns. The KV cache follows at the next turn, because the engine
+ * always gets the whole list of ids.
  */
 #include "app/commands/commands.h"
 
@@ -15,8 +15,8 @@
 
 #define BRIEF_COLUMNS 60
 
-/* "now last: ..." after the conversation has become another. */
-static void tell_last(struct command_host *host, const char *what)
+/* Show what is left after a command has changed the conversation, and write it to its files. */
+static void show_last(struct command_host *host, const char *what)
 {
     const struct exchange *last = transcript_last(&host->chat->transcript);
     struct strbuf text = {0};
@@ -74,7 +74,7 @@ bool cmd_system(struct command_host *host, struct bn_str args)
     return ok;
 }
 
-/* A second set of options that holds the chat's settings, to be changed for one answer. */
+/* Copy the settings, so that /retry can change them for one answer. */
 static bool copy_settings(const struct command_host *host, struct options **out,
                           struct bn_error *err)
 {
@@ -105,7 +105,7 @@ static bool copy_settings(const struct command_host *host, struct options **out,
     return true;
 }
 
-/* NAME=VALUE words into the copy. */
+/* Apply NAME=VALUE words to the copy. */
 static bool override(struct options *o, struct bn_str args, struct bn_error *err)
 {
     struct strbuf words = {0};
@@ -140,7 +140,7 @@ bool cmd_retry(struct command_host *host, struct bn_str args)
     return ok;
 }
 
-/* Nothing was said that could be edited: a message is begun in $EDITOR. */
+/* With an empty conversation /edit starts a message in $EDITOR. */
 static bool begin_in_editor(struct command_host *host)
 {
     struct ui *ui = host->ui;
@@ -158,7 +158,7 @@ static bool begin_in_editor(struct command_host *host)
     else if (!ok)
         ui_notice(ui, TONE_ERROR, "%s", err.text);
     strbuf_finish(&text);
-    return true; /* the line was a command; the editor has what follows */
+    return true; /* the command succeeded; its result is in the editor */
 }
 
 bool cmd_edit(struct command_host *host, struct bn_str args)
@@ -173,7 +173,7 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
     strbuf_add_str(&text, t->now.items[number - 1]->user);
     const bool ok = transcript_rewind(t, number - 1) || no_memory(host);
     if (ok) {
-        tell_last(host, "taken back into the editor");
+        show_last(host, "taken back into the editor");
         host->ui->ops->edit(host->ui, strbuf_str(&text));
     }
     strbuf_finish(&text);
@@ -205,7 +205,7 @@ static bool repeat_step(struct command_host *host, struct bn_str args,
         (void)snprintf(what, sizeof(what), "the last cut is %s", verb); /* fits */
     else
         (void)snprintf(what, sizeof(what), "%zu %s", n_done, verb); /* fits */
-    tell_last(host, what);
+    show_last(host, what);
     return true;
 }
 
@@ -234,12 +234,13 @@ bool cmd_clear(struct command_host *host, struct bn_str args)
     (void)args; /* takes none */
     if (!transcript_clear(&host->chat->transcript))
         return no_memory(host);
-    if (host->chat->store->session_path[0]) { /* or the next turn would replace what was saved */
+    if (host->chat->store->session_path[0]) { /* otherwise the next turn would overwrite the saved
+                                                 chat */
         ui_notice(host->ui, TONE_PLAIN, "%s stays as it was saved",
                   host->chat->store->session_path);
         host->chat->store->session_path[0] = 0;
     }
-    tell_last(host, "cleared (/undo brings it back)");
+    show_last(host, "cleared (/undo brings it back)");
     return true;
 }
 
@@ -255,6 +256,6 @@ bool cmd_forget(struct command_host *host, struct bn_str args)
     }
     if (!transcript_forget(t, n))
         return no_memory(host);
-    tell_last(host, "forgotten");
+    show_last(host, "forgotten");
     return true;
 }

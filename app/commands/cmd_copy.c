@@ -1,5 +1,5 @@
 /*
- * /copy: an answer, a block of code in it, or the whole conversation into the clipboard.
+ * /copy: copies an answer, a code block of it, or the whole conversation to the clipboard.
  */
 #include "app/commands/commands.h"
 #include "app/terminal/clipboard.h"
@@ -57,7 +57,7 @@ static bool copy_code(struct command_host *host, struct bn_str args)
         return refuse(host, "there is no block of code in the last answer");
     if (!command_number(host, args, n_blocks, n_blocks, &n))
         return false;
-    (void)clipboard_code_block(last->answer.text, n, &code); /* n was counted */
+    (void)clipboard_code_block(last->answer.text, n, &code); /* n is at most the number of blocks */
     return copy(host, code, "the code");
 }
 

@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static bool tell_error(struct command_host *host, const struct bn_error *err)
+static bool show_error(struct command_host *host, const struct bn_error *err)
 {
     ui_notice(host->ui, TONE_ERROR, "%s", err->text);
     return false;
@@ -31,7 +31,7 @@ static bool attach(struct command_host *host, const char *path)
     const bool ok = input_attach(path, host->attachments, &err);
     if (ok) {
         struct token_list ids = {0};
-        struct bn_error ignored; /* the count is a courtesy */
+        struct bn_error ignored; /* the count is only information */
         strbuf_add_char(host->attachments, '\n');
         const struct segment s = {
             .kind = SEGMENT_MESSAGE,
@@ -44,12 +44,12 @@ static bool attach(struct command_host *host, const char *path)
         token_list_finish(&ids);
     } else {
         strbuf_cut(host->attachments, n_before);
-        (void)tell_error(host, &err);
+        (void)show_error(host, &err);
     }
     return ok;
 }
 
-/* One path, which may have blanks in it, or several words of which each is one. */
+/* The argument is one path, which may contain blanks, or several paths. */
 bool cmd_file(struct command_host *host, struct bn_str args)
 {
     struct strbuf paths = {0};
@@ -72,7 +72,7 @@ bool cmd_file(struct command_host *host, struct bn_str args)
     return ok;
 }
 
-/* The path that an argument names; without one the present session's. */
+/* The path that an argument names, or that of the current saved chat if there is no argument. */
 static bool session_path(struct command_host *host, struct bn_str args, char out[PATH_BYTES])
 {
     struct strbuf name = {0};
@@ -84,7 +84,7 @@ static bool session_path(struct command_host *host, struct bn_str args, char out
         return out[0] != 0;
     }
     strbuf_add_str(&name, args);
-    const bool ok = store_path(strbuf_text(&name), out, &err) || tell_error(host, &err);
+    const bool ok = store_path(strbuf_text(&name), out, &err) || show_error(host, &err);
     strbuf_finish(&name);
     return ok;
 }
@@ -104,7 +104,7 @@ bool cmd_save(struct command_host *host, struct bn_str args)
         return false;
     }
     if (!store_write(host->chat->store, &host->chat->transcript.now, path, &err))
-        return tell_error(host, &err);
+        return show_error(host, &err);
     memcpy(host->chat->store->session_path, path, sizeof(path));
     host->chat->transcript.unsaved = false;
     ui_notice(host->ui, TONE_PLAIN, "%zu exchange%s saved in %s", host->chat->transcript.now.n,
@@ -127,7 +127,7 @@ bool cmd_load(struct command_host *host, struct bn_str args)
         return false;
     }
     if (!store_read(host->chat->store, path, &loaded, &reading, &err))
-        return tell_error(host, &err);
+        return show_error(host, &err);
     const size_t n = loaded.now.n;
     if (!transcript_replace(&host->chat->transcript, &loaded)) {
         ui_notice(host->ui, TONE_ERROR, "out of memory: nothing was changed");
@@ -154,12 +154,13 @@ bool cmd_sessions(struct command_host *host, struct bn_str args)
     size_t n;
     (void)args; /* takes none */
     if (!store_list(&names, &n, &err))
-        return tell_error(host, &err);
+        return show_error(host, &err);
     if (n == 0)
         ui_notice(host->ui, TONE_PLAIN, "nothing is saved yet; /save NAME does");
     else
         host->ui->ops->notice(host->ui, TONE_PLAIN,
-                              (struct bn_str){names.ptr, names.n_bytes - 1}); /* no empty line */
+                              (struct bn_str){names.ptr, names.n_bytes - 1}); /* without the last
+                                                                                 newline */
     strbuf_finish(&names);
     return true;
 }
@@ -174,7 +175,8 @@ static void export_message(FILE *f, enum export_kind kind, const char *role, str
         struct bn_error seen_by_fclose;
         json_t *o = json_object();
         if (o && json_out_add(o, "role", json_string(role)))
-            (void)json_out_add(o, "content", json_out_text(text)); /* NULL fails the write */
+            (void)json_out_add(o, "content", json_out_text(text)); /* json_out_write fails on an
+                                                                      incomplete object */
         (void)json_out_write(o, f, JSON_OUT_LINE, &seen_by_fclose);
         return;
     }

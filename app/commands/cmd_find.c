@@ -1,13 +1,13 @@
 /*
- * /find: a regular expression over the conversation. A painter that can move about goes from match
- * to match; elsewhere matching lines are listed with their exchange's number.
+ * /find: searches the conversation with a regular expression. The full-screen painter moves from
+ * match to match. For other painters the matching lines are listed with the number of their turn.
  */
 #include "app/commands/commands.h"
 
 #include "app/common/pattern.h"
 #include "app/common/term_text.h"
 
-#define MAX_HITS 200 /* more are counted, not shown */
+#define MAX_HITS 200 /* further lines are counted but not shown */
 #define LINE_COLUMNS 200
 
 struct search {

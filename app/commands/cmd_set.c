@@ -1,12 +1,11 @@
 /*
- * /set: every setting that may change while the program runs, with its range and where its value is
- * from.
+ * /set: lists, explains and changes the settings that may change while the program runs.
  */
 #include "app/commands/commands.h"
 
 #include <stdio.h>
 
-/* Names that other programs' users type. */
+/* Names of the same settings in other programs. */
 static const struct {
     const char *said, *name;
 } other_names[] = {
@@ -25,7 +24,7 @@ static const char *source_name(enum option_source source)
     return names[source];
 }
 
-/* What a setting that nobody has set comes to. */
+/* The effective value of a setting that was never set. */
 static const char *unset_value(const struct command_host *host, const struct option *row)
 {
     if (strcmp(row->name, "seed") == 0)
@@ -80,7 +79,7 @@ static void explain(struct command_host *host, const struct option *row)
 const char *command_setting(const char *said)
 {
     char name[64];
-    (void)snprintf(name, sizeof(name), "%s", said); /* a longer one is no name */
+    (void)snprintf(name, sizeof(name), "%s", said); /* cut: no setting has a name that long */
     for (char *p = name; *p; p++)
         if (*p == '_')
             *p = '-';
@@ -90,11 +89,11 @@ const char *command_setting(const char *said)
     return said;
 }
 
-/* A setting whose name begins like this, for who has mistyped it. */
+/* The setting whose name shares the longest beginning with a mistyped one. */
 static const struct option *near_row(const struct command_host *host, const char *said)
 {
     const struct option *best = NULL;
-    size_t n_best = 1; /* two letters at least */
+    size_t n_best = 1; /* share at least two letters */
     for (size_t i = 0; i < options_count(host->options); i++) {
         const struct option *row = options_row(host->options, i);
         size_t n = 0;
@@ -108,7 +107,7 @@ static const struct option *near_row(const struct command_host *host, const char
     return best;
 }
 
-static void tell_unknown(struct command_host *host, const char *said)
+static void show_unknown(struct command_host *host, const char *said)
 {
     const struct option *near = near_row(host, said);
     if (near)
@@ -158,7 +157,7 @@ bool cmd_set(struct command_host *host, struct bn_str args)
     const struct option *row = options_find(host->options, command_setting(line.ptr));
     bool ok = row != NULL;
     if (!row)
-        tell_unknown(host, line.ptr);
+        show_unknown(host, line.ptr);
     else if (*value)
         ok = change(host, row, value);
     else

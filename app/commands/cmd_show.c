@@ -1,5 +1,5 @@
 /*
- * Commands that only look: /history /context /stats /info /tokens /dump /probs.
+ * Commands that only show something: /history /context /stats /info /tokens /dump /probs.
  */
 #include "app/commands/commands.h"
 
@@ -42,11 +42,11 @@ bool cmd_history(struct command_host *host, struct bn_str args)
     return true;
 }
 
-/* Tokens of some text by itself: what it adds to the prompt, give or take its ends. */
+/* The number of tokens of a text by itself. In a prompt it may differ by a token at either end. */
 static size_t count_tokens(const struct command_host *host, struct bn_str text)
 {
     struct token_list ids = {0};
-    struct bn_error ignored; /* out of memory: counted as nothing */
+    struct bn_error ignored; /* out of memory counts as 0 */
     const struct segment s = {.kind = SEGMENT_MESSAGE, .text = text, .message = SEGMENT_NO_MESSAGE};
     (void)tokenizer_encode(host->chat->model->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids,
                            &ignored);
@@ -100,8 +100,7 @@ static void add_rate(struct strbuf *text, size_t n, double seconds)
         strbuf_addf(text, ", %.1f tok/s", (double)n / seconds);
 }
 
-/* On request only, and never beside an answer, which it would slow down. The worker's other jobs
- * come first. */
+/* Measuring takes the whole device for a moment, so it never runs during an answer. */
 static bool measure_peaks(struct command_host *host)
 {
     struct bn_error err;
@@ -132,7 +131,7 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
         ui_notice(host->ui, TONE_ERROR, "/stats takes nothing, or the word peak");
         return false;
     }
-    const size_t resident = mem_resident_bytes(); /* first: it may be the peak */
+    const size_t resident = mem_resident_bytes(); /* measured first: it may be the peak so far */
     strbuf_addf(&text,
                 "load        %.2f s, weights %.1f MB\n"
                 "memory      %.1f MB: its own %.1f MB, of files %.1f MB; at most %.1f MB\n",
@@ -177,13 +176,14 @@ static void add_token(struct strbuf *text, const struct command_host *host, int3
     size_t at = 0;
     struct term_char first;
     strbuf_addf(text, "%8d  |", id);
-    if (term_text_next(piece, &at, &first) && first.replaced) { /* part of a character; control */
+    if (term_text_next(piece, &at, &first) && first.replaced) { /* a part of a character, or a
+                                                                   control character */
         for (size_t i = 0; i < piece.n_bytes; i++)
             strbuf_addf(text, "\\x%02X", (unsigned char)piece.ptr[i]);
         strbuf_add_text(text, "|\n");
         return;
     }
-    for (size_t i = 0; i < piece.n_bytes; i++) { /* quoted, so that blanks are seen */
+    for (size_t i = 0; i < piece.n_bytes; i++) { /* between bars, so that blanks are visible */
         const char c = piece.ptr[i];
         if (c == '\n')
             strbuf_add_text(text, "\\n");

@@ -1,5 +1,5 @@
 /*
- * What Tab completes in a line: commands, settings, saved chats and files.
+ * Tab completion: commands, settings, saved chats and files.
  */
 #include "app/commands/commands.h"
 #include "app/common/slash.h"
@@ -11,7 +11,7 @@ static bool begins_with(const char *name, struct bn_str word)
     return strncmp(name, word.ptr, word.n_bytes) == 0;
 }
 
-/* A command's name keeps the slash that `word` begins with. */
+/* The choices keep the slash that `word` begins with. */
 static void add_commands(struct bn_str word, struct line_choices *out)
 {
     const bool has_slash = word.n_bytes > 0 && word.ptr[0] == '/';

@@ -10,32 +10,29 @@
 const struct command command_table[] = {
     {"help", "?", "[COMMAND|keys]", "list the commands, or explain one",
      "/help lists the commands, /help retry explains /retry, /help keys lists the keys. Settings "
-     "are "
-     "explained by /set NAME. A line that begins with a blank or with // is never a command.",
+     "are explained by /set NAME. A line that begins with a blank or with // is never a command.",
      ARGS_COMMAND, cmd_help},
     {"set", NULL, "[NAME [VALUE|default]]", "show or change a setting",
      "/set lists all settings with where each value comes from; /set temp explains one; /set temp "
-     "0.2 "
-     "changes it for the next answers; /set temp default puts it back. /set temp=0.2 does too.",
+     "0.2 changes it for the next answers; /set temp default puts it back. /set temp=0.2 does "
+     "too.",
      ARGS_SETTING, cmd_set},
     {"system", NULL, "[TEXT|@FILE|off]", "show, replace or remove the system message",
      "/system You are a pirate. The conversation stays; with the next message it is read again "
-     "from "
-     "its beginning.",
+     "from its beginning.",
      ARGS_FREE, cmd_system},
     {"retry", "regen", "[NAME=VALUE ...]", "answer the last question anew",
-     "/retry drops the last answer and makes another one with a new seed (unless --seed fixes it). "
-     "Settings given with it hold for this answer only: /retry temp=1.2 top-k=0",
+     "/retry drops the last answer and makes another one with a new seed (unless --seed fixes "
+     "it). Settings given with it hold for this answer only: /retry temp=1.2 top-k=0",
      ARGS_SETTING, cmd_retry},
     {"edit", NULL, "[N]", "change what you said and ask again",
      "/edit puts your last message back into the editor and takes it and its answer out of the "
-     "conversation; /edit 2 does so with your second message and all that follows. /undo brings it "
-     "back. Where nothing was said yet it opens $VISUAL or $EDITOR.",
+     "conversation; /edit 2 does so with your second message and all that follows. /undo brings "
+     "it back. Where nothing was said yet it opens $VISUAL or $EDITOR.",
      ARGS_FREE, cmd_edit},
     {"undo", NULL, "[N]", "take back the last exchange",
      "/undo removes your last message and its answer, /undo 3 the last three. After /clear, "
-     "/forget, "
-     "/edit or /load it brings back what they removed.",
+     "/forget, /edit or /load it brings back what they removed.",
      ARGS_FREE, cmd_undo},
     {"redo", NULL, "[N]", "bring back what /undo took", "/redo works until the next message.",
      ARGS_FREE, cmd_redo},
@@ -47,8 +44,7 @@ const struct command command_table[] = {
      ARGS_NONE, cmd_clear},
     {"forget", NULL, "[N]", "drop the oldest exchanges",
      "/forget drops your first message and its answer, /forget 3 the first three, to make room in "
-     "the "
-     "context.",
+     "the context.",
      ARGS_FREE, cmd_forget},
     {"history", NULL, "[N]", "show the last exchanges",
      "/history shows the whole conversation, /history 2 its last two exchanges.", ARGS_FREE,
@@ -60,19 +56,16 @@ const struct command command_table[] = {
      ARGS_FREE, cmd_find},
     {"context", "usage", "", "what fills the context",
      "/context shows how many tokens the system message, your words, the answers and the template "
-     "take, "
-     "how many are free, and what would be dropped next.",
+     "take, how many are free, and what would be dropped next.",
      ARGS_NONE, cmd_context},
     {"file", "read upload", "PATH ...", "attach text files to the next message",
-     "/file notes.txt puts the file before your next message. @notes.txt within a message does the "
-     "same.",
+     "/file notes.txt puts the file before your next message. @notes.txt within a message does "
+     "the same.",
      ARGS_FILE, cmd_file},
     {"save", NULL, "[NAME|FILE][!]", "keep the conversation under a name",
      "/save trip keeps it as the session trip, which is written after every turn from then on; "
-     "/save "
-     "x.json or a path writes that file. What is there is replaced only if it is this "
-     "conversation's "
-     "own, or a ! follows the name.",
+     "/save x.json or a path writes that file. What is there is replaced only if it is this "
+     "conversation's own, or a ! follows the name.",
      ARGS_SAVED_CHAT, cmd_save},
     {"load", NULL, "NAME|FILE", "go on with a saved conversation",
      "/load trip takes up the session trip. /undo brings the present conversation back.",
@@ -81,18 +74,17 @@ const struct command command_table[] = {
      "/sessions lists the names that /load takes.", ARGS_NONE, cmd_sessions},
     {"export", NULL, "FILE[!]", "write the conversation as .md, .txt or .jsonl",
      "/export talk.md writes Markdown, .txt plain text, .jsonl one message a line. An existing "
-     "file "
-     "is replaced only if a ! follows its name.",
+     "file is replaced only if a ! follows its name.",
      ARGS_FILE, cmd_export},
     {"copy", NULL, "[last|code [N]|all]", "put text into the clipboard",
      "/copy copies the last answer, /copy code the last block of code in it, /copy code 2 the "
-     "second "
-     "one, /copy all the conversation. It uses wl-copy, xclip, xsel or pbcopy, else asks the "
-     "terminal.",
+     "second one, /copy all the conversation. It uses wl-copy, xclip, xsel or pbcopy, else asks "
+     "the terminal.",
      ARGS_FREE, cmd_copy},
     {"stats", NULL, "[peak]", "numbers of the last answer and of this run",
      "/stats shows times and rates of loading, reading and generating, and memory. /stats peak "
-     "measures for a moment what this device can do at all; from then on it is compared with that.",
+     "measures for a moment what this device can do at all; from then on it is compared with "
+     "that.",
      ARGS_FREE, cmd_stats},
     {"info", "show", "", "what model runs, and how",
      "/info shows the model's name and size, its template, the device and the context.", ARGS_NONE,
@@ -101,17 +93,16 @@ const struct command command_table[] = {
      "/tokens Hello world shows ids and pieces.", ARGS_FREE, cmd_tokens},
     {"dump", NULL, "[FILE[!]]", "the exact text that the model reads",
      "/dump shows what the model reads if you say nothing more, special tokens visible; /dump "
-     "FILE writes it to a file, "
-     "and /dump FILE! over one that is there.",
+     "FILE writes it to a file, and /dump FILE! over one that is there.",
      ARGS_FILE, cmd_dump},
     {"probs", NULL, "[K|off]", "show the alternatives of each token",
      "/probs 3 shows, after each answer, its tokens with their probability and the three "
-     "likeliest. Every logit is worked out for that, which costs some speed; what is answered "
-     "is the same. /probs off ends it.",
+     "likeliest. Every logit is worked out for that, which costs some speed; what is answered is "
+     "the same. /probs off ends it.",
      ARGS_FREE, cmd_probs},
     {"ui", NULL, "[inline|full]", "chat on the ordinary or on the whole screen",
-     "/ui full shows the chat on the whole screen, with a transcript that scrolls; /ui inline goes "
-     "back. F2 does both.",
+     "/ui full shows the chat on the whole screen, with a transcript that scrolls; /ui inline "
+     "goes back. F2 does both.",
      ARGS_FREE, cmd_ui},
     {"quit", "bye exit q", "", "leave", "/quit leaves, as Ctrl-D on an empty line does.", ARGS_NONE,
      cmd_quit},
@@ -276,7 +267,7 @@ bool cmd_help(struct command_host *host, struct bn_str args)
 
 bool cmd_quit(struct command_host *host, struct bn_str args)
 {
-    (void)args; /* whatever follows: leaving is meant */
+    (void)args; /* /quit leaves whatever follows it */
     host->leaves = true;
     return true;
 }

@@ -1,8 +1,8 @@
 /*
- * The slash commands: one table for running, help and completion.
+ * The slash commands. One table serves running, help and completion.
  *
- * A command runs on the main thread while no turn does, and says what it has to say through the
- * painter's notice.
+ * A command runs on the main thread while no turn runs. It shows its result and its errors with
+ * ui_notice.
  */
 #ifndef APP_COMMANDS_H
 #define APP_COMMANDS_H
@@ -17,15 +17,15 @@ struct command_host {
     struct chat *chat;
     struct ui *ui;
     struct strbuf *attachments; /* files that go before the next message */
-    const char *history_path;   /* of the input history, "" for none */
-    bool is_interactive;        /* a person types the commands */
+    const char *history_path;   /* of the input history; "" if it is not kept */
+    bool is_interactive;        /* a user types the commands (not a script) */
 
     bool leaves;         /* end the program */
     bool write_failed;   /* the conversation could not be written to its files */
-    const char *painter; /* go on with the painter of this name; NULL: the same */
+    const char *painter; /* change to the painter of this name; NULL: stay */
 };
 
-enum command_args { /* what completes its argument */
+enum command_args { /* what Tab completes in the argument */
                     ARGS_NONE,
                     ARGS_FREE,
                     ARGS_FILE,
@@ -36,32 +36,32 @@ enum command_args { /* what completes its argument */
 
 struct command {
     const char *name;    /* without the slash */
-    const char *aliases; /* words with blanks between, not shown by help; or NULL */
-    const char *args;    /* "[N]", for help; "" */
+    const char *aliases; /* separated by blanks, not shown by /help; or NULL */
+    const char *args;    /* for /help, such as "[N]"; or "" */
     const char *brief;   /* one line */
     const char *help;    /* a paragraph with an example */
     enum command_args completes;
-    /* False: it could not be done and the painter has been told. */
+    /* False: the command failed, and the reason was shown. */
     bool (*run)(struct command_host *host, struct bn_str args);
 };
 
 extern const struct command command_table[]; /* ends with a NULL name */
 
-/* By name, alias, or unambiguous beginning; NULL: none, and *near is one that looks like it, or
- * NULL. */
+/* Find a command by its name, an alias, or an unambiguous beginning of its name. NULL if there is
+ * none; *near is then a command with a similar name, or NULL. */
 const struct command *command_find(struct bn_str name, const struct command **near);
 enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args);
 
-/* "/undo" wants a number: from 1 to max, `fallback` where there is no argument. False: told the
- * user. */
+/* Read the number of an argument such as that of /undo: 1 to max, or `fallback` if there is no
+ * argument. False: not such a number, and the reason was shown. */
 bool command_number(struct command_host *host, struct bn_str args, size_t fallback, size_t max,
                     size_t *out);
 
-/* The name of the setting that a person means: other programs' names for it are known. */
+/* The name of a setting that the user typed. Knows the names that other programs use. */
 const char *command_setting(const char *said);
 
-/* May a command make this file? One that is there only if "!" follows its name, which is taken off.
- * False: told the user. */
+/* Whether a command may write this file: it does not exist, or "!" follows its name. Removes the
+ * "!". False: the reason was shown. */
 bool command_may_write(struct command_host *host, const char *name, struct bn_str *path);
 
 /* Write the conversation to its files after a command has changed it. */

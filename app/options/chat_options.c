@@ -50,10 +50,10 @@ static bool check_batch(const char *text, struct bn_error *err)
     char *rest;
     const long n = strtol(text, &rest, 10);
     if (strcmp(text, "auto") == 0 ||
-        (text[0] >= '0' && text[0] <= '9' && !*rest && n >= 1 && n <= GENERATOR_MAX_LANES))
+        (text[0] >= '0' && text[0] <= '9' && !*rest && n >= 1 && n <= GENERATOR_MAX_SEQS))
         return true;
     return bn_fail(err, BN_EARG, "expected auto or a whole number from 1 to %d",
-                   GENERATOR_MAX_LANES);
+                   GENERATOR_MAX_SEQS);
 }
 
 static const struct option sampling_rows[] = {

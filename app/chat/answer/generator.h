@@ -74,29 +74,29 @@ bool generator_save(struct generator *g, const struct bn_stream *out, struct bn_
 bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_error *err);
 void generator_cut(struct generator *g, size_t n_keep);
 
-/* Independent prompts side by side: a lane has its own session and sampler, and what comes out of
- * it depends on no other lane. Errors as above; a lane is closed before its generator. */
-#define GENERATOR_MAX_LANES 64
-struct generator_lane;
-bool generator_lane_open(struct generator *g, struct generator_lane **out, struct bn_error *err);
-void generator_lane_close(struct generator_lane *lane); /* NULL is fine */
-bool generator_lane_set(struct generator_lane *lane, const struct sampler_params *params,
-                        size_t n_alts, struct bn_error *err);
-void generator_lane_alts(const struct generator_lane *lane, struct generator_alt *out);
-/* As generator_step, for one lane. */
-bool generator_lane_read(struct generator_lane *lane, const int32_t *ids, size_t n_ids,
-                         const struct bn_control *control, struct bn_sync_stats *stats,
-                         int32_t *next, struct bn_error *err);
-/* How many lanes there is room for, from 1 to 16, as bn_model_batch says. */
+/* Independent prompts side by side: a seq has its own session and sampler, and what comes out of
+ * it depends on no other seq. Errors as above; a seq is closed before its generator. */
+#define GENERATOR_MAX_SEQS 64
+struct generator_seq;
+bool generator_seq_open(struct generator *g, struct generator_seq **out, struct bn_error *err);
+void generator_seq_close(struct generator_seq *seq); /* NULL is fine */
+bool generator_seq_set(struct generator_seq *seq, const struct sampler_params *params,
+                       size_t n_alts, struct bn_error *err);
+void generator_seq_alts(const struct generator_seq *seq, struct generator_alt *out);
+/* As generator_step, for one seq. */
+bool generator_seq_read(struct generator_seq *seq, const int32_t *ids, size_t n_ids,
+                        const struct bn_control *control, struct bn_sync_stats *stats,
+                        int32_t *next, struct bn_error *err);
+/* How many seqs there is room for, from 1 to 16, as bn_model_batch says. */
 size_t generator_batch(const struct generator *g);
 struct generator_step {
-    struct generator_lane *lane;
-    const int32_t *ids; /* (n_ids) the lane holds all but the last */
+    struct generator_seq *seq;
+    const int32_t *ids; /* (n_ids) the seq holds all but the last */
     size_t n_ids;
     int32_t next; /* chosen */
 };
-/* One token for each of at most GENERATOR_MAX_LANES lanes, in one pass over the weights. */
-bool generator_lanes_step(struct generator_step *steps, size_t n_steps,
-                          const struct bn_control *control, struct bn_error *err);
+/* One token for each of at most GENERATOR_MAX_SEQS seqs, in one pass over the weights. */
+bool generator_step_all(struct generator_step *steps, size_t n_steps,
+                        const struct bn_control *control, struct bn_error *err);
 
 #endif
