@@ -1,5 +1,5 @@
 /*
- * Lines and JSON about the model that runs: see model_sheet.h.
+ * Text and JSON about the open model: see model_sheet.h.
  */
 #include "app/chat/model_sheet.h"
 
@@ -48,7 +48,8 @@ void model_sheet_explain(const struct worker *w, struct strbuf *out)
     } passes[] = {{"prompt", info->n_ubatch}, {"answer", 1}};
     char text[2000];
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
-        (void)worker_explain(w, passes[i].n_tokens, text, sizeof(text)); /* has room */
+        (void)worker_explain(w, passes[i].n_tokens, text, sizeof(text)); /* the buffer is large
+                                                                            enough */
         strbuf_addf(out, "%s%s\n%s", i > 0 ? "\n" : "", passes[i].title, text);
     }
 }

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* A float as the decimal number it was given as: 0.7, not 0.699999988. */
+/* The decimal number that the user gave, 0.7, instead of the float's 0.699999988. */
 static double as_given(float x)
 {
     char text[32];
@@ -59,7 +59,7 @@ static json_t *alt_json(const struct tokenizer *t, struct generator_alt alt)
     return NULL;
 }
 
-/* One entry a token: the chosen one, and "top", the best alternatives. */
+/* One object for each token: the chosen token, and "top" with the best alternatives. */
 static json_t *logprobs_json(const struct tokenizer *t, const struct turn *turn)
 {
     json_t *list = json_array();

@@ -7,7 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Parts of the line of numbers, in its order; each with how soon it is left out. */
+/* The fields of the statistics line in order. Where the line is too wide, fields are left out in
+ * the order of stats_leaving. */
 enum stats_part {
     STATS_TOKENS,
     STATS_RATE,
@@ -23,7 +24,7 @@ static const unsigned char stats_leaving[] = {STATS_KEPT,  STATS_PROMPT_RATE, ST
                                               STATS_FIRST, STATS_SEED,        STATS_RATE};
 
 struct stats_parts {
-    char text[STATS_N][48]; /* "": not there; with what goes before it */
+    char text[STATS_N][48]; /* with its separator; "" if the field is left out */
 };
 
 static void stats_part(struct stats_parts *p, enum stats_part part, const char *fmt, ...)
@@ -32,7 +33,7 @@ static void stats_part(struct stats_parts *p, enum stats_part part, const char *
 {
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(p->text[part], sizeof(p->text[part]), fmt, args); /* two numbers: fits */
+    (void)vsnprintf(p->text[part], sizeof(p->text[part]), fmt, args); /* two numbers always fit */
     va_end(args);
 }
 

@@ -110,9 +110,9 @@ struct ui_ops {
 struct ui {
     const struct ui_ops *ops;
     const struct options *options;
-    const struct chat *chat;        /* what is shown */
-    struct terminal_chat *terminal; /* what the painters of a terminal share */
-    void *state;                    /* the painter's own */
+    const struct chat *chat;        /* the conversation to show */
+    struct terminal_chat *terminal; /* state that the painters of a terminal share */
+    void *state;                    /* private to the painter */
     int log_fd;                     /* tick is called when this descriptor has bytes; 0 for none */
 };
 

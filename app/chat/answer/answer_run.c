@@ -1,5 +1,5 @@
 /*
- * The loop behind every answer: see answer_run.h.
+ * The loop that generates an answer: see answer_run.h.
  */
 #include "app/chat/answer/answer_run.h"
 
@@ -11,9 +11,10 @@ struct run {
     const struct answer_sink *sink;
     struct bn_cancel *cancel;
     struct answer_state answer;
-    bool unheard; /* the sink returned false */
+    bool is_refused; /* the sink returned false */
     double started, first, last;
-    uint64_t first_bytes, last_bytes; /* read by the generator until then */
+    uint64_t first_bytes, last_bytes; /* bytes read from memory before the first and up to the last
+                                         token */
 };
 
 double answer_prefill_rate(const struct answer_result *r)
@@ -64,10 +65,11 @@ bool answer_state_add(struct answer_state *s, int32_t id, struct bn_str *text, s
 
 static bool is_cancelled(const struct run *run)
 {
-    return run->unheard || atomic_load_explicit(&run->cancel->requested, memory_order_relaxed);
+    return run->is_refused || atomic_load_explicit(&run->cancel->requested, memory_order_relaxed);
 }
 
-/* The first step reads the prompt and says how far it is; the others are one token long. */
+/* The first step evaluates the prompt and reports its progress. Each other step evaluates one
+ * token. */
 static bool step(struct run *run, struct answer_result *r, int32_t *id, struct bn_error *err)
 {
     const bool is_first = run->answer.n_tokens == 0;
@@ -87,16 +89,16 @@ static bool step(struct run *run, struct answer_result *r, int32_t *id, struct b
     return true;
 }
 
-static bool tell(struct run *run, int32_t id, struct bn_str text, const struct generator_alt *alts,
+static bool send(struct run *run, int32_t id, struct bn_str text, const struct generator_alt *alts,
                  size_t n_alts)
 {
     const struct answer_token token = {.id = id, .text = text, .alts = alts, .n_alts = n_alts};
     if (!run->sink->token(run->sink->ud, &token))
-        run->unheard = true;
-    return !run->unheard;
+        run->is_refused = true;
+    return !run->is_refused;
 }
 
-/* Append a chosen token to the answer and pass it on. */
+/* Append a chosen token to the answer and pass it to the sink. */
 static bool add(struct run *run, int32_t id, struct bn_error *err)
 {
     struct generator_alt alts[GENERATOR_MAX_ALTS + 1];
@@ -106,12 +108,12 @@ static bool add(struct run *run, int32_t id, struct bn_error *err)
     if (!answer_state_add(&run->answer, id, &text, err))
         return false;
     if (run->answer.n_tokens == n_before)
-        return true; /* the token that ends the answer */
+        return true; /* this token ends the answer */
     if (n_alts > 0)
         generator_alts(run->g, alts);
     run->last = clock_seconds();
     run->last_bytes = generator_bytes_read(run->g);
-    (void)tell(run, id, text, alts, n_alts); /* is_cancelled sees a refusal */
+    (void)send(run, id, text, alts, n_alts); /* is_cancelled checks whether the sink refused it */
     return true;
 }
 
@@ -160,7 +162,7 @@ bool answer_run(struct generator *g, const struct tokenizer *tokenizer,
     if (ok) {
         const struct bn_str rest = detok_flush(run.answer.detok);
         if (rest.n_bytes > 0 && r.finish != FINISH_STOP_STRING)
-            (void)tell(&run, TOKEN_NONE, rest, NULL, 0); /* the end either way */
+            (void)send(&run, TOKEN_NONE, rest, NULL, 0); /* the answer ends in any case */
         if (r.n_tokens > 0) {
             r.first_token_s = run.first - run.started;
             r.decode_s = run.last - run.first;

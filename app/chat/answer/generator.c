@@ -1,6 +1,6 @@
 /*
- * Model, sessions and samplers of the engine as the worker and the batch see them. The generator's
- * own timeline is a seq like the others.
+ * The engine's model, sessions and samplers behind the functions of generator.h. The generator's
+ * own sequence has the same type as those of a batch.
  */
 #include "app/chat/answer/generator.h"
 
@@ -8,25 +8,26 @@
 
 #include <math.h>
 
-/* A timeline of tokens and how the next one is chosen. */
+/* A session and its sampler. */
 struct generator_seq {
     struct bn_session *session;
     struct sampler *sampler;
     size_t n_alts;
-    struct head_row *row; /* of the last step, the sampler's; NULL before it */
-    int32_t chosen;       /* in it */
+    struct head_row *row; /* candidates of the last step, owned by the sampler; NULL before the
+                             first step */
+    int32_t chosen;       /* token chosen in the last step */
 };
 
 struct generator {
     struct bn_model *model;
     struct generator_seq *own;
-    struct spec *spec; /* of the own seq */
+    struct spec *spec; /* only in the generator's own sequence */
 };
 
-/* ---- seqs ---- */
+/* ---- sequences ---- */
 
-static bool open_lane(struct bn_model *model, size_t n_ctx, struct generator_seq **out,
-                      struct bn_error *err)
+static bool open_seq(struct bn_model *model, size_t n_ctx, struct generator_seq **out,
+                     struct bn_error *err)
 {
     const struct bn_session_config cfg = {.n_ctx = n_ctx};
     struct generator_seq *seq = mem_alloc(1, sizeof(*seq));
@@ -43,7 +44,7 @@ static bool open_lane(struct bn_model *model, size_t n_ctx, struct generator_seq
 
 bool generator_seq_open(struct generator *g, struct generator_seq **out, struct bn_error *err)
 {
-    return open_lane(g->model, generator_n_ctx(g), out, err);
+    return open_seq(g->model, generator_n_ctx(g), out, err);
 }
 
 size_t generator_batch(const struct generator *g)
@@ -69,7 +70,7 @@ bool generator_seq_set(struct generator_seq *seq, const struct sampler_params *p
     return true;
 }
 
-/* One row serves the choice and its alternatives. */
+/* One request serves the choice and its alternatives. */
 static struct head_request request(struct generator_seq *seq, const int32_t *ids, size_t n_ids)
 {
     struct head_request head;
@@ -116,7 +117,7 @@ bool generator_step_all(struct generator_step *steps, size_t n_steps,
 
 /* ---- alternatives ---- */
 
-/* log of the sum of exp(logit), the largest taken out first. */
+/* log(sum of exp(logit)). The largest logit is subtracted first, against overflow. */
 static double log_total(const struct head_row *row)
 {
     double best = -INFINITY, sum = 0;
@@ -127,7 +128,8 @@ static double log_total(const struct head_row *row)
     return best + log(sum);
 }
 
-/* Insert into the n best so far; ids come in ascending order, so ties keep the lower one first. */
+/* Insert a candidate into the n best so far. Ids come in ascending order, so that among equal
+ * logits the lower id stays first. */
 static void keep_best(struct head_cand *best, size_t n, struct head_cand c)
 {
     for (size_t i = n; i > 0 && c.logit > best[i - 1].logit; i--) {
@@ -157,7 +159,7 @@ void generator_seq_alts(const struct generator_seq *seq, struct generator_alt *o
         out[i] = alt_of(best[i], total);
 }
 
-/* ---- the generator and its own seq ---- */
+/* ---- the generator and its own sequence ---- */
 
 bool generator_open(const struct bn_file *file, const struct bn_model_config *cfg, size_t n_ctx,
                     struct generator **out, struct bn_error *err)
@@ -165,7 +167,7 @@ bool generator_open(const struct bn_file *file, const struct bn_model_config *cf
     struct generator *g = mem_alloc(1, sizeof(*g));
     if (!g)
         return bn_fail(err, BN_ENOMEM, "out of memory");
-    if (!bn_model_open(file, cfg, &g->model, err) || !open_lane(g->model, n_ctx, &g->own, err) ||
+    if (!bn_model_open(file, cfg, &g->model, err) || !open_seq(g->model, n_ctx, &g->own, err) ||
         !spec_open(&(struct spec_config){.session = g->own->session,
                                          .sampler = g->own->sampler,
                                          .n_vocab = bn_model_info(g->model)->n_vocab,

@@ -1,8 +1,8 @@
 /*
- * Render, restore kept ids, encode: see chat_prompt.h.
+ * Renders a conversation and encodes it: see chat_prompt.h.
  *
- * Message indices in the rendered list: the system message, if any, then user and assistant in
- * turn.
+ * Messages are numbered as in the rendered list: the system message, if there is one, then user and
+ * assistant in turn.
  */
 #include "app/chat/conversation/chat_prompt.h"
 
@@ -10,10 +10,10 @@
 #include "app/options/model_args.h"
 #include "engine/base/memory.h"
 
-/* ---- kept ids ---- */
+/* ---- ids of earlier answers ---- */
 
-/* Bytes that the ids say, and how many of them (a leading space of SentencePiece) the text lacks.
- */
+/* Count the bytes of the text of the ids. n_lead is 1 if SentencePiece adds a leading space that
+ * the answer's text lacks. */
 static bool measure_ids(const struct tokenizer *t, const struct answer *a, size_t *n_lead)
 {
     size_t n_bytes = 0;
@@ -46,8 +46,8 @@ bool prompt_ids_fit(const struct tokenizer *t, const struct answer *a)
     return at == a->text.n_bytes;
 }
 
-/* Bytes of the blank that p, with n_left bytes to the end, begins with; 0 if none: what a
- * template's trim takes away, which is Python's idea of white space. */
+/* Number of bytes of the white-space character at p, 0 if it is another character. n_left bytes
+ * follow. White space is what Python's str.strip removes, because templates use it. */
 static size_t blank_bytes(const unsigned char *p, size_t n_left)
 {
     if (n_left >= 1 && ((p[0] >= 0x09 && p[0] <= 0x0D) || (p[0] >= 0x1C && p[0] <= 0x20)))
@@ -82,20 +82,20 @@ static struct bn_str trim(struct bn_str s)
     return s;
 }
 
-/* Is the run the whole message? Templates show broken bytes as U+FFFD. */
+/* Whether the rendered run is the whole message. Templates render broken bytes as U+FFFD. */
 static bool is_whole(struct bn_str run, struct bn_str text)
 {
     struct strbuf valid = {0};
     if (bn_str_equal(trim(run), trim(text)))
         return true;
-    (void)term_text_repair(text, &valid); /* where it was broken does not matter */
+    (void)term_text_repair(text, &valid); /* the position of the first broken byte is not needed */
     const bool is_same = !valid.failed && bn_str_equal(trim(run), trim(strbuf_str(&valid)));
     strbuf_finish(&valid);
     return is_same;
 }
 
-/* The ids that say text[from, to), if tokens begin and end there. Pieces of no bytes stay outside.
- */
+/* Find the ids whose text is text[from, to), if tokens begin and end there. Tokens without text at
+ * either end are left out. */
 static bool find_range(const struct tokenizer *t, const struct answer *a, size_t from, size_t to,
                        size_t *id0, size_t *id1)
 {
@@ -105,8 +105,7 @@ static bool find_range(const struct tokenizer *t, const struct answer *a, size_t
         return false;
     for (size_t i = 0; i < a->n_ids; i++) {
         const size_t n = tokenizer_piece(t, a->ids[i], TOKENIZER_SPECIAL_HIDE).n_bytes;
-        const size_t start =
-            at > n_lead ? at - n_lead : 0; /* the dropped space counts for nothing */
+        const size_t start = at > n_lead ? at - n_lead : 0; /* without the leading space */
         at += n;
         if (n > 0 && start == from && !begins) {
             begins = true;
@@ -164,7 +163,7 @@ void prompt_restore_ids(const struct tokenizer *t, struct segment *segments, siz
 struct message_list {
     struct template_arena *arena;
     struct template_value *list;
-    const struct answer **answers; /* (n) by message; NULL for the others' messages */
+    const struct answer **answers; /* (n) the answer of message i; NULL for other messages */
     size_t n;
 };
 
@@ -260,7 +259,7 @@ static bool encode_messages(const struct encoder *e, struct prompt *out, struct 
     return ok;
 }
 
-/* --raw: nothing between the texts. */
+/* --raw: the texts, without anything between them. */
 static bool encode_raw(const struct encoder *e, struct prompt *out, struct bn_error *err)
 {
     const struct transcript_state *s = e->state;
