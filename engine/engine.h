@@ -87,11 +87,10 @@ struct bn_model_info {
     const char *isa;      /* rung in use */
     size_t n_threads;
     size_t n_ubatch; /* most tokens in one pass */
-    size_t n_vocab, n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim;
+    size_t n_vocab, n_layers, n_embd, n_ff, n_heads, n_kv_heads;
     size_t n_ctx_train;
     uint64_t n_params;
     size_t weight_bytes; /* resident for the weights */
-    size_t scratch_bytes;
     size_t kv_bytes_per_token;
     const char *kv_type;    /* "f16", "q8" */
     size_t bytes_per_token; /* read from memory for one decoded token, context not counted */

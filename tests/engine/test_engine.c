@@ -4,6 +4,7 @@
  * counters here.
  */
 #include "engine/base/memory.h"
+#include "engine/engine_internal.h"
 #include "tests/engine/test_engine_kit.h"
 
 #include <math.h>
@@ -437,6 +438,35 @@ static void an_empty_context_costs_nothing(void **state)
     kit_close(&kit);
 }
 
+#define KV_BYTES 76800 /* per token of the 2B4T model */
+#define MB ((size_t)1 << 20)
+
+static void batch_width_uses_half_of_free_memory(void **state)
+{
+    (void)state;
+    assert_int_equal(engine_batch_width(1200 * MB, KV_BYTES, 4096), 2);
+    assert_int_equal(engine_batch_width(6000 * MB, KV_BYTES, 4096), 10);
+    assert_int_equal(engine_batch_width((size_t)KV_BYTES * 4096 * 6, KV_BYTES, 4096), 3);
+    assert_int_equal(engine_batch_width((size_t)KV_BYTES * 4096 * 6 - 1, KV_BYTES, 4096), 2);
+}
+
+static void batch_width_grows_for_a_shorter_context(void **state)
+{
+    (void)state;
+    assert_int_equal(engine_batch_width(1200 * MB, KV_BYTES, 1024), 8);
+    assert_int_equal(engine_batch_width(1200 * MB, KV_BYTES, 512), 16);
+}
+
+static void batch_width_is_from_one_to_sixteen(void **state)
+{
+    (void)state;
+    assert_int_equal(engine_batch_width(0, KV_BYTES, 4096), 1);
+    assert_int_equal(engine_batch_width(100 * MB, KV_BYTES, 4096), 1);
+    assert_int_equal(engine_batch_width(SIZE_MAX, KV_BYTES, 4096), 16);
+    assert_int_equal(engine_batch_width(SIZE_MAX, 0, 0), 16);
+    assert_int_equal(engine_batch_width(SIZE_MAX - 1, SIZE_MAX, 2), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -453,6 +483,9 @@ int main(void)
         cmocka_unit_test(logits_that_are_no_numbers_are_an_error),
         cmocka_unit_test(a_model_that_would_explode_is_refused),
         cmocka_unit_test(an_empty_context_costs_nothing),
+        cmocka_unit_test(batch_width_uses_half_of_free_memory),
+        cmocka_unit_test(batch_width_grows_for_a_shorter_context),
+        cmocka_unit_test(batch_width_is_from_one_to_sixteen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

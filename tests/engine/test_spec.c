@@ -5,7 +5,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/spec.h"
-#include "engine/spec_draft.h"
+#include "engine/spec/spec_policy.h"
 #include "tests/engine/test_engine_kit.h"
 
 #include <setjmp.h>
@@ -255,17 +255,17 @@ static void drafts_continue_the_longest_latest_match(void **state)
     (void)state;
     int32_t out[8];
     const int32_t words[] = {1, 2, 3, 9, 5, 2, 3, 7, 1, 2, 3};
-    assert_int_equal(spec_draft(words, 11, out, 4), 3);
+    assert_int_equal(spec_policy_find(words, 11, out, 4), 3);
     assert_memory_equal(out, ((int32_t[]){9, 5, 2, 3}), 4 * sizeof(*out));
-    assert_int_equal(spec_draft(words + 4, 7, out, 2), 2); /* 2 3 was followed by 7 */
+    assert_int_equal(spec_policy_find(words + 4, 7, out, 2), 2); /* 2 3 was followed by 7 */
     assert_memory_equal(out, ((int32_t[]){7, 1}), 2 * sizeof(*out));
     const int32_t round[] = {4, 6, 8, 6, 8}; /* goes on into the draft itself */
-    assert_int_equal(spec_draft(round, 5, out, 8), 2);
+    assert_int_equal(spec_policy_find(round, 5, out, 8), 2);
     assert_memory_equal(out, ((int32_t[]){6, 8, 6, 8, 6, 8, 6, 8}), sizeof(out));
-    assert_int_equal(spec_draft(words, 3, out, 4), 0); /* 3 is new */
-    assert_int_equal(spec_draft(words, 1, out, 4), 0);
+    assert_int_equal(spec_policy_find(words, 3, out, 4), 0); /* 3 is new */
+    assert_int_equal(spec_policy_find(words, 1, out, 4), 0);
     int32_t same[100] = {0};
-    assert_int_equal(spec_draft(same, 100, out, 8), SPEC_MATCH_MAX);
+    assert_int_equal(spec_policy_find(same, 100, out, 8), SPEC_MATCH_MAX);
 }
 
 /* 8 1 2 3 4 was followed by 6 long ago, and 1 2 3 4 by 5 just now. */
@@ -274,7 +274,7 @@ static void drafts_prefer_the_latest_of_long_matches(void **state)
     (void)state;
     int32_t out[2];
     const int32_t ids[] = {8, 1, 2, 3, 4, 6, 1, 2, 3, 4, 5, 8, 1, 2, 3, 4};
-    assert_int_equal(spec_draft(ids, 16, out, 2), 4);
+    assert_int_equal(spec_policy_find(ids, 16, out, 2), 4);
     assert_memory_equal(out, ((int32_t[]){5, 8}), sizeof(out));
 }
 

@@ -6,8 +6,8 @@
  * least 1 for n at least 1. No id is twice among them and every logit is above -INFINITY. What is
  * kept does not depend on the order they come in.
  */
-#ifndef ENGINE_SAMPLER_CHAIN_H
-#define ENGINE_SAMPLER_CHAIN_H
+#ifndef ENGINE_SAMPLER_SAMPLER_CHAIN_H
+#define ENGINE_SAMPLER_SAMPLER_CHAIN_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -3,7 +3,7 @@
  * and without libm, so that every machine keeps the same candidates. A heap orders no more of them
  * than are looked at, and unlike qsort it never allocates.
  */
-#include "engine/sampler_chain.h"
+#include "engine/sampler/sampler_chain.h"
 
 #include "engine/base/noise.h"
 

@@ -13,7 +13,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/noise.h"
 #include "engine/base/size.h"
-#include "engine/sampler_chain.h"
+#include "engine/sampler/sampler_chain.h"
 
 #include <math.h>
 
