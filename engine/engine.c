@@ -215,7 +215,7 @@ size_t engine_batch_width(size_t free_bytes, size_t kv_bytes_per_token, size_t n
     return size_max(size_min(free_bytes / 2 / size_max(sequence_bytes, 1), MAX_BATCH_WIDTH), 1);
 }
 
-size_t bn_model_batch(const struct bn_model *model, size_t n_ctx)
+size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx)
 {
     const struct bn_model_info *info = &model->info;
     const size_t free_bytes = model->ops->free_bytes(model->backend);

@@ -120,7 +120,7 @@ size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t
 /* How many sequences of n_ctx tokens (0: the model's training context) to decode together: as many
  * as have room for their KV caches in half of the memory that is free now, at most 16, in one pass;
  * at least 1. */
-size_t bn_model_batch(const struct bn_model *model, size_t n_ctx);
+size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx);
 
 /* Where the time went since the last call, for a model opened with `profile`: at most cap kinds of
  * work, in the order of a pass; their number is returned. 0: the device does not measure it. */

@@ -45,22 +45,18 @@ bool sampler_set(struct sampler *s, const struct sampler_params *params, struct 
 
 /* The head request that these parameters need after the context `ids`, and the row to receive it.
  * Both belong to the sampler and are valid until the next call on it. No allocation. */
-void sampler_head(struct sampler *s, const int32_t *ids, size_t n_ids, struct head_request *request,
-                  struct head_row **row);
+void sampler_request(struct sampler *s, const int32_t *ids, size_t n_ids,
+                     struct head_request *request, struct head_row **row);
 
 /* One request for n_draft + 1 contexts: the first n_ids - n_draft of ids, and each one more up to
  * all of them. The rows are the caller's, with room for the vocabulary. */
-void sampler_heads(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_draft,
-                   struct head_request *request);
+void sampler_request_draft(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_draft,
+                           struct head_request *request);
 
-/* The id that follows `ids`, out of `row`: as sampler_head or sampler_heads asked for it, or every
+/* The id that follows `ids`, out of `row`: as sampler_request or sampler_request_draft asked for it, or every
  * logit (HEAD_ALL), which gives the same id. The draw depends on seed and n_ids (the position of
  * the new id) alone. No allocation. */
 int32_t sampler_pick(struct sampler *s, const struct head_row *row, const int32_t *ids,
                      size_t n_ids);
-
-/* Counter-based random number, uniform in [0, 1) with 24 bits: the only source of chance anywhere.
- */
-float sampler_uniform(uint64_t seed, uint64_t position, uint64_t draw);
 
 #endif

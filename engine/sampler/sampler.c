@@ -1,5 +1,5 @@
 /*
- * The sampling chain. What the head must deliver follows from the parameters (sampler_head), so
+ * The sampling chain. What the head must deliver follows from the parameters (sampler_request), so
  * that most settings never see a whole row of logits; sampler_pick then gives the same id whichever
  * request was made.
  *
@@ -129,11 +129,6 @@ void sampler_close(struct sampler *s)
     mem_free(s);
 }
 
-float sampler_uniform(uint64_t seed, uint64_t position, uint64_t draw)
-{
-    return (float)(noise_bits(noise_key(seed, position), draw) >> 40) * (1.0f / 16777216.0f);
-}
-
 /* ---- whose logits change, and what to ask the head for ---- */
 
 static bool has_penalties(const struct sampler_params *p)
@@ -211,18 +206,18 @@ static struct head_request decide(const struct sampler *s)
 
 /* Of the longer window more logits come by their ids and more of the best: enough for each context.
  */
-void sampler_heads(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_draft,
-                   struct head_request *request)
+void sampler_request_draft(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_draft,
+                           struct head_request *request)
 {
     count_window(s, ids, n_ids, n_draft);
     forget_window(s); /* s->ids stays: the request points to it */
     *request = decide(s);
 }
 
-void sampler_head(struct sampler *s, const int32_t *ids, size_t n_ids, struct head_request *request,
-                  struct head_row **row)
+void sampler_request(struct sampler *s, const int32_t *ids, size_t n_ids,
+                     struct head_request *request, struct head_row **row)
 {
-    sampler_heads(s, ids, n_ids, 0, request);
+    sampler_request_draft(s, ids, n_ids, 0, request);
     s->row.n = 0;
     *row = &s->row;
 }

@@ -122,7 +122,7 @@ static bool step_plain(struct spec *sp, const int32_t *ids, size_t n_ids,
     struct head_request head;
     struct bn_sync_stats own;
     const double start = sp->cfg.now();
-    sampler_heads(sp->cfg.sampler, ids, n_ids, 0, &head);
+    sampler_request_draft(sp->cfg.sampler, ids, n_ids, 0, &head);
     if (!bn_session_sync(sp->cfg.session, ids, n_ids, &head, sp->rows, control, &own, err))
         return false;
     sp->known[0] = sampler_pick(sp->cfg.sampler, sp->rows, ids, n_ids);
@@ -143,7 +143,7 @@ static bool step_draft(struct spec *sp, size_t n_ids, size_t n_draft, size_t n_m
     struct head_request head;
     const double start = sp->cfg.now();
     size_t n = 0; /* number of chosen ids */
-    sampler_heads(sp->cfg.sampler, sp->ids, n_ids + n_draft, n_draft, &head);
+    sampler_request_draft(sp->cfg.sampler, sp->ids, n_ids + n_draft, n_draft, &head);
     if (!bn_session_eval(sp->cfg.session, sp->ids + n_ids - 1, 1 + n_draft, &head, sp->rows,
                          1 + n_draft, control, err))
         return false;

@@ -47,10 +47,16 @@ static void set(struct fixture *f, const struct sampler_params *p)
         fail_msg("%s", err.text);
 }
 
+/* Uniform in [0, 1) with 24 bits, from the noise that the sampler uses. */
+static float uniform(uint64_t seed, uint64_t position, uint64_t number)
+{
+    return (float)(noise_bits(noise_key(seed, position), number) >> 40) * (1.0f / 16777216.0f);
+}
+
 static void rough_logits(struct fixture *f, uint64_t salt)
 {
     for (size_t i = 0; i < N_VOCAB; i++)
-        f->z[i] = 8.0f * sampler_uniform(salt, 0, i) - 4.0f;
+        f->z[i] = 8.0f * uniform(salt, 0, i) - 4.0f;
 }
 
 static bool wanted(const struct head_request *r, const float *z, size_t id)
@@ -108,7 +114,7 @@ static void answer(const struct head_request *r, const float *z, uint64_t positi
 static int32_t next_id(struct fixture *f, const int32_t *ids, size_t n_ids)
 {
     struct head_row *row = NULL;
-    sampler_head(f->s, ids, n_ids, &f->request, &row);
+    sampler_request(f->s, ids, n_ids, &f->request, &row);
     answer(&f->request, f->z, n_ids, row);
     return sampler_pick(f->s, row, ids, n_ids);
 }
@@ -118,7 +124,7 @@ static int32_t next_id_of_all(struct fixture *f, const int32_t *ids, size_t n_id
 {
     struct head_row *row = NULL;
     const struct head_request all = {.kind = HEAD_ALL};
-    sampler_head(f->s, ids, n_ids, &f->request, &row);
+    sampler_request(f->s, ids, n_ids, &f->request, &row);
     answer(&all, f->z, n_ids, row);
     return sampler_pick(f->s, row, ids, n_ids);
 }
@@ -412,7 +418,7 @@ static void the_head_draws_as_the_chain_does(void **state)
     size_t n_best = 0;
     for (uint64_t round = 0; round < 2000; round++) {
         rough_logits(f, round);
-        p.temp = 0.3f + sampler_uniform(round, 1, 0);
+        p.temp = 0.3f + uniform(round, 1, 0);
         p.seed = round;
         p.min_p = 0.0f;
         set(f, &p);
@@ -494,7 +500,7 @@ static void uniform_numbers_are_uniform(void **state)
     double sum = 0.0;
     size_t n_low = 0;
     for (uint64_t i = 0; i < 100000; i++) {
-        const float u = sampler_uniform(i / 1000, i % 1000, i % 7);
+        const float u = uniform(i / 1000, i % 1000, i % 7);
         assert_true(u >= 0.0f && u < 1.0f);
         sum += (double)u;
         n_low += u < 0.1f;

@@ -80,7 +80,7 @@ static void generate_plain(const struct sampler_params *params, int32_t *ids)
     for (size_t n = N_PROMPT; n < N_PROMPT + N_STEPS; n++) {
         struct head_request head;
         struct head_row *row;
-        sampler_head(sampler, ids, n, &head, &row);
+        sampler_request(sampler, ids, n, &head, &row);
         if (!bn_session_sync(s, ids, n, &head, row, NULL, NULL, &err))
             fail_msg("%s", err.text);
         ids[n] = sampler_pick(sampler, row, ids, n);
@@ -206,7 +206,7 @@ static void another_text_is_not_answered_from_the_draft(void **state)
         struct bn_session *fresh = kit_session(&kit, N_PROMPT + N_STEPS);
         struct sampler *plain = open_sampler(&params);
         ids[4] = (int32_t)(97 + n % 3);
-        sampler_heads(plain, ids, n, 0, &head);
+        sampler_request_draft(plain, ids, n, 0, &head);
         assert_true(bn_session_sync(fresh, ids, n, &head, row, NULL, NULL, &err));
         assert_true(spec_step(sp, ids, n, NULL, NULL, &next, &err));
         assert_int_equal(next, sampler_pick(plain, row, ids, n));

@@ -48,7 +48,7 @@ bool generator_lane_open(struct generator *g, struct generator_lane **out, struc
 
 size_t generator_batch(const struct generator *g)
 {
-    return bn_model_batch(g->model, generator_n_ctx(g));
+    return bn_model_batch_width(g->model, generator_n_ctx(g));
 }
 
 void generator_lane_close(struct generator_lane *lane)
@@ -73,7 +73,7 @@ bool generator_lane_set(struct generator_lane *lane, const struct sampler_params
 static struct head_request request(struct generator_lane *lane, const int32_t *ids, size_t n_ids)
 {
     struct head_request head;
-    sampler_head(lane->sampler, ids, n_ids, &head, &lane->row);
+    sampler_request(lane->sampler, ids, n_ids, &head, &lane->row);
     return lane->n_alts > 0 ? (struct head_request){.kind = HEAD_ALL} : head;
 }
 

@@ -87,7 +87,7 @@ void generator_lane_alts(const struct generator_lane *lane, struct generator_alt
 bool generator_lane_read(struct generator_lane *lane, const int32_t *ids, size_t n_ids,
                          const struct bn_control *control, struct bn_sync_stats *stats,
                          int32_t *next, struct bn_error *err);
-/* How many lanes there is room for, from 1 to 16, as bn_model_batch says. */
+/* How many lanes there is room for, from 1 to 16, as bn_model_batch_width says. */
 size_t generator_batch(const struct generator *g);
 struct generator_step {
     struct generator_lane *lane;
