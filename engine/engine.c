@@ -244,7 +244,7 @@ size_t bn_device_list(struct bn_device_line *out, size_t cap)
             continue;
         out[n] = (struct bn_device_line){0};
         copy_str(out[n].name, sizeof out[n].name, bn_str_of(backend_name(n)));
-        out[n].usable = backend_probe(backend_name(n), &cfg, out[n].text, sizeof out[n].text);
+        out[n].usable = backend_probe(n, &cfg, out[n].text, sizeof out[n].text);
     }
     return n;
 }
