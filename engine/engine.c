@@ -1,5 +1,5 @@
 /*
- * Opening and closing a model, and the questions about an open one.
+ * Opening and closing a model, and the functions that describe or measure an open model.
  *
  * This is the only file that combines all folders of the engine: it parses with gguf/ and model/,
  * chooses a device with backend/, and loads the weights there.
@@ -18,7 +18,8 @@
 #define DEFAULT_UBATCH 512
 #define MAX_UBATCH 65536 /* scratch memory is about 100 kB per token for a 2B model */
 
-/* The widest kernels process 16 tokens together. The time of a pass grows in proportion beyond. */
+/* The widest kernels process 16 tokens together. Beyond that the time of a pass grows with the
+ * number of tokens, so more sequences gain nothing. */
 #define MAX_BATCH_WIDTH 16
 
 /* FNV-1a. */

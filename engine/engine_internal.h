@@ -1,6 +1,6 @@
 /*
- * The inside of an open model, shared by engine.c and session.c, and two functions of engine.c that
- * bitnet-inspect and the tests also call. Private to the engine.
+ * The members of bn_model, for engine.c and session.c, and two functions of engine.c that
+ * bitnet-inspect and the tests also call. Not part of the public interface.
  */
 #ifndef ENGINE_ENGINE_INTERNAL_H
 #define ENGINE_ENGINE_INTERNAL_H

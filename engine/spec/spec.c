@@ -20,7 +20,7 @@ struct spec {
     struct spec_policy policy;
     struct spec_stats stats;
     size_t n_ctx;
-    struct mem_map map;           /* memory of the candidates of rows, then of ids */
+    struct mem_map map;           /* holds the candidates of rows and ids; used only as it fills */
     int32_t *ids;                 /* (n_ctx) the caller's ids followed by the draft */
     struct head_row rows[N_ROWS]; /* with n_vocab candidates each */
     int32_t known[N_ROWS]; /* known[i] was chosen after the first n_first + i ids of the session */
