@@ -152,7 +152,7 @@ static void ask_head(struct bench *b, struct lane *l, struct bn_item *item)
                              .rows = &l->row,
                              .n_rows = 1};
     if (b->plan->chain == BENCH_SAMPLE)
-        sampler_head(l->sampler, l->ids, l->n_ids + 1, &item->head, &item->rows);
+        sampler_request(l->sampler, l->ids, l->n_ids + 1, &item->head, &item->rows);
 }
 
 static void keep_token(struct bench *b, struct lane *l, int32_t id, const struct head_row *row)

@@ -29,7 +29,7 @@ BAD = [
     ('include', 'engine/cpu/a.c', OPEN + '#include "engine/gguf/gguf.h"\n'),
     ('include', 'engine/cuda/a.cu', OPEN + '#include "engine/cpu/kernels.h"\n'),
     ('include', 'engine/session.c', OPEN + '#include "engine/model/model.h"\n'),
-    ('include', 'engine/sampler.c', OPEN + '#include "engine/session.h"\n'),
+    ('include', 'engine/sampler/a.c', OPEN + '#include "engine/engine.h"\n'),
     ('include', 'tokenizer/bpe/bpe.c', OPEN + '#include "engine/file.h"\n'),
     ('include', 'templates/a.c', OPEN + '#include "tokenizer/tokenizer.h"\n'),
     ('include', 'app/chat/chat.c', OPEN + '#include "engine/gguf/gguf.h"\n'),

@@ -1,19 +1,19 @@
 /*
- * The sampling chain. What the head must deliver follows from the parameters (sampler_head), so
- * that most settings never see a whole row of logits; sampler_pick then gives the same id whichever
- * request was made.
+ * Parameters, requests for logits, penalties and the draw. sampler_chain.c removes candidates.
  *
- * The draw is an argmax: each survivor's logit over temp plus Gumbel noise of (seed, position, id),
- * from base/noise.h, which is what HEAD_GUMBEL computes for the whole vocabulary. A candidate's
- * noise does not depend on who else survived. Sums and exponentials are in double, in a fixed
- * order, without libm.
+ * The parameters decide which logits a choice can depend on, so with most settings the engine need
+ * not compute a whole row. sampler_pick gives the same id for a short row as for the whole row.
+ *
+ * The draw is an argmax of logit / temp plus Gumbel noise, a function of seed, position and id (see
+ * base/noise.h). HEAD_GUMBEL computes the same for the whole vocabulary. The noise of a
+ * candidate does not depend on the other candidates.
  */
 #include "engine/sampler.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/noise.h"
 #include "engine/base/size.h"
-#include "engine/sampler_chain.h"
+#include "engine/sampler/sampler_chain.h"
 
 #include <math.h>
 
@@ -22,11 +22,10 @@ struct sampler {
     struct sampler_params params; /* biases points to own_biases */
     struct sampler_bias *own_biases;
     float *bias;     /* (n_vocab) sum of the biases of an id */
-    uint32_t *count; /* (n_vocab) times seen in the window; zero between calls */
-    int32_t
-        *ids; /* (2 n_vocab) of the request: penalised and biased ones, no id twice in the end */
+    uint32_t *count; /* (n_vocab) occurrences in the window; zero between calls */
+    int32_t *ids;    /* (2 n_vocab) ids with a bias or a penalty: the first n_ids, distinct */
     size_t n_ids;
-    struct head_cand *cands; /* (n_vocab) of the row */
+    struct head_cand *cands; /* (n_vocab) memory of row */
     struct head_row row;
     struct survivor *work; /* (n_vocab) */
 };
@@ -35,39 +34,46 @@ struct sampler {
 
 static bool in_range(double v, double lo, double hi)
 {
-    return v >= lo && v <= hi; /* false for what is not a number */
+    return v >= lo && v <= hi; /* false for NaN */
 }
 
 static bool check_params(const struct sampler_params *p, size_t n_vocab, struct bn_error *err)
 {
     if (!in_range((double)p->temp, 0.0, 100.0))
-        return bn_fail(err, BN_EARG, "temperature %g is not in 0 to 100", (double)p->temp);
+        return bn_fail(err, BN_EARG, "temperature %g is out of range, expected 0 to 100",
+                       (double)p->temp);
     if (p->top_k < 0)
-        return bn_fail(err, BN_EARG, "top-k %d is negative (0 switches it off)", p->top_k);
+        return bn_fail(err, BN_EARG, "top-k %d is negative, expected 0 (off) or more", p->top_k);
     if (!in_range((double)p->top_p, 0.0, 1.0) || p->top_p == 0.0f)
-        return bn_fail(err, BN_EARG, "top-p %g is not above 0 and at most 1", (double)p->top_p);
+        return bn_fail(err, BN_EARG, "top-p %g is out of range, expected above 0 to 1",
+                       (double)p->top_p);
     if (!in_range((double)p->min_p, 0.0, 1.0))
-        return bn_fail(err, BN_EARG, "min-p %g is not in 0 to 1", (double)p->min_p);
+        return bn_fail(err, BN_EARG, "min-p %g is out of range, expected 0 to 1", (double)p->min_p);
     if (!in_range((double)p->typical, 0.0, 1.0) || p->typical == 0.0f)
-        return bn_fail(err, BN_EARG, "typical %g is not above 0 and at most 1", (double)p->typical);
+        return bn_fail(err, BN_EARG, "typical %g is out of range, expected above 0 to 1",
+                       (double)p->typical);
     if (!in_range((double)p->repeat_penalty, 0.0, 1e3) || p->repeat_penalty == 0.0f)
-        return bn_fail(err, BN_EARG, "repeat penalty %g is not above 0 and at most 1000",
+        return bn_fail(err, BN_EARG, "repeat penalty %g is out of range, expected above 0 to 1000",
                        (double)p->repeat_penalty);
     if (!in_range((double)p->presence_penalty, -1e3, 1e3) ||
         !in_range((double)p->frequency_penalty, -1e3, 1e3))
-        return bn_fail(err, BN_EARG,
-                       "presence penalty %g or frequency penalty %g is not in -1000 to 1000",
-                       (double)p->presence_penalty, (double)p->frequency_penalty);
+        return bn_fail(
+            err, BN_EARG,
+            "presence penalty %g or frequency penalty %g is out of range, expected -1000 to 1000",
+            (double)p->presence_penalty, (double)p->frequency_penalty);
     if (p->repeat_last_n < -1)
-        return bn_fail(err, BN_EARG, "a penalty window of %d: -1 is the whole context, 0 off",
-                       p->repeat_last_n);
+        return bn_fail(
+            err, BN_EARG,
+            "penalty window %d is out of range, expected -1 (whole context), 0 (off) or more",
+            p->repeat_last_n);
     for (size_t i = 0; i < p->n_biases; i++) {
         const struct sampler_bias b = p->biases[i];
         if (b.id < 0 || (size_t)b.id >= n_vocab)
-            return bn_fail(err, BN_EARG, "bias for token %d: the vocabulary has %zu tokens", b.id,
-                           n_vocab);
+            return bn_fail(err, BN_EARG, "bias for unknown token %d, the vocabulary has %zu tokens",
+                           b.id, n_vocab);
         if (b.bias != -INFINITY && !in_range((double)b.bias, -1e4, 1e4))
-            return bn_fail(err, BN_EARG, "a bias of %g for token %d is not in -10000 to 10000",
+            return bn_fail(err, BN_EARG,
+                           "bias %g for token %d is out of range, expected -10000 to 10000",
                            (double)b.bias, b.id);
     }
     return true;
@@ -129,12 +135,7 @@ void sampler_close(struct sampler *s)
     mem_free(s);
 }
 
-float sampler_uniform(uint64_t seed, uint64_t position, uint64_t draw)
-{
-    return (float)(noise_bits(noise_key(seed, position), draw) >> 40) * (1.0f / 16777216.0f);
-}
-
-/* ---- whose logits change, and what to ask the head for ---- */
+/* ---- requests ---- */
 
 static bool has_penalties(const struct sampler_params *p)
 {
@@ -142,8 +143,8 @@ static bool has_penalties(const struct sampler_params *p)
                                      p->frequency_penalty != 0.0f);
 }
 
-/* Count the ids of the window, n_more tokens longer than set, and list every id that bias or
- * penalties touch. Undone by forget_window. */
+/* Count the ids of the window, which is n_more tokens longer than its parameter says, and list each
+ * id that has a bias or a penalty in s->ids. clear_window resets the counts. */
 static void count_window(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_more)
 {
     const struct sampler_params *p = &s->params;
@@ -163,7 +164,7 @@ static void count_window(struct sampler *s, const int32_t *ids, size_t n_ids, si
         if (ids[i] >= 0 && (size_t)ids[i] < s->n_vocab && s->count[ids[i]]++ == 0)
             s->ids[s->n_ids++] = ids[i];
     }
-    /* An id both biased and seen stands twice in the list: drop its first place. */
+    /* An id with a bias and a penalty is in the list twice: remove the first entry. */
     size_t n_kept = 0;
     for (size_t i = 0; i < s->n_ids; i++) {
         if (i >= n_biased || s->count[s->ids[i]] == 0)
@@ -172,16 +173,15 @@ static void count_window(struct sampler *s, const int32_t *ids, size_t n_ids, si
     s->n_ids = n_kept;
 }
 
-static void forget_window(struct sampler *s)
+static void clear_window(struct sampler *s)
 {
     for (size_t i = 0; i < s->n_ids; i++)
         s->count[s->ids[i]] = 0;
 }
 
-/* The request, decided by the parameters and by how many logits will change. With P of them
- * changed, the k best of those left alone are among the k + P best of all, and the changed ones
- * come by their ids. */
-static struct head_request decide(const struct sampler *s)
+/* The request for the parameters and the ids in s->ids. If P logits have a bias or penalty, the k
+ * best of the others are among the k + P best of all. The P logits are requested by id. */
+static struct head_request request_of(const struct sampler *s)
 {
     const struct sampler_params *p = &s->params;
     struct head_request r = {.kind = HEAD_ALL, .ids = s->ids, .n_ids = s->n_ids};
@@ -193,14 +193,13 @@ static struct head_request decide(const struct sampler *s)
         }
         return r;
     }
-    /* A sum over the vocabulary, or a best logit that bias and penalties have moved: every logit.
-     */
+    /* Top-p and typical sum over the vocabulary; a bias or penalty may change the best logit. */
     if (p->top_p < 1.0f || p->typical < 1.0f || s->n_ids > 0)
         return r;
     if (p->min_p > 0.0f) {
         r.kind = HEAD_TOP;
         r.k = 1;
-        r.gap = (float)-noise_log((double)p->min_p) + 0.01f; /* a little more than min-p keeps */
+        r.gap = (float)-noise_log((double)p->min_p) + 0.01f; /* margin for rounding */
         return r;
     }
     r.kind = HEAD_GUMBEL;
@@ -209,26 +208,26 @@ static struct head_request decide(const struct sampler *s)
     return r;
 }
 
-/* Of the longer window more logits come by their ids and more of the best: enough for each context.
- */
-void sampler_heads(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_draft,
-                   struct head_request *request)
+/* The window is longer by n_draft tokens, so that it covers the window of every context. */
+void sampler_request_draft(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_draft,
+                           struct head_request *request)
 {
     count_window(s, ids, n_ids, n_draft);
-    forget_window(s); /* s->ids stays: the request points to it */
-    *request = decide(s);
+    clear_window(s); /* keeps s->ids, which the request points to */
+    *request = request_of(s);
 }
 
-void sampler_head(struct sampler *s, const int32_t *ids, size_t n_ids, struct head_request *request,
-                  struct head_row **row)
+void sampler_request(struct sampler *s, const int32_t *ids, size_t n_ids,
+                     struct head_request *request, struct head_row **row)
 {
-    sampler_heads(s, ids, n_ids, 0, request);
+    sampler_request_draft(s, ids, n_ids, 0, request);
     s->row.n = 0;
     *row = &s->row;
 }
 
-/* ---- the chain ---- */
+/* ---- choice ---- */
 
+/* Logit after bias and penalties. */
 static float adjust(const struct sampler *s, struct head_cand c)
 {
     const struct sampler_params *p = &s->params;
@@ -240,8 +239,9 @@ static float adjust(const struct sampler *s, struct head_cand c)
     return z - p->frequency_penalty * (float)n_seen - p->presence_penalty;
 }
 
-/* The candidates after bias and penalties, without the banned. */
-static size_t take_row(struct sampler *s, const struct head_row *row)
+/* Copy the candidates to s->work after bias and penalties, without banned ids. Returns their
+ * number. */
+static size_t load_row(struct sampler *s, const struct head_row *row)
 {
     size_t n = 0;
     for (size_t i = 0; i < row->n; i++) {
@@ -262,7 +262,7 @@ static int32_t pick_best(const struct survivor *w, size_t n)
     return w[best].id;
 }
 
-/* The same arithmetic as HEAD_GUMBEL: doubles, no division a candidate. */
+/* The same arithmetic as HEAD_GUMBEL: in double, one division per row. */
 static int32_t draw(const struct sampler_params *p, const struct survivor *w, size_t n,
                     uint64_t position)
 {
@@ -273,7 +273,7 @@ static int32_t draw(const struct sampler_params *p, const struct survivor *w, si
     for (size_t i = 0; i < n; i++) {
         const double scaled = (double)w[i].logit * beta;
         if (scaled + NOISE_GUMBEL_MAX < best)
-            continue; /* no noise lifts it that far */
+            continue; /* even the largest noise is not enough */
         const double noisy = scaled + noise_gumbel(key, (uint64_t)w[i].id);
         if (noisy > best || (noisy == best && w[i].id < best_id)) {
             best = noisy;
@@ -288,11 +288,11 @@ int32_t sampler_pick(struct sampler *s, const struct head_row *row, const int32_
 {
     const struct sampler_params *p = &s->params;
     count_window(s, ids, n_ids, 0);
-    const struct head_request request = decide(s);
-    size_t n = take_row(s, row);
-    forget_window(s);
+    const struct head_request request = request_of(s);
+    size_t n = load_row(s, row);
+    clear_window(s);
     if ((request.kind == HEAD_GUMBEL && row->n == 1) || n == 0)
-        return row->cands[0].id; /* drawn by the head; or everything is banned */
+        return row->cands[0].id; /* drawn by the head, or all are banned */
     if (p->temp == 0.0f)
         return pick_best(s->work, n);
     n = chain_top_k(s->work, n, (size_t)p->top_k);

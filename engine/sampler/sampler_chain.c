@@ -1,17 +1,20 @@
 /*
- * Top-k, typical, top-p and min-p. Sums and exponentials are in double, in ascending order of id
- * and without libm, so that every machine keeps the same candidates. A heap orders no more of them
- * than are looked at, and unlike qsort it never allocates.
+ * Top-k, typical, top-p and min-p.
+ *
+ * Sums and exponentials are computed in double, in ascending order of id and without the functions
+ * of libm that are not exact, so that every machine keeps the same candidates. A heap sorts only as
+ * many candidates as a step examines, and unlike qsort it never allocates memory.
  */
-#include "engine/sampler_chain.h"
+#include "engine/sampler/sampler_chain.h"
 
 #include "engine/base/noise.h"
 
 #include <math.h>
 #include <stdbool.h>
 
-/* exp(x) for x <= 0, relative error below 1e-15; 0 below -700. x = n ln 2 + r, |r| <= ln 2 / 2, ln
- * 2 in two parts (Cody and Waite); Taylor in r, whose terms past r^13 / 13! are below 1e-17. */
+/* exp(x) for x <= 0 with a relative error below 1e-15; 0 for x below -700. x = n ln 2 + r with
+ * |r| <= ln 2 / 2, where ln 2 is a sum of two constants (Cody and Waite). Taylor series in r; its
+ * terms after r^13 / 13! are below 1e-17. */
 static double exp_below(double x)
 {
     static const double factors[] = {1.0 / 6227020800,
@@ -38,19 +41,19 @@ static double exp_below(double x)
     return ldexp(p, (int)n); /* exact */
 }
 
-static bool stands_before(const struct survivor *a, const struct survivor *b)
+static bool is_before(const struct survivor *a, const struct survivor *b)
 {
     return a->key > b->key || (a->key == b->key && a->id < b->id);
 }
 
-/* Heap with the first in order on top. */
+/* Restore a heap, first survivor in order on top, below node i. */
 static void sift_down(struct survivor *heap, size_t n, size_t i)
 {
     const struct survivor item = heap[i];
     for (size_t child = 2 * i + 1; child < n; child = 2 * i + 1) {
-        if (child + 1 < n && stands_before(&heap[child + 1], &heap[child]))
+        if (child + 1 < n && is_before(&heap[child + 1], &heap[child]))
             child++;
-        if (!stands_before(&heap[child], &item))
+        if (!is_before(&heap[child], &item))
             break;
         heap[i] = heap[child];
         i = child;
@@ -64,7 +67,7 @@ static void build_heap(struct survivor *heap, size_t n)
         sift_down(heap, n, i);
 }
 
-/* Move the first in order of a heap of n behind it, to heap[n - 1]. */
+/* Move the top of a heap of n to heap[n - 1]. The others form a heap of n - 1. */
 static void pop(struct survivor *heap, size_t n)
 {
     const struct survivor first = heap[0];
@@ -81,8 +84,7 @@ static double best_logit(const struct survivor *w, size_t n)
     return best;
 }
 
-/* Bring the survivors into ascending order of id: sums run in an order of their own, whatever order
- * the head delivered. */
+/* Sort by ascending id, so that the order of sums does not depend on the order of the input. */
 static void sort_by_id(struct survivor *w, size_t n)
 {
     bool sorted = true;
@@ -97,8 +99,8 @@ static void sort_by_id(struct survivor *w, size_t n)
         pop(w, i);
 }
 
-/* Keep the first in order of key until they hold `share` of the probability, at least one. p of a
- * survivor is exp(logit - best) / total. They end in front. */
+/* Keep the survivors with the largest keys until their probabilities sum to `share`, at least one.
+ * The probability of a survivor is exp(logit - best) / total. */
 static size_t keep_share(struct survivor *w, size_t n, double share, double best, double total)
 {
     double held = 0.0;
@@ -110,7 +112,7 @@ static size_t keep_share(struct survivor *w, size_t n, double share, double best
         n_kept++;
     }
     for (size_t i = 0; i < n_kept; i++)
-        w[i] = w[n - n_kept + i]; /* forward, so an overlap does not matter */
+        w[i] = w[n - n_kept + i]; /* ascending, so the ranges may overlap */
     return n_kept;
 }
 
@@ -128,7 +130,7 @@ size_t chain_top_k(struct survivor *w, size_t n, size_t k)
     return k;
 }
 
-/* Meister et al., "Locally typical sampling": those whose surprise is nearest to the entropy. */
+/* Meister et al., "Locally typical sampling": prefers a surprise near the entropy. */
 size_t chain_typical(struct survivor *w, size_t n, double share)
 {
     sort_by_id(w, n);
@@ -139,7 +141,7 @@ size_t chain_typical(struct survivor *w, size_t n, double share)
         total += e;
         weighted += e * ((double)w[i].logit - best);
     }
-    /* Surprise is log(total) - (logit - best), entropy log(total) - weighted / total. */
+    /* The surprise is log(total) - (logit - best), the entropy log(total) - weighted / total. */
     for (size_t i = 0; i < n; i++)
         w[i].key = -fabs((double)w[i].logit - best - weighted / total);
     return keep_share(w, n, share, best, total);
@@ -157,13 +159,13 @@ size_t chain_top_p(struct survivor *w, size_t n, double share)
     return keep_share(w, n, share, best, total);
 }
 
-/* p >= min_p * the largest p, as a distance between logits. */
+/* p >= min_p * max p is the same as logit >= max logit + log(min_p). */
 size_t chain_min_p(struct survivor *w, size_t n, double min_p)
 {
-    const double floor = best_logit(w, n) + noise_log(min_p);
+    const double lowest = best_logit(w, n) + noise_log(min_p);
     size_t n_kept = 0;
     for (size_t i = 0; i < n; i++) {
-        if ((double)w[i].logit >= floor)
+        if ((double)w[i].logit >= lowest)
             w[n_kept++] = w[i];
     }
     return n_kept;

@@ -1,12 +1,15 @@
 /*
- * Drafting, verifying, and handing out what was verified.
+ * Evaluates drafts, accepts the tokens that the sampler confirms, and returns them one per step.
+ *
+ * After a draft the session already holds the accepted tokens, so the steps that return them only
+ * compare the caller's ids with those of the session.
  */
 #include "engine/spec.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
-#include "engine/spec_draft.h"
+#include "engine/spec/spec_policy.h"
 
 #include <string.h>
 
@@ -17,10 +20,10 @@ struct spec {
     struct spec_policy policy;
     struct spec_stats stats;
     size_t n_ctx;
-    struct mem_map map;
-    int32_t *ids;                 /* (n_ctx) those of the caller with a draft behind them */
-    struct head_row rows[N_ROWS]; /* of n_vocab candidates each: pages as they fill */
-    int32_t known[N_ROWS];        /* chosen after n_first + i ids of the session */
+    struct mem_map map;           /* holds the candidates of rows and ids; used only as it fills */
+    int32_t *ids;                 /* (n_ctx) the caller's ids followed by the draft */
+    struct head_row rows[N_ROWS]; /* with n_vocab candidates each */
+    int32_t known[N_ROWS]; /* known[i] was chosen after the first n_first + i ids of the session */
     size_t n_known, n_first;
     size_t row; /* of the last step */
 };
@@ -28,7 +31,7 @@ struct spec {
 static size_t draft_from_text(void *ud, const int32_t *ids, size_t n_ids, int32_t *out, size_t n)
 {
     (void)ud;
-    return spec_draft(ids, n_ids, out, n);
+    return spec_policy_find(ids, n_ids, out, n);
 }
 
 bool spec_open(const struct spec_config *cfg, struct spec **out, struct bn_error *err)
@@ -37,7 +40,7 @@ bool spec_open(const struct spec_config *cfg, struct spec **out, struct bn_error
     size_t row_bytes, id_bytes, n_bytes;
     struct spec *sp = mem_alloc(1, sizeof(*sp));
     if (!sp)
-        return bn_fail(err, BN_ENOMEM, "no memory for speculation");
+        return bn_fail(err, BN_ENOMEM, "no memory for speculative decoding");
     if (!size_mul3(&row_bytes, cfg->n_vocab, sizeof(struct head_cand), N_ROWS) ||
         !size_mul(&id_bytes, n_ctx, sizeof(int32_t)) || !size_add(&n_bytes, row_bytes, id_bytes) ||
         !mem_map_open(&sp->map, n_bytes, MEM_PAGES_NORMAL)) {
@@ -93,24 +96,25 @@ struct spec_stats spec_stats_of(const struct spec *sp)
     return sp->stats;
 }
 
-/* Does the session hold these ids first of all? */
-static bool begins_with(const struct spec *sp, const int32_t *ids, size_t n_ids)
+static bool session_begins_with(const struct spec *sp, const int32_t *ids, size_t n_ids)
 {
     size_t n_held;
     const int32_t *held = bn_session_ids(sp->cfg.session, &n_held);
     return n_held >= n_ids && memcmp(held, ids, n_ids * sizeof(*ids)) == 0;
 }
 
-static bool take_known(struct spec *sp, const int32_t *ids, size_t n_ids, int32_t *next)
+/* The next id, if an earlier draft has already confirmed it. */
+static bool find_known(struct spec *sp, const int32_t *ids, size_t n_ids, int32_t *next)
 {
-    if (n_ids < sp->n_first || n_ids - sp->n_first >= sp->n_known || !begins_with(sp, ids, n_ids))
+    if (n_ids < sp->n_first || n_ids - sp->n_first >= sp->n_known ||
+        !session_begins_with(sp, ids, n_ids))
         return false;
     sp->row = n_ids - sp->n_first;
     *next = sp->known[sp->row];
     return true;
 }
 
-/* One token, or a prompt. A token is a trial of what the draft would have been. */
+/* Without a draft: one token, or a whole prompt. */
 static bool step_plain(struct spec *sp, const int32_t *ids, size_t n_ids,
                        const struct bn_control *control, struct bn_sync_stats *stats,
                        struct bn_error *err)
@@ -118,7 +122,7 @@ static bool step_plain(struct spec *sp, const int32_t *ids, size_t n_ids,
     struct head_request head;
     struct bn_sync_stats own;
     const double start = sp->cfg.now();
-    sampler_heads(sp->cfg.sampler, ids, n_ids, 0, &head);
+    sampler_request_draft(sp->cfg.sampler, ids, n_ids, 0, &head);
     if (!bn_session_sync(sp->cfg.session, ids, n_ids, &head, sp->rows, control, &own, err))
         return false;
     sp->known[0] = sampler_pick(sp->cfg.sampler, sp->rows, ids, n_ids);
@@ -131,14 +135,15 @@ static bool step_plain(struct spec *sp, const int32_t *ids, size_t n_ids,
     return true;
 }
 
-/* The last of n_ids ids of sp->ids and n_draft behind them; what is wrong of these is forgotten. */
+/* Evaluate the last of the n_ids ids in sp->ids together with the n_draft tokens behind it. Remove
+ * the wrong draft tokens from the session. */
 static bool step_draft(struct spec *sp, size_t n_ids, size_t n_draft, size_t n_match,
                        const struct bn_control *control, struct bn_error *err)
 {
     struct head_request head;
     const double start = sp->cfg.now();
-    size_t n = 0; /* known */
-    sampler_heads(sp->cfg.sampler, sp->ids, n_ids + n_draft, n_draft, &head);
+    size_t n = 0; /* number of chosen ids */
+    sampler_request_draft(sp->cfg.sampler, sp->ids, n_ids + n_draft, n_draft, &head);
     if (!bn_session_eval(sp->cfg.session, sp->ids + n_ids - 1, 1 + n_draft, &head, sp->rows,
                          1 + n_draft, control, err))
         return false;
@@ -162,22 +167,22 @@ bool spec_step(struct spec *sp, const int32_t *ids, size_t n_ids, const struct b
                struct bn_sync_stats *stats, int32_t *next, struct bn_error *err)
 {
     size_t n_held, n_match = 0, n_draft = 0;
-    if (take_known(sp, ids, n_ids, next)) {
+    if (find_known(sp, ids, n_ids, next)) {
         if (stats)
             *stats = (struct bn_sync_stats){.n_reused = n_ids};
         return true;
     }
     (void)bn_session_ids(sp->cfg.session, &n_held);
     spec_forget(sp);
-    const bool is_decoding =
-        n_ids >= 1 && n_ids <= sp->n_ctx && n_held == n_ids - 1 && begins_with(sp, ids, n_held);
+    const bool is_decoding = n_ids >= 1 && n_ids <= sp->n_ctx && n_held == n_ids - 1 &&
+                             session_begins_with(sp, ids, n_held);
     if (is_decoding && sp->policy.mode != SPEC_OFF) {
-        const size_t room = size_min(sp->n_ctx - n_ids, sp->cfg.n_ubatch - 1);
-        const size_t n_max = size_min(room, SPEC_MAX_DRAFT);
+        const size_t n_free = size_min(sp->n_ctx - n_ids, sp->cfg.n_ubatch - 1);
+        const size_t n_max = size_min(n_free, SPEC_MAX_DRAFT);
         memcpy(sp->ids, ids, n_ids * sizeof(*ids));
         n_match = sp->cfg.draft(sp->cfg.draft_ud, ids, n_ids, sp->ids + n_ids, n_max);
         n_draft = spec_policy_choose(&sp->policy, n_match, n_max);
-        n_match = n_max > 0 ? n_match : 0;
+        n_match = n_max > 0 ? n_match : 0; /* no draft token to compare with */
     }
     const bool ok = n_draft > 0 ? step_draft(sp, n_ids, n_draft, n_match, control, err)
                                 : step_plain(sp, ids, n_ids, control, stats, err);
