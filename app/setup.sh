@@ -32,7 +32,8 @@ apt_packages='gcc libc6-dev meson ninja-build pkg-config libreadline-dev libncur
 dnf_packages='gcc meson ninja-build pkgconf-pkg-config readline-devel ncurses-devel
     pcre2-devel jansson-devel libunistring-devel libcmocka-devel python3'
 pacman_packages='gcc meson ninja pkgconf readline ncurses pcre2 jansson libunistring cmocka python'
-brew_packages='meson ninja pkgconf readline ncurses pcre2 jansson libunistring cmocka libomp python3'
+brew_packages='meson ninja pkgconf readline ncurses pcre2 jansson libunistring cmocka libomp
+    python3'
 
 have() {
     command -v "$1" >/dev/null 2>&1
