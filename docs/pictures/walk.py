@@ -18,7 +18,7 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.join(ROOT, "tests", "app")]
 from screen_svg import draw  # noqa: E402, the paths come first
-from terminal_screen import Screen  # noqa: E402
+from support.terminal_screen import Screen  # noqa: E402
 
 CODE = 'def area(r):\n    return 3.14159 * r * r\n\nprint(area(2))'
 

@@ -7,8 +7,8 @@ import json
 import os
 import subprocess
 
-from program_case import PROGRAM, main
-from test_chat_terminal import PROMPT, Terminal, TerminalCase
+from support.program_case import PROGRAM, main
+from support.terminal_case import PROMPT, Terminal, TerminalCase
 
 NO_ROOM = 'trap "" XFSZ; ulimit -f 0; exec "$0" "$@"'  # each write to a file fails
 
@@ -34,7 +34,7 @@ class Faults(TerminalCase):
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
 
-    def test_a_home_that_takes_no_files_is_one_warning(self):
+    def test_a_home_that_cannot_be_written_is_one_warning(self):
         self.fake('one', 'two')
         self.env['HOME'] = self.write('no_folder', 'a file')
         self.goes_on(self.open(), 1)
@@ -45,14 +45,14 @@ class Faults(TerminalCase):
         self.addCleanup(terminal.close)
         self.goes_on(terminal, 1)
 
-    def test_a_snapshot_that_a_device_fails_to_give_says_what_it_said(self):
+    def test_a_failed_snapshot_prints_the_error_of_the_device(self):
         self.fake('one', save_error=1)
         done = self.chat('-i', '--session', 'talk', '--snapshot', stdin=b'x\n')
         self.assertIn(b'no snapshot was written: the fake device is lost\n', done.stderr)
         left = [name for _, _, names in os.walk(self.home.name) for name in names]
         self.assertEqual(left, ['talk.json'])
 
-    def test_a_save_without_room_keeps_what_was_saved(self):
+    def test_a_save_on_a_full_disk_keeps_the_old_file(self):
         self.fake('one', 'two')
         session = self.path('kept.json')
         self.says('--session', session, '-p', 'a')
@@ -65,7 +65,7 @@ class Faults(TerminalCase):
         with open(session, 'rb') as file:
             self.assertEqual(file.read(), before)
 
-    def test_two_chats_share_history_and_the_last_chat(self):
+    def test_two_chats_share_history_and_last_conversation(self):
         self.fake('one')
         pair = [self.ready(), self.ready()]
         for terminal, text in zip(pair * 2, ('first', 'second', 'third', 'fourth')):

@@ -10,8 +10,8 @@ import sys
 
 DRIVER = sys.argv.pop(3)
 
-from program_case import main  # noqa: E402  (it reads the command line)
-from test_chat_terminal import TerminalCase  # noqa: E402
+from support.program_case import main  # noqa: E402  (it reads the command line)
+from support.terminal_case import TerminalCase  # noqa: E402
 
 LOST = rb'illegal memory access\)?; it can be used again when this program was started anew'
 LOADED = 15  # launches: more than opening takes, fewer than a prompt
@@ -55,7 +55,7 @@ class Gpu(TerminalCase):
         again.send(b'\x04')
         self.left_clean(again, 0)
 
-    def test_without_a_last_conversation_save_is_the_advice(self):
+    def test_a_lost_gpu_in_private_advises_save(self):
         terminal = self.ready('--device', 'cuda', '-n', '3', '--private')
         self.ask(terminal, 'first')
         self.break_after(1)
@@ -73,7 +73,7 @@ class Gpu(TerminalCase):
             self.assertEqual(done.stderr.count(b'\n'), 1, done.stderr)
             self.assertRegex(done.stderr, LOST)
 
-    def test_what_was_said_until_then_is_kept(self):
+    def test_a_partial_answer_is_kept_when_the_gpu_is_lost(self):
         for n_launches in range(100, 1000, 50):  # somewhere between the first token and the last
             self.break_after(n_launches)
             terminal = self.ready('--device', 'cuda', '-n', '8', '--temp', '0')
@@ -85,7 +85,7 @@ class Gpu(TerminalCase):
         self.assertEqual(self.kept()[-1]['finish'], 'interrupted', self.kept())
         self.assertRegex(b' '.join(terminal.seen.split()), LOST)
 
-    def test_each_reason_not_to_start_is_one_line(self):
+    def test_each_reason_against_a_gpu_is_one_line(self):
         for kind, words in (('no_device', b'CUDA_VISIBLE_DEVICES'),
                             ('hidden', b'CUDA_VISIBLE_DEVICES'),
                             ('old_driver', b'driver is too old: it supports CUDA 11.4'),
@@ -99,7 +99,7 @@ class Gpu(TerminalCase):
             self.assertEqual(done.returncode, 0, done)
             self.assertNotIn('CUDA', json.loads(done.stdout)['device'])
 
-    def test_too_little_memory_says_what_was_needed(self):
+    def test_too_little_memory_is_reported_with_the_sizes(self):
         self.env['FAKE_CUDA_BYTES'] = '500000'
         done = self.piped(stdin=b'hello')
         self.assertEqual(done.returncode, 3, done)

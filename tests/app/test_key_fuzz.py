@@ -18,10 +18,9 @@ import time
 SECONDS, SEED = (sys.argv[3:] + [None, None])[:2]
 del sys.argv[3:]
 
-from chat_case import LEAKS  # noqa: E402  (it reads the command line)
-from program_case import main  # noqa: E402
-from test_chat_terminal import PASTE_OFF, PASTE_ON, TerminalCase  # noqa: E402
-from test_full_terminal import ENTER, LEAVE  # noqa: E402
+from support.chat_case import LEAKS  # noqa: E402  (it reads the command line)
+from support.program_case import main  # noqa: E402
+from support.terminal_case import ENTER, LEAVE, PASTE_OFF, PASTE_ON, TerminalCase  # noqa: E402
 
 SHORT_SEEDS = (1, 2, 3)
 MAX_GROWTH = 100 << 20  # bytes of resident memory over a round

@@ -186,6 +186,15 @@ def rule_doc_columns(src, table):
             yield n, f'{len(line)} columns, {MAX_DOC_COLUMNS} at most'
 
 
+def rule_test_imports(src, _table):
+    if not src.path.startswith('tests/') or not src.path.endswith('.py'):
+        return
+    for n, line in enumerate(src.lines, 1):
+        m = re.match(r'(?:from|import)\s+(?:\w+\.)*(test_\w+)', line)
+        if m:
+            yield n, f'a test imports {m.group(1)}: move what they share to a support module'
+
+
 def rule_names(src, _table):
     if not src.is_c:
         return
@@ -319,6 +328,7 @@ RULES = {
     'file-lines': rule_file_lines, 'columns': rule_columns, 'names': rule_names,
     'opening': rule_opening, 'blanks': rule_blanks, 'ascii': rule_ascii,
     'tickets': rule_tickets, 'shell': rule_shell, 'doc-columns': rule_doc_columns,
+    'test-imports': rule_test_imports,
 }
 TREE_RULES = {
     'unique': tree_rule_unique, 'links': tree_rule_links, 'prototype': tree_rule_prototype,

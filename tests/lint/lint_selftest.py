@@ -92,6 +92,8 @@ BAD = [
     ('shell', '.ci/run', '#!/usr/bin/env bash\necho hello\n'),
     ('doc-columns', 'docs/a.md', 'word ' * 24 + 'w\n'),
     ('doc-columns', 'docs/a.md', '```\n' + 'x ' * 61 + 'x\n```\n' + 'word ' * 24 + 'w\n'),
+    ('test-imports', 'tests/app/test_a.py', 'from test_b import Case\n'),
+    ('test-imports', 'tests/app/ui/test_a.py', 'import app.test_b\n'),
 ]
 
 # path, text: no rule reports the file.

@@ -16,9 +16,9 @@ PAINTER = sys.argv[3]
 RECORD = sys.argv[4:5] == ['record']
 del sys.argv[3:5]
 
-from chat_case import ChatCase  # noqa: E402  (it reads the command line)
-from program_case import PROGRAM, main  # noqa: E402
-from terminal_screen import Screen  # noqa: E402
+from support.chat_case import ChatCase  # noqa: E402  (it reads the command line)
+from support.program_case import PROGRAM, main  # noqa: E402
+from support.terminal_screen import Screen  # noqa: E402
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'screens')
 SECONDS = 20

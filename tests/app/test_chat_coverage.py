@@ -9,9 +9,9 @@ import os
 import re
 import subprocess
 
-from chat_case import ChatCase
-from program_case import PROGRAM, main
-from test_chat_terminal import Terminal
+from support.chat_case import ChatCase
+from support.program_case import PROGRAM, main
+from support.terminal_case import Terminal
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
@@ -28,18 +28,18 @@ def tests():
 
 # Each key of /help keys, and the test that presses it and fails without it.
 KEYS = {
-    'Enter': 'keys_typed_during_an_answer_wait_and_enter_does_not_send',
+    'Enter': 'keys_typed_during_an_answer_wait_and_are_not_sent',
     'Ctrl-J': 'new_lines_by_key_by_backslash_and_by_fence',
     'Alt-Enter': 'new_lines_by_key_by_backslash_and_by_fence',
     'Up': 'up_and_down_move_within_a_message_first',
     'Down': 'up_and_down_move_within_a_message_first',
     'Ctrl-R': 'control_r_finds_what_was_typed_before',
-    'Tab': 'commands_and_their_failures_leave_the_line',
+    'Tab': 'an_unknown_command_stays_in_the_editor',
     'Ctrl-C': 'control_c_at_the_prompt_never_leaves',
-    'Esc': 'control_c_and_escape_stop_and_keep',
-    'Ctrl-X Ctrl-E': 'the_users_editor_gives_the_text_back',
+    'Esc': 'control_c_and_escape_stop_and_keep_the_answer',
+    'Ctrl-X Ctrl-E': 'the_users_editor_changes_the_message',
     'Ctrl-L': 'control_l_clears_the_screen_and_keeps_the_line',
-    'Ctrl-Z': 'a_stopped_process_gives_the_terminal_back_and_takes_it_again',
+    'Ctrl-Z': 'a_stopped_process_restores_the_terminal_and_continues',
     'F2': 'f2_changes_painters_and_keeps_chat_and_line',
     'PgUp': 'the_view_stays_while_text_comes',
     'PgDn': 'the_view_stays_while_text_comes',

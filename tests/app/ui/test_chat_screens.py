@@ -9,9 +9,9 @@ import sys
 import time
 from collections import Counter
 
-from chat_case import ChatCase
-from program_case import PROGRAM, main
-from terminal_screen import Screen
+from support.chat_case import ChatCase
+from support.program_case import PROGRAM, main
+from support.terminal_screen import Screen
 
 WORDS = [f'w{i:03}x' for i in range(200)]
 
@@ -25,7 +25,7 @@ class Screens(ChatCase):
         screen.expect('>>>')
         return screen
 
-    def test_one_row_says_what_runs_and_goes_away(self):
+    def test_the_status_row_shows_progress_and_disappears(self):
         self.fake('word ', endless=1, token_ms=20, n_ctx=4000)
         screen = self.open(80, 24)
         screen.send('x', 'Enter')
