@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-test_chat_cli.py CHAT MAKE_MODEL: the program with its engine, on a tiny generated model.
+test_chat_cli.py CHAT MAKE_MODEL: the chat with its engine on a tiny generated model: answers, snapshots, errors.
 """
 import glob
 import json
@@ -54,7 +54,7 @@ class Chat(ChatCase):
         turns = [json.loads(line) for line in lines.splitlines()]
         for before, turn in zip(turns, turns[1:]):
             said = before['prompt_tokens'] + before['completion_tokens']
-            # the last token of an answer that was cut was never read
+            # the last token of an answer that reached its limit was not evaluated
             self.assertGreaterEqual(turn['reused_tokens'], said - 1)
             self.assertEqual(turn['prompt_tokens'], turn['reused_tokens'] + turn['evaluated_tokens'])
 
@@ -81,7 +81,7 @@ class Chat(ChatCase):
         return glob.glob(os.path.join(self.home.name, '.cache/bitnet-chat/kv/*'))
 
     def kept(self, *words):
-        """A session of one answer with its snapshot; what the program said of it."""
+        """A saved chat of one answer with its snapshot. Returns its path and the standard error."""
         session = os.path.join(self.home.name, 'kept.json')
         done = self.chat('-n', '20', '--seed', '3', '--session', session, '--snapshot', *words,
                          stdin=b'one')
@@ -90,7 +90,7 @@ class Chat(ChatCase):
         return session, done.stderr.decode()
 
     def resume(self, session, *words):
-        """The next answer as JSON, and what was said beside it. The session is put back."""
+        """Continue the saved chat, then restore its file. Returns the answer as JSON and the standard error."""
         done = self.chat('-n', '20', '--seed', '3', '--json', '--session', session, *words, stdin=b'two')
         shutil.copy(session + '.first', session)
         self.assertEqual(done.returncode, 0, done.stderr)

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_chat_edges.py CHAT MAKE_MODEL: what happens at the edges of a chat at a terminal, in both painters where they
-could differ: hang-ups, keys during an answer, editors that fail, locales, full contexts. Scripted generator.
+test_chat_edges.py CHAT MAKE_MODEL: edge cases of a chat at a terminal, in both painters where they could differ:
+hang-ups, keys during an answer, editors that fail, locales, full contexts. With a scripted generator.
 """
 import json
 import os
@@ -44,7 +44,7 @@ class Ends(TerminalCase):
             terminal = self.open('-i', *words, 'a question')
             terminal.expect(rb'(?s)a question.*the.*answer.*\[\d+ tok')
             self.says_in(terminal, b'more\r', rb'\[\d+ tok' if words else rb'(?s)another.*\[\d+ tok')
-            if words:  # the full screen may have painted it in two pieces
+            if words:  # the full-screen painter may have written it in two pieces
                 self.says_in(terminal, b'\x0c', rb'(?s)another.*\[\d+ tok')
             self.leave(terminal)
             self.assertEqual(self.messages(), ['a question', 'more'])
@@ -62,7 +62,7 @@ class Ends(TerminalCase):
         terminal = self.ready('--private')
         self.leave(terminal)
         self.assertNotIn(b'HOME', terminal.seen)
-        self.assertEqual(self.says('-p', 'x'), b'one\n')  # a script keeps nothing anyway
+        self.assertEqual(self.says('-p', 'x'), b'one\n')  # a script saves nothing anyway
 
 
 class DuringAnAnswer(TerminalCase):
@@ -72,7 +72,7 @@ class DuringAnAnswer(TerminalCase):
             terminal = self.ready(*words)
             self.says_in(terminal, b'x\r', b'first')
             terminal.send(b'\x04')
-            self.says_in(terminal, b'\r', b'busy, Esc stops')  # so it was read
+            self.says_in(terminal, b'\r', b'busy, Esc stops')  # this shows that the keys were read
             self.write('gate', '')
             terminal.expect(rb'\[\d+ tok')
             self.says_in(terminal, b'y\r')
@@ -131,7 +131,7 @@ class Editing(TerminalCase):
 
 
 class SpecialWords(TerminalCase):
-    """Who writes the text of a special token has written words."""
+    """The text of a special token in user input is ordinary text."""
 
     @classmethod
     def setUpClass(cls):
@@ -205,9 +205,9 @@ class Row(TerminalCase):
     def test_no_status_row_is_painted_while_the_cursor_is_in_the_margin(self):
         self.fake('X' * 40 + '\x1d' + 'y' * 10 + '\x1d', hold=self.gate())
         terminal = self.ready('--no-wrap', rows=10, columns=40)
-        self.says_in(terminal, b'go\r', b'(?s:(?:X[^X]*){40})')  # a row may be painted among them
+        self.says_in(terminal, b'go\r', b'(?s:(?:X[^X]*){40})')  # the status row may be painted between them
         start = len(terminal.seen)
-        terminal.send(b'\r')  # so that it has something new to say
+        terminal.send(b'\r')  # a reason to repaint the status row
         terminal.wait_a_bit(1.5)
         self.assertEqual(terminal.seen[start:], b'')
         self.write('gate', '')

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """
-test_chat_gpu.py CHAT MAKE_MODEL DRIVER: the chat on a GPU that cannot be used, or is lost in the
-middle of an answer, on the driver library without a device in the folder DRIVER
-(tests/engine/cuda/fake_cuda.c).
+test_chat_gpu.py CHAT MAKE_MODEL DRIVER: the chat with a GPU that cannot be used, or that fails during an
+answer. The folder DRIVER has a CUDA driver library for tests (tests/engine/cuda/fake_cuda.c).
 """
 import json
 import os
@@ -14,7 +13,7 @@ from support.program_case import main  # noqa: E402  (it reads the command line)
 from support.terminal_case import TerminalCase  # noqa: E402
 
 LOST = rb'illegal memory access\)?; it can be used again when this program was started anew'
-LOADED = 15  # launches: more than opening takes, fewer than a prompt
+LOADED = 15  # kernel launches: more than at start, fewer than for a prompt
 
 
 class Gpu(TerminalCase):
@@ -44,7 +43,7 @@ class Gpu(TerminalCase):
             seen = self.ask(terminal, question, until=rb'start again with --continue')
             self.assertRegex(b' '.join(seen.split()), LOST)
             self.assertEqual(self.kept(), said)
-            terminal.send(b'\x15')  # the question is in the editor again
+            terminal.send(b'\x15')  # deletes the question, which returned to the editor
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
         os.unlink(self.broken)
@@ -74,7 +73,7 @@ class Gpu(TerminalCase):
             self.assertRegex(done.stderr, LOST)
 
     def test_a_partial_answer_is_kept_when_the_gpu_is_lost(self):
-        for n_launches in range(100, 1000, 50):  # somewhere between the first token and the last
+        for n_launches in range(100, 1000, 50):  # some number in this range is between the first token and the last
             self.break_after(n_launches)
             terminal = self.ready('--device', 'cuda', '-n', '8', '--temp', '0')
             self.ask(terminal, 'x', until=rb'start again with --continue|\[\d+ tok')
@@ -95,7 +94,7 @@ class Gpu(TerminalCase):
             self.assertEqual((done.returncode, done.stdout), (3, b''), done)
             self.assertEqual(done.stderr.count(b'\n'), 1, done.stderr)
             self.assertIn(words, done.stderr)
-            done = self.chat('--device', 'auto', '--info', '--json')  # goes on with the processor
+            done = self.chat('--device', 'auto', '--info', '--json')  # runs on the CPU instead
             self.assertEqual(done.returncode, 0, done)
             self.assertNotIn('CUDA', json.loads(done.stdout)['device'])
 

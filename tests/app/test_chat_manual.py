@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_chat_promises.py CHAT MAKE_MODEL: what manual and help promise of options, commands, keys, the row
-and pipes, where no test of a whole area shows it. Scripted generator.
+test_chat_manual.py CHAT MAKE_MODEL: statements of the manual page and the help about options, commands, keys,
+the status row and pipes that no other test covers. With a scripted generator.
 """
 import json
 import os
@@ -16,7 +16,7 @@ from support.terminal_case import PAINTERS, PROMPT, Terminal, TerminalCase
 class Options(TerminalCase):
     def test_wrap_breaks_between_words_and_no_wrap_does_not(self):
         answer = b'seven letters a word makes'
-        self.env['TERM'] = 'dumb'  # text alone
+        self.env['TERM'] = 'dumb'  # without escape sequences
         for words, whole in (([], False), (['--no-wrap'], True), (['--plain'], True)):
             self.fake(answer)
             terminal = self.ready('--no-stats', *words, columns=15)
@@ -29,7 +29,7 @@ class Options(TerminalCase):
         self.fake('**bold**')
         for variables, looks in (({}, True), ({'NO_COLOR': '1'}, False), ({'CLICOLOR_FORCE': '1'}, True),
                                  ({'CLICOLOR_FORCE': '0'}, False)):
-            self.env.update(variables)  # NO_COLOR stays
+            self.env.update(variables)  # NO_COLOR stays set
             terminal = self.ready()
             self.assertEqual(b'\x1b[1m**bold**' in self.says_in(terminal, b'x\r'), looks, variables)
 
@@ -39,7 +39,7 @@ class Options(TerminalCase):
             terminal = self.open('-q', *words)
             terminal.expect(PROMPT)
             self.says_in(terminal, b'x\r', b'answer')
-            self.says_in(terminal, b'/nope\r', b'unknown command')  # an error is told
+            self.says_in(terminal, b'/nope\r', b'unknown command')  # errors are printed nevertheless
             terminal.send(b'\x15\x04')
             self.left_clean(terminal, 0)
             for word in (b'for commands', b'loaded in', b' tok, '):
@@ -101,7 +101,7 @@ class Options(TerminalCase):
 
     def test_a_model_that_cannot_be_opened_leaves_the_terminal_as_it_was(self):
         for path in self.models_that_do_not_load():
-            if os.path.basename(path) in ('half.gguf', 'short.gguf'):  # whole to this generator
+            if os.path.basename(path) in ('half.gguf', 'short.gguf'):  # this generator does not read the weights
                 continue
             for words in PAINTERS:
                 terminal = Terminal([PROGRAM, '--model=' + path, *words], self.env)
@@ -211,7 +211,7 @@ class Keys(TerminalCase):
             self.write('gate', '')
             start = len(terminal.seen)
             terminal.send(b'\n')
-            if words:  # what is painted in pieces comes in one when it is painted anew
+            if words:  # a repaint writes in one piece what was written in several
                 terminal.expect(rb'\[\d+ tok', start=start)
                 start = len(terminal.seen)
                 terminal.send(b'\x0c')
@@ -246,7 +246,7 @@ class Keys(TerminalCase):
         self.assertIn('\ufffd', message)
 
 
-class Row(TerminalCase):
+class StatusRow(TerminalCase):
     def test_the_prompt_shows_the_loading_progress(self):
         self.fake(load_until=self.gate())
         terminal = self.open()
@@ -273,7 +273,7 @@ class Row(TerminalCase):
         self.leave(terminal)
         terminal = self.ready('--tui')
         start = len(terminal.seen)
-        self.says_in(terminal, b'x\r')  # while an answer runs Ctrl-D is nothing
+        self.says_in(terminal, b'x\r')  # Ctrl-D is ignored while an answer runs
         terminal.expect(rb'unsaved', start=start)
         self.leave(terminal)
 

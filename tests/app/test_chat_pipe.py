@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """
-test_chat_pipe.py CHAT MAKE_MODEL: what bitnet-chat promises to scripts, with a scripted generator.
+test_chat_pipe.py CHAT MAKE_MODEL: bitnet-chat in scripts: pipes, formats, exit codes and files. With a scripted
+generator.
 """
 import json
 import os
@@ -21,7 +22,7 @@ class Prompts(ChatCase):
     def test_whole_stdin_is_one_prompt_and_commands_are_text(self):
         self.fake('The answer.')
         self.assertEqual(self.says(stdin=b'/quit\nline two\n'), b'The answer.\n')
-        # the prompt is all of it: one more byte is one more token of the bytes vocabulary
+        # The prompt is the whole input: with a byte vocabulary, one more byte is one more token.
         count = [json.loads(self.says('--json', stdin=text))['prompt_tokens']
                  for text in (b'/quit', b'/quit\nx')]
         self.assertEqual(count[1] - count[0], 2)
@@ -46,7 +47,7 @@ class Prompts(ChatCase):
     def test_a_prompt_does_not_wait_for_a_silent_stdin(self):
         self.fake('ok')
         read, write = os.pipe()
-        done = self.chat('-p', 'hi', stdin=read)  # that waits for a minute
+        done = self.chat('-p', 'hi', stdin=read)  # standard input stays open without data
         os.close(read)
         os.close(write)
         self.assertEqual((done.returncode, done.stdout), (0, b'ok\n'))
@@ -153,7 +154,7 @@ class Lines(ChatCase):
         turns = [json.loads(line)
                  for line in self.says('--lines', '--json', stdin=b'a\nb').splitlines()]
         self.assertEqual([t['text'] for t in turns], ['first', 'second'])
-        # all of the first turn but its last token, which was never read, is in the cache
+        # The KV cache holds the first turn without its end token, which was never evaluated.
         self.assertEqual(turns[1]['reused_tokens'],
                          turns[0]['prompt_tokens'] + turns[0]['completion_tokens'])
         self.assertGreater(turns[1]['evaluated_tokens'], 0)
@@ -202,7 +203,7 @@ class Endings(ChatCase):
         self.assertIn("tensor 'x' is broken", self.refuses(3, stdin=b'x'))
         for path in self.models_that_do_not_load():
             done = self.chat('-p', 'x', model='--model=' + path, stdin=subprocess.DEVNULL)
-            if os.path.basename(path) not in ('half.gguf', 'short.gguf'):  # whole to this generator
+            if os.path.basename(path) not in ('half.gguf', 'short.gguf'):  # this generator does not read the weights
                 self.assertEqual((done.returncode, done.stdout), (3, b''), path)
                 self.assertEqual(done.stderr.count(b'\n'), 1, done.stderr)
 
@@ -312,7 +313,7 @@ class Files(ChatCase):
         with open(session, encoding='utf-8') as file:
             stored = json.load(file)
         stored['made by'] = {'name': 'x', 'n': [1, 2.5, None], 'text': 'ä\0b'}
-        stored['id'] = 1  # the beginning of a known name
+        stored['id'] = 1  # a prefix of a known name
         stored['messages'][0]['tag'] = 's'
         stored['messages'][1]['time'] = 17
         stored['messages'][2]['rating'] = 5
@@ -398,7 +399,6 @@ class Tables(ChatCase):
     def test_short_help_fits_a_screen_and_version_is_a_line(self):
         self.assertLess(self.listed('--help').count('\n'), 65)
         self.assertRegex(self.listed('--version'), r'^bitnet-chat \d+\.\d+\.\d+\n$')
-
 
 
 class Thoughts(ChatCase):

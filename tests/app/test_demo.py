@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_demo.py CHAT MAKE_MODEL DEMO: the built-in model through the whole program. DEMO is app/demo, whose held-out
-questions and scoring are used here: ten of each kind, and what the model was taught about the program's own words.
+test_demo.py CHAT MAKE_MODEL DEMO: the built-in model in the whole program. DEMO is the folder app/demo. Its
+held-out questions are scored here, ten of each kind, and its texts about the program must match the program.
 """
 import json
 import os
@@ -16,7 +16,7 @@ DEMO = sys.argv[3]
 del sys.argv[3]
 sys.dont_write_bytecode = True
 sys.path.insert(0, DEMO)
-import score  # noqa: E402, the path comes first
+import score  # noqa: E402 (needs the path above)
 
 
 class Demo(ChatCase):
@@ -25,7 +25,7 @@ class Demo(ChatCase):
                               timeout=300, check=False)
 
     def plain(self, *args, stdin=b''):
-        """The program with no model named and nothing written."""
+        """Run without a model name and without files. Returns standard output and standard error."""
         done = self.run_here('--private', *args, stdin=stdin)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.decode(), done.stderr.decode()
@@ -69,7 +69,7 @@ class Demo(ChatCase):
     def test_answers_held_out_questions(self):
         asked, right = score.score(PROGRAM, each=10, env=self.env)
         self.assertEqual(sum(asked.values()), 60)
-        self.assertGreaterEqual(sum(right.values()), 59, right)  # this file, on any machine
+        self.assertGreaterEqual(sum(right.values()), 59, right)  # the score of demo.gguf, the same on every machine
 
     def test_the_taught_options_and_commands_exist(self):
         with open(os.path.join(DEMO, 'topics.txt'), encoding='utf-8') as file:

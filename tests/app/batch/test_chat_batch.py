@@ -68,7 +68,7 @@ class Batch(ChatCase):
         self.refuses(2, '--batch', '4', '--lines', stdin=b'x')
 
     def batch(self, *words):
-        # Unbuffered: communicate() does not see what readline() has read ahead.
+        # Unbuffered, because communicate() does not return what readline() has read ahead.
         process = subprocess.Popen([PROGRAM, self.model, '--batch', '2', *words], env=self.env, bufsize=0,
                                    stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
         self.addCleanup(process.kill)
@@ -83,7 +83,7 @@ class Batch(ChatCase):
         process.send_signal(signal.SIGINT)
         out, err = process.communicate(timeout=20)
         self.assertEqual((process.returncode, out), (130, b''))
-        if err: # the end of the input may be seen first
+        if err:  # empty if the end of the input was read before the signal
             self.assertEqual(err, b'bitnet-chat: stopped: no answer to what follows line 2\n')
 
     def test_a_batch_that_waits_for_input_sleeps_after_a_resize(self):
@@ -92,7 +92,7 @@ class Batch(ChatCase):
         self.assertEqual(json.loads(process.stdout.readline())['line'], 1)
         before = -1
         while before != (before := self.cpu_seconds(process.pid)):
-            time.sleep(0.3)  # threads that wait for work spin for a while
+            time.sleep(0.3)  # waiting threads spin for some time
         process.send_signal(signal.SIGWINCH)
         time.sleep(1)
         self.assertLess(self.cpu_seconds(process.pid) - before, 0.05)
@@ -151,7 +151,7 @@ class Batch(ChatCase):
         process = self.batch('-c', '4096', '--jsonl', '--temp', '0', '--logit-bias', '2=-inf')
         process.stdin.write(self.LONG)
         process.stdin.close()
-        for _ in range(40): # a token of line 1 each: the others are done by then
+        for _ in range(40):  # each line is a token of line 1; the other prompts are finished by then
             process.stdout.readline()
         process.send_signal(signal.SIGINT)
         process.stdin = None
@@ -166,7 +166,7 @@ class Batch(ChatCase):
         process = self.batch('-c', '4096', '--temp', '0', '--logit-bias', '2=-inf')
         process.stdin.write(self.LONG)
         process.stdin.close()
-        time.sleep(0.5) # some of it may be done by now, or nothing
+        time.sleep(0.5)  # any number of prompts may be finished
         process.send_signal(signal.SIGINT)
         process.stdin = None
         out, err = process.communicate(timeout=20)
@@ -222,7 +222,7 @@ class Batch(ChatCase):
         self.assertEqual([a['line'] for a in answers], list(range(1, len(answers) + 1)))
         cut = [str(a['line']) for a in answers if a['finish'] == 'interrupted']
         self.assertLessEqual(len(cut), 2, answers)
-        if cut:  # else both had just ended
+        if cut:  # otherwise both answers had just ended
             self.assertRegex(err.decode(), 'no answer to lines? ' + cut[0])
         self.assertIn('what follows line %d' % len(answers), err.decode())
 

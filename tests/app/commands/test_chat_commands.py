@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-test_chat_commands.py CHAT MAKE_MODEL: each slash command, as a script of lines, with a scripted generator.
+test_chat_commands.py CHAT MAKE_MODEL: each slash command, in a script of lines, with a scripted generator.
 """
 import json
 import os
@@ -12,7 +12,10 @@ from support.program_case import main
 
 class Commands(ChatCase):
     def script(self, *lines, words=(), code=0):
-        """What the program said on standard error; the messages it ended with are in self.messages."""
+        """
+        Run the lines. Returns the standard error. self.messages has (first letter of the role, text) of each message
+        at the end, self.answers the standard output.
+        """
         path = self.path('session.json')
         if os.path.exists(path):
             os.unlink(path)
@@ -113,7 +116,7 @@ class Commands(ChatCase):
         folder = os.path.join(self.home.name, '.local/share/bitnet-chat')
         os.makedirs(folder)
         with open(os.path.join(folder, 'sessions'), 'w', encoding='utf-8'):
-            pass  # no folder: it cannot be listed
+            pass  # a file in place of the folder cannot be listed
         self.assertRegex(self.script('/sessions', code=2), "cannot read '.*sessions'")
 
     def test_continue_extends_the_answer(self):
@@ -211,7 +214,7 @@ class Commands(ChatCase):
         self.assertIn('nothing matches', text)
 
     def clipboard(self, name='xclip', script='cat > "$HOME/clip"', **env):
-        """A program of the desktop that keeps what it is given in a file."""
+        """A clipboard program that stores its input in a file."""
         folder = os.path.join(self.home.name, 'bin')
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:

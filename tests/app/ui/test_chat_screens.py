@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-test_chat_screens.py CHAT MAKE_MODEL: what stands on the screen, with tmux as the terminal: what
+test_chat_screens.py CHAT MAKE_MODEL: screens of the inline painter in tmux that change over time, which
 golden screens (test_golden_screens.py) cannot show. Skipped (77) without tmux.
 """
 import re
@@ -18,7 +18,6 @@ WORDS = [f'w{i:03}x' for i in range(200)]
 
 class Screens(ChatCase):
     def open(self, columns, rows, *args):
-        # a short name: on 20 columns a generated path would be most of the screen
         screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *args], columns,
                         rows)
         self.addCleanup(screen.close)
@@ -38,7 +37,7 @@ class Screens(ChatCase):
 
     def test_the_row_counts_to_the_last_token_when_no_more_come(self):
         for words in ([], ['--tui']):
-            self.fake(b'some words\x1d', token_ms=30)  # then the generator waits
+            self.fake(b'some words\x1d', token_ms=30)  # the generator waits at \x1d
             screen = self.open(80, 24, *words)
             screen.send('x', 'Enter')
             screen.expect('generating 10 ')

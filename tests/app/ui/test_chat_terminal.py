@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_chat_terminal.py CHAT MAKE_MODEL: bitnet-chat at a terminal that only records: what holds on every
-way in and out, with a scripted generator. How screens look is tested elsewhere.
+test_chat_terminal.py CHAT MAKE_MODEL: the inline painter on a pseudo-terminal: start, exit, signals, waiting and
+editing, with a scripted generator.
 """
 import json
 import os
@@ -77,7 +77,7 @@ class WaysOut(TerminalCase):
         terminal.send(b'\x03')
         terminal.expect(b'stopping')
         self.assertIsNone(terminal.process.poll())
-        for _ in range(60):  # one that comes too early is taken for a nervous first one
+        for _ in range(60):  # one sent too early counts as a repetition of the first
             if terminal.process.poll() is None:
                 terminal.send(b'\x03')
                 terminal.wait_a_bit(0.5)
@@ -87,7 +87,7 @@ class WaysOut(TerminalCase):
         self.fake('fine')
         terminal = self.half_typed_and_stopped()
         start = len(terminal.seen)
-        terminal.send(b'\n')  # to the shell, which lets it go on
+        terminal.send(b'\n')  # the shell reads a line and continues the chat
         terminal.expect(b'half a line', start=start)
         terminal.send(b'!\r')
         terminal.expect(rb'fine', start=start)
@@ -152,7 +152,7 @@ class Waiting(TerminalCase):
             self.assertNotIn(b'never', terminal.seen)
 
     def test_control_c_during_prefill_returns_the_question(self):
-        self.fake('never', read_us=300000)  # in all longer than it may take to stop
+        self.fake('never', read_us=300000)  # the whole prompt takes longer than the limit below
         terminal = self.ready()
         terminal.send(b'a question\r')
         terminal.expect(b'reading')
@@ -196,7 +196,7 @@ class Waiting(TerminalCase):
         terminal.expect(b'busy, Esc stops')
         self.write('gate', '')
         terminal.expect(rb'\[\d+ tok')
-        start = terminal.seen.rindex(b' tok,')  # the prompt may have come with it
+        start = terminal.seen.rindex(b' tok,')  # the prompt may be in the same read
         terminal.expect(rb'>>> .*ahead', start=start)
         terminal.read(0.3)
         self.assertNotIn(b'word', terminal.seen[start:])
@@ -240,7 +240,7 @@ class Editing(TerminalCase):
             terminal.expect(rb'\[pasted \d: %d lines' % (n_lines + 1), start=start)
             costs.append(terminal.cpu_seconds() - before)
             terminal.send(b'\x03')
-        self.assertLess(costs[1], 8 * max(costs[0], 0.05))  # four times the work; sixteen if each line cost all before
+        self.assertLess(costs[1], 8 * max(costs[0], 0.05))  # four times the lines; a quadratic cost is 16 times
         terminal.send(b'/quit\r')
         self.left_clean(terminal, 0)
 
@@ -399,7 +399,7 @@ class Safety(TerminalCase):
             self.ask(terminal, 'x')
             terminal.send(b'/quit\r')
             self.left_clean(terminal, 0)
-            if term != 'xterm':  # there Readline itself moves the cursor
+            if term != 'xterm':  # on a capable terminal Readline moves the cursor
                 self.assertNotIn(b'\x1b', terminal.seen)
 
     def test_no_color_and_color_never_leave_no_attribute(self):
@@ -415,7 +415,7 @@ class Safety(TerminalCase):
     def test_a_terminal_of_one_cell_survives(self):
         self.fake('some words that do not fit', token_ms=2)
         terminal = self.open(rows=1, columns=1)
-        terminal.expect(b'>')  # before, Enter is a new line
+        terminal.expect(b'>')  # before the prompt is shown, Enter is a new line
         terminal.send(b'x\r')
         self.wait_for(lambda: os.path.exists(self.state('last.json')) or terminal.read(0.05) and False)
         terminal.send(b'\x04')

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_full_screens.py CHAT MAKE_MODEL: the full-screen painter as it looks, with tmux as the terminal:
-what golden screens (test_golden_screens.py) cannot show. Skipped (77) without tmux.
+test_full_screens.py CHAT MAKE_MODEL: screens of the full-screen painter in tmux that change over time, which
+golden screens (test_golden_screens.py) cannot show. Skipped (77) without tmux.
 """
 import re
 import shutil
@@ -25,7 +25,7 @@ class FullScreens(ChatCase):
         return screen
 
     def marked(self, screen):
-        """The row that is shown reversed in the transcript."""
+        """The text of the row in reverse video in the transcript, or None."""
         rows = [r for r in screen.text('-e').split('\n') if re.search(r'\x1b\[(0;)?7m', r) and '| ready' not in r]
         return re.sub(r'\x1b\[[0-9;]*m', '', rows[0]).strip() if rows else None
 
@@ -47,7 +47,7 @@ class FullScreens(ChatCase):
             self.assertEqual(self.marked(screen), row)
         screen.send('Escape')
         screen.expect(r'(?m)^(more below \| )?ready')
-        self.assertEqual(screen.text('-e').count('7m'), 1) # the status row
+        self.assertEqual(screen.text('-e').count('7m'), 1)  # the status row
         screen.send('nN')
         screen.expect('>>> nN')
         screen.send('C-u')

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_full_terminal.py CHAT MAKE_MODEL: the full-screen painter at a terminal that only records: on every way
-out modes, pastes and the alternate screen are as they were.
+test_full_terminal.py CHAT MAKE_MODEL: the full-screen painter on a pseudo-terminal. At each kind of exit the
+terminal's modes, bracketed paste and the alternate screen are restored.
 """
 import os
 import re
@@ -15,7 +15,7 @@ from support.terminal_case import ENTER, LEAVE, TerminalCase
 
 class FullTerminalCase(TerminalCase):
     def ready(self, *args, **size):
-        """A chat on the whole screen whose model is loaded."""
+        """A chat in full screen with a loaded model."""
         terminal = self.open('--tui', *args, **size)
         terminal.expect(rb'loaded in')
         return terminal
@@ -24,7 +24,7 @@ class FullTerminalCase(TerminalCase):
         start = len(terminal.seen)
         terminal.send(text + '\r')
         terminal.expect(until, start=start)
-        while terminal.read(0.2):  # only what differs is sent: there is no text to wait for
+        while terminal.read(0.2):  # only differences are written: no text is certain to appear
             pass
         return terminal.seen[start:]
 
@@ -163,7 +163,7 @@ class Editing(FullTerminalCase):
         terminal = self.ready(rows=12)
         self.ask(terminal, 'x')
         start = len(terminal.seen)
-        for _ in range(20):  # on a busy machine the pieces may come too far apart
+        for _ in range(20):  # on a busy machine the two halves may arrive too far apart
             terminal.send(b'\x1b[')
             time.sleep(0.02)
             terminal.send(b'5~')
@@ -181,7 +181,7 @@ class Editing(FullTerminalCase):
             terminal.expect(b'some text', start=start)
             terminal.send(b'\x03')
             terminal.read(0.1)
-        for _ in range(60):  # two that come at once are one
+        for _ in range(60):  # two that arrive together count as one
             if b'Ctrl-D or /quit leaves' not in terminal.seen:
                 terminal.send(b'\x03')
                 terminal.read(0.5)
@@ -208,7 +208,7 @@ class Safety(FullTerminalCase):
         for bad in (b'\x1b]', b'\x07', b'\x9b', b'\x1b[2J', b'\xe2\x80\xae'):
             self.assertNotIn(bad, seen)
         start = len(terminal.seen)
-        terminal.send(b'\x0c')  # what was painted bit by bit comes in one piece
+        terminal.send(b'\x0c')  # a repaint writes the text in one piece
         terminal.expect('a\ufffd]52;c;eA==\ufffdb\ufffdc'.encode(), start=start)
 
     def test_an_unsuitable_terminal_gets_the_inline_painter(self):

@@ -1,8 +1,7 @@
 #!/usr/bin/env python3
 """
-test_chat_words.py CHAT MAKE_MODEL: how the program's own words stand on a screen of some width, with
-tmux as the terminal: in rows that end between words, in columns, and no wider than they may be.
-Skipped (77) without tmux.
+test_layout.py CHAT MAKE_MODEL: the layout of the program's own texts on screens of several widths, in tmux:
+rows end between words, columns align, and no row is too long. Skipped (77) without tmux.
 """
 import re
 import shutil
@@ -13,7 +12,7 @@ from support.program_case import PROGRAM, main
 from support.terminal_screen import Screen
 
 
-class Words(ChatCase):
+class Layout(ChatCase):
     def open(self, columns, rows, *args):
         screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *args], columns, rows)
         self.addCleanup(screen.close)
@@ -64,7 +63,7 @@ class Words(ChatCase):
         self.assertNotIn('more below', screen.text())
 
     def test_dumped_text_is_not_wrapped(self):
-        """What /dump shows can be copied as it is: the terminal breaks it, not we."""
+        """Text of /dump can be copied unchanged, because the terminal wraps it and the program does not."""
         self.fake('word ' * 12 + 'end')
         screen = self.open(40, 24)
         self.say(screen, 'x', r'\[\d+ tok')
@@ -125,7 +124,7 @@ class Words(ChatCase):
         screen.expect('(?m)^left$')
 
     def test_a_refused_command_leaves_an_empty_line(self):
-        """Only what is no command comes back, and not where more was typed since."""
+        """Only an unknown command returns to the editor, and only if nothing was typed after it."""
         screen = self.open(80, 24)
         for line, said in (('/set temp abc', 'unchanged'), ('/undo x', 'expected a whole'), ('/load no', 'no')):
             self.say(screen, line, f'(?s){line}.*{said}.*>>>$')

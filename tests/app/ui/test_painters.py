@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_painters.py CHAT MAKE_MODEL: both painters of a terminal: looks of Markdown, changes from one to the other
-in the middle of an answer, and how many bytes they send. Parts need tmux, and are skipped without it.
+test_painters.py CHAT MAKE_MODEL: both painters of a terminal: attributes of Markdown, changes of painter within
+an answer, and the number of bytes written. Tests that need tmux are skipped without it.
 """
 import os
 import re
@@ -28,8 +28,10 @@ class PainterCase(TerminalCase):
         return screen
 
     def looks(self, screen):
-        """Attributes by text: each run of cells that look alike, without the blanks around it. Blanks within
-        it may have any look: the row below may have been repainted there."""
+        """
+        {text: attributes} for each run of cells with equal attributes, without the blanks around it. Blanks
+        within a run may have any attributes, because a status row may have been erased there.
+        """
         runs, now = [('', '')], []
         for part in re.split(r'(\x1b\[[0-9;]*m|\n)', screen.text('-e')):
             if not part.startswith('\x1b'):
@@ -82,7 +84,7 @@ class Looks(PainterCase):
             terminal = self.ready(*words)
             seen = self.ask(terminal, 'x')
             self.assertEqual(re.findall(rb'\x1b\[[1-9][0-9;]*m', seen), [])
-            self.assertIn(b'**bold**', seen)  # the row may be painted after any word
+            self.assertIn(b'**bold**', seen)  # the status row may be painted after any word
 
     def test_a_pipe_gets_the_answer_alone(self):
         self.fake(ANSWER)
@@ -200,7 +202,7 @@ class Changes(PainterCase):
             begun = time.monotonic()
             terminal.process.send_signal(number)
             self.left_clean(terminal, code)
-            self.assertLess(time.monotonic() - begun, 5)  # all of it would take longer
+            self.assertLess(time.monotonic() - begun, 5)  # the whole snapshot would take longer
             os.remove(os.path.join(self.home.name, '.local/share/bitnet-chat/sessions/talk.json'))
 
     def test_a_stop_while_a_snapshot_loads_does_not_discard_it(self):
@@ -217,7 +219,7 @@ class Changes(PainterCase):
         terminal.expect(rb'reading.*Esc stops', start=start)
         start = len(terminal.seen)
         terminal.send(b'\x03')
-        terminal.expect(rb'(?s)>>> .*y', start=start)  # the question is given back
+        terminal.expect(rb'(?s)>>> .*y', start=start)  # the question returns to the editor
         self.assertNotIn(b'is read again', terminal.seen)
         terminal.send(b'\x03/quit\r')
         self.left_clean(terminal, 0)
@@ -228,7 +230,7 @@ class Cost(PainterCase):
              'turn short waves aside more than long ones.\n\n- blue is *short*\n- red is long\n\n') * 3
 
     def wire(self, *words):
-        """Bytes written for one byte of an answer that comes as fast as people read."""
+        """What is written for an answer at reading speed, and its bytes per byte of the answer."""
         self.fake(self.PROSE, token_ms=13)
         terminal = self.open(*words)
         terminal.expect(rb'loaded in|in 0')
@@ -246,7 +248,7 @@ class Cost(PainterCase):
         self.assertGreater(seen.count(b'generating') + seen.count(b'tok/s'), 1)
 
     def test_the_full_screen_writes_a_bounded_number_of_bytes(self):
-        seen, ratio = self.wire('--tui')  # a byte of text, the way there and back, 25 times a second
+        seen, ratio = self.wire('--tui')  # a byte of text and two cursor movements, 25 times a second
         self.assertLess(ratio, 12, seen)
 
     @NEEDS_TMUX
