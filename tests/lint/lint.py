@@ -54,9 +54,8 @@ def long_files(sources):
             yield len(src.lines), src.path
 
 
-def read_table():
-    here = os.path.dirname(os.path.abspath(__file__))
-    with open(os.path.join(here, 'include_table.txt'), encoding='utf-8') as file:
+def read_table(root):
+    with open(os.path.join(root, 'tests/lint/include_table.txt'), encoding='utf-8') as file:
         return lint_rules.load_table(file.read())
 
 
@@ -64,7 +63,7 @@ def main():
     root = sys.argv[1]
     sources = [read(root, path) for path in walk(root)]
     n_offences = 0
-    for path, line, rule, sentence in check(sources, read_table()):
+    for path, line, rule, sentence in check(sources, read_table(root)):
         print(f'{path}:{line}: {rule}: {sentence}')
         n_offences += 1
     for n, path in sorted(long_files(sources), reverse=True):

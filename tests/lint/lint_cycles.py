@@ -220,7 +220,7 @@ def main():
     if missing or not objects:
         print(f'skipped: {build} is not compiled (meson compile -C {build}); missing: {missing[:3]}')
         return SKIPPED
-    table = read_table()
+    table = read_table(root)
     exceptions = Exceptions(table)
     sources = [read(root, p) for p in walk(root) if p.startswith(PRODUCT)]
     includes = list(include_arrows([src for src in sources if src.is_c]))

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-lint_selftest.py COMPILER...: each rule reports its bad snippets, and no rule reports a good one.
+lint_selftest.py ROOT COMPILER...: each rule reports its bad snippets, and no rule reports a good one.
 A rule without a bad snippet is a failure, so that a rule that can never fail is found.
 """
 import os
@@ -257,8 +257,8 @@ def header_failures(compiler):
 
 
 def main():
-    compiler = sys.argv[1:]
-    found = list(failures(lint.read_table()))
+    root, compiler = sys.argv[1], sys.argv[2:]
+    found = list(failures(lint.read_table(root)))
     found += list(cycle_failures(compiler)) + list(header_failures(compiler))
     print('\n'.join(found))
     n_bad, n_good = len(BAD) + len(BAD_TREES), len(GOOD) + len(GOOD_TREES)
