@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """
-test_chat_gpu.py CHAT MAKE_MODEL DRIVER: the chat with a GPU that cannot be used, or that fails during an
-answer. The folder DRIVER has a CUDA driver library for tests (tests/engine/cuda/fake_cuda.c).
+test_chat_gpu.py CHAT MAKE_MODEL DRIVER: the chat on a GPU that cannot be used, or is lost in the
+middle of an answer, on the driver library without a device in the folder DRIVER
+(tests/engine/cuda/fake_cuda.c).
 """
 import json
 import os
@@ -13,7 +14,7 @@ from support.program_case import main  # noqa: E402  (it reads the command line)
 from support.terminal_case import TerminalCase  # noqa: E402
 
 LOST = rb'illegal memory access\)?; it can be used again when this program was started anew'
-LOADED = 15  # kernel launches: more than at start, fewer than for a prompt
+LOADED = 15  # launches: more than opening takes, fewer than a prompt
 
 
 class Gpu(TerminalCase):
@@ -43,7 +44,7 @@ class Gpu(TerminalCase):
             seen = self.ask(terminal, question, until=rb'start again with --continue')
             self.assertRegex(b' '.join(seen.split()), LOST)
             self.assertEqual(self.kept(), said)
-            terminal.send(b'\x15')  # deletes the question, which returned to the editor
+            terminal.send(b'\x15')  # the question is in the editor again
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
         os.unlink(self.broken)
@@ -54,7 +55,7 @@ class Gpu(TerminalCase):
         again.send(b'\x04')
         self.left_clean(again, 0)
 
-    def test_a_lost_gpu_in_private_advises_save(self):
+    def test_without_a_last_conversation_save_is_the_advice(self):
         terminal = self.ready('--device', 'cuda', '-n', '3', '--private')
         self.ask(terminal, 'first')
         self.break_after(1)
@@ -72,8 +73,8 @@ class Gpu(TerminalCase):
             self.assertEqual(done.stderr.count(b'\n'), 1, done.stderr)
             self.assertRegex(done.stderr, LOST)
 
-    def test_a_partial_answer_is_kept_when_the_gpu_is_lost(self):
-        for n_launches in range(100, 1000, 50):  # some number in this range is between the first token and the last
+    def test_what_was_said_until_then_is_kept(self):
+        for n_launches in range(100, 1000, 50):  # somewhere between the first token and the last
             self.break_after(n_launches)
             terminal = self.ready('--device', 'cuda', '-n', '8', '--temp', '0')
             self.ask(terminal, 'x', until=rb'start again with --continue|\[\d+ tok')
@@ -84,7 +85,7 @@ class Gpu(TerminalCase):
         self.assertEqual(self.kept()[-1]['finish'], 'interrupted', self.kept())
         self.assertRegex(b' '.join(terminal.seen.split()), LOST)
 
-    def test_each_reason_against_a_gpu_is_one_line(self):
+    def test_each_reason_not_to_start_is_one_line(self):
         for kind, words in (('no_device', b'CUDA_VISIBLE_DEVICES'),
                             ('hidden', b'CUDA_VISIBLE_DEVICES'),
                             ('old_driver', b'driver is too old: it supports CUDA 11.4'),
@@ -94,11 +95,11 @@ class Gpu(TerminalCase):
             self.assertEqual((done.returncode, done.stdout), (3, b''), done)
             self.assertEqual(done.stderr.count(b'\n'), 1, done.stderr)
             self.assertIn(words, done.stderr)
-            done = self.chat('--device', 'auto', '--info', '--json')  # runs on the CPU instead
+            done = self.chat('--device', 'auto', '--info', '--json')  # goes on with the processor
             self.assertEqual(done.returncode, 0, done)
             self.assertNotIn('CUDA', json.loads(done.stdout)['device'])
 
-    def test_too_little_memory_is_reported_with_the_sizes(self):
+    def test_too_little_memory_says_what_was_needed(self):
         self.env['FAKE_CUDA_BYTES'] = '500000'
         done = self.piped(stdin=b'hello')
         self.assertEqual(done.returncode, 3, done)
