@@ -1,24 +1,21 @@
 #!/usr/bin/env python3
 """
-test_full_terminal.py CHAT MAKE_MODEL: the full-screen painter at a terminal that only records: on every way
-out modes, pastes and the alternate screen are as they were.
+test_full_terminal.py CHAT MAKE_MODEL: the full-screen painter on a pseudo-terminal. At each kind of exit the
+terminal's modes, bracketed paste and the alternate screen are restored.
 """
-import json
 import os
 import re
 import resource
 import signal
 import time
 
-from program_case import PROGRAM, main
-from test_chat_terminal import TerminalCase
-
-ENTER, LEAVE = b'\x1b[?1049h', b'\x1b[?1049l'
+from support.program_case import main
+from support.terminal_case import ENTER, LEAVE, TerminalCase
 
 
 class FullTerminalCase(TerminalCase):
     def ready(self, *args, **size):
-        """A chat on the whole screen whose model is loaded."""
+        """A chat in full screen with a loaded model."""
         terminal = self.open('--tui', *args, **size)
         terminal.expect(rb'loaded in')
         return terminal
@@ -27,7 +24,7 @@ class FullTerminalCase(TerminalCase):
         start = len(terminal.seen)
         terminal.send(text + '\r')
         terminal.expect(until, start=start)
-        while terminal.read(0.2):  # only what differs is sent: there is no text to wait for
+        while terminal.read(0.2):  # only differences are written: no text is certain to appear
             pass
         return terminal.seen[start:]
 
@@ -36,10 +33,6 @@ class FullTerminalCase(TerminalCase):
         self.assertIn(ENTER, terminal.seen)
         self.assertEqual(terminal.seen.count(ENTER), terminal.seen.count(LEAVE))
         self.assertLess(terminal.seen.rfind(ENTER), terminal.seen.rfind(LEAVE))
-
-    def messages(self):
-        with open(self.state('last.json'), encoding='utf-8') as file:
-            return [m['content'] for m in json.load(file)['messages'] if m['role'] == 'user']
 
 
 class WaysOut(FullTerminalCase):
@@ -68,14 +61,14 @@ class WaysOut(FullTerminalCase):
             terminal.process.send_signal(number)
             self.left_clean(terminal, -number)
 
-    def test_a_load_that_fails_restores_it_and_is_exit_3(self):
+    def test_a_failed_load_restores_the_terminal_and_is_exit_3(self):
         self.fake(load_ms=200, load_error=1)
         terminal = self.open('--tui')
         self.left_clean(terminal, 3)
         message = terminal.seen.rindex(b'bitnet-chat: tensor')
         self.assertLess(terminal.seen.rindex(LEAVE), message)
 
-    def test_a_stuck_engine_is_left_with_a_second_control_c(self):
+    def test_a_second_control_c_leaves_a_stuck_engine(self):
         self.fake('word ', endless=1, token_ms=5, read_us=1000000, stuck=1)
         terminal = self.ready()
         terminal.send(b'x\r')
@@ -91,7 +84,7 @@ class WaysOut(FullTerminalCase):
                 terminal.wait_a_bit(0.5)
         self.left_clean(terminal, 130)
 
-    def test_a_stopped_process_gives_the_terminal_back_and_takes_it_again(self):
+    def test_a_stopped_process_restores_the_terminal_and_continues(self):
         self.fake('fine')
         terminal = self.half_typed_and_stopped('--tui')
         self.assertEqual(terminal.seen.count(ENTER), terminal.seen.count(LEAVE))
@@ -117,7 +110,7 @@ class WaysOut(FullTerminalCase):
         terminal.send(b'/quit\r')
         self.left_clean(terminal, 0)
 
-    def test_the_editor_gets_the_ordinary_screen(self):
+    def test_the_editor_runs_on_the_normal_screen(self):
         script = self.write('editor', '#!/bin/sh\nprintf "%s and more\\n" "$(cat "$1")" > "$1"\n'
                                       'echo here >&2\n')
         os.chmod(script, 0o755)
@@ -147,7 +140,7 @@ class Editing(FullTerminalCase):
         self.assertEqual(messages[5], f'see: {long}ok?')
         self.assertNotIn(b'line 250', terminal.seen)
 
-    def test_a_megabyte_is_taken_in_at_once(self):
+    def test_pasting_a_megabyte_is_fast(self):
         terminal = self.ready('-c', '4000000')
         text = 'x' * 79 + '\r'
         before = terminal.cpu_seconds()
@@ -158,7 +151,7 @@ class Editing(FullTerminalCase):
         terminal.send(b'/quit\r')
         self.left_clean(terminal, 0)
 
-    def test_a_paste_without_an_end_is_ended(self):
+    def test_a_paste_without_an_end_mark_ends(self):
         terminal = self.ready()
         terminal.send(b'\x1b[200~lost')
         terminal.expect(b'lost')
@@ -170,7 +163,7 @@ class Editing(FullTerminalCase):
         terminal = self.ready(rows=12)
         self.ask(terminal, 'x')
         start = len(terminal.seen)
-        for _ in range(20):  # on a busy machine the pieces may come too far apart
+        for _ in range(20):  # on a busy machine the two halves may arrive too far apart
             terminal.send(b'\x1b[')
             time.sleep(0.02)
             terminal.send(b'5~')
@@ -188,7 +181,7 @@ class Editing(FullTerminalCase):
             terminal.expect(b'some text', start=start)
             terminal.send(b'\x03')
             terminal.read(0.1)
-        for _ in range(60):  # two that come at once are one
+        for _ in range(60):  # two that arrive together count as one
             if b'Ctrl-D or /quit leaves' not in terminal.seen:
                 terminal.send(b'\x03')
                 terminal.read(0.5)
@@ -197,7 +190,7 @@ class Editing(FullTerminalCase):
         terminal.send(b'/quit\r')
         self.left_clean(terminal, 0)
 
-    def test_control_c_while_a_prompt_is_read_gives_the_question_back(self):
+    def test_control_c_during_prefill_returns_the_question(self):
         self.fake('never', read_us=300000)
         terminal = self.ready()
         terminal.send(b'a question\r')
@@ -215,10 +208,10 @@ class Safety(FullTerminalCase):
         for bad in (b'\x1b]', b'\x07', b'\x9b', b'\x1b[2J', b'\xe2\x80\xae'):
             self.assertNotIn(bad, seen)
         start = len(terminal.seen)
-        terminal.send(b'\x0c')  # what was painted bit by bit comes in one piece
+        terminal.send(b'\x0c')  # a repaint writes the text in one piece
         terminal.expect('a\ufffd]52;c;eA==\ufffdb\ufffdc'.encode(), start=start)
 
-    def test_a_terminal_that_cannot_is_told_and_served_inline(self):
+    def test_an_unsuitable_terminal_gets_the_inline_painter(self):
         for term in ('dumb', 'nonsense'):
             self.env['TERM'] = term
             terminal = self.open('--tui')

@@ -1,19 +1,18 @@
 #!/usr/bin/env python3
 """
-test_chat_words.py CHAT MAKE_MODEL: how the program's own words stand on a screen of some width, with
-tmux as the terminal: in rows that end between words, in columns, and no wider than they may be.
-Skipped (77) without tmux.
+test_layout.py CHAT MAKE_MODEL: the layout of the program's own texts on screens of several widths, in tmux:
+rows end between words, columns align, and no row is too long. Skipped (77) without tmux.
 """
 import re
 import shutil
 import sys
 
-from chat_case import ChatCase
-from program_case import PROGRAM, main
-from terminal_screen import Screen
+from support.chat_case import ChatCase
+from support.program_case import PROGRAM, main
+from support.terminal_screen import Screen
 
 
-class Words(ChatCase):
+class Layout(ChatCase):
     def open(self, columns, rows, *args):
         screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *args], columns, rows)
         self.addCleanup(screen.close)
@@ -27,7 +26,7 @@ class Words(ChatCase):
         screen.expect(until)
         return screen.text()
 
-    def test_the_line_of_numbers_is_one_row_on_any_screen(self):
+    def test_the_line_of_statistics_fits_one_row(self):
         for columns, missing in ((120, ()), (80, ('kept', 'prompt')), (40, ('kept', 'prompt', 'seed'))):
             for painter in ([], ['--tui']):
                 self.fake('an answer', n_ctx=4000)
@@ -39,7 +38,7 @@ class Words(ChatCase):
                 for word in ('kept', 'prompt', 'seed'):
                     self.assertEqual(word in row, word not in missing, row)
 
-    def test_what_a_command_says_is_broken_between_words(self):
+    def test_output_of_a_command_wraps_between_words(self):
         said = self.chat('-i', stdin=b'/help find\n').stderr.decode()
         words = said.split('\n', 1)[1].split()
         for painter in ([], ['--tui']):
@@ -63,8 +62,8 @@ class Words(ChatCase):
         screen.expect('(?s)^(?!.*loaded in).*lists the keys')
         self.assertNotIn('more below', screen.text())
 
-    def test_exact_text_is_left_whole(self):
-        """What /dump shows can be copied as it is: the terminal breaks it, not we."""
+    def test_dumped_text_is_not_wrapped(self):
+        """Text of /dump can be copied unchanged, because the terminal wraps it and the program does not."""
         self.fake('word ' * 12 + 'end')
         screen = self.open(40, 24)
         self.say(screen, 'x', r'\[\d+ tok')
@@ -72,7 +71,7 @@ class Words(ChatCase):
         text = screen.text('-J')
         self.assertIn('word ' * 12 + 'end', text[text.index('/dump'):])
 
-    def test_probs_stand_in_columns(self):
+    def test_probs_are_printed_in_columns(self):
         self.fake('ab cd')
         for columns, painter in ((80, []), (80, ['--tui']), (40, [])):
             screen = self.open(columns, 24, *painter)
@@ -86,7 +85,7 @@ class Words(ChatCase):
                 self.assertEqual(len(where.pop()), 4, text)
             self.assertEqual([row for row in rows if len(row) > columns - 1], [])
 
-    def test_up_and_down_cut_no_wide_character(self):
+    def test_up_and_down_do_not_split_wide_characters(self):
         for painter, second in (([], '^'), (['--tui'], r'\.\.\. ')):
             screen = self.open(60, 20, *painter)
             screen.send('-l', 'abc')
@@ -104,7 +103,7 @@ class Words(ChatCase):
             screen.send('-l', '|')
             screen.expect(f'(?m){second}xy\\|$')
 
-    def test_what_is_sent_while_the_model_loads_shows_no_progress(self):
+    def test_a_message_sent_while_loading_shows_no_progress(self):
         self.fake('fine', load_until=self.gate())
         screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private'], 80, 24)
         self.addCleanup(screen.close)
@@ -124,8 +123,8 @@ class Words(ChatCase):
         screen.send('C-d')
         screen.expect('(?m)^left$')
 
-    def test_a_command_that_refuses_leaves_an_empty_line(self):
-        """Only what is no command comes back, and not where more was typed since."""
+    def test_a_refused_command_leaves_an_empty_line(self):
+        """Only an unknown command returns to the editor, and only if nothing was typed after it."""
         screen = self.open(80, 24)
         for line, said in (('/set temp abc', 'unchanged'), ('/undo x', 'expected a whole'), ('/load no', 'no')):
             self.say(screen, line, f'(?s){line}.*{said}.*>>>$')
@@ -141,7 +140,7 @@ class Words(ChatCase):
         screen.tmux('paste-buffer', '-p')
         screen.expect(r'\[pasted 1: 13 lines, \d+ bytes: def f\(x\): \.\.\. return a_name_tha\.\.\.\]')
 
-    def test_what_is_typed_during_an_answer_is_seen(self):
+    def test_text_typed_during_an_answer_is_shown(self):
         self.fake('word word\x1d', hold=self.gate())
         screen = self.open(100, 24)
         self.say(screen, 'x', '(?s)word\\ngenerating')
@@ -159,7 +158,7 @@ class Words(ChatCase):
         self.write('gate', '')
         screen.expect('>>> a question that is longer than the row has room forsome text$')
 
-    def test_the_row_of_the_whole_screen_loses_whole_items(self):
+    def test_a_narrow_status_row_drops_whole_items(self):
         self.fake('line\n' * 60)
         screen = self.open(80, 12, '--tui')
         self.say(screen, 'x', r'\[\d+ tok')
@@ -170,21 +169,21 @@ class Words(ChatCase):
         screen.resize(48, 12)
         screen.expect(r'(?m)^more below \| ready \| ctx \d+/4096 \d+%\s*$')
 
-    def test_continue_says_what_was_said_last(self):
+    def test_continue_shows_the_last_message(self):
         self.fake('fine')
         self.assertEqual(self.chat('-p', 'the first question', '--session', 'trip').returncode, 0)
         screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--session', 'trip'], 80, 24)
         self.addCleanup(screen.close)
         screen.expect('1 exchange taken up \\(/history shows them\\), the last: the first question')
 
-    def test_a_path_in_a_message_is_found_or_said_to_be_missing(self):
+    def test_a_missing_file_of_a_message_is_a_warning(self):
         path = self.write('notes.txt', 'the moon')
         self.fake('fine', 'fine', 'fine')
         done = self.chat('-i', '--private', stdin=f'what is @{path}?\nsee @{path}x\nask @bob.\n'.encode())
         self.assertRegex(done.stderr.decode(), rf'^bitnet-chat: 1 file attached: a message of \d+ bytes\n'
                          rf'bitnet-chat: warning: @{path}x names no file and is sent as text\n$')
 
-    def test_a_session_that_is_not_there_is_no_missing_file(self):
+    def test_a_missing_session_is_named_by_its_name(self):
         done = self.chat('-i', '--private', stdin=b'/load nope\n')
         self.assertEqual(done.stderr, b"bitnet-chat: there is no 'nope' to load; /sessions lists what there is\n")
 

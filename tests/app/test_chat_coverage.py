@@ -1,7 +1,8 @@
 #!/usr/bin/env python3
 """
-test_chat_rows.py CHAT MAKE_MODEL: every option, setting and slash command of the program's own tables is used by
-a test beside this one. It finds what nobody tests; that a test would fail without the thing is for its reader.
+test_chat_coverage.py CHAT MAKE_MODEL: each option, setting, slash command, key and alias of the program's tables
+is used by a test in this folder. This finds untested features. It does not show that the test would fail without
+the feature.
 """
 import glob
 import json
@@ -9,15 +10,15 @@ import os
 import re
 import subprocess
 
-from chat_case import ChatCase
-from program_case import PROGRAM, main
-from test_chat_terminal import Terminal
+from support.chat_case import ChatCase
+from support.program_case import PROGRAM, main
+from support.terminal_case import Terminal
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 
 
 def tests():
-    """The text of all tests but the random keys, which look at no answer."""
+    """The text of all tests except the random keys, which check no answer."""
     text = ''
     for path in glob.glob(os.path.join(HERE, '**', 'test_*'), recursive=True):
         if os.path.basename(path) not in ('test_key_fuzz.py',):
@@ -26,20 +27,20 @@ def tests():
     return text
 
 
-# Each key of /help keys, and the test that presses it and fails without it.
+# Each key of /help keys, and the test that fails without the key.
 KEYS = {
-    'Enter': 'keys_typed_during_an_answer_wait_and_enter_does_not_send',
+    'Enter': 'keys_typed_during_an_answer_wait_and_are_not_sent',
     'Ctrl-J': 'new_lines_by_key_by_backslash_and_by_fence',
     'Alt-Enter': 'new_lines_by_key_by_backslash_and_by_fence',
     'Up': 'up_and_down_move_within_a_message_first',
     'Down': 'up_and_down_move_within_a_message_first',
     'Ctrl-R': 'control_r_finds_what_was_typed_before',
-    'Tab': 'commands_and_their_failures_leave_the_line',
+    'Tab': 'an_unknown_command_stays_in_the_editor',
     'Ctrl-C': 'control_c_at_the_prompt_never_leaves',
-    'Esc': 'control_c_and_escape_stop_and_keep',
-    'Ctrl-X Ctrl-E': 'the_users_editor_gives_the_text_back',
+    'Esc': 'control_c_and_escape_stop_and_keep_the_answer',
+    'Ctrl-X Ctrl-E': 'the_users_editor_changes_the_message',
     'Ctrl-L': 'control_l_clears_the_screen_and_keeps_the_line',
-    'Ctrl-Z': 'a_stopped_process_gives_the_terminal_back_and_takes_it_again',
+    'Ctrl-Z': 'a_stopped_process_restores_the_terminal_and_continues',
     'F2': 'f2_changes_painters_and_keeps_chat_and_line',
     'PgUp': 'the_view_stays_while_text_comes',
     'PgDn': 'the_view_stays_while_text_comes',
@@ -50,7 +51,7 @@ KEYS = {
     'Ctrl-D': 'quit_and_control_d_leave_with_0',
 }
 
-# Each alias: lines before it, the words after it, and lines that show what it did.
+# Each alias: lines before it, the text after it, and lines that show its effect.
 ALIASES = {
     '?': ([], '', []), 'regen': (['a'], '', ['/history']), 'new': (['a'], '', ['/history']),
     'reset': (['a'], '', ['/history']), 'search': (['a'], ' answer', []), 'usage': (['a'], '', []),
@@ -62,7 +63,7 @@ ALIASES = {
 }
 
 
-class Rows(ChatCase):
+class Coverage(ChatCase):
     def test_each_option_is_used(self):
         listed = subprocess.run([PROGRAM, '--help', 'all'], env=self.env, capture_output=True, check=True)
         names = re.findall(r'(?m)^ +(?:-\w, )?--([a-z0-9-]+)', listed.stdout.decode())
@@ -78,7 +79,6 @@ class Rows(ChatCase):
         text = tests()
         missing = [n for n in names if not re.search(rf"""['"\n\\a-z0-9]?/{n}(?![a-z/])""", text)]
         self.assertEqual(missing, [])
-
 
     def test_each_key_has_its_test(self):
         done = self.chat('-i', stdin=b'/help keys\n')
@@ -106,14 +106,14 @@ class Rows(ChatCase):
                 self.assertNotIn(b'never', said[0][1])
 
 
-class Rest(ChatCase):
-    """Options that no other test needs."""
+class OtherOptions(ChatCase):
+    """Options that no other test uses."""
 
     def test_raw_leaves_the_template_out(self):
         count = [json.loads(self.says('--json', *words, stdin=b'abc'))['prompt_tokens']
                  for words in ((), ('--raw',))]
         self.assertGreater(count[0], count[1])
-        self.assertIn(count[1], (3, 4))  # with or without a token for the beginning
+        self.assertIn(count[1], (3, 4))  # with or without a BOS token
 
     def test_sampling_settings_reach_the_answer(self):
         wanted = {'min-p': 0.25, 'typical': 0.5, 'repeat-penalty': 1.5, 'presence-penalty': 0.25,

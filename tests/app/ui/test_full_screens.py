@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_full_screens.py CHAT MAKE_MODEL: the full-screen painter as it looks, with tmux as the terminal:
-what golden screens (test_golden_screens.py) cannot show. Skipped (77) without tmux.
+test_full_screens.py CHAT MAKE_MODEL: screens of the full-screen painter in tmux that change over time, which
+golden screens (test_golden_screens.py) cannot show. Skipped (77) without tmux.
 """
 import re
 import shutil
@@ -9,9 +9,9 @@ import sys
 import time
 from collections import Counter
 
-from chat_case import ChatCase
-from program_case import PROGRAM, main
-from terminal_screen import Screen
+from support.chat_case import ChatCase
+from support.program_case import PROGRAM, main
+from support.terminal_screen import Screen
 
 WORDS = [f'w{i:03}x' for i in range(200)]
 
@@ -25,7 +25,7 @@ class FullScreens(ChatCase):
         return screen
 
     def marked(self, screen):
-        """The row that is shown reversed in the transcript."""
+        """The text of the row in reverse video in the transcript, or None."""
         rows = [r for r in screen.text('-e').split('\n') if re.search(r'\x1b\[(0;)?7m', r) and '| ready' not in r]
         return re.sub(r'\x1b\[[0-9;]*m', '', rows[0]).strip() if rows else None
 
@@ -47,7 +47,7 @@ class FullScreens(ChatCase):
             self.assertEqual(self.marked(screen), row)
         screen.send('Escape')
         screen.expect(r'(?m)^(more below \| )?ready')
-        self.assertEqual(screen.text('-e').count('7m'), 1) # the status row
+        self.assertEqual(screen.text('-e').count('7m'), 1)  # the status row
         screen.send('nN')
         screen.expect('>>> nN')
         screen.send('C-u')
@@ -104,14 +104,14 @@ class FullScreens(ChatCase):
         screen.send('C-c')
         screen.expect(r'\nready[^\n]*\n>>>$')
 
-    def test_choices_stand_above_the_status_row(self):
+    def test_completions_are_shown_above_the_status_row(self):
         screen = self.open(60, 12)
         screen.send('/se', 'Tab', 'Tab')
         screen.expect(r'\n/sessions +/set\nready[^\n]*\n>>> /se$')
         screen.send('t')
         screen.expect(r'\n\nready[^\n]*\n>>> /set$')
 
-    def test_enter_waits_while_an_answer_runs_and_escape_stops(self):
+    def test_enter_is_refused_and_escape_stops_during_an_answer(self):
         self.fake('word ', endless=1, token_ms=20, n_ctx=4000)
         screen = self.open(80, 12)
         screen.send('x', 'Enter')
@@ -181,7 +181,7 @@ class FullScreens(ChatCase):
         screen.send('more', 'Enter')
         screen.expect(r'(?s)\nagain\n.*\nready')
 
-    def test_the_row_looks_otherwise_as_the_context_fills(self):
+    def test_the_status_row_changes_colour_as_the_context_fills(self):
         self.fake('x' * 20, n_ctx=100)
         screen = self.open(80, 12, '--no-stats')
         for message, percent, looks in (('a' * 10, 49, ['7']), ('b' * 11, 99, ['1', '4', '7'])):
@@ -200,7 +200,7 @@ class FullScreens(ChatCase):
         return sorted(code for codes in re.findall(r'\x1b\[([\d;]*)m', row[:row.index('ready')])
                       for code in codes.split(';') if code not in ('', '0'))
 
-    def test_what_is_written_to_standard_error_becomes_a_notice(self):
+    def test_standard_error_of_a_library_becomes_a_notice(self):
         self.fake('an answer', noise=1)
         screen = self.open(60, 14)
         screen.send('some', 'Enter')

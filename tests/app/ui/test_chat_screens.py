@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """
-test_chat_screens.py CHAT MAKE_MODEL: what stands on the screen, with tmux as the terminal: what
+test_chat_screens.py CHAT MAKE_MODEL: screens of the inline painter in tmux that change over time, which
 golden screens (test_golden_screens.py) cannot show. Skipped (77) without tmux.
 """
 import re
@@ -9,23 +9,22 @@ import sys
 import time
 from collections import Counter
 
-from chat_case import ChatCase
-from program_case import PROGRAM, main
-from terminal_screen import Screen
+from support.chat_case import ChatCase
+from support.program_case import PROGRAM, main
+from support.terminal_screen import Screen
 
 WORDS = [f'w{i:03}x' for i in range(200)]
 
 
 class Screens(ChatCase):
     def open(self, columns, rows, *args):
-        # a short name: on 20 columns a generated path would be most of the screen
         screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *args], columns,
                         rows)
         self.addCleanup(screen.close)
         screen.expect('>>>')
         return screen
 
-    def test_one_row_says_what_runs_and_goes_away(self):
+    def test_the_status_row_shows_progress_and_disappears(self):
         self.fake('word ', endless=1, token_ms=20, n_ctx=4000)
         screen = self.open(80, 24)
         screen.send('x', 'Enter')
@@ -38,7 +37,7 @@ class Screens(ChatCase):
 
     def test_the_row_counts_to_the_last_token_when_no_more_come(self):
         for words in ([], ['--tui']):
-            self.fake(b'some words\x1d', token_ms=30)  # then the generator waits
+            self.fake(b'some words\x1d', token_ms=30)  # the generator waits at \x1d
             screen = self.open(80, 24, *words)
             screen.send('x', 'Enter')
             screen.expect('generating 10 ')

@@ -1,6 +1,6 @@
 """
-A terminal with a screen for tests: one program in a tmux of its own. Patterns are searched in the screen
-without the newlines at its end.
+A terminal with a screen for tests: tmux interprets what the program writes. Patterns are searched in the text
+of the screen without the newlines at its end.
 """
 import itertools
 import os
@@ -12,7 +12,7 @@ import time
 
 
 class Screen:
-    """One program in a tmux of its own: own socket, no configuration."""
+    """One program in a tmux server of its own, with its own socket and no configuration."""
     numbers = itertools.count()
 
     def __init__(self, folder, env, words, columns, rows):
@@ -41,7 +41,7 @@ class Screen:
         self.tmux('send-keys', *keys)
 
     def key(self, hexadecimal):
-        """Bytes of a key, at once."""
+        """Send the bytes of one key together."""
         self.tmux('send-keys', '-H', *re.findall('..', hexadecimal))
 
     def cursor(self):
@@ -52,10 +52,13 @@ class Screen:
         self.tmux('resize-window', '-x', str(columns), '-y', str(rows))
 
     def close(self):
-        """By force: a program that is only hung up looks for leaks in a build for that, and may not come to an end."""
+        """
+        Kill the program. After a hang-up only, a build with the leak checker would still check for leaks and
+        may not end in time.
+        """
         try:
             os.killpg(int(self.tmux('display-message', '-p', '#{pane_pid}')), signal.SIGKILL)
         except (subprocess.CalledProcessError, ProcessLookupError):
-            pass  # closed before
+            pass  # already closed
         subprocess.run(['tmux', '-S', self.socket, 'kill-server'], env=self.env, timeout=30,
                        capture_output=True, check=False)

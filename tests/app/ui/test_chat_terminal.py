@@ -1,153 +1,21 @@
 #!/usr/bin/env python3
 """
-test_chat_terminal.py CHAT MAKE_MODEL: bitnet-chat at a terminal that only records: what holds on every
-way in and out, with a scripted generator. How screens look is tested elsewhere.
+test_chat_terminal.py CHAT MAKE_MODEL: the inline painter on a pseudo-terminal: start, exit, signals, waiting and
+editing, with a scripted generator.
 """
-import fcntl
 import json
 import os
-import pty
 import re
 import resource
-import select
 import signal
-import struct
-import subprocess
-import termios
 import time
 
-from chat_case import ChatCase
-from program_case import PROGRAM, main
-
-PASTE_ON, PASTE_OFF = b'\x1b[?2004h', b'\x1b[?2004l'
-PROMPT = rb'>>> '
-
-
-class Terminal:
-    """The program on a pseudo-terminal; `seen` is all that it wrote."""
-
-    def __init__(self, words, env, rows=24, columns=80, folder=None):
-        self.master, self.slave = pty.openpty()
-        self.resize(rows, columns)
-        self.before = self.modes()
-        self.seen = b''
-        self.process = subprocess.Popen(
-            words, stdin=self.slave, stdout=self.slave, stderr=self.slave, env=env, cwd=folder,
-            start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
-
-    def read(self, seconds):
-        if select.select([self.master], [], [], seconds)[0]:
-            try:
-                self.seen += os.read(self.master, 65536)
-            except OSError:
-                return False
-            return True
-        return False
-
-    def expect(self, pattern, seconds=30, start=0):
-        """Wait until `pattern` was written from `start` on; gives the seconds it took."""
-        begun = time.monotonic()
-        while not re.search(pattern, self.seen[start:]):
-            left = begun + seconds - time.monotonic()
-            if left <= 0:
-                raise AssertionError(f'{pattern!r} did not come: ...{self.seen[-600:]!r}')
-            self.read(left)
-        return time.monotonic() - begun
-
-    def send(self, keys):
-        keys = keys if isinstance(keys, bytes) else keys.encode()
-        while keys:
-            keys = keys[os.write(self.master, keys[:1024]):]
-            self.read(0)
-
-    def cpu_seconds(self):
-        """What the program has used so far: unlike time, it hardly depends on what else runs here."""
-        with open(f'/proc/{self.process.pid}/stat', encoding='utf-8') as file:
-            ticks = sum(map(int, file.read().split(') ')[1].split()[11:13]))
-        return ticks / os.sysconf('SC_CLK_TCK')
-
-    def modes(self):
-        return termios.tcgetattr(self.slave)
-
-    def resize(self, rows, columns):
-        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack('HHHH', rows, columns, 0, 0))
-
-    def wait_for_modes(self):
-        """Until the terminal is given back: its modes, and pastes are not marked any more."""
-        deadline = time.monotonic() + 30
-        while self.modes() != self.before or self.seen.count(PASTE_ON) != self.seen.count(PASTE_OFF):
-            if time.monotonic() > deadline:
-                raise AssertionError('the terminal is not given back')
-            self.read(0.05)
-
-    def wait_a_bit(self, seconds):
-        """So long, or until the program has left; reads what it writes."""
-        end = time.monotonic() + seconds
-        while self.process.poll() is None and time.monotonic() < end:
-            self.read(0.05)
-
-    def wait(self, seconds=30):
-        self.wait_a_bit(seconds)
-        while self.read(0):
-            pass
-        return self.process.wait(timeout=30)
-
-    def hang_up(self):
-        """The terminal is gone; nothing can be read or sent any more."""
-        os.close(self.master)
-        self.master = None
-
-    def close(self):
-        if self.process.poll() is None:
-            self.process.kill()
-            self.process.wait()
-        if self.master is not None:
-            os.close(self.master)
-        os.close(self.slave)
-
-
-class TerminalCase(ChatCase):
-    def open(self, *args, **size):
-        terminal = Terminal([PROGRAM, self.model, *args], self.env, **size)
-        self.addCleanup(terminal.close)
-        return terminal
-
-    def ready(self, *args, **size):
-        """A chat whose model is loaded and whose prompt stands."""
-        terminal = self.open(*args, **size)
-        terminal.expect(rb'loaded in')
-        # a whole screen is not painted again for what has not changed
-        terminal.expect(PROMPT, start=0 if '--tui' in args else terminal.seen.index(b'loaded in'))
-        return terminal
-
-    def ask(self, terminal, text, until=rb'\[\d+ tok'):
-        start = len(terminal.seen)
-        terminal.send(text + '\r')
-        terminal.expect(until, start=start)
-        terminal.expect(PROMPT, start=start + re.search(until, terminal.seen[start:]).end())
-        return terminal.seen[start:]
-
-    def half_typed_and_stopped(self, *words):
-        """A chat under a shell with job control, without which nothing stops: it waits for a line."""
-        command = 'set -m; "$0" "$@"; read x; fg'
-        terminal = Terminal(['sh', '-c', command, PROGRAM, *words, self.model], self.env)
-        self.addCleanup(terminal.close)
-        terminal.expect(rb'loaded in')
-        terminal.send(b'half a line')
-        terminal.expect(b'half a line')
-        terminal.send(b'\x1a')
-        terminal.wait_for_modes()
-        return terminal
-
-    def left_clean(self, terminal, code):
-        self.assertEqual(terminal.wait(), code, terminal.seen[-500:])
-        self.assertEqual(terminal.modes(), terminal.before)
-        self.assertEqual(terminal.seen.count(PASTE_ON), terminal.seen.count(PASTE_OFF))
-        self.assertLessEqual(terminal.seen.rfind(PASTE_ON), terminal.seen.rfind(PASTE_OFF))
+from support.program_case import PROGRAM, main
+from support.terminal_case import PROMPT, Terminal, TerminalCase
 
 
 class Clipboard(TerminalCase):
-    def test_copy_asks_the_terminal_where_no_program_takes_it(self):
+    def test_copy_uses_the_terminal_without_a_clipboard_program(self):
         self.fake('Hi you!')
         terminal = self.ready()
         self.ask(terminal, 'x')
@@ -194,13 +62,13 @@ class WaysOut(TerminalCase):
         terminal.send(b'x\r')
         self.left_clean(terminal, -signal.SIGILL)
 
-    def test_a_load_that_fails_restores_it_and_is_exit_3(self):
+    def test_a_failed_load_restores_the_terminal_and_is_exit_3(self):
         self.fake(load_ms=200, load_error=1)
         terminal = self.open()
         terminal.expect(rb'bitnet-chat: tensor')
         self.left_clean(terminal, 3)
 
-    def test_a_stuck_engine_is_left_with_a_second_control_c(self):
+    def test_a_second_control_c_leaves_a_stuck_engine(self):
         self.fake('word ', endless=1, token_ms=5, read_us=1000000, stuck=1)
         terminal = self.ready()
         terminal.send(b'x\r')
@@ -209,17 +77,17 @@ class WaysOut(TerminalCase):
         terminal.send(b'\x03')
         terminal.expect(b'stopping')
         self.assertIsNone(terminal.process.poll())
-        for _ in range(60):  # one that comes too early is taken for a nervous first one
+        for _ in range(60):  # one sent too early counts as a repetition of the first
             if terminal.process.poll() is None:
                 terminal.send(b'\x03')
                 terminal.wait_a_bit(0.5)
         self.left_clean(terminal, 130)
 
-    def test_a_stopped_process_gives_the_terminal_back_and_takes_it_again(self):
+    def test_a_stopped_process_restores_the_terminal_and_continues(self):
         self.fake('fine')
         terminal = self.half_typed_and_stopped()
         start = len(terminal.seen)
-        terminal.send(b'\n')  # to the shell, which lets it go on
+        terminal.send(b'\n')  # the shell reads a line and continues the chat
         terminal.expect(b'half a line', start=start)
         terminal.send(b'!\r')
         terminal.expect(rb'fine', start=start)
@@ -227,7 +95,7 @@ class WaysOut(TerminalCase):
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
 
-    def test_going_on_after_a_stop_by_force_gives_the_row_again(self):
+    def test_the_input_row_is_repainted_after_sigcont(self):
         self.fake('fine')
         terminal = self.ready()
         terminal.send(b'half')
@@ -264,7 +132,7 @@ class Waiting(TerminalCase):
         terminal.expect(b'done')
         self.assertLess(terminal.seen.index(b'typed ahead'), terminal.seen.index(b'loaded in'))
 
-    def test_a_message_waits_for_the_model_and_escape_takes_it_back(self):
+    def test_a_message_waits_for_the_model_and_escape_cancels_it(self):
         for words in ([], ['--tui']):
             self.fake('never', load_until=self.gate())
             terminal = self.open(*words)
@@ -283,8 +151,8 @@ class Waiting(TerminalCase):
             terminal.read(0.3)
             self.assertNotIn(b'never', terminal.seen)
 
-    def test_control_c_while_a_prompt_is_read_gives_the_question_back(self):
-        self.fake('never', read_us=300000)  # in all longer than it may take to stop
+    def test_control_c_during_prefill_returns_the_question(self):
+        self.fake('never', read_us=300000)  # the whole prompt takes longer than the limit below
         terminal = self.ready()
         terminal.send(b'a question\r')
         terminal.expect(b'reading')
@@ -293,7 +161,7 @@ class Waiting(TerminalCase):
         self.assertLess(terminal.expect(rb'>>> .*a question', start=start), 5)
         self.assertNotIn(b'never', terminal.seen)
 
-    def test_control_c_and_escape_stop_and_keep(self):
+    def test_control_c_and_escape_stop_and_keep_the_answer(self):
         for key in (b'\x03', b'\x1b'):
             self.fake('word ', endless=1, token_ms=5)
             terminal = self.ready()
@@ -319,7 +187,7 @@ class Waiting(TerminalCase):
         terminal.send(b'/quit\r')
         self.left_clean(terminal, 0)
 
-    def test_keys_typed_during_an_answer_wait_and_enter_does_not_send(self):
+    def test_keys_typed_during_an_answer_wait_and_are_not_sent(self):
         self.fake('word word\x1d.', hold=self.gate())
         terminal = self.ready()
         terminal.send(b'x\r')
@@ -328,7 +196,7 @@ class Waiting(TerminalCase):
         terminal.expect(b'busy, Esc stops')
         self.write('gate', '')
         terminal.expect(rb'\[\d+ tok')
-        start = terminal.seen.rindex(b' tok,')  # the prompt may have come with it
+        start = terminal.seen.rindex(b' tok,')  # the prompt may be in the same read
         terminal.expect(rb'>>> .*ahead', start=start)
         terminal.read(0.3)
         self.assertNotIn(b'word', terminal.seen[start:])
@@ -342,10 +210,6 @@ class Waiting(TerminalCase):
 
 
 class Editing(TerminalCase):
-    def messages(self):
-        with open(self.state('last.json'), encoding='utf-8') as file:
-            return [m['content'] for m in json.load(file)['messages'] if m['role'] == 'user']
-
     def test_new_lines_by_key_by_backslash_and_by_fence(self):
         terminal = self.ready()
         self.ask(terminal, 'one\ntwo')
@@ -354,7 +218,7 @@ class Editing(TerminalCase):
         self.ask(terminal, '"""one\rtwo"""')
         self.assertEqual(self.messages(), ['one\ntwo'] * 4)
 
-    def test_a_paste_is_not_sent_and_comes_whole(self):
+    def test_a_paste_is_not_sent_and_stays_complete(self):
         self.fake(n_ctx=20000)
         terminal = self.ready()
         terminal.send(b'\x1b[200~a\rb\nc\x1b[201~')
@@ -367,7 +231,7 @@ class Editing(TerminalCase):
         self.assertIn(b'[pasted 1: 501 lines', terminal.seen)
         self.assertNotIn(b'line 250', terminal.seen)
 
-    def test_a_megabyte_is_taken_in_at_once(self):
+    def test_pasting_a_megabyte_is_fast(self):
         terminal = self.ready('-c', '4000000')
         costs = []
         for n_lines in (4000, 16000):
@@ -376,7 +240,7 @@ class Editing(TerminalCase):
             terminal.expect(rb'\[pasted \d: %d lines' % (n_lines + 1), start=start)
             costs.append(terminal.cpu_seconds() - before)
             terminal.send(b'\x03')
-        self.assertLess(costs[1], 8 * max(costs[0], 0.05))  # four times the work; sixteen if each line cost all before
+        self.assertLess(costs[1], 8 * max(costs[0], 0.05))  # four times the lines; a quadratic cost is 16 times
         terminal.send(b'/quit\r')
         self.left_clean(terminal, 0)
 
@@ -385,7 +249,7 @@ class Editing(TerminalCase):
         self.ask(terminal, '漢字é\x7f\x7fx')
         self.assertEqual(self.messages(), ['漢x'])
 
-    def test_commands_and_their_failures_leave_the_line(self):
+    def test_an_unknown_command_stays_in_the_editor(self):
         self.fake('fine')
         terminal = self.ready()
         start = len(terminal.seen)
@@ -399,7 +263,7 @@ class Editing(TerminalCase):
         terminal.send(b't te\t0.25\r')
         terminal.expect(rb'temp = 0\.25', start=start)
 
-    def test_lines_that_come_at_once_are_all_taken(self):
+    def test_all_of_several_pasted_lines_are_processed(self):
         terminal = self.ready()
         terminal.send('/set temp 0.5\r/set top-k 7\r/tokens ab\r/nonsense\r')
         terminal.expect(rb'temp = 0.5')
@@ -409,7 +273,7 @@ class Editing(TerminalCase):
         terminal.send('\x15/quit\r')
         self.left_clean(terminal, 0)
 
-    def test_a_list_of_files_asks_no_question(self):
+    def test_a_long_list_of_files_is_shown_without_a_question(self):
         for i in range(120):
             self.write(f'many{i:03}', b'')
         terminal = self.ready('--private', rows=8, folder=self.folder.name)
@@ -451,14 +315,14 @@ class Editing(TerminalCase):
         self.ask(terminal, '\x1b[A')
         self.assertEqual(self.messages(), ['two\nlines #' '12 \\ here'])
 
-    def test_private_leaves_nothing(self):
+    def test_private_writes_no_files(self):
         terminal = self.ready('--private')
         self.ask(terminal, 'secret')
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
         self.assertEqual(os.listdir(self.home.name), [])
 
-    def test_the_users_editor_gives_the_text_back(self):
+    def test_the_users_editor_changes_the_message(self):
         script = self.write('editor', '#!/bin/sh\nprintf "%s and more\\n" "$(cat "$1")" > "$1"\n')
         os.chmod(script, 0o755)
         self.env['EDITOR'] = script
@@ -478,20 +342,20 @@ class Editing(TerminalCase):
         self.left_clean(terminal, 0)
         self.assertNotIn(b'\x1b', terminal.seen)
 
-    def test_a_device_that_was_passed_over_is_named(self):
+    def test_a_device_that_is_not_used_is_named(self):
         self.fake('one', no_cuda=1)
         terminal = self.ready()
         terminal.expect(b'cuda is not used: no driver')
         terminal.send(b'/info\r')
         terminal.expect(rb'device +fake device\r\n +cuda is not used: no driver')
 
-    def test_a_loop_and_the_seed_are_told(self):
+    def test_a_repeated_token_is_reported_with_the_seed(self):
         self.fake('G', same=1)
         seen = self.ask(self.ready('--seed', '77'), 'x')
         self.assertIn(b'output degenerated (same token); try another seed', seen)
         self.assertRegex(seen, rb'seed 77\]')
 
-    def test_continue_says_when_there_is_nothing_more(self):
+    def test_continue_reports_an_empty_continuation(self):
         self.fake('one', '')
         terminal = self.ready()
         self.assertNotIn(b'nothing to add', self.ask(terminal, 'x'))
@@ -535,7 +399,7 @@ class Safety(TerminalCase):
             self.ask(terminal, 'x')
             terminal.send(b'/quit\r')
             self.left_clean(terminal, 0)
-            if term != 'xterm':  # there Readline itself moves the cursor
+            if term != 'xterm':  # on a capable terminal Readline moves the cursor
                 self.assertNotIn(b'\x1b', terminal.seen)
 
     def test_no_color_and_color_never_leave_no_attribute(self):
@@ -551,13 +415,13 @@ class Safety(TerminalCase):
     def test_a_terminal_of_one_cell_survives(self):
         self.fake('some words that do not fit', token_ms=2)
         terminal = self.open(rows=1, columns=1)
-        terminal.expect(b'>')  # before, Enter is a new line
+        terminal.expect(b'>')  # before the prompt is shown, Enter is a new line
         terminal.send(b'x\r')
         self.wait_for(lambda: os.path.exists(self.state('last.json')) or terminal.read(0.05) and False)
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
 
-    def test_answers_on_a_pipe_while_one_types(self):
+    def test_answers_go_to_a_pipe_while_input_is_a_terminal(self):
         self.fake('the answer')
         path = self.path('typed')
         terminal = Terminal(['sh', '-c', 'exec "$0" "$1" > "$2"', PROGRAM, self.model, path], self.env)

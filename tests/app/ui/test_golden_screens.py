@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
 """
-test_golden_screens.py CHAT MAKE_MODEL PAINTER [record]: screens of a short chat as they stand in screens/, on
-terminals of four sizes, with tmux as the terminal. What differs from run to run (times, rates) is masked.
+test_golden_screens.py CHAT MAKE_MODEL PAINTER [record]: screens of a short chat are equal to the files in
+screens/, in tmux, on terminals of four sizes. Times and rates differ between runs and are masked.
 
-With `record` the files are written anew: meson compile -C build record-screens. Look at the difference
-before you keep it. Skipped (77) without tmux.
+`record` writes the files again (meson compile -C build record-screens). Review the difference before you
+commit it. Skipped (77) without tmux.
 """
 import os
 import re
@@ -16,17 +16,17 @@ PAINTER = sys.argv[3]
 RECORD = sys.argv[4:5] == ['record']
 del sys.argv[3:5]
 
-from chat_case import ChatCase  # noqa: E402  (it reads the command line)
-from program_case import PROGRAM, main  # noqa: E402
-from terminal_screen import Screen  # noqa: E402
+from support.chat_case import ChatCase  # noqa: E402  (it reads the command line)
+from support.program_case import PROGRAM, main  # noqa: E402
+from support.terminal_screen import Screen  # noqa: E402
 
 FOLDER = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'screens')
 SECONDS = 20
 CODE = ('Wide 漢字 and cafe\u0301 in a line that is longer than forty columns are, in *Markdown*:\n\n'
         '```c\nint main(void) { return 0; }\n```\n\n- **one**\n- `two`')
-HELD = 'It goes on until\x1d'  # the generator waits there to be stopped
+HELD = 'It goes on until\x1d'  # the generator waits there until it is stopped
 
-# name, keys, and for recording: a pattern that is on the screen when the scene stands
+# title, keys, and for recording a pattern that is on the screen when the scene is complete
 SCENES = (
     ('a prompt after the banner', (), r'>>>$'),
     ('an answer with wide and combining characters and code', ('say it', 'Enter'), r'two.*\n(.*\n)*>>>$'),
@@ -41,7 +41,7 @@ SCENES = (
 def masked(text):
     text = re.sub(r'\d+\.\d+ s\b', 'N s', text)
     text = re.sub(r'\d+\.\d+ tok/s', 'N tok/s', text)
-    text = re.sub(r'(?m)(generating).*', r'\1 ...', text)  # its numbers are looked at in test_chat_screens.py
+    text = re.sub(r'(?m)(generating).*', r'\1 ...', text)  # test_chat_screens.py checks its numbers
     text = re.sub(r'bitnet-chat \d+\.\d+\.\d+', 'bitnet-chat N', text)
     return '\n'.join(line.rstrip() for line in text.rstrip('\n').split('\n'))
 
@@ -51,7 +51,7 @@ COLOURS = ('black', 'red', 'green', 'yellow', 'blue', 'magenta', 'cyan', 'white'
 
 
 def named_looks(text):
-    """Attributes of tmux's capture -e in words: {bold red}text{}."""
+    """Text of tmux capture-pane -e with attributes as words: {bold red}text{}."""
     out, on, said = [], [], []
     for piece in re.split(r'(\x1b\[[\d;]*m|\x1b[()]\w|[\x0e\x0f])', text):
         codes = re.fullmatch(r'\x1b\[([\d;]*)m', piece)
@@ -81,8 +81,8 @@ class Golden(ChatCase):
         self.addCleanup(screen.close)
         return screen
 
-    def stands(self, screen, pattern, look):
-        """The screen once the pattern is on it and nothing changes any more."""
+    def settled(self, screen, pattern, look):
+        """Wait until the pattern is on the screen and the screen no longer changes. Returns its text."""
         end, last = time.monotonic() + SECONDS, None
         while time.monotonic() < end:
             text = look(screen)
@@ -90,10 +90,10 @@ class Golden(ChatCase):
                 return text
             last = text
             time.sleep(0.5)
-        raise AssertionError(f'{pattern!r} does not come to stand:\n{last}')
+        raise AssertionError(f'{pattern!r} is not on the screen:\n{last}')
 
     def becomes(self, screen, wanted, look):
-        """Wait until the screen is as wanted; gives what it last was."""
+        """Wait until the screen is equal to `wanted`. Returns the last screen, equal or not."""
         end = time.monotonic() + SECONDS
         while (text := look(screen)) != wanted and time.monotonic() < end:
             time.sleep(0.03)
@@ -112,7 +112,7 @@ class Golden(ChatCase):
             elif keys:
                 screen.send(*keys)
             if RECORD:
-                seen.append((title, self.stands(screen, pattern, look)))
+                seen.append((title, self.settled(screen, pattern, look)))
             else:
                 text = self.becomes(screen, wanted[title].rstrip('\n'), look)
                 self.assertEqual(text, wanted[title].rstrip('\n'), title)

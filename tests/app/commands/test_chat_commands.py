@@ -1,18 +1,21 @@
 #!/usr/bin/env python3
 """
-test_chat_commands.py CHAT MAKE_MODEL: each slash command, as a script of lines, with a scripted generator.
+test_chat_commands.py CHAT MAKE_MODEL: each slash command, in a script of lines, with a scripted generator.
 """
 import json
 import os
 import re
 
-from chat_case import ChatCase
-from program_case import main
+from support.chat_case import ChatCase
+from support.program_case import main
 
 
 class Commands(ChatCase):
     def script(self, *lines, words=(), code=0):
-        """What the program said on standard error; the messages it ended with are in self.messages."""
+        """
+        Run the lines. Returns the standard error. self.messages has (first letter of the role, text) of each message
+        at the end, self.answers the standard output.
+        """
         path = self.path('session.json')
         if os.path.exists(path):
             os.unlink(path)
@@ -66,7 +69,7 @@ class Commands(ChatCase):
         self.script(f'/system @{path}')
         self.assertEqual(self.messages, [('s', 'from a file')])
 
-    def test_retry_makes_another_answer_with_settings_of_its_own(self):
+    def test_retry_accepts_settings_for_one_answer(self):
         self.fake('first', 'second', 'third')
         text = self.script('a', '/retry', '/retry max-tokens=2', '/set max-tokens')
         self.assertEqual(self.messages, [('u', 'a'), ('a', 'th')])
@@ -106,14 +109,14 @@ class Commands(ChatCase):
             self.assertEqual(asked, ['a', 'one\n/two'], last)
             os.unlink(path)
 
-    def test_forget_and_sessions_say_what_is_wrong(self):
+    def test_forget_and_sessions_explain_their_errors(self):
         for line in ('/forget 0', '/forget x', '/forget 2', '/forget -1'):
             self.assertIn('from 1 to 1', self.script('a', line, code=2))
         self.assertIn('nothing to count', self.script('/forget 1', code=2))
         folder = os.path.join(self.home.name, '.local/share/bitnet-chat')
         os.makedirs(folder)
         with open(os.path.join(folder, 'sessions'), 'w', encoding='utf-8'):
-            pass  # no folder: it cannot be listed
+            pass  # a file in place of the folder cannot be listed
         self.assertRegex(self.script('/sessions', code=2), "cannot read '.*sessions'")
 
     def test_continue_extends_the_answer(self):
@@ -122,14 +125,14 @@ class Commands(ChatCase):
         self.assertEqual(self.messages, [('u', 'a'), ('a', 'one and more')])
         self.assertIn('no answer to go on with', self.script('/continue', code=2))
 
-    def test_context_names_the_policy_that_holds(self):
+    def test_context_shows_the_overflow_policy(self):
         self.assertIn('when it is full: stop', self.script('/context'))
         self.assertIn('oldest exchanges are dropped', self.script('/set overflow drop', '/context'))
 
     def test_tokens_shows_bytes_of_characters(self):
         self.assertIn('\\xC3|', self.script('/tokens ö'))
 
-    def test_retry_knows_the_names_of_others(self):
+    def test_retry_accepts_alternative_setting_names(self):
         self.fake('one two', 'one two')
         text = self.script('a', '/retry num_predict=2 temperature=0', '/set temp')
         self.assertEqual(self.messages, [('u', 'a'), ('a', 'on')])
@@ -143,7 +146,7 @@ class Commands(ChatCase):
         self.assertIn('File two words.txt', self.messages[0][1])
         self.script(f'/file {one} {one}.missing', code=2)
 
-    def test_dump_asks_before_it_replaces(self):
+    def test_dump_replaces_a_file_only_with_an_exclamation_mark(self):
         path = self.path('context')
         self.script(f'/dump {path}')
         self.assertIn(f'/dump {path}! replaces it', self.script('a', f'/dump {path}', code=2))
@@ -160,7 +163,7 @@ class Commands(ChatCase):
         self.assertIn("no 'nothing' to load", self.script('/load nothing', code=2))
         self.assertIn('not a possible name', self.script('/save .hidden', code=2))
 
-    def test_save_does_not_replace_what_is_not_its_own(self):
+    def test_save_does_not_replace_another_chat(self):
         self.fake('1', '2')
         self.script('a', '/save trip')
         self.assertIn('/save trip! replaces it', self.script('b', '/save trip', code=2))
@@ -173,7 +176,7 @@ class Commands(ChatCase):
         self.script('a', '/save one', '/clear', 'b', '/load one', '/undo')
         self.assertEqual(self.messages[0], ('u', 'b'))
 
-    def test_export_writes_three_forms_and_asks_before_it_replaces(self):
+    def test_export_writes_three_formats_and_protects_files(self):
         self.fake('answer')
         path = self.path('talk')
         self.script('a', *(f'/export {path}.{kind}' for kind in ('md', 'txt', 'jsonl')))
@@ -211,7 +214,7 @@ class Commands(ChatCase):
         self.assertIn('nothing matches', text)
 
     def clipboard(self, name='xclip', script='cat > "$HOME/clip"', **env):
-        """A program of the desktop that keeps what it is given in a file."""
+        """A clipboard program that stores its input in a file."""
         folder = os.path.join(self.home.name, 'bin')
         os.makedirs(folder, exist_ok=True)
         with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
@@ -241,7 +244,7 @@ class Commands(ChatCase):
         self.fake('no code')
         self.assertIn('no block of code', self.script('a', '/copy code', code=2))
 
-    def test_copy_tries_one_program_after_the_other(self):
+    def test_copy_tries_the_clipboard_programs_in_order(self):
         self.clipboard('wl-copy', 'exit 1', DISPLAY=':9', WAYLAND_DISPLAY='w')
         self.clipboard('xclip', 'exec sleep 60')
         self.clipboard('xsel')
@@ -251,7 +254,7 @@ class Commands(ChatCase):
     def test_copy_without_any_clipboard_is_refused(self):
         self.assertIn('no clipboard', self.script('a', '/copy', code=2))
 
-    def test_log_holds_times_and_nothing_that_was_said(self):
+    def test_log_holds_times_and_no_texts(self):
         path = self.path('log')
         self.fake('answer', 'other', fail_at=9)
         self.script('question', words=['--log', path])
@@ -266,7 +269,7 @@ class Commands(ChatCase):
             self.assertTrue(file.read().startswith(text))
         self.refuses(5, '--log', self.folder.name, '-p', 'x')
 
-    def test_info_says_what_runs_and_leaves(self):
+    def test_info_prints_the_model_and_exits(self):
         self.fake(load_ms=50)
         self.assertRegex(self.says('--info', 'never asked').decode(),
                          r'(?s)^model .*\ndevice +fake device\ncontext +4096 tok.*template')
@@ -276,7 +279,7 @@ class Commands(ChatCase):
         self.fake(load_error=1)
         self.refuses(3, '--info')
 
-    def test_looking_commands(self):
+    def test_commands_that_print_information(self):
         self.fake('answer')
         path = self.path('dump.txt')
         text = self.script('a', '/context', '/stats', '/info', '/tokens ab', '/dump', f'/dump {path}',
@@ -301,12 +304,12 @@ class Commands(ChatCase):
         self.fake(load_ms=100, load_error=1)
         self.assertIn("tensor 'x' is broken", self.refuses(3, '-i', stdin=b'/info\n/quit\n'))
 
-    def test_a_second_turn_reads_only_what_is_new(self):
+    def test_stats_show_what_a_second_turn_reuses(self):
         self.fake('answer', 'other')
         text = self.script('a', 'b', '/stats')
         self.assertRegex(text, r'prompt +\d+ tok: [1-9]\d* reused, [1-9]\d evaluated')
 
-    def test_stats_are_set_against_what_the_device_can_do(self):
+    def test_stats_are_compared_with_the_peak_of_the_device(self):
         self.fake('answer')
         text = self.script('a', '/stats')
         self.assertRegex(text, r'(?m)^ *reads +5\.0 MB a token, [\d.]+ GB/s$')
@@ -318,7 +321,7 @@ class Commands(ChatCase):
         self.assertIn('reads 40.0 GB/s and does 400.0 GMAC/s; nothing', self.script('/stats peak'))
         self.assertIn('the word peak', self.script('/stats peaks', code=2))
 
-    def test_probs_asks_for_alternatives(self):
+    def test_probs_is_switched_on_and_off(self):
         self.fake('ab')
         text = self.script('/probs 2', 'a', '/probs off', words=['--logprobs', '1'])
         self.assertIn('2 likeliest', text)

@@ -1,6 +1,7 @@
 """
-What tests of whole programs share: a work folder with a generated model, and running a program with
-its three outputs. The programs' paths come from the command line, before unittest's own words.
+Base class for tests of whole programs: a work folder with a generated model, and functions that run the
+program. The command line is TEST PROGRAM MAKE_MODEL [arguments of the test]. unittest gets the arguments
+that remain; a test with arguments of its own removes them from sys.argv first.
 """
 import os
 import signal
@@ -12,13 +13,13 @@ import unittest
 PROGRAM, MAKE_MODEL = map(os.path.abspath, sys.argv[1:3])
 NAME = os.path.basename(PROGRAM)
 
-# nohup, and shells that run in the background, leave these ignored, and children inherit that.
+# nohup and background jobs of a shell ignore these signals, and child processes inherit that.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     signal.signal(number, signal.SIG_DFL)
 
 
 class ProgramCase(unittest.TestCase):
-    """One work folder for the class; `model` is a tiny model with a vocabulary of bytes."""
+    """A test class has one work folder. `model` is the path of a tiny model with a byte vocabulary."""
 
     @classmethod
     def setUpClass(cls):
@@ -35,7 +36,7 @@ class ProgramCase(unittest.TestCase):
 
     @classmethod
     def make(cls, name, *args):
-        """A generated model; the words are make_model's options."""
+        """Generate a model with these options of make_model. Returns its path."""
         path = cls.path(name)
         subprocess.run([MAKE_MODEL, *args, path], check=True, timeout=300)
         return path
@@ -53,13 +54,13 @@ class ProgramCase(unittest.TestCase):
                               timeout=300, check=False)
 
     def succeeds(self, *args, stdin=b''):
-        """Standard output of a run that must succeed without a word on standard error."""
+        """Run the program. It must exit with 0 and print nothing on standard error. Returns its output."""
         done = self.run_program(*args, stdin=stdin)
         self.assertEqual((done.returncode, done.stderr), (0, b''), args)
         return done.stdout
 
     def fails(self, code, *args, stdin=b''):
-        """The error line of a run that must end with `code` and say why in one line."""
+        """Run the program. It must exit with `code` and print one error line. Returns that line."""
         done = self.run_program(*args, stdin=stdin)
         text = done.stderr.decode()
         self.assertEqual(done.returncode, code, (args, text))
@@ -68,7 +69,7 @@ class ProgramCase(unittest.TestCase):
         return text
 
     def models_that_do_not_load(self):
-        """Paths of everything that is no model."""
+        """Paths that are not valid model files, each for another reason."""
         with open(self.model, 'rb') as file:
             whole = file.read()
         yield self.path('missing.gguf')

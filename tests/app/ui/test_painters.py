@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_painters.py CHAT MAKE_MODEL: both painters of a terminal: looks of Markdown, changes from one to the other
-in the middle of an answer, and how many bytes they send. Parts need tmux, and are skipped without it.
+test_painters.py CHAT MAKE_MODEL: both painters of a terminal: attributes of Markdown, changes of painter within
+an answer, and the number of bytes written. Tests that need tmux are skipped without it.
 """
 import os
 import re
@@ -10,9 +10,9 @@ import signal
 import time
 import unittest
 
-from program_case import PROGRAM, main
-from terminal_screen import Screen
-from test_chat_terminal import TerminalCase
+from support.program_case import PROGRAM, main
+from support.terminal_screen import Screen
+from support.terminal_case import TerminalCase
 
 ANSWER = '# Head\n\nSome **bold** and `code`.\n\n- item\n\n```c\nint x; // **\n```\nend'
 BOLD, CODE, HEAD = '\x1b[1m', '\x1b[36m', '\x1b[1m\x1b[35m'
@@ -28,8 +28,10 @@ class PainterCase(TerminalCase):
         return screen
 
     def looks(self, screen):
-        """Attributes by text: each run of cells that look alike, without the blanks around it. Blanks within
-        it may have any look: the row below may have been repainted there."""
+        """
+        {text: attributes} for each run of cells with equal attributes, without the blanks around it. Blanks
+        within a run may have any attributes, because a status row may have been erased there.
+        """
         runs, now = [('', '')], []
         for part in re.split(r'(\x1b\[[0-9;]*m|\n)', screen.text('-e')):
             if not part.startswith('\x1b'):
@@ -59,7 +61,7 @@ class PainterCase(TerminalCase):
 
 class Looks(PainterCase):
     @NEEDS_TMUX
-    def test_marks_stay_and_what_they_mark_is_coloured(self):
+    def test_markdown_marks_stay_and_their_text_is_coloured(self):
         for words, wide in (([], 60), (['--tui'], 60), ([], 20), (['--tui'], 20)):
             self.fake(ANSWER, token_ms=1)
             screen = self.screen(wide, 30, '--private', *words)
@@ -73,7 +75,7 @@ class Looks(PainterCase):
                              ['1 35', '1', '36', '1', '2', '36', '2', ''])
             screen.close()
 
-    def test_without_colour_no_look_reaches_the_terminal(self):
+    def test_without_colour_no_attribute_reaches_the_terminal(self):
         self.fake(ANSWER.replace('\n', ' '))
         for variable, words in (('1', []), (None, ['--color', 'never']), (None, ['--plain'])):
             self.env.pop('NO_COLOR', None)
@@ -82,7 +84,7 @@ class Looks(PainterCase):
             terminal = self.ready(*words)
             seen = self.ask(terminal, 'x')
             self.assertEqual(re.findall(rb'\x1b\[[1-9][0-9;]*m', seen), [])
-            self.assertIn(b'**bold**', seen)  # the row may be painted after any word
+            self.assertIn(b'**bold**', seen)  # the status row may be painted after any word
 
     def test_a_pipe_gets_the_answer_alone(self):
         self.fake(ANSWER)
@@ -90,7 +92,7 @@ class Looks(PainterCase):
         for words in ([], ['--color', 'always']):
             self.assertEqual(self.says('-p', 'x', *words), ANSWER.encode() + b'\n')
 
-    def test_a_look_ends_with_the_answer_however_it_ends(self):
+    def test_attributes_end_when_an_answer_is_stopped(self):
         self.fake('```\ncode\n', endless=1, token_ms=5)
         terminal = self.ready()
         start = len(terminal.seen)
@@ -115,7 +117,7 @@ class Looks(PainterCase):
 
 class Changes(PainterCase):
     @NEEDS_TMUX
-    def test_there_and_back_within_an_answer_repeats_nothing(self):
+    def test_changing_painters_within_an_answer_repeats_nothing(self):
         self.fake('# w000x **' + ' '.join(WORDS[1:]) + '**', 'second', token_ms=2)
         screen = self.screen(60, 30, '--private')
         screen.send('go', 'Enter')
@@ -134,7 +136,7 @@ class Changes(PainterCase):
         self.assertNotIn('Esc stops |', text)
 
     @NEEDS_TMUX
-    def test_an_answer_that_ends_on_the_whole_screen_is_completed_below(self):
+    def test_an_answer_that_ended_in_full_screen_is_complete_inline(self):
         self.fake(' '.join(WORDS), token_ms=2)
         screen = self.screen(60, 30, '--private')
         screen.send('go', 'Enter')
@@ -146,7 +148,7 @@ class Changes(PainterCase):
         self.each_word_once(screen.text('-J', '-S', '-500'))
 
     @NEEDS_TMUX
-    def test_an_answer_that_is_gone_on_with_repeats_nothing(self):
+    def test_a_continued_answer_repeats_nothing(self):
         for words in ([], ['--tui']):
             self.fake(' '.join(WORDS[:20]) + ' ', ' '.join(WORDS[20:]), token_ms=2)
             screen = self.screen(60, 40, '--private', '--no-stats', *words)
@@ -164,7 +166,7 @@ class Changes(PainterCase):
             screen.close()
 
     @NEEDS_TMUX
-    def test_a_process_that_was_stopped_from_outside_repeats_nothing(self):
+    def test_a_process_stopped_from_outside_repeats_nothing(self):
         self.fake(' '.join(WORDS), token_ms=4)
         screen = self.screen(60, 30, '--private')
         [pid] = [int(p) for p in os.listdir('/proc') if p.isdigit() and self.runs_here(p)]
@@ -200,10 +202,10 @@ class Changes(PainterCase):
             begun = time.monotonic()
             terminal.process.send_signal(number)
             self.left_clean(terminal, code)
-            self.assertLess(time.monotonic() - begun, 5)  # all of it would take longer
+            self.assertLess(time.monotonic() - begun, 5)  # the whole snapshot would take longer
             os.remove(os.path.join(self.home.name, '.local/share/bitnet-chat/sessions/talk.json'))
 
-    def test_a_stop_while_a_snapshot_is_taken_up_is_no_fault_of_it(self):
+    def test_a_stop_while_a_snapshot_loads_does_not_discard_it(self):
         words = ('--session', 'talk', '--snapshot')
         self.fake('fine')
         terminal = self.ready(*words)
@@ -217,7 +219,7 @@ class Changes(PainterCase):
         terminal.expect(rb'reading.*Esc stops', start=start)
         start = len(terminal.seen)
         terminal.send(b'\x03')
-        terminal.expect(rb'(?s)>>> .*y', start=start)  # the question is given back
+        terminal.expect(rb'(?s)>>> .*y', start=start)  # the question returns to the editor
         self.assertNotIn(b'is read again', terminal.seen)
         terminal.send(b'\x03/quit\r')
         self.left_clean(terminal, 0)
@@ -228,7 +230,7 @@ class Cost(PainterCase):
              'turn short waves aside more than long ones.\n\n- blue is *short*\n- red is long\n\n') * 3
 
     def wire(self, *words):
-        """Bytes written for one byte of an answer that comes as fast as people read."""
+        """What is written for an answer at reading speed, and its bytes per byte of the answer."""
         self.fake(self.PROSE, token_ms=13)
         terminal = self.open(*words)
         terminal.expect(rb'loaded in|in 0')
@@ -240,17 +242,17 @@ class Cost(PainterCase):
         seen = re.sub(rb'(?s)\[\d+ tok.*|^.*(?=Light)', b'', seen)
         return seen, len(seen) / len(self.PROSE)
 
-    def test_an_answer_below_costs_less_than_three_times_its_bytes(self):
+    def test_the_inline_painter_writes_at_most_three_times_the_text(self):
         seen, ratio = self.wire()
         self.assertLess(ratio, 3, seen)
         self.assertGreater(seen.count(b'generating') + seen.count(b'tok/s'), 1)
 
-    def test_a_whole_screen_costs_a_bounded_frame_for_each_change(self):
-        seen, ratio = self.wire('--tui')  # a byte of text, the way there and back, 25 times a second
+    def test_the_full_screen_writes_a_bounded_number_of_bytes(self):
+        seen, ratio = self.wire('--tui')  # a byte of text and two cursor movements, 25 times a second
         self.assertLess(ratio, 12, seen)
 
     @NEEDS_TMUX
-    def test_the_row_moves_down_with_the_text_and_never_stays_behind(self):
+    def test_the_status_row_leaves_nothing_behind_as_text_scrolls(self):
         self.fake('\n'.join(WORDS) + '\n' + '\u2764\ufe0f ' * 8 + '```\n' + 'long code ' * 20, token_ms=2)
         for rows in (30, 4):
             screen = self.screen(40, rows, '--private')

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_chat_promises.py CHAT MAKE_MODEL: what manual and help promise of options, commands, keys, the row
-and pipes, where no test of a whole area shows it. Scripted generator.
+test_chat_manual.py CHAT MAKE_MODEL: statements of the manual page and the help about options, commands, keys,
+the status row and pipes that no other test covers. With a scripted generator.
 """
 import json
 import os
@@ -9,15 +9,14 @@ import re
 import signal
 import subprocess
 
-from program_case import PROGRAM, main
-from test_chat_edges import PAINTERS, EdgeCase
-from test_chat_terminal import PROMPT, Terminal
+from support.program_case import PROGRAM, main
+from support.terminal_case import PAINTERS, PROMPT, Terminal, TerminalCase
 
 
-class Options(EdgeCase):
+class Options(TerminalCase):
     def test_wrap_breaks_between_words_and_no_wrap_does_not(self):
         answer = b'seven letters a word makes'
-        self.env['TERM'] = 'dumb'  # text alone
+        self.env['TERM'] = 'dumb'  # without escape sequences
         for words, whole in (([], False), (['--no-wrap'], True), (['--plain'], True)):
             self.fake(answer)
             terminal = self.ready('--no-stats', *words, columns=15)
@@ -30,7 +29,7 @@ class Options(EdgeCase):
         self.fake('**bold**')
         for variables, looks in (({}, True), ({'NO_COLOR': '1'}, False), ({'CLICOLOR_FORCE': '1'}, True),
                                  ({'CLICOLOR_FORCE': '0'}, False)):
-            self.env.update(variables)  # NO_COLOR stays
+            self.env.update(variables)  # NO_COLOR stays set
             terminal = self.ready()
             self.assertEqual(b'\x1b[1m**bold**' in self.says_in(terminal, b'x\r'), looks, variables)
 
@@ -40,13 +39,13 @@ class Options(EdgeCase):
             terminal = self.open('-q', *words)
             terminal.expect(PROMPT)
             self.says_in(terminal, b'x\r', b'answer')
-            self.says_in(terminal, b'/nope\r', b'unknown command')  # an error is told
+            self.says_in(terminal, b'/nope\r', b'unknown command')  # errors are printed nevertheless
             terminal.send(b'\x15\x04')
             self.left_clean(terminal, 0)
             for word in (b'for commands', b'loaded in', b' tok, '):
                 self.assertNotIn(word, terminal.seen)
 
-    def test_a_base_model_is_called_one(self):
+    def test_the_banner_names_a_base_model(self):
         for words in PAINTERS:
             terminal = self.ready('--template', 'plain', *words)
             terminal.expect(b'base model: plain text completion, not chat')
@@ -54,7 +53,7 @@ class Options(EdgeCase):
             self.leave(self.ready(*words))
         self.assertEqual(self.says('--template', 'plain', '-p', 'x'), b'Hello.\n')
 
-    def test_private_by_variable(self):
+    def test_a_variable_makes_the_chat_private(self):
         for value, kept in (('1', False), ('0', True)):
             self.env['BITNET_CHAT_PRIVATE'] = value
             terminal = self.ready()
@@ -63,7 +62,7 @@ class Options(EdgeCase):
             self.assertEqual(os.path.exists(self.state('last.json')), kept)
             self.assertEqual(os.path.exists(self.state('history')), kept)
 
-    def test_files_lie_where_the_variables_say(self):
+    def test_files_follow_the_xdg_variables(self):
         state = self.env['XDG_STATE_HOME'] = os.path.join(self.home.name, 'elsewhere')
         data = self.env['XDG_DATA_HOME'] = os.path.join(self.home.name, 'data')
         terminal = self.ready()
@@ -80,14 +79,14 @@ class Options(EdgeCase):
                   for words in ([], ['--template-arg', 'style=loud'])]
         self.assertEqual(counts[1] - counts[0], 4)
 
-    def test_settings_have_their_sources(self):
+    def test_settings_are_listed_with_their_sources(self):
         config = self.write('sources', 'top-p = 0.5\n')
         self.env['BITNET_CHAT_CONFIG'] = config
         done = self.chat('-i', '--top-k', '7', stdin=b'/set min-p 0.25\n/set\n')
         for row in (r'top-p +0\.5 +config', r'top-k +7 +flag', r'min-p +0\.25 +set', r'temp +0\.7 +default'):
             self.assertRegex(done.stderr.decode(), row)
 
-    def test_continue_goes_on_after_a_crash(self):
+    def test_continue_resumes_after_a_crash(self):
         self.fake('one', 'two')
         for how in (['-C'], ['--session', self.path('crash.json')]):
             terminal = self.ready(*how[1:] and how)
@@ -102,7 +101,7 @@ class Options(EdgeCase):
 
     def test_a_model_that_cannot_be_opened_leaves_the_terminal_as_it_was(self):
         for path in self.models_that_do_not_load():
-            if os.path.basename(path) in ('half.gguf', 'short.gguf'):  # whole to this generator
+            if os.path.basename(path) in ('half.gguf', 'short.gguf'):  # this generator does not read the weights
                 continue
             for words in PAINTERS:
                 terminal = Terminal([PROGRAM, '--model=' + path, *words], self.env)
@@ -112,7 +111,7 @@ class Options(EdgeCase):
                 self.assertEqual(terminal.modes(), terminal.before)
 
 
-class Commands(EdgeCase):
+class Commands(TerminalCase):
     def script(self, *lines, words=(), code=0):
         done = self.chat('-i', *words, stdin='\n'.join(lines).encode())
         self.assertEqual(done.returncode, code, done.stderr)
@@ -125,7 +124,7 @@ class Commands(EdgeCase):
             self.assertRegex(text, rf'^/{name} [^\n]*: [a-z][^\n]*\n[^\n]*/{name}\b')
         self.assertIn('no command of that name', self.script('/help nonsense', code=2))
 
-    def test_history_shows_as_many_as_are_asked_for(self):
+    def test_history_shows_the_given_number_of_turns(self):
         self.fake('1', '2', '3')
         text = self.script('a', 'b', 'c', '/history 2')
         self.assertNotIn('1> a', text)
@@ -136,7 +135,7 @@ class Commands(EdgeCase):
         self.assertIn('nothing was said yet', text)
         self.assertTrue(text.endswith('be brief\n'))
 
-    def test_context_says_what_would_go_next(self):
+    def test_context_shows_the_turn_that_is_dropped_next(self):
         self.assertIn('next to go: the first words', self.script('the first words', 'b', '/context'))
 
     def test_a_broken_session_changes_nothing(self):
@@ -179,7 +178,7 @@ class Commands(EdgeCase):
         self.leave(terminal)
 
 
-class Keys(EdgeCase):
+class Keys(TerminalCase):
     def test_escape_is_the_editors_meta_key_at_the_prompt(self):
         for words in PAINTERS:
             terminal = self.ready(*words)
@@ -200,7 +199,7 @@ class Keys(EdgeCase):
             self.leave(terminal)
             self.assertEqual(self.messages(), ['question', 'ahead'])
 
-    def test_an_answer_stops_with_the_process_and_goes_on_with_it(self):
+    def test_an_answer_stops_and_continues_with_the_process(self):
         for words in PAINTERS:
             self.fake('first \x1dand last', hold=self.gate())
             terminal = Terminal(['sh', '-c', 'set -m; "$0" "$@"; read x; fg', PROGRAM, *words, self.model], self.env)
@@ -212,7 +211,7 @@ class Keys(EdgeCase):
             self.write('gate', '')
             start = len(terminal.seen)
             terminal.send(b'\n')
-            if words:  # what is painted in pieces comes in one when it is painted anew
+            if words:  # a repaint writes in one piece what was written in several
                 terminal.expect(rb'\[\d+ tok', start=start)
                 start = len(terminal.seen)
                 terminal.send(b'\x0c')
@@ -220,7 +219,7 @@ class Keys(EdgeCase):
             self.leave(terminal)
             self.assertEqual(self.messages('assistant'), ['first and last'])
 
-    def test_what_is_typed_ahead_can_be_edited_and_have_lines(self):
+    def test_typed_ahead_text_can_be_edited_and_have_lines(self):
         for words in PAINTERS:
             self.fake('first \x1dlast', 'fine', hold=self.gate())
             terminal = self.ready(*words)
@@ -247,8 +246,8 @@ class Keys(EdgeCase):
         self.assertIn('\ufffd', message)
 
 
-class Row(EdgeCase):
-    def test_the_prompt_says_how_much_is_loaded(self):
+class StatusRow(TerminalCase):
+    def test_the_prompt_shows_the_loading_progress(self):
         self.fake(load_until=self.gate())
         terminal = self.open()
         terminal.expect(rb'\(loading \d+%\) >>> ')
@@ -259,7 +258,7 @@ class Row(EdgeCase):
         terminal.send(b'\x15')
         self.leave(terminal)
 
-    def test_a_rate_comes_with_the_third_token(self):
+    def test_a_rate_is_shown_from_the_third_token(self):
         for answer, shown in (('ab', rb'generating 2 \| ctx'), ('abc', rb'generating 3 \| [\d.]+ tok/s \| ctx')):
             for words in PAINTERS:
                 self.fake(answer + '\x1d')
@@ -268,18 +267,18 @@ class Row(EdgeCase):
                 terminal.close()
                 self._cleanups.pop()
 
-    def test_what_is_not_saved_is_said_to_be(self):
+    def test_the_status_row_shows_unsaved(self):
         terminal = self.ready('--tui', '--session', self.path('row.json'))
         self.says_in(terminal, b'/system x\r', b'system message set')
         self.leave(terminal)
         terminal = self.ready('--tui')
         start = len(terminal.seen)
-        self.says_in(terminal, b'x\r')  # while an answer runs Ctrl-D is nothing
+        self.says_in(terminal, b'x\r')  # Ctrl-D is ignored while an answer runs
         terminal.expect(rb'unsaved', start=start)
         self.leave(terminal)
 
 
-class Pipes(EdgeCase):
+class Pipes(TerminalCase):
     def begin(self, *words, stdin=subprocess.DEVNULL):
         process = subprocess.Popen([PROGRAM, self.model, *words], env=self.env, bufsize=0, stdin=stdin,
                                    stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -319,7 +318,7 @@ class Pipes(EdgeCase):
             seen += self.read(process, 1)
         return seen
 
-    def test_progress_stands_on_a_terminal_and_is_taken_away(self):
+    def test_progress_is_shown_on_a_terminal_and_erased(self):
         path = self.path('piped')
         for words, shown in (([], True), (['-q'], False)):
             self.fake('the answer', read_us=50000)
@@ -333,7 +332,7 @@ class Pipes(EdgeCase):
             with open(path, 'rb') as file:
                 self.assertEqual(file.read(), b'the answer\n')
 
-    def test_an_interrupt_while_the_model_loads_is_130_at_once(self):
+    def test_an_interrupt_while_the_model_loads_is_exit_130(self):
         for words in (['-p', 'x'], ['--json', '-p', 'x'], ['--lines']):
             self.fake(load_until=self.gate())
             process = self.begin(*words, stdin=subprocess.PIPE)
@@ -348,8 +347,8 @@ class Pipes(EdgeCase):
         return caught >> (signal.SIGINT - 1) & 1
 
 
-class Overflow(EdgeCase):
-    def test_a_message_that_is_refused_goes_back_to_the_editor(self):
+class Overflow(TerminalCase):
+    def test_a_refused_message_returns_to_the_editor(self):
         for words in PAINTERS:
             self.fake('ok', n_ctx=120)
             terminal = self.ready('--overflow', 'stop', *words)
@@ -362,7 +361,7 @@ class Overflow(EdgeCase):
             self.leave(terminal)
             self.assertEqual(self.messages(), ['b' * 30, 'c' * 30])
 
-    def test_an_answer_that_fills_the_context_says_how_to_go_on(self):
+    def test_a_full_context_is_reported_with_the_commands_that_help(self):
         for words in PAINTERS:
             self.fake('short', 'word ' * 60, n_ctx=200)
             terminal = self.ready(*words)
