@@ -38,8 +38,8 @@ struct batch {
     bool at_end;
     size_t n_lines;
     struct strbuf system;
-    struct generator_lane *lanes[GENERATOR_MAX_LANES]; /* (n_lanes) */
-    struct batch_item *runs[GENERATOR_MAX_LANES];      /* (n_lanes) whose answer; NULL: free */
+    struct generator_lane *lanes[CHAT_BATCH_MAX]; /* (n_lanes) */
+    struct batch_item *runs[CHAT_BATCH_MAX];      /* (n_lanes) whose answer; NULL: free */
     size_t n_lanes;
     struct batch_item *ring; /* (n_ring) */
     size_t n_ring;
@@ -227,8 +227,8 @@ static bool fill_lanes(struct batch *b, struct bn_error *err)
 
 static bool step(struct batch *b, struct bn_error *err)
 {
-    struct generator_step steps[GENERATOR_MAX_LANES];
-    size_t lanes[GENERATOR_MAX_LANES], n = 0;
+    struct generator_step steps[CHAT_BATCH_MAX];
+    size_t lanes[CHAT_BATCH_MAX], n = 0;
     for (size_t i = 0; i < b->n_lanes; i++) {
         if (!b->runs[i])
             continue;

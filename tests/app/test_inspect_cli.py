@@ -176,7 +176,7 @@ class Prompt(ProgramCase):
         path = self.write('m.json', '[{"role": "user", "content": "x"}]')
         for arg in ('messages=[]', 'add_generation_prompt=true'):
             said = self.fails(2, 'prompt', self.model, '--messages', path, '--template-arg', arg)
-            self.assertIn("the conversation's own", said)
+            self.assertIn('is set by the program', said)
         self.succeeds('prompt', self.model, '--messages', path, '--template-arg', 'messages2=[]')
 
     def test_ids_are_those_of_the_tokenizer(self):

@@ -97,7 +97,7 @@ bool generator_lane_read(struct generator_lane *lane, const int32_t *ids, size_t
 bool generator_lanes_step(struct generator_step *steps, size_t n_steps,
                           const struct bn_control *control, struct bn_error *err)
 {
-    struct bn_item items[GENERATOR_MAX_LANES];
+    struct bn_item items[CHAT_BATCH_MAX];
     for (size_t i = 0; i < n_steps; i++) {
         const struct generator_step *s = &steps[i];
         items[i] = (struct bn_item){.session = s->lane->session,

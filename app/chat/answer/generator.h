@@ -9,6 +9,7 @@
 #ifndef APP_GENERATOR_H
 #define APP_GENERATOR_H
 
+#include "app/options/chat_options.h"
 #include "engine/engine.h"
 #include "engine/sampler.h"
 #include "engine/spec.h"
@@ -76,7 +77,6 @@ void generator_cut(struct generator *g, size_t n_keep);
 
 /* Independent prompts side by side: a lane has its own session and sampler, and what comes out of
  * it depends on no other lane. Errors as above; a lane is closed before its generator. */
-#define GENERATOR_MAX_LANES 64
 struct generator_lane;
 bool generator_lane_open(struct generator *g, struct generator_lane **out, struct bn_error *err);
 void generator_lane_close(struct generator_lane *lane); /* NULL is fine */
@@ -95,7 +95,7 @@ struct generator_step {
     size_t n_ids;
     int32_t next; /* chosen */
 };
-/* One token for each of at most GENERATOR_MAX_LANES lanes, in one pass over the weights. */
+/* One token for each of at most CHAT_BATCH_MAX lanes, in one pass over the weights. */
 bool generator_lanes_step(struct generator_step *steps, size_t n_steps,
                           const struct bn_control *control, struct bn_error *err);
 

@@ -7,7 +7,6 @@
 #include "app/commands/commands.h"
 #include "app/inspect/inspect_options.h"
 #include "app/options/chat_options.h"
-#include "app/options/model_args.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -70,7 +69,7 @@ static void page_and_table_agree(void **state)
     for (size_t i = 0; i < options_count(o); i++) {
         const struct option *row = options_row(o, i);
         char line[200];
-        if (row->places != 0 && !(row->places & OPTION_ON_COMMAND))
+        if (!option_on_command_line(row))
             continue;
         n_listed++;
         item_line(row, line, sizeof(line));
@@ -127,11 +126,7 @@ int main(int argc, char **argv)
         return 2;
     struct page inspect = {argv[1], "bitnet-inspect", inspect_tables, n_inspect_tables};
     struct page bench = {argv[1], "bitnet-bench", bench_tables, n_bench_tables};
-    const struct option_table *const chat_tables[] = {&chat_options, &chat_sampling_options,
-                                                      &model_run_options, &model_file_options,
-                                                      &model_template_options};
-    struct page chat = {argv[1], "bitnet-chat", chat_tables,
-                        sizeof(chat_tables) / sizeof(chat_tables[0])};
+    struct page chat = {argv[1], "bitnet-chat", chat_tables, n_chat_tables};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(page_and_table_agree, &chat),
         cmocka_unit_test_prestate(page_has_every_command, &chat),

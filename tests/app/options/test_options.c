@@ -12,54 +12,50 @@
 
 #define EVERYWHERE (OPTION_ON_COMMAND | OPTION_IN_CONFIG | OPTION_BY_SET)
 
-static const struct option rows[] = {
-    {.name = "quiet", .letter = 'q', .kind = OPTION_FLAG, .group = "Talk", .help = "only errors"},
-    {.name = "verbose", .letter = 'v', .kind = OPTION_FLAG, .group = "Talk", .help = "say more"},
+static const struct option talk_rows[] = {
+    {.name = "quiet", .letter = 'q', .kind = OPTION_FLAG, .help = "only errors"},
+    {.name = "verbose", .letter = 'v', .kind = OPTION_FLAG, .help = "say more"},
     {.name = "wrap",
      .kind = OPTION_FLAG,
      .places = EVERYWHERE,
      .fallback = "on",
-     .group = "Talk",
      .help = "do not break lines"},
+};
+
+static const struct option number_rows[] = {
     {.name = "max-tokens",
      .letter = 'n',
      .kind = OPTION_INT,
      .places = EVERYWHERE,
      .ints = {-1, 4096},
      .fallback = "-1",
-     .group = "Numbers",
      .arg = "N",
      .help = "most tokens of an answer"},
-    {.name = "seed",
-     .kind = OPTION_INT,
-     .ints = {0, INT64_MAX},
-     .group = "Numbers",
-     .help = "seed"},
+    {.name = "seed", .kind = OPTION_INT, .ints = {0, INT64_MAX}, .help = "seed"},
     {.name = "temp",
      .kind = OPTION_REAL,
      .places = EVERYWHERE,
      .reals = {0, 100, false},
      .fallback = "0.7",
-     .group = "Numbers",
      .help = "temperature"},
     {.name = "top-p",
      .kind = OPTION_REAL,
      .places = EVERYWHERE,
      .reals = {0, 1, true},
      .fallback = "0.95",
-     .group = "Numbers",
      .help = "nucleus"},
+};
+
+static const struct option other_rows[] = {
     {.name = "isa",
      .kind = OPTION_CHOICE,
      .choices = "ref|avx2|amx",
      .fallback = "avx2",
-     .group = "Other",
      .help = "instruction set"},
     {.name = "stop",
      .kind = OPTION_TEXT,
      .repeats = true,
      .places = EVERYWHERE,
-     .group = "Other",
      .arg = "TEXT",
      .help = "end the answer before TEXT"},
     {.name = "depths",
@@ -68,11 +64,12 @@ static const struct option rows[] = {
      .advanced = true,
      .ints = {0, 100000},
      .fallback = "0,2048",
-     .group = "Other",
      .help = "depths"},
-    {.name = "colour", .kind = OPTION_TEXT, .places = OPTION_BY_SET, .group = "Other", .help = "x"},
+    {.name = "colour", .kind = OPTION_TEXT, .places = OPTION_BY_SET, .help = "x"},
 };
-static const struct option_table table = OPTION_TABLE(rows);
+static const struct option_table talk = OPTION_TABLE("Talk", talk_rows);
+static const struct option_table numbers = OPTION_TABLE("Numbers", number_rows);
+static const struct option_table others = OPTION_TABLE("Other", other_rows);
 
 struct fixture {
     struct options *o;
@@ -81,10 +78,10 @@ struct fixture {
 
 static int set_up(void **state)
 {
-    const struct option_table *tables[] = {&table};
+    const struct option_table *tables[] = {&talk, &numbers, &others};
     struct fixture *f = calloc(1, sizeof(*f));
     *state = f;
-    return f && options_open(tables, 1, &f->o, &f->err) ? 0 : -1;
+    return f && options_open(tables, 3, &f->o, &f->err) ? 0 : -1;
 }
 
 static int tear_down(void **state)
@@ -231,7 +228,7 @@ static void a_list_is_refused_for_one_bad_number(void **state)
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_false(options_set(f->o, "depths", bad[i], OPTION_FROM_COMMAND, &f->err));
     assert_string_equal(
-        f->err.text, "depths '1 2': expected whole numbers from 0 to 100000, with commas between");
+        f->err.text, "depths '1 2': expected whole numbers from 0 to 100000, separated by commas");
     size_t n;
     assert_int_equal(options_ints(f->o, "depths", &n)[1], 2048);
 }
