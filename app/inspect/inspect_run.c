@@ -1,6 +1,7 @@
 /*
  * The verbs that run the model over ids: logits, perplexity.
  */
+#include "app/common/logit_rows.h"
 #include "app/common/paths.h"
 #include "app/inspect/inspect.h"
 #include "engine/base/memory.h"
@@ -62,11 +63,11 @@ static bool write_logits(struct inspect *in, const int32_t *ids, size_t n_ids, s
     const char *path = options_text(in->options, "out");
     const size_t n_first = (size_t)options_int(in->options, "reuse");
     struct row_writer writer = {fopen(path, "wb"), bn_model_info(in->model)->n_vocab};
-    const struct inspect_rows rows = {write_row, &writer};
+    const struct logit_rows rows = {write_row, &writer};
     if (!writer.out)
         return bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
-    bool ok = inspect_eval(in, ids, n_first, &rows, err) &&
-              inspect_eval(in, ids + n_first, n_ids - n_first, &rows, err);
+    bool ok = logit_rows_eval(in->model, in->session, ids, n_first, &rows, err) &&
+              logit_rows_eval(in->model, in->session, ids + n_first, n_ids - n_first, &rows, err);
     if (fclose(writer.out) != 0 && ok)
         ok = bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
     return ok;
@@ -112,7 +113,7 @@ static bool score_row(void *ud, size_t pos, const float *logits, struct bn_error
     (void)err; /* nothing here fails */
     if (pos + 1 >= s->n_ids)
         return true;
-    const double loss = inspect_loss(logits, s->n_vocab, s->ids[pos + 1]);
+    const double loss = logit_rows_loss(logits, s->n_vocab, s->ids[pos + 1]);
     s->sum += loss;
     s->sum_squares += loss * loss;
     s->n_scored++;
@@ -129,7 +130,7 @@ static bool score_text(struct inspect *in, const struct token_list *text, size_t
     int32_t *window = mem_alloc(n_window, sizeof(*window));
     if (!window)
         return bn_fail(err, BN_ENOMEM, "out of memory for a window of %zu ids", n_window);
-    const struct inspect_rows rows = {score_row, s};
+    const struct logit_rows rows = {score_row, s};
     bool ok = true;
     for (size_t i = 0; ok && i < text->n; i += n_window - n_bos) {
         const size_t n = size_min(n_window - n_bos, text->n - i);
@@ -138,7 +139,7 @@ static bool score_text(struct inspect *in, const struct token_list *text, size_t
         s->ids = window;
         s->n_ids = n + n_bos;
         bn_session_truncate(in->session, 0);
-        ok = inspect_eval(in, window, s->n_ids - 1, &rows, err);
+        ok = logit_rows_eval(in->model, in->session, window, s->n_ids - 1, &rows, err);
     }
     mem_free(window);
     return ok;
