@@ -1,7 +1,12 @@
 /*
- * Options of bitnet-bench.
+ * Options of bitnet-bench, and the rows and the plan that they describe: see bench_options.h.
  */
 #include "app/bench/bench_options.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+
+#define ROWS_MAX 10000 /* enough for any real use; a list of long lists would be endless */
 
 static const struct option test_rows[] = {
     {.name = "prompt",
@@ -75,3 +80,40 @@ static const struct option_table general = OPTION_TABLE("General", general_rows)
 const struct option_table *const bench_tables[] = {&tests, &output, &general, &model_run_options,
                                                    &model_file_options};
 const size_t n_bench_tables = sizeof(bench_tables) / sizeof(bench_tables[0]);
+
+bool bench_options_rows(const struct options *o, struct bench_row **out, size_t *n_rows,
+                        struct bn_error *err)
+{
+    static const char *const names[] = {"prompt", "generate"}; /* BENCH_PP, BENCH_TG */
+    size_t n_depths, n_batches, cap = 0;
+    const int64_t *depths = options_ints(o, "depth", &n_depths);
+    const int64_t *batches = options_ints(o, "batch", &n_batches);
+    *out = NULL;
+    *n_rows = 0;
+    for (size_t test = 0; test < 2; test++) {
+        size_t n_sizes, per_size;
+        const int64_t *sizes = options_ints(o, names[test], &n_sizes);
+        if (!size_mul3(&per_size, n_depths, n_batches, n_sizes) || per_size > ROWS_MAX)
+            return bn_fail(err, BN_EARG, "more than %d rows", ROWS_MAX);
+        if (!mem_grow(out, &cap, *n_rows + per_size, sizeof(**out)))
+            return bn_fail(err, BN_ENOMEM, "out of memory for %zu rows", *n_rows + per_size);
+        for (size_t i = 0; i < per_size; i++) {
+            const size_t n = (size_t)sizes[i / (n_depths * n_batches)];
+            if (n > 0)
+                (*out)[(*n_rows)++] =
+                    (struct bench_row){.test = (enum bench_test)test,
+                                       .n_tokens = n,
+                                       .depth = (size_t)depths[i / n_batches % n_depths],
+                                       .batch = (size_t)batches[i % n_batches]};
+        }
+    }
+    return *n_rows > 0 || bn_fail(err, BN_EARG, "nothing to measure: -p and -n are both 0");
+}
+
+struct bench_plan bench_options_plan(const struct options *o)
+{
+    return (struct bench_plan){.n_ubatch = (size_t)options_int(o, "ubatch"),
+                               .n_runs = (size_t)options_int(o, "runs"),
+                               .with_sampling = options_flag(o, "sample"),
+                               .spec = (enum spec_mode)options_choice(o, "spec")};
+}

@@ -25,6 +25,30 @@ bool json_out_add(json_t *object, const char *key, json_t *value)
     return json_object_set_new(object, key, value) == 0;
 }
 
+static void drop_unless(bool ok, json_t **target)
+{
+    if (!ok) {
+        json_decref(*target);
+        *target = NULL;
+    }
+}
+
+void json_out_put(json_t **object, const char *key, json_t *value)
+{
+    drop_unless(json_out_add(*object, key, value), object);
+}
+
+void json_out_merge(json_t **object, json_t *other)
+{
+    drop_unless(json_object_update(*object, other) == 0, object);
+    json_decref(other);
+}
+
+void json_out_append(json_t **list, json_t *item)
+{
+    drop_unless(json_array_append_new(*list, item) == 0, list);
+}
+
 /* To be freed with free; NULL: out of memory. */
 static char *dump(json_t *object, enum json_layout layout)
 {

@@ -19,9 +19,14 @@
 /* A string; invalid UTF-8 becomes U+FFFD. NULL: out of memory. */
 json_t *json_out_text(struct bn_str text);
 
-/* object[key] = value; `value` is taken over, also on failure. False: out of memory, or value is
- * NULL. */
+/* object[key] = value. False: out of memory, or value is NULL. */
 bool json_out_add(json_t *object, const char *key, json_t *value);
+
+/* For building without a check after each step: on failure the target is freed and becomes NULL. A
+ * NULL target stays NULL. */
+void json_out_put(json_t **object, const char *key, json_t *value); /* (*object)[key] = value */
+void json_out_merge(json_t **object, json_t *other);                /* adds all keys of `other` */
+void json_out_append(json_t **list, json_t *item);
 
 enum json_layout { JSON_OUT_LINE, JSON_OUT_INDENT };
 /* Write the object, then a newline, and drop the reference. BN_EIO, BN_ENOMEM. */

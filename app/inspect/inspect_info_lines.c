@@ -58,10 +58,10 @@ static void print_model(const struct info *info)
            hp->n_ff);
     printf("  %-16s %zu heads of %zu, %zu of them with keys and values\n", "attention", hp->n_heads,
            hp->head_dim, hp->n_kv_heads);
-    printf("  %-16s %s, %zu of %zu, base %g, scale %g%s\n", "RoPE", info_rope_name(info), hp->n_rot,
-           hp->head_dim, hp->rope_base, hp->rope_scale,
-           m->rope_freqs.bytes ? ", with frequency factors" : "");
-    printf("  %-16s %s%s, epsilon %g\n", "layer", info_act_name(info),
+    printf("  %-16s %s, %zu of %zu, base %g, scale %g%s\n", "RoPE",
+           m->arch->rope == ROPE_NEOX ? "halves (NeoX)" : "adjacent pairs", hp->n_rot, hp->head_dim,
+           hp->rope_base, hp->rope_scale, m->rope_freqs.bytes ? ", with frequency factors" : "");
+    printf("  %-16s %s%s, epsilon %g\n", "layer", hp->act == FFN_RELU2 ? "ReLU-squared" : "SiLU",
            m->arch->sub_norms ? ", sub-norms" : "", (double)hp->rms_eps);
     printf("  %-16s %zu tokens, %s head\n", "vocabulary", hp->n_vocab,
            m->tied ? "tied" : "separate");
@@ -206,10 +206,9 @@ static void print_value(const struct info *info, const struct gguf_kv *kv, size_
     uint64_t u;
     double f;
     bool b;
-    char key[256];
-    if (kv->key.n_bytes >= sizeof(key))
+    char key[INFO_KEY_BYTES];
+    if (!info_key(kv, key))
         return;
-    (void)snprintf(key, sizeof(key), "%.*s", (int)kv->key.n_bytes, kv->key.ptr); /* it fits */
     const struct bn_file *file = info->in->file;
     if (kv->kind == GGUF_ARRAY)
         print_array(info, key, kv);
