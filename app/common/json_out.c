@@ -1,5 +1,5 @@
 /*
- * jansson in and out.
+ * JSON with jansson: see json_out.h.
  */
 #include "app/common/json_out.h"
 
@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX 64 /* of a value handed to a template; jansson's own limit is 2048 */
+#define DEPTH_MAX 64 /* of a template value; the limit of jansson is 2048 */
 
 json_t *json_out_text(struct bn_str text)
 {
     struct strbuf valid = {0};
-    (void)term_text_repair(text, &valid); /* where it was wrong is nobody's business here */
+    (void)term_text_repair(text, &valid); /* the offset of the error is not needed */
     json_t *json = valid.failed ? NULL : json_stringn_nocheck(strbuf_text(&valid), valid.n_bytes);
     strbuf_finish(&valid);
     return json;
@@ -49,7 +49,7 @@ void json_out_append(json_t **list, json_t *item)
     drop_unless(json_array_append_new(*list, item) == 0, list);
 }
 
-/* To be freed with free; NULL: out of memory. */
+/* Drops the reference. Free the text with free; NULL: out of memory. */
 static char *dump(json_t *object, enum json_layout layout)
 {
     const size_t flags = JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9) |

@@ -3,59 +3,42 @@
  */
 #include "app/inspect/inspect_options.h"
 
+/* clang-format off */
 static const struct option general_rows[] = {
-    {.name = "help",
-     .letter = 'h',
-     .kind = OPTION_FLAG,
+    {.name = "help", .letter = 'h', .kind = OPTION_FLAG,
      .help = "show the verbs and options; after a verb, the options of that verb"},
     {.name = "version", .kind = OPTION_FLAG, .help = "show the version"},
 };
 
 static const struct option output_rows[] = {
     {.name = "json", .kind = OPTION_FLAG, .help = "info: print one JSON object"},
-    {.name = "ctx",
-     .letter = 'c',
-     .kind = OPTION_INT,
-     .ints = {0, 1048576},
-     .fallback = "0",
+    {.name = "ctx", .letter = 'c', .kind = OPTION_INT, .ints = {0, 1048576}, .fallback = "0",
      .help = "info: context to plan for; perplexity: window; 0: as in training"},
 };
 
 static const struct option text_rows[] = {
-    {.name = "special",
-     .kind = OPTION_FLAG,
+    {.name = "special", .kind = OPTION_FLAG,
      .help = "tokenize: recognise special tokens in the text; detokenize: show them"},
     {.name = "bos", .kind = OPTION_FLAG, .help = "tokenize: put the beginning-of-text token first"},
 };
 
 static const struct option prompt_rows[] = {
-    {.name = "messages",
-     .kind = OPTION_TEXT,
-     .arg = "FILE",
+    {.name = "messages", .kind = OPTION_TEXT, .arg = "FILE",
      .help = "the conversation: JSON messages in the OpenAI form; -: stdin"},
     {.name = "ids", .kind = OPTION_FLAG, .help = "print ids instead of text"},
-    {.name = "generation-prompt",
-     .kind = OPTION_FLAG,
-     .fallback = "on",
+    {.name = "generation-prompt", .kind = OPTION_FLAG, .fallback = "on",
      .help = "end the prompt with the text that starts an answer"},
 };
 
 static const struct option logits_rows[] = {
-    {.name = "tokens",
-     .kind = OPTION_INTS,
-     .ints = {0, INT32_MAX},
-     .arg = "ID,ID,...",
+    {.name = "tokens", .kind = OPTION_INTS, .ints = {0, INT32_MAX}, .arg = "ID,ID,...",
      .help = "the ids to evaluate"},
-    {.name = "out",
-     .kind = OPTION_TEXT,
-     .arg = "FILE",
+    {.name = "out", .kind = OPTION_TEXT, .arg = "FILE",
      .help = "output file for the logits: float32, (tokens, vocabulary), row-major"},
-    {.name = "reuse",
-     .kind = OPTION_INT,
-     .ints = {0, INT32_MAX},
-     .fallback = "0",
+    {.name = "reuse", .kind = OPTION_INT, .ints = {0, INT32_MAX}, .fallback = "0",
      .help = "evaluate the first N ids, then the rest on top of them"},
 };
+/* clang-format on */
 
 static const struct option_table general = OPTION_TABLE("General", general_rows);
 static const struct option_table output = OPTION_TABLE("Output", output_rows);

@@ -26,55 +26,27 @@ static bool check_device(const char *text, struct bn_error *err)
 
 #define CLI_CONFIG (OPTION_ON_COMMAND | OPTION_IN_CONFIG)
 
+/* clang-format off */
 static const struct option run_rows[] = {
-    {.name = "device",
-     .kind = OPTION_TEXT,
-     .places = CLI_CONFIG,
-     .check = check_device,
-     .fallback = "auto",
-     .arg = "auto|cpu|cuda[:N]",
-     .help = "device for the computation"},
-    {.name = "threads",
-     .letter = 't',
-     .kind = OPTION_INT,
-     .places = CLI_CONFIG,
-     .ints = {0, 1024},
-     .fallback = "0",
-     .help = "CPU threads; 0: one per core, fewer for little work"},
-    {.name = "pin",
-     .kind = OPTION_FLAG,
-     .advanced = true,
-     .places = CLI_CONFIG,
+    {.name = "device", .kind = OPTION_TEXT, .places = CLI_CONFIG, .check = check_device,
+     .fallback = "auto", .arg = "auto|cpu|cuda[:N]", .help = "device for the computation"},
+    {.name = "threads", .letter = 't', .kind = OPTION_INT, .places = CLI_CONFIG, .ints = {0, 1024},
+     .fallback = "0", .help = "CPU threads; 0: one per core, fewer for little work"},
+    {.name = "pin", .kind = OPTION_FLAG, .advanced = true, .places = CLI_CONFIG,
      .help = "keep each CPU thread on its own core"},
-    {.name = "ubatch",
-     .kind = OPTION_INT,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .ints = {1, 4096},
-     .fallback = "512",
-     .help = "largest number of prompt tokens in one pass"},
-    {.name = "isa",
-     .kind = OPTION_CHOICE,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .choices = "ref|avx2|avxvnni|avx512vnni|amx|neon|dotprod|i8mm",
-     .arg = "NAME",
+    {.name = "ubatch", .kind = OPTION_INT, .advanced = true, .places = CLI_CONFIG,
+     .ints = {1, 4096}, .fallback = "512", .help = "largest number of prompt tokens in one pass"},
+    {.name = "isa", .kind = OPTION_CHOICE, .advanced = true, .places = CLI_CONFIG,
+     .choices = "ref|avx2|avxvnni|avx512vnni|amx|neon|dotprod|i8mm", .arg = "NAME",
      .help = "highest instruction set to use (ref ... i8mm); default: the best one"},
-    {.name = "head",
-     .kind = OPTION_CHOICE,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .choices = "exact|q8|f16",
-     .fallback = "exact",
+    {.name = "head", .kind = OPTION_CHOICE, .advanced = true, .places = CLI_CONFIG,
+     .choices = "exact|q8|f16", .fallback = "exact",
      .help = "output head: exact; f16: slower, same logits; q8: approximate"},
-    {.name = "kv",
-     .kind = OPTION_CHOICE,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .choices = "f16|q8",
-     .fallback = "f16",
+    {.name = "kv", .kind = OPTION_CHOICE, .advanced = true, .places = CLI_CONFIG,
+     .choices = "f16|q8", .fallback = "f16",
      .help = "KV cache: f16; or q8: int8, half the memory, approximate"},
 };
+/* clang-format on */
 const struct option_table model_run_options = OPTION_TABLE("Model", run_rows);
 
 /* A misspelt name must not leave the repair on silently. */
@@ -96,22 +68,16 @@ static bool check_no_repair(const char *text, struct bn_error *err)
     return true;
 }
 
+/* clang-format off */
 static const struct option file_rows[] = {
-    {.name = "i2s-layout",
-     .kind = OPTION_CHOICE,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .choices = "a|b|c",
-     .fallback = "a",
+    {.name = "i2s-layout", .kind = OPTION_CHOICE, .advanced = true, .places = CLI_CONFIG,
+     .choices = "a|b|c", .fallback = "a",
      .help = "order of the weights in I2_S tensors; b and c are for other builds"},
-    {.name = "no-repair",
-     .kind = OPTION_TEXT,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .check = check_no_repair,
-     .arg = "all|ID,ID",
+    {.name = "no-repair", .kind = OPTION_TEXT, .advanced = true, .places = CLI_CONFIG,
+     .check = check_no_repair, .arg = "all|ID,ID",
      .help = "do not repair these faults of the file: all, or IDs shown by info"},
 };
+/* clang-format on */
 const struct option_table model_file_options = OPTION_TABLE("Model", file_rows);
 
 static bool check_template_arg(const char *text, struct bn_error *err)
@@ -126,23 +92,16 @@ static bool check_template_arg(const char *text, struct bn_error *err)
     return true;
 }
 
+/* clang-format off */
 static const struct option template_rows[] = {
-    {.name = "template",
-     .kind = OPTION_TEXT,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .fallback = "auto",
-     .arg = "NAME|@FILE",
+    {.name = "template", .kind = OPTION_TEXT, .advanced = true, .places = CLI_CONFIG,
+     .fallback = "auto", .arg = "NAME|@FILE",
      .help = "chat template: auto (of the model), built-in name, Jinja file"},
-    {.name = "template-arg",
-     .kind = OPTION_TEXT,
-     .repeats = true,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .check = check_template_arg,
-     .arg = "NAME=VALUE",
+    {.name = "template-arg", .kind = OPTION_TEXT, .repeats = true, .advanced = true,
+     .places = CLI_CONFIG, .check = check_template_arg, .arg = "NAME=VALUE",
      .help = "variable for the template, JSON or text (may be repeated)"},
 };
+/* clang-format on */
 const struct option_table model_template_options = OPTION_TABLE("Model", template_rows);
 
 void model_args_config(const struct options *o, struct bn_model_config *cfg)
