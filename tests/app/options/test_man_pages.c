@@ -1,7 +1,7 @@
 /*
- * Manual pages against option tables: each option has its line in the page, spelled and with the
- * value as in --help, and the page has no other. Pages are looked for in the folder named on the
- * command line.
+ * Compares the manual pages with the option tables: each option has exactly one line in the page,
+ * with the spelling and value of --help, and the page has no other options. The argument is the
+ * folder of the pages.
  */
 #include "app/bench/bench_options.h"
 #include "app/commands/commands.h"
@@ -23,7 +23,7 @@ struct page {
     size_t n_tables;
 };
 
-/* ".It Fl k , Fl -top-k Ar N": how a row stands in a page. */
+/* The line of a row in a page: ".It Fl k , Fl -top-k Ar N". */
 static void item_line(const struct option *row, char *out, size_t cap)
 {
     char spelling[120], letter[16] = "";
@@ -93,7 +93,7 @@ static void page_has_every_verb(void **state)
     assert_int_equal(count_of(text, "\n.It Cm "), n);
 }
 
-static void a_verb_takes_only_options_that_exist(void **state)
+static void verbs_accept_only_existing_options(void **state)
 {
     struct options *o;
     struct bn_error err;
@@ -133,7 +133,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_prestate(page_and_table_agree, &inspect),
         cmocka_unit_test_prestate(page_and_table_agree, &bench),
         cmocka_unit_test_prestate(page_has_every_verb, &inspect),
-        cmocka_unit_test(a_verb_takes_only_options_that_exist),
+        cmocka_unit_test(verbs_accept_only_existing_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

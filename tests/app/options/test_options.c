@@ -1,5 +1,5 @@
 /*
- * The option table: parsing, ranges, precedence, spelling and help, on a table of its own.
+ * Options: parsing, ranges, precedence, spelling and help, with tables of the test.
  */
 #include "app/options/options.h"
 
@@ -92,7 +92,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Parse words split at blanks. */
+/* Parse a command line, split at blanks. */
 static bool parse(struct fixture *f, const char *line)
 {
     static char copy[400];
@@ -130,7 +130,7 @@ static void defaults_are_parsed_like_values(void **state)
     assert_null(options_text(f->o, "stop"));
 }
 
-static void reads_each_way_of_writing_a_value(void **state)
+static void reads_every_form_of_a_value(void **state)
 {
     struct fixture *f = *state;
     assert_true(parse(f, "--max-tokens 32 --temp=1.5e-1 -d1,2,3 --isa ref -qv"));
@@ -145,7 +145,7 @@ static void reads_each_way_of_writing_a_value(void **state)
     assert_int_equal(options_int(f->o, "max-tokens"), 9);
 }
 
-static void takes_the_next_word_though_it_has_a_dash(void **state)
+static void value_in_next_word_may_begin_with_a_dash(void **state)
 {
     struct fixture *f = *state;
     assert_true(parse(f, "--max-tokens -1 --stop --temp"));
@@ -180,7 +180,7 @@ static void repeated_texts_are_kept_in_order(void **state)
     assert_string_equal(options_text(f->o, "stop"), "c");
 }
 
-static void refuses_numbers_that_are_none(void **state)
+static void refuses_invalid_numbers(void **state)
 {
     struct fixture *f = *state;
     static const char *const bad[] = {"nan",   "inf", "-inf", "",    "0x10", "1e",
@@ -195,7 +195,7 @@ static void refuses_numbers_that_are_none(void **state)
     assert_true(options_real(f->o, "temp") == 0.7);
 }
 
-static void refuses_whole_numbers_that_are_none(void **state)
+static void refuses_invalid_whole_numbers(void **state)
 {
     struct fixture *f = *state;
     static const char *const bad[] = {"nan", "1.0", "4097", "-2", "99999999999999999999", "1e3",
@@ -213,7 +213,7 @@ static void refuses_whole_numbers_that_are_none(void **state)
             "--seed '9223372036854775808': expected a whole number of at least 0");
 }
 
-static void an_open_end_of_a_range_is_refused_and_named(void **state)
+static void excluded_minimum_is_refused_and_named(void **state)
 {
     struct fixture *f = *state;
     refuses(f, "--top-p 0", "--top-p '0': expected a number above 0, at most 1");
@@ -221,7 +221,7 @@ static void an_open_end_of_a_range_is_refused_and_named(void **state)
     assert_true(parse(f, "--top-p 1"));
 }
 
-static void a_list_is_refused_for_one_bad_number(void **state)
+static void one_bad_number_refuses_the_list(void **state)
 {
     struct fixture *f = *state;
     static const char *const bad[] = {"", "1,", ",1", "1,,2", "1,x", "1,-1", "1 2"};
@@ -248,7 +248,7 @@ static void errors_name_option_value_and_choice(void **state)
     refuses(f, "--colour red", "unknown option --colour (--help lists them)");
 }
 
-static void a_flag_that_is_on_is_turned_off_by_no(void **state)
+static void no_prefix_turns_a_default_flag_off(void **state)
 {
     struct fixture *f = *state;
     char spelling[60];
@@ -296,7 +296,7 @@ static void a_bad_setting_changes_nothing(void **state)
     assert_false(options_flag(f->o, "wrap"));
 }
 
-static void values_are_shown_as_they_are_taken(void **state)
+static void values_are_formatted_as_accepted(void **state)
 {
     struct fixture *f = *state;
     static const struct {
@@ -313,7 +313,7 @@ static void values_are_shown_as_they_are_taken(void **state)
     assert_string_equal(cut, "0,2");
 }
 
-/* --help into a string of the caller. */
+/* Write --help to `out`. */
 static void print_help(struct fixture *f, enum option_help extent, const char *const *only,
                        char *out, size_t cap)
 {
@@ -346,19 +346,19 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(defaults_are_parsed_like_values),
-        TEST(reads_each_way_of_writing_a_value),
-        TEST(takes_the_next_word_though_it_has_a_dash),
+        TEST(reads_every_form_of_a_value),
+        TEST(value_in_next_word_may_begin_with_a_dash),
         TEST(words_and_options_mix_until_two_dashes),
         TEST(repeated_texts_are_kept_in_order),
-        TEST(refuses_numbers_that_are_none),
-        TEST(refuses_whole_numbers_that_are_none),
-        TEST(an_open_end_of_a_range_is_refused_and_named),
-        TEST(a_list_is_refused_for_one_bad_number),
+        TEST(refuses_invalid_numbers),
+        TEST(refuses_invalid_whole_numbers),
+        TEST(excluded_minimum_is_refused_and_named),
+        TEST(one_bad_number_refuses_the_list),
         TEST(errors_name_option_value_and_choice),
-        TEST(a_flag_that_is_on_is_turned_off_by_no),
+        TEST(no_prefix_turns_a_default_flag_off),
         TEST(a_weaker_source_never_wins),
         TEST(a_bad_setting_changes_nothing),
-        TEST(values_are_shown_as_they_are_taken),
+        TEST(values_are_formatted_as_accepted),
         TEST(help_lists_groups_and_defaults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
