@@ -7,7 +7,7 @@
 #include "app/common/strbuf.h"
 #include "engine/base/error.h"
 
-#define INPUT_MAX_BYTES ((size_t)64 << 20) /* far more than any context holds */
+#define INPUT_MAX_BYTES ((size_t)64 << 20) /* far larger than any context */
 
 /* Append `in` to `out`. A CR before an LF is removed; invalid bytes become U+FFFD. *bad_at is the
  * offset of the first invalid byte, SIZE_MAX if there is none. `name` is the name of the text in

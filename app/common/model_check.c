@@ -24,8 +24,8 @@
 /* Plain English that is common in training data; about 60 tokens. */
 static const char canned_text[] =
     "The sun rises in the east and sets in the west. "
-    "Water is made of hydrogen and oxygen, and it freezes when the temperature falls below zero "
-    "degrees. "
+    "Water is made of hydrogen and oxygen, "
+    "and it freezes when the temperature falls below zero degrees. "
     "Most people drink a cup of coffee or tea in the morning before they go to work.";
 
 /* A model that gives every token the same probability has the loss log(n_vocab). With a vocabulary
@@ -254,7 +254,7 @@ static bool check_kernels(const struct model *m, const struct cpu_kernels *k, st
 
 /* ---- all steps ---- */
 
-/* True, so that it can stand in a chain of steps. */
+/* Always true, for use in a chain of steps. */
 static bool step_done(const struct model_check *check, enum model_check_step step)
 {
     if (check->done)

@@ -61,7 +61,7 @@ static bool check_no_repair(const char *text, struct bn_error *err)
             is_known = is_known || (strlen(ids[i]) == n && memcmp(ids[i], at, n) == 0);
         if (!is_known)
             return bn_fail(err, BN_EARG,
-                           "expected all, or a list separated by commas of "
+                           "expected all, or some of these, separated by commas: "
                            "activation, chat-template, control-text, end-of-turn, pre-tokenizer");
         at += n + (at[n] == ',');
     }

@@ -51,23 +51,23 @@ class Bench(ProgramCase):
 
     def test_checksums_do_not_depend_on_the_machine(self):
         words = ['-p', '20', '-n', '6', '-d', '65', '-b', '2']
-        wanted = [r['checksum'] for r in self.bench(*words)['rows']]
+        expected = [r['checksum'] for r in self.bench(*words)['rows']]
         for more in (['--isa', 'ref'], ['-t', '1'], ['-t', '1', '--pin'], ['--ubatch', '7']):
             rows = self.bench(*words, *more)['rows']
-            self.assertEqual([r['checksum'] for r in rows], wanted, more)
+            self.assertEqual([r['checksum'] for r in rows], expected, more)
         sampled = self.bench(*words, '--sample')['rows']
-        self.assertEqual(sampled[0]['checksum'], wanted[0])
-        self.assertNotEqual(sampled[1]['checksum'], wanted[1])
+        self.assertEqual(sampled[0]['checksum'], expected[0])
+        self.assertNotEqual(sampled[1]['checksum'], expected[1])
 
     def test_approximations_are_named_in_the_output(self):
         words = ['-p', '20', '-n', '6', '-d', '130']
         exact = self.bench(*words)
         self.assertEqual((exact['head'], exact['kv']), ('exact', 'f16'))
         self.assertNotIn('8 bits', exact['device'])
-        for option, said in (('--head', 'head at 8 bits'), ('--kv', 'KV cache at 8 bits')):
+        for option, message in (('--head', 'head at 8 bits'), ('--kv', 'KV cache at 8 bits')):
             near = self.bench(*words, option, 'q8')
             self.assertEqual(near[option[2:]], 'q8')
-            self.assertIn(said, near['device'])
+            self.assertIn(message, near['device'])
             sums = [[r['checksum'] for r in b['rows']] for b in
                     (exact, near, self.bench(*words, option, 'q8', '-t', '1', '--isa', 'ref'))]
             self.assertNotEqual(sums[0], sums[1])

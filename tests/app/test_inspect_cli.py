@@ -159,12 +159,12 @@ class Prompt(ProgramCase):
     def test_a_file_is_a_template(self):
         path = self.write('own.jinja', '{{ bos_token }}{% for m in messages %}[{{ m.role }}] '
                                        '{{ m.content }}{{ eos_token }}{% endfor %}{{ tail }}')
-        wanted = '<s>[system] Be brief.</s>[user] Hi</s>'
-        self.assertEqual(self.prompt('--template', path), wanted)
+        expected = '<s>[system] Be brief.</s>[user] Hi</s>'
+        self.assertEqual(self.prompt('--template', path), expected)
         self.assertEqual(self.prompt('--template', '@' + path, '--template-arg', 'tail=a "b"'),
-                         wanted + 'a "b"')
+                         expected + 'a "b"')
         self.assertEqual(self.prompt('--template', path, '--template-arg', 'tail=[1, 2]'),
-                         wanted + '[1, 2]')
+                         expected + '[1, 2]')
 
     def test_text_is_verbatim(self):
         text = 'tab\t "quoted" \\ <|eot_id|> Grüße \u202e\u0001 \r\n end '
@@ -175,8 +175,8 @@ class Prompt(ProgramCase):
     def test_reserved_template_arguments_are_refused(self):
         path = self.write('m.json', '[{"role": "user", "content": "x"}]')
         for arg in ('messages=[]', 'add_generation_prompt=true'):
-            said = self.fails(2, 'prompt', self.model, '--messages', path, '--template-arg', arg)
-            self.assertIn('is set by the program', said)
+            message = self.fails(2, 'prompt', self.model, '--messages', path, '--template-arg', arg)
+            self.assertIn('is set by the program', message)
         self.succeeds('prompt', self.model, '--messages', path, '--template-arg', 'messages2=[]')
 
     def test_ids_are_those_of_the_tokenizer(self):
@@ -218,26 +218,26 @@ class Logits(ProgramCase):
         self.assertGreater(len(set(values)), N_VOCAB)
 
     def test_bytes_do_not_depend_on_how_they_are_computed(self):
-        wanted = self.logits(self.model)
+        expected = self.logits(self.model)
         for words in (['--threads', '1'], ['--threads', '2'], ['--ubatch', '1'], ['--ubatch', '7'],
                       ['--isa', 'ref'], ['--reuse', '1'], ['--reuse', '10', '--ubatch', '3'],
                       ['--reuse', str(N_TOKENS)], ['--device', 'cpu']):
-            self.assertEqual(self.logits(self.model, *words), wanted, words)
+            self.assertEqual(self.logits(self.model, *words), expected, words)
 
     def test_containers_of_the_same_weights_give_the_same_bytes(self):
-        wanted = self.logits(self.model)
+        expected = self.logits(self.model)
         for name, words in (('tq1_0', []), ('tq2_0', []), ('f16', []), ('b', ['--i2s-layout', 'b']),
                             ('c', ['--i2s-layout', 'c'])):
             kind = ['--layout', name] if len(name) == 1 else ['--type', name]
             path = self.make(name + '.gguf', *kind)
-            self.assertEqual(self.logits(path, *words), wanted, name)
+            self.assertEqual(self.logits(path, *words), expected, name)
 
     def test_ids_outside_the_vocabulary_are_exit_2(self):
         self.fails(2, 'logits', self.model, '--tokens', '1,262', '--out', self.path('out'))
 
     def test_reuse_of_more_than_there_is_is_exit_2(self):
-        said = self.fails(2, 'logits', self.model, '--tokens', '1,2,3', '--reuse', '4', '--out', self.path('out'))
-        self.assertIn('--reuse 4: there are only 3 --tokens', said)
+        message = self.fails(2, 'logits', self.model, '--tokens', '1,2,3', '--reuse', '4', '--out', self.path('out'))
+        self.assertIn('--reuse 4: there are only 3 --tokens', message)
         self.assertFalse(os.path.exists(self.path('out')))
 
     def test_a_file_that_cannot_be_written_is_exit_5(self):
@@ -248,10 +248,10 @@ class Logits(ProgramCase):
         ids = [256] + list(b'The quick brown fox')
         values = array.array('f', self.logits(self.model, tokens=','.join(map(str, ids))))
         loss = 0.0
-        for i, wanted in enumerate(ids[1:]):
+        for i, expected in enumerate(ids[1:]):
             row = values[i * N_VOCAB:(i + 1) * N_VOCAB]
             best = max(row)
-            loss += math.log(sum(math.exp(v - best) for v in row)) + best - row[wanted]
+            loss += math.log(sum(math.exp(v - best) for v in row)) + best - row[expected]
         text = self.write('fox.txt', 'The quick brown fox')
         for words in ([], ['--ctx', '20'], ['--ubatch', '3']):
             line = self.succeeds('perplexity', self.model, text, *words).decode().split()

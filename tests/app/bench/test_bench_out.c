@@ -10,10 +10,10 @@
 
 #include <cmocka.h>
 
-static void is_about(double x, double wanted)
+static void is_about(double x, double expected)
 {
-    if (fabs(x - wanted) > 1e-9 * fabs(wanted))
-        fail_msg("%g is not %g", x, wanted);
+    if (fabs(x - expected) > 1e-9 * fabs(expected))
+        fail_msg("%g is not %g", x, expected);
 }
 
 static void median_is_the_middle_value(void **state)

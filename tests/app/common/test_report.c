@@ -31,16 +31,16 @@ static void exit_codes_distinguish_values_models_files(void **state)
 static void any_bytes_become_one_safe_line(void **state)
 {
     static const char bytes[] = "a\033[31m\nb\tc \xff \xc2\x9b \xe2\x80\xae d\0e";
-    static const char wanted[] = "a\xef\xbf\xbd[31m b c \xef\xbf\xbd \xef\xbf\xbd \xef\xbf\xbd d"
-                                 "\xef\xbf\xbd"
-                                 "e";
+    static const char expected[] = "a\xef\xbf\xbd[31m b c \xef\xbf\xbd \xef\xbf\xbd \xef\xbf\xbd d"
+                                   "\xef\xbf\xbd"
+                                   "e";
     char out[200] = "";
     (void)state;
     FILE *f = fmemopen(out, sizeof(out), "w");
     assert_non_null(f);
     report_safe(f, (struct bn_str){bytes, sizeof(bytes) - 1});
     fclose(f);
-    assert_string_equal(out, wanted);
+    assert_string_equal(out, expected);
 }
 
 static void the_version_is_three_numbers(void **state)

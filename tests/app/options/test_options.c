@@ -187,10 +187,11 @@ static void refuses_invalid_numbers(void **state)
                                       "1e999", "1,5", ".",    "abc", "1.5x", "infinity",
                                       "--",    "1e+", "+-1",  "101", "-0.1"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        char arg[40], wanted[120];
+        char arg[40], expected[120];
         snprintf(arg, sizeof(arg), "--temp=%s", bad[i]);
-        snprintf(wanted, sizeof(wanted), "--temp '%s': expected a number from 0 to 100", bad[i]);
-        refuses(f, arg, wanted);
+        snprintf(expected, sizeof(expected), "--temp '%s': expected a number from 0 to 100",
+                 bad[i]);
+        refuses(f, arg, expected);
     }
     assert_true(options_real(f->o, "temp") == 0.7);
 }
@@ -201,11 +202,11 @@ static void refuses_invalid_whole_numbers(void **state)
     static const char *const bad[] = {"nan", "1.0", "4097", "-2", "99999999999999999999", "1e3",
                                       "0x1", "1k",  "",     "-",  "-9223372036854775809"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        char arg[60], wanted[120];
+        char arg[60], expected[120];
         snprintf(arg, sizeof(arg), "--max-tokens=%s", bad[i]);
-        snprintf(wanted, sizeof(wanted),
+        snprintf(expected, sizeof(expected),
                  "--max-tokens '%s': expected a whole number from -1 to 4096", bad[i]);
-        refuses(f, arg, wanted);
+        refuses(f, arg, expected);
     }
     assert_true(parse(f, "--seed 9223372036854775807"));
     assert_true(options_int(f->o, "seed") == INT64_MAX);
