@@ -10,7 +10,7 @@
 #include "engine/base/hash.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
-#include "engine/gguf/gguf_file.h"
+#include "engine/file_gguf.h"
 #include "engine/model/model.h"
 
 #include <stdio.h>

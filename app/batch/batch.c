@@ -42,8 +42,8 @@ struct batch {
     bool at_end;
     size_t n_lines;
     struct strbuf system;
-    struct generator_seq *seqs[GENERATOR_MAX_SEQS]; /* (n_seqs) */
-    struct batch_item *runs[GENERATOR_MAX_SEQS];    /* (n_seqs) the item that each sequence
+    struct generator_seq *seqs[CHAT_BATCH_MAX]; /* (n_seqs) */
+    struct batch_item *runs[CHAT_BATCH_MAX];    /* (n_seqs) the item that each sequence
                                                           answers, or NULL */
     size_t n_seqs;
     struct batch_item *ring; /* (n_ring) */
@@ -232,8 +232,8 @@ static bool fill_seqs(struct batch *b, struct bn_error *err)
 
 static bool step(struct batch *b, struct bn_error *err)
 {
-    struct generator_step steps[GENERATOR_MAX_SEQS];
-    size_t seqs[GENERATOR_MAX_SEQS], n = 0;
+    struct generator_step steps[CHAT_BATCH_MAX];
+    size_t seqs[CHAT_BATCH_MAX], n = 0;
     for (size_t i = 0; i < b->n_seqs; i++) {
         if (!b->runs[i])
             continue;

@@ -1,8 +1,8 @@
 /*
- * bitnet-bench: how fast a model runs here, and how much of the machine that is.
+ * bitnet-bench: measures how fast a model runs, and what share of the machine's peak that is.
  *
- * This file opens the model, makes the list of rows and hands the results to bench_out. Measuring
- * rows is bench_run's, and what the machine can do at all bench_machine's.
+ * This file opens the model and passes the rows from bench_run to bench_out. bench_machine measures
+ * the peak rates.
  */
 #include "app/bench/bench_options.h"
 #include "app/bench/bench_out.h"
@@ -10,101 +10,53 @@
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
-#include "engine/gguf/gguf_file.h"
 
-#include <inttypes.h>
-#include <string.h>
 #include <unistd.h>
-
-#define ROWS_MAX 10000 /* every number of a row comes from a list on the command line */
 
 static enum exit_code print_help(const struct options *o)
 {
     printf(
         "Usage: " BENCH " [OPTIONS] MODEL.gguf\n\n"
-        "Rows are tokens a second: median, slowest and fastest run. For tg, GB/s and percent are\n"
-        "the bytes read from memory against the read bandwidth measured in the same run. For pp,\n"
-        "which is bound by arithmetic, they are multiply-adds of the linear layers a second "
-        "against\n"
-        "those that the same instructions reach from registers. The checksum is of the ids and\n"
-        "logits that came out: equal settings give equal checksums on every machine.\n");
+        "Each row is tokens per second: the median, slowest and fastest run. For tg, GB/s and\n"
+        "percent are the bytes read from memory, compared with the read bandwidth measured\n"
+        "between the runs. For pp, which is limited by arithmetic, GMAC/s and percent are the\n"
+        "multiply-adds of the linear layers, compared with the peak of the same instructions.\n"
+        "The checksum is over the resulting ids and logits: equal settings give equal checksums\n"
+        "on every machine.\n");
     options_print_help(o, stdout, OPTION_HELP_ALL, NULL);
     return report_flush(BENCH);
 }
 
-/* Rows in the order tests, depths, batches; tests of 0 tokens are left out. */
-static bool list_rows(const struct options *o, struct bench_row **out, size_t *n_rows,
-                      struct bn_error *err)
-{
-    static const char *const names[] = {"prompt", "generate"}; /* BENCH_PP, BENCH_TG */
-    size_t n_depths, n_batches, cap = 0;
-    const int64_t *depths = options_ints(o, "depth", &n_depths);
-    const int64_t *batches = options_ints(o, "batch", &n_batches);
-    *out = NULL;
-    *n_rows = 0;
-    for (size_t test = 0; test < 2; test++) {
-        size_t n_sizes, per_size;
-        const int64_t *sizes = options_ints(o, names[test], &n_sizes);
-        if (!size_mul3(&per_size, n_depths, n_batches, n_sizes) || per_size > ROWS_MAX)
-            return bn_fail(err, BN_EARG, "more than %d rows", ROWS_MAX);
-        if (!mem_grow(out, &cap, *n_rows + per_size, sizeof(**out)))
-            return bn_fail(err, BN_ENOMEM, "out of memory for %zu rows", *n_rows + per_size);
-        for (size_t i = 0; i < per_size; i++) {
-            const size_t n = (size_t)sizes[i / (n_depths * n_batches)];
-            if (n > 0)
-                (*out)[(*n_rows)++] =
-                    (struct bench_row){.test = (enum bench_test)test,
-                                       .n_tokens = n,
-                                       .depth = (size_t)depths[i / n_batches % n_depths],
-                                       .batch = (size_t)batches[i % n_batches]};
-        }
-    }
-    return *n_rows > 0 || bn_fail(err, BN_EARG, "nothing to measure: -p and -n are both 0");
-}
-
-/* ---- running ---- */
-
-static void say_progress(const struct bench_row *row, size_t i, size_t n)
+static void print_progress(const struct bench_row *row, size_t i, size_t n)
 {
     if (isatty(STDERR_FILENO))
         fprintf(stderr, "\r[%zu/%zu] %s%zu, depth %zu, batch %zu \033[K", i + 1, n,
                 row->test == BENCH_PP ? "pp" : "tg", row->n_tokens, row->depth, row->batch);
 }
 
-/* Without a model and who is told of the runs. */
-static struct bench_plan plan_of(const struct options *o)
-{
-    return (struct bench_plan){.n_ubatch = (size_t)options_int(o, "ubatch"),
-                               .n_runs = (size_t)options_int(o, "runs"),
-                               .chain = options_flag(o, "sample") ? BENCH_SAMPLE : BENCH_TOP1,
-                               .spec = (enum spec_mode)options_choice(o, "spec")};
-}
-
 static enum exit_code run_rows(const struct options *o, struct bench_machine *machine,
                                struct bench_row *rows, size_t n_rows)
 {
-    struct bench_plan plan = plan_of(o);
+    struct bench_plan plan = bench_options_plan(o);
     struct bn_error err;
     bool ok = true;
     plan.model = machine->model;
-    plan.peak_now = bench_machine_peak;
-    plan.after_run = bench_machine_note;
-    plan.ud = machine;
-    bench_machine_measure(machine);
+    plan.machine = machine;
+    bench_machine_measure_all(machine);
     for (size_t i = 0; ok && i < n_rows; i++) {
-        say_progress(&rows[i], i, n_rows);
+        print_progress(&rows[i], i, n_rows);
         ok = bench_run(&plan, &rows[i], &err);
     }
     if (isatty(STDERR_FILENO))
         fprintf(stderr, "\r\033[K");
     if (!ok)
         return report_error(BENCH, STAGE_RUN, &err);
-    for (enum bench_test test = BENCH_PP; test <= BENCH_TG; test++)
-        (void)bench_machine_peak(machine, test); /* `best` may become better */
+    (void)bench_machine_peak(machine, PEAK_INT8); /* may improve `best` */
+    (void)bench_machine_peak(machine, PEAK_READ);
     return EXIT_DONE;
 }
 
-/* On stderr where stdout is for JSON. A pass takes at most --ubatch tokens of all sequences. */
+/* On stderr if stdout is JSON. A pass has at most --ubatch tokens of all sequences. */
 static void explain_rows(const struct options *o, const struct bn_model *model,
                          const struct bench_row *rows, size_t n_rows)
 {
@@ -121,7 +73,7 @@ static void explain_rows(const struct options *o, const struct bn_model *model,
     }
 }
 
-/* With rows that are not measured yet. */
+/* Without the rows. */
 static struct bench_result result_of(const struct options *o, const char *path,
                                      const struct bn_model *model, struct bench_machine *m)
 {
@@ -177,11 +129,11 @@ static enum exit_code measure(const struct options *o, const char *path, struct 
     return code;
 }
 
-/* The first of each list is meant. */
+/* Uses the first number of each list. */
 static enum exit_code scale(const struct options *o, const char *path)
 {
     size_t n;
-    struct bench_scaling s = {.plan = plan_of(o),
+    struct bench_scaling s = {.plan = bench_options_plan(o),
                               .n_prompt = (size_t)options_ints(o, "prompt", &n)[0],
                               .n_tokens = (size_t)options_ints(o, "generate", &n)[0],
                               .depth = (size_t)options_ints(o, "depth", &n)[0],
@@ -189,7 +141,8 @@ static enum exit_code scale(const struct options *o, const char *path)
     struct bn_file *file = NULL;
     struct bn_error err;
     if (s.n_tokens == 0)
-        return report_fail(BENCH, EXIT_USAGE, "--scaling generates at least one token (-n)");
+        return report_fail(BENCH, EXIT_USAGE,
+                           "--scaling needs at least one token to generate (-n)");
     if (!bn_file_open(path, &file, &err))
         return report_error(BENCH, STAGE_LOAD, &err);
     model_args_config(o, &s.cfg);
@@ -210,7 +163,7 @@ static enum exit_code run(const struct options *o)
         return report_flush(BENCH);
     }
     if (n_words != 1)
-        return report_fail(BENCH, EXIT_USAGE, "expected one model, got %zu words (--help)",
+        return report_fail(BENCH, EXIT_USAGE, "expected one model, got %zu arguments (--help)",
                            n_words);
     if (options_flag(o, "scaling")) {
         const enum exit_code scaled = scale(o, words[0]);
@@ -219,8 +172,9 @@ static enum exit_code run(const struct options *o)
     }
     struct bench_row *rows;
     struct bn_error err;
-    enum exit_code code = list_rows(o, &rows, &n_rows, &err) ? measure(o, words[0], rows, n_rows)
-                                                             : report_error(BENCH, STAGE_RUN, &err);
+    enum exit_code code = bench_options_rows(o, &rows, &n_rows, &err)
+                              ? measure(o, words[0], rows, n_rows)
+                              : report_error(BENCH, STAGE_RUN, &err);
     mem_free(rows);
     const enum exit_code flushed = report_flush(BENCH);
     return code == EXIT_DONE ? flushed : code;

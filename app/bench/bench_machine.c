@@ -1,5 +1,5 @@
 /*
- * See bench_machine.h.
+ * Measurements of the machine: see bench_machine.h.
  */
 #include "app/bench/bench_machine.h"
 
@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#define STALE 10 /* a measurement so many times older than it took is made again */
+#define STALE_FACTOR 10 /* a measurement is valid for this many times its duration */
 
 static bool read_ticks(struct bench_ticks *t)
 {
@@ -35,7 +35,7 @@ static bool read_ticks(struct bench_ticks *t)
 void bench_machine_init(struct bench_machine *m)
 {
     *m = (struct bench_machine){0};
-    (void)read_ticks(&m->before); /* zeros where the system does not say */
+    (void)read_ticks(&m->before); /* zeros on a system without /proc/stat */
 }
 
 double bench_machine_steal(const struct bench_machine *m)
@@ -47,9 +47,8 @@ double bench_machine_steal(const struct bench_machine *m)
     return 100.0 * (double)(now.stolen - before->stolen) / (double)(now.all - before->all);
 }
 
-void bench_machine_note(void *ud)
+void bench_machine_note_memory(struct bench_machine *m)
 {
-    struct bench_machine *m = ud;
     const size_t anon_bytes = mem_anon_bytes(), file_bytes = mem_file_bytes();
     m->anon_bytes = size_max(m->anon_bytes, anon_bytes);
     m->file_bytes = size_max(m->file_bytes, file_bytes);
@@ -66,38 +65,33 @@ void bench_machine_loading(void *ud, size_t n_done, size_t n_total)
 
 void bench_machine_loaded(struct bench_machine *m, struct bn_model *model)
 {
-    bench_machine_note(m);
+    bench_machine_note_memory(m);
     m->model = model;
     m->load_peak_bytes = mem_peak_bytes();
     m->peak_bytes = size_max(m->peak_bytes, m->load_peak_bytes);
 }
 
-static void measure_test(struct bench_machine *m, enum bench_test test)
+static void measure(struct bench_machine *m, enum bench_peak peak)
 {
     const double start = clock_seconds();
-    if (test == BENCH_TG) {
-        m->now.read_bytes_per_s = bn_model_bandwidth(m->model);
-        m->best.read_bytes_per_s = fmax(m->best.read_bytes_per_s, m->now.read_bytes_per_s);
-    } else {
-        m->now.macs_per_s = bn_model_mac_peak(m->model, BN_MAC_INT8);
-        m->best.macs_per_s = fmax(m->best.macs_per_s, m->now.macs_per_s);
-    }
+    if (peak == PEAK_READ)
+        m->now[peak] = bn_model_bandwidth(m->model);
+    else
+        m->now[peak] = bn_model_mac_peak(m->model, peak == PEAK_INT8 ? BN_MAC_INT8 : BN_MAC_F32);
+    m->best[peak] = fmax(m->best[peak], m->now[peak]);
     const double end = clock_seconds();
-    m->stale_at[test] = end + STALE * (end - start);
+    m->stale_at[peak] = end + STALE_FACTOR * (end - start);
 }
 
-double bench_machine_peak(void *ud, enum bench_test test)
+double bench_machine_peak(struct bench_machine *m, enum bench_peak peak)
 {
-    struct bench_machine *m = ud;
-    if (clock_seconds() > m->stale_at[test])
-        measure_test(m, test);
-    return test == BENCH_TG ? m->now.read_bytes_per_s : m->now.macs_per_s;
+    if (clock_seconds() > m->stale_at[peak])
+        measure(m, peak);
+    return m->now[peak];
 }
 
-void bench_machine_measure(struct bench_machine *m)
+void bench_machine_measure_all(struct bench_machine *m)
 {
-    measure_test(m, BENCH_TG);
-    measure_test(m, BENCH_PP);
-    m->now.fma_per_s = bn_model_mac_peak(m->model, BN_MAC_F32);
-    m->best.fma_per_s = fmax(m->best.fma_per_s, m->now.fma_per_s);
+    for (enum bench_peak peak = 0; peak < BENCH_N_PEAKS; peak++)
+        measure(m, peak);
 }

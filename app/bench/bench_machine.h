@@ -1,11 +1,21 @@
 /*
- * The machine under the rows of a benchmark: what it can do at all, measured again and again
- * between runs since a shared machine changes, and what the program holds of its memory.
+ * Measures the machine for a benchmark: the peak rates of memory and arithmetic, the memory of this
+ * process, and the CPU time that the host takes away.
+ *
+ * Peak rates are measured again between the runs of a row, since other work on a shared machine
+ * changes them.
  */
 #ifndef APP_BENCH_MACHINE_H
 #define APP_BENCH_MACHINE_H
 
-#include "app/bench/bench_figures.h"
+#include "engine/engine.h"
+
+enum bench_peak {
+    PEAK_READ, /* bytes read per second */
+    PEAK_INT8, /* multiply-adds of bytes per second, from registers */
+    PEAK_F32,  /* multiply-adds of floats per second, from registers */
+    BENCH_N_PEAKS
+};
 
 struct bench_ticks { /* of all processors */
     uint64_t all, stolen;
@@ -13,34 +23,32 @@ struct bench_ticks { /* of all processors */
 
 struct bench_machine {
     struct bn_model *model;
-    struct bench_roofs now; /* the last measured */
-    double stale_at[2];     /* by enum bench_test: clock_seconds; 0: not measured yet */
-    struct bench_roofs best;
-    size_t load_peak_bytes; /* resident at its highest while the model was loaded */
-    size_t peak_bytes;      /* resident at its highest: loading, or after a run */
-    size_t anon_bytes;      /* of this process alone, at its highest then */
-    size_t file_bytes;      /* of files: the system may take these pages back */
+    double now[BENCH_N_PEAKS];      /* the last measurement; 0: unknown */
+    double best[BENCH_N_PEAKS];     /* the best of all measurements */
+    double stale_at[BENCH_N_PEAKS]; /* clock_seconds; 0: not measured yet */
+    /* maxima in bytes */
+    size_t load_peak_bytes; /* resident, while the model was loaded */
+    size_t peak_bytes;      /* resident, while loading or after a run */
+    size_t anon_bytes;      /* pages of this process only */
+    size_t file_bytes;      /* pages of files; the system can reclaim them */
     struct bench_ticks before;
 };
 
-/* Counts what the host takes from here on. */
+/* Starts the measurement of stolen CPU time. */
 void bench_machine_init(struct bench_machine *m);
-
-/* From memory.h, now; the system's own high-water mark would count the buffer that bandwidth is
- * measured on. struct bench_machine *. */
-void bench_machine_note(void *ud);
-/* The program's own pages while a model loads: struct bn_progress. */
+/* struct bn_progress: note the memory while a model loads. `ud` is the struct bench_machine. */
 void bench_machine_loading(void *ud, size_t n_done, size_t n_total);
-/* The model is open, and nothing was evaluated yet. */
+/* Call after opening the model and before evaluating anything. */
 void bench_machine_loaded(struct bench_machine *m, struct bn_model *model);
+/* Note the current memory. The system's own maximum is no use here, since it includes the buffer of
+ * the bandwidth measurement. */
+void bench_machine_note_memory(struct bench_machine *m);
 
-/* What bounds a test: bytes read a second for tg, multiply-adds for pp. Measured now, unless that
- * would take more than a tenth of the time. struct bench_machine *. */
-double bench_machine_peak(void *ud, enum bench_test test);
-/* All roofs, now; `best` is the best of all measurements. */
-void bench_machine_measure(struct bench_machine *m);
+/* A peak rate, measured now unless that would take more than a tenth of the time. */
+double bench_machine_peak(struct bench_machine *m, enum bench_peak peak);
+void bench_machine_measure_all(struct bench_machine *m); /* all peaks, now */
 
-/* Percent of the CPU time since init that the host gave to others; < 0: not known. */
+/* Percent of the CPU time since init that the host gave to others; < 0: unknown. */
 double bench_machine_steal(const struct bench_machine *m);
 
 #endif

@@ -1,90 +1,88 @@
 /*
- * Options of bitnet-bench.
+ * Options of bitnet-bench, and the rows and the plan that they describe: see bench_options.h.
  */
 #include "app/bench/bench_options.h"
 
-static const struct option rows[] = {
-    {.name = "prompt",
-     .letter = 'p',
-     .kind = OPTION_INTS,
-     .ints = {0, 1048576},
-     .fallback = "128,512",
-     .group = "Tests",
-     .arg = "N,N",
-     .help = "prompts to read, in tokens (rows ppN); 0: none"},
-    {.name = "generate",
-     .letter = 'n',
-     .kind = OPTION_INTS,
-     .ints = {0, 1048576},
-     .fallback = "128",
-     .group = "Tests",
-     .arg = "N,N",
-     .help = "tokens to generate one after another (rows tgN); 0: none"},
-    {.name = "depth",
-     .letter = 'd',
-     .kind = OPTION_INTS,
-     .ints = {0, 1048576},
-     .fallback = "0",
-     .group = "Tests",
-     .arg = "N,N",
-     .help = "tokens that are in the cache already"},
-    {.name = "batch",
-     .letter = 'b',
-     .kind = OPTION_INTS,
-     .ints = {1, 4096},
-     .fallback = "1",
-     .group = "Tests",
-     .arg = "N,N",
-     .help = "sequences that share each pass over the weights; rates are of all together"},
-    {.name = "runs",
-     .letter = 'r',
-     .kind = OPTION_INT,
-     .ints = {1, 1000},
-     .fallback = "3",
-     .group = "Tests",
-     .arg = "N",
-     .help = "timed runs of each row, after one that is discarded"},
-    {.name = "spec",
-     .kind = OPTION_CHOICE,
-     .choices = SPEC_CHOICES,
-     .fallback = "off",
-     .group = "Tests",
-     .arg = SPEC_CHOICES,
-     .help = "tg of one sequence: speculate as the chat does; the checksum is the same"},
-    {.name = "sample",
-     .kind = OPTION_FLAG,
-     .group = "Tests",
-     .help = "tg: draw with the chat's default settings instead of taking the best token"},
-    {.name = "scaling",
-     .kind = OPTION_FLAG,
-     .group = "Tests",
-     .help = "instead of rows: read a prompt and generate with 1 to N threads, and generate with "
-             "batches of 1 to 16"},
-    {.name = "skip",
-     .kind = OPTION_CHOICE,
-     .choices = "on|off",
-     .fallback = "on",
-     .group = "Tests",
-     .arg = "on|off",
-     .help = "leave weights unread where a zero makes their product zero (ReLU squared only); the "
-             "outputs are the same"},
-    {.name = "profile",
-     .kind = OPTION_FLAG,
-     .group = "Output",
-     .help = "for each row, where the time went: a table by kind of work"},
-    {.name = "explain",
-     .kind = OPTION_FLAG,
-     .group = "Output",
-     .help = "for each row, what runs how: threads, linear layers, attention, head"},
-    {.name = "json",
-     .kind = OPTION_FLAG,
-     .group = "Output",
-     .help = "one JSON object instead of a table"},
-    {.name = "help", .letter = 'h', .kind = OPTION_FLAG, .group = "General", .help = "show this"},
-    {.name = "version", .kind = OPTION_FLAG, .group = "General", .help = "show the version"},
-};
-static const struct option_table own_options = OPTION_TABLE(rows);
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
 
-const struct option_table *const bench_tables[] = {&own_options, &model_run_options,
+#define ROWS_MAX 10000 /* enough for any real use; a list of long lists would be endless */
+
+/* clang-format off */
+static const struct option test_rows[] = {
+    {.name = "prompt", .letter = 'p', .kind = OPTION_INTS, .ints = {0, 1048576},
+     .fallback = "128,512", .arg = "N,N", .help = "prompt lengths in tokens (rows ppN); 0: none"},
+    {.name = "generate", .letter = 'n', .kind = OPTION_INTS, .ints = {0, 1048576},
+     .fallback = "128", .arg = "N,N", .help = "numbers of tokens to generate (rows tgN); 0: none"},
+    {.name = "depth", .letter = 'd', .kind = OPTION_INTS, .ints = {0, 1048576}, .fallback = "0",
+     .arg = "N,N", .help = "tokens in the KV cache before the test"},
+    {.name = "batch", .letter = 'b', .kind = OPTION_INTS, .ints = {1, 4096}, .fallback = "1",
+     .arg = "N,N", .help = "sequences that are evaluated together; rates are for all of them"},
+    {.name = "runs", .letter = 'r', .kind = OPTION_INT, .ints = {1, 1000}, .fallback = "3",
+     .help = "timed runs of each row, after one that is discarded"},
+    {.name = "spec", .kind = OPTION_CHOICE, .choices = SPEC_CHOICES, .fallback = "off",
+     .help = "tg, batch 1: speculative decoding as in the chat; same checksum"},
+    {.name = "sample", .kind = OPTION_FLAG,
+     .help = "tg: sample with the default settings of the chat"},
+    {.name = "scaling", .kind = OPTION_FLAG,
+     .help = "measure with 1 to N threads and with batches of 1 to 16"},
+    {.name = "skip", .kind = OPTION_CHOICE, .choices = "on|off", .fallback = "on",
+     .help = "do not read weights of zero activations; same outputs"},
+};
+
+static const struct option output_rows[] = {
+    {.name = "profile", .kind = OPTION_FLAG,
+     .help = "print a table with the time of each kind of work for each row"},
+    {.name = "explain", .kind = OPTION_FLAG, .help = "describe how each row is computed"},
+    {.name = "json", .kind = OPTION_FLAG, .help = "print one JSON object instead of a table"},
+};
+
+static const struct option general_rows[] = {
+    {.name = "help", .letter = 'h', .kind = OPTION_FLAG, .help = "show this"},
+    {.name = "version", .kind = OPTION_FLAG, .help = "show the version"},
+};
+/* clang-format on */
+
+static const struct option_table tests = OPTION_TABLE("Tests", test_rows);
+static const struct option_table output = OPTION_TABLE("Output", output_rows);
+static const struct option_table general = OPTION_TABLE("General", general_rows);
+const struct option_table *const bench_tables[] = {&tests, &output, &general, &model_run_options,
                                                    &model_file_options};
 const size_t n_bench_tables = sizeof(bench_tables) / sizeof(bench_tables[0]);
+
+bool bench_options_rows(const struct options *o, struct bench_row **out, size_t *n_rows,
+                        struct bn_error *err)
+{
+    static const char *const names[] = {"prompt", "generate"}; /* BENCH_PP, BENCH_TG */
+    size_t n_depths, n_batches, cap = 0;
+    const int64_t *depths = options_ints(o, "depth", &n_depths);
+    const int64_t *batches = options_ints(o, "batch", &n_batches);
+    *out = NULL;
+    *n_rows = 0;
+    for (size_t test = 0; test < 2; test++) {
+        size_t n_sizes, per_size;
+        const int64_t *sizes = options_ints(o, names[test], &n_sizes);
+        if (!size_mul3(&per_size, n_depths, n_batches, n_sizes) || per_size > ROWS_MAX)
+            return bn_fail(err, BN_EARG, "more than %d rows", ROWS_MAX);
+        if (!mem_grow(out, &cap, *n_rows + per_size, sizeof(**out)))
+            return bn_fail(err, BN_ENOMEM, "out of memory for %zu rows", *n_rows + per_size);
+        for (size_t i = 0; i < per_size; i++) {
+            const size_t n = (size_t)sizes[i / (n_depths * n_batches)];
+            if (n > 0)
+                (*out)[(*n_rows)++] =
+                    (struct bench_row){.test = (enum bench_test)test,
+                                       .n_tokens = n,
+                                       .depth = (size_t)depths[i / n_batches % n_depths],
+                                       .batch = (size_t)batches[i % n_batches]};
+        }
+    }
+    return *n_rows > 0 || bn_fail(err, BN_EARG, "nothing to measure: -p and -n are both 0");
+}
+
+struct bench_plan bench_options_plan(const struct options *o)
+{
+    return (struct bench_plan){.n_ubatch = (size_t)options_int(o, "ubatch"),
+                               .n_runs = (size_t)options_int(o, "runs"),
+                               .with_sampling = options_flag(o, "sample"),
+                               .spec = (enum spec_mode)options_choice(o, "spec")};
+}

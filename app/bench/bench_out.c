@@ -1,13 +1,12 @@
 /*
- * The table and the JSON of the benchmark.
+ * The table and the JSON of the benchmark: see bench_out.h.
  *
- * Percent of peak is, for tg, what was read from memory against the read bandwidth measured between
- * the runs; for pp, the multiply-adds of the linear layers against those that the same instructions
- * reach with nothing read from memory.
+ * Percent of peak: for tg, the bytes read from memory compared with the read bandwidth measured
+ * between the runs; for pp, the multiply-adds of the linear layers compared with those of the same
+ * instructions without reads from memory.
  */
 #include "app/bench/bench_out.h"
 
-#include "app/bench/bench_profile.h"
 #include "app/common/json_out.h"
 
 #include <inttypes.h>
@@ -17,19 +16,68 @@ void bench_name_test(const struct bench_row *row, char out[32])
     (void)snprintf(out, 32, "%s%zu", row->test == BENCH_PP ? "pp" : "tg", row->n_tokens); /* fits */
 }
 
-void bench_name_row(const struct bench_row *row, char *out, size_t cap)
+void bench_name_row(const struct bench_row *row, char *out, size_t out_bytes)
 {
     char test[32];
     bench_name_test(row, test);
-    const int n = snprintf(out, cap, "%s", test);
+    const int n = snprintf(out, out_bytes, "%s", test);
     if (row->depth > 0 || row->batch > 1)
-        (void)snprintf(out + n, cap - (size_t)n, ", depth %zu, batch %zu", row->depth, row->batch);
+        (void)snprintf(out + n, out_bytes - (size_t)n, ", depth %zu, batch %zu", row->depth,
+                       row->batch);
 }
+
+void bench_name_checksum(const struct bench_row *row, char out[20])
+{
+    (void)snprintf(out, 20, "%016" PRIx64, row->checksum); /* fits */
+}
+
+/* ---- figures ---- */
+
+static double percent_of(double rate, double peak)
+{
+    return peak > 0 ? 100 * rate / peak : 0;
+}
+
+double bench_row_rate(const struct bn_model_info *info, const struct bench_row *row)
+{
+    return row->tokens_per_s *
+           (row->test == BENCH_TG ? row->bytes_per_token : info->macs_per_token);
+}
+
+double bench_row_percent(const struct bn_model_info *info, const struct bench_row *row)
+{
+    return percent_of(bench_row_rate(info, row), row->peak);
+}
+
+/* Per second of the step's own time, in units of 1e9. */
+static double step_rate(uint64_t n, const struct bn_profile_step *step)
+{
+    return step->seconds > 0 ? (double)n / step->seconds / 1e9 : 0;
+}
+
+double bench_step_percent(const struct bn_profile_step *step, const double *peaks)
+{
+    const double mac_peak = peaks[step->mac == BN_MAC_F32 ? PEAK_F32 : PEAK_INT8];
+    const double of_memory = percent_of(step_rate(step->n_bytes, step) * 1e9, peaks[PEAK_READ]);
+    const double of_arithmetic = percent_of(step_rate(step->n_macs, step) * 1e9, mac_peak);
+    return of_memory > of_arithmetic ? of_memory : of_arithmetic;
+}
+
+static double total_seconds(const struct bench_row *row)
+{
+    double sum = 0;
+    for (size_t i = 0; i < row->n_steps; i++)
+        sum += row->steps[i].seconds;
+    return sum;
+}
+
+/* ---- tables ---- */
 
 static void print_row(const struct bench_result *r, const struct bench_row *row)
 {
-    char test[32], note[80];
+    char test[32], note[80], checksum[20];
     bench_name_test(row, test);
+    bench_name_checksum(row, checksum);
     const int n =
         snprintf(note, sizeof(note), row->test == BENCH_TG ? "%6.1f GB/s" : "%6.0f GMAC/s",
                  bench_row_rate(r->info, row) / 1e9);
@@ -44,10 +92,10 @@ static void print_row(const struct bench_result *r, const struct bench_row *row)
         printf("%9.3f s | ", row->first_token_s);
     else
         printf("%11s | ", "");
-    printf("%016" PRIx64 " |\n", row->checksum);
+    printf("%s |\n", checksum);
 }
 
-static void print_head(const struct bench_result *r)
+static void print_header(const struct bench_result *r)
 {
     const struct bn_model_info *info = r->info;
     const struct bench_machine *m = r->machine;
@@ -57,115 +105,152 @@ static void print_head(const struct bench_result *r)
     report_safe(stdout, bn_str_of(info->name[0] ? info->name : info->arch));
     printf(", %s, %.2f million parameters\n", info->quantisation, (double)info->n_params / 1e6);
     printf("device %s\n", info->device);
-    printf("load   %.2f s, %.1f MB at most; first token evaluated %.2f s after the start\n",
+    printf("load   %.2f s, at most %.1f MB; first token evaluated %.2f s after the start\n",
            info->load_seconds, (double)m->load_peak_bytes / 1e6, r->first_eval_s);
-    printf("memory %.1f MB at most: of its own %.1f MB, of files, which the system may take back, "
-           "%.1f MB\n",
+    printf("memory at most %.1f MB: %.1f MB of this process, %.1f MB of reclaimable file pages\n",
            (double)m->peak_bytes / 1e6, (double)m->anon_bytes / 1e6, (double)m->file_bytes / 1e6);
-    printf("reads  %.2f GB/s\n", m->best.read_bytes_per_s / 1e9);
-    if (m->best.macs_per_s > 0)
-        printf("int8   %.0f GMAC/s from registers\n", m->best.macs_per_s / 1e9);
-    if (m->best.fma_per_s > 0)
-        printf("F32    %.0f GMAC/s from registers\n", m->best.fma_per_s / 1e9);
+    printf("reads  %.2f GB/s\n", m->best[PEAK_READ] / 1e9);
+    if (m->best[PEAK_INT8] > 0)
+        printf("int8   %.0f GMAC/s from registers\n", m->best[PEAK_INT8] / 1e9);
+    if (m->best[PEAK_F32] > 0)
+        printf("F32    %.0f GMAC/s from registers\n", m->best[PEAK_F32] / 1e9);
+}
+
+/* "%8.1f", or blanks for 0. */
+static void print_rate(uint64_t n, const struct bn_profile_step *step)
+{
+    if (n > 0)
+        printf(" %8.1f |", step_rate(n, step));
+    else
+        printf(" %8s |", "");
+}
+
+/* Seconds are for the timed runs together. */
+static void print_profile(const struct bench_row *row, const double *peaks)
+{
+    const double total = total_seconds(row);
+    char title[80];
+    bench_name_row(row, title, sizeof(title));
+    if (row->n_steps == 0) {
+        printf("\n%s: no profile on this device\n", title);
+        return;
+    }
+    printf("\n%s: %.3f s\n\n", title, total);
+    printf("| step           |  time ms |  share |     GB/s |   GMAC/s | of peak |    calls |\n"
+           "| -------------- | -------: | -----: | -------: | -------: | ------: | -------: |\n");
+    for (size_t i = 0; i < row->n_steps; i++) {
+        const struct bn_profile_step *s = &row->steps[i];
+        const double percent = bench_step_percent(s, peaks);
+        printf("| %-14s | %8.2f | %4.1f %% |", s->name, 1e3 * s->seconds,
+               total > 0 ? 100 * s->seconds / total : 0);
+        print_rate(s->n_bytes, s);
+        print_rate(s->n_macs, s);
+        if (percent > 0)
+            printf(" %5.1f %% |", percent);
+        else
+            printf(" %7s |", "");
+        printf(" %8" PRIu64 " |\n", s->n_calls);
+    }
 }
 
 void bench_print_table(const struct bench_result *r)
 {
     const double steal_percent = bench_machine_steal(r->machine);
-    print_head(r);
-    printf("\n");
-    printf("| test    |  depth | batch |  tokens/s |       min |       max | MB/token | %-20s | "
-           "first token | checksum         |\n",
-           "of the machine");
-    printf("| ------- | -----: | ----: | --------: | --------: | --------: | -------: | %s | "
-           "----------: | ---------------- |\n",
-           "--------------------");
+    print_header(r);
+    printf("\n"
+           "| test    |  depth | batch |  tokens/s |       min |       max | MB/token "
+           "| of the machine       | first token | checksum         |\n"
+           "| ------- | -----: | ----: | --------: | --------: | --------: | -------: "
+           "| -------------------- | ----------: | ---------------- |\n");
     for (size_t i = 0; i < r->n_rows; i++)
         print_row(r, &r->rows[i]);
-    for (size_t i = 0; r->with_profile && i < r->n_rows; i++) {
-        char title[80];
-        bench_name_row(&r->rows[i], title, sizeof(title));
-        bench_profile_print(&r->rows[i], &r->machine->best, title);
-    }
+    for (size_t i = 0; r->with_profile && i < r->n_rows; i++)
+        print_profile(&r->rows[i], r->machine->best);
     if (steal_percent > 2)
-        printf("\nThe host took %.1f %% of the CPU time for others: do not trust these numbers.\n",
+        printf("\nThe host gave %.1f %% of the CPU time to others: do not trust these numbers.\n",
                steal_percent);
 }
 
-static json_t *known(double value)
+/* ---- JSON; NULL means "out of memory" ---- */
+
+static json_t *number_or_null(double value)
 {
     return value > 0 ? json_real(value) : json_null();
+}
+
+static json_int_t count(uint64_t n)
+{
+    return (json_int_t)n;
+}
+
+static json_t *profile_array(const struct bench_row *row, const double *peaks)
+{
+    const double total = total_seconds(row);
+    json_t *steps = json_array();
+    for (size_t i = 0; i < row->n_steps; i++) {
+        const struct bn_profile_step *s = &row->steps[i];
+        json_out_append(
+            &steps,
+            json_pack("{s:s, s:f, s:f, s:I, s:o, s:o, s:o}", "step", s->name, "seconds", s->seconds,
+                      "share", total > 0 ? s->seconds / total : 0, "calls", count(s->n_calls),
+                      "gb_per_s", s->n_bytes ? json_real(step_rate(s->n_bytes, s)) : json_null(),
+                      "gmac_per_s", s->n_macs ? json_real(step_rate(s->n_macs, s)) : json_null(),
+                      "percent_of_peak", number_or_null(bench_step_percent(s, peaks))));
+    }
+    return steps;
 }
 
 static json_t *row_object(const struct bench_result *r, const struct bench_row *row)
 {
     char test[32], checksum[20];
     bench_name_test(row, test);
-    (void)snprintf(checksum, sizeof(checksum), "%016" PRIx64, row->checksum); /* fits */
-    json_t *o = json_object();
-    json_out_add(o, "test", json_string(test));
-    json_out_add(o, "depth", json_integer((json_int_t)row->depth));
-    json_out_add(o, "batch", json_integer((json_int_t)row->batch));
-    json_out_add(o, "tokens_per_s", json_real(row->tokens_per_s));
-    json_out_add(o, "min", json_real(row->min));
-    json_out_add(o, "max", json_real(row->max));
-    json_out_add(o, "bytes_per_token", json_real(row->bytes_per_token));
-    json_out_add(o, "gmac_per_s", json_real(row->tokens_per_s * r->info->macs_per_token / 1e9));
-    json_out_add(o, "peak_per_s", known(row->peak));
-    json_out_add(o, "percent_of_peak", known(bench_row_percent(r->info, row)));
-    if (row->test == BENCH_TG) {
-        json_out_add(o, "drafted_tokens", json_integer((json_int_t)row->n_drafted));
-        json_out_add(o, "accepted_tokens", json_integer((json_int_t)row->n_accepted));
-    }
-    if (row->test == BENCH_PP)
-        json_out_add(o, "first_token_s", json_real(row->first_token_s));
-    json_out_add(o, "checksum", json_string(checksum));
+    bench_name_checksum(row, checksum);
+    json_t *o = json_pack(
+        "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "test", test, "depth",
+        count(row->depth), "batch", count(row->batch), "tokens_per_s", row->tokens_per_s, "min",
+        row->min, "max", row->max, "bytes_per_token", row->bytes_per_token, "gmac_per_s",
+        row->tokens_per_s * r->info->macs_per_token / 1e9, "peak_per_s", number_or_null(row->peak),
+        "percent_of_peak", number_or_null(bench_row_percent(r->info, row)));
+    json_out_merge(&o, row->test == BENCH_TG
+                           ? json_pack("{s:I, s:I}", "drafted_tokens", count(row->n_drafted),
+                                       "accepted_tokens", count(row->n_accepted))
+                           : json_pack("{s:f}", "first_token_s", row->first_token_s));
+    json_out_put(&o, "checksum", json_string(checksum));
     if (r->with_profile)
-        json_out_add(o, "profile", bench_profile_json(row, &r->machine->best));
+        json_out_put(&o, "profile", profile_array(row, r->machine->best));
     return o;
 }
 
-static void add_machine(json_t *o, const struct bench_result *r)
+static json_t *machine_object(const struct bench_result *r)
 {
     const struct bench_machine *m = r->machine;
     const double steal_percent = bench_machine_steal(m);
-    json_out_add(o, "read_gb_per_s", json_real(m->best.read_bytes_per_s / 1e9));
-    json_out_add(o, "int8_gmac_per_s", known(m->best.macs_per_s / 1e9));
-    json_out_add(o, "f32_gmac_per_s", known(m->best.fma_per_s / 1e9));
-    json_out_add(o, "load_s", json_real(r->info->load_seconds));
-    json_out_add(o, "first_eval_s", json_real(r->first_eval_s));
-    json_out_add(o, "load_peak_bytes", json_integer((json_int_t)m->load_peak_bytes));
-    json_out_add(o, "peak_rss_bytes", json_integer((json_int_t)m->peak_bytes));
-    json_out_add(o, "anon_bytes", json_integer((json_int_t)m->anon_bytes));
-    json_out_add(o, "file_bytes", json_integer((json_int_t)m->file_bytes));
-    json_out_add(o, "kv_bytes_per_token", json_integer((json_int_t)r->info->kv_bytes_per_token));
-    json_out_add(o, "kv", json_string(r->info->kv_type));
-    json_out_add(o, "steal_percent", steal_percent >= 0 ? json_real(steal_percent) : json_null());
+    return json_pack("{s:f, s:o, s:o, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:s, s:o}",
+                     "read_gb_per_s", m->best[PEAK_READ] / 1e9, "int8_gmac_per_s",
+                     number_or_null(m->best[PEAK_INT8] / 1e9), "f32_gmac_per_s",
+                     number_or_null(m->best[PEAK_F32] / 1e9), "load_s", r->info->load_seconds,
+                     "first_eval_s", r->first_eval_s, "load_peak_bytes", count(m->load_peak_bytes),
+                     "peak_rss_bytes", count(m->peak_bytes), "anon_bytes", count(m->anon_bytes),
+                     "file_bytes", count(m->file_bytes), "kv_bytes_per_token",
+                     count(r->info->kv_bytes_per_token), "kv", r->info->kv_type, "steal_percent",
+                     steal_percent >= 0 ? json_real(steal_percent) : json_null());
 }
 
 enum exit_code bench_print_json(const struct bench_result *r)
 {
     const struct bn_model_info *info = r->info;
     struct bn_error err;
-    json_t *o = json_object(), *rows = json_array();
+    json_t *rows = json_array();
     for (size_t i = 0; i < r->n_rows; i++)
-        json_array_append_new(rows, row_object(r, &r->rows[i]));
-    json_out_add(o, "model", json_out_text(bn_str_of(r->path)));
-    json_out_add(o, "name", json_out_text(bn_str_of(info->name)));
-    json_out_add(o, "quantisation", json_string(info->quantisation));
-    json_out_add(o, "n_params", json_integer((json_int_t)info->n_params));
-    json_out_add(o, "device", json_out_text(bn_str_of(info->device)));
-    json_out_add(o, "isa", json_string(info->isa));
-    json_out_add(o, "threads", json_integer((json_int_t)info->n_threads));
-    json_out_add(o, "head", json_string(r->head));
-    json_out_add(o, "skip", json_string(r->skip));
-    json_out_add(o, "spec", json_string(r->spec));
-    json_out_add(o, "sample", json_boolean(r->with_sampling));
-    add_machine(o, r);
-    if (!json_out_add(o, "rows", rows)) {
-        json_decref(o);
-        return report_fail(BENCH, EXIT_INTERNAL, "out of memory for JSON output");
-    }
+        json_out_append(&rows, row_object(r, &r->rows[i]));
+    json_t *o = json_pack(
+        "{s:o, s:o, s:s, s:I, s:o, s:s*, s:I, s:s, s:s, s:s, s:b}", "model",
+        json_out_text(bn_str_of(r->path)), "name", json_out_text(bn_str_of(info->name)),
+        "quantisation", info->quantisation, "n_params", count(info->n_params), "device",
+        json_out_text(bn_str_of(info->device)), "isa", info->isa, "threads", count(info->n_threads),
+        "head", r->head, "skip", r->skip, "spec", r->spec, "sample", r->with_sampling);
+    json_out_merge(&o, machine_object(r));
+    json_out_put(&o, "rows", rows);
     return json_out_write(o, stdout, JSON_OUT_LINE, &err) ? EXIT_DONE
                                                           : report_error(BENCH, STAGE_RUN, &err);
 }

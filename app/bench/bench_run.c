@@ -1,95 +1,107 @@
 /*
- * One row of the benchmark: sessions are filled to the depth, then each run extends them, is timed,
- * and rolls them back.
+ * One row of the benchmark: the sessions are filled to the depth. Then each run extends them, is
+ * timed, and truncates them again.
  *
- * Ids of prompts are a fixed pseudo-random sequence, the same in every run and for every model of
- * one vocabulary size, so checksums of two builds can be compared.
+ * Prompt ids are a fixed pseudo-random sequence. It is the same in every run and for every model
+ * with the same vocabulary size, so that checksums of two builds can be compared.
  */
 #include "app/bench/bench_run.h"
 
-#include "app/bench/bench_figures.h"
 #include "engine/base/clock.h"
 #include "engine/base/fp16.h"
 #include "engine/base/hash.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
-#include "engine/sampler.h"
+#include "engine/sampler/sampler.h"
 
-#include <string.h>
+#include <stdlib.h>
 
-struct lane { /* one sequence of the batch */
+struct sequence { /* of the batch */
     struct bn_session *session;
     struct sampler *sampler;
-    int32_t *ids; /* (depth + n_tokens + 1): prompt, then what was generated */
+    int32_t *ids; /* (depth + n_tokens + 1): prompt, then generated ids */
     size_t n_ids;
-    struct spec *spec;     /* of the only lane that speculates; NULL: none does */
-    struct head_cand cand; /* room for TOP 1 */
+    struct spec *spec;     /* NULL: no speculative decoding */
+    struct head_cand cand; /* for TOP 1 */
     struct head_row row;
 };
 
 struct bench {
     const struct bench_plan *plan;
     const struct bench_row *row;
-    struct lane *lanes;       /* (batch) */
+    struct sequence *seqs;    /* (batch) */
     struct bn_item *items;    /* (batch) */
     double *rates;            /* (n_runs) */
     double *peaks;            /* (n_runs) */
     uint64_t checksum;        /* of the current run */
-    struct spec_stats drafts; /* the same */
+    struct spec_stats drafts; /* of the current run */
 };
+
+static int compare_values(const void *a, const void *b)
+{
+    const double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+double bench_median(double *values, size_t n)
+{
+    qsort(values, n, sizeof(*values), compare_values);
+    return (values[(n - 1) / 2] + values[n / 2]) / 2;
+}
 
 static void mix(uint64_t *sum, uint32_t word)
 {
     *sum = fnv1a_add_bytes(*sum, &word, sizeof(word));
 }
 
-static void prompt_ids(int32_t *ids, size_t n, size_t lane, size_t n_vocab)
+static void prompt_ids(int32_t *ids, size_t n, size_t i_seq, size_t n_vocab)
 {
-    uint32_t x = (uint32_t)lane + 7;
+    uint32_t x = (uint32_t)i_seq + 7;
     for (size_t i = 0; i < n; i++) {
-        x = x * 1103515245u + 12345u; /* C's example of rand: any sequence will do */
+        x = x * 1103515245u + 12345u; /* the example of rand in the C standard */
         ids[i] = (int32_t)((x >> 8) % n_vocab);
     }
 }
 
-static bool lane_open(const struct bench *b, struct lane *lane, size_t i, struct bn_error *err)
+static bool sequence_open(const struct bench *b, struct sequence *seq, size_t i,
+                          struct bn_error *err)
 {
     const size_t n_vocab = bn_model_info(b->plan->model)->n_vocab;
     const size_t n_ctx = b->row->depth + b->row->n_tokens + 1;
     const struct bn_session_config cfg = {.n_ctx = n_ctx};
-    /* The defaults of the chat. */
-    const struct sampler_params params = {.temp = b->plan->chain == BENCH_SAMPLE ? 0.7f : 0.0f,
+    /* The defaults of the chat options. */
+    const struct sampler_params params = {.temp = b->plan->with_sampling ? 0.7f : 0.0f,
                                           .top_k = 40,
                                           .top_p = 0.95f,
                                           .min_p = 0.05f,
                                           .typical = 1,
                                           .repeat_penalty = 1,
                                           .seed = i + 1};
-    lane->ids = mem_alloc(n_ctx, sizeof(*lane->ids));
-    if (!lane->ids)
+    seq->ids = mem_alloc(n_ctx, sizeof(*seq->ids));
+    if (!seq->ids)
         return bn_fail(err, BN_ENOMEM, "out of memory for %zu ids", n_ctx);
-    prompt_ids(lane->ids, n_ctx, i, n_vocab);
-    lane->row = (struct head_row){.cands = &lane->cand, .cap = 1};
-    return bn_session_open(b->plan->model, &cfg, &lane->session, err) &&
-           sampler_open(n_vocab, &lane->sampler, err) && sampler_set(lane->sampler, &params, err) &&
+    prompt_ids(seq->ids, n_ctx, i, n_vocab);
+    seq->row = (struct head_row){.cands = &seq->cand, .cap = 1};
+    return bn_session_open(b->plan->model, &cfg, &seq->session, err) &&
+           sampler_open(n_vocab, &seq->sampler, err) && sampler_set(seq->sampler, &params, err) &&
            (b->row->batch > 1 || b->row->test == BENCH_PP || b->plan->spec == SPEC_OFF ||
-            spec_open(&(struct spec_config){.session = lane->session,
-                                            .sampler = lane->sampler,
+            spec_open(&(struct spec_config){.session = seq->session,
+                                            .sampler = seq->sampler,
                                             .n_vocab = n_vocab,
                                             .n_ubatch = b->plan->n_ubatch,
                                             .mode = b->plan->spec},
-                      &lane->spec, err));
+                      &seq->spec, err));
 }
 
 static void bench_close(struct bench *b)
 {
-    for (size_t i = 0; b->lanes && i < b->row->batch; i++) {
-        spec_close(b->lanes[i].spec);
-        bn_session_close(b->lanes[i].session);
-        sampler_close(b->lanes[i].sampler);
-        mem_free(b->lanes[i].ids);
+    for (size_t i = 0; b->seqs && i < b->row->batch; i++) {
+        spec_close(b->seqs[i].spec);
+        bn_session_close(b->seqs[i].session);
+        sampler_close(b->seqs[i].sampler);
+        mem_free(b->seqs[i].ids);
     }
-    mem_free(b->lanes);
+    mem_free(b->seqs);
     mem_free(b->items);
     mem_free(b->rates);
     mem_free(b->peaks);
@@ -97,106 +109,106 @@ static void bench_close(struct bench *b)
 
 static bool bench_open(struct bench *b, struct bn_error *err)
 {
-    b->lanes = mem_alloc(b->row->batch, sizeof(*b->lanes));
+    b->seqs = mem_alloc(b->row->batch, sizeof(*b->seqs));
     b->items = mem_alloc(b->row->batch, sizeof(*b->items));
     b->rates = mem_alloc(b->plan->n_runs, sizeof(*b->rates));
     b->peaks = mem_alloc(b->plan->n_runs, sizeof(*b->peaks));
-    if (!b->lanes || !b->items || !b->rates || !b->peaks)
+    if (!b->seqs || !b->items || !b->rates || !b->peaks)
         return bn_fail(err, BN_ENOMEM, "out of memory for a batch of %zu", b->row->batch);
     for (size_t i = 0; i < b->row->batch; i++)
-        if (!lane_open(b, &b->lanes[i], i, err))
+        if (!sequence_open(b, &b->seqs[i], i, err))
             return false;
     return true;
 }
 
-/* Read ids n_ids .. n_end - 1 of every lane, in passes that all lanes share; the last one answers
- * TOP 1. */
+/* Evaluate ids n_ids .. n_end - 1 of all sequences together; the last pass returns TOP 1. */
 static bool read_ids(struct bench *b, size_t n_end, struct bn_error *err)
 {
     const size_t batch = b->row->batch;
     const size_t n_pass = size_max(b->plan->n_ubatch / batch, 1);
-    for (size_t at = b->lanes[0].n_ids; at < n_end; at += n_pass) {
+    for (size_t at = b->seqs[0].n_ids; at < n_end; at += n_pass) {
         const size_t n = size_min(n_pass, n_end - at);
         const bool is_last = at + n == n_end;
         for (size_t i = 0; i < batch; i++) {
-            struct lane *l = &b->lanes[i];
-            b->items[i] = (struct bn_item){.session = l->session,
-                                           .ids = l->ids + at,
+            struct sequence *seq = &b->seqs[i];
+            b->items[i] = (struct bn_item){.session = seq->session,
+                                           .ids = seq->ids + at,
                                            .n_ids = n,
                                            .head = {.kind = is_last ? HEAD_TOP : HEAD_NONE, .k = 1},
-                                           .rows = &l->row,
+                                           .rows = &seq->row,
                                            .n_rows = is_last};
         }
         if (!bn_eval(b->items, batch, NULL, err))
             return false;
     }
     for (size_t i = 0; i < batch; i++)
-        b->lanes[i].n_ids = n_end;
+        b->seqs[i].n_ids = n_end;
     return true;
 }
 
-static void keep_outputs(struct bench *b)
+static void mix_outputs(struct bench *b)
 {
     for (size_t i = 0; i < b->row->batch; i++) {
-        mix(&b->checksum, (uint32_t)b->lanes[i].row.cands[0].id);
-        mix(&b->checksum, f32_bits(b->lanes[i].row.cands[0].logit));
+        mix(&b->checksum, (uint32_t)b->seqs[i].row.cands[0].id);
+        mix(&b->checksum, f32_bits(b->seqs[i].row.cands[0].logit));
     }
 }
 
-static void ask_head(struct bench *b, struct lane *l, struct bn_item *item)
+static void request_token(struct bench *b, struct sequence *seq, struct bn_item *item)
 {
-    *item = (struct bn_item){.session = l->session,
-                             .ids = l->ids + l->n_ids,
+    *item = (struct bn_item){.session = seq->session,
+                             .ids = seq->ids + seq->n_ids,
                              .n_ids = 1,
                              .head = {.kind = HEAD_TOP, .k = 1},
-                             .rows = &l->row,
+                             .rows = &seq->row,
                              .n_rows = 1};
-    if (b->plan->chain == BENCH_SAMPLE)
-        sampler_request(l->sampler, l->ids, l->n_ids + 1, &item->head, &item->rows);
+    if (b->plan->with_sampling)
+        sampler_request(seq->sampler, seq->ids, seq->n_ids + 1, &item->head, &item->rows);
 }
 
-static void keep_token(struct bench *b, struct lane *l, int32_t id, const struct head_row *row)
+static void append_token(struct bench *b, struct sequence *seq, int32_t id,
+                         const struct head_row *row)
 {
-    l->ids[++l->n_ids] = id;
+    seq->ids[++seq->n_ids] = id;
     mix(&b->checksum, (uint32_t)id);
     mix(&b->checksum, f32_bits(row->cands[0].logit));
 }
 
-/* What a run learns of the text is forgotten before the next. */
-static bool speculate(struct bench *b, struct lane *l, struct bn_error *err)
+/* spec_reset: a run must not use what an earlier run learnt from the text. */
+static bool speculate(struct bench *b, struct sequence *seq, struct bn_error *err)
 {
-    const struct spec_stats before = spec_stats_of(l->spec);
-    spec_reset(l->spec, b->plan->spec);
+    const struct spec_stats before = spec_stats_of(seq->spec);
+    spec_reset(seq->spec, b->plan->spec);
     for (size_t t = 0; t < b->row->n_tokens; t++) {
         int32_t id;
-        if (!spec_step(l->spec, l->ids, l->n_ids + 1, NULL, NULL, &id, err))
+        if (!spec_step(seq->spec, seq->ids, seq->n_ids + 1, NULL, NULL, &id, err))
             return false;
-        keep_token(b, l, id, spec_row(l->spec));
+        append_token(b, seq, id, spec_row(seq->spec));
     }
-    const struct spec_stats now = spec_stats_of(l->spec);
+    const struct spec_stats now = spec_stats_of(seq->spec);
     b->drafts.n_drafted = now.n_drafted - before.n_drafted;
     b->drafts.n_accepted = now.n_accepted - before.n_accepted;
     return true;
 }
 
-/* Each lane's last id goes in, the id that follows comes out, n_tokens times. */
+/* n_tokens times: evaluate the last id of each sequence, append the id that follows. */
 static bool generate(struct bench *b, struct bn_error *err)
 {
-    if (b->lanes[0].spec)
-        return speculate(b, &b->lanes[0], err);
+    if (b->seqs[0].spec)
+        return speculate(b, &b->seqs[0], err);
     for (size_t t = 0; t < b->row->n_tokens; t++) {
         for (size_t i = 0; i < b->row->batch; i++)
-            ask_head(b, &b->lanes[i], &b->items[i]);
+            request_token(b, &b->seqs[i], &b->items[i]);
         if (!bn_eval(b->items, b->row->batch, NULL, err))
             return false;
         for (size_t i = 0; i < b->row->batch; i++) {
-            struct lane *l = &b->lanes[i];
+            struct sequence *seq = &b->seqs[i];
             const struct head_row *row = b->items[i].rows;
-            keep_token(b, l,
-                       b->plan->chain == BENCH_SAMPLE
-                           ? sampler_pick(l->sampler, row, l->ids, l->n_ids + 1)
-                           : row->cands[0].id,
-                       row);
+            append_token(b, seq,
+                         b->plan->with_sampling
+                             ? sampler_pick(seq->sampler, row, seq->ids, seq->n_ids + 1)
+                             : row->cands[0].id,
+                         row);
         }
     }
     return true;
@@ -205,8 +217,8 @@ static bool generate(struct bench *b, struct bn_error *err)
 static void roll_back(struct bench *b)
 {
     for (size_t i = 0; i < b->row->batch; i++) {
-        bn_session_truncate(b->lanes[i].session, b->row->depth);
-        b->lanes[i].n_ids = b->row->depth;
+        bn_session_truncate(b->seqs[i].session, b->row->depth);
+        b->seqs[i].n_ids = b->row->depth;
     }
 }
 
@@ -217,12 +229,13 @@ static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
     if (b->row->test == BENCH_PP) {
         if (!read_ids(b, b->row->depth + b->row->n_tokens, err))
             return false;
-        keep_outputs(b);
+        mix_outputs(b);
     } else if (!generate(b, err)) {
         return false;
     }
     *seconds = clock_seconds() - start;
-    b->plan->after_run(b->plan->ud);
+    if (b->plan->machine)
+        bench_machine_note_memory(b->plan->machine);
     roll_back(b);
     return true;
 }
@@ -230,15 +243,17 @@ static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
 static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err)
 {
     const double n = (double)row->n_tokens * (double)row->batch;
+    const enum bench_peak limit = row->test == BENCH_TG ? PEAK_READ : PEAK_INT8;
     double seconds;
-    if (!read_ids(b, row->depth, err) || !run_once(b, &seconds, err)) /* discarded: pages, clocks */
+    if (!read_ids(b, row->depth, err) ||
+        !run_once(b, &seconds, err)) /* discarded: loads pages, raises clocks */
         return false;
     row->checksum = b->checksum;
-    (void)bn_model_profile(b->plan->model, row->steps,
-                           BN_PROFILE_STEPS); /* of what was not timed */
+    /* Discards the profile of the work so far, which is not timed. */
+    (void)bn_model_profile(b->plan->model, row->steps, BN_PROFILE_STEPS);
     uint64_t n_bytes = 0;
     for (size_t r = 0; r < b->plan->n_runs; r++) {
-        b->peaks[r] = b->plan->peak_now(b->plan->ud, row->test);
+        b->peaks[r] = b->plan->machine ? bench_machine_peak(b->plan->machine, limit) : 0;
         const uint64_t before = bn_model_bytes_read(b->plan->model);
         if (!run_once(b, &seconds, err))
             return false;
@@ -264,8 +279,8 @@ bool bench_run(const struct bench_plan *plan, struct bench_row *row, struct bn_e
 {
     struct bench b = {.plan = plan, .row = row};
     if (row->batch > plan->n_ubatch)
-        return bn_fail(err, BN_EARG, "a batch of %zu does not fit a pass of %zu tokens (--ubatch)",
-                       row->batch, plan->n_ubatch);
+        return bn_fail(err, BN_EARG, "a batch of %zu is larger than --ubatch %zu", row->batch,
+                       plan->n_ubatch);
     const bool ok = bench_open(&b, err) && measure(&b, row, err);
     bench_close(&b);
     return ok;

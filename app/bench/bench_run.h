@@ -1,16 +1,16 @@
 /*
- * What bitnet-bench measures: one row at a time, over sessions of an open model.
+ * Measures one row of the benchmark on sessions of an open model.
  *
  * A row is a test (pp: read a prompt, tg: generate one token after another), a number of tokens, a
- * depth (tokens already in the cache) and a batch (sequences that share each pass over the
- * weights). A first run is discarded; medians are over the others. Every run must give the same
- * checksum.
+ * depth (tokens in the KV cache before the test) and a batch (sequences that share each pass over
+ * the weights). The first run is discarded; medians are over the other runs. Every run must give
+ * the same checksum.
  */
 #ifndef APP_BENCH_RUN_H
 #define APP_BENCH_RUN_H
 
-#include "engine/engine.h"
-#include "engine/spec.h"
+#include "app/bench/bench_machine.h"
+#include "engine/spec/spec.h"
 
 enum bench_test { BENCH_PP, BENCH_TG };
 
@@ -19,37 +19,34 @@ struct bench_row {
     size_t n_tokens; /* of each sequence */
     size_t depth, batch;
     /* measured */
-    double tokens_per_s, min, max; /* of all sequences together; median, slowest, fastest run */
-    double bytes_per_token;        /* that were read from memory: weights that a pass needed, shared
-                                      by its tokens, keys and values, rows of tables */
-    double peak;                   /* median of plan->peak_now around the runs */
-    double first_token_s;          /* pp: from the first token of the prompt to the first logits */
-    uint64_t checksum;             /* of the ids and logits that came out */
-    struct bn_profile_step steps[BN_PROFILE_STEPS]; /* of a model that is profiled: (n_steps) */
+    double tokens_per_s, min, max; /* of all sequences together: median, slowest, fastest run */
+    double bytes_per_token; /* read from memory: weights, shared by the tokens of a pass; keys
+                                    * and values; rows of tables */
+    double peak; /* median over the runs of the peak rate that limits the test; 0: unknown */
+    double first_token_s; /* pp: from the first token of the prompt to the first logits */
+    uint64_t checksum;    /* of the resulting ids and logits */
+    struct bn_profile_step steps[BN_PROFILE_STEPS]; /* (n_steps) if the model is profiled */
     size_t n_steps;
-    size_t n_drafted, n_accepted; /* tokens of the last run's drafts */
+    size_t n_drafted, n_accepted; /* draft tokens of the last run */
 };
 
 struct bench_plan {
     struct bn_model *model;
+    struct bench_machine *machine; /* measured between the runs; NULL: not measured */
     size_t n_ubatch;
     size_t n_runs;
-    enum bench_chain {
-        BENCH_TOP1,
-        BENCH_SAMPLE
-    } chain;             /* tg: the best token, or the default sampler */
-    enum spec_mode spec; /* tg of one sequence */
-    /* Outside the timed part. Before each run: what the machine can do now of what bounds the test,
-     * bytes read a second for tg and multiply-adds for pp; 0: not known. And after each run. */
-    double (*peak_now)(void *ud, enum bench_test test);
-    void (*after_run)(void *ud);
-    void *ud;
+    bool with_sampling;  /* tg: the chat's default sampler instead of the best token */
+    enum spec_mode spec; /* tg with one sequence */
 };
 
-/* BN_ECONTEXT, BN_ENOMEM and what the engine says; BN_EDEVICE: two runs gave different outputs. */
+/* BN_ECONTEXT, BN_ENOMEM and errors of the engine; BN_EDEVICE: two runs gave different outputs. */
 bool bench_run(const struct bench_plan *plan, struct bench_row *row, struct bn_error *err);
 
-/* Open a session, evaluate one token and close it: a model is loaded when this is done. */
+/* Open a session, evaluate one token and close the session. This completes the loading of the
+ * model. */
 bool bench_first_token(struct bn_model *model, struct bn_error *err);
+
+/* Sorts the n values, n at least 1. */
+double bench_median(double *values, size_t n);
 
 #endif

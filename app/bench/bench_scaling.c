@@ -1,10 +1,11 @@
 /*
- * A model is opened anew for each number of threads, since its pages belong to whom touched them
- * first.
+ * Scaling with threads and sequences: see bench_scaling.h.
+ *
+ * The model is opened again for each number of threads, since a memory page belongs to the NUMA
+ * node of the thread that first touches it.
  */
 #include "app/bench/bench_scaling.h"
 
-#include "app/bench/bench_figures.h"
 #include "app/bench/bench_out.h"
 #include "app/common/json_out.h"
 #include "engine/base/memory.h"
@@ -18,14 +19,14 @@ static const size_t batches[] = {2, 4, 8, 16};
 struct point {
     size_t n_threads;
     struct bench_row row;
-    struct bench_gain gain;
+    double speed_up, efficiency;
 };
 
-/* In the order of the table: prompts by threads, generating by threads, by batches. */
+/* In the order of the table: pp by threads, tg by threads, tg by batch. */
 struct points {
     struct point *at;
-    size_t n_max; /* threads */
-    size_t n_prompt, n_batches;
+    size_t n_max;               /* threads; also the number of tg points by threads */
+    size_t n_prompt, n_batches; /* points of pp, and of tg by batch */
 };
 
 static size_t n_points(const struct points *p)
@@ -33,33 +34,10 @@ static size_t n_points(const struct points *p)
     return p->n_prompt + p->n_max + p->n_batches;
 }
 
-/* What one sequence with n threads is at. */
-static size_t generating_at(const struct points *p, size_t n_threads)
+/* Index of tg with one sequence and n threads. */
+static size_t tg_index(const struct points *p, size_t n_threads)
 {
     return p->n_prompt + n_threads - 1;
-}
-
-/* Nothing of the machine is compared with. */
-static double no_peak(void *ud, enum bench_test test)
-{
-    (void)ud;
-    (void)test;
-    return 0;
-}
-
-static void nothing(void *ud)
-{
-    (void)ud;
-}
-
-static bool measure_point(const struct bench_scaling *s, struct bn_model *model, struct point *p,
-                          struct bn_error *err)
-{
-    struct bench_plan plan = s->plan;
-    plan.model = model;
-    plan.peak_now = no_peak;
-    plan.after_run = nothing;
-    return bench_run(&plan, &p->row, err);
 }
 
 static bool open_with(const struct bench_scaling *s, size_t n_threads, struct bn_model **out,
@@ -70,15 +48,17 @@ static bool open_with(const struct bench_scaling *s, size_t n_threads, struct bn
     return bn_model_open(s->file, &cfg, out, err);
 }
 
-/* All points of one number of threads. */
+/* Measures all points with this number of threads. */
 static bool measure_threads(const struct bench_scaling *s, size_t n_threads, struct points *p,
                             struct bn_error *err)
 {
     struct bn_model *model = NULL;
     bool ok = open_with(s, n_threads, &model, err);
+    struct bench_plan plan = s->plan;
+    plan.model = model;
     for (size_t i = 0; ok && i < n_points(p); i++)
         if (p->at[i].n_threads == n_threads)
-            ok = measure_point(s, model, &p->at[i], err);
+            ok = bench_run(&plan, &p->at[i].row, err);
     bn_model_close(model);
     return ok;
 }
@@ -93,9 +73,9 @@ static void list_points(const struct bench_scaling *s, struct points *p)
     for (size_t n = 1; n <= p->n_prompt; n++)
         p->at[n - 1] = (struct point){.n_threads = n, .row = pp};
     for (size_t n = 1; n <= p->n_max; n++)
-        p->at[generating_at(p, n)] = (struct point){.n_threads = n, .row = tg};
+        p->at[tg_index(p, n)] = (struct point){.n_threads = n, .row = tg};
     for (size_t i = 0; i < p->n_batches; i++) {
-        struct point *const one = &p->at[generating_at(p, p->n_max) + 1 + i];
+        struct point *const one = &p->at[tg_index(p, p->n_max) + 1 + i];
         *one = (struct point){.n_threads = p->n_max, .row = tg};
         one->row.batch = batches[i];
     }
@@ -107,10 +87,10 @@ static void compare(struct points *p)
         struct point *const one = &p->at[i];
         const bool is_batch = one->row.batch > 1;
         const size_t base = one->row.test == BENCH_PP ? 0
-                            : is_batch                ? generating_at(p, p->n_max)
-                                                      : generating_at(p, 1);
-        one->gain = bench_gain_of(one->row.tokens_per_s, p->at[base].row.tokens_per_s,
-                                  is_batch ? one->row.batch : one->n_threads);
+                            : is_batch                ? tg_index(p, p->n_max)
+                                                      : tg_index(p, 1);
+        one->speed_up = one->row.tokens_per_s / p->at[base].row.tokens_per_s;
+        one->efficiency = one->speed_up / (double)(is_batch ? one->row.batch : one->n_threads);
     }
 }
 
@@ -123,42 +103,30 @@ static void print_table(const struct points *p)
         char test[32];
         bench_name_test(&one->row, test);
         printf("| %-7s | %7zu | %5zu | %9.2f | %8.2f | %8.1f %% |\n", test, one->n_threads,
-               one->row.batch, one->row.tokens_per_s, one->gain.speed_up,
-               100 * one->gain.efficiency);
+               one->row.batch, one->row.tokens_per_s, one->speed_up, 100 * one->efficiency);
     }
-    printf("\nSpeed-up is against one thread; from batch 2 on against batch 1 with %zu thread%s.\n",
+    printf("\nSpeed-up is over one thread; from batch 2 on it is over batch 1 with %zu thread%s.\n",
            p->n_max, p->n_max == 1 ? "" : "s");
-}
-
-static json_t *point_object(const struct point *p)
-{
-    char test[32], checksum[20];
-    json_t *row = json_object();
-    bench_name_test(&p->row, test);
-    (void)snprintf(checksum, sizeof(checksum), "%016llx",
-                   (unsigned long long)p->row.checksum); /* fits */
-    json_out_add(row, "test", json_string(test));
-    json_out_add(row, "threads", json_integer((json_int_t)p->n_threads));
-    json_out_add(row, "batch", json_integer((json_int_t)p->row.batch));
-    json_out_add(row, "tokens_per_s", json_real(p->row.tokens_per_s));
-    json_out_add(row, "speed_up", json_real(p->gain.speed_up));
-    json_out_add(row, "efficiency", json_real(p->gain.efficiency));
-    json_out_add(row, "checksum", json_string(checksum));
-    return row;
 }
 
 static enum exit_code print_json(const struct points *p)
 {
     struct bn_error err;
-    json_t *o = json_object(), *rows = json_array();
-    for (size_t i = 0; i < n_points(p); i++)
-        json_array_append_new(rows, point_object(&p->at[i]));
-    if (!json_out_add(o, "scaling", rows)) {
-        json_decref(o);
-        return report_fail(BENCH, EXIT_INTERNAL, "out of memory for JSON output");
+    json_t *rows = json_array();
+    for (size_t i = 0; i < n_points(p); i++) {
+        const struct point *one = &p->at[i];
+        char test[32], checksum[20];
+        bench_name_test(&one->row, test);
+        bench_name_checksum(&one->row, checksum);
+        json_out_append(&rows,
+                        json_pack("{s:s, s:I, s:I, s:f, s:f, s:f, s:s}", "test", test, "threads",
+                                  (json_int_t)one->n_threads, "batch", (json_int_t)one->row.batch,
+                                  "tokens_per_s", one->row.tokens_per_s, "speed_up", one->speed_up,
+                                  "efficiency", one->efficiency, "checksum", checksum));
     }
-    return json_out_write(o, stdout, JSON_OUT_LINE, &err) ? EXIT_DONE
-                                                          : report_error(BENCH, STAGE_RUN, &err);
+    return json_out_write(json_pack("{s:o}", "scaling", rows), stdout, JSON_OUT_LINE, &err)
+               ? EXIT_DONE
+               : report_error(BENCH, STAGE_RUN, &err);
 }
 
 enum exit_code bench_scaling_run(const struct bench_scaling *s)

@@ -1,5 +1,5 @@
 /*
- * Cleaning and attaching of texts: see input_text.h.
+ * Cleaning and attaching texts: see input_text.h.
  */
 #include "app/common/input_text.h"
 
@@ -10,12 +10,12 @@
 
 #include <sys/stat.h>
 
-bool input_clean(const char *what, struct bn_str in, struct strbuf *out, size_t *bad_at,
+bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t *bad_at,
                  struct bn_error *err)
 {
     const char *nul = in.n_bytes > 0 ? memchr(in.ptr, 0, in.n_bytes) : NULL;
     if (nul)
-        return bn_fail(err, BN_EARG, "%s is binary: a NUL byte at offset %zu", what,
+        return bn_fail(err, BN_EARG, "%s is binary: a NUL byte at offset %zu", name,
                        (size_t)(nul - in.ptr));
     struct strbuf lines = {0};
     for (size_t at = 0; at < in.n_bytes;) {
@@ -29,7 +29,7 @@ bool input_clean(const char *what, struct bn_str in, struct strbuf *out, size_t 
     *bad_at = term_text_repair(strbuf_str(&lines), out);
     const bool ok = !lines.failed && !out->failed;
     strbuf_finish(&lines);
-    return ok || bn_fail(err, BN_ENOMEM, "out of memory for %s (%zu bytes)", what, in.n_bytes);
+    return ok || bn_fail(err, BN_ENOMEM, "out of memory for %s (%zu bytes)", name, in.n_bytes);
 }
 
 static size_t longest_fence(struct bn_str text)
@@ -97,7 +97,7 @@ static bool is_file(const char *path)
     return stat(path, &st) == 0 && S_ISREG(st.st_mode);
 }
 
-/* The path that a word of the message is meant to be: without the comma or the dot behind it. */
+/* Cut punctuation from the end of `path` until it is the path of a file. */
 static bool find_path(struct strbuf *path)
 {
     while (path->n_bytes > 0 && !is_file(strbuf_text(path))) {
@@ -108,7 +108,7 @@ static bool find_path(struct strbuf *path)
     return path->n_bytes > 0;
 }
 
-/* Names of people and places have neither. */
+/* A slash or a dot: a mention such as @anna has neither. */
 static bool looks_like_path(struct bn_str word)
 {
     return memchr(word.ptr, '/', word.n_bytes) ||

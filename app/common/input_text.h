@@ -1,6 +1,5 @@
 /*
- * Text that comes in: from stdin, a file, a paste. What a template gets is valid UTF-8 with LF line
- * ends.
+ * Input text from stdin, a file or a paste, made fit for a template: valid UTF-8 with LF line ends.
  */
 #ifndef APP_INPUT_TEXT_H
 #define APP_INPUT_TEXT_H
@@ -8,26 +7,27 @@
 #include "app/common/strbuf.h"
 #include "engine/base/error.h"
 
-#define INPUT_MAX_BYTES ((size_t)64 << 20) /* far beyond any context */
+#define INPUT_MAX_BYTES ((size_t)64 << 20) /* far larger than any context */
 
-/* Append `in` to `out`: CR before LF goes, invalid bytes become U+FFFD; *bad_at is the offset of
- * the first, SIZE_MAX if none. BN_EARG: a NUL byte (the text is binary); `what` names the text.
- * BN_ENOMEM. */
-bool input_clean(const char *what, struct bn_str in, struct strbuf *out, size_t *bad_at,
+/* Append `in` to `out`. A CR before an LF is removed; invalid bytes become U+FFFD. *bad_at is the
+ * offset of the first invalid byte, SIZE_MAX if there is none. `name` is the name of the text in
+ * errors. BN_EARG: a NUL byte (the text is binary). BN_ENOMEM. */
+bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t *bad_at,
                  struct bn_error *err);
 
-/* Append a text file as an attachment: a line with its name, then its text between fences longer
- * than any in it. BN_EIO, BN_EARG (binary), BN_ENOMEM. */
+/* Append a text file as an attachment: a line with its name, then its text between fences that are
+ * longer than any run of backticks in it. BN_EIO, BN_EARG (binary), BN_ENOMEM. */
 bool input_attach(const char *path, struct strbuf *out, struct bn_error *err);
 
-/* TEXT, or the contents of FILE for "@FILE". Errors as above. */
+/* Append TEXT, or the contents of FILE for "@FILE". Errors as above. */
 bool input_text_or_file(const char *arg, struct strbuf *out, struct bn_error *err);
 
-/* The message with each @path that names a readable file (and is a word of its own, but for what
- * ends a sentence) put before it as an attachment. A word that names no file stays as it is. */
+/* Append the message, with the file of each @path in it as an attachment before it. @path is a
+ * separate word; punctuation after the path is ignored. Other words stay unchanged. */
 struct input_paths {
     size_t n_attached;
-    struct strbuf missing; /* the first word that looks like a path and is none; the caller's */
+    struct strbuf
+        missing; /* first word that looks like a path but is not a file; caller finishes */
 };
 bool input_expand_paths(struct bn_str message, struct strbuf *out, struct input_paths *found,
                         struct bn_error *err);

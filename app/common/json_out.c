@@ -1,5 +1,5 @@
 /*
- * jansson in and out.
+ * JSON with jansson: see json_out.h.
  */
 #include "app/common/json_out.h"
 
@@ -9,12 +9,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define DEPTH_MAX 64 /* of a value handed to a template; jansson's own limit is 2048 */
+#define DEPTH_MAX 64 /* of a template value; the limit of jansson is 2048 */
 
 json_t *json_out_text(struct bn_str text)
 {
     struct strbuf valid = {0};
-    (void)term_text_repair(text, &valid); /* where it was wrong is nobody's business here */
+    (void)term_text_repair(text, &valid); /* the offset of the error is not needed */
     json_t *json = valid.failed ? NULL : json_stringn_nocheck(strbuf_text(&valid), valid.n_bytes);
     strbuf_finish(&valid);
     return json;
@@ -25,7 +25,31 @@ bool json_out_add(json_t *object, const char *key, json_t *value)
     return json_object_set_new(object, key, value) == 0;
 }
 
-/* To be freed with free; NULL: out of memory. */
+static void drop_unless(bool ok, json_t **target)
+{
+    if (!ok) {
+        json_decref(*target);
+        *target = NULL;
+    }
+}
+
+void json_out_put(json_t **object, const char *key, json_t *value)
+{
+    drop_unless(json_out_add(*object, key, value), object);
+}
+
+void json_out_merge(json_t **object, json_t *other)
+{
+    drop_unless(json_object_update(*object, other) == 0, object);
+    json_decref(other);
+}
+
+void json_out_append(json_t **list, json_t *item)
+{
+    drop_unless(json_array_append_new(*list, item) == 0, list);
+}
+
+/* Drops the reference. Free the text with free; NULL: out of memory. */
 static char *dump(json_t *object, enum json_layout layout)
 {
     const size_t flags = JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9) |

@@ -1,8 +1,8 @@
 /*
- * Small helpers over jansson: texts of unknown bytes become valid JSON, JSON becomes template
- * values, and a finished object is written out and freed.
+ * JSON output and input with jansson: strings from any bytes, building and writing objects, and
+ * conversion to template values.
  *
- * References: json_out_add steals the value, as jansson's _new functions do.
+ * Functions that add a value take its reference, also on failure.
  */
 #ifndef APP_JSON_OUT_H
 #define APP_JSON_OUT_H
@@ -16,25 +16,32 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* A string; invalid UTF-8 becomes U+FFFD. NULL: out of memory. */
+/* A JSON string; invalid UTF-8 becomes U+FFFD. NULL: out of memory. */
 json_t *json_out_text(struct bn_str text);
 
-/* object[key] = value; `value` is taken over, also on failure. False: out of memory, or value is
- * NULL. */
+/* object[key] = value. False: out of memory, or value is NULL. */
 bool json_out_add(json_t *object, const char *key, json_t *value);
 
+/* For building without a check after each step: on failure the target is freed and becomes NULL. A
+ * NULL target stays NULL. */
+void json_out_put(json_t **object, const char *key, json_t *value); /* (*object)[key] = value */
+void json_out_merge(json_t **object, json_t *other);                /* adds all keys of `other` */
+void json_out_append(json_t **list, json_t *item);
+
 enum json_layout { JSON_OUT_LINE, JSON_OUT_INDENT };
-/* Write the object, then a newline, and drop the reference. BN_EIO, BN_ENOMEM. */
+/* Write the object and a newline, and drop the reference. BN_EIO; BN_ENOMEM, also if the object is
+ * NULL. */
 bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct bn_error *err);
 
-/* The same as one line at the end of a text, which fails where the object is NULL. */
+/* Append the object as one line and drop the reference. A NULL object sets out->failed. */
 void json_out_line(json_t *object, struct strbuf *out);
 
-/* JSON to a template value in the arena. NULL: out of memory or nested too deep. */
+/* Convert JSON to a template value in the arena. NULL: out of memory, or nested too deep. */
 struct template_value *json_out_value(const json_t *json, struct template_arena *arena);
 
-/* A list of messages in the OpenAI form: an array, or an object with "messages".
- * BN_EARG: no such list (the text names the message that is wrong); BN_ENOMEM. */
+/* Convert a list of messages in the OpenAI form: an array, or an object with "messages". The roles
+ * system, user, assistant and tool count as text of the program; all other strings get the index of
+ * their message. BN_EARG: not such a list (the error names the wrong message); BN_ENOMEM. */
 bool json_out_messages(const json_t *json, struct template_arena *arena,
                        struct template_value **out, struct bn_error *err);
 

@@ -1,5 +1,5 @@
 /*
- * Lines with the time before them: see log_file.h. One fprintf a line, which stdio keeps whole.
+ * Log lines with a time: see log_file.h. Each line is one fprintf, which stdio makes atomic.
  */
 #include "app/common/log_file.h"
 
@@ -20,7 +20,7 @@ bool log_file_open(struct log_file *log, const char *path, struct bn_error *err)
             (void)close(fd);
         return false;
     }
-    (void)setvbuf(f, NULL, _IOLBF, 0); /* whole lines also after a crash */
+    (void)setvbuf(f, NULL, _IOLBF, 0); /* no partial lines after a crash */
     *log = (struct log_file){f, clock_seconds()};
     return true;
 }
@@ -28,7 +28,7 @@ bool log_file_open(struct log_file *log, const char *path, struct bn_error *err)
 void log_file_close(struct log_file *log)
 {
     if (log->f)
-        (void)fclose(log->f); /* a log that is cut short stops no chat */
+        (void)fclose(log->f); /* an incomplete log is not an error of the chat */
     log->f = NULL;
 }
 
@@ -43,12 +43,12 @@ void log_file_line(struct log_file *log, const char *text)
     put(log, "", text);
 }
 
-static void on_remark(void *ud, enum bn_log_level level, const char *line)
+static void on_message(void *ud, enum bn_log_level level, const char *line)
 {
     put(ud, level == BN_LOG_WARNING ? "engine: warning: " : "engine: ", line);
 }
 
 struct bn_log log_file_sink(struct log_file *log)
 {
-    return log->f ? (struct bn_log){on_remark, log} : (struct bn_log){0};
+    return log->f ? (struct bn_log){on_message, log} : (struct bn_log){0};
 }

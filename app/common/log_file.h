@@ -1,7 +1,6 @@
 /*
- * The file of --log: what the engine remarks and how long each answer took, a line each with the
- * seconds since the program began. Nothing of what is said gets into it. Lines may come from any
- * thread.
+ * The file of --log: engine messages and the time of each answer, one line each, with the seconds
+ * since the program started. It contains no text of the conversation. Any thread may write lines.
  */
 #ifndef APP_LOG_FILE_H
 #define APP_LOG_FILE_H
@@ -11,16 +10,16 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-struct log_file { /* all zero: nobody asked for one */
+struct log_file { /* all zero: no log */
     FILE *f;
     double opened; /* clock_seconds */
 };
 
-/* Appends to what is there; a new file is its owner's only. BN_EIO. */
+/* Appends to an existing file. A new file has mode 0600. BN_EIO. */
 bool log_file_open(struct log_file *log, const char *path, struct bn_error *err);
 void log_file_close(struct log_file *log);
 void log_file_line(struct log_file *log, const char *text);
-/* A sink for the engine; the log must outlive its users. */
+/* For the log setting of the engine; the log must outlive it. */
 struct bn_log log_file_sink(struct log_file *log);
 
 #endif

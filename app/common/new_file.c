@@ -1,5 +1,5 @@
 /*
- * A temporary file beside the old one, then rename: see new_file.h.
+ * A temporary file in the same directory, then rename: see new_file.h.
  */
 #include "app/common/new_file.h"
 
@@ -15,19 +15,19 @@ bool new_file_fail(const struct new_file *n, struct bn_error *err)
 
 bool new_file_open(struct new_file *n, const char *path, struct bn_error *err)
 {
-    if (!path_make_parents(path, err)) /* which refuses one of PATH_BYTES or more */
+    if (!path_make_parents(path, err)) /* refuses a path of PATH_BYTES or more */
         return false;
     (void)snprintf(n->path, sizeof(n->path), "%s", path);
-    (void)snprintf(n->beside, sizeof(n->beside), "%s.XXXXXX", path); /* 7 more bytes fit */
-    const int fd = mkstemp(n->beside);                               /* mode 0600 */
+    (void)snprintf(n->temp_path, sizeof(n->temp_path), "%s.XXXXXX", path); /* 7 more bytes fit */
+    const int fd = mkstemp(n->temp_path);                                  /* mode 0600 */
     if (fd < 0)
         return new_file_fail(n, err);
     n->f = fdopen(fd, "wb");
     if (n->f)
         return true;
     (void)new_file_fail(n, err);
-    (void)close(fd);         /* nothing was written */
-    (void)unlink(n->beside); /* it was there a moment ago */
+    (void)close(fd);            /* nothing was written */
+    (void)unlink(n->temp_path); /* mkstemp has just created it */
     return false;
 }
 
@@ -38,9 +38,9 @@ bool new_file_close(struct new_file *n, enum new_file_end end, struct bn_error *
         ok = new_file_fail(n, err);
     if (fclose(n->f) != 0 && ok)
         ok = new_file_fail(n, err);
-    if (ok && rename(n->beside, n->path) != 0)
+    if (ok && rename(n->temp_path, n->path) != 0)
         ok = bn_fail(err, BN_EIO, "cannot replace '%s': %s", n->path, strerror(errno));
     if (!ok)
-        (void)unlink(n->beside); /* at worst a file stays that nobody reads */
+        (void)unlink(n->temp_path); /* on failure an unused file remains */
     return ok;
 }

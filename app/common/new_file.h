@@ -1,6 +1,5 @@
 /*
- * A file that takes the place of another when it is whole: a reader sees the old or the new one,
- * never a part. Any thread.
+ * Atomic replacement of a file: a reader sees the old file or the complete new file. Any thread.
  */
 #ifndef APP_NEW_FILE_H
 #define APP_NEW_FILE_H
@@ -11,21 +10,21 @@
 
 struct new_file {
     FILE *f;
-    char path[PATH_BYTES], beside[PATH_BYTES + 8];
+    char path[PATH_BYTES], temp_path[PATH_BYTES + 8];
 };
 
 enum new_file_end {
-    NEW_FILE_DROP, /* it is removed; the old one stays */
-    NEW_FILE_KEEP,
-    NEW_FILE_SYNC, /* keep, and on the disk before the old one is gone */
+    NEW_FILE_DROP, /* remove the new file; the old one stays */
+    NEW_FILE_KEEP, /* replace the old file */
+    NEW_FILE_SYNC, /* replace it after the new file is on disk */
 };
 
-/* Opens n->f for writing, mode 0600; directories above it are made. Whoever opens it closes it.
- * BN_EIO. */
+/* Open n->f for writing, with mode 0600, and create missing directories. Always followed by
+ * new_file_close. BN_EIO. */
 bool new_file_open(struct new_file *n, const char *path, struct bn_error *err);
-/* False after NEW_FILE_DROP too, with err as it was. BN_EIO: dropped. */
+/* False after NEW_FILE_DROP, with err unchanged. BN_EIO: the new file is removed. */
 bool new_file_close(struct new_file *n, enum new_file_end end, struct bn_error *err);
-/* "cannot write 'PATH': " and what errno says; false. */
+/* Sets err to "cannot write 'PATH': " and the text of errno. Returns false. */
 bool new_file_fail(const struct new_file *n, struct bn_error *err);
 
 #endif

@@ -47,8 +47,9 @@ const char *env_get(enum env_var var)
 
 void env_set_ctype(const char *locale)
 {
-    const char *all = getenv("LC_ALL");                           /* goes before LC_CTYPE */
-    (void)setenv(all && *all ? "LC_ALL" : "LC_CTYPE", locale, 1); /* no memory: as it was */
+    const char *all = getenv("LC_ALL"); /* has priority over LC_CTYPE */
+    (void)setenv(all && *all ? "LC_ALL" : "LC_CTYPE", locale,
+                 1); /* on failure it stays unchanged */
 }
 
 static const struct {
@@ -93,7 +94,7 @@ bool path_make_parents(const char *path, struct bn_error *err)
     return true;
 }
 
-/* Read to the end, growing; the bytes are followed by a 0. */
+/* The size is not known in advance: stdin may be a pipe. */
 static bool read_stream(FILE *f, const char *path, size_t max_bytes, char **out, size_t *n_bytes,
                         struct bn_error *err)
 {

@@ -1,8 +1,9 @@
 /*
- * The environment and the places where files of the program lie. Nothing else calls getenv.
+ * Environment variables, the directories of the program, and reading whole files. No other file
+ * calls getenv.
  *
- * Directories follow the XDG rules: $XDG_CONFIG_HOME, else $HOME/.config, and so on; relative
- * values of the variables are ignored, as the rules demand.
+ * Directories follow the XDG base directory specification: $XDG_CONFIG_HOME, else $HOME/.config,
+ * and so on. It requires that relative values are ignored.
  */
 #ifndef APP_PATHS_H
 #define APP_PATHS_H
@@ -40,21 +41,21 @@ enum env_var {
 /* NULL when the variable is unset or empty. */
 const char *env_get(enum env_var var);
 const char *env_name(enum env_var var); /* "BITNET_CHAT_MODEL", for messages */
-/* Characters are to be read by this locale, also by what looks at the environment itself: Readline
- * and the programs that are run. Main thread, before there are others. */
+/* Set the character type locale in the environment, for Readline and for child processes. Main
+ * thread, before other threads start. */
 void env_set_ctype(const char *locale);
 
 enum path_place { PLACE_CONFIG, PLACE_STATE, PLACE_DATA, PLACE_CACHE };
 
-/* PLACE/bitnet-chat/name into out (PATH_BYTES). BN_EARG: neither the variable nor HOME is set, or
- * the path is too long. Creates nothing. */
+/* Write PLACE/bitnet-chat/name to `out`; no file is created. BN_EARG: neither the variable nor HOME
+ * is set, or the path is too long. */
 bool path_of(enum path_place place, const char *name, char out[PATH_BYTES], struct bn_error *err);
 
-/* The directories above `path`, each 0700 where it has to be made. BN_EIO. */
+/* Create the missing directories above `path`, with mode 0700. BN_EIO. */
 bool path_make_parents(const char *path, struct bn_error *err);
 
-/* A whole file, "-" for stdin, as bytes with a 0 after them (free with mem_free). BN_EIO: cannot be
- * read, a directory, more than max_bytes; BN_ENOMEM. */
+/* Read a whole file, or stdin for "-". *out has a 0 after n_bytes; free it with mem_free. BN_EIO:
+ * not readable, a directory, or more than max_bytes. BN_ENOMEM. */
 bool path_read_all(const char *path, size_t max_bytes, char **out, size_t *n_bytes,
                    struct bn_error *err);
 

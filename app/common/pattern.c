@@ -1,5 +1,5 @@
 /*
- * See pattern.h.
+ * Regular expressions with limits: see pattern.h.
  */
 #define PCRE2_CODE_UNIT_WIDTH 8
 #include "app/common/pattern.h"
@@ -8,9 +8,9 @@
 
 #include <pcre2.h>
 
-#define MATCH_LIMIT 1000000u /* steps of one match: some hundredths of a second */
-#define HEAP_KIB 20000u      /* of one match */
-#define MAX_GAVE_UP 10       /* lines: then the rest would take as long */
+#define MATCH_LIMIT 1000000u /* steps of one match; takes some hundredths of a second */
+#define HEAP_KIB 20000u      /* memory of one match */
+#define MAX_GAVE_UP 10       /* lines; the other lines would take as long */
 
 struct pattern {
     pcre2_code *code;
@@ -19,7 +19,7 @@ struct pattern {
     size_t n_gave_up;
 };
 
-/* An escape such as \S is no capital. */
+/* The letter of an escape such as \S does not count. */
 static bool has_capital(struct bn_str text)
 {
     for (size_t i = 0; i < text.n_bytes; i++) {
@@ -42,7 +42,7 @@ static bool compile(struct pattern *p, struct bn_str text, struct bn_error *err)
         return true;
     unsigned char reason[160];
     (void)pcre2_get_error_message(code, reason, sizeof(reason)); /* cut if too long */
-    return bn_fail(err, BN_EARG, "the pattern is wrong at character %zu: %s", (size_t)at,
+    return bn_fail(err, BN_EARG, "the pattern has an error at character %zu: %s", (size_t)at,
                    (const char *)reason);
 }
 

@@ -1,8 +1,8 @@
 /*
- * A regular expression of /find over one line of text: PCRE2 with a bound on the steps of a match,
- * since a pattern may be hostile to itself.
+ * The regular expression of /find, for one line of text: PCRE2 with a limit on the steps of a
+ * match, since some patterns need exponential time.
  *
- * Small letters match capitals too; a capital in the pattern asks for exactly that. Main thread.
+ * Without a capital letter, the pattern ignores case; with one, case matters. Main thread.
  */
 #ifndef APP_PATTERN_H
 #define APP_PATTERN_H
@@ -15,13 +15,13 @@
 
 struct pattern;
 
-/* BN_EARG: no such expression, says where; BN_ENOMEM. */
+/* BN_EARG: a syntax error, with its position; BN_ENOMEM. */
 bool pattern_open(struct bn_str text, struct pattern **out, struct bn_error *err);
 void pattern_close(struct pattern *p); /* NULL is fine */
 
-/* Any bytes. A match that takes too long counts as none; after a few of those nothing matches any
- * more. */
+/* `line` may have any bytes. A match that takes too long counts as no match; after a few of them,
+ * every call returns false at once. */
 bool pattern_matches(struct pattern *p, struct bn_str line);
-bool pattern_gave_up(const struct pattern *p); /* some lines took too long */
+bool pattern_gave_up(const struct pattern *p); /* a match took too long */
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Error lines and exit codes.
+ * Error lines and exit codes: see report.h.
  */
 #include "app/common/report.h"
 
@@ -33,7 +33,7 @@ void report_safe(FILE *out, struct bn_str text)
 
 static void print_line(const char *program, const char *prefix, const char *text)
 {
-    fflush(stdout); /* what was said before the error stands before it */
+    fflush(stdout); /* so that earlier output appears before the error */
     fprintf(stderr, "%s: %s", program, prefix);
     report_safe(stderr, bn_str_of(text));
     fputc('\n', stderr);

@@ -1,9 +1,8 @@
 /*
- * What the programs say when something fails: one line on stderr, and an exit code that scripts
- * rely on.
+ * Errors of the programs: one line on stderr, and an exit code for scripts.
  *
- * Names out of a model file or an argument may hold anything; what is printed here has no control
- * characters, no invalid UTF-8 and no bidirectional overrides in it.
+ * Names from model files and arguments may contain any bytes. These functions replace control
+ * characters, invalid UTF-8 and bidirectional overrides.
  */
 #ifndef APP_REPORT_H
 #define APP_REPORT_H
@@ -27,28 +26,27 @@ enum exit_code {
 };
 
 enum report_stage {
-    STAGE_LOAD, /* opening a model: everything that is not the caller's value is exit 3 */
+    STAGE_LOAD, /* opening a model: every error except a wrong option is EXIT_MODEL */
     STAGE_RUN,  /* afterwards */
 };
 enum exit_code report_code(enum report_stage stage, const struct bn_error *err);
 
-/* "PROGRAM: sentence\n" on stderr; gives back `code`, so that `return report_fail(...)` ends a
- * main. */
+/* Print "PROGRAM: sentence\n" on stderr and return `code`. */
 enum exit_code report_fail(const char *program, enum exit_code code, const char *fmt, ...)
     BN_PRINTF(3, 4);
-/* The same for an error of a library. */
+/* The same for `err`, with the code of report_code. */
 enum exit_code report_error(const char *program, enum report_stage stage,
                             const struct bn_error *err);
 
-/* "PROGRAM: warning: text\n" on stderr for each warning among the notes. */
+/* Print "PROGRAM: warning: text\n" on stderr for each warning in the notes. */
 void report_warnings(const char *program, const struct bn_notes *notes);
 
-/* Bytes of unknown origin on one line: controls, broken UTF-8 and overrides become U+FFFD. */
+/* Print any bytes on one line: control characters, invalid UTF-8 and overrides become U+FFFD. */
 void report_safe(FILE *out, struct bn_str text);
 
 const char *report_version(void); /* "0.1.0" */
 
-/* Flush stdout and say so if it could not be written: EXIT_DONE or EXIT_FILE. */
+/* Flush stdout. EXIT_DONE, or after an error line EXIT_FILE. */
 enum exit_code report_flush(const char *program);
 
 #endif

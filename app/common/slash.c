@@ -1,5 +1,5 @@
 /*
- * The slash rule: see slash.h.
+ * The rule for slashes and fences: see slash.h.
  */
 #include "app/common/slash.h"
 

@@ -1,5 +1,6 @@
 /*
- * Is it a command? The rule for what begins with a slash. Pure.
+ * Decides whether an entry is a command or a message: the rule for text that begins with a slash.
+ * Pure functions.
  */
 #ifndef APP_SLASH_H
 #define APP_SLASH_H
@@ -11,7 +12,7 @@
 enum slash_kind {
     SLASH_NOTHING, /* blank */
     SLASH_MESSAGE, /* `text` is the message */
-    SLASH_COMMAND, /* `name` without the slash, `text` what follows it, blanks around it gone */
+    SLASH_COMMAND, /* `name` without the slash; `text`: the trimmed text after it */
 };
 
 struct slash {
@@ -19,12 +20,12 @@ struct slash {
     struct bn_str name, text; /* within the entry */
 };
 
-/* A slash makes a command, unless the first word has another slash (a path), or the entry has
- * several lines (a paste). "//" and a leading blank make a message, of which one slash or nothing
- * is taken away. A message between three double quotes loses them. */
+/* An entry that begins with a slash is a command, unless its first word has another slash (a path)
+ * or it has several lines (a paste). "//" begins a message that loses one slash. A leading blank
+ * also makes a message. Fences around a message are removed. */
 struct slash slash_parse(struct bn_str entry);
 
-/* Does `text` begin with a fence? *close: where the one that ends it begins, NULL: it is open. */
+/* True if `text` begins with a fence. *close is its closing fence, or NULL if it is still open. */
 bool slash_fence(const char *text, const char **close);
 
 #endif

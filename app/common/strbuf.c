@@ -1,5 +1,5 @@
 /*
- * Growing text: see strbuf.h. One byte more than n_bytes is always reserved for the closing 0.
+ * Growing text: see strbuf.h. The capacity always includes one byte for the final 0.
  */
 #include "app/common/strbuf.h"
 
@@ -42,7 +42,7 @@ void strbuf_add_char(struct strbuf *b, char c)
 
 void strbuf_addf(struct strbuf *b, const char *fmt, ...)
 {
-    char small[256]; /* most lines; longer ones are printed again into memory of their size */
+    char small[256]; /* enough for most lines; longer ones are formatted again */
     va_list args, again;
     va_start(args, fmt);
     va_copy(again, args);
@@ -97,7 +97,7 @@ struct bn_str strbuf_str(const struct strbuf *b)
 
 char *strbuf_take(struct strbuf *b)
 {
-    strbuf_add(b, "", 0); /* an empty text is a valid one */
+    strbuf_add(b, "", 0); /* allocates the 0 of an empty text */
     char *text = b->failed ? NULL : b->ptr;
     if (b->failed)
         mem_free(b->ptr);

@@ -1,8 +1,8 @@
 /*
- * A growing piece of text, always followed by a 0 byte.
+ * A growing text, always followed by a 0 byte.
  *
- * Zero-initialise, finish with strbuf_finish. Running out of memory latches `failed`, keeps what
- * was there and ignores the rest, so a text is built first and checked once.
+ * Initialise with zeros, free with strbuf_finish. If memory runs out, `failed` is set, the text so
+ * far stays, and later additions are ignored. So a text can be built first and checked once.
  */
 #ifndef APP_STRBUF_H
 #define APP_STRBUF_H
@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 struct strbuf {
-    char *ptr; /* (n_bytes), then a 0; NULL while nothing was ever added */
+    char *ptr; /* (n_bytes), then a 0; NULL before the first addition */
     size_t n_bytes;
     size_t cap;
     bool failed;
@@ -31,7 +31,7 @@ void strbuf_finish(struct strbuf *b);
 
 const char *strbuf_text(const struct strbuf *b); /* "" while empty */
 struct bn_str strbuf_str(const struct strbuf *b);
-/* Hand the bytes over (free with mem_free) and become empty; NULL when it failed. */
+/* Return the bytes (free with mem_free) and empty the buffer; NULL if it failed. */
 char *strbuf_take(struct strbuf *b);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * bitnet-inspect: looks into a model file and runs its parts one at a time.
+ * bitnet-inspect: shows the contents of a model file and runs single stages of the model.
  *
- * This file finds the verb, checks that its options fit, and runs it. The verbs are in inspect_*.c.
+ * This file finds the verb, checks its options and runs it. The verbs are in inspect_*.c.
  */
 #include "app/inspect/inspect.h"
 #include "app/inspect/inspect_options.h"
@@ -33,7 +33,7 @@ static enum exit_code print_help(struct options *o, const struct inspect_verb *v
     return report_flush(INSPECT);
 }
 
-static bool verb_takes(const struct inspect_verb *verb, const char *name)
+static bool verb_accepts(const struct inspect_verb *verb, const char *name)
 {
     for (const char *const *n = verb->options; *n; n++)
         if (strcmp(*n, name) == 0)
@@ -46,10 +46,10 @@ static enum exit_code check_options_fit(struct options *o, const struct inspect_
 {
     for (size_t i = 0; i < options_count(o); i++) {
         const char *name = options_row(o, i)->name;
-        if (options_given(o, name) && !verb_takes(verb, name)) {
+        if (options_given(o, name) && !verb_accepts(verb, name)) {
             char spelling[100];
             option_spelling(options_row(o, i), spelling, sizeof(spelling));
-            return report_fail(INSPECT, EXIT_USAGE, "%s does not take %s", verb->name, spelling);
+            return report_fail(INSPECT, EXIT_USAGE, "%s does not accept %s", verb->name, spelling);
         }
     }
     if (n_words < verb->n_words_min || n_words > verb->n_words_max)
@@ -78,7 +78,7 @@ static enum exit_code run_verb(struct options *o)
     struct inspect in = {.options = o, .words = words + 1, .n_words = n_words - 1};
     const enum exit_code code = verb->run(&in);
     inspect_close(&in);
-    return code == EXIT_DONE ? report_flush(INSPECT) : code; /* one error, one line */
+    return code == EXIT_DONE ? report_flush(INSPECT) : code; /* at most one error line */
 }
 
 int main(int argc, char **argv)

@@ -1,163 +1,121 @@
 /*
- * check: is this file whole, and do its weights speak on this machine?
+ * check: is the file intact, and does the model predict text on this machine?
  *
- * What is broken ends with an error line and the code of a model that cannot be loaded; weights
- * that load and run but foresee nothing are a warning, since random weights are a legitimate file.
+ * A fault of the file ends with an error line and the exit code of a model that cannot be loaded.
+ * Weights that load and run but predict nothing are only a warning, since a file with random
+ * weights is valid.
  */
-#include "app/inspect/inspect_check.h"
+#include "app/common/model_check.h"
+#include "app/inspect/inspect.h"
 
-#include "engine/base/memory.h"
-#include "engine/gguf/gguf_file.h"
-
-#include <math.h>
+#include <inttypes.h>
 #include <stdarg.h>
 
-/* Plain English that any language model has met the like of; about 60 tokens. */
-static const char canned_text[] =
-    "The sun rises in the east and sets in the west. Water is made of hydrogen and oxygen, and it "
-    "freezes when the temperature falls below zero degrees. Most people drink a cup of coffee or "
-    "tea "
-    "in the morning before they go to work.";
+enum result { RESULT_OK, RESULT_WARNING };
 
-/* Guessing every token alike loses log(n_vocab); knowing only how frequent each is loses about 0.65
- * of that with a vocabulary of a hundred thousand. A model of language does far better. */
-#define SPEAKS_BELOW 0.6
-
-void check_say(enum check_result result, const char *title, const char *fmt, ...)
+static void print_line(enum result result, const char *title, const char *fmt, ...) BN_PRINTF(3, 4);
+static void print_line(enum result result, const char *title, const char *fmt, ...)
 {
     char text[400];
     va_list args;
     va_start(args, fmt);
     (void)vsnprintf(text, sizeof(text), fmt, args); /* cut if too long */
     va_end(args);
-    printf("%-8s %-10s ", result == CHECK_OK ? "ok" : "warning", title);
+    printf("%-8s %-10s ", result == RESULT_OK ? "ok" : "warning", title);
     report_safe(stdout, bn_str_of(text));
     putchar('\n');
-    fflush(stdout); /* the next part may take seconds */
+    fflush(stdout); /* the next check may take seconds */
 }
 
-static bool check_parts(const struct inspect *in, const struct model *m, struct bn_error *err)
+static void print_step(void *ud, enum model_check_step step, const struct model_check *c)
 {
-    check_say(CHECK_OK, "structure", "%zu keys, %zu tensors, %s with %zu layers", m->gguf->n_kvs,
-              m->gguf->n_tensors, m->arch->name, m->hp.n_layers);
-    if (!check_codes(m, err) || !check_numbers(m, err))
-        return false;
-    return check_kernels(m, options_text(in->options, "isa"), err);
+    (void)ud;
+    switch (step) {
+    case CHECK_STRUCTURE:
+        print_line(RESULT_OK, "structure", "%zu keys, %zu tensors, %s with %zu layers", c->n_keys,
+                   c->n_tensors, c->arch, c->n_layers);
+        break;
+    case CHECK_CODES:
+        print_line(RESULT_OK, "codes",
+                   "%zu ternary tensors, %" PRIu64 " weights, %.1f %% of them zero",
+                   c->n_ternary_tensors, c->n_codes,
+                   c->n_codes ? 100.0 * (double)c->n_zero_codes / (double)c->n_codes : 0);
+        break;
+    case CHECK_NUMBERS:
+        print_line(RESULT_OK, "numbers", "%" PRIu64 " numbers in tables and norms, all finite",
+                   c->n_numbers);
+        break;
+    case CHECK_ISA:
+        if (c->isa_warning[0])
+            print_line(RESULT_WARNING, "kernels", "%s", c->isa_warning);
+        break;
+    case CHECK_KERNELS:
+        print_line(RESULT_OK, "kernels", "%s gives the reference results on %zu tensors", c->isa,
+                   c->n_ternary_tensors);
+        break;
+    }
 }
 
 static enum exit_code check_file(struct inspect *in)
 {
     struct bn_model_config cfg = {0};
+    struct model_check check = {.done = print_step};
+    struct bn_error err;
     model_args_config(in->options, &cfg);
-    const struct model_config model = {.i2s_layout = cfg.i2s_layout, .no_repair = cfg.no_repair};
-    struct bn_error err;
-    struct model *m = NULL;
-    const bool ok =
-        model_open(bn_file_gguf(in->file), &model, &m, &err) && check_parts(in, m, &err);
-    model_close(m);
-    return ok ? EXIT_DONE : inspect_fail_load(in, &err);
+    return model_check_file(in->file, &cfg, &check, &err) ? EXIT_DONE : inspect_fail_load(in, &err);
 }
 
-/* ---- does it speak? ---- */
-
-struct listener {
-    const int32_t *ids;
-    size_t n_ids, n_vocab;
-    double sum;
-};
-
-static bool hear_row(void *ud, size_t pos, const float *logits, struct bn_error *err)
-{
-    struct listener *l = ud;
-    (void)err; /* nothing here fails */
-    if (pos + 1 < l->n_ids)
-        l->sum += inspect_loss(logits, l->n_vocab, l->ids[pos + 1]);
-    return true;
-}
-
-static bool encode_canned(struct inspect *in, struct token_list *ids, struct bn_error *err)
-{
-    const struct tokenizer_info *info = tokenizer_info(in->tokenizer);
-    if (info->add_bos && info->bos != TOKEN_NONE && !token_list_push(ids, info->bos, err))
-        return false;
-    return inspect_encode(in, SEGMENT_MESSAGE, bn_str_of(canned_text), ids, err);
-}
-
-static bool mean_loss(struct inspect *in, const struct token_list *ids, double *out,
-                      struct bn_error *err)
-{
-    struct listener l = {ids->ids, ids->n, bn_model_info(in->model)->n_vocab, 0};
-    const struct inspect_rows rows = {hear_row, &l};
-    if (ids->n < 2)
-        return bn_fail(err, BN_EFORMAT, "the vocabulary makes %zu tokens of a sentence", ids->n);
-    if (!inspect_eval(in, ids->ids, ids->n - 1, &rows, err))
-        return false;
-    *out = l.sum / (double)(ids->n - 1);
-    return true;
-}
-
-/* Open the model in one I2_S layout, hear it, close it. */
-static enum exit_code hear(struct inspect *in, const struct token_list *ids, const char *layout,
-                           double *loss)
+/* Open the model and a session and measure the loss on the text. */
+static enum exit_code measure_speech(struct inspect *in, const struct token_list *ids,
+                                     struct model_speech *speech)
 {
     struct bn_error err;
-    if (layout && !options_set(in->options, "i2s-layout", layout, OPTION_FROM_COMMAND, &err))
-        return report_error(INSPECT, STAGE_RUN, &err);
     enum exit_code code = inspect_open_model(in);
     if (code == EXIT_DONE)
         code = inspect_open_session(in, ids->n);
-    if (code == EXIT_DONE && !mean_loss(in, ids, loss, &err))
+    if (code == EXIT_DONE && !model_check_speech(in->model, in->session, ids, speech, &err))
         code = report_error(INSPECT, STAGE_RUN, &err);
     return code;
 }
 
-static void close_model(struct inspect *in)
-{
-    bn_session_close(in->session);
-    bn_model_close(in->model);
-    in->session = NULL;
-    in->model = NULL;
-}
-
-/* I2_S files do not say in which order their weights lie: would another order speak? */
-static enum exit_code try_layouts(struct inspect *in, const struct token_list *ids, double limit)
+/* An I2_S file does not record the order of its weights: try the other orders. */
+static enum exit_code try_layouts(struct inspect *in, const struct token_list *ids)
 {
     static const char *const layouts[] = {"a", "b", "c"};
     const size_t given = options_choice(in->options, "i2s-layout");
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-        double loss;
+        struct model_speech speech;
+        struct bn_error err;
         if (i == given)
             continue;
-        close_model(in);
-        const enum exit_code code = hear(in, ids, layouts[i], &loss);
+        if (!options_set(in->options, "i2s-layout", layouts[i], OPTION_FROM_COMMAND, &err))
+            return report_error(INSPECT, STAGE_RUN, &err);
+        inspect_close_model(in);
+        const enum exit_code code = measure_speech(in, ids, &speech);
         if (code != EXIT_DONE)
             return code;
-        if (loss < limit)
-            check_say(CHECK_WARNING, "layout", "--i2s-layout %s speaks: %.2f nats a token",
-                      layouts[i], loss);
+        if (speech.predicts_text)
+            print_line(RESULT_WARNING, "layout",
+                       "--i2s-layout %s predicts text: %.2f nats per token", layouts[i],
+                       speech.loss);
     }
     return EXIT_DONE;
 }
 
 static enum exit_code check_speech(struct inspect *in, const struct token_list *ids)
 {
-    double loss;
-    const enum exit_code code = hear(in, ids, NULL, &loss);
+    struct model_speech speech;
+    const enum exit_code code = measure_speech(in, ids, &speech);
     if (code != EXIT_DONE)
         return code;
-    const double blind = log((double)bn_model_info(in->model)->n_vocab);
-    const bool is_i2s = bn_str_is(bn_str_of(bn_model_info(in->model)->quantisation), "I2_S");
-    check_say(CHECK_OK, "device", "%s", bn_model_info(in->model)->device);
-    if (loss < SPEAKS_BELOW * blind) {
-        check_say(CHECK_OK, "speech", "%.2f nats a token on a short text; guessing blindly is %.2f",
-                  loss, blind);
-        return EXIT_DONE;
-    }
-    check_say(
-        CHECK_WARNING, "speech",
-        "these weights do not speak: %.2f nats a token on a short text; guessing blindly is %.2f",
-        loss, blind);
-    return is_i2s ? try_layouts(in, ids, SPEAKS_BELOW * blind) : EXIT_DONE;
+    const struct bn_model_info *info = bn_model_info(in->model);
+    const bool is_i2s = bn_str_is(bn_str_of(info->quantisation), "I2_S");
+    print_line(RESULT_OK, "device", "%s", info->device);
+    print_line(speech.predicts_text ? RESULT_OK : RESULT_WARNING, "speech",
+               "%s: %.2f nats per token on a short text; chance is %.2f",
+               speech.predicts_text ? "the model predicts text" : "the model does not predict text",
+               speech.loss, speech.chance_loss);
+    return is_i2s && !speech.predicts_text ? try_layouts(in, ids) : EXIT_DONE;
 }
 
 enum exit_code inspect_check(struct inspect *in)
@@ -171,15 +129,15 @@ enum exit_code inspect_check(struct inspect *in)
         code = inspect_open_template(in);
     if (code != EXIT_DONE)
         return code;
-    check_say(CHECK_OK, "text", "%zu tokens, template %s", tokenizer_info(in->tokenizer)->n_vocab,
-              template_info(in->template)->name);
+    print_line(RESULT_OK, "text", "%zu tokens, template %s", tokenizer_info(in->tokenizer)->n_vocab,
+               template_info(in->template)->name);
     for (size_t i = 0; i < in->notes.n; i++)
         if (in->notes.items[i].kind == BN_NOTE_WARNING)
-            check_say(CHECK_WARNING, in->notes.items[i].id, "%s", in->notes.items[i].text);
+            print_line(RESULT_WARNING, in->notes.items[i].id, "%s", in->notes.items[i].text);
     struct bn_error err;
     struct token_list ids = {0};
-    code = encode_canned(in, &ids, &err) ? check_speech(in, &ids)
-                                         : report_error(INSPECT, STAGE_RUN, &err);
+    code = model_check_text(in->tokenizer, &ids, &err) ? check_speech(in, &ids)
+                                                       : report_error(INSPECT, STAGE_RUN, &err);
     token_list_finish(&ids);
     return code;
 }

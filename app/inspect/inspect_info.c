@@ -1,35 +1,12 @@
 /*
- * Collects what info shows: file, tensors, model, plan, tokenizer, template, devices.
+ * info: collects the data of the file, its tensors, the model, the memory plan, the tokenizer, the
+ * template and the devices, and prints them.
  */
 #include "app/inspect/inspect_info.h"
 
 #include "engine/base/size.h"
 #include "engine/engine_internal.h"
-#include "engine/gguf/gguf_file.h"
-
-const char *info_act_name(const struct info *info)
-{
-    return info->model->hp.act == FFN_RELU2 ? "ReLU-squared" : "SiLU";
-}
-
-const char *info_rope_name(const struct info *info)
-{
-    return info->model->arch->rope == ROPE_NEOX ? "halves (NeoX)" : "adjacent pairs";
-}
-
-const char *info_note_kind(enum bn_note_kind kind)
-{
-    static const char *const names[] = {
-        [BN_NOTE_INFO] = "note", [BN_NOTE_REPAIR] = "repair", [BN_NOTE_WARNING] = "warning"};
-    return names[kind];
-}
-
-const char *info_kind_name(enum gguf_kind kind)
-{
-    static const char *const names[] = {"u8",   "i8",  "u16",   "i16", "u32", "i32", "f32",
-                                        "bool", "str", "array", "u64", "i64", "f64"};
-    return (size_t)kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "?";
-}
+#include "engine/file_gguf.h"
 
 static void count_types(struct info *info)
 {
@@ -59,13 +36,13 @@ static void open_model(struct info *info, const struct bn_model_config *cfg)
     const struct model_config model = {
         .i2s_layout = cfg->i2s_layout, .no_repair = cfg->no_repair, .notes = &info->in->notes};
     if (info->gguf->n_tensors == 0) {
-        (void)bn_fail(&info->model_error, BN_EFORMAT, "a vocabulary only, no tensors");
+        (void)bn_fail(&info->model_error, BN_EFORMAT, "the file has a vocabulary only, no tensors");
         return;
     }
     if (!model_open(info->gguf, &model, &info->model, &info->model_error))
         return;
-    const size_t n_asked = (size_t)options_int(info->in->options, "ctx");
-    info->n_ctx = n_asked ? n_asked : info->model->hp.n_ctx_train;
+    const size_t n_ctx = (size_t)options_int(info->in->options, "ctx");
+    info->n_ctx = n_ctx ? n_ctx : info->model->hp.n_ctx_train;
     if (!plan_memory(info, cfg, &info->plan_error))
         info->plan = (struct backend_plan){0};
 }
@@ -88,8 +65,8 @@ static enum exit_code collect(struct info *info)
     return EXIT_DONE;
 }
 
-/* What was shown is right either way; scripts learn by the code that the model does not run. */
-static enum exit_code verdict(struct info *info)
+/* The output is complete in any case; the exit code reports whether the model can run. */
+static enum exit_code exit_code_of(struct info *info)
 {
     if (!info->model && info->gguf->n_tensors > 0)
         return inspect_fail_load(info->in, &info->model_error);
@@ -112,7 +89,7 @@ enum exit_code inspect_info(struct inspect *in)
     else if (code == EXIT_DONE)
         info_print_lines(&info);
     if (code == EXIT_DONE)
-        code = verdict(&info);
+        code = exit_code_of(&info);
     model_close(info.model);
     return code;
 }

@@ -1,8 +1,8 @@
 /*
- * Everything bitnet-inspect info knows about a file, collected once and shown as lines or as JSON.
+ * The contents of bitnet-inspect info: collected once, printed as lines or as JSON.
  *
- * A part that cannot be opened leaves its sentence behind instead: a file of a model that does not
- * run here can still be looked into.
+ * A section that cannot be opened has an error instead, so that info works for files of models that
+ * do not run.
  */
 #ifndef APP_INSPECT_INFO_H
 #define APP_INSPECT_INFO_H
@@ -22,25 +22,44 @@ struct info_type { /* the tensors of one type */
 };
 
 struct info {
-    struct inspect *in; /* file, and where they opened tokenizer and template */
+    struct inspect *in; /* with the file; tokenizer and template are NULL if they do not open */
     const struct gguf *gguf;
     struct info_type types[TENSOR_N_TYPES];
-    struct model *model; /* NULL: model_error */
+    struct model *model; /* NULL: see model_error */
     struct bn_error model_error, tokenizer_error, template_error;
-    size_t n_ctx;               /* that memory is planned for */
-    struct backend_plan plan;   /* all 0: plan_error, or no model */
-    struct bn_error plan_error; /* code BN_OK: none */
-    const char *backend;        /* that the plan is of */
+    size_t n_ctx;               /* of the memory plan */
+    struct backend_plan plan;   /* all 0 without a model or with a plan_error */
+    struct bn_error plan_error; /* code BN_OK: no error */
+    const char *backend;        /* of the plan */
     struct bn_device_line devices[INFO_DEVICES];
     size_t n_devices;
 };
 
-/* "ReLU-squared", "adjacent pairs", ...: graph differences in words. */
-const char *info_act_name(const struct info *info);
-const char *info_rope_name(const struct info *info);
-const char *info_note_kind(enum bn_note_kind kind);
-const char *info_kind_name(enum gguf_kind kind);
+static inline const char *info_note_kind(enum bn_note_kind kind)
+{
+    static const char *const names[] = {
+        [BN_NOTE_INFO] = "note", [BN_NOTE_REPAIR] = "repair", [BN_NOTE_WARNING] = "warning"};
+    return names[kind];
+}
 
+static inline const char *info_kind_name(enum gguf_kind kind)
+{
+    static const char *const names[] = {"u8",   "i8",  "u16",   "i16", "u32", "i32", "f32",
+                                        "bool", "str", "array", "u64", "i64", "f64"};
+    return (size_t)kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "?";
+}
+
+/* The key with a 0 after it, for bn_file_get_...; false: it is too long. */
+#define INFO_KEY_BYTES 256
+static inline bool info_key(const struct gguf_kv *kv, char out[INFO_KEY_BYTES])
+{
+    if (kv->key.n_bytes >= INFO_KEY_BYTES)
+        return false;
+    (void)snprintf(out, INFO_KEY_BYTES, "%.*s", (int)kv->key.n_bytes, kv->key.ptr); /* fits */
+    return true;
+}
+
+/* As sections of two columns for people, and as one JSON object. */
 void info_print_lines(const struct info *info);
 enum exit_code info_print_json(const struct info *info);
 

@@ -1,14 +1,15 @@
 /*
- * info for people: sections of two columns. Everything out of the file passes report_safe.
+ * info for people: sections of two columns. All text from the file is printed by report_safe.
  */
 #include "app/inspect/inspect_info.h"
 
 #include <inttypes.h>
 
-#define VALUE_MAX 100 /* bytes of a metadata text that are shown */
-#define ARRAY_SHOWN 3
+#define VALUE_MAX 100 /* bytes of a metadata text that are printed */
+#define ITEM_MAX 20   /* the same for an item of an array */
+#define N_ITEMS_MAX 3 /* items of an array that are printed */
 
-static void head(const char *title)
+static void print_title(const char *title)
 {
     printf("\n%s\n", title);
 }
@@ -43,9 +44,9 @@ static void print_file(const struct info *info)
 static void print_model(const struct info *info)
 {
     const struct model *m = info->model;
-    head("Model");
+    print_title("Model");
     if (!m) {
-        put_text("does not run", bn_str_of(info->model_error.text));
+        put_text("cannot run", bn_str_of(info->model_error.text));
         return;
     }
     const struct hparams *hp = &m->hp;
@@ -56,19 +57,19 @@ static void print_model(const struct info *info)
     printf("  %-16s %.2f million\n", "parameters", (double)m->n_params / 1e6);
     printf("  %-16s %zu layers, width %zu, feed-forward %zu\n", "shape", hp->n_layers, hp->n_embd,
            hp->n_ff);
-    printf("  %-16s %zu heads of %zu, %zu of them with keys and values\n", "attention", hp->n_heads,
-           hp->head_dim, hp->n_kv_heads);
-    printf("  %-16s %s, %zu of %zu, base %g, scale %g%s\n", "RoPE", info_rope_name(info), hp->n_rot,
-           hp->head_dim, hp->rope_base, hp->rope_scale,
-           m->rope_freqs.bytes ? ", with frequency factors" : "");
-    printf("  %-16s %s%s, epsilon %g\n", "layer", info_act_name(info),
+    printf("  %-16s %zu query heads, %zu key-value heads, %zu elements each\n", "attention",
+           hp->n_heads, hp->n_kv_heads, hp->head_dim);
+    printf("  %-16s %s, %zu of %zu, base %g, scale %g%s\n", "RoPE",
+           m->arch->rope == ROPE_NEOX ? "halves (NeoX)" : "adjacent pairs", hp->n_rot, hp->head_dim,
+           hp->rope_base, hp->rope_scale, m->rope_freqs.bytes ? ", with frequency factors" : "");
+    printf("  %-16s %s%s, epsilon %g\n", "layer", hp->act == FFN_RELU2 ? "ReLU-squared" : "SiLU",
            m->arch->sub_norms ? ", sub-norms" : "", (double)hp->rms_eps);
-    printf("  %-16s %zu tokens, %s head\n", "vocabulary", hp->n_vocab,
+    printf("  %-16s %zu tokens, %s output head\n", "vocabulary", hp->n_vocab,
            m->tied ? "tied" : "separate");
     printf("  %-16s %zu tokens\n", "trained context", hp->n_ctx_train);
     printf("  %-16s %s", "ternary weights", tensor_geometries[m->ternary_type].name);
     if (m->ternary_type == TENSOR_I2_S)
-        printf(", layout %s (a file does not say which; --i2s-layout)",
+        printf(", layout %s (not recorded in the file; see --i2s-layout)",
                options_text(info->in->options, "i2s-layout"));
     putchar('\n');
 }
@@ -77,7 +78,7 @@ static void print_types(const struct info *info)
 {
     if (info->gguf->n_tensors == 0)
         return;
-    head("Tensors by type");
+    print_title("Tensors by type");
     for (size_t i = 0; i < TENSOR_N_TYPES; i++) {
         const struct info_type *t = &info->types[i];
         if (t->n_tensors)
@@ -90,7 +91,7 @@ static void print_memory(const struct info *info)
 {
     if (!info->model)
         return;
-    head("Memory");
+    print_title("Memory");
     if (info->plan_error.code != BN_OK) {
         put_text("unknown", bn_str_of(info->plan_error.text));
         return;
@@ -99,11 +100,11 @@ static void print_memory(const struct info *info)
     const uint64_t kv_bytes = (uint64_t)p->kv_bytes_per_token * info->n_ctx;
     printf("  %-16s %s\n", "device", info->backend);
     put_bytes("weights", p->weight_bytes);
-    put_bytes("KV a token", p->kv_bytes_per_token);
+    put_bytes("KV per token", p->kv_bytes_per_token);
     printf("  %-16s %zu tokens\n", "context", info->n_ctx);
-    put_bytes("KV", kv_bytes);
+    put_bytes("KV cache", kv_bytes);
     put_bytes("scratch", p->scratch_bytes);
-    put_bytes("together", p->weight_bytes + kv_bytes + p->scratch_bytes);
+    put_bytes("total", p->weight_bytes + kv_bytes + p->scratch_bytes);
     put_bytes("tables in file",
               info->model->embd.n_bytes + (info->model->tied ? 0 : info->model->head.n_bytes));
 }
@@ -120,29 +121,30 @@ static void put_token(const struct tokenizer *t, const char *name, int32_t id)
 static void print_tokenizer(const struct info *info)
 {
     const struct tokenizer *t = info->in->tokenizer;
-    head("Tokenizer");
+    print_title("Tokenizer");
     if (!t) {
-        put_text("does not open", bn_str_of(info->tokenizer_error.text));
+        put_text("cannot open", bn_str_of(info->tokenizer_error.text));
         return;
     }
     const struct tokenizer_info *ti = tokenizer_info(t);
     printf("  %-16s %s%s%s, %zu tokens, %zu merges\n", "kind", ti->model, *ti->pre ? ", " : "",
            ti->pre, ti->n_vocab, ti->n_merges);
-    put_token(t, "begins a text", ti->bos);
-    put_token(t, "ends a text", ti->eos);
-    put_token(t, "ends a turn", ti->eot);
+    put_token(t, "begin of text", ti->bos);
+    put_token(t, "end of text", ti->eos);
+    put_token(t, "end of turn", ti->eot);
     for (size_t i = 0; i < ti->n_eog; i++)
-        put_token(t, i ? "" : "ends an answer", ti->eog[i]);
-    printf("  %-16s %s\n", "prompt", ti->add_bos ? "begins with one such token" : "as it is");
+        put_token(t, i ? "" : "end of answer", ti->eog[i]);
+    printf("  %-16s %s\n", "prompt",
+           ti->add_bos ? "starts with the beginning-of-text token" : "unchanged");
 }
 
 static void print_template(const struct info *info)
 {
     if (!info->in->tokenizer)
         return;
-    head("Template");
+    print_title("Template");
     if (!info->in->template) {
-        put_text("does not open", bn_str_of(info->template_error.text));
+        put_text("cannot open", bn_str_of(info->template_error.text));
         return;
     }
     const struct template_info *t = template_info(info->in->template);
@@ -155,7 +157,7 @@ static void print_template(const struct info *info)
 
 static void print_devices(const struct info *info)
 {
-    head("Devices");
+    print_title("Devices");
     for (size_t i = 0; i < info->n_devices; i++) {
         printf("  %-16s %s", info->devices[i].name, info->devices[i].usable ? "" : "not usable: ");
         report_safe(stdout, bn_str_of(info->devices[i].text));
@@ -168,7 +170,7 @@ static void print_notes(const struct info *info)
     const struct bn_notes *notes = &info->in->notes;
     if (notes->n == 0)
         return;
-    head("Repairs and notes (--no-repair takes the names)");
+    print_title("Repairs and notes (with the names for --no-repair)");
     for (size_t i = 0; i < notes->n; i++) {
         printf("  %-16s %s: ", notes->items[i].id, info_note_kind(notes->items[i].kind));
         report_safe(stdout, bn_str_of(notes->items[i].text));
@@ -194,9 +196,9 @@ static void print_array(const struct info *info, const char *key, const struct g
     printf("%" PRIu64 " x %s", kv->n_items, info_kind_name(kv->item_kind));
     if (!bn_file_walk_strs(info->in->file, key, &walk, &n))
         return;
-    for (size_t i = 0; i < ARRAY_SHOWN && bn_str_walk_next(&walk, &item); i++) {
+    for (size_t i = 0; i < N_ITEMS_MAX && bn_str_walk_next(&walk, &item); i++) {
         printf(i ? ", " : ": ");
-        print_str(item, 20);
+        print_str(item, ITEM_MAX);
     }
 }
 
@@ -206,10 +208,9 @@ static void print_value(const struct info *info, const struct gguf_kv *kv, size_
     uint64_t u;
     double f;
     bool b;
-    char key[256];
-    if (kv->key.n_bytes >= sizeof(key))
+    char key[INFO_KEY_BYTES];
+    if (!info_key(kv, key))
         return;
-    (void)snprintf(key, sizeof(key), "%.*s", (int)kv->key.n_bytes, kv->key.ptr); /* it fits */
     const struct bn_file *file = info->in->file;
     if (kv->kind == GGUF_ARRAY)
         print_array(info, key, kv);
@@ -227,7 +228,7 @@ static void print_value(const struct info *info, const struct gguf_kv *kv, size_
 
 static void print_metadata(const struct info *info)
 {
-    head("Metadata");
+    print_title("Metadata");
     for (size_t i = 0; i < info->gguf->n_kvs; i++) {
         const struct gguf_kv *kv = &info->gguf->kvs[i];
         printf("  ");

@@ -1,15 +1,10 @@
 /*
- * Opening what a verb needs, evaluating ids for their logits, and putting bytes on stdout.
+ * Helpers of the verbs: opening files and models, encoding, output: see inspect.h.
  */
 #include "app/common/term_text.h"
 #include "app/inspect/inspect.h"
-#include "engine/base/memory.h"
-#include "engine/base/size.h"
 
-#include <math.h>
 #include <unistd.h>
-
-#define ROWS_MAX_BYTES ((size_t)64 << 20) /* of logits that are held at once */
 
 enum exit_code inspect_fail_load(const struct inspect *in, struct bn_error *err)
 {
@@ -20,7 +15,7 @@ enum exit_code inspect_fail_load(const struct inspect *in, struct bn_error *err)
 enum exit_code inspect_open_file(struct inspect *in)
 {
     struct bn_error err;
-    /* Errors of this call name the path themselves. */
+    /* The errors of this call already name the path. */
     return bn_file_open(in->words[0], &in->file, &err) ? EXIT_DONE
                                                        : report_error(INSPECT, STAGE_LOAD, &err);
 }
@@ -38,8 +33,8 @@ enum exit_code inspect_open_template(struct inspect *in)
     struct bn_error err;
     if (model_args_template(in->options, in->file, in->tokenizer, &in->notes, &in->template, &err))
         return EXIT_DONE;
-    const bool is_users = options_given(in->options, "template");
-    return report_error(INSPECT, is_users ? STAGE_RUN : STAGE_LOAD, &err);
+    const bool is_from_user = options_given(in->options, "template");
+    return report_error(INSPECT, is_from_user ? STAGE_RUN : STAGE_LOAD, &err);
 }
 
 enum exit_code inspect_open_model(struct inspect *in)
@@ -59,10 +54,17 @@ enum exit_code inspect_open_session(struct inspect *in, size_t n_ctx)
                                                                 : inspect_fail_load(in, &err);
 }
 
-void inspect_close(struct inspect *in)
+void inspect_close_model(struct inspect *in)
 {
     bn_session_close(in->session);
     bn_model_close(in->model);
+    in->session = NULL;
+    in->model = NULL;
+}
+
+void inspect_close(struct inspect *in)
+{
+    inspect_close_model(in);
     template_close(in->template);
     tokenizer_close(in->tokenizer);
     bn_file_close(in->file);
@@ -92,77 +94,4 @@ void inspect_put_ids(const int32_t *ids, size_t n_ids)
     for (size_t i = 0; i < n_ids; i++)
         printf("%s%d", i ? " " : "", (int)ids[i]);
     putchar('\n');
-}
-
-/* Memory for the rows of one call. */
-struct row_room {
-    struct head_row *rows;   /* (n_rows) */
-    struct head_cand *cands; /* (n_rows, n_vocab) */
-    float *logits;           /* (n_vocab) */
-    size_t n_rows, n_vocab;
-};
-
-static bool room_open(struct row_room *room, size_t n_rows, size_t n_vocab, struct bn_error *err)
-{
-    size_t n_cands;
-    *room = (struct row_room){.n_rows = n_rows, .n_vocab = n_vocab};
-    if (size_mul(&n_cands, n_rows, n_vocab)) {
-        room->rows = mem_alloc(n_rows, sizeof(*room->rows));
-        room->cands = mem_alloc(n_cands, sizeof(*room->cands));
-        room->logits = mem_alloc(n_vocab, sizeof(*room->logits));
-    }
-    if (!room->rows || !room->cands || !room->logits)
-        return bn_fail(err, BN_ENOMEM, "out of memory for %zu rows of %zu logits", n_rows, n_vocab);
-    for (size_t i = 0; i < n_rows; i++)
-        room->rows[i] = (struct head_row){.cands = room->cands + i * n_vocab, .cap = n_vocab};
-    return true;
-}
-
-static void room_close(struct row_room *room)
-{
-    mem_free(room->rows);
-    mem_free(room->cands);
-    mem_free(room->logits);
-}
-
-static bool eval_piece(struct inspect *in, const int32_t *ids, size_t n_ids, struct row_room *room,
-                       const struct inspect_rows *rows, struct bn_error *err)
-{
-    const struct head_request head = {.kind = HEAD_ALL};
-    size_t n_before;
-    (void)bn_session_ids(in->session, &n_before);
-    if (!bn_session_eval(in->session, ids, n_ids, &head, room->rows, n_ids, NULL, err))
-        return false;
-    for (size_t i = 0; i < n_ids; i++) {
-        for (size_t k = 0; k < room->n_vocab; k++)
-            room->logits[k] = room->rows[i].cands[k].logit;
-        if (!rows->row(rows->ud, n_before + i, room->logits, err))
-            return false;
-    }
-    return true;
-}
-
-bool inspect_eval(struct inspect *in, const int32_t *ids, size_t n_ids,
-                  const struct inspect_rows *rows, struct bn_error *err)
-{
-    const size_t n_vocab = bn_model_info(in->model)->n_vocab;
-    const size_t n_fit = size_max(ROWS_MAX_BYTES / sizeof(struct head_cand) / n_vocab, 1);
-    const size_t n_ubatch = (size_t)options_int(in->options, "ubatch");
-    const size_t n_piece = size_min(size_min(n_fit, n_ubatch), size_max(n_ids, 1));
-    struct row_room room;
-    bool ok = room_open(&room, n_piece, n_vocab, err);
-    for (size_t i = 0; ok && i < n_ids; i += n_piece)
-        ok = eval_piece(in, ids + i, size_min(n_piece, n_ids - i), &room, rows, err);
-    room_close(&room);
-    return ok;
-}
-
-double inspect_loss(const float *logits, size_t n_vocab, int32_t id)
-{
-    double best = logits[0], sum = 0;
-    for (size_t i = 1; i < n_vocab; i++)
-        best = logits[i] > best ? logits[i] : best;
-    for (size_t i = 0; i < n_vocab; i++)
-        sum += exp(logits[i] - best);
-    return log(sum) + best - logits[id];
 }

@@ -1,71 +1,58 @@
 /*
- * Verbs and options of bitnet-inspect.
+ * Verbs and options of bitnet-inspect: see inspect_options.h.
  */
 #include "app/inspect/inspect_options.h"
 
-static const struct option rows[] = {
-    {.name = "help",
-     .letter = 'h',
-     .kind = OPTION_FLAG,
-     .group = "General",
-     .help = "show what there is; after a verb, what that verb takes"},
-    {.name = "version", .kind = OPTION_FLAG, .group = "General", .help = "show the version"},
-    {.name = "json",
-     .kind = OPTION_FLAG,
-     .group = "Output",
-     .help = "info: one JSON object instead of lines for people"},
-    {.name = "ctx",
-     .letter = 'c',
-     .kind = OPTION_INT,
-     .ints = {0, 1048576},
-     .fallback = "0",
-     .group = "Output",
-     .arg = "N",
-     .help =
-         "info: tokens of context to plan memory for; perplexity: tokens in a window (at most 2048 "
-         "by itself); 0: what the model was trained with"},
-    {.name = "special",
-     .kind = OPTION_FLAG,
-     .group = "Text",
+/* clang-format off */
+static const struct option general_rows[] = {
+    {.name = "help", .letter = 'h', .kind = OPTION_FLAG,
+     .help = "show the verbs and options; after a verb, the options of that verb"},
+    {.name = "version", .kind = OPTION_FLAG, .help = "show the version"},
+};
+
+static const struct option output_rows[] = {
+    {.name = "json", .kind = OPTION_FLAG, .help = "info: print one JSON object"},
+    {.name = "ctx", .letter = 'c', .kind = OPTION_INT, .ints = {0, 1048576}, .fallback = "0",
+     .help = "info: context to plan for; perplexity: window; 0: as in training"},
+};
+
+static const struct option text_rows[] = {
+    {.name = "special", .kind = OPTION_FLAG,
      .help = "tokenize: recognise special tokens in the text; detokenize: show them"},
-    {.name = "bos",
-     .kind = OPTION_FLAG,
-     .group = "Text",
-     .help = "tokenize: begin with the token that begins a text"},
-    {.name = "messages",
-     .kind = OPTION_TEXT,
-     .group = "Prompt",
-     .arg = "FILE",
-     .help = "the conversation, a JSON array of messages in the OpenAI form; - is standard input"},
-    {.name = "ids", .kind = OPTION_FLAG, .group = "Prompt", .help = "print ids instead of text"},
-    {.name = "generation-prompt",
-     .kind = OPTION_FLAG,
-     .fallback = "on",
-     .group = "Prompt",
-     .help = "leave out what asks the model to answer"},
-    {.name = "tokens",
-     .kind = OPTION_INTS,
-     .ints = {0, INT32_MAX},
-     .group = "Logits",
-     .arg = "ID,ID,...",
+    {.name = "bos", .kind = OPTION_FLAG, .help = "tokenize: put the beginning-of-text token first"},
+};
+
+static const struct option prompt_rows[] = {
+    {.name = "messages", .kind = OPTION_TEXT, .arg = "FILE",
+     .help = "the conversation: JSON messages in the OpenAI form; -: stdin"},
+    {.name = "ids", .kind = OPTION_FLAG, .help = "print ids instead of text"},
+    {.name = "generation-prompt", .kind = OPTION_FLAG, .fallback = "on",
+     .help = "end the prompt with the text that starts an answer"},
+};
+
+static const struct option logits_rows[] = {
+    {.name = "tokens", .kind = OPTION_INTS, .ints = {0, INT32_MAX}, .arg = "ID,ID,...",
      .help = "the ids to evaluate"},
-    {.name = "out",
-     .kind = OPTION_TEXT,
-     .group = "Logits",
-     .arg = "FILE",
-     .help = "where the logits go: float32, (tokens, vocabulary), row-major"},
-    {.name = "reuse",
-     .kind = OPTION_INT,
-     .ints = {0, INT32_MAX},
-     .fallback = "0",
-     .group = "Logits",
-     .arg = "N",
+    {.name = "out", .kind = OPTION_TEXT, .arg = "FILE",
+     .help = "output file for the logits: float32, (tokens, vocabulary), row-major"},
+    {.name = "reuse", .kind = OPTION_INT, .ints = {0, INT32_MAX}, .fallback = "0",
      .help = "evaluate the first N ids, then the rest on top of them"},
 };
-static const struct option_table own_options = OPTION_TABLE(rows);
+/* clang-format on */
 
-const struct option_table *const inspect_tables[] = {&own_options, &model_template_options,
-                                                     &model_file_options, &model_run_options};
+static const struct option_table general = OPTION_TABLE("General", general_rows);
+static const struct option_table output = OPTION_TABLE("Output", output_rows);
+static const struct option_table text = OPTION_TABLE("Text", text_rows);
+static const struct option_table prompt = OPTION_TABLE("Prompt", prompt_rows);
+static const struct option_table logits = OPTION_TABLE("Logits", logits_rows);
+const struct option_table *const inspect_tables[] = {&general,
+                                                     &output,
+                                                     &text,
+                                                     &prompt,
+                                                     &logits,
+                                                     &model_template_options,
+                                                     &model_file_options,
+                                                     &model_run_options};
 const size_t n_inspect_tables = sizeof(inspect_tables) / sizeof(inspect_tables[0]);
 
 #define FILE_OPTIONS "i2s-layout", "no-repair"
@@ -83,19 +70,22 @@ static const char *const logits_options[] = {"tokens",     "out",       "reuse",
 static const char *const perplexity_options[] = {"ctx", FILE_OPTIONS, RUN_OPTIONS, NULL};
 
 const struct inspect_verb inspect_verbs[] = {
-    {"info", "MODEL [--json]", "what is in the file, what was detected and repaired, memory", 1, 1,
-     info_options, inspect_info},
-    {"check", "MODEL", "structure, ternary codes, kernels, a loss on a short text: does it speak?",
-     1, 1, check_options, inspect_check},
-    {"tokenize", "MODEL [--special] [--bos] < TEXT", "ids on one line, space-separated", 1, 1,
-     tokenize_options, inspect_tokenize},
-    {"detokenize", "MODEL [--special] < IDS", "the bytes that ids stand for", 1, 1,
+    {"info", "MODEL [--json]",
+     "show the contents of the file, the repairs, the memory that it needs", 1, 1, info_options,
+     inspect_info},
+    {"check", "MODEL",
+     "check the structure, the weights, the kernels, and the loss on a short text", 1, 1,
+     check_options, inspect_check},
+    {"tokenize", "MODEL [--special] [--bos] < TEXT",
+     "print the token ids of a text on one line, separated by spaces", 1, 1, tokenize_options,
+     inspect_tokenize},
+    {"detokenize", "MODEL [--special] < IDS", "print the bytes of token ids", 1, 1,
      detokenize_options, inspect_detokenize},
-    {"prompt", "MODEL|--template FILE --messages FILE [--ids]", "the rendered prompt, verbatim", 0,
-     1, prompt_options, inspect_prompt},
-    {"logits", "MODEL --tokens ID,ID,... --out FILE", "what the model computes, for comparison", 1,
-     1, logits_options, inspect_logits},
-    {"perplexity", "MODEL FILE", "how well the model foresees a text", 2, 2, perplexity_options,
-     inspect_perplexity},
+    {"prompt", "MODEL|--template FILE --messages FILE [--ids]",
+     "print the prompt of a conversation", 0, 1, prompt_options, inspect_prompt},
+    {"logits", "MODEL --tokens ID,ID,... --out FILE", "write the logits after each token id", 1, 1,
+     logits_options, inspect_logits},
+    {"perplexity", "MODEL FILE", "measure how well the model predicts a text", 2, 2,
+     perplexity_options, inspect_perplexity},
     {0},
 };

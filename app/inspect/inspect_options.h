@@ -1,6 +1,6 @@
 /*
- * The verbs of bitnet-inspect and the rows of its options, as data: for parsing, --help and the
- * check that the man page agrees.
+ * The verbs and options of bitnet-inspect, as data: for parsing, --help and the check of the man
+ * page.
  */
 #ifndef APP_INSPECT_OPTIONS_H
 #define APP_INSPECT_OPTIONS_H
@@ -9,10 +9,10 @@
 
 struct inspect_verb {
     const char *name;
-    const char *usage; /* what follows the name */
+    const char *usage; /* the words after the name */
     const char *help;  /* one line */
     size_t n_words_min, n_words_max;
-    const char *const *options; /* NULL ends; the names that this verb takes */
+    const char *const *options; /* names of the options that the verb accepts; NULL ends the list */
     enum exit_code (*run)(struct inspect *in);
 };
 

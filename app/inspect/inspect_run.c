@@ -1,6 +1,7 @@
 /*
- * The verbs that run the model over ids: logits, perplexity.
+ * The verbs that evaluate token ids with the model: logits, perplexity.
  */
+#include "app/common/logit_rows.h"
 #include "app/common/paths.h"
 #include "app/inspect/inspect.h"
 #include "engine/base/memory.h"
@@ -11,7 +12,7 @@
 #include <string.h>
 
 #define TEXT_MAX_BYTES ((size_t)1 << 30)
-#define WINDOW_TOKENS 2048 /* customary in published perplexities of these models */
+#define WINDOW_TOKENS 2048 /* as in published perplexities of these models */
 
 static enum exit_code open_model(struct inspect *in)
 {
@@ -36,7 +37,7 @@ static bool write_row(void *ud, size_t pos, const float *logits, struct bn_error
     return bn_fail(err, BN_EIO, "cannot write row %zu: %s", pos, strerror(errno));
 }
 
-/* The ids of --tokens, each in the vocabulary; NULL with a sentence. */
+/* The ids of --tokens, checked against the vocabulary; NULL with err. */
 static int32_t *read_tokens(struct inspect *in, size_t n_vocab, size_t *n_ids, struct bn_error *err)
 {
     const int64_t *given = options_ints(in->options, "tokens", n_ids);
@@ -62,11 +63,11 @@ static bool write_logits(struct inspect *in, const int32_t *ids, size_t n_ids, s
     const char *path = options_text(in->options, "out");
     const size_t n_first = (size_t)options_int(in->options, "reuse");
     struct row_writer writer = {fopen(path, "wb"), bn_model_info(in->model)->n_vocab};
-    const struct inspect_rows rows = {write_row, &writer};
+    const struct logit_rows rows = {write_row, &writer};
     if (!writer.out)
         return bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
-    bool ok = inspect_eval(in, ids, n_first, &rows, err) &&
-              inspect_eval(in, ids + n_first, n_ids - n_first, &rows, err);
+    bool ok = logit_rows_eval(in->model, in->session, ids, n_first, &rows, err) &&
+              logit_rows_eval(in->model, in->session, ids + n_first, n_ids - n_first, &rows, err);
     if (fclose(writer.out) != 0 && ok)
         ok = bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
     return ok;
@@ -109,18 +110,18 @@ struct scorer {
 static bool score_row(void *ud, size_t pos, const float *logits, struct bn_error *err)
 {
     struct scorer *s = ud;
-    (void)err; /* nothing here fails */
+    (void)err; /* cannot fail */
     if (pos + 1 >= s->n_ids)
         return true;
-    const double loss = inspect_loss(logits, s->n_vocab, s->ids[pos + 1]);
+    const double loss = logit_rows_loss(logits, s->n_vocab, s->ids[pos + 1]);
     s->sum += loss;
     s->sum_squares += loss * loss;
     s->n_scored++;
     return true;
 }
 
-/* Windows of n_window ids that do not overlap, each begun anew with bos where the vocabulary wants
- * it. The last id of each window is only foreseen, never evaluated. */
+/* Evaluates windows of n_window ids that do not overlap. Each starts from an empty session, with
+ * bos if the vocabulary requires it. The last id of a window is only predicted, not evaluated. */
 static bool score_text(struct inspect *in, const struct token_list *text, size_t n_window,
                        struct scorer *s, struct bn_error *err)
 {
@@ -129,7 +130,7 @@ static bool score_text(struct inspect *in, const struct token_list *text, size_t
     int32_t *window = mem_alloc(n_window, sizeof(*window));
     if (!window)
         return bn_fail(err, BN_ENOMEM, "out of memory for a window of %zu ids", n_window);
-    const struct inspect_rows rows = {score_row, s};
+    const struct logit_rows rows = {score_row, s};
     bool ok = true;
     for (size_t i = 0; ok && i < text->n; i += n_window - n_bos) {
         const size_t n = size_min(n_window - n_bos, text->n - i);
@@ -138,7 +139,7 @@ static bool score_text(struct inspect *in, const struct token_list *text, size_t
         s->ids = window;
         s->n_ids = n + n_bos;
         bn_session_truncate(in->session, 0);
-        ok = inspect_eval(in, window, s->n_ids - 1, &rows, err);
+        ok = logit_rows_eval(in->model, in->session, window, s->n_ids - 1, &rows, err);
     }
     mem_free(window);
     return ok;
@@ -149,7 +150,7 @@ static enum exit_code print_perplexity(const struct scorer *s, size_t n_window)
     const double n = (double)s->n_scored, mean = s->sum / n;
     const double variance = s->n_scored > 1 ? (s->sum_squares / n - mean * mean) / (n - 1) : 0;
     const double error = exp(mean) * sqrt(variance > 0 ? variance : 0);
-    printf("perplexity %.4f +- %.4f (%zu tokens scored, windows of %zu, %.4f nats a token)\n",
+    printf("perplexity %.4f +- %.4f (%zu tokens scored, windows of %zu, %.4f nats per token)\n",
            exp(mean), error, s->n_scored, n_window, mean);
     return EXIT_DONE;
 }
@@ -157,8 +158,8 @@ static enum exit_code print_perplexity(const struct scorer *s, size_t n_window)
 static enum exit_code score_ids(struct inspect *in, const struct token_list *text)
 {
     const size_t n_train = bn_model_info(in->model)->n_ctx_train;
-    const size_t n_asked = (size_t)options_int(in->options, "ctx");
-    const size_t n_window = n_asked ? n_asked : size_max(size_min(n_train, WINDOW_TOKENS), 2);
+    const size_t n_ctx = (size_t)options_int(in->options, "ctx");
+    const size_t n_window = n_ctx ? n_ctx : size_max(size_min(n_train, WINDOW_TOKENS), 2);
     struct scorer s = {.n_vocab = bn_model_info(in->model)->n_vocab};
     struct bn_error err;
     const enum exit_code code = inspect_open_session(in, n_window);
@@ -167,7 +168,7 @@ static enum exit_code score_ids(struct inspect *in, const struct token_list *tex
     if (!score_text(in, text, n_window, &s, &err))
         return report_error(INSPECT, STAGE_RUN, &err);
     if (s.n_scored == 0)
-        return report_fail(INSPECT, EXIT_USAGE, "%s: a text of %zu tokens has nothing to foresee",
+        return report_fail(INSPECT, EXIT_USAGE, "%s: a text of %zu tokens has no token to predict",
                            in->words[1], text->n);
     return print_perplexity(&s, n_window);
 }
@@ -178,9 +179,9 @@ enum exit_code inspect_perplexity(struct inspect *in)
     char *text;
     size_t n_bytes;
     if (options_int(in->options, "ctx") == 1)
-        return report_fail(INSPECT, EXIT_USAGE,
-                           "--ctx 1: a token is foreseen from those before it, so a window has "
-                           "at least 2");
+        return report_fail(
+            INSPECT, EXIT_USAGE,
+            "--ctx 1: a window needs at least 2 tokens, to predict one from the other");
     if (!path_read_all(in->words[1], TEXT_MAX_BYTES, &text, &n_bytes, &err))
         return report_error(INSPECT, STAGE_RUN, &err);
     enum exit_code code = inspect_open_file(in);

@@ -26,7 +26,8 @@ static enum exit_code print_ids_of(struct inspect *in, struct bn_str text)
     struct token_list ids = {0};
     struct bn_error err;
     if (options_flag(in->options, "bos") && bos == TOKEN_NONE)
-        return report_fail(INSPECT, EXIT_USAGE, "--bos: this vocabulary has no such token");
+        return report_fail(INSPECT, EXIT_USAGE,
+                           "--bos: this vocabulary has no beginning-of-text token");
     bool ok = !options_flag(in->options, "bos") || token_list_push(&ids, bos, &err);
     ok =
         ok && inspect_encode(in, is_special ? SEGMENT_TEMPLATE : SEGMENT_MESSAGE, text, &ids, &err);
@@ -36,7 +37,7 @@ static enum exit_code print_ids_of(struct inspect *in, struct bn_str text)
     return ok ? EXIT_DONE : fail_run(&err);
 }
 
-/* Open the vocabulary and hand all of standard input, with a 0 after it, to `print`. */
+/* Open the tokenizer and pass all of standard input, with a 0 after it, to `print`. */
 static enum exit_code print_stdin(struct inspect *in,
                                   enum exit_code (*print)(struct inspect *in, struct bn_str text))
 {
@@ -61,8 +62,8 @@ enum exit_code inspect_tokenize(struct inspect *in)
     return print_stdin(in, print_ids_of);
 }
 
-/* The next id of a text of ids with blanks or commas between; false at the end, or with *bad set.
- */
+/* Parse the next of several ids separated by blanks or commas. False at the end, or with *bad set
+ * for a word that is not an id. */
 static bool next_id(const char **at, size_t n_vocab, int32_t *id, bool *bad)
 {
     *at += strspn(*at, " \t\r\n,");
@@ -107,7 +108,7 @@ static enum exit_code print_text_of(struct inspect *in, struct bn_str text)
     if (!ok)
         return fail_run(&err);
     const size_t offset = (size_t)(at - text.ptr);
-    if (bad || offset < text.n_bytes) /* a NUL ends the text early */
+    if (bad || offset < text.n_bytes) /* a NUL byte ends the text early */
         return report_fail(INSPECT, EXIT_USAGE,
                            "standard input, byte %zu: expected an id from 0 to %zu, got '%.20s'",
                            offset, n_vocab - 1, at);

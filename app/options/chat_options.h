@@ -1,27 +1,27 @@
 /*
- * The option rows of bitnet-chat beside those of model_args.h, and the sampling settings in them as
- * the sampler wants them.
+ * All option rows of bitnet-chat, and the sampling parameters that they give.
  */
 #ifndef APP_CHAT_OPTIONS_H
 #define APP_CHAT_OPTIONS_H
 
 #include "app/options/options.h"
 #include "engine/file.h"
-#include "engine/sampler.h"
+#include "engine/sampler/sampler.h"
 #include "tokenizer/tokenizer.h"
 
 #define PROGRAM "bitnet-chat"
+#define CHAT_BATCH_MAX 64 /* most sequences of --batch that are generated at a time */
 
-extern const struct option_table chat_sampling_options;
-extern const struct option_table chat_options;
-
-/* Every table of the program, for options_open. */
+/* All tables of the program, in the order of --help. */
+extern const struct option_table *const chat_tables[];
+extern const size_t n_chat_tables;
 bool chat_options_open(struct options **out, struct bn_error *err);
 
-/* The file's keys general.sampling.* as OPTION_FROM_MODEL; values out of range are ignored. */
+/* Set options from the keys general.sampling.* of the file, as OPTION_FROM_MODEL. Values out of
+ * range are ignored. */
 void chat_options_from_model(struct options *o, const struct bn_file *file);
 
-/* Biases of --logit-bias with their ids looked up; finish with mem_free(list->items). */
+/* The biases of --logit-bias; free with mem_free(list->items). */
 struct bias_list {
     struct sampler_bias *items; /* (n) */
     size_t n;
@@ -30,7 +30,7 @@ struct bias_list {
 bool chat_options_biases(const struct options *o, const struct tokenizer *t, struct bias_list *list,
                          struct bn_error *err);
 
-/* Everything but the biases and, where --seed is not given, the seed (left 0). */
+/* Fills everything but the biases. The seed stays 0 if --seed is not given. */
 void chat_options_sampler(const struct options *o, struct sampler_params *params);
 
 #endif

@@ -1,22 +1,24 @@
 /*
- * Completion scripts: every long option with its words, file names everywhere else.
+ * Completion scripts: every long option with its choices, and file names everywhere else.
  */
 #include "app/options/completion.h"
 
 #include <string.h>
 
-/* "a|b|c" with `sep` between the words; nothing for a row that takes any text. */
+/* The choices, "a|b|c" in the row, with `sep` between them. Prints nothing without choices. */
 static void put_choices(const struct option *row, char sep, FILE *out)
 {
     for (const char *p = row->choices; p && *p; p++)
         fputc(*p == '|' ? sep : *p, out);
 }
 
-/* Text within single quotes of the shells; the apostrophe is the one character that cannot stand
- * there. */
-static void put_quoted(const char *text, FILE *out)
+/* Text for the inside of single quotes, where only the apostrophe is special; `escaped` characters
+ * get a backslash. */
+static void put_quoted(const char *text, const char *escaped, FILE *out)
 {
     for (; *text; text++) {
+        if (strchr(escaped, *text))
+            fputc('\\', out);
         if (*text == '\'')
             fputs("'\\''", out);
         else
@@ -24,14 +26,9 @@ static void put_quoted(const char *text, FILE *out)
     }
 }
 
-static bool is_on_by_itself(const struct option *row)
+static const char *no_prefix(const struct option *row)
 {
-    return row->kind == OPTION_FLAG && row->fallback && strcmp(row->fallback, "on") == 0;
-}
-
-static bool is_on_command(const struct option *row)
-{
-    return row->places == 0 || (row->places & OPTION_ON_COMMAND);
+    return option_is_on_by_default(row) ? "no-" : "";
 }
 
 static void print_bash(const struct options *o, FILE *out)
@@ -42,7 +39,7 @@ static void print_bash(const struct options *o, FILE *out)
           out);
     for (size_t i = 0; i < options_count(o); i++) {
         const struct option *row = options_row(o, i);
-        if (!is_on_command(row) || !row->choices)
+        if (!option_on_command_line(row) || !row->choices)
             continue;
         fprintf(out, "    --%s) COMPREPLY=($(compgen -W '", row->name);
         put_choices(row, ' ', out);
@@ -51,9 +48,8 @@ static void print_bash(const struct options *o, FILE *out)
     fputs("    esac\n    if [[ $cur == -* ]]; then\n        COMPREPLY=($(compgen -W '", out);
     for (size_t i = 0; i < options_count(o); i++) {
         const struct option *row = options_row(o, i);
-        if (is_on_command(row))
-            fprintf(out, "%s--%s%s", i > 0 ? " " : "", is_on_by_itself(row) ? "no-" : "",
-                    row->name);
+        if (option_on_command_line(row))
+            fprintf(out, "%s--%s%s", i > 0 ? " " : "", no_prefix(row), row->name);
     }
     fputs("' -- \"$cur\"))\n    else\n        COMPREPLY=($(compgen -f -- \"$cur\"))\n    fi\n}\n"
           "complete -o filenames -F _bitnet_chat bitnet-chat\n",
@@ -66,19 +62,11 @@ static void print_zsh(const struct options *o, FILE *out)
     for (size_t i = 0; i < options_count(o); i++) {
         const struct option *row = options_row(o, i);
         char help[400];
-        if (!is_on_command(row))
+        if (!option_on_command_line(row))
             continue;
-        fprintf(out, "  '%s--%s%s[", row->repeats ? "*" : "", is_on_by_itself(row) ? "no-" : "",
-                row->name);
+        fprintf(out, "  '%s--%s%s[", row->repeats ? "*" : "", no_prefix(row), row->name);
         option_help_text(row, help, sizeof(help));
-        for (const char *p = help; *p; p++) { /* [ ] : have a meaning of their own here */
-            if (strchr("[]:", *p))
-                fputc('\\', out);
-            if (*p == '\'')
-                fputs("'\\''", out);
-            else
-                fputc(*p, out);
-        }
+        put_quoted(help, "[]:", out); /* these have a meaning for _arguments */
         fputc(']', out);
         if (row->choices) {
             fputs(":value:(", out);
@@ -97,10 +85,9 @@ static void print_fish(const struct options *o, FILE *out)
     for (size_t i = 0; i < options_count(o); i++) {
         const struct option *row = options_row(o, i);
         char help[400];
-        if (!is_on_command(row))
+        if (!option_on_command_line(row))
             continue;
-        fprintf(out, "complete -c bitnet-chat -l %s%s", is_on_by_itself(row) ? "no-" : "",
-                row->name);
+        fprintf(out, "complete -c bitnet-chat -l %s%s", no_prefix(row), row->name);
         if (row->letter)
             fprintf(out, " -s %c", row->letter);
         if (row->choices) {
@@ -114,7 +101,7 @@ static void print_fish(const struct options *o, FILE *out)
         }
         fputs(" -d '", out);
         option_help_text(row, help, sizeof(help));
-        put_quoted(help, out);
+        put_quoted(help, "", out);
         fputs("'\n", out);
     }
 }

@@ -1,5 +1,5 @@
 /*
- * Completion scripts for shells, made from the option table.
+ * Completion scripts for shells, generated from the option tables.
  */
 #ifndef APP_COMPLETION_H
 #define APP_COMPLETION_H

@@ -1,5 +1,6 @@
 /*
- * The config file: see config.h.
+ * Parsing of the config file: see config.h. An unknown name is only a warning, so that one file can
+ * serve several versions of the program.
  */
 #include "app/options/config.h"
 
@@ -11,7 +12,7 @@
 #include <unistd.h>
 
 #define CONFIG_MAX_BYTES ((size_t)1 << 20)
-#define LINE_BYTES 4096 /* a name, and a value that may be a path */
+#define LINE_BYTES 4096 /* enough for a name and a path */
 
 static char *trim(char *text)
 {
@@ -75,13 +76,13 @@ bool config_load(struct options *o, char path[PATH_BYTES], config_warn_fn warn, 
                  struct bn_error *err)
 {
     const char *given = env_get(ENV_CONFIG);
-    struct bn_error no_place; /* without a home there is no config, and that is fine */
+    struct bn_error no_home; /* without HOME there is no config file, which is allowed */
     char *bytes;
     size_t n_bytes;
     path[0] = 0;
     if (given)
         (void)snprintf(path, PATH_BYTES, "%s", given); /* a longer path cannot be opened anyway */
-    else if (!path_of(PLACE_CONFIG, "config", path, &no_place) || access(path, F_OK) != 0)
+    else if (!path_of(PLACE_CONFIG, "config", path, &no_home) || access(path, F_OK) != 0)
         return true;
     if (!path_read_all(path, CONFIG_MAX_BYTES, &bytes, &n_bytes, err))
         return false;

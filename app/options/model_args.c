@@ -1,5 +1,5 @@
 /*
- * Rows of the options about models and templates, and what they become.
+ * Option rows for models and templates, and the settings that they give: see model_args.h.
  */
 #include "app/options/model_args.h"
 
@@ -11,8 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define TEMPLATE_MAX_BYTES                                                                         \
-    ((size_t)1 << 20) /* published ones have at most some ten thousand bytes */
+#define TEMPLATE_MAX_BYTES ((size_t)1 << 20) /* published templates have at most about 10 000 */
 
 static bool check_device(const char *text, struct bn_error *err)
 {
@@ -27,72 +26,30 @@ static bool check_device(const char *text, struct bn_error *err)
 
 #define CLI_CONFIG (OPTION_ON_COMMAND | OPTION_IN_CONFIG)
 
+/* clang-format off */
 static const struct option run_rows[] = {
-    {.name = "device",
-     .kind = OPTION_TEXT,
-     .places = CLI_CONFIG,
-     .check = check_device,
-     .fallback = "auto",
-     .group = "Model",
-     .arg = "auto|cpu|cuda[:N]",
-     .help = "where to run"},
-    {.name = "threads",
-     .letter = 't',
-     .kind = OPTION_INT,
-     .places = CLI_CONFIG,
-     .ints = {0, 1024},
-     .fallback = "0",
-     .group = "Model",
-     .arg = "N",
-     .help = "threads of the CPU; 0: one a core, fewer for tiny work"},
-    {.name = "pin",
-     .kind = OPTION_FLAG,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .group = "Model",
-     .help = "keep each thread of the CPU on a core of its own"},
-    {.name = "ubatch",
-     .kind = OPTION_INT,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .ints = {1, 4096},
-     .fallback = "512",
-     .group = "Model",
-     .arg = "N",
-     .help = "most tokens of a prompt that are evaluated at once"},
-    {.name = "isa",
-     .kind = OPTION_CHOICE,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .choices = "ref|avx2|avxvnni|avx512vnni|amx|neon|dotprod|i8mm",
-     .group = "Model",
-     .arg = "NAME",
-     .help = "highest instruction set to use: ref, avx2, avxvnni, avx512vnni, amx, neon, dotprod, "
-             "i8mm; the best there is if not given"},
-    {.name = "head",
-     .kind = OPTION_CHOICE,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .choices = "exact|q8|f16",
-     .fallback = "exact",
-     .group = "Model",
-     .arg = "exact|q8|f16",
-     .help = "output head: exact; f16, which takes no short cut and gives the same logits; or q8, "
-             "its rows at eight bits, an approximation"},
-    {.name = "kv",
-     .kind = OPTION_CHOICE,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .choices = "f16|q8",
-     .fallback = "f16",
-     .group = "Model",
-     .arg = "f16|q8",
-     .help = "keys and values of the context: f16; or q8, at eight bits, half the memory and an "
-             "approximation"},
+    {.name = "device", .kind = OPTION_TEXT, .places = CLI_CONFIG, .check = check_device,
+     .fallback = "auto", .arg = "auto|cpu|cuda[:N]", .help = "device for the computation"},
+    {.name = "threads", .letter = 't', .kind = OPTION_INT, .places = CLI_CONFIG, .ints = {0, 1024},
+     .fallback = "0", .help = "CPU threads; 0: one per core, fewer for little work"},
+    {.name = "pin", .kind = OPTION_FLAG, .advanced = true, .places = CLI_CONFIG,
+     .help = "keep each CPU thread on its own core"},
+    {.name = "ubatch", .kind = OPTION_INT, .advanced = true, .places = CLI_CONFIG,
+     .ints = {1, 4096}, .fallback = "512", .help = "largest number of prompt tokens in one pass"},
+    {.name = "isa", .kind = OPTION_CHOICE, .advanced = true, .places = CLI_CONFIG,
+     .choices = "ref|avx2|avxvnni|avx512vnni|amx|neon|dotprod|i8mm", .arg = "NAME",
+     .help = "highest instruction set to use (ref ... i8mm); default: the best one"},
+    {.name = "head", .kind = OPTION_CHOICE, .advanced = true, .places = CLI_CONFIG,
+     .choices = "exact|q8|f16", .fallback = "exact",
+     .help = "output head: exact; f16: slower, same logits; q8: approximate"},
+    {.name = "kv", .kind = OPTION_CHOICE, .advanced = true, .places = CLI_CONFIG,
+     .choices = "f16|q8", .fallback = "f16",
+     .help = "KV cache: f16; or q8: int8, half the memory, approximate"},
 };
-const struct option_table model_run_options = OPTION_TABLE(run_rows);
+/* clang-format on */
+const struct option_table model_run_options = OPTION_TABLE("Model", run_rows);
 
-/* A misspelt name would leave the repair on without a word. */
+/* A misspelt name must not leave the repair on silently. */
 static bool check_no_repair(const char *text, struct bn_error *err)
 {
     static const char *const ids[] = {"all",          "activation",  "chat-template",
@@ -104,73 +61,52 @@ static bool check_no_repair(const char *text, struct bn_error *err)
             is_known = is_known || (strlen(ids[i]) == n && memcmp(ids[i], at, n) == 0);
         if (!is_known)
             return bn_fail(err, BN_EARG,
-                           "expected all, or some of activation, chat-template, control-text, "
-                           "end-of-turn and pre-tokenizer with commas between");
+                           "expected all, or some of these, separated by commas: "
+                           "activation, chat-template, control-text, end-of-turn, pre-tokenizer");
         at += n + (at[n] == ',');
     }
     return true;
 }
 
+/* clang-format off */
 static const struct option file_rows[] = {
-    {.name = "i2s-layout",
-     .kind = OPTION_CHOICE,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .choices = "a|b|c",
-     .fallback = "a",
-     .group = "Model",
-     .arg = "a|b|c",
-     .help = "order of the weights in I2_S tensors; b and c are those of other builds"},
-    {.name = "no-repair",
-     .kind = OPTION_TEXT,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .group = "Model",
-     .check = check_no_repair,
-     .arg = "all|ID,ID",
-     .help =
-         "leave known faults of the file as they are: all of them, or those named (the names are "
-         "in bitnet-inspect info)"},
+    {.name = "i2s-layout", .kind = OPTION_CHOICE, .advanced = true, .places = CLI_CONFIG,
+     .choices = "a|b|c", .fallback = "a",
+     .help = "order of the weights in I2_S tensors; b and c are for other builds"},
+    {.name = "no-repair", .kind = OPTION_TEXT, .advanced = true, .places = CLI_CONFIG,
+     .check = check_no_repair, .arg = "all|ID,ID",
+     .help = "do not repair these faults of the file: all, or IDs shown by info"},
 };
-const struct option_table model_file_options = OPTION_TABLE(file_rows);
+/* clang-format on */
+const struct option_table model_file_options = OPTION_TABLE("Model", file_rows);
 
 static bool check_template_arg(const char *text, struct bn_error *err)
 {
-    static const char *const ours[] = {"messages", "add_generation_prompt"};
+    static const char *const reserved[] = {"messages", "add_generation_prompt"};
     const size_t n = strcspn(text, "=");
     if (n == 0 || text[n] == 0)
         return bn_fail(err, BN_EARG, "expected NAME=VALUE");
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-        if (strlen(ours[i]) == n && memcmp(text, ours[i], n) == 0)
-            return bn_fail(err, BN_EARG, "%s is the conversation's own, and no variable to be set",
-                           ours[i]);
+    for (size_t i = 0; i < sizeof(reserved) / sizeof(reserved[0]); i++)
+        if (strlen(reserved[i]) == n && memcmp(text, reserved[i], n) == 0)
+            return bn_fail(err, BN_EARG, "%s is set by the program", reserved[i]);
     return true;
 }
 
+/* clang-format off */
 static const struct option template_rows[] = {
-    {.name = "template",
-     .kind = OPTION_TEXT,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .fallback = "auto",
-     .group = "Model",
-     .arg = "NAME|@FILE",
-     .help = "chat template: auto (the model's), a built-in name, a Jinja file"},
-    {.name = "template-arg",
-     .kind = OPTION_TEXT,
-     .repeats = true,
-     .advanced = true,
-     .places = CLI_CONFIG,
-     .check = check_template_arg,
-     .group = "Model",
-     .arg = "NAME=VALUE",
-     .help = "a variable for the template; VALUE is JSON, or else text; may be repeated"},
+    {.name = "template", .kind = OPTION_TEXT, .advanced = true, .places = CLI_CONFIG,
+     .fallback = "auto", .arg = "NAME|@FILE",
+     .help = "chat template: auto (of the model), built-in name, Jinja file"},
+    {.name = "template-arg", .kind = OPTION_TEXT, .repeats = true, .advanced = true,
+     .places = CLI_CONFIG, .check = check_template_arg, .arg = "NAME=VALUE",
+     .help = "variable for the template, JSON or text (may be repeated)"},
 };
-const struct option_table model_template_options = OPTION_TABLE(template_rows);
+/* clang-format on */
+const struct option_table model_template_options = OPTION_TABLE("Model", template_rows);
 
 void model_args_config(const struct options *o, struct bn_model_config *cfg)
 {
-    /* As in run_rows. */
+    /* In the order of the choices in run_rows and file_rows. */
     static const enum bn_head_mode heads[] = {BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_FULL};
     static const enum bn_kv_type kvs[] = {BN_KV_F16, BN_KV_Q8};
     static const enum bn_i2s_layout layouts[] = {BN_I2S_A, BN_I2S_B, BN_I2S_C};
@@ -221,12 +157,11 @@ static bool fail_no_template(const char *choice, struct bn_error *err)
     size_t n = 0;
     for (const char *const *b = template_builtin_names(); *b && n < sizeof(names); b++)
         n += (size_t)snprintf(names + n, sizeof(names) - n, ", %s", *b);
-    return bn_fail(err, BN_EARG,
-                   "--template '%s': no such file, and no template of that name (auto%s)", choice,
-                   names);
+    return bn_fail(err, BN_EARG, "--template '%s': not a file and not a built-in template (auto%s)",
+                   choice, names);
 }
 
-/* What a model file and its vocabulary have to say about the template. */
+/* Template and special tokens from the model file. */
 static void describe_model(const struct bn_file *file, const struct tokenizer *tokenizer,
                            struct template_config *cfg)
 {
@@ -236,9 +171,9 @@ static void describe_model(const struct bn_file *file, const struct tokenizer *t
         return;
     }
     const struct tokenizer_info *info = tokenizer_info(tokenizer);
-    (void)bn_file_get_str(file, "tokenizer.chat_template",
-                          &cfg->model_text);                         /* absent: stays empty */
-    (void)bn_file_get_str(file, "general.architecture", &cfg->arch); /* the same */
+    /* A missing key leaves the text empty. */
+    (void)bn_file_get_str(file, "tokenizer.chat_template", &cfg->model_text);
+    (void)bn_file_get_str(file, "general.architecture", &cfg->arch);
     cfg->is_base_model_hint = info->eot == TOKEN_NONE;
     cfg->bos_token = tokenizer_token_text(tokenizer, info->bos);
     cfg->eos_token = tokenizer_token_text(tokenizer, info->eos);
@@ -275,11 +210,11 @@ bool model_args_template(const struct options *o, const struct bn_file *file,
     if (ok)
         return true;
     if (err->code != BN_ENOMEM)
-        err->code = BN_EARG; /* broken or beyond us: a bad value of the option either way */
+        err->code = BN_EARG; /* an unusable template file is a bad value of the option */
     return bn_fail_prefix(err, "--template %s", path);
 }
 
-/* VALUE as JSON, or as the text it is. */
+/* VALUE as JSON, or else as text. */
 static struct template_value *arg_value(const char *text, struct template_arena *arena)
 {
     json_t *json = json_loads(text, JSON_DECODE_ANY, NULL);

@@ -1,22 +1,32 @@
 /*
- * One value as text to an option value.
+ * Parsing and formatting of option values: see option_value.h.
  *
- * Numbers are read strictly: an optional sign, digits, for reals a point and an exponent. What
- * strtod would also take (nan, inf, hexadecimal, blanks) is refused before it is asked.
+ * Numbers are read strictly: an optional sign, digits, for reals a point and an exponent. The other
+ * forms that strtod accepts (nan, inf, hexadecimal, leading blanks) are refused before the call.
  */
-#include "app/options/options_impl.h"
+#include "app/options/option_value.h"
+
 #include "engine/base/memory.h"
 
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-static bool fail_value(const struct option *row, const char *said, const char *text,
+void option_value_finish(struct option_value *v)
+{
+    for (size_t i = 0; i < v->n_texts; i++)
+        mem_free(v->texts[i]);
+    mem_free(v->texts);
+    mem_free(v->numbers);
+    *v = (struct option_value){0};
+}
+
+static bool fail_value(const struct option *row, const char *label, const char *text,
                        struct bn_error *err)
 {
-    char wanted[200];
-    option_describe(row, wanted, sizeof(wanted));
-    return bn_fail(err, BN_EARG, "%s '%s': expected %s", said, text, wanted);
+    char expected[200];
+    option_describe(row, expected, sizeof(expected));
+    return bn_fail(err, BN_EARG, "%s '%s': expected %s", label, text, expected);
 }
 
 static bool is_digit(char c)
@@ -24,7 +34,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* Digits of a whole number up to `end`; false also on overflow. */
+/* A whole number that ends at `end`; false also on overflow. */
 static bool read_int(const char *text, const char *end, int64_t *out)
 {
     const bool negative = text < end && *text == '-';
@@ -96,16 +106,16 @@ static bool in_ints(const struct option *row, int64_t v)
     return v >= row->ints.min && v <= row->ints.max;
 }
 
-static bool parse_ints(const struct option *row, const char *said, const char *text,
+static bool parse_ints(const struct option *row, const char *label, const char *text,
                        struct option_value *out, struct bn_error *err)
 {
     for (const char *at = text;;) {
         const char *end = at + strcspn(at, ",");
         int64_t v;
         if (!read_int(at, end, &v) || !in_ints(row, v))
-            return fail_value(row, said, text, err);
+            return fail_value(row, label, text, err);
         if (!mem_grow(&out->numbers, &out->numbers_cap, out->n_numbers + 1, sizeof(*out->numbers)))
-            return bn_fail(err, BN_ENOMEM, "out of memory for %s", said);
+            return bn_fail(err, BN_ENOMEM, "out of memory for %s", label);
         out->numbers[out->n_numbers++] = v;
         if (*end == '\0')
             return true;
@@ -113,7 +123,7 @@ static bool parse_ints(const struct option *row, const char *said, const char *t
     }
 }
 
-static bool keep_text(const char *text, struct option_value *out, struct bn_error *err)
+static bool add_text(const char *text, struct option_value *out, struct bn_error *err)
 {
     const size_t n = strlen(text) + 1;
     char *copy = mem_alloc(n, 1);
@@ -135,7 +145,7 @@ static bool parse_real(const struct option *row, const char *text, double *out)
            !(row->reals.above_min && *out == row->reals.min);
 }
 
-static bool parse_into(const struct option *row, const char *said, const char *text,
+static bool parse_into(const struct option *row, const char *label, const char *text,
                        struct option_value *out, struct bn_error *err)
 {
     bool ok = false;
@@ -151,26 +161,46 @@ static bool parse_into(const struct option *row, const char *said, const char *t
         break;
     case OPTION_CHOICE:
         if (parse_choice(row->choices, text, &out->number))
-            return keep_text(text, out, err);
+            return add_text(text, out, err);
         break;
     case OPTION_INTS:
-        return parse_ints(row, said, text, out, err);
+        return parse_ints(row, label, text, out, err);
     case OPTION_TEXT:
         if (row->check && !row->check(text, err))
-            return bn_fail_prefix(err, "%s '%s'", said, text);
-        return keep_text(text, out, err);
+            return bn_fail_prefix(err, "%s '%s'", label, text);
+        return add_text(text, out, err);
     }
-    return ok || fail_value(row, said, text, err);
+    return ok || fail_value(row, label, text, err);
 }
 
-bool option_parse_value(const struct option *row, const char *said, const char *text,
+bool option_value_parse(const struct option *row, const char *label, const char *text,
                         struct option_value *out, struct bn_error *err)
 {
     struct option_value v = {0};
-    if (!parse_into(row, said, text, &v, err)) {
+    if (!parse_into(row, label, text, &v, err)) {
         option_value_finish(&v);
         return false;
     }
     *out = v;
     return true;
+}
+
+void option_value_format(const struct option *row, const struct option_value *v, char *out,
+                         size_t out_bytes)
+{
+    size_t n = 0;
+    out[0] = '\0';
+    if (!v->set)
+        return;
+    if (row->kind == OPTION_FLAG)
+        (void)snprintf(out, out_bytes, "%s", v->number ? "on" : "off");
+    if (row->kind == OPTION_INT)
+        (void)snprintf(out, out_bytes, "%lld", (long long)v->number);
+    if (row->kind == OPTION_REAL)
+        (void)snprintf(out, out_bytes, "%g", v->real);
+    for (size_t i = 0; i < v->n_texts && n < out_bytes; i++)
+        n += (size_t)snprintf(out + n, out_bytes - n, "%s%s", i ? "," : "", v->texts[i]);
+    for (size_t i = 0; i < v->n_numbers && n < out_bytes; i++)
+        n += (size_t)snprintf(out + n, out_bytes - n, "%s%lld", i ? "," : "",
+                              (long long)v->numbers[i]);
 }

@@ -1,93 +1,95 @@
 /*
- * Storage of option values: opening with defaults, precedence of sources, reading back.
+ * A set of options: opening with the defaults, the command line, which source wins, reading back.
  *
- * A value is parsed into a fresh struct first and stored only when whole, so a failed set changes
- * nothing.
+ * A value is parsed completely before it is stored, so a failed set changes nothing.
  */
-#include "app/options/options_impl.h"
+#include "app/options/options.h"
+
+#include "app/options/option_value.h"
 #include "engine/base/memory.h"
 
 #include <assert.h>
 #include <string.h>
 
-static bool same_name(const char *name, const char *said, size_t n_said_bytes)
+struct entry {
+    const struct option *row;
+    const char *group;
+    struct option_value value;
+};
+
+struct options {
+    struct entry *entries; /* (n_entries) in the order of the tables */
+    size_t n_entries;
+    const char **words; /* (n_words) of the command line that are not options */
+    size_t n_words, words_cap;
+};
+
+static bool is_name(const char *name, const char *text, size_t n_text_bytes)
 {
-    if (strlen(name) != n_said_bytes)
+    if (strlen(name) != n_text_bytes)
         return false;
-    for (size_t i = 0; i < n_said_bytes; i++) {
-        const char c = said[i] == '_' ? '-' : said[i];
-        if (c != name[i])
+    for (size_t i = 0; i < n_text_bytes; i++)
+        if (name[i] != (text[i] == '_' ? '-' : text[i]))
             return false;
-    }
     return true;
 }
 
-size_t options_index(const struct options *o, const char *name, size_t n_name_bytes)
+/* NULL: no such option. */
+static struct entry *find(const struct options *o, const char *name, size_t n_name_bytes)
 {
-    for (size_t i = 0; i < o->n_rows; i++)
-        if (same_name(o->rows[i]->name, name, n_name_bytes))
-            return i;
-    return SIZE_MAX;
+    for (size_t i = 0; i < o->n_entries; i++)
+        if (is_name(o->entries[i].row->name, name, n_name_bytes))
+            return &o->entries[i];
+    return NULL;
 }
 
-bool option_is_on_by_default(const struct option *row)
+/* Moves `v` into the entry: replaces the value, or appends for a row that repeats. */
+static bool store(struct entry *e, struct option_value *v, enum option_source source,
+                  struct bn_error *err)
 {
-    return row->kind == OPTION_FLAG && row->fallback && strcmp(row->fallback, "on") == 0;
-}
-
-void option_value_finish(struct option_value *v)
-{
-    for (size_t i = 0; i < v->n_texts; i++)
-        mem_free(v->texts[i]);
-    mem_free(v->texts);
-    mem_free(v->numbers);
-    *v = (struct option_value){0};
-}
-
-bool options_store(struct options *o, size_t i, struct option_value *v, enum option_source source,
-                   struct bn_error *err)
-{
-    struct option_value *to = &o->values[i];
+    struct option_value *to = &e->value;
     v->source = source;
     v->set = true;
     if (source < to->source) {
         option_value_finish(v);
         return true;
     }
-    if (!o->rows[i]->repeats || source != to->source) {
+    if (!e->row->repeats || source != to->source) {
         option_value_finish(to);
         *to = *v;
-        *v = (struct option_value){0};
         return true;
     }
     if (!mem_grow(&to->texts, &to->texts_cap, to->n_texts + v->n_texts, sizeof(*to->texts))) {
         option_value_finish(v);
-        return bn_fail(err, BN_ENOMEM, "out of memory for option %s", o->rows[i]->name);
+        return bn_fail(err, BN_ENOMEM, "out of memory for option %s", e->row->name);
     }
     for (size_t k = 0; k < v->n_texts; k++)
         to->texts[to->n_texts++] = v->texts[k];
-    v->n_texts = 0;
+    v->n_texts = 0; /* `to` owns them now */
     to->set = true;
     option_value_finish(v);
     return true;
 }
 
-static bool set_default(struct options *o, size_t i, struct bn_error *err)
+static bool parse_and_store(struct entry *e, const char *label, const char *text,
+                            enum option_source source, struct bn_error *err)
 {
-    const struct option *row = o->rows[i];
-    option_value_finish(&o->values[i]);
-    if (!row->fallback)
-        return true;
     struct option_value v = {0};
-    return option_parse_value(row, row->name, row->fallback, &v, err) &&
-           options_store(o, i, &v, OPTION_FROM_DEFAULT, err);
+    return option_value_parse(e->row, label, text, &v, err) && store(e, &v, source, err);
+}
+
+static bool set_default(struct entry *e, struct bn_error *err)
+{
+    option_value_finish(&e->value);
+    return !e->row->fallback ||
+           parse_and_store(e, e->row->name, e->row->fallback, OPTION_FROM_DEFAULT, err);
 }
 
 static void assert_row_is_new(const struct options *o, const struct option *row)
 {
-    for (size_t i = 0; i < o->n_rows; i++) {
-        assert(strcmp(o->rows[i]->name, row->name) != 0);
-        assert(!row->letter || o->rows[i]->letter != row->letter);
+    for (size_t i = 0; i < o->n_entries; i++) {
+        assert(strcmp(o->entries[i].row->name, row->name) != 0);
+        assert(!row->letter || o->entries[i].row->letter != row->letter);
     }
     (void)o, (void)row; /* unused where assert is off */
 }
@@ -99,21 +101,20 @@ bool options_open(const struct option_table *const *tables, size_t n_tables, str
     for (size_t t = 0; t < n_tables; t++)
         n += tables[t]->n;
     struct options *o = mem_alloc(1, sizeof(*o));
-    if (o) {
-        o->rows = mem_alloc(n, sizeof(*o->rows));
-        o->values = mem_alloc(n, sizeof(*o->values));
-    }
-    if (!o || !o->rows || !o->values) {
+    if (o)
+        o->entries = mem_alloc(n, sizeof(*o->entries));
+    if (!o || !o->entries) {
         options_close(o);
         return bn_fail(err, BN_ENOMEM, "out of memory for %zu options", n);
     }
     for (size_t t = 0; t < n_tables; t++)
         for (size_t i = 0; i < tables[t]->n; i++) {
-            assert_row_is_new(o, &tables[t]->rows[i]);
-            o->rows[o->n_rows++] = &tables[t]->rows[i];
+            const struct option *row = &tables[t]->rows[i];
+            assert_row_is_new(o, row);
+            o->entries[o->n_entries++] = (struct entry){.row = row, .group = tables[t]->group};
         }
-    for (size_t i = 0; i < o->n_rows; i++)
-        if (!set_default(o, i, err)) {
+    for (size_t i = 0; i < o->n_entries; i++)
+        if (!set_default(&o->entries[i], err)) {
             options_close(o);
             return false;
         }
@@ -125,15 +126,163 @@ void options_close(struct options *o)
 {
     if (!o)
         return;
-    for (size_t i = 0; i < o->n_rows; i++)
-        option_value_finish(&o->values[i]);
-    mem_free(o->values);
-    mem_free(o->rows);
+    for (size_t i = 0; i < o->n_entries; i++)
+        option_value_finish(&o->entries[i].value);
+    mem_free(o->entries);
     mem_free(o->words);
     mem_free(o);
 }
 
-static bool may_be_set_from(const struct option *row, enum option_source source)
+/* ---- the command line ---- */
+
+static size_t common_prefix(const char *a, const char *b, size_t n_b)
+{
+    size_t n = 0;
+    while (n < n_b && a[n] && a[n] == b[n])
+        n++;
+    return n;
+}
+
+static bool fail_unknown(const struct options *o, const char *name, size_t n_bytes,
+                         struct bn_error *err)
+{
+    const char *best = NULL;
+    size_t most = 2; /* a suggestion has at least three letters in common */
+    for (size_t i = 0; i < o->n_entries; i++) {
+        const struct option *row = o->entries[i].row;
+        const size_t n = common_prefix(row->name, name, n_bytes);
+        if (n > most && option_on_command_line(row)) {
+            most = n;
+            best = row->name;
+        }
+    }
+    const int shown = n_bytes > 80 ? 80 : (int)n_bytes;
+    if (best)
+        return bn_fail(err, BN_EARG, "unknown option --%.*s (did you mean --%s?)", shown, name,
+                       best);
+    return bn_fail(err, BN_EARG, "unknown option --%.*s (--help lists them)", shown, name);
+}
+
+static bool fail_no_value(const struct option *row, const char *label, struct bn_error *err)
+{
+    char expected[200];
+    option_describe(row, expected, sizeof(expected));
+    return bn_fail(err, BN_EARG, "%s needs a value: %s", label, expected);
+}
+
+/* --no-NAME: for a flag that is on by default, or that a config file can turn on. */
+static struct entry *find_negated(const struct options *o, const char *name, size_t n_bytes)
+{
+    if (n_bytes <= 3 || memcmp(name, "no-", 3) != 0)
+        return NULL;
+    struct entry *e = find(o, name + 3, n_bytes - 3);
+    if (!e || e->row->kind != OPTION_FLAG)
+        return NULL;
+    return e->row->places & OPTION_IN_CONFIG || option_is_on_by_default(e->row) ? e : NULL;
+}
+
+/* "--name", "--name=value", "--no-name"; *used_next: the value was `next`. */
+static bool parse_long(struct options *o, const char *arg, const char *next, bool *used_next,
+                       struct bn_error *err)
+{
+    const char *name = arg + 2;
+    const size_t n = strcspn(name, "=");
+    const char *value = name[n] == '=' ? name + n + 1 : NULL;
+    struct entry *e = find(o, name, n);
+    const char *flag = "on";
+    if (!e) {
+        e = find_negated(o, name, n);
+        flag = "off";
+    }
+    if (!e || !option_on_command_line(e->row))
+        return fail_unknown(o, name, n, err);
+    char label[48];
+    (void)snprintf(label, sizeof(label), "--%.*s", (int)n, name); /* n is about that of the row */
+    if (e->row->kind == OPTION_FLAG) {
+        if (value)
+            return bn_fail(err, BN_EARG, "%s takes no value, got '%s'", label, value);
+        return parse_and_store(e, label, flag, OPTION_FROM_COMMAND, err);
+    }
+    if (!value) {
+        if (!next)
+            return fail_no_value(e->row, label, err);
+        value = next;
+        *used_next = true;
+    }
+    return parse_and_store(e, label, value, OPTION_FROM_COMMAND, err);
+}
+
+static struct entry *find_letter(const struct options *o, char letter)
+{
+    for (size_t i = 0; i < o->n_entries; i++)
+        if (o->entries[i].row->letter == letter && option_on_command_line(o->entries[i].row))
+            return &o->entries[i];
+    return NULL;
+}
+
+/* "-q", "-qv", "-n32", "-n 32". */
+static bool parse_short(struct options *o, const char *arg, const char *next, bool *used_next,
+                        struct bn_error *err)
+{
+    for (const char *at = arg + 1; *at; at++) {
+        struct entry *e = find_letter(o, *at);
+        const char label[] = {'-', *at, '\0'};
+        if (!e)
+            return bn_fail(err, BN_EARG, "unknown option %s in '%s' (--help lists them)", label,
+                           arg);
+        if (e->row->kind == OPTION_FLAG) {
+            if (!parse_and_store(e, label, "on", OPTION_FROM_COMMAND, err))
+                return false;
+            continue;
+        }
+        if (!at[1] && !next)
+            return fail_no_value(e->row, label, err);
+        *used_next = !at[1];
+        return parse_and_store(e, label, at[1] ? at + 1 : next, OPTION_FROM_COMMAND, err);
+    }
+    return true;
+}
+
+static bool add_word(struct options *o, const char *word, struct bn_error *err)
+{
+    if (!mem_grow(&o->words, &o->words_cap, o->n_words + 1, sizeof(*o->words)))
+        return bn_fail(err, BN_ENOMEM, "out of memory for the command line");
+    o->words[o->n_words++] = word;
+    return true;
+}
+
+bool options_parse(struct options *o, int argc, char **argv, struct bn_error *err)
+{
+    bool options_end = false;
+    for (int a = 1; a < argc; a++) {
+        const char *arg = argv[a];
+        const char *next = a + 1 < argc ? argv[a + 1] : NULL;
+        bool used_next = false, ok;
+        if (options_end || arg[0] != '-' || arg[1] == '\0') {
+            ok = add_word(o, arg, err);
+        } else if (arg[1] != '-') {
+            ok = parse_short(o, arg, next, &used_next, err);
+        } else if (arg[2] == '\0') {
+            options_end = ok = true;
+        } else {
+            ok = parse_long(o, arg, next, &used_next, err);
+        }
+        if (!ok)
+            return false;
+        a += used_next;
+    }
+    return true;
+}
+
+const char *const *options_words(const struct options *o, size_t *n_words)
+{
+    *n_words = o->n_words;
+    return o->words;
+}
+
+/* ---- one value ---- */
+
+static bool can_be_set_from(const struct option *row, enum option_source source)
 {
     switch (source) {
     case OPTION_FROM_MODEL:
@@ -143,52 +292,53 @@ static bool may_be_set_from(const struct option *row, enum option_source source)
     case OPTION_FROM_SET:
         return row->places & OPTION_BY_SET;
     default:
-        return row->places == 0 || row->places & OPTION_ON_COMMAND;
+        return option_on_command_line(row);
     }
 }
 
 bool options_set(struct options *o, const char *name, const char *value, enum option_source source,
                  struct bn_error *err)
 {
-    const size_t i = options_index(o, name, strlen(name));
-    if (i == SIZE_MAX)
+    struct entry *e = find(o, name, strlen(name));
+    if (!e)
         return bn_fail(err, BN_EARG, "unknown setting '%s'", name);
-    if (!may_be_set_from(o->rows[i], source)) {
+    if (!can_be_set_from(e->row, source)) {
         const char *place = source == OPTION_FROM_SET ? "/set" : "the configuration";
         return bn_fail(err, BN_EARG, "'%s' cannot be set by %s", name, place);
     }
-    struct option_value v = {0};
-    return option_parse_value(o->rows[i], o->rows[i]->name, value, &v, err) &&
-           options_store(o, i, &v, source, err);
+    return parse_and_store(e, e->row->name, value, source, err);
 }
 
 bool options_reset(struct options *o, const char *name, struct bn_error *err)
 {
-    const size_t i = options_index(o, name, strlen(name));
-    if (i == SIZE_MAX)
-        return bn_fail(err, BN_EARG, "unknown setting '%s'", name);
-    return set_default(o, i, err);
+    struct entry *e = find(o, name, strlen(name));
+    return e ? set_default(e, err) : bn_fail(err, BN_EARG, "unknown setting '%s'", name);
+}
+
+static const struct entry *must_find(const struct options *o, const char *name)
+{
+    const struct entry *e = find(o, name, strlen(name));
+    assert(e);
+    return e;
 }
 
 static const struct option_value *value_of(const struct options *o, const char *name,
                                            enum option_kind kind)
 {
-    const size_t i = options_index(o, name, strlen(name));
-    assert(i != SIZE_MAX && o->rows[i]->kind == kind);
+    const struct entry *e = must_find(o, name);
+    assert(e->row->kind == kind);
     (void)kind; /* unused where assert is off */
-    return &o->values[i];
+    return &e->value;
+}
+
+enum option_source options_source(const struct options *o, const char *name)
+{
+    return must_find(o, name)->value.source;
 }
 
 bool options_given(const struct options *o, const char *name)
 {
     return options_source(o, name) != OPTION_FROM_DEFAULT;
-}
-
-enum option_source options_source(const struct options *o, const char *name)
-{
-    const size_t i = options_index(o, name, strlen(name));
-    assert(i != SIZE_MAX);
-    return o->values[i].source;
 }
 
 bool options_flag(const struct options *o, const char *name)
@@ -208,11 +358,9 @@ double options_real(const struct options *o, const char *name)
 
 const char *options_text(const struct options *o, const char *name)
 {
-    const size_t i = options_index(o, name, strlen(name));
-    assert(i != SIZE_MAX);
-    assert(o->rows[i]->kind == OPTION_TEXT || o->rows[i]->kind == OPTION_CHOICE);
-    const struct option_value *v = &o->values[i];
-    return v->n_texts ? v->texts[v->n_texts - 1] : NULL;
+    const struct entry *e = must_find(o, name);
+    assert(e->row->kind == OPTION_TEXT || e->row->kind == OPTION_CHOICE);
+    return e->value.n_texts ? e->value.texts[e->value.n_texts - 1] : NULL;
 }
 
 size_t options_choice(const struct options *o, const char *name)
@@ -234,25 +382,33 @@ const int64_t *options_ints(const struct options *o, const char *name, size_t *n
     return v->numbers;
 }
 
-const char *const *options_words(const struct options *o, size_t *n_words)
-{
-    *n_words = o->n_words;
-    return o->words;
-}
-
 size_t options_count(const struct options *o)
 {
-    return o->n_rows;
+    return o->n_entries;
 }
 
 const struct option *options_row(const struct options *o, size_t i)
 {
-    assert(i < o->n_rows);
-    return o->rows[i];
+    assert(i < o->n_entries);
+    return o->entries[i].row;
+}
+
+const char *options_group(const struct options *o, size_t i)
+{
+    assert(i < o->n_entries);
+    return o->entries[i].group;
 }
 
 const struct option *options_find(const struct options *o, const char *name)
 {
-    const size_t i = options_index(o, name, strlen(name));
-    return i == SIZE_MAX ? NULL : o->rows[i];
+    const struct entry *e = find(o, name, strlen(name));
+    return e ? e->row : NULL;
+}
+
+void options_format(const struct options *o, const char *name, char *out, size_t out_bytes)
+{
+    const struct entry *e = find(o, name, strlen(name));
+    out[0] = '\0';
+    if (e)
+        option_value_format(e->row, &e->value, out, out_bytes);
 }

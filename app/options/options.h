@@ -1,15 +1,15 @@
 /*
- * One table of options drives everything: parsing the command line, config lines and /set, --help,
- * the man page and the completions. A program joins several tables (its own rows, model_options,
- * ...).
+ * Program options as tables. One table drives the command line, config lines and /set, --help, the
+ * check of the man page, and the completions. A program joins several tables: its own, and those
+ * of model_args.h.
  *
- * A flag is spelled --name on the command line; a flag whose default is "on" is listed as
- * --no-name, and
- * --no-name is accepted for every flag that a config file may hold. Values are copied; a value from
- * a weaker source never replaces one from a stronger. Numbers need LC_NUMERIC "C". Not thread-safe.
+ * A flag is spelled --name on the command line. A flag that is on by default is listed as
+ * --no-name, which is also accepted for each flag that a config file can set. Texts are copied. A
+ * value from a weaker source never replaces one from a stronger source. LC_NUMERIC must be "C". Not
+ * thread-safe.
  *
- * Errors are sentences with the option, the value and the allowed range, code BN_EARG (exit 2), or
- * BN_ENOMEM.
+ * Errors are sentences with the option, the value and the allowed range. Their code is BN_EARG
+ * (exit code 2) or BN_ENOMEM.
  */
 #ifndef APP_OPTIONS_H
 #define APP_OPTIONS_H
@@ -24,16 +24,17 @@
 enum option_kind {
     OPTION_FLAG,   /* on or off */
     OPTION_INT,    /* whole number within .ints */
-    OPTION_REAL,   /* number within .reals; never nan or infinite */
-    OPTION_TEXT,   /* any text that .check, where there is one, accepts */
+    OPTION_REAL,   /* number within .reals, finite */
+    OPTION_TEXT,   /* any text; if there is a .check, a text that it accepts */
     OPTION_CHOICE, /* one word of .choices */
-    OPTION_INTS,   /* whole numbers within .ints with commas between: 128,512 */
+    OPTION_INTS,   /* whole numbers within .ints, separated by commas: 128,512 */
 };
 
-enum option_place { /* where it may be set */
-                    OPTION_ON_COMMAND = 1,
-                    OPTION_IN_CONFIG = 2,
-                    OPTION_BY_SET = 4, /* /set in the chat */
+/* Places where an option can be set. */
+enum option_place {
+    OPTION_ON_COMMAND = 1,
+    OPTION_IN_CONFIG = 2,
+    OPTION_BY_SET = 4, /* /set in the chat */
 };
 
 struct option {
@@ -44,36 +45,38 @@ struct option {
     bool advanced;   /* listed only by --help all */
     unsigned places; /* of enum option_place; 0 means OPTION_ON_COMMAND */
     struct {
-        int64_t min, max; /* max INT64_MAX: no upper end is named */
+        int64_t min, max; /* messages do not name a max of INT32_MAX or more */
     } ints;
     struct {
         double min, max;
         bool above_min; /* min itself is refused */
     } reals;
-    const char *choices;                                   /* "auto|cpu|cuda" */
-    bool (*check)(const char *text, struct bn_error *err); /* TEXT; says what was expected */
-    const char *fallback; /* default as text, parsed like a value; NULL: none */
-    const char *group;    /* heading in --help */
-    const char *arg;      /* "N", "FILE": what stands for the value in --help */
-    const char *help;     /* one line, no full stop */
+    const char *choices; /* "auto|cpu|cuda" */
+    bool (*check)(const char *text,
+                  struct bn_error *err); /* TEXT; the error says what is expected */
+    const char *fallback;                /* default as text, parsed like a value; NULL: none */
+    const char *arg;  /* the value in --help: "FILE"; NULL: the choices, or "N" */
+    const char *help; /* one line, no full stop */
 };
 
 struct option_table {
+    const char *group;         /* heading in --help */
     const struct option *rows; /* (n) */
     size_t n;
 };
-#define OPTION_TABLE(array)                                                                        \
+#define OPTION_TABLE(group, array)                                                                 \
     {                                                                                              \
-        (array), sizeof(array) / sizeof((array)[0])                                                \
+        (group), (array), sizeof(array) / sizeof((array)[0])                                       \
     }
 
-enum option_source { /* weakest first */
-                     OPTION_FROM_DEFAULT,
-                     OPTION_FROM_MODEL, /* hints in the model file */
-                     OPTION_FROM_CONFIG,
-                     OPTION_FROM_ENV,
-                     OPTION_FROM_COMMAND,
-                     OPTION_FROM_SET,
+/* Weakest first. */
+enum option_source {
+    OPTION_FROM_DEFAULT,
+    OPTION_FROM_MODEL, /* hints in the model file */
+    OPTION_FROM_CONFIG,
+    OPTION_FROM_ENV,
+    OPTION_FROM_COMMAND,
+    OPTION_FROM_SET,
 };
 
 struct options;
@@ -83,51 +86,57 @@ bool options_open(const struct option_table *const *tables, size_t n_tables, str
                   struct bn_error *err);
 void options_close(struct options *o); /* NULL is fine */
 
-/* argv[1] .. argv[argc - 1]: options and other words in any order, "--" ends the options, "-" is a
- * word. The words stay in argv and are listed by options_words. Stops at the first error. */
+/* Parse argv[1] .. argv[argc - 1]: options and other words in any order. "--" ends the options, "-"
+ * is a word. The words stay in argv; options_words lists them. Stops at the first error. */
 bool options_parse(struct options *o, int argc, char **argv, struct bn_error *err);
 const char *const *options_words(const struct options *o, size_t *n_words);
 
-/* One value as text: a config line, an environment variable, /set. '_' in the name counts as '-'.
- * Flags take on/off, true/false, yes/no, 1/0. For OPTION_TEXT that repeats it is one more item.
- * Refuses names that may not be set there (CONFIG, ENV and MODEL need OPTION_IN_CONFIG; SET needs
- * OPTION_BY_SET). Nothing changes on error, nor, silently, where a stronger source has spoken. */
+/* Set one value from text: a config line, an environment variable, /set. '_' in the name counts as
+ * '-'. A flag accepts on/off, true/false, yes/no, 1/0. A text that repeats gets one more item.
+ * BN_EARG: unknown name, bad value, or the option cannot be set from this source (CONFIG, ENV and
+ * MODEL require OPTION_IN_CONFIG; SET requires OPTION_BY_SET). On error nothing changes. If a
+ * stronger source has set the value, nothing changes and there is no error. */
 bool options_set(struct options *o, const char *name, const char *value, enum option_source source,
                  struct bn_error *err);
-/* Back to the default, whoever set it: /set NAME default. */
+/* Return to the default, whatever the source of the value: /set NAME default. */
 bool options_reset(struct options *o, const char *name, struct bn_error *err);
 
-/* Reading. A name that is in no table, or of another kind, is a mistake of ours and asserted. */
-bool options_given(const struct options *o, const char *name); /* by anyone, default apart */
+/* Reading. The name must be in a table and have this kind (asserted). */
+bool options_given(const struct options *o, const char *name); /* the value is not the default */
 enum option_source options_source(const struct options *o, const char *name);
 bool options_flag(const struct options *o, const char *name);
-int64_t options_int(const struct options *o, const char *name);      /* 0 if unset and no default */
-double options_real(const struct options *o, const char *name);      /* the same */
-const char *options_text(const struct options *o, const char *name); /* TEXT, CHOICE: NULL if unset;
-                                                                      * the last of several */
-size_t options_choice(const struct options *o,
-                      const char *name); /* index of the word in .choices */
+int64_t options_int(const struct options *o, const char *name); /* 0 if unset and no default */
+double options_real(const struct options *o, const char *name); /* the same */
+/* TEXT and CHOICE: NULL if unset; the last one of several. */
+const char *options_text(const struct options *o, const char *name);
+/* Index of the word in .choices. */
+size_t options_choice(const struct options *o, const char *name);
 const char *const *options_list(const struct options *o, const char *name, size_t *n_items);
 const int64_t *options_ints(const struct options *o, const char *name, size_t *n_items);
 
-/* Walking, in table order: for the man page, completions and a list of settings. */
+/* All rows, in table order, with the headings of their groups. */
 size_t options_count(const struct options *o);
 const struct option *options_row(const struct options *o, size_t i);
-const struct option *options_find(const struct options *o,
-                                  const char *name); /* NULL: no such row */
-/* The value as text, as options_set would take it ("on", "0.7", "128,512"); "" if unset. */
+const char *options_group(const struct options *o, size_t i);
+/* NULL: no such row. */
+const struct option *options_find(const struct options *o, const char *name);
+/* The value as text that options_set accepts ("on", "0.7", "128,512"); "" if unset. */
 void options_format(const struct options *o, const char *name, char *out, size_t out_bytes);
-/* "a whole number from 1 to 512", "auto, cpu or cuda": what a row accepts. */
-void option_describe(const struct option *row, char *out, size_t out_bytes);
-/* The row's help as --help shows it beside the spelling: "do not ..." for --no-NAME. */
-void option_help_text(const struct option *row, char *out, size_t out_bytes);
-/* "-k, --top-k N", as --help and the man page show it. */
-void option_spelling(const struct option *row, char *out, size_t out_bytes);
 
+/* Rows under the headings of their groups, two columns, at most 100 wide. `only` is a list of names
+ * that ends with NULL; without it every row is listed. */
 enum option_help { OPTION_HELP_SHORT, OPTION_HELP_ALL };
-/* Rows under their groups' headings, two columns, at most 100 wide. `only` is a NULL-ended list of
- * names to show, or NULL for all. */
 void options_print_help(const struct options *o, FILE *out, enum option_help extent,
                         const char *const *only);
+
+/* The values that a row accepts: "a whole number from 1 to 512", "auto, cpu or cuda". */
+void option_describe(const struct option *row, char *out, size_t out_bytes);
+/* The help beside the spelling in --help: "do not ..." for --no-NAME. */
+void option_help_text(const struct option *row, char *out, size_t out_bytes);
+/* "-k, --top-k N", as in --help and the man page. */
+void option_spelling(const struct option *row, char *out, size_t out_bytes);
+bool option_on_command_line(const struct option *row);
+/* A flag that is on by default: spelled --no-NAME. */
+bool option_is_on_by_default(const struct option *row);
 
 #endif

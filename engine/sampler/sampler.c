@@ -8,7 +8,7 @@
  * base/noise.h). HEAD_GUMBEL computes the same for the whole vocabulary. The noise of a
  * candidate does not depend on the other candidates.
  */
-#include "engine/sampler.h"
+#include "engine/sampler/sampler.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/noise.h"

@@ -4,7 +4,7 @@
  * After a draft the session already holds the accepted tokens, so the steps that return them only
  * compare the caller's ids with those of the session.
  */
-#include "engine/spec.h"
+#include "engine/spec/spec.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"

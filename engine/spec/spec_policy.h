@@ -9,7 +9,7 @@
 #ifndef ENGINE_SPEC_SPEC_POLICY_H
 #define ENGINE_SPEC_SPEC_POLICY_H
 
-#include "engine/spec.h"
+#include "engine/spec/spec.h"
 
 #define SPEC_MAX_DRAFT 15   /* tokens; with the last token they fill one register tile of 16 */
 #define SPEC_N_KINDS 4      /* classes of matches by length */

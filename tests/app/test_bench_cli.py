@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_bench_cli.py BENCH MAKE_MODEL: the rows and the JSON of bitnet-bench on a generated model. How
-fast they are is not tested; that they computed something is.
+test_bench_cli.py BENCH MAKE_MODEL: the rows and the JSON of bitnet-bench on a generated model. The
+tests check that every row computed something; they do not check the speed.
 """
 import json
 import os
@@ -51,23 +51,23 @@ class Bench(ProgramCase):
 
     def test_checksums_do_not_depend_on_the_machine(self):
         words = ['-p', '20', '-n', '6', '-d', '65', '-b', '2']
-        wanted = [r['checksum'] for r in self.bench(*words)['rows']]
+        expected = [r['checksum'] for r in self.bench(*words)['rows']]
         for more in (['--isa', 'ref'], ['-t', '1'], ['-t', '1', '--pin'], ['--ubatch', '7']):
             rows = self.bench(*words, *more)['rows']
-            self.assertEqual([r['checksum'] for r in rows], wanted, more)
+            self.assertEqual([r['checksum'] for r in rows], expected, more)
         sampled = self.bench(*words, '--sample')['rows']
-        self.assertEqual(sampled[0]['checksum'], wanted[0])
-        self.assertNotEqual(sampled[1]['checksum'], wanted[1])
+        self.assertEqual(sampled[0]['checksum'], expected[0])
+        self.assertNotEqual(sampled[1]['checksum'], expected[1])
 
-    def test_approximations_are_announced(self):
+    def test_approximations_are_named_in_the_output(self):
         words = ['-p', '20', '-n', '6', '-d', '130']
         exact = self.bench(*words)
         self.assertEqual((exact['head'], exact['kv']), ('exact', 'f16'))
         self.assertNotIn('8 bits', exact['device'])
-        for option, said in (('--head', 'head at 8 bits'), ('--kv', 'KV cache at 8 bits')):
+        for option, message in (('--head', 'head at 8 bits'), ('--kv', 'KV cache at 8 bits')):
             near = self.bench(*words, option, 'q8')
             self.assertEqual(near[option[2:]], 'q8')
-            self.assertIn(said, near['device'])
+            self.assertIn(message, near['device'])
             sums = [[r['checksum'] for r in b['rows']] for b in
                     (exact, near, self.bench(*words, option, 'q8', '-t', '1', '--isa', 'ref'))]
             self.assertNotEqual(sums[0], sums[1])
@@ -78,7 +78,7 @@ class Bench(ProgramCase):
         self.assertRegex(text, r'(?m)^KV cache +bytes, .* kB a token$')
         self.assertRegex(text, r'(?m)^head +1 row, rows at eight bits, approximate')
 
-    def test_bytes_are_those_that_were_read(self):
+    def test_bytes_per_token_count_only_bytes_read(self):
         words = ['-p', '0', '-n', '8', '-r', '1']
         wide = self.make('wide.gguf', '--shape', '2,256,4,2,768,1024')
         def read(*more):
@@ -96,7 +96,7 @@ class Bench(ProgramCase):
         self.assertRegex(text, r'(?m)^\| pp8 +\| +0 \| +1 \| .* GMAC/s .* %')
         self.assertRegex(text, r'(?m)^\| tg3 +\| +0 \| +1 \| .* GB/s .* %')
 
-    def test_a_profile_says_where_the_time_went(self):
+    def test_a_profile_has_the_time_of_each_step(self):
         rows = self.bench('-p', '40', '-n', '3', '--profile')['rows']
         for row in rows:
             steps = {s['step']: s for s in row['profile']}
@@ -121,18 +121,18 @@ class Bench(ProgramCase):
         for words in ('pp40, ', 'tg3, batch 2', 'attention of pp40', 'memory: ', 'floats: '):
             self.assertTrue(any(words in name for name in names), (words, names))
         marks = list(picture.iter('{http://www.w3.org/2000/svg}circle'))
-        self.assertEqual(len(marks), 2 * (4 + 4))  # rows, and the attention of each
+        self.assertEqual(len(marks), 2 * (4 + 4))  # the rows, and the attention of each row
         for mark in marks:
             self.assertTrue(0 < float(mark.get('cx')) < float(picture.get('width')))
             self.assertTrue(0 < float(mark.get('cy')) < float(picture.get('height')))
 
-    def test_each_row_is_explained(self):
+    def test_explain_describes_each_row(self):
         text = self.succeeds(self.model, '-p', '8', '-n', '3', '-r', '1', '-t', '2',
                              '--explain').decode()
         self.assertRegex(text, r'(?m)^pp8\ntokens +8 at once, 512 at most\nthreads +. of ., as asked')
         self.assertRegex(text, r'(?m)^tg3\ntokens +1 at once')
 
-    def test_scaling_goes_through_threads_and_batches(self):
+    def test_scaling_measures_threads_and_batches(self):
         words = ('--scaling', '-p', '20', '-n', '3', '-r', '1', '-t', '2')
         rows = json.loads(self.succeeds(self.model, *words, '--json'))['scaling']
         self.assertEqual([(r['test'], r['threads'], r['batch']) for r in rows],
@@ -151,7 +151,7 @@ class Bench(ProgramCase):
         self.fails(2, self.model, '--scaling', '-n', '0')
         self.fails(3, self.path('missing.gguf'), '--scaling')
 
-    def test_wrong_words_are_exit_2(self):
+    def test_wrong_arguments_are_exit_2(self):
         for words in ([], [self.model, 'two'], [self.model, '-p', '0', '-n', '0'],
                       [self.model, '-r', '0'], [self.model, '-p', 'x'], [self.model, '-b', '0'],
                       [self.model, '-b', '8', '--ubatch', '7', '-n', '1', '-p', '0'],
@@ -160,7 +160,7 @@ class Bench(ProgramCase):
                       [self.model, '--kv', 'q4']):
             self.fails(2, *words)
 
-    def test_what_is_no_model_is_exit_3(self):
+    def test_files_that_are_not_models_are_exit_3(self):
         for path in self.models_that_do_not_load():
             self.fails(3, path)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_inspect_cli.py INSPECT MAKE_MODEL: every verb of bitnet-inspect as a script sees it, on
-generated models and on what is none.
+test_inspect_cli.py INSPECT MAKE_MODEL: every verb of bitnet-inspect as a script uses it, on
+generated models and on files that are not models.
 """
 import array
 import json
@@ -19,7 +19,7 @@ CHATML = ('<|im_start|>system\nBe brief.<|im_end|>\n<|im_start|>user\nHi<|im_end
 
 
 class Usage(ProgramCase):
-    def test_wrong_words_are_exit_2(self):
+    def test_wrong_arguments_are_exit_2(self):
         for words in ([], ['inspekt'], ['info'], ['info', 'a', 'b'], ['tokenize'],
                       ['info', '--jsn', 'm'], ['logits', 'm'], ['perplexity', 'm'],
                       ['info', self.model, '--ids'],
@@ -45,7 +45,7 @@ class Usage(ProgramCase):
         self.assertNotIn('--messages', text)
         self.assertRegex(self.succeeds('--version').decode(), r'^bitnet-inspect \d+\.\d+\.\d+\n$')
 
-    def test_what_is_no_model_is_exit_3_for_every_verb(self):
+    def test_files_that_are_not_models_are_exit_3_for_every_verb(self):
         text = self.write('text.txt', 'some text')
         messages = self.write('messages.json', HELLO)
         for path in self.models_that_do_not_load():
@@ -100,7 +100,7 @@ class Info(ProgramCase):
         self.assertIn('bitnet-b1.58', text)
         self.assertIn('layout a', text)
 
-    def test_a_repair_that_does_not_exist_is_exit_2(self):
+    def test_an_unknown_repair_is_exit_2(self):
         for names in ('nosuch', 'end-of-turn,nosuch', 'end-of'):
             done = self.run_program('info', '/dev/null', '--no-repair', names)
             self.assertEqual((done.returncode, done.stdout), (2, b''))
@@ -138,7 +138,7 @@ class Text(ProgramCase):
         self.assertEqual(self.succeeds('tokenize', self.model, stdin=shown),
                          (' '.join(str(b) for b in shown) + '\n').encode())
 
-    def test_wrong_ids_are_exit_2_with_their_place(self):
+    def test_wrong_ids_are_exit_2_with_their_offset(self):
         for ids in (b'1 2 262', b'-1', b'x', b'1 2x', b'99999999999999999999', b'1.5', b'1\0 2'):
             self.assertIn('expected an id from 0 to 261', self.fails(2, 'detokenize', self.model,
                                                                      stdin=ids))
@@ -159,12 +159,12 @@ class Prompt(ProgramCase):
     def test_a_file_is_a_template(self):
         path = self.write('own.jinja', '{{ bos_token }}{% for m in messages %}[{{ m.role }}] '
                                        '{{ m.content }}{{ eos_token }}{% endfor %}{{ tail }}')
-        wanted = '<s>[system] Be brief.</s>[user] Hi</s>'
-        self.assertEqual(self.prompt('--template', path), wanted)
+        expected = '<s>[system] Be brief.</s>[user] Hi</s>'
+        self.assertEqual(self.prompt('--template', path), expected)
         self.assertEqual(self.prompt('--template', '@' + path, '--template-arg', 'tail=a "b"'),
-                         wanted + 'a "b"')
+                         expected + 'a "b"')
         self.assertEqual(self.prompt('--template', path, '--template-arg', 'tail=[1, 2]'),
-                         wanted + '[1, 2]')
+                         expected + '[1, 2]')
 
     def test_text_is_verbatim(self):
         text = 'tab\t "quoted" \\ <|eot_id|> Grüße \u202e\u0001 \r\n end '
@@ -172,11 +172,11 @@ class Prompt(ProgramCase):
         messages = json.dumps([{'role': 'user', 'content': text}])
         self.assertEqual(self.prompt('--template', path, messages=messages), text)
 
-    def test_the_conversation_is_no_template_argument(self):
+    def test_reserved_template_arguments_are_refused(self):
         path = self.write('m.json', '[{"role": "user", "content": "x"}]')
         for arg in ('messages=[]', 'add_generation_prompt=true'):
-            said = self.fails(2, 'prompt', self.model, '--messages', path, '--template-arg', arg)
-            self.assertIn("the conversation's own", said)
+            message = self.fails(2, 'prompt', self.model, '--messages', path, '--template-arg', arg)
+            self.assertIn('is set by the program', message)
         self.succeeds('prompt', self.model, '--messages', path, '--template-arg', 'messages2=[]')
 
     def test_ids_are_those_of_the_tokenizer(self):
@@ -218,40 +218,40 @@ class Logits(ProgramCase):
         self.assertGreater(len(set(values)), N_VOCAB)
 
     def test_bytes_do_not_depend_on_how_they_are_computed(self):
-        wanted = self.logits(self.model)
+        expected = self.logits(self.model)
         for words in (['--threads', '1'], ['--threads', '2'], ['--ubatch', '1'], ['--ubatch', '7'],
                       ['--isa', 'ref'], ['--reuse', '1'], ['--reuse', '10', '--ubatch', '3'],
                       ['--reuse', str(N_TOKENS)], ['--device', 'cpu']):
-            self.assertEqual(self.logits(self.model, *words), wanted, words)
+            self.assertEqual(self.logits(self.model, *words), expected, words)
 
     def test_containers_of_the_same_weights_give_the_same_bytes(self):
-        wanted = self.logits(self.model)
+        expected = self.logits(self.model)
         for name, words in (('tq1_0', []), ('tq2_0', []), ('f16', []), ('b', ['--i2s-layout', 'b']),
                             ('c', ['--i2s-layout', 'c'])):
             kind = ['--layout', name] if len(name) == 1 else ['--type', name]
             path = self.make(name + '.gguf', *kind)
-            self.assertEqual(self.logits(path, *words), wanted, name)
+            self.assertEqual(self.logits(path, *words), expected, name)
 
     def test_ids_outside_the_vocabulary_are_exit_2(self):
         self.fails(2, 'logits', self.model, '--tokens', '1,262', '--out', self.path('out'))
 
     def test_reuse_of_more_than_there_is_is_exit_2(self):
-        said = self.fails(2, 'logits', self.model, '--tokens', '1,2,3', '--reuse', '4', '--out', self.path('out'))
-        self.assertIn('--reuse 4: there are only 3 --tokens', said)
+        message = self.fails(2, 'logits', self.model, '--tokens', '1,2,3', '--reuse', '4', '--out', self.path('out'))
+        self.assertIn('--reuse 4: there are only 3 --tokens', message)
         self.assertFalse(os.path.exists(self.path('out')))
 
     def test_a_file_that_cannot_be_written_is_exit_5(self):
         for path in (self.folder.name, self.path('no/such/folder'), '/dev/full'):
             self.fails(5, 'logits', self.model, '--tokens', TOKENS, '--out', path)
 
-    def test_perplexity_is_that_of_the_logits(self):
+    def test_perplexity_agrees_with_the_logits(self):
         ids = [256] + list(b'The quick brown fox')
         values = array.array('f', self.logits(self.model, tokens=','.join(map(str, ids))))
         loss = 0.0
-        for i, wanted in enumerate(ids[1:]):
+        for i, expected in enumerate(ids[1:]):
             row = values[i * N_VOCAB:(i + 1) * N_VOCAB]
             best = max(row)
-            loss += math.log(sum(math.exp(v - best) for v in row)) + best - row[wanted]
+            loss += math.log(sum(math.exp(v - best) for v in row)) + best - row[expected]
         text = self.write('fox.txt', 'The quick brown fox')
         for words in ([], ['--ctx', '20'], ['--ubatch', '3']):
             line = self.succeeds('perplexity', self.model, text, *words).decode().split()
@@ -274,9 +274,9 @@ class Check(ProgramCase):
         text = self.succeeds('check', self.model).decode()
         for part in ('structure', 'codes', 'numbers', 'kernels', 'text', 'device'):
             self.assertRegex(text, f'(?m)^ok +{part} ')
-        self.assertRegex(text, '(?m)^warning +speech +these weights do not speak')
+        self.assertRegex(text, '(?m)^warning +speech +the model does not predict text')
 
-    def test_a_code_that_is_none_names_its_tensor(self):
+    def test_an_invalid_code_names_its_tensor(self):
         with open(self.model, 'rb') as file:
             data = bytearray(file.read())
         data[-2000] = 0xff

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """
-test_old_cpus.py CHAT MAKE_MODEL INSPECT QEMU: whole programs on processors without AVX2 and
-without AVX-512, by an emulator: they take the rung there is, meet no unknown instruction, and
-answer what they answer here.
+test_old_cpus.py CHAT MAKE_MODEL INSPECT QEMU: whole programs on emulated processors without AVX2 and
+without AVX-512. The programs use the best available instruction set, execute no unknown instruction,
+and give the same answers as on this machine.
 """
 import subprocess
 import sys
@@ -12,7 +12,7 @@ from support.program_case import PROGRAM, ProgramCase, main
 
 INSPECT, QEMU = sys.argv[3:5]
 del sys.argv[3:5]
-# How the emulator is told, and the rung that is found there.
+# Emulator command, and the instruction set that the program finds.
 CPUS = [([QEMU, '-cpu', 'Nehalem'], 'plain C'), ([QEMU, '-cpu', 'Haswell'], 'AVX2')]
 
 
@@ -24,14 +24,14 @@ class OldCpus(ProgramCase):
         return done.stdout
 
     def on_each(self, *words, stdin=b''):
-        """What a program says here and on each processor."""
+        """The output of a program on this machine and on each emulated processor."""
         return (self.output(*words, stdin=stdin),
                 [self.output(*cpu, *words, stdin=stdin) for cpu, _ in CPUS])
 
-    def test_the_rung_is_what_the_processor_has(self):
+    def test_the_instruction_set_is_that_of_the_processor(self):
         _, there = self.on_each(INSPECT, 'info', self.model)
-        for text, (_, rung) in zip(there, CPUS):
-            self.assertRegex(text.decode(), rf'(?m)^ +cpu +\d+ threads?, {rung}$')
+        for text, (_, isa) in zip(there, CPUS):
+            self.assertRegex(text.decode(), rf'(?m)^ +cpu +\d+ threads?, {isa}$')
 
     def test_answers_are_the_same(self):
         wide = self.make('wide.gguf', '--shape', '2,256,4,2,768,512')

@@ -2,7 +2,7 @@
  * The sampler: exact results of each step, requests for logits, and the distribution of draws. A
  * simple implementation of the requests replaces the engine.
  */
-#include "engine/sampler.h"
+#include "engine/sampler/sampler.h"
 
 #include "engine/base/noise.h"
 

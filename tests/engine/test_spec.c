@@ -5,7 +5,7 @@
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
-#include "engine/spec.h"
+#include "engine/spec/spec.h"
 #include "engine/spec/spec_policy.h"
 #include "tests/engine/test_engine_kit.h"
 

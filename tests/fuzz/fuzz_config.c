@@ -1,6 +1,6 @@
 /*
- * A hostile config file against every option of the chat: it is taken or refused with a sentence,
- * and whatever was taken reads back as text that is taken again.
+ * Any bytes as a config file, with every option of the chat: the file is accepted, or refused with
+ * an error message. The text of each value that was set is accepted again.
  */
 #include "app/options/chat_options.h"
 #include "app/options/config.h"
@@ -17,7 +17,7 @@ static void count(void *ud, const char *sentence)
     *n += strlen(sentence) > 0;
 }
 
-/* What a number or choice says of itself may be given back to it. */
+/* The formatted value can be set again. */
 static void check_value(struct options *o, const struct option *row)
 {
     char text[VALUE_BYTES];

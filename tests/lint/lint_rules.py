@@ -36,7 +36,10 @@ def from_root(path):
 
 
 def load_table(text):
-    """{'include': {owner: [allowed]}, 'foreign': {...}, 'words': {...}}, one item for each [section]."""
+    """
+    {'include': {owner: [allowed]}, 'foreign': {...}, 'words': {...}}, one item for each [section].
+    A value @NAME is replaced by the values of @NAME in the section [lists].
+    """
     table, section = {}, None
     for line in text.split('\n'):
         line = line.split('#')[0].strip()
@@ -44,7 +47,8 @@ def load_table(text):
             section = table.setdefault(line[1:-1], {})
         elif line:
             key, value = line.split(':')
-            section[key.strip()] = value.split()
+            lists = table.get('lists', {})
+            section[key.strip()] = [v for word in value.split() for v in lists.get(word, [word])]
     return table
 
 

@@ -98,7 +98,7 @@ bool generator_seq_read(struct generator_seq *seq, const int32_t *ids, size_t n_
 bool generator_step_all(struct generator_step *steps, size_t n_steps,
                         const struct bn_control *control, struct bn_error *err)
 {
-    struct bn_item items[GENERATOR_MAX_SEQS];
+    struct bn_item items[CHAT_BATCH_MAX];
     for (size_t i = 0; i < n_steps; i++) {
         const struct generator_step *s = &steps[i];
         items[i] = (struct bn_item){.session = s->seq->session,

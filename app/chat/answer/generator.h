@@ -9,9 +9,10 @@
 #ifndef APP_GENERATOR_H
 #define APP_GENERATOR_H
 
+#include "app/options/chat_options.h"
 #include "engine/engine.h"
-#include "engine/sampler.h"
-#include "engine/spec.h"
+#include "engine/sampler/sampler.h"
+#include "engine/spec/spec.h"
 
 #include <stdbool.h>
 #include <stddef.h>
@@ -76,7 +77,6 @@ void generator_cut(struct generator *g, size_t n_keep);
 
 /* Independent sequences for --batch. Each has its own session and sampler, and its result does not
  * depend on the others. Errors as above. Close a sequence before its generator. */
-#define GENERATOR_MAX_SEQS 64
 struct generator_seq;
 bool generator_seq_open(struct generator *g, struct generator_seq **out, struct bn_error *err);
 void generator_seq_close(struct generator_seq *seq); /* NULL is fine */
@@ -95,7 +95,7 @@ struct generator_step {
     size_t n_ids;
     int32_t next; /* out: the chosen id */
 };
-/* Decode one token for each of at most GENERATOR_MAX_SEQS sequences, in one pass over the
+/* Decode one token for each of at most CHAT_BATCH_MAX sequences, in one pass over the
  * weights. */
 bool generator_step_all(struct generator_step *steps, size_t n_steps,
                         const struct bn_control *control, struct bn_error *err);

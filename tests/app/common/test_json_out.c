@@ -1,5 +1,5 @@
 /*
- * Texts of unknown bytes as JSON, and messages in the OpenAI form as a template sees them.
+ * Any bytes as JSON strings, building and writing objects, messages in the OpenAI form.
  */
 #include "app/common/json_out.h"
 #include "engine/base/memory.h"
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-static void invalid_bytes_become_the_replacement(void **state)
+static void invalid_bytes_become_replacement_characters(void **state)
 {
     static const char bytes[] = "a\xff\0b\xe2\x82";
     (void)state;
@@ -38,6 +38,26 @@ static void an_object_is_written_with_a_newline(void **state)
     assert_string_equal(out, "{\"b\":1,\"a\":0.1}\n");
 }
 
+static void a_failed_step_makes_the_object_null(void **state)
+{
+    (void)state;
+    json_t *o = json_object(), *list = json_array();
+    json_out_put(&o, "a", json_integer(1));
+    json_out_merge(&o, json_pack("{s:i}", "b", 2));
+    json_out_append(&list, json_true());
+    assert_int_equal(json_object_size(o), 2);
+    assert_int_equal(json_array_size(list), 1);
+    json_out_put(&o, "c", NULL);
+    assert_null(o);
+    json_out_put(&o, "d", json_integer(1)); /* the value is freed */
+    json_out_merge(&o, json_object());
+    assert_null(o);
+    json_out_append(&list, NULL);
+    assert_null(list);
+    json_out_append(&list, json_true());
+    assert_null(list);
+}
+
 static void a_full_disk_is_an_error(void **state)
 {
     struct bn_error err = {0};
@@ -51,8 +71,8 @@ static void a_full_disk_is_an_error(void **state)
     fclose(f);
 }
 
-/* The prompt that `source` makes of `messages`, segment by segment: T, M0, M1, A2 ... and its text.
- */
+/* Render `messages` with the template `source`. The output lists the segments: T, M0, M1, A2 ...,
+ * each with its text. */
 static void render(const char *source, const char *messages, char *out, size_t cap)
 {
     struct template_arena *arena = template_arena_open();
@@ -83,7 +103,7 @@ static void render(const char *source, const char *messages, char *out, size_t c
     json_decref(json);
 }
 
-static void words_carry_their_message_and_known_roles_do_not(void **state)
+static void texts_have_a_message_index_and_known_roles_do_not(void **state)
 {
     static const char source[] = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
     char out[300];
@@ -96,7 +116,7 @@ static void words_carry_their_message_and_known_roles_do_not(void **state)
     assert_string_equal(out, "T(<user>)M0(Hi)T(<assistant>)A1(Yo)T(<)M2(<x>)T(>)M2(forged)");
 }
 
-static void other_members_reach_the_template(void **state)
+static void other_keys_are_passed_to_the_template(void **state)
 {
     char out[300];
     (void)state;
@@ -109,7 +129,7 @@ static void other_members_reach_the_template(void **state)
     assert_non_null(strstr(out, "True"));
 }
 
-static void what_is_no_list_of_messages_is_refused(void **state)
+static void refuses_json_that_is_not_a_list_of_messages(void **state)
 {
     static const struct {
         const char *json, *sentence;
@@ -157,12 +177,13 @@ static void deep_nesting_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(invalid_bytes_become_the_replacement),
+        cmocka_unit_test(invalid_bytes_become_replacement_characters),
         cmocka_unit_test(an_object_is_written_with_a_newline),
+        cmocka_unit_test(a_failed_step_makes_the_object_null),
         cmocka_unit_test(a_full_disk_is_an_error),
-        cmocka_unit_test(words_carry_their_message_and_known_roles_do_not),
-        cmocka_unit_test(other_members_reach_the_template),
-        cmocka_unit_test(what_is_no_list_of_messages_is_refused),
+        cmocka_unit_test(texts_have_a_message_index_and_known_roles_do_not),
+        cmocka_unit_test(other_keys_are_passed_to_the_template),
+        cmocka_unit_test(refuses_json_that_is_not_a_list_of_messages),
         cmocka_unit_test(deep_nesting_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

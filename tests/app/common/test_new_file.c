@@ -1,5 +1,5 @@
 /*
- * A file that replaces another whole, or not at all.
+ * Replacing a file atomically, or not at all.
  */
 #include "app/common/new_file.h"
 #include "engine/base/memory.h"
@@ -36,8 +36,8 @@ static int remove_work(void **state)
     return unlink(path) == 0 && rmdir(below) == 0 && rmdir(work) == 0 ? 0 : -1;
 }
 
-/* Nothing stands beside the file, and it holds this. */
-static void expect_alone(const char *text)
+/* The file has this text, and there is no other file in the folder. */
+static void expect_only_file(const char *text)
 {
     char below[200], *bytes;
     size_t n_bytes, n_entries = 0;
@@ -54,7 +54,7 @@ static void expect_alone(const char *text)
     mem_free(bytes);
 }
 
-static bool write_it(const char *text, enum new_file_end end)
+static bool write_file(const char *text, enum new_file_end end)
 {
     struct new_file n;
     struct bn_error err;
@@ -63,32 +63,32 @@ static bool write_it(const char *text, enum new_file_end end)
     return new_file_close(&n, end, &err);
 }
 
-static void what_is_kept_replaces_what_was(void **state)
+static void a_kept_file_replaces_the_old_one(void **state)
 {
     struct stat st;
     (void)state;
-    assert_true(write_it("one", NEW_FILE_SYNC)); /* and makes the directory */
-    expect_alone("one");
-    assert_true(write_it("two", NEW_FILE_KEEP));
-    expect_alone("two");
+    assert_true(write_file("one", NEW_FILE_SYNC)); /* also creates the directory */
+    expect_only_file("one");
+    assert_true(write_file("two", NEW_FILE_KEEP));
+    expect_only_file("two");
     assert_int_equal(stat(path, &st), 0);
     assert_int_equal(st.st_mode & 0777, 0600);
 }
 
-static void what_is_dropped_leaves_what_was(void **state)
+static void a_dropped_file_leaves_the_old_one(void **state)
 {
     (void)state;
-    assert_false(write_it("three", NEW_FILE_DROP));
-    expect_alone("two");
+    assert_false(write_file("three", NEW_FILE_DROP));
+    expect_only_file("two");
 }
 
-static void says_which_file_cannot_be_made(void **state)
+static void error_names_the_file(void **state)
 {
     struct new_file n;
     struct bn_error err;
     char within[250];
     (void)state;
-    (void)snprintf(within, sizeof(within), "%s/more", path); /* a file is no directory */
+    (void)snprintf(within, sizeof(within), "%s/more", path); /* "path" is a file, not a directory */
     assert_false(new_file_open(&n, within, &err));
     assert_int_equal(err.code, BN_EIO);
     assert_non_null(strstr(err.text, within));
@@ -97,9 +97,9 @@ static void says_which_file_cannot_be_made(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_kept_replaces_what_was),
-        cmocka_unit_test(what_is_dropped_leaves_what_was),
-        cmocka_unit_test(says_which_file_cannot_be_made),
+        cmocka_unit_test(a_kept_file_replaces_the_old_one),
+        cmocka_unit_test(a_dropped_file_leaves_the_old_one),
+        cmocka_unit_test(error_names_the_file),
     };
     return cmocka_run_group_tests(tests, make_work, remove_work);
 }

@@ -1,5 +1,5 @@
 /*
- * Places of files from the environment, made directories, whole files.
+ * Directories from the environment, creating directories, reading whole files.
  */
 #include "app/common/paths.h"
 #include "engine/base/memory.h"
@@ -43,7 +43,7 @@ static void xdg_variables_come_before_home(void **state)
     assert_string_equal(path, "/home/me/.cache/bitnet-chat/kv");
 }
 
-static void no_home_is_a_sentence(void **state)
+static void a_missing_home_is_an_error(void **state)
 {
     char path[PATH_BYTES];
     struct bn_error err;
@@ -66,7 +66,7 @@ static void an_empty_variable_counts_as_unset(void **state)
         assert_non_null(env_name((enum env_var)v));
 }
 
-static void parents_are_made_private(void **state)
+static void parents_are_created_with_mode_0700(void **state)
 {
     char path[PATH_BYTES];
     struct stat st;
@@ -104,7 +104,7 @@ static void reads_a_whole_file_up_to_a_limit(void **state)
     assert_non_null(strstr(err.text, "is larger than 9999 bytes"));
 }
 
-static void what_is_no_file_is_a_sentence(void **state)
+static void unreadable_files_are_errors(void **state)
 {
     char *text;
     size_t n;
@@ -120,11 +120,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(xdg_variables_come_before_home),
-        cmocka_unit_test(no_home_is_a_sentence),
+        cmocka_unit_test(a_missing_home_is_an_error),
         cmocka_unit_test(an_empty_variable_counts_as_unset),
-        cmocka_unit_test(parents_are_made_private),
+        cmocka_unit_test(parents_are_created_with_mode_0700),
         cmocka_unit_test(reads_a_whole_file_up_to_a_limit),
-        cmocka_unit_test(what_is_no_file_is_a_sentence),
+        cmocka_unit_test(unreadable_files_are_errors),
     };
     return cmocka_run_group_tests(tests, make_work, NULL);
 }

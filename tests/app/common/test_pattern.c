@@ -1,5 +1,5 @@
 /*
- * Patterns of /find: capitals, wrong ones, any bytes, and a bound on what a hostile one costs.
+ * Patterns of /find: letter case, syntax errors, any bytes, and the limit for slow patterns.
  */
 #include "app/common/pattern.h"
 #include "engine/base/clock.h"
@@ -29,19 +29,19 @@ static bool matches(const char *pattern, const char *line)
     return yes;
 }
 
-static void small_letters_match_capitals_too(void **state)
+static void small_letters_ignore_case(void **state)
 {
     (void)state;
     assert_true(matches("answer", "the Answer"));
     assert_false(matches("Answer", "the answer"));
-    assert_true(matches("\\Sb", "xB")); /* \S is no capital */
+    assert_true(matches("\\Sb", "xB")); /* the S of \S does not count */
     assert_true(matches("colou?r", "Color"));
-    assert_true(matches("\xc3\xa9t\xc3\xa9", "\xc3\x89T\xc3\x89")); /* letters of Unicode */
+    assert_true(matches("\xc3\xa9t\xc3\xa9", "\xc3\x89T\xc3\x89")); /* not only ASCII */
     assert_true(matches("^$", ""));
     assert_false(matches("x", ""));
 }
 
-static void wrong_patterns_say_where(void **state)
+static void syntax_errors_name_the_position(void **state)
 {
     struct pattern *p = NULL;
     struct bn_error err = {0};
@@ -60,7 +60,7 @@ static void lines_may_hold_any_bytes(void **state)
     assert_false(matches("\xc3\xa9", "\xc3 \xa9"));
 }
 
-static void a_hostile_pattern_gives_up_soon(void **state)
+static void a_slow_pattern_gives_up_soon(void **state)
 {
     static char line[4096];
     struct pattern *p = open_pattern("(a+)+(a+)+(a+)+$");
@@ -72,17 +72,17 @@ static void a_hostile_pattern_gives_up_soon(void **state)
     for (size_t i = 0; i < 10000; i++)
         assert_false(pattern_matches(p, (struct bn_str){line, sizeof(line) - 1}));
     assert_true(pattern_gave_up(p));
-    assert_true(clock_seconds() - started < 60); /* without bounds it would be years */
+    assert_true(clock_seconds() - started < 60); /* without limits it would take years */
     pattern_close(p);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(small_letters_match_capitals_too),
-        cmocka_unit_test(wrong_patterns_say_where),
+        cmocka_unit_test(small_letters_ignore_case),
+        cmocka_unit_test(syntax_errors_name_the_position),
         cmocka_unit_test(lines_may_hold_any_bytes),
-        cmocka_unit_test(a_hostile_pattern_gives_up_soon),
+        cmocka_unit_test(a_slow_pattern_gives_up_soon),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

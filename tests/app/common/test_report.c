@@ -1,5 +1,5 @@
 /*
- * Exit codes that scripts rely on, and texts of unknown origin on one harmless line.
+ * Exit codes for scripts, and any bytes printed on one safe line.
  */
 #include "app/common/report.h"
 
@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-static void codes_tell_values_models_and_files_apart(void **state)
+static void exit_codes_distinguish_values_models_files(void **state)
 {
     static const struct {
         enum bn_errcode code;
@@ -28,19 +28,19 @@ static void codes_tell_values_models_and_files_apart(void **state)
     }
 }
 
-static void unknown_bytes_become_one_harmless_line(void **state)
+static void any_bytes_become_one_safe_line(void **state)
 {
     static const char bytes[] = "a\033[31m\nb\tc \xff \xc2\x9b \xe2\x80\xae d\0e";
-    static const char wanted[] = "a\xef\xbf\xbd[31m b c \xef\xbf\xbd \xef\xbf\xbd \xef\xbf\xbd d"
-                                 "\xef\xbf\xbd"
-                                 "e";
+    static const char expected[] = "a\xef\xbf\xbd[31m b c \xef\xbf\xbd \xef\xbf\xbd \xef\xbf\xbd d"
+                                   "\xef\xbf\xbd"
+                                   "e";
     char out[200] = "";
     (void)state;
     FILE *f = fmemopen(out, sizeof(out), "w");
     assert_non_null(f);
     report_safe(f, (struct bn_str){bytes, sizeof(bytes) - 1});
     fclose(f);
-    assert_string_equal(out, wanted);
+    assert_string_equal(out, expected);
 }
 
 static void the_version_is_three_numbers(void **state)
@@ -54,8 +54,8 @@ static void the_version_is_three_numbers(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(codes_tell_values_models_and_files_apart),
-        cmocka_unit_test(unknown_bytes_become_one_harmless_line),
+        cmocka_unit_test(exit_codes_distinguish_values_models_files),
+        cmocka_unit_test(any_bytes_become_one_safe_line),
         cmocka_unit_test(the_version_is_three_numbers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

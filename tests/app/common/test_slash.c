@@ -1,5 +1,5 @@
 /*
- * What begins with a slash: command or message.
+ * Entries that begin with a slash: command or message.
  */
 #include "app/common/slash.h"
 
@@ -18,7 +18,7 @@ static void expect(const char *entry, enum slash_kind kind, const char *name, co
     assert_true(bn_str_is(s.text, text));
 }
 
-static void a_slash_makes_a_command(void **state)
+static void a_slash_begins_a_command(void **state)
 {
     (void)state;
     expect("/help", SLASH_COMMAND, "help", "");
@@ -34,7 +34,7 @@ static void a_path_is_a_message(void **state)
     expect("/file a/b", SLASH_COMMAND, "file", "a/b");
 }
 
-static void two_slashes_or_a_blank_make_a_message(void **state)
+static void two_slashes_or_a_blank_begin_a_message(void **state)
 {
     (void)state;
     expect("//help", SLASH_MESSAGE, "", "/help");
@@ -55,7 +55,7 @@ static void blank_entries_are_nothing(void **state)
     expect("\"\"\"\n\"\"\"", SLASH_NOTHING, "", "");
 }
 
-static void quotes_around_a_message_go(void **state)
+static void fences_around_a_message_are_removed(void **state)
 {
     (void)state;
     expect("\"\"\"a\n  b\"\"\"", SLASH_MESSAGE, "", "a\n  b");
@@ -63,7 +63,7 @@ static void quotes_around_a_message_go(void **state)
     expect("\"\"\"open", SLASH_MESSAGE, "", "\"\"\"open");
 }
 
-static void a_fence_is_open_until_the_next(void **state)
+static void a_fence_is_closed_by_the_next(void **state)
 {
     (void)state;
     static const char closed[] = "\"\"\"a\n\"\"\" b";
@@ -79,13 +79,13 @@ static void a_fence_is_open_until_the_next(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_slash_makes_a_command),
+        cmocka_unit_test(a_slash_begins_a_command),
         cmocka_unit_test(a_path_is_a_message),
-        cmocka_unit_test(two_slashes_or_a_blank_make_a_message),
+        cmocka_unit_test(two_slashes_or_a_blank_begin_a_message),
         cmocka_unit_test(several_lines_are_a_message),
         cmocka_unit_test(blank_entries_are_nothing),
-        cmocka_unit_test(quotes_around_a_message_go),
-        cmocka_unit_test(a_fence_is_open_until_the_next),
+        cmocka_unit_test(fences_around_a_message_are_removed),
+        cmocka_unit_test(a_fence_is_closed_by_the_next),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,13 +1,12 @@
 /*
- * Manual pages against option tables: each option has its line in the page, spelled and with the
- * value as in --help, and the page has no other. Pages are looked for in the folder named on the
- * command line.
+ * Compares the manual pages with the option tables: each option has exactly one line in the page,
+ * with the spelling and value of --help, and the page has no other options. The argument is the
+ * folder of the pages.
  */
 #include "app/bench/bench_options.h"
 #include "app/commands/commands.h"
 #include "app/inspect/inspect_options.h"
 #include "app/options/chat_options.h"
-#include "app/options/model_args.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -24,7 +23,7 @@ struct page {
     size_t n_tables;
 };
 
-/* ".It Fl k , Fl -top-k Ar N": how a row stands in a page. */
+/* The line of a row in a page: ".It Fl k , Fl -top-k Ar N". */
 static void item_line(const struct option *row, char *out, size_t cap)
 {
     char spelling[120], letter[16] = "";
@@ -70,7 +69,7 @@ static void page_and_table_agree(void **state)
     for (size_t i = 0; i < options_count(o); i++) {
         const struct option *row = options_row(o, i);
         char line[200];
-        if (row->places != 0 && !(row->places & OPTION_ON_COMMAND))
+        if (!option_on_command_line(row))
             continue;
         n_listed++;
         item_line(row, line, sizeof(line));
@@ -94,7 +93,7 @@ static void page_has_every_verb(void **state)
     assert_int_equal(count_of(text, "\n.It Cm "), n);
 }
 
-static void a_verb_takes_only_options_that_exist(void **state)
+static void verbs_accept_only_existing_options(void **state)
 {
     struct options *o;
     struct bn_error err;
@@ -127,18 +126,14 @@ int main(int argc, char **argv)
         return 2;
     struct page inspect = {argv[1], "bitnet-inspect", inspect_tables, n_inspect_tables};
     struct page bench = {argv[1], "bitnet-bench", bench_tables, n_bench_tables};
-    const struct option_table *const chat_tables[] = {&chat_options, &chat_sampling_options,
-                                                      &model_run_options, &model_file_options,
-                                                      &model_template_options};
-    struct page chat = {argv[1], "bitnet-chat", chat_tables,
-                        sizeof(chat_tables) / sizeof(chat_tables[0])};
+    struct page chat = {argv[1], "bitnet-chat", chat_tables, n_chat_tables};
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_prestate(page_and_table_agree, &chat),
         cmocka_unit_test_prestate(page_has_every_command, &chat),
         cmocka_unit_test_prestate(page_and_table_agree, &inspect),
         cmocka_unit_test_prestate(page_and_table_agree, &bench),
         cmocka_unit_test_prestate(page_has_every_verb, &inspect),
-        cmocka_unit_test(a_verb_takes_only_options_that_exist),
+        cmocka_unit_test(verbs_accept_only_existing_options),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

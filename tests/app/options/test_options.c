@@ -1,5 +1,5 @@
 /*
- * The option table: parsing, ranges, precedence, spelling and help, on a table of its own.
+ * Options: parsing, ranges, precedence, spelling and help, with tables of the test.
  */
 #include "app/options/options.h"
 
@@ -12,54 +12,50 @@
 
 #define EVERYWHERE (OPTION_ON_COMMAND | OPTION_IN_CONFIG | OPTION_BY_SET)
 
-static const struct option rows[] = {
-    {.name = "quiet", .letter = 'q', .kind = OPTION_FLAG, .group = "Talk", .help = "only errors"},
-    {.name = "verbose", .letter = 'v', .kind = OPTION_FLAG, .group = "Talk", .help = "say more"},
+static const struct option talk_rows[] = {
+    {.name = "quiet", .letter = 'q', .kind = OPTION_FLAG, .help = "only errors"},
+    {.name = "verbose", .letter = 'v', .kind = OPTION_FLAG, .help = "say more"},
     {.name = "wrap",
      .kind = OPTION_FLAG,
      .places = EVERYWHERE,
      .fallback = "on",
-     .group = "Talk",
      .help = "do not break lines"},
+};
+
+static const struct option number_rows[] = {
     {.name = "max-tokens",
      .letter = 'n',
      .kind = OPTION_INT,
      .places = EVERYWHERE,
      .ints = {-1, 4096},
      .fallback = "-1",
-     .group = "Numbers",
      .arg = "N",
      .help = "most tokens of an answer"},
-    {.name = "seed",
-     .kind = OPTION_INT,
-     .ints = {0, INT64_MAX},
-     .group = "Numbers",
-     .help = "seed"},
+    {.name = "seed", .kind = OPTION_INT, .ints = {0, INT64_MAX}, .help = "seed"},
     {.name = "temp",
      .kind = OPTION_REAL,
      .places = EVERYWHERE,
      .reals = {0, 100, false},
      .fallback = "0.7",
-     .group = "Numbers",
      .help = "temperature"},
     {.name = "top-p",
      .kind = OPTION_REAL,
      .places = EVERYWHERE,
      .reals = {0, 1, true},
      .fallback = "0.95",
-     .group = "Numbers",
      .help = "nucleus"},
+};
+
+static const struct option other_rows[] = {
     {.name = "isa",
      .kind = OPTION_CHOICE,
      .choices = "ref|avx2|amx",
      .fallback = "avx2",
-     .group = "Other",
      .help = "instruction set"},
     {.name = "stop",
      .kind = OPTION_TEXT,
      .repeats = true,
      .places = EVERYWHERE,
-     .group = "Other",
      .arg = "TEXT",
      .help = "end the answer before TEXT"},
     {.name = "depths",
@@ -68,11 +64,12 @@ static const struct option rows[] = {
      .advanced = true,
      .ints = {0, 100000},
      .fallback = "0,2048",
-     .group = "Other",
      .help = "depths"},
-    {.name = "colour", .kind = OPTION_TEXT, .places = OPTION_BY_SET, .group = "Other", .help = "x"},
+    {.name = "colour", .kind = OPTION_TEXT, .places = OPTION_BY_SET, .help = "x"},
 };
-static const struct option_table table = OPTION_TABLE(rows);
+static const struct option_table talk = OPTION_TABLE("Talk", talk_rows);
+static const struct option_table numbers = OPTION_TABLE("Numbers", number_rows);
+static const struct option_table others = OPTION_TABLE("Other", other_rows);
 
 struct fixture {
     struct options *o;
@@ -81,10 +78,10 @@ struct fixture {
 
 static int set_up(void **state)
 {
-    const struct option_table *tables[] = {&table};
+    const struct option_table *tables[] = {&talk, &numbers, &others};
     struct fixture *f = calloc(1, sizeof(*f));
     *state = f;
-    return f && options_open(tables, 1, &f->o, &f->err) ? 0 : -1;
+    return f && options_open(tables, 3, &f->o, &f->err) ? 0 : -1;
 }
 
 static int tear_down(void **state)
@@ -95,7 +92,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* Parse words split at blanks. */
+/* Parse a command line, split at blanks. */
 static bool parse(struct fixture *f, const char *line)
 {
     static char copy[400];
@@ -133,7 +130,7 @@ static void defaults_are_parsed_like_values(void **state)
     assert_null(options_text(f->o, "stop"));
 }
 
-static void reads_each_way_of_writing_a_value(void **state)
+static void reads_every_form_of_a_value(void **state)
 {
     struct fixture *f = *state;
     assert_true(parse(f, "--max-tokens 32 --temp=1.5e-1 -d1,2,3 --isa ref -qv"));
@@ -148,7 +145,7 @@ static void reads_each_way_of_writing_a_value(void **state)
     assert_int_equal(options_int(f->o, "max-tokens"), 9);
 }
 
-static void takes_the_next_word_though_it_has_a_dash(void **state)
+static void value_in_next_word_may_begin_with_a_dash(void **state)
 {
     struct fixture *f = *state;
     assert_true(parse(f, "--max-tokens -1 --stop --temp"));
@@ -183,32 +180,33 @@ static void repeated_texts_are_kept_in_order(void **state)
     assert_string_equal(options_text(f->o, "stop"), "c");
 }
 
-static void refuses_numbers_that_are_none(void **state)
+static void refuses_invalid_numbers(void **state)
 {
     struct fixture *f = *state;
     static const char *const bad[] = {"nan",   "inf", "-inf", "",    "0x10", "1e",
                                       "1e999", "1,5", ".",    "abc", "1.5x", "infinity",
                                       "--",    "1e+", "+-1",  "101", "-0.1"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        char arg[40], wanted[120];
+        char arg[40], expected[120];
         snprintf(arg, sizeof(arg), "--temp=%s", bad[i]);
-        snprintf(wanted, sizeof(wanted), "--temp '%s': expected a number from 0 to 100", bad[i]);
-        refuses(f, arg, wanted);
+        snprintf(expected, sizeof(expected), "--temp '%s': expected a number from 0 to 100",
+                 bad[i]);
+        refuses(f, arg, expected);
     }
     assert_true(options_real(f->o, "temp") == 0.7);
 }
 
-static void refuses_whole_numbers_that_are_none(void **state)
+static void refuses_invalid_whole_numbers(void **state)
 {
     struct fixture *f = *state;
     static const char *const bad[] = {"nan", "1.0", "4097", "-2", "99999999999999999999", "1e3",
                                       "0x1", "1k",  "",     "-",  "-9223372036854775809"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++) {
-        char arg[60], wanted[120];
+        char arg[60], expected[120];
         snprintf(arg, sizeof(arg), "--max-tokens=%s", bad[i]);
-        snprintf(wanted, sizeof(wanted),
+        snprintf(expected, sizeof(expected),
                  "--max-tokens '%s': expected a whole number from -1 to 4096", bad[i]);
-        refuses(f, arg, wanted);
+        refuses(f, arg, expected);
     }
     assert_true(parse(f, "--seed 9223372036854775807"));
     assert_true(options_int(f->o, "seed") == INT64_MAX);
@@ -216,7 +214,7 @@ static void refuses_whole_numbers_that_are_none(void **state)
             "--seed '9223372036854775808': expected a whole number of at least 0");
 }
 
-static void an_open_end_of_a_range_is_refused_and_named(void **state)
+static void excluded_minimum_is_refused_and_named(void **state)
 {
     struct fixture *f = *state;
     refuses(f, "--top-p 0", "--top-p '0': expected a number above 0, at most 1");
@@ -224,14 +222,14 @@ static void an_open_end_of_a_range_is_refused_and_named(void **state)
     assert_true(parse(f, "--top-p 1"));
 }
 
-static void a_list_is_refused_for_one_bad_number(void **state)
+static void one_bad_number_refuses_the_list(void **state)
 {
     struct fixture *f = *state;
     static const char *const bad[] = {"", "1,", ",1", "1,,2", "1,x", "1,-1", "1 2"};
     for (size_t i = 0; i < sizeof(bad) / sizeof(bad[0]); i++)
         assert_false(options_set(f->o, "depths", bad[i], OPTION_FROM_COMMAND, &f->err));
     assert_string_equal(
-        f->err.text, "depths '1 2': expected whole numbers from 0 to 100000, with commas between");
+        f->err.text, "depths '1 2': expected whole numbers from 0 to 100000, separated by commas");
     size_t n;
     assert_int_equal(options_ints(f->o, "depths", &n)[1], 2048);
 }
@@ -251,7 +249,7 @@ static void errors_name_option_value_and_choice(void **state)
     refuses(f, "--colour red", "unknown option --colour (--help lists them)");
 }
 
-static void a_flag_that_is_on_is_turned_off_by_no(void **state)
+static void no_prefix_turns_a_default_flag_off(void **state)
 {
     struct fixture *f = *state;
     char spelling[60];
@@ -299,7 +297,7 @@ static void a_bad_setting_changes_nothing(void **state)
     assert_false(options_flag(f->o, "wrap"));
 }
 
-static void values_are_shown_as_they_are_taken(void **state)
+static void values_are_formatted_as_accepted(void **state)
 {
     struct fixture *f = *state;
     static const struct {
@@ -316,7 +314,7 @@ static void values_are_shown_as_they_are_taken(void **state)
     assert_string_equal(cut, "0,2");
 }
 
-/* --help into a string of the caller. */
+/* Write --help to `out`. */
 static void print_help(struct fixture *f, enum option_help extent, const char *const *only,
                        char *out, size_t cap)
 {
@@ -349,19 +347,19 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
     const struct CMUnitTest tests[] = {
         TEST(defaults_are_parsed_like_values),
-        TEST(reads_each_way_of_writing_a_value),
-        TEST(takes_the_next_word_though_it_has_a_dash),
+        TEST(reads_every_form_of_a_value),
+        TEST(value_in_next_word_may_begin_with_a_dash),
         TEST(words_and_options_mix_until_two_dashes),
         TEST(repeated_texts_are_kept_in_order),
-        TEST(refuses_numbers_that_are_none),
-        TEST(refuses_whole_numbers_that_are_none),
-        TEST(an_open_end_of_a_range_is_refused_and_named),
-        TEST(a_list_is_refused_for_one_bad_number),
+        TEST(refuses_invalid_numbers),
+        TEST(refuses_invalid_whole_numbers),
+        TEST(excluded_minimum_is_refused_and_named),
+        TEST(one_bad_number_refuses_the_list),
         TEST(errors_name_option_value_and_choice),
-        TEST(a_flag_that_is_on_is_turned_off_by_no),
+        TEST(no_prefix_turns_a_default_flag_off),
         TEST(a_weaker_source_never_wins),
         TEST(a_bad_setting_changes_nothing),
-        TEST(values_are_shown_as_they_are_taken),
+        TEST(values_are_formatted_as_accepted),
         TEST(help_lists_groups_and_defaults),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /*
  * The public file handle: a mapping (or somebody's memory) and what was parsed out of it.
  */
-#include "engine/gguf/gguf_file.h"
+#include "engine/file_gguf.h"
 
 #include "engine/base/hash.h"
 #include "engine/base/memory.h"

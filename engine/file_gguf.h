@@ -1,8 +1,8 @@
 /*
  * From the public file handle to the parsed file: for engine.c, the inspecting programs and tests.
  */
-#ifndef ENGINE_GGUF_GGUF_FILE_H
-#define ENGINE_GGUF_GGUF_FILE_H
+#ifndef ENGINE_FILE_GGUF_H
+#define ENGINE_FILE_GGUF_H
 
 #include "engine/file.h"
 #include "engine/gguf/gguf.h"

@@ -17,7 +17,7 @@
 #define ENGINE_SPEC_H
 
 #include "engine/engine.h"
-#include "engine/sampler.h"
+#include "engine/sampler/sampler.h"
 
 struct spec;
 

@@ -1,7 +1,7 @@
 /*
- * The benchmark's arithmetic on made-up times and shapes.
+ * Figures of the benchmark from given times and shapes.
  */
-#include "app/bench/bench_figures.h"
+#include "app/bench/bench_out.h"
 
 #include <math.h>
 #include <setjmp.h>
@@ -10,13 +10,13 @@
 
 #include <cmocka.h>
 
-static void is_about(double x, double wanted)
+static void is_about(double x, double expected)
 {
-    if (fabs(x - wanted) > 1e-9 * fabs(wanted))
-        fail_msg("%g is not %g", x, wanted);
+    if (fabs(x - expected) > 1e-9 * fabs(expected))
+        fail_msg("%g is not %g", x, expected);
 }
 
-static void the_median_is_the_middle(void **state)
+static void median_is_the_middle_value(void **state)
 {
     (void)state;
     double odd[] = {9, 1, 5}, even[] = {4, 1, 3, 100}, one[] = {7};
@@ -29,7 +29,7 @@ static void the_median_is_the_middle(void **state)
 
 static const struct bn_model_info info = {.macs_per_token = 2304};
 
-static void rows_are_held_against_what_bounds_them(void **state)
+static void rows_are_compared_with_the_limiting_peak(void **state)
 {
     (void)state;
     const struct bench_row tg = {
@@ -44,41 +44,31 @@ static void rows_are_held_against_what_bounds_them(void **state)
     is_about(bench_row_percent(&info, &unknown), 0);
 }
 
-static void steps_are_held_against_the_nearer_roof(void **state)
+static void steps_are_compared_with_the_nearer_peak(void **state)
 {
     (void)state;
-    const struct bench_roofs roofs = {
-        .read_bytes_per_s = 40e9, .macs_per_s = 400e9, .fma_per_s = 100e9};
+    static const double peaks[BENCH_N_PEAKS] = {
+        [PEAK_READ] = 40e9, [PEAK_INT8] = 400e9, [PEAK_F32] = 100e9};
     const struct bn_profile_step products = {.seconds = 2, .n_bytes = 8000000000u, .n_macs = 40};
-    is_about(bench_step_percent(&products, &roofs), 10);
+    is_about(bench_step_percent(&products, peaks), 10);
     const struct bn_profile_step tiles = {.seconds = 2, .n_bytes = 80, .n_macs = 400000000000u};
-    is_about(bench_step_percent(&tiles, &roofs), 50);
+    is_about(bench_step_percent(&tiles, peaks), 50);
     const struct bn_profile_step attention = {
         .seconds = 1, .n_macs = 60000000000u, .mac = BN_MAC_F32};
-    is_about(bench_step_percent(&attention, &roofs), 60);
+    is_about(bench_step_percent(&attention, peaks), 60);
     const struct bn_profile_step norm = {.seconds = 1}, untimed = {.n_bytes = 5};
-    is_about(bench_step_percent(&norm, &roofs), 0);
-    is_about(bench_step_percent(&untimed, &roofs), 0);
-    const struct bench_roofs unknown = {.read_bytes_per_s = 40e9};
-    is_about(bench_step_percent(&attention, &unknown), 0);
-}
-
-static void gains_are_against_one(void **state)
-{
-    (void)state;
-    const struct bench_gain two = bench_gain_of(57, 30, 2), none = bench_gain_of(57, 0, 2);
-    is_about(two.speed_up, 1.9);
-    is_about(two.efficiency, 0.95);
-    is_about(none.speed_up, 0);
+    is_about(bench_step_percent(&norm, peaks), 0);
+    is_about(bench_step_percent(&untimed, peaks), 0);
+    static const double unknown[BENCH_N_PEAKS] = {[PEAK_READ] = 40e9};
+    is_about(bench_step_percent(&attention, unknown), 0);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_median_is_the_middle),
-        cmocka_unit_test(rows_are_held_against_what_bounds_them),
-        cmocka_unit_test(steps_are_held_against_the_nearer_roof),
-        cmocka_unit_test(gains_are_against_one),
+        cmocka_unit_test(median_is_the_middle_value),
+        cmocka_unit_test(rows_are_compared_with_the_limiting_peak),
+        cmocka_unit_test(steps_are_compared_with_the_nearer_peak),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,83 @@
+/*
+ * Rows of logits in groups that fit a bounded buffer: see logit_rows.h.
+ */
+#include "app/common/logit_rows.h"
+
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+
+#include <math.h>
+
+#define ROWS_MAX_BYTES ((size_t)64 << 20) /* of the candidates in memory at a time */
+
+struct buffer {
+    struct head_row *rows;   /* (n_rows) */
+    struct head_cand *cands; /* (n_rows, n_vocab) */
+    float *logits;           /* (n_vocab) */
+    size_t n_vocab;
+};
+
+static bool buffer_open(struct buffer *b, size_t n_rows, size_t n_vocab, struct bn_error *err)
+{
+    size_t n_cands;
+    *b = (struct buffer){.n_vocab = n_vocab};
+    if (size_mul(&n_cands, n_rows, n_vocab)) {
+        b->rows = mem_alloc(n_rows, sizeof(*b->rows));
+        b->cands = mem_alloc(n_cands, sizeof(*b->cands));
+        b->logits = mem_alloc(n_vocab, sizeof(*b->logits));
+    }
+    if (!b->rows || !b->cands || !b->logits)
+        return bn_fail(err, BN_ENOMEM, "out of memory for %zu rows of %zu logits", n_rows, n_vocab);
+    for (size_t i = 0; i < n_rows; i++)
+        b->rows[i] = (struct head_row){.cands = b->cands + i * n_vocab, .cap = n_vocab};
+    return true;
+}
+
+static void buffer_close(struct buffer *b)
+{
+    mem_free(b->rows);
+    mem_free(b->cands);
+    mem_free(b->logits);
+}
+
+/* n_ids is at most the number of rows in the buffer. */
+static bool eval_group(struct bn_session *session, const int32_t *ids, size_t n_ids,
+                       struct buffer *b, const struct logit_rows *rows, struct bn_error *err)
+{
+    const struct head_request head = {.kind = HEAD_ALL};
+    size_t n_before;
+    (void)bn_session_ids(session, &n_before); /* only the number */
+    if (!bn_session_eval(session, ids, n_ids, &head, b->rows, n_ids, NULL, err))
+        return false;
+    for (size_t i = 0; i < n_ids; i++) {
+        for (size_t k = 0; k < b->n_vocab; k++)
+            b->logits[k] = b->rows[i].cands[k].logit;
+        if (!rows->row(rows->ud, n_before + i, b->logits, err))
+            return false;
+    }
+    return true;
+}
+
+bool logit_rows_eval(const struct bn_model *model, struct bn_session *session, const int32_t *ids,
+                     size_t n_ids, const struct logit_rows *rows, struct bn_error *err)
+{
+    const struct bn_model_info *info = bn_model_info(model);
+    const size_t n_fit = size_max(ROWS_MAX_BYTES / sizeof(struct head_cand) / info->n_vocab, 1);
+    const size_t n_group = size_min(size_min(n_fit, info->n_ubatch), size_max(n_ids, 1));
+    struct buffer b;
+    bool ok = buffer_open(&b, n_group, info->n_vocab, err);
+    for (size_t i = 0; ok && i < n_ids; i += n_group)
+        ok = eval_group(session, ids + i, size_min(n_group, n_ids - i), &b, rows, err);
+    buffer_close(&b);
+    return ok;
+}
+
+double logit_rows_loss(const float *logits, size_t n_vocab, int32_t id)
+{
+    double best = logits[0], sum = 0;
+    for (size_t i = 1; i < n_vocab; i++)
+        best = logits[i] > best ? logits[i] : best;
+    for (size_t i = 0; i < n_vocab; i++)
+        sum += exp(logits[i] - best);
+    return log(sum) + best - logits[id];
+}

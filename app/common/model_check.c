@@ -1,0 +1,336 @@
+/*
+ * Checks of a model file: see model_check.h.
+ *
+ * The structure is checked by model_open. Codes, numbers and kernels are not part of the engine's
+ * API, so this file includes the engine's model and kernels; it is the only file of app/common that
+ * does.
+ */
+#include "app/common/model_check.h"
+
+#include "app/common/logit_rows.h"
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+#include "engine/cpu/kernels.h"
+#include "engine/file_gguf.h"
+#include "engine/model/model.h"
+
+#include <math.h>
+#include <string.h>
+
+#define N_LINEARS 7   /* in a layer */
+#define CODE_ROWS 64  /* rows of codes that are decoded at a time */
+#define SAMPLE_ROWS 8 /* rows of each tensor for the comparison of kernels */
+
+/* Plain English that is common in training data; about 60 tokens. */
+static const char canned_text[] =
+    "The sun rises in the east and sets in the west. "
+    "Water is made of hydrogen and oxygen, "
+    "and it freezes when the temperature falls below zero degrees. "
+    "Most people drink a cup of coffee or tea in the morning before they go to work.";
+
+/* A model that gives every token the same probability has the loss log(n_vocab). With a vocabulary
+ * of a hundred thousand tokens, token frequencies alone lower the loss to about 0.65 of that. A
+ * language model is far better. */
+#define SPEECH_LIMIT 0.6
+
+static const struct linear *linear_of(const struct layer *layer, size_t i)
+{
+    const struct linear *const all[N_LINEARS] = {&layer->q,    &layer->k,  &layer->v,   &layer->o,
+                                                 &layer->gate, &layer->up, &layer->down};
+    return all[i];
+}
+
+/* ---- codes ---- */
+
+/* codes: (CODE_ROWS, widest tensor). */
+static bool count_codes(const struct ternary_source *src, uint8_t *codes, struct model_check *check,
+                        struct bn_error *err)
+{
+    float scale;
+    if (!ternary_scale(src, &scale, err))
+        return false;
+    for (size_t row = 0; row < src->n_rows; row += CODE_ROWS) {
+        const size_t end = size_min(row + CODE_ROWS, src->n_rows);
+        if (!ternary_decode(src, row, end, codes, err))
+            return false;
+        const size_t n = (end - row) * src->n_cols;
+        for (size_t i = 0; i < n; i++)
+            check->n_zero_codes += codes[i] == 1;
+        check->n_codes += n;
+    }
+    return true;
+}
+
+/* Columns of the widest ternary tensor. */
+static size_t widest(const struct model *m)
+{
+    size_t n = 0;
+    for (size_t l = 0; l < m->hp.n_layers; l++)
+        for (size_t i = 0; i < N_LINEARS; i++)
+            n = size_max(n, linear_of(&m->layers[l], i)->source.n_cols);
+    return n;
+}
+
+static bool check_codes(const struct model *m, struct model_check *check, struct bn_error *err)
+{
+    uint8_t *codes = mem_alloc(widest(m), CODE_ROWS);
+    bool ok = codes || bn_fail(err, BN_ENOMEM, "out of memory for rows of %zu codes", widest(m));
+    for (size_t l = 0; ok && l < m->hp.n_layers; l++)
+        for (size_t i = 0; ok && i < N_LINEARS; i++)
+            ok = count_codes(&linear_of(&m->layers[l], i)->source, codes, check, err);
+    mem_free(codes);
+    return ok;
+}
+
+/* ---- numbers ---- */
+
+static bool check_rows(const struct tensor_ref *t, const struct cpu_kernels *k, float *row,
+                       uint64_t *n_checked, struct bn_error *err)
+{
+    const size_t row_bytes = t->n_rows ? t->n_bytes / t->n_rows : 0;
+    const row_decode_fn decode = k->row_decode[t->type];
+    if (!t->bytes || !decode)
+        return true; /* absent; model_open refuses types without a decoder */
+    for (size_t r = 0; r < t->n_rows; r++) {
+        decode(t->bytes + r * row_bytes, t->n_cols, row);
+        for (size_t i = 0; i < t->n_cols; i++)
+            if (!isfinite(row[i]))
+                return bn_fail(err, BN_EFORMAT,
+                               "tensor '%.*s': element %zu of row %zu is not a finite number",
+                               (int)size_min(t->name.n_bytes, 100), t->name.ptr, i, r);
+    }
+    *n_checked += (uint64_t)t->n_rows * t->n_cols;
+    return true;
+}
+
+/* The kernels of this machine, at most those of `isa` (NULL: no limit). `why`: as isa_warning. */
+static bool open_kernels(const char *isa, char *why, size_t why_bytes, struct cpu_kernels *out,
+                         struct bn_error *err)
+{
+    struct cpu_caps caps;
+    cpu_caps_detect(&caps);
+    if (!cpu_caps_limit(&caps, isa, err))
+        return false;
+    cpu_caps_self_test(&caps, why, why_bytes);
+    cpu_kernels_init(out, &caps);
+    return true;
+}
+
+static bool check_numbers(const struct model *m, struct model_check *check, struct bn_error *err)
+{
+    struct cpu_kernels k;
+    if (!open_kernels(NULL, NULL, 0, &k, err))
+        return false;
+    const size_t n = size_max(size_max(m->hp.n_embd, m->hp.n_ff), m->hp.n_heads * m->hp.head_dim);
+    float *row = mem_alloc(n, sizeof(*row));
+    uint64_t *n_checked = &check->n_numbers;
+    if (!row)
+        return bn_fail(err, BN_ENOMEM, "out of memory for a row of %zu numbers", n);
+    bool ok = check_rows(&m->embd, &k, row, n_checked, err) &&
+              (m->tied || check_rows(&m->head, &k, row, n_checked, err)) &&
+              check_rows(&m->output_norm, &k, row, n_checked, err);
+    for (size_t l = 0; ok && l < m->hp.n_layers; l++) {
+        const struct layer *layer = &m->layers[l];
+        ok = check_rows(&layer->attn_norm, &k, row, n_checked, err) &&
+             check_rows(&layer->attn_sub_norm, &k, row, n_checked, err) &&
+             check_rows(&layer->ffn_norm, &k, row, n_checked, err) &&
+             check_rows(&layer->ffn_sub_norm, &k, row, n_checked, err);
+    }
+    mem_free(row);
+    return ok;
+}
+
+/* ---- kernels ---- */
+
+/* A few rows in the layout of the kernels, and activations for the product. */
+struct sample {
+    uint8_t *codes; /* (SAMPLE_ROWS, n_cols) */
+    uint8_t *lines; /* (SAMPLE_ROWS, n_lines, LINE_BYTES) */
+    int8_t *q;      /* (n_lines * LINE_COLS) */
+    int8_t *packed; /* (PACK_TOKENS, n_lines * LINE_COLS) packed for several tokens */
+    int8_t *own;    /* (PACK_TOKENS, n_lines * LINE_COLS) gathered */
+    uint8_t *panel; /* (PANEL_ALIGN, n_lines * LINE_COLS) */
+    int32_t q_sum;
+    int32_t expected[SAMPLE_ROWS], got[SAMPLE_ROWS];
+};
+
+static bool sample_open(struct sample *s, size_t n_cols, struct bn_error *err)
+{
+    const size_t n_lines = (n_cols + LINE_COLS - 1) / LINE_COLS;
+    s->codes = mem_alloc(n_cols, SAMPLE_ROWS);
+    s->lines = mem_alloc(n_lines, SAMPLE_ROWS * LINE_BYTES);
+    s->q = mem_alloc(n_lines, LINE_COLS);
+    s->packed = mem_alloc(n_lines, PACK_TOKENS * LINE_COLS);
+    s->own = mem_alloc(n_lines, PACK_TOKENS * LINE_COLS);
+    s->panel = mem_alloc(n_lines, PANEL_ALIGN * LINE_COLS);
+    return (s->codes && s->lines && s->q && s->packed && s->own && s->panel) ||
+           bn_fail(err, BN_ENOMEM, "out of memory for rows of %zu codes", n_cols);
+}
+
+static void sample_close(struct sample *s)
+{
+    mem_free(s->codes);
+    mem_free(s->lines);
+    mem_free(s->q);
+    mem_free(s->packed);
+    mem_free(s->own);
+    mem_free(s->panel);
+}
+
+static bool is_expected(const struct sample *s, size_t n_rows)
+{
+    return memcmp(s->got, s->expected, n_rows * sizeof(s->got[0])) == 0;
+}
+
+static bool gemm_is_right(const struct ternary_gemm *g, const struct ternary_mat *mat,
+                          struct sample *s)
+{
+    g->pack(s->q, mat->n_lines, 0, s->packed);
+    g->unpack(mat, 0, mat->n_rows, s->panel);
+    const int8_t *q = g->gather(s->packed, mat->n_lines, 1, s->own);
+    g->matmul(mat, 0, mat->n_rows,
+              &(struct ternary_batch){.q = q,
+                                      .q_sums = &s->q_sum,
+                                      .panel = s->panel,
+                                      .n_tokens = 1,
+                                      .acc = s->got,
+                                      .acc_stride = SAMPLE_ROWS});
+    return is_expected(s, mat->n_rows);
+}
+
+/* R1-256 of docs/kernels.md, one code at a time. */
+static void pack_row(const uint8_t *codes, size_t n_cols, size_t n_lines, uint8_t *lines)
+{
+    memset(lines, 0x55, n_lines * LINE_BYTES); /* code 1 everywhere: weight zero */
+    for (size_t c = 0; c < n_cols; c++) {
+        uint8_t *byte = lines + c / LINE_COLS * LINE_BYTES + c % LINE_BYTES;
+        const unsigned shift = (unsigned)(c % LINE_COLS / LINE_BYTES) * 2;
+        *byte = (uint8_t)((*byte & ~(3u << shift)) | (unsigned)codes[c] << shift);
+    }
+}
+
+static bool compare_rows(const struct ternary_source *src, const struct cpu_kernels *k,
+                         struct sample *s, struct bn_error *err)
+{
+    const size_t n_rows = size_min(SAMPLE_ROWS, src->n_rows);
+    const size_t n_lines = (src->n_cols + LINE_COLS - 1) / LINE_COLS;
+    if (!ternary_decode(src, 0, n_rows, s->codes, err))
+        return false;
+    uint32_t x = 1; /* linear congruential numbers: activations from -127 to 127 */
+    memset(s->q, 0, n_lines * LINE_COLS);
+    s->q_sum = 0;
+    for (size_t c = 0; c < src->n_cols; c++) {
+        x = x * 1103515245u + 12345u;
+        s->q[c] = (int8_t)((int)(x >> 16 & 255u) % 255 - 127);
+        s->q_sum += s->q[c];
+    }
+    for (size_t r = 0; r < n_rows; r++) {
+        const uint8_t *codes = s->codes + r * src->n_cols;
+        pack_row(codes, src->n_cols, n_lines, s->lines + r * n_lines * LINE_BYTES);
+        s->expected[r] = 0;
+        for (size_t c = 0; c < src->n_cols; c++)
+            s->expected[r] += (codes[c] - 1) * s->q[c];
+    }
+    const struct ternary_mat mat = {s->lines, n_rows, n_lines};
+    k->ternary_matvec(&mat, 0, n_rows, s->q, s->q_sum, s->got);
+    if (is_expected(s, n_rows) && gemm_is_right(&k->few, &mat, s) &&
+        gemm_is_right(&k->tile, &mat, s) && gemm_is_right(&k->many, &mat, s))
+        return true;
+    return bn_fail(err, BN_EDEVICE,
+                   "the %s kernels give wrong results on tensor '%s'; use another --isa",
+                   cpu_isa_title(k->isa), src->name);
+}
+
+static bool check_kernels(const struct model *m, const struct cpu_kernels *k, struct bn_error *err)
+{
+    struct sample s = {0};
+    bool ok = sample_open(&s, widest(m), err);
+    for (size_t l = 0; ok && l < m->hp.n_layers; l++)
+        for (size_t i = 0; ok && i < N_LINEARS; i++)
+            ok = compare_rows(&linear_of(&m->layers[l], i)->source, k, &s, err);
+    sample_close(&s);
+    return ok;
+}
+
+/* ---- all steps ---- */
+
+/* Always true, for use in a chain of steps. */
+static bool step_done(const struct model_check *check, enum model_check_step step)
+{
+    if (check->done)
+        check->done(check->ud, step, check);
+    return true;
+}
+
+static bool check_isa(const char *isa, struct model_check *check, struct cpu_kernels *k,
+                      struct bn_error *err)
+{
+    if (!open_kernels(isa, check->isa_warning, sizeof(check->isa_warning), k, err))
+        return false;
+    check->isa = cpu_isa_title(k->isa);
+    return true;
+}
+
+bool model_check_file(const struct bn_file *file, const struct bn_model_config *cfg,
+                      struct model_check *check, struct bn_error *err)
+{
+    const struct model_config model = {.i2s_layout = cfg->i2s_layout, .no_repair = cfg->no_repair};
+    struct cpu_kernels k;
+    struct model *m;
+    if (!model_open(bn_file_gguf(file), &model, &m, err))
+        return false;
+    check->n_keys = m->gguf->n_kvs;
+    check->n_tensors = m->gguf->n_tensors;
+    check->n_layers = m->hp.n_layers;
+    check->n_ternary_tensors = m->hp.n_layers * N_LINEARS;
+    check->arch = m->arch->name;
+    const bool ok = step_done(check, CHECK_STRUCTURE) && check_codes(m, check, err) &&
+                    step_done(check, CHECK_CODES) && check_numbers(m, check, err) &&
+                    step_done(check, CHECK_NUMBERS) && check_isa(cfg->isa, check, &k, err) &&
+                    step_done(check, CHECK_ISA) && check_kernels(m, &k, err) &&
+                    step_done(check, CHECK_KERNELS);
+    model_close(m);
+    return ok;
+}
+
+/* ---- speech ---- */
+
+bool model_check_text(const struct tokenizer *t, struct token_list *ids, struct bn_error *err)
+{
+    const struct tokenizer_info *info = tokenizer_info(t);
+    const struct segment text = {
+        .kind = SEGMENT_MESSAGE, .text = bn_str_of(canned_text), .message = SEGMENT_NO_MESSAGE};
+    if (info->add_bos && info->bos != TOKEN_NONE && !token_list_push(ids, info->bos, err))
+        return false;
+    return tokenizer_encode(t, &text, 1, TOKENIZER_BOS_NEVER, ids, err);
+}
+
+struct loss_sum {
+    const struct token_list *ids;
+    size_t n_vocab;
+    double sum;
+};
+
+static bool add_loss(void *ud, size_t pos, const float *logits, struct bn_error *err)
+{
+    struct loss_sum *s = ud;
+    (void)err; /* cannot fail */
+    s->sum += logit_rows_loss(logits, s->n_vocab, s->ids->ids[pos + 1]);
+    return true;
+}
+
+bool model_check_speech(const struct bn_model *model, struct bn_session *session,
+                        const struct token_list *ids, struct model_speech *out,
+                        struct bn_error *err)
+{
+    struct loss_sum s = {ids, bn_model_info(model)->n_vocab, 0};
+    const struct logit_rows rows = {add_loss, &s};
+    if (ids->n < 2)
+        return bn_fail(err, BN_EFORMAT, "the vocabulary gives %zu tokens for a text", ids->n);
+    if (!logit_rows_eval(model, session, ids->ids, ids->n - 1, &rows, err))
+        return false;
+    out->loss = s.sum / (double)(ids->n - 1);
+    out->chance_loss = log((double)s.n_vocab);
+    out->predicts_text = out->loss < SPEECH_LIMIT * out->chance_loss;
+    return true;
+}

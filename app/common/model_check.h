@@ -1,0 +1,54 @@
+/*
+ * Checks a model file for faults: its structure, its weights, the kernels of this machine on these
+ * weights, and whether the model predicts English text.
+ *
+ * Nothing is printed. Engine thread, or before it starts.
+ */
+#ifndef APP_MODEL_CHECK_H
+#define APP_MODEL_CHECK_H
+
+#include "engine/engine.h"
+#include "tokenizer/tokenizer.h"
+
+/* In the order of the checks. */
+enum model_check_step {
+    CHECK_STRUCTURE, /* every tensor exists, with the right shape and type */
+    CHECK_CODES,     /* every code of every ternary tensor is 0, 1 or 2 */
+    CHECK_NUMBERS,   /* norms and rows of tables are finite numbers */
+    CHECK_ISA,       /* self-test of the instruction set, on synthetic numbers in a child process */
+    CHECK_KERNELS    /* kernels against the definition on rows of each ternary tensor */
+};
+
+struct model_check {
+    /* Receives the results so far after each step, since a step may take seconds; may be NULL. */
+    void (*done)(void *ud, enum model_check_step step, const struct model_check *check);
+    void *ud;
+    /* results */
+    size_t n_keys, n_tensors, n_layers, n_ternary_tensors;
+    const char *arch;
+    uint64_t n_codes, n_zero_codes; /* weights, and those that are 0 */
+    uint64_t n_numbers;             /* checked in CHECK_NUMBERS */
+    const char *isa;                /* instruction set in use: "AVX2" */
+    char isa_warning[400];          /* why a better instruction set is not used; "" if it is */
+};
+
+/* Run the steps up to the first fault. `check` has the callback and is otherwise 0. BN_EFORMAT and
+ * BN_EUNSUPPORTED: a fault of the file; BN_EDEVICE: kernels give wrong results; BN_EARG: an
+ * instruction set that this machine does not have; BN_ENOMEM. */
+bool model_check_file(const struct bn_file *file, const struct bn_model_config *cfg,
+                      struct model_check *check, struct bn_error *err);
+
+/* The ids of a short English text, for model_check_speech. */
+bool model_check_text(const struct tokenizer *t, struct token_list *ids, struct bn_error *err);
+
+struct model_speech {
+    double loss;        /* mean over the tokens of the text, in nats */
+    double chance_loss; /* of a model that gives every token the same probability */
+    bool predicts_text; /* the loss is far below chance_loss */
+};
+/* How well the model predicts the ids. The session is empty and has room for them. */
+bool model_check_speech(const struct bn_model *model, struct bn_session *session,
+                        const struct token_list *ids, struct model_speech *out,
+                        struct bn_error *err);
+
+#endif

@@ -1,0 +1,30 @@
+/*
+ * One option value: text to value, value to text. Only options.c uses this.
+ */
+#ifndef APP_OPTION_VALUE_H
+#define APP_OPTION_VALUE_H
+
+#include "app/options/options.h"
+
+struct option_value {
+    enum option_source source;
+    bool set;       /* there is a value; the default counts */
+    int64_t number; /* INT; FLAG: 0 or 1; CHOICE: index of the word */
+    double real;    /* REAL */
+    char **texts;   /* (n_texts) TEXT, CHOICE: owned */
+    size_t n_texts, texts_cap;
+    int64_t *numbers; /* (n_numbers) INTS: owned */
+    size_t n_numbers, numbers_cap;
+};
+
+/* Parse `text` for `row` into a fresh value. `label` begins the error message: the option as the
+ * user wrote it ("--temp", "-n", "temp"). BN_EARG, BN_ENOMEM. */
+bool option_value_parse(const struct option *row, const char *label, const char *text,
+                        struct option_value *out, struct bn_error *err);
+void option_value_finish(struct option_value *v);
+
+/* The value as option_value_parse accepts it. `out` holds the beginning if it is too small. */
+void option_value_format(const struct option *row, const struct option_value *v, char *out,
+                         size_t out_bytes);
+
+#endif
