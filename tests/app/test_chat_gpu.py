@@ -13,7 +13,7 @@ DRIVER = sys.argv.pop(3)
 from program_case import main  # noqa: E402  (it reads the command line)
 from test_chat_terminal import TerminalCase  # noqa: E402
 
-LOST = rb'illegal memory access\)?; it can be used again when this program was started anew'
+LOST = rb'illegal memory access\)?; restart this program to use it again'
 LOADED = 15  # launches: more than opening takes, fewer than a prompt
 
 

@@ -9,7 +9,7 @@
  * file says. As on a device, a failure comes to light in a later call, and from then on every call
  * fails until the context is destroyed. Every misuse ends the program.
  */
-#include "engine/cuda/cuda_args.h"
+#include "engine/cuda/kernels/cuda_args.h"
 #include "tests/engine/cuda/twin_run.h"
 
 #include <cuda.h>
@@ -55,7 +55,7 @@ static struct {
     struct buffer buffers[MAX_BUFFERS];
     size_t n_used_bytes;
     long n_launches,
-        n_until; /* since cuInit; how many more when the file was seen, 0: it was not */
+        break_at; /* since cuInit; how many more when the file was seen, 0: it was not */
 } fake;
 
 /* For tests: bytes of device memory that are not given back. */
@@ -98,7 +98,7 @@ static CUresult in_context(void)
     } while (0)
 
 /* The launch that breaks the device: true once, and for all that follow. */
-static bool breaks(void)
+static bool launch_breaks(void)
 {
     const char *const limit = getenv("FAKE_CUDA_BREAK");
     long n_more = 0;
@@ -109,13 +109,13 @@ static bool breaks(void)
         fake.is_broken = fake.n_launches > atol(limit);
         return fake.is_broken;
     }
-    FILE *file = fake.n_until == 0 ? fopen(limit, "r") : NULL;
+    FILE *file = fake.break_at == 0 ? fopen(limit, "r") : NULL;
     if (file) {
         if (fscanf(file, "%ld", &n_more) == 1)
-            fake.n_until = fake.n_launches + n_more;
+            fake.break_at = fake.n_launches + n_more;
         (void)fclose(file); /* read only */
     }
-    fake.is_broken = fake.n_until > 0 && fake.n_launches >= fake.n_until;
+    fake.is_broken = fake.break_at > 0 && fake.n_launches >= fake.break_at;
     return fake.is_broken;
 }
 
@@ -140,7 +140,7 @@ CUresult cuInit(unsigned flags)
     if (machine_is("broken"))
         return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
     fake.started = true;
-    fake.n_launches = fake.n_until = 0;
+    fake.n_launches = fake.break_at = 0;
     return CUDA_SUCCESS;
 }
 CUresult cuDriverGetVersion(int *version)
@@ -285,7 +285,7 @@ CUresult cuMemsetD8(CUdeviceptr at, unsigned char value, size_t n)
 static void run_op(const struct op *op)
 {
     const char *order = getenv("FAKE_CUDA_ORDER");
-    if (fake.is_broken || (op->kernel && breaks()))
+    if (fake.is_broken || (op->kernel && launch_breaks()))
         return;
     if (op->kernel)
         twin_launch(op->kernel, op->grid, op->args,

@@ -187,14 +187,14 @@ static void awkward_shapes_are_the_cpus(void **state)
 static void requests_give_what_the_cpu_gives(void **state)
 {
     (void)state;
-    static const int32_t wanted[] = {5, 261, 5, 0, 77};
+    static const int32_t named_ids[] = {5, 261, 5, 0, 77};
     const struct head_request requests[] = {
         {.kind = HEAD_TOP, .k = 1},
         {.kind = HEAD_TOP, .k = 40, .gap = 2.0f},
-        {.kind = HEAD_TOP, .k = 3, .ids = wanted, .n_ids = 5},
+        {.kind = HEAD_TOP, .k = 3, .ids = named_ids, .n_ids = 5},
         {.kind = HEAD_TOP, .k = 1, .gap = 1e9f},
-        {.kind = HEAD_TOP, .k = 100000, .ids = wanted, .n_ids = 5},
-        {.kind = HEAD_TOP, .k = 2, .gap = 1e-3f, .ids = wanted, .n_ids = 1},
+        {.kind = HEAD_TOP, .k = 100000, .ids = named_ids, .n_ids = 5},
+        {.kind = HEAD_TOP, .k = 2, .gap = 1e-3f, .ids = named_ids, .n_ids = 1},
         {.kind = HEAD_GUMBEL, .temp = 0.7f, .seed = 11},
         {.kind = HEAD_GUMBEL, .temp = 5.0f, .seed = 12},
         {.kind = HEAD_ALL},
@@ -267,7 +267,7 @@ struct bytes {
     uint8_t *at;
     size_t n_bytes, pos;
 };
-static bool put(void *ud, void *from, size_t n_bytes)
+static bool write_bytes(void *ud, void *from, size_t n_bytes)
 {
     struct bytes *b = ud;
     if (!mem_grow(&b->at, &b->n_bytes, b->pos + n_bytes, 1))
@@ -276,7 +276,7 @@ static bool put(void *ud, void *from, size_t n_bytes)
     b->pos += n_bytes;
     return true;
 }
-static bool get(void *ud, void *to, size_t n_bytes)
+static bool read_bytes(void *ud, void *to, size_t n_bytes)
 {
     struct bytes *b = ud;
     if (n_bytes > b->n_bytes - b->pos)
@@ -303,7 +303,7 @@ static void rolling_back_and_saving_change_no_bit(void **state)
         p.ops[i]->truncate(p.seq[i], 50);
     both_append(&p, ids, 17, 17, &all, "after going back");
     for (size_t i = 0; i < 2; i++) {
-        const struct bn_stream out = {put, &saved[i]};
+        const struct bn_stream out = {write_bytes, &saved[i]};
         p.ops[i]->truncate(p.seq[i], 66);
         if (!p.ops[i]->seq_save(p.seq[i], &out, &err))
             fail_msg("%s", err.text);
@@ -314,14 +314,14 @@ static void rolling_back_and_saving_change_no_bit(void **state)
                         p.ops[1]->info(p.backend[1])->kv_version);
     for (size_t i = 0; i < 2; i++) {
         struct bytes *other = &saved[1 - i];
-        const struct bn_stream in = {get, other};
+        const struct bn_stream in = {read_bytes, other};
         other->pos = 0;
         p.ops[i]->truncate(p.seq[i], 0);
         if (!p.ops[i]->seq_load(p.seq[i], 66, &in, &err))
             fail_msg("%s", err.text);
     }
     both_append(&p, ids, 3, 3, &all, "after restoring");
-    const struct bn_stream in = {get, &saved[0]};
+    const struct bn_stream in = {read_bytes, &saved[0]};
     assert_false(p.ops[1]->seq_load(p.seq[1], 66, &in, &err)); /* the stream is at its end */
     assert_int_equal(err.code, BN_EIO);
     assert_int_equal(p.ops[1]->seq_length(p.seq[1]), 0);

@@ -24,7 +24,7 @@ static inline void launch(const char *name, uint32_t x, uint32_t y, uint32_t z, 
                 order);
 }
 
-static inline void *room(size_t n, size_t unit_bytes)
+static inline void *zeros(size_t n, size_t unit_bytes)
 {
     void *p = mem_alloc(n, unit_bytes);
     assert_non_null(p);
@@ -48,13 +48,13 @@ static inline float next_float(struct random *r)
 }
 static inline float *floats(struct random *r, size_t n)
 {
-    float *x = room(n, sizeof *x);
+    float *x = zeros(n, sizeof *x);
     for (size_t i = 0; i < n; i++)
         x[i] = next_float(r);
     return x;
 }
 
-static inline void same(const void *a, const void *b, size_t n, const char *what)
+static inline void assert_same(const void *a, const void *b, size_t n, const char *what)
 {
     if (memcmp(a, b, n) != 0)
         fail_msg("%s differs from ref", what);
