@@ -84,7 +84,7 @@ static bool check_memory(struct backend *b, const struct backend_plan *plan, str
     return bn_fail(
         err, BN_ENOMEM,
         "%s has %.0f MB of %.0f MB free; "
-        "this model needs %.0f MB for weights, %.0f MB for scratch and %.3f MB per token: "
+        "the model needs %.0f MB for weights, %.0f MB for scratch, %.3f MB per token of context: "
         "no context would fit",
         b->device.name, (double)n_free / MEGA, (double)n_total / MEGA,
         (double)plan->weight_bytes / MEGA, (double)plan->scratch_bytes / MEGA,

@@ -1,7 +1,8 @@
 /*
- * The head's kernels on the twin, in both orders of threads: the coarse plane and the bounds are
- * those of the CPU's reference to the bit, no bound lies below its logit, and what is picked holds
- * all that is wanted and has exact logits.
+ * Tests the kernels of the output head on the twin (the kernels compiled for the host), with both
+ * orders of threads. The coarse plane and the bounds equal those of the CPU's reference kernels to
+ * the bit, no bound is below its logit, and the candidates contain all requested ids with exact
+ * logits.
  */
 #include "engine/base/fp16.h"
 #include "engine/base/noise.h"
@@ -17,7 +18,7 @@
 enum { VOCAB = 1500, ROWS = 5, N = 330, N_BLOCKS = 3, STEPS = 8, N_BESTS = 94 };
 #define N_COLUMNS (N_BLOCKS * COARSE_COLS)
 
-/* A head with everything the kernels want to know of it. */
+/* The inputs and buffers of all kernels of the head. */
 struct head {
     uint8_t *table; /* (VOCAB, N) F32 */
     float h[ROWS * N], w[N], x[ROWS * N];
@@ -92,7 +93,7 @@ static struct coarse_args pack_args(struct head *h)
                                 .type = TENSOR_F32};
 }
 
-/* Row i of the table is of size 1 / (i % 7 + 1); some are nothing, some equal. */
+/* The magnitude of row i is 1 / (i % 7 + 1); some rows are zero, some equal. */
 static struct head *open_head(uint32_t seed, enum twin_order order)
 {
     struct random r = {seed};
@@ -128,13 +129,13 @@ static void close_head(struct head *h)
     mem_free(h);
 }
 
-static void the_plane_is_the_cpus(void **state)
+static void coarse_plane_matches_the_cpu(void **state)
 {
     (void)state;
     struct head *h = open_head(1, TWIN_DESCENDING);
     float *table = (float *)(void *)h->table;
     uint8_t lines[N_BLOCKS * LINE_BYTES];
-    table[3] = 1e-37f; /* among zeros it asks for the least step */
+    table[3] = 1e-37f; /* the block's other weights are 0: smallest step */
     for (size_t j = 0; j < N; j++)
         table[5 * N + j] = j == 9 ? -3e-38f : 0.0f;
     const struct coarse_args again = pack_args(h);
@@ -158,7 +159,7 @@ static void the_plane_is_the_cpus(void **state)
     close_head(h);
 }
 
-/* x, unit and fix by their definition; the norm by ref. */
+/* Checks x, unit and fix against their definitions, and the norm against the reference. */
 static void check_query(struct head *h, size_t i)
 {
     float y[N], largest = 0.0f;
@@ -216,7 +217,7 @@ static void check_parts(const struct head *h)
     }
 }
 
-static void bounds_are_the_cpus_and_hold(void **state)
+static void bounds_match_the_cpu_and_hold(void **state)
 {
     (void)state;
     for (int round = 0; round < 4; round++) {
@@ -253,7 +254,7 @@ static void run_pick(struct head *h, bool exact, enum twin_order order)
     launch("pick_take", (VOCAB + TAKE_IDS - 1) / TAKE_IDS, ROWS, 1, 0, &a, order);
 }
 
-/* Through the coarse plane, or by the whole table. */
+/* Runs the head through the coarse plane or over the whole table. */
 static void run_head(struct head *h, bool screened, enum twin_order order)
 {
     const struct dot_args dot = dots_of(h);
@@ -267,7 +268,7 @@ static void run_head(struct head *h, bool screened, enum twin_order order)
     find_exact(h);
 }
 
-/* No id is twice, logits are exact, and whoever is wanted is there. */
+/* Checks that no id occurs twice, logits are exact, and all requested candidates are included. */
 static void check_row(const struct head *h, size_t i)
 {
     const float *z = h->exact + i * VOCAB;
@@ -300,7 +301,7 @@ static void check_row(const struct head *h, size_t i)
         assert_int_equal(found->n, 0);
 }
 
-static void candidates_hold_all_that_is_wanted(void **state)
+static void candidates_include_all_requested(void **state)
 {
     (void)state;
     for (int round = 0; round < 4; round++) {
@@ -322,8 +323,8 @@ static void candidates_hold_all_that_is_wanted(void **state)
     }
 }
 
-/* Nothing is proved about such a state: every row is multiplied. */
-static void what_cannot_be_screened_is_not(void **state)
+/* The bounds prove nothing for such a state, so every row is multiplied. */
+static void unscreenable_states_read_every_row(void **state)
 {
     (void)state;
     struct head *h = open_head(30, TWIN_ASCENDING);
@@ -340,7 +341,7 @@ static void what_cannot_be_screened_is_not(void **state)
     close_head(h);
 }
 
-static void whoever_wins_a_draw_is_there(void **state)
+static void candidates_include_the_winner_of_a_draw(void **state)
 {
     (void)state;
     static const float temps[ROWS] = {0.7f, 1.0f, 1e-3f, 50.0f, 0.1f};
@@ -368,7 +369,7 @@ static void whoever_wins_a_draw_is_there(void **state)
     }
 }
 
-static void numbers_that_are_none_are_seen(void **state)
+static void non_finite_logits_are_reported(void **state)
 {
     (void)state;
     struct head *h = open_head(50, TWIN_ASCENDING);
@@ -381,7 +382,7 @@ static void numbers_that_are_none_are_seen(void **state)
     for (size_t i = 0; i < ROWS; i++)
         assert_int_equal(h->found[i].not_finite, 1);
     table[(VOCAB - 1) * N + 1] = 0.0f;
-    h->h[3 * N] = INFINITY; /* of the hidden state, which is then not screened */
+    h->h[3 * N] = INFINITY; /* such a hidden state cannot be screened */
     for (int screened = 0; screened < 2; screened++) {
         run_head(h, screened, TWIN_ASCENDING);
         for (size_t i = 0; i < ROWS; i++)
@@ -393,12 +394,12 @@ static void numbers_that_are_none_are_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_plane_is_the_cpus),
-        cmocka_unit_test(bounds_are_the_cpus_and_hold),
-        cmocka_unit_test(candidates_hold_all_that_is_wanted),
-        cmocka_unit_test(what_cannot_be_screened_is_not),
-        cmocka_unit_test(whoever_wins_a_draw_is_there),
-        cmocka_unit_test(numbers_that_are_none_are_seen),
+        cmocka_unit_test(coarse_plane_matches_the_cpu),
+        cmocka_unit_test(bounds_match_the_cpu_and_hold),
+        cmocka_unit_test(candidates_include_all_requested),
+        cmocka_unit_test(unscreenable_states_read_every_row),
+        cmocka_unit_test(candidates_include_the_winner_of_a_draw),
+        cmocka_unit_test(non_finite_logits_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

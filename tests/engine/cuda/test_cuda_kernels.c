@@ -1,6 +1,6 @@
 /*
- * Every kernel of engine/cuda against engine/cpu/ref, byte for byte, run by the host twin in both
- * orders of threads. Shapes are small and ragged.
+ * Compares every kernel of engine/cuda with engine/cpu/ref, byte for byte, on the twin (the kernels
+ * compiled for the host), with both orders of threads. Shapes are small and irregular.
  */
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
@@ -10,6 +10,16 @@
 #include "tests/support/table_encode.h"
 
 #include <math.h>
+
+static uint8_t *random_lines(struct random *r, size_t n_lines)
+{
+    uint8_t *lines = zeros(n_lines, LINE_BYTES);
+    for (size_t i = 0; i < n_lines * LINE_BYTES; i++)
+        for (uint32_t f = 0; f < 8; f += 2)
+            lines[i] |= (uint8_t)(next_u32(r) % 3 << f);
+    return lines;
+}
+
 static void check_norm(size_t n, bool normed, struct random *r, enum twin_order order)
 {
     enum { TOKENS = 3 };
@@ -45,7 +55,7 @@ static void check_norm(size_t n, bool normed, struct random *r, enum twin_order 
     mem_free(q_ref);
 }
 
-static void norm_and_quantise_are_ref(void **state)
+static void norm_and_quantise_match_the_reference(void **state)
 {
     (void)state;
     struct random r = {1};
@@ -57,8 +67,9 @@ static void norm_and_quantise_are_ref(void **state)
         }
 }
 
-/* A linear layer by ref into y (n_tokens, stride), as struct linear_args describes it. */
-static void linear_by_ref(const struct linear_args *a, float *y)
+/* A linear layer by the reference kernels into y (n_tokens, stride), as struct linear_args
+ * describes it. */
+static void reference_linear(const struct linear_args *a, float *y)
 {
     const struct ternary_mat w = {a->lines, a->n_rows, a->n_lines};
     const size_t n = a->n_rows, n_out = a->kind >= LINEAR_RELU2 ? n / 2 : n;
@@ -110,15 +121,12 @@ static void check_linear(const char *name, uint32_t n_rows, uint32_t n_lines, ui
 {
     const uint32_t y_stride = (uint32_t)size_round_up(n_rows, 16);
     const size_t n_q = size_round_up(n_tokens, FEW_TOKENS) * n_lines * LINE_COLS;
-    uint8_t *lines = zeros((size_t)n_rows * n_lines, LINE_BYTES);
+    uint8_t *lines = random_lines(r, (size_t)n_rows * n_lines);
     int8_t *q = zeros(n_q, 1);
     float *s = floats(r, n_tokens), *bias = floats(r, n_rows);
     int32_t *sum = zeros(n_tokens, sizeof *sum);
     float *y = floats(r, (size_t)n_tokens * y_stride), *y_ref = zeros(n_tokens, y_stride * 4);
     memcpy(y_ref, y, (size_t)n_tokens * y_stride * sizeof *y);
-    for (size_t i = 0; i < (size_t)n_rows * n_lines * LINE_BYTES; i++)
-        for (uint32_t f = 0; f < 8; f += 2)
-            lines[i] |= (uint8_t)(next_u32(r) % 3 << f);
     for (size_t i = 0; i < n_q; i++)
         q[i] = (int8_t)(next_u32(r) % 9 == 0 ? -127 : (int)(next_u32(r) % 255) - 127);
     for (uint32_t t = 0; t < n_tokens; t++) {
@@ -141,7 +149,7 @@ static void check_linear(const char *name, uint32_t n_rows, uint32_t n_lines, ui
                                   .extra = {1.0f, 0.7f, 1.0f},
                                   .kind = kind};
     run_linear(&a, name, next_u32(r) % 2 ? TWIN_ASCENDING : TWIN_DESCENDING);
-    linear_by_ref(&a, y_ref);
+    reference_linear(&a, y_ref);
     assert_same(y, y_ref, (size_t)n_tokens * y_stride * sizeof *y, name);
     mem_free(lines);
     mem_free(q);
@@ -152,7 +160,7 @@ static void check_linear(const char *name, uint32_t n_rows, uint32_t n_lines, ui
     mem_free(y_ref);
 }
 
-static void linear_layers_are_ref(void **state)
+static void linear_layers_match_the_reference(void **state)
 {
     (void)state;
     struct random r = {2};
@@ -168,21 +176,17 @@ static void linear_layers_are_ref(void **state)
     check_linear("linear_many", 63, 2, 9, LINEAR_ADD, &r);
 }
 
-/* One token: RMSNorm unless `normed` is false, quantised, then the layer. */
+/* One token: RMSNorm if `normed`, quantisation, then the layer. */
 static void check_one(uint32_t n_rows, uint32_t n_cols, uint32_t n_lanes, int32_t kind, bool normed,
                       struct random *r)
 {
     const uint32_t n_lines = (n_cols + LINE_COLS - 1) / LINE_COLS;
-    const size_t n_line_bytes = (size_t)n_rows * n_lines * LINE_BYTES;
-    uint8_t *lines = zeros(n_line_bytes, 1);
+    uint8_t *lines = random_lines(r, (size_t)n_rows * n_lines);
     float *x = floats(r, n_cols), *w = floats(r, n_cols), *bias = floats(r, n_rows);
     float *y = floats(r, n_rows), *y_ref = zeros(n_rows, sizeof *y);
     int8_t *q = zeros((size_t)n_lines * LINE_COLS, 1);
     struct act_scale scale;
     memcpy(y_ref, y, n_rows * sizeof *y);
-    for (size_t i = 0; i < n_line_bytes; i++)
-        for (uint32_t f = 0; f < 8; f += 2)
-            lines[i] |= (uint8_t)(next_u32(r) % 3 << f);
     const struct act_in in = {.x = x, .w = normed ? w : NULL, .n = n_cols, .eps = 1e-5f};
     quantise_ref(&in, q, &scale);
     const struct norm_linear_args a = {.norm = {.x = x,
@@ -210,7 +214,7 @@ static void check_one(uint32_t n_rows, uint32_t n_cols, uint32_t n_lanes, int32_
     b.q = q;
     b.q_s = &scale.s;
     b.q_sum = &scale.q_sum;
-    linear_by_ref(&b, y_ref);
+    reference_linear(&b, y_ref);
     assert_same(y, y_ref, n_rows * sizeof *y, "linear_one");
     mem_free(lines);
     mem_free(x);
@@ -221,7 +225,7 @@ static void check_one(uint32_t n_rows, uint32_t n_cols, uint32_t n_lanes, int32_
     mem_free(q);
 }
 
-static void one_token_with_its_norm_is_ref(void **state)
+static void one_token_with_norm_matches_the_reference(void **state)
 {
     (void)state;
     struct random r = {9};
@@ -231,26 +235,27 @@ static void one_token_with_its_norm_is_ref(void **state)
             check_one(130, 770, n_lanes, kind, false, &r);
             check_one(70, 2560, n_lanes, kind, true, &r);
         }
-    check_one(33, 256, 16, LINEAR_STORE, true, &r);       /* an odd number of rows */
-    check_one(6, 8192, 8, LINEAR_STORE, true, &r);        /* the whole tile, more than is held */
-    check_one(6, 8193, 32, LINEAR_ADD, true, &r);         /* q in the tile */
-    check_one(18, ONE_COLS, 32, LINEAR_STORE, false, &r); /* all of it */
+    check_one(33, 256, 16, LINEAR_STORE, true, &r); /* an odd number of rows */
+    check_one(6, 8192, 8, LINEAR_STORE, true,
+              &r); /* the row fills the tile and exceeds the preloaded chunks */
+    check_one(6, 8193, 32, LINEAR_ADD, true, &r);         /* q is stored in the tile */
+    check_one(18, ONE_COLS, 32, LINEAR_STORE, false, &r); /* the widest input */
     check_one(18, ONE_COLS, 16, LINEAR_RELU2, true, &r);
 }
 
-/* One layer, one KV head, a sequence of n_pos positions with one pass over all of them. */
+/* One layer with one KV head; a sequence of n_pos positions in one pass. */
 struct attn_case {
     uint32_t head_dim, group, n_pos, n_rot;
     bool neox, split;
 };
 
-/* Its buffers, and what ref makes of them. */
+/* Buffers of a case and the reference results. */
 struct attn_run {
     struct attn_case c;
     struct kv_shape kv;
     uint32_t n_blocks, q_width, stride;
     uint16_t *cache, *cache_ref; /* (n_blocks, block_elems) */
-    float *qkv, *rows;           /* (n_pos, stride), the second by ref */
+    float *qkv, *rows;           /* (n_pos, stride); rows by the reference */
     float *cs;                   /* (n_pos, n_rot) cosines, then sines */
     float *slots, *out;          /* (n_pos, q_width) */
     struct cuda_token *tokens;
@@ -326,8 +331,8 @@ static void check_append(const struct attn_run *a, enum twin_order order)
     assert_same(a->cache, a->cache_ref, a->n_blocks * a->kv.block_elems * 2, "the cache");
 }
 
-/* Attention of token t's head h, by ref; out (head_dim). */
-static void attention_by_ref(const struct attn_run *a, uint32_t t, uint32_t h, float *out)
+/* Attention of head h of token t by the reference; out (head_dim). */
+static void reference_attention(const struct attn_run *a, uint32_t t, uint32_t h, float *out)
 {
     const uint32_t head_dim = a->c.head_dim;
     float big_m = 0, big_l = 0, m, l;
@@ -353,7 +358,7 @@ static void attention_by_ref(const struct attn_run *a, uint32_t t, uint32_t h, f
     mem_free(one);
 }
 
-/* All tokens at once, or the last one with its positions split. */
+/* Runs all tokens at once, or only the last one with split positions. */
 static void check_attention(struct attn_case c, struct random *r, enum twin_order order)
 {
     struct attn_run a = attn_make(c, r);
@@ -380,7 +385,7 @@ static void check_attention(struct attn_case c, struct random *r, enum twin_orde
     float *out = zeros(c.head_dim, sizeof *out);
     for (uint32_t t = t0; t < c.n_pos; t++)
         for (uint32_t h = 0; h < c.group; h++) {
-            attention_by_ref(&a, t, h, out);
+            reference_attention(&a, t, h, out);
             assert_same(a.out + (size_t)t * a.q_width + h * c.head_dim, out,
                         c.head_dim * sizeof *out, "attention");
         }
@@ -388,7 +393,7 @@ static void check_attention(struct attn_case c, struct random *r, enum twin_orde
     attn_free(&a);
 }
 
-static void attention_is_ref(void **state)
+static void attention_matches_the_reference(void **state)
 {
     (void)state;
     struct random r = {3};
@@ -474,7 +479,7 @@ static void check_table(enum tensor_type type, uint32_t n, struct random *r, enu
     mem_free(h);
 }
 
-static void tables_are_ref(void **state)
+static void tables_match_the_reference(void **state)
 {
     (void)state;
     struct random r = {4};
@@ -490,11 +495,11 @@ static void tables_are_ref(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(norm_and_quantise_are_ref),
-        cmocka_unit_test(linear_layers_are_ref),
-        cmocka_unit_test(one_token_with_its_norm_is_ref),
-        cmocka_unit_test(attention_is_ref),
-        cmocka_unit_test(tables_are_ref),
+        cmocka_unit_test(norm_and_quantise_match_the_reference),
+        cmocka_unit_test(linear_layers_match_the_reference),
+        cmocka_unit_test(one_token_with_norm_matches_the_reference),
+        cmocka_unit_test(attention_matches_the_reference),
+        cmocka_unit_test(tables_match_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
