@@ -16,7 +16,6 @@
 #define READ_BYTES ((size_t)2 << 30)      /* much larger than any cache */
 #define READ_MIN_BYTES ((size_t)64 << 20) /* smallest buffer that still gives a bandwidth */
 #define N_LOOPS 6
-#define MEGA 1000000.0
 
 static bool cuda_probe(const struct backend_config *cfg, char *text, size_t text_bytes)
 {

@@ -43,12 +43,22 @@ bool cuda_enter(struct cuda_device *d, struct bn_error *err);
 /* Call after a failure: changes BN_EDEVICE to BN_ELOST if the device no longer works. Returns
  * false. */
 bool cuda_check_lost(struct cuda_device *d, struct bn_error *err);
-/* n_threads 0 means the kernel's own number of threads per block. */
+/* Grid dimensions in thread blocks. n_threads 0: the default threads per block of the kernel. */
 struct cuda_grid {
     size_t x, y, z, n_threads;
 };
+
+/* Blocks of `unit` items that n items need. */
+static inline size_t grid_blocks(size_t n, size_t unit)
+{
+    return (n + unit - 1) / unit;
+}
+
+/* Enqueues a kernel, unless an earlier call of the pass has failed. */
 void cuda_launch(struct cuda_device *d, enum cuda_kernel k, struct cuda_grid grid, void *args);
+/* Records the result of a call named `what` if it is the first failure. */
 void cuda_record_error(struct cuda_device *d, CUresult result, const char *what);
+/* Waits for the stream and returns the first error since the last call. */
 bool cuda_finish(struct cuda_device *d, struct bn_error *err);
 
 /* cuda_selftest.c: compares a small layer with plain C. BN_EDEVICE: wrong results or a failed call;

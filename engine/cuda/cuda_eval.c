@@ -16,7 +16,7 @@ static uint64_t pass_bytes(const struct backend *b)
         b->line_bytes + pass->n_tokens * b->shape.row_bytes + pass->n_single_rows * row_bytes;
     for (size_t i = 0; i < pass->n_requests; i += HEAD_GROUP) {
         const size_t n_rows = size_min(HEAD_GROUP, pass->n_requests - i);
-        const size_t n_reads = n_rows == 1 ? 1 : (n_rows + HEAD_ROWS - 1) / HEAD_ROWS;
+        const size_t n_reads = grid_blocks(n_rows, HEAD_ROWS);
         n +=
             n_reads * (cuda_head_screened(b, i, n_rows) ? cuda_head_bytes(b) : n_vocab * row_bytes);
     }

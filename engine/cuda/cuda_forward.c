@@ -12,11 +12,6 @@
 
 #define FEW_LIMIT 16 /* most tokens for linear_few; more use tensor cores */
 
-static size_t blocks_of(size_t n, size_t unit)
-{
-    return (n + unit - 1) / unit;
-}
-
 /* Device address of an offset in the table of the pass. */
 static const void *table_at(const struct backend *b, size_t offset)
 {
@@ -60,7 +55,7 @@ static void linear_one(struct backend *b, const struct norm_args *norm, const st
         args.n_lanes *= 2;
     const size_t n_rows = 2 * ONE_THREADS / args.n_lanes;
     cuda_launch(&b->device, KERNEL_linear_one,
-                (struct cuda_grid){blocks_of(w->n_rows, n_rows), 1, 1, 0}, &args);
+                (struct cuda_grid){grid_blocks(w->n_rows, n_rows), 1, 1, 0}, &args);
 }
 
 /* y = W q, y + W q or act(W_gate q) * (W_up q), depending on w->kind. */
@@ -85,13 +80,13 @@ static void linear_apply(struct backend *b, struct input in, const struct linear
     cuda_launch(&b->device, KERNEL_norm_quantise, (struct cuda_grid){n_tokens, 1, 1, 0}, &norm);
     if (n_tokens <= FEW_LIMIT)
         cuda_launch(&b->device, KERNEL_linear_few,
-                    (struct cuda_grid){blocks_of(w->n_rows, FEW_ROWS),
-                                       blocks_of(n_tokens, FEW_TOKENS), 1, 0},
+                    (struct cuda_grid){grid_blocks(w->n_rows, FEW_ROWS),
+                                       grid_blocks(n_tokens, FEW_TOKENS), 1, 0},
                     &args);
     else
         cuda_launch(&b->device, KERNEL_linear_many,
-                    (struct cuda_grid){blocks_of(w->n_rows, MANY_ROWS),
-                                       blocks_of(n_tokens, MANY_TOKENS), 1, 0},
+                    (struct cuda_grid){grid_blocks(w->n_rows, MANY_ROWS),
+                                       grid_blocks(n_tokens, MANY_TOKENS), 1, 0},
                     &args);
 }
 
@@ -121,7 +116,7 @@ static void attn_apply(struct backend *b, size_t layer)
     const struct hparams *hp = &b->model->hp;
     const struct cuda_shape *s = &b->shape;
     const struct pass *pass = &b->pass;
-    const size_t n_heads_y = hp->n_kv_heads * blocks_of(s->group, ATTN_HEADS);
+    const size_t n_heads_y = hp->n_kv_heads * grid_blocks(s->group, ATTN_HEADS);
     struct attn_args args = {.tokens = pass_tokens(b),
                              .qkv = b->scratch.qkv,
                              .out = b->scratch.attn,
@@ -135,7 +130,7 @@ static void attn_apply(struct backend *b, size_t layer)
                              .split = pass->split};
     if (!pass->split) {
         cuda_launch(&b->device, KERNEL_attn_apply,
-                    (struct cuda_grid){1, n_heads_y, blocks_of(pass->n_tokens, ATTN_TOKENS), 0},
+                    (struct cuda_grid){1, n_heads_y, grid_blocks(pass->n_tokens, ATTN_TOKENS), 0},
                     &args);
         return;
     }

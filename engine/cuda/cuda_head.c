@@ -15,11 +15,6 @@
 _Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS / 2,
                "the kernels' plane is the one that is measured out");
 
-static size_t blocks_of(size_t n, size_t unit)
-{
-    return (n + unit - 1) / unit;
-}
-
 bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct bn_error *err)
 {
     const struct model *m = b->model;
@@ -42,8 +37,8 @@ bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct b
     args.too_large = (uint32_t *)(uintptr_t)flag;
     bool ok = cuda_ok(d, d->cuMemsetD8(flag, 0, sizeof too_large), "clearing GPU memory", err);
     if (ok) {
-        cuda_launch(dev, KERNEL_coarse_pack, (struct cuda_grid){(m->hp.n_vocab + 3) / 4, 1, 1, 0},
-                    &args);
+        cuda_launch(dev, KERNEL_coarse_pack,
+                    (struct cuda_grid){grid_blocks(m->hp.n_vocab, 4), 1, 1, 0}, &args);
         ok =
             cuda_finish(dev, err) && cuda_ok(d, d->cuMemcpyDtoH(&too_large, flag, sizeof too_large),
                                              "packing the coarse plane", err);
@@ -114,16 +109,16 @@ struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n)
 /* Computes all logits, or a bound of each. */
 static void head_multiply(struct backend *b, size_t n, bool screened)
 {
-    const size_t n_vocab = b->model->hp.n_vocab, n_groups = n == 1 ? 1 : blocks_of(n, HEAD_ROWS);
+    const size_t n_vocab = b->model->hp.n_vocab, n_groups = grid_blocks(n, HEAD_ROWS);
     struct dot_args dot = cuda_head_dots(b, 0, n);
     struct bound_args bound = {
         .plane = b->coarse, .query = query_buffers_of(b), .out = dot.out, .n_rows = (uint32_t)n};
     if (screened)
         cuda_launch(&b->device, n == 1 ? KERNEL_coarse_bound_one : KERNEL_coarse_bound_few,
-                    (struct cuda_grid){blocks_of(n_vocab, BOUND_ROWS), n_groups, 1, 0}, &bound);
+                    (struct cuda_grid){grid_blocks(n_vocab, BOUND_ROWS), n_groups, 1, 0}, &bound);
     else
         cuda_launch(&b->device, n == 1 ? KERNEL_rows_dot_one : KERNEL_rows_dot_few,
-                    (struct cuda_grid){blocks_of(n_vocab, DOT_ROWS), n_groups, 1, 0}, &dot);
+                    (struct cuda_grid){grid_blocks(n_vocab, DOT_ROWS), n_groups, 1, 0}, &dot);
 }
 
 void cuda_head_apply(struct backend *b, size_t first, size_t n)
@@ -154,7 +149,7 @@ void cuda_head_apply(struct backend *b, size_t first, size_t n)
     head_multiply(b, n, screened);
     cuda_launch(&b->device, KERNEL_pick_floor, (struct cuda_grid){n, 1, 1, 0}, &pick);
     cuda_launch(&b->device, KERNEL_pick_take,
-                (struct cuda_grid){blocks_of(m->hp.n_vocab, TAKE_IDS), n, 1, 0}, &pick);
+                (struct cuda_grid){grid_blocks(m->hp.n_vocab, TAKE_IDS), n, 1, 0}, &pick);
     cuda_record_error(
         &b->device,
         b->device.driver.cuMemcpyDtoHAsync(b->host.found, (CUdeviceptr)(uintptr_t)s->found,

@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#define MEGA 1000000.0
-
 /* Reports how much memory is missing and which context would fit. */
 static bool fail_memory(struct backend *b, size_t n_ctx, size_t n_bytes, struct bn_error *err)
 {
@@ -64,7 +62,8 @@ void cuda_kv_close(struct seq *s)
     struct bn_error err;
     if (!s)
         return;
-    if (s->memory && cuda_enter(&s->backend->device, &err)) /* a lost device has already freed it */
+    if (s->memory &&
+        cuda_enter(&s->backend->device, &err)) /* a lost device has no memory to free */
         (void)s->backend->device.driver.cuMemFree(s->memory); /* a failure changes nothing */
     mem_free(s);
 }

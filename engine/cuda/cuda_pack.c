@@ -19,6 +19,7 @@
  * file. */
 enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES };
 
+/* One matrix of a pass: its sections, matrices of the file, in row order. */
 struct matrix {
     const struct linear *sections[3];
     size_t n_sections;

@@ -55,7 +55,7 @@ static bool gather(struct backend *b, size_t i, size_t n, struct bn_error *err)
                       dev->driver.cuMemcpyHtoDAsync((CUdeviceptr)(uintptr_t)b->scratch.ids,
                                                     b->host.ids, n * sizeof(int32_t), dev->stream),
                       "sending ids");
-    cuda_launch(dev, KERNEL_rows_named, (struct cuda_grid){(n + DOT_ROWS - 1) / DOT_ROWS, 1, 1, 0},
+    cuda_launch(dev, KERNEL_rows_named, (struct cuda_grid){grid_blocks(n, DOT_ROWS), 1, 1, 0},
                 &args);
     b->pass.n_single_rows += n;
     return cuda_finish(dev, err) &&

@@ -125,7 +125,7 @@ static bool run(struct cuda_device *dev, struct selftest *t, CUdeviceptr memory,
         return false;
     if (kernel == KERNEL_linear_many) {
         cuda_launch(dev, KERNEL_norm_quantise, (struct cuda_grid){N_TOKENS, 1, 1, 0}, &norm);
-        cuda_launch(dev, kernel, (struct cuda_grid){(N_ROWS + MANY_ROWS - 1) / MANY_ROWS, 1, 1, 0},
+        cuda_launch(dev, kernel, (struct cuda_grid){grid_blocks(N_ROWS, MANY_ROWS), 1, 1, 0},
                     &linear);
     }
     for (size_t i = 0; kernel == KERNEL_linear_one && i < N_TOKENS; i++) {
@@ -133,7 +133,7 @@ static bool run(struct cuda_device *dev, struct selftest *t, CUdeviceptr memory,
         const size_t n_rows = 2 * ONE_THREADS / one.n_lanes;
         one.norm.x += i * N_COLS;
         one.linear.y += i * N_ROWS;
-        cuda_launch(dev, kernel, (struct cuda_grid){(N_ROWS + n_rows - 1) / n_rows, 1, 1, 0}, &one);
+        cuda_launch(dev, kernel, (struct cuda_grid){grid_blocks(N_ROWS, n_rows), 1, 1, 0}, &one);
     }
     return cuda_finish(dev, err) &&
            cuda_ok(d, d->cuMemcpyDtoH(t->y, y, sizeof t->y), "the self-test", err);

@@ -18,7 +18,8 @@
 
 #define ROW_UNIT 16                     /* in floats: rows of activations are aligned to 64 bytes */
 #define STAGING_BYTES ((size_t)4 << 20) /* host memory that uploads pass through */
-#define IDS_CHUNK 4096                  /* ids whose logits are fetched together */
+#define MEGA 1000000.0
+#define IDS_CHUNK 4096 /* ids whose logits are fetched together */
 
 struct cuda_layer {
     const float *attn_norm, *ffn_norm;         /* (n_embd) */
@@ -83,6 +84,7 @@ struct row_request {
     uint64_t position; /* of the token to draw */
 };
 
+/* One evaluation in progress. */
 struct pass {
     struct eval_item *items;
     size_t n_items, n_tokens, n_requests;
@@ -139,10 +141,11 @@ bool cuda_pack_model(struct backend *b, const struct backend_control *control,
 bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct bn_error *err);
 /* Bytes that the head reads for one token. */
 size_t cuda_head_bytes(const struct backend *b);
-/* Enqueues the head for n requests starting at `first`; reports whether these are screened; returns
- * the arguments for exact logits of n rows from i. */
-void cuda_head_apply(struct backend *b, size_t first, size_t n);
+/* Whether the head is screened for n requests starting at `first`. */
 bool cuda_head_screened(const struct backend *b, size_t first, size_t n);
+/* Enqueues the head for n requests starting at `first`, at most HEAD_GROUP. */
+void cuda_head_apply(struct backend *b, size_t first, size_t n);
+/* Arguments for exact logits of n rows, starting at row i of the group. */
 struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n);
 
 /* cuda_forward.c: runs a whole pass; captures the graphs of one token. */

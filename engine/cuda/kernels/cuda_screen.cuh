@@ -87,7 +87,7 @@ KERNEL(coarse_pack, coarse_args, 128)
     for (uint32_t b = 0; b < a.plane.n_blocks; b++)
         pack_block(&a, row, (uint64_t)id * a.plane.n_blocks + b, b, steps + b);
     const uint32_t past = a.plane.n_blocks + thread_x() % 32;
-    if (past < a.plane.step_stride) /* the stride has at most eight extra */
+    if (past < a.plane.step_stride) /* at most seven, so one per lane */
         steps[past] = 0;
 }
 

@@ -47,7 +47,7 @@ static void each_probe_failure_is_one_line(void **state)
         {"old_gpu", "compute capability 7.5, at least 8.0"},
         {"wrong", "Twin GPU computes wrong results"},
     };
-    const struct backend_config cfg = {0}, second = {.index = 1}, rung = {.isa = "avx2"};
+    const struct backend_config cfg = {0}, second = {.index = 1}, with_isa = {.isa = "avx2"};
     char text[160];
     for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
         (void)setenv("FAKE_CUDA", machines[i][0], 1);
@@ -61,7 +61,7 @@ static void each_probe_failure_is_one_line(void **state)
     assert_contains(text, "Twin GPU");
     assert_false(ops->probe(&second, text, sizeof text));
     assert_contains(text, "there is no GPU 1: the driver shows 1");
-    assert_false(ops->probe(&rung, text, sizeof text));
+    assert_false(ops->probe(&with_isa, text, sizeof text));
     assert_contains(text, "avx2");
 }
 
