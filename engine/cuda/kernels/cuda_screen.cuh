@@ -1,16 +1,19 @@
 /*
- * The screened head: the coarse plane of the table, and the final norm with the query made of it;
- * cuda_bounds.cuh multiplies them. Formulas and proof: docs/kernels.md, "The head, screened"; every
- * operation is that of the CPU backend, so that all machines screen alike.
+ * Data of the screened head: the coarse plane of the table, and the final norm with its query.
+ * cuda_bounds.cuh multiplies the two.
+ *
+ * Formulas and proof: docs/kernels.md, "The head, screened". Every operation is the same as in the
+ * CPU backend, so that all machines screen alike.
  */
-#ifndef ENGINE_CUDA_CUDA_SCREEN_CUH
-#define ENGINE_CUDA_CUDA_SCREEN_CUH
+#ifndef CUDA_SCREEN_CUH
+#define CUDA_SCREEN_CUH
 
 #include "engine/base/noise.h"
-#include "engine/cuda/cuda_head.cuh"
+#include "engine/cuda/kernels/cuda_head.cuh"
 #include "engine/model/coarse_code.h"
 
-/* Half the distance of two codes, as BF16, rounded up; largest is the bits of a magnitude. */
+/* Half the distance of two codes, as BF16 bits, rounded up. `largest` is the bit pattern of the
+ * largest magnitude. */
 DEV uint32_t coarse_step(uint32_t largest)
 {
     if (largest == 0)
@@ -21,7 +24,8 @@ DEV uint32_t coarse_step(uint32_t largest)
     return 15.0f * f32_of_bits(step << 16) < f32_of_bits(largest) ? step + 1 : step;
 }
 
-/* A weight's code: up with the probability of the remainder; `up` has 16 bits. */
+/* Code of a weight, rounded up with a probability equal to the remainder; `up` is a 16-bit random
+ * number. */
 DEV uint32_t coarse_code(float w, float inverse, uint32_t up)
 {
     const float part = ((float)(int32_t)up + 0.5f) * (1.0f / 65536.0f);
@@ -39,7 +43,7 @@ DEV uint32_t coarse_byte(float low, float high, float inverse, uint64_t key, uin
     return coarse_code(low, inverse, x & 0xffffu) | coarse_code(high, inverse, x >> 16) << 4;
 }
 
-/* One block of a row by a warp: lane l has columns 2 l, 2 l + 1 and 64 on. */
+/* Packs one block of a row by one warp. Lane l has columns 2 l, 2 l + 1, 2 l + 64, 2 l + 65. */
 DEV void pack_block(const struct coarse_args *a, const uint8_t *row, uint64_t line, uint32_t b,
                     uint16_t *step_at)
 {
@@ -53,10 +57,10 @@ DEV void pack_block(const struct coarse_args *a, const uint8_t *row, uint64_t li
         largest = magnitude > largest ? magnitude : largest;
     }
     for (uint32_t mask = 16; mask > 0; mask /= 2) {
-        const uint32_t other = swap_u32(largest, mask);
+        const uint32_t other = shuffle_xor_u32(largest, mask);
         largest = other > largest ? other : largest;
     }
-    const bool fits = f32_of_bits(largest) <= COARSE_MAX; /* a NaN does not */
+    const bool fits = f32_of_bits(largest) <= COARSE_MAX; /* false for NaN */
     const uint32_t step = fits ? coarse_step(largest) : 0;
     const float inverse = fits && largest ? 1.0f / f32_of_bits(step << 16) : 0.0f;
     const uint64_t key = noise_bits(COARSE_KEY, line);
@@ -72,7 +76,7 @@ DEV void pack_block(const struct coarse_args *a, const uint8_t *row, uint64_t li
     }
 }
 
-/* The plane of a table of plain floats; a warp a row. */
+/* Builds the plane of a table of plain floats. One warp per row. */
 KERNEL(coarse_pack, coarse_args, 128)
 {
     const uint32_t id = (block_x() * n_threads_x() + thread_x()) / 32;
@@ -83,12 +87,12 @@ KERNEL(coarse_pack, coarse_args, 128)
     for (uint32_t b = 0; b < a.plane.n_blocks; b++)
         pack_block(&a, row, (uint64_t)id * a.plane.n_blocks + b, b, steps + b);
     const uint32_t past = a.plane.n_blocks + thread_x() % 32;
-    if (past < a.plane.step_stride) /* eight at most */
+    if (past < a.plane.step_stride) /* at most seven, so one per lane */
         steps[past] = 0;
 }
 
-/* The two planes of x, and what they miss. */
-DEV void split_query(const struct query_room *q, uint32_t row, const float *x, uint32_t n,
+/* Splits x into its two planes and records the rounding error of each element. */
+DEV void split_query(const struct query_buffers *q, uint32_t row, const float *x, uint32_t n,
                      double unit)
 {
     const uint32_t n_columns = q->n_blocks * COARSE_COLS;
@@ -104,22 +108,23 @@ DEV void split_query(const struct query_room *q, uint32_t row, const float *x, u
     }
 }
 
-/* -15 times the sum of the eight columns of each lane. */
-DEV void fix_query(const struct query_room *q, uint32_t row)
+/* -15 times the sum of the eight columns of each partial sum. */
+DEV void fix_query(const struct query_buffers *q, uint32_t row)
 {
-    const uint32_t n = q->n_blocks * COARSE_LANES;
+    const uint32_t n = q->n_blocks * COARSE_SUMS;
     const uint32_t *planes =
         (const uint32_t *)(q->x + (uint64_t)row * q->n_blocks * 2 * COARSE_COLS);
     for (uint32_t i = thread_x(); i < n; i += n_threads_x()) {
-        const uint32_t *w = planes + i / COARSE_LANES * (2 * COARSE_COLS / 4) + i % COARSE_LANES;
+        const uint32_t *w = planes + i / COARSE_SUMS * (2 * COARSE_COLS / 4) + i % COARSE_SUMS;
         const int32_t high = dot4(w[0], 0x01010101u, dot4(w[16], 0x01010101u, 0));
         const int32_t low2 = dot4(w[32], 0x01010101u, dot4(w[48], 0x01010101u, 0));
         q->fix[(uint64_t)row * n + i] = -15 * (128 * high + low2 / 2);
     }
 }
 
-/* How far the step of a block may mislead. Sums over the blocks are in their order. */
-DEV void spread_query(const struct query_room *q, uint32_t row, const float *x, uint32_t n)
+/* Error bound per block, to be multiplied by the block's step. Sums over blocks run in ascending
+ * order. */
+DEV void spread_query(const struct query_buffers *q, uint32_t row, const float *x, uint32_t n)
 {
     SHARED double theta;
     double *norms = q->norms + (uint64_t)row * 2 * q->n_blocks;
@@ -160,15 +165,15 @@ DEV void spread_query(const struct query_room *q, uint32_t row, const float *x, 
     }
 }
 
-/* The final norm of each wanted row and its query; a block a row. */
+/* Final norm and query. Grid: requested rows. */
 KERNEL(head_norm, head_norm_args, 512)
 {
     SHARED float tile[ROW_TILE];
     const uint32_t row = block_x();
-    const float *h = a.h + (uint64_t)a.wants[row].token * a.h_stride;
+    const float *h = a.h + (uint64_t)a.requests[row].token * a.h_stride;
     float *x = a.x + (uint64_t)row * a.stride;
     const float r = 1.0f / sqrtf(block_square64(h, a.n, tile) / (float)a.n + a.eps);
-    uint32_t largest = 0; /* as bits, where a NaN is above infinity */
+    uint32_t largest = 0; /* bit pattern: NaN compares above infinity */
     for (uint32_t i = thread_x(); i < a.n; i += n_threads_x()) {
         const float y = (h[i] * r) * a.w[i];
         const uint32_t magnitude = bits_of_f32(y) & 0x7fffffffu;
@@ -179,7 +184,7 @@ KERNEL(head_norm, head_norm_args, 512)
         a.found[row].n = a.found[row].not_finite = a.found[row].n_read = 0;
     if (a.query.n_blocks == 0)
         return;
-    const float most = f32_of_bits(block_max_u32(largest)); /* a barrier: x is written */
+    const float most = f32_of_bits(block_max_u32(largest)); /* includes a barrier: x is complete */
     const float unit = (float)((double)most / COARSE_LIMIT);
     const bool screened = most >= COARSE_X_MIN && most <= COARSE_X_MAX;
     if (thread_x() == 0) {

@@ -1,14 +1,14 @@
 /*
- * One block of 64 positions of attention, with its own maximum (docs/kernels.md). 64 threads a
- * token: positions while scores are computed, elements of the head afterwards. Every load of a key
- * or value serves ATTN_HEADS query heads.
+ * One position block of attention, with its own maximum (docs/kernels.md). A token has 64 threads:
+ * one per position while scores are computed, one per element of the head afterwards. Each load of
+ * a key or value serves ATTN_HEADS query heads.
  */
-#ifndef ENGINE_CUDA_CUDA_ATTN_BLOCK_CUH
-#define ENGINE_CUDA_CUDA_ATTN_BLOCK_CUH
+#ifndef CUDA_ATTN_BLOCK_CUH
+#define CUDA_ATTN_BLOCK_CUH
 
-#include "engine/cuda/cuda_math.cuh"
+#include "engine/cuda/kernels/cuda_math.cuh"
 
-/* Positions of a block that a token sees. */
+/* Number of positions in a position block that a token sees. */
 DEV uint32_t seen_of(uint32_t pos, uint32_t block)
 {
     if (block > pos / KV_BLOCK)
@@ -16,23 +16,23 @@ DEV uint32_t seen_of(uint32_t pos, uint32_t block)
     return block < pos / KV_BLOCK ? KV_BLOCK : pos % KV_BLOCK + 1;
 }
 
-/* What one thread is about. */
-struct attn_place {
-    const float *q;         /* of the first head */
-    const uint16_t *kv;     /* of the layer and KV head, block 0 */
-    uint32_t slot, j;       /* token of the tile; position in the block, then element of the head */
-    uint32_t head, n_heads; /* first query head; how many of ATTN_HEADS there are */
+/* What one thread works on. */
+struct attn_thread {
+    const float *q;     /* query of the first head */
+    const uint16_t *kv; /* cache of the layer and KV head, position block 0 */
+    uint32_t slot, j;   /* token in the tile; position in the block, later element of the head */
+    uint32_t head, n_heads; /* first query head; number of query heads, at most ATTN_HEADS */
     uint32_t pos;
-    bool idle; /* past the last token */
+    bool idle; /* the tile has no token for this thread */
 };
 
-DEV struct attn_place attn_here(const struct attn_args *a)
+DEV struct attn_thread attn_thread_init(const struct attn_args *a)
 {
     const uint32_t n_chunks = (a->group + ATTN_HEADS - 1) / ATTN_HEADS;
     const uint32_t kv_head = block_y() / n_chunks, first = block_y() % n_chunks * ATTN_HEADS;
     const uint32_t slot = thread_x() / KV_BLOCK;
     const uint32_t token = block_z() * (n_threads_x() / KV_BLOCK) + slot;
-    struct attn_place p;
+    struct attn_thread p;
     p.idle = token >= a->n_tokens;
     p.slot = slot;
     p.j = thread_x() % KV_BLOCK;
@@ -46,9 +46,9 @@ DEV struct attn_place attn_here(const struct attn_args *a)
     return p;
 }
 
-/* z[h] = q(h) . k, one chain over the head. */
-DEV void score_position(const struct attn_args *a, const struct attn_place *p, const uint16_t *keys,
-                        float *z)
+/* z[h] = q(h) . k, one fma chain over the head. */
+DEV void score_position(const struct attn_args *a, const struct attn_thread *p,
+                        const uint16_t *keys, float *z)
 {
     const uint32_t head_dim = a->kv.head_dim;
     const float *q[ATTN_HEADS];
@@ -66,16 +66,17 @@ DEV void score_position(const struct attn_args *a, const struct attn_place *p, c
     }
 }
 
-/* The softmax of a block of positions, for each token of a tile. */
+/* Softmax of a position block for each token of a tile. */
 struct attn_shared {
-    float p[ATTN_TOKENS][KV_BLOCK][ATTN_HEADS]; /* scores, then probabilities */
-    float part[ATTN_TOKENS][ATTN_HEADS][2];     /* of two warps */
-    float first[ATTN_TOKENS][ATTN_HEADS];       /* the score of position 0 */
+    float p[ATTN_TOKENS][KV_BLOCK][ATTN_HEADS];  /* scores, then probabilities */
+    float warp_best[ATTN_TOKENS][ATTN_HEADS][2]; /* maximum of each of the two warps */
+    float first[ATTN_TOKENS][ATTN_HEADS];        /* score of position 0 */
     float l[ATTN_TOKENS][ATTN_HEADS];
 };
 
-/* z to probabilities in s->p and their sum in s->l; m[h] is the maximum. All threads enter. */
-DEV void softmax_block(struct attn_shared *s, const struct attn_place *p, uint32_t n_seen,
+/* Turns scores z into probabilities s->p and their sum s->l; m[h] is the maximum. All threads of
+ * the block must call it. */
+DEV void softmax_block(struct attn_shared *s, const struct attn_thread *p, uint32_t n_seen,
                        const float *z, float *m)
 {
     const uint32_t slot = p->slot, j = p->j;
@@ -84,15 +85,16 @@ DEV void softmax_block(struct attn_shared *s, const struct attn_place *p, uint32
     for (uint32_t h = 0; h < ATTN_HEADS; h++) {
         const float top = warp_max(seen && z[h] == z[h] ? z[h] : -INFINITY);
         if (j % 32 == 0)
-            s->part[slot][h][j / 32] = top;
+            s->warp_best[slot][h][j / 32] = top;
         if (j == 0)
             s->first[slot][h] = z[h];
     }
     block_sync();
 #pragma unroll
     for (uint32_t h = 0; h < ATTN_HEADS; h++) {
-        const float a = s->part[slot][h][0], b = s->part[slot][h][1], first = s->first[slot][h];
-        /* A NaN is passed over unless it is the first; + 0 turns -0 into +0. */
+        const float a = s->warp_best[slot][h][0], b = s->warp_best[slot][h][1],
+                    first = s->first[slot][h];
+        /* NaN is ignored unless it is the first score; + 0 turns -0 into +0. */
         m[h] = (first == first ? (b > a ? b : a) : first) + 0.0f;
         s->p[slot][j][h] = seen ? exp0(z[h] - m[h]) : 0.0f;
     }
@@ -108,9 +110,10 @@ DEV void softmax_block(struct attn_shared *s, const struct attn_place *p, uint32
     block_sync();
 }
 
-/* o[h] = element i of sum p v, one chain over the positions seen. */
+/* o[h] = element i of sum p v, one fma chain over the visible positions. */
 DEV void weigh_values(const struct attn_args *a, const struct attn_shared *s,
-                      const struct attn_place *p, const uint16_t *values, uint32_t n_seen, float *o)
+                      const struct attn_thread *p, const uint16_t *values, uint32_t n_seen,
+                      float *o)
 {
 #pragma unroll
     for (uint32_t h = 0; h < ATTN_HEADS; h++)
@@ -124,14 +127,14 @@ DEV void weigh_values(const struct attn_args *a, const struct attn_shared *s,
     }
 }
 
-/* The running results of one query head. */
+/* Running maximum and sum of one query head. */
 struct attn_run {
     float m, l;
 };
 
-/* Factors of the old and the new part; the first block is taken as it is. */
+/* Factors for the old results and for the new block. The first block is copied unchanged. */
 struct attn_factors {
-    float old_part, new_part;
+    float old_factor, new_factor;
 };
 DEV struct attn_factors merge_block(struct attn_run *run, float m, float l, bool is_first)
 {
@@ -142,9 +145,9 @@ DEV struct attn_factors merge_block(struct attn_run *run, float m, float l, bool
         return f;
     }
     const float top = m > run->m ? m : run->m;
-    f.old_part = exp0(run->m - top);
-    f.new_part = exp0(m - top);
-    run->l = fmaf(l, f.new_part, run->l * f.old_part);
+    f.old_factor = exp0(run->m - top);
+    f.new_factor = exp0(m - top);
+    run->l = fmaf(l, f.new_factor, run->l * f.old_factor);
     run->m = top;
     return f;
 }

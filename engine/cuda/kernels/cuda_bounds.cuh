@@ -1,15 +1,16 @@
 /*
- * An upper bound of every logit, from the coarse plane and a query. The order of its operations is
- * the CPU's: docs/kernels.md, "The head, screened".
+ * Upper bounds of all logits, from the coarse plane and a query. The order of operations is the
+ * same as on the CPU: docs/kernels.md, "The head, screened".
  */
-#ifndef ENGINE_CUDA_CUDA_BOUNDS_CUH
-#define ENGINE_CUDA_CUDA_BOUNDS_CUH
+#ifndef CUDA_BOUNDS_CUH
+#define CUDA_BOUNDS_CUH
 
-#include "engine/cuda/cuda_head.cuh"
+#include "engine/cuda/kernels/cuda_head.cuh"
 
-/* Four lanes of a line for two rows: codes of sixteen columns, x of the same. */
+/* Adds one line to four of the 16 partial sums of two rows: 16 bytes of codes, and x of the same
+ * columns. */
 DEV void bound_line(const struct words *codes, const int8_t *x, const int32_t *fix, const float *g,
-                    float (*lanes)[4])
+                    float (*sums)[4])
 {
     const struct words high0 = load_words(x), high1 = load_words(x + 64);
     const struct words low0 = load_words(x + COARSE_COLS), low1 = load_words(x + COARSE_COLS + 64);
@@ -22,7 +23,7 @@ DEV void bound_line(const struct words *codes, const int8_t *x, const int32_t *f
                            c1 = codes[r].at[i] >> 4 & 0x0f0f0f0fu;
             const int32_t high = dot4(c0, high0.at[i], dot4(c1, high1.at[i], 0));
             const int32_t sum = dot4(c0, low0.at[i], dot4(c1, low1.at[i], 256 * high));
-            lanes[r][i] = fmaf((float)(sum + (int32_t)add.at[i]), g[r], lanes[r][i]);
+            sums[r][i] = fmaf((float)(sum + (int32_t)add.at[i]), g[r], sums[r][i]);
         }
 }
 
@@ -31,11 +32,12 @@ DEV float step_of(const uint16_t *steps, uint32_t b)
     return f32_of_bits((uint32_t)steps[b] << 16);
 }
 
-/* The square of what the steps may mislead, for the row's four threads. */
-DEV float square_of(const uint16_t *steps, const float *spread, uint32_t part, uint32_t stride)
+/* Square of the error bound, which depends on the steps of the row. Computed by the row's four
+ * threads. */
+DEV float square_of(const uint16_t *steps, const float *spread, uint32_t member, uint32_t stride)
 {
     float squares[2] = {0.0f, 0.0f};
-    for (uint32_t b = 2 * part; b < stride; b += 8)
+    for (uint32_t b = 2 * member; b < stride; b += 8)
 #pragma unroll
         for (uint32_t i = 0; i < 2; i++) {
             const float t = step_of(steps, b + i) * spread[b + i];
@@ -44,25 +46,25 @@ DEV float square_of(const uint16_t *steps, const float *spread, uint32_t part, u
     for (uint32_t mask = 2; mask > 0; mask /= 2)
 #pragma unroll
         for (uint32_t i = 0; i < 2; i++)
-            squares[i] = squares[i] + swap_f32(squares[i], mask);
+            squares[i] = squares[i] + shuffle_xor_f32(squares[i], mask);
     return squares[0] + squares[1];
 }
 
-DEV float tree_of(float *lanes)
+DEV float tree_of(float *sums)
 {
     for (uint32_t mask = 2; mask > 0; mask /= 2)
 #pragma unroll
         for (uint32_t i = 0; i < 4; i++)
-            lanes[i] = lanes[i] + swap_f32(lanes[i], mask);
-    return (lanes[0] + lanes[2]) + (lanes[1] + lanes[3]);
+            sums[i] = sums[i] + shuffle_xor_f32(sums[i], mask);
+    return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
-/* The better of two, of equals the one with the lower id; all 32 lanes end with the warp's. */
+/* The best candidate of the warp, in all 32 lanes; of equal ones the lower id. */
 DEV struct cuda_cand warp_best(struct cuda_cand mine)
 {
     for (uint32_t mask = 16; mask > 0; mask /= 2) {
-        const float z = swap_f32(mine.logit, mask);
-        const int32_t id = (int32_t)swap_u32((uint32_t)mine.id, mask);
+        const float z = shuffle_xor_f32(mine.logit, mask);
+        const int32_t id = (int32_t)shuffle_xor_u32((uint32_t)mine.id, mask);
         if (z > mine.logit || (z == mine.logit && id < mine.id)) {
             mine.logit = z;
             mine.id = id;
@@ -71,19 +73,20 @@ DEV struct cuda_cand warp_best(struct cuda_cand mine)
     return mine;
 }
 
-/* Four threads have two rows of the plane; a warp has a part. n_x is a constant of the caller. */
+/* Four threads have two rows of the plane, so a warp has BEST_ROWS rows. n_x must be a compile-time
+ * constant in the caller. */
 DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
 {
     const struct coarse_plane *plane = &a->plane;
-    const struct query_room *q = &a->query;
-    const uint32_t part = thread_x() % 4, n_vocab = a->out.n_vocab, n_blocks = plane->n_blocks;
+    const struct query_buffers *q = &a->query;
+    const uint32_t member = thread_x() % 4, n_vocab = a->out.n_vocab, n_blocks = plane->n_blocks;
     const uint32_t id = (block_x() * n_threads_x() + thread_x()) / 4 * 2;
     const uint8_t *lines[2];
     const uint16_t *steps[2];
-    float lanes[HEAD_ROWS][2][4] = {{{0.0f}}};
+    float sums[HEAD_ROWS][2][4] = {{{0.0f}}};
     for (uint32_t r = 0; r < 2; r++) {
         const uint64_t at = id + r < n_vocab ? id + r : n_vocab - 1;
-        lines[r] = plane->lines + at * n_blocks * LINE_BYTES + 16 * part;
+        lines[r] = plane->lines + at * n_blocks * LINE_BYTES + 16 * member;
         steps[r] = plane->steps + at * plane->step_stride;
     }
 #pragma unroll 4
@@ -95,8 +98,8 @@ DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
         for (uint32_t i = 0; i < n_x; i++) {
             const uint64_t at =
                 (uint64_t)(x0 + i < a->n_rows ? x0 + i : a->n_rows - 1) * n_blocks + b;
-            bound_line(codes, q->x + at * 2 * COARSE_COLS + 16 * part,
-                       q->fix + at * COARSE_LANES + 4 * part, g, lanes[i]);
+            bound_line(codes, q->x + at * 2 * COARSE_COLS + 16 * member,
+                       q->fix + at * COARSE_SUMS + 4 * member, g, sums[i]);
         }
     }
 #pragma unroll
@@ -107,13 +110,13 @@ DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
 #pragma unroll
         for (uint32_t r = 0; r < 2; r++) {
             const float error = square_of(steps[r], q->spread + (uint64_t)row * q->step_stride,
-                                          part, plane->step_stride);
-            const float tree = tree_of(lanes[i][r]);
+                                          member, plane->step_stride);
+            const float tree = tree_of(sums[i][r]);
             const float up =
                 screen->screened ? screen->unit * tree + sqrtf(error + 1e-36f) : INFINITY;
             if (id + r >= n_vocab)
                 continue;
-            if (part == 0)
+            if (member == 0)
                 a->out.z[(uint64_t)row * a->out.z_stride + id + r] = up;
             if (up > best.logit) {
                 best.logit = up;
@@ -122,7 +125,7 @@ DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
         }
         best = warp_best(best);
         if (thread_x() % 32 == 0 && id < n_vocab)
-            a->out.parts[(uint64_t)row * a->out.part_stride + id / PART_ROWS] = best;
+            a->out.bests[(uint64_t)row * a->out.best_stride + id / BEST_ROWS] = best;
     }
 }
 

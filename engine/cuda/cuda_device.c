@@ -1,21 +1,23 @@
 /*
- * Can a device be used here, with one sentence for each reason why not; opening it; launching.
+ * Checks whether a GPU can be used (each reason against it has its own message), opens it, and
+ * launches kernels.
  */
+#include "engine/cuda/cuda_device.h"
+
 #include "engine/cuda/cuda_fatbin.h"
-#include "engine/cuda/cuda_state.h"
 
 #include <stdio.h>
 
-/* What the kernels are built for at least: mma with int8, asynchronous copies. */
+/* The kernels need compute capability 8.0: int8 mma and asynchronous copies. */
 #define MIN_MAJOR 8
-#define AHEAD_MAJOR 9 /* kernels wait for each other by an instruction */
+#define DEPENDENT_LAUNCH_MAJOR 9 /* first with dependent launch */
 
 static bool check_version(struct cuda_driver *d, struct bn_error *err)
 {
     int version = 0;
-    if (!cuda_ok(d, d->cuDriverGetVersion(&version), "the driver's version", err))
+    if (!cuda_ok(d, d->cuDriverGetVersion(&version), "reading the driver version", err))
         return false;
-    /* Machine code of a toolkit runs on every driver of the same major version and later ones. */
+    /* Machine code runs on every driver with the same or a later major version of CUDA. */
     if (version / 1000 < CUDA_VERSION / 1000)
         return bn_fail(
             err, BN_EDEVICE,
@@ -24,14 +26,14 @@ static bool check_version(struct cuda_driver *d, struct bn_error *err)
     return true;
 }
 
-/* A device by number, as the driver shows them; nothing is allocated on it. */
+/* Selects a device by the driver's number. Allocates nothing on it. */
 static bool find_device(struct cuda_device *dev, size_t index, struct bn_error *err)
 {
     struct cuda_driver *d = &dev->driver;
     int n_devices = 0, major = 0, minor = 0;
     const CUresult result = d->cuInit(0);
     if (result == CUDA_SUCCESS &&
-        !cuda_ok(d, d->cuDeviceGetCount(&n_devices), "the number of GPUs", err))
+        !cuda_ok(d, d->cuDeviceGetCount(&n_devices), "counting the GPUs", err))
         return false;
     if (result == CUDA_ERROR_NO_DEVICE || (result == CUDA_SUCCESS && n_devices == 0))
         return bn_fail(err, BN_EDEVICE,
@@ -39,24 +41,25 @@ static bool find_device(struct cuda_device *dev, size_t index, struct bn_error *
     if (!cuda_ok(d, result, "the NVIDIA driver does not start", err) || !check_version(d, err))
         return false;
     if (index >= (size_t)n_devices)
-        return bn_fail(err, BN_EDEVICE, "there %s %d GPU%s, none has number %zu",
-                       n_devices == 1 ? "is" : "are", n_devices, n_devices == 1 ? "" : "s", index);
-    if (!cuda_ok(d, d->cuDeviceGet(&dev->id, (int)index), "the GPU", err) ||
-        !cuda_ok(d, d->cuDeviceGetName(dev->name, sizeof dev->name, dev->id), "its name", err) ||
+        return bn_fail(err, BN_EDEVICE, "there is no GPU %zu: the driver shows %d", index,
+                       n_devices);
+    if (!cuda_ok(d, d->cuDeviceGet(&dev->id, (int)index), "opening the GPU", err) ||
+        !cuda_ok(d, d->cuDeviceGetName(dev->name, sizeof dev->name, dev->id),
+                 "reading the GPU's name", err) ||
         !cuda_ok(
             d,
             d->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev->id),
-            "its version", err) ||
+            "reading the compute capability", err) ||
         !cuda_ok(
             d,
             d->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, dev->id),
-            "its version", err) ||
+            "reading the compute capability", err) ||
         !cuda_ok(d,
                  d->cuDeviceGetAttribute(&dev->n_processors,
                                          CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, dev->id),
-                 "its size", err))
+                 "reading the number of multiprocessors", err))
         return false;
-    dev->is_ahead = major >= AHEAD_MAJOR;
+    dev->dependent_launch = major >= DEPENDENT_LAUNCH_MAJOR;
     if (major < MIN_MAJOR)
         return bn_fail(err, BN_EDEVICE, "%s has compute capability %d.%d, at least %d.0 is needed",
                        dev->name, major, minor, MIN_MAJOR);
@@ -83,10 +86,10 @@ bool cuda_device_open(struct cuda_device *dev, size_t index, struct bn_error *er
     return cuda_driver_open(d, err) && find_device(dev, index, err) &&
            cuda_ok(d, d->cuDevicePrimaryCtxRetain(&dev->context, dev->id), "using the GPU", err) &&
            cuda_enter(dev, err) && load_kernels(dev, err) &&
-           cuda_ok(d, d->cuStreamCreate(&dev->stream, CU_STREAM_DEFAULT), "a stream", err);
+           cuda_ok(d, d->cuStreamCreate(&dev->stream, CU_STREAM_DEFAULT), "creating a stream", err);
 }
 
-/* What the driver says while closing changes nothing. */
+/* Errors of closing are ignored. */
 void cuda_device_close(struct cuda_device *dev)
 {
     struct cuda_driver *d = &dev->driver;
@@ -103,33 +106,15 @@ void cuda_device_close(struct cuda_device *dev)
     cuda_driver_close(d);
 }
 
-bool cuda_probe(const struct backend_config *cfg, char *text, size_t text_bytes)
-{
-    struct cuda_device dev = {0};
-    struct bn_error err;
-    if (cfg->isa) {
-        (void)snprintf(text, text_bytes, "instruction set '%s' was asked for: the CPU's", cfg->isa);
-        return false;
-    }
-    if (cfg->kv != BN_KV_F16) {
-        (void)snprintf(text, text_bytes, "it keeps keys and values as F16 only, not as bytes");
-        return false;
-    }
-    const bool ok = cuda_device_open(&dev, cfg->index, &err) && cuda_selftest(&dev, &err);
-    (void)snprintf(text, text_bytes, "%s", ok ? dev.name : err.text);
-    cuda_device_close(&dev);
-    return ok;
-}
-
-/* An illegal address or a fallen bus cannot be repaired: the driver answers every call of this
- * process with the same error. Its documentation asks for a new process, so nothing is reopened. */
+/* After an illegal address or a device that fell off the bus, the driver returns the same error to
+ * every call of this process. Its documentation requires a new process, so the device is not
+ * reopened. */
 static bool fail_lost(const char *text, struct bn_error *err)
 {
-    return bn_fail(err, BN_ELOST, "%s; it can be used again when this program was started anew",
-                   text);
+    return bn_fail(err, BN_ELOST, "%s; restart this program to use it again", text);
 }
 
-bool cuda_look_after(struct cuda_device *dev, struct bn_error *err)
+bool cuda_check_lost(struct cuda_device *dev, struct bn_error *err)
 {
     if (err->code != BN_EDEVICE)
         return false;
@@ -149,7 +134,7 @@ bool cuda_enter(struct cuda_device *dev, struct bn_error *err)
     return cuda_ok(&dev->driver, dev->driver.cuCtxSetCurrent(dev->context), "using the GPU", err);
 }
 
-void cuda_keep(struct cuda_device *dev, CUresult result, const char *what)
+void cuda_record_error(struct cuda_device *dev, CUresult result, const char *what)
 {
     if (result != CUDA_SUCCESS && dev->failed == CUDA_SUCCESS) {
         dev->failed = result;
@@ -176,16 +161,16 @@ void cuda_launch(struct cuda_device *dev, enum cuda_kernel k, struct cuda_grid g
                                    .blockDimZ = 1,
                                    .hStream = dev->stream,
                                    .attrs = &ahead,
-                                   .numAttrs = dev->is_ahead ? 1 : 0};
+                                   .numAttrs = dev->dependent_launch ? 1 : 0};
     if (dev->failed != CUDA_SUCCESS)
         return;
-    cuda_keep(dev, dev->driver.cuLaunchKernelEx(&config, dev->functions[k], params, NULL),
-              traits[k].name);
+    cuda_record_error(dev, dev->driver.cuLaunchKernelEx(&config, dev->functions[k], params, NULL),
+                      traits[k].name);
 }
 
 bool cuda_finish(struct cuda_device *dev, struct bn_error *err)
 {
-    cuda_keep(dev, dev->driver.cuStreamSynchronize(dev->stream), "computing");
+    cuda_record_error(dev, dev->driver.cuStreamSynchronize(dev->stream), "computing");
     const CUresult failed = dev->failed;
     dev->failed = CUDA_SUCCESS;
     return failed == CUDA_SUCCESS ||

@@ -1,37 +1,39 @@
 /*
- * Everything of the kernels that is an instruction of the device rather than plain C: who am I,
- * waiting for each other, exchanging registers, dot products, wide loads.
+ * The device instructions that the kernels use: thread indices, barriers, warp shuffles, dot
+ * products, wide loads, conversions. All other device code is plain C on top of this file.
  *
- * Compiled by nvcc these are the device's own; compiled as C they are the twin of cuda_twin.h,
- * which runs a grid block by block with a fiber a thread, so that barriers and exchanges work and
- * the same kernel sources are tested on machines without a GPU.
+ * With nvcc the functions are CUDA intrinsics and PTX. A host compiler gets the twin instead: the
+ * CUDA kernels compiled for the host. cuda_twin.h has the same functions in C, and
+ * tests/engine/cuda/twin_run.c runs a grid block by block with one fiber per thread, so barriers
+ * and shuffles work and the kernel sources are tested on machines without a GPU.
  */
-#ifndef ENGINE_CUDA_CUDA_DEVICE_CUH
-#define ENGINE_CUDA_CUDA_DEVICE_CUH
+#ifndef CUDA_INTRINSICS_CUH
+#define CUDA_INTRINSICS_CUH
 
-#include "engine/cuda/cuda_args.h"
+#include "engine/cuda/kernels/cuda_args.h"
 
 #ifdef __CUDACC__
 
 #define DEV static __device__ __forceinline__
 #define SHARED __shared__
 #define SHARED_WIDE __shared__ __align__(16)
-/* A kernel that may begin before the one in front of it has ended, and calls wait_for_grid itself;
- * and any other, which waits first. */
-#define KERNEL_AHEAD(name, args, n_threads)                                                        \
+/* KERNEL waits for the previous kernel before it does anything. KERNEL_EARLY may start before the
+ * previous kernel has ended (dependent launch) and calls wait_for_grid itself. */
+#define KERNEL_EARLY(name, args, n_threads)                                                        \
     extern "C" __global__ void __launch_bounds__(n_threads)                                        \
         name(const __grid_constant__ struct args a)
 #define KERNEL(name, args, n_threads)                                                              \
     DEV void name##_body(const struct args &a);                                                    \
-    KERNEL_AHEAD(name, args, n_threads)                                                            \
+    KERNEL_EARLY(name, args, n_threads)                                                            \
     {                                                                                              \
         wait_for_grid();                                                                           \
         name##_body(a);                                                                            \
     }                                                                                              \
     DEV void name##_body(const struct args &a)
 
-/* Until the kernel in front of this one has ended and what it wrote is seen; then the next may
- * begin. Before it only what no kernel of a pass writes may be read, and nothing written. */
+/* Waits until the previous kernel has ended and its writes are visible, then allows the next kernel
+ * to start. Code before this call must write nothing, and may read only what no kernel of a pass
+ * writes. */
 DEV void wait_for_grid(void)
 {
 #if __CUDA_ARCH__ >= 900
@@ -65,31 +67,31 @@ DEV uint32_t n_blocks_x(void)
     return gridDim.x;
 }
 
-/* Every thread of the block is here, and sees what the others wrote. */
+/* Barrier for all threads of the block; makes their writes visible to each other. */
 DEV void block_sync(void)
 {
     __syncthreads();
 }
 
-/* The same, and how many of them say yes. */
+/* Barrier that also returns how many threads passed true. */
 DEV uint32_t block_count(bool yes)
 {
     return (uint32_t)__syncthreads_count(yes);
 }
 
-/* A bit for each lane of the warp that says yes; all 32 take part. */
-DEV uint32_t warp_vote(bool yes)
+/* Bit mask of the warp lanes that passed true. All 32 lanes must call it. */
+DEV uint32_t warp_ballot(bool yes)
 {
     return __ballot_sync(0xffffffffu, yes);
 }
 
-/* The value of the lane whose number differs in `mask`; all 32 lanes of a warp take part. */
-DEV uint32_t swap_u32(uint32_t v, uint32_t mask)
+/* The value of v in the lane with index (own index ^ mask). All 32 lanes must call it. */
+DEV uint32_t shuffle_xor_u32(uint32_t v, uint32_t mask)
 {
     return __shfl_xor_sync(0xffffffffu, v, (int)mask);
 }
 
-/* The number of the lowest bit set in a mask that has one. */
+/* Index of the lowest set bit. The mask must not be 0. */
 DEV uint32_t lowest_bit(uint32_t mask)
 {
     return (uint32_t)__ffs((int)mask) - 1;
@@ -100,16 +102,16 @@ DEV uint32_t n_bits(uint32_t mask)
     return (uint32_t)__popc(mask);
 }
 
-/* c + the dot product of four pairs of signed bytes. */
+/* c plus the dot product of four pairs of signed bytes. */
 DEV int32_t dot4(uint32_t a, uint32_t b, int32_t c)
 {
     return __dp4a((int)a, (int)b, c);
 }
 
-/* c += A B for signed bytes, A 16 x 32, B 32 x 8, spread over a warp; lane = 4 g + t holds bytes
- * 4t .. 4t + 3 (a[0], a[1], b[0]) and 16 + 4t .. (a[2], a[3], b[1]) of row g (a[0], a[2]), row
- * g + 8 (a[1], a[3]) and column g (b), and gets columns 2t, 2t + 1 of row g (c[0], c[1]) and row
- * g + 8 (c[2], c[3]). */
+/* c += A B for signed bytes, A 16 x 32 and B 32 x 8, distributed over a warp. With lane = 4 g + t,
+ * a lane passes bytes 4t .. 4t + 3 (a[0], a[1], b[0]) and bytes 16 + 4t .. 16 + 4t + 3 (a[2], a[3],
+ * b[1]) of row g (a[0], a[2]), row g + 8 (a[1], a[3]) and column g (b). It receives columns 2t and
+ * 2t + 1 of row g (c[0], c[1]) and of row g + 8 (c[2], c[3]). */
 DEV void mma_16x8x32(int32_t *c, const uint32_t *a, const uint32_t *b)
 {
     asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
@@ -125,7 +127,8 @@ DEV struct words load_words(const void *p)
     return w;
 }
 
-/* The same for what is read once and no kernel of a pass writes: past the first-level cache. */
+/* Load that bypasses the first-level cache, for data that is read once and that no kernel of a pass
+ * writes. */
 DEV struct words load_once(const void *p)
 {
     struct words w;
@@ -135,9 +138,9 @@ DEV struct words load_once(const void *p)
     return w;
 }
 
-/* The same, under way before a wait for another kernel that stands after it: the assembler moves
- * such a wait in front of loads of the kind above (.nc), but not of these. */
-DEV struct words load_ahead(const void *p)
+/* The same load for use before wait_for_grid. The assembler moves the wait in front of .nc loads,
+ * which load_once uses, but not in front of these. */
+DEV struct words load_early(const void *p)
 {
     struct words w;
     asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
@@ -146,17 +149,17 @@ DEV struct words load_ahead(const void *p)
     return w;
 }
 
-/* Sixteen bytes to shared memory while the thread goes on, or zeros if there is nothing to copy
- * (`from` is an address all the same); they are there after copies_wait, and for other threads
- * after a barrier behind that. */
-DEV void copy_ahead(void *to, const void *from, bool exists)
+/* Starts an asynchronous copy of 16 bytes to shared memory, or of zeros if `exists` is false
+ * (`from` must be a valid address in both cases). After copy_async_wait the calling thread sees the
+ * bytes; other threads see them after a barrier that follows. */
+DEV void copy_async(void *to, const void *from, bool exists)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
                  :
                  : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from), "r"(exists ? 16 : 0)
                  : "memory");
 }
-DEV void copies_wait(void)
+DEV void copy_async_wait(void)
 {
     asm volatile("cp.async.wait_all;" ::: "memory");
 }
@@ -182,14 +185,14 @@ DEV uint16_t f16_of_f32(float f)
     return h;
 }
 
-/* What was there before `more` was added. */
-DEV uint32_t count_up(uint32_t *n, uint32_t more)
+/* Returns the value before the addition. */
+DEV uint32_t atomic_add(uint32_t *n, uint32_t more)
 {
     return atomicAdd(n, more);
 }
 
 #else
-#include "engine/cuda/cuda_twin.h"
+#include "engine/cuda/kernels/cuda_twin.h"
 #endif
 
 #endif

@@ -1,13 +1,13 @@
 /*
- * The host twin of cuda_device.cuh: the same operations as C functions, for builds that test the
- * kernels without a GPU. twin_* live with the tests, which run each thread of a block as a fiber.
- * Blocks run one after another on one thread of the host, so that shared memory may be static.
+ * The twin of cuda_intrinsics.cuh: the same functions in C, for the kernels compiled for the host.
+ * tests/engine/cuda/twin_run.c defines the twin_* functions and runs each thread of a block as a
+ * fiber. Thread blocks run one after another on one host thread, so shared memory can be static.
  */
-#ifndef ENGINE_CUDA_CUDA_TWIN_H
-#define ENGINE_CUDA_CUDA_TWIN_H
+#ifndef ENGINE_CUDA_KERNELS_CUDA_TWIN_H
+#define ENGINE_CUDA_KERNELS_CUDA_TWIN_H
 
 #include "engine/base/fp16.h"
-#include "engine/cuda/cuda_args.h"
+#include "engine/cuda/kernels/cuda_args.h"
 
 #include <math.h>
 #include <string.h>
@@ -23,22 +23,22 @@
         name##_body(*(const struct args *)p);                                                      \
     }                                                                                              \
     static void name##_body(const struct args a)
-#define KERNEL_AHEAD KERNEL
+#define KERNEL_EARLY KERNEL
 
-/* Where the running fiber is. */
+/* Indices of the running fiber. */
 struct twin_place {
     uint32_t thread, n_threads, block[3], n_blocks[3];
 };
 const struct twin_place *twin_here(void);
 void twin_block_sync(void);
 uint32_t twin_block_count(uint32_t yes);
-/* Show n words to the warp; what all 32 lanes showed: lane l's words at [l * n]. Valid until the
- * next call but one. */
-const uint32_t *twin_share(const uint32_t *v, uint32_t n);
+/* Passes n words to the other lanes of the warp and waits for all 32. Returns their words, those of
+ * lane l at [l * n], valid until the call after the next. */
+const uint32_t *twin_exchange(const uint32_t *v, uint32_t n);
 
 DEV void wait_for_grid(void)
 {
-    /* here one kernel runs after the other */
+    /* the twin runs one kernel after the other */
 }
 DEV uint32_t thread_x(void)
 {
@@ -74,10 +74,10 @@ DEV uint32_t block_count(bool yes)
     return twin_block_count(yes);
 }
 
-DEV uint32_t warp_vote(bool yes)
+DEV uint32_t warp_ballot(bool yes)
 {
     const uint32_t mine = yes;
-    const uint32_t *all = twin_share(&mine, 1);
+    const uint32_t *all = twin_exchange(&mine, 1);
     uint32_t mask = 0;
     for (uint32_t lane = 0; lane < 32; lane++)
         mask |= all[lane] << lane;
@@ -94,12 +94,12 @@ DEV uint32_t n_bits(uint32_t mask)
     return (uint32_t)__builtin_popcount(mask);
 }
 
-DEV uint32_t swap_u32(uint32_t v, uint32_t mask)
+DEV uint32_t shuffle_xor_u32(uint32_t v, uint32_t mask)
 {
-    return twin_share(&v, 1)[(thread_x() % 32) ^ mask];
+    return twin_exchange(&v, 1)[(thread_x() % 32) ^ mask];
 }
 
-/* Byte i of a word, signed. */
+/* Byte i of a word, sign-extended. */
 DEV int32_t twin_byte(uint32_t word, uint32_t i)
 {
     return (int8_t)(word >> (8 * i) & 255);
@@ -115,12 +115,12 @@ DEV int32_t dot4(uint32_t a, uint32_t b, int32_t c)
 DEV void mma_16x8x32(int32_t *c, const uint32_t *a, const uint32_t *b)
 {
     const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
-    const uint32_t *all = twin_share(mine, 6);
+    const uint32_t *all = twin_exchange(mine, 6);
     const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4;
     for (uint32_t i = 0; i < 4; i++)
-        for (uint32_t part = 0; part < 4; part++) {
-            const uint32_t *row = all + (4 * g + part) * 6 + i / 2;
-            const uint32_t *column = all + (4 * (2 * t + i % 2) + part) * 6 + 4;
+        for (uint32_t quarter = 0; quarter < 4; quarter++) {
+            const uint32_t *row = all + (4 * g + quarter) * 6 + i / 2;
+            const uint32_t *column = all + (4 * (2 * t + i % 2) + quarter) * 6 + 4;
             c[i] = dot4(row[0], column[0], c[i]);
             c[i] = dot4(row[2], column[1], c[i]);
         }
@@ -136,20 +136,20 @@ DEV struct words load_once(const void *p)
 {
     return load_words(p);
 }
-DEV struct words load_ahead(const void *p)
+DEV struct words load_early(const void *p)
 {
     return load_words(p);
 }
-DEV void copy_ahead(void *to, const void *from, bool exists)
+DEV void copy_async(void *to, const void *from, bool exists)
 {
     if (exists)
         memcpy(to, from, sizeof(struct words));
     else
         memset(to, 0, sizeof(struct words));
 }
-DEV void copies_wait(void)
+DEV void copy_async_wait(void)
 {
-    /* they are made at once */
+    /* copy_async copies at once */
 }
 DEV float f32_of_bits(uint32_t u)
 {
@@ -167,7 +167,7 @@ DEV uint16_t f16_of_f32(float f)
 {
     return f32_to_f16(f);
 }
-DEV uint32_t count_up(uint32_t *n, uint32_t more)
+DEV uint32_t atomic_add(uint32_t *n, uint32_t more)
 {
     const uint32_t before = *n;
     *n += more;

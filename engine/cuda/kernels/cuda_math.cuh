@@ -1,23 +1,24 @@
 /*
- * The functions the float recipe is made of (docs/kernels.md): exp0, sigmoid, sums over 64 lanes;
- * and the reductions of a block that are exact in any order.
+ * Float functions of the recipe (docs/kernels.md): exp0, sigmoid and sum64, which has 64 partial
+ * sums; and block reductions that are exact in any order.
  *
- * Assumes --fmad=false: an fma stands exactly where the source says so.
+ * Assumes --fmad=false: the compiler must not form an fma that the source does not contain.
  */
-#ifndef ENGINE_CUDA_CUDA_MATH_CUH
-#define ENGINE_CUDA_CUDA_MATH_CUH
+#ifndef CUDA_MATH_CUH
+#define CUDA_MATH_CUH
 
-#include "engine/cuda/cuda_device.cuh"
+#include "engine/cuda/kernels/cuda_intrinsics.cuh"
 
-#define MAX_WARPS 32 /* in a block: 1024 threads */
-#define ROW_BATCH 8  /* elements of a row that a thread loads before it stores the first */
+#define MAX_WARPS 32 /* per block: 1024 threads */
+#define ROW_BATCH 8  /* elements of a row that a thread loads before its first store */
 
-DEV float swap_f32(float v, uint32_t mask)
+DEV float shuffle_xor_f32(float v, uint32_t mask)
 {
-    return f32_of_bits(swap_u32(bits_of_f32(v), mask));
+    return f32_of_bits(shuffle_xor_u32(bits_of_f32(v), mask));
 }
 
-/* x <= 0; NaN gives +0. ln 2 in two parts after Cody and Waite, then 1 / k! from the highest. */
+/* exp(x) for x <= 0; NaN gives +0. ln 2 in two terms after Cody and Waite, then the Taylor series
+ * with 1 / k! from the highest power. */
 DEV float exp0(float x)
 {
     if (!(x >= -60.0f))
@@ -41,26 +42,27 @@ DEV float sigmoid(float x)
     return (x >= 0.0f ? 1.0f : e) / (1.0f + e);
 }
 
-/* The tree over 64 lanes from the 32 sums of lanes l and l + 32: additions commute, so every lane
- * may add from its own side. */
+/* The rest of sum64 from v = partial sums l and l + 32 added in lane l. Addition is commutative, so
+ * both lanes of a pair compute the same bits. */
 DEV float warp_tree(float v)
 {
     for (uint32_t mask = 16; mask > 0; mask /= 2)
-        v = v + swap_f32(v, mask);
+        v = v + shuffle_xor_f32(v, mask);
     return v;
 }
 
-/* sum64: threads 0 .. 63 hold the lanes, every thread gets the sum. At least 64 threads. */
+/* sum64: threads 0 .. 63 pass the partial sums, every thread gets the total. Needs 64 threads or
+ * more. */
 DEV float block_sum64(float v)
 {
-    SHARED float lanes[64];
+    SHARED float sums[64];
     SHARED float sum;
     const uint32_t t = thread_x();
     if (t < 64)
-        lanes[t] = v;
+        sums[t] = v;
     block_sync();
     if (t < 32) {
-        v = warp_tree(lanes[t] + lanes[t + 32]);
+        v = warp_tree(sums[t] + sums[t + 32]);
         if (t == 0)
             sum = v;
     }
@@ -68,8 +70,9 @@ DEV float block_sum64(float v)
     return sum;
 }
 
-/* Elements i, i + n_threads, ... of a row, zeros past its end. Stores to the tile between the loads
- * would make each wait for the one before: for all the compiler knows, x may be in the tile. */
+/* Elements i, i + n_threads, ... of a row, zeros past its end. Loading a batch first keeps the
+ * loads independent: a store to the tile between two loads would delay the second, because the
+ * compiler must assume that x points into the tile. */
 DEV void load_batch(const float *x, uint32_t i, uint32_t n, float *batch)
 {
 #pragma unroll
@@ -77,8 +80,9 @@ DEV void load_batch(const float *x, uint32_t i, uint32_t n, float *batch)
         batch[u] = i + u * n_threads_x() < n ? x[i + u * n_threads_x()] : 0.0f;
 }
 
-/* dot64(x, x) of a block's row, through shared memory: 64 threads alone would wait for every load.
- * Tiles are whole rounds of the 64 lanes; a row of ROW_TILE elements at most is in `tile` after. */
+/* dot64(x, x) of one row by the whole block. The row goes through shared memory, because 64 threads
+ * alone would wait for each load. A tile is a multiple of 64 elements. If the row has ROW_TILE
+ * elements or fewer, `tile` holds it afterwards. */
 DEV float block_square64(const float *x, uint32_t n, float *tile)
 {
     float v = 0.0f;
@@ -106,7 +110,7 @@ DEV float block_square64(const float *x, uint32_t n, float *tile)
 DEV float warp_max(float v)
 {
     for (uint32_t mask = 16; mask > 0; mask /= 2) {
-        const float other = swap_f32(v, mask);
+        const float other = shuffle_xor_f32(v, mask);
         v = other > v ? other : v;
     }
     return v;
@@ -129,7 +133,7 @@ DEV uint32_t block_max_u32(uint32_t v)
 {
     SHARED uint32_t most[MAX_WARPS];
     for (uint32_t mask = 16; mask > 0; mask /= 2) {
-        const uint32_t other = swap_u32(v, mask);
+        const uint32_t other = shuffle_xor_u32(v, mask);
         v = other > v ? other : v;
     }
     if (thread_x() % 32 == 0)
@@ -141,7 +145,7 @@ DEV uint32_t block_max_u32(uint32_t v)
     return v;
 }
 
-/* No NaN among them. */
+/* The values must not be NaN. */
 DEV double block_max_f64(double v)
 {
     SHARED double highest[MAX_WARPS];
@@ -150,8 +154,8 @@ DEV double block_max_f64(double v)
             double d;
             uint32_t u[2];
         } other = {v};
-        other.u[0] = swap_u32(other.u[0], mask);
-        other.u[1] = swap_u32(other.u[1], mask);
+        other.u[0] = shuffle_xor_u32(other.u[0], mask);
+        other.u[1] = shuffle_xor_u32(other.u[1], mask);
         v = other.d > v ? other.d : v;
     }
     if (thread_x() % 32 == 0)
@@ -163,7 +167,7 @@ DEV double block_max_f64(double v)
     return v;
 }
 
-/* Floats in order as integers; a NaN is the least. */
+/* Maps floats to integers of the same order; NaN maps to the smallest. */
 DEV uint32_t order_of(float v)
 {
     const uint32_t bits = bits_of_f32(v);
@@ -172,8 +176,8 @@ DEV uint32_t order_of(float v)
     return bits >> 31 ? ~bits : bits | 0x80000000u;
 }
 
-/* The k-th largest of what the threads of a block hold, k from 1 to their number, found bit by bit.
- * -infinity if fewer than k are numbers. */
+/* The k-th largest of one value per thread, found bit by bit; k is at least 1 and at most the
+ * number of threads. Returns -infinity if fewer than k values are numbers. */
 DEV float block_kth(float mine, uint32_t k)
 {
     const uint32_t order = order_of(mine);
@@ -191,7 +195,7 @@ DEV int32_t block_sum_i32(int32_t v)
     SHARED int32_t sums[MAX_WARPS];
     int32_t sum = 0;
     for (uint32_t mask = 16; mask > 0; mask /= 2)
-        v += (int32_t)swap_u32((uint32_t)v, mask);
+        v += (int32_t)shuffle_xor_u32((uint32_t)v, mask);
     if (thread_x() % 32 == 0)
         sums[thread_x() / 32] = v;
     block_sync();

@@ -1,21 +1,21 @@
 /*
- * The row-wise steps of a layer: norm and quantise, RoPE and the KV cache (docs/kernels.md); and
- * plain reading, the yardstick of all that reads weights.
+ * Row-wise steps of a layer: norm and quantisation, RoPE, and writing the KV cache
+ * (docs/kernels.md). Also read_memory, which measures the memory bandwidth.
  */
-#ifndef ENGINE_CUDA_CUDA_VEC_CUH
-#define ENGINE_CUDA_CUDA_VEC_CUH
+#ifndef CUDA_VEC_CUH
+#define CUDA_VEC_CUH
 
-#include "engine/cuda/cuda_math.cuh"
+#include "engine/cuda/kernels/cuda_math.cuh"
 
 #define F16_MAX 65504.0f
 
-/* Element i of the row after its norm; x is the row, or a copy of it. */
+/* Element i after the norm; x is the row or a copy of it. */
 DEV float normed(const struct norm_args *a, const float *x, float r, uint32_t i)
 {
     return a->w ? (x[i] * r) * a->w[i] : x[i];
 }
 
-/* One quantised element as a byte; *sum counts on. A NaN gives 0. */
+/* One quantised element as a byte, added to *sum. NaN gives 0. */
 DEV uint32_t quantised(float y, float s, int32_t *sum)
 {
     const float v = rintf(y * s);
@@ -24,16 +24,17 @@ DEV uint32_t quantised(float y, float s, int32_t *sum)
     return (uint32_t)q & 255u;
 }
 
-/* What belongs to a quantised row. */
-struct quantity {
+/* Scale of a quantised row, and the sum of its elements. */
+struct row_scale {
     float s;
     int32_t sum;
 };
 
-/* A row to bytes at q, a line every q_line of them: for all threads of the block, which see them. A
- * row that fits in the tile is read from memory once; for one that does not, q may be the tile. */
-DEV struct quantity quantise_row(const struct norm_args *a, const float *row, float *tile,
-                                 int8_t *q, uint32_t q_line)
+/* Quantises a row to bytes at q, where lines are q_line bytes apart. All threads of the block take
+ * part and see the result. A row that fits in the tile is read from memory once. If it does not
+ * fit, q may be the tile itself. */
+DEV struct row_scale quantise_row(const struct norm_args *a, const float *row, float *tile,
+                                  int8_t *q, uint32_t q_line)
 {
     const bool fits = a->n <= ROW_TILE;
     const float r =
@@ -54,33 +55,31 @@ DEV struct quantity quantise_row(const struct norm_args *a, const float *row, fl
                 tile[i + u * n_threads_x()] = y[u];
         }
     }
-    struct quantity result = {127.0f / block_max(m), 0};
+    struct row_scale result = {127.0f / block_max(m), 0};
 
     int32_t sum = 0;
     for (uint32_t i = 4 * thread_x(); i < a->q_stride; i += 4 * n_threads_x()) {
         uint32_t word = 0;
         for (uint32_t j = i; j < i + 4 && j < a->n; j++)
-            word |= quantised(fits ? tile[j] : normed(a, row, r, j), result.s, &sum)
-                    << (j % 4 * 8);
+            word |= quantised(fits ? tile[j] : normed(a, row, r, j), result.s, &sum) << (j % 4 * 8);
         *(uint32_t *)(q + (uint64_t)(i / LINE_COLS) * q_line + i % LINE_COLS) = word;
     }
-    result.sum = block_sum_i32(sum); /* a barrier: q is written */
+    result.sum = block_sum_i32(sum); /* includes a barrier: q is complete */
     return result;
 }
 
 KERNEL(norm_quantise, norm_args, 512)
 {
     SHARED float tile[ROW_TILE];
-    const struct quantity of =
-        quantise_row(&a, a.x + (uint64_t)block_x() * a.x_stride, tile,
-                     a.q + (uint64_t)block_x() * a.q_stride, LINE_COLS);
+    const struct row_scale scale = quantise_row(&a, a.x + (uint64_t)block_x() * a.x_stride, tile,
+                                                a.q + (uint64_t)block_x() * a.q_stride, LINE_COLS);
     if (thread_x() == 0) {
-        a.q_s[block_x()] = of.s;
-        a.q_sum[block_x()] = of.sum;
+        a.q_s[block_x()] = scale.s;
+        a.q_sum[block_x()] = scale.sum;
     }
 }
 
-/* Pair i of a head. */
+/* Rotates pair i of a head. */
 DEV void rotate(const struct rope_args *a, float *x, uint32_t i, float c, float s)
 {
     float *const at = x + (a->neox ? i : 2 * i);
@@ -115,17 +114,17 @@ KERNEL(rope_append, rope_args, 128)
     block_sync();
     for (uint32_t i = thread_x(); i < n_q; i += n_threads_x())
         q[i] = q[i] * a.q_scale;
-    const uint32_t block = (uint32_t)at.pos / KV_BLOCK, lane = (uint32_t)at.pos % KV_BLOCK;
+    const uint32_t block = (uint32_t)at.pos / KV_BLOCK, slot = (uint32_t)at.pos % KV_BLOCK;
     uint16_t *keys =
         at.kv + block * a.kv.block_elems + a.layer * a.kv.layer_elems + kv_head * a.kv.head_elems;
-    uint16_t *values = keys + head_dim * KV_BLOCK + lane * a.kv.v_stride;
+    uint16_t *values = keys + head_dim * KV_BLOCK + slot * a.kv.v_stride;
     for (uint32_t i = thread_x(); i < head_dim; i += n_threads_x()) {
-        keys[i * KV_BLOCK + lane] = cache_f16(k[i]);
+        keys[i * KV_BLOCK + slot] = cache_f16(k[i]);
         values[i] = cache_f16(v[i]);
     }
 }
 
-/* Read memory and do little else. */
+/* Reads memory once and computes as little as possible. */
 KERNEL(read_memory, read_args, 256)
 {
     uint32_t sum = 0;
@@ -135,7 +134,7 @@ KERNEL(read_memory, read_args, 256)
         const struct words w = load_once(a.at + 16 * i);
         sum += w.at[0] ^ w.at[1] ^ w.at[2] ^ w.at[3];
     }
-    if (sum == 1) /* never mind which sum: the reads must not be dropped */
+    if (sum == 1) /* the condition only keeps the compiler from removing the loads */
         *a.sum = sum;
 }
 

@@ -1,24 +1,24 @@
 /*
- * Attention: blocks of 64 positions, merged in ascending order.
+ * Attention over position blocks, merged in ascending order (docs/kernels.md).
  *
- * With many tokens a block of threads walks through all blocks of positions; the running results
- * are in `out`, each element written by one thread. With few, positions are split: each block of
- * positions leaves (o, m, l) in a slot of its sequence, and attn_merge folds the slots.
+ * In prefill a thread block walks through all position blocks and keeps running results in `out`,
+ * where one thread writes each element. In decode the position blocks are split over thread
+ * blocks: each writes (o, m, l) to a slot of its sequence, and attn_merge combines the slots.
  */
-#ifndef ENGINE_CUDA_CUDA_ATTN_CUH
-#define ENGINE_CUDA_CUDA_ATTN_CUH
+#ifndef CUDA_ATTN_CUH
+#define CUDA_ATTN_CUH
 
-#include "engine/cuda/cuda_attn_block.cuh"
+#include "engine/cuda/kernels/cuda_attn_block.cuh"
 
-/* A sequence's partial result of a block and query head: o (head_dim), m, l. */
+/* Partial result of a position block and query head: o (head_dim), m, l. */
 DEV float *attn_slot(const struct attn_args *a, float *slots, uint32_t block, uint32_t head)
 {
     return slots + ((uint64_t)block * a->n_heads + head) * (a->kv.head_dim + 2);
 }
 
-/* One block of positions to its slots. */
-DEV void leave_block(const struct attn_args *a, const struct attn_shared *s,
-                     const struct attn_place *p, uint32_t block, const float *m)
+/* Writes the results of one position block to its slots. */
+DEV void store_block(const struct attn_args *a, const struct attn_shared *s,
+                     const struct attn_thread *p, uint32_t block, const float *m)
 {
     const uint32_t head_dim = a->kv.head_dim;
     const uint32_t token = block_z() * (n_threads_x() / KV_BLOCK) + p->slot;
@@ -38,9 +38,9 @@ DEV void leave_block(const struct attn_args *a, const struct attn_shared *s,
         }
 }
 
-/* Fold one block of positions into the running results. */
+/* Merges one position block into the running results. */
 DEV void fold_block(const struct attn_args *a, const struct attn_shared *s,
-                    const struct attn_place *p, uint32_t block, const float *m,
+                    const struct attn_thread *p, uint32_t block, const float *m,
                     struct attn_run *runs)
 {
     const uint32_t head_dim = a->kv.head_dim, last = p->pos / KV_BLOCK;
@@ -64,19 +64,21 @@ DEV void fold_block(const struct attn_args *a, const struct attn_shared *s,
                 continue;
             float *at = out + h * head_dim + i;
             if (block > 0)
-                o[h] = fmaf(o[h], f[h].new_part, *at * f[h].old_part);
+                o[h] = fmaf(o[h], f[h].new_factor, *at * f[h].old_factor);
             *at = block < last ? o[h] : o[h] * r[h];
         }
     }
 }
 
-/* Grid: split positions or 1; KV heads times chunks of query heads; tiles of tokens. */
+/* Grid: position blocks if split, else 1; KV heads times groups of ATTN_HEADS query heads; tiles of
+ * tokens. */
 KERNEL(attn_apply, attn_args, 256)
 {
     SHARED struct attn_shared s;
-    const struct attn_place p = attn_here(&a);
+    const struct attn_thread p = attn_thread_init(&a);
     struct attn_run runs[ATTN_HEADS] = {{0.0f, 0.0f}};
-    uint32_t last = 0; /* of any token of the tile: all threads go as far as that */
+    uint32_t last =
+        0; /* largest of all tokens in the tile, because every thread must reach each barrier */
     const uint32_t n_slots = n_threads_x() / KV_BLOCK;
     for (uint32_t i = 0; i < n_slots && block_z() * n_slots + i < a.n_tokens; i++) {
         const uint32_t b = (uint32_t)a.tokens[block_z() * n_slots + i].pos / KV_BLOCK;
@@ -90,7 +92,7 @@ KERNEL(attn_apply, attn_args, 256)
             score_position(&a, &p, p.kv + block * a.kv.block_elems, z);
         softmax_block(&s, &p, n_seen, z, m);
         if (n_seen > 0 && a.split)
-            leave_block(&a, &s, &p, block, m);
+            store_block(&a, &s, &p, block, m);
         else if (n_seen > 0)
             fold_block(&a, &s, &p, block, m, runs);
         block_sync();
@@ -111,7 +113,7 @@ KERNEL(attn_merge, attn_args, 64)
             const float *slot = attn_slot(&a, a.tokens[token].slots, block, head);
             const struct attn_factors f =
                 merge_block(&run, slot[head_dim], slot[head_dim + 1], block == 0);
-            o = block == 0 ? slot[i] : fmaf(slot[i], f.new_part, o * f.old_part);
+            o = block == 0 ? slot[i] : fmaf(slot[i], f.new_factor, o * f.old_factor);
         }
         out[i] = o * (1.0f / run.l);
     }

@@ -1,13 +1,13 @@
 /*
- * Tables: embedding rows and the head's products.
+ * Embedding rows, and products of the output head with hidden states.
  *
- * Eight threads have a row of the table; each holds eight of the recipe's 64 lanes and decodes
- * eight neighbouring elements at a time.
+ * Eight threads share a table row. Each has eight of the 64 partial sums of dot64 and decodes eight
+ * consecutive elements at a time.
  */
-#ifndef ENGINE_CUDA_CUDA_HEAD_CUH
-#define ENGINE_CUDA_CUDA_HEAD_CUH
+#ifndef CUDA_HEAD_CUH
+#define CUDA_HEAD_CUH
 
-#include "engine/cuda/cuda_math.cuh"
+#include "engine/cuda/kernels/cuda_math.cuh"
 #include "engine/gguf/gguf_types.h"
 
 DEV uint32_t load_u16(const uint8_t *p)
@@ -20,7 +20,7 @@ DEV float load_f16(const uint8_t *p)
     return f32_of_f16((uint16_t)load_u16(p));
 }
 
-/* One element of a row of plain floats. */
+/* One element of a row in F16, BF16 or F32. */
 DEV float plain_element(const uint8_t *row, uint32_t type, uint32_t i)
 {
     if (type == TENSOR_F16)
@@ -30,7 +30,7 @@ DEV float plain_element(const uint8_t *row, uint32_t type, uint32_t i)
     return f32_of_bits(load_u16(row + 4 * (uint64_t)i) | load_u16(row + 4 * (uint64_t)i + 2) << 16);
 }
 
-/* Up to eight elements from i; i is a multiple of 8. */
+/* Up to eight elements starting at i, a multiple of 8; zeros past n. */
 DEV void decode_plain(const uint8_t *row, uint32_t type, uint32_t i, uint32_t n, float *out)
 {
     const uint32_t n_left = n - i < 8 ? n - i : 8;
@@ -46,7 +46,7 @@ DEV void decode_plain(const uint8_t *row, uint32_t type, uint32_t i, uint32_t n,
         out[e] = e < n_left ? plain_element(row, type, i + e) : 0.0f;
 }
 
-/* 32 elements: d, q[32] */
+/* Block of 32 elements: d, q[32]. */
 DEV void decode_q8_0(const uint8_t *row, uint32_t i, float *out)
 {
     const uint8_t *block = row + (uint64_t)(i / 32) * 34;
@@ -55,7 +55,7 @@ DEV void decode_q8_0(const uint8_t *row, uint32_t i, float *out)
         out[e] = d * (float)(int8_t)block[2 + i % 32 + e];
 }
 
-/* 32 elements: d, nibbles[16]; low nibbles are the first half */
+/* Block of 32 elements: d, nibbles[16]; the low nibbles are the first half. */
 DEV void decode_q4_0(const uint8_t *row, uint32_t i, float *out)
 {
     const uint8_t *block = row + (uint64_t)(i / 32) * 18;
@@ -65,7 +65,7 @@ DEV void decode_q4_0(const uint8_t *row, uint32_t i, float *out)
         out[e] = d * (float)((int32_t)(block[2 + i % 16 + e] >> shift & 15) - 8);
 }
 
-/* 256 elements: d, dmin, twelve bytes of 6-bit scales and minima, nibbles[128] */
+/* Block of 256 elements: d, dmin, twelve bytes of 6-bit scales and minima, nibbles[128]. */
 DEV void decode_q4_k(const uint8_t *row, uint32_t i, float *out)
 {
     const uint8_t *block = row + (uint64_t)(i / 256) * 144, *s = block + 4;
@@ -79,7 +79,7 @@ DEV void decode_q4_k(const uint8_t *row, uint32_t i, float *out)
     }
 }
 
-/* 256 elements: low nibbles[128], high bit pairs[64], sixteen 8-bit scales, d */
+/* Block of 256 elements: low nibbles[128], high bit pairs[64], sixteen 8-bit scales, d. */
 DEV void decode_q6_k(const uint8_t *row, uint32_t i, float *out)
 {
     const uint8_t *block = row + (uint64_t)(i / 256) * 210;
@@ -92,7 +92,7 @@ DEV void decode_q6_k(const uint8_t *row, uint32_t i, float *out)
     }
 }
 
-/* Eight elements of a row from i, a multiple of 8; zeros past n. */
+/* Eight elements of a row starting at i, a multiple of 8; zeros past n. */
 DEV void decode_eight(const uint8_t *row, uint32_t type, uint32_t i, uint32_t n, float *out)
 {
     if (type == TENSOR_Q8_0)
@@ -107,7 +107,7 @@ DEV void decode_eight(const uint8_t *row, uint32_t type, uint32_t i, uint32_t n,
         decode_plain(row, type, i, n, out);
 }
 
-/* A block a token. */
+/* Grid: tokens. */
 KERNEL(embed_rows, embed_args, 128)
 {
     const uint8_t *row = a.table + (uint64_t)a.tokens[block_x()].id * a.row_bytes;
@@ -120,73 +120,73 @@ KERNEL(embed_rows, embed_args, 128)
     }
 }
 
-/* The tree of the recipe: lanes 8 part + e of eight threads. */
-DEV float dot_tree(float *lanes)
+/* The tree of sum64; thread `member` of eight has partial sums 8 member + e. */
+DEV float dot_tree(float *sums)
 {
     for (uint32_t mask = 4; mask > 0; mask /= 2)
 #pragma unroll
         for (uint32_t e = 0; e < 8; e++)
-            lanes[e] = lanes[e] + swap_f32(lanes[e], mask);
+            sums[e] = sums[e] + shuffle_xor_f32(sums[e], mask);
 #pragma unroll
     for (uint32_t half = 4; half > 0; half /= 2)
 #pragma unroll
         for (uint32_t e = 0; e < half; e++)
-            lanes[e] = lanes[e] + lanes[e + half];
-    return lanes[0];
+            sums[e] = sums[e] + sums[e + half];
+    return sums[0];
 }
 
-/* dot64 of a row of the table and x, for its eight threads; all lanes of a warp take part. */
+/* dot64 of a table row and x, by eight threads. All lanes of a warp must call it. */
 DEV float row_dot(const struct dot_args *a, uint32_t id, const float *x)
 {
-    const uint32_t part = thread_x() % 8;
+    const uint32_t member = thread_x() % 8;
     const uint8_t *row = a->table + id * a->row_bytes;
-    float lanes[8] = {0.0f};
+    float sums[8] = {0.0f};
     if (a->type == TENSOR_F16 && a->n % 64 == 0 && a->row_bytes % 16 == 0) {
-        /* one row has few threads: many loads under way at once */
+        /* a row has few threads, so each keeps many loads in flight */
 #pragma unroll 8
-        for (uint32_t i = 8 * part; i < a->n; i += 64) {
+        for (uint32_t i = 8 * member; i < a->n; i += 64) {
             const struct words w = load_once(row + 2 * (uint64_t)i);
 #pragma unroll
             for (uint32_t e = 0; e < 8; e++)
-                lanes[e] =
-                    fmaf(f32_of_f16((uint16_t)(w.at[e / 2] >> (e % 2 * 16))), x[i + e], lanes[e]);
+                sums[e] =
+                    fmaf(f32_of_f16((uint16_t)(w.at[e / 2] >> (e % 2 * 16))), x[i + e], sums[e]);
         }
-        return dot_tree(lanes);
+        return dot_tree(sums);
     }
-    for (uint32_t i = 8 * part; i < a->n; i += 64) {
+    for (uint32_t i = 8 * member; i < a->n; i += 64) {
         const uint32_t n_left = a->n - i < 8 ? a->n - i : 8;
         float w[8];
         decode_eight(row, a->type, i, a->n, w);
 #pragma unroll
         for (uint32_t e = 0; e < 8; e++)
             if (e < n_left)
-                lanes[e] = fmaf(w[e], x[i + e], lanes[e]);
+                sums[e] = fmaf(w[e], x[i + e], sums[e]);
     }
-    return dot_tree(lanes);
+    return dot_tree(sums);
 }
 
-/* The best of a part, by the thread that saw its logits; an id also if none is a number. */
-DEV void leave_part(const struct logit_room *out, uint32_t row, uint32_t first, const float *z)
+/* Records the best of BEST_ROWS logits. The id is valid even if no logit is a number. */
+DEV void store_best(const struct logit_buffers *out, uint32_t row, uint32_t first, const float *z)
 {
     struct cuda_cand best = {(int32_t)first, -INFINITY};
-    for (uint32_t i = 0; i < PART_ROWS && first + i < out->n_vocab; i++)
+    for (uint32_t i = 0; i < BEST_ROWS && first + i < out->n_vocab; i++)
         if (z[i] > best.logit) {
             best.logit = z[i];
             best.id = (int32_t)(first + i);
         }
-    out->parts[(uint64_t)row * out->part_stride + first / PART_ROWS] = best;
+    out->bests[(uint64_t)row * out->best_stride + first / BEST_ROWS] = best;
 }
 
-/* n_x is a constant of the caller; rows of x past a->n_rows repeat the last one. */
+/* n_x must be a compile-time constant in the caller. Rows of x past a->n_rows repeat the last. */
 DEV void dot_rows(const struct dot_args *a, uint32_t x0, uint32_t n_x)
 {
     SHARED float zs[HEAD_ROWS][DOT_ROWS];
-    const uint32_t part = thread_x() % 8, slot = thread_x() / 8, first = block_x() * DOT_ROWS;
+    const uint32_t member = thread_x() % 8, slot = thread_x() / 8, first = block_x() * DOT_ROWS;
     const uint32_t id = first + slot, n_vocab = a->out.n_vocab;
     const uint8_t *row = a->table + (id < n_vocab ? id : n_vocab - 1) * a->row_bytes;
-    float lanes[HEAD_ROWS][8] = {{0.0f}};
+    float sums[HEAD_ROWS][8] = {{0.0f}};
 #pragma unroll 2
-    for (uint32_t i = 8 * part; i < a->n; i += 64) {
+    for (uint32_t i = 8 * member; i < a->n; i += 64) {
         const uint32_t n_left = a->n - i < 8 ? a->n - i : 8;
         float w[8];
         decode_eight(row, a->type, i, a->n, w);
@@ -197,23 +197,23 @@ DEV void dot_rows(const struct dot_args *a, uint32_t x0, uint32_t n_x)
 #pragma unroll
             for (uint32_t e = 0; e < 8; e++)
                 if (e < n_left)
-                    lanes[r][e] = fmaf(w[e], x[e], lanes[r][e]);
+                    sums[r][e] = fmaf(w[e], x[e], sums[r][e]);
         }
     }
 #pragma unroll
     for (uint32_t r = 0; r < n_x; r++) {
-        const float z = dot_tree(lanes[r]);
-        if (part == 0 && id < n_vocab && x0 + r < a->n_rows) {
+        const float z = dot_tree(sums[r]);
+        if (member == 0 && id < n_vocab && x0 + r < a->n_rows) {
             a->out.z[(uint64_t)(x0 + r) * a->out.z_stride + id] = z;
             if (z - z != 0.0f)
                 a->found[x0 + r].not_finite = 1;
         }
-        if (part == 0)
+        if (member == 0)
             zs[r][slot] = z;
     }
     block_sync();
     if (thread_x() < n_x && x0 + thread_x() < a->n_rows)
-        leave_part(&a->out, x0 + thread_x(), first, zs[thread_x()]);
+        store_best(&a->out, x0 + thread_x(), first, zs[thread_x()]);
 }
 
 KERNEL(rows_dot_one, dot_args, 128)
@@ -226,7 +226,7 @@ KERNEL(rows_dot_few, dot_args, 128)
     dot_rows(&a, HEAD_ROWS * block_y(), HEAD_ROWS);
 }
 
-/* Logits of n_vocab ids by name, in their order. */
+/* Logits of the table rows in ids, in that order. */
 KERNEL(rows_named, dot_args, 128)
 {
     const uint32_t i = (block_x() * n_threads_x() + thread_x()) / 8, n = a.out.n_vocab;
