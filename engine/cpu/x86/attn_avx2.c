@@ -8,9 +8,9 @@
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/ref/attn_tokens.h"
-#include "engine/cpu/x86/fetch_ahead.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx2.h"
+#include "engine/cpu/x86/prefetch_ahead.h"
 
 #include <immintrin.h>
 
@@ -47,8 +47,8 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
             z[h][v] = _mm256_setzero_ps();
     for (size_t i = 0; i < b->head_dim; i++) {
         const uint16_t *k = keys + i * ATTN_BLOCK + pos;
-        fetch_ahead(soon, half_block_bytes(b), pos / (8 * (size_t)n_vecs) * b->head_dim + i,
-                    8 / (size_t)n_vecs);
+        prefetch_ahead(soon, half_block_bytes(b), pos / (8 * (size_t)n_vecs) * b->head_dim + i,
+                       8 / (size_t)n_vecs);
 #pragma GCC unroll 8
         for (int v = 0; v < n_vecs; v++) {
             const __m256 kv = widen8(k + 8 * v);
@@ -78,8 +78,8 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
             o[h][v] = _mm256_setzero_ps();
     for (size_t j = 0; j < b->n_seen; j++) {
         const uint16_t *row = values + j * b->v_stride + col;
-        fetch_ahead(b->ahead, half_block_bytes(b), col / (8 * (size_t)n_vecs) * ATTN_BLOCK + j,
-                    8 / (size_t)n_vecs);
+        prefetch_ahead(b->ahead, half_block_bytes(b), col / (8 * (size_t)n_vecs) * ATTN_BLOCK + j,
+                       8 / (size_t)n_vecs);
 #pragma GCC unroll 8
         for (int v = 0; v < n_vecs; v++) {
             const __m256 vv = widen8(row + 8 * v);

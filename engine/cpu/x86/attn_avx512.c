@@ -3,9 +3,9 @@
  * lanes, a whole block of scores in four of them.
  */
 #include "engine/base/force_inline.h"
-#include "engine/cpu/x86/fetch_ahead.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
+#include "engine/cpu/x86/prefetch_ahead.h"
 
 #include <immintrin.h>
 
@@ -43,7 +43,7 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
     for (size_t i = 0; i < b->head_dim; i++) {
         const uint16_t *k = keys + i * ATTN_BLOCK + pos;
         __m512 kv[4];
-        fetch_ahead(soon, half_block_bytes(b), i, 1);
+        prefetch_ahead(soon, half_block_bytes(b), i, 1);
 #pragma GCC unroll 4
         for (int v = 0; v < n_vecs; v++)
             kv[v] = widen16(k + 16 * v);
@@ -76,7 +76,7 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
     for (size_t j = 0; j < b->n_seen; j++) {
         const uint16_t *row = values + j * b->v_stride + col;
         __m512 vv[4];
-        fetch_ahead(b->ahead, half_block_bytes(b), col + j, 1);
+        prefetch_ahead(b->ahead, half_block_bytes(b), col + j, 1);
 #pragma GCC unroll 4
         for (int v = 0; v < n_vecs; v++)
             vv[v] = widen16(row + 16 * v);

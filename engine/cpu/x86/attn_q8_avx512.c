@@ -5,9 +5,9 @@
  */
 #include "engine/cpu/ref/attn_q8.h"
 #include "engine/cpu/ref/attn_tokens.h"
-#include "engine/cpu/x86/fetch_ahead.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
+#include "engine/cpu/x86/prefetch_ahead.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -56,7 +56,8 @@ BN_FORCE_INLINE void sums_avx512(const struct attn_quads *w, int n_heads, size_t
                 high[h][v] = low[h][v] = _mm512_setzero_si512();
         for (size_t i = 0; i < w->n_quads; i++, bytes += w->n_lanes * ATTN_QUAD) {
             __m512i code[VECS];
-            fetch_ahead(w->ahead, w->ahead_bytes, (lane0 + lane) / (16 * VECS) * w->n_quads + i, 1);
+            prefetch_ahead(w->ahead, w->ahead_bytes, (lane0 + lane) / (16 * VECS) * w->n_quads + i,
+                           1);
 #pragma GCC unroll 2
             for (int v = 0; v < VECS; v++)
                 code[v] = _mm512_xor_si512(_mm512_load_si512(bytes + 64 * v),

@@ -207,7 +207,7 @@ BN_FORCE_INLINE void scores_of(const struct attn_tile *t, const struct work *w, 
 }
 
 /* Lines that n queries' results will be stored to. */
-BN_FORCE_INLINE void fetch_out(const struct attn_tile *t, size_t first, size_t n)
+BN_FORCE_INLINE void prefetch_out(const struct attn_tile *t, size_t first, size_t n)
 {
     if (!t->out)
         return;
@@ -251,7 +251,7 @@ void attn_tile_avx512(const struct attn_tile *t)
     widen(t->v, size_min(t->n_seen + t->n_tokens - 1, ATTN_BLOCK) * t->v_stride, w.wide);
     for (size_t i = 0, n; i < end; i += n) {
         n = next_queries(t, i, &qs);
-        fetch_out(t, i, n);
+        prefetch_out(t, i, n);
         if (n == 6)
             values_of(t, &w, qs, 6);
         else if (n == 4)

@@ -4,6 +4,7 @@
  */
 #include "engine/cpu/ref/coarse_pack.h"
 #include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/lanes_avx2.h"
 
 #include <immintrin.h>
 
@@ -13,13 +14,6 @@
 float coarse_pack_avx2(const float *w, size_t n_blocks, size_t row, uint8_t *lines, uint16_t *steps)
 {
     return coarse_pack_row(w, n_blocks, row, lines, steps);
-}
-
-BN_FORCE_INLINE float tree8(__m256 l8)
-{
-    const __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
-    const __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
-    return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
 }
 
 /* Products of 64 columns' half line with x: 8 sums of four columns and the four 64 on. */
@@ -58,8 +52,8 @@ BN_FORCE_INLINE float bound_row(const struct coarse_mat *m, size_t r, const stru
         const __m256 t = _mm256_mul_ps(_mm256_castsi256_ps(step), _mm256_loadu_ps(q->spread + b));
         squares = _mm256_fmadd_ps(t, t, squares);
     }
-    const float far = _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(tree8(squares) + 1e-36f)));
-    return q->unit * tree8(_mm256_add_ps(lanes[0], lanes[1])) + far;
+    const float error = _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(tree8_avx2(squares) + 1e-36f)));
+    return q->unit * tree8_avx2(_mm256_add_ps(lanes[0], lanes[1])) + error;
 }
 
 void coarse_bound_avx2(const struct coarse_mat *m, size_t row0, size_t row1,

@@ -33,15 +33,36 @@ BN_FORCE_INLINE void store_ps8(float *y, size_t i, size_t n, __m256 v)
         _mm256_maskstore_ps(y + i, lanes_below(i, n), v);
 }
 
-/* The tree of sum64 over lanes (64). */
+/* Pairwise sum of eight lanes: the last three levels of sum64 (docs/kernels.md). */
+BN_FORCE_INLINE float tree8_avx2(__m256 l8)
+{
+    const __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
+    const __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
+    return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
+}
+
+/* The largest lane; a NaN may or may not be ignored. */
+BN_FORCE_INLINE float max8_avx2(__m256 t8)
+{
+    const __m128 t4 = _mm_max_ps(_mm256_castps256_ps128(t8), _mm256_extractf128_ps(t8, 1));
+    const __m128 t2 = _mm_max_ps(t4, _mm_movehl_ps(t4, t4));
+    return _mm_cvtss_f32(_mm_max_ss(t2, _mm_movehdup_ps(t2)));
+}
+
+BN_FORCE_INLINE int32_t sum_lanes_avx2(__m256i v)
+{
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
+    return _mm_cvtsi128_si32(s);
+}
+
+/* The pairwise sum of sum64 over 64 lanes. */
 BN_FORCE_INLINE float tree64_avx2(const __m256 lanes[8])
 {
     const __m256 a = _mm256_add_ps(lanes[0], lanes[4]), b = _mm256_add_ps(lanes[1], lanes[5]);
     const __m256 c = _mm256_add_ps(lanes[2], lanes[6]), d = _mm256_add_ps(lanes[3], lanes[7]);
-    const __m256 l8 = _mm256_add_ps(_mm256_add_ps(a, c), _mm256_add_ps(b, d));
-    const __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
-    const __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
-    return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
+    return tree8_avx2(_mm256_add_ps(_mm256_add_ps(a, c), _mm256_add_ps(b, d)));
 }
 
 /* exp0 of docs/kernels.md; what is below -60, or NaN, gives +0. */
@@ -83,9 +104,7 @@ static inline void softmax_block_avx2(float z[64], size_t n_seen, float *m, floa
         const __m256 seen = _mm256_castsi256_ps(lanes_below(8 * v, n_seen));
         top = _mm256_max_ps(_mm256_blendv_ps(low, _mm256_load_ps(z + 8 * v), seen), top);
     }
-    const __m128 t4 = _mm_max_ps(_mm256_castps256_ps128(top), _mm256_extractf128_ps(top, 1));
-    const __m128 t2 = _mm_max_ps(t4, _mm_movehl_ps(t4, t4));
-    *m = _mm_cvtss_f32(_mm_max_ss(t2, _mm_movehdup_ps(t2))) + 0.0f; /* -0 becomes +0 */
+    *m = max8_avx2(top) + 0.0f; /* -0 becomes +0 */
     for (size_t v = 0; v < 8; v++) {
         const __m256 seen = _mm256_castsi256_ps(lanes_below(8 * v, n_seen));
         const __m256 x = _mm256_sub_ps(_mm256_load_ps(z + 8 * v), _mm256_set1_ps(*m));

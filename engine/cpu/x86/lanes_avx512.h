@@ -4,12 +4,7 @@
 #ifndef ENGINE_CPU_X86_LANES_AVX512_H
 #define ENGINE_CPU_X86_LANES_AVX512_H
 
-#include "engine/base/force_inline.h"
-
-#include <immintrin.h>
-#include <math.h>
-#include <stddef.h>
-#include <stdint.h>
+#include "engine/cpu/x86/lanes_avx2.h"
 
 /* The lanes i .. i + 15 that exist below n. */
 BN_FORCE_INLINE __mmask16 mask_below(size_t i, size_t n)
@@ -17,15 +12,17 @@ BN_FORCE_INLINE __mmask16 mask_below(size_t i, size_t n)
     return i >= n ? 0 : n - i >= 16 ? 0xffff : (__mmask16)((1u << (n - i)) - 1);
 }
 
-/* The tree of sum64 over lanes (64). */
+/* Pairwise sum of 16 lanes: the last four levels of sum64 (docs/kernels.md). */
+BN_FORCE_INLINE float tree16_avx512(__m512 l16)
+{
+    return tree8_avx2(_mm256_add_ps(_mm512_castps512_ps256(l16), _mm512_extractf32x8_ps(l16, 1)));
+}
+
+/* The pairwise sum of sum64 over 64 lanes. */
 BN_FORCE_INLINE float tree64_avx512(const __m512 lanes[4])
 {
-    const __m512 l16 =
-        _mm512_add_ps(_mm512_add_ps(lanes[0], lanes[2]), _mm512_add_ps(lanes[1], lanes[3]));
-    const __m256 l8 = _mm256_add_ps(_mm512_castps512_ps256(l16), _mm512_extractf32x8_ps(l16, 1));
-    const __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
-    const __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
-    return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
+    const __m512 even = _mm512_add_ps(lanes[0], lanes[2]), odd = _mm512_add_ps(lanes[1], lanes[3]);
+    return tree16_avx512(_mm512_add_ps(even, odd));
 }
 
 /* (sum of a, of b, of c, of d) */
@@ -45,10 +42,7 @@ BN_FORCE_INLINE __m128i sum_lanes_avx512(const __m512i v[4])
 /* The largest lane; a NaN may or may not be. */
 BN_FORCE_INLINE float max16_avx512(__m512 v)
 {
-    const __m256 t8 = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
-    const __m128 t4 = _mm_max_ps(_mm256_castps256_ps128(t8), _mm256_extractf128_ps(t8, 1));
-    const __m128 t2 = _mm_max_ps(t4, _mm_movehl_ps(t4, t4));
-    return _mm_cvtss_f32(_mm_max_ss(t2, _mm_movehdup_ps(t2)));
+    return max8_avx2(_mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
 }
 
 /* exp0 of docs/kernels.md; what is below -60, or NaN, and what is not in `keep` gives +0. */

@@ -132,15 +132,6 @@ BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, siz
         v[i] = _mm256_mul_ps(d, load_signed8((type == TENSOR_Q4_0 ? bytes : block + 2) + 8 * i));
 }
 
-BN_FORCE_INLINE void block_scales_of(enum tensor_type type, const uint8_t *block,
-                                     struct block_scales *s)
-{
-    if (type == TENSOR_Q6_K)
-        scales_q6_k(block, s);
-    else
-        scales_q4_k(block, s);
-}
-
 /* lanes += values * h, 32 columns */
 BN_FORCE_INLINE void add_group(const __m256 v[4], const float *h, __m256 lanes[4])
 {

@@ -70,6 +70,15 @@ BN_FORCE_INLINE void scales_q4_k(const uint8_t *block, struct block_scales *s)
     _mm256_store_ps(s->offset, _mm256_mul_ps(d_min, unsigned8((w[1] & six) | m_high << 32)));
 }
 
+BN_FORCE_INLINE void block_scales_of(enum tensor_type type, const uint8_t *block,
+                                     struct block_scales *s)
+{
+    if (type == TENSOR_Q6_K)
+        scales_q6_k(block, s);
+    else
+        scales_q4_k(block, s);
+}
+
 /* Group g (0 .. 7, a constant) of a block. */
 BN_FORCE_INLINE __m256i codes_q6_k(const uint8_t *block, int g)
 {

@@ -63,7 +63,7 @@ struct out_lines {
     size_t token_bytes, n_tokens;
 };
 
-BN_FORCE_INLINE void fetch_out(struct out_lines out, size_t t)
+BN_FORCE_INLINE void prefetch_out(struct out_lines out, size_t t)
 {
     const uintptr_t at = out.at + t * out.token_bytes;
     __builtin_prefetch((const void *)at, 1);
@@ -102,7 +102,7 @@ BN_FORCE_INLINE void multiply_tiles(const int8_t *a, const uint8_t *b, size_t n_
     _tile_zero(3);
     size_t s = 0;
     for (; s < n_fetch; s++, a += TILE_BYTES, b += TILE_BYTES) {
-        fetch_out(out, s);
+        prefetch_out(out, s);
         multiply_step(a, b, stride, n_a, n_b);
     }
     for (; s < n_steps; s++, a += TILE_BYTES, b += TILE_BYTES)

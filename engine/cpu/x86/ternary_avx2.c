@@ -11,6 +11,7 @@
 #include "engine/base/force_inline.h"
 #include "engine/base/size.h"
 #include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/lanes_avx2.h"
 #include "engine/cpu/x86/row_pairs.h"
 
 #include <immintrin.h>
@@ -30,14 +31,6 @@ BN_FORCE_INLINE __m256i load(const void *p)
 BN_FORCE_INLINE __m256i widen(__m256i sum, __m256i pairs)
 {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
-}
-
-BN_FORCE_INLINE int32_t sum_lanes(__m256i v)
-{
-    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
-    return _mm_cvtsi128_si32(s);
 }
 
 /* Half a line of one row: fields 0 and 2 at once and fields 1 and 3 at four times the code. */
@@ -87,7 +80,7 @@ BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, size_t step
 #pragma GCC unroll 4
     for (int r = 0; r < n_rows; r++)
         acc[(size_t)r * step_rows] =
-            sum_lanes(_mm256_add_epi32(sum1[r], _mm256_srai_epi32(sum4[r], 2))) - q_sum;
+            sum_lanes_avx2(_mm256_add_epi32(sum1[r], _mm256_srai_epi32(sum4[r], 2))) - q_sum;
 }
 
 void ternary_matvec_avx2(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
@@ -152,7 +145,7 @@ BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows
 #pragma GCC unroll 2
         for (int r = 0; r < n_rows; r++)
             batch->acc[(size_t)t * batch->acc_stride + (size_t)r] =
-                sum_lanes(sum[t][r]) - batch->q_sums[t];
+                sum_lanes_avx2(sum[t][r]) - batch->q_sums[t];
 }
 
 BN_FORCE_INLINE void matmul_tokens(const uint8_t *row, size_t n_lines, int n_rows, size_t n_tokens,

@@ -11,6 +11,7 @@
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
+#include "engine/cpu/x86/ternary_blocks.h"
 
 #include <immintrin.h>
 
@@ -18,8 +19,7 @@
  * range apart: one core then has four streams in flight and reads 1.4 times as fast as from one. */
 #define ROWS 4
 #define PREFETCH_BYTES 2560
-#define NEXT_ROWS 4    /* of listed rows: so many lie between reading and prefetching */
-#define BLOCK_TOKENS 6 /* 4 rows x 6 tokens = 24 sums; with 4 weights and q, 29 of 32 registers */
+#define NEXT_ROWS 4 /* of listed rows: so many lie between reading and prefetching */
 
 /* Put the sums of n_rows rows, less q_sum, at acc. */
 BN_FORCE_INLINE void store_sums(const __m512i v[ROWS], int n_rows, int32_t q_sum, int32_t *acc)
@@ -181,51 +181,8 @@ BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows
         store_sums(sum[t], n_rows, batch->q_sums[t], batch->acc + (size_t)t * batch->acc_stride);
 }
 
-BN_FORCE_INLINE void matmul_tokens(const uint8_t *row, size_t n_lines, int n_rows, size_t n_tokens,
-                                   const struct ternary_batch *batch)
-{
-    switch (n_tokens) {
-    case 1:
-        matmul_block(row, n_lines, n_rows, 1, batch);
-        break;
-    case 2:
-        matmul_block(row, n_lines, n_rows, 2, batch);
-        break;
-    case 3:
-        matmul_block(row, n_lines, n_rows, 3, batch);
-        break;
-    case 4:
-        matmul_block(row, n_lines, n_rows, 4, batch);
-        break;
-    case 5:
-        matmul_block(row, n_lines, n_rows, 5, batch);
-        break;
-    default:
-        matmul_block(row, n_lines, n_rows, BLOCK_TOKENS, batch);
-        break;
-    }
-}
-
 void ternary_matmul_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
                            const struct ternary_batch *batch)
 {
-    const size_t row_bytes = w->n_lines * LINE_BYTES;
-    /* Blocks as equal as they can be: 16 tokens are 6 + 5 + 5, not 6 + 6 + 4. */
-    const size_t n_blocks = (batch->n_tokens + BLOCK_TOKENS - 1) / BLOCK_TOKENS;
-    for (size_t r = row0; r < row1; r += row1 - r >= ROWS ? ROWS : 1)
-        for (size_t i = 0; i < n_blocks; i++) {
-            const size_t t0 = batch->n_tokens * i / n_blocks;
-            const size_t n_tokens = batch->n_tokens * (i + 1) / n_blocks - t0;
-            const struct ternary_batch part = {
-                .q = batch->q + t0 * w->n_lines * LINE_COLS,
-                .q_sums = batch->q_sums + t0,
-                .acc = batch->acc + t0 * batch->acc_stride + (r - row0),
-                .acc_stride = batch->acc_stride,
-            };
-            const uint8_t *row = w->lines + r * row_bytes;
-            if (row1 - r >= ROWS)
-                matmul_tokens(row, w->n_lines, ROWS, n_tokens, &part);
-            else
-                matmul_tokens(row, w->n_lines, 1, n_tokens, &part);
-        }
+    matmul_blocks(matmul_block, ROWS, w, row0, row1, batch);
 }

@@ -5,9 +5,9 @@
  */
 #include "engine/base/force_inline.h"
 #include "engine/base/size.h"
-#include "engine/cpu/x86/fetch_ahead.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx2.h"
+#include "engine/cpu/x86/prefetch_ahead.h"
 
 #include <immintrin.h>
 #include <string.h>
@@ -15,7 +15,7 @@
 #define F16_MAX 65504.0f
 
 /* The factor of RMSNorm; a step of `next` every 128 elements. */
-BN_FORCE_INLINE __m256 norm_factor(const float *x, size_t n, float eps, struct fetch *next)
+BN_FORCE_INLINE __m256 norm_factor(const float *x, size_t n, float eps, struct prefetch *next)
 {
     __m256 lanes[8];
 #pragma GCC unroll 8
@@ -24,7 +24,7 @@ BN_FORCE_INLINE __m256 norm_factor(const float *x, size_t n, float eps, struct f
     size_t i = 0;
     for (; i + 64 <= n; i += 64) {
         if (i % 128 == 0)
-            fetch_step(next);
+            prefetch_step(next);
 #pragma GCC unroll 8
         for (size_t v = 0; v < 8; v++) {
             const __m256 xv = _mm256_loadu_ps(x + i + 8 * v);
@@ -44,7 +44,7 @@ BN_FORCE_INLINE __m256 norm_factor(const float *x, size_t n, float eps, struct f
 
 void rms_norm_avx2(const float *x, const float *w, size_t n, float eps, float *y)
 {
-    struct fetch none = fetch_of(NULL, 0);
+    struct prefetch none = prefetch_of(NULL, 0);
     const __m256 r = norm_factor(x, n, eps, &none);
     for (size_t i = 0; i < n; i += 8) {
         const __m256 xr = _mm256_mul_ps(load_ps8(x, i, n), r);
@@ -84,7 +84,7 @@ BN_FORCE_INLINE void top_step(const struct work *w, size_t i, bool is_whole, __m
 }
 
 /* max(1e-5, |y|); a NaN is passed over. A step of `next` every 64 elements, as in what follows. */
-BN_FORCE_INLINE float max_magnitude(const struct work *w, struct fetch *next)
+BN_FORCE_INLINE float max_magnitude(const struct work *w, struct prefetch *next)
 {
     __m256 top[4];
 #pragma GCC unroll 4
@@ -93,15 +93,12 @@ BN_FORCE_INLINE float max_magnitude(const struct work *w, struct fetch *next)
     size_t i = 0;
     for (; i + 32 <= w->in->n; i += 32) {
         if (i % 64 == 0)
-            fetch_step(next);
+            prefetch_step(next);
         top_step(w, i, true, top);
     }
     if (i < w->in->n)
         top_step(w, i, false, top);
-    const __m256 t = _mm256_max_ps(_mm256_max_ps(top[0], top[1]), _mm256_max_ps(top[2], top[3]));
-    const __m128 t4 = _mm_max_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1));
-    const __m128 t2 = _mm_max_ps(t4, _mm_movehl_ps(t4, t4));
-    return _mm_cvtss_f32(_mm_max_ss(t2, _mm_movehdup_ps(t2)));
+    return max8_avx2(_mm256_max_ps(_mm256_max_ps(top[0], top[1]), _mm256_max_ps(top[2], top[3])));
 }
 
 /* 32 elements from i on, half to even; a NaN gives 0. Returns sums of them. */
@@ -126,7 +123,7 @@ BN_FORCE_INLINE __m256i round_step(const struct work *w, size_t i, bool is_whole
 BN_FORCE_INLINE void quantise(const struct act_in *in, bool is_normed, int8_t *q,
                               struct act_scale *out)
 {
-    struct fetch next = fetch_of(in->ahead, in->n * sizeof *in->x);
+    struct prefetch next = prefetch_of(in->ahead, in->n * sizeof *in->x);
     const __m256 r = is_normed ? norm_factor(in->x, in->n, in->eps, &next) : _mm256_setzero_ps();
     const struct work w = {in, is_normed, r};
     out->s = 127.0f / max_magnitude(&w, &next);
@@ -135,15 +132,12 @@ BN_FORCE_INLINE void quantise(const struct act_in *in, bool is_normed, int8_t *q
     size_t i = 0;
     for (; i + 32 <= in->n; i += 32) {
         if (i % 64 == 0)
-            fetch_step(&next);
+            prefetch_step(&next);
         sums = _mm256_add_epi32(sums, round_step(&w, i, true, s, q));
     }
     for (; i < size_round_up(in->n, LINE_COLS); i += 32)
         sums = _mm256_add_epi32(sums, round_step(&w, i, false, s, q));
-    __m128i t = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
-    t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0x4e));
-    t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0xb1));
-    out->q_sum = _mm_cvtsi128_si32(t);
+    out->q_sum = sum_lanes_avx2(sums);
 }
 
 void quantise_avx2(const struct act_in *in, int8_t *q, struct act_scale *out)
@@ -267,4 +261,50 @@ void attn_finish_avx2(const float *big_o, float big_l, size_t head_dim, float *o
     const __m256 r = _mm256_set1_ps(1.0f / big_l);
     for (size_t i = 0; i < head_dim; i += 8)
         store_ps8(out, i, head_dim, _mm256_mul_ps(load_ps8(big_o, i, head_dim), r));
+}
+
+/* Rows r .. r + 7 of token t; lanes past n_rows are anything. */
+BN_FORCE_INLINE __m256 scaled8(const struct acc_tile *a, size_t t, size_t r)
+{
+    const int32_t *at = a->acc + t * a->acc_stride + r;
+    const __m256i acc = r + 8 <= a->n_rows ? _mm256_loadu_si256((const __m256i *)(const void *)at)
+                                           : _mm256_maskload_epi32(at, lanes_below(r, a->n_rows));
+    __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(acc), _mm256_set1_ps(a->d[t]));
+    v = _mm256_mul_ps(v, _mm256_set1_ps(a->extra));
+    return a->bias ? _mm256_add_ps(v, load_ps8(a->bias, r, a->n_rows)) : v;
+}
+
+void acc_store_avx2(const struct acc_tile *a, float *y, size_t stride)
+{
+    for (size_t t = 0; t < a->n_tokens; t++, y += stride)
+        for (size_t r = 0; r < a->n_rows; r += 8)
+            store_ps8(y, r, a->n_rows, scaled8(a, t, r));
+}
+
+void acc_add_avx2(const struct acc_tile *a, float *y, size_t stride)
+{
+    for (size_t t = 0; t < a->n_tokens; t++, y += stride)
+        for (size_t r = 0; r < a->n_rows; r += 8)
+            store_ps8(y, r, a->n_rows, _mm256_add_ps(load_ps8(y, r, a->n_rows), scaled8(a, t, r)));
+}
+
+void acc_relu2_avx2(const struct acc_tile *gate, const struct acc_tile *up, float *y, size_t stride)
+{
+    for (size_t t = 0; t < gate->n_tokens; t++, y += stride)
+        for (size_t r = 0; r < gate->n_rows; r += 8) {
+            const __m256 g = scaled8(gate, t, r);
+            const __m256 shut = _mm256_cmp_ps(g, _mm256_setzero_ps(), _CMP_LE_OQ); /* not a NaN */
+            const __m256 product = _mm256_mul_ps(_mm256_mul_ps(g, g), scaled8(up, t, r));
+            store_ps8(y, r, gate->n_rows, _mm256_andnot_ps(shut, product));
+        }
+}
+
+void acc_silu_avx2(const struct acc_tile *gate, const struct acc_tile *up, float *y, size_t stride)
+{
+    for (size_t t = 0; t < gate->n_tokens; t++, y += stride)
+        for (size_t r = 0; r < gate->n_rows; r += 8) {
+            const __m256 g = scaled8(gate, t, r);
+            const __m256 gated = _mm256_mul_ps(g, sigmoid_avx2(g));
+            store_ps8(y, r, gate->n_rows, _mm256_mul_ps(gated, scaled8(up, t, r)));
+        }
 }

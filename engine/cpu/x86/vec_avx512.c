@@ -3,9 +3,9 @@
  */
 #include "engine/base/force_inline.h"
 #include "engine/base/size.h"
-#include "engine/cpu/x86/fetch_ahead.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
+#include "engine/cpu/x86/prefetch_ahead.h"
 
 #include <immintrin.h>
 
@@ -43,7 +43,7 @@ BN_FORCE_INLINE void square_step(const struct act_in *in, size_t i, bool is_whol
     }
 }
 
-BN_FORCE_INLINE __m512 norm_factor(const struct act_in *in, struct fetch *next)
+BN_FORCE_INLINE __m512 norm_factor(const struct act_in *in, struct prefetch *next)
 {
     __m512 lanes[VECS];
 #pragma GCC unroll 4
@@ -52,7 +52,7 @@ BN_FORCE_INLINE __m512 norm_factor(const struct act_in *in, struct fetch *next)
     size_t i = 0;
     for (; i + 64 <= in->n; i += 64) {
         if (i % 128 == 0)
-            fetch_step(next);
+            prefetch_step(next);
         square_step(in, i, true, lanes);
     }
     /* Lanes past n add 0 * 0 to sums of squares, which are never -0: no bit changes. */
@@ -72,7 +72,7 @@ BN_FORCE_INLINE void top_step(const struct work *w, size_t i, bool is_whole, __m
 }
 
 /* max(1e-5, |y|); a NaN is passed over */
-BN_FORCE_INLINE float max_magnitude(const struct work *w, struct fetch *next)
+BN_FORCE_INLINE float max_magnitude(const struct work *w, struct prefetch *next)
 {
     __m512 top[VECS];
 #pragma GCC unroll 4
@@ -80,7 +80,7 @@ BN_FORCE_INLINE float max_magnitude(const struct work *w, struct fetch *next)
         top[v] = _mm512_set1_ps(1e-5f);
     size_t i = 0;
     for (; i + 64 <= w->in->n; i += 64) {
-        fetch_step(next);
+        prefetch_step(next);
         top_step(w, i, true, top);
     }
     if (i < w->in->n)
@@ -107,7 +107,7 @@ BN_FORCE_INLINE __m512i round_step(const struct work *w, size_t i, bool is_whole
 BN_FORCE_INLINE void quantise(const struct act_in *in, bool is_normed, int8_t *q,
                               struct act_scale *out)
 {
-    struct fetch next = fetch_of(in->ahead, in->n * sizeof *in->x);
+    struct prefetch next = prefetch_of(in->ahead, in->n * sizeof *in->x);
     const __m512 r = is_normed ? norm_factor(in, &next) : _mm512_setzero_ps();
     const struct work w = {in, is_normed, r};
     out->s = 127.0f / max_magnitude(&w, &next);
@@ -115,7 +115,7 @@ BN_FORCE_INLINE void quantise(const struct act_in *in, bool is_normed, int8_t *q
     __m512i sums = _mm512_setzero_si512();
     size_t i = 0;
     for (; i + 64 <= in->n; i += 64) {
-        fetch_step(&next);
+        prefetch_step(&next);
         sums = _mm512_add_epi32(sums, round_step(&w, i, true, s, q));
     }
     for (; i < size_round_up(in->n, LINE_COLS); i += 64)
@@ -129,4 +129,63 @@ void quantise_avx512(const struct act_in *in, int8_t *q, struct act_scale *out)
         quantise(in, true, q, out);
     else
         quantise(in, false, q, out);
+}
+
+/* Rows r .. r + 15 of token t, those of `rows`. */
+BN_FORCE_INLINE __m512 scaled16(const struct acc_tile *a, size_t t, size_t r, __mmask16 rows)
+{
+    const __m512i acc = _mm512_maskz_loadu_epi32(rows, a->acc + t * a->acc_stride + r);
+    __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(acc), _mm512_set1_ps(a->d[t]));
+    v = _mm512_mul_ps(v, _mm512_set1_ps(a->extra));
+    return a->bias ? _mm512_add_ps(v, _mm512_maskz_loadu_ps(rows, a->bias + r)) : v;
+}
+
+void acc_store_avx512(const struct acc_tile *a, float *y, size_t stride)
+{
+    for (size_t t = 0; t < a->n_tokens; t++, y += stride)
+        for (size_t r = 0; r < a->n_rows; r += 16) {
+            const __mmask16 rows = mask_below(r, a->n_rows);
+            _mm512_mask_storeu_ps(y + r, rows, scaled16(a, t, r, rows));
+        }
+}
+
+void acc_add_avx512(const struct acc_tile *a, float *y, size_t stride)
+{
+    for (size_t t = 0; t < a->n_tokens; t++, y += stride)
+        for (size_t r = 0; r < a->n_rows; r += 16) {
+            const __mmask16 rows = mask_below(r, a->n_rows);
+            const __m512 h = _mm512_maskz_loadu_ps(rows, y + r);
+            _mm512_mask_storeu_ps(y + r, rows, _mm512_add_ps(h, scaled16(a, t, r, rows)));
+        }
+}
+
+void acc_relu2_avx512(const struct acc_tile *gate, const struct acc_tile *up, float *y,
+                      size_t stride)
+{
+    for (size_t t = 0; t < gate->n_tokens; t++, y += stride)
+        for (size_t r = 0; r < gate->n_rows; r += 16) {
+            const __mmask16 rows = mask_below(r, gate->n_rows);
+            const __m512 g = scaled16(gate, t, r, rows);
+            const __mmask16 open = _mm512_cmp_ps_mask(g, _mm512_setzero_ps(), _CMP_NLE_UQ);
+            _mm512_mask_storeu_ps(
+                y + r, rows,
+                _mm512_maskz_mul_ps(open, _mm512_mul_ps(g, g), scaled16(up, t, r, rows)));
+        }
+}
+
+void acc_silu_avx512(const struct acc_tile *gate, const struct acc_tile *up, float *y,
+                     size_t stride)
+{
+    const __m512 one = _mm512_set1_ps(1.0f);
+    for (size_t t = 0; t < gate->n_tokens; t++, y += stride)
+        for (size_t r = 0; r < gate->n_rows; r += 16) {
+            const __mmask16 rows = mask_below(r, gate->n_rows);
+            const __m512 g = scaled16(gate, t, r, rows);
+            const __m512 e = exp0_avx512(_mm512_or_ps(g, _mm512_set1_ps(-0.0f)), 0xffff);
+            const __mmask16 up_side = _mm512_cmp_ps_mask(g, _mm512_setzero_ps(), _CMP_GE_OQ);
+            const __m512 sigmoid =
+                _mm512_div_ps(_mm512_mask_blend_ps(up_side, e, one), _mm512_add_ps(one, e));
+            _mm512_mask_storeu_ps(
+                y + r, rows, _mm512_mul_ps(_mm512_mul_ps(g, sigmoid), scaled16(up, t, r, rows)));
+        }
 }

@@ -2,8 +2,8 @@
  * What is left of a group's bounds when the integer products of a block of rows are there. Lanes
  * are hidden states.
  */
-#ifndef ENGINE_CPU_X86_GROUP_AVX512_H
-#define ENGINE_CPU_X86_GROUP_AVX512_H
+#ifndef ENGINE_CPU_X86_COARSE_GROUP_AVX512_H
+#define ENGINE_CPU_X86_COARSE_GROUP_AVX512_H
 
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/x86/transpose_avx512.h"

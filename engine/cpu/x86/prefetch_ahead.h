@@ -4,8 +4,8 @@
  * In two streams: from one a core reads four fifths as fast. Addresses need not exist, prefetching
  * nothing is no error.
  */
-#ifndef ENGINE_CPU_X86_FETCH_AHEAD_H
-#define ENGINE_CPU_X86_FETCH_AHEAD_H
+#ifndef ENGINE_CPU_X86_PREFETCH_AHEAD_H
+#define ENGINE_CPU_X86_PREFETCH_AHEAD_H
 
 #include "engine/base/force_inline.h"
 
@@ -15,7 +15,7 @@
 
 /* Step `step` of some: every `every`th (a power of two) fetches a line of each half of n_bytes at
  * `at`. */
-BN_FORCE_INLINE void fetch_ahead(const void *at, size_t n_bytes, size_t step, size_t every)
+BN_FORCE_INLINE void prefetch_ahead(const void *at, size_t n_bytes, size_t step, size_t every)
 {
     const uintptr_t line = (uintptr_t)at + step / every * 64;
     if (step % every != 0)
@@ -26,18 +26,18 @@ BN_FORCE_INLINE void fetch_ahead(const void *at, size_t n_bytes, size_t step, si
 
 /* The same over several loops: two lines a step until all of n_bytes are fetched; of NULL nothing
  * is. */
-struct fetch {
+struct prefetch {
     uintptr_t at, end; /* in the first half */
     size_t half;
 };
 
-BN_FORCE_INLINE struct fetch fetch_of(const void *at, size_t n_bytes)
+BN_FORCE_INLINE struct prefetch prefetch_of(const void *at, size_t n_bytes)
 {
     const size_t half = at ? n_bytes / 2 : 0;
-    return (struct fetch){(uintptr_t)at, (uintptr_t)at + half, half};
+    return (struct prefetch){(uintptr_t)at, (uintptr_t)at + half, half};
 }
 
-BN_FORCE_INLINE void fetch_step(struct fetch *f)
+BN_FORCE_INLINE void prefetch_step(struct prefetch *f)
 {
     if (f->at >= f->end)
         return;

@@ -10,7 +10,7 @@
  * stores have left for the cache when they are wanted as tiles, and the unit never waits.
  */
 #include "engine/cpu/x86/amx_tile.h"
-#include "engine/cpu/x86/group_avx512.h"
+#include "engine/cpu/x86/coarse_group_avx512.h"
 #include "engine/cpu/x86/kernels_x86.h"
 
 #define PANEL_TILES 4

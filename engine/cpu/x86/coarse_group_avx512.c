@@ -2,7 +2,7 @@
  * The coarse plane of the head against up to 16 hidden states with AVX-512 VNNI: lanes are hidden
  * states, four codes of a row are broadcast. Four rows at a time share the loads of the planes.
  */
-#include "engine/cpu/x86/group_avx512.h"
+#include "engine/cpu/x86/coarse_group_avx512.h"
 #include "engine/cpu/x86/kernels_x86.h"
 
 #define ROWS 4
