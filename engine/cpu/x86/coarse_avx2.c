@@ -1,6 +1,10 @@
 /*
- * The coarse plane with AVX2: bytes times bytes by maddubs. A pair of products is at most
- * 2 * 15 * 128, so four of them fit in 16 bits. Rows come from four distant places in turn.
+ * coarse_pack and coarse_bound for AVX2: upper bounds of logits from the coarse plane, the copy of
+ * the output head with four bits per weight (struct coarse_mat).
+ *
+ * VPMADDUBSW multiplies codes with bytes of the hidden state and adds pairs of products. A pair is
+ * at most 2 * 15 * 128 in magnitude, so the sum of two pairs fits in 16 bits. Rows come from four
+ * distant places in turn, since a core reads faster from several streams than from one.
  */
 #include "engine/cpu/ref/coarse_pack.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -16,7 +20,8 @@ float coarse_pack_avx2(const float *w, size_t n_blocks, size_t row, uint8_t *lin
     return coarse_pack_row(w, n_blocks, row, lines, steps);
 }
 
-/* Products of 64 columns' half line with x: 8 sums of four columns and the four 64 on. */
+/* Half of a line (32 bytes, so 64 codes) times x: lane j is the sum over columns 4 j .. 4 j + 3 and
+ * the same plus 64. */
 BN_FORCE_INLINE __m256i dot_half(__m256i low, __m256i high, const int8_t *x)
 {
     const __m256i a = _mm256_maddubs_epi16(low, _mm256_load_si256((const void *)x));

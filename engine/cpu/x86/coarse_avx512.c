@@ -1,6 +1,10 @@
 /*
- * The coarse plane with AVX-512 VNNI: a block is one register, four products of bytes, one
- * conversion and one fma. Four rows at a time, a quarter of the range apart, share the loads of x.
+ * coarse_pack and coarse_bound for AVX-512 VNNI: upper bounds of logits from the coarse plane, the
+ * copy of the output head with four bits per weight (struct coarse_mat).
+ *
+ * A block of 128 codes is one register, and costs four dot products of bytes, one conversion and
+ * one fma. Four rows at a time share the loads of x. They are a quarter of the range apart, since a
+ * core reads faster from several streams than from one.
  */
 #include "engine/cpu/ref/coarse_pack.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -17,7 +21,7 @@ float coarse_pack_avx512(const float *w, size_t n_blocks, size_t row, uint8_t *l
     return coarse_pack_row(w, n_blocks, row, lines, steps);
 }
 
-/* sqrt(sum of (step * spread)^2 + 1e-36) */
+/* The error term of a row: sqrt(sum of (step * spread)^2 + 1e-36). */
 BN_FORCE_INLINE float error_bound(const uint16_t *steps, size_t n, const float *spread)
 {
     __m256 squares = _mm256_setzero_ps();
@@ -30,7 +34,7 @@ BN_FORCE_INLINE float error_bound(const uint16_t *steps, size_t n, const float *
     return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(tree8_avx2(squares) + 1e-36f)));
 }
 
-/* n_rows (1 or ROWS) rows, `apart` rows from each other, beginning with r. */
+/* Bounds of n_rows (1 or ROWS) rows: r, r + apart, ... */
 BN_FORCE_INLINE void bound_rows(const struct coarse_mat *m, int n_rows, size_t r, size_t apart,
                                 const struct coarse_query *q, float out[ROWS])
 {

@@ -1,8 +1,8 @@
 /*
- * Prefetching what is read next while something else is computed, a few lines a step.
+ * Prefetches memory that is read next, a few cache lines per step of a computation.
  *
- * In two streams: from one a core reads four fifths as fast. Addresses need not exist, prefetching
- * nothing is no error.
+ * The bytes are prefetched in two streams, one for each half of the range: with one stream a core
+ * reads at four fifths of the speed. Addresses need not be valid, since a prefetch cannot fault.
  */
 #ifndef ENGINE_CPU_X86_PREFETCH_AHEAD_H
 #define ENGINE_CPU_X86_PREFETCH_AHEAD_H
@@ -13,8 +13,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Step `step` of some: every `every`th (a power of two) fetches a line of each half of n_bytes at
- * `at`. */
+/* Called in each step of a loop. Every `every`th step (a power of two) prefetches one cache line of
+ * each half of the n_bytes at `at`. */
 BN_FORCE_INLINE void prefetch_ahead(const void *at, size_t n_bytes, size_t step, size_t every)
 {
     const uintptr_t line = (uintptr_t)at + step / every * 64;
@@ -24,11 +24,11 @@ BN_FORCE_INLINE void prefetch_ahead(const void *at, size_t n_bytes, size_t step,
     _mm_prefetch((const char *)(line + n_bytes / 2), _MM_HINT_T0);
 }
 
-/* The same over several loops: two lines a step until all of n_bytes are fetched; of NULL nothing
- * is. */
+/* The same across several loops: each prefetch_step prefetches two lines until all of n_bytes are
+ * done. Nothing is prefetched if `at` is NULL. */
 struct prefetch {
-    uintptr_t at, end; /* in the first half */
-    size_t half;
+    uintptr_t at, end; /* position in the first half, and its end */
+    size_t half;       /* bytes of a half */
 };
 
 BN_FORCE_INLINE struct prefetch prefetch_of(const void *at, size_t n_bytes)

@@ -1,10 +1,11 @@
 /*
- * Table rows with AVX-512: a row's 64 lanes of dot64 are four registers.
+ * row_decode and rows_dot for AVX-512: rows of the token embedding and of the output head, in every
+ * table type. docs/formats.md describes the blocks of quantised types.
  *
- * F32, F16 and BF16 tables are bound by memory: four rows at a time share the loads of h; they
- * are a quarter of the range apart, four streams for the memory. Quantised rows are unpacked by 32
- * columns into bytes and widened; one row at a time, as its four chains are enough for the work
- * between them.
+ * The 64 lanes of dot64 (docs/kernels.md) are four registers. F32, F16 and BF16 tables are bound by
+ * memory: four rows at a time, a quarter of the range apart, share the loads of h and are four
+ * streams for the memory. Quantised rows are unpacked to bytes and widened, one row at a time: its
+ * four chains of fma have enough other work between them.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -14,7 +15,7 @@
 
 #include <immintrin.h>
 
-/* (low, high): 16-bit counts for the halves of a register */
+/* 16-bit shift counts: `low` for the low half of a register, `high` for the high half */
 BN_FORCE_INLINE __m512i half_counts(short low, short high)
 {
     return _mm512_inserti64x4(_mm512_set1_epi16(low), _mm256_set1_epi16(high), 1);
@@ -25,7 +26,8 @@ BN_FORCE_INLINE __m512i both_halves(const uint8_t *p)
     return _mm512_broadcast_i64x4(load_bytes32(p));
 }
 
-/* Columns 64 g .. 64 g + 63 of a block of 256; g is a constant. */
+/* Codes of columns 64 g .. 64 g + 63 of a block of 256; g is a constant. Both halves of a register
+ * load the same bytes and shift them by different counts. */
 BN_FORCE_INLINE __m512i codes64_q6_k(const uint8_t *block, int g)
 {
     const __m512i nibbles = _mm512_loadu_si512(block + 64 * (g / 2));
@@ -44,7 +46,7 @@ BN_FORCE_INLINE __m512i codes64_q4_k(const uint8_t *block, int g)
     return _mm512_and_si512(_mm512_srlv_epi16(nibbles, half_counts(0, 4)), _mm512_set1_epi8(15));
 }
 
-/* The 32 columns of a block of Q4_0, from its nibbles[16]. */
+/* Codes of the 32 columns of a block of Q4_0, from its nibbles[16]. */
 BN_FORCE_INLINE __m256i codes32_q4_0(const uint8_t *nibbles)
 {
     const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)nibbles);
@@ -64,9 +66,9 @@ BN_FORCE_INLINE __m512 load16(enum tensor_type type, const uint8_t *row, size_t 
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
 }
 
-/* The same of those in `mask`; the others are 0 and not read. */
-BN_FORCE_INLINE __m512 load_some(enum tensor_type type, const uint8_t *row, size_t i,
-                                 __mmask16 mask)
+/* The same for the elements in `mask`; the others are 0 and are not read. */
+BN_FORCE_INLINE __m512 load16_masked(enum tensor_type type, const uint8_t *row, size_t i,
+                                     __mmask16 mask)
 {
     if (type == TENSOR_F32)
         return _mm512_maskz_loadu_ps(mask, row + 4 * i);
@@ -76,7 +78,7 @@ BN_FORCE_INLINE __m512 load_some(enum tensor_type type, const uint8_t *row, size
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
 }
 
-/* n_rows (1 or ROW_STREAMS) rows of a table that is not quantised. */
+/* n_rows (1 or ROW_STREAMS) rows of F32, F16 or BF16. */
 BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_streams s,
                                const float *h, size_t n, float out[ROW_STREAMS])
 {
@@ -111,8 +113,8 @@ BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_str
             const __m512 hv = _mm512_maskz_loadu_ps(mask, h + i + 16 * v);
 #pragma GCC unroll 4
             for (int r = 0; r < n_rows; r++)
-                lanes[r][v] = _mm512_mask3_fmadd_ps(load_some(type, s.row[r], i + 16 * v, mask), hv,
-                                                    lanes[r][v], mask);
+                lanes[r][v] = _mm512_mask3_fmadd_ps(load16_masked(type, s.row[r], i + 16 * v, mask),
+                                                    hv, lanes[r][v], mask);
         }
     }
 #pragma GCC unroll 4
@@ -124,7 +126,7 @@ BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, siz
 {
     for (size_t i = 0; i < n; i += 16) {
         const __mmask16 mask = mask_below(i, n);
-        _mm512_mask_storeu_ps(out + i, mask, load_some(type, row, i, mask));
+        _mm512_mask_storeu_ps(out + i, mask, load16_masked(type, row, i, mask));
     }
 }
 
@@ -135,7 +137,7 @@ BN_FORCE_INLINE __m512 load_codes(const uint8_t *codes)
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
 }
 
-/* Columns 64 g .. 64 g + 63 (g is a constant) of a block of 256. */
+/* Values of columns 64 g .. 64 g + 63 of a block of 256; g is a constant after unrolling. */
 BN_FORCE_INLINE void block_values(enum tensor_type type, const uint8_t *block, int g,
                                   const struct block_scales *s, __m512 v[4])
 {
@@ -147,14 +149,14 @@ BN_FORCE_INLINE void block_values(enum tensor_type type, const uint8_t *block, i
         const __m512 code = load_codes(codes + 16 * i);
         if (type == TENSOR_Q6_K) {
             v[i] = _mm512_mul_ps(_mm512_set1_ps(s->scale[4 * g + i]), code);
-        } else { /* the product is exact, so one fma rounds as the subtraction would */
+        } else { /* the product is exact, so one fma rounds like the separate subtraction */
             const int j = 2 * g + i / 2;
             v[i] = _mm512_fmsub_ps(_mm512_set1_ps(s->scale[j]), code, _mm512_set1_ps(s->offset[j]));
         }
     }
 }
 
-/* Group `group` of a row of blocks of 32 columns: one scale. */
+/* Block number `group` of a row with blocks of 32 columns, which have one scale. */
 BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, size_t group,
                                   __m512 v[2])
 {

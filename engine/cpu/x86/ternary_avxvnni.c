@@ -1,8 +1,9 @@
 /*
- * Ternary products with AVX-VNNI: the scheme of ternary_avx512.c in 256-bit halves of a line.
+ * ternary_matvec, ternary_some and ternary_matmul for AVX-VNNI. Layout and method are those of
+ * ternary_avx512.c, applied to 256-bit halves of a line of R1-256.
  *
- * Sixteen registers hold two rows: 2 x 4 field sums in the matrix-vector product, 2 x 6 token sums
- * in the matrix-matrix product.
+ * Sixteen registers hold the accumulators of two rows: 2 x 4 field sums in the matrix-vector
+ * product, 2 rows x 6 tokens in the matrix-matrix product.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -19,7 +20,7 @@ BN_FORCE_INLINE __m256i load(const void *p)
     return _mm256_load_si256(p);
 }
 
-/* Sums of the lanes of v[0 .. n_rows - 1], less q_sum, at acc, step apart. */
+/* Store the sums of the lanes of v[0 .. n_rows - 1], minus q_sum, to acc[0], acc[step], ... */
 BN_FORCE_INLINE void store_sums(const __m256i v[ROWS], int n_rows, int32_t q_sum, int32_t *acc,
                                 size_t step)
 {
@@ -87,6 +88,7 @@ void ternary_some_avxvnni(const struct ternary_mat *w, const int32_t *rows, size
     row_pairs_some(matvec_rows, w, rows, n, q, q_sum, acc);
 }
 
+/* A register tile of n_rows (1 or ROWS) rows and n_tokens (1 .. BLOCK_TOKENS) tokens. */
 BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
                                   const struct ternary_batch *batch)
 {
