@@ -1,41 +1,45 @@
 /*
- * The coarse plane of the head against up to 16 hidden states with AMX: the codes of 16 rows are
- * the first operand as they stand, 64 columns a nibble; hidden states are the second, in two planes
- * of bytes. Four products a block give two tiles of integers, exact, which are joined, scaled by
- * the row's step and summed as floats.
+ * coarse_bounds for AMX: upper bounds of logits from the coarse plane, the copy of the output head
+ * with four bits per weight (struct coarse_mat), for a group of up to 16 hidden states.
  *
- * A panel is four tiles of rows, which share a block's tiles of hidden states: these pass through
- * the first-level cache once a panel. A step is one block of one tile of rows. Between its products
- * the step after the next is unpacked and the sums of the one before are scaled, a quarter each:
- * stores have left for the cache when they are wanted as tiles, and the unit never waits.
+ * The codes of 16 rows are the first operand of a tile product: unpacking a nibble gives the 64
+ * columns of a row of an AMX tile. The hidden states are the second operand, in two planes of high
+ * and low bytes. Four tile products per block give two AMX tiles of exact integer sums, which are
+ * combined, scaled with the step of the row and summed as floats.
+ *
+ * A panel is four AMX tiles of rows. They share the four AMX tiles of hidden states of a block,
+ * which therefore pass through the first-level cache once per panel. A step is one block of one
+ * tile of rows. Between the four products of a step the code unpacks the step after the next and
+ * scales the sums of the previous step, a quarter at a time: so stores reach the cache before a
+ * tile load needs them, and the tile unit does not wait.
  */
 #include "engine/cpu/x86/amx_tile.h"
-#include "engine/cpu/x86/group_avx512.h"
+#include "engine/cpu/x86/coarse_group_avx512.h"
 #include "engine/cpu/x86/kernels_x86.h"
 
 #define PANEL_TILES 4
 #define ROWS (PANEL_TILES * SIDE)
 #define QUARTER (SIDE / 4)
 #define STEPS_AHEAD 2
-#define RING 4 /* steps whose codes have a place */
-_Static_assert(QUARTER == PANEL_TILES, "a line of each part is fetched for each of a quarter");
+#define RING 4 /* unpacked steps in the workspace */
+_Static_assert(QUARTER == PANEL_TILES, "a quarter prefetches one line of each of the streams");
 
 struct workspace {
     _Alignas(64) uint8_t codes[RING][2 * TILE_BYTES]; /* low nibbles, then high ones */
-    _Alignas(64) int32_t sums[2][2][SIDE][SIDE];      /* of a step: high plane, low plane */
-    _Alignas(64) float steps[ROWS][GROUP_BLOCKS];     /* of the blocks at hand */
+    _Alignas(64) int32_t sums[2][2][SIDE][SIDE];      /* of two steps: high plane, low plane */
+    _Alignas(64) float steps[ROWS][GROUP_BLOCKS];     /* of the current GROUP_BLOCKS blocks */
     __m512 product[ROWS];
 };
 
-/* Where the panel's rows are; of n_tiles tiles n_rows rows. The next panel is fetched from `ahead`
- * on, in as many parts as a quarter has rows. */
+/* A panel of n_rows rows in n_tiles AMX tiles. The next panel, at `ahead`, is prefetched in QUARTER
+ * streams, each of SIDE rows. */
 struct panel {
     const uint8_t *lines;
     size_t row_bytes, n_rows, n_tiles;
     uintptr_t ahead;
 };
 
-/* A quarter of a step's rows; rows that are not there are zeros. */
+/* Unpack a quarter of the rows of a step. Rows past n_rows are zeros. */
 BN_FORCE_INLINE void unpack_quarter(const struct panel *p, size_t step, size_t quarter,
                                     uint8_t *out)
 {
@@ -46,9 +50,9 @@ BN_FORCE_INLINE void unpack_quarter(const struct panel *p, size_t step, size_t q
 #pragma GCC unroll 4
     for (size_t i = 0; i < QUARTER; i++) {
         const size_t r = quarter * QUARTER + i;
-        const bool is_there = p->n_rows == ROWS || row0 + r < p->n_rows;
+        const bool exists = p->n_rows == ROWS || row0 + r < p->n_rows;
         const __m512i v =
-            is_there ? _mm512_load_si512(line + r * p->row_bytes) : _mm512_setzero_si512();
+            exists ? _mm512_load_si512(line + r * p->row_bytes) : _mm512_setzero_si512();
         _mm512_store_si512(out + r * 64, _mm512_and_si512(v, nibble));
         _mm512_store_si512(out + TILE_BYTES + r * 64,
                            _mm512_and_si512(_mm512_srli_epi16(v, 4), nibble));
@@ -56,7 +60,7 @@ BN_FORCE_INLINE void unpack_quarter(const struct panel *p, size_t step, size_t q
     }
 }
 
-/* A quarter of a step's sums to the products. */
+/* Scale a quarter of the sums of a step and add them to the products. */
 BN_FORCE_INLINE void scale_quarter(struct workspace *s, size_t n_tiles, const int32_t *fixes,
                                    size_t step, size_t quarter)
 {
@@ -72,9 +76,10 @@ BN_FORCE_INLINE void scale_quarter(struct workspace *s, size_t n_tiles, const in
     }
 }
 
-/* What is done between two products of a step. */
-BN_FORCE_INLINE void between(const struct panel *p, struct workspace *s, const int32_t *fixes,
-                             size_t step, size_t n_steps, size_t quarter)
+/* The other work, done between two tile products of a step. */
+BN_FORCE_INLINE void unpack_and_scale(const struct panel *p, struct workspace *s,
+                                      const int32_t *fixes, size_t step, size_t n_steps,
+                                      size_t quarter)
 {
     const size_t next = step + STEPS_AHEAD;
     if (next < n_steps)
@@ -84,7 +89,7 @@ BN_FORCE_INLINE void between(const struct panel *p, struct workspace *s, const i
     order_memory();
 }
 
-/* Tiles 4 .. 7 hold the block's hidden states. */
+/* One step. AMX tiles 4 .. 7 hold the hidden states of the block. */
 BN_FORCE_INLINE void multiply_step(const struct panel *p, struct workspace *s, const int32_t *fixes,
                                    size_t step, size_t n_steps)
 {
@@ -94,23 +99,23 @@ BN_FORCE_INLINE void multiply_step(const struct panel *p, struct workspace *s, c
     _tile_zero(1);
     _tile_loadd(2, codes, 64);
     _tile_dpbusd(0, 2, 4);
-    between(p, s, fixes, step, n_steps, 0);
+    unpack_and_scale(p, s, fixes, step, n_steps, 0);
     _tile_dpbusd(1, 2, 6);
-    between(p, s, fixes, step, n_steps, 1);
+    unpack_and_scale(p, s, fixes, step, n_steps, 1);
     _tile_loadd(3, codes + TILE_BYTES, 64);
     _tile_dpbusd(0, 3, 5);
-    between(p, s, fixes, step, n_steps, 2);
+    unpack_and_scale(p, s, fixes, step, n_steps, 2);
     _tile_dpbusd(1, 3, 7);
-    between(p, s, fixes, step, n_steps, 3);
+    unpack_and_scale(p, s, fixes, step, n_steps, 3);
     _tile_stored(0, s->sums[step & 1][0], sizeof s->sums[0][0][0]);
     _tile_stored(1, s->sums[step & 1][1], sizeof s->sums[0][0][0]);
     order_memory();
 }
 
-/* Before the sums of this step are scaled: the next GROUP_BLOCKS blocks' steps, where it is the
- * first of those. Rows that are not there have those of the first row. */
-BN_FORCE_INLINE void widen_for(const struct coarse_mat *m, size_t row, const struct panel *p,
-                               size_t step, struct workspace *s)
+/* Called before the sums of `step` are scaled. If it is the first step of GROUP_BLOCKS blocks,
+ * widen the coarse_mat steps of these blocks. Rows past n_rows get those of the first row. */
+BN_FORCE_INLINE void widen_for_step(const struct coarse_mat *m, size_t row, const struct panel *p,
+                                    size_t step, struct workspace *s)
 {
     if (step % (p->n_tiles * GROUP_BLOCKS) != 0)
         return;
@@ -139,11 +144,11 @@ BN_FORCE_INLINE void multiply_panel(const struct coarse_mat *m, size_t row, size
         _tile_loadd(7, x + 3 * TILE_BYTES, 64);
         for (size_t t = 0; t < n_tiles; t++, step++) {
             if (step > 0)
-                widen_for(m, row, &p, step - 1, s);
+                widen_for_step(m, row, &p, step - 1, s);
             multiply_step(&p, s, g->fix, step, n_steps);
         }
     }
-    widen_for(m, row, &p, n_steps - 1, s);
+    widen_for_step(m, row, &p, n_steps - 1, s);
     for (size_t quarter = 0; quarter < 4; quarter++)
         scale_quarter(s, n_tiles, g->fix, n_steps - 1, quarter);
 }

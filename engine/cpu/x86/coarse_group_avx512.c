@@ -1,13 +1,17 @@
 /*
- * The coarse plane of the head against up to 16 hidden states with AVX-512 VNNI: lanes are hidden
- * states, four codes of a row are broadcast. Four rows at a time share the loads of the planes.
+ * coarse_bounds for AVX-512 VNNI: upper bounds of logits from the coarse plane, the copy of the
+ * output head with four bits per weight (struct coarse_mat), for a group of up to 16 hidden states.
+ *
+ * Lanes are hidden states. Four codes of a row are broadcast and multiplied with four columns of
+ * all hidden states. Four rows at a time share the loads of the hidden states.
  */
-#include "engine/cpu/x86/group_avx512.h"
+#include "engine/cpu/x86/coarse_group_avx512.h"
 #include "engine/cpu/x86/kernels_x86.h"
 
 #define ROWS 4
 
-/* A block of ROWS rows; codes (ROWS, COARSE_COLS) low nibbles, then high ones. */
+/* Integer sums of one block of ROWS rows. A row of codes has the low nibbles first, then the high
+ * nibbles. */
 BN_FORCE_INLINE void multiply_block(uint8_t codes[ROWS][COARSE_COLS], const int8_t *x,
                                     __m512i high[ROWS], __m512i low[ROWS])
 {
@@ -26,7 +30,7 @@ BN_FORCE_INLINE void multiply_block(uint8_t codes[ROWS][COARSE_COLS], const int8
     }
 }
 
-/* Rows row .. row + n_rows - 1, at most ROWS, of which the others are the last again. */
+/* Products of the first ROWS of n_rows rows from `row` on. Rows past n_rows repeat the last one. */
 BN_FORCE_INLINE void multiply_rows(const struct coarse_mat *m, size_t row, size_t n_rows,
                                    const struct coarse_group *g, __m512 product[ROWS])
 {
