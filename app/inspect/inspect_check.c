@@ -42,7 +42,7 @@ static bool check_parts(const struct inspect *in, const struct model *m, struct 
               m->gguf->n_tensors, m->arch->name, m->hp.n_layers);
     if (!check_codes(m, err) || !check_numbers(m, err))
         return false;
-    return check_kernels(m, options_text(in->options, "isa"), err);
+    return check_model_kernels(m, options_text(in->options, "isa"), err);
 }
 
 static enum exit_code check_file(struct inspect *in)

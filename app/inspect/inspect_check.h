@@ -13,7 +13,7 @@ bool check_numbers(const struct model *m, struct bn_error *err);
 
 /* Kernels of the rung in use against ref, on made-up numbers in a child process and on rows of `m`.
  * BN_EDEVICE: they differ. */
-bool check_kernels(const struct model *m, const char *isa, struct bn_error *err);
+bool check_model_kernels(const struct model *m, const char *isa, struct bn_error *err);
 
 /* "ok       TITLE   text" on stdout. */
 enum check_result { CHECK_OK, CHECK_WARNING };

@@ -217,14 +217,14 @@ static bool compare_rows(const struct ternary_source *src, const struct cpu_kern
     const struct ternary_mat mat = {s->lines, n_rows, n_lines};
     k->ternary_matvec(&mat, 0, n_rows, s->q, s->q_sum, s->got);
     if (as_wanted(s, n_rows) && multiplies_well(&k->few, &mat, s) &&
-        multiplies_well(&k->tile, &mat, s) && multiplies_well(&k->many, &mat, s))
+        multiplies_well(&k->medium, &mat, s) && multiplies_well(&k->many, &mat, s))
         return true;
     return bn_fail(err, BN_EDEVICE,
                    "the %s kernels are wrong on rows of tensor '%s': choose another --isa",
                    cpu_isa_title(k->isa), src->name);
 }
 
-bool check_kernels(const struct model *m, const char *isa, struct bn_error *err)
+bool check_model_kernels(const struct model *m, const char *isa, struct bn_error *err)
 {
     struct cpu_caps caps;
     struct cpu_kernels k;

@@ -12,10 +12,10 @@
 
 /* Rotate and scale the queries in scratch.qkv in place; rotate the keys; append keys and values to
  * the sequences' caches. */
-void attn_append(struct lane *l, size_t layer);
+void attn_append(struct cpu_thread *th, size_t layer);
 
 /* Attention of all tokens over their sequences, to scratch.attn. Returns when all lanes are done.
  */
-void attn_apply(struct lane *l, size_t layer);
+void attn_apply(struct cpu_thread *th, size_t layer);
 
 #endif

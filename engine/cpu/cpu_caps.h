@@ -50,8 +50,14 @@ size_t cpu_default_threads(void);
  * ROOT/proc/self/cgroup and ROOT/sys/fs/cgroup: "" but in tests. */
 size_t cpu_quota_threads(const char *root);
 
-/* Run the kernels of each rung against ref in a forked child; rungs that fail are cleared, with a
- * line in `why` (may be NULL). Costs a few milliseconds. */
+/* Compare the kernels of a table with ref in a forked child process, so that an illegal instruction
+ * or an endless loop cannot harm this process. False: `why` has the reason. Kernels are not trusted
+ * either where the system refuses to fork. */
+struct cpu_kernels;
+bool cpu_caps_try_kernels(const struct cpu_kernels *k, char *why, size_t why_bytes);
+
+/* Try each instruction set in `caps` so, and clear those that fail. `why` (may be NULL) gets one
+ * line for each. Takes a few milliseconds. */
 void cpu_caps_self_test(struct cpu_caps *caps, char *why, size_t why_bytes);
 
 #endif

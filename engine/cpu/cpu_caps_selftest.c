@@ -2,7 +2,7 @@
  * Trust by execution. CPUID lies on some hypervisors, so each rung runs its kernels once in a
  * forked child, which says by a pipe what differed; a signal there is a finding, not a crash here.
  */
-#include "engine/cpu/kernels_agree.h"
+#include "engine/cpu/kernels_compare.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -22,7 +22,7 @@ static void run_child(const struct cpu_kernels *k, int fd)
     (void)signal(SIGSEGV, SIG_DFL);
     (void)signal(SIGALRM, SIG_DFL);
     (void)alarm(CHILD_SECONDS);
-    const char *name = kernels_disagreement(k);
+    const char *name = kernels_first_difference(k);
     if (name && write(fd, name, strlen(name)) < 0)
         _exit(2); /* the child ends here: nothing of the parent may run twice */
     _exit(name ? 1 : 0);
@@ -37,7 +37,7 @@ static int wait_for(pid_t pid)
     return status;
 }
 
-bool kernels_try(const struct cpu_kernels *k, char *why, size_t why_bytes)
+bool cpu_caps_try_kernels(const struct cpu_kernels *k, char *why, size_t why_bytes)
 {
     int fds[2];
     char name[NAME_BYTES];
@@ -85,7 +85,7 @@ void cpu_caps_self_test(struct cpu_caps *caps, char *why, size_t why_bytes)
             continue;
         below.has[isa] = true;
         cpu_kernels_init(&k, &below);
-        if (kernels_try(&k, text, sizeof text))
+        if (cpu_caps_try_kernels(&k, text, sizeof text))
             continue;
         below.has[isa] = false;
         if (!why || used >= why_bytes)

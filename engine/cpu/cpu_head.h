@@ -16,10 +16,10 @@ bool head_copy_bytes(const struct model *m, enum bn_head_mode head, size_t *n_by
 bool head_copy_open(struct backend *b, const struct backend_control *control, struct bn_error *err);
 
 /* scratch.h = embedding rows of the pass's tokens; their RoPE angles beside. */
-void head_embed(struct lane *l);
+void head_embed(struct cpu_thread *th);
 
-/* Candidates of every wanted row. Sets pass->not_finite or pass->room_wanted on trouble; counts are
- * in wants[].n_found, head_row.n stays as it is. */
-void head_apply(struct lane *l);
+/* Candidates of every wanted row. Sets pass->not_finite or pass->room_needed on trouble; counts are
+ * in reqs[].n_found, head_row.n stays as it is. */
+void head_apply(struct cpu_thread *th);
 
 #endif

@@ -6,7 +6,7 @@
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_head.h"
-#include "engine/cpu/cpu_share.h"
+#include "engine/cpu/cpu_work.h"
 
 #include <math.h>
 #include <string.h>
@@ -59,13 +59,13 @@ static bool is_cancelled(const struct copying *c)
     return cancel && atomic_load_explicit(cancel, memory_order_relaxed);
 }
 
-static void copy_lane(void *ud, size_t index, size_t n_lanes)
+static void copy_on_thread(void *ud, size_t index, size_t n_threads)
 {
     struct copying *c = ud;
     const struct backend *b = c->b;
     const struct tensor_ref *from = &b->model->head;
     const size_t n_embd = b->model->hp.n_embd, row_bytes = from->n_bytes / b->model->hp.n_vocab;
-    const struct share ids = share_of(b->model->hp.n_vocab, ROW_UNIT, index, n_lanes);
+    const struct work_range ids = work_range_of(b->model->hp.n_vocab, ROW_UNIT, index, n_threads);
     float *wide = c->wide + index * c->wide_stride;
     for (size_t id = ids.begin; id < ids.end; id++) {
         if ((id - ids.begin) % STEP_ROWS == 0 && is_cancelled(c)) {
@@ -97,7 +97,8 @@ bool head_copy_open(struct backend *b, const struct backend_control *control, st
         return bn_fail(err, BN_ENOMEM, "no memory for a head of %zu bytes", n_bytes);
     }
     c.rows = b->head_map.ptr;
-    team_run(b->n_threads, plan_load_lanes(m->head.n_bytes, b->n_threads), copy_lane, &c);
+    team_run(b->n_threads, strategy_load_threads(m->head.n_bytes, b->n_threads), copy_on_thread,
+             &c);
     mem_free(c.wide);
     if (atomic_load(&c.stop))
         return bn_fail(err, BN_ECANCELLED, "loading was cancelled");

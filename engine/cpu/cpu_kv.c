@@ -52,54 +52,54 @@ void kv_truncate(struct seq *s, size_t n_keep)
         s->length = n_keep;
 }
 
-static void append_f16(const struct lane *l, const struct kv_block *to, size_t pos, const float *k,
-                       const float *v)
+static void append_f16(const struct cpu_thread *th, const struct kv_block *to, size_t pos,
+                       const float *k, const float *v)
 {
-    const struct backend *b = l->pass->b;
+    const struct backend *b = th->pass->b;
     const size_t head_dim = b->model->hp.head_dim;
     uint16_t *const keys = (uint16_t *)(void *)to->k + pos;
-    b->k.to_f16(k, head_dim, l->f16);
+    b->k.to_f16(k, head_dim, th->f16);
     for (size_t i = 0; i < head_dim; i++)
-        keys[i * ATTN_BLOCK] = l->f16[i];
+        keys[i * ATTN_BLOCK] = th->f16[i];
     b->k.to_f16(v, head_dim, (uint16_t *)(void *)to->v + pos * b->shape.v_stride);
 }
 
-static void append_q8(const struct lane *l, const struct kv_block *to, size_t pos, const float *k,
-                      const float *v)
+static void append_q8(const struct cpu_thread *th, const struct kv_block *to, size_t pos,
+                      const float *k, const float *v)
 {
-    const struct backend *b = l->pass->b;
+    const struct backend *b = th->pass->b;
     const size_t head_dim = b->model->hp.head_dim;
     struct act_scale scale;
-    b->k.quantise(&(struct act_in){.x = k, .n = head_dim, .ahead = v}, l->q8, &scale);
+    b->k.quantise(&(struct act_in){.x = k, .n = head_dim, .ahead = v}, th->q8, &scale);
     to->scales[pos] = 1.0f / scale.s;
-    for (size_t i = 0; i < head_dim; i += ATTN_QUAD) /* l->q8 has zeros past head_dim */
-        memcpy(to->k + i * ATTN_BLOCK + pos * ATTN_QUAD, l->q8 + i, ATTN_QUAD);
-    b->k.quantise(&(struct act_in){.x = v, .n = head_dim}, l->q8, &scale);
+    for (size_t i = 0; i < head_dim; i += ATTN_QUAD) /* th->q8 has zeros past head_dim */
+        memcpy(to->k + i * ATTN_BLOCK + pos * ATTN_QUAD, th->q8 + i, ATTN_QUAD);
+    b->k.quantise(&(struct act_in){.x = v, .n = head_dim}, th->q8, &scale);
     to->scales[ATTN_BLOCK + pos] = 1.0f / scale.s;
     uint8_t *const values = to->v + pos / ATTN_QUAD * ATTN_QUAD * b->shape.v_stride;
     for (size_t i = 0; i < head_dim; i++)
-        values[i * ATTN_QUAD + pos % ATTN_QUAD] = (uint8_t)l->q8[i];
+        values[i * ATTN_QUAD + pos % ATTN_QUAD] = (uint8_t)th->q8[i];
 }
 
-void kv_append(const struct lane *l, const struct tile *tile, size_t layer, size_t kv_head,
-               const float *k, const float *v, size_t kv_stride)
+void kv_append(const struct cpu_thread *th, const struct token_block *tokens, size_t layer,
+               size_t kv_head, const float *k, const float *v, size_t kv_stride)
 {
-    const struct kv_block to = kv_block_at(tile->seq, layer, kv_head, tile->pos0 / ATTN_BLOCK);
-    const size_t pos = tile->pos0 % ATTN_BLOCK;
-    for (size_t t = 0; t < tile->n_tokens; t++) {
-        if (l->pass->b->cfg.kv == BN_KV_Q8)
-            append_q8(l, &to, pos + t, k + t * kv_stride, v + t * kv_stride);
+    const struct kv_block to = kv_block_at(tokens->seq, layer, kv_head, tokens->pos0 / ATTN_BLOCK);
+    const size_t pos = tokens->pos0 % ATTN_BLOCK;
+    for (size_t t = 0; t < tokens->n_tokens; t++) {
+        if (th->pass->b->cfg.kv == BN_KV_Q8)
+            append_q8(th, &to, pos + t, k + t * kv_stride, v + t * kv_stride);
         else
-            append_f16(l, &to, pos + t, k + t * kv_stride, v + t * kv_stride);
+            append_f16(th, &to, pos + t, k + t * kv_stride, v + t * kv_stride);
     }
 }
 
-void kv_fetch(const struct tile *tile, size_t layer, size_t kv_head)
+void kv_fetch(const struct token_block *tokens, size_t layer, size_t kv_head)
 {
-    const struct backend *b = tile->seq->backend;
-    const struct kv_block to = kv_block_at(tile->seq, layer, kv_head, tile->pos0 / ATTN_BLOCK);
+    const struct backend *b = tokens->seq->backend;
+    const struct kv_block to = kv_block_at(tokens->seq, layer, kv_head, tokens->pos0 / ATTN_BLOCK);
     const size_t unit = b->cfg.kv == BN_KV_Q8 ? ATTN_QUAD : sizeof(uint16_t);
-    const uint8_t *at = to.k + tile->pos0 % ATTN_BLOCK * unit;
+    const uint8_t *at = to.k + tokens->pos0 % ATTN_BLOCK * unit;
     for (; at < to.k + b->shape.k_bytes; at += ATTN_BLOCK * unit)
         cpu_prefetch(at);
 }

@@ -42,12 +42,12 @@ static inline struct kv_block kv_block_at(const struct seq *s, size_t layer, siz
                              (float *)(void *)(k + shape->k_bytes + shape->v_bytes)};
 }
 
-/* Write keys and values of a tile: k and v are (tile->n_tokens) rows kv_stride floats apart. l
+/* Write keys and values of a tile: k and v are (tokens->n_tokens) rows kv_stride floats apart. l
  * lends its scratch. */
-void kv_append(const struct lane *l, const struct tile *tile, size_t layer, size_t kv_head,
-               const float *k, const float *v, size_t kv_stride);
+void kv_append(const struct cpu_thread *th, const struct token_block *tokens, size_t layer,
+               size_t kv_head, const float *k, const float *v, size_t kv_stride);
 
 /* Fetch what kv_append writes of keys: a line for each element of a head. */
-void kv_fetch(const struct tile *tile, size_t layer, size_t kv_head);
+void kv_fetch(const struct token_block *tokens, size_t layer, size_t kv_head);
 
 #endif

@@ -8,8 +8,9 @@
 #include "engine/cpu/cpu_linear.h"
 
 /* y = W q or y = y + W q, as `out` has it. */
-void linear_many(struct lane *l, const struct weights *w, acc_out_fn out, struct rows y);
+void linear_many(struct cpu_thread *th, const struct weights *w, acc_out_fn out, struct rows y);
 /* y = act(W_gate q) * (W_up q); w has two sections, gate and up. */
-void linear_many_gate(struct lane *l, const struct weights *w, acc_gate_fn act, struct rows y);
+void linear_many_gate(struct cpu_thread *th, const struct weights *w, acc_gate_fn act,
+                      struct rows y);
 
 #endif

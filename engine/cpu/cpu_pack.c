@@ -6,10 +6,20 @@
 
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_head.h"
+#include "engine/cpu/cpu_pack_lines.h"
 #include "engine/cpu/cpu_screen.h"
-#include "engine/cpu/cpu_share.h"
+#include "engine/cpu/cpu_work.h"
 
 #include <string.h>
+
+bool pack_in_columns(const struct model *m, const struct backend_config *cfg,
+                     const struct linear *down)
+{
+    const struct ternary_source *src = &down->source;
+    return cfg->skip == BN_SKIP_ON && m->hp.act == FFN_RELU2 && src->type == TENSOR_I2_S &&
+           src->layout == BN_I2S_A && src->n_cols % LINE_COLS == 0 && src->n_cols <= MOST_SUMMED &&
+           (uintptr_t)src->bytes % 32 == 0;
+}
 
 /* The matrices of a layer as a pass multiplies with them: which of the file's are one. */
 enum { QKV, OUT, GATE_UP, DOWN, N_JOBS };
@@ -90,80 +100,6 @@ bool pack_bytes(const struct model *m, const struct backend_config *cfg, size_t 
            size_add(n_bytes, *n_bytes, model_floats(m) * sizeof(float));
 }
 
-/* One byte a code to a line: byte b, bits 2i: column 64 i + b. Columns past the end are code 1. */
-static void pack_line(const uint8_t *codes, size_t n_codes, uint8_t *line)
-{
-    uint8_t padded[LINE_COLS];
-    if (n_codes < LINE_COLS) {
-        memset(padded, 1, sizeof padded);
-        memcpy(padded, codes, n_codes);
-        codes = padded;
-    }
-    for (size_t b = 0; b < LINE_BYTES; b++)
-        line[b] =
-            (uint8_t)(codes[b] | codes[b + 64] << 2 | codes[b + 128] << 4 | codes[b + 192] << 6);
-}
-
-static uint64_t load_u64(const uint8_t *p)
-{
-    uint64_t u;
-    memcpy(&u, p, sizeof u);
-    return u;
-}
-
-/* Bits of a code at `shift` in every byte, moved to `to`. */
-#define FIELD(u, shift, to) ((((u) >> (shift)) & 0x0303030303030303u) << (to))
-
-/* Two I2_S blocks of layout A (element e of 128: byte e % 32, bits 6 - 2 (e / 32)) to one line,
- * eight bytes of each at a time. True if a code is 3. */
-static bool pack_line_i2s(const uint8_t *blocks, uint8_t *line)
-{
-    uint64_t bad = 0;
-    for (size_t b = 0; b < 32; b += 8) {
-        const uint64_t x = load_u64(blocks + b), y = load_u64(blocks + 32 + b);
-        const uint64_t low = FIELD(x, 6, 0) | FIELD(x, 2, 2) | FIELD(y, 6, 4) | FIELD(y, 2, 6);
-        const uint64_t high = FIELD(x, 4, 0) | FIELD(x, 0, 2) | FIELD(y, 4, 4) | FIELD(y, 0, 6);
-        bad |= (x & (x >> 1)) | (y & (y >> 1));
-        memcpy(line + b, &low, sizeof low);
-        memcpy(line + 32 + b, &high, sizeof high);
-    }
-    return (bad & 0x5555555555555555u) != 0;
-}
-
-static bool pack_rows_i2s(const struct ternary_source *src, size_t row0, size_t row1,
-                          uint8_t *lines, uint8_t *codes, struct bn_error *err)
-{
-    const size_t n_lines = src->n_cols / LINE_COLS;
-    for (size_t r = row0; r < row1; r++) {
-        const uint8_t *row = src->bytes + r * n_lines * LINE_BYTES;
-        bool bad = false;
-        for (size_t i = 0; i < n_lines; i++)
-            bad |= pack_line_i2s(row + i * LINE_BYTES,
-                                 lines + ((r - row0) * n_lines + i) * LINE_BYTES);
-        /* The plain definition finds and names it. */
-        if (bad && !ternary_decode(src, r, r + 1, codes, err))
-            return false;
-    }
-    return true;
-}
-
-bool pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *lines,
-               uint8_t *codes, struct bn_error *err)
-{
-    if (src->type == TENSOR_I2_S && src->layout == BN_I2S_A && src->n_cols % LINE_COLS == 0)
-        return pack_rows_i2s(src, row0, row1, lines, codes, err);
-    for (size_t r = row0; r < row1; r += PACK_ROWS) {
-        const size_t end = size_min(r + PACK_ROWS, row1);
-        if (!ternary_decode(src, r, end, codes, err))
-            return false;
-        for (size_t i = r; i < end; i++)
-            for (size_t c = 0; c < src->n_cols; c += LINE_COLS, lines += LINE_BYTES)
-                pack_line(codes + (i - r) * src->n_cols + c, size_min(src->n_cols - c, LINE_COLS),
-                          lines);
-    }
-    return true;
-}
-
 /* Copy an F32 tensor; NULL if it does not exist. */
 static const float *pack_floats(const struct backend *b, const struct tensor_ref *t, float **at)
 {
@@ -236,18 +172,18 @@ struct packing {
 
 /* This thread's rows of each part, about those it will multiply with; or some lines of all columns.
  */
-static bool pack_share(struct packing *p, const struct job *job, size_t index, size_t n_lanes,
+static bool pack_share(struct packing *p, const struct job *job, size_t index, size_t n_threads,
                        uint8_t *lines, struct bn_error *err)
 {
     if (job->col_lines) {
-        const struct share part = share_of(job->col_lines, 1, index, n_lanes);
+        const struct work_range part = work_range_of(job->col_lines, 1, index, n_threads);
         return pack_columns(&job->parts[0]->source, part.begin, part.end, job->col_lines, lines,
                             p->rows + index * p->rows_stride, p->codes + index * p->codes_stride,
                             err);
     }
     for (size_t i = 0; i < job->n_parts; i++) {
         const struct ternary_source *src = &job->parts[i]->source;
-        const struct share rows = share_of(src->n_rows, ROW_UNIT, index, n_lanes);
+        const struct work_range rows = work_range_of(src->n_rows, ROW_UNIT, index, n_threads);
         if (!pack_rows(src, rows.begin, rows.end, lines + rows.begin * job->n_lines * LINE_BYTES,
                        p->codes + index * p->codes_stride, err))
             return false;
@@ -274,7 +210,7 @@ static void finish_job(struct packing *p, const struct job *job)
     p->stop = atomic_load(&p->failed);
 }
 
-static void pack_lane(void *ud, size_t index, size_t n_lanes)
+static void pack_on_thread(void *ud, size_t index, size_t n_threads)
 {
     struct packing *p = ud;
     const struct model *m = p->b->model;
@@ -285,13 +221,13 @@ static void pack_lane(void *ud, size_t index, size_t n_lanes)
             layer_job(&job, m, &p->b->cfg, i, kind);
             struct bn_error err;
             size_t n_lines = 0;
-            if (!pack_share(p, &job, index, n_lanes, lines, &err) &&
+            if (!pack_share(p, &job, index, n_threads, lines, &err) &&
                 !atomic_exchange(&p->failed, true))
                 p->err = err;
-            cpu_barrier_wait(&p->barrier, n_lanes);
+            cpu_barrier_wait(&p->barrier, n_threads);
             if (index == 0)
                 finish_job(p, &job);
-            cpu_barrier_wait(&p->barrier, n_lanes);
+            cpu_barrier_wait(&p->barrier, n_threads);
             if (p->stop)
                 return;
             (void)job_lines(&job, &n_lines);
@@ -322,7 +258,8 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
     p->rows = mem_alloc(b->n_threads, size_max(p->rows_stride, 1));
     bool ok = (p->codes && p->rows) || bn_fail(err, BN_ENOMEM, "no memory to pack the weights");
     if (ok) {
-        team_run(b->n_threads, plan_load_lanes(p->total_bytes, b->n_threads), pack_lane, p);
+        team_run(b->n_threads, strategy_load_threads(p->total_bytes, b->n_threads), pack_on_thread,
+                 p);
         ok = !p->failed;
         if (!ok)
             *err = p->err;

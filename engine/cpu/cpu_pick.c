@@ -49,7 +49,8 @@ void pick_best(const float *z, size_t n_vocab, size_t k, struct head_cand *heap)
 }
 
 /* Everything from `floor` up, at most cap; *n counts on. */
-static bool take_above(const float *z, size_t n_vocab, float floor, struct head_row *row, size_t *n)
+static bool append_above(const float *z, size_t n_vocab, float floor, struct head_row *row,
+                         size_t *n)
 {
     *n = 0;
     for (size_t i = 0; i < n_vocab; i++)
@@ -62,8 +63,8 @@ static bool take_above(const float *z, size_t n_vocab, float floor, struct head_
 }
 
 /* Append those of head->ids that are not there; *n counts on past the room. */
-static bool take_ids(const float *z, const struct head_request *head, struct head_row *row,
-                     uint64_t *seen, size_t *n)
+static bool append_ids(const float *z, const struct head_request *head, struct head_row *row,
+                       uint64_t *seen, size_t *n)
 {
     const size_t n_before = *n;
     for (size_t i = 0; i < n_before; i++)
@@ -95,9 +96,9 @@ bool pick_top(const float *z, size_t n_vocab, float best, const struct head_requ
     const float floor = best - head->gap;
     /* The worst of the k is within the gap: then so may others be, and all k are among those. */
     if (head->gap > 0.0f && k < n_vocab && row->cands[0].logit >= floor &&
-        !take_above(z, n_vocab, floor, row, n_found))
+        !append_above(z, n_vocab, floor, row, n_found))
         return false;
-    if (head->n_ids > 0 && !take_ids(z, head, row, seen, n_found))
+    if (head->n_ids > 0 && !append_ids(z, head, row, seen, n_found))
         return false;
     cand_build(row->cands, *n_found);
     cand_sort(row->cands, *n_found);

@@ -15,10 +15,10 @@ void profile_end(struct pass *pass);   /* after they left: counts bytes and mult
 void profile_mark(struct pass *pass, enum profile_step step);
 
 /* A step is done; every lane calls. */
-static inline void lane_done(const struct lane *l, enum profile_step step)
+static inline void thread_end_step(const struct cpu_thread *th, enum profile_step step)
 {
-    if (l->pass->b->cfg.profile && l->index == 0)
-        profile_mark(l->pass, step);
+    if (th->pass->b->cfg.profile && th->index == 0)
+        profile_mark(th->pass, step);
 }
 
 #endif

@@ -20,12 +20,12 @@ bool screen_open(struct backend *b, const struct backend_control *control, size_
 void screen_close(struct backend *b);
 
 /* Decide whether row i of the group is screened, and prepare scratch.head_x row i for it. */
-void screen_query(const struct backend *b, size_t i, struct want *want);
+void screen_query(const struct backend *b, size_t i, struct requested_row *req);
 
 /* This lane's part of the vocabulary, for all screened rows of the group. */
-void screen_bounds(struct lane *l, const struct want *wants, size_t n_wants);
+void screen_bounds(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs);
 /* HEAD_TOP, when all lanes have their bounds: z of this lane's part is exact where it may be
  * wanted, -infinity elsewhere. */
-void screen_rescore(struct lane *l, size_t i, const struct want *want);
+void screen_rescore(struct cpu_thread *th, size_t i, const struct requested_row *req);
 
 #endif

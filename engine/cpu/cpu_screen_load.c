@@ -4,7 +4,7 @@
  */
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_screen.h"
-#include "engine/cpu/cpu_share.h"
+#include "engine/cpu/cpu_work.h"
 #include "engine/model/coarse_code.h"
 #include "engine/model/head_plane.h"
 
@@ -50,18 +50,18 @@ static void make_rows(struct making *mk, size_t row0, size_t row1, float *row)
         mem_file_drop(bytes + row0 * row_bytes, (row1 - row0) * row_bytes);
 }
 
-static void make_lane(void *ud, size_t index, size_t n_lanes)
+static void make_on_thread(void *ud, size_t index, size_t n_threads)
 {
     struct making *mk = ud;
     const size_t n_vocab = mk->b->model->hp.n_vocab;
-    const struct share ids = share_of(n_vocab, ROW_UNIT, index, n_lanes);
-    const size_t n_steps = n_vocab / (STEP_ROWS * n_lanes) + 1;
+    const struct work_range ids = work_range_of(n_vocab, ROW_UNIT, index, n_threads);
+    const size_t n_steps = n_vocab / (STEP_ROWS * n_threads) + 1;
     const struct backend_control *control = mk->control;
     for (size_t i = 0; i < n_steps; i++) {
-        const struct share part = share_of(ids.end - ids.begin, 1, i, n_steps);
+        const struct work_range part = work_range_of(ids.end - ids.begin, 1, i, n_steps);
         make_rows(mk, ids.begin + part.begin, ids.begin + part.end,
                   mk->rows + index * mk->row_stride);
-        cpu_barrier_wait(&mk->barrier, n_lanes);
+        cpu_barrier_wait(&mk->barrier, n_threads);
         if (index == 0) {
             const size_t n_left = mk->n_total - mk->n_done;
             if (control->progress)
@@ -72,7 +72,7 @@ static void make_lane(void *ud, size_t index, size_t n_lanes)
             mk->stop =
                 control->cancel && atomic_load_explicit(control->cancel, memory_order_relaxed);
         }
-        cpu_barrier_wait(&mk->barrier, n_lanes);
+        cpu_barrier_wait(&mk->barrier, n_threads);
         if (mk->stop)
             return;
     }
@@ -103,7 +103,8 @@ bool screen_open(struct backend *b, const struct backend_control *control, size_
                           .n_done = n_done,
                           .n_total = n_total};
     mk->steps = (uint16_t *)(void *)(mk->lines + n_vocab * n_blocks * LINE_BYTES);
-    team_run(b->n_threads, plan_load_lanes(b->model->head.n_bytes, b->n_threads), make_lane, mk);
+    team_run(b->n_threads, strategy_load_threads(b->model->head.n_bytes, b->n_threads),
+             make_on_thread, mk);
     ok = !mk->stop || bn_fail(err, BN_ECANCELLED, "loading was cancelled");
     if (!ok || atomic_load(&mk->too_large)) {
         screen_close(b);

@@ -13,7 +13,7 @@
 #include "engine/backend/backend.h"
 #include "engine/base/memory.h"
 #include "engine/cpu/cpu_barrier.h"
-#include "engine/cpu/cpu_planner.h"
+#include "engine/cpu/cpu_strategy.h"
 #include "engine/cpu/cpu_team.h"
 #include "engine/cpu/kernels.h"
 
@@ -53,15 +53,15 @@ struct cpu_layer {
 };
 
 /* One tile: consecutive positions of one sequence, all within ATTN_TILE aligned ones. */
-struct tile {
+struct token_block {
     struct seq *seq;
     size_t token0, n_tokens; /* of the pass */
     size_t pos0;             /* of the first one */
 };
 
-/* One row of the head that somebody wants. */
-struct want {
-    const struct head_request *head;
+/* One row of the head that somebody reqs. */
+struct requested_row {
+    const struct head_request *request;
     struct head_row *row;
     size_t token;    /* of the pass */
     size_t position; /* of the token being drawn */
@@ -103,24 +103,24 @@ struct scratch {
     int32_t *q8_sum; /* (n_ubatch) */
     float *rope_c;   /* (n_ubatch, n_rot / 2) */
     float *rope_s;   /* (n_ubatch, n_rot / 2) */
-    float *part;     /* (n_slots, group, head_dim + 2) o, m, l of a block */
-    float *head_x;   /* (HEAD_GROUP, h_stride) after the final norm */
-    float *z;        /* (HEAD_GROUP, vocab_stride) logits, or bounds of them; in the same place */
+    float *attn_partials; /* (n_slots, group, head_dim + 2) o, m, l of a block */
+    float *head_x;        /* (HEAD_GROUP, h_stride) after the final norm */
+    float *z; /* (HEAD_GROUP, vocab_stride) logits, or bounds of them; in the same place */
     /* For rows of the head that are screened, see coarse_query. */
-    int8_t *coarse_x;                 /* (HEAD_GROUP, n_coarse, 2, COARSE_COLS) */
-    int32_t *coarse_fix;              /* (HEAD_GROUP, n_coarse, 16) */
-    float *coarse_spread;             /* (HEAD_GROUP, step_stride) */
-    struct block_norms *coarse_norms; /* (HEAD_GROUP, n_coarse) */
-    float *lead;                      /* (HEAD_GROUP, LEAD_ROWS) logits of rows tried first */
-    struct tile *tiles;               /* (n_ubatch) */
-    struct want *wants;               /* (n_ubatch) */
-    struct lane *lanes;               /* (n_threads) */
+    int8_t *coarse_x;                     /* (HEAD_GROUP, n_coarse, 2, COARSE_COLS) */
+    int32_t *coarse_fix;                  /* (HEAD_GROUP, n_coarse, 16) */
+    float *coarse_spread;                 /* (HEAD_GROUP, step_stride) */
+    struct block_norms *coarse_norms;     /* (HEAD_GROUP, n_coarse) */
+    float *lead;                          /* (HEAD_GROUP, LEAD_ROWS) logits of rows tried first */
+    struct token_block *token_blocks;     /* (n_ubatch) */
+    struct requested_row *requested_rows; /* (n_ubatch) */
+    struct cpu_thread *threads;           /* (n_threads) */
 };
 
 /* A thread's own part of a pass. Buffers are its alone. */
-struct lane {
+struct cpu_thread {
     struct pass *pass;
-    size_t index, n_lanes;
+    size_t index, n_threads;
     int32_t *live; /* (max_cols + LIVE_SLACK) rows or columns that are multiplied */
     int32_t *sums; /* (n_embd, whole lines) over this lane's live columns; all lanes read it */
     uint64_t up_skipped, down_skipped; /* bytes of weights not read in this pass */
@@ -130,8 +130,8 @@ struct lane {
     float *row;      /* (n_embd) a decoded table row */
     const int8_t *q; /* input of the next linear layer for several tokens, gathered */
     uint8_t *panel;  /* (PANEL_ROWS, q8_stride) unpacked weights, gathered tokens or a group */
-    int32_t *acc;    /* (TILE_TOKENS, PANEL_ROWS) */
-    float *y[2];     /* (TILE_TOKENS, PANEL_ROWS) */
+    int32_t *acc;    /* (MATMUL_TOKENS, PANEL_ROWS) */
+    float *y[2];     /* (MATMUL_TOKENS, PANEL_ROWS) */
     float *attn_o;   /* (ATTN_TILE, group, head_dim) running results of a tile */
     float *attn_m, *attn_l;   /* (ATTN_TILE, group) */
     float *attn_scratch;      /* (attn_tile_floats) */
@@ -168,15 +168,15 @@ struct pass {
     struct backend *b;
     const struct eval_item *items;
     size_t n_items, n_tokens;
-    size_t n_tiles, n_wants;
+    size_t n_token_blocks, n_requested_rows;
     const struct ternary_gemm *gemm; /* how several tokens are multiplied */
-    struct plan plan;                /* what runs how */
+    struct strategy strategy;        /* what runs how */
     const atomic_bool *cancel;
     uint64_t n_bytes;
     bool stopped;              /* written by lane 0 before a barrier, read by all after it */
     atomic_size_t head_bytes;  /* read of the head's table and its coarse plane */
     atomic_bool not_finite;    /* a logit is infinite or NaN */
-    atomic_size_t room_wanted; /* most candidates a row lacked room for, 0: none */
+    atomic_size_t room_needed; /* most candidates a row lacked room for, 0: none */
     struct cpu_barrier barrier;
     struct profile profile; /* of many passes; lane 0 writes */
 };
@@ -189,7 +189,7 @@ struct backend {
     struct cpu_shape shape;
     size_t n_threads, n_ubatch;
     struct team_pins *pins; /* NULL: threads go where the system puts them */
-    struct plan_model plan_model;
+    struct strategy_model strategy_model;
     struct mem_map lines; /* every ternary matrix in R1-256, in the order a pass reads them */
     size_t line_bytes;    /* used of it */
     float *floats;        /* norms and biases */
@@ -205,20 +205,5 @@ struct backend {
     struct scratch scratch;
     struct pass pass;
 };
-
-/* Sizes of everything, before anything is allocated: cpu_plan.c. BN_EUNSUPPORTED: a model whose
- * shape makes it many times larger in memory than in the file. BN_EARG: the config. */
-bool cpu_shape_init(struct cpu_shape *s, const struct model *m, const struct backend_config *cfg,
-                    size_t n_threads, struct bn_error *err);
-bool cpu_plan_bytes(const struct model *m, const struct backend_config *cfg,
-                    struct backend_plan *plan, struct bn_error *err);
-bool cpu_scratch_open(struct backend *b, struct bn_error *err);
-void cpu_scratch_close(struct scratch *s);
-
-/* Bytes read a second, all threads, best of a few loops. */
-double cpu_bandwidth(struct backend *b);
-
-/* Multiply-adds a second, all threads, nothing read from memory, best of a few loops. */
-double cpu_mac_peak(struct backend *b, enum bn_mac kind);
 
 #endif

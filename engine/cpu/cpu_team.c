@@ -1,5 +1,5 @@
 /*
- * Why lanes beyond n_lanes enter and leave again: a region of fewer threads makes the runtime end
+ * Why lanes beyond n_active enter and leave again: a region of fewer threads makes the runtime end
  * the others, and a larger one start them anew.
  */
 #define _GNU_SOURCE /* sched_setaffinity */
@@ -34,36 +34,36 @@ size_t team_size(size_t n_threads)
     return n;
 }
 
-void team_run(size_t n_threads, size_t n_lanes, team_job_fn job, void *ud)
+void team_run(size_t n_threads, size_t n_active, team_job_fn job, void *ud)
 {
-    if (n_lanes <= 1) {
+    if (n_active <= 1) {
         job(ud, 0, 1);
         return;
     }
 #pragma omp parallel num_threads((int)n_threads)
     {
-        const size_t n = size_min(n_lanes, (size_t)omp_get_num_threads());
+        const size_t n = size_min(n_active, (size_t)omp_get_num_threads());
         const size_t index = (size_t)omp_get_thread_num();
         if (index < n)
             job(ud, index, n);
     }
 }
 
-static void pin_lane(void *ud, size_t index, size_t n_lanes)
+static void pin_on_thread(void *ud, size_t index, size_t n_active)
 {
     struct team_pins *p = ud;
     cpu_set_t *const before = (cpu_set_t *)(void *)(p->masks + index * MASK_BYTES);
     cpu_set_t *const one = (cpu_set_t *)(void *)(p->one + index * MASK_BYTES);
-    (void)n_lanes;
+    (void)n_active;
     CPU_SET_S(p->cpus[index], MASK_BYTES, one);
     p->is_pinned[index] =
         sched_getaffinity(0, MASK_BYTES, before) == 0 && sched_setaffinity(0, MASK_BYTES, one) == 0;
 }
 
-static void unpin_lane(void *ud, size_t index, size_t n_lanes)
+static void unpin_on_thread(void *ud, size_t index, size_t n_active)
 {
     const struct team_pins *p = ud;
-    (void)n_lanes;
+    (void)n_active;
     if (p->is_pinned[index]) /* a mask that was, so it is taken unless its CPUs have gone */
         (void)sched_setaffinity(0, MASK_BYTES,
                                 (const cpu_set_t *)(const void *)(p->masks + index * MASK_BYTES));
@@ -109,7 +109,7 @@ bool team_pin(size_t n_threads, struct team_pins **out, struct bn_error *err)
                        "%zu threads cannot be pinned: this process may use %zu processor%s",
                        n_threads, n_cpus, n_cpus == 1 ? "" : "s");
     }
-    team_run(n_threads, n_threads, pin_lane, p);
+    team_run(n_threads, n_threads, pin_on_thread, p);
     for (size_t i = 0; i < n_threads; i++) {
         if (p->is_pinned[i])
             continue;
@@ -126,6 +126,6 @@ void team_unpin(struct team_pins *p)
 {
     if (!p)
         return;
-    team_run(p->n_threads, p->n_threads, unpin_lane, p);
+    team_run(p->n_threads, p->n_threads, unpin_on_thread, p);
     free_pins(p);
 }

@@ -16,11 +16,11 @@
 /* How many threads the runtime really gives: a thread limit may be below what was asked. */
 size_t team_size(size_t n_threads);
 
-/* job(ud, i, n) for i < n, at the same time; returns when all have. n is n_lanes, or fewer if the
- * runtime gives fewer. The calling thread is lane 0, and the only one when n_lanes is 1. Lane i is
- * the same thread in every job of a team of n_threads, whatever its n_lanes. */
-typedef void (*team_job_fn)(void *ud, size_t index, size_t n_lanes);
-void team_run(size_t n_threads, size_t n_lanes, team_job_fn job, void *ud);
+/* job(ud, i, n) for i < n, at the same time; returns when all have. n is n_active, or fewer if the
+ * runtime gives fewer. The calling thread is lane 0, and the only one when n_active is 1. Lane i is
+ * the same thread in every job of a team of n_threads, whatever its n_active. */
+typedef void (*team_job_fn)(void *ud, size_t index, size_t n_active);
+void team_run(size_t n_threads, size_t n_active, team_job_fn job, void *ud);
 
 /* Keep each of the calling thread's n_threads on a CPU of its own, different cores first, until
  * they are let go by the same thread: then each has the mask it had before. Meanwhile the calling

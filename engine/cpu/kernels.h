@@ -10,20 +10,19 @@
 #ifndef ENGINE_CPU_KERNELS_H
 #define ENGINE_CPU_KERNELS_H
 
-#include "engine/cpu/acc_tile.h"
 #include "engine/cpu/cpu_caps.h"
 #include "engine/cpu/kernels_attn.h"
-#include "engine/cpu/kernels_one.h"
+#include "engine/cpu/kernels_ternary.h"
 #include "engine/gguf/gguf_types.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define PACK_TOKENS 16 /* packed activations come in whole groups of so many tokens */
-#define TILE_TOKENS 32 /* most tokens one call of ternary_matmul takes */
-#define PANEL_ROWS 128 /* most rows that are unpacked together */
-#define PANEL_ALIGN 16 /* unpacked rows come in whole groups of so many */
+#define PACK_TOKENS 16   /* packed activations come in whole groups of so many tokens */
+#define MATMUL_TOKENS 32 /* most tokens one call of ternary_matmul takes */
+#define PANEL_ROWS 128   /* most rows that are unpacked together */
+#define PANEL_ALIGN 16   /* unpacked rows come in whole groups of so many */
 
 /* What a ternary layer multiplies with: x, or with weights RMSNorm(x) * w. */
 struct act_in {
@@ -54,7 +53,7 @@ typedef void (*quantise_fn)(const struct act_in *in, int8_t *q, struct act_scale
  * aligned. */
 typedef void (*pack_token_fn)(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
 
-/* gather: n_tokens (at most tile_tokens, the first of a group) packed tokens into the form that
+/* gather: n_tokens (at most block_tokens, the first of a group) packed tokens into the form that
  * matmul takes. Returns `packed` where that is it already, else `own`, which has room for a group
  * and is 64-byte aligned. Every thread does it for itself, once all tokens are packed. */
 typedef const int8_t *(*gather_tokens_fn)(const int8_t *packed, size_t n_lines, size_t n_tokens,
@@ -65,7 +64,7 @@ typedef const int8_t *(*gather_tokens_fn)(const int8_t *packed, size_t n_lines, 
 typedef void (*unpack_rows_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
                                uint8_t *panel);
 
-/* matmul: acc[t * acc_stride + r - row0], t < n_tokens <= TILE_TOKENS, at most the way's
+/* matmul: acc[t * acc_stride + r - row0], t < n_tokens <= MATMUL_TOKENS, at most the way's
  * panel_rows rows. */
 struct ternary_batch {
     const int8_t *q;       /* gathered, from the first token of a group */
@@ -88,8 +87,8 @@ struct ternary_gemm {
     gather_tokens_fn gather;
     unpack_rows_fn unpack;
     ternary_matmul_fn matmul;
-    size_t tile_tokens; /* a call: a multiple of PACK_TOKENS, at most TILE_TOKENS */
-    size_t panel_rows;  /* a call: times tile_tokens at most TILE_TOKENS * PANEL_ROWS; above
+    size_t block_tokens; /* a call: a multiple of PACK_TOKENS, at most MATMUL_TOKENS */
+    size_t panel_rows;   /* a call: times block_tokens at most MATMUL_TOKENS * PANEL_ROWS; above
                            PANEL_ROWS only where nothing is unpacked */
 };
 
@@ -100,6 +99,22 @@ typedef void (*add_fn)(float *h, const float *y, size_t n);
 /* out[i] = act(gate[i]) * up[i]; out may be gate. relu2: +0 where the gate is not above 0, whatever
  * up is. */
 typedef void (*gate_fn)(const float *gate, const float *up, size_t n, float *out);
+
+/* Integer sums of several tokens on their way to F32: v = ((float)acc * d) * extra, then + bias if
+ * there is one. Element (t, r) of an output y is at y + t * stride + r; y must not overlap acc. */
+struct acc_tile {
+    const int32_t *acc; /* (n_tokens, acc_stride) */
+    size_t acc_stride;
+    size_t n_tokens, n_rows;
+    const float *d; /* (n_tokens) */
+    float extra;
+    const float *bias; /* (n_rows) or NULL */
+};
+/* y = v, or y = y + v */
+typedef void (*acc_out_fn)(const struct acc_tile *a, float *y, size_t stride);
+/* y = act(v of gate) * (v of up). Both have the same tokens and rows. */
+typedef void (*acc_gate_fn)(const struct acc_tile *gate, const struct acc_tile *up, float *y,
+                            size_t stride);
 
 /* One head (n_rot of it): x in place, c and s (n_rot / 2). */
 typedef void (*rope_fn)(float *x, const float *c, const float *s, size_t n_rot);
@@ -183,8 +198,8 @@ struct cpu_kernels {
     ternary_columns_fn ternary_columns;
     live_gates_fn live_gates;
     live_inputs_fn live_inputs;
-    struct ternary_gemm few, tile, many; /* right for any number of tokens, fast for its own; */
-    size_t tile_from, many_from;         /* passes of so many tokens are faster with the next */
+    struct ternary_gemm few, medium, many; /* right for any number of tokens, fast for its own; */
+    size_t medium_from, many_from;         /* passes of so many tokens are faster with the next */
     scale_acc_fn scale_acc;
     add_fn add;
     gate_fn relu2_gate, silu_gate;

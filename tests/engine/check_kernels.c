@@ -56,7 +56,7 @@ static void run_cases(struct check *c, const struct check_case *cases, const cha
 }
 
 /* The number of comparisons that failed on the rungs up to `isa`. */
-static size_t check_rung(const struct arguments *a, enum cpu_isa isa, const struct cpu_caps *caps)
+static size_t check_isa(const struct arguments *a, enum cpu_isa isa, const struct cpu_caps *caps)
 {
     const struct cpu_caps ref_only = {.has[ISA_REF] = true};
     struct cpu_kernels k, ref;
@@ -99,7 +99,7 @@ int main(int argc, char **argv)
             if (!a.isa || strcmp(a.isa, cpu_isa_name(isa)) == 0)
                 bench_kernels(&k, a.filter, a.n_threads);
         } else { /* ref too: against itself, so that its own reads and writes are guarded */
-            n_failed += check_rung(&a, isa, &below);
+            n_failed += check_isa(&a, isa, &below);
         }
     }
     return n_failed > 0;

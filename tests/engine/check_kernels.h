@@ -71,7 +71,7 @@ struct check {
 };
 
 /* Whether this case runs; each case asks once. */
-static inline bool check_wanted(struct check *c)
+static inline bool check_selects(struct check *c)
 {
     return c->n_cases++ % c->thin == 0;
 }

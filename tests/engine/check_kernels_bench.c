@@ -10,7 +10,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/relax.h"
 #include "engine/base/size.h"
-#include "engine/cpu/cpu_planner.h"
+#include "engine/cpu/cpu_strategy.h"
 
 #include <omp.h>
 #include <stdio.h>
@@ -68,17 +68,17 @@ static void fill_rows(struct bench *b, enum tensor_type type, uint8_t *rows, siz
 static uint64_t read_part(const uint64_t *words, size_t n)
 {
     const size_t part = n / 4 / 8 * 8;
-    uint64_t lanes[8] = {0};
+    uint64_t sums[8] = {0};
     for (size_t i = 0; i < part; i += 8)
         for (size_t stream = 0; stream < 4; stream++) {
             const uint64_t *line = words + stream * part + i;
             cpu_prefetch(line + 320);
             for (size_t j = 0; j < 8; j++)
-                lanes[j] ^= line[j];
+                sums[j] ^= line[j];
         }
     for (size_t j = 1; j < 8; j++)
-        lanes[0] ^= lanes[j];
-    return lanes[0];
+        sums[0] ^= sums[j];
+    return sums[0];
 }
 
 static double read_seconds(const struct bench *b, const void *p, size_t n_bytes)
@@ -154,15 +154,16 @@ static void bench_matvec(struct bench *b, const uint8_t *lines, size_t n_lines, 
 static void bench_matmul(struct bench *b, const uint8_t *lines, size_t n_lines, size_t n_rows,
                          const int8_t *q, size_t n_tokens, const char *name)
 {
-    const struct ternary_gemm *g = plan_gemm(b->k, plan_linear(b->k, n_tokens));
+    const struct ternary_gemm *g = strategy_gemm(b->k, strategy_linear(b->k, n_tokens));
     const struct ternary_mat w = {lines, n_rows, n_lines};
     const size_t q_bytes = n_lines * LINE_COLS;
     const size_t panel_bytes = (PANEL_ROWS + PACK_TOKENS) * q_bytes; /* and gathered tokens */
-    const int32_t sums[TILE_TOKENS] = {0};
+    const int32_t sums[MATMUL_TOKENS] = {0};
     struct mem_map map;
     if (!mem_map_open(&map,
                       size_round_up(n_tokens, PACK_TOKENS) * q_bytes +
-                          b->n_threads * (panel_bytes + TILE_TOKENS * PANEL_ROWS * sizeof(int32_t)),
+                          b->n_threads *
+                              (panel_bytes + MATMUL_TOKENS * PANEL_ROWS * sizeof(int32_t)),
                       MEM_PAGES_HUGE))
         exit(1);
     int8_t *packed = map.ptr;
@@ -177,19 +178,19 @@ static void bench_matmul(struct bench *b, const uint8_t *lines, size_t n_lines, 
         {
             const size_t me = (size_t)omp_get_thread_num();
             const size_t row_end = n_rows * (me + 1) / b->n_threads;
-            int32_t *mine = acc + me * TILE_TOKENS * PANEL_ROWS;
+            int32_t *mine = acc + me * MATMUL_TOKENS * PANEL_ROWS;
             uint8_t *panel = panels + me * panel_bytes;
             const int8_t *gathered =
                 g->gather(packed, n_lines, n_tokens, (int8_t *)(panel + PANEL_ROWS * q_bytes));
             for (size_t r = n_rows * me / b->n_threads; r < row_end; r += PANEL_ROWS) {
                 g->unpack(&w, r, size_min(r + PANEL_ROWS, row_end), panel);
-                for (size_t t = 0; t < n_tokens; t += g->tile_tokens)
+                for (size_t t = 0; t < n_tokens; t += g->block_tokens)
                     g->matmul(
                         &w, r, size_min(r + PANEL_ROWS, row_end),
                         &(struct ternary_batch){.q = gathered + t * q_bytes,
                                                 .q_sums = sums,
                                                 .panel = panel,
-                                                .n_tokens = size_min(g->tile_tokens, n_tokens - t),
+                                                .n_tokens = size_min(g->block_tokens, n_tokens - t),
                                                 .acc = mine,
                                                 .acc_stride = PANEL_ROWS});
             }

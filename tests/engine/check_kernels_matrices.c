@@ -45,7 +45,7 @@ static struct ternary_case make_ternary(struct check *c, size_t n_rows, size_t n
 
 static void matvec_of(struct check *c, size_t n_rows, size_t n_lines, enum ternary_pattern p)
 {
-    if (!check_wanted(c))
+    if (!check_selects(c))
         return;
     const struct ternary_case t = make_ternary(c, n_rows, n_lines, 1, p);
     const size_t n_bytes = (t.row1 - t.row0) * sizeof(int32_t);
@@ -70,7 +70,7 @@ static size_t any_numbers(struct check *c, size_t n, int32_t *out)
 
 static void some_of(struct check *c, size_t n_rows, size_t n_lines, enum ternary_pattern p)
 {
-    if (!check_wanted(c))
+    if (!check_selects(c))
         return;
     const struct ternary_case t = make_ternary(c, n_rows, n_lines, 1, p);
     const struct outputs o = outputs_alloc(n_rows * sizeof(int32_t), 4 * rng_below(&c->rng, 16));
@@ -99,7 +99,7 @@ static void check_some(struct check *c)
 /* Columns of n_lines whole lines, some of them multiplied. */
 static void columns_of(struct check *c, size_t n_cols, size_t n_lines, enum ternary_pattern p)
 {
-    if (!check_wanted(c))
+    if (!check_selects(c))
         return;
     const size_t col_bytes = n_lines * LINE_BYTES, n_bytes = n_lines * LINE_COLS * sizeof(int32_t);
     uint8_t *lines = guard_alloc(n_cols * col_bytes);
@@ -133,7 +133,7 @@ static void check_columns(struct check *c)
 /* The numbers of what is not zero, found in two kinds of input. */
 static void live_of(struct check *c, size_t n, enum pattern p)
 {
-    if (!check_wanted(c))
+    if (!check_selects(c))
         return;
     float *gate = guard_alloc(n * sizeof *gate);
     int8_t *q = guard_alloc(n);
@@ -191,8 +191,8 @@ static void multiply(const struct ternary_gemm *g, const struct ternary_case *t,
     for (size_t i = 0; i < t->n_tokens; i++)
         g->pack(t->q + i * q_bytes, t->w.n_lines, i, packed);
     g->unpack(&t->w, t->row0, t->row1, panel);
-    for (size_t i = 0; i < t->n_tokens; i += g->tile_tokens) {
-        const size_t n = size_min(g->tile_tokens, t->n_tokens - i);
+    for (size_t i = 0; i < t->n_tokens; i += g->block_tokens) {
+        const size_t n = size_min(g->block_tokens, t->n_tokens - i);
         g->matmul(
             &t->w, t->row0, t->row1,
             &(struct ternary_batch){.q = g->gather(packed + i * q_bytes, t->w.n_lines, n, own),
@@ -214,7 +214,7 @@ static void matmul_of(struct check *c, struct ternary_case t, enum ternary_patte
     const struct {
         const char *name;
         const struct ternary_gemm *gemm;
-    } ways[] = {{"few", &c->k->few}, {"tile", &c->k->tile}, {"many", &c->k->many}};
+    } ways[] = {{"few", &c->k->few}, {"medium", &c->k->medium}, {"many", &c->k->many}};
     const size_t way = rng_below(&c->rng, 3);
     multiply(ways[way].gemm, &t, (int32_t *)(void *)o.p[0], stride);
     multiply(&c->ref->few, &t, (int32_t *)(void *)o.p[1], stride);
@@ -226,13 +226,13 @@ static void matmul_of(struct check *c, struct ternary_case t, enum ternary_patte
 static void check_matmul(struct check *c)
 {
     for (enum ternary_pattern p = 0; p < N_TERNARY_PATTERNS; p++) {
-        for (size_t n_tokens = 1; n_tokens <= 2 * TILE_TOKENS + 1; n_tokens++)
-            for (size_t n_lines = 1; n_lines <= 20 && check_wanted(c); n_lines += 3)
+        for (size_t n_tokens = 1; n_tokens <= 2 * MATMUL_TOKENS + 1; n_tokens++)
+            for (size_t n_lines = 1; n_lines <= 20 && check_selects(c); n_lines += 3)
                 matmul_of(c, make_ternary(c, 1 + rng_below(&c->rng, 50), n_lines, n_tokens, p), p);
         for (size_t i = 0; i < 4; i++) {
-            matmul_of(c, make_ternary(c, 9, 27, TILE_TOKENS, p), p);
+            matmul_of(c, make_ternary(c, 9, 27, MATMUL_TOKENS, p), p);
             matmul_of(c, make_ternary(c, 6, 70, 7, p), p);
-            matmul_of(c, make_ternary(c, PANEL_ROWS, 2, TILE_TOKENS + 5, p), p);
+            matmul_of(c, make_ternary(c, PANEL_ROWS, 2, MATMUL_TOKENS + 5, p), p);
         }
     }
 }
@@ -256,7 +256,7 @@ static void spread_scores(struct check *c, enum pattern p, float *q, size_t n, u
 static void attn_block_of(struct check *c, size_t head_dim, size_t n_q, size_t n_seen,
                           enum pattern p)
 {
-    if (!check_wanted(c))
+    if (!check_selects(c))
         return;
     struct attn_block b = {.n_q = n_q,
                            .head_dim = head_dim,
@@ -368,7 +368,7 @@ static void check_attn_tile(struct check *c)
                         .v_stride = size_round_up(head_dims[i], 32),
                         .n_seen = round == 0 ? ATTN_BLOCK : 1 + rng_below(&c->rng, ATTN_BLOCK),
                         .is_first = rng_next(&c->rng) & 1};
-                    if (check_wanted(c))
+                    if (check_selects(c))
                         attn_tile_of(c, t, p);
                 }
 }
@@ -387,7 +387,7 @@ static const struct {
 
 static void decode_of(struct check *c, enum tensor_type type, size_t n)
 {
-    if (!check_wanted(c))
+    if (!check_selects(c))
         return;
     const size_t n_bytes = n / table_blocks[type].cols * table_blocks[type].bytes;
     uint8_t *row = guard_alloc(n_bytes);
@@ -403,7 +403,7 @@ static void decode_of(struct check *c, enum tensor_type type, size_t n)
 static void rows_dot_of(struct check *c, enum tensor_type type, size_t n, size_t n_rows,
                         enum pattern p)
 {
-    if (!check_wanted(c))
+    if (!check_selects(c))
         return;
     const size_t used = n / table_blocks[type].cols * table_blocks[type].bytes;
     const size_t row_bytes = used + rng_below(&c->rng, 3); /* rows need not touch */
@@ -548,7 +548,7 @@ static void check_coarse_group(struct check *c)
 {
     for (size_t n = 1; n <= COARSE_GROUP; n++)
         for (size_t n_blocks = 1; n_blocks < 40; n_blocks += 1 + n_blocks / 3)
-            if (check_wanted(c))
+            if (check_selects(c))
                 coarse_group_n(c, 1 + rng_below(&c->rng, 150), n_blocks, n);
 }
 
@@ -556,7 +556,7 @@ static void check_coarse_pack(struct check *c)
 {
     for (enum pattern p = 0; p < N_PATTERNS; p++)
         for (size_t n_blocks = 1; n_blocks < 21; n_blocks++)
-            if (check_wanted(c))
+            if (check_selects(c))
                 coarse_pack_n(c, n_blocks, p);
 }
 
@@ -564,7 +564,7 @@ static void check_coarse_bound(struct check *c)
 {
     for (size_t n_rows = 1; n_rows < 24; n_rows++)
         for (size_t n_blocks = 1; n_blocks < 24; n_blocks += 1 + n_blocks / 4)
-            if (check_wanted(c))
+            if (check_selects(c))
                 coarse_bound_n(c, n_rows, n_blocks);
 }
 

@@ -58,7 +58,7 @@ static float *queries_of(struct check *c, enum pattern p, size_t n)
 
 static void block_of(struct check *c, size_t head_dim, size_t n_q, size_t n_seen, enum pattern p)
 {
-    if (!check_wanted(c))
+    if (!check_selects(c))
         return;
     struct attn_block b = {.n_q = n_q,
                            .head_dim = head_dim,
@@ -134,7 +134,7 @@ static void check_tiles(struct check *c)
                                             .v_stride = size_round_up(head_dims[i], 32),
                                             .n_seen = 1 + rng_below(&c->rng, ATTN_BLOCK),
                                             .is_first = rng_next(&c->rng) & 1};
-                if (check_wanted(c))
+                if (check_selects(c))
                     tile_of(c, t, p);
             }
 }

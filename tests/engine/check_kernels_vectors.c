@@ -275,7 +275,7 @@ static void attn_merge_n(struct check *c, size_t n, enum pattern p)
     {                                                                                              \
         for (enum pattern p = 0; p < N_PATTERNS; p++) {                                            \
             for (size_t n = 1; n <= MAX_N; n = next_n(n))                                          \
-                if (check_wanted(c))                                                               \
+                if (check_selects(c))                                                              \
                     kernel##_n(c, n, p);                                                           \
             kernel##_n(c, 2560, p);                                                                \
             kernel##_n(c, 6912, p);                                                                \

@@ -4,8 +4,8 @@
  */
 #define _GNU_SOURCE /* sched_setaffinity, nftw */
 #include "engine/cpu/cpu_caps.h"
-#include "engine/cpu/cpu_planner.h"
-#include "engine/cpu/kernels_agree.h"
+#include "engine/cpu/cpu_strategy.h"
+#include "engine/cpu/kernels_compare.h"
 
 #include <ftw.h>
 #include <sched.h>
@@ -124,7 +124,7 @@ static void every_rung_has_a_peak(void **state)
 
 static const struct ternary_gemm *gemm_for(const struct cpu_kernels *k, size_t n_tokens)
 {
-    return plan_gemm(k, plan_linear(k, n_tokens));
+    return strategy_gemm(k, strategy_linear(k, n_tokens));
 }
 
 /* Without running them: the set need not be this machine's. */
@@ -145,11 +145,11 @@ static void tiles_are_for_many_tokens_only(void **state)
     assert_int_equal(k.isa, ISA_AMX);
     assert_true(gemm_for(&k, 1)->matmul == below.few.matmul);
     assert_true(gemm_for(&k, 4)->matmul == below.few.matmul);
-    assert_true(gemm_for(&k, 5)->matmul == k.tile.matmul);
-    assert_true(gemm_for(&k, 16)->matmul == k.tile.matmul);
+    assert_true(gemm_for(&k, 5)->matmul == k.medium.matmul);
+    assert_true(gemm_for(&k, 16)->matmul == k.medium.matmul);
     assert_true(gemm_for(&k, 17)->matmul == k.many.matmul);
-    assert_true(k.tile.matmul != k.few.matmul && k.many.matmul != k.tile.matmul);
-    assert_true(below.many.matmul != k.tile.matmul && below.many.matmul != k.many.matmul);
+    assert_true(k.medium.matmul != k.few.matmul && k.many.matmul != k.medium.matmul);
+    assert_true(below.many.matmul != k.medium.matmul && below.many.matmul != k.many.matmul);
     assert_true(k.ternary_matvec == below.ternary_matvec);
 }
 
@@ -197,7 +197,7 @@ static void trusts_the_reference(void **state)
     struct cpu_kernels k;
     char why[100] = "";
     cpu_kernels_init(&k, &ref_only);
-    assert_true(kernels_try(&k, why, sizeof why));
+    assert_true(cpu_caps_try_kernels(&k, why, sizeof why));
 }
 
 static void names_the_kernel_that_differs(void **state)
@@ -207,11 +207,11 @@ static void names_the_kernel_that_differs(void **state)
     char why[100];
     cpu_kernels_init(&k, &ref_only);
     k.add = add_off_by_one_bit;
-    assert_false(kernels_try(&k, why, sizeof why));
+    assert_false(cpu_caps_try_kernels(&k, why, sizeof why));
     assert_string_equal(why, "add differs from the reference");
     cpu_kernels_init(&k, &ref_only);
     k.quantise = quantise_without_sum;
-    assert_false(kernels_try(&k, why, sizeof why));
+    assert_false(cpu_caps_try_kernels(&k, why, sizeof why));
     assert_string_equal(why, "quantise differs from the reference");
 }
 
@@ -222,7 +222,7 @@ static void survives_an_illegal_instruction(void **state)
     char why[100];
     cpu_kernels_init(&k, &ref_only);
     k.add = add_that_cannot_run;
-    assert_false(kernels_try(&k, why, sizeof why));
+    assert_false(cpu_caps_try_kernels(&k, why, sizeof why));
     assert_non_null(strstr(why, "signal 4"));
 }
 

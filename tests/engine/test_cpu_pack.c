@@ -2,7 +2,7 @@
  * Packing to R1-256 against its definition: byte b of a line, bits 2i, is the code of column
  * 256 line + 64 i + b; columns past the end are code 1.
  */
-#include "engine/cpu/cpu_pack.h"
+#include "engine/cpu/cpu_pack_lines.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/noise.h"

@@ -22,10 +22,10 @@ struct masks {
     bool is_known[N_THREADS];
 };
 
-static void look(void *ud, size_t index, size_t n_lanes)
+static void look(void *ud, size_t index, size_t n_threads)
 {
     struct masks *m = ud;
-    (void)n_lanes;
+    (void)n_threads;
     m->is_known[index] = sched_getaffinity(0, sizeof m->of[index], &m->of[index]) == 0;
 }
 

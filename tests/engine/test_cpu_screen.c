@@ -6,6 +6,7 @@
 #include "engine/base/noise.h"
 #include "engine/cpu/cpu_head.h"
 #include "engine/cpu/cpu_screen.h"
+#include "engine/cpu/cpu_sizes.h"
 #include "engine/model/head_plane.h"
 
 #include <math.h>
@@ -90,7 +91,7 @@ static void rig_open(struct rig *r, enum table kind, enum tensor_type type, size
     r->b.pass.b = &r->b;
     cpu_caps_detect(&caps);
     cpu_kernels_init(&r->b.k, &caps);
-    if (!cpu_shape_init(&r->b.shape, &r->model, &r->b.cfg, N_THREADS, &err) ||
+    if (!cpu_sizes_shape(&r->b.shape, &r->model, &r->b.cfg, N_THREADS, &err) ||
         !cpu_scratch_open(&r->b, &err) ||
         !screen_open(&r->b, &control, 0, r->model.head.n_bytes, &err))
         fail_msg("%s", err.text);
@@ -111,36 +112,38 @@ static void rig_close(struct rig *r)
 }
 
 /* Bytes of head and plane that were read. */
-static size_t run(struct rig *r, const struct head_request *heads, size_t n_wants,
-                  uint64_t position, bool screened)
+static size_t run(struct rig *r, const struct head_request *heads, size_t n_reqs, uint64_t position,
+                  bool screened)
 {
     struct pass *pass = &r->b.pass;
     r->b.coarse = screened ? r->coarse : (struct coarse_mat){0};
-    pass->n_wants = n_wants;
+    pass->n_requested_rows = n_reqs;
     atomic_store(&pass->head_bytes, 0);
     atomic_store(&pass->not_finite, false);
-    atomic_store(&pass->room_wanted, 0);
-    for (size_t i = 0; i < n_wants; i++)
-        r->b.scratch.wants[i] = (struct want){
-            .head = &heads[i], .row = &r->rows[screened][i], .token = i, .position = position + i};
+    atomic_store(&pass->room_needed, 0);
+    for (size_t i = 0; i < n_reqs; i++)
+        r->b.scratch.requested_rows[i] = (struct requested_row){.request = &heads[i],
+                                                                .row = &r->rows[screened][i],
+                                                                .token = i,
+                                                                .position = position + i};
 #pragma omp parallel num_threads(N_THREADS)
     {
-        struct lane *l = &r->b.scratch.lanes[omp_get_thread_num()];
-        l->n_lanes = (size_t)omp_get_num_threads();
-        head_apply(l);
+        struct cpu_thread *th = &r->b.scratch.threads[omp_get_thread_num()];
+        th->n_threads = (size_t)omp_get_num_threads();
+        head_apply(th);
     }
     assert_false(atomic_load(&pass->not_finite));
-    for (size_t i = 0; i < n_wants; i++)
-        r->rows[screened][i].n = r->b.scratch.wants[i].n_found;
+    for (size_t i = 0; i < n_reqs; i++)
+        r->rows[screened][i].n = r->b.scratch.requested_rows[i].n_found;
     return atomic_load(&pass->head_bytes);
 }
 
-static size_t check_same(struct rig *r, const struct head_request *heads, size_t n_wants,
+static size_t check_same(struct rig *r, const struct head_request *heads, size_t n_reqs,
                          uint64_t position)
 {
-    (void)run(r, heads, n_wants, position, false);
-    const size_t n_bytes = run(r, heads, n_wants, position, true);
-    for (size_t i = 0; i < n_wants; i++) {
+    (void)run(r, heads, n_reqs, position, false);
+    const size_t n_bytes = run(r, heads, n_reqs, position, true);
+    for (size_t i = 0; i < n_reqs; i++) {
         const struct head_row *full = &r->rows[0][i], *got = &r->rows[1][i];
         if (got->n != full->n ||
             memcmp(got->cands, full->cands, full->n * sizeof full->cands[0]) != 0)
@@ -222,11 +225,11 @@ static void check_rounds(struct rig *r, size_t n_rounds, uint64_t seed)
     const int32_t ids[] = {0, (int32_t)n_vocab - 1, 7, 16, 7, (int32_t)n_vocab / 2};
     for (size_t round = 0; round < n_rounds; round++) {
         struct head_request heads[N_WANTS];
-        const size_t n_wants = round % 4 == 0 ? N_WANTS : 1 + round % 3;
+        const size_t n_reqs = round % 4 == 0 ? N_WANTS : 1 + round % 3;
         fill_requests(heads, n_vocab, ids, seed + round);
-        for (size_t i = 0; i < n_wants; i++)
+        for (size_t i = 0; i < n_reqs; i++)
             fill_hidden(r, i, seed + 10 * round + i);
-        (void)check_same(r, heads, n_wants, 1000 * seed + round);
+        (void)check_same(r, heads, n_reqs, 1000 * seed + round);
     }
 }
 
@@ -309,12 +312,12 @@ static void no_logit_is_above_its_bound(void **state)
     rig_open(&r, TABLE_PLAIN, TENSOR_F16, 4096, 512);
     float *up = mem_alloc(4096, sizeof *up), *z = mem_alloc(4096, sizeof *z), scratch[512];
     for (uint64_t seed = 0; seed < 200; seed++) {
-        struct want want = {.head = &head};
+        struct requested_row req = {.request = &head};
         for (size_t j = 0; j < 512; j++)
             r.b.scratch.head_x[j] = noise(seed + 7, j) * (seed % 3 == 1 && j == 77 ? 3e3f : 1.0f);
-        screen_query(&r.b, 0, &want);
-        assert_true(want.screened);
-        r.b.k.coarse_bound(&r.coarse, 0, 4096, &want.query, up);
+        screen_query(&r.b, 0, &req);
+        assert_true(req.screened);
+        r.b.k.coarse_bound(&r.coarse, 0, 4096, &req.query, up);
         const struct table_rows rows = {r.table, r.b.shape.head_row_bytes, 4096, NULL};
         r.b.k.rows_dot[TENSOR_F16](&rows, r.b.scratch.head_x, 512, z, scratch);
         for (size_t i = 0; i < 4096; i++) {
@@ -340,11 +343,11 @@ static void a_hidden_state_with_poison_is_not_screened(void **state)
     struct rig r;
     rig_open(&r, TABLE_PLAIN, TENSOR_F16, 500, 256);
     for (size_t i = 0; i < 4; i++) {
-        struct want want = {.head = &head};
+        struct requested_row req = {.request = &head};
         for (size_t j = 0; j < 256; j++)
             r.b.scratch.head_x[j] = j == 17 ? bad[i] : noise(1, j);
-        screen_query(&r.b, 0, &want);
-        assert_false(want.screened);
+        screen_query(&r.b, 0, &req);
+        assert_false(req.screened);
     }
     rig_close(&r);
 }

@@ -21,32 +21,32 @@ struct count {
     struct cpu_barrier barrier;
     atomic_size_t n_came[N_ROUNDS];
     atomic_size_t n_early;
-    atomic_size_t n_lanes, n_ran[N_THREADS];
+    atomic_size_t n_active, n_ran[N_THREADS];
     bool is_slow;
 };
 
-static void meet(void *ud, size_t index, size_t n_lanes)
+static void meet(void *ud, size_t index, size_t n_active)
 {
     struct count *c = ud;
-    atomic_store(&c->n_lanes, n_lanes);
+    atomic_store(&c->n_active, n_active);
     atomic_fetch_add(&c->n_ran[index], 1);
     for (size_t i = 0; i < N_ROUNDS; i++) {
         const struct timespec pause = {.tv_nsec = 300000};
-        if (c->is_slow && index == i % n_lanes && i % 8 == 0)
+        if (c->is_slow && index == i % n_active && i % 8 == 0)
             (void)nanosleep(&pause, NULL);
         atomic_fetch_add(&c->n_came[i], 1);
-        cpu_barrier_wait(&c->barrier, n_lanes);
-        if (atomic_load(&c->n_came[i]) != n_lanes)
+        cpu_barrier_wait(&c->barrier, n_active);
+        if (atomic_load(&c->n_came[i]) != n_active)
             atomic_fetch_add(&c->n_early, 1);
     }
 }
 
-static void check_meeting(size_t n_threads, size_t n_lanes, bool is_slow)
+static void check_meeting(size_t n_threads, size_t n_active, bool is_slow)
 {
     struct count c = {.is_slow = is_slow};
-    team_run(n_threads, n_lanes, meet, &c);
-    const size_t n = atomic_load(&c.n_lanes);
-    assert_in_range(n, 1, n_lanes);
+    team_run(n_threads, n_active, meet, &c);
+    const size_t n = atomic_load(&c.n_active);
+    assert_in_range(n, 1, n_active);
     for (size_t i = 0; i < N_THREADS; i++)
         assert_int_equal(atomic_load(&c.n_ran[i]), i < n ? 1 : 0);
     assert_int_equal(atomic_load(&c.n_early), 0);

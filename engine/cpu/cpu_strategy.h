@@ -4,8 +4,8 @@
  *
  * No choice changes a bit of the result: every way gives the same sums.
  */
-#ifndef ENGINE_CPU_CPU_PLANNER_H
-#define ENGINE_CPU_CPU_PLANNER_H
+#ifndef ENGINE_CPU_CPU_STRATEGY_H
+#define ENGINE_CPU_CPU_STRATEGY_H
 
 #include "engine/cpu/kernels.h"
 
@@ -13,7 +13,7 @@
 #include <stddef.h>
 
 /* What does not change from pass to pass. */
-struct plan_model {
+struct strategy_model {
     const struct cpu_kernels *k;
     size_t line_bytes; /* ternary weights at two bits, all layers */
     size_t head_bytes; /* read of the head for one row */
@@ -26,41 +26,42 @@ struct plan_model {
     bool all_threads; /* somebody asked for so many: no pass uses fewer */
 };
 
-struct plan_work {
+struct strategy_work {
     size_t n_tokens;
-    size_t n_tiles; /* of consecutive tokens of one sequence; n_tokens: each is alone in its own */
-    size_t n_wants; /* rows of the head */
+    size_t
+        n_token_blocks; /* of consecutive tokens of one sequence; n_tokens: each is alone in its own */
+    size_t n_requested_rows; /* rows of the head */
 };
 
-enum linear_way {
+enum linear_method {
     LINEAR_MATVEC, /* one token: rows over the lanes, each lane quantises for itself */
     LINEAR_FEW,    /* several tokens, and how cpu_kernels multiplies them */
-    LINEAR_TILE,
+    LINEAR_MEDIUM,
     LINEAR_MANY,
 };
 
-enum attn_way {
-    ATTN_TILES, /* a tile and a KV head for a lane, through all their blocks */
+enum attn_method {
+    ATTN_TOKEN_BLOCKS, /* a tile and a KV head for a lane, through all their blocks */
     ATTN_SPLIT, /* one token a tile: its blocks of positions over the lanes, merged in order */
 };
 
-struct plan {
-    size_t n_lanes; /* of the team's threads that work; 1: the calling thread alone */
-    enum linear_way linear;
-    enum attn_way attn;
+struct strategy {
+    size_t n_active; /* of the team's threads that work; 1: the calling thread alone */
+    enum linear_method linear;
+    enum attn_method attn;
 };
 
-struct plan plan_pass(const struct plan_model *m, const struct plan_work *w);
+struct strategy strategy_for_pass(const struct strategy_model *m, const struct strategy_work *w);
 
 /* The kernels of a way; those for few tokens also where the way needs none. */
-const struct ternary_gemm *plan_gemm(const struct cpu_kernels *k, enum linear_way way);
-enum linear_way plan_linear(const struct cpu_kernels *k, size_t n_tokens);
+const struct ternary_gemm *strategy_gemm(const struct cpu_kernels *k, enum linear_method way);
+enum linear_method strategy_linear(const struct cpu_kernels *k, size_t n_tokens);
 
 /* The choices for a pass, in lines of text; returns the characters they have, as snprintf does. */
-size_t plan_explain(const struct plan_model *m, const struct plan_work *w, char *text,
-                    size_t text_bytes);
+size_t strategy_explain(const struct strategy_model *m, const struct strategy_work *w, char *text,
+                        size_t text_bytes);
 
 /* Threads that pack so many bytes of weights when a model is opened. */
-size_t plan_load_lanes(size_t weight_bytes, size_t n_threads);
+size_t strategy_load_threads(size_t weight_bytes, size_t n_threads);
 
 #endif

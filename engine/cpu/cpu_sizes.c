@@ -4,11 +4,12 @@
  * Every number comes from a file, so all sums and products are checked. The scratch is one mapping
  * laid out by walking the same list twice: once to measure, once to hand out.
  */
+#include "engine/cpu/cpu_sizes.h"
+
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_head.h"
 #include "engine/cpu/cpu_pack.h"
 #include "engine/cpu/cpu_screen.h"
-#include "engine/cpu/cpu_state.h"
 #include "engine/model/head_plane.h"
 
 /* A line holds 256 columns, so a model of very short rows would grow without bound. Real models do
@@ -35,8 +36,8 @@ static bool kv_shape(struct cpu_shape *s, const struct hparams *hp, enum bn_kv_t
     return true;
 }
 
-bool cpu_shape_init(struct cpu_shape *s, const struct model *m, const struct backend_config *cfg,
-                    size_t n_threads, struct bn_error *err)
+bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct backend_config *cfg,
+                     size_t n_threads, struct bn_error *err)
 {
     const struct hparams *hp = &m->hp;
     size_t q_width, kv_width;
@@ -78,62 +79,62 @@ struct layout {
     size_t n_bytes;
 };
 
-static void *take(struct layout *l, size_t n, size_t unit_bytes)
+static void *reserve(struct layout *l, size_t n, size_t unit_bytes)
 {
     void *p = l->at ? l->at + l->n_bytes : NULL;
     l->n_bytes += size_round_up(n * unit_bytes, 2 * MEM_ALIGN); /* pairs of lines are prefetched */
     return p;
 }
 
-static void lay_lane(struct layout *l, const struct cpu_shape *s, const struct hparams *hp,
-                     struct lane *lane)
+static void place_thread(struct layout *l, const struct cpu_shape *s, const struct hparams *hp,
+                         struct cpu_thread *thread)
 {
-    *lane = (struct lane){
-        .live = take(l, s->max_cols + LIVE_SLACK, sizeof(int32_t)),
-        .sums = take(l, size_round_up(hp->n_embd, LINE_COLS), sizeof(int32_t)),
-        .q8 = take(l, s->q8_stride, 1),
-        .row = take(l, s->h_stride, sizeof(float)),
-        .panel = take(l, PANEL_ROWS * s->q8_stride, 1),
-        .acc = take(l, TILE_TOKENS * PANEL_ROWS, sizeof(int32_t)),
-        .y = {take(l, TILE_TOKENS * PANEL_ROWS, sizeof(float)),
-              take(l, TILE_TOKENS * PANEL_ROWS, sizeof(float))},
-        .attn_o = take(l, ATTN_TILE * s->group * hp->head_dim, sizeof(float)),
-        .attn_m = take(l, ATTN_TILE * s->group, sizeof(float)),
-        .attn_l = take(l, ATTN_TILE * s->group, sizeof(float)),
-        .attn_scratch = take(l, attn_tile_floats(s->group, s->v_stride), sizeof(float)),
-        .f16 = take(l, hp->head_dim, sizeof(uint16_t)),
-        .seen = take(l, hp->n_vocab / 64 + 1, sizeof(uint64_t)),
-        .ids = take(l, LEAD_ROWS, sizeof(int32_t)),
-        .picks = take(l, LEAD_ROWS, sizeof(struct head_cand)),
+    *thread = (struct cpu_thread){
+        .live = reserve(l, s->max_cols + LIVE_SLACK, sizeof(int32_t)),
+        .sums = reserve(l, size_round_up(hp->n_embd, LINE_COLS), sizeof(int32_t)),
+        .q8 = reserve(l, s->q8_stride, 1),
+        .row = reserve(l, s->h_stride, sizeof(float)),
+        .panel = reserve(l, PANEL_ROWS * s->q8_stride, 1),
+        .acc = reserve(l, MATMUL_TOKENS * PANEL_ROWS, sizeof(int32_t)),
+        .y = {reserve(l, MATMUL_TOKENS * PANEL_ROWS, sizeof(float)),
+              reserve(l, MATMUL_TOKENS * PANEL_ROWS, sizeof(float))},
+        .attn_o = reserve(l, ATTN_TILE * s->group * hp->head_dim, sizeof(float)),
+        .attn_m = reserve(l, ATTN_TILE * s->group, sizeof(float)),
+        .attn_l = reserve(l, ATTN_TILE * s->group, sizeof(float)),
+        .attn_scratch = reserve(l, attn_tile_floats(s->group, s->v_stride), sizeof(float)),
+        .f16 = reserve(l, hp->head_dim, sizeof(uint16_t)),
+        .seen = reserve(l, hp->n_vocab / 64 + 1, sizeof(uint64_t)),
+        .ids = reserve(l, LEAD_ROWS, sizeof(int32_t)),
+        .picks = reserve(l, LEAD_ROWS, sizeof(struct head_cand)),
     };
 }
 
-static void lay_scratch(struct layout *l, const struct cpu_shape *s, const struct hparams *hp,
-                        size_t n_tokens, struct scratch *out)
+static void place_scratch(struct layout *l, const struct cpu_shape *s, const struct hparams *hp,
+                          size_t n_tokens, struct scratch *out)
 {
-    out->h = take(l, n_tokens * s->h_stride, sizeof(float));
+    out->h = reserve(l, n_tokens * s->h_stride, sizeof(float));
     /* One after the other in one place: when ffn is written, nobody reads qkv and attn any more,
      * and z is the head's, after the last layer. */
     struct layout ffn = *l, z = *l;
-    out->qkv = take(l, n_tokens * s->qkv_stride, sizeof(float));
-    out->attn = take(l, n_tokens * s->attn_stride, sizeof(float));
-    out->ffn = take(&ffn, n_tokens * s->ffn_stride, sizeof(float));
-    out->z = take(&z, HEAD_GROUP * s->vocab_stride, sizeof(float));
+    out->qkv = reserve(l, n_tokens * s->qkv_stride, sizeof(float));
+    out->attn = reserve(l, n_tokens * s->attn_stride, sizeof(float));
+    out->ffn = reserve(&ffn, n_tokens * s->ffn_stride, sizeof(float));
+    out->z = reserve(&z, HEAD_GROUP * s->vocab_stride, sizeof(float));
     l->n_bytes = size_max(l->n_bytes, size_max(ffn.n_bytes, z.n_bytes));
-    out->q8 = take(l, size_round_up(n_tokens, PACK_TOKENS) * s->q8_stride, 1);
-    out->q8_s = take(l, n_tokens, sizeof(float));
-    out->q8_sum = take(l, n_tokens, sizeof(int32_t));
-    out->rope_c = take(l, n_tokens * (hp->n_rot / 2), sizeof(float));
-    out->rope_s = take(l, n_tokens * (hp->n_rot / 2), sizeof(float));
-    out->part = take(l, s->n_slots * s->group * (hp->head_dim + 2), sizeof(float));
-    out->head_x = take(l, HEAD_GROUP * s->h_stride, sizeof(float));
-    out->coarse_x = take(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, 2);
-    out->coarse_fix = take(l, HEAD_GROUP * s->n_coarse * 16, sizeof(int32_t));
-    out->coarse_spread = take(l, HEAD_GROUP * size_round_up(s->n_coarse, 8), sizeof(float));
-    out->coarse_norms = take(l, HEAD_GROUP * s->n_coarse, sizeof(struct block_norms));
-    out->lead = take(l, HEAD_GROUP * LEAD_ROWS, sizeof(float));
-    out->tiles = take(l, n_tokens, sizeof(struct tile));
-    out->wants = take(l, n_tokens, sizeof(struct want));
+    out->q8 = reserve(l, size_round_up(n_tokens, PACK_TOKENS) * s->q8_stride, 1);
+    out->q8_s = reserve(l, n_tokens, sizeof(float));
+    out->q8_sum = reserve(l, n_tokens, sizeof(int32_t));
+    out->rope_c = reserve(l, n_tokens * (hp->n_rot / 2), sizeof(float));
+    out->rope_s = reserve(l, n_tokens * (hp->n_rot / 2), sizeof(float));
+    out->attn_partials = reserve(l, s->n_slots * s->group * (hp->head_dim + 2), sizeof(float));
+    out->head_x = reserve(l, HEAD_GROUP * s->h_stride, sizeof(float));
+    out->coarse_x = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, 2);
+    out->coarse_fix = reserve(l, HEAD_GROUP * s->n_coarse * 16, sizeof(int32_t));
+    out->coarse_spread = reserve(l, HEAD_GROUP * size_round_up(s->n_coarse, 8), sizeof(float));
+    out->coarse_norms = reserve(l, HEAD_GROUP * s->n_coarse, sizeof(struct block_norms));
+    out->lead = reserve(l, HEAD_GROUP * LEAD_ROWS, sizeof(float));
+    out->token_blocks = reserve(l, n_tokens, sizeof(struct token_block));
+    out->requested_rows = reserve(l, n_tokens, sizeof(struct requested_row));
 }
 
 static size_t scratch_bytes(const struct cpu_shape *s, const struct hparams *hp, size_t n_tokens,
@@ -141,11 +142,11 @@ static size_t scratch_bytes(const struct cpu_shape *s, const struct hparams *hp,
 {
     struct layout l = {0};
     struct scratch unused;
-    struct lane lane;
-    lay_scratch(&l, s, hp, n_tokens, &unused);
-    (void)take(&l, n_threads, sizeof(struct lane));
+    struct cpu_thread thread;
+    place_scratch(&l, s, hp, n_tokens, &unused);
+    (void)reserve(&l, n_threads, sizeof(struct cpu_thread));
     for (size_t i = 0; i < n_threads; i++)
-        lay_lane(&l, s, hp, &lane);
+        place_thread(&l, s, hp, &thread);
     return l.n_bytes;
 }
 
@@ -157,12 +158,12 @@ bool cpu_scratch_open(struct backend *b, struct bn_error *err)
     if (!mem_map_open(&s->map, n_bytes, MEM_PAGES_HUGE))
         return bn_fail(err, BN_ENOMEM, "no memory for %zu bytes of scratch", n_bytes);
     struct layout l = {.at = s->map.ptr};
-    lay_scratch(&l, &b->shape, hp, b->n_ubatch, s);
-    s->lanes = take(&l, b->n_threads, sizeof(struct lane));
+    place_scratch(&l, &b->shape, hp, b->n_ubatch, s);
+    s->threads = reserve(&l, b->n_threads, sizeof(struct cpu_thread));
     for (size_t i = 0; i < b->n_threads; i++) {
-        lay_lane(&l, &b->shape, hp, &s->lanes[i]);
-        s->lanes[i].pass = &b->pass;
-        s->lanes[i].index = i;
+        place_thread(&l, &b->shape, hp, &s->threads[i]);
+        s->threads[i].pass = &b->pass;
+        s->threads[i].index = i;
     }
     return true;
 }
@@ -172,7 +173,7 @@ void cpu_scratch_close(struct scratch *s)
     mem_map_close(&s->map);
 }
 
-bool cpu_plan_bytes(const struct model *m, const struct backend_config *cfg,
+bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
                     struct backend_plan *plan, struct bn_error *err)
 {
     const struct hparams *hp = &m->hp;
@@ -184,7 +185,7 @@ bool cpu_plan_bytes(const struct model *m, const struct backend_config *cfg,
     if (cfg->n_ubatch < 1 || cfg->n_ubatch > (size_t)1 << 20)
         return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens: 1 to %d", cfg->n_ubatch,
                        1 << 20);
-    if (!cpu_shape_init(&s, m, cfg, n_threads, err))
+    if (!cpu_sizes_shape(&s, m, cfg, n_threads, err))
         return false;
     if (!pack_bytes(m, cfg, &weight_bytes) || !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) ||
         !size_add(&limit, limit, FREE_BYTES) || !head_plane_bytes(m, s.n_coarse, &coarse_bytes) ||

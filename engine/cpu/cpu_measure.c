@@ -1,17 +1,21 @@
 /*
- * How fast this machine reads memory with the threads of the backend: the yardstick that decode
- * speed is held against. Reads the packed weights where they are large enough, a buffer of its own
- * otherwise.
+ * The two limits of this machine that bench figures are compared with: how fast the threads of the
+ * backend read memory, and how many multiply-adds they can do on data in registers.
+ *
+ * Reading uses the packed weights if they are larger than the caches, otherwise a buffer of its
+ * own.
  */
+#include "engine/cpu/cpu_measure.h"
+
 #include "engine/base/clock.h"
 #include "engine/base/relax.h"
-#include "engine/cpu/cpu_share.h"
+#include "engine/cpu/cpu_work.h"
 
 #include <stdatomic.h>
 #include <string.h>
 
 #define READ_BYTES ((size_t)512000000) /* several times the last-level cache */
-#define N_LOOPS 6
+#define READ_LOOPS 6
 
 /* Sum of 64-bit words, n a multiple of 8 * STREAMS: as the weights are read, in streams far apart
  * and prefetched, so that more lines are under way than one stream gets. */
@@ -40,15 +44,15 @@ struct reading {
     atomic_uint_fast64_t sum;
 };
 
-static void read_share(void *ud, size_t index, size_t n_lanes)
+static void read_share(void *ud, size_t index, size_t n_threads)
 {
     struct reading *r = ud;
-    const struct share s = share_of(r->n_words, 512, index, n_lanes);
+    const struct work_range s = work_range_of(r->n_words, 512, index, n_threads);
     const size_t n = (s.end - s.begin) / (8 * STREAMS) * (8 * STREAMS);
     atomic_fetch_add(&r->sum, sum_words(r->at + s.begin, n));
 }
 
-double cpu_bandwidth(struct backend *b)
+double cpu_measure_bandwidth(struct backend *b)
 {
     struct mem_map own = {0};
     const uint64_t *at = b->lines.ptr;
@@ -62,7 +66,7 @@ double cpu_bandwidth(struct backend *b)
     }
     double best = 0.0;
     struct reading r = {.at = at, .n_words = n_bytes / sizeof *at};
-    for (size_t i = 0; i < N_LOOPS; i++) {
+    for (size_t i = 0; i < READ_LOOPS; i++) {
         const double start = clock_seconds();
         team_run(b->n_threads, b->n_threads, read_share, &r);
         const double seconds = clock_seconds() - start;
@@ -72,4 +76,42 @@ double cpu_bandwidth(struct backend *b)
     mem_map_close(&own);
     return atomic_load(&r.sum) == 0 ? 0.0
                                     : best; /* never 0 in fact, which the compiler cannot know */
+}
+
+/* ---- arithmetic ---- */
+
+#define PEAK_ROUNDS 20000
+#define PEAK_SECONDS 0.04 /* one loop, about; clocks have settled after the first */
+#define PEAK_LOOPS 5
+
+struct peak_loop {
+    mac_peak_fn mac_peak;
+    size_t n_rounds;
+    atomic_size_t n_macs;
+};
+
+static void run_loop(void *ud, size_t index, size_t n_threads)
+{
+    struct peak_loop *loop = ud;
+    (void)index;
+    (void)n_threads;
+    atomic_fetch_add(&loop->n_macs, loop->mac_peak(loop->n_rounds));
+}
+
+double cpu_measure_mac_peak(struct backend *b, enum bn_mac kind)
+{
+    struct peak_loop loop = {.mac_peak = kind == BN_MAC_F32 ? b->k.fma_peak : b->k.mac_peak,
+                             .n_rounds = PEAK_ROUNDS};
+    double best = 0.0;
+    for (size_t i = 0; i < PEAK_LOOPS; i++) {
+        atomic_store(&loop.n_macs, 0);
+        const double start = clock_seconds();
+        team_run(b->n_threads, b->n_threads, run_loop, &loop);
+        const double seconds = clock_seconds() - start;
+        const double rate = seconds > 0.0 ? (double)atomic_load(&loop.n_macs) / seconds : 0.0;
+        best = rate > best ? rate : best;
+        if (i == 0 && seconds > 0.0 && seconds < PEAK_SECONDS)
+            loop.n_rounds = (size_t)(PEAK_ROUNDS * PEAK_SECONDS / seconds);
+    }
+    return best;
 }

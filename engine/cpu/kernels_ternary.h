@@ -3,8 +3,8 @@
  * in kernels.h, under its rules. What a zero cancels need not be read: the rows of shut gates, the
  * columns of inputs that are zero.
  */
-#ifndef ENGINE_CPU_KERNELS_ONE_H
-#define ENGINE_CPU_KERNELS_ONE_H
+#ifndef ENGINE_CPU_KERNELS_TERNARY_H
+#define ENGINE_CPU_KERNELS_TERNARY_H
 
 #include <stddef.h>
 #include <stdint.h>

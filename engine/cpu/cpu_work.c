@@ -3,26 +3,27 @@
  * the other half of one. A lane counts the pieces of its share that were taken, by whomever; the
  * count of a phase is cleared in the next one, when nobody looks at it.
  */
-#include "engine/cpu/cpu_share.h"
+#include "engine/cpu/cpu_work.h"
 
 #include "engine/base/size.h"
 
-void lanes_begin(struct lane *lanes, size_t n)
+void threads_begin(struct cpu_thread *threads, size_t n)
 {
     for (size_t i = 0; i < n; i++) {
-        lanes[i].phase = 0;
-        atomic_store_explicit(&lanes[i].n_taken[0], 0, memory_order_relaxed);
-        atomic_store_explicit(&lanes[i].n_taken[1], 0, memory_order_relaxed);
+        threads[i].phase = 0;
+        atomic_store_explicit(&threads[i].n_taken[0], 0, memory_order_relaxed);
+        atomic_store_explicit(&threads[i].n_taken[1], 0, memory_order_relaxed);
     }
 }
 
-bool lane_take(const struct lane *l, size_t n, size_t unit, size_t size, struct piece *p)
+bool thread_take_work(const struct cpu_thread *th, size_t n, size_t unit, size_t size,
+                      struct work_item *p)
 {
-    struct lane *const lanes = l->pass->b->scratch.lanes;
-    for (; p->n_done < l->n_lanes; p->n_done++) {
-        const size_t whose = (l->index + p->n_done) % l->n_lanes;
-        atomic_size_t *const n_taken = &lanes[whose].n_taken[l->phase % 2];
-        p->of = share_of(n, unit, whose, l->n_lanes);
+    struct cpu_thread *const threads = th->pass->b->scratch.threads;
+    for (; p->n_done < th->n_threads; p->n_done++) {
+        const size_t whose = (th->index + p->n_done) % th->n_threads;
+        atomic_size_t *const n_taken = &threads[whose].n_taken[th->phase % 2];
+        p->of = work_range_of(n, unit, whose, th->n_threads);
         /* Nobody looks for what another will have taken at once. */
         if (p->n_done > 0 && p->of.end - p->of.begin <= size)
             continue;

@@ -2,7 +2,7 @@
  * The self-test's comparison: each kernel once or twice on small inputs with ragged ends, bytes
  * against ref. Inputs are made from a counter, so that a failure repeats itself.
  */
-#include "engine/cpu/kernels_agree.h"
+#include "engine/cpu/kernels_compare.h"
 
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
@@ -142,8 +142,8 @@ static void multiply(const struct ternary_gemm *g, const struct ternary_mat *w,
     for (size_t t = 0; t < N_TOKENS; t++)
         g->pack(c->q[1] + t * N_LINES * LINE_COLS, N_LINES, t, c->packed);
     g->unpack(w, 0, N_ROWS, c->panel);
-    for (size_t t = 0; t < N_TOKENS; t += g->tile_tokens) {
-        const size_t n = size_min(g->tile_tokens, N_TOKENS - t);
+    for (size_t t = 0; t < N_TOKENS; t += g->block_tokens) {
+        const size_t n = size_min(g->block_tokens, N_TOKENS - t);
         const int8_t *q = g->gather(c->packed + t * N_LINES * LINE_COLS, N_LINES, n, c->own);
         g->matmul(w, 0, N_ROWS,
                   &(struct ternary_batch){.q = q,
@@ -221,7 +221,7 @@ static const char *check_ternary(const struct cpu_kernels *k, const struct cpu_k
     multiply(&ref->few, &w, &c, c.acc[1]);
     if (!same(c.acc[0], c.acc[1], sizeof c.acc[0]))
         return "ternary_matmul for few tokens";
-    multiply(&k->tile, &w, &c, c.acc[0]);
+    multiply(&k->medium, &w, &c, c.acc[0]);
     if (!same(c.acc[0], c.acc[1], sizeof c.acc[0]))
         return "ternary_matmul for a tile of tokens";
     multiply(&k->many, &w, &c, c.acc[0]);
@@ -449,7 +449,7 @@ static const char *check_coarse(const struct cpu_kernels *k, const struct cpu_ke
     return check_group(k, ref, &m, &c);
 }
 
-const char *kernels_disagreement(const struct cpu_kernels *k)
+const char *kernels_first_difference(const struct cpu_kernels *k)
 {
     static const struct cpu_caps ref_only = {.has[ISA_REF] = true};
     struct cpu_kernels ref;
