@@ -1,8 +1,10 @@
 /*
- * Two ways to share the work, the same kernels and the same bits. With many tokens a lane takes a
- * tile of tokens and a KV head through all blocks, so that each block is read once for the tile;
- * first those whose keys it wrote itself, which its own cache holds.
- * With few, positions are split too: partial results go to slots and are merged after a barrier.
+ * Two ways to divide attention over threads. Both use the same kernels and give the same bits.
+ *
+ * With many tokens, a thread takes a token block and a KV head through all position blocks, so each
+ * position block is read once per token block. It starts with the items whose keys it wrote itself,
+ * since they are in its own cache. With few tokens, positions are split too: partial results go to
+ * slots and are merged after a barrier.
  */
 #include "engine/cpu/cpu_attn.h"
 
@@ -14,8 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-/* A part of the next token: it was written by all lanes. */
-static void fetch_head(const float *x, size_t n)
+/* Prefetch one head of the next token, which other threads wrote. */
+static void prefetch_head(const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i += ROW_UNIT)
         cpu_prefetch(x + i);
@@ -35,14 +37,14 @@ static void append_token(struct cpu_thread *th, const struct token_block *tokens
     const size_t n_fetch = t + 1 < tokens->n_tokens ? hp->head_dim : 0;
     for (size_t i = 0; i < b->shape.group; i++) {
         rope(q + i * hp->head_dim, c, s, hp->n_rot);
-        fetch_head(q + b->shape.qkv_stride + i * hp->head_dim, n_fetch);
+        prefetch_head(q + b->shape.qkv_stride + i * hp->head_dim, n_fetch);
     }
     for (size_t i = 0; i < b->shape.group * hp->head_dim; i++)
         q[i] = q[i] * q_scale;
     float *k = row + b->shape.q_width + kv_head * hp->head_dim;
     rope(k, c, s, hp->n_rot);
-    fetch_head(k + b->shape.qkv_stride, n_fetch);
-    fetch_head(k + b->shape.qkv_stride + b->shape.kv_width, n_fetch);
+    prefetch_head(k + b->shape.qkv_stride, n_fetch);
+    prefetch_head(k + b->shape.qkv_stride + b->shape.kv_width, n_fetch);
 }
 
 void attn_append(struct cpu_thread *th, size_t layer)
@@ -55,7 +57,7 @@ void attn_append(struct cpu_thread *th, size_t layer)
         const size_t i = p.begin;
         const struct token_block *tokens = &b->scratch.token_blocks[i / hp->n_kv_heads];
         const size_t kv_head = i % hp->n_kv_heads;
-        if (p.end < p.of.end)
+        if (p.end < p.range.end)
             kv_fetch(&b->scratch.token_blocks[(i + 1) / hp->n_kv_heads], layer,
                      (i + 1) % hp->n_kv_heads);
         for (size_t t = 0; t < tokens->n_tokens; t++)
@@ -66,13 +68,13 @@ void attn_append(struct cpu_thread *th, size_t layer)
     }
 }
 
-/* One block and KV head of a tile of one token. */
+/* One position block and KV head of a token block of one token. */
 struct block_item {
     const struct token_block *tokens;
     size_t kv_head, block;
 };
 
-/* Its results: m, l (group), o (group, head_dim). */
+/* The results of a position block: m, l (group), o (group, head_dim). */
 struct partial {
     float *m, *l, *o;
 };
@@ -102,13 +104,11 @@ static void run_block(const struct backend *b, const struct block_item *item, si
     (b->cfg.kv == BN_KV_Q8 ? b->k.attn_block_q8 : b->k.attn_block)(&args);
 }
 
-static void merge_heads(const struct backend *b, struct partial run, struct partial one,
-                        size_t first, size_t end)
+static void merge_head(const struct backend *b, struct partial run, struct partial one, size_t i)
 {
     const size_t head_dim = b->model->hp.head_dim;
-    for (size_t i = first; i < end; i++)
-        b->k.attn_merge(&run.m[i], &run.l[i], run.o + i * head_dim, &one.m[i], &one.l[i],
-                        one.o + i * head_dim, head_dim);
+    b->k.attn_merge(&run.m[i], &run.l[i], run.o + i * head_dim, &one.m[i], &one.l[i],
+                    one.o + i * head_dim, head_dim);
 }
 
 static float *attn_out(const struct backend *b, size_t token, size_t kv_head)
@@ -117,7 +117,8 @@ static float *attn_out(const struct backend *b, size_t token, size_t kv_head)
            kv_head * b->shape.group * b->model->hp.head_dim;
 }
 
-/* A tile of tokens and one KV head through all their blocks; then the item `next` may follow. */
+/* One token block and KV head through all position blocks. `next` is the item that probably
+ * follows, for prefetching. */
 static void run_token_block(struct cpu_thread *th, size_t item, size_t next, size_t layer)
 {
     const struct backend *b = th->pass->b;
@@ -125,7 +126,8 @@ static void run_token_block(struct cpu_thread *th, size_t item, size_t next, siz
     const struct token_block *tokens = &b->scratch.token_blocks[item / n_kv_heads];
     const struct seq *next_seq = b->scratch.token_blocks[next / n_kv_heads].seq;
     const size_t group = b->shape.group, head_dim = b->model->hp.head_dim;
-    const size_t last = tokens->pos0 / ATTN_BLOCK; /* a tile lies within one block */
+    const size_t last =
+        tokens->pos0 / ATTN_BLOCK; /* a token block lies within one position block */
     const attn_tile_fn run = b->cfg.kv == BN_KV_Q8 ? b->k.attn_tile_q8 : b->k.attn_tile;
     for (size_t block = 0; block <= last; block++) {
         const struct kv_block kv = kv_block_at(tokens->seq, layer, kv_head, block);
@@ -159,13 +161,13 @@ static void run_token_block(struct cpu_thread *th, size_t item, size_t next, siz
                              head_dim, attn_out(b, tokens->token0 + t, kv_head) + i * head_dim);
 }
 
-/* Shares are taken in descending order of token, so that those with most blocks are not last. */
+/* Items are taken in descending order of tokens, so that the longest ones do not come last. */
 static void apply_token_blocks(struct cpu_thread *th, size_t layer)
 {
     const size_t n_items = th->pass->n_token_blocks * th->pass->b->model->hp.n_kv_heads;
     for (struct work_item p = {0}; thread_take_work(th, n_items, 1, 1, &p);) {
-        const size_t item = p.of.end - 1 - (p.begin - p.of.begin);
-        run_token_block(th, item, item > p.of.begin ? item - 1 : item, layer);
+        const size_t item = p.range.end - 1 - (p.begin - p.range.begin);
+        run_token_block(th, item, item > p.range.begin ? item - 1 : item, layer);
     }
     thread_sync(th);
 }
@@ -177,7 +179,8 @@ static struct partial slot_at(const struct backend *b, size_t slot)
     return (struct partial){at + group * head_dim, at + group * head_dim + group, at};
 }
 
-/* Tiles have one token each here. Fold this round's slots of (tokens, query head) into its result. */
+/* Merge this round's slots of each (token, query head) into its result. Token blocks have one token
+ * each here. */
 static void merge_round(struct cpu_thread *th, size_t block0, size_t n_round)
 {
     const struct backend *b = th->pass->b;
@@ -191,7 +194,7 @@ static void merge_round(struct cpu_thread *th, size_t block0, size_t n_round)
         const size_t end = size_min(n_blocks, block0 + n_round);
         if (block0 >= end)
             continue;
-        /* An item's slot 0 is its result so far; the blocks of this round follow. */
+        /* Slot 0 of an item holds its result so far; the position blocks of this round follow. */
         const struct partial run = slot_at(b, item * (n_round + 1));
         for (size_t block = block0; block < end; block++) {
             const struct partial one = slot_at(b, item * (n_round + 1) + 1 + block - block0);
@@ -200,7 +203,7 @@ static void merge_round(struct cpu_thread *th, size_t block0, size_t n_round)
                 run.l[i] = one.l[i];
                 memcpy(run.o + i * head_dim, one.o + i * head_dim, head_dim * sizeof(float));
             } else {
-                merge_heads(b, run, one, i, i + 1);
+                merge_head(b, run, one, i);
             }
         }
         if (end == n_blocks)
@@ -209,7 +212,7 @@ static void merge_round(struct cpu_thread *th, size_t block0, size_t n_round)
     }
 }
 
-/* The item's block of this number, or its last. */
+/* The position block of this number of an item, or its last one. */
 static struct block_item block_item_at(const struct backend *b, size_t item, size_t block)
 {
     const size_t n_kv_heads = b->model->hp.n_kv_heads;
@@ -223,7 +226,8 @@ static void apply_split(struct cpu_thread *th, size_t layer)
     const struct pass *pass = th->pass;
     const struct backend *b = pass->b;
     const size_t n_items = pass->n_token_blocks * b->model->hp.n_kv_heads;
-    const size_t n_round = b->shape.n_slots / n_items - 1; /* blocks an item gets in a round */
+    const size_t n_round =
+        b->shape.n_slots / n_items - 1; /* position blocks of an item in a round */
     size_t n_blocks = 0;
     for (size_t i = 0; i < pass->n_token_blocks; i++)
         n_blocks = size_max(n_blocks, b->scratch.token_blocks[i].pos0 / ATTN_BLOCK + 1);

@@ -1,6 +1,6 @@
 /*
- * Opening and closing the CPU backend, and one eval: check the items, cut them into tiles, run the
- * pass, and only then let sequences and rows change.
+ * Opening and closing the CPU backend, and one evaluation: check the items, cut them into token
+ * blocks, run the pass, and only then change the sequences and the result rows.
  */
 #include "engine/cpu/cpu_backend.h"
 
@@ -36,8 +36,8 @@ static bool cpu_probe(const struct backend_config *cfg, char *text, size_t text_
     return true;
 }
 
-/* The kernels for this machine: what it has, up to what was asked, less what failed the self-test.
- */
+/* Use the instruction sets that the machine has, up to the requested one, except those that failed
+ * the self-test. */
 static bool choose_kernels(struct backend *b, struct bn_error *err)
 {
     struct cpu_caps caps;
@@ -115,7 +115,8 @@ static bool open_parts(struct backend *b, const struct backend_control *control,
     if (!cpu_sizes_plan(m, &b->cfg, &plan, err) || !choose_kernels(b, err))
         return false;
     b->n_threads = team_size(b->cfg.n_threads ? b->cfg.n_threads : cpu_default_threads());
-    if (b->cfg.pin && !team_pin(b->n_threads, &b->pins, err)) /* before pages are first touched */
+    if (b->cfg.pin &&
+        !team_pin(b->n_threads, &b->pins, err)) /* before memory pages are first touched */
         return false;
     if (!b->k.row_decode[m->embd.type] || !b->k.rows_dot[m->head.type])
         return bn_fail(err, BN_EUNSUPPORTED, "tables of type %s are not supported",
@@ -151,7 +152,7 @@ static bool cpu_open(const struct model *m, const struct backend_config *cfg,
     return true;
 }
 
-/* Tiles are as add_token_blocks cuts them when every sequence begins at a multiple of ATTN_TILE. */
+/* Assumes that every sequence starts at a multiple of ATTN_TILE, as add_token_blocks cuts them. */
 static size_t cpu_explain(const struct backend *b, size_t n_items, size_t n_ids, char *text,
                           size_t text_bytes)
 {
@@ -174,7 +175,7 @@ static const struct backend_info *cpu_info(const struct backend *b)
     return &b->info;
 }
 
-/* Cut an item into tiles; true if there is more than one token in one of them. */
+/* Cut an item into token blocks, each within one aligned group of ATTN_TILE positions. */
 static void add_token_blocks(struct pass *pass, const struct eval_item *item, size_t token0)
 {
     struct token_block *blocks = pass->b->scratch.token_blocks;
@@ -201,8 +202,8 @@ static void add_requested_rows(struct pass *pass, const struct eval_item *item, 
         };
 }
 
-/* What a pass reads before its head: weights once, rows of the embedding, the keys and values seen.
- * A tile reads its blocks once. */
+/* Bytes that a pass reads before the output head: the weights once, rows of the embedding, and the
+ * keys and values once per token block. */
 static uint64_t pass_bytes(const struct pass *pass)
 {
     const struct backend *b = pass->b;

@@ -1,8 +1,10 @@
 /*
- * The transformer, top to bottom. Formulas: docs/kernels.md; graphs: docs/formats.md.
+ * The transformer from the embedding to the output head. Formulas: docs/kernels.md. Graphs:
+ * docs/formats.md.
  *
- * One parallel region a pass. Each function below is entered by every lane and does its share;
- * where the next step reads what other lanes wrote, there is a barrier. Nothing here allocates.
+ * Each pass is one parallel region. All threads call each function below and do their part of it. A
+ * barrier separates steps where one reads what other threads wrote in the other. Nothing here
+ * allocates memory.
  */
 #include "engine/cpu/cpu_forward.h"
 
@@ -12,7 +14,7 @@
 #include "engine/cpu/cpu_profile.h"
 #include "engine/cpu/cpu_work.h"
 
-/* Lane 0 looks at the cancel flag; the barrier makes its finding everyone's. */
+/* Thread 0 reads the cancel flag; the barrier publishes the result to all threads. */
 static bool is_cancelled(struct cpu_thread *th)
 {
     struct pass *pass = th->pass;
@@ -24,8 +26,8 @@ static bool is_cancelled(struct cpu_thread *th)
     return pass->stopped;
 }
 
-/* Show a step to the trace callback, token by token. All lanes call; nothing happens in production.
- */
+/* Pass the result of a step to the trace callback, token by token. All threads call this. Only
+ * tests set the callback. */
 static void show(struct cpu_thread *th, const char *step, size_t layer, struct rows x, size_t n)
 {
     const struct backend_config *cfg = &th->pass->b->cfg;
@@ -56,18 +58,18 @@ static void run_layer(struct cpu_thread *th, size_t i)
     thread_end_step(th, PROFILE_QKV);
     show(th, "qkv", i, qkv, shape->q_width + 2 * shape->kv_width);
 
-    /* rotate q and k, scale q, k and v to the cache */
+    /* apply RoPE to q and k, scale q, append k and v to the cache */
     attn_append(th, i);
     thread_sync(th);
     thread_end_step(th, PROFILE_ROPE);
     show(th, "rope", i, qkv, shape->q_width + shape->kv_width);
 
-    /* softmax(q k) v, causal, a group of query heads for each KV head */
+    /* softmax(q k) v, causal; each KV head serves a group of query heads */
     attn_apply(th, i);
     thread_end_step(th, PROFILE_ATTN);
     show(th, "attn", i, attn, shape->q_width);
 
-    /* h = h + W_o norm(attention); without sub-norms the attention as it is */
+    /* h = h + W_o norm(attention); without the norm if the model has no sub-norms */
     linear_input(th, &layer->o, attn, layer->attn_sub_norm);
     thread_end_step(th, PROFILE_NORM);
     linear_add(th, &layer->o, h);
@@ -84,7 +86,7 @@ static void run_layer(struct cpu_thread *th, size_t i)
     thread_end_step(th, PROFILE_GATE_UP);
     show(th, "ffn", i, ffn, hp->n_ff);
 
-    /* h = h + W_down norm(that) */
+    /* h = h + W_down norm(ffn) */
     linear_input(th, &layer->down, ffn, layer->ffn_sub_norm);
     thread_end_step(th, PROFILE_NORM);
     linear_add(th, &layer->down, h);
@@ -123,8 +125,8 @@ bool forward_run(struct pass *pass, struct bn_error *err)
         return bn_fail(err, BN_ECANCELLED, "cancelled");
     if (atomic_load_explicit(&pass->not_finite, memory_order_relaxed))
         return bn_fail(err, BN_EDEVICE,
-                       "a logit is not a finite number: the weights do not fit this program, or "
-                       "the machine computed nonsense");
+                       "a logit is not a finite number: "
+                       "the model file is damaged, or this machine computes wrong results");
     if (room_needed > 0)
         return bn_fail(err, BN_EARG, "a row of candidates needs room for at least %zu",
                        room_needed);

@@ -1,6 +1,7 @@
 /*
- * The head, up to HEAD_GROUP rows at a time so that the table is read once for them: lanes share
- * the vocabulary for the products, then the rows for the selection.
+ * The output head. Up to HEAD_GROUP rows of logits are computed in one pass over its table. First
+ * the vocabulary is divided over the threads to compute logits, then the rows are divided to select
+ * candidates.
  */
 #include "engine/cpu/cpu_head.h"
 
@@ -15,7 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-#define TABLE_ROWS 64 /* table rows at a time: 320 kB of F16 at width 2560, second-level cache */
+#define TABLE_ROWS                                                                                 \
+    64 /* table rows at a time: 320 kB of F16 at width 2560, which stay in the second-level cache */
 
 static int32_t token_id(const struct pass *pass, size_t token)
 {
@@ -48,7 +50,7 @@ void head_embed(struct cpu_thread *th)
     thread_sync(th);
 }
 
-/* The largest of z; true if one of them is infinite or NaN. */
+/* Update *best with the largest of z; true if a logit is infinite or NaN. */
 static bool scan_row(const float *z, size_t n, float *best)
 {
     uint32_t worst = 0;
@@ -60,7 +62,8 @@ static bool scan_row(const float *z, size_t n, float *best)
     return worst >= 0x7f800000u;
 }
 
-/* This lane's part of the vocabulary for those of the group's rows that are not screened. */
+/* Logits of this thread's part of the vocabulary, for the rows of the group that are not
+ * screened. */
 static void multiply_table(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs)
 {
     const struct backend *b = th->pass->b;
@@ -97,7 +100,7 @@ static void multiply_table(struct cpu_thread *th, const struct requested_row *re
         atomic_store_explicit(&th->pass->not_finite, true, memory_order_relaxed);
 }
 
-/* The lanes' ranges ascend, so the first of equals has the lower id. */
+/* The ranges of the threads ascend, so the first of equal values has the lowest id. */
 static void finish_gumbel(const struct cpu_thread *th, size_t i, struct requested_row *req)
 {
     const struct cpu_thread *threads = th->pass->b->scratch.threads, *top = &threads[0];
@@ -130,8 +133,8 @@ static void finish_row(struct cpu_thread *th, size_t i, struct requested_row *re
         atomic_store_explicit(&th->pass->room_needed, req->n_found, memory_order_relaxed);
 }
 
-/* From bounds to logits for those rows that are screened and no draw; the last of them are still
- * in the cache. */
+/* From bounds to logits, for the HEAD_TOP rows that are screened. Descending, since the last rows
+ * are still in the cache. */
 static void screen_group(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs)
 {
     bool any = false;
@@ -159,8 +162,8 @@ static void apply_group(struct cpu_thread *th, struct requested_row *reqs, size_
     screen_bounds(th, reqs, n_reqs);
     thread_sync(th);
     screen_group(th, reqs, n_reqs);
-    /* Everyone sees the same flag: it was last written before the barrier, and is again only after
-     * the one below. */
+    /* All threads read the same value: not_finite was last written before the barrier above and is
+     * next written after the barrier below. */
     if (!atomic_load_explicit(&th->pass->not_finite, memory_order_relaxed))
         for (size_t i = rows.begin; i < rows.end; i++)
             finish_row(th, i, &reqs[i]);

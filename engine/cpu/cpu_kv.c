@@ -1,5 +1,5 @@
 /*
- * Opening, filling, saving and restoring a KV cache.
+ * Opens, fills, saves and restores a KV cache.
  */
 #include "engine/cpu/cpu_kv.h"
 
@@ -26,7 +26,7 @@ bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error 
     }
     if (!mem_map_open(&s->map, n_bytes, MEM_PAGES_HUGE)) {
         kv_close(s);
-        return bn_fail(err, BN_ENOMEM, "no room for the %zu bytes of a context of %zu tokens",
+        return bn_fail(err, BN_ENOMEM, "no memory for the %zu bytes of a context of %zu tokens",
                        n_bytes, n_ctx);
     }
     *out = s;
@@ -104,14 +104,14 @@ void kv_fetch(const struct token_block *tokens, size_t layer, size_t kv_head)
         cpu_prefetch(at);
 }
 
-/* Zeros for positions n and up of n_rows rows of ATTN_BLOCK units. */
+/* Write zeros to positions n and up of n_rows rows of ATTN_BLOCK units. */
 static void clear_rows(uint8_t *rows, size_t n_rows, size_t n, size_t unit_bytes)
 {
     for (size_t i = 0; i < n_rows; i++)
         memset(rows + (i * ATTN_BLOCK + n) * unit_bytes, 0, (ATTN_BLOCK - n) * unit_bytes);
 }
 
-/* The same of V as bytes: four positions of a dim lie together. */
+/* The same for V of type Q8, where four positions of an element are adjacent. */
 static void clear_values_q8(const struct kv_block *b, size_t v_stride, size_t n)
 {
     for (size_t pos = n; pos < ATTN_BLOCK; pos++)
@@ -119,8 +119,8 @@ static void clear_values_q8(const struct kv_block *b, size_t v_stride, size_t n)
             b->v[(pos / ATTN_QUAD * v_stride + i) * ATTN_QUAD + pos % ATTN_QUAD] = 0;
 }
 
-/* Zeros where the last block holds positions past the length: a snapshot is a function of the
- * tokens, and says nothing about text that was taken back. */
+/* Clear the positions of the last block that are past the length. A saved chat must depend only on
+ * its tokens, and must not contain traces of removed text. */
 static void clear_past_length(struct seq *s)
 {
     const struct backend *b = s->backend;
@@ -143,7 +143,7 @@ static void clear_past_length(struct seq *s)
     }
 }
 
-/* Whole blocks up to the one that holds position length - 1, one piece each. */
+/* Transfer whole blocks, one call each, up to the one that holds position length - 1. */
 static bool move_blocks(const struct seq *s, size_t length, const struct bn_stream *stream)
 {
     for (size_t pos = 0, block = 0; pos < length; pos += ATTN_BLOCK, block++)

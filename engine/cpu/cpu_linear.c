@@ -1,6 +1,6 @@
 /*
- * The input of a linear layer, and the layers of one token, whose rows are read once and waited
- * for; with several tokens cpu_linear_many.c takes over.
+ * The input of a linear layer, and the layers of a pass with one token. cpu_linear_many.c
+ * multiplies several tokens.
  */
 #include "engine/cpu/cpu_linear.h"
 
@@ -12,23 +12,24 @@
 
 #include <string.h>
 
-/* Rows at a time for one token: many, since the product reads four streams a quarter apart. */
+/* Rows at a time for one token. The number is large because the product reads four streams, each a
+ * quarter of the rows. */
 #define MATVEC_ROWS 4096
 #define MATVEC_STREAMS 4
-#define FETCH_BYTES 2560 /* of each stream: as far as the product itself fetches ahead */
-#define COLS_UNIT 4      /* columns that are summed together */
-#define INPUT_TOKENS 8   /* of several, quantised by the lane that takes them */
+#define FETCH_BYTES 2560 /* of each stream: the prefetch distance of the product itself */
+#define COLS_UNIT 4      /* columns that the kernel sums together */
+#define INPUT_TOKENS 8   /* tokens in a work item when several tokens are quantised */
 _Static_assert(MATVEC_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "acc and y hold them");
 
-/* One token is quantised by every lane for itself, which is cheaper than waiting for another;
- * several are shared out. */
+/* In a pass of one token every thread quantises the token itself, which is cheaper than a barrier.
+ * Several tokens are divided over the threads. */
 static bool is_alone(const struct cpu_thread *th)
 {
     return th->pass->strategy.linear == LINEAR_MATVEC;
 }
 
-/* One token, normed with w unless that is NULL, to th->q8; `next` (NULL: none) is quantised after
- * it. */
+/* Quantise one token to th->q8, after RMSNorm with w unless w is NULL. `next` is the token that
+ * follows, for prefetching, or NULL. */
 static struct act_scale quantise_token(const struct cpu_thread *th, const struct weights *to,
                                        const float *x, const float *w, const float *next)
 {
@@ -50,7 +51,7 @@ static void quantise_many(struct cpu_thread *th, const struct weights *to, struc
         for (size_t t = p.begin; t < p.end; t++) {
             const float *row = x.at + t * x.stride;
             const struct act_scale scale =
-                quantise_token(th, to, row, w, t + 1 < p.of.end ? row + x.stride : NULL);
+                quantise_token(th, to, row, w, t + 1 < p.range.end ? row + x.stride : NULL);
             if (to->cols.n_cols)
                 pack_file_order(th->q8, n_lines);
             th->pass->gemm->pack(th->q8, n_lines, t, s->q8);
@@ -72,8 +73,8 @@ void linear_input(struct cpu_thread *th, const struct weights *to, struct rows x
     th->q8_sum = scale.q_sum;
 }
 
-/* The sums of rows row0 .. row1 - 1 of one token in th->acc, to F32 in y: scale, extra scale and
- * bias of the section that each row belongs to. */
+/* Convert the sums of these rows of one token from th->acc to F32 in y, with the scale, extra scale
+ * and bias of the section of each row. */
 static void scale_rows(const struct cpu_thread *th, const struct weights *w, struct work_range rows,
                        float *y)
 {
@@ -93,7 +94,7 @@ static void scale_rows(const struct cpu_thread *th, const struct weights *w, str
     }
 }
 
-/* These rows of W times the one token, to y. */
+/* y = these rows of W times the one token. */
 static void multiply_rows(const struct cpu_thread *th, const struct weights *w,
                           struct work_range rows, float *y)
 {
@@ -112,8 +113,8 @@ void linear_store(struct cpu_thread *th, const struct weights *w, struct rows y)
         multiply_rows(th, w, (struct work_range){r, size_min(r + MATVEC_ROWS, all.end)}, y.at + r);
 }
 
-/* One token: each lane sums its share of the columns whose input is not zero, and then its share of
- * the rows over the lanes. */
+/* One token: each thread sums its part of the columns that have a nonzero input. After a barrier
+ * each thread adds up its part of the rows over all threads. */
 static void add_columns(struct cpu_thread *th, const struct weights *w, struct rows y)
 {
     const struct cpu_kernels *k = &th->pass->b->k;
@@ -122,7 +123,7 @@ static void add_columns(struct cpu_thread *th, const struct weights *w, struct r
     const struct work_range live = thread_range(th, n_live, COLS_UNIT);
     k->ternary_columns(&w->cols, th->live + live.begin, live.end - live.begin, th->q8, th->sums);
     if (th->index == 0)
-        th->down_skipped += (w->n_cols - n_live) * w->mat.n_rows / 4; /* weights a byte */
+        th->down_skipped += (w->n_cols - n_live) * w->mat.n_rows / 4; /* four weights per byte */
     thread_sync(th);
     const struct work_range all = thread_range(th, w->mat.n_rows, ROW_UNIT);
     for (size_t r = all.begin; r < all.end; r += MATVEC_ROWS) {
@@ -154,8 +155,8 @@ void linear_add(struct cpu_thread *th, const struct weights *w, struct rows y)
     }
 }
 
-/* The up rows whose gates are open; the sums of the others are whatever was there, and their gate
- * makes them zero. */
+/* Multiply only the up rows with an open gate. The other sums keep old values, which the closed
+ * gate turns into zero. */
 static void multiply_open(struct cpu_thread *th, const struct weights *w, struct work_range rows,
                           const float *gate, float *y)
 {

@@ -1,20 +1,20 @@
 /*
- * Linear layers of several tokens. Loop order: a panel of rows outside, tiles of tokens inside, so
- * that each line of weights comes from memory, and is unpacked, once per pass and stays in a core's
- * own cache for all tokens. The integer sums of a tile are still in the cache when they are scaled
- * and stored, added or gated, in one step.
+ * Linear layers of several tokens. The outer loop is over panels of rows, the inner loop over token
+ * blocks. So each line of weights is read from memory and unpacked once per pass, and stays in the
+ * core's own cache for all tokens. The integer sums of a block are still in the cache when they are
+ * scaled and stored, added or gated in one step.
  */
 #include "engine/cpu/cpu_linear_many.h"
 
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_work.h"
 
-/* Rows of a matrix that are multiplied with a tile of tokens after the other. */
+/* Rows of a matrix that are multiplied with one token block after the other. */
 struct panel {
     const struct weights *w;
     size_t row0, row1;
     const uint8_t *unpacked;
-    const uint8_t *ahead; /* the lines of the panel that is read after it */
+    const uint8_t *ahead; /* the lines of the panel that is read after this one */
 };
 
 /* Consecutive tokens of the pass. */
@@ -22,7 +22,7 @@ struct token_range {
     size_t begin, n;
 };
 
-/* next: the first row of the panel after it. */
+/* `next` is the first row of the panel that follows. */
 static struct panel open_panel(const struct cpu_thread *th, const struct weights *w,
                                struct work_range rows, size_t next, uint8_t *to)
 {
@@ -40,8 +40,8 @@ static size_t count_token_blocks(const struct cpu_thread *th)
     return (th->pass->n_tokens + n - 1) / n;
 }
 
-/* Tile i of n. Panels take them forth and back in turn, so that a panel begins with those that the
- * one before it left in the core's own cache. */
+/* Block i of n. Panels alternate between ascending and descending order, so that each panel starts
+ * with the tokens that are still in the core's own cache. */
 static struct token_range block_at(const struct cpu_thread *th, size_t i, size_t n, bool is_back)
 {
     const size_t begin = (is_back ? n - 1 - i : i) * th->pass->gemm->block_tokens;
@@ -49,8 +49,8 @@ static struct token_range block_at(const struct cpu_thread *th, size_t i, size_t
                                 size_min(th->pass->gemm->block_tokens, th->pass->n_tokens - begin)};
 }
 
-/* acc (t.n, the way's panel_rows) = the panel's rows times the tokens. out: where what follows from
- * the sums will be stored, nowhere: NULL. */
+/* acc (t.n, panel_rows) = the panel's rows times the tokens. `out` is where the results will be
+ * stored, for prefetching; out.at may be NULL. */
 static void multiply(const struct cpu_thread *th, const struct panel *p, struct token_range t,
                      int32_t *acc, struct rows out)
 {
@@ -68,8 +68,7 @@ static void multiply(const struct cpu_thread *th, const struct panel *p, struct 
     th->pass->gemm->matmul(&p->w->mat, p->row0, p->row1, &batch);
 }
 
-/* The part of a panel's sums that belongs to a section; without rows if they do not meet. d (t.n)
- * is filled for it. */
+/* The sums of a panel that belong to a section; n_rows is 0 if there are none. Fills d (t.n). */
 static struct acc_tile section_sums(const struct cpu_thread *th, const struct panel *p,
                                     const struct section *s, struct token_range t,
                                     const int32_t *acc, float *d)
@@ -100,8 +99,8 @@ void linear_many(struct cpu_thread *th, const struct weights *w, acc_out_fn out,
          thread_take_work(th, w->mat.n_rows, ROW_UNIT, th->pass->gemm->panel_rows, &rows);
          is_back = !is_back) {
         const size_t r = rows.begin, end = rows.end;
-        const struct panel p =
-            open_panel(th, w, (struct work_range){r, end}, end < rows.of.end ? end : r, th->panel);
+        const struct panel p = open_panel(th, w, (struct work_range){r, end},
+                                          end < rows.range.end ? end : r, th->panel);
         for (size_t i = 0; i < n_blocks; i++) {
             const struct token_range t = block_at(th, i, n_blocks, is_back);
             float *const at = y.at + t.begin * y.stride;
@@ -131,7 +130,7 @@ void linear_many_gate(struct cpu_thread *th, const struct weights *w, acc_gate_f
         const struct panel gate =
             open_panel(th, w, (struct work_range){r, end}, n_ff + r, th->panel);
         const struct panel up = open_panel(th, w, (struct work_range){n_ff + r, n_ff + end},
-                                           end < rows.of.end ? end : r, up_panel);
+                                           end < rows.range.end ? end : r, up_panel);
         for (size_t i = 0; i < n_blocks; i++) {
             const struct token_range t = block_at(th, i, n_blocks, is_back);
             float *const at = y.at + t.begin * y.stride + r;

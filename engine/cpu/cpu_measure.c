@@ -3,7 +3,9 @@
  * backend read memory, and how many multiply-adds they can do on data in registers.
  *
  * Reading uses the packed weights if they are larger than the caches, otherwise a buffer of its
- * own.
+ * own. The multiply-adds are hand-written loops and not the real kernels: the kernels stay below
+ * the true limit, by up to 8 % in ternary_matmul and 16 to 20 % in attention (docs/lab-notes.md),
+ * so a percentage of them could exceed 100.
  */
 #include "engine/cpu/cpu_measure.h"
 
@@ -17,8 +19,8 @@
 #define READ_BYTES ((size_t)512000000) /* several times the last-level cache */
 #define READ_LOOPS 6
 
-/* Sum of 64-bit words, n a multiple of 8 * STREAMS: as the weights are read, in streams far apart
- * and prefetched, so that more lines are under way than one stream gets. */
+/* Sum of 64-bit words, n a multiple of 8 * STREAMS. Reads as the ternary kernels do, in distant
+ * streams with prefetching, because a single stream keeps too few cache lines in flight. */
 #define STREAMS 4
 #define AHEAD 256 /* words: 2 kB */
 
@@ -37,7 +39,7 @@ static uint64_t sum_words(const uint64_t *at, size_t n)
     return sum[0];
 }
 
-/* One loop over all bytes; the sum makes the reading count. */
+/* One loop over all bytes. The sum keeps the compiler from removing the reads. */
 struct reading {
     const uint64_t *at; /* (n_words) */
     size_t n_words;
@@ -74,14 +76,14 @@ double cpu_measure_bandwidth(struct backend *b)
         best = rate > best ? rate : best;
     }
     mem_map_close(&own);
-    return atomic_load(&r.sum) == 0 ? 0.0
-                                    : best; /* never 0 in fact, which the compiler cannot know */
+    return atomic_load(&r.sum) == 0
+               ? 0.0
+               : best; /* the sum is never 0 in practice, but the compiler cannot assume that */
 }
 
-/* ---- arithmetic ---- */
-
 #define PEAK_ROUNDS 20000
-#define PEAK_SECONDS 0.04 /* one loop, about; clocks have settled after the first */
+#define PEAK_SECONDS                                                                               \
+    0.04 /* duration of a loop, approximately; the clock rate is stable after the first loop */
 #define PEAK_LOOPS 5
 
 struct peak_loop {

@@ -1,6 +1,7 @@
 /*
- * Packing at load: one anonymous mapping, filled in the order a pass reads it, each matrix by the
- * threads that will read it, and the pages of the file let go behind them.
+ * Packs the weights when the backend opens: one anonymous mapping, filled in the order in which a
+ * pass reads it. Each thread packs about the rows that it will read. The pages of the model file
+ * are released after each matrix.
  */
 #include "engine/cpu/cpu_pack.h"
 
@@ -21,14 +22,15 @@ bool pack_in_columns(const struct model *m, const struct backend_config *cfg,
            (uintptr_t)src->bytes % 32 == 0;
 }
 
-/* The matrices of a layer as a pass multiplies with them: which of the file's are one. */
+/* The matrices of a layer as a pass multiplies them. Some consist of several matrices of the
+ * file. */
 enum { QKV, OUT, GATE_UP, DOWN, N_JOBS };
 
 struct job {
     const struct linear *parts[3];
     size_t n_parts;
     size_t n_cols, n_rows, n_lines;
-    size_t col_lines; /* of a column where columns are packed, 0: rows are */
+    size_t col_lines; /* lines of a column; 0: the matrix is packed by rows */
 };
 
 static void layer_job(struct job *job, const struct model *m, const struct backend_config *cfg,
@@ -44,14 +46,15 @@ static void layer_job(struct job *job, const struct model *m, const struct backe
     const struct linear *const *p = parts[kind];
     *job = (struct job){.parts = {p[0], p[1], p[2]}};
     for (; job->n_parts < 3 && p[job->n_parts]; job->n_parts++)
-        job->n_rows += p[job->n_parts]->source.n_rows; /* each is bounded by the file */
+        job->n_rows +=
+            p[job->n_parts]->source.n_rows; /* cannot overflow: each is limited by the file size */
     job->n_cols = p[0]->source.n_cols;
     job->n_lines = job->n_cols / LINE_COLS + (job->n_cols % LINE_COLS != 0);
     if (kind == DOWN && pack_in_columns(m, cfg, &layer->down))
         job->col_lines = job->n_rows / LINE_COLS + (job->n_rows % LINE_COLS != 0);
 }
 
-/* Lines of a job; false on overflow. */
+/* Number of lines of a job; false on overflow. */
 static bool job_lines(const struct job *job, size_t *n)
 {
     return job->col_lines ? size_mul(n, job->n_cols, job->col_lines)
@@ -100,7 +103,7 @@ bool pack_bytes(const struct model *m, const struct backend_config *cfg, size_t 
            size_add(n_bytes, *n_bytes, model_floats(m) * sizeof(float));
 }
 
-/* Copy an F32 tensor; NULL if it does not exist. */
+/* Copy an F32 tensor; returns NULL if the model does not have it. */
 static const float *pack_floats(const struct backend *b, const struct tensor_ref *t, float **at)
 {
     if (!t->bytes)
@@ -129,11 +132,11 @@ static void set_weights(const struct backend *b, struct weights *w, const struct
                                           pack_floats(b, &part->bias, floats)};
         row0 += part->source.n_rows;
     }
-    (void)job_lines(job, &n_lines); /* it did not overflow when the plan was made */
+    (void)job_lines(job, &n_lines); /* cannot fail: cpu_sizes_plan has checked it */
     *lines += n_lines * LINE_BYTES;
 }
 
-/* Everything but the lines' contents: where each matrix lies, norms and biases. */
+/* Set everything except the contents of the lines: the address of each matrix, norms and biases. */
 static void set_layers(struct backend *b)
 {
     uint8_t *lines = b->lines.ptr;
@@ -156,7 +159,7 @@ static void set_layers(struct backend *b)
     b->output_norm = pack_floats(b, &m->output_norm, &floats);
 }
 
-/* What the packing threads share. */
+/* Shared by the threads that pack. */
 struct packing {
     struct backend *b;
     const struct backend_control *control;
@@ -165,13 +168,13 @@ struct packing {
     size_t codes_stride, rows_stride;
     size_t done_bytes, total_bytes; /* of the file's ternary tensors */
     atomic_bool failed;             /* the first to set it writes err */
-    bool stop;                      /* lane 0 writes it between two barriers, all read it after */
+    bool stop; /* thread 0 writes it between two barriers, all threads read it afterwards */
     struct bn_error err;
     struct cpu_barrier barrier;
 };
 
-/* This thread's rows of each part, about those it will multiply with; or some lines of all columns.
- */
+/* Pack this thread's part of a matrix: rows of each component, about those it will multiply, or
+ * some lines of all columns. */
 static bool pack_share(struct packing *p, const struct job *job, size_t index, size_t n_threads,
                        uint8_t *lines, struct bn_error *err)
 {
@@ -192,7 +195,7 @@ static bool pack_share(struct packing *p, const struct job *job, size_t index, s
     return true;
 }
 
-/* After all threads are through with a matrix: let its file pages go, say how far we are. */
+/* Called when all threads have packed a matrix: release its file pages and report progress. */
 static void finish_job(struct packing *p, const struct job *job)
 {
     const struct backend_control *control = p->control;

@@ -1,9 +1,14 @@
 /*
- * Rows of a ternary container to R1-256 lines, by row and by column.
+ * Ternary rows of a file to R1-256 lines, by row and by column.
  *
- * Every container goes through ternary_decode, the plain definition. Published files are I2_S in
- * layout A with rows of whole lines: those are rearranged directly, and tests compare the result
- * with the plain definition.
+ * Every container goes through ternary_decode, the plain definition, except I2_S in layout A with
+ * rows of whole lines. Published files use that one, so its bytes are rearranged directly; a test
+ * compares the result with the plain definition.
+ *
+ * Columns serve passes of one token, which read only the columns with a nonzero input. Passes of
+ * several tokens need rows. They use the file's own bytes instead of a second copy in memory: an
+ * I2_S line in layout A is an R1-256 line with its columns in another order, so pack_file_order
+ * puts the activations in that order.
  */
 #include "engine/cpu/cpu_pack_lines.h"
 
@@ -11,9 +16,10 @@
 
 #include <string.h>
 
-#define FIELD_COLS 64 /* of a line: byte b, bits 2i: number 64 i + b */
+#define FIELD_COLS 64 /* columns of a line: bits 2i of byte b hold column 64 i + b */
 
-/* One byte a code to a line: byte b, bits 2i: column 64 i + b. Columns past the end are code 1. */
+/* Pack one code per byte into a line: bits 2i of byte b hold column 64 i + b. Columns past the end
+ * get code 1. */
 static void pack_line(const uint8_t *codes, size_t n_codes, uint8_t *line)
 {
     uint8_t padded[LINE_COLS];
@@ -34,11 +40,11 @@ static uint64_t load_u64(const uint8_t *p)
     return u;
 }
 
-/* Bits of a code at `shift` in every byte, moved to `to`. */
+/* Move a code from bits `shift` to bits `to` in every byte. */
 #define FIELD(u, shift, to) ((((u) >> (shift)) & 0x0303030303030303u) << (to))
 
-/* Two I2_S blocks of layout A (element e of 128: byte e % 32, bits 6 - 2 (e / 32)) to one line,
- * eight bytes of each at a time. True if a code is 3. */
+/* Rearrange two I2_S blocks of layout A (element e of 128 is in byte e % 32, bits 6 - 2 (e / 32))
+ * into one line, eight bytes of each at a time. True if a code is 3. */
 static bool pack_line_i2s(const uint8_t *blocks, uint8_t *line)
 {
     uint64_t bad = 0;
@@ -63,7 +69,7 @@ static bool pack_rows_i2s(const struct ternary_source *src, size_t row0, size_t 
         for (size_t i = 0; i < n_lines; i++)
             bad |= pack_line_i2s(row + i * LINE_BYTES,
                                  lines + ((r - row0) * n_lines + i) * LINE_BYTES);
-        /* The plain definition finds and names it. */
+        /* ternary_decode writes the message. */
         if (bad && !ternary_decode(src, r, r + 1, codes, err))
             return false;
     }
@@ -87,8 +93,8 @@ bool pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8
     return true;
 }
 
-/* Byte b' of the lines of columns 64 i + b, b < 64, has the codes of rows 64 i' + b': fields i of
- * the rows' bytes b. out (FIELD_COLS, FIELD_COLS): byte b' outside. */
+/* Field i of 256 rows, transposed: byte b' of the lines of columns 64 i + b, b < 64, holds the
+ * codes of rows 64 i' + b'. They come from bits 2i of the rows' bytes b. out[b'][b]. */
 static void gather_field(const uint8_t *rows, size_t row_bytes, size_t i,
                          uint8_t out[FIELD_COLS][FIELD_COLS])
 {
@@ -101,7 +107,7 @@ static void gather_field(const uint8_t *rows, size_t row_bytes, size_t i,
     }
 }
 
-/* Line `line` of the columns that lines l of the 256 rows hold. */
+/* Transpose one line of each of 256 rows into one line of each of the 256 columns that it holds. */
 static void turn_lines(const uint8_t *rows, size_t row_bytes, uint8_t *line, size_t col_bytes)
 {
     uint8_t field[FIELD_COLS][FIELD_COLS];
@@ -122,7 +128,7 @@ bool pack_columns(const struct ternary_source *src, size_t line0, size_t line1, 
         const size_t row0 = l * LINE_COLS, row1 = size_min(row0 + LINE_COLS, src->n_rows);
         if (!pack_rows(src, row0, row1, rows, codes, err))
             return false;
-        /* Rows past the last weigh zero. */
+        /* Rows past the last one have weight zero. */
         memset(rows + (row1 - row0) * row_bytes, 0x55, (LINE_COLS - (row1 - row0)) * row_bytes);
         for (size_t c = 0; c < row_lines; c++)
             turn_lines(rows + c * LINE_BYTES, row_bytes,

@@ -17,8 +17,8 @@
 
 #define PACK_ROWS 4 /* rows that are decoded together */
 
-/* Rows row0 .. row1 - 1 of a tensor to lines (row1 - row0, n_lines, LINE_BYTES). codes is scratch,
- * (PACK_ROWS, n_cols). BN_EFORMAT: a code is 3. The message names the tensor and the byte offset. */
+/* Rows row0 .. row1 - 1 of a tensor to lines (row1 - row0, n_lines, LINE_BYTES). codes is scratch
+ * of (PACK_ROWS, n_cols). BN_EFORMAT: a code is 3; the message names tensor and byte offset. */
 bool pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *lines,
                uint8_t *codes, struct bn_error *err);
 

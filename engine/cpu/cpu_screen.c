@@ -1,11 +1,12 @@
 /*
- * The screened head in a pass. What is proved about a row is its upper bound alone: several times k
- * rows of high bounds are multiplied out, the k-th best of those is a floor under the true k-th
- * best, and a row whose bound lies below the floor cannot be wanted. Rows that survive get the very
- * logit of the full pass, so what follows (cpu_pick.c) is the same too.
+ * The screened head in a pass. For each row of the table only an upper bound of its logit is known.
+ * First the rows with the highest bounds are multiplied, several times k of them. The k-th best of
+ * these is a floor: the true k-th best is not lower, so a row whose bound lies below the floor
+ * cannot be a candidate. The remaining rows are multiplied exactly as in the full pass, so
+ * cpu_pick.c finds the same candidates.
  *
- * Each lane decides for its own part of the vocabulary: where too many rows survive it multiplies
- * them all, in order, as the full pass does.
+ * Each thread decides for its own part of the vocabulary. If too many rows remain, it multiplies
+ * all rows in order, as the full pass does.
  */
 #include "engine/cpu/cpu_screen.h"
 
@@ -19,16 +20,17 @@
 #include <math.h>
 #include <string.h>
 
-#define MOST_K 1024    /* more candidates than that leave most rows standing */
+#define MOST_K 1024    /* with more candidates most rows remain */
 #define ONE_ROWS 8192  /* rows of the plane at a time for one hidden state */
-#define GROUP_ROWS 256 /* for several: the part stays in the second-level cache */
-#define GIVE_UP 2      /* a lane multiplies everything when half of it survives */
-#define LEAD 8         /* rows tried first for each of the k: the floor is then nearly true */
-#define LEAD_LEAST 32  /* of all lanes */
-#define LIST_ROWS 256  /* rows multiplied in one call; the first of them are not prefetched */
-#define DRAW_ROWS 8    /* the same for a draw, which asks the less the sooner it knows more */
-_Static_assert(LIST_ROWS <= LEAD_ROWS && LIST_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "lane buffers");
-_Static_assert(MOST_K < LEAD_ROWS, "the floor is found in a lane's picks");
+#define GROUP_ROWS 256 /* the same for several; the part stays in the second-level cache */
+#define GIVE_UP 2      /* a thread multiplies everything if more than half of its rows remain */
+#define LEAD 8 /* rows multiplied first for each of the k; with 8 the floor is almost exact */
+#define LEAD_LEAST 32 /* rows multiplied first by all threads, at least */
+#define LIST_ROWS 256 /* rows multiplied in one call; the first ones of a call are not prefetched */
+#define DRAW_ROWS 8   /* the same for a draw; fewer, because each result can exclude more rows */
+_Static_assert(LIST_ROWS <= LEAD_ROWS && LIST_ROWS <= MATMUL_TOKENS * PANEL_ROWS,
+               "size of a thread's buffers");
+_Static_assert(MOST_K < LEAD_ROWS, "size of a thread's heap");
 
 _Static_assert(HEAD_GROUP <= COARSE_GROUP, "rows that share the table are one group");
 
@@ -36,7 +38,7 @@ _Static_assert(HEAD_GROUP <= COARSE_GROUP, "rows that share the table are one gr
 
 static float largest_of(const float *h, size_t n)
 {
-    uint32_t largest = 0; /* as bits, where a NaN is above infinity */
+    uint32_t largest = 0; /* as bits, since a NaN is then above infinity */
     for (size_t i = 0; i < n; i++) {
         const uint32_t magnitude = f32_bits(h[i]) & 0x7fffffffu;
         largest = magnitude > largest ? magnitude : largest;
@@ -44,8 +46,8 @@ static float largest_of(const float *h, size_t n)
     return f32_from_bits(largest);
 }
 
-/* The planes of block b: x = rint(h / unit) = 128 high + low, low in -64 .. 63 and stored doubled,
- * so that 256 high + 2 low is one shift and one addition. */
+/* The two planes of a block: x = rint(h / unit) = 128 high + low, with low in -64 .. 63. low is
+ * stored doubled, so that 256 high + 2 low is one shift and one addition. */
 static struct block_norms split_block(const float *h, size_t n, double unit, int8_t *x,
                                       int32_t *fix)
 {
@@ -65,7 +67,7 @@ static struct block_norms split_block(const float *h, size_t n, double unit, int
     return norms;
 }
 
-/* The constants of the bound, docs/kernels.md. */
+/* The constants s of the bound, see docs/kernels.md. */
 static void spread_of(const struct block_norms *norms, size_t n_blocks, size_t n_embd,
                       size_t n_vocab, float *spread)
 {
@@ -128,7 +130,7 @@ static void count_rows(const struct cpu_thread *th, size_t n_rows)
                               memory_order_relaxed);
 }
 
-/* Logits of rows id0 .. id0 + n - 1, or id0 + each of th->ids (n). */
+/* Logits of rows id0 .. id0 + n - 1, or of rows id0 + ids[0 .. n - 1]. */
 static void multiply_rows(struct cpu_thread *th, size_t i, size_t id0, const int32_t *ids, size_t n,
                           float *z)
 {
@@ -141,7 +143,8 @@ static void multiply_rows(struct cpu_thread *th, size_t i, size_t id0, const int
     count_rows(th, n);
 }
 
-/* Is one of the n (a multiple of ROW_UNIT, but for the end of the vocabulary) at least floor? */
+/* Whether one of the n logits is at least floor. n is a multiple of ROW_UNIT except at the end of
+ * the vocabulary. */
 static bool any_reaches(const float *z, size_t n, float floor)
 {
     int any = 0;
@@ -150,9 +153,9 @@ static bool any_reaches(const float *z, size_t n, float floor)
     return any != 0;
 }
 
-/* ---- HEAD_GUMBEL: a lane at a time, its bounds in z ---- */
+/* ---- HEAD_GUMBEL: each thread for its own part, bounds in z ---- */
 
-/* Rows that may be the best, asked together. */
+/* Rows that may be the best, multiplied together. */
 struct draw {
     uint64_t key;
     double beta;
@@ -160,7 +163,7 @@ struct draw {
     double noise[DRAW_ROWS];
 };
 
-static void take_noisy(struct cpu_thread *th, size_t i, int32_t id, float z, double noisy)
+static void update_best(struct cpu_thread *th, size_t i, int32_t id, float z, double noisy)
 {
     if (noisy > th->best_noisy[i] || (noisy == th->best_noisy[i] && id < th->best_noisy_id[i])) {
         th->best_noisy[i] = noisy;
@@ -169,24 +172,24 @@ static void take_noisy(struct cpu_thread *th, size_t i, int32_t id, float z, dou
     }
 }
 
-static void ask_rows(struct cpu_thread *th, size_t i, struct draw *d)
+static void multiply_draw(struct cpu_thread *th, size_t i, struct draw *d)
 {
     float z[DRAW_ROWS];
     multiply_rows(th, i, 0, th->ids, d->n, z);
     for (size_t j = 0; j < d->n; j++)
-        take_noisy(th, i, th->ids[j], z[j], (double)z[j] * d->beta + d->noise[j]);
+        update_best(th, i, th->ids[j], z[j], (double)z[j] * d->beta + d->noise[j]);
     d->n = 0;
 }
 
-static void add_row(struct cpu_thread *th, size_t i, struct draw *d, size_t id, double noise)
+static void queue_row(struct cpu_thread *th, size_t i, struct draw *d, size_t id, double noise)
 {
     th->ids[d->n] = (int32_t)id;
     d->noise[d->n++] = noise;
     if (d->n == DRAW_ROWS)
-        ask_rows(th, i, d);
+        multiply_draw(th, i, d);
 }
 
-/* Where the noise could lift the bound to the best so far, the row itself is asked. */
+/* Multiply each row whose bound plus noise could reach the best value so far. */
 static void screen_draw(struct cpu_thread *th, size_t i, const struct requested_row *req,
                         struct work_range ids)
 {
@@ -201,25 +204,25 @@ static void screen_draw(struct cpu_thread *th, size_t i, const struct requested_
         return;
     for (size_t id = ids.begin; id < ids.end; id++)
         first = z[id] > z[first] ? id : first;
-    add_row(th, i, &d, first, noise_gumbel(d.key, first));
-    ask_rows(th, i, &d);
+    queue_row(th, i, &d, first, noise_gumbel(d.key, first));
+    multiply_draw(th, i, &d);
     for (size_t id = ids.begin; id < ids.end; id++) {
         const double bound = (double)z[id] * d.beta;
         if (id == first || bound + NOISE_GUMBEL_MAX < th->best_noisy[i])
             continue;
         const double noise = noise_gumbel(d.key, id);
         if (bound + noise >= th->best_noisy[i])
-            add_row(th, i, &d, id, noise);
+            queue_row(th, i, &d, id, noise);
     }
-    ask_rows(th, i, &d);
+    multiply_draw(th, i, &d);
     z[th->best_noisy_id[i]] = th->best[i];
 }
 
 /* ---- HEAD_TOP ---- */
 
-/* The lane's share of the rows that are tried first: those of its largest bounds. z becomes exact
- * there, which is as good a bound. Their logits for all lanes are in scratch.lead, -infinity where
- * there are none. */
+/* Multiply this thread's share of the first rows: those with its largest bounds. z becomes exact
+ * there, which is also a valid bound. The logits of all threads go to scratch.lead; unused places
+ * are -infinity. */
 static void screen_lead(struct cpu_thread *th, size_t i, const struct requested_row *req,
                         struct work_range ids)
 {
@@ -241,7 +244,7 @@ static void screen_lead(struct cpu_thread *th, size_t i, const struct requested_
         z[th->ids[j]] = lead[j];
 }
 
-/* The logit below which nobody is wanted: every lane finds it for itself. */
+/* The logit below which no row can be a candidate. Every thread computes it. */
 static float lead_floor(struct cpu_thread *th, size_t i, const struct head_request *head)
 {
     const size_t n = LEAD_ROWS / th->n_threads * th->n_threads;
@@ -256,7 +259,7 @@ static float lead_floor(struct cpu_thread *th, size_t i, const struct head_reque
     return head->gap > 0.0f ? fminf(worst, best - head->gap) : worst;
 }
 
-/* The n rows of th->ids: their logits to z. */
+/* Write the logits of the n rows of th->ids to z. */
 static void rescore_list(struct cpu_thread *th, size_t i, size_t n, float *z)
 {
     float *logits = th->y[0];
@@ -267,8 +270,8 @@ static void rescore_list(struct cpu_thread *th, size_t i, size_t n, float *z)
     }
 }
 
-/* z of the lane's part: exact where the bound reaches the floor, -infinity elsewhere. False, and z
- * anything, if so many do that it is faster to multiply them all. */
+/* Make z of this thread's part exact where the bound reaches the floor, and -infinity elsewhere.
+ * Returns false, with z undefined, if so many rows remain that it is faster to multiply all. */
 static bool rescore_part(struct cpu_thread *th, size_t i, struct work_range ids, float floor,
                          float *z)
 {
@@ -295,7 +298,7 @@ static bool rescore_part(struct cpu_thread *th, size_t i, struct work_range ids,
     return true;
 }
 
-/* The ids that were asked for and have not been multiplied yet. */
+/* Multiply the ids of the request that have not been multiplied yet. */
 static void rescore_ids(struct cpu_thread *th, size_t i, const struct head_request *head,
                         struct work_range ids, float *z)
 {
@@ -325,10 +328,10 @@ void screen_rescore(struct cpu_thread *th, size_t i, const struct requested_row 
         th->best[i] = z[id] > th->best[i] ? z[id] : th->best[i];
 }
 
-/* ---- all lanes ---- */
+/* ---- bounds ---- */
 
-/* The screened of the wanted rows as a group, in the lane's own memory: a panel is many times as
- * large (128 bytes a column; this is 33). up: where their bounds go. */
+/* Collect the screened rows of the group in the panel buffer of this thread, which is large enough:
+ * a panel has 128 bytes per column, this needs 33. up: where the bounds of each go. */
 static struct coarse_group gather_group(struct cpu_thread *th, const struct requested_row *reqs,
                                         size_t n_reqs, float **up)
 {
@@ -368,7 +371,7 @@ static void bound_group(struct cpu_thread *th, const struct requested_row *reqs,
     b->k.coarse_bounds(&b->coarse, ids.begin, ids.end, &group, up);
 }
 
-/* One after the other, a part of the plane at a time. */
+/* Compute the bounds of one hidden state after the other, on n_rows of the plane at a time. */
 static void bound_each(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs,
                        struct work_range ids, size_t n_rows)
 {

@@ -1,6 +1,6 @@
 /*
- * Making the coarse plane of the head when the backend opens: every thread the rows that it will
- * read, in steps between which progress is said and the file's pages are let go.
+ * Makes the coarse plane of the output head when the backend opens. Each thread converts the rows
+ * that it will read, in steps. After each step progress is reported and file pages are released.
  */
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_screen.h"
@@ -15,7 +15,7 @@
 _Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS / 2,
                "the kernels' plane is the one that is measured out");
 
-/* What the threads share. */
+/* Shared by the threads that make the plane. */
 struct making {
     struct backend *b;
     const struct backend_control *control;
@@ -24,9 +24,9 @@ struct making {
     size_t n_blocks;
     float *rows; /* (n_threads, row_stride) */
     size_t row_stride;
-    size_t n_done, n_total; /* progress before this, and at its end */
+    size_t n_done, n_total; /* progress before this function, and at its end */
     atomic_bool too_large;  /* a weight above COARSE_MAX */
-    bool stop;              /* lane 0 writes it between two barriers, all read it after */
+    bool stop; /* thread 0 writes it between two barriers, all threads read it afterwards */
     struct cpu_barrier barrier;
 };
 
@@ -42,7 +42,7 @@ static void make_rows(struct making *mk, size_t row0, size_t row1, float *row)
         const float worst =
             b->k.coarse_pack(row, mk->n_blocks, r, mk->lines + r * mk->n_blocks * LINE_BYTES,
                              mk->steps + r * stride);
-        too_large |= !(worst <= COARSE_MAX); /* a NaN too */
+        too_large |= !(worst <= COARSE_MAX); /* also true for a NaN */
     }
     if (too_large)
         atomic_store_explicit(&mk->too_large, true, memory_order_relaxed);
@@ -91,7 +91,7 @@ bool screen_open(struct backend *b, const struct backend_control *control, size_
     bool ok = mk && rows && head_plane_bytes(b->model, n_blocks, &n_bytes) &&
               mem_map_open(&b->coarse_map, n_bytes, MEM_PAGES_HUGE);
     if (!ok) {
-        (void)bn_fail(err, BN_ENOMEM, "no memory for the coarse plane of the head");
+        (void)bn_fail(err, BN_ENOMEM, "no memory for the coarse plane of the output head");
         goto end;
     }
     *mk = (struct making){.b = b,

@@ -1,8 +1,9 @@
 /*
- * How large everything is: the shape of a pass, the bytes of weights, KV and scratch.
+ * Sizes of weights, KV cache and scratch memory. Every number comes from a model file, so all sums
+ * and products are checked for overflow.
  *
- * Every number comes from a file, so all sums and products are checked. The scratch is one mapping
- * laid out by walking the same list twice: once to measure, once to hand out.
+ * The scratch memory is one mapping. Its list of buffers is walked twice: first to measure it, then
+ * to assign the addresses.
  */
 #include "engine/cpu/cpu_sizes.h"
 
@@ -12,14 +13,16 @@
 #include "engine/cpu/cpu_screen.h"
 #include "engine/model/head_plane.h"
 
-/* A line holds 256 columns, so a model of very short rows would grow without bound. Real models do
- * not grow at all (their widths are multiples of 128); small test models grow a few times. */
+/* A line holds 256 columns, so a model with very short rows would grow without limit. Real models
+ * do not grow at all, because their widths are multiples of 128. Small test models grow a few
+ * times. */
 #define MAX_GROWTH 4
-#define FREE_BYTES ((size_t)256 << 20) /* growth below this is nobody's concern */
+#define FREE_BYTES ((size_t)256 << 20) /* growth below this is always accepted */
 
-#define MAX_WIDTH ((size_t)1 << 24) /* any width of a model; keeps the sums below from overflow */
+#define MAX_WIDTH                                                                                  \
+    ((size_t)1 << 24) /* limit for every width of a model; keeps the sums below from overflow */
 
-/* A block of positions: K, V and, for bytes, their scales. */
+/* A position block: K, V and, for the Q8 type, their scales. */
 static bool kv_shape(struct cpu_shape *s, const struct hparams *hp, enum bn_kv_type kv,
                      struct bn_error *err)
 {
@@ -27,8 +30,8 @@ static bool kv_shape(struct cpu_shape *s, const struct hparams *hp, enum bn_kv_t
     const size_t unit = is_q8 ? 1 : sizeof(uint16_t);
     if (is_q8 && hp->head_dim > Q8_DIM_MOST)
         return bn_fail(err, BN_EUNSUPPORTED,
-                       "a KV cache of bytes takes heads of at most %d elements, this model's have "
-                       "%zu",
+                       "a KV cache of type q8 supports heads of at most %d elements, "
+                       "this model has heads of %zu",
                        Q8_DIM_MOST, hp->head_dim);
     s->k_bytes = size_round_up(hp->head_dim, is_q8 ? ATTN_QUAD : 1) * ATTN_BLOCK * unit;
     s->v_bytes = s->v_stride * ATTN_BLOCK * unit;
@@ -46,8 +49,8 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
         kv_width > MAX_WIDTH || hp->n_embd > MAX_WIDTH || hp->n_ff > MAX_WIDTH ||
         hp->n_vocab > MAX_WIDTH * 16)
         return bn_fail(err, BN_EUNSUPPORTED,
-                       "a model of width %zu, %zu heads of %zu and feed-forward width %zu is too "
-                       "large for this backend",
+                       "a model of width %zu, %zu heads of %zu and feed-forward width %zu "
+                       "is too large for this backend",
                        hp->n_embd, hp->n_heads, hp->head_dim, hp->n_ff);
     const size_t max_cols = size_max(size_max(hp->n_embd, hp->n_ff), q_width);
     *s = (struct cpu_shape){
@@ -67,13 +70,14 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
     };
     if (!tensor_bytes(m->embd.type, hp->n_embd, 1, &s->row_bytes) ||
         !tensor_bytes(head_type(m, cfg->head), hp->n_embd, 1, &s->head_row_bytes))
-        return bn_fail(err, BN_EUNSUPPORTED, "rows of %zu elements are no whole number of blocks",
-                       hp->n_embd);
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "rows of %zu elements are not a whole number of blocks", hp->n_embd);
     return kv_shape(s, hp, cfg->kv, err);
 }
 
-/* One list of what the scratch holds. `at` NULL measures; the sizes cannot overflow since widths
- * are at most MAX_WIDTH, tokens at most 2^20 and threads at most MAX_THREADS (2^24 * 2^20 * 16). */
+/* The list of scratch buffers. `at` NULL means that they are only measured. The sizes cannot
+ * overflow: widths are at most MAX_WIDTH, tokens at most 2^20 and threads at most MAX_THREADS (2^24
+ * * 2^20 * 16). */
 struct layout {
     uint8_t *at;
     size_t n_bytes;
@@ -82,7 +86,8 @@ struct layout {
 static void *reserve(struct layout *l, size_t n, size_t unit_bytes)
 {
     void *p = l->at ? l->at + l->n_bytes : NULL;
-    l->n_bytes += size_round_up(n * unit_bytes, 2 * MEM_ALIGN); /* pairs of lines are prefetched */
+    l->n_bytes += size_round_up(n * unit_bytes,
+                                2 * MEM_ALIGN); /* the hardware prefetches pairs of cache lines */
     return p;
 }
 
@@ -113,8 +118,8 @@ static void place_scratch(struct layout *l, const struct cpu_shape *s, const str
                           size_t n_tokens, struct scratch *out)
 {
     out->h = reserve(l, n_tokens * s->h_stride, sizeof(float));
-    /* One after the other in one place: when ffn is written, nobody reads qkv and attn any more,
-     * and z is the head's, after the last layer. */
+    /* ffn and z overlap qkv and attn: qkv and attn are no longer needed when ffn is written, and z
+     * belongs to the output head, which comes after the last layer. */
     struct layout ffn = *l, z = *l;
     out->qkv = reserve(l, n_tokens * s->qkv_stride, sizeof(float));
     out->attn = reserve(l, n_tokens * s->attn_stride, sizeof(float));
@@ -156,7 +161,7 @@ bool cpu_scratch_open(struct backend *b, struct bn_error *err)
     struct scratch *s = &b->scratch;
     const size_t n_bytes = scratch_bytes(&b->shape, hp, b->n_ubatch, b->n_threads);
     if (!mem_map_open(&s->map, n_bytes, MEM_PAGES_HUGE))
-        return bn_fail(err, BN_ENOMEM, "no memory for %zu bytes of scratch", n_bytes);
+        return bn_fail(err, BN_ENOMEM, "no memory for %zu bytes of scratch memory", n_bytes);
     struct layout l = {.at = s->map.ptr};
     place_scratch(&l, &b->shape, hp, b->n_ubatch, s);
     s->threads = reserve(&l, b->n_threads, sizeof(struct cpu_thread));
@@ -183,8 +188,8 @@ bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
     if (n_threads > MAX_THREADS)
         return bn_fail(err, BN_EARG, "%zu threads are more than %d", n_threads, MAX_THREADS);
     if (cfg->n_ubatch < 1 || cfg->n_ubatch > (size_t)1 << 20)
-        return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens: 1 to %d", cfg->n_ubatch,
-                       1 << 20);
+        return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens is not in the range 1 to %d",
+                       cfg->n_ubatch, 1 << 20);
     if (!cpu_sizes_shape(&s, m, cfg, n_threads, err))
         return false;
     if (!pack_bytes(m, cfg, &weight_bytes) || !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) ||
@@ -193,8 +198,8 @@ bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
         !head_copy_bytes(m, cfg->head, &copy_bytes) ||
         !size_add(&weight_bytes, weight_bytes, copy_bytes) || weight_bytes > limit)
         return bn_fail(err, BN_EUNSUPPORTED,
-                       "rows of %zu and %zu weights are too short: packed for this backend the "
-                       "model would be more than %d times its file",
+                       "rows of %zu and %zu weights are too short: packed for this backend, "
+                       "the model would need more than %d times the size of its file",
                        hp->n_embd, hp->n_ff, MAX_GROWTH);
     if (!size_mul3(&kv_bytes, hp->n_layers, hp->n_kv_heads, s.kv_block_bytes))
         return bn_fail(err, BN_EUNSUPPORTED, "a KV cache of %zu layers is too large", hp->n_layers);

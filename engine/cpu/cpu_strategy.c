@@ -1,5 +1,6 @@
 /*
- * The cut-offs and the ladder through them.
+ * The limits between the strategies, and the choice among them. Each limit has its reason beside
+ * it.
  */
 #include "engine/cpu/cpu_strategy.h"
 
@@ -7,14 +8,14 @@
 
 #include <stdio.h>
 
-/* A lane has to have so much to do that meeting the others costs little beside it: some eight
- * barriers a layer, a fraction of a microsecond each on a quiet machine, and up to milliseconds
- * each where another program holds a core. */
+/* Each thread needs enough work that waiting for the others costs little in comparison. There are
+ * about eight barriers per layer. Each takes a fraction of a microsecond on a quiet machine, and up
+ * to milliseconds if another program uses a core. */
 static const struct {
-    size_t thread_bytes; /* of weights read for a lane: 0.2 ms of reading at 20 GB/s */
-    size_t thread_macs;  /* of linear layers for a lane: 0.2 ms at 300 GMAC/s */
-    size_t load_bytes;   /* of weights packed by a thread: 1 ms */
-    size_t attn_items;   /* tiles times KV heads a lane, below which positions are split */
+    size_t thread_bytes; /* weights read by a thread: 0.2 ms at 20 GB/s */
+    size_t thread_macs;  /* multiply-adds of linear layers for a thread: 0.2 ms at 300 GMAC/s */
+    size_t load_bytes;   /* weights packed by a thread: 1 ms */
+    size_t attn_items; /* token blocks times KV heads per thread; with fewer, positions are split */
 } cuts = {.thread_bytes = (size_t)4 << 20,
           .thread_macs = (size_t)64 << 20,
           .load_bytes = (size_t)4 << 20,
@@ -44,7 +45,7 @@ const struct ternary_gemm *strategy_gemm(const struct cpu_kernels *k, enum linea
 struct strategy strategy_for_pass(const struct strategy_model *m, const struct strategy_work *w)
 {
     const size_t n_bytes = m->line_bytes + (w->n_requested_rows > 0 ? m->head_bytes : 0);
-    const size_t n_macs = 4 * m->line_bytes * w->n_tokens; /* four weights a byte */
+    const size_t n_macs = 4 * m->line_bytes * w->n_tokens; /* four weights per byte */
     const size_t n_useful =
         size_max(n_bytes / cuts.thread_bytes, w->n_tokens > 1 ? n_macs / cuts.thread_macs : 0);
     struct strategy p = {
@@ -63,7 +64,7 @@ size_t strategy_load_threads(size_t weight_bytes, size_t n_threads)
     return clamp_threads(weight_bytes / cuts.load_bytes, n_threads);
 }
 
-/* Matvecs are of the rung below where tiles are the rung. */
+/* AMX has kernels for 5 tokens and more only; for fewer the AVX-512 kernels are used. */
 static const char *linear_title(const struct cpu_kernels *k, enum linear_method method)
 {
     const bool is_below = k->isa == ISA_AMX && method != LINEAR_MEDIUM && method != LINEAR_MANY;
@@ -92,7 +93,7 @@ size_t strategy_explain(const struct strategy_model *m, const struct strategy_wo
         (void)snprintf(attn, sizeof attn, "blocks of %d positions split over the threads",
                        ATTN_BLOCK);
     else
-        (void)snprintf(attn, sizeof attn, "%zu items, a tile of tokens and a KV head each",
+        (void)snprintf(attn, sizeof attn, "%zu items, each a token block and a KV head",
                        w->n_token_blocks * m->n_kv_heads);
     const int n =
         snprintf(text, text_bytes,
@@ -103,7 +104,7 @@ size_t strategy_explain(const struct strategy_model *m, const struct strategy_wo
                  "KV cache         %s, %.1f kB a token\n"
                  "head             %zu row%s, %s, %.1f MB\n",
                  w->n_tokens, m->n_ubatch, p.n_active, m->n_threads,
-                 m->all_threads              ? ", as asked for"
+                 m->all_threads              ? ", as requested"
                  : p.n_active < m->n_threads ? ", more would have too little to do"
                                              : "",
                  linear, (double)m->line_bytes / 1e6, attn, m->kv_form,

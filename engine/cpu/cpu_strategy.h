@@ -1,8 +1,8 @@
 /*
- * What runs how: decided here, once a pass, from the sizes of the model, the number of tokens and
- * threads. Pure functions; the cut-offs, with what was measured for each, are one table in the .c.
+ * Chooses how a pass is computed, from the sizes of the model, the number of tokens and the number
+ * of threads. All functions are pure. The limits are one table in cpu_strategy.c.
  *
- * No choice changes a bit of the result: every way gives the same sums.
+ * No choice changes a bit of the result, because every method computes the same sums.
  */
 #ifndef ENGINE_CPU_CPU_STRATEGY_H
 #define ENGINE_CPU_CPU_STRATEGY_H
@@ -12,56 +12,55 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What does not change from pass to pass. */
+/* Facts that are the same for all passes. */
 struct strategy_model {
     const struct cpu_kernels *k;
     size_t line_bytes; /* ternary weights at two bits, all layers */
-    size_t head_bytes; /* read of the head for one row */
+    size_t head_bytes; /* bytes of the output head read for one row of logits */
     size_t n_kv_heads;
-    size_t n_threads;      /* of the team */
-    size_t n_ubatch;       /* most tokens of a pass */
-    const char *head_form; /* how the head is read, in words */
-    const char *kv_form;   /* what the KV cache holds, in words */
+    size_t n_threads;      /* threads of the team */
+    size_t n_ubatch;       /* most tokens in a pass */
+    const char *head_form; /* text: how the output head is read */
+    const char *kv_form;   /* text: type of the KV cache */
     size_t kv_bytes_per_token;
-    bool all_threads; /* somebody asked for so many: no pass uses fewer */
+    bool all_threads; /* the user chose the number of threads: every pass uses all of them */
 };
 
 struct strategy_work {
     size_t n_tokens;
-    size_t
-        n_token_blocks; /* of consecutive tokens of one sequence; n_tokens: each is alone in its own */
-    size_t n_requested_rows; /* rows of the head */
+    size_t n_token_blocks;   /* consecutive tokens of one sequence; n_tokens: each is alone */
+    size_t n_requested_rows; /* rows of logits */
 };
 
 enum linear_method {
-    LINEAR_MATVEC, /* one token: rows over the lanes, each lane quantises for itself */
-    LINEAR_FEW,    /* several tokens, and how cpu_kernels multiplies them */
+    LINEAR_MATVEC, /* one token: rows are split over the threads, each quantises the token itself */
+    LINEAR_FEW,    /* several tokens: the gemm of this name in struct cpu_kernels */
     LINEAR_MEDIUM,
     LINEAR_MANY,
 };
 
 enum attn_method {
-    ATTN_TOKEN_BLOCKS, /* a tile and a KV head for a lane, through all their blocks */
-    ATTN_SPLIT, /* one token a tile: its blocks of positions over the lanes, merged in order */
+    ATTN_TOKEN_BLOCKS, /* a thread takes a token block and a KV head through all position blocks */
+    ATTN_SPLIT, /* lone tokens: threads share their position blocks and merge them in order */
 };
 
 struct strategy {
-    size_t n_active; /* of the team's threads that work; 1: the calling thread alone */
+    size_t n_active; /* threads that take part; 1: only the calling thread */
     enum linear_method linear;
     enum attn_method attn;
 };
 
 struct strategy strategy_for_pass(const struct strategy_model *m, const struct strategy_work *w);
 
-/* The kernels of a way; those for few tokens also where the way needs none. */
+/* The kernels of a method. LINEAR_MATVEC gets those for few tokens. */
 const struct ternary_gemm *strategy_gemm(const struct cpu_kernels *k, enum linear_method way);
 enum linear_method strategy_linear(const struct cpu_kernels *k, size_t n_tokens);
 
-/* The choices for a pass, in lines of text; returns the characters they have, as snprintf does. */
+/* Describe the choices for a pass in lines of text. Returns the full length, as snprintf does. */
 size_t strategy_explain(const struct strategy_model *m, const struct strategy_work *w, char *text,
                         size_t text_bytes);
 
-/* Threads that pack so many bytes of weights when a model is opened. */
+/* Number of threads that pack this many bytes of weights when a model is opened. */
 size_t strategy_load_threads(size_t weight_bytes, size_t n_threads);
 
 #endif

@@ -1,6 +1,7 @@
 /*
- * Why lanes beyond n_active enter and leave again: a region of fewer threads makes the runtime end
- * the others, and a larger one start them anew.
+ * OpenMP teams. Threads beyond n_active enter each parallel region and leave at once: a region with
+ * fewer threads would make the OpenMP runtime end the other threads, and a later larger region
+ * would have to start them again.
  */
 #define _GNU_SOURCE /* sched_setaffinity */
 #include "engine/cpu/cpu_team.h"
@@ -12,15 +13,15 @@
 #include <omp.h>
 #include <sched.h>
 
-#define MASK_CPUS 8192 /* as many as the system's own masks may have */
+#define MASK_CPUS 8192 /* the largest CPU mask that Linux uses */
 #define MASK_BYTES CPU_ALLOC_SIZE(MASK_CPUS)
 
 struct team_pins {
     size_t n_threads;
-    size_t *cpus;         /* (n_threads) of each thread */
-    unsigned char *masks; /* (n_threads, MASK_BYTES) before */
+    size_t *cpus;         /* (n_threads) CPU of each thread */
+    unsigned char *masks; /* (n_threads, MASK_BYTES) masks before pinning */
     bool *is_pinned;      /* (n_threads) */
-    unsigned char *one;   /* (n_threads, MASK_BYTES) room for the mask of one CPU */
+    unsigned char *one;   /* (n_threads, MASK_BYTES) masks with one CPU each */
 };
 
 size_t team_size(size_t n_threads)
@@ -64,7 +65,8 @@ static void unpin_on_thread(void *ud, size_t index, size_t n_active)
 {
     const struct team_pins *p = ud;
     (void)n_active;
-    if (p->is_pinned[index]) /* a mask that was, so it is taken unless its CPUs have gone */
+    /* This mask was valid before, so the call fails only if its CPUs were removed. */
+    if (p->is_pinned[index])
         (void)sched_setaffinity(0, MASK_BYTES,
                                 (const cpu_set_t *)(const void *)(p->masks + index * MASK_BYTES));
 }

@@ -1,7 +1,7 @@
 /*
- * Who computes what, where lanes turn out not to be equally fast: another program holds a core, or
- * the other half of one. A lane counts the pieces of its share that were taken, by whomever; the
- * count of a phase is cleared in the next one, when nobody looks at it.
+ * Dynamic division of work. Threads may differ in speed, because another program uses a core or its
+ * second hardware thread. Each thread counts how many items of its range were taken by any thread.
+ * The count of one phase is cleared during the next phase, when no thread reads it.
  */
 #include "engine/cpu/cpu_work.h"
 
@@ -20,16 +20,17 @@ bool thread_take_work(const struct cpu_thread *th, size_t n, size_t unit, size_t
                       struct work_item *p)
 {
     struct cpu_thread *const threads = th->pass->b->scratch.threads;
-    for (; p->n_done < th->n_threads; p->n_done++) {
-        const size_t whose = (th->index + p->n_done) % th->n_threads;
-        atomic_size_t *const n_taken = &threads[whose].n_taken[th->phase % 2];
-        p->of = work_range_of(n, unit, whose, th->n_threads);
-        /* Nobody looks for what another will have taken at once. */
-        if (p->n_done > 0 && p->of.end - p->of.begin <= size)
+    for (; p->n_ranges_done < th->n_threads; p->n_ranges_done++) {
+        const size_t owner = (th->index + p->n_ranges_done) % th->n_threads;
+        atomic_size_t *const n_taken = &threads[owner].n_taken[th->phase % 2];
+        p->range = work_range_of(n, unit, owner, th->n_threads);
+        /* The owner takes the only item of a small range itself at once. */
+        if (p->n_ranges_done > 0 && p->range.end - p->range.begin <= size)
             continue;
-        p->begin = p->of.begin + size * atomic_fetch_add_explicit(n_taken, 1, memory_order_relaxed);
-        p->end = size_min(p->begin + size, p->of.end);
-        if (p->begin < p->of.end)
+        p->begin =
+            p->range.begin + size * atomic_fetch_add_explicit(n_taken, 1, memory_order_relaxed);
+        p->end = size_min(p->begin + size, p->range.end);
+        if (p->begin < p->range.end)
             return true;
     }
     return false;

@@ -1,13 +1,14 @@
 /*
- * How lanes divide the work of a pass, and wait for each other. Whose things are whose decides
- * nothing but who computes them.
+ * How threads divide the work of a pass and wait for each other. The mapping from rows to threads
+ * affects only which thread does the work, never the result.
  */
 #ifndef ENGINE_CPU_CPU_WORK_H
 #define ENGINE_CPU_CPU_WORK_H
 
 #include "engine/cpu/cpu_state.h"
 
-/* A thread's share of n things in units: contiguous, in order, empty for some when n is small. */
+/* The part of n rows, in whole units, that belongs to thread `index`. Ranges are contiguous and
+ * ascending; some are empty if n is small. */
 struct work_range {
     size_t begin, end;
 };
@@ -23,25 +24,26 @@ static inline struct work_range thread_range(const struct cpu_thread *th, size_t
     return work_range_of(n, unit, th->index, th->n_threads);
 }
 
-/* All lanes are here; what each wrote is seen by all, and thread_take_work begins anew. */
+/* Wait until all threads are here. Each thread then sees what the others wrote, and
+ * thread_take_work starts a new division. */
 static inline void thread_sync(struct cpu_thread *th)
 {
     cpu_barrier_wait(&th->pass->barrier, th->n_threads);
     atomic_store_explicit(&th->n_taken[th->phase++ % 2], 0, memory_order_relaxed);
 }
 
-/* Things begin .. end - 1, and the share they are of. */
+/* Rows begin .. end - 1, and the range of the thread that they belong to. */
 struct work_item {
     size_t begin, end;
-    struct work_range of;
-    size_t n_done; /* shares of which nothing was left */
+    struct work_range range;
+    size_t n_ranges_done; /* ranges that have no items left */
 };
-/* Before a pass, while no lane runs. */
+/* Reset the division of work. Call it before a pass, while no other thread runs. */
 void threads_begin(struct cpu_thread *threads, size_t n);
-/* The next piece of n things, at most `size` of them: of this lane's own share, in order, then of
- * what other lanes, being slower, have left of theirs; a share of one piece is its lane's alone.
- * False: nothing is left. p begins as zero.
- * Lanes share at most one list of things like this between two barriers. */
+/* Take the next item of n rows, at most `size` rows: first from this thread's own range in order,
+ * then from the ranges of slower threads. A range of a single item is always left to its thread.
+ * Returns false if no rows are left. *p must start as zero. Threads can divide only one set of rows
+ * in this way between two barriers. */
 bool thread_take_work(const struct cpu_thread *th, size_t n, size_t unit, size_t size,
                       struct work_item *p);
 

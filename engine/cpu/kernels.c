@@ -1,7 +1,9 @@
 /*
- * The ladder: which function runs on which processor. Each rung overwrites what it does better.
+ * Fills the kernel table for a processor. Each instruction set replaces the kernels that it does
+ * better than those before it.
  *
- * A pure function of the capability set: tests and --isa hand in smaller sets than the machine has.
+ * The result depends only on the set of capabilities, so tests and --isa can ask for less than the
+ * machine has.
  */
 #include "engine/cpu/kernels.h"
 
@@ -10,11 +12,12 @@
 #if defined(__x86_64__)
 #include "engine/cpu/x86/kernels_x86.h"
 
-/* Passes of so many tokens take whole tiles, one of tokens first: docs/kernels.md, Measured. */
+/* Passes of this many tokens use the kernels for medium and many tokens: docs/kernels.md,
+ * Measured. */
 #define AVX512_MANY_FROM 7
 #define AMX_MEDIUM_FROM 5
 #define AMX_MANY_FROM 17
-/* And so many hidden states the head's coarse plane as a group. */
+/* This many hidden states use the coarse plane of the output head as a group. */
 #define AMX_GROUP_FROM 3
 #define AVX512_GROUP_FROM 8
 #elif defined(__aarch64__)
@@ -159,7 +162,7 @@ static void set_amx(struct cpu_kernels *k)
 static void set_neon(struct cpu_kernels *k)
 {
     k->isa = ISA_NEON;
-    k->skips_zeros = false; /* the kernels for it are those of ref */
+    k->skips_zeros = false; /* the kernels that skip zeros are those of ref */
     k->rms_norm = rms_norm_neon;
     k->quantise = quantise_neon;
     k->ternary_matvec = ternary_matvec_neon;
@@ -219,6 +222,6 @@ void cpu_kernels_init(struct cpu_kernels *k, const struct cpu_caps *caps)
     if (caps->has[ISA_I8MM])
         set_i8mm(k);
 #else
-    (void)caps; /* ref is the only rung for this processor */
+    (void)caps; /* only ref exists for this processor */
 #endif
 }

@@ -1,6 +1,7 @@
 /*
- * The self-test's comparison: each kernel once or twice on small inputs with ragged ends, bytes
- * against ref. Inputs are made from a counter, so that a failure repeats itself.
+ * The comparison of the self-test: each kernel runs once or twice on small inputs with ragged ends,
+ * and its bytes are compared with ref's. Inputs depend only on a counter, so a failure is
+ * reproducible.
  */
 #include "engine/cpu/kernels_compare.h"
 
@@ -10,19 +11,19 @@
 #include <math.h>
 #include <string.h>
 
-#define N 333       /* elements of a vector: no multiple of any register */
+#define N 333       /* elements of a vector: not a multiple of any register */
 #define N_TABLE 512 /* elements of a table row: whole blocks of every type */
 #define N_ROWS 19
-#define N_WHOLE 32 /* N_ROWS and N_TOKENS rounded up as in a panel and in packed tokens */
+#define N_WHOLE 32 /* N_ROWS and N_TOKENS, rounded up as panels and packed tokens are */
 #define N_LINES 3
 #define N_TOKENS 18
-#define HEAD_DIM 68 /* one whole register of every width and a tail */
+#define HEAD_DIM 68 /* one whole register of every width, and a tail */
 #define V_STRIDE 96
 #define N_Q 3
-#define N_TILE 3 /* tokens of an attention tile */
+#define N_TILE 3 /* tokens of an attn_tile */
 #define ROW_BYTES (N_TABLE * 4)
 
-/* A mixing function of a counter (the finaliser of splitmix64). */
+/* Mix the bits of a counter (the finaliser of splitmix64). */
 static uint32_t mix(uint64_t i)
 {
     uint64_t z = i * 0x9e3779b97f4a7c15u;
@@ -97,7 +98,7 @@ static const char *check_conversions(const struct cpu_kernels *k, const struct c
     return same(fa, fb, sizeof fa) ? NULL : "scale_acc";
 }
 
-/* Three tokens of N / 3 rows; d, the extra factor and the bias out of one vector. */
+/* Three tokens of N / 3 rows. One vector provides d and the bias. */
 static const char *check_sums(const struct cpu_kernels *k, const struct cpu_kernels *ref)
 {
     float x[N], out[2][N];
@@ -155,7 +156,7 @@ static void multiply(const struct ternary_gemm *g, const struct ternary_mat *w,
     }
 }
 
-/* Every third row, and the lines as columns of one line each. */
+/* Every third row, and the lines taken as columns of one line each. */
 static const char *check_skipped(const struct cpu_kernels *k, const struct cpu_kernels *ref,
                                  const struct ternary_case *c)
 {
@@ -187,12 +188,12 @@ static const char *check_skipped(const struct cpu_kernels *k, const struct cpu_k
 
 static const char *check_ternary(const struct cpu_kernels *k, const struct cpu_kernels *ref)
 {
-    struct ternary_case c = {.q_sums = {0}}; /* tokens and rows that are missing are read too */
+    struct ternary_case c = {.q_sums = {0}}; /* zeros, since missing tokens and rows are read too */
     const size_t n = N_LINES * LINE_COLS - 11;
     float x[N_LINES * LINE_COLS], norm[N_LINES * LINE_COLS];
     struct act_scale s[2];
     fill(norm, n, 2.0f, 900);
-    for (size_t i = 0; i < sizeof c.lines; i++) { /* four codes of 0 .. 2 */
+    for (size_t i = 0; i < sizeof c.lines; i++) { /* four codes of 0 .. 2 per byte */
         const uint32_t u = mix(4000 + i);
         c.lines[i] = (uint8_t)(u % 3 | u / 3 % 3 << 2 | u / 9 % 3 << 4 | u / 27 % 3 << 6);
     }
@@ -223,7 +224,7 @@ static const char *check_ternary(const struct cpu_kernels *k, const struct cpu_k
         return "ternary_matmul for few tokens";
     multiply(&k->medium, &w, &c, c.acc[0]);
     if (!same(c.acc[0], c.acc[1], sizeof c.acc[0]))
-        return "ternary_matmul for a tile of tokens";
+        return "ternary_matmul for a medium number of tokens";
     multiply(&k->many, &w, &c, c.acc[0]);
     return same(c.acc[0], c.acc[1], sizeof c.acc[0]) ? NULL : "ternary_matmul for many tokens";
 }
@@ -239,7 +240,8 @@ struct attn_case {
     _Alignas(64) float scratch[ATTN_BLOCK * V_STRIDE + ATTN_TILE * N_Q * (ATTN_BLOCK + 2)];
 };
 
-/* The same keys twice for three tokens: a first block, and one that only the last sees whole. */
+/* Two position blocks with the same keys for three tokens: all see the first block, and only the
+ * last token sees the whole second block. */
 static bool tiles_agree(const struct cpu_kernels *const table[2], struct attn_case *c)
 {
     for (size_t i = 0; i < 2; i++)
@@ -263,7 +265,7 @@ static bool tiles_agree(const struct cpu_kernels *const table[2], struct attn_ca
            same(c->tile_o[0], c->tile_o[1], sizeof c->tile_o[0]);
 }
 
-/* What is in k and v taken as bytes: any are valid. */
+/* Use k and v as bytes; every byte is valid. */
 static bool bytes_agree(const struct cpu_kernels *const table[2], struct attn_case *c)
 {
     float scales[2 * ATTN_BLOCK];
@@ -335,12 +337,12 @@ static const char *check_attention(const struct cpu_kernels *k, const struct cpu
     return same(c.out[0], c.out[1], sizeof c.out[0]) ? NULL : "attn_finish";
 }
 
-/* Random bytes are a valid row of every type, but halves and floats among them must be finite. */
+/* Random bytes are a valid row of every type if the floats among them are finite. */
 static void fill_row(uint8_t *row, enum tensor_type type, uint64_t seed)
 {
     for (size_t i = 0; i < ROW_BYTES; i++)
         row[i] = (uint8_t)(mix(seed + i) & (type <= TENSOR_BF16 ? 0xbfu : 0xffu));
-    for (size_t i = 0; i < N_TABLE; i += 32) { /* the scales, wherever this type keeps them */
+    for (size_t i = 0; i < N_TABLE; i += 32) { /* the scales of each type */
         if (type == TENSOR_Q8_0)
             row[i / 32 * 34 + 1] &= 0x3f;
         if (type == TENSOR_Q4_0)
@@ -395,7 +397,7 @@ struct coarse_case {
     float spread[STEP_STRIDE], up[2][N_ROWS];
 };
 
-/* Two hidden states, the second of which is the first's planes in another order. */
+/* Two hidden states; the second has the planes of the first in another order. */
 static const char *check_group(const struct cpu_kernels *k, const struct cpu_kernels *ref,
                                const struct coarse_mat *m, const struct coarse_case *c)
 {

@@ -46,10 +46,10 @@ static void one_lane_does_it_all(void **state)
     size_t next = own.begin, n = 0, n_shares = 1;
     while (thread_take_work(&w->threads[1], N_ROWS, UNIT, SIZE, &p)) {
         if (p.begin != next) { /* a share is done */
-            assert_true(p.begin == p.of.begin);
+            assert_true(p.begin == p.range.begin);
             n_shares++;
         }
-        assert_true(p.end > p.begin && p.end - p.begin <= SIZE && p.end <= p.of.end);
+        assert_true(p.end > p.begin && p.end - p.begin <= SIZE && p.end <= p.range.end);
         assert_int_equal(p.begin % UNIT, 0);
         n += p.end - p.begin;
         next = p.end;
