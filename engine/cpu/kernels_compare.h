@@ -8,7 +8,7 @@
 #include "engine/cpu/kernels.h"
 
 /* Returns the name of the first kernel whose bytes differ from ref's, NULL if there is none. Takes
- * about a millisecond and 200 kB of stack. */
+ * about a millisecond and 250 kB of stack. */
 const char *kernels_first_difference(const struct cpu_kernels *k);
 
 #endif
