@@ -1,6 +1,6 @@
 /*
- * The screened head against the whole table: the same candidates, byte for byte, whatever the
- * hidden state, the table and the request; and that it really reads less.
+ * The screened head against the whole table: the same candidates, byte for byte, for any hidden
+ * state, table and request. It must also read less.
  */
 #include "engine/base/fp16.h"
 #include "engine/base/noise.h"
@@ -18,22 +18,22 @@
 
 #include <cmocka.h>
 
-#define N_WANTS HEAD_GROUP
+#define N_REQS HEAD_GROUP
 #define N_THREADS 3
 
-/* A backend that is nothing but a head. */
+/* A backend that has only an output head. */
 struct rig {
     struct model model;
     struct backend b;
-    struct coarse_mat coarse; /* kept while b has it or not */
+    struct coarse_mat coarse; /* kept here while b.coarse is empty */
     float *norm;              /* (n_embd) output norm */
     uint8_t *table;
-    struct head_row rows[2][N_WANTS];
+    struct head_row rows[2][N_REQS];
 };
 
 enum table { TABLE_PLAIN, TABLE_TWINS, TABLE_SPIKES, TABLE_FLAT, N_TABLES };
 
-static float noise(uint64_t seed, uint64_t i) /* sum of four: nearly normal, -2 .. 2 */
+static float noise(uint64_t seed, uint64_t i) /* a sum of four: nearly normal, -2 .. 2 */
 {
     const uint64_t u = noise_bits(seed, i);
     float sum = -2.0f;
@@ -86,7 +86,7 @@ static void rig_open(struct rig *r, enum table kind, enum tensor_type type, size
     r->model.embd = r->b.head = r->model.head;
     r->b.model = &r->model;
     r->b.n_threads = N_THREADS;
-    r->b.n_ubatch = N_WANTS;
+    r->b.n_ubatch = N_REQS;
     r->b.output_norm = r->norm;
     r->b.pass.b = &r->b;
     cpu_caps_detect(&caps);
@@ -96,22 +96,22 @@ static void rig_open(struct rig *r, enum table kind, enum tensor_type type, size
         !screen_open(&r->b, &control, 0, r->model.head.n_bytes, &err))
         fail_msg("%s", err.text);
     r->coarse = r->b.coarse;
-    for (size_t i = 0; i < 2 * N_WANTS; i++)
-        r->rows[i / N_WANTS][i % N_WANTS] = (struct head_row){
+    for (size_t i = 0; i < 2 * N_REQS; i++)
+        r->rows[i / N_REQS][i % N_REQS] = (struct head_row){
             .cands = mem_alloc(n_vocab, sizeof(struct head_cand)), .cap = n_vocab};
 }
 
 static void rig_close(struct rig *r)
 {
-    for (size_t i = 0; i < 2 * N_WANTS; i++)
-        mem_free(r->rows[i / N_WANTS][i % N_WANTS].cands);
+    for (size_t i = 0; i < 2 * N_REQS; i++)
+        mem_free(r->rows[i / N_REQS][i % N_REQS].cands);
     screen_close(&r->b);
     cpu_scratch_close(&r->b.scratch);
     mem_free(r->table);
     mem_free(r->norm);
 }
 
-/* Bytes of head and plane that were read. */
+/* Returns the bytes read of the table and the plane. */
 static size_t run(struct rig *r, const struct head_request *heads, size_t n_reqs, uint64_t position,
                   bool screened)
 {
@@ -153,7 +153,7 @@ static size_t check_same(struct rig *r, const struct head_request *heads, size_t
     return n_bytes;
 }
 
-/* Hidden states before the norm, from the friendly to the hostile. */
+/* Hidden states before the norm, from easy to hard ones. */
 static void fill_hidden(struct rig *r, size_t i, uint64_t seed)
 {
     const size_t n = r->model.hp.n_embd, n_vocab = r->model.hp.n_vocab;
@@ -167,10 +167,10 @@ static void fill_hidden(struct rig *r, size_t i, uint64_t seed)
         switch ((seed + i) % 9) {
         case 0:
             h[j] = noise(seed, j);
-            break; /* no best row to speak of */
+            break; /* no row is far ahead */
         case 1:
             h[j] = row_a[j] + 0.01f * noise(seed, j);
-            break; /* one far ahead */
+            break; /* one row is far ahead */
         case 2:
             h[j] = row_a[j] + row_c[j];
             break; /* two nearly tied */
@@ -199,7 +199,7 @@ static void fill_requests(struct head_request *heads, size_t n_vocab, const int3
                           uint64_t seed)
 {
     static const float temps[] = {0.02f, 0.3f, 1.0f, 5.0f};
-    for (size_t i = 0; i < N_WANTS; i++) {
+    for (size_t i = 0; i < N_REQS; i++) {
         const uint64_t u = noise_bits(seed, i);
         heads[i] = (struct head_request){.kind = HEAD_TOP, .k = 1};
         if (u % 8 == 1)
@@ -224,8 +224,8 @@ static void check_rounds(struct rig *r, size_t n_rounds, uint64_t seed)
     const size_t n_vocab = r->model.hp.n_vocab;
     const int32_t ids[] = {0, (int32_t)n_vocab - 1, 7, 16, 7, (int32_t)n_vocab / 2};
     for (size_t round = 0; round < n_rounds; round++) {
-        struct head_request heads[N_WANTS];
-        const size_t n_reqs = round % 4 == 0 ? N_WANTS : 1 + round % 3;
+        struct head_request heads[N_REQS];
+        const size_t n_reqs = round % 4 == 0 ? N_REQS : 1 + round % 3;
         fill_requests(heads, n_vocab, ids, seed + round);
         for (size_t i = 0; i < n_reqs; i++)
             fill_hidden(r, i, seed + 10 * round + i);
@@ -248,7 +248,7 @@ static void candidates_are_those_of_the_whole_table(void **state)
         }
 }
 
-/* The norm's weights carry a hidden state to the ends of the numbers. */
+/* The weights of the norm scale a hidden state to the limits of F32. */
 static void extreme_scales_change_nothing(void **state)
 {
     (void)state;
@@ -284,7 +284,7 @@ static void a_clear_winner_reads_little(void **state)
     rig_close(&r);
 }
 
-/* More candidates than a lane tries first, and as many as are screened at all. */
+/* More candidates than a thread tries first, up to the largest number that is screened. */
 static void many_candidates_are_the_right_ones(void **state)
 {
     (void)state;
@@ -302,7 +302,7 @@ static void many_candidates_are_the_right_ones(void **state)
     rig_close(&r);
 }
 
-/* Bounds of whole tables for many hidden states, against the logits themselves. */
+/* The bounds of whole tables for many hidden states, against the logits. */
 static void no_logit_is_above_its_bound(void **state)
 {
     (void)state;
@@ -326,7 +326,7 @@ static void no_logit_is_above_its_bound(void **state)
             sum_z2 += seed % 3 == 1 ? 0.0 : (double)z[i] * (double)z[i];
         }
     }
-    /* And the bounds are not idle: about two standard deviations of the logits away. */
+    /* The bounds are also useful: about two standard deviations of the logits above them. */
     const double n = 133.0 * 4096.0;
     assert_true(sum_far / n < 2.5 * sqrt(sum_z2 / n));
     mem_free(up);
@@ -334,8 +334,8 @@ static void no_logit_is_above_its_bound(void **state)
     rig_close(&r);
 }
 
-/* The full pass then says what is wrong. */
-static void a_hidden_state_with_poison_is_not_screened(void **state)
+/* The full pass then reports the error. */
+static void a_hidden_state_with_a_nan_is_not_screened(void **state)
 {
     (void)state;
     static const float bad[] = {NAN, INFINITY, -INFINITY, 1e16f};
@@ -358,7 +358,7 @@ static void tables_that_gain_nothing_are_not_screened(void **state)
     struct model m = {.hp = {.n_embd = 2560, .n_vocab = 1000}};
     m.head.type = TENSOR_F16;
     assert_int_equal(head_plane_blocks(&m, true), 20);
-    assert_int_equal(head_plane_blocks(&m, false), 0); /* asked for the whole table */
+    assert_int_equal(head_plane_blocks(&m, false), 0); /* the user chose the whole table */
     m.head.type = TENSOR_Q6_K;
     assert_int_equal(head_plane_blocks(&m, true), 0);
     m.head.type = TENSOR_F16;
@@ -366,8 +366,9 @@ static void tables_that_gain_nothing_are_not_screened(void **state)
     assert_int_equal(head_plane_blocks(&m, true), 0);
 }
 
-/* One weight that is no number: no plane, and the full pass says what is wrong when asked. */
-static void a_table_with_poison_is_read_whole(void **state)
+/* With one weight that is not finite or too large there is no plane; the full pass reports the
+ * error. */
+static void a_table_with_a_nan_has_no_plane(void **state)
 {
     (void)state;
     struct rig r;
@@ -392,9 +393,9 @@ int main(void)
         cmocka_unit_test(a_clear_winner_reads_little),
         cmocka_unit_test(many_candidates_are_the_right_ones),
         cmocka_unit_test(no_logit_is_above_its_bound),
-        cmocka_unit_test(a_hidden_state_with_poison_is_not_screened),
+        cmocka_unit_test(a_hidden_state_with_a_nan_is_not_screened),
         cmocka_unit_test(tables_that_gain_nothing_are_not_screened),
-        cmocka_unit_test(a_table_with_poison_is_read_whole),
+        cmocka_unit_test(a_table_with_a_nan_has_no_plane),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
 /*
- * The planner's choices for given shapes and machines, pinned: who changes a cut-off sees here what
- * it moves.
+ * The strategies for given shapes and machines. These tests show what a changed limit affects.
  */
 #include "engine/cpu/cpu_strategy.h"
 
@@ -12,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* Two rungs as kernels.c fills them, without their functions. */
+/* Two kernel tables without their functions, with the limits of kernels.c. */
 static const struct cpu_kernels amx = {.isa = ISA_AMX, .medium_from = 6, .many_from = 17};
 static const struct cpu_kernels vnni = {.isa = ISA_AVX512VNNI, .medium_from = 7, .many_from = 7};
 
@@ -80,7 +79,7 @@ static void leaves_tiny_work_to_the_caller(void **state)
     assert_int_equal(read(model_small(16), 16).n_active, 1);
 }
 
-static void does_as_told_when_threads_are_asked_for(void **state)
+static void uses_all_threads_if_requested(void **state)
 {
     (void)state;
     struct strategy_model m = model_small(4);
@@ -104,7 +103,7 @@ static void gives_no_thread_less_than_four_megabytes(void **state)
     assert_int_equal(decode(m).n_active, 10);
 }
 
-static void takes_tiles_for_many_tokens_where_there_are(void **state)
+static void picks_kernels_by_the_number_of_tokens(void **state)
 {
     (void)state;
     const struct strategy_model m = model_2b4t(&amx, 2), w = model_2b4t(&vnni, 2);
@@ -121,12 +120,13 @@ static void splits_positions_only_for_few_lone_tokens(void **state)
     (void)state;
     const struct strategy_model m = model_2b4t(&amx, 2);
     assert_int_equal(batch(m, 1).attn, ATTN_SPLIT);
-    assert_int_equal(batch(m, 2).attn, ATTN_TOKEN_BLOCKS); /* ten items for two lanes are enough */
+    assert_int_equal(batch(m, 2).attn,
+                     ATTN_TOKEN_BLOCKS); /* ten items for two threads are enough */
     assert_int_equal(read(m, 16).attn, ATTN_TOKEN_BLOCKS);
     assert_int_equal(batch(model_2b4t(&amx, 16), 8).attn, ATTN_SPLIT);
 }
 
-static void packs_small_models_alone(void **state)
+static void packs_small_models_on_one_thread(void **state)
 {
     (void)state;
     assert_int_equal(strategy_load_threads(0, 8), 1);
@@ -134,7 +134,7 @@ static void packs_small_models_alone(void **state)
     assert_int_equal(strategy_load_threads(521011200, 8), 8);
 }
 
-static void explains_itself(void **state)
+static void explains_a_pass(void **state)
 {
     (void)state;
     char text[1000], cut[20];
@@ -159,13 +159,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decodes_one_token_with_all_threads),
         cmocka_unit_test(leaves_tiny_work_to_the_caller),
-        cmocka_unit_test(does_as_told_when_threads_are_asked_for),
+        cmocka_unit_test(uses_all_threads_if_requested),
         cmocka_unit_test(shares_a_long_prompt_of_a_small_model),
         cmocka_unit_test(gives_no_thread_less_than_four_megabytes),
-        cmocka_unit_test(takes_tiles_for_many_tokens_where_there_are),
+        cmocka_unit_test(picks_kernels_by_the_number_of_tokens),
         cmocka_unit_test(splits_positions_only_for_few_lone_tokens),
-        cmocka_unit_test(packs_small_models_alone),
-        cmocka_unit_test(explains_itself),
+        cmocka_unit_test(packs_small_models_on_one_thread),
+        cmocka_unit_test(explains_a_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

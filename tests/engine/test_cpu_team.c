@@ -1,5 +1,5 @@
 /*
- * Threads and their barrier: every lane runs once, nobody passes a barrier early, not even when
+ * Threads and their barrier. Every thread runs once, and none passes a barrier early, not even if
  * there are more threads than processors and each wait ends in sleep.
  */
 #include "engine/cpu/cpu_barrier.h"
@@ -53,28 +53,28 @@ static void check_meeting(size_t n_threads, size_t n_active, bool is_slow)
     assert_int_equal(atomic_load(&c.barrier.n_asleep), 0);
 }
 
-static void every_lane_runs_and_waits_for_all(void **state)
+static void every_thread_runs_and_waits_for_all(void **state)
 {
     (void)state;
     const size_t n = team_size(N_THREADS);
     check_meeting(n, n, false);
 }
 
-static void late_lanes_find_the_others_asleep(void **state)
+static void late_threads_wake_the_others(void **state)
 {
     (void)state;
     const size_t n = team_size(N_THREADS);
     check_meeting(n, n, true);
 }
 
-static void fewer_lanes_than_threads_run(void **state)
+static void fewer_active_threads_than_the_team(void **state)
 {
     (void)state;
     const size_t n = team_size(N_THREADS);
     check_meeting(n, n / 2 + 1, false);
 }
 
-static void one_lane_is_the_caller(void **state)
+static void one_thread_is_the_caller(void **state)
 {
     (void)state;
     check_meeting(N_THREADS, 1, false);
@@ -83,10 +83,10 @@ static void one_lane_is_the_caller(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_lane_runs_and_waits_for_all),
-        cmocka_unit_test(late_lanes_find_the_others_asleep),
-        cmocka_unit_test(fewer_lanes_than_threads_run),
-        cmocka_unit_test(one_lane_is_the_caller),
+        cmocka_unit_test(every_thread_runs_and_waits_for_all),
+        cmocka_unit_test(late_threads_wake_the_others),
+        cmocka_unit_test(fewer_active_threads_than_the_team),
+        cmocka_unit_test(one_thread_is_the_caller),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * Pieces of work: each is taken once, a lane's own first, and what a slow lane leaves is taken by
- * the others.
+ * Division of work: each item is taken once, a thread's own items first, and other threads take the
+ * items of a slow thread.
  */
 #include "engine/cpu/cpu_work.h"
 
@@ -37,17 +37,17 @@ static struct work *work_new(void)
     return w;
 }
 
-static void one_lane_does_it_all(void **state)
+static void one_thread_takes_all_items(void **state)
 {
     (void)state;
     struct work *w = work_new();
     struct work_item p = {0};
     const struct work_range own = work_range_of(N_ROWS, UNIT, 1, N_THREADS);
-    size_t next = own.begin, n = 0, n_shares = 1;
+    size_t next = own.begin, n = 0, n_ranges = 1;
     while (thread_take_work(&w->threads[1], N_ROWS, UNIT, SIZE, &p)) {
-        if (p.begin != next) { /* a share is done */
+        if (p.begin != next) { /* a range is done */
             assert_true(p.begin == p.range.begin);
-            n_shares++;
+            n_ranges++;
         }
         assert_true(p.end > p.begin && p.end - p.begin <= SIZE && p.end <= p.range.end);
         assert_int_equal(p.begin % UNIT, 0);
@@ -55,7 +55,8 @@ static void one_lane_does_it_all(void **state)
         next = p.end;
     }
     assert_int_equal(n, N_ROWS);
-    assert_int_equal(n_shares, 2); /* its own and the one behind it, in a row; then the first */
+    assert_int_equal(n_ranges,
+                     2); /* its own range and the next one, which are adjacent; then the first */
     for (size_t i = 0; i < N_THREADS; i++) {
         struct work_item none = {0};
         assert_false(thread_take_work(&w->threads[i], N_ROWS, UNIT, SIZE, &none));
@@ -63,7 +64,7 @@ static void one_lane_does_it_all(void **state)
     free(w);
 }
 
-static void lanes_begin_with_their_own(void **state)
+static void threads_start_with_their_own_range(void **state)
 {
     (void)state;
     struct work *w = work_new();
@@ -75,7 +76,7 @@ static void lanes_begin_with_their_own(void **state)
     free(w);
 }
 
-static void fewer_things_than_lanes(void **state)
+static void fewer_rows_than_threads(void **state)
 {
     (void)state;
     struct work *w = work_new();
@@ -87,7 +88,7 @@ static void fewer_things_than_lanes(void **state)
     free(w);
 }
 
-static void a_share_of_one_piece_is_left_alone(void **state)
+static void a_range_of_one_item_is_left_alone(void **state)
 {
     (void)state;
     struct work *w = work_new();
@@ -102,7 +103,7 @@ static void a_share_of_one_piece_is_left_alone(void **state)
 
 #define N_PHASES 50
 
-/* Lane 0 is slow. In each phase everything is done once more. */
+/* Thread 0 is slow. In each phase all rows are done once more. */
 static void run_phases(void *ud, size_t index, size_t n_threads)
 {
     struct work *w = ud;
@@ -125,7 +126,7 @@ static void run_phases(void *ud, size_t index, size_t n_threads)
     }
 }
 
-static void what_a_slow_lane_leaves_is_taken(void **state)
+static void items_of_a_slow_thread_are_taken(void **state)
 {
     (void)state;
     struct work *w = work_new();
@@ -144,11 +145,11 @@ static void what_a_slow_lane_leaves_is_taken(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(one_lane_does_it_all),
-        cmocka_unit_test(lanes_begin_with_their_own),
-        cmocka_unit_test(fewer_things_than_lanes),
-        cmocka_unit_test(a_share_of_one_piece_is_left_alone),
-        cmocka_unit_test(what_a_slow_lane_leaves_is_taken),
+        cmocka_unit_test(one_thread_takes_all_items),
+        cmocka_unit_test(threads_start_with_their_own_range),
+        cmocka_unit_test(fewer_rows_than_threads),
+        cmocka_unit_test(a_range_of_one_item_is_left_alone),
+        cmocka_unit_test(items_of_a_slow_thread_are_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
