@@ -1,7 +1,7 @@
 /*
  * The screened head. A coarse plane of four bits per weight gives an upper bound of every logit;
  * only the rows that may matter are then read from the table. The candidates are the same as from
- * the whole table. Design and proof: docs/kernels.md, "The screened head".
+ * the whole table. Design and proof: docs/kernels.md, "The head, screened".
  *
  * Order of calls for a group of requested rows: screen_query on one thread per row; screen_bounds
  * on all threads; barrier; screen_rescore on all threads for HEAD_TOP rows. Rows of HEAD_GUMBEL are
