@@ -1,5 +1,5 @@
 /*
- * Dicts, and what their keys need: equality and hashing. A dict is a list of entries in insertion
+ * Dicts, and equality and hashing, which their keys need. A dict is a list of entries in insertion
  * order. A dict with more than SMALL_DICT entries also has a hash index. Entries are never removed.
  */
 #include "templates/jinja/value/jinja_compare.h"
@@ -20,7 +20,7 @@ bool jval_same(struct jval a, struct jval b)
         return true;
     case J_BOOL:
         return a.u.b == b.u.b;
-    case J_INT: /* Python shares small integers */
+    case J_INT: /* CPython has one object for each small integer */
         return a.u.i == b.u.i && a.u.i >= -5 && a.u.i <= 256;
     case J_FLOAT:
         return false;
@@ -63,7 +63,7 @@ static bool equal_lists(struct jvm *vm, const struct jlist *a, const struct jlis
     return true;
 }
 
-/* keys() and items() are sets: equal if as long and each is in the other. */
+/* keys() and items() are sets: equal if they have the same size and one contains the other. */
 static bool equal_views(struct jvm *vm, const struct jview *a, const struct jview *b, bool *out)
 {
     *out = a == b;
@@ -128,12 +128,12 @@ bool jval_equal(struct jvm *vm, struct jval a, struct jval b, bool *out)
 
 static uint64_t mix(uint64_t h, uint64_t x)
 {
-    return (h ^ x) * 0x100000001b3u; /* FNV-1a's prime */
+    return (h ^ x) * 0x100000001b3u; /* the prime of FNV-1a */
 }
 
 static uint64_t hash_bytes(const char *p, size_t n)
 {
-    uint64_t h = 0xcbf29ce484222325u; /* and its start */
+    uint64_t h = 0xcbf29ce484222325u; /* the offset basis of FNV-1a */
     for (size_t i = 0; i < n; i++)
         h = mix(h, (unsigned char)p[i]);
     return h ^ h >> 29;
@@ -163,7 +163,7 @@ bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out)
     case J_INT:
         *out = mix(0, (uint64_t)jval_int(v));
         return true;
-    case J_FLOAT: /* equal numbers hash alike */
+    case J_FLOAT: /* equal numbers have equal hashes */
         if (v.u.f >= -0x1p63 && v.u.f < 0x1p63 && v.u.f == floor(v.u.f))
             *out = mix(0, (uint64_t)(int64_t)v.u.f);
         else
@@ -181,7 +181,7 @@ bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out)
     case J_DICT:
         return jvm_fail(vm, "unhashable type: '%s'", jkind_name(v));
     case J_VIEW:
-        if (v.u.view->kind != VIEW_VALUES) /* the others are sets */
+        if (v.u.view->kind != VIEW_VALUES) /* keys() and items() are sets */
             return jvm_fail(vm, "unhashable type: '%s'", jkind_name(v));
         *out = (uint64_t)(uintptr_t)v.u.view >> 4;
         return true;

@@ -1,6 +1,6 @@
 /*
- * Python's str() and repr(). Characters keep their origin; quotes, brackets and escapes'
- * backslashes that are added take the origin of what they stand for.
+ * Python's str() and repr(). Characters keep their origin. A backslash of an escape has the origin
+ * of the escaped character; quotes and brackets are template text.
  */
 #include "templates/jinja/value/jinja_print.h"
 

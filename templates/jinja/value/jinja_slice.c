@@ -1,5 +1,5 @@
 /*
- * x[a:b:c], as Python cuts strings, lists, tuples and ranges.
+ * v[a:b:c] of strings, lists, tuples and ranges, as in Python.
  */
 #include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_iter.h"
@@ -28,7 +28,7 @@ static int64_t clip(int64_t v, int64_t n, int64_t lo, int64_t hi)
     return v < lo ? lo : v > hi ? hi : v;
 }
 
-/* Python's slice.indices over n items. */
+/* Python's slice.indices(n_items). */
 static bool slice_indices(struct jvm *vm, const struct jval part[3], size_t n_items,
                           struct slice *s)
 {
@@ -92,7 +92,7 @@ static bool slice_range(struct jvm *vm, const struct jrange *r, const struct sli
     struct jrange *const part = jvm_alloc(vm, 1, sizeof *part);
     if (!part)
         return false;
-    /* No overflow: a range has at most a hundred thousand items between its int64 ends. */
+    /* Unsigned arithmetic wraps; the results fit because they are bounds of the range. */
     part->start = (int64_t)((uint64_t)r->start + (uint64_t)s->start * (uint64_t)r->step);
     part->stop = (int64_t)((uint64_t)r->start + (uint64_t)s->stop * (uint64_t)r->step);
     part->step = (int64_t)((uint64_t)r->step * (uint64_t)s->step);

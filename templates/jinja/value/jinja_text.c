@@ -1,6 +1,6 @@
 /*
- * Text with origins. A string of one origin carries no runs, which is nearly all of them; cutting
- * shares the bytes, joining copies them.
+ * Strings with origins. Most strings have one origin and no runs. A substring shares the bytes of
+ * its string; a builder copies them.
  */
 #define _GNU_SOURCE /* memmem */
 #include "templates/jinja/value/jinja_text.h"
@@ -20,7 +20,7 @@ size_t text_back(struct bn_str s, size_t at)
     return (size_t)(u8_prev(&cp, bytes_of(s) + at, bytes_of(s)) - bytes_of(s));
 }
 
-/* u8_check with a shortcut for ASCII: it decodes each character and takes twice the time. */
+/* Skips eight ASCII bytes at a time: u8_check, which has no such step, takes twice as long. */
 bool text_valid(struct bn_str s)
 {
     for (size_t at = 0; at < s.n_bytes;) {
@@ -38,8 +38,8 @@ bool text_valid(struct bn_str s)
     return true;
 }
 
-/* Counts the bytes that are not continuation bytes: compilers vectorise this loop, and u8_mbsnlen
- * decodes each character. */
+/* Counts all bytes but continuation bytes. Compilers vectorise this loop; u8_mbsnlen decodes every
+ * character. */
 size_t text_count(struct bn_str s)
 {
     size_t n = 0;
@@ -90,7 +90,7 @@ bool jstr_repair(struct jvm *vm, struct bn_str text, struct jval *out)
 struct jval jstr_lit(struct jvm *vm, const char *text)
 {
     struct jval v = {.kind = J_MISSING};
-    (void)jstr_new(vm, bn_str_of(text), ORIGIN_TEMPLATE, &v); /* a failure leaves J_MISSING */
+    (void)jstr_new(vm, bn_str_of(text), ORIGIN_TEMPLATE, &v); /* v stays J_MISSING on failure */
     return v;
 }
 
@@ -101,7 +101,7 @@ size_t jstr_chars(struct jstr *s)
     return s->n_chars;
 }
 
-/* The run that holds byte `at`, by bisection: the first whose end is beyond it. */
+/* The run that contains byte `at`: the first run that ends after it. */
 static size_t find_run(const struct jstr *s, size_t at)
 {
     size_t lo = 0, hi = s->n_runs - 1;

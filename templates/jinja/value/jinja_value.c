@@ -125,5 +125,6 @@ bool jval_truth(struct jval v)
 
 struct jval jrange_item(const struct jrange *r, size_t i)
 {
-    return jint((int64_t)((uint64_t)r->start + (uint64_t)r->step * i)); /* fits: range checked */
+    return jint((int64_t)((uint64_t)r->start +
+                          (uint64_t)r->step * i)); /* in range: range() checked its bounds */
 }
