@@ -1,5 +1,5 @@
 /*
- * Evaluating expressions: one function for each kind of node, found through a table.
+ * Evaluates expressions. A table has a function for each kind of node.
  */
 #include "templates/jinja/eval/jinja_eval.h"
 #include "templates/jinja/builtin/jinja_arith.h"
@@ -7,7 +7,7 @@
 
 static bool eval_const(struct jvm *vm, const struct jnode *n, struct jval *out)
 {
-    (void)vm; /* the table gives all of them one form */
+    (void)vm; /* all evaluators have one signature */
     *out = n->val;
     return true;
 }
@@ -118,8 +118,8 @@ static bool eval_cond(struct jvm *vm, const struct jnode *n, struct jval *out)
         return eval_expr(vm, n->b, out);
     if (n->c)
         return eval_expr(vm, n->c, out);
-    *out = jundef_hint(vm, "the inline if-expression evaluated to false and no else section was "
-                           "defined");
+    *out = jundef_hint(vm, "the inline if-expression evaluated to false "
+                           "and no else section was defined");
     return true;
 }
 

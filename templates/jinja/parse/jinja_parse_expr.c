@@ -1,8 +1,7 @@
 /*
- * Expressions: recursive descent in jinja2's own order of binding, which is Python's but for ~
- * between
- * + and *, filters and tests above everything but brackets, and ** that groups to the left.
- * Operands are read in jinja_primary.c and jinja_suffix.c.
+ * Expressions by recursive descent. The precedence is that of jinja2. It differs from Python in
+ * three ways: ~ is between + and *, filters and tests bind tighter than any operator, and ** is
+ * left-associative. Operands are parsed in jinja_parse_operand.c.
  */
 #include "templates/jinja/parse/jinja_parser.h"
 
@@ -166,7 +165,7 @@ bool parse_expr_no_cond(struct parser *p, struct jnode **out)
     return parse_logic(p, "or", parse_and, out);
 }
 
-/* Unknown filters inside of an inline if are looked up when they run, as jinja2 does. */
+/* An unknown filter inside an inline if is an error only when it runs, as in jinja2. */
 static bool parse_cond(struct parser *p, struct jnode **out)
 {
     const struct jtok *const unknown = p->unknown;

@@ -1,6 +1,6 @@
 /*
- * The atoms of expressions: names, literals, brackets; and what stands right after an operand:
- * calls, attributes, subscripts, slices.
+ * Operands of expressions: names, literals and brackets; after them calls, attributes, subscripts,
+ * filters and tests; before them signs.
  */
 #include "templates/jinja/parse/jinja_parser.h"
 #include "templates/jinja/value/jinja_ops.h"
@@ -54,7 +54,7 @@ static bool parse_string(struct parser *p, struct jnode **out)
     if (!n)
         return false;
     n->val = parser_next(p)->val;
-    if (parser_is(p, T_STRING)) { /* neighbours are one string */
+    if (parser_is(p, T_STRING)) { /* adjacent strings are one string */
         struct jbuf b;
         jbuf_init(&b, p->vm);
         if (!jbuf_str(&b, n->val.u.s))
@@ -141,7 +141,7 @@ bool parse_primary(struct parser *p, bool with_space, struct jnode **out)
     return ok;
 }
 
-/* One argument of a call: *x, **x, name=x or x. */
+/* An argument of a call: *x, **x, name=x or x. */
 static bool parse_argument(struct parser *p, struct jnode *call, struct jnodes lists[2])
 {
     const struct jtok *const tok = parser_tok(p);
@@ -179,7 +179,7 @@ bad:
 
 bool parse_arguments(struct parser *p, struct jnode *call)
 {
-    struct jnodes lists[2] = {{0}, {0}}; /* by position, by keyword */
+    struct jnodes lists[2] = {{0}, {0}}; /* positional, keyword */
     bool first = true;
     if (!parser_expect(p, T_LPAREN))
         return false;
@@ -317,7 +317,7 @@ bool parse_postfix(struct parser *p, struct jnode **node)
 
 /* ---- filters, tests and signs ---- */
 
-/* name or name.name: what follows | and is. */
+/* The name of a filter or test: name or name.name. */
 static bool parse_dotted(struct parser *p, struct jnode *n)
 {
     const struct jtok *const first = parser_tok(p);
@@ -337,7 +337,7 @@ static bool parse_dotted(struct parser *p, struct jnode *n)
     return true;
 }
 
-/* A filter that jinja2 has and this interpreter has not. */
+/* A filter of jinja2 that this interpreter does not have. */
 static bool is_unsupported(struct bn_str name)
 {
     static const char *const names[] = {"pprint",    "random",         "urlize", "wordwrap",
@@ -348,8 +348,8 @@ static bool is_unsupported(struct bn_str name)
     return false;
 }
 
-/* Find the built-in of a filter or test. Unknown to jinja2 too: an error now, or when it is reached
- * inside of an if, as there. Known there and not here: an error that says so. */
+/* Find the built-in of a filter or test. A name that jinja2 does not have either is an error;
+ * inside an if it is an error only when it runs, as in jinja2. */
 static bool resolve(struct parser *p, const struct jtok *tok, struct jnode *n)
 {
     const bool is_filter = n->kind == N_FILTER;
@@ -363,8 +363,8 @@ static bool resolve(struct parser *p, const struct jtok *tok, struct jnode *n)
         p->vm->err->code = BN_EUNSUPPORTED;
         return false;
     }
-    if (p->n_soft == 0 && !p->unknown)
-        p->unknown = tok; /* parser_known complains, unless an inline if turns up around it */
+    if (p->n_ifs == 0 && !p->unknown)
+        p->unknown = tok; /* parser_check_names reports it unless an inline if encloses it */
     return true;
 }
 

@@ -1,5 +1,5 @@
 /*
- * The token stream under the parser, and how nodes are made and measured.
+ * The token stream of the parser, and making nodes.
  */
 #include "templates/jinja/parse/jinja_parser.h"
 
@@ -26,7 +26,7 @@ bool parser_is_name(struct parser *p, const char *name)
 struct jtok *parser_next(struct parser *p)
 {
     struct jtok *const tok = parser_tok(p);
-    if (tok->kind != T_EOF) /* the last token stays */
+    if (tok->kind != T_EOF) /* never move past the last token */
         p->at++;
     return tok;
 }
@@ -108,7 +108,7 @@ bool parser_fail(struct parser *p, const struct jtok *tok, const char *fmt, ...)
     char text[300];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, ap); /* a longer sentence is cut */
+    (void)vsnprintf(text, sizeof text, fmt, ap); /* a longer message is truncated */
     va_end(ap);
     p->vm->at = &tok->place;
     (void)jvm_fail(p->vm, "%s", text);
@@ -116,7 +116,7 @@ bool parser_fail(struct parser *p, const struct jtok *tok, const char *fmt, ...)
     return false;
 }
 
-bool parser_known(struct parser *p)
+bool parser_check_names(struct parser *p)
 {
     return !p->unknown || parser_fail(p, p->unknown, "No filter or test named '%.*s'",
                                       (int)size_of_text(p->unknown), p->unknown->text.ptr);
@@ -166,7 +166,7 @@ bool parser_seal(struct parser *p, struct jnode *node)
     node->depth = depth + 1;
     if (node->depth <= TREE_MAX_DEPTH)
         return true;
-    return parser_fail(p, parser_tok(p), "an expression of more than %d levels", TREE_MAX_DEPTH);
+    return parser_fail(p, parser_tok(p), "an expression with more than %d levels", TREE_MAX_DEPTH);
 }
 
 struct jnode *parser_pair(struct parser *p, enum jnode_kind kind, const struct jtok *tok,

@@ -1,5 +1,5 @@
 /*
- * Escaping HTML, with the origin of each character kept by its entity.
+ * HTML escapes. An entity has the origin of its character.
  */
 #include "templates/jinja/builtin/text/jinja_markup.h"
 
