@@ -134,7 +134,7 @@ static bool eval_attr_node(struct jvm *vm, const struct jnode *n, struct jval *o
 
 static bool eval_item_node(struct jvm *vm, const struct jnode *n, struct jval *out)
 {
-    struct jval obj, key, part[3];
+    struct jval obj, key, bound[3];
     if (!eval_expr(vm, n->a, &obj))
         return false;
     if (n->b->kind != N_SLICE) {
@@ -143,14 +143,14 @@ static bool eval_item_node(struct jvm *vm, const struct jnode *n, struct jval *o
         vm->at = &n->place;
         return eval_getitem(vm, obj, key, out);
     }
-    const struct jnode *const parts[3] = {n->b->a, n->b->b, n->b->c};
+    const struct jnode *const nodes[3] = {n->b->a, n->b->b, n->b->c};
     for (size_t i = 0; i < 3; i++) {
-        part[i] = jnone();
-        if (parts[i] && !eval_expr(vm, parts[i], &part[i]))
+        bound[i] = jnone();
+        if (nodes[i] && !eval_expr(vm, nodes[i], &bound[i]))
             return false;
     }
     vm->at = &n->place;
-    return jval_slice(vm, obj, part, out);
+    return jval_slice(vm, obj, bound, out);
 }
 
 static bool add_star(struct jvm *vm, const struct jnode *n, struct jargs *args)

@@ -37,7 +37,6 @@ bool eval_filters(struct jvm *vm, const struct jnode *n, struct jval text, struc
 bool eval_loop_filter(struct jvm *vm, struct jloop *loop, struct jval *item, bool *pass);
 bool call_value(struct jvm *vm, struct jval callee, const struct jargs *args, struct jval *out);
 
-bool exec_assign(struct jvm *vm, const struct jnode *target, struct jval v);
 enum jflow exec_body(struct jvm *vm, struct jnode *const *items, size_t n);
 
 extern const struct jvm_ops jinja_ops; /* jvm.ops of every struct jvm */

@@ -1,5 +1,5 @@
 /*
- * Executes statements and keeps the scopes of names. jinja2 compiles names to Python variables,
+ * Executes statements and manages the scopes of names. jinja2 compiles names to Python variables,
  * with these rules: for (a new scope for each iteration), macro, call, set block, with and
  * generation open a scope; if, raw and filter do not. set writes to the innermost scope. A read
  * searches outwards.
@@ -74,6 +74,8 @@ bool scope_get(struct jvm *vm, uint32_t id, struct jval *out)
     return false;
 }
 
+static bool exec_assign(struct jvm *vm, const struct jnode *target, struct jval v);
+
 static bool assign_tuple(struct jvm *vm, const struct jnode *target, struct jval v)
 {
     struct jval list;
@@ -89,7 +91,7 @@ static bool assign_tuple(struct jvm *vm, const struct jnode *target, struct jval
     return true;
 }
 
-bool exec_assign(struct jvm *vm, const struct jnode *target, struct jval v)
+static bool exec_assign(struct jvm *vm, const struct jnode *target, struct jval v)
 {
     struct jval space;
     vm->at = &target->place;

@@ -17,6 +17,10 @@ static bool end_of_body(struct parser *p, const char *const *ends)
     return false;
 }
 
+/* Statements up to one of the end tags, which becomes the current token. `ends` is a list of names
+ * that ends with NULL; NULL: up to the end of the template. */
+static bool parse_body(struct parser *p, const char *const *ends, struct jnode *node);
+
 /* An optional colon, the end of the tag, and the body up to one of the end tags. */
 static bool tag_body(struct parser *p, const char *const *ends, struct jnode *node)
 {
@@ -57,7 +61,7 @@ static bool assignable(struct parser *p, struct jnode *n, int flags)
     return true;
 }
 
-bool parse_target(struct parser *p, int flags, const char *end_name, struct jnode **out)
+static bool parse_target(struct parser *p, int flags, const char *end_name, struct jnode **out)
 {
     const int reads = p->macro_reads; /* assigning to a name does not read it */
     if (!parse_tuple(p, TUPLE_SIMPLE | flags, end_name, out) || !assignable(p, *out, flags))
@@ -232,7 +236,7 @@ static bool check_special(struct parser *p, struct jnode *macro)
     return true;
 }
 
-/* The body of a macro or call block. It is a function, so break cannot leave a loop around it. */
+/* The body of a macro or call block. It is a function, so break cannot end a loop around it. */
 static bool macro_body(struct parser *p, const char *end, struct jnode *macro)
 {
     const size_t loops = p->n_loops, ifs = p->n_ifs;
@@ -408,7 +412,7 @@ static bool parse_text_or_output(struct parser *p, struct jnode **out)
            parser_seal(p, n);
 }
 
-bool parse_body(struct parser *p, const char *const *ends, struct jnode *node)
+static bool parse_body(struct parser *p, const char *const *ends, struct jnode *node)
 {
     struct jnodes body = {0};
     while (!parser_is(p, T_EOF)) {

@@ -77,10 +77,8 @@ static bool parse_concat(struct parser *p, struct jnode **out)
     while (parser_skip(p, T_TILDE))
         if (!parse_mul(p, out) || !parser_push(p, &items, *out))
             return false;
-    n->items = items.items;
-    n->n_items = items.n;
     *out = n;
-    return parser_seal(p, n);
+    return parser_seal_items(p, n, &items);
 }
 
 static bool parse_add(struct parser *p, struct jnode **out)
@@ -119,10 +117,8 @@ static bool parse_compare(struct parser *p, struct jnode **out)
     if (!n)
         return false;
     n->a = *out;
-    n->items = operands.items;
-    n->n_items = operands.n;
     *out = n;
-    return parser_seal(p, n);
+    return parser_seal_items(p, n, &operands);
 }
 
 static bool parse_not(struct parser *p, struct jnode **out)
@@ -160,7 +156,7 @@ static bool parse_and(struct parser *p, struct jnode **out)
     return parse_logic(p, "and", parse_not, out);
 }
 
-bool parse_expr_no_cond(struct parser *p, struct jnode **out)
+static bool parse_expr_no_cond(struct parser *p, struct jnode **out)
 {
     return parse_logic(p, "or", parse_and, out);
 }
@@ -230,8 +226,6 @@ bool parse_tuple(struct parser *p, int flags, const char *end_name, struct jnode
     struct jnode *const n = parser_node(p, N_TUPLE, tok);
     if (!n)
         return false;
-    n->items = items.items;
-    n->n_items = items.n;
     *out = n;
-    return parser_seal(p, n);
+    return parser_seal_items(p, n, &items);
 }

@@ -20,10 +20,8 @@ static bool parse_list(struct parser *p, struct jnode **out)
         if (!parse_expr(p, &item) || !parser_push(p, &items, item))
             return false;
     }
-    n->items = items.items;
-    n->n_items = items.n;
     *out = n;
-    return parser_expect(p, T_RBRACKET) && parser_seal(p, n);
+    return parser_expect(p, T_RBRACKET) && parser_seal_items(p, n, &items);
 }
 
 static bool parse_dict(struct parser *p, struct jnode **out)
@@ -42,10 +40,8 @@ static bool parse_dict(struct parser *p, struct jnode **out)
             !parser_push(p, &items, key) || !parser_push(p, &items, val))
             return false;
     }
-    n->items = items.items;
-    n->n_items = items.n;
     *out = n;
-    return parser_expect(p, T_RBRACE) && parser_seal(p, n);
+    return parser_expect(p, T_RBRACE) && parser_seal_items(p, n, &items);
 }
 
 static bool parse_string(struct parser *p, struct jnode **out)
@@ -64,7 +60,6 @@ static bool parse_string(struct parser *p, struct jnode **out)
                 return false;
         if (!jbuf_done(&b, &n->val))
             return false;
-        jstr_chars(n->val.u.s);
     }
     *out = n;
     return parser_seal(p, n);
@@ -95,9 +90,8 @@ static bool parse_name(struct parser *p, bool with_space, struct jnode **out)
     if (with_space && parser_skip(p, T_DOT)) {
         n->kind = N_NSREF;
         const struct jtok *const attr = parser_tok(p);
-        if (!parser_expect(p, T_NAME) || !jstr_new(p->vm, attr->text, ORIGIN_TEMPLATE, &n->val))
+        if (!parser_expect(p, T_NAME) || !parser_string(p, attr->text, &n->val))
             return false;
-        jstr_chars(n->val.u.s);
     }
     if (n->id >= NAME_CALLER && n->id <= NAME_VARARGS)
         p->macro_reads |= n->id == NAME_CALLER   ? MACRO_CALLER
@@ -163,10 +157,9 @@ static bool parse_argument(struct parser *p, struct jnode *call, struct jnodes l
     if (names_next && in_order) {
         struct jnode *const keyword = parser_node(p, N_KEYWORD, tok);
         p->at += 2;
-        if (!keyword || !jstr_new(p->vm, tok->text, ORIGIN_TEMPLATE, &keyword->val) ||
+        if (!keyword || !parser_string(p, tok->text, &keyword->val) ||
             !parse_expr(p, &keyword->a) || !parser_seal(p, keyword))
             return false;
-        jstr_chars(keyword->val.u.s);
         return parser_push(p, &lists[1], keyword);
     }
     in_order = in_order && !call->star && lists[1].n == 0;
@@ -177,7 +170,7 @@ bad:
     return in_order ? false : parser_fail(p, tok, "invalid syntax for function call expression");
 }
 
-bool parse_arguments(struct parser *p, struct jnode *call)
+static bool parse_arguments(struct parser *p, struct jnode *call)
 {
     struct jnodes lists[2] = {{0}, {0}}; /* positional, keyword */
     bool first = true;
@@ -202,7 +195,7 @@ bool parse_arguments(struct parser *p, struct jnode *call)
     return parser_expect(p, T_RPAREN);
 }
 
-bool parse_call(struct parser *p, struct jnode *callee, struct jnode **out)
+static bool parse_call(struct parser *p, struct jnode *callee, struct jnode **out)
 {
     struct jnode *const n = parser_node(p, N_CALL, parser_tok(p));
     if (!n || !parse_arguments(p, n))
@@ -292,15 +285,14 @@ static bool parse_subscript(struct parser *p, struct jnode *operand, struct jnod
     if (attr->kind != T_NAME)
         return parser_fail(p, attr, "expected name or number");
     struct jnode *const n = parser_node(p, N_GETATTR, tok);
-    if (!n || !jstr_new(p->vm, attr->text, ORIGIN_TEMPLATE, &n->val))
+    if (!n || !parser_string(p, attr->text, &n->val))
         return false;
-    jstr_chars(n->val.u.s);
     n->a = operand;
     *out = n;
     return parser_seal(p, n);
 }
 
-bool parse_postfix(struct parser *p, struct jnode **node)
+static bool parse_postfix(struct parser *p, struct jnode **node)
 {
     for (;;) {
         bool ok;

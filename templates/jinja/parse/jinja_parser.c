@@ -169,6 +169,13 @@ bool parser_seal(struct parser *p, struct jnode *node)
     return parser_fail(p, parser_tok(p), "an expression with more than %d levels", TREE_MAX_DEPTH);
 }
 
+bool parser_seal_items(struct parser *p, struct jnode *node, const struct jnodes *list)
+{
+    node->items = list->items;
+    node->n_items = list->n;
+    return parser_seal(p, node);
+}
+
 struct jnode *parser_pair(struct parser *p, enum jnode_kind kind, const struct jtok *tok,
                           struct jnode *const ab[2])
 {
@@ -178,6 +185,14 @@ struct jnode *parser_pair(struct parser *p, enum jnode_kind kind, const struct j
     n->a = ab[0];
     n->b = ab[1];
     return parser_seal(p, n) ? n : NULL;
+}
+
+bool parser_string(struct parser *p, struct bn_str text, struct jval *out)
+{
+    if (!jstr_new(p->vm, text, ORIGIN_TEMPLATE, out))
+        return false;
+    jstr_chars(out->u.s); /* caches the count: the tree is read-only later */
+    return true;
 }
 
 bool parser_name(struct parser *p, struct bn_str text, struct jnode *node)
@@ -190,9 +205,8 @@ bool parser_name(struct parser *p, struct bn_str text, struct jnode *node)
     if (!jvm_steps(p->vm, id))
         return false;
     if (id == prog->n_names) {
-        if (!jstr_new(p->vm, text, ORIGIN_TEMPLATE, &v))
+        if (!parser_string(p, text, &v))
             return false;
-        jstr_chars(v.u.s);
         if (!jvm_grow(p->vm, &prog->names, id, &p->cap_names, id + 1, sizeof(struct jstr *)))
             return false;
         prog->names[prog->n_names++] = v.u.s;

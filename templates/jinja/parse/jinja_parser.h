@@ -28,50 +28,60 @@ struct jnodes {
     size_t n, cap;
 };
 
-struct jtok *parser_tok(struct parser *p);
+/* ---- tokens ---- */
+
+struct jtok *parser_tok(struct parser *p);  /* the current token */
+struct jtok *parser_next(struct parser *p); /* returns the current token and advances */
 bool parser_is(struct parser *p, enum jtok_kind kind);
 bool parser_is_name(struct parser *p, const char *name);
-struct jtok *parser_next(struct parser *p); /* returns the current token and advances */
+/* Advance if the current token is this one. `expect` fails if it is not. */
 bool parser_skip(struct parser *p, enum jtok_kind kind);
 bool parser_skip_name(struct parser *p, const char *name);
 bool parser_expect(struct parser *p, enum jtok_kind kind);
 bool parser_expect_name(struct parser *p, const char *name);
+
 bool parser_fail(struct parser *p, const struct jtok *tok, const char *fmt, ...) BN_PRINTF(3, 4);
-bool parser_check_names(struct parser *p);                /* fails if `unknown` is set */
 static inline size_t size_of_text(const struct jtok *tok) /* bytes that a message quotes */
 {
     return tok->text.n_bytes < 40 ? tok->text.n_bytes : 40;
 }
-bool parser_enter(struct parser *p);
+bool parser_check_names(struct parser *p); /* fails if `unknown` is set */
+bool parser_enter(struct parser *p);       /* call parser_leave also after a failure */
 void parser_leave(struct parser *p);
 
-struct jnode *parser_node(struct parser *p, enum jnode_kind kind,
-                          const struct jtok *tok); /* or NULL */
-bool parser_push(struct parser *p, struct jnodes *list, struct jnode *node);
-bool parser_seal(struct parser *p,
-                 struct jnode *node); /* call when all fields are set: computes the depth */
-bool parser_name(struct parser *p, struct bn_str text, struct jnode *node); /* sets id and name */
+/* ---- nodes ---- */
 
+/* NULL on failure. */
+struct jnode *parser_node(struct parser *p, enum jnode_kind kind, const struct jtok *tok);
+bool parser_push(struct parser *p, struct jnodes *list, struct jnode *node);
+/* Move the list to the items of the node and seal it. */
+bool parser_seal_items(struct parser *p, struct jnode *node, const struct jnodes *list);
+/* Computes the depth of a node. Call it when all fields are set. */
+bool parser_seal(struct parser *p, struct jnode *node);
+bool parser_name(struct parser *p, struct bn_str text, struct jnode *node); /* sets id and name */
+bool parser_string(struct parser *p, struct bn_str text, struct jval *out);
 /* A sealed node with the operands a and b; NULL on failure. */
 struct jnode *parser_pair(struct parser *p, enum jnode_kind kind, const struct jtok *tok,
                           struct jnode *const ab[2]);
 
-bool parse_expr(struct parser *p, struct jnode **out);
-bool parse_expr_no_cond(struct parser *p, struct jnode **out);
-enum tuple_flags { TUPLE_SIMPLE = 1, TUPLE_NO_COND = 2, TUPLE_PARENS = 4, TUPLE_SPACE = 8 };
-/* end_name: a name that ends the tuple, or NULL. */
-bool parse_tuple(struct parser *p, int flags, const char *end_name, struct jnode **out);
-bool parse_unary(struct parser *p, bool with_filter, struct jnode **out);
-bool parse_primary(struct parser *p, bool with_space, struct jnode **out);
-bool parse_postfix(struct parser *p, struct jnode **node);
-bool parse_call(struct parser *p, struct jnode *callee, struct jnode **out);
-bool parse_arguments(struct parser *p, struct jnode *call);
-bool parse_filters(struct parser *p, struct jnode *operand, bool start_inline, struct jnode **out);
-bool parse_target(struct parser *p, int flags, const char *end_name, struct jnode **out);
+/* ---- expressions ---- */
 
-/* Statements up to one of the end tags, which becomes the current token. `ends` is a list of names
- * that ends with NULL; NULL: up to the end of the template. */
-bool parse_body(struct parser *p, const char *const *ends, struct jnode *node);
+enum tuple_flags {
+    TUPLE_SIMPLE = 1,  /* items are operands without operators */
+    TUPLE_NO_COND = 2, /* items are expressions without an inline if */
+    TUPLE_PARENS = 4,  /* the tuple is in parentheses, so it may be empty */
+    TUPLE_SPACE = 8,   /* an item may be ns.name, the target of {% set %} */
+};
+
+bool parse_expr(struct parser *p, struct jnode **out);
+/* An expression, or a tuple without parentheses. end_name: a name that ends it, or NULL. */
+bool parse_tuple(struct parser *p, int flags, const char *end_name, struct jnode **out);
+/* with_filter: filters and tests may follow. */
+bool parse_unary(struct parser *p, bool with_filter, struct jnode **out);
+/* A name, literal or expression in brackets. with_space: see TUPLE_SPACE. */
+bool parse_primary(struct parser *p, bool with_space, struct jnode **out);
+/* operand: NULL in a block. start_inline: the first filter follows without '|'. */
+bool parse_filters(struct parser *p, struct jnode *operand, bool start_inline, struct jnode **out);
 
 /* The last step: set `hidden` of all nodes and of the program. */
 bool jinja_hide_names(struct jvm *vm, struct jprogram *program);

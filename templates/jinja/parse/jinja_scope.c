@@ -1,9 +1,9 @@
 /*
  * Finds the names that a scope hides. jinja2 decides before a template runs where each name comes
- * from. A name is undefined until the scope sets it if the scope sets it, no scope around knows it
- * and the scope has not read it before. This holds in inner blocks too, and also if the caller
- * passes a variable of that name. A name that only some branches of an if set is looked up as if no
- * branch set it.
+ * from. A name that a scope sets is undefined until then, unless an outer scope has the name or the
+ * scope has read the name before. The rule also applies in inner blocks, and if the caller passes a
+ * variable of that name. A name that only some branches of an if set is looked up as if no branch
+ * set it.
  *
  * The pass walks the tree as jinja2's symbol tables do. It stores the numbers of the hidden names
  * in each node that opens a scope. All other scope rules are applied at run time.
@@ -31,7 +31,7 @@ static bool symbols_new(struct symbols *s, const struct symbols *parent)
     return true;
 }
 
-static bool known_around(const struct symbols *s, uint32_t id)
+static bool in_outer_scope(const struct symbols *s, uint32_t id)
 {
     for (s = s->parent; s && s->refs; s = s->parent)
         if (s->refs[id] != REF_NONE)
@@ -41,7 +41,7 @@ static bool known_around(const struct symbols *s, uint32_t id)
 
 static void load(struct symbols *s, uint32_t id)
 {
-    if (s->refs[id] == REF_NONE && !known_around(s, id))
+    if (s->refs[id] == REF_NONE && !in_outer_scope(s, id))
         s->refs[id] = REF_VISIBLE;
 }
 
@@ -49,7 +49,7 @@ static void store(struct symbols *s, uint32_t id)
 {
     s->stores[id] = true;
     if (s->refs[id] == REF_NONE)
-        s->refs[id] = known_around(s, id) ? REF_VISIBLE : REF_HIDDEN;
+        s->refs[id] = in_outer_scope(s, id) ? REF_VISIBLE : REF_HIDDEN;
 }
 
 static void parameter(struct symbols *s, uint32_t id)

@@ -46,7 +46,6 @@ bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out); /* fails for unhas
 bool jval_same(struct jval a, struct jval b);                 /* Python's `is` */
 /* op: OP_LT, OP_LE, OP_GT or OP_GE */
 bool jval_order(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool *out);
-bool jval_contains(struct jvm *vm, struct jval item, struct jval seq, bool *out); /* item in seq */
 /* op: OP_EQ to OP_NOTIN */
 bool jval_compare(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool *out);
 

@@ -24,8 +24,8 @@ bool jval_reversed(struct jvm *vm, struct jval v, struct jval *out, bool *can);
 
 /* len(v), or SIZE_MAX if v has no length in Python. */
 bool jval_length(struct jvm *vm, struct jval v, size_t *out);
-/* v[part[0]:part[1]:part[2]]; J_NONE or J_MISSING: not given. */
-bool jval_slice(struct jvm *vm, struct jval v, const struct jval part[3], struct jval *out);
+/* v[bound[0]:bound[1]:bound[2]]; J_NONE or J_MISSING: not given. */
+bool jval_slice(struct jvm *vm, struct jval v, const struct jval bound[3], struct jval *out);
 
 /* A generator. `next` is called until it sets *more to false; `self` is its private state. */
 typedef bool (*jgen_next_fn)(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more);

@@ -50,9 +50,8 @@ struct bn_str jstr_text(const struct jstr *s);
 /* The first (last) offset of `needle` in [b0, b1), or SIZE_MAX. */
 size_t text_find(struct bn_str hay, struct bn_str needle, size_t b0, size_t b1);
 size_t text_rfind(struct bn_str hay, struct bn_str needle, size_t b0, size_t b1);
-size_t
-text_skip_space(struct bn_str s,
-                size_t at); /* offset of the first character that is no white space, from `at` on */
+/* The offset of the first character from `at` on that is not white space. */
+size_t text_skip_space(struct bn_str s, size_t at);
 size_t text_trim_space(struct bn_str s, size_t end); /* `end` without the white space before it */
 
 /* ---- builder ---- */

@@ -169,8 +169,8 @@ struct jvm {
 struct template_arena *arena_open(void);
 void arena_close(struct template_arena *a);
 size_t arena_bytes(const struct template_arena *a);
-void *arena_alloc(struct template_arena *a,
-                  size_t n_bytes); /* 16-byte aligned, not cleared; or NULL */
+/* 16-byte aligned, not cleared. NULL: out of memory. */
+void *arena_alloc(struct template_arena *a, size_t n_bytes);
 
 /* ---- state ---- */
 
