@@ -12,12 +12,12 @@
 #define N_TURNS 100
 #define N_RUNS 50
 
-static const char words[] = "The quick brown fox jumps over the lazy dog, and then it jumps again. "
-                            "Once would have been enough, but the fox does not count its jumps. "
-                            "\xc3\x84hnliches gilt f\xc3\xbcr den Hund.\n\n"
-                            "In short: the fox jumps and the dog does not move. "
-                            "A reader of this text has seen every letter of the alphabet at least "
-                            "once, and some of them twice or more.";
+static const char words[] =
+    "The quick brown fox jumps over the lazy dog, and then it jumps again. "
+    "Once would have been enough, but the fox does not count its jumps. "
+    "\xc3\x84hnliches gilt f\xc3\xbcr den Hund.\n\n"
+    "In short: the fox jumps and the dog does not move. "
+    "A reader has now seen every letter at least once, and some more often.";
 
 static struct template_value *push_message(struct template_arena *a, struct template_value *list,
                                            const char *role)

@@ -319,8 +319,8 @@ static void errors_name_line_column_and_reason(void **state)
         {"{{ s|nofilter }}", "template line 1, column 6: No filter or test named 'nofilter'"},
         {"{{ 9223372036854775807 + 1 }}",
          "template line 1, column 24: integer overflow: only 64 bits"},
-        {"{{ messages.append(1) }}", "template line 1, column 19: "
-                                     "methods that change a list are not allowed in a template"},
+        {"{{ messages.append(1) }}",
+         "template line 1, column 19: methods that change a list are not allowed in a template"},
     };
     struct fixture *const f = *state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {

@@ -49,7 +49,7 @@ BUILTIN(do_title)
         const size_t first = at + text_next(jstr_text(s), at, &cp);
         struct jval rest; /* converted separately: a final sigma depends on this word only */
         if (!string_case_into(&b, s, at, first, CASE_UPPER) ||
-            !jstr_part(vm, s, first, end, &rest) ||
+            !jstr_slice(vm, s, first, end, &rest) ||
             !string_case_into(&b, rest.u.s, 0, rest.u.s->n_bytes, CASE_LOWER))
             return false;
         at = end;
@@ -174,7 +174,7 @@ BUILTIN(do_truncate)
         cut = space == SIZE_MAX ? cut : space;
     }
     jbuf_init(&b, vm);
-    return jbuf_part(&b, v.u.s, 0, cut) && jbuf_str(&b, end.u.s) && jbuf_done(&b, out);
+    return jbuf_slice(&b, v.u.s, 0, cut) && jbuf_str(&b, end.u.s) && jbuf_done(&b, out);
 }
 
 BUILTIN(do_center)

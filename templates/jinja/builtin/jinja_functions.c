@@ -148,7 +148,7 @@ static bool put_date(struct jbuf *b, const struct jstr *format, const struct tm 
         const bool is_conversion = *p == '%' && n_left > 1 && !(p[1 + n_flag] & 0x80);
         const char spec[4] = {'%', p[is_conversion], n_flag && is_conversion ? p[2] : '\0', '\0'};
         if (is_conversion ? !put_conversion(b, spec, tm, c_locale)
-                          : !jbuf_part(b, format, at, at + 1))
+                          : !jbuf_slice(b, format, at, at + 1))
             return false;
         at += is_conversion ? 1 + n_flag : 0;
     }
@@ -221,7 +221,7 @@ BUILTIN(cycler_reset)
 const struct jbuiltin functions_table[] = {
     {"range", "*", call_range, 0},
     {"dict", "*", call_dict, J_DICT},
-    {"namespace", "*", call_dict, J_SPACE},
+    {"namespace", "*", call_dict, J_NAMESPACE},
     {"joiner", "sep?", call_joiner, 0},
     {"cycler", "*", call_cycler, 0},
     {"raise_exception", "message", call_raise, 0},

@@ -135,7 +135,7 @@ static bool attribute(struct jvm *vm, struct jval obj, struct jval name, struct 
 {
     const struct bn_str text = jstr_text(name.u.s);
     *out = (struct jval){.kind = J_MISSING};
-    if (obj.kind == J_SPACE) {
+    if (obj.kind == J_NAMESPACE) {
         struct jval *found;
         if (!jdict_find(vm, obj.u.dict, name, &found))
             return false;
@@ -215,7 +215,7 @@ static bool item(struct jvm *vm, struct jval obj, struct jval key, struct jval *
         const size_t at = jstr_offset(s, i);
         uint32_t cp;
         return jvm_steps(vm, at / 64) &&
-               jstr_part(vm, s, at, at + text_next(jstr_text(s), at, &cp), out);
+               jstr_slice(vm, s, at, at + text_next(jstr_text(s), at, &cp), out);
     }
     default:
         return true;

@@ -118,8 +118,8 @@ static bool eval_cond(struct jvm *vm, const struct jnode *n, struct jval *out)
         return eval_expr(vm, n->b, out);
     if (n->c)
         return eval_expr(vm, n->c, out);
-    *out = jundef_hint(vm, "the inline if-expression evaluated to false "
-                           "and no else section was defined");
+    *out = jundef_hint(
+        vm, "the inline if-expression evaluated to false and no else section was defined");
     return true;
 }
 

@@ -99,7 +99,7 @@ static bool exec_assign(struct jvm *vm, const struct jnode *target, struct jval 
         return scope_set(vm, target->id, v);
     if (target->kind == N_TUPLE)
         return assign_tuple(vm, target, v);
-    if (!scope_get(vm, target->id, &space) || space.kind != J_SPACE)
+    if (!scope_get(vm, target->id, &space) || space.kind != J_NAMESPACE)
         return jvm_fail(vm, "cannot assign attribute on non-namespace object");
     return jdict_set(vm, space.u.dict, target->val, v);
 }

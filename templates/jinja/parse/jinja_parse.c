@@ -54,7 +54,7 @@ static bool assignable(struct parser *p, struct jnode *n, int flags)
                 return false;
         return true;
     }
-    if (n->kind == N_NSREF && (flags & TUPLE_SPACE))
+    if (n->kind == N_NSREF && (flags & TUPLE_NAMESPACE))
         return true;
     if (n->kind != N_NAME)
         return parser_fail(p, &at, "can't assign to this");
@@ -86,7 +86,7 @@ static bool parse_set(struct parser *p, struct jnode **out)
 {
     const struct jtok *const tok = parser_next(p);
     struct jnode *const n = parser_node(p, N_SET, tok);
-    if (!n || !parse_target(p, TUPLE_SPACE, NULL, &n->a))
+    if (!n || !parse_target(p, TUPLE_NAMESPACE, NULL, &n->a))
         return false;
     *out = n;
     if (parser_skip(p, T_ASSIGN))

@@ -207,7 +207,7 @@ bool parse_tuple(struct parser *p, int flags, const char *end_name, struct jnode
             return false;
         if (tuple_ends(p, end_name))
             break;
-        const bool ok = flags & TUPLE_SIMPLE    ? parse_primary(p, flags & TUPLE_SPACE, &item)
+        const bool ok = flags & TUPLE_SIMPLE    ? parse_primary(p, flags & TUPLE_NAMESPACE, &item)
                         : flags & TUPLE_NO_COND ? parse_expr_no_cond(p, &item)
                                                 : parse_expr(p, &item);
         if (!ok || !parser_push(p, &items, item))

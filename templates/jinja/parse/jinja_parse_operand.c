@@ -75,7 +75,7 @@ static bool parse_const(struct parser *p, struct jval v, struct jnode **out)
     return parser_seal(p, n);
 }
 
-static bool parse_name(struct parser *p, bool with_space, struct jnode **out)
+static bool parse_name(struct parser *p, bool with_namespace, struct jnode **out)
 {
     struct jtok *const tok = parser_tok(p);
     if (bn_str_is(tok->text, "true") || bn_str_is(tok->text, "True"))
@@ -87,7 +87,7 @@ static bool parse_name(struct parser *p, bool with_space, struct jnode **out)
     struct jnode *const n = parser_node(p, N_NAME, parser_next(p));
     if (!n || !parser_name(p, tok->text, n))
         return false;
-    if (with_space && parser_skip(p, T_DOT)) {
+    if (with_namespace && parser_skip(p, T_DOT)) {
         n->kind = N_NSREF;
         const struct jtok *const attr = parser_tok(p);
         if (!parser_expect(p, T_NAME) || !parser_string(p, attr->text, &n->val))
@@ -101,7 +101,7 @@ static bool parse_name(struct parser *p, bool with_space, struct jnode **out)
     return parser_seal(p, n);
 }
 
-bool parse_primary(struct parser *p, bool with_space, struct jnode **out)
+bool parse_primary(struct parser *p, bool with_namespace, struct jnode **out)
 {
     const struct jtok *const tok = parser_tok(p);
     bool ok;
@@ -109,7 +109,7 @@ bool parse_primary(struct parser *p, bool with_space, struct jnode **out)
         return false;
     switch (tok->kind) {
     case T_NAME:
-        ok = parse_name(p, with_space, out);
+        ok = parse_name(p, with_namespace, out);
         break;
     case T_STRING:
         ok = parse_string(p, out);

@@ -67,10 +67,10 @@ struct jnode *parser_pair(struct parser *p, enum jnode_kind kind, const struct j
 /* ---- expressions ---- */
 
 enum tuple_flags {
-    TUPLE_SIMPLE = 1,  /* items are operands without operators */
-    TUPLE_NO_COND = 2, /* items are expressions without an inline if */
-    TUPLE_PARENS = 4,  /* the tuple is in parentheses, so it may be empty */
-    TUPLE_SPACE = 8,   /* an item may be ns.name, the target of {% set %} */
+    TUPLE_SIMPLE = 1,    /* items are operands without operators */
+    TUPLE_NO_COND = 2,   /* items are expressions without an inline if */
+    TUPLE_PARENS = 4,    /* the tuple is in parentheses, so it may be empty */
+    TUPLE_NAMESPACE = 8, /* an item may be ns.name, the target of {% set %} */
 };
 
 bool parse_expr(struct parser *p, struct jnode **out);
@@ -78,8 +78,8 @@ bool parse_expr(struct parser *p, struct jnode **out);
 bool parse_tuple(struct parser *p, int flags, const char *end_name, struct jnode **out);
 /* with_filter: filters and tests may follow. */
 bool parse_unary(struct parser *p, bool with_filter, struct jnode **out);
-/* A name, literal or expression in brackets. with_space: see TUPLE_SPACE. */
-bool parse_primary(struct parser *p, bool with_space, struct jnode **out);
+/* A name, literal or expression in brackets. with_namespace: see TUPLE_NAMESPACE. */
+bool parse_primary(struct parser *p, bool with_namespace, struct jnode **out);
 /* operand: NULL in a block. start_inline: the first filter follows without '|'. */
 bool parse_filters(struct parser *p, struct jnode *operand, bool start_inline, struct jnode **out);
 

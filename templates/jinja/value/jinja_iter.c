@@ -72,7 +72,7 @@ bool jiter_next(struct jvm *vm, struct jiter *it, struct jval *out, bool *more)
             break;
         const size_t n = text_next(jstr_text(s), it->pos, &cp);
         it->pos += n;
-        if (!jstr_part(vm, s, it->pos - n, it->pos, out))
+        if (!jstr_slice(vm, s, it->pos - n, it->pos, out))
             return false;
         out->u.s->is_markup = false; /* characters of markup are plain */
         return true;

@@ -115,7 +115,7 @@ static bool repr_other(struct jbuf *b, struct jval v)
         if (!v.u.macro->name)
             return jbuf_text(b, "<Macro anonymous>");
         return jbuf_text(b, "<Macro ") && repr_string(b, v.u.macro->name) && jbuf_text(b, ">");
-    case J_SPACE:
+    case J_NAMESPACE:
         return jbuf_text(b, "<Namespace ") && repr_dict(b, v.u.dict) && jbuf_text(b, ">");
     case J_LOOP:
         return repr_loop(b, v.u.loop);

@@ -63,13 +63,13 @@ static bool slice_string(struct jvm *vm, struct jstr *str, const struct slice *s
     if (s->step == 1) {
         const size_t b0 = jstr_offset(str, (size_t)s->start);
         const size_t b1 = s->n ? jstr_offset(str, (size_t)s->stop) : b0;
-        return jstr_part(vm, str, b0, b1, out);
+        return jstr_slice(vm, str, b0, b1, out);
     }
     jbuf_init(&b, vm);
     size_t at = s->n ? jstr_offset(str, (size_t)s->start) : 0;
     for (size_t i = 0; i < s->n; i++) {
         uint32_t cp;
-        if (!jbuf_part(&b, str, at, at + text_next(jstr_text(str), at, &cp)))
+        if (!jbuf_slice(&b, str, at, at + text_next(jstr_text(str), at, &cp)))
             return false;
         if (i + 1 == s->n)
             break;

@@ -131,7 +131,7 @@ size_t jstr_offset(struct jstr *s, size_t index)
     return at;
 }
 
-bool jstr_part(struct jvm *vm, const struct jstr *s, size_t b0, size_t b1, struct jval *out)
+bool jstr_slice(struct jvm *vm, const struct jstr *s, size_t b0, size_t b1, struct jval *out)
 {
     struct jval v;
     if (!jstr_new(vm, (struct bn_str){s->ptr + b0, b1 - b0}, s->origin, &v))
@@ -272,7 +272,7 @@ bool jbuf_repeat(struct jbuf *b, uint32_t cp, size_t n, uint32_t origin)
     return true;
 }
 
-bool jbuf_part(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1)
+bool jbuf_slice(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1)
 {
     if (!s->runs)
         return jbuf_add(b, s->ptr + b0, b1 - b0, s->origin);
@@ -287,7 +287,7 @@ bool jbuf_part(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1)
 
 bool jbuf_str(struct jbuf *b, const struct jstr *s)
 {
-    return jbuf_part(b, s, 0, s->n_bytes);
+    return jbuf_slice(b, s, 0, s->n_bytes);
 }
 
 bool jbuf_done(struct jbuf *b, struct jval *out)

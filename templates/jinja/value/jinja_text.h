@@ -41,7 +41,7 @@ struct jval jstr_lit(struct jvm *vm, const char *text);
 size_t jstr_chars(struct jstr *s);
 uint32_t jstr_origin(const struct jstr *s, size_t at);
 size_t jstr_offset(struct jstr *s, size_t index); /* of a code point; n_bytes if past the end */
-bool jstr_part(struct jvm *vm, const struct jstr *s, size_t b0, size_t b1, struct jval *out);
+bool jstr_slice(struct jvm *vm, const struct jstr *s, size_t b0, size_t b1, struct jval *out);
 bool jstr_equal(const struct jstr *a, const struct jstr *b);
 /* Order by code points, which equals the order by bytes. */
 int jstr_compare(const struct jstr *a, const struct jstr *b);
@@ -70,7 +70,7 @@ bool jbuf_text(struct jbuf *b, const char *text); /* with the origin ORIGIN_TEMP
 bool jbuf_cp(struct jbuf *b, uint32_t cp, uint32_t origin);
 bool jbuf_repeat(struct jbuf *b, uint32_t cp, size_t n, uint32_t origin);
 bool jbuf_str(struct jbuf *b, const struct jstr *s);
-bool jbuf_part(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1);
+bool jbuf_slice(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1);
 bool jbuf_done(struct jbuf *b, struct jval *out); /* *out takes over the bytes: do not add more */
 
 #endif

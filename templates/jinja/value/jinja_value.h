@@ -37,7 +37,7 @@ enum jkind {
     J_LIST,
     J_TUPLE,
     J_DICT,
-    J_SPACE, /* namespace(...) */
+    J_NAMESPACE, /* namespace(...) */
     J_RANGE,
     J_VIEW,   /* dict.keys(), .values(), .items() */
     J_ITER,   /* a generator: can be iterated once */
@@ -72,7 +72,7 @@ struct jval {
         double f;
         struct jstr *s;
         struct jlist *list; /* J_LIST, J_TUPLE */
-        struct jdict *dict; /* J_DICT, J_SPACE */
+        struct jdict *dict; /* J_DICT, J_NAMESPACE */
         struct jrange *range;
         struct jview *view;
         struct jgen *gen;

@@ -133,13 +133,15 @@ static bool first_value(struct formatter *f, struct bn_str name, struct jval *ou
     int64_t index = 0;
     if (name.n_bytes == 0) {
         if (f->by_number)
-            return jvm_fail(f->vm, "cannot switch from manual field specification "
-                                   "to automatic field numbering");
+            return jvm_fail(
+                f->vm,
+                "cannot switch from manual field specification to automatic field numbering");
         index = (int64_t)f->n_auto++;
     } else if (all_digits(name)) {
         if (f->n_auto)
-            return jvm_fail(f->vm, "cannot switch from automatic field numbering to manual field "
-                                   "specification");
+            return jvm_fail(
+                f->vm,
+                "cannot switch from automatic field numbering to manual field specification");
         f->by_number = true;
         if (number_parse_int(name, 10, &index) != NUMBER_OK)
             return jvm_fail(f->vm, "Too many decimal digits in format string");
@@ -183,8 +185,8 @@ static bool field_value(struct formatter *f, struct jstr *text, struct bn_str fi
             return jvm_fail(f->vm, "Missing ']' in format string");
         if (!is_attr && at < field.n_bytes && field.ptr[at] != '.' && field.ptr[at] != '[')
             return jvm_fail(f->vm, "Only '.' or '[' may follow ']' in format field specifier");
-        if (!jstr_part(f->vm, text, (size_t)(name.ptr - text->ptr),
-                       (size_t)(name.ptr - text->ptr) + name.n_bytes, &key))
+        if (!jstr_slice(f->vm, text, (size_t)(name.ptr - text->ptr),
+                        (size_t)(name.ptr - text->ptr) + name.n_bytes, &key))
             return false;
         if (!is_attr && all_digits(name)) {
             if (number_parse_int(name, 10, &index) != NUMBER_OK)
@@ -246,7 +248,7 @@ static bool format_field(struct formatter *f, struct jbuf *b, struct jstr *text,
     at = at < bound[1] ? at + 1 : bound[1];
     struct jbuf made, spec_buf;
     jbuf_init(&spec_buf, f->vm);
-    if (!field_value(f, text, field, &v) || !jstr_part(f->vm, text, at, bound[1], &spec))
+    if (!field_value(f, text, field, &v) || !jstr_slice(f->vm, text, at, bound[1], &spec))
         return false;
     if (!format_into(f, &spec_buf, spec.u.s, depth - 1) || !jbuf_done(&spec_buf, &spec))
         return false;
@@ -271,13 +273,13 @@ static bool format_into(struct formatter *f, struct jbuf *b, struct jstr *text, 
         const size_t b0 = at;
         while (at < text->n_bytes && text->ptr[at] != '{' && text->ptr[at] != '}')
             at++;
-        if (!jbuf_part(b, text, b0, at))
+        if (!jbuf_slice(b, text, b0, at))
             return false;
         if (at == text->n_bytes)
             break;
         const bool twice = at + 1 < text->n_bytes && text->ptr[at + 1] == text->ptr[at];
         if (twice) {
-            if (!jbuf_part(b, text, at, at + 1))
+            if (!jbuf_slice(b, text, at, at + 1))
                 return false;
             at += 2;
             continue;

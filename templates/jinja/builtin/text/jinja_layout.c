@@ -13,7 +13,7 @@ static bool padded(struct jbuf *b, const struct jstr *s, size_t b1, size_t n_cha
     const size_t pad = how->width > n_chars ? how->width - n_chars : 0;
     const uint32_t fill = how->fill ? how->fill : ' ';
     const size_t left = how->align == '>' ? pad : how->align == '^' ? pad / 2 : 0;
-    return jbuf_repeat(b, fill, left, ORIGIN_TEMPLATE) && jbuf_part(b, s, 0, b1) &&
+    return jbuf_repeat(b, fill, left, ORIGIN_TEMPLATE) && jbuf_slice(b, s, 0, b1) &&
            jbuf_repeat(b, fill, pad - left, ORIGIN_TEMPLATE);
 }
 

@@ -52,7 +52,7 @@ static bool named_arg(struct percent *p, struct jval *out, bool *found)
         return jvm_fail(p->vm, "incomplete format key");
     if (p->args.kind != J_DICT)
         return jvm_fail(p->vm, "format requires a mapping");
-    if (!jstr_part(p->vm, p->text, b0, p->at - 1, &key) ||
+    if (!jstr_slice(p->vm, p->text, b0, p->at - 1, &key) ||
         !jdict_find(p->vm, p->args.u.dict, key, &val))
         return false;
     if (!val)
@@ -247,7 +247,7 @@ bool format_percent(struct jvm *vm, struct jval text, struct jval args, struct j
         const size_t b0 = p.at;
         while (p.at < p.text->n_bytes && p.text->ptr[p.at] != '%')
             p.at++;
-        if (!jbuf_part(&p.b, p.text, b0, p.at))
+        if (!jbuf_slice(&p.b, p.text, b0, p.at))
             return false;
         if (p.at == p.text->n_bytes)
             break;

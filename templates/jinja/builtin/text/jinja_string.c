@@ -135,7 +135,7 @@ bool string_strip(struct jvm *vm, struct jstr *s, struct jval chars, int sides, 
             return false;
         b1 = at;
     }
-    return jstr_part(vm, s, b0, b1, out);
+    return jstr_slice(vm, s, b0, b1, out);
 }
 
 /* ---- replace ---- */
@@ -154,7 +154,7 @@ bool string_replace(struct jvm *vm, struct jstr *s, const struct jstr *const pai
         uint32_t cp;
         if (found == SIZE_MAX)
             break;
-        if (!jvm_steps(vm, 1) || !jbuf_part(&b, s, at, found) || !jbuf_str(&b, pair[1]))
+        if (!jvm_steps(vm, 1) || !jbuf_slice(&b, s, at, found) || !jbuf_str(&b, pair[1]))
             return false;
         at = found + old.n_bytes;
         if (old.n_bytes)
@@ -162,11 +162,11 @@ bool string_replace(struct jvm *vm, struct jstr *s, const struct jstr *const pai
         if (at == hay.n_bytes) /* the empty string occurs before each character and at the end */
             break;
         const size_t n = text_next(hay, at, &cp);
-        if (!jbuf_part(&b, s, at, at + n))
+        if (!jbuf_slice(&b, s, at, at + n))
             return false;
         at += n;
     }
-    return jbuf_part(&b, s, at, hay.n_bytes) && jbuf_done(&b, out);
+    return jbuf_slice(&b, s, at, hay.n_bytes) && jbuf_done(&b, out);
 }
 
 /* ---- pad and join ---- */
@@ -221,7 +221,7 @@ bool string_join(struct jvm *vm, const struct jstr *sep, struct jval seq, bool c
 static bool push_part(struct jvm *vm, struct jstr *s, size_t b0, size_t b1, struct jval list)
 {
     struct jval part;
-    return jvm_steps(vm, 1) && jstr_part(vm, s, b0, b1, &part) && jlist_push(vm, list, part);
+    return jvm_steps(vm, 1) && jstr_slice(vm, s, b0, b1, &part) && jlist_push(vm, list, part);
 }
 
 static bool check_sep(struct jvm *vm, struct jval sep)
