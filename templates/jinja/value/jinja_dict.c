@@ -1,5 +1,5 @@
 /*
- * Dicts, and equality and hashing, which their keys need. A dict is a list of entries in insertion
+ * Dicts, and what their keys need: equality and hashing. A dict is a list of entries in insertion
  * order. A dict with more than SMALL_DICT entries also has a hash index. Entries are never removed.
  */
 #include "templates/jinja/value/jinja_compare.h"
@@ -128,12 +128,12 @@ bool jval_equal(struct jvm *vm, struct jval a, struct jval b, bool *out)
 
 static uint64_t mix(uint64_t h, uint64_t x)
 {
-    return (h ^ x) * 0x100000001b3u; /* the prime of FNV-1a */
+    return (h ^ x) * 0x100000001b3u; /* FNV-1a's prime */
 }
 
 static uint64_t hash_bytes(const char *p, size_t n)
 {
-    uint64_t h = 0xcbf29ce484222325u; /* the offset basis of FNV-1a */
+    uint64_t h = 0xcbf29ce484222325u; /* and its start */
     for (size_t i = 0; i < n; i++)
         h = mix(h, (unsigned char)p[i]);
     return h ^ h >> 29;
@@ -163,7 +163,7 @@ bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out)
     case J_INT:
         *out = mix(0, (uint64_t)jval_int(v));
         return true;
-    case J_FLOAT: /* equal numbers have equal hashes */
+    case J_FLOAT: /* equal numbers hash alike */
         if (v.u.f >= -0x1p63 && v.u.f < 0x1p63 && v.u.f == floor(v.u.f))
             *out = mix(0, (uint64_t)(int64_t)v.u.f);
         else
