@@ -4,7 +4,7 @@
 #ifndef TEMPLATES_JINJA_LEX_H
 #define TEMPLATES_JINJA_LEX_H
 
-#include "templates/jinja/value/jinja_value.h"
+#include "templates/jinja/value/jinja_vm.h"
 
 enum jtok_kind {
     T_EOF,

@@ -4,7 +4,7 @@
 #ifndef TEMPLATES_JINJA_COMPARE_H
 #define TEMPLATES_JINJA_COMPARE_H
 
-#include "templates/jinja/value/jinja_value.h"
+#include "templates/jinja/value/jinja_vm.h"
 
 enum jop {
     OP_ADD,

@@ -5,7 +5,7 @@
 #ifndef TEMPLATES_JINJA_ITER_H
 #define TEMPLATES_JINJA_ITER_H
 
-#include "templates/jinja/value/jinja_value.h"
+#include "templates/jinja/value/jinja_vm.h"
 
 struct jiter {
     struct jval src;

@@ -5,7 +5,7 @@
 #ifndef TEMPLATES_JINJA_TEXT_H
 #define TEMPLATES_JINJA_TEXT_H
 
-#include "templates/jinja/value/jinja_value.h"
+#include "templates/jinja/value/jinja_vm.h"
 
 #include <unistr.h>
 

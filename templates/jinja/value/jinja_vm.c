@@ -2,8 +2,8 @@
  * The memory of one rendering: chunks of growing size that are freed together. Also the counters
  * that bound a hostile template: steps, depth and bytes.
  */
+#include "templates/jinja/value/jinja_vm.h"
 #include "engine/base/memory.h"
-#include "templates/jinja/value/jinja_value.h"
 
 #include <stdarg.h>
 #include <stdio.h>
