@@ -125,10 +125,8 @@ void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes)
     return p;
 }
 
-bool jvm_grow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes)
+bool jvm_regrow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes)
 {
-    if (need <= *cap)
-        return true;
     /* A first allocation of at least four items or 32 bytes, then at least twice as much. */
     const size_t least = unit_bytes < 8 ? 32 : 4;
     const size_t more = need > *cap * 2 ? need + least : *cap * 2;

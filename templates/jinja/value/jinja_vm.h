@@ -53,6 +53,11 @@ bool jvm_enter(struct jvm *vm);           /* call jvm_leave also after a failure
 void jvm_leave(struct jvm *vm);
 void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes); /* NULL: failed, error is written */
 /* Make room for `need` items in an array with n items. `array` is the address of its pointer. */
-bool jvm_grow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes);
+bool jvm_regrow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes);
+static inline bool jvm_grow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need,
+                            size_t unit_bytes)
+{
+    return need <= *cap || jvm_regrow(vm, array, n, cap, need, unit_bytes);
+}
 
 #endif
