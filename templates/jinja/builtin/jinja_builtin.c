@@ -1,11 +1,11 @@
 /*
- * Finding built-ins by name, and binding arguments to their parameters.
+ * Finds built-ins by name and binds arguments to their parameters.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 
 #include "templates/jinja/value/jinja_compare.h"
 
-/* The next name of a parameter list; false at its end. */
+/* Reads the next name of a parameter list. False: no more names. */
 static bool next_param(const char **list, struct bn_str *name, bool *is_optional)
 {
     const char *const p = **list == ',' || **list == '!' ? *list + 1 : *list;
@@ -39,7 +39,7 @@ static bool bind(struct jvm *vm, const struct jbuiltin *f, const struct jargs *a
             n_used++;
         }
         if (slots[n].kind == J_MISSING && !is_optional)
-            return jvm_fail(vm, "%s() misses its argument '%.*s'", f->name, (int)name.n_bytes,
+            return jvm_fail(vm, "%s() misses the argument '%.*s'", f->name, (int)name.n_bytes,
                             name.ptr);
     }
     if (args->n_pos > n)
