@@ -149,7 +149,8 @@ static enum exit_code check_speech(struct inspect *in, const struct token_list *
     if (code != EXIT_DONE)
         return code;
     const double blind = log((double)bn_model_info(in->model)->n_vocab);
-    const bool is_i2s = bn_str_is(bn_str_of(bn_model_info(in->model)->quantisation), "I2_S");
+    const bool is_i2s =
+        strcmp(bn_model_info(in->model)->quantisation, tensor_geometries[TENSOR_I2_S].name) == 0;
     check_say(CHECK_OK, "device", "%s", bn_model_info(in->model)->device);
     if (loss < SPEAKS_BELOW * blind) {
         check_say(CHECK_OK, "speech", "%.2f nats a token on a short text; guessing blindly is %.2f",

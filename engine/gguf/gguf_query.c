@@ -1,7 +1,8 @@
 /*
- * Looking things up in a parsed file. Names are found by binary search in an index sorted once:
- * unlike a hash table it cannot be made quadratic by a file with chosen names, and duplicates end
- * up side by side.
+ * Lookup of keys, tensors and values in a parsed file.
+ *
+ * Names are found by binary search in an index that is sorted once. Unlike a hash table, it stays
+ * fast for hostile names, and sorting puts duplicates next to each other.
  */
 #include "engine/gguf/gguf.h"
 
@@ -11,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* Scalars of a file, widened. */
+/* A number of any kind. */
 struct number {
     enum { NUMBER_UNSIGNED, NUMBER_SIGNED, NUMBER_FLOAT } sort;
     uint64_t u;
@@ -37,7 +38,7 @@ static int compare_str(struct bn_str a, struct bn_str b)
     return a.n_bytes == 0 ? 0 : memcmp(a.ptr, b.ptr, a.n_bytes);
 }
 
-/* Equal names in file order, so that the second one is reported. */
+/* Equal names stay in file order, so that the second one is reported. */
 static int compare_name_at(const void *a, const void *b)
 {
     const struct name_at *x = a, *y = b;
@@ -45,14 +46,14 @@ static int compare_name_at(const void *a, const void *b)
     return c != 0 ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-/* Sort `names` (n) and keep the order as an index; `what` is for the message. */
-static bool sort_index(struct name_at *names, size_t n, uint32_t *index, const char *what,
+/* Sort `names` (n) and write the order to `index`; `label` names the entries in messages. */
+static bool sort_index(struct name_at *names, size_t n, uint32_t *index, const char *label,
                        struct bn_error *err)
 {
     qsort(names, n, sizeof(*names), compare_name_at);
     for (size_t i = 0; i < n; i++) {
         if (i > 0 && bn_str_equal(names[i - 1].name, names[i].name))
-            return bn_fail(err, BN_EFORMAT, "%s '%.*s' stands twice, as number %u and %u", what,
+            return bn_fail(err, BN_EFORMAT, "%s '%.*s' occurs twice, as number %u and %u", label,
                            STR_ARG(names[i].name), names[i - 1].at, names[i].at);
         index[i] = names[i].at;
     }
@@ -143,7 +144,7 @@ static double f64_from_bits(uint64_t bits)
     return v;
 }
 
-/* Number i of a single value or an array; false past the end and for strings and arrays of them. */
+/* Load item i of an array, or a single value. False past the end and for strings. */
 static bool load_number(const struct gguf_kv *kv, uint64_t i, struct number *out)
 {
     const enum gguf_kind kind = kv->kind == GGUF_ARRAY ? kv->item_kind : kv->kind;
@@ -217,7 +218,7 @@ bool gguf_item_f64(const struct gguf_kv *kv, uint64_t i, double *out)
     return true;
 }
 
-/* A key that holds one value, not an array and not a bool, which is no number here. */
+/* Find a key with a single value that is neither an array nor a bool. */
 static const struct gguf_kv *find_scalar(const struct gguf *g, const char *key)
 {
     const struct gguf_kv *kv = gguf_find_kv(g, key);
