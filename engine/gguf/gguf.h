@@ -33,7 +33,7 @@ enum gguf_kind { /* value types with the numbers that files use */
 };
 
 struct gguf_kv {
-    struct bn_str key;
+    struct bn_str key; /* must be the first member, like gguf_tensor.name */
     enum gguf_kind kind;
     enum gguf_kind item_kind; /* only for ARRAY */
     uint64_t n_items;         /* length of an ARRAY, else 1 */

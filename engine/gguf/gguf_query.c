@@ -84,40 +84,38 @@ done:
     return ok;
 }
 
-const struct gguf_kv *gguf_find_kv(const struct gguf *g, const char *key)
+/* Number of the entry with this name, or n. An entry begins with its name and has `entry_bytes`. */
+static size_t find_name(const void *entries, size_t entry_bytes, const uint32_t *index, size_t n,
+                        const char *name)
 {
-    const struct bn_str wanted = bn_str_of(key);
-    size_t lo = 0, hi = g->n_kvs;
+    const struct bn_str wanted = bn_str_of(name);
+    size_t lo = 0, hi = n;
     while (lo < hi) {
         const size_t mid = lo + (hi - lo) / 2;
-        const struct gguf_kv *kv = &g->kvs[g->kv_index[mid]];
-        const int c = compare_str(kv->key, wanted);
+        struct bn_str at_mid;
+        memcpy(&at_mid, (const char *)entries + index[mid] * entry_bytes, sizeof(at_mid));
+        const int c = compare_str(at_mid, wanted);
         if (c == 0)
-            return kv;
+            return index[mid];
         if (c < 0)
             lo = mid + 1;
         else
             hi = mid;
     }
-    return NULL;
+    return n;
+}
+
+const struct gguf_kv *gguf_find_kv(const struct gguf *g, const char *key)
+{
+    const size_t i = find_name(g->kvs, sizeof(*g->kvs), g->kv_index, g->n_kvs, key);
+    return i < g->n_kvs ? &g->kvs[i] : NULL;
 }
 
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *name)
 {
-    const struct bn_str wanted = bn_str_of(name);
-    size_t lo = 0, hi = g->n_tensors;
-    while (lo < hi) {
-        const size_t mid = lo + (hi - lo) / 2;
-        const struct gguf_tensor *t = &g->tensors[g->tensor_index[mid]];
-        const int c = compare_str(t->name, wanted);
-        if (c == 0)
-            return t;
-        if (c < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return NULL;
+    const size_t i =
+        find_name(g->tensors, sizeof(*g->tensors), g->tensor_index, g->n_tensors, name);
+    return i < g->n_tensors ? &g->tensors[i] : NULL;
 }
 
 static struct number unsigned_number(uint64_t v)

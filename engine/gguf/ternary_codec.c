@@ -74,8 +74,8 @@ static bool tq_scale(const struct ternary_source *src, float *scale, struct bn_e
                            src->name, i, offset);
         if (found != 0.0f)
             return bn_fail(err, BN_EUNSUPPORTED,
-                           "tensor '%s': block %zu has scale %g at byte %zu, others have %g; only "
-                           "tensors with one scale are ternary in the sense of BitNet",
+                           "tensor '%s': block %zu has scale %g at byte %zu, others have %g; "
+                           "a ternary tensor has one scale",
                            src->name, i, (double)d, offset, (double)found);
         found = d;
         found_bits = bits;
@@ -133,12 +133,11 @@ static bool check_element(const struct ternary_source *src, size_t i, uint32_t *
         return bn_fail(err, BN_EFORMAT, "tensor '%s': element %zu (row %zu) is not finite",
                        src->name, i, i / src->n_cols);
     if (*found != 0)
-        return bn_fail(
-            err, BN_EUNSUPPORTED,
-            "tensor '%s' (%s) is dense, not ternary: element %zu (row %zu) is %g, earlier "
-            "ones are 0 or %g in magnitude",
-            src->name, tensor_geometries[src->type].name, i, i / src->n_cols, (double)v,
-            (double)*scale);
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "tensor '%s' (%s) is dense, not ternary: "
+                       "element %zu (row %zu) is %g, earlier ones are 0 or %g in magnitude",
+                       src->name, tensor_geometries[src->type].name, i, i / src->n_cols, (double)v,
+                       (double)*scale);
     *found = bits;
     *scale = fabsf(v);
     return true;

@@ -25,7 +25,7 @@ struct range {
 static const char *full_key(struct keys *k, const char *key)
 {
     (void)snprintf(k->text, sizeof(k->text), "%s.%s", k->arch->name,
-                   key); /* short names of ours fit */
+                   key); /* all key names are short */
     return k->text;
 }
 
@@ -48,11 +48,10 @@ static bool uniform_value(const struct keys *k, const struct gguf_kv *kv, uint64
             return bn_fail(err, BN_EFORMAT, "%s is not a whole number for layer %llu", k->text,
                            (unsigned long long)i);
         if (other != v)
-            return bn_fail(
-                err, BN_EUNSUPPORTED,
-                "%s is %llu for layer 0 and %llu for layer %llu: layers of different shapes "
-                "are not supported",
-                k->text, (unsigned long long)v, (unsigned long long)other, (unsigned long long)i);
+            return bn_fail(err, BN_EUNSUPPORTED,
+                           "%s is %llu for layer 0 and %llu for layer %llu, but all must be equal",
+                           k->text, (unsigned long long)v, (unsigned long long)other,
+                           (unsigned long long)i);
     }
     *out = v;
     return true;

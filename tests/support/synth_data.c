@@ -1,7 +1,7 @@
 /*
  * The random bytes of synthetic tensors. A number depends only on the seed, the name of the tensor
- * and its position (SplitMix64's mixer over a counter), so any range of a tensor can be computed
- * alone.
+ * and its position (SplitMix64's mixer over a counter), so any range of a tensor can be
+ * computed on its own.
  */
 #include "tests/support/synth_plan.h"
 
