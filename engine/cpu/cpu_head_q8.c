@@ -18,8 +18,8 @@
 enum tensor_type head_type(const struct model *m, enum bn_head_mode head)
 {
     const enum tensor_type type = m->head.type;
-    const bool is_wide = type == TENSOR_F32 || type == TENSOR_F16 || type == TENSOR_BF16;
-    return head == BN_HEAD_Q8 && is_wide ? TENSOR_Q8_0 : type;
+    const bool is_float = tensor_geometries[type].is_float;
+    return head == BN_HEAD_Q8 && is_float ? TENSOR_Q8_0 : type;
 }
 
 bool head_copy_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes)
