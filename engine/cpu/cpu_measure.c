@@ -4,8 +4,8 @@
  *
  * Reading uses the packed weights if they are larger than the caches, otherwise a buffer of its
  * own. The multiply-adds are hand-written loops and not the real kernels: the kernels stay below
- * the true limit, by up to 8 % in ternary_matmul and 16 to 20 % in attention (docs/lab-notes.md),
- * so a percentage of them could exceed 100.
+ * the true limit, by 7 % in ternary_matmul and 15 to 20 % in attention (docs/lab-notes.md), so a
+ * percentage of them could exceed 100.
  */
 #include "engine/cpu/cpu_measure.h"
 

@@ -1,6 +1,5 @@
 /*
- * The limits between the strategies, and the choice among them. Each limit has its reason beside
- * it.
+ * The choice among the strategies. The limits between them are one table, each with its reason.
  */
 #include "engine/cpu/cpu_strategy.h"
 
