@@ -103,7 +103,7 @@ size_t strategy_explain(const struct strategy_model *m, const struct strategy_wo
                  "KV cache         %s, %.1f kB a token\n"
                  "head             %zu row%s, %s, %.1f MB\n",
                  w->n_tokens, m->n_ubatch, p.n_active, m->n_threads,
-                 m->all_threads              ? ", as requested"
+                 m->all_threads              ? ", as asked for"
                  : p.n_active < m->n_threads ? ", more would have too little to do"
                                              : "",
                  linear, (double)m->line_bytes / 1e6, attn, m->kv_form,
