@@ -39,7 +39,7 @@ static bool find_func(struct jvm *vm, struct lazy *self, size_t at, bool is_filt
     const struct jval name = self->args.pos[at];
     const char *const what = is_filter ? "filter" : "test";
     const struct bn_str text = name.kind == J_STR ? jstr_text(name.u.s) : (struct bn_str){0};
-    self->func = is_filter ? builtin_filter(text) : builtin_test(text);
+    self->func = is_filter ? vm->ops->find_filter(text) : vm->ops->find_test(text);
     if (!self->func)
         return jvm_fail(vm, "No %s named '%.*s'", what,
                         (int)(text.n_bytes < 60 ? text.n_bytes : 60), text.n_bytes ? text.ptr : "");

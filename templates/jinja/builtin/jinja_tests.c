@@ -33,8 +33,8 @@ PREDICATE(is_false, v.kind == J_BOOL && !v.u.b)
 PREDICATE(is_iterable, jval_is_iterable(v))
 PREDICATE(is_escaped, v.kind == J_STR && v.u.s->is_markup)
 PREDICATE(is_sameas, jval_same(v, c->arg[0]))
-PREDICATE(is_filter, v.kind == J_STR && builtin_filter(jstr_text(v.u.s)))
-PREDICATE(is_test, v.kind == J_STR && builtin_test(jstr_text(v.u.s)))
+PREDICATE(is_filter, v.kind == J_STR && vm->ops->find_filter(jstr_text(v.u.s)))
+PREDICATE(is_test, v.kind == J_STR && vm->ops->find_test(jstr_text(v.u.s)))
 
 static bool has_remainder(struct jvm *vm, struct jval v, struct jval by, int64_t remainder,
                           struct jval *out)
