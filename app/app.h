@@ -1,91 +1,58 @@
 /*
- * The program as one struct: what main opened, the conversation, the painter, and how it will end.
+ * The program bitnet-chat as one struct: what was opened, the conversation, the painter, and how
+ * the program will end.
  */
 #ifndef APP_APP_H
 #define APP_APP_H
 
 #include "app/chat/chat.h"
-#include "app/chat/conversation/store.h"
 #include "app/common/log_file.h"
-#include "app/common/report.h"
-#include "app/terminal/key_queue.h"
-#include "app/terminal/line/history.h"
-
-#define PROGRAM "bitnet-chat"
-
-/* A place in an answer: bytes of its two parts. */
-struct answer_mark {
-    size_t n_thought, n_shown;
-};
+#include "app/options/chat_options.h"
+#include "app/ui/terminal_chat.h"
 
 struct app {
     struct options *options;
-    struct bn_file *file;
-    struct tokenizer *tokenizer;
-    struct template *template;   /* NULL: --raw */
-    struct bn_notes notes;       /* of file, vocabulary and template */
-    struct bn_notes model_notes; /* of the model: the worker writes them until it is loaded */
+    struct open_model model;
+    struct bn_notes model_notes; /* about the weights; the worker writes them until it has loaded */
     struct worker *worker;
+    const struct ui_ops *const *painters; /* all there are; NULL ends the list */
     struct ui ui;
-    const struct ui_ops *next_ui; /* painters change: this one is next; NULL: they do not */
-    struct key_queue keys;        /* typed, and no painter had a use for them yet */
-    struct answer_mark printed;   /* of the answer that runs: on the ordinary screen already */
+    const struct ui_ops *next_ui; /* change to this painter next; NULL: stay with this one */
+    struct terminal_chat terminal;
     struct chat chat;
     struct store store;
-    struct history history;
     struct log_file log;
-    char model_name[128]; /* cleaned, for a terminal */
-    bool is_demo;         /* no model was named: the built-in one */
     int wake_read, wake_write;
 
-    struct strbuf attachments;  /* of /file: they go before the next message */
-    struct bn_str first_prompt; /* to begin a terminal chat with */
-    bool was_first_prompt;
-    bool is_interactive; /* slash commands and the chat's notices */
-    bool is_private;     /* --private or its variable */
+    struct strbuf attachments;  /* files that go before the next message */
+    struct bn_str first_prompt; /* the first message of a terminal chat; empty: none, or sent */
+    bool is_interactive;        /* a person types: slash commands, the chat's notices */
     bool leaving;
-    bool ending;         /* leave as soon as the turn that runs has stopped ... */
+    bool ending;         /* leave as soon as the running turn has stopped ... */
     double ending_since; /* ... or two seconds after this (clock_seconds) */
     double stopping_since;
     enum exit_code code; /* once leaving or ending */
 };
 
-/* Where --ctx asks for more than there was in training: tokens of both. */
-#define CONTEXT_NOTICE "a context of %zu tokens is more than the %zu the model was trained with"
-/* One line about the built-in model that runs. The model is loaded. */
-#define DEMO_NOTICE "built-in demo model (%.1f million parameters): try 'what can you do?'"
+/* Show the warnings among the notes, and with --verbose the others too. */
+void app_show_notes(struct app *app, const struct bn_notes *notes);
 
-/* The warnings among the notes, and with --verbose the others too. */
-void app_tell_notes(struct app *app, const struct bn_notes *notes);
-
-/* Run until somebody leaves; gives the exit code. */
+/* Run until the user leaves or something ends the program. Returns the exit code. */
 enum exit_code app_run(struct app *app);
-/* End the loop soon. The first code counts, but an error replaces EXIT_DONE. */
+/* End the loop soon. The first code stays, but an error replaces EXIT_DONE. */
 void app_leave(struct app *app, enum exit_code code);
 
-/* Go on with another painter of a terminal, soon. One that cannot run here is not taken. */
-void app_change_ui(struct app *app, const struct ui_ops *ops);
-
-/* Stop what runs, keep what was said, then leave. */
+/* Stop what runs, write what was said to its files, then leave. */
 void app_end(struct app *app, enum exit_code code);
-/* Write the conversation to last.json and to the session, where there are such. */
-void app_keep(struct app *app);
 
-/* Take up the snapshot of the session file with the next answer, where there is one. */
-void app_use_snapshot(struct app *app, const char *session);
-/* With --snapshot: write the one of this session file. Tells how large it is; the worker goes on
- * with it, and says how it went. */
-void app_keep_snapshot(struct app *app, const char *session);
-
-/* A line or pasted text that a person entered: a command or a message. */
-enum entry {
-    ENTRY_DONE,
-    ENTRY_REFUSED, /* a command that cannot do it; said why */
-    ENTRY_UNKNOWN, /* no command; what it may have meant was said */
-    ENTRY_UNSENT,  /* a message that cannot be sent: belongs back into the editor */
-};
+/* Act on what the painter made of the input. */
+void app_event(struct app *app, const struct ui_event *event);
+/* Carry out a line that the user entered: a slash command or a message. */
 enum entry app_enter(struct app *app, struct bn_str text);
-/* A message, whatever it looks like, with what /file has staged. */
+/* Send a message, whatever it looks like, with the attached files. False: not sent, and the reason
+ * was shown. */
 bool app_say(struct app *app, struct bn_str text);
+/* Tab completion in the line editor, as in struct terminal_chat; `ud` is a struct app. */
+void app_complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out);
 
 #endif

@@ -1,10 +1,12 @@
 /*
- * What a person enters: a command, or a message with its attachments.
+ * What the user enters: a slash command, or a message with its attachments.
  */
 #include "app/app.h"
 #include "app/commands/commands.h"
 #include "app/common/input_text.h"
 #include "app/common/slash.h"
+
+#include <string.h>
 
 bool app_say(struct app *app, struct bn_str text)
 {
@@ -37,6 +39,36 @@ bool app_say(struct app *app, struct bn_str text)
     return ok;
 }
 
+static struct command_host host_of(struct app *app)
+{
+    return (struct command_host){.options = app->options,
+                                 .chat = &app->chat,
+                                 .ui = &app->ui,
+                                 .attachments = &app->attachments,
+                                 .history_path = app->terminal.history.path,
+                                 .is_interactive = app->is_interactive};
+}
+
+static void change_painter(struct app *app, const char *name)
+{
+    for (size_t i = 0; app->painters[i]; i++)
+        if (strcmp(app->painters[i]->name, name) == 0 && app->painters[i] != app->ui.ops)
+            app->next_ui = app->painters[i];
+}
+
+static enum entry run_command(struct app *app, const struct slash *s)
+{
+    struct command_host host = host_of(app);
+    const enum entry entry = command_run(&host, s->name, s->text);
+    if (host.painter)
+        change_painter(app, host.painter);
+    if (host.write_failed && !app->is_interactive)
+        app_leave(app, EXIT_FILE);
+    if (host.leaves)
+        app_leave(app, EXIT_DONE);
+    return entry;
+}
+
 enum entry app_enter(struct app *app, struct bn_str text)
 {
     const struct slash s = slash_parse(text);
@@ -44,9 +76,50 @@ enum entry app_enter(struct app *app, struct bn_str text)
     case SLASH_NOTHING:
         return ENTRY_DONE;
     case SLASH_COMMAND:
-        return command_run(app, s.name, s.text);
+        return run_command(app, &s);
     case SLASH_MESSAGE:
         break;
     }
     return app_say(app, s.text) ? ENTRY_DONE : ENTRY_UNSENT;
+}
+
+void app_complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out)
+{
+    struct command_host host = host_of(ud);
+    command_complete(&host, before, word, out);
+}
+
+void app_event(struct app *app, const struct ui_event *event)
+{
+    struct bn_error err;
+    switch (event->kind) {
+    case UI_LINE:
+        app->ui.ops->entry_done(&app->ui, app_enter(app, event->text));
+        break;
+    case UI_MESSAGE:
+        (void)app_say(app, event->text); /* app_say has shown the reason */
+        break;
+    case UI_PROMPT:
+        if (!chat_ask(&app->chat, event->text, &err))
+            app->ui.ops->turn_failed(&app->ui, &err);
+        break;
+    case UI_STOP:
+        chat_stop(&app->chat);
+        break;
+    case UI_CHANGE:
+        change_painter(app, event->painter);
+        break;
+    case UI_ABORT:
+        chat_stop(&app->chat);
+        app->ending = false; /* this reason replaces that of an interrupt */
+        app->code = EXIT_DONE;
+        app_leave(app, event->code);
+        break;
+    case UI_END:
+        app_leave(app, event->code);
+        break;
+    case UI_HANG_UP:
+        app_end(app, EXIT_HUNG_UP);
+        break;
+    }
 }

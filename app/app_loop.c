@@ -1,5 +1,6 @@
 /*
- * The program's loop: signals, the worker's events, input, repainting; and how it ends.
+ * The event loop: signals, events of the worker, events of the painter, repainting, and the end of
+ * the program.
  */
 #include "app/app.h"
 
@@ -8,30 +9,13 @@
 #include "engine/base/clock.h"
 
 #include <poll.h>
-#include <stdarg.h>
-#include <stdio.h>
 #include <unistd.h>
 
-#define END_SECONDS 2.0   /* the engine looks at its cancel flag many times in this */
-#define ARM_SECONDS 0.5   /* so long a second Ctrl-C is taken for a nervous first one */
-#define EVENTS_AT_ONCE 64 /* then keys and signals have their turn */
-
-bool ui_find_nowhere(struct ui *ui, struct pattern *pattern)
-{
-    (void)ui;
-    (void)pattern;
-    return false;
-}
-
-void ui_notice(struct ui *ui, enum ui_tone tone, const char *fmt, ...)
-{
-    char text[1000]; /* sentences; longer texts are handed to the painter directly */
-    va_list args;
-    va_start(args, fmt);
-    (void)vsnprintf(text, sizeof(text), fmt, args); /* cut if too long */
-    va_end(args);
-    ui->ops->notice(ui, tone, bn_str_of(text));
-}
+#define END_SECONDS 2.0 /* long enough: the engine polls its cancel flag much more often */
+#define ARM_SECONDS 0.5 /* a second Ctrl-C that comes sooner is taken for the same stop */
+#define EVENTS_AT_ONCE                                                                             \
+    64 /* handle at most this many in a row, so that keys and signals are not
+                             delayed */
 
 void app_leave(struct app *app, enum exit_code code)
 {
@@ -55,17 +39,11 @@ void app_end(struct app *app, enum exit_code code)
         chat_stop(&app->chat);
 }
 
-void app_change_ui(struct app *app, const struct ui_ops *ops)
-{
-    if (ops != app->ui.ops)
-        app->next_ui = ops;
-}
-
 static void change_ui(struct app *app)
 {
     const struct ui_ops *before = app->ui.ops;
     struct bn_error err;
-    before->close(&app->ui);
+    before->close(&app->ui, UI_CLOSE_CHANGE);
     app->ui.ops = app->next_ui;
     if (!app->ui.ops->open(&app->ui, &err)) {
         app->ui.ops = before;
@@ -78,37 +56,13 @@ static void change_ui(struct app *app)
     app->next_ui = NULL;
 }
 
-void app_tell_notes(struct app *app, const struct bn_notes *notes)
+void app_show_notes(struct app *app, const struct bn_notes *notes)
 {
     for (size_t i = 0; i < notes->n; i++)
         if (notes->items[i].kind == BN_NOTE_WARNING)
             ui_notice(&app->ui, TONE_WARNING, "%s", notes->items[i].text);
         else if (options_flag(app->options, "verbose"))
             ui_notice(&app->ui, TONE_NOTE, "%s", notes->items[i].text);
-}
-
-static void keep_in(struct app *app, const char *path)
-{
-    struct bn_error err;
-    if (!path[0])
-        return;
-    if (store_write(&app->store, &app->chat.transcript.now, path, &err)) {
-        if (path == app->store.session_path)
-            app->chat.transcript.unsaved = false;
-        return;
-    }
-    if (!app->store.has_warned) {
-        app->store.has_warned = true;
-        ui_notice(&app->ui, TONE_WARNING, "%s; the chat goes on unsaved", err.text);
-    }
-    if (!app->is_interactive && !app->leaving)
-        app_leave(app, EXIT_FILE);
-}
-
-void app_keep(struct app *app)
-{
-    keep_in(app, app->store.last_path);
-    keep_in(app, app->store.session_path);
 }
 
 static void on_interrupt(struct app *app)
@@ -134,13 +88,14 @@ static void on_signals(struct app *app)
         app->ui.ops->suspend(&app->ui);
         signals_stop_self();
     }
-    if (flags & (SIGNAL_SUSPEND | SIGNAL_RESUME)) /* without job control nothing was stopped */
+    if (flags & (SIGNAL_SUSPEND | SIGNAL_RESUME)) /* without job control the process was not stopped
+                                                     and gets no SIGCONT */
         app->ui.ops->resume(&app->ui);
     if (flags & SIGNAL_RESIZE)
         app->ui.ops->resize(&app->ui);
 }
 
-/* A stop that the engine does not follow may be forced by a second Ctrl-C. */
+/* If the engine does not react to a stop, a second Ctrl-C ends the program. */
 static void watch_stop(struct app *app)
 {
     const struct chat *c = &app->chat;
@@ -159,7 +114,7 @@ static void log_loaded(struct app *app)
     const struct bn_model_info *info = worker_info(app->worker);
     struct strbuf line = {0};
     strbuf_addf(&line, "%s %s: loaded %s, %s, on %s, context %zu, in %.2f s", PROGRAM,
-                report_version(), app->model_name, info->quantisation, info->device,
+                report_version(), app->model.name, info->quantisation, info->device,
                 worker_n_ctx(app->worker), info->load_seconds);
     log_file_line(&app->log, strbuf_text(&line));
     strbuf_finish(&line);
@@ -185,23 +140,39 @@ static void on_loaded(struct app *app)
     const struct bn_model_info *info = worker_info(app->worker);
     const size_t n_ctx = worker_n_ctx(app->worker);
     log_loaded(app);
-    app_tell_notes(app, &app->model_notes);
+    app_show_notes(app, &app->model_notes);
     if (app->is_interactive)
         ui_notice(&app->ui, TONE_NOTE, "%s, %s, context %zu, loaded in %.1f s", info->quantisation,
                   info->device, n_ctx, info->load_seconds);
     if (info->passed_over[0] && (app->is_interactive || options_flag(app->options, "verbose")))
         ui_notice(&app->ui, TONE_NOTE, "%s", info->passed_over);
-    if (app->is_demo)
+    if (app->model.is_demo)
         ui_notice(&app->ui, TONE_NOTE, DEMO_NOTICE, (double)info->n_params / 1e6);
     if (info->n_ctx_train > 0 && n_ctx > info->n_ctx_train)
         ui_notice(&app->ui, TONE_WARNING, CONTEXT_NOTICE, n_ctx, info->n_ctx_train);
 }
 
-static void on_events(struct app *app)
+static void write_files(struct app *app)
+{
+    if (!chat_write_files(&app->chat) && !app->is_interactive && !app->leaving)
+        app_leave(app, EXIT_FILE);
+}
+
+/* The model could not be loaded. Close the painter first, because the message must stay on the
+ * screen after the program has ended. */
+static void fail_load(struct app *app, const struct bn_error *err)
+{
+    app->ui.ops->close(&app->ui, UI_CLOSE_END);
+    const enum exit_code code = report_error(PROGRAM, STAGE_LOAD, err);
+    app_leave(app, code == EXIT_CONTEXT ? EXIT_MODEL : code);
+}
+
+static void on_worker_events(struct app *app)
 {
     struct worker_event event;
     for (size_t i = 0; i < EVENTS_AT_ONCE && worker_next(app->worker, &event); i++) {
         const enum worker_event_kind kind = event.kind;
+        const struct bn_error err = event.err;
         if (kind == WORKER_FAILED)
             log_file_line(&app->log, event.err.text);
         if (kind == WORKER_LOADED)
@@ -210,9 +181,21 @@ static void on_events(struct app *app)
         if (kind == WORKER_DONE)
             log_answer(app);
         if (kind == WORKER_DONE || (kind == WORKER_FAILED && app->chat.turn.n_tokens > 0))
-            app_keep(app);
-        if (app->chat.phase == CHAT_BROKEN)
+            write_files(app);
+        if (app->chat.phase == CHAT_BROKEN) {
+            fail_load(app, &err);
             return;
+        }
+    }
+}
+
+static void on_ui_events(struct app *app)
+{
+    struct ui_event event;
+    while (!app->leaving && !app->next_ui && app->ui.ops->next_event(&app->ui, &event)) {
+        if (app->ending && event.text.n_bytes > 0)
+            return; /* the program is ending: start no new turn */
+        app_event(app, &event);
     }
 }
 
@@ -225,20 +208,39 @@ static void wait_for_something(struct app *app)
                             {.fd = wants_input ? STDIN_FILENO : -1, .events = POLLIN},
                             {.fd = app->ui.log_fd > 0 ? app->ui.log_fd : -1, .events = POLLIN}};
     if ((app->ending || app->stopping_since > 0) && (timeout < 0 || timeout > 100))
-        timeout = 100; /* deadlines in seconds: this is close enough */
+        timeout = 100; /* the deadlines are in seconds, so this is precise enough */
     if (poll(fds, 3, timeout) <= 0)
-        return; /* time is up, or a signal, whose byte is in the pipe */
+        return; /* a timeout, or a signal; the signal also wrote a byte to the pipe */
     if (fds[0].revents)
         signals_drain(app->wake_read);
-    /* A Ctrl-C came before the keys that are read now, and its handler has run; but its byte may
-     * have come after poll looked at the pipe. */
+    /* A Ctrl-C that was pressed before the keys must act before them. Its handler has already run,
+     * although its byte may have reached the pipe after poll() looked. */
     on_signals(app);
     if (wants_input && fds[1].revents)
         ops->input(&app->ui);
 }
 
-/* The code of a signal that ends the program while it is leaving anyway. Who talks to it has asked
- * it to leave: an interrupt stops the writing and nothing else. */
+/* The first message of a terminal chat may be given as an argument. */
+static void send_first_prompt(struct app *app)
+{
+    const struct bn_str prompt = app->first_prompt;
+    if (prompt.n_bytes == 0)
+        return;
+    app->first_prompt = (struct bn_str){0};
+    app->ui.ops->said(&app->ui, prompt);
+    (void)app_say(app, prompt); /* app_say has shown the reason */
+}
+
+static void on_idle(struct app *app)
+{
+    if (!chat_is_busy(&app->chat))
+        send_first_prompt(app);
+    if (!app->leaving && !chat_is_busy(&app->chat))
+        app->ui.ops->ready(&app->ui);
+}
+
+/* The exit code after a signal during the last snapshot. In a terminal chat the user has already
+ * asked to leave, so an interrupt only stops the writing. */
 static enum exit_code code_of(const struct app *app, unsigned flags)
 {
     if (flags & SIGNAL_TERMINATE)
@@ -248,16 +250,16 @@ static enum exit_code code_of(const struct app *app, unsigned flags)
     return app->is_interactive ? EXIT_DONE : EXIT_INTERRUPT;
 }
 
-/* On the way out, while the terminal is still ours: a signal ends it. */
-static void keep_last_snapshot(struct app *app)
+/* Write the snapshot before the terminal is given back. A signal stops it. */
+static void write_last_snapshot(struct app *app)
 {
     const struct store *s = &app->store;
     if (app->code != EXIT_DONE || chat_is_busy(&app->chat))
         return;
-    app_keep_snapshot(app, s->session_path[0] ? s->session_path : s->last_path);
+    chat_write_snapshot(&app->chat, s->session_path[0] ? s->session_path : s->last_path);
     while (app->chat.phase == CHAT_IDLE && !worker_is_idle(app->worker)) {
         struct pollfd wake = {.fd = app->wake_read, .events = POLLIN};
-        on_events(app);
+        on_worker_events(app);
         if (poll(&wake, 1, 100) > 0)
             signals_drain(app->wake_read);
         const unsigned flags = signals_take();
@@ -266,14 +268,15 @@ static void keep_last_snapshot(struct app *app)
             worker_cancel(app->worker);
         }
     }
-    on_events(app);
+    on_worker_events(app);
 }
 
 enum exit_code app_run(struct app *app)
 {
     while (!app->leaving) {
         on_signals(app);
-        on_events(app);
+        on_worker_events(app);
+        on_ui_events(app);
         watch_stop(app);
         if (app->ending &&
             (!chat_is_busy(&app->chat) || clock_seconds() - app->ending_since > END_SECONDS))
@@ -282,11 +285,12 @@ enum exit_code app_run(struct app *app)
             break;
         if (app->next_ui)
             change_ui(app);
-        if (!app->leaving && !chat_is_busy(&app->chat) && app->chat.phase != CHAT_BROKEN)
-            app->ui.ops->ready(&app->ui);
+        if (!app->leaving)
+            on_idle(app);
+        on_ui_events(app); /* keys may have waited until the chat was idle */
         if (!app->leaving && !app->next_ui)
             wait_for_something(app);
     }
-    keep_last_snapshot(app);
+    write_last_snapshot(app);
     return app->code;
 }

@@ -1,12 +1,11 @@
 /*
- * Opening and closing of everything but the painter: see app_open.h.
+ * Opens and closes everything except the painter: see app_open.h.
  */
 #include "app/app_open.h"
 
 #include "app/common/input_text.h"
 #include "app/common/term_text.h"
 #include "app/demo/demo_model.h"
-#include "app/options/chat_options.h"
 #include "app/options/config.h"
 #include "app/options/model_args.h"
 #include "app/terminal/signals.h"
@@ -34,15 +33,15 @@ static bool is_model_word(const char *word)
            (stat(word, &st) == 0 && S_ISREG(st.st_mode));
 }
 
-/* Where no model is named otherwise, a word with a slash that is no command is a path, so that a
- * misspelt one is not sent to the built-in model as a question. */
+/* If no model is named, a word with a slash is a path, unless the slash comes first (a command).
+ * Otherwise a misspelt path would be sent to the built-in model as a question. */
 static bool is_path_word(const char *word)
 {
     return word[0] != '/' && strchr(word, '/') && !strchr(word, ' ');
 }
 
-/* The first word is the model where -m is absent and it looks like one. */
-static bool take_model_word(struct app *app, size_t *first_word, struct bn_error *err)
+/* Without -m, the first word is the model if it looks like one. */
+static bool use_model_word(struct app *app, size_t *first_word, struct bn_error *err)
 {
     size_t n_words;
     const char *const *words = options_words(app->options, &n_words);
@@ -78,7 +77,7 @@ enum exit_code app_open_options(struct app *app, struct strbuf *prompt)
     }
     if (model && !options_set(app->options, "model", model, OPTION_FROM_ENV, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
-    if (!take_model_word(app, &first_word, &err))
+    if (!use_model_word(app, &first_word, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     join_prompt(app, first_word, prompt);
     return EXIT_DONE;
@@ -90,21 +89,23 @@ static void clean_name(struct app *app)
 {
     struct bn_str name = {0};
     struct strbuf clean = {0};
-    const char *path = bn_file_path(app->file), *slash = strrchr(path, '/');
-    if (!bn_file_get_str(app->file, "general.name", &name) || name.n_bytes == 0)
+    const char *path = bn_file_path(app->model.file), *slash = strrchr(path, '/');
+    if (!bn_file_get_str(app->model.file, "general.name", &name) || name.n_bytes == 0)
         name = bn_str_of(slash ? slash + 1 : path);
     term_text_brief(name, 60, &clean);
-    (void)snprintf(app->model_name, sizeof(app->model_name), "%s", strbuf_text(&clean)); /* cut */
+    (void)snprintf(app->model.name, sizeof(app->model.name), "%s", strbuf_text(&clean)); /* cut if
+                                                                                            too
+                                                                                            long */
     strbuf_finish(&clean);
 }
 
-/* The file that is named, or the model in the program. */
+/* The file that the user named, or the built-in model. */
 static bool open_model_file(struct app *app, struct bn_error *err)
 {
     const char *path = options_text(app->options, "model");
-    app->is_demo = !path;
-    return path ? bn_file_open(path, &app->file, err)
-                : bn_file_open_memory(demo_model, demo_model_bytes, &app->file, err);
+    app->model.is_demo = !path;
+    return path ? bn_file_open(path, &app->model.file, err)
+                : bn_file_open_memory(demo_model, demo_model_bytes, &app->model.file, err);
 }
 
 enum exit_code app_open_files(struct app *app)
@@ -112,17 +113,18 @@ enum exit_code app_open_files(struct app *app)
     struct bn_error err;
     if (!open_model_file(app, &err))
         return report_error(PROGRAM, STAGE_LOAD, &err);
-    if (!model_args_tokenizer(app->options, app->file, &app->notes, &app->tokenizer, &err)) {
-        (void)bn_fail_prefix(&err, "%s", bn_file_path(app->file));
+    if (!model_args_tokenizer(app->options, app->model.file, &app->model.notes,
+                              &app->model.tokenizer, &err)) {
+        (void)bn_fail_prefix(&err, "%s", bn_file_path(app->model.file));
         return report_error(PROGRAM, STAGE_LOAD, &err);
     }
     if (!options_flag(app->options, "raw") &&
-        !model_args_template(app->options, app->file, app->tokenizer, &app->notes, &app->template,
-                             &err)) {
+        !model_args_template(app->options, app->model.file, app->model.tokenizer, &app->model.notes,
+                             &app->model.template, &err)) {
         const bool is_users = options_given(app->options, "template");
         return report_error(PROGRAM, is_users ? STAGE_RUN : STAGE_LOAD, &err);
     }
-    chat_options_from_model(app->options, app->file);
+    chat_options_from_model(app->options, app->model.file);
     clean_name(app);
     return EXIT_DONE;
 }
@@ -135,24 +137,24 @@ static bool is_private(const struct app *app)
     return options_flag(app->options, "private") || (said && strcmp(said, "0") != 0);
 }
 
-/* Nothing is kept where there is no place for it, which is told once. */
+/* If the state directory cannot be used, nothing is written, and one warning says so. */
 static void choose_places(struct app *app)
 {
     struct bn_error no_place = {0};
     const bool keeps_last = app->is_interactive || options_flag(app->options, "continue");
-    app->store.tokenizer = app->tokenizer;
-    app->store.model_name = app->model_name;
-    app->is_private = is_private(app);
-    if (app->is_private)
+    app->store.tokenizer = app->model.tokenizer;
+    app->store.model_name = app->model.name;
+    app->store.is_private = is_private(app);
+    if (app->store.is_private)
         return;
     if (keeps_last && !path_of(PLACE_STATE, "last.json", app->store.last_path, &no_place))
         app->store.last_path[0] = 0;
     if (app->is_interactive && options_flag(app->options, "history") &&
-        !path_of(PLACE_STATE, "history", app->history.path, &no_place))
-        app->history.path[0] = 0;
+        !path_of(PLACE_STATE, "history", app->terminal.history.path, &no_place))
+        app->terminal.history.path[0] = 0;
     if (no_place.code)
-        bn_notes_add(&app->notes, BN_NOTE_WARNING, "no_place", "%s: nothing of this chat is kept",
-                     no_place.text);
+        bn_notes_add(&app->model.notes, BN_NOTE_WARNING, "no_place",
+                     "%s: nothing of this chat is kept", no_place.text);
 }
 
 static enum exit_code read_conversation(struct app *app, const char *path)
@@ -166,7 +168,7 @@ static enum exit_code read_conversation(struct app *app, const char *path)
     }
     transcript_finish(&app->chat.transcript);
     app->chat.transcript = loaded;
-    app_use_snapshot(app, path);
+    chat_use_snapshot(&app->chat, path);
     if (reading.n_retokenised > 0 && !options_flag(app->options, "quiet"))
         (void)report_fail(PROGRAM, EXIT_DONE, "%zu of %zu answers are read again as text%s",
                           reading.n_retokenised, reading.n_answers,
@@ -207,7 +209,7 @@ static enum exit_code set_system(struct app *app)
     const char *given = options_text(app->options, "system");
     if (!given || (options_source(app->options, "system") != OPTION_FROM_COMMAND &&
                    app->chat.transcript.now.n > 0))
-        return EXIT_DONE; /* a resumed conversation has its own */
+        return EXIT_DONE; /* the loaded conversation has its own */
     const bool ok = input_text_or_file(given, &text, &err) &&
                     (transcript_set_system(&app->chat.transcript, strbuf_str(&text)) ||
                      bn_fail(&err, BN_ENOMEM, "out of memory for the system message"));
@@ -232,11 +234,11 @@ static bool open_wake_pipe(struct app *app, struct bn_error *err)
 
 static bool open_worker(struct app *app, struct bn_error *err)
 {
-    const enum signal_user user = app->ui.ops == &ui_pipe_ops ? SIGNALS_PIPE : SIGNALS_TERMINAL;
+    const enum signal_user user = app->ui.ops->is_terminal ? SIGNALS_TERMINAL : SIGNALS_PIPE;
     if (!open_wake_pipe(app, err) || !signals_open(user, app->wake_write, err))
         return false;
-    struct worker_config cfg = {.file = app->file,
-                                .tokenizer = app->tokenizer,
+    struct worker_config cfg = {.file = app->model.file,
+                                .tokenizer = app->model.tokenizer,
                                 .n_ctx = (size_t)options_int(app->options, "ctx"),
                                 .wake_fd = app->wake_write};
     model_args_config(app->options, &cfg.model);
@@ -249,10 +251,12 @@ enum exit_code app_open_chat(struct app *app)
 {
     struct bn_error err;
     struct chat *c = &app->chat;
-    c->maker = (struct prompt_maker){.tokenizer = app->tokenizer,
-                                     .template = app->template,
+    c->maker = (struct prompt_maker){.tokenizer = app->model.tokenizer,
+                                     .template = app->model.template,
                                      .options = app->options,
                                      .now = time(NULL)};
+    c->model = &app->model;
+    c->store = &app->store;
     c->options = app->options;
     c->ui = &app->ui;
     c->overflow = app->is_interactive ? CHAT_DROPS : CHAT_STOPS;
@@ -279,11 +283,10 @@ void app_close(struct app *app)
     worker_close(app->worker);
     chat_finish(&app->chat);
     strbuf_finish(&app->attachments);
-    strbuf_finish(&app->keys.bytes);
-    history_finish(&app->history);
+    terminal_chat_finish(&app->terminal);
     log_file_close(&app->log);
-    template_close(app->template);
-    tokenizer_close(app->tokenizer);
-    bn_file_close(app->file);
+    template_close(app->model.template);
+    tokenizer_close(app->model.tokenizer);
+    bn_file_close(app->model.file);
     options_close(app->options);
 }

@@ -1,23 +1,23 @@
 /*
- * Opening the program: what the arguments mean, the files, the conversation to begin with.
+ * Opens the program: options, files, and the conversation to begin with.
  *
- * Each step says on stderr what went wrong and gives the exit code, EXIT_DONE to go on. What was
- * opened is closed by app_close, also after a failure.
+ * Each step prints its error to stderr and returns the exit code, or EXIT_DONE to go on. app_close
+ * closes whatever is open, also after a failure.
  */
 #ifndef APP_APP_OPEN_H
 #define APP_APP_OPEN_H
 
 #include "app/app.h"
-#include "app/ui/ui_pipe.h"
 
-/* Config file and environment; then the model's path, and the words that are left as the prompt. */
+/* Read the config file and the environment. Sets the option "model", and `prompt` from the words
+ * that are left. */
 enum exit_code app_open_options(struct app *app, struct strbuf *prompt);
 
-/* Model file, vocabulary, template: milliseconds. */
+/* Open the model file, its vocabulary and its template. Takes milliseconds. */
 enum exit_code app_open_files(struct app *app);
 
-/* Worker (the model begins to load), conversation (--continue, --load, --session, --system). The
- * painter's ops must be chosen. */
+/* Start the worker, which begins to load the model, and open the conversation (--continue, --load,
+ * --session, --system). app->ui.ops must be set. */
 enum exit_code app_open_chat(struct app *app);
 
 void app_close(struct app *app);

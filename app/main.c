@@ -1,11 +1,12 @@
 /*
- * bitnet-chat: arguments to a painter, then the loop. The only place of the program that exits.
+ * bitnet-chat: from the arguments to a painter, then the event loop. Only this file ends the
+ * program.
  */
 #include "app/app_open.h"
 #include "app/batch/batch.h"
 #include "app/common/input_text.h"
-#include "app/options/chat_options.h"
 #include "app/options/completion.h"
+#include "app/ui/ui_pipe.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -14,6 +15,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
+
+static const struct ui_ops *const painters[] = {&ui_inline_ops, &ui_full_ops, &ui_pipe_ops, NULL};
 
 static const char usage[] =
     "usage: bitnet-chat [OPTIONS] [MODEL.gguf] [PROMPT...]\n"
@@ -26,7 +29,7 @@ static const char usage_end[] =
     "Environment: BITNET_CHAT_MODEL (the model), BITNET_CHAT_CONFIG (the config file),\n"
     "BITNET_CHAT_PRIVATE=1 (write nothing), NO_COLOR, CLICOLOR_FORCE, VISUAL, EDITOR.\n";
 
-/* Where what one types is kept: nobody shall have to look for it. */
+/* Print where the program keeps its files. */
 static void print_places(void)
 {
     char config[PATH_BYTES], state[PATH_BYTES];
@@ -36,9 +39,10 @@ static void print_places(void)
         printf("Files: %s; %s{history,last.json}, not with --private\n", config, state);
 }
 
-/* A descriptor that is closed would be taken by the next file that is opened, and the answer
- * written into it. False: stdout is closed, so there is nowhere to answer to. */
-static bool hold_descriptors(void)
+/* Open /dev/null in place of standard descriptors that are closed. Otherwise the next file that is
+ * opened would get the number of standard output, and the answer would be written into it. False:
+ * standard output was closed, so there is no place for an answer. */
+static bool fill_descriptors(void)
 {
     const bool has_output = fcntl(STDOUT_FILENO, F_GETFD) != -1;
     for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++)
@@ -48,12 +52,13 @@ static bool hold_descriptors(void)
     return has_output;
 }
 
-/* Widths need a UTF-8 locale; numbers stay as they are written in C. */
+/* Character widths need a UTF-8 locale. LC_NUMERIC stays "C", so numbers are written the same
+ * everywhere. */
 static void choose_locale(void)
 {
     if (setlocale(LC_CTYPE, "") && strcmp(nl_langinfo(CODESET), "UTF-8") == 0)
         return;
-    if (setlocale(LC_CTYPE, "C.UTF-8")) /* where there is none, all is one column wide */
+    if (setlocale(LC_CTYPE, "C.UTF-8")) /* without it every character counts as one column */
         env_set_ctype("C.UTF-8");
 }
 
@@ -81,8 +86,8 @@ static enum exit_code print_sessions(void)
     return report_flush(PROGRAM);
 }
 
-/* Options that are answered without a model. */
-static bool answer_at_once(const struct options *o, enum exit_code *code)
+/* Options that need no model. */
+static bool run_without_model(const struct options *o, enum exit_code *code)
 {
     if (options_flag(o, "help")) {
         *code = print_help(o);
@@ -100,7 +105,7 @@ static bool answer_at_once(const struct options *o, enum exit_code *code)
     return true;
 }
 
-/* ---- which painter, and what it shall do ---- */
+/* ---- choice of the painter ---- */
 
 static enum exit_code check_together(const struct options *o)
 {
@@ -120,7 +125,7 @@ static enum exit_code check_together(const struct options *o)
     return EXIT_DONE;
 }
 
-/* Files of -f as attachments; "-" means stdin, which is then waited for. */
+/* Attach the files of -f. "-" means standard input, which the program then reads to its end. */
 static enum exit_code attach_files(const struct app *app, struct pipe_plan *plan)
 {
     size_t n;
@@ -159,7 +164,8 @@ static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
     else
         plan->kind = PIPE_ONCE;
     if (plan->kind == PIPE_ONCE && !has_tty)
-        plan->takes_stdin = has_prompt ? PIPE_STDIN_IF_ANY : PIPE_STDIN_WHOLE; /* -f - overrides */
+        plan->takes_stdin = has_prompt ? PIPE_STDIN_IF_ANY : PIPE_STDIN_WHOLE; /* -f - may change
+                                                                                  this below */
     return attach_files(app, plan);
 }
 
@@ -173,7 +179,7 @@ static bool is_terminal_chat(const struct app *app, const struct strbuf *prompt)
            !options_flag(o, "json") && !options_flag(o, "jsonl");
 }
 
-/* Where the screen cannot be painted the ordinary terminal serves. */
+/* Fall back from the full-screen painter to the inline painter. */
 static bool open_instead(struct app *app, struct bn_error *err)
 {
     const struct bn_error why = *err;
@@ -202,7 +208,7 @@ static enum exit_code run_with(struct app *app)
         return code;
     if (!app->ui.ops->open(&app->ui, &err) && !open_instead(app, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
-    app_tell_notes(app, &app->notes);
+    app_show_notes(app, &app->model.notes);
     return app_run(app);
 }
 
@@ -210,7 +216,6 @@ static enum exit_code choose_painter(struct app *app, struct strbuf *prompt)
 {
     struct pipe_plan plan = {.prompt = *prompt};
     struct bn_error err;
-    app->ui.app = app;
     if (is_terminal_chat(app, prompt)) {
         app->ui.ops = wants_full(app->options) ? &ui_full_ops : &ui_inline_ops;
         app->is_interactive = true;
@@ -232,7 +237,8 @@ static enum exit_code run(struct app *app, int argc, char **argv)
     enum exit_code code;
     if (!chat_options_open(&app->options, &err) || !options_parse(app->options, argc, argv, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
-    if (answer_at_once(app->options, &code))
+    app->ui.options = app->options;
+    if (run_without_model(app->options, &code))
         return code;
     code = check_together(app->options);
     if (code == EXIT_DONE)
@@ -240,27 +246,31 @@ static enum exit_code run(struct app *app, int argc, char **argv)
     if (code == EXIT_DONE)
         code = app_open_files(app);
     if (code == EXIT_DONE && options_given(app->options, "batch")) {
-        code = prompt.n_bytes == 0 ? batch_run(app)
+        code = prompt.n_bytes == 0 ? batch_run(app->options, &app->model)
                                    : report_fail(PROGRAM, EXIT_USAGE, "--batch takes no prompt");
         strbuf_finish(&prompt);
         return code;
     }
     if (code == EXIT_DONE)
         code = choose_painter(app, &prompt);
-    if (code == EXIT_DONE && app->ui.ops != &ui_pipe_ops)
+    if (code == EXIT_DONE && app->ui.ops->is_terminal)
         app->first_prompt = strbuf_str(&prompt);
     if (code == EXIT_DONE)
         code = run_with(app);
     if (app->ui.ops)
-        app->ui.ops->close(&app->ui);
+        app->ui.ops->close(&app->ui, UI_CLOSE_END);
     strbuf_finish(&prompt);
     return code;
 }
 
 int main(int argc, char **argv)
 {
-    struct app app = {0};
-    if (!hold_descriptors())
+    struct app app = {.painters = painters};
+    app.ui.chat = &app.chat;
+    app.ui.terminal = &app.terminal;
+    app.terminal.complete = app_complete;
+    app.terminal.complete_ud = &app;
+    if (!fill_descriptors())
         exit(report_fail(PROGRAM, EXIT_FILE, "standard output is closed"));
     choose_locale();
     const enum exit_code code = run(&app, argc, argv);

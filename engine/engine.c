@@ -8,6 +8,7 @@
 #include "engine/backend/backend.h"
 #include "engine/backend_args.h"
 #include "engine/base/clock.h"
+#include "engine/base/hash.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/batch_width.h"
@@ -33,15 +34,8 @@ const struct session_host *session_host_of(const struct bn_model *model)
     return &model->host;
 }
 
-/* FNV-1a over what decides the meaning of a KV cache, as far as it can be had without reading
+/* Identifies everything that determines the meaning of a KV cache and can be read without the
  * weights. */
-static uint64_t hash_bytes(uint64_t h, const void *bytes, size_t n_bytes)
-{
-    for (size_t i = 0; i < n_bytes; i++)
-        h = (h ^ ((const uint8_t *)bytes)[i]) * 0x100000001b3u;
-    return h;
-}
-
 static uint64_t fingerprint(const struct model *m)
 {
     const struct hparams *hp = &m->hp;
@@ -50,13 +44,13 @@ static uint64_t fingerprint(const struct model *m)
         (double)hp->n_kv_heads,  (double)hp->head_dim,    (double)hp->n_rot, (double)hp->n_vocab,
         (double)hp->act,         (double)hp->rms_eps,     hp->rope_base,     hp->rope_scale,
         (double)m->ternary_type, (double)m->gguf->n_bytes};
-    uint64_t h = hash_bytes(0xcbf29ce484222325u, m->arch->name, strlen(m->arch->name));
-    h = hash_bytes(h, numbers, sizeof numbers);
+    uint64_t h = fnv1a_add_bytes(FNV1A_START, m->arch->name, strlen(m->arch->name));
+    h = fnv1a_add_bytes(h, numbers, sizeof numbers);
     for (size_t i = 0; i < hp->n_layers; i++) {
         const struct linear *v = &m->layers[i].v;
         const int layout = v->source.type == TENSOR_I2_S ? (int)v->source.layout : 0;
-        h = hash_bytes(h, &v->scale, sizeof(float));
-        h = hash_bytes(h, &layout, sizeof layout); /* --i2s-layout reads other weights */
+        h = fnv1a_add_bytes(h, &v->scale, sizeof(float));
+        h = fnv1a_add_bytes(h, &layout, sizeof layout); /* --i2s-layout reads other weights */
     }
     return h;
 }

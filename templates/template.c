@@ -1,32 +1,32 @@
 /*
- * Opening a template (the user's, the file's or a built-in) and rendering a conversation into
+ * Opens a template (from the user, from the model file or built in) and renders a conversation into
  * segments.
  */
 #include "templates/template.h"
 
 #include "engine/base/memory.h"
-#include "templates/jinja_eval.h"
-#include "templates/jinja_text.h"
+#include "templates/jinja/eval/jinja_eval.h"
+#include "templates/jinja/parse/jinja_parse.h"
 #include "templates/template_private.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define PARSE_MAX_BYTES ((size_t)64 << 20) /* a hundred bytes of tree for each of the source */
+#define PARSE_MAX_BYTES ((size_t)64 << 20) /* about 100 bytes of tree for each byte of the source */
 
 struct template
 {
     struct template_arena *arena; /* owns the tree and all text below */
     struct jprogram program;
     struct template_info info;
-    struct jval tokens[4]; /* bos, eos, unk, pad: J_STR, or J_MISSING for none */
+    struct jval tokens[4]; /* bos, eos, unk, pad: J_STR, or J_MISSING: no such token */
 };
 
 static const char *const token_names[4] = {"bos_token", "eos_token", "unk_token", "pad_token"};
 
 static bool parse_source(struct template *t, struct bn_str source, struct bn_error *err)
 {
-    struct jvm vm = {.arena = t->arena, .err = err};
+    struct jvm vm = {.arena = t->arena, .err = err, .ops = &jinja_ops};
     struct jval copy;
     vm.max_bytes = arena_bytes(t->arena) + PARSE_MAX_BYTES;
     if (!jstr_copy(&vm, source, ORIGIN_TEMPLATE, &copy) ||
@@ -48,7 +48,7 @@ static bool open_builtin(struct template *t, const char *name, struct bn_error *
     return parse_source(t, bn_str_of(f->source), err);
 }
 
-/* The file's template, or what stands in for it; says so in the notes. */
+/* The model's template, or a built-in one in its place, which a note reports. */
 static bool open_auto(struct template *t, const struct template_config *cfg, struct bn_error *err)
 {
     const struct template_pick pick = family_pick(cfg);
@@ -72,14 +72,14 @@ static bool open_auto(struct template *t, const struct template_config *cfg, str
 static bool open_tokens(struct template *t, const struct template_config *cfg, struct bn_error *err)
 {
     const struct bn_str texts[4] = {cfg->bos_token, cfg->eos_token, cfg->unk_token, cfg->pad_token};
-    struct jvm vm = {.arena = t->arena, .err = err};
+    struct jvm vm = {.arena = t->arena, .err = err, .ops = &jinja_ops};
     for (size_t i = 0; i < 4; i++) {
         t->tokens[i] = (struct jval){.kind = J_MISSING};
-        if (texts[i].n_bytes && utf8_valid(texts[i]) &&
+        if (texts[i].n_bytes && text_valid(texts[i]) &&
             !jstr_copy(&vm, texts[i], ORIGIN_TEMPLATE, &t->tokens[i]))
             return false;
         if (t->tokens[i].kind == J_STR)
-            jstr_chars(t->tokens[i].u.s); /* count now: a template is read-only later */
+            jstr_chars(t->tokens[i].u.s); /* caches the count: a template is read-only later */
     }
     return true;
 }
@@ -159,7 +159,7 @@ static struct segment segment_of(const struct jbuf *b, size_t r)
     return s;
 }
 
-/* The template's own words at the end are "<think>" and blanks. */
+/* The output ends with template text "<think>" and white space. */
 static bool ends_in_thought(const struct template_output *out)
 {
     static const char tag[] = "<think>";
@@ -170,7 +170,7 @@ static bool ends_in_thought(const struct template_output *out)
     return end >= n && memcmp(text.ptr + end - n, tag, n) == 0;
 }
 
-/* A template that cannot do without a token that the vocabulary does not name. */
+/* Adds advice if the error is a token variable that the vocabulary does not define. */
 static bool hint_token(const struct template *t, struct bn_error *err)
 {
     for (size_t i = 0; i < 4; i++) {
@@ -178,10 +178,10 @@ static bool hint_token(const struct template *t, struct bn_error *err)
         (void)snprintf(said, sizeof(said), "'%s' is undefined", token_names[i]); /* fits */
         if (t->tokens[i].kind == J_MISSING && strstr(err->text, said)) {
             const struct bn_error why = *err;
-            return bn_fail(err, why.code,
-                           "%s: the vocabulary names no such token; --template-arg %s=TEXT gives "
-                           "one",
-                           why.text, token_names[i]);
+            return bn_fail(
+                err, why.code,
+                "%s: the vocabulary names no such token; --template-arg %s=TEXT gives one",
+                why.text, token_names[i]);
         }
     }
     return false;
@@ -191,7 +191,7 @@ bool template_render(const struct template *t, struct template_arena *arena,
                      const struct template_input *in, struct template_output *out,
                      struct bn_error *err)
 {
-    struct jvm vm = {.arena = arena, .err = err, .now = in->now};
+    struct jvm vm = {.arena = arena, .err = err, .ops = &jinja_ops, .now = in->now};
     struct jval vars;
     struct jbuf b;
     vm.max_bytes = arena_bytes(arena) + JVM_MAX_BYTES;

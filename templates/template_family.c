@@ -1,10 +1,10 @@
 /*
- * The built-in families and the choice among them, from marks that their special tokens leave in a
- * template's text and from what the vocabulary says.
+ * Chooses a built-in family from the special tokens in the model's template text, from the
+ * architecture and from the vocabulary.
  */
 #include "templates/template_private.h"
 
-#include "templates/jinja_text.h"
+#include "templates/jinja/value/jinja_text.h"
 
 const struct template_family *family_find(const char *name)
 {
@@ -52,8 +52,8 @@ struct template_pick family_pick(const struct template_config *cfg)
     if (!blank && has(cfg->model_text, "BITNETAssistant") &&
         bn_repair_allowed(cfg->no_repair, "chat-template"))
         return pick("bitnet", "chat-template",
-                    "the file's chat template is a known wrong one (BITNETAssistant): using the "
-                    "built-in 'bitnet'");
+                    "the file's chat template is a known wrong one (BITNETAssistant): "
+                    "using the built-in 'bitnet'");
     if (!blank)
         return (struct template_pick){.name = "model", .source = cfg->model_text};
     if (cfg->is_base_model_hint)
@@ -62,6 +62,6 @@ struct template_pick family_pick(const struct template_config *cfg)
         return pick("bitnet", "no-chat-template",
                     "the file has no chat template: using the built-in 'bitnet'");
     return pick("chatml", "no-chat-template",
-                "the file has no chat template: using the built-in 'chatml', which may not be what "
-                "the model was trained with");
+                "the file has no chat template: "
+                "using the built-in 'chatml', which may not be what the model was trained with");
 }

@@ -1,10 +1,10 @@
 /*
- * The values that callers make, and marking them: whose words each string holds is decided here,
- * from where it stands in the messages, and not by whoever made it.
+ * The values that callers make, and the origin of their strings. The origin of a string depends
+ * only on its place in the messages. Callers cannot set it, so they cannot mark untrusted text as
+ * trusted.
  */
+#include "templates/jinja/eval/jinja_eval.h"
 #include "templates/template_private.h"
-
-#include "templates/jinja_text.h"
 
 struct template_value {
     struct jval v;
@@ -18,6 +18,12 @@ struct template_arena *template_arena_open(void)
 void template_arena_close(struct template_arena *arena)
 {
     arena_close(arena);
+}
+
+/* Constructors report only NULL, so the text of their errors is dropped. */
+static struct jvm vm_of(struct template_arena *a, struct bn_error *ignored)
+{
+    return (struct jvm){.arena = a, .err = ignored, .ops = &jinja_ops};
 }
 
 static struct template_value *boxed(struct template_arena *a, struct jval v)
@@ -48,55 +54,22 @@ struct template_value *template_float(struct template_arena *a, double v)
     return boxed(a, jfloat(v));
 }
 
-/* Bytes that are no UTF-8 become U+FFFD, one for each. */
-static struct bn_str cleaned(struct template_arena *a, struct bn_str text)
-{
-    char *const p = text.n_bytes < SIZE_MAX / 4 ? arena_alloc(a, text.n_bytes * 3 + 1) : NULL;
-    size_t n = 0;
-    if (!p)
-        return (struct bn_str){NULL, 0};
-    for (size_t i = 0; i < text.n_bytes;) {
-        size_t take = 1;
-        for (size_t k = 4; k > 1; k--) { /* the longest valid character here */
-            const struct bn_str part = {text.ptr + i, k};
-            if (k <= text.n_bytes - i && utf8_valid(part) && utf8_count(part.ptr, k) == 1)
-                take = k;
-        }
-        if (take == 1 && (unsigned char)text.ptr[i] >= 0x80) {
-            n += utf8_put(p + n, 0xfffd);
-        } else {
-            memcpy(p + n, text.ptr + i, take);
-            n += take;
-        }
-        i += take;
-    }
-    p[n] = '\0';
-    return (struct bn_str){p, n};
-}
-
-struct template_value *template_string(struct template_arena *a, struct bn_str text, size_t message)
+struct template_value *template_string(struct template_arena *a, struct bn_str text)
 {
     struct bn_error ignored;
-    struct jvm vm = {.arena = a, .err = &ignored};
-    const uint32_t origin =
-        message == SEGMENT_NO_MESSAGE ? ORIGIN_TEMPLATE : origin_of(ORIGIN_MESSAGE, message);
+    struct jvm vm = vm_of(a, &ignored);
     struct jval v;
-    bool ok;
     if (!a)
         return NULL;
-    if (utf8_valid(text)) {
-        ok = jstr_copy(&vm, text, origin, &v);
-    } else {
-        const struct bn_str clean = cleaned(a, text);
-        ok = clean.ptr && jstr_new(&vm, clean, origin, &v);
-    }
+    const bool ok =
+        text_valid(text) ? jstr_copy(&vm, text, ORIGIN_TEMPLATE, &v) : jstr_repair(&vm, text, &v);
     return ok ? boxed(a, v) : NULL;
 }
 
 struct template_value *template_list(struct template_arena *a)
 {
     struct bn_error ignored;
-    struct jvm vm = {.arena = a, .err = &ignored};
+    struct jvm vm = vm_of(a, &ignored);
     struct jval v;
     return a && jlist_new(&vm, J_LIST, 0, &v) ? boxed(a, v) : NULL;
 }
@@ -104,7 +77,7 @@ struct template_value *template_list(struct template_arena *a)
 struct template_value *template_dict(struct template_arena *a)
 {
     struct bn_error ignored;
-    struct jvm vm = {.arena = a, .err = &ignored};
+    struct jvm vm = vm_of(a, &ignored);
     struct jval v;
     return a && jdict_new(&vm, J_DICT, &v) ? boxed(a, v) : NULL;
 }
@@ -113,7 +86,7 @@ struct template_value *template_push(struct template_arena *a, struct template_v
                                      struct template_value *item)
 {
     struct bn_error ignored;
-    struct jvm vm = {.arena = a, .err = &ignored};
+    struct jvm vm = vm_of(a, &ignored);
     if (!a || !list || !item || list->v.kind != J_LIST)
         return NULL;
     return jlist_push(&vm, list->v, item->v) ? list : NULL;
@@ -122,20 +95,23 @@ struct template_value *template_push(struct template_arena *a, struct template_v
 struct template_value *template_set(struct template_arena *a, struct template_value *dict,
                                     const char *key, struct template_value *item)
 {
-    struct template_value *const name = template_string(a, bn_str_of(key), SEGMENT_NO_MESSAGE);
+    struct template_value *const name = template_string(a, bn_str_of(key));
     struct bn_error ignored;
-    struct jvm vm = {.arena = a, .err = &ignored};
+    struct jvm vm = vm_of(a, &ignored);
     if (!name || !dict || !item || dict->v.kind != J_DICT)
         return NULL;
     return jdict_set(&vm, dict->v.u.dict, name->v, item->v) ? dict : NULL;
 }
 
-/* ---- marking ---- */
+/* ---- origins ---- */
 
 static bool mark_string(struct jvm *vm, struct jval v, uint32_t origin, struct jval *out)
 {
     return jstr_new(vm, jstr_text(v.u.s), origin, out);
 }
+
+/* A copy of the value in which every string has this origin. The bytes are shared. */
+static bool mark_value(struct jvm *vm, struct jval v, uint32_t origin, struct jval *out);
 
 static bool mark_list(struct jvm *vm, const struct jlist *from, uint32_t origin, struct jval *out)
 {
@@ -162,7 +138,7 @@ static bool mark_dict(struct jvm *vm, const struct jdict *from, uint32_t origin,
     return true;
 }
 
-bool mark_value(struct jvm *vm, struct jval v, uint32_t origin, struct jval *out)
+static bool mark_value(struct jvm *vm, struct jval v, uint32_t origin, struct jval *out)
 {
     bool ok;
     *out = v;
@@ -197,12 +173,11 @@ static bool mark_message(struct jvm *vm, const struct jdict *from, size_t index,
         return false;
     for (size_t i = 0; i < from->n; i++) {
         const struct jentry *const e = &from->items[i];
-        const bool is_content = jstr_is(e->key.u.s, "content");
         uint32_t origin = origin_of(ORIGIN_MESSAGE, index);
         struct jval key, v;
         if (&e->val == role && is_known_role(e->val))
             origin = ORIGIN_TEMPLATE;
-        else if (is_content && is_answer)
+        else if (is_answer && jstr_is(e->key.u.s, "content"))
             origin = origin_of(ORIGIN_ANSWER, index);
         if (!mark_string(vm, e->key, origin_of(ORIGIN_MESSAGE, index), &key) ||
             !mark_value(vm, e->val, origin, &v) || !jdict_set(vm, out->u.dict, key, v))

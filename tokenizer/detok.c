@@ -1,23 +1,23 @@
 /*
  * The streaming detokeniser.
  *
- * Each stop string is followed by a Knuth-Morris-Pratt automaton, a byte at a time: its state is
- * how much of the stop string the text ends with, which is also how much must be held back. The
- * first stop to be complete wins, the longer of two that end together, so the result does not
- * depend on how the text was cut into tokens.
+ * A Knuth-Morris-Pratt automaton searches each stop string byte by byte. Its state is the length of
+ * the prefix of the stop string that the text ends with, and so many bytes are held back. The stop
+ * string that is complete first wins, and the longest of those that end at the same byte, so the
+ * result does not depend on the way the text is split into tokens.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
+#include "engine/base/utf8.h"
 #include "tokenizer/tokenizer_state.h"
-#include "tokenizer/utf8.h"
 
 #include <string.h>
 
 struct stop {
     char *text;   /* (n_bytes) */
-    size_t *back; /* (n_bytes): how much still agrees when the byte after i + 1 does not */
+    size_t *back; /* (n_bytes) KMP table: the next shorter prefix that still matches */
     size_t n_bytes;
-    size_t n_seen; /* bytes of it that the text ends with */
+    size_t n_seen; /* bytes of this stop string that the text ends with */
 };
 
 struct detok {
@@ -27,10 +27,10 @@ struct detok {
     enum tokenizer_special special;
     bool drop_space; /* the next byte is the first of the text */
     bool stopped;
-    char *text; /* (n_text) bytes not handed out yet, and before them what was */
+    char *text; /* (n_text) the bytes returned by the last call, then the pending ones */
     size_t n_text, text_cap;
-    size_t n_given;   /* bytes of `text` handed out by the last call */
-    size_t n_checked; /* bytes of `text` the automata have seen */
+    size_t n_given;   /* bytes of `text` returned by the last call */
+    size_t n_checked; /* bytes of `text` that the automata have read */
 };
 
 static bool stop_init(struct stop *stop, const char *text, struct bn_error *err)
@@ -86,7 +86,7 @@ void detok_close(struct detok *d)
     mem_free(d);
 }
 
-/* Forget what was handed out, append the id's bytes. */
+/* Remove the bytes that were returned, then append the bytes of the id. */
 static bool append(struct detok *d, int32_t id, struct bn_error *err)
 {
     d->n_text -= d->n_given;
@@ -109,7 +109,7 @@ static bool append(struct detok *d, int32_t id, struct bn_error *err)
     return true;
 }
 
-/* One byte further: the length of the longest stop string that is complete now, else 0. */
+/* Feed one byte. Returns the length of the longest stop string that is now complete, else 0. */
 static size_t advance(struct detok *d, char byte)
 {
     size_t n_complete = 0;
@@ -124,7 +124,7 @@ static size_t advance(struct detok *d, char byte)
     return n_complete;
 }
 
-/* Bytes at the end that may be the beginning of a stop string. */
+/* Number of bytes at the end that may begin a stop string. */
 static size_t held_bytes(const struct detok *d)
 {
     size_t n = 0;

@@ -1,24 +1,24 @@
 /*
- * Segments to ids.
+ * Encodes segments.
  *
- * All text of a call is joined first; TEMPLATE and MESSAGE text between two segments that stand
- * alone is a run. Special tokens are cut out of the template's stretches, then user-defined tokens
- * out of what lies between, and only then is the rest cut into pieces. Words repeat: a piece that
- * was met before in the call is copied from the ids it gave then.
+ * All text of a call is joined first. TEMPLATE and MESSAGE text between two ANSWER or IDS segments
+ * forms a run. In a run, special tokens are found in the template's text, then user-defined tokens
+ * in the text between them, and the rest is cut into pieces. Because words repeat, the ids of a
+ * piece are cached for the rest of the call.
  */
 #include "engine/base/memory.h"
 #include "tokenizer/prompt_text.h"
 
 #include <string.h>
 
-#define CACHE_PIECE_BYTES 64 /* longer pieces hardly ever repeat */
+#define CACHE_PIECE_BYTES 64 /* longer pieces rarely repeat */
 #define CACHE_ENTRIES_MAX 8192
 
 struct cached {
-    const char *piece; /* NULL: free */
+    const char *piece; /* NULL for a free entry */
     uint32_t n_bytes;
     uint32_t n_ids;
-    size_t at; /* in out->ids */
+    size_t at; /* position of its ids in out->ids */
 };
 
 struct encoder {
@@ -27,8 +27,8 @@ struct encoder {
     size_t out_start;
     struct prompt_text prompt;
     size_t next_hit;
-    bool after_special; /* at the start, or behind a special token */
-    char *spaced;       /* (n_spaced) fragments as SentencePiece takes them, one after the other */
+    bool after_special; /* at the start of the text or after a special token */
+    char *spaced;       /* (n_spaced) fragments in the input form of SentencePiece, concatenated */
     size_t n_spaced;
     struct merge merge;
     struct cached *cache; /* (n_cache), a power of two */
@@ -50,7 +50,8 @@ static bool reserve(struct encoder *e, struct bn_error *err)
     while (e->n_cache < CACHE_ENTRIES_MAX && e->n_cache < n_text / 8)
         e->n_cache *= 2;
     e->cache = mem_alloc(e->n_cache, sizeof(*e->cache));
-    e->spaced = mem_alloc(e->t->byte_level ? 0 : n_text * 2, 1); /* a fragment adds one space */
+    e->spaced =
+        mem_alloc(e->t->byte_level ? 0 : n_text * 2, 1); /* each fragment adds at most one space */
     if (!e->cache || !e->spaced)
         return bn_fail(err, BN_ENOMEM, "no memory to tokenise %zu bytes", n_text);
     return true;
@@ -63,8 +64,9 @@ static bool encode_piece(struct encoder *e, struct bn_str piece, struct bn_error
                          : spm_encode(&t->spm, &t->vocab, piece, &e->merge, e->out, err);
 }
 
-/* The pieces of a fragment, in order. A piece stays where it is until the call ends. */
-static bool take_piece(void *ud, struct bn_str piece, struct bn_error *err)
+/* Encode the next piece of a fragment. The bytes of a piece stay valid until the call ends, so the
+ * cache can point to them. */
+static bool add_piece(void *ud, struct bn_str piece, struct bn_error *err)
 {
     struct encoder *e = ud;
     struct token_list *out = e->out;
@@ -86,7 +88,7 @@ static bool take_piece(void *ud, struct bn_str piece, struct bn_error *err)
     return true;
 }
 
-/* SentencePiece: a space in front where one is due, U+2581 and spaces alike. */
+/* SentencePiece: add the leading space if needed and treat U+2581 as a space. */
 static bool encode_spaced(struct encoder *e, struct bn_str text, struct bn_error *err)
 {
     static const char mark[] = "\xE2\x96\x81"; /* U+2581 */
@@ -105,20 +107,20 @@ static bool encode_spaced(struct encoder *e, struct bn_str text, struct bn_error
     for (size_t at = 0; at < n;) {
         const struct bn_str rest = {spaced + at, n - at};
         const struct bn_str piece = {rest.ptr, spm_piece_bytes(&e->t->spm, rest)};
-        if (!take_piece(e, piece, err))
+        if (!add_piece(e, piece, err))
             return false;
         at += piece.n_bytes;
     }
     return true;
 }
 
-/* Text without any special token in it. */
+/* Encode text without special tokens. */
 static bool encode_fragment(struct encoder *e, size_t start, size_t end, struct bn_error *err)
 {
     if (start == end)
         return true;
     const struct bn_str text = {e->prompt.text + start, end - start};
-    const bool ok = e->t->byte_level ? pretok_split(e->t->pretok, text, take_piece, e, err)
+    const bool ok = e->t->byte_level ? pretok_split(e->t->pretok, text, add_piece, e, err)
                                      : encode_spaced(e, text, err);
     e->after_special = false;
     return ok;
@@ -130,7 +132,7 @@ static bool push_special(struct encoder *e, int32_t id, struct bn_error *err)
     return token_list_push(e->out, id, err);
 }
 
-/* Ordinary text: somebody's words, joined with what the template has around them. */
+/* Encode text in which only the allowed user-defined tokens are special. */
 static bool encode_ordinary(struct encoder *e, size_t start, size_t end, struct bn_error *err)
 {
     const struct special_set *set = &e->t->specials;
@@ -153,7 +155,7 @@ static bool encode_ordinary(struct encoder *e, size_t start, size_t end, struct 
     return encode_fragment(e, done, end, err);
 }
 
-/* A run of template and message text, with the template's special tokens in it. */
+/* Encode a run of template and message text, in which the special tokens of the template count. */
 static bool encode_run(struct encoder *e, size_t start, size_t end, struct bn_error *err)
 {
     for (; e->next_hit < e->prompt.n_hits && e->prompt.hits[e->next_hit].end <= end;
@@ -177,31 +179,30 @@ static bool push_ids(struct encoder *e, const struct segment *seg, struct bn_err
     return true;
 }
 
-static bool stands_alone(const struct prompt_stretch *stretch)
+static bool is_separate(const struct prompt_span *span)
 {
-    return stretch->kind == SEGMENT_IDS || stretch->kind == SEGMENT_ANSWER;
+    return span->kind == SEGMENT_IDS || span->kind == SEGMENT_ANSWER;
 }
 
 static bool encode_all(struct encoder *e, struct bn_error *err)
 {
     const struct prompt_text *p = &e->prompt;
-    for (size_t i = 0; i < p->n_stretches;) {
-        const struct prompt_stretch *stretch = &p->stretches[i++];
-        size_t end = stretch->end;
-        while (!stands_alone(stretch) && i < p->n_stretches && !stands_alone(&p->stretches[i]))
-            end = p->stretches[i++].end;
-        const bool ok = stretch->kind == SEGMENT_IDS ? push_ids(e, stretch->ids, err)
-                        : stretch->kind == SEGMENT_ANSWER
-                            ? encode_ordinary(e, stretch->start, end, err)
-                            : encode_run(e, stretch->start, end, err);
+    for (size_t i = 0; i < p->n_spans;) {
+        const struct prompt_span *span = &p->spans[i++];
+        size_t end = span->end;
+        while (!is_separate(span) && i < p->n_spans && !is_separate(&p->spans[i]))
+            end = p->spans[i++].end;
+        const bool ok = span->kind == SEGMENT_IDS      ? push_ids(e, span->ids, err)
+                        : span->kind == SEGMENT_ANSWER ? encode_ordinary(e, span->start, end, err)
+                                                       : encode_run(e, span->start, end, err);
         if (!ok)
             return false;
     }
     return true;
 }
 
-/* One bos in front where the vocabulary wants it, never two. */
-static bool settle_bos(struct encoder *e, struct bn_error *err)
+/* Put one bos in front if the vocabulary requires it, and reduce several to one. */
+static bool fix_bos(struct encoder *e, struct bn_error *err)
 {
     struct token_list *out = e->out;
     const int32_t bos = e->t->info.bos;
@@ -229,7 +230,7 @@ bool tokenizer_encode(const struct tokenizer *t, const struct segment *segments,
 {
     struct encoder e = {.t = t, .out = out, .out_start = out->n, .after_special = true};
     const bool ok = prompt_text_init(&e.prompt, t, segments, n_segments, err) && reserve(&e, err) &&
-                    encode_all(&e, err) && (bos == TOKENIZER_BOS_NEVER || settle_bos(&e, err));
+                    encode_all(&e, err) && (bos == TOKENIZER_BOS_NEVER || fix_bos(&e, err));
     if (!ok)
         out->n = e.out_start;
     encoder_finish(&e);

@@ -1,5 +1,5 @@
 /*
- * Joins segments and finds the template's special tokens.
+ * Joins the segments of a call and finds special tokens in the template's text.
  */
 #include "tokenizer/prompt_text.h"
 
@@ -12,7 +12,7 @@ static bool check_ids(const struct tokenizer *t, const struct segment *seg, stru
 {
     for (size_t i = 0; i < seg->n_ids; i++) {
         if (seg->ids[i] < 0 || (size_t)seg->ids[i] >= t->vocab.n)
-            return bn_fail(err, BN_EARG, "id %d is no token of a vocabulary of %zu",
+            return bn_fail(err, BN_EARG, "token id %d is outside the vocabulary of %zu tokens",
                            (int)seg->ids[i], t->vocab.n);
     }
     return true;
@@ -31,9 +31,9 @@ static bool reserve(struct prompt_text *p, const struct tokenizer *t,
         }
     }
     p->text = mem_alloc(n_text, 1);
-    p->stretches = mem_alloc(n_segments, sizeof(*p->stretches));
+    p->spans = mem_alloc(n_segments, sizeof(*p->spans));
     p->message_ok = mem_alloc(t->specials.n, 1);
-    if (!p->text || !p->stretches || !p->message_ok)
+    if (!p->text || !p->spans || !p->message_ok)
         return bn_fail(err, BN_ENOMEM, "no memory to tokenise %zu bytes", n_text);
     if (t->specials.n > 0)
         memcpy(p->message_ok, t->message_ok, t->specials.n);
@@ -45,27 +45,27 @@ static void join(struct prompt_text *p, const struct segment *segments, size_t n
     for (size_t i = 0; i < n_segments; i++) {
         const struct segment *seg = &segments[i];
         const size_t n_bytes = seg->kind == SEGMENT_IDS ? 0 : seg->text.n_bytes;
-        const bool alone = seg->kind == SEGMENT_IDS || seg->kind == SEGMENT_ANSWER;
-        if (n_bytes == 0 && !alone)
+        const bool is_separate = seg->kind == SEGMENT_IDS || seg->kind == SEGMENT_ANSWER;
+        if (n_bytes == 0 && !is_separate)
             continue;
-        struct prompt_stretch *last = p->n_stretches ? &p->stretches[p->n_stretches - 1] : NULL;
+        struct prompt_span *last = p->n_spans ? &p->spans[p->n_spans - 1] : NULL;
         if (n_bytes > 0)
             memcpy(p->text + p->n_text, seg->text.ptr, n_bytes);
-        if (!alone && last && last->kind == seg->kind)
+        if (!is_separate && last && last->kind == seg->kind)
             last->end += n_bytes;
         else
-            p->stretches[p->n_stretches++] =
-                (struct prompt_stretch){seg->kind, p->n_text, p->n_text + n_bytes, seg};
+            p->spans[p->n_spans++] =
+                (struct prompt_span){seg->kind, p->n_text, p->n_text + n_bytes, seg};
         p->n_text += n_bytes;
     }
 }
 
 static bool find_hits(struct prompt_text *p, const struct tokenizer *t,
-                      const struct prompt_stretch *stretch, struct bn_error *err)
+                      const struct prompt_span *span, struct bn_error *err)
 {
     const struct special_set *set = &t->specials;
-    for (size_t at = stretch->start; at < stretch->end;) {
-        const struct bn_str rest = {p->text + at, stretch->end - at};
+    for (size_t at = span->start; at < span->end;) {
+        const struct bn_str rest = {p->text + at, span->end - at};
         const size_t found = special_match(set, &t->vocab, NULL, rest);
         if (found == SPECIAL_NONE) {
             at++;
@@ -75,7 +75,7 @@ static bool find_hits(struct prompt_text *p, const struct tokenizer *t,
         if (!mem_grow(&p->hits, &p->hits_cap, p->n_hits + 1, sizeof(*p->hits)))
             return bn_fail(err, BN_ENOMEM, "no memory for the special tokens of a prompt");
         p->hits[p->n_hits++] = (struct prompt_hit){at, at + n_bytes, set->ids[found]};
-        p->message_ok[found] = 0; /* the template's own: nobody else may write it */
+        p->message_ok[found] = 0; /* in the template: messages must not produce it */
         at += n_bytes;
     }
     return true;
@@ -88,9 +88,9 @@ bool prompt_text_init(struct prompt_text *p, const struct tokenizer *t,
     bool ok = reserve(p, t, segments, n_segments, err);
     if (ok)
         join(p, segments, n_segments);
-    for (size_t i = 0; ok && i < p->n_stretches; i++) {
-        if (p->stretches[i].kind == SEGMENT_TEMPLATE)
-            ok = find_hits(p, t, &p->stretches[i], err);
+    for (size_t i = 0; ok && i < p->n_spans; i++) {
+        if (p->spans[i].kind == SEGMENT_TEMPLATE)
+            ok = find_hits(p, t, &p->spans[i], err);
     }
     for (size_t i = 0; ok && i < t->specials.n; i++) {
         if (p->message_ok[i])
@@ -104,7 +104,7 @@ bool prompt_text_init(struct prompt_text *p, const struct tokenizer *t,
 void prompt_text_finish(struct prompt_text *p)
 {
     mem_free(p->text);
-    mem_free(p->stretches);
+    mem_free(p->spans);
     mem_free(p->hits);
     mem_free(p->message_ok);
     *p = (struct prompt_text){0};

@@ -1,10 +1,11 @@
 /*
- * What a template hands to the tokenizer: pieces of prompt, each saying whose words it holds.
+ * A segment: a piece of a prompt with its origin. Templates produce segments, the tokenizer encodes
+ * them.
  *
- * Special tokens are matched only in the template's own text, so nobody's words can forge a turn.
- * Ordinary text is joined across neighbouring TEMPLATE and MESSAGE segments before it is split into
- * words, so "User: " + "hello" gives the ids the model was trained on. ANSWER and IDS segments
- * stand alone: nothing is joined across their ends.
+ * Special tokens are matched only in the template's own text, so the text of a message cannot fake
+ * a turn. Text is joined across neighbouring TEMPLATE and MESSAGE segments before it is split into
+ * words, so "User: " + "hello" gives the ids of the training data. Nothing is joined across the
+ * ends of ANSWER and IDS segments.
  */
 #ifndef TOKENIZER_SEGMENT_H
 #define TOKENIZER_SEGMENT_H
@@ -15,20 +16,20 @@
 #include <stdint.h>
 
 enum segment_kind {
-    SEGMENT_TEMPLATE, /* the template's text: special tokens are recognised */
-    SEGMENT_MESSAGE,  /* words of a system, user or tool message, or a template argument */
-    SEGMENT_ANSWER,   /* words of an assistant message: tokenised by themselves */
-    SEGMENT_IDS,      /* a finished answer as the ids that were generated */
+    SEGMENT_TEMPLATE, /* text of the template: special tokens are recognised */
+    SEGMENT_MESSAGE,  /* text of a system, user or tool message, or a template argument */
+    SEGMENT_ANSWER,   /* text of an assistant message, tokenised separately */
+    SEGMENT_IDS,      /* the generated ids of a finished answer */
 };
 
 #define SEGMENT_NO_MESSAGE SIZE_MAX
 
 struct segment {
     enum segment_kind kind;
-    struct bn_str text; /* TEMPLATE, MESSAGE, ANSWER */
-    const int32_t *ids; /* (n_ids), IDS only */
+    struct bn_str text; /* for TEMPLATE, MESSAGE and ANSWER */
+    const int32_t *ids; /* (n_ids) only for IDS */
     size_t n_ids;
-    size_t message; /* index of the message that MESSAGE and ANSWER text is from, else
+    size_t message; /* index of the message with the text of MESSAGE and ANSWER, else
                        SEGMENT_NO_MESSAGE */
 };
 

@@ -1,7 +1,7 @@
 /*
- * Opens a tokenizer: reads the vocabulary, repairs what is known to be wrong, builds the tables.
+ * Opens a tokenizer: reads the vocabulary, repairs known faults and builds the tables.
  *
- * Also the small questions about single ids. Encoding is in encode.c, streaming text in detok.c.
+ * Also functions about single ids. Encoding is in encode.c, the streaming detokeniser in detok.c.
  */
 #include "tokenizer/tokenizer.h"
 
@@ -13,28 +13,14 @@
 #define LLAMA3_VOCAB 128256
 #define LLAMA3_BOS 128000
 
-bool token_list_push(struct token_list *list, int32_t id, struct bn_error *err)
-{
-    if (list->n == list->cap && !mem_grow(&list->ids, &list->cap, list->n + 1, sizeof(*list->ids)))
-        return bn_fail(err, BN_ENOMEM, "no memory for %zu token ids", list->n + 1);
-    list->ids[list->n++] = id;
-    return true;
-}
-
-void token_list_finish(struct token_list *list)
-{
-    mem_free(list->ids);
-    *list = (struct token_list){0};
-}
-
-/* A vocabulary that is Llama 3's, whatever the file forgot to say. */
+/* Is this the vocabulary of Llama 3? Such files do not always name a pre-tokenizer. */
 static bool is_llama3(const struct vocab_source *s)
 {
     return bn_str_is(s->architecture, "bitnet-b1.58") || bn_str_is(s->architecture, "bitnet-25") ||
            (s->n_tokens == LLAMA3_VOCAB && bn_str_is(s->tokens[LLAMA3_BOS], "<|begin_of_text|>"));
 }
 
-/* The pre-tokenizer's name: the caller's, the file's, or what the vocabulary calls for. */
+/* Name of the pre-tokenizer: from the caller, from the file, or by the vocabulary. */
 static struct bn_str pre_name(const struct vocab_source *s, const struct tokenizer_config *cfg)
 {
     if (cfg->pre)
@@ -43,7 +29,7 @@ static struct bn_str pre_name(const struct vocab_source *s, const struct tokeniz
         return s->pre;
     if (is_llama3(s) && bn_repair_allowed(cfg->no_repair, "pre-tokenizer")) {
         bn_notes_add(cfg->notes, BN_NOTE_REPAIR, "pre-tokenizer",
-                     "the file names no pre-tokenizer; its vocabulary calls for llama-bpe");
+                     "the file names no pre-tokenizer; its vocabulary requires llama-bpe");
         return bn_str_of("llama-bpe");
     }
     bn_notes_add(cfg->notes, BN_NOTE_WARNING, "pre-tokenizer",
@@ -58,12 +44,12 @@ static bool open_pretok(struct tokenizer *t, const struct vocab_source *s,
     const struct pretok_rule *rule = pretok_rule_find(name);
     const int n_shown = (int)(name.n_bytes < 40 ? name.n_bytes : 40);
     if (!rule && cfg->pre)
-        return bn_fail(err, BN_EARG, "pre-tokenizer '%.*s' is not known", n_shown, name.ptr);
+        return bn_fail(err, BN_EARG, "pre-tokenizer '%.*s' is unknown", n_shown, name.ptr);
     if (!rule) {
-        bn_notes_add(cfg->notes, BN_NOTE_WARNING, "pre-tokenizer",
-                     "pre-tokenizer '%.*s' is not known; using 'default', which may split words "
-                     "wrongly",
-                     n_shown, name.ptr);
+        bn_notes_add(
+            cfg->notes, BN_NOTE_WARNING, "pre-tokenizer",
+            "pre-tokenizer '%.*s' is unknown; using 'default', which may split words wrongly",
+            n_shown, name.ptr);
         name = bn_str_of("default");
         rule = pretok_rule_find(name);
     }
@@ -100,14 +86,14 @@ static bool open_specials(struct tokenizer *t, struct bn_error *err)
     return true;
 }
 
-/* Without a word from the file: no BOS where it is the token that ends a text, too. */
-static bool wants_bos(const struct tokenizer *t, enum vocab_switch said)
+/* Without a setting in the file, a prompt has no bos if bos is also the token that ends a text. */
+static bool needs_bos(const struct tokenizer *t, enum vocab_switch in_file)
 {
     const struct tokenizer_info *info = &t->info;
     if (info->bos == TOKEN_NONE)
         return false;
-    if (said != SWITCH_UNSET)
-        return said == SWITCH_ON;
+    if (in_file != SWITCH_UNSET)
+        return in_file == SWITCH_ON;
     return info->add_bos && info->bos != info->eos;
 }
 
@@ -125,14 +111,14 @@ static void fill_info(struct tokenizer *t, const struct vocab_source *s)
     info->pad = t->marks.ids[MARK_PAD];
     info->eog = t->marks.eog;
     info->n_eog = t->marks.n_eog;
-    info->add_bos = wants_bos(t, s->add_bos);
+    info->add_bos = needs_bos(t, s->add_bos);
     info->hash = t->vocab.hash;
 }
 
-static bool open_parts(struct tokenizer *t, struct vocab_source *s,
-                       const struct tokenizer_config *cfg, struct bn_error *err)
+static bool open_tables(struct tokenizer *t, struct vocab_source *s,
+                        const struct tokenizer_config *cfg, struct bn_error *err)
 {
-    const uint64_t hash = vocab_hash(s); /* before anything is repaired */
+    const uint64_t hash = vocab_hash(s); /* before repairs */
     if (!vocab_marks_init(&t->marks, s, cfg->no_repair, cfg->notes, err) ||
         !vocab_init(&t->vocab, s, err))
         return false;
@@ -150,7 +136,7 @@ bool tokenizer_open(const struct bn_file *file, const struct tokenizer_config *c
     if (!vocab_source_init(&source, file, err))
         return false;
     struct tokenizer *t = mem_alloc(1, sizeof(*t));
-    const bool ok = t ? open_parts(t, &source, cfg, err)
+    const bool ok = t ? open_tables(t, &source, cfg, err)
                       : bn_fail(err, BN_ENOMEM, "no memory for the tokenizer");
     vocab_source_finish(&source);
     if (ok)

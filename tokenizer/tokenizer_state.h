@@ -1,16 +1,16 @@
 /*
- * What a tokenizer is made of. Immutable after tokenizer_open; private to this folder.
+ * The members of a tokenizer. Immutable after tokenizer_open; private to the tokenizer.
  */
 #ifndef TOKENIZER_TOKENIZER_STATE_H
 #define TOKENIZER_TOKENIZER_STATE_H
 
-#include "tokenizer/bpe.h"
-#include "tokenizer/pretok.h"
-#include "tokenizer/special.h"
-#include "tokenizer/spm.h"
+#include "tokenizer/bpe/bpe.h"
+#include "tokenizer/bpe/pretok.h"
+#include "tokenizer/bpe/spm.h"
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/vocab.h"
-#include "tokenizer/vocab_marks.h"
+#include "tokenizer/vocab/special.h"
+#include "tokenizer/vocab/vocab.h"
+#include "tokenizer/vocab/vocab_marks.h"
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -20,9 +20,9 @@ struct tokenizer {
     struct vocab vocab;
     struct vocab_marks marks;
     struct special_set specials;
-    uint8_t *message_ok; /* (specials.n): user-defined tokens that message text may name */
-    bool byte_level;     /* bpe and pretok are in use, else spm */
-    char pre[64];        /* info.pre, as the file or the caller spells it */
+    uint8_t *message_ok; /* (specials.n) user-defined tokens that message text may contain */
+    bool byte_level;     /* true: bpe and pretok are in use; false: spm */
+    char pre[64];        /* info.pre as written in the file or by the caller */
     struct pretok *pretok;
     struct bpe bpe;
     struct spm spm;

@@ -1,13 +1,14 @@
 /*
- * Lines in, lanes of the engine, answers out: see batch.h.
+ * Reads lines, decodes several sequences together, writes answers: see batch.h.
  *
- * A ring holds every line from the oldest that is not written yet; it is as long as a few rounds of
- * the lanes, and stdin is read only while it has room, so memory is bounded however long the input.
+ * A ring buffer holds every line from the oldest unwritten one on. Its length is a small multiple
+ * of the number of sequences, and stdin is read only while it has room. So memory is bounded for
+ * any length of input.
  */
 #include "app/batch/batch.h"
 
 #include "app/batch/batch_out.h"
-#include "app/chat/turn_report.h"
+#include "app/chat/answer/generator.h"
 #include "app/common/input_text.h"
 #include "app/common/json_out.h"
 #include "app/options/chat_options.h"
@@ -24,26 +25,30 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define ROUNDS 4 /* length of the ring, in rounds of the lanes */
+#define ROUNDS 4 /* lines in the ring buffer for each sequence */
 #define BLOCK_BYTES 65536
 
 struct batch {
-    struct app *app;
+    const struct options *options;
+    const struct open_model *model;
+    struct bn_notes model_notes; /* about the weights */
+    struct prompt_maker maker;
     struct generator *g;
     struct bn_cancel cancel;
     struct bn_control control;
     int wake[2];
-    unsigned signals; /* heard so far */
+    unsigned signals; /* received so far */
     struct strbuf in;
     bool at_end;
     size_t n_lines;
     struct strbuf system;
-    struct generator_lane *lanes[CHAT_BATCH_MAX]; /* (n_lanes) */
-    struct batch_item *runs[CHAT_BATCH_MAX];      /* (n_lanes) whose answer; NULL: free */
-    size_t n_lanes;
+    struct generator_seq *seqs[CHAT_BATCH_MAX]; /* (n_seqs) */
+    struct batch_item *runs[CHAT_BATCH_MAX];    /* (n_seqs) the item that each sequence
+                                                          answers, or NULL */
+    size_t n_seqs;
     struct batch_item *ring; /* (n_ring) */
     size_t n_ring;
-    size_t n_begun; /* lines; at most n_ring more than are written */
+    size_t n_begun; /* number of lines begun; at most n_ring more than were written */
     struct batch_out out;
     enum exit_code code;
 };
@@ -99,7 +104,8 @@ static struct batch_item *oldest(struct batch *b)
     return b->out.n_written < b->n_begun ? &b->ring[b->out.n_written % b->n_ring] : NULL;
 }
 
-/* What may be written by now: the oldest line as far as it is, and those done behind it. */
+/* Write what can be written: the oldest line as far as it is, then the finished lines that
+ * follow. */
 static bool write_finished(struct batch *b, struct bn_error *err)
 {
     for (struct batch_item *item; (item = oldest(b)) != NULL;) {
@@ -116,13 +122,13 @@ static bool write_finished(struct batch *b, struct bn_error *err)
 
 static bool has_running(const struct batch *b)
 {
-    for (size_t i = 0; i < b->n_lanes; i++)
+    for (size_t i = 0; i < b->n_seqs; i++)
         if (b->runs[i])
             return true;
     return false;
 }
 
-/* Waits only while there is nothing else to do. */
+/* Waits for input only if no sequence has work. */
 static bool read_more(struct batch *b, struct bn_error *err)
 {
     char block[BLOCK_BYTES];
@@ -169,26 +175,25 @@ static bool is_blank(struct bn_str s)
     return true;
 }
 
-/* False: the whole batch ends. A line that is wrong is only told. */
-static bool begin(struct batch *b, size_t lane, struct bn_str line, struct bn_error *err)
+/* Start to answer a line. False: the whole batch must end. An invalid line is only reported. */
+static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_error *err)
 {
-    struct app *app = b->app;
     struct batch_item *item = &b->ring[b->n_begun % b->n_ring];
     const size_t n_ctx = generator_n_ctx(b->g);
-    *item = (struct batch_item){.line = b->n_lines, .lane = b->lanes[lane]};
-    item->n_alts = item->turn.n_alts = (size_t)options_int(app->options, "logprobs");
-    turn_settings(&item->turn, app->options);
+    *item = (struct batch_item){.line = b->n_lines, .seq = b->seqs[seq]};
+    item->n_alts = item->turn.n_alts = (size_t)options_int(b->options, "logprobs");
+    turn_settings(&item->turn, b->options);
     strbuf_add_str(&item->system, strbuf_str(&b->system));
     b->n_begun++;
     struct bias_list biases;
-    if (!chat_options_biases(app->options, app->tokenizer, &biases, err))
+    if (!chat_options_biases(b->options, b->model->tokenizer, &biases, err))
         return false;
     item->turn.sampler.biases = biases.items;
     item->turn.sampler.n_biases = biases.n;
     const bool is_asked = batch_item_parse(item, line, err);
     batch_out_begin(&b->out, item);
-    const bool ok = is_asked && batch_item_begin(item, app, n_ctx, &b->control, err) &&
-                    batch_item_take(item, app, n_ctx, err);
+    const bool ok = is_asked && batch_item_begin(item, &b->maker, n_ctx, &b->control, err) &&
+                    batch_item_add(item, err);
     mem_free(biases.items);
     item->turn.sampler.biases = NULL;
     item->turn.sampler.n_biases = 0;
@@ -196,15 +201,15 @@ static bool begin(struct batch *b, size_t lane, struct bn_str line, struct bn_er
         return false;
     if (!ok)
         fail_item(b, item, err);
-    b->runs[lane] = item->is_done ? NULL : item;
+    b->runs[seq] = item->is_done ? NULL : item;
     return true;
 }
 
-static bool fill_lanes(struct batch *b, struct bn_error *err)
+static bool fill_seqs(struct batch *b, struct bn_error *err)
 {
     struct strbuf line = {0};
     bool ok = true;
-    for (size_t i = 0; ok && i < b->n_lanes; i++) {
+    for (size_t i = 0; ok && i < b->n_seqs; i++) {
         while (ok && !b->runs[i] && b->n_begun - b->out.n_written < b->n_ring && !is_stopped(b)) {
             if (next_line(b, &line))
                 ok = is_blank(strbuf_str(&line)) || begin(b, i, strbuf_str(&line), err);
@@ -214,7 +219,7 @@ static bool fill_lanes(struct batch *b, struct bn_error *err)
                 const size_t n_before = b->in.n_bytes;
                 ok = read_more(b, err);
                 if (b->in.n_bytes == n_before && !b->at_end && has_running(b))
-                    break; /* nothing yet: the others go on meanwhile */
+                    break; /* no input yet: let the other sequences go on */
             }
         }
         ok = ok && write_finished(b, err);
@@ -223,30 +228,31 @@ static bool fill_lanes(struct batch *b, struct bn_error *err)
     return ok;
 }
 
-/* ---- all lanes ---- */
+/* ---- one token for all sequences ---- */
 
 static bool step(struct batch *b, struct bn_error *err)
 {
     struct generator_step steps[CHAT_BATCH_MAX];
-    size_t lanes[CHAT_BATCH_MAX], n = 0;
-    for (size_t i = 0; i < b->n_lanes; i++) {
+    size_t seqs[CHAT_BATCH_MAX], n = 0;
+    for (size_t i = 0; i < b->n_seqs; i++) {
         if (!b->runs[i])
             continue;
-        lanes[n] = i;
-        steps[n++] = (struct generator_step){
-            .lane = b->lanes[i], .ids = b->runs[i]->ids.ids, .n_ids = b->runs[i]->ids.n};
+        seqs[n] = i;
+        steps[n++] = (struct generator_step){.seq = b->seqs[i],
+                                             .ids = b->runs[i]->answer.ids.ids,
+                                             .n_ids = b->runs[i]->answer.ids.n};
     }
     if (n == 0)
         return true;
-    if (!generator_lanes_step(steps, n, &b->control, err))
+    if (!generator_step_all(steps, n, &b->control, err))
         return false;
     for (size_t i = 0; i < n; i++) {
-        struct batch_item *item = b->runs[lanes[i]];
+        struct batch_item *item = b->runs[seqs[i]];
         item->next = steps[i].next;
-        if (!batch_item_take(item, b->app, generator_n_ctx(b->g), err))
+        if (!batch_item_add(item, err))
             return false;
         if (item->is_done)
-            b->runs[lanes[i]] = NULL;
+            b->runs[seqs[i]] = NULL;
     }
     return true;
 }
@@ -254,7 +260,7 @@ static bool step(struct batch *b, struct bn_error *err)
 static bool answer_all(struct batch *b, struct bn_error *err)
 {
     for (;;) {
-        if (!fill_lanes(b, err))
+        if (!fill_seqs(b, err))
             return false;
         if (is_stopped(b))
             return bn_fail(err, BN_ECANCELLED, "stopped");
@@ -265,13 +271,13 @@ static bool answer_all(struct batch *b, struct bn_error *err)
     }
 }
 
-/* The program ends with lines unanswered. What is done is written; where answers are objects, so is
- * what was said so far, as interrupted. As text nothing tells a part from a whole: those are empty.
- */
+/* The batch ends early. Finished answers are written. As JSON, unfinished answers are written too,
+ * marked as interrupted. As text they are left empty, because a reader could not tell that they are
+ * incomplete. */
 static void write_rest(struct batch *b, const struct bn_error *why)
 {
     struct batch_gaps gaps = {0};
-    struct bn_error ignored; /* one reason is enough */
+    struct bn_error ignored; /* only the first error is reported */
     size_t n_end = b->out.kind == BATCH_TEXT ? b->out.n_written : b->n_begun;
     for (size_t i = b->out.n_written; i < b->n_begun; i++) {
         struct batch_item *item = &b->ring[i % b->n_ring];
@@ -291,67 +297,65 @@ static void write_rest(struct batch *b, const struct bn_error *why)
     while (b->out.n_written < n_end && batch_out_line(&b->out, oldest(b), &ignored))
         ;
     (void)batch_out_flush(&ignored);
-    batch_gaps_tell(&gaps, b->n_lines, !b->at_end || b->in.n_bytes > 0);
+    batch_gaps_report(&gaps, b->n_lines, !b->at_end || b->in.n_bytes > 0);
 }
 
-static size_t lanes_wanted(const struct batch *b)
+static size_t choose_n_seqs(const struct batch *b)
 {
-    const struct options *o = b->app->options;
+    const struct options *o = b->options;
     const char *text = options_text(o, "batch");
     const size_t n =
         strcmp(text, "auto") == 0 ? generator_batch(b->g) : (size_t)strtol(text, NULL, 10);
     return size_min(n, (size_t)options_int(o, "ubatch"));
 }
 
-static bool open_lanes(struct batch *b, struct bn_error *err)
+static bool open_seqs(struct batch *b, struct bn_error *err)
 {
-    b->n_lanes = lanes_wanted(b);
-    if (options_flag(b->app->options, "verbose"))
-        (void)report_fail(PROGRAM, EXIT_DONE, "%zu prompt%s at once", b->n_lanes,
-                          b->n_lanes == 1 ? "" : "s");
-    b->n_ring = ROUNDS * b->n_lanes;
+    b->n_seqs = choose_n_seqs(b);
+    if (options_flag(b->options, "verbose"))
+        (void)report_fail(PROGRAM, EXIT_DONE, "%zu prompt%s at once", b->n_seqs,
+                          b->n_seqs == 1 ? "" : "s");
+    b->n_ring = ROUNDS * b->n_seqs;
     b->ring = mem_alloc(b->n_ring, sizeof(*b->ring));
     if (!b->ring)
         return bn_fail(err, BN_ENOMEM, "out of memory");
-    for (size_t i = 0; i < b->n_lanes; i++)
-        if (!generator_lane_open(b->g, &b->lanes[i], err))
+    for (size_t i = 0; i < b->n_seqs; i++)
+        if (!generator_seq_open(b->g, &b->seqs[i], err))
             return false;
     return true;
 }
 
 static bool open_model(struct batch *b, struct bn_error *err)
 {
-    struct app *app = b->app;
-    const char *system = options_text(app->options, "system");
+    const char *system = options_text(b->options, "system");
     struct bn_model_config cfg = {0};
     b->control = (struct bn_control){.progress = {on_progress, b}, .cancel = &b->cancel};
-    app->chat.maker = (struct prompt_maker){.tokenizer = app->tokenizer,
-                                            .template = app->template,
-                                            .options = app->options,
-                                            .now = time(NULL)};
-    model_args_config(app->options, &cfg);
-    cfg.notes = &app->model_notes;
+    b->maker = (struct prompt_maker){.tokenizer = b->model->tokenizer,
+                                     .template = b->model->template,
+                                     .options = b->options,
+                                     .now = time(NULL)};
+    model_args_config(b->options, &cfg);
+    cfg.notes = &b->model_notes;
     cfg.progress = b->control.progress;
     cfg.cancel = &b->cancel;
     if (system && !input_text_or_file(system, &b->system, err))
         return false;
     return open_signals(b, err) &&
-           generator_open(app->file, &cfg, (size_t)options_int(app->options, "ctx"), &b->g, err);
+           generator_open(b->model->file, &cfg, (size_t)options_int(b->options, "ctx"), &b->g, err);
 }
 
-/* What a chat says of the model once it is loaded. */
-static void tell_model(const struct batch *b)
+/* The same notices that a chat shows after loading. */
+static void report_model(const struct batch *b)
 {
-    const struct app *app = b->app;
     const struct bn_model_info *info = generator_info(b->g);
-    if (options_flag(app->options, "quiet"))
+    if (options_flag(b->options, "quiet"))
         return;
-    report_warnings(PROGRAM, &app->notes);
-    report_warnings(PROGRAM, &app->model_notes);
+    report_warnings(PROGRAM, &b->model->notes);
+    report_warnings(PROGRAM, &b->model_notes);
     if (info->n_ctx_train > 0 && b->out.n_ctx > info->n_ctx_train)
         (void)report_fail(PROGRAM, EXIT_DONE, "warning: " CONTEXT_NOTICE, b->out.n_ctx,
                           info->n_ctx_train);
-    if (app->is_demo)
+    if (b->model->is_demo)
         (void)report_fail(PROGRAM, EXIT_DONE, DEMO_NOTICE, (double)info->n_params / 1e6);
 }
 
@@ -360,8 +364,8 @@ static void finish(struct batch *b)
     for (size_t i = 0; b->ring && i < b->n_ring; i++)
         batch_item_finish(&b->ring[i]);
     mem_free(b->ring);
-    for (size_t i = 0; i < b->n_lanes; i++)
-        generator_lane_close(b->lanes[i]);
+    for (size_t i = 0; i < b->n_seqs; i++)
+        generator_seq_close(b->seqs[i]);
     generator_close(b->g);
     strbuf_finish(&b->in);
     strbuf_finish(&b->system);
@@ -372,8 +376,8 @@ static enum exit_code answer_lines(struct batch *b)
     struct bn_error err = {0};
     b->out.model = generator_info(b->g)->name;
     b->out.n_ctx = generator_n_ctx(b->g);
-    tell_model(b);
-    if (open_lanes(b, &err) && answer_all(b, &err))
+    report_model(b);
+    if (open_seqs(b, &err) && answer_all(b, &err))
         return b->n_begun > 0 ? b->code : report_fail(PROGRAM, EXIT_USAGE, "empty prompt");
     const enum exit_code code = b->signals ? stop_code(b) : report_error(PROGRAM, STAGE_RUN, &err);
     if (b->signals || err.code != BN_EIO)
@@ -381,12 +385,12 @@ static enum exit_code answer_lines(struct batch *b)
     return code;
 }
 
-enum exit_code batch_run(struct app *app)
+enum exit_code batch_run(const struct options *options, const struct open_model *model)
 {
-    struct batch b = {.app = app};
+    struct batch b = {.options = options, .model = model};
     struct bn_error err = {0};
     enum exit_code code;
-    batch_out_init(&b.out, app);
+    batch_out_init(&b.out, options, model->tokenizer);
     if (open_model(&b, &err))
         code = answer_lines(&b);
     else

@@ -1,17 +1,19 @@
 /*
- * --batch: each line of stdin is a prompt of its own; several are decoded together, and the answers
- * come in the order of the lines. What a line answers depends on no other line and not on how many
- * are decoded together.
+ * --batch: each line of stdin is an independent prompt. Several are decoded together, and the
+ * answers are written in the order of the lines. An answer does not depend on other lines or on the
+ * number of lines decoded together.
  *
- * The engine runs on the calling thread, which also hears the signals: there is no painter.
+ * The engine runs on the calling thread, which also handles signals. There is no painter.
  */
 #ifndef APP_BATCH_H
 #define APP_BATCH_H
 
-#include "app/app.h"
+#include "app/chat/open_model.h"
+#include "app/common/report.h"
+#include "app/options/options.h"
 
-/* Files must be open. Says on stderr what went wrong. The code of the first line that failed, else
- * EXIT_DONE. */
-enum exit_code batch_run(struct app *app);
+/* Answer the lines of stdin. Errors are printed to stderr. Returns the code of the first line that
+ * failed, else EXIT_DONE. */
+enum exit_code batch_run(const struct options *options, const struct open_model *model);
 
 #endif

@@ -1,6 +1,5 @@
 /*
- * A line of a batch: see batch_item.h. An answer ends by the same rules, in the same order, as in
- * answer_run.c, so that a prompt gives the same bytes either way.
+ * One line of a batch: see batch_item.h.
  */
 #include "app/batch/batch_item.h"
 
@@ -20,12 +19,11 @@ void batch_item_finish(struct batch_item *item)
     strbuf_finish(&item->events);
     turn_finish(&item->turn);
     thought_finish(&item->thought);
-    detok_close(item->detok);
-    token_list_finish(&item->ids);
+    answer_state_finish(&item->answer);
     *item = (struct batch_item){0};
 }
 
-/* ---- what is asked ---- */
+/* ---- the request ---- */
 
 static bool get_text(const json_t *o, const char *key, struct strbuf *out, struct bn_error *err)
 {
@@ -59,7 +57,7 @@ static bool check_keys(json_t *o, struct bn_error *err)
     json_object_foreach(o, key, value)
     {
         char word[32];
-        (void)snprintf(word, sizeof(word), " %s ", key); /* cut: then it is unknown */
+        (void)snprintf(word, sizeof(word), " %s ", key); /* a cut key is unknown, too */
         if (!strstr(known, word))
             return bn_fail(err, BN_EARG, "unknown member \"%.20s\"; there are%s", key, known);
     }
@@ -113,11 +111,10 @@ bool batch_item_parse(struct batch_item *item, struct bn_str line, struct bn_err
 
 /* ---- the answer ---- */
 
-static bool encode(struct batch_item *item, const struct app *app, struct bn_error *err)
+static bool encode(struct batch_item *item, const struct prompt_maker *m, struct bn_error *err)
 {
     struct transcript t = {0};
     struct prompt p = {0};
-    const struct prompt_maker *m = &app->chat.maker;
     bool ok =
         (transcript_ask(&t, strbuf_str(&item->prompt)) &&
          (item->system.n_bytes == 0 || transcript_set_system(&t, strbuf_str(&item->system)))) ||
@@ -128,36 +125,39 @@ static bool encode(struct batch_item *item, const struct app *app, struct bn_err
         thought_init(&item->thought, !thinks               ? THOUGHT_NONE
                                      : p.starts_in_thought ? THOUGHT_RUNNING
                                                            : THOUGHT_MAYBE);
-        item->ids = p.ids;
+        item->answer.ids = p.ids;
     }
     transcript_finish(&t);
     return ok;
 }
 
-bool batch_item_begin(struct batch_item *item, const struct app *app, size_t n_ctx,
+bool batch_item_begin(struct batch_item *item, const struct prompt_maker *maker, size_t n_ctx,
                       const struct bn_control *control, struct bn_error *err)
 {
     struct turn *turn = &item->turn;
     struct detok_config detok = {.at_start = true};
     struct bn_sync_stats stats = {0};
-    detok.stops = options_list(app->options, "stop", &detok.n_stops);
-    if (!encode(item, app, err))
+    detok.stops = options_list(maker->options, "stop", &detok.n_stops);
+    if (!encode(item, maker, err))
         return false;
+    item->answer.tokenizer = maker->tokenizer;
+    item->answer.max_tokens = turn->max_tokens;
+    item->answer.n_ctx = n_ctx;
     const size_t reserve = turn_reserve(turn, n_ctx);
-    if (item->ids.n == 0)
+    if (item->answer.ids.n == 0)
         return bn_fail(err, BN_EARG, "the prompt is empty: no tokens");
-    if (item->ids.n > n_ctx - reserve)
+    if (item->answer.ids.n > n_ctx - reserve)
         return bn_fail(err, BN_ECONTEXT,
-                       "the prompt takes %zu tokens and the answer at least %zu, the context holds "
-                       "%zu",
-                       item->ids.n, reserve, n_ctx);
-    if (!detok_open(app->tokenizer, &detok, &item->detok, err) ||
-        !generator_lane_set(item->lane, &turn->sampler, item->n_alts, err))
+                       "the prompt takes %zu tokens and the answer at least %zu, the context "
+                       "holds %zu",
+                       item->answer.ids.n, reserve, n_ctx);
+    if (!detok_open(maker->tokenizer, &detok, &item->answer.detok, err) ||
+        !generator_seq_set(item->seq, &turn->sampler, item->n_alts, err))
         return false;
     turn->started = clock_seconds();
-    turn->n_prompt = turn->result.n_prompt = item->ids.n;
-    if (!generator_lane_read(item->lane, item->ids.ids, item->ids.n, control, &stats, &item->next,
-                             err))
+    turn->n_prompt = turn->result.n_prompt = item->answer.ids.n;
+    if (!generator_seq_read(item->seq, item->answer.ids.ids, item->answer.ids.n, control, &stats,
+                            &item->next, err))
         return false;
     turn->result.n_reused = stats.n_reused;
     turn->result.n_evaluated = stats.n_evaluated;
@@ -176,46 +176,28 @@ static void keep_alts(struct batch_item *item)
     struct generator_alt alts[GENERATOR_MAX_ALTS + 1];
     if (item->n_alts == 0)
         return;
-    generator_lane_alts(item->lane, alts);
+    generator_seq_alts(item->seq, alts);
     turn_keep_alts(&item->turn, alts, item->n_alts + 1);
-}
-
-static enum finish finish_after(const struct batch_item *item, bool stopped, size_t n_ctx)
-{
-    if (stopped)
-        return FINISH_STOP_STRING;
-    if (item->n_same >= ANSWER_DEGENERATE)
-        return FINISH_DEGENERATE;
-    if (item->turn.n_tokens == item->turn.max_tokens)
-        return FINISH_LENGTH;
-    return item->ids.n >= n_ctx ? FINISH_CONTEXT : FINISH_NONE;
 }
 
 static void end(struct batch_item *item)
 {
     struct turn *turn = &item->turn;
-    if (turn->finish != FINISH_STOP_STRING && item->detok)
-        feed(item, detok_flush(item->detok));
+    if (turn->finish != FINISH_STOP_STRING && item->answer.detok)
+        feed(item, detok_flush(item->answer.detok));
     thought_end(&item->thought, batch_out_part, item);
     turn->result.finish = turn->finish;
     turn->result.n_tokens = turn->n_tokens;
     item->is_done = true;
 }
 
-bool batch_item_take(struct batch_item *item, const struct app *app, size_t n_ctx,
-                     struct bn_error *err)
+bool batch_item_add(struct batch_item *item, struct bn_error *err)
 {
     struct turn *turn = &item->turn;
     struct bn_str text;
-    bool stopped = false;
-    if (tokenizer_is_eog(app->tokenizer, item->next)) {
-        turn->finish = FINISH_STOP;
-    } else {
-        const bool repeats = turn->n_tokens > 0 && item->ids.ids[item->ids.n - 1] == item->next;
-        item->n_same = repeats ? item->n_same + 1 : 1;
-        if (!token_list_push(&item->ids, item->next, err) ||
-            !detok_push(item->detok, item->next, &text, &stopped, err))
-            return false;
+    if (!answer_state_add(&item->answer, item->next, &text, err))
+        return false;
+    if (item->answer.n_tokens > turn->n_tokens) {
         turn->n_tokens++;
         keep_alts(item);
         feed(item, text);
@@ -223,8 +205,8 @@ bool batch_item_take(struct batch_item *item, const struct app *app, size_t n_ct
         if (turn->n_tokens == 1)
             turn->result.first_token_s = now;
         turn->result.decode_s = now - turn->result.first_token_s;
-        turn->finish = finish_after(item, stopped, n_ctx);
     }
+    turn->finish = item->answer.finish;
     if (turn->finish != FINISH_NONE)
         end(item);
     return true;

@@ -1,44 +1,44 @@
 /*
- * One line of a batch and the answer to it: what is asked, how far the answer is, what came out.
+ * One line of a batch: the request, the progress and the answer.
  */
 #ifndef APP_BATCH_ITEM_H
 #define APP_BATCH_ITEM_H
 
-#include "app/app.h"
+#include "app/chat/conversation/chat_prompt.h"
+#include "app/chat/conversation/thought.h"
+#include "app/chat/turn.h"
+#include "app/common/strbuf.h"
 
 #include <jansson.h>
 
 struct batch_item {
-    size_t line; /* of the input, from 1 */
-    json_t *id;  /* to be given back with the answer; NULL: none */
+    size_t line; /* number of the input line, from 1 */
+    json_t *id;  /* copied to the answer; NULL if the request has none */
     struct strbuf prompt, system;
     struct turn turn;
     struct thought thought;
-    struct detok *detok;
-    struct generator_lane *lane; /* while it is being answered, owned by the batch */
-    struct token_list ids;       /* prompt and answer */
-    int32_t next;                /* chosen and not taken yet */
-    size_t n_same;
-    size_t n_alts;        /* alternatives wanted with each token */
-    bool tells_parts;     /* each part of the answer is an event */
-    struct strbuf events; /* not written yet, JSON lines */
+    struct answer_state answer;
+    struct generator_seq *seq; /* owned by the batch */
+    int32_t next;              /* chosen by the model, not yet part of the answer */
+    size_t n_alts;             /* alternatives to report with each token */
+    bool has_events;           /* --jsonl: each piece of the answer is an event */
+    struct strbuf events;      /* JSON lines that are not yet written */
     bool is_done;
-    struct bn_error err; /* code other than BN_OK: there is no answer */
+    struct bn_error err; /* if not BN_OK, there is no answer */
 };
 void batch_item_finish(struct batch_item *item); /* all zero is fine */
 
-/* A line: a prompt, or an object if it begins with a brace. What the object does not say stays as
- * it is in the item. BN_EARG: no such object, binary. */
+/* Parse a line: a prompt, or a JSON object if it begins with a brace. Fields that the object lacks
+ * stay as they are in the item. BN_EARG: not a valid object, or binary data. */
 bool batch_item_parse(struct batch_item *item, struct bn_str line, struct bn_error *err);
 
-/* Read the prompt into the lane. BN_ECONTEXT, BN_EARG, BN_EFORMAT are the item's; others, and
- * BN_ECANCELLED, the program's. */
-bool batch_item_begin(struct batch_item *item, const struct app *app, size_t n_ctx,
+/* Evaluate the prompt and choose the first token, item->next. BN_ECONTEXT, BN_EARG and BN_EFORMAT
+ * concern this item only. Other errors, and BN_ECANCELLED, end the batch. */
+bool batch_item_begin(struct batch_item *item, const struct prompt_maker *maker, size_t n_ctx,
                       const struct bn_control *control, struct bn_error *err);
-/* Take item->next into the answer. True in is_done: the answer has ended. */
-bool batch_item_take(struct batch_item *item, const struct app *app, size_t n_ctx,
-                     struct bn_error *err);
-/* Its answer ends here, as far as it is. */
+/* Append item->next to the answer. Sets is_done when the answer has ended. BN_ENOMEM. */
+bool batch_item_add(struct batch_item *item, struct bn_error *err);
+/* End the answer now, as interrupted. */
 void batch_item_stop(struct batch_item *item);
 
 #endif

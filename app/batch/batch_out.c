@@ -1,25 +1,29 @@
 /*
- * See batch_out.h.
+ * Formats and writes the answers of a batch: see batch_out.h.
  */
 #include "app/batch/batch_out.h"
 
+#include "app/chat/turn_json.h"
 #include "app/chat/turn_report.h"
 #include "app/common/json_out.h"
+#include "app/common/report.h"
+#include "app/options/chat_options.h"
 
 #include <errno.h>
 #include <stdio.h>
 
-void batch_out_init(struct batch_out *out, const struct app *app)
+void batch_out_init(struct batch_out *out, const struct options *options,
+                    const struct tokenizer *tokenizer)
 {
-    *out = (struct batch_out){.app = app};
-    out->kind = options_flag(app->options, "jsonl")  ? BATCH_JSONL
-                : options_flag(app->options, "json") ? BATCH_JSON
-                                                     : BATCH_TEXT;
+    *out = (struct batch_out){.options = options, .tokenizer = tokenizer};
+    out->kind = options_flag(options, "jsonl")  ? BATCH_JSONL
+                : options_flag(options, "json") ? BATCH_JSON
+                                                : BATCH_TEXT;
 }
 
 /* ---- objects ---- */
 
-/* Which line it is about. Takes o over and gives it back; NULL: out of memory. */
+/* Add the line number and the id. Takes ownership of o and returns it; NULL: out of memory. */
 static json_t *name_line(json_t *o, const struct batch_item *item)
 {
     bool ok = o && json_out_add(o, "line", json_integer((json_int_t)item->line));
@@ -49,8 +53,7 @@ static void add_event(struct batch_item *item, const char *event, const char *ke
 
 static json_t *end_json(const struct batch_out *out, const struct batch_item *item)
 {
-    json_t *o =
-        item->err.code ? json_object() : turn_json_of(out->app->tokenizer, out->model, &item->turn);
+    json_t *o = item->err.code ? json_object() : turn_json(out->tokenizer, out->model, &item->turn);
     o = name_line(o, item);
     bool ok = o != NULL;
     if (ok && item->err.code)
@@ -65,8 +68,8 @@ static json_t *end_json(const struct batch_out *out, const struct batch_item *it
 
 void batch_out_begin(const struct batch_out *out, struct batch_item *item)
 {
-    item->tells_parts = out->kind == BATCH_JSONL;
-    if (item->tells_parts)
+    item->has_events = out->kind == BATCH_JSONL;
+    if (item->has_events)
         add_event(item, "start", NULL, (struct bn_str){0});
 }
 
@@ -74,7 +77,7 @@ void batch_out_part(void *ud, enum answer_part part, struct bn_str text)
 {
     struct batch_item *item = ud;
     strbuf_add_str(part == PART_THOUGHT ? &item->turn.thought : &item->turn.shown, text);
-    if (item->tells_parts)
+    if (item->has_events)
         add_event(item, "token", part == PART_THOUGHT ? "thought" : "text", text);
 }
 
@@ -86,26 +89,26 @@ static bool put(struct bn_str text, struct bn_error *err)
            bn_fail(err, BN_EIO, "cannot write to standard output: %s", strerror(errno));
 }
 
-static void tell_end(const struct batch_item *item)
+static void report_end(const struct batch_item *item)
 {
     if (item->turn.finish == FINISH_DEGENERATE)
         (void)report_fail(PROGRAM, EXIT_DONE, "warning: line %zu: %s", item->line,
                           turn_end_notice(&item->turn));
 }
 
-static void tell_stats(const struct batch_out *out, const struct batch_item *item)
+static void report_stats(const struct batch_out *out, const struct batch_item *item)
 {
     struct strbuf text = {0};
-    if (!options_flag(out->app->options, "stats") || options_flag(out->app->options, "quiet") ||
+    if (!options_flag(out->options, "stats") || options_flag(out->options, "quiet") ||
         item->err.code)
         return;
-    const struct turn_room room = {item->ids.n, out->n_ctx, SIZE_MAX};
+    const struct turn_room room = {item->answer.ids.n, out->n_ctx, SIZE_MAX};
     turn_stats_line(&item->turn, &room, &text);
     fprintf(stderr, "line %zu: %s\n", item->line, strbuf_text(&text));
     strbuf_finish(&text);
 }
 
-/* Answers as --lines writes them, an empty line between two; one that failed is empty. */
+/* As text: as --lines writes them, with an empty line between two. A failed answer is empty. */
 static bool put_end(const struct batch_out *out, struct batch_item *item, struct bn_error *err)
 {
     if (out->kind == BATCH_TEXT)
@@ -125,9 +128,9 @@ bool batch_out_line(struct batch_out *out, struct batch_item *item, struct bn_er
         return true;
     if (!put_end(out, item, err))
         return false;
-    if (!options_flag(out->app->options, "quiet"))
-        tell_end(item);
-    tell_stats(out, item);
+    if (!options_flag(out->options, "quiet"))
+        report_end(item);
+    report_stats(out, item);
     batch_item_finish(item);
     out->n_written++;
     return true;
@@ -160,7 +163,7 @@ void batch_gaps_add(struct batch_gaps *g, size_t line)
     g->first = g->last = line;
 }
 
-void batch_gaps_tell(struct batch_gaps *g, size_t n_lines, bool more)
+void batch_gaps_report(struct batch_gaps *g, size_t n_lines, bool more)
 {
     struct strbuf text = {0};
     end_run(g);

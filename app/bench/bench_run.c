@@ -9,6 +9,7 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/fp16.h"
+#include "engine/base/hash.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/sampler.h"
@@ -48,11 +49,9 @@ double bench_median(double *values, size_t n)
     return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
-/* FNV-1a, 64 bits. */
 static void mix(uint64_t *sum, uint32_t word)
 {
-    for (size_t i = 0; i < 4; i++)
-        *sum = (*sum ^ (word >> (8 * i) & 0xff)) * 0x100000001b3u;
+    *sum = fnv1a_add_bytes(*sum, &word, sizeof(word));
 }
 
 static void prompt_ids(int32_t *ids, size_t n, size_t i_seq, size_t n_vocab)
@@ -225,7 +224,7 @@ static void roll_back(struct bench *b)
 
 static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
 {
-    b->checksum = 0xcbf29ce484222325u;
+    b->checksum = FNV1A_START;
     const double start = clock_seconds();
     if (b->row->test == BENCH_PP) {
         if (!read_ids(b, b->row->depth + b->row->n_tokens, err))

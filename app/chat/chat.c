@@ -1,9 +1,8 @@
 /*
- * Turns: budget, prompt, job, events. See chat.h.
+ * Turns: what fits the context, the prompt, the job for the worker, and its events. See chat.h.
  *
- * A question enters the transcript when its turn is asked for and leaves it without a trace when
- * the turn cannot run or is stopped before its first token; then its text goes back to the line
- * editor.
+ * A question enters the transcript when its turn starts. If the turn cannot run, or is stopped
+ * before its first token, the question is removed and its text goes back into the line editor.
  */
 #include "app/chat/chat.h"
 
@@ -15,7 +14,7 @@
 
 #include <stdio.h>
 
-#define RATE_SECONDS 2.0 /* window of the live rate */
+#define RATE_SECONDS 2.0 /* the live rate is an average over this time */
 
 void chat_finish(struct chat *c)
 {
@@ -48,6 +47,47 @@ double chat_live_rate(const struct chat *c)
     return span > 0 ? (double)n_back / span : 0;
 }
 
+/* Estimated seconds until the prompt is evaluated; 0 while the rate is not known yet. */
+static double seconds_left(const struct turn *turn)
+{
+    const double spent = clock_seconds() - turn->begun_reading;
+    if (turn->n_read == 0 || turn->n_to_read <= turn->n_read || spent < 0.5)
+        return 0;
+    return spent / (double)turn->n_read * (double)(turn->n_to_read - turn->n_read);
+}
+
+void chat_status(const struct chat *c, struct status *out)
+{
+    const struct turn *turn = &c->turn;
+    out->n_ctx = chat_n_ctx(c);
+    out->n_used = c->n_used;
+    out->rate = 0;
+    out->n_done = out->n_total = 0;
+    out->unsaved = c->transcript.unsaved;
+    switch (c->phase) {
+    case CHAT_LOADING:
+    case CHAT_BROKEN:
+        out->state = STATUS_LOADING;
+        out->n_done = c->n_loaded;
+        out->n_total = c->n_to_load;
+        break;
+    case CHAT_IDLE:
+        out->state = STATUS_READY;
+        break;
+    case CHAT_READING:
+        out->state = turn->is_stopping ? STATUS_STOPPING : STATUS_READING;
+        out->n_done = turn->n_read;
+        out->n_total = turn->n_to_read;
+        out->seconds_left = seconds_left(turn);
+        break;
+    case CHAT_GENERATING:
+        out->state = turn->is_stopping ? STATUS_STOPPING : STATUS_GENERATING;
+        out->n_done = turn->n_tokens;
+        out->rate = chat_live_rate(c);
+        break;
+    }
+}
+
 size_t chat_count(const struct chat *c)
 {
     struct prompt p;
@@ -78,8 +118,8 @@ static bool fail_context(const struct chat *c, size_t n_ids, size_t n_reserve, s
                    worker_n_ctx(c->worker));
 }
 
-/* The prompt of the turn, oldest exchanges left out where the context is too small and the policy
- * allows it. The last exchange always stays. */
+/* Encode the prompt of the turn. If it does not fit the context and the policy allows it, leave out
+ * the oldest turns. The last turn always stays. */
 static bool fit_prompt(struct chat *c, struct prompt *out, struct bn_error *err)
 {
     struct transcript_state *s = &c->transcript.now;
@@ -129,8 +169,8 @@ static bool add_ids(struct token_list *list, const int32_t *ids, size_t n, struc
     return true;
 }
 
-/* What the answer has so far, where this turn goes on with it. */
-static bool take_up_answer(struct chat *c, struct bn_error *err)
+/* /continue: the turn starts with the answer so far. */
+static bool begin_with_earlier_answer(struct chat *c, struct bn_error *err)
 {
     const struct answer *a = &transcript_last(&c->transcript)->answer;
     if (c->turn.mode != PROMPT_CONTINUE)
@@ -165,7 +205,7 @@ static bool submit(struct chat *c, const struct options *settings, const struct 
     return ok;
 }
 
-static void tell_dropped(struct chat *c)
+static void show_dropped(struct chat *c)
 {
     struct strbuf notice = {0};
     turn_drop_notice(&c->turn, &notice);
@@ -180,13 +220,13 @@ static bool start(struct chat *c, const struct options *settings, struct bn_erro
     if (!fit_prompt(c, &p, err))
         return false;
     thought_init(&c->thought, c->turn.mode == PROMPT_CONTINUE ? THOUGHT_NONE : thought_mode(c, &p));
-    const bool ok = take_up_answer(c, err) && submit(c, settings, &p, err);
+    const bool ok = begin_with_earlier_answer(c, err) && submit(c, settings, &p, err);
     c->turn.n_prompt = p.ids.n;
     prompt_finish(&p);
     if (!ok)
         return false;
     if (c->turn.n_dropped > 0)
-        tell_dropped(c);
+        show_dropped(c);
     c->turn.begun_reading = clock_seconds();
     c->phase = CHAT_READING;
     return true;
@@ -246,7 +286,7 @@ void chat_stop(struct chat *c)
     }
 }
 
-/* ---- what the worker says ---- */
+/* ---- events of the worker ---- */
 
 static void on_part(void *ud, enum answer_part part, struct bn_str text)
 {
@@ -265,7 +305,7 @@ static void on_token(struct chat *c, const struct worker_event *event)
         turn->n_tokens++;
         c->n_used = turn->n_prompt + turn->n_tokens;
         if (!token_list_push(&turn->ids, event->id, &err))
-            turn->text.failed = true; /* the ids are incomplete: they are dropped at the end */
+            turn->text.failed = true; /* the ids are incomplete and are dropped at the end */
         turn_keep_alts(turn, event->alts, event->n_alts);
     }
     strbuf_add_str(&turn->text, event->text);
@@ -273,8 +313,9 @@ static void on_token(struct chat *c, const struct worker_event *event)
     c->ui->ops->token(c->ui, turn);
 }
 
-/* The ids that say exactly the text: a stop string cuts the text, perhaps within a token. */
-static void settle_ids(struct chat *c, struct answer *a)
+/* Keep only ids whose text is in the answer. A stop string may have cut the text, even within a
+ * token. */
+static void trim_ids(struct chat *c, struct answer *a)
 {
     size_t n_more = a->n_ids;
     while (n_more > 0 && !prompt_ids_fit(c->maker.tokenizer, a)) {
@@ -292,7 +333,7 @@ static void keep_answer(struct chat *c)
                        .ids = turn->ids.ids,
                        .n_ids = turn->text.failed ? 0 : turn->ids.n,
                        .finish = turn->finish};
-    settle_ids(c, &a);
+    trim_ids(c, &a);
     if (!transcript_answer(&c->transcript, &a))
         ui_notice(c->ui, TONE_ERROR, "out of memory: this answer is not kept");
 }
@@ -328,9 +369,9 @@ static void on_done(struct chat *c, const struct worker_event *event)
         give_back_question(c);
 }
 
-/* A failure in the middle of an answer is an interruption; but one of another answer to the same
- * question leaves the first. */
-static void keep_what_was_said(struct chat *c)
+/* After a failure in the middle of an answer, keep it as an interrupted one. But if it was a second
+ * answer to the same question, keep the first one instead. */
+static void keep_partial_answer(struct chat *c)
 {
     const struct exchange *last = transcript_last(&c->transcript);
     thought_end(&c->thought, on_part, c);
@@ -344,11 +385,13 @@ static void on_failed(struct chat *c, const struct bn_error *err)
     const bool is_load = c->phase == CHAT_LOADING;
     c->phase = is_load ? CHAT_BROKEN : CHAT_IDLE;
     c->is_waiting = false;
+    if (is_load)
+        return; /* the event loop reports it and ends the program */
     if (c->turn.n_tokens > 0)
-        keep_what_was_said(c);
+        keep_partial_answer(c);
     const struct exchange *last = transcript_last(&c->transcript);
     c->ui->ops->turn_failed(c->ui, err);
-    if (!is_load && last && last->answer.finish == FINISH_NONE)
+    if (last && last->answer.finish == FINISH_NONE)
         give_back_question(c);
 }
 
@@ -367,13 +410,13 @@ static void on_measured(struct chat *c, const struct worker_event *event)
 {
     struct strbuf text = {0};
     c->peaks = event->peaks;
-    turn_speed_lines(c, &text);
+    turn_speed_lines(&c->turn, worker_info(c->worker), &c->peaks, &text);
     if (text.n_bytes == 0)
         strbuf_addf(&text,
-                    "this device reads %.1f GB/s and does %.1f GMAC/s; nothing is to be "
-                    "compared with that yet\n",
+                    "this device reads %.1f GB/s and does %.1f GMAC/s; nothing is to be compared "
+                    "with that yet\n",
                     c->peaks.read_bytes_per_s / 1e9, c->peaks.macs_per_s / 1e9);
-    strbuf_cut(&text, text.n_bytes - 1); /* no empty line */
+    strbuf_cut(&text, text.n_bytes - 1); /* without the last newline */
     c->ui->ops->notice(c->ui, TONE_PLAIN, strbuf_str(&text));
     strbuf_finish(&text);
 }

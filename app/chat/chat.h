@@ -1,26 +1,30 @@
 /*
- * One conversation with one model: what was said, the turn that runs, what fits the context.
+ * One conversation with one model: the transcript, the running turn, and what fits the context.
  *
- * A turn is rendered and encoded here and handed to the worker; its events come back through
- * chat_event and go on to the painter. Before the model is loaded a turn waits. Main thread only.
+ * This module encodes the prompt of a turn and gives it to the worker. The worker's events come
+ * back through chat_event and go on to the painter. A turn that starts before the model is loaded
+ * waits. Main thread only.
  */
 #ifndef APP_CHAT_H
 #define APP_CHAT_H
 
 #include "app/chat/answer/worker.h"
-#include "app/chat/chat_prompt.h"
+#include "app/chat/conversation/chat_prompt.h"
+#include "app/chat/conversation/store.h"
 #include "app/chat/conversation/thought.h"
 #include "app/chat/conversation/transcript.h"
+#include "app/chat/open_model.h"
 #include "app/chat/turn.h"
 #include "app/chat/ui.h"
 #include "app/common/paths.h"
+#include "app/terminal/text/status.h"
 
 enum chat_phase {
-    CHAT_LOADING, /* the model is being opened; is_waiting says whether a turn waits for it */
+    CHAT_LOADING, /* the model is being loaded; is_waiting: a turn waits for it */
     CHAT_IDLE,
-    CHAT_READING,    /* the prompt */
-    CHAT_GENERATING, /* the answer */
-    CHAT_BROKEN,     /* the model could not be opened */
+    CHAT_READING,    /* evaluating the prompt */
+    CHAT_GENERATING, /* decoding the answer */
+    CHAT_BROKEN,     /* the model could not be loaded */
 };
 
 struct chat_totals {
@@ -30,50 +34,63 @@ struct chat_totals {
     double read_s, generate_s;
 };
 
-/* Tokens of the last two seconds, for the live rate. */
+/* Times of the last tokens, for the live rate: more than two seconds of them. */
 #define CHAT_RATE_TOKENS 256
 
 struct chat {
+    const struct open_model *model;
     struct prompt_maker maker;
+    struct store *store; /* the files of this chat */
     const struct options *options;
     struct worker *worker;
     struct ui *ui;
-    enum { CHAT_DROPS, CHAT_STOPS } overflow; /* where --overflow is not given */
-    size_t n_alts;                            /* alternatives asked for with each token */
-    char snapshot[PATH_BYTES];                /* taken up with the next answer; "": none */
+    enum { CHAT_DROPS, CHAT_STOPS } overflow; /* used if --overflow is not given */
+    size_t n_alts;                            /* alternatives to report with each token */
+    char snapshot[PATH_BYTES];                /* file to load before the next answer; "" for none */
 
     enum chat_phase phase;
-    bool is_waiting;            /* a turn waits for the model */
+    bool is_waiting;            /* a turn waits for the model to load */
     size_t n_loaded, n_to_load; /* bytes */
     struct transcript transcript;
-    struct turn turn; /* the one that runs, or the last one */
+    struct turn turn; /* the running turn, or the last one */
     struct thought thought;
     struct chat_totals totals;
-    struct generator_peaks peaks;         /* zero until they were asked for */
+    struct generator_peaks peaks;         /* zero until /stats peak has measured them */
     size_t n_used;                        /* tokens of the context in use */
-    double token_times[CHAT_RATE_TOKENS]; /* a ring by n_tokens */
+    double token_times[CHAT_RATE_TOKENS]; /* ring buffer, indexed by the number of the token */
 };
 
-void chat_finish(struct chat *c); /* the worker is the caller's */
+void chat_finish(struct chat *c); /* does not close the worker */
 
-/* Say something. The turn starts, or waits for the model. BN_ECONTEXT and errors of prompt_encode:
- * nothing was said. */
+/* Send a message. The turn starts, or waits for the model. Errors: BN_ECONTEXT and those of
+ * prompt_encode; the conversation is then unchanged. */
 bool chat_ask(struct chat *c, struct bn_str text, struct bn_error *err);
-/* Answer the last question anew, or go on with its answer. BN_EARG: there is none. `settings` are
- * for this one answer; NULL: the chat's own. */
+/* Answer the last question again, or continue its answer. BN_EARG: there is none. `settings` are
+ * used for this answer only; NULL: the settings of the chat. */
 bool chat_retry(struct chat *c, const struct options *settings, struct bn_error *err);
 bool chat_continue(struct chat *c, struct bn_error *err);
 void chat_stop(struct chat *c);
-bool chat_is_busy(const struct chat *c); /* a turn runs or waits */
+bool chat_is_busy(const struct chat *c); /* a turn runs or waits for the model */
 
-/* Take in what the worker says and finish the event. */
+/* Handle an event of the worker and free it. */
 void chat_event(struct chat *c, struct worker_event *event);
 
-/* A full context: the oldest exchanges go (true), or the turn is refused. */
+/* What happens when the context is full: drop the oldest turns (true) or refuse the turn. */
 bool chat_drops_oldest(const struct chat *c);
 size_t chat_n_ctx(const struct chat *c);     /* 0 before the model is loaded */
 double chat_live_rate(const struct chat *c); /* 0 before the third token */
-/* Tokens that the conversation as it stands takes; SIZE_MAX if it cannot be rendered. */
+/* The number of tokens of the conversation; SIZE_MAX if the template cannot render it. */
 size_t chat_count(const struct chat *c);
+/* The numbers of the status row. Does not change the texts of `out`. */
+void chat_status(const struct chat *c, struct status *out);
+
+/* Write the conversation to last.json and to the saved chat, where these are in use. False if one
+ * could not be written; the first failure of a run is shown as a warning. */
+bool chat_write_files(struct chat *c);
+/* Load the snapshot beside this saved chat before the next answer, if there is one. */
+void chat_use_snapshot(struct chat *c, const char *saved);
+/* With --snapshot: write the KV cache beside this saved chat. Shows the expected size. The worker
+ * writes in the background and reports the result as a WORKER_REMARK. */
+void chat_write_snapshot(struct chat *c, const char *saved);
 
 #endif

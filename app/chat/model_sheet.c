@@ -1,16 +1,16 @@
 /*
- * Lines and JSON about the model that runs: see model_sheet.h.
+ * Text and JSON about the open model: see model_sheet.h.
  */
 #include "app/chat/model_sheet.h"
 
 #include "app/common/json_out.h"
 
-void model_sheet_lines(const struct app *app, struct strbuf *text)
+void model_sheet_lines(const struct open_model *m, const struct worker *w, struct strbuf *text)
 {
-    const struct bn_model_info *info = worker_info(app->worker);
-    strbuf_addf(text, "model       %s\nfile        %s, %.1f MB\n", app->model_name,
-                app->is_demo ? "built in" : bn_file_path(app->file),
-                (double)bn_file_bytes(app->file) / 1e6);
+    const struct bn_model_info *info = worker_info(w);
+    strbuf_addf(text, "model       %s\nfile        %s, %.1f MB\n", m->name,
+                m->is_demo ? "built in" : bn_file_path(m->file),
+                (double)bn_file_bytes(m->file) / 1e6);
     if (info) {
         const bool is_large = info->n_params >= 1000000000;
         strbuf_addf(text, "kind        %s, %s, %.2f %s parameters\n", info->arch,
@@ -23,42 +23,42 @@ void model_sheet_lines(const struct app *app, struct strbuf *text)
         if (info->passed_over[0])
             strbuf_addf(text, "            %s\n", info->passed_over);
         strbuf_addf(text, "context     %zu tok (trained with %zu), %zu bytes a token (%s)\n",
-                    chat_n_ctx(&app->chat), info->n_ctx_train, info->kv_bytes_per_token,
-                    info->kv_type);
+                    worker_n_ctx(w), info->n_ctx_train, info->kv_bytes_per_token, info->kv_type);
     } else {
         strbuf_add_text(text, "            still loading\n");
     }
-    const struct tokenizer_info *t = tokenizer_info(app->tokenizer);
+    const struct tokenizer_info *t = tokenizer_info(m->tokenizer);
     strbuf_addf(text, "vocabulary  %zu tokens, %s%s%s\n", t->n_vocab, t->model,
                 t->pre[0] ? ", " : "", t->pre);
-    if (app->template)
-        strbuf_addf(text, "template    %s%s", template_info(app->template)->name,
-                    template_info(app->template)->is_chat
+    if (m->template)
+        strbuf_addf(text, "template    %s%s", template_info(m->template)->name,
+                    template_info(m->template)->is_chat
                         ? ""
                         : " (base model: plain text completion, not chat)");
     else
         strbuf_add_text(text, "template    none (--raw)");
 }
 
-void model_sheet_explain(const struct app *app, struct strbuf *out)
+void model_sheet_explain(const struct worker *w, struct strbuf *out)
 {
-    const struct bn_model_info *info = worker_info(app->worker);
+    const struct bn_model_info *info = worker_info(w);
     const struct {
         const char *title;
         size_t n_tokens;
     } passes[] = {{"prompt", info->n_ubatch}, {"answer", 1}};
     char text[2000];
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
-        (void)worker_explain(app->worker, passes[i].n_tokens, text, sizeof(text)); /* has room */
+        (void)worker_explain(w, passes[i].n_tokens, text, sizeof(text)); /* the buffer is large
+                                                                            enough */
         strbuf_addf(out, "%s%s\n%s", i > 0 ? "\n" : "", passes[i].title, text);
     }
 }
 
-static const char *template_kind(const struct app *app)
+static const char *template_kind(const struct open_model *m)
 {
-    if (!app->template)
+    if (!m->template)
         return "none";
-    return template_info(app->template)->is_chat ? "chat" : "base";
+    return template_info(m->template)->is_chat ? "chat" : "base";
 }
 
 static bool add_number(json_t *o, const char *key, uint64_t n)
@@ -71,13 +71,13 @@ static bool add_text(json_t *o, const char *key, const char *text)
     return json_out_add(o, key, json_out_text(bn_str_of(text)));
 }
 
-static bool add_model(const struct app *app, json_t *o)
+static bool add_model(const struct open_model *m, const struct worker *w, json_t *o)
 {
-    const struct bn_model_info *info = worker_info(app->worker);
-    const struct tokenizer_info *t = tokenizer_info(app->tokenizer);
-    return add_text(o, "model", app->model_name) && add_text(o, "file", bn_file_path(app->file)) &&
-           json_out_add(o, "built_in", json_boolean(app->is_demo)) &&
-           add_number(o, "file_bytes", bn_file_bytes(app->file)) &&
+    const struct bn_model_info *info = worker_info(w);
+    const struct tokenizer_info *t = tokenizer_info(m->tokenizer);
+    return add_text(o, "model", m->name) && add_text(o, "file", bn_file_path(m->file)) &&
+           json_out_add(o, "built_in", json_boolean(m->is_demo)) &&
+           add_number(o, "file_bytes", bn_file_bytes(m->file)) &&
            add_text(o, "architecture", info->arch) &&
            add_text(o, "quantisation", info->quantisation) &&
            add_number(o, "parameters", info->n_params) && add_number(o, "layers", info->n_layers) &&
@@ -87,13 +87,12 @@ static bool add_model(const struct app *app, json_t *o)
            add_text(o, "pre_tokenizer", t->pre);
 }
 
-static bool add_run(const struct app *app, json_t *o)
+static bool add_run(const struct open_model *m, const struct worker *w, json_t *o)
 {
-    const struct bn_model_info *info = worker_info(app->worker);
-    return add_text(o, "template", app->template ? template_info(app->template)->name : "") &&
-           add_text(o, "template_kind", template_kind(app)) &&
-           add_text(o, "device", info->device) &&
-           add_number(o, "context", chat_n_ctx(&app->chat)) &&
+    const struct bn_model_info *info = worker_info(w);
+    return add_text(o, "template", m->template ? template_info(m->template)->name : "") &&
+           add_text(o, "template_kind", template_kind(m)) && add_text(o, "device", info->device) &&
+           add_number(o, "context", worker_n_ctx(w)) &&
            add_number(o, "trained_context", info->n_ctx_train) &&
            add_number(o, "weight_bytes", info->weight_bytes) &&
            add_number(o, "kv_bytes_per_token", info->kv_bytes_per_token) &&
@@ -101,10 +100,10 @@ static bool add_run(const struct app *app, json_t *o)
            json_out_add(o, "load_s", json_real(info->load_seconds));
 }
 
-json_t *model_sheet_json(const struct app *app)
+json_t *model_sheet_json(const struct open_model *m, const struct worker *w)
 {
     json_t *o = json_object();
-    if (o && add_model(app, o) && add_run(app, o))
+    if (o && add_model(m, w, o) && add_run(m, w, o))
         return o;
     json_decref(o);
     return NULL;

@@ -1,5 +1,5 @@
 /*
- * See turn.h.
+ * Settings and memory of a turn: see turn.h.
  */
 #include "app/chat/turn.h"
 
@@ -23,12 +23,12 @@ void turn_finish(struct turn *turn)
 
 static uint64_t draw_seed(void)
 {
-    uint32_t seed = 0; /* 32 bits: short enough to be copied by hand */
+    uint32_t seed = 0; /* 32 bits, so that a user can copy it by hand */
     FILE *f = fopen("/dev/urandom", "rb");
     if (!f || fread(&seed, sizeof(seed), 1, f) != 1)
         seed = (uint32_t)(uint64_t)(clock_seconds() * 1e6);
     if (f)
-        (void)fclose(f); /* read only: nothing to lose */
+        (void)fclose(f); /* opened for reading: nothing can be lost */
     return seed;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The table of /probs: see turn_probs.h. Pieces stand between quotes, since many of them begin with
- * a blank.
+ * The table of /probs: see turn_probs.h. Tokens are printed in quotes, because many begin with a
+ * blank.
  */
 #include "app/chat/turn_probs.h"
 
@@ -9,11 +9,11 @@
 
 #include <math.h>
 
-#define PIECE_COLUMNS 16 /* of a piece; longer ones are cut */
+#define PIECE_COLUMNS 16 /* a longer token is cut */
 #define PERCENT_COLUMNS 5
 #define GAP "  "
 
-/* The piece as it is shown, and how many columns it takes. */
+/* The token in quotes. Returns its width in columns. */
 static size_t quoted(const struct tokenizer *t, int32_t id, struct strbuf *out)
 {
     strbuf_cut(out, 0);
@@ -33,7 +33,7 @@ static void add_cell(const struct tokenizer *t, struct generator_alt alt, size_t
     strbuf_finish(&piece);
 }
 
-/* Columns of the widest piece: of the chosen ones, of all alternatives. */
+/* Width in columns of the widest chosen token and of the widest alternative. */
 static void measure(const struct tokenizer *t, const struct turn *turn, size_t *chosen,
                     size_t *others)
 {

@@ -1,81 +1,124 @@
 /*
- * What the chat needs of a painter: an ordinary terminal (ui_inline), a pipe (ui_pipe), or the
- * whole screen. One painter is open at a time; everything here is the main thread's.
+ * What the chat needs from a painter. There are three: ui_inline (the ordinary screen of a
+ * terminal), ui_full (the whole screen) and ui_pipe (pipes and scripts). One is open at a time.
+ * Everything here belongs to the main thread.
  *
- * The program's loop polls the wake pipe and, while the painter wants input, descriptor 0. Text
- * given to a painter may hold any bytes; a painter that writes to a terminal passes all of it
+ * The event loop polls the wake pipe and, while the painter wants input, descriptor 0. A painter
+ * never acts on input by itself: it turns input into events, and the event loop acts on them.
+ *
+ * Text for a painter may hold any bytes. A painter that writes to a terminal passes all of it
  * through term_text.
  */
 #ifndef APP_UI_H
 #define APP_UI_H
 
 #include "app/chat/conversation/thought.h"
+#include "app/common/report.h"
 #include "engine/base/error.h"
 #include "engine/base/str.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 
-struct app;
+struct chat;
+struct options;
 struct pattern;
+struct terminal_chat;
 struct turn;
 struct ui;
 
 enum ui_tone {
-    TONE_PLAIN,   /* what a command was asked for */
-    TONE_EXACT,   /* the same, but its lines are not broken between words */
-    TONE_NOTE,    /* what one should know; left out by --quiet */
-    TONE_WARNING, /* likewise, but pressing */
+    TONE_PLAIN,   /* the result of a command */
+    TONE_EXACT,   /* the same, but lines are not wrapped between words */
+    TONE_NOTE,    /* information; --quiet hides it */
+    TONE_WARNING, /* a warning; --quiet hides it */
     TONE_ERROR,
 };
 
+enum ui_event_kind {
+    UI_LINE,    /* `text` is a command or a message */
+    UI_MESSAGE, /* `text` is a message even if it begins with a slash; @paths in it are attached */
+    UI_PROMPT,  /* `text` is a message that is sent exactly as it is */
+    UI_STOP,    /* stop the answer */
+    UI_CHANGE,  /* go on with the painter that `painter` names */
+    UI_END,     /* leave with `code`; an earlier code stays */
+    UI_ABORT,   /* stop the answer and leave with `code`, whatever code there was */
+    UI_HANG_UP, /* the terminal is gone: leave */
+};
+
+struct ui_event {
+    enum ui_event_kind kind;
+    struct bn_str text;  /* owned by the painter, valid until the next call of next_event */
+    const char *painter; /* ui_ops.name */
+    enum exit_code code;
+};
+
+/* What became of an entered line. */
+enum entry {
+    ENTRY_DONE,
+    ENTRY_REFUSED, /* a command that failed; the reason was shown */
+    ENTRY_UNKNOWN, /* no such command; a suggestion was shown */
+    ENTRY_UNSENT,  /* a message that cannot be sent; it belongs back into the editor */
+};
+
+enum ui_close {
+    UI_CLOSE_END,    /* the program ends */
+    UI_CLOSE_CHANGE, /* another painter goes on with the conversation and the line editor */
+};
+
+/* No member is optional. */
 struct ui_ops {
     const char *name;
+    bool is_terminal; /* false: there is no line editor and no second painter */
+
     /* Take the terminal. BN_EUNSUPPORTED: this painter cannot run here. */
     bool (*open)(struct ui *ui, struct bn_error *err);
-    /* Give it back as it was; closing twice is fine. */
-    void (*close)(struct ui *ui);
-    /* Nothing runs: take the next input. Called whenever the loop finds the chat idle. */
+    /* Give the terminal back as it was. Closing twice is fine. */
+    void (*close)(struct ui *ui, enum ui_close how);
+    /* Nothing runs: show that input is expected. The loop calls it whenever the chat is idle. */
     void (*ready)(struct ui *ui);
-    /* Descriptor 0 has something to read, or has ended. */
-    void (*input)(struct ui *ui);
     bool (*wants_input)(const struct ui *ui);
-    /* Repaint what is due; gives the milliseconds until it is next due, -1 for never. */
+    /* Read descriptor 0, which has bytes or has ended. */
+    void (*input)(struct ui *ui);
+    /* The next event from what was read; false if there is none now. Called until it is false. */
+    bool (*next_event)(struct ui *ui, struct ui_event *event);
+    /* The UI_LINE event that next_event returned last has been carried out. */
+    void (*entry_done)(struct ui *ui, enum entry entry);
+    /* Repaint what is due. Returns the milliseconds until the next repaint, -1 for never. */
     int (*tick)(struct ui *ui);
     void (*resize)(struct ui *ui);
-    /* Ctrl-C while nothing runs. */
-    void (*interrupt)(struct ui *ui);
-    void (*suspend)(struct ui *ui); /* Ctrl-Z: give the terminal back ... */
-    void (*resume)(struct ui *ui);  /* ... and take it again */
+    void (*interrupt)(struct ui *ui); /* Ctrl-C while nothing runs */
+    void (*suspend)(struct ui *ui);   /* Ctrl-Z: give the terminal back ... */
+    void (*resume)(struct ui *ui);    /* ... and take it again */
 
     void (*notice)(struct ui *ui, enum ui_tone tone, struct bn_str text); /* one or more lines */
-    /* Show where the transcript matches, and let keys go from match to match. False: this painter
-     * does not move about, the matches are to be listed. */
+    /* Show a message of the user that was not typed into the editor. */
+    void (*said)(struct ui *ui, struct bn_str text);
+    /* Show the first match in the transcript and let keys move between matches. False: this painter
+     * cannot move, so the caller lists the matches. */
     bool (*find)(struct ui *ui, struct pattern *pattern);
-    void (*edit)(struct ui *ui,
-                 struct bn_str text); /* put into the line editor, where there is one */
+    void (*edit)(struct ui *ui, struct bn_str text); /* put text into the line editor */
 
     void (*turn_begin)(struct ui *ui);
     void (*answer)(struct ui *ui, enum answer_part part, struct bn_str text);
     void (*token)(struct ui *ui, const struct turn *turn); /* after each token: progress, rates */
     void (*turn_end)(struct ui *ui, const struct turn *turn);
-    /* The turn could not run; `turn_begin` may or may not have been called. */
+    /* The turn failed; `turn_begin` may or may not have been called. */
     void (*turn_failed)(struct ui *ui, const struct bn_error *err);
 };
 
 struct ui {
     const struct ui_ops *ops;
-    struct app *app;
-    void *state; /* the painter's own */
-    int log_fd;  /* what else tick shall be called for when it can be read; 0: nothing */
+    const struct options *options;
+    const struct chat *chat;        /* the conversation to show */
+    struct terminal_chat *terminal; /* state that the painters of a terminal share */
+    void *state;                    /* private to the painter */
+    int log_fd;                     /* tick is called when this descriptor has bytes; 0 for none */
 };
 
-extern const struct ui_ops ui_pipe_ops;
-extern const struct ui_ops ui_inline_ops;
-extern const struct ui_ops ui_full_ops;
+bool ui_find_nowhere(struct ui *ui, struct pattern *pattern); /* for painters that cannot move */
 
-bool ui_find_nowhere(struct ui *ui, struct pattern *pattern); /* for painters that only append */
-
+/* A formatted notice of at most 999 bytes. */
 void ui_notice(struct ui *ui, enum ui_tone tone, const char *fmt, ...) BN_PRINTF(3, 4);
 
 #endif

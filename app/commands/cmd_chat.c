@@ -1,8 +1,8 @@
 /*
  * Commands that change the conversation: /system /retry /edit /undo /redo /continue /clear /forget.
  *
- * Each is a change of the list of exchanges; the engine's cache follows by itself at the next turn,
- * since it is always handed the whole list of ids.
+ * Each changes only the list of turns. The KV cache follows at the next turn, because the engine
+ * always gets the whole list of ids.
  */
 #include "app/commands/commands.h"
 
@@ -15,84 +15,85 @@
 
 #define BRIEF_COLUMNS 60
 
-/* "now last: ..." after the conversation has become another. */
-static void tell_last(struct app *app, const char *what)
+/* Show what is left after a command has changed the conversation, and write it to its files. */
+static void show_last(struct command_host *host, const char *what)
 {
-    const struct exchange *last = transcript_last(&app->chat.transcript);
+    const struct exchange *last = transcript_last(&host->chat->transcript);
     struct strbuf text = {0};
     strbuf_addf(&text, "%s; ", what);
     if (last) {
-        strbuf_addf(&text, "%zu exchange%s left, the last: ", app->chat.transcript.now.n,
-                    app->chat.transcript.now.n == 1 ? "" : "s");
+        strbuf_addf(&text, "%zu exchange%s left, the last: ", host->chat->transcript.now.n,
+                    host->chat->transcript.now.n == 1 ? "" : "s");
         term_text_brief(last->user, BRIEF_COLUMNS, &text);
     } else {
         strbuf_add_text(&text, "the conversation is empty");
     }
-    app->ui.ops->notice(&app->ui, TONE_PLAIN, strbuf_str(&text));
+    host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
     strbuf_finish(&text);
-    const size_t n_used = chat_count(&app->chat);
-    app->chat.n_used = n_used == SIZE_MAX ? 0 : n_used;
-    app_keep(app);
+    const size_t n_used = chat_count(host->chat);
+    host->chat->n_used = n_used == SIZE_MAX ? 0 : n_used;
+    command_write_files(host);
 }
 
-static bool no_memory(struct app *app)
+static bool no_memory(struct command_host *host)
 {
-    ui_notice(&app->ui, TONE_ERROR, "out of memory: nothing was changed");
+    ui_notice(host->ui, TONE_ERROR, "out of memory: nothing was changed");
     return false;
 }
 
-bool cmd_system(struct app *app, struct bn_str args)
+bool cmd_system(struct command_host *host, struct bn_str args)
 {
-    struct transcript *t = &app->chat.transcript;
+    struct transcript *t = &host->chat->transcript;
     struct strbuf arg = {0}, text = {0};
     struct bn_error err;
     if (args.n_bytes == 0) {
         if (t->now.system.n_bytes == 0)
-            ui_notice(&app->ui, TONE_PLAIN, "there is no system message");
+            ui_notice(host->ui, TONE_PLAIN, "there is no system message");
         else
-            app->ui.ops->notice(&app->ui, TONE_PLAIN, t->now.system);
+            host->ui->ops->notice(host->ui, TONE_PLAIN, t->now.system);
         return true;
     }
     strbuf_add_str(&arg, args);
     bool ok = bn_str_is(args, "off") || input_text_or_file(strbuf_text(&arg), &text, &err);
     if (!ok) {
-        ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
+        ui_notice(host->ui, TONE_ERROR, "%s", err.text);
     } else if (!transcript_set_system(t, strbuf_str(&text))) {
-        ok = no_memory(app);
+        ok = no_memory(host);
     } else {
-        const size_t n = chat_count(&app->chat);
+        const size_t n = chat_count(host->chat);
         if (t->now.n > 0 && n != SIZE_MAX)
-            ui_notice(&app->ui, TONE_PLAIN, "system message %s; %zu tok will be re-read",
+            ui_notice(host->ui, TONE_PLAIN, "system message %s; %zu tok will be re-read",
                       text.n_bytes > 0 ? "replaced" : "removed", n);
         else
-            ui_notice(&app->ui, TONE_PLAIN, "system message %s",
+            ui_notice(host->ui, TONE_PLAIN, "system message %s",
                       text.n_bytes > 0 ? "set" : "removed");
-        app_keep(app);
+        command_write_files(host);
     }
     strbuf_finish(&arg);
     strbuf_finish(&text);
     return ok;
 }
 
-/* A second set of options that holds the chat's settings, to be changed for one answer. */
-static bool copy_settings(const struct app *app, struct options **out, struct bn_error *err)
+/* Copy the settings, so that /retry can change them for one answer. */
+static bool copy_settings(const struct command_host *host, struct options **out,
+                          struct bn_error *err)
 {
     struct options *copy;
     if (!chat_options_open(&copy, err))
         return false;
-    for (size_t i = 0; i < options_count(app->options); i++) {
-        const struct option *row = options_row(app->options, i);
+    for (size_t i = 0; i < options_count(host->options); i++) {
+        const struct option *row = options_row(host->options, i);
         char value[400];
         bool ok = true;
-        if (!(row->places & OPTION_BY_SET) || !options_given(app->options, row->name))
+        if (!(row->places & OPTION_BY_SET) || !options_given(host->options, row->name))
             continue;
         if (row->repeats) {
             size_t n;
-            const char *const *items = options_list(app->options, row->name, &n);
+            const char *const *items = options_list(host->options, row->name, &n);
             for (size_t k = 0; ok && k < n; k++)
                 ok = options_set(copy, row->name, items[k], OPTION_FROM_SET, err);
         } else {
-            options_format(app->options, row->name, value, sizeof(value));
+            options_format(host->options, row->name, value, sizeof(value));
             ok = options_set(copy, row->name, value, OPTION_FROM_SET, err);
         }
         if (!ok) {
@@ -104,7 +105,7 @@ static bool copy_settings(const struct app *app, struct options **out, struct bn
     return true;
 }
 
-/* NAME=VALUE words into the copy. */
+/* Apply NAME=VALUE words to the copy. */
 static bool override(struct options *o, struct bn_str args, struct bn_error *err)
 {
     struct strbuf words = {0};
@@ -126,26 +127,26 @@ static bool override(struct options *o, struct bn_str args, struct bn_error *err
     return ok;
 }
 
-bool cmd_retry(struct app *app, struct bn_str args)
+bool cmd_retry(struct command_host *host, struct bn_str args)
 {
     struct options *settings = NULL;
     struct bn_error err;
     const bool ok = (args.n_bytes == 0 ||
-                     (copy_settings(app, &settings, &err) && override(settings, args, &err))) &&
-                    chat_retry(&app->chat, settings, &err);
+                     (copy_settings(host, &settings, &err) && override(settings, args, &err))) &&
+                    chat_retry(host->chat, settings, &err);
     options_close(settings);
     if (!ok)
-        ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
+        ui_notice(host->ui, TONE_ERROR, "%s", err.text);
     return ok;
 }
 
-/* Nothing was said that could be edited: a message is begun in $EDITOR. */
-static bool begin_in_editor(struct app *app)
+/* With an empty conversation /edit starts a message in $EDITOR. */
+static bool begin_in_editor(struct command_host *host)
 {
-    struct ui *ui = &app->ui;
+    struct ui *ui = host->ui;
     struct strbuf text = {0};
     struct bn_error err;
-    if (ui->ops == &ui_pipe_ops) {
+    if (!ui->ops->is_terminal) {
         ui_notice(ui, TONE_ERROR, "nothing was said yet");
         return false;
     }
@@ -157,102 +158,104 @@ static bool begin_in_editor(struct app *app)
     else if (!ok)
         ui_notice(ui, TONE_ERROR, "%s", err.text);
     strbuf_finish(&text);
-    return true; /* the line was a command; the editor has what follows */
+    return true; /* the command succeeded; its result is in the editor */
 }
 
-bool cmd_edit(struct app *app, struct bn_str args)
+bool cmd_edit(struct command_host *host, struct bn_str args)
 {
-    struct transcript *t = &app->chat.transcript;
+    struct transcript *t = &host->chat->transcript;
     size_t number;
     struct strbuf text = {0};
     if (t->now.n == 0)
-        return begin_in_editor(app);
-    if (!command_number(app, args, t->now.n, t->now.n, &number))
+        return begin_in_editor(host);
+    if (!command_number(host, args, t->now.n, t->now.n, &number))
         return false;
     strbuf_add_str(&text, t->now.items[number - 1]->user);
-    const bool ok = transcript_rewind(t, number - 1) || no_memory(app);
+    const bool ok = transcript_rewind(t, number - 1) || no_memory(host);
     if (ok) {
-        tell_last(app, "taken back into the editor");
-        app->ui.ops->edit(&app->ui, strbuf_str(&text));
+        show_last(host, "taken back into the editor");
+        host->ui->ops->edit(host->ui, strbuf_str(&text));
     }
     strbuf_finish(&text);
     return ok;
 }
 
-static bool repeat_step(struct app *app, struct bn_str args,
+static bool repeat_step(struct command_host *host, struct bn_str args,
                         enum undo_result (*step)(struct transcript *), const char *verb)
 {
     size_t n, n_done = 0;
     char what[60];
     enum undo_result last = UNDO_NOTHING;
-    if (!command_number(app, args, 1, SIZE_MAX / 100, &n))
+    if (!command_number(host, args, 1, SIZE_MAX / 100, &n))
         return false;
     while (n_done < n) {
-        const enum undo_result result = step(&app->chat.transcript);
+        const enum undo_result result = step(&host->chat->transcript);
         if (result == UNDO_NO_MEMORY)
-            return no_memory(app);
+            return no_memory(host);
         if (result == UNDO_NOTHING)
             break;
         last = result;
         n_done++;
     }
     if (n_done == 0) {
-        ui_notice(&app->ui, TONE_ERROR, "there is nothing to be %s", verb);
+        ui_notice(host->ui, TONE_ERROR, "there is nothing to be %s", verb);
         return false;
     }
     if (n_done == 1 && last == UNDO_CUT)
         (void)snprintf(what, sizeof(what), "the last cut is %s", verb); /* fits */
     else
         (void)snprintf(what, sizeof(what), "%zu %s", n_done, verb); /* fits */
-    tell_last(app, what);
+    show_last(host, what);
     return true;
 }
 
-bool cmd_undo(struct app *app, struct bn_str args)
+bool cmd_undo(struct command_host *host, struct bn_str args)
 {
-    return repeat_step(app, args, transcript_undo, "undone");
+    return repeat_step(host, args, transcript_undo, "undone");
 }
 
-bool cmd_redo(struct app *app, struct bn_str args)
+bool cmd_redo(struct command_host *host, struct bn_str args)
 {
-    return repeat_step(app, args, transcript_redo, "redone");
+    return repeat_step(host, args, transcript_redo, "redone");
 }
 
-bool cmd_continue(struct app *app, struct bn_str args)
+bool cmd_continue(struct command_host *host, struct bn_str args)
 {
     struct bn_error err;
     (void)args; /* takes none */
-    if (chat_continue(&app->chat, &err))
+    if (chat_continue(host->chat, &err))
         return true;
-    ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
+    ui_notice(host->ui, TONE_ERROR, "%s", err.text);
     return false;
 }
 
-bool cmd_clear(struct app *app, struct bn_str args)
+bool cmd_clear(struct command_host *host, struct bn_str args)
 {
     (void)args; /* takes none */
-    if (!transcript_clear(&app->chat.transcript))
-        return no_memory(app);
-    if (app->store.session_path[0]) { /* or the next turn would replace what was saved */
-        ui_notice(&app->ui, TONE_PLAIN, "%s stays as it was saved", app->store.session_path);
-        app->store.session_path[0] = 0;
+    if (!transcript_clear(&host->chat->transcript))
+        return no_memory(host);
+    if (host->chat->store->session_path[0]) { /* otherwise the next turn would overwrite the saved
+                                                 chat */
+        ui_notice(host->ui, TONE_PLAIN, "%s stays as it was saved",
+                  host->chat->store->session_path);
+        host->chat->store->session_path[0] = 0;
     }
-    tell_last(app, "cleared (/undo brings it back)");
+    show_last(host, "cleared (/undo brings it back)");
     return true;
 }
 
-bool cmd_forget(struct app *app, struct bn_str args)
+bool cmd_forget(struct command_host *host, struct bn_str args)
 {
-    struct transcript *t = &app->chat.transcript;
+    struct transcript *t = &host->chat->transcript;
     size_t n;
-    if (!command_number(app, args, t->now.n > 0 ? 1 : 0, t->now.n, &n))
+    if (!command_number(host, args, t->now.n > 0 ? 1 : 0, t->now.n, &n))
         return false;
     if (n == 0) {
-        ui_notice(&app->ui, TONE_ERROR, "there is nothing to forget");
+        ui_notice(host->ui, TONE_ERROR, "there is nothing to forget");
         return false;
     }
     if (!transcript_forget(t, n))
-        return no_memory(app);
-    tell_last(app, "forgotten");
+        return no_memory(host);
+    show_last(host, "forgotten");
     return true;
 }

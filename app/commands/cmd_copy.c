@@ -1,24 +1,24 @@
 /*
- * /copy: an answer, a block of code in it, or the whole conversation into the clipboard.
+ * /copy: copies an answer, a code block of it, or the whole conversation to the clipboard.
  */
 #include "app/commands/commands.h"
 #include "app/terminal/clipboard.h"
 
-static bool copy(struct app *app, struct bn_str text, const char *what)
+static bool copy(struct command_host *host, struct bn_str text, const char *what)
 {
     struct bn_error err;
     const char *through;
     if (!clipboard_put(text, &through, &err)) {
-        ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
+        ui_notice(host->ui, TONE_ERROR, "%s", err.text);
         return false;
     }
-    ui_notice(&app->ui, TONE_PLAIN, "%s copied, %zu bytes, by %s", what, text.n_bytes, through);
+    ui_notice(host->ui, TONE_PLAIN, "%s copied, %zu bytes, by %s", what, text.n_bytes, through);
     return true;
 }
 
-static bool refuse(struct app *app, const char *why)
+static bool refuse(struct command_host *host, const char *why)
 {
-    ui_notice(&app->ui, TONE_ERROR, "%s", why);
+    ui_notice(host->ui, TONE_ERROR, "%s", why);
     return false;
 }
 
@@ -28,9 +28,9 @@ static void add_message(struct strbuf *out, const char *role, struct bn_str text
     strbuf_add_str(out, text);
 }
 
-static bool copy_all(struct app *app)
+static bool copy_all(struct command_host *host)
 {
-    const struct transcript_state *s = &app->chat.transcript.now;
+    const struct transcript_state *s = &host->chat->transcript.now;
     struct strbuf text = {0};
     if (s->system.n_bytes > 0)
         add_message(&text, "system", s->system);
@@ -39,41 +39,41 @@ static bool copy_all(struct app *app)
         if (s->items[i]->answer.finish != FINISH_NONE)
             add_message(&text, "assistant", s->items[i]->answer.text);
     }
-    const bool ok = text.failed ? refuse(app, "out of memory for the conversation")
-                                : copy(app, strbuf_str(&text), "the conversation");
+    const bool ok = text.failed ? refuse(host, "out of memory for the conversation")
+                                : copy(host, strbuf_str(&text), "the conversation");
     strbuf_finish(&text);
     return ok;
 }
 
-static bool copy_code(struct app *app, struct bn_str args)
+static bool copy_code(struct command_host *host, struct bn_str args)
 {
-    const struct exchange *last = transcript_last(&app->chat.transcript);
+    const struct exchange *last = transcript_last(&host->chat->transcript);
     const size_t n_blocks = clipboard_code_count(last->answer.text);
     struct bn_str code;
     size_t n;
     while (args.n_bytes > 0 && args.ptr[0] == ' ')
         args = (struct bn_str){args.ptr + 1, args.n_bytes - 1};
     if (n_blocks == 0)
-        return refuse(app, "there is no block of code in the last answer");
-    if (!command_number(app, args, n_blocks, n_blocks, &n))
+        return refuse(host, "there is no block of code in the last answer");
+    if (!command_number(host, args, n_blocks, n_blocks, &n))
         return false;
-    (void)clipboard_code_block(last->answer.text, n, &code); /* n was counted */
-    return copy(app, code, "the code");
+    (void)clipboard_code_block(last->answer.text, n, &code); /* n is at most the number of blocks */
+    return copy(host, code, "the code");
 }
 
-bool cmd_copy(struct app *app, struct bn_str args)
+bool cmd_copy(struct command_host *host, struct bn_str args)
 {
-    const struct exchange *last = transcript_last(&app->chat.transcript);
+    const struct exchange *last = transcript_last(&host->chat->transcript);
     if (!last)
-        return refuse(app, "nothing was said yet");
+        return refuse(host, "nothing was said yet");
     if (bn_str_is(args, "all"))
-        return copy_all(app);
+        return copy_all(host);
     if (last->answer.finish == FINISH_NONE)
-        return refuse(app, "there is no answer yet");
+        return refuse(host, "there is no answer yet");
     if (args.n_bytes == 0 || bn_str_is(args, "last"))
-        return copy(app, last->answer.text, "the answer");
+        return copy(host, last->answer.text, "the answer");
     if (args.n_bytes >= 4 && memcmp(args.ptr, "code", 4) == 0 &&
         (args.n_bytes == 4 || args.ptr[4] == ' '))
-        return copy_code(app, (struct bn_str){args.ptr + 4, args.n_bytes - 4});
-    return refuse(app, "expected /copy, /copy last, /copy code [N] or /copy all");
+        return copy_code(host, (struct bn_str){args.ptr + 4, args.n_bytes - 4});
+    return refuse(host, "expected /copy, /copy last, /copy code [N] or /copy all");
 }

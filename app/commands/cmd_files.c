@@ -12,9 +12,9 @@
 #include <stdio.h>
 #include <unistd.h>
 
-static bool tell_error(struct app *app, const struct bn_error *err)
+static bool show_error(struct command_host *host, const struct bn_error *err)
 {
-    ui_notice(&app->ui, TONE_ERROR, "%s", err->text);
+    ui_notice(host->ui, TONE_ERROR, "%s", err->text);
     return false;
 }
 
@@ -24,141 +24,143 @@ static bool ends_with(struct bn_str s, const char *end)
     return s.n_bytes > n && memcmp(s.ptr + s.n_bytes - n, end, n) == 0;
 }
 
-static bool attach(struct app *app, const char *path)
+static bool attach(struct command_host *host, const char *path)
 {
     struct bn_error err;
-    const size_t n_before = app->attachments.n_bytes;
-    const bool ok = input_attach(path, &app->attachments, &err);
+    const size_t n_before = host->attachments->n_bytes;
+    const bool ok = input_attach(path, host->attachments, &err);
     if (ok) {
         struct token_list ids = {0};
-        struct bn_error ignored; /* the count is a courtesy */
-        strbuf_add_char(&app->attachments, '\n');
+        struct bn_error ignored; /* the count is only information */
+        strbuf_add_char(host->attachments, '\n');
         const struct segment s = {
             .kind = SEGMENT_MESSAGE,
-            .text = {app->attachments.ptr + n_before, app->attachments.n_bytes - n_before},
+            .text = {host->attachments->ptr + n_before, host->attachments->n_bytes - n_before},
             .message = SEGMENT_NO_MESSAGE};
-        (void)tokenizer_encode(app->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids, &ignored);
-        ui_notice(&app->ui, TONE_PLAIN, "%s goes before your next message: %zu bytes, %zu tok",
+        (void)tokenizer_encode(host->chat->model->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids,
+                               &ignored);
+        ui_notice(host->ui, TONE_PLAIN, "%s goes before your next message: %zu bytes, %zu tok",
                   path, s.text.n_bytes, ids.n);
         token_list_finish(&ids);
     } else {
-        strbuf_cut(&app->attachments, n_before);
-        (void)tell_error(app, &err);
+        strbuf_cut(host->attachments, n_before);
+        (void)show_error(host, &err);
     }
     return ok;
 }
 
-/* One path, which may have blanks in it, or several words of which each is one. */
-bool cmd_file(struct app *app, struct bn_str args)
+/* The argument is one path, which may contain blanks, or several paths. */
+bool cmd_file(struct command_host *host, struct bn_str args)
 {
     struct strbuf paths = {0};
     bool ok = true;
     if (args.n_bytes == 0) {
-        ui_notice(&app->ui, TONE_ERROR, "which file? /file PATH ...");
+        ui_notice(host->ui, TONE_ERROR, "which file? /file PATH ...");
         return false;
     }
     strbuf_add_str(&paths, args);
     if (access(strbuf_text(&paths), F_OK) == 0 || !strpbrk(strbuf_text(&paths), " \t")) {
-        ok = attach(app, strbuf_text(&paths));
+        ok = attach(host, strbuf_text(&paths));
     } else {
-        const size_t n_before = app->attachments.n_bytes;
+        const size_t n_before = host->attachments->n_bytes;
         for (char *rest = paths.ptr, *word; ok && (word = strtok_r(rest, " \t", &rest)) != NULL;)
-            ok = attach(app, word);
+            ok = attach(host, word);
         if (!ok)
-            strbuf_cut(&app->attachments, n_before); /* all or nothing */
+            strbuf_cut(host->attachments, n_before); /* all or nothing */
     }
     strbuf_finish(&paths);
     return ok;
 }
 
-/* The path that an argument names; without one the present session's. */
-static bool session_path(struct app *app, struct bn_str args, char out[PATH_BYTES])
+/* The path that an argument names, or that of the current saved chat if there is no argument. */
+static bool session_path(struct command_host *host, struct bn_str args, char out[PATH_BYTES])
 {
     struct strbuf name = {0};
     struct bn_error err;
     if (args.n_bytes == 0) {
-        memcpy(out, app->store.session_path, PATH_BYTES);
+        memcpy(out, host->chat->store->session_path, PATH_BYTES);
         if (!out[0])
-            ui_notice(&app->ui, TONE_ERROR, "under which name? /sessions lists those there are");
+            ui_notice(host->ui, TONE_ERROR, "under which name? /sessions lists those there are");
         return out[0] != 0;
     }
     strbuf_add_str(&name, args);
-    const bool ok = store_path(strbuf_text(&name), out, &err) || tell_error(app, &err);
+    const bool ok = store_path(strbuf_text(&name), out, &err) || show_error(host, &err);
     strbuf_finish(&name);
     return ok;
 }
 
-bool cmd_save(struct app *app, struct bn_str args)
+bool cmd_save(struct command_host *host, struct bn_str args)
 {
     char path[PATH_BYTES];
     struct bn_error err;
     const bool forces = ends_with(args, "!");
     if (forces)
         args.n_bytes--;
-    if (!session_path(app, args, path))
+    if (!session_path(host, args, path))
         return false;
-    if (!forces && strcmp(path, app->store.session_path) != 0 && access(path, F_OK) == 0) {
-        ui_notice(&app->ui, TONE_ERROR, "%s is there already; /save %.*s! replaces it", path,
+    if (!forces && strcmp(path, host->chat->store->session_path) != 0 && access(path, F_OK) == 0) {
+        ui_notice(host->ui, TONE_ERROR, "%s is there already; /save %.*s! replaces it", path,
                   (int)args.n_bytes, args.ptr);
         return false;
     }
-    if (!store_write(&app->store, &app->chat.transcript.now, path, &err))
-        return tell_error(app, &err);
-    memcpy(app->store.session_path, path, sizeof(path));
-    app->chat.transcript.unsaved = false;
-    ui_notice(&app->ui, TONE_PLAIN, "%zu exchange%s saved in %s", app->chat.transcript.now.n,
-              app->chat.transcript.now.n == 1 ? "" : "s", path);
-    app_keep_snapshot(app, path);
+    if (!store_write(host->chat->store, &host->chat->transcript.now, path, &err))
+        return show_error(host, &err);
+    memcpy(host->chat->store->session_path, path, sizeof(path));
+    host->chat->transcript.unsaved = false;
+    ui_notice(host->ui, TONE_PLAIN, "%zu exchange%s saved in %s", host->chat->transcript.now.n,
+              host->chat->transcript.now.n == 1 ? "" : "s", path);
+    chat_write_snapshot(host->chat, path);
     return true;
 }
 
-bool cmd_load(struct app *app, struct bn_str args)
+bool cmd_load(struct command_host *host, struct bn_str args)
 {
     char path[PATH_BYTES];
     struct transcript loaded = {0};
     struct store_reading reading;
     struct bn_error err;
-    if (!session_path(app, args, path))
+    if (!session_path(host, args, path))
         return false;
     if (access(path, F_OK) != 0 && args.n_bytes > 0 && !memchr(args.ptr, '/', args.n_bytes)) {
-        ui_notice(&app->ui, TONE_ERROR, "there is no '%.*s' to load; /sessions lists what there is",
+        ui_notice(host->ui, TONE_ERROR, "there is no '%.*s' to load; /sessions lists what there is",
                   (int)size_min(args.n_bytes, 200), args.ptr);
         return false;
     }
-    if (!store_read(&app->store, path, &loaded, &reading, &err))
-        return tell_error(app, &err);
+    if (!store_read(host->chat->store, path, &loaded, &reading, &err))
+        return show_error(host, &err);
     const size_t n = loaded.now.n;
-    if (!transcript_replace(&app->chat.transcript, &loaded)) {
-        ui_notice(&app->ui, TONE_ERROR, "out of memory: nothing was changed");
+    if (!transcript_replace(&host->chat->transcript, &loaded)) {
+        ui_notice(host->ui, TONE_ERROR, "out of memory: nothing was changed");
         return false;
     }
-    memcpy(app->store.session_path, path, sizeof(path));
-    app->chat.transcript.unsaved = false;
-    const size_t n_tokens = chat_count(&app->chat);
-    app->chat.n_used = n_tokens == SIZE_MAX ? 0 : n_tokens;
-    app_use_snapshot(app, path);
+    memcpy(host->chat->store->session_path, path, sizeof(path));
+    host->chat->transcript.unsaved = false;
+    const size_t n_tokens = chat_count(host->chat);
+    host->chat->n_used = n_tokens == SIZE_MAX ? 0 : n_tokens;
+    chat_use_snapshot(host->chat, path);
     if (reading.n_retokenised > 0)
-        ui_notice(&app->ui, TONE_NOTE, "%zu of %zu answers are read again as text%s",
+        ui_notice(host->ui, TONE_NOTE, "%zu of %zu answers are read again as text%s",
                   reading.n_retokenised, reading.n_answers,
                   reading.other_vocabulary ? ": another model's vocabulary" : "");
-    ui_notice(&app->ui, TONE_PLAIN, "%zu exchange%s loaded, %zu tok; /history shows them", n,
-              n == 1 ? "" : "s", app->chat.n_used);
+    ui_notice(host->ui, TONE_PLAIN, "%zu exchange%s loaded, %zu tok; /history shows them", n,
+              n == 1 ? "" : "s", host->chat->n_used);
     return true;
 }
 
-bool cmd_sessions(struct app *app, struct bn_str args)
+bool cmd_sessions(struct command_host *host, struct bn_str args)
 {
     struct strbuf names = {0};
     struct bn_error err;
     size_t n;
     (void)args; /* takes none */
     if (!store_list(&names, &n, &err))
-        return tell_error(app, &err);
+        return show_error(host, &err);
     if (n == 0)
-        ui_notice(&app->ui, TONE_PLAIN, "nothing is saved yet; /save NAME does");
+        ui_notice(host->ui, TONE_PLAIN, "nothing is saved yet; /save NAME does");
     else
-        app->ui.ops->notice(&app->ui, TONE_PLAIN,
-                            (struct bn_str){names.ptr, names.n_bytes - 1}); /* no empty line */
+        host->ui->ops->notice(host->ui, TONE_PLAIN,
+                              (struct bn_str){names.ptr, names.n_bytes - 1}); /* without the last
+                                                                                 newline */
     strbuf_finish(&names);
     return true;
 }
@@ -173,7 +175,8 @@ static void export_message(FILE *f, enum export_kind kind, const char *role, str
         struct bn_error seen_by_fclose;
         json_t *o = json_object();
         if (o && json_out_add(o, "role", json_string(role)))
-            (void)json_out_add(o, "content", json_out_text(text)); /* NULL fails the write */
+            (void)json_out_add(o, "content", json_out_text(text)); /* json_out_write fails on an
+                                                                      incomplete object */
         (void)json_out_write(o, f, JSON_OUT_LINE, &seen_by_fclose);
         return;
     }
@@ -193,7 +196,7 @@ static void export_all(FILE *f, enum export_kind kind, const struct transcript_s
     }
 }
 
-bool command_may_write(struct app *app, const char *name, struct bn_str *path)
+bool command_may_write(struct command_host *host, const char *name, struct bn_str *path)
 {
     struct strbuf text = {0};
     if (ends_with(*path, "!")) {
@@ -203,13 +206,13 @@ bool command_may_write(struct app *app, const char *name, struct bn_str *path)
     strbuf_add_str(&text, *path);
     const bool is_there = access(strbuf_text(&text), F_OK) == 0;
     if (is_there)
-        ui_notice(&app->ui, TONE_ERROR, "%s is there already; /%s %s! replaces it",
+        ui_notice(host->ui, TONE_ERROR, "%s is there already; /%s %s! replaces it",
                   strbuf_text(&text), name, strbuf_text(&text));
     strbuf_finish(&text);
     return !is_there;
 }
 
-bool cmd_export(struct app *app, struct bn_str args)
+bool cmd_export(struct command_host *host, struct bn_str args)
 {
     struct strbuf path = {0};
     struct bn_str name = args;
@@ -219,22 +222,22 @@ bool cmd_export(struct app *app, struct bn_str args)
                                   : ends_with(name, ".jsonl") ? EXPORT_JSONL
                                                               : EXPORT_TEXT;
     if (kind == EXPORT_TEXT && !ends_with(name, ".txt")) {
-        ui_notice(&app->ui, TONE_ERROR, "/export FILE with a name ending in .md, .txt or .jsonl");
+        ui_notice(host->ui, TONE_ERROR, "/export FILE with a name ending in .md, .txt or .jsonl");
         return false;
     }
-    if (!command_may_write(app, "export", &args))
+    if (!command_may_write(host, "export", &args))
         return false;
     strbuf_add_str(&path, args);
     FILE *f = fopen(strbuf_text(&path), "wb");
     if (f)
-        export_all(f, kind, &app->chat.transcript.now);
+        export_all(f, kind, &host->chat->transcript.now);
     bool ok = f && !ferror(f);
     if (f && fclose(f) != 0)
         ok = false;
     if (ok)
-        ui_notice(&app->ui, TONE_PLAIN, "written to %s", strbuf_text(&path));
+        ui_notice(host->ui, TONE_PLAIN, "written to %s", strbuf_text(&path));
     else
-        ui_notice(&app->ui, TONE_ERROR, "cannot write '%s': %s", strbuf_text(&path),
+        ui_notice(host->ui, TONE_ERROR, "cannot write '%s': %s", strbuf_text(&path),
                   strerror(errno));
     strbuf_finish(&path);
     return ok;

@@ -1,13 +1,13 @@
 /*
- * /find: a regular expression over the conversation. A painter that can move about goes from match
- * to match; elsewhere matching lines are listed with their exchange's number.
+ * /find: searches the conversation with a regular expression. The full-screen painter moves from
+ * match to match. For other painters the matching lines are listed with the number of their turn.
  */
 #include "app/commands/commands.h"
 
 #include "app/common/pattern.h"
 #include "app/common/term_text.h"
 
-#define MAX_HITS 200 /* more are counted, not shown */
+#define MAX_HITS 200 /* further lines are counted but not shown */
 #define LINE_COLUMNS 200
 
 struct search {
@@ -31,9 +31,9 @@ static void search_text(struct search *s, size_t number, const char *who, struct
     }
 }
 
-static void list_matches(struct app *app, struct pattern *pattern)
+static void list_matches(struct command_host *host, struct pattern *pattern)
 {
-    const struct transcript_state *t = &app->chat.transcript.now;
+    const struct transcript_state *t = &host->chat->transcript.now;
     struct search s = {.pattern = pattern};
     for (size_t i = 0; i < t->n; i++) {
         search_text(&s, i + 1, "you", t->items[i]->user);
@@ -46,24 +46,24 @@ static void list_matches(struct app *app, struct pattern *pattern)
                     s.n_hits > MAX_HITS ? " (the first are shown)" : "");
     if (pattern_gave_up(pattern))
         strbuf_add_text(&s.hits, "; some lines took too long and were left out");
-    app->ui.ops->notice(&app->ui, TONE_PLAIN, strbuf_str(&s.hits));
+    host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&s.hits));
     strbuf_finish(&s.hits);
 }
 
-bool cmd_find(struct app *app, struct bn_str args)
+bool cmd_find(struct command_host *host, struct bn_str args)
 {
     struct pattern *pattern;
     struct bn_error err;
     if (args.n_bytes == 0) {
-        ui_notice(&app->ui, TONE_ERROR, "what shall be found? /find PATTERN");
+        ui_notice(host->ui, TONE_ERROR, "what shall be found? /find PATTERN");
         return false;
     }
     if (!pattern_open(args, &pattern, &err)) {
-        ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
+        ui_notice(host->ui, TONE_ERROR, "%s", err.text);
         return false;
     }
-    if (!app->ui.ops->find(&app->ui, pattern))
-        list_matches(app, pattern);
+    if (!host->ui->ops->find(host->ui, pattern))
+        list_matches(host, pattern);
     pattern_close(pattern);
     return true;
 }

@@ -1,12 +1,11 @@
 /*
- * /set: every setting that may change while the program runs, with its range and where its value is
- * from.
+ * /set: lists, explains and changes the settings that may change while the program runs.
  */
 #include "app/commands/commands.h"
 
 #include <stdio.h>
 
-/* Names that other programs' users type. */
+/* Names of the same settings in other programs. */
 static const struct {
     const char *said, *name;
 } other_names[] = {
@@ -25,61 +24,62 @@ static const char *source_name(enum option_source source)
     return names[source];
 }
 
-/* What a setting that nobody has set comes to. */
-static const char *unset_value(const struct app *app, const struct option *row)
+/* The effective value of a setting that was never set. */
+static const char *unset_value(const struct command_host *host, const struct option *row)
 {
     if (strcmp(row->name, "seed") == 0)
         return "random";
     if (strcmp(row->name, "overflow") == 0)
-        return app->chat.overflow == CHAT_DROPS ? "drop" : "stop";
+        return host->chat->overflow == CHAT_DROPS ? "drop" : "stop";
     if (strcmp(row->name, "stats") == 0)
-        return app->is_interactive ? "on" : "off";
+        return host->is_interactive ? "on" : "off";
     return row->kind == OPTION_FLAG ? "off" : "none";
 }
 
-static void format_value(const struct app *app, const struct option *row, char *out, size_t n_bytes)
+static void format_value(const struct command_host *host, const struct option *row, char *out,
+                         size_t n_bytes)
 {
-    options_format(app->options, row->name, out, n_bytes);
+    options_format(host->options, row->name, out, n_bytes);
     if (!out[0])
-        (void)snprintf(out, n_bytes, "%s", unset_value(app, row));
-    const size_t n_ctx = chat_n_ctx(&app->chat);
+        (void)snprintf(out, n_bytes, "%s", unset_value(host, row));
+    const size_t n_ctx = chat_n_ctx(host->chat);
     if (strcmp(row->name, "ctx") == 0 && strcmp(out, "0") == 0 && n_ctx > 0)
         (void)snprintf(out, n_bytes, "%zu", n_ctx);
 }
 
-static void list_settings(struct app *app)
+static void list_settings(struct command_host *host)
 {
     struct strbuf text = {0};
     strbuf_addf(&text, "%-17s %-7s %-10s %s\n", "setting", "value", "from", "takes");
-    for (size_t i = 0; i < options_count(app->options); i++) {
-        const struct option *row = options_row(app->options, i);
+    for (size_t i = 0; i < options_count(host->options); i++) {
+        const struct option *row = options_row(host->options, i);
         char value[120], range[120];
         if (!(row->places & OPTION_BY_SET))
             continue;
-        format_value(app, row, value, sizeof(value));
+        format_value(host, row, value, sizeof(value));
         option_describe(row, range, sizeof(range));
         strbuf_addf(&text, "%-17s %-7s %-10s %s\n", row->name, value,
-                    source_name(options_source(app->options, row->name)), range);
+                    source_name(options_source(host->options, row->name)), range);
     }
     strbuf_add_text(&text, "/set NAME says what it means; what is fixed at start is in /info");
-    app->ui.ops->notice(&app->ui, TONE_PLAIN, strbuf_str(&text));
+    host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
     strbuf_finish(&text);
 }
 
-static void explain(struct app *app, const struct option *row)
+static void explain(struct command_host *host, const struct option *row)
 {
     char value[400], range[300];
-    format_value(app, row, value, sizeof(value));
+    format_value(host, row, value, sizeof(value));
     option_describe(row, range, sizeof(range));
-    ui_notice(&app->ui, TONE_PLAIN, "%s = %s (%s)\n%s\ntakes %s%s", row->name, value,
-              source_name(options_source(app->options, row->name)), row->help, range,
+    ui_notice(host->ui, TONE_PLAIN, "%s = %s (%s)\n%s\ntakes %s%s", row->name, value,
+              source_name(options_source(host->options, row->name)), row->help, range,
               row->places & OPTION_BY_SET ? "" : "; fixed at start");
 }
 
 const char *command_setting(const char *said)
 {
     char name[64];
-    (void)snprintf(name, sizeof(name), "%s", said); /* a longer one is no name */
+    (void)snprintf(name, sizeof(name), "%s", said); /* cut: no setting has a name that long */
     for (char *p = name; *p; p++)
         if (*p == '_')
             *p = '-';
@@ -89,13 +89,13 @@ const char *command_setting(const char *said)
     return said;
 }
 
-/* A setting whose name begins like this, for who has mistyped it. */
-static const struct option *near_row(const struct app *app, const char *said)
+/* The setting whose name shares the longest beginning with a mistyped one. */
+static const struct option *near_row(const struct command_host *host, const char *said)
 {
     const struct option *best = NULL;
-    size_t n_best = 1; /* two letters at least */
-    for (size_t i = 0; i < options_count(app->options); i++) {
-        const struct option *row = options_row(app->options, i);
+    size_t n_best = 1; /* share at least two letters */
+    for (size_t i = 0; i < options_count(host->options); i++) {
+        const struct option *row = options_row(host->options, i);
         size_t n = 0;
         while (said[n] && row->name[n] == said[n])
             n++;
@@ -107,46 +107,46 @@ static const struct option *near_row(const struct app *app, const char *said)
     return best;
 }
 
-static void tell_unknown(struct app *app, const char *said)
+static void show_unknown(struct command_host *host, const char *said)
 {
-    const struct option *near = near_row(app, said);
+    const struct option *near = near_row(host, said);
     if (near)
-        ui_notice(&app->ui, TONE_ERROR, "there is no setting '%.60s' - did you mean %s?", said,
+        ui_notice(host->ui, TONE_ERROR, "there is no setting '%.60s' - did you mean %s?", said,
                   near->name);
     else
-        ui_notice(&app->ui, TONE_ERROR, "there is no setting '%.60s'; /set lists them", said);
+        ui_notice(host->ui, TONE_ERROR, "there is no setting '%.60s'; /set lists them", said);
 }
 
-static bool change(struct app *app, const struct option *row, const char *value)
+static bool change(struct command_host *host, const struct option *row, const char *value)
 {
     struct bn_error err;
     if (!(row->places & OPTION_BY_SET)) {
         const bool has_value = row->kind != OPTION_FLAG;
-        ui_notice(&app->ui, TONE_ERROR, "%s is fixed at start; restart with --%s%s%s", row->name,
+        ui_notice(host->ui, TONE_ERROR, "%s is fixed at start; restart with --%s%s%s", row->name,
                   row->name, has_value ? " " : "", has_value ? value : "");
         return false;
     }
     const bool ok = strcmp(value, "default") == 0 || (row->repeats && strcmp(value, "off") == 0)
-                        ? options_reset(app->options, row->name, &err)
-                        : options_set(app->options, row->name, value, OPTION_FROM_SET, &err);
+                        ? options_reset(host->options, row->name, &err)
+                        : options_set(host->options, row->name, value, OPTION_FROM_SET, &err);
     if (!ok) {
-        ui_notice(&app->ui, TONE_ERROR, "%s; unchanged", err.text);
+        ui_notice(host->ui, TONE_ERROR, "%s; unchanged", err.text);
         return false;
     }
     char now[400];
-    format_value(app, row, now, sizeof(now));
-    ui_notice(&app->ui, TONE_PLAIN, "%s = %s", row->name, now);
+    format_value(host, row, now, sizeof(now));
+    ui_notice(host->ui, TONE_PLAIN, "%s = %s", row->name, now);
     return true;
 }
 
-bool cmd_set(struct app *app, struct bn_str args)
+bool cmd_set(struct command_host *host, struct bn_str args)
 {
     static const struct bn_str prefix = {"parameter ", 10};
     struct strbuf line = {0};
     if (bn_str_starts(args, prefix))
         args = (struct bn_str){args.ptr + prefix.n_bytes, args.n_bytes - prefix.n_bytes};
     if (args.n_bytes == 0) {
-        list_settings(app);
+        list_settings(host);
         return true;
     }
     strbuf_add_str(&line, args);
@@ -154,14 +154,14 @@ bool cmd_set(struct app *app, struct bn_str args)
     if (*value)
         *value++ = 0;
     value += strspn(value, " \t=");
-    const struct option *row = options_find(app->options, command_setting(line.ptr));
+    const struct option *row = options_find(host->options, command_setting(line.ptr));
     bool ok = row != NULL;
     if (!row)
-        tell_unknown(app, line.ptr);
+        show_unknown(host, line.ptr);
     else if (*value)
-        ok = change(app, row, value);
+        ok = change(host, row, value);
     else
-        explain(app, row);
+        explain(host, row);
     strbuf_finish(&line);
     return ok;
 }

@@ -1,5 +1,5 @@
 /*
- * Commands that only look: /history /context /stats /info /tokens /dump /probs.
+ * Commands that only show something: /history /context /stats /info /tokens /dump /probs.
  */
 #include "app/commands/commands.h"
 
@@ -14,22 +14,22 @@
 #include <math.h>
 #include <stdio.h>
 
-static void show(struct app *app, struct strbuf *text)
+static void show(struct command_host *host, struct strbuf *text)
 {
-    app->ui.ops->notice(&app->ui, TONE_PLAIN, strbuf_str(text));
+    host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(text));
     strbuf_finish(text);
 }
 
-bool cmd_history(struct app *app, struct bn_str args)
+bool cmd_history(struct command_host *host, struct bn_str args)
 {
-    const struct transcript_state *s = &app->chat.transcript.now;
+    const struct transcript_state *s = &host->chat->transcript.now;
     struct strbuf text = {0};
     size_t n;
     if (s->n == 0) {
-        ui_notice(&app->ui, TONE_PLAIN, "nothing was said yet");
+        ui_notice(host->ui, TONE_PLAIN, "nothing was said yet");
         return true;
     }
-    if (!command_number(app, args, s->n, SIZE_MAX / 100, &n))
+    if (!command_number(host, args, s->n, SIZE_MAX / 100, &n))
         return false;
     for (size_t i = s->n > n ? s->n - n : 0; i < s->n; i++) {
         strbuf_addf(&text, "%s%zu%s> ", text.n_bytes > 0 ? "\n" : "", i + 1,
@@ -38,38 +38,39 @@ bool cmd_history(struct app *app, struct bn_str args)
         strbuf_add_char(&text, '\n');
         strbuf_add_str(&text, s->items[i]->answer.text);
     }
-    show(app, &text);
+    show(host, &text);
     return true;
 }
 
-/* Tokens of some text by itself: what it adds to the prompt, give or take its ends. */
-static size_t count_tokens(const struct app *app, struct bn_str text)
+/* The number of tokens of a text by itself. In a prompt it may differ by a token at either end. */
+static size_t count_tokens(const struct command_host *host, struct bn_str text)
 {
     struct token_list ids = {0};
-    struct bn_error ignored; /* out of memory: counted as nothing */
+    struct bn_error ignored; /* out of memory counts as 0 */
     const struct segment s = {.kind = SEGMENT_MESSAGE, .text = text, .message = SEGMENT_NO_MESSAGE};
-    (void)tokenizer_encode(app->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids, &ignored);
+    (void)tokenizer_encode(host->chat->model->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids,
+                           &ignored);
     const size_t n = ids.n;
     token_list_finish(&ids);
     return n;
 }
 
-bool cmd_context(struct app *app, struct bn_str args)
+bool cmd_context(struct command_host *host, struct bn_str args)
 {
-    const struct transcript_state *s = &app->chat.transcript.now;
-    const size_t n_ctx = chat_n_ctx(&app->chat), n_all = chat_count(&app->chat);
-    const size_t n_system = s->system.n_bytes > 0 ? count_tokens(app, s->system) : 0;
+    const struct transcript_state *s = &host->chat->transcript.now;
+    const size_t n_ctx = chat_n_ctx(host->chat), n_all = chat_count(host->chat);
+    const size_t n_system = s->system.n_bytes > 0 ? count_tokens(host, s->system) : 0;
     size_t n_user = 0, n_answers = 0;
     struct strbuf text = {0};
     (void)args; /* takes none */
     if (n_all == SIZE_MAX) {
-        ui_notice(&app->ui, TONE_ERROR, "the template cannot render this conversation");
+        ui_notice(host->ui, TONE_ERROR, "the template cannot render this conversation");
         return false;
     }
     for (size_t i = s->n_skipped; i < s->n; i++) {
         const struct answer *a = &s->items[i]->answer;
-        n_user += count_tokens(app, s->items[i]->user);
-        n_answers += a->n_ids > 0 ? a->n_ids : count_tokens(app, a->text);
+        n_user += count_tokens(host, s->items[i]->user);
+        n_answers += a->n_ids > 0 ? a->n_ids : count_tokens(host, a->text);
     }
     const size_t n_said = n_system + n_user + n_answers;
     strbuf_addf(&text,
@@ -79,7 +80,7 @@ bool cmd_context(struct app *app, struct bn_str args)
     if (n_ctx > 0)
         strbuf_addf(&text, " of %zu, %zu free", n_ctx, n_ctx > n_all ? n_ctx - n_all : 0);
     strbuf_addf(&text, "\nwhen it is full: %s",
-                chat_drops_oldest(&app->chat)
+                chat_drops_oldest(host->chat)
                     ? "the oldest exchanges are dropped (/set overflow stop)"
                     : "stop (/set overflow drop)");
     if (s->n_skipped > 0)
@@ -88,7 +89,7 @@ bool cmd_context(struct app *app, struct bn_str args)
         strbuf_add_text(&text, "\nnext to go: ");
         term_text_brief(s->items[s->n_skipped]->user, 60, &text);
     }
-    show(app, &text);
+    show(host, &text);
     return true;
 }
 
@@ -99,39 +100,38 @@ static void add_rate(struct strbuf *text, size_t n, double seconds)
         strbuf_addf(text, ", %.1f tok/s", (double)n / seconds);
 }
 
-/* On request only, and never beside an answer, which it would slow down. The worker's other jobs
- * come first. */
-static bool measure_peaks(struct app *app)
+/* Measuring takes the whole device for a moment, so it never runs during an answer. */
+static bool measure_peaks(struct command_host *host)
 {
     struct bn_error err;
-    if (chat_is_busy(&app->chat)) {
-        ui_notice(&app->ui, TONE_ERROR, "not while the model works");
+    if (chat_is_busy(host->chat)) {
+        ui_notice(host->ui, TONE_ERROR, "not while the model works");
         return false;
     }
-    if (worker_measure(app->worker, &err))
+    if (worker_measure(host->chat->worker, &err))
         return true;
-    ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
+    ui_notice(host->ui, TONE_ERROR, "%s", err.text);
     return false;
 }
 
-bool cmd_stats(struct app *app, struct bn_str args)
+bool cmd_stats(struct command_host *host, struct bn_str args)
 {
-    const struct bn_model_info *info = worker_info(app->worker);
-    const struct turn *turn = &app->chat.turn;
+    const struct bn_model_info *info = worker_info(host->chat->worker);
+    const struct turn *turn = &host->chat->turn;
     const struct answer_result *r = &turn->result;
-    const struct chat_totals *t = &app->chat.totals;
+    const struct chat_totals *t = &host->chat->totals;
     struct strbuf text = {0};
     if (!info) {
-        ui_notice(&app->ui, TONE_PLAIN, "the model is still loading");
+        ui_notice(host->ui, TONE_PLAIN, "the model is still loading");
         return true;
     }
     if (bn_str_is(args, "peak"))
-        return measure_peaks(app);
+        return measure_peaks(host);
     if (args.n_bytes > 0) {
-        ui_notice(&app->ui, TONE_ERROR, "/stats takes nothing, or the word peak");
+        ui_notice(host->ui, TONE_ERROR, "/stats takes nothing, or the word peak");
         return false;
     }
-    const size_t resident = mem_resident_bytes(); /* first: it may be the peak */
+    const size_t resident = mem_resident_bytes(); /* measured first: it may be the peak so far */
     strbuf_addf(&text,
                 "load        %.2f s, weights %.1f MB\n"
                 "memory      %.1f MB: its own %.1f MB, of files %.1f MB; at most %.1f MB\n",
@@ -143,7 +143,7 @@ bool cmd_stats(struct app *app, struct bn_str args)
                     r->n_prompt, r->n_reused, r->n_evaluated, r->prefill_s, answer_prefill_rate(r));
         strbuf_addf(&text, "generation  %zu tok in %.2f s, %.1f tok/s, first token after %.2f s\n",
                     r->n_tokens, r->decode_s, answer_decode_rate(r), r->first_token_s);
-        turn_speed_lines(&app->chat, &text);
+        turn_speed_lines(turn, info, &host->chat->peaks, &text);
         if (r->n_drafted > 0)
             strbuf_addf(&text, "speculation %zu tok drafted, %zu of them accepted\n", r->n_drafted,
                         r->n_accepted);
@@ -155,34 +155,35 @@ bool cmd_stats(struct app *app, struct bn_str args)
     add_rate(&text, t->n_read, t->read_s);
     strbuf_add_text(&text, ",\n            generation ");
     add_rate(&text, t->n_generated, t->generate_s);
-    strbuf_addf(&text, "\ncontext     %zu of %zu tok\ndevice      %s", app->chat.n_used,
-                chat_n_ctx(&app->chat), info->device);
-    show(app, &text);
+    strbuf_addf(&text, "\ncontext     %zu of %zu tok\ndevice      %s", host->chat->n_used,
+                chat_n_ctx(host->chat), info->device);
+    show(host, &text);
     return true;
 }
 
-bool cmd_info(struct app *app, struct bn_str args)
+bool cmd_info(struct command_host *host, struct bn_str args)
 {
     struct strbuf text = {0};
     (void)args; /* takes none */
-    model_sheet_lines(app, &text);
-    show(app, &text);
+    model_sheet_lines(host->chat->model, host->chat->worker, &text);
+    show(host, &text);
     return true;
 }
 
-static void add_token(struct strbuf *text, const struct app *app, int32_t id)
+static void add_token(struct strbuf *text, const struct command_host *host, int32_t id)
 {
-    const struct bn_str piece = tokenizer_token_text(app->tokenizer, id);
+    const struct bn_str piece = tokenizer_token_text(host->chat->model->tokenizer, id);
     size_t at = 0;
     struct term_char first;
     strbuf_addf(text, "%8d  |", id);
-    if (term_text_next(piece, &at, &first) && first.replaced) { /* part of a character; control */
+    if (term_text_next(piece, &at, &first) && first.replaced) { /* a part of a character, or a
+                                                                   control character */
         for (size_t i = 0; i < piece.n_bytes; i++)
             strbuf_addf(text, "\\x%02X", (unsigned char)piece.ptr[i]);
         strbuf_add_text(text, "|\n");
         return;
     }
-    for (size_t i = 0; i < piece.n_bytes; i++) { /* quoted, so that blanks are seen */
+    for (size_t i = 0; i < piece.n_bytes; i++) { /* between bars, so that blanks are visible */
         const char c = piece.ptr[i];
         if (c == '\n')
             strbuf_add_text(text, "\\n");
@@ -194,25 +195,25 @@ static void add_token(struct strbuf *text, const struct app *app, int32_t id)
     strbuf_add_text(text, "|\n");
 }
 
-bool cmd_tokens(struct app *app, struct bn_str args)
+bool cmd_tokens(struct command_host *host, struct bn_str args)
 {
     struct token_list ids = {0};
     struct bn_error err;
     struct strbuf text = {0};
     const struct segment s = {.kind = SEGMENT_MESSAGE, .text = args, .message = SEGMENT_NO_MESSAGE};
-    if (!tokenizer_encode(app->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids, &err)) {
-        ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
+    if (!tokenizer_encode(host->chat->model->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids, &err)) {
+        ui_notice(host->ui, TONE_ERROR, "%s", err.text);
         return false;
     }
     for (size_t i = 0; i < ids.n; i++)
-        add_token(&text, app, ids.ids[i]);
+        add_token(&text, host, ids.ids[i]);
     strbuf_addf(&text, "%zu tokens", ids.n);
     token_list_finish(&ids);
-    show(app, &text);
+    show(host, &text);
     return true;
 }
 
-static bool write_text(struct app *app, struct bn_str path, struct bn_str text)
+static bool write_text(struct command_host *host, struct bn_str path, struct bn_str text)
 {
     struct strbuf name = {0};
     strbuf_add_str(&name, path);
@@ -221,52 +222,52 @@ static bool write_text(struct app *app, struct bn_str path, struct bn_str text)
     if (f && fclose(f) != 0)
         ok = false;
     if (ok)
-        ui_notice(&app->ui, TONE_PLAIN, "%zu bytes written to %s", text.n_bytes,
+        ui_notice(host->ui, TONE_PLAIN, "%zu bytes written to %s", text.n_bytes,
                   strbuf_text(&name));
     else
-        ui_notice(&app->ui, TONE_ERROR, "cannot write '%s': %s", strbuf_text(&name),
+        ui_notice(host->ui, TONE_ERROR, "cannot write '%s': %s", strbuf_text(&name),
                   strerror(errno));
     strbuf_finish(&name);
     return ok;
 }
 
-bool cmd_dump(struct app *app, struct bn_str args)
+bool cmd_dump(struct command_host *host, struct bn_str args)
 {
-    const struct transcript_state *s = &app->chat.transcript.now;
+    const struct transcript_state *s = &host->chat->transcript.now;
     struct prompt p;
     struct bn_error err;
     struct strbuf text = {0};
-    if (!prompt_encode(&app->chat.maker, s, s->n_skipped, PROMPT_WHOLE, &p, &err)) {
-        ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
+    if (!prompt_encode(&host->chat->maker, s, s->n_skipped, PROMPT_WHOLE, &p, &err)) {
+        ui_notice(host->ui, TONE_ERROR, "%s", err.text);
         return false;
     }
     for (size_t i = 0; i < p.ids.n; i++)
-        strbuf_add_str(&text,
-                       tokenizer_piece(app->tokenizer, p.ids.ids[i], TOKENIZER_SPECIAL_SHOW));
+        strbuf_add_str(&text, tokenizer_piece(host->chat->model->tokenizer, p.ids.ids[i],
+                                              TOKENIZER_SPECIAL_SHOW));
     prompt_finish(&p);
     if (args.n_bytes == 0) {
-        app->ui.ops->notice(&app->ui, TONE_EXACT, strbuf_str(&text));
+        host->ui->ops->notice(host->ui, TONE_EXACT, strbuf_str(&text));
         strbuf_finish(&text);
         return true;
     }
     const bool ok =
-        command_may_write(app, "dump", &args) && write_text(app, args, strbuf_str(&text));
+        command_may_write(host, "dump", &args) && write_text(host, args, strbuf_str(&text));
     strbuf_finish(&text);
     return ok;
 }
 
-bool cmd_probs(struct app *app, struct bn_str args)
+bool cmd_probs(struct command_host *host, struct bn_str args)
 {
     size_t n;
     if (bn_str_is(args, "off")) {
-        app->chat.n_alts = 0;
-        ui_notice(&app->ui, TONE_PLAIN, "alternatives are no longer shown");
+        host->chat->n_alts = 0;
+        ui_notice(host->ui, TONE_PLAIN, "alternatives are no longer shown");
         return true;
     }
-    if (!command_number(app, args, 3, GENERATOR_MAX_ALTS, &n))
+    if (!command_number(host, args, 3, GENERATOR_MAX_ALTS, &n))
         return false;
-    app->chat.n_alts = n;
-    ui_notice(&app->ui, TONE_PLAIN,
+    host->chat->n_alts = n;
+    ui_notice(host->ui, TONE_PLAIN,
               "after each answer its tokens are shown with their %zu likeliest alternatives", n);
     return true;
 }

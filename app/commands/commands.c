@@ -10,32 +10,29 @@
 const struct command command_table[] = {
     {"help", "?", "[COMMAND|keys]", "list the commands, or explain one",
      "/help lists the commands, /help retry explains /retry, /help keys lists the keys. Settings "
-     "are "
-     "explained by /set NAME. A line that begins with a blank or with // is never a command.",
+     "are explained by /set NAME. A line that begins with a blank or with // is never a command.",
      ARGS_COMMAND, cmd_help},
     {"set", NULL, "[NAME [VALUE|default]]", "show or change a setting",
      "/set lists all settings with where each value comes from; /set temp explains one; /set temp "
-     "0.2 "
-     "changes it for the next answers; /set temp default puts it back. /set temp=0.2 does too.",
+     "0.2 changes it for the next answers; /set temp default puts it back. /set temp=0.2 does "
+     "too.",
      ARGS_SETTING, cmd_set},
     {"system", NULL, "[TEXT|@FILE|off]", "show, replace or remove the system message",
      "/system You are a pirate. The conversation stays; with the next message it is read again "
-     "from "
-     "its beginning.",
+     "from its beginning.",
      ARGS_FREE, cmd_system},
     {"retry", "regen", "[NAME=VALUE ...]", "answer the last question anew",
-     "/retry drops the last answer and makes another one with a new seed (unless --seed fixes it). "
-     "Settings given with it hold for this answer only: /retry temp=1.2 top-k=0",
+     "/retry drops the last answer and makes another one with a new seed (unless --seed fixes "
+     "it). Settings given with it hold for this answer only: /retry temp=1.2 top-k=0",
      ARGS_SETTING, cmd_retry},
     {"edit", NULL, "[N]", "change what you said and ask again",
      "/edit puts your last message back into the editor and takes it and its answer out of the "
-     "conversation; /edit 2 does so with your second message and all that follows. /undo brings it "
-     "back. Where nothing was said yet it opens $VISUAL or $EDITOR.",
+     "conversation; /edit 2 does so with your second message and all that follows. /undo brings "
+     "it back. Where nothing was said yet it opens $VISUAL or $EDITOR.",
      ARGS_FREE, cmd_edit},
     {"undo", NULL, "[N]", "take back the last exchange",
      "/undo removes your last message and its answer, /undo 3 the last three. After /clear, "
-     "/forget, "
-     "/edit or /load it brings back what they removed.",
+     "/forget, /edit or /load it brings back what they removed.",
      ARGS_FREE, cmd_undo},
     {"redo", NULL, "[N]", "bring back what /undo took", "/redo works until the next message.",
      ARGS_FREE, cmd_redo},
@@ -47,8 +44,7 @@ const struct command command_table[] = {
      ARGS_NONE, cmd_clear},
     {"forget", NULL, "[N]", "drop the oldest exchanges",
      "/forget drops your first message and its answer, /forget 3 the first three, to make room in "
-     "the "
-     "context.",
+     "the context.",
      ARGS_FREE, cmd_forget},
     {"history", NULL, "[N]", "show the last exchanges",
      "/history shows the whole conversation, /history 2 its last two exchanges.", ARGS_FREE,
@@ -60,39 +56,35 @@ const struct command command_table[] = {
      ARGS_FREE, cmd_find},
     {"context", "usage", "", "what fills the context",
      "/context shows how many tokens the system message, your words, the answers and the template "
-     "take, "
-     "how many are free, and what would be dropped next.",
+     "take, how many are free, and what would be dropped next.",
      ARGS_NONE, cmd_context},
     {"file", "read upload", "PATH ...", "attach text files to the next message",
-     "/file notes.txt puts the file before your next message. @notes.txt within a message does the "
-     "same.",
+     "/file notes.txt puts the file before your next message. @notes.txt within a message does "
+     "the same.",
      ARGS_FILE, cmd_file},
     {"save", NULL, "[NAME|FILE][!]", "keep the conversation under a name",
      "/save trip keeps it as the session trip, which is written after every turn from then on; "
-     "/save "
-     "x.json or a path writes that file. What is there is replaced only if it is this "
-     "conversation's "
-     "own, or a ! follows the name.",
-     ARGS_SESSION, cmd_save},
+     "/save x.json or a path writes that file. What is there is replaced only if it is this "
+     "conversation's own, or a ! follows the name.",
+     ARGS_SAVED_CHAT, cmd_save},
     {"load", NULL, "NAME|FILE", "go on with a saved conversation",
      "/load trip takes up the session trip. /undo brings the present conversation back.",
-     ARGS_SESSION, cmd_load},
+     ARGS_SAVED_CHAT, cmd_load},
     {"sessions", "list", "", "list the saved conversations",
      "/sessions lists the names that /load takes.", ARGS_NONE, cmd_sessions},
     {"export", NULL, "FILE[!]", "write the conversation as .md, .txt or .jsonl",
      "/export talk.md writes Markdown, .txt plain text, .jsonl one message a line. An existing "
-     "file "
-     "is replaced only if a ! follows its name.",
+     "file is replaced only if a ! follows its name.",
      ARGS_FILE, cmd_export},
     {"copy", NULL, "[last|code [N]|all]", "put text into the clipboard",
      "/copy copies the last answer, /copy code the last block of code in it, /copy code 2 the "
-     "second "
-     "one, /copy all the conversation. It uses wl-copy, xclip, xsel or pbcopy, else asks the "
-     "terminal.",
+     "second one, /copy all the conversation. It uses wl-copy, xclip, xsel or pbcopy, else asks "
+     "the terminal.",
      ARGS_FREE, cmd_copy},
     {"stats", NULL, "[peak]", "numbers of the last answer and of this run",
      "/stats shows times and rates of loading, reading and generating, and memory. /stats peak "
-     "measures for a moment what this device can do at all; from then on it is compared with that.",
+     "measures for a moment what this device can do at all; from then on it is compared with "
+     "that.",
      ARGS_FREE, cmd_stats},
     {"info", "show", "", "what model runs, and how",
      "/info shows the model's name and size, its template, the device and the context.", ARGS_NONE,
@@ -101,17 +93,16 @@ const struct command command_table[] = {
      "/tokens Hello world shows ids and pieces.", ARGS_FREE, cmd_tokens},
     {"dump", NULL, "[FILE[!]]", "the exact text that the model reads",
      "/dump shows what the model reads if you say nothing more, special tokens visible; /dump "
-     "FILE writes it to a file, "
-     "and /dump FILE! over one that is there.",
+     "FILE writes it to a file, and /dump FILE! over one that is there.",
      ARGS_FILE, cmd_dump},
     {"probs", NULL, "[K|off]", "show the alternatives of each token",
      "/probs 3 shows, after each answer, its tokens with their probability and the three "
-     "likeliest. Every logit is worked out for that, which costs some speed; what is answered "
-     "is the same. /probs off ends it.",
+     "likeliest. Every logit is worked out for that, which costs some speed; what is answered is "
+     "the same. /probs off ends it.",
      ARGS_FREE, cmd_probs},
     {"ui", NULL, "[inline|full]", "chat on the ordinary or on the whole screen",
-     "/ui full shows the chat on the whole screen, with a transcript that scrolls; /ui inline goes "
-     "back. F2 does both.",
+     "/ui full shows the chat on the whole screen, with a transcript that scrolls; /ui inline "
+     "goes back. F2 does both.",
      ARGS_FREE, cmd_ui},
     {"quit", "bye exit q", "", "leave", "/quit leaves, as Ctrl-D on an empty line does.", ARGS_NONE,
      cmd_quit},
@@ -159,26 +150,33 @@ const struct command *command_find(struct bn_str name, const struct command **ne
     return n_begin == 1 ? begins : NULL;
 }
 
-enum entry command_run(struct app *app, struct bn_str name, struct bn_str args)
+enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args)
 {
     const struct command *near, *c = command_find(name, &near);
     const int n = name.n_bytes > 40 ? 40 : (int)name.n_bytes;
     if (c)
-        return c->run(app, args) ? ENTRY_DONE : ENTRY_REFUSED;
+        return c->run(host, args) ? ENTRY_DONE : ENTRY_REFUSED;
     if (near)
         ui_notice(
-            &app->ui, TONE_ERROR,
+            host->ui, TONE_ERROR,
             "unknown command /%.*s - did you mean /%s? Start with a space to send it as text.", n,
             name.ptr, near->name);
     else
         ui_notice(
-            &app->ui, TONE_ERROR,
+            host->ui, TONE_ERROR,
             "unknown command /%.*s - /help lists them. Start with a space to send it as text.", n,
             name.ptr);
     return ENTRY_UNKNOWN;
 }
 
-bool command_number(struct app *app, struct bn_str args, size_t fallback, size_t max, size_t *out)
+void command_write_files(struct command_host *host)
+{
+    if (!chat_write_files(host->chat))
+        host->write_failed = true;
+}
+
+bool command_number(struct command_host *host, struct bn_str args, size_t fallback, size_t max,
+                    size_t *out)
 {
     size_t n = 0;
     if (args.n_bytes == 0) {
@@ -197,11 +195,11 @@ bool command_number(struct app *app, struct bn_str args, size_t fallback, size_t
         return true;
     }
     if (max == 0)
-        ui_notice(&app->ui, TONE_ERROR, "there is nothing to count");
+        ui_notice(host->ui, TONE_ERROR, "there is nothing to count");
     else if (max > INT32_MAX)
-        ui_notice(&app->ui, TONE_ERROR, "expected a whole number of at least 1");
+        ui_notice(host->ui, TONE_ERROR, "expected a whole number of at least 1");
     else
-        ui_notice(&app->ui, TONE_ERROR, "expected a whole number from 1 to %zu", max);
+        ui_notice(host->ui, TONE_ERROR, "expected a whole number from 1 to %zu", max);
     return false;
 }
 
@@ -233,16 +231,16 @@ static void list_commands(struct strbuf *out)
     strbuf_add_text(out, "/help COMMAND says more; /help keys lists the keys");
 }
 
-static void list_places(const struct app *app, struct strbuf *out)
+static void list_places(const struct command_host *host, struct strbuf *out)
 {
-    if (app->history.path[0])
-        strbuf_addf(out, "\nwhat you type is kept in %s", app->history.path);
-    if (app->store.last_path[0])
+    if (host->history_path[0])
+        strbuf_addf(out, "\nwhat you type is kept in %s", host->history_path);
+    if (host->chat->store->last_path[0])
         strbuf_addf(out, "\nthe last conversation is kept in %s (--private keeps nothing)",
-                    app->store.last_path);
+                    host->chat->store->last_path);
 }
 
-bool cmd_help(struct app *app, struct bn_str args)
+bool cmd_help(struct command_host *host, struct bn_str args)
 {
     struct strbuf text = {0};
     bool ok = true;
@@ -250,7 +248,7 @@ bool cmd_help(struct app *app, struct bn_str args)
         args = (struct bn_str){args.ptr + 1, args.n_bytes - 1};
     if (args.n_bytes == 0) {
         list_commands(&text);
-        list_places(app, &text);
+        list_places(host, &text);
     } else if (bn_str_is(args, "keys")) {
         strbuf_add_text(&text, keys_help);
     } else {
@@ -260,16 +258,38 @@ bool cmd_help(struct app *app, struct bn_str args)
             strbuf_addf(&text, "/%s %s: %s\n%s", c->name, c->args, c->brief, c->help);
     }
     if (ok)
-        app->ui.ops->notice(&app->ui, TONE_PLAIN, strbuf_str(&text));
+        host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
     else
-        ui_notice(&app->ui, TONE_ERROR, "there is no command of that name; /help lists them");
+        ui_notice(host->ui, TONE_ERROR, "there is no command of that name; /help lists them");
     strbuf_finish(&text);
     return ok;
 }
 
-bool cmd_quit(struct app *app, struct bn_str args)
+bool cmd_quit(struct command_host *host, struct bn_str args)
 {
-    (void)args; /* whatever follows: leaving is meant */
-    app_leave(app, EXIT_DONE);
+    (void)args; /* /quit leaves whatever follows it */
+    host->leaves = true;
     return true;
+}
+
+bool cmd_ui(struct command_host *host, struct bn_str args)
+{
+    static const char *const painters[] = {"inline", "full"};
+    if (!host->ui->ops->is_terminal) {
+        ui_notice(host->ui, TONE_ERROR, "there is no terminal to chat on");
+        return false;
+    }
+    if (args.n_bytes == 0) {
+        ui_notice(host->ui, TONE_PLAIN, "ui = %s; /ui inline and /ui full change it",
+                  host->ui->ops->name);
+        return true;
+    }
+    for (size_t i = 0; i < sizeof(painters) / sizeof(painters[0]); i++) {
+        if (bn_str_is(args, painters[i])) {
+            host->painter = painters[i];
+            return true;
+        }
+    }
+    ui_notice(host->ui, TONE_ERROR, "expected inline or full");
+    return false;
 }

@@ -1,77 +1,100 @@
 /*
- * The slash commands: one table for running, help and completion.
+ * The slash commands. One table serves running, help and completion.
  *
- * A command runs on the main thread while no turn does, and says what it has to say through the
- * painter's notice.
+ * A command runs on the main thread while no turn runs. It shows its result and its errors with
+ * ui_notice.
  */
 #ifndef APP_COMMANDS_H
 #define APP_COMMANDS_H
 
-#include "app/app.h"
+#include "app/chat/chat.h"
+#include "app/terminal/line/line_edit.h"
 
-enum command_args { /* what completes its argument */
+/* What a command may use and change. The event loop fills it in, and reads the last three fields
+ * after the command. */
+struct command_host {
+    struct options *options;
+    struct chat *chat;
+    struct ui *ui;
+    struct strbuf *attachments; /* files that go before the next message */
+    const char *history_path;   /* of the input history; "" if it is not kept */
+    bool is_interactive;        /* a user types the commands (not a script) */
+
+    bool leaves;         /* end the program */
+    bool write_failed;   /* the conversation could not be written to its files */
+    const char *painter; /* change to the painter of this name; NULL: stay */
+};
+
+enum command_args { /* what Tab completes in the argument */
                     ARGS_NONE,
                     ARGS_FREE,
                     ARGS_FILE,
                     ARGS_SETTING,
                     ARGS_COMMAND,
-                    ARGS_SESSION,
+                    ARGS_SAVED_CHAT,
 };
 
 struct command {
     const char *name;    /* without the slash */
-    const char *aliases; /* words with blanks between, not shown by help; or NULL */
-    const char *args;    /* "[N]", for help; "" */
+    const char *aliases; /* separated by blanks, not shown by /help; or NULL */
+    const char *args;    /* for /help, such as "[N]"; or "" */
     const char *brief;   /* one line */
     const char *help;    /* a paragraph with an example */
     enum command_args completes;
-    /* False: it could not be done and the painter has been told. */
-    bool (*run)(struct app *app, struct bn_str args);
+    /* False: the command failed, and the reason was shown. */
+    bool (*run)(struct command_host *host, struct bn_str args);
 };
 
 extern const struct command command_table[]; /* ends with a NULL name */
 
-/* By name, alias, or unambiguous beginning; NULL: none, and *near is one that looks like it, or
- * NULL. */
+/* Find a command by its name, an alias, or an unambiguous beginning of its name. NULL if there is
+ * none; *near is then a command with a similar name, or NULL. */
 const struct command *command_find(struct bn_str name, const struct command **near);
-enum entry command_run(struct app *app, struct bn_str name, struct bn_str args);
+enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args);
 
-/* "/undo" wants a number: from 1 to max, `fallback` where there is no argument. False: told the
- * user. */
-bool command_number(struct app *app, struct bn_str args, size_t fallback, size_t max, size_t *out);
+/* Read the number of an argument such as that of /undo: 1 to max, or `fallback` if there is no
+ * argument. False: not such a number, and the reason was shown. */
+bool command_number(struct command_host *host, struct bn_str args, size_t fallback, size_t max,
+                    size_t *out);
 
-/* The name of the setting that a person means: other programs' names for it are known. */
+/* The name of a setting that the user typed. Knows the names that other programs use. */
 const char *command_setting(const char *said);
 
-/* May a command make this file? One that is there only if "!" follows its name, which is taken off.
- * False: told the user. */
-bool command_may_write(struct app *app, const char *name, struct bn_str *path);
+/* Whether a command may write this file: it does not exist, or "!" follows its name. Removes the
+ * "!". False: the reason was shown. */
+bool command_may_write(struct command_host *host, const char *name, struct bn_str *path);
 
-bool cmd_help(struct app *app, struct bn_str args);
-bool cmd_set(struct app *app, struct bn_str args);
-bool cmd_system(struct app *app, struct bn_str args);
-bool cmd_retry(struct app *app, struct bn_str args);
-bool cmd_edit(struct app *app, struct bn_str args);
-bool cmd_undo(struct app *app, struct bn_str args);
-bool cmd_redo(struct app *app, struct bn_str args);
-bool cmd_continue(struct app *app, struct bn_str args);
-bool cmd_clear(struct app *app, struct bn_str args);
-bool cmd_forget(struct app *app, struct bn_str args);
-bool cmd_history(struct app *app, struct bn_str args);
-bool cmd_find(struct app *app, struct bn_str args);
-bool cmd_context(struct app *app, struct bn_str args);
-bool cmd_file(struct app *app, struct bn_str args);
-bool cmd_save(struct app *app, struct bn_str args);
-bool cmd_load(struct app *app, struct bn_str args);
-bool cmd_sessions(struct app *app, struct bn_str args);
-bool cmd_export(struct app *app, struct bn_str args);
-bool cmd_stats(struct app *app, struct bn_str args);
-bool cmd_info(struct app *app, struct bn_str args);
-bool cmd_tokens(struct app *app, struct bn_str args);
-bool cmd_dump(struct app *app, struct bn_str args);
-bool cmd_probs(struct app *app, struct bn_str args);
-bool cmd_copy(struct app *app, struct bn_str args);
-bool cmd_ui(struct app *app, struct bn_str args);
-bool cmd_quit(struct app *app, struct bn_str args);
+/* Write the conversation to its files after a command has changed it. */
+void command_write_files(struct command_host *host);
+
+/* Tab completion, as a line_host function; `ud` is a struct command_host. */
+void command_complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out);
+
+bool cmd_help(struct command_host *host, struct bn_str args);
+bool cmd_set(struct command_host *host, struct bn_str args);
+bool cmd_system(struct command_host *host, struct bn_str args);
+bool cmd_retry(struct command_host *host, struct bn_str args);
+bool cmd_edit(struct command_host *host, struct bn_str args);
+bool cmd_undo(struct command_host *host, struct bn_str args);
+bool cmd_redo(struct command_host *host, struct bn_str args);
+bool cmd_continue(struct command_host *host, struct bn_str args);
+bool cmd_clear(struct command_host *host, struct bn_str args);
+bool cmd_forget(struct command_host *host, struct bn_str args);
+bool cmd_history(struct command_host *host, struct bn_str args);
+bool cmd_find(struct command_host *host, struct bn_str args);
+bool cmd_context(struct command_host *host, struct bn_str args);
+bool cmd_file(struct command_host *host, struct bn_str args);
+bool cmd_save(struct command_host *host, struct bn_str args);
+bool cmd_load(struct command_host *host, struct bn_str args);
+bool cmd_sessions(struct command_host *host, struct bn_str args);
+bool cmd_export(struct command_host *host, struct bn_str args);
+bool cmd_stats(struct command_host *host, struct bn_str args);
+bool cmd_info(struct command_host *host, struct bn_str args);
+bool cmd_tokens(struct command_host *host, struct bn_str args);
+bool cmd_dump(struct command_host *host, struct bn_str args);
+bool cmd_probs(struct command_host *host, struct bn_str args);
+bool cmd_copy(struct command_host *host, struct bn_str args);
+bool cmd_ui(struct command_host *host, struct bn_str args);
+bool cmd_quit(struct command_host *host, struct bn_str args);
 
 #endif

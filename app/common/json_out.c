@@ -84,14 +84,13 @@ static struct bn_str text_of(const json_t *json)
     return (struct bn_str){json_string_value(json), json_string_length(json)};
 }
 
-static struct template_value *value_at(const json_t *json, struct template_arena *a, size_t message,
-                                       size_t depth)
+static struct template_value *value_at(const json_t *json, struct template_arena *a, size_t depth)
 {
     if (depth > DEPTH_MAX)
         return NULL;
     switch (json_typeof(json)) {
     case JSON_STRING:
-        return template_string(a, text_of(json), message);
+        return template_string(a, text_of(json));
     case JSON_INTEGER:
         return template_int(a, json_integer_value(json));
     case JSON_REAL:
@@ -104,15 +103,14 @@ static struct template_value *value_at(const json_t *json, struct template_arena
     case JSON_ARRAY: {
         struct template_value *list = template_list(a);
         for (size_t i = 0; list && i < json_array_size(json); i++)
-            list = template_push(a, list, value_at(json_array_get(json, i), a, message, depth + 1));
+            list = template_push(a, list, value_at(json_array_get(json, i), a, depth + 1));
         return list;
     }
     case JSON_OBJECT: {
         struct template_value *dict = template_dict(a);
         void *iter = json_object_iter((json_t *)(uintptr_t)json); /* reads only */
         for (; dict && iter; iter = json_object_iter_next((json_t *)(uintptr_t)json, iter)) {
-            struct template_value *item =
-                value_at(json_object_iter_value(iter), a, message, depth + 1);
+            struct template_value *item = value_at(json_object_iter_value(iter), a, depth + 1);
             dict = template_set(a, dict, json_object_iter_key(iter), item);
         }
         return dict;
@@ -121,29 +119,17 @@ static struct template_value *value_at(const json_t *json, struct template_arena
     return NULL;
 }
 
-struct template_value *json_out_value(const json_t *json, struct template_arena *arena,
-                                      size_t message)
+struct template_value *json_out_value(const json_t *json, struct template_arena *arena)
 {
-    return value_at(json, arena, message, 0);
+    return value_at(json, arena, 0);
 }
 
-static bool is_known_role(const char *role)
-{
-    return strcmp(role, "system") == 0 || strcmp(role, "user") == 0 ||
-           strcmp(role, "assistant") == 0 || strcmp(role, "tool") == 0;
-}
-
-static struct template_value *message_value(json_t *json, struct template_arena *a, size_t i)
+static struct template_value *message_value(json_t *json, struct template_arena *a)
 {
     struct template_value *dict = template_dict(a);
     const char *key;
     json_t *item;
-    json_object_foreach(json, key, item)
-    {
-        const bool known = strcmp(key, "role") == 0 && is_known_role(json_string_value(item));
-        struct template_value *v = json_out_value(item, a, known ? SEGMENT_NO_MESSAGE : i);
-        dict = template_set(a, dict, key, v);
-    }
+    json_object_foreach(json, key, item) dict = template_set(a, dict, key, json_out_value(item, a));
     return dict;
 }
 
@@ -162,7 +148,7 @@ bool json_out_messages(const json_t *json, struct template_arena *arena,
             return bn_fail(err, BN_EARG, "message %zu is not a JSON object", i + 1);
         if (!json_is_string(json_object_get(m, "role")))
             return bn_fail(err, BN_EARG, "message %zu has no \"role\" string", i + 1);
-        list = template_push(arena, list, message_value(m, arena, i));
+        list = template_push(arena, list, message_value(m, arena));
     }
     if (!list)
         return bn_fail(err, BN_ENOMEM, "out of memory, or messages nested more than %d deep",

@@ -53,7 +53,4 @@ size_t term_text_fit(struct bn_str s, size_t width);
 /* Cleaned, on one line, at most `width` columns, "..." in place of what does not fit. */
 void term_text_brief(struct bn_str s, size_t width, struct strbuf *out);
 
-/* Bytes at the end of s that begin a character which the next bytes may complete: 0 to 3. */
-size_t term_text_tail(struct bn_str s);
-
 #endif

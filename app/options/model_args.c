@@ -218,8 +218,8 @@ bool model_args_template(const struct options *o, const struct bn_file *file,
 static struct template_value *arg_value(const char *text, struct template_arena *arena)
 {
     json_t *json = json_loads(text, JSON_DECODE_ANY, NULL);
-    struct template_value *v = json ? json_out_value(json, arena, TEMPLATE_ARG_MESSAGE)
-                                    : template_string(arena, bn_str_of(text), TEMPLATE_ARG_MESSAGE);
+    struct template_value *v =
+        json ? json_out_value(json, arena) : template_string(arena, bn_str_of(text));
     json_decref(json);
     return v;
 }

@@ -36,9 +36,6 @@ bool model_args_template(const struct options *o, const struct bn_file *file,
                          const struct tokenizer *tokenizer, struct bn_notes *notes,
                          struct template **out, struct bn_error *err);
 
-/* Message index of segments from --template-arg, whose values are not trusted text. */
-#define TEMPLATE_ARG_MESSAGE (SEGMENT_NO_MESSAGE - 1)
-
 /* The values of --template-arg NAME=VALUE as a dict in the arena. VALUE is JSON, or else text. *out
  * is NULL without any. BN_EARG: a name that is too long. */
 bool model_args_template_args(const struct options *o, struct template_arena *arena,

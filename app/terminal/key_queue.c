@@ -6,6 +6,7 @@
 #include "app/common/term_text.h"
 #include "app/terminal/term_keys.h"
 #include "engine/base/clock.h"
+#include "engine/base/utf8.h"
 
 #include <errno.h>
 #include <string.h>
@@ -14,7 +15,7 @@
 /* Whole characters into the queue: Readline, drawing a line, reads past the end of a broken one. */
 static size_t add_whole(struct key_queue *q, struct bn_str bytes)
 {
-    const size_t n_before = q->bytes.n_bytes, n_part = term_text_tail(bytes);
+    const size_t n_before = q->bytes.n_bytes, n_part = utf8_open_bytes(bytes.ptr, bytes.n_bytes);
     bytes.n_bytes -= n_part;
     (void)term_text_repair(bytes, &q->bytes); /* where the first broken one was says nothing here */
     memcpy(q->part, bytes.ptr + bytes.n_bytes, n_part);

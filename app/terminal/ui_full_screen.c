@@ -8,6 +8,7 @@
 
 #include "app/common/paths.h"
 #include "app/common/term_text.h"
+#include "engine/base/hash.h"
 #include "engine/base/memory.h"
 
 #include <limits.h>
@@ -146,15 +147,6 @@ static attr_t text_attributes(const struct screen *s, enum text_look look)
     return rich[look] | (s->has_colours ? (attr_t)COLOR_PAIR(pairs[look]) : 0);
 }
 
-/* FNV-1a, 64 bits. */
-static uint64_t hash(uint64_t h, const void *bytes, size_t n)
-{
-    const unsigned char *p = bytes;
-    for (size_t i = 0; i < n; i++)
-        h = (h ^ p[i]) * 0x100000001B3u;
-    return h;
-}
-
 static bool is_doubtful(struct bn_str text)
 {
     struct term_char c;
@@ -171,8 +163,8 @@ static bool is_new(struct screen *s, size_t row, enum screen_look look, struct b
 {
     if (row >= MAX_ROWS)
         return false;
-    uint64_t h = hash(0xCBF29CE484222325u + (uint64_t)look, text.ptr, text.n_bytes);
-    h = looks ? hash(h, looks, text.n_bytes) : h;
+    uint64_t h = fnv1a_add_bytes(FNV1A_START + (uint64_t)look, text.ptr, text.n_bytes);
+    h = looks ? fnv1a_add_bytes(h, looks, text.n_bytes) : h;
     const bool was_doubtful = s->doubtful[row];
     if (s->shown[row] == h)
         return false;

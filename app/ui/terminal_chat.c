@@ -7,7 +7,7 @@
 #include "app/chat/turn_report.h"
 #include "app/common/paths.h"
 #include "app/common/term_text.h"
-#include "app/terminal/line/line_edit.h"
+#include "app/options/chat_options.h"
 #include "app/terminal/term_keys.h"
 #include "app/terminal/tty.h"
 #include "engine/base/size.h"
@@ -24,9 +24,9 @@ static void settings_text(const struct ui *ui, char *out, size_t n_bytes)
     out[0] = 0;
     for (size_t i = 0; i < sizeof(shown) / sizeof(shown[0]); i++) {
         char value[60];
-        if (!options_given(ui->app->options, shown[i]))
+        if (!options_given(ui->options, shown[i]))
             continue;
-        options_format(ui->app->options, shown[i], value, sizeof(value));
+        options_format(ui->options, shown[i], value, sizeof(value));
         const int k = snprintf(out + n, n_bytes - n, "%s%s %s", n > 0 ? " " : "", shown[i], value);
         n += k < 0 ? 0 : size_min((size_t)k, n_bytes - n - 1);
     }
@@ -35,28 +35,28 @@ static void settings_text(const struct ui *ui, char *out, size_t n_bytes)
 /* A message that was entered while the model loads is sent as soon as it can be. */
 static const char *hint_of(const struct ui *ui, enum terminal_busy busy)
 {
-    if (!chat_is_busy(&ui->app->chat))
+    if (!chat_is_busy(ui->chat))
         return "";
     if (busy == TERMINAL_REFUSED)
         return "busy, Esc stops";
-    return ui->app->chat.is_waiting ? "your message waits, Esc takes it back" : "Esc stops";
+    return ui->chat->is_waiting ? "your message waits, Esc takes it back" : "Esc stops";
 }
 
 int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, char *out,
                     size_t out_bytes)
 {
     char settings[80];
-    const struct bn_model_info *info = worker_info(ui->app->worker);
+    const struct bn_model_info *info = worker_info(ui->chat->worker);
     struct strbuf typed = {0};
-    if (chat_is_busy(&ui->app->chat) && !line_is_open())
-        key_queue_typed(&ui->app->keys, &typed); /* it is shown nowhere else */
-    struct status s = {.model = ui->app->model_name,
+    if (chat_is_busy(ui->chat) && !line_is_open())
+        key_queue_typed(&ui->terminal->keys, &typed); /* it is shown nowhere else */
+    struct status s = {.model = ui->chat->model->name,
                        .device = info ? info->device : NULL,
                        .settings = settings,
                        .hint = hint_of(ui, busy),
                        .typed = strbuf_str(&typed)};
     settings_text(ui, settings, sizeof(settings));
-    turn_status(&ui->app->chat, &s);
+    chat_status(ui->chat, &s);
     status_format(&s, width, out, out_bytes);
     strbuf_finish(&typed);
     return status_pressure(&s);
@@ -81,39 +81,31 @@ static void say_taken_up(struct ui *ui, const struct transcript_state *s)
 
 static void say_banner(struct ui *ui)
 {
-    const struct app *app = ui->app;
+    const struct chat *c = ui->chat;
     struct strbuf text = {0};
-    const double n_bytes = (double)bn_file_bytes(app->file);
-    strbuf_addf(&text, "%s %s, %s, %.*f %s", PROGRAM, report_version(), app->model_name,
+    const double n_bytes = (double)bn_file_bytes(c->model->file);
+    strbuf_addf(&text, "%s %s, %s, %.*f %s", PROGRAM, report_version(), c->model->name,
                 n_bytes < 1e9 ? 1 : 2, n_bytes < 1e9 ? n_bytes / 1e6 : n_bytes / 1e9,
                 n_bytes < 1e9 ? "MB" : "GB");
     say(ui, TONE_NOTE, strbuf_text(&text));
     strbuf_finish(&text);
     say(ui, TONE_NOTE, "/help for commands, Esc stops, Ctrl-D leaves");
-    if (app->template && !template_info(app->template)->is_chat)
+    if (c->model->template && !template_info(c->model->template)->is_chat)
         say(ui, TONE_WARNING, "base model: plain text completion, not chat");
-    if (app->chat.transcript.now.n > 0)
-        say_taken_up(ui, &app->chat.transcript.now);
+    if (c->transcript.now.n > 0)
+        say_taken_up(ui, &c->transcript.now);
 }
 
 static bool wants_stats(const struct ui *ui)
 {
-    const struct options *o = ui->app->options;
+    const struct options *o = ui->options;
     return !options_flag(o, "quiet") && (!options_given(o, "stats") || options_flag(o, "stats"));
-}
-
-bool terminal_take_first(struct ui *ui)
-{
-    if (ui->app->first_prompt.n_bytes == 0 || ui->app->was_first_prompt)
-        return false;
-    ui->app->was_first_prompt = true;
-    return true;
 }
 
 struct answer_mark terminal_printed(const struct ui *ui)
 {
-    struct answer_mark mark = ui->app->printed;
-    mark.n_shown = size_max(mark.n_shown, ui->app->chat.turn.n_shown_before);
+    struct answer_mark mark = ui->terminal->printed;
+    mark.n_shown = size_max(mark.n_shown, ui->chat->turn.n_shown_before);
     return mark;
 }
 
@@ -126,12 +118,12 @@ void terminal_say_end(struct ui *ui, const struct turn *turn, terminal_say_fn sa
     /* One column is spared, as it is where rows are broken between words. */
     const size_t columns = size_max(tty_size(STDOUT_FILENO).columns, 2) - 1;
     if (turn->n_alts > 0) {
-        turn_probs_table(ui->app->tokenizer, turn, columns, &text);
+        turn_probs_table(ui->chat->model->tokenizer, turn, columns, &text);
         say_it(ui, TONE_NOTE, strbuf_str(&text));
         strbuf_cut(&text, 0);
     }
     if (wants_stats(ui)) {
-        const struct turn_room room = {ui->app->chat.n_used, chat_n_ctx(&ui->app->chat), columns};
+        const struct turn_room room = {ui->chat->n_used, chat_n_ctx(ui->chat), columns};
         turn_stats_line(turn, &room, &text);
         say_it(ui, TONE_NOTE, strbuf_str(&text));
     }
@@ -140,13 +132,8 @@ void terminal_say_end(struct ui *ui, const struct turn *turn, terminal_say_fn sa
 
 void terminal_fail(struct ui *ui, const struct bn_error *err)
 {
-    if (ui->app->chat.phase == CHAT_BROKEN) {
-        ui->ops->close(ui); /* a fatal message stands on a restored terminal */
-        app_leave(ui->app, report_error(PROGRAM, STAGE_LOAD, err));
-        return;
-    }
     say(ui, TONE_ERROR, err->text);
-    const char *notice = turn_fail_notice(err, ui->app->store.last_path);
+    const char *notice = turn_fail_notice(err, ui->chat->store->last_path);
     if (notice)
         say(ui, TONE_NOTE, notice);
 }
@@ -155,7 +142,7 @@ void terminal_fail(struct ui *ui, const struct bn_error *err)
 
 bool terminal_wants_looks(const struct ui *ui)
 {
-    const char *when = options_text(ui->app->options, "color");
+    const char *when = options_text(ui->options, "color");
     const char *force = env_get(ENV_CLICOLOR_FORCE);
     if (strcmp(when, "auto") != 0)
         return strcmp(when, "always") == 0;
@@ -164,14 +151,13 @@ bool terminal_wants_looks(const struct ui *ui)
 
 enum flow_wrap terminal_wrap(const struct ui *ui)
 {
-    return options_flag(ui->app->options, "wrap") && !options_flag(ui->app->options, "plain")
-               ? FLOW_WRAP
-               : FLOW_NO_WRAP;
+    return options_flag(ui->options, "wrap") && !options_flag(ui->options, "plain") ? FLOW_WRAP
+                                                                                    : FLOW_NO_WRAP;
 }
 
 bool terminal_is_silent(const struct ui *ui, enum ui_tone tone)
 {
-    return (tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->app->options, "quiet");
+    return (tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->options, "quiet");
 }
 
 /* ---- keys and the editor ---- */
@@ -179,14 +165,14 @@ bool terminal_is_silent(const struct ui *ui, enum ui_tone tone)
 size_t terminal_read_keys(struct ui *ui)
 {
     size_t n_read;
-    if (!key_queue_read(&ui->app->keys, &n_read))
-        app_end(ui->app, EXIT_HUNG_UP);
+    if (!key_queue_read(&ui->terminal->keys, &n_read))
+        ui->terminal->is_hung_up = true;
     return n_read;
 }
 
 enum line_result terminal_feed(struct ui *ui, size_t n_keys, size_t *n_used)
 {
-    struct key_queue *q = &ui->app->keys;
+    struct key_queue *q = &ui->terminal->keys;
     const enum line_result result = line_feed(strbuf_text(&q->bytes), n_keys, n_used);
     strbuf_drop(&q->bytes, *n_used);
     if (result == LINE_EDITING && *n_used < n_keys && key_queue_waited(q) > KEY_PASTE_SECONDS)
@@ -200,43 +186,76 @@ static void add_entry(void *ud, const char *entry)
     line_add_history(entry);
 }
 
+/* ---- what the editor needs ---- */
+
+static void complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out)
+{
+    const struct terminal_chat *t = ((const struct ui *)ud)->terminal;
+    t->complete(t->complete_ud, before, word, out);
+}
+
+static void suspend(void *ud)
+{
+    struct ui *ui = ud;
+    ui->ops->suspend(ui);
+}
+
+static void resume(void *ud)
+{
+    struct ui *ui = ud;
+    ui->ops->resume(ui);
+}
+
+static void editor_failed(void *ud, const char *why)
+{
+    say(ud, TONE_ERROR, why);
+}
+
 void terminal_begin(struct ui *ui)
 {
+    const struct line_host host = {.ud = ui,
+                                   .complete = complete,
+                                   .suspend = suspend,
+                                   .resume = resume,
+                                   .failed = editor_failed};
     struct bn_error no_history;
-    if (!line_open(ui->app))
+    if (!line_open(PROGRAM, &host))
         return;
     say_banner(ui);
-    if (!history_load(&ui->app->history, add_entry, NULL, &no_history))
+    if (!history_load(&ui->terminal->history, add_entry, NULL, &no_history))
         say(ui, TONE_WARNING, no_history.text);
 }
 
-void terminal_finish(struct ui *ui)
+void terminal_finish(enum ui_close how)
 {
-    if (ui->app->next_ui)
+    if (how == UI_CLOSE_CHANGE)
         line_leave();
     else
         line_close();
 }
 
-void terminal_enter(struct ui *ui)
+void terminal_line_event(struct ui *ui, struct ui_event *event)
 {
-    struct strbuf line = {0};
+    struct terminal_chat *t = ui->terminal;
     struct bn_error err;
     bool kept;
-    struct app *app = ui->app;
-    line_text(&line);
-    if (!history_add(&app->history, strbuf_str(&line), &kept, &err)) {
-        app->history.path[0] = 0; /* one warning is enough */
+    strbuf_cut(&t->line, 0);
+    line_text(&t->line);
+    if (!history_add(&t->history, strbuf_str(&t->line), &kept, &err)) {
+        t->history.path[0] = 0; /* one warning is enough */
         ui_notice(ui, TONE_WARNING, "%s; what you type is no longer kept", err.text);
     }
     if (kept)
-        line_add_history(strbuf_text(&line));
-    const enum entry entry = app_enter(app, strbuf_str(&line));
-    /* A message is not lost, and a name can be mended; but not under the fingers of who types on.
-     * Of a command that refused nothing stays to be cleared away: Up has it. */
-    if (entry == ENTRY_UNSENT || (entry == ENTRY_UNKNOWN && app->keys.bytes.n_bytes == 0))
+        line_add_history(strbuf_text(&t->line));
+    *event = (struct ui_event){.kind = UI_LINE, .text = strbuf_str(&t->line)};
+}
+
+void terminal_entry_done(struct ui *ui, enum entry entry)
+{
+    /* A message that was not sent goes back into the editor, and so does a mistyped command, unless
+     * the user is typing already. A command that was refused does not: Up recalls it. */
+    if (entry == ENTRY_UNSENT || (entry == ENTRY_UNKNOWN && ui->terminal->keys.bytes.n_bytes == 0))
         line_restore();
-    strbuf_finish(&line);
 }
 
 void terminal_edit(struct ui *ui, struct bn_str text)
@@ -249,4 +268,11 @@ void terminal_edit(struct ui *ui, struct bn_str text)
     else
         line_set(text);
     strbuf_finish(&last);
+}
+
+void terminal_chat_finish(struct terminal_chat *t)
+{
+    strbuf_finish(&t->keys.bytes);
+    strbuf_finish(&t->line);
+    history_finish(&t->history);
 }

@@ -93,23 +93,16 @@ static void add_log(struct ui *ui, enum error_log_lines lines)
 
 static void full_ready(struct ui *ui)
 {
-    if (terminal_take_first(ui)) {
-        full_add_said(ui, ui->app->first_prompt);
-        if (app_say(ui->app, ui->app->first_prompt))
-            return;
-    }
-    full_open_line(ui);
+    (void)ui; /* there is one editor */
+    full_open_line();
 }
 
 static int full_tick(struct ui *ui)
 {
     add_log(ui, LOG_WHOLE);
-    full_open_line(ui);
-    full_use_keys(ui);
+    full_open_line();
     const int wait = full_paint(ui);
-    if (ui->app->leaving || ui->app->next_ui)
-        return 0;
-    if (ui->app->keys.bytes.n_bytes > 0 && (wait < 0 || wait > 20))
+    if (ui->terminal->keys.bytes.n_bytes > 0 && (wait < 0 || wait > 20))
         return 20; /* an Esc, or a paste whose end is awaited */
     return wait;
 }
@@ -117,7 +110,7 @@ static int full_tick(struct ui *ui)
 static void full_interrupt(struct ui *ui)
 {
     struct full_ui *u = self(ui);
-    strbuf_cut(&ui->app->keys.bytes, 0);
+    strbuf_cut(&ui->terminal->keys.bytes, 0);
     strbuf_cut(&u->choices, 0);
     if (!line_clear())
         full_notice(ui, TONE_PLAIN, bn_str_of("Ctrl-D or /quit leaves"));
@@ -138,7 +131,7 @@ static void full_turn_begin(struct ui *ui)
     scroll_end(&u->text);
     full_find_end(u);
     u->in_answer = true;
-    ui->app->printed = (struct answer_mark){0};
+    ui->terminal->printed = (struct answer_mark){0};
     u->said_busy = false;
     u->answer_line = u->text.n;
     u->part = PART_ANSWER;
@@ -149,7 +142,7 @@ static void full_answer(struct ui *ui, enum answer_part part, struct bn_str text
 {
     struct full_ui *u = self(ui);
     const enum scroll_look look = part == PART_THOUGHT ? SCROLL_THOUGHT : SCROLL_ANSWER;
-    if (part == PART_THOUGHT && !options_flag(ui->app->options, "thoughts"))
+    if (part == PART_THOUGHT && !options_flag(ui->options, "thoughts"))
         return;
     if (u->part == PART_THOUGHT && part == PART_ANSWER) {
         scroll_end(&u->text);
@@ -205,10 +198,10 @@ static void take_up_part(struct ui *ui, enum answer_part part, struct bn_str tex
 
 static void take_up(struct ui *ui)
 {
-    const struct turn *turn = &ui->app->chat.turn;
+    const struct turn *turn = &ui->chat->turn;
     const struct answer_mark mark = terminal_printed(ui);
     full_turn_begin(ui);
-    ui->app->printed = mark;
+    ui->terminal->printed = mark;
     take_up_part(ui, PART_THOUGHT, strbuf_str(&turn->thought), mark.n_thought);
     take_up_part(ui, PART_ANSWER, strbuf_str(&turn->shown), mark.n_shown);
 }
@@ -217,8 +210,8 @@ static void take_up(struct ui *ui)
 static void add_earlier(struct ui *ui)
 {
     struct full_ui *u = self(ui);
-    const struct transcript_state *now = &ui->app->chat.transcript.now;
-    const bool busy = chat_is_busy(&ui->app->chat);
+    const struct transcript_state *now = &ui->chat->transcript.now;
+    const bool busy = chat_is_busy(ui->chat);
     for (size_t i = 0; i < now->n; i++) {
         const struct exchange *e = now->items[i];
         full_add_said(ui, e->user);
@@ -236,7 +229,7 @@ static bool full_open(struct ui *ui, struct bn_error *err)
     if (!u)
         return bn_fail(err, BN_ENOMEM, "out of memory");
     const enum screen_style style = terminal_wants_looks(ui) ? SCREEN_RICH : SCREEN_SIMPLE;
-    if (options_flag(ui->app->options, "plain")) {
+    if (options_flag(ui->options, "plain")) {
         mem_free(u);
         return bn_fail(err, BN_EUNSUPPORTED, "--plain never rewrites the screen");
     }
@@ -256,41 +249,40 @@ static bool full_open(struct ui *ui, struct bn_error *err)
     return true;
 }
 
-/* What this run has shown, on the ordinary screen. An answer that the next painter goes on with is
- * left to it. */
-static void print_transcript(struct ui *ui)
+/* Print what this run has shown to the ordinary screen. The next painter prints an answer that it
+ * goes on with. */
+static void print_transcript(struct ui *ui, enum ui_close how)
 {
     struct full_ui *u = self(ui);
-    const struct app *app = ui->app;
+    const struct store *store = ui->chat->store;
     struct strbuf text = {0}, all = {0};
-    if (u->in_answer && app->next_ui)
+    if (u->in_answer && how == UI_CLOSE_CHANGE)
         scroll_cut(&u->text, u->answer_line);
     const size_t n_left = scroll_print(&u->text, u->printed, EXIT_ROWS, &text);
     if (n_left > 0) {
-        const char *path =
-            app->store.session_path[0] ? app->store.session_path : app->store.last_path;
+        const char *path = store->session_path[0] ? store->session_path : store->last_path;
         strbuf_addf(&all, "(%zu earlier rows left out%s%s)\n", n_left,
                     path[0] ? "; the conversation is in " : "", path);
     }
     strbuf_add_str(&all, strbuf_str(&text));
-    if (app->next_ui || options_flag(app->options, "exit-transcript"))
+    if (how == UI_CLOSE_CHANGE || options_flag(ui->options, "exit-transcript"))
         (void)tty_write(all.ptr, all.n_bytes); /* a terminal that is gone shows nothing */
     strbuf_finish(&text);
     strbuf_finish(&all);
 }
 
-static void full_close(struct ui *ui)
+static void full_close(struct ui *ui, enum ui_close how)
 {
     struct full_ui *u = self(ui);
     if (!u)
         return;
     add_log(ui, LOG_ALL);
-    terminal_finish(ui);
+    terminal_finish(how);
     full_edit_with(NULL);
     full_screen_close(u->screen);
     error_log_give_back(&u->log);
     tty_give_back();
-    print_transcript(ui);
+    print_transcript(ui, how);
     full_find_end(u);
     scroll_finish(&u->text);
     input_rows_finish(&u->input);
@@ -316,7 +308,7 @@ static void full_resume(struct ui *ui)
     struct bn_error err;
     full_screen_leave(u->screen);
     if (!tty_take_again(&err)) {
-        app_end(ui->app, EXIT_HUNG_UP);
+        ui->terminal->is_hung_up = true;
         return;
     }
     error_log_take(&u->log);
@@ -327,17 +319,21 @@ static void full_resume(struct ui *ui)
 
 const struct ui_ops ui_full_ops = {
     .name = "full",
+    .is_terminal = true,
     .open = full_open,
     .close = full_close,
     .ready = full_ready,
-    .input = full_input,
     .wants_input = full_wants_input,
+    .input = full_input,
+    .next_event = full_next_event,
+    .entry_done = terminal_entry_done,
     .tick = full_tick,
     .resize = full_resize,
     .interrupt = full_interrupt,
     .suspend = full_suspend,
     .resume = full_resume,
     .notice = full_notice,
+    .said = full_add_said,
     .find = full_find,
     .edit = terminal_edit,
     .turn_begin = full_turn_begin,

@@ -11,17 +11,16 @@
 #include <stdint.h>
 #include <string.h>
 
-static struct full_ui *painter; /* the one that is open: the editor's calls carry no argument */
-
-static void no_redisplay(void)
+static void redisplay(void *ud)
 {
-    painter->due = DUE_NOW; /* the frame shows what line_view gives */
+    struct full_ui *u = ud;
+    u->due = DUE_NOW; /* the next frame shows the text of line_view */
 }
 
 /* Choices in columns, each with two blanks behind it. */
-static void show_matches(char **matches, int n_matches, int longest)
+static void show_matches(void *ud, char **matches, int n_matches, int longest)
 {
-    struct full_ui *u = painter;
+    struct full_ui *u = ud;
     const size_t width = size_min((size_t)longest + 2, u->size.columns);
     const size_t n_columns = u->size.columns / (width > 0 ? width : 1);
     strbuf_cut(&u->choices, 0);
@@ -44,25 +43,25 @@ static void show_matches(char **matches, int n_matches, int longest)
 
 void full_edit_with(struct full_ui *u)
 {
-    static const struct line_display display = {no_redisplay, show_matches};
-    painter = u;
+    const struct line_display display = {u, redisplay, show_matches};
     line_set_display(u ? &display : NULL);
 }
 
-void full_open_line(struct ui *ui)
+void full_open_line(void)
 {
-    if (!line_is_open() && !ui->app->leaving && ui->app->chat.phase != CHAT_BROKEN)
+    if (!line_is_open())
         line_begin(TERMINAL_PROMPT);
 }
 
-static void do_key(struct ui *ui, enum term_key key)
+/* A key of the view. True: it is an event. */
+static bool do_key(struct ui *ui, enum term_key key, struct ui_event *event)
 {
     struct full_ui *u = ui->state;
     const size_t page = u->n_shown > 1 ? u->n_shown - 1 : 1;
     switch (key) {
     case TERM_KEY_F2:
-        app_change_ui(ui->app, &ui_inline_ops);
-        break;
+        *event = (struct ui_event){.kind = UI_CHANGE, .painter = "inline"};
+        return true;
     case TERM_KEY_PAGE_UP:
         full_scroll(u, FULL_UP, page);
         break;
@@ -78,66 +77,80 @@ static void do_key(struct ui *ui, enum term_key key)
     case TERM_KEY_NONE:
         break;
     }
+    return false;
 }
 
-/* The first n keys to the editor; false: it waits for the end of a paste, or nobody wants keys. */
-static bool feed(struct ui *ui, size_t n)
+enum feed_result {
+    FEED_MORE,  /* all was used: go on with the next keys */
+    FEED_WAITS, /* the editor waits for the end of a paste */
+    FEED_EVENT,
+};
+
+/* Give the first n keys to the editor. */
+static enum feed_result feed(struct ui *ui, size_t n, struct ui_event *event)
 {
     struct full_ui *u = ui->state;
-    const size_t n_before = ui->app->keys.bytes.n_bytes;
+    const size_t n_before = ui->terminal->keys.bytes.n_bytes;
     size_t n_used;
-    full_open_line(ui);
-    if (!line_is_open())
-        return false;
+    full_open_line();
     strbuf_cut(&u->choices, 0);
-    line_set_enter(chat_is_busy(&ui->app->chat) ? LINE_ENTER_WAITS : LINE_ENTER_SENDS);
+    line_set_enter(chat_is_busy(ui->chat) ? LINE_ENTER_WAITS : LINE_ENTER_SENDS);
     const enum line_result result = terminal_feed(ui, n, &n_used);
     u->due = DUE_NOW;
     if (line_was_refused())
         u->said_busy = true;
     if (result == LINE_END) {
-        app_leave(ui->app, EXIT_DONE);
-        return false;
+        *event = (struct ui_event){.kind = UI_END, .code = EXIT_DONE};
+        return FEED_EVENT;
     }
     if (result == LINE_DONE) {
         if (line_shown().n_bytes > 0)
             full_add_said(ui, line_shown());
-        terminal_enter(ui);
-        full_open_line(ui);
-        return true;
+        terminal_line_event(ui, event);
+        return FEED_EVENT;
     }
-    const bool was_ended = ui->app->keys.bytes.n_bytes > n_before - n_used;
-    return n_used == n || was_ended;
+    const bool was_ended = ui->terminal->keys.bytes.n_bytes > n_before - n_used;
+    return n_used == n || was_ended ? FEED_MORE : FEED_WAITS;
 }
 
-void full_use_keys(struct ui *ui)
+bool full_next_event(struct ui *ui, struct ui_event *event)
 {
-    struct key_queue *q = &ui->app->keys;
-    while (q->bytes.n_bytes > 0 && !ui->app->next_ui && !ui->app->leaving) {
-        if (chat_is_busy(&ui->app->chat) && key_queue_filter(q, KEYS_EDIT).stops)
-            chat_stop(&ui->app->chat);
+    struct key_queue *q = &ui->terminal->keys;
+    if (ui->terminal->is_hung_up) {
+        *event = (struct ui_event){.kind = UI_HANG_UP};
+        return true;
+    }
+    while (q->bytes.n_bytes > 0) {
+        if (chat_is_busy(ui->chat) && key_queue_filter(q, KEYS_EDIT).stops) {
+            *event = (struct ui_event){.kind = UI_STOP};
+            return true;
+        }
         const size_t n_held = key_queue_waited(q) < KEY_ESCAPE_SECONDS
                                   ? term_keys_tail(strbuf_text(&q->bytes), q->bytes.n_bytes)
                                   : 0;
         const size_t n = q->bytes.n_bytes - n_held;
         const struct term_key_hit hit = term_keys_find(strbuf_text(&q->bytes), n);
+        enum feed_result fed = FEED_MORE;
         if (hit.at == 0 && hit.key != TERM_KEY_NONE) {
             strbuf_drop(&q->bytes, hit.n_bytes);
-            do_key(ui, hit.key);
+            if (do_key(ui, hit.key, event))
+                return true;
         } else if (n > 0 && full_find_key(ui->state, q->bytes.ptr[0])) {
             strbuf_drop(&q->bytes, 1);
-        } else if (hit.at == 0 || !feed(ui, hit.at)) {
-            break;
+        } else {
+            fed = hit.at == 0 ? FEED_WAITS : feed(ui, hit.at, event);
         }
+        if (fed != FEED_MORE)
+            return fed == FEED_EVENT;
     }
+    return false;
 }
 
 void full_input(struct ui *ui)
 {
     struct full_ui *u = ui->state;
-    const struct strbuf *b = &ui->app->keys.bytes;
+    const struct strbuf *b = &ui->terminal->keys.bytes;
     const size_t n = terminal_read_keys(ui);
     if (n > 0 && memchr(b->ptr + b->n_bytes - n, KEY_REDRAW, n))
-        full_screen_paint_anew(u->screen); /* Ctrl-L; Readline has its part in it */
-    full_use_keys(ui);
+        full_screen_paint_anew(u->screen); /* Ctrl-L; Readline also redraws its text */
 }

@@ -164,8 +164,8 @@ static void make_status(struct ui *ui, double now)
 {
     struct full_ui *u = ui->state;
     char before[sizeof(u->status)];
-    const bool busy = chat_is_busy(&ui->app->chat);
-    const bool is_running = busy || ui->app->chat.phase == CHAT_LOADING;
+    const bool busy = chat_is_busy(ui->chat);
+    const bool is_running = busy || ui->chat->phase == CHAT_LOADING;
     if (is_running && u->due != DUE_NOW && now - u->status_made < STATUS_SECONDS)
         return;
     memcpy(before, u->status, sizeof(before));
@@ -205,5 +205,5 @@ int full_paint(struct ui *ui)
     }
     if (u->due == DUE_SOON)
         return (int)(left * 1000) + 1;
-    return chat_is_busy(&ui->app->chat) ? (int)(STATUS_SECONDS * 1000) : -1;
+    return chat_is_busy(ui->chat) ? (int)(STATUS_SECONDS * 1000) : -1;
 }

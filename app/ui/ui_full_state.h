@@ -68,8 +68,9 @@ void full_find_hint(const struct full_ui *u, char *out, size_t out_bytes);
 void full_add_said(struct ui *ui, struct bn_str text);
 /* The editor as part of the frame; NULL: no longer. */
 void full_edit_with(struct full_ui *u);
-void full_open_line(struct ui *ui); /* if it may be open */
-void full_use_keys(struct ui *ui);
+void full_open_line(void); /* unless it is open */
+/* As in ui_ops. */
 void full_input(struct ui *ui);
+bool full_next_event(struct ui *ui, struct ui_event *event);
 
 #endif

@@ -49,7 +49,7 @@ static void put_prompt(const struct inline_ui *u, const char *progress,
 /* While the model loads the prompt says how far it is; Readline owns its row. */
 static void make_prompt(struct ui *ui, char out[INLINE_PROMPT_BYTES])
 {
-    const struct chat *c = &ui->app->chat;
+    const struct chat *c = ui->chat;
     char progress[24] = "";
     if (c->phase == CHAT_LOADING && c->n_to_load > 0 && self(ui)->caps.can_repaint)
         (void)snprintf(progress, sizeof(progress), "(loading %.0f%%) ",
@@ -60,7 +60,7 @@ static void make_prompt(struct ui *ui, char out[INLINE_PROMPT_BYTES])
 static int row_wait(const struct ui *ui, double now)
 {
     const struct inline_ui *u = self(ui);
-    const enum chat_phase phase = ui->app->chat.phase;
+    const enum chat_phase phase = ui->chat->phase;
     const double every = phase == CHAT_GENERATING ? ROW_SECONDS_ANSWER : ROW_SECONDS;
     const double left = every - (now - u->row_painted);
     return left > 0 && phase == u->row_phase ? (int)(left * 1000) + 1 : 0;
@@ -75,14 +75,12 @@ static bool is_undecided(const struct strbuf *keys)
 static int inline_tick(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
-    const struct chat *c = &ui->app->chat;
+    const struct chat *c = ui->chat;
     const double now = clock_seconds();
     int wait = -1;
     inline_follow_size(ui);
-    if (ui->app->keys.bytes.n_bytes > 0) {
-        inline_use_keys(ui);
-        wait = is_undecided(&ui->app->keys.bytes) ? 20 : -1;
-    }
+    if (is_undecided(&ui->terminal->keys.bytes))
+        wait = 20;
     if (chat_is_busy(c) && u->wants_row && u->caps.can_repaint) {
         if (row_wait(ui, now) == 0) {
             u->row_painted = now;
@@ -104,7 +102,7 @@ static int inline_tick(struct ui *ui)
     inline_write_out(ui);
     /* A command has been done and no line is open: the prompt, and keys that wait for it, are next.
      */
-    if (!chat_is_busy(c) && c->phase != CHAT_BROKEN && !line_is_open())
+    if (!chat_is_busy(c) && !line_is_open())
         return 0;
     return wait;
 }
@@ -126,20 +124,19 @@ static void inline_ready(struct ui *ui)
     struct inline_ui *u = self(ui);
     if (line_is_open())
         return;
-    if (terminal_take_first(ui)) {
-        inline_add_aside(ui, TONE_NOTE, ui->app->first_prompt);
-        inline_write_out(ui);
-        if (app_say(ui->app, ui->app->first_prompt))
-            return;
-    }
     make_prompt(ui, u->prompt);
     line_begin(u->prompt);
-    inline_use_keys(ui);
+}
+
+static void inline_said(struct ui *ui, struct bn_str text)
+{
+    inline_add_aside(ui, TONE_NOTE, text);
+    inline_write_out(ui);
 }
 
 static void inline_interrupt(struct ui *ui)
 {
-    strbuf_cut(&ui->app->keys.bytes, 0);
+    strbuf_cut(&ui->terminal->keys.bytes, 0);
     if (!line_clear())
         inline_notice(ui, TONE_PLAIN, bn_str_of("Ctrl-D or /quit leaves"));
 }
@@ -150,10 +147,10 @@ static void inline_turn_begin(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     flow_init(&u->flow, u->size.columns, terminal_wrap(ui), FLOW_ANSWER, &u->paint);
-    u->wants_row = !options_flag(ui->app->options, "plain");
+    u->wants_row = !options_flag(ui->options, "plain");
     u->said_busy = false;
     u->in_answer = true;
-    ui->app->printed = (struct answer_mark){0};
+    ui->terminal->printed = (struct answer_mark){0};
     u->part = PART_ANSWER;
     u->row_painted = clock_seconds();
     inline_refresh_row(ui);
@@ -172,7 +169,7 @@ static void switch_part(struct ui *ui, enum answer_part part)
 
 static void inline_answer(struct ui *ui, enum answer_part part, struct bn_str text)
 {
-    if (part == PART_THOUGHT && !options_flag(ui->app->options, "thoughts"))
+    if (part == PART_THOUGHT && !options_flag(ui->options, "thoughts"))
         return;
     inline_follow_size(ui);
     switch_part(ui, part);
@@ -217,7 +214,7 @@ static void inline_turn_failed(struct ui *ui, const struct bn_error *err)
 
 static enum term_looks chosen_looks(const struct ui *ui)
 {
-    if (options_flag(ui->app->options, "plain"))
+    if (options_flag(ui->options, "plain"))
         return TERM_LOOKS_PLAIN;
     return terminal_wants_looks(ui) ? TERM_LOOKS_RICH : TERM_LOOKS_SIMPLE;
 }
@@ -233,7 +230,7 @@ static void take_up_part(struct ui *ui, enum answer_part part, const struct strb
 {
     struct inline_ui *u = self(ui);
     n_printed = size_min(n_printed, text->n_bytes);
-    if (part == PART_THOUGHT && !options_flag(ui->app->options, "thoughts"))
+    if (part == PART_THOUGHT && !options_flag(ui->options, "thoughts"))
         return;
     if (n_printed > 0) {
         u->part = part;
@@ -246,7 +243,7 @@ static void take_up_part(struct ui *ui, enum answer_part part, const struct strb
 
 static void take_up(struct ui *ui)
 {
-    const struct turn *turn = &ui->app->chat.turn;
+    const struct turn *turn = &ui->chat->turn;
     const struct answer_mark mark = terminal_printed(ui);
     inline_turn_begin(ui);
     take_up_part(ui, PART_THOUGHT, &turn->thought, mark.n_thought);
@@ -257,10 +254,10 @@ static void take_up(struct ui *ui)
 static void leave_answer(struct ui *ui)
 {
     const struct inline_ui *u = self(ui);
-    const struct turn *turn = &ui->app->chat.turn;
+    const struct turn *turn = &ui->chat->turn;
     const size_t n_held = flow_held(&u->flow);
     const bool in_thought = u->part == PART_THOUGHT;
-    ui->app->printed =
+    ui->terminal->printed =
         (struct answer_mark){.n_thought = turn->thought.n_bytes - (in_thought ? n_held : 0),
                              .n_shown = turn->shown.n_bytes - (in_thought ? 0 : n_held)};
 }
@@ -284,18 +281,18 @@ static bool inline_open(struct ui *ui, struct bn_error *err)
     terminal_begin(ui);
     put_prompt(u, "", u->final_prompt);
     line_set_final_prompt(u->final_prompt);
-    if (chat_is_busy(&ui->app->chat))
+    if (chat_is_busy(ui->chat))
         take_up(ui);
     return true;
 }
 
-static void inline_close(struct ui *ui)
+static void inline_close(struct ui *ui, enum ui_close how)
 {
     struct inline_ui *u = self(ui);
     if (!u)
         return;
     inline_erase_row(u);
-    if (u->in_answer && ui->app->next_ui)
+    if (u->in_answer && how == UI_CLOSE_CHANGE)
         leave_answer(ui);
     else
         flow_flush(&u->flow, &u->out);
@@ -304,7 +301,7 @@ static void inline_close(struct ui *ui)
         strbuf_add_char(&u->out, '\n');
     inline_write_out(ui);
     line_set_final_prompt(NULL);
-    terminal_finish(ui);
+    terminal_finish(how);
     tty_give_back();
     flow_finish(&u->flow);
     strbuf_finish(&u->out);
@@ -333,7 +330,7 @@ static void inline_resume(struct ui *ui)
     const bool is_own_row = u->is_suspended;
     u->is_suspended = false;
     if (!tty_take_again(&err))
-        app_end(ui->app, EXIT_HUNG_UP);
+        ui->terminal->is_hung_up = true;
     if (line_is_open()) {
         if (!is_own_row)
             line_hide();
@@ -346,17 +343,21 @@ static void inline_resume(struct ui *ui)
 
 const struct ui_ops ui_inline_ops = {
     .name = "inline",
+    .is_terminal = true,
     .open = inline_open,
     .close = inline_close,
     .ready = inline_ready,
-    .input = inline_input,
     .wants_input = inline_wants_input,
+    .input = inline_input,
+    .next_event = inline_next_event,
+    .entry_done = terminal_entry_done,
     .tick = inline_tick,
     .resize = inline_resize,
     .interrupt = inline_interrupt,
     .suspend = inline_suspend,
     .resume = inline_resume,
     .notice = inline_notice,
+    .said = inline_said,
     .find = ui_find_nowhere,
     .edit = terminal_edit,
     .turn_begin = inline_turn_begin,

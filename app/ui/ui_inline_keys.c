@@ -1,6 +1,6 @@
 /*
- * The inline painter's keys: to the editor while it is open; while an answer is made they wait for
- * it, but for Esc, Enter and F2.
+ * The inline painter's keys. While the editor is open it gets them. While an answer is generated
+ * they wait for the editor, except for Esc, Enter, Ctrl-L and F2.
  */
 #include "app/ui/ui_inline_state.h"
 
@@ -8,63 +8,81 @@
 
 #include <stdio.h>
 
-static void feed_editor(struct ui *ui)
+static bool feed_editor(struct ui *ui, struct ui_event *event)
 {
     struct inline_ui *u = ui->state;
     size_t n_used;
-    const enum line_result result = terminal_feed(ui, ui->app->keys.bytes.n_bytes, &n_used);
-    (void)fflush(stdout); /* Readline's own drawing; write_out notices a terminal that is gone */
+    const enum line_result result = terminal_feed(ui, ui->terminal->keys.bytes.n_bytes, &n_used);
+    (void)fflush(stdout); /* Readline's output; write_out notices if the terminal is gone */
+    if (result == LINE_EDITING)
+        return false;
     if (result == LINE_DONE) {
-        terminal_enter(ui);
-    } else if (result == LINE_END) {
-        strbuf_add_char(&u->out, '\n'); /* the shell's prompt is not to stand behind ours */
-        app_leave(ui->app, EXIT_DONE);
+        terminal_line_event(ui, event);
+    } else {
+        strbuf_add_char(&u->out, '\n'); /* the shell's prompt begins a new row */
+        *event = (struct ui_event){.kind = UI_END, .code = EXIT_DONE};
     }
+    return true;
 }
 
-/* While something runs: Enter is refused, Ctrl-L obeyed, the rest waits for the prompt. */
-static void filter_keys(struct ui *ui)
+/* While something runs: Enter is refused, Ctrl-L repaints, Esc stops, other keys wait. */
+static bool filter_keys(struct ui *ui, struct ui_event *event)
 {
     struct inline_ui *u = ui->state;
-    const struct key_wish wish = key_queue_filter(&ui->app->keys, KEYS_WAIT);
-    if (wish.stops)
-        chat_stop(&ui->app->chat);
+    const struct key_wish wish = key_queue_filter(&ui->terminal->keys, KEYS_WAIT);
     if (wish.enters) {
         u->said_busy = true;
-        u->row_painted = 0; /* say so at once */
+        u->row_painted = 0; /* show it at once */
     }
     if (wish.redraws)
         inline_paint_anew(ui);
+    *event = (struct ui_event){.kind = UI_STOP};
+    return wish.stops;
 }
 
-/* F2 changes painters; what was typed after it is for the next one. */
-void inline_use_keys(struct ui *ui)
+/* F2 changes painters. The keys around it stay for the next one. */
+static bool take_f2(struct strbuf *keys, struct ui_event *event)
 {
-    struct strbuf *keys = &ui->app->keys.bytes;
-    if (keys->n_bytes == 0 || ui->app->next_ui)
-        return;
     const struct term_key_hit hit = term_keys_find(keys->ptr, keys->n_bytes);
-    if (hit.key == TERM_KEY_F2) {
-        struct strbuf rest = {0};
-        strbuf_add(&rest, keys->ptr, hit.at);
-        strbuf_add(&rest, keys->ptr + hit.at + hit.n_bytes, keys->n_bytes - hit.at - hit.n_bytes);
-        strbuf_finish(keys);
-        *keys = rest;
-        app_change_ui(ui->app, &ui_full_ops);
-        return;
-    }
+    struct strbuf rest = {0};
+    if (hit.key != TERM_KEY_F2)
+        return false;
+    strbuf_add(&rest, keys->ptr, hit.at);
+    strbuf_add(&rest, keys->ptr + hit.at + hit.n_bytes, keys->n_bytes - hit.at - hit.n_bytes);
+    strbuf_finish(keys);
+    *keys = rest;
+    *event = (struct ui_event){.kind = UI_CHANGE, .painter = "full"};
+    return true;
+}
+
+static bool use_keys(struct ui *ui, struct ui_event *event)
+{
+    struct strbuf *keys = &ui->terminal->keys.bytes;
+    if (keys->n_bytes == 0)
+        return false;
+    if (take_f2(keys, event))
+        return true;
     if (line_is_open())
-        feed_editor(ui);
-    else if (chat_is_busy(&ui->app->chat))
-        filter_keys(ui);
+        return feed_editor(ui, event);
+    return chat_is_busy(ui->chat) && filter_keys(ui, event);
+}
+
+bool inline_next_event(struct ui *ui, struct ui_event *event)
+{
+    struct inline_ui *u = ui->state;
+    if (ui->terminal->is_hung_up) {
+        *event = (struct ui_event){.kind = UI_HANG_UP};
+        return true;
+    }
+    const bool has_event = use_keys(ui, event);
+    if (u->has_new_keys && ui->terminal->keys.bytes.n_bytes > 0)
+        u->row_painted = 0; /* the row shows keys that wait, at once */
+    u->has_new_keys = false;
+    return has_event;
 }
 
 void inline_input(struct ui *ui)
 {
     struct inline_ui *u = ui->state;
-    if (terminal_read_keys(ui) == 0)
-        return;
-    inline_use_keys(ui);
-    if (ui->app->keys.bytes.n_bytes > 0)
-        u->row_painted = 0; /* the row shows what is typed ahead, at once */
+    u->has_new_keys = terminal_read_keys(ui) > 0;
 }

@@ -24,6 +24,7 @@ struct inline_ui {
     enum answer_part part;
     bool in_answer;
 
+    bool has_new_keys; /* since next_event was called last */
     bool said_busy;
     char prompt[INLINE_PROMPT_BYTES];       /* as Readline has it */
     char final_prompt[INLINE_PROMPT_BYTES]; /* of what was sent: without progress */
@@ -46,7 +47,8 @@ void inline_begin_aside(struct ui *ui);
 void inline_add_aside(struct ui *ui, enum ui_tone tone, struct bn_str text);
 void inline_end_aside(struct ui *ui);
 
-void inline_use_keys(struct ui *ui);
+/* As in ui_ops. */
 void inline_input(struct ui *ui);
+bool inline_next_event(struct ui *ui, struct ui_event *event);
 
 #endif

@@ -38,7 +38,7 @@ void inline_write_out(struct ui *ui)
     struct inline_ui *u = self(ui);
     (void)fflush(stdout); /* Readline's part comes first; its failure shows below as well */
     if (!tty_write(u->out.ptr, u->out.n_bytes))
-        app_end(ui->app, EXIT_HUNG_UP);
+        ui->terminal->is_hung_up = true;
     strbuf_cut(&u->out, 0);
 }
 

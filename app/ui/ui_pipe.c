@@ -6,8 +6,10 @@
  */
 #include "app/ui/ui_pipe_state.h"
 
+#include "app/chat/turn_json.h"
 #include "app/chat/turn_report.h"
 #include "app/common/term_text.h"
+#include "app/options/chat_options.h"
 #include "app/terminal/text/status.h"
 #include "app/terminal/tty.h"
 #include "engine/base/clock.h"
@@ -41,8 +43,8 @@ static bool pipe_open(struct ui *ui, struct bn_error *err)
     (void)err;
     p->opened = clock_seconds();
     p->out_is_tty = isatty(STDOUT_FILENO);
-    p->row_allowed = isatty(STDERR_FILENO) && !options_flag(ui->app->options, "quiet") &&
-                     !options_flag(ui->app->options, "plain");
+    p->row_allowed = isatty(STDERR_FILENO) && !options_flag(ui->options, "quiet") &&
+                     !options_flag(ui->options, "plain");
     p->at_end = p->plan.kind == PIPE_INFO || p->plan.kind == PIPE_EXPLAIN ||
                 (p->plan.kind == PIPE_ONCE && p->plan.takes_stdin == PIPE_STDIN_UNUSED);
     return true;
@@ -57,12 +59,14 @@ static void erase_row(struct pipe_ui *p)
     p->n_row = 0;
 }
 
-static void pipe_close(struct ui *ui)
+static void pipe_close(struct ui *ui, enum ui_close how)
 {
     struct pipe_ui *p = self(ui);
+    (void)how; /* no other painter follows */
     if (!p)
         return;
     erase_row(p);
+    strbuf_finish(&p->line);
     strbuf_finish(&p->plan.files);
     strbuf_finish(&p->plan.prompt);
     strbuf_finish(&p->in);
@@ -75,7 +79,7 @@ static void pipe_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
     struct pipe_ui *p = self(ui);
     struct strbuf clean = {0};
-    if ((tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->app->options, "quiet"))
+    if ((tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->options, "quiet"))
         return;
     erase_row(p);
     term_text_clean(text, TERM_KEEP_LINES, &clean);
@@ -91,14 +95,14 @@ static int pipe_tick(struct ui *ui)
     char row[100];
     const bool is_waiting_for_stdin = p->plan.kind == PIPE_ONCE && !p->has_asked && !p->at_end;
     const int wait = is_waiting_for_stdin && p->plan.takes_stdin == PIPE_STDIN_IF_ANY ? 100 : -1;
-    if (!p->row_allowed || !chat_is_busy(&ui->app->chat) ||
-        (p->out_is_tty && ui->app->chat.phase == CHAT_GENERATING))
+    if (!p->row_allowed || !chat_is_busy(ui->chat) ||
+        (p->out_is_tty && ui->chat->phase == CHAT_GENERATING))
         return wait;
     const double now = clock_seconds();
     if (now - p->row_painted < ROW_SECONDS)
         return (int)(ROW_SECONDS * 1000);
     p->row_painted = now;
-    turn_status(&ui->app->chat, &s);
+    chat_status(ui->chat, &s);
     status_format(&s, size_min(tty_size(STDERR_FILENO).columns - 1, sizeof(row) - 1), row,
                   sizeof(row));
     erase_row(p);
@@ -112,13 +116,12 @@ static int pipe_tick(struct ui *ui)
 
 static void leave_output(struct ui *ui)
 {
-    if (ui->app->leaving)
+    struct pipe_ui *p = self(ui);
+    if (p->aborts)
         return;
     (void)report_fail(PROGRAM, EXIT_FILE, "cannot write to standard output: %s", strerror(errno));
-    ui->app->ending = false; /* this reason goes before an interrupt's */
-    chat_stop(&ui->app->chat);
-    ui->app->code = EXIT_DONE;
-    app_leave(ui->app, EXIT_FILE);
+    p->aborts = true;
+    p->code = EXIT_FILE;
 }
 
 static void put(struct ui *ui, struct bn_str text)
@@ -177,7 +180,7 @@ static void put_thought(struct ui *ui, struct bn_str text)
 {
     struct pipe_ui *p = self(ui);
     struct strbuf clean = {0};
-    if (options_flag(ui->app->options, "quiet") || !options_flag(ui->app->options, "thoughts"))
+    if (options_flag(ui->options, "quiet") || !options_flag(ui->options, "thoughts"))
         return;
     erase_row(p);
     term_text_clean(text, TERM_KEEP_LINES, &clean);
@@ -202,7 +205,7 @@ static void pipe_answer(struct ui *ui, enum answer_part part, struct bn_str text
         if (p->in_thought)
             fputc('\n', stderr);
         p->in_thought = false;
-        if (options_flag(ui->app->options, "stream"))
+        if (options_flag(ui->options, "stream"))
             pipe_put_text(ui, text);
         else
             strbuf_add_str(&p->held, text);
@@ -215,16 +218,22 @@ static void pipe_token(struct ui *ui, const struct turn *turn)
     (void)turn;
 }
 
+static const char *model_name(const struct ui *ui)
+{
+    const struct bn_model_info *info = worker_info(ui->chat->worker);
+    return info ? info->name : "";
+}
+
 static void print_stats(struct ui *ui, const struct turn *turn)
 {
-    const struct app *app = ui->app;
-    const bool wanted = options_given(app->options, "stats") ? options_flag(app->options, "stats")
-                                                             : self(ui)->plan.kind == PIPE_TYPED;
+    const struct options *o = ui->options;
+    const bool wanted =
+        options_given(o, "stats") ? options_flag(o, "stats") : self(ui)->plan.kind == PIPE_TYPED;
     struct strbuf line = {0};
-    if (!wanted || options_flag(app->options, "quiet"))
+    if (!wanted || options_flag(o, "quiet"))
         return;
     erase_row(self(ui));
-    const struct turn_room room = {app->chat.n_used, chat_n_ctx(&app->chat), SIZE_MAX};
+    const struct turn_room room = {ui->chat->n_used, chat_n_ctx(ui->chat), SIZE_MAX};
     turn_stats_line(turn, &room, &line);
     fprintf(stderr, "%s\n", strbuf_text(&line));
     strbuf_finish(&line);
@@ -235,9 +244,9 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
     struct pipe_ui *p = self(ui);
     p->n_answers++;
     if (p->plan.output == PIPE_JSON) {
-        pipe_put_json(ui, turn_json(&ui->app->chat, turn));
+        pipe_put_json(ui, turn_json(ui->chat->model->tokenizer, model_name(ui), turn));
     } else if (p->plan.output == PIPE_JSONL) {
-        json_t *o = turn_json(&ui->app->chat, turn);
+        json_t *o = turn_json(ui->chat->model->tokenizer, model_name(ui), turn);
         if (o)
             (void)json_out_add(o, "event", json_string("end"));
         pipe_put_json(ui, o);
@@ -254,15 +263,14 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
     print_stats(ui, turn);
 }
 
-void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
+static void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
 {
-    const bool is_load = ui->app->chat.phase == CHAT_BROKEN;
-    const enum report_stage stage = is_load ? STAGE_LOAD : STAGE_RUN;
-    const char *notice = turn_fail_notice(err, ui->app->store.last_path);
-    erase_row(self(ui));
-    const enum exit_code code = report_error(PROGRAM, stage, err);
-    if (is_load || self(ui)->plan.kind != PIPE_TYPED)
-        app_leave(ui->app, is_load && code == EXIT_CONTEXT ? EXIT_MODEL : code);
+    struct pipe_ui *p = self(ui);
+    const char *notice = turn_fail_notice(err, ui->chat->store->last_path);
+    erase_row(p);
+    const enum exit_code code = report_error(PROGRAM, STAGE_RUN, err);
+    if (p->plan.kind != PIPE_TYPED)
+        pipe_end(p, code);
     else if (notice)
         ui_notice(ui, TONE_NOTE, "%s", notice);
 }
@@ -275,32 +283,35 @@ static void pipe_interrupt(struct ui *ui)
     fprintf(stderr, "\nCtrl-D or /quit leaves\n");
 }
 
-static void pipe_edit(struct ui *ui, struct bn_str text)
+static void pipe_no_text(struct ui *ui, struct bn_str text)
 {
-    (void)ui; /* there is no editor: the sender has the text */
+    (void)ui; /* there is no editor and no transcript */
     (void)text;
 }
 
 static void pipe_unmoved(struct ui *ui)
 {
-    (void)ui; /* nothing depends on the terminal's size or mode */
+    (void)ui; /* nothing depends on the size or mode of a terminal, nor on the chat being idle */
 }
 
 const struct ui_ops ui_pipe_ops = {
     .name = "pipe",
     .open = pipe_open,
     .close = pipe_close,
-    .ready = pipe_ready,
-    .input = pipe_input,
+    .ready = pipe_unmoved,
     .wants_input = pipe_wants_input,
+    .input = pipe_input,
+    .next_event = pipe_next_event,
+    .entry_done = pipe_entry_done,
     .tick = pipe_tick,
     .resize = pipe_unmoved,
     .interrupt = pipe_interrupt,
     .suspend = pipe_unmoved,
     .resume = pipe_unmoved,
     .notice = pipe_notice,
+    .said = pipe_no_text,
     .find = ui_find_nowhere,
-    .edit = pipe_edit,
+    .edit = pipe_no_text,
     .turn_begin = pipe_turn_begin,
     .answer = pipe_answer,
     .token = pipe_token,

@@ -31,6 +31,8 @@ struct pipe_plan {
     struct strbuf prompt;        /* the first message, or empty; likewise */
 };
 
+extern const struct ui_ops ui_pipe_ops;
+
 /* Before open: what this painter shall do. BN_ENOMEM. */
 bool ui_pipe_plan(struct ui *ui, const struct pipe_plan *plan, struct bn_error *err);
 

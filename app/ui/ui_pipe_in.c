@@ -8,6 +8,7 @@
 #include "app/chat/model_sheet.h"
 #include "app/common/input_text.h"
 #include "app/common/slash.h"
+#include "app/options/chat_options.h"
 #include "engine/base/clock.h"
 
 #include <errno.h>
@@ -46,7 +47,7 @@ bool pipe_wants_input(const struct ui *ui)
     if (p->plan.kind == PIPE_ONCE)
         return !p->has_asked;
     bool is_open;
-    return !chat_is_busy(&ui->app->chat) && line_end(p, &is_open) == SIZE_MAX;
+    return !chat_is_busy(ui->chat) && line_end(p, &is_open) == SIZE_MAX;
 }
 
 void pipe_input(struct ui *ui)
@@ -57,15 +58,22 @@ void pipe_input(struct ui *ui)
     if (n < 0 && (errno == EINTR || errno == EAGAIN))
         return;
     if (n < 0)
-        app_leave(ui->app, report_fail(PROGRAM, EXIT_FILE, "cannot read standard input: %s",
-                                       strerror(errno)));
+        pipe_end(
+            p, report_fail(PROGRAM, EXIT_FILE, "cannot read standard input: %s", strerror(errno)));
     if (n <= 0)
         p->at_end = true;
     else
         strbuf_add(&p->in, block, (size_t)n);
     if (p->in.failed || p->in.n_bytes > INPUT_MAX_BYTES)
-        app_leave(ui->app, report_fail(PROGRAM, EXIT_USAGE,
-                                       "standard input is larger than %zu bytes", INPUT_MAX_BYTES));
+        pipe_end(p, report_fail(PROGRAM, EXIT_USAGE, "standard input is larger than %zu bytes",
+                                INPUT_MAX_BYTES));
+}
+
+void pipe_end(struct pipe_ui *p, enum exit_code code)
+{
+    if (!p->aborts && (!p->ends || p->code == EXIT_DONE))
+        p->code = code;
+    p->ends = true;
 }
 
 static bool is_blank_text(struct bn_str s)
@@ -82,7 +90,7 @@ static bool clean_input(struct ui *ui, struct bn_str raw, struct strbuf *out)
     struct bn_error err;
     size_t bad_at;
     if (!input_clean("standard input", raw, out, &bad_at, &err)) {
-        app_leave(ui->app, report_error(PROGRAM, STAGE_RUN, &err));
+        pipe_end(self(ui), report_error(PROGRAM, STAGE_RUN, &err));
         return false;
     }
     if (bad_at != SIZE_MAX)
@@ -91,20 +99,14 @@ static bool clean_input(struct ui *ui, struct bn_str raw, struct strbuf *out)
     return true;
 }
 
-static void ask(struct ui *ui, struct bn_str text)
-{
-    struct bn_error err;
-    if (!chat_ask(&ui->app->chat, text, &err))
-        pipe_turn_failed(ui, &err);
-}
-
 /* Attachments, stdin, an empty line, the prompt: a document before the question about it. */
-static void ask_once(struct ui *ui)
+static bool make_prompt(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
-    struct strbuf text = {0}, from_stdin = {0};
-    p->has_asked = true;
-    if (clean_input(ui, strbuf_str(&p->in), &from_stdin)) {
+    struct strbuf *text = &p->line, from_stdin = {0};
+    strbuf_cut(text, 0);
+    bool ok = clean_input(ui, strbuf_str(&p->in), &from_stdin);
+    if (ok) {
         if (from_stdin.n_bytes > 0 && from_stdin.ptr[from_stdin.n_bytes - 1] == '\n')
             strbuf_cut(&from_stdin, from_stdin.n_bytes - 1); /* the end of the last line */
         const struct bn_str parts[] = {strbuf_str(&p->plan.files), strbuf_str(&from_stdin),
@@ -112,33 +114,40 @@ static void ask_once(struct ui *ui)
         for (size_t i = 0; i < 3; i++) {
             if (is_blank_text(parts[i]))
                 continue;
-            if (text.n_bytes > 0)
-                strbuf_add_text(&text, text.ptr[text.n_bytes - 1] == '\n' ? "\n" : "\n\n");
-            strbuf_add_str(&text, parts[i]);
+            if (text->n_bytes > 0)
+                strbuf_add_text(text, text->ptr[text->n_bytes - 1] == '\n' ? "\n" : "\n\n");
+            strbuf_add_str(text, parts[i]);
         }
-        if (text.n_bytes == 0)
-            app_leave(ui->app, report_fail(PROGRAM, EXIT_USAGE, "empty prompt"));
-        else
-            ask(ui, strbuf_str(&text));
+        ok = text->n_bytes > 0;
+        if (!ok)
+            pipe_end(p, report_fail(PROGRAM, EXIT_USAGE, "empty prompt"));
     }
-    strbuf_finish(&text);
     strbuf_finish(&from_stdin);
+    return ok;
 }
 
-static void ready_once(struct ui *ui)
+static bool has_text_event(struct pipe_ui *p, enum ui_event_kind kind, struct ui_event *event)
+{
+    *event = (struct ui_event){.kind = kind, .text = strbuf_str(&p->line)};
+    return true;
+}
+
+static bool next_once(struct ui *ui, struct ui_event *event)
 {
     struct pipe_ui *p = self(ui);
     if (p->has_asked) {
-        app_leave(ui->app, EXIT_DONE);
-        return;
+        pipe_end(p, EXIT_DONE);
+        return false;
     }
     if (!p->at_end && p->plan.takes_stdin == PIPE_STDIN_IF_ANY && p->in.n_bytes == 0 &&
         clock_seconds() - p->opened > FIRST_BYTE_SECONDS) {
         ui_notice(ui, TONE_WARNING, "nothing came from standard input; -f - waits for it");
         p->at_end = true;
     }
-    if (p->at_end)
-        ask_once(ui);
+    if (!p->at_end)
+        return false;
+    p->has_asked = true;
+    return make_prompt(ui) && has_text_event(p, UI_PROMPT, event);
 }
 
 /* The next line of stdin without its end; false: none is whole yet. */
@@ -162,86 +171,100 @@ static bool next_line(struct ui *ui, struct strbuf *out)
     return true;
 }
 
-static void take_line(struct ui *ui, struct bn_str raw)
-{
-    const struct pipe_ui *p = self(ui);
-    struct strbuf line = {0};
-    if (raw.n_bytes > 0 && raw.ptr[raw.n_bytes - 1] == '\r')
-        raw.n_bytes--;
-    if (clean_input(ui, raw, &line) && !is_blank_text(strbuf_str(&line))) {
-        if (p->plan.kind == PIPE_LINES)
-            ask(ui, strbuf_str(&line));
-        else if (app_enter(ui->app, strbuf_str(&line)) != ENTRY_DONE && p->plan.kind == PIPE_SCRIPT)
-            app_leave(ui->app, EXIT_USAGE);
-    }
-    strbuf_finish(&line);
-}
-
-static void ready_lines(struct ui *ui)
+/* The next line that is not blank, cleaned, in p->line. */
+static bool take_line(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
-    struct strbuf line = {0};
-    /* What commands of a script say must not depend on how long the model takes to load. */
-    if (p->plan.kind == PIPE_SCRIPT && ui->app->chat.phase == CHAT_LOADING)
-        return;
+    struct strbuf raw = {0};
+    bool has_line = false;
+    while (!has_line && !p->ends && next_line(ui, &raw)) {
+        if (raw.n_bytes > 0 && raw.ptr[raw.n_bytes - 1] == '\r')
+            strbuf_cut(&raw, raw.n_bytes - 1);
+        p->has_prompted = false;
+        strbuf_cut(&p->line, 0);
+        has_line =
+            clean_input(ui, strbuf_str(&raw), &p->line) && !is_blank_text(strbuf_str(&p->line));
+        strbuf_cut(&raw, 0);
+    }
+    strbuf_finish(&raw);
+    return has_line;
+}
+
+static bool next_of_lines(struct ui *ui, struct ui_event *event)
+{
+    struct pipe_ui *p = self(ui);
+    /* The output of a script's commands must not depend on how long the model takes to load. */
+    if (p->plan.kind == PIPE_SCRIPT && ui->chat->phase == CHAT_LOADING)
+        return false;
     if (!p->has_asked && p->plan.prompt.n_bytes > 0) {
         p->has_asked = true;
-        (void)app_say(ui->app, strbuf_str(&p->plan.prompt)); /* its failure has been reported */
-        return;
+        *event = (struct ui_event){.kind = UI_MESSAGE, .text = strbuf_str(&p->plan.prompt)};
+        return true;
     }
-    while (!ui->app->leaving && !chat_is_busy(&ui->app->chat) && next_line(ui, &line)) {
-        p->has_prompted = false;
-        take_line(ui, strbuf_str(&line));
-        strbuf_cut(&line, 0);
-    }
-    strbuf_finish(&line);
-    if (ui->app->leaving || chat_is_busy(&ui->app->chat))
-        return;
+    if (take_line(ui))
+        return has_text_event(p, p->plan.kind == PIPE_LINES ? UI_PROMPT : UI_LINE, event);
     if (p->at_end) {
         if (p->n_answers == 0 && p->plan.kind == PIPE_LINES)
-            app_leave(ui->app, report_fail(PROGRAM, EXIT_USAGE, "empty prompt"));
-        app_leave(ui->app, EXIT_DONE);
+            pipe_end(p, report_fail(PROGRAM, EXIT_USAGE, "empty prompt"));
+        pipe_end(p, EXIT_DONE);
     } else if (p->plan.kind == PIPE_TYPED && !p->has_prompted) {
         p->has_prompted = true;
         fprintf(stderr, ">>> ");
     }
+    return false;
 }
 
-static void ready_info(struct ui *ui)
+static void print_sheet(struct ui *ui)
 {
+    const struct chat *c = ui->chat;
     struct strbuf lines = {0};
-    if (!worker_info(ui->app->worker))
+    if (!worker_info(c->worker))
         return;
-    if (self(ui)->plan.output == PIPE_TEXT) {
-        model_sheet_lines(ui->app, &lines);
+    if (self(ui)->plan.kind == PIPE_EXPLAIN) {
+        model_sheet_explain(c->worker, &lines);
+        pipe_put_text(ui, strbuf_str(&lines));
+    } else if (self(ui)->plan.output == PIPE_TEXT) {
+        model_sheet_lines(c->model, c->worker, &lines);
         strbuf_add_char(&lines, '\n');
         pipe_put_text(ui, strbuf_str(&lines));
     } else {
-        pipe_put_json(ui, model_sheet_json(ui->app));
+        pipe_put_json(ui, model_sheet_json(c->model, c->worker));
     }
     strbuf_finish(&lines);
-    app_leave(ui->app, EXIT_DONE);
+    pipe_end(self(ui), EXIT_DONE);
 }
 
-static void ready_explain(struct ui *ui)
+/* The next text for the chat, which is idle. */
+static bool next_text(struct ui *ui, struct ui_event *event)
 {
-    struct strbuf lines = {0};
-    if (!worker_info(ui->app->worker))
-        return;
-    model_sheet_explain(ui->app, &lines);
-    pipe_put_text(ui, strbuf_str(&lines));
-    strbuf_finish(&lines);
-    app_leave(ui->app, EXIT_DONE);
+    switch (self(ui)->plan.kind) {
+    case PIPE_INFO:
+    case PIPE_EXPLAIN:
+        print_sheet(ui);
+        return false;
+    case PIPE_ONCE:
+        return next_once(ui, event);
+    case PIPE_LINES:
+    case PIPE_SCRIPT:
+    case PIPE_TYPED:
+        break;
+    }
+    return next_of_lines(ui, event);
 }
 
-void pipe_ready(struct ui *ui)
+bool pipe_next_event(struct ui *ui, struct ui_event *event)
 {
-    if (self(ui)->plan.kind == PIPE_INFO)
-        ready_info(ui);
-    else if (self(ui)->plan.kind == PIPE_EXPLAIN)
-        ready_explain(ui);
-    else if (self(ui)->plan.kind == PIPE_ONCE)
-        ready_once(ui);
-    else
-        ready_lines(ui);
+    struct pipe_ui *p = self(ui);
+    if (!p->ends && !p->aborts && !chat_is_busy(ui->chat) && next_text(ui, event))
+        return true;
+    if (!p->ends && !p->aborts)
+        return false;
+    *event = (struct ui_event){.kind = p->aborts ? UI_ABORT : UI_END, .code = p->code};
+    return true;
+}
+
+void pipe_entry_done(struct ui *ui, enum entry entry)
+{
+    if (self(ui)->plan.kind == PIPE_SCRIPT && entry != ENTRY_DONE)
+        pipe_end(self(ui), EXIT_USAGE);
 }

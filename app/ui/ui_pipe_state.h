@@ -6,15 +6,19 @@
 
 #include "app/ui/ui_pipe.h"
 
-#include "app/app.h"
+#include "app/chat/chat.h"
 #include "app/common/json_out.h"
 
 struct pipe_ui {
     struct pipe_plan plan;
-    struct strbuf in;  /* read from stdin and not used yet */
-    bool at_end;       /* of stdin */
-    bool has_asked;    /* ONCE: the turn has begun; others: the first prompt is through */
-    bool has_prompted; /* TYPED: the prompt stands on stderr */
+    struct strbuf in;    /* read from stdin and not used yet */
+    bool at_end;         /* of stdin */
+    bool has_asked;      /* ONCE: the turn has begun; others: the first prompt is through */
+    bool has_prompted;   /* TYPED: the prompt stands on stderr */
+    struct strbuf line;  /* the text of the last event */
+    bool ends;           /* the next event is UI_END ... */
+    bool aborts;         /* ... or UI_ABORT */
+    enum exit_code code; /* of that event */
     double opened;
     size_t n_answers;
     struct strbuf held; /* --no-stream: the answer until its end */
@@ -24,14 +28,17 @@ struct pipe_ui {
     double row_painted;
 };
 
-/* Standard input: what it holds becomes turns. */
+/* As in ui_ops. */
 bool pipe_wants_input(const struct ui *ui);
 void pipe_input(struct ui *ui);
-void pipe_ready(struct ui *ui);
+bool pipe_next_event(struct ui *ui, struct ui_event *event);
+void pipe_entry_done(struct ui *ui, enum entry entry);
+
+/* End the program with the next event. The first code stays, but an error replaces EXIT_DONE. */
+void pipe_end(struct pipe_ui *p, enum exit_code code);
 
 /* Standard output, cleaned where it is a terminal; a failure ends the program. */
 void pipe_put_text(struct ui *ui, struct bn_str text);
 void pipe_put_json(struct ui *ui, json_t *object);
-void pipe_turn_failed(struct ui *ui, const struct bn_error *err);
 
 #endif

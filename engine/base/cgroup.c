@@ -1,5 +1,9 @@
 /*
- * Walks from the process's groups up to where they are mounted: see cgroup.h.
+ * Limits of control groups: walks from each group of the process up to the mount point of its
+ * hierarchy.
+ *
+ * /proc/self/cgroup has one line per hierarchy: "0::/group" (version 2) or
+ * "4:cpu,cpuacct:/group" (version 1).
  */
 #include "engine/base/cgroup.h"
 
@@ -12,8 +16,8 @@
 #define V2_MOUNT "/sys/fs/cgroup"
 #define LINE_MAX_BYTES 1024
 
-/* Inside a container the path may name directories that only exist outside; what remains is the
- * mount itself. */
+/* The least limit of `group` and its ancestors. Inside a container the path may name directories
+ * that exist only outside; then the walk ends at the mount point. */
 static size_t least_above(const char *root, const char *mount, const char *group,
                           cgroup_limit_fn limit_of)
 {
@@ -32,7 +36,7 @@ static size_t least_above(const char *root, const char *mount, const char *group
     }
 }
 
-/* Is the name one of those in a list with commas? */
+/* Is `name` in a list separated by commas? */
 static bool is_in_list(const char *list, const char *name)
 {
     const size_t chars = strlen(name);
@@ -46,7 +50,6 @@ static bool is_in_list(const char *list, const char *name)
     }
 }
 
-/* Lines of /proc/self/cgroup: "0::/group" (v2) and "4:cpu,cpuacct:/group" (v1). */
 size_t cgroup_least(const char *root, const struct cgroup_limit *limit)
 {
     char path[CGROUP_DIR_BYTES], line[LINE_MAX_BYTES];

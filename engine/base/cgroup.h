@@ -1,25 +1,27 @@
 /*
- * The control groups that this process is in: limits of a group hold for every group in it, so what
- * counts is the least of all around it. Linux; elsewhere there are none.
+ * Limits from the control groups of this process (Linux; elsewhere there are none).
+ *
+ * The limit of a group also holds for the groups inside it, so the least limit of a group and all
+ * its ancestors counts.
  */
 #ifndef ENGINE_BASE_CGROUP_H
 #define ENGINE_BASE_CGROUP_H
 
 #include <stddef.h>
 
-/* What a limit leaves in the group of this directory, SIZE_MAX for no limit. */
+/* Returns the limit that the group with this directory sets, SIZE_MAX for no limit. */
 typedef size_t (*cgroup_limit_fn)(const char *dir);
 
 struct cgroup_limit {
-    const char *controller; /* as /proc/self/cgroup names it, version 1 */
-    const char *v1_mount;   /* where that controller's groups are */
+    const char *controller; /* name of the controller in version 1, as in /proc/self/cgroup */
+    const char *v1_mount;   /* mount point of that controller */
     cgroup_limit_fn of_v1, of_v2;
 };
 
-#define CGROUP_DIR_BYTES 1024 /* most bytes of a directory given to of_v1 and of_v2 */
+#define CGROUP_DIR_BYTES 1024 /* longest directory passed to of_v1 and of_v2 */
 
-/* The least over all groups around the process; SIZE_MAX where nothing limits it. Files are looked
- * up below `root`: "" but in tests. */
+/* The least limit over all groups of the process, SIZE_MAX if there is none. `root` is put in front
+ * of every path; it is "" except in tests. */
 size_t cgroup_least(const char *root, const struct cgroup_limit *limit);
 
 #endif

@@ -1,6 +1,6 @@
 /*
- * Sentences of struct bn_error. Too long a sentence is cut at its end, never refused: an error
- * about an error helps nobody.
+ * Formats the message of struct bn_error. A message that is too long is cut, because the beginning
+ * of the original error is more useful than an error about its length.
  */
 #include "engine/base/error.h"
 

@@ -1,9 +1,10 @@
 /*
- * One sentence for a person and one code for a program.
+ * Errors: one sentence for the user and one code for the program.
  *
- * A fallible function returns bool, takes `struct bn_error *err` last and writes its outputs only
- * on success. Whoever notices the fault writes the sentence, with names and numbers; callers may
- * put words in front of it. `err` is never NULL. The text has no final period or newline.
+ * A function that can fail returns bool, takes `struct bn_error *err` as its last argument and
+ * writes its outputs only on success. The function that detects the error writes the sentence, with
+ * names and numbers; callers may add a prefix. `err` is never NULL. The text has no final period or
+ * newline.
  */
 #ifndef ENGINE_BASE_ERROR_H
 #define ENGINE_BASE_ERROR_H
@@ -20,13 +21,13 @@ enum bn_errcode {
     BN_OK,
     BN_EARG,         /* the caller's value is out of range */
     BN_EFORMAT,      /* a file or text breaks its own format */
-    BN_EUNSUPPORTED, /* well formed, but not something this program runs */
-    BN_EIO,          /* the operating system refused a read, write or map */
+    BN_EUNSUPPORTED, /* well formed, but this program cannot run it */
+    BN_EIO,          /* the operating system refused to open, read, write or map */
     BN_ENOMEM,
     BN_ECONTEXT,   /* more tokens than the context holds */
     BN_ECANCELLED, /* the cancel flag was seen; nothing changed */
-    BN_EDEVICE,    /* the device failed or computed nonsense */
-    BN_ELOST,      /* it failed for good: nothing runs on it until the program is started anew */
+    BN_EDEVICE,    /* the device failed or returned wrong values */
+    BN_ELOST,      /* the device failed for good; only a restart of the program helps */
 };
 
 struct bn_error {
@@ -34,10 +35,10 @@ struct bn_error {
     char text[500];
 };
 
-/* Write code and sentence; always false, so that `return bn_fail(...)` reads as what it does. */
+/* Write code and sentence. Returns false, so that a caller can write `return bn_fail(...)`. */
 bool bn_fail(struct bn_error *err, enum bn_errcode code, const char *fmt, ...) BN_PRINTF(3, 4);
 
-/* Put "prefix: " before the sentence that is there, keep the code; always false. */
+/* Put "prefix: " before the sentence and keep the code. Returns false. */
 bool bn_fail_prefix(struct bn_error *err, const char *fmt, ...) BN_PRINTF(2, 3);
 
 #endif

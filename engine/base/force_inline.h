@@ -1,6 +1,8 @@
 /*
- * BN_FORCE_INLINE: for kernel bodies written once and instantiated by constant arguments. Always
- * static, so that no copy compiled for a newer processor is linked into code for an older one.
+ * BN_FORCE_INLINE, for kernel bodies that are written once and specialised by constant arguments.
+ *
+ * It includes `static`: without it the linker could use a copy compiled for a newer processor in
+ * code for an older one.
  */
 #ifndef ENGINE_BASE_FORCE_INLINE_H
 #define ENGINE_BASE_FORCE_INLINE_H

@@ -1,5 +1,6 @@
 /*
- * Half precision by integer arithmetic, the same on every compiler and machine.
+ * Half precision with integer arithmetic only, so that every compiler and machine gives the same
+ * bits.
  */
 #include "engine/base/fp16.h"
 
@@ -29,7 +30,7 @@ uint16_t f32_to_f16(float f)
     const uint32_t magnitude = u & 0x7fffffffu;
     if (magnitude > 0x7f800000u)
         return sign | 0x7e00u | (uint16_t)(magnitude >> 13 & 0x3ffu);
-    if (magnitude >= 0x47800000u) /* 65536 and beyond */
+    if (magnitude >= 0x47800000u) /* 65536 and above become infinity */
         return sign | 0x7c00u;
     uint32_t m = (magnitude & 0x7fffffu) | 0x800000u;
     const int e = (int)(magnitude >> 23) - 112;

@@ -1,6 +1,7 @@
 /*
- * Half and brain floats to single and back, bit by bit: the definition every kernel is checked
- * against. To half rounds to nearest even; subnormals, infinities and NaN are kept.
+ * Conversions between half (f16), bfloat16 and single precision. Kernels are tested against them.
+ *
+ * f32_to_f16 rounds to nearest even. Subnormals, infinities and NaN are preserved.
  */
 #ifndef ENGINE_BASE_FP16_H
 #define ENGINE_BASE_FP16_H

@@ -1,5 +1,5 @@
 /*
- * Formats a line and hands it to the sink.
+ * Formats a log line and passes it to the sink. Longer lines are cut at 400 bytes.
  */
 #include "engine/base/log.h"
 
@@ -13,7 +13,7 @@ void bn_log(const struct bn_log *log, enum bn_log_level level, const char *fmt, 
     char line[400];
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(line, sizeof(line), fmt, args); /* cut if too long */
+    (void)vsnprintf(line, sizeof(line), fmt, args); /* cuts long lines */
     va_end(args);
     log->write(log->ud, level, line);
 }

@@ -1,6 +1,5 @@
 /*
- * Where the engine's remarks go. Silent unless somebody gives a sink; the engine itself never
- * prints.
+ * Log lines of the engine. They go to the sink of the caller; the engine itself never prints.
  */
 #ifndef ENGINE_BASE_LOG_H
 #define ENGINE_BASE_LOG_H

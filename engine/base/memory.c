@@ -1,17 +1,25 @@
 /*
- * Aligned heap blocks and anonymous mappings.
+ * Aligned heap blocks, anonymous mappings, and what the system reports about memory.
+ *
+ * The reports are read from Linux' /proc and control-group files. A missing file means no limit or
+ * an unknown number.
  */
 #define _GNU_SOURCE /* MAP_ANONYMOUS, madvise */
 #include "engine/base/memory.h"
 
-#include "engine/base/proc_number.h"
+#include "engine/base/cgroup.h"
 #include "engine/base/size.h"
 
+#include <inttypes.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <unistd.h>
+
+#define LINE_MAX_BYTES 1024
 
 void *mem_alloc(size_t n, size_t unit_bytes)
 {
@@ -70,7 +78,7 @@ bool mem_map_open(struct mem_map *map, size_t n_bytes, enum mem_pages pages)
 void mem_map_close(struct mem_map *map)
 {
     if (map->ptr)
-        (void)munmap(map->ptr, map->n_bytes); /* fails only on our own mistake */
+        (void)munmap(map->ptr, map->n_bytes); /* fails only for a wrong address */
     *map = (struct mem_map){0};
 }
 
@@ -83,11 +91,28 @@ void mem_file_drop(const void *bytes, size_t n_bytes)
         (void)madvise((void *)begin, end - begin, MADV_DONTNEED); /* a hint about memory use */
 }
 
-/* A line of /proc/self/status in bytes. Not getrusage, whose highest may be the parent's. */
+/* The number after `key` in the first line of a file under /proc or /sys that begins with `key` and
+ * has a number; "" for a file of one number. Returns false if there is no such file or line. */
+static bool read_number(const char *path, const char *key, uint64_t *out)
+{
+    char line[LINE_MAX_BYTES];
+    bool is_found = false;
+    FILE *f = fopen(path, "re");
+    if (!f)
+        return false;
+    while (!is_found && fgets(line, sizeof line, f))
+        is_found = strncmp(line, key, strlen(key)) == 0 &&
+                   sscanf(line + strlen(key), "%" SCNu64, out) == 1;
+    (void)fclose(f); /* only read */
+    return is_found;
+}
+
+/* A line of /proc/self/status in bytes. getrusage is not used because the maximum that it reports
+ * can be the parent's. */
 static size_t status_bytes(const char *name)
 {
     uint64_t kilobytes;
-    return proc_number("/proc/self/status", name, &kilobytes) ? (size_t)kilobytes * 1024 : 0;
+    return read_number("/proc/self/status", name, &kilobytes) ? (size_t)kilobytes * 1024 : 0;
 }
 
 size_t mem_resident_bytes(void)
@@ -108,4 +133,52 @@ size_t mem_file_bytes(void)
 size_t mem_peak_bytes(void)
 {
     return status_bytes("VmHWM:");
+}
+
+/* A group's limit minus the bytes that the system cannot reclaim, which memory.stat lists after
+ * `key`. Pages of files do not count, because the system reclaims them when memory gets short. */
+static size_t free_in_group(const char *dir, const char *limit_name, const char *key)
+{
+    char path[CGROUP_DIR_BYTES + 64];
+    uint64_t limit, used;
+    (void)snprintf(path, sizeof path, "%s/%s", dir, limit_name);
+    if (!read_number(path, "", &limit)) /* "max" means no limit */
+        return SIZE_MAX;
+    (void)snprintf(path, sizeof path, "%s/memory.stat", dir);
+    if (!read_number(path, key, &used))
+        return SIZE_MAX;
+    return used < limit ? (size_t)(limit - used) : 0;
+}
+
+static size_t free_of_v1(const char *dir)
+{
+    return free_in_group(dir, "memory.limit_in_bytes", "total_rss ");
+}
+
+static size_t free_of_v2(const char *dir)
+{
+    return free_in_group(dir, "memory.max", "anon ");
+}
+
+static const struct cgroup_limit memory_limit = {"memory", "/sys/fs/cgroup/memory", free_of_v1,
+                                                 free_of_v2};
+
+static size_t address_space_free(void)
+{
+    struct rlimit limit;
+    uint64_t pages;
+    if (getrlimit(RLIMIT_AS, &limit) != 0 || limit.rlim_cur == RLIM_INFINITY ||
+        !read_number("/proc/self/statm", "", &pages))
+        return SIZE_MAX;
+    const uint64_t used = pages * (uint64_t)sysconf(_SC_PAGESIZE);
+    return used < limit.rlim_cur ? (size_t)(limit.rlim_cur - used) : 0;
+}
+
+size_t mem_free_bytes(void)
+{
+    uint64_t kilobytes;
+    size_t n = SIZE_MAX;
+    if (read_number("/proc/meminfo", "MemAvailable:", &kilobytes))
+        n = (size_t)kilobytes * 1024;
+    return size_min(n, size_min(cgroup_least("", &memory_limit), address_space_free()));
 }

@@ -1,9 +1,10 @@
 /*
- * Memory in two sizes. Small things: aligned to 64 bytes, zeroed. Large things (weights, KV cache):
- * anonymous pages, zeroed by the kernel when first touched, huge pages asked for on request.
+ * Memory for small and large things, and how much of it the process uses.
  *
- * Every size is checked against overflow here, so callers pass counts. NULL means out of memory;
- * the caller writes the sentence.
+ * Small: heap blocks, zeroed and aligned to 64 bytes. Large (weights, KV cache): anonymous pages
+ * that the kernel zeroes at the first access, on request as huge pages. Every size is checked
+ * against overflow here, so callers pass counts. NULL or false means out of memory; the caller
+ * writes the message.
  */
 #ifndef ENGINE_BASE_MEMORY_H
 #define ENGINE_BASE_MEMORY_H
@@ -13,13 +14,14 @@
 
 #define MEM_ALIGN 64 /* one cache line, one AVX-512 register */
 
-/* n * unit_bytes zeroed bytes, aligned to MEM_ALIGN; free with mem_free. n = 0 gives a valid
- * pointer. */
+/* Allocate n * unit_bytes zeroed bytes, aligned to MEM_ALIGN; free with mem_free. n = 0 gives a
+ * valid pointer. */
 void *mem_alloc(size_t n, size_t unit_bytes);
-void mem_free(void *p); /* NULL is fine */
+void mem_free(void *p); /* accepts NULL */
 
-/* Grow an array of `*cap` units to hold at least `need`: doubling, contents kept, new part zeroed.
- * `items` is the address of the array pointer. False, and nothing changed, when out of memory. */
+/* Grow an array of `*cap` units to at least `need` units. The capacity at least doubles, the
+ * contents are kept and the new units are zeroed. `items` is the address of the array pointer.
+ * Returns false and changes nothing if there is no memory. */
 bool mem_grow(void *items, size_t *cap, size_t need, size_t unit_bytes);
 
 enum mem_pages { MEM_PAGES_NORMAL, MEM_PAGES_HUGE };
@@ -29,25 +31,26 @@ struct mem_map {
     size_t n_bytes;
 };
 
-/* Reserve zeroed pages; they cost memory when first written. False when the system refuses. */
+/* Reserve zeroed pages, which use memory only after they are written. False if the system refuses.
+ */
 bool mem_map_open(struct mem_map *map, size_t n_bytes, enum mem_pages pages);
-void mem_map_close(struct mem_map *map); /* an all-zero map is fine */
+void mem_map_close(struct mem_map *map); /* accepts an all-zero map */
 
-/* The pages that hold these bytes of a read-only file mapping are not needed for now: they leave
- * this process (not the page cache) and come back when read again. Never for anonymous memory,
- * which would turn to zeros. */
+/* Release the pages of a read-only file mapping that hold these bytes. They leave this process but
+ * not the page cache, and the next access loads them again. Never call it for anonymous memory,
+ * which would lose its contents. */
 void mem_file_drop(const void *bytes, size_t n_bytes);
 
-/* Bytes of this process resident in memory now, of these its own (anonymous) and of files, whose
- * pages the system takes back when it needs them; and all at the highest. 0 where the system does
- * not say. */
+/* Resident memory of this process in bytes: total, anonymous, mapped from files (the system
+ * can reclaim these pages), and the highest total so far. 0 if the system does not report it. */
 size_t mem_resident_bytes(void);
 size_t mem_anon_bytes(void);
 size_t mem_file_bytes(void);
 size_t mem_peak_bytes(void);
 
-/* Bytes that this process may still take before memory gets short, files' pages given up; SIZE_MAX
- * where the system does not say. */
+/* Bytes that this process can still allocate before memory gets short: the least of the available
+ * memory of the machine, the limits of its control groups and the limit of its address space. Pages
+ * of files count as available. SIZE_MAX if the system reports none of them. */
 size_t mem_free_bytes(void);
 
 #endif

@@ -1,9 +1,10 @@
 /*
- * Noise that is a function of (seed, position, number), never a stream: the same draw however a
- * token was reached. gumbel(...) makes argmax(z / temp + g) a draw from softmax(z / temp).
+ * Random numbers for sampling, as a function of (seed, position, number).
  *
- * Integers and doubles in a fixed order without fused operations, so every device and compiler
- * gives the same bits.
+ * There is no generator state, so the draw at a position does not depend on how the program reached
+ * it. With Gumbel noise g, argmax(z / temp + g) is a draw from softmax(z / temp). Integers and
+ * doubles in a fixed order without fused operations give the same bits on every device and
+ * compiler.
  */
 #ifndef ENGINE_BASE_NOISE_H
 #define ENGINE_BASE_NOISE_H
@@ -16,7 +17,7 @@
 #define NOISE_FN static inline
 #endif
 
-/* Largest gumbel noise there is: -log(-log(1 - 2^-25)) is 17.33. */
+/* Upper bound of noise_gumbel: -log(-log(1 - 2^-25)) is 17.33. */
 #define NOISE_GUMBEL_MAX 17.4
 
 /* Finaliser of SplitMix64 (Steele, Lea and Flood): every input bit reaches every output bit. */
@@ -28,7 +29,7 @@ NOISE_FN uint64_t noise_mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* The part that all numbers of one position share. */
+/* Key of a position, for noise_bits and noise_gumbel. */
 NOISE_FN uint64_t noise_key(uint64_t seed, uint64_t position)
 {
     return noise_mix(noise_mix(seed) ^ position);
@@ -60,7 +61,7 @@ NOISE_FN double noise_log(double x)
     return (double)e * 0.6931471805599453 + 2.0 * t * p;
 }
 
-/* Standard Gumbel noise: -log(-log(u)), u one of 2^24 values inside (0, 1). */
+/* Standard Gumbel noise -log(-log(u)), where u is one of 2^24 values inside (0, 1). */
 NOISE_FN double noise_gumbel(uint64_t key, uint64_t number)
 {
     const double u = ((double)(noise_bits(key, number) >> 40) + 0.5) * (1.0 / 16777216.0);

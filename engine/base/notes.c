@@ -1,5 +1,5 @@
 /*
- * Collected notes and the list of repairs that are switched off.
+ * Notes about a model file, and the test whether a repair is switched off.
  */
 #include "engine/base/notes.h"
 

@@ -1,9 +1,9 @@
 /*
- * What a person should know about how a file was read: repairs made, rules applied, things odd.
+ * Notes about a model file for the user: repairs, applied rules and warnings.
  *
- * A repair has a stable id ("pre-tokenizer", "chat-template", "end-of-turn", ...), which
- * `--no-repair` takes. Notes are collected in the caller's struct; a full list drops further notes
- * and counts them.
+ * Each note has a stable id ("pre-tokenizer", "chat-template", "end-of-turn", ...); `--no-repair`
+ * accepts the ids of repairs. The caller owns the list. A full list drops further notes and counts
+ * them.
  */
 #ifndef ENGINE_BASE_NOTES_H
 #define ENGINE_BASE_NOTES_H
@@ -13,12 +13,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-#define BN_NOTES_MAX 32 /* a dozen kinds exist; the rest is head-room */
+#define BN_NOTES_MAX 32 /* a dozen ids exist; the rest is reserve */
 
 enum bn_note_kind {
-    BN_NOTE_INFO,    /* a rule that was applied, worth showing in `info` */
-    BN_NOTE_REPAIR,  /* a known fault of the file, mended; can be switched off by id */
-    BN_NOTE_WARNING, /* shown to the user at start */
+    BN_NOTE_INFO,    /* a rule that was applied; `info` shows it */
+    BN_NOTE_REPAIR,  /* a known fault of the file was repaired; can be switched off by id */
+    BN_NOTE_WARNING, /* shown to the user at the start */
 };
 
 struct bn_note {
@@ -33,12 +33,12 @@ struct bn_notes {
     size_t n_dropped;
 };
 
-/* Append a note. `notes` may be NULL: the caller does not want to know. */
+/* Append a note. Does nothing if `notes` is NULL. */
 void bn_notes_add(struct bn_notes *notes, enum bn_note_kind kind, const char *id, const char *fmt,
                   ...) BN_PRINTF(4, 5);
 
-/* May the repair `id` be made? `no_repair` is NULL (all may), "all" (none may), or ids with commas.
- */
+/* May the repair `id` be made? `no_repair` lists the repairs that are switched off: NULL for none,
+ * "all", or ids separated by commas. */
 bool bn_repair_allowed(const char *no_repair, const char *id);
 
 #endif

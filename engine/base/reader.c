@@ -1,5 +1,6 @@
 /*
- * The bounded reader. Lengths are compared with what is left, never added to the position first.
+ * The bounded reader. A length is compared with the bytes left and never added to the position
+ * before, so that it cannot overflow.
  */
 #include "engine/base/reader.h"
 

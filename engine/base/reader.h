@@ -1,8 +1,8 @@
 /*
- * Reads little-endian numbers and strings out of a fixed piece of memory.
+ * Reads little-endian numbers and strings from a fixed block of memory.
  *
- * The first read past the end latches `failed`: every later read gives zero, so a parser reads a
- * whole record and checks once. Nothing is copied; strings point into the memory.
+ * A read past the end sets `failed`, and every later read returns zero, so that a parser can read a
+ * whole record and check once. Nothing is copied; strings point into the block.
  */
 #ifndef ENGINE_BASE_READER_H
 #define ENGINE_BASE_READER_H
@@ -28,10 +28,10 @@ uint16_t reader_u16(struct reader *r);
 uint32_t reader_u32(struct reader *r);
 uint64_t reader_u64(struct reader *r);
 
-/* The next n bytes, or NULL and latched when fewer are left. */
+/* The next n bytes. If fewer are left, returns NULL and sets `failed`. */
 const uint8_t *reader_bytes(struct reader *r, uint64_t n);
 
-/* u64 length, then that many bytes. */
+/* A string: its length as u64, then the bytes. */
 struct bn_str reader_string(struct reader *r);
 
 #endif

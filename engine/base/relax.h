@@ -1,6 +1,8 @@
 /*
- * A pause inside a spinning loop: tells the processor that this thread waits for another, which
- * saves power and, on a shared core, time. Does nothing where there is no such instruction.
+ * Hints for the processor; no effect where the compiler has no such instruction.
+ *
+ * cpu_relax belongs in loops that wait for another thread. It saves power, and time for the other
+ * thread of the same core.
  */
 #ifndef ENGINE_BASE_RELAX_H
 #define ENGINE_BASE_RELAX_H

@@ -1,5 +1,6 @@
 /*
- * Arithmetic on sizes that come from outside: false instead of wrapping round.
+ * Arithmetic on sizes from untrusted input. An operation that would overflow returns false and
+ * leaves *out unchanged.
  */
 #ifndef ENGINE_BASE_SIZE_H
 #define ENGINE_BASE_SIZE_H

@@ -1,5 +1,6 @@
 /*
- * A piece of somebody else's bytes: not owned, not terminated, any bytes at all.
+ * A string that points into memory owned by another object. It has no terminator and may contain
+ * any bytes.
  */
 #ifndef ENGINE_BASE_STR_H
 #define ENGINE_BASE_STR_H

@@ -3,8 +3,8 @@
  */
 #include "engine/gguf/gguf_file.h"
 
+#include "engine/base/hash.h"
 #include "engine/base/memory.h"
-#include "engine/base/sha256.h"
 #include "engine/base/size.h"
 #include "engine/gguf/gguf_le.h"
 #include "engine/gguf/gguf_map.h"

@@ -349,7 +349,7 @@ void generator_cut(struct generator *g, size_t n_keep)
 }
 
 /* Lanes are tested with the engine itself. */
-bool generator_lane_open(struct generator *g, struct generator_lane **out, struct bn_error *err)
+bool generator_seq_open(struct generator *g, struct generator_seq **out, struct bn_error *err)
 {
     (void)g;
     (void)out;
@@ -362,42 +362,42 @@ size_t generator_batch(const struct generator *g)
     return 1;
 }
 
-void generator_lane_close(struct generator_lane *lane)
+void generator_seq_close(struct generator_seq *lane)
 {
     (void)lane;
 }
 
-bool generator_lane_set(struct generator_lane *lane, const struct sampler_params *params,
-                        size_t n_alts, struct bn_error *err)
+bool generator_seq_set(struct generator_seq *lane, const struct sampler_params *params,
+                       size_t n_alts, struct bn_error *err)
 {
     (void)lane;
     (void)params;
     (void)n_alts;
-    return generator_lane_open(NULL, NULL, err);
+    return generator_seq_open(NULL, NULL, err);
 }
 
-bool generator_lane_read(struct generator_lane *lane, const int32_t *ids, size_t n_ids,
-                         const struct bn_control *control, struct bn_sync_stats *stats,
-                         int32_t *next, struct bn_error *err)
+bool generator_seq_read(struct generator_seq *lane, const int32_t *ids, size_t n_ids,
+                        const struct bn_control *control, struct bn_sync_stats *stats,
+                        int32_t *next, struct bn_error *err)
 {
     (void)ids;
     (void)n_ids;
     (void)control;
     (void)stats;
     (void)next;
-    return generator_lane_set(lane, NULL, 0, err);
+    return generator_seq_set(lane, NULL, 0, err);
 }
 
-bool generator_lanes_step(struct generator_step *steps, size_t n_steps,
-                          const struct bn_control *control, struct bn_error *err)
+bool generator_step_all(struct generator_step *steps, size_t n_steps,
+                        const struct bn_control *control, struct bn_error *err)
 {
     (void)steps;
     (void)n_steps;
     (void)control;
-    return generator_lane_open(NULL, NULL, err);
+    return generator_seq_open(NULL, NULL, err);
 }
 
-void generator_lane_alts(const struct generator_lane *lane, struct generator_alt *out)
+void generator_seq_alts(const struct generator_seq *lane, struct generator_alt *out)
 {
     (void)lane;
     (void)out;

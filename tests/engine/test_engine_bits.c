@@ -2,6 +2,7 @@
  * The numerics contract: the same bits whatever the instruction set, the threads, the micro-batch,
  * the neighbours in a batch, and whether the KV was reused; and the same as on every other machine.
  */
+#include "engine/base/hash.h"
 #include "engine/base/memory.h"
 #include "tests/engine/test_engine_kit.h"
 
@@ -342,18 +343,6 @@ static void splitting_positions_changes_no_bit(void **state)
     compare_splits(BN_KV_Q8);
 }
 
-static uint64_t hash_floats(const float *x, size_t n)
-{
-    uint64_t h = 0xcbf29ce484222325u; /* FNV-1a */
-    for (size_t i = 0; i < n; i++) {
-        uint32_t u;
-        memcpy(&u, &x[i], sizeof u);
-        for (size_t b = 0; b < 4; b++)
-            h = (h ^ (u >> (8 * b) & 255)) * 0x100000001b3u;
-    }
-    return h;
-}
-
 /* Bits that were right once (test_cpu_forward says so) and must be on every machine and compiler.
  */
 static void bits_are_those_of_other_machines(void **state)
@@ -372,7 +361,7 @@ static void bits_are_those_of_other_machines(void **state)
         const struct synth_spec spec = spec_of(golden[i].arch);
         const struct bn_model_config cfg = {.n_threads = 2};
         float *logits = logits_with(&spec, &cfg, ids);
-        const uint64_t hash = hash_floats(logits, N_IDS * 262);
+        const uint64_t hash = fnv1a_add_bytes(FNV1A_START, logits, N_IDS * 262 * sizeof(float));
         if (hash != golden[i].hash)
             fail_msg("%s: the logits hash to 0x%016llx", golden[i].arch, (unsigned long long)hash);
         mem_free(logits);

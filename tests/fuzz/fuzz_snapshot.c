@@ -8,6 +8,7 @@
  * snapshot written once.
  */
 #include "app/chat/answer/snapshot.h"
+#include "engine/base/hash.h"
 #include "engine/base/size.h"
 #include "tests/fuzz/fuzz.h"
 #include "tests/support/synth.h"
@@ -59,7 +60,7 @@ static uint64_t sum_of(const uint8_t *bytes, size_t n_bytes)
     for (size_t i = 0; i + 8 <= n_bytes; i += 8) {
         uint64_t word;
         memcpy(&word, bytes + i, 8);
-        sum = (sum ^ word) * 0x100000001b3u;
+        sum = fnv1a_add(sum, word);
         sum ^= sum >> 29;
     }
     return sum;

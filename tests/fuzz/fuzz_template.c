@@ -22,7 +22,7 @@ static bool holds_mark(struct bn_str s)
 
 static struct template_value *text(struct template_arena *a, const char *s)
 {
-    return template_string(a, bn_str_of(s), SEGMENT_NO_MESSAGE);
+    return template_string(a, bn_str_of(s));
 }
 
 static struct template_value *message(struct template_arena *a, const char *role, const char *words)

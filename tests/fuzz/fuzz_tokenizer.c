@@ -1,12 +1,13 @@
 /*
- * A hostile vocabulary, then a hostile text through it.
+ * Fuzzes the tokenizer with a hostile vocabulary and a hostile text.
  *
- * First byte even: a u16 length, that many bytes of text, and a whole GGUF file. Odd: the
- * vocabulary is built from the bytes, so that the fuzzer need not learn GGUF first: flags, then
- * strings with a length byte (tokens with a type and a score, merges), then the text.
+ * If the first byte is even, a u16 length, a text of that length and a complete GGUF file follow.
+ * If it is odd, the vocabulary is built from the bytes, so that the fuzzer does not have to learn
+ * GGUF: flags, then strings with a length byte (tokens with a type and a score, merges), then the
+ * text.
  *
- * Beside crashes, it checks what must hold for every vocabulary: ids in range, no control token out
- * of somebody's words, the same text whether streamed or whole.
+ * It also checks properties of every vocabulary: ids are in range, message text gives no control
+ * token, and the text survives the round trip if all bytes have tokens.
  */
 #include "engine/base/memory.h"
 #include "engine/file.h"
@@ -25,7 +26,7 @@ struct input {
     size_t n_left;
 };
 
-static uint8_t take_byte(struct input *in)
+static uint8_t next_byte(struct input *in)
 {
     if (in->n_left == 0)
         return 0;
@@ -33,7 +34,7 @@ static uint8_t take_byte(struct input *in)
     return *in->at++;
 }
 
-static struct bn_str take_str(struct input *in, size_t n_bytes)
+static struct bn_str next_str(struct input *in, size_t n_bytes)
 {
     const size_t n = n_bytes < in->n_left ? n_bytes : in->n_left;
     const struct bn_str str = {(const char *)in->at, n};
@@ -42,9 +43,9 @@ static struct bn_str take_str(struct input *in, size_t n_bytes)
     return str;
 }
 
-static void hold(bool true_for_all)
+static void check(bool is_true)
 {
-    if (!true_for_all)
+    if (!is_true)
         abort();
 }
 
@@ -56,9 +57,9 @@ static void build(struct vocab_builder *b, struct input *in)
     static int32_t types[TOKENS_MAX + 256];
     static float scores[TOKENS_MAX + 256];
     static char bytes[256][4];
-    const uint8_t flags = take_byte(in);
-    const uint8_t pre = take_byte(in);
-    const size_t n_tokens = take_byte(in), n_merges = take_byte(in) % MERGES_MAX;
+    const uint8_t flags = next_byte(in);
+    const uint8_t pre = next_byte(in);
+    const size_t n_tokens = next_byte(in), n_merges = next_byte(in) % MERGES_MAX;
     size_t n = 0;
     for (; flags & 2 && n < 256; n++) {
         tokens[n] = (struct bn_str){bytes[n], made_byte_char((uint8_t)n, bytes[n])};
@@ -66,13 +67,13 @@ static void build(struct vocab_builder *b, struct input *in)
         scores[n] = -50;
     }
     for (size_t i = 0; i < n_tokens; i++, n++) {
-        const uint8_t kind = take_byte(in);
+        const uint8_t kind = next_byte(in);
         types[n] = kind % 8;
         scores[n] = (float)(kind / 8) - 16;
-        tokens[n] = take_str(in, take_byte(in) % 32);
+        tokens[n] = next_str(in, next_byte(in) % 32);
     }
     for (size_t i = 0; i < n_merges; i++)
-        merges[i] = take_str(in, take_byte(in) % 32);
+        merges[i] = next_str(in, next_byte(in) % 32);
     vocab_builder_str(b, KEY "model", bn_str_of(flags & 1 ? "gpt2" : "llama"));
     if (pre % 8 < 7)
         vocab_builder_str(b, KEY "pre", bn_str_of(pres[pre % 8]));
@@ -82,7 +83,7 @@ static void build(struct vocab_builder *b, struct input *in)
     vocab_builder_strs(b, KEY "merges", merges, n_merges);
     for (size_t i = 0; i < N_MARKS; i++) {
         if (flags & 4)
-            vocab_builder_u32(b, vocab_mark_keys[i], take_byte(in));
+            vocab_builder_u32(b, vocab_mark_keys[i], next_byte(in));
     }
     if (flags & 8)
         vocab_builder_bool(b, KEY "add_bos_token", flags & 16);
@@ -91,8 +92,8 @@ static void build(struct vocab_builder *b, struct input *in)
     vocab_builder_end(b);
 }
 
-/* Somebody's words: ids in range, nothing that ends or begins a turn; all bytes come back where the
- * vocabulary has them all. */
+/* Encode as a message: ids are in range, no id begins or ends a turn, and the text survives the
+ * round trip if the vocabulary has tokens for all bytes. */
 static void check_message(const struct tokenizer *t, struct bn_str text)
 {
     const struct tokenizer_info *info = tokenizer_info(t);
@@ -106,13 +107,13 @@ static void check_message(const struct tokenizer *t, struct bn_str text)
         token_list_finish(&used);
     }
     for (size_t i = 0; i < ids.n; i++) {
-        hold(ids.ids[i] >= 0 && (size_t)ids.ids[i] < info->n_vocab);
-        hold(!tokenizer_is_control(t, ids.ids[i]) || ids.ids[i] == info->unk);
+        check(ids.ids[i] >= 0 && (size_t)ids.ids[i] < info->n_vocab);
+        check(!tokenizer_is_control(t, ids.ids[i]) || ids.ids[i] == info->unk);
     }
     size_t n_back;
     char *back = made_decode(t, &ids, &n_back);
     if (has_all_bytes)
-        hold(n_back == text.n_bytes && (n_back == 0 || memcmp(back, text.ptr, n_back) == 0));
+        check(n_back == text.n_bytes && (n_back == 0 || memcmp(back, text.ptr, n_back) == 0));
     mem_free(back);
     token_list_finish(&ids);
 }
@@ -130,20 +131,20 @@ static void check_prompt(const struct tokenizer *t, struct bn_str text)
         {.kind = SEGMENT_TEMPLATE, .text = {text.ptr + 2 * third, text.n_bytes - 2 * third}},
         {.kind = SEGMENT_ANSWER, .text = {text.ptr, third}},
     };
-    hold(tokenizer_encode(t, segments, 5, TOKENIZER_BOS_AUTO, &ids, &err));
+    check(tokenizer_encode(t, segments, 5, TOKENIZER_BOS_AUTO, &ids, &err));
     const char *const stops[] = {"a", "</", "\n\n"};
     const struct detok_config cfg = {
         .stops = stops, .n_stops = 3, .special = TOKENIZER_SPECIAL_SHOW};
     struct detok *d;
-    hold(detok_open(t, &cfg, &d, &err));
+    check(detok_open(t, &cfg, &d, &err));
     bool stopped = false;
     for (size_t i = 0; i < ids.n; i++) {
         struct bn_str part;
-        hold(detok_push(d, ids.ids[i], &part, &stopped, &err));
+        check(detok_push(d, ids.ids[i], &part, &stopped, &err));
         const struct bn_str token = tokenizer_token_text(t, ids.ids[i]);
-        hold(token.n_bytes == 0 || tokenizer_find(t, token) >= 0);
+        check(token.n_bytes == 0 || tokenizer_find(t, token) >= 0);
     }
-    (void)detok_flush(d); /* its text is checked with the message */
+    (void)detok_flush(d); /* check_message compares the text */
     detok_close(d);
     token_list_finish(&ids);
 }
@@ -159,13 +160,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     const struct tokenizer_config cfg = {.notes = &notes};
     struct bn_str text;
     bool opened;
-    if (take_byte(&in) % 2 == 0) {
-        const size_t low = take_byte(&in), high = take_byte(&in);
-        text = take_str(&in, low | high << 8);
+    if (next_byte(&in) % 2 == 0) {
+        const size_t low = next_byte(&in), high = next_byte(&in);
+        text = next_str(&in, low | high << 8);
         opened = bn_file_open_memory(in.at, in.n_left, &file, &err);
     } else {
         build(&b, &in);
-        text = take_str(&in, in.n_left);
+        text = next_str(&in, in.n_left);
         opened = bn_file_open_memory(b.bytes, b.n, &file, &err);
     }
     if (opened && tokenizer_open(file, &cfg, &t, &err)) {

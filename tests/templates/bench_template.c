@@ -24,8 +24,8 @@ static struct template_value *say(struct template_arena *a, struct template_valu
                                   const char *role)
 {
     struct template_value *m = template_dict(a);
-    m = template_set(a, m, "role", template_string(a, bn_str_of(role), SEGMENT_NO_MESSAGE));
-    m = template_set(a, m, "content", template_string(a, bn_str_of(words), SEGMENT_NO_MESSAGE));
+    m = template_set(a, m, "role", template_string(a, bn_str_of(role)));
+    m = template_set(a, m, "content", template_string(a, bn_str_of(words)));
     return template_push(a, list, m);
 }
 

@@ -24,8 +24,7 @@ static struct template_value *convert(struct template_arena *a, json_t *j)
         json_array_foreach(j, i, item) v = template_push(a, v, convert(a, item));
         return v;
     case JSON_STRING:
-        return template_string(a, (struct bn_str){json_string_value(j), json_string_length(j)},
-                               SEGMENT_NO_MESSAGE);
+        return template_string(a, (struct bn_str){json_string_value(j), json_string_length(j)});
     case JSON_INTEGER:
         return template_int(a, json_integer_value(j));
     case JSON_REAL:

@@ -37,7 +37,7 @@ static int tear_down(void **state)
 
 static struct template_value *text(struct fixture *f, const char *s)
 {
-    return template_string(f->arena, bn_str_of(s), SEGMENT_NO_MESSAGE);
+    return template_string(f->arena, bn_str_of(s));
 }
 
 static struct template_value *say(struct fixture *f, struct template_value *list, const char *role,
@@ -154,11 +154,11 @@ static void arguments_are_message_text(void **state)
     assert_segments(f, "T:<s>|M:<|eot|>");
 }
 
-static void callers_marks_do_not_count(void **state)
+static void only_role_names_are_template_text(void **state)
 {
     struct fixture *const f = *state;
     struct template_value *m = template_dict(f->arena);
-    m = template_set(f->arena, m, "role", template_string(f->arena, bn_str_of("user"), 7));
+    m = template_set(f->arena, m, "role", template_string(f->arena, bn_str_of("user")));
     m = template_set(f->arena, m, "content", text(f, "words"));
     const struct template_input in = {.messages =
                                           template_push(f->arena, template_list(f->arena), m)};
@@ -338,7 +338,7 @@ static void a_token_that_there_is_not_gets_a_hint(void **state)
     assert_false(render(f, "{{ bos_token + other }}", NULL));
     assert_null(strstr(f->err.text, "--template-arg"));
     struct template_value *args = template_dict(f->arena);
-    args = template_set(f->arena, args, "eos_token", template_string(f->arena, bn_str_of("E"), 7));
+    args = template_set(f->arena, args, "eos_token", template_string(f->arena, bn_str_of("E")));
     assert_true(render(f, "{{ bos_token + eos_token }}", args));
 }
 
@@ -412,7 +412,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(segments_say_whose_words, set_up, tear_down),
         cmocka_unit_test_setup_teardown(marks_survive_every_operation, set_up, tear_down),
         cmocka_unit_test_setup_teardown(arguments_are_message_text, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(callers_marks_do_not_count, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(only_role_names_are_template_text, set_up, tear_down),
         cmocka_unit_test_setup_teardown(bytes_that_are_no_text_are_replaced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(generation_prompt_may_start_in_thought, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_message_can_start_a_thought, set_up, tear_down),

@@ -1,6 +1,6 @@
 /*
- * Byte-level BPE: merge order, whole pieces, odd vocabularies, and equality with the plain
- * definition.
+ * Byte-level BPE: merge order, whole pieces, unusual vocabularies, and equality with a simple
+ * implementation.
  */
 #include "tests/tokenizer/token_expect.h"
 
@@ -50,7 +50,7 @@ static void merges_by_rank_leftmost_first(void **state)
     tokenizer_close(t);
 }
 
-static void takes_a_whole_piece_where_merges_are_ignored(void **state)
+static void whole_pieces_need_no_merges(void **state)
 {
     (void)state;
     const struct made_vocab made = hello("llama-bpe");
@@ -60,7 +60,7 @@ static void takes_a_whole_piece_where_merges_are_ignored(void **state)
     tokenizer_close(t);
 }
 
-static void an_intermediate_that_is_no_token_falls_apart(void **state)
+static void an_intermediate_without_a_token_is_split(void **state)
 {
     (void)state;
     const struct made_token token = {"zzy", TOKEN_NORMAL, 0};
@@ -73,7 +73,7 @@ static void an_intermediate_that_is_no_token_falls_apart(void **state)
     tokenizer_close(t);
 }
 
-static void special_tokens_are_never_built(void **state)
+static void special_tokens_are_never_merged(void **state)
 {
     (void)state;
     const struct made_token marks[] = {{"he", TOKEN_CONTROL, 0}, {"ll", TOKEN_USER, 0}};
@@ -82,11 +82,11 @@ static void special_tokens_are_never_built(void **state)
     made.n_tokens = 2;
     struct tokenizer *t = open_made(&made);
     expect_message(t, "he", "h e");
-    expect_message(t, "hell", "h e ll"); /* user-defined: matched, not built */
+    expect_message(t, "hell", "h e ll"); /* user-defined tokens are matched, not merged */
     tokenizer_close(t);
 }
 
-static void random_bytes_come_back(void **state)
+static void random_bytes_survive_the_round_trip(void **state)
 {
     (void)state;
     const char *const pres[] = {"llama-bpe", "qwen2", "gpt-2", "default", "falcon", "starcoder"};
@@ -97,7 +97,7 @@ static void random_bytes_come_back(void **state)
         for (size_t round = 0; round < 60; round++) {
             char text[200];
             const size_t n = made_random(&seed, sizeof(text));
-            for (size_t i = 0; i < n; i++) /* half of the rounds mostly letters and blanks */
+            for (size_t i = 0; i < n; i++) /* every other round: mostly letters and spaces */
                 text[i] = round % 2 ? (char)made_random(&seed, 256)
                                     : "hello a1!\n\xC3\xA4"[made_random(&seed, 12)];
             struct token_list ids = made_encode(t, SEGMENT_MESSAGE, (struct bn_str){text, n});
@@ -112,8 +112,8 @@ static void random_bytes_come_back(void **state)
     }
 }
 
-/* The definition: find the best pair by looking at all of them, join it, look again. Texts of
- * tokens are at most 8 letters, ranks the order of `pairs`. */
+/* The simple implementation: search the best of all pairs, join it, repeat. Token texts have at
+ * most 8 letters; the rank of a pair is its index in `pairs`. */
 struct plain_bpe {
     char tokens[64][9];
     char left[64][9], right[64][9];
@@ -146,7 +146,7 @@ static size_t plain_encode(const struct plain_bpe *b, const char *text, char par
     }
 }
 
-/* Random merges of what is there already. */
+/* Add random merges of existing tokens. */
 static void make_plain(struct plain_bpe *b, uint32_t *seed)
 {
     char symbols[68][9] = {"a", "b", "c", "d"};
@@ -210,7 +210,7 @@ static void equals_the_definition_on_random_vocabularies(void **state)
     }
 }
 
-/* 300 kB of one letter, and of letters no merge knows: seconds if anything were quadratic. */
+/* 300 kB of one letter and of letters without merges. A quadratic algorithm would need minutes. */
 static void long_runs_take_no_quadratic_time(void **state)
 {
     (void)state;
@@ -225,7 +225,7 @@ static void long_runs_take_no_quadratic_time(void **state)
         assert_int_equal(ids.n, *letter == 'a' ? n / 4 : n);
         token_list_finish(&ids);
     }
-    assert_true(clock_seconds() - start < 20); /* under a sanitizer about two */
+    assert_true(clock_seconds() - start < 20); /* about 2 s with a sanitizer */
     mem_free(text);
     tokenizer_close(t);
 }
@@ -234,10 +234,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merges_by_rank_leftmost_first),
-        cmocka_unit_test(takes_a_whole_piece_where_merges_are_ignored),
-        cmocka_unit_test(an_intermediate_that_is_no_token_falls_apart),
-        cmocka_unit_test(special_tokens_are_never_built),
-        cmocka_unit_test(random_bytes_come_back),
+        cmocka_unit_test(whole_pieces_need_no_merges),
+        cmocka_unit_test(an_intermediate_without_a_token_is_split),
+        cmocka_unit_test(special_tokens_are_never_merged),
+        cmocka_unit_test(random_bytes_survive_the_round_trip),
         cmocka_unit_test(equals_the_definition_on_random_vocabularies),
         cmocka_unit_test(long_runs_take_no_quadratic_time),
     };

@@ -4,7 +4,7 @@
 #include "tests/tokenizer/token_expect.h"
 
 #include "engine/base/memory.h"
-#include "tokenizer/utf8.h"
+#include "engine/base/utf8.h"
 
 static const struct made_token words[] = {
     {"hello", TOKEN_NORMAL, 0},
@@ -51,7 +51,7 @@ static void finish(struct run *run, const char *wanted)
     assert_int_equal(detok_flush(run->d).n_bytes, 0);
     detok_close(run->d);
     struct tokenizer *t;
-    memcpy(&t, &run->t, sizeof(t)); /* ours to close, though the run only reads it */
+    memcpy(&t, &run->t, sizeof(t)); /* the run holds a const pointer, but owns it */
     tokenizer_close(t);
 }
 
@@ -72,13 +72,13 @@ static void characters_stay_whole(void **state)
     push(&run, THREE_BYTES, "");
     push(&run, 0x80, "\xF0\x9F\x98\x80");
     push(&run, 0xC3, "");
-    push(&run, 'x', "\xC3x"); /* never to be a character: it goes out as it is */
+    push(&run, 'x', "\xC3x"); /* C3 begins no character here and is returned unchanged */
     push(&run, 0xFF, "\xFF");
     push(&run, 0xE2, "");
     finish(&run, "\xE2");
 }
 
-static void control_tokens_show_when_asked(void **state)
+static void control_tokens_are_shown_on_request(void **state)
 {
     (void)state;
     struct run run = start(NULL, 0, TOKENIZER_SPECIAL_HIDE);
@@ -111,7 +111,7 @@ static void stop_strings_end_the_text_before_them(void **state)
     finish(&run, "");
 }
 
-static void what_was_held_back_comes_at_the_end(void **state)
+static void flush_returns_the_held_text(void **state)
 {
     (void)state;
     const char *const stops[] = {"lolo"};
@@ -127,7 +127,7 @@ static void a_stop_inside_a_token_cuts_it(void **state)
     const char *const stops[] = {"el", "hel"};
     struct run run = start(stops, 2, TOKENIZER_SPECIAL_HIDE);
     push(&run, 'x', "x");
-    push(&run, HELLO, ""); /* both end together: the longer one */
+    push(&run, HELLO, ""); /* two stop strings end together: the longer one counts */
     assert_true(run.stopped);
     finish(&run, "");
 }
@@ -155,7 +155,7 @@ static bool inside_character(const char *text, size_t n, size_t at)
     return false;
 }
 
-/* Feed bytes as tokens of one byte, or with "hello" and "END" as the tokens they are. */
+/* Feed the text as tokens of one byte, or with "hello" and "END" as single tokens. */
 static size_t stream(const struct tokenizer *t, const char *text, size_t n, bool whole, char *out)
 {
     static const char *const stops[] = {"abab", "bba", "END\xC3\xA4"};
@@ -181,7 +181,7 @@ static size_t stream(const struct tokenizer *t, const char *text, size_t n, bool
     return n_out + part.n_bytes;
 }
 
-/* Where the first complete stop string begins, found by looking at every end. */
+/* Position of the stop string that is complete first, found by a search at every end. */
 static size_t plain_end(const char *text, size_t n)
 {
     static const char *const stops[] = {"END\xC3\xA4", "abab", "bba"};
@@ -195,7 +195,7 @@ static size_t plain_end(const char *text, size_t n)
     return n;
 }
 
-static void streams_the_same_text_however_it_is_cut(void **state)
+static void the_text_does_not_depend_on_the_tokens(void **state)
 {
     (void)state;
     struct tokenizer *t = open_words();
@@ -219,7 +219,7 @@ static void streams_the_same_text_however_it_is_cut(void **state)
     tokenizer_close(t);
 }
 
-static void the_first_space_goes_where_one_was_put(void **state)
+static void the_added_first_space_is_removed(void **state)
 {
     (void)state;
     const struct made_token tokens[] = {{"\xE2\x96\x81hi", TOKEN_NORMAL, 0}};
@@ -249,13 +249,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(characters_stay_whole),
-        cmocka_unit_test(control_tokens_show_when_asked),
+        cmocka_unit_test(control_tokens_are_shown_on_request),
         cmocka_unit_test(stop_strings_end_the_text_before_them),
-        cmocka_unit_test(what_was_held_back_comes_at_the_end),
+        cmocka_unit_test(flush_returns_the_held_text),
         cmocka_unit_test(a_stop_inside_a_token_cuts_it),
         cmocka_unit_test(an_empty_stop_string_is_refused),
-        cmocka_unit_test(streams_the_same_text_however_it_is_cut),
-        cmocka_unit_test(the_first_space_goes_where_one_was_put),
+        cmocka_unit_test(the_text_does_not_depend_on_the_tokens),
+        cmocka_unit_test(the_added_first_space_is_removed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

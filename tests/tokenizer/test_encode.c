@@ -1,5 +1,5 @@
 /*
- * Segments: which special tokens are matched where, what is joined, and the begin-of-text rule.
+ * Segments: where special tokens are matched, which texts are joined, and the rule for bos.
  */
 #include "tests/tokenizer/token_expect.h"
 
@@ -54,7 +54,7 @@ static void expect_all(const struct tokenizer *t, const struct segment *segments
                sizeof((const struct segment[]){__VA_ARGS__}) / sizeof(struct segment), bos,        \
                wanted)
 
-static void messages_cannot_forge_a_turn(void **state)
+static void messages_cannot_fake_a_turn(void **state)
 {
     (void)state;
     struct tokenizer *t = open_words(SWITCH_OFF, "<|eot_id|>");
@@ -63,12 +63,12 @@ static void messages_cannot_forge_a_turn(void **state)
     EXPECT(t, TOKENIZER_BOS_NEVER, "< | e o t _ i d | >", MESSAGE("<|eot_id|>"));
     EXPECT(t, TOKENIZER_BOS_NEVER, "< | e o t _ i d | > <|eot_id|>", ANSWER("<|eot_id|>"),
            TEMPLATE("<|eot_id|>"));
-    /* Half by the template, half by the message. */
+    /* One half from the template, the other from the message. */
     EXPECT(t, TOKENIZER_BOS_NEVER, "< | s y s | >", TEMPLATE("<|sy"), MESSAGE("s|>"));
     tokenizer_close(t);
 }
 
-static void user_defined_tokens_of_the_template_are_its_own(void **state)
+static void messages_cannot_use_template_tokens(void **state)
 {
     (void)state;
     struct tokenizer *t = open_words(SWITCH_OFF, "<|eot_id|>");
@@ -88,7 +88,7 @@ static void the_longest_special_token_wins(void **state)
     tokenizer_close(t);
 }
 
-static void text_is_joined_before_it_is_cut(void **state)
+static void text_is_joined_before_it_is_split(void **state)
 {
     (void)state;
     struct tokenizer *t = open_words(SWITCH_OFF, "<|eot_id|>");
@@ -101,11 +101,11 @@ static void text_is_joined_before_it_is_cut(void **state)
     tokenizer_close(t);
 }
 
-static void ids_go_through_as_they_are(void **state)
+static void ids_are_copied_unchanged(void **state)
 {
     (void)state;
     struct tokenizer *t = open_words(SWITCH_OFF, "<|eot_id|>");
-    const int32_t ids[] = {'h', 'i'}; /* a made vocabulary begins with the bytes in order */
+    const int32_t ids[] = {'h', 'i'}; /* a test vocabulary begins with the bytes in order */
     EXPECT(t, TOKENIZER_BOS_NEVER, "a h i b", MESSAGE("a"),
            {.kind = SEGMENT_IDS, .ids = ids, .n_ids = 2}, MESSAGE("b"));
     const int32_t wrong[] = {5, 100000};
@@ -152,11 +152,11 @@ static void ids_are_appended(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(messages_cannot_forge_a_turn),
-        cmocka_unit_test(user_defined_tokens_of_the_template_are_its_own),
+        cmocka_unit_test(messages_cannot_fake_a_turn),
+        cmocka_unit_test(messages_cannot_use_template_tokens),
         cmocka_unit_test(the_longest_special_token_wins),
-        cmocka_unit_test(text_is_joined_before_it_is_cut),
-        cmocka_unit_test(ids_go_through_as_they_are),
+        cmocka_unit_test(text_is_joined_before_it_is_split),
+        cmocka_unit_test(ids_are_copied_unchanged),
         cmocka_unit_test(a_prompt_begins_with_one_bos),
         cmocka_unit_test(ids_are_appended),
     };

@@ -1,7 +1,7 @@
 /*
- * Pre-tokenizers: where each one cuts. Cuts are shown as "|" in the expected text.
+ * Pre-tokenizers: where each one cuts. The expected texts show cuts as "|".
  */
-#include "tokenizer/pretok.h"
+#include "tokenizer/bpe/pretok.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -58,7 +58,7 @@ static void llama3_cuts_like_its_expression(void **state)
     expect("llama-bpe", "\tgo", "\tgo");
 }
 
-static void qwen2_takes_digits_one_by_one(void **state)
+static void qwen2_cuts_digits_one_by_one(void **state)
 {
     (void)state;
     expect("qwen2", "a 123", "a| |1|2|3");
@@ -73,13 +73,13 @@ static void gpt2_cuts_like_its_expression(void **state)
     expect("gpt-2", "a \n b", "a| \n| b");
 }
 
-static void sequences_cut_every_piece_again(void **state)
+static void later_expressions_cut_every_piece(void **state)
 {
     (void)state;
     expect("default", "a+b 12345!?", "a|+|b| |123|45|!?");
     expect("falcon", "`x` 12345", "`|x|`| |123|45");
     expect("starcoder", "ab 123", "ab| |1|2|3");
-    /* The run of spaces ends the piece left of the digit, so it stays whole. */
+    /* The run of spaces ends the piece on the left of the digit, so it is not split. */
     expect("default", "a   !", "a|   |!");
     expect("gpt-2", "a   !", "a|  | !");
 }
@@ -89,11 +89,11 @@ static void white_space_is_that_of_unicode(void **state)
     (void)state;
     expect("gpt-2", "a\xC2\xA0\xC2\xA0", "a|\xC2\xA0\xC2\xA0");      /* U+00A0 */
     expect("gpt-2", "\xE3\x80\x80\xC2\x85", "\xE3\x80\x80\xC2\x85"); /* U+3000 U+0085 */
-    expect("gpt-2", " \xE1\xA0\x8E!", " \xE1\xA0\x8E!");             /* U+180E is none */
+    expect("gpt-2", " \xE1\xA0\x8E!", " \xE1\xA0\x8E!");             /* U+180E is not white space */
     expect("llama3", "\xC3\x84rger \xE7\x9A\x84", "\xC3\x84rger| \xE7\x9A\x84");
 }
 
-static void bytes_that_are_no_utf8_stand_alone(void **state)
+static void ill_formed_utf8_is_a_piece_of_its_own(void **state)
 {
     (void)state;
     expect("llama-bpe",
@@ -127,11 +127,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llama3_cuts_like_its_expression),
-        cmocka_unit_test(qwen2_takes_digits_one_by_one),
+        cmocka_unit_test(qwen2_cuts_digits_one_by_one),
         cmocka_unit_test(gpt2_cuts_like_its_expression),
-        cmocka_unit_test(sequences_cut_every_piece_again),
+        cmocka_unit_test(later_expressions_cut_every_piece),
         cmocka_unit_test(white_space_is_that_of_unicode),
-        cmocka_unit_test(bytes_that_are_no_utf8_stand_alone),
+        cmocka_unit_test(ill_formed_utf8_is_a_piece_of_its_own),
         cmocka_unit_test(every_name_has_its_rule),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /*
- * SentencePiece: scores, the space in front, byte fallback, and equality with the plain definition.
+ * SentencePiece: scores, the leading space, byte fallback, and equality with a simple
+ * implementation.
  */
 #include "tests/tokenizer/token_expect.h"
 
@@ -41,19 +42,20 @@ static void merges_by_score_leftmost_first(void **state)
     struct tokenizer *t = open_made(&made);
     expect_message(t, "hello", "h el lo");
     expect_message(t, "hll", "h ll");
-    expect_message(t, "llo", "ll o"); /* ll and lo score the same: the left one */
+    expect_message(t, "llo",
+                   "ll o"); /* "ll" and "lo" have the same score: the left one is joined */
     expect_message(t, "he", "he");
     tokenizer_close(t);
 }
 
-static void a_space_goes_in_front_of_the_first_text(void **state)
+static void a_space_is_added_in_front(void **state)
 {
     (void)state;
     const struct made_vocab made = small(SWITCH_UNSET);
     struct tokenizer *t = open_made(&made);
     assert_true(tokenizer_info(t)->add_space_prefix);
     expect_message(t, "hh", "_h h");
-    expect_message(t, " h", "__ h"); /* two spaces score better than space and letter */
+    expect_message(t, " h", "__ h"); /* "two spaces" has a higher score than "space, letter" */
     expect_message(t, "h<tool>h", "_h <tool> _h");
     expect_message(t, "", "");
     tokenizer_close(t);
@@ -94,7 +96,7 @@ static void unknown_characters_become_bytes(void **state)
     tokenizer_close(t);
 }
 
-static void text_comes_back(void **state)
+static void text_survives_the_round_trip(void **state)
 {
     (void)state;
     uint32_t seed = 3;
@@ -118,8 +120,7 @@ static void text_comes_back(void **state)
     }
 }
 
-/* The definition over letters and spaces: join the pair whose text scores best, leftmost of equals.
- */
+/* The simple implementation: join the pair with the highest score, the leftmost of equals. */
 static size_t plain_encode(const struct made_token *tokens, size_t n_tokens, char parts[][9],
                            size_t n)
 {
@@ -145,9 +146,9 @@ static size_t plain_encode(const struct made_token *tokens, size_t n_tokens, cha
     }
 }
 
-enum spaces { SPACES_IN_FRONT, SPACES_ANYWHERE }; /* in front only: texts are cut at spaces */
+enum spaces { SPACES_IN_FRONT, SPACES_ANYWHERE }; /* in front only: texts can be cut at spaces */
 
-/* Texts of 2 to 4 letters, with "_" for the space that the vocabulary writes as U+2581. */
+/* Random token texts of 2 to 4 letters; "_" becomes U+2581 in the vocabulary. */
 static size_t make_tokens(struct made_token tokens[64], char texts[64][9], enum spaces spaces,
                           uint32_t *seed)
 {
@@ -216,10 +217,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(merges_by_score_leftmost_first),
-        cmocka_unit_test(a_space_goes_in_front_of_the_first_text),
+        cmocka_unit_test(a_space_is_added_in_front),
         cmocka_unit_test(the_space_follows_special_tokens_only),
         cmocka_unit_test(unknown_characters_become_bytes),
-        cmocka_unit_test(text_comes_back),
+        cmocka_unit_test(text_survives_the_round_trip),
         cmocka_unit_test(equals_the_definition_on_random_vocabularies),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,7 @@
 /*
- * The index of token texts: classes, duplicates, and texts made to collide.
+ * The index of token texts: classes, duplicates, and colliding texts.
  */
-#include "tokenizer/text_index.h"
+#include "tokenizer/vocab/text_index.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -14,7 +14,7 @@
 
 static uint32_t append(struct text_index *x, const char *text)
 {
-    memcpy(text_index_room(x), text, strlen(text));
+    memcpy(text_index_buffer(x), text, strlen(text));
     return text_index_append(x, strlen(text));
 }
 
@@ -27,7 +27,7 @@ static void finds_by_text_and_class(void **state)
     assert_true(text_index_add(&x, append(&x, "one"), 0));
     assert_true(text_index_add(&x, append(&x, "one"), 1));
     assert_true(text_index_add(&x, append(&x, ""), 0));
-    assert_true(text_index_add(&x, append(&x, "one"), 0)); /* the first keeps the place */
+    assert_true(text_index_add(&x, append(&x, "one"), 0)); /* the first of equal strings stays */
     assert_int_equal(text_index_find(&x, bn_str_of("one"), 0), 0);
     assert_int_equal(text_index_find(&x, bn_str_of("one"), 1), 1);
     assert_int_equal(text_index_find(&x, bn_str_of(""), 0), 2);
@@ -37,7 +37,7 @@ static void finds_by_text_and_class(void **state)
     text_index_finish(&x);
 }
 
-static void two_steps_find_what_one_does(void **state)
+static void probe_and_resolve_equal_find(void **state)
 {
     (void)state;
     struct text_index x;
@@ -52,14 +52,14 @@ static void two_steps_find_what_one_does(void **state)
         struct text_probe probe;
         (void)snprintf(text, sizeof(text), "token %d", i);
         text_index_probe(&x, bn_str_of(text), 2, &probe);
-        assert_int_equal(text_index_settle(&x, &probe, 2), i % 7 ? UINT32_MAX : (uint32_t)i / 7);
+        assert_int_equal(text_index_resolve(&x, &probe, 2), i % 7 ? UINT32_MAX : (uint32_t)i / 7);
         assert_int_equal(text_index_find(&x, bn_str_of(text), 2),
                          i % 7 ? UINT32_MAX : (uint32_t)i / 7);
     }
     text_index_finish(&x);
 }
 
-static void texts_made_to_collide_are_refused(void **state)
+static void colliding_texts_are_refused(void **state)
 {
     (void)state;
     struct text_index x;
@@ -79,7 +79,7 @@ static void texts_made_to_collide_are_refused(void **state)
     text_index_finish(&x);
 }
 
-static void refuses_more_than_it_can_number(void **state)
+static void refuses_too_many_strings(void **state)
 {
     (void)state;
     struct text_index x;
@@ -94,9 +94,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(finds_by_text_and_class),
-        cmocka_unit_test(two_steps_find_what_one_does),
-        cmocka_unit_test(texts_made_to_collide_are_refused),
-        cmocka_unit_test(refuses_more_than_it_can_number),
+        cmocka_unit_test(probe_and_resolve_equal_find),
+        cmocka_unit_test(colliding_texts_are_refused),
+        cmocka_unit_test(refuses_too_many_strings),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

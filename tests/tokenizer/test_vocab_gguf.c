@@ -1,5 +1,5 @@
 /*
- * Opening: what is refused and why, and the questions about single tokens.
+ * Opening a vocabulary: refused files and their errors; functions about single tokens.
  */
 #include "tests/tokenizer/token_expect.h"
 
@@ -43,14 +43,14 @@ static struct vocab_builder begin_gpt2(const char *merge)
     return b;
 }
 
-static void opens_the_least_there_is(void **state)
+static void opens_the_smallest_vocabulary(void **state)
 {
     (void)state;
     struct vocab_builder b = begin_gpt2("a b");
     assert_int_equal(open_code(&b), BN_OK);
 }
 
-static void refuses_what_is_no_vocabulary(void **state)
+static void refuses_files_without_a_vocabulary(void **state)
 {
     (void)state;
     struct vocab_builder b = {0};
@@ -80,7 +80,7 @@ static void refuses_arrays_of_different_lengths(void **state)
     b = begin_gpt2("a b");
     vocab_builder_f32s(&b, KEY "scores", scores, 4);
     assert_int_equal(open_code(&b), BN_EFORMAT);
-    b = begin("llama"); /* which cannot do without */
+    b = begin("llama"); /* scores are required here */
     vocab_builder_strs(&b, KEY "tokens", three, 3);
     assert_int_equal(open_code(&b), BN_EFORMAT);
 }
@@ -133,7 +133,7 @@ static void tokens_are_found_by_their_bytes(void **state)
     tokenizer_close(t);
 }
 
-static void the_hash_is_of_texts_and_types(void **state)
+static void the_hash_depends_on_texts_and_types(void **state)
 {
     (void)state;
     struct made_token tokens[] = {{"ab", TOKEN_NORMAL, 0}, {"c", TOKEN_NORMAL, 0}};
@@ -142,7 +142,7 @@ static void the_hash_is_of_texts_and_types(void **state)
     struct bn_error err;
     uint64_t hashes[4];
     for (size_t i = 0; i < 4; i++) {
-        tokens[0].text = i == 2 ? "a" : "ab"; /* "a", "bc": the same letters, cut elsewhere */
+        tokens[0].text = i == 2 ? "a" : "ab"; /* "a", "bc": the same letters, split differently */
         tokens[1].text = i == 2 ? "bc" : "c";
         tokens[1].type = i == 3 ? TOKEN_CONTROL : TOKEN_NORMAL;
         struct tokenizer *t = made_open(&made, NULL, &err);
@@ -158,13 +158,13 @@ static void the_hash_is_of_texts_and_types(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(opens_the_least_there_is),
-        cmocka_unit_test(refuses_what_is_no_vocabulary),
+        cmocka_unit_test(opens_the_smallest_vocabulary),
+        cmocka_unit_test(refuses_files_without_a_vocabulary),
         cmocka_unit_test(refuses_arrays_of_different_lengths),
         cmocka_unit_test(refuses_merges_without_two_halves),
         cmocka_unit_test(special_ids_out_of_range_are_ignored),
         cmocka_unit_test(tokens_are_found_by_their_bytes),
-        cmocka_unit_test(the_hash_is_of_texts_and_types),
+        cmocka_unit_test(the_hash_depends_on_texts_and_types),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

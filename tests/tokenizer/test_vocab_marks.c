@@ -1,5 +1,5 @@
 /*
- * Marks of a vocabulary: special ids, what ends an answer, and the repairs with their switches.
+ * Marks of a vocabulary: special ids, the ids that end an answer, and repairs with their switches.
  */
 #include "tests/tokenizer/token_expect.h"
 
@@ -63,7 +63,7 @@ static void a_missing_pre_tokenizer_is_repaired_by_architecture(void **state)
     tokenizer_close(t);
 }
 
-static void an_unknown_pre_tokenizer_is_announced(void **state)
+static void an_unknown_pre_tokenizer_is_reported(void **state)
 {
     (void)state;
     struct bn_notes notes;
@@ -83,7 +83,7 @@ static void an_unknown_pre_tokenizer_is_announced(void **state)
     tokenizer_close(t);
 }
 
-static void a_turn_ends_at_more_than_eos(void **state)
+static void several_ids_end_a_turn(void **state)
 {
     (void)state;
     struct bn_notes notes;
@@ -108,7 +108,7 @@ static void a_turn_ends_at_more_than_eos(void **state)
     tokenizer_close(t);
 }
 
-static void a_glued_bos_is_stripped_from_control_tokens(void **state)
+static void a_bos_prefix_of_control_tokens_is_removed(void **state)
 {
     (void)state;
     struct bn_notes notes;
@@ -131,7 +131,7 @@ static void a_glued_bos_is_stripped_from_control_tokens(void **state)
     t = open_with(&made, "control-text", &notes);
     assert_true(bn_str_is(tokenizer_token_text(t, EOT), tokens[2].text));
     assert_false(tokenizer_is_eog(t, EOT));
-    assert_true(tokenizer_info(t)->hash == hash); /* of the file, not of its repairs */
+    assert_true(tokenizer_info(t)->hash == hash); /* the hash ignores repairs */
     tokenizer_close(t);
 }
 
@@ -155,13 +155,13 @@ static void a_mark_of_the_wrong_type_becomes_control(void **state)
     assert_true(tokenizer_is_control(t, im_end));
     assert_true(tokenizer_is_eog(t, im_end));
     assert_int_equal(tokenizer_info(t)->eot, im_end);
-    /* Merges build "</s>": a word of HTML, which ends nothing. */
+    /* Merges build "</s>", so it is a word of HTML and ends no answer. */
     assert_false(tokenizer_is_eog(t, tokenizer_find(t, bn_str_of("</s>"))));
     assert_int_equal(tokenizer_info(t)->n_eog, 1);
     tokenizer_close(t);
 }
 
-static void default_ids_count_only_as_marks(void **state)
+static void default_ids_need_the_type_of_a_mark(void **state)
 {
     (void)state;
     struct bn_notes notes;
@@ -181,7 +181,7 @@ static void default_ids_count_only_as_marks(void **state)
     tokenizer_close(t);
 }
 
-static void no_bos_where_it_is_eos_too(void **state)
+static void no_bos_if_it_equals_eos(void **state)
 {
     (void)state;
     struct bn_notes notes;
@@ -201,7 +201,7 @@ static void no_bos_where_it_is_eos_too(void **state)
     tokenizer_close(t);
 }
 
-static void end_is_part_of_an_answer_with_return_and_call(void **state)
+static void end_ends_nothing_beside_return_and_call(void **state)
 {
     (void)state;
     struct bn_notes notes;
@@ -223,13 +223,13 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_missing_pre_tokenizer_is_repaired_by_architecture),
-        cmocka_unit_test(an_unknown_pre_tokenizer_is_announced),
-        cmocka_unit_test(a_turn_ends_at_more_than_eos),
-        cmocka_unit_test(a_glued_bos_is_stripped_from_control_tokens),
+        cmocka_unit_test(an_unknown_pre_tokenizer_is_reported),
+        cmocka_unit_test(several_ids_end_a_turn),
+        cmocka_unit_test(a_bos_prefix_of_control_tokens_is_removed),
         cmocka_unit_test(a_mark_of_the_wrong_type_becomes_control),
-        cmocka_unit_test(default_ids_count_only_as_marks),
-        cmocka_unit_test(no_bos_where_it_is_eos_too),
-        cmocka_unit_test(end_is_part_of_an_answer_with_return_and_call),
+        cmocka_unit_test(default_ids_need_the_type_of_a_mark),
+        cmocka_unit_test(no_bos_if_it_equals_eos),
+        cmocka_unit_test(end_ends_nothing_beside_return_and_call),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * Assertions on ids, written as text: expect_ids(&ids, "he l l o") compares token texts, with
- * control tokens as they stand; a token that is a space shows as "_".
+ * Assertions on ids, written as token texts: expect_ids(t, &ids, "he l l o"). A space inside a
+ * token is written as "_".
  */
 #ifndef TESTS_TOKENIZER_TOKEN_EXPECT_H
 #define TESTS_TOKENIZER_TOKEN_EXPECT_H
@@ -17,7 +17,7 @@
 
 #include <cmocka.h>
 
-/* Token texts with blanks between them, spaces within them as "_"; frees the list. */
+/* Compare token texts, separated by spaces, with `wanted`. Frees the list. */
 static inline void expect_ids(const struct tokenizer *t, struct token_list *ids, const char *wanted)
 {
     char have[1024] = "";
@@ -41,7 +41,7 @@ static inline void expect_message(const struct tokenizer *t, const char *text, c
     expect_ids(t, &ids, wanted);
 }
 
-/* A small generator with a fixed seed: numbers below `n`. (Numerical Recipes' constants.) */
+/* A pseudo-random number below `n`, with the constants of Numerical Recipes. */
 static inline uint32_t made_random(uint32_t *state, uint32_t n)
 {
     *state = *state * 1664525u + 1013904223u;

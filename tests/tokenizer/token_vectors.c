@@ -1,10 +1,11 @@
 /*
- * token_vectors MODEL TEXTS IDS: tokenises every text of TEXTS (each ends with a
- * "__ggml_vocab_test__" line) without BOS, compares with the line of ids in IDS, and turns the ids
- * back into the text.
+ * token_vectors MODEL TEXTS IDS: tokenises every text of TEXTS (each ends with a line
+ * "__ggml_vocab_test__") without bos, compares the result with the line of ids in IDS, and converts
+ * the ids back to the text.
  *
- * For real vocabularies that are not in the repository. With `MODEL FILE` alone: opens and
- * tokenises FILE three times each and prints the best times. Exit 1 when anything differs.
+ * It is for real vocabularies, which are not in the repository. `token_vectors MODEL FILE` opens
+ * the vocabulary and tokenises FILE three times and prints the best times. Exit code 1 means a
+ * difference.
  */
 #include "engine/base/clock.h"
 #include "engine/file.h"
@@ -28,7 +29,7 @@ static char *read_file(const char *path, size_t *n_bytes)
         bytes = n >= 0 ? calloc((size_t)n + 1, 1) : NULL;
         *n_bytes = bytes ? fread(bytes, 1, (size_t)n, file) : 0;
     }
-    (void)fclose(file); /* opened for reading */
+    (void)fclose(file); /* only read */
     return bytes;
 }
 
@@ -43,7 +44,7 @@ static bool encode(const struct tokenizer *t, const char *text, size_t n_bytes,
     return false;
 }
 
-/* Do the ids give the text back? */
+/* Do the ids decode to the text? */
 static bool returns(const struct tokenizer *t, const struct token_list *ids, const char *text,
                     size_t n_bytes)
 {

@@ -1,11 +1,11 @@
 /*
- * GGUF v3, little-endian, no tensors.
+ * Writes GGUF version 3, little-endian, without tensors.
  */
 #include "tests/tokenizer/vocab_builder.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/utf8.h"
 #include "engine/file.h"
-#include "tokenizer/utf8.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -47,7 +47,7 @@ static void put_key(struct vocab_builder *b, const char *key, unsigned type)
         put(b, "GGUF", 4);
         put_number(b, 3, 4);
         put_number(b, 0, 8);
-        put_number(b, 0, 8); /* keys: filled in at the end */
+        put_number(b, 0, 8); /* number of keys, set by vocab_builder_end */
     }
     put_str(b, bn_str_of(key));
     put_number(b, type, 4);
@@ -128,13 +128,13 @@ size_t made_byte_char(uint8_t byte, char out[4])
     return 0;
 }
 
-/* The arrays of a made vocabulary, its common tokens first. */
+/* The arrays of a test vocabulary, common tokens first. */
 struct arrays {
     struct bn_str *texts;
     float *scores;
     int32_t *types;
     size_t n;
-    char room[256 * 8]; /* texts of the byte tokens */
+    char byte_texts[256 * 8];
 };
 
 static void add(struct arrays *a, struct bn_str text, int32_t type, float score)
@@ -153,13 +153,13 @@ static void add_common(struct arrays *a, const struct made_vocab *v)
         add(a, bn_str_of("</s>"), TOKEN_CONTROL, 0);
     }
     for (unsigned i = 0; i < 256; i++) {
-        char *room = a->room + i * 8;
+        char *text = a->byte_texts + i * 8;
         if (byte_level) {
-            const size_t n = made_byte_char((uint8_t)i, room);
-            add(a, (struct bn_str){room, n}, TOKEN_NORMAL, 0);
+            const size_t n = made_byte_char((uint8_t)i, text);
+            add(a, (struct bn_str){text, n}, TOKEN_NORMAL, 0);
         } else {
-            (void)snprintf(room, 8, "<0x%02X>", i); /* six characters */
-            add(a, bn_str_of(room), TOKEN_BYTE, 0);
+            (void)snprintf(text, 8, "<0x%02X>", i); /* six characters */
+            add(a, bn_str_of(text), TOKEN_BYTE, 0);
         }
     }
     for (size_t i = 0; i < v->n_tokens; i++)

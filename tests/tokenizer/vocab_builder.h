@@ -1,6 +1,6 @@
 /*
- * Writes vocabulary-only GGUF files into memory: small vocabularies for tests, broken ones for
- * fuzzing. Runs out of memory by assert.
+ * Writes GGUF files that hold only a vocabulary to memory: small ones for tests, broken ones for
+ * fuzzing. Asserts that there is enough memory.
  *
  *     const struct made_token extra[] = {{"he", TOKEN_NORMAL, 0}, {"<eos>", TOKEN_CONTROL, 0}};
  *     const char *merges[] = {"h e"};
@@ -11,11 +11,11 @@
 #define TESTS_TOKENIZER_VOCAB_BUILDER_H
 
 #include "tokenizer/tokenizer.h"
-#include "tokenizer/vocab_source.h"
+#include "tokenizer/vocab/vocab_source.h"
 
 /* A file being written. Zero-initialise; vocab_builder_finish frees it. */
 struct vocab_builder {
-    uint8_t *bytes; /* (n) a whole GGUF file after vocab_builder_end */
+    uint8_t *bytes; /* (n) a complete GGUF file after vocab_builder_end */
     size_t n, cap;
     uint64_t n_keys;
 };
@@ -30,38 +30,39 @@ void vocab_builder_end(struct vocab_builder *b);
 void vocab_builder_finish(struct vocab_builder *b);
 
 struct made_token {
-    const char *text; /* as in a file: mapped bytes, U+2581 */
+    const char *text; /* as stored in files: mapped bytes, U+2581 */
     int32_t type;
     float score;
 };
 
 struct made_vocab {
-    const char *model; /* "gpt2": 256 mapped bytes come first; "llama": <unk> <s> </s>, 256 bytes */
-    const char *pre;   /* NULL: no key */
-    const char *arch;  /* NULL: "test" */
-    const struct made_token *tokens; /* (n_tokens) behind those */
+    const char
+        *model; /* "gpt2" begins with 256 mapped bytes, "llama" with <unk> <s> </s>, 256 bytes */
+    const char *pre;                 /* NULL for no key */
+    const char *arch;                /* NULL for "test" */
+    const struct made_token *tokens; /* (n_tokens) further tokens */
     size_t n_tokens;
     const char *const *merges; /* (n_merges) */
     size_t n_merges;
-    const char *marks[N_MARKS]; /* texts of the tokens that keys name; NULL: no key */
+    const char *marks[N_MARKS]; /* texts of the tokens for the keys; NULL for no key */
     enum vocab_switch add_bos, add_space_prefix;
 };
 
-#define MADE_BYTES_GPT2 256  /* the id of tokens[0] in a "gpt2" vocabulary */
-#define MADE_BYTES_LLAMA 259 /* and in a "llama" one */
+#define MADE_BYTES_GPT2 256  /* id of tokens[0] in a "gpt2" vocabulary */
+#define MADE_BYTES_LLAMA 259 /* id of tokens[0] in a "llama" vocabulary */
 
-/* `cfg` may be NULL. NULL on failure, with the sentence in `err`. */
+/* `cfg` may be NULL. Returns NULL and sets `err` on failure. */
 struct tokenizer *made_open(const struct made_vocab *v, const struct tokenizer_config *cfg,
                             struct bn_error *err);
 
-/* The character that stands for a byte in byte-level vocabularies, as UTF-8; its length. */
+/* Write the character of a byte in byte-level vocabularies as UTF-8. Returns its length. */
 size_t made_byte_char(uint8_t byte, char out[4]);
 
-/* Ids of one piece of text as a segment of `kind`, no BOS; asserts that encoding succeeds. */
+/* Encode one text as a segment of `kind`, without bos. Asserts success. */
 struct token_list made_encode(const struct tokenizer *t, enum segment_kind kind,
                               struct bn_str text);
 
-/* All the text of ids, from the start of a text; free with mem_free. */
+/* Decode ids from the start of a text; free the result with mem_free. */
 char *made_decode(const struct tokenizer *t, const struct token_list *ids, size_t *n_bytes);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * The loop behind every answer: see answer_run.h.
+ * The loop that generates an answer: see answer_run.h.
  */
 #include "app/chat/answer/answer_run.h"
 
@@ -7,16 +7,14 @@
 
 struct run {
     struct generator *g;
-    const struct tokenizer *tokenizer;
     const struct answer_job *job;
     const struct answer_sink *sink;
     struct bn_cancel *cancel;
-    struct token_list ids; /* prompt and answer: what the session shall hold */
-    struct detok *detok;
-    size_t n_same; /* how often the last token came in a row */
-    bool unheard;  /* the sink said no */
+    struct answer_state answer;
+    bool is_refused; /* the sink returned false */
     double started, first, last;
-    uint64_t first_bytes, last_bytes; /* read by the generator until then */
+    uint64_t first_bytes, last_bytes; /* bytes read from memory before the first and up to the last
+                                         token */
 };
 
 double answer_prefill_rate(const struct answer_result *r)
@@ -34,20 +32,52 @@ double answer_decode_bytes(const struct answer_result *r)
     return r->n_tokens >= 2 ? (double)r->decode_bytes / (double)(r->n_tokens - 1) : 0;
 }
 
-static bool is_cancelled(const struct run *run)
+void answer_state_finish(struct answer_state *s)
 {
-    return run->unheard || atomic_load_explicit(&run->cancel->requested, memory_order_relaxed);
+    detok_close(s->detok);
+    token_list_finish(&s->ids);
+    *s = (struct answer_state){0};
 }
 
-/* The first step reads the prompt and says how far it is; the others are one token long. */
+bool answer_state_add(struct answer_state *s, int32_t id, struct bn_str *text, struct bn_error *err)
+{
+    bool stopped = false;
+    *text = (struct bn_str){0};
+    if (tokenizer_is_eog(s->tokenizer, id)) {
+        s->finish = FINISH_STOP;
+        return true;
+    }
+    const bool repeats = s->n_tokens > 0 && s->ids.ids[s->ids.n - 1] == id;
+    s->n_same = repeats ? s->n_same + 1 : 1;
+    if (!token_list_push(&s->ids, id, err) || !detok_push(s->detok, id, text, &stopped, err))
+        return false;
+    s->n_tokens++;
+    if (stopped)
+        s->finish = FINISH_STOP_STRING;
+    else if (s->n_same >= ANSWER_DEGENERATE)
+        s->finish = FINISH_DEGENERATE;
+    else if (s->n_tokens == s->max_tokens)
+        s->finish = FINISH_LENGTH;
+    else if (s->ids.n >= s->n_ctx)
+        s->finish = FINISH_CONTEXT;
+    return true;
+}
+
+static bool is_cancelled(const struct run *run)
+{
+    return run->is_refused || atomic_load_explicit(&run->cancel->requested, memory_order_relaxed);
+}
+
+/* The first step evaluates the prompt and reports its progress. Each other step evaluates one
+ * token. */
 static bool step(struct run *run, struct answer_result *r, int32_t *id, struct bn_error *err)
 {
-    const bool is_first = r->n_tokens == 0;
+    const bool is_first = run->answer.n_tokens == 0;
     struct bn_control control = {.cancel = run->cancel};
     struct bn_sync_stats stats = {0};
     if (is_first)
         control.progress = (struct bn_progress){.report = run->sink->reading, .ud = run->sink->ud};
-    if (!generator_step(run->g, run->ids.ids, run->ids.n, &control, &stats, id, err))
+    if (!generator_step(run->g, run->answer.ids.ids, run->answer.ids.n, &control, &stats, id, err))
         return false;
     if (is_first) {
         run->first = clock_seconds();
@@ -59,61 +89,51 @@ static bool step(struct run *run, struct answer_result *r, int32_t *id, struct b
     return true;
 }
 
-static bool tell(struct run *run, int32_t id, struct bn_str text, const struct generator_alt *alts,
+static bool send(struct run *run, int32_t id, struct bn_str text, const struct generator_alt *alts,
                  size_t n_alts)
 {
     const struct answer_token token = {.id = id, .text = text, .alts = alts, .n_alts = n_alts};
     if (!run->sink->token(run->sink->ud, &token))
-        run->unheard = true;
-    return !run->unheard;
+        run->is_refused = true;
+    return !run->is_refused;
 }
 
-/* Take one chosen id into the answer. */
-static bool take(struct run *run, struct answer_result *r, int32_t id, bool *stopped,
-                 struct bn_error *err)
+/* Append a chosen token to the answer and pass it to the sink. */
+static bool add(struct run *run, int32_t id, struct bn_error *err)
 {
     struct generator_alt alts[GENERATOR_MAX_ALTS + 1];
     const size_t n_alts = run->job->n_alts > 0 ? run->job->n_alts + 1 : 0;
+    const size_t n_before = run->answer.n_tokens;
     struct bn_str text;
+    if (!answer_state_add(&run->answer, id, &text, err))
+        return false;
+    if (run->answer.n_tokens == n_before)
+        return true; /* this token ends the answer */
     if (n_alts > 0)
         generator_alts(run->g, alts);
-    const bool repeats = r->n_tokens > 0 && run->ids.ids[run->ids.n - 1] == id;
-    run->n_same = repeats ? run->n_same + 1 : 1;
-    if (!token_list_push(&run->ids, id, err) || !detok_push(run->detok, id, &text, stopped, err))
-        return false;
-    r->n_tokens++;
     run->last = clock_seconds();
     run->last_bytes = generator_bytes_read(run->g);
-    (void)tell(run, id, text, alts, n_alts); /* is_cancelled sees a refusal */
+    (void)send(run, id, text, alts, n_alts); /* is_cancelled checks whether the sink refused it */
     return true;
 }
 
 static bool generate(struct run *run, struct answer_result *r, struct bn_error *err)
 {
-    const size_t n_ctx = generator_n_ctx(run->g);
-    while (r->finish == FINISH_NONE) {
+    struct answer_state *a = &run->answer;
+    while (a->finish == FINISH_NONE) {
         int32_t id;
-        bool stopped = false;
         if (is_cancelled(run)) {
-            r->finish = FINISH_INTERRUPTED;
+            a->finish = FINISH_INTERRUPTED;
         } else if (!step(run, r, &id, err)) {
             if (err->code != BN_ECANCELLED)
                 return false;
-            r->finish = FINISH_INTERRUPTED;
-        } else if (tokenizer_is_eog(run->tokenizer, id)) {
-            r->finish = FINISH_STOP;
-        } else if (!take(run, r, id, &stopped, err)) {
+            a->finish = FINISH_INTERRUPTED;
+        } else if (!add(run, id, err)) {
             return false;
-        } else if (stopped) {
-            r->finish = FINISH_STOP_STRING;
-        } else if (run->n_same >= ANSWER_DEGENERATE) {
-            r->finish = FINISH_DEGENERATE;
-        } else if (r->n_tokens == run->job->max_tokens) {
-            r->finish = FINISH_LENGTH;
-        } else if (run->ids.n >= n_ctx) {
-            r->finish = FINISH_CONTEXT;
         }
     }
+    r->finish = a->finish;
+    r->n_tokens = a->n_tokens;
     return true;
 }
 
@@ -122,25 +142,27 @@ bool answer_run(struct generator *g, const struct tokenizer *tokenizer,
                 struct bn_cancel *cancel, struct answer_result *result, struct bn_error *err)
 {
     struct run run = {.g = g,
-                      .tokenizer = tokenizer,
                       .job = job,
                       .sink = sink,
                       .cancel = cancel,
+                      .answer = {.tokenizer = tokenizer,
+                                 .max_tokens = job->max_tokens,
+                                 .n_ctx = generator_n_ctx(g)},
                       .started = clock_seconds()};
     struct answer_result r = {.n_prompt = job->n_prompt};
     const struct spec_stats before = generator_spec_stats(g);
     const struct detok_config detok = {
         .stops = job->stops, .n_stops = job->n_stops, .at_start = job->at_start};
     bool ok = generator_set(g, &job->sampler, job->n_alts, err) &&
-              detok_open(tokenizer, &detok, &run.detok, err);
+              detok_open(tokenizer, &detok, &run.answer.detok, err);
     generator_speculate(g, job->spec);
     for (size_t i = 0; ok && i < job->n_prompt; i++)
-        ok = token_list_push(&run.ids, job->prompt[i], err);
+        ok = token_list_push(&run.answer.ids, job->prompt[i], err);
     ok = ok && generate(&run, &r, err);
     if (ok) {
-        const struct bn_str rest = detok_flush(run.detok);
+        const struct bn_str rest = detok_flush(run.answer.detok);
         if (rest.n_bytes > 0 && r.finish != FINISH_STOP_STRING)
-            (void)tell(&run, TOKEN_NONE, rest, NULL, 0); /* the end either way */
+            (void)send(&run, TOKEN_NONE, rest, NULL, 0); /* the answer ends in any case */
         if (r.n_tokens > 0) {
             r.first_token_s = run.first - run.started;
             r.decode_s = run.last - run.first;
@@ -151,7 +173,6 @@ bool answer_run(struct generator *g, const struct tokenizer *tokenizer,
         r.n_accepted = after.n_accepted - before.n_accepted;
         *result = r;
     }
-    detok_close(run.detok);
-    token_list_finish(&run.ids);
+    answer_state_finish(&run.answer);
     return ok;
 }

@@ -1,6 +1,6 @@
 /*
- * Model, sessions and samplers of the engine as the worker and the batch see them. The generator's
- * own timeline is a lane like the others.
+ * The engine's model, sessions and samplers behind the functions of generator.h. The generator's
+ * own sequence has the same type as those of a batch.
  */
 #include "app/chat/answer/generator.h"
 
@@ -8,42 +8,43 @@
 
 #include <math.h>
 
-/* A timeline of tokens and how the next one is chosen. */
-struct generator_lane {
+/* A session and its sampler. */
+struct generator_seq {
     struct bn_session *session;
     struct sampler *sampler;
     size_t n_alts;
-    struct head_row *row; /* of the last step, the sampler's; NULL before it */
-    int32_t chosen;       /* in it */
+    struct head_row *row; /* candidates of the last step, owned by the sampler; NULL before the
+                             first step */
+    int32_t chosen;       /* token chosen in the last step */
 };
 
 struct generator {
     struct bn_model *model;
-    struct generator_lane *own;
-    struct spec *spec; /* of the own lane */
+    struct generator_seq *own;
+    struct spec *spec; /* only in the generator's own sequence */
 };
 
-/* ---- lanes ---- */
+/* ---- sequences ---- */
 
-static bool open_lane(struct bn_model *model, size_t n_ctx, struct generator_lane **out,
-                      struct bn_error *err)
+static bool open_seq(struct bn_model *model, size_t n_ctx, struct generator_seq **out,
+                     struct bn_error *err)
 {
     const struct bn_session_config cfg = {.n_ctx = n_ctx};
-    struct generator_lane *lane = mem_alloc(1, sizeof(*lane));
-    if (!lane)
+    struct generator_seq *seq = mem_alloc(1, sizeof(*seq));
+    if (!seq)
         return bn_fail(err, BN_ENOMEM, "out of memory");
-    if (!bn_session_open(model, &cfg, &lane->session, err) ||
-        !sampler_open(bn_model_info(model)->n_vocab, &lane->sampler, err)) {
-        generator_lane_close(lane);
+    if (!bn_session_open(model, &cfg, &seq->session, err) ||
+        !sampler_open(bn_model_info(model)->n_vocab, &seq->sampler, err)) {
+        generator_seq_close(seq);
         return false;
     }
-    *out = lane;
+    *out = seq;
     return true;
 }
 
-bool generator_lane_open(struct generator *g, struct generator_lane **out, struct bn_error *err)
+bool generator_seq_open(struct generator *g, struct generator_seq **out, struct bn_error *err)
 {
-    return open_lane(g->model, generator_n_ctx(g), out, err);
+    return open_seq(g->model, generator_n_ctx(g), out, err);
 }
 
 size_t generator_batch(const struct generator *g)
@@ -51,72 +52,72 @@ size_t generator_batch(const struct generator *g)
     return bn_model_batch(g->model, generator_n_ctx(g));
 }
 
-void generator_lane_close(struct generator_lane *lane)
+void generator_seq_close(struct generator_seq *seq)
 {
-    if (!lane)
+    if (!seq)
         return;
-    sampler_close(lane->sampler);
-    bn_session_close(lane->session);
-    mem_free(lane);
+    sampler_close(seq->sampler);
+    bn_session_close(seq->session);
+    mem_free(seq);
 }
 
-bool generator_lane_set(struct generator_lane *lane, const struct sampler_params *params,
-                        size_t n_alts, struct bn_error *err)
+bool generator_seq_set(struct generator_seq *seq, const struct sampler_params *params,
+                       size_t n_alts, struct bn_error *err)
 {
-    if (!sampler_set(lane->sampler, params, err))
+    if (!sampler_set(seq->sampler, params, err))
         return false;
-    lane->n_alts = n_alts < GENERATOR_MAX_ALTS ? n_alts : GENERATOR_MAX_ALTS;
+    seq->n_alts = n_alts < GENERATOR_MAX_ALTS ? n_alts : GENERATOR_MAX_ALTS;
     return true;
 }
 
-/* One row serves the choice and its alternatives. */
-static struct head_request request(struct generator_lane *lane, const int32_t *ids, size_t n_ids)
+/* One request serves the choice and its alternatives. */
+static struct head_request request(struct generator_seq *seq, const int32_t *ids, size_t n_ids)
 {
     struct head_request head;
-    sampler_head(lane->sampler, ids, n_ids, &head, &lane->row);
-    return lane->n_alts > 0 ? (struct head_request){.kind = HEAD_ALL} : head;
+    sampler_head(seq->sampler, ids, n_ids, &head, &seq->row);
+    return seq->n_alts > 0 ? (struct head_request){.kind = HEAD_ALL} : head;
 }
 
-static int32_t choose(struct generator_lane *lane, const int32_t *ids, size_t n_ids)
+static int32_t choose(struct generator_seq *seq, const int32_t *ids, size_t n_ids)
 {
-    lane->chosen = sampler_pick(lane->sampler, lane->row, ids, n_ids);
-    return lane->chosen;
+    seq->chosen = sampler_pick(seq->sampler, seq->row, ids, n_ids);
+    return seq->chosen;
 }
 
-bool generator_lane_read(struct generator_lane *lane, const int32_t *ids, size_t n_ids,
-                         const struct bn_control *control, struct bn_sync_stats *stats,
-                         int32_t *next, struct bn_error *err)
+bool generator_seq_read(struct generator_seq *seq, const int32_t *ids, size_t n_ids,
+                        const struct bn_control *control, struct bn_sync_stats *stats,
+                        int32_t *next, struct bn_error *err)
 {
-    const struct head_request head = request(lane, ids, n_ids);
-    if (!bn_session_sync(lane->session, ids, n_ids, &head, lane->row, control, stats, err))
+    const struct head_request head = request(seq, ids, n_ids);
+    if (!bn_session_sync(seq->session, ids, n_ids, &head, seq->row, control, stats, err))
         return false;
-    *next = choose(lane, ids, n_ids);
+    *next = choose(seq, ids, n_ids);
     return true;
 }
 
-bool generator_lanes_step(struct generator_step *steps, size_t n_steps,
-                          const struct bn_control *control, struct bn_error *err)
+bool generator_step_all(struct generator_step *steps, size_t n_steps,
+                        const struct bn_control *control, struct bn_error *err)
 {
     struct bn_item items[CHAT_BATCH_MAX];
     for (size_t i = 0; i < n_steps; i++) {
         const struct generator_step *s = &steps[i];
-        items[i] = (struct bn_item){.session = s->lane->session,
+        items[i] = (struct bn_item){.session = s->seq->session,
                                     .ids = s->ids + s->n_ids - 1,
                                     .n_ids = 1,
                                     .n_rows = 1,
-                                    .head = request(s->lane, s->ids, s->n_ids)};
-        items[i].rows = s->lane->row;
+                                    .head = request(s->seq, s->ids, s->n_ids)};
+        items[i].rows = s->seq->row;
     }
     if (!bn_eval(items, n_steps, control, err))
         return false;
     for (size_t i = 0; i < n_steps; i++)
-        steps[i].next = choose(steps[i].lane, steps[i].ids, steps[i].n_ids);
+        steps[i].next = choose(steps[i].seq, steps[i].ids, steps[i].n_ids);
     return true;
 }
 
 /* ---- alternatives ---- */
 
-/* log of the sum of exp(logit), the largest taken out first. */
+/* log(sum of exp(logit)). The largest logit is subtracted first, against overflow. */
 static double log_total(const struct head_row *row)
 {
     double best = -INFINITY, sum = 0;
@@ -127,7 +128,8 @@ static double log_total(const struct head_row *row)
     return best + log(sum);
 }
 
-/* Insert into the n best so far; ids come in ascending order, so ties keep the lower one first. */
+/* Insert a candidate into the n best so far. Ids come in ascending order, so that among equal
+ * logits the lower id stays first. */
 static void keep_best(struct head_cand *best, size_t n, struct head_cand c)
 {
     for (size_t i = n; i > 0 && c.logit > best[i - 1].logit; i--) {
@@ -142,22 +144,22 @@ static struct generator_alt alt_of(struct head_cand c, double total)
     return (struct generator_alt){c.id, (float)((double)c.logit - total)};
 }
 
-void generator_lane_alts(const struct generator_lane *lane, struct generator_alt *out)
+void generator_seq_alts(const struct generator_seq *seq, struct generator_alt *out)
 {
     struct head_cand best[GENERATOR_MAX_ALTS];
-    const double total = log_total(lane->row);
-    for (size_t i = 0; i < lane->n_alts; i++)
+    const double total = log_total(seq->row);
+    for (size_t i = 0; i < seq->n_alts; i++)
         best[i] = (struct head_cand){-1, -INFINITY};
-    for (size_t i = 0; i < lane->row->n; i++) {
-        keep_best(best, lane->n_alts, lane->row->cands[i]);
-        if (lane->row->cands[i].id == lane->chosen)
-            out[lane->n_alts] = alt_of(lane->row->cands[i], total);
+    for (size_t i = 0; i < seq->row->n; i++) {
+        keep_best(best, seq->n_alts, seq->row->cands[i]);
+        if (seq->row->cands[i].id == seq->chosen)
+            out[seq->n_alts] = alt_of(seq->row->cands[i], total);
     }
-    for (size_t i = 0; i < lane->n_alts; i++)
+    for (size_t i = 0; i < seq->n_alts; i++)
         out[i] = alt_of(best[i], total);
 }
 
-/* ---- the generator and its own lane ---- */
+/* ---- the generator and its own sequence ---- */
 
 bool generator_open(const struct bn_file *file, const struct bn_model_config *cfg, size_t n_ctx,
                     struct generator **out, struct bn_error *err)
@@ -165,7 +167,7 @@ bool generator_open(const struct bn_file *file, const struct bn_model_config *cf
     struct generator *g = mem_alloc(1, sizeof(*g));
     if (!g)
         return bn_fail(err, BN_ENOMEM, "out of memory");
-    if (!bn_model_open(file, cfg, &g->model, err) || !open_lane(g->model, n_ctx, &g->own, err) ||
+    if (!bn_model_open(file, cfg, &g->model, err) || !open_seq(g->model, n_ctx, &g->own, err) ||
         !spec_open(&(struct spec_config){.session = g->own->session,
                                          .sampler = g->own->sampler,
                                          .n_vocab = bn_model_info(g->model)->n_vocab,
@@ -183,7 +185,7 @@ void generator_close(struct generator *g)
     if (!g)
         return;
     spec_close(g->spec);
-    generator_lane_close(g->own);
+    generator_seq_close(g->own);
     bn_model_close(g->model);
     mem_free(g);
 }
@@ -219,7 +221,7 @@ bool generator_set(struct generator *g, const struct sampler_params *params, siz
                    struct bn_error *err)
 {
     spec_forget(g->spec);
-    return generator_lane_set(g->own, params, n_alts, err);
+    return generator_seq_set(g->own, params, n_alts, err);
 }
 
 void generator_speculate(struct generator *g, enum spec_mode mode)
@@ -238,13 +240,13 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                     struct bn_error *err)
 {
     if (g->own->n_alts > 0 || spec_mode_of(g->spec) == SPEC_OFF)
-        return generator_lane_read(g->own, ids, n_ids, control, stats, next, err);
+        return generator_seq_read(g->own, ids, n_ids, control, stats, next, err);
     return spec_step(g->spec, ids, n_ids, control, stats, next, err);
 }
 
 void generator_alts(const struct generator *g, struct generator_alt *out)
 {
-    generator_lane_alts(g->own, out);
+    generator_seq_alts(g->own, out);
 }
 
 const int32_t *generator_ids(const struct generator *g, size_t *n_ids)

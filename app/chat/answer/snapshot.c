@@ -1,15 +1,15 @@
 /*
- * Snapshot files: see snapshot.h; docs/session-format.md has the layout.
+ * Snapshot files: see snapshot.h. docs/session-format.md has the layout.
  *
- * Numbers are as this machine writes them: a snapshot never leaves it, and one of another byte
- * order has another mark. The sum at the end finds damage at the speed of memory; it is no
- * signature.
+ * Numbers are written in this machine's byte order, because a snapshot never leaves it. The byte
+ * order changes the mark, so a file of another byte order is refused. The checksum at the end finds
+ * damage; it is no signature.
  */
 #include "app/chat/answer/snapshot.h"
 
 #include "app/common/new_file.h"
 #include "engine/base/clock.h"
-#include "engine/base/sha256.h"
+#include "engine/base/hash.h"
 #include "engine/base/size.h"
 
 #include <errno.h>
@@ -17,13 +17,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define MARK 0x31564b54414843bfu /* bytes BF "CHATKV1" where the lowest comes first */
+#define MARK 0x31564b54414843bfu /* the bytes BF "CHATKV1" on a little-endian machine */
 #define IDS_AT_ONCE 1024
 
 struct snapshot_head { /* no padding: 80 bytes */
     uint64_t mark;
     uint8_t fingerprint[BN_FINGERPRINT_BYTES];
-    char kv_version[32]; /* ends in zeros */
+    char kv_version[32]; /* padded with zeros */
     uint64_t n_ids;
 };
 
@@ -39,16 +39,18 @@ bool snapshot_path(const char *session, char out[PATH_BYTES], struct bn_error *e
     char name[64];
     struct sha256 sum;
     uint8_t digest[SHA256_BYTES];
-    char *whole = realpath(session, NULL); /* NULL: not written yet, its name must do */
+    char *whole = realpath(session, NULL); /* NULL: the saved chat does not exist yet, so use its
+                                              name */
     const char *key = whole ? whole : session;
     sha256_init(&sum);
     sha256_add(&sum, key, strlen(key));
     sha256_end(&sum, digest);
     free(whole);
     size_t n = (size_t)snprintf(name, sizeof(name), "kv/");
-    for (size_t i = 0; i < 16; i++) /* 128 bits tell a person's sessions apart */
+    for (size_t i = 0; i < 16; i++) /* 128 bits are enough to distinguish the saved chats of a
+                                       user */
         n += (size_t)snprintf(name + n, sizeof(name) - n, "%02x", digest[i]);
-    (void)snprintf(name + n, sizeof(name) - n, ".kv"); /* 3 + 32 + 3 bytes fit */
+    (void)snprintf(name + n, sizeof(name) - n, ".kv"); /* 3 + 32 + 3 bytes */
     return path_of(PLACE_CACHE, name, out, err);
 }
 
@@ -58,7 +60,7 @@ static uint64_t add_to_sum(uint64_t sum, const uint8_t *bytes, size_t n_bytes)
     for (size_t i = 0; i < n_bytes; i += 8) {
         uint64_t word = 0;
         memcpy(&word, bytes + i, size_min(8, n_bytes - i));
-        sum = (sum ^ word) * 0x100000001b3u;
+        sum = fnv1a_add(sum, word);
         sum ^= sum >> 29;
     }
     return sum;
@@ -121,7 +123,7 @@ static bool write_all(struct generator *g, const struct bn_file *file, struct ne
             return new_file_fail(to, err);
     }
     if (!generator_save(g, &stream, err)) {
-        if (err->code == BN_EIO) /* a device has its own words */
+        if (err->code == BN_EIO) /* replace the message: a full disk has a clearer one */
             (void)new_file_fail(to, err);
         return false;
     }
@@ -146,7 +148,8 @@ bool snapshot_write(struct generator *g, const struct bn_file *file, const int32
     struct transfer t = {.f = to.f, .cancel = cancel, .way = TRANSFER_OUT};
     const bool ok = write_all(g, file, &to, &t, err);
     if (!ok)
-        (void)is_cancelled(&t, err); /* the true reason for what looks cut short */
+        (void)is_cancelled(&t, err); /* a cancelled transfer looks like a short file: report the
+                                        cause */
     if (!new_file_close(&to, ok ? NEW_FILE_KEEP : NEW_FILE_DROP, err))
         return false;
     *result = (struct snapshot_result){n, t.n_bytes, clock_seconds() - started};
@@ -160,7 +163,7 @@ static bool damaged(struct bn_error *err)
     return bn_fail(err, BN_EFORMAT, "the snapshot is damaged");
 }
 
-/* Short plain text that ends. */
+/* A short printable text that ends with a zero byte. */
 static bool is_name(const char text[32])
 {
     size_t n = 0;
@@ -185,7 +188,7 @@ static bool check_head(const struct snapshot_head *got, const struct snapshot_he
     return true;
 }
 
-/* The ids of the file, which must begin the prompt. */
+/* Read the ids of the file and check that the prompt begins with them. */
 static bool check_ids(struct transfer *t, size_t n, const int32_t *ids, struct bn_error *err)
 {
     int32_t block[IDS_AT_ONCE];
@@ -201,7 +204,8 @@ static bool check_ids(struct transfer *t, size_t n, const int32_t *ids, struct b
     return true;
 }
 
-/* After the load: the very ids, the sum, and nothing more. */
+/* After loading: the session must hold these ids, the checksum must match, and the file must
+ * end. */
 static bool check_rest(struct generator *g, struct transfer *t, const int32_t *ids, size_t n,
                        struct bn_error *err)
 {
@@ -255,8 +259,9 @@ bool snapshot_read(struct generator *g, const struct bn_file *file, const int32_
                bn_fail(err, BN_EIO, "cannot open '%s': %s", path, strerror(errno));
     const bool ok = read_all(g, file, ids, n_ids, &t, &result->n_tokens, err);
     if (!ok)
-        (void)is_cancelled(&t, err); /* the true reason for what looks cut short */
-    (void)fclose(t.f);               /* only read */
+        (void)is_cancelled(&t, err); /* a cancelled transfer looks like a short file: report the
+                                        cause */
+    (void)fclose(t.f);               /* opened for reading: nothing can be lost */
     result->n_bytes = t.n_bytes;
     result->seconds = clock_seconds() - started;
     return ok;

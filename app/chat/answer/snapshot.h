@@ -1,11 +1,11 @@
 /*
- * KV snapshots: what the session holds as a file beside the readable conversation, so that a long
- * chat goes on without being read again.
+ * Snapshots: the KV cache of a session as a file, so that a long chat can continue without a new
+ * prefill.
  *
- * A snapshot belongs to one session file and lies in the cache directory, where it may be deleted
- * at any time. It is used only if model file, device and layout of the cache are those it was made
- * with, its ids begin the prompt that is to be read, and its bytes are whole; otherwise it is left
- * alone and the caller is told why. The worker's thread, but for snapshot_path.
+ * A snapshot belongs to one saved chat. It is in the cache directory and may be deleted at any
+ * time. It is used only if the model file, the device and the cache layout are the same, the prompt
+ * begins with its ids, and its checksum matches. Otherwise it is ignored and the caller gets the
+ * reason. All functions except snapshot_path run on the worker's thread.
  */
 #ifndef APP_SNAPSHOT_H
 #define APP_SNAPSHOT_H
@@ -13,7 +13,7 @@
 #include "app/chat/answer/generator.h"
 #include "app/common/paths.h"
 
-/* Where the snapshot of the session file `session` lies. BN_EARG: no place for a cache. */
+/* The path of the snapshot that belongs to a saved chat. BN_EARG: there is no cache directory. */
 bool snapshot_path(const char *session, char out[PATH_BYTES], struct bn_error *err);
 
 struct snapshot_result {
@@ -22,15 +22,16 @@ struct snapshot_result {
     double seconds;
 };
 
-/* Write what the session shares with `ids` (n_ids); forgets the rest. BN_EARG: they share nothing;
- * BN_EIO; BN_ECANCELLED. The file is replaced as a whole or not at all. */
+/* Write the part of the KV cache that the session shares with `ids`, and truncate the session to
+ * it. The file is replaced as a whole or not at all. BN_EARG: nothing is shared. BN_EIO;
+ * BN_ECANCELLED. */
 bool snapshot_write(struct generator *g, const struct bn_file *file, const int32_t *ids,
                     size_t n_ids, const char *path, const struct bn_cancel *cancel,
                     struct snapshot_result *result, struct bn_error *err);
 
-/* Take up a snapshot for the prompt `ids`. n_tokens is 0 where the session holds as much by itself
- * or there is no such file. BN_EFORMAT: it does not fit, or is damaged; BN_EIO, BN_ECONTEXT,
- * BN_ECANCELLED. After a failure the session holds what it held, or nothing. */
+/* Load a snapshot for the prompt `ids`. Sets n_tokens to 0 if there is no such file or if the
+ * session already holds as much. BN_EFORMAT: it does not fit or is damaged. BN_EIO, BN_ECONTEXT,
+ * BN_ECANCELLED. After a failure the session is unchanged or empty. */
 bool snapshot_read(struct generator *g, const struct bn_file *file, const int32_t *ids,
                    size_t n_ids, const char *path, const struct bn_cancel *cancel,
                    struct snapshot_result *result, struct bn_error *err);

@@ -1,8 +1,8 @@
 /*
- * The worker thread, its ring of events and its one pending job: see worker.h.
+ * The worker thread, its ring of events and its queue of jobs: see worker.h.
  *
- * One lock guards ring, job and flags. Progress replaces an unread progress event of its kind, so a
- * fast load does not fill the ring.
+ * One lock protects ring, jobs and flags. A progress event replaces an unread one of the same kind,
+ * so that a fast load does not fill the ring.
  */
 #include "app/chat/answer/worker.h"
 
@@ -17,15 +17,15 @@
 #include <signal.h>
 #include <unistd.h>
 
-#define RING_EVENTS 64 /* some seconds of tokens */
+#define RING_EVENTS 64 /* tokens of some seconds */
 
-/* A job with its own memory. */
+/* A job that owns its memory. */
 struct job {
     struct answer_job spec;
     int32_t *prompt;
     char **stops; /* (spec.n_stops) */
     struct sampler_bias *biases;
-    char *snapshot; /* to read before the answer, or to write */
+    char *snapshot; /* file to load before the answer, or to write */
     enum { JOB_ANSWER, JOB_SAVE, JOB_MEASURE } kind;
     struct job *next;
 };
@@ -33,15 +33,16 @@ struct job {
 struct worker {
     struct worker_config cfg;
     struct bn_cancel cancel;
-    struct generator *g; /* the thread's; its info is read by main after WORKER_LOADED */
-    bool is_loaded;      /* main's view: WORKER_LOADED was taken */
+    struct generator *g; /* owned by the thread; the main thread reads its info after
+                            WORKER_LOADED */
+    bool is_loaded;      /* the main thread has seen WORKER_LOADED */
 
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* room in the ring, a job, or the end */
+    pthread_cond_t changed; /* the ring has room, a job was added, or the program ends */
     struct worker_event ring[RING_EVENTS];
     size_t first, n_events;
-    struct job *jobs; /* waiting to be run, first one first */
+    struct job *jobs; /* waiting jobs, the first one first */
     bool is_running;
     bool is_closing;
 };
@@ -95,7 +96,7 @@ static struct job *job_copy(const struct answer_job *spec)
 
 void worker_event_finish(struct worker_event *event)
 {
-    mem_free((void *)(uintptr_t)event->text.ptr); /* ours: on_token made it */
+    mem_free((void *)(uintptr_t)event->text.ptr); /* allocated by on_token */
     mem_free(event->alts);
     *event = (struct worker_event){0};
 }
@@ -105,7 +106,8 @@ static bool is_progress(enum worker_event_kind kind)
     return kind == WORKER_LOADING || kind == WORKER_READING;
 }
 
-/* Takes the event over. False when the program is leaving and nobody will read it. */
+/* Add an event to the ring; takes ownership of it. False: the program ends, and the event is
+ * freed. */
 static bool post(struct worker *w, struct worker_event *event)
 {
     pthread_mutex_lock(&w->lock);
@@ -125,20 +127,21 @@ static bool post(struct worker *w, struct worker_event *event)
     if (!heard)
         worker_event_finish(event);
     else
-        (void)!write(w->cfg.wake_fd, "w", 1); /* a full pipe has woken main already */
+        (void)!write(w->cfg.wake_fd, "w", 1); /* if the pipe is full, the main thread wakes up
+                                                 anyway */
     return heard;
 }
 
 static void on_loading(void *ud, size_t n_done, size_t n_total)
 {
     struct worker_event event = {.kind = WORKER_LOADING, .n_done = n_done, .n_total = n_total};
-    (void)post(ud, &event); /* nobody to tell is fine */
+    (void)post(ud, &event); /* false only when the program ends */
 }
 
 static void on_reading(void *ud, size_t n_done, size_t n_total)
 {
     struct worker_event event = {.kind = WORKER_READING, .n_done = n_done, .n_total = n_total};
-    (void)post(ud, &event); /* nobody to tell is fine */
+    (void)post(ud, &event); /* false only when the program ends */
 }
 
 static bool on_token(void *ud, const struct answer_token *token)
@@ -149,7 +152,7 @@ static bool on_token(void *ud, const struct answer_token *token)
         .text = {copy_bytes(token->text.ptr, token->text.n_bytes, 1), token->text.n_bytes},
         .alts = copy_bytes(token->alts, token->n_alts, sizeof(*token->alts)),
         .n_alts = token->n_alts};
-    if (!event.text.ptr || !event.alts) { /* out of memory: the answer ends here */
+    if (!event.text.ptr || !event.alts) { /* out of memory: end the answer */
         worker_event_finish(&event);
         return false;
     }
@@ -183,7 +186,7 @@ static void post_remark(struct worker *w, struct strbuf *text, const struct bn_e
         .kind = WORKER_REMARK, .text = {strbuf_text(text), text->n_bytes}, .err = *err};
     event.text.ptr = strbuf_take(text);
     if (event.text.ptr)
-        (void)post(w, &event); /* closing: nobody waits for it */
+        (void)post(w, &event); /* false only when the program ends */
 }
 
 static void add_result(struct strbuf *text, const char *what, const struct snapshot_result *r)
@@ -205,8 +208,8 @@ static void save(struct worker *w, const struct job *job)
     post_remark(w, &text, &err);
 }
 
-/* Whatever is wrong with a snapshot: the prompt is then read from its text. Nothing is wrong where
- * the answer was stopped. */
+/* Load a snapshot. If that fails, the prompt is evaluated instead and the reason is reported,
+ * unless the user stopped the answer. */
 static void restore(struct worker *w, const struct job *job)
 {
     struct snapshot_result r;
@@ -226,7 +229,7 @@ static void restore(struct worker *w, const struct job *job)
 static void measure(struct worker *w)
 {
     struct worker_event event = {.kind = WORKER_MEASURED, .peaks = generator_measure(w->g)};
-    (void)post(w, &event); /* closing: nobody waits for it */
+    (void)post(w, &event); /* false only when the program ends */
 }
 
 static void answer(struct worker *w, const struct job *job)
@@ -237,7 +240,7 @@ static void answer(struct worker *w, const struct job *job)
     struct worker_event event = {.kind = WORKER_DONE};
     struct bn_error err = {0};
     if (answer_run(w->g, w->cfg.tokenizer, &job->spec, &sink, &w->cancel, &event.result, &err))
-        (void)post(w, &event); /* closing: nobody waits for it */
+        (void)post(w, &event); /* false only when the program ends */
     else
         (void)post_failure(w, &err);
 }
@@ -270,12 +273,12 @@ static void *work(void *arg)
     if (post(w, &loaded))
         for (struct job *job; (job = wait_for_job(w)) != NULL;)
             run_job(w, job);
-    generator_close(w->g); /* here, because no other thread may enter the engine */
+    generator_close(w->g); /* only this thread may call the engine */
     return NULL;
 }
 
-/* Threads inherit the mask: all but what is fatal is blocked while this one, and through it
- * OpenMP's, starts. */
+/* Threads inherit the signal mask. Block all signals but fatal ones while this thread starts, so
+ * that it and the OpenMP threads it creates never handle a signal. */
 static bool start_thread(struct worker *w, struct bn_error *err)
 {
     sigset_t others, before;

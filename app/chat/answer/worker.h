@@ -1,10 +1,11 @@
 /*
- * The one thread that enters the engine: it loads the model at once, then answers job after job.
+ * The worker: the only thread that calls the engine. It loads the model, then runs one job after
+ * the other.
  *
- * Everything it has to say comes out of worker_next as events, and a byte is written to the wake
- * pipe when there are some; a full ring makes the worker wait, so a slow terminal or pipe slows the
- * answer and memory stays bounded. Signals are blocked in it and in every thread it starts. All
- * functions are for the main thread.
+ * Results come as events from worker_next. The worker writes a byte to the wake pipe when there are
+ * new events. If the ring of events is full, the worker waits; so a slow terminal or pipe slows the
+ * answer, and memory stays bounded. Signals are blocked in this thread and in all threads it
+ * starts. All functions are for the main thread.
  */
 #ifndef APP_WORKER_H
 #define APP_WORKER_H
@@ -17,20 +18,20 @@ struct worker;
 struct worker_config {
     const struct bn_file *file;
     const struct tokenizer *tokenizer;
-    struct bn_model_config model; /* progress and cancel are the worker's own */
+    struct bn_model_config model; /* the worker sets progress and cancel */
     size_t n_ctx;
     int wake_fd; /* write end, non-blocking */
 };
 
 enum worker_event_kind {
     WORKER_LOADING,  /* n_done of n_total bytes */
-    WORKER_LOADED,   /* worker_info and worker_n_ctx may be asked from here on */
+    WORKER_LOADED,   /* worker_info and worker_n_ctx are valid from here on */
     WORKER_READING,  /* n_done of n_total tokens of the prompt */
     WORKER_TOKEN,    /* id, text, alts */
-    WORKER_REMARK,   /* text: a sentence about a snapshot; err.code says whether something failed */
+    WORKER_REMARK,   /* text: a sentence about a snapshot; err.code is set if it failed */
     WORKER_MEASURED, /* peaks */
     WORKER_DONE,     /* result; the worker is idle again */
-    WORKER_FAILED,   /* err; idle again, or, before WORKER_LOADED, ended */
+    WORKER_FAILED,   /* err; the worker is idle again, or has ended if the model was not loaded */
 };
 
 struct worker_event {
@@ -45,30 +46,30 @@ struct worker_event {
     struct bn_error err;
 };
 
-/* Starts the thread and the load. BN_ENOMEM, BN_EIO (the system gives no thread). */
+/* Start the thread, which begins to load. BN_ENOMEM; BN_EIO: the system refuses a thread. */
 bool worker_open(const struct worker_config *cfg, struct worker **out, struct bn_error *err);
-/* Cancels what runs, waits for it, frees everything. NULL is fine. */
+/* Cancel the running job, wait for the thread and free everything. NULL is fine. */
 void worker_close(struct worker *w);
 
-/* The next event; false when there is none. Finish it with worker_event_finish. */
+/* Get the next event; false if there is none. Free it with worker_event_finish. */
 bool worker_next(struct worker *w, struct worker_event *event);
 void worker_event_finish(struct worker_event *event);
 
-/* Hand over a job (copied); the worker must be loaded and answer nothing. */
+/* Start an answer. The job is copied. The model must be loaded and no answer may be running. */
 bool worker_answer(struct worker *w, const struct answer_job *job, struct bn_error *err);
-/* Write what the session shares with ids as a snapshot to path (all copied), after what runs now; a
- * WORKER_REMARK says how it went. */
+/* After the running job: write a snapshot of what the session shares with `ids` to `path`. Both are
+ * copied. A WORKER_REMARK reports the result. */
 bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char *path,
                  struct bn_error *err);
-/* Measure what the device can do at all, after what runs now: WORKER_MEASURED. */
+/* After the running job: measure the limits of the device. The result is WORKER_MEASURED. */
 bool worker_measure(struct worker *w, struct bn_error *err);
-bool worker_is_idle(struct worker *w); /* nothing runs or waits to be run */
-/* Stop the running job or load soon; nothing happens when idle. */
+bool worker_is_idle(struct worker *w); /* no job runs or waits */
+/* Stop the running job or load soon. Does nothing when the worker is idle. */
 void worker_cancel(struct worker *w);
 
 const struct bn_model_info *worker_info(const struct worker *w); /* NULL before WORKER_LOADED */
 /* As bn_model_explain, for one sequence; the worker must be loaded and idle. */
 size_t worker_explain(const struct worker *w, size_t n_tokens, char *text, size_t text_bytes);
-size_t worker_n_ctx(const struct worker *w); /* 0 before */
+size_t worker_n_ctx(const struct worker *w); /* 0 before WORKER_LOADED */
 
 #endif

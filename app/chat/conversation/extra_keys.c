@@ -1,5 +1,5 @@
 /*
- * See extra_keys.h.
+ * Unknown members of a JSON object: see extra_keys.h.
  */
 #include "app/chat/conversation/extra_keys.h"
 
@@ -19,7 +19,7 @@ static bool is_known(const char *key, const char *known)
 bool extra_keys_take(const json_t *o, const char *known, struct strbuf *out)
 {
     json_t *extra = json_object();
-    void *iter = json_object_iter((json_t *)(uintptr_t)o); /* reads only */
+    void *iter = json_object_iter((json_t *)(uintptr_t)o); /* the object is not changed */
     bool ok = extra != NULL;
     for (; ok && iter; iter = json_object_iter_next((json_t *)(uintptr_t)o, iter))
         if (!is_known(json_object_iter_key(iter), known))

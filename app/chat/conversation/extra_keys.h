@@ -1,5 +1,6 @@
 /*
- * Members of a session file that this program does not know, kept as text and written back.
+ * Members of a saved chat that this program does not know. They are kept as JSON text and written
+ * back.
  */
 #ifndef APP_EXTRA_KEYS_H
 #define APP_EXTRA_KEYS_H
@@ -8,11 +9,12 @@
 
 #include <jansson.h>
 
-/* The members of o whose names are not among the words of `known` ("a b c"), as one JSON object at
- * the end of out; nothing where there are none. False: out of memory. */
+/* Append to out, as one JSON object, the members of o whose names are not in `known` ("a b c").
+ * Appends nothing if there are none. False: out of memory. */
 bool extra_keys_take(const json_t *o, const char *known, struct strbuf *out);
 
-/* Put them back where o has no such member; what is no object is left out. False: out of memory. */
+/* Add the members to o, except those that it has already. Does nothing if `extra` is no object.
+ * False: out of memory. */
 bool extra_keys_put(json_t *o, struct bn_str extra);
 
 #endif

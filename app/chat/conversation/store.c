@@ -1,9 +1,9 @@
 /*
- * Session files, version 1: see store.h and docs/session-format.md.
+ * Saved chats as files, version 1: see store.h and docs/session-format.md.
  */
 #include "app/chat/conversation/store.h"
 
-#include "app/chat/chat_prompt.h"
+#include "app/chat/conversation/chat_prompt.h"
 #include "app/chat/conversation/extra_keys.h"
 #include "app/common/input_text.h"
 #include "app/common/json_out.h"
@@ -32,7 +32,7 @@ bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err)
     }
     if (n == 0 || n > 200 || name[0] == '.')
         return bn_fail(err, BN_EARG, "'%.40s' is not a possible name for a session", name);
-    (void)snprintf(below, sizeof(below), "sessions/%s.json", name); /* 200 + 14 bytes fit */
+    (void)snprintf(below, sizeof(below), "sessions/%s.json", name); /* at most 200 + 14 bytes */
     return path_of(PLACE_DATA, below, out, err);
 }
 
@@ -52,7 +52,9 @@ static json_t *answer_json(const struct answer *a)
 {
     json_t *o = message_json("assistant", a->text, a->extra), *ids = json_array();
     for (size_t i = 0; ids && i < a->n_ids; i++)
-        (void)json_array_append_new(ids, json_integer(a->ids[i])); /* a short list fails the fit */
+        (void)json_array_append_new(ids, json_integer(a->ids[i])); /* if an append fails, the ids do
+                                                                      not match the text and are not
+                                                                      used */
     if (o && json_out_add(o, "finish", json_string(finish_name(a->finish))) &&
         json_out_add(o, "ids", ids))
         return o;
@@ -101,7 +103,7 @@ static json_t *session_json(const struct store *s, const struct transcript_state
     return NULL;
 }
 
-/* Takes the JSON over. */
+/* Takes ownership of the JSON object. */
 static bool replace_file(const char *path, json_t *json, struct bn_error *err)
 {
     struct new_file n;
@@ -158,13 +160,13 @@ static bool read_ids(const json_t *list, size_t n_vocab, int32_t **out, size_t *
     return ids != NULL && n > 0;
 }
 
-/* The bytes that the ids say. The file's text is their repaired form, so a broken character at the
- * end of a stopped answer comes back as it was. */
+/* The text of the ids. The file holds a repaired form of it, so this restores a broken character at
+ * the end of a stopped answer. */
 static bool text_of_ids(const struct tokenizer *t, const int32_t *ids, size_t n_ids,
                         struct strbuf *out)
 {
     struct detok *d;
-    struct bn_error ignored; /* the caller falls back to the text */
+    struct bn_error ignored; /* the caller uses the text instead */
     const struct detok_config cfg = {.at_start = true};
     bool stopped = false;
     bool ok = detok_open(t, &cfg, &d, &ignored);
@@ -181,7 +183,7 @@ static bool text_of_ids(const struct tokenizer *t, const int32_t *ids, size_t n_
     return ok && !out->failed;
 }
 
-/* Use the ids if they say the text; gives the answer as it was generated. */
+/* Use the ids if their text is that of the answer. Restores the answer as it was generated. */
 static bool restore_ids(const struct session_reader *r, const json_t *message, struct answer *a,
                         struct strbuf *said)
 {
@@ -191,7 +193,8 @@ static bool restore_ids(const struct session_reader *r, const json_t *message, s
         r->same_vocabulary && read_ids(json_object_get(message, "ids"),
                                        tokenizer_info(r->s->tokenizer)->n_vocab, &ids, &a->n_ids);
     if (fits && text_of_ids(r->s->tokenizer, ids, a->n_ids, said)) {
-        (void)term_text_repair(strbuf_str(said), &repaired); /* where is of no interest */
+        (void)term_text_repair(strbuf_str(said), &repaired); /* the position of the first broken
+                                                                byte is not needed */
         fits = bn_str_equal(strbuf_str(&repaired), a->text);
     } else {
         fits = false;
@@ -229,13 +232,13 @@ static bool read_answer(const struct session_reader *r, size_t index, const json
     bool ok = extra_keys_take(message, "role content finish ids", &extra);
     a.extra = strbuf_str(&extra);
     ok = ok && transcript_answer(r->out, &a);
-    mem_free((void *)(uintptr_t)a.ids); /* ours: read_ids made it */
+    mem_free((void *)(uintptr_t)a.ids); /* allocated by read_ids */
     strbuf_finish(&said);
     strbuf_finish(&extra);
     return ok || no_memory(r, err);
 }
 
-/* What is not known of an object goes with the part of the conversation that it describes. */
+/* Unknown members of an object are kept with the part of the conversation that it describes. */
 static bool keep_extra(const struct session_reader *r, enum transcript_place place, const json_t *o,
                        const char *known, struct bn_error *err)
 {
@@ -344,7 +347,7 @@ static void list_names(DIR *dir, struct strbuf *out, size_t *n_sessions)
         if (n_bytes <= 5 || strcmp(entry->d_name + n_bytes - 5, ".json") != 0 ||
             !mem_grow(&names, &cap, n + 1, sizeof(*names)) || !(names[n] = mem_alloc(n_bytes, 1)))
             continue;
-        memcpy(names[n++], entry->d_name, n_bytes - 5); /* the last byte is the 0 already there */
+        memcpy(names[n++], entry->d_name, n_bytes - 5); /* copies the terminating zero, too */
     }
     if (n > 0)
         qsort(names, n, sizeof(*names), compare_names);
@@ -367,6 +370,6 @@ bool store_list(struct strbuf *out, size_t *n_sessions, struct bn_error *err)
         return errno == ENOENT ||
                bn_fail(err, BN_EIO, "cannot read '%s': %s", path, strerror(errno));
     list_names(dir, out, n_sessions);
-    (void)closedir(dir); /* only read */
+    (void)closedir(dir); /* opened for reading: nothing can be lost */
     return true;
 }

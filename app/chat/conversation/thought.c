@@ -1,6 +1,6 @@
 /*
- * The four states of an answer that may think: before the first word, inside the thought, between
- * it and the answer (blank lines are dropped), and the answer.
+ * The states of an answer with a thought: before the first word, in the thought, after the thought
+ * (blank lines are dropped), and in the answer.
  */
 #include "app/chat/conversation/thought.h"
 
@@ -37,7 +37,7 @@ static void emit_held(struct thought *t, size_t n_bytes, enum answer_part part, 
     strbuf_drop(&t->held, n_bytes);
 }
 
-/* Before the first word: blanks, then a marker or not. True: decided. */
+/* Before the first word, after blanks, there may be a marker. True: it is decided. */
 static bool at_start(struct thought *t)
 {
     const size_t n_blank = count_blanks(strbuf_str(&t->held));
@@ -84,7 +84,7 @@ static bool in_gap(struct thought *t)
 
 void thought_feed(struct thought *t, struct bn_str text, thought_fn emit, void *ud)
 {
-    if (t->state == THOUGHT_OVER && t->held.n_bytes == 0) { /* nearly always */
+    if (t->state == THOUGHT_OVER && t->held.n_bytes == 0) { /* the usual case */
         if (text.n_bytes > 0)
             emit(ud, PART_ANSWER, text);
         return;

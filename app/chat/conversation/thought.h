@@ -1,8 +1,9 @@
 /*
- * Splits a stream of answer text into thought and answer at <think> and </think>. Pure.
+ * Splits the text of an answer into thought and answer at <think> and </think>, while it is
+ * generated. Pure functions.
  *
- * Used only where the template knows thoughts; anything else a model writes is answer. What may be
- * the beginning of a marker is held back until it is decided.
+ * Used only if the template has thoughts. Text that may be the beginning of a marker is held back
+ * until that is decided.
  */
 #ifndef APP_THOUGHT_H
 #define APP_THOUGHT_H
@@ -17,16 +18,16 @@ struct thought {
 };
 
 enum thought_mode {
-    THOUGHT_NONE,    /* the template has no thoughts: all is answer */
-    THOUGHT_MAYBE,   /* an answer that begins with <think> thinks first */
-    THOUGHT_RUNNING, /* the prompt has opened the thought */
+    THOUGHT_NONE,    /* the template has no thoughts: everything is answer */
+    THOUGHT_MAYBE,   /* an answer that begins with <think> has a thought */
+    THOUGHT_RUNNING, /* the prompt ends inside a thought */
 };
 void thought_init(struct thought *t, enum thought_mode mode);
 void thought_finish(struct thought *t);
 
 typedef void (*thought_fn)(void *ud, enum answer_part part, struct bn_str text);
 void thought_feed(struct thought *t, struct bn_str text, thought_fn emit, void *ud);
-/* The end of the answer: what was held back goes out as it is. */
+/* The answer has ended: emit the text that was held back. */
 void thought_end(struct thought *t, thought_fn emit, void *ud);
 
 #endif

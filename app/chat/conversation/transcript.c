@@ -1,22 +1,22 @@
 /*
  * The conversation with undo and redo: see transcript.h.
  *
- * A state is an array of counted references. A cut remembers the state before it and how the state
- * after it looked (number of exchanges and the last one), so undo knows whether it still stands
- * there.
+ * A state is an array of counted references to turns. A cut stores the state before it, and the
+ * number of turns and the last turn after it. With these, undo knows whether the conversation is
+ * still the one right after the cut.
  */
 #include "app/chat/conversation/transcript.h"
 
 #include "engine/base/memory.h"
 
 struct transcript_step {
-    struct transcript_state state; /* to go back to */
+    struct transcript_state state; /* the state to return to */
     bool is_cut;
-    size_t after_n; /* cuts: what the conversation looked like just after */
+    size_t after_n; /* only in cuts: the conversation right after the cut */
     size_t after_serial;
 };
 
-/* More than anyone takes back; older ones are dropped. */
+/* The oldest steps beyond this number are dropped. */
 #define MAX_STEPS 64
 
 static const char *const finish_names[FINISH_N] = {
@@ -55,7 +55,7 @@ static bool copy_text(struct bn_str *out, struct bn_str text)
 
 static void free_text(struct bn_str *s)
 {
-    mem_free((void *)(uintptr_t)s->ptr); /* ours: copy_text made it */
+    mem_free((void *)(uintptr_t)s->ptr); /* allocated by copy_text */
     *s = (struct bn_str){0};
 }
 
@@ -128,7 +128,7 @@ static void steps_clear(struct transcript_step *steps, size_t *n)
     *n = 0;
 }
 
-/* Room for one more, the oldest making way. */
+/* Make room for one more step. Drops the oldest one if the list is full. */
 static bool steps_reserve(struct transcript_step **steps, size_t *n, size_t *cap)
 {
     if (*n == MAX_STEPS) {
@@ -149,7 +149,8 @@ static size_t last_serial(const struct transcript_state *s)
     return s->n > 0 ? s->items[s->n - 1]->serial : SIZE_MAX;
 }
 
-/* `next` becomes the conversation and the present one a cut to return to. Takes `next` over. */
+/* Make `next` the conversation, and the present one a cut to return to. Takes ownership of
+ * `next`. */
 static bool make_cut(struct transcript *t, struct transcript_state *next)
 {
     if (!steps_reserve(&t->cuts, &t->n_cuts, &t->cap_cuts)) {
@@ -278,7 +279,8 @@ bool transcript_replace(struct transcript *t, struct transcript *other)
     return make_cut(t, &next);
 }
 
-/* The present state onto the redo list, then `to` becomes the present. `to` is taken over. */
+/* Push the present state to the redo list and make `to` the conversation. Takes ownership of
+ * `to`. */
 static void step_back(struct transcript *t, struct transcript_state to, bool is_cut)
 {
     t->redos[t->n_redos++] = (struct transcript_step){.state = t->now, .is_cut = is_cut};
@@ -318,7 +320,7 @@ enum undo_result transcript_redo(struct transcript *t)
         if (!steps_reserve(&t->cuts, &t->n_cuts, &t->cap_cuts))
             return UNDO_NO_MEMORY;
         t->n_redos--;
-        (void)make_cut(t, &next); /* room is reserved: it cannot fail */
+        (void)make_cut(t, &next); /* cannot fail: room is reserved */
         return UNDO_CUT;
     }
     t->n_redos--;

@@ -1,12 +1,12 @@
 /*
- * The conversation as data: a system text and exchanges (what the user said, what was answered).
+ * The conversation as data: a system message and turns ("exchanges": a message of the user and its
+ * answer).
  *
- * Exchanges are shared between states and never change once shared, so that undo and redo swap
- * small arrays of pointers. `undo` takes back the last exchange, or the last cut (clear, forget,
- * edit, load) while nothing was said since; `redo` is dropped by the next message. Main thread
- * only.
+ * States share exchanges, and a shared exchange never changes. So undo and redo only swap small
+ * arrays of pointers. Undo takes back the last exchange, or the last cut (clear, forget, edit,
+ * load) if nothing was said since. The next message drops the redo list. Main thread only.
  *
- * Functions that allocate return false when out of memory and change nothing.
+ * Functions that allocate return false if memory runs out, and then change nothing.
  */
 #ifndef APP_TRANSCRIPT_H
 #define APP_TRANSCRIPT_H
@@ -19,33 +19,34 @@
 
 enum finish {
     FINISH_NONE,        /* no answer yet */
-    FINISH_STOP,        /* the model ended it */
+    FINISH_STOP,        /* the model ended its answer */
     FINISH_LENGTH,      /* --max-tokens */
     FINISH_STOP_STRING, /* --stop */
-    FINISH_INTERRUPTED, /* by the user */
+    FINISH_INTERRUPTED, /* the user stopped it */
     FINISH_CONTEXT,     /* the context is full */
-    FINISH_DEGENERATE,  /* one token over and over */
+    FINISH_DEGENERATE,  /* one token was repeated over and over */
     FINISH_N
 };
 const char *finish_name(enum finish f); /* "stop", "length", "stop_string", ... */
-/* The finish of that name; FINISH_NONE for a word that is none. */
+/* The inverse; FINISH_NONE for an unknown name. */
 enum finish finish_of(const char *name);
 
-/* An answer carries the ids it was generated as; the text is their detokenisation. Without ids
- * (typed into a file by hand, made by another model) the text alone counts. */
+/* An answer has the ids as they were generated, and their text. An answer without ids (edited in
+ * the file, or made by another model) has only text. */
 struct answer {
     struct bn_str text; /* owned; may hold any bytes */
     const int32_t *ids; /* (n_ids), owned */
     size_t n_ids;
     enum finish finish;
-    struct bn_str extra; /* owned; what else its file said of it, JSON text; n_bytes 0: nothing */
+    struct bn_str extra; /* owned; unknown members of its JSON object, as JSON text; empty if
+                            none */
 };
 
 struct exchange {
     size_t n_refs;
-    size_t serial;            /* differs between any two exchanges of one transcript */
+    size_t serial;            /* unique within one transcript */
     struct bn_str user;       /* owned, valid UTF-8 */
-    struct bn_str user_extra; /* owned, as the answer's */
+    struct bn_str user_extra; /* owned; like that of the answer */
     struct answer answer;
 };
 
@@ -53,12 +54,13 @@ struct transcript_state {
     struct exchange **items; /* (n) */
     size_t n;
     size_t cap;
-    size_t n_skipped;     /* oldest exchanges that no longer fit the context: shown, not sent */
+    size_t n_skipped;     /* number of oldest exchanges that no longer fit the context: shown, but
+                             not sent */
     struct bn_str system; /* owned; n_bytes 0: none */
-    struct bn_str system_extra, file_extra; /* owned, as an answer's; of the whole file */
+    struct bn_str system_extra, file_extra; /* owned; unknown members of the file */
 };
 
-struct transcript_step; /* one entry of the undo or redo list */
+struct transcript_step; /* an entry of the undo or redo list */
 
 struct transcript {
     struct transcript_state now;
@@ -66,37 +68,37 @@ struct transcript {
     size_t n_cuts, cap_cuts;
     struct transcript_step *redos; /* (n_redos), next one last */
     size_t n_redos, cap_redos;
-    size_t n_made; /* exchanges ever made: the next serial */
-    bool unsaved;  /* changed since it was last stored under a name */
+    size_t n_made; /* number of exchanges created so far: the next serial */
+    bool unsaved;  /* changed since it was last saved under a name */
 };
 
 void transcript_finish(struct transcript *t); /* an all-zero transcript is an empty one */
 
-/* Copies of the text; the answer of the new exchange is empty, FINISH_NONE. Drops redo. */
+/* Add an exchange with an empty answer (FINISH_NONE). Copies the text. Drops the redo list. */
 bool transcript_ask(struct transcript *t, struct bn_str user);
-/* Give the last exchange this answer (text and ids are copied); the one it had stays in old states.
- */
+/* Set the answer of the last exchange. Copies text and ids. Earlier states keep the previous
+ * answer. */
 bool transcript_answer(struct transcript *t, const struct answer *answer);
-/* Forget the last exchange without a trace: its answer never began. */
+/* Remove the last exchange without an undo step, because its answer never began. */
 void transcript_unask(struct transcript *t);
 bool transcript_set_system(struct transcript *t, struct bn_str text);
 
-/* What a file said besides: of itself, of the system text, of the last question. */
+/* The part of the conversation that unknown members of a file belong to. */
 enum transcript_place { PLACE_OF_FILE, PLACE_OF_SYSTEM, PLACE_OF_USER };
 bool transcript_keep_extra(struct transcript *t, enum transcript_place place, struct bn_str json);
 
-/* Cuts: they keep the state before, for undo. */
+/* Cuts. Each keeps the state before it for undo. */
 bool transcript_clear(struct transcript *t);
 bool transcript_forget(struct transcript *t, size_t n_oldest); /* at most now.n */
 bool transcript_rewind(struct transcript *t, size_t n_keep);   /* at most now.n */
-/* Make `other` the conversation; `other` is left empty. */
+/* Make `other` the conversation. `other` is empty afterwards. */
 bool transcript_replace(struct transcript *t, struct transcript *other);
 
 enum undo_result { UNDO_NOTHING, UNDO_EXCHANGE, UNDO_CUT, UNDO_NO_MEMORY };
 enum undo_result transcript_undo(struct transcript *t);
 enum undo_result transcript_redo(struct transcript *t);
 
-/* NULL when there is none. */
+/* NULL if there is none. */
 const struct exchange *transcript_last(const struct transcript *t);
 
 #endif

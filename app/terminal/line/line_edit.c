@@ -4,11 +4,11 @@
  * Readline pulls its keys through getc from the piece that line_feed was given; it never sees the
  * markers of a paste, because it would read to the end of one within a single call.
  */
-#include "app/terminal/line/line_edit.h"
+#include "app/terminal/line/line_state.h"
 
 #include "app/common/term_text.h"
 #include "app/terminal/line/edit_file.h"
-#include "app/terminal/line/line_parts.h"
+#include "app/terminal/line/history.h"
 #include "app/terminal/term_keys.h"
 #include "app/terminal/tty.h"
 #include "engine/base/size.h"
@@ -16,6 +16,7 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <readline/history.h>
@@ -24,23 +25,19 @@
 #define MIN_COLUMNS 8
 #define MAX_MEMORY_ENTRY 4096 /* longer messages are not worth recalling */
 
-static struct {
-    struct app *app;
-    const char *keys; /* (n_keys) being fed */
-    size_t n_keys, at;
-    bool is_open, is_done, is_end;
-    char *line;                         /* done, Readline's memory */
-    char *kept;                         /* text of an editor that was left; Readline's memory */
-    const struct line_display *display; /* NULL: Readline's own */
-    FILE *sink;                         /* what Readline would write where we display */
-} edit;
+struct line_state line_state;
 
-static void redisplay(void)
+void line_redisplay(void)
 {
-    if (edit.display)
-        edit.display->redisplay();
+    if (line_state.display.redisplay)
+        line_state.display.redisplay(line_state.display.ud);
     else
         rl_redisplay();
+}
+
+static void show_matches(char **words, int n_words, int longest)
+{
+    line_state.display.matches(line_state.display.ud, words, n_words, longest);
 }
 
 /* ---- keys to Readline ---- */
@@ -48,8 +45,8 @@ static void redisplay(void)
 static int next_key(FILE *unused)
 {
     (void)unused;
-    if (edit.at < edit.n_keys)
-        return (unsigned char)edit.keys[edit.at++];
+    if (line_state.at < line_state.n_keys)
+        return (unsigned char)line_state.keys[line_state.at++];
     for (;;) { /* Readline wants more within one command (a quoted key, a search): wait for it */
         unsigned char key;
         const ssize_t n = read(STDIN_FILENO, &key, 1);
@@ -62,17 +59,17 @@ static int next_key(FILE *unused)
 
 static int has_key(void)
 {
-    return edit.at < edit.n_keys;
+    return line_state.at < line_state.n_keys;
 }
 
 static void on_line(char *line)
 {
     rl_callback_handler_remove();
-    edit.is_open = false;
-    edit.is_end = line == NULL;
-    edit.is_done = true;
-    free(edit.line);
-    edit.line = line;
+    line_state.is_open = false;
+    line_state.is_end = line == NULL;
+    line_state.is_done = true;
+    free(line_state.line);
+    line_state.line = line;
 }
 
 static void no_terminal_change(int meta)
@@ -86,21 +83,21 @@ static void no_terminal_change_back(void)
 
 static int edit_elsewhere(int count, int key)
 {
+    const struct line_host *host = &line_state.host;
     struct strbuf text = {0};
     struct bn_error err;
-    struct ui *ui = &edit.app->ui;
     (void)count;
     (void)key;
     strbuf_add_text(&text, rl_line_buffer);
-    if (edit.display)
-        ui->ops->suspend(ui);
+    if (line_state.display.redisplay)
+        host->suspend(host->ud);
     else
         line_hide();
     tty_give_back();
     const bool ok = edit_file_run(&text, &err);
     struct bn_error no_terminal;
-    if (edit.display)
-        ui->ops->resume(ui);
+    if (line_state.display.redisplay)
+        host->resume(host->ud);
     else
         (void)tty_take_again(&no_terminal); /* it was one a moment ago */
     if (ok)
@@ -108,64 +105,64 @@ static int edit_elsewhere(int count, int key)
     rl_point = rl_end;
     line_show();
     if (!ok)
-        ui_notice(ui, TONE_ERROR, "%s", err.text);
+        host->failed(host->ud, err.text);
     strbuf_finish(&text);
     return 0;
 }
 
 void line_text(struct strbuf *out)
 {
-    line_paste_expand(edit.line ? edit.line : "", out);
+    line_paste_expand(line_state.line ? line_state.line : "", out);
 }
 
 /* ---- editing ---- */
 
 bool line_is_open(void)
 {
-    return edit.is_open;
+    return line_state.is_open;
 }
 
 void line_begin(const char *prompt)
 {
-    edit.is_done = edit.is_end = false;
-    edit.is_open = true;
+    line_state.is_done = line_state.is_end = false;
+    line_state.is_open = true;
     rl_callback_handler_install(prompt, on_line);
-    if (edit.kept) {
-        rl_insert_text(edit.kept);
-        free(edit.kept);
-        edit.kept = NULL;
-        redisplay();
+    if (line_state.kept) {
+        rl_insert_text(line_state.kept);
+        free(line_state.kept);
+        line_state.kept = NULL;
+        line_redisplay();
     }
 }
 
 void line_leave(void)
 {
-    if (!edit.is_open)
+    if (!line_state.is_open)
         return;
-    free(edit.kept);
-    edit.kept = rl_end > 0 ? rl_copy_text(0, rl_end) : NULL;
+    free(line_state.kept);
+    line_state.kept = rl_end > 0 ? rl_copy_text(0, rl_end) : NULL;
     rl_free_undo_list(); /* of a line that is no more, and of an entry that is no longer shown */
     using_history();
     rl_callback_handler_remove();
-    edit.is_open = false;
+    line_state.is_open = false;
 }
 
 static void feed_keys(const char *keys, size_t n, size_t *n_used)
 {
-    edit.keys = keys;
-    edit.n_keys = n;
-    edit.at = 0;
-    while (edit.at < n && !edit.is_done)
+    line_state.keys = keys;
+    line_state.n_keys = n;
+    line_state.at = 0;
+    while (line_state.at < n && !line_state.is_done)
         rl_callback_read_char();
-    *n_used = edit.at;
-    edit.keys = NULL;
-    edit.n_keys = edit.at = 0;
+    *n_used = line_state.at;
+    line_state.keys = NULL;
+    line_state.n_keys = line_state.at = 0;
 }
 
 enum line_result line_feed(const char *keys, size_t n_keys, size_t *n_used)
 {
     size_t used = 0;
-    while (used < n_keys && !edit.is_done) {
+    while (used < n_keys && !line_state.is_done) {
         const char *rest = keys + used;
         const char *paste = term_paste_find(rest, n_keys - used, TERM_PASTE_BEGIN);
         const size_t n_typed = paste ? (size_t)(paste - rest) : n_keys - used;
@@ -179,53 +176,53 @@ enum line_result line_feed(const char *keys, size_t n_keys, size_t *n_used)
         const char *end = term_paste_find(text, (size_t)(keys + n_keys - text), TERM_PASTE_END);
         if (!end)
             break;
-        line_paste_take(text, (size_t)(end - text));
-        redisplay();
+        line_paste_insert(text, (size_t)(end - text));
+        line_redisplay();
         used = (size_t)(end - keys) + TERM_PASTE_BYTES;
     }
     *n_used = used;
-    if (!edit.is_done)
+    if (!line_state.is_done)
         return LINE_EDITING;
-    return edit.is_end ? LINE_END : LINE_DONE;
+    return line_state.is_end ? LINE_END : LINE_DONE;
 }
 
 void line_set(struct bn_str text)
 {
     struct strbuf copy = {0};
     term_text_clean(text, TERM_KEEP_LINES, &copy);
-    if (edit.is_open) {
+    if (line_state.is_open) {
         rl_replace_line(strbuf_text(&copy), 1);
         rl_point = rl_end;
-        redisplay();
+        line_redisplay();
     } else {
-        free(edit.kept);
-        edit.kept = strdup(strbuf_text(&copy));
+        free(line_state.kept);
+        line_state.kept = strdup(strbuf_text(&copy));
     }
     strbuf_finish(&copy);
 }
 
 void line_restore(void)
 {
-    if (!edit.line)
+    if (!line_state.line)
         return;
-    if (edit.is_open) { /* before what was typed since */
+    if (line_state.is_open) { /* before what was typed since */
         rl_point = 0;
-        rl_insert_text(edit.line);
+        rl_insert_text(line_state.line);
         if (rl_point < rl_end)
             rl_insert_text("\n");
         rl_point = rl_end;
-        redisplay();
-        free(edit.line);
+        line_redisplay();
+        free(line_state.line);
     } else {
-        free(edit.kept);
-        edit.kept = edit.line;
+        free(line_state.kept);
+        line_state.kept = line_state.line;
     }
-    edit.line = NULL;
+    line_state.line = NULL;
 }
 
 bool line_clear(void)
 {
-    if (!edit.is_open)
+    if (!line_state.is_open)
         return false;
     rl_callback_sigcleanup(); /* out of a search or a half-typed key */
     if (rl_end == 0)
@@ -238,7 +235,7 @@ bool line_clear(void)
 
 void line_set_prompt(const char *prompt)
 {
-    if (!edit.is_open)
+    if (!line_state.is_open)
         return;
     (void)rl_clear_visible_line(); /* only says whether there was one */
     rl_set_prompt(prompt);
@@ -254,7 +251,7 @@ void line_hide(void)
 void line_show(void)
 {
     rl_on_new_line();
-    redisplay();
+    line_redisplay();
     fflush(rl_outstream);
 }
 
@@ -267,7 +264,7 @@ static void tell_size(size_t n_rows, size_t n_columns)
 void line_resize(size_t n_rows, size_t n_columns)
 {
     tell_size(n_rows, n_columns);
-    if (!edit.is_open)
+    if (!line_state.is_open)
         return;
     line_hide();
     line_show();
@@ -281,7 +278,7 @@ void line_add_history(const char *entry)
 
 void line_view(struct line_view *out)
 {
-    const bool is_open = edit.is_open && rl_line_buffer;
+    const bool is_open = line_state.is_open && rl_line_buffer;
     *out = (struct line_view){.prompt = rl_display_prompt ? rl_display_prompt : ""};
     if (is_open)
         out->text = (struct bn_str){rl_line_buffer, (size_t)rl_end};
@@ -290,27 +287,29 @@ void line_view(struct line_view *out)
 
 struct bn_str line_shown(void)
 {
-    return bn_str_of(edit.line ? edit.line : "");
+    return bn_str_of(line_state.line ? line_state.line : "");
 }
 
 void line_set_display(const struct line_display *display)
 {
-    if (display && !edit.sink)
-        edit.sink = fopen("/dev/null", "w");
-    edit.display = display && edit.sink ? display : NULL;
+    struct line_state *s = &line_state;
+    if (display && !s->sink)
+        s->sink = fopen("/dev/null", "w");
+    const bool is_ours = display && s->sink;
+    s->display = is_ours ? *display : (struct line_display){0};
     line_set_enter(LINE_ENTER_SENDS);
-    rl_redisplay_function = edit.display ? edit.display->redisplay : rl_redisplay;
-    rl_completion_display_matches_hook = edit.display ? edit.display->matches : NULL;
-    rl_outstream = edit.display ? edit.sink : stdout;
+    rl_redisplay_function = is_ours ? line_redisplay : rl_redisplay;
+    rl_completion_display_matches_hook = is_ours ? show_matches : NULL;
+    rl_outstream = is_ours ? s->sink : stdout;
 }
 
-bool line_open(struct app *app)
+bool line_open(const char *name, const struct line_host *host)
 {
     const struct tty_size size = tty_size(STDOUT_FILENO);
-    if (edit.app)
+    if (line_state.host.complete)
         return false;
-    edit.app = app;
-    rl_readline_name = PROGRAM;
+    line_state.host = *host;
+    rl_readline_name = name;
     rl_instream = stdin;
     rl_outstream = stdout;
     rl_catch_signals = 0;
@@ -323,7 +322,7 @@ bool line_open(struct app *app)
     rl_tty_set_echoing(1); /* the terminal does not, so Readline shall */
     rl_initialize();
     line_keys_bind(edit_elsewhere);
-    line_complete_open(app);
+    line_complete_open();
     using_history();
     stifle_history(HISTORY_MAX_ENTRIES);
     tell_size(size.rows, size.columns);
@@ -333,14 +332,14 @@ bool line_open(struct app *app)
 void line_close(void)
 {
     line_set_display(NULL);
-    line_set_final_prompt(NULL);
-    if (edit.sink)
-        (void)fclose(edit.sink); /* nobody reads it */
-    if (edit.is_open)
+    if (line_state.sink)
+        (void)fclose(line_state.sink); /* nobody reads it */
+    if (line_state.is_open)
         rl_callback_handler_remove();
     line_paste_finish();
-    free(edit.line);
-    free(edit.kept);
+    line_complete_finish();
+    free(line_state.line);
+    free(line_state.kept);
     clear_history();
-    memset(&edit, 0, sizeof(edit));
+    line_state = (struct line_state){0};
 }

@@ -10,7 +10,10 @@
 #ifndef APP_LINE_EDIT_H
 #define APP_LINE_EDIT_H
 
-#include "app/app.h"
+#include "app/common/strbuf.h"
+
+#include <stdbool.h>
+#include <stddef.h>
 
 enum line_result {
     LINE_EDITING,
@@ -18,14 +21,39 @@ enum line_result {
     LINE_END,  /* Ctrl-D on an empty line */
 };
 
-bool line_open(struct app *app); /* false: it was open already, and has its history */
+/* What Tab offers for a word. */
+struct line_choices {
+    enum line_choice_kind {
+        LINE_CHOICES_WORDS, /* the words below, perhaps none */
+        LINE_CHOICES_FILES, /* names of files */
+        LINE_CHOICES_MARKED /* names of files after an '@' */
+    } kind;
+    struct strbuf words; /* each ends with a newline */
+};
+
+/* What the editor needs from the program. All functions get `ud`. */
+struct line_host {
+    void *ud;
+    /* Choices for `word`, which follows the text `before`. `out` is empty. */
+    void (*complete)(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out);
+    /* Around the user's own editor: give up the screen and take it again. Called only while a
+     * display is set. */
+    void (*suspend)(void *ud);
+    void (*resume)(void *ud);
+    void (*failed)(void *ud, const char *why); /* the user's own editor could not be used */
+};
+
+/* False: the editor is open already and keeps its history. `name` is for ~/.inputrc. */
+bool line_open(const char *name, const struct line_host *host);
 void line_close(void);
 
 /* Who shows the editor; NULL: Readline itself. The calls come from within line_feed and from what
  * changes the text. Set while no line is being edited. */
 struct line_display {
-    void (*redisplay)(void);
-    void (*matches)(char **matches, int n_matches, int longest); /* 0: common, 1 to n: each */
+    void *ud;
+    void (*redisplay)(void *ud);
+    /* The choices of Tab: words[1] to words[n_words], of at most `longest` bytes each. */
+    void (*matches)(void *ud, char **words, int n_words, int longest);
 };
 void line_set_display(const struct line_display *display);
 /* What to show: valid until the text changes. */
@@ -63,8 +91,5 @@ void line_set_final_prompt(const char *prompt);
 void line_hide(void);
 void line_show(void);
 void line_resize(size_t n_rows, size_t n_columns);
-
-/* Completion of commands, settings, sessions and files; set up by line_open. */
-void line_complete_open(struct app *app);
 
 #endif

@@ -2,11 +2,10 @@
  * Keys of the editor that Readline does not have: Enter that makes a new line or waits, arrows that
  * move between the lines of a message first.
  */
-#include "app/terminal/line/line_parts.h"
+#include "app/terminal/line/line_state.h"
 
 #include "app/common/slash.h"
 #include "app/common/term_text.h"
-#include "app/terminal/line/line_edit.h"
 
 #include <stdint.h>
 #include <stdio.h>
@@ -15,9 +14,6 @@
 #include <readline/readline.h>
 
 #define MAX_SEQUENCE 8 /* keys; terminals send shorter ones */
-
-static bool enter_waits, was_refused;
-static const char *final_prompt; /* the caller's; NULL: as it is */
 
 static int insert_newline(int count, int key)
 {
@@ -42,16 +38,17 @@ static bool wants_more(void)
 /* What is sent stands behind the prompt as it is without progress. */
 static int send(int count, int key)
 {
-    if (final_prompt && strcmp(rl_prompt ? rl_prompt : "", final_prompt) != 0)
-        line_set_prompt(final_prompt);
+    const char *prompt = line_state.final_prompt;
+    if (prompt && strcmp(rl_prompt ? rl_prompt : "", prompt) != 0)
+        line_set_prompt(prompt);
     return rl_newline(count, key);
 }
 
 static int enter(int count, int key)
 {
     if (!wants_more()) {
-        was_refused |= enter_waits;
-        return enter_waits ? 0 : send(count, key);
+        line_state.was_refused |= line_state.enter_waits;
+        return line_state.enter_waits ? 0 : send(count, key);
     }
     if (rl_line_buffer[rl_end - 1] == '\\')
         (void)rl_rubout(1, '\b'); /* the backslash has done its work */
@@ -144,17 +141,17 @@ void line_keys_bind(int (*edit_elsewhere)(int count, int key))
 
 void line_set_final_prompt(const char *prompt)
 {
-    final_prompt = prompt;
+    line_state.final_prompt = prompt;
 }
 
 void line_set_enter(enum line_enter enter)
 {
-    enter_waits = enter == LINE_ENTER_WAITS;
+    line_state.enter_waits = enter == LINE_ENTER_WAITS;
 }
 
 bool line_was_refused(void)
 {
-    const bool was = was_refused;
-    was_refused = false;
+    const bool was = line_state.was_refused;
+    line_state.was_refused = false;
     return was;
 }

@@ -1,7 +1,7 @@
 /*
- * What was pasted: see line_parts.h. State is file-scope, as the editor's is.
+ * Pastes in the line editor: see line_state.h.
  */
-#include "app/terminal/line/line_parts.h"
+#include "app/terminal/line/line_state.h"
 
 #include "app/common/term_text.h"
 #include "engine/base/memory.h"
@@ -18,11 +18,6 @@
 #define MAX_PASTES 1000
 #define MARK_COLUMNS 20 /* of its first line, and of its last */
 #define MARK_BYTES 1024 /* the numbers, and two such parts with all that combines */
-
-static struct {
-    struct strbuf *items; /* (n), number i + 1 in the mark */
-    size_t n, cap;
-} pastes;
 
 static size_t count_lines(struct bn_str text)
 {
@@ -56,7 +51,7 @@ static void brief_ends(struct bn_str text, struct strbuf *out)
 
 static void paste_mark(size_t index, char out[MARK_BYTES])
 {
-    const struct bn_str text = strbuf_str(&pastes.items[index]);
+    const struct bn_str text = strbuf_str(&line_state.pastes[index]);
     struct strbuf ends = {0};
     brief_ends(text, &ends);
     (void)snprintf(out, MARK_BYTES, "[pasted %zu: %zu lines, %zu bytes: %s]", index + 1,
@@ -78,17 +73,18 @@ static void clean_paste(const char *bytes, size_t n_bytes, struct strbuf *out)
     strbuf_finish(&lines);
 }
 
-void line_paste_take(const char *bytes, size_t n_bytes)
+void line_paste_insert(const char *bytes, size_t n_bytes)
 {
     struct strbuf text = {0};
     clean_paste(bytes, n_bytes, &text);
     const bool is_long =
         text.n_bytes >= PASTE_BYTES || count_lines(strbuf_str(&text)) >= PASTE_LINES;
-    if (is_long && pastes.n < MAX_PASTES &&
-        mem_grow(&pastes.items, &pastes.cap, pastes.n + 1, sizeof(*pastes.items))) {
+    if (is_long && line_state.n_pastes < MAX_PASTES &&
+        mem_grow(&line_state.pastes, &line_state.cap_pastes, line_state.n_pastes + 1,
+                 sizeof(*line_state.pastes))) {
         char mark[MARK_BYTES];
-        pastes.items[pastes.n++] = text;
-        paste_mark(pastes.n - 1, mark);
+        line_state.pastes[line_state.n_pastes++] = text;
+        paste_mark(line_state.n_pastes - 1, mark);
         rl_insert_text(mark);
     } else {
         rl_insert_text(strbuf_text(&text));
@@ -103,7 +99,7 @@ void line_paste_expand(const char *line, struct strbuf *out)
         const char *mark = strstr(at, "[pasted ");
         const size_t number = mark ? strtoul(mark + strlen("[pasted "), NULL, 10) : 0;
         char whole[MARK_BYTES] = "";
-        if (number >= 1 && number <= pastes.n)
+        if (number >= 1 && number <= line_state.n_pastes)
             paste_mark(number - 1, whole);
         if (!mark) {
             strbuf_add_text(out, at);
@@ -111,7 +107,7 @@ void line_paste_expand(const char *line, struct strbuf *out)
         }
         strbuf_add(out, at, (size_t)(mark - at));
         if (whole[0] && strncmp(mark, whole, strlen(whole)) == 0) {
-            strbuf_add_str(out, strbuf_str(&pastes.items[number - 1]));
+            strbuf_add_str(out, strbuf_str(&line_state.pastes[number - 1]));
             at = mark + strlen(whole);
         } else {
             strbuf_add_char(out, *mark);
@@ -122,8 +118,9 @@ void line_paste_expand(const char *line, struct strbuf *out)
 
 void line_paste_finish(void)
 {
-    for (size_t i = 0; i < pastes.n; i++)
-        strbuf_finish(&pastes.items[i]);
-    mem_free(pastes.items);
-    memset(&pastes, 0, sizeof(pastes));
+    for (size_t i = 0; i < line_state.n_pastes; i++)
+        strbuf_finish(&line_state.pastes[i]);
+    mem_free(line_state.pastes);
+    line_state.pastes = NULL;
+    line_state.n_pastes = line_state.cap_pastes = 0;
 }

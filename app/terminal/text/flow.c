@@ -7,6 +7,7 @@
 #include "app/common/term_text.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
+#include "engine/base/utf8.h"
 
 #include <string.h>
 
@@ -207,7 +208,7 @@ void flow_add(struct flow *f, struct bn_str text, struct strbuf *out)
     struct term_char c;
     strbuf_add_str(&f->bytes, text);
     const struct bn_str all = strbuf_str(&f->bytes);
-    const struct bn_str whole = {all.ptr, all.n_bytes - term_text_tail(all)};
+    const struct bn_str whole = {all.ptr, all.n_bytes - utf8_open_bytes(all.ptr, all.n_bytes)};
     for (size_t at = 0; term_text_next(whole, &at, &c);)
         take_char(f, &c, out);
     strbuf_drop(&f->bytes, whole.n_bytes);

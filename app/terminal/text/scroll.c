@@ -6,6 +6,7 @@
 
 #include "app/common/term_text.h"
 #include "engine/base/memory.h"
+#include "engine/base/utf8.h"
 
 #include <string.h>
 
@@ -138,7 +139,7 @@ void scroll_add(struct scroll *s, enum scroll_look look, enum scroll_break break
     s->breaks = breaks;
     strbuf_add_str(&s->bytes, text);
     const struct bn_str all = strbuf_str(&s->bytes);
-    const struct bn_str whole = {all.ptr, all.n_bytes - term_text_tail(all)};
+    const struct bn_str whole = {all.ptr, all.n_bytes - utf8_open_bytes(all.ptr, all.n_bytes)};
     for (size_t at = 0; term_text_next(whole, &at, &c);)
         take_char(s, look, breaks, c.code);
     strbuf_drop(&s->bytes, whole.n_bytes);

@@ -2,7 +2,7 @@
  * Kept answers go back as the ids they were generated as. MODEL is a file with a vocabulary of
  * bytes, in which the id of a byte is the byte.
  */
-#include "app/chat/chat_prompt.h"
+#include "app/chat/conversation/chat_prompt.h"
 #include "engine/file.h"
 
 #include <setjmp.h>

@@ -169,29 +169,29 @@ static void alternatives_are_the_best_in_order_and_the_chosen_one(void **state)
 static void a_lane_with_alternatives_says_what_one_without_says(void **state)
 {
     struct fixture *f = *state;
-    struct generator_lane *lanes[2];
+    struct generator_seq *seqs[2];
     struct generator_step steps[2];
     struct bn_error err;
     struct generator_alt alts[N_ALTS + 1];
     int32_t ids[2][32] = {{'h', 'i'}, {'h', 'i'}};
     const struct bn_control control = {0};
     for (size_t i = 0; i < 2; i++) {
-        assert_true(generator_lane_open(f->g, &lanes[i], &err));
-        assert_true(generator_lane_set(lanes[i], &plain, i * N_ALTS, &err));
-        assert_true(generator_lane_read(lanes[i], ids[i], 2, &control, NULL, &ids[i][2], &err));
-        steps[i] = (struct generator_step){.lane = lanes[i], .ids = ids[i]};
+        assert_true(generator_seq_open(f->g, &seqs[i], &err));
+        assert_true(generator_seq_set(seqs[i], &plain, i * N_ALTS, &err));
+        assert_true(generator_seq_read(seqs[i], ids[i], 2, &control, NULL, &ids[i][2], &err));
+        steps[i] = (struct generator_step){.seq = seqs[i], .ids = ids[i]};
     }
     for (size_t n = 3; n < 20; n++) {
         assert_int_equal(ids[0][n - 1], ids[1][n - 1]);
-        generator_lane_alts(lanes[1], alts);
+        generator_seq_alts(seqs[1], alts);
         assert_int_equal(alts[N_ALTS].id, ids[1][n - 1]);
         steps[0].n_ids = steps[1].n_ids = n;
-        assert_true(generator_lanes_step(steps, 2, &control, &err));
+        assert_true(generator_step_all(steps, 2, &control, &err));
         ids[0][n] = steps[0].next;
         ids[1][n] = steps[1].next;
     }
-    generator_lane_close(lanes[0]);
-    generator_lane_close(lanes[1]);
+    generator_seq_close(seqs[0]);
+    generator_seq_close(seqs[1]);
 }
 
 int main(int argc, char **argv)

@@ -96,17 +96,6 @@ static void repair_gives_the_first_broken_offset(void **state)
     strbuf_finish(&b);
 }
 
-static void tail_is_what_may_still_become_a_character(void **state)
-{
-    (void)state;
-    assert_int_equal(term_text_tail(bn_str_of("a\xe6")), 1);
-    assert_int_equal(term_text_tail(bn_str_of("a\xe6\xbc")), 2);
-    assert_int_equal(term_text_tail(bn_str_of("a\xe6\xbc\xa2")), 0);
-    assert_int_equal(term_text_tail(bn_str_of("a\xf0\x9f\x98")), 3);
-    assert_int_equal(term_text_tail(bn_str_of("\x80\x80\x80\x80")), 0);
-    assert_int_equal(term_text_tail(bn_str_of("\xff")), 0);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -116,7 +105,6 @@ int main(void)
         cmocka_unit_test(widths_are_those_of_terminals),
         cmocka_unit_test(cuts_between_characters),
         cmocka_unit_test(repair_gives_the_first_broken_offset),
-        cmocka_unit_test(tail_is_what_may_still_become_a_character),
     };
     (void)setlocale(LC_CTYPE, "C.UTF-8"); /* widths */
     return cmocka_run_group_tests(tests, NULL, NULL);

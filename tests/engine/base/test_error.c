@@ -1,5 +1,5 @@
 /*
- * Sentences: code and text are set, prefixes stand in front, too long a text is cut, never overrun.
+ * Errors: code and text are set, prefixes are added in front, long texts are cut without overflow.
  */
 #include "engine/base/error.h"
 

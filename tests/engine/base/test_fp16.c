@@ -1,6 +1,6 @@
 /*
- * Half precision: every half survives the round trip, and rounding is to nearest even, shown on
- * every midpoint between neighbouring halves and on the values beside it.
+ * Half precision: the round trip of every half, and rounding to nearest even, tested on every
+ * midpoint between neighbouring halves and on the values next to it.
  */
 #include "engine/base/fp16.h"
 
@@ -23,7 +23,7 @@ static void every_half_survives_the_round_trip(void **state)
     }
 }
 
-static void values_are_those_of_the_format(void **state)
+static void known_values_are_converted(void **state)
 {
     (void)state;
     for (uint32_t h = 0; h < 0x7c00u; h++) {
@@ -41,7 +41,7 @@ static void midpoints_go_to_the_even_neighbour(void **state)
     for (uint32_t h = 0; h < 0x7bffu; h++) {
         const double low = (double)f16_to_f32((uint16_t)h);
         const double high = (double)f16_to_f32((uint16_t)(h + 1));
-        const float middle = (float)((low + high) / 2); /* exact: one more bit than a half has */
+        const float middle = (float)((low + high) / 2); /* exact: needs one bit more than a half */
         assert_int_equal(f32_to_f16(middle), h + (h & 1u));
         assert_int_equal(f32_to_f16(nextafterf(middle, 0)), h);
         assert_int_equal(f32_to_f16(nextafterf(middle, INFINITY)), h + 1);
@@ -59,7 +59,7 @@ static void too_large_becomes_infinity_and_too_small_zero(void **state)
     assert_int_equal(f32_to_f16(-0.0f), 0x8000);
 }
 
-static void brain_floats_are_the_upper_half(void **state)
+static void bf16_is_the_upper_half_of_a_float(void **state)
 {
     (void)state;
     assert_true(bf16_to_f32(0x3f80) == 1.0f);
@@ -70,10 +70,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_half_survives_the_round_trip),
-        cmocka_unit_test(values_are_those_of_the_format),
+        cmocka_unit_test(known_values_are_converted),
         cmocka_unit_test(midpoints_go_to_the_even_neighbour),
         cmocka_unit_test(too_large_becomes_infinity_and_too_small_zero),
-        cmocka_unit_test(brain_floats_are_the_upper_half),
+        cmocka_unit_test(bf16_is_the_upper_half_of_a_float),
     };
     return cmocka_run_group_tests_name("fp16", tests, NULL, NULL);
 }

@@ -1,6 +1,5 @@
 /*
- * Memory and sizes: overflow is refused, blocks are aligned and zeroed, growth keeps what was
- * there.
+ * Memory and sizes: overflow is refused, blocks are aligned and zeroed, growth keeps the contents.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -80,8 +79,8 @@ static void mapped_pages_cost_nothing_until_touched(void **state)
     assert_false(mem_map_open(&map, 0, MEM_PAGES_HUGE));
 }
 
-/* What is written is this process's own; what is only read from a file is not. */
-static void own_pages_are_told_from_pages_of_files(void **state)
+/* Written pages count as anonymous memory, pages read from a file as file memory. */
+static void anonymous_and_file_pages_are_distinct(void **state)
 {
     (void)state;
     const size_t n_bytes = (size_t)64 << 20, slack = (size_t)8 << 20;
@@ -99,7 +98,7 @@ static void own_pages_are_told_from_pages_of_files(void **state)
     assert_true(mem_peak_bytes() + slack > anon + n_bytes);
 }
 
-static void free_memory_keeps_to_the_limit_of_addresses(void **state)
+static void free_memory_obeys_the_address_limit(void **state)
 {
     (void)state;
     const rlim_t slack = (rlim_t)64 << 20;
@@ -127,8 +126,8 @@ int main(void)
         cmocka_unit_test(blocks_are_aligned_and_zeroed),
         cmocka_unit_test(growth_keeps_contents_and_zeroes_the_rest),
         cmocka_unit_test(mapped_pages_cost_nothing_until_touched),
-        cmocka_unit_test(own_pages_are_told_from_pages_of_files),
-        cmocka_unit_test(free_memory_keeps_to_the_limit_of_addresses),
+        cmocka_unit_test(anonymous_and_file_pages_are_distinct),
+        cmocka_unit_test(free_memory_obeys_the_address_limit),
     };
     return cmocka_run_group_tests_name("memory", tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * Notes and switched-off repairs.
+ * Notes, the list of repairs that are switched off, and log lines.
  */
 #include "engine/base/log.h"
 #include "engine/base/notes.h"

@@ -1,5 +1,6 @@
 /*
- * The bounded reader: little-endian values, latched errors, lengths that would wrap.
+ * The bounded reader: little-endian values, failure after a short read, lengths that would
+ * overflow.
  */
 #include "engine/base/reader.h"
 
@@ -23,7 +24,7 @@ static void reads_little_endian_in_order(void **state)
     assert_int_equal(reader_left(&r), 0);
 }
 
-static void a_short_read_latches_and_gives_zero(void **state)
+static void reads_after_a_short_read_give_zero(void **state)
 {
     (void)state;
     const uint8_t bytes[] = {1, 2, 3};
@@ -31,7 +32,7 @@ static void a_short_read_latches_and_gives_zero(void **state)
     reader_init(&r, bytes, sizeof(bytes));
     assert_int_equal(reader_u32(&r), 0);
     assert_true(r.failed);
-    assert_int_equal(reader_u8(&r), 0); /* although a byte would be there */
+    assert_int_equal(reader_u8(&r), 0); /* although one byte is left */
     assert_null(reader_bytes(&r, 0));
 }
 
@@ -62,7 +63,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_little_endian_in_order),
-        cmocka_unit_test(a_short_read_latches_and_gives_zero),
+        cmocka_unit_test(reads_after_a_short_read_give_zero),
         cmocka_unit_test(huge_string_length_is_refused),
         cmocka_unit_test(strings_point_into_the_memory),
     };

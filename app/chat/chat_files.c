@@ -1,0 +1,63 @@
+/*
+ * The files of a chat: the last conversation, the saved chat, and snapshots of the KV cache. They
+ * are written after each turn, by /save and /load, and when the program ends.
+ */
+#include "app/chat/answer/snapshot.h"
+#include "app/chat/chat.h"
+
+#include <unistd.h>
+
+static bool write_file(struct chat *c, const char *path)
+{
+    struct bn_error err;
+    if (!path[0])
+        return true;
+    if (store_write(c->store, &c->transcript.now, path, &err)) {
+        if (path == c->store->session_path)
+            c->transcript.unsaved = false;
+        return true;
+    }
+    if (!c->store->has_warned) {
+        c->store->has_warned = true;
+        ui_notice(c->ui, TONE_WARNING, "%s; the chat goes on unsaved", err.text);
+    }
+    return false;
+}
+
+bool chat_write_files(struct chat *c)
+{
+    const bool has_last = write_file(c, c->store->last_path);
+    return write_file(c, c->store->session_path) && has_last;
+}
+
+void chat_use_snapshot(struct chat *c, const char *saved)
+{
+    struct bn_error no_place; /* without a place there is no snapshot */
+    if (!snapshot_path(saved, c->snapshot, &no_place) || access(c->snapshot, F_OK) != 0)
+        c->snapshot[0] = 0;
+}
+
+void chat_write_snapshot(struct chat *c, const char *saved)
+{
+    const struct transcript_state *s = &c->transcript.now;
+    const struct bn_model_info *info = worker_info(c->worker);
+    char path[PATH_BYTES];
+    struct prompt p;
+    struct bn_error err;
+    if (!options_flag(c->options, "snapshot") || c->store->is_private || !saved[0] || !info ||
+        c->totals.n_turns == 0) /* the cache holds nothing new */
+        return;
+    if (!prompt_encode(&c->maker, s, s->n_skipped, PROMPT_WHOLE, &p, &err)) {
+        ui_notice(c->ui, TONE_WARNING, "no snapshot: %s", err.text);
+        return;
+    }
+    bool ok = snapshot_path(saved, path, &err);
+    if (ok) {
+        ui_notice(c->ui, TONE_NOTE, "writing a snapshot of about %.1f MB to %s",
+                  (double)p.ids.n * (double)info->kv_bytes_per_token / 1e6, path);
+        ok = worker_save(c->worker, p.ids.ids, p.ids.n, path, &err);
+    }
+    if (!ok)
+        ui_notice(c->ui, TONE_WARNING, "no snapshot: %s", err.text);
+    prompt_finish(&p);
+}

@@ -1,0 +1,301 @@
+/*
+ * Renders a conversation and encodes it: see chat_prompt.h.
+ *
+ * Messages are numbered as in the rendered list: the system message, if there is one, then user and
+ * assistant in turn.
+ */
+#include "app/chat/conversation/chat_prompt.h"
+
+#include "app/common/term_text.h"
+#include "app/options/model_args.h"
+#include "engine/base/memory.h"
+
+/* ---- ids of earlier answers ---- */
+
+/* Count the bytes of the text of the ids. n_lead is 1 if SentencePiece adds a leading space that
+ * the answer's text lacks. */
+static bool measure_ids(const struct tokenizer *t, const struct answer *a, size_t *n_lead)
+{
+    size_t n_bytes = 0;
+    for (size_t i = 0; i < a->n_ids; i++)
+        n_bytes += tokenizer_piece(t, a->ids[i], TOKENIZER_SPECIAL_HIDE).n_bytes;
+    if (a->n_ids == 0 || n_bytes < a->text.n_bytes || n_bytes - a->text.n_bytes > 1)
+        return false;
+    *n_lead = n_bytes - a->text.n_bytes;
+    return true;
+}
+
+bool prompt_ids_fit(const struct tokenizer *t, const struct answer *a)
+{
+    size_t n_lead, at = 0;
+    if (!measure_ids(t, a, &n_lead))
+        return false;
+    for (size_t i = 0; i < a->n_ids; i++) {
+        struct bn_str piece = tokenizer_piece(t, a->ids[i], TOKENIZER_SPECIAL_HIDE);
+        if (at == 0 && n_lead == 1 && piece.n_bytes > 0) {
+            if (piece.ptr[0] != ' ')
+                return false;
+            piece = (struct bn_str){piece.ptr + 1, piece.n_bytes - 1};
+            n_lead = 0;
+        }
+        if (piece.n_bytes > a->text.n_bytes - at ||
+            (piece.n_bytes > 0 && memcmp(piece.ptr, a->text.ptr + at, piece.n_bytes) != 0))
+            return false;
+        at += piece.n_bytes;
+    }
+    return at == a->text.n_bytes;
+}
+
+/* Number of bytes of the white-space character at p, 0 if it is another character. n_left bytes
+ * follow. White space is what Python's str.strip removes, because templates use it. */
+static size_t blank_bytes(const unsigned char *p, size_t n_left)
+{
+    if (n_left >= 1 && ((p[0] >= 0x09 && p[0] <= 0x0D) || (p[0] >= 0x1C && p[0] <= 0x20)))
+        return 1;
+    if (n_left >= 2 && p[0] == 0xC2 && (p[1] == 0x85 || p[1] == 0xA0))
+        return 2; /* U+0085, U+00A0 */
+    if (n_left < 3)
+        return 0;
+    const unsigned code = (unsigned)p[0] << 16 | (unsigned)p[1] << 8 | p[2];
+    const bool is_blank = code == 0xE19A80 ||                       /* U+1680 */
+                          (code >= 0xE28080 && code <= 0xE2808A) || /* U+2000 .. U+200A */
+                          code == 0xE280A8 || code == 0xE280A9 || code == 0xE280AF ||
+                          code == 0xE2819F || code == 0xE38080; /* U+205F, U+3000 */
+    return is_blank ? 3 : 0;
+}
+
+static struct bn_str trim(struct bn_str s)
+{
+    for (size_t n; (n = blank_bytes((const unsigned char *)s.ptr, s.n_bytes)) > 0;) {
+        s.ptr += n;
+        s.n_bytes -= n;
+    }
+    for (bool more = true; more;) {
+        more = false;
+        for (size_t n = 1; n <= 3 && n <= s.n_bytes && !more; n++) {
+            if (blank_bytes((const unsigned char *)s.ptr + s.n_bytes - n, n) == n) {
+                s.n_bytes -= n;
+                more = true;
+            }
+        }
+    }
+    return s;
+}
+
+/* Whether the rendered run is the whole message. Templates render broken bytes as U+FFFD. */
+static bool is_whole(struct bn_str run, struct bn_str text)
+{
+    struct strbuf valid = {0};
+    if (bn_str_equal(trim(run), trim(text)))
+        return true;
+    (void)term_text_repair(text, &valid); /* the position of the first broken byte is not needed */
+    const bool is_same = !valid.failed && bn_str_equal(trim(run), trim(strbuf_str(&valid)));
+    strbuf_finish(&valid);
+    return is_same;
+}
+
+/* Find the ids whose text is text[from, to), if tokens begin and end there. Tokens without text at
+ * either end are left out. */
+static bool find_range(const struct tokenizer *t, const struct answer *a, size_t from, size_t to,
+                       size_t *id0, size_t *id1)
+{
+    size_t n_lead, at = 0;
+    bool begins = false, ends = false;
+    if (!measure_ids(t, a, &n_lead))
+        return false;
+    for (size_t i = 0; i < a->n_ids; i++) {
+        const size_t n = tokenizer_piece(t, a->ids[i], TOKENIZER_SPECIAL_HIDE).n_bytes;
+        const size_t start = at > n_lead ? at - n_lead : 0; /* without the leading space */
+        at += n;
+        if (n > 0 && start == from && !begins) {
+            begins = true;
+            *id0 = i;
+        }
+        if (n > 0 && begins && at >= n_lead && at - n_lead == to) {
+            ends = true;
+            *id1 = i + 1;
+            break;
+        }
+    }
+    return begins && ends;
+}
+
+static bool find_part(const struct tokenizer *t, const struct answer *a, struct bn_str part,
+                      size_t *id0, size_t *id1)
+{
+    if (part.n_bytes == 0 || part.n_bytes > a->text.n_bytes)
+        return false;
+    for (size_t at = 0; at <= a->text.n_bytes - part.n_bytes; at++) {
+        const char *hit =
+            memchr(a->text.ptr + at, part.ptr[0], a->text.n_bytes - part.n_bytes - at + 1);
+        if (!hit)
+            return false;
+        at = (size_t)(hit - a->text.ptr);
+        if (memcmp(hit, part.ptr, part.n_bytes) == 0 &&
+            find_range(t, a, at, at + part.n_bytes, id0, id1))
+            return true;
+    }
+    return false;
+}
+
+void prompt_restore_ids(const struct tokenizer *t, struct segment *segments, size_t n_segments,
+                        const struct answer *const *answers, size_t n_answers)
+{
+    for (size_t i = 0; i < n_segments; i++) {
+        struct segment *s = &segments[i];
+        if (s->kind != SEGMENT_ANSWER || s->message >= n_answers || !answers[s->message])
+            continue;
+        const struct answer *a = answers[s->message];
+        size_t id0 = 0, id1 = a->n_ids;
+        if (!prompt_ids_fit(t, a))
+            continue;
+        if (!is_whole(s->text, a->text) && !find_part(t, a, s->text, &id0, &id1))
+            continue;
+        *s = (struct segment){.kind = SEGMENT_IDS,
+                              .ids = a->ids + id0,
+                              .n_ids = id1 - id0,
+                              .message = SEGMENT_NO_MESSAGE};
+    }
+}
+
+/* ---- the list of messages ---- */
+
+struct message_list {
+    struct template_arena *arena;
+    struct template_value *list;
+    const struct answer **answers; /* (n) the answer of message i; NULL for other messages */
+    size_t n;
+};
+
+static void push_message(struct message_list *l, const char *role, struct bn_str text,
+                         const struct answer *answer)
+{
+    struct template_value *message = template_dict(l->arena);
+    message = template_set(l->arena, message, "role", template_string(l->arena, bn_str_of(role)));
+    message = template_set(l->arena, message, "content", template_string(l->arena, text));
+    l->list = template_push(l->arena, l->list, message);
+    l->answers[l->n++] = answer;
+}
+
+static bool has_answer(const struct exchange *e)
+{
+    return e->answer.finish != FINISH_NONE;
+}
+
+static void push_state(struct message_list *l, const struct transcript_state *s, size_t first,
+                       enum prompt_mode mode)
+{
+    if (s->system.n_bytes > 0)
+        push_message(l, "system", s->system, NULL);
+    for (size_t i = first; i < s->n; i++) {
+        const struct exchange *e = s->items[i];
+        const bool is_open = i + 1 == s->n && mode != PROMPT_WHOLE;
+        push_message(l, "user", e->user, NULL);
+        if (has_answer(e) && !is_open)
+            push_message(l, "assistant", e->answer.text, &e->answer);
+    }
+}
+
+static struct segment answer_segment(const struct tokenizer *t, const struct answer *a)
+{
+    if (prompt_ids_fit(t, a))
+        return (struct segment){
+            .kind = SEGMENT_IDS, .ids = a->ids, .n_ids = a->n_ids, .message = SEGMENT_NO_MESSAGE};
+    return (struct segment){.kind = SEGMENT_ANSWER, .text = a->text, .message = SEGMENT_NO_MESSAGE};
+}
+
+/* ---- encoding ---- */
+
+struct encoder {
+    const struct prompt_maker *m;
+    const struct transcript_state *state;
+    size_t first;
+    enum prompt_mode mode;
+};
+
+static bool encode(const struct encoder *e, const struct template_output *rendered,
+                   struct prompt *out, struct bn_error *err)
+{
+    const struct tokenizer *t = e->m->tokenizer;
+    out->starts_in_thought = rendered->starts_in_thought;
+    if (!tokenizer_encode(t, rendered->segments, rendered->n_segments, TOKENIZER_BOS_AUTO,
+                          &out->ids, err))
+        return false;
+    if (e->mode != PROMPT_CONTINUE)
+        return true;
+    const struct segment so_far = answer_segment(t, &e->state->items[e->state->n - 1]->answer);
+    return tokenizer_encode(t, &so_far, 1, TOKENIZER_BOS_NEVER, &out->ids, err);
+}
+
+static bool encode_rendered(const struct encoder *e, struct message_list *l, struct prompt *out,
+                            struct bn_error *err)
+{
+    struct template_value *args = NULL;
+    struct template_output rendered;
+    l->list = template_list(l->arena);
+    push_state(l, e->state, e->first, e->mode);
+    if (!model_args_template_args(e->m->options, l->arena, &args, err))
+        return false;
+    const struct template_input input = {.messages = l->list,
+                                         .args = args,
+                                         .add_generation_prompt = e->mode != PROMPT_WHOLE,
+                                         .now = e->m->now};
+    if (!template_render(e->m->template, l->arena, &input, &rendered, err))
+        return bn_fail_prefix(err, "chat template");
+    prompt_restore_ids(e->m->tokenizer, rendered.segments, rendered.n_segments, l->answers, l->n);
+    return encode(e, &rendered, out, err);
+}
+
+static bool encode_messages(const struct encoder *e, struct prompt *out, struct bn_error *err)
+{
+    struct message_list list = {.arena = template_arena_open()};
+    list.answers = mem_alloc(2 * (e->state->n - e->first) + 1, sizeof(struct answer *));
+    bool ok = list.arena && list.answers;
+    if (!ok)
+        (void)bn_fail(err, BN_ENOMEM, "out of memory for the conversation");
+    ok = ok && encode_rendered(e, &list, out, err);
+    mem_free(list.answers);
+    template_arena_close(list.arena);
+    return ok;
+}
+
+/* --raw: the texts, without anything between them. */
+static bool encode_raw(const struct encoder *e, struct prompt *out, struct bn_error *err)
+{
+    const struct transcript_state *s = e->state;
+    struct segment *segments = mem_alloc(2 * (s->n - e->first) + 1, sizeof(*segments));
+    struct template_output joined = {.segments = segments};
+    if (!segments)
+        return bn_fail(err, BN_ENOMEM, "out of memory");
+    if (s->system.n_bytes > 0)
+        segments[joined.n_segments++] = (struct segment){
+            .kind = SEGMENT_MESSAGE, .text = s->system, .message = SEGMENT_NO_MESSAGE};
+    for (size_t i = e->first; i < s->n; i++) {
+        segments[joined.n_segments++] = (struct segment){
+            .kind = SEGMENT_MESSAGE, .text = s->items[i]->user, .message = SEGMENT_NO_MESSAGE};
+        if (has_answer(s->items[i]) && (i + 1 < s->n || e->mode == PROMPT_WHOLE))
+            segments[joined.n_segments++] = answer_segment(e->m->tokenizer, &s->items[i]->answer);
+    }
+    const bool ok = encode(e, &joined, out, err);
+    mem_free(segments);
+    return ok;
+}
+
+void prompt_finish(struct prompt *p)
+{
+    token_list_finish(&p->ids);
+    *p = (struct prompt){0};
+}
+
+bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *state, size_t first,
+                   enum prompt_mode mode, struct prompt *out, struct bn_error *err)
+{
+    const struct encoder e = {.m = m, .state = state, .first = first, .mode = mode};
+    struct prompt p = {0};
+    if (!(m->template ? encode_messages(&e, &p, err) : encode_raw(&e, &p, err))) {
+        prompt_finish(&p);
+        return false;
+    }
+    *out = p;
+    return true;
+}

@@ -1,0 +1,27 @@
+/*
+ * The model file that the program opened, with its tokenizer and its template. The program opens
+ * one, and it stays open until the end. The weights are loaded later, by the worker.
+ */
+#ifndef APP_OPEN_MODEL_H
+#define APP_OPEN_MODEL_H
+
+#include "engine/base/notes.h"
+#include "engine/file.h"
+#include "templates/template.h"
+#include "tokenizer/tokenizer.h"
+
+struct open_model {
+    struct bn_file *file;
+    struct tokenizer *tokenizer;
+    struct template *template; /* NULL with --raw */
+    struct bn_notes notes;     /* about the file, its vocabulary and its template */
+    char name[128];            /* general.name or the file's name, safe for a terminal */
+    bool is_demo;              /* the built-in model, because no other was named */
+};
+
+/* Warning about a --ctx larger than the context of training; takes both numbers of tokens. */
+#define CONTEXT_NOTICE "a context of %zu tokens is more than the %zu the model was trained with"
+/* One line about the built-in model; takes its number of parameters in millions. */
+#define DEMO_NOTICE "built-in demo model (%.1f million parameters): try 'what can you do?'"
+
+#endif

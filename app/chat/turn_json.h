@@ -1,0 +1,15 @@
+/*
+ * A turn as one JSON object, for --json, --jsonl and --batch.
+ */
+#ifndef APP_TURN_JSON_H
+#define APP_TURN_JSON_H
+
+#include "app/chat/turn.h"
+
+#include <jansson.h>
+
+/* Every field of the turn. `model` is the name in the model file, "" if it has none. The caller
+ * owns the object. NULL: out of memory. */
+json_t *turn_json(const struct tokenizer *t, const char *model, const struct turn *turn);
+
+#endif

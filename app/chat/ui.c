@@ -1,0 +1,24 @@
+/*
+ * What all painters share: see ui.h.
+ */
+#include "app/chat/ui.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+
+bool ui_find_nowhere(struct ui *ui, struct pattern *pattern)
+{
+    (void)ui;
+    (void)pattern;
+    return false;
+}
+
+void ui_notice(struct ui *ui, enum ui_tone tone, const char *fmt, ...)
+{
+    char text[1000]; /* for sentences; longer texts go to the painter directly */
+    va_list args;
+    va_start(args, fmt);
+    (void)vsnprintf(text, sizeof(text), fmt, args); /* cut if too long */
+    va_end(args);
+    ui->ops->notice(ui, tone, bn_str_of(text));
+}

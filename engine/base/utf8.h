@@ -1,0 +1,28 @@
+/*
+ * UTF-8 for the whole program: decode, encode, validate.
+ *
+ * Well-formed is what table 3-7 of the Unicode standard lists: no overlong forms, no surrogates,
+ * nothing above U+10FFFF. A caller that replaces ill-formed text replaces one byte when utf8_decode
+ * returns 0 and goes on with the next byte. No function depends on the locale or reads past
+ * `n_bytes`.
+ */
+#ifndef ENGINE_BASE_UTF8_H
+#define ENGINE_BASE_UTF8_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* Decode the character at the start of `bytes` into *cp, which may be NULL. Returns its length, 1
+ * to 4, or 0 and leaves *cp unchanged if the bytes do not start with a complete valid character. */
+size_t utf8_decode(const char *bytes, size_t n_bytes, uint32_t *cp);
+
+/* Encode a code point. Returns its length, 1 to 4, or 0 for a surrogate or above U+10FFFF. */
+size_t utf8_encode(uint32_t cp, char out[4]);
+
+/* Number of bytes at the start that are valid characters. */
+size_t utf8_valid_bytes(const char *bytes, size_t n_bytes);
+
+/* Number of bytes at the end, 0 to 3, that begin a character which further bytes could complete. */
+size_t utf8_open_bytes(const char *bytes, size_t n_bytes);
+
+#endif

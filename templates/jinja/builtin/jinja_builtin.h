@@ -1,0 +1,63 @@
+/*
+ * Built-in filters, tests, methods and functions. All of them have one signature and are listed in
+ * tables. The evaluator finds them by name and calls them through builtin_call.
+ */
+#ifndef TEMPLATES_JINJA_BUILTIN_H
+#define TEMPLATES_JINJA_BUILTIN_H
+
+#include "templates/jinja/value/jinja_ops.h"
+
+#define BUILTIN_MAX_PARAMS 6
+
+struct jcall {
+    const struct jval *arg;  /* one for each parameter, in order; J_MISSING: not given */
+    const struct jargs *all; /* as the caller wrote them */
+    int variant;             /* of struct jbuiltin */
+};
+
+/* `v` is the filtered or tested value, the object of a method, or the function itself. */
+typedef bool (*jcall_fn)(struct jvm *vm, struct jval v, const struct jcall *c, struct jval *out);
+
+#define BUILTIN(name)                                                                              \
+    static bool name(struct jvm *vm, struct jval v, const struct jcall *c, struct jval *out)
+
+struct jbuiltin {
+    const char *name;
+    /* Parameter names separated by commas, each optional one followed by '?'. A '!' in front: no
+     * keyword arguments. "*": any arguments, which the function reads from jcall.all. */
+    const char *params;
+    jcall_fn fn;
+    int variant; /* selects the behaviour of a function that serves several names */
+};
+
+/* NULL: there is none of this name. */
+const struct jbuiltin *builtin_filter(struct bn_str name);
+const struct jbuiltin *builtin_test(struct bn_str name);
+const struct jbuiltin *builtin_function(struct bn_str name);
+const struct jbuiltin *builtin_method(struct jval v, struct bn_str name);
+
+bool builtin_call(struct jvm *vm, const struct jbuiltin *f, struct jval v, const struct jargs *args,
+                  struct jval *out);
+
+/* The tables. Each ends with a NULL name. */
+extern const struct jbuiltin filters_text[], filters_number[], filters_seq[], filters_lazy[];
+extern const struct jbuiltin tests_table[], functions_table[];
+extern const struct jbuiltin methods_text[], methods_find[], methods_list[], methods_dict[];
+extern const struct jbuiltin methods_loop[], methods_cycler[];
+
+/* ---- reading arguments ---- */
+
+static inline bool arg_given(struct jval v)
+{
+    return v.kind != J_MISSING;
+}
+static inline bool arg_flag(struct jval v) /* false if not given */
+{
+    return jval_truth(v);
+}
+/* `fallback` if not given. */
+bool arg_int(struct jvm *vm, struct jval v, int64_t fallback, int64_t *out);
+/* Fails for any other kind, also if not given. */
+bool arg_string(struct jvm *vm, struct jval v, struct jval *out);
+
+#endif

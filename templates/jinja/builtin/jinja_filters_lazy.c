@@ -1,0 +1,299 @@
+/*
+ * Filters that give a generator: map, select and reject and their attr forms, unique, batch, slice,
+ * items. Arguments are looked at when the first item is asked for, as Python's generator functions
+ * do.
+ */
+#include "templates/jinja/builtin/jinja_builtin.h"
+#include "templates/jinja/builtin/jinja_getter.h"
+#include "templates/jinja/value/jinja_compare.h"
+#include "templates/jinja/value/jinja_iter.h"
+#include "templates/jinja/value/jinja_print.h"
+
+enum { BY_ATTR = 1, REJECT = 2 }; /* variants of select */
+
+/* What a generator keeps: a copy of its arguments, and what it made of them at the first call. */
+struct lazy {
+    struct jargs args;
+    const struct jbuiltin *func; /* filter of map, test of select; NULL: the getter, or truth */
+    struct getter getter;
+    bool by_attr, wanted;
+    struct jval arg[2]; /* of unique, batch and slice */
+    struct jval seen;   /* unique: a dict; slice: the list */
+    size_t pos, offset; /* slice */
+};
+
+static bool new_lazy(struct jvm *vm, jgen_next_fn next, struct jval src, const struct lazy *init,
+                     struct jval *out)
+{
+    struct lazy *const self = jvm_alloc(vm, 1, sizeof *self);
+    if (!self)
+        return false;
+    *self = *init;
+    return jgen_new(vm, next, src, self, out);
+}
+
+/* The name of a filter or test and the rest of the arguments. */
+static bool take_func(struct jvm *vm, struct lazy *self, size_t at, bool is_filter)
+{
+    const struct jval name = self->args.pos[at];
+    const char *const what = is_filter ? "filter" : "test";
+    const struct bn_str text = name.kind == J_STR ? jstr_text(name.u.s) : (struct bn_str){0};
+    self->func = is_filter ? builtin_filter(text) : builtin_test(text);
+    if (!self->func)
+        return jvm_fail(vm, "No %s named '%.*s'", what,
+                        (int)(text.n_bytes < 60 ? text.n_bytes : 60), text.n_bytes ? text.ptr : "");
+    self->args.pos += at + 1;
+    self->args.n_pos -= at + 1;
+    return true;
+}
+
+static bool start_map(struct jvm *vm, struct lazy *self)
+{
+    struct jval attribute = {.kind = J_MISSING}, fallback = {.kind = J_MISSING};
+    for (size_t i = 0; i < self->args.n_kw && self->args.n_pos == 0; i++) {
+        const struct jkeyword *const kw = &self->args.kw[i];
+        if (jstr_is(kw->name, "attribute"))
+            attribute = kw->v;
+        else if (jstr_is(kw->name, "default"))
+            fallback = kw->v;
+    }
+    if (attribute.kind == J_MISSING) {
+        if (self->args.n_pos == 0)
+            return jvm_fail(vm, "map requires a filter argument");
+        return take_func(vm, self, 0, true);
+    }
+    if (self->args.n_kw > (size_t)1 + (fallback.kind != J_MISSING))
+        return jvm_fail(vm, "Unexpected keyword argument of map");
+    if (!getter_init(vm, attribute, false, &self->getter))
+        return false;
+    self->getter.fallback = fallback;
+    return true;
+}
+
+/* An empty source ends before any argument is looked at. */
+static bool open_source(struct jvm *vm, struct jgen *gen, bool *more)
+{
+    *more = jval_truth(gen->src);
+    return !*more || jiter_open(vm, gen->src, &gen->it);
+}
+
+static bool next_map(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more)
+{
+    struct lazy *const self = gen->self;
+    struct jval item;
+    if (!gen->started) {
+        if (!open_source(vm, gen, more))
+            return false;
+        if (!*more)
+            return true;
+        if (!start_map(vm, self))
+            return false;
+    }
+    if (!jiter_next(vm, &gen->it, &item, more))
+        return false;
+    if (!*more)
+        return true;
+    return self->func ? builtin_call(vm, self->func, item, &self->args, out)
+                      : getter_get(vm, &self->getter, item, out);
+}
+
+BUILTIN(do_map)
+{
+    const struct lazy init = {.args = *c->all};
+    return new_lazy(vm, next_map, v, &init, out);
+}
+
+static bool start_select(struct jvm *vm, struct lazy *self)
+{
+    struct jval attribute = {.kind = J_MISSING};
+    if (self->by_attr && self->args.n_pos == 0)
+        return jvm_fail(vm, "Missing parameter for attribute name");
+    if (self->by_attr)
+        attribute = self->args.pos[0];
+    if (!getter_init(vm, attribute, false, &self->getter))
+        return false;
+    return self->args.n_pos <= (size_t)self->by_attr || take_func(vm, self, self->by_attr, false);
+}
+
+static bool next_select(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more)
+{
+    struct lazy *const self = gen->self;
+    if (!gen->started) {
+        if (!open_source(vm, gen, more))
+            return false;
+        if (!*more)
+            return true;
+        if (!start_select(vm, self))
+            return false;
+    }
+    for (;;) {
+        struct jval result;
+        if (!jiter_next(vm, &gen->it, out, more))
+            return false;
+        if (!*more)
+            return true;
+        if (!getter_get(vm, &self->getter, *out, &result))
+            return false;
+        if (self->func && !builtin_call(vm, self->func, result, &self->args, &result))
+            return false;
+        if (jval_truth(result) == self->wanted)
+            return true;
+    }
+}
+
+BUILTIN(do_select)
+{
+    const struct lazy init = {
+        .args = *c->all, .by_attr = c->variant & BY_ATTR, .wanted = !(c->variant & REJECT)};
+    return new_lazy(vm, next_select, v, &init, out);
+}
+
+static bool next_unique(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more)
+{
+    struct lazy *const self = gen->self;
+    if (!gen->started &&
+        (!getter_init(vm, self->arg[1], !arg_flag(self->arg[0]), &self->getter) ||
+         !jdict_new(vm, J_DICT, &self->seen) || !jiter_open(vm, gen->src, &gen->it)))
+        return false;
+    for (;;) {
+        struct jval key, *found;
+        if (!jiter_next(vm, &gen->it, out, more))
+            return false;
+        if (!*more)
+            return true;
+        if (!getter_get(vm, &self->getter, *out, &key) ||
+            !jdict_find(vm, self->seen.u.dict, key, &found))
+            return false;
+        if (!found)
+            return jdict_set(vm, self->seen.u.dict, key, jnone());
+    }
+}
+
+BUILTIN(do_unique)
+{
+    const struct lazy init = {.arg = {c->arg[0], c->arg[1]}};
+    return new_lazy(vm, next_unique, v, &init, out);
+}
+
+/* A batch is full when its length equals the count; a count below one is never reached. */
+static bool next_batch(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more)
+{
+    struct lazy *const self = gen->self;
+    struct jval item;
+    int64_t count;
+    if (!gen->started) {
+        self->seen.kind = J_MISSING; /* the item that began the next batch */
+        if (!jiter_open(vm, gen->src, &gen->it))
+            return false;
+    }
+    if (!jlist_new(vm, J_LIST, 0, out))
+        return false;
+    struct jlist *const l = out->u.list;
+    if (self->seen.kind != J_MISSING && !jlist_push(vm, *out, self->seen))
+        return false;
+    self->seen.kind = J_MISSING;
+    for (;;) {
+        bool same = false;
+        if (!jiter_next(vm, &gen->it, &item, more))
+            return false;
+        if (!*more)
+            break;
+        if (!jval_equal(vm, jint((int64_t)l->n), self->arg[0], &same))
+            return false;
+        if (same) {
+            self->seen = item;
+            *more = true;
+            return true;
+        }
+        if (!jlist_push(vm, *out, item))
+            return false;
+    }
+    *more = l->n > 0;
+    if (!*more || self->arg[1].kind == J_MISSING || self->arg[1].kind == J_NONE)
+        return true;
+    if (!arg_int(vm, self->arg[0], 0, &count))
+        return false;
+    while ((int64_t)l->n < count)
+        if (!jvm_steps(vm, 1) || !jlist_push(vm, *out, self->arg[1]))
+            return false;
+    return true;
+}
+
+BUILTIN(do_batch)
+{
+    const struct lazy init = {.arg = {c->arg[0], c->arg[1]}};
+    return new_lazy(vm, next_batch, v, &init, out);
+}
+
+static bool next_slice(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more)
+{
+    struct lazy *const self = gen->self;
+    int64_t n_slices;
+    if (!gen->started && !jval_to_list(vm, gen->src, &self->seen))
+        return false;
+    if (!arg_int(vm, self->arg[0], 0, &n_slices))
+        return false;
+    if (n_slices == 0)
+        return jvm_fail(vm, "integer division or modulo by zero");
+    *more = (int64_t)self->pos < n_slices;
+    if (!*more)
+        return true;
+    const struct jlist *const l = self->seen.u.list;
+    const size_t each = l->n / (size_t)n_slices, extra = l->n % (size_t)n_slices;
+    const size_t start = self->offset + self->pos * each;
+    self->offset += self->pos < extra;
+    const size_t end = self->offset + (self->pos + 1) * each;
+    if (!jlist_new(vm, J_LIST, end - start + 1, out))
+        return false;
+    for (size_t i = start; i < end; i++)
+        if (!jvm_steps(vm, 1) || !jlist_push(vm, *out, l->items[i]))
+            return false;
+    const bool fill = self->arg[1].kind != J_MISSING && self->arg[1].kind != J_NONE;
+    if (fill && self->pos >= extra && !jlist_push(vm, *out, self->arg[1]))
+        return false;
+    self->pos++;
+    return true;
+}
+
+BUILTIN(do_slice)
+{
+    const struct lazy init = {.arg = {c->arg[0], c->arg[1]}};
+    return new_lazy(vm, next_slice, v, &init, out);
+}
+
+static bool next_item(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more)
+{
+    if (!gen->started) {
+        if (gen->src.kind == J_UNDEF) {
+            *more = false;
+            return true;
+        }
+        if (gen->src.kind != J_DICT)
+            return jvm_fail(vm, "Can only get item pairs from a mapping.");
+    }
+    const struct jdict *const d = gen->src.u.dict;
+    *more = gen->it.pos < d->n;
+    if (!*more)
+        return true;
+    const struct jentry *const e = &d->items[gen->it.pos++];
+    return jlist_pair(vm, e->key, e->val, out);
+}
+
+BUILTIN(do_items)
+{
+    (void)c; /* no arguments */
+    return jgen_new(vm, next_item, v, NULL, out);
+}
+
+const struct jbuiltin filters_lazy[] = {
+    {"map", "*", do_map, 0},
+    {"select", "*", do_select, 0},
+    {"reject", "*", do_select, REJECT},
+    {"selectattr", "*", do_select, BY_ATTR},
+    {"rejectattr", "*", do_select, BY_ATTR | REJECT},
+    {"unique", "case_sensitive?,attribute?", do_unique, 0},
+    {"batch", "linecount,fill_with?", do_batch, 0},
+    {"slice", "slices,fill_with?", do_slice, 0},
+    {"items", "", do_items, 0},
+    {0},
+};

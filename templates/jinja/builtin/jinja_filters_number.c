@@ -1,0 +1,251 @@
+/*
+ * Filters that make numbers, and the small ones about any value: default, attr, tojson.
+ */
+#include "templates/jinja/builtin/jinja_arith.h"
+#include "templates/jinja/builtin/jinja_builtin.h"
+#include "templates/jinja/builtin/jinja_json.h"
+#include "templates/jinja/builtin/text/jinja_markup.h"
+#include "templates/jinja/value/jinja_compare.h"
+#include "templates/jinja/value/jinja_iter.h"
+#include "templates/jinja/value/jinja_number.h"
+#include "templates/jinja/value/jinja_ops.h"
+#include "templates/jinja/value/jinja_text.h"
+
+#include <math.h>
+
+static bool int_of_float(struct jvm *vm, double f, struct jval *out)
+{
+    if (isinf(f))
+        return jvm_fail(vm, "cannot convert float infinity to integer");
+    if (isnan(f)) {
+        *out = (struct jval){.kind = J_MISSING};
+        return true;
+    }
+    if (!(f >= -0x1p63 && f < 0x1p63))
+        return jvm_fail(vm, "integer overflow: only 64 bits");
+    *out = jint((int64_t)f);
+    return true;
+}
+
+/* int(v); *out stays J_MISSING for what gives the default. */
+static bool to_int(struct jvm *vm, struct jval v, int64_t base, struct jval *out)
+{
+    int64_t i;
+    double f;
+    *out = (struct jval){.kind = J_MISSING};
+    switch (v.kind) {
+    case J_UNDEF:
+        return jundef_fail(vm, v);
+    case J_BOOL:
+    case J_INT:
+        *out = jint(jval_int(v));
+        return true;
+    case J_FLOAT:
+        return int_of_float(vm, v.u.f, out);
+    case J_STR:
+        if (base < 0 || base > 36 || base == 1)
+            return true;
+        switch (number_parse_int(jstr_text(v.u.s), base, &i)) {
+        case NUMBER_OK:
+            *out = jint(i);
+            return true;
+        case NUMBER_TOO_LARGE:
+            return jvm_fail(vm, "integer overflow: only 64 bits");
+        default:
+            break;
+        }
+        if (!number_parse_float(jstr_text(v.u.s), &f))
+            return true;
+        if (isinf(f)) /* jinja2 catches this one */
+            return true;
+        return int_of_float(vm, f, out);
+    default:
+        return true;
+    }
+}
+
+BUILTIN(do_int)
+{
+    int64_t base;
+    if (!arg_int(vm, c->arg[1], 10, &base) || !to_int(vm, v, base, out))
+        return false;
+    if (out->kind == J_MISSING)
+        *out = arg_given(c->arg[0]) ? c->arg[0] : jint(0);
+    return true;
+}
+
+BUILTIN(do_float)
+{
+    double f;
+    if (v.kind == J_UNDEF)
+        return jundef_fail(vm, v);
+    if (jval_is_number(v))
+        *out = jfloat(jval_double(v));
+    else if (v.kind == J_STR && number_parse_float(jstr_text(v.u.s), &f))
+        *out = jfloat(f);
+    else
+        *out = arg_given(c->arg[0]) ? c->arg[0] : jfloat(0);
+    return true;
+}
+
+static bool round_int(struct jvm *vm, int64_t v, int64_t n_digits, struct jval *out)
+{
+    int64_t unit = 1;
+    if (n_digits >= 0) {
+        *out = jint(v);
+        return true;
+    }
+    for (; n_digits < 0; n_digits++) {
+        if (!int_mul(unit, 10, &unit)) {
+            *out = jint(0); /* half of 10^19 is more than any */
+            return true;
+        }
+    }
+    const int64_t rest = int_mod(v, unit), half = unit / 2;
+    int64_t down, r;
+    if (!int_sub(v, rest, &down))
+        return jvm_fail(vm, "integer overflow: only 64 bits");
+    const bool even = int_mod(down / unit, 2) == 0;
+    const bool up = rest > half || (rest == half && !even);
+    r = down;
+    if (up && !int_add(down, unit, &r))
+        return jvm_fail(vm, "integer overflow: only 64 bits");
+    *out = jint(r);
+    return true;
+}
+
+static bool round_method(struct jvm *vm, struct jval v, int64_t precision, bool up,
+                         struct jval *out)
+{
+    struct jval power, r;
+    if (!jval_binary(vm, OP_POW, jint(10), jint(precision), &power) ||
+        !jval_binary(vm, OP_MUL, v, power, &r))
+        return false;
+    if (r.kind == J_FLOAT) {
+        if (isnan(r.u.f))
+            return jvm_fail(vm, "cannot convert float NaN to integer");
+        if (!int_of_float(vm, up ? ceil(r.u.f) : floor(r.u.f), &r))
+            return false;
+    }
+    return jval_binary(vm, OP_DIV, r, power, out);
+}
+
+BUILTIN(do_round)
+{
+    int64_t precision;
+    struct jval method = c->arg[1];
+    if (!arg_int(vm, c->arg[0], 0, &precision))
+        return false;
+    const bool common =
+        !arg_given(method) || (method.kind == J_STR && jstr_is(method.u.s, "common"));
+    const bool up = method.kind == J_STR && jstr_is(method.u.s, "ceil");
+    if (!common && !up && !(method.kind == J_STR && jstr_is(method.u.s, "floor")))
+        return jvm_fail(vm, "method must be common, ceil or floor");
+    if (v.kind == J_UNDEF)
+        return jundef_fail(vm, v);
+    if (!jval_is_number(v))
+        return jvm_fail(vm, "type %s cannot be rounded", jkind_name(v));
+    if (!common)
+        return round_method(vm, v, precision, up, out);
+    if (v.kind != J_FLOAT)
+        return round_int(vm, jval_int(v), precision, out);
+    *out = jfloat(number_round(v.u.f, precision));
+    if (isinf(out->u.f) && !isinf(v.u.f))
+        return jvm_fail(vm, "rounded value too large to represent");
+    return true;
+}
+
+BUILTIN(do_abs)
+{
+    (void)c; /* no arguments */
+    if (v.kind == J_FLOAT) {
+        *out = jfloat(fabs(v.u.f));
+        return true;
+    }
+    if (!jval_is_integer(v))
+        return v.kind == J_UNDEF ? jundef_fail(vm, v)
+                                 : jvm_fail(vm, "bad operand type for abs(): '%s'", jkind_name(v));
+    if (jval_int(v) < 0)
+        return jval_negate(vm, v, true, out);
+    *out = jint(jval_int(v));
+    return true;
+}
+
+BUILTIN(do_default)
+{
+    const bool missing = v.kind == J_UNDEF || (arg_flag(c->arg[1]) && !jval_truth(v));
+    *out = v;
+    if (missing)
+        *out = arg_given(c->arg[0]) ? c->arg[0] : jstr_lit(vm, "");
+    return out->kind != J_MISSING;
+}
+
+BUILTIN(do_attr)
+{
+    struct jval name;
+    if (!arg_string(vm, c->arg[0], &name))
+        return false;
+    /* Items are not looked at: of a dict only its methods are found. */
+    if (v.kind == J_DICT) {
+        struct jval empty;
+        return jdict_new(vm, J_DICT, &empty) && vm->ops->get_attr(vm, empty, name, out) &&
+               (out->kind != J_METHOD || (out->u.method->self = v, true));
+    }
+    return vm->ops->get_attr(vm, v, name, out);
+}
+
+/* indent=: a number of spaces or the text of one level. */
+static bool json_indent(struct jvm *vm, struct jval indent, struct json_style *style)
+{
+    struct jbuf b;
+    int64_t n;
+    if (indent.kind == J_MISSING || indent.kind == J_NONE)
+        return true;
+    style->has_indent = true;
+    style->indent = indent;
+    if (indent.kind == J_STR)
+        return true;
+    if (!arg_int(vm, indent, 0, &n))
+        return false;
+    jbuf_init(&b, vm);
+    return jbuf_repeat(&b, ' ', n > 0 ? (size_t)n : 0, ORIGIN_TEMPLATE) &&
+           jbuf_done(&b, &style->indent);
+}
+
+static bool json_separators(struct jvm *vm, struct jval pair, struct json_style *style)
+{
+    struct jval list;
+    if (pair.kind == J_MISSING || pair.kind == J_NONE) {
+        style->item_sep = jstr_lit(vm, style->has_indent ? "," : ", ");
+        style->key_sep = jstr_lit(vm, ": ");
+        return style->item_sep.kind == J_STR && style->key_sep.kind == J_STR;
+    }
+    if (!jval_to_list(vm, pair, &list))
+        return false;
+    if (list.u.list->n != 2)
+        return jvm_fail(vm, "separators must be two strings");
+    return arg_string(vm, list.u.list->items[0], &style->item_sep) &&
+           arg_string(vm, list.u.list->items[1], &style->key_sep);
+}
+
+BUILTIN(do_tojson)
+{
+    struct json_style style = {.ensure_ascii = arg_flag(c->arg[0]),
+                               .sort_keys = arg_flag(c->arg[3])};
+    struct jbuf b;
+    jbuf_init(&b, vm);
+    return json_indent(vm, c->arg[1], &style) && json_separators(vm, c->arg[2], &style) &&
+           print_json(&b, v, &style) && jbuf_done(&b, out);
+}
+
+const struct jbuiltin filters_number[] = {
+    {"int", "default?,base?", do_int, 0},
+    {"float", "default?", do_float, 0},
+    {"round", "precision?,method?", do_round, 0},
+    {"abs", "!", do_abs, 0},
+    {"default", "default_value?,boolean?", do_default, 0},
+    {"d", "default_value?,boolean?", do_default, 0},
+    {"attr", "name", do_attr, 0},
+    {"tojson", "ensure_ascii?,indent?,separators?,sort_keys?", do_tojson, 0},
+    {0},
+};

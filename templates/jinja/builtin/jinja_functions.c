@@ -1,0 +1,242 @@
+/*
+ * Global functions: range, dict, namespace, joiner, cycler, raise_exception, strftime_now; and the
+ * methods of what they make and of the loop variable.
+ */
+#include "templates/jinja/builtin/jinja_builtin.h"
+#include "templates/jinja/value/jinja_compare.h"
+#include "templates/jinja/value/jinja_iter.h"
+#include "templates/jinja/value/jinja_number.h"
+#include "templates/jinja/value/jinja_print.h"
+
+#include <locale.h>
+
+#define MAX_RANGE 100000 /* jinja2's sandbox has the same */
+
+static bool range_length(int64_t start, int64_t stop, int64_t step, size_t *out)
+{
+    const bool empty = step > 0 ? start >= stop : start <= stop;
+    const uint64_t span = empty      ? 0
+                          : step > 0 ? (uint64_t)stop - (uint64_t)start
+                                     : (uint64_t)start - (uint64_t)stop;
+    const uint64_t width = step > 0 ? (uint64_t)step : 0 - (uint64_t)step;
+    const uint64_t n = span == 0 ? 0 : (span - 1) / width + 1;
+    *out = (size_t)n;
+    return n <= MAX_RANGE;
+}
+
+BUILTIN(call_range)
+{
+    const struct jargs *const args = c->all;
+    int64_t part[3] = {0, 0, 1};
+    (void)v; /* the function itself */
+    if (args->n_kw || args->n_pos < 1 || args->n_pos > 3)
+        return jvm_fail(vm, "range expected 1 to 3 arguments, got %zu", args->n_pos);
+    for (size_t i = 0; i < args->n_pos; i++)
+        if (!arg_int(vm, args->pos[i], 0, &part[args->n_pos == 1 ? 1 : i]))
+            return false;
+    if (part[2] == 0)
+        return jvm_fail(vm, "range() arg 3 must not be zero");
+    struct jrange *const r = jvm_alloc(vm, 1, sizeof *r);
+    if (!r)
+        return false;
+    *r = (struct jrange){.start = part[0], .stop = part[1], .step = part[2]};
+    if (!range_length(part[0], part[1], part[2], &r->n))
+        return jvm_fail(vm, "Range too big: more than %d items", MAX_RANGE);
+    *out = (struct jval){.kind = J_RANGE, .u.range = r};
+    return true;
+}
+
+/* dict(pairs or mapping, **more), also what namespace() takes. */
+static bool fill_dict(struct jvm *vm, const struct jargs *args, struct jdict *d)
+{
+    if (args->n_pos > 1)
+        return jvm_fail(vm, "dict expected at most 1 argument, got %zu", args->n_pos);
+    if (args->n_pos == 1 && args->pos[0].kind == J_UNDEF)
+        return jundef_fail(vm, args->pos[0]); /* it is asked for its keys */
+    if (args->n_pos == 1 && args->pos[0].kind == J_DICT) {
+        if (!jdict_update(vm, d, args->pos[0].u.dict))
+            return false;
+    } else if (args->n_pos == 1) {
+        struct jval pairs;
+        if (!jval_to_list(vm, args->pos[0], &pairs))
+            return false;
+        for (size_t i = 0; i < pairs.u.list->n; i++) {
+            struct jval pair;
+            if (!jval_to_list(vm, pairs.u.list->items[i], &pair))
+                return false;
+            if (pair.u.list->n != 2)
+                return jvm_fail(vm, "a dict is made from pairs, this item has %zu", pair.u.list->n);
+            if (!jdict_set(vm, d, pair.u.list->items[0], pair.u.list->items[1]))
+                return false;
+        }
+    }
+    for (size_t i = 0; i < args->n_kw; i++)
+        if (!jdict_set(vm, d, jstring(args->kw[i].name), args->kw[i].v))
+            return false;
+    return true;
+}
+
+/* dict() and namespace(): the variant is the kind of the result. */
+BUILTIN(call_dict)
+{
+    (void)v; /* the function itself */
+    return jdict_new(vm, (enum jkind)c->variant, out) && fill_dict(vm, c->all, out->u.dict);
+}
+
+static bool new_cycle(struct jvm *vm, enum jkind kind, const struct jval *items, size_t n,
+                      struct jval *out)
+{
+    struct jcycle *const cycle = jvm_alloc(vm, 1, sizeof *cycle);
+    struct jval *const copy = jvm_alloc(vm, n, sizeof *copy);
+    if (!cycle || !copy)
+        return false;
+    for (size_t i = 0; i < n; i++)
+        copy[i] = items[i];
+    *cycle = (struct jcycle){.items = copy, .n = n};
+    *out = (struct jval){.kind = kind, .u.cycle = cycle};
+    return true;
+}
+
+BUILTIN(call_joiner)
+{
+    struct jval sep = c->arg[0];
+    (void)v; /* the function itself */
+    if (!arg_given(sep))
+        sep = jstr_lit(vm, ", ");
+    return sep.kind != J_MISSING && new_cycle(vm, J_JOINER, &sep, 1, out);
+}
+
+BUILTIN(call_cycler)
+{
+    (void)v; /* the function itself */
+    if (c->all->n_kw || c->all->n_pos == 0)
+        return jvm_fail(vm, "a cycler needs at least one item");
+    return new_cycle(vm, J_CYCLER, c->all->pos, c->all->n_pos, out);
+}
+
+BUILTIN(call_raise)
+{
+    struct jval text;
+    (void)v;   /* the function itself */
+    (void)out; /* it never returns */
+    if (!jval_to_str(vm, c->arg[0], &text))
+        return false;
+    return jvm_fail(vm, "%.*s", (int)(text.u.s->n_bytes < 380 ? text.u.s->n_bytes : 380),
+                    text.u.s->ptr);
+}
+
+/* One conversion as Python prints it for a datetime without a time zone: C's strftime in the C
+ * locale, except for %f, %z and %Z. `spec` is "%c" or "%-c". */
+static bool put_conversion(struct jbuf *b, const char *spec, const struct tm *tm, locale_t c_locale)
+{
+    char text[128]; /* the longest conversion, %c, has fewer than 40 characters */
+    if (strcmp(spec, "%f") == 0)
+        return jbuf_text(b, "000000");
+    if (strpbrk(spec, "zZ"))
+        return true;
+    const size_t n = strftime_l(text, sizeof text, spec, tm, c_locale);
+    return jbuf_add(b, text, n, ORIGIN_TEMPLATE);
+}
+
+static bool put_date(struct jbuf *b, const struct jstr *format, const struct tm *tm,
+                     locale_t c_locale)
+{
+    for (size_t at = 0; at < format->n_bytes; at++) {
+        const char *const p = format->ptr + at;
+        const size_t n_left = format->n_bytes - at;
+        const size_t n_flag = n_left > 2 && p[1] == '-'; /* "%-d": no padding */
+        const bool is_conversion = *p == '%' && n_left > 1 && !(p[1 + n_flag] & 0x80);
+        const char spec[4] = {'%', p[is_conversion], n_flag && is_conversion ? p[2] : '\0', '\0'};
+        if (is_conversion ? !put_conversion(b, spec, tm, c_locale)
+                          : !jbuf_part(b, format, at, at + 1))
+            return false;
+        at += is_conversion ? 1 + n_flag : 0;
+    }
+    return true;
+}
+
+BUILTIN(call_strftime)
+{
+    struct jval format;
+    struct jbuf b;
+    struct tm tm;
+    (void)v; /* the function itself */
+    if (!arg_string(vm, c->arg[0], &format))
+        return false;
+    if (!localtime_r(&vm->now, &tm))
+        return jvm_fail(vm, "the time is out of range");
+    const locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
+    if (!c_locale)
+        return bn_fail(vm->err, BN_ENOMEM, "out of memory in the chat template");
+    jbuf_init(&b, vm);
+    const bool ok = put_date(&b, format.u.s, &tm, c_locale) && jbuf_done(&b, out);
+    freelocale(c_locale);
+    return ok;
+}
+
+BUILTIN(loop_cycle)
+{
+    const struct jargs *const args = c->all;
+    if (args->n_kw || args->n_pos == 0)
+        return jvm_fail(vm, "no items for cycling given");
+    *out = args->pos[v.u.loop->index0 % args->n_pos];
+    return true;
+}
+
+BUILTIN(loop_changed)
+{
+    struct jloop *const loop = v.u.loop;
+    struct jval now;
+    bool same = false;
+    if (c->all->n_kw)
+        return jvm_fail(vm, "changed() takes no keyword arguments");
+    if (!jlist_of(vm, J_TUPLE, c->all->pos, c->all->n_pos, &now))
+        return false;
+    if (loop->changed.kind != J_MISSING && !jval_equal(vm, loop->changed, now, &same))
+        return false;
+    loop->changed = now;
+    *out = jbool(!same);
+    return true;
+}
+
+BUILTIN(cycler_next)
+{
+    struct jcycle *const cycle = v.u.cycle;
+    (void)vm; /* the table gives all of them one form */
+    (void)c;
+    *out = cycle->items[cycle->pos];
+    cycle->pos = (cycle->pos + 1) % cycle->n;
+    return true;
+}
+
+BUILTIN(cycler_reset)
+{
+    (void)vm; /* the table gives all of them one form */
+    (void)c;
+    v.u.cycle->pos = 0;
+    *out = jnone();
+    return true;
+}
+
+const struct jbuiltin functions_table[] = {
+    {"range", "*", call_range, 0},
+    {"dict", "*", call_dict, J_DICT},
+    {"namespace", "*", call_dict, J_SPACE},
+    {"joiner", "sep?", call_joiner, 0},
+    {"cycler", "*", call_cycler, 0},
+    {"raise_exception", "message", call_raise, 0},
+    {"strftime_now", "format", call_strftime, 0},
+    {0},
+};
+
+const struct jbuiltin methods_loop[] = {
+    {"cycle", "*", loop_cycle, 0},
+    {"changed", "*", loop_changed, 0},
+    {0},
+};
+
+const struct jbuiltin methods_cycler[] = {
+    {"next", "", cycler_next, 0},
+    {"reset", "", cycler_reset, 0},
+    {0},
+};

@@ -1,0 +1,158 @@
+/*
+ * json.dumps. Only what JSON has: anything else, undefined above all, is an error as in Python.
+ */
+#include "templates/jinja/builtin/jinja_json.h"
+
+#include "templates/jinja/builtin/jinja_sort.h"
+#include "templates/jinja/value/jinja_compare.h"
+#include "templates/jinja/value/jinja_number.h"
+
+#include <math.h>
+#include <stdio.h>
+
+static bool json_char(struct jbuf *b, uint32_t cp, bool ensure_ascii, uint32_t origin)
+{
+    static const char named[] = "\"\"\\\\\nn\rr\tt\ff\bb"; /* character, letter of its escape */
+    char text[16];
+    for (size_t i = 0; i + 1 < sizeof named; i += 2) {
+        if (cp == (unsigned char)named[i]) {
+            (void)snprintf(text, sizeof text, "\\%c", named[i + 1]);
+            return jbuf_add(b, text, 2, origin);
+        }
+    }
+    if (cp >= 0x20 && (cp < 0x7f || !ensure_ascii))
+        return jbuf_cp(b, cp, origin);
+    if (cp >= 0x10000)
+        (void)snprintf(text, sizeof text, "\\u%04x\\u%04x", 0xd800 + ((cp - 0x10000) >> 10),
+                       0xdc00 + ((cp - 0x10000) & 0x3ff));
+    else
+        (void)snprintf(text, sizeof text, "\\u%04x", cp);
+    return jbuf_add(b, text, strlen(text), origin);
+}
+
+static bool json_string(struct jbuf *b, const struct jstr *s, const struct json_style *style)
+{
+    if (!jvm_steps(b->vm, s->n_bytes / 8) || !jbuf_text(b, "\""))
+        return false;
+    for (size_t at = 0; at < s->n_bytes;) {
+        uint32_t cp;
+        const size_t n = text_next(jstr_text(s), at, &cp);
+        if (!json_char(b, cp, style->ensure_ascii, jstr_origin(s, at)))
+            return false;
+        at += n;
+    }
+    return jbuf_text(b, "\"");
+}
+
+static void json_scalar(struct jval v, char text[NUMBER_CHARS])
+{
+    if (v.kind == J_NONE)
+        (void)snprintf(text, NUMBER_CHARS, "null");
+    else if (v.kind == J_BOOL)
+        (void)snprintf(text, NUMBER_CHARS, "%s", v.u.b ? "true" : "false");
+    else if (v.kind == J_INT)
+        number_print_int(v.u.i, text);
+    else if (isnan(v.u.f))
+        (void)snprintf(text, NUMBER_CHARS, "NaN");
+    else if (isinf(v.u.f))
+        (void)snprintf(text, NUMBER_CHARS, "%sInfinity", v.u.f < 0 ? "-" : "");
+    else
+        number_print_float(v.u.f, text);
+}
+
+static bool json_value(struct jbuf *b, struct jval v, const struct json_style *style, size_t level);
+
+static bool json_break(struct jbuf *b, const struct json_style *style, size_t level)
+{
+    if (!style->has_indent)
+        return true;
+    if (!jbuf_text(b, "\n"))
+        return false;
+    for (size_t i = 0; i < level; i++)
+        if (!jbuf_str(b, style->indent.u.s))
+            return false;
+    return true;
+}
+
+static bool json_list(struct jbuf *b, const struct jlist *l, const struct json_style *style,
+                      size_t level)
+{
+    if (l->n == 0)
+        return jbuf_text(b, "[]");
+    if (!jbuf_text(b, "["))
+        return false;
+    for (size_t i = 0; i < l->n; i++)
+        if ((i && !jbuf_str(b, style->item_sep.u.s)) || !json_break(b, style, level + 1) ||
+            !json_value(b, l->items[i], style, level + 1))
+            return false;
+    return json_break(b, style, level) && jbuf_text(b, "]");
+}
+
+static bool json_key(struct jbuf *b, struct jval key, const struct json_style *style)
+{
+    char text[NUMBER_CHARS];
+    if (key.kind == J_STR)
+        return json_string(b, key.u.s, style);
+    if (key.kind != J_NONE && !jval_is_number(key))
+        return jvm_fail(b->vm, "keys must be str, int, float, bool or None, not %s",
+                        jkind_name(key));
+    json_scalar(key, text);
+    return jbuf_text(b, "\"") && jbuf_text(b, text) && jbuf_text(b, "\"");
+}
+
+static bool json_dict(struct jbuf *b, const struct jdict *d, const struct json_style *style,
+                      size_t level)
+{
+    struct jval entries;
+    if (d->n == 0)
+        return jbuf_text(b, "{}");
+    if (!jbuf_text(b, "{") || !jdict_pairs(b->vm, d, &entries))
+        return false;
+    struct jval *const pairs = entries.u.list->items;
+    if (style->sort_keys && !sort_values(b->vm, pairs, pairs, d->n, false))
+        return false;
+    for (size_t i = 0; i < d->n; i++) {
+        const struct jval *const pair = pairs[i].u.list->items;
+        if ((i && !jbuf_str(b, style->item_sep.u.s)) || !json_break(b, style, level + 1) ||
+            !json_key(b, pair[0], style) || !jbuf_str(b, style->key_sep.u.s) ||
+            !json_value(b, pair[1], style, level + 1))
+            return false;
+    }
+    return json_break(b, style, level) && jbuf_text(b, "}");
+}
+
+static bool json_value(struct jbuf *b, struct jval v, const struct json_style *style, size_t level)
+{
+    char text[NUMBER_CHARS];
+    bool ok = jvm_steps(b->vm, 1) && jvm_enter(b->vm);
+    switch (ok ? v.kind : J_MISSING) {
+    case J_MISSING:
+        break;
+    case J_STR:
+        ok = json_string(b, v.u.s, style);
+        break;
+    case J_NONE:
+    case J_BOOL:
+    case J_INT:
+    case J_FLOAT:
+        json_scalar(v, text);
+        ok = jbuf_text(b, text);
+        break;
+    case J_LIST:
+    case J_TUPLE:
+        ok = json_list(b, v.u.list, style, level);
+        break;
+    case J_DICT:
+        ok = json_dict(b, v.u.dict, style, level);
+        break;
+    default:
+        ok = jvm_fail(b->vm, "Object of type %s is not JSON serializable", jkind_name(v));
+    }
+    jvm_leave(b->vm);
+    return ok;
+}
+
+bool print_json(struct jbuf *b, struct jval v, const struct json_style *style)
+{
+    return json_value(b, v, style, 0);
+}

@@ -1,0 +1,31 @@
+/*
+ * Python's two ways to format: "..." % args and "...".format(args).
+ */
+#ifndef TEMPLATES_JINJA_FORMAT_H
+#define TEMPLATES_JINJA_FORMAT_H
+
+#include "templates/jinja/value/jinja_ops.h"
+
+bool format_percent(struct jvm *vm, struct jval text, struct jval args, struct jval *out);
+bool format_method(struct jvm *vm, struct jval text, const struct jargs *args, struct jval *out);
+
+/* How one value is laid out: what both ways come to. */
+struct layout {
+    uint32_t fill;  /* 0: not given */
+    char align;     /* '<' '>' '^' '=' or 0 */
+    char sign;      /* '+' ' ' '-' or 0 */
+    bool alternate; /* '#' */
+    char group;     /* ',' '_' or 0 */
+    size_t width;
+    int precision; /* -1: not given */
+    char type;     /* 0: not given */
+};
+
+#define LAYOUT_MAX_WIDTH ((size_t)1 << 20)
+
+bool layout_text(struct jbuf *b, const struct jstr *s,
+                 const struct layout *how);                           /* width, precision */
+bool layout_int(struct jbuf *b, int64_t v, const struct layout *how); /* type: d b o x X c n or 0 */
+bool layout_float(struct jbuf *b, double v, const struct layout *how); /* e E f F g G % n or 0 */
+
+#endif

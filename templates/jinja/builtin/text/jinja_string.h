@@ -1,0 +1,35 @@
+/*
+ * Operations on strings that filters and methods share. Origins go with the characters.
+ */
+#ifndef TEMPLATES_JINJA_STRING_H
+#define TEMPLATES_JINJA_STRING_H
+
+#include "templates/jinja/value/jinja_text.h"
+
+enum string_case { CASE_UPPER, CASE_LOWER, CASE_TITLE, CASE_CAPITAL, CASE_SWAP, CASE_FOLD };
+
+bool string_case(struct jvm *vm, struct jstr *s, enum string_case how, struct jval *out);
+/* The same for part of a string, with the whole as context for final sigma. */
+bool string_case_into(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1,
+                      enum string_case how);
+
+/* str.islower and str.isupper: at least one character of the class, and none of another case. */
+bool string_is_one_case(struct jvm *vm, const struct jstr *s, unsigned uni_class, struct jval *out);
+
+enum { STRIP_LEFT = 1, STRIP_RIGHT = 2 };
+/* `chars`: J_STR, or J_NONE or J_MISSING for blanks. */
+bool string_strip(struct jvm *vm, struct jstr *s, struct jval chars, int sides, struct jval *out);
+/* At most `count` replacements, all if it is negative. */
+bool string_replace(struct jvm *vm, struct jstr *s, const struct jstr *const pair[2], int64_t count,
+                    struct jval *out);
+/* split and rsplit: `sep` as for strip; at most `max` cuts, all if it is negative. */
+bool string_split(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max, struct jval *out);
+bool string_rsplit(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max, struct jval *out);
+bool string_splitlines(struct jvm *vm, struct jstr *s, bool keep_ends, struct jval *out);
+enum string_pad { PAD_LEFT, PAD_RIGHT, PAD_CENTER }; /* where the text stands */
+bool string_pad(struct jvm *vm, struct jstr *s, enum string_pad how, int64_t width, uint32_t fill,
+                struct jval *out);
+bool string_join(struct jvm *vm, const struct jstr *sep, struct jval seq, bool convert,
+                 struct jval *out); /* convert: str() of each item; else only strings are taken */
+
+#endif

@@ -1,0 +1,136 @@
+/*
+ * Calling values, and binding arguments to the parameters of macros.
+ */
+#include "templates/jinja/eval/jinja_eval.h"
+
+/* ---- macros ---- */
+
+/* Which keywords were taken by parameters, in a bit each; more than 64 are refused before. */
+static bool bind_macro(struct jvm *vm, const struct jnode *n, const struct jargs *args,
+                       uint64_t *taken)
+{
+    bool found_caller = false;
+    *taken = 0;
+    for (size_t i = 0; i < n->n_other; i++) {
+        const struct jnode *const param = n->other[i];
+        const struct jkeyword *const kw =
+            i < args->n_pos ? NULL : jargs_find(args, jstr_text(param->name));
+        struct jval v = {.kind = J_MISSING};
+        if (i < args->n_pos)
+            v = args->pos[i];
+        else if (kw)
+            v = kw->v;
+        if (kw)
+            *taken |= (uint64_t)1 << (kw - args->kw);
+        if (param->id == NAME_CALLER)
+            found_caller = true;
+        if (!scope_set(vm, param->id, v))
+            return false;
+    }
+    if (!(n->op & MACRO_CALLER) || found_caller)
+        return true;
+    const struct jkeyword *const kw = jargs_find(args, bn_str_of("caller"));
+    if (kw)
+        *taken |= (uint64_t)1 << (kw - args->kw);
+    const bool given = kw && kw->v.kind != J_NONE;
+    return scope_set(vm, NAME_CALLER, given ? kw->v : jundef_hint(vm, "No caller defined"));
+}
+
+static bool bind_rest(struct jvm *vm, const struct jnode *n, const struct jargs *args,
+                      uint64_t taken)
+{
+    struct jval rest;
+    if (!jdict_new(vm, J_DICT, &rest))
+        return false;
+    for (size_t i = 0; i < args->n_kw; i++) {
+        if (taken >> i & 1)
+            continue;
+        if (!(n->op & MACRO_KWARGS))
+            return jvm_fail(vm, "the macro takes no keyword argument '%.*s'",
+                            (int)(args->kw[i].name->n_bytes < 60 ? args->kw[i].name->n_bytes : 60),
+                            args->kw[i].name->ptr);
+        if (!jdict_set(vm, rest.u.dict, jstring(args->kw[i].name), args->kw[i].v))
+            return false;
+    }
+    if ((n->op & MACRO_KWARGS) && !scope_set(vm, NAME_KWARGS, rest))
+        return false;
+    if (args->n_pos > n->n_other && !(n->op & MACRO_VARARGS))
+        return jvm_fail(vm, "the macro takes not more than %zu arguments", n->n_other);
+    if (!(n->op & MACRO_VARARGS))
+        return true;
+    const size_t n_used = args->n_pos < n->n_other ? args->n_pos : n->n_other;
+    return jlist_of(vm, J_TUPLE, args->pos + n_used, args->n_pos - n_used, &rest) &&
+           scope_set(vm, NAME_VARARGS, rest);
+}
+
+/* Defaults may name the parameters before them. */
+static bool bind_defaults(struct jvm *vm, const struct jnode *n)
+{
+    for (size_t i = 0; i < n->n_other; i++) {
+        const struct jnode *const param = n->other[i];
+        struct jval v;
+        if (scope_get(vm, param->id, &v) && v.kind != J_MISSING)
+            continue;
+        if (!param->a)
+            v = jundef_hint(vm, "a parameter of the macro was not provided");
+        else if (!eval_expr(vm, param->a, &v))
+            return false;
+        if (!scope_set(vm, param->id, v))
+            return false;
+    }
+    return true;
+}
+
+static bool call_macro(struct jvm *vm, const struct jmacro *macro, const struct jargs *args,
+                       struct jval *out)
+{
+    const struct jnode *const n = macro->node;
+    struct jscope *const scope = vm->scope, *inner;
+    struct jbuf *const outer = vm->out;
+    const struct jplace *const at = vm->at;
+    struct jbuf b;
+    uint64_t taken;
+    if (args->n_kw > 60)
+        return jvm_fail(vm, "a call with %zu keyword arguments", args->n_kw);
+    if (!scope_new(vm, macro->scope, &n->hidden, &inner))
+        return false;
+    jbuf_init(&b, vm);
+    vm->scope = inner;
+    vm->out = &b;
+    const bool ok = bind_macro(vm, n, args, &taken) && bind_rest(vm, n, args, taken) &&
+                    bind_defaults(vm, n) && exec_body(vm, n->items, n->n_items) == FLOW_GO &&
+                    jbuf_done(&b, out);
+    vm->scope = scope;
+    vm->out = outer;
+    if (ok)
+        vm->at = at;
+    return ok;
+}
+
+/* ---- any value ---- */
+
+bool call_value(struct jvm *vm, struct jval callee, const struct jargs *args, struct jval *out)
+{
+    switch (callee.kind) {
+    case J_UNDEF:
+        return jundef_fail(vm, callee);
+    case J_FUNC:
+        return builtin_call(vm, callee.u.func, callee, args, out);
+    case J_METHOD:
+        return builtin_call(vm, callee.u.method->func, callee.u.method->self, args, out);
+    case J_MACRO: {
+        const bool ok = jvm_enter(vm) && call_macro(vm, callee.u.macro, args, out);
+        jvm_leave(vm);
+        return ok;
+    }
+    case J_JOINER:
+        if (args->n_pos || args->n_kw)
+            return jvm_fail(vm, "a joiner takes no arguments");
+        *out = callee.u.cycle->items[0];
+        if (callee.u.cycle->pos++ == 0)
+            *out = jstr_lit(vm, "");
+        return out->kind != J_MISSING;
+    default:
+        return jvm_fail(vm, "'%s' object is not callable", jkind_name(callee));
+    }
+}

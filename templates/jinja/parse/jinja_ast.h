@@ -1,0 +1,91 @@
+/*
+ * The tree that the parser makes and the evaluator walks. Nodes live in the template's arena and
+ * are never written after parsing, so one tree serves any number of renderings.
+ *
+ * One struct for all kinds: the table beside each kind says which fields it uses.
+ */
+#ifndef TEMPLATES_JINJA_AST_H
+#define TEMPLATES_JINJA_AST_H
+
+#include "templates/jinja/value/jinja_compare.h"
+
+enum jnode_kind {
+    /* expressions */
+    N_CONST,   /* val */
+    N_NAME,    /* id, name */
+    N_LIST,    /* items */
+    N_TUPLE,   /* items */
+    N_DICT,    /* items: key, value, key, value ... */
+    N_NOT,     /* a */
+    N_NEG,     /* a */
+    N_POS,     /* a */
+    N_AND,     /* a, b */
+    N_OR,      /* a, b */
+    N_BINARY,  /* op: enum jop, a, b */
+    N_CONCAT,  /* items */
+    N_COMPARE, /* a, items: N_OPERAND */
+    N_OPERAND, /* op: enum jop, a */
+    N_COND,    /* a: test, b: then, c: else or NULL */
+    N_GETATTR, /* a, val: the name */
+    N_GETITEM, /* a, b: an expression or N_SLICE */
+    N_SLICE,   /* a, b, c: start, stop, step, each may be NULL */
+    N_CALL,    /* a: callee; arguments */
+    N_FILTER,  /* a: operand, NULL: the captured text; name, func; arguments */
+    N_TEST,    /* a; name, func; arguments */
+    N_KEYWORD, /* val: name, a: value */
+    /* statements */
+    N_DATA,     /* val: text */
+    N_OUTPUT,   /* a */
+    N_FOR,      /* a: target, b: iterable, c: filter or NULL, items: body, other: else */
+    N_IF,       /* items: N_BRANCH */
+    N_BRANCH,   /* a: test, NULL for else; items: body */
+    N_SET,      /* a: target, b: value */
+    N_SETBLOCK, /* a: target, b: filters or NULL, items: body */
+    N_NSREF,    /* id, name, val: attribute: the target {% set ns.x = ... %} */
+    N_MACRO, /* id, name (NULL: a call block's body), other: N_PARAM, items: body, op: MACRO_ flags
+              */
+    N_PARAM, /* id, name, a: default or NULL */
+    N_CALLBLOCK,   /* a: N_CALL, b: N_MACRO */
+    N_FILTERBLOCK, /* b: filters, items: body */
+    N_WITH,        /* other: target, value, target, value ...; items: body */
+    N_GENERATION,  /* items: body */
+    N_BREAK,
+    N_CONTINUE,
+};
+
+enum { MACRO_CALLER = 1, MACRO_KWARGS = 2, MACRO_VARARGS = 4 }; /* names that the body reads */
+
+struct jhidden {         /* names that a scope hides until it sets them */
+    const uint32_t *ids; /* (n) */
+    size_t n;
+};
+
+struct jnode {
+    enum jnode_kind kind;
+    int op;
+    struct jplace place;
+    uint32_t depth; /* of the tree below, so that no walk is deeper than the parser allowed */
+    uint32_t id;    /* number of the name */
+    struct jnode *a, *b, *c;
+    struct jnode **items; /* (n_items); of a call, filter or test: its positional arguments */
+    struct jnode **other; /* (n_other); of a call, filter or test: its N_KEYWORDs */
+    size_t n_items, n_other;
+    struct jstr *name;
+    const struct jbuiltin *func; /* NULL: an unknown filter or test, an error when it is reached */
+    struct jval val;
+    struct jhidden hidden, hidden_else; /* of a scope; hidden_else of the else of a loop */
+    struct jnode *star, *star2;         /* *args and **kwargs of a call, filter or test, or NULL */
+};
+
+/* A parsed template. Names are numbered so that scopes compare numbers; some have fixed numbers. */
+enum { NAME_LOOP, NAME_CALLER, NAME_KWARGS, NAME_VARARGS, NAME_FIXED };
+
+struct jprogram {
+    struct jnode **body; /* (n_body) */
+    size_t n_body;
+    struct jstr **names; /* (n_names) by number */
+    size_t n_names;
+    struct jhidden hidden; /* of the outermost scope */
+};
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * Template text to tokens, by the rules of jinja2 with trim_blocks and lstrip_blocks on.
+ */
+#ifndef TEMPLATES_JINJA_LEX_H
+#define TEMPLATES_JINJA_LEX_H
+
+#include "templates/jinja/value/jinja_value.h"
+
+enum jtok_kind {
+    T_EOF,
+    T_DATA, /* val: text outside of tags */
+    T_BLOCK_BEGIN,
+    T_BLOCK_END,
+    T_VAR_BEGIN,
+    T_VAR_END,
+    T_NAME,   /* text */
+    T_STRING, /* val */
+    T_INTEGER,
+    T_FLOAT,
+    T_ADD,
+    T_SUB,
+    T_MUL,
+    T_DIV,
+    T_FLOORDIV,
+    T_MOD,
+    T_POW,
+    T_TILDE,
+    T_LBRACKET,
+    T_RBRACKET,
+    T_LPAREN,
+    T_RPAREN,
+    T_LBRACE,
+    T_RBRACE,
+    T_EQ,
+    T_NE,
+    T_LT,
+    T_LE,
+    T_GT,
+    T_GE,
+    T_ASSIGN,
+    T_DOT,
+    T_COLON,
+    T_PIPE,
+    T_COMMA,
+    T_SEMICOLON,
+};
+
+struct jtok {
+    enum jtok_kind kind;
+    struct jplace place;
+    struct bn_str text; /* as written */
+    struct jval val;    /* DATA, STRING, INTEGER, FLOAT */
+};
+
+struct jtoks {
+    struct jtok *items; /* (n), the last is T_EOF */
+    size_t n, cap;
+};
+
+/* BN_EFORMAT: with line and column, or the source is too long. */
+bool jinja_lex(struct jvm *vm, struct bn_str source, struct jtoks *out);
+
+#endif

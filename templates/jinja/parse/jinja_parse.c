@@ -1,0 +1,462 @@
+/*
+ * Statements: a table from tag to the function that reads it, and the loop over a body.
+ *
+ * Tags of jinja2 that need other templates or an escaping mode are named as not supported, so that
+ * a caller can fall back and say why.
+ */
+#include "templates/jinja/parse/jinja_parse.h"
+
+#include "templates/jinja/parse/jinja_parser.h"
+#include "templates/jinja/value/jinja_text.h"
+
+static bool end_of_body(struct parser *p, const char *const *ends)
+{
+    for (; ends && *ends; ends++)
+        if (parser_is_name(p, *ends))
+            return true;
+    return false;
+}
+
+/* The body after a tag: an optional colon, the tag's end, statements up to an end tag. */
+static bool tag_body(struct parser *p, const char *const *ends, struct jnode *node)
+{
+    const struct jtok *const tok = parser_tok(p);
+    parser_skip(p, T_COLON);
+    if (!parser_known(p) || !parser_expect(p, T_BLOCK_END))
+        return false;
+    const bool ok = parser_enter(p) && parse_body(p, ends, node);
+    parser_leave(p);
+    if (ok && parser_is(p, T_EOF))
+        return parser_fail(p, tok, "this block has no '%s'", ends[0]);
+    return ok;
+}
+
+/* The same for a tag with one end, which is skipped. Unknown filters are errors again inside. */
+static bool whole_body(struct parser *p, const char *end, struct jnode *node)
+{
+    const char *const ends[] = {end, NULL};
+    if (!tag_body(p, ends, node))
+        return false;
+    parser_next(p);
+    return true;
+}
+
+static bool assignable(struct parser *p, struct jnode *n, int flags)
+{
+    const struct jtok at = {.place = n->place};
+    if (n->kind == N_TUPLE) {
+        for (size_t i = 0; i < n->n_items; i++)
+            if (!assignable(p, n->items[i], flags))
+                return false;
+        return true;
+    }
+    if (n->kind == N_NSREF && (flags & TUPLE_SPACE))
+        return true;
+    if (n->kind != N_NAME)
+        return parser_fail(p, &at, "can't assign to this");
+    return true;
+}
+
+bool parse_target(struct parser *p, int flags, const char *end_name, struct jnode **out)
+{
+    const int reads = p->macro_reads; /* a target is not read */
+    if (!parse_tuple(p, TUPLE_SIMPLE | flags, end_name, out) || !assignable(p, *out, flags))
+        return false;
+    p->macro_reads = reads;
+    return true;
+}
+
+static bool name_target(struct parser *p, struct jnode *node)
+{
+    const struct jtok *const tok = parser_tok(p);
+    if (!parser_expect(p, T_NAME) || !parser_name(p, tok->text, node))
+        return false;
+    if (bn_str_is(tok->text, "true") || bn_str_is(tok->text, "false") ||
+        bn_str_is(tok->text, "none") || bn_str_is(tok->text, "True") ||
+        bn_str_is(tok->text, "False") || bn_str_is(tok->text, "None"))
+        return parser_fail(p, tok, "can't assign to this");
+    return true;
+}
+
+static bool parse_set(struct parser *p, struct jnode **out)
+{
+    const struct jtok *const tok = parser_next(p);
+    struct jnode *const n = parser_node(p, N_SET, tok);
+    if (!n || !parse_target(p, TUPLE_SPACE, NULL, &n->a))
+        return false;
+    *out = n;
+    if (parser_skip(p, T_ASSIGN))
+        return parse_tuple(p, 0, NULL, &n->b) && parser_seal(p, n);
+    n->kind = N_SETBLOCK;
+    const size_t soft = p->n_soft;
+    bool ok = parse_filters(p, NULL, false, &n->b) && parser_known(p);
+    p->n_soft = 0;
+    ok = ok && whole_body(p, "endset", n) && parser_seal(p, n);
+    p->n_soft = soft;
+    return ok;
+}
+
+static bool has_loop_target(const struct jnode *n)
+{
+    if (n->kind == N_NAME)
+        return n->id == NAME_LOOP;
+    for (size_t i = 0; i < n->n_items; i++)
+        if (has_loop_target(n->items[i]))
+            return true;
+    return false;
+}
+
+static bool parse_for_body(struct parser *p, struct jnode *n)
+{
+    static const char *const ends[] = {"endfor", "else", NULL};
+    struct jnode holder = {.kind = N_FOR};
+    p->n_loops++;
+    const bool ok = tag_body(p, ends, n);
+    p->n_loops--;
+    if (!ok)
+        return false;
+    if (parser_skip_name(p, "else")) {
+        if (!whole_body(p, "endfor", &holder))
+            return false;
+        n->other = holder.items;
+        n->n_other = holder.n_items;
+    } else {
+        parser_next(p);
+    }
+    return parser_seal(p, n);
+}
+
+static bool parse_for(struct parser *p, struct jnode **out)
+{
+    const struct jtok *const tok = parser_next(p);
+    struct jnode *const n = parser_node(p, N_FOR, tok);
+    if (!n || !parse_target(p, 0, "in", &n->a) || !parser_expect_name(p, "in") ||
+        !parse_tuple(p, TUPLE_NO_COND, "recursive", &n->b))
+        return false;
+    if (has_loop_target(n->a))
+        return parser_fail(p, tok, "Can't assign to special loop variable in for-loop target");
+    if (parser_skip_name(p, "if") && !parse_expr(p, &n->c))
+        return false;
+    if (parser_is_name(p, "recursive")) {
+        (void)parser_fail(p, parser_tok(p), "recursive loops are not supported");
+        p->vm->err->code = BN_EUNSUPPORTED;
+        return false;
+    }
+    const size_t soft = p->n_soft;
+    *out = n;
+    if (!parser_known(p))
+        return false;
+    p->n_soft = 0;
+    const bool ok = parse_for_body(p, n);
+    p->n_soft = soft;
+    return ok;
+}
+
+static bool parse_branches(struct parser *p, struct jnodes *branches)
+{
+    static const char *const ends[] = {"elif", "else", "endif", NULL};
+    for (;;) {
+        const struct jtok *const tok = parser_next(p); /* if, elif or else */
+        struct jnode *const n = parser_node(p, N_BRANCH, tok);
+        const bool is_else = bn_str_is(tok->text, "else");
+        if (!n || (!is_else && !parse_tuple(p, TUPLE_NO_COND, NULL, &n->a)))
+            return false;
+        if (is_else ? !whole_body(p, "endif", n) : !tag_body(p, ends, n))
+            return false;
+        if (!parser_seal(p, n) || !parser_push(p, branches, n))
+            return false;
+        if (is_else)
+            return true;
+        if (parser_skip_name(p, "endif"))
+            return true;
+    }
+}
+
+static bool parse_if(struct parser *p, struct jnode **out)
+{
+    struct jnodes branches = {0};
+    struct jnode *const n = parser_node(p, N_IF, parser_tok(p));
+    if (!n)
+        return false;
+    p->n_soft++;
+    const bool ok = parse_branches(p, &branches);
+    p->n_soft--;
+    n->items = branches.items;
+    n->n_items = branches.n;
+    *out = n;
+    return ok && parser_seal(p, n);
+}
+
+/* (a, b=1): the parameters of a macro or call block. */
+static bool parse_signature(struct parser *p, struct jnode *macro)
+{
+    struct jnodes params = {0};
+    if (!parser_expect(p, T_LPAREN))
+        return false;
+    while (!parser_is(p, T_RPAREN)) {
+        if (params.n && !parser_expect(p, T_COMMA))
+            return false;
+        struct jnode *const n = parser_node(p, N_PARAM, parser_tok(p));
+        if (!n || !name_target(p, n))
+            return false;
+        for (size_t i = 0; i < params.n; i++)
+            if (params.items[i]->id == n->id)
+                return parser_fail(p, parser_tok(p), "the parameter is there twice");
+        if (parser_skip(p, T_ASSIGN)) {
+            if (!parse_expr(p, &n->a))
+                return false;
+        } else if (params.n && params.items[params.n - 1]->a) {
+            return parser_fail(p, parser_tok(p), "non-default argument follows default argument");
+        }
+        if (!parser_seal(p, n) || !parser_push(p, &params, n))
+            return false;
+    }
+    macro->other = params.items;
+    macro->n_other = params.n;
+    return parser_expect(p, T_RPAREN);
+}
+
+static bool check_special(struct parser *p, struct jnode *macro)
+{
+    const struct jtok at = {.place = macro->place};
+    for (size_t i = 0; i < macro->n_other; i++) {
+        const struct jnode *const param = macro->other[i];
+        if (param->id == NAME_KWARGS)
+            macro->op &= ~MACRO_KWARGS;
+        if (param->id == NAME_VARARGS)
+            macro->op &= ~MACRO_VARARGS;
+        if (param->id == NAME_CALLER && (macro->op & MACRO_CALLER) && !param->a)
+            return parser_fail(p, &at,
+                               "the special \"caller\" argument must be omitted or be "
+                               "given a default");
+    }
+    return true;
+}
+
+/* Body of a macro or call block: a function of its own, so loops around do not count. */
+static bool macro_body(struct parser *p, const char *end, struct jnode *macro)
+{
+    const size_t loops = p->n_loops, soft = p->n_soft;
+    const int reads = p->macro_reads;
+    p->n_loops = p->n_soft = 0;
+    p->macro_reads = 0;
+    const bool ok = whole_body(p, end, macro);
+    macro->op = p->macro_reads;
+    p->macro_reads |= reads; /* what an inner macro reads counts for the outer one too */
+    p->n_loops = loops;
+    p->n_soft = soft;
+    return ok && check_special(p, macro) && parser_seal(p, macro);
+}
+
+static bool parse_macro(struct parser *p, struct jnode **out)
+{
+    struct jnode *const n = parser_node(p, N_MACRO, parser_next(p));
+    *out = n;
+    return n && name_target(p, n) && parse_signature(p, n) && macro_body(p, "endmacro", n);
+}
+
+static bool parse_call_block(struct parser *p, struct jnode **out)
+{
+    const struct jtok *const tok = parser_next(p);
+    struct jnode *const n = parser_node(p, N_CALLBLOCK, tok);
+    struct jnode *const body = parser_node(p, N_MACRO, tok);
+    if (!n || !body)
+        return false;
+    n->b = body;
+    *out = n;
+    if (parser_is(p, T_LPAREN) && !parse_signature(p, body))
+        return false;
+    if (!parse_expr(p, &n->a))
+        return false;
+    if (n->a->kind != N_CALL)
+        return parser_fail(p, tok, "expected call");
+    return parser_known(p) && macro_body(p, "endcall", body) && parser_seal(p, n);
+}
+
+static bool parse_filter_block(struct parser *p, struct jnode **out)
+{
+    struct jnode *const n = parser_node(p, N_FILTERBLOCK, parser_next(p));
+    const size_t soft = p->n_soft;
+    if (!n || !parse_filters(p, NULL, true, &n->b) || !parser_known(p))
+        return false;
+    *out = n;
+    p->n_soft = 0;
+    const bool ok = whole_body(p, "endfilter", n) && parser_seal(p, n);
+    p->n_soft = soft;
+    return ok;
+}
+
+static bool parse_with(struct parser *p, struct jnode **out)
+{
+    struct jnode *const n = parser_node(p, N_WITH, parser_next(p));
+    struct jnodes pairs = {0};
+    if (!n)
+        return false;
+    while (!parser_is(p, T_BLOCK_END)) {
+        struct jnode *target, *value;
+        if (pairs.n && !parser_expect(p, T_COMMA))
+            return false;
+        if (!parse_target(p, 0, NULL, &target) || !parser_expect(p, T_ASSIGN) ||
+            !parse_expr(p, &value) || !parser_push(p, &pairs, target) ||
+            !parser_push(p, &pairs, value))
+            return false;
+    }
+    n->other = pairs.items;
+    n->n_other = pairs.n;
+    *out = n;
+    const size_t soft = p->n_soft;
+    const bool known = parser_known(p);
+    p->n_soft = 0;
+    const bool ok = known && whole_body(p, "endwith", n) && parser_seal(p, n);
+    p->n_soft = soft;
+    return ok;
+}
+
+static bool parse_generation(struct parser *p, struct jnode **out)
+{
+    struct jnode *const n = parser_node(p, N_GENERATION, parser_next(p));
+    const size_t loops = p->n_loops, soft = p->n_soft;
+    if (!n)
+        return false;
+    *out = n;
+    p->n_loops = p->n_soft = 0;
+    const bool ok = whole_body(p, "endgeneration", n) && parser_seal(p, n);
+    p->n_loops = loops;
+    p->n_soft = soft;
+    return ok;
+}
+
+static bool parse_jump(struct parser *p, struct jnode **out)
+{
+    const struct jtok *const tok = parser_next(p);
+    *out = parser_node(p, bn_str_is(tok->text, "break") ? N_BREAK : N_CONTINUE, tok);
+    if (p->n_loops == 0)
+        return parser_fail(p, tok, "'%.*s' outside of a loop", (int)size_of_text(tok),
+                           tok->text.ptr);
+    return *out && parser_seal(p, *out);
+}
+
+static bool parse_print(struct parser *p, struct jnode **out)
+{
+    struct jnode *const n = parser_node(p, N_BRANCH, parser_next(p));
+    struct jnodes items = {0};
+    if (!n)
+        return false;
+    while (!parser_is(p, T_BLOCK_END)) {
+        struct jnode *const item = parser_node(p, N_OUTPUT, parser_tok(p));
+        if (items.n && !parser_expect(p, T_COMMA))
+            return false;
+        if (!item || !parse_expr(p, &item->a) || !parser_seal(p, item) ||
+            !parser_push(p, &items, item))
+            return false;
+    }
+    n->items = items.items; /* a branch that is always taken */
+    n->n_items = items.n;
+    struct jnodes branches = {0};
+    struct jnode *const all = parser_node(p, N_IF, parser_tok(p));
+    if (!all || !parser_seal(p, n) || !parser_push(p, &branches, n))
+        return false;
+    all->items = branches.items;
+    all->n_items = 1;
+    *out = all;
+    return parser_seal(p, all);
+}
+
+static const struct {
+    const char *name;
+    bool (*parse)(struct parser *p, struct jnode **out); /* NULL: a tag that is not supported */
+} tags[] = {
+    {"if", parse_if},           {"for", parse_for},
+    {"set", parse_set},         {"macro", parse_macro},
+    {"call", parse_call_block}, {"filter", parse_filter_block},
+    {"with", parse_with},       {"generation", parse_generation},
+    {"break", parse_jump},      {"continue", parse_jump},
+    {"print", parse_print},     {"block", NULL},
+    {"extends", NULL},          {"include", NULL},
+    {"import", NULL},           {"from", NULL},
+    {"autoescape", NULL},
+};
+
+static bool parse_statement(struct parser *p, struct jnode **out)
+{
+    const struct jtok *const tok = parser_tok(p);
+    if (tok->kind != T_NAME)
+        return parser_fail(p, tok, "tag name expected");
+    for (size_t i = 0; i < sizeof tags / sizeof tags[0]; i++) {
+        if (!bn_str_is(tok->text, tags[i].name))
+            continue;
+        if (tags[i].parse)
+            return tags[i].parse(p, out);
+        (void)parser_fail(p, tok, "the tag '%s' is not supported", tags[i].name);
+        p->vm->err->code = BN_EUNSUPPORTED;
+        return false;
+    }
+    return parser_fail(p, tok, "unknown tag '%.*s'", (int)size_of_text(tok), tok->text.ptr);
+}
+
+static bool parse_piece(struct parser *p, struct jnode **out)
+{
+    const struct jtok *const tok = parser_next(p);
+    struct jnode *const n = parser_node(p, tok->kind == T_DATA ? N_DATA : N_OUTPUT, tok);
+    if (!n)
+        return false;
+    *out = n;
+    if (tok->kind == T_DATA) {
+        n->val = tok->val;
+        return true;
+    }
+    return parse_tuple(p, 0, NULL, &n->a) && parser_known(p) && parser_expect(p, T_VAR_END) &&
+           parser_seal(p, n);
+}
+
+bool parse_body(struct parser *p, const char *const *ends, struct jnode *node)
+{
+    struct jnodes body = {0};
+    while (!parser_is(p, T_EOF)) {
+        struct jnode *n = NULL;
+        if (parser_skip(p, T_BLOCK_BEGIN)) {
+            if (end_of_body(p, ends))
+                break;
+            if (!parse_statement(p, &n) || !parser_known(p) || !parser_expect(p, T_BLOCK_END))
+                return false;
+        } else if (!parse_piece(p, &n)) {
+            return false;
+        }
+        if (!parser_push(p, &body, n))
+            return false;
+    }
+    node->items = body.items;
+    node->n_items = body.n;
+    return true;
+}
+
+bool jinja_parse(struct jvm *vm, struct bn_str source, struct jprogram *out)
+{
+    static const char *const fixed[NAME_FIXED] = {
+        [NAME_LOOP] = "loop",
+        [NAME_CALLER] = "caller",
+        [NAME_KWARGS] = "kwargs",
+        [NAME_VARARGS] = "varargs",
+    };
+    struct jprogram program = {0};
+    struct parser p = {.vm = vm, .program = &program};
+    struct jnode top = {.kind = N_BRANCH};
+    if (!text_valid(source))
+        return bn_fail(vm->err, BN_EFORMAT, "template: the text is not UTF-8");
+    if (!jinja_lex(vm, source, &p.toks))
+        return false;
+    p.toks.items[p.toks.n - 1].text = bn_str_of("end of template");
+    for (size_t i = 0; i < NAME_FIXED; i++) {
+        struct jnode name = {.kind = N_NAME};
+        if (!parser_name(&p, bn_str_of(fixed[i]), &name))
+            return false;
+    }
+    if (!parse_body(&p, NULL, &top))
+        return false;
+    program.body = top.items;
+    program.n_body = top.n_items;
+    if (!jinja_hide_names(vm, &program))
+        return false;
+    *out = program;
+    return true;
+}

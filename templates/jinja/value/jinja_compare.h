@@ -1,0 +1,53 @@
+/*
+ * What Python's operators do with values: truth, equality, order, arithmetic, containment, hashing.
+ */
+#ifndef TEMPLATES_JINJA_COMPARE_H
+#define TEMPLATES_JINJA_COMPARE_H
+
+#include "templates/jinja/value/jinja_value.h"
+
+enum jop {
+    OP_ADD,
+    OP_SUB,
+    OP_MUL,
+    OP_DIV,
+    OP_FLOORDIV,
+    OP_MOD,
+    OP_POW,
+    OP_EQ,
+    OP_NE,
+    OP_LT,
+    OP_LE,
+    OP_GT,
+    OP_GE,
+    OP_IN,
+    OP_NOTIN,
+};
+
+static inline bool jval_is_number(struct jval v)
+{
+    return v.kind == J_BOOL || v.kind == J_INT || v.kind == J_FLOAT;
+}
+static inline bool jval_is_integer(struct jval v) /* what Python's int-typed arguments take */
+{
+    return v.kind == J_BOOL || v.kind == J_INT;
+}
+static inline int64_t jval_int(struct jval v)
+{
+    return v.kind == J_BOOL ? v.u.b : v.u.i;
+}
+static inline double jval_double(struct jval v)
+{
+    return v.kind == J_FLOAT ? v.u.f : (double)jval_int(v);
+}
+
+bool jval_equal(struct jvm *vm, struct jval a, struct jval b, bool *out);
+bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out); /* fails for lists and dicts */
+bool jval_same(struct jval a, struct jval b);                 /* Python's `is` */
+/* op: OP_LT, OP_LE, OP_GT or OP_GE */
+bool jval_order(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool *out);
+bool jval_contains(struct jvm *vm, struct jval item, struct jval seq, bool *out); /* item in seq */
+bool jval_compare(struct jvm *vm, enum jop op, struct jval a, struct jval b,
+                  bool *out); /* any of them */
+
+#endif

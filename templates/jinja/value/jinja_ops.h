@@ -1,0 +1,41 @@
+/*
+ * The calls that go up: from values, the parser and the built-ins to what is above them. The
+ * evaluator sets the table (jinja_ops in eval/jinja_eval.h); no member is optional.
+ */
+#ifndef TEMPLATES_JINJA_OPS_H
+#define TEMPLATES_JINJA_OPS_H
+
+#include "templates/jinja/value/jinja_text.h"
+
+struct jvm_ops {
+    /* {% for ... if filter %}: whether the item passes; then *item becomes what the loop sees. */
+    bool (*loop_filter)(struct jvm *vm, struct jloop *loop, struct jval *item, bool *pass);
+    bool (*get_attr)(struct jvm *vm, struct jval obj, struct jval name, struct jval *out);
+    bool (*get_item)(struct jvm *vm, struct jval obj, struct jval key, struct jval *out);
+    const struct jbuiltin *(*find_filter)(struct bn_str name); /* NULL: there is none */
+    const struct jbuiltin *(*find_test)(struct bn_str name);
+};
+
+/* The arguments of a call. */
+struct jkeyword {
+    struct jstr *name;
+    struct jval v;
+};
+
+struct jargs {
+    struct jval *pos; /* (n_pos) */
+    size_t n_pos;
+    struct jkeyword *kw; /* (n_kw) */
+    size_t n_kw;
+};
+
+/* NULL: not given. */
+static inline const struct jkeyword *jargs_find(const struct jargs *args, struct bn_str name)
+{
+    for (size_t i = 0; i < args->n_kw; i++)
+        if (bn_str_equal(jstr_text(args->kw[i].name), name))
+            return &args->kw[i];
+    return NULL;
+}
+
+#endif

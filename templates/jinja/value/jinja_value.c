@@ -1,0 +1,129 @@
+/*
+ * Undefined values, lists and ranges, and the truth of any value.
+ */
+#include "templates/jinja/value/jinja_value.h"
+
+#include "templates/jinja/value/jinja_compare.h"
+#include "templates/jinja/value/jinja_text.h"
+
+const char *jkind_name(struct jval v)
+{
+    static const char *const names[] = {
+        [J_MISSING] = "missing", [J_UNDEF] = "Undefined", [J_NONE] = "NoneType",
+        [J_BOOL] = "bool",       [J_INT] = "int",         [J_FLOAT] = "float",
+        [J_STR] = "str",         [J_LIST] = "list",       [J_TUPLE] = "tuple",
+        [J_DICT] = "dict",       [J_SPACE] = "Namespace", [J_RANGE] = "range",
+        [J_VIEW] = "dict view",  [J_ITER] = "generator",  [J_MACRO] = "Macro",
+        [J_FUNC] = "function",   [J_METHOD] = "method",   [J_LOOP] = "LoopContext",
+        [J_JOINER] = "Joiner",   [J_CYCLER] = "Cycler",
+    };
+    return names[v.kind];
+}
+
+struct jval jundef_attr(struct jvm *vm, struct jval owner, struct jval name)
+{
+    struct jval v = {.kind = J_UNDEF};
+    struct jundef *const u = arena_alloc(vm->arena, sizeof *u);
+    if (u)
+        *u = (struct jundef){.owner = owner.kind, .name = name};
+    v.u.undef = u;
+    return v;
+}
+
+struct jval jundef_hint(struct jvm *vm, const char *hint)
+{
+    struct jval v = {.kind = J_UNDEF};
+    struct jundef *const u = arena_alloc(vm->arena, sizeof *u);
+    if (u)
+        *u = (struct jundef){.hint = hint};
+    v.u.undef = u;
+    return v;
+}
+
+bool jundef_fail(struct jvm *vm, struct jval v)
+{
+    const struct jundef *const u = v.u.undef;
+    if (!u)
+        return jvm_fail(vm, "an undefined value was used");
+    if (u->hint)
+        return jvm_fail(vm, "%s", u->hint);
+    const struct jval owner = {.kind = u->owner};
+    const struct jstr *const s = u->name.kind == J_STR ? u->name.u.s : NULL;
+    const int n = s ? (int)(s->n_bytes < 60 ? s->n_bytes : 60) : 0;
+    if (!s)
+        return jvm_fail(vm, "a %s has no such element", jkind_name(owner));
+    if (u->owner == J_MISSING)
+        return jvm_fail(vm, "'%.*s' is undefined", n, s->ptr);
+    return jvm_fail(vm, "a %s has no attribute '%.*s'", jkind_name(owner), n, s->ptr);
+}
+
+bool jlist_new(struct jvm *vm, enum jkind kind, size_t cap, struct jval *out)
+{
+    struct jlist *const l = jvm_alloc(vm, 1, sizeof *l);
+    if (!l)
+        return false;
+    *l = (struct jlist){.cap = cap};
+    if (cap && !(l->items = jvm_alloc(vm, cap, sizeof *l->items)))
+        return false;
+    *out = (struct jval){.kind = kind, .u.list = l};
+    return true;
+}
+
+bool jlist_push(struct jvm *vm, struct jval list, struct jval item)
+{
+    struct jlist *const l = list.u.list;
+    if (!jvm_grow(vm, &l->items, l->n, &l->cap, l->n + 1, sizeof *l->items))
+        return false;
+    l->items[l->n++] = item;
+    return true;
+}
+
+bool jlist_of(struct jvm *vm, enum jkind kind, const struct jval *items, size_t n, struct jval *out)
+{
+    if (!jlist_new(vm, kind, n, out))
+        return false;
+    if (n)
+        memcpy(out->u.list->items, items, n * sizeof *items);
+    out->u.list->n = n;
+    return true;
+}
+
+bool jlist_pair(struct jvm *vm, struct jval a, struct jval b, struct jval *out)
+{
+    const struct jval both[2] = {a, b};
+    return jlist_of(vm, J_TUPLE, both, 2, out);
+}
+
+bool jval_truth(struct jval v)
+{
+    switch (v.kind) {
+    case J_MISSING:
+    case J_UNDEF:
+    case J_NONE:
+        return false;
+    case J_BOOL:
+        return v.u.b;
+    case J_INT:
+        return v.u.i != 0;
+    case J_FLOAT:
+        return v.u.f != 0;
+    case J_STR:
+        return v.u.s->n_bytes > 0;
+    case J_LIST:
+    case J_TUPLE:
+        return v.u.list->n > 0;
+    case J_DICT:
+        return v.u.dict->n > 0;
+    case J_RANGE:
+        return v.u.range->n > 0;
+    case J_VIEW:
+        return v.u.view->dict->n > 0;
+    default:
+        return true;
+    }
+}
+
+struct jval jrange_item(const struct jrange *r, size_t i)
+{
+    return jint((int64_t)((uint64_t)r->start + (uint64_t)r->step * i)); /* fits: range checked */
+}

@@ -1,0 +1,64 @@
+/*
+ * Byte-level BPE: converts one piece of text to ids by ranked merges.
+ *
+ * A symbol below n_vocab is a token id. Symbols from n_vocab on are bytes without a token, and
+ * intermediate texts that are not tokens but occur in merges.
+ */
+#ifndef TOKENIZER_BPE_H
+#define TOKENIZER_BPE_H
+
+#include "engine/base/error.h"
+#include "engine/base/memory.h"
+#include "tokenizer/bpe/merge.h"
+#include "tokenizer/vocab/token_list.h"
+#include "tokenizer/vocab/vocab.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* In a table of 2^19 slots that is two thirds full, the longest run is about 180. */
+#define BPE_PROBES_MAX 512
+
+struct bpe_pair {
+    uint32_t left, right; /* symbols */
+    uint32_t rank1;       /* rank + 1; 0 for a free slot */
+    uint32_t joined;      /* symbol of both halves together */
+};
+
+struct bpe {
+    struct mem_map map;
+    struct bpe_pair
+        *pairs; /* (n_pairs) hash table in `map`; a power of two, at most two thirds full */
+    size_t n_pairs;
+    uint32_t bytes[256]; /* symbol of each byte */
+    size_t n_merges;
+    bool whole_first; /* a piece that is a token becomes that token without merging */
+};
+
+/* The slot of the pair, or the free slot for it; NULL after BPE_PROBES_MAX. */
+static inline struct bpe_pair *bpe_find_pair(const struct bpe *b, uint32_t left, uint32_t right)
+{
+    uint64_t h = ((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u; /* golden ratio in 64 bits */
+    h ^= h >> 32;
+    h *= 0xFF51AFD7ED558CCDu; /* from MurmurHash3's finaliser */
+    size_t at = (size_t)(h >> 32) & (b->n_pairs - 1);
+    for (size_t i = 0; i < BPE_PROBES_MAX; i++, at = (at + 1) & (b->n_pairs - 1)) {
+        struct bpe_pair *pair = &b->pairs[at];
+        if (pair->rank1 == 0 || (pair->left == left && pair->right == right))
+            return pair;
+    }
+    return NULL;
+}
+
+/* BN_EFORMAT: a merge without two halves, or too many collisions. BN_ENOMEM. */
+bool bpe_init(struct bpe *b, const struct vocab *v, const struct vocab_source *s,
+              struct bn_error *err);
+void bpe_finish(struct bpe *b);
+
+/* Append the ids of `piece`. `m` is scratch memory. Bytes without a token are dropped. BN_ENOMEM.
+ */
+bool bpe_encode(const struct bpe *b, const struct vocab *v, struct bn_str piece, struct merge *m,
+                struct token_list *out, struct bn_error *err);
+
+#endif

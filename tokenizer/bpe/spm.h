@@ -1,0 +1,36 @@
+/*
+ * SentencePiece: converts one piece of text to ids by scored merges, with byte tokens for
+ * characters that are not in the vocabulary.
+ *
+ * Input has spaces where SentencePiece writes U+2581, like the texts of struct vocab.
+ */
+#ifndef TOKENIZER_SPM_H
+#define TOKENIZER_SPM_H
+
+#include "engine/base/error.h"
+#include "tokenizer/bpe/merge.h"
+#include "tokenizer/vocab/token_list.h"
+#include "tokenizer/vocab/vocab.h"
+
+#include <stdbool.h>
+#include <stdint.h>
+
+struct spm {
+    uint32_t *ranks;       /* (n_vocab) lower for a higher score */
+    int32_t unk;           /* used for bytes without a token; may be TOKEN_NONE */
+    bool splits_at_spaces; /* no word has a space after another character */
+};
+
+/* BN_ENOMEM. */
+bool spm_init(struct spm *s, const struct vocab *v, const float *scores, int32_t unk,
+              struct bn_error *err);
+void spm_finish(struct spm *s);
+
+/* Length of the prefix that can be encoded on its own with the same result; at least 1. */
+size_t spm_piece_bytes(const struct spm *s, struct bn_str text);
+
+/* Append the ids of `piece`, which may hold any bytes. `m` is scratch memory. BN_ENOMEM. */
+bool spm_encode(const struct spm *s, const struct vocab *v, struct bn_str piece, struct merge *m,
+                struct token_list *out, struct bn_error *err);
+
+#endif

@@ -1,0 +1,71 @@
+/*
+ * A list of byte strings numbered from 0, and a hash table that finds the number of a string.
+ *
+ * Strings are appended to one pool. A string can be found only after text_index_add, which gives it
+ * a class; each class may hold the same bytes once. Insert and find look at no more than
+ * TEXT_PROBES_MAX slots, so a file built to collide is refused and cannot make the program slow.
+ */
+#ifndef TOKENIZER_TEXT_INDEX_H
+#define TOKENIZER_TEXT_INDEX_H
+
+#include "engine/base/error.h"
+#include "engine/base/str.h"
+
+#include <stddef.h>
+#include <stdint.h>
+
+/* At half load the longest run of a table of 2^20 slots stays below about 80. */
+#define TEXT_PROBES_MAX 256
+
+/* Holds the position of the text, so that a search reads only the slot and the text. */
+struct text_slot {
+    uint32_t tag;   /* upper half of the hash */
+    uint32_t entry; /* number + 1; 0 for a free slot */
+    uint32_t start; /* in the pool */
+    uint32_t n_bytes;
+};
+
+struct text_index {
+    char *pool; /* (pool_bytes) */
+    size_t pool_bytes;
+    size_t pool_cap;
+    uint32_t *ends; /* (n) end of each string in the pool */
+    size_t ends_cap;
+    size_t n;
+    struct text_slot *slots; /* (n_slots), a power of two, at most half full */
+    size_t n_slots;
+};
+
+/* Space for `n_texts` strings with `n_bytes` in total; more cannot be appended.
+ * BN_EFORMAT: more than 2^31 strings or 4 GiB. BN_ENOMEM. */
+bool text_index_init(struct text_index *x, size_t n_texts, size_t n_bytes, struct bn_error *err);
+void text_index_finish(struct text_index *x);
+
+/* To append a string, write its bytes to text_index_buffer and call text_index_append, which
+ * returns the number of the string. */
+char *text_index_buffer(struct text_index *x);
+uint32_t text_index_append(struct text_index *x, size_t n_bytes);
+
+struct bn_str text_index_get(const struct text_index *x, uint32_t number);
+
+/* Insert string `number` into the table under `class`; of equal strings the first one stays.
+ * Returns false if too many strings collide. */
+bool text_index_add(struct text_index *x, uint32_t number, unsigned class);
+/* The number of a string, or UINT32_MAX. */
+uint32_t text_index_find(const struct text_index *x, struct bn_str text, unsigned class);
+
+/* text_index_find in two steps, for many strings at once. If all probes come before the first
+ * resolve, their cache misses overlap. */
+struct text_probe {
+    struct bn_str text;
+    uint64_t hash;
+    struct text_slot slot; /* copy of the first slot of the text */
+};
+void text_index_probe(const struct text_index *x, struct bn_str text, unsigned class,
+                      struct text_probe *out);
+uint32_t text_index_resolve(const struct text_index *x, const struct text_probe *probe,
+                            unsigned class);
+
+uint64_t text_hash(const char *bytes, size_t n_bytes, uint64_t seed);
+
+#endif

@@ -1,0 +1,269 @@
+/*
+ * Finds and repairs the marks of a vocabulary.
+ *
+ * A default id counts only if the file gives that token the type of a mark, because token 11 of a
+ * plain vocabulary may also be a comma. A token that merges can build is an ordinary word and never
+ * becomes a mark by its text alone: "</s>" can be the beginning of an HTML tag.
+ */
+#include "tokenizer/vocab/vocab_marks.h"
+
+#include "engine/base/memory.h"
+#include "tokenizer/vocab/token_list.h"
+
+#include <string.h>
+
+/* Texts that end an answer in known model families. */
+static const char *const ending_texts[] = {
+    "<|eot_id|>",
+    "<|im_end|>",
+    "<|end|>",
+    "<|return|>",
+    "<|call|>",
+    "<|eom_id|>",
+    "<end_of_turn>",
+    "<|endoftext|>",
+    "</s>",
+    "<EOT>",
+    "_<EOT>",
+    "[EOT]",
+    "[EOS]",
+    "<eos>",
+    "<|end_of_text|>",
+    "<|fim_pad|>",
+    "<|repo_name|>",
+    "<|file_sep|>",
+    "<end_of_utterance>",
+};
+#define N_ENDINGS (sizeof(ending_texts) / sizeof(ending_texts[0]))
+#define ENDING_END 2
+#define ENDING_RETURN 3
+#define ENDING_CALL 4
+
+/* If no key names the end of a turn, the first of these texts in the vocabulary is used. */
+static const char *const turn_ends[] = {
+    "<|eot_id|>",    "<|im_end|>",      "<|end|>", "<end_of_turn>",
+    "<|endoftext|>", "<|end_of_text|>", "<EOT>",   "_<EOT>",
+};
+#define N_TURN_ENDS (sizeof(turn_ends) / sizeof(turn_ends[0]))
+
+struct finder {
+    struct vocab_source *s;
+    struct vocab_marks *m;
+    struct bn_notes *notes;
+    int32_t endings[N_ENDINGS]; /* ids of ending_texts, TOKEN_NONE where absent */
+    const char *no_repair;
+};
+
+bool vocab_looks_like_mark(struct bn_str text)
+{
+    if (text.n_bytes < 3)
+        return false;
+    const char first = text.ptr[0], last = text.ptr[text.n_bytes - 1];
+    return (first == '<' && last == '>') || (first == '[' && last == ']') ||
+           (first == '|' && last == '|');
+}
+
+/* Does a merge build exactly `text`? Marks are ASCII, which merges store unencoded. */
+static bool merges_build(const struct vocab_source *s, struct bn_str text)
+{
+    for (size_t i = 0; i < s->n_merges; i++) {
+        const struct bn_str merge = s->merges[i];
+        if (merge.n_bytes != text.n_bytes + 1 || merge.ptr[0] != text.ptr[0])
+            continue;
+        const char *space = memchr(merge.ptr + 1, ' ', merge.n_bytes - 1);
+        const size_t left = space ? (size_t)(space - merge.ptr) : 0;
+        if (left && memcmp(merge.ptr, text.ptr, left) == 0 &&
+            memcmp(space + 1, text.ptr + left, text.n_bytes - left) == 0)
+            return true;
+    }
+    return false;
+}
+
+static bool may_be_mark(const struct vocab_source *s, int32_t id)
+{
+    return s->types[id] != TOKEN_BYTE &&
+           (s->types[id] != TOKEN_NORMAL || !merges_build(s, s->tokens[id]));
+}
+
+static bool is_mark_type(const struct vocab_source *s, uint64_t id)
+{
+    return s->types[id] == TOKEN_CONTROL || s->types[id] == TOKEN_UNKNOWN;
+}
+
+static int32_t default_mark(const struct vocab_source *s, enum vocab_mark mark)
+{
+    static const int8_t of_llama[N_MARKS] = {1, 2, TOKEN_NONE, TOKEN_NONE, 0, TOKEN_NONE};
+    static const int8_t of_gpt2[N_MARKS] = {11, 11, TOKEN_NONE, TOKEN_NONE, TOKEN_NONE, TOKEN_NONE};
+    const int32_t id = (bn_str_is(s->model, "llama") ? of_llama : of_gpt2)[mark];
+    const bool fits = id >= 0 && (size_t)id < s->n_tokens && is_mark_type(s, (uint64_t)id);
+    return fits ? id : TOKEN_NONE;
+}
+
+static void read_marks(struct finder *f)
+{
+    const struct vocab_source *s = f->s;
+    for (size_t i = 0; i < N_MARKS; i++) {
+        if (s->has_mark[i] && s->marks[i] < s->n_tokens) {
+            f->m->ids[i] = (int32_t)s->marks[i];
+            continue;
+        }
+        f->m->ids[i] = default_mark(s, (enum vocab_mark)i);
+        if (s->has_mark[i])
+            bn_notes_add(f->notes, BN_NOTE_WARNING, "special-id",
+                         "key '%s' is outside the vocabulary of %zu tokens and is ignored",
+                         vocab_mark_keys[i], s->n_tokens);
+    }
+}
+
+/* The text of the begin-of-text mark. The converter that put it in front of control tokens also
+ * doubled the mark itself; that is undone here. */
+static struct bn_str bos_text(const struct finder *f)
+{
+    const int32_t id = f->m->ids[MARK_BOS];
+    if (id < 0)
+        return (struct bn_str){0};
+    struct bn_str text = f->s->tokens[id];
+    const size_t half = text.n_bytes / 2;
+    if (half > 0 && text.n_bytes % 2 == 0 && memcmp(text.ptr, text.ptr + half, half) == 0)
+        text.n_bytes = half;
+    return text;
+}
+
+static void repair_control_texts(struct finder *f)
+{
+    const struct bn_str bos = bos_text(f);
+    if (bos.n_bytes < 3 || !bn_repair_allowed(f->no_repair, "control-text"))
+        return;
+    size_t n_repaired = 0;
+    for (size_t i = 0; i < f->s->n_tokens; i++) {
+        struct bn_str *text = &f->s->tokens[i];
+        if (f->s->types[i] != TOKEN_CONTROL || text->n_bytes <= bos.n_bytes ||
+            !bn_str_starts(*text, bos))
+            continue;
+        text->ptr += bos.n_bytes;
+        text->n_bytes -= bos.n_bytes;
+        n_repaired++;
+    }
+    if (n_repaired > 0)
+        bn_notes_add(f->notes, BN_NOTE_REPAIR, "control-text",
+                     "stripped '%.*s' from the front of %zu control tokens",
+                     (int)(bos.n_bytes < 40 ? bos.n_bytes : 40), bos.ptr, n_repaired);
+}
+
+static void find_endings(struct finder *f)
+{
+    bool seen[N_ENDINGS] = {false}; /* of equal texts the first one counts */
+    for (size_t k = 0; k < N_ENDINGS; k++)
+        f->endings[k] = TOKEN_NONE;
+    for (size_t i = 0; i < f->s->n_tokens; i++) {
+        const struct bn_str text = f->s->tokens[i];
+        if (text.n_bytes < 4 || text.n_bytes > 19 || !memchr("<[_", text.ptr[0], 3))
+            continue;
+        for (size_t k = 0; k < N_ENDINGS; k++) {
+            if (seen[k] || !bn_str_is(text, ending_texts[k]))
+                continue;
+            seen[k] = true;
+            if (may_be_mark(f->s, (int32_t)i))
+                f->endings[k] = (int32_t)i;
+        }
+    }
+    if (f->endings[ENDING_RETURN] >= 0 && f->endings[ENDING_CALL] >= 0)
+        f->endings[ENDING_END] =
+            TOKEN_NONE; /* in these vocabularies <|end|> ends a section of an answer */
+}
+
+static int32_t ending_id(const struct finder *f, const char *text)
+{
+    for (size_t k = 0; k < N_ENDINGS; k++) {
+        if (strcmp(ending_texts[k], text) == 0)
+            return f->endings[k];
+    }
+    return TOKEN_NONE;
+}
+
+static bool add_eog(struct vocab_marks *m, int32_t id, struct bn_error *err)
+{
+    size_t at = 0;
+    while (at < m->n_eog && m->eog[at] < id)
+        at++;
+    if (id < 0 || (at < m->n_eog && m->eog[at] == id))
+        return true;
+    if (!mem_grow(&m->eog, &m->eog_cap, m->n_eog + 1, sizeof(*m->eog)))
+        return bn_fail(err, BN_ENOMEM, "no memory for the end-of-turn ids");
+    memmove(m->eog + at + 1, m->eog + at, (m->n_eog - at) * sizeof(*m->eog));
+    m->eog[at] = id;
+    m->n_eog++;
+    return true;
+}
+
+static void note_endings(const struct finder *f, size_t n_named)
+{
+    const int32_t eot = f->m->ids[MARK_EOT];
+    const struct bn_str text = eot >= 0 ? f->s->tokens[eot] : (struct bn_str){0};
+    bn_notes_add(f->notes, BN_NOTE_REPAIR, "end-of-turn",
+                 "%zu tokens end an answer, the file names %zu; end of turn is '%.*s' (%d)",
+                 f->m->n_eog, n_named, (int)(text.n_bytes < 40 ? text.n_bytes : 40),
+                 text.ptr ? text.ptr : "", (int)eot);
+}
+
+static bool collect_endings(struct finder *f, struct bn_error *err)
+{
+    struct vocab_marks *m = f->m;
+    if (!add_eog(m, m->ids[MARK_EOS], err) || !add_eog(m, m->ids[MARK_EOT], err) ||
+        !add_eog(m, m->ids[MARK_EOM], err))
+        return false;
+    if (!bn_repair_allowed(f->no_repair, "end-of-turn"))
+        return true;
+    const size_t n_named = m->n_eog;
+    for (size_t i = 0; i < N_TURN_ENDS && m->ids[MARK_EOT] < 0; i++)
+        m->ids[MARK_EOT] = ending_id(f, turn_ends[i]);
+    for (size_t k = 0; k < N_ENDINGS; k++) {
+        if (!add_eog(m, f->endings[k], err))
+            return false;
+    }
+    if (m->n_eog > n_named)
+        note_endings(f, n_named);
+    return true;
+}
+
+/* Give marks the control type even if the file does not: message text must not produce them. */
+static void correct_types(struct finder *f)
+{
+    for (size_t k = 0; k < N_ENDINGS; k++) {
+        if (f->endings[k] >= 0)
+            f->s->types[f->endings[k]] = TOKEN_CONTROL;
+    }
+    for (size_t i = 0; i < f->m->n_eog; i++) {
+        int32_t *type = &f->s->types[f->m->eog[i]];
+        if (*type == TOKEN_USER)
+            *type = TOKEN_CONTROL;
+    }
+    for (size_t i = 0; i < N_MARKS; i++) {
+        const int32_t id = f->m->ids[i];
+        if (id >= 0 && f->s->types[id] == TOKEN_NORMAL && vocab_looks_like_mark(f->s->tokens[id]) &&
+            may_be_mark(f->s, id))
+            f->s->types[id] = i == MARK_UNK ? TOKEN_UNKNOWN : TOKEN_CONTROL;
+    }
+}
+
+bool vocab_marks_init(struct vocab_marks *m, struct vocab_source *s, const char *no_repair,
+                      struct bn_notes *notes, struct bn_error *err)
+{
+    *m = (struct vocab_marks){0};
+    struct finder f = {.s = s, .m = m, .notes = notes, .no_repair = no_repair};
+    read_marks(&f);
+    repair_control_texts(&f);
+    find_endings(&f);
+    if (!collect_endings(&f, err)) {
+        vocab_marks_finish(m);
+        return false;
+    }
+    correct_types(&f);
+    return true;
+}
+
+void vocab_marks_finish(struct vocab_marks *m)
+{
+    mem_free(m->eog);
+    *m = (struct vocab_marks){0};
+}

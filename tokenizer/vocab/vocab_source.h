@@ -1,0 +1,58 @@
+/*
+ * A vocabulary exactly as the file stores it, before decoding and repairs. Only array lengths are
+ * checked.
+ *
+ * Strings point into the memory of the file and are valid while it is open. The source owns the
+ * arrays; repairs change them in place.
+ */
+#ifndef TOKENIZER_VOCAB_SOURCE_H
+#define TOKENIZER_VOCAB_SOURCE_H
+
+#include "engine/base/error.h"
+#include "engine/base/str.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct bn_file;
+
+/* Token types with the numbers that files use. */
+enum token_type {
+    TOKEN_NORMAL = 1,
+    TOKEN_UNKNOWN = 2,
+    TOKEN_CONTROL = 3,
+    TOKEN_USER = 4,
+    TOKEN_UNUSED = 5,
+    TOKEN_BYTE = 6,
+};
+
+/* The special roles of a token that a file can name by key: bos_token_id and so on. */
+enum vocab_mark { MARK_BOS, MARK_EOS, MARK_EOT, MARK_EOM, MARK_UNK, MARK_PAD, N_MARKS };
+
+enum vocab_switch { SWITCH_UNSET, SWITCH_OFF, SWITCH_ON };
+
+struct vocab_source {
+    struct bn_str model;
+    struct bn_str pre; /* ptr is NULL if there is no such key */
+    struct bn_str architecture;
+    struct bn_str *tokens; /* (n_tokens) */
+    int32_t *types;        /* (n_tokens); TOKEN_NORMAL if the file has no types */
+    float *scores;         /* (n_tokens), or NULL */
+    size_t n_tokens;
+    struct bn_str *merges; /* (n_merges), or NULL */
+    size_t n_merges;
+    bool has_mark[N_MARKS];
+    uint64_t marks[N_MARKS]; /* UINT64_MAX if the key is not a number */
+    enum vocab_switch add_bos;
+    enum vocab_switch add_space_prefix;
+};
+
+extern const char *const vocab_mark_keys[N_MARKS];
+
+/* BN_EFORMAT: no vocabulary, or arrays of different lengths. BN_EUNSUPPORTED: the tokenizer model
+ * is neither gpt2 nor llama. BN_ENOMEM. */
+bool vocab_source_init(struct vocab_source *s, const struct bn_file *file, struct bn_error *err);
+void vocab_source_finish(struct vocab_source *s);
+
+#endif
