@@ -206,7 +206,7 @@ class Commands(ChatCase):
         self.assertIn('  1 it   the Answer there\n1 line', text)
 
     def test_find_refuses_a_bad_pattern(self):
-        self.assertIn('the pattern is wrong', self.script('a', '/find (', code=2))
+        self.assertIn('the pattern has an error', self.script('a', '/find (', code=2))
         text = self.script('aB', '/find AB')
         self.assertIn('nothing matches', text)
 
