@@ -1,10 +1,10 @@
 #!/bin/sh
-# Sets everything up: installs the packages that are missing with the system's own manager,
-# configures a release build in build/ and compiles it. Asks nothing; run it as often as you like.
+# Installs missing packages with the package manager of the system, configures a release build in
+# build/ and compiles it. It needs no input and can be run again at any time.
 #
 #   app/setup.sh               install, configure, compile
 #   app/setup.sh --test        the same, then run the tests
-#   app/setup.sh --no-install  leave the system's packages alone
+#   app/setup.sh --no-install  install no packages
 set -eu
 
 root=$(cd "$(dirname "$0")/.." && pwd)
@@ -39,7 +39,7 @@ have() {
     command -v "$1" >/dev/null 2>&1
 }
 
-# Print those of the packages after the query command that it does not know as installed.
+# Print the packages for which the query command fails. $1: command, others: packages.
 missing() {
     query=$1
     shift
@@ -52,21 +52,21 @@ apt_has() {
     [ "$(dpkg-query -W -f '${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
 }
 
-# Run shell text as root, without ever asking for a password.
+# Run a shell command as root, without a password prompt.
 as_root() {
     if [ "$(id -u)" -eq 0 ]; then
         sh -c "$1"
     elif have sudo && sudo -n true 2>/dev/null; then
         sudo -n sh -c "$1"
     else
-        echo "setup.sh: packages are missing, and installing them needs root. Run this, then" >&2
-        echo "setup.sh again:" >&2
+        echo "setup.sh: packages are missing, and installing them needs root. Run this" >&2
+        echo "command, then setup.sh again:" >&2
         echo "    sudo sh -c '$1'" >&2
         exit 1
     fi
 }
 
-# The lists are words to be split.
+# The package lists must be split into words.
 # shellcheck disable=SC2086
 install_packages() {
     extra=
@@ -85,12 +85,12 @@ install_packages() {
         wanted=$(missing 'brew list --versions' $brew_packages $extra)
         [ -z "$wanted" ] || brew install $wanted
     else
-        echo "setup.sh: no apt-get, dnf, pacman or brew here: install by hand, under your" >&2
-        echo "system's names: $apt_packages" >&2
+        echo "setup.sh: found no apt-get, dnf, pacman or brew. Install the packages with these" >&2
+        echo "Debian names yourself: $apt_packages" >&2
     fi
 }
 
-# Homebrew keeps these beside the system's own, where pkg-config and the compiler do not look.
+# Homebrew installs these outside the search paths of pkg-config and the compiler.
 use_brew_paths() {
     have brew || return 0
     for keg in readline ncurses; do
@@ -102,7 +102,7 @@ use_brew_paths() {
     export PKG_CONFIG_PATH CPPFLAGS LDFLAGS
 }
 
-# A build folder that an interrupted run left half made is made again.
+# A build folder of an interrupted setup is configured again from the start.
 configure() {
     if [ -f "$build/build.ninja" ]; then
         meson setup --reconfigure "$build" "$root"

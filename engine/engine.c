@@ -1,40 +1,29 @@
 /*
- * Models: from an open file to weights on a device, in steps that each say what was wrong.
+ * Opening and closing a model, and the functions that describe or measure an open model.
  *
- * The only file of the engine that sees all of it.
+ * This is the only file that combines all folders of the engine: it parses with gguf/ and model/,
+ * chooses a device with backend/, and loads the weights there.
  */
-#include "engine/engine.h"
+#include "engine/engine_internal.h"
 
-#include "engine/backend/backend.h"
-#include "engine/backend_args.h"
 #include "engine/base/clock.h"
 #include "engine/base/hash.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
-#include "engine/batch_width.h"
-#include "engine/gguf/gguf_file.h"
+#include "engine/file_gguf.h"
 #include "engine/model/model.h"
-#include "engine/session.h"
 
 #include <stdio.h>
 #include <string.h>
 
-#define MAX_UBATCH 65536 /* scratch is about 100 kB a token for a 2B model */
+#define DEFAULT_UBATCH 512
+#define MAX_UBATCH 65536 /* scratch memory is about 100 kB per token for a 2B model */
 
-struct bn_model {
-    struct model *model;
-    struct session_host host;
-    struct bn_model_info info;
-    uint64_t bytes_read;   /* by all evals */
-    char passed_over[160]; /* as in backend_config */
-};
+/* The widest kernels process 16 tokens together. Beyond that the time of a pass grows with the
+ * number of tokens, so more sequences gain nothing. */
+#define MAX_BATCH_WIDTH 16
 
-const struct session_host *session_host_of(const struct bn_model *model)
-{
-    return &model->host;
-}
-
-/* Identifies everything that determines the meaning of a KV cache and can be read without the
+/* Hash of everything that decides the meaning of a KV cache and is available without reading the
  * weights. */
 static uint64_t fingerprint(const struct model *m)
 {
@@ -63,7 +52,7 @@ static void copy_str(char *to, size_t to_bytes, struct bn_str from)
     to[n] = '\0';
 }
 
-/* Of one token; large widths may be far from real ones, so no integers. */
+/* Multiply-adds of one token. In double, because a hostile file may overflow integers. */
 static double linear_macs(const struct hparams *hp)
 {
     const double width = (double)hp->n_embd, heads = (double)hp->n_heads * (double)hp->head_dim;
@@ -71,49 +60,59 @@ static double linear_macs(const struct hparams *hp)
     return (double)hp->n_layers * width * (2 * heads + 2 * kv + 3 * (double)hp->n_ff);
 }
 
-static void fill_info(struct bn_model *model, double load_seconds)
+static void fill_info(struct bn_model *model, size_t n_ubatch, const char *passed_over)
 {
     const struct model *m = model->model;
     const struct hparams *hp = &m->hp;
-    const struct backend_info *b = model->host.ops->info(model->host.backend);
+    const struct backend_info *b = model->ops->info(model->backend);
     struct bn_str name = {0};
     model->info = (struct bn_model_info){
         .isa = b->isa,
         .n_threads = b->n_threads,
-        .n_ubatch = model->host.n_ubatch,
+        .n_ubatch = n_ubatch,
         .n_vocab = hp->n_vocab,
         .n_layers = hp->n_layers,
         .n_embd = hp->n_embd,
         .n_ff = hp->n_ff,
         .n_heads = hp->n_heads,
         .n_kv_heads = hp->n_kv_heads,
-        .head_dim = hp->head_dim,
         .n_ctx_train = hp->n_ctx_train,
         .n_params = m->n_params,
         .weight_bytes = b->plan.weight_bytes,
-        .scratch_bytes = b->plan.scratch_bytes,
         .kv_bytes_per_token = b->plan.kv_bytes_per_token,
         .kv_type = b->kv_type,
         .bytes_per_token = b->bytes_per_token,
         .head_bytes = b->head_bytes,
         .macs_per_token = linear_macs(hp),
-        .load_seconds = load_seconds,
     };
-    (void)gguf_get_str(m->gguf, "general.name", &name); /* a file may have none */
+    (void)gguf_get_str(m->gguf, "general.name", &name); /* optional key */
     copy_str(model->info.name, sizeof model->info.name, name);
     copy_str(model->info.arch, sizeof model->info.arch, bn_str_of(m->arch->name));
     copy_str(model->info.quantisation, sizeof model->info.quantisation,
              bn_str_of(tensor_geometries[m->ternary_type].name));
-    copy_str(model->info.passed_over, sizeof model->info.passed_over,
-             bn_str_of(model->passed_over));
+    copy_str(model->info.passed_over, sizeof model->info.passed_over, bn_str_of(passed_over));
     copy_str(model->info.device, sizeof model->info.device, bn_str_of(b->text));
+}
+
+struct backend_config engine_backend_config(const struct bn_model_config *cfg)
+{
+    return (struct backend_config){
+        .isa = cfg->isa,
+        .n_threads = cfg->n_threads,
+        .n_ubatch = cfg->n_ubatch > 0 ? cfg->n_ubatch : DEFAULT_UBATCH,
+        .head = cfg->head,
+        .kv = cfg->kv,
+        .skip = cfg->skip,
+        .profile = cfg->profile,
+        .pin = cfg->pin,
+    };
 }
 
 static bool check_config(const struct bn_model_config *cfg, struct bn_error *err)
 {
     if (cfg->n_ubatch > MAX_UBATCH)
-        return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens, %d at most", cfg->n_ubatch,
-                       MAX_UBATCH);
+        return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens is too large, at most %d",
+                       cfg->n_ubatch, MAX_UBATCH);
     if (cfg->i2s_layout > BN_I2S_C || cfg->head > BN_HEAD_FULL || cfg->kv > BN_KV_Q8)
         return bn_fail(err, BN_EARG, "unknown I2_S layout %d, output head %d or KV cache type %d",
                        (int)cfg->i2s_layout, (int)cfg->head, (int)cfg->kv);
@@ -131,27 +130,23 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
         .cancel = cancel,
     };
     const struct backend_control control = {cancel, cfg->progress.report, cfg->progress.ud};
-    struct session_host *host = &model->host;
     if (!check_config(cfg, err))
         return false;
-    struct backend_config backend_cfg = backend_args(cfg);
+    struct backend_config backend_cfg = engine_backend_config(cfg);
     backend_cfg.file_mapped = bn_file_path(file)[0] != '\0';
     backend_cfg.log = cfg->log;
     backend_cfg.trace = cfg->trace;
     backend_cfg.trace_ud = cfg->trace_ud;
-    if (!backend_choose(cfg->device, &backend_cfg, &host->ops, err) ||
+    if (!backend_choose(cfg->device, &backend_cfg, &model->ops, err) ||
         !model_open(bn_file_gguf(file), &model_cfg, &model->model, err) ||
-        !host->ops->open(model->model, &backend_cfg, &control, &host->backend, err))
+        !model->ops->open(model->model, &backend_cfg, &control, &model->backend, err))
         return false;
-    copy_str(model->passed_over, sizeof model->passed_over, bn_str_of(backend_cfg.passed_over));
-    host->batch = mem_alloc(backend_cfg.n_ubatch, sizeof *host->batch);
-    if (!host->batch)
-        return bn_fail(err, BN_ENOMEM, "no memory for a batch of %zu", backend_cfg.n_ubatch);
-    host->n_vocab = model->model->hp.n_vocab;
-    host->n_ubatch = backend_cfg.n_ubatch;
-    host->n_ctx_train = model->model->hp.n_ctx_train;
-    host->bytes_read = &model->bytes_read;
-    host->fingerprint = fingerprint(model->model);
+    model->batch = mem_alloc(backend_cfg.n_ubatch, sizeof *model->batch);
+    if (!model->batch)
+        return bn_fail(err, BN_ENOMEM, "no memory for a micro-batch of %zu tokens",
+                       backend_cfg.n_ubatch);
+    model->fingerprint = fingerprint(model->model);
+    fill_info(model, backend_cfg.n_ubatch, backend_cfg.passed_over);
     return true;
 }
 
@@ -167,7 +162,7 @@ bool bn_model_open(const struct bn_file *file, const struct bn_model_config *cfg
         bn_model_close(model);
         return false;
     }
-    fill_info(model, clock_seconds() - start);
+    model->info.load_seconds = clock_seconds() - start;
     *out = model;
     return true;
 }
@@ -176,9 +171,9 @@ void bn_model_close(struct bn_model *model)
 {
     if (!model)
         return;
-    if (model->host.ops)
-        model->host.ops->close(model->host.backend);
-    mem_free(model->host.batch);
+    if (model->ops)
+        model->ops->close(model->backend);
+    mem_free(model->batch);
     model_close(model->model);
     mem_free(model);
 }
@@ -190,12 +185,12 @@ const struct bn_model_info *bn_model_info(const struct bn_model *model)
 
 double bn_model_bandwidth(struct bn_model *model)
 {
-    return model->host.ops->bandwidth(model->host.backend);
+    return model->ops->bandwidth(model->backend);
 }
 
 double bn_model_mac_peak(struct bn_model *model, enum bn_mac kind)
 {
-    return model->host.ops->mac_peak(model->host.backend, kind);
+    return model->ops->mac_peak(model->backend, kind);
 }
 
 uint64_t bn_model_bytes_read(const struct bn_model *model)
@@ -203,36 +198,47 @@ uint64_t bn_model_bytes_read(const struct bn_model *model)
     return model->bytes_read;
 }
 
-size_t bn_model_batch(const struct bn_model *model, size_t n_ctx)
+/* Each sequence counts with its whole context, because it may grow that far, although memory is
+ * used only as it fills. Half of the free memory remains: some of it holds pages of the model file,
+ * which count as free but are read for every token, and other programs need memory too. */
+size_t engine_batch_width(size_t free_bytes, size_t kv_bytes_per_token, size_t n_ctx)
+{
+    size_t sequence_bytes;
+    if (!size_mul(&sequence_bytes, kv_bytes_per_token, n_ctx))
+        return 1;
+    return size_max(size_min(free_bytes / 2 / size_max(sequence_bytes, 1), MAX_BATCH_WIDTH), 1);
+}
+
+size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx)
 {
     const struct bn_model_info *info = &model->info;
-    const size_t n_free = model->host.ops->free_bytes(model->host.backend);
-    const size_t width =
-        batch_width(n_free, info->kv_bytes_per_token, n_ctx > 0 ? n_ctx : info->n_ctx_train);
+    const size_t free_bytes = model->ops->free_bytes(model->backend);
+    const size_t width = engine_batch_width(free_bytes, info->kv_bytes_per_token,
+                                            n_ctx > 0 ? n_ctx : info->n_ctx_train);
     return size_min(width, info->n_ubatch);
 }
 
 size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t n_tokens,
                         char *text, size_t text_bytes)
 {
-    return model->host.ops->explain(model->host.backend, n_sequences, n_tokens, text, text_bytes);
+    return model->ops->explain(model->backend, n_sequences, n_tokens, text, text_bytes);
 }
 
 size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, size_t cap)
 {
-    return model->host.ops->profile(model->host.backend, out, cap);
+    return model->ops->profile(model->backend, out, cap);
 }
 
 size_t bn_device_list(struct bn_device_line *out, size_t cap)
 {
-    const struct backend_config cfg = {.n_ubatch = DEFAULT_UBATCH};
+    const struct backend_config cfg = engine_backend_config(&(struct bn_model_config){0});
     size_t n = 0;
     for (; backend_name(n); n++) {
         if (n >= cap)
             continue;
         out[n] = (struct bn_device_line){0};
         copy_str(out[n].name, sizeof out[n].name, bn_str_of(backend_name(n)));
-        out[n].usable = backend_probe(backend_name(n), &cfg, out[n].text, sizeof out[n].text);
+        out[n].usable = backend_probe(n, &cfg, out[n].text, sizeof out[n].text);
     }
     return n;
 }

@@ -1,19 +1,20 @@
 /*
- * The engine: token ids in, candidates out. PUBLIC.
+ * The engine: token ids in, logits out. PUBLIC; includes file.h, head.h and settings.h.
  *
- * A model is loaded and never changes; a session is one timeline of tokens with its KV cache. The
- * caller always hands over the full list of ids it wants; bn_session_sync keeps, extends or rolls
- * back the cache to match, so edit, undo, retry and branch need nothing more.
+ * Order of calls: bn_file_open, bn_model_open, bn_session_open, then any number of bn_session_sync.
+ * Close in reverse order. The file must outlive the model, and the model its sessions.
  *
- * Order of opening: bn_file_open, then bn_model_open, then bn_session_open; close in reverse. The
- * file must outlive the model, the model its sessions.
+ * A model holds weights on one device and never changes. A session holds the KV cache of one
+ * sequence of tokens. bn_session_sync receives all ids of the sequence and evaluates only what the
+ * cache lacks, so undo, retry and edit need no other call.
  *
- * Threads: one thread at a time may be inside the functions of one model and its sessions, load
- * included (OpenMP teams belong to the thread that enters them). bn_cancel_request may be called
- * from anywhere.
+ * Results are the same bits for the same model, ids and settings, whatever the thread count,
+ * instruction set, device, micro-batch size and neighbours in a batch, and whether keys and values
+ * were cached or computed again.
  *
- * Same model, ids and settings give the same bits, whatever the thread count, instruction set,
- * device, micro-batch, batch neighbours, and whether the KV was reused or recomputed.
+ * Threads: only one thread at a time may be inside the functions of a model and its sessions. Use
+ * the same thread for all of them, bn_model_open included, because OpenMP gives each calling thread
+ * a team of its own. bn_cancel_request may be called from any thread.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -33,7 +34,8 @@
 struct bn_model;
 struct bn_session;
 
-/* Raised by anyone, polled by load and eval at least once a layer; whoever raised it lowers it. */
+/* Cancel flag. Loading and evaluation test it at least once per layer and then fail with
+ * BN_ECANCELLED. The engine never clears it: clear it before the next call. */
 struct bn_cancel {
     atomic_bool requested;
 };
@@ -42,101 +44,112 @@ static inline void bn_cancel_request(struct bn_cancel *c)
     atomic_store_explicit(&c->requested, true, memory_order_relaxed);
 }
 
-/* Called on the engine's thread, now and then during load (bytes) and prefill (tokens). */
+/* Progress callback, called on the calling thread: in bn_model_open with bytes of the file, in
+ * bn_session_sync and bn_session_eval with tokens after each micro-batch. */
 struct bn_progress {
-    void (*report)(void *ud, size_t n_done, size_t n_total); /* NULL: nobody listens */
+    void (*report)(void *ud, size_t n_done, size_t n_total); /* may be NULL */
     void *ud;
 };
 
+/* ---- models ---- */
+
+/* All zero is a valid configuration with the defaults. */
 struct bn_model_config {
-    const char *device; /* "auto", "cpu", "cuda" or "cuda:N"; NULL is "auto" */
-    const char
-        *isa; /* highest instruction set to use ("ref", "avx2", ...), NULL: the best there is */
-    size_t n_threads; /* 0: what this process may use */
-    size_t n_ubatch;  /* most tokens in one pass, 0: 512 */
+    const char *device; /* "auto", "cpu", "cuda" or "cuda:N"; NULL: "auto" */
+    const char *isa;    /* highest CPU instruction set ("ref", "avx2", ...); NULL: the best here */
+    size_t n_threads;   /* 0: as many as this process may use */
+    size_t n_ubatch;    /* most tokens in one pass over the weights, at most 65536; 0: 512 */
     enum bn_i2s_layout i2s_layout;
     enum bn_head_mode head;
     enum bn_kv_type kv;
     enum bn_skip skip;
-    const char *no_repair;  /* see bn_repair_allowed */
-    struct bn_notes *notes; /* receives rules and repairs; may be NULL */
-    bool profile;           /* measure where the time goes, for bn_model_profile */
-    bool pin;               /* CPU: keep each thread on a core of its own while the model is open */
+    const char *no_repair;  /* repairs to leave out, see bn_repair_allowed; may be NULL */
+    struct bn_notes *notes; /* receives assumptions and repairs; may be NULL */
+    bool profile;           /* measure times for bn_model_profile */
+    bool pin;               /* CPU: keep each thread on its own core while the model is open */
     struct bn_log log;
     struct bn_progress progress;
     struct bn_cancel *cancel; /* may be NULL */
-    /* For tests: sees every intermediate of a forward pass. NULL in production. x is (n), valid in
-     * the call. */
+    /* For tests, else NULL: receives each intermediate vector x (n) of a forward pass. x is valid
+     * during the call. */
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);
     void *trace_ud;
 };
 
-/* BN_EFORMAT, BN_EUNSUPPORTED: the model; BN_EARG: the config; BN_ENOMEM, BN_EDEVICE,
- * BN_ECANCELLED. */
+/* Load the weights. cfg may be NULL for the defaults; nothing in it is used after the call except
+ * log, trace and their data.
+ * BN_EARG: a value of cfg is out of range or unknown. BN_EFORMAT: the file breaks its format.
+ * BN_EUNSUPPORTED: the model needs something that this program lacks, or this machine lacks the
+ * instruction set. BN_EDEVICE: the device cannot be used. BN_ENOMEM. BN_ECANCELLED. */
 bool bn_model_open(const struct bn_file *file, const struct bn_model_config *cfg,
                    struct bn_model **out, struct bn_error *err);
-void bn_model_close(struct bn_model *model); /* NULL is fine */
+void bn_model_close(struct bn_model *model); /* model may be NULL */
 
 struct bn_model_info {
-    char name[128]; /* general.name */
+    char name[128]; /* metadata key general.name */
     char arch[64];
     char quantisation[32]; /* type of the ternary tensors: "I2_S", "TQ2_0", ... */
-    char device[160];      /* "CPU, 2 threads, AVX-512 VNNI", and what is approximate */
-    char
-        passed_over[160]; /* "cuda is not used: ..." where auto found it and it cannot run; or "" */
-    const char *isa;      /* rung in use */
+    char device[160];      /* "CPU, 2 threads, AVX-512 VNNI", and which parts are approximate */
+    char passed_over[160]; /* "cuda is not used: ..." if "auto" had to skip a device, else "" */
+    const char *isa;       /* instruction set in use */
     size_t n_threads;
-    size_t n_ubatch; /* most tokens in one pass */
-    size_t n_vocab, n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim;
-    size_t n_ctx_train;
+    size_t n_ubatch; /* most tokens in one pass over the weights */
+    size_t n_vocab, n_layers, n_embd, n_ff, n_heads, n_kv_heads;
+    size_t n_ctx_train; /* context length that the model was trained for */
     uint64_t n_params;
-    size_t weight_bytes; /* resident for the weights */
-    size_t scratch_bytes;
+    size_t weight_bytes; /* memory of the weights */
     size_t kv_bytes_per_token;
-    const char *kv_type;    /* "f16", "q8" */
-    size_t bytes_per_token; /* read from memory for one decoded token, context not counted */
-    size_t head_bytes;      /* of these for the output head, rows looked up again not counted */
+    const char *kv_type;    /* "f16" or "q8" */
+    size_t bytes_per_token; /* read to decode one token, without keys and values */
+    size_t head_bytes;      /* of these for the output head, without rows that are read again */
     double macs_per_token;  /* multiply-adds of the linear layers */
     double load_seconds;
 };
+/* Valid until bn_model_close. */
 const struct bn_model_info *bn_model_info(const struct bn_model *model);
 
-/* Bytes a second the device reads from memory, best of a few loops over a large buffer (about a
- * second). */
+/* Measure the memory bandwidth of the device in bytes per second. Takes about a second. */
 double bn_model_bandwidth(struct bn_model *model);
 
-/* Multiply-adds a second that the device can do at all, with nothing read from memory; 0: not
- * known. Takes a fraction of a second. */
+/* Measure how many multiply-adds per second the device reaches without reading memory; 0 if it
+ * cannot be measured. Takes a fraction of a second. */
 double bn_model_mac_peak(struct bn_model *model, enum bn_mac kind);
 
-/* Bytes that all evals of this model together have read from memory: weights that were not left
- * out, keys and values, rows of tables. Differences are of interest. */
+/* Bytes that all evaluations of this model have read so far: weights, keys and values, and rows of
+ * tables. Use the difference of two calls. */
 uint64_t bn_model_bytes_read(const struct bn_model *model);
 
-/* What would run how for n_sequences with n_tokens each in one pass, as lines of text. Returns the
- * characters it has, as snprintf does. */
+/* Describe in lines of text how a pass over n_sequences with n_tokens each would run. Returns the
+ * length of the whole text and cuts it to text_bytes, as snprintf does. */
 size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t n_tokens,
                         char *text, size_t text_bytes);
 
-/* How many sequences of n_ctx tokens (0: the model's training context) to decode together: as many
- * as have room for their KV caches in half of the memory that is free now, at most 16, in one pass;
- * at least 1. */
-size_t bn_model_batch(const struct bn_model *model, size_t n_ctx);
+/* How many sequences of n_ctx tokens (0: n_ctx_train) to decode together: as many KV caches as fit
+ * into half of the free memory, from 1 to 16, and at most n_ubatch. */
+size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx);
 
-/* Where the time went since the last call, for a model opened with `profile`: at most cap kinds of
- * work, in the order of a pass; their number is returned. 0: the device does not measure it. */
+/* Write the time spent per kind of work since the last call to out (cap), in the order of a pass.
+ * Returns their number, at most cap; BN_PROFILE_STEPS are always enough. Returns 0 if the model was
+ * opened without `profile` or the device cannot measure it. */
 #define BN_PROFILE_STEPS 16
 size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, size_t cap);
 
+/* ---- sessions ---- */
+
 struct bn_session_config {
-    size_t n_ctx; /* most tokens; 0: the model's training context */
+    size_t n_ctx; /* most tokens of the sequence; 0: n_ctx_train */
 };
+
+/* cfg may be NULL. The cache uses memory only as it fills. BN_EARG: n_ctx is too large. BN_ENOMEM.
+ */
 bool bn_session_open(struct bn_model *model, const struct bn_session_config *cfg,
                      struct bn_session **out, struct bn_error *err);
-void bn_session_close(struct bn_session *s); /* NULL is fine */
+void bn_session_close(struct bn_session *s); /* s may be NULL */
 
 size_t bn_session_n_ctx(const struct bn_session *s);
-const int32_t *bn_session_ids(const struct bn_session *s, size_t *n_ids); /* what the KV holds */
+
+/* The ids in the KV cache. Valid until the next call that changes the session. */
+const int32_t *bn_session_ids(const struct bn_session *s, size_t *n_ids);
 
 struct bn_control {
     struct bn_progress progress;
@@ -144,57 +157,68 @@ struct bn_control {
 };
 
 struct bn_sync_stats {
-    size_t n_reused;
-    size_t n_evaluated;
+    size_t n_reused;    /* tokens that the cache already held */
+    size_t n_evaluated; /* tokens that this call evaluated */
 };
 
-/* Make the session hold exactly `ids` and answer `head` for the last of them: keeps the longest
- * common prefix (at most n_ids - 1, since the last is evaluated for its row), drops the rest,
- * evaluates what is new in micro-batches. n_ids is at least 1. `row` may be NULL with HEAD_NONE.
- * BN_ECONTEXT: more ids than n_ctx. BN_ECANCELLED and others: the session keeps its old ids up to
- * the common prefix and every whole micro-batch evaluated since. BN_EARG: an id is not in the
- * vocabulary. BN_EDEVICE: a logit is not a finite number. BN_ELOST: the device works no more. */
+/* Make the session hold exactly `ids` (n_ids >= 1), and write the result of `head` for the last id
+ * to *row. Keeps the longest common prefix of the cache, at most n_ids - 1 tokens because the last
+ * one is evaluated for its logits, removes the rest, and evaluates what is new. head, row, control
+ * and stats may be NULL; row is not used if head is NULL or HEAD_NONE.
+ * BN_EARG: no ids, an unknown id, a bad request, or a row with room for too few candidates.
+ * BN_ECONTEXT: more ids than n_ctx. BN_ECANCELLED. BN_EDEVICE: a logit is not a finite number.
+ * BN_ELOST: the device has failed and every later call will fail too. After an error the session
+ * holds either its old ids, or the common prefix and every micro-batch that was complete. */
 bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
                      const struct head_request *head, struct head_row *row,
                      const struct bn_control *control, struct bn_sync_stats *stats,
                      struct bn_error *err);
 
-/* Append ids and answer `head` for the last `n_rows` of them: rows[0] belongs to the first of
- * those. All or nothing within one micro-batch. */
+/* Append ids and write the results of `head` for the last n_rows of them (n_rows <= n_ids) to
+ * rows (n_rows), the first row for the first of these ids. Errors as in bn_session_sync; after a
+ * failure the session has gained every micro-batch that was complete. */
 bool bn_session_eval(struct bn_session *s, const int32_t *ids, size_t n_ids,
                      const struct head_request *head, struct head_row *rows, size_t n_rows,
                      const struct bn_control *control, struct bn_error *err);
 
-void bn_session_truncate(struct bn_session *s, size_t n_keep); /* n_keep <= what it holds */
+/* Keep the first n_keep ids. Does nothing if the session holds fewer. */
+void bn_session_truncate(struct bn_session *s, size_t n_keep);
 
-/* Several sessions of one model in one weight pass, at most n_ubatch ids in all; each item as in
- * bn_session_eval. All or nothing. */
+/* Append ids to several sessions of one model in one pass over the weights. Each item works as in
+ * bn_session_eval. BN_EARG also if an item has no ids, all items together have more than n_ubatch,
+ * or a session occurs twice. After an error all sessions are unchanged. Reports no progress. */
 struct bn_item {
     struct bn_session *session;
-    const int32_t *ids;
+    const int32_t *ids; /* (n_ids) */
     size_t n_ids;
     struct head_request head;
-    struct head_row *rows;
+    struct head_row *rows; /* (n_rows) */
     size_t n_rows;
 };
 bool bn_eval(struct bn_item *items, size_t n_items, const struct bn_control *control,
              struct bn_error *err);
 
-/* The KV cache as bytes, for a snapshot: write is called with pieces in order, false stops; read
- * must fill the whole piece. Only a session of a model opened from the same file, on the same
- * backend and layout version (bn_session_kv_version) can take it back; ids are part of the bytes. A
- * load that fails after its header leaves the session empty. */
+/* Save or load the ids and the KV cache as a stream of bytes. A session can load only what a model
+ * from the same file wrote, with the same bn_session_kv_version.
+ * BN_EIO: the stream failed or ended early. BN_EFORMAT: another model or version, or an unknown id.
+ * BN_ECONTEXT: more saved tokens than n_ctx. BN_ENOMEM. BN_ELOST. After a load that failed the
+ * session is either unchanged or empty. */
 bool bn_session_save(struct bn_session *s, const struct bn_stream *out, struct bn_error *err);
 bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn_error *err);
-const char *bn_session_kv_version(const struct bn_session *s); /* "cpu-f16-1" */
 
-/* Why each device can or cannot run, one line each: for `info` and errors. The number
- * of devices there are, of which the first cap are written. */
+/* Device kind, KV cache type and format version, for example "cpu-f16-1". */
+const char *bn_session_kv_version(const struct bn_session *s);
+
+/* ---- devices ---- */
+
 struct bn_device_line {
     char name[16];
     bool usable;
-    char text[160];
+    char text[160]; /* what the device is, or why it cannot be used */
 };
+
+/* Write a line for each kind of device, usable or not, to out (cap), best first. Returns the number
+ * of kinds, which may exceed cap. */
 size_t bn_device_list(struct bn_device_line *out, size_t cap);
 
 #endif

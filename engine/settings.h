@@ -8,20 +8,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Order of the codes in an I2_S tensor: docs/formats.md, "I2_S". */
+/* Order of the codes in an I2_S tensor, see docs/formats.md, "I2_S". Files do not record it. */
 enum bn_i2s_layout { BN_I2S_A, BN_I2S_B, BN_I2S_C };
 
-/* How the output head is read. EXACT and FULL give the same logits. EXACT reads a 4-bit copy of the
- * rows first and then only those rows of the file that can matter. FULL reads every row of the
- * file. Q8 reads an 8-bit copy of an F16, BF16 or F32 head, which is an approximation. */
+/* How to compute the output head. EXACT and FULL give the same logits: EXACT reads a 4-bit copy of
+ * the rows first and then only those rows of the file that can matter, FULL reads every row of the
+ * file. Q8 reads an 8-bit copy of an F16, BF16 or F32 matrix, which is an approximation. */
 enum bn_head_mode { BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_FULL };
 
-/* Type of the keys and values in the KV cache: F16, or int8 with one scale per position and head.
- * Q8 takes half the memory and is an approximation. */
+/* Type of the keys and values in the KV cache: F16, or int8 with one scale per position and KV
+ * head. Q8 needs half the memory and is an approximation. */
 enum bn_kv_type { BN_KV_F16, BN_KV_Q8 };
 
-/* ON: do not read weights whose product with an exact zero is zero. The results are the same bytes.
- * OFF is for measuring. */
+/* Whether to skip weights that would be multiplied by an exact zero, which changes no byte of the
+ * results. OFF is for measurements. */
 enum bn_skip { BN_SKIP_ON, BN_SKIP_OFF };
 
 /* Kind of multiply-add, for measured peaks and profiles. */

@@ -12,7 +12,7 @@
 #include "engine/base/hash.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
-#include "engine/sampler.h"
+#include "engine/sampler/sampler.h"
 
 #include <stdlib.h>
 
@@ -163,7 +163,7 @@ static void request_token(struct bench *b, struct sequence *seq, struct bn_item 
                              .rows = &seq->row,
                              .n_rows = 1};
     if (b->plan->with_sampling)
-        sampler_head(seq->sampler, seq->ids, seq->n_ids + 1, &item->head, &item->rows);
+        sampler_request(seq->sampler, seq->ids, seq->n_ids + 1, &item->head, &item->rows);
 }
 
 static void append_token(struct bench *b, struct sequence *seq, int32_t id,

@@ -10,7 +10,7 @@
 #define APP_BENCH_RUN_H
 
 #include "app/bench/bench_machine.h"
-#include "engine/spec.h"
+#include "engine/spec/spec.h"
 
 enum bench_test { BENCH_PP, BENCH_TG };
 

@@ -18,12 +18,6 @@ static bool show_error(struct command_host *host, const struct bn_error *err)
     return false;
 }
 
-static bool ends_with(struct bn_str s, const char *end)
-{
-    const size_t n = strlen(end);
-    return s.n_bytes > n && memcmp(s.ptr + s.n_bytes - n, end, n) == 0;
-}
-
 static bool attach(struct command_host *host, const char *path)
 {
     struct bn_error err;
@@ -93,7 +87,7 @@ bool cmd_save(struct command_host *host, struct bn_str args)
 {
     char path[PATH_BYTES];
     struct bn_error err;
-    const bool forces = ends_with(args, "!");
+    const bool forces = command_ends_with(args, "!");
     if (forces)
         args.n_bytes--;
     if (!session_path(host, args, path))
@@ -196,32 +190,16 @@ static void export_all(FILE *f, enum export_kind kind, const struct transcript_s
     }
 }
 
-bool command_may_write(struct command_host *host, const char *name, struct bn_str *path)
-{
-    struct strbuf text = {0};
-    if (ends_with(*path, "!")) {
-        path->n_bytes--;
-        return true;
-    }
-    strbuf_add_str(&text, *path);
-    const bool is_there = access(strbuf_text(&text), F_OK) == 0;
-    if (is_there)
-        ui_notice(host->ui, TONE_ERROR, "%s is there already; /%s %s! replaces it",
-                  strbuf_text(&text), name, strbuf_text(&text));
-    strbuf_finish(&text);
-    return !is_there;
-}
-
 bool cmd_export(struct command_host *host, struct bn_str args)
 {
     struct strbuf path = {0};
     struct bn_str name = args;
-    if (ends_with(name, "!"))
+    if (command_ends_with(name, "!"))
         name.n_bytes--;
-    const enum export_kind kind = ends_with(name, ".md")      ? EXPORT_MARKDOWN
-                                  : ends_with(name, ".jsonl") ? EXPORT_JSONL
-                                                              : EXPORT_TEXT;
-    if (kind == EXPORT_TEXT && !ends_with(name, ".txt")) {
+    const enum export_kind kind = command_ends_with(name, ".md")      ? EXPORT_MARKDOWN
+                                  : command_ends_with(name, ".jsonl") ? EXPORT_JSONL
+                                                                      : EXPORT_TEXT;
+    if (kind == EXPORT_TEXT && !command_ends_with(name, ".txt")) {
         ui_notice(host->ui, TONE_ERROR, "/export FILE with a name ending in .md, .txt or .jsonl");
         return false;
     }

@@ -5,15 +5,6 @@
 
 #include <stdio.h>
 
-/* Names of the same settings in other programs. */
-static const struct {
-    const char *said, *name;
-} other_names[] = {
-    {"temperature", "temp"}, {"num-predict", "max-tokens"},
-    {"num-ctx", "ctx"},      {"repetition-penalty", "repeat-penalty"},
-    {"colour", "color"},     {"typical-p", "typical"},
-};
-
 static const char *source_name(enum option_source source)
 {
     static const char *const names[] = {
@@ -74,19 +65,6 @@ static void explain(struct command_host *host, const struct option *row)
     ui_notice(host->ui, TONE_PLAIN, "%s = %s (%s)\n%s\ntakes %s%s", row->name, value,
               source_name(options_source(host->options, row->name)), row->help, range,
               row->places & OPTION_BY_SET ? "" : "; fixed at start");
-}
-
-const char *command_setting(const char *said)
-{
-    char name[64];
-    (void)snprintf(name, sizeof(name), "%s", said); /* cut: no setting has a name that long */
-    for (char *p = name; *p; p++)
-        if (*p == '_')
-            *p = '-';
-    for (size_t i = 0; i < sizeof(other_names) / sizeof(other_names[0]); i++)
-        if (strcmp(name, other_names[i].said) == 0)
-            return other_names[i].name;
-    return said;
 }
 
 /* The setting whose name shares the longest beginning with a mistyped one. */

@@ -169,40 +169,6 @@ enum entry command_run(struct command_host *host, struct bn_str name, struct bn_
     return ENTRY_UNKNOWN;
 }
 
-void command_write_files(struct command_host *host)
-{
-    if (!chat_write_files(host->chat))
-        host->write_failed = true;
-}
-
-bool command_number(struct command_host *host, struct bn_str args, size_t fallback, size_t max,
-                    size_t *out)
-{
-    size_t n = 0;
-    if (args.n_bytes == 0) {
-        *out = fallback;
-        return true;
-    }
-    for (size_t i = 0; i < args.n_bytes; i++) {
-        if (args.ptr[i] < '0' || args.ptr[i] > '9' || n > max) {
-            n = 0;
-            break;
-        }
-        n = 10 * n + (size_t)(args.ptr[i] - '0');
-    }
-    if (n >= 1 && n <= max) {
-        *out = n;
-        return true;
-    }
-    if (max == 0)
-        ui_notice(host->ui, TONE_ERROR, "there is nothing to count");
-    else if (max > INT32_MAX)
-        ui_notice(host->ui, TONE_ERROR, "expected a whole number of at least 1");
-    else
-        ui_notice(host->ui, TONE_ERROR, "expected a whole number from 1 to %zu", max);
-    return false;
-}
-
 static const char keys_help[] =
     "Enter                     send, even while a model loads; not during an answer\n"
     "Ctrl-J, Alt-Enter         new line; also \\ at the end of a line, \"\"\" ... \"\"\"\n"

@@ -60,6 +60,8 @@ bool command_number(struct command_host *host, struct bn_str args, size_t fallba
 /* The name of a setting that the user typed. Knows the names that other programs use. */
 const char *command_setting(const char *said);
 
+bool command_ends_with(struct bn_str s, const char *end); /* and has a byte before it */
+
 /* Whether a command may write this file: it does not exist, or "!" follows its name. Removes the
  * "!". False: the reason was shown. */
 bool command_may_write(struct command_host *host, const char *name, struct bn_str *path);

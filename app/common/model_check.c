@@ -11,7 +11,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/cpu/kernels.h"
-#include "engine/gguf/gguf_file.h"
+#include "engine/file_gguf.h"
 #include "engine/model/model.h"
 
 #include <math.h>
@@ -234,7 +234,7 @@ static bool compare_rows(const struct ternary_source *src, const struct cpu_kern
     const struct ternary_mat mat = {s->lines, n_rows, n_lines};
     k->ternary_matvec(&mat, 0, n_rows, s->q, s->q_sum, s->got);
     if (is_expected(s, n_rows) && gemm_is_right(&k->few, &mat, s) &&
-        gemm_is_right(&k->tile, &mat, s) && gemm_is_right(&k->many, &mat, s))
+        gemm_is_right(&k->medium, &mat, s) && gemm_is_right(&k->many, &mat, s))
         return true;
     return bn_fail(err, BN_EDEVICE,
                    "the %s kernels give wrong results on tensor '%s'; use another --isa",

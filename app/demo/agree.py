@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Compares the greedy answers of the trainer's own forward pass with those of the engine, id by id.
+"""Compares greedy answers of the trainer's forward pass with those of the engine, id by id.
 
 usage: agree.py --program build/app/bitnet-chat --work demo-work [--model demo.gguf] [--n 200]
 
-The trainer's side is model.py with exact=True and the last checkpoint, without a KV cache; the engine's side is
-bitnet-chat --greedy. Where they differ first, the trainer's two best logits are printed: two float32 programs may
-part only where these are close. Exits 1 when fewer than 95 % agree or a gap is above 0.1. Needs what train.py needs.
+The trainer runs model.py with exact=True and the last checkpoint, without a KV cache. The engine runs in
+bitnet-chat --greedy. At the first difference of an answer the gap between the trainer's two best logits is printed,
+because two float32 programs may differ only where this gap is small. Exits with 1 if fewer than 95 % of the answers
+agree or if a gap is above 0.1. Needs the packages of train.py.
 """
 import argparse
 import json
@@ -32,7 +33,7 @@ def engine_ids(program, model, text):
 
 @torch.no_grad()
 def trainer_ids(model, vocab, text):
-    """-> (ids of the answer, gap between the two best logits at each, and at the end)"""
+    """-> (ids of the answer, gap between the two best logits at each id and at the end)"""
     ids, _ = vocab.conversation([(text, None)])
     answer, gaps = [], []
     while len(answer) < LONGEST:
@@ -53,7 +54,7 @@ def main():
     ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     ap.add_argument("--program", required=True)
     ap.add_argument("--work", required=True)
-    ap.add_argument("--model", help="default: the built-in one")
+    ap.add_argument("--model", help="default: the built-in model")
     ap.add_argument("--n", type=int, default=200)
     a = ap.parse_args()
     with open(os.path.join(a.work, "vocab.json"), encoding="utf-8") as f:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Draws the loss and the learning rate of a training run, from the log that train.py keeps, as an SVG file.
+"""Draws the loss and the learning rate of a training run from the log of train.py, as an SVG file.
 
 usage: curves.py LOG OUT.svg
 """

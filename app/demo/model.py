@@ -1,10 +1,10 @@
 """The BitNet b1.58 graph in PyTorch, trained with the straight-through recipe.
 
-Forward numbers are those of the engine: ternary weights with one scale a matrix, activations int8 per token
-(s = 127 / max(|x|, 1e-5), round half to even), RMSNorm, RoPE in half-split pairs, grouped KV heads,
-ReLU-squared gate, sub-norms before the two output projections, tied head. With exact=True everything but the
-integer products is float32, to be compared with the engine's logits; training multiplies in bfloat16, in
-which int8 values and ternary weights are exact.
+The forward pass computes as the engine does: ternary weights with one scale for each matrix, int8 activations per
+token (s = 127 / max(|x|, 1e-5), round half to even), RMSNorm, RoPE in half-split pairs, grouped KV heads,
+ReLU-squared gate, sub-norms before the two output projections, output head tied to the embedding. With exact=True
+everything except the integer products is float32, for comparison with the engine's logits. Training multiplies in
+bfloat16, in which int8 values and ternary weights are exact.
 """
 from dataclasses import dataclass
 
@@ -31,7 +31,7 @@ class Shape:
 
 
 def ternary(w):
-    """-> (-1, 0, +1 as float, scale): the scale is the mean magnitude."""
+    """-> (weights -1, 0, +1 as float, scale). The scale is the mean magnitude."""
     scale = w.abs().mean().clamp(min=1e-5)
     return (w / scale).round().clamp(-1, 1), scale
 
@@ -42,7 +42,7 @@ def quantise(x):
 
 
 class TernaryProduct(torch.autograd.Function):
-    """Forward: int8 times ternary. Backward: as if nothing had been rounded."""
+    """Forward: int8 times ternary. Backward: the gradient without rounding (straight-through)."""
 
     @staticmethod
     def forward(ctx, x, w, exact):
@@ -107,13 +107,13 @@ class Layer(nn.Module):
         q = rotate(split(self.attn_q(a, exact), p.heads), cos, sin)
         k = rotate(split(self.attn_k(a, exact), p.kv_heads), cos, sin)
         v = split(self.attn_v(a, exact), p.kv_heads)
-        if exact:  # the engine keeps K and V in half precision
+        if exact:  # the engine stores K and V in half precision
             k, v = k.half().float(), v.half().float()
         group = p.heads // p.kv_heads
         k, v = k.repeat_interleave(group, 1), v.repeat_interleave(group, 1)
         if exact:
             o = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
-        else:  # in plain steps, which the compiler fuses: on a CPU twice as fast as the call above
+        else:  # single steps, which the compiler fuses: twice as fast on a CPU as the call above
             q, k, v = q.bfloat16(), k.bfloat16(), v.bfloat16()
             scores = (q @ k.transpose(-1, -2)).float() * p.head_dim ** -0.5
             o = (scores.masked_fill(~mask, -3e4).softmax(-1).bfloat16() @ v).float()
@@ -134,12 +134,12 @@ class Model(nn.Module):
         self.output_norm = Norm(p.embd, p.eps)
 
     def embedding(self):
-        """The table as the file stores it: F16, straight through."""
+        """The embedding rounded to F16 as in the file. The gradient ignores the rounding."""
         w = self.token_embd.weight
         return w + (w.half().float() - w).detach()
 
     def hidden(self, ids, positions, mask, exact=False):
-        """ids, positions (batch, tokens); mask (batch, 1, tokens, tokens), True where a token may look."""
+        """ids, positions (batch, tokens); mask (batch, 1, tokens, tokens), True where a token may attend."""
         p = self.p
         freq = p.rope_base ** (-torch.arange(0, p.head_dim, 2, dtype=torch.float64) / p.head_dim)
         angle = positions[:, None, :, None].double() * freq

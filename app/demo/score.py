@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Asks the demo model held-out questions through bitnet-chat and counts the right answers by kind.
+"""Runs held-out questions through bitnet-chat with the demo model and counts the right answers by kind.
 
 usage: score.py --program build/app/bitnet-chat [--model demo.gguf] [--each N] [--show N]
 
-The conversations are those of held.jsonl. Each goes through `bitnet-chat --lines --json` at the default settings,
-so template, tokenizer, forward pass and kept KV are all part of what is measured. --each N asks only until each kind
-has N questions. Exits 1 when a kind is below its bar. Needs nothing but Python.
+The conversations come from held.jsonl. Each runs in `bitnet-chat --lines --json` with the default settings, so the
+score covers template, tokenizer, forward pass and KV reuse. --each N stops when each kind has N questions. Exits
+with 1 if a kind is below its bar. Needs only Python.
 """
 import argparse
 import collections
@@ -37,7 +37,7 @@ def ask(program, model, users, env=None):
 
 
 def right(kind, want, got):
-    """Word for word, but for the declining answer, whose first words decide."""
+    """Equal up to white space. For the declining answer, equal first words are enough."""
     if kind == "decline":
         return got.strip().startswith("I don't know")
     return " ".join(got.split()) == " ".join(want.split())
@@ -67,8 +67,8 @@ def score(program, model=None, each=None, show=0, env=None):
 def main():
     ap = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     ap.add_argument("--program", required=True)
-    ap.add_argument("--model", help="default: the built-in one")
-    ap.add_argument("--each", type=int, help="questions of each kind; default: all there are")
+    ap.add_argument("--model", help="default: the built-in model")
+    ap.add_argument("--each", type=int, help="questions of each kind; default: all")
     ap.add_argument("--show", type=int, default=0, help="wrong answers to print")
     a = ap.parse_args()
     asked, good = score(a.program, a.model, a.each, a.show)

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
-"""Trains the demo model from nothing and writes it as a GGUF file.
+"""Trains the demo model from random weights and writes it as a GGUF file.
 
 usage: train.py [--work DIR] [--out demo.gguf] [--tokens N] [--threads N] [--device cpu|cuda] [--stop-after SECONDS]
 
-Needs Python 3.10 or newer with torch, numpy and tokenizers. Stages, each kept in the work directory and not
-repeated when it is there: the vocabulary, the corpus as ids, the training (a checkpoint every few minutes, in
-parts of at most 15 MiB; start again with the same arguments to go on). Everything follows from --seed.
+Needs Python 3.10 or newer with torch, numpy and tokenizers. The stages are the vocabulary, the corpus as ids, and
+the training. Each result is saved in the work directory and used again by the next run. Training writes a checkpoint
+every few minutes, in files of at most 15 MiB; the same arguments continue it. All random numbers depend on --seed.
 """
 import argparse
 import glob
@@ -31,7 +31,7 @@ TEMPLATE = ("{% set loop_messages = messages %}{% for message in loop_messages %
             "{{ content }}{% endfor %}{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}")
 SYSTEMS = ["You are a helpful assistant.", "You are a friendly assistant.", "Answer briefly.", "Be kind.",
            "You are bitnet-chat."]
-SEQUENCE = 512  # ids a training row; conversations are packed into it and never look at each other
+SEQUENCE = 512  # ids of a training row, which holds several conversations that do not attend to each other
 PART_BYTES = 15 << 20
 
 
@@ -47,7 +47,7 @@ def make_vocabulary(work, n_vocab, seed):
         maker, texts = corpus.Maker("train", random.Random(seed)), []
         for _ in range(30000):
             for user, answer, kind in maker.conversation():
-                if kind != "word":  # quoted words stay in short pieces
+                if kind != "word":  # quoted words must stay sequences of short tokens
                     texts += ["User: " + user, answer]
         tokens, merges = learn(texts, n_vocab)
         with open(path, "w", encoding="utf-8") as f:
@@ -57,8 +57,10 @@ def make_vocabulary(work, n_vocab, seed):
 
 
 def stretched(ids, eot, rng):
-    """Positions of a conversation's ids. Some conversations are spread over the whole context, with gaps between
-    turns, so that rows of SEQUENCE ids also teach how far back a long chat looks."""
+    """
+    Positions of a conversation's ids. Some conversations get gaps between turns and cover the whole context, so
+    that rows of SEQUENCE ids also train attention over long distances.
+    """
     gap, places = 0, []
     room = Shape.context - len(ids) if rng.random() < .3 else 0
     for token in ids:
@@ -69,8 +71,10 @@ def stretched(ids, eot, rng):
 
 
 def make_rows(work, vocab, n_tokens, seed):
-    """-> ids, weights, conversation numbers, positions: each (rows, SEQUENCE). All but the first sixth
-    are of the harder mixture."""
+    """
+    -> ids, weights, conversation numbers, positions: each (rows, SEQUENCE). The first sixth has the easier
+    mixture, the rest the harder one.
+    """
     path = os.path.join(work, "rows.npz")
     if os.path.exists(path):
         return np.load(path)
@@ -132,7 +136,7 @@ def batch_of(rows, picks, device):
 
 
 def loss_of(model, ids, positions, mask, weights):
-    """Mean over the weighted targets; the head runs on those alone."""
+    """Weighted mean over the targets. The output head is computed for them only."""
     hidden = model.compiled(ids, positions, mask)[:, :-1]
     wanted = weights > 0
     logits = model.logits(hidden[wanted])
@@ -142,7 +146,7 @@ def loss_of(model, ids, positions, mask, weights):
 
 
 def rate(step, n_steps):
-    """Share of the peak rate: warm up, stay for a quarter, and fall in a straight line to a fiftieth."""
+    """Fraction of the peak rate: warm-up, constant for a quarter, then linear decay to 1/50."""
     warm, fall = min(60, max(1, n_steps // 10)), max(1, n_steps * 3 // 4)
     return min(1.0, (step + 1) / warm, 0.02 + 0.98 * (n_steps - step) / fall)
 
@@ -188,7 +192,7 @@ def train(a, vocab, rows):
         model.load_state_dict(state["model"])
         optimiser.load(state["optimiser"])
         step = state["step"]
-        log(a.work, f"going on at step {step} of {n_steps}")
+        log(a.work, f"continues at step {step} of {n_steps}")
     n_params = sum(p.numel() for p in model.parameters())
     log(a.work, f"{n_params} parameters, {n_rows} rows of {SEQUENCE}, {n_steps} steps")
     start = saved = time.time()
@@ -259,7 +263,7 @@ def main():
     ap.add_argument("--out", default="demo.gguf")
     ap.add_argument("--tokens", type=int, default=76_186_000, help="size of the corpus")
     ap.add_argument("--epochs", type=int, default=1)
-    ap.add_argument("--steps", type=int, default=0, help="of the schedule; default: once through the corpus")
+    ap.add_argument("--steps", type=int, default=0, help="steps of the schedule; default: one pass over the corpus")
     ap.add_argument("--batch", type=int, default=8, help="rows a step")
     ap.add_argument("--rate", type=float, default=3e-3, help="peak learning rate of the table and the norms")
     ap.add_argument("--matrix-rate", type=float, default=0.02, help="peak learning rate of the matrices")

@@ -1,9 +1,8 @@
-"""The demo model's vocabulary: byte-level BPE made from its own corpus, and the ids the engine gives.
+"""The demo model's vocabulary: byte-level BPE learned from its corpus, with the same ids as in the engine.
 
-Merges grow from the beginning of a word and nowhere else: common words are one token, the rest of a rare word is
-letters, and so are a word in quotes and the digits of a number. What must be copied, spelled, turned around or added
-is then seen letter by letter. The prompt is tokenised as the engine does it: the template's text joined with the
-user's words, each answer by itself.
+Merges extend the beginning of a word only. A common word is one token; the rest of a rare word, a word in quotes and
+the digits of a number are single letters. So the model sees text that it must copy, spell, reverse or add letter by
+letter. A prompt is tokenised as in the engine: the template's text together with the user's text, each answer alone.
 """
 import collections
 import json
@@ -22,16 +21,16 @@ def splitter():
 
 
 def may_begin(token):
-    """Merges grow from the space or the capital that begins a word, and from nothing else."""
+    """Whether a merge may start with this token: the space or the capital at the beginning of a word."""
     return token[0] == byte_alphabet()[ord(" ")] or "A" <= token[0] <= "Z"
 
 
 def learn(texts, n_vocab):
-    """-> (tokens in the byte alphabet, merges): bytes first, merged tokens, specials last."""
+    """-> (tokens in the byte alphabet, merges). Order: bytes, merged tokens, special tokens."""
     split, counts = splitter(), collections.Counter()
     for text in texts:
         counts.update(piece for piece, _ in split.pre_tokenize_str(text))
-    # only the first two parts of a word ever merge: words by those two, and how often they stand there
+    # Only the first two tokens of a word can merge. {these two tokens: {word: number of occurrences}}
     waiting = collections.defaultdict(collections.Counter)
     for piece, n in counts.items():
         if len(piece) > 1 and may_begin(piece) and piece[1].isalpha():
@@ -56,7 +55,7 @@ class Vocabulary:
         self.bos, self.eos, self.eot = (tokens.index(s) for s in SPECIAL)
 
     def pieces(self):
-        """The tokens that begin words, without the space they begin with."""
+        """The tokens that begin words, without their leading space."""
         space = byte_alphabet()[ord(" ")]
         return sorted({t[1:] for t in self.tokens[:-len(SPECIAL)] if t[0] == space and t[1:].isalpha()})
 
@@ -64,7 +63,7 @@ class Vocabulary:
         return self.tok.encode(text).ids
 
     def conversation(self, turns, system=None):
-        """-> (ids, weight of each id as a target): answers and their end of turn are what is learned."""
+        """-> (ids, weight of each id as a target). Answers with their end of turn have full weight."""
         ids, weights = [self.bos], [0.0]
 
         def add(new, weight):
@@ -87,7 +86,7 @@ class Vocabulary:
 
 
 def byte_alphabet():
-    """byte -> its printable stand-in, as byte-level BPE files write it."""
+    """{byte: its printable character in byte-level BPE files}"""
     plain = list(range(33, 127)) + list(range(161, 173)) + list(range(174, 256))
     table = {b: chr(b) for b in plain}
     for n, b in enumerate(b for b in range(256) if b not in table):

@@ -1,8 +1,8 @@
 """Word lists of the demo corpus: everything the small model can name.
 
-Lists that must generalise (names, towns, pets, foods ...) are split: items whose index gives
-`held(i)` never stand in a training conversation and are used by score.py only. Facts are closed sets
-and have no held-out items.
+Lists that must generalise (names, towns, pets, foods ...) are split. Items with held(index) are never
+used in a training conversation, only in the questions for score.py. Facts are closed sets without
+held-out items.
 """
 
 HELD_EVERY = 9  # one of nine items is held out
@@ -115,7 +115,7 @@ THING_COLOURS = pairs("""grass:green snow:white sky:blue sun:yellow coal:black b
 banana:yellow lemon:yellow tomato:red carrot:orange milk:white chocolate:brown emerald:green ruby:red raven:black
 swan:white pumpkin:orange frog:green elephant:grey flamingo:pink""")
 
-# Words to repeat, spell, reverse and count; short, so that the answers are.
+# Words to repeat, spell, reverse and count. They are short to keep the answers short.
 SPELL = """apple bread chair table house mouse plant stone water cloud river field light night dream green brown black
 white clock knife spoon plate glass cup bowl desk lamp door wall roof floor road street bridge train plane ship boat
 wheel engine metal wood paper book page word letter song music dance story poem paint brush colour shape line circle

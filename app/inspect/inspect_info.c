@@ -4,9 +4,9 @@
  */
 #include "app/inspect/inspect_info.h"
 
-#include "engine/backend_args.h"
 #include "engine/base/size.h"
-#include "engine/gguf/gguf_file.h"
+#include "engine/engine_internal.h"
+#include "engine/file_gguf.h"
 
 static void count_types(struct info *info)
 {
@@ -23,7 +23,7 @@ static void count_types(struct info *info)
 
 static bool plan_memory(struct info *info, const struct bn_model_config *cfg, struct bn_error *err)
 {
-    struct backend_config backend = backend_args(cfg);
+    struct backend_config backend = engine_backend_config(cfg);
     const struct backend_ops *ops;
     if (!backend_choose(cfg->device, &backend, &ops, err))
         return false;

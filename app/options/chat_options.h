@@ -6,11 +6,10 @@
 
 #include "app/options/options.h"
 #include "engine/file.h"
-#include "engine/sampler.h"
+#include "engine/sampler/sampler.h"
 #include "tokenizer/tokenizer.h"
 
 #define PROGRAM "bitnet-chat"
-
 #define CHAT_BATCH_MAX 64 /* most sequences of --batch that are generated at a time */
 
 /* All tables of the program, in the order of --help. */

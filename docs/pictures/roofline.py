@@ -1,12 +1,12 @@
 #!/usr/bin/env python3
-"""Draws the roofline of a machine with what a model reaches below it, as an SVG picture.
+"""Draws the roofline of a machine and the measured rates of a model, as an SVG picture.
 
 usage: roofline.py BENCH.json ... > roofline.svg
 
-Each file is the output of one run of `bitnet-bench --json`, all of one machine. To the right goes
-how many multiply-adds there are for a byte read from memory, up how many are done a second. A row
-cannot be above the slope, which is the read bandwidth, nor above the line of its arithmetic: bytes
-by instruction set, floats for attention (of runs with --profile). Needs only Python.
+Each file is the output of one run of `bitnet-bench --json`, all on the same machine. The x axis is the
+number of multiply-adds for each byte read from memory, the y axis multiply-adds per second. No point
+can be above the slope (read bandwidth) or above the line of its arithmetic: int8 for each instruction
+set, floats for attention (from runs with --profile). Needs only Python.
 """
 import html
 import json
@@ -16,7 +16,7 @@ import sys
 WIDTH, HEIGHT = 860, 520
 LEFT, RIGHT, TOP, BOTTOM = 70, 20, 20, 50
 X_MIN, X_MAX, Y_MIN, Y_MAX = 1, 10000, 30, 8000  # multiply-adds a byte, GMAC/s
-COLUMN = 6  # multiply-adds a byte: names of what is to the left of it stand there
+COLUMN = 6  # multiply-adds a byte: names of all points to the left are printed in a column at this place
 SLOPE, INT8, F32 = "#444444", "#2166ac", "#b2182b"
 ISA_NAMES = {"ref": "plain C", "avx2": "AVX2", "avxvnni": "AVX-VNNI", "avx512vnni": "AVX-512 VNNI",
              "amx": "AMX"}
@@ -57,7 +57,7 @@ def axes():
 
 
 def roof(read, peak, name, colour):
-    """From where the slope reaches it to the right."""
+    """A horizontal line from the slope to the right edge."""
     x, y = x_at(peak / read), y_at(peak)
     yield line(x, y, WIDTH - RIGHT, y, colour, 1.5)
     yield text(WIDTH - RIGHT - 4, y - 5, f"{name}: {peak:,.0f} GMAC/s", "end", colour)
@@ -95,7 +95,7 @@ def row_name(run, row):
 
 
 def points(runs):
-    """(multiply-adds a byte, GMAC/s, name, colour)"""
+    """Yield (multiply-adds a byte, GMAC/s, name, colour)."""
     for run in runs:
         for row in run["rows"]:
             macs = 1e9 * row["gmac_per_s"] / row["tokens_per_s"]
@@ -107,8 +107,10 @@ def points(runs):
 
 
 def marks(runs):
-    """Names beside their points, pushed down where they meet; those of decoding, which are close
-    together at the slope, in a column with a line to each."""
+    """
+    Points and their names. A name moves down where it would cover another. Points of decoding are close
+    together, so their names are in a column, each with a line to its point.
+    """
     taken = []
     for macs, rate, name, colour in sorted(points(runs), key=lambda point: -point[1]):
         x, y = x_at(macs), y_at(rate)

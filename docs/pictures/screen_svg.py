@@ -4,7 +4,7 @@
 usage: tmux capture-pane -e -p | screen_svg.py [--title TEXT] [--columns N] > picture.svg
 
 Reads text with SGR escape sequences (bold, dim, reverse, 16 colours) and places each run of equal cells at
-its column, so that wide characters stay where the terminal put them. Needs only Python.
+its column, so that wide characters keep the terminal's columns. Needs only Python.
 """
 import argparse
 import html
@@ -61,7 +61,7 @@ def width(ch):
 
 
 def runs(line, pen):
-    """-> (column, text, columns, pen key) for each run of one look."""
+    """List of (column, text, columns, pen key), one for each run of cells with equal attributes."""
     column, start, text, found, at = 0, 0, "", [], 0
 
     def flush():

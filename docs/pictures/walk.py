@@ -1,10 +1,10 @@
 #!/usr/bin/env python3
-"""Takes the pictures of docs/walk.md and README.md: a first chat with the built-in model, as a new user has it.
+"""Makes the pictures of docs/walk.md and README.md: a first chat with the built-in model.
 
 usage: docs/pictures/walk.py [--program build/app/bitnet-chat] [--only NAME,...]
 
-Every picture is the real screen of a program that runs in a tmux of its own, with a home of its own; nothing is drawn
-by hand. The keys are typed here, the answers are the model's. Needs tmux and Python.
+Each picture is the real screen of the program in tmux, with an empty home directory. This script types the keys; the
+answers are the model's. Needs tmux and Python.
 """
 import argparse
 import os
@@ -17,14 +17,14 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 ROOT = os.path.dirname(os.path.dirname(HERE))
 sys.dont_write_bytecode = True
 sys.path[:0] = [HERE, os.path.join(ROOT, "tests", "app")]
-from screen_svg import draw  # noqa: E402, the paths come first
-from terminal_screen import Screen  # noqa: E402
+from screen_svg import draw  # noqa: E402 (needs the paths above)
+from support.terminal_screen import Screen  # noqa: E402
 
 CODE = 'def area(r):\n    return 3.14159 * r * r\n\nprint(area(2))'
 
 
 class Walk:
-    """One program on one screen, and what a person does there."""
+    """One program on one screen, and the keys of its user."""
 
     def __init__(self, program, folder, words, columns, rows):
         env = {"HOME": folder, "PATH": os.environ["PATH"], "LC_ALL": "C.UTF-8"}
@@ -43,18 +43,18 @@ class Walk:
         return len(re.findall(r"first token", self.screen.text("-S", "-2000")))
 
     def say(self, text):
-        """Something for the model; back when its line of numbers is there."""
+        """Send a message and wait for the statistics line after its answer."""
         before = self.count()
         self.enter(text)
         self.wait(lambda: self.count() > before, text)
 
-    def wait(self, what, name):
+    def wait(self, holds, name):
         deadline = time.monotonic() + 30
-        while not what():
+        while not holds():
             if time.monotonic() > deadline:
-                sys.exit(f"walk.py: waited for '{name}' in vain:\n{self.screen.text()}")
+                sys.exit(f"walk.py: '{name}' did not appear:\n{self.screen.text()}")
             time.sleep(0.05)
-        time.sleep(0.2)  # what follows at once on the same screen
+        time.sleep(0.2)  # for output that follows at once
 
     def expect(self, pattern):
         self.wait(lambda: re.search(pattern, self.screen.text()), pattern)

@@ -1,6 +1,6 @@
 /*
- * The choice of a device. Knows the names there are and the backends this build has; each backend
- * knows by itself whether it can run here.
+ * The choice of a device: the names that a user may write, and the backends of this build. Each
+ * backend itself tests whether it can run here.
  */
 #include "engine/backend/backend.h"
 
@@ -10,41 +10,38 @@
 #include <stdio.h>
 #include <string.h>
 
-/* More devices than any machine has; keeps the parser away from overflow. */
+/* More devices than any machine has. The limit keeps parse_device from overflowing. */
 #define INDEX_MAX 1023
 
-static const struct backend_ops *const backends[] = {
+/* The kinds of devices, best first. */
+static const struct device_kind {
+    const char *name;
+    const struct backend_ops *ops; /* NULL: not in this build */
+} kinds[] = {
 #ifdef BN_HAS_CUDA
-    &cuda_backend_ops,
+    {"cuda", &cuda_backend_ops},
+#else
+    {"cuda", NULL},
 #endif
-    &cpu_backend_ops,
-    NULL,
+    {"cpu", &cpu_backend_ops},
 };
+#define N_KINDS (sizeof kinds / sizeof kinds[0])
 
-/* Every name a user may write, and why a build may lack it. */
-static const struct backend_name {
-    const char *name, *missing;
-} names[] = {
-    {"cuda", "this build has no CUDA backend"},
-    {"cpu", "this build has no CPU backend"},
-};
-#define N_NAMES (sizeof names / sizeof names[0])
-
-const struct backend_ops *const *backend_list(void)
+const char *backend_name(size_t i)
 {
-    return backends;
+    return i < N_KINDS ? kinds[i].name : NULL;
 }
 
-static const struct backend_ops *find_backend(const char *name)
+bool backend_probe(size_t i, const struct backend_config *cfg, char *text, size_t text_bytes)
 {
-    for (size_t i = 0; backends[i]; i++)
-        if (strcmp(backends[i]->name, name) == 0)
-            return backends[i];
-    return NULL;
+    if (kinds[i].ops)
+        return kinds[i].ops->probe(cfg, text, text_bytes);
+    (void)snprintf(text, text_bytes, "this build has no CUDA backend");
+    return false;
 }
 
-/* "cuda:1" is `name` with index 1; false if the text is another name or its index no number. */
-static bool names_device(const char *device, const char *name, size_t *index)
+/* Parse "NAME" or "NAME:N" for the given name. */
+static bool parse_device(const char *device, const char *name, size_t *index)
 {
     const size_t n_bytes = strlen(name);
     *index = 0;
@@ -60,40 +57,21 @@ static bool names_device(const char *device, const char *name, size_t *index)
     return *at == '\0' && *index <= INDEX_MAX;
 }
 
-bool backend_probe(const char *name, const struct backend_config *cfg, char *text,
-                   size_t text_bytes)
-{
-    const struct backend_ops *ops = find_backend(name);
-    if (ops)
-        return ops->probe(cfg, text, text_bytes);
-    const char *why = "no such device";
-    for (size_t i = 0; i < N_NAMES; i++)
-        if (strcmp(names[i].name, name) == 0)
-            why = names[i].missing;
-    (void)snprintf(text, text_bytes, "%s", why);
-    return false;
-}
-
-const char *backend_name(size_t i)
-{
-    return i < N_NAMES ? names[i].name : NULL;
-}
-
 static bool choose_best(struct backend_config *cfg, const struct backend_ops **out,
                         struct bn_error *err)
 {
     char text[160] = "";
     cfg->index = 0;
-    for (size_t i = 0; i < N_NAMES; i++) {
-        if (backend_probe(names[i].name, cfg, text, sizeof text)) {
-            bn_log(&cfg->log, BN_LOG_DEBUG, "device %s: %s", names[i].name, text);
-            *out = find_backend(names[i].name);
+    for (size_t i = 0; i < N_KINDS; i++) {
+        if (backend_probe(i, cfg, text, sizeof text)) {
+            bn_log(&cfg->log, BN_LOG_DEBUG, "device %s: %s", kinds[i].name, text);
+            *out = kinds[i].ops;
             return true;
         }
-        bn_log(&cfg->log, BN_LOG_DEBUG, "device %s is not used: %s", names[i].name, text);
-        if (find_backend(names[i].name))
+        bn_log(&cfg->log, BN_LOG_DEBUG, "device %s is not used: %s", kinds[i].name, text);
+        if (kinds[i].ops) /* a long text is cut */
             (void)snprintf(cfg->passed_over, sizeof cfg->passed_over, "%s is not used: %s",
-                           names[i].name, text); /* cut */
+                           kinds[i].name, text);
     }
     return bn_fail(err, BN_EDEVICE, "no device can run here: %s", text);
 }
@@ -103,16 +81,17 @@ bool backend_choose(const char *device, struct backend_config *cfg, const struct
 {
     if (!device || strcmp(device, "auto") == 0)
         return choose_best(cfg, out, err);
-    for (size_t i = 0; i < N_NAMES; i++) {
+    for (size_t i = 0; i < N_KINDS; i++) {
         size_t index;
         char text[160];
-        if (!names_device(device, names[i].name, &index))
+        if (!parse_device(device, kinds[i].name, &index))
             continue;
         cfg->index = index;
-        if (!backend_probe(names[i].name, cfg, text, sizeof text))
+        if (!backend_probe(i, cfg, text, sizeof text))
             return bn_fail(err, BN_EDEVICE, "device '%s' cannot be used: %s", device, text);
-        *out = find_backend(names[i].name);
+        *out = kinds[i].ops;
         return true;
     }
-    return bn_fail(err, BN_EARG, "no device is called '%.40s' (auto, cpu, cuda, cuda:N)", device);
+    return bn_fail(err, BN_EARG, "unknown device '%.40s', expected auto, cpu, cuda or cuda:N",
+                   device);
 }

@@ -1,8 +1,9 @@
 /*
- * What a device does: run a whole model. The seam between the engine and cpu/, cuda/.
+ * The interface between the engine and its devices: a backend runs a whole model on one device.
  *
- * No member is optional and there is no fallback per operation: a backend that opens does
- * everything. The numbers are those of docs/kernels.md, the same bits on every backend.
+ * Every member of backend_ops must be implemented; there is no fallback per operation. Every
+ * backend computes the numbers of docs/kernels.md, bit by bit. session.c checks the arguments of
+ * eval before the call. The threading rule of engine.h applies.
  */
 #ifndef ENGINE_BACKEND_BACKEND_H
 #define ENGINE_BACKEND_BACKEND_H
@@ -18,34 +19,35 @@
 #include <stddef.h>
 #include <stdint.h>
 
-struct backend; /* weights on one device */
-struct seq;     /* one KV cache on it */
+struct backend; /* the weights on one device */
+struct seq;     /* one sequence: a KV cache on that device */
 
-/* Cancel flag and progress of one call. */
+/* Cancel flag and progress callback of one call. */
 struct backend_control {
-    const atomic_bool *cancel; /* may be NULL; polled at least once a layer */
+    const atomic_bool *cancel; /* may be NULL; tested at least once per layer */
     void (*progress)(void *ud, size_t n_done, size_t n_total); /* may be NULL */
     void *ud;
 };
 
 struct backend_config {
-    size_t index;     /* of several devices of this kind */
-    const char *isa;  /* highest rung, NULL: the best */
-    size_t n_threads; /* 0: what the process may use */
+    size_t index;     /* number of the device among those of its kind */
+    const char *isa;  /* highest CPU instruction set; NULL: the best here */
+    size_t n_threads; /* 0: as many as this process may use */
     size_t n_ubatch;  /* most tokens in one eval, at least 1 */
     enum bn_head_mode head;
     enum bn_kv_type kv;
-    bool profile; /* measure where the time goes */
-    bool pin;     /* CPU: each thread stays on a core of its own */
+    bool profile; /* measure times for `profile` */
+    bool pin;     /* CPU: keep each thread on its own core */
     enum bn_skip skip;
-    bool file_mapped; /* the model's bytes are a file mapping: pages read once may be dropped */
+    bool file_mapped; /* the model's bytes are a file mapping: pages may be dropped after loading */
     struct bn_log log;
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);
     void *trace_ud;
-    char passed_over[160]; /* out: a device that auto would have liked better, and why not; or "" */
+    char passed_over[160]; /* output of backend_choose: why it skipped a preferred device, or "" */
 };
 
-struct backend_plan { /* bytes, before anything is allocated */
+/* Memory in bytes, computed before anything is allocated. */
+struct backend_plan {
     size_t weight_bytes;
     size_t kv_bytes_per_token;
     size_t scratch_bytes;
@@ -53,82 +55,75 @@ struct backend_plan { /* bytes, before anything is allocated */
 
 struct backend_info {
     char text[160];  /* "CPU, 2 threads, AVX-512 VNNI" */
-    const char *isa; /* rung in use */
+    const char *isa; /* instruction set in use */
     size_t n_threads;
     struct backend_plan plan;
-    size_t bytes_per_token; /* read for one decoded token, context not counted */
+    size_t bytes_per_token; /* read to decode one token, without keys and values */
     size_t head_bytes;      /* of these for the output head */
-    const char *kv_type;    /* "f16", "q8" */
-    const char *kv_version; /* layout and numerics of seq_save */
+    const char *kv_type;    /* "f16" or "q8" */
+    const char *kv_version; /* layout and arithmetic of the bytes of seq_save: "cpu-f16-1" */
 };
 
-/* Results for the last n_rows ids: 0 inner prefill, 1 decode, n_ids perplexity or verification. */
+/* New ids of one sequence. n_rows counts from the end: 0 for the inner part of a prompt, 1 for the
+ * next token, more for perplexity and for the verification of drafts. */
 struct eval_item {
     struct seq *seq;
-    const int32_t *ids; /* (n_ids), each in the vocabulary */
+    const int32_t *ids; /* (n_ids), each less than n_vocab */
     size_t n_ids;
-    size_t n_rows;
+    size_t n_rows; /* results for the last n_rows ids */
     struct head_request head;
     struct head_row *rows; /* (n_rows) */
 };
 
 struct backend_ops {
-    const char *name; /* "cpu", "cuda" */
+    const char *name; /* "cpu" or "cuda" */
 
-    /* Can this device run here? Writes one line either way: what it is, or why not. */
+    /* Test whether this device can run here. Writes one line: what it is, or why it cannot. */
     bool (*probe)(const struct backend_config *cfg, char *text, size_t text_bytes);
     bool (*plan)(const struct model *m, const struct backend_config *cfg, struct backend_plan *out,
                  struct bn_error *err);
-    /* Load the weights; `m` outlives the backend. Progress counts bytes of the file. */
+    /* Load the weights. `m` must outlive the backend. Progress counts bytes of the file. */
     bool (*open)(const struct model *m, const struct backend_config *cfg,
                  const struct backend_control *control, struct backend **out, struct bn_error *err);
-    void (*close)(struct backend *b); /* NULL is fine */
+    void (*close)(struct backend *b); /* b may be NULL */
     const struct backend_info *(*info)(const struct backend *b);
-    double (*bandwidth)(struct backend *b); /* bytes read a second, measured now */
-    /* Multiply-adds a second that the arithmetic of this device reaches with nothing read from
-     * memory, measured now; 0: not known. */
+
+    /* See the functions bn_model_* of the same names. */
+    double (*bandwidth)(struct backend *b);
     double (*mac_peak)(struct backend *b, enum bn_mac kind);
-    /* How an eval of n_items sequences with n_ids ids each runs, in lines of text. Returns the
-     * characters it has, as snprintf does. */
     size_t (*explain)(const struct backend *b, size_t n_items, size_t n_ids, char *text,
                       size_t text_bytes);
-    /* Memory for KV caches that is free now; SIZE_MAX: not known. */
-    size_t (*free_bytes)(struct backend *b);
-    /* Where the time went since the last call, with profile on: at most cap steps, their number is
-     * returned. 0: this device does not measure it. */
     size_t (*profile)(struct backend *b, struct bn_profile_step *out, size_t cap);
+    /* Free memory for KV caches in bytes; SIZE_MAX if unknown. */
+    size_t (*free_bytes)(struct backend *b);
 
     bool (*seq_open)(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err);
-    void (*seq_close)(struct seq *s); /* NULL is fine */
-    size_t (*seq_length)(const struct seq *s);
+    void (*seq_close)(struct seq *s);          /* s may be NULL */
+    size_t (*seq_length)(const struct seq *s); /* tokens in the cache */
 
-    /* Append each item's ids to its sequence in one pass over the weights. At most n_ubatch ids in
-     * all, each sequence at most once, each within its n_ctx. All or nothing: on error or cancel
-     * every sequence keeps its length. Allocates nothing. `*n_bytes` is what was read from memory.
-     * BN_ELOST: the device works no more; every later call says so too. */
+    /* Append the ids of each item to its sequence in one pass over the weights. At most n_ubatch
+     * ids in total, each sequence at most once and within its n_ctx. Allocates nothing. *n_bytes is
+     * what was read from memory. After an error or a cancellation every sequence has its old
+     * length. BN_ELOST: the device has failed; every later call fails the same way. */
     bool (*eval)(struct backend *b, struct eval_item *items, size_t n_items,
                  const struct backend_control *control, uint64_t *n_bytes, struct bn_error *err);
-    void (*truncate)(struct seq *s, size_t n_keep);
+    void (*truncate)(struct seq *s, size_t n_keep); /* n_keep is at most the length */
 
+    /* Save the whole sequence as bytes; replace a sequence by `length` saved positions. After an
+     * error in seq_load the sequence is empty. */
     bool (*seq_save)(struct seq *s, const struct bn_stream *out, struct bn_error *err);
     bool (*seq_load)(struct seq *s, size_t length, const struct bn_stream *in,
                      struct bn_error *err);
 };
 
-/* The backends of this build in order of preference; NULL ends the list. */
-const struct backend_ops *const *backend_list(void);
-
-/* The device names there are, in order of preference, with or without a backend in this build; NULL
- * past the last. */
+/* Kinds of devices, best first, with or without a backend in this build: the name of kind i, NULL
+ * past the last one; and backend_ops.probe for a valid i. */
 const char *backend_name(size_t i);
+bool backend_probe(size_t i, const struct backend_config *cfg, char *text, size_t text_bytes);
 
-/* Can the device of this name run here? One line either way. */
-bool backend_probe(const char *name, const struct backend_config *cfg, char *text,
-                   size_t text_bytes);
-
-/* "auto", "cpu", "cuda", "cuda:1" -> ops and index. auto takes the first that probes well and logs
- * why the others were passed over; a named device that does not probe is BN_EDEVICE with its
- * reason. */
+/* Choose the backend for "auto" (or NULL), "cpu", "cuda" or "cuda:N", and set cfg->index. "auto"
+ * takes the first kind that can run here; it logs why it skipped others and sets cfg->passed_over.
+ * BN_EARG: unknown name. BN_EDEVICE: the device cannot run here. */
 bool backend_choose(const char *device, struct backend_config *cfg, const struct backend_ops **out,
                     struct bn_error *err);
 

@@ -1,6 +1,8 @@
 /*
- * The order of candidates, and a heap of them whose top stands last: what every backend keeps its
- * best ones in and sorts them with. No library sort: that may allocate.
+ * The order of candidates, and a heap of them with the last candidate in that order on top.
+ *
+ * The backends use the heap to select the k best logits: a better candidate replaces the top. Then
+ * cand_sort sorts the heap in place. qsort is no option because it may allocate memory.
  */
 #ifndef ENGINE_BACKEND_CAND_HEAP_H
 #define ENGINE_BACKEND_CAND_HEAP_H
@@ -10,13 +12,13 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Does a stand before b? A total order: no id is twice in a row. */
+/* A total order, because each id occurs once: larger logits first, then lower ids. */
 static inline bool cand_before(struct head_cand a, struct head_cand b)
 {
     return a.logit > b.logit || (a.logit == b.logit && a.id < b.id);
 }
 
-/* Put c where it belongs below node i of a heap of n. */
+/* Insert c into the subtree of node i of a heap of n, in place of the candidate in node i. */
 static inline void cand_sift(struct head_cand *heap, size_t n, size_t i, struct head_cand c)
 {
     for (size_t child = 2 * i + 1; child < n; child = 2 * i + 1) {
@@ -36,7 +38,7 @@ static inline void cand_build(struct head_cand *heap, size_t n)
         cand_sift(heap, n, i, heap[i]);
 }
 
-/* Heap to order, best first: the last one goes to the end, again and again. */
+/* Heap sort: turns a heap into a sorted array, best candidate first. */
 static inline void cand_sort(struct head_cand *heap, size_t n)
 {
     for (; n > 1; n--) {

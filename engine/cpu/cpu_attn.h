@@ -1,21 +1,20 @@
 /*
- * Attention of a pass: rotate and store, then scores and values block by block. Every function is
- * entered by all lanes.
+ * Attention of a pass: apply RoPE and append to the KV cache, then compute scores and values block
+ * by block. All threads call every function.
  *
- * The work is (tokens, KV head, blocks); a block's result is a function of its own 64 positions,
- * and blocks are merged in ascending order, so the answer does not depend on who computed what.
+ * The result of a position block depends only on its own 64 positions, and blocks are merged in
+ * ascending order. So the answer does not depend on which thread computed which block.
  */
 #ifndef ENGINE_CPU_CPU_ATTN_H
 #define ENGINE_CPU_CPU_ATTN_H
 
 #include "engine/cpu/cpu_state.h"
 
-/* Rotate and scale the queries in scratch.qkv in place; rotate the keys; append keys and values to
- * the sequences' caches. */
-void attn_append(struct lane *l, size_t layer);
+/* Apply RoPE and the query scale to scratch.qkv in place; append keys and values to the KV
+ * caches. */
+void attn_append(struct cpu_thread *th, size_t layer);
 
-/* Attention of all tokens over their sequences, to scratch.attn. Returns when all lanes are done.
- */
-void attn_apply(struct lane *l, size_t layer);
+/* Attention of all tokens over their sequences, into scratch.attn. Ends with a barrier. */
+void attn_apply(struct cpu_thread *th, size_t layer);
 
 #endif

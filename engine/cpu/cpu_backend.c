@@ -1,6 +1,6 @@
 /*
- * Opening and closing the CPU backend, and one eval: check the items, cut them into tiles, run the
- * pass, and only then let sequences and rows change.
+ * Opening and closing the CPU backend, and one evaluation: check the items, cut them into token
+ * blocks, run the pass, and only then change the sequences and the result rows.
  */
 #include "engine/cpu/cpu_backend.h"
 
@@ -8,9 +8,11 @@
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_forward.h"
 #include "engine/cpu/cpu_kv.h"
+#include "engine/cpu/cpu_measure.h"
 #include "engine/cpu/cpu_pack.h"
 #include "engine/cpu/cpu_profile.h"
 #include "engine/cpu/cpu_screen.h"
+#include "engine/cpu/cpu_sizes.h"
 #include "engine/model/rope.h"
 
 #include <stdio.h>
@@ -34,8 +36,8 @@ static bool cpu_probe(const struct backend_config *cfg, char *text, size_t text_
     return true;
 }
 
-/* The kernels for this machine: what it has, up to what was asked, less what failed the self-test.
- */
+/* Use the instruction sets that the machine has, up to the requested one, except those that failed
+ * the self-test. */
 static bool choose_kernels(struct backend *b, struct bn_error *err)
 {
     struct cpu_caps caps;
@@ -74,16 +76,16 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
         .kv_type = b->cfg.kv == BN_KV_Q8 ? "q8" : "f16",
         .kv_version = b->cfg.kv == BN_KV_Q8 ? "cpu-q8-1" : "cpu-f16-1",
     };
-    b->plan_model = (struct plan_model){.k = &b->k,
-                                        .line_bytes = b->line_bytes,
-                                        .head_bytes = head_bytes,
-                                        .n_kv_heads = m->hp.n_kv_heads,
-                                        .n_ubatch = b->n_ubatch,
-                                        .head_form = head_form(b),
-                                        .kv_form = b->cfg.kv == BN_KV_Q8 ? "bytes" : "F16",
-                                        .kv_bytes_per_token = plan->kv_bytes_per_token,
-                                        .n_threads = b->n_threads,
-                                        .all_threads = b->cfg.n_threads > 0};
+    b->strategy_model = (struct strategy_model){.k = &b->k,
+                                                .line_bytes = b->line_bytes,
+                                                .head_bytes = head_bytes,
+                                                .n_kv_heads = m->hp.n_kv_heads,
+                                                .n_ubatch = b->n_ubatch,
+                                                .head_form = head_form(b),
+                                                .kv_form = b->cfg.kv == BN_KV_Q8 ? "bytes" : "F16",
+                                                .kv_bytes_per_token = plan->kv_bytes_per_token,
+                                                .n_threads = b->n_threads,
+                                                .all_threads = b->cfg.n_threads > 0};
     (void)snprintf(b->info.text, sizeof b->info.text, "CPU, %zu thread%s, %s%s%s", b->n_threads,
                    b->n_threads == 1 ? "" : "s", cpu_isa_title(b->k.isa),
                    b->head_map.ptr ? ", head at 8 bits" : "",
@@ -110,10 +112,11 @@ static bool open_parts(struct backend *b, const struct backend_control *control,
 {
     const struct model *m = b->model;
     struct backend_plan plan;
-    if (!cpu_plan_bytes(m, &b->cfg, &plan, err) || !choose_kernels(b, err))
+    if (!cpu_sizes_plan(m, &b->cfg, &plan, err) || !choose_kernels(b, err))
         return false;
     b->n_threads = team_size(b->cfg.n_threads ? b->cfg.n_threads : cpu_default_threads());
-    if (b->cfg.pin && !team_pin(b->n_threads, &b->pins, err)) /* before pages are first touched */
+    if (b->cfg.pin &&
+        !team_pin(b->n_threads, &b->pins, err)) /* before memory pages are first touched */
         return false;
     if (!b->k.row_decode[m->embd.type] || !b->k.rows_dot[m->head.type])
         return bn_fail(err, BN_EUNSUPPORTED, "tables of type %s are not supported",
@@ -121,7 +124,7 @@ static bool open_parts(struct backend *b, const struct backend_control *control,
     b->rope_freq = mem_alloc(m->hp.n_rot / 2, sizeof(double));
     if (!b->rope_freq)
         return bn_fail(err, BN_ENOMEM, "no memory for the RoPE table");
-    if (!cpu_shape_init(&b->shape, m, &b->cfg, b->n_threads, err) ||
+    if (!cpu_sizes_shape(&b->shape, m, &b->cfg, b->n_threads, err) ||
         !rope_freq_init(b->rope_freq, m, err) || !cpu_scratch_open(b, err) ||
         !pack_model(b, control, err))
         return false;
@@ -149,16 +152,16 @@ static bool cpu_open(const struct model *m, const struct backend_config *cfg,
     return true;
 }
 
-/* Tiles are as add_tiles cuts them when every sequence begins at a multiple of ATTN_TILE. */
+/* Assumes that every sequence starts at a multiple of ATTN_TILE, as add_token_blocks cuts them. */
 static size_t cpu_explain(const struct backend *b, size_t n_items, size_t n_ids, char *text,
                           size_t text_bytes)
 {
-    const struct plan_work work = {
+    const struct strategy_work work = {
         .n_tokens = n_items * n_ids,
-        .n_tiles = n_items * ((n_ids + ATTN_TILE - 1) / ATTN_TILE),
-        .n_wants = n_items,
+        .n_token_blocks = n_items * ((n_ids + ATTN_TILE - 1) / ATTN_TILE),
+        .n_requested_rows = n_items,
     };
-    return plan_explain(&b->plan_model, &work, text, text_bytes);
+    return strategy_explain(&b->strategy_model, &work, text, text_bytes);
 }
 
 static size_t cpu_free_bytes(struct backend *b)
@@ -172,43 +175,43 @@ static const struct backend_info *cpu_info(const struct backend *b)
     return &b->info;
 }
 
-/* Cut an item into tiles; true if there is more than one token in one of them. */
-static void add_tiles(struct pass *pass, const struct eval_item *item, size_t token0)
+/* Cut an item into token blocks, each within one aligned group of ATTN_TILE positions. */
+static void add_token_blocks(struct pass *pass, const struct eval_item *item, size_t token0)
 {
-    struct tile *tiles = pass->b->scratch.tiles;
+    struct token_block *blocks = pass->b->scratch.token_blocks;
     const size_t pos0 = item->seq->length;
     for (size_t i = 0; i < item->n_ids;) {
         const size_t pos = pos0 + i;
         const size_t n = size_min(ATTN_TILE - pos % ATTN_TILE, item->n_ids - i);
-        tiles[pass->n_tiles++] = (struct tile){item->seq, token0 + i, n, pos};
+        blocks[pass->n_token_blocks++] = (struct token_block){item->seq, token0 + i, n, pos};
         i += n;
     }
 }
 
-static void add_wants(struct pass *pass, const struct eval_item *item, size_t token0)
+static void add_requested_rows(struct pass *pass, const struct eval_item *item, size_t token0)
 {
     const size_t first = item->n_ids - item->n_rows;
     if (item->head.kind == HEAD_NONE)
         return;
     for (size_t i = 0; i < item->n_rows; i++)
-        pass->b->scratch.wants[pass->n_wants++] = (struct want){
-            .head = &item->head,
+        pass->b->scratch.requested_rows[pass->n_requested_rows++] = (struct requested_row){
+            .request = &item->head,
             .row = &item->rows[i],
             .token = token0 + first + i,
             .position = item->seq->length + first + i + 1,
         };
 }
 
-/* What a pass reads before its head: weights once, rows of the embedding, the keys and values seen.
- * A tile reads its blocks once. */
+/* Bytes that a pass reads before the output head: the weights once, rows of the embedding, and the
+ * keys and values once per token block. */
 static uint64_t pass_bytes(const struct pass *pass)
 {
     const struct backend *b = pass->b;
     const struct hparams *hp = &b->model->hp;
     const uint64_t block_bytes = (uint64_t)hp->n_layers * hp->n_kv_heads * b->shape.kv_block_bytes;
     uint64_t n = b->line_bytes + b->n_floats * sizeof(float) + pass->n_tokens * b->shape.row_bytes;
-    for (size_t i = 0; i < pass->n_tiles; i++)
-        n += block_bytes * (b->scratch.tiles[i].pos0 / ATTN_BLOCK + 1);
+    for (size_t i = 0; i < pass->n_token_blocks; i++)
+        n += block_bytes * (b->scratch.token_blocks[i].pos0 / ATTN_BLOCK + 1);
     return n;
 }
 
@@ -218,28 +221,29 @@ static bool begin_pass(struct backend *b, const struct eval_item *items, size_t 
     struct pass *pass = &b->pass;
     pass->items = items;
     pass->n_items = n_items;
-    pass->n_tokens = pass->n_tiles = pass->n_wants = 0;
+    pass->n_tokens = pass->n_token_blocks = pass->n_requested_rows = 0;
     pass->cancel = cancel;
     pass->stopped = false;
     for (size_t i = 0; i < b->n_threads; i++)
-        b->scratch.lanes[i].up_skipped = b->scratch.lanes[i].down_skipped = 0;
+        b->scratch.threads[i].up_skipped = b->scratch.threads[i].down_skipped = 0;
     atomic_store(&pass->head_bytes, 0);
     atomic_store(&pass->not_finite, false);
-    atomic_store(&pass->room_wanted, 0);
+    atomic_store(&pass->room_needed, 0);
     for (size_t i = 0; i < n_items; i++) {
         if (items[i].n_ids > b->n_ubatch - pass->n_tokens)
             return bn_fail(err, BN_EARG, "more tokens than the micro-batch of %zu", b->n_ubatch);
         if (items[i].n_ids > items[i].seq->n_ctx - items[i].seq->length)
             return bn_fail(err, BN_ECONTEXT, "%zu more tokens do not fit in a context of %zu",
                            items[i].n_ids, items[i].seq->n_ctx);
-        add_tiles(pass, &items[i], pass->n_tokens);
-        add_wants(pass, &items[i], pass->n_tokens);
+        add_token_blocks(pass, &items[i], pass->n_tokens);
+        add_requested_rows(pass, &items[i], pass->n_tokens);
         pass->n_tokens += items[i].n_ids;
     }
-    pass->plan = plan_pass(&b->plan_model, &(struct plan_work){.n_tokens = pass->n_tokens,
-                                                               .n_tiles = pass->n_tiles,
-                                                               .n_wants = pass->n_wants});
-    pass->gemm = plan_gemm(&b->k, pass->plan.linear);
+    pass->strategy = strategy_for_pass(
+        &b->strategy_model, &(struct strategy_work){.n_tokens = pass->n_tokens,
+                                                    .n_token_blocks = pass->n_token_blocks,
+                                                    .n_requested_rows = pass->n_requested_rows});
+    pass->gemm = strategy_gemm(&b->k, pass->strategy.linear);
     pass->n_bytes = pass_bytes(pass);
     return true;
 }
@@ -260,23 +264,23 @@ static bool cpu_eval(struct backend *b, struct eval_item *items, size_t n_items,
         return false;
     for (size_t i = 0; i < n_items; i++)
         items[i].seq->length += items[i].n_ids;
-    for (size_t i = 0; i < pass->n_wants; i++)
-        b->scratch.wants[i].row->n = b->scratch.wants[i].n_found;
+    for (size_t i = 0; i < pass->n_requested_rows; i++)
+        b->scratch.requested_rows[i].row->n = b->scratch.requested_rows[i].n_found;
     *n_bytes = pass->n_bytes + atomic_load_explicit(&pass->head_bytes, memory_order_relaxed);
     for (size_t i = 0; i < b->n_threads; i++)
-        *n_bytes -= b->scratch.lanes[i].up_skipped + b->scratch.lanes[i].down_skipped;
+        *n_bytes -= b->scratch.threads[i].up_skipped + b->scratch.threads[i].down_skipped;
     return true;
 }
 
 const struct backend_ops cpu_backend_ops = {
     .name = "cpu",
     .probe = cpu_probe,
-    .plan = cpu_plan_bytes,
+    .plan = cpu_sizes_plan,
     .open = cpu_open,
     .close = cpu_close,
     .info = cpu_info,
-    .bandwidth = cpu_bandwidth,
-    .mac_peak = cpu_mac_peak,
+    .bandwidth = cpu_measure_bandwidth,
+    .mac_peak = cpu_measure_mac_peak,
     .explain = cpu_explain,
     .free_bytes = cpu_free_bytes,
     .profile = cpu_profile,

@@ -1,6 +1,5 @@
 /*
- * The CPU backend: a whole model on the cores of this machine. Its table of operations is all that
- * backend.c sees of it.
+ * The CPU backend. backend.c reaches it only through this table of operations.
  */
 #ifndef ENGINE_CPU_CPU_BACKEND_H
 #define ENGINE_CPU_CPU_BACKEND_H

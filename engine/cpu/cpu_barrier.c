@@ -1,10 +1,11 @@
 /*
- * A central barrier with a generation count instead of a sense flag: the same thing without a
- * variable a thread.
+ * A central barrier with a generation count. Unlike a sense flag, the count needs no variable per
+ * thread.
  *
- * Who waits says so before it looks at the generation for the last time, and who releases stores
- * the generation before it looks for sleepers: with sequentially consistent order one of the two
- * sees the other, and the kernel compares the generation once more before it lets anyone sleep.
+ * A waiting thread increments n_asleep before it reads the generation for the last time. The last
+ * thread to arrive stores the generation before it reads n_asleep. With sequentially consistent
+ * order one of the two sees the other, and the futex call compares the generation once more before
+ * the thread sleeps.
  */
 #define _GNU_SOURCE /* syscall */
 #include "engine/cpu/cpu_barrier.h"
@@ -20,15 +21,15 @@
 #include <unistd.h>
 #endif
 
-/* Pauses before a thread sleeps. The most: about 50 microseconds at 100 cycles a pause, longer than
- * any phase differs on a quiet machine. Waits that end in sleep halve it: where two threads share a
- * core, the one that spins keeps the other from coming. One wait in RETRY tries the most again, for
- * the day when the machine is quiet. */
+/* Pauses before a thread sleeps. The maximum is about 50 microseconds at 100 cycles per pause,
+ * longer than the difference between threads in any phase on a quiet machine. Each wait that ends
+ * in sleep halves the number: if two threads share a core, the spinning one keeps the other from
+ * arriving. One wait in RETRY uses the maximum again, in case the machine has become quiet. */
 #define SPINS_MOST 1000
-#define SPIN_CUTS 7 /* at most: to 7 pauses */
+#define SPIN_CUTS 7 /* most halvings: down to 7 pauses */
 #define RETRY 64
 
-/* Until the word is no longer `value`, or for no reason at all: the caller looks again. */
+/* May return while the word still has this value; the caller must check again. */
 static void sleep_on(atomic_uint *word, unsigned value)
 {
 #if defined(__linux__)
@@ -49,7 +50,7 @@ static void wake_all(atomic_uint *word)
 #endif
 }
 
-/* True if the generation changed within so many pauses. */
+/* True if the generation changed within n_spins pauses. */
 static bool spin_for(struct cpu_barrier *b, unsigned generation, unsigned n_spins)
 {
     for (unsigned spin = 0; spin < n_spins; spin++) {

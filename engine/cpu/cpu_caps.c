@@ -1,6 +1,6 @@
 /*
- * Names of the rungs and the choice among them. Asking the processor is x86/ and arm/; whether
- * a rung computes what it should is cpu_caps_selftest.c.
+ * Names of the instruction sets, and the limit that the user can set. x86/ and arm/ detect what the
+ * processor has; cpu_caps_selftest.c tests whether its kernels compute the right results.
  */
 #include "engine/cpu/cpu_caps.h"
 
@@ -15,8 +15,8 @@
 
 struct isa_row {
     const char *name, *title;
-    enum cpu_isa family; /* lowest vector rung of its processor family */
-    const char *needs;   /* for the sentence that refuses it */
+    enum cpu_isa family; /* lowest instruction set of its processor family */
+    const char *needs;   /* for the error message */
 };
 
 static const struct isa_row isa_rows[ISA_N] = {
@@ -59,15 +59,14 @@ bool cpu_caps_limit(struct cpu_caps *caps, const char *isa, struct bn_error *err
     while (top < ISA_N && strcmp(isa_rows[top].name, isa) != 0)
         top++;
     if (top == ISA_N)
-        return bn_fail(
-            err, BN_EARG,
-            "no instruction set is called '%s' (ref, avx2, avxvnni, avx512vnni, amx, neon, "
-            "dotprod, i8mm)",
-            isa);
+        return bn_fail(err, BN_EARG,
+                       "no instruction set is called '%s' "
+                       "(ref, avx2, avxvnni, avx512vnni, amx, neon, dotprod, i8mm)",
+                       isa);
     if (!caps->has[top])
         return bn_fail(err, BN_EUNSUPPORTED,
-                       "kernels for %s cannot run here: they need %s, and a build and an operating "
-                       "system that allow it",
+                       "kernels for %s cannot run here: "
+                       "they need %s, and a build and an operating system that allow it",
                        isa_rows[top].title, isa_rows[top].needs);
     for (enum cpu_isa i = ISA_REF + 1; i < ISA_N; i++)
         if (i > top || isa_rows[i].family != isa_rows[top].family)

@@ -1,9 +1,9 @@
 /*
- * What this processor can do, asked in one place. Nothing else reads CPUID.
+ * What this processor can do. This is the only module that reads CPUID.
  *
- * A capability counts only if the operating system grants its registers (XGETBV; AMX: arch_prctl)
- * and, for the rung in use, a self-test ran its kernels in a child process and compared them with
- * ref: an illegal instruction there costs nothing.
+ * An instruction set counts only if the operating system enables its registers (XGETBV; for AMX
+ * also arch_prctl). cpu_caps_self_test then runs its kernels in a child process and compares them
+ * with ref, so that an illegal instruction cannot end this process.
  */
 #ifndef ENGINE_CPU_CPU_CAPS_H
 #define ENGINE_CPU_CPU_CAPS_H
@@ -13,7 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* Rungs in ascending order within a family. */
+/* In ascending order within each processor family. */
 enum cpu_isa {
     ISA_REF,
     ISA_AVX2,
@@ -32,26 +32,34 @@ struct cpu_caps {
 
 void cpu_caps_detect(struct cpu_caps *caps);
 
-/* Lower `caps` to rungs up to `isa` ("ref" ... "i8mm"). BN_EARG: no such name; BN_EUNSUPPORTED:
- * this machine does not have it (the sentence says what is missing). NULL leaves caps alone. */
+/* Remove the instruction sets above `isa` ("ref" ... "i8mm") from `caps`. NULL changes nothing.
+ * BN_EARG: there is no such name. BN_EUNSUPPORTED: this machine does not have it; the message names
+ * what is missing. */
 bool cpu_caps_limit(struct cpu_caps *caps, const char *isa, struct bn_error *err);
 
-const char *cpu_isa_name(enum cpu_isa isa);  /* "avx512vnni": option and JSON */
-const char *cpu_isa_title(enum cpu_isa isa); /* "AVX-512 VNNI": for people */
+const char *cpu_isa_name(enum cpu_isa isa);  /* "avx512vnni", for options and JSON */
+const char *cpu_isa_title(enum cpu_isa isa); /* "AVX-512 VNNI", for messages */
 
-/* Numbers of the CPUs that the calling thread's mask allows: one of each physical core, then their
- * siblings. At most cap are written; returns how many there are, n_cores how many cores. 0: the
- * system does not say. */
+/* List the CPUs that the calling thread's mask allows: one of each physical core first, then their
+ * siblings. At most cap numbers are written. Returns the number of CPUs, and the number of cores in
+ * n_cores; 0 if the system does not provide them. */
 size_t cpu_list_allowed(size_t *cpus, size_t cap, size_t *n_cores);
 
-/* CPUs this process may use: affinity mask, cgroup quota, one per physical core. At least 1. */
+/* Number of CPUs this process should use: one per physical core of the affinity mask, limited by
+ * the cgroup quota. At least 1. */
 size_t cpu_default_threads(void);
-/* Whole CPUs that the quotas of the control groups pay for, rounded up; SIZE_MAX: no limit. Reads
- * ROOT/proc/self/cgroup and ROOT/sys/fs/cgroup: "" but in tests. */
+/* The cgroup CPU quota in whole CPUs, rounded up; SIZE_MAX: no limit. Reads ROOT/proc/self/cgroup
+ * and ROOT/sys/fs/cgroup; root is "" except in tests. */
 size_t cpu_quota_threads(const char *root);
 
-/* Run the kernels of each rung against ref in a forked child; rungs that fail are cleared, with a
- * line in `why` (may be NULL). Costs a few milliseconds. */
+/* Compare the kernels of a table with ref in a forked child process, so that an illegal instruction
+ * or an endless loop cannot harm this process. Returns false with the reason in `why`, also if the
+ * system refuses to fork. */
+struct cpu_kernels;
+bool cpu_caps_try_kernels(const struct cpu_kernels *k, char *why, size_t why_bytes);
+
+/* Test the kernels of each instruction set in this way and remove those that fail. `why` (may be
+ * NULL) gets one line for each. Takes a few milliseconds. */
 void cpu_caps_self_test(struct cpu_caps *caps, char *why, size_t why_bytes);
 
 #endif

@@ -1,8 +1,9 @@
 /*
- * Trust by execution. CPUID lies on some hypervisors, so each rung runs its kernels once in a
- * forked child, which says by a pipe what differed; a signal there is a finding, not a crash here.
+ * The self-test of the kernels. CPUID is wrong on some hypervisors, so the kernels of each
+ * instruction set run once in a forked child process. The child reports the first difference
+ * through a pipe. A signal in the child is also a test result.
  */
-#include "engine/cpu/kernels_agree.h"
+#include "engine/cpu/kernels_compare.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -12,19 +13,19 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#define CHILD_SECONDS 5 /* a thousand times what it needs */
+#define CHILD_SECONDS 5 /* about a thousand times the normal duration */
 #define NAME_BYTES 64
 
-/* In the child: handlers of the parent must not run, the result goes through the pipe. */
+/* Runs in the child process: no signal handler of the parent may run. */
 static void run_child(const struct cpu_kernels *k, int fd)
 {
     (void)signal(SIGILL, SIG_DFL);
     (void)signal(SIGSEGV, SIG_DFL);
     (void)signal(SIGALRM, SIG_DFL);
     (void)alarm(CHILD_SECONDS);
-    const char *name = kernels_disagreement(k);
+    const char *name = kernels_first_difference(k);
     if (name && write(fd, name, strlen(name)) < 0)
-        _exit(2); /* the child ends here: nothing of the parent may run twice */
+        _exit(2); /* _exit: no exit handler of the parent may run twice */
     _exit(name ? 1 : 0);
 }
 
@@ -33,11 +34,11 @@ static int wait_for(pid_t pid)
     int status = -1;
     while (waitpid(pid, &status, 0) < 0)
         if (errno != EINTR)
-            return -1; /* somebody else reaped it: unknown, so not trusted */
+            return -1; /* reaped by other code: the result is unknown, so do not trust it */
     return status;
 }
 
-bool kernels_try(const struct cpu_kernels *k, char *why, size_t why_bytes)
+bool cpu_caps_try_kernels(const struct cpu_kernels *k, char *why, size_t why_bytes)
 {
     int fds[2];
     char name[NAME_BYTES];
@@ -48,13 +49,13 @@ bool kernels_try(const struct cpu_kernels *k, char *why, size_t why_bytes)
     const pid_t pid = fork();
     if (pid == 0)
         run_child(k, fds[1]);
-    (void)close(fds[1]); /* so that the read below ends with the child */
+    (void)close(fds[1]); /* otherwise the read below would not end with the child */
     ssize_t n = 0;
     if (pid > 0)
         do
             n = read(fds[0], name, sizeof name - 1);
         while (n < 0 && errno == EINTR);
-    (void)close(fds[0]); /* only read */
+    (void)close(fds[0]);
     if (pid < 0) {
         (void)snprintf(why, why_bytes, "no child process for the self-test: %s", strerror(errno));
         return false;
@@ -85,7 +86,7 @@ void cpu_caps_self_test(struct cpu_caps *caps, char *why, size_t why_bytes)
             continue;
         below.has[isa] = true;
         cpu_kernels_init(&k, &below);
-        if (kernels_try(&k, text, sizeof text))
+        if (cpu_caps_try_kernels(&k, text, sizeof text))
             continue;
         below.has[isa] = false;
         if (!why || used >= why_bytes)

@@ -1,9 +1,9 @@
 /*
- * How many threads this process should start: the CPUs its affinity mask allows, one per physical
- * core (decoding is bound by memory; a second thread of the same core only takes cache), and no
- * more than a container's quota pays for.
+ * How many threads this process should start: one per physical core in its affinity mask, limited
+ * by the quota of its container. Decoding is bound by memory, so a second thread on the same core
+ * would only compete for cache.
  *
- * Everything is read from Linux' own files; where a file is missing its limit does not exist.
+ * Everything is read from Linux files. A missing file means that there is no such limit.
  */
 #define _GNU_SOURCE /* sched_getaffinity, CPU_ISSET */
 #include "engine/cpu/cpu_caps.h"
@@ -20,20 +20,21 @@
 #define MAX_CPUS 8192
 #define LINE_MAX_BYTES 1024
 
-/* First line of a file, without its newline; false when there is none. */
+/* First line of a file without its newline; false if there is none. */
 static bool read_line(const char *path, char line[LINE_MAX_BYTES])
 {
     FILE *f = fopen(path, "re");
     if (!f)
         return false;
     const bool ok = fgets(line, LINE_MAX_BYTES, f) != NULL;
-    (void)fclose(f); /* only read */
+    (void)fclose(f);
     if (ok)
         line[strcspn(line, "\n")] = '\0';
     return ok;
 }
 
-/* Whether an allowed CPU below `cpu` shares its core, by a list such as "0,64" or "0-1". */
+/* Whether an allowed CPU below `cpu` shares its core, according to a list such as "0,64" or
+ * "0-1". */
 static bool has_lower_sibling(const char *list, size_t cpu, const cpu_set_t *set, size_t set_bytes)
 {
     const char *p = list;
@@ -51,7 +52,7 @@ static bool has_lower_sibling(const char *list, size_t cpu, const cpu_set_t *set
     return false;
 }
 
-/* Is it the one that stands for its core? */
+/* Whether this is the lowest allowed CPU of its core. */
 static bool is_first_of_core(size_t cpu, const cpu_set_t *set, size_t set_bytes)
 {
     char path[128], list[LINE_MAX_BYTES];
@@ -87,7 +88,7 @@ size_t cpu_list_allowed(size_t *cpus, size_t cap, size_t *n_cores)
     return n;
 }
 
-/* Whole CPUs that quota / period microseconds pay for, rounded up; SIZE_MAX for no limit. */
+/* quota / period in whole CPUs, rounded up; SIZE_MAX for no limit. */
 static size_t quota_cpus(long long quota, long long period)
 {
     if (quota <= 0 || period <= 0)
@@ -127,6 +128,6 @@ size_t cpu_quota_threads(const char *root)
 size_t cpu_default_threads(void)
 {
     size_t n_cores;
-    (void)cpu_list_allowed(NULL, 0, &n_cores); /* only the cores are of interest */
+    (void)cpu_list_allowed(NULL, 0, &n_cores); /* only n_cores is needed */
     return size_min(size_max(n_cores, 1), cpu_quota_threads(""));
 }

@@ -1,8 +1,10 @@
 /*
- * The transformer, top to bottom. Formulas: docs/kernels.md; graphs: docs/formats.md.
+ * The transformer from the embedding to the output head. Formulas: docs/kernels.md. Graphs:
+ * docs/formats.md.
  *
- * One parallel region a pass. Each function below is entered by every lane and does its share;
- * where the next step reads what other lanes wrote, there is a barrier. Nothing here allocates.
+ * Each pass is one parallel region. All threads call each function below and do their part of it. A
+ * barrier separates steps where one reads what other threads wrote in the other. Nothing here
+ * allocates memory.
  */
 #include "engine/cpu/cpu_forward.h"
 
@@ -10,36 +12,36 @@
 #include "engine/cpu/cpu_head.h"
 #include "engine/cpu/cpu_linear.h"
 #include "engine/cpu/cpu_profile.h"
-#include "engine/cpu/cpu_share.h"
+#include "engine/cpu/cpu_work.h"
 
-/* Lane 0 looks at the cancel flag; the barrier makes its finding everyone's. */
-static bool is_cancelled(struct lane *l)
+/* Thread 0 reads the cancel flag; the barrier publishes the result to all threads. */
+static bool is_cancelled(struct cpu_thread *th)
 {
-    struct pass *pass = l->pass;
+    struct pass *pass = th->pass;
     if (!pass->cancel)
         return false;
-    if (l->index == 0)
+    if (th->index == 0)
         pass->stopped = atomic_load_explicit(pass->cancel, memory_order_relaxed);
-    lane_sync(l);
+    thread_sync(th);
     return pass->stopped;
 }
 
-/* Show a step to the trace callback, token by token. All lanes call; nothing happens in production.
- */
-static void show(struct lane *l, const char *step, size_t layer, struct rows x, size_t n)
+/* Pass the result of a step to the trace callback, token by token. All threads call this. Only
+ * tests set the callback. */
+static void show(struct cpu_thread *th, const char *step, size_t layer, struct rows x, size_t n)
 {
-    const struct backend_config *cfg = &l->pass->b->cfg;
+    const struct backend_config *cfg = &th->pass->b->cfg;
     if (!cfg->trace)
         return;
-    lane_sync(l);
-    for (size_t t = 0; l->index == 0 && t < l->pass->n_tokens; t++)
+    thread_sync(th);
+    for (size_t t = 0; th->index == 0 && t < th->pass->n_tokens; t++)
         cfg->trace(cfg->trace_ud, step, layer, x.at + t * x.stride, n);
-    lane_sync(l);
+    thread_sync(th);
 }
 
-static void run_layer(struct lane *l, size_t i)
+static void run_layer(struct cpu_thread *th, size_t i)
 {
-    const struct backend *b = l->pass->b;
+    const struct backend *b = th->pass->b;
     const struct cpu_layer *layer = &b->layers[i];
     const struct hparams *hp = &b->model->hp;
     const struct cpu_shape *shape = &b->shape;
@@ -48,85 +50,85 @@ static void run_layer(struct lane *l, size_t i)
     const struct rows attn = {s->attn, shape->attn_stride}, ffn = {s->ffn, shape->ffn_stride};
 
     /* q, k, v = W_qkv norm(h) */
-    linear_input(l, &layer->qkv, h, layer->attn_norm);
-    lane_done(l, PROFILE_NORM);
-    linear_store(l, &layer->qkv, qkv);
-    linear_fetch(l, &layer->o, layer->o.mat.n_rows);
-    lane_sync(l);
-    lane_done(l, PROFILE_QKV);
-    show(l, "qkv", i, qkv, shape->q_width + 2 * shape->kv_width);
+    linear_input(th, &layer->qkv, h, layer->attn_norm);
+    thread_end_step(th, PROFILE_NORM);
+    linear_store(th, &layer->qkv, qkv);
+    linear_fetch(th, &layer->o, layer->o.mat.n_rows);
+    thread_sync(th);
+    thread_end_step(th, PROFILE_QKV);
+    show(th, "qkv", i, qkv, shape->q_width + 2 * shape->kv_width);
 
-    /* rotate q and k, scale q, k and v to the cache */
-    attn_append(l, i);
-    lane_sync(l);
-    lane_done(l, PROFILE_ROPE);
-    show(l, "rope", i, qkv, shape->q_width + shape->kv_width);
+    /* apply RoPE to q and k, scale q, append k and v to the cache */
+    attn_append(th, i);
+    thread_sync(th);
+    thread_end_step(th, PROFILE_ROPE);
+    show(th, "rope", i, qkv, shape->q_width + shape->kv_width);
 
-    /* softmax(q k) v, causal, a group of query heads for each KV head */
-    attn_apply(l, i);
-    lane_done(l, PROFILE_ATTN);
-    show(l, "attn", i, attn, shape->q_width);
+    /* softmax(q k) v, causal; each KV head serves a group of query heads */
+    attn_apply(th, i);
+    thread_end_step(th, PROFILE_ATTN);
+    show(th, "attn", i, attn, shape->q_width);
 
-    /* h = h + W_o norm(attention); without sub-norms the attention as it is */
-    linear_input(l, &layer->o, attn, layer->attn_sub_norm);
-    lane_done(l, PROFILE_NORM);
-    linear_add(l, &layer->o, h);
-    linear_fetch(l, &layer->gate_up, hp->n_ff);
-    lane_sync(l);
-    lane_done(l, PROFILE_O);
-    show(l, "attn_residual", i, h, hp->n_embd);
+    /* h = h + W_o norm(attention); without the norm if the model has no sub-norms */
+    linear_input(th, &layer->o, attn, layer->attn_sub_norm);
+    thread_end_step(th, PROFILE_NORM);
+    linear_add(th, &layer->o, h);
+    linear_fetch(th, &layer->gate_up, hp->n_ff);
+    thread_sync(th);
+    thread_end_step(th, PROFILE_O);
+    show(th, "attn_residual", i, h, hp->n_embd);
 
     /* act(W_gate norm(h)) * (W_up norm(h)) */
-    linear_input(l, &layer->gate_up, h, layer->ffn_norm);
-    lane_done(l, PROFILE_NORM);
-    linear_gate(l, &layer->gate_up, hp->act, ffn);
-    lane_sync(l);
-    lane_done(l, PROFILE_GATE_UP);
-    show(l, "ffn", i, ffn, hp->n_ff);
+    linear_input(th, &layer->gate_up, h, layer->ffn_norm);
+    thread_end_step(th, PROFILE_NORM);
+    linear_gate(th, &layer->gate_up, hp->act, ffn);
+    thread_sync(th);
+    thread_end_step(th, PROFILE_GATE_UP);
+    show(th, "ffn", i, ffn, hp->n_ff);
 
-    /* h = h + W_down norm(that) */
-    linear_input(l, &layer->down, ffn, layer->ffn_sub_norm);
-    lane_done(l, PROFILE_NORM);
-    linear_add(l, &layer->down, h);
+    /* h = h + W_down norm(ffn) */
+    linear_input(th, &layer->down, ffn, layer->ffn_sub_norm);
+    thread_end_step(th, PROFILE_NORM);
+    linear_add(th, &layer->down, h);
     if (i + 1 < hp->n_layers)
-        linear_fetch(l, &layer[1].qkv, layer[1].qkv.mat.n_rows);
-    lane_sync(l);
-    lane_done(l, PROFILE_DOWN);
-    show(l, "ffn_residual", i, h, hp->n_embd);
+        linear_fetch(th, &layer[1].qkv, layer[1].qkv.mat.n_rows);
+    thread_sync(th);
+    thread_end_step(th, PROFILE_DOWN);
+    show(th, "ffn_residual", i, h, hp->n_embd);
 }
 
-static void run_lane(void *ud, size_t index, size_t n_lanes)
+static void run_on_thread(void *ud, size_t index, size_t n_threads)
 {
     struct pass *pass = ud;
-    struct lane *l = &pass->b->scratch.lanes[index];
-    l->n_lanes = n_lanes;
-    head_embed(l);
-    lane_done(l, PROFILE_EMBED);
-    show(l, "embd", 0, (struct rows){pass->b->scratch.h, pass->b->shape.h_stride},
+    struct cpu_thread *th = &pass->b->scratch.threads[index];
+    th->n_threads = n_threads;
+    head_embed(th);
+    thread_end_step(th, PROFILE_EMBED);
+    show(th, "embd", 0, (struct rows){pass->b->scratch.h, pass->b->shape.h_stride},
          pass->b->model->hp.n_embd);
     for (size_t i = 0; i < pass->b->model->hp.n_layers; i++) {
-        if (is_cancelled(l))
+        if (is_cancelled(th))
             return;
-        run_layer(l, i);
+        run_layer(th, i);
     }
-    head_apply(l);
-    lane_done(l, PROFILE_HEAD);
+    head_apply(th);
+    thread_end_step(th, PROFILE_HEAD);
 }
 
 bool forward_run(struct pass *pass, struct bn_error *err)
 {
-    lanes_begin(pass->b->scratch.lanes, pass->plan.n_lanes);
-    team_run(pass->b->n_threads, pass->plan.n_lanes, run_lane, pass);
+    threads_begin(pass->b->scratch.threads, pass->strategy.n_active);
+    team_run(pass->b->n_threads, pass->strategy.n_active, run_on_thread, pass);
 
-    const size_t room_wanted = atomic_load_explicit(&pass->room_wanted, memory_order_relaxed);
+    const size_t room_needed = atomic_load_explicit(&pass->room_needed, memory_order_relaxed);
     if (pass->stopped)
         return bn_fail(err, BN_ECANCELLED, "cancelled");
     if (atomic_load_explicit(&pass->not_finite, memory_order_relaxed))
         return bn_fail(err, BN_EDEVICE,
-                       "a logit is not a finite number: the weights do not fit this program, or "
-                       "the machine computed nonsense");
-    if (room_wanted > 0)
+                       "a logit is not a finite number: "
+                       "the model file is damaged, or this machine computes wrong results");
+    if (room_needed > 0)
         return bn_fail(err, BN_EARG, "a row of candidates needs room for at least %zu",
-                       room_wanted);
+                       room_needed);
     return true;
 }

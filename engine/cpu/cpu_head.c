@@ -1,6 +1,7 @@
 /*
- * The head, up to HEAD_GROUP rows at a time so that the table is read once for them: lanes share
- * the vocabulary for the products, then the rows for the selection.
+ * The output head. Up to HEAD_GROUP rows of logits are computed in one pass over its table. First
+ * the vocabulary is divided over the threads to compute logits, then the rows are divided to select
+ * candidates.
  */
 #include "engine/cpu/cpu_head.h"
 
@@ -9,13 +10,14 @@
 #include "engine/cpu/cpu_kv.h"
 #include "engine/cpu/cpu_pick.h"
 #include "engine/cpu/cpu_screen.h"
-#include "engine/cpu/cpu_share.h"
+#include "engine/cpu/cpu_work.h"
 #include "engine/model/rope.h"
 
 #include <math.h>
 #include <string.h>
 
-#define TABLE_ROWS 64 /* table rows at a time: 320 kB of F16 at width 2560, second-level cache */
+#define TABLE_ROWS                                                                                 \
+    64 /* table rows at a time: 320 kB of F16 at width 2560, which stay in the second-level cache */
 
 static int32_t token_id(const struct pass *pass, size_t token)
 {
@@ -25,30 +27,30 @@ static int32_t token_id(const struct pass *pass, size_t token)
     return item->ids[token];
 }
 
-static void embed_token(struct lane *l, size_t token, size_t pos)
+static void embed_token(struct cpu_thread *th, size_t token, size_t pos)
 {
-    const struct backend *b = l->pass->b;
+    const struct backend *b = th->pass->b;
     const struct model *m = b->model;
     const size_t n_pairs = m->hp.n_rot / 2;
-    const uint8_t *row = m->embd.bytes + (size_t)token_id(l->pass, token) * b->shape.row_bytes;
+    const uint8_t *row = m->embd.bytes + (size_t)token_id(th->pass, token) * b->shape.row_bytes;
     b->k.row_decode[m->embd.type](row, m->hp.n_embd, b->scratch.h + token * b->shape.h_stride);
     rope_angles(b->rope_freq, n_pairs, pos, b->scratch.rope_c + token * n_pairs,
                 b->scratch.rope_s + token * n_pairs);
 }
 
-void head_embed(struct lane *l)
+void head_embed(struct cpu_thread *th)
 {
-    const struct pass *pass = l->pass;
-    const struct share tiles = lane_share(l, pass->n_tiles, 1);
-    for (size_t i = tiles.begin; i < tiles.end; i++) {
-        const struct tile *tile = &pass->b->scratch.tiles[i];
-        for (size_t t = 0; t < tile->n_tokens; t++)
-            embed_token(l, tile->token0 + t, tile->pos0 + t);
+    const struct pass *pass = th->pass;
+    const struct work_range blocks = thread_range(th, pass->n_token_blocks, 1);
+    for (size_t i = blocks.begin; i < blocks.end; i++) {
+        const struct token_block *tokens = &pass->b->scratch.token_blocks[i];
+        for (size_t t = 0; t < tokens->n_tokens; t++)
+            embed_token(th, tokens->token0 + t, tokens->pos0 + t);
     }
-    lane_sync(l);
+    thread_sync(th);
 }
 
-/* The largest of z; true if one of them is infinite or NaN. */
+/* Update *best with the largest of z; true if a logit is infinite or NaN. */
 static bool scan_row(const float *z, size_t n, float *best)
 {
     uint32_t worst = 0;
@@ -60,116 +62,118 @@ static bool scan_row(const float *z, size_t n, float *best)
     return worst >= 0x7f800000u;
 }
 
-/* This lane's part of the vocabulary for those of the group's rows that are not screened. */
-static void multiply_table(struct lane *l, const struct want *wants, size_t n_wants)
+/* Logits of this thread's part of the vocabulary, for the rows of the group that are not
+ * screened. */
+static void multiply_table(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs)
 {
-    const struct backend *b = l->pass->b;
+    const struct backend *b = th->pass->b;
     const struct model *m = b->model;
     const struct cpu_shape *shape = &b->shape;
     const rows_dot_fn dot = b->k.rows_dot[b->head.type];
-    const struct share ids = lane_share(l, m->hp.n_vocab, ROW_UNIT);
+    const struct work_range ids = thread_range(th, m->hp.n_vocab, ROW_UNIT);
     bool bad = false, any = false;
-    for (size_t i = 0; i < n_wants; i++) {
-        l->best[i] = l->best_noisy[i] = -INFINITY;
-        l->best_noisy_id[i] = -1;
-        any |= !wants[i].screened;
+    for (size_t i = 0; i < n_reqs; i++) {
+        th->best[i] = th->best_noisy[i] = -INFINITY;
+        th->best_noisy_id[i] = -1;
+        any |= !reqs[i].screened;
     }
     if (!any)
         return;
-    atomic_fetch_add_explicit(&l->pass->head_bytes, (ids.end - ids.begin) * shape->head_row_bytes,
+    atomic_fetch_add_explicit(&th->pass->head_bytes, (ids.end - ids.begin) * shape->head_row_bytes,
                               memory_order_relaxed);
     for (size_t id = ids.begin; id < ids.end; id += TABLE_ROWS) {
         const size_t n = size_min(TABLE_ROWS, ids.end - id);
-        for (size_t i = 0; i < n_wants; i++) {
+        for (size_t i = 0; i < n_reqs; i++) {
             float *z = b->scratch.z + i * shape->vocab_stride + id;
-            if (wants[i].screened)
+            if (reqs[i].screened)
                 continue;
             const struct table_rows rows = {b->head.bytes + id * shape->head_row_bytes,
                                             shape->head_row_bytes, n, NULL};
-            dot(&rows, b->scratch.head_x + i * shape->h_stride, m->hp.n_embd, z, l->row);
-            bad |= scan_row(z, n, &l->best[i]);
-            if (wants[i].head->kind == HEAD_GUMBEL)
-                pick_gumbel(z, id, n, wants[i].head, wants[i].position, &l->best_noisy[i],
-                            &l->best_noisy_id[i]);
+            dot(&rows, b->scratch.head_x + i * shape->h_stride, m->hp.n_embd, z, th->row);
+            bad |= scan_row(z, n, &th->best[i]);
+            if (reqs[i].request->kind == HEAD_GUMBEL)
+                pick_gumbel(z, id, n, reqs[i].request, reqs[i].position, &th->best_noisy[i],
+                            &th->best_noisy_id[i]);
         }
     }
     if (bad)
-        atomic_store_explicit(&l->pass->not_finite, true, memory_order_relaxed);
+        atomic_store_explicit(&th->pass->not_finite, true, memory_order_relaxed);
 }
 
-/* The lanes' ranges ascend, so the first of equals has the lower id. */
-static void finish_gumbel(const struct lane *l, size_t i, struct want *want)
+/* The ranges of the threads ascend, so the first of equal values has the lowest id. */
+static void finish_gumbel(const struct cpu_thread *th, size_t i, struct requested_row *req)
 {
-    const struct lane *lanes = l->pass->b->scratch.lanes, *top = &lanes[0];
-    for (size_t j = 1; j < l->n_lanes; j++)
-        if (lanes[j].best_noisy[i] > top->best_noisy[i])
-            top = &lanes[j];
+    const struct cpu_thread *threads = th->pass->b->scratch.threads, *top = &threads[0];
+    for (size_t j = 1; j < th->n_threads; j++)
+        if (threads[j].best_noisy[i] > top->best_noisy[i])
+            top = &threads[j];
     const int32_t id = top->best_noisy_id[i];
-    const float *z = l->pass->b->scratch.z + i * l->pass->b->shape.vocab_stride;
-    want->row->cands[0] = (struct head_cand){id, z[id]};
-    want->n_found = 1;
+    const float *z = th->pass->b->scratch.z + i * th->pass->b->shape.vocab_stride;
+    req->row->cands[0] = (struct head_cand){id, z[id]};
+    req->n_found = 1;
 }
 
-static void finish_row(struct lane *l, size_t i, struct want *want)
+static void finish_row(struct cpu_thread *th, size_t i, struct requested_row *req)
 {
-    const struct backend *b = l->pass->b;
+    const struct backend *b = th->pass->b;
     const size_t n_vocab = b->model->hp.n_vocab;
     const float *z = b->scratch.z + i * b->shape.vocab_stride;
     bool has_room = true;
-    if (want->head->kind == HEAD_GUMBEL) {
-        finish_gumbel(l, i, want);
-    } else if (want->head->kind == HEAD_ALL) {
-        has_room = pick_all(z, n_vocab, want->row, &want->n_found);
+    if (req->request->kind == HEAD_GUMBEL) {
+        finish_gumbel(th, i, req);
+    } else if (req->request->kind == HEAD_ALL) {
+        has_room = pick_all(z, n_vocab, req->row, &req->n_found);
     } else {
         float best = -INFINITY;
-        for (size_t j = 0; j < l->n_lanes; j++)
-            best = fmaxf(best, b->scratch.lanes[j].best[i]);
-        has_room = pick_top(z, n_vocab, best, want->head, want->row, l->seen, &want->n_found);
+        for (size_t j = 0; j < th->n_threads; j++)
+            best = fmaxf(best, b->scratch.threads[j].best[i]);
+        has_room = pick_top(z, n_vocab, best, req->request, req->row, th->seen, &req->n_found);
     }
     if (!has_room)
-        atomic_store_explicit(&l->pass->room_wanted, want->n_found, memory_order_relaxed);
+        atomic_store_explicit(&th->pass->room_needed, req->n_found, memory_order_relaxed);
 }
 
-/* From bounds to logits for those rows that are screened and no draw; the last of them are still
- * in the cache. */
-static void screen_group(struct lane *l, const struct want *wants, size_t n_wants)
+/* From bounds to logits, for the HEAD_TOP rows that are screened. Descending, since the last rows
+ * are still in the cache. */
+static void screen_group(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs)
 {
     bool any = false;
-    for (size_t i = n_wants; i-- > 0;)
-        if (wants[i].screened && wants[i].head->kind == HEAD_TOP) {
-            screen_rescore(l, i, &wants[i]);
+    for (size_t i = n_reqs; i-- > 0;)
+        if (reqs[i].screened && reqs[i].request->kind == HEAD_TOP) {
+            screen_rescore(th, i, &reqs[i]);
             any = true;
         }
     if (any)
-        lane_sync(l);
+        thread_sync(th);
 }
 
-static void apply_group(struct lane *l, struct want *wants, size_t n_wants)
+static void apply_group(struct cpu_thread *th, struct requested_row *reqs, size_t n_reqs)
 {
-    const struct backend *b = l->pass->b;
+    const struct backend *b = th->pass->b;
     const struct hparams *hp = &b->model->hp;
-    const struct share rows = lane_share(l, n_wants, 1);
+    const struct work_range rows = thread_range(th, n_reqs, 1);
     for (size_t i = rows.begin; i < rows.end; i++) {
-        b->k.rms_norm(b->scratch.h + wants[i].token * b->shape.h_stride, b->output_norm, hp->n_embd,
+        b->k.rms_norm(b->scratch.h + reqs[i].token * b->shape.h_stride, b->output_norm, hp->n_embd,
                       hp->rms_eps, b->scratch.head_x + i * b->shape.h_stride);
-        screen_query(b, i, &wants[i]);
+        screen_query(b, i, &reqs[i]);
     }
-    lane_sync(l);
-    multiply_table(l, wants, n_wants);
-    screen_bounds(l, wants, n_wants);
-    lane_sync(l);
-    screen_group(l, wants, n_wants);
-    /* Everyone sees the same flag: it was last written before the barrier, and is again only after
-     * the one below. */
-    if (!atomic_load_explicit(&l->pass->not_finite, memory_order_relaxed))
+    thread_sync(th);
+    multiply_table(th, reqs, n_reqs);
+    screen_bounds(th, reqs, n_reqs);
+    thread_sync(th);
+    screen_group(th, reqs, n_reqs);
+    /* All threads read the same value: not_finite was last written before the barrier above and is
+     * next written after the barrier below. */
+    if (!atomic_load_explicit(&th->pass->not_finite, memory_order_relaxed))
         for (size_t i = rows.begin; i < rows.end; i++)
-            finish_row(l, i, &wants[i]);
-    lane_sync(l);
+            finish_row(th, i, &reqs[i]);
+    thread_sync(th);
 }
 
-void head_apply(struct lane *l)
+void head_apply(struct cpu_thread *th)
 {
-    const struct pass *pass = l->pass;
-    for (size_t i = 0; i < pass->n_wants; i += HEAD_GROUP)
-        apply_group(l, pass->b->scratch.wants + i, size_min(HEAD_GROUP, pass->n_wants - i));
+    const struct pass *pass = th->pass;
+    for (size_t i = 0; i < pass->n_requested_rows; i += HEAD_GROUP)
+        apply_group(th, pass->b->scratch.requested_rows + i,
+                    size_min(HEAD_GROUP, pass->n_requested_rows - i));
 }

@@ -1,25 +1,27 @@
 /*
- * Both ends of a pass: token ids to embedding rows, hidden states to candidates. The table rows are
- * read straight from the file's bytes, but for a head that is kept at eight bits. Those of a pass
- * are entered by all lanes.
+ * The two ends of a pass: token ids to embedding rows, and hidden states to candidates. Table rows
+ * are read from the bytes of the file, except for an output head that is kept at eight bits. All
+ * threads call the functions of a pass.
  */
 #ifndef ENGINE_CPU_CPU_HEAD_H
 #define ENGINE_CPU_CPU_HEAD_H
 
 #include "engine/cpu/cpu_state.h"
 
-/* What the head's rows are multiplied as, for this form of the head: their own type, or Q8_0. */
+/* Type of the rows that are multiplied: the type in the file, or Q8_0 for BN_HEAD_Q8. */
 enum tensor_type head_type(const struct model *m, enum bn_head_mode head);
-/* Bytes of the copy at eight bits, 0: there is none; false on overflow. */
+/* Bytes of the copy at eight bits, 0 if there is none; false on overflow. */
 bool head_copy_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes);
-/* Make it, and b->head refer to it. BN_ENOMEM, BN_ECANCELLED, BN_EUNSUPPORTED. */
+/* Make the copy if there is one, and let b->head refer to it. BN_ENOMEM, BN_ECANCELLED,
+ * BN_EUNSUPPORTED. */
 bool head_copy_open(struct backend *b, const struct backend_control *control, struct bn_error *err);
 
-/* scratch.h = embedding rows of the pass's tokens; their RoPE angles beside. */
-void head_embed(struct lane *l);
+/* Write the embedding rows of all tokens to scratch.h, and their RoPE angles to rope_c and
+ * rope_s. */
+void head_embed(struct cpu_thread *th);
 
-/* Candidates of every wanted row. Sets pass->not_finite or pass->room_wanted on trouble; counts are
- * in wants[].n_found, head_row.n stays as it is. */
-void head_apply(struct lane *l);
+/* Find the candidates of every requested row and set its n_found; head_row.n does not change. On
+ * failure pass->not_finite or pass->room_needed is set. */
+void head_apply(struct cpu_thread *th);
 
 #endif

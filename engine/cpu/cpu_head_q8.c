@@ -1,19 +1,19 @@
 /*
- * The head at eight bits: a copy of its rows as Q8_0, made when the backend opens, for who asked
- * for the approximation. A block of 32 has the scale (largest magnitude / 127) in F16; elements are
- * rounded to nearest, half to even. Plain C, so every machine makes the same bytes.
+ * The output head at eight bits: a copy of its rows as Q8_0, made when the backend opens with
+ * --head q8, an approximation. Each block of 32 has the scale (largest magnitude / 127) in F16;
+ * elements are rounded to nearest, half to even. Plain C, so every machine makes the same bytes.
  */
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_head.h"
-#include "engine/cpu/cpu_share.h"
+#include "engine/cpu/cpu_work.h"
 
 #include <math.h>
 #include <string.h>
 
 #define BLOCK_COLS 32
-#define BLOCK_BYTES 34 /* an F16, 32 bytes */
-#define STEP_ROWS 1024 /* between two looks at the cancel flag */
+#define BLOCK_BYTES 34 /* an F16 and 32 bytes */
+#define STEP_ROWS 1024 /* rows between two reads of the cancel flag */
 
 enum tensor_type head_type(const struct model *m, enum bn_head_mode head)
 {
@@ -43,7 +43,7 @@ static void make_block(const float *x, uint8_t *out)
     }
 }
 
-/* What the threads share. */
+/* Shared by the threads that make the copy. */
 struct copying {
     struct backend *b;
     const struct backend_control *control;
@@ -59,13 +59,13 @@ static bool is_cancelled(const struct copying *c)
     return cancel && atomic_load_explicit(cancel, memory_order_relaxed);
 }
 
-static void copy_lane(void *ud, size_t index, size_t n_lanes)
+static void copy_on_thread(void *ud, size_t index, size_t n_threads)
 {
     struct copying *c = ud;
     const struct backend *b = c->b;
     const struct tensor_ref *from = &b->model->head;
     const size_t n_embd = b->model->hp.n_embd, row_bytes = from->n_bytes / b->model->hp.n_vocab;
-    const struct share ids = share_of(b->model->hp.n_vocab, ROW_UNIT, index, n_lanes);
+    const struct work_range ids = work_range_of(b->model->hp.n_vocab, ROW_UNIT, index, n_threads);
     float *wide = c->wide + index * c->wide_stride;
     for (size_t id = ids.begin; id < ids.end; id++) {
         if ((id - ids.begin) % STEP_ROWS == 0 && is_cancelled(c)) {
@@ -86,7 +86,8 @@ bool head_copy_open(struct backend *b, const struct backend_control *control, st
     const struct model *m = b->model;
     size_t n_bytes;
     if (!head_copy_bytes(m, b->cfg.head, &n_bytes))
-        return bn_fail(err, BN_EUNSUPPORTED, "a head of %zu rows is too large", m->hp.n_vocab);
+        return bn_fail(err, BN_EUNSUPPORTED, "an output head of %zu rows is too large",
+                       m->hp.n_vocab);
     if (n_bytes == 0)
         return true;
     struct copying c = {
@@ -94,10 +95,11 @@ bool head_copy_open(struct backend *b, const struct backend_control *control, st
     c.wide = mem_alloc(b->n_threads * c.wide_stride, sizeof *c.wide);
     if (!c.wide || !mem_map_open(&b->head_map, n_bytes, MEM_PAGES_HUGE)) {
         mem_free(c.wide);
-        return bn_fail(err, BN_ENOMEM, "no memory for a head of %zu bytes", n_bytes);
+        return bn_fail(err, BN_ENOMEM, "no memory for an output head of %zu bytes", n_bytes);
     }
     c.rows = b->head_map.ptr;
-    team_run(b->n_threads, plan_load_lanes(m->head.n_bytes, b->n_threads), copy_lane, &c);
+    team_run(b->n_threads, strategy_load_threads(m->head.n_bytes, b->n_threads), copy_on_thread,
+             &c);
     mem_free(c.wide);
     if (atomic_load(&c.stop))
         return bn_fail(err, BN_ECANCELLED, "loading was cancelled");

@@ -1,5 +1,5 @@
 /*
- * Opening, filling, saving and restoring a KV cache.
+ * Opens, fills, saves and restores a KV cache.
  */
 #include "engine/cpu/cpu_kv.h"
 
@@ -26,7 +26,7 @@ bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error 
     }
     if (!mem_map_open(&s->map, n_bytes, MEM_PAGES_HUGE)) {
         kv_close(s);
-        return bn_fail(err, BN_ENOMEM, "no room for the %zu bytes of a context of %zu tokens",
+        return bn_fail(err, BN_ENOMEM, "no memory for the %zu bytes of a context of %zu tokens",
                        n_bytes, n_ctx);
     }
     *out = s;
@@ -52,66 +52,66 @@ void kv_truncate(struct seq *s, size_t n_keep)
         s->length = n_keep;
 }
 
-static void append_f16(const struct lane *l, const struct kv_block *to, size_t pos, const float *k,
-                       const float *v)
+static void append_f16(const struct cpu_thread *th, const struct kv_block *to, size_t pos,
+                       const float *k, const float *v)
 {
-    const struct backend *b = l->pass->b;
+    const struct backend *b = th->pass->b;
     const size_t head_dim = b->model->hp.head_dim;
     uint16_t *const keys = (uint16_t *)(void *)to->k + pos;
-    b->k.to_f16(k, head_dim, l->f16);
+    b->k.to_f16(k, head_dim, th->f16);
     for (size_t i = 0; i < head_dim; i++)
-        keys[i * ATTN_BLOCK] = l->f16[i];
+        keys[i * ATTN_BLOCK] = th->f16[i];
     b->k.to_f16(v, head_dim, (uint16_t *)(void *)to->v + pos * b->shape.v_stride);
 }
 
-static void append_q8(const struct lane *l, const struct kv_block *to, size_t pos, const float *k,
-                      const float *v)
+static void append_q8(const struct cpu_thread *th, const struct kv_block *to, size_t pos,
+                      const float *k, const float *v)
 {
-    const struct backend *b = l->pass->b;
+    const struct backend *b = th->pass->b;
     const size_t head_dim = b->model->hp.head_dim;
     struct act_scale scale;
-    b->k.quantise(&(struct act_in){.x = k, .n = head_dim, .ahead = v}, l->q8, &scale);
+    b->k.quantise(&(struct act_in){.x = k, .n = head_dim, .ahead = v}, th->q8, &scale);
     to->scales[pos] = 1.0f / scale.s;
-    for (size_t i = 0; i < head_dim; i += ATTN_QUAD) /* l->q8 has zeros past head_dim */
-        memcpy(to->k + i * ATTN_BLOCK + pos * ATTN_QUAD, l->q8 + i, ATTN_QUAD);
-    b->k.quantise(&(struct act_in){.x = v, .n = head_dim}, l->q8, &scale);
+    for (size_t i = 0; i < head_dim; i += ATTN_QUAD) /* th->q8 has zeros past head_dim */
+        memcpy(to->k + i * ATTN_BLOCK + pos * ATTN_QUAD, th->q8 + i, ATTN_QUAD);
+    b->k.quantise(&(struct act_in){.x = v, .n = head_dim}, th->q8, &scale);
     to->scales[ATTN_BLOCK + pos] = 1.0f / scale.s;
     uint8_t *const values = to->v + pos / ATTN_QUAD * ATTN_QUAD * b->shape.v_stride;
     for (size_t i = 0; i < head_dim; i++)
-        values[i * ATTN_QUAD + pos % ATTN_QUAD] = (uint8_t)l->q8[i];
+        values[i * ATTN_QUAD + pos % ATTN_QUAD] = (uint8_t)th->q8[i];
 }
 
-void kv_append(const struct lane *l, const struct tile *tile, size_t layer, size_t kv_head,
-               const float *k, const float *v, size_t kv_stride)
+void kv_append(const struct cpu_thread *th, const struct token_block *tokens, size_t layer,
+               size_t kv_head, const float *k, const float *v, size_t kv_stride)
 {
-    const struct kv_block to = kv_block_at(tile->seq, layer, kv_head, tile->pos0 / ATTN_BLOCK);
-    const size_t pos = tile->pos0 % ATTN_BLOCK;
-    for (size_t t = 0; t < tile->n_tokens; t++) {
-        if (l->pass->b->cfg.kv == BN_KV_Q8)
-            append_q8(l, &to, pos + t, k + t * kv_stride, v + t * kv_stride);
+    const struct kv_block to = kv_block_at(tokens->seq, layer, kv_head, tokens->pos0 / ATTN_BLOCK);
+    const size_t pos = tokens->pos0 % ATTN_BLOCK;
+    for (size_t t = 0; t < tokens->n_tokens; t++) {
+        if (th->pass->b->cfg.kv == BN_KV_Q8)
+            append_q8(th, &to, pos + t, k + t * kv_stride, v + t * kv_stride);
         else
-            append_f16(l, &to, pos + t, k + t * kv_stride, v + t * kv_stride);
+            append_f16(th, &to, pos + t, k + t * kv_stride, v + t * kv_stride);
     }
 }
 
-void kv_fetch(const struct tile *tile, size_t layer, size_t kv_head)
+void kv_fetch(const struct token_block *tokens, size_t layer, size_t kv_head)
 {
-    const struct backend *b = tile->seq->backend;
-    const struct kv_block to = kv_block_at(tile->seq, layer, kv_head, tile->pos0 / ATTN_BLOCK);
+    const struct backend *b = tokens->seq->backend;
+    const struct kv_block to = kv_block_at(tokens->seq, layer, kv_head, tokens->pos0 / ATTN_BLOCK);
     const size_t unit = b->cfg.kv == BN_KV_Q8 ? ATTN_QUAD : sizeof(uint16_t);
-    const uint8_t *at = to.k + tile->pos0 % ATTN_BLOCK * unit;
+    const uint8_t *at = to.k + tokens->pos0 % ATTN_BLOCK * unit;
     for (; at < to.k + b->shape.k_bytes; at += ATTN_BLOCK * unit)
         cpu_prefetch(at);
 }
 
-/* Zeros for positions n and up of n_rows rows of ATTN_BLOCK units. */
+/* Write zeros to positions n and up of n_rows rows of ATTN_BLOCK units. */
 static void clear_rows(uint8_t *rows, size_t n_rows, size_t n, size_t unit_bytes)
 {
     for (size_t i = 0; i < n_rows; i++)
         memset(rows + (i * ATTN_BLOCK + n) * unit_bytes, 0, (ATTN_BLOCK - n) * unit_bytes);
 }
 
-/* The same of V as bytes: four positions of a dim lie together. */
+/* The same for V of type Q8, where four positions of an element are adjacent. */
 static void clear_values_q8(const struct kv_block *b, size_t v_stride, size_t n)
 {
     for (size_t pos = n; pos < ATTN_BLOCK; pos++)
@@ -119,8 +119,8 @@ static void clear_values_q8(const struct kv_block *b, size_t v_stride, size_t n)
             b->v[(pos / ATTN_QUAD * v_stride + i) * ATTN_QUAD + pos % ATTN_QUAD] = 0;
 }
 
-/* Zeros where the last block holds positions past the length: a snapshot is a function of the
- * tokens, and says nothing about text that was taken back. */
+/* Clear the positions of the last block that are past the length. A saved chat must depend only on
+ * its tokens, and must not contain traces of removed text. */
 static void clear_past_length(struct seq *s)
 {
     const struct backend *b = s->backend;
@@ -143,7 +143,7 @@ static void clear_past_length(struct seq *s)
     }
 }
 
-/* Whole blocks up to the one that holds position length - 1, one piece each. */
+/* Transfer whole blocks, one call each, up to the one that holds position length - 1. */
 static bool move_blocks(const struct seq *s, size_t length, const struct bn_stream *stream)
 {
     for (size_t pos = 0, block = 0; pos < length; pos += ATTN_BLOCK, block++)

@@ -1,11 +1,11 @@
 /*
- * The KV cache of one sequence: blocks of ATTN_BLOCK positions, each block all layers and KV heads
- * [block][layer][kv head]{K, V, scales}, each as kernels_attn.h has it: F16 without scales, or
- * bytes.
+ * The KV cache of one sequence, in blocks of ATTN_BLOCK positions. Each block holds all layers and
+ * KV heads: [block][layer][kv head]{K, V, scales}, in the formats of kernels_attn.h: F16 without
+ * scales, or Q8.
  *
- * One mapping for the whole context, touched as it fills: it costs what it holds, growing is free,
- * and truncating sets a number. Positions at or past the length hold zeros or what was there before
- * a truncate; nothing reads them.
+ * The whole context is one mapping whose pages the system allocates on first use. So memory grows
+ * with the text, and truncating only sets a number. Positions at or past the length hold zeros or
+ * old values; they are never read.
  */
 #ifndef ENGINE_CPU_CPU_KV_H
 #define ENGINE_CPU_CPU_KV_H
@@ -16,21 +16,21 @@ struct seq {
     struct backend *backend;
     struct mem_map map;
     size_t n_ctx, length;            /* positions */
-    size_t layer_bytes, block_bytes; /* of a block: one layer, all */
+    size_t layer_bytes, block_bytes; /* of a block: bytes of one layer, bytes of all layers */
 };
 
-/* BN_EARG: the context does not fit in memory addresses. BN_ENOMEM. */
+/* BN_EARG: the context exceeds the address space. BN_ENOMEM. */
 bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err);
-void kv_close(struct seq *s); /* NULL is fine */
+void kv_close(struct seq *s); /* NULL is allowed */
 size_t kv_length(const struct seq *s);
 void kv_truncate(struct seq *s, size_t n_keep);
 bool kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err);
 bool kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err);
 
-/* A block of one layer and KV head. */
+/* The part of a block for one layer and KV head. */
 struct kv_block {
     uint8_t *k, *v;
-    float *scales; /* (2, ATTN_BLOCK) of bytes */
+    float *scales; /* (2, ATTN_BLOCK), only with Q8 */
 };
 static inline struct kv_block kv_block_at(const struct seq *s, size_t layer, size_t kv_head,
                                           size_t block)
@@ -42,12 +42,13 @@ static inline struct kv_block kv_block_at(const struct seq *s, size_t layer, siz
                              (float *)(void *)(k + shape->k_bytes + shape->v_bytes)};
 }
 
-/* Write keys and values of a tile: k and v are (tile->n_tokens) rows kv_stride floats apart. l
- * lends its scratch. */
-void kv_append(const struct lane *l, const struct tile *tile, size_t layer, size_t kv_head,
-               const float *k, const float *v, size_t kv_stride);
+/* Append the keys and values of a token block: k and v are (tokens->n_tokens) rows, kv_stride
+ * floats apart. th provides scratch buffers. */
+void kv_append(const struct cpu_thread *th, const struct token_block *tokens, size_t layer,
+               size_t kv_head, const float *k, const float *v, size_t kv_stride);
 
-/* Fetch what kv_append writes of keys: a line for each element of a head. */
-void kv_fetch(const struct tile *tile, size_t layer, size_t kv_head);
+/* Prefetch the cache lines of the keys that kv_append will write: one for each element of a
+ * head. */
+void kv_fetch(const struct token_block *tokens, size_t layer, size_t kv_head);
 
 #endif

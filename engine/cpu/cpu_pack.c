@@ -1,24 +1,36 @@
 /*
- * Packing at load: one anonymous mapping, filled in the order a pass reads it, each matrix by the
- * threads that will read it, and the pages of the file let go behind them.
+ * Packs the weights when the backend opens: one anonymous mapping, filled in the order in which a
+ * pass reads it. Each thread packs about the rows that it will read. The pages of the model file
+ * are released after each matrix.
  */
 #include "engine/cpu/cpu_pack.h"
 
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_head.h"
+#include "engine/cpu/cpu_pack_lines.h"
 #include "engine/cpu/cpu_screen.h"
-#include "engine/cpu/cpu_share.h"
+#include "engine/cpu/cpu_work.h"
 
 #include <string.h>
 
-/* The matrices of a layer as a pass multiplies with them: which of the file's are one. */
+bool pack_in_columns(const struct model *m, const struct backend_config *cfg,
+                     const struct linear *down)
+{
+    const struct ternary_source *src = &down->source;
+    return cfg->skip == BN_SKIP_ON && m->hp.act == FFN_RELU2 && src->type == TENSOR_I2_S &&
+           src->layout == BN_I2S_A && src->n_cols % LINE_COLS == 0 && src->n_cols <= MOST_SUMMED &&
+           (uintptr_t)src->bytes % 32 == 0;
+}
+
+/* The matrices of a layer as a pass multiplies them. Some consist of several matrices of the
+ * file. */
 enum { QKV, OUT, GATE_UP, DOWN, N_JOBS };
 
 struct job {
     const struct linear *parts[3];
     size_t n_parts;
     size_t n_cols, n_rows, n_lines;
-    size_t col_lines; /* of a column where columns are packed, 0: rows are */
+    size_t col_lines; /* lines of a column; 0: the matrix is packed by rows */
 };
 
 static void layer_job(struct job *job, const struct model *m, const struct backend_config *cfg,
@@ -34,14 +46,15 @@ static void layer_job(struct job *job, const struct model *m, const struct backe
     const struct linear *const *p = parts[kind];
     *job = (struct job){.parts = {p[0], p[1], p[2]}};
     for (; job->n_parts < 3 && p[job->n_parts]; job->n_parts++)
-        job->n_rows += p[job->n_parts]->source.n_rows; /* each is bounded by the file */
+        job->n_rows +=
+            p[job->n_parts]->source.n_rows; /* cannot overflow: each is limited by the file size */
     job->n_cols = p[0]->source.n_cols;
     job->n_lines = job->n_cols / LINE_COLS + (job->n_cols % LINE_COLS != 0);
     if (kind == DOWN && pack_in_columns(m, cfg, &layer->down))
         job->col_lines = job->n_rows / LINE_COLS + (job->n_rows % LINE_COLS != 0);
 }
 
-/* Lines of a job; false on overflow. */
+/* Number of lines of a job; false on overflow. */
 static bool job_lines(const struct job *job, size_t *n)
 {
     return job->col_lines ? size_mul(n, job->n_cols, job->col_lines)
@@ -90,81 +103,7 @@ bool pack_bytes(const struct model *m, const struct backend_config *cfg, size_t 
            size_add(n_bytes, *n_bytes, model_floats(m) * sizeof(float));
 }
 
-/* One byte a code to a line: byte b, bits 2i: column 64 i + b. Columns past the end are code 1. */
-static void pack_line(const uint8_t *codes, size_t n_codes, uint8_t *line)
-{
-    uint8_t padded[LINE_COLS];
-    if (n_codes < LINE_COLS) {
-        memset(padded, 1, sizeof padded);
-        memcpy(padded, codes, n_codes);
-        codes = padded;
-    }
-    for (size_t b = 0; b < LINE_BYTES; b++)
-        line[b] =
-            (uint8_t)(codes[b] | codes[b + 64] << 2 | codes[b + 128] << 4 | codes[b + 192] << 6);
-}
-
-static uint64_t load_u64(const uint8_t *p)
-{
-    uint64_t u;
-    memcpy(&u, p, sizeof u);
-    return u;
-}
-
-/* Bits of a code at `shift` in every byte, moved to `to`. */
-#define FIELD(u, shift, to) ((((u) >> (shift)) & 0x0303030303030303u) << (to))
-
-/* Two I2_S blocks of layout A (element e of 128: byte e % 32, bits 6 - 2 (e / 32)) to one line,
- * eight bytes of each at a time. True if a code is 3. */
-static bool pack_line_i2s(const uint8_t *blocks, uint8_t *line)
-{
-    uint64_t bad = 0;
-    for (size_t b = 0; b < 32; b += 8) {
-        const uint64_t x = load_u64(blocks + b), y = load_u64(blocks + 32 + b);
-        const uint64_t low = FIELD(x, 6, 0) | FIELD(x, 2, 2) | FIELD(y, 6, 4) | FIELD(y, 2, 6);
-        const uint64_t high = FIELD(x, 4, 0) | FIELD(x, 0, 2) | FIELD(y, 4, 4) | FIELD(y, 0, 6);
-        bad |= (x & (x >> 1)) | (y & (y >> 1));
-        memcpy(line + b, &low, sizeof low);
-        memcpy(line + 32 + b, &high, sizeof high);
-    }
-    return (bad & 0x5555555555555555u) != 0;
-}
-
-static bool pack_rows_i2s(const struct ternary_source *src, size_t row0, size_t row1,
-                          uint8_t *lines, uint8_t *codes, struct bn_error *err)
-{
-    const size_t n_lines = src->n_cols / LINE_COLS;
-    for (size_t r = row0; r < row1; r++) {
-        const uint8_t *row = src->bytes + r * n_lines * LINE_BYTES;
-        bool bad = false;
-        for (size_t i = 0; i < n_lines; i++)
-            bad |= pack_line_i2s(row + i * LINE_BYTES,
-                                 lines + ((r - row0) * n_lines + i) * LINE_BYTES);
-        /* The plain definition finds and names it. */
-        if (bad && !ternary_decode(src, r, r + 1, codes, err))
-            return false;
-    }
-    return true;
-}
-
-bool pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *lines,
-               uint8_t *codes, struct bn_error *err)
-{
-    if (src->type == TENSOR_I2_S && src->layout == BN_I2S_A && src->n_cols % LINE_COLS == 0)
-        return pack_rows_i2s(src, row0, row1, lines, codes, err);
-    for (size_t r = row0; r < row1; r += PACK_ROWS) {
-        const size_t end = size_min(r + PACK_ROWS, row1);
-        if (!ternary_decode(src, r, end, codes, err))
-            return false;
-        for (size_t i = r; i < end; i++)
-            for (size_t c = 0; c < src->n_cols; c += LINE_COLS, lines += LINE_BYTES)
-                pack_line(codes + (i - r) * src->n_cols + c, size_min(src->n_cols - c, LINE_COLS),
-                          lines);
-    }
-    return true;
-}
-
-/* Copy an F32 tensor; NULL if it does not exist. */
+/* Copy an F32 tensor; returns NULL if the model does not have it. */
 static const float *pack_floats(const struct backend *b, const struct tensor_ref *t, float **at)
 {
     if (!t->bytes)
@@ -193,11 +132,11 @@ static void set_weights(const struct backend *b, struct weights *w, const struct
                                           pack_floats(b, &part->bias, floats)};
         row0 += part->source.n_rows;
     }
-    (void)job_lines(job, &n_lines); /* it did not overflow when the plan was made */
+    (void)job_lines(job, &n_lines); /* cannot fail: cpu_sizes_plan has checked it */
     *lines += n_lines * LINE_BYTES;
 }
 
-/* Everything but the lines' contents: where each matrix lies, norms and biases. */
+/* Set everything except the contents of the lines: the address of each matrix, norms and biases. */
 static void set_layers(struct backend *b)
 {
     uint8_t *lines = b->lines.ptr;
@@ -220,7 +159,7 @@ static void set_layers(struct backend *b)
     b->output_norm = pack_floats(b, &m->output_norm, &floats);
 }
 
-/* What the packing threads share. */
+/* Shared by the threads that pack. */
 struct packing {
     struct backend *b;
     const struct backend_control *control;
@@ -229,25 +168,25 @@ struct packing {
     size_t codes_stride, rows_stride;
     size_t done_bytes, total_bytes; /* of the file's ternary tensors */
     atomic_bool failed;             /* the first to set it writes err */
-    bool stop;                      /* lane 0 writes it between two barriers, all read it after */
+    bool stop; /* thread 0 writes it between two barriers, all threads read it afterwards */
     struct bn_error err;
     struct cpu_barrier barrier;
 };
 
-/* This thread's rows of each part, about those it will multiply with; or some lines of all columns.
- */
-static bool pack_share(struct packing *p, const struct job *job, size_t index, size_t n_lanes,
+/* Pack this thread's part of a matrix: rows of each component, about those it will multiply, or
+ * some lines of all columns. */
+static bool pack_share(struct packing *p, const struct job *job, size_t index, size_t n_threads,
                        uint8_t *lines, struct bn_error *err)
 {
     if (job->col_lines) {
-        const struct share part = share_of(job->col_lines, 1, index, n_lanes);
+        const struct work_range part = work_range_of(job->col_lines, 1, index, n_threads);
         return pack_columns(&job->parts[0]->source, part.begin, part.end, job->col_lines, lines,
                             p->rows + index * p->rows_stride, p->codes + index * p->codes_stride,
                             err);
     }
     for (size_t i = 0; i < job->n_parts; i++) {
         const struct ternary_source *src = &job->parts[i]->source;
-        const struct share rows = share_of(src->n_rows, ROW_UNIT, index, n_lanes);
+        const struct work_range rows = work_range_of(src->n_rows, ROW_UNIT, index, n_threads);
         if (!pack_rows(src, rows.begin, rows.end, lines + rows.begin * job->n_lines * LINE_BYTES,
                        p->codes + index * p->codes_stride, err))
             return false;
@@ -256,7 +195,7 @@ static bool pack_share(struct packing *p, const struct job *job, size_t index, s
     return true;
 }
 
-/* After all threads are through with a matrix: let its file pages go, say how far we are. */
+/* Called when all threads have packed a matrix: release its file pages and report progress. */
 static void finish_job(struct packing *p, const struct job *job)
 {
     const struct backend_control *control = p->control;
@@ -274,7 +213,7 @@ static void finish_job(struct packing *p, const struct job *job)
     p->stop = atomic_load(&p->failed);
 }
 
-static void pack_lane(void *ud, size_t index, size_t n_lanes)
+static void pack_on_thread(void *ud, size_t index, size_t n_threads)
 {
     struct packing *p = ud;
     const struct model *m = p->b->model;
@@ -285,13 +224,13 @@ static void pack_lane(void *ud, size_t index, size_t n_lanes)
             layer_job(&job, m, &p->b->cfg, i, kind);
             struct bn_error err;
             size_t n_lines = 0;
-            if (!pack_share(p, &job, index, n_lanes, lines, &err) &&
+            if (!pack_share(p, &job, index, n_threads, lines, &err) &&
                 !atomic_exchange(&p->failed, true))
                 p->err = err;
-            cpu_barrier_wait(&p->barrier, n_lanes);
+            cpu_barrier_wait(&p->barrier, n_threads);
             if (index == 0)
                 finish_job(p, &job);
-            cpu_barrier_wait(&p->barrier, n_lanes);
+            cpu_barrier_wait(&p->barrier, n_threads);
             if (p->stop)
                 return;
             (void)job_lines(&job, &n_lines);
@@ -322,7 +261,8 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
     p->rows = mem_alloc(b->n_threads, size_max(p->rows_stride, 1));
     bool ok = (p->codes && p->rows) || bn_fail(err, BN_ENOMEM, "no memory to pack the weights");
     if (ok) {
-        team_run(b->n_threads, plan_load_lanes(p->total_bytes, b->n_threads), pack_lane, p);
+        team_run(b->n_threads, strategy_load_threads(p->total_bytes, b->n_threads), pack_on_thread,
+                 p);
         ok = !p->failed;
         if (!ok)
             *err = p->err;

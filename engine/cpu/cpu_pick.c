@@ -1,13 +1,13 @@
 /*
- * Selection by a heap of the k best kept in the caller's row, worst on top; the same heap sorts it.
- * No library sort: that may allocate.
+ * Selection with a heap of the k best candidates in the caller's row, the worst on top. The same
+ * heap sorts them. qsort is not used because it may allocate memory.
  */
 #include "engine/cpu/cpu_pick.h"
 
 #include "engine/backend/cand_heap.h"
 #include "engine/base/noise.h"
 
-#define SPAN 64 /* logits looked at together */
+#define SPAN 64 /* logits compared together */
 
 bool pick_all(const float *z, size_t n_vocab, struct head_row *row, size_t *n_found)
 {
@@ -19,7 +19,7 @@ bool pick_all(const float *z, size_t n_vocab, struct head_row *row, size_t *n_fo
     return true;
 }
 
-/* Is one of the n above what has to be beaten? Most spans of a long row are passed over by this. */
+/* Whether a logit is above `worst`. In a long row most spans have none and are skipped. */
 static bool any_above(const float *z, size_t n, float worst)
 {
     int any = 0;
@@ -28,8 +28,7 @@ static bool any_above(const float *z, size_t n, float worst)
     return any != 0;
 }
 
-/* The k best as a heap, worst on top. Ids ascend, so a later one with the same logit never stands
- * before. */
+/* The k best as a heap, worst on top. Ids ascend, so of equal logits the first one stays. */
 void pick_best(const float *z, size_t n_vocab, size_t k, struct head_cand *heap)
 {
     for (size_t i = 0; i < k; i++)
@@ -48,8 +47,9 @@ void pick_best(const float *z, size_t n_vocab, size_t k, struct head_cand *heap)
     }
 }
 
-/* Everything from `floor` up, at most cap; *n counts on. */
-static bool take_above(const float *z, size_t n_vocab, float floor, struct head_row *row, size_t *n)
+/* All ids with a logit of at least `floor`. At most cap are stored; *n counts all of them. */
+static bool append_above(const float *z, size_t n_vocab, float floor, struct head_row *row,
+                         size_t *n)
 {
     *n = 0;
     for (size_t i = 0; i < n_vocab; i++)
@@ -61,9 +61,10 @@ static bool take_above(const float *z, size_t n_vocab, float floor, struct head_
     return *n <= row->cap;
 }
 
-/* Append those of head->ids that are not there; *n counts on past the room. */
-static bool take_ids(const float *z, const struct head_request *head, struct head_row *row,
-                     uint64_t *seen, size_t *n)
+/* Append the ids of head->ids that are not among the candidates. *n counts also those without
+ * room. */
+static bool append_ids(const float *z, const struct head_request *head, struct head_row *row,
+                       uint64_t *seen, size_t *n)
 {
     const size_t n_before = *n;
     for (size_t i = 0; i < n_before; i++)
@@ -93,18 +94,18 @@ bool pick_top(const float *z, size_t n_vocab, float best, const struct head_requ
         return false;
     pick_best(z, n_vocab, k, row->cands);
     const float floor = best - head->gap;
-    /* The worst of the k is within the gap: then so may others be, and all k are among those. */
+    /* If the worst of the k is within the gap, others may be too; all of the k are among them. */
     if (head->gap > 0.0f && k < n_vocab && row->cands[0].logit >= floor &&
-        !take_above(z, n_vocab, floor, row, n_found))
+        !append_above(z, n_vocab, floor, row, n_found))
         return false;
-    if (head->n_ids > 0 && !take_ids(z, head, row, seen, n_found))
+    if (head->n_ids > 0 && !append_ids(z, head, row, seen, n_found))
         return false;
     cand_build(row->cands, *n_found);
     cand_sort(row->cands, *n_found);
     return true;
 }
 
-/* In double, where z / temp is a number for every finite z and every temp above zero. */
+/* In double, where z / temp is finite for every finite z and every temp above zero. */
 void pick_gumbel(const float *z, size_t id0, size_t n, const struct head_request *head,
                  uint64_t position, double *best, int32_t *best_id)
 {
@@ -113,7 +114,7 @@ void pick_gumbel(const float *z, size_t id0, size_t n, const struct head_request
     for (size_t i = 0; i < n; i++) {
         const double scaled = (double)z[i] * beta;
         if (scaled + NOISE_GUMBEL_MAX <= *best)
-            continue; /* no noise lifts it that far */
+            continue; /* even the largest noise is too small */
         const double noisy = scaled + noise_gumbel(key, id0 + i);
         if (noisy > *best) {
             *best = noisy;

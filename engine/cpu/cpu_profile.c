@@ -1,6 +1,7 @@
 /*
- * Times are measured, bytes and multiply-adds follow from the shapes: each matrix once a pass
- * less what zeros spared, keys and values once a tile, the head as it counted itself.
+ * Times are measured. Bytes and multiply-adds are computed from the shapes: each matrix once per
+ * pass, less the skipped weights; keys and values once per token block; the output head as it
+ * counted itself.
  */
 #include "engine/cpu/cpu_profile.h"
 
@@ -34,17 +35,17 @@ static void count_weights(struct pass *pass, enum profile_step step, const struc
     pass->profile.n_macs[step] += (uint64_t)w->mat.n_rows * n_cols * pass->n_tokens;
 }
 
-/* Products with keys and with values, of the positions each token sees. */
+/* Products with the keys and the values of the positions that each token sees. */
 static void count_attention(struct pass *pass)
 {
     const struct backend *b = pass->b;
     const struct hparams *hp = &b->model->hp;
     uint64_t n_seen = 0, n_blocks = 0;
-    for (size_t i = 0; i < pass->n_tiles; i++) {
-        const struct tile *tile = &b->scratch.tiles[i];
-        n_blocks += tile->pos0 / ATTN_BLOCK + 1;
-        for (size_t t = 0; t < tile->n_tokens; t++)
-            n_seen += tile->pos0 + t + 1;
+    for (size_t i = 0; i < pass->n_token_blocks; i++) {
+        const struct token_block *tokens = &b->scratch.token_blocks[i];
+        n_blocks += tokens->pos0 / ATTN_BLOCK + 1;
+        for (size_t t = 0; t < tokens->n_tokens; t++)
+            n_seen += tokens->pos0 + t + 1;
     }
     pass->profile.n_macs[PROFILE_ATTN] += 2 * n_seen * b->shape.q_width * hp->n_layers;
     pass->profile.n_bytes[PROFILE_ATTN] +=
@@ -65,8 +66,8 @@ void profile_end(struct pass *pass)
         count_weights(pass, PROFILE_DOWN, &layer->down, hp->n_ff);
     }
     for (size_t i = 0; i < b->n_threads; i++) {
-        pass->profile.n_bytes[PROFILE_GATE_UP] -= b->scratch.lanes[i].up_skipped;
-        pass->profile.n_bytes[PROFILE_DOWN] -= b->scratch.lanes[i].down_skipped;
+        pass->profile.n_bytes[PROFILE_GATE_UP] -= b->scratch.threads[i].up_skipped;
+        pass->profile.n_bytes[PROFILE_DOWN] -= b->scratch.threads[i].down_skipped;
     }
     count_attention(pass);
     pass->profile.n_bytes[PROFILE_EMBED] += pass->n_tokens * b->shape.row_bytes;

@@ -1,11 +1,12 @@
 /*
- * The screened head in a pass. What is proved about a row is its upper bound alone: several times k
- * rows of high bounds are multiplied out, the k-th best of those is a floor under the true k-th
- * best, and a row whose bound lies below the floor cannot be wanted. Rows that survive get the very
- * logit of the full pass, so what follows (cpu_pick.c) is the same too.
+ * The screened head in a pass. For each row of the table only an upper bound of its logit is known.
+ * First the rows with the highest bounds are multiplied, several times k of them. The k-th best of
+ * these is a floor: the true k-th best is not lower, so a row whose bound lies below the floor
+ * cannot be a candidate. The remaining rows are multiplied exactly as in the full pass, so
+ * cpu_pick.c finds the same candidates.
  *
- * Each lane decides for its own part of the vocabulary: where too many rows survive it multiplies
- * them all, in order, as the full pass does.
+ * Each thread decides for its own part of the vocabulary. If too many rows remain, it multiplies
+ * all rows in order, as the full pass does.
  */
 #include "engine/cpu/cpu_screen.h"
 
@@ -13,22 +14,23 @@
 #include "engine/base/noise.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_pick.h"
-#include "engine/cpu/cpu_share.h"
+#include "engine/cpu/cpu_work.h"
 #include "engine/model/coarse_code.h"
 
 #include <math.h>
 #include <string.h>
 
-#define MOST_K 1024    /* more candidates than that leave most rows standing */
+#define MOST_K 1024    /* with more candidates most rows remain */
 #define ONE_ROWS 8192  /* rows of the plane at a time for one hidden state */
-#define GROUP_ROWS 256 /* for several: the part stays in the second-level cache */
-#define GIVE_UP 2      /* a lane multiplies everything when half of it survives */
-#define LEAD 8         /* rows tried first for each of the k: the floor is then nearly true */
-#define LEAD_LEAST 32  /* of all lanes */
-#define LIST_ROWS 256  /* rows multiplied in one call; the first of them are not prefetched */
-#define DRAW_ROWS 8    /* the same for a draw, which asks the less the sooner it knows more */
-_Static_assert(LIST_ROWS <= LEAD_ROWS && LIST_ROWS <= TILE_TOKENS * PANEL_ROWS, "lane buffers");
-_Static_assert(MOST_K < LEAD_ROWS, "the floor is found in a lane's picks");
+#define GROUP_ROWS 256 /* the same for several; the part stays in the second-level cache */
+#define GIVE_UP 2      /* a thread multiplies everything if more than half of its rows remain */
+#define LEAD 8 /* rows multiplied first for each of the k; with 8 the floor is almost exact */
+#define LEAD_LEAST 32 /* rows multiplied first by all threads, at least */
+#define LIST_ROWS 256 /* rows multiplied in one call; the first ones of a call are not prefetched */
+#define DRAW_ROWS 8   /* the same for a draw; fewer, because each result can exclude more rows */
+_Static_assert(LIST_ROWS <= LEAD_ROWS && LIST_ROWS <= MATMUL_TOKENS * PANEL_ROWS,
+               "size of a thread's buffers");
+_Static_assert(MOST_K < LEAD_ROWS, "size of a thread's heap");
 
 _Static_assert(HEAD_GROUP <= COARSE_GROUP, "rows that share the table are one group");
 
@@ -36,7 +38,7 @@ _Static_assert(HEAD_GROUP <= COARSE_GROUP, "rows that share the table are one gr
 
 static float largest_of(const float *h, size_t n)
 {
-    uint32_t largest = 0; /* as bits, where a NaN is above infinity */
+    uint32_t largest = 0; /* as bits, since a NaN is then above infinity */
     for (size_t i = 0; i < n; i++) {
         const uint32_t magnitude = f32_bits(h[i]) & 0x7fffffffu;
         largest = magnitude > largest ? magnitude : largest;
@@ -44,8 +46,8 @@ static float largest_of(const float *h, size_t n)
     return f32_from_bits(largest);
 }
 
-/* The planes of block b: x = rint(h / unit) = 128 high + low, low in -64 .. 63 and stored doubled,
- * so that 256 high + 2 low is one shift and one addition. */
+/* The two planes of a block: x = rint(h / unit) = 128 high + low, with low in -64 .. 63. low is
+ * stored doubled, so that 256 high + 2 low is one shift and one addition. */
 static struct block_norms split_block(const float *h, size_t n, double unit, int8_t *x,
                                       int32_t *fix)
 {
@@ -65,7 +67,7 @@ static struct block_norms split_block(const float *h, size_t n, double unit, int
     return norms;
 }
 
-/* The constants of the bound, docs/kernels.md. */
+/* The constants s of the bound, see docs/kernels.md. */
 static void spread_of(const struct block_norms *norms, size_t n_blocks, size_t n_embd,
                       size_t n_vocab, float *spread)
 {
@@ -98,21 +100,21 @@ static bool is_screened(const struct backend *b, const struct head_request *head
            (head->kind == HEAD_TOP && head->k <= size_min(MOST_K, b->model->hp.n_vocab / 16));
 }
 
-void screen_query(const struct backend *b, size_t i, struct want *want)
+void screen_query(const struct backend *b, size_t i, struct requested_row *req)
 {
     const size_t n_embd = b->model->hp.n_embd, n_blocks = b->coarse.n_blocks;
     const float *h = b->scratch.head_x + i * b->shape.h_stride;
     const float largest = largest_of(h, n_embd);
-    want->screened =
-        is_screened(b, want->head) && largest >= COARSE_X_MIN && largest <= COARSE_X_MAX;
-    if (!want->screened)
+    req->screened =
+        is_screened(b, req->request) && largest >= COARSE_X_MIN && largest <= COARSE_X_MAX;
+    if (!req->screened)
         return;
     int8_t *x = b->scratch.coarse_x + i * n_blocks * 2 * COARSE_COLS;
     int32_t *fix = b->scratch.coarse_fix + i * n_blocks * 16;
     float *spread = b->scratch.coarse_spread + i * b->coarse.step_stride;
     struct block_norms *norms = b->scratch.coarse_norms + i * n_blocks;
-    want->query = (struct coarse_query){x, fix, spread, (float)((double)largest / COARSE_LIMIT)};
-    const double unit = (double)want->query.unit;
+    req->query = (struct coarse_query){x, fix, spread, (float)((double)largest / COARSE_LIMIT)};
+    const double unit = (double)req->query.unit;
     for (size_t j = 0; j < n_blocks; j++)
         norms[j] = split_block(h + j * COARSE_COLS, size_min(COARSE_COLS, n_embd - j * COARSE_COLS),
                                unit, x + 2 * COARSE_COLS * j, fix + 16 * j);
@@ -122,26 +124,27 @@ void screen_query(const struct backend *b, size_t i, struct want *want)
 
 /* ---- rows ---- */
 
-static void count_rows(const struct lane *l, size_t n_rows)
+static void count_rows(const struct cpu_thread *th, size_t n_rows)
 {
-    atomic_fetch_add_explicit(&l->pass->head_bytes, n_rows * l->pass->b->shape.head_row_bytes,
+    atomic_fetch_add_explicit(&th->pass->head_bytes, n_rows * th->pass->b->shape.head_row_bytes,
                               memory_order_relaxed);
 }
 
-/* Logits of rows id0 .. id0 + n - 1, or id0 + each of l->ids (n). */
-static void multiply_rows(struct lane *l, size_t i, size_t id0, const int32_t *ids, size_t n,
+/* Logits of rows id0 .. id0 + n - 1, or of rows id0 + ids[0 .. n - 1]. */
+static void multiply_rows(struct cpu_thread *th, size_t i, size_t id0, const int32_t *ids, size_t n,
                           float *z)
 {
-    const struct backend *b = l->pass->b;
+    const struct backend *b = th->pass->b;
     const struct tensor_ref *head = &b->head;
     const size_t row_bytes = b->shape.head_row_bytes;
     const struct table_rows rows = {head->bytes + id0 * row_bytes, row_bytes, n, ids};
     b->k.rows_dot[head->type](&rows, b->scratch.head_x + i * b->shape.h_stride, b->model->hp.n_embd,
-                              z, l->row);
-    count_rows(l, n);
+                              z, th->row);
+    count_rows(th, n);
 }
 
-/* Is one of the n (a multiple of ROW_UNIT, but for the end of the vocabulary) at least floor? */
+/* Whether one of the n logits is at least floor. n is a multiple of ROW_UNIT except at the end of
+ * the vocabulary. */
 static bool any_reaches(const float *z, size_t n, float floor)
 {
     int any = 0;
@@ -150,9 +153,9 @@ static bool any_reaches(const float *z, size_t n, float floor)
     return any != 0;
 }
 
-/* ---- HEAD_GUMBEL: a lane at a time, its bounds in z ---- */
+/* ---- HEAD_GUMBEL: each thread for its own part, bounds in z ---- */
 
-/* Rows that may be the best, asked together. */
+/* Rows that may be the best, multiplied together. */
 struct draw {
     uint64_t key;
     double beta;
@@ -160,114 +163,117 @@ struct draw {
     double noise[DRAW_ROWS];
 };
 
-static void take_noisy(struct lane *l, size_t i, int32_t id, float z, double noisy)
+static void update_best(struct cpu_thread *th, size_t i, int32_t id, float z, double noisy)
 {
-    if (noisy > l->best_noisy[i] || (noisy == l->best_noisy[i] && id < l->best_noisy_id[i])) {
-        l->best_noisy[i] = noisy;
-        l->best_noisy_id[i] = id;
-        l->best[i] = z;
+    if (noisy > th->best_noisy[i] || (noisy == th->best_noisy[i] && id < th->best_noisy_id[i])) {
+        th->best_noisy[i] = noisy;
+        th->best_noisy_id[i] = id;
+        th->best[i] = z;
     }
 }
 
-static void ask_rows(struct lane *l, size_t i, struct draw *d)
+static void multiply_draw(struct cpu_thread *th, size_t i, struct draw *d)
 {
     float z[DRAW_ROWS];
-    multiply_rows(l, i, 0, l->ids, d->n, z);
+    multiply_rows(th, i, 0, th->ids, d->n, z);
     for (size_t j = 0; j < d->n; j++)
-        take_noisy(l, i, l->ids[j], z[j], (double)z[j] * d->beta + d->noise[j]);
+        update_best(th, i, th->ids[j], z[j], (double)z[j] * d->beta + d->noise[j]);
     d->n = 0;
 }
 
-static void add_row(struct lane *l, size_t i, struct draw *d, size_t id, double noise)
+static void queue_row(struct cpu_thread *th, size_t i, struct draw *d, size_t id, double noise)
 {
-    l->ids[d->n] = (int32_t)id;
+    th->ids[d->n] = (int32_t)id;
     d->noise[d->n++] = noise;
     if (d->n == DRAW_ROWS)
-        ask_rows(l, i, d);
+        multiply_draw(th, i, d);
 }
 
-/* Where the noise could lift the bound to the best so far, the row itself is asked. */
-static void screen_draw(struct lane *l, size_t i, const struct want *want, struct share ids)
+/* Multiply each row whose bound plus noise could reach the best value so far. */
+static void screen_draw(struct cpu_thread *th, size_t i, const struct requested_row *req,
+                        struct work_range ids)
 {
-    const struct backend *b = l->pass->b;
+    const struct backend *b = th->pass->b;
     float *z = b->scratch.z + i * b->shape.vocab_stride;
-    struct draw d = {.key = noise_key(want->head->seed, want->position),
-                     .beta = 1.0 / (double)want->head->temp};
+    struct draw d = {.key = noise_key(req->request->seed, req->position),
+                     .beta = 1.0 / (double)req->request->temp};
     size_t first = ids.begin;
-    l->best_noisy[i] = -INFINITY;
-    l->best_noisy_id[i] = -1;
+    th->best_noisy[i] = -INFINITY;
+    th->best_noisy_id[i] = -1;
     if (ids.begin == ids.end)
         return;
     for (size_t id = ids.begin; id < ids.end; id++)
         first = z[id] > z[first] ? id : first;
-    add_row(l, i, &d, first, noise_gumbel(d.key, first));
-    ask_rows(l, i, &d);
+    queue_row(th, i, &d, first, noise_gumbel(d.key, first));
+    multiply_draw(th, i, &d);
     for (size_t id = ids.begin; id < ids.end; id++) {
         const double bound = (double)z[id] * d.beta;
-        if (id == first || bound + NOISE_GUMBEL_MAX < l->best_noisy[i])
+        if (id == first || bound + NOISE_GUMBEL_MAX < th->best_noisy[i])
             continue;
         const double noise = noise_gumbel(d.key, id);
-        if (bound + noise >= l->best_noisy[i])
-            add_row(l, i, &d, id, noise);
+        if (bound + noise >= th->best_noisy[i])
+            queue_row(th, i, &d, id, noise);
     }
-    ask_rows(l, i, &d);
-    z[l->best_noisy_id[i]] = l->best[i];
+    multiply_draw(th, i, &d);
+    z[th->best_noisy_id[i]] = th->best[i];
 }
 
 /* ---- HEAD_TOP ---- */
 
-/* The lane's share of the rows that are tried first: those of its largest bounds. z becomes exact
- * there, which is as good a bound. Their logits for all lanes are in scratch.lead, -infinity where
- * there are none. */
-static void screen_lead(struct lane *l, size_t i, const struct want *want, struct share ids)
+/* Multiply this thread's share of the first rows: those with its largest bounds. z becomes exact
+ * there, which is also a valid bound. The logits of all threads go to scratch.lead; unused places
+ * are -infinity. */
+static void screen_lead(struct cpu_thread *th, size_t i, const struct requested_row *req,
+                        struct work_range ids)
 {
-    const struct backend *b = l->pass->b;
-    const size_t room = LEAD_ROWS / l->n_lanes, k = want->head->k;
-    const size_t most = (size_max(LEAD * k, LEAD_LEAST) + l->n_lanes - 1) / l->n_lanes;
+    const struct backend *b = th->pass->b;
+    const size_t room = LEAD_ROWS / th->n_threads, k = req->request->k;
+    const size_t most = (size_max(LEAD * k, LEAD_LEAST) + th->n_threads - 1) / th->n_threads;
     const size_t n = size_min(size_min(most, room), ids.end - ids.begin);
     float *z = b->scratch.z + i * b->shape.vocab_stride + ids.begin;
-    float *lead = b->scratch.lead + i * LEAD_ROWS + l->index * room;
+    float *lead = b->scratch.lead + i * LEAD_ROWS + th->index * room;
     for (size_t j = n; j < room; j++)
         lead[j] = -INFINITY;
     if (n == 0)
         return;
-    pick_best(z, ids.end - ids.begin, n, l->picks);
+    pick_best(z, ids.end - ids.begin, n, th->picks);
     for (size_t j = 0; j < n; j++)
-        l->ids[j] = l->picks[j].id;
-    multiply_rows(l, i, ids.begin, l->ids, n, lead);
+        th->ids[j] = th->picks[j].id;
+    multiply_rows(th, i, ids.begin, th->ids, n, lead);
     for (size_t j = 0; j < n; j++)
-        z[l->ids[j]] = lead[j];
+        z[th->ids[j]] = lead[j];
 }
 
-/* The logit below which nobody is wanted: every lane finds it for itself. */
-static float lead_floor(struct lane *l, size_t i, const struct head_request *head)
+/* The logit below which no row can be a candidate. Every thread computes it. */
+static float lead_floor(struct cpu_thread *th, size_t i, const struct head_request *head)
 {
-    const size_t n = LEAD_ROWS / l->n_lanes * l->n_lanes;
-    const float *lead = l->pass->b->scratch.lead + i * LEAD_ROWS;
+    const size_t n = LEAD_ROWS / th->n_threads * th->n_threads;
+    const float *lead = th->pass->b->scratch.lead + i * LEAD_ROWS;
     float best = -INFINITY;
     if (n < head->k)
         return -INFINITY;
     for (size_t j = 0; j < n; j++)
         best = fmaxf(best, lead[j]);
-    pick_best(lead, n, head->k, l->picks);
-    const float worst = l->picks[0].logit;
+    pick_best(lead, n, head->k, th->picks);
+    const float worst = th->picks[0].logit;
     return head->gap > 0.0f ? fminf(worst, best - head->gap) : worst;
 }
 
-/* The n rows of l->ids: their logits to z. */
-static void rescore_list(struct lane *l, size_t i, size_t n, float *z)
+/* Write the logits of the n rows of th->ids to z. */
+static void rescore_list(struct cpu_thread *th, size_t i, size_t n, float *z)
 {
-    float *logits = l->y[0];
-    multiply_rows(l, i, 0, l->ids, n, logits);
+    float *logits = th->y[0];
+    multiply_rows(th, i, 0, th->ids, n, logits);
     for (size_t j = 0; j < n; j++) {
-        z[l->ids[j]] = logits[j];
-        l->best[i] = fmaxf(l->best[i], logits[j]);
+        z[th->ids[j]] = logits[j];
+        th->best[i] = fmaxf(th->best[i], logits[j]);
     }
 }
 
-/* z of the lane's part: exact where the bound reaches the floor, -infinity elsewhere. False, and z
- * anything, if so many do that it is faster to multiply them all. */
-static bool rescore_part(struct lane *l, size_t i, struct share ids, float floor, float *z)
+/* Make z of this thread's part exact where the bound reaches the floor, and -infinity elsewhere.
+ * Returns false, with z undefined, if so many rows remain that it is faster to multiply all. */
+static bool rescore_part(struct cpu_thread *th, size_t i, struct work_range ids, float floor,
+                         float *z)
 {
     const size_t most = (ids.end - ids.begin) / GIVE_UP;
     size_t n = 0, n_before = 0;
@@ -276,7 +282,7 @@ static bool rescore_part(struct lane *l, size_t i, struct share ids, float floor
         const bool any = any_reaches(z + id, end - id, floor);
         for (size_t j = id; j < end; j++) {
             if (any && z[j] >= floor)
-                l->ids[n++] = (int32_t)j;
+                th->ids[n++] = (int32_t)j;
             else
                 z[j] = -INFINITY;
         }
@@ -284,63 +290,63 @@ static bool rescore_part(struct lane *l, size_t i, struct share ids, float floor
             n_before += n;
             if (n_before > most)
                 return false;
-            rescore_list(l, i, n, z);
+            rescore_list(th, i, n, z);
             n = 0;
         }
     }
-    rescore_list(l, i, n, z);
+    rescore_list(th, i, n, z);
     return true;
 }
 
-/* The ids that were asked for and have not been multiplied yet. */
-static void rescore_ids(struct lane *l, size_t i, const struct head_request *head, struct share ids,
-                        float *z)
+/* Multiply the ids of the request that have not been multiplied yet. */
+static void rescore_ids(struct cpu_thread *th, size_t i, const struct head_request *head,
+                        struct work_range ids, float *z)
 {
     for (size_t j = 0; j < head->n_ids; j++) {
         const size_t id = (size_t)head->ids[j];
         if (id < ids.begin || id >= ids.end || z[id] != -INFINITY)
             continue;
-        l->ids[0] = (int32_t)id;
-        rescore_list(l, i, 1, z);
+        th->ids[0] = (int32_t)id;
+        rescore_list(th, i, 1, z);
     }
 }
 
-void screen_rescore(struct lane *l, size_t i, const struct want *want)
+void screen_rescore(struct cpu_thread *th, size_t i, const struct requested_row *req)
 {
-    const struct backend *b = l->pass->b;
+    const struct backend *b = th->pass->b;
     float *z = b->scratch.z + i * b->shape.vocab_stride;
-    const struct share ids = lane_share(l, b->model->hp.n_vocab, ROW_UNIT);
-    const float floor = lead_floor(l, i, want->head);
-    l->best[i] = -INFINITY;
-    if (rescore_part(l, i, ids, floor, z)) {
-        rescore_ids(l, i, want->head, ids, z);
+    const struct work_range ids = thread_range(th, b->model->hp.n_vocab, ROW_UNIT);
+    const float floor = lead_floor(th, i, req->request);
+    th->best[i] = -INFINITY;
+    if (rescore_part(th, i, ids, floor, z)) {
+        rescore_ids(th, i, req->request, ids, z);
         return;
     }
-    multiply_rows(l, i, ids.begin, NULL, ids.end - ids.begin, z + ids.begin);
-    l->best[i] = -INFINITY;
+    multiply_rows(th, i, ids.begin, NULL, ids.end - ids.begin, z + ids.begin);
+    th->best[i] = -INFINITY;
     for (size_t id = ids.begin; id < ids.end; id++)
-        l->best[i] = z[id] > l->best[i] ? z[id] : l->best[i];
+        th->best[i] = z[id] > th->best[i] ? z[id] : th->best[i];
 }
 
-/* ---- all lanes ---- */
+/* ---- bounds ---- */
 
-/* The screened of the wanted rows as a group, in the lane's own memory: a panel is many times as
- * large (128 bytes a column; this is 33). up: where their bounds go. */
-static struct coarse_group gather_group(struct lane *l, const struct want *wants, size_t n_wants,
-                                        float **up)
+/* Collect the screened rows of the group in the panel buffer of this thread, which is large enough:
+ * a panel has 128 bytes per column, this needs 33. up: where the bounds of each go. */
+static struct coarse_group gather_group(struct cpu_thread *th, const struct requested_row *reqs,
+                                        size_t n_reqs, float **up)
 {
-    const struct backend *b = l->pass->b;
+    const struct backend *b = th->pass->b;
     const size_t n_blocks = b->coarse.n_blocks;
-    int8_t *x = (int8_t *)l->panel;
+    int8_t *x = (int8_t *)th->panel;
     int32_t *fix = (int32_t *)(void *)(x + n_blocks * 2 * COARSE_COLS * COARSE_GROUP);
     float *spread2 = (float *)(void *)(fix + n_blocks * COARSE_GROUP);
     float *unit = spread2 + n_blocks * COARSE_GROUP;
     const int8_t *from[COARSE_GROUP] = {NULL};
     size_t n = 0;
     memset(fix, 0, (2 * n_blocks + 1) * COARSE_GROUP * sizeof *fix);
-    for (size_t i = 0; i < n_wants; i++) {
-        const struct coarse_query *q = &wants[i].query;
-        if (!wants[i].screened)
+    for (size_t i = 0; i < n_reqs; i++) {
+        const struct coarse_query *q = &reqs[i].query;
+        if (!reqs[i].screened)
             continue;
         for (size_t j = 0; j < n_blocks * 16; j++)
             fix[j / 16 * COARSE_GROUP + n] += q->fix[j];
@@ -354,47 +360,48 @@ static struct coarse_group gather_group(struct lane *l, const struct want *wants
     return (struct coarse_group){n, x, fix, spread2, unit};
 }
 
-static void bound_group(struct lane *l, const struct want *wants, size_t n_wants, struct share ids)
+static void bound_group(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs,
+                        struct work_range ids)
 {
-    const struct backend *b = l->pass->b;
+    const struct backend *b = th->pass->b;
     float *up[COARSE_GROUP] = {NULL};
-    const struct coarse_group group = gather_group(l, wants, n_wants, up);
+    const struct coarse_group group = gather_group(th, reqs, n_reqs, up);
     for (size_t i = 0; i < group.n; i++)
         up[i] += ids.begin;
     b->k.coarse_bounds(&b->coarse, ids.begin, ids.end, &group, up);
 }
 
-/* One after the other, a part of the plane at a time. */
-static void bound_each(struct lane *l, const struct want *wants, size_t n_wants, struct share ids,
-                       size_t n_rows)
+/* Compute the bounds of one hidden state after the other, on n_rows of the plane at a time. */
+static void bound_each(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs,
+                       struct work_range ids, size_t n_rows)
 {
-    const struct backend *b = l->pass->b;
+    const struct backend *b = th->pass->b;
     for (size_t id = ids.begin; id < ids.end; id += n_rows)
-        for (size_t i = 0; i < n_wants; i++)
-            if (wants[i].screened)
-                b->k.coarse_bound(&b->coarse, id, size_min(id + n_rows, ids.end), &wants[i].query,
+        for (size_t i = 0; i < n_reqs; i++)
+            if (reqs[i].screened)
+                b->k.coarse_bound(&b->coarse, id, size_min(id + n_rows, ids.end), &reqs[i].query,
                                   b->scratch.z + i * b->shape.vocab_stride + id);
 }
 
-void screen_bounds(struct lane *l, const struct want *wants, size_t n_wants)
+void screen_bounds(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs)
 {
-    const struct backend *b = l->pass->b;
-    const struct share ids = lane_share(l, b->model->hp.n_vocab, ROW_UNIT);
+    const struct backend *b = th->pass->b;
+    const struct work_range ids = thread_range(th, b->model->hp.n_vocab, ROW_UNIT);
     size_t n_screened = 0;
-    for (size_t i = 0; i < n_wants; i++)
-        n_screened += wants[i].screened;
+    for (size_t i = 0; i < n_reqs; i++)
+        n_screened += reqs[i].screened;
     if (n_screened == 0)
         return;
     if (n_screened >= b->k.coarse_group_from)
-        bound_group(l, wants, n_wants, ids);
+        bound_group(th, reqs, n_reqs, ids);
     else
-        bound_each(l, wants, n_wants, ids, n_screened == 1 ? ONE_ROWS : GROUP_ROWS);
-    for (size_t i = 0; i < n_wants; i++) {
-        if (wants[i].screened && wants[i].head->kind == HEAD_GUMBEL)
-            screen_draw(l, i, &wants[i], ids);
-        else if (wants[i].screened)
-            screen_lead(l, i, &wants[i], ids);
+        bound_each(th, reqs, n_reqs, ids, n_screened == 1 ? ONE_ROWS : GROUP_ROWS);
+    for (size_t i = 0; i < n_reqs; i++) {
+        if (reqs[i].screened && reqs[i].request->kind == HEAD_GUMBEL)
+            screen_draw(th, i, &reqs[i], ids);
+        else if (reqs[i].screened)
+            screen_lead(th, i, &reqs[i], ids);
     }
-    if (l->index == 0)
-        atomic_fetch_add_explicit(&l->pass->head_bytes, b->coarse_bytes, memory_order_relaxed);
+    if (th->index == 0)
+        atomic_fetch_add_explicit(&th->pass->head_bytes, b->coarse_bytes, memory_order_relaxed);
 }

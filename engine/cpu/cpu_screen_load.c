@@ -1,10 +1,10 @@
 /*
- * Making the coarse plane of the head when the backend opens: every thread the rows that it will
- * read, in steps between which progress is said and the file's pages are let go.
+ * Makes the coarse plane of the output head when the backend opens. Each thread converts the rows
+ * that it will read, in steps. After each step progress is reported and file pages are released.
  */
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_screen.h"
-#include "engine/cpu/cpu_share.h"
+#include "engine/cpu/cpu_work.h"
 #include "engine/model/coarse_code.h"
 #include "engine/model/head_plane.h"
 
@@ -15,7 +15,7 @@
 _Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS / 2,
                "the kernels' plane is the one that is measured out");
 
-/* What the threads share. */
+/* Shared by the threads that make the plane. */
 struct making {
     struct backend *b;
     const struct backend_control *control;
@@ -24,9 +24,9 @@ struct making {
     size_t n_blocks;
     float *rows; /* (n_threads, row_stride) */
     size_t row_stride;
-    size_t n_done, n_total; /* progress before this, and at its end */
+    size_t n_done, n_total; /* progress before this function, and at its end */
     atomic_bool too_large;  /* a weight above COARSE_MAX */
-    bool stop;              /* lane 0 writes it between two barriers, all read it after */
+    bool stop; /* thread 0 writes it between two barriers, all threads read it afterwards */
     struct cpu_barrier barrier;
 };
 
@@ -42,7 +42,7 @@ static void make_rows(struct making *mk, size_t row0, size_t row1, float *row)
         const float worst =
             b->k.coarse_pack(row, mk->n_blocks, r, mk->lines + r * mk->n_blocks * LINE_BYTES,
                              mk->steps + r * stride);
-        too_large |= !(worst <= COARSE_MAX); /* a NaN too */
+        too_large |= !(worst <= COARSE_MAX); /* also true for a NaN */
     }
     if (too_large)
         atomic_store_explicit(&mk->too_large, true, memory_order_relaxed);
@@ -50,18 +50,18 @@ static void make_rows(struct making *mk, size_t row0, size_t row1, float *row)
         mem_file_drop(bytes + row0 * row_bytes, (row1 - row0) * row_bytes);
 }
 
-static void make_lane(void *ud, size_t index, size_t n_lanes)
+static void make_on_thread(void *ud, size_t index, size_t n_threads)
 {
     struct making *mk = ud;
     const size_t n_vocab = mk->b->model->hp.n_vocab;
-    const struct share ids = share_of(n_vocab, ROW_UNIT, index, n_lanes);
-    const size_t n_steps = n_vocab / (STEP_ROWS * n_lanes) + 1;
+    const struct work_range ids = work_range_of(n_vocab, ROW_UNIT, index, n_threads);
+    const size_t n_steps = n_vocab / (STEP_ROWS * n_threads) + 1;
     const struct backend_control *control = mk->control;
     for (size_t i = 0; i < n_steps; i++) {
-        const struct share part = share_of(ids.end - ids.begin, 1, i, n_steps);
+        const struct work_range part = work_range_of(ids.end - ids.begin, 1, i, n_steps);
         make_rows(mk, ids.begin + part.begin, ids.begin + part.end,
                   mk->rows + index * mk->row_stride);
-        cpu_barrier_wait(&mk->barrier, n_lanes);
+        cpu_barrier_wait(&mk->barrier, n_threads);
         if (index == 0) {
             const size_t n_left = mk->n_total - mk->n_done;
             if (control->progress)
@@ -72,7 +72,7 @@ static void make_lane(void *ud, size_t index, size_t n_lanes)
             mk->stop =
                 control->cancel && atomic_load_explicit(control->cancel, memory_order_relaxed);
         }
-        cpu_barrier_wait(&mk->barrier, n_lanes);
+        cpu_barrier_wait(&mk->barrier, n_threads);
         if (mk->stop)
             return;
     }
@@ -91,7 +91,7 @@ bool screen_open(struct backend *b, const struct backend_control *control, size_
     bool ok = mk && rows && head_plane_bytes(b->model, n_blocks, &n_bytes) &&
               mem_map_open(&b->coarse_map, n_bytes, MEM_PAGES_HUGE);
     if (!ok) {
-        (void)bn_fail(err, BN_ENOMEM, "no memory for the coarse plane of the head");
+        (void)bn_fail(err, BN_ENOMEM, "no memory for the coarse plane of the output head");
         goto end;
     }
     *mk = (struct making){.b = b,
@@ -103,7 +103,8 @@ bool screen_open(struct backend *b, const struct backend_control *control, size_
                           .n_done = n_done,
                           .n_total = n_total};
     mk->steps = (uint16_t *)(void *)(mk->lines + n_vocab * n_blocks * LINE_BYTES);
-    team_run(b->n_threads, plan_load_lanes(b->model->head.n_bytes, b->n_threads), make_lane, mk);
+    team_run(b->n_threads, strategy_load_threads(b->model->head.n_bytes, b->n_threads),
+             make_on_thread, mk);
     ok = !mk->stop || bn_fail(err, BN_ECANCELLED, "loading was cancelled");
     if (!ok || atomic_load(&mk->too_large)) {
         screen_close(b);

@@ -1,6 +1,7 @@
 /*
- * Why lanes beyond n_lanes enter and leave again: a region of fewer threads makes the runtime end
- * the others, and a larger one start them anew.
+ * OpenMP teams. Threads beyond n_active enter each parallel region and leave at once: a region with
+ * fewer threads would make the OpenMP runtime end the other threads, and a later larger region
+ * would have to start them again.
  */
 #define _GNU_SOURCE /* sched_setaffinity */
 #include "engine/cpu/cpu_team.h"
@@ -12,15 +13,15 @@
 #include <omp.h>
 #include <sched.h>
 
-#define MASK_CPUS 8192 /* as many as the system's own masks may have */
+#define MASK_CPUS 8192 /* the largest CPU mask that Linux uses */
 #define MASK_BYTES CPU_ALLOC_SIZE(MASK_CPUS)
 
 struct team_pins {
     size_t n_threads;
-    size_t *cpus;         /* (n_threads) of each thread */
-    unsigned char *masks; /* (n_threads, MASK_BYTES) before */
+    size_t *cpus;         /* (n_threads) CPU of each thread */
+    unsigned char *masks; /* (n_threads, MASK_BYTES) masks before pinning */
     bool *is_pinned;      /* (n_threads) */
-    unsigned char *one;   /* (n_threads, MASK_BYTES) room for the mask of one CPU */
+    unsigned char *one;   /* (n_threads, MASK_BYTES) masks with one CPU each */
 };
 
 size_t team_size(size_t n_threads)
@@ -34,37 +35,38 @@ size_t team_size(size_t n_threads)
     return n;
 }
 
-void team_run(size_t n_threads, size_t n_lanes, team_job_fn job, void *ud)
+void team_run(size_t n_threads, size_t n_active, team_job_fn job, void *ud)
 {
-    if (n_lanes <= 1) {
+    if (n_active <= 1) {
         job(ud, 0, 1);
         return;
     }
 #pragma omp parallel num_threads((int)n_threads)
     {
-        const size_t n = size_min(n_lanes, (size_t)omp_get_num_threads());
+        const size_t n = size_min(n_active, (size_t)omp_get_num_threads());
         const size_t index = (size_t)omp_get_thread_num();
         if (index < n)
             job(ud, index, n);
     }
 }
 
-static void pin_lane(void *ud, size_t index, size_t n_lanes)
+static void pin_on_thread(void *ud, size_t index, size_t n_active)
 {
     struct team_pins *p = ud;
     cpu_set_t *const before = (cpu_set_t *)(void *)(p->masks + index * MASK_BYTES);
     cpu_set_t *const one = (cpu_set_t *)(void *)(p->one + index * MASK_BYTES);
-    (void)n_lanes;
+    (void)n_active;
     CPU_SET_S(p->cpus[index], MASK_BYTES, one);
     p->is_pinned[index] =
         sched_getaffinity(0, MASK_BYTES, before) == 0 && sched_setaffinity(0, MASK_BYTES, one) == 0;
 }
 
-static void unpin_lane(void *ud, size_t index, size_t n_lanes)
+static void unpin_on_thread(void *ud, size_t index, size_t n_active)
 {
     const struct team_pins *p = ud;
-    (void)n_lanes;
-    if (p->is_pinned[index]) /* a mask that was, so it is taken unless its CPUs have gone */
+    (void)n_active;
+    /* This mask was valid before, so the call fails only if its CPUs were removed. */
+    if (p->is_pinned[index])
         (void)sched_setaffinity(0, MASK_BYTES,
                                 (const cpu_set_t *)(const void *)(p->masks + index * MASK_BYTES));
 }
@@ -109,7 +111,7 @@ bool team_pin(size_t n_threads, struct team_pins **out, struct bn_error *err)
                        "%zu threads cannot be pinned: this process may use %zu processor%s",
                        n_threads, n_cpus, n_cpus == 1 ? "" : "s");
     }
-    team_run(n_threads, n_threads, pin_lane, p);
+    team_run(n_threads, n_threads, pin_on_thread, p);
     for (size_t i = 0; i < n_threads; i++) {
         if (p->is_pinned[i])
             continue;
@@ -126,6 +128,6 @@ void team_unpin(struct team_pins *p)
 {
     if (!p)
         return;
-    team_run(p->n_threads, p->n_threads, unpin_lane, p);
+    team_run(p->n_threads, p->n_threads, unpin_on_thread, p);
     free_pins(p);
 }

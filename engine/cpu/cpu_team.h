@@ -1,9 +1,9 @@
 /*
- * The threads of the CPU backend: OpenMP's, entered here and nowhere else.
+ * The threads of the CPU backend. They belong to OpenMP, and only this module starts parallel
+ * regions.
  *
- * A job is a function that every lane runs with its own index. Lanes wait for each other with
- * cpu_barrier. Between jobs the runtime's threads sleep after a while, so nothing spins while
- * nobody asks for anything.
+ * A job is a function that every thread runs with its own index. Threads wait for each other with
+ * cpu_barrier. Between jobs the threads of the OpenMP runtime go to sleep after some milliseconds.
  */
 #ifndef ENGINE_CPU_CPU_TEAM_H
 #define ENGINE_CPU_CPU_TEAM_H
@@ -13,21 +13,22 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* How many threads the runtime really gives: a thread limit may be below what was asked. */
+/* The number of threads that the runtime really provides; an OpenMP thread limit may be lower than
+ * n_threads. */
 size_t team_size(size_t n_threads);
 
-/* job(ud, i, n) for i < n, at the same time; returns when all have. n is n_lanes, or fewer if the
- * runtime gives fewer. The calling thread is lane 0, and the only one when n_lanes is 1. Lane i is
- * the same thread in every job of a team of n_threads, whatever its n_lanes. */
-typedef void (*team_job_fn)(void *ud, size_t index, size_t n_lanes);
-void team_run(size_t n_threads, size_t n_lanes, team_job_fn job, void *ud);
+/* Run job(ud, i, n) for all i < n at the same time; return when all have finished. n is n_active,
+ * or less if the runtime provides fewer threads. The caller runs index 0, and runs alone if
+ * n_active is 1. Index i is the same thread in every job with the same n_threads. */
+typedef void (*team_job_fn)(void *ud, size_t index, size_t n_active);
+void team_run(size_t n_threads, size_t n_active, team_job_fn job, void *ud);
 
-/* Keep each of the calling thread's n_threads on a CPU of its own, different cores first, until
- * they are let go by the same thread: then each has the mask it had before. Meanwhile the calling
- * thread shall run no team of another size, since threads started anew would have its mask.
- * BN_EARG: fewer CPUs than threads; BN_EDEVICE: the system refuses; BN_ENOMEM. */
+/* Pin each of the calling thread's n_threads threads to its own CPU, on different cores first.
+ * team_unpin restores the previous masks; the same thread must call it. In between, the calling
+ * thread must not run a team of another size, because new threads would inherit its mask. BN_EARG:
+ * fewer CPUs than threads. BN_EDEVICE: the system refuses. BN_ENOMEM. */
 struct team_pins;
 bool team_pin(size_t n_threads, struct team_pins **out, struct bn_error *err);
-void team_unpin(struct team_pins *pins); /* NULL is fine */
+void team_unpin(struct team_pins *pins); /* NULL is allowed */
 
 #endif

@@ -1,7 +1,9 @@
 /*
- * The ladder: which function runs on which processor. Each rung overwrites what it does better.
+ * Fills the kernel table for a processor. Each instruction set replaces the kernels that it does
+ * better than those before it.
  *
- * A pure function of the capability set: tests and --isa hand in smaller sets than the machine has.
+ * The result depends only on the set of capabilities, so tests and --isa can ask for less than the
+ * machine has.
  */
 #include "engine/cpu/kernels.h"
 
@@ -10,20 +12,21 @@
 #if defined(__x86_64__)
 #include "engine/cpu/x86/kernels_x86.h"
 
-/* Passes of so many tokens take whole tiles, one of tokens first: docs/kernels.md, Measured. */
+/* Passes of this many tokens use the kernels for medium and many tokens: docs/kernels.md,
+ * Measured. */
 #define AVX512_MANY_FROM 7
-#define AMX_TILE_FROM 5
+#define AMX_MEDIUM_FROM 5
 #define AMX_MANY_FROM 17
-/* And so many hidden states the head's coarse plane as a group. */
+/* This many hidden states use the coarse plane of the output head as a group. */
 #define AMX_GROUP_FROM 3
 #define AVX512_GROUP_FROM 8
 #elif defined(__aarch64__)
 #include "engine/cpu/arm/kernels_arm.h"
 
-#define I8MM_TILE_FROM 2 /* two tokens fill the instruction */
+#define I8MM_MEDIUM_FROM 2 /* two tokens fill the instruction */
 #endif
 
-static void rung_ref(struct cpu_kernels *k)
+static void set_ref(struct cpu_kernels *k)
 {
     *k = (struct cpu_kernels){
         .isa = ISA_REF,
@@ -62,12 +65,12 @@ static void rung_ref(struct cpu_kernels *k)
         .fma_peak = fma_peak_ref,
         .skips_zeros = true,
     };
-    k->tile = k->many = k->few;
+    k->medium = k->many = k->few;
     row_kernels_ref(k->row_decode, k->rows_dot);
 }
 
 #if defined(__x86_64__)
-static void rung_avx2(struct cpu_kernels *k)
+static void set_avx2(struct cpu_kernels *k)
 {
     k->isa = ISA_AVX2;
     k->rms_norm = rms_norm_avx2;
@@ -77,7 +80,7 @@ static void rung_avx2(struct cpu_kernels *k)
     k->ternary_columns = ternary_columns_avx2;
     k->live_gates = live_gates_avx2;
     k->live_inputs = live_inputs_avx2;
-    k->few.matmul = k->tile.matmul = k->many.matmul = ternary_matmul_avx2;
+    k->few.matmul = k->medium.matmul = k->many.matmul = ternary_matmul_avx2;
     k->scale_acc = scale_acc_avx2;
     k->add = add_avx2;
     k->relu2_gate = relu2_gate_avx2;
@@ -102,16 +105,16 @@ static void rung_avx2(struct cpu_kernels *k)
     row_kernels_avx2(k->row_decode, k->rows_dot);
 }
 
-static void rung_avxvnni(struct cpu_kernels *k)
+static void set_avxvnni(struct cpu_kernels *k)
 {
     k->isa = ISA_AVXVNNI;
     k->ternary_matvec = ternary_matvec_avxvnni;
     k->mac_peak = mac_peak_avxvnni;
     k->ternary_some = ternary_some_avxvnni;
-    k->few.matmul = k->tile.matmul = k->many.matmul = ternary_matmul_avxvnni;
+    k->few.matmul = k->medium.matmul = k->many.matmul = ternary_matmul_avxvnni;
 }
 
-static void rung_avx512vnni(struct cpu_kernels *k)
+static void set_avx512vnni(struct cpu_kernels *k)
 {
     k->isa = ISA_AVX512VNNI;
     k->ternary_matvec = ternary_matvec_avx512;
@@ -121,8 +124,8 @@ static void rung_avx512vnni(struct cpu_kernels *k)
     k->live_inputs = live_inputs_avx512;
     k->few.matmul = ternary_matmul_few_avx512;
     k->few.panel_rows = 2 * PANEL_ROWS; /* longer streams */
-    k->tile.matmul = k->many.matmul = ternary_matmul_avx512;
-    k->tile_from = k->many_from = AVX512_MANY_FROM;
+    k->medium.matmul = k->many.matmul = ternary_matmul_avx512;
+    k->medium_from = k->many_from = AVX512_MANY_FROM;
     k->quantise = quantise_avx512;
     k->acc_store = acc_store_avx512;
     k->acc_add = acc_add_avx512;
@@ -142,28 +145,28 @@ static void rung_avx512vnni(struct cpu_kernels *k)
     row_kernels_avx512(k->row_decode, k->rows_dot);
 }
 
-static void rung_amx(struct cpu_kernels *k)
+static void set_amx(struct cpu_kernels *k)
 {
     k->isa = ISA_AMX;
-    k->tile = (struct ternary_gemm){pack_token_ref,         gather_tokens_avx512, unpack_rows_ref,
-                                    ternary_matmul_amx_few, PACK_TOKENS,          2 * PANEL_ROWS};
+    k->medium = (struct ternary_gemm){pack_token_ref,         gather_tokens_avx512, unpack_rows_ref,
+                                      ternary_matmul_amx_few, PACK_TOKENS,          2 * PANEL_ROWS};
     k->many = (struct ternary_gemm){pack_token_amx,     gather_tokens_ref, unpack_rows_amx,
-                                    ternary_matmul_amx, TILE_TOKENS,       PANEL_ROWS};
+                                    ternary_matmul_amx, MATMUL_TOKENS,     PANEL_ROWS};
     k->coarse_bounds = coarse_bounds_amx;
     k->coarse_group_from = AMX_GROUP_FROM;
     k->mac_peak = mac_peak_amx;
-    k->tile_from = AMX_TILE_FROM;
+    k->medium_from = AMX_MEDIUM_FROM;
     k->many_from = AMX_MANY_FROM;
 }
 #elif defined(__aarch64__)
-static void rung_neon(struct cpu_kernels *k)
+static void set_neon(struct cpu_kernels *k)
 {
     k->isa = ISA_NEON;
-    k->skips_zeros = false; /* the kernels for it are those of ref */
+    k->skips_zeros = false; /* the kernels that skip zeros are those of ref */
     k->rms_norm = rms_norm_neon;
     k->quantise = quantise_neon;
     k->ternary_matvec = ternary_matvec_neon;
-    k->few.matmul = k->tile.matmul = k->many.matmul = ternary_matmul_neon;
+    k->few.matmul = k->medium.matmul = k->many.matmul = ternary_matmul_neon;
     k->scale_acc = scale_acc_neon;
     k->add = add_neon;
     k->relu2_gate = relu2_gate_neon;
@@ -182,43 +185,43 @@ static void rung_neon(struct cpu_kernels *k)
     row_kernels_neon(k->row_decode, k->rows_dot);
 }
 
-static void rung_dotprod(struct cpu_kernels *k)
+static void set_dotprod(struct cpu_kernels *k)
 {
     k->isa = ISA_DOTPROD;
     k->ternary_matvec = ternary_matvec_dotprod;
-    k->few.matmul = k->tile.matmul = k->many.matmul = ternary_matmul_dotprod;
+    k->few.matmul = k->medium.matmul = k->many.matmul = ternary_matmul_dotprod;
 }
 
-static void rung_i8mm(struct cpu_kernels *k)
+static void set_i8mm(struct cpu_kernels *k)
 {
     k->isa = ISA_I8MM;
-    k->tile.pack = pack_token_i8mm;
-    k->tile.matmul = ternary_matmul_i8mm;
-    k->many = k->tile;
-    k->tile_from = I8MM_TILE_FROM;
+    k->medium.pack = pack_token_i8mm;
+    k->medium.matmul = ternary_matmul_i8mm;
+    k->many = k->medium;
+    k->medium_from = I8MM_MEDIUM_FROM;
 }
 #endif
 
 void cpu_kernels_init(struct cpu_kernels *k, const struct cpu_caps *caps)
 {
-    rung_ref(k);
+    set_ref(k);
 #if defined(__x86_64__)
     if (caps->has[ISA_AVX2])
-        rung_avx2(k);
+        set_avx2(k);
     if (caps->has[ISA_AVXVNNI])
-        rung_avxvnni(k);
+        set_avxvnni(k);
     if (caps->has[ISA_AVX512VNNI])
-        rung_avx512vnni(k);
+        set_avx512vnni(k);
     if (caps->has[ISA_AMX])
-        rung_amx(k);
+        set_amx(k);
 #elif defined(__aarch64__)
     if (caps->has[ISA_NEON])
-        rung_neon(k);
+        set_neon(k);
     if (caps->has[ISA_DOTPROD])
-        rung_dotprod(k);
+        set_dotprod(k);
     if (caps->has[ISA_I8MM])
-        rung_i8mm(k);
+        set_i8mm(k);
 #else
-    (void)caps; /* ref is the only rung for this processor */
+    (void)caps; /* only ref exists for this processor */
 #endif
 }

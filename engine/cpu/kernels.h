@@ -1,38 +1,38 @@
 /*
- * The inner loops of the CPU backend: one function type a job, one table, filled as a ladder.
+ * The kernels of the CPU backend: a function type for each, and a table of them for each
+ * instruction set.
  *
- * Contracts are here; docs/kernels.md is the arithmetic. ref/ is the specification in C; every
- * other rung gives the same bits, which tests/engine/check_kernels compares. Pointers do not alias
- * unless said. Alignment: none needed unless said; buffers the backend makes are aligned to 64
- * bytes. Kernels allocate nothing, keep no state (AMX tiles are live within a call only), and may
- * run on several threads with disjoint outputs.
+ * docs/kernels.md specifies the arithmetic, and ref/ is that specification in C. All other kernels
+ * give the same bits; tests/engine/check_kernels compares them. Unless stated otherwise, pointers
+ * do not alias and need no alignment. Kernels allocate nothing, keep no state (AMX tiles are live
+ * only within a call), and may run on several threads with disjoint outputs.
  */
 #ifndef ENGINE_CPU_KERNELS_H
 #define ENGINE_CPU_KERNELS_H
 
-#include "engine/cpu/acc_tile.h"
 #include "engine/cpu/cpu_caps.h"
 #include "engine/cpu/kernels_attn.h"
-#include "engine/cpu/kernels_one.h"
+#include "engine/cpu/kernels_ternary.h"
 #include "engine/gguf/gguf_types.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define PACK_TOKENS 16 /* packed activations come in whole groups of so many tokens */
-#define TILE_TOKENS 32 /* most tokens one call of ternary_matmul takes */
-#define PANEL_ROWS 128 /* most rows that are unpacked together */
-#define PANEL_ALIGN 16 /* unpacked rows come in whole groups of so many */
+#define PACK_TOKENS 16   /* packed activations come in groups of this many tokens */
+#define MATMUL_TOKENS 32 /* most tokens in a call of ternary_matmul */
+#define PANEL_ROWS 128   /* most rows that are unpacked together */
+#define PANEL_ALIGN 16   /* unpacked rows come in groups of this many */
 
-/* What a ternary layer multiplies with: x, or with weights RMSNorm(x) * w. */
+/* Input of a ternary layer: x, or RMSNorm(x) * w if w is not NULL. */
 struct act_in {
     const float *x; /* (n) */
     const float *w; /* (n), or NULL */
     size_t n;
-    float eps; /* with w */
+    float eps; /* used only with w */
     const void
-        *ahead; /* the x (n) that is quantised next, to be prefetched: any pointer, or NULL */
+        /* the x (n) that is quantised next, to prefetch; any pointer or NULL */
+        *ahead;
 };
 /* Quantised activations of one token. */
 struct act_scale {
@@ -43,41 +43,43 @@ struct act_scale {
 /* y = RMSNorm(x) * w; x, w, y (n). y may be x. */
 typedef void (*rms_norm_fn)(const float *x, const float *w, size_t n, float eps, float *y);
 
-/* -> q (n rounded up to LINE_COLS, zeros past n; 64-byte aligned). */
+/* Quantise to q (n rounded up to LINE_COLS, zeros past n; 64-byte aligned). */
 typedef void (*quantise_fn)(const struct act_in *in, int8_t *q, struct act_scale *out);
 
-/* Several tokens are multiplied in four steps, the first three of which bring activations and
- * weights into the form that the last is fast with. All must be of one struct ternary_gemm.
+/* Several tokens are multiplied in four steps. The first three bring activations and weights into
+ * the layout that the fourth needs. All four must be from the same struct ternary_gemm.
  *
- * pack: q (n_lines * LINE_COLS) of token t to its place in packed, which has room for whole groups
- * of PACK_TOKENS tokens; group g begins at byte g * PACK_TOKENS * n_lines * LINE_COLS. Both 64-byte
- * aligned. */
+ * pack: store q (n_lines * LINE_COLS) of token t in packed, which has room for whole groups of
+ * PACK_TOKENS tokens. Group g begins at byte g * PACK_TOKENS * n_lines * LINE_COLS. Both are
+ * 64-byte aligned. */
 typedef void (*pack_token_fn)(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
 
-/* gather: n_tokens (at most tile_tokens, the first of a group) packed tokens into the form that
- * matmul takes. Returns `packed` where that is it already, else `own`, which has room for a group
- * and is 64-byte aligned. Every thread does it for itself, once all tokens are packed. */
+/* gather: bring n_tokens packed tokens (at most block_tokens, starting with the first of a group)
+ * into the layout for matmul. Returns `packed` if no change is needed, else `own`, which has room
+ * for a group and is 64-byte aligned. Every thread does this for itself after all tokens are
+ * packed. */
 typedef const int8_t *(*gather_tokens_fn)(const int8_t *packed, size_t n_lines, size_t n_tokens,
                                           int8_t *own);
 
-/* unpack: rows row0 .. row1 - 1 to panel, (row1 - row0 rounded up to PANEL_ALIGN, n_lines *
- * LINE_COLS) bytes, 64-byte aligned. Ways that read the lines as they are leave it alone. */
+/* unpack: expand rows row0 .. row1 - 1 to panel, (row1 - row0 rounded up to PANEL_ALIGN, n_lines *
+ * LINE_COLS) bytes, 64-byte aligned. Does nothing where matmul reads the lines directly. */
 typedef void (*unpack_rows_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
                                uint8_t *panel);
 
-/* matmul: acc[t * acc_stride + r - row0], t < n_tokens <= TILE_TOKENS, at most the way's
- * panel_rows rows. */
+/* matmul: acc[t * acc_stride + r - row0] for t < n_tokens <= MATMUL_TOKENS and at most panel_rows
+ * rows. */
 struct ternary_batch {
-    const int8_t *q;       /* gathered, from the first token of a group */
+    const int8_t *q;       /* gathered tokens, starting with the first of a group */
     const int32_t *q_sums; /* (n_tokens) */
-    const uint8_t *panel;  /* rows row0 .. row1 - 1 unpacked */
+    const uint8_t *panel;  /* unpacked rows row0 .. row1 - 1 */
     size_t n_tokens;
     int32_t *acc;
     size_t acc_stride;
-    const uint8_t *ahead; /* lines that will be read next, for a kernel that reads lines itself to
-                             fetch; any address, or NULL */
-    const float *out; /* (n_tokens, out_stride) where what follows from the sums will be stored, for
-                         a kernel to fetch; 64-byte aligned, or NULL */
+    /* lines that are read next, to prefetch by a kernel that reads lines; any address or NULL */
+    const uint8_t *ahead;
+    /* (n_tokens, out_stride) where the results will be stored, to prefetch; 64-byte aligned, or
+     * NULL */
+    const float *out;
     size_t out_stride;
 };
 typedef void (*ternary_matmul_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
@@ -88,32 +90,50 @@ struct ternary_gemm {
     gather_tokens_fn gather;
     unpack_rows_fn unpack;
     ternary_matmul_fn matmul;
-    size_t tile_tokens; /* a call: a multiple of PACK_TOKENS, at most TILE_TOKENS */
-    size_t panel_rows;  /* a call: times tile_tokens at most TILE_TOKENS * PANEL_ROWS; above
-                           PANEL_ROWS only where nothing is unpacked */
+    size_t block_tokens; /* tokens per call: a multiple of PACK_TOKENS, at most MATMUL_TOKENS */
+    /* rows per call; times block_tokens at most MATMUL_TOKENS * PANEL_ROWS, and above PANEL_ROWS
+     * only if nothing is unpacked */
+    size_t panel_rows;
 };
 
 /* y[i] = (float)acc[i] * d; i < n */
 typedef void (*scale_acc_fn)(const int32_t *acc, size_t n, float d, float *y);
 /* h[i] = h[i] + y[i] */
 typedef void (*add_fn)(float *h, const float *y, size_t n);
-/* out[i] = act(gate[i]) * up[i]; out may be gate. relu2: +0 where the gate is not above 0, whatever
- * up is. */
+/* out[i] = act(gate[i]) * up[i]; out may be gate. relu2 gives +0 where gate is not above 0, for any
+ * value of up. */
 typedef void (*gate_fn)(const float *gate, const float *up, size_t n, float *out);
 
-/* One head (n_rot of it): x in place, c and s (n_rot / 2). */
+/* Integer sums of several tokens on their way to F32: v = ((float)acc * d) * extra, then + bias if
+ * there is one. Element (t, r) of an output y is at y + t * stride + r; y must not overlap acc. */
+struct acc_tile {
+    const int32_t *acc; /* (n_tokens, acc_stride) */
+    size_t acc_stride;
+    size_t n_tokens, n_rows;
+    const float *d; /* (n_tokens) */
+    float extra;
+    const float *bias; /* (n_rows) or NULL */
+};
+/* y = v, or y = y + v */
+typedef void (*acc_out_fn)(const struct acc_tile *a, float *y, size_t stride);
+/* y = act(v of gate) * (v of up). Both have the same tokens and rows. */
+typedef void (*acc_gate_fn)(const struct acc_tile *gate, const struct acc_tile *up, float *y,
+                            size_t stride);
+
+/* RoPE on one head, in place: x (n_rot), c and s (n_rot / 2). */
 typedef void (*rope_fn)(float *x, const float *c, const float *s, size_t n_rot);
-/* F32 to F16 as the KV recipe says: nearest even, saturating at 65504. */
+/* F32 to F16 for the KV cache: round to nearest even, saturate at 65504. */
 typedef void (*to_f16_fn)(const float *x, size_t n, uint16_t *out);
 
-/* Row of a table (embedding or head) to F32; n is a whole number of the type's blocks. */
+/* Convert a table row (embedding or output head) to F32. n is a multiple of the type's block
+ * size. */
 typedef void (*row_decode_fn)(const uint8_t *row, size_t n, float *out);
-/* Rows of a table: the n_rows from number 0 on, or those of these numbers. */
+/* Rows of a table: the first n_rows, or those in ids. */
 struct table_rows {
     const uint8_t *table;
-    size_t row_bytes; /* from a row to the next */
+    size_t row_bytes; /* distance between rows */
     size_t n_rows;
-    const int32_t *ids; /* (n_rows), NULL: neighbours */
+    const int32_t *ids; /* (n_rows) or NULL */
 };
 static inline const uint8_t *table_row(const struct table_rows *t, size_t r)
 {
@@ -123,8 +143,8 @@ static inline const uint8_t *table_row(const struct table_rows *t, size_t r)
 typedef void (*rows_dot_fn)(const struct table_rows *rows, const float *h, size_t n, float *z,
                             float *scratch);
 
-/* A table at four bits a weight: (2 code - 15) * step. Blocks of COARSE_COLS columns are a line:
- * byte j holds column j below and column j + 64 above. */
+/* A table with four bits per weight: (2 code - 15) * step. A line is a block of COARSE_COLS
+ * columns: byte j holds column j in its low half and column j + 64 in its high half. */
 #define COARSE_COLS 128
 struct coarse_mat {
     const uint8_t *lines;  /* (n_rows, n_blocks, LINE_BYTES), 64-byte aligned */
@@ -132,50 +152,52 @@ struct coarse_mat {
     size_t n_blocks;
     size_t step_stride; /* a multiple of 8 */
 };
-/* A hidden state as x = (128 high + low) * unit. */
+/* A hidden state in fixed point: x = (128 high + low) * unit. */
 struct coarse_query {
-    const int8_t *x;    /* (n_blocks, 2, 128) high, twice low; 64-byte aligned */
-    const int32_t *fix; /* (n_blocks, 16) lane j: -15 times the sum of (128 high + low) over columns
-                           4 j .. 4 j + 3 and 64 on; 64-byte aligned */
-    const float *spread; /* (step_stride) how far a step of a block may mislead, zeros past */
+    const int8_t *x; /* (n_blocks, 2, 128) high, then 2 * low; 64-byte aligned */
+    /* (n_blocks, 16) lane j: -15 times the sum of (128 high + low) over columns 4 j .. 4 j + 3
+     * and 4 j + 64 .. 4 j + 67; 64-byte aligned */
+    const int32_t *fix;
+    const float
+        *spread; /* (step_stride) factor s of the bound for each block, zeros past n_blocks */
     float unit;
 };
 
-/* Row number `row` of a table, w (n_blocks * COARSE_COLS), to lines (n_blocks, LINE_BYTES) and
- * steps (n_blocks). Returns the largest magnitude; blocks above COARSE_MAX, or with a NaN, become
- * 0. */
+/* Convert row number `row` of a table, w (n_blocks * COARSE_COLS), to lines (n_blocks, LINE_BYTES)
+ * and steps (n_blocks). Returns the largest magnitude. Blocks with a value above COARSE_MAX or a
+ * NaN become 0. */
 typedef float (*coarse_pack_fn)(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
                                 uint16_t *steps);
 /* up[r - row0] = coarse product + sqrt(sum over blocks of (step * spread)^2 + 1e-36) */
 typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                 const struct coarse_query *q, float *up);
 
-/* The same for up to COARSE_GROUP hidden states in one pass over the plane, with a recipe of its
- * own: bounds too, but other numbers. Past the last of them everything is zero. */
+/* The same for up to COARSE_GROUP hidden states in one pass over the plane. Its recipe is
+ * different: the numbers differ, but they are bounds too. Entries past n are zero. */
 #define COARSE_GROUP 16
-#define COARSE_LEAST 1e-37f /* least square of a step or spread: none is lost to underflow */
+#define COARSE_LEAST 1e-37f /* least square of a step or spread, so that no product underflows */
 struct coarse_group {
     size_t n;
-    const int8_t *x;    /* (n_blocks, 4, 16, COARSE_GROUP, 4) quarters as in coarse_query; line i of
-                           one holds columns 4 i .. 4 i + 3 of each; 64-byte aligned */
-    const int32_t *fix; /* (n_blocks, COARSE_GROUP) the sum of a block's lanes; aligned */
-    const float *spread2; /* (n_blocks, COARSE_GROUP) the squares of it; aligned */
-    const float *unit;    /* (COARSE_GROUP) aligned */
+    /* (n_blocks, 4, 16, COARSE_GROUP, 4) quarters as in coarse_query; line i of a quarter holds
+     * columns 4 i .. 4 i + 3 of each hidden state; 64-byte aligned */
+    const int8_t *x;
+    const int32_t *fix;   /* (n_blocks, COARSE_GROUP) sums of coarse_query's fix; 64-byte aligned */
+    const float *spread2; /* (n_blocks, COARSE_GROUP) squares of spread; 64-byte aligned */
+    const float *unit;    /* (COARSE_GROUP) 64-byte aligned */
 };
-/* x of n queries, (n_blocks, 256) each, to the form of a group. */
+/* Bring x of n queries, (n_blocks, 256) each, into the layout of coarse_group. */
 typedef void (*coarse_gather_fn)(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
 /* up[i][r - row0] = coarse product + sqrt(sum over blocks of max(step^2, COARSE_LEAST) * spread2 +
  * 1e-36), i < n */
 typedef void (*coarse_bounds_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                  const struct coarse_group *g, float *const *up);
 
-/* The arithmetic that ternary_matmul is made of, or (fma_peak) attention, from registers, n_rounds
- * times some number of multiply-adds, which is returned. Computes nothing of use: see cpu_peak.c.
- */
+/* Measure the arithmetic peak: do n_rounds of the operation of ternary_matmul, or of attention for
+ * fma_peak, on registers. Returns the number of multiply-adds. See cpu_measure.c. */
 typedef size_t (*mac_peak_fn)(size_t n_rounds);
 
 struct cpu_kernels {
-    enum cpu_isa isa; /* the highest rung in the table */
+    enum cpu_isa isa; /* the highest instruction set in the table */
     rms_norm_fn rms_norm;
     quantise_fn quantise;
     ternary_matvec_fn ternary_matvec;
@@ -183,8 +205,8 @@ struct cpu_kernels {
     ternary_columns_fn ternary_columns;
     live_gates_fn live_gates;
     live_inputs_fn live_inputs;
-    struct ternary_gemm few, tile, many; /* right for any number of tokens, fast for its own; */
-    size_t tile_from, many_from;         /* passes of so many tokens are faster with the next */
+    struct ternary_gemm few, medium, many; /* each works for any number of tokens */
+    size_t medium_from, many_from; /* number of tokens from which medium and many are faster */
     scale_acc_fn scale_acc;
     add_fn add;
     gate_fn relu2_gate, silu_gate;
@@ -192,24 +214,24 @@ struct cpu_kernels {
     acc_gate_fn acc_relu2, acc_silu;
     rope_fn rope_neox, rope_norm;
     to_f16_fn to_f16;
-    attn_block_fn attn_block, attn_block_q8; /* for a cache of F16, and of bytes */
+    attn_block_fn attn_block, attn_block_q8; /* for an F16 and for a Q8 cache */
     attn_tile_fn attn_tile, attn_tile_q8;
     attn_merge_fn attn_merge;
     attn_finish_fn attn_finish;
-    row_decode_fn row_decode[TENSOR_N_TYPES]; /* NULL for types that are no tables */
-    rows_dot_fn rows_dot[TENSOR_N_TYPES];     /* the same */
+    row_decode_fn row_decode[TENSOR_N_TYPES]; /* NULL for types that tables cannot have */
+    rows_dot_fn rows_dot[TENSOR_N_TYPES];     /* as row_decode */
     coarse_pack_fn coarse_pack;
     coarse_bound_fn coarse_bound;
     coarse_gather_fn coarse_gather;
     coarse_bounds_fn coarse_bounds;
-    size_t coarse_group_from; /* so many hidden states are faster as a group */
+    size_t coarse_group_from; /* number of hidden states from which a group is faster */
     mac_peak_fn mac_peak, fma_peak;
-    bool skips_zeros; /* what zeros cancel is faster left out: the four kernels for it are the
-                         rung's */
+    /* ternary_some, ternary_columns, live_gates and live_inputs are faster than reading all
+     * weights */
+    bool skips_zeros;
 };
 
-/* Fill the table for a capability set: reads top to bottom as a ladder, ref first. A pure function.
- */
+/* Fill the table for a set of capabilities. A pure function. */
 void cpu_kernels_init(struct cpu_kernels *k, const struct cpu_caps *caps);
 
 #endif

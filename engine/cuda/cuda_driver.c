@@ -1,5 +1,5 @@
 /*
- * See cuda_driver.h.
+ * Loads the entry points of the driver library with dlopen and dlsym.
  */
 #include "engine/cuda/cuda_driver.h"
 
@@ -12,14 +12,14 @@
 #define ENTRY(name) {TEXT(name), offsetof(struct cuda_driver, name)},
 
 static const struct entry {
-    const char *name; /* with its version: the macro is expanded first */
+    const char *name; /* with its version, because the macro is expanded first */
     size_t offset;
 } entries[] = {CUDA_ENTRIES(ENTRY)};
 
 bool cuda_driver_open(struct cuda_driver *d, struct bn_error *err)
 {
     *d = (struct cuda_driver){0};
-    /* Never unloaded: the driver leaves threads and handlers behind. */
+    /* Never unload the library: the driver leaves threads and handlers behind. */
     d->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!d->library)
         return bn_fail(err, BN_EDEVICE, "there is no NVIDIA driver here (%s)", LIBRARY);
@@ -38,7 +38,7 @@ bool cuda_driver_open(struct cuda_driver *d, struct bn_error *err)
 void cuda_driver_close(struct cuda_driver *d)
 {
     if (d->library)
-        (void)dlclose(d->library); /* only counts the users down */
+        (void)dlclose(d->library); /* only decrements the reference count */
     d->library = NULL;
 }
 

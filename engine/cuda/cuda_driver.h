@@ -1,8 +1,9 @@
 /*
- * The driver library, opened at run time: a table of its entry points, so that one binary starts on
- * machines with and without it. Types are those of the toolkit's cuda.h.
+ * The NVIDIA driver library, opened at run time, so that one binary starts on machines with and
+ * without it. struct cuda_driver holds its entry points; their types come from the toolkit's
+ * cuda.h.
  *
- * Private to engine/cuda. Every call is made by the thread that owns the backend.
+ * Private to engine/cuda. All calls come from the thread that owns the backend.
  */
 #ifndef ENGINE_CUDA_CUDA_DRIVER_H
 #define ENGINE_CUDA_CUDA_DRIVER_H
@@ -12,7 +13,7 @@
 #include <cuda.h>
 #include <stddef.h>
 
-/* cuda.h renames some to versions of them; the table and its users see the same names. */
+/* cuda.h renames some functions to versioned names by macros; the struct members follow. */
 #define CUDA_ENTRIES(X)                                                                            \
     X(cuInit)                                                                                      \
     X(cuDriverGetVersion)                                                                          \
@@ -54,14 +55,14 @@ struct cuda_driver {
     CUDA_ENTRIES(CUDA_MEMBER)
 };
 
-/* BN_EDEVICE: the library is not there, or lacks an entry point. */
+/* Fails with BN_EDEVICE if the library or one of its entry points is missing. */
 bool cuda_driver_open(struct cuda_driver *d, struct bn_error *err);
 void cuda_driver_close(struct cuda_driver *d);
 
-/* The driver's own words for a result. */
+/* The driver's text for a result. */
 const char *cuda_driver_text(const struct cuda_driver *d, CUresult result);
 
-/* True if it is success; otherwise writes "WHAT: the driver's words", BN_ENOMEM or BN_EDEVICE. */
+/* True for CUDA_SUCCESS. Otherwise writes "WHAT: driver's text" with BN_ENOMEM or BN_EDEVICE. */
 bool cuda_ok(const struct cuda_driver *d, CUresult result, const char *what, struct bn_error *err);
 
 #endif

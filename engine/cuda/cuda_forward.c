@@ -1,67 +1,64 @@
 /*
- * The transformer, top to bottom, as launches on one stream. Formulas: docs/kernels.md; the names
- * and the order of the steps are those of the CPU backend. Nothing here waits or allocates, but for
- * a trace; the one row of decoding is captured once as a graph and replayed.
+ * The transformer as a series of launches on one stream. docs/kernels.md has the formulas; names
+ * and order of the steps are those of the CPU backend.
+ *
+ * The steps neither wait nor allocate, except for a trace; cuda_forward waits for the results of the
+ * head. Decoding one token with one row is captured once as a graph and then replayed.
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
 
 #include <math.h>
 
-#define FEW_LIMIT 16 /* tokens from which on tensor cores are used */
+#define FEW_LIMIT 16 /* most tokens for linear_few; more use tensor cores */
 
-static size_t blocks_of(size_t n, size_t unit)
-{
-    return (n + unit - 1) / unit;
-}
-
-/* The part of the table that starts at an offset. */
-static const void *in_table(const struct backend *b, size_t offset)
+/* Device address of an offset in the table of the pass. */
+static const void *table_at(const struct backend *b, size_t offset)
 {
     return b->scratch.table + offset;
 }
 
 static const struct cuda_token *pass_tokens(const struct backend *b)
 {
-    return in_table(b, b->pass.layout.tokens);
+    return table_at(b, b->pass.layout.tokens);
 }
 
-/* Show a step to the trace callback, token by token. */
-static void show(struct backend *b, const char *step, size_t layer, const float *x, size_t stride,
-                 size_t n)
+/* Passes a step to the trace callback, token by token. */
+static void trace_step(struct backend *b, const char *step, size_t layer, const float *x,
+                       size_t stride, size_t n)
 {
     struct cuda_driver *d = &b->device.driver;
     if (!b->cfg.trace)
         return;
-    cuda_keep(&b->device, d->cuStreamSynchronize(b->device.stream), "computing");
+    cuda_record_error(&b->device, d->cuStreamSynchronize(b->device.stream), "computing");
     for (size_t t = 0; t < b->pass.n_tokens; t++) {
-        cuda_keep(
+        cuda_record_error(
             &b->device,
             d->cuMemcpyDtoH(b->host.trace, (CUdeviceptr)(uintptr_t)(x + t * stride), n * sizeof *x),
-            "reading a step");
+            "copying a trace step");
         b->cfg.trace(b->cfg.trace_ud, step, layer, b->host.trace, n);
     }
 }
 
-/* The input of a linear layer: rows of n_cols elements, normed with w unless that is NULL, then
+/* Input of a linear layer: rows of n_cols elements, normalised with w unless w is NULL, then
  * quantised. */
 struct input {
     const float *x, *w;
     size_t stride, n_cols;
 };
 
-/* One token: norm and product in one launch. */
+/* Norm and product of one token in one launch. */
 static void linear_one(struct backend *b, const struct norm_args *norm, const struct linear_args *w)
 {
-    struct norm_linear_args args = {.norm = *norm, .linear = *w, .lanes = 8};
-    while (args.lanes < 32 && 4 * w->n_lines > ONE_HELD * args.lanes)
-        args.lanes *= 2;
-    const size_t n_rows = 2 * ONE_THREADS / args.lanes;
+    struct norm_linear_args args = {.norm = *norm, .linear = *w, .n_lanes = 8};
+    while (args.n_lanes < 32 && 4 * w->n_lines > ONE_CHUNKS * args.n_lanes)
+        args.n_lanes *= 2;
+    const size_t n_rows = 2 * ONE_THREADS / args.n_lanes;
     cuda_launch(&b->device, KERNEL_linear_one,
-                (struct cuda_grid){blocks_of(w->n_rows, n_rows), 1, 1, 0}, &args);
+                (struct cuda_grid){grid_blocks(w->n_rows, n_rows), 1, 1, 0}, &args);
 }
 
-/* y = W q, y + W q or act(W_gate q) * (W_up q), whatever w is for. */
+/* y = W q, y + W q or act(W_gate q) * (W_up q), depending on w->kind. */
 static void linear_apply(struct backend *b, struct input in, const struct linear_args *w)
 {
     struct linear_args args = *w;
@@ -83,13 +80,13 @@ static void linear_apply(struct backend *b, struct input in, const struct linear
     cuda_launch(&b->device, KERNEL_norm_quantise, (struct cuda_grid){n_tokens, 1, 1, 0}, &norm);
     if (n_tokens <= FEW_LIMIT)
         cuda_launch(&b->device, KERNEL_linear_few,
-                    (struct cuda_grid){blocks_of(w->n_rows, FEW_ROWS),
-                                       blocks_of(n_tokens, FEW_TOKENS), 1, 0},
+                    (struct cuda_grid){grid_blocks(w->n_rows, FEW_ROWS),
+                                       grid_blocks(n_tokens, FEW_TOKENS), 1, 0},
                     &args);
     else
         cuda_launch(&b->device, KERNEL_linear_many,
-                    (struct cuda_grid){blocks_of(w->n_rows, MANY_ROWS),
-                                       blocks_of(n_tokens, MANY_TOKENS), 1, 0},
+                    (struct cuda_grid){grid_blocks(w->n_rows, MANY_ROWS),
+                                       grid_blocks(n_tokens, MANY_TOKENS), 1, 0},
                     &args);
 }
 
@@ -98,8 +95,8 @@ static void attn_append(struct backend *b, size_t layer)
     const struct hparams *hp = &b->model->hp;
     const struct cuda_shape *s = &b->shape;
     struct rope_args args = {.tokens = pass_tokens(b),
-                             .c = in_table(b, b->pass.layout.rope_c),
-                             .s = in_table(b, b->pass.layout.rope_s),
+                             .c = table_at(b, b->pass.layout.rope_c),
+                             .s = table_at(b, b->pass.layout.rope_s),
                              .qkv = b->scratch.qkv,
                              .kv = s->kv,
                              .qkv_stride = (uint32_t)s->qkv_stride,
@@ -119,7 +116,7 @@ static void attn_apply(struct backend *b, size_t layer)
     const struct hparams *hp = &b->model->hp;
     const struct cuda_shape *s = &b->shape;
     const struct pass *pass = &b->pass;
-    const size_t n_heads_y = hp->n_kv_heads * blocks_of(s->group, ATTN_HEADS);
+    const size_t n_heads_y = hp->n_kv_heads * grid_blocks(s->group, ATTN_HEADS);
     struct attn_args args = {.tokens = pass_tokens(b),
                              .qkv = b->scratch.qkv,
                              .out = b->scratch.attn,
@@ -133,7 +130,7 @@ static void attn_apply(struct backend *b, size_t layer)
                              .split = pass->split};
     if (!pass->split) {
         cuda_launch(&b->device, KERNEL_attn_apply,
-                    (struct cuda_grid){1, n_heads_y, blocks_of(pass->n_tokens, ATTN_TOKENS), 0},
+                    (struct cuda_grid){1, n_heads_y, grid_blocks(pass->n_tokens, ATTN_TOKENS), 0},
                     &args);
         return;
     }
@@ -153,31 +150,31 @@ static void run_layer(struct backend *b, size_t i)
     /* q, k, v = W_qkv norm(h) */
     linear_apply(b, (struct input){s->h, layer->attn_norm, shape->h_stride, hp->n_embd},
                  &layer->qkv);
-    show(b, "qkv", i, s->qkv, shape->qkv_stride, shape->q_width + 2 * shape->kv_width);
+    trace_step(b, "qkv", i, s->qkv, shape->qkv_stride, shape->q_width + 2 * shape->kv_width);
 
-    /* rotate q and k, scale q, k and v to the cache */
+    /* rotate q and k, scale q, append k and v to the cache */
     attn_append(b, i);
-    show(b, "rope", i, s->qkv, shape->qkv_stride, shape->q_width + shape->kv_width);
+    trace_step(b, "rope", i, s->qkv, shape->qkv_stride, shape->q_width + shape->kv_width);
 
-    /* softmax(q k) v, causal, a group of query heads for each KV head */
+    /* causal softmax(q k) v, with a group of query heads per KV head */
     attn_apply(b, i);
-    show(b, "attn", i, s->attn, shape->attn_stride, shape->q_width);
+    trace_step(b, "attn", i, s->attn, shape->attn_stride, shape->q_width);
 
-    /* h = h + W_o norm(attention); without sub-norms the attention as it is */
+    /* h = h + W_o norm(attention); no norm if the model has no sub-norms */
     linear_apply(b,
                  (struct input){s->attn, layer->attn_sub_norm, shape->attn_stride, shape->q_width},
                  &layer->o);
-    show(b, "attn_residual", i, s->h, shape->h_stride, hp->n_embd);
+    trace_step(b, "attn_residual", i, s->h, shape->h_stride, hp->n_embd);
 
     /* act(W_gate norm(h)) * (W_up norm(h)) */
     linear_apply(b, (struct input){s->h, layer->ffn_norm, shape->h_stride, hp->n_embd},
                  &layer->gate_up);
-    show(b, "ffn", i, s->ffn, shape->ffn_stride, hp->n_ff);
+    trace_step(b, "ffn", i, s->ffn, shape->ffn_stride, hp->n_ff);
 
-    /* h = h + W_down norm(that) */
+    /* h = h + W_down norm(previous result) */
     linear_apply(b, (struct input){s->ffn, layer->ffn_sub_norm, shape->ffn_stride, hp->n_ff},
                  &layer->down);
-    show(b, "ffn_residual", i, s->h, shape->h_stride, hp->n_embd);
+    trace_step(b, "ffn_residual", i, s->h, shape->h_stride, hp->n_embd);
 }
 
 static void head_embed(struct backend *b)
@@ -192,7 +189,7 @@ static void head_embed(struct backend *b)
                               .type = m->embd.type};
     cuda_launch(&b->device, KERNEL_embed_rows, (struct cuda_grid){b->pass.n_tokens, 1, 1, 0},
                 &args);
-    show(b, "embd", 0, b->scratch.h, b->shape.h_stride, m->hp.n_embd);
+    trace_step(b, "embd", 0, b->scratch.h, b->shape.h_stride, m->hp.n_embd);
 }
 
 static bool is_cancelled(const struct pass *pass)
@@ -200,7 +197,7 @@ static bool is_cancelled(const struct pass *pass)
     return pass->cancel && atomic_load_explicit(pass->cancel, memory_order_relaxed);
 }
 
-/* All layers; false: cancelled. */
+/* Returns false if cancelled. */
 static bool run_layers(struct backend *b)
 {
     head_embed(b);
@@ -212,11 +209,11 @@ static bool run_layers(struct backend *b)
     return true;
 }
 
-/* The captured graph for this pass; NULL: there is none. */
+/* The captured graph for this pass, or NULL. */
 static CUgraphExec graph_of(const struct backend *b)
 {
     const struct pass *pass = &b->pass;
-    if (pass->n_tokens != 1 || pass->n_wants != 1 || b->cfg.trace)
+    if (pass->n_tokens != 1 || pass->n_requests != 1 || b->cfg.trace)
         return NULL;
     return b->graphs[cuda_head_screened(b, 0, 1)];
 }
@@ -226,28 +223,29 @@ bool cuda_forward(struct backend *b, struct bn_error *err)
     struct cuda_device *dev = &b->device;
     const struct pass *pass = &b->pass;
     const CUgraphExec graph = graph_of(b);
-    cuda_keep(dev,
-              dev->driver.cuMemcpyHtoDAsync((CUdeviceptr)(uintptr_t)b->scratch.table, b->host.table,
-                                            pass->layout.end, dev->stream),
-              "sending tokens");
+    cuda_record_error(dev,
+                      dev->driver.cuMemcpyHtoDAsync((CUdeviceptr)(uintptr_t)b->scratch.table,
+                                                    b->host.table, pass->layout.end, dev->stream),
+                      "sending tokens");
     bool ok = !is_cancelled(pass);
     if (ok && graph)
-        cuda_keep(dev, dev->driver.cuGraphLaunch(graph, dev->stream), "the graph of a token");
+        cuda_record_error(dev, dev->driver.cuGraphLaunch(graph, dev->stream), "launching a graph");
     else if (ok)
         ok = run_layers(b);
-    for (size_t i = 0; ok && i < pass->n_wants; i += HEAD_GROUP) {
-        const size_t n = size_min(HEAD_GROUP, pass->n_wants - i);
+    for (size_t i = 0; ok && i < pass->n_requests; i += HEAD_GROUP) {
+        const size_t n = size_min(HEAD_GROUP, pass->n_requests - i);
         if (!graph)
             cuda_head_apply(b, i, n);
-        if (!cuda_finish(dev, err) || !cuda_rows_finish(b, b->host.wants + i, n, err))
+        if (!cuda_finish(dev, err) || !cuda_rows_finish(b, b->host.requests + i, n, err))
             return false;
     }
-    if (!cuda_finish(dev, err)) /* also when cancelled: nothing is under way afterwards */
+    if (!cuda_finish(dev, err)) /* even if cancelled: no work may remain in the stream */
         return false;
     return ok || bn_fail(err, BN_ECANCELLED, "cancelled");
 }
 
-/* A token and one row with this request; whatever else is asked is in the table. */
+/* Captures a token with one row of this kind. Position, ids and request are in the table, so the
+ * graph does not contain them. */
 static bool capture(struct backend *b, struct head_request head, CUgraphExec *out,
                     struct bn_error *err)
 {
@@ -255,20 +253,20 @@ static bool capture(struct backend *b, struct head_request head, CUgraphExec *ou
     struct cuda_driver *d = &dev->driver;
     CUgraph graph = NULL;
     b->pass = (struct pass){
-        .n_tokens = 1, .n_wants = 1, .split = true, .layout = cuda_pass_layout(b->model, 1, 1)};
-    b->host.wants[0] = (struct want){.head = &head};
+        .n_tokens = 1, .n_requests = 1, .split = true, .layout = cuda_pass_layout(b->model, 1, 1)};
+    b->host.requests[0] = (struct row_request){.head = &head};
     if (!cuda_ok(d, d->cuStreamBeginCapture(dev->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
-                 "recording a token", err))
+                 "capturing a graph", err))
         return false;
-    (void)run_layers(b); /* cannot be cancelled: there is no flag */
+    (void)run_layers(b); /* cannot be cancelled: the pass has no cancel flag */
     cuda_head_apply(b, 0, 1);
     const CUresult failed = dev->failed;
     dev->failed = CUDA_SUCCESS;
-    bool ok = cuda_ok(d, d->cuStreamEndCapture(dev->stream, &graph), "recording a token", err) &&
-              cuda_ok(d, failed, "recording a token", err) &&
-              cuda_ok(d, d->cuGraphInstantiateWithFlags(out, graph, 0), "a graph", err);
+    bool ok = cuda_ok(d, d->cuStreamEndCapture(dev->stream, &graph), "capturing a graph", err) &&
+              cuda_ok(d, failed, "capturing a graph", err) &&
+              cuda_ok(d, d->cuGraphInstantiateWithFlags(out, graph, 0), "creating a graph", err);
     if (graph)
-        (void)d->cuGraphDestroy(graph); /* the executable one stands alone */
+        (void)d->cuGraphDestroy(graph); /* the executable graph does not depend on it */
     return ok;
 }
 

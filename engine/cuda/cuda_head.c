@@ -1,19 +1,88 @@
 /*
- * The head as launches: the final norm, then logits of the whole table or bounds from its coarse
- * plane, a floor under what is wanted, and what reaches it on its way to the host. A group of up to
- * HEAD_GROUP rows is screened if every one of them may be.
+ * The output head as launches. First the final norm, then all logits or their upper bounds from the
+ * coarse plane (docs/kernels.md, "The head, screened"), then a floor under the requested
+ * candidates, then all candidates that reach it. Up to HEAD_GROUP requests run together; they are
+ * screened if each of them can be.
  */
+#include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
+#include "engine/model/head_plane.h"
 
-static size_t blocks_of(size_t n, size_t unit)
+#include <math.h>
+
+#define MAX_SCREENED_K PICK_THREADS /* a larger k has no floor and would keep most rows anyway */
+
+_Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS / 2,
+               "the kernels' plane is the one that is measured out");
+
+bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct bn_error *err)
 {
-    return (n + unit - 1) / unit;
+    const struct model *m = b->model;
+    struct cuda_device *dev = &b->device;
+    struct cuda_driver *d = &dev->driver;
+    CUdeviceptr flag;
+    uint32_t too_large = 0;
+    struct coarse_args args = {
+        .table = b->head,
+        .plane = {.lines = (uint8_t *)(uintptr_t)at,
+                  .steps = (uint16_t *)(uintptr_t)(at + m->hp.n_vocab * n_blocks * LINE_BYTES),
+                  .n_blocks = (uint32_t)n_blocks,
+                  .step_stride = (uint32_t)head_plane_stride(n_blocks)},
+        .row_bytes = b->shape.head_row_bytes,
+        .n = (uint32_t)m->hp.n_embd,
+        .n_vocab = (uint32_t)m->hp.n_vocab,
+        .type = m->head.type};
+    if (!cuda_ok(d, d->cuMemAlloc(&flag, sizeof too_large), "GPU memory for a flag", err))
+        return false;
+    args.too_large = (uint32_t *)(uintptr_t)flag;
+    bool ok = cuda_ok(d, d->cuMemsetD8(flag, 0, sizeof too_large), "clearing GPU memory", err);
+    if (ok) {
+        cuda_launch(dev, KERNEL_coarse_pack,
+                    (struct cuda_grid){grid_blocks(m->hp.n_vocab, 4), 1, 1, 0}, &args);
+        ok =
+            cuda_finish(dev, err) && cuda_ok(d, d->cuMemcpyDtoH(&too_large, flag, sizeof too_large),
+                                             "packing the coarse plane", err);
+    }
+    (void)d->cuMemFree(flag); /* a failure changes nothing */
+    if (ok && !too_large)
+        b->coarse = args.plane;
+    return ok;
+}
+
+static struct query_buffers query_buffers_of(const struct backend *b)
+{
+    const size_t n_blocks = b->coarse.n_blocks;
+    struct query_buffers q = b->scratch.query;
+    q.n_blocks = b->coarse.n_blocks;
+    q.step_stride = b->coarse.step_stride;
+    q.kappa = sqrt(2.0 * (log((double)b->model->hp.n_vocab) + 40.0 * log(2.0)));
+    q.gamma = ((double)b->model->hp.n_embd / 64.0 + (double)n_blocks + 64.0) * 0x1p-23;
+    q.root = sqrt((double)n_blocks) * sqrt((double)COARSE_COLS);
+    return q;
+}
+
+static bool is_screenable(const struct backend *b, const struct head_request *head)
+{
+    if (b->coarse.n_blocks == 0)
+        return false;
+    return head->kind == HEAD_GUMBEL ||
+           (head->kind == HEAD_TOP &&
+            head->k <= size_min(MAX_SCREENED_K, b->model->hp.n_vocab / 16));
+}
+
+/* Rows that the screening multiplies one by one are not included. */
+size_t cuda_head_bytes(const struct backend *b)
+{
+    const size_t n_vocab = b->model->hp.n_vocab;
+    if (b->coarse.n_blocks == 0)
+        return n_vocab * b->shape.head_row_bytes;
+    return n_vocab * (b->coarse.n_blocks * LINE_BYTES + b->coarse.step_stride * sizeof(uint16_t));
 }
 
 bool cuda_head_screened(const struct backend *b, size_t first, size_t n)
 {
     for (size_t i = 0; i < n; i++)
-        if (!cuda_screen_serves(b, b->host.wants[first + i].head))
+        if (!is_screenable(b, b->host.requests[first + i].head))
             return false;
     return true;
 }
@@ -25,10 +94,10 @@ struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n)
     return (struct dot_args){.table = b->head,
                              .x = s->head_x + i * b->shape.h_stride,
                              .out = {.z = s->z,
-                                     .parts = s->parts,
+                                     .bests = s->bests,
                                      .n_vocab = (uint32_t)m->hp.n_vocab,
                                      .z_stride = (uint32_t)b->shape.vocab_stride,
-                                     .part_stride = (uint32_t)b->shape.part_stride},
+                                     .best_stride = (uint32_t)b->shape.best_stride},
                              .found = s->found,
                              .row_bytes = b->shape.head_row_bytes,
                              .n = (uint32_t)m->hp.n_embd,
@@ -37,19 +106,19 @@ struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n)
                              .type = m->head.type};
 }
 
-/* Logits of the whole table, or a bound of each. */
+/* Computes all logits, or a bound of each. */
 static void head_multiply(struct backend *b, size_t n, bool screened)
 {
-    const size_t n_vocab = b->model->hp.n_vocab, n_groups = n == 1 ? 1 : blocks_of(n, HEAD_ROWS);
+    const size_t n_vocab = b->model->hp.n_vocab, n_groups = grid_blocks(n, HEAD_ROWS);
     struct dot_args dot = cuda_head_dots(b, 0, n);
     struct bound_args bound = {
-        .plane = b->coarse, .query = cuda_screen_room(b), .out = dot.out, .n_rows = (uint32_t)n};
+        .plane = b->coarse, .query = query_buffers_of(b), .out = dot.out, .n_rows = (uint32_t)n};
     if (screened)
         cuda_launch(&b->device, n == 1 ? KERNEL_coarse_bound_one : KERNEL_coarse_bound_few,
-                    (struct cuda_grid){blocks_of(n_vocab, BOUND_ROWS), n_groups, 1, 0}, &bound);
+                    (struct cuda_grid){grid_blocks(n_vocab, BOUND_ROWS), n_groups, 1, 0}, &bound);
     else
         cuda_launch(&b->device, n == 1 ? KERNEL_rows_dot_one : KERNEL_rows_dot_few,
-                    (struct cuda_grid){blocks_of(n_vocab, DOT_ROWS), n_groups, 1, 0}, &dot);
+                    (struct cuda_grid){grid_blocks(n_vocab, DOT_ROWS), n_groups, 1, 0}, &dot);
 }
 
 void cuda_head_apply(struct backend *b, size_t first, size_t n)
@@ -57,19 +126,19 @@ void cuda_head_apply(struct backend *b, size_t first, size_t n)
     const struct model *m = b->model;
     const struct cuda_scratch *s = &b->scratch;
     const bool screened = cuda_head_screened(b, first, n);
-    const struct cuda_want *wants =
-        (const struct cuda_want *)(const void *)(s->table + b->pass.layout.wants) + first;
-    struct head_norm_args norm = {.wants = wants,
+    const struct cuda_request *requests =
+        (const struct cuda_request *)(const void *)(s->table + b->pass.layout.requests) + first;
+    struct head_norm_args norm = {.requests = requests,
                                   .h = s->h,
                                   .w = b->output_norm,
                                   .x = s->head_x,
                                   .found = s->found,
-                                  .query = cuda_screen_room(b),
+                                  .query = query_buffers_of(b),
                                   .eps = m->hp.rms_eps,
                                   .n = (uint32_t)m->hp.n_embd,
                                   .h_stride = (uint32_t)b->shape.h_stride,
                                   .stride = (uint32_t)b->shape.h_stride};
-    struct pick_args pick = {.wants = wants,
+    struct pick_args pick = {.requests = requests,
                              .dot = cuda_head_dots(b, 0, n),
                              .screens = s->query.screens,
                              .more = s->more,
@@ -80,9 +149,10 @@ void cuda_head_apply(struct backend *b, size_t first, size_t n)
     head_multiply(b, n, screened);
     cuda_launch(&b->device, KERNEL_pick_floor, (struct cuda_grid){n, 1, 1, 0}, &pick);
     cuda_launch(&b->device, KERNEL_pick_take,
-                (struct cuda_grid){blocks_of(m->hp.n_vocab, TAKE_IDS), n, 1, 0}, &pick);
-    cuda_keep(&b->device,
-              b->device.driver.cuMemcpyDtoHAsync(b->host.found, (CUdeviceptr)(uintptr_t)s->found,
-                                                 n * sizeof *b->host.found, b->device.stream),
-              "reading results");
+                (struct cuda_grid){grid_blocks(m->hp.n_vocab, TAKE_IDS), n, 1, 0}, &pick);
+    cuda_record_error(
+        &b->device,
+        b->device.driver.cuMemcpyDtoHAsync(b->host.found, (CUdeviceptr)(uintptr_t)s->found,
+                                           n * sizeof *b->host.found, b->device.stream),
+        "reading results");
 }

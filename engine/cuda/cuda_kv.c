@@ -1,6 +1,6 @@
 /*
- * Opening, saving and restoring a KV cache on the device. The bytes of a block of positions are
- * those of the CPU backend's, so a saved cache may continue on either.
+ * Opens, saves and restores a KV cache on the device. A position block has the same bytes as in the
+ * CPU backend, so either backend can load a saved cache.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -8,23 +8,21 @@
 
 #include <string.h>
 
-#define MEGA 1000000.0
-
-/* Says how much is missing and which context would fit. */
-static bool no_room(struct backend *b, size_t n_ctx, size_t n_bytes, struct bn_error *err)
+/* Reports how much memory is missing and which context would fit. */
+static bool fail_memory(struct backend *b, size_t n_ctx, size_t n_bytes, struct bn_error *err)
 {
     struct cuda_driver *d = &b->device.driver;
     const struct backend_plan *plan = &b->info.plan;
     size_t n_free = 0, n_total = 0;
-    if (!cuda_ok(d, d->cuMemGetInfo(&n_free, &n_total), "the GPU's memory", err))
+    if (!cuda_ok(d, d->cuMemGetInfo(&n_free, &n_total), "reading the free GPU memory", err))
         return false;
     const size_t n_fit = n_free / (b->shape.block_bytes + b->shape.slot_bytes) * KV_BLOCK;
-    return bn_fail(
-        err, BN_ENOMEM,
-        "a context of %zu tokens needs %.0f MB of GPU memory for its KV cache; beside "
-        "%.0f MB of weights and %.0f MB of scratch %.0f MB are free: --ctx %zu would fit",
-        n_ctx, (double)n_bytes / MEGA, (double)plan->weight_bytes / MEGA,
-        (double)plan->scratch_bytes / MEGA, (double)n_free / MEGA, n_fit);
+    return bn_fail(err, BN_ENOMEM,
+                   "a context of %zu tokens needs %.0f MB of GPU memory for its KV cache; "
+                   "%.0f MB are used for weights and %.0f MB for scratch, %.0f MB are free: "
+                   "--ctx %zu would fit",
+                   n_ctx, (double)n_bytes / MEGA, (double)plan->weight_bytes / MEGA,
+                   (double)plan->scratch_bytes / MEGA, (double)n_free / MEGA, n_fit);
 }
 
 bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err)
@@ -45,9 +43,9 @@ bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_e
     const CUresult result = d->cuMemAlloc(&s->memory, n_bytes);
     s->slots = s->memory + kv_bytes;
     bool ok = result == CUDA_ERROR_OUT_OF_MEMORY
-                  ? no_room(b, n_ctx, n_bytes, err)
+                  ? fail_memory(b, n_ctx, n_bytes, err)
                   : cuda_ok(d, result, "GPU memory for the KV cache", err);
-    /* Zeros, so that a snapshot says nothing about what was in this memory before. */
+    /* Zeros, so that a snapshot never contains earlier contents of this memory. */
     ok = ok && cuda_ok(d, d->cuMemsetD8(s->memory, 0, n_bytes), "clearing GPU memory", err);
     if (!ok) {
         if (result != CUDA_SUCCESS)
@@ -64,8 +62,9 @@ void cuda_kv_close(struct seq *s)
     struct bn_error err;
     if (!s)
         return;
-    if (s->memory && cuda_enter(&s->backend->device, &err))   /* a lost device has no memory left */
-        (void)s->backend->device.driver.cuMemFree(s->memory); /* nothing to be done about it */
+    if (s->memory &&
+        cuda_enter(&s->backend->device, &err)) /* a lost device has no memory to free */
+        (void)s->backend->device.driver.cuMemFree(s->memory); /* a failure changes nothing */
     mem_free(s);
 }
 
@@ -80,7 +79,7 @@ void cuda_kv_truncate(struct seq *s, size_t n_keep)
         s->length = n_keep;
 }
 
-/* Zeros for the positions of a block from n on: a snapshot is a function of the tokens. */
+/* Clears the positions of a block from n on, so that a snapshot depends only on the tokens. */
 static void clear_positions(const struct backend *b, uint16_t *block, size_t n)
 {
     const struct hparams *hp = &b->model->hp;
@@ -112,7 +111,7 @@ bool cuda_kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *e
             ok = bn_fail(err, BN_EIO, "the KV cache of %zu tokens could not be written", s->length);
     }
     mem_free(block);
-    return ok || cuda_look_after(&b->device, err);
+    return ok || cuda_check_lost(&b->device, err);
 }
 
 bool cuda_kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err)
@@ -138,5 +137,5 @@ bool cuda_kv_load(struct seq *s, size_t length, const struct bn_stream *in, stru
     if (ok)
         s->length = length;
     mem_free(block);
-    return ok || cuda_look_after(&b->device, err);
+    return ok || cuda_check_lost(&b->device, err);
 }

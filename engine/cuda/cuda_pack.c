@@ -1,7 +1,9 @@
 /*
- * From the file's ternary containers to R1-256 lines on the device, norms, biases and tables: once,
- * when the backend opens. One allocation in the order a pass reads it; rows are packed on the host
- * into a staging buffer of a few megabytes and copied from there.
+ * Converts the file's ternary containers to R1-256 lines and uploads them with norms, biases and
+ * tables, once, when the backend opens.
+ *
+ * The weights are one allocation in the order in which a pass reads them. Rows are packed on the
+ * host into a staging buffer of a few megabytes and copied from there.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -11,44 +13,47 @@
 #include <assert.h>
 #include <string.h>
 
-#define DECODE_ROWS 4 /* of one byte a column at a time */
+#define DECODE_ROWS 4 /* rows decoded together to one byte per column */
 
-/* The matrices of a layer as a pass multiplies with them: which of the file's are one. */
-enum { QKV, OUT, GATE_UP, DOWN, N_JOBS };
+/* The matrices that a pass multiplies with. QKV and GATE_UP combine several matrices of the
+ * file. */
+enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES };
 
-struct job {
-    const struct linear *parts[3];
-    size_t n_parts;
+/* One matrix of a pass: its sections, matrices of the file, in row order. */
+struct matrix {
+    const struct linear *sections[3];
+    size_t n_sections;
     size_t n_rows, n_lines;
-    bool pairs; /* row 2i is part 0's row i, row 2i + 1 part 1's */
+    bool pairs; /* row 2i is row i of section 0, row 2i + 1 is row i of section 1 */
 };
 
-static struct job layer_job(const struct layer *layer, size_t kind)
+static struct matrix layer_matrix(const struct layer *layer, size_t kind)
 {
-    const struct linear *const parts[N_JOBS][3] = {
+    const struct linear *const sections[N_MATRICES][3] = {
         [QKV] = {&layer->q, &layer->k, &layer->v},
         [OUT] = {&layer->o},
         [GATE_UP] = {&layer->gate, &layer->up},
         [DOWN] = {&layer->down},
     };
-    const struct linear *const *p = parts[kind];
-    struct job job = {.parts = {p[0], p[1], p[2]}, .pairs = kind == GATE_UP};
-    for (; job.n_parts < 3 && p[job.n_parts]; job.n_parts++)
-        job.n_rows += p[job.n_parts]->source.n_rows; /* each is bounded by the file */
-    const size_t n_cols = job.parts[0]->source.n_cols;
-    job.n_lines = n_cols / LINE_COLS + (n_cols % LINE_COLS != 0);
-    return job;
+    const struct linear *const *p = sections[kind];
+    struct matrix matrix = {.sections = {p[0], p[1], p[2]}, .pairs = kind == GATE_UP};
+    for (; matrix.n_sections < 3 && p[matrix.n_sections]; matrix.n_sections++)
+        matrix.n_rows +=
+            p[matrix.n_sections]->source.n_rows; /* no overflow: the file bounds each */
+    const size_t n_cols = matrix.sections[0]->source.n_cols;
+    matrix.n_lines = n_cols / LINE_COLS + (n_cols % LINE_COLS != 0);
+    return matrix;
 }
 
-static bool has_bias(const struct job *job)
+static bool has_bias(const struct matrix *matrix)
 {
-    for (size_t i = 0; i < job->n_parts; i++)
-        if (job->parts[i]->bias.bytes)
+    for (size_t i = 0; i < matrix->n_sections; i++)
+        if (matrix->sections[i]->bias.bytes)
             return true;
     return false;
 }
 
-/* Count n * unit more bytes, each thing at a multiple of DEVICE_ALIGN. */
+/* Adds n * unit_bytes, rounded up to DEVICE_ALIGN. */
 static bool add_bytes(size_t *n_bytes, size_t n, size_t unit_bytes)
 {
     size_t more;
@@ -60,12 +65,12 @@ static bool add_layer(size_t *n_bytes, const struct layer *layer)
 {
     const struct tensor_ref *norms[] = {&layer->attn_norm, &layer->attn_sub_norm, &layer->ffn_norm,
                                         &layer->ffn_sub_norm};
-    for (size_t kind = 0; kind < N_JOBS; kind++) {
-        const struct job job = layer_job(layer, kind);
+    for (size_t kind = 0; kind < N_MATRICES; kind++) {
+        const struct matrix matrix = layer_matrix(layer, kind);
         size_t row_bytes;
-        if (!size_mul(&row_bytes, job.n_lines, LINE_BYTES) ||
-            !add_bytes(n_bytes, job.n_rows, row_bytes) ||
-            (has_bias(&job) && !add_bytes(n_bytes, job.n_rows, sizeof(float))))
+        if (!size_mul(&row_bytes, matrix.n_lines, LINE_BYTES) ||
+            !add_bytes(n_bytes, matrix.n_rows, row_bytes) ||
+            (has_bias(&matrix) && !add_bytes(n_bytes, matrix.n_rows, sizeof(float))))
             return false;
     }
     for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++)
@@ -92,14 +97,14 @@ bool cuda_weight_bytes(const struct model *m, enum bn_head_mode head, size_t *n_
 struct packing {
     struct backend *b;
     const struct backend_control *control;
-    CUdeviceptr at, end; /* of b->weights, handed out in order */
-    uint8_t *staging;    /* (STAGING_BYTES) or two rows, if those are more */
+    CUdeviceptr at, end; /* next free byte of b->weights, and its end */
+    uint8_t *staging;    /* STAGING_BYTES, or DECODE_ROWS rows of two sections if larger */
     size_t staging_bytes;
-    uint8_t *codes;                 /* (DECODE_ROWS, n_cols) of the widest tensor */
-    size_t done_bytes, total_bytes; /* of the file's tensors */
+    uint8_t *codes;                 /* (DECODE_ROWS, n_cols of the widest tensor) */
+    size_t done_bytes, total_bytes; /* of the tensors in the file */
 };
 
-static CUdeviceptr place(struct packing *p, size_t n_bytes)
+static CUdeviceptr reserve(struct packing *p, size_t n_bytes)
 {
     const CUdeviceptr at = p->at;
     p->at += size_round_up(n_bytes, DEVICE_ALIGN);
@@ -114,7 +119,7 @@ static bool upload(struct packing *p, CUdeviceptr to, const void *from, size_t n
     return cuda_ok(d, d->cuMemcpyHtoD(to, from, n_bytes), "copying weights to the GPU", err);
 }
 
-/* So many bytes of the file are done with. */
+/* Counts file bytes as processed, reports progress and checks for cancellation. */
 static bool advance(struct packing *p, const uint8_t *bytes, size_t n_bytes, struct bn_error *err)
 {
     const struct backend_control *control = p->control;
@@ -128,7 +133,8 @@ static bool advance(struct packing *p, const uint8_t *bytes, size_t n_bytes, str
     return true;
 }
 
-/* One byte a code to a line: byte b, bits 2i: column 64 i + b. Columns past the end are code 1. */
+/* Packs codes of one byte each: column 64 i + b goes to byte b, bits 2i and 2i + 1. Columns past
+ * the end have code 1, weight zero. */
 static void pack_line(const uint8_t *codes, size_t n_codes, uint8_t *line)
 {
     uint8_t padded[LINE_COLS];
@@ -139,8 +145,8 @@ static void pack_line(const uint8_t *codes, size_t n_codes, uint8_t *line)
                             padded[b + 192] << 6);
 }
 
-/* Two I2_S blocks of layout A (element e of 128: byte e % 32, bits 6 - 2 (e / 32)) to one line.
- * Bits in the result where a code is 3. */
+/* Packs two I2_S blocks of layout A (element e of 128: byte e % 32, bits 6 - 2 (e / 32)) into one
+ * line. The result is nonzero if a code is 3. */
 static unsigned pack_line_i2s(const uint8_t *blocks, uint8_t *line)
 {
     unsigned bad = 0;
@@ -153,115 +159,116 @@ static unsigned pack_line_i2s(const uint8_t *blocks, uint8_t *line)
     return bad & 0x55;
 }
 
-/* Rows row0 .. row1 - 1 to lines, a row every stride bytes. */
+/* Packs rows row0 .. row1 - 1 into lines; rows are `stride` bytes apart. */
 static bool pack_rows(const struct packing *p, const struct ternary_source *src, size_t row0,
                       size_t row1, uint8_t *lines, size_t stride, struct bn_error *err)
 {
-    const bool is_plain =
+    const bool is_direct =
         src->type == TENSOR_I2_S && src->layout == BN_I2S_A && src->n_cols % LINE_COLS == 0;
     for (size_t r = row0; r < row1; r++, lines += stride) {
         unsigned bad = 0;
-        for (size_t c = 0; is_plain && c < src->n_cols; c += LINE_COLS)
+        for (size_t c = 0; is_direct && c < src->n_cols; c += LINE_COLS)
             bad |= pack_line_i2s(src->bytes + (r * src->n_cols + c) / 4, lines + c / 4);
-        if (is_plain && !bad)
+        if (is_direct && !bad)
             continue;
-        /* The plain definition; it also finds and names a bad code. */
+        /* The general path; it also reports the position of an invalid code. */
         const size_t in_group = (r - row0) % DECODE_ROWS;
-        if (is_plain || in_group == 0)
-            if (!ternary_decode(src, r, is_plain ? r + 1 : size_min(r + DECODE_ROWS, row1),
+        if (is_direct || in_group == 0)
+            if (!ternary_decode(src, r, is_direct ? r + 1 : size_min(r + DECODE_ROWS, row1),
                                 p->codes, err))
                 return false;
-        const uint8_t *codes = p->codes + (is_plain ? 0 : in_group) * src->n_cols;
+        const uint8_t *codes = p->codes + (is_direct ? 0 : in_group) * src->n_cols;
         for (size_t c = 0; c < src->n_cols; c += LINE_COLS)
             pack_line(codes + c, src->n_cols - c, lines + c / 4);
     }
     return true;
 }
 
-/* n parts in turns of a row each, or one part alone, from the staging buffer to `to`. */
-static bool upload_rows(struct packing *p, const struct job *job, size_t first, size_t n_parts,
-                        CUdeviceptr to, struct bn_error *err)
+/* Packs and uploads n_sections sections with interleaved rows, or one section. */
+static bool upload_rows(struct packing *p, const struct matrix *matrix, size_t first,
+                        size_t n_sections, CUdeviceptr to, struct bn_error *err)
 {
-    const size_t row_bytes = job->n_lines * LINE_BYTES, n_rows = job->parts[first]->source.n_rows;
-    const size_t n_fit = size_max(p->staging_bytes / (row_bytes * n_parts) / DECODE_ROWS, 1);
+    const size_t row_bytes = matrix->n_lines * LINE_BYTES,
+                 n_rows = matrix->sections[first]->source.n_rows;
+    const size_t n_fit = size_max(p->staging_bytes / (row_bytes * n_sections) / DECODE_ROWS, 1);
     const size_t n_chunk = n_fit * DECODE_ROWS;
     for (size_t r = 0; r < n_rows; r += n_chunk) {
         const size_t end = size_min(r + n_chunk, n_rows);
-        for (size_t i = 0; i < n_parts; i++)
-            if (!pack_rows(p, &job->parts[first + i]->source, r, end, p->staging + i * row_bytes,
-                           n_parts * row_bytes, err))
+        for (size_t i = 0; i < n_sections; i++)
+            if (!pack_rows(p, &matrix->sections[first + i]->source, r, end,
+                           p->staging + i * row_bytes, n_sections * row_bytes, err))
                 return false;
-        if (!upload(p, to + r * n_parts * row_bytes, p->staging, (end - r) * n_parts * row_bytes,
-                    err))
+        if (!upload(p, to + r * n_sections * row_bytes, p->staging,
+                    (end - r) * n_sections * row_bytes, err))
             return false;
     }
-    for (size_t i = 0; i < n_parts; i++) {
-        const struct ternary_source *src = &job->parts[first + i]->source;
+    for (size_t i = 0; i < n_sections; i++) {
+        const struct ternary_source *src = &matrix->sections[first + i]->source;
         if (!advance(p, src->bytes, src->n_bytes, err))
             return false;
     }
     return true;
 }
 
-/* The biases of a matrix in the order of its rows. Where there is none -0 is added, which changes
- * no number. */
-static bool upload_bias(struct packing *p, const struct job *job, struct linear_args *to,
+/* Uploads the biases of a matrix in row order. A section without bias gets -0, which changes no
+ * sum. */
+static bool upload_bias(struct packing *p, const struct matrix *matrix, struct linear_args *to,
                         struct bn_error *err)
 {
-    if (!has_bias(job))
+    if (!has_bias(matrix))
         return true;
-    float *bias = mem_alloc(job->n_rows, sizeof *bias);
+    float *bias = mem_alloc(matrix->n_rows, sizeof *bias);
     if (!bias)
-        return bn_fail(err, BN_ENOMEM, "no memory for %zu biases", job->n_rows);
+        return bn_fail(err, BN_ENOMEM, "no memory for %zu biases", matrix->n_rows);
     size_t row0 = 0;
-    for (size_t i = 0; i < job->n_parts; i++) {
-        const struct linear *part = job->parts[i];
-        for (size_t r = 0; r < part->source.n_rows; r++) {
-            float *at = &bias[job->pairs ? 2 * r + i : row0 + r];
+    for (size_t i = 0; i < matrix->n_sections; i++) {
+        const struct linear *section = matrix->sections[i];
+        for (size_t r = 0; r < section->source.n_rows; r++) {
+            float *at = &bias[matrix->pairs ? 2 * r + i : row0 + r];
             *at = -0.0f;
-            if (part->bias.bytes)
-                memcpy(at, part->bias.bytes + r * sizeof *at, sizeof *at);
+            if (section->bias.bytes)
+                memcpy(at, section->bias.bytes + r * sizeof *at, sizeof *at);
         }
-        row0 += part->source.n_rows;
+        row0 += section->source.n_rows;
     }
-    const CUdeviceptr at = place(p, job->n_rows * sizeof *bias);
-    const bool ok = upload(p, at, bias, job->n_rows * sizeof *bias, err);
+    const CUdeviceptr at = reserve(p, matrix->n_rows * sizeof *bias);
+    const bool ok = upload(p, at, bias, matrix->n_rows * sizeof *bias, err);
     to->bias = (const float *)(uintptr_t)at;
     mem_free(bias);
     return ok;
 }
 
-static bool upload_job(struct packing *p, const struct job *job, struct linear_args *to,
-                       struct bn_error *err)
+static bool upload_matrix(struct packing *p, const struct matrix *matrix, struct linear_args *to,
+                          struct bn_error *err)
 {
-    const size_t row_bytes = job->n_lines * LINE_BYTES;
-    const CUdeviceptr at = place(p, job->n_rows * row_bytes);
+    const size_t row_bytes = matrix->n_lines * LINE_BYTES;
+    const CUdeviceptr at = reserve(p, matrix->n_rows * row_bytes);
     to->lines = (const uint8_t *)(uintptr_t)at;
-    to->n_rows = (uint32_t)job->n_rows;
-    to->n_lines = (uint32_t)job->n_lines;
+    to->n_rows = (uint32_t)matrix->n_rows;
+    to->n_lines = (uint32_t)matrix->n_lines;
     size_t row0 = 0;
-    for (size_t i = 0; i < job->n_parts; i++) {
-        to->scale[i] = job->parts[i]->scale;
-        to->extra[i] = job->parts[i]->extra_scale;
-        if (!job->pairs && !upload_rows(p, job, i, 1, at + row0 * row_bytes, err))
+    for (size_t i = 0; i < matrix->n_sections; i++) {
+        to->scale[i] = matrix->sections[i]->scale;
+        to->extra[i] = matrix->sections[i]->extra_scale;
+        if (!matrix->pairs && !upload_rows(p, matrix, i, 1, at + row0 * row_bytes, err))
             return false;
-        row0 += job->parts[i]->source.n_rows;
+        row0 += matrix->sections[i]->source.n_rows;
         if (i < 2)
             to->row_end[i] = (uint32_t)row0;
     }
-    if (job->pairs && !upload_rows(p, job, 0, 2, at, err))
+    if (matrix->pairs && !upload_rows(p, matrix, 0, 2, at, err))
         return false;
-    return upload_bias(p, job, to, err);
+    return upload_bias(p, matrix, to, err);
 }
 
-/* Bytes as they are in the file; *to NULL if the tensor does not exist. */
+/* Uploads a tensor unchanged; *to is NULL if it does not exist. */
 static bool upload_tensor(struct packing *p, const struct tensor_ref *t, const void **to,
                           struct bn_error *err)
 {
     *to = NULL;
     if (!t->bytes)
         return true;
-    const CUdeviceptr at = place(p, t->n_bytes);
+    const CUdeviceptr at = reserve(p, t->n_bytes);
     for (size_t i = 0; i < t->n_bytes; i += STAGING_BYTES) {
         const size_t n = size_min(STAGING_BYTES, t->n_bytes - i);
         if (!upload(p, at + i, t->bytes + i, n, err) || !advance(p, t->bytes + i, n, err))
@@ -284,10 +291,10 @@ static bool upload_floats(struct packing *p, const struct tensor_ref *t, const f
 static bool upload_layer(struct packing *p, const struct layer *from, struct cuda_layer *to,
                          struct bn_error *err)
 {
-    struct linear_args *const matrices[N_JOBS] = {&to->qkv, &to->o, &to->gate_up, &to->down};
-    for (size_t kind = 0; kind < N_JOBS; kind++) {
-        const struct job job = layer_job(from, kind);
-        if (!upload_job(p, &job, matrices[kind], err))
+    struct linear_args *const matrices[N_MATRICES] = {&to->qkv, &to->o, &to->gate_up, &to->down};
+    for (size_t kind = 0; kind < N_MATRICES; kind++) {
+        const struct matrix matrix = layer_matrix(from, kind);
+        if (!upload_matrix(p, &matrix, matrices[kind], err))
             return false;
     }
     return upload_floats(p, &from->attn_norm, &to->attn_norm, err) &&
@@ -314,10 +321,10 @@ static bool upload_all(struct packing *p, struct bn_error *err)
     b->embd = embd;
     b->head = head;
     const size_t n_blocks = b->shape.n_coarse;
-    return n_blocks == 0 || cuda_screen_pack(b, p->at, n_blocks, err);
+    return n_blocks == 0 || cuda_head_pack(b, p->at, n_blocks, err);
 }
 
-/* Bytes of the file that will be read, its widest row of codes and of lines. */
+/* Sums up the bytes to read from the file and finds the widest row. */
 static void measure(struct packing *p, size_t *max_cols)
 {
     const struct model *m = p->b->model;
@@ -328,11 +335,11 @@ static void measure(struct packing *p, size_t *max_cols)
         p->total_bytes += l->attn_norm.n_bytes + l->ffn_norm.n_bytes;
         p->total_bytes += l->attn_sub_norm.bytes ? l->attn_sub_norm.n_bytes : 0;
         p->total_bytes += l->ffn_sub_norm.bytes ? l->ffn_sub_norm.n_bytes : 0;
-        for (size_t kind = 0; kind < N_JOBS; kind++) {
-            const struct job job = layer_job(l, kind);
-            for (size_t part = 0; part < job.n_parts; part++) {
-                p->total_bytes += job.parts[part]->source.n_bytes;
-                *max_cols = size_max(*max_cols, job.parts[part]->source.n_cols);
+        for (size_t kind = 0; kind < N_MATRICES; kind++) {
+            const struct matrix matrix = layer_matrix(l, kind);
+            for (size_t section = 0; section < matrix.n_sections; section++) {
+                p->total_bytes += matrix.sections[section]->source.n_bytes;
+                *max_cols = size_max(*max_cols, matrix.sections[section]->source.n_cols);
             }
         }
     }

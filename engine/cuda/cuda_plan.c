@@ -1,19 +1,21 @@
 /*
- * How large everything is: the shape of a pass, the bytes of weights, KV and scratch.
+ * Sizes of everything: the shape of a pass and the bytes of weights, KV cache and scratch.
  *
- * Every number comes from a file, so sums and products are checked, or bounded by MAX_WIDTH first.
- * The scratch is one allocation laid out by walking one list twice: to measure and to hand out.
+ * The numbers come from a file, so sums and products are checked, or bounded by MAX_WIDTH first.
+ * Scratch is one allocation; layout_scratch runs twice, first to measure it and then to assign
+ * addresses.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
 #include "engine/model/head_plane.h"
 
-/* A line holds 256 columns, so a model of very short rows would grow without bound. */
+/* Limit for the growth by packing: a line holds 256 columns, so very short rows need far more
+ * memory than in the file. */
 #define MAX_GROWTH 4
-#define FREE_BYTES ((size_t)256 << 20) /* growth below this is nobody's concern */
-#define MAX_WIDTH ((size_t)1 << 22)    /* any width of a model; keeps the sums below in range */
-#define MAX_TOKENS ((size_t)1 << 16)   /* of a pass; keeps grids in the range of the device */
+#define SMALL_BYTES ((size_t)256 << 20) /* growth below this is always accepted */
+#define MAX_WIDTH ((size_t)1 << 22)     /* limit for all widths; keeps the sums below in range */
+#define MAX_TOKENS ((size_t)1 << 16)    /* per pass; keeps grids within the limits of the device */
 
 bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_mode head,
                      struct bn_error *err)
@@ -28,8 +30,8 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_m
         !size_mul3(&kv_elems, hp->n_layers, hp->n_kv_heads,
                    KV_BLOCK * sizeof(uint16_t) * (hp->head_dim + v_stride)))
         return bn_fail(err, BN_EUNSUPPORTED,
-                       "a model of width %zu, %zu heads of %zu and feed-forward width %zu is too "
-                       "large for this backend",
+                       "the model is too large for this backend: "
+                       "width %zu, %zu heads of %zu, feed-forward width %zu",
                        hp->n_embd, hp->n_heads, hp->head_dim, hp->n_ff);
     const size_t head_elems = KV_BLOCK * (hp->head_dim + v_stride);
     *s = (struct cuda_shape){
@@ -41,7 +43,7 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_m
         .attn_stride = size_round_up(q_width, ROW_UNIT),
         .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
         .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
-        .part_stride = size_round_up(hp->n_vocab, PART_ROWS) / PART_ROWS,
+        .best_stride = size_round_up(hp->n_vocab, BEST_ROWS) / BEST_ROWS,
         .n_coarse = head_plane_blocks(m, head == BN_HEAD_EXACT),
         .q8_stride = size_round_up(size_max(size_max(hp->n_embd, hp->n_ff), q_width), LINE_COLS),
         .slot_bytes = hp->n_heads * (hp->head_dim + 2) * sizeof(float),
@@ -54,60 +56,60 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_m
     };
     if (!tensor_bytes(m->embd.type, hp->n_embd, 1, &s->row_bytes) ||
         !tensor_bytes(m->head.type, hp->n_embd, 1, &s->head_row_bytes))
-        return bn_fail(err, BN_EUNSUPPORTED, "rows of %zu elements are no whole number of blocks",
-                       hp->n_embd);
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "rows of %zu elements are not a whole number of blocks", hp->n_embd);
     return true;
 }
 
-struct pass_layout cuda_pass_layout(const struct model *m, size_t n_tokens, size_t n_wants)
+struct pass_layout cuda_pass_layout(const struct model *m, size_t n_tokens, size_t n_requests)
 {
     const size_t rope_bytes = size_round_up(n_tokens * (m->hp.n_rot / 2) * sizeof(float), 16);
-    struct pass_layout l = {.wants = 0};
-    l.tokens = l.wants + size_round_up(n_wants * sizeof(struct cuda_want), 16);
+    struct pass_layout l = {.requests = 0};
+    l.tokens = l.requests + size_round_up(n_requests * sizeof(struct cuda_request), 16);
     l.rope_c = l.tokens + size_round_up(n_tokens * sizeof(struct cuda_token), 16);
     l.rope_s = l.rope_c + rope_bytes;
     l.end = l.rope_s + rope_bytes;
     return l;
 }
 
-/* `at` 0 measures. */
+/* With `at` 0 only the size is computed. */
 struct layout {
     CUdeviceptr at;
     size_t n_bytes;
 };
 
-static void *take(struct layout *l, size_t n, size_t unit_bytes)
+static void *reserve(struct layout *l, size_t n, size_t unit_bytes)
 {
     const uintptr_t p = l->at ? (uintptr_t)l->at + l->n_bytes : 0;
     l->n_bytes += size_round_up(n * unit_bytes, DEVICE_ALIGN);
     return (void *)p;
 }
 
-static void lay_scratch(struct layout *l, const struct cuda_shape *s, const struct model *m,
-                        size_t n_tokens, struct cuda_scratch *out)
+static void layout_scratch(struct layout *l, const struct cuda_shape *s, const struct model *m,
+                           size_t n_tokens, struct cuda_scratch *out)
 {
     const size_t n_padded = size_round_up(n_tokens, FEW_TOKENS);
-    out->h = take(l, n_tokens * s->h_stride, sizeof(float));
-    out->qkv = take(l, n_tokens * s->qkv_stride, sizeof(float));
-    out->attn = take(l, n_tokens * s->attn_stride, sizeof(float));
-    out->ffn = take(l, n_tokens * s->ffn_stride, sizeof(float));
-    out->q8 = take(l, n_padded, s->q8_stride);
-    out->q8_s = take(l, n_padded, sizeof(float));
-    out->q8_sum = take(l, n_padded, sizeof(int32_t));
-    out->table = take(l, cuda_pass_layout(m, n_tokens, n_tokens).end, 1);
-    out->head_x = take(l, HEAD_GROUP * s->h_stride, sizeof(float));
-    out->z = take(l, HEAD_GROUP * s->vocab_stride, sizeof(float));
-    out->more = take(l, HEAD_GROUP * s->vocab_stride, sizeof(struct cuda_cand));
-    out->parts = take(l, HEAD_GROUP * s->part_stride, sizeof(struct cuda_cand));
-    out->query.x = take(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, 2);
-    out->query.fix = take(l, HEAD_GROUP * s->n_coarse * COARSE_LANES, sizeof(int32_t));
-    out->query.spread = take(l, HEAD_GROUP * size_round_up(s->n_coarse, 8), sizeof(float));
-    out->query.missed = take(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, sizeof(double));
-    out->query.norms = take(l, HEAD_GROUP * s->n_coarse * 2, sizeof(double));
-    out->query.screens = take(l, HEAD_GROUP, sizeof(struct cuda_screen));
-    out->found = take(l, HEAD_GROUP, sizeof(struct cuda_found));
-    out->ids = take(l, IDS_CHUNK, sizeof(int32_t));
-    out->gathered = take(l, IDS_CHUNK, sizeof(float));
+    out->h = reserve(l, n_tokens * s->h_stride, sizeof(float));
+    out->qkv = reserve(l, n_tokens * s->qkv_stride, sizeof(float));
+    out->attn = reserve(l, n_tokens * s->attn_stride, sizeof(float));
+    out->ffn = reserve(l, n_tokens * s->ffn_stride, sizeof(float));
+    out->q8 = reserve(l, n_padded, s->q8_stride);
+    out->q8_s = reserve(l, n_padded, sizeof(float));
+    out->q8_sum = reserve(l, n_padded, sizeof(int32_t));
+    out->table = reserve(l, cuda_pass_layout(m, n_tokens, n_tokens).end, 1);
+    out->head_x = reserve(l, HEAD_GROUP * s->h_stride, sizeof(float));
+    out->z = reserve(l, HEAD_GROUP * s->vocab_stride, sizeof(float));
+    out->more = reserve(l, HEAD_GROUP * s->vocab_stride, sizeof(struct cuda_cand));
+    out->bests = reserve(l, HEAD_GROUP * s->best_stride, sizeof(struct cuda_cand));
+    out->query.x = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, 2);
+    out->query.fix = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_SUMS, sizeof(int32_t));
+    out->query.spread = reserve(l, HEAD_GROUP * size_round_up(s->n_coarse, 8), sizeof(float));
+    out->query.missed = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, sizeof(double));
+    out->query.norms = reserve(l, HEAD_GROUP * s->n_coarse * 2, sizeof(double));
+    out->query.screens = reserve(l, HEAD_GROUP, sizeof(struct cuda_screen));
+    out->found = reserve(l, HEAD_GROUP, sizeof(struct cuda_found));
+    out->ids = reserve(l, IDS_CHUNK, sizeof(int32_t));
+    out->gathered = reserve(l, IDS_CHUNK, sizeof(float));
 }
 
 bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
@@ -118,18 +120,18 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
     struct layout l = {0};
     size_t weight_bytes, limit;
     if (cfg->n_ubatch < 1 || cfg->n_ubatch > MAX_TOKENS)
-        return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens: 1 to %zu", cfg->n_ubatch,
-                       MAX_TOKENS);
+        return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens is not in the range 1 to %zu",
+                       cfg->n_ubatch, MAX_TOKENS);
     if (!cuda_shape_init(&s, m, cfg->head, err))
         return false;
     if (!cuda_weight_bytes(m, cfg->head, &weight_bytes) ||
-        !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) || !size_add(&limit, limit, FREE_BYTES) ||
+        !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) || !size_add(&limit, limit, SMALL_BYTES) ||
         weight_bytes > limit)
         return bn_fail(err, BN_EUNSUPPORTED,
-                       "rows of %zu and %zu weights are too short: packed for this backend the "
-                       "model would be more than %d times its file",
+                       "rows of %zu and %zu weights are too short for this backend: "
+                       "packed, the model would be more than %d times as large as its file",
                        m->hp.n_embd, m->hp.n_ff, MAX_GROWTH);
-    lay_scratch(&l, &s, m, cfg->n_ubatch, &unused);
+    layout_scratch(&l, &s, m, cfg->n_ubatch, &unused);
     *plan = (struct backend_plan){
         .weight_bytes = weight_bytes,
         .kv_bytes_per_token = (s.block_bytes + s.slot_bytes + KV_BLOCK - 1) / KV_BLOCK,
@@ -159,9 +161,9 @@ static bool open_host(struct backend *b, struct bn_error *err)
     h->seen = mem_alloc(m->hp.n_vocab / 64 + 1, sizeof *h->seen);
     h->ids = mem_alloc(IDS_CHUNK, sizeof *h->ids);
     h->gathered = mem_alloc(IDS_CHUNK, sizeof *h->gathered);
-    h->wants = mem_alloc(b->n_ubatch, sizeof *h->wants);
+    h->requests = mem_alloc(b->n_ubatch, sizeof *h->requests);
     h->trace = b->cfg.trace ? mem_alloc(widest, sizeof *h->trace) : NULL;
-    if (!h->cands || !h->z || !h->seen || !h->ids || !h->gathered || !h->wants ||
+    if (!h->cands || !h->z || !h->seen || !h->ids || !h->gathered || !h->requests ||
         (b->cfg.trace && !h->trace))
         return bn_fail(err, BN_ENOMEM, "no memory for %zu candidates", m->hp.n_vocab);
     return true;
@@ -171,12 +173,12 @@ bool cuda_scratch_open(struct backend *b, struct bn_error *err)
 {
     struct cuda_driver *d = &b->device.driver;
     struct layout l = {0};
-    lay_scratch(&l, &b->shape, b->model, b->n_ubatch, &b->scratch);
+    layout_scratch(&l, &b->shape, b->model, b->n_ubatch, &b->scratch);
     CUdeviceptr memory = 0;
     if (!cuda_ok(d, d->cuMemAlloc(&memory, l.n_bytes), "GPU memory for scratch", err))
         return false;
     l = (struct layout){.at = memory};
-    lay_scratch(&l, &b->shape, b->model, b->n_ubatch, &b->scratch);
+    layout_scratch(&l, &b->shape, b->model, b->n_ubatch, &b->scratch);
     b->scratch.memory = memory;
     return cuda_ok(d, d->cuMemsetD8(memory, 0, l.n_bytes), "clearing GPU memory", err) &&
            open_host(b, err);
@@ -197,6 +199,6 @@ void cuda_scratch_close(struct backend *b)
     mem_free(h->seen);
     mem_free(h->ids);
     mem_free(h->gathered);
-    mem_free(h->wants);
+    mem_free(h->requests);
     mem_free(h->trace);
 }

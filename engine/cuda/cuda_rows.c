@@ -1,7 +1,7 @@
 /*
- * The last step of a row: what the device found holds all that is wanted and a little more; here it
- * is sorted, cut, and joined with the ids that were asked for by name. The same order and the same
- * errors as the CPU's selection.
+ * Completes the requested rows. The device returns all requested candidates and a few more. This
+ * file sorts and cuts them and adds the ids that were requested by number. Order and errors are the
+ * same as in the CPU backend.
  */
 #include "engine/backend/cand_heap.h"
 #include "engine/base/noise.h"
@@ -23,51 +23,52 @@ static bool read_back(struct backend *b, void *to, const void *from, size_t n_by
                    err);
 }
 
-static bool need_room(size_t n, struct bn_error *err)
+static bool fail_capacity(size_t n, struct bn_error *err)
 {
     return bn_fail(err, BN_EARG, "a row of candidates needs room for at least %zu", n);
 }
 
-static bool finish_all(struct backend *b, size_t i, struct want *want, struct bn_error *err)
+static bool finish_all(struct backend *b, size_t i, struct row_request *request,
+                       struct bn_error *err)
 {
     const size_t n_vocab = b->model->hp.n_vocab;
-    if (want->row->cap < n_vocab)
-        return need_room(n_vocab, err);
+    if (request->row->cap < n_vocab)
+        return fail_capacity(n_vocab, err);
     if (!read_back(b, b->host.z, b->scratch.z + i * b->shape.vocab_stride, n_vocab * sizeof(float),
                    err))
         return false;
     for (size_t id = 0; id < n_vocab; id++)
-        want->row->cands[id] = (struct head_cand){(int32_t)id, b->host.z[id]};
-    want->n_found = n_vocab;
+        request->row->cands[id] = (struct head_cand){(int32_t)id, b->host.z[id]};
+    request->n_found = n_vocab;
     return true;
 }
 
-/* The logits of n ids of row i, IDS_CHUNK at most, to host.gathered: multiplied once more, since
- * what is on the device may be bounds. */
+/* Computes the logits of n ids (at most IDS_CHUNK) of row i into host.gathered. They are multiplied
+ * again, because the device may hold only bounds. */
 static bool gather(struct backend *b, size_t i, size_t n, struct bn_error *err)
 {
     struct cuda_device *dev = &b->device;
     struct dot_args args = cuda_head_dots(b, i, 1);
     args.ids = b->scratch.ids;
-    args.out = (struct logit_room){.z = b->scratch.gathered, .n_vocab = (uint32_t)n};
-    cuda_keep(dev,
-              dev->driver.cuMemcpyHtoDAsync((CUdeviceptr)(uintptr_t)b->scratch.ids, b->host.ids,
-                                            n * sizeof(int32_t), dev->stream),
-              "sending ids");
-    cuda_launch(dev, KERNEL_rows_named, (struct cuda_grid){(n + DOT_ROWS - 1) / DOT_ROWS, 1, 1, 0},
+    args.out = (struct logit_buffers){.z = b->scratch.gathered, .n_vocab = (uint32_t)n};
+    cuda_record_error(dev,
+                      dev->driver.cuMemcpyHtoDAsync((CUdeviceptr)(uintptr_t)b->scratch.ids,
+                                                    b->host.ids, n * sizeof(int32_t), dev->stream),
+                      "sending ids");
+    cuda_launch(dev, KERNEL_rows_named, (struct cuda_grid){grid_blocks(n, DOT_ROWS), 1, 1, 0},
                 &args);
-    b->pass.n_asked += n;
+    b->pass.n_single_rows += n;
     return cuda_finish(dev, err) &&
            read_back(b, b->host.gathered, b->scratch.gathered, n * sizeof(float), err);
 }
 
-/* The ids of a request that are not among the first *n candidates, each once, to the row. Counts on
- * past the room. */
-static bool take_ids(struct backend *b, size_t i, struct want *want, size_t *n,
-                     struct bn_error *err)
+/* Appends each requested id that is not among the first *n candidates, once. *n continues to count
+ * when the row is full. */
+static bool append_ids(struct backend *b, size_t i, struct row_request *request, size_t *n,
+                       struct bn_error *err)
 {
-    const struct head_request *head = want->head;
-    struct head_row *row = want->row;
+    const struct head_request *head = request->head;
+    struct head_row *row = request->row;
     uint64_t *seen = b->host.seen;
     size_t n_chunk = 0;
     bool ok = true;
@@ -90,8 +91,8 @@ static bool take_ids(struct backend *b, size_t i, struct want *want, size_t *n,
     return ok;
 }
 
-/* What was found for row i, in no order, to host.cands. */
-static bool take_found(struct backend *b, size_t i, size_t *n, struct bn_error *err)
+/* Copies the candidates of row i, unordered, to host.cands. */
+static bool fetch_found(struct backend *b, size_t i, size_t *n, struct bn_error *err)
 {
     const struct cuda_found *found = &b->host.found[i];
     *n = size_min(found->n, b->model->hp.n_vocab);
@@ -102,15 +103,16 @@ static bool take_found(struct backend *b, size_t i, size_t *n, struct bn_error *
     return true;
 }
 
-/* Whoever wins the draw, by the operations of the device and of the CPU backend. */
-static bool finish_draw(struct backend *b, size_t i, struct want *want, struct bn_error *err)
+/* Selects the winner of a draw with the same operations as the device and the CPU backend. */
+static bool finish_draw(struct backend *b, size_t i, struct row_request *request,
+                        struct bn_error *err)
 {
-    const uint64_t key = noise_key(want->head->seed, want->position);
-    const double beta = 1.0 / (double)want->head->temp;
+    const uint64_t key = noise_key(request->head->seed, request->position);
+    const double beta = 1.0 / (double)request->head->temp;
     double best = -INFINITY;
     struct head_cand winner = {INT32_MAX, 0.0f};
     size_t n;
-    if (!take_found(b, i, &n, err))
+    if (!fetch_found(b, i, &n, err))
         return false;
     for (size_t j = 0; j < n; j++) {
         const struct head_cand c = b->host.cands[j];
@@ -121,64 +123,66 @@ static bool finish_draw(struct backend *b, size_t i, struct want *want, struct b
         }
     }
     if (n == 0)
-        return bn_fail(err, BN_EDEVICE, "the GPU found nobody who wins a draw");
-    want->row->cands[0] = winner;
-    want->n_found = 1;
+        return bn_fail(err, BN_EDEVICE, "the GPU returned no candidate for a draw");
+    request->row->cands[0] = winner;
+    request->n_found = 1;
     return true;
 }
 
-static bool finish_top(struct backend *b, size_t i, struct want *want, struct bn_error *err)
+static bool finish_top(struct backend *b, size_t i, struct row_request *request,
+                       struct bn_error *err)
 {
-    const struct head_request *head = want->head;
+    const struct head_request *head = request->head;
     struct head_cand *cands = b->host.cands;
     const size_t n_vocab = b->model->hp.n_vocab, k = size_min(head->k, n_vocab);
     size_t n_found;
-    if (want->row->cap < k)
-        return need_room(k, err);
-    if (!take_found(b, i, &n_found, err))
+    if (request->row->cap < k)
+        return fail_capacity(k, err);
+    if (!fetch_found(b, i, &n_found, err))
         return false;
     cand_build(cands, n_found);
     cand_sort(cands, n_found);
     size_t n = size_min(k, n_found);
-    /* The worst of the k is within the gap: then so may others be. */
+    /* If the k-th candidate is within the gap, more may be. */
     if (head->gap > 0.0f && n > 0 && k < n_vocab) {
         const float floor = cands[0].logit - head->gap;
         for (; cands[n - 1].logit >= floor && n < n_found && cands[n].logit >= floor; n++)
             ;
     }
-    if (n > want->row->cap)
-        return need_room(n, err);
-    memcpy(want->row->cands, cands, n * sizeof *cands);
-    want->n_found = n;
+    if (n > request->row->cap)
+        return fail_capacity(n, err);
+    memcpy(request->row->cands, cands, n * sizeof *cands);
+    request->n_found = n;
     if (head->n_ids == 0)
         return true;
-    if (!take_ids(b, i, want, &n, err))
+    if (!append_ids(b, i, request, &n, err))
         return false;
-    if (n > want->row->cap)
-        return need_room(n, err);
-    cand_build(want->row->cands, n);
-    cand_sort(want->row->cands, n);
-    want->n_found = n;
+    if (n > request->row->cap)
+        return fail_capacity(n, err);
+    cand_build(request->row->cands, n);
+    cand_sort(request->row->cands, n);
+    request->n_found = n;
     return true;
 }
 
-bool cuda_rows_finish(struct backend *b, struct want *wants, size_t n_wants, struct bn_error *err)
+bool cuda_rows_finish(struct backend *b, struct row_request *requests, size_t n_requests,
+                      struct bn_error *err)
 {
-    for (size_t i = 0; i < n_wants; i++)
+    for (size_t i = 0; i < n_requests; i++)
         if (b->host.found[i].not_finite)
             return bn_fail(err, BN_EDEVICE,
                            "a logit is not a finite number: the weights do not fit this program, "
                            "or the machine computed nonsense");
-    for (size_t i = 0; i < n_wants; i++) {
-        struct want *want = &wants[i];
+    for (size_t i = 0; i < n_requests; i++) {
+        struct row_request *request = &requests[i];
         bool ok = true;
-        b->pass.n_asked += b->host.found[i].n_read;
-        if (want->head->kind == HEAD_ALL)
-            ok = finish_all(b, i, want, err);
-        else if (want->head->kind == HEAD_TOP)
-            ok = finish_top(b, i, want, err);
+        b->pass.n_single_rows += b->host.found[i].n_read;
+        if (request->head->kind == HEAD_ALL)
+            ok = finish_all(b, i, request, err);
+        else if (request->head->kind == HEAD_TOP)
+            ok = finish_top(b, i, request, err);
         else
-            ok = finish_draw(b, i, want, err);
+            ok = finish_draw(b, i, request, err);
         if (!ok)
             return false;
     }

@@ -1,11 +1,12 @@
 /*
- * A small linear layer on the device, by both ways of multiplying, against plain C: a GPU, a driver
- * or a compiler that does not give the bits of docs/kernels.md is refused before anybody chats with
- * it. Milliseconds, and a megabyte of memory.
+ * Compares a small linear layer on the device with plain C, for both ways of multiplying (dot
+ * products and tensor cores). A GPU, driver or compiler that does not give the bits of
+ * docs/kernels.md is rejected before a chat starts. The test takes milliseconds and a megabyte of
+ * memory.
  */
 #include "engine/base/memory.h"
 #include "engine/base/noise.h"
-#include "engine/cuda/cuda_state.h"
+#include "engine/cuda/cuda_device.h"
 
 #include <math.h>
 #include <string.h>
@@ -13,18 +14,18 @@
 enum { N_COLS = 500, N_LINES = 2, N_ROWS = 130, N_TOKENS = 3 };
 #define EPS 1e-5f
 
-/* One thing after another, the same on the host and on the device. */
+/* Test data on the host. The device has buffers of the same sizes. */
 struct selftest {
     float x[N_TOKENS * N_COLS], w[N_COLS];
     uint8_t lines[N_ROWS * N_LINES * LINE_BYTES];
-    float y[N_TOKENS * N_ROWS]; /* by the device */
+    float y[N_TOKENS * N_ROWS]; /* computed by the device */
     float q_s[N_TOKENS];
     int32_t q_sum[N_TOKENS];
     int8_t q[(N_TOKENS + FEW_TOKENS) * N_LINES * LINE_COLS];
 };
 
-/* Offsets in the copy on the device, which are multiples of 16 where a kernel reads 16 bytes. */
-static CUdeviceptr put(CUdeviceptr *at, size_t n_bytes)
+/* Reserves device memory. Kernels that load 16 bytes need aligned buffers. */
+static CUdeviceptr reserve(CUdeviceptr *at, size_t n_bytes)
 {
     const CUdeviceptr here = *at;
     *at += (n_bytes + DEVICE_ALIGN - 1) / DEVICE_ALIGN * DEVICE_ALIGN;
@@ -42,17 +43,17 @@ static void fill(struct selftest *t)
             t->lines[i] |= (uint8_t)(noise_bits(3, 4 * i + shift / 2) % 3 << shift);
 }
 
-/* RMSNorm and quantise of one token as the recipe says: q (N_LINES * LINE_COLS), zeros past the
- * end. The scale. */
+/* RMSNorm and quantisation of one token by the recipe: q (N_LINES * LINE_COLS), zeros past the end.
+ * Returns the scale. */
 static float quantise(const struct selftest *t, const float *x, int8_t *q)
 {
-    float lanes[64] = {0}, m = 1e-5f;
+    float sums[64] = {0}, m = 1e-5f;
     for (size_t i = 0; i < N_COLS; i++)
-        lanes[i % 64] = fmaf(x[i], x[i], lanes[i % 64]);
+        sums[i % 64] = fmaf(x[i], x[i], sums[i % 64]);
     for (size_t half = 32; half > 0; half /= 2)
         for (size_t l = 0; l < half; l++)
-            lanes[l] = lanes[l] + lanes[l + half];
-    const float r = 1.0f / sqrtf(lanes[0] / (float)N_COLS + EPS);
+            sums[l] = sums[l] + sums[l + half];
+    const float r = 1.0f / sqrtf(sums[0] / (float)N_COLS + EPS);
     for (size_t i = 0; i < N_COLS; i++)
         m = fmaxf(m, fabsf((x[i] * r) * t->w[i]));
     for (size_t i = 0; i < N_COLS; i++)
@@ -60,7 +61,7 @@ static float quantise(const struct selftest *t, const float *x, int8_t *q)
     return 127.0f / m;
 }
 
-/* Row r of the matrix times q, each code less one. */
+/* Row r of the matrix times q; the weight is code - 1. */
 static int32_t multiply(const struct selftest *t, size_t r, const int8_t *q)
 {
     int32_t sum = 0;
@@ -86,16 +87,16 @@ static bool is_right(const struct selftest *t)
     return true;
 }
 
-/* The layer by one kernel; its results in t->y. */
+/* Runs the layer with one kernel; the results are in t->y. */
 static bool run(struct cuda_device *dev, struct selftest *t, CUdeviceptr memory,
                 enum cuda_kernel kernel, struct bn_error *err)
 {
     struct cuda_driver *d = &dev->driver;
     CUdeviceptr at = memory;
-    const CUdeviceptr x = put(&at, sizeof t->x), w = put(&at, sizeof t->w);
-    const CUdeviceptr lines = put(&at, sizeof t->lines), y = put(&at, sizeof t->y);
-    const CUdeviceptr q_s = put(&at, sizeof t->q_s), q_sum = put(&at, sizeof t->q_sum);
-    const CUdeviceptr q = put(&at, sizeof t->q);
+    const CUdeviceptr x = reserve(&at, sizeof t->x), w = reserve(&at, sizeof t->w);
+    const CUdeviceptr lines = reserve(&at, sizeof t->lines), y = reserve(&at, sizeof t->y);
+    const CUdeviceptr q_s = reserve(&at, sizeof t->q_s), q_sum = reserve(&at, sizeof t->q_sum);
+    const CUdeviceptr q = reserve(&at, sizeof t->q);
     struct norm_args norm = {.x = (const float *)(uintptr_t)x,
                              .w = (const float *)(uintptr_t)w,
                              .q = (int8_t *)(uintptr_t)q,
@@ -124,15 +125,15 @@ static bool run(struct cuda_device *dev, struct selftest *t, CUdeviceptr memory,
         return false;
     if (kernel == KERNEL_linear_many) {
         cuda_launch(dev, KERNEL_norm_quantise, (struct cuda_grid){N_TOKENS, 1, 1, 0}, &norm);
-        cuda_launch(dev, kernel, (struct cuda_grid){(N_ROWS + MANY_ROWS - 1) / MANY_ROWS, 1, 1, 0},
+        cuda_launch(dev, kernel, (struct cuda_grid){grid_blocks(N_ROWS, MANY_ROWS), 1, 1, 0},
                     &linear);
     }
     for (size_t i = 0; kernel == KERNEL_linear_one && i < N_TOKENS; i++) {
-        struct norm_linear_args one = {.norm = norm, .linear = linear, .lanes = 8 << i};
-        const size_t n_rows = 2 * ONE_THREADS / one.lanes;
+        struct norm_linear_args one = {.norm = norm, .linear = linear, .n_lanes = 8 << i};
+        const size_t n_rows = 2 * ONE_THREADS / one.n_lanes;
         one.norm.x += i * N_COLS;
         one.linear.y += i * N_ROWS;
-        cuda_launch(dev, kernel, (struct cuda_grid){(N_ROWS + n_rows - 1) / n_rows, 1, 1, 0}, &one);
+        cuda_launch(dev, kernel, (struct cuda_grid){grid_blocks(N_ROWS, n_rows), 1, 1, 0}, &one);
     }
     return cuda_finish(dev, err) &&
            cuda_ok(d, d->cuMemcpyDtoH(t->y, y, sizeof t->y), "the self-test", err);
@@ -143,16 +144,15 @@ static bool run_both(struct cuda_device *dev, struct selftest *t, struct bn_erro
     static const enum cuda_kernel kernels[] = {KERNEL_linear_one, KERNEL_linear_many};
     struct cuda_driver *d = &dev->driver;
     CUdeviceptr memory, end = 0;
-    /* as many bytes as `run` hands out, or more */
-    (void)put(&end, sizeof *t + 8 * (size_t)DEVICE_ALIGN);
+    /* at least as many bytes as `run` reserves */
+    (void)reserve(&end, sizeof *t + 8 * (size_t)DEVICE_ALIGN);
     if (!cuda_ok(d, d->cuMemAlloc(&memory, (size_t)end), "memory for the self-test", err))
         return false;
     bool ok = cuda_ok(d, d->cuMemsetD8(memory, 0, (size_t)end), "the self-test", err);
     for (size_t i = 0; ok && i < sizeof kernels / sizeof kernels[0]; i++) {
         ok = run(dev, t, memory, kernels[i], err);
         if (ok && !is_right(t))
-            ok = bn_fail(err, BN_EDEVICE, "%s computes other numbers than it should: not used",
-                         dev->name);
+            ok = bn_fail(err, BN_EDEVICE, "%s computes wrong results and is not used", dev->name);
     }
     (void)d->cuMemFree(memory);
     return ok;

@@ -1,16 +1,15 @@
 /*
- * A generator that says what a test tells it: app/generator.h without an engine, for tests of the
- * program.
- *
- * BITNET_FAKE holds words NAME=VALUE: answers=FILE (raw bytes; 0x1E ends one, then the next is
- * said; at 0x1D it waits to be stopped, or for the file hold=FILE, which it takes away), load_ms,
- * load_until=FILE (it waits for that file), begun=FILE (it makes that file when it is asked for a
- * first token), read_us (for each new token of a prompt), token_ms, n_ctx, endless=1 (an answer
- * begins again at its end), same=1 (its first token for ever), fail_at=N (the N-th token fails),
- * load_error=1, save_error=1, no_cuda=1 (it was passed over), stuck=1 (a stop is never heard),
- * fault=1 (the engine's thread dies of an illegal instruction),
- * save_us (for each token of a snapshot), noise=1 (each answer begins with a line on standard
- * error). The vocabulary is the model file's own.
+ * A scripted generator: implements generator.h without the engine, for tests of the chat. The
+ * vocabulary is that of the model file. BITNET_FAKE holds options NAME=VALUE:
+ *   answers=FILE  raw bytes; 0x1E separates answers; at 0x1D the generator waits for a stop, or
+ *                 for the file hold=FILE, which it deletes
+ *   load_ms, load_until=FILE, load_error=1   loading takes this time, waits for the file, fails
+ *   begun=FILE    create this file before the first token of an answer
+ *   read_us, token_ms, save_us   time for each prompt token, answer token, snapshot token
+ *   n_ctx, no_cuda=1 (a message that CUDA is not used), stuck=1 (ignore cancellation)
+ *   endless=1, same=1   repeat the answer without end, repeat its first token
+ *   fail_at=N, save_error=1, fault=1   token N fails, saving fails, raise SIGILL
+ *   noise=1       print a line on standard error before each answer
  */
 #include "app/chat/answer/generator.h"
 #include "engine/base/clock.h"
@@ -24,22 +23,22 @@
 #include <unistd.h>
 
 #define MAX_ANSWERS 64
-#define WAIT_ID 0x1D /* ids of the vocabulary are bytes */
+#define WAIT_ID 0x1D /* the vocabulary has one id for each byte */
 
 struct generator {
     struct tokenizer *tokenizer;
     struct bn_model_info info;
     size_t n_ctx;
     struct token_list answers[MAX_ANSWERS];
-    size_t n_answers, answer; /* the one that is being said */
-    size_t n_said;            /* of it */
-    struct token_list held;   /* as a session would hold them */
-    int32_t next;             /* what was chosen last, TOKEN_NONE at first */
+    size_t n_answers, answer; /* the number of answers, index of the current one */
+    size_t n_said;            /* tokens of the current answer that were returned */
+    struct token_list held;   /* the ids that a session would have in its KV cache */
+    int32_t next;             /* the last token returned, TOKEN_NONE at the start */
     size_t n_alts;
     uint64_t n_steps;
 };
 
-static const char *told(const char *name)
+static const char *option(const char *name)
 {
     const char *words = getenv("BITNET_FAKE");
     const size_t n = strlen(name);
@@ -51,9 +50,9 @@ static const char *told(const char *name)
     return NULL;
 }
 
-static long told_number(const char *name, long fallback)
+static long option_number(const char *name, long fallback)
 {
-    const char *value = told(name);
+    const char *value = option(name);
     return value ? strtol(value, NULL, 10) : fallback;
 }
 
@@ -66,35 +65,35 @@ static void sleep_us(long us)
 
 static bool is_cancelled(const struct bn_cancel *cancel)
 {
-    return cancel && atomic_load(&cancel->requested) && told_number("stuck", 0) == 0;
+    return cancel && atomic_load(&cancel->requested) && option_number("stuck", 0) == 0;
 }
 
-/* The path of a word NAME=FILE; false: it was not told. */
-static bool told_path(const char *name, char path[4096])
+/* The path of an option NAME=FILE. False if the option is not set. */
+static bool option_path(const char *name, char path[4096])
 {
-    const char *value = told(name);
+    const char *value = option(name);
     if (value)
         (void)snprintf(path, 4096, "%.*s", (int)strcspn(value, " "), value);
     return value != NULL;
 }
 
-static bool is_there(const char *name)
+static bool file_exists(const char *name)
 {
     char path[4096];
-    return told_path(name, path) && access(path, F_OK) == 0;
+    return option_path(name, path) && access(path, F_OK) == 0;
 }
 
-/* The file is there no more; false: it was not there before. */
-static bool take_file(const char *name)
+/* Delete the file of an option. False if there is no such file. */
+static bool delete_file(const char *name)
 {
     char path[4096];
-    return told_path(name, path) && unlink(path) == 0;
+    return option_path(name, path) && unlink(path) == 0;
 }
 
-static void make_file(const char *name)
+static void create_file(const char *name)
 {
     char path[4096];
-    FILE *f = told_path(name, path) ? fopen(path, "wb") : NULL;
+    FILE *f = option_path(name, path) ? fopen(path, "wb") : NULL;
     if (f)
         (void)fclose(f);
 }
@@ -111,7 +110,7 @@ static bool read_answers(struct generator *g, struct bn_error *err)
 {
     static char bytes[1 << 20];
     char path[4096];
-    if (!told_path("answers", path))
+    if (!option_path("answers", path))
         return add_answer(g, "Hello.", 6, err);
     FILE *f = fopen(path, "rb");
     if (!f)
@@ -130,14 +129,15 @@ static bool read_answers(struct generator *g, struct bn_error *err)
 
 static bool pretend_to_load(const struct bn_model_config *cfg, struct bn_error *err)
 {
-    const long ms = told_number("load_ms", 0);
-    for (long done = 0; done < ms || (told("load_until") && !is_there("load_until")); done += 10) {
+    const long ms = option_number("load_ms", 0);
+    for (long done = 0; done < ms || (option("load_until") && !file_exists("load_until"));
+         done += 10) {
         if (is_cancelled(cfg->cancel))
             return bn_fail(err, BN_ECANCELLED, "cancelled");
         cfg->progress.report(cfg->progress.ud, (size_t)(done % 1000), 1000);
         sleep_us(10000);
     }
-    return told_number("load_error", 0) == 0 || bn_fail(err, BN_EFORMAT, "tensor 'x' is broken");
+    return option_number("load_error", 0) == 0 || bn_fail(err, BN_EFORMAT, "tensor 'x' is broken");
 }
 
 bool generator_open(const struct bn_file *file, const struct bn_model_config *cfg, size_t n_ctx,
@@ -148,7 +148,7 @@ bool generator_open(const struct bn_file *file, const struct bn_model_config *cf
     if (!g)
         return bn_fail(err, BN_ENOMEM, "out of memory");
     g->next = TOKEN_NONE;
-    g->n_ctx = n_ctx > 0 ? n_ctx : (size_t)told_number("n_ctx", 4096);
+    g->n_ctx = n_ctx > 0 ? n_ctx : (size_t)option_number("n_ctx", 4096);
     g->info = (struct bn_model_info){.name = "fake",
                                      .arch = "fake",
                                      .quantisation = "I2_S",
@@ -156,7 +156,7 @@ bool generator_open(const struct bn_file *file, const struct bn_model_config *cf
                                      .isa = "ref",
                                      .macs_per_token = 2e6,
                                      .kv_type = "f16"};
-    if (told("no_cuda"))
+    if (option("no_cuda"))
         (void)snprintf(g->info.passed_over, sizeof(g->info.passed_over),
                        "cuda is not used: no driver");
     if (!tokenizer_open(file, &tokenizer, &g->tokenizer, err) || !read_answers(g, err) ||
@@ -165,7 +165,7 @@ bool generator_open(const struct bn_file *file, const struct bn_model_config *cf
         return false;
     }
     g->info.n_vocab = tokenizer_info(g->tokenizer)->n_vocab;
-    g->answer = g->n_answers - 1; /* the first prompt goes on to number 0 */
+    g->answer = g->n_answers - 1; /* the first prompt advances to answer 0 */
     *out = g;
     return true;
 }
@@ -201,7 +201,7 @@ size_t generator_explain(const struct generator *g, size_t n_sequences, size_t n
 
 void generator_speculate(struct generator *g, enum spec_mode mode)
 {
-    (void)g, (void)mode; /* it evaluates nothing */
+    (void)g, (void)mode;
 }
 
 struct spec_stats generator_spec_stats(const struct generator *g)
@@ -228,7 +228,7 @@ bool generator_set(struct generator *g, const struct sampler_params *params, siz
     return params->temp >= 0 || bn_fail(err, BN_EARG, "temp %f", (double)params->temp);
 }
 
-/* The session's rule: the longest common prefix stays, at most all but the last id. */
+/* As in a session: the longest common prefix is reused, at most all but the last id. */
 static size_t common_prefix(const struct generator *g, const int32_t *ids, size_t n_ids)
 {
     size_t n = 0;
@@ -241,7 +241,7 @@ static bool read_prompt(struct generator *g, const int32_t *ids, size_t n_ids,
                         const struct bn_control *control, struct bn_error *err)
 {
     const size_t n_kept = common_prefix(g, ids, n_ids);
-    const long us = told_number("read_us", 0);
+    const long us = option_number("read_us", 0);
     g->held.n = n_kept;
     for (size_t i = n_kept; i < n_ids; i++) {
         if (is_cancelled(control->cancel))
@@ -259,37 +259,37 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                     const struct bn_control *control, struct bn_sync_stats *stats, int32_t *next,
                     struct bn_error *err)
 {
-    const bool goes_on = g->next != TOKEN_NONE && n_ids == g->held.n + 1 &&
-                         common_prefix(g, ids, n_ids) == g->held.n && ids[n_ids - 1] == g->next;
+    const bool continues = g->next != TOKEN_NONE && n_ids == g->held.n + 1 &&
+                           common_prefix(g, ids, n_ids) == g->held.n && ids[n_ids - 1] == g->next;
     const size_t n_kept = common_prefix(g, ids, n_ids);
     g->n_steps++;
-    if (!goes_on) {
-        make_file("begun");
-        if (told_number("noise", 0))
+    if (!continues) {
+        create_file("begun");
+        if (option_number("noise", 0))
             fputs("from a library\n", stderr);
         g->answer = (g->answer + 1) % g->n_answers;
         g->n_said = 0;
         g->next = TOKEN_NONE;
     } else {
-        sleep_us(1000 * told_number("token_ms", 0));
+        sleep_us(1000 * option_number("token_ms", 0));
     }
     if (!read_prompt(g, ids, n_ids, control, err))
         return false;
     if (stats)
         *stats = (struct bn_sync_stats){.n_reused = n_kept, .n_evaluated = n_ids - n_kept};
     const struct token_list *answer = &g->answers[g->answer];
-    if (told_number("fault", 0))
+    if (option_number("fault", 0))
         __builtin_trap();
-    if (told("fail_at") && (long)g->n_said + 1 == told_number("fail_at", 0))
+    if (option("fail_at") && (long)g->n_said + 1 == option_number("fail_at", 0))
         return bn_fail(err, BN_EDEVICE, "the fake device failed");
-    if (told_number("endless", 0) && g->n_said == answer->n)
+    if (option_number("endless", 0) && g->n_said == answer->n)
         g->n_said = 0;
     if (g->n_said < answer->n)
-        *next = answer->ids[told_number("same", 0) ? 0 : g->n_said];
+        *next = answer->ids[option_number("same", 0) ? 0 : g->n_said];
     else
         *next = tokenizer_info(g->tokenizer)->eog[0];
     if (*next == WAIT_ID) {
-        while (!take_file("hold")) {
+        while (!delete_file("hold")) {
             if (is_cancelled(control->cancel))
                 return bn_fail(err, BN_ECANCELLED, "cancelled");
             sleep_us(1000);
@@ -298,7 +298,7 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
         *next =
             g->n_said < answer->n ? answer->ids[g->n_said] : tokenizer_info(g->tokenizer)->eog[0];
     }
-    g->n_said += told_number("same", 0) == 0;
+    g->n_said += option_number("same", 0) == 0;
     g->next = *next;
     return true;
 }
@@ -315,15 +315,15 @@ const char *generator_kv_version(const struct generator *g)
     return "fake-1";
 }
 
-/* The cache is the ids: their number, then they. */
+/* The snapshot has the number of ids and the ids. */
 bool generator_save(struct generator *g, const struct bn_stream *out, struct bn_error *err)
 {
     uint64_t n = g->held.n;
-    if (told("save_error"))
+    if (option("save_error"))
         return bn_fail(err, BN_EDEVICE, "the fake device is lost");
     bool ok = out->move(out->ud, &n, sizeof(n));
     for (size_t i = 0; ok && i < g->held.n; i++) {
-        sleep_us(told_number("save_us", 0));
+        sleep_us(option_number("save_us", 0));
         ok = out->move(out->ud, &g->held.ids[i], sizeof(g->held.ids[i]));
     }
     return ok || bn_fail(err, BN_EIO, "the fake session could not be written");
@@ -336,7 +336,7 @@ bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_e
     bool ok = in->move(in->ud, &n, sizeof(n)) && n <= g->n_ctx;
     for (uint64_t i = 0; ok && i < n; i++) {
         int32_t id;
-        sleep_us(told_number("save_us", 0));
+        sleep_us(option_number("save_us", 0));
         ok = in->move(in->ud, &id, sizeof(id)) && token_list_push(&g->held, id, err);
     }
     return ok || bn_fail(err, BN_EFORMAT, "the saved fake session ends too early");
@@ -348,7 +348,7 @@ void generator_cut(struct generator *g, size_t n_keep)
         g->held.n = n_keep;
 }
 
-/* Lanes are tested with the engine itself. */
+/* Batches are tested with the engine. */
 bool generator_seq_open(struct generator *g, struct generator_seq **out, struct bn_error *err)
 {
     (void)g;

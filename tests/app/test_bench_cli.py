@@ -9,7 +9,7 @@ import subprocess
 import sys
 from xml.etree import ElementTree
 
-from program_case import ProgramCase, main
+from support.program_case import ProgramCase, main
 
 ROOFLINE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                         '../../docs/pictures/roofline.py')

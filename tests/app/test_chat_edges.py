@@ -1,46 +1,18 @@
 #!/usr/bin/env python3
 """
-test_chat_edges.py CHAT MAKE_MODEL: what happens at the edges of a chat at a terminal, in both painters where they
-could differ: hang-ups, keys during an answer, editors that fail, locales, full contexts. Scripted generator.
+test_chat_edges.py CHAT MAKE_MODEL: edge cases of a chat at a terminal, in both painters where they could differ:
+hang-ups, keys during an answer, editors that fail, locales, full contexts. With a scripted generator.
 """
 import json
 import os
 import re
 
-from program_case import PROGRAM, main
-from test_chat_terminal import PROMPT, Terminal, TerminalCase
-
-PAINTERS = ([], ['--tui'])
+from support.program_case import PROGRAM, main
+from support.terminal_case import PAINTERS, PROMPT, Terminal, TerminalCase
 
 
-class EdgeCase(TerminalCase):
-    def messages(self, role='user'):
-        with open(self.state('last.json'), encoding='utf-8') as file:
-            return [m['content'] for m in json.load(file)['messages'] if m['role'] == role]
-
-    def says_in(self, terminal, keys, pattern=rb'\[\d+ tok'):
-        """Send keys and wait for what comes of them; both painters show it."""
-        start = len(terminal.seen)
-        terminal.send(keys)
-        terminal.expect(pattern, start=start)
-        return terminal.seen[start:]
-
-    def leave(self, terminal):
-        terminal.send(b'\x04')
-        self.left_clean(terminal, 0)
-
-    def typed(self, *words):
-        """A chat with a person at the keys and a file for the answers."""
-        path = self.path('typed')
-        terminal = Terminal(['sh', '-c', 'out=$1; shift; exec "$0" "$@" > "$out"', PROGRAM, path, self.model, *words],
-                            self.env)
-        self.addCleanup(terminal.close)
-        terminal.expect(PROMPT)
-        return terminal, path
-
-
-class Ends(EdgeCase):
-    def test_an_open_fence_is_lost_with_the_terminal_and_not_sent(self):
+class Ends(TerminalCase):
+    def test_an_open_fence_is_not_sent_at_a_hang_up(self):
         for words in PAINTERS:
             terminal = self.ready(*words)
             terminal.send(b'"""\rhalf a message\rmore')
@@ -50,14 +22,14 @@ class Ends(EdgeCase):
             self.assertFalse(os.path.exists(self.state('last.json')))
             self.assertFalse(os.path.exists(self.state('history')))
 
-    def test_an_open_fence_at_the_end_of_what_is_typed_is_discarded_and_told(self):
+    def test_an_open_fence_at_the_end_of_input_is_a_warning(self):
         terminal, path = self.typed()
         terminal.send(b'"""\nhalf a message\n\x04')
         terminal.expect(rb'warning: .*"""')
         self.assertEqual(terminal.wait(), 0)
         self.assertEqual(os.path.getsize(path), 0)
 
-    def test_a_prompt_at_a_terminal_is_answered_and_that_is_all(self):
+    def test_a_prompt_option_at_a_terminal_gives_one_answer(self):
         self.fake('the answer')
         for words in (['-p', 'a question'], ['a', 'question'], ['--tui', 'a question']):
             terminal = self.open(*words)
@@ -66,18 +38,18 @@ class Ends(EdgeCase):
             self.assertNotIn(b'>>>', terminal.seen)
             self.assertEqual(terminal.modes(), terminal.before)
 
-    def test_a_prompt_with_i_begins_a_chat(self):
+    def test_a_prompt_option_with_i_begins_a_chat(self):
         self.fake('the answer', 'another')
         for words in PAINTERS:
             terminal = self.open('-i', *words, 'a question')
             terminal.expect(rb'(?s)a question.*the.*answer.*\[\d+ tok')
             self.says_in(terminal, b'more\r', rb'\[\d+ tok' if words else rb'(?s)another.*\[\d+ tok')
-            if words:  # the full screen may have painted it in two pieces
+            if words:  # the full-screen painter may have written it in two pieces
                 self.says_in(terminal, b'\x0c', rb'(?s)another.*\[\d+ tok')
             self.leave(terminal)
             self.assertEqual(self.messages(), ['a question', 'more'])
 
-    def test_without_a_home_there_is_one_warning(self):
+    def test_without_a_home_one_warning_is_printed(self):
         self.fake('one', 'two')
         del self.env['HOME']
         for words in PAINTERS:
@@ -90,24 +62,24 @@ class Ends(EdgeCase):
         terminal = self.ready('--private')
         self.leave(terminal)
         self.assertNotIn(b'HOME', terminal.seen)
-        self.assertEqual(self.says('-p', 'x'), b'one\n')  # a script keeps nothing anyway
+        self.assertEqual(self.says('-p', 'x'), b'one\n')  # a script saves nothing anyway
 
 
-class DuringAnAnswer(EdgeCase):
+class DuringAnAnswer(TerminalCase):
     def test_control_d_is_ignored(self):
         for words in PAINTERS:
             self.fake('first \x1dand last', 'fine', hold=self.gate())
             terminal = self.ready(*words)
             self.says_in(terminal, b'x\r', b'first')
             terminal.send(b'\x04')
-            self.says_in(terminal, b'\r', b'busy, Esc stops')  # so it was read
+            self.says_in(terminal, b'\r', b'busy, Esc stops')  # this shows that the keys were read
             self.write('gate', '')
             terminal.expect(rb'\[\d+ tok')
             self.says_in(terminal, b'y\r')
             self.assertEqual(self.messages('assistant')[0], 'first and last')
             self.leave(terminal)
 
-    def test_control_l_paints_the_screen_anew_and_the_answer_goes_on(self):
+    def test_control_l_repaints_while_the_answer_continues(self):
         for words, cleared in (([], rb'\x1b\[H\x1b\[2?J'), (['--tui'], rb'\x1b\[H\x1b\[2?J')):
             self.fake('first \x1dand last', hold=self.gate())
             terminal = self.ready(*words)
@@ -125,8 +97,8 @@ class DuringAnAnswer(EdgeCase):
             self.leave(terminal)
 
 
-class Editing(EdgeCase):
-    def test_a_users_inputrc_with_our_name_is_read(self):
+class Editing(TerminalCase):
+    def test_the_users_inputrc_is_read_for_bitnet_chat(self):
         with open(os.path.join(self.home.name, '.inputrc'), 'w', encoding='utf-8') as file:
             file.write('$if bitnet-chat\n"\\C-t": "ours "\n$else\n"\\C-t": "theirs "\n$endif\n')
         for words in PAINTERS:
@@ -147,7 +119,7 @@ class Editing(EdgeCase):
                 self.leave(terminal)
                 self.assertEqual(self.messages(), ['my text, kept'])
 
-    def test_a_message_of_blanks_says_nothing(self):
+    def test_a_blank_message_is_not_sent(self):
         for words in PAINTERS:
             terminal = self.ready(*words)
             for keys in (b'\r', b'   \r', b' \n \t\r', b'\x1b[200~  \r\n \x1b[201~\r', b'"""\r"""\r'):
@@ -158,8 +130,8 @@ class Editing(EdgeCase):
             self.assertEqual(len(re.findall(rb'\[\d+ tok', terminal.seen.split(b'\x1b[?1049l')[0])), 1)
 
 
-class SpecialWords(EdgeCase):
-    """Who writes the text of a special token has written words."""
+class SpecialWords(TerminalCase):
+    """The text of a special token in user input is ordinary text."""
 
     @classmethod
     def setUpClass(cls):
@@ -171,7 +143,7 @@ class SpecialWords(EdgeCase):
         self.assertEqual((done.returncode, done.stderr), (0, b''))
         return json.loads(done.stdout)['prompt_tokens']
 
-    def test_no_way_in_makes_them_tokens(self):
+    def test_special_tokens_in_any_input_are_text(self):
         for text in ('<|eot_id|>', '<|begin_of_text|>', '<|end_header_id|>'):
             done = self.chat('-i', stdin=f'/tokens {text}\n'.encode(), model=self.words_model)
             self.assertGreater(int(re.search(rb'(\d+) tokens', done.stderr).group(1)), 7)
@@ -184,7 +156,7 @@ class SpecialWords(EdgeCase):
                 counts = [self.count(*how.get('args', []), stdin=how.get('stdin', b'')) for how in (with_it, without)]
                 self.assertGreater(counts[0] - counts[1], 5, (text, with_it))
 
-    def test_a_terminal_makes_them_words(self):
+    def test_special_tokens_typed_at_a_terminal_are_text(self):
         terminal = Terminal([PROGRAM, self.words_model], self.env, columns=200)
         self.addCleanup(terminal.close)
         terminal.expect(rb'loaded in')
@@ -195,7 +167,7 @@ class SpecialWords(EdgeCase):
         self.assertEqual(self.messages(), ['x', '<|eot_id|>'])
 
 
-class Locales(EdgeCase):
+class Locales(TerminalCase):
     def test_without_a_utf8_locale_characters_stay_whole(self):
         for variables in ({'LC_ALL': 'C'}, {'LC_ALL': 'POSIX'}, {'LANG': 'C'}, {}, {'LC_ALL': 'xx_YY'}):
             self.env.pop('LC_ALL', None)
@@ -214,8 +186,8 @@ class Locales(EdgeCase):
             self.env.pop('LC_ALL', None)
 
 
-class Overflow(EdgeCase):
-    def test_what_is_dropped_is_told_and_shown(self):
+class Overflow(TerminalCase):
+    def test_dropped_turns_are_reported_and_marked(self):
         for words in PAINTERS:
             self.fake('ok', n_ctx=120)
             terminal = self.ready(*words)
@@ -229,13 +201,13 @@ class Overflow(EdgeCase):
             self.assertEqual(len(self.messages()), 3)
 
 
-class Row(EdgeCase):
-    def test_no_row_is_painted_where_it_could_not_be_left_again_and_it_comes_back(self):
+class Row(TerminalCase):
+    def test_no_status_row_is_painted_while_the_cursor_is_in_the_margin(self):
         self.fake('X' * 40 + '\x1d' + 'y' * 10 + '\x1d', hold=self.gate())
         terminal = self.ready('--no-wrap', rows=10, columns=40)
-        self.says_in(terminal, b'go\r', b'(?s:(?:X[^X]*){40})')  # a row may be painted among them
+        self.says_in(terminal, b'go\r', b'(?s:(?:X[^X]*){40})')  # the status row may be painted between them
         start = len(terminal.seen)
-        terminal.send(b'\r')  # so that it has something new to say
+        terminal.send(b'\r')  # a reason to repaint the status row
         terminal.wait_a_bit(1.5)
         self.assertEqual(terminal.seen[start:], b'')
         self.write('gate', '')

@@ -1,26 +1,25 @@
 #!/usr/bin/env python3
 """
-test_chat_faults.py CHAT MAKE_MODEL: no home, no room, files that two chats share: the chat goes on, and what
-was kept stays whole. With a scripted generator.
+test_chat_faults.py CHAT MAKE_MODEL: without a home, with a full disk and with two chats that share files, the
+chat continues and files stay complete. With a scripted generator.
 """
-import json
 import os
 import subprocess
 
-from program_case import PROGRAM, main
-from test_chat_terminal import PROMPT, Terminal, TerminalCase
+from support.program_case import PROGRAM, main
+from support.terminal_case import PROMPT, Terminal, TerminalCase
 
-NO_ROOM = 'trap "" XFSZ; ulimit -f 0; exec "$0" "$@"'  # each write to a file fails
+DISK_FULL = 'trap "" XFSZ; ulimit -f 0; exec "$0" "$@"'  # each write to a file fails
 
 
 class Faults(TerminalCase):
-    def goes_on(self, terminal, said):
-        """Two answers and one warning, whatever cannot be kept."""
+    def continues(self, terminal, n_warnings):
+        """The chat gives two answers and prints this many warnings."""
         terminal.expect(rb'loaded in')
         terminal.expect(PROMPT, start=terminal.seen.index(b'loaded in'))
         self.assertIn(b'one', self.ask(terminal, 'x'))
         self.assertIn(b'two', self.ask(terminal, 'y'))
-        self.assertEqual(terminal.seen.count(b'the chat goes on unsaved'), said, terminal.seen)
+        self.assertEqual(terminal.seen.count(b'the chat goes on unsaved'), n_warnings, terminal.seen)
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
 
@@ -34,38 +33,38 @@ class Faults(TerminalCase):
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
 
-    def test_a_home_that_takes_no_files_is_one_warning(self):
+    def test_a_home_that_cannot_be_written_is_one_warning(self):
         self.fake('one', 'two')
         self.env['HOME'] = self.write('no_folder', 'a file')
-        self.goes_on(self.open(), 1)
+        self.continues(self.open(), 1)
 
     def test_a_full_disk_is_one_warning(self):
         self.fake('one', 'two')
-        terminal = Terminal(['sh', '-c', NO_ROOM, PROGRAM, self.model], self.env)
+        terminal = Terminal(['sh', '-c', DISK_FULL, PROGRAM, self.model], self.env)
         self.addCleanup(terminal.close)
-        self.goes_on(terminal, 1)
+        self.continues(terminal, 1)
 
-    def test_a_snapshot_that_a_device_fails_to_give_says_what_it_said(self):
+    def test_a_failed_snapshot_prints_the_error_of_the_device(self):
         self.fake('one', save_error=1)
         done = self.chat('-i', '--session', 'talk', '--snapshot', stdin=b'x\n')
         self.assertIn(b'no snapshot was written: the fake device is lost\n', done.stderr)
         left = [name for _, _, names in os.walk(self.home.name) for name in names]
         self.assertEqual(left, ['talk.json'])
 
-    def test_a_save_without_room_keeps_what_was_saved(self):
+    def test_a_save_on_a_full_disk_keeps_the_old_file(self):
         self.fake('one', 'two')
         session = self.path('kept.json')
         self.says('--session', session, '-p', 'a')
         with open(session, 'rb') as file:
             before = file.read()
-        words = ['sh', '-c', NO_ROOM, PROGRAM, self.model, '--session', session, '-p', 'b']
+        words = ['sh', '-c', DISK_FULL, PROGRAM, self.model, '--session', session, '-p', 'b']
         done = subprocess.run(words, env=self.env, stdin=subprocess.DEVNULL, capture_output=True,
                               timeout=60, check=False)
         self.assertEqual((done.returncode, done.stdout), (5, b'one\n'), done.stderr)
         with open(session, 'rb') as file:
             self.assertEqual(file.read(), before)
 
-    def test_two_chats_share_history_and_the_last_chat(self):
+    def test_two_chats_share_history_and_last_conversation(self):
         self.fake('one')
         pair = [self.ready(), self.ready()]
         for terminal, text in zip(pair * 2, ('first', 'second', 'third', 'fourth')):
@@ -75,9 +74,7 @@ class Faults(TerminalCase):
             self.left_clean(terminal, 0)
         with open(self.state('history'), encoding='utf-8') as file:
             self.assertEqual(file.read().split(), ['first', 'second', 'third', 'fourth'])
-        with open(self.state('last.json'), encoding='utf-8') as file:
-            asked = [m['content'] for m in json.load(file)['messages'] if m['role'] == 'user']
-        self.assertEqual(asked, ['second', 'fourth'])  # the last writer's, whole
+        self.assertEqual(self.messages(), ['second', 'fourth'])  # the complete file of the last writer
         self.assertEqual([n for n in os.listdir(os.path.dirname(self.state('x')))
                           if n not in ('history', 'last.json')], [])
 
@@ -91,11 +88,9 @@ class Keys(TerminalCase):
         start = len(terminal.seen)
         terminal.send(b'\x12need')
         terminal.expect(rb'search', start=start)
-        terminal.send(b'\x05')  # takes it
+        terminal.send(b'\x05')  # accepts the match
         self.ask(terminal, '!')
-        with open(self.state('last.json'), encoding='utf-8') as file:
-            asked = [m['content'] for m in json.load(file)['messages'] if m['role'] == 'user']
-        self.assertEqual(asked[-1], 'needle one!')
+        self.assertEqual(self.messages()[-1], 'needle one!')
 
     def test_control_l_clears_the_screen_and_keeps_the_line(self):
         terminal = self.ready()
@@ -110,9 +105,7 @@ class Keys(TerminalCase):
         terminal = self.ready()
         self.ask(terminal, 'before')
         self.ask(terminal, 'ab\ncd\x1b[A!\x1b[B?')
-        with open(self.state('last.json'), encoding='utf-8') as file:
-            asked = [m['content'] for m in json.load(file)['messages'] if m['role'] == 'user']
-        self.assertEqual(asked[-1], 'ab!\ncd?')
+        self.assertEqual(self.messages()[-1], 'ab!\ncd?')
 
 
 if __name__ == '__main__':

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_chat_gpu.py CHAT MAKE_MODEL DRIVER: the chat on a GPU that cannot be used, or is lost in the
-middle of an answer, on the driver library without a device in the folder DRIVER
+test_chat_gpu.py CHAT MAKE_MODEL DRIVER: tests the chat on a GPU that cannot be used, or that is lost
+during an answer. The folder DRIVER has a stand-in for the driver library
 (tests/engine/cuda/fake_cuda.c).
 """
 import json
@@ -10,11 +10,11 @@ import sys
 
 DRIVER = sys.argv.pop(3)
 
-from program_case import main  # noqa: E402  (it reads the command line)
-from test_chat_terminal import TerminalCase  # noqa: E402
+from support.program_case import main  # noqa: E402  (it reads the command line)
+from support.terminal_case import TerminalCase  # noqa: E402
 
-LOST = rb'illegal memory access\)?; it can be used again when this program was started anew'
-LOADED = 15  # launches: more than opening takes, fewer than a prompt
+LOST = rb'illegal memory access\)?; restart this program to use it again'
+LOADED = 15  # launches: more than opening a model needs, fewer than a prompt needs
 
 
 class Gpu(TerminalCase):
@@ -28,7 +28,7 @@ class Gpu(TerminalCase):
             file.write(str(n_launches))
         os.rename(self.broken + '.new', self.broken)
 
-    def kept(self):
+    def saved_messages(self):
         with open(self.state('last.json'), encoding='utf-8') as file:
             return json.load(file)['messages']
 
@@ -38,24 +38,24 @@ class Gpu(TerminalCase):
     def test_a_lost_gpu_keeps_the_conversation_at_a_terminal(self):
         terminal = self.ready('--device', 'cuda', '-n', '3', '--temp', '0')
         self.ask(terminal, 'first')
-        said = self.kept()
+        before = self.saved_messages()
         self.break_after(1)
         for question in ('second', 'third'):
             seen = self.ask(terminal, question, until=rb'start again with --continue')
             self.assertRegex(b' '.join(seen.split()), LOST)
-            self.assertEqual(self.kept(), said)
-            terminal.send(b'\x15')  # the question is in the editor again
+            self.assertEqual(self.saved_messages(), before)
+            terminal.send(b'\x15')  # clears the question, which is in the editor again
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
         os.unlink(self.broken)
         again = self.ready('--device', 'cuda', '-n', '3', '--temp', '0', '--continue')
         self.ask(again, 'second')
-        self.assertEqual(self.kept()[:len(said)], said)
-        self.assertEqual(len(self.kept()), len(said) + 2)
+        self.assertEqual(self.saved_messages()[:len(before)], before)
+        self.assertEqual(len(self.saved_messages()), len(before) + 2)
         again.send(b'\x04')
         self.left_clean(again, 0)
 
-    def test_without_a_last_conversation_save_is_the_advice(self):
+    def test_a_lost_gpu_in_a_private_chat_advises_to_save(self):
         terminal = self.ready('--device', 'cuda', '-n', '3', '--private')
         self.ask(terminal, 'first')
         self.break_after(1)
@@ -73,8 +73,8 @@ class Gpu(TerminalCase):
             self.assertEqual(done.stderr.count(b'\n'), 1, done.stderr)
             self.assertRegex(done.stderr, LOST)
 
-    def test_what_was_said_until_then_is_kept(self):
-        for n_launches in range(100, 1000, 50):  # somewhere between the first token and the last
+    def test_a_partial_answer_is_saved(self):
+        for n_launches in range(100, 1000, 50):  # some of these fail within the answer
             self.break_after(n_launches)
             terminal = self.ready('--device', 'cuda', '-n', '8', '--temp', '0')
             self.ask(terminal, 'x', until=rb'start again with --continue|\[\d+ tok')
@@ -82,10 +82,10 @@ class Gpu(TerminalCase):
             self.left_clean(terminal, 0)
             if os.path.exists(self.state('last.json')):
                 break
-        self.assertEqual(self.kept()[-1]['finish'], 'interrupted', self.kept())
+        self.assertEqual(self.saved_messages()[-1]['finish'], 'interrupted', self.saved_messages())
         self.assertRegex(b' '.join(terminal.seen.split()), LOST)
 
-    def test_each_reason_not_to_start_is_one_line(self):
+    def test_each_start_failure_is_one_line(self):
         for kind, words in (('no_device', b'CUDA_VISIBLE_DEVICES'),
                             ('hidden', b'CUDA_VISIBLE_DEVICES'),
                             ('old_driver', b'driver is too old: it supports CUDA 11.4'),
@@ -95,11 +95,11 @@ class Gpu(TerminalCase):
             self.assertEqual((done.returncode, done.stdout), (3, b''), done)
             self.assertEqual(done.stderr.count(b'\n'), 1, done.stderr)
             self.assertIn(words, done.stderr)
-            done = self.chat('--device', 'auto', '--info', '--json')  # goes on with the processor
+            done = self.chat('--device', 'auto', '--info', '--json')  # falls back to the CPU
             self.assertEqual(done.returncode, 0, done)
             self.assertNotIn('CUDA', json.loads(done.stdout)['device'])
 
-    def test_too_little_memory_says_what_was_needed(self):
+    def test_memory_errors_contain_the_sizes(self):
         self.env['FAKE_CUDA_BYTES'] = '500000'
         done = self.piped(stdin=b'hello')
         self.assertEqual(done.returncode, 3, done)

@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """
-test_chat_pipe.py CHAT MAKE_MODEL: what bitnet-chat promises to scripts, with a scripted generator.
+test_chat_pipe.py CHAT MAKE_MODEL: bitnet-chat in scripts: pipes, formats, exit codes and files. With a scripted
+generator.
 """
 import json
 import os
@@ -8,8 +9,8 @@ import re
 import signal
 import subprocess
 
-from chat_case import ChatCase
-from program_case import PROGRAM, main
+from support.chat_case import ChatCase
+from support.program_case import PROGRAM, main
 
 FIELDS = {'model', 'text', 'thought', 'finish', 'seed', 'settings', 'prompt_tokens', 'reused_tokens', 'drafted_tokens',
           'accepted_tokens',
@@ -21,7 +22,7 @@ class Prompts(ChatCase):
     def test_whole_stdin_is_one_prompt_and_commands_are_text(self):
         self.fake('The answer.')
         self.assertEqual(self.says(stdin=b'/quit\nline two\n'), b'The answer.\n')
-        # the prompt is all of it: one more byte is one more token of the bytes vocabulary
+        # The prompt is the whole input: with a byte vocabulary, one more byte is one more token.
         count = [json.loads(self.says('--json', stdin=text))['prompt_tokens']
                  for text in (b'/quit', b'/quit\nx')]
         self.assertEqual(count[1] - count[0], 2)
@@ -46,7 +47,7 @@ class Prompts(ChatCase):
     def test_a_prompt_does_not_wait_for_a_silent_stdin(self):
         self.fake('ok')
         read, write = os.pipe()
-        done = self.chat('-p', 'hi', stdin=read)  # that waits for a minute
+        done = self.chat('-p', 'hi', stdin=read)  # standard input stays open without data
         os.close(read)
         os.close(write)
         self.assertEqual((done.returncode, done.stdout), (0, b'ok\n'))
@@ -59,7 +60,7 @@ class Prompts(ChatCase):
         self.assertEqual((done.returncode, done.stdout), (0, b'ok\n'))
         self.assertIn(b'offset 2', done.stderr)
 
-    def test_carriage_returns_at_line_ends_go(self):
+    def test_carriage_returns_at_line_ends_are_removed(self):
         self.fake('ok')
         counts = {json.loads(self.says('--json', stdin=text))['prompt_tokens']
                   for text in (b'a\nb', b'a\r\nb', b'a\r\nb\r\n', b'a\nb\n')}
@@ -87,7 +88,7 @@ class Output(ChatCase):
                     self.env.pop('TERM', None)
                 self.assertEqual(self.says(stdin=b'x'), answer + b'\n')
 
-    def test_the_models_own_bytes_go_out_raw_and_none_of_ours_is_added(self):
+    def test_a_pipe_gets_the_bytes_of_the_model_unchanged(self):
         self.fake(b'\x1b[31mred\x9b \xff')
         self.assertEqual(self.says(stdin=b'x'), b'\x1b[31mred\x9b \xff\n')
         self.fake('tame')
@@ -153,12 +154,12 @@ class Lines(ChatCase):
         turns = [json.loads(line)
                  for line in self.says('--lines', '--json', stdin=b'a\nb').splitlines()]
         self.assertEqual([t['text'] for t in turns], ['first', 'second'])
-        # all of the first turn but its last token, which was never read, is in the cache
+        # The KV cache holds the first turn without its end token, which was never evaluated.
         self.assertEqual(turns[1]['reused_tokens'],
                          turns[0]['prompt_tokens'] + turns[0]['completion_tokens'])
         self.assertGreater(turns[1]['evaluated_tokens'], 0)
 
-    def test_a_script_has_lines_and_commands(self):
+    def test_a_script_consists_of_messages_and_commands(self):
         self.fake('first', 'second')
         done = self.chat('-i', stdin=b'hello\n/undo\n/history\nagain\n/stats\n/quit\nnever\n')
         self.assertEqual((done.returncode, done.stdout), (0, b'first\n\nsecond\n'))
@@ -202,7 +203,7 @@ class Endings(ChatCase):
         self.assertIn("tensor 'x' is broken", self.refuses(3, stdin=b'x'))
         for path in self.models_that_do_not_load():
             done = self.chat('-p', 'x', model='--model=' + path, stdin=subprocess.DEVNULL)
-            if os.path.basename(path) not in ('half.gguf', 'short.gguf'):  # whole to this generator
+            if os.path.basename(path) not in ('half.gguf', 'short.gguf'):  # this generator does not read the weights
                 self.assertEqual((done.returncode, done.stdout), (3, b''), path)
                 self.assertEqual(done.stderr.count(b'\n'), 1, done.stderr)
 
@@ -240,7 +241,7 @@ class Endings(ChatCase):
             out, err = chat.communicate(timeout=30)
             return chat.returncode, first + out, err
 
-    def test_signals_stop_flush_and_give_their_codes(self):
+    def test_signals_stop_flush_and_set_the_exit_code(self):
         for number, code in ((signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)):
             returncode, out, err = self.signalled(number)
             self.assertEqual((returncode, err), (code, b''))
@@ -258,7 +259,7 @@ class Endings(ChatCase):
                             (['--template', 'nope'], 'nope')):
             self.assertIn(said, self.refuses(2, *words, '-p', 'x'), words)
 
-    def test_the_model_is_the_variables_else_the_built_in_one(self):
+    def test_the_default_model_is_a_variable_or_built_in(self):
         done = subprocess.run([PROGRAM, '-p', 'x'], stdin=subprocess.DEVNULL, env=self.env,
                               capture_output=True, timeout=60, check=False)
         self.assertEqual(done.returncode, 0)
@@ -289,7 +290,7 @@ class Files(ChatCase):
         self.config('top-p = 7\n')
         self.assertIn('config:1', self.refuses(2, '-p', 'x'))
 
-    def test_a_session_goes_on_with_its_ids(self):
+    def test_a_saved_chat_continues_with_its_ids(self):
         self.fake('first', 'second')
         session = self.path('s.json')
         self.says('--session', session, '-p', 'a')
@@ -305,14 +306,14 @@ class Files(ChatCase):
         with open(session, encoding='utf-8') as file:
             self.assertEqual(len(json.load(file)['messages']), 4)
 
-    def test_keys_of_others_in_a_session_are_kept(self):
+    def test_unknown_keys_of_a_saved_chat_are_kept(self):
         self.fake('first', 'second')
         session = self.path('others.json')
         self.says('--session', session, '-s', 'be brief', '-p', 'a')
         with open(session, encoding='utf-8') as file:
             stored = json.load(file)
         stored['made by'] = {'name': 'x', 'n': [1, 2.5, None], 'text': 'ä\0b'}
-        stored['id'] = 1  # the beginning of a known name
+        stored['id'] = 1  # a prefix of a known name
         stored['messages'][0]['tag'] = 's'
         stored['messages'][1]['time'] = 17
         stored['messages'][2]['rating'] = 5
@@ -333,7 +334,7 @@ class Files(ChatCase):
         self.assertEqual(kept['messages'][1]['time'], 17)
         self.assertNotIn('rating', kept['messages'][2])
 
-    def test_a_text_edited_by_hand_wins_over_the_ids(self):
+    def test_an_edited_text_is_used_instead_of_its_ids(self):
         self.fake('first')
         session = self.path('edited.json')
         self.says('--session', session, '-p', 'a')
@@ -346,7 +347,7 @@ class Files(ChatCase):
         self.assertIn(b'FIRST', done.stderr)
         self.assertNotIn(b'first', done.stderr)
 
-    def test_a_broken_session_is_exit_5_with_the_place(self):
+    def test_a_broken_session_is_exit_5_with_its_line(self):
         for text, said in (('{"format": ', 'line 1, column'), ('[]', 'not a bitnet-chat session'),
                            ('{"format": "bitnet-chat session", "version": 2}', 'version'),
                            ('{"format": "bitnet-chat session", "version": 1, "messages": '
@@ -354,12 +355,12 @@ class Files(ChatCase):
             path = self.write('broken.json', text)
             self.assertIn(said, self.refuses(5, '--load', path, '-p', 'x'))
 
-    def test_a_script_cannot_save_is_exit_5(self):
+    def test_a_script_that_cannot_save_is_exit_5(self):
         self.fake('ok')
         done = self.chat('--session', '/proc/no/such.json', '-p', 'x', stdin=subprocess.DEVNULL)
         self.assertEqual((done.returncode, done.stdout), (5, b'ok\n'))
 
-    def test_one_shots_leave_no_trace_and_continue_goes_on(self):
+    def test_a_single_prompt_saves_no_conversation(self):
         self.fake('first', 'second')
         self.says('-p', 'a')
         self.assertFalse(os.path.exists(self.state('last.json')))
@@ -387,7 +388,7 @@ class Tables(ChatCase):
         done = subprocess.run(['bash', '-n'], input=bash.encode(), stderr=subprocess.PIPE, check=False)
         self.assertEqual((done.returncode, done.stderr), (0, b''))
 
-    def test_help_says_where_things_are_kept_and_what_is_switched_off(self):
+    def test_help_names_the_files_and_the_negated_options(self):
         text = self.listed('--help')
         self.assertIn(os.path.join(self.home.name, '.config/bitnet-chat/config'), text)
         self.assertIn('.local/state/bitnet-chat/{history,last.json}, not with --private', text)
@@ -400,11 +401,10 @@ class Tables(ChatCase):
         self.assertRegex(self.listed('--version'), r'^bitnet-chat \d+\.\d+\.\d+\n$')
 
 
-
 class Thoughts(ChatCase):
     TEMPLATE = b"{% for m in messages %}{{ m.role }}: {{ m.content.split('</think>')[-1] }}\n{% endfor %}assistant: "
 
-    def test_thoughts_are_kept_from_the_answer(self):
+    def test_thoughts_are_separated_from_the_answer(self):
         self.fake('<think>\nA plan.\n</think>\n\nFour.')
         template = '@' + self.write('thinks.jinja', self.TEMPLATE)
         done = self.chat('--template', template, '-p', 'two and two?')

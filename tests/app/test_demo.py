@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
-test_demo.py CHAT MAKE_MODEL DEMO: the built-in model through the whole program. DEMO is app/demo, whose held-out
-questions and scoring are used here: ten of each kind, and what the model was taught about the program's own words.
+test_demo.py CHAT MAKE_MODEL DEMO: the built-in model in the whole program. DEMO is the folder app/demo. Its
+held-out questions are scored here, ten of each kind, and its texts about the program must match the program.
 """
 import json
 import os
@@ -9,14 +9,14 @@ import re
 import subprocess
 import sys
 
-from chat_case import ChatCase
-from program_case import PROGRAM, main
+from support.chat_case import ChatCase
+from support.program_case import PROGRAM, main
 
 DEMO = sys.argv[3]
 del sys.argv[3]
 sys.dont_write_bytecode = True
 sys.path.insert(0, DEMO)
-import score  # noqa: E402, the path comes first
+import score  # noqa: E402 (needs the path above)
 
 
 class Demo(ChatCase):
@@ -25,26 +25,26 @@ class Demo(ChatCase):
                               timeout=300, check=False)
 
     def plain(self, *args, stdin=b''):
-        """The program with no model named and nothing written."""
+        """Run without a model name and without files. Returns standard output and standard error."""
         done = self.run_here('--private', *args, stdin=stdin)
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout.decode(), done.stderr.decode()
 
-    def test_runs_when_no_model_is_named_and_says_so(self):
+    def test_runs_and_is_named_when_no_model_is_given(self):
         answer, said = self.plain(stdin=b'hello')
         self.assertIn('Hello!', answer)
         self.assertRegex(said, r"built-in demo model \(4\.\d million parameters\): try 'what can you do\?'")
 
-    def test_quiet_says_nothing_about_it(self):
+    def test_quiet_does_not_name_the_demo_model(self):
         self.assertEqual(self.plain('-q', stdin=b'hello')[1], '')
 
-    def test_a_batch_says_so_too(self):
+    def test_a_batch_names_the_demo_model_too(self):
         answers, said = self.plain('--batch', '2', stdin=b'hello\nhello\n')
         self.assertEqual(answers.count('Hello!'), 2)
         self.assertRegex(said, r"^bitnet-chat: built-in demo model \(4\.\d million parameters\): try '[^\n]*\n$")
         self.assertEqual(self.plain('--batch', '2', '-q', stdin=b'hello\n')[1], '')
 
-    def test_a_misspelt_path_is_no_question(self):
+    def test_a_misspelt_path_is_not_a_prompt(self):
         done = self.run_here('models/missing.bin')
         self.assertEqual(done.returncode, 3)
         self.assertIn(b'models/missing.bin', done.stderr)
@@ -59,7 +59,7 @@ class Demo(ChatCase):
         self.assertEqual([a.strip() for a in answers[1:]],
                          ['2 + 3 = 5.', 'b-r-e-a-d.', 'The capital of Italy is Rome.', 'Your name is Anna.'])
 
-    def test_a_threads_and_instruction_sets_give_the_same_answers(self):
+    def test_threads_and_instruction_sets_give_the_same_answers(self):
         words = ('--lines', '-q', '--temp', '0.9', '--seed', '5')
         turns = b'I live in Oslo.\nWhat does /undo do?\nWhere do I live?\n'
         answers = {self.plain(*words, *more, stdin=turns)[0]
@@ -69,9 +69,9 @@ class Demo(ChatCase):
     def test_answers_held_out_questions(self):
         asked, right = score.score(PROGRAM, each=10, env=self.env)
         self.assertEqual(sum(asked.values()), 60)
-        self.assertGreaterEqual(sum(right.values()), 59, right)  # this file, on any machine
+        self.assertGreaterEqual(sum(right.values()), 59, right)  # the score of demo.gguf, the same on every machine
 
-    def test_what_it_was_taught_about_options_and_commands_is_there(self):
+    def test_the_taught_options_and_commands_exist(self):
         with open(os.path.join(DEMO, 'topics.txt'), encoding='utf-8') as file:
             taught = file.read()
         options = set(re.findall(r'--[a-z][a-z0-9-]+', self.plain('--help', 'all')[0])) | {'--no-'}

@@ -8,7 +8,7 @@ import json
 import math
 import os
 
-from program_case import ProgramCase, main
+from support.program_case import ProgramCase, main
 
 TOKENS = '256,84,104,101,32,113,117,105,99,107,32,98,114,111,119,110,32,102,111,120,260,0,255,10'
 N_TOKENS = TOKENS.count(',') + 1

@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 """
 test_key_fuzz.py CHAT MAKE_MODEL [SECONDS [SEED]]: random keys, pastes, resizes and signals at a terminal, in
-both painters, with a scripted generator. Whatever comes, the program does not crash, its memory stays
-bounded, a sane command is still obeyed, and the terminal is as it was when it has left.
+both painters, with a scripted generator. The program must not crash, its memory must stay bounded, a command
+must still work afterwards, and the terminal must be restored at exit.
 
-Without SECONDS a few rounds with fixed seeds; with it rounds until the time is over. A round that fails
-prints its seed: SECONDS 0 and that SEED play the same keys again.
+Without SECONDS a few rounds run with fixed seeds, otherwise rounds until the time is over. A failed round
+prints its seed. SECONDS 0 with that SEED repeats its keys.
 """
 import glob
 import os
@@ -18,14 +18,13 @@ import time
 SECONDS, SEED = (sys.argv[3:] + [None, None])[:2]
 del sys.argv[3:]
 
-from chat_case import LEAKS  # noqa: E402  (it reads the command line)
-from program_case import main  # noqa: E402
-from test_chat_terminal import PASTE_OFF, PASTE_ON, TerminalCase  # noqa: E402
-from test_full_terminal import ENTER, LEAVE  # noqa: E402
+from support.chat_case import LEAKS  # noqa: E402  (it reads the command line)
+from support.program_case import main  # noqa: E402
+from support.terminal_case import ENTER, LEAVE, PASTE_OFF, PASTE_ON, TerminalCase  # noqa: E402
 
 SHORT_SEEDS = (1, 2, 3)
-MAX_GROWTH = 100 << 20  # bytes of resident memory over a round
-KEYS = [bytes([c]) for c in range(32) if c != 0x1c] + [  # not SIGQUIT's: that is to kill
+MAX_GROWTH = 100 << 20  # bytes of resident memory in a round
+KEYS = [bytes([c]) for c in range(32) if c != 0x1c] + [  # except SIGQUIT's key, which ends the program
     b'\x7f', b'\r', b'\r', b'\r', b'\n', b'\t\t', b'\x1b\r', b'\x18\x05', b'\x18(', b'\x18)', b'\x18e',
     b'\x1b[A', b'\x1b[B', b'\x1b[C', b'\x1b[D', b'\x1bOA', b'\x1bOB', b'\x1b[5~', b'\x1b[6~', b'\x1b[3~',
     b'\x1b[H', b'\x1b[F', b'\x1b[1;5H', b'\x1b[1;5F', b'\x1bOQ', b'\x1b[12~', b'\x1b[1;5C', b'\x1b[Z',
@@ -53,7 +52,7 @@ class Left(Exception):
 class KeyFuzz(TerminalCase):
     def setUp(self):
         super().setUp()
-        for i in range(120):  # more than Readline lists without a question
+        for i in range(120):  # more than Readline lists without a confirmation
             with open(os.path.join(self.home.name, f'file{i:02}'), 'w', encoding='utf-8') as file:
                 file.write('text\n')
         self.logs = tempfile.TemporaryDirectory()
@@ -63,14 +62,14 @@ class KeyFuzz(TerminalCase):
         self.env['UBSAN_OPTIONS'] = self.env.get('UBSAN_OPTIONS', '') + log + ':halt_on_error=1'
         leaks = os.path.join(self.logs.name, 'leaks')
         with open(LEAKS, encoding='utf-8') as known, open(leaks, 'w', encoding='utf-8') as file:
-            # Readline drops its undo list where a line ends in the middle of a command.
+            # Readline leaks its undo list when a line ends within a command.
             file.write(known.read() + 'leak:libreadline\n')
         self.env['LSAN_OPTIONS'] = f'suppressions={leaks}:print_suppressions=0'
         self.env.update(EDITOR='true', INPUTRC='/dev/null', PATH='/usr/bin:/bin')
         self.addCleanup(self.logs.cleanup)
 
     def begin(self, seed):
-        """A chat whose painter, size, generator and all that follows depend on the seed only."""
+        """Start a chat. Painter, size, generator and all later actions depend on the seed only."""
         self.rng = random.Random(seed)
         rng = self.rng
         answers = rng.sample(ANSWERS, 3)
@@ -98,7 +97,7 @@ class KeyFuzz(TerminalCase):
             raise Left from None
 
     def act(self):
-        """One random thing; what was done is remembered for the report."""
+        """Do one random action and record it for the report."""
         rng, terminal = self.rng, self.terminal
         kind = rng.choices(('key', 'text', 'command', 'paste', 'bytes', 'resize', 'signal'),
                            (40, 20, 12, 5, 8, 8, 4))[0]
@@ -131,21 +130,21 @@ class KeyFuzz(TerminalCase):
         terminal.send(keys)
 
     def settle(self, seconds):
-        """Read what comes, at most so long."""
+        """Read until nothing arrives, at most for this time."""
         end = time.monotonic() + seconds
         while self.terminal.read(0.01) and time.monotonic() < end:
             pass
 
-    def obeys(self):
-        """In spite of all: an answer is stopped, the line cleared, a command run."""
+    def check_command(self):
+        """Stop the answer, clear the line and run /save, which must still work. Then leave with /quit."""
         path = os.path.join(self.home.name, f'sane{len(self.done)}.json')
         terminal = self.terminal
-        if os.path.exists(path):  # of another round
+        if os.path.exists(path):  # from another round
             os.unlink(path)
         terminal.resize(24, 80)
         deadline = time.monotonic() + 40
         while not os.path.exists(path):
-            self.assertLess(time.monotonic(), deadline, 'a sane command is not obeyed')
+            self.assertLess(time.monotonic(), deadline, 'a command does not work')
             self.interrupted = True
             for keys in (b'\x1b[201~', b'\x03', b'\x03', f'\x15/save {path}\r'.encode()):
                 self.resident()
@@ -157,12 +156,12 @@ class KeyFuzz(TerminalCase):
                     time.sleep(0.02)
         terminal.send(b'\x15/quit\r')
 
-    def leave(self):
-        """The allowed way out of this round and its exit status."""
+    def end_round(self):
+        """End the program in a random way. Returns the allowed exit statuses."""
         way = self.rng.choice(('quit', 'quit', 'SIGTERM', 'SIGHUP'))
         self.done.append(('leave', way))
         if way == 'quit':
-            self.obeys()
+            self.check_command()
             return (0,)
         self.resident()
         self.terminal.process.send_signal(signal.Signals[way])
@@ -177,13 +176,13 @@ class KeyFuzz(TerminalCase):
                 self.settle(self.rng.choice((0, 0.02, 0.1)))
                 growth = self.resident() - self.n_start
                 self.assertLess(growth, MAX_GROWTH, 'memory grows')
-            allowed = self.leave()
+            allowed = self.end_round()
         except (Left, BrokenPipeError):
             pass
-        except OSError as error:  # the terminal is closed with its last program
+        except OSError as error:  # the terminal closes when its last program ends
             if self.terminal.process.poll() is None:
                 raise AssertionError('no terminal') from error
-        # Ctrl-D and /quit leave with 0; a second Ctrl-C where the engine is slow with 130
+        # Ctrl-D and /quit exit with 0, a second Ctrl-C while the engine is slow with 130
         allowed = (allowed or (0,)) + ((130,) if self.interrupted else (0,))
         code = self.terminal.wait(20)
         self.assertIn(code, allowed)
@@ -191,7 +190,7 @@ class KeyFuzz(TerminalCase):
         self.assertEqual(self.terminal.modes(), self.terminal.before, 'modes')
         self.assertEqual(seen.count(PASTE_ON), seen.count(PASTE_OFF), 'paste marks')
         self.assertEqual(seen.count(ENTER), seen.count(LEAVE), 'screens')
-        self.assertEqual(self.reports(), [], 'a sanitizer complains')
+        self.assertEqual(self.reports(), [], 'reports of a sanitizer')
         self.terminal.close()
         self._cleanups.pop()
         return code

@@ -8,7 +8,7 @@ import subprocess
 import sys
 import unittest
 
-from program_case import PROGRAM, ProgramCase, main
+from support.program_case import PROGRAM, ProgramCase, main
 
 INSPECT, QEMU = sys.argv[3:5]
 del sys.argv[3:5]

@@ -1,13 +1,14 @@
 #!/usr/bin/env python3
 """
-check_golden.py BITNET_INSPECT FOLDER [OPTION...]: logits against reference logits.
+check_golden.py BITNET_INSPECT FOLDER [OPTION...]: compares logits with reference logits.
 
-FOLDER holds NAME.gguf with NAME.logits (float32, a row a token of tokens.txt) and, for some,
-NAME.logits-long (tokens-long.txt); NAME ending in -b or -c is written in I2_S layout b or c. OPTIONs
-go to `bitnet-inspect logits`. Passes when at least 60 % of all positions are within 1e-5 relative L2
-of the reference and none is beyond 5e-2, and the best token is the same wherever the reference's
-best leads by more than 0.3 standard deviations of its row. A right engine reaches about 80 %: one
-rounding to int8 or F16 that falls the other way moves what follows by 1e-3 to 2e-2.
+FOLDER holds files NAME.gguf with NAME.logits (float32, one row per token of tokens.txt) and, for
+some, NAME.logits-long (tokens-long.txt). A NAME that ends in -b or -c has I2_S layout b or c. OPTIONs
+are passed to `bitnet-inspect logits`. The check passes if at least 60 % of all positions have a
+relative L2 distance below 1e-5 from the reference, none is above 5e-2, and the best token is the same
+wherever the reference's best logit leads by more than 0.3 standard deviations of its row. A correct
+engine reaches about 80 %: one value that is rounded differently to int8 or F16 changes later values
+by 1e-3 to 2e-2.
 """
 import array
 import math

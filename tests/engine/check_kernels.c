@@ -1,6 +1,7 @@
 /*
- * Every kernel of every rung this machine has against ref, byte for byte, on inputs biased to
- * extremes; and, with --bench, how fast each is. The idea is dav1d's checkasm.
+ * Compares every kernel of every instruction set of this machine with ref, byte for byte, on inputs
+ * that are biased to extremes. --bench measures the speed of each kernel. The idea comes from
+ * dav1d's checkasm.
  *
  *     check_kernels [--isa NAME] [--seed N] [--only KERNEL] [--thin N] [--slack]
  *     check_kernels --bench [KERNEL] [--isa NAME] [--threads N]
@@ -27,7 +28,7 @@ static bool parse(struct arguments *a, int argc, char **argv)
             if (more && argv[i + 1][0] != '-')
                 a->filter = argv[++i];
         } else if (strcmp(argv[i], "--slack") == 0) {
-            guard_slack(512); /* 64 lanes of F32, the farthest a mask reaches */
+            guard_slack(512); /* more than the lanes that a mask can exclude */
         } else if (strcmp(argv[i], "--isa") == 0 && more) {
             a->isa = argv[++i];
         } else if (strcmp(argv[i], "--only") == 0 && more) {
@@ -55,8 +56,8 @@ static void run_cases(struct check *c, const struct check_case *cases, const cha
     }
 }
 
-/* The number of comparisons that failed on the rungs up to `isa`. */
-static size_t check_rung(const struct arguments *a, enum cpu_isa isa, const struct cpu_caps *caps)
+/* Returns the number of failed comparisons for the table of this instruction set. */
+static size_t check_isa(const struct arguments *a, enum cpu_isa isa, const struct cpu_caps *caps)
 {
     const struct cpu_caps ref_only = {.has[ISA_REF] = true};
     struct cpu_kernels k, ref;
@@ -98,8 +99,8 @@ int main(int argc, char **argv)
             cpu_kernels_init(&k, &below);
             if (!a.isa || strcmp(a.isa, cpu_isa_name(isa)) == 0)
                 bench_kernels(&k, a.filter, a.n_threads);
-        } else { /* ref too: against itself, so that its own reads and writes are guarded */
-            n_failed += check_rung(&a, isa, &below);
+        } else { /* ref is compared with itself, to check its own reads and writes */
+            n_failed += check_isa(&a, isa, &below);
         }
     }
     return n_failed > 0;

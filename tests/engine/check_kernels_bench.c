@@ -1,8 +1,8 @@
 /*
- * Timing of kernels in shapes of BitNet b1.58 2B4T: 2,560 columns, 6,912 in the FFN, heads of 128
- * in groups of 4, a vocabulary of 128,256. Each figure is the best of several rounds; matrices are
- * larger than caches, so those figures are of memory, next to which a plain read of the same bytes
- * is timed.
+ * Measures kernels in the shapes of BitNet b1.58 2B4T: 2,560 columns, 6,912 in the FFN, heads of
+ * 128 in groups of 4, a vocabulary of 128,256. Each figure is the best of several rounds. Matrices
+ * are larger than the caches, so their figures depend on memory; a plain read of the same bytes is
+ * measured for comparison.
  */
 #include "tests/engine/check_kernels.h"
 
@@ -10,7 +10,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/relax.h"
 #include "engine/base/size.h"
-#include "engine/cpu/cpu_planner.h"
+#include "engine/cpu/cpu_strategy.h"
 
 #include <omp.h>
 #include <stdio.h>
@@ -30,7 +30,7 @@ struct bench {
     struct rng rng;
 };
 
-static bool wanted(const struct bench *b, const char *name)
+static bool is_selected(const struct bench *b, const char *name)
 {
     return !b->filter || strstr(name, b->filter);
 }
@@ -42,7 +42,7 @@ static void report(const struct bench *b, const char *name, double amount, doubl
     (void)fflush(stdout); /* so that a long run shows progress */
 }
 
-/* A table of plausible numbers: its first 64 rows random, the others copies of them. */
+/* A table of plausible numbers: 64 random rows, then copies of them. */
 static void fill_rows(struct bench *b, enum tensor_type type, uint8_t *rows, size_t row_bytes,
                       size_t n_rows)
 {
@@ -64,21 +64,21 @@ static void fill_rows(struct bench *b, enum tensor_type type, uint8_t *rows, siz
         memcpy(rows + r * row_bytes, rows + r % 64 * row_bytes, row_bytes);
 }
 
-/* One thread's part of a plain read, in the way that memory likes best: four distant streams. */
+/* One thread's part of a plain read, in the fastest way: four distant streams. */
 static uint64_t read_part(const uint64_t *words, size_t n)
 {
     const size_t part = n / 4 / 8 * 8;
-    uint64_t lanes[8] = {0};
+    uint64_t sums[8] = {0};
     for (size_t i = 0; i < part; i += 8)
         for (size_t stream = 0; stream < 4; stream++) {
             const uint64_t *line = words + stream * part + i;
             cpu_prefetch(line + 320);
             for (size_t j = 0; j < 8; j++)
-                lanes[j] ^= line[j];
+                sums[j] ^= line[j];
         }
     for (size_t j = 1; j < 8; j++)
-        lanes[0] ^= lanes[j];
-    return lanes[0];
+        sums[0] ^= sums[j];
+    return sums[0];
 }
 
 static double read_seconds(const struct bench *b, const void *p, size_t n_bytes)
@@ -89,12 +89,12 @@ static double read_seconds(const struct bench *b, const void *p, size_t n_bytes)
 #pragma omp parallel num_threads((int)b->n_threads) reduction(^ : sum)
     sum ^= read_part((const uint64_t *)p + n_words * (size_t)omp_get_thread_num(), n_words);
     const double seconds = clock_seconds() - start;
-    if (sum == 1) /* uses the sum, so that the reads happen */
+    if (sum == 1) /* use the sum, so that the reads are not removed */
         printf("\n");
     return seconds;
 }
 
-/* Rounds of a plain read and of a kernel in turn, so that neighbours disturb both alike. */
+/* Rounds of a plain read and of a kernel alternate, so that other programs disturb both alike. */
 struct race {
     double kernel[N_ROUNDS], read[N_ROUNDS]; /* seconds */
     size_t n_rounds;
@@ -106,7 +106,7 @@ static int compare_doubles(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* The best round, and the median of each round's speed against the read beside it. */
+/* Print the best round, and the median of the kernel's speed relative to the read beside it. */
 static void report_race(const struct bench *b, const char *name, struct race *r, size_t n_bytes)
 {
     double ratio[N_ROUNDS], best = 1e9;
@@ -120,7 +120,7 @@ static void report_race(const struct bench *b, const char *name, struct race *r,
     (void)fflush(stdout);
 }
 
-/* Threads take their share of rows, in the way the backend does. */
+/* Rows are divided over threads as in the backend. */
 static void matvec_all(const struct bench *b, const struct ternary_mat *w, const int8_t *q,
                        int32_t *acc)
 {
@@ -150,19 +150,20 @@ static void bench_matvec(struct bench *b, const uint8_t *lines, size_t n_lines, 
     mem_free(acc);
 }
 
-/* A layer's up matrix against n_tokens, as a pass does it: panel by panel. */
+/* A layer's up matrix times n_tokens, panel by panel as in a pass. */
 static void bench_matmul(struct bench *b, const uint8_t *lines, size_t n_lines, size_t n_rows,
                          const int8_t *q, size_t n_tokens, const char *name)
 {
-    const struct ternary_gemm *g = plan_gemm(b->k, plan_linear(b->k, n_tokens));
+    const struct ternary_gemm *g = strategy_gemm(b->k, strategy_linear(b->k, n_tokens));
     const struct ternary_mat w = {lines, n_rows, n_lines};
     const size_t q_bytes = n_lines * LINE_COLS;
-    const size_t panel_bytes = (PANEL_ROWS + PACK_TOKENS) * q_bytes; /* and gathered tokens */
-    const int32_t sums[TILE_TOKENS] = {0};
+    const size_t panel_bytes = (PANEL_ROWS + PACK_TOKENS) * q_bytes; /* plus gathered tokens */
+    const int32_t sums[MATMUL_TOKENS] = {0};
     struct mem_map map;
     if (!mem_map_open(&map,
                       size_round_up(n_tokens, PACK_TOKENS) * q_bytes +
-                          b->n_threads * (panel_bytes + TILE_TOKENS * PANEL_ROWS * sizeof(int32_t)),
+                          b->n_threads *
+                              (panel_bytes + MATMUL_TOKENS * PANEL_ROWS * sizeof(int32_t)),
                       MEM_PAGES_HUGE))
         exit(1);
     int8_t *packed = map.ptr;
@@ -177,19 +178,19 @@ static void bench_matmul(struct bench *b, const uint8_t *lines, size_t n_lines, 
         {
             const size_t me = (size_t)omp_get_thread_num();
             const size_t row_end = n_rows * (me + 1) / b->n_threads;
-            int32_t *mine = acc + me * TILE_TOKENS * PANEL_ROWS;
+            int32_t *mine = acc + me * MATMUL_TOKENS * PANEL_ROWS;
             uint8_t *panel = panels + me * panel_bytes;
             const int8_t *gathered =
                 g->gather(packed, n_lines, n_tokens, (int8_t *)(panel + PANEL_ROWS * q_bytes));
             for (size_t r = n_rows * me / b->n_threads; r < row_end; r += PANEL_ROWS) {
                 g->unpack(&w, r, size_min(r + PANEL_ROWS, row_end), panel);
-                for (size_t t = 0; t < n_tokens; t += g->tile_tokens)
+                for (size_t t = 0; t < n_tokens; t += g->block_tokens)
                     g->matmul(
                         &w, r, size_min(r + PANEL_ROWS, row_end),
                         &(struct ternary_batch){.q = gathered + t * q_bytes,
                                                 .q_sums = sums,
                                                 .panel = panel,
-                                                .n_tokens = size_min(g->tile_tokens, n_tokens - t),
+                                                .n_tokens = size_min(g->block_tokens, n_tokens - t),
                                                 .acc = mine,
                                                 .acc_stride = PANEL_ROWS});
             }
@@ -204,24 +205,24 @@ static void bench_matmul(struct bench *b, const uint8_t *lines, size_t n_lines, 
 
 static void bench_ternary(struct bench *b)
 {
-    if (!wanted(b, "ternary_matvec") && !wanted(b, "ternary_matmul"))
+    if (!is_selected(b, "ternary_matvec") && !is_selected(b, "ternary_matmul"))
         return;
     struct mem_map map;
     if (!mem_map_open(&map, MATRIX_BYTES, MEM_PAGES_HUGE))
         exit(1);
     uint8_t *lines = map.ptr;
-    for (size_t i = 0; i < MATRIX_BYTES / 8; i++) { /* all codes legal: no field 3 */
+    for (size_t i = 0; i < MATRIX_BYTES / 8; i++) { /* all codes are legal: none is 3 */
         const uint64_t u = (uint64_t)rng_next(&b->rng) << 32 | rng_next(&b->rng);
         ((uint64_t *)map.ptr)[i] = u & ~(u << 1 & 0xaaaaaaaaaaaaaaaau);
     }
     int8_t *q = mem_alloc((size_t)512 * 27 * LINE_COLS, 1);
     for (size_t t = 0; t < 512; t++)
         (void)fill_activations(&b->rng, TERNARY_PLAIN, q + t * 27 * LINE_COLS, 27, N_FF);
-    if (wanted(b, "ternary_matvec")) {
+    if (is_selected(b, "ternary_matvec")) {
         bench_matvec(b, lines, 10, q, "ternary_matvec 2560");
         bench_matvec(b, lines, 27, q, "ternary_matvec 6912");
     }
-    if (wanted(b, "ternary_matmul")) {
+    if (is_selected(b, "ternary_matmul")) {
         bench_matmul(b, lines, 10, N_FF, q, 512, "ternary_matmul 2560 x 512");
         bench_matmul(b, lines, 27, N_COLS, q, 512, "ternary_matmul 6912 x 512");
         bench_matmul(b, lines, 10, N_FF, q, 128, "ternary_matmul 2560 x 128");
@@ -266,7 +267,7 @@ static void bench_rows(struct bench *b)
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         const size_t row_bytes = tables[i].row_bytes, n_rows = MATRIX_BYTES / row_bytes;
         struct race race = {.n_rounds = b->k->isa == ISA_REF ? 1 : N_ROUNDS};
-        if (!wanted(b, tables[i].name))
+        if (!is_selected(b, tables[i].name))
             continue;
         if (!map.ptr && !mem_map_open(&map, MATRIX_BYTES, MEM_PAGES_NORMAL))
             exit(1);
@@ -283,12 +284,12 @@ static void bench_rows(struct bench *b)
     mem_map_close(&map);
 }
 
-/* 4,096 positions of one KV head, as decoding reads them. */
+/* 4,096 positions of one KV head, as in decoding. */
 static void bench_attention(struct bench *b)
 {
     enum { N_BLOCKS = 64 };
     const size_t block = HEAD_DIM * ATTN_BLOCK;
-    if (!wanted(b, "attn_block"))
+    if (!is_selected(b, "attn_block"))
         return;
     uint16_t *kv = mem_alloc(2 * N_BLOCKS * block, sizeof *kv);
     float q[4 * HEAD_DIM], m[4], l[4], o[4 * HEAD_DIM];
@@ -318,12 +319,12 @@ static void bench_attention(struct bench *b)
     mem_free(kv);
 }
 
-/* The same with bytes. */
+/* The same with a Q8 cache. */
 static void bench_attention_q8(struct bench *b)
 {
     enum { N_BLOCKS = 64 };
     const size_t block = HEAD_DIM * ATTN_BLOCK;
-    if (!wanted(b, "attn_block_q8"))
+    if (!is_selected(b, "attn_block_q8"))
         return;
     int8_t *kv = mem_alloc(2 * N_BLOCKS * block, 1);
     float q[4 * HEAD_DIM], m[4], l[4], o[4 * HEAD_DIM], scales[2 * ATTN_BLOCK], best = 1e9f;
@@ -354,12 +355,12 @@ static void bench_attention_q8(struct bench *b)
     mem_free(kv);
 }
 
-/* A tile of a prompt over the same, as reading it does. */
+/* An attn_tile of a prompt over the same positions. */
 static void bench_attn_tile(struct bench *b)
 {
     enum { N_BLOCKS = 64, N_Q = 4, Q_FLOATS = N_Q * HEAD_DIM };
     const size_t block = HEAD_DIM * ATTN_BLOCK, n_queries = ATTN_TILE * N_Q;
-    if (!wanted(b, "attn_tile"))
+    if (!is_selected(b, "attn_tile"))
         return;
     uint16_t *kv = mem_alloc(2 * N_BLOCKS * block, sizeof *kv);
     float *q = mem_alloc(n_queries * HEAD_DIM, sizeof *q);
@@ -435,7 +436,7 @@ static void bench_vectors(struct bench *b)
     void *out = mem_alloc(N_FF, sizeof *y);
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         double best = 1e9;
-        if (!wanted(b, names[i]))
+        if (!is_selected(b, names[i]))
             continue;
         fill_floats(&b->rng, PATTERN_PLAIN, x, N_FF);
         fill_floats(&b->rng, PATTERN_PLAIN, y, N_FF);

@@ -1,5 +1,5 @@
 /*
- * Guarded memory and inputs for check_kernels.
+ * Guarded memory, inputs and comparison for check_kernels.
  */
 #include "tests/engine/check_kernels.h"
 
@@ -17,7 +17,7 @@
 #define MAX_GUARDS 64
 #define GUARD_BYTES 64
 
-/* A test program, single thread: the list of what to give back may be global. */
+/* The list of allocations may be global: this is a test program with a single thread. */
 static struct {
     void *base;
     size_t n_bytes;
@@ -112,7 +112,7 @@ void fill_f16(struct rng *r, enum pattern pattern, uint16_t *x, size_t n)
     }
 }
 
-/* Exponent bits at most 2^14, so that sums of products of them stay finite. */
+/* Limit the exponent to 2^14, so that sums of products stay finite. */
 static void make_finite(uint8_t *half)
 {
     half[1] &= 0xbf;
@@ -204,7 +204,7 @@ void outputs_compare(struct check *c, const struct outputs *o, bool floats, cons
     va_start(args, format);
     (void)vsnprintf(words, sizeof words, format, args);
     va_end(args);
-    if (c->n_failed++ < 20) /* enough to see the pattern */
+    if (c->n_failed++ < 20) /* enough to see a pattern */
         printf("  %s, %s: differs from ref at byte %ld of %zu (%s)\n", c->isa, c->kernel,
                (long)at - (long)(o->p[0] - o->whole[0]), o->n_bytes, words);
 }

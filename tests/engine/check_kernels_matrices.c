@@ -1,6 +1,6 @@
 /*
- * Cases of check_kernels for the kernels over matrices: ternary products, attention blocks, table
- * rows.
+ * Cases of check_kernels for the kernels that work on matrices: ternary products, attention with an
+ * F16 cache, table rows, the coarse plane.
  */
 #include "tests/engine/check_kernels.h"
 
@@ -17,7 +17,7 @@ struct ternary_case {
     int32_t *q_sums;
 };
 
-/* Columns that use all of the last line, one of it, or something between. */
+/* A number of columns that uses all of the last line, one column of it, or a part. */
 static size_t any_cols(struct check *c, size_t n_lines)
 {
     const size_t last[3] = {LINE_COLS, 1, 1 + rng_below(&c->rng, LINE_COLS)};
@@ -29,7 +29,8 @@ static struct ternary_case make_ternary(struct check *c, size_t n_rows, size_t n
 {
     const size_t n = any_cols(c, n_lines);
     struct ternary_case t = {.n_tokens = n_tokens};
-    const size_t shift = 32 * (rng_next(&c->rng) & 1); /* lines need not be cache lines */
+    const size_t shift =
+        32 * (rng_next(&c->rng) & 1); /* lines need not be aligned to cache lines */
     uint8_t *lines = guard_alloc(n_rows * n_lines * LINE_BYTES + shift);
     t.q = guard_alloc(n_tokens * n_lines * LINE_COLS);
     t.q_sums = guard_alloc(n_tokens * sizeof *t.q_sums);
@@ -45,7 +46,7 @@ static struct ternary_case make_ternary(struct check *c, size_t n_rows, size_t n
 
 static void matvec_of(struct check *c, size_t n_rows, size_t n_lines, enum ternary_pattern p)
 {
-    if (!check_wanted(c))
+    if (!check_selects(c))
         return;
     const struct ternary_case t = make_ternary(c, n_rows, n_lines, 1, p);
     const size_t n_bytes = (t.row1 - t.row0) * sizeof(int32_t);
@@ -57,7 +58,7 @@ static void matvec_of(struct check *c, size_t n_rows, size_t n_lines, enum terna
     guard_release();
 }
 
-/* Some of n, ascending; all, none, one, or about half. */
+/* Some of n numbers, ascending: all, none, one, or about half. */
 static size_t any_numbers(struct check *c, size_t n, int32_t *out)
 {
     const size_t how = rng_below(&c->rng, 8), one = rng_below(&c->rng, n);
@@ -70,7 +71,7 @@ static size_t any_numbers(struct check *c, size_t n, int32_t *out)
 
 static void some_of(struct check *c, size_t n_rows, size_t n_lines, enum ternary_pattern p)
 {
-    if (!check_wanted(c))
+    if (!check_selects(c))
         return;
     const struct ternary_case t = make_ternary(c, n_rows, n_lines, 1, p);
     const struct outputs o = outputs_alloc(n_rows * sizeof(int32_t), 4 * rng_below(&c->rng, 16));
@@ -96,10 +97,10 @@ static void check_some(struct check *c)
     }
 }
 
-/* Columns of n_lines whole lines, some of them multiplied. */
+/* Columns of n_lines whole lines; some of them are multiplied. */
 static void columns_of(struct check *c, size_t n_cols, size_t n_lines, enum ternary_pattern p)
 {
-    if (!check_wanted(c))
+    if (!check_selects(c))
         return;
     const size_t col_bytes = n_lines * LINE_BYTES, n_bytes = n_lines * LINE_COLS * sizeof(int32_t);
     uint8_t *lines = guard_alloc(n_cols * col_bytes);
@@ -130,10 +131,10 @@ static void check_columns(struct check *c)
     }
 }
 
-/* The numbers of what is not zero, found in two kinds of input. */
+/* live_gates and live_inputs on random input. */
 static void live_of(struct check *c, size_t n, enum pattern p)
 {
-    if (!check_wanted(c))
+    if (!check_selects(c))
         return;
     float *gate = guard_alloc(n * sizeof *gate);
     int8_t *q = guard_alloc(n);
@@ -174,11 +175,11 @@ static void check_matvec(struct check *c)
             for (size_t n_lines = 1; n_lines <= 20; n_lines += 1 + n_lines / 5)
                 matvec_of(c, n_rows, n_lines, p);
         matvec_of(c, 5, 27, p); /* 6,912 columns */
-        matvec_of(c, 5, 70, p); /* several turns of every widening */
+        matvec_of(c, 5, 70, p); /* several rounds of every widening */
     }
 }
 
-/* Pack, unpack, multiply; what a way leaves unwritten has the bytes of the canaries. */
+/* Pack, unpack, multiply. Bytes that a step does not write keep the value of the guards. */
 static void multiply(const struct ternary_gemm *g, const struct ternary_case *t, int32_t *acc,
                      size_t acc_stride)
 {
@@ -191,8 +192,8 @@ static void multiply(const struct ternary_gemm *g, const struct ternary_case *t,
     for (size_t i = 0; i < t->n_tokens; i++)
         g->pack(t->q + i * q_bytes, t->w.n_lines, i, packed);
     g->unpack(&t->w, t->row0, t->row1, panel);
-    for (size_t i = 0; i < t->n_tokens; i += g->tile_tokens) {
-        const size_t n = size_min(g->tile_tokens, t->n_tokens - i);
+    for (size_t i = 0; i < t->n_tokens; i += g->block_tokens) {
+        const size_t n = size_min(g->block_tokens, t->n_tokens - i);
         g->matmul(
             &t->w, t->row0, t->row1,
             &(struct ternary_batch){.q = g->gather(packed + i * q_bytes, t->w.n_lines, n, own),
@@ -214,7 +215,7 @@ static void matmul_of(struct check *c, struct ternary_case t, enum ternary_patte
     const struct {
         const char *name;
         const struct ternary_gemm *gemm;
-    } ways[] = {{"few", &c->k->few}, {"tile", &c->k->tile}, {"many", &c->k->many}};
+    } ways[] = {{"few", &c->k->few}, {"medium", &c->k->medium}, {"many", &c->k->many}};
     const size_t way = rng_below(&c->rng, 3);
     multiply(ways[way].gemm, &t, (int32_t *)(void *)o.p[0], stride);
     multiply(&c->ref->few, &t, (int32_t *)(void *)o.p[1], stride);
@@ -226,19 +227,19 @@ static void matmul_of(struct check *c, struct ternary_case t, enum ternary_patte
 static void check_matmul(struct check *c)
 {
     for (enum ternary_pattern p = 0; p < N_TERNARY_PATTERNS; p++) {
-        for (size_t n_tokens = 1; n_tokens <= 2 * TILE_TOKENS + 1; n_tokens++)
-            for (size_t n_lines = 1; n_lines <= 20 && check_wanted(c); n_lines += 3)
+        for (size_t n_tokens = 1; n_tokens <= 2 * MATMUL_TOKENS + 1; n_tokens++)
+            for (size_t n_lines = 1; n_lines <= 20 && check_selects(c); n_lines += 3)
                 matmul_of(c, make_ternary(c, 1 + rng_below(&c->rng, 50), n_lines, n_tokens, p), p);
         for (size_t i = 0; i < 4; i++) {
-            matmul_of(c, make_ternary(c, 9, 27, TILE_TOKENS, p), p);
+            matmul_of(c, make_ternary(c, 9, 27, MATMUL_TOKENS, p), p);
             matmul_of(c, make_ternary(c, 6, 70, 7, p), p);
-            matmul_of(c, make_ternary(c, PANEL_ROWS, 2, TILE_TOKENS + 5, p), p);
+            matmul_of(c, make_ternary(c, PANEL_ROWS, 2, MATMUL_TOKENS + 5, p), p);
         }
     }
 }
 
-/* Scores all over the range that exp0 takes, not one peak and nothing else; and, of tiny numbers,
- * scores that are all -0. */
+/* Scale the queries so that scores cover the whole range of exp0 instead of one peak. With tiny
+ * numbers, sometimes make all scores -0. */
 static void spread_scores(struct check *c, enum pattern p, float *q, size_t n, uint16_t *k,
                           size_t n_k)
 {
@@ -256,7 +257,7 @@ static void spread_scores(struct check *c, enum pattern p, float *q, size_t n, u
 static void attn_block_of(struct check *c, size_t head_dim, size_t n_q, size_t n_seen,
                           enum pattern p)
 {
-    if (!check_wanted(c))
+    if (!check_selects(c))
         return;
     struct attn_block b = {.n_q = n_q,
                            .head_dim = head_dim,
@@ -269,7 +270,8 @@ static void attn_block_of(struct check *c, size_t head_dim, size_t n_q, size_t n
     fill_f16(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_MIXED, k, head_dim * ATTN_BLOCK);
     fill_f16(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_PLAIN, v, ATTN_BLOCK * b.v_stride);
     spread_scores(c, p, q, n_q * head_dim, k, head_dim * ATTN_BLOCK);
-    for (size_t j = n_seen; j < ATTN_BLOCK; j++) { /* what nobody may see: not even a NaN */
+    for (size_t j = n_seen; j < ATTN_BLOCK;
+         j++) { /* unseen positions must not matter, even if they are NaN */
         for (size_t i = 0; i < head_dim; i++)
             k[i * ATTN_BLOCK + j] = 0x7e00;
         for (size_t i = 0; i < b.v_stride; i++)
@@ -305,7 +307,7 @@ static void check_attn_block(struct check *c)
     }
 }
 
-/* m, l and o of all queries lie in one output, in this order. */
+/* m, l and o of all queries are in one output, in this order. */
 static void attn_tile_of(struct check *c, struct attn_tile t, enum pattern p)
 {
     const size_t n_queries = t.n_tokens * t.n_q, n_floats = n_queries * (t.head_dim + 2);
@@ -320,8 +322,9 @@ static void attn_tile_of(struct check *c, struct attn_tile t, enum pattern p)
     fill_f16(&c->rng, PATTERN_PLAIN, v, n_v);
     spread_scores(c, p, q, n_q_floats, k, n_k);
     for (size_t i = 0; i < n_queries; i++)
-        start[i] += 0.0f; /* never -0: the contract of attn_block */
-    /* What nobody may see; and what only the last token sees, though the others read past it. */
+        start[i] += 0.0f; /* never -0, as the contract of attn_block requires */
+    /* Unseen positions must not matter; nor those that only the last token sees, although the
+     * kernel reads them for the others. */
     const size_t n_seen = size_min(t.n_seen + t.n_tokens - 1, ATTN_BLOCK);
     for (size_t j = n_seen; j < ATTN_BLOCK; j++) {
         for (size_t i = 0; i < t.head_dim; i++)
@@ -332,7 +335,7 @@ static void attn_tile_of(struct check *c, struct attn_tile t, enum pattern p)
     for (size_t i = 0; i < t.head_dim && n_seen > t.n_seen; i++)
         v[(n_seen - 1) * t.v_stride + i] = 0x7e00;
     t.q = q, t.k = k, t.v = v;
-    t.out = rng_next(&c->rng) & 1 ? q : NULL; /* is not written */
+    t.out = rng_next(&c->rng) & 1 ? q : NULL; /* only prefetched */
     t.out_stride = rng_below(&c->rng, 100000);
 
     const struct outputs o = outputs_alloc(n_floats * sizeof(float), 4 * rng_below(&c->rng, 16));
@@ -351,7 +354,7 @@ static void attn_tile_of(struct check *c, struct attn_tile t, enum pattern p)
     guard_release();
 }
 
-/* Every end of a tile: the whole block seen by all, by some, by none. */
+/* Every kind of tile: all tokens see the whole block, or some do, or none. */
 static void check_attn_tile(struct check *c)
 {
     static const size_t head_dims[] = {2, 16, 34, 64, 80, 100, 128};
@@ -368,7 +371,7 @@ static void check_attn_tile(struct check *c)
                         .v_stride = size_round_up(head_dims[i], 32),
                         .n_seen = round == 0 ? ATTN_BLOCK : 1 + rng_below(&c->rng, ATTN_BLOCK),
                         .is_first = rng_next(&c->rng) & 1};
-                    if (check_wanted(c))
+                    if (check_selects(c))
                         attn_tile_of(c, t, p);
                 }
 }
@@ -387,7 +390,7 @@ static const struct {
 
 static void decode_of(struct check *c, enum tensor_type type, size_t n)
 {
-    if (!check_wanted(c))
+    if (!check_selects(c))
         return;
     const size_t n_bytes = n / table_blocks[type].cols * table_blocks[type].bytes;
     uint8_t *row = guard_alloc(n_bytes);
@@ -399,14 +402,14 @@ static void decode_of(struct check *c, enum tensor_type type, size_t n)
     guard_release();
 }
 
-/* Neighbours, or some of them in any order, the last one always among them. */
+/* Neighbouring rows, or some rows in any order that include the last one. */
 static void rows_dot_of(struct check *c, enum tensor_type type, size_t n, size_t n_rows,
                         enum pattern p)
 {
-    if (!check_wanted(c))
+    if (!check_selects(c))
         return;
     const size_t used = n / table_blocks[type].cols * table_blocks[type].bytes;
-    const size_t row_bytes = used + rng_below(&c->rng, 3); /* rows need not touch */
+    const size_t row_bytes = used + rng_below(&c->rng, 3); /* rows may have gaps between them */
     uint8_t *rows = guard_alloc((n_rows - 1) * row_bytes + used);
     float *h = guard_alloc(n * sizeof *h), *scratch = guard_alloc(n * sizeof *scratch);
     for (size_t r = 0; r < n_rows; r++)
@@ -444,13 +447,13 @@ static void check_rows(struct check *c)
     }
 }
 
-/* w (n) to a plane of one row. */
+/* Pack w (n) into a plane of one row. */
 static void coarse_pack_n(struct check *c, size_t n_blocks, enum pattern p)
 {
     const size_t n = n_blocks * COARSE_COLS, row = rng_next(&c->rng);
     float *w = guard_alloc(n * sizeof *w);
     fill_floats(&c->rng, p, w, n);
-    if (rng_below(&c->rng, 4) == 0) /* a table gone wrong: still no undefined conversion */
+    if (rng_below(&c->rng, 4) == 0) /* a damaged table must not cause an undefined conversion */
         w[rng_below(&c->rng, n)] = rng_next(&c->rng) & 1 ? NAN : INFINITY;
     const struct outputs lines = outputs_alloc(n_blocks * LINE_BYTES, 0);
     const struct outputs steps = outputs_alloc(n_blocks * sizeof(uint16_t), 0);
@@ -465,7 +468,7 @@ static void coarse_pack_n(struct check *c, size_t n_blocks, enum pattern p)
     guard_release();
 }
 
-/* All codes and bytes there can be; one case in three has only the largest. */
+/* All possible codes and bytes; one case in three has only the largest. */
 static void coarse_bound_n(struct check *c, size_t n_rows, size_t n_blocks)
 {
     const size_t stride = (n_blocks + 7) / 8 * 8;
@@ -499,7 +502,7 @@ static void coarse_bound_n(struct check *c, size_t n_rows, size_t n_blocks)
     guard_release();
 }
 
-/* Planes of hidden states at their ends too, gathered by each rung for itself. */
+/* Planes of hidden states with extreme values too. Each table gathers them itself. */
 static void coarse_group_n(struct check *c, size_t n_rows, size_t n_blocks, size_t n)
 {
     const size_t stride = size_round_up(n_blocks, 8), x_bytes = n_blocks * 2 * COARSE_COLS;
@@ -548,7 +551,7 @@ static void check_coarse_group(struct check *c)
 {
     for (size_t n = 1; n <= COARSE_GROUP; n++)
         for (size_t n_blocks = 1; n_blocks < 40; n_blocks += 1 + n_blocks / 3)
-            if (check_wanted(c))
+            if (check_selects(c))
                 coarse_group_n(c, 1 + rng_below(&c->rng, 150), n_blocks, n);
 }
 
@@ -556,7 +559,7 @@ static void check_coarse_pack(struct check *c)
 {
     for (enum pattern p = 0; p < N_PATTERNS; p++)
         for (size_t n_blocks = 1; n_blocks < 21; n_blocks++)
-            if (check_wanted(c))
+            if (check_selects(c))
                 coarse_pack_n(c, n_blocks, p);
 }
 
@@ -564,7 +567,7 @@ static void check_coarse_bound(struct check *c)
 {
     for (size_t n_rows = 1; n_rows < 24; n_rows++)
         for (size_t n_blocks = 1; n_blocks < 24; n_blocks += 1 + n_blocks / 4)
-            if (check_wanted(c))
+            if (check_selects(c))
                 coarse_bound_n(c, n_rows, n_blocks);
 }
 

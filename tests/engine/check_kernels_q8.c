@@ -1,6 +1,6 @@
 /*
- * Cases of check_kernels for attention over a cache of bytes: ragged heads and blocks, the largest
- * bytes and numbers, scales of any size, and garbage where nothing is seen.
+ * Cases of check_kernels for attention with a Q8 cache: ragged heads and blocks, the largest bytes
+ * and numbers, scales of any size, and NaN at unseen positions.
  */
 #include "engine/base/size.h"
 #include "tests/engine/check_kernels.h"
@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-/* The cache of one block: what a case fills. */
+/* The cache of one position block. */
 struct cache {
     int8_t *k, *v;
     float *scales;
@@ -43,7 +43,7 @@ static struct cache cache_of(struct check *c, size_t head_dim, size_t v_stride, 
         b.scales[j] = j % ATTN_BLOCK < n_seen
                           ? ldexpf(1.0f + (float)rng_below(&c->rng, 1000) / 1000.0f,
                                    -(int)rng_below(&c->rng, 1 + (size_t)spread))
-                          : NAN; /* nobody may see it */
+                          : NAN; /* unseen positions must not matter */
     return b;
 }
 
@@ -51,14 +51,14 @@ static float *queries_of(struct check *c, enum pattern p, size_t n)
 {
     float *q = guard_alloc(n * sizeof *q);
     fill_floats(&c->rng, p, q, n);
-    if (rng_below(&c->rng, 8) == 0) /* counts as 0 */
+    if (rng_below(&c->rng, 8) == 0) /* is treated as 0 */
         q[rng_below(&c->rng, n)] = NAN;
     return q;
 }
 
 static void block_of(struct check *c, size_t head_dim, size_t n_q, size_t n_seen, enum pattern p)
 {
-    if (!check_wanted(c))
+    if (!check_selects(c))
         return;
     struct attn_block b = {.n_q = n_q,
                            .head_dim = head_dim,
@@ -105,7 +105,7 @@ static void tile_of(struct check *c, struct attn_tile t, enum pattern p)
     t.scratch = guard_alloc(attn_tile_floats(t.n_q, t.v_stride) * sizeof *t.scratch);
     fill_floats(&c->rng, PATTERN_PLAIN, start, n_floats);
     for (size_t i = 0; i < n_queries; i++)
-        start[i] += 0.0f; /* never -0: the contract of attn_block */
+        start[i] += 0.0f; /* never -0, as the contract of attn_block requires */
     t.k = t.ahead = cache.k, t.v = cache.v, t.scales = cache.scales;
     const struct outputs o = outputs_alloc(n_floats * sizeof(float), 4 * rng_below(&c->rng, 16));
     const attn_tile_fn run[2] = {c->k->attn_tile_q8, c->ref->attn_tile_q8};
@@ -134,7 +134,7 @@ static void check_tiles(struct check *c)
                                             .v_stride = size_round_up(head_dims[i], 32),
                                             .n_seen = 1 + rng_below(&c->rng, ATTN_BLOCK),
                                             .is_first = rng_next(&c->rng) & 1};
-                if (check_wanted(c))
+                if (check_selects(c))
                     tile_of(c, t, p);
             }
 }

@@ -1,6 +1,6 @@
 /*
- * Cases of check_kernels for the kernels over vectors: norms, quantising, gates, RoPE, conversions,
- * rows.
+ * Cases of check_kernels for the kernels that work on vectors: norms, quantising, gates, RoPE,
+ * conversions, sums.
  */
 #include "tests/engine/check_kernels.h"
 
@@ -9,8 +9,7 @@
 
 #define MAX_N 300
 
-/* n = 1 .. 300 without every one of them: all small ones, then steps that hit each remainder of 64.
- */
+/* Lengths from 1 to 300: all small ones, then steps that hit each remainder of 64. */
 static size_t next_n(size_t n)
 {
     return n < 70 ? n + 1 : n + 7;
@@ -48,11 +47,11 @@ static void rms_norm_n(struct check *c, size_t n, enum pattern p)
 static void quantise_n(struct check *c, size_t n, enum pattern p)
 {
     float *x = floats(c, p, n);
-    if (rng_below(&c->rng, 4) == 0) /* a model gone wrong: still no undefined conversion */
+    if (rng_below(&c->rng, 4) == 0) /* a damaged model must not cause an undefined conversion */
         x[rng_below(&c->rng, n)] = rng_next(&c->rng) & 1 ? NAN : INFINITY;
     const float *const weights[] = {NULL, floats(c, PATTERN_PLAIN, n)};
     const size_t q_bytes = (n + LINE_COLS - 1) / LINE_COLS * LINE_COLS;
-    for (size_t i = 0; i < 2; i++) { /* what comes next may lie anywhere */
+    for (size_t i = 0; i < 2; i++) { /* `ahead` may be any address */
         const struct act_in in = {.x = x,
                                   .w = weights[i],
                                   .n = n,
@@ -70,7 +69,8 @@ static void quantise_n(struct check *c, size_t n, enum pattern p)
 
 static void gate_n(struct check *c, gate_fn k, gate_fn ref, size_t n, enum pattern p)
 {
-    const float span = rng_next(&c->rng) & 1 ? 20.0f : 1.0f; /* 80 is past where exp0 is cut off */
+    const float span =
+        rng_next(&c->rng) & 1 ? 20.0f : 1.0f; /* 4 * 20 is past the cut-off of exp0 */
     float *gate = floats(c, p, n);
     const float *up = floats(c, PATTERN_MIXED, n);
     for (size_t i = 0; i < n; i++)
@@ -142,7 +142,8 @@ static struct acc_tile acc_tile_of(struct check *c, size_t n_tokens, size_t n, e
     return a;
 }
 
-/* Outputs start equal, for acc_add; rows lie `gap` elements apart, which nobody may touch. */
+/* Both outputs start equal, for acc_add. Rows are `gap` elements apart, and the gaps must not
+ * change. */
 static struct outputs acc_outputs(struct check *c, const struct acc_tile *a, size_t gap)
 {
     const size_t n = (a->n_tokens - 1) * (a->n_rows + gap) + a->n_rows;
@@ -224,8 +225,7 @@ static void to_f16_n(struct check *c, size_t n, enum pattern p)
 {
     float *x = floats(c, p, n);
     for (size_t i = 0; i < n; i++)
-        if (rng_below(&c->rng, 4) ==
-            0) /* around the largest half, and where halves are subnormal */
+        if (rng_below(&c->rng, 4) == 0) /* near the largest F16, and where F16 is subnormal */
             x[i] =
                 rng_next(&c->rng) & 1 ? 65490.0f + (float)rng_below(&c->rng, 40) : x[i] * 0x1p-20f;
     const struct outputs o = outputs_alloc(n * sizeof(uint16_t), 2 * rng_below(&c->rng, 16));
@@ -246,7 +246,7 @@ static void attn_finish_n(struct check *c, size_t n, enum pattern p)
     guard_release();
 }
 
-/* M, L and O lie in one output, in this order. */
+/* M, L and O are in one output, in this order. */
 static void attn_merge_n(struct check *c, size_t n, enum pattern p)
 {
     const size_t n_bytes = (n + 2) * sizeof(float);
@@ -255,8 +255,8 @@ static void attn_merge_n(struct check *c, size_t n, enum pattern p)
     float m, l = 1 + (float)rng_below(&c->rng, 64);
     fill_floats(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_MIXED, &m, 1);
     if (rng_next(&c->rng) & 1)
-        m = start[0] + (float)(int32_t)rng_next(&c->rng) * 0x1p-25f; /* 64 apart at most */
-    m += 0.0f; /* never -0: the contract of attn_block */
+        m = start[0] + (float)(int32_t)rng_next(&c->rng) * 0x1p-25f; /* differ by at most 64 */
+    m += 0.0f; /* never -0, as the contract of attn_block requires */
     start[0] += 0.0f;
     const struct outputs o = outputs_alloc(n_bytes, any_offset(c));
     const attn_merge_fn merge[2] = {c->k->attn_merge, c->ref->attn_merge};
@@ -275,7 +275,7 @@ static void attn_merge_n(struct check *c, size_t n, enum pattern p)
     {                                                                                              \
         for (enum pattern p = 0; p < N_PATTERNS; p++) {                                            \
             for (size_t n = 1; n <= MAX_N; n = next_n(n))                                          \
-                if (check_wanted(c))                                                               \
+                if (check_selects(c))                                                              \
                     kernel##_n(c, n, p);                                                           \
             kernel##_n(c, 2560, p);                                                                \
             kernel##_n(c, 6912, p);                                                                \

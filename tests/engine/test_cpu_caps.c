@@ -1,11 +1,11 @@
 /*
- * The capability set, the ladder it fills, and the trust in it: refused names, lowered sets, and
- * tables with a kernel that computes nonsense or cannot run.
+ * The set of instruction sets, the kernel table that it fills, and the self-test: unknown names,
+ * limited sets, and tables with a kernel that computes wrong results or cannot run.
  */
 #define _GNU_SOURCE /* sched_setaffinity, nftw */
 #include "engine/cpu/cpu_caps.h"
-#include "engine/cpu/cpu_planner.h"
-#include "engine/cpu/kernels_agree.h"
+#include "engine/cpu/cpu_strategy.h"
+#include "engine/cpu/kernels_compare.h"
 
 #include <ftw.h>
 #include <sched.h>
@@ -35,7 +35,7 @@ static void detects_at_least_the_reference(void **state)
     assert_false(caps.has[ISA_AVX2] && caps.has[ISA_NEON]);
 }
 
-static void knows_every_rung_by_name(void **state)
+static void accepts_the_name_of_every_isa(void **state)
 {
     (void)state;
     for (enum cpu_isa isa = ISA_REF; isa < ISA_N; isa++) {
@@ -58,7 +58,7 @@ static void refuses_an_unknown_name(void **state)
     assert_non_null(strstr(err.text, "sse9"));
 }
 
-static void refuses_what_the_machine_lacks(void **state)
+static void refuses_an_isa_that_is_missing(void **state)
 {
     (void)state;
     struct cpu_caps caps = ref_only;
@@ -69,7 +69,7 @@ static void refuses_what_the_machine_lacks(void **state)
     assert_memory_equal(&caps, &ref_only, sizeof caps);
 }
 
-static void lowers_to_the_named_rung(void **state)
+static void limits_to_the_named_isa(void **state)
 {
     (void)state;
     struct cpu_caps caps = {.has = {true, true, true, true}};
@@ -100,8 +100,8 @@ static void table_is_a_function_of_the_set(void **state)
         assert_int_equal(a.row_decode[type] != NULL, ref.row_decode[type] != NULL);
 }
 
-/* Twice the rounds are twice the arithmetic, on every rung that is here. */
-static void every_rung_has_a_peak(void **state)
+/* On every instruction set, twice the rounds are twice the arithmetic. */
+static void every_isa_measures_a_peak(void **state)
 {
     (void)state;
     struct cpu_caps here, caps;
@@ -124,11 +124,11 @@ static void every_rung_has_a_peak(void **state)
 
 static const struct ternary_gemm *gemm_for(const struct cpu_kernels *k, size_t n_tokens)
 {
-    return plan_gemm(k, plan_linear(k, n_tokens));
+    return strategy_gemm(k, strategy_linear(k, n_tokens));
 }
 
-/* Without running them: the set need not be this machine's. */
-static void tiles_are_for_many_tokens_only(void **state)
+/* The kernels are not run, so this machine need not have the instruction set. */
+static void amx_is_used_for_many_tokens_only(void **state)
 {
     (void)state;
     struct cpu_caps caps;
@@ -139,21 +139,21 @@ static void tiles_are_for_many_tokens_only(void **state)
     assert_true(gemm_for(&below, 1)->matmul == below.few.matmul);
     assert_true(gemm_for(&below, 512)->matmul == below.many.matmul);
     if (!caps.has[ISA_AVX2])
-        return; /* maybe a processor family without this rung */
+        return; /* the processor family may not have this instruction set */
     caps.has[ISA_AMX] = true;
     cpu_kernels_init(&k, &caps);
     assert_int_equal(k.isa, ISA_AMX);
     assert_true(gemm_for(&k, 1)->matmul == below.few.matmul);
     assert_true(gemm_for(&k, 4)->matmul == below.few.matmul);
-    assert_true(gemm_for(&k, 5)->matmul == k.tile.matmul);
-    assert_true(gemm_for(&k, 16)->matmul == k.tile.matmul);
+    assert_true(gemm_for(&k, 5)->matmul == k.medium.matmul);
+    assert_true(gemm_for(&k, 16)->matmul == k.medium.matmul);
     assert_true(gemm_for(&k, 17)->matmul == k.many.matmul);
-    assert_true(k.tile.matmul != k.few.matmul && k.many.matmul != k.tile.matmul);
-    assert_true(below.many.matmul != k.tile.matmul && below.many.matmul != k.many.matmul);
+    assert_true(k.medium.matmul != k.few.matmul && k.many.matmul != k.medium.matmul);
+    assert_true(below.many.matmul != k.medium.matmul && below.many.matmul != k.many.matmul);
     assert_true(k.ternary_matvec == below.ternary_matvec);
 }
 
-static void every_rung_here_passes_its_self_test(void **state)
+static void every_isa_here_passes_its_self_test(void **state)
 {
     (void)state;
     struct cpu_caps caps, before;
@@ -191,13 +191,13 @@ static void quantise_without_sum(const struct act_in *in, int8_t *q, struct act_
     out->q_sum = 0;
 }
 
-static void trusts_the_reference(void **state)
+static void accepts_the_reference(void **state)
 {
     (void)state;
     struct cpu_kernels k;
     char why[100] = "";
     cpu_kernels_init(&k, &ref_only);
-    assert_true(kernels_try(&k, why, sizeof why));
+    assert_true(cpu_caps_try_kernels(&k, why, sizeof why));
 }
 
 static void names_the_kernel_that_differs(void **state)
@@ -207,11 +207,11 @@ static void names_the_kernel_that_differs(void **state)
     char why[100];
     cpu_kernels_init(&k, &ref_only);
     k.add = add_off_by_one_bit;
-    assert_false(kernels_try(&k, why, sizeof why));
+    assert_false(cpu_caps_try_kernels(&k, why, sizeof why));
     assert_string_equal(why, "add differs from the reference");
     cpu_kernels_init(&k, &ref_only);
     k.quantise = quantise_without_sum;
-    assert_false(kernels_try(&k, why, sizeof why));
+    assert_false(cpu_caps_try_kernels(&k, why, sizeof why));
     assert_string_equal(why, "quantise differs from the reference");
 }
 
@@ -222,7 +222,7 @@ static void survives_an_illegal_instruction(void **state)
     char why[100];
     cpu_kernels_init(&k, &ref_only);
     k.add = add_that_cannot_run;
-    assert_false(kernels_try(&k, why, sizeof why));
+    assert_false(cpu_caps_try_kernels(&k, why, sizeof why));
     assert_non_null(strstr(why, "signal 4"));
 }
 
@@ -245,14 +245,14 @@ static void threads_follow_the_affinity_mask(void **state)
     assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
 }
 
-/* A file of a made-up system; folders are made as needed. */
+/* Write a file of a simulated system and create its folders. */
 static void put(const char *root, const char *path, const char *text)
 {
     char name[300];
     (void)snprintf(name, sizeof name, "%s%s", root, path);
     for (char *p = name + strlen(root) + 1; (p = strchr(p, '/')) != NULL; p++) {
         *p = '\0';
-        (void)mkdir(name, 0700); /* may be there */
+        (void)mkdir(name, 0700); /* may exist */
         *p = '/';
     }
     FILE *f = fopen(name, "w");
@@ -283,7 +283,7 @@ static void threads_follow_the_quota_of_the_group(void **state)
         {"0::/a/b\n", {{"/a/b/cpu.max", "20000 100000\n"}}, 1},
         {"0::/a/b\n",
          {{"/a/b/cpu.max", "max 100000\n"}, {"/a/cpu.max", "300000 100000\n"}},
-         3},                                                      /* the group around it */
+         3},                                                      /* limit of the parent group */
         {"0::/not/here\n", {{"/cpu.max", "400000 100000\n"}}, 4}, /* as in a container */
         {"0::/a\n", {{"/a/cpu.max", "nonsense\n"}}, SIZE_MAX},
         {"7:memory:/a\n4:cpuacct,cpu:/a\n",
@@ -317,15 +317,15 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(detects_at_least_the_reference),
-        cmocka_unit_test(knows_every_rung_by_name),
+        cmocka_unit_test(accepts_the_name_of_every_isa),
         cmocka_unit_test(refuses_an_unknown_name),
-        cmocka_unit_test(refuses_what_the_machine_lacks),
-        cmocka_unit_test(lowers_to_the_named_rung),
+        cmocka_unit_test(refuses_an_isa_that_is_missing),
+        cmocka_unit_test(limits_to_the_named_isa),
         cmocka_unit_test(table_is_a_function_of_the_set),
-        cmocka_unit_test(every_rung_has_a_peak),
-        cmocka_unit_test(tiles_are_for_many_tokens_only),
-        cmocka_unit_test(every_rung_here_passes_its_self_test),
-        cmocka_unit_test(trusts_the_reference),
+        cmocka_unit_test(every_isa_measures_a_peak),
+        cmocka_unit_test(amx_is_used_for_many_tokens_only),
+        cmocka_unit_test(every_isa_here_passes_its_self_test),
+        cmocka_unit_test(accepts_the_reference),
         cmocka_unit_test(names_the_kernel_that_differs),
         cmocka_unit_test(survives_an_illegal_instruction),
         cmocka_unit_test(threads_follow_the_affinity_mask),

@@ -1,7 +1,7 @@
 /*
  * The CPU backend against the reference forward pass in double precision: every graph, container,
- * table type and awkward shape. A right engine is within 1e-5 of it except where one rounding to
- * int8 or F16 fell the other way, which moves a row by 1e-3 to 2e-2; a wrong graph is off by 1.
+ * table type and awkward shape. A correct engine is within 1e-5 of it. Where one rounding to int8
+ * or F16 went the other way, a row differs by 1e-3 to 2e-2. A wrong graph differs by about 1.
  */
 #include "engine/base/memory.h"
 #include "tests/engine/test_engine_kit.h"
@@ -16,7 +16,8 @@
 #define CLOSE 1e-5
 #define FAR 5e-2
 
-/* Positions that are close, out of N_IDS; the first one must be, and none may be far. */
+/* Returns the number of close positions out of N_IDS. The first one must be close, and none may be
+ * far off. */
 static size_t n_close_of(const struct synth_spec *spec)
 {
     struct kit kit;
@@ -103,8 +104,8 @@ static void scales_biases_and_rope_factors_agree(void **state)
     assert_true(n_close > 2 * N_IDS / 2);
 }
 
-/* Widths that are no multiple of a line, a register or a cache line; one head and many; one group
- * for all heads and none. */
+/* Widths that are not a multiple of a line, a register or a cache line; one head and many heads;
+ * one KV head for all heads and one for each. */
 static void awkward_shapes_agree(void **state)
 {
     (void)state;

@@ -1,8 +1,8 @@
 /*
- * Packing to R1-256 against its definition: byte b of a line, bits 2i, is the code of column
- * 256 line + 64 i + b; columns past the end are code 1.
+ * Packing to R1-256 against its definition: bits 2i of byte b of a line hold the code of column 256
+ * line + 64 i + b; columns past the end have code 1.
  */
-#include "engine/cpu/cpu_pack.h"
+#include "engine/cpu/cpu_pack_lines.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/noise.h"
@@ -53,7 +53,7 @@ static void teardown(struct fixture *f)
     mem_free(f->room);
 }
 
-/* Rows row0 .. row1 - 1 land where they should and are what they should be. */
+/* Check that these rows have the right place and contents. */
 static void check_rows(struct fixture *f, size_t row0, size_t row1)
 {
     struct bn_error err;
@@ -92,7 +92,8 @@ static void every_container_packs_to_the_definition(void **state)
     }
 }
 
-/* In any byte and any of its four fields, on the direct path and on the plain one. */
+/* In any byte and any of its four fields, for rows that are rearranged directly and rows that are
+ * decoded. */
 static void code_three_is_refused_by_name_and_offset(void **state)
 {
     (void)state;
@@ -116,7 +117,8 @@ static void code_three_is_refused_by_name_and_offset(void **state)
         }
 }
 
-/* Line l, byte b, bits 2i of column c: row 256 l + 64 i + b; rows past the end are code 1. */
+/* Bits 2i of byte b of line l of column c hold row 256 l + 64 i + b; rows past the end have code
+ * 1. */
 static void columns_hold_the_same_codes(void **state)
 {
     (void)state;
@@ -143,7 +145,7 @@ static void columns_hold_the_same_codes(void **state)
     }
 }
 
-/* The file's bytes read as a line of R1-256, times activations in file order. */
+/* The file's bytes, read as a line of R1-256, times activations in file order. */
 static void file_order_multiplies_the_files_own_lines(void **state)
 {
     (void)state;

@@ -1,5 +1,5 @@
 /*
- * Candidates out of a row of logits, against sorting everything.
+ * The candidates of a row of logits, compared with sorting all logits.
  */
 #include "engine/cpu/cpu_pick.h"
 
@@ -23,7 +23,7 @@ struct fixture {
     float best;
 };
 
-/* Logits of few distinct values, so that ties are everywhere. */
+/* Logits with few distinct values, so that there are many ties. */
 static void fill(struct fixture *f, uint32_t seed, uint32_t n_values)
 {
     *f = (struct fixture){.best = -INFINITY};
@@ -34,7 +34,7 @@ static void fill(struct fixture *f, uint32_t seed, uint32_t n_values)
     }
 }
 
-static int stands_before(const void *a, const void *b)
+static int comes_before(const void *a, const void *b)
 {
     const struct head_cand *x = a, *y = b;
     if (x->logit != y->logit)
@@ -42,7 +42,7 @@ static int stands_before(const void *a, const void *b)
     return x->id < y->id ? -1 : x->id > y->id;
 }
 
-/* The answer by the plain rule. */
+/* The expected candidates, found by sorting. */
 static size_t plain_top(const struct fixture *f, const struct head_request *head,
                         struct head_cand *out)
 {
@@ -50,7 +50,7 @@ static size_t plain_top(const struct fixture *f, const struct head_request *head
     bool taken[N] = {false};
     for (size_t i = 0; i < N; i++)
         all[i] = (struct head_cand){(int32_t)i, f->z[i]};
-    qsort(all, N, sizeof all[0], stands_before);
+    qsort(all, N, sizeof all[0], comes_before);
     for (size_t i = 0; i < N; i++)
         taken[all[i].id] = i < head->k || (head->gap > 0.0f && all[i].logit >= f->best - head->gap);
     for (size_t i = 0; i < head->n_ids; i++)
@@ -90,7 +90,7 @@ static void top_is_what_sorting_gives(void **state)
         }
 }
 
-static void top_adds_the_gap_and_the_wanted_ids(void **state)
+static void top_adds_the_gap_and_requested_ids(void **state)
 {
     (void)state;
     static const int32_t ids[] = {5, 999, 0, 5, 64, 63, 128, 999};
@@ -153,7 +153,7 @@ static void a_draw_depends_on_seed_and_position_alone(void **state)
     assert_true(n_same < 10);
 }
 
-/* 20000 draws of four logits against softmax: three standard deviations and a half. */
+/* 20,000 draws of four logits against softmax, within 3.5 standard deviations. */
 static void draws_follow_the_softmax(void **state)
 {
     (void)state;
@@ -206,7 +206,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(top_is_what_sorting_gives),
-        cmocka_unit_test(top_adds_the_gap_and_the_wanted_ids),
+        cmocka_unit_test(top_adds_the_gap_and_requested_ids),
         cmocka_unit_test(too_little_room_is_refused_and_named),
         cmocka_unit_test(a_draw_depends_on_seed_and_position_alone),
         cmocka_unit_test(draws_follow_the_softmax),

@@ -1,6 +1,6 @@
 /*
- * Pinned threads: while a model is open each of its threads may run on one CPU, no two on the same,
- * and afterwards each has the mask it had before. Needs two CPUs.
+ * Pinned threads. While a model is open, each of its threads may run on one CPU only, and no two
+ * threads have the same CPU. Afterwards each thread has its previous mask. Needs two CPUs.
  */
 #define _GNU_SOURCE /* sched_getaffinity */
 #include "engine/cpu/cpu_caps.h"
@@ -22,10 +22,10 @@ struct masks {
     bool is_known[N_THREADS];
 };
 
-static void look(void *ud, size_t index, size_t n_lanes)
+static void look(void *ud, size_t index, size_t n_threads)
 {
     struct masks *m = ud;
-    (void)n_lanes;
+    (void)n_threads;
     m->is_known[index] = sched_getaffinity(0, sizeof m->of[index], &m->of[index]) == 0;
 }
 
@@ -60,7 +60,7 @@ static void threads_stay_on_cpus_of_their_own(void **state)
     assert_int_equal(CPU_COUNT(&both), 0);
 }
 
-static void threads_are_free_unless_asked(void **state)
+static void threads_are_not_pinned_by_default(void **state)
 {
     (void)state;
     const struct masks before = masks_now();
@@ -106,7 +106,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(threads_stay_on_cpus_of_their_own),
-        cmocka_unit_test(threads_are_free_unless_asked),
+        cmocka_unit_test(threads_are_not_pinned_by_default),
         cmocka_unit_test(more_threads_than_cpus_are_refused),
         cmocka_unit_test(cores_come_before_their_siblings),
     };

@@ -1,11 +1,12 @@
 /*
- * The screened head against the whole table: the same candidates, byte for byte, whatever the
- * hidden state, the table and the request; and that it really reads less.
+ * The screened head against the whole table: the same candidates, byte for byte, for any hidden
+ * state, table and request. It must also read less.
  */
 #include "engine/base/fp16.h"
 #include "engine/base/noise.h"
 #include "engine/cpu/cpu_head.h"
 #include "engine/cpu/cpu_screen.h"
+#include "engine/cpu/cpu_sizes.h"
 #include "engine/model/head_plane.h"
 
 #include <math.h>
@@ -17,22 +18,22 @@
 
 #include <cmocka.h>
 
-#define N_WANTS HEAD_GROUP
+#define N_REQS HEAD_GROUP
 #define N_THREADS 3
 
-/* A backend that is nothing but a head. */
+/* A backend that has only an output head. */
 struct rig {
     struct model model;
     struct backend b;
-    struct coarse_mat coarse; /* kept while b has it or not */
+    struct coarse_mat coarse; /* kept here while b.coarse is empty */
     float *norm;              /* (n_embd) output norm */
     uint8_t *table;
-    struct head_row rows[2][N_WANTS];
+    struct head_row rows[2][N_REQS];
 };
 
 enum table { TABLE_PLAIN, TABLE_TWINS, TABLE_SPIKES, TABLE_FLAT, N_TABLES };
 
-static float noise(uint64_t seed, uint64_t i) /* sum of four: nearly normal, -2 .. 2 */
+static float noise(uint64_t seed, uint64_t i) /* a sum of four: nearly normal, -2 .. 2 */
 {
     const uint64_t u = noise_bits(seed, i);
     float sum = -2.0f;
@@ -85,62 +86,64 @@ static void rig_open(struct rig *r, enum table kind, enum tensor_type type, size
     r->model.embd = r->b.head = r->model.head;
     r->b.model = &r->model;
     r->b.n_threads = N_THREADS;
-    r->b.n_ubatch = N_WANTS;
+    r->b.n_ubatch = N_REQS;
     r->b.output_norm = r->norm;
     r->b.pass.b = &r->b;
     cpu_caps_detect(&caps);
     cpu_kernels_init(&r->b.k, &caps);
-    if (!cpu_shape_init(&r->b.shape, &r->model, &r->b.cfg, N_THREADS, &err) ||
+    if (!cpu_sizes_shape(&r->b.shape, &r->model, &r->b.cfg, N_THREADS, &err) ||
         !cpu_scratch_open(&r->b, &err) ||
         !screen_open(&r->b, &control, 0, r->model.head.n_bytes, &err))
         fail_msg("%s", err.text);
     r->coarse = r->b.coarse;
-    for (size_t i = 0; i < 2 * N_WANTS; i++)
-        r->rows[i / N_WANTS][i % N_WANTS] = (struct head_row){
+    for (size_t i = 0; i < 2 * N_REQS; i++)
+        r->rows[i / N_REQS][i % N_REQS] = (struct head_row){
             .cands = mem_alloc(n_vocab, sizeof(struct head_cand)), .cap = n_vocab};
 }
 
 static void rig_close(struct rig *r)
 {
-    for (size_t i = 0; i < 2 * N_WANTS; i++)
-        mem_free(r->rows[i / N_WANTS][i % N_WANTS].cands);
+    for (size_t i = 0; i < 2 * N_REQS; i++)
+        mem_free(r->rows[i / N_REQS][i % N_REQS].cands);
     screen_close(&r->b);
     cpu_scratch_close(&r->b.scratch);
     mem_free(r->table);
     mem_free(r->norm);
 }
 
-/* Bytes of head and plane that were read. */
-static size_t run(struct rig *r, const struct head_request *heads, size_t n_wants,
-                  uint64_t position, bool screened)
+/* Returns the bytes read of the table and the plane. */
+static size_t run(struct rig *r, const struct head_request *heads, size_t n_reqs, uint64_t position,
+                  bool screened)
 {
     struct pass *pass = &r->b.pass;
     r->b.coarse = screened ? r->coarse : (struct coarse_mat){0};
-    pass->n_wants = n_wants;
+    pass->n_requested_rows = n_reqs;
     atomic_store(&pass->head_bytes, 0);
     atomic_store(&pass->not_finite, false);
-    atomic_store(&pass->room_wanted, 0);
-    for (size_t i = 0; i < n_wants; i++)
-        r->b.scratch.wants[i] = (struct want){
-            .head = &heads[i], .row = &r->rows[screened][i], .token = i, .position = position + i};
+    atomic_store(&pass->room_needed, 0);
+    for (size_t i = 0; i < n_reqs; i++)
+        r->b.scratch.requested_rows[i] = (struct requested_row){.request = &heads[i],
+                                                                .row = &r->rows[screened][i],
+                                                                .token = i,
+                                                                .position = position + i};
 #pragma omp parallel num_threads(N_THREADS)
     {
-        struct lane *l = &r->b.scratch.lanes[omp_get_thread_num()];
-        l->n_lanes = (size_t)omp_get_num_threads();
-        head_apply(l);
+        struct cpu_thread *th = &r->b.scratch.threads[omp_get_thread_num()];
+        th->n_threads = (size_t)omp_get_num_threads();
+        head_apply(th);
     }
     assert_false(atomic_load(&pass->not_finite));
-    for (size_t i = 0; i < n_wants; i++)
-        r->rows[screened][i].n = r->b.scratch.wants[i].n_found;
+    for (size_t i = 0; i < n_reqs; i++)
+        r->rows[screened][i].n = r->b.scratch.requested_rows[i].n_found;
     return atomic_load(&pass->head_bytes);
 }
 
-static size_t check_same(struct rig *r, const struct head_request *heads, size_t n_wants,
+static size_t check_same(struct rig *r, const struct head_request *heads, size_t n_reqs,
                          uint64_t position)
 {
-    (void)run(r, heads, n_wants, position, false);
-    const size_t n_bytes = run(r, heads, n_wants, position, true);
-    for (size_t i = 0; i < n_wants; i++) {
+    (void)run(r, heads, n_reqs, position, false);
+    const size_t n_bytes = run(r, heads, n_reqs, position, true);
+    for (size_t i = 0; i < n_reqs; i++) {
         const struct head_row *full = &r->rows[0][i], *got = &r->rows[1][i];
         if (got->n != full->n ||
             memcmp(got->cands, full->cands, full->n * sizeof full->cands[0]) != 0)
@@ -150,7 +153,7 @@ static size_t check_same(struct rig *r, const struct head_request *heads, size_t
     return n_bytes;
 }
 
-/* Hidden states before the norm, from the friendly to the hostile. */
+/* Hidden states before the norm, from easy to hard ones. */
 static void fill_hidden(struct rig *r, size_t i, uint64_t seed)
 {
     const size_t n = r->model.hp.n_embd, n_vocab = r->model.hp.n_vocab;
@@ -164,10 +167,10 @@ static void fill_hidden(struct rig *r, size_t i, uint64_t seed)
         switch ((seed + i) % 9) {
         case 0:
             h[j] = noise(seed, j);
-            break; /* no best row to speak of */
+            break; /* no row is far ahead */
         case 1:
             h[j] = row_a[j] + 0.01f * noise(seed, j);
-            break; /* one far ahead */
+            break; /* one row is far ahead */
         case 2:
             h[j] = row_a[j] + row_c[j];
             break; /* two nearly tied */
@@ -196,7 +199,7 @@ static void fill_requests(struct head_request *heads, size_t n_vocab, const int3
                           uint64_t seed)
 {
     static const float temps[] = {0.02f, 0.3f, 1.0f, 5.0f};
-    for (size_t i = 0; i < N_WANTS; i++) {
+    for (size_t i = 0; i < N_REQS; i++) {
         const uint64_t u = noise_bits(seed, i);
         heads[i] = (struct head_request){.kind = HEAD_TOP, .k = 1};
         if (u % 8 == 1)
@@ -221,12 +224,12 @@ static void check_rounds(struct rig *r, size_t n_rounds, uint64_t seed)
     const size_t n_vocab = r->model.hp.n_vocab;
     const int32_t ids[] = {0, (int32_t)n_vocab - 1, 7, 16, 7, (int32_t)n_vocab / 2};
     for (size_t round = 0; round < n_rounds; round++) {
-        struct head_request heads[N_WANTS];
-        const size_t n_wants = round % 4 == 0 ? N_WANTS : 1 + round % 3;
+        struct head_request heads[N_REQS];
+        const size_t n_reqs = round % 4 == 0 ? N_REQS : 1 + round % 3;
         fill_requests(heads, n_vocab, ids, seed + round);
-        for (size_t i = 0; i < n_wants; i++)
+        for (size_t i = 0; i < n_reqs; i++)
             fill_hidden(r, i, seed + 10 * round + i);
-        (void)check_same(r, heads, n_wants, 1000 * seed + round);
+        (void)check_same(r, heads, n_reqs, 1000 * seed + round);
     }
 }
 
@@ -245,7 +248,7 @@ static void candidates_are_those_of_the_whole_table(void **state)
         }
 }
 
-/* The norm's weights carry a hidden state to the ends of the numbers. */
+/* The weights of the norm scale a hidden state to the limits of F32. */
 static void extreme_scales_change_nothing(void **state)
 {
     (void)state;
@@ -281,7 +284,7 @@ static void a_clear_winner_reads_little(void **state)
     rig_close(&r);
 }
 
-/* More candidates than a lane tries first, and as many as are screened at all. */
+/* More candidates than a thread tries first, up to the largest number that is screened. */
 static void many_candidates_are_the_right_ones(void **state)
 {
     (void)state;
@@ -299,7 +302,7 @@ static void many_candidates_are_the_right_ones(void **state)
     rig_close(&r);
 }
 
-/* Bounds of whole tables for many hidden states, against the logits themselves. */
+/* The bounds of whole tables for many hidden states, against the logits. */
 static void no_logit_is_above_its_bound(void **state)
 {
     (void)state;
@@ -309,12 +312,12 @@ static void no_logit_is_above_its_bound(void **state)
     rig_open(&r, TABLE_PLAIN, TENSOR_F16, 4096, 512);
     float *up = mem_alloc(4096, sizeof *up), *z = mem_alloc(4096, sizeof *z), scratch[512];
     for (uint64_t seed = 0; seed < 200; seed++) {
-        struct want want = {.head = &head};
+        struct requested_row req = {.request = &head};
         for (size_t j = 0; j < 512; j++)
             r.b.scratch.head_x[j] = noise(seed + 7, j) * (seed % 3 == 1 && j == 77 ? 3e3f : 1.0f);
-        screen_query(&r.b, 0, &want);
-        assert_true(want.screened);
-        r.b.k.coarse_bound(&r.coarse, 0, 4096, &want.query, up);
+        screen_query(&r.b, 0, &req);
+        assert_true(req.screened);
+        r.b.k.coarse_bound(&r.coarse, 0, 4096, &req.query, up);
         const struct table_rows rows = {r.table, r.b.shape.head_row_bytes, 4096, NULL};
         r.b.k.rows_dot[TENSOR_F16](&rows, r.b.scratch.head_x, 512, z, scratch);
         for (size_t i = 0; i < 4096; i++) {
@@ -323,7 +326,7 @@ static void no_logit_is_above_its_bound(void **state)
             sum_z2 += seed % 3 == 1 ? 0.0 : (double)z[i] * (double)z[i];
         }
     }
-    /* And the bounds are not idle: about two standard deviations of the logits away. */
+    /* The bounds are also useful: about two standard deviations of the logits above them. */
     const double n = 133.0 * 4096.0;
     assert_true(sum_far / n < 2.5 * sqrt(sum_z2 / n));
     mem_free(up);
@@ -331,8 +334,8 @@ static void no_logit_is_above_its_bound(void **state)
     rig_close(&r);
 }
 
-/* The full pass then says what is wrong. */
-static void a_hidden_state_with_poison_is_not_screened(void **state)
+/* The full pass then reports the error. */
+static void a_hidden_state_with_a_nan_is_not_screened(void **state)
 {
     (void)state;
     static const float bad[] = {NAN, INFINITY, -INFINITY, 1e16f};
@@ -340,11 +343,11 @@ static void a_hidden_state_with_poison_is_not_screened(void **state)
     struct rig r;
     rig_open(&r, TABLE_PLAIN, TENSOR_F16, 500, 256);
     for (size_t i = 0; i < 4; i++) {
-        struct want want = {.head = &head};
+        struct requested_row req = {.request = &head};
         for (size_t j = 0; j < 256; j++)
             r.b.scratch.head_x[j] = j == 17 ? bad[i] : noise(1, j);
-        screen_query(&r.b, 0, &want);
-        assert_false(want.screened);
+        screen_query(&r.b, 0, &req);
+        assert_false(req.screened);
     }
     rig_close(&r);
 }
@@ -355,7 +358,7 @@ static void tables_that_gain_nothing_are_not_screened(void **state)
     struct model m = {.hp = {.n_embd = 2560, .n_vocab = 1000}};
     m.head.type = TENSOR_F16;
     assert_int_equal(head_plane_blocks(&m, true), 20);
-    assert_int_equal(head_plane_blocks(&m, false), 0); /* asked for the whole table */
+    assert_int_equal(head_plane_blocks(&m, false), 0); /* the user chose the whole table */
     m.head.type = TENSOR_Q6_K;
     assert_int_equal(head_plane_blocks(&m, true), 0);
     m.head.type = TENSOR_F16;
@@ -363,8 +366,9 @@ static void tables_that_gain_nothing_are_not_screened(void **state)
     assert_int_equal(head_plane_blocks(&m, true), 0);
 }
 
-/* One weight that is no number: no plane, and the full pass says what is wrong when asked. */
-static void a_table_with_poison_is_read_whole(void **state)
+/* With one weight that is not finite or too large there is no plane; the full pass reports the
+ * error. */
+static void a_table_with_a_nan_has_no_plane(void **state)
 {
     (void)state;
     struct rig r;
@@ -389,9 +393,9 @@ int main(void)
         cmocka_unit_test(a_clear_winner_reads_little),
         cmocka_unit_test(many_candidates_are_the_right_ones),
         cmocka_unit_test(no_logit_is_above_its_bound),
-        cmocka_unit_test(a_hidden_state_with_poison_is_not_screened),
+        cmocka_unit_test(a_hidden_state_with_a_nan_is_not_screened),
         cmocka_unit_test(tables_that_gain_nothing_are_not_screened),
-        cmocka_unit_test(a_table_with_poison_is_read_whole),
+        cmocka_unit_test(a_table_with_a_nan_has_no_plane),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,10 @@
 /*
- * Opening a model: devices, instruction sets, files on disk and in memory, damage, cancel,
- * progress; and that evaluating allocates nothing. The linker sends allocations through the
- * counters here.
+ * Opening a model: devices, instruction sets, files on disk and in memory, damaged files, cancel
+ * and progress. Also tests that evaluation allocates no memory: the linker option --wrap redirects
+ * every allocation to the counters in this file.
  */
 #include "engine/base/memory.h"
+#include "engine/engine_internal.h"
 #include "tests/engine/test_engine_kit.h"
 
 #include <math.h>
@@ -59,7 +60,7 @@ void *__wrap_mmap(void *at, size_t n_bytes, int prot, int flags, int fd, off_t o
     return __real_mmap(at, n_bytes, prot, flags, fd, offset);
 }
 
-static void evaluating_allocates_nothing(void **state)
+static void evaluation_allocates_nothing(void **state)
 {
     (void)state;
     const struct synth_spec spec = synth_preset("tiny");
@@ -73,7 +74,7 @@ static void evaluating_allocates_nothing(void **state)
     struct bn_error err;
     const size_t n_before_open = n_allocations;
     kit_open(&kit, &spec, &cfg);
-    assert_true(n_allocations > n_before_open); /* the counters count */
+    assert_true(n_allocations > n_before_open); /* the redirection works */
     kit_ids(ids, 200, 1);
     struct head_row *rows = kit_rows(&kit, 40);
     struct bn_session *other = kit_session(&kit, 64);
@@ -96,8 +97,8 @@ static void evaluating_allocates_nothing(void **state)
     kit_close(&kit);
 }
 
-/* Rows at eight bits: near the others, and the device says so; a table of Q6_K stays what it is. */
-static void a_head_of_eight_bits_is_announced_and_near(void **state)
+/* BN_HEAD_Q8 approximates F16, BF16 and F32 matrices, and does not change a Q6_K matrix. */
+static void q8_output_head_is_reported_and_close(void **state)
 {
     (void)state;
     static const enum tensor_type types[] = {TENSOR_F16, TENSOR_BF16, TENSOR_F32, TENSOR_Q6_K};
@@ -134,7 +135,7 @@ static void a_head_of_eight_bits_is_announced_and_near(void **state)
     }
 }
 
-static void a_cache_of_bytes_is_announced(void **state)
+static void q8_kv_cache_is_reported(void **state)
 {
     (void)state;
     const struct synth_spec spec = synth_preset("tiny");
@@ -145,7 +146,7 @@ static void a_cache_of_bytes_is_announced(void **state)
     assert_non_null(strstr(info->device, "KV cache at 8 bits"));
     assert_string_equal(info->kv_type, "q8");
     assert_int_equal(info->kv_bytes_per_token,
-                     2 * 2 * (64 + 64 + 8)); /* two scales of four bytes */
+                     2 * 2 * (64 + 64 + 8)); /* a block of each has two F32 scales */
     assert_string_equal(bn_session_kv_version(kit.session), "cpu-q8-1");
     kit_close(&kit);
 }
@@ -207,8 +208,8 @@ static void devices_are_listed_with_reasons(void **state)
     assert_true(has_cpu);
 }
 
-/* A device that the list calls unusable is refused, with the list's words. */
-static void an_unusable_device_is_refused_with_its_reason(void **state)
+/* The error has the same text as the list. */
+static void unusable_device_is_refused_with_its_reason(void **state)
 {
     (void)state;
     const struct synth_spec spec = synth_preset("tiny");
@@ -228,7 +229,7 @@ static void an_unusable_device_is_refused_with_its_reason(void **state)
     synth_close(&m);
 }
 
-static void info_says_what_was_opened(void **state)
+static void info_describes_the_model(void **state)
 {
     (void)state;
     struct synth_spec spec = synth_preset("tiny");
@@ -246,7 +247,7 @@ static void info_says_what_was_opened(void **state)
     assert_int_equal(info->n_vocab, 262);
     assert_int_equal(info->n_ctx_train, 256);
     assert_int_equal(info->kv_bytes_per_token, 2 * 2 * (64 + 64) * 2);
-    /* The plane of the head at four bits a weight instead of the table, and a row of the table. */
+    /* The 4-bit copy of the output head is read instead of the file, and one embedding row. */
     assert_int_equal(info->head_bytes, 262 * (2 * 64 + 8 * 2));
     assert_int_equal(info->bytes_per_token, info->weight_bytes + 256 * 2);
     assert_true(bn_model_bandwidth(kit.model) > 1e6);
@@ -288,7 +289,7 @@ static void loading_reports_progress_and_can_be_cancelled(void **state)
     synth_close(&m);
 }
 
-static void a_file_on_disk_gives_the_bits_of_one_in_memory(void **state)
+static void file_on_disk_and_in_memory_give_same_bits(void **state)
 {
     (void)state;
     const struct synth_spec spec = synth_preset("small");
@@ -312,7 +313,7 @@ static void a_file_on_disk_gives_the_bits_of_one_in_memory(void **state)
     kit_ids(ids, 30, 2);
     float *a = kit_logits(&kit, ids, 30), *b = kit_logits(&disk, ids, 30);
     assert_memory_equal(a, b, 30 * kit.n_vocab * sizeof *a);
-    /* Dropped pages are not zeroed pages: the memory that the file was made from is as it was. */
+    /* Dropping pages after loading must not zero the caller's memory. */
     float *again = kit_logits(&kit, ids, 30);
     assert_memory_equal(a, again, 30 * kit.n_vocab * sizeof *a);
     mem_free(a);
@@ -323,7 +324,7 @@ static void a_file_on_disk_gives_the_bits_of_one_in_memory(void **state)
     kit_close(&kit);
 }
 
-static void code_three_anywhere_is_refused(void **state)
+static void invalid_ternary_code_is_refused(void **state)
 {
     (void)state;
     const struct synth_spec spec = synth_preset("tiny");
@@ -346,9 +347,9 @@ static void code_three_anywhere_is_refused(void **state)
     }
 }
 
-/* One token's embedding is NaN, and with a tied head its logit for every token: so the head is of
- * its own here, and only that token is poison. */
-static void poison_is_said_and_leaves_no_trace(const char *isa)
+/* The embedding of one token is NaN. The output head is a separate matrix: with a tied one, every
+ * token would get a NaN logit for that id. */
+static void check_nan_token(const char *isa)
 {
     struct synth_spec spec = synth_preset("tiny");
     spec.arch = "llama";
@@ -375,7 +376,7 @@ static void poison_is_said_and_leaves_no_trace(const char *isa)
     (void)bn_session_ids(kit.session, &n_ids);
     assert_int_equal(n_ids, 0);
 
-    /* What the poisoned token left in the cache, once taken back, does no harm. */
+    /* After a truncation the NaN values in the cache have no effect. */
     assert_true(bn_session_eval(kit.session, bad, 2, NULL, NULL, 0, NULL, &err));
     assert_true(bn_session_sync(kit.session, good, 1, NULL, NULL, NULL, NULL, &err));
     assert_true(bn_session_sync(kit.session, good, 3, &head, &row, NULL, NULL, &err));
@@ -383,7 +384,7 @@ static void poison_is_said_and_leaves_no_trace(const char *isa)
     kit_close(&kit);
 }
 
-static void logits_that_are_no_numbers_are_an_error(void **state)
+static void nan_logits_are_an_error(void **state)
 {
     (void)state;
     static const char *const isas[] = {"ref", "avx2", "avx512vnni", "neon", "dotprod"};
@@ -393,12 +394,12 @@ static void logits_that_are_no_numbers_are_an_error(void **state)
     assert_true(synth_open(&spec, &m, &err));
     for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++)
         if (try_open(&m, &(struct bn_model_config){.isa = isas[i]}, &err))
-            poison_is_said_and_leaves_no_trace(isas[i]);
+            check_nan_token(isas[i]);
     synth_close(&m);
 }
 
-/* Rows of four weights would be 64 times larger packed than in the file. */
-static void a_model_that_would_explode_is_refused(void **state)
+/* Packed, rows of four weights would be 64 times larger than in the file. */
+static void model_that_grows_when_packed_is_refused(void **state)
 {
     (void)state;
     struct synth_spec spec = synth_preset("tiny");
@@ -419,8 +420,8 @@ static void a_model_that_would_explode_is_refused(void **state)
     synth_close(&m);
 }
 
-/* A context of a million tokens costs what it holds. */
-static void an_empty_context_costs_nothing(void **state)
+/* A context of a million tokens uses memory only for the tokens that it holds. */
+static void unused_context_uses_no_memory(void **state)
 {
     (void)state;
     const struct synth_spec spec = synth_preset("tiny");
@@ -437,22 +438,54 @@ static void an_empty_context_costs_nothing(void **state)
     kit_close(&kit);
 }
 
+#define KV_BYTES 76800 /* per token of the 2B4T model */
+#define MB ((size_t)1 << 20)
+
+static void batch_width_uses_half_of_free_memory(void **state)
+{
+    (void)state;
+    assert_int_equal(engine_batch_width(1200 * MB, KV_BYTES, 4096), 2);
+    assert_int_equal(engine_batch_width(6000 * MB, KV_BYTES, 4096), 10);
+    assert_int_equal(engine_batch_width((size_t)KV_BYTES * 4096 * 6, KV_BYTES, 4096), 3);
+    assert_int_equal(engine_batch_width((size_t)KV_BYTES * 4096 * 6 - 1, KV_BYTES, 4096), 2);
+}
+
+static void batch_width_grows_for_a_shorter_context(void **state)
+{
+    (void)state;
+    assert_int_equal(engine_batch_width(1200 * MB, KV_BYTES, 1024), 8);
+    assert_int_equal(engine_batch_width(1200 * MB, KV_BYTES, 512), 16);
+}
+
+static void batch_width_is_from_one_to_sixteen(void **state)
+{
+    (void)state;
+    assert_int_equal(engine_batch_width(0, KV_BYTES, 4096), 1);
+    assert_int_equal(engine_batch_width(100 * MB, KV_BYTES, 4096), 1);
+    assert_int_equal(engine_batch_width(SIZE_MAX, KV_BYTES, 4096), 16);
+    assert_int_equal(engine_batch_width(SIZE_MAX, 0, 0), 16);
+    assert_int_equal(engine_batch_width(SIZE_MAX - 1, SIZE_MAX, 2), 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(evaluating_allocates_nothing),
-        cmocka_unit_test(a_head_of_eight_bits_is_announced_and_near),
-        cmocka_unit_test(a_cache_of_bytes_is_announced),
+        cmocka_unit_test(evaluation_allocates_nothing),
+        cmocka_unit_test(q8_output_head_is_reported_and_close),
+        cmocka_unit_test(q8_kv_cache_is_reported),
         cmocka_unit_test(wrong_configurations_are_refused_with_reasons),
         cmocka_unit_test(devices_are_listed_with_reasons),
-        cmocka_unit_test(an_unusable_device_is_refused_with_its_reason),
-        cmocka_unit_test(info_says_what_was_opened),
+        cmocka_unit_test(unusable_device_is_refused_with_its_reason),
+        cmocka_unit_test(info_describes_the_model),
         cmocka_unit_test(loading_reports_progress_and_can_be_cancelled),
-        cmocka_unit_test(a_file_on_disk_gives_the_bits_of_one_in_memory),
-        cmocka_unit_test(code_three_anywhere_is_refused),
-        cmocka_unit_test(logits_that_are_no_numbers_are_an_error),
-        cmocka_unit_test(a_model_that_would_explode_is_refused),
-        cmocka_unit_test(an_empty_context_costs_nothing),
+        cmocka_unit_test(file_on_disk_and_in_memory_give_same_bits),
+        cmocka_unit_test(invalid_ternary_code_is_refused),
+        cmocka_unit_test(nan_logits_are_an_error),
+        cmocka_unit_test(model_that_grows_when_packed_is_refused),
+        cmocka_unit_test(unused_context_uses_no_memory),
+        cmocka_unit_test(batch_width_uses_half_of_free_memory),
+        cmocka_unit_test(batch_width_grows_for_a_shorter_context),
+        cmocka_unit_test(batch_width_is_from_one_to_sixteen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * The numerics contract: the same bits whatever the instruction set, the threads, the micro-batch,
- * the neighbours in a batch, and whether the KV was reused; and the same as on every other machine.
+ * Reproducible results: the same bits for every instruction set, thread count, micro-batch size and
+ * set of batch neighbours, with cached and recomputed keys and values, and on every machine.
  */
 #include "engine/base/hash.h"
 #include "engine/base/memory.h"
@@ -13,10 +13,10 @@
 
 #include <cmocka.h>
 
-#define N_STEPS 20 /* of what is done token by token: each waits for its threads many times */
-#define N_IDS 150  /* three blocks of positions, the last one cut */
+#define N_STEPS 20 /* tokens to decode one by one; few, because each one synchronises threads */
+#define N_IDS 150  /* three position blocks, the last one incomplete */
 
-/* A model with every awkward thing: grouped heads, widths that are no whole lines. */
+/* A model with grouped attention heads and widths that do not fill whole lines of weights. */
 static struct synth_spec spec_of(const char *arch)
 {
     struct synth_spec spec = synth_preset("tiny");
@@ -40,10 +40,10 @@ static float *logits_with(const struct synth_spec *spec, const struct bn_model_c
     return logits;
 }
 
-static void same_bits(const float *a, const float *b, size_t n, const char *what)
+static void same_bits(const float *a, const float *b, size_t n, const char *cause)
 {
     if (memcmp(a, b, n * sizeof *a) != 0)
-        fail_msg("%s changes the bits", what);
+        fail_msg("%s changes the bits", cause);
 }
 
 static bool isa_runs_here(const char *isa)
@@ -63,8 +63,8 @@ static bool isa_runs_here(const char *isa)
     return ok;
 }
 
-/* Logits on every rung there is, against ref's. */
-static void compare_rungs(enum bn_kv_type kv)
+/* Compare the logits of every instruction set of this machine with those of ref. */
+static void compare_isas(enum bn_kv_type kv)
 {
     static const char *const isas[] = {"avx2", "avxvnni", "avx512vnni", "amx",
                                        "neon", "dotprod", "i8mm"};
@@ -90,13 +90,13 @@ static void compare_rungs(enum bn_kv_type kv)
 static void instruction_set_changes_no_bit(void **state)
 {
     (void)state;
-    compare_rungs(BN_KV_F16);
+    compare_isas(BN_KV_F16);
 }
 
-static void instruction_set_changes_no_bit_with_bytes(void **state)
+static void instruction_set_changes_no_bit_with_q8_kv(void **state)
 {
     (void)state;
-    compare_rungs(BN_KV_Q8);
+    compare_isas(BN_KV_Q8);
 }
 
 static void compare_threads(enum bn_kv_type kv)
@@ -115,13 +115,13 @@ static void compare_threads(enum bn_kv_type kv)
     kit_ids(ids, N_IDS, 2);
     float *first = logits_with(&spec, &one, ids);
     for (size_t i = 0; i < sizeof cfgs / sizeof cfgs[0]; i++) {
-        char what[64];
-        (void)snprintf(what, sizeof what, "%zu threads, micro-batch %zu", cfgs[i].n_threads,
+        char cause[64];
+        (void)snprintf(cause, sizeof cause, "%zu threads, micro-batch %zu", cfgs[i].n_threads,
                        cfgs[i].n_ubatch);
         struct bn_model_config cfg = cfgs[i];
         cfg.kv = kv;
         float *other = logits_with(&spec, &cfg, ids);
-        same_bits(other, first, N_IDS * 262, what);
+        same_bits(other, first, N_IDS * 262, cause);
         mem_free(other);
     }
     mem_free(first);
@@ -133,13 +133,13 @@ static void threads_and_micro_batch_change_no_bit(void **state)
     compare_threads(BN_KV_F16);
 }
 
-static void threads_change_no_bit_with_bytes(void **state)
+static void threads_change_no_bit_with_q8_kv(void **state)
 {
     (void)state;
     compare_threads(BN_KV_Q8);
 }
 
-/* Token by token, and the bytes that were read for them. */
+/* Logits of N_STEPS tokens evaluated one by one, and the bytes read. */
 static float *one_by_one(const struct synth_spec *spec, const struct bn_model_config *cfg,
                          const int32_t *ids, uint64_t *n_bytes)
 {
@@ -163,8 +163,8 @@ static float *one_by_one(const struct synth_spec *spec, const struct bn_model_co
     return logits;
 }
 
-/* Rows and columns that zeros cancel are not read by one token; several multiply the file's lines.
- */
+/* A single token skips rows and columns that are multiplied by zero; several tokens together use
+ * all of them, in the order of the file. */
 static void skipping_changes_no_bit_and_reads_less(void **state)
 {
     (void)state;
@@ -172,7 +172,7 @@ static void skipping_changes_no_bit_and_reads_less(void **state)
     int32_t ids[N_IDS];
     struct synth_spec spec = spec_of("bitnet-b1.58");
     spec.type = TENSOR_I2_S;
-    spec.n_ff = 768; /* whole lines: the down projection is kept in columns */
+    spec.n_ff = 768; /* whole lines: the down projection is stored by columns */
     kit_ids(ids, N_IDS, 3);
     struct bn_model_config cfg = {.isa = "ref", .n_threads = 1, .skip = BN_SKIP_OFF};
     uint64_t n_all, n_read;
@@ -193,7 +193,7 @@ static void skipping_changes_no_bit_and_reads_less(void **state)
     mem_free(plain);
 }
 
-/* Rolled back to any length and filled again, with other tokens in between. */
+/* Truncate to several lengths and evaluate again, with other tokens in between. */
 static void compare_reuse(enum bn_kv_type kv)
 {
     const struct bn_model_config cfg = {.n_threads = 2, .kv = kv};
@@ -213,7 +213,7 @@ static void compare_reuse(enum bn_kv_type kv)
         kit_append(&kit, kit.session, others + cut, N_IDS - cut, again + cut * kit.n_vocab);
         bn_session_truncate(kit.session, cut);
         kit_append(&kit, kit.session, ids + cut, N_IDS - cut, again + cut * kit.n_vocab);
-        same_bits(again, fresh, N_IDS * kit.n_vocab, "rolling back");
+        same_bits(again, fresh, N_IDS * kit.n_vocab, "truncation");
     }
     mem_free(again);
     mem_free(fresh);
@@ -226,23 +226,21 @@ static void reuse_changes_no_bit(void **state)
     compare_reuse(BN_KV_F16);
 }
 
-static void reuse_changes_no_bit_with_bytes(void **state)
+static void reuse_changes_no_bit_with_q8_kv(void **state)
 {
     (void)state;
     compare_reuse(BN_KV_Q8);
 }
 
-/* Bytes are an approximation, and a good one; nothing of it is seen at the first position, whose
- * attention is of itself alone but for the rounding of its values. */
-static void bytes_are_near_halves(void **state)
+/* The Q8 cache is a close approximation of the F16 cache. */
+static void q8_kv_is_close_to_f16_kv(void **state)
 {
     (void)state;
     const struct synth_spec spec = spec_of("llama");
-    const struct bn_model_config halves = {.n_threads = 2},
-                                 bytes = {.n_threads = 2, .kv = BN_KV_Q8};
+    const struct bn_model_config f16 = {.n_threads = 2}, q8 = {.n_threads = 2, .kv = BN_KV_Q8};
     int32_t ids[N_IDS];
     kit_ids(ids, N_IDS, 7);
-    float *a = logits_with(&spec, &halves, ids), *b = logits_with(&spec, &bytes, ids);
+    float *a = logits_with(&spec, &f16, ids), *b = logits_with(&spec, &q8, ids);
     double far = 0, all = 0;
     for (size_t i = 0; i < N_IDS * 262; i++) {
         far += ((double)a[i] - (double)b[i]) * ((double)a[i] - (double)b[i]);
@@ -299,11 +297,11 @@ static void batch_neighbours_change_no_bit(void **state)
     kit_close(&kit);
 }
 
-/* A long context through few threads and through many: positions split over threads, several
- * rounds of them, against whole heads a thread. */
+/* A long context with one thread, which computes whole attention heads, and with four, which split
+ * the positions of a head in several rounds. */
 static void compare_splits(enum bn_kv_type kv)
 {
-    enum { LONG = 4500 }; /* 71 blocks: more than a round gives */
+    enum { LONG = 4500 }; /* 71 position blocks: more than one round */
     struct synth_spec spec = synth_preset("tiny");
     spec.arch = "llama";
     spec.n_layers = 1;
@@ -324,7 +322,7 @@ static void compare_splits(enum bn_kv_type kv)
         if (!bn_session_eval(s, ids, LONG - (i == 0 ? 2 : 1), NULL, NULL, 0, NULL, &err))
             fail_msg("%s", err.text);
         float two[2 * 262];
-        if (i == 0) /* two tokens at once: the tile path */
+        if (i == 0) /* two tokens together use the prefill kernels */
             kit_append(&kit, s, ids + LONG - 2, 2, two);
         else
             kit_append(&kit, s, ids + LONG - 1, 1, two + 262);
@@ -343,9 +341,9 @@ static void splitting_positions_changes_no_bit(void **state)
     compare_splits(BN_KV_Q8);
 }
 
-/* Bits that were right once (test_cpu_forward says so) and must be on every machine and compiler.
- */
-static void bits_are_those_of_other_machines(void **state)
+/* test_cpu_forward verifies that such logits are correct. Their hashes must be the same on every
+ * machine and with every compiler. */
+static void bits_match_recorded_hashes(void **state)
 {
     (void)state;
     static const struct {
@@ -372,16 +370,16 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(instruction_set_changes_no_bit),
-        cmocka_unit_test(instruction_set_changes_no_bit_with_bytes),
+        cmocka_unit_test(instruction_set_changes_no_bit_with_q8_kv),
         cmocka_unit_test(threads_and_micro_batch_change_no_bit),
-        cmocka_unit_test(threads_change_no_bit_with_bytes),
+        cmocka_unit_test(threads_change_no_bit_with_q8_kv),
         cmocka_unit_test(skipping_changes_no_bit_and_reads_less),
         cmocka_unit_test(reuse_changes_no_bit),
-        cmocka_unit_test(reuse_changes_no_bit_with_bytes),
-        cmocka_unit_test(bytes_are_near_halves),
+        cmocka_unit_test(reuse_changes_no_bit_with_q8_kv),
+        cmocka_unit_test(q8_kv_is_close_to_f16_kv),
         cmocka_unit_test(batch_neighbours_change_no_bit),
         cmocka_unit_test(splitting_positions_changes_no_bit),
-        cmocka_unit_test(bits_are_those_of_other_machines),
+        cmocka_unit_test(bits_match_recorded_hashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

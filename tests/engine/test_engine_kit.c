@@ -1,5 +1,5 @@
 /*
- * See test_engine_kit.h.
+ * Shared helpers of the engine tests, see test_engine_kit.h.
  */
 #include "tests/engine/test_engine_kit.h"
 
@@ -10,8 +10,8 @@
 
 #include <cmocka.h>
 
-/* clang's OpenMP runtime keeps what it had for larger teams until the process ends, without a
- * pointer to it. Read by the leak checker, where there is one. */
+/* clang's OpenMP runtime keeps the memory of former larger teams until the process ends, without a
+ * pointer to it. The leak checker calls this function. */
 const char *__lsan_default_suppressions(void);
 const char *__lsan_default_suppressions(void)
 {

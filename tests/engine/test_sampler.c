@@ -1,8 +1,8 @@
 /*
- * The sampling chain against exact expectations, the requests it makes, and the distribution of
- * draws. A small stand-in for the head answers requests out of a whole row of logits.
+ * The sampler: exact results of each step, requests for logits, and the distribution of draws. A
+ * simple implementation of the requests replaces the engine.
  */
-#include "engine/sampler.h"
+#include "engine/sampler/sampler.h"
 
 #include "engine/base/noise.h"
 
@@ -20,7 +20,7 @@ static const struct sampler_params plain = {
 
 struct fixture {
     struct sampler *s;
-    float z[N_VOCAB]; /* logits of the position */
+    float z[N_VOCAB]; /* (N_VOCAB) logits of the next token */
     struct head_request request;
 };
 
@@ -47,13 +47,19 @@ static void set(struct fixture *f, const struct sampler_params *p)
         fail_msg("%s", err.text);
 }
 
-static void rough_logits(struct fixture *f, uint64_t salt)
+/* Uniform in [0, 1) with 24 bits, from the noise that the sampler uses. */
+static float uniform(uint64_t seed, uint64_t position, uint64_t number)
 {
-    for (size_t i = 0; i < N_VOCAB; i++)
-        f->z[i] = 8.0f * sampler_uniform(salt, 0, i) - 4.0f;
+    return (float)(noise_bits(noise_key(seed, position), number) >> 40) * (1.0f / 16777216.0f);
 }
 
-static bool wanted(const struct head_request *r, const float *z, size_t id)
+static void random_logits(struct fixture *f, uint64_t salt)
+{
+    for (size_t i = 0; i < N_VOCAB; i++)
+        f->z[i] = 8.0f * uniform(salt, 0, i) - 4.0f;
+}
+
+static bool is_requested(const struct head_request *r, const float *z, size_t id)
 {
     float best = -INFINITY;
     size_t n_before = 0;
@@ -77,9 +83,9 @@ static void swap_if_before(struct head_cand *a, struct head_cand *b)
     }
 }
 
-/* What a backend answers: exactly what was asked for. */
-static void answer(const struct head_request *r, const float *z, uint64_t position,
-                   struct head_row *row)
+/* Fill a row with exactly the requested logits, as a backend does. */
+static void fill_row(const struct head_request *r, const float *z, uint64_t position,
+                     struct head_row *row)
 {
     row->n = 0;
     if (r->kind == HEAD_GUMBEL) {
@@ -96,7 +102,7 @@ static void answer(const struct head_request *r, const float *z, uint64_t positi
         return;
     }
     for (size_t i = 0; i < N_VOCAB; i++) {
-        if (wanted(r, z, i))
+        if (is_requested(r, z, i))
             row->cands[row->n++] = (struct head_cand){(int32_t)i, z[i]};
     }
     for (size_t i = 0; r->kind == HEAD_TOP && i < row->n; i++) {
@@ -108,18 +114,18 @@ static void answer(const struct head_request *r, const float *z, uint64_t positi
 static int32_t next_id(struct fixture *f, const int32_t *ids, size_t n_ids)
 {
     struct head_row *row = NULL;
-    sampler_head(f->s, ids, n_ids, &f->request, &row);
-    answer(&f->request, f->z, n_ids, row);
+    sampler_request(f->s, ids, n_ids, &f->request, &row);
+    fill_row(&f->request, f->z, n_ids, row);
     return sampler_pick(f->s, row, ids, n_ids);
 }
 
-/* The same parameters, but the head gives every logit. */
-static int32_t next_id_of_all(struct fixture *f, const int32_t *ids, size_t n_ids)
+/* The same parameters, but with a row of all logits. */
+static int32_t next_id_from_all_logits(struct fixture *f, const int32_t *ids, size_t n_ids)
 {
     struct head_row *row = NULL;
     const struct head_request all = {.kind = HEAD_ALL};
-    sampler_head(f->s, ids, n_ids, &f->request, &row);
-    answer(&all, f->z, n_ids, row);
+    sampler_request(f->s, ids, n_ids, &f->request, &row);
+    fill_row(&all, f->z, n_ids, row);
     return sampler_pick(f->s, row, ids, n_ids);
 }
 
@@ -129,7 +135,7 @@ static void requests_follow_the_parameters(void **state)
 {
     struct fixture *f = *state;
     struct sampler_params p = plain;
-    rough_logits(f, 1);
+    random_logits(f, 1);
     p.temp = 0.0f;
     set(f, &p);
     (void)next_id(f, NULL, 0);
@@ -187,7 +193,7 @@ static void penalties_widen_the_request(void **state)
     set(f, &p);
     (void)next_id(f, ids, 6);
     assert_int_equal(f->request.n_ids, 2);
-    p.top_k = 0; /* the noise of the head knows no penalties */
+    p.top_k = 0; /* HEAD_GUMBEL cannot apply penalties */
     set(f, &p);
     (void)next_id(f, ids, 6);
     assert_int_equal(f->request.kind, HEAD_ALL);
@@ -195,18 +201,18 @@ static void penalties_widen_the_request(void **state)
 
 /* ---- greedy ---- */
 
-static void greedy_takes_the_best_and_ties_the_lower_id(void **state)
+static void greedy_picks_the_largest_logit_then_the_lower_id(void **state)
 {
     struct fixture *f = *state;
     struct sampler_params p = plain;
     p.temp = 0.0f;
-    rough_logits(f, 2);
+    random_logits(f, 2);
     f->z[40] = f->z[17] = 9.0f;
     for (uint64_t seed = 0; seed < 5; seed++) {
         p.seed = seed;
         set(f, &p);
         assert_int_equal(next_id(f, NULL, 0), 17);
-        assert_int_equal(next_id_of_all(f, NULL, 0), 17);
+        assert_int_equal(next_id_from_all_logits(f, NULL, 0), 17);
     }
 }
 
@@ -258,7 +264,7 @@ static void biases_add_and_ban(void **state)
     p.n_biases = 3; /* 1 + 2 + 2 */
     set(f, &p);
     assert_int_equal(next_id(f, NULL, 0), 2);
-    p.n_biases = 0; /* nothing of the old ones is left */
+    p.n_biases = 0; /* the old biases are gone */
     set(f, &p);
     assert_int_equal(next_id(f, NULL, 0), 1);
     p.temp = 5.0f;
@@ -270,7 +276,7 @@ static void biases_add_and_ban(void **state)
     }
 }
 
-/* ---- who survives: drawn over and over at a high temperature, everybody shows up ---- */
+/* ---- survivors: with many draws at a high temperature each of them occurs ---- */
 
 static uint64_t survivors(struct fixture *f, struct sampler_params p)
 {
@@ -280,13 +286,13 @@ static uint64_t survivors(struct fixture *f, struct sampler_params p)
         p.seed = seed;
         set(f, &p);
         const int32_t id = next_id(f, NULL, 0);
-        assert_int_equal(id, next_id_of_all(f, NULL, 0));
+        assert_int_equal(id, next_id_from_all_logits(f, NULL, 0));
         seen |= (uint64_t)1 << id;
     }
     return seen;
 }
 
-/* Probabilities 0.4, 0.3, 0.15, 0.1, 0.05 of ids 10 to 14; the rest next to nothing. */
+/* Probabilities 0.4, 0.3, 0.15, 0.1, 0.05 of ids 10 to 14; the others are near 0. */
 static void known_logits(struct fixture *f)
 {
     static const double probabilities[5] = {0.4, 0.3, 0.15, 0.1, 0.05};
@@ -308,7 +314,7 @@ static void top_k_keeps_the_k_best(void **state)
     known_logits(f);
     p.top_k = 3;
     assert_true(survivors(f, p) == bits(10, 13));
-    f->z[13] = f->z[12]; /* a tie at the border: the lower id stays */
+    f->z[13] = f->z[12]; /* equal logits at the limit: the lower id remains */
     assert_true(survivors(f, p) == bits(10, 13));
 }
 
@@ -328,7 +334,7 @@ static void top_p_keeps_the_smallest_set_that_reaches_p(void **state)
     assert_true(survivors(f, p) == bits(10, 11));
     p.top_p = 0.58f;
     assert_true(survivors(f, p) == bits(10, 12));
-    f->z[11] = f->z[10]; /* a half each: the first holds p exactly */
+    f->z[11] = f->z[10]; /* one half each: the first one reaches p exactly */
     p.top_p = 0.5f;
     assert_true(survivors(f, p) == bits(10, 11));
 }
@@ -346,7 +352,7 @@ static void min_p_is_relative_to_the_best(void **state)
     assert_true(survivors(f, p) == bits(10, 11));
 }
 
-static void typical_keeps_those_near_the_entropy(void **state)
+static void typical_keeps_surprises_near_the_entropy(void **state)
 {
     struct fixture *f = *state;
     struct sampler_params p = plain;
@@ -358,10 +364,10 @@ static void typical_keeps_those_near_the_entropy(void **state)
     assert_true(survivors(f, p) == bits(10, 12));
     p.typical = 0.80f;
     assert_true(survivors(f, p) == bits(10, 13));
-    p.min_p = 0.9f; /* 0.27 of 0.3 once the best is gone */
+    p.min_p = 0.9f; /* 0.27 of 0.3, because typical removes the best first */
     p.typical = 0.25f;
     assert_true(survivors(f, p) == bits(11, 12));
-    p.min_p = 0.0f; /* a banned id, however unlikely before, has no part in the entropy */
+    p.min_p = 0.0f; /* a banned id does not count in the entropy */
     p.biases = &(struct sampler_bias){.id = 20, .bias = -INFINITY};
     p.n_biases = 1;
     assert_true(survivors(f, p) == bits(11, 12));
@@ -369,14 +375,14 @@ static void typical_keeps_those_near_the_entropy(void **state)
 
 /* ---- any request gives the same id as the whole row ---- */
 
-static void short_rows_give_the_same_id_as_whole_rows(void **state)
+static void short_rows_give_the_same_id_as_full_rows(void **state)
 {
     struct fixture *f = *state;
     static const struct sampler_bias biases[] = {{7, 1.5f}, {11, -INFINITY}, {50, -2.0f}};
     int32_t ids[40];
     for (uint64_t round = 0; round < 3000; round++) {
         const uint64_t r = noise_bits(77, round);
-        rough_logits(f, round);
+        random_logits(f, round);
         for (size_t i = 0; i < 40; i++)
             ids[i] = (int32_t)(noise_bits(round, i) % N_VOCAB);
         const struct sampler_params p = {
@@ -398,21 +404,21 @@ static void short_rows_give_the_same_id_as_whole_rows(void **state)
         set(f, &p);
         const size_t n_ids = r >> 50 & 31;
         const int32_t id = next_id(f, ids, n_ids);
-        assert_int_equal(id, next_id_of_all(f, ids, n_ids));
+        assert_int_equal(id, next_id_from_all_logits(f, ids, n_ids));
     }
 }
 
-/* HEAD_GUMBEL draws in the head; a min-p that drops nobody makes the chain draw from the same row.
- */
-static void the_head_draws_as_the_chain_does(void **state)
+/* HEAD_GUMBEL draws in the engine. With a min-p that keeps all candidates the sampler itself draws
+ * from the same logits. */
+static void engine_and_sampler_draw_the_same_id(void **state)
 {
     struct fixture *f = *state;
     const int32_t ids[64] = {0};
     struct sampler_params p = plain;
     size_t n_best = 0;
     for (uint64_t round = 0; round < 2000; round++) {
-        rough_logits(f, round);
-        p.temp = 0.3f + sampler_uniform(round, 1, 0);
+        random_logits(f, round);
+        p.temp = 0.3f + uniform(round, 1, 0);
         p.seed = round;
         p.min_p = 0.0f;
         set(f, &p);
@@ -426,7 +432,7 @@ static void the_head_draws_as_the_chain_does(void **state)
         set(f, &p);
         n_best += next_id(f, ids, round % 64) == id;
     }
-    assert_true(n_best < 1500); /* it was chance, not the maximum */
+    assert_true(n_best < 1500); /* draws differ from the maximum */
 }
 
 /* ---- chance ---- */
@@ -448,7 +454,7 @@ static void draws_follow_the_probabilities(void **state)
     double chi2 = 0.0;
     for (size_t i = 0; i < 5; i++)
         chi2 += pow((double)n_seen[i] - expected[i] * (double)n, 2) / (expected[i] * (double)n);
-    assert_true(chi2 < 18.47); /* four degrees of freedom, one in a thousand */
+    assert_true(chi2 < 18.47); /* p = 0.001 for four degrees of freedom */
 }
 
 static void temperature_sharpens(void **state)
@@ -465,13 +471,13 @@ static void temperature_sharpens(void **state)
     assert_true(fabs((double)n_best / 20000.0 - 0.16 / 0.285) < 0.012);
 }
 
-static void a_draw_depends_on_seed_and_position_alone(void **state)
+static void draw_depends_only_on_seed_and_position(void **state)
 {
     struct fixture *f = *state;
     struct sampler_params p = plain;
     int32_t ids[32] = {0}, first[32];
     size_t n_same = 0;
-    rough_logits(f, 5);
+    random_logits(f, 5);
     set(f, &p);
     for (size_t i = 0; i < 32; i++)
         first[i] = next_id(f, ids, i);
@@ -480,7 +486,7 @@ static void a_draw_depends_on_seed_and_position_alone(void **state)
     for (size_t i = 0; i < 32; i++)
         ids[i] = (int32_t)i;
     for (size_t i = 0; i < 32; i++)
-        assert_int_equal(next_id(f, ids, i), first[i]); /* whatever the text was */
+        assert_int_equal(next_id(f, ids, i), first[i]); /* for any text */
     p.seed = 1;
     set(f, &p);
     for (size_t i = 0; i < 32; i++)
@@ -494,7 +500,7 @@ static void uniform_numbers_are_uniform(void **state)
     double sum = 0.0;
     size_t n_low = 0;
     for (uint64_t i = 0; i < 100000; i++) {
-        const float u = sampler_uniform(i / 1000, i % 1000, i % 7);
+        const float u = uniform(i / 1000, i % 1000, i % 7);
         assert_true(u >= 0.0f && u < 1.0f);
         sum += (double)u;
         n_low += u < 0.1f;
@@ -532,7 +538,7 @@ static void bad_parameters_leave_the_old_ones(void **state)
     bad[14].n_biases = bad[15].n_biases = 1;
     struct sampler_params p = plain;
     p.temp = 0.0f;
-    rough_logits(f, 9);
+    random_logits(f, 9);
     set(f, &p);
     const int32_t best = next_id(f, NULL, 0);
     for (size_t i = 0; i < 16; i++) {
@@ -542,7 +548,7 @@ static void bad_parameters_leave_the_old_ones(void **state)
     }
 }
 
-static void a_row_of_banned_ids_still_gives_one(void **state)
+static void all_ids_banned_still_returns_an_id(void **state)
 {
     struct fixture *f = *state;
     struct sampler_bias biases[N_VOCAB];
@@ -561,21 +567,21 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(requests_follow_the_parameters),
         cmocka_unit_test(penalties_widen_the_request),
-        cmocka_unit_test(greedy_takes_the_best_and_ties_the_lower_id),
+        cmocka_unit_test(greedy_picks_the_largest_logit_then_the_lower_id),
         cmocka_unit_test(penalties_are_exact_for_greedy),
         cmocka_unit_test(biases_add_and_ban),
         cmocka_unit_test(top_k_keeps_the_k_best),
         cmocka_unit_test(top_p_keeps_the_smallest_set_that_reaches_p),
         cmocka_unit_test(min_p_is_relative_to_the_best),
-        cmocka_unit_test(typical_keeps_those_near_the_entropy),
-        cmocka_unit_test(short_rows_give_the_same_id_as_whole_rows),
-        cmocka_unit_test(the_head_draws_as_the_chain_does),
+        cmocka_unit_test(typical_keeps_surprises_near_the_entropy),
+        cmocka_unit_test(short_rows_give_the_same_id_as_full_rows),
+        cmocka_unit_test(engine_and_sampler_draw_the_same_id),
         cmocka_unit_test(draws_follow_the_probabilities),
         cmocka_unit_test(temperature_sharpens),
-        cmocka_unit_test(a_draw_depends_on_seed_and_position_alone),
+        cmocka_unit_test(draw_depends_only_on_seed_and_position),
         cmocka_unit_test(uniform_numbers_are_uniform),
         cmocka_unit_test(bad_parameters_leave_the_old_ones),
-        cmocka_unit_test(a_row_of_banned_ids_still_gives_one),
+        cmocka_unit_test(all_ids_banned_still_returns_an_id),
     };
     return cmocka_run_group_tests(tests, open_fixture, close_fixture);
 }

@@ -1,6 +1,6 @@
 /*
- * Sessions: bringing the cache to a list of ids, what each wrong call says, snapshots, and that
- * nothing changes when something goes wrong.
+ * Sessions: sync, wrong calls, batches and saved KV caches. A call that fails must not change the
+ * session.
  */
 #include "engine/base/memory.h"
 #include "tests/engine/test_engine_kit.h"
@@ -41,7 +41,7 @@ static int teardown(void **state)
     return 0;
 }
 
-static void holds(const struct bn_session *s, const int32_t *ids, size_t n_ids)
+static void assert_holds(const struct bn_session *s, const int32_t *ids, size_t n_ids)
 {
     size_t n;
     const int32_t *held = bn_session_ids(s, &n);
@@ -49,7 +49,7 @@ static void holds(const struct bn_session *s, const int32_t *ids, size_t n_ids)
     assert_memory_equal(held, ids, n_ids * sizeof *ids);
 }
 
-/* Sync, compare the row with a fresh evaluation, and check what was reused. */
+/* Sync, compare the row with a new evaluation, and check how many tokens were reused. */
 static void sync_to(struct kit *kit, const int32_t *ids, size_t n_ids, size_t n_reused)
 {
     struct head_row *row = kit_rows(kit, 1);
@@ -62,7 +62,7 @@ static void sync_to(struct kit *kit, const int32_t *ids, size_t n_ids, size_t n_
     assert_int_equal(stats.n_evaluated, n_ids - n_reused);
     assert_true(bn_model_bytes_read(kit->model) - n_before >
                 bn_model_info(kit->model)->weight_bytes);
-    holds(kit->session, ids, n_ids);
+    assert_holds(kit->session, ids, n_ids);
     float *fresh = kit_logits(kit, ids, n_ids);
     for (size_t id = 0; id < N_VOCAB; id++)
         assert_memory_equal(&row->cands[id].logit, &fresh[(n_ids - 1) * N_VOCAB + id],
@@ -77,8 +77,8 @@ static void sync_evaluates_only_what_is_new(void **state)
     int32_t ids[N_IDS];
     kit_ids(ids, N_IDS, 1);
     sync_to(kit, ids, 40, 0);
-    sync_to(kit, ids, 60, 40); /* a further turn */
-    sync_to(kit, ids, 60, 59); /* the same again: the last one for its row */
+    sync_to(kit, ids, 60, 40); /* a new turn */
+    sync_to(kit, ids, 60, 59); /* the same ids: the last one is evaluated for its row */
     sync_to(kit, ids, 30, 29); /* undo */
     ids[20] ^= 1;
     sync_to(kit, ids, 70, 20); /* an edit */
@@ -93,7 +93,7 @@ static void sync_without_a_row_fills_the_cache(void **state)
     struct bn_error err;
     kit_ids(ids, N_IDS, 2);
     assert_true(bn_session_sync(kit->session, ids, 50, NULL, NULL, NULL, NULL, &err));
-    holds(kit->session, ids, 50);
+    assert_holds(kit->session, ids, 50);
     sync_to(kit, ids, 51, 50);
 }
 
@@ -135,11 +135,11 @@ static void wrong_calls_are_refused_and_change_nothing(void **state)
         assert_false(bn_session_eval(s, ids, 1, &wrong[i], rows, 1, NULL, &err));
         assert_int_equal(err.code, BN_EARG);
     }
-    holds(s, ids, 10);
+    assert_holds(s, ids, 10);
     kit_free_rows(rows, 2);
 }
 
-static void too_little_room_is_refused_before_and_after(void **state)
+static void rows_that_are_too_small_are_refused(void **state)
 {
     struct kit *kit = *state;
     const struct head_request top = {.kind = HEAD_TOP, .k = 5, .gap = 1000.0f};
@@ -153,7 +153,7 @@ static void too_little_room_is_refused_before_and_after(void **state)
     assert_false(bn_session_eval(kit->session, ids, 3, &top, &row, 1, NULL, &err));
     assert_int_equal(err.code, BN_EARG);
     assert_int_equal(row.n, 77);
-    holds(kit->session, ids, 0);
+    assert_holds(kit->session, ids, 0);
 }
 
 struct canceller {
@@ -161,7 +161,7 @@ struct canceller {
     size_t after, n_calls, last_done;
 };
 
-static void raise_after(void *ud, size_t n_done, size_t n_total)
+static void cancel_after(void *ud, size_t n_done, size_t n_total)
 {
     struct canceller *c = ud;
     assert_true(n_done > c->last_done && n_done <= n_total);
@@ -176,18 +176,18 @@ static void cancelling_keeps_whole_micro_batches(void **state)
     int32_t ids[N_IDS];
     struct bn_error err;
     struct canceller c = {.after = 2};
-    const struct bn_control control = {{raise_after, &c}, &c.cancel};
+    const struct bn_control control = {{cancel_after, &c}, &c.cancel};
     struct head_row *row = kit_rows(kit, 1);
     kit_ids(ids, N_IDS, 5);
     assert_false(bn_session_sync(kit->session, ids, 90, &all, row, &control, NULL, &err));
     assert_int_equal(err.code, BN_ECANCELLED);
     assert_int_equal(row->n, 0);
-    holds(kit->session, ids, 32); /* two of 16 */
+    assert_holds(kit->session, ids, 32); /* two micro-batches of 16 */
     sync_to(kit, ids, 90, 32);
     kit_free_rows(row, 1);
 }
 
-static void heads_agree_with_each_other(void **state)
+static void request_kinds_agree_with_each_other(void **state)
 {
     struct kit *kit = *state;
     int32_t ids[N_IDS];
@@ -236,7 +236,7 @@ static bool play(void *ud, void *bytes, size_t n_bytes)
     return true;
 }
 
-static void a_snapshot_continues_as_the_session_would(void **state)
+static void loaded_cache_continues_as_the_session_would(void **state)
 {
     struct kit *kit = *state;
     int32_t ids[N_IDS];
@@ -244,7 +244,7 @@ static void a_snapshot_continues_as_the_session_would(void **state)
     struct tape tape = {0}, again = {0};
     const struct bn_stream out = {record, &tape}, in = {play, &tape}, out2 = {record, &again};
     kit_ids(ids, N_IDS, 7);
-    /* A longer past that was taken back leaves no trace in the bytes. */
+    /* Tokens that were removed by a truncation must not change the bytes. */
     sync_to(kit, ids, 90, 0);
     bn_session_truncate(kit->session, 70);
     assert_true(bn_session_save(kit->session, &out, &err));
@@ -257,13 +257,13 @@ static void a_snapshot_continues_as_the_session_would(void **state)
 
     bn_session_truncate(kit->session, 0);
     assert_true(bn_session_load(kit->session, &in, &err));
-    holds(kit->session, ids, 70);
+    assert_holds(kit->session, ids, 70);
     sync_to(kit, ids, 80, 70);
     mem_free(tape.bytes);
     mem_free(again.bytes);
 }
 
-static void a_broken_snapshot_is_refused(void **state)
+static void damaged_saved_cache_is_refused(void **state)
 {
     struct kit *kit = *state;
     int32_t ids[N_IDS];
@@ -294,14 +294,14 @@ static void a_broken_snapshot_is_refused(void **state)
     assert_false(bn_session_load(small, &in, &err));
     assert_int_equal(err.code, BN_ECONTEXT);
     bn_session_close(small);
-    sync_to(kit, ids, 25, 0); /* and the session still works */
+    sync_to(kit, ids, 25, 0); /* the session still works */
     mem_free(tape.bytes);
 }
 
-/* A cache of bytes comes back as it was, and only into one of bytes. */
-static void a_snapshot_of_bytes_is_one_of_bytes(void **state)
+/* A saved Q8 cache can be loaded only into a Q8 session. */
+static void saved_q8_cache_needs_a_q8_session(void **state)
 {
-    struct kit *halves = *state, kit;
+    struct kit *f16 = *state, kit;
     const struct synth_spec spec = synth_preset("tiny");
     const struct bn_model_config cfg = {.n_threads = 2, .n_ubatch = 16, .kv = BN_KV_Q8};
     int32_t ids[N_IDS];
@@ -319,14 +319,14 @@ static void a_snapshot_of_bytes_is_one_of_bytes(void **state)
     assert_int_equal(tape.n_bytes, again.n_bytes);
     assert_memory_equal(tape.bytes, again.bytes, tape.n_bytes);
 
-    bn_session_truncate(halves->session, 0);
-    assert_false(bn_session_load(halves->session, &in, &err));
+    bn_session_truncate(f16->session, 0);
+    assert_false(bn_session_load(f16->session, &in, &err));
     assert_int_equal(err.code, BN_EFORMAT);
     assert_non_null(strstr(err.text, "cpu-f16-1"));
     tape.at = 0;
     bn_session_truncate(kit.session, 0);
     assert_true(bn_session_load(kit.session, &in, &err));
-    holds(kit.session, ids, 70);
+    assert_holds(kit.session, ids, 70);
     sync_to(&kit, ids, 80, 70);
     mem_free(tape.bytes);
     mem_free(again.bytes);
@@ -347,7 +347,7 @@ static void contexts_beyond_memory_are_refused(void **state)
     assert_int_equal(bn_session_n_ctx(kit->session), 128);
 }
 
-static void batches_are_checked_whole(void **state)
+static void batch_is_checked_before_it_is_evaluated(void **state)
 {
     struct kit *kit = *state;
     int32_t ids[N_IDS];
@@ -363,11 +363,11 @@ static void batches_are_checked_whole(void **state)
     items[1].n_ids = 0;
     assert_false(bn_eval(items, 2, NULL, &err));
     assert_int_equal(err.code, BN_EARG);
-    holds(kit->session, ids, 0);
+    assert_holds(kit->session, ids, 0);
     items[1].n_ids = 6;
     assert_true(bn_eval(items, 2, NULL, &err));
-    holds(kit->session, ids, 10);
-    holds(other, ids, 6);
+    assert_holds(kit->session, ids, 10);
+    assert_holds(other, ids, 6);
     assert_true(bn_eval(NULL, 0, NULL, &err));
     bn_session_close(other);
 }
@@ -379,15 +379,15 @@ int main(void)
         cmocka_unit_test_setup_teardown(sync_without_a_row_fills_the_cache, setup, teardown),
         cmocka_unit_test_setup_teardown(wrong_calls_are_refused_and_change_nothing, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(too_little_room_is_refused_before_and_after, setup,
-                                        teardown),
+        cmocka_unit_test_setup_teardown(rows_that_are_too_small_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(cancelling_keeps_whole_micro_batches, setup, teardown),
-        cmocka_unit_test_setup_teardown(heads_agree_with_each_other, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_snapshot_continues_as_the_session_would, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_broken_snapshot_is_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(a_snapshot_of_bytes_is_one_of_bytes, setup, teardown),
+        cmocka_unit_test_setup_teardown(request_kinds_agree_with_each_other, setup, teardown),
+        cmocka_unit_test_setup_teardown(loaded_cache_continues_as_the_session_would, setup,
+                                        teardown),
+        cmocka_unit_test_setup_teardown(damaged_saved_cache_is_refused, setup, teardown),
+        cmocka_unit_test_setup_teardown(saved_q8_cache_needs_a_q8_session, setup, teardown),
         cmocka_unit_test_setup_teardown(contexts_beyond_memory_are_refused, setup, teardown),
-        cmocka_unit_test_setup_teardown(batches_are_checked_whole, setup, teardown),
+        cmocka_unit_test_setup_teardown(batch_is_checked_before_it_is_evaluated, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

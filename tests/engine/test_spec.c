@@ -1,11 +1,12 @@
 /*
- * Speculation: the ids are those without it, whatever is drafted and however it is sampled; what is
- * wrong of a draft leaves no trace; the text's own drafts; and when drafting pays.
+ * Speculative decoding: the ids are the same as without it for every draft and every kind of
+ * sampling, and wrong drafts leave nothing in the session. Also the search for drafts and the draft
+ * policy.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
-#include "engine/spec.h"
-#include "engine/spec_draft.h"
+#include "engine/spec/spec.h"
+#include "engine/spec/spec_policy.h"
 #include "tests/engine/test_engine_kit.h"
 
 #include <setjmp.h>
@@ -37,8 +38,7 @@ static int teardown(void **state)
     return 0;
 }
 
-/* A clock on which every pass takes a second, and the drafts' origin: the true continuation, spoilt
- * from some token of each draft on. */
+/* A clock that advances by half a second per call, so that every pass takes the same time. */
 static double seconds;
 static double tick(void)
 {
@@ -46,13 +46,14 @@ static double tick(void)
     return seconds;
 }
 
+/* A source of drafts: the true continuation, but only n_right tokens of each draft are right. */
 struct oracle {
     int32_t ids[N_PROMPT + N_STEPS + SPEC_MAX_DRAFT + 1];
-    size_t n_right; /* of each draft; above SPEC_MAX_DRAFT: all */
+    size_t n_right; /* above SPEC_MAX_DRAFT: all are right */
     size_t n_calls;
 };
 
-static size_t ask_oracle(void *ud, const int32_t *ids, size_t n_ids, int32_t *out, size_t n)
+static size_t draft_from_oracle(void *ud, const int32_t *ids, size_t n_ids, int32_t *out, size_t n)
 {
     struct oracle *o = ud;
     (void)ids;
@@ -71,7 +72,7 @@ static struct sampler *open_sampler(const struct sampler_params *params)
     return s;
 }
 
-/* N_STEPS tokens after the prompt; the context is full then. */
+/* Generate N_STEPS tokens after the prompt, which fills the context. */
 static void generate_plain(const struct sampler_params *params, int32_t *ids)
 {
     struct sampler *sampler = open_sampler(params);
@@ -80,7 +81,7 @@ static void generate_plain(const struct sampler_params *params, int32_t *ids)
     for (size_t n = N_PROMPT; n < N_PROMPT + N_STEPS; n++) {
         struct head_request head;
         struct head_row *row;
-        sampler_head(sampler, ids, n, &head, &row);
+        sampler_request(sampler, ids, n, &head, &row);
         if (!bn_session_sync(s, ids, n, &head, row, NULL, NULL, &err))
             fail_msg("%s", err.text);
         ids[n] = sampler_pick(sampler, row, ids, n);
@@ -99,7 +100,7 @@ static struct spec *open_spec(struct bn_session *s, struct sampler *sampler, enu
                                     .n_vocab = N_VOCAB,
                                     .n_ubatch = 16,
                                     .mode = mode,
-                                    .draft = oracle ? ask_oracle : NULL,
+                                    .draft = oracle ? draft_from_oracle : NULL,
                                     .draft_ud = oracle,
                                     .now = tick};
     if (!spec_open(&cfg, &sp, &err))
@@ -108,24 +109,24 @@ static struct spec *open_spec(struct bn_session *s, struct sampler *sampler, enu
 }
 
 static struct spec_stats check_same(const struct sampler_params *params, struct oracle *oracle,
-                                    const int32_t *wanted)
+                                    const int32_t *expected)
 {
     struct sampler *sampler = open_sampler(params);
     struct bn_session *s = kit_session(&kit, N_PROMPT + N_STEPS);
     struct spec *sp = open_spec(s, sampler, SPEC_ON, oracle);
     int32_t ids[N_PROMPT + N_STEPS];
     struct bn_error err;
-    memcpy(ids, wanted, N_PROMPT * sizeof(*ids));
+    memcpy(ids, expected, N_PROMPT * sizeof(*ids));
     for (size_t n = N_PROMPT; n < N_PROMPT + N_STEPS; n++) {
         size_t n_held;
         if (!spec_step(sp, ids, n, NULL, NULL, &ids[n], &err))
             fail_msg("%s", err.text);
         const int32_t *held = bn_session_ids(s, &n_held);
         assert_true(n_held >= n);
-        assert_memory_equal(held, wanted, size_min(n_held, N_PROMPT + N_STEPS) * sizeof(*held));
+        assert_memory_equal(held, expected, size_min(n_held, N_PROMPT + N_STEPS) * sizeof(*held));
         assert_true(spec_row(sp)->n > 0);
     }
-    assert_memory_equal(ids, wanted, sizeof(ids));
+    assert_memory_equal(ids, expected, sizeof(ids));
     const struct spec_stats stats = spec_stats_of(sp);
     spec_close(sp);
     bn_session_close(s);
@@ -133,7 +134,7 @@ static struct spec_stats check_same(const struct sampler_params *params, struct 
     return stats;
 }
 
-static void ids_are_those_without_speculation(void **state)
+static void ids_are_the_same_as_without_speculation(void **state)
 {
     (void)state;
     static const struct sampler_bias biases[] = {{65, 3.0f}, {66, -2.0f}};
@@ -184,8 +185,8 @@ static void ids_are_those_without_speculation(void **state)
         }
 }
 
-/* Tokens known from a draft are handed out for the ids they follow alone. */
-static void another_text_is_not_answered_from_the_draft(void **state)
+/* Tokens known from a draft are used only if the caller continues the same text. */
+static void another_text_does_not_use_known_tokens(void **state)
 {
     (void)state;
     const struct sampler_params params = {.top_p = 1, .typical = 1, .repeat_penalty = 1};
@@ -200,13 +201,13 @@ static void another_text_is_not_answered_from_the_draft(void **state)
     memcpy(ids, oracle.ids, sizeof(ids));
     for (size_t n = N_PROMPT; n < N_PROMPT + 6; n++)
         assert_true(spec_step(sp, ids, n, NULL, NULL, &next, &err));
-    for (size_t n = 5; n < N_PROMPT + 9; n++) { /* back, and another text */
+    for (size_t n = 5; n < N_PROMPT + 9; n++) { /* shorter, and with another text */
         struct head_request head;
         struct head_row *row = kit_rows(&kit, 1);
         struct bn_session *fresh = kit_session(&kit, N_PROMPT + N_STEPS);
         struct sampler *plain = open_sampler(&params);
         ids[4] = (int32_t)(97 + n % 3);
-        sampler_heads(plain, ids, n, 0, &head);
+        sampler_request_draft(plain, ids, n, 0, &head);
         assert_true(bn_session_sync(fresh, ids, n, &head, row, NULL, NULL, &err));
         assert_true(spec_step(sp, ids, n, NULL, NULL, &next, &err));
         assert_int_equal(next, sampler_pick(plain, row, ids, n));
@@ -219,7 +220,7 @@ static void another_text_is_not_answered_from_the_draft(void **state)
     sampler_close(sampler);
 }
 
-static void a_cancelled_draft_changes_nothing(void **state)
+static void cancelled_draft_changes_nothing(void **state)
 {
     (void)state;
     const struct sampler_params params = {.top_p = 1, .typical = 1, .repeat_penalty = 1};
@@ -255,32 +256,32 @@ static void drafts_continue_the_longest_latest_match(void **state)
     (void)state;
     int32_t out[8];
     const int32_t words[] = {1, 2, 3, 9, 5, 2, 3, 7, 1, 2, 3};
-    assert_int_equal(spec_draft(words, 11, out, 4), 3);
+    assert_int_equal(spec_policy_find(words, 11, out, 4), 3);
     assert_memory_equal(out, ((int32_t[]){9, 5, 2, 3}), 4 * sizeof(*out));
-    assert_int_equal(spec_draft(words + 4, 7, out, 2), 2); /* 2 3 was followed by 7 */
+    assert_int_equal(spec_policy_find(words + 4, 7, out, 2), 2); /* 2 3 was followed by 7 */
     assert_memory_equal(out, ((int32_t[]){7, 1}), 2 * sizeof(*out));
-    const int32_t round[] = {4, 6, 8, 6, 8}; /* goes on into the draft itself */
-    assert_int_equal(spec_draft(round, 5, out, 8), 2);
+    const int32_t round[] = {4, 6, 8, 6, 8}; /* the draft continues itself */
+    assert_int_equal(spec_policy_find(round, 5, out, 8), 2);
     assert_memory_equal(out, ((int32_t[]){6, 8, 6, 8, 6, 8, 6, 8}), sizeof(out));
-    assert_int_equal(spec_draft(words, 3, out, 4), 0); /* 3 is new */
-    assert_int_equal(spec_draft(words, 1, out, 4), 0);
+    assert_int_equal(spec_policy_find(words, 3, out, 4), 0); /* 3 is new */
+    assert_int_equal(spec_policy_find(words, 1, out, 4), 0);
     int32_t same[100] = {0};
-    assert_int_equal(spec_draft(same, 100, out, 8), SPEC_MATCH_MAX);
+    assert_int_equal(spec_policy_find(same, 100, out, 8), SPEC_MATCH_MAX);
 }
 
-/* 8 1 2 3 4 was followed by 6 long ago, and 1 2 3 4 by 5 just now. */
-static void drafts_prefer_the_latest_of_long_matches(void **state)
+/* 8 1 2 3 4 was followed by 6 first, and 1 2 3 4 by 5 later. */
+static void drafts_prefer_the_latest_long_match(void **state)
 {
     (void)state;
     int32_t out[2];
     const int32_t ids[] = {8, 1, 2, 3, 4, 6, 1, 2, 3, 4, 5, 8, 1, 2, 3, 4};
-    assert_int_equal(spec_draft(ids, 16, out, 2), 4);
+    assert_int_equal(spec_policy_find(ids, 16, out, 2), 4);
     assert_memory_equal(out, ((int32_t[]){5, 8}), sizeof(out));
 }
 
-/* Passes of one token take 1, of more tokens `cost` of that. Returns the time of n tokens, of which
- * the first n_wild never follow a match as drafts say and the others always do. */
-static double play(struct spec_policy *p, double cost, size_t n_wild, size_t n)
+/* Simulate decoding n tokens: a pass of one token takes 1 s, a pass with a draft `cost` s. Drafts
+ * for the first n_wild tokens are always wrong, the others always right. Returns the total time. */
+static double simulate(struct spec_policy *p, double cost, size_t n_wild, size_t n)
 {
     double spent = 0;
     for (size_t at = 0; at < n;) {
@@ -302,7 +303,7 @@ static void text_without_repeats_costs_nothing(void **state)
     (void)state;
     struct spec_policy p;
     spec_policy_init(&p, SPEC_AUTO);
-    assert_true(play(&p, 3.0, 1000, 1000) == 1000.0);
+    assert_true(simulate(&p, 3.0, 1000, 1000) == 1000.0);
 }
 
 static void repeating_text_gains(void **state)
@@ -310,7 +311,7 @@ static void repeating_text_gains(void **state)
     (void)state;
     struct spec_policy p;
     spec_policy_init(&p, SPEC_AUTO);
-    assert_true(play(&p, 2.0, 100, 600) < 250.0); /* 100, some to learn, 500 / 8 */
+    assert_true(simulate(&p, 2.0, 100, 600) < 250.0); /* 100, some for learning, and 500 / 8 */
 }
 
 static void drafts_that_cost_too_much_are_not_made(void **state)
@@ -318,11 +319,11 @@ static void drafts_that_cost_too_much_are_not_made(void **state)
     (void)state;
     struct spec_policy p;
     spec_policy_init(&p, SPEC_AUTO);
-    assert_true(play(&p, 20.0, 100, 600) < 600.0 * 1.03 + 20.0);
+    assert_true(simulate(&p, 20.0, 100, 600) < 600.0 * 1.03 + 20.0);
 }
 
-/* Text that turns wild just when drafts have become trusted, again and again. */
-static void traps_stay_within_the_bound(void **state)
+/* The worst text: tokens are predictable only while the policy does not draft. */
+static void loss_stays_within_the_bound(void **state)
 {
     (void)state;
     struct spec_policy p;
@@ -331,7 +332,7 @@ static void traps_stay_within_the_bound(void **state)
     size_t n = 0;
     while (n < 5000) {
         const size_t n_draft = spec_policy_choose(&p, 20, SPEC_MAX_DRAFT);
-        spec_policy_trial(&p, 20, n_draft == 0); /* right for as long as nobody drafts */
+        spec_policy_trial(&p, 20, n_draft == 0);
         spec_policy_pass(&p, n_draft, 0, n_draft > 0 ? 3.0 : 1.0);
         spent += n_draft > 0 ? 3.0 : 1.0;
         n++;
@@ -342,15 +343,15 @@ static void traps_stay_within_the_bound(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(ids_are_those_without_speculation),
-        cmocka_unit_test(another_text_is_not_answered_from_the_draft),
-        cmocka_unit_test(a_cancelled_draft_changes_nothing),
+        cmocka_unit_test(ids_are_the_same_as_without_speculation),
+        cmocka_unit_test(another_text_does_not_use_known_tokens),
+        cmocka_unit_test(cancelled_draft_changes_nothing),
         cmocka_unit_test(drafts_continue_the_longest_latest_match),
-        cmocka_unit_test(drafts_prefer_the_latest_of_long_matches),
+        cmocka_unit_test(drafts_prefer_the_latest_long_match),
         cmocka_unit_test(text_without_repeats_costs_nothing),
         cmocka_unit_test(repeating_text_gains),
         cmocka_unit_test(drafts_that_cost_too_much_are_not_made),
-        cmocka_unit_test(traps_stay_within_the_bound),
+        cmocka_unit_test(loss_stays_within_the_bound),
     };
     return cmocka_run_group_tests_name("spec", tests, setup, teardown);
 }

@@ -1,5 +1,6 @@
 /*
- * What every fuzz target defines: one input in, no crash, no leak, no long loop. The result is 0.
+ * The function that each fuzz target defines. It processes one input and returns 0. A crash, a leak
+ * or a very long run is a failure.
  */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H

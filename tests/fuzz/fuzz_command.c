@@ -1,7 +1,8 @@
 /*
- * What a person enters. First byte even: a line at the prompt, which must be a message or a command
- * that lies within it. Odd: words of a command line with zero bytes between them, which are taken
- * or refused with a sentence.
+ * Input of the user. If the first byte is even, the rest is a line at the prompt. It must be parsed
+ * as a message or a command, and all parts of the result must be inside the line. If it is odd, the
+ * rest is a command line with words that end at zero bytes. It must be accepted, or refused with a
+ * message.
  */
 #include "app/common/slash.h"
 #include "app/options/chat_options.h"
@@ -12,13 +13,13 @@
 
 #define WORDS_MAX 64
 
-static void hold(bool true_for_all)
+static void check(bool true_for_all)
 {
     if (!true_for_all)
         abort();
 }
 
-static bool lies_within(struct bn_str part, struct bn_str whole)
+static bool is_inside(struct bn_str part, struct bn_str whole)
 {
     return part.n_bytes == 0 || (part.ptr >= whole.ptr && part.n_bytes <= whole.n_bytes &&
                                  (size_t)(part.ptr - whole.ptr) <= whole.n_bytes - part.n_bytes);
@@ -27,15 +28,15 @@ static bool lies_within(struct bn_str part, struct bn_str whole)
 static void check_entry(struct bn_str entry)
 {
     const struct slash s = slash_parse(entry);
-    hold(lies_within(s.name, entry) && lies_within(s.text, entry));
+    check(is_inside(s.name, entry) && is_inside(s.text, entry));
     if (s.kind == SLASH_COMMAND) {
-        hold(entry.ptr[0] == '/');
-        hold(s.name.n_bytes == 0 || !memchr(s.name.ptr, '/', s.name.n_bytes));
-        hold(!memchr(entry.ptr, '\n', entry.n_bytes) || entry.ptr[entry.n_bytes - 1] == '\n');
+        check(entry.ptr[0] == '/');
+        check(s.name.n_bytes == 0 || !memchr(s.name.ptr, '/', s.name.n_bytes));
+        check(!memchr(entry.ptr, '\n', entry.n_bytes) || entry.ptr[entry.n_bytes - 1] == '\n');
     } else {
-        hold(s.name.n_bytes == 0);
+        check(s.name.n_bytes == 0);
     }
-    hold(s.kind != SLASH_NOTHING || s.text.n_bytes == 0);
+    check(s.kind != SLASH_NOTHING || s.text.n_bytes == 0);
 }
 
 static void check_words(const char *bytes, size_t n_bytes)
@@ -45,7 +46,7 @@ static void check_words(const char *bytes, size_t n_bytes)
     struct options *o;
     struct bn_error err = {0};
     char *copy = malloc(n_bytes + 1);
-    hold(copy && chat_options_open(&o, &err));
+    check(copy && chat_options_open(&o, &err));
     if (n_bytes > 0)
         memcpy(copy, bytes, n_bytes);
     copy[n_bytes] = '\0';
@@ -54,9 +55,9 @@ static void check_words(const char *bytes, size_t n_bytes)
     if (options_parse(o, argc, argv, &err)) {
         size_t n_words;
         (void)options_words(o, &n_words);
-        hold(n_words < (size_t)argc);
+        check(n_words < (size_t)argc);
     } else {
-        hold(err.code == BN_EARG && err.text[0]);
+        check(err.code == BN_EARG && err.text[0]);
     }
     options_close(o);
     free(copy);

@@ -2,7 +2,7 @@
  * Any bytes as a model file: metadata is read in every way there is, tensors are found, and the
  * first rows of each linear layer decoded. Whatever opens must be safe to read.
  */
-#include "engine/gguf/gguf_file.h"
+#include "engine/file_gguf.h"
 #include "engine/model/model.h"
 #include "tests/fuzz/fuzz.h"
 

@@ -1,7 +1,8 @@
 /*
- * Answers on their way to a terminal, any bytes. First byte: the width, and whether words wrap. Cut
- * into pieces anywhere the text must give the same bytes; without its looks it must be the text
- * without looks; and the scrolling transcript must hold the same letters.
+ * The output of answers on a terminal. The first byte of an input is the width and whether words
+ * wrap, the rest is the text. Three checks: text that arrives in pieces gives the same bytes; the
+ * output without its colour marks is the output with colours off; the scrolling transcript has the
+ * same letters.
  */
 #include "app/terminal/text/flow.h"
 #include "app/terminal/text/scroll.h"
@@ -13,7 +14,7 @@
 static const struct flow_paint paint = {
     {"\001n", "\001h", "\001b", "\001c", "\001k", "\001f", "\001m", "\001d"}};
 
-static void hold(bool true_for_all)
+static void check(bool true_for_all)
 {
     if (!true_for_all)
         abort();
@@ -28,15 +29,15 @@ static void run(struct bn_str text, size_t piece, uint8_t kind, const struct flo
     for (size_t at = 0; at < text.n_bytes; at += piece) {
         const size_t n = text.n_bytes - at < piece ? text.n_bytes - at : piece;
         flow_add(&f, (struct bn_str){text.ptr + at, n}, out);
-        hold(f.column <= f.columns || f.columns == 1);
-        hold(flow_held(&f) <= text.n_bytes);
+        check(f.column <= f.columns || f.columns == 1);
+        check(flow_held(&f) <= text.n_bytes);
     }
     flow_flush(&f, out);
     flow_plain(&f, out);
     flow_finish(&f);
 }
 
-/* What is shown, without looks (two bytes each here), blanks and line ends. */
+/* The text without colour marks (two bytes each, as in `paint`), blanks and line ends. */
 static void add_letters(struct bn_str text, struct strbuf *out)
 {
     for (size_t i = 0; i < text.n_bytes; i++) {
@@ -71,7 +72,7 @@ static void check_scroll(struct bn_str text, uint8_t kind, const struct strbuf *
     scroll_end(&s);
     for (size_t i = 0; i < s.n_rows; i++)
         add_letters(scroll_row(&s, i), &shown);
-    hold(equal(&shown, letters));
+    check(equal(&shown, letters));
     strbuf_finish(&shown);
     scroll_finish(&s);
 }
@@ -86,8 +87,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     run(text, 1 + bytes[0] % 7, bytes[0], &paint, &cut);
     run(text, n_bytes, bytes[0], NULL, &plain);
     strip(strbuf_str(&whole), &stripped);
-    hold(equal(&whole, &cut));
-    hold(equal(&stripped, &plain));
+    check(equal(&whole, &cut));
+    check(equal(&stripped, &plain));
     add_letters(strbuf_str(&whole), &letters);
     check_scroll(text, bytes[0], &letters);
     strbuf_finish(&whole);

@@ -1,8 +1,9 @@
 /*
- * A hostile session file: it is refused with a sentence and leaves nothing behind, or what was read
- * is written and read again to the same conversation.
+ * A hostile saved chat. It must be refused with a message and an empty transcript, or the
+ * conversation that was read must be the same after writing and reading it again.
  *
- * The vocabulary is 256 bytes, so that ids can say any text. Files, because store.h reads files.
+ * The vocabulary has one token for each byte, so that token ids can encode any text. The input goes
+ * through a file because store.h reads files only.
  */
 #include "app/chat/conversation/store.h"
 #include "tests/fuzz/fuzz.h"
@@ -13,7 +14,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static void hold(bool true_for_all)
+static void check(bool true_for_all)
 {
     if (!true_for_all)
         abort();
@@ -21,13 +22,13 @@ static void hold(bool true_for_all)
 
 static void check_same(const struct transcript_state *a, const struct transcript_state *b)
 {
-    hold(a->n == b->n && a->n_skipped == b->n_skipped && bn_str_equal(a->system, b->system));
+    check(a->n == b->n && a->n_skipped == b->n_skipped && bn_str_equal(a->system, b->system));
     for (size_t i = 0; i < a->n; i++) {
         const struct answer *x = &a->items[i]->answer, *y = &b->items[i]->answer;
-        hold(bn_str_equal(a->items[i]->user, b->items[i]->user));
-        hold(x->finish == y->finish && x->n_ids == y->n_ids);
-        hold(x->n_ids == 0 || memcmp(x->ids, y->ids, x->n_ids * sizeof(*x->ids)) == 0);
-        hold(bn_str_equal(x->text, y->text));
+        check(bn_str_equal(a->items[i]->user, b->items[i]->user));
+        check(x->finish == y->finish && x->n_ids == y->n_ids);
+        check(x->n_ids == 0 || memcmp(x->ids, y->ids, x->n_ids * sizeof(*x->ids)) == 0);
+        check(bn_str_equal(x->text, y->text));
     }
 }
 
@@ -37,12 +38,12 @@ static void check_session(const struct store *store, const char *path)
     struct store_reading reading;
     struct bn_error err = {0};
     if (!store_read(store, path, &first, &reading, &err)) {
-        hold(err.code == BN_EFORMAT && err.text[0] && first.now.n == 0);
+        check(err.code == BN_EFORMAT && err.text[0] && first.now.n == 0);
         return;
     }
-    hold(reading.n_retokenised <= reading.n_answers && reading.n_answers <= first.now.n);
-    hold(store_write(store, &first.now, path, &err));
-    hold(store_read(store, path, &second, &reading, &err));
+    check(reading.n_retokenised <= reading.n_answers && reading.n_answers <= first.now.n);
+    check(store_write(store, &first.now, path, &err));
+    check(store_read(store, path, &second, &reading, &err));
     check_same(&first.now, &second.now);
     transcript_finish(&first);
     transcript_finish(&second);
@@ -50,18 +51,18 @@ static void check_session(const struct store *store, const char *path)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
-    static struct tokenizer *t; /* made once: it is never changed */
+    static struct tokenizer *t; /* opened once for all inputs: it is constant */
     const struct made_vocab made = {.model = "gpt2", .pre = "gpt-2"};
     struct bn_error err;
     char path[64] = "/tmp/fuzz-session-XXXXXX";
     if (!t)
         t = made_open(&made, NULL, &err);
-    hold(t != NULL);
+    check(t != NULL);
     const struct store store = {.tokenizer = t, .model_name = "m"};
     const int fd = mkstemp(path);
     FILE *f = fd >= 0 ? fdopen(fd, "wb") : NULL;
-    hold(f && fwrite(bytes, 1, n_bytes, f) == n_bytes && fclose(f) == 0);
+    check(f && fwrite(bytes, 1, n_bytes, f) == n_bytes && fclose(f) == 0);
     check_session(&store, path);
-    (void)unlink(path); /* ours */
+    (void)unlink(path);
     return 0;
 }

@@ -1,11 +1,11 @@
 /*
- * A hostile KV snapshot against a tiny model: it is refused with a sentence and the session is
- * empty again, or it is taken up and the next token can be computed from it.
+ * A hostile KV snapshot for a tiny model. It must be refused with a message and leave the session
+ * empty, or be loaded so that the next token can be computed.
  *
- * The first byte of an input says what of the rest is put right before the file is read, so that
- * hostile bytes get past the checks before them: 1 mark, model and version; 2 the token ids; 4 the
- * sum at the end; 8 all that follows the last byte of the input. What is right is taken from a
- * snapshot written once.
+ * The first byte of an input selects fields that are overwritten with correct values, so that the
+ * other bytes pass the earlier checks: 1 mark, model and version; 2 token ids; 4 the checksum at
+ * the end; 8 everything after the last byte of the input. The correct values come from a snapshot
+ * that is written once.
  */
 #include "app/chat/answer/snapshot.h"
 #include "engine/base/hash.h"
@@ -18,13 +18,13 @@
 #include <string.h>
 #include <unistd.h>
 
-#define N_SAVED 6                                   /* even: then all parts are whole 8 bytes */
-#define N_PROMPT 8                                  /* what the conversation reads in all */
-#define HEAD_BYTES 72                               /* mark, fingerprint, version */
-#define IDS_END (80 + 2 * 4 * N_SAVED + 32 + 8 + 8) /* the ids twice: ours, the session's */
+#define N_SAVED 6       /* even, so that all fields are multiples of 8 bytes */
+#define N_PROMPT 8      /* tokens of the conversation */
+#define HEADER_BYTES 72 /* mark, fingerprint, version */
+#define IDS_END (80 + 2 * 4 * N_SAVED + 32 + 8 + 8) /* the ids of the snapshot and of the session */
 #define MAX_FILE (1 << 20)
 
-enum put_right { RIGHT_HEAD = 1, RIGHT_IDS = 2, RIGHT_SUM = 4, RIGHT_REST = 8 };
+enum repaired { REPAIR_HEADER = 1, REPAIR_IDS = 2, REPAIR_SUM = 4, REPAIR_REST = 8 };
 
 static const int32_t prompt[N_PROMPT] = {'a', 'b', 'c', 'd', 'e', 'f', 'g', 'h'};
 
@@ -32,28 +32,28 @@ static struct {
     struct synth_model model;
     struct generator *g;
     char path[64];
-    uint8_t *right; /* (n_right) a whole snapshot of the first N_SAVED ids */
+    uint8_t *right; /* (n_right) a correct snapshot of the first N_SAVED ids */
     size_t n_right;
 } made;
 
-static void hold(bool always)
+static void check(bool true_for_all)
 {
-    if (!always)
+    if (!true_for_all)
         abort();
 }
 
-static void forget_file(void)
+static void delete_file(void)
 {
-    (void)unlink(made.path); /* ours */
+    (void)unlink(made.path);
 }
 
 static void write_file(const uint8_t *bytes, size_t n_bytes)
 {
     FILE *f = fopen(made.path, "wb");
-    hold(f && fwrite(bytes, 1, n_bytes, f) == n_bytes && fclose(f) == 0);
+    check(f && fwrite(bytes, 1, n_bytes, f) == n_bytes && fclose(f) == 0);
 }
 
-/* As docs/session-format.md says, for a file whose parts are whole 8 bytes. */
+/* The checksum of docs/session-format.md, for a file of whole 8-byte words. */
 static uint64_t sum_of(const uint8_t *bytes, size_t n_bytes)
 {
     uint64_t sum = 0;
@@ -66,17 +66,17 @@ static uint64_t sum_of(const uint8_t *bytes, size_t n_bytes)
     return sum;
 }
 
-/* What is right must be taken, or no input would get far. */
+/* The correct snapshot must be accepted. Otherwise no input would pass the first checks. */
 static void check_right(void)
 {
     struct snapshot_result result;
     struct bn_error err;
     uint64_t sum;
     memcpy(&sum, made.right + made.n_right - 8, 8);
-    hold(sum == sum_of(made.right, made.n_right - 8));
+    check(sum == sum_of(made.right, made.n_right - 8));
     generator_cut(made.g, 0);
-    hold(snapshot_read(made.g, made.model.file, prompt, N_PROMPT, made.path, NULL, &result, &err));
-    hold(result.n_tokens == N_SAVED);
+    check(snapshot_read(made.g, made.model.file, prompt, N_PROMPT, made.path, NULL, &result, &err));
+    check(result.n_tokens == N_SAVED);
 }
 
 static void make(void)
@@ -86,30 +86,30 @@ static void make(void)
     struct snapshot_result result;
     struct bn_error err;
     int32_t next;
-    spec.n_layers = spec.n_kv_heads = 1; /* a block of the cache is 16 kB then */
+    spec.n_layers = spec.n_kv_heads = 1; /* a block of the cache has 16 kB */
     (void)snprintf(made.path, sizeof(made.path), "/tmp/fuzz-snapshot-%ld", (long)getpid());
-    hold(synth_open(&spec, &made.model, &err));
-    hold(generator_open(made.model.file, &cfg, N_PROMPT + 2, &made.g, &err));
+    check(synth_open(&spec, &made.model, &err));
+    check(generator_open(made.model.file, &cfg, N_PROMPT + 2, &made.g, &err));
     const struct bn_control control = {0};
-    hold(generator_step(made.g, prompt, N_SAVED, &control, NULL, &next, &err));
-    hold(snapshot_write(made.g, made.model.file, prompt, N_SAVED, made.path, NULL, &result, &err));
+    check(generator_step(made.g, prompt, N_SAVED, &control, NULL, &next, &err));
+    check(snapshot_write(made.g, made.model.file, prompt, N_SAVED, made.path, NULL, &result, &err));
     made.n_right = (size_t)result.n_bytes;
     made.right = malloc(made.n_right);
     FILE *f = fopen(made.path, "rb");
-    hold(made.right && f && fread(made.right, 1, made.n_right, f) == made.n_right);
-    (void)fclose(f); /* only read */
-    (void)atexit(forget_file);
+    check(made.right && f && fread(made.right, 1, made.n_right, f) == made.n_right);
+    (void)fclose(f);
+    (void)atexit(delete_file);
     check_right();
 }
 
-static void put_right(uint8_t *bytes, size_t n_bytes, unsigned what)
+static void repair(uint8_t *bytes, size_t n_bytes, unsigned fields)
 {
-    if (what & RIGHT_HEAD)
-        memcpy(bytes, made.right, size_min(n_bytes, HEAD_BYTES));
-    if ((what & RIGHT_IDS) && n_bytes > HEAD_BYTES)
-        memcpy(bytes + HEAD_BYTES, made.right + HEAD_BYTES,
-               size_min(n_bytes, IDS_END) - HEAD_BYTES);
-    if ((what & RIGHT_SUM) && n_bytes >= 8) {
+    if (fields & REPAIR_HEADER)
+        memcpy(bytes, made.right, size_min(n_bytes, HEADER_BYTES));
+    if ((fields & REPAIR_IDS) && n_bytes > HEADER_BYTES)
+        memcpy(bytes + HEADER_BYTES, made.right + HEADER_BYTES,
+               size_min(n_bytes, IDS_END) - HEADER_BYTES);
+    if ((fields & REPAIR_SUM) && n_bytes >= 8) {
         const uint64_t sum = sum_of(bytes, n_bytes - 8);
         memcpy(bytes + n_bytes - 8, &sum, 8);
     }
@@ -126,11 +126,11 @@ static void check_read(void)
     const bool ok =
         snapshot_read(made.g, made.model.file, prompt, N_PROMPT, made.path, NULL, &result, &err);
     const int32_t *held = generator_ids(made.g, &n_held);
-    hold(ok || (err.text[0] && n_held == 0));
-    hold(n_held == result.n_tokens || !ok);
-    hold(n_held == 0 || memcmp(held, prompt, n_held * sizeof(*held)) == 0);
-    if (n_held > 0) /* a damaged cache may give any token, or say why there is none */
-        hold(generator_step(made.g, prompt, N_PROMPT, &control, NULL, &next, &err) || err.text[0]);
+    check(ok || (err.text[0] && n_held == 0));
+    check(n_held == result.n_tokens || !ok);
+    check(n_held == 0 || memcmp(held, prompt, n_held * sizeof(*held)) == 0);
+    if (n_held > 0) /* a damaged cache may give any token or an error with a message */
+        check(generator_step(made.g, prompt, N_PROMPT, &control, NULL, &next, &err) || err.text[0]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
@@ -140,13 +140,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     if (n_bytes == 0 || n_bytes > MAX_FILE)
         return 0;
     const size_t n_own = n_bytes - 1;
-    const size_t n = bytes[0] & RIGHT_REST ? size_max(n_own, made.n_right) : n_own;
-    uint8_t *copy = malloc(n + 1); /* one more: n may be 0 */
-    hold(copy != NULL);
+    const size_t n = bytes[0] & REPAIR_REST ? size_max(n_own, made.n_right) : n_own;
+    uint8_t *copy = malloc(n + 1); /* + 1 because n may be 0 */
+    check(copy != NULL);
     if (n > n_own)
         memcpy(copy, made.right, n);
     memcpy(copy, bytes + 1, n_own);
-    put_right(copy, n, bytes[0]);
+    repair(copy, n, bytes[0]);
     write_file(copy, n);
     free(copy);
     check_read();

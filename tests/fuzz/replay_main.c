@@ -1,8 +1,7 @@
 /*
- * Feeds every file named on the command line, and every file of a folder named there, to a fuzz
- * target: so any compiler replays the seeds, and the inputs that once failed, as an ordinary test.
- *
- * No file at all is a failure: a test that read nothing has shown nothing.
+ * main() of a fuzz target without libFuzzer. Runs the target on each file of the command line, and
+ * on each file in a folder of the command line. So any compiler can replay seeds and inputs that
+ * once failed as an ordinary test. It is a failure if there is no file.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -22,15 +21,15 @@ static enum replayed replay_file(const char *path)
     if (fseek(file, 0, SEEK_END) == 0) {
         const long n = ftell(file);
         rewind(file);
-        /* malloc of exactly n: a sanitizer sees the first byte read past the end. */
+        /* Exactly n bytes, so that a sanitizer reports a read past the end. */
         bytes = n >= 0 ? malloc((size_t)n ? (size_t)n : 1) : NULL;
         if (bytes && fread(bytes, 1, (size_t)n, file) == (size_t)n) {
-            (void)LLVMFuzzerTestOneInput(bytes, (size_t)n); /* 0 or -1, neither is a verdict */
+            (void)LLVMFuzzerTestOneInput(bytes, (size_t)n);
             result = REPLAYED;
         }
     }
     free(bytes);
-    (void)fclose(file); /* opened for reading: nothing to lose */
+    (void)fclose(file);
     return result;
 }
 
@@ -54,7 +53,7 @@ int main(int argc, char **argv)
         DIR *folder = opendir(argv[i]);
         if (folder) {
             n_replayed += replay_folder(argv[i], folder);
-            (void)closedir(folder); /* read only */
+            (void)closedir(folder);
         } else if (replay_file(argv[i]) == REPLAYED) {
             n_replayed++;
         } else {

@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """
-lint.py ROOT: the rules of docs/STYLE.md over the tree. Prints PATH:LINE: RULE: SENTENCE for each
-offence and the files beyond the preferred length; exits 1 if there was an offence.
+lint.py ROOT: check the tree against docs/STYLE.md. Prints PATH:LINE: RULE: SENTENCE for each
+offence, and a note for each file over the preferred length. Exits 1 if there is an offence.
 
-Looks at source and build files; test data, pictures and build directories are skipped.
+Source and build files are checked. Test data, pictures and build directories are skipped.
 """
 import os
 import sys
@@ -14,12 +14,12 @@ from lint_source import Source
 SOURCES = ('.c', '.h', '.cu', '.cuh', '.py', '.sh', '.md', 'meson.build', 'meson_options.txt',
            'include_table.txt')
 SCRIPTS = ('.ci/run',)
-# Bytes that are exact on purpose.
+# Test inputs, which must keep their exact bytes.
 DATA = ('tests/fuzz/seeds/', 'tests/golden/')
 
 
 def walk(root):
-    """Paths from the root of everything that the rules read, sorted."""
+    """Sorted paths, relative to the root, of the files that the rules check."""
     found = []
     for folder, names, files in os.walk(root):
         names[:] = [n for n in names if n not in ('.git', '__pycache__', 'cases', 'seeds') and
@@ -43,7 +43,7 @@ def check(sources, table):
             for line, sentence in rule(src, table):
                 yield src.path, line, name, sentence
     for name, rule in lint_rules.TREE_RULES.items():
-        for path, line, sentence in rule(sources):
+        for path, line, sentence in rule(sources, table):
             yield path, line, name, sentence
 
 
@@ -54,9 +54,8 @@ def long_files(sources):
             yield len(src.lines), src.path
 
 
-def read_table():
-    here = os.path.dirname(os.path.abspath(__file__))
-    with open(os.path.join(here, 'include_table.txt'), encoding='utf-8') as file:
+def read_table(root):
+    with open(os.path.join(root, 'tests/lint/include_table.txt'), encoding='utf-8') as file:
         return lint_rules.load_table(file.read())
 
 
@@ -64,11 +63,11 @@ def main():
     root = sys.argv[1]
     sources = [read(root, path) for path in walk(root)]
     n_offences = 0
-    for path, line, rule, sentence in check(sources, read_table()):
+    for path, line, rule, sentence in check(sources, read_table(root)):
         print(f'{path}:{line}: {rule}: {sentence}')
         n_offences += 1
     for n, path in sorted(long_files(sources), reverse=True):
-        print(f'note: {path} has {n} lines: is a room missing?')
+        print(f'note: {path} has {n} lines, more than preferred; consider splitting it')
     print(f'{len(sources)} files, {n_offences} offences')
     return 1 if n_offences or not sources else 0
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
 """
-lint_headers.py ROOT COMPILER...: every header compiles on its own, and twice in one file.
+lint_headers.py ROOT COMPILER...: each header compiles alone, and when it is included twice.
 
-Headers of one instruction set or of CUDA need their own compiler flags and are skipped.
+Headers of one instruction set or of CUDA need compiler flags of their own and are skipped.
 """
 import os
 import subprocess
@@ -16,7 +16,7 @@ SKIPPED = ('engine/cpu/x86/', 'engine/cpu/arm/', 'engine/cuda/')
 
 
 def compiles(root, compiler, header):
-    """The compiler's complaint about a file that includes `header` twice, '' if there is none."""
+    """The compiler's errors for a file that includes `header` twice, '' if there are none."""
     with tempfile.TemporaryDirectory() as folder:
         unit = os.path.join(folder, 'unit.c')
         with open(unit, 'w', encoding='utf-8') as file:
@@ -31,11 +31,11 @@ def main():
     headers = [p for p in walk(root) if p.endswith('.h') and not p.startswith(SKIPPED)]
     bad = 0
     for header in headers:
-        complaint = compiles(root, compiler, header)
-        if complaint:
-            print(f'{header} does not compile on its own:\n{complaint}')
+        errors = compiles(root, compiler, header)
+        if errors:
+            print(f'{header} does not compile alone:\n{errors}')
             bad += 1
-    print(f'{len(headers)} headers, {bad} do not compile on their own')
+    print(f'{len(headers)} headers, {bad} do not compile alone')
     return 1 if bad or not headers else 0
 
 

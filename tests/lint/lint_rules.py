@@ -1,7 +1,8 @@
 """
-The rules. Each is a generator of (line, sentence) for one file, or of (path, line, sentence) for
-the whole tree; RULES and TREE_RULES name them. Limits are those of docs/STYLE.md.
+The rules of docs/STYLE.md. A rule is a generator of (line, sentence) for one file, or of
+(path, line, sentence) for the whole tree. RULES and TREE_RULES list them by name.
 """
+import collections
 import fnmatch
 import os
 import re
@@ -9,17 +10,19 @@ import re
 from lint_source import parameters
 
 MAX_COLUMNS, MAX_PYTHON_COLUMNS = 100, 120
-MAX_FILE, WARN_FILE = 800, 300
-MAX_HEADER, WARN_HEADER = 250, 120
+MAX_DOC_COLUMNS = 120
+MAX_FILE, WARN_FILE = 800, 450
+MAX_HEADER, WARN_HEADER = 250, 200
 MAX_FUNCTION, MAX_KERNEL = 80, 150
-MAX_PARAMETERS = 7  # the error that comes last is not counted
+MAX_FOLDER_FILES = 24  # .c and .h files
+MAX_PARAMETERS = 7  # a last parameter "struct bn_error *err" is not counted
 MAX_NAME = 32
-MAX_TEST_NAME = 60  # a test is named for its fact
-OPENING = (3, 15)  # lines with their delimiters at least, lines of text at most
+MAX_TEST_NAME = 60  # the name of a test is a sentence
+OPENING = (3, 15)  # at least 3 lines with the delimiters, at most 15 lines of text
 
 LIBRARIES = ('engine/', 'tokenizer/', 'templates/')
 KERNELS = ('engine/cpu/', 'engine/cuda/')
-# Names that other people's headers, or file names, chose.
+# Names from foreign headers, and include guards, which follow the file name.
 FOREIGN_NAMES = re.compile(r'_mm|__|pcre2_|PCRE2_|rl_|json_|JSON_|cu(da)?[A-Z]|CU_|programmatic|LLVMFuzzer|'
                            r'v\w+_[sufp]\d+$|[A-Z0-9_]+_H$')
 
@@ -33,7 +36,10 @@ def from_root(path):
 
 
 def load_table(text):
-    """{'include': {owner: [allowed]}, 'foreign': {...}, 'words': {...}}"""
+    """
+    {'include': {owner: [allowed]}, 'foreign': {...}, 'words': {...}}, one item for each [section].
+    A value @NAME is replaced by the values of @NAME in the section [lists].
+    """
     table, section = {}, None
     for line in text.split('\n'):
         line = line.split('#')[0].strip()
@@ -41,7 +47,8 @@ def load_table(text):
             section = table.setdefault(line[1:-1], {})
         elif line:
             key, value = line.split(':')
-            section[key.strip()] = value.split()
+            lists = table.get('lists', {})
+            section[key.strip()] = [v for word in value.split() for v in lists.get(word, [word])]
     return table
 
 
@@ -67,10 +74,10 @@ def rule_foreign(src, table):
     if not src.is_c:
         return
     for line, kind, path in src.includes():
-        for pattern, rooms in table['foreign'].items():
+        for pattern, folders in table['foreign'].items():
             matches = kind == '<' and fnmatch.fnmatchcase(path, pattern)
-            if matches and not starts_with(src.path, rooms):
-                yield line, f'<{path}> belongs in {" ".join(rooms)}'
+            if matches and not starts_with(src.path, folders):
+                yield line, f'<{path}> is allowed only in: {" ".join(folders)}'
 
 
 def rule_words(src, table):
@@ -79,10 +86,10 @@ def rule_words(src, table):
     words = '|'.join(table['words'])
     for n, line in enumerate(src.code.split('\n'), 1):
         for m in re.finditer(rf'(?<![\w.])(?<!->)({words})\b', line):
-            rooms = table['words'][m.group(1)]
+            folders = table['words'][m.group(1)]
             called = re.match(r'\s*\(', line[m.end():]) or m.group(1) in ('stdout', 'stderr')
-            if called and not starts_with(src.path, rooms):
-                yield n, f'{m.group(1)} may stand in: {" ".join(rooms)}'
+            if called and not starts_with(src.path, folders):
+                yield n, f'{m.group(1)} is allowed only in: {" ".join(folders)}'
 
 
 def rule_openmp(src, _table):
@@ -90,11 +97,11 @@ def rule_openmp(src, _table):
         return
     for n, line in enumerate(src.code.split('\n'), 1):
         if re.match(r'\s*#\s*pragma\s+omp\b', line) or re.search(r'_Pragma\s*\(\s*"omp', line):
-            yield n, 'OpenMP belongs in engine/cpu/'
+            yield n, 'OpenMP is allowed only in engine/cpu/'
 
 
 def is_mutable(head):
-    """A variable that can be written: no const on the object itself."""
+    """Whether a declared variable can be written: the object itself is not const."""
     head = re.sub(r'\[[^\]]*\]', '', head.split('=')[0])
     head = re.sub(r'\b(_Alignas|__attribute__)\s*\((?:[^()]|\([^()]*\))*\)', '', head)
     if re.search(r'\(\s*\*', head):
@@ -171,6 +178,27 @@ def rule_columns(src, table):
             yield n, f'{len(line)} columns, {limit} at most'
 
 
+def rule_doc_columns(src, table):
+    """Tables, lines with a link and code blocks may be longer: they often cannot be broken."""
+    if not src.path.endswith('.md') or src.path in table.get('doc_columns', {}):
+        return
+    fenced = False
+    for n, line in enumerate(src.lines, 1):
+        fenced ^= line.lstrip().startswith('```')
+        is_code = fenced or line.startswith('    ')
+        if len(line) > MAX_DOC_COLUMNS and not (is_code or line.startswith('|') or '](' in line or '://' in line):
+            yield n, f'{len(line)} columns, {MAX_DOC_COLUMNS} at most'
+
+
+def rule_test_imports(src, _table):
+    if not src.path.startswith('tests/') or not src.path.endswith('.py'):
+        return
+    for n, line in enumerate(src.lines, 1):
+        m = re.match(r'(?:from|import)\s+(?:\w+\.)*(test_\w+)', line)
+        if m:
+            yield n, f'a test imports {m.group(1)}: move what they share to a support module'
+
+
 def rule_names(src, _table):
     if not src.is_c:
         return
@@ -193,7 +221,7 @@ def rule_opening(src, _table):
     lines = m.group().count('\n') + 1
     text = sum(1 for line in m.group().split('\n') if line.strip() not in ('/*', '*/', '*'))
     if lines < OPENING[0] or text > OPENING[1]:
-        yield 1, f'opening comment of {text} lines: 3 to {OPENING[1]}'
+        yield 1, f'opening comment of {text} lines, 3 to {OPENING[1]} allowed'
 
 
 def rule_blanks(src, _table):
@@ -211,7 +239,7 @@ def rule_ascii(src, _table):
         return
     for n, line in enumerate(src.lines, 1):
         if not line.isascii():
-            yield n, 'a character beyond ASCII: write it as an escape'
+            yield n, 'a character outside ASCII: write it as an escape'
 
 
 TICKETS = re.compile(r'\b(TODO|FIXME|XXX|HACK)\b|\b([Ii]ssue|ticket|PR)\s*#?\d+|'
@@ -226,7 +254,7 @@ def rule_tickets(src, _table):
         comment = line if src.is_c else line.partition('# ')[2]
         m = (TICKETS_C if src.is_c else TICKETS).search(comment)
         if m:
-            yield n, f'"{m.group()}": no tickets, dates or to-dos'
+            yield n, f'"{m.group()}": no tickets, dates or TODO comments'
 
 
 def rule_shell(src, _table):
@@ -235,18 +263,18 @@ def rule_shell(src, _table):
         yield 1, 'no `set -eu`'
 
 
-def tree_rule_unique(sources):
+def tree_rule_unique(sources, _table):
     seen = {}
     for src in sources:
         name = os.path.basename(src.path)
         if not name.endswith(('.c', '.h', '.cu', '.cuh', '.py', '.sh')):
             continue
         if name in seen:
-            yield src.path, 1, f'the name is taken by {seen[name]}'
+            yield src.path, 1, f'{seen[name]} has the same file name'
         seen.setdefault(name, src.path)
 
 
-def tree_rule_links(sources):
+def tree_rule_links(sources, _table):
     paths = {src.path for src in sources}
     for src in sources:
         if not src.path.endswith('.md'):
@@ -257,12 +285,56 @@ def tree_rule_links(sources):
                     yield src.path, n, f'links to {target}, which does not exist'
 
 
+def function_name(head):
+    """The name of the function that a chunk declares or defines, or None for anything else."""
+    head = re.sub(r'__attribute__\s*\(\(.*?\)\)', '', head, flags=re.S)
+    m = re.search(r'\b([a-z_]\w*)\s*\(', head)
+    is_function = m and '=' not in head and not re.match(r'\s*(typedef|static|_Static_assert)\b', head)
+    return m.group(1) if is_function else None
+
+
+def tree_rule_prototype(sources, table):
+    """A test may define a function of the product again, to replace it when the test is linked."""
+    exceptions = table.get('prototypes', {})
+    declared = collections.defaultdict(set)
+    for src in sources:
+        for chunk in src.chunks() if src.is_header else ():
+            name = chunk.body is None and function_name(chunk.head)
+            if name:
+                declared[name].add(src.path)
+    for src in sources:
+        if not src.is_c or src.is_header:
+            continue
+        allowed = [h for owner, headers in exceptions.items() if src.path.startswith(owner) for h in headers]
+        for chunk in src.chunks():
+            name = chunk.body is not None and function_name(chunk.head)
+            for header in sorted(declared.get(name, ())):
+                replaces = src.path.startswith('tests/') and not header.startswith('tests/')
+                is_near = os.path.dirname(header) == os.path.dirname(src.path)
+                if not (is_near or replaces or starts_with(header, allowed)):
+                    yield src.path, chunk.line, f'{name} is declared in another folder: {header}'
+
+
+def tree_rule_folder_files(sources, table):
+    exceptions = table.get('folder_files', {})
+    folders = collections.Counter(
+        os.path.dirname(src.path) + '/' for src in sources if src.path.endswith(('.c', '.h')))
+    for folder, n in sorted(folders.items()):
+        limit = max([MAX_FOLDER_FILES] + [int(n) for n in exceptions.get(folder, ())])
+        if n > limit and not folder.startswith('engine/cpu/'):
+            yield folder, 0, f'{n} .c and .h files in one folder, {limit} at most'
+
+
 RULES = {
     'include': rule_include, 'include-root': rule_include_root, 'foreign': rule_foreign,
     'words': rule_words, 'openmp': rule_openmp, 'mutable': rule_mutable,
     'function-lines': rule_function_lines, 'parameters': rule_parameters,
     'file-lines': rule_file_lines, 'columns': rule_columns, 'names': rule_names,
     'opening': rule_opening, 'blanks': rule_blanks, 'ascii': rule_ascii,
-    'tickets': rule_tickets, 'shell': rule_shell,
+    'tickets': rule_tickets, 'shell': rule_shell, 'doc-columns': rule_doc_columns,
+    'test-imports': rule_test_imports,
 }
-TREE_RULES = {'unique': tree_rule_unique, 'links': tree_rule_links}
+TREE_RULES = {
+    'unique': tree_rule_unique, 'links': tree_rule_links, 'prototype': tree_rule_prototype,
+    'files-in-folder': tree_rule_folder_files,
+}

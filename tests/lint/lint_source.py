@@ -1,8 +1,8 @@
 """
-One C file as the rules see it: raw lines, code without comments and strings, comments alone, and
-what stands at the outermost level: functions, prototypes, variables.
+A source file, prepared for the rules: raw lines, code without comments and strings, comments alone,
+and the declarations at file scope (functions, prototypes, variables).
 
-It is no C parser. It assumes clang-format's layout and balanced braces outside of the preprocessor.
+This is not a C parser. It assumes clang-format's layout and balanced braces outside the preprocessor.
 """
 import re
 
@@ -11,16 +11,16 @@ TOKEN = re.compile(
 
 
 def blank(text):
-    """The same lines, every character a space."""
+    """Replace every character except newlines by a space."""
     return re.sub(r'[^\n]', ' ', text)
 
 
 class Chunk:
-    """A declaration or a function at the outermost level."""
+    """A declaration or a function at file scope."""
 
     def __init__(self, line, head, body_line=0, body=None):
         self.line = line            # first line, from 1
-        self.head = head            # a function up to its body; a declaration without its braces
+        self.head = head            # text before a function's body; a declaration without its braces
         self.body_line = body_line  # line of the opening brace
         self.body = body            # text in braces, or None for a declaration
 
@@ -64,7 +64,7 @@ class Source:
                 yield n, m.group(1), m.group(2)
 
     def chunks(self):
-        """The outermost level in order."""
+        """Yield the declarations and functions at file scope, in order."""
         text, at, start, depth, parens, open_at = self.plain, 0, 0, 0, 0, None
         while at < len(text):
             c = text[at]
@@ -111,7 +111,7 @@ def without_braces(text):
 
 
 def parameters(head):
-    """Number of parameters of the outermost parenthesis, or None where there is none."""
+    """Number of parameters in the first pair of parentheses, or None if there is no such pair."""
     head = re.sub(r'__attribute__\s*\(\(.*?\)\)', '', head, flags=re.S)
     m = re.search(r'\b[A-Za-z_]\w*\s*\(', head)
     if not m:

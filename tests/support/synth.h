@@ -17,7 +17,7 @@
 #define TESTS_SUPPORT_SYNTH_H
 
 #include "engine/base/error.h"
-#include "engine/gguf/gguf_file.h"
+#include "engine/file_gguf.h"
 #include "engine/gguf/gguf_write.h"
 #include "engine/model/model.h"
 

@@ -49,7 +49,7 @@ bool generator_seq_open(struct generator *g, struct generator_seq **out, struct 
 
 size_t generator_batch(const struct generator *g)
 {
-    return bn_model_batch(g->model, generator_n_ctx(g));
+    return bn_model_batch_width(g->model, generator_n_ctx(g));
 }
 
 void generator_seq_close(struct generator_seq *seq)
@@ -74,7 +74,7 @@ bool generator_seq_set(struct generator_seq *seq, const struct sampler_params *p
 static struct head_request request(struct generator_seq *seq, const int32_t *ids, size_t n_ids)
 {
     struct head_request head;
-    sampler_head(seq->sampler, ids, n_ids, &head, &seq->row);
+    sampler_request(seq->sampler, ids, n_ids, &head, &seq->row);
     return seq->n_alts > 0 ? (struct head_request){.kind = HEAD_ALL} : head;
 }
 

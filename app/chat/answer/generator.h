@@ -11,8 +11,8 @@
 
 #include "app/options/chat_options.h"
 #include "engine/engine.h"
-#include "engine/sampler.h"
-#include "engine/spec.h"
+#include "engine/sampler/sampler.h"
+#include "engine/spec/spec.h"
 
 #include <stdbool.h>
 #include <stddef.h>

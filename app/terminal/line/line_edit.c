@@ -25,21 +25,6 @@
 #define MIN_COLUMNS 8
 #define MAX_MEMORY_ENTRY 4096 /* longer messages are not worth recalling */
 
-struct line_state line_state;
-
-void line_redisplay(void)
-{
-    if (line_state.display.redisplay)
-        line_state.display.redisplay(line_state.display.ud);
-    else
-        rl_redisplay();
-}
-
-static void show_matches(char **words, int n_words, int longest)
-{
-    line_state.display.matches(line_state.display.ud, words, n_words, longest);
-}
-
 /* ---- keys to Readline ---- */
 
 static int next_key(FILE *unused)
@@ -288,19 +273,6 @@ void line_view(struct line_view *out)
 struct bn_str line_shown(void)
 {
     return bn_str_of(line_state.line ? line_state.line : "");
-}
-
-void line_set_display(const struct line_display *display)
-{
-    struct line_state *s = &line_state;
-    if (display && !s->sink)
-        s->sink = fopen("/dev/null", "w");
-    const bool is_ours = display && s->sink;
-    s->display = is_ours ? *display : (struct line_display){0};
-    line_set_enter(LINE_ENTER_SENDS);
-    rl_redisplay_function = is_ours ? line_redisplay : rl_redisplay;
-    rl_completion_display_matches_hook = is_ours ? show_matches : NULL;
-    rl_outstream = is_ours ? s->sink : stdout;
 }
 
 bool line_open(const char *name, const struct line_host *host)

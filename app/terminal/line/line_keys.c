@@ -138,20 +138,3 @@ void line_keys_bind(int (*edit_elsewhere)(int count, int key))
     for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
         fill_gaps(rl_get_keymap_by_name(maps[i]), 0);
 }
-
-void line_set_final_prompt(const char *prompt)
-{
-    line_state.final_prompt = prompt;
-}
-
-void line_set_enter(enum line_enter enter)
-{
-    line_state.enter_waits = enter == LINE_ENTER_WAITS;
-}
-
-bool line_was_refused(void)
-{
-    const bool was = line_state.was_refused;
-    line_state.was_refused = false;
-    return was;
-}

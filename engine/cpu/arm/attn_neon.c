@@ -1,7 +1,11 @@
 /*
- * Attention over a block of 64 positions with NEON. Scores have positions as lanes, values have the
- * head dimension as lanes: no sum ever runs across a register, and each K or V element is widened
- * once for up to four query heads. Sixteen chains of fma hide its latency.
+ * attn_block and attn_tile for NEON, KV cache in F16.
+ *
+ * Keys are stored as (head_dim, 64 positions), values as (64 positions, head dimension padded to
+ * 32). So the lanes of the score registers are positions, the lanes of the output registers are
+ * elements of the head, and no sum runs across a register. Each key or value is widened once for up
+ * to four query heads. docs/kernels.md prescribes one chain of fma per sum; sixteen independent
+ * chains hide the latency of fma.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
@@ -20,7 +24,7 @@ BN_FORCE_INLINE float32x4_t widen4(const uint16_t *halves)
     return vcvt_f32_f16(vreinterpret_f16_u16(vld1_u16(halves)));
 }
 
-/* Scores of positions pos .. pos + 4 n_vecs - 1 for n_heads heads from `head` on. */
+/* Scores of positions pos .. pos + 4 n_vecs - 1 for heads head .. head + n_heads - 1. */
 BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_heads, size_t pos,
                                 int n_vecs, struct scores *s)
 {
@@ -49,7 +53,8 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
             vst1q_f32(s->z[h] + pos + 4 * (size_t)v, z[h][v]);
 }
 
-/* Columns col .. col + 4 n_vecs - 1 of the weighted values, as far as head_dim goes. */
+/* Columns col .. col + 4 n_vecs - 1 of the weighted values; columns past head_dim are not stored.
+ */
 BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_heads, size_t col,
                                 int n_vecs, const struct scores *s)
 {
@@ -78,12 +83,12 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
                    o[h][v]);
 }
 
-/* n_heads heads from `head` on, each with n_vecs registers: 4 n_vecs divides 64 and 32 divides or
- * is divided by it, the padding of v being 32. */
+/* Heads head .. head + n_heads - 1, each with k_vecs registers of scores or v_vecs of values at a
+ * time: 4 k_vecs divides ATTN_BLOCK, and 4 v_vecs divides 32, the padding of v. */
 BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_heads, int k_vecs,
                                  int v_vecs)
 {
-    struct scores s = {.z = {{0}}}; /* positions past n_seen are read, then masked */
+    struct scores s = {.z = {{0}}}; /* the softmax reads positions past n_seen and masks them */
     for (size_t pos = 0; pos < b->n_seen; pos += 4 * (size_t)k_vecs)
         score_span(b, head, n_heads, pos, k_vecs, &s);
     for (int h = 0; h < n_heads; h++)

@@ -1,7 +1,9 @@
 /*
- * Attention over a block of bytes with NEON: bytes are widened to 16 bits and multiplied with
- * fixed-point numbers as they are, the four products of a lane in four sums that are added at the
- * end.
+ * attn_block_q8 and attn_tile_q8 for NEON: the loops of engine/cpu/ref/attn_q8.h.
+ *
+ * Bytes come as groups of four per lane (four dims of a key, or four positions of a value). They
+ * are widened to 16 bits and multiplied with the 16-bit fixed-point numbers, four products per
+ * lane into four 32-bit sums, which are added pairwise at the end.
  */
 #include "engine/cpu/ref/attn_q8.h"
 
@@ -9,15 +11,15 @@
 #include "engine/cpu/arm/lanes_neon.h"
 #include "engine/cpu/ref/attn_tokens.h"
 
-#define LANES 4 /* at a time: with four heads 16 chains */
+#define LANES 4 /* lanes at a time: with four heads 16 independent chains */
 
 static float fix_neon(const float *x, size_t n, struct attn_fixed *out)
 {
-    float32x4_t top = vdupq_n_f32(FIXED_LEAST);
+    float32x4_t max = vdupq_n_f32(FIXED_LEAST);
     for (size_t i = 0; i < n; i += 4)
-        top = max_or_top(vabsq_f32(load4(x, i, n)), top);
-    const float most = vmaxvq_f32(top), scale = FIXED_MOST / most;
-    for (size_t i = 0; i < n; i += 4) /* a NaN becomes 0 */
+        max = max_or_second(vabsq_f32(load4(x, i, n)), max);
+    const float most = vmaxvq_f32(max), scale = FIXED_MOST / most;
+    for (size_t i = 0; i < n; i += 4) /* the conversion turns a NaN into 0 */
         vst1_s16(out->x + i, vqmovn_s32(vcvtnq_s32_f32(vmulq_n_f32(load4(x, i, n), scale))));
     return most / FIXED_MOST;
 }

@@ -1,6 +1,9 @@
 /*
- * The coarse plane with NEON: products of bytes as int16, summed in pairs and again in pairs to the
- * recipe's quadruples of columns.
+ * coarse_pack and coarse_bound for NEON: upper bounds of logits from the coarse plane, the copy of
+ * the output head with four bits per weight (struct coarse_mat).
+ *
+ * Products of bytes are 16 bits wide and are added pairwise twice, which gives the sums of four
+ * columns that docs/kernels.md prescribes.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
@@ -15,7 +18,7 @@ float coarse_pack_neon(const float *w, size_t n_blocks, size_t row, uint8_t *lin
     return coarse_pack_row(w, n_blocks, row, lines, steps);
 }
 
-/* codes * x in quadruples of columns, 16 columns */
+/* codes * x of 16 columns, summed over groups of four */
 BN_FORCE_INLINE int32x4_t quads(int8x16_t codes, int8x16_t x)
 {
     const int32x4_t a = vpaddlq_s16(vmull_s8(vget_low_s8(codes), vget_low_s8(x)));
@@ -53,10 +56,10 @@ BN_FORCE_INLINE float bound_row(const struct coarse_mat *m, size_t r, const stru
         const float32x4_t t = vmulq_f32(step, vld1q_f32(q->spread + b));
         squares[b / 4 % 2] = vfmaq_f32(squares[b / 4 % 2], t, t);
     }
-    const float far = sqrtf(tree4_neon(vaddq_f32(squares[0], squares[1])) + 1e-36f);
+    const float error = sqrtf(tree4_neon(vaddq_f32(squares[0], squares[1])) + 1e-36f);
     const float32x4_t four =
         vaddq_f32(vaddq_f32(lanes[0], lanes[2]), vaddq_f32(lanes[1], lanes[3]));
-    return q->unit * tree4_neon(four) + far;
+    return q->unit * tree4_neon(four) + error;
 }
 
 void coarse_bound_neon(const struct coarse_mat *m, size_t row0, size_t row1,

@@ -1,6 +1,7 @@
 /*
- * The kernel's word on the processor: Linux hands it over with the program's arguments. NEON is
- * part of the 64-bit architecture; elsewhere than on Linux nothing more is asked for.
+ * Detects the ARM instruction sets. NEON is part of the 64-bit architecture. For the others, the
+ * Linux kernel passes capability bits in the auxiliary vector of the process; other operating
+ * systems get NEON only.
  */
 #include "engine/cpu/arm/cpu_caps_arm.h"
 
@@ -8,7 +9,7 @@
 #include <sys/auxv.h>
 #endif
 
-/* Bits of the auxiliary vector: Linux, Documentation/arch/arm64/elf_hwcaps.rst. */
+/* Bits of the auxiliary vector: Documentation/arch/arm64/elf_hwcaps.rst in the Linux sources. */
 #define HWCAP_DOTPROD (1ul << 20)
 #define HWCAP2_INT8_MATMUL (1ul << 13)
 

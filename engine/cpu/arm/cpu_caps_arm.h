@@ -1,11 +1,11 @@
 /*
- * Which ARM rungs this processor and operating system grant.
+ * Which ARM instruction sets the processor has and the operating system allows.
  */
 #ifndef ENGINE_CPU_ARM_CPU_CAPS_ARM_H
 #define ENGINE_CPU_ARM_CPU_CAPS_ARM_H
 
 #include "engine/cpu/cpu_caps.h"
 
-void cpu_caps_detect_arm(struct cpu_caps *caps);
+void cpu_caps_detect_arm(struct cpu_caps *caps); /* sets the ARM entries of caps->has */
 
 #endif

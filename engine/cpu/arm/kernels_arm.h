@@ -1,12 +1,13 @@
 /*
- * The ARM rungs. Contracts are those of engine/cpu/kernels.h; every function gives the bits of ref.
+ * The kernels for ARM. engine/cpu/kernels.h has the contracts. Every function returns the same bits
+ * as its reference in engine/cpu/ref/.
  */
 #ifndef ENGINE_CPU_ARM_KERNELS_ARM_H
 #define ENGINE_CPU_ARM_KERNELS_ARM_H
 
 #include "engine/cpu/kernels.h"
 
-/* NEON with fused multiply-add, as every 64-bit ARM processor has it */
+/* NEON with fused multiply-add: every 64-bit ARM processor */
 void rms_norm_neon(const float *x, const float *w, size_t n, float eps, float *y);
 void quantise_neon(const struct act_in *in, int8_t *q, struct act_scale *out);
 void ternary_matvec_neon(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
@@ -33,13 +34,13 @@ void coarse_bound_neon(const struct coarse_mat *m, size_t row0, size_t row1,
                        const struct coarse_query *q, float *up);
 void row_kernels_neon(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
 
-/* Dot products of bytes */
+/* dotprod: dot products of bytes */
 void ternary_matvec_dotprod(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
                             int32_t q_sum, int32_t *acc);
 void ternary_matmul_dotprod(const struct ternary_mat *w, size_t row0, size_t row1,
                             const struct ternary_batch *batch);
 
-/* The int8 matrix multiply */
+/* i8mm: matrix products of bytes */
 void pack_token_i8mm(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
 void ternary_matmul_i8mm(const struct ternary_mat *w, size_t row0, size_t row1,
                          const struct ternary_batch *batch);

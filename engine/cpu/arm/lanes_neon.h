@@ -1,6 +1,6 @@
 /*
- * Pieces the NEON files share: ragged ends, the tree of sum64, exp0, the softmax of a block,
- * ternary codes. Four lanes a register.
+ * Inline functions that the NEON kernels share: loads and stores of tails, the pairwise sum of
+ * sum64, exp0, the softmax of a position block, ternary codes. A register has four F32 lanes.
  */
 #ifndef ENGINE_CPU_ARM_LANES_NEON_H
 #define ENGINE_CPU_ARM_LANES_NEON_H
@@ -36,14 +36,14 @@ BN_FORCE_INLINE void store4(float *y, size_t i, size_t n, float32x4_t v)
         memcpy(y + i, some, (n - i) * sizeof *some);
 }
 
-/* Lanes 0 + 2 and 1 + 3, then their sum: the end of every tree. */
+/* Pairwise sum of four lanes: (0 + 2) + (1 + 3), the last two levels of sum64. */
 BN_FORCE_INLINE float tree4_neon(float32x4_t v)
 {
     const float32x2_t two = vadd_f32(vget_low_f32(v), vget_high_f32(v));
     return vget_lane_f32(two, 0) + vget_lane_f32(two, 1);
 }
 
-/* The tree of sum64 over lanes (64). */
+/* The pairwise sum of sum64 (docs/kernels.md) over 64 lanes. */
 BN_FORCE_INLINE float tree64_neon(const float32x4_t lanes[16])
 {
     float32x4_t v[8];
@@ -56,7 +56,7 @@ BN_FORCE_INLINE float tree64_neon(const float32x4_t lanes[16])
     return tree4_neon(vaddq_f32(vaddq_f32(v[0], v[2]), vaddq_f32(v[1], v[3])));
 }
 
-/* exp0 of docs/kernels.md; what is below -60, or NaN, gives +0. */
+/* exp0 of docs/kernels.md: +0 below -60 and for a NaN. */
 BN_FORCE_INLINE float32x4_t exp0_neon(float32x4_t x)
 {
     const float32x4_t n = vrndnq_f32(vmulq_f32(x, vdupq_n_f32(1.44269504f)));
@@ -76,30 +76,32 @@ BN_FORCE_INLINE float32x4_t exp0_neon(float32x4_t x)
     return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_s32(scaled), is_near));
 }
 
-/* Codes of one field of 16 bytes of a line; shift is minus the field's place. */
+/* Codes of one field of 16 bytes of a line of R1-256. shift is minus the bit position of the field:
+ * NEON shifts right by a negative count. */
 BN_FORCE_INLINE int8x16_t field_codes(uint8x16_t bytes, int8x16_t shift)
 {
     return vreinterpretq_s8_u8(vandq_u8(vshlq_u8(bytes, shift), vdupq_n_u8(3)));
 }
 
-/* The greater of both; where one is a NaN, `top`. */
-BN_FORCE_INLINE float32x4_t max_or_top(float32x4_t v, float32x4_t top)
+/* The maximum of each lane; `second` where either is a NaN. */
+BN_FORCE_INLINE float32x4_t max_or_second(float32x4_t first, float32x4_t second)
 {
-    return vbslq_f32(vcgtq_f32(v, top), v, top);
+    return vbslq_f32(vcgtq_f32(first, second), first, second);
 }
 
-/* Turn a head's scores into probabilities; unseen positions get +0. */
+/* Turn the scores of a head into probabilities in place; positions from n_seen on get +0. m is the
+ * maximum of the scores, l the sum of the probabilities. */
 static inline void softmax_block_neon(float z[64], size_t n_seen, float *m, float *l)
 {
     static const uint32_t counts[4] = {0, 1, 2, 3};
     const uint32x4_t count = vld1q_u32(counts);
-    float32x4_t lanes[16], top = vdupq_n_f32(-INFINITY);
+    float32x4_t lanes[16], max = vdupq_n_f32(-INFINITY);
     for (size_t v = 0; v < 16; v++) {
         const uint32x4_t seen = vcltq_u32(vaddq_u32(count, vdupq_n_u32((uint32_t)(4 * v))),
                                           vdupq_n_u32((uint32_t)n_seen));
-        top = max_or_top(vbslq_f32(seen, vld1q_f32(z + 4 * v), vdupq_n_f32(-INFINITY)), top);
+        max = max_or_second(vbslq_f32(seen, vld1q_f32(z + 4 * v), vdupq_n_f32(-INFINITY)), max);
     }
-    *m = vmaxvq_f32(top) + 0.0f; /* -0 becomes +0 */
+    *m = vmaxvq_f32(max) + 0.0f; /* -0 becomes +0 */
     for (size_t v = 0; v < 16; v++) {
         const uint32x4_t seen = vcltq_u32(vaddq_u32(count, vdupq_n_u32((uint32_t)(4 * v))),
                                           vdupq_n_u32((uint32_t)n_seen));

@@ -1,6 +1,9 @@
 /*
- * Table rows with NEON: the 64 lanes of dot64 are sixteen registers. Rows of F32, F16 and BF16 are
- * widened on the way; quantised ones are decoded by ref's code, into scratch for a product.
+ * row_decode and rows_dot for NEON: rows of the token embedding and of the output head.
+ *
+ * The 64 lanes of dot64 (docs/kernels.md) are sixteen registers. Rows of F32, F16 and BF16 are
+ * widened in registers. The reference decodes quantised rows; a dot product decodes them into its
+ * scratch buffer first.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
@@ -21,7 +24,7 @@ BN_FORCE_INLINE float32x4_t row4(enum tensor_type type, const uint8_t *row, size
     return vreinterpretq_f32_u32(vshll_n_u16(halves, 16));
 }
 
-/* The same of those below n; the others are 0 and not read. */
+/* The same for the end of a row: elements from n on are 0 and are not read. */
 BN_FORCE_INLINE float32x4_t row_some(enum tensor_type type, const uint8_t *row, size_t i, size_t n)
 {
     uint8_t bytes[16] = {0};
@@ -45,7 +48,7 @@ BN_FORCE_INLINE float dot_plain(enum tensor_type type, const uint8_t *row, const
         for (size_t v = 0; v < 16; v++)
             lanes[v] = vfmaq_f32(lanes[v], row4(type, row, i + 4 * v), vld1q_f32(h + i + 4 * v));
     }
-    for (size_t v = 0; i + 4 * v < n; v++) { /* lanes past n keep their bits */
+    for (size_t v = 0; i + 4 * v < n; v++) { /* lanes past n keep their values, even -0 */
         float sum[4], new_sum[4];
         vst1q_f32(sum, lanes[v]);
         vst1q_f32(new_sum,
@@ -79,7 +82,7 @@ PLAIN_KERNELS(f32, TENSOR_F32)
 PLAIN_KERNELS(f16, TENSOR_F16)
 PLAIN_KERNELS(bf16, TENSOR_BF16)
 
-/* decode is ref's: its table is the only way to it. */
+/* The reference decoders are static; row_kernels_ref gives access to them. */
 static void dot_decoded(enum tensor_type type, const struct table_rows *rows, const float *h,
                         size_t n, float *z, float *scratch)
 {

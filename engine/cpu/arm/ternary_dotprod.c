@@ -1,6 +1,10 @@
 /*
- * Ternary products with the dot product instructions: four bytes at a time straight into int32, so
- * nothing is widened. Codes are unsigned but small, and go as signed bytes.
+ * ternary_matvec and ternary_matmul for the dot product instructions (SDOT).
+ *
+ * Weights are lines of R1-256: 64 bytes with 256 two-bit codes of one row, in four fields of 64
+ * columns each. SDOT adds four products of bytes to an int32 lane, so no sum has to be widened.
+ * Codes are at most 2, so they are valid signed bytes. A register tile is 4 rows x 4 tokens: each
+ * load of codes serves four tokens and each load of activations four rows.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
@@ -9,7 +13,7 @@
 #define BLOCK_TOKENS 4
 #define PREFETCH_BYTES 1024
 
-/* n_rows rows against n_tokens tokens: rows x tokens accumulators of four columns' sums each. */
+/* n_rows rows times n_tokens tokens. A quarter is 16 bytes of each row, one register. */
 BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
                                     const struct ternary_batch *batch)
 {
@@ -53,7 +57,7 @@ BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_ro
                 vaddvq_s32(sum[t][r]) - batch->q_sums[t];
 }
 
-/* The rows from r on, as many as there are up to ROWS, against all tokens. */
+/* Rows r .. r + n_rows - 1 times all tokens. */
 BN_FORCE_INLINE void all_tokens(const struct ternary_mat *w, size_t r, int n_rows,
                                 const struct ternary_batch *batch, int32_t *acc)
 {

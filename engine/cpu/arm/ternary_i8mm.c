@@ -1,12 +1,15 @@
 /*
- * Ternary products of several tokens with the int8 matrix multiply: two rows by two tokens by eight
- * columns an instruction. Tokens are packed in pairs, eight columns of one and eight of the other
- * in turn; rows are brought into the same form in registers.
+ * pack_token and ternary_matmul for the int8 matrix multiply (SMMLA), for two tokens and more.
+ *
+ * One instruction multiplies two rows by two tokens over eight columns. Tokens are packed in pairs:
+ * eight columns of the first, the same eight of the second, and so on. Rows come as lines of R1-256
+ * (64 bytes with 256 two-bit codes, in four fields of 64 columns); their codes are interleaved to
+ * the same layout in registers. A register tile is 4 rows x 8 tokens.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
 
-#define PAIR_COLS 8 /* columns of one token, then of the other */
+#define PAIR_COLS 8 /* consecutive columns of one token in a packed pair */
 #define ROW_PAIRS 2
 #define TOKEN_PAIRS 4
 
@@ -18,7 +21,7 @@ void pack_token_i8mm(const int8_t *q, size_t n_lines, size_t t, int8_t *packed)
         vst1_s8(pair + 2 * i, vld1_s8(q + i));
 }
 
-/* The same eight columns of two rows side by side: columns 0 .. 7 and 8 .. 15 of 16. */
+/* 16 columns of two rows, interleaved: `first` has columns 0 .. 7 of both, `second` 8 .. 15. */
 struct row_pair {
     int8x16_t first, second;
 };
@@ -29,8 +32,7 @@ BN_FORCE_INLINE struct row_pair pair_rows(int8x16_t a, int8x16_t b)
                              vreinterpretq_s8_s64(vzip2q_s64(a2, b2))};
 }
 
-/* Where the four results of a pair of rows and a pair of tokens go; rows or tokens that are not
- * there repeat the last one, and are not stored. */
+/* Store the four sums of a pair of rows and a pair of tokens, those that exist. */
 BN_FORCE_INLINE void store_pairs(int32x4_t sum, size_t n_rows, size_t n_tokens,
                                  const struct ternary_batch *batch)
 {
@@ -41,7 +43,8 @@ BN_FORCE_INLINE void store_pairs(int32x4_t sum, size_t n_rows, size_t n_tokens,
             batch->acc[t * batch->acc_stride + r] = cell[2 * r + t] - batch->q_sums[t];
 }
 
-/* n_rows (at most 4) rows against token pairs 0 .. n_pairs - 1 of the batch (at most 4). */
+/* n_rows (at most 4) rows times n_pairs (at most 4) pairs of tokens. A row past n_rows repeats the
+ * last row, and its sums are not stored. A quarter is 16 bytes of each row, one register. */
 BN_FORCE_INLINE void rows_by_pairs(const uint8_t *row, size_t n_lines, size_t n_rows, int n_pairs,
                                    const struct ternary_batch *batch)
 {

@@ -1,10 +1,11 @@
 /*
- * Ternary products with NEON alone: bytes are multiplied into int16 sums, which are widened before
- * they can overflow.
+ * ternary_matvec and ternary_matmul for NEON without dot products.
  *
- * A code is at most 2 and an activation at most 127 in magnitude, so a product is at most 254. A
- * line adds 32 of them to each lane of a row's int16 sum, which therefore holds 4 lines (32,512 of
- * 32,767).
+ * Weights are lines of R1-256: 64 bytes with 256 two-bit codes of one row, in four fields of 64
+ * columns each. Products of bytes are added to int16 sums, which are widened to int32 before they
+ * can overflow: a code is at most 2 and an activation at most 127 in magnitude, so a product is at
+ * most 254. A line adds 32 products to each of the 8 lanes of a row's int16 sum, so the sum holds 4
+ * lines (32,512 of 32,767). A register tile is 2 rows x 4 tokens.
  */
 #include "engine/base/size.h"
 #include "engine/cpu/arm/kernels_arm.h"
@@ -12,7 +13,7 @@
 
 #define ROWS 2
 #define BLOCK_TOKENS 4
-#define WIDEN_LINES 4
+#define WIDEN_LINES 4 /* lines that an int16 sum holds */
 #define PREFETCH_BYTES 1024
 
 /* x (8 x int16) += codes * q, 16 columns */
@@ -21,7 +22,7 @@ BN_FORCE_INLINE int16x8_t add_products(int16x8_t x, int8x16_t codes, int8x16_t q
     return vmlal_high_s8(vmlal_s8(x, vget_low_s8(codes), vget_low_s8(q)), codes, q);
 }
 
-/* n_rows rows against n_tokens tokens, q_bytes apart. */
+/* n_rows rows times n_tokens tokens. A quarter is 16 bytes of each row, one register. */
 BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
                                     const struct ternary_batch *batch)
 {
@@ -80,8 +81,9 @@ BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_ro
                 vaddvq_s32(sum[t][r]) - batch->q_sums[t];
 }
 
-BN_FORCE_INLINE void rows_by_some(const uint8_t *row, size_t n_lines, int n_rows, size_t n_tokens,
-                                  const struct ternary_batch *batch)
+/* The same for the first BLOCK_TOKENS of n_tokens tokens, or for all if there are fewer. */
+BN_FORCE_INLINE void rows_by_first_tokens(const uint8_t *row, size_t n_lines, int n_rows,
+                                          size_t n_tokens, const struct ternary_batch *batch)
 {
     switch (n_tokens) {
     case 1:
@@ -113,9 +115,9 @@ void ternary_matmul_neon(const struct ternary_mat *w, size_t row0, size_t row1,
             };
             const uint8_t *row = w->lines + r * row_bytes;
             if (row1 - r >= ROWS)
-                rows_by_some(row, w->n_lines, ROWS, batch->n_tokens - t, &part);
+                rows_by_first_tokens(row, w->n_lines, ROWS, batch->n_tokens - t, &part);
             else
-                rows_by_some(row, w->n_lines, 1, batch->n_tokens - t, &part);
+                rows_by_first_tokens(row, w->n_lines, 1, batch->n_tokens - t, &part);
         }
 }
 

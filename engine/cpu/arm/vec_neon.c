@@ -1,6 +1,9 @@
 /*
- * RMSNorm, quantising and the element-wise steps of a layer with NEON. Ragged ends go through a
- * zeroed register of their own, so that every element is computed by the same code.
+ * Vector kernels for NEON: RMSNorm, quantisation of activations, gates, residual addition, RoPE,
+ * conversion to F16, and the merge of attention blocks.
+ *
+ * The tail of a vector is copied to a register padded with zeros, so that the same code computes
+ * every element.
  */
 #include "engine/base/relax.h"
 #include "engine/base/size.h"
@@ -11,14 +14,13 @@
 
 #define F16_MAX 65504.0f
 
-/* The factor of RMSNorm. */
 BN_FORCE_INLINE float norm_factor(const float *x, size_t n, float eps)
 {
     float32x4_t lanes[16];
 #pragma GCC unroll 16
     for (int v = 0; v < 16; v++)
         lanes[v] = vdupq_n_f32(0.0f);
-    /* Lanes past n add 0 * 0 to sums of squares, which are never -0: no bit changes. */
+    /* Lanes past n add 0 * 0. A sum of squares is never -0, so this changes no bit. */
     for (size_t i = 0; i < n; i += 64)
 #pragma GCC unroll 16
         for (size_t v = 0; v < 16; v++) {
@@ -35,7 +37,7 @@ void rms_norm_neon(const float *x, const float *w, size_t n, float eps, float *y
         store4(y, i, n, vmulq_f32(vmulq_f32(load4(x, i, n), r), load4(w, i, n)));
 }
 
-/* Elements i .. i + 3 of what is quantised; is_normed says whether there are weights. */
+/* Elements i .. i + 3 of the vector to quantise. is_normed: apply RMSNorm, whose factor is r. */
 BN_FORCE_INLINE float32x4_t input4(const struct act_in *in, bool is_normed, float r, size_t i)
 {
     const size_t at = size_min(i, in->n);
@@ -43,18 +45,18 @@ BN_FORCE_INLINE float32x4_t input4(const struct act_in *in, bool is_normed, floa
     return is_normed ? vmulq_f32(vmulq_n_f32(x, r), load4(in->w, at, in->n)) : x;
 }
 
-/* max(1e-5, |y|); a NaN is passed over */
+/* The largest magnitude of the vector to quantise, at least 1e-5; a NaN is ignored. */
 BN_FORCE_INLINE float max_magnitude(const struct act_in *in, bool is_normed, float r)
 {
-    float32x4_t top[4];
+    float32x4_t max[4];
 #pragma GCC unroll 4
     for (int v = 0; v < 4; v++)
-        top[v] = vdupq_n_f32(1e-5f);
+        max[v] = vdupq_n_f32(1e-5f);
     for (size_t i = 0; i < in->n; i += 16)
 #pragma GCC unroll 4
         for (size_t v = 0; v < 4; v++)
-            top[v] = max_or_top(vabsq_f32(input4(in, is_normed, r, i + 4 * v)), top[v]);
-    return vmaxvq_f32(vmaxq_f32(vmaxq_f32(top[0], top[1]), vmaxq_f32(top[2], top[3])));
+            max[v] = max_or_second(vabsq_f32(input4(in, is_normed, r, i + 4 * v)), max[v]);
+    return vmaxvq_f32(vmaxq_f32(vmaxq_f32(max[0], max[1]), vmaxq_f32(max[2], max[3])));
 }
 
 BN_FORCE_INLINE void quantise(const struct act_in *in, bool is_normed, int8_t *q,
@@ -68,7 +70,7 @@ BN_FORCE_INLINE void quantise(const struct act_in *in, bool is_normed, int8_t *q
         if (in->ahead && i < in->n)
             cpu_prefetch((const void *)((uintptr_t)in->ahead + i * sizeof *in->x));
 #pragma GCC unroll 4
-        for (size_t k = 0; k < 4; k++) { /* conversion turns a NaN into 0 */
+        for (size_t k = 0; k < 4; k++) { /* the conversion turns a NaN into 0 */
             v[k] = vcvtnq_s32_f32(vmulq_n_f32(input4(in, is_normed, r, i + 4 * k), s));
             sums = vaddq_s32(sums, v[k]);
         }
@@ -108,7 +110,7 @@ void relu2_gate_neon(const float *gate, const float *up, size_t n, float *out)
     for (size_t i = 0; i < n; i += 4) {
         const float32x4_t g = load4(gate, i, n), zero = vdupq_n_f32(0.0f);
         const float32x4_t product = vmulq_f32(vmulq_f32(g, g), load4(up, i, n));
-        store4(out, i, n, vbslq_f32(vclezq_f32(g), zero, product)); /* a NaN is not shut */
+        store4(out, i, n, vbslq_f32(vclezq_f32(g), zero, product)); /* a NaN stays a NaN */
     }
 }
 
@@ -123,7 +125,7 @@ void silu_gate_neon(const float *gate, const float *up, size_t n, float *out)
     }
 }
 
-/* (a, b) turned by the angle of (c, s) */
+/* (a, b) rotated by the angle with cosine c and sine s */
 BN_FORCE_INLINE float32x4x2_t rotate(float32x4_t a, float32x4_t b, float32x4_t c, float32x4_t s)
 {
     return (float32x4x2_t){{vfmsq_f32(vmulq_f32(a, c), b, s), vfmaq_f32(vmulq_f32(a, s), b, c)}};
@@ -162,12 +164,12 @@ void to_f16_neon(const float *x, size_t n, uint16_t *out)
     const float32x4_t top = vdupq_n_f32(F16_MAX);
     for (size_t i = 0; i < n; i += 4) {
         const float32x4_t v = load4(x, i, n);
-        /* comparisons are false for a NaN, which stays one */
+        /* Comparisons with a NaN are false, so it stays a NaN. */
         const float32x4_t low = vbslq_f32(vcgtq_f32(v, top), top, v);
-        const float32x4_t kept = vbslq_f32(vcltq_f32(v, vnegq_f32(top)), vnegq_f32(top), low);
-        uint16_t some[4];
-        vst1_u16(some, vreinterpret_u16_f16(vcvt_f16_f32(kept)));
-        memcpy(out + i, some, size_min(n - i, 4) * sizeof *out);
+        const float32x4_t clamped = vbslq_f32(vcltq_f32(v, vnegq_f32(top)), vnegq_f32(top), low);
+        uint16_t halves[4];
+        vst1_u16(halves, vreinterpret_u16_f16(vcvt_f16_f32(clamped)));
+        memcpy(out + i, halves, size_min(n - i, 4) * sizeof *out);
     }
 }
 
@@ -175,7 +177,7 @@ void attn_merge_neon(float *big_m, float *big_l, float *big_o, const float *m, c
                      const float *o, size_t head_dim)
 {
     const float top = *m > *big_m ? *m : *big_m;
-    /* Both factors at once: lane 0 for what was, lane 1 for the block. */
+    /* Both factors at once: lane 0 for the running results, lane 1 for the block. */
     const float32x4_t factors = exp0_neon((float32x4_t){*big_m - top, *m - top, 0, 0});
     const float a = vgetq_lane_f32(factors, 0), b = vgetq_lane_f32(factors, 1);
     *big_l = fmaf(*l, b, *big_l * a);

@@ -1,10 +1,11 @@
 /*
- * Attention over a block of bytes: the order of its steps, for every rung. docs/kernels.md, "Keys
- * and values as bytes", is the arithmetic. A rung brings the three loops in which the time goes.
+ * Attention over one block of a Q8 KV cache (keys and values as bytes): the steps that all
+ * instruction sets share. Each instruction set supplies the three loops that take the time
+ * (struct attn_q8_loops). docs/kernels.md, "Keys and values as bytes", gives the arithmetic.
  *
- * All sums are of integers, so they may be taken in any order. Numbers that bytes are multiplied
- * with, queries and weighted probabilities, are fixed-point: x * unit with abs(x) <= 127 * 128,
- * either as they are or as two bytes, x = 128 high + low with 0 <= low < 128.
+ * All sums are integer sums, so their order is free. The other factors of the products, queries
+ * and weighted probabilities, are fixed-point numbers x * unit with abs(x) <= 127 * 128. An
+ * instruction set stores x as 16 bits, or as two bytes: x = 128 high + low, 0 <= low < 128.
  */
 #ifndef ENGINE_CPU_REF_ATTN_Q8_H
 #define ENGINE_CPU_REF_ATTN_Q8_H
@@ -13,21 +14,21 @@
 #include "engine/base/size.h"
 #include "engine/cpu/kernels_attn.h"
 
-#define Q8_HEADS 4          /* at a time: they share what is loaded */
+#define Q8_HEADS 4          /* query heads at a time: they share each load of keys and values */
 #define FIXED_MOST 16256.0f /* 127 * 128 */
-#define FIXED_LEAST 1e-30f  /* a unit is of this at least: nothing is divided by 0 */
+#define FIXED_LEAST 1e-30f  /* lower bound of the largest magnitude, to avoid a division by 0 */
 
-/* Fixed-point numbers, zeros up to a multiple of ATTN_QUAD. */
+/* Fixed-point numbers, padded with zeros to a multiple of ATTN_QUAD. */
 struct attn_fixed {
     union {
         int16_t x[Q8_DIM_MOST];
         int8_t planes[2][Q8_DIM_MOST]; /* high, low */
     };
-    int32_t sum; /* of x, for who needs it */
+    int32_t sum; /* sum of x; only the AVX-512 loops set and use it */
 };
 
-/* What is summed: bytes (n_quads, n_lanes, 4) times n_heads rows of fixed-point numbers (n_quads,
- * 4). `ahead` and `ahead_bytes` are read next. */
+/* One integer matrix product: bytes (n_quads, n_lanes, 4) times n_heads rows of fixed-point
+ * numbers (n_quads, 4). The ahead_bytes bytes at `ahead` are prefetched meanwhile. */
 struct attn_quads {
     const int8_t *bytes;
     size_t n_lanes, n_quads;
@@ -36,12 +37,13 @@ struct attn_quads {
     size_t ahead_bytes;
 };
 
-/* x (n), of which NaN count as 0, to fixed-point. Returns the unit. */
+/* Convert x (n) to fixed-point; a NaN becomes 0. Returns the unit. */
 typedef float (*attn_fix_fn)(const float *x, size_t n, struct attn_fixed *out);
-/* Lanes lane0 .. lane0 + n - 1, n being 32 or 64, of all heads. */
+/* Sums of lanes lane0 .. lane0 + n - 1 (n is 32 or 64) for all heads. */
 typedef void (*attn_sums_fn)(const struct attn_quads *w, int n_heads, size_t lane0, size_t n,
                              int32_t out[Q8_HEADS][ATTN_BLOCK]);
-/* Scores to probabilities in place, +0 past n_seen; their maximum and sum. */
+/* Turn scores into probabilities in place, +0 past n_seen. m is the maximum of the scores, l the
+ * sum of the probabilities. */
 typedef void (*attn_softmax_fn)(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l);
 
 struct attn_q8_loops {
@@ -90,7 +92,7 @@ BN_FORCE_INLINE void attn_q8_heads(const struct attn_block *b, size_t head, int 
         unit[h] = loops.fix(b->q + (head + (size_t)h) * b->head_dim, b->head_dim, &x[h]);
     loops.sums(&w, n_heads, 0, ATTN_BLOCK, sum);
     for (int h = 0; h < n_heads; h++) {
-        for (size_t j = 0; j < ATTN_BLOCK; j++) /* those past n_seen are whatever they are */
+        for (size_t j = 0; j < ATTN_BLOCK; j++) /* softmax ignores the scores past n_seen */
             z[j] = (float)sum[h][j] * (unit[h] * k_scale[j]);
         loops.softmax(z, b->n_seen, &b->m[head + (size_t)h], &b->l[head + (size_t)h]);
         for (size_t j = 0; j < b->n_seen; j++)

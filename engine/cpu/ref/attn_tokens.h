@@ -1,6 +1,7 @@
 /*
- * An attn_tile in its plain form: token by token, each block's results folded into those so far.
- * The specification, and the way of rungs whose attn_block already is as fast as they can be.
+ * The attn_tile kernel as a loop over tokens: run attn_block for each token and merge its results
+ * into the running ones. This is the reference, and the implementation for instruction sets that
+ * gain nothing from handling several tokens together.
  */
 #ifndef ENGINE_CPU_REF_ATTN_TOKENS_H
 #define ENGINE_CPU_REF_ATTN_TOKENS_H
@@ -9,7 +10,7 @@
 #include "engine/base/size.h"
 #include "engine/cpu/kernels.h"
 
-#define TOKEN_HEADS 4 /* at a time: what the scratch surely holds, and what attn_blocks share */
+#define TOKEN_HEADS 4 /* heads that an attn_block handles together; their results fit the scratch */
 
 BN_FORCE_INLINE void attn_tile_by_token(const struct attn_tile *a, attn_block_fn run,
                                         attn_merge_fn merge)

@@ -1,6 +1,9 @@
 /*
- * One row of a table to four bits a weight, with stochastic rounding: docs/kernels.md, "The head,
- * screened". Plain C that every rung compiles for its own registers, so the bytes are the same.
+ * Packs one row of the output head to four bits per weight with stochastic rounding, for the coarse
+ * plane (docs/kernels.md, "The head, screened").
+ *
+ * Plain C that each instruction set compiles with its own flags: the compiler vectorises it, and
+ * the bytes are the same everywhere.
  */
 #ifndef ENGINE_CPU_REF_COARSE_PACK_H
 #define ENGINE_CPU_REF_COARSE_PACK_H
@@ -15,8 +18,9 @@
 
 #define COARSE_HALF (COARSE_COLS / 2)
 
-/* Half the distance of two codes, as BF16: the 15 distances reach from -15 to 15 halves. Rounded
- * up, so that every weight of the block lies between two codes. */
+/* Half the distance between two codes, as BF16. The values (2 code - 15) * step of codes 0 .. 15
+ * reach from -15 to 15 steps. The step is rounded up, so that every weight lies between two codes.
+ */
 BN_FORCE_INLINE uint16_t coarse_step(uint32_t largest)
 {
     if (largest == 0)
@@ -29,12 +33,13 @@ BN_FORCE_INLINE uint16_t coarse_step(uint32_t largest)
     return (uint16_t)step;
 }
 
-/* Codes of one block: up with the probability of the remainder, in units of 2^-16. */
+/* Codes of one block. A weight is rounded up with the probability of its remainder, which has a
+ * resolution of 2^-16. `key` identifies the row and block. */
 BN_FORCE_INLINE void coarse_codes(const float *w, float inverse, uint64_t key, uint8_t *line)
 {
     const uint32_t key0 = (uint32_t)key, key1 = (uint32_t)(key >> 32);
     for (uint32_t j = 0; j < COARSE_HALF; j++) {
-        /* The finaliser of MurmurHash3 (Appleby), with a second key between its rounds. */
+        /* The finaliser of MurmurHash3 (Appleby), with a second key added between its rounds. */
         uint32_t x = j * 0x9e3779b9u + key0;
         x = (x ^ x >> 16) * 0x85ebca6bu + key1;
         x = (x ^ x >> 13) * 0xc2b2ae35u;
@@ -63,7 +68,7 @@ BN_FORCE_INLINE float coarse_pack_row(const float *w, size_t n_blocks, size_t ro
             steps[b] = coarse_step(largest);
             coarse_codes(w, largest ? 1.0f / f32_from_bits((uint32_t)steps[b] << 16) : 0.0f,
                          noise_bits(COARSE_KEY, row * n_blocks + b), lines);
-        } else { /* infinite, NaN, or so large that nobody will ask */
+        } else { /* above COARSE_MAX, infinite or NaN: kernels.h defines these blocks as 0 */
             steps[b] = 0;
             memset(lines, 0, LINE_BYTES);
         }

@@ -1,6 +1,9 @@
 /*
- * The coarse plane of the head: packing a row, and the bound of a row's logit. The order of its
- * float operations is fixed too, so that every machine screens alike.
+ * Reference for the coarse plane, a copy of the output head with four bits per weight: packing of a
+ * row, and upper bounds of the logits for one hidden state and for a group of them.
+ *
+ * The order of the float operations is fixed (docs/kernels.md, "The head, screened"), so that every
+ * machine selects the same rows.
  */
 #include "engine/cpu/ref/coarse_pack.h"
 #include "engine/cpu/ref/kernels_ref.h"
@@ -13,8 +16,8 @@ float coarse_pack_ref(const float *w, size_t n_blocks, size_t row, uint8_t *line
     return coarse_pack_row(w, n_blocks, row, lines, steps);
 }
 
-/* n lanes, a power of two */
-static float tree(float *lanes, size_t n)
+/* Pairwise sum of n lanes; n is a power of two. Overwrites lanes. */
+static float sum_tree(float *lanes, size_t n)
 {
     for (size_t half = n / 2; half > 0; half /= 2)
         for (size_t i = 0; i < half; i++)
@@ -22,7 +25,9 @@ static float tree(float *lanes, size_t n)
     return lanes[0];
 }
 
-/* Lane j of a block: columns 4 j .. 4 j + 3 and 64 on. */
+/* Integer sum of one lane of a block: columns 4 lane .. 4 lane + 3 and the same plus 64. A code c
+ * stands for (2 c - 15) steps: 2 c (128 high + low) is c (256 high + 2 low), and x holds high and
+ * 2 low. The -15 is in `fix`. */
 static int32_t block_lane(const uint8_t *line, const int8_t *x, size_t lane)
 {
     int32_t sum = 0;
@@ -48,7 +53,7 @@ void coarse_bound_ref(const struct coarse_mat *m, size_t row0, size_t row1,
             const float t = bf16_to_f32(steps[b]) * q->spread[b];
             squares[b % 8] = fmaf(t, t, squares[b % 8]);
         }
-        up[r - row0] = q->unit * tree(lanes, 16) + sqrtf(tree(squares, 8) + 1e-36f);
+        up[r - row0] = q->unit * sum_tree(lanes, 16) + sqrtf(sum_tree(squares, 8) + 1e-36f);
     }
 }
 
@@ -62,8 +67,8 @@ void coarse_gather_ref(const int8_t *const *x, size_t n, size_t n_blocks, int8_t
                 memset(out, 0, 4);
 }
 
-/* A block of a row times hidden state i; x is that block's of the group. */
-static int32_t block_of(const uint8_t *line, const int8_t *x, size_t i)
+/* Integer product of one block of a row and hidden state i; x is the group's data of the block. */
+static int32_t block_product(const uint8_t *line, const int8_t *x, size_t i)
 {
     const size_t plane = COARSE_COLS * COARSE_GROUP, half = plane / 2;
     int32_t sum = 0;
@@ -87,8 +92,8 @@ void coarse_bounds_ref(const struct coarse_mat *m, size_t row0, size_t row1,
                 const float step = bf16_to_f32(steps[b]);
                 const float step2 = step * step;
                 const int8_t *x = g->x + 2 * COARSE_COLS * COARSE_GROUP * b;
-                product = fmaf((float)(block_of(line, x, i) + g->fix[b * COARSE_GROUP + i]), step,
-                               product);
+                product = fmaf((float)(block_product(line, x, i) + g->fix[b * COARSE_GROUP + i]),
+                               step, product);
                 squares = fmaf(step2 > COARSE_LEAST ? step2 : COARSE_LEAST,
                                g->spread2[b * COARSE_GROUP + i], squares);
             }

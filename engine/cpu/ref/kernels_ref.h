@@ -1,13 +1,13 @@
 /*
- * The reference rung: docs/kernels.md in plain C. Contracts are those of engine/cpu/kernels.h; the
- * three helpers at the top are the recipe's own functions, used by every file in this folder.
+ * The reference kernels: docs/kernels.md in plain C, for every processor. engine/cpu/kernels.h has
+ * the contracts. The four functions at the top are building blocks that docs/kernels.md defines.
  */
 #ifndef ENGINE_CPU_REF_KERNELS_REF_H
 #define ENGINE_CPU_REF_KERNELS_REF_H
 
 #include "engine/cpu/kernels.h"
 
-float exp0_ref(float x); /* x <= 0; NaN gives +0 */
+float exp0_ref(float x); /* exp(x) for x <= 0; +0 below -60 and for a NaN */
 float sigmoid_ref(float x);
 float sum64_tree_ref(float lanes[64]); /* overwrites lanes */
 float dot64_ref(const float *a, const float *b, size_t n);
@@ -59,7 +59,8 @@ void coarse_bounds_ref(const struct coarse_mat *m, size_t row0, size_t row1,
 size_t mac_peak_ref(size_t n_rounds);
 size_t fma_peak_ref(size_t n_rounds);
 
-/* Two tables filled alike: entries of types that are no tables stay NULL. */
+/* Fill the entries of the tensor types that an embedding or output head may have; the others keep
+ * their values. */
 void row_kernels_ref(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
 
 #endif

@@ -1,15 +1,16 @@
 /*
- * The functions the float recipe is made of: exp0, sigmoid, the sum over 64 lanes.
+ * Reference for the float functions that docs/kernels.md defines: exp0, sigmoid, the sum over 64
+ * lanes and the dot product.
  *
- * Assumes round to nearest even and no contraction (-ffp-contract=off). fmaf is the C library's:
- * one rounding, in software where the processor has no fma, which is slow there but right.
+ * Assumes round to nearest even and no contraction (-ffp-contract=off). fmaf is that of the C
+ * library: it rounds once, and is slow in software on a processor without fma.
  */
 #include "engine/base/fp16.h"
 #include "engine/cpu/ref/kernels_ref.h"
 
 #include <math.h>
 
-/* ln 2 in two parts after Cody and Waite: the first has few bits, so that n times it is exact. */
+/* ln 2 in two parts after Cody and Waite. LN2_HIGH has few bits, so that n * LN2_HIGH is exact. */
 #define LN2_HIGH 0.693359375f
 #define LN2_LOW (-2.12194440e-4f)
 

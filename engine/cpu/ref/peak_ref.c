@@ -10,7 +10,7 @@
 
 size_t mac_peak_ref(size_t n_rounds)
 {
-    volatile int8_t seed = 1; /* or the compiler would know the sums */
+    volatile int8_t seed = 1; /* otherwise the compiler could compute the sums in advance */
     int8_t a[N], b[N];
     int32_t sums[N] = {0};
     for (size_t i = 0; i < N; i++) {
@@ -32,10 +32,10 @@ size_t mac_peak_ref(size_t n_rounds)
 
 size_t fma_peak_ref(size_t n_rounds)
 {
-    float sums[4] = {0}; /* independent, but each is a call on processors without the instruction */
+    float sums[4] = {0}; /* independent; each is a call where the instruction is missing */
     for (size_t r = 0; r < n_rounds; r++)
         for (size_t i = 0; i < 4; i++)
-            sums[i] = fmaf(sums[i], 0.5f, 1.0f); /* goes to 2 */
+            sums[i] = fmaf(sums[i], 0.5f, 1.0f); /* converges to 2 */
     volatile float sink = sums[0] + sums[1] + sums[2] + sums[3];
     (void)sink;
     return n_rounds * 4;

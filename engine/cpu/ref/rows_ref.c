@@ -1,6 +1,8 @@
 /*
- * Rows of an embedding or head table: every type a table may have, decoded to F32, and dot products
- * with them. Blocks as docs/formats.md has them; integers in a block are little-endian.
+ * Reference for rows of a table (token embedding or output head): decoding to F32, and dot products
+ * of rows with a vector, for every tensor type that a table may have.
+ *
+ * docs/formats.md describes the blocks. Integers in a block are little-endian.
  */
 #include "engine/base/fp16.h"
 #include "engine/cpu/ref/kernels_ref.h"
@@ -33,7 +35,7 @@ static void row_decode_bf16_ref(const uint8_t *row, size_t n, float *out)
         out[i] = bf16_to_f32(load_u16(row + 2 * i));
 }
 
-/* 32 elements: d, q[32] */
+/* Block of 32 elements: scale d, q[32] */
 static void row_decode_q8_0_ref(const uint8_t *row, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i += 32, row += 34) {
@@ -43,7 +45,7 @@ static void row_decode_q8_0_ref(const uint8_t *row, size_t n, float *out)
     }
 }
 
-/* 32 elements: d, nibbles[16]; low nibbles are the first half */
+/* Block of 32 elements: scale d, nibbles[16]. The low nibbles are elements 0 .. 15. */
 static void row_decode_q4_0_ref(const uint8_t *row, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i += 32, row += 18) {
@@ -55,7 +57,7 @@ static void row_decode_q4_0_ref(const uint8_t *row, size_t n, float *out)
     }
 }
 
-/* 256 elements: d, dmin, twelve bytes of 6-bit scales and minima, nibbles[128] */
+/* Block of 256 elements: d, dmin, 12 bytes of 6-bit scales and minima, nibbles[128] */
 static void row_decode_q4_k_ref(const uint8_t *row, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i += 256, row += 144) {
@@ -73,7 +75,7 @@ static void row_decode_q4_k_ref(const uint8_t *row, size_t n, float *out)
     }
 }
 
-/* 256 elements: low nibbles[128], high bit pairs[64], sixteen 8-bit scales, d */
+/* Block of 256 elements: low nibbles[128], high bit pairs[64], 8-bit scales[16], d */
 static void row_decode_q6_k_ref(const uint8_t *row, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i += 256, row += 210) {

@@ -1,12 +1,16 @@
 /*
- * Products with ternary weights in R1-256: a line is unpacked field by field and multiplied in
- * integers.
+ * Reference for products with ternary weights in R1-256, and for the lists of gates and inputs that
+ * are not zero.
+ *
+ * A line of R1-256 is 64 bytes with 256 two-bit codes of one row: field i of byte b (bits 2i and
+ * 2i + 1) is the code of column 64 i + b. The weight is code - 1. The kernels sum code * q and
+ * subtract the sum of q once.
  */
 #include "engine/cpu/ref/kernels_ref.h"
 
 #include <string.h>
 
-#define FIELD_COLS 64 /* columns of one 2-bit field of a line */
+#define FIELD_COLS 64 /* columns of one field of a line */
 
 static int32_t row_dot(const uint8_t *row, size_t n_lines, const int8_t *q)
 {
@@ -70,7 +74,7 @@ size_t live_inputs_ref(const int8_t *q, size_t n, int32_t *out)
     return n_live;
 }
 
-/* Row-major: the form of every way that does not need another. */
+/* Row-major: the layout for every matmul that does not need another one. */
 void pack_token_ref(const int8_t *q, size_t n_lines, size_t t, int8_t *packed)
 {
     memcpy(packed + t * n_lines * LINE_COLS, q, n_lines * LINE_COLS);
@@ -84,7 +88,7 @@ const int8_t *gather_tokens_ref(const int8_t *packed, size_t n_lines, size_t n_t
 
 void unpack_rows_ref(const struct ternary_mat *w, size_t row0, size_t row1, uint8_t *panel)
 {
-    (void)w, (void)row0, (void)row1, (void)panel; /* the product reads the lines */
+    (void)w, (void)row0, (void)row1, (void)panel; /* the matmul reads the packed lines */
 }
 
 void ternary_matmul_ref(const struct ternary_mat *w, size_t row0, size_t row1,

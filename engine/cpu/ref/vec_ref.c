@@ -1,5 +1,8 @@
 /*
- * The element-wise steps of a layer: scaling, residual, gates, RoPE, narrowing to F16.
+ * Reference for vectors of F32: RMSNorm, quantisation of activations, gates, residual addition,
+ * RoPE, conversion to F16, and the conversion of the integer sums of several tokens to F32.
+ *
+ * docs/kernels.md gives the formulas and the order of the operations.
  */
 #include "engine/base/fp16.h"
 #include "engine/cpu/ref/kernels_ref.h"
@@ -7,6 +10,46 @@
 #include <math.h>
 
 #define F16_MAX 65504.0f
+
+static float norm_factor(const float *x, size_t n, float eps)
+{
+    return 1.0f / sqrtf(dot64_ref(x, x, n) / (float)n + eps);
+}
+
+void rms_norm_ref(const float *x, const float *w, size_t n, float eps, float *y)
+{
+    const float r = norm_factor(x, n, eps);
+    for (size_t i = 0; i < n; i++)
+        y[i] = (x[i] * r) * w[i];
+}
+
+/* Element i of the vector to quantise; r is the factor of RMSNorm. */
+static float act_element(const struct act_in *in, float r, size_t i)
+{
+    return in->w ? (in->x[i] * r) * in->w[i] : in->x[i];
+}
+
+void quantise_ref(const struct act_in *in, int8_t *q, struct act_scale *out)
+{
+    const size_t n = in->n;
+    const float r = in->w ? norm_factor(in->x, n, in->eps) : 1.0f;
+    float m = 1e-5f;
+    for (size_t i = 0; i < n; i++)
+        if (fabsf(act_element(in, r, i)) > m)
+            m = fabsf(act_element(in, r, i));
+    const float s = 127.0f / m;
+    int32_t q_sum = 0;
+    for (size_t i = 0; i < n; i++) {
+        /* |v| <= 127: the rounding error of x * (127 / x) is below one half. */
+        const float v = rintf(act_element(in, r, i) * s);
+        q[i] = v == v ? (int8_t)v : 0; /* 0 for a NaN */
+        q_sum += q[i];
+    }
+    for (size_t i = n; i % LINE_COLS != 0; i++)
+        q[i] = 0;
+    out->s = s;
+    out->q_sum = q_sum;
+}
 
 void scale_acc_ref(const int32_t *acc, size_t n, float d, float *y)
 {
@@ -22,9 +65,8 @@ void add_ref(float *h, const float *y, size_t n)
 
 void relu2_gate_ref(const float *gate, const float *up, size_t n, float *out)
 {
-    for (size_t i = 0; i < n; i++) {
-        out[i] = gate[i] <= 0.0f ? 0.0f : (gate[i] * gate[i]) * up[i]; /* a NaN stays */
-    }
+    for (size_t i = 0; i < n; i++)
+        out[i] = gate[i] <= 0.0f ? 0.0f : (gate[i] * gate[i]) * up[i]; /* a NaN stays a NaN */
 }
 
 void silu_gate_ref(const float *gate, const float *up, size_t n, float *out)
@@ -60,4 +102,44 @@ void to_f16_ref(const float *x, size_t n, uint16_t *out)
         else
             out[i] = f32_to_f16(x[i]);
     }
+}
+
+/* The sum of token t and row r as F32: scaled, and with the bias added. */
+static float scaled(const struct acc_tile *a, size_t t, size_t r)
+{
+    float v = (float)a->acc[t * a->acc_stride + r] * a->d[t];
+    v = v * a->extra;
+    return a->bias ? v + a->bias[r] : v;
+}
+
+void acc_store_ref(const struct acc_tile *a, float *y, size_t stride)
+{
+    for (size_t t = 0; t < a->n_tokens; t++)
+        for (size_t r = 0; r < a->n_rows; r++)
+            y[t * stride + r] = scaled(a, t, r);
+}
+
+void acc_add_ref(const struct acc_tile *a, float *y, size_t stride)
+{
+    for (size_t t = 0; t < a->n_tokens; t++)
+        for (size_t r = 0; r < a->n_rows; r++)
+            y[t * stride + r] = y[t * stride + r] + scaled(a, t, r);
+}
+
+void acc_relu2_ref(const struct acc_tile *gate, const struct acc_tile *up, float *y, size_t stride)
+{
+    for (size_t t = 0; t < gate->n_tokens; t++)
+        for (size_t r = 0; r < gate->n_rows; r++) {
+            const float g = scaled(gate, t, r);
+            y[t * stride + r] = g <= 0.0f ? 0.0f : (g * g) * scaled(up, t, r);
+        }
+}
+
+void acc_silu_ref(const struct acc_tile *gate, const struct acc_tile *up, float *y, size_t stride)
+{
+    for (size_t t = 0; t < gate->n_tokens; t++)
+        for (size_t r = 0; r < gate->n_rows; r++) {
+            const float g = scaled(gate, t, r);
+            y[t * stride + r] = (g * sigmoid_ref(g)) * scaled(up, t, r);
+        }
 }

@@ -1,7 +1,10 @@
 /*
- * What the files with AMX tiles share: the shape of a tile, its configuration, and the
- * transposition of 16 x 16 dwords, with which a tile of one operand's form becomes one of the
- * other's.
+ * Definitions for the AMX kernels: the shape of an AMX tile, and the configuration of the eight
+ * tile registers. Includes the transposition of 16 x 16 dwords, which converts between the layouts
+ * of the first and the second operand of a tile product.
+ *
+ * Each kernel configures the tiles at its start and releases them at its end, so that no thread
+ * waits, or returns, with live tiles.
  */
 #ifndef ENGINE_CPU_X86_AMX_TILE_H
 #define ENGINE_CPU_X86_AMX_TILE_H
@@ -11,24 +14,25 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-#define TILE_BYTES 1024 /* SIDE lines of 64 bytes */
-#define STEPS_A_LINE 4  /* tiles along the columns: LINE_COLS / 64 */
+#define TILE_BYTES 1024 /* an AMX tile: SIDE rows of 64 bytes */
+#define STEPS_A_LINE 4  /* AMX tiles that the columns of a line of R1-256 fill: LINE_COLS / 64 */
 
-/* LDTILECFG: Intel SDM volume 1, chapter 18. */
+/* Operand of LDTILECFG: Intel SDM volume 1, chapter 18. */
 struct tile_config {
     uint8_t palette, start_row, reserved[14];
     uint16_t row_bytes[16];
     uint8_t n_rows[16];
 };
 
-/* gcc's intrinsics do not say that they read and write memory: what was stored must be there
- * before tiles are loaded, what tiles store must not be read from before. Costs no instruction. */
+/* A compiler barrier. gcc's tile intrinsics do not declare that they read and write memory, so the
+ * compiler could move stores behind a tile load, or loads before a tile store. Costs no
+ * instruction. */
 BN_FORCE_INLINE void order_memory(void)
 {
     __asm__ volatile("" : : : "memory");
 }
 
-/* All eight tiles are whole. */
+/* Give all eight AMX tiles their full size. */
 BN_FORCE_INLINE void configure(void)
 {
     struct tile_config c = {.palette = 1};
@@ -36,7 +40,8 @@ BN_FORCE_INLINE void configure(void)
         c.row_bytes[i] = 64;
         c.n_rows[i] = SIDE;
     }
-    /* gcc's intrinsic says that it reads a pointer's worth of it; the rest would not be stored. */
+    /* gcc's intrinsic declares that it reads only 8 bytes of c; the compiler would drop the stores
+     * to the rest. */
     __asm__ volatile("" : : "m"(c));
     _tile_loadconfig(&c);
 }

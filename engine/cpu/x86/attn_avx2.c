@@ -1,16 +1,17 @@
 /*
- * Attention over a block of 64 positions with AVX2. Scores have positions as lanes, values have the
- * head dimension as lanes: no sum ever runs across a register, and each K or V element is widened
- * once for up to four query heads.
+ * attn_block and attn_tile for AVX2, KV cache in F16.
  *
- * Chains of fma are what the recipe orders, so speed comes from having many: four heads x two
- * registers, or one head x eight.
+ * Keys are stored as (head_dim, 64 positions), values as (64 positions, head dimension padded to
+ * 32). So the lanes of the score registers are positions, the lanes of the output registers are
+ * elements of the head, and no sum runs across a register. Each key or value is widened once for up
+ * to four query heads. docs/kernels.md prescribes one chain of fma per sum; many independent chains
+ * hide the latency of fma: four heads x two registers, or one head x eight.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/ref/attn_tokens.h"
-#include "engine/cpu/x86/fetch_ahead.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx2.h"
+#include "engine/cpu/x86/prefetch_ahead.h"
 
 #include <immintrin.h>
 
@@ -21,7 +22,8 @@ struct scores {
     _Alignas(32) float z[MAX_HEADS][ATTN_BLOCK];
 };
 
-/* As in attn_avx512.c: while keys are read values are prefetched, then the next keys. */
+/* Bytes of the keys, or of the values, of a block. While a kernel reads the keys it prefetches the
+ * values; while it reads the values it prefetches the keys of the next block. */
 BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
 {
     return b->head_dim * ATTN_BLOCK * sizeof(uint16_t);
@@ -32,14 +34,14 @@ BN_FORCE_INLINE __m256 widen8(const uint16_t *halves)
     return _mm256_cvtph_ps(_mm_load_si128((const __m128i *)(const void *)halves));
 }
 
-/* Scores of positions pos .. pos + 8 n_vecs - 1 for n_heads heads from `head` on. */
+/* Scores of positions pos .. pos + 8 n_vecs - 1 for heads head .. head + n_heads - 1. */
 BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_heads, size_t pos,
                                 int n_vecs, struct scores *s)
 {
     __m256 z[MAX_HEADS][8];
     const uint16_t *const keys = b->k;
     const float *q = b->q + head * b->head_dim;
-    const void *const soon = b->n_seen == ATTN_BLOCK ? b->v : b->k;
+    const void *const next = b->n_seen == ATTN_BLOCK ? b->v : b->k;
 #pragma GCC unroll 4
     for (int h = 0; h < n_heads; h++)
 #pragma GCC unroll 8
@@ -47,8 +49,8 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
             z[h][v] = _mm256_setzero_ps();
     for (size_t i = 0; i < b->head_dim; i++) {
         const uint16_t *k = keys + i * ATTN_BLOCK + pos;
-        fetch_ahead(soon, half_block_bytes(b), pos / (8 * (size_t)n_vecs) * b->head_dim + i,
-                    8 / (size_t)n_vecs);
+        prefetch_ahead(next, half_block_bytes(b), pos / (8 * (size_t)n_vecs) * b->head_dim + i,
+                       8 / (size_t)n_vecs);
 #pragma GCC unroll 8
         for (int v = 0; v < n_vecs; v++) {
             const __m256 kv = widen8(k + 8 * v);
@@ -65,7 +67,8 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
             _mm256_store_ps(s->z[h] + pos + 8 * (size_t)v, z[h][v]);
 }
 
-/* Columns col .. col + 8 n_vecs - 1 of the weighted values, as far as head_dim goes. */
+/* Columns col .. col + 8 n_vecs - 1 of the weighted values; columns past head_dim are not stored.
+ */
 BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_heads, size_t col,
                                 int n_vecs, const struct scores *s)
 {
@@ -78,8 +81,8 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
             o[h][v] = _mm256_setzero_ps();
     for (size_t j = 0; j < b->n_seen; j++) {
         const uint16_t *row = values + j * b->v_stride + col;
-        fetch_ahead(b->ahead, half_block_bytes(b), col / (8 * (size_t)n_vecs) * ATTN_BLOCK + j,
-                    8 / (size_t)n_vecs);
+        prefetch_ahead(b->ahead, half_block_bytes(b), col / (8 * (size_t)n_vecs) * ATTN_BLOCK + j,
+                       8 / (size_t)n_vecs);
 #pragma GCC unroll 8
         for (int v = 0; v < n_vecs; v++) {
             const __m256 vv = widen8(row + 8 * v);
@@ -101,12 +104,12 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
         }
 }
 
-/* n_heads heads from `head` on, each with k_vecs registers of scores and v_vecs of values: 8 v_vecs
- * divides 32, the padding of v. */
+/* Heads head .. head + n_heads - 1, each with k_vecs registers of scores or v_vecs of values at a
+ * time: 8 k_vecs divides ATTN_BLOCK, and 8 v_vecs divides 32, the padding of v. */
 BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_heads, int k_vecs,
                                  int v_vecs)
 {
-    struct scores s = {.z = {{0}}}; /* positions past n_seen are read, then masked */
+    struct scores s = {.z = {{0}}}; /* the softmax reads positions past n_seen and masks them */
     for (size_t pos = 0; pos < b->n_seen; pos += 8 * (size_t)k_vecs)
         score_span(b, head, n_heads, pos, k_vecs, &s);
     for (int h = 0; h < n_heads; h++)
@@ -126,7 +129,7 @@ void attn_block_avx2(const struct attn_block *b)
         heads_block(b, head, 1, 8, 4);
 }
 
-/* attn_block runs near the peak of fma already: its four heads share what it widens. */
+/* attn_block already runs near the peak fma rate, since four heads share each widened element. */
 void attn_tile_avx2(const struct attn_tile *a)
 {
     attn_tile_by_token(a, attn_block_avx2, attn_merge_avx2);

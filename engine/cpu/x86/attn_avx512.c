@@ -1,11 +1,11 @@
 /*
- * Attention over a block of 64 positions with AVX-512: the plan of attn_avx2.c with registers of 16
- * lanes, a whole block of scores in four of them.
+ * attn_block for AVX-512, KV cache in F16. Layout and method are those of attn_avx2.c with 16 lanes
+ * per register, so that the scores of a whole block fit in four registers.
  */
 #include "engine/base/force_inline.h"
-#include "engine/cpu/x86/fetch_ahead.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
+#include "engine/cpu/x86/prefetch_ahead.h"
 
 #include <immintrin.h>
 
@@ -16,7 +16,7 @@ struct scores {
     _Alignas(64) float z[MAX_HEADS][ATTN_BLOCK];
 };
 
-/* Keys, or values: while one is read the other is prefetched, values here, then the next keys. */
+/* Bytes of the keys, or of the values, of a block: see attn_avx2.c. */
 BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
 {
     return b->head_dim * ATTN_BLOCK * sizeof(uint16_t);
@@ -27,14 +27,14 @@ BN_FORCE_INLINE __m512 widen16(const uint16_t *halves)
     return _mm512_cvtph_ps(_mm256_load_si256((const __m256i *)(const void *)halves));
 }
 
-/* Scores of positions pos .. pos + 16 n_vecs - 1 for n_heads heads from `head` on. */
+/* Scores of positions pos .. pos + 16 n_vecs - 1 for heads head .. head + n_heads - 1. */
 BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_heads, size_t pos,
                                 int n_vecs, struct scores *s)
 {
     __m512 z[MAX_HEADS][4];
     const uint16_t *const keys = b->k;
     const float *q = b->q + head * b->head_dim;
-    const void *const soon = b->n_seen == ATTN_BLOCK ? b->v : b->k;
+    const void *const next = b->n_seen == ATTN_BLOCK ? b->v : b->k;
 #pragma GCC unroll 4
     for (int h = 0; h < n_heads; h++)
 #pragma GCC unroll 4
@@ -43,7 +43,7 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
     for (size_t i = 0; i < b->head_dim; i++) {
         const uint16_t *k = keys + i * ATTN_BLOCK + pos;
         __m512 kv[4];
-        fetch_ahead(soon, half_block_bytes(b), i, 1);
+        prefetch_ahead(next, half_block_bytes(b), i, 1);
 #pragma GCC unroll 4
         for (int v = 0; v < n_vecs; v++)
             kv[v] = widen16(k + 16 * v);
@@ -62,7 +62,8 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
             _mm512_store_ps(s->z[h] + pos + 16 * (size_t)v, z[h][v]);
 }
 
-/* Columns col .. col + 16 n_vecs - 1 of the weighted values, as far as head_dim goes. */
+/* Columns col .. col + 16 n_vecs - 1 of the weighted values; columns past head_dim are not stored.
+ */
 BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_heads, size_t col,
                                 int n_vecs, const struct scores *s)
 {
@@ -76,7 +77,7 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
     for (size_t j = 0; j < b->n_seen; j++) {
         const uint16_t *row = values + j * b->v_stride + col;
         __m512 vv[4];
-        fetch_ahead(b->ahead, half_block_bytes(b), col + j, 1);
+        prefetch_ahead(b->ahead, half_block_bytes(b), col + j, 1);
 #pragma GCC unroll 4
         for (int v = 0; v < n_vecs; v++)
             vv[v] = widen16(row + 16 * v);
@@ -100,7 +101,7 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
 
 BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_heads)
 {
-    struct scores s = {.z = {{0}}}; /* positions past n_seen are read, then masked */
+    struct scores s = {.z = {{0}}}; /* the softmax reads positions past n_seen and masks them */
     if (b->n_seen > 32)
         score_span(b, head, n_heads, 0, 4, &s);
     else

@@ -1,29 +1,28 @@
 /*
- * Attention over a block of bytes with AVX2: bytes are widened to 16 bits and multiplied with
- * fixed-point numbers as they are, two products to a sum of 32 bits; the two of a lane are added at
- * the end.
+ * attn_block_q8 and attn_tile_q8 for AVX2: the loops of engine/cpu/ref/attn_q8.h.
+ *
+ * Bytes come as groups of four per lane (four dims of a key, or four positions of a value). They
+ * are widened to 16 bits and multiplied with the 16-bit fixed-point numbers; VPMADDWD adds two
+ * products to a 32-bit sum. So each lane has two sums, which are added at the end.
  */
 #include "engine/cpu/ref/attn_q8.h"
 #include "engine/cpu/ref/attn_tokens.h"
-#include "engine/cpu/x86/fetch_ahead.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx2.h"
+#include "engine/cpu/x86/prefetch_ahead.h"
 
 #include <immintrin.h>
 #include <string.h>
 
-#define LANES 8 /* at a time: with four heads 8 chains */
+#define LANES 8 /* lanes at a time: with four heads 8 independent chains */
 
 BN_FORCE_INLINE float fix_avx2(const float *x, size_t n, struct attn_fixed *out)
 {
     const __m256 sign = _mm256_set1_ps(-0.0f);
-    __m256 top = _mm256_setzero_ps();
-    for (size_t i = 0; i < n; i += 8) /* a NaN gives way to what was there */
-        top = _mm256_max_ps(_mm256_andnot_ps(sign, load_ps8(x, i, n)), top);
-    const __m128 t4 = _mm_max_ps(_mm256_castps256_ps128(top), _mm256_extractf128_ps(top, 1));
-    const __m128 t2 = _mm_max_ps(t4, _mm_movehl_ps(t4, t4));
-    const float found = _mm_cvtss_f32(_mm_max_ss(t2, _mm_movehdup_ps(t2)));
-    const float most = found > FIXED_LEAST ? found : FIXED_LEAST;
+    __m256 max = _mm256_setzero_ps();
+    for (size_t i = 0; i < n; i += 8) /* VMAXPS returns its second operand where one is a NaN */
+        max = _mm256_max_ps(_mm256_andnot_ps(sign, load_ps8(x, i, n)), max);
+    const float found = max8_avx2(max), most = found > FIXED_LEAST ? found : FIXED_LEAST;
     const __m256 scale = _mm256_set1_ps(FIXED_MOST / most);
     for (size_t i = 0; i < n; i += 8) {
         const __m256 y = _mm256_mul_ps(load_ps8(x, i, n), scale);
@@ -54,7 +53,7 @@ BN_FORCE_INLINE void sums_avx2(const struct attn_quads *w, int n_heads, size_t l
             sum[h][0] = sum[h][1] = _mm256_setzero_si256();
         for (size_t i = 0; i < w->n_quads; i++, bytes += w->n_lanes * ATTN_QUAD) {
             __m256i wide[2];
-            fetch_ahead(w->ahead, w->ahead_bytes, (lane0 + lane) / LANES * w->n_quads + i, 4);
+            prefetch_ahead(w->ahead, w->ahead_bytes, (lane0 + lane) / LANES * w->n_quads + i, 4);
 #pragma GCC unroll 2
             for (int v = 0; v < 2; v++)
                 wide[v] = _mm256_cvtepi8_epi16(

@@ -1,25 +1,28 @@
 /*
- * Attention over a block of bytes with AVX-512 VNNI: a dword of a lane is four bytes, one product
- * adds them all. Fixed-point numbers go in as two bytes each, high and low. The instruction wants
- * one unsigned factor: the cache's bytes plus 128, which is taken off by the sum of the others.
+ * attn_block_q8 and attn_tile_q8 for AVX-512 VNNI: the loops of engine/cpu/ref/attn_q8.h.
+ *
+ * A lane is a dword of four bytes (four dims of a key, or four positions of a value), and VPDPBUSD
+ * adds its four products to a 32-bit sum. A fixed-point number x is used as two bytes,
+ * x = 128 high + low. VPDPBUSD requires one unsigned factor: the bytes of the cache plus 128. The
+ * result is corrected by subtracting 128 times the sum of x.
  */
 #include "engine/cpu/ref/attn_q8.h"
 #include "engine/cpu/ref/attn_tokens.h"
-#include "engine/cpu/x86/fetch_ahead.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
+#include "engine/cpu/x86/prefetch_ahead.h"
 
 #include <immintrin.h>
 #include <string.h>
 
-#define VECS 2 /* of 16 lanes: with four heads 16 chains */
+#define VECS 2 /* registers of 16 lanes at a time: with four heads 16 independent chains */
 
 BN_FORCE_INLINE float fix_avx512(const float *x, size_t n, struct attn_fixed *out)
 {
-    __m512 top = _mm512_setzero_ps();
-    for (size_t i = 0; i < n; i += 16) /* a NaN gives way to what was there */
-        top = _mm512_max_ps(_mm512_abs_ps(_mm512_maskz_loadu_ps(mask_below(i, n), x + i)), top);
-    const float found = max16_avx512(top), most = found > FIXED_LEAST ? found : FIXED_LEAST;
+    __m512 max = _mm512_setzero_ps();
+    for (size_t i = 0; i < n; i += 16) /* VMAXPS returns its second operand where one is a NaN */
+        max = _mm512_max_ps(_mm512_abs_ps(_mm512_maskz_loadu_ps(mask_below(i, n), x + i)), max);
+    const float found = max16_avx512(max), most = found > FIXED_LEAST ? found : FIXED_LEAST;
     const __m512 scale = _mm512_set1_ps(FIXED_MOST / most);
     __m512i sum = _mm512_setzero_si512();
     for (size_t i = 0; i < n; i += 16) {
@@ -56,7 +59,8 @@ BN_FORCE_INLINE void sums_avx512(const struct attn_quads *w, int n_heads, size_t
                 high[h][v] = low[h][v] = _mm512_setzero_si512();
         for (size_t i = 0; i < w->n_quads; i++, bytes += w->n_lanes * ATTN_QUAD) {
             __m512i code[VECS];
-            fetch_ahead(w->ahead, w->ahead_bytes, (lane0 + lane) / (16 * VECS) * w->n_quads + i, 1);
+            prefetch_ahead(w->ahead, w->ahead_bytes, (lane0 + lane) / (16 * VECS) * w->n_quads + i,
+                           1);
 #pragma GCC unroll 2
             for (int v = 0; v < VECS; v++)
                 code[v] = _mm512_xor_si512(_mm512_load_si512(bytes + 64 * v),
@@ -90,7 +94,7 @@ void attn_block_q8_avx512(const struct attn_block *b)
     attn_q8_block(b, (struct attn_q8_loops){fix_avx512, sums_avx512, softmax_block_avx512});
 }
 
-/* A token at a time: its products with bytes leave little to share with others. */
+/* One token at a time: with products of bytes, several tokens have little work to share. */
 void attn_tile_q8_avx512(const struct attn_tile *a)
 {
     attn_tile_by_token(a, attn_block_q8_avx512, attn_merge_avx2);

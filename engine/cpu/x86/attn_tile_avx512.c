@@ -1,10 +1,12 @@
 /*
- * Attention of a tile of tokens over one block of positions with AVX-512.
+ * attn_tile for AVX-512, KV cache in F16: attention of several consecutive tokens over one block of
+ * 64 positions.
  *
- * Keys and values are widened once for all tokens, and each is used while it lies in the
- * first-level cache: first all queries against the keys, then all probabilities against the values.
- * A query is a token and a head; six at a time against 64 positions or 64 columns are 24 chains,
- * ten loads for 24 fma. Scores become probabilities in the registers they were summed in.
+ * Keys and values are widened to F32 once for all tokens, 32 kB each for a head dimension of 128,
+ * and used while they are in the first-level cache: first all queries are multiplied with the keys,
+ * then all probabilities with the values. A query is one head of one token. Six queries times 64
+ * positions (or 64 columns of the values) are a register tile of 24 accumulators, with ten loads
+ * per 24 fma. The softmax works on the scores in their accumulators.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/ref/attn_tokens.h"
@@ -14,33 +16,33 @@
 #include <immintrin.h>
 #include <math.h>
 
-#define QUERIES 6 /* most that are computed together */
-#define SLOTS 8   /* room for their maxima and sums */
+#define QUERIES 6 /* most queries of a register tile */
+#define SLOTS 8   /* QUERIES rounded up to a register of maxima or sums */
 
-/* The scratch, taken apart. */
-struct work {
+/* Sections of attn_tile.scratch. */
+struct scratch {
     float *wide; /* (head_dim, ATTN_BLOCK) keys; then (ATTN_BLOCK, v_stride) values */
     float *p;    /* (queries, ATTN_BLOCK) probabilities */
-    float *a;    /* (queries) what the results so far are multiplied with */
-    float *b;    /* (queries) and what this block's are */
+    float *a;    /* (queries) factor of the running results */
+    float *b;    /* (queries) factor of the results of this block */
 };
 
-/* Queries that are computed together: of one token, or of tokens that see the whole block. */
+/* The queries of a register tile: of one token, or of several tokens that see the whole block. */
 struct queries {
     size_t first; /* token * n_q + head */
     size_t n_seen;
 };
 
-static struct work take_apart(const struct attn_tile *t)
+static struct scratch split_scratch(const struct attn_tile *t)
 {
-    struct work w = {.wide = t->scratch};
+    struct scratch w = {.wide = t->scratch};
     w.p = w.wide + ATTN_BLOCK * t->v_stride;
     w.a = w.p + ATTN_TILE * t->n_q * ATTN_BLOCK;
     w.b = w.a + ATTN_TILE * t->n_q;
     return w;
 }
 
-/* n halves, a multiple of 32, 64-byte aligned on both sides. */
+/* F16 to F32. n is a multiple of 32; both pointers are 64-byte aligned. */
 static void widen(const uint16_t *halves, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i += 32) {
@@ -50,15 +52,16 @@ static void widen(const uint16_t *halves, size_t n, float *out)
     }
 }
 
-/* A query's scores to probabilities, unseen positions to +0; its maximum and sum. */
+/* Turn the scores of a query into probabilities p, +0 for unseen positions. m is the maximum of the
+ * scores, l the sum of the probabilities. */
 BN_FORCE_INLINE void softmax_lanes(const __m512 z[4], int n_vecs, const __mmask16 seen[4], float *p,
                                    float *m, float *l)
 {
-    __m512 lanes[4], top = _mm512_set1_ps(-INFINITY);
+    __m512 lanes[4], max = _mm512_set1_ps(-INFINITY);
 #pragma GCC unroll 4
     for (int v = 0; v < n_vecs; v++)
-        top = _mm512_mask_max_ps(top, seen[v], z[v], top);
-    *m = max16_avx512(top) + 0.0f; /* -0 becomes +0 */
+        max = _mm512_mask_max_ps(max, seen[v], z[v], max);
+    *m = max16_avx512(max) + 0.0f; /* -0 becomes +0 */
     const __m512 mv = _mm512_set1_ps(*m);
 #pragma GCC unroll 4
     for (int v = 0; v < 4; v++) {
@@ -68,32 +71,32 @@ BN_FORCE_INLINE void softmax_lanes(const __m512 z[4], int n_vecs, const __mmask1
     *l = tree64_avx512(lanes);
 }
 
-/* Fold maxima and sums of n_q queries into those so far, and keep the factors. */
-BN_FORCE_INLINE void merge_sums(const struct attn_tile *t, const struct work *w, size_t first,
+/* Merge maxima and sums of n_q queries into the running ones, and store the factors a and b. */
+BN_FORCE_INLINE void merge_sums(const struct attn_tile *t, const struct scratch *w, size_t first,
                                 int n_q, const float m[SLOTS], const float l[SLOTS])
 {
-    const __mmask8 some = (__mmask8)((1 << n_q) - 1);
+    const __mmask8 valid = (__mmask8)((1 << n_q) - 1);
     const __m256 mv = _mm256_load_ps(m), lv = _mm256_load_ps(l);
     if (t->is_first) {
-        _mm256_mask_storeu_ps(t->m + first, some, mv);
-        _mm256_mask_storeu_ps(t->l + first, some, lv);
+        _mm256_mask_storeu_ps(t->m + first, valid, mv);
+        _mm256_mask_storeu_ps(t->l + first, valid, lv);
         return;
     }
-    const __m256 big_m = _mm256_maskz_loadu_ps(some, t->m + first);
-    const __m256 big_l = _mm256_maskz_loadu_ps(some, t->l + first);
+    const __m256 big_m = _mm256_maskz_loadu_ps(valid, t->m + first);
+    const __m256 big_l = _mm256_maskz_loadu_ps(valid, t->l + first);
     const __m256 top = _mm256_max_ps(mv, big_m); /* m > M ? m : M */
     const __m512 below = _mm512_insertf32x8(_mm512_castps256_ps512(_mm256_sub_ps(big_m, top)),
                                             _mm256_sub_ps(mv, top), 1);
     const __m512 e = exp0_avx512(below, 0xffff);
     const __m256 a = _mm512_castps512_ps256(e), b = _mm512_extractf32x8_ps(e, 1);
-    _mm256_mask_storeu_ps(t->m + first, some, top);
-    _mm256_mask_storeu_ps(t->l + first, some, _mm256_fmadd_ps(lv, b, _mm256_mul_ps(big_l, a)));
-    _mm256_mask_storeu_ps(w->a + first, some, a);
-    _mm256_mask_storeu_ps(w->b + first, some, b);
+    _mm256_mask_storeu_ps(t->m + first, valid, top);
+    _mm256_mask_storeu_ps(t->l + first, valid, _mm256_fmadd_ps(lv, b, _mm256_mul_ps(big_l, a)));
+    _mm256_mask_storeu_ps(w->a + first, valid, a);
+    _mm256_mask_storeu_ps(w->b + first, valid, b);
 }
 
 /* Probabilities of n_q queries over the first 16 n_vecs positions. */
-BN_FORCE_INLINE void score_queries(const struct attn_tile *t, const struct work *w,
+BN_FORCE_INLINE void score_queries(const struct attn_tile *t, const struct scratch *w,
                                    struct queries qs, int n_q, int n_vecs)
 {
     __m512 z[QUERIES][4];
@@ -132,18 +135,18 @@ BN_FORCE_INLINE void score_queries(const struct attn_tile *t, const struct work 
     merge_sums(t, w, qs.first, n_q, m, l);
 }
 
-/* Columns col .. col + 16 n_vecs - 1 of what n_q queries from `first` on have of this block, into
- * the results so far. */
-BN_FORCE_INLINE void fold_values(const struct attn_tile *t, const struct work *w, size_t first,
+/* Merge o, columns col .. col + 16 n_vecs - 1 of the results of this block for n_q queries from
+ * `first` on, into the running results. */
+BN_FORCE_INLINE void fold_values(const struct attn_tile *t, const struct scratch *w, size_t first,
                                  int n_q, size_t col, int n_vecs, __m512 o[QUERIES][4])
 {
     const bool is_first = t->is_first;
     const size_t head_dim = t->head_dim;
     float *out = t->o + first * head_dim + col;
-    __mmask16 there[4];
+    __mmask16 valid[4];
 #pragma GCC unroll 4
     for (int v = 0; v < n_vecs; v++)
-        there[v] = mask_below(col + 16 * (size_t)v, head_dim);
+        valid[v] = mask_below(col + 16 * (size_t)v, head_dim);
 #pragma GCC unroll 6
     for (int i = 0; i < n_q; i++, out += head_dim) {
         const __m512 a = _mm512_set1_ps(w->a[first + (size_t)i]);
@@ -151,16 +154,16 @@ BN_FORCE_INLINE void fold_values(const struct attn_tile *t, const struct work *w
 #pragma GCC unroll 4
         for (int v = 0; v < n_vecs; v++) {
             if (!is_first) {
-                const __m512 so_far = _mm512_maskz_loadu_ps(there[v], out + 16 * v);
-                o[i][v] = _mm512_fmadd_ps(o[i][v], b, _mm512_mul_ps(so_far, a));
+                const __m512 running = _mm512_maskz_loadu_ps(valid[v], out + 16 * v);
+                o[i][v] = _mm512_fmadd_ps(o[i][v], b, _mm512_mul_ps(running, a));
             }
-            _mm512_mask_storeu_ps(out + 16 * v, there[v], o[i][v]);
+            _mm512_mask_storeu_ps(out + 16 * v, valid[v], o[i][v]);
         }
     }
 }
 
-/* Columns col .. col + 16 n_vecs - 1 of the weighted values of n_q queries, folded into o. */
-BN_FORCE_INLINE void value_queries(const struct attn_tile *t, const struct work *w,
+/* Columns col .. col + 16 n_vecs - 1 of the weighted values of n_q queries. */
+BN_FORCE_INLINE void value_queries(const struct attn_tile *t, const struct scratch *w,
                                    struct queries qs, int n_q, size_t col, int n_vecs)
 {
     __m512 o[QUERIES][4];
@@ -187,8 +190,8 @@ BN_FORCE_INLINE void value_queries(const struct attn_tile *t, const struct work 
     fold_values(t, w, qs.first, n_q, col, n_vecs, o);
 }
 
-BN_FORCE_INLINE void values_of(const struct attn_tile *t, const struct work *w, struct queries qs,
-                               int n_q)
+BN_FORCE_INLINE void values_of(const struct attn_tile *t, const struct scratch *w,
+                               struct queries qs, int n_q)
 {
     size_t col = 0;
     for (; t->v_stride - col >= 64; col += 64)
@@ -197,8 +200,8 @@ BN_FORCE_INLINE void values_of(const struct attn_tile *t, const struct work *w, 
         value_queries(t, w, qs, n_q, col, 2);
 }
 
-BN_FORCE_INLINE void scores_of(const struct attn_tile *t, const struct work *w, struct queries qs,
-                               int n_q)
+BN_FORCE_INLINE void scores_of(const struct attn_tile *t, const struct scratch *w,
+                               struct queries qs, int n_q)
 {
     if (qs.n_seen > 32)
         score_queries(t, w, qs, n_q, 4);
@@ -206,8 +209,8 @@ BN_FORCE_INLINE void scores_of(const struct attn_tile *t, const struct work *w, 
         score_queries(t, w, qs, n_q, 2);
 }
 
-/* Lines that n queries' results will be stored to. */
-BN_FORCE_INLINE void fetch_out(const struct attn_tile *t, size_t first, size_t n)
+/* Prefetch, for writing, the memory that will receive the final results of n queries. */
+BN_FORCE_INLINE void prefetch_out(const struct attn_tile *t, size_t first, size_t n)
 {
     if (!t->out)
         return;
@@ -218,7 +221,8 @@ BN_FORCE_INLINE void fetch_out(const struct attn_tile *t, size_t first, size_t n
     }
 }
 
-/* Some queries from `first` on that see the same positions. Returns how many: 6, 4 or fewer. */
+/* The next queries that see the same positions, from `first` on. Returns their number: 6, 4 or
+ * fewer. Eight are 4 + 4, not 6 + 2. */
 static size_t next_queries(const struct attn_tile *t, size_t first, struct queries *qs)
 {
     const size_t n_seen = size_min(t->n_seen + first / t->n_q, ATTN_BLOCK);
@@ -230,11 +234,11 @@ static size_t next_queries(const struct attn_tile *t, size_t first, struct queri
 
 void attn_tile_avx512(const struct attn_tile *t)
 {
-    if (t->n_tokens == 1) { /* nobody to share with */
+    if (t->n_tokens == 1) { /* no other token shares the widened keys and values */
         attn_tile_by_token(t, attn_block_avx512, attn_merge_avx2);
         return;
     }
-    const struct work w = take_apart(t);
+    const struct scratch w = split_scratch(t);
     const size_t end = t->n_tokens * t->n_q;
     struct queries qs;
     widen(t->k, t->head_dim * ATTN_BLOCK, w.wide);
@@ -251,7 +255,7 @@ void attn_tile_avx512(const struct attn_tile *t)
     widen(t->v, size_min(t->n_seen + t->n_tokens - 1, ATTN_BLOCK) * t->v_stride, w.wide);
     for (size_t i = 0, n; i < end; i += n) {
         n = next_queries(t, i, &qs);
-        fetch_out(t, i, n);
+        prefetch_out(t, i, n);
         if (n == 6)
             values_of(t, &w, qs, 6);
         else if (n == 4)

@@ -1,9 +1,14 @@
 /*
- * The coarse plane with AVX2: bytes times bytes by maddubs. A pair of products is at most
- * 2 * 15 * 128, so four of them fit in 16 bits. Rows come from four distant places in turn.
+ * coarse_pack and coarse_bound for AVX2: upper bounds of logits from the coarse plane, the copy of
+ * the output head with four bits per weight (struct coarse_mat).
+ *
+ * VPMADDUBSW multiplies codes with bytes of the hidden state and adds pairs of products. A pair is
+ * at most 2 * 15 * 128 in magnitude, so the sum of two pairs fits in 16 bits. Rows come from four
+ * distant places in turn, since a core reads faster from several streams than from one.
  */
 #include "engine/cpu/ref/coarse_pack.h"
 #include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/lanes_avx2.h"
 
 #include <immintrin.h>
 
@@ -15,14 +20,8 @@ float coarse_pack_avx2(const float *w, size_t n_blocks, size_t row, uint8_t *lin
     return coarse_pack_row(w, n_blocks, row, lines, steps);
 }
 
-BN_FORCE_INLINE float tree8(__m256 l8)
-{
-    const __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
-    const __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
-    return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
-}
-
-/* Products of 64 columns' half line with x: 8 sums of four columns and the four 64 on. */
+/* Half of a line (32 bytes, so 64 codes) times x: lane j is the sum over columns 4 j .. 4 j + 3 and
+ * the same plus 64. */
 BN_FORCE_INLINE __m256i dot_half(__m256i low, __m256i high, const int8_t *x)
 {
     const __m256i a = _mm256_maddubs_epi16(low, _mm256_load_si256((const void *)x));
@@ -58,8 +57,8 @@ BN_FORCE_INLINE float bound_row(const struct coarse_mat *m, size_t r, const stru
         const __m256 t = _mm256_mul_ps(_mm256_castsi256_ps(step), _mm256_loadu_ps(q->spread + b));
         squares = _mm256_fmadd_ps(t, t, squares);
     }
-    const float far = _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(tree8(squares) + 1e-36f)));
-    return q->unit * tree8(_mm256_add_ps(lanes[0], lanes[1])) + far;
+    const float error = _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(tree8_avx2(squares) + 1e-36f)));
+    return q->unit * tree8_avx2(_mm256_add_ps(lanes[0], lanes[1])) + error;
 }
 
 void coarse_bound_avx2(const struct coarse_mat *m, size_t row0, size_t row1,

@@ -1,9 +1,14 @@
 /*
- * The coarse plane with AVX-512 VNNI: a block is one register, four products of bytes, one
- * conversion and one fma. Four rows at a time, a quarter of the range apart, share the loads of x.
+ * coarse_pack and coarse_bound for AVX-512 VNNI: upper bounds of logits from the coarse plane, the
+ * copy of the output head with four bits per weight (struct coarse_mat).
+ *
+ * A block of 128 codes is one register, and costs four dot products of bytes, one conversion and
+ * one fma. Four rows at a time share the loads of x. They are a quarter of the range apart, since a
+ * core reads faster from several streams than from one.
  */
 #include "engine/cpu/ref/coarse_pack.h"
 #include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/lanes_avx512.h"
 
 #include <immintrin.h>
 
@@ -16,15 +21,8 @@ float coarse_pack_avx512(const float *w, size_t n_blocks, size_t row, uint8_t *l
     return coarse_pack_row(w, n_blocks, row, lines, steps);
 }
 
-BN_FORCE_INLINE float tree8(__m256 l8)
-{
-    const __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
-    const __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
-    return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
-}
-
-/* sqrt(sum of (step * spread)^2 + 1e-36) */
-BN_FORCE_INLINE float mislead(const uint16_t *steps, size_t n, const float *spread)
+/* The error term of a row: sqrt(sum of (step * spread)^2 + 1e-36). */
+BN_FORCE_INLINE float error_bound(const uint16_t *steps, size_t n, const float *spread)
 {
     __m256 squares = _mm256_setzero_ps();
     for (size_t b = 0; b < n; b += 8) {
@@ -33,10 +31,10 @@ BN_FORCE_INLINE float mislead(const uint16_t *steps, size_t n, const float *spre
         const __m256 t = _mm256_mul_ps(_mm256_castsi256_ps(step), _mm256_loadu_ps(spread + b));
         squares = _mm256_fmadd_ps(t, t, squares);
     }
-    return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(tree8(squares) + 1e-36f)));
+    return _mm_cvtss_f32(_mm_sqrt_ss(_mm_set_ss(tree8_avx2(squares) + 1e-36f)));
 }
 
-/* n_rows (1 or ROWS) rows, `apart` rows from each other, beginning with r. */
+/* Bounds of n_rows (1 or ROWS) rows: r, r + apart, ... */
 BN_FORCE_INLINE void bound_rows(const struct coarse_mat *m, int n_rows, size_t r, size_t apart,
                                 const struct coarse_query *q, float out[ROWS])
 {
@@ -72,10 +70,8 @@ BN_FORCE_INLINE void bound_rows(const struct coarse_mat *m, int n_rows, size_t r
     }
 #pragma GCC unroll 4
     for (int i = 0; i < n_rows; i++) {
-        const __m256 l8 =
-            _mm256_add_ps(_mm512_castps512_ps256(lanes[i]), _mm512_extractf32x8_ps(lanes[i], 1));
-        out[i] = q->unit * tree8(l8) +
-                 mislead(steps + (size_t)i * apart * m->step_stride, m->step_stride, q->spread);
+        out[i] = q->unit * tree16_avx512(lanes[i]) +
+                 error_bound(steps + (size_t)i * apart * m->step_stride, m->step_stride, q->spread);
     }
 }
 

@@ -1,10 +1,10 @@
 /*
- * CPUID and XGETBV. A rung counts when the processor has every instruction its files are compiled
- * for and the operating system saves the registers; hypervisors that lie are caught by the
- * self-test.
+ * Detects the x86 instruction sets with CPUID and XGETBV. An instruction set counts if the
+ * processor has every extension that its files are compiled for and the operating system saves its
+ * registers. The self-test (cpu_caps_selftest.c) catches hypervisors that report too much.
  *
- * Compiled with -mxsave for the intrinsic; XGETBV runs only where CPUID says OSXSAVE. Tile data is
- * state that Linux gives to a process when it asks; asking again changes nothing.
+ * Compiled with -mxsave for the XGETBV intrinsic; XGETBV runs only if CPUID reports OSXSAVE. Linux
+ * lets a process use AMX tiles only after a request with arch_prctl; a second request is harmless.
  */
 #define _GNU_SOURCE /* syscall */
 #include "engine/cpu/x86/cpu_caps_x86.h"
@@ -25,12 +25,12 @@
 #define L7_ECX_AVX512_VNNI (1u << 11)
 #define L7_EDX_AMX (1u << 24 | 1u << 25) /* tiles, int8 products */
 #define L7_1_EAX_AVX_VNNI (1u << 4)
-#define XCR0_YMM 0x06u /* SSE, AVX state */
-#define XCR0_ZMM 0xe6u /* and opmask, both halves of the 512-bit state */
+#define XCR0_YMM 0x06u /* SSE and AVX state */
+#define XCR0_ZMM 0xe6u /* the same, mask registers and both parts of the 512-bit state */
 #define XCR0_TILES (1u << 17 | 1u << 18)
-#define PALETTE_1_EBX (8u << 16 | 64u) /* leaf 1DH: 8 tiles of lines of 64 bytes */
-#define PALETTE_1_ECX 16u              /* 16 lines each */
-/* asm/prctl.h; the number of the state component: Intel SDM volume 1, 13.1 */
+#define PALETTE_1_EBX (8u << 16 | 64u) /* leaf 1DH: 8 tiles, rows of 64 bytes */
+#define PALETTE_1_ECX 16u              /* 16 rows in a tile */
+/* Linux asm/prctl.h. XTILEDATA is a state component: Intel SDM volume 1, 13.1. */
 #define REQ_XCOMP_PERM 0x1023
 #define XTILEDATA 18
 
@@ -38,7 +38,7 @@ struct leaf {
     unsigned eax, ebx, ecx, edx;
 };
 
-/* All zero where the processor has no such leaf. */
+/* All zero if the processor has no such leaf. */
 static struct leaf read_leaf(unsigned leaf, unsigned sub)
 {
     struct leaf r = {0};
@@ -47,14 +47,14 @@ static struct leaf read_leaf(unsigned leaf, unsigned sub)
     return r;
 }
 
-static bool all(unsigned word, unsigned bits)
+static bool has_all(unsigned word, unsigned bits)
 {
     return (word & bits) == bits;
 }
 
 static bool tiles_granted(const struct leaf *l7, unsigned granted)
 {
-    if (!all(l7->edx, L7_EDX_AMX) || !all(granted, XCR0_TILES))
+    if (!has_all(l7->edx, L7_EDX_AMX) || !has_all(granted, XCR0_TILES))
         return false;
     const struct leaf palette = read_leaf(0x1d, 1);
     return palette.ebx == PALETTE_1_EBX && palette.ecx == PALETTE_1_ECX &&
@@ -64,17 +64,18 @@ static bool tiles_granted(const struct leaf *l7, unsigned granted)
 void cpu_caps_detect_x86(struct cpu_caps *caps)
 {
     const struct leaf l1 = read_leaf(1, 0), l7 = read_leaf(7, 0);
-    if (!all(l1.ecx, L1_ECX_OSXSAVE | L1_ECX_AVX))
+    if (!has_all(l1.ecx, L1_ECX_OSXSAVE | L1_ECX_AVX))
         return;
     const uint64_t xcr0 = _xgetbv(0);
     const unsigned granted = (unsigned)xcr0;
-    if (!all(granted, XCR0_YMM) || !all(l1.ecx, L1_ECX_FMA | L1_ECX_F16C) ||
-        !all(l7.ebx, L7_EBX_AVX2))
+    if (!has_all(granted, XCR0_YMM) || !has_all(l1.ecx, L1_ECX_FMA | L1_ECX_F16C) ||
+        !has_all(l7.ebx, L7_EBX_AVX2))
         return;
     caps->has[ISA_AVX2] = true;
-    if (l7.eax >= 1 && all(read_leaf(7, 1).eax, L7_1_EAX_AVX_VNNI))
+    if (l7.eax >= 1 && has_all(read_leaf(7, 1).eax, L7_1_EAX_AVX_VNNI))
         caps->has[ISA_AVXVNNI] = true;
-    if (all(granted, XCR0_ZMM) && all(l7.ebx, L7_EBX_AVX512) && all(l7.ecx, L7_ECX_AVX512_VNNI))
+    if (has_all(granted, XCR0_ZMM) && has_all(l7.ebx, L7_EBX_AVX512) &&
+        has_all(l7.ecx, L7_ECX_AVX512_VNNI))
         caps->has[ISA_AVX512VNNI] = true;
     if (caps->has[ISA_AVX512VNNI] && tiles_granted(&l7, granted))
         caps->has[ISA_AMX] = true;

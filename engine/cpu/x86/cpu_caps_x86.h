@@ -1,11 +1,11 @@
 /*
- * CPUID and XGETBV: which x86 rungs the processor has and the operating system allows.
+ * Which x86 instruction sets the processor has and the operating system allows.
  */
 #ifndef ENGINE_CPU_X86_CPU_CAPS_X86_H
 #define ENGINE_CPU_X86_CPU_CAPS_X86_H
 
 #include "engine/cpu/cpu_caps.h"
 
-void cpu_caps_detect_x86(struct cpu_caps *caps); /* sets bits, clears none */
+void cpu_caps_detect_x86(struct cpu_caps *caps); /* sets the x86 entries of caps->has */
 
 #endif

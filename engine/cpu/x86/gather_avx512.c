@@ -1,11 +1,12 @@
 /*
- * Several vectors of bytes to lines that hold four bytes of each of 16: what products want whose
- * lanes are tokens. Four rows of 16 dwords at a time, transposed in registers.
+ * gather_tokens and coarse_gather for AVX-512: interleave up to 16 vectors of bytes into lines of
+ * 64 bytes that hold four consecutive bytes of each vector. Products whose lanes are tokens or
+ * hidden states need this layout. Blocks of 16 x 16 dwords are transposed in registers.
  */
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/transpose_avx512.h"
 
-/* 64 bytes of each of n vectors to 16 lines; zeros past n. */
+/* 64 bytes of each of n vectors, from byte `at` on, to 16 lines; zeros for vectors past n. */
 BN_FORCE_INLINE void gather_square(const int8_t *const *x, size_t n, size_t at, int8_t *out)
 {
     __m512i v[SIDE];

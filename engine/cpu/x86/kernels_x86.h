@@ -1,5 +1,6 @@
 /*
- * The x86 rungs. Contracts are those of engine/cpu/kernels.h; every function gives the bits of ref.
+ * The kernels for x86. engine/cpu/kernels.h has the contracts. Every function returns the same bits
+ * as its reference in engine/cpu/ref/.
  */
 #ifndef ENGINE_CPU_X86_KERNELS_X86_H
 #define ENGINE_CPU_X86_KERNELS_X86_H
@@ -39,7 +40,6 @@ void coarse_bound_avx2(const struct coarse_mat *m, size_t row0, size_t row1,
 void row_kernels_avx2(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
 size_t mac_peak_avx2(size_t n_rounds);
 size_t fma_peak_avx2(size_t n_rounds);
-
 void ternary_some_avx2(const struct ternary_mat *w, const int32_t *rows, size_t n, const int8_t *q,
                        int32_t q_sum, int32_t *acc);
 void ternary_columns_avx2(const struct ternary_cols *w, const int32_t *cols, size_t n,
@@ -47,7 +47,7 @@ void ternary_columns_avx2(const struct ternary_cols *w, const int32_t *cols, siz
 size_t live_gates_avx2(const float *gate, size_t n, int32_t *out);
 size_t live_inputs_avx2(const int8_t *q, size_t n, int32_t *out);
 
-/* AVX-VNNI: 256-bit dot products of bytes */
+/* AVX-VNNI: 256-bit dot products of bytes, with AVX2 */
 void ternary_matvec_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
                             int32_t q_sum, int32_t *acc);
 void ternary_some_avxvnni(const struct ternary_mat *w, const int32_t *rows, size_t n,
@@ -93,7 +93,7 @@ void row_kernels_avx512(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TE
 size_t mac_peak_avx512(size_t n_rounds);
 size_t fma_peak_avx512(size_t n_rounds);
 
-/* AMX int8 tiles beside AVX-512 F */
+/* AMX: tile products of bytes, with AVX-512 */
 void pack_token_amx(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
 void unpack_rows_amx(const struct ternary_mat *w, size_t row0, size_t row1, uint8_t *panel);
 void ternary_matmul_amx(const struct ternary_mat *w, size_t row0, size_t row1,

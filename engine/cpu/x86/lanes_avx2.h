@@ -1,6 +1,6 @@
 /*
- * Pieces the AVX2 files share: ragged ends, the tree of sum64, exp0 and sigmoid, the softmax
- * of a block.
+ * Inline functions that the AVX2 kernels share: loads and stores of tails, reductions across lanes,
+ * exp0 and sigmoid, the softmax of a position block.
  */
 #ifndef ENGINE_CPU_X86_LANES_AVX2_H
 #define ENGINE_CPU_X86_LANES_AVX2_H
@@ -12,14 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* All ones in the lanes i .. i + 7 that exist below n. */
+/* Mask for elements i .. i + 7: all ones in the lanes of elements below n. */
 BN_FORCE_INLINE __m256i lanes_below(size_t i, size_t n)
 {
     const int left = i >= n ? 0 : n - i >= 8 ? 8 : (int)(n - i);
     return _mm256_cmpgt_epi32(_mm256_set1_epi32(left), _mm256_setr_epi32(0, 1, 2, 3, 4, 5, 6, 7));
 }
 
-/* Elements i .. i + 7 of x (n); lanes past n are 0. */
+/* Elements i .. i + 7 of x (n); lanes past n are 0 and are not read. */
 BN_FORCE_INLINE __m256 load_ps8(const float *x, size_t i, size_t n)
 {
     return i + 8 <= n ? _mm256_loadu_ps(x + i) : _mm256_maskload_ps(x + i, lanes_below(i, n));
@@ -33,18 +33,39 @@ BN_FORCE_INLINE void store_ps8(float *y, size_t i, size_t n, __m256 v)
         _mm256_maskstore_ps(y + i, lanes_below(i, n), v);
 }
 
-/* The tree of sum64 over lanes (64). */
-BN_FORCE_INLINE float tree64_avx2(const __m256 lanes[8])
+/* Pairwise sum of eight lanes: the last three levels of sum64 (docs/kernels.md). */
+BN_FORCE_INLINE float tree8_avx2(__m256 l8)
 {
-    const __m256 a = _mm256_add_ps(lanes[0], lanes[4]), b = _mm256_add_ps(lanes[1], lanes[5]);
-    const __m256 c = _mm256_add_ps(lanes[2], lanes[6]), d = _mm256_add_ps(lanes[3], lanes[7]);
-    const __m256 l8 = _mm256_add_ps(_mm256_add_ps(a, c), _mm256_add_ps(b, d));
     const __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
     const __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
     return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
 }
 
-/* exp0 of docs/kernels.md; what is below -60, or NaN, gives +0. */
+/* The largest lane. Where a lane is a NaN the result is unspecified. */
+BN_FORCE_INLINE float max8_avx2(__m256 m8)
+{
+    const __m128 m4 = _mm_max_ps(_mm256_castps256_ps128(m8), _mm256_extractf128_ps(m8, 1));
+    const __m128 m2 = _mm_max_ps(m4, _mm_movehl_ps(m4, m4));
+    return _mm_cvtss_f32(_mm_max_ss(m2, _mm_movehdup_ps(m2)));
+}
+
+BN_FORCE_INLINE int32_t sum_lanes_avx2(__m256i v)
+{
+    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
+    return _mm_cvtsi128_si32(s);
+}
+
+/* The pairwise sum of sum64 over 64 lanes. */
+BN_FORCE_INLINE float tree64_avx2(const __m256 lanes[8])
+{
+    const __m256 a = _mm256_add_ps(lanes[0], lanes[4]), b = _mm256_add_ps(lanes[1], lanes[5]);
+    const __m256 c = _mm256_add_ps(lanes[2], lanes[6]), d = _mm256_add_ps(lanes[3], lanes[7]);
+    return tree8_avx2(_mm256_add_ps(_mm256_add_ps(a, c), _mm256_add_ps(b, d)));
+}
+
+/* exp0 of docs/kernels.md: +0 below -60 and for a NaN. */
 BN_FORCE_INLINE __m256 exp0_avx2(__m256 x)
 {
     const __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)),
@@ -73,19 +94,17 @@ BN_FORCE_INLINE __m256 sigmoid_avx2(__m256 x)
     return _mm256_div_ps(_mm256_blendv_ps(e, one, positive), _mm256_add_ps(one, e));
 }
 
-/* Turn a head's scores of a block, z 32-byte aligned, into probabilities; unseen positions get +0.
- */
+/* Turn the scores of a head into probabilities in place; positions from n_seen on get +0. z is
+ * 32-byte aligned. m is the maximum of the scores, l the sum of the probabilities. */
 static inline void softmax_block_avx2(float z[64], size_t n_seen, float *m, float *l)
 {
-    const __m256 low = _mm256_set1_ps(-INFINITY);
-    __m256 lanes[8], top = low;
+    const __m256 lowest = _mm256_set1_ps(-INFINITY);
+    __m256 lanes[8], max = lowest;
     for (size_t v = 0; v < 8; v++) {
         const __m256 seen = _mm256_castsi256_ps(lanes_below(8 * v, n_seen));
-        top = _mm256_max_ps(_mm256_blendv_ps(low, _mm256_load_ps(z + 8 * v), seen), top);
+        max = _mm256_max_ps(_mm256_blendv_ps(lowest, _mm256_load_ps(z + 8 * v), seen), max);
     }
-    const __m128 t4 = _mm_max_ps(_mm256_castps256_ps128(top), _mm256_extractf128_ps(top, 1));
-    const __m128 t2 = _mm_max_ps(t4, _mm_movehl_ps(t4, t4));
-    *m = _mm_cvtss_f32(_mm_max_ss(t2, _mm_movehdup_ps(t2))) + 0.0f; /* -0 becomes +0 */
+    *m = max8_avx2(max) + 0.0f; /* -0 becomes +0 */
     for (size_t v = 0; v < 8; v++) {
         const __m256 seen = _mm256_castsi256_ps(lanes_below(8 * v, n_seen));
         const __m256 x = _mm256_sub_ps(_mm256_load_ps(z + 8 * v), _mm256_set1_ps(*m));

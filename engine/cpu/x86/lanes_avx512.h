@@ -1,34 +1,32 @@
 /*
- * Pieces the AVX-512 files share: ragged ends, sums across lanes, exp0, the softmax of a block.
+ * Inline functions that the AVX-512 kernels share: masks for tails, reductions across lanes, exp0,
+ * the softmax of a position block.
  */
 #ifndef ENGINE_CPU_X86_LANES_AVX512_H
 #define ENGINE_CPU_X86_LANES_AVX512_H
 
-#include "engine/base/force_inline.h"
+#include "engine/cpu/x86/lanes_avx2.h"
 
-#include <immintrin.h>
-#include <math.h>
-#include <stddef.h>
-#include <stdint.h>
-
-/* The lanes i .. i + 15 that exist below n. */
+/* Mask for elements i .. i + 15: the lanes of elements below n. */
 BN_FORCE_INLINE __mmask16 mask_below(size_t i, size_t n)
 {
     return i >= n ? 0 : n - i >= 16 ? 0xffff : (__mmask16)((1u << (n - i)) - 1);
 }
 
-/* The tree of sum64 over lanes (64). */
-BN_FORCE_INLINE float tree64_avx512(const __m512 lanes[4])
+/* Pairwise sum of 16 lanes: the last four levels of sum64 (docs/kernels.md). */
+BN_FORCE_INLINE float tree16_avx512(__m512 l16)
 {
-    const __m512 l16 =
-        _mm512_add_ps(_mm512_add_ps(lanes[0], lanes[2]), _mm512_add_ps(lanes[1], lanes[3]));
-    const __m256 l8 = _mm256_add_ps(_mm512_castps512_ps256(l16), _mm512_extractf32x8_ps(l16, 1));
-    const __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
-    const __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
-    return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
+    return tree8_avx2(_mm256_add_ps(_mm512_castps512_ps256(l16), _mm512_extractf32x8_ps(l16, 1)));
 }
 
-/* (sum of a, of b, of c, of d) */
+/* The pairwise sum of sum64 over 64 lanes. */
+BN_FORCE_INLINE float tree64_avx512(const __m512 lanes[4])
+{
+    const __m512 even = _mm512_add_ps(lanes[0], lanes[2]), odd = _mm512_add_ps(lanes[1], lanes[3]);
+    return tree16_avx512(_mm512_add_ps(even, odd));
+}
+
+/* Lane i of the result is the sum of the lanes of v[i]. */
 BN_FORCE_INLINE __m128i sum_lanes_avx512(const __m512i v[4])
 {
     __m256i half[4];
@@ -42,16 +40,13 @@ BN_FORCE_INLINE __m128i sum_lanes_avx512(const __m512i v[4])
     return _mm_add_epi32(_mm256_castsi256_si128(abcd), _mm256_extracti128_si256(abcd, 1));
 }
 
-/* The largest lane; a NaN may or may not be. */
+/* The largest lane. Where a lane is a NaN the result is unspecified. */
 BN_FORCE_INLINE float max16_avx512(__m512 v)
 {
-    const __m256 t8 = _mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1));
-    const __m128 t4 = _mm_max_ps(_mm256_castps256_ps128(t8), _mm256_extractf128_ps(t8, 1));
-    const __m128 t2 = _mm_max_ps(t4, _mm_movehl_ps(t4, t4));
-    return _mm_cvtss_f32(_mm_max_ss(t2, _mm_movehdup_ps(t2)));
+    return max8_avx2(_mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
 }
 
-/* exp0 of docs/kernels.md; what is below -60, or NaN, and what is not in `keep` gives +0. */
+/* exp0 of docs/kernels.md: +0 below -60, for a NaN, and in lanes that are not in `keep`. */
 BN_FORCE_INLINE __m512 exp0_avx512(__m512 x, __mmask16 keep)
 {
     const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)),
@@ -72,17 +67,17 @@ BN_FORCE_INLINE __m512 exp0_avx512(__m512 x, __mmask16 keep)
     return _mm512_castsi512_ps(scaled);
 }
 
-/* Turn a head's scores of a block, z 64-byte aligned, into probabilities; unseen positions get +0.
- */
+/* Turn the scores of a head into probabilities in place; positions from n_seen on get +0. z is
+ * 64-byte aligned. m is the maximum of the scores, l the sum of the probabilities. */
 BN_FORCE_INLINE void softmax_block_avx512(float z[64], size_t n_seen, float *m, float *l)
 {
-    __m512 lanes[4], top = _mm512_set1_ps(-INFINITY);
+    __m512 lanes[4], max = _mm512_set1_ps(-INFINITY);
 #pragma GCC unroll 4
     for (size_t v = 0; v < 4; v++) {
         const __mmask16 seen = mask_below(16 * v, n_seen);
-        top = _mm512_mask_max_ps(top, seen, _mm512_load_ps(z + 16 * v), top);
+        max = _mm512_mask_max_ps(max, seen, _mm512_load_ps(z + 16 * v), max);
     }
-    *m = max16_avx512(top) + 0.0f; /* -0 becomes +0 */
+    *m = max16_avx512(max) + 0.0f; /* -0 becomes +0 */
 #pragma GCC unroll 4
     for (size_t v = 0; v < 4; v++) {
         const __m512 x = _mm512_sub_ps(_mm512_load_ps(z + 16 * v), _mm512_set1_ps(*m));

@@ -1,6 +1,6 @@
 /*
- * The arithmetic peak of AMX: products of whole tiles that are in registers, four sums at a time,
- * which covers the depth of the instruction (52 cycles, one begins every 16).
+ * The arithmetic peak of AMX: products of AMX tiles that stay in registers. Four independent sums
+ * hide the latency of the instruction (52 cycles, one starts every 16).
  */
 #include "engine/cpu/x86/amx_tile.h"
 #include "engine/cpu/x86/kernels_x86.h"

@@ -1,14 +1,11 @@
 /*
- * The arithmetic peak of AVX-512 VNNI: 512-bit dot products of bytes from registers, and fused
- * multiply-adds of floats.
+ * The arithmetic peak of AVX-512 VNNI on data in registers: 512-bit dot products of bytes, and
+ * fused multiply-adds of floats.
  */
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/peak_chains.h"
 
 #include <immintrin.h>
-
-#define MACS 64  /* an instruction, of bytes */
-#define FMACS 16 /* of floats */
 
 size_t mac_peak_avx512(size_t n_rounds)
 {
@@ -16,13 +13,12 @@ size_t mac_peak_avx512(size_t n_rounds)
 #define DECLARE(i) __m512i sum##i = _mm512_setzero_si512();
     EACH_CHAIN(DECLARE)
     for (size_t r = 0; r < n_rounds; r++) {
-/* The sum is unknown after each step, or the compiler would foretell the last one. */
 #define MULTIPLY(i)                                                                                \
     sum##i = _mm512_dpbusd_epi32(sum##i, a, b);                                                    \
-    __asm__ volatile("" : "+v"(sum##i));
+    OPAQUE(sum##i);
         EACH_CHAIN(MULTIPLY)
     }
-    return n_rounds * CHAINS * MACS;
+    return n_rounds * CHAINS * 64; /* bytes of a register */
 }
 
 size_t fma_peak_avx512(size_t n_rounds)
@@ -31,11 +27,11 @@ size_t fma_peak_avx512(size_t n_rounds)
 #define DECLARE_F32(i) __m512 f##i = _mm512_setzero_ps();
     EACH_CHAIN(DECLARE_F32)
     for (size_t r = 0; r < n_rounds; r++) {
-/* Goes to 2: neither infinite nor subnormal. */
+/* Converges to 2, so it becomes neither infinite nor subnormal. */
 #define MULTIPLY_F32(i)                                                                            \
     f##i = _mm512_fmadd_ps(f##i, a, b);                                                            \
-    __asm__ volatile("" : "+v"(f##i));
+    OPAQUE(f##i);
         EACH_CHAIN(MULTIPLY_F32)
     }
-    return n_rounds * CHAINS * FMACS;
+    return n_rounds * CHAINS * 16; /* floats of a register */
 }

@@ -1,12 +1,18 @@
 /*
- * Independent sums for a loop that measures arithmetic, each a variable of its own: arrays of them
- * would live in memory. Twelve are more than any of the instructions is deep (5 cycles, two begin
- * in each), and fit beside their operands in 16 registers.
+ * A loop that measures the arithmetic peak: one instruction on independent sums in registers. Each
+ * sum is a variable of its own, because the compiler would keep an array in memory.
+ *
+ * Twelve sums hide the latency of every instruction measured (5 cycles, two start per cycle), and
+ * fit with their operands in 16 registers.
  */
 #ifndef ENGINE_CPU_X86_PEAK_CHAINS_H
 #define ENGINE_CPU_X86_PEAK_CHAINS_H
 
 #define CHAINS 12
 #define EACH_CHAIN(DO) DO(0) DO(1) DO(2) DO(3) DO(4) DO(5) DO(6) DO(7) DO(8) DO(9) DO(10) DO(11)
+
+/* Hides the value of a register from the compiler, which could otherwise compute the last sum in
+ * advance, or a product of constants once. */
+#define OPAQUE(v) __asm__ volatile("" : "+x"(v))
 
 #endif

@@ -1,14 +1,43 @@
 /*
- * What every rung makes of its loops over table rows: a function for each type, and their table.
+ * Generates the row_decode and rows_dot kernels of AVX2 and AVX-512 for each type of a table (token
+ * embedding or output head), and row_kernels_ISA, which enters them into the kernel table.
  *
- * The rung has decode_plain, dot_plain, decode_small, dot_small, decode_blocks and dot_blocks, all
- * inlined, before it says ROW_KERNELS(its name).
+ * A file defines the inline functions decode_plain, dot_plain, decode_small, dot_small,
+ * decode_blocks and dot_blocks and then expands ROW_KERNELS(isa). "Plain" types are F32, F16 and
+ * BF16, "small" ones have blocks of 32 elements, the others blocks of 256.
+ *
+ * Rows are read from four distant places in turn, since a core reads faster from several streams
+ * than from one.
  */
 #ifndef ENGINE_CPU_X86_ROW_KERNELS_H
 #define ENGINE_CPU_X86_ROW_KERNELS_H
 
+#include "engine/base/force_inline.h"
 #include "engine/cpu/kernels.h"
-#include "engine/cpu/x86/row_streams.h"
+
+#define ROW_STREAMS 4
+#define ROW_PREFETCH_BYTES 2560
+
+/* Four rows, and for each the address that is prefetched while it is read: further along the same
+ * row, or the same place of the next row if the rows are a list. */
+struct row_streams {
+    const uint8_t *row[ROW_STREAMS];
+    uintptr_t ahead[ROW_STREAMS];
+};
+
+/* Rows r, r + step, ... */
+BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, size_t r, size_t step)
+{
+    struct row_streams s;
+#pragma GCC unroll 4
+    for (size_t i = 0; i < ROW_STREAMS; i++) {
+        const size_t at = r + i * step;
+        s.row[i] = table_row(rows, at);
+        s.ahead[i] = rows->ids ? (uintptr_t)table_row(rows, r + 1 < step ? at + 1 : at)
+                               : (uintptr_t)s.row[i] + ROW_PREFETCH_BYTES;
+    }
+    return s;
+}
 
 #define ROW_DECODE(isa, name, type, decode)                                                        \
     static void row_decode_##name##_##isa(const uint8_t *row, size_t n, float *out)                \
@@ -16,7 +45,7 @@
         decode(type, row, n, out);                                                                 \
     }
 
-/* ROW_STREAMS rows at a time: they share the loads of h. */
+/* ROW_STREAMS rows at a time share the loads of h. */
 #define PLAIN_KERNELS(isa, name, type)                                                             \
     ROW_DECODE(isa, name, type, decode_plain)                                                      \
     static void rows_dot_##name##_##isa(const struct table_rows *rows, const float *h, size_t n,   \
@@ -34,8 +63,8 @@
             dot_plain(type, 1, row_streams(rows, r, 0), h, n, z + r);                              \
     }
 
-/* Rows one at a time, but from ROW_STREAMS places in turn, each one's next row prefetched
- * meanwhile: a core reads faster from several places than from one. */
+/* One row at a time, from ROW_STREAMS places in turn. While a row is read, the row that follows it
+ * in memory is prefetched. */
 #define PACKED_KERNELS(isa, name, type, decode, dot)                                               \
     ROW_DECODE(isa, name, type, decode)                                                            \
     static void rows_dot_##name##_##isa(const struct table_rows *rows, const float *h, size_t n,   \

@@ -1,6 +1,7 @@
 /*
- * The walk over rows that AVX2 and AVX-VNNI share: four parts of the rows in turn, two rows of them
- * at a time, so that one load of the token's bytes feeds both.
+ * The loops over rows of ternary_matvec and ternary_some that AVX2 and AVX-VNNI share. The rows are
+ * divided into four streams, and two rows of different streams are multiplied together, so that one
+ * load of the activations feeds both.
  */
 #ifndef ENGINE_CPU_X86_ROW_PAIRS_H
 #define ENGINE_CPU_X86_ROW_PAIRS_H
@@ -11,9 +12,10 @@
 #include <immintrin.h>
 
 #define ROWS 2
-#define STREAMS 4 /* a quarter of the rows each: a core reads 1.4 times as fast as from one */
+#define STREAMS 4 /* a core reads four streams 1.4 times as fast as one */
 
-/* n_rows (1 or ROWS) rows, step_rows apart, against one token; sums at acc, step_rows apart. */
+/* n_rows (1 or ROWS) rows, step_rows apart, times one token. The sums go to acc[0] and
+ * acc[step_rows]. */
 typedef void (*row_pairs_fn)(const uint8_t *row, size_t n_lines, size_t step_rows, int n_rows,
                              const int8_t *q, int32_t q_sum, int32_t *acc);
 
@@ -31,7 +33,7 @@ BN_FORCE_INLINE void row_pairs_all(row_pairs_fn pair, const struct ternary_mat *
         pair(row + r * row_bytes, n_lines, 0, 1, q, q_sum, acc + r);
 }
 
-/* Rows numbered rows[0], rows[step], ... of all streams. */
+/* Prefetch the rows with numbers rows[0], rows[step], ..., one of each stream. */
 BN_FORCE_INLINE void row_pairs_prefetch(const struct ternary_mat *w, const int32_t *rows,
                                         size_t step)
 {

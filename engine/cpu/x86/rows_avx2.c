@@ -1,7 +1,9 @@
 /*
- * Table rows with AVX2: a row's 64 lanes of dot64 are eight registers, so one row at a time; its
- * eight chains cover the latency of fma. Rows are taken from four places in turn, as a core reads
- * faster from several places than from one.
+ * row_decode and rows_dot for AVX2: rows of the token embedding and of the output head, in every
+ * table type. docs/formats.md describes the blocks of quantised types.
+ *
+ * The 64 lanes of dot64 (docs/kernels.md) are eight registers, so only one row at a time fits; its
+ * eight independent chains hide the latency of fma. row_kernels.h chooses the order of the rows.
  */
 #include "engine/base/force_inline.h"
 #include "engine/base/size.h"
@@ -12,7 +14,7 @@
 
 #include <immintrin.h>
 
-#define SPAN_COLS 256
+#define SPAN_COLS 256 /* columns of a row before the next row continues */
 
 /* Elements i .. i + 7 of a row of F32, F16 or BF16. */
 BN_FORCE_INLINE __m256 load8(enum tensor_type type, const uint8_t *row, size_t i)
@@ -25,8 +27,8 @@ BN_FORCE_INLINE __m256 load8(enum tensor_type type, const uint8_t *row, size_t i
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
 }
 
-/* The same of those below n; the others are 0 and not read. */
-BN_FORCE_INLINE __m256 load_some(enum tensor_type type, const uint8_t *row, size_t i, size_t n)
+/* The same for the end of a row: elements from n on are 0 and are not read. */
+BN_FORCE_INLINE __m256 load8_tail(enum tensor_type type, const uint8_t *row, size_t i, size_t n)
 {
     uint8_t bytes[32] = {0};
     const size_t unit_bytes = type == TENSOR_F32 ? 4 : 2;
@@ -35,7 +37,7 @@ BN_FORCE_INLINE __m256 load_some(enum tensor_type type, const uint8_t *row, size
     return load8(type, bytes, 0);
 }
 
-/* Columns i .. end - 1 of a row, added to its lanes; i is a multiple of 64. */
+/* Add the products of columns i .. end - 1 to the lanes; i is a multiple of 64. */
 BN_FORCE_INLINE void add_plain(enum tensor_type type, const uint8_t *row, uintptr_t ahead,
                                const float *h, size_t i, size_t end, __m256 lanes[8])
 {
@@ -59,7 +61,7 @@ BN_FORCE_INLINE void add_plain(enum tensor_type type, const uint8_t *row, uintpt
             const __m256i mask = lanes_below(i + 8 * v, end);
             const __m256 hv = _mm256_maskload_ps(h + i + 8 * v, mask);
             const __m256 new_sum =
-                _mm256_fmadd_ps(load_some(type, row, i + 8 * v, end), hv, sum[v]);
+                _mm256_fmadd_ps(load8_tail(type, row, i + 8 * v, end), hv, sum[v]);
             sum[v] = _mm256_blendv_ps(sum[v], new_sum, _mm256_castsi256_ps(mask));
         }
     }
@@ -68,8 +70,8 @@ BN_FORCE_INLINE void add_plain(enum tensor_type type, const uint8_t *row, uintpt
         lanes[v] = sum[v];
 }
 
-/* n_rows (1 or ROW_STREAMS) rows, in spans of columns turn by turn: the lanes of one
- * row fill the registers, those of the others wait in memory. */
+/* n_rows (1 or ROW_STREAMS) rows, in turns of SPAN_COLS columns. The accumulators of one row fill
+ * the registers; those of the other rows are in memory meanwhile. */
 BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_streams s,
                                const float *h, size_t n, float out[ROW_STREAMS])
 {
@@ -90,10 +92,10 @@ BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, siz
     for (; i + 8 <= n; i += 8)
         _mm256_storeu_ps(out + i, load8(type, row, i));
     if (i < n)
-        _mm256_maskstore_ps(out + i, lanes_below(i, n), load_some(type, row, i, n));
+        _mm256_maskstore_ps(out + i, lanes_below(i, n), load8_tail(type, row, i, n));
 }
 
-/* The 32 values of a group: scales of 16 columns each, and for Q4_K an offset. */
+/* The 32 values of a group: two scales, for 16 columns each, and an offset for Q4_K. */
 BN_FORCE_INLINE void group_values(__m256i codes, const float scale[2], const float *offset,
                                   __m256 v[4])
 {
@@ -102,12 +104,12 @@ BN_FORCE_INLINE void group_values(__m256i codes, const float scale[2], const flo
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++) {
         const __m256 code = load_signed8(bytes + 8 * i), s = _mm256_set1_ps(scale[i / 2]);
-        /* The product is exact, so one fma rounds as the subtraction would. */
+        /* The product is exact, so one fma rounds like the separate subtraction. */
         v[i] = offset ? _mm256_fmsub_ps(s, code, _mm256_set1_ps(*offset)) : _mm256_mul_ps(s, code);
     }
 }
 
-/* Group g (a constant) of a block of 256 columns. */
+/* Group g of a block of 256 columns. g is a constant after unrolling. */
 BN_FORCE_INLINE void block_values(enum tensor_type type, const uint8_t *block, int g,
                                   const struct block_scales *s, __m256 v[4])
 {
@@ -118,7 +120,7 @@ BN_FORCE_INLINE void block_values(enum tensor_type type, const uint8_t *block, i
                      s->offset + g, v);
 }
 
-/* Group `group` of a row of blocks of 32 columns: one scale. */
+/* Block number `group` of a row with blocks of 32 columns, which have one scale. */
 BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, size_t group,
                                   __m256 v[4])
 {
@@ -130,15 +132,6 @@ BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, siz
 #pragma GCC unroll 4
     for (int i = 0; i < 4; i++)
         v[i] = _mm256_mul_ps(d, load_signed8((type == TENSOR_Q4_0 ? bytes : block + 2) + 8 * i));
-}
-
-BN_FORCE_INLINE void block_scales_of(enum tensor_type type, const uint8_t *block,
-                                     struct block_scales *s)
-{
-    if (type == TENSOR_Q6_K)
-        scales_q6_k(block, s);
-    else
-        scales_q4_k(block, s);
 }
 
 /* lanes += values * h, 32 columns */

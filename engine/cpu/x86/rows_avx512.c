@@ -1,27 +1,58 @@
 /*
- * Table rows with AVX-512: a row's 64 lanes of dot64 are four registers.
+ * row_decode and rows_dot for AVX-512: rows of the token embedding and of the output head, in every
+ * table type. docs/formats.md describes the blocks of quantised types.
  *
- * F32, F16 and BF16 tables are bound by memory: four rows at a time share the loads of h; they
- * are a quarter of the range apart, four streams for the memory. Quantised rows are unpacked by 32
- * columns into bytes and widened; one row at a time, as its four chains are enough for the work
- * between them.
+ * The 64 lanes of dot64 (docs/kernels.md) are four registers. F32, F16 and BF16 tables are bound by
+ * memory: four rows at a time, a quarter of the range apart, share the loads of h and are four
+ * streams for the memory. Quantised rows are unpacked to bytes and widened, one row at a time: its
+ * four chains of fma have enough other work between them.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/lanes_avx512.h"
 #include "engine/cpu/x86/row_kernels.h"
-#include "engine/cpu/x86/rows_unpack_avx512.h"
+#include "engine/cpu/x86/rows_unpack_avx2.h"
 
 #include <immintrin.h>
 
-/* The tree of sum64 over lanes (64). */
-BN_FORCE_INLINE float tree64(const __m512 lanes[4])
+/* 16-bit shift counts: `low` for the low half of a register, `high` for the high half */
+BN_FORCE_INLINE __m512i half_counts(short low, short high)
 {
-    const __m512 l32 = _mm512_add_ps(lanes[0], lanes[2]), h32 = _mm512_add_ps(lanes[1], lanes[3]);
-    const __m512 l16 = _mm512_add_ps(l32, h32);
-    const __m256 l8 = _mm256_add_ps(_mm512_castps512_ps256(l16), _mm512_extractf32x8_ps(l16, 1));
-    const __m128 l4 = _mm_add_ps(_mm256_castps256_ps128(l8), _mm256_extractf128_ps(l8, 1));
-    const __m128 l2 = _mm_add_ps(l4, _mm_movehl_ps(l4, l4));
-    return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
+    return _mm512_inserti64x4(_mm512_set1_epi16(low), _mm256_set1_epi16(high), 1);
+}
+
+BN_FORCE_INLINE __m512i both_halves(const uint8_t *p)
+{
+    return _mm512_broadcast_i64x4(load_bytes32(p));
+}
+
+/* Codes of columns 64 g .. 64 g + 63 of a block of 256; g is a constant. Both halves of a register
+ * load the same bytes and shift them by different counts. */
+BN_FORCE_INLINE __m512i codes64_q6_k(const uint8_t *block, int g)
+{
+    const __m512i nibbles = _mm512_loadu_si512(block + 64 * (g / 2));
+    const __m512i pairs = both_halves(block + 128 + 32 * (g / 2));
+    const __m512i low = g % 2 ? _mm512_srli_epi16(nibbles, 4) : nibbles;
+    const __m512i high = g % 2 ? _mm512_srlv_epi16(pairs, half_counts(0, 2))
+                               : _mm512_sllv_epi16(pairs, half_counts(4, 2));
+    const __m512i code = _mm512_or_si512(_mm512_and_si512(low, _mm512_set1_epi8(0x0f)),
+                                         _mm512_and_si512(high, _mm512_set1_epi8(0x30)));
+    return _mm512_sub_epi8(code, _mm512_set1_epi8(32));
+}
+
+BN_FORCE_INLINE __m512i codes64_q4_k(const uint8_t *block, int g)
+{
+    const __m512i nibbles = both_halves(block + 16 + 32 * g);
+    return _mm512_and_si512(_mm512_srlv_epi16(nibbles, half_counts(0, 4)), _mm512_set1_epi8(15));
+}
+
+/* Codes of the 32 columns of a block of Q4_0, from its nibbles[16]. */
+BN_FORCE_INLINE __m256i codes32_q4_0(const uint8_t *nibbles)
+{
+    const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)nibbles);
+    const __m256i counts = _mm256_set_m128i(_mm_set1_epi16(4), _mm_setzero_si128());
+    const __m256i both = _mm256_srlv_epi16(_mm256_broadcastsi128_si256(bytes), counts);
+    return _mm256_sub_epi8(_mm256_and_si256(both, _mm256_set1_epi8(15)), _mm256_set1_epi8(8));
 }
 
 /* Elements i .. i + 15 of a row of F32, F16 or BF16. */
@@ -35,9 +66,9 @@ BN_FORCE_INLINE __m512 load16(enum tensor_type type, const uint8_t *row, size_t 
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
 }
 
-/* The same of those in `mask`; the others are 0 and not read. */
-BN_FORCE_INLINE __m512 load_some(enum tensor_type type, const uint8_t *row, size_t i,
-                                 __mmask16 mask)
+/* The same for the elements in `mask`; the others are 0 and are not read. */
+BN_FORCE_INLINE __m512 load16_masked(enum tensor_type type, const uint8_t *row, size_t i,
+                                     __mmask16 mask)
 {
     if (type == TENSOR_F32)
         return _mm512_maskz_loadu_ps(mask, row + 4 * i);
@@ -47,13 +78,7 @@ BN_FORCE_INLINE __m512 load_some(enum tensor_type type, const uint8_t *row, size
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
 }
 
-/* The lanes i .. i + 15 that exist below n. */
-BN_FORCE_INLINE __mmask16 mask_below(size_t i, size_t n)
-{
-    return i >= n ? 0 : n - i >= 16 ? 0xffff : (__mmask16)((1u << (n - i)) - 1);
-}
-
-/* n_rows (1 or ROW_STREAMS) rows of a table that is not quantised. */
+/* n_rows (1 or ROW_STREAMS) rows of F32, F16 or BF16. */
 BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_streams s,
                                const float *h, size_t n, float out[ROW_STREAMS])
 {
@@ -88,20 +113,20 @@ BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_str
             const __m512 hv = _mm512_maskz_loadu_ps(mask, h + i + 16 * v);
 #pragma GCC unroll 4
             for (int r = 0; r < n_rows; r++)
-                lanes[r][v] = _mm512_mask3_fmadd_ps(load_some(type, s.row[r], i + 16 * v, mask), hv,
-                                                    lanes[r][v], mask);
+                lanes[r][v] = _mm512_mask3_fmadd_ps(load16_masked(type, s.row[r], i + 16 * v, mask),
+                                                    hv, lanes[r][v], mask);
         }
     }
 #pragma GCC unroll 4
     for (int r = 0; r < n_rows; r++)
-        out[r] = tree64(lanes[r]);
+        out[r] = tree64_avx512(lanes[r]);
 }
 
 BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i += 16) {
         const __mmask16 mask = mask_below(i, n);
-        _mm512_mask_storeu_ps(out + i, mask, load_some(type, row, i, mask));
+        _mm512_mask_storeu_ps(out + i, mask, load16_masked(type, row, i, mask));
     }
 }
 
@@ -112,7 +137,7 @@ BN_FORCE_INLINE __m512 load_codes(const uint8_t *codes)
     return _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(bytes));
 }
 
-/* Columns 64 g .. 64 g + 63 (g is a constant) of a block of 256. */
+/* Values of columns 64 g .. 64 g + 63 of a block of 256; g is a constant after unrolling. */
 BN_FORCE_INLINE void block_values(enum tensor_type type, const uint8_t *block, int g,
                                   const struct block_scales *s, __m512 v[4])
 {
@@ -124,14 +149,14 @@ BN_FORCE_INLINE void block_values(enum tensor_type type, const uint8_t *block, i
         const __m512 code = load_codes(codes + 16 * i);
         if (type == TENSOR_Q6_K) {
             v[i] = _mm512_mul_ps(_mm512_set1_ps(s->scale[4 * g + i]), code);
-        } else { /* the product is exact, so one fma rounds as the subtraction would */
+        } else { /* the product is exact, so one fma rounds like the separate subtraction */
             const int j = 2 * g + i / 2;
             v[i] = _mm512_fmsub_ps(_mm512_set1_ps(s->scale[j]), code, _mm512_set1_ps(s->offset[j]));
         }
     }
 }
 
-/* Group `group` of a row of blocks of 32 columns: one scale. */
+/* Block number `group` of a row with blocks of 32 columns, which have one scale. */
 BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, size_t group,
                                   __m512 v[2])
 {
@@ -143,15 +168,6 @@ BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, siz
 #pragma GCC unroll 2
     for (int i = 0; i < 2; i++)
         v[i] = _mm512_mul_ps(d, load_codes((type == TENSOR_Q4_0 ? codes : block + 2) + 16 * i));
-}
-
-BN_FORCE_INLINE void block_scales_of(enum tensor_type type, const uint8_t *block,
-                                     struct block_scales *s)
-{
-    if (type == TENSOR_Q6_K)
-        scales_q6_k(block, s);
-    else
-        scales_q4_k(block, s);
 }
 
 /* lanes += values * h, 32 columns */
@@ -181,7 +197,7 @@ BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size
             add_group(v + 2, h + 64 * g + 32, lanes + 2);
         }
     }
-    return tree64(lanes);
+    return tree64_avx512(lanes);
 }
 
 BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_t ahead,
@@ -204,7 +220,7 @@ BN_FORCE_INLINE float dot_small(enum tensor_type type, const uint8_t *row, size_
         small_values(type, row, g, v);
         add_group(v, h + GROUP_COLS * g, lanes);
     }
-    return tree64(lanes);
+    return tree64_avx512(lanes);
 }
 
 BN_FORCE_INLINE void store_group(const __m512 v[2], float *out)

@@ -1,6 +1,6 @@
 /*
- * 32 elements of a quantised table row as signed bytes and their scales: what the AVX2 and AVX-512
- * row kernels have in common. Blocks as docs/formats.md has them.
+ * Unpacks quantised table rows for the AVX2 and AVX-512 row kernels: 32 elements to signed bytes,
+ * and the scales of a block to F32. docs/formats.md describes the blocks.
  */
 #ifndef ENGINE_CPU_X86_ROWS_UNPACK_AVX2_H
 #define ENGINE_CPU_X86_ROWS_UNPACK_AVX2_H
@@ -14,8 +14,8 @@
 
 #define GROUP_COLS 32
 
-/* Scales of a block of 256 columns (Q4_K, Q6_K): Q6_K has one for 16 columns and no offsets, Q4_K
- * one of each for 32. value = scale * code - offset */
+/* Scales of a block of 256 columns; value = scale * code - offset. Q6_K has a scale for every 16
+ * columns and no offsets. Q4_K has a scale and an offset for every 32 columns. */
 struct block_scales {
     _Alignas(32) float scale[16];
     _Alignas(32) float offset[8];
@@ -26,13 +26,13 @@ BN_FORCE_INLINE __m256i load_bytes32(const uint8_t *p)
     return _mm256_loadu_si256((const __m256i *)(const void *)p);
 }
 
-/* Four halves from p on as F32. */
+/* Four F16 at p as F32. */
 BN_FORCE_INLINE __m128 load_halves4(const uint8_t *p)
 {
     return _mm_cvtph_ps(_mm_loadl_epi64((const __m128i *)(const void *)p));
 }
 
-/* Eight signed bytes from p on as F32. */
+/* Eight signed bytes at p as F32. */
 BN_FORCE_INLINE __m256 load_signed8(const uint8_t *p)
 {
     const __m128i bytes = _mm_loadl_epi64((const __m128i *)(const void *)p);
@@ -44,7 +44,7 @@ BN_FORCE_INLINE __m256 unsigned8(uint64_t bytes)
     return _mm256_cvtepi32_ps(_mm256_cvtepu8_epi32(_mm_cvtsi64_si128((long long)bytes)));
 }
 
-/* nibbles[128], bit pairs[64], sc[16], d */
+/* Block of Q6_K: nibbles[128], bit pairs[64], sc[16], d */
 BN_FORCE_INLINE void scales_q6_k(const uint8_t *block, struct block_scales *s)
 {
     const __m128 last = load_halves4(block + 202); /* d is the last of these four halves */
@@ -53,9 +53,10 @@ BN_FORCE_INLINE void scales_q6_k(const uint8_t *block, struct block_scales *s)
     _mm256_store_ps(s->scale + 8, _mm256_mul_ps(d, load_signed8(block + 200)));
 }
 
-/* d, dmin, s[12], nibbles[128]. Six bits each, four numbers to a word: scales 0 .. 3 and minima 0
- * .. 3 in the low bits of words 0 and 1; numbers 4 .. 7 have their low four bits in word 2 and the
- * others on top of words 0 and 1. */
+/* Block of Q4_K: d, dmin, s[12], nibbles[128]. s is three words of four bytes. Scales 0 .. 3 are
+ * the low six bits of the bytes of word 0, minima 0 .. 3 those of word 1. Scales 4 .. 7 have their
+ * low four bits in the low nibbles of word 2, minima 4 .. 7 in the high nibbles; their high two
+ * bits are the top bits of the bytes of words 0 and 1. */
 BN_FORCE_INLINE void scales_q4_k(const uint8_t *block, struct block_scales *s)
 {
     const uint32_t six = 0x3f3f3f3fu, four = 0x0f0f0f0fu, two = 0x30303030u;
@@ -70,7 +71,16 @@ BN_FORCE_INLINE void scales_q4_k(const uint8_t *block, struct block_scales *s)
     _mm256_store_ps(s->offset, _mm256_mul_ps(d_min, unsigned8((w[1] & six) | m_high << 32)));
 }
 
-/* Group g (0 .. 7, a constant) of a block. */
+BN_FORCE_INLINE void block_scales_of(enum tensor_type type, const uint8_t *block,
+                                     struct block_scales *s)
+{
+    if (type == TENSOR_Q6_K)
+        scales_q6_k(block, s);
+    else
+        scales_q4_k(block, s);
+}
+
+/* Codes of group g of a block: 32 columns; g (0 .. 7) is a constant after unrolling. */
 BN_FORCE_INLINE __m256i codes_q6_k(const uint8_t *block, int g)
 {
     const __m256i nibbles = load_bytes32(block + 64 * (g / 4) + 32 * (g & 1));
@@ -90,7 +100,7 @@ BN_FORCE_INLINE __m256i codes_q4_k(const uint8_t *block, int g)
     return _mm256_and_si256(g % 2 ? _mm256_srli_epi16(nibbles, 4) : nibbles, _mm256_set1_epi8(15));
 }
 
-/* nibbles[16] of a block of 32 */
+/* Codes of a block of Q4_0, from its nibbles[16]. */
 BN_FORCE_INLINE __m256i codes_q4_0(const uint8_t *nibbles)
 {
     const __m128i low = _mm_loadu_si128((const __m128i *)(const void *)nibbles);

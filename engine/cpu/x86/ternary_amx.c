@@ -1,14 +1,14 @@
 /*
- * Ternary products of many tokens with AMX: tiles of 16 tokens x 64 columns of signed activations
- * times tiles of 64 columns x 16 rows of unsigned codes.
+ * pack_token, unpack_rows and ternary_matmul for AMX, for many tokens (17 and more): AMX tiles of
+ * 16 tokens x 64 columns of signed activations times AMX tiles of 64 columns x 16 rows of unsigned
+ * codes.
  *
- * Codes are the second operand, so that a tile of sums is token-major as acc is. Its form, four
- * columns of each of 16 rows in a 64-byte line, is had by transposing the dwords of 16 lines of
- * R1-256 before the fields are taken apart: four tiles for one transposition. A panel is unpacked
- * once for all tokens and lies in the second-level cache; two tiles of tokens meet two tiles of
- * rows, which is four products for four loads.
- *
- * Tiles are configured and released within one call: no thread waits with live tiles.
+ * A line of R1-256 is 64 bytes with 256 two-bit codes of one row, in four fields of 64 columns.
+ * Codes are the second operand, so that an AMX tile of sums is token-major like acc. The second
+ * operand needs four columns of each of 16 rows in a 64-byte line. The dwords of 16 lines of R1-256
+ * are transposed before the fields are separated: one transposition serves four AMX tiles. A panel
+ * of rows is unpacked once for all tokens and stays in the second-level cache. Two tiles of tokens
+ * times two tiles of rows are four products for four loads.
  */
 #include "engine/cpu/x86/amx_tile.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -20,7 +20,7 @@ void pack_token_amx(const int8_t *q, size_t n_lines, size_t t, int8_t *packed)
         _mm512_store_si512(at + s * TILE_BYTES, _mm512_load_si512(q + s * 64));
 }
 
-/* One line of n_rows (1 .. SIDE) rows to four tiles. Rows that are missing are zeros. */
+/* Unpack one line of n_rows (1 .. SIDE) rows to four AMX tiles. Rows past n_rows are zeros. */
 BN_FORCE_INLINE void unpack_line(const uint8_t *line, size_t row_bytes, size_t n_rows, uint8_t *out)
 {
     const __m512i mask = _mm512_set1_epi8(3);
@@ -29,7 +29,7 @@ BN_FORCE_INLINE void unpack_line(const uint8_t *line, size_t row_bytes, size_t n
     for (size_t r = 0; r < SIDE; r++) {
         const uint8_t *at = line + r * row_bytes;
         v[r] = r < n_rows ? _mm512_loadu_si512(at) : _mm512_setzero_si512();
-        /* The same line of the next 16 rows: memory answers while these are unpacked. */
+        /* Prefetch the same line of the next 16 rows while these are unpacked. */
         _mm_prefetch((const char *)((uintptr_t)at + SIDE * row_bytes), _MM_HINT_T0);
     }
     transpose(v);
@@ -56,21 +56,21 @@ void unpack_rows_amx(const struct ternary_mat *w, size_t row0, size_t row1, uint
     }
 }
 
-/* Where the sums' results will be stored: fetched meanwhile, a token a step, since stores that miss
- * would hold up the tiles that follow. Addresses need not exist. */
+/* The memory that will receive the results of the sums. It is prefetched, one token per step, since
+ * stores that miss the cache would delay the tile loads that follow. */
 struct out_lines {
-    uintptr_t at; /* 0: not known */
+    uintptr_t at; /* 0: unknown */
     size_t token_bytes, n_tokens;
 };
 
-BN_FORCE_INLINE void fetch_out(struct out_lines out, size_t t)
+BN_FORCE_INLINE void prefetch_out(struct out_lines out, size_t t)
 {
     const uintptr_t at = out.at + t * out.token_bytes;
     __builtin_prefetch((const void *)at, 1);
     __builtin_prefetch((const void *)(at + 64), 1);
 }
 
-/* 64 columns more of the sums below. */
+/* Add the products of 64 columns to the sums in AMX tiles 0 .. 3. */
 BN_FORCE_INLINE void multiply_step(const int8_t *a, const uint8_t *b, size_t stride, int n_a,
                                    int n_b)
 {
@@ -89,8 +89,9 @@ BN_FORCE_INLINE void multiply_step(const int8_t *a, const uint8_t *b, size_t str
         _tile_dpbsud(3, 5, 7);
 }
 
-/* Sums of 16 n_a tokens and 16 n_b rows (n_a, n_b 1 or 2): tokens from a, tiles of rows from b,
- * each tile of which is followed by its next columns and, stride bytes on, by its neighbour. */
+/* Sums of 16 n_a tokens and 16 n_b rows (n_a and n_b are 1 or 2). a and b point to AMX tiles of
+ * tokens and of rows. The tile with the next 64 columns follows directly; the tile with the next 16
+ * tokens or rows follows n_steps tiles later. */
 BN_FORCE_INLINE void multiply_tiles(const int8_t *a, const uint8_t *b, size_t n_steps, int n_a,
                                     int n_b, int32_t sums[2 * SIDE][2 * SIDE], struct out_lines out)
 {
@@ -102,7 +103,7 @@ BN_FORCE_INLINE void multiply_tiles(const int8_t *a, const uint8_t *b, size_t n_
     _tile_zero(3);
     size_t s = 0;
     for (; s < n_fetch; s++, a += TILE_BYTES, b += TILE_BYTES) {
-        fetch_out(out, s);
+        prefetch_out(out, s);
         multiply_step(a, b, stride, n_a, n_b);
     }
     for (; s < n_steps; s++, a += TILE_BYTES, b += TILE_BYTES)
@@ -117,17 +118,17 @@ BN_FORCE_INLINE void multiply_tiles(const int8_t *a, const uint8_t *b, size_t n_
     order_memory();
 }
 
-/* n_rows (at most 2 SIDE) of the sums, less q_sum, to acc. */
+/* Store the sums of n_rows (at most 2 SIDE) rows, minus the sums of q, to acc. */
 BN_FORCE_INLINE void store_sums(int32_t sums[2 * SIDE][2 * SIDE], size_t n_rows, size_t n_tokens,
                                 const int32_t *q_sums, int32_t *acc, size_t acc_stride)
 {
-    const uint32_t wanted = n_rows < 2 * SIDE ? (1u << n_rows) - 1 : ~0u;
+    const uint32_t valid = n_rows < 2 * SIDE ? (1u << n_rows) - 1 : ~0u;
     for (size_t t = 0; t < n_tokens; t++, acc += acc_stride) {
         const __m512i q_sum = _mm512_set1_epi32(q_sums[t]);
         const __m512i lo = _mm512_sub_epi32(_mm512_load_si512(sums[t]), q_sum);
         const __m512i hi = _mm512_sub_epi32(_mm512_load_si512(sums[t] + SIDE), q_sum);
-        _mm512_mask_storeu_epi32(acc, (__mmask16)wanted, lo);
-        _mm512_mask_storeu_epi32(acc + SIDE, (__mmask16)(wanted >> SIDE), hi);
+        _mm512_mask_storeu_epi32(acc, (__mmask16)valid, lo);
+        _mm512_mask_storeu_epi32(acc + SIDE, (__mmask16)(valid >> SIDE), hi);
     }
 }
 

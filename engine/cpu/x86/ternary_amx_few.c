@@ -1,18 +1,16 @@
 /*
- * Ternary products of at most 16 tokens with AMX: a whole tile of tokens for the price of one read
- * of the weights, as batched decoding and verification want it.
+ * ternary_matmul for AMX, for at most 16 tokens: batched decoding and verification of drafts. The
+ * weights are read from memory once for all tokens.
  *
- * Here codes are the first operand: a field of a line of R1-256 is 64 columns of a row as they
- * stand, so that unpacking is a shift and a mask and nothing is transposed. Activations are the
- * second operand, four columns of each of 16 tokens in a line, which each thread makes for itself
- * once a layer input: a few microseconds, where threads that packed tokens into the same lines
- * would wait for each other. The sums come out row-major and are transposed, once for all columns.
+ * A line of R1-256 is 64 bytes with 256 two-bit codes of one row, in four fields. Here codes are
+ * the first operand: a field is 64 consecutive columns of a row, so unpacking is a shift and a mask
+ * without transposition. Activations are the second operand, four columns of each of 16 tokens in
+ * a line (gather_tokens_avx512). The sums are row-major and are transposed once for all columns.
  *
- * A block is 64 rows in two halves. One line of a half is unpacked while the half before it is
- * multiplied, also from block to block; codes lie in the first-level cache. Activations pass
- * through that cache once a block, so the more rows a block has the fewer fills they cost. Sums are
- * transposed during the next block. The panel that is read next is fetched in four streams.
- * Tiles are configured and released within one call.
+ * A block is 64 rows in two halves. One line of a half is unpacked to the first-level cache while
+ * the other half is multiplied, across blocks too. Activations pass through that cache once per
+ * block, so more rows per block cost fewer cache fills. The sums of a block are transposed during
+ * the next one. The panel that is read next is prefetched in four streams.
  */
 #include "engine/cpu/x86/amx_tile.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -22,43 +20,43 @@
 #define HALF_ROWS (2 * SIDE)
 #define BLOCK_ROWS (2 * HALF_ROWS)
 #define BLOCK_TILES (BLOCK_ROWS / SIDE)
-#define FIELD_BYTES (2 * TILE_BYTES) /* one field of a line of HALF_ROWS rows: two tiles */
+#define FIELD_BYTES (2 * TILE_BYTES) /* one field of a line of HALF_ROWS rows: two AMX tiles */
 #define HALF_BYTES (STEPS_A_LINE * FIELD_BYTES)
-#define GROUP_ROWS 8 /* rows unpacked between two products */
+#define GROUP_ROWS 8 /* rows unpacked between two tile products */
 #define N_STREAMS 4
 _Static_assert(STEPS_A_LINE *GROUP_ROWS == HALF_ROWS, "a group between the products of a field");
 _Static_assert(GROUP_ROWS % N_STREAMS == 0, "whole steps of the streams");
 
-/* What is read next, one part of it for each stream. */
+/* Memory to prefetch, in N_STREAMS streams of part_bytes each. */
 struct ahead {
     uintptr_t at;
     size_t part_bytes;
 };
 
-/* One line of HALF_ROWS rows, of which n_rows are there. */
+/* One line of HALF_ROWS rows, of which the first n_rows exist. */
 struct half {
     const uint8_t *line;
     size_t row_bytes, n_rows;
 };
 
-/* Sums of a block on their way to acc: tile i is rows 16 i .. of it. */
+/* Sums of a block that are not in acc yet. AMX tile i has rows 16 i .. 16 i + 15. */
 struct sums {
     _Alignas(64) int32_t tiles[BLOCK_TILES][SIDE][SIDE];
-    size_t next, n; /* tiles next .. n - 1 are not stored yet */
+    size_t next, n; /* tiles next .. n - 1 must still be stored to acc */
     size_t n_rows;
     int32_t *acc;
 };
 
-/* What lives from block to block. */
+/* State that passes from block to block. */
 struct stage {
     _Alignas(64) uint8_t codes[2][HALF_BYTES]; /* a line of each half */
     struct sums sums;
     struct ahead ahead;
 };
 
-/* The four fields of rows r0 .. r0 + GROUP_ROWS - 1 of a half to its tiles; rows that are not there
- * are zeros. Of what is read next as many lines are fetched, to the second level: it is long until
- * they are wanted. */
+/* Unpack the four fields of rows r0 .. r0 + GROUP_ROWS - 1 of a half; rows past n_rows are zeros.
+ * Prefetches as many lines of the next block, to the second-level cache since they are needed only
+ * later. */
 BN_FORCE_INLINE void unpack_group(const struct half *h, size_t r0, struct ahead *ahead,
                                   uint8_t *out)
 {
@@ -85,7 +83,7 @@ BN_FORCE_INLINE void unpack_half(const struct half *h, struct ahead *ahead, uint
         unpack_group(h, r, ahead, out);
 }
 
-/* A field of an unpacked half times its tile of activations, tile by tile. */
+/* One field of an unpacked half times its AMX tile of activations: its first 16 rows. */
 BN_FORCE_INLINE void multiply_first(int half, const uint8_t *codes, const int8_t *q)
 {
     order_memory();
@@ -97,6 +95,7 @@ BN_FORCE_INLINE void multiply_first(int half, const uint8_t *codes, const int8_t
         _tile_dpbusd(2, 7, 6);
 }
 
+/* The same for the other 16 rows. */
 BN_FORCE_INLINE void multiply_second(int half, const uint8_t *codes)
 {
     _tile_loadd(7, codes + TILE_BYTES, 64);
@@ -106,7 +105,7 @@ BN_FORCE_INLINE void multiply_second(int half, const uint8_t *codes)
         _tile_dpbusd(3, 7, 6);
 }
 
-/* A line of a half from `codes` while the next is unpacked to `out`. */
+/* Multiply a line of a half from `codes` and unpack the next half to `out` meanwhile. */
 BN_FORCE_INLINE void multiply_half(int half, const uint8_t *codes, const int8_t *q,
                                    const struct half *next, struct ahead *ahead, uint8_t *out)
 {
@@ -118,12 +117,12 @@ BN_FORCE_INLINE void multiply_half(int half, const uint8_t *codes, const int8_t 
     }
 }
 
-/* The next tile of sums that waits, less q_sum, to acc, token-major. */
+/* Store the next AMX tile of sums, minus the sums of q, to acc, which is token-major. */
 static void store_tile(struct sums *s, const struct ternary_batch *batch)
 {
     int32_t(*tile)[SIDE] = s->tiles[s->next];
     const size_t row = SIDE * s->next++, n_rows = s->n_rows - row;
-    const __mmask16 wanted = n_rows < SIDE ? (__mmask16)((1u << n_rows) - 1) : (__mmask16)~0u;
+    const __mmask16 valid = n_rows < SIDE ? (__mmask16)((1u << n_rows) - 1) : (__mmask16)~0u;
     __m512i v[SIDE];
 #pragma GCC unroll 16
     for (size_t r = 0; r < SIDE; r++)
@@ -132,21 +131,22 @@ static void store_tile(struct sums *s, const struct ternary_batch *batch)
 #pragma GCC unroll 16
     for (size_t t = 0; t < SIDE; t++)
         if (t < batch->n_tokens)
-            _mm512_mask_storeu_epi32(s->acc + row + t * batch->acc_stride, wanted,
+            _mm512_mask_storeu_epi32(s->acc + row + t * batch->acc_stride, valid,
                                      _mm512_sub_epi32(v[t], _mm512_set1_epi32(batch->q_sums[t])));
 }
 
-static void store_tiles(struct sums *s, const struct ternary_batch *batch)
+static void store_pending_tiles(struct sums *s, const struct ternary_batch *batch)
 {
     while (s->next < s->n)
         store_tile(s, batch);
 }
 
-/* The sums of a block leave their tiles; those of the block before have left the buffer. */
-BN_FORCE_INLINE void take_sums(struct sums *s, const struct ternary_batch *batch, size_t n_rows,
+/* Move the sums of a block from the AMX tiles to memory, after those of the previous block went to
+ * acc. */
+BN_FORCE_INLINE void save_sums(struct sums *s, const struct ternary_batch *batch, size_t n_rows,
                                int32_t *acc)
 {
-    store_tiles(s, batch);
+    store_pending_tiles(s, batch);
     _tile_stored(0, s->tiles[0], sizeof s->tiles[0][0]);
     _tile_stored(1, s->tiles[1], sizeof s->tiles[0][0]);
     _tile_stored(2, s->tiles[2], sizeof s->tiles[0][0]);
@@ -158,8 +158,9 @@ BN_FORCE_INLINE void take_sums(struct sums *s, const struct ternary_batch *batch
     s->acc = acc;
 }
 
-/* A block of which n_rows (BLOCK_ROWS where the caller says so) are there. The first line of its
- * first half is unpacked already; at the end that of `after` is. */
+/* Multiply a block whose first n_rows rows exist. On entry the first line of its first half is
+ * unpacked; on return the first line of the half at `after` is. n_rows is BLOCK_ROWS as a constant
+ * where possible. */
 BN_FORCE_INLINE void multiply_block(const uint8_t *row, size_t n_lines, size_t n_rows,
                                     const uint8_t *after, const struct ternary_batch *batch,
                                     struct stage *s)
@@ -207,8 +208,8 @@ void ternary_matmul_amx_few(const struct ternary_mat *w, size_t row0, size_t row
             multiply_block(row, w->n_lines, BLOCK_ROWS, is_ready ? next : row, batch, &s);
         else
             multiply_block(row, w->n_lines, n, row, batch, &s);
-        take_sums(&s.sums, batch, n < BLOCK_ROWS ? n : BLOCK_ROWS, batch->acc + r);
+        save_sums(&s.sums, batch, n < BLOCK_ROWS ? n : BLOCK_ROWS, batch->acc + r);
     }
     _tile_release();
-    store_tiles(&s.sums, batch);
+    store_pending_tiles(&s.sums, batch);
 }

@@ -1,16 +1,21 @@
 /*
- * Ternary products with AVX2: bytes are multiplied in pairs into int16 sums, which are widened
- * before they can overflow.
+ * ternary_matvec, ternary_some and ternary_matmul for AVX2.
  *
- * A pair of products is at most 2 * 2 * 127 = 508 for a field left at once the code and 2,032 at
- * four times. The matrix-vector product masks the line and the line shifted by 4 with 0x03 and
- * 0x0c: a line adds four of each to its int16 sums, so those at once the code hold 16 lines (32,512
- * of 32,767) and those at four times hold 4. The matrix-matrix product shifts every field down to
- * once the code, for all its tokens together: a line adds eight pairs, and its sums hold 8 lines.
+ * Weights are lines of R1-256: 64 bytes with 256 two-bit codes of one row, in four fields of 64
+ * columns each. VPMADDUBSW adds pairs of products of bytes to int16, which are summed and widened
+ * to int32 before they can overflow. A pair is at most 2 * 2 * 127 = 508 in magnitude for a field
+ * in bits 0 and 1 of a byte, and 2,032 for a field in bits 2 and 3 (four times the code).
+ *
+ * The matrix-vector product masks the line, and the line shifted right by 4, with 0x03 and 0x0c. A
+ * line adds four pairs of each kind to an int16 sum, so the sum of the plain codes holds 16 lines
+ * (32,512 of 32,767) and the sum of the fourfold codes holds 4. The matrix-matrix product shifts
+ * every field down to the plain code, once for all tokens of the register tile of 2 rows x 4
+ * tokens: a line adds eight pairs to a sum, which holds 8 lines.
  */
 #include "engine/base/force_inline.h"
 #include "engine/base/size.h"
 #include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/lanes_avx2.h"
 #include "engine/cpu/x86/row_pairs.h"
 
 #include <immintrin.h>
@@ -26,21 +31,14 @@ BN_FORCE_INLINE __m256i load(const void *p)
     return _mm256_load_si256(p);
 }
 
-/* sum (8 x int32) + pairs (16 x int16) */
+/* sum (8 x int32) + the sums of neighbours of pairs (16 x int16) */
 BN_FORCE_INLINE __m256i widen(__m256i sum, __m256i pairs)
 {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
 }
 
-BN_FORCE_INLINE int32_t sum_lanes(__m256i v)
-{
-    __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
-    return _mm_cvtsi128_si32(s);
-}
-
-/* Half a line of one row: fields 0 and 2 at once and fields 1 and 3 at four times the code. */
+/* Half a line of one row: x1 sums fields 0 and 2 as plain codes, x4 fields 1 and 3 as fourfold
+ * codes. */
 BN_FORCE_INLINE void half_line(const uint8_t *half, const int8_t *q, __m256i *x1, __m256i *x4)
 {
     const __m256i low = load(half), high = _mm256_srli_epi16(low, 4);
@@ -87,7 +85,7 @@ BN_FORCE_INLINE void matvec_rows(const uint8_t *row, size_t n_lines, size_t step
 #pragma GCC unroll 4
     for (int r = 0; r < n_rows; r++)
         acc[(size_t)r * step_rows] =
-            sum_lanes(_mm256_add_epi32(sum1[r], _mm256_srai_epi32(sum4[r], 2))) - q_sum;
+            sum_lanes_avx2(_mm256_add_epi32(sum1[r], _mm256_srai_epi32(sum4[r], 2))) - q_sum;
 }
 
 void ternary_matvec_avx2(const struct ternary_mat *w, size_t row0, size_t row1, const int8_t *q,
@@ -102,6 +100,7 @@ void ternary_some_avx2(const struct ternary_mat *w, const int32_t *rows, size_t 
     row_pairs_some(matvec_rows, w, rows, n, q, q_sum, acc);
 }
 
+/* A register tile of n_rows (1 or ROWS) rows and n_tokens (1 .. BLOCK_TOKENS) tokens. */
 BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
                                   const struct ternary_batch *batch)
 {
@@ -152,7 +151,7 @@ BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows
 #pragma GCC unroll 2
         for (int r = 0; r < n_rows; r++)
             batch->acc[(size_t)t * batch->acc_stride + (size_t)r] =
-                sum_lanes(sum[t][r]) - batch->q_sums[t];
+                sum_lanes_avx2(sum[t][r]) - batch->q_sums[t];
 }
 
 BN_FORCE_INLINE void matmul_tokens(const uint8_t *row, size_t n_lines, int n_rows, size_t n_tokens,
@@ -178,7 +177,7 @@ void ternary_matmul_avx2(const struct ternary_mat *w, size_t row0, size_t row1,
                          const struct ternary_batch *batch)
 {
     const size_t row_bytes = w->n_lines * LINE_BYTES;
-    /* Blocks as equal as they can be: 9 tokens are 3 + 3 + 3, not 4 + 4 + 1. */
+    /* Blocks of tokens as equal as possible: 9 tokens are 3 + 3 + 3, not 4 + 4 + 1. */
     const size_t n_blocks = (batch->n_tokens + BLOCK_TOKENS - 1) / BLOCK_TOKENS;
     for (size_t r = row0; r < row1; r += row1 - r >= ROWS ? ROWS : 1)
         for (size_t i = 0; i < n_blocks; i++) {

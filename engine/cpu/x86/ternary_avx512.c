@@ -1,27 +1,30 @@
 /*
- * Ternary products with AVX-512 VNNI: a line of R1-256 is one register, and a mask is all the
- * unpacking.
+ * ternary_matvec, ternary_some and ternary_matmul for AVX-512 VNNI.
  *
- * Masks 0x03, 0x0c, 0x30, 0xc0 leave 1, 4, 16 and 64 times the code. The matrix-vector product
- * keeps a sum for each field and divides at the end; the matrix-matrix product has no registers for
- * that, so it goes over the row once a field, highest first, dividing its sums by four in between.
- * All divisions are exact, and a sum of n lines stays below n * 4 * 128 * 127, so rows of 8 million
- * columns are safe.
+ * A line of R1-256 is 64 bytes with 256 two-bit codes of one row, in four fields of 64 columns. It
+ * is one register, and a mask unpacks a field: masks 0x03, 0x0c, 0x30 and 0xc0 give 1, 4, 16 and 64
+ * times the code. The matrix-vector product keeps one sum per field and divides them at the end.
+ * The matrix-matrix product has not enough registers for that: it passes over the row once per
+ * field, from the highest field down, and divides its sums by four between the passes.
+ *
+ * All divisions are exact. A sum over n lines stays below n * 4 * 128 * 127 in magnitude, so sums
+ * of rows of 8 million columns fit in 32 bits.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
+#include "engine/cpu/x86/ternary_blocks.h"
 
 #include <immintrin.h>
 
-/* Rows at a time: they share the loads of q. In the matrix-vector product they are a quarter of the
- * range apart: one core then has four streams in flight and reads 1.4 times as fast as from one. */
+/* ROWS rows at a time share the loads of q. In the matrix-vector product they are a quarter of the
+ * range apart: a core reads four streams 1.4 times as fast as one. In the matrix-matrix product 4
+ * rows x 6 tokens are 24 sums: with 4 weights and q, 29 of 32 registers. */
 #define ROWS 4
 #define PREFETCH_BYTES 2560
-#define NEXT_ROWS 4    /* of listed rows: so many lie between reading and prefetching */
-#define BLOCK_TOKENS 6 /* 4 rows x 6 tokens = 24 sums; with 4 weights and q, 29 of 32 registers */
+#define NEXT_ROWS 4 /* ternary_some prefetches the row that comes NEXT_ROWS later in its list */
 
-/* Put the sums of n_rows rows, less q_sum, at acc. */
+/* Store the sums of n_rows rows, minus q_sum, to acc. */
 BN_FORCE_INLINE void store_sums(const __m512i v[ROWS], int n_rows, int32_t q_sum, int32_t *acc)
 {
     const __m128i sums = _mm_sub_epi32(sum_lanes_avx512(v), _mm_set1_epi32(q_sum));
@@ -30,16 +33,16 @@ BN_FORCE_INLINE void store_sums(const __m512i v[ROWS], int n_rows, int32_t q_sum
 
 BN_FORCE_INLINE __m512i load(const void *p)
 {
-    return _mm512_loadu_si512(p); /* lines may lie across two cache lines */
+    return _mm512_loadu_si512(p); /* lines are 32-byte aligned only */
 }
 
-/* Rows that are multiplied together, and what is prefetched while they are read. */
+/* Rows that are multiplied together, and the addresses that are prefetched meanwhile. */
 struct row_set {
     const uint8_t *row[ROWS];
     uintptr_t ahead[ROWS];
 };
 
-/* n_rows (1 or ROWS) rows against one token. */
+/* n_rows (1 or ROWS) rows times one token. */
 BN_FORCE_INLINE void matvec_rows(const struct row_set *s, size_t n_lines, int n_rows,
                                  const int8_t *q, int32_t q_sum, int32_t out[ROWS])
 {
@@ -78,7 +81,7 @@ BN_FORCE_INLINE void matvec_rows(const struct row_set *s, size_t n_lines, int n_
     _mm_storeu_si128((__m128i *)(void *)out, sums);
 }
 
-/* Row r and, if there are more, those step, 2 step and 3 step further on. */
+/* Rows r, r + step, r + 2 step and r + 3 step. */
 BN_FORCE_INLINE struct row_set apart(const struct ternary_mat *w, size_t r, size_t step)
 {
     struct row_set s;
@@ -90,7 +93,7 @@ BN_FORCE_INLINE struct row_set apart(const struct ternary_mat *w, size_t r, size
     return s;
 }
 
-/* The same of rows with these numbers, of which n_left are left for each of the four. */
+/* Rows rows[0], rows[step], ... of a list. n_left rows remain in each of the four streams. */
 BN_FORCE_INLINE struct row_set listed(const struct ternary_mat *w, const int32_t *rows, size_t step,
                                       size_t n_left)
 {
@@ -141,7 +144,7 @@ void ternary_some_avx512(const struct ternary_mat *w, const int32_t *rows, size_
     }
 }
 
-/* n_rows (1 or ROWS) rows against n_tokens (1 .. BLOCK_TOKENS) tokens from the first of `batch`. */
+/* A register tile of n_rows (1 or ROWS) rows and n_tokens (1 .. BLOCK_TOKENS) tokens. */
 BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
                                   const struct ternary_batch *batch)
 {
@@ -181,51 +184,8 @@ BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows
         store_sums(sum[t], n_rows, batch->q_sums[t], batch->acc + (size_t)t * batch->acc_stride);
 }
 
-BN_FORCE_INLINE void matmul_tokens(const uint8_t *row, size_t n_lines, int n_rows, size_t n_tokens,
-                                   const struct ternary_batch *batch)
-{
-    switch (n_tokens) {
-    case 1:
-        matmul_block(row, n_lines, n_rows, 1, batch);
-        break;
-    case 2:
-        matmul_block(row, n_lines, n_rows, 2, batch);
-        break;
-    case 3:
-        matmul_block(row, n_lines, n_rows, 3, batch);
-        break;
-    case 4:
-        matmul_block(row, n_lines, n_rows, 4, batch);
-        break;
-    case 5:
-        matmul_block(row, n_lines, n_rows, 5, batch);
-        break;
-    default:
-        matmul_block(row, n_lines, n_rows, BLOCK_TOKENS, batch);
-        break;
-    }
-}
-
 void ternary_matmul_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
                            const struct ternary_batch *batch)
 {
-    const size_t row_bytes = w->n_lines * LINE_BYTES;
-    /* Blocks as equal as they can be: 16 tokens are 6 + 5 + 5, not 6 + 6 + 4. */
-    const size_t n_blocks = (batch->n_tokens + BLOCK_TOKENS - 1) / BLOCK_TOKENS;
-    for (size_t r = row0; r < row1; r += row1 - r >= ROWS ? ROWS : 1)
-        for (size_t i = 0; i < n_blocks; i++) {
-            const size_t t0 = batch->n_tokens * i / n_blocks;
-            const size_t n_tokens = batch->n_tokens * (i + 1) / n_blocks - t0;
-            const struct ternary_batch part = {
-                .q = batch->q + t0 * w->n_lines * LINE_COLS,
-                .q_sums = batch->q_sums + t0,
-                .acc = batch->acc + t0 * batch->acc_stride + (r - row0),
-                .acc_stride = batch->acc_stride,
-            };
-            const uint8_t *row = w->lines + r * row_bytes;
-            if (row1 - r >= ROWS)
-                matmul_tokens(row, w->n_lines, ROWS, n_tokens, &part);
-            else
-                matmul_tokens(row, w->n_lines, 1, n_tokens, &part);
-        }
+    matmul_blocks(matmul_block, ROWS, w, row0, row1, batch);
 }

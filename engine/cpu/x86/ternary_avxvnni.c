@@ -1,34 +1,32 @@
 /*
- * Ternary products with AVX-VNNI: the scheme of ternary_avx512.c in 256-bit halves of a line.
+ * ternary_matvec, ternary_some and ternary_matmul for AVX-VNNI. Layout and method are those of
+ * ternary_avx512.c, applied to 256-bit halves of a line of R1-256.
  *
- * Sixteen registers hold two rows: 2 x 4 field sums in the matrix-vector product, 2 x 6 token sums
- * in the matrix-matrix product.
+ * Sixteen registers hold the accumulators of two rows: 2 x 4 field sums in the matrix-vector
+ * product, 2 rows x 6 tokens in the matrix-matrix product.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/lanes_avx2.h"
 #include "engine/cpu/x86/row_pairs.h"
+#include "engine/cpu/x86/ternary_blocks.h"
 
 #include <immintrin.h>
 
 #define PREFETCH_BYTES 2560
-#define BLOCK_TOKENS 6
 
 BN_FORCE_INLINE __m256i load(const void *p)
 {
     return _mm256_load_si256(p);
 }
 
-/* Sums of the lanes of v[0 .. n_rows - 1], less q_sum, at acc, step apart. */
+/* Store the sums of the lanes of v[0 .. n_rows - 1], minus q_sum, to acc[0], acc[step], ... */
 BN_FORCE_INLINE void store_sums(const __m256i v[ROWS], int n_rows, int32_t q_sum, int32_t *acc,
                                 size_t step)
 {
 #pragma GCC unroll 4
-    for (int r = 0; r < n_rows; r++) {
-        __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v[r]), _mm256_extracti128_si256(v[r], 1));
-        s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
-        s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
-        acc[(size_t)r * step] = _mm_cvtsi128_si32(s) - q_sum;
-    }
+    for (int r = 0; r < n_rows; r++)
+        acc[(size_t)r * step] = sum_lanes_avx2(v[r]) - q_sum;
 }
 
 /* See row_pairs_fn. */
@@ -90,6 +88,7 @@ void ternary_some_avxvnni(const struct ternary_mat *w, const int32_t *rows, size
     row_pairs_some(matvec_rows, w, rows, n, q, q_sum, acc);
 }
 
+/* A register tile of n_rows (1 or ROWS) rows and n_tokens (1 .. BLOCK_TOKENS) tokens. */
 BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
                                   const struct ternary_batch *batch)
 {
@@ -129,51 +128,8 @@ BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows
         store_sums(sum[t], n_rows, batch->q_sums[t], batch->acc + (size_t)t * batch->acc_stride, 1);
 }
 
-BN_FORCE_INLINE void matmul_tokens(const uint8_t *row, size_t n_lines, int n_rows, size_t n_tokens,
-                                   const struct ternary_batch *batch)
-{
-    switch (n_tokens) {
-    case 1:
-        matmul_block(row, n_lines, n_rows, 1, batch);
-        break;
-    case 2:
-        matmul_block(row, n_lines, n_rows, 2, batch);
-        break;
-    case 3:
-        matmul_block(row, n_lines, n_rows, 3, batch);
-        break;
-    case 4:
-        matmul_block(row, n_lines, n_rows, 4, batch);
-        break;
-    case 5:
-        matmul_block(row, n_lines, n_rows, 5, batch);
-        break;
-    default:
-        matmul_block(row, n_lines, n_rows, BLOCK_TOKENS, batch);
-        break;
-    }
-}
-
 void ternary_matmul_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1,
                             const struct ternary_batch *batch)
 {
-    const size_t row_bytes = w->n_lines * LINE_BYTES;
-    /* Blocks as equal as they can be: 16 tokens are 6 + 5 + 5, not 6 + 6 + 4. */
-    const size_t n_blocks = (batch->n_tokens + BLOCK_TOKENS - 1) / BLOCK_TOKENS;
-    for (size_t r = row0; r < row1; r += row1 - r >= ROWS ? ROWS : 1)
-        for (size_t i = 0; i < n_blocks; i++) {
-            const size_t t0 = batch->n_tokens * i / n_blocks;
-            const size_t n_tokens = batch->n_tokens * (i + 1) / n_blocks - t0;
-            const struct ternary_batch part = {
-                .q = batch->q + t0 * w->n_lines * LINE_COLS,
-                .q_sums = batch->q_sums + t0,
-                .acc = batch->acc + t0 * batch->acc_stride + (r - row0),
-                .acc_stride = batch->acc_stride,
-            };
-            const uint8_t *row = w->lines + r * row_bytes;
-            if (row1 - r >= ROWS)
-                matmul_tokens(row, w->n_lines, ROWS, n_tokens, &part);
-            else
-                matmul_tokens(row, w->n_lines, 1, n_tokens, &part);
-        }
+    matmul_blocks(matmul_block, ROWS, w, row0, row1, batch);
 }

@@ -1,8 +1,12 @@
 /*
- * Sums over columns that are not zero, with AVX2: four lines, of four columns, are interleaved byte
- * by byte, so that a dword holds the same row of each; products of bytes are added in pairs to
- * int16 (at most 2 * 128 * 127) and these to int32, which leaves a dword a row. Half a line at a
- * time, and half of its interleaved bytes, have eight registers of sums.
+ * ternary_columns, live_gates and live_inputs for AVX2: products of column-major ternary weights
+ * with the inputs that are not zero, and the lists of such inputs.
+ *
+ * A line is 64 bytes with the two-bit codes of 256 rows of one column, in four fields of 64 rows.
+ * The lines of four columns are interleaved byte by byte, so that a dword holds the same row of
+ * each column. VPMADDUBSW adds pairs of products to int16 (fields are masked and not shifted, so a
+ * pair is at most 2 * 128 * 127 in magnitude), and VPMADDWD adds two of these to one int32 per row.
+ * The sums of half a line and half of its interleaved bytes fill eight registers.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -11,17 +15,17 @@
 #include <string.h>
 
 #define COLS 4
-#define SETS 6 /* of columns in a block, prefetched while the block before is summed */
+#define SETS 6 /* sets of COLS columns in a block; a block is prefetched during the previous one */
 #define HALF 32
 
 struct block {
     const uint8_t *at[COLS * SETS];
-    int32_t q[SETS]; /* four bytes each */
+    int32_t q[SETS]; /* the inputs of a set: four bytes */
     size_t n_sets;
 };
 
-/* As in ternary_cols_avx512.c: set s is columns s, s + n_all, ... of the n, the last one again,
- * times 0, where columns are missing. */
+/* As in ternary_cols_avx512.c: set s has columns s, s + n_all, ... of the list. Missing columns are
+ * replaced by the last column with input 0. */
 static void open_block(const struct ternary_cols *w, const int32_t *cols, size_t n, size_t set0,
                        const int8_t *q, struct block *b)
 {
@@ -42,7 +46,7 @@ static void open_block(const struct ternary_cols *w, const int32_t *cols, size_t
     memcpy(b->q, bytes, sizeof bytes);
 }
 
-/* Field f (a constant) of two vectors of eight rows, four columns each. */
+/* Add field f (a constant) of two vectors of eight rows with four columns each. */
 BN_FORCE_INLINE void add_field(__m256i sum[2], __m256i v0, __m256i v1, int f, __m256i q)
 {
     const __m256i mask = _mm256_set1_epi8((char)(3 << 2 * f)), one = _mm256_set1_epi16(1);
@@ -57,8 +61,8 @@ BN_FORCE_INLINE __m256i load_line(const uint8_t *line)
     return _mm256_load_si256((const __m256i *)(const void *)line);
 }
 
-/* Half a line (from byte `at`), bytes 8 part .. 8 part + 7 of both its quarters; acc is the line's.
- */
+/* Half a line, from byte `at` of the line: bytes 8 part .. 8 part + 7 of its two 16-byte lanes. acc
+ * points to the sums of the first row of the half line. */
 BN_FORCE_INLINE void add_part(const struct block *b, size_t at, int part, int32_t *acc)
 {
     __m256i sum[4][2];
@@ -86,8 +90,8 @@ BN_FORCE_INLINE void add_part(const struct block *b, size_t at, int part, int32_
             _mm256_store_si256((void *)(acc + 64 * f + 16 * part + 8 * v), sum[f][v]);
 }
 
-/* Field f of half a line: half i of vector v is rows 16 i + 4 v .. + 3. To once the code, less
- * q_sum, and in order. */
+/* Field f of half a line: divide the sums by the factor of the field, subtract q_sum and restore
+ * the order of the rows. Before, half i of vector v has rows 16 i + 4 v .. 16 i + 4 v + 3. */
 static void finish_field(int f, int32_t q_sum, int32_t *acc)
 {
     __m256i v[4];
@@ -122,7 +126,7 @@ void ternary_columns_avx2(const struct ternary_cols *w, const int32_t *cols, siz
             finish_field(f, q_sum, acc + l / 2 * LINE_COLS + l % 2 * HALF + 64 * (size_t)f);
 }
 
-/* The set bits of a mask, counted from `from`. */
+/* Append the numbers of the set bits of a mask, plus `from`, to out. Returns their number. */
 static size_t put_numbers(uint32_t mask, size_t from, int32_t *out)
 {
     size_t n = 0;
@@ -149,8 +153,8 @@ size_t live_inputs_avx2(const int8_t *q, size_t n, int32_t *out)
     size_t n_live = 0, i = 0;
     for (; i + 32 <= n; i += 32) {
         const __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)(q + i));
-        const __m256i dead = _mm256_cmpeq_epi8(v, _mm256_setzero_si256());
-        n_live += put_numbers(~(uint32_t)_mm256_movemask_epi8(dead), i, out + n_live);
+        const __m256i is_zero = _mm256_cmpeq_epi8(v, _mm256_setzero_si256());
+        n_live += put_numbers(~(uint32_t)_mm256_movemask_epi8(is_zero), i, out + n_live);
     }
     for (; i < n; i++)
         n_live += put_numbers(q[i] != 0, i, out + n_live);

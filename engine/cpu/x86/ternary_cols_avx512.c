@@ -1,10 +1,11 @@
 /*
- * Sums over columns that are not zero, with AVX-512 VNNI.
+ * ternary_columns, live_gates and live_inputs for AVX-512 VNNI: products of column-major ternary
+ * weights with the inputs that are not zero, and the lists of such inputs.
  *
- * A line is 256 rows of one column. Four lines, of four columns, are interleaved byte by byte, so
- * that a dword holds the same row of each: one product of bytes adds four columns to 16 rows. The
- * fields are masked and never shifted, as in ternary_avx512.c, and rows are put in order at the
- * end.
+ * A line is 64 bytes with the two-bit codes of 256 rows of one column, in four fields of 64 rows.
+ * The lines of four columns are interleaved byte by byte, so that a dword holds the same row of
+ * each column: one VPDPBUSD adds four columns to 16 rows. Fields are masked and never shifted, as
+ * in ternary_avx512.c. The order of the rows is restored at the end.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -13,29 +14,30 @@
 #include <string.h>
 
 #define COLS 4
-/* Sets of columns in a block, prefetched while the block before is summed. More of them spare loads
- * and stores of sums, but ask for more lines at once than the first cache can wait for. */
+/* Sets of COLS columns in a block; a block is prefetched during the previous one. More sets save
+ * loads and stores of sums, but request more lines at once than the first-level cache can have
+ * outstanding. */
 #define SETS 2
 #define BLOCK_COLS (COLS * SETS)
-#define LINE_VECS 16 /* registers of sums a line has: field f, vector v at 4 f + v */
+#define LINE_VECS 16 /* registers of sums of a line: field f, vector v at 4 f + v */
 
-/* The columns that are summed, four by four. */
+/* The list of columns, in n_sets sets of COLS. */
 struct live {
     const int32_t *cols; /* (n) */
     size_t n, n_sets;
     const int8_t *q;
 };
 
-/* Columns that are read together, those that follow, and the q of four as a dword each. */
+/* Columns that are read together, the columns of the next block, and the inputs. */
 struct block {
     const uint8_t *at[BLOCK_COLS], *next[BLOCK_COLS];
-    int32_t q[SETS];
+    int32_t q[SETS]; /* the inputs of a set: four bytes */
     size_t n_sets;
-    size_t ahead_set, ahead_line; /* of next: what is prefetched next, column by column */
+    size_t ahead_set, ahead_line; /* position of the prefetches in `next` */
 };
 
-/* The sets from `set0` on, of n_sets in all: set s is columns s, s + n_sets, ... of the list, four
- * streams for the memory. What is missing to a whole set is the last column again, times 0. */
+/* The sets from `set0` on. Set s has columns s, s + n_sets, ... of the list, which are four streams
+ * for the memory. Missing columns are replaced by the last column with input 0. */
 static void open_block(const struct ternary_cols *w, const struct live *live, size_t set0,
                        struct block *b)
 {
@@ -55,7 +57,7 @@ static void open_block(const struct ternary_cols *w, const struct live *live, si
     b->ahead_set = b->ahead_line = 0;
 }
 
-/* The four fields of 16 rows, four columns each. */
+/* Add the four fields of 16 rows with four columns each. */
 BN_FORCE_INLINE void add_fields(__m512i sum[LINE_VECS], int v, __m512i codes, __m512i q)
 {
     const __m512i c0 = _mm512_and_si512(codes, _mm512_set1_epi8(0x03));
@@ -68,7 +70,7 @@ BN_FORCE_INLINE void add_fields(__m512i sum[LINE_VECS], int v, __m512i codes, __
     sum[12 + v] = _mm512_dpbusd_epi32(sum[12 + v], c3, q);
 }
 
-/* Line l of all columns of the block. */
+/* Add line l of all columns of the block to acc. */
 static void add_line(struct block *b, size_t n_lines, size_t l, int32_t *acc)
 {
     __m512i sum[LINE_VECS];
@@ -103,8 +105,8 @@ static void add_line(struct block *b, size_t n_lines, size_t l, int32_t *acc)
         _mm512_store_si512(acc + 16 * i, sum[i]);
 }
 
-/* Sums of field f of a line: quarter i of vector v is rows 16 i + 4 v .. + 3. To once the code,
- * less q_sum, and in order. */
+/* Field f of a line: divide the sums by the factor of the field, subtract q_sum and restore the
+ * order of the rows. Before, quarter i of vector v has rows 16 i + 4 v .. 16 i + 4 v + 3. */
 static void finish_field(int f, int32_t q_sum, int32_t *acc)
 {
     const __m512i less = _mm512_set1_epi32(q_sum);
@@ -141,7 +143,8 @@ void ternary_columns_avx512(const struct ternary_cols *w, const int32_t *cols, s
             finish_field(f, q_sum, acc + l * LINE_COLS + 64 * (size_t)f);
 }
 
-/* The numbers of the set bits, counted from `from`. */
+/* Append the numbers of the set bits of a mask, plus `from`, to out. Returns their number. Writes
+ * 16 numbers always (LIVE_SLACK). */
 BN_FORCE_INLINE size_t put_numbers(uint32_t mask, size_t from, int32_t *out)
 {
     const __m512i step = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -154,9 +157,9 @@ size_t live_gates_avx512(const float *gate, size_t n, int32_t *out)
 {
     size_t n_live = 0;
     for (size_t i = 0; i < n; i += 16) {
-        const __mmask16 here = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
-        const __m512 g = _mm512_maskz_loadu_ps(here, gate + i);
-        const __mmask16 live = _mm512_mask_cmp_ps_mask(here, g, _mm512_setzero_ps(), _CMP_NLE_UQ);
+        const __mmask16 valid = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
+        const __m512 g = _mm512_maskz_loadu_ps(valid, gate + i);
+        const __mmask16 live = _mm512_mask_cmp_ps_mask(valid, g, _mm512_setzero_ps(), _CMP_NLE_UQ);
         n_live += put_numbers(live, i, out + n_live);
     }
     return n_live;
@@ -166,8 +169,8 @@ size_t live_inputs_avx512(const int8_t *q, size_t n, int32_t *out)
 {
     size_t n_live = 0;
     for (size_t i = 0; i < n; i += 64) {
-        const __mmask64 here = n - i < 64 ? ((__mmask64)1 << (n - i)) - 1 : ~(__mmask64)0;
-        const __m512i v = _mm512_maskz_loadu_epi8(here, q + i);
+        const __mmask64 valid = n - i < 64 ? ((__mmask64)1 << (n - i)) - 1 : ~(__mmask64)0;
+        const __m512i v = _mm512_maskz_loadu_epi8(valid, q + i);
         const __mmask64 live = _mm512_test_epi8_mask(v, v);
         for (size_t j = 0; j < 64; j += 16)
             n_live += put_numbers((uint32_t)(live >> j) & 0xffff, i + j, out + n_live);

@@ -1,12 +1,13 @@
 /*
- * Ternary products of two to six tokens with AVX-512 VNNI, as verification of drafts and small
- * batches want them: each line of weights is read from memory once for all of them, and two or
- * three tokens take hardly longer than one.
+ * ternary_matmul for AVX-512 VNNI, for two to six tokens: small batches and verification of drafts.
+ * Each line of weights is read from memory once for all tokens, so two or three tokens take little
+ * longer than one.
  *
- * A line is halved by one shift, so that two masks serve four fields: a sum for fields 0 and 2 and
- * one for fields 1 and 3, four times too large, which is divided at the end. Four rows at a time
- * for up to three tokens and two rows for up to six: 24 sums. Rows are a quarter, or half, of the
- * range apart and prefetched, as in ternary_avx512.c.
+ * A line of R1-256 (64 bytes with 256 two-bit codes of one row, in four fields) is copied and
+ * shifted right by four, so that two masks unpack four fields. One sum is for fields 0 and 2; the
+ * other, for fields 1 and 3, is four times too large and is divided at the end. A register tile is
+ * four rows for up to three tokens, or two rows for up to six: 24 sums. Its rows are a quarter, or
+ * half, of the range apart and are prefetched, as in ternary_avx512.c.
  */
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
@@ -16,8 +17,7 @@
 #define MOST_TOKENS_4 3 /* with four rows */
 #define PREFETCH_BYTES 2560
 
-/* n_rows (1, 2 or 4) rows, `apart` rows from each other, times n_tokens tokens from the first of
- * `batch`. */
+/* n_rows (1, 2 or 4) rows, `apart` rows from each other, times n_tokens tokens. */
 BN_FORCE_INLINE void multiply_rows(const uint8_t *row, size_t n_lines, size_t apart, int n_rows,
                                    int n_tokens, const struct ternary_batch *batch, int32_t *acc)
 {
@@ -93,7 +93,7 @@ BN_FORCE_INLINE void multiply_tokens(const struct ternary_mat *w, size_t row0, s
 void ternary_matmul_few_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
                                const struct ternary_batch *batch)
 {
-    /* More tokens than six in parts as equal as they can be: right, if not fast. */
+    /* More than six tokens work too, but slower, in blocks as equal as possible. */
     const size_t n_parts = (batch->n_tokens + MOST_TOKENS - 1) / MOST_TOKENS;
     for (size_t i = 0; i < n_parts; i++) {
         const size_t t0 = batch->n_tokens * i / n_parts;

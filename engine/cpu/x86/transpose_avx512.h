@@ -1,6 +1,6 @@
 /*
- * Transposition of 16 x 16 dwords in registers: with it rows that lie apart become lines that hold
- * a dword of each.
+ * Transposition of 16 x 16 dwords in registers: turns 16 rows of dwords into 16 lines that hold one
+ * dword of each row.
  */
 #ifndef ENGINE_CPU_X86_TRANSPOSE_AVX512_H
 #define ENGINE_CPU_X86_TRANSPOSE_AVX512_H
@@ -10,9 +10,9 @@
 #include <immintrin.h>
 #include <stddef.h>
 
-#define SIDE 16 /* dwords of a register; rows, lines or tokens of a square of them */
+#define SIDE 16 /* side of the square: dwords of a register, and rows of an AMX tile */
 
-/* v[r], dword d becomes v[d], dword r. */
+/* Dword d of v[r] becomes dword r of v[d]. */
 BN_FORCE_INLINE void transpose(__m512i v[SIDE])
 {
     __m512i u[SIDE];
@@ -28,7 +28,7 @@ BN_FORCE_INLINE void transpose(__m512i v[SIDE])
         u[i + 3] = _mm512_unpackhi_epi64(b, d);
     }
 #pragma GCC unroll 4
-    for (int i = 0; i < 4; i++) { /* lanes: u[4 a + i] lane b goes to v[4 b + i] lane a */
+    for (int i = 0; i < 4; i++) { /* 128-bit lane b of u[4 a + i] becomes lane a of v[4 b + i] */
         const __m512i a = _mm512_shuffle_i32x4(u[i], u[4 + i], 0x88);
         const __m512i b = _mm512_shuffle_i32x4(u[8 + i], u[12 + i], 0x88);
         const __m512i c = _mm512_shuffle_i32x4(u[i], u[4 + i], 0xdd);

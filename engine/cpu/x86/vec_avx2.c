@@ -1,21 +1,24 @@
 /*
- * RMSNorm, quantising and the element-wise steps of a layer with AVX2. Ragged ends go through
- * masked loads and stores or a zeroed register of their own, so that every element is computed by
- * the same code.
+ * Vector kernels for AVX2: RMSNorm, quantisation of activations, gates, residual addition, RoPE,
+ * conversion to F16, the merge of attention blocks, and the conversion of the integer sums of
+ * several tokens to F32.
+ *
+ * The tail of a vector goes through masked loads and stores, so that the same code computes every
+ * element.
  */
 #include "engine/base/force_inline.h"
 #include "engine/base/size.h"
-#include "engine/cpu/x86/fetch_ahead.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx2.h"
+#include "engine/cpu/x86/prefetch_ahead.h"
 
 #include <immintrin.h>
 #include <string.h>
 
 #define F16_MAX 65504.0f
 
-/* The factor of RMSNorm; a step of `next` every 128 elements. */
-BN_FORCE_INLINE __m256 norm_factor(const float *x, size_t n, float eps, struct fetch *next)
+/* The factor of RMSNorm. Prefetches one step of `next` every 128 elements. */
+BN_FORCE_INLINE __m256 norm_factor(const float *x, size_t n, float eps, struct prefetch *next)
 {
     __m256 lanes[8];
 #pragma GCC unroll 8
@@ -24,14 +27,14 @@ BN_FORCE_INLINE __m256 norm_factor(const float *x, size_t n, float eps, struct f
     size_t i = 0;
     for (; i + 64 <= n; i += 64) {
         if (i % 128 == 0)
-            fetch_step(next);
+            prefetch_step(next);
 #pragma GCC unroll 8
         for (size_t v = 0; v < 8; v++) {
             const __m256 xv = _mm256_loadu_ps(x + i + 8 * v);
             lanes[v] = _mm256_fmadd_ps(xv, xv, lanes[v]);
         }
     }
-    /* Lanes past n add 0 * 0 to sums of squares, which are never -0: no bit changes. */
+    /* Lanes past n add 0 * 0. A sum of squares is never -0, so this changes no bit. */
     if (i < n)
 #pragma GCC unroll 8
         for (size_t v = 0; v < 8; v++) {
@@ -44,7 +47,7 @@ BN_FORCE_INLINE __m256 norm_factor(const float *x, size_t n, float eps, struct f
 
 void rms_norm_avx2(const float *x, const float *w, size_t n, float eps, float *y)
 {
-    struct fetch none = fetch_of(NULL, 0);
+    struct prefetch none = prefetch_of(NULL, 0);
     const __m256 r = norm_factor(x, n, eps, &none);
     for (size_t i = 0; i < n; i += 8) {
         const __m256 xr = _mm256_mul_ps(load_ps8(x, i, n), r);
@@ -57,15 +60,15 @@ BN_FORCE_INLINE __m256 magnitude(__m256 v)
     return _mm256_and_ps(v, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)));
 }
 
-/* What does not change from step to step. */
-struct work {
+/* The vector to quantise. */
+struct quantise_input {
     const struct act_in *in;
-    bool is_normed; /* there are weights */
-    __m256 r;       /* then the factor of RMSNorm */
+    bool is_normed; /* apply RMSNorm */
+    __m256 r;       /* the factor of RMSNorm */
 };
 
-/* Elements i .. i + 7 of what is quantised; is_whole: all of them exist. */
-BN_FORCE_INLINE __m256 input8(const struct work *w, size_t i, bool is_whole)
+/* Elements i .. i + 7 of the vector to quantise. is_whole: all of them are below n. */
+BN_FORCE_INLINE __m256 input8(const struct quantise_input *w, size_t i, bool is_whole)
 {
     const size_t n = w->in->n, at = size_min(i, n);
     const __m256 x = is_whole ? _mm256_loadu_ps(w->in->x + i) : load_ps8(w->in->x, at, n);
@@ -75,40 +78,38 @@ BN_FORCE_INLINE __m256 input8(const struct work *w, size_t i, bool is_whole)
     return _mm256_mul_ps(_mm256_mul_ps(x, w->r), weight);
 }
 
-/* 32 elements from i on. */
-BN_FORCE_INLINE void top_step(const struct work *w, size_t i, bool is_whole, __m256 top[4])
+/* The largest magnitudes of 32 elements from i on. */
+BN_FORCE_INLINE void max_step(const struct quantise_input *w, size_t i, bool is_whole,
+                              __m256 max[4])
 {
 #pragma GCC unroll 4
-    for (size_t v = 0; v < 4; v++) /* with a NaN in either, maxps gives its second operand */
-        top[v] = _mm256_max_ps(magnitude(input8(w, i + 8 * v, is_whole)), top[v]);
+    for (size_t v = 0; v < 4; v++) /* VMAXPS returns its second operand where one is a NaN */
+        max[v] = _mm256_max_ps(magnitude(input8(w, i + 8 * v, is_whole)), max[v]);
 }
 
-/* max(1e-5, |y|); a NaN is passed over. A step of `next` every 64 elements, as in what follows. */
-BN_FORCE_INLINE float max_magnitude(const struct work *w, struct fetch *next)
+/* The largest magnitude, at least 1e-5; a NaN is ignored. Prefetches a step every 64 elements. */
+BN_FORCE_INLINE float max_magnitude(const struct quantise_input *w, struct prefetch *next)
 {
-    __m256 top[4];
+    __m256 max[4];
 #pragma GCC unroll 4
     for (int v = 0; v < 4; v++)
-        top[v] = _mm256_set1_ps(1e-5f);
+        max[v] = _mm256_set1_ps(1e-5f);
     size_t i = 0;
     for (; i + 32 <= w->in->n; i += 32) {
         if (i % 64 == 0)
-            fetch_step(next);
-        top_step(w, i, true, top);
+            prefetch_step(next);
+        max_step(w, i, true, max);
     }
     if (i < w->in->n)
-        top_step(w, i, false, top);
-    const __m256 t = _mm256_max_ps(_mm256_max_ps(top[0], top[1]), _mm256_max_ps(top[2], top[3]));
-    const __m128 t4 = _mm_max_ps(_mm256_castps256_ps128(t), _mm256_extractf128_ps(t, 1));
-    const __m128 t2 = _mm_max_ps(t4, _mm_movehl_ps(t4, t4));
-    return _mm_cvtss_f32(_mm_max_ss(t2, _mm_movehdup_ps(t2)));
+        max_step(w, i, false, max);
+    return max8_avx2(_mm256_max_ps(_mm256_max_ps(max[0], max[1]), _mm256_max_ps(max[2], max[3])));
 }
 
-/* 32 elements from i on, half to even; a NaN gives 0. Returns sums of them. */
-BN_FORCE_INLINE __m256i round_step(const struct work *w, size_t i, bool is_whole, __m256 s,
-                                   int8_t *q)
+/* Quantise 32 elements from i on; a NaN becomes 0. Returns their sums, one per lane. */
+BN_FORCE_INLINE __m256i round_step(const struct quantise_input *w, size_t i, bool is_whole,
+                                   __m256 s, int8_t *q)
 {
-    /* Packing works in halves of a register; this puts the quadruples back in order. */
+    /* The pack instructions work within 128-bit lanes; `order` restores the order of the dwords. */
     const __m256i order = _mm256_setr_epi32(0, 4, 1, 5, 2, 6, 3, 7);
     __m256i v[4];
 #pragma GCC unroll 4
@@ -122,28 +123,25 @@ BN_FORCE_INLINE __m256i round_step(const struct work *w, size_t i, bool is_whole
     return _mm256_add_epi32(_mm256_add_epi32(v[0], v[1]), _mm256_add_epi32(v[2], v[3]));
 }
 
-/* The normed elements are computed twice rather than kept. */
+/* The normed elements are computed twice instead of stored. */
 BN_FORCE_INLINE void quantise(const struct act_in *in, bool is_normed, int8_t *q,
                               struct act_scale *out)
 {
-    struct fetch next = fetch_of(in->ahead, in->n * sizeof *in->x);
+    struct prefetch next = prefetch_of(in->ahead, in->n * sizeof *in->x);
     const __m256 r = is_normed ? norm_factor(in->x, in->n, in->eps, &next) : _mm256_setzero_ps();
-    const struct work w = {in, is_normed, r};
+    const struct quantise_input w = {in, is_normed, r};
     out->s = 127.0f / max_magnitude(&w, &next);
     const __m256 s = _mm256_set1_ps(out->s);
     __m256i sums = _mm256_setzero_si256();
     size_t i = 0;
     for (; i + 32 <= in->n; i += 32) {
         if (i % 64 == 0)
-            fetch_step(&next);
+            prefetch_step(&next);
         sums = _mm256_add_epi32(sums, round_step(&w, i, true, s, q));
     }
     for (; i < size_round_up(in->n, LINE_COLS); i += 32)
         sums = _mm256_add_epi32(sums, round_step(&w, i, false, s, q));
-    __m128i t = _mm_add_epi32(_mm256_castsi256_si128(sums), _mm256_extracti128_si256(sums, 1));
-    t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0x4e));
-    t = _mm_add_epi32(t, _mm_shuffle_epi32(t, 0xb1));
-    out->q_sum = _mm_cvtsi128_si32(t);
+    out->q_sum = sum_lanes_avx2(sums);
 }
 
 void quantise_avx2(const struct act_in *in, int8_t *q, struct act_scale *out)
@@ -178,9 +176,10 @@ void relu2_gate_avx2(const float *gate, const float *up, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i += 8) {
         const __m256 g = load_ps8(gate, i, n);
-        const __m256 dead = _mm256_cmp_ps(g, _mm256_setzero_ps(), _CMP_LE_OQ); /* not a NaN */
-        store_ps8(out, i, n,
-                  _mm256_andnot_ps(dead, _mm256_mul_ps(_mm256_mul_ps(g, g), load_ps8(up, i, n))));
+        const __m256 is_closed = _mm256_cmp_ps(g, _mm256_setzero_ps(), _CMP_LE_OQ); /* not a NaN */
+        store_ps8(
+            out, i, n,
+            _mm256_andnot_ps(is_closed, _mm256_mul_ps(_mm256_mul_ps(g, g), load_ps8(up, i, n))));
     }
 }
 
@@ -205,7 +204,7 @@ void rope_neox_avx2(float *x, const float *c, const float *s, size_t n_rot)
     }
 }
 
-/* Four pairs: a, b of each stand next to each other. */
+/* Rotate four pairs of neighbours (a, b). */
 BN_FORCE_INLINE __m256 rotate_pairs(__m256 x, __m128 c, __m128 s)
 {
     const __m128 minus_s = _mm_xor_ps(s, _mm_set1_ps(-0.0f));
@@ -248,7 +247,7 @@ void attn_merge_avx2(float *big_m, float *big_l, float *big_o, const float *m, c
                      const float *o, size_t head_dim)
 {
     const float top = *m > *big_m ? *m : *big_m;
-    /* Both factors at once: lane 0 for what was, lane 1 for the block. */
+    /* Both factors at once: lane 0 for the running results, lane 1 for the block. */
     const __m256 factors = exp0_avx2(_mm256_setr_ps(*big_m - top, *m - top, 0, 0, 0, 0, 0, 0));
     const __m128 low = _mm256_castps256_ps128(factors);
     const __m256 a = _mm256_broadcastss_ps(low);
@@ -267,4 +266,50 @@ void attn_finish_avx2(const float *big_o, float big_l, size_t head_dim, float *o
     const __m256 r = _mm256_set1_ps(1.0f / big_l);
     for (size_t i = 0; i < head_dim; i += 8)
         store_ps8(out, i, head_dim, _mm256_mul_ps(load_ps8(big_o, i, head_dim), r));
+}
+
+/* Rows r .. r + 7 of token t as F32: scaled, and with the bias added. */
+BN_FORCE_INLINE __m256 scaled8(const struct acc_tile *a, size_t t, size_t r)
+{
+    const int32_t *at = a->acc + t * a->acc_stride + r;
+    const __m256i acc = r + 8 <= a->n_rows ? _mm256_loadu_si256((const __m256i *)(const void *)at)
+                                           : _mm256_maskload_epi32(at, lanes_below(r, a->n_rows));
+    __m256 v = _mm256_mul_ps(_mm256_cvtepi32_ps(acc), _mm256_set1_ps(a->d[t]));
+    v = _mm256_mul_ps(v, _mm256_set1_ps(a->extra));
+    return a->bias ? _mm256_add_ps(v, load_ps8(a->bias, r, a->n_rows)) : v;
+}
+
+void acc_store_avx2(const struct acc_tile *a, float *y, size_t stride)
+{
+    for (size_t t = 0; t < a->n_tokens; t++, y += stride)
+        for (size_t r = 0; r < a->n_rows; r += 8)
+            store_ps8(y, r, a->n_rows, scaled8(a, t, r));
+}
+
+void acc_add_avx2(const struct acc_tile *a, float *y, size_t stride)
+{
+    for (size_t t = 0; t < a->n_tokens; t++, y += stride)
+        for (size_t r = 0; r < a->n_rows; r += 8)
+            store_ps8(y, r, a->n_rows, _mm256_add_ps(load_ps8(y, r, a->n_rows), scaled8(a, t, r)));
+}
+
+void acc_relu2_avx2(const struct acc_tile *gate, const struct acc_tile *up, float *y, size_t stride)
+{
+    for (size_t t = 0; t < gate->n_tokens; t++, y += stride)
+        for (size_t r = 0; r < gate->n_rows; r += 8) {
+            const __m256 g = scaled8(gate, t, r);
+            const __m256 is_closed = _mm256_cmp_ps(g, _mm256_setzero_ps(), _CMP_LE_OQ);
+            const __m256 product = _mm256_mul_ps(_mm256_mul_ps(g, g), scaled8(up, t, r));
+            store_ps8(y, r, gate->n_rows, _mm256_andnot_ps(is_closed, product));
+        }
+}
+
+void acc_silu_avx2(const struct acc_tile *gate, const struct acc_tile *up, float *y, size_t stride)
+{
+    for (size_t t = 0; t < gate->n_tokens; t++, y += stride)
+        for (size_t r = 0; r < gate->n_rows; r += 8) {
+            const __m256 g = scaled8(gate, t, r);
+            const __m256 gated = _mm256_mul_ps(g, sigmoid_avx2(g));
+            store_ps8(y, r, gate->n_rows, _mm256_mul_ps(gated, scaled8(up, t, r)));
+        }
 }

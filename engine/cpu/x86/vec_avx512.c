@@ -1,31 +1,33 @@
 /*
- * RMSNorm and quantising with AVX-512: the plan of vec_avx2.c, 64 elements a step.
+ * Vector kernels for AVX-512: quantisation of activations (with RMSNorm), and the conversion of the
+ * integer sums of several tokens to F32. The method is that of vec_avx2.c with 64 elements per
+ * step and masks for the tails.
  */
 #include "engine/base/force_inline.h"
 #include "engine/base/size.h"
-#include "engine/cpu/x86/fetch_ahead.h"
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
+#include "engine/cpu/x86/prefetch_ahead.h"
 
 #include <immintrin.h>
 
-#define VECS 4 /* registers a step */
+#define VECS 4 /* registers per step */
 
-/* What does not change from step to step. */
-struct work {
+/* The vector to quantise. */
+struct quantise_input {
     const struct act_in *in;
-    bool is_normed; /* there are weights */
-    __m512 r;       /* then the factor of RMSNorm */
+    bool is_normed; /* apply RMSNorm */
+    __m512 r;       /* the factor of RMSNorm */
 };
 
-/* Elements i .. i + 15 of x; is_whole: all of them exist. */
+/* Elements i .. i + 15 of x. is_whole: all of them are below n. */
 BN_FORCE_INLINE __m512 load16(const float *x, size_t i, size_t n, bool is_whole)
 {
     return is_whole ? _mm512_loadu_ps(x + i) : _mm512_maskz_loadu_ps(mask_below(i, n), x + i);
 }
 
-/* The same of what is quantised. */
-BN_FORCE_INLINE __m512 input16(const struct work *w, size_t i, bool is_whole)
+/* The same of the vector to quantise. */
+BN_FORCE_INLINE __m512 input16(const struct quantise_input *w, size_t i, bool is_whole)
 {
     const __m512 x = load16(w->in->x, i, w->in->n, is_whole);
     if (!w->is_normed)
@@ -43,7 +45,7 @@ BN_FORCE_INLINE void square_step(const struct act_in *in, size_t i, bool is_whol
     }
 }
 
-BN_FORCE_INLINE __m512 norm_factor(const struct act_in *in, struct fetch *next)
+BN_FORCE_INLINE __m512 norm_factor(const struct act_in *in, struct prefetch *next)
 {
     __m512 lanes[VECS];
 #pragma GCC unroll 4
@@ -52,46 +54,47 @@ BN_FORCE_INLINE __m512 norm_factor(const struct act_in *in, struct fetch *next)
     size_t i = 0;
     for (; i + 64 <= in->n; i += 64) {
         if (i % 128 == 0)
-            fetch_step(next);
+            prefetch_step(next);
         square_step(in, i, true, lanes);
     }
-    /* Lanes past n add 0 * 0 to sums of squares, which are never -0: no bit changes. */
+    /* Lanes past n add 0 * 0. A sum of squares is never -0, so this changes no bit. */
     if (i < in->n)
         square_step(in, i, false, lanes);
     const __m128 mean = _mm_set_ss(tree64_avx512(lanes) / (float)in->n + in->eps);
     return _mm512_set1_ps(1.0f / _mm_cvtss_f32(_mm_sqrt_ss(mean)));
 }
 
-BN_FORCE_INLINE void top_step(const struct work *w, size_t i, bool is_whole, __m512 top[VECS])
+BN_FORCE_INLINE void max_step(const struct quantise_input *w, size_t i, bool is_whole,
+                              __m512 max[VECS])
 {
 #pragma GCC unroll 4
-    for (size_t v = 0; v < VECS; v++) { /* with a NaN in either, maxps gives its second operand */
+    for (size_t v = 0; v < VECS; v++) { /* VMAXPS returns its second operand where one is a NaN */
         const __m512 y = _mm512_abs_ps(input16(w, i + 16 * v, is_whole));
-        top[v] = _mm512_max_ps(y, top[v]);
+        max[v] = _mm512_max_ps(y, max[v]);
     }
 }
 
-/* max(1e-5, |y|); a NaN is passed over */
-BN_FORCE_INLINE float max_magnitude(const struct work *w, struct fetch *next)
+/* The largest magnitude, at least 1e-5; a NaN is ignored. */
+BN_FORCE_INLINE float max_magnitude(const struct quantise_input *w, struct prefetch *next)
 {
-    __m512 top[VECS];
+    __m512 max[VECS];
 #pragma GCC unroll 4
     for (int v = 0; v < VECS; v++)
-        top[v] = _mm512_set1_ps(1e-5f);
+        max[v] = _mm512_set1_ps(1e-5f);
     size_t i = 0;
     for (; i + 64 <= w->in->n; i += 64) {
-        fetch_step(next);
-        top_step(w, i, true, top);
+        prefetch_step(next);
+        max_step(w, i, true, max);
     }
     if (i < w->in->n)
-        top_step(w, i, false, top);
+        max_step(w, i, false, max);
     return max16_avx512(
-        _mm512_max_ps(_mm512_max_ps(top[0], top[1]), _mm512_max_ps(top[2], top[3])));
+        _mm512_max_ps(_mm512_max_ps(max[0], max[1]), _mm512_max_ps(max[2], max[3])));
 }
 
-/* Half to even; a NaN gives 0. Returns sums of the 64 elements. */
-BN_FORCE_INLINE __m512i round_step(const struct work *w, size_t i, bool is_whole, __m512 s,
-                                   int8_t *q)
+/* Quantise 64 elements from i on; a NaN becomes 0. Returns their sums, one per lane. */
+BN_FORCE_INLINE __m512i round_step(const struct quantise_input *w, size_t i, bool is_whole,
+                                   __m512 s, int8_t *q)
 {
     __m512i sums = _mm512_setzero_si512();
 #pragma GCC unroll 4
@@ -107,15 +110,15 @@ BN_FORCE_INLINE __m512i round_step(const struct work *w, size_t i, bool is_whole
 BN_FORCE_INLINE void quantise(const struct act_in *in, bool is_normed, int8_t *q,
                               struct act_scale *out)
 {
-    struct fetch next = fetch_of(in->ahead, in->n * sizeof *in->x);
+    struct prefetch next = prefetch_of(in->ahead, in->n * sizeof *in->x);
     const __m512 r = is_normed ? norm_factor(in, &next) : _mm512_setzero_ps();
-    const struct work w = {in, is_normed, r};
+    const struct quantise_input w = {in, is_normed, r};
     out->s = 127.0f / max_magnitude(&w, &next);
     const __m512 s = _mm512_set1_ps(out->s);
     __m512i sums = _mm512_setzero_si512();
     size_t i = 0;
     for (; i + 64 <= in->n; i += 64) {
-        fetch_step(&next);
+        prefetch_step(&next);
         sums = _mm512_add_epi32(sums, round_step(&w, i, true, s, q));
     }
     for (; i < size_round_up(in->n, LINE_COLS); i += 64)
@@ -129,4 +132,63 @@ void quantise_avx512(const struct act_in *in, int8_t *q, struct act_scale *out)
         quantise(in, true, q, out);
     else
         quantise(in, false, q, out);
+}
+
+/* Rows r .. r + 15 of token t (mask `rows`) as F32: scaled, and with the bias added. */
+BN_FORCE_INLINE __m512 scaled16(const struct acc_tile *a, size_t t, size_t r, __mmask16 rows)
+{
+    const __m512i acc = _mm512_maskz_loadu_epi32(rows, a->acc + t * a->acc_stride + r);
+    __m512 v = _mm512_mul_ps(_mm512_cvtepi32_ps(acc), _mm512_set1_ps(a->d[t]));
+    v = _mm512_mul_ps(v, _mm512_set1_ps(a->extra));
+    return a->bias ? _mm512_add_ps(v, _mm512_maskz_loadu_ps(rows, a->bias + r)) : v;
+}
+
+void acc_store_avx512(const struct acc_tile *a, float *y, size_t stride)
+{
+    for (size_t t = 0; t < a->n_tokens; t++, y += stride)
+        for (size_t r = 0; r < a->n_rows; r += 16) {
+            const __mmask16 rows = mask_below(r, a->n_rows);
+            _mm512_mask_storeu_ps(y + r, rows, scaled16(a, t, r, rows));
+        }
+}
+
+void acc_add_avx512(const struct acc_tile *a, float *y, size_t stride)
+{
+    for (size_t t = 0; t < a->n_tokens; t++, y += stride)
+        for (size_t r = 0; r < a->n_rows; r += 16) {
+            const __mmask16 rows = mask_below(r, a->n_rows);
+            const __m512 h = _mm512_maskz_loadu_ps(rows, y + r);
+            _mm512_mask_storeu_ps(y + r, rows, _mm512_add_ps(h, scaled16(a, t, r, rows)));
+        }
+}
+
+void acc_relu2_avx512(const struct acc_tile *gate, const struct acc_tile *up, float *y,
+                      size_t stride)
+{
+    for (size_t t = 0; t < gate->n_tokens; t++, y += stride)
+        for (size_t r = 0; r < gate->n_rows; r += 16) {
+            const __mmask16 rows = mask_below(r, gate->n_rows);
+            const __m512 g = scaled16(gate, t, r, rows);
+            const __mmask16 is_open = _mm512_cmp_ps_mask(g, _mm512_setzero_ps(), _CMP_NLE_UQ);
+            _mm512_mask_storeu_ps(
+                y + r, rows,
+                _mm512_maskz_mul_ps(is_open, _mm512_mul_ps(g, g), scaled16(up, t, r, rows)));
+        }
+}
+
+void acc_silu_avx512(const struct acc_tile *gate, const struct acc_tile *up, float *y,
+                     size_t stride)
+{
+    const __m512 one = _mm512_set1_ps(1.0f);
+    for (size_t t = 0; t < gate->n_tokens; t++, y += stride)
+        for (size_t r = 0; r < gate->n_rows; r += 16) {
+            const __mmask16 rows = mask_below(r, gate->n_rows);
+            const __m512 g = scaled16(gate, t, r, rows);
+            const __m512 e = exp0_avx512(_mm512_or_ps(g, _mm512_set1_ps(-0.0f)), 0xffff);
+            const __mmask16 positive = _mm512_cmp_ps_mask(g, _mm512_setzero_ps(), _CMP_GE_OQ);
+            const __m512 sigmoid =
+                _mm512_div_ps(_mm512_mask_blend_ps(positive, e, one), _mm512_add_ps(one, e));
+            _mm512_mask_storeu_ps(
+                y + r, rows, _mm512_mul_ps(_mm512_mul_ps(g, sigmoid), scaled16(up, t, r, rows)));
+        }
 }

@@ -1,15 +1,17 @@
 /*
- * A driver library without a device: libcuda.so.1 as far as engine/cuda uses it. Device memory is
- * host memory, filled with rubbish when handed out; kernels are run by the host twin. So the whole
- * backend runs in a test, and the sanitizers see its kernels.
+ * A stand-in for the driver library libcuda.so.1, for machines without a GPU. Device memory is host
+ * memory, filled with a pattern when it is allocated, and the twin (the CUDA kernels compiled for
+ * the host) runs the launches. So tests run the whole backend, and the sanitizers check its
+ * kernels.
  *
- * FAKE_CUDA says what kind of machine this is, FAKE_CUDA_BYTES how much memory it has,
- * FAKE_CUDA_ORDER=down lets threads run backwards. FAKE_CUDA_BREAK says after how many launches the
- * device fails; or it names a file, and the device fails so many launches after it is there as the
- * file says. As on a device, a failure comes to light in a later call, and from then on every call
- * fails until the context is destroyed. Every misuse ends the program.
+ * Environment variables: FAKE_CUDA selects the kind of machine, FAKE_CUDA_BYTES its memory,
+ * FAKE_CUDA_ORDER=down runs the threads of a block in descending order. FAKE_CUDA_BREAK is a number
+ * of launches after which the device fails, or the path of a file: once it exists, the device fails
+ * after as many launches as the file says. A later call reports the failure, as on a real device,
+ * and all calls fail until the context is destroyed. Every misuse of the interface aborts the
+ * program.
  */
-#include "engine/cuda/cuda_args.h"
+#include "engine/cuda/kernels/cuda_args.h"
 #include "tests/engine/cuda/twin_run.h"
 
 #include <cuda.h>
@@ -28,7 +30,7 @@ struct buffer {
     size_t n_bytes;
 };
 
-/* A launch or a copy, to be done now or when a graph runs. */
+/* A launch or a copy, executed at once or when a graph is launched. */
 struct op {
     const struct twin_kernel *kernel; /* NULL: a copy */
     struct twin_grid grid;
@@ -51,14 +53,14 @@ struct CUstream_st {
 
 static struct {
     bool started, has_context, is_broken;
-    size_t n_retained; /* of the primary context */
+    size_t n_retained; /* references to the primary context */
     struct buffer buffers[MAX_BUFFERS];
     size_t n_used_bytes;
-    long n_launches,
-        n_until; /* since cuInit; how many more when the file was seen, 0: it was not */
+    long n_launches; /* since cuInit */
+    long break_at;   /* launch that breaks the device, from the file; 0: no file yet */
 } fake;
 
-/* For tests: bytes of device memory that are not given back. */
+/* For tests: bytes of device memory that have not been freed. */
 size_t fake_cuda_used_bytes(void);
 size_t fake_cuda_used_bytes(void)
 {
@@ -83,7 +85,7 @@ static size_t total_bytes(void)
     return text ? (size_t)strtoull(text, NULL, 10) : DEFAULT_BYTES;
 }
 
-/* What every call of a context starts with. */
+/* Every call that needs a context starts with this check. */
 static CUresult in_context(void)
 {
     if (!fake.started || !fake.has_context)
@@ -97,8 +99,8 @@ static CUresult in_context(void)
             return state;                                                                          \
     } while (0)
 
-/* The launch that breaks the device: true once, and for all that follow. */
-static bool breaks(void)
+/* Counts a launch. Returns true for the launch that breaks the device and for all later ones. */
+static bool launch_breaks(void)
 {
     const char *const limit = getenv("FAKE_CUDA_BREAK");
     long n_more = 0;
@@ -109,17 +111,17 @@ static bool breaks(void)
         fake.is_broken = fake.n_launches > atol(limit);
         return fake.is_broken;
     }
-    FILE *file = fake.n_until == 0 ? fopen(limit, "r") : NULL;
+    FILE *file = fake.break_at == 0 ? fopen(limit, "r") : NULL;
     if (file) {
         if (fscanf(file, "%ld", &n_more) == 1)
-            fake.n_until = fake.n_launches + n_more;
-        (void)fclose(file); /* read only */
+            fake.break_at = fake.n_launches + n_more;
+        (void)fclose(file); /* opened for reading only */
     }
-    fake.is_broken = fake.n_until > 0 && fake.n_launches >= fake.n_until;
+    fake.is_broken = fake.break_at > 0 && fake.n_launches >= fake.break_at;
     return fake.is_broken;
 }
 
-/* n bytes from `at` must lie in one buffer. */
+/* Aborts unless the n bytes from `at` lie in one buffer. */
 static uint8_t *device_bytes(CUdeviceptr at, size_t n)
 {
     for (size_t i = 0; i < MAX_BUFFERS; i++) {
@@ -140,7 +142,7 @@ CUresult cuInit(unsigned flags)
     if (machine_is("broken"))
         return CUDA_ERROR_SYSTEM_DRIVER_MISMATCH;
     fake.started = true;
-    fake.n_launches = fake.n_until = 0;
+    fake.n_launches = fake.break_at = 0;
     return CUDA_SUCCESS;
 }
 CUresult cuDriverGetVersion(int *version)
@@ -190,13 +192,13 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice dev)
     fake.n_retained++;
     return CUDA_SUCCESS;
 }
-/* The last one destroys the context. What was not given back stays in the count, so that tests see
- * it; but nothing can be given back to a broken device. */
+/* Releasing the last reference destroys the context. Memory that the backend did not free stays in
+ * the count, so that tests notice it. On a broken device it cannot be freed and does not count. */
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
     (void)dev;
     if (fake.n_retained == 0)
-        misuse("releasing a context that nobody holds");
+        misuse("releasing a context that is not retained");
     if (--fake.n_retained > 0 || !fake.is_broken)
         return CUDA_SUCCESS;
     for (size_t i = 0; i < MAX_BUFFERS; i++) {
@@ -228,7 +230,7 @@ CUresult cuMemAlloc(CUdeviceptr *at, size_t n)
     while (i < MAX_BUFFERS && fake.buffers[i].at)
         i++;
     if (n == 0 || i == MAX_BUFFERS)
-        misuse("an allocation of nothing, or too many");
+        misuse("an empty allocation, or too many allocations");
     if (fake.n_used_bytes > total_bytes() || n > total_bytes() - fake.n_used_bytes ||
         posix_memalign(&p, 256, n) != 0)
         return CUDA_ERROR_OUT_OF_MEMORY;
@@ -248,7 +250,7 @@ CUresult cuMemFree(CUdeviceptr at)
             fake.buffers[i] = (struct buffer){0};
             return CUDA_SUCCESS;
         }
-    misuse("freeing what was not allocated");
+    misuse("freeing memory that was not allocated");
     return CUDA_ERROR_INVALID_VALUE;
 }
 CUresult cuMemHostAlloc(void **pp, size_t n, unsigned flags)
@@ -285,7 +287,7 @@ CUresult cuMemsetD8(CUdeviceptr at, unsigned char value, size_t n)
 static void run_op(const struct op *op)
 {
     const char *order = getenv("FAKE_CUDA_ORDER");
-    if (fake.is_broken || (op->kernel && breaks()))
+    if (fake.is_broken || (op->kernel && launch_breaks()))
         return;
     if (op->kernel)
         twin_launch(op->kernel, op->grid, op->args,
@@ -307,7 +309,7 @@ static void do_op(CUstream stream, const struct op *op)
         return;
     }
     if (graph->n_ops == MAX_OPS)
-        misuse("a graph of too many launches");
+        misuse("too many launches in a graph");
     graph->ops[graph->n_ops++] = *op;
 }
 
@@ -357,7 +359,7 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, 
     memcpy(&op.kernel, &f, sizeof op.kernel);
     if (c->blockDimY != 1 || c->blockDimZ != 1 || c->sharedMemBytes != 0 || extra ||
         op.kernel->n_arg_bytes > MAX_ARG_BYTES)
-        misuse("a launch of an unknown kind");
+        misuse("unsupported launch parameters");
     memcpy(op.args, params[0], op.kernel->n_arg_bytes);
     do_op(c->hStream, &op);
     return CUDA_SUCCESS;
@@ -378,14 +380,14 @@ CUresult cuStreamSynchronize(CUstream stream)
 {
     IN_CONTEXT();
     if (stream && stream->recording)
-        misuse("waiting for a stream that records");
+        misuse("waiting for a stream that captures");
     return CUDA_SUCCESS;
 }
 CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
 {
     (void)mode;
     if (stream->recording)
-        misuse("recording twice");
+        misuse("a second capture on one stream");
     stream->recording = calloc(1, sizeof *stream->recording);
     stream->recording->ops = calloc(MAX_OPS, sizeof(struct op));
     return CUDA_SUCCESS;

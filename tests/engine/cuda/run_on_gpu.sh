@@ -1,23 +1,24 @@
 #!/usr/bin/env bash
-# All checks and timings of the CUDA backend on a machine with a GPU; a short table comes last.
+# Runs all checks and timings of the CUDA backend on a machine with a GPU and prints a table.
 #
-#   run_on_gpu.sh                        build here, then check and time here
-#   run_on_gpu.sh pack FOLDER            build here, put programs and libraries into FOLDER, 64 MB
-#                                        at most, for a machine that has nothing to build with ...
-#   run_on_gpu.sh check FOLDER [PART...] ... where this is run: all parts, or those named
-#   run_on_gpu.sh collect FOLDER         pack without building: what is in BUILD
+#   run_on_gpu.sh                        builds, checks and times on this machine
+#   run_on_gpu.sh pack FOLDER            builds and copies programs and libraries to FOLDER, at most
+#                                        64 MB, for a GPU machine that has no compilers
+#   run_on_gpu.sh check FOLDER [PART...] runs all parts, or those named, on the GPU machine
+#   run_on_gpu.sh collect FOLDER         is pack without the build: copies from BUILD
 #
-# Parts, ten minutes each at most:
-#   tests      the kernels on the twin, the whole backend on the GPU
-#   bytes      logits and 200 tokens are the processor's, byte for byte
+# Parts, at most ten minutes each:
+#   tests      the kernels on the twin (compiled for the host), the whole backend on the GPU
+#   bytes      logits and 200 tokens equal those of the CPU, byte for byte
 #   sanitizer  compute-sanitizer: memcheck, racecheck, synccheck, initcheck
 #   timings    bitnet-bench on the 2B4T shape
-#   turns      1,000 turns leave the memory of the GPU as it was
+#   turns      1,000 turns do not change the used memory of the GPU
 #
-# Models are made by the project's own generator and stay in FOLDER.work, as do the results: a table
-# and results.json, which is also copied to $OUT if that is set. A step that fails does not stop the
-# others; the exit status is 1 if one did, 2 for a wrong argument, 77 if there is no GPU. BUILD is
-# another build folder; PRESET another shape than 2b4t; TOKENS, TURNS and BENCH make it shorter.
+# The project's own generator makes the models. They stay in FOLDER.work with the results: a table
+# and results.json, which is also copied to $OUT if that is set. After a failed step the others
+# still run. The exit status is 1 if a step failed, 2 for a wrong argument, 77 if there is no GPU.
+# Environment: BUILD, the build folder; PRESET, the shape (default 2b4t); TOKENS, TURNS and BENCH,
+# to shorten the run.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 build=${BUILD:-$root/build-gpu}
@@ -27,20 +28,21 @@ tests=(test_cuda_kernels test_cuda_head test_cuda_backend)
 programs=("${tests[@]/#/tests/engine/cuda/}" tests/support/make_model app/bitnet-bench
     app/bitnet-inspect app/bitnet-chat)
 all_parts=(tests bytes sanitizer timings turns)
-most_bytes=67108864 # of a packed folder
+max_bytes=67108864 # of a packed folder
 
 usage() {
     sed -n '2,/^set/s/^# \{0,1\}//p' "$0" >&2
     exit 2
 }
 
-# Libraries of programs; those of the C library, which a machine has of its own, come last.
+# Prints the shared libraries that the programs need.
 libraries_of() {
     ldd "$@" | awk '$2 == "=>" && $3 ~ /^\// { print $3 } $1 ~ /^\// && NF == 2 { print $1 }' |
         grep -v ':$' | sort -u
 }
 
-# collect FOLDER: what was built, without symbols, and every library that it needs.
+# collect FOLDER: copies the built programs without symbols, and every library that they need. The
+# C library gets a folder of its own, because the GPU machine normally uses its own C library.
 collect() {
     local folder=$1 file own='/(libc|libm|libdl|libpthread|librt|ld-linux[^/]*)\.so'
     mkdir -p "$folder/lib" "$folder/libc"
@@ -63,14 +65,14 @@ pack() {
     local n_bytes
     n_bytes=$(du -sb "$1" | cut -f1)
     echo "packed $((n_bytes / 1000000)) MB in $1"
-    [ "$n_bytes" -le $most_bytes ] || {
-        echo "more than the $((most_bytes / 1000000)) MB that may travel" >&2
+    [ "$n_bytes" -le $max_bytes ] || {
+        echo "the limit is $((max_bytes / 1000000)) MB" >&2
         exit 1
     }
 }
 
-# call SECONDS PROGRAM...: a packed program with its libraries, and the C library it was built with
-# where this machine's is older.
+# call SECONDS PROGRAM...: runs a packed program with its libraries, and with the C library that it
+# was built with if this machine has an older one.
 call() {
     local limit=$1 program=$2
     shift 2
@@ -83,12 +85,12 @@ find_loader() {
     call 60 bitnet-bench --version >/dev/null 2>&1 && return
     loader=("$folder"/libc/ld-linux-*.so.* --library-path "$folder/libc:$lib")
     call 60 bitnet-bench --version >/dev/null || {
-        echo 'the programs do not start here' >&2
+        echo 'the packed programs do not start on this machine' >&2
         exit 1
     }
 }
 
-# note NAME STATUS SECONDS [WORD]: a line of the part's table and an object of its JSON.
+# note NAME STATUS SECONDS [WORD]: adds a line to the part's table and an object to its JSON.
 note() {
     local word=${4:-passed}
     [ "$2" = 0 ] || word="FAILED with status $2"
@@ -98,7 +100,7 @@ note() {
     [ "$2" = 0 ] || failed=1
 }
 
-# step NAME COMMAND...
+# step NAME COMMAND...: runs the command and records its status and time.
 step() {
     local name=$1 start=$SECONDS status=0
     shift
@@ -107,14 +109,14 @@ step() {
     note "$name" "$status" $((SECONDS - start))
 }
 
-# model NAME OPTIONS...: made once; another call may find it.
+# model NAME OPTIONS...: generates a model unless an earlier call has done so.
 model() {
     local name=$1
     shift
     [ -s "$name" ] || { call 300 make_model "$@" "$name.new" && mv "$name.new" "$name"; }
 }
 
-# The same bytes from the processor and from the GPU.
+# Compares the output of CPU and GPU byte for byte.
 same_logits() {
     local name=$1 tokens=$2
     call 120 bitnet-inspect logits "$name" --tokens "$tokens" --out cpu.f32 --device cpu &&
@@ -177,7 +179,7 @@ bench() {
             >sample.json
 }
 
-# A row of bench.json as a line of the table.
+# Prints the rows of bench.json as lines of the table.
 bench_lines() {
     local keys='"test":"([^"]*)","depth":([0-9]*),"batch":([0-9]*),"tokens_per_s":([0-9.]*)'
     sed -E 's/\{"test"/\n&/g' "$1" | sed -nE "s/.*$keys.*/\1 \2 \3 \4/p" |
@@ -203,7 +205,7 @@ used_memory() {
     nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits | head -n 1
 }
 
-# One turn after the other, memory looked at after a tenth of them and after all.
+# Runs all turns in one chat and compares the used memory after a tenth of them and after all.
 turns() {
     local i answer first last
     coproc chat { call 500 bitnet-chat -m tiny.gguf --lines --json -n 4 --private -q \
@@ -217,7 +219,7 @@ turns() {
     done
     last=$(used_memory)
     echo "$first MiB in use after a tenth of $n_turns turns, $last after all"
-    eval "exec $in>&-" # the end of its input
+    eval "exec $in>&-" # ends the input of the chat
     wait "$pid" && [ "$first" = "$last" ]
 }
 
@@ -226,7 +228,7 @@ part_turns() {
     step "$n_turns turns, memory flat" turns
 }
 
-# run_part NAME: its table and its JSON, written anew.
+# run_part NAME: runs a part and replaces its table and its JSON.
 run_part() {
     part=$1 comma=
     : >"$part.table"
@@ -235,7 +237,7 @@ run_part() {
     printf ']}' >>"$part.json"
 }
 
-# The parts done so far, by this call or by one before, as one object and as one table.
+# Combines the parts of this call and of earlier calls into one JSON object and one table.
 report() {
     local name comma=
     local gpu

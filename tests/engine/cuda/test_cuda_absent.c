@@ -1,6 +1,6 @@
 /*
- * A machine without a driver library: the backend says so and nothing else happens. Skipped where
- * there is one.
+ * The backend on a machine without a driver library: the probe fails with one line. The test is
+ * skipped if there is a driver.
  */
 #include "engine/cuda/cuda_backend.h"
 

@@ -1,7 +1,7 @@
 /*
- * The CUDA backend against the CPU's reference rung, byte for byte, through backend_ops: every
- * graph, container, table and kind of request. Here its kernels run on the twin behind a driver
- * library without a device; on a machine with a GPU the same program runs on the device.
+ * Compares the CUDA backend with the CPU's reference kernels through backend_ops, byte for byte:
+ * every architecture, container, table type and kind of request. In the test suite fake_cuda.c runs
+ * the kernels; on a machine with a GPU the same program runs on the device.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -17,9 +17,9 @@
 
 #include <cmocka.h>
 
-#define N_IDS 70 /* two blocks of positions, the second one cut */
+#define N_IDS 70 /* two position blocks, the second partly filled */
 
-/* A model on both devices, a sequence on each. */
+/* A model on both devices with one sequence each. */
 struct pair {
     struct synth_model synth;
     const struct backend_ops *ops[2];
@@ -69,17 +69,17 @@ static void free_rows(struct head_row *rows, size_t n_rows)
     mem_free(rows);
 }
 
-static void same_rows(const struct head_row *a, const struct head_row *b, size_t n_rows,
-                      const char *what)
+static void assert_same_rows(const struct head_row *a, const struct head_row *b, size_t n_rows,
+                             const char *what)
 {
     for (size_t i = 0; i < n_rows; i++)
         if (a[i].n != b[i].n || memcmp(a[i].cands, b[i].cands, a[i].n * sizeof *a[i].cands) != 0)
             fail_msg("%s: row %zu of %zu differs", what, i, n_rows);
 }
 
-/* Append ids to both sequences at once and compare what comes back for the last n_rows. */
-static void both_append(struct pair *p, const int32_t *ids, size_t n_ids, size_t n_rows,
-                        const struct head_request *head, const char *what)
+/* Appends ids to both sequences and compares the results of the last n_rows. */
+static void append_to_both(struct pair *p, const int32_t *ids, size_t n_ids, size_t n_rows,
+                           const struct head_request *head, const char *what)
 {
     struct head_row *rows[2];
     for (size_t i = 0; i < 2; i++) {
@@ -91,13 +91,13 @@ static void both_append(struct pair *p, const int32_t *ids, size_t n_ids, size_t
             fail_msg("%s: %s", what, err.text);
         assert_true(n_bytes > 0);
     }
-    same_rows(rows[0], rows[1], n_rows, what);
+    assert_same_rows(rows[0], rows[1], n_rows, what);
     assert_int_equal(p->ops[0]->seq_length(p->seq[0]), p->ops[1]->seq_length(p->seq[1]));
     free_rows(rows[0], n_rows);
     free_rows(rows[1], n_rows);
 }
 
-/* Every logit of n ids, n_ubatch tokens at a time. */
+/* Compares every logit of n ids, n_ubatch tokens at a time. */
 static void check_model(const struct synth_spec *spec, size_t n_ids, size_t n_ubatch)
 {
     static const struct head_request all = {.kind = HEAD_ALL};
@@ -111,12 +111,12 @@ static void check_model(const struct synth_spec *spec, size_t n_ids, size_t n_ub
     kit_ids(ids, N_IDS, 7);
     for (size_t i = 0; i < n_ids; i += n_ubatch) {
         const size_t n = size_min(n_ubatch, n_ids - i);
-        both_append(&p, ids + i, n, n, &all, what);
+        append_to_both(&p, ids + i, n, n, &all, what);
     }
     close_pair(&p);
 }
 
-static void every_architecture_is_the_cpus(void **state)
+static void every_architecture_matches_the_cpu(void **state)
 {
     (void)state;
     static const char *const names[] = {"bitnet-b1.58", "bitnet-25", "bitnet", "llama"};
@@ -129,7 +129,7 @@ static void every_architecture_is_the_cpus(void **state)
     }
 }
 
-static void every_ternary_container_is_the_cpus(void **state)
+static void every_ternary_container_matches_the_cpu(void **state)
 {
     (void)state;
     static const enum tensor_type types[] = {TENSOR_I2_S, TENSOR_TQ1_0, TENSOR_TQ2_0,
@@ -141,7 +141,7 @@ static void every_ternary_container_is_the_cpus(void **state)
     }
 }
 
-static void every_table_type_is_the_cpus(void **state)
+static void every_table_type_matches_the_cpu(void **state)
 {
     (void)state;
     static const enum tensor_type types[] = {TENSOR_F32,  TENSOR_F16,  TENSOR_BF16, TENSOR_Q8_0,
@@ -155,7 +155,7 @@ static void every_table_type_is_the_cpus(void **state)
     }
 }
 
-static void scales_and_biases_are_the_cpus(void **state)
+static void scales_and_biases_match_the_cpu(void **state)
 {
     (void)state;
     struct synth_spec spec = synth_preset("odd");
@@ -172,7 +172,7 @@ static void scales_and_biases_are_the_cpus(void **state)
     check_model(&spec, 6, 3);
 }
 
-static void awkward_shapes_are_the_cpus(void **state)
+static void awkward_shapes_match_the_cpu(void **state)
 {
     (void)state;
     struct synth_spec spec;
@@ -182,19 +182,19 @@ static void awkward_shapes_are_the_cpus(void **state)
     }
 }
 
-/* Decoding as a chat does it: one token, one row, every kind of request; across a border of
- * blocks. */
-static void requests_give_what_the_cpu_gives(void **state)
+/* Decodes one token with one row at a time, with every kind of request, across the end of a
+ * position block. */
+static void head_requests_match_the_cpu(void **state)
 {
     (void)state;
-    static const int32_t wanted[] = {5, 261, 5, 0, 77};
+    static const int32_t named_ids[] = {5, 261, 5, 0, 77};
     const struct head_request requests[] = {
         {.kind = HEAD_TOP, .k = 1},
         {.kind = HEAD_TOP, .k = 40, .gap = 2.0f},
-        {.kind = HEAD_TOP, .k = 3, .ids = wanted, .n_ids = 5},
+        {.kind = HEAD_TOP, .k = 3, .ids = named_ids, .n_ids = 5},
         {.kind = HEAD_TOP, .k = 1, .gap = 1e9f},
-        {.kind = HEAD_TOP, .k = 100000, .ids = wanted, .n_ids = 5},
-        {.kind = HEAD_TOP, .k = 2, .gap = 1e-3f, .ids = wanted, .n_ids = 1},
+        {.kind = HEAD_TOP, .k = 100000, .ids = named_ids, .n_ids = 5},
+        {.kind = HEAD_TOP, .k = 2, .gap = 1e-3f, .ids = named_ids, .n_ids = 1},
         {.kind = HEAD_GUMBEL, .temp = 0.7f, .seed = 11},
         {.kind = HEAD_GUMBEL, .temp = 5.0f, .seed = 12},
         {.kind = HEAD_ALL},
@@ -206,12 +206,12 @@ static void requests_give_what_the_cpu_gives(void **state)
     int32_t ids[N_IDS];
     kit_ids(ids, N_IDS, 3);
     open_pair(&p, &spec, 60);
-    both_append(&p, ids, 60, 1, &requests[0], "a prompt");
+    append_to_both(&p, ids, 60, 1, &requests[0], "a prompt");
     for (size_t i = 60; i < N_IDS; i++)
-        both_append(&p, ids + i, 1, i % n_requests == 9 ? 0 : 1, &requests[i % n_requests],
-                    "a token");
-    for (size_t i = 0; i < n_requests - 1; i++) /* more rows than one group */
-        both_append(&p, ids, 5 + i % 3 * 7, 4 + i % 3 * 7, &requests[i], "several rows");
+        append_to_both(&p, ids + i, 1, i % n_requests == 9 ? 0 : 1, &requests[i % n_requests],
+                       "a token");
+    for (size_t i = 0; i < n_requests - 1; i++) /* also with more rows than HEAD_GROUP */
+        append_to_both(&p, ids, 5 + i % 3 * 7, 4 + i % 3 * 7, &requests[i], "several rows");
     close_pair(&p);
 }
 
@@ -252,7 +252,7 @@ static void batch_neighbours_change_no_bit(void **state)
         }
         for (size_t i = 0; i < N; i++) {
             const size_t n_new = round == 0 ? 1 : i + 1;
-            same_rows(rows[0][i], rows[1][i], n_new, "a batch");
+            assert_same_rows(rows[0][i], rows[1][i], n_new, "a batch");
             free_rows(rows[0][i], n_new);
             free_rows(rows[1][i], n_new);
         }
@@ -262,12 +262,12 @@ static void batch_neighbours_change_no_bit(void **state)
     close_pair(&p);
 }
 
-/* A stream of bytes in memory. */
+/* A memory buffer behind a bn_stream. */
 struct bytes {
     uint8_t *at;
     size_t n_bytes, pos;
 };
-static bool put(void *ud, void *from, size_t n_bytes)
+static bool write_bytes(void *ud, void *from, size_t n_bytes)
 {
     struct bytes *b = ud;
     if (!mem_grow(&b->at, &b->n_bytes, b->pos + n_bytes, 1))
@@ -276,7 +276,7 @@ static bool put(void *ud, void *from, size_t n_bytes)
     b->pos += n_bytes;
     return true;
 }
-static bool get(void *ud, void *to, size_t n_bytes)
+static bool read_bytes(void *ud, void *to, size_t n_bytes)
 {
     struct bytes *b = ud;
     if (n_bytes > b->n_bytes - b->pos)
@@ -286,7 +286,7 @@ static bool get(void *ud, void *to, size_t n_bytes)
     return true;
 }
 
-/* Rolled back and filled again; saved on one device and restored on the other. */
+/* Truncates and refills; saves on one device and loads on the other. */
 static void rolling_back_and_saving_change_no_bit(void **state)
 {
     (void)state;
@@ -298,12 +298,12 @@ static void rolling_back_and_saving_change_no_bit(void **state)
     int32_t ids[N_IDS];
     kit_ids(ids, N_IDS, 9);
     open_pair(&p, &spec, N_IDS);
-    both_append(&p, ids, N_IDS, 1, &all, "a prompt");
+    append_to_both(&p, ids, N_IDS, 1, &all, "a prompt");
     for (size_t i = 0; i < 2; i++)
         p.ops[i]->truncate(p.seq[i], 50);
-    both_append(&p, ids, 17, 17, &all, "after going back");
+    append_to_both(&p, ids, 17, 17, &all, "after going back");
     for (size_t i = 0; i < 2; i++) {
-        const struct bn_stream out = {put, &saved[i]};
+        const struct bn_stream out = {write_bytes, &saved[i]};
         p.ops[i]->truncate(p.seq[i], 66);
         if (!p.ops[i]->seq_save(p.seq[i], &out, &err))
             fail_msg("%s", err.text);
@@ -314,15 +314,15 @@ static void rolling_back_and_saving_change_no_bit(void **state)
                         p.ops[1]->info(p.backend[1])->kv_version);
     for (size_t i = 0; i < 2; i++) {
         struct bytes *other = &saved[1 - i];
-        const struct bn_stream in = {get, other};
+        const struct bn_stream in = {read_bytes, other};
         other->pos = 0;
         p.ops[i]->truncate(p.seq[i], 0);
         if (!p.ops[i]->seq_load(p.seq[i], 66, &in, &err))
             fail_msg("%s", err.text);
     }
-    both_append(&p, ids, 3, 3, &all, "after restoring");
-    const struct bn_stream in = {get, &saved[0]};
-    assert_false(p.ops[1]->seq_load(p.seq[1], 66, &in, &err)); /* the stream is at its end */
+    append_to_both(&p, ids, 3, 3, &all, "after restoring");
+    const struct bn_stream in = {read_bytes, &saved[0]};
+    assert_false(p.ops[1]->seq_load(p.seq[1], 66, &in, &err)); /* the stream has no bytes left */
     assert_int_equal(err.code, BN_EIO);
     assert_int_equal(p.ops[1]->seq_length(p.seq[1]), 0);
     assert_false(p.ops[1]->seq_load(p.seq[1], 201, &in, &err));
@@ -332,11 +332,11 @@ static void rolling_back_and_saving_change_no_bit(void **state)
     close_pair(&p);
 }
 
-/* Steps of a pass as bytes, in order. */
+/* Recorded trace steps as bytes. */
 struct steps {
     char *text;
     size_t n_bytes, cap;
-    atomic_bool *cancel; /* set when layer 1 begins */
+    atomic_bool *cancel; /* set at the end of layer 0 */
 };
 static void record(void *ud, const char *step, size_t layer, const float *x, size_t n)
 {
@@ -351,7 +351,7 @@ static void record(void *ud, const char *step, size_t layer, const float *x, siz
         atomic_store(s->cancel, true);
 }
 
-static void every_step_is_the_cpus(void **state)
+static void every_trace_step_matches_the_cpu(void **state)
 {
     (void)state;
     struct synth_spec spec = synth_preset("tiny");
@@ -387,8 +387,8 @@ static void every_step_is_the_cpus(void **state)
     synth_close(&m);
 }
 
-/* The flag is seen between two layers, and the sequence is as long as before. */
-static void cancel_is_seen_between_layers(void **state)
+/* Cancelling takes effect between two layers and leaves the length of the sequence unchanged. */
+static void cancel_works_between_layers(void **state)
 {
     (void)state;
     struct synth_spec spec = synth_preset("tiny");
@@ -420,9 +420,10 @@ static void cancel_is_seen_between_layers(void **state)
     synth_close(&m);
 }
 
-/* An eval of the CUDA side that must fail and change nothing. */
-static void refuse(struct pair *p, struct eval_item item, const struct backend_control *control,
-                   enum bn_errcode code, const char *words)
+/* Runs an eval on the CUDA backend that must fail and change nothing. */
+static void assert_eval_fails(struct pair *p, struct eval_item item,
+                              const struct backend_control *control, enum bn_errcode code,
+                              const char *words)
 {
     struct bn_error err;
     uint64_t n_bytes;
@@ -430,11 +431,11 @@ static void refuse(struct pair *p, struct eval_item item, const struct backend_c
     assert_false(p->ops[1]->eval(p->backend[1], &item, 1, control, &n_bytes, &err));
     assert_int_equal(err.code, code);
     if (!strstr(err.text, words))
-        fail_msg("'%s' does not say '%s'", err.text, words);
+        fail_msg("'%s' does not contain '%s'", err.text, words);
     assert_int_equal(p->ops[1]->seq_length(item.seq), length);
 }
 
-static void failing_changes_nothing(void **state)
+static void a_failed_eval_changes_nothing(void **state)
 {
     (void)state;
     static const struct head_request all = {.kind = HEAD_ALL}, top = {.kind = HEAD_TOP, .k = 5};
@@ -447,35 +448,35 @@ static void failing_changes_nothing(void **state)
     const struct backend_control cancelled = {.cancel = &flag};
     kit_ids(ids, N_IDS, 2);
     open_pair(&p, &spec, 30);
-    both_append(&p, ids, 10, 1, &all, "a prompt");
+    append_to_both(&p, ids, 10, 1, &all, "a prompt");
     const struct eval_item plain = {p.seq[1], ids, 5, 1, top, rows};
     struct eval_item item = plain;
-    refuse(&p, item, &cancelled, BN_ECANCELLED, "cancelled");
+    assert_eval_fails(&p, item, &cancelled, BN_ECANCELLED, "cancelled");
     item.n_ids = 31;
-    refuse(&p, item, NULL, BN_EARG, "micro-batch of 30");
+    assert_eval_fails(&p, item, NULL, BN_EARG, "micro-batch of 30");
     item = plain;
     rows->cap = 4;
-    refuse(&p, item, NULL, BN_EARG, "room for at least 5");
+    assert_eval_fails(&p, item, NULL, BN_EARG, "room for at least 5");
     rows->cap = 5;
     item.head.gap = 1e9f;
-    refuse(&p, item, NULL, BN_EARG, "room for at least");
+    assert_eval_fails(&p, item, NULL, BN_EARG, "room for at least");
     item = plain;
     item.head.ids = more;
     item.head.n_ids = 3;
-    refuse(&p, item, NULL, BN_EARG, "room for at least");
+    assert_eval_fails(&p, item, NULL, BN_EARG, "room for at least");
     item.head = all;
-    refuse(&p, item, NULL, BN_EARG, "room for at least 262");
+    assert_eval_fails(&p, item, NULL, BN_EARG, "room for at least 262");
     for (size_t i = 0; i < 6; i++)
-        both_append(&p, ids, 30, 0, &all, "filling up");
+        append_to_both(&p, ids, 30, 0, &all, "filling up");
     item = plain;
     item.n_ids = 11;
-    refuse(&p, item, NULL, BN_ECONTEXT, "context of 200");
-    both_append(&p, ids, 10, 1, &all, "to the last position");
+    assert_eval_fails(&p, item, NULL, BN_ECONTEXT, "context of 200");
+    append_to_both(&p, ids, 10, 1, &all, "to the last position");
     free_rows(rows, 1);
     close_pair(&p);
 }
 
-static void yardstick_and_names_are_there(void **state)
+static void info_has_device_name_and_sizes(void **state)
 {
     (void)state;
     struct synth_spec spec = synth_preset("tiny");
@@ -492,18 +493,18 @@ int main(void)
     char text[160];
     const struct backend_config cfg = {0};
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_architecture_is_the_cpus),
-        cmocka_unit_test(every_ternary_container_is_the_cpus),
-        cmocka_unit_test(every_table_type_is_the_cpus),
-        cmocka_unit_test(scales_and_biases_are_the_cpus),
-        cmocka_unit_test(awkward_shapes_are_the_cpus),
-        cmocka_unit_test(requests_give_what_the_cpu_gives),
+        cmocka_unit_test(every_architecture_matches_the_cpu),
+        cmocka_unit_test(every_ternary_container_matches_the_cpu),
+        cmocka_unit_test(every_table_type_matches_the_cpu),
+        cmocka_unit_test(scales_and_biases_match_the_cpu),
+        cmocka_unit_test(awkward_shapes_match_the_cpu),
+        cmocka_unit_test(head_requests_match_the_cpu),
         cmocka_unit_test(batch_neighbours_change_no_bit),
         cmocka_unit_test(rolling_back_and_saving_change_no_bit),
-        cmocka_unit_test(every_step_is_the_cpus),
-        cmocka_unit_test(cancel_is_seen_between_layers),
-        cmocka_unit_test(failing_changes_nothing),
-        cmocka_unit_test(yardstick_and_names_are_there),
+        cmocka_unit_test(every_trace_step_matches_the_cpu),
+        cmocka_unit_test(cancel_works_between_layers),
+        cmocka_unit_test(a_failed_eval_changes_nothing),
+        cmocka_unit_test(info_has_device_name_and_sizes),
     };
     if (!cuda_backend_ops.probe(&cfg, text, sizeof text)) {
         printf("skipped: %s\n", text);

@@ -1,42 +1,43 @@
 /*
- * The head's kernels on the twin, in both orders of threads: the coarse plane and the bounds are
- * those of the CPU's reference to the bit, no bound lies below its logit, and what is picked holds
- * all that is wanted and has exact logits.
+ * Tests the kernels of the output head on the twin (the kernels compiled for the host), with both
+ * orders of threads. The coarse plane and the bounds equal those of the CPU's reference kernels to
+ * the bit, no bound is below its logit, and the candidates contain all requested ids with exact
+ * logits.
  */
 #include "engine/base/fp16.h"
 #include "engine/base/noise.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_pick.h"
 #include "engine/cpu/ref/kernels_ref.h"
-#include "engine/cuda/cuda_args.h"
+#include "engine/cuda/kernels/cuda_args.h"
 #include "tests/engine/cuda/twin_kit.h"
 #include "tests/support/table_encode.h"
 
 #include <math.h>
 
-enum { VOCAB = 1500, ROWS = 5, N = 330, N_BLOCKS = 3, STEPS = 8, N_PARTS = 94 };
+enum { VOCAB = 1500, ROWS = 5, N = 330, N_BLOCKS = 3, STEPS = 8, N_BESTS = 94 };
 #define N_COLUMNS (N_BLOCKS * COARSE_COLS)
 
-/* A head with everything the kernels want to know of it. */
+/* The inputs and buffers of all kernels of the head. */
 struct head {
     uint8_t *table; /* (VOCAB, N) F32 */
     float h[ROWS * N], w[N], x[ROWS * N];
     float exact[ROWS * VOCAB], z[ROWS * VOCAB];
-    struct cuda_want wants[ROWS];
+    struct cuda_request requests[ROWS];
     struct cuda_found found[ROWS];
-    struct cuda_cand parts[ROWS * N_PARTS], more[ROWS * VOCAB];
+    struct cuda_cand bests[ROWS * N_BESTS], more[ROWS * VOCAB];
     struct coarse_plane plane;
     _Alignas(16) int8_t planes[ROWS * 2 * N_COLUMNS];
-    _Alignas(16) int32_t fix[ROWS * N_BLOCKS * COARSE_LANES];
+    _Alignas(16) int32_t fix[ROWS * N_BLOCKS * COARSE_SUMS];
     float spread[ROWS * STEPS];
     double missed[ROWS * N_COLUMNS], norms[ROWS * N_BLOCKS * 2];
     struct cuda_screen screens[ROWS];
     uint32_t too_large;
 };
 
-static struct query_room query_of(struct head *h)
+static struct query_buffers query_of(struct head *h)
 {
-    return (struct query_room){
+    return (struct query_buffers){
         .x = h->planes,
         .fix = h->fix,
         .spread = h->spread,
@@ -55,7 +56,7 @@ static struct dot_args dots_of(struct head *h)
 {
     return (struct dot_args){.table = h->table,
                              .x = h->x,
-                             .out = {h->z, h->parts, VOCAB, VOCAB, N_PARTS},
+                             .out = {h->z, h->bests, VOCAB, VOCAB, N_BESTS},
                              .found = h->found,
                              .row_bytes = N * sizeof(float),
                              .n = N,
@@ -66,7 +67,7 @@ static struct dot_args dots_of(struct head *h)
 
 static void run_norm(struct head *h, bool screened, enum twin_order order)
 {
-    struct head_norm_args a = {.wants = h->wants,
+    struct head_norm_args a = {.requests = h->requests,
                                .h = h->h,
                                .w = h->w,
                                .x = h->x,
@@ -92,12 +93,12 @@ static struct coarse_args pack_args(struct head *h)
                                 .type = TENSOR_F32};
 }
 
-/* Row i of the table is of size 1 / (i % 7 + 1); some are nothing, some equal. */
+/* The magnitude of row i is 1 / (i % 7 + 1); some rows are zero, some equal. */
 static struct head *open_head(uint32_t seed, enum twin_order order)
 {
     struct random r = {seed};
-    struct head *h = room(1, sizeof *h);
-    h->table = room(VOCAB * N, sizeof(float));
+    struct head *h = zeros(1, sizeof *h);
+    h->table = zeros(VOCAB * N, sizeof(float));
     float *table = (float *)(void *)h->table;
     for (size_t i = 0; i < VOCAB; i++)
         for (size_t j = 0; j < N; j++)
@@ -110,9 +111,9 @@ static struct head *open_head(uint32_t seed, enum twin_order order)
     for (size_t i = 0; i < N; i++)
         h->w[i] = 0.5f + (float)(next_u32(&r) % 100) * 0.01f;
     for (size_t i = 0; i < ROWS; i++)
-        h->wants[i].token = (uint32_t)(ROWS - 1 - i);
-    h->plane = (struct coarse_plane){room(VOCAB * N_BLOCKS, LINE_BYTES),
-                                     room(VOCAB * STEPS, sizeof(uint16_t)), N_BLOCKS, STEPS};
+        h->requests[i].token = (uint32_t)(ROWS - 1 - i);
+    h->plane = (struct coarse_plane){zeros(VOCAB * N_BLOCKS, LINE_BYTES),
+                                     zeros(VOCAB * STEPS, sizeof(uint16_t)), N_BLOCKS, STEPS};
     memset(h->plane.steps, 0xa5, VOCAB * STEPS * sizeof(uint16_t));
     const struct coarse_args pack = pack_args(h);
     launch("coarse_pack", (VOCAB + 3) / 4, 1, 1, 0, &pack, order);
@@ -128,13 +129,13 @@ static void close_head(struct head *h)
     mem_free(h);
 }
 
-static void the_plane_is_the_cpus(void **state)
+static void coarse_plane_matches_the_cpu(void **state)
 {
     (void)state;
     struct head *h = open_head(1, TWIN_DESCENDING);
     float *table = (float *)(void *)h->table;
     uint8_t lines[N_BLOCKS * LINE_BYTES];
-    table[3] = 1e-37f; /* among zeros it asks for the least step */
+    table[3] = 1e-37f; /* the block's other weights are 0: smallest step */
     for (size_t j = 0; j < N; j++)
         table[5 * N + j] = j == 9 ? -3e-38f : 0.0f;
     const struct coarse_args again = pack_args(h);
@@ -144,8 +145,8 @@ static void the_plane_is_the_cpus(void **state)
         uint16_t steps[STEPS] = {0};
         memcpy(row, table + i * N, N * sizeof *row);
         (void)coarse_pack_ref(row, N_BLOCKS, i, lines, steps);
-        same(h->plane.lines + i * sizeof lines, lines, sizeof lines, "a row of the plane");
-        same(h->plane.steps + i * STEPS, steps, sizeof steps, "its steps");
+        assert_same(h->plane.lines + i * sizeof lines, lines, sizeof lines, "a row of the plane");
+        assert_same(h->plane.steps + i * STEPS, steps, sizeof steps, "its steps");
     }
     assert_int_equal(h->too_large, 0);
     table[700 * N + 329] = 2e15f;
@@ -158,18 +159,18 @@ static void the_plane_is_the_cpus(void **state)
     close_head(h);
 }
 
-/* x, unit and fix by their definition; the norm by ref. */
+/* Checks x, unit and fix against their definitions, and the norm against the reference. */
 static void check_query(struct head *h, size_t i)
 {
     float y[N], largest = 0.0f;
-    rms_norm_ref(h->h + h->wants[i].token * N, h->w, N, 1e-6f, y);
-    same(h->x + i * N, y, sizeof y, "the final norm");
+    rms_norm_ref(h->h + h->requests[i].token * N, h->w, N, 1e-6f, y);
+    assert_same(h->x + i * N, y, sizeof y, "the final norm");
     for (size_t j = 0; j < N; j++)
         largest = fmaxf(largest, fabsf(y[j]));
     const float unit = (float)((double)largest / 16256.0);
     assert_true(h->screens[i].screened && h->screens[i].unit == unit);
     for (size_t b = 0; b < N_BLOCKS; b++) {
-        int32_t fix[COARSE_LANES] = {0};
+        int32_t fix[COARSE_SUMS] = {0};
         const int8_t *planes = h->planes + (i * N_BLOCKS + b) * 2 * COARSE_COLS;
         for (size_t j = 0; j < COARSE_COLS; j++) {
             const size_t c = b * COARSE_COLS + j;
@@ -177,7 +178,7 @@ static void check_query(struct head *h, size_t i)
             assert_int_equal(2 * v, 256 * planes[j] + planes[COARSE_COLS + j]);
             fix[j % 64 / 4] -= 15 * v;
         }
-        same(h->fix + (i * N_BLOCKS + b) * COARSE_LANES, fix, sizeof fix, "fix");
+        assert_same(h->fix + (i * N_BLOCKS + b) * COARSE_SUMS, fix, sizeof fix, "fix");
         assert_true(h->spread[i * STEPS + b] > 0.0f);
     }
     for (size_t b = N_BLOCKS; b < STEPS; b++)
@@ -188,7 +189,7 @@ static void run_bounds(struct head *h, bool few, enum twin_order order)
 {
     const struct bound_args a = {h->plane, query_of(h), dots_of(h).out, ROWS};
     memset(h->z, 0xa5, sizeof h->z);
-    memset(h->parts, 0xa5, sizeof h->parts);
+    memset(h->bests, 0xa5, sizeof h->bests);
     launch(few ? "coarse_bound_few" : "coarse_bound_one", (VOCAB + BOUND_ROWS - 1) / BOUND_ROWS,
            few ? (ROWS + HEAD_ROWS - 1) / HEAD_ROWS : ROWS, 1, 0, &a, order);
 }
@@ -206,17 +207,17 @@ static void find_exact(struct head *h)
 
 static void check_parts(const struct head *h)
 {
-    for (size_t i = 0; i < ROWS * N_PARTS; i++) {
-        const struct cuda_cand c = h->parts[i];
-        const size_t first = i % N_PARTS * PART_ROWS;
-        const float *z = h->z + i / N_PARTS * VOCAB;
+    for (size_t i = 0; i < ROWS * N_BESTS; i++) {
+        const struct cuda_cand c = h->bests[i];
+        const size_t first = i % N_BESTS * BEST_ROWS;
+        const float *z = h->z + i / N_BESTS * VOCAB;
         assert_true((size_t)c.id >= first && c.id < VOCAB && z[c.id] == c.logit);
-        for (size_t j = first; j < VOCAB && j < first + PART_ROWS; j++)
+        for (size_t j = first; j < VOCAB && j < first + BEST_ROWS; j++)
             assert_true(z[j] <= c.logit);
     }
 }
 
-static void bounds_are_the_cpus_and_hold(void **state)
+static void bounds_match_the_cpu_and_hold(void **state)
 {
     (void)state;
     for (int round = 0; round < 4; round++) {
@@ -230,10 +231,10 @@ static void bounds_are_the_cpus_and_hold(void **state)
         for (size_t i = 0; i < ROWS; i++) {
             check_query(h, i);
             const struct coarse_query q = {h->planes + i * 2 * N_COLUMNS,
-                                           h->fix + i * N_BLOCKS * COARSE_LANES,
+                                           h->fix + i * N_BLOCKS * COARSE_SUMS,
                                            h->spread + i * STEPS, h->screens[i].unit};
             coarse_bound_ref(&mat, 0, VOCAB, &q, up);
-            same(h->z + i * VOCAB, up, sizeof up, "a bound");
+            assert_same(h->z + i * VOCAB, up, sizeof up, "a bound");
             for (size_t j = 0; j < VOCAB; j++)
                 assert_true(up[j] >= h->exact[i * VOCAB + j]);
         }
@@ -244,7 +245,7 @@ static void bounds_are_the_cpus_and_hold(void **state)
 
 static void run_pick(struct head *h, bool exact, enum twin_order order)
 {
-    const struct pick_args a = {.wants = h->wants,
+    const struct pick_args a = {.requests = h->requests,
                                 .dot = dots_of(h),
                                 .screens = h->screens,
                                 .more = h->more,
@@ -253,7 +254,7 @@ static void run_pick(struct head *h, bool exact, enum twin_order order)
     launch("pick_take", (VOCAB + TAKE_IDS - 1) / TAKE_IDS, ROWS, 1, 0, &a, order);
 }
 
-/* Through the coarse plane, or by the whole table. */
+/* Runs the head through the coarse plane or over the whole table. */
 static void run_head(struct head *h, bool screened, enum twin_order order)
 {
     const struct dot_args dot = dots_of(h);
@@ -267,11 +268,11 @@ static void run_head(struct head *h, bool screened, enum twin_order order)
     find_exact(h);
 }
 
-/* No id is twice, logits are exact, and whoever is wanted is there. */
+/* Checks that no id occurs twice, logits are exact, and all requested candidates are included. */
 static void check_row(const struct head *h, size_t i)
 {
     const float *z = h->exact + i * VOCAB;
-    const struct cuda_want *want = &h->wants[i];
+    const struct cuda_request *request = &h->requests[i];
     const struct cuda_found *found = &h->found[i];
     uint8_t seen[VOCAB] = {0};
     float best = -INFINITY, floor = INFINITY;
@@ -280,38 +281,38 @@ static void check_row(const struct head *h, size_t i)
     for (size_t j = 0; j < found->n; j++) {
         const struct cuda_cand c = h->more[i * VOCAB + j];
         assert_int_equal(seen[c.id]++, 0);
-        same(&c.logit, &z[c.id], sizeof c.logit, "a logit");
+        assert_same(&c.logit, &z[c.id], sizeof c.logit, "a logit");
         if (j < PICK_FIRST)
-            same(&found->first[j], &c, sizeof c, "one of the first");
+            assert_same(&found->first[j], &c, sizeof c, "one of the first");
     }
     for (size_t j = 0; j < VOCAB; j++) {
         size_t n_greater = 0;
         best = fmaxf(best, z[j]);
         for (size_t l = 0; l < VOCAB; l++)
             n_greater += z[l] > z[j];
-        if (n_greater < want->k)
+        if (n_greater < request->k)
             floor = fminf(floor, z[j]);
     }
-    if (want->k > 0 && want->gap > 0)
-        floor = fminf(floor, best - want->gap);
+    if (request->k > 0 && request->gap > 0)
+        floor = fminf(floor, best - request->gap);
     for (size_t j = 0; j < VOCAB; j++)
         assert_true(z[j] < floor || seen[j]);
-    if (want->k == 0 && want->beta == 0.0)
+    if (request->k == 0 && request->beta == 0.0)
         assert_int_equal(found->n, 0);
 }
 
-static void candidates_hold_all_that_is_wanted(void **state)
+static void candidates_include_all_requested(void **state)
 {
     (void)state;
     for (int round = 0; round < 4; round++) {
         const enum twin_order order = round % 2 ? TWIN_DESCENDING : TWIN_ASCENDING;
         struct head *h = open_head(20 + (uint32_t)round, order);
         const bool screened = round < 2;
-        h->wants[0].k = 1;
-        h->wants[1].k = 40, h->wants[1].gap = 2.5f;
-        h->wants[2].k = screened ? 93 : 1100; /* more than there are threads */
-        h->wants[3].k = 3, h->wants[3].gap = 0.01f;
-        h->wants[4].k = 0;
+        h->requests[0].k = 1;
+        h->requests[1].k = 40, h->requests[1].gap = 2.5f;
+        h->requests[2].k = screened ? 93 : 1100; /* more than there are threads */
+        h->requests[3].k = 3, h->requests[3].gap = 0.01f;
+        h->requests[4].k = 0;
         run_head(h, screened, order);
         for (size_t i = 0; i < ROWS; i++)
             check_row(h, i);
@@ -322,13 +323,13 @@ static void candidates_hold_all_that_is_wanted(void **state)
     }
 }
 
-/* Nothing is proved about such a state: every row is multiplied. */
-static void what_cannot_be_screened_is_not(void **state)
+/* The bounds prove nothing for such a state, so every row is multiplied. */
+static void unscreenable_states_read_every_row(void **state)
 {
     (void)state;
     struct head *h = open_head(30, TWIN_ASCENDING);
     for (size_t i = 0; i < ROWS; i++)
-        h->wants[i].k = 2;
+        h->requests[i].k = 2;
     for (size_t j = 0; j < N; j++)
         h->w[j] = 0.0f;
     run_head(h, true, TWIN_ASCENDING);
@@ -340,7 +341,7 @@ static void what_cannot_be_screened_is_not(void **state)
     close_head(h);
 }
 
-static void whoever_wins_a_draw_is_there(void **state)
+static void candidates_include_the_winner_of_a_draw(void **state)
 {
     (void)state;
     static const float temps[ROWS] = {0.7f, 1.0f, 1e-3f, 50.0f, 0.1f};
@@ -348,9 +349,9 @@ static void whoever_wins_a_draw_is_there(void **state)
         const enum twin_order order = round % 2 ? TWIN_DESCENDING : TWIN_ASCENDING;
         struct head *h = open_head(40 + round, order);
         for (size_t i = 0; i < ROWS; i++) {
-            h->wants[i].seed = round;
-            h->wants[i].position = 10 * i;
-            h->wants[i].beta = 1.0 / (double)temps[i];
+            h->requests[i].seed = round;
+            h->requests[i].position = 10 * i;
+            h->requests[i].beta = 1.0 / (double)temps[i];
         }
         run_head(h, round < 3, order);
         for (size_t i = 0; i < ROWS; i++) {
@@ -368,19 +369,20 @@ static void whoever_wins_a_draw_is_there(void **state)
     }
 }
 
-static void numbers_that_are_none_are_seen(void **state)
+static void non_finite_logits_are_reported(void **state)
 {
     (void)state;
     struct head *h = open_head(50, TWIN_ASCENDING);
     float *table = (float *)(void *)h->table;
     for (size_t i = 0; i < ROWS; i++)
-        h->wants[i] = (struct cuda_want){.k = 1, .beta = i == 1 ? 1.0 : 0.0, .token = (uint32_t)i};
+        h->requests[i] =
+            (struct cuda_request){.k = 1, .beta = i == 1 ? 1.0 : 0.0, .token = (uint32_t)i};
     table[(VOCAB - 1) * N + 1] = NAN;
     run_head(h, false, TWIN_ASCENDING);
     for (size_t i = 0; i < ROWS; i++)
         assert_int_equal(h->found[i].not_finite, 1);
     table[(VOCAB - 1) * N + 1] = 0.0f;
-    h->h[3 * N] = INFINITY; /* of the hidden state, which is then not screened */
+    h->h[3 * N] = INFINITY; /* such a hidden state cannot be screened */
     for (int screened = 0; screened < 2; screened++) {
         run_head(h, screened, TWIN_ASCENDING);
         for (size_t i = 0; i < ROWS; i++)
@@ -392,12 +394,12 @@ static void numbers_that_are_none_are_seen(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_plane_is_the_cpus),
-        cmocka_unit_test(bounds_are_the_cpus_and_hold),
-        cmocka_unit_test(candidates_hold_all_that_is_wanted),
-        cmocka_unit_test(what_cannot_be_screened_is_not),
-        cmocka_unit_test(whoever_wins_a_draw_is_there),
-        cmocka_unit_test(numbers_that_are_none_are_seen),
+        cmocka_unit_test(coarse_plane_matches_the_cpu),
+        cmocka_unit_test(bounds_match_the_cpu_and_hold),
+        cmocka_unit_test(candidates_include_all_requested),
+        cmocka_unit_test(unscreenable_states_read_every_row),
+        cmocka_unit_test(candidates_include_the_winner_of_a_draw),
+        cmocka_unit_test(non_finite_logits_are_reported),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,21 +1,31 @@
 /*
- * Every kernel of engine/cuda against engine/cpu/ref, byte for byte, run by the host twin in both
- * orders of threads. Shapes are small and ragged.
+ * Compares every kernel of engine/cuda with engine/cpu/ref, byte for byte, on the twin (the kernels
+ * compiled for the host), with both orders of threads. Shapes are small and irregular.
  */
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
 #include "engine/cpu/ref/kernels_ref.h"
-#include "engine/cuda/cuda_args.h"
+#include "engine/cuda/kernels/cuda_args.h"
 #include "tests/engine/cuda/twin_kit.h"
 #include "tests/support/table_encode.h"
 
 #include <math.h>
+
+static uint8_t *random_lines(struct random *r, size_t n_lines)
+{
+    uint8_t *lines = zeros(n_lines, LINE_BYTES);
+    for (size_t i = 0; i < n_lines * LINE_BYTES; i++)
+        for (uint32_t f = 0; f < 8; f += 2)
+            lines[i] |= (uint8_t)(next_u32(r) % 3 << f);
+    return lines;
+}
+
 static void check_norm(size_t n, bool normed, struct random *r, enum twin_order order)
 {
     enum { TOKENS = 3 };
     const size_t stride = size_round_up(n, 16), q_stride = size_round_up(n, LINE_COLS);
     float *x = floats(r, TOKENS * stride), *w = floats(r, n);
-    int8_t *q = room(TOKENS, q_stride), *q_ref = room(1, q_stride);
+    int8_t *q = zeros(TOKENS, q_stride), *q_ref = zeros(1, q_stride);
     float s[TOKENS];
     int32_t sum[TOKENS];
     x[stride] = NAN;
@@ -35,8 +45,8 @@ static void check_norm(size_t n, bool normed, struct random *r, enum twin_order 
         const struct act_in in = {
             .x = x + t * stride, .w = normed ? w : NULL, .n = n, .eps = 1e-5f};
         quantise_ref(&in, q_ref, &scale);
-        same(q + t * q_stride, q_ref, q_stride, "q");
-        same(&s[t], &scale.s, sizeof scale.s, "the scale");
+        assert_same(q + t * q_stride, q_ref, q_stride, "q");
+        assert_same(&s[t], &scale.s, sizeof scale.s, "the scale");
         assert_int_equal(sum[t], scale.q_sum);
     }
     mem_free(x);
@@ -45,7 +55,7 @@ static void check_norm(size_t n, bool normed, struct random *r, enum twin_order 
     mem_free(q_ref);
 }
 
-static void norm_and_quantise_are_ref(void **state)
+static void norm_and_quantise_match_the_reference(void **state)
 {
     (void)state;
     struct random r = {1};
@@ -57,13 +67,14 @@ static void norm_and_quantise_are_ref(void **state)
         }
 }
 
-/* A linear layer by ref into y (n_tokens, stride), as struct linear_args describes it. */
-static void linear_by_ref(const struct linear_args *a, float *y)
+/* A linear layer by the reference kernels into y (n_tokens, stride), as struct linear_args
+ * describes it. */
+static void reference_linear(const struct linear_args *a, float *y)
 {
     const struct ternary_mat w = {a->lines, a->n_rows, a->n_lines};
     const size_t n = a->n_rows, n_out = a->kind >= LINEAR_RELU2 ? n / 2 : n;
-    int32_t *acc = room(n, sizeof *acc);
-    float *out = room(n, sizeof *out), *gate = room(n, sizeof *gate), *up = room(n, sizeof *up);
+    int32_t *acc = zeros(n, sizeof *acc);
+    float *out = zeros(n, sizeof *out), *gate = zeros(n, sizeof *gate), *up = zeros(n, sizeof *up);
     for (size_t t = 0; t < a->n_tokens; t++) {
         ternary_matvec_ref(&w, 0, n, a->q + t * a->n_lines * LINE_COLS, a->q_sum[t], acc);
         for (size_t i = 0; i < n; i++) {
@@ -110,15 +121,12 @@ static void check_linear(const char *name, uint32_t n_rows, uint32_t n_lines, ui
 {
     const uint32_t y_stride = (uint32_t)size_round_up(n_rows, 16);
     const size_t n_q = size_round_up(n_tokens, FEW_TOKENS) * n_lines * LINE_COLS;
-    uint8_t *lines = room((size_t)n_rows * n_lines, LINE_BYTES);
-    int8_t *q = room(n_q, 1);
+    uint8_t *lines = random_lines(r, (size_t)n_rows * n_lines);
+    int8_t *q = zeros(n_q, 1);
     float *s = floats(r, n_tokens), *bias = floats(r, n_rows);
-    int32_t *sum = room(n_tokens, sizeof *sum);
-    float *y = floats(r, (size_t)n_tokens * y_stride), *y_ref = room(n_tokens, y_stride * 4);
+    int32_t *sum = zeros(n_tokens, sizeof *sum);
+    float *y = floats(r, (size_t)n_tokens * y_stride), *y_ref = zeros(n_tokens, y_stride * 4);
     memcpy(y_ref, y, (size_t)n_tokens * y_stride * sizeof *y);
-    for (size_t i = 0; i < (size_t)n_rows * n_lines * LINE_BYTES; i++)
-        for (uint32_t f = 0; f < 8; f += 2)
-            lines[i] |= (uint8_t)(next_u32(r) % 3 << f);
     for (size_t i = 0; i < n_q; i++)
         q[i] = (int8_t)(next_u32(r) % 9 == 0 ? -127 : (int)(next_u32(r) % 255) - 127);
     for (uint32_t t = 0; t < n_tokens; t++) {
@@ -141,8 +149,8 @@ static void check_linear(const char *name, uint32_t n_rows, uint32_t n_lines, ui
                                   .extra = {1.0f, 0.7f, 1.0f},
                                   .kind = kind};
     run_linear(&a, name, next_u32(r) % 2 ? TWIN_ASCENDING : TWIN_DESCENDING);
-    linear_by_ref(&a, y_ref);
-    same(y, y_ref, (size_t)n_tokens * y_stride * sizeof *y, name);
+    reference_linear(&a, y_ref);
+    assert_same(y, y_ref, (size_t)n_tokens * y_stride * sizeof *y, name);
     mem_free(lines);
     mem_free(q);
     mem_free(s);
@@ -152,7 +160,7 @@ static void check_linear(const char *name, uint32_t n_rows, uint32_t n_lines, ui
     mem_free(y_ref);
 }
 
-static void linear_layers_are_ref(void **state)
+static void linear_layers_match_the_reference(void **state)
 {
     (void)state;
     struct random r = {2};
@@ -168,21 +176,17 @@ static void linear_layers_are_ref(void **state)
     check_linear("linear_many", 63, 2, 9, LINEAR_ADD, &r);
 }
 
-/* One token: RMSNorm unless `normed` is false, quantised, then the layer. */
-static void check_one(uint32_t n_rows, uint32_t n_cols, uint32_t lanes, int32_t kind, bool normed,
+/* One token: RMSNorm if `normed`, quantisation, then the layer. */
+static void check_one(uint32_t n_rows, uint32_t n_cols, uint32_t n_lanes, int32_t kind, bool normed,
                       struct random *r)
 {
     const uint32_t n_lines = (n_cols + LINE_COLS - 1) / LINE_COLS;
-    const size_t n_line_bytes = (size_t)n_rows * n_lines * LINE_BYTES;
-    uint8_t *lines = room(n_line_bytes, 1);
+    uint8_t *lines = random_lines(r, (size_t)n_rows * n_lines);
     float *x = floats(r, n_cols), *w = floats(r, n_cols), *bias = floats(r, n_rows);
-    float *y = floats(r, n_rows), *y_ref = room(n_rows, sizeof *y);
-    int8_t *q = room((size_t)n_lines * LINE_COLS, 1);
+    float *y = floats(r, n_rows), *y_ref = zeros(n_rows, sizeof *y);
+    int8_t *q = zeros((size_t)n_lines * LINE_COLS, 1);
     struct act_scale scale;
     memcpy(y_ref, y, n_rows * sizeof *y);
-    for (size_t i = 0; i < n_line_bytes; i++)
-        for (uint32_t f = 0; f < 8; f += 2)
-            lines[i] |= (uint8_t)(next_u32(r) % 3 << f);
     const struct act_in in = {.x = x, .w = normed ? w : NULL, .n = n_cols, .eps = 1e-5f};
     quantise_ref(&in, q, &scale);
     const struct norm_linear_args a = {.norm = {.x = x,
@@ -202,16 +206,16 @@ static void check_one(uint32_t n_rows, uint32_t n_cols, uint32_t lanes, int32_t 
                                                   .scale = {1.25f, 0.3f, 7.1f},
                                                   .extra = {1.0f, 0.7f, 1.0f},
                                                   .kind = kind},
-                                       .lanes = lanes};
-    const uint32_t block_rows = 2 * ONE_THREADS / lanes;
+                                       .n_lanes = n_lanes};
+    const uint32_t block_rows = 2 * ONE_THREADS / n_lanes;
     launch("linear_one", (n_rows + block_rows - 1) / block_rows, 1, 1, 0, &a,
            next_u32(r) % 2 ? TWIN_ASCENDING : TWIN_DESCENDING);
     struct linear_args b = a.linear;
     b.q = q;
     b.q_s = &scale.s;
     b.q_sum = &scale.q_sum;
-    linear_by_ref(&b, y_ref);
-    same(y, y_ref, n_rows * sizeof *y, "linear_one");
+    reference_linear(&b, y_ref);
+    assert_same(y, y_ref, n_rows * sizeof *y, "linear_one");
     mem_free(lines);
     mem_free(x);
     mem_free(w);
@@ -221,36 +225,37 @@ static void check_one(uint32_t n_rows, uint32_t n_cols, uint32_t lanes, int32_t 
     mem_free(q);
 }
 
-static void one_token_with_its_norm_is_ref(void **state)
+static void one_token_with_norm_matches_the_reference(void **state)
 {
     (void)state;
     struct random r = {9};
-    for (uint32_t lanes = 8; lanes <= 32; lanes *= 2)
+    for (uint32_t n_lanes = 8; n_lanes <= 32; n_lanes *= 2)
         for (int32_t kind = LINEAR_STORE; kind <= LINEAR_SILU; kind++) {
-            check_one(2, 100, lanes, kind, true, &r);
-            check_one(130, 770, lanes, kind, false, &r);
-            check_one(70, 2560, lanes, kind, true, &r);
+            check_one(2, 100, n_lanes, kind, true, &r);
+            check_one(130, 770, n_lanes, kind, false, &r);
+            check_one(70, 2560, n_lanes, kind, true, &r);
         }
-    check_one(33, 256, 16, LINEAR_STORE, true, &r);       /* an odd number of rows */
-    check_one(6, 8192, 8, LINEAR_STORE, true, &r);        /* the whole tile, more than is held */
-    check_one(6, 8193, 32, LINEAR_ADD, true, &r);         /* q in the tile */
-    check_one(18, ONE_COLS, 32, LINEAR_STORE, false, &r); /* all of it */
+    check_one(33, 256, 16, LINEAR_STORE, true, &r); /* an odd number of rows */
+    check_one(6, 8192, 8, LINEAR_STORE, true,
+              &r); /* the row fills the tile and exceeds the preloaded chunks */
+    check_one(6, 8193, 32, LINEAR_ADD, true, &r);         /* q is stored in the tile */
+    check_one(18, ONE_COLS, 32, LINEAR_STORE, false, &r); /* the widest input */
     check_one(18, ONE_COLS, 16, LINEAR_RELU2, true, &r);
 }
 
-/* One layer, one KV head, a sequence of n_pos positions with one pass over all of them. */
+/* One layer with one KV head; a sequence of n_pos positions in one pass. */
 struct attn_case {
     uint32_t head_dim, group, n_pos, n_rot;
     bool neox, split;
 };
 
-/* Its buffers, and what ref makes of them. */
+/* Buffers of a case and the reference results. */
 struct attn_run {
     struct attn_case c;
     struct kv_shape kv;
     uint32_t n_blocks, q_width, stride;
     uint16_t *cache, *cache_ref; /* (n_blocks, block_elems) */
-    float *qkv, *rows;           /* (n_pos, stride), the second by ref */
+    float *qkv, *rows;           /* (n_pos, stride); rows by the reference */
     float *cs;                   /* (n_pos, n_rot) cosines, then sines */
     float *slots, *out;          /* (n_pos, q_width) */
     struct cuda_token *tokens;
@@ -268,14 +273,14 @@ static struct attn_run attn_make(struct attn_case c, struct random *r)
     a.kv = (struct kv_shape){.block_elems = (uint64_t)KV_BLOCK * (c.head_dim + v_stride),
                              .head_dim = c.head_dim,
                              .v_stride = v_stride};
-    a.cache = room(a.n_blocks * a.kv.block_elems, 2);
-    a.cache_ref = room(a.n_blocks * a.kv.block_elems, 2);
+    a.cache = zeros(a.n_blocks * a.kv.block_elems, 2);
+    a.cache_ref = zeros(a.n_blocks * a.kv.block_elems, 2);
     a.qkv = floats(r, (size_t)c.n_pos * a.stride);
-    a.rows = room((size_t)c.n_pos * a.stride, sizeof *a.rows);
+    a.rows = zeros((size_t)c.n_pos * a.stride, sizeof *a.rows);
     a.cs = floats(r, (size_t)c.n_pos * c.n_rot);
-    a.slots = room((size_t)a.n_blocks * c.group * (c.head_dim + 2), sizeof *a.slots);
+    a.slots = zeros((size_t)a.n_blocks * c.group * (c.head_dim + 2), sizeof *a.slots);
     a.out = floats(r, (size_t)c.n_pos * a.q_width);
-    a.tokens = room(c.n_pos, sizeof *a.tokens);
+    a.tokens = zeros(c.n_pos, sizeof *a.tokens);
     memcpy(a.rows, a.qkv, (size_t)c.n_pos * a.stride * sizeof *a.rows);
     for (uint32_t t = 0; t < c.n_pos; t++)
         a.tokens[t] = (struct cuda_token){.kv = a.cache, .slots = a.slots, .pos = (int32_t)t};
@@ -321,16 +326,17 @@ static void check_append(const struct attn_run *a, enum twin_order order)
         to_f16_ref(row + a->q_width + c.head_dim, c.head_dim,
                    block + c.head_dim * KV_BLOCK + t % KV_BLOCK * a->kv.v_stride);
     }
-    same(a->qkv, a->rows, (size_t)c.n_pos * a->stride * sizeof *a->rows, "q and k after RoPE");
-    same(a->cache, a->cache_ref, a->n_blocks * a->kv.block_elems * 2, "the cache");
+    assert_same(a->qkv, a->rows, (size_t)c.n_pos * a->stride * sizeof *a->rows,
+                "q and k after RoPE");
+    assert_same(a->cache, a->cache_ref, a->n_blocks * a->kv.block_elems * 2, "the cache");
 }
 
-/* Attention of token t's head h, by ref; out (head_dim). */
-static void attention_by_ref(const struct attn_run *a, uint32_t t, uint32_t h, float *out)
+/* Attention of head h of token t by the reference; out (head_dim). */
+static void reference_attention(const struct attn_run *a, uint32_t t, uint32_t h, float *out)
 {
     const uint32_t head_dim = a->c.head_dim;
     float big_m = 0, big_l = 0, m, l;
-    float *big_o = room(head_dim, sizeof *big_o), *one = room(head_dim, sizeof *one);
+    float *big_o = zeros(head_dim, sizeof *big_o), *one = zeros(head_dim, sizeof *one);
     for (uint32_t b = 0; b <= t / KV_BLOCK; b++) {
         const uint16_t *keys = a->cache_ref + b * a->kv.block_elems;
         const struct attn_block args = {.q = a->rows + (size_t)t * a->stride + h * head_dim,
@@ -352,7 +358,7 @@ static void attention_by_ref(const struct attn_run *a, uint32_t t, uint32_t h, f
     mem_free(one);
 }
 
-/* All tokens at once, or the last one with its positions split. */
+/* Runs all tokens at once, or only the last one with split positions. */
 static void check_attention(struct attn_case c, struct random *r, enum twin_order order)
 {
     struct attn_run a = attn_make(c, r);
@@ -376,18 +382,18 @@ static void check_attention(struct attn_case c, struct random *r, enum twin_orde
         launch("attn_apply", 1, n_chunks, (n_tokens + ATTN_TOKENS - 1) / ATTN_TOKENS, 0, &attn,
                order);
     }
-    float *out = room(c.head_dim, sizeof *out);
+    float *out = zeros(c.head_dim, sizeof *out);
     for (uint32_t t = t0; t < c.n_pos; t++)
         for (uint32_t h = 0; h < c.group; h++) {
-            attention_by_ref(&a, t, h, out);
-            same(a.out + (size_t)t * a.q_width + h * c.head_dim, out, c.head_dim * sizeof *out,
-                 "attention");
+            reference_attention(&a, t, h, out);
+            assert_same(a.out + (size_t)t * a.q_width + h * c.head_dim, out,
+                        c.head_dim * sizeof *out, "attention");
         }
     mem_free(out);
     attn_free(&a);
 }
 
-static void attention_is_ref(void **state)
+static void attention_matches_the_reference(void **state)
 {
     (void)state;
     struct random r = {3};
@@ -411,27 +417,27 @@ static void check_table(enum tensor_type type, uint32_t n, struct random *r, enu
     row_kernels_ref(decode, dot);
     size_t row_bytes;
     assert_true(tensor_bytes(type, n, 1, &row_bytes));
-    uint8_t *table = room(VOCAB, row_bytes);
-    float *x = floats(r, (size_t)ROWS * n), *y = room(n, 4), *z = room(ROWS * VOCAB, 4);
-    float *row = room(n, sizeof *row), z_ref[VOCAB];
+    uint8_t *table = zeros(VOCAB, row_bytes);
+    float *x = floats(r, (size_t)ROWS * n), *y = zeros(n, 4), *z = zeros(ROWS * VOCAB, 4);
+    float *row = zeros(n, sizeof *row), z_ref[VOCAB];
     for (size_t i = 0; i < VOCAB; i++) {
         for (uint32_t j = 0; j < n; j++)
             row[j] = next_float(r) * 0.5f;
         table_encode(type, row, n, table + i * row_bytes);
     }
     struct cuda_token tokens[3] = {{.id = 0}, {.id = VOCAB - 1}, {.id = 7}};
-    float *h = room(3 * (size_t)n, sizeof *h);
+    float *h = zeros(3 * (size_t)n, sizeof *h);
     const struct embed_args embed = {table, tokens, h, row_bytes, n, n, type};
     launch("embed_rows", 3, 1, 1, 0, &embed, order);
     for (size_t t = 0; t < 3; t++) {
         decode[type](table + (size_t)tokens[t].id * row_bytes, n, y);
-        same(h + t * n, y, n * sizeof *y, tensor_geometries[type].name);
+        assert_same(h + t * n, y, n * sizeof *y, tensor_geometries[type].name);
     }
-    struct cuda_cand parts[ROWS * 3];
-    struct cuda_found *found = room(ROWS, sizeof *found);
+    struct cuda_cand bests[ROWS * 3];
+    struct cuda_found *found = zeros(ROWS, sizeof *found);
     struct dot_args a = {.table = table,
                          .x = x,
-                         .out = {z, parts, VOCAB, VOCAB, 3},
+                         .out = {z, bests, VOCAB, VOCAB, 3},
                          .found = found,
                          .row_bytes = row_bytes,
                          .n = n,
@@ -445,13 +451,13 @@ static void check_table(enum tensor_type type, uint32_t n, struct random *r, enu
         for (size_t i = 0; i < ROWS; i++) {
             dot[type](&(struct table_rows){table, row_bytes, VOCAB, NULL}, x + i * n, n, z_ref,
                       row);
-            same(z + i * VOCAB, z_ref, sizeof z_ref, tensor_geometries[type].name);
+            assert_same(z + i * VOCAB, z_ref, sizeof z_ref, tensor_geometries[type].name);
             assert_int_equal(found[i].not_finite, 0);
             for (size_t p = 0; p < 3; p++) {
-                const struct cuda_cand c = parts[i * 3 + p];
-                assert_int_equal((size_t)c.id / PART_ROWS, p);
+                const struct cuda_cand c = bests[i * 3 + p];
+                assert_int_equal((size_t)c.id / BEST_ROWS, p);
                 assert_true(c.logit == z_ref[c.id]);
-                for (size_t j = p * PART_ROWS; j < VOCAB && j < (p + 1) * PART_ROWS; j++)
+                for (size_t j = p * BEST_ROWS; j < VOCAB && j < (p + 1) * BEST_ROWS; j++)
                     assert_true(z_ref[j] <= c.logit);
             }
         }
@@ -459,11 +465,11 @@ static void check_table(enum tensor_type type, uint32_t n, struct random *r, enu
     const int32_t ids[3] = {VOCAB - 1, 0, 7};
     float named[3];
     a.ids = ids;
-    a.out = (struct logit_room){.z = named, .n_vocab = 3};
+    a.out = (struct logit_buffers){.z = named, .n_vocab = 3};
     a.x = x + (ROWS - 1) * n;
     launch("rows_named", 1, 1, 1, 0, &a, order);
     for (size_t i = 0; i < 3; i++)
-        same(&named[i], &z_ref[ids[i]], sizeof named[i], "a row by name");
+        assert_same(&named[i], &z_ref[ids[i]], sizeof named[i], "a row by name");
     mem_free(found);
     mem_free(table);
     mem_free(x);
@@ -473,7 +479,7 @@ static void check_table(enum tensor_type type, uint32_t n, struct random *r, enu
     mem_free(h);
 }
 
-static void tables_are_ref(void **state)
+static void tables_match_the_reference(void **state)
 {
     (void)state;
     struct random r = {4};
@@ -489,11 +495,11 @@ static void tables_are_ref(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(norm_and_quantise_are_ref),
-        cmocka_unit_test(linear_layers_are_ref),
-        cmocka_unit_test(one_token_with_its_norm_is_ref),
-        cmocka_unit_test(attention_is_ref),
-        cmocka_unit_test(tables_are_ref),
+        cmocka_unit_test(norm_and_quantise_match_the_reference),
+        cmocka_unit_test(linear_layers_match_the_reference),
+        cmocka_unit_test(one_token_with_norm_matches_the_reference),
+        cmocka_unit_test(attention_matches_the_reference),
+        cmocka_unit_test(tables_match_the_reference),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,6 @@
 /*
- * Starting where the backend cannot run, or not for long: no GPU, an old one, an old driver, too
- * little memory, a GPU that fails in the middle of a chat. On the driver library without a device,
- * which is told by FAKE_CUDA what to be.
+ * Tests starting where the backend cannot run (no GPU, an old GPU, an old driver, too little
+ * memory) and a GPU that fails during a chat. fake_cuda.c plays the machine that FAKE_CUDA names.
  */
 #include "engine/base/memory.h"
 #include "engine/cuda/cuda_backend.h"
@@ -18,7 +17,7 @@
 
 static const struct backend_ops *const ops = &cuda_backend_ops;
 
-/* Bytes on the device that nobody has given back; 0 for a driver that is not ours. */
+/* Device memory that has not been freed; 0 for a real driver. */
 static size_t used_bytes(void)
 {
     void *const library = dlopen("libcuda.so.1", RTLD_NOW);
@@ -31,13 +30,13 @@ static size_t used_bytes(void)
     return n;
 }
 
-static void says(const char *text, const char *words)
+static void assert_contains(const char *text, const char *words)
 {
     if (!strstr(text, words))
-        fail_msg("'%s' does not say '%s'", text, words);
+        fail_msg("'%s' does not contain '%s'", text, words);
 }
 
-static void each_reason_is_one_line(void **state)
+static void each_probe_failure_is_one_line(void **state)
 {
     (void)state;
     static const char *const machines[][2] = {
@@ -46,27 +45,27 @@ static void each_reason_is_one_line(void **state)
         {"broken", "driver and library do not match"},
         {"old_driver", "driver is too old: it supports CUDA 11.4"},
         {"old_gpu", "compute capability 7.5, at least 8.0"},
-        {"wrong", "Twin GPU computes other numbers"},
+        {"wrong", "Twin GPU computes wrong results"},
     };
-    const struct backend_config cfg = {0}, second = {.index = 1}, rung = {.isa = "avx2"};
+    const struct backend_config cfg = {0}, second = {.index = 1}, with_isa = {.isa = "avx2"};
     char text[160];
     for (size_t i = 0; i < sizeof machines / sizeof machines[0]; i++) {
         (void)setenv("FAKE_CUDA", machines[i][0], 1);
         assert_false(ops->probe(&cfg, text, sizeof text));
-        says(text, machines[i][1]);
+        assert_contains(text, machines[i][1]);
         assert_null(strchr(text, '\n'));
         assert_int_equal(used_bytes(), 0);
     }
     (void)unsetenv("FAKE_CUDA");
     assert_true(ops->probe(&cfg, text, sizeof text));
-    says(text, "Twin GPU");
+    assert_contains(text, "Twin GPU");
     assert_false(ops->probe(&second, text, sizeof text));
-    says(text, "there is 1 GPU, none has number 1");
-    assert_false(ops->probe(&rung, text, sizeof text));
-    says(text, "avx2");
+    assert_contains(text, "there is no GPU 1: the driver shows 1");
+    assert_false(ops->probe(&with_isa, text, sizeof text));
+    assert_contains(text, "avx2");
 }
 
-/* Open a model on the device; false with err. */
+/* Opens a model on the device. */
 static bool try_open(const struct synth_model *m, struct backend **b, struct bn_error *err)
 {
     const struct backend_config cfg = {.n_ubatch = 8};
@@ -81,7 +80,7 @@ static void set_bytes(size_t n)
     (void)setenv("FAKE_CUDA_BYTES", text, 1);
 }
 
-static void too_little_memory_is_said_in_numbers(void **state)
+static void memory_errors_contain_the_sizes(void **state)
 {
     (void)state;
     const struct synth_spec spec = synth_preset("tiny");
@@ -93,9 +92,9 @@ static void too_little_memory_is_said_in_numbers(void **state)
     set_bytes(500000);
     assert_false(try_open(&m, &b, &err));
     assert_int_equal(err.code, BN_ENOMEM);
-    says(err.text, "MB for weights");
-    says(err.text, "MB for scratch");
-    says(err.text, "no context would fit");
+    assert_contains(err.text, "MB for weights");
+    assert_contains(err.text, "MB for scratch");
+    assert_contains(err.text, "no context would fit");
     assert_int_equal(used_bytes(), 0);
 
     set_bytes((size_t)1 << 30);
@@ -105,11 +104,11 @@ static void too_little_memory_is_said_in_numbers(void **state)
     set_bytes(used_bytes() + 1000 * plan.kv_bytes_per_token);
     assert_false(ops->seq_open(b, 100000, &s, &err));
     assert_int_equal(err.code, BN_ENOMEM);
-    says(err.text, "context of 100000 tokens needs");
-    says(err.text, "MB of weights");
-    says(err.text, "--ctx 960 would fit"); /* whole blocks of 64 */
+    assert_contains(err.text, "context of 100000 tokens needs");
+    assert_contains(err.text, "MB are used for weights");
+    assert_contains(err.text, "--ctx 960 would fit"); /* 15 position blocks of 64 */
     if (!ops->seq_open(b, 960, &s, &err))
-        fail_msg("what was said to fit does not: %s", err.text);
+        fail_msg("the context that should fit does not: %s", err.text);
     ops->seq_close(s);
     ops->close(b);
     assert_int_equal(used_bytes(), 0);
@@ -117,8 +116,8 @@ static void too_little_memory_is_said_in_numbers(void **state)
     synth_close(&m);
 }
 
-/* Whatever allocation fails, everything is given back. */
-static void opening_gives_all_back_when_memory_ends(void **state)
+/* Whichever allocation fails, all memory is freed. */
+static void a_failed_open_frees_all_memory(void **state)
 {
     (void)state;
     const struct synth_spec spec = synth_preset("tiny");
@@ -138,8 +137,8 @@ static void opening_gives_all_back_when_memory_ends(void **state)
     synth_close(&m);
 }
 
-/* A stream that takes everything and gives nothing. */
-static bool swallow(void *ud, void *at, size_t n_bytes)
+/* A stream that accepts all bytes and stores nothing. */
+static bool discard(void *ud, void *at, size_t n_bytes)
 {
     (void)ud;
     (void)at;
@@ -147,8 +146,8 @@ static bool swallow(void *ud, void *at, size_t n_bytes)
     return true;
 }
 
-/* After a failure that the driver cannot mend every call says so and changes nothing; closing gives
- * all back, and what is opened then works. */
+/* After a permanent failure every call returns the error and changes nothing. Closing frees
+ * everything, and a new backend works. */
 static void a_lost_device_changes_nothing(void **state)
 {
     (void)state;
@@ -173,14 +172,14 @@ static void a_lost_device_changes_nothing(void **state)
     for (size_t i = 0; i < 3; i++) {
         assert_false(ops->eval(b, &item, 1, NULL, &n_bytes, &err));
         assert_int_equal(err.code, BN_ELOST);
-        says(err.text, "illegal memory access");
-        says(err.text, "started anew");
+        assert_contains(err.text, "illegal memory access");
+        assert_contains(err.text, "restart this program");
         assert_int_equal(ops->seq_length(s), 5);
         assert_int_equal(row.n, 77);
-        (void)unsetenv("FAKE_CUDA_BREAK"); /* it stays broken */
+        (void)unsetenv("FAKE_CUDA_BREAK"); /* the device stays broken */
     }
     struct seq *other = NULL;
-    const struct bn_stream stream = {swallow, NULL};
+    const struct bn_stream stream = {discard, NULL};
     assert_false(ops->seq_open(b, 64, &other, &err));
     assert_int_equal(err.code, BN_ELOST);
     assert_false(ops->seq_save(s, &stream, &err));
@@ -200,7 +199,7 @@ static void a_lost_device_changes_nothing(void **state)
     synth_close(&m);
 }
 
-static void a_thousand_turns_leave_memory_flat(void **state)
+static void a_thousand_evals_leak_no_memory(void **state)
 {
     (void)state;
     struct synth_spec spec = synth_preset("tiny");
@@ -237,11 +236,11 @@ static void a_thousand_turns_leave_memory_flat(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_reason_is_one_line),
-        cmocka_unit_test(too_little_memory_is_said_in_numbers),
-        cmocka_unit_test(opening_gives_all_back_when_memory_ends),
+        cmocka_unit_test(each_probe_failure_is_one_line),
+        cmocka_unit_test(memory_errors_contain_the_sizes),
+        cmocka_unit_test(a_failed_open_frees_all_memory),
         cmocka_unit_test(a_lost_device_changes_nothing),
-        cmocka_unit_test(a_thousand_turns_leave_memory_flat),
+        cmocka_unit_test(a_thousand_evals_leak_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# test_run_on_gpu.sh SCRIPT BUILD DRIVER: the script for machines with a GPU, on one that has none:
-# it packs what is in BUILD, refuses wrong arguments, skips with 77, and with the driver library
-# without a device in the folder DRIVER runs each part but `tests` in small.
+# test_run_on_gpu.sh SCRIPT BUILD DRIVER: tests run_on_gpu.sh on a machine without a GPU. The script
+# packs the programs of BUILD, rejects wrong arguments, and skips with status 77. Then it runs each
+# part but `tests` at a small size, with the stand-in for the driver library in folder DRIVER.
 set -euo pipefail
 script=$1 build=$2 driver=$3
 work=$(mktemp -d)
@@ -10,22 +10,22 @@ trap 'rm -rf "$work"' EXIT
 fails_with() {
     local wanted=$1 status=0
     shift
-    "$@" >"$work/said" 2>&1 || status=$?
+    "$@" >"$work/output" 2>&1 || status=$?
     [ "$status" = "$wanted" ] || {
-        cat "$work/said"
+        cat "$work/output"
         echo "status $status instead of $wanted: $*"
         exit 1
     }
 }
 
-# says FILE TEXT...
-says() {
+# contains FILE TEXT...: fails unless the file contains every text.
+contains() {
     local file=$1 text
     shift
     for text; do
         grep -qF -- "$text" "$file" || {
             cat "$file"
-            echo "not said in $file: $text"
+            echo "not found in $file: $text"
             exit 1
         }
     done
@@ -40,7 +40,7 @@ BUILD=$build "$script" collect "$work/pack"
 ls "$work"/pack/lib/libjansson.so.* "$work"/pack/libc/ld-linux-* >/dev/null
 fails_with 2 "$script" check "$work/pack" nonsense
 
-# Tools of a machine with a GPU, as far as the script uses them.
+# Stand-ins for the tools that the script uses on a GPU machine.
 mkdir "$work/bin" "$work/out"
 printf '#!/bin/sh\nexit 9\n' >"$work/bin/nvidia-smi"
 chmod +x "$work/bin/nvidia-smi"
@@ -62,9 +62,9 @@ chmod +x "$work/bin/compute-sanitizer"
 export LD_LIBRARY_PATH=$driver PRESET=tiny TOKENS=6 TURNS=10 BENCH='-p 8 -n 3 -d 0 -b 1,2 -r 1'
 export OUT=$work/out
 fails_with 0 "$script" check "$work/pack" sanitizer turns
-says "$work/said" 'sanitizer initcheck' 'turns     10 turns, memory flat'
+contains "$work/output" 'sanitizer initcheck' 'turns     10 turns, memory flat'
 fails_with 0 "$script" check "$work/pack" bytes timings
-says "$work/said" 'bytes     logits, llama' '6 tokens, drawn, tiny' 'Twin GPU, 580.1' \
+contains "$work/output" 'bytes     logits, llama' '6 tokens, drawn, tiny' 'Twin GPU, 580.1' \
     'timings   pp8, depth 0, batch 1' 'timings   tg3, drawn, depth 0, batch 1' 'sanitizer initcheck'
 python3 - "$work/out/results.json" <<'PYTHON'
 import json
@@ -78,11 +78,11 @@ assert rates['greedy']['rows'][0]['test'] == 'pp8' and rates['drawn']['rows'], r
 assert all(step['status'] == 0 for steps in parts.values() for step in steps), parts
 PYTHON
 
-# A step that fails is named, the others go on.
+# A failed step is reported, and the others still run.
 export FAKE_CUDA_BREAK=0
 fails_with 1 "$script" check "$work/pack" turns
-says "$work/said" 'FAILED with status 1'
+contains "$work/output" 'FAILED with status 1'
 export FAKE_CUDA=hidden
 fails_with 1 "$script" check "$work/pack" bytes
-grep -q 'logits, llama  *FAILED' "$work/said"
-grep -q 'make tiny  *passed' "$work/said"
+grep -q 'logits, llama  *FAILED' "$work/output"
+grep -q 'make tiny  *passed' "$work/output"

@@ -1,7 +1,7 @@
 /*
- * The kernels of engine/cuda, compiled as C with the host twin, and the list of them by name.
+ * The twin: the kernels of engine/cuda compiled as C, and a table to find them by name.
  */
-#include "engine/cuda/cuda_kernels.cu"
+#include "engine/cuda/kernels/cuda_kernels.cu"
 #include "tests/engine/cuda/twin_run.h"
 
 static const struct twin_kernel kernels[] = {

@@ -1,6 +1,6 @@
 /*
- * What the tests of the CUDA kernels share: launching by name on the twin, random numbers with the
- * odd extreme, comparing bytes.
+ * Helpers for the tests of the CUDA kernels: launches by name on the twin (the kernels compiled for
+ * the host), random numbers with some extreme values, comparison of bytes.
  */
 #ifndef TESTS_ENGINE_CUDA_TWIN_KIT_H
 #define TESTS_ENGINE_CUDA_TWIN_KIT_H
@@ -24,7 +24,7 @@ static inline void launch(const char *name, uint32_t x, uint32_t y, uint32_t z, 
                 order);
 }
 
-static inline void *room(size_t n, size_t unit_bytes)
+static inline void *zeros(size_t n, size_t unit_bytes)
 {
     void *p = mem_alloc(n, unit_bytes);
     assert_non_null(p);
@@ -39,7 +39,7 @@ static inline uint32_t next_u32(struct random *r)
     r->state = r->state * 6364136223846793005u + 1442695040888963407u;
     return (uint32_t)(r->state >> 33);
 }
-/* Between -1 and 1, now and then something extreme or zero. */
+/* Between -1 and 1, sometimes larger, tiny or -0. */
 static inline float next_float(struct random *r)
 {
     const uint32_t u = next_u32(r);
@@ -48,16 +48,16 @@ static inline float next_float(struct random *r)
 }
 static inline float *floats(struct random *r, size_t n)
 {
-    float *x = room(n, sizeof *x);
+    float *x = zeros(n, sizeof *x);
     for (size_t i = 0; i < n; i++)
         x[i] = next_float(r);
     return x;
 }
 
-static inline void same(const void *a, const void *b, size_t n, const char *what)
+static inline void assert_same(const void *a, const void *b, size_t n, const char *what)
 {
     if (memcmp(a, b, n) != 0)
-        fail_msg("%s differs from ref", what);
+        fail_msg("%s differs from the reference", what);
 }
 
 #endif

@@ -1,10 +1,10 @@
 /*
- * See twin_run.h. Each fiber has a stack of its own; switching saves the registers that a call
- * keeps, in a few instructions on x86-64 and with ucontext elsewhere.
+ * Fibers for the twin, see twin_run.h. Each fiber has its own stack. On x86-64 a few instructions
+ * save the registers that a call must preserve; other machines use ucontext.
  */
 #include "tests/engine/cuda/twin_run.h"
 
-#include "engine/cuda/cuda_twin.h"
+#include "engine/cuda/kernels/cuda_twin.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,17 +14,17 @@
 #endif
 
 #define MAX_THREADS 1024
-/* Not a power of two: tops of stacks would all want the same few lines of the caches. */
+/* Not a power of two, or the tops of all stacks would fall into the same few cache sets. */
 #define STACK_BYTES (((size_t)64 << 10) + 9 * 64)
-#define SHARE_WORDS 6 /* most words a lane shows at once */
+#define EXCHANGE_WORDS 6 /* most words that a lane exchanges at once */
 
 enum fiber_state { FIBER_RUNS, FIBER_AT_WARP, FIBER_AT_BLOCK, FIBER_DONE };
 
 struct fiber {
     struct twin_place place;
     enum fiber_state state;
-    uint32_t n_shares, n_words; /* exchanges so far, words of the last one */
-    uint32_t n_counts;          /* of the block so far */
+    uint32_t n_exchanges, n_words; /* exchanges so far; words of the last one */
+    uint32_t n_counts;             /* block counts so far */
     uint8_t *stack;
 #if defined(__x86_64__)
     void *sp;
@@ -40,8 +40,8 @@ static struct {
     const void *args;
     enum twin_order order;
     uint8_t *stacks; /* (MAX_THREADS, STACK_BYTES) */
-    uint32_t shares[MAX_THREADS / 32][2][32 * SHARE_WORDS];
-    uint32_t counts[3]; /* of the last counts of a block, in turn */
+    uint32_t exchanged[MAX_THREADS / 32][2][32 * EXCHANGE_WORDS];
+    uint32_t counts[3]; /* of the last three block counts */
 #if defined(__x86_64__)
     void *sp;
 #else
@@ -49,7 +49,7 @@ static struct {
 #endif
 } twin;
 
-static void give_up(const char *why)
+static void fail(const char *why)
 {
     fprintf(stderr, "twin of %s: thread %u of block (%u, %u, %u): %s\n", twin.kernel->name,
             twin.now->place.thread, twin.now->place.block[0], twin.now->place.block[1],
@@ -74,8 +74,8 @@ __asm__(".text\n.globl twin_switch\n.type twin_switch, @function\ntwin_switch:\n
         ".size twin_switch, . - twin_switch\n"
         ".section .note.GNU-stack,\"\",@progbits\n.text\n");
 
-/* Six registers, then where `ret` goes to, then a return address that is never used: a function
- * starts 8 bytes below a multiple of 16. */
+/* The new stack has six registers, the address that `ret` jumps to, and an unused return address,
+ * because a function starts 8 bytes below a multiple of 16. */
 static void fiber_make(struct fiber *f)
 {
     void (*const entry)(void) = fiber_main;
@@ -125,7 +125,7 @@ void twin_block_sync(void)
     fiber_leave();
 }
 
-/* The next count starts from nothing: everybody has read that one two counts ago. */
+/* Also clears the next counter; every thread has read its old value, from two counts ago. */
 uint32_t twin_block_count(uint32_t yes)
 {
     const uint32_t at = twin.now->n_counts++ % 3;
@@ -135,31 +135,31 @@ uint32_t twin_block_count(uint32_t yes)
     return twin.counts[at];
 }
 
-const uint32_t *twin_share(const uint32_t *v, uint32_t n)
+const uint32_t *twin_exchange(const uint32_t *v, uint32_t n)
 {
     struct fiber *f = twin.now;
-    uint32_t *all = twin.shares[f->place.thread / 32][f->n_shares % 2];
+    uint32_t *all = twin.exchanged[f->place.thread / 32][f->n_exchanges % 2];
     memcpy(all + f->place.thread % 32 * n, v, n * sizeof *v);
-    f->n_shares++;
+    f->n_exchanges++;
     f->n_words = n;
     f->state = FIBER_AT_WARP;
     fiber_leave();
     return all;
 }
 
-/* Lane or warp i of n in the order of this launch. */
-static uint32_t in_order(uint32_t i, uint32_t n)
+/* Index of the lane or warp that runs as number i of n. */
+static uint32_t run_index(uint32_t i, uint32_t n)
 {
     return twin.order == TWIN_ASCENDING ? i : n - 1 - i;
 }
 
-/* Run a warp until each lane waits for the block or is through. */
+/* Runs a warp until every lane has reached a block barrier or has ended. */
 static void run_warp(struct fiber *lanes)
 {
     for (;;) {
         uint32_t n_waiting = 0;
         for (uint32_t i = 0; i < 32; i++) {
-            struct fiber *f = &lanes[in_order(i, 32)];
+            struct fiber *f = &lanes[run_index(i, 32)];
             if (f->state == FIBER_RUNS)
                 fiber_enter(f);
             n_waiting += f->state == FIBER_AT_WARP;
@@ -167,9 +167,9 @@ static void run_warp(struct fiber *lanes)
         if (n_waiting == 0)
             return;
         for (uint32_t i = 0; i < 32; i++) {
-            if (lanes[i].state != FIBER_AT_WARP || lanes[i].n_shares != lanes[0].n_shares ||
+            if (lanes[i].state != FIBER_AT_WARP || lanes[i].n_exchanges != lanes[0].n_exchanges ||
                 lanes[i].n_words != lanes[0].n_words)
-                give_up("not every lane of its warp takes part in an exchange");
+                fail("some lanes of the warp miss an exchange");
             lanes[i].state = FIBER_RUNS;
         }
     }
@@ -182,13 +182,13 @@ static void run_block(const struct twin_grid *grid)
     for (;;) {
         uint32_t n_waiting = 0;
         for (uint32_t w = 0; w < grid->n_threads / 32; w++)
-            run_warp(twin.fibers + 32 * in_order(w, grid->n_threads / 32));
+            run_warp(twin.fibers + 32 * run_index(w, grid->n_threads / 32));
         for (uint32_t i = 0; i < grid->n_threads; i++)
             n_waiting += twin.fibers[i].state == FIBER_AT_BLOCK;
         if (n_waiting == 0)
             return;
         if (n_waiting != grid->n_threads)
-            give_up("not every thread of the block comes to a barrier");
+            fail("some threads of the block miss a barrier");
         for (uint32_t i = 0; i < grid->n_threads; i++)
             twin.fibers[i].state = FIBER_RUNS;
     }
@@ -204,11 +204,11 @@ void twin_launch(const struct twin_kernel *k, struct twin_grid grid, const void 
     if (grid.n_threads % 32 != 0 || grid.n_threads > k->max_threads || grid.n_threads == 0 ||
         grid.n_blocks[0] == 0 || grid.n_blocks[1] == 0 || grid.n_blocks[2] == 0 ||
         grid.n_blocks[1] > 65535 || grid.n_blocks[2] > 65535)
-        give_up("the launch has an impossible grid");
-    if (!twin.stacks) /* kept until the program ends */
+        fail("invalid grid");
+    if (!twin.stacks) /* never freed */
         twin.stacks = malloc(MAX_THREADS * STACK_BYTES);
     if (!twin.stacks)
-        give_up("no memory for stacks");
+        fail("no memory for stacks");
     for (uint32_t z = 0; z < grid.n_blocks[2]; z++)
         for (uint32_t y = 0; y < grid.n_blocks[1]; y++)
             for (uint32_t x = 0; x < grid.n_blocks[0]; x++) {
@@ -220,7 +220,7 @@ void twin_launch(const struct twin_kernel *k, struct twin_grid grid, const void 
                                             {x, y, z},
                                             {grid.n_blocks[0], grid.n_blocks[1], grid.n_blocks[2]}};
                     f->state = FIBER_RUNS;
-                    f->n_shares = f->n_words = f->n_counts = 0;
+                    f->n_exchanges = f->n_words = f->n_counts = 0;
                     f->stack = twin.stacks + i * STACK_BYTES;
                 }
                 memset(twin.counts, 0, sizeof twin.counts);

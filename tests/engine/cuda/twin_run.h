@@ -1,10 +1,10 @@
 /*
- * Runs the kernels of engine/cuda on the host: a grid block by block, a fiber a thread, so that
- * barriers and exchanges inside a warp do what they do on the device.
+ * Runs the twin (the kernels of engine/cuda compiled for the host): a grid block by block, with one
+ * fiber per thread, so that barriers and warp shuffles work as on the device.
  *
- * Threads of a block run in ascending order between two barriers, or in descending order: a missing
- * barrier changes the result of one of them. A barrier that some threads do not reach, or an
- * exchange that some lanes of a warp skip, ends the program. Not for several host threads at once.
+ * Between two barriers the threads of a block run in ascending or in descending order, so a missing
+ * barrier changes the result of one of them. The program aborts if some threads of a block miss a
+ * barrier or some lanes of a warp miss a shuffle. Only one host thread may use this.
  */
 #ifndef TESTS_ENGINE_CUDA_TWIN_RUN_H
 #define TESTS_ENGINE_CUDA_TWIN_RUN_H
@@ -21,10 +21,10 @@ struct twin_kernel {
     uint32_t max_threads;
 };
 
-/* NULL: no kernel is called that. */
+/* NULL if there is no kernel of this name. */
 const struct twin_kernel *twin_find(const char *name);
 
-/* grid and threads as a launch has them; threads is a multiple of 32. */
+/* Grid and threads per block of a launch; n_threads must be a multiple of 32. */
 struct twin_grid {
     uint32_t n_blocks[3], n_threads;
 };

@@ -4,7 +4,7 @@
  */
 #include "engine/base/fp16.h"
 #include "engine/base/memory.h"
-#include "engine/gguf/gguf_file.h"
+#include "engine/file_gguf.h"
 #include "engine/gguf/gguf_write.h"
 
 #include <math.h>

@@ -1,0 +1,119 @@
+/*
+ * The two limits of this machine that bench figures are compared with: how fast the threads of the
+ * backend read memory, and how many multiply-adds they can do on data in registers.
+ *
+ * Reading uses the packed weights if they are larger than the caches, otherwise a buffer of its
+ * own. The multiply-adds are hand-written loops and not the real kernels: the kernels stay below
+ * the true limit, by up to 8 % in ternary_matmul and 16 to 20 % in attention (docs/lab-notes.md),
+ * so a percentage of them could exceed 100.
+ */
+#include "engine/cpu/cpu_measure.h"
+
+#include "engine/base/clock.h"
+#include "engine/base/relax.h"
+#include "engine/cpu/cpu_work.h"
+
+#include <stdatomic.h>
+#include <string.h>
+
+#define READ_BYTES ((size_t)512000000) /* several times the last-level cache */
+#define READ_LOOPS 6
+
+/* Sum of 64-bit words, n a multiple of 8 * STREAMS. Reads as the ternary kernels do, in distant
+ * streams with prefetching, because a single stream keeps too few cache lines in flight. */
+#define STREAMS 4
+#define AHEAD 256 /* words: 2 kB */
+
+static uint64_t sum_words(const uint64_t *at, size_t n)
+{
+    uint64_t sum[8] = {0};
+    const size_t part = n / STREAMS;
+    for (size_t i = 0; i < part; i += 8)
+        for (size_t k = 0; k < STREAMS; k++) {
+            cpu_prefetch(at + k * part + i + AHEAD);
+            for (size_t j = 0; j < 8; j++)
+                sum[j] += at[k * part + i + j];
+        }
+    for (size_t j = 1; j < 8; j++)
+        sum[0] += sum[j];
+    return sum[0];
+}
+
+/* One loop over all bytes. The sum keeps the compiler from removing the reads. */
+struct reading {
+    const uint64_t *at; /* (n_words) */
+    size_t n_words;
+    atomic_uint_fast64_t sum;
+};
+
+static void read_share(void *ud, size_t index, size_t n_threads)
+{
+    struct reading *r = ud;
+    const struct work_range s = work_range_of(r->n_words, 512, index, n_threads);
+    const size_t n = (s.end - s.begin) / (8 * STREAMS) * (8 * STREAMS);
+    atomic_fetch_add(&r->sum, sum_words(r->at + s.begin, n));
+}
+
+double cpu_measure_bandwidth(struct backend *b)
+{
+    struct mem_map own = {0};
+    const uint64_t *at = b->lines.ptr;
+    size_t n_bytes = b->line_bytes;
+    if (n_bytes < READ_BYTES) {
+        if (!mem_map_open(&own, READ_BYTES, MEM_PAGES_HUGE))
+            return 0.0;
+        memset(own.ptr, 1, READ_BYTES);
+        at = own.ptr;
+        n_bytes = READ_BYTES;
+    }
+    double best = 0.0;
+    struct reading r = {.at = at, .n_words = n_bytes / sizeof *at};
+    for (size_t i = 0; i < READ_LOOPS; i++) {
+        const double start = clock_seconds();
+        team_run(b->n_threads, b->n_threads, read_share, &r);
+        const double seconds = clock_seconds() - start;
+        const double rate = seconds > 0.0 ? (double)n_bytes / seconds : 0.0;
+        best = rate > best ? rate : best;
+    }
+    mem_map_close(&own);
+    return atomic_load(&r.sum) == 0
+               ? 0.0
+               : best; /* the sum is never 0 in practice, but the compiler cannot assume that */
+}
+
+#define PEAK_ROUNDS 20000
+#define PEAK_SECONDS                                                                               \
+    0.04 /* duration of a loop, approximately; the clock rate is stable after the first loop */
+#define PEAK_LOOPS 5
+
+struct peak_loop {
+    mac_peak_fn mac_peak;
+    size_t n_rounds;
+    atomic_size_t n_macs;
+};
+
+static void run_loop(void *ud, size_t index, size_t n_threads)
+{
+    struct peak_loop *loop = ud;
+    (void)index;
+    (void)n_threads;
+    atomic_fetch_add(&loop->n_macs, loop->mac_peak(loop->n_rounds));
+}
+
+double cpu_measure_mac_peak(struct backend *b, enum bn_mac kind)
+{
+    struct peak_loop loop = {.mac_peak = kind == BN_MAC_F32 ? b->k.fma_peak : b->k.mac_peak,
+                             .n_rounds = PEAK_ROUNDS};
+    double best = 0.0;
+    for (size_t i = 0; i < PEAK_LOOPS; i++) {
+        atomic_store(&loop.n_macs, 0);
+        const double start = clock_seconds();
+        team_run(b->n_threads, b->n_threads, run_loop, &loop);
+        const double seconds = clock_seconds() - start;
+        const double rate = seconds > 0.0 ? (double)atomic_load(&loop.n_macs) / seconds : 0.0;
+        best = rate > best ? rate : best;
+        if (i == 0 && seconds > 0.0 && seconds < PEAK_SECONDS)
+            loop.n_rounds = (size_t)(PEAK_ROUNDS * PEAK_SECONDS / seconds);
+    }
+    return best;
+}

@@ -1,0 +1,212 @@
+/*
+ * Sizes of weights, KV cache and scratch memory. Every number comes from a model file, so all sums
+ * and products are checked for overflow.
+ *
+ * The scratch memory is one mapping. Its list of buffers is walked twice: first to measure it, then
+ * to assign the addresses.
+ */
+#include "engine/cpu/cpu_sizes.h"
+
+#include "engine/base/size.h"
+#include "engine/cpu/cpu_head.h"
+#include "engine/cpu/cpu_pack.h"
+#include "engine/cpu/cpu_screen.h"
+#include "engine/model/head_plane.h"
+
+/* A line holds 256 columns, so a model with very short rows would grow without limit. Real models
+ * do not grow at all, because their widths are multiples of 128. Small test models grow a few
+ * times. */
+#define MAX_GROWTH 4
+#define FREE_BYTES ((size_t)256 << 20) /* growth below this is always accepted */
+
+#define MAX_WIDTH                                                                                  \
+    ((size_t)1 << 24) /* limit for every width of a model; keeps the sums below from overflow */
+
+/* A position block: K, V and, for the Q8 type, their scales. */
+static bool kv_shape(struct cpu_shape *s, const struct hparams *hp, enum bn_kv_type kv,
+                     struct bn_error *err)
+{
+    const bool is_q8 = kv == BN_KV_Q8;
+    const size_t unit = is_q8 ? 1 : sizeof(uint16_t);
+    if (is_q8 && hp->head_dim > Q8_DIM_MOST)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "a KV cache of type q8 supports heads of at most %d elements, "
+                       "this model has heads of %zu",
+                       Q8_DIM_MOST, hp->head_dim);
+    s->k_bytes = size_round_up(hp->head_dim, is_q8 ? ATTN_QUAD : 1) * ATTN_BLOCK * unit;
+    s->v_bytes = s->v_stride * ATTN_BLOCK * unit;
+    s->kv_block_bytes = s->k_bytes + s->v_bytes + (is_q8 ? 2 * ATTN_BLOCK * sizeof(float) : 0);
+    return true;
+}
+
+bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct backend_config *cfg,
+                     size_t n_threads, struct bn_error *err)
+{
+    const struct hparams *hp = &m->hp;
+    size_t q_width, kv_width;
+    if (!size_mul(&q_width, hp->n_heads, hp->head_dim) ||
+        !size_mul(&kv_width, hp->n_kv_heads, hp->head_dim) || q_width > MAX_WIDTH ||
+        kv_width > MAX_WIDTH || hp->n_embd > MAX_WIDTH || hp->n_ff > MAX_WIDTH ||
+        hp->n_vocab > MAX_WIDTH * 16)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "a model of width %zu, %zu heads of %zu and feed-forward width %zu "
+                       "is too large for this backend",
+                       hp->n_embd, hp->n_heads, hp->head_dim, hp->n_ff);
+    const size_t max_cols = size_max(size_max(hp->n_embd, hp->n_ff), q_width);
+    *s = (struct cpu_shape){
+        .q_width = q_width,
+        .kv_width = kv_width,
+        .group = hp->n_heads / hp->n_kv_heads,
+        .max_cols = max_cols,
+        .h_stride = size_round_up(hp->n_embd, ROW_UNIT),
+        .qkv_stride = size_round_up(q_width + 2 * kv_width, ROW_UNIT),
+        .attn_stride = size_round_up(q_width, ROW_UNIT),
+        .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
+        .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
+        .q8_stride = size_round_up(max_cols, LINE_COLS),
+        .v_stride = size_round_up(hp->head_dim, 32),
+        .n_slots = 4 * n_threads * SPLIT_BLOCKS,
+        .n_coarse = head_plane_blocks(m, cfg->head == BN_HEAD_EXACT),
+    };
+    if (!tensor_bytes(m->embd.type, hp->n_embd, 1, &s->row_bytes) ||
+        !tensor_bytes(head_type(m, cfg->head), hp->n_embd, 1, &s->head_row_bytes))
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "rows of %zu elements are not a whole number of blocks", hp->n_embd);
+    return kv_shape(s, hp, cfg->kv, err);
+}
+
+/* The list of scratch buffers. `at` NULL means that they are only measured. The sizes cannot
+ * overflow: widths are at most MAX_WIDTH, tokens at most 2^20 and threads at most MAX_THREADS (2^24
+ * * 2^20 * 16). */
+struct layout {
+    uint8_t *at;
+    size_t n_bytes;
+};
+
+static void *reserve(struct layout *l, size_t n, size_t unit_bytes)
+{
+    void *p = l->at ? l->at + l->n_bytes : NULL;
+    l->n_bytes += size_round_up(n * unit_bytes,
+                                2 * MEM_ALIGN); /* the hardware prefetches pairs of cache lines */
+    return p;
+}
+
+static void place_thread(struct layout *l, const struct cpu_shape *s, const struct hparams *hp,
+                         struct cpu_thread *thread)
+{
+    *thread = (struct cpu_thread){
+        .live = reserve(l, s->max_cols + LIVE_SLACK, sizeof(int32_t)),
+        .sums = reserve(l, size_round_up(hp->n_embd, LINE_COLS), sizeof(int32_t)),
+        .q8 = reserve(l, s->q8_stride, 1),
+        .row = reserve(l, s->h_stride, sizeof(float)),
+        .panel = reserve(l, PANEL_ROWS * s->q8_stride, 1),
+        .acc = reserve(l, MATMUL_TOKENS * PANEL_ROWS, sizeof(int32_t)),
+        .y = {reserve(l, MATMUL_TOKENS * PANEL_ROWS, sizeof(float)),
+              reserve(l, MATMUL_TOKENS * PANEL_ROWS, sizeof(float))},
+        .attn_o = reserve(l, ATTN_TILE * s->group * hp->head_dim, sizeof(float)),
+        .attn_m = reserve(l, ATTN_TILE * s->group, sizeof(float)),
+        .attn_l = reserve(l, ATTN_TILE * s->group, sizeof(float)),
+        .attn_scratch = reserve(l, attn_tile_floats(s->group, s->v_stride), sizeof(float)),
+        .f16 = reserve(l, hp->head_dim, sizeof(uint16_t)),
+        .seen = reserve(l, hp->n_vocab / 64 + 1, sizeof(uint64_t)),
+        .ids = reserve(l, LEAD_ROWS, sizeof(int32_t)),
+        .picks = reserve(l, LEAD_ROWS, sizeof(struct head_cand)),
+    };
+}
+
+static void place_scratch(struct layout *l, const struct cpu_shape *s, const struct hparams *hp,
+                          size_t n_tokens, struct scratch *out)
+{
+    out->h = reserve(l, n_tokens * s->h_stride, sizeof(float));
+    /* ffn and z overlap qkv and attn: qkv and attn are no longer needed when ffn is written, and z
+     * belongs to the output head, which comes after the last layer. */
+    struct layout ffn = *l, z = *l;
+    out->qkv = reserve(l, n_tokens * s->qkv_stride, sizeof(float));
+    out->attn = reserve(l, n_tokens * s->attn_stride, sizeof(float));
+    out->ffn = reserve(&ffn, n_tokens * s->ffn_stride, sizeof(float));
+    out->z = reserve(&z, HEAD_GROUP * s->vocab_stride, sizeof(float));
+    l->n_bytes = size_max(l->n_bytes, size_max(ffn.n_bytes, z.n_bytes));
+    out->q8 = reserve(l, size_round_up(n_tokens, PACK_TOKENS) * s->q8_stride, 1);
+    out->q8_s = reserve(l, n_tokens, sizeof(float));
+    out->q8_sum = reserve(l, n_tokens, sizeof(int32_t));
+    out->rope_c = reserve(l, n_tokens * (hp->n_rot / 2), sizeof(float));
+    out->rope_s = reserve(l, n_tokens * (hp->n_rot / 2), sizeof(float));
+    out->attn_partials = reserve(l, s->n_slots * s->group * (hp->head_dim + 2), sizeof(float));
+    out->head_x = reserve(l, HEAD_GROUP * s->h_stride, sizeof(float));
+    out->coarse_x = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, 2);
+    out->coarse_fix = reserve(l, HEAD_GROUP * s->n_coarse * 16, sizeof(int32_t));
+    out->coarse_spread = reserve(l, HEAD_GROUP * size_round_up(s->n_coarse, 8), sizeof(float));
+    out->coarse_norms = reserve(l, HEAD_GROUP * s->n_coarse, sizeof(struct block_norms));
+    out->lead = reserve(l, HEAD_GROUP * LEAD_ROWS, sizeof(float));
+    out->token_blocks = reserve(l, n_tokens, sizeof(struct token_block));
+    out->requested_rows = reserve(l, n_tokens, sizeof(struct requested_row));
+}
+
+static size_t scratch_bytes(const struct cpu_shape *s, const struct hparams *hp, size_t n_tokens,
+                            size_t n_threads)
+{
+    struct layout l = {0};
+    struct scratch unused;
+    struct cpu_thread thread;
+    place_scratch(&l, s, hp, n_tokens, &unused);
+    (void)reserve(&l, n_threads, sizeof(struct cpu_thread));
+    for (size_t i = 0; i < n_threads; i++)
+        place_thread(&l, s, hp, &thread);
+    return l.n_bytes;
+}
+
+bool cpu_scratch_open(struct backend *b, struct bn_error *err)
+{
+    const struct hparams *hp = &b->model->hp;
+    struct scratch *s = &b->scratch;
+    const size_t n_bytes = scratch_bytes(&b->shape, hp, b->n_ubatch, b->n_threads);
+    if (!mem_map_open(&s->map, n_bytes, MEM_PAGES_HUGE))
+        return bn_fail(err, BN_ENOMEM, "no memory for %zu bytes of scratch memory", n_bytes);
+    struct layout l = {.at = s->map.ptr};
+    place_scratch(&l, &b->shape, hp, b->n_ubatch, s);
+    s->threads = reserve(&l, b->n_threads, sizeof(struct cpu_thread));
+    for (size_t i = 0; i < b->n_threads; i++) {
+        place_thread(&l, &b->shape, hp, &s->threads[i]);
+        s->threads[i].pass = &b->pass;
+        s->threads[i].index = i;
+    }
+    return true;
+}
+
+void cpu_scratch_close(struct scratch *s)
+{
+    mem_map_close(&s->map);
+}
+
+bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
+                    struct backend_plan *plan, struct bn_error *err)
+{
+    const struct hparams *hp = &m->hp;
+    const size_t n_threads = cfg->n_threads ? cfg->n_threads : cpu_default_threads();
+    struct cpu_shape s;
+    size_t weight_bytes, coarse_bytes, copy_bytes, limit, kv_bytes;
+    if (n_threads > MAX_THREADS)
+        return bn_fail(err, BN_EARG, "%zu threads are more than %d", n_threads, MAX_THREADS);
+    if (cfg->n_ubatch < 1 || cfg->n_ubatch > (size_t)1 << 20)
+        return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens is not in the range 1 to %d",
+                       cfg->n_ubatch, 1 << 20);
+    if (!cpu_sizes_shape(&s, m, cfg, n_threads, err))
+        return false;
+    if (!pack_bytes(m, cfg, &weight_bytes) || !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) ||
+        !size_add(&limit, limit, FREE_BYTES) || !head_plane_bytes(m, s.n_coarse, &coarse_bytes) ||
+        !size_add(&weight_bytes, weight_bytes, coarse_bytes) ||
+        !head_copy_bytes(m, cfg->head, &copy_bytes) ||
+        !size_add(&weight_bytes, weight_bytes, copy_bytes) || weight_bytes > limit)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "rows of %zu and %zu weights are too short: packed for this backend, "
+                       "the model would need more than %d times the size of its file",
+                       hp->n_embd, hp->n_ff, MAX_GROWTH);
+    if (!size_mul3(&kv_bytes, hp->n_layers, hp->n_kv_heads, s.kv_block_bytes))
+        return bn_fail(err, BN_EUNSUPPORTED, "a KV cache of %zu layers is too large", hp->n_layers);
+    *plan = (struct backend_plan){
+        .weight_bytes = weight_bytes,
+        .kv_bytes_per_token = kv_bytes / ATTN_BLOCK,
+        .scratch_bytes = scratch_bytes(&s, hp, cfg->n_ubatch, n_threads),
+    };
+    return true;
+}

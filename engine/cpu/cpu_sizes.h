@@ -1,0 +1,23 @@
+/*
+ * How large everything is, computed from the model and the configuration before anything is
+ * allocated: the shape of a pass, the bytes of weights, KV cache and scratch.
+ */
+#ifndef ENGINE_CPU_CPU_SIZES_H
+#define ENGINE_CPU_CPU_SIZES_H
+
+#include "engine/cpu/cpu_state.h"
+
+/* BN_EUNSUPPORTED: a width is too large, or rows are not whole blocks of their type. */
+bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct backend_config *cfg,
+                     size_t n_threads, struct bn_error *err);
+
+/* The plan operation of the backend. BN_EUNSUPPORTED: as above, or the model would be many times
+ * larger in memory than in the file. BN_EARG: too many threads, or a bad micro-batch. */
+bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
+                    struct backend_plan *plan, struct bn_error *err);
+
+/* Allocate b->scratch for b->shape, b->n_ubatch and b->n_threads. BN_ENOMEM. */
+bool cpu_scratch_open(struct backend *b, struct bn_error *err);
+void cpu_scratch_close(struct scratch *s);
+
+#endif

@@ -1,0 +1,114 @@
+/*
+ * The limits between the strategies, and the choice among them. Each limit has its reason beside
+ * it.
+ */
+#include "engine/cpu/cpu_strategy.h"
+
+#include "engine/base/size.h"
+
+#include <stdio.h>
+
+/* Each thread needs enough work that waiting for the others costs little in comparison. There are
+ * about eight barriers per layer. Each takes a fraction of a microsecond on a quiet machine, and up
+ * to milliseconds if another program uses a core. */
+static const struct {
+    size_t thread_bytes; /* weights read by a thread: 0.2 ms at 20 GB/s */
+    size_t thread_macs;  /* multiply-adds of linear layers for a thread: 0.2 ms at 300 GMAC/s */
+    size_t load_bytes;   /* weights packed by a thread: 1 ms */
+    size_t attn_items; /* token blocks times KV heads per thread; with fewer, positions are split */
+} cuts = {.thread_bytes = (size_t)4 << 20,
+          .thread_macs = (size_t)64 << 20,
+          .load_bytes = (size_t)4 << 20,
+          .attn_items = 4};
+
+static size_t clamp_threads(size_t n, size_t n_threads)
+{
+    return size_max(size_min(n, n_threads), 1);
+}
+
+enum linear_method strategy_linear(const struct cpu_kernels *k, size_t n_tokens)
+{
+    if (n_tokens == 1)
+        return LINEAR_MATVEC;
+    if (n_tokens >= k->many_from)
+        return LINEAR_MANY;
+    return n_tokens >= k->medium_from ? LINEAR_MEDIUM : LINEAR_FEW;
+}
+
+const struct ternary_gemm *strategy_gemm(const struct cpu_kernels *k, enum linear_method method)
+{
+    if (method == LINEAR_MANY)
+        return &k->many;
+    return method == LINEAR_MEDIUM ? &k->medium : &k->few;
+}
+
+struct strategy strategy_for_pass(const struct strategy_model *m, const struct strategy_work *w)
+{
+    const size_t n_bytes = m->line_bytes + (w->n_requested_rows > 0 ? m->head_bytes : 0);
+    const size_t n_macs = 4 * m->line_bytes * w->n_tokens; /* four weights per byte */
+    const size_t n_useful =
+        size_max(n_bytes / cuts.thread_bytes, w->n_tokens > 1 ? n_macs / cuts.thread_macs : 0);
+    struct strategy p = {
+        .n_active = m->all_threads ? m->n_threads : clamp_threads(n_useful, m->n_threads),
+        .linear = strategy_linear(m->k, w->n_tokens),
+        .attn = ATTN_TOKEN_BLOCKS,
+    };
+    if (p.n_active > 1 && w->n_token_blocks == w->n_tokens &&
+        w->n_token_blocks * m->n_kv_heads < cuts.attn_items * p.n_active)
+        p.attn = ATTN_SPLIT;
+    return p;
+}
+
+size_t strategy_load_threads(size_t weight_bytes, size_t n_threads)
+{
+    return clamp_threads(weight_bytes / cuts.load_bytes, n_threads);
+}
+
+/* AMX has kernels for 5 tokens and more only; for fewer the AVX-512 kernels are used. */
+static const char *linear_title(const struct cpu_kernels *k, enum linear_method method)
+{
+    const bool is_below = k->isa == ISA_AMX && method != LINEAR_MEDIUM && method != LINEAR_MANY;
+    return cpu_isa_title(is_below ? ISA_AVX512VNNI : k->isa);
+}
+
+static void say_linear(const struct strategy_model *m, const struct strategy *p, char *text,
+                       size_t text_bytes)
+{
+    const struct ternary_gemm *gemm = strategy_gemm(m->k, p->linear);
+    if (p->linear == LINEAR_MATVEC)
+        (void)snprintf(text, text_bytes, "rows split over the threads, %s",
+                       linear_title(m->k, p->linear));
+    else
+        (void)snprintf(text, text_bytes, "panels of %zu rows by %zu tokens, %s", gemm->panel_rows,
+                       gemm->block_tokens, linear_title(m->k, p->linear));
+}
+
+size_t strategy_explain(const struct strategy_model *m, const struct strategy_work *w, char *text,
+                        size_t text_bytes)
+{
+    const struct strategy p = strategy_for_pass(m, w);
+    char linear[100], attn[100];
+    say_linear(m, &p, linear, sizeof linear);
+    if (p.attn == ATTN_SPLIT)
+        (void)snprintf(attn, sizeof attn, "blocks of %d positions split over the threads",
+                       ATTN_BLOCK);
+    else
+        (void)snprintf(attn, sizeof attn, "%zu items, each a token block and a KV head",
+                       w->n_token_blocks * m->n_kv_heads);
+    const int n =
+        snprintf(text, text_bytes,
+                 "tokens           %zu at once, %zu at most\n"
+                 "threads          %zu of %zu%s\n"
+                 "linear layers    %s, %.1f MB\n"
+                 "attention        %s\n"
+                 "KV cache         %s, %.1f kB a token\n"
+                 "head             %zu row%s, %s, %.1f MB\n",
+                 w->n_tokens, m->n_ubatch, p.n_active, m->n_threads,
+                 m->all_threads              ? ", as requested"
+                 : p.n_active < m->n_threads ? ", more would have too little to do"
+                                             : "",
+                 linear, (double)m->line_bytes / 1e6, attn, m->kv_form,
+                 (double)m->kv_bytes_per_token / 1e3, w->n_requested_rows,
+                 w->n_requested_rows == 1 ? "" : "s", m->head_form, (double)m->head_bytes / 1e6);
+    return n > 0 ? (size_t)n : 0;
+}

@@ -1,0 +1,37 @@
+/*
+ * Dynamic division of work. Threads may differ in speed, because another program uses a core or its
+ * second hardware thread. Each thread counts how many items of its range were taken by any thread.
+ * The count of one phase is cleared during the next phase, when no thread reads it.
+ */
+#include "engine/cpu/cpu_work.h"
+
+#include "engine/base/size.h"
+
+void threads_begin(struct cpu_thread *threads, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        threads[i].phase = 0;
+        atomic_store_explicit(&threads[i].n_taken[0], 0, memory_order_relaxed);
+        atomic_store_explicit(&threads[i].n_taken[1], 0, memory_order_relaxed);
+    }
+}
+
+bool thread_take_work(const struct cpu_thread *th, size_t n, size_t unit, size_t size,
+                      struct work_item *p)
+{
+    struct cpu_thread *const threads = th->pass->b->scratch.threads;
+    for (; p->n_ranges_done < th->n_threads; p->n_ranges_done++) {
+        const size_t owner = (th->index + p->n_ranges_done) % th->n_threads;
+        atomic_size_t *const n_taken = &threads[owner].n_taken[th->phase % 2];
+        p->range = work_range_of(n, unit, owner, th->n_threads);
+        /* The owner takes the only item of a small range itself at once. */
+        if (p->n_ranges_done > 0 && p->range.end - p->range.begin <= size)
+            continue;
+        p->begin =
+            p->range.begin + size * atomic_fetch_add_explicit(n_taken, 1, memory_order_relaxed);
+        p->end = size_min(p->begin + size, p->range.end);
+        if (p->begin < p->range.end)
+            return true;
+    }
+    return false;
+}

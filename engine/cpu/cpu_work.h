@@ -1,0 +1,50 @@
+/*
+ * How threads divide the work of a pass and wait for each other. The mapping from rows to threads
+ * affects only which thread does the work, never the result.
+ */
+#ifndef ENGINE_CPU_CPU_WORK_H
+#define ENGINE_CPU_CPU_WORK_H
+
+#include "engine/cpu/cpu_state.h"
+
+/* The part of n rows, in whole units, that belongs to thread `index`. Ranges are contiguous and
+ * ascending; some are empty if n is small. */
+struct work_range {
+    size_t begin, end;
+};
+static inline struct work_range work_range_of(size_t n, size_t unit, size_t index, size_t n_threads)
+{
+    const size_t n_units = (n + unit - 1) / unit;
+    const size_t begin = n_units * index / n_threads * unit;
+    const size_t end = n_units * (index + 1) / n_threads * unit;
+    return (struct work_range){begin < n ? begin : n, end < n ? end : n};
+}
+static inline struct work_range thread_range(const struct cpu_thread *th, size_t n, size_t unit)
+{
+    return work_range_of(n, unit, th->index, th->n_threads);
+}
+
+/* Wait until all threads are here. Each thread then sees what the others wrote, and
+ * thread_take_work starts a new division. */
+static inline void thread_sync(struct cpu_thread *th)
+{
+    cpu_barrier_wait(&th->pass->barrier, th->n_threads);
+    atomic_store_explicit(&th->n_taken[th->phase++ % 2], 0, memory_order_relaxed);
+}
+
+/* Rows begin .. end - 1, and the range of the thread that they belong to. */
+struct work_item {
+    size_t begin, end;
+    struct work_range range;
+    size_t n_ranges_done; /* ranges that have no items left */
+};
+/* Reset the division of work. Call it before a pass, while no other thread runs. */
+void threads_begin(struct cpu_thread *threads, size_t n);
+/* Take the next item of n rows, at most `size` rows: first from this thread's own range in order,
+ * then from the ranges of slower threads. A range of a single item is always left to its thread.
+ * Returns false if no rows are left. *p must start as zero. Threads can divide only one set of rows
+ * in this way between two barriers. */
+bool thread_take_work(const struct cpu_thread *th, size_t n, size_t unit, size_t size,
+                      struct work_item *p);
+
+#endif

@@ -1,0 +1,51 @@
+/*
+ * Ternary weights and the kernels that multiply them with one token. These function types belong to
+ * the table in kernels.h, and its rules apply. Weights that are multiplied with zero need not be
+ * read: rows whose gate is closed, and columns whose input is zero.
+ */
+#ifndef ENGINE_CPU_KERNELS_TERNARY_H
+#define ENGINE_CPU_KERNELS_TERNARY_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define LINE_COLS 256 /* columns in one line of R1-256 */
+#define LINE_BYTES 64 /* one cache line, one AVX-512 register */
+
+/* Ternary weights in R1-256. */
+struct ternary_mat {
+    const uint8_t *lines; /* (n_rows, n_lines, LINE_BYTES), 32-byte aligned */
+    size_t n_rows;
+    size_t n_lines; /* per row */
+};
+
+/* One token: acc[r - row0] = sum over columns of (code - 1) * q, rows row0 .. row1 - 1.
+ * q (n_lines * LINE_COLS), 64-byte aligned. */
+typedef void (*ternary_matvec_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
+                                  const int8_t *q, int32_t q_sum, int32_t *acc);
+
+/* The same for some rows only: acc[rows[i]], i < n. The other sums do not change. Row numbers
+ * ascend. */
+typedef void (*ternary_some_fn)(const struct ternary_mat *w, const int32_t *rows, size_t n,
+                                const int8_t *q, int32_t q_sum, int32_t *acc);
+
+/* The same weights by column, so that a column whose q is 0 need not be read: line l of column c
+ * holds its rows 256 l .. 256 l + 255, as a line of ternary_mat holds columns. */
+#define MOST_SUMMED 131072 /* most columns: sums of 64 * 2 * 127 per column fit int32 */
+struct ternary_cols {
+    const uint8_t *lines; /* (n_cols, n_lines, LINE_BYTES), 64-byte aligned */
+    size_t n_cols;
+    size_t n_lines; /* per column */
+};
+/* acc[r] = sum over cols[i], i < n <= MOST_SUMMED, of (code - 1) * q[cols[i]], r < n_lines *
+ * LINE_COLS. acc is 64-byte aligned. */
+typedef void (*ternary_columns_fn)(const struct ternary_cols *w, const int32_t *cols, size_t n,
+                                   const int8_t *q, int32_t *acc);
+
+/* List the numbers, ascending, of the gates that are not <= 0 (a NaN is listed), and of the q that
+ * are not 0. Returns the count; `out` has room for n + LIVE_SLACK. */
+#define LIVE_SLACK 16
+typedef size_t (*live_gates_fn)(const float *gate, size_t n, int32_t *out);
+typedef size_t (*live_inputs_fn)(const int8_t *q, size_t n, int32_t *out);
+
+#endif

@@ -1,0 +1,171 @@
+/*
+ * coarse_bounds for AMX: upper bounds of logits from the coarse plane, the copy of the output head
+ * with four bits per weight (struct coarse_mat), for a group of up to 16 hidden states.
+ *
+ * The codes of 16 rows are the first operand of a tile product: unpacking a nibble gives the 64
+ * columns of a row of an AMX tile. The hidden states are the second operand, in two planes of high
+ * and low bytes. Four tile products per block give two AMX tiles of exact integer sums, which are
+ * combined, scaled with the step of the row and summed as floats.
+ *
+ * A panel is four AMX tiles of rows. They share the four AMX tiles of hidden states of a block,
+ * which therefore pass through the first-level cache once per panel. A step is one block of one
+ * tile of rows. Between the four products of a step the code unpacks the step after the next and
+ * scales the sums of the previous step, a quarter at a time: so stores reach the cache before a
+ * tile load needs them, and the tile unit does not wait.
+ */
+#include "engine/cpu/x86/amx_tile.h"
+#include "engine/cpu/x86/coarse_group_avx512.h"
+#include "engine/cpu/x86/kernels_x86.h"
+
+#define PANEL_TILES 4
+#define ROWS (PANEL_TILES * SIDE)
+#define QUARTER (SIDE / 4)
+#define STEPS_AHEAD 2
+#define RING 4 /* unpacked steps in the workspace */
+_Static_assert(QUARTER == PANEL_TILES, "a quarter prefetches one line of each of the streams");
+
+struct workspace {
+    _Alignas(64) uint8_t codes[RING][2 * TILE_BYTES]; /* low nibbles, then high ones */
+    _Alignas(64) int32_t sums[2][2][SIDE][SIDE];      /* of two steps: high plane, low plane */
+    _Alignas(64) float steps[ROWS][GROUP_BLOCKS];     /* of the current GROUP_BLOCKS blocks */
+    __m512 product[ROWS];
+};
+
+/* A panel of n_rows rows in n_tiles AMX tiles. The next panel, at `ahead`, is prefetched in QUARTER
+ * streams, each of SIDE rows. */
+struct panel {
+    const uint8_t *lines;
+    size_t row_bytes, n_rows, n_tiles;
+    uintptr_t ahead;
+};
+
+/* Unpack a quarter of the rows of a step. Rows past n_rows are zeros. */
+BN_FORCE_INLINE void unpack_quarter(const struct panel *p, size_t step, size_t quarter,
+                                    uint8_t *out)
+{
+    const __m512i nibble = _mm512_set1_epi8(15);
+    const size_t row0 = step % p->n_tiles * SIDE;
+    const uint8_t *line = p->lines + row0 * p->row_bytes + step / p->n_tiles * LINE_BYTES;
+    const uintptr_t ahead = p->ahead + (4 * step + quarter) * LINE_BYTES;
+#pragma GCC unroll 4
+    for (size_t i = 0; i < QUARTER; i++) {
+        const size_t r = quarter * QUARTER + i;
+        const bool exists = p->n_rows == ROWS || row0 + r < p->n_rows;
+        const __m512i v =
+            exists ? _mm512_load_si512(line + r * p->row_bytes) : _mm512_setzero_si512();
+        _mm512_store_si512(out + r * 64, _mm512_and_si512(v, nibble));
+        _mm512_store_si512(out + TILE_BYTES + r * 64,
+                           _mm512_and_si512(_mm512_srli_epi16(v, 4), nibble));
+        _mm_prefetch((const char *)(ahead + i * SIDE * p->row_bytes), _MM_HINT_T1);
+    }
+}
+
+/* Scale a quarter of the sums of a step and add them to the products. */
+BN_FORCE_INLINE void scale_quarter(struct workspace *s, size_t n_tiles, const int32_t *fixes,
+                                   size_t step, size_t quarter)
+{
+    const size_t block = step / n_tiles, row0 = step % n_tiles * SIDE;
+    const __m512i fix = _mm512_load_si512(fixes + block * COARSE_GROUP);
+#pragma GCC unroll 4
+    for (size_t i = 0; i < QUARTER; i++) {
+        const size_t r = quarter * QUARTER + i;
+        s->product[row0 + r] =
+            add_block(s->product[row0 + r], _mm512_load_si512(s->sums[step & 1][0][r]),
+                      _mm512_load_si512(s->sums[step & 1][1][r]), fix,
+                      s->steps[row0 + r][block % GROUP_BLOCKS]);
+    }
+}
+
+/* The other work, done between two tile products of a step. */
+BN_FORCE_INLINE void unpack_and_scale(const struct panel *p, struct workspace *s,
+                                      const int32_t *fixes, size_t step, size_t n_steps,
+                                      size_t quarter)
+{
+    const size_t next = step + STEPS_AHEAD;
+    if (next < n_steps)
+        unpack_quarter(p, next, quarter, s->codes[next % RING]);
+    if (step > 0)
+        scale_quarter(s, p->n_tiles, fixes, step - 1, quarter);
+    order_memory();
+}
+
+/* One step. AMX tiles 4 .. 7 hold the hidden states of the block. */
+BN_FORCE_INLINE void multiply_step(const struct panel *p, struct workspace *s, const int32_t *fixes,
+                                   size_t step, size_t n_steps)
+{
+    const uint8_t *codes = s->codes[step % RING];
+    order_memory();
+    _tile_zero(0);
+    _tile_zero(1);
+    _tile_loadd(2, codes, 64);
+    _tile_dpbusd(0, 2, 4);
+    unpack_and_scale(p, s, fixes, step, n_steps, 0);
+    _tile_dpbusd(1, 2, 6);
+    unpack_and_scale(p, s, fixes, step, n_steps, 1);
+    _tile_loadd(3, codes + TILE_BYTES, 64);
+    _tile_dpbusd(0, 3, 5);
+    unpack_and_scale(p, s, fixes, step, n_steps, 2);
+    _tile_dpbusd(1, 3, 7);
+    unpack_and_scale(p, s, fixes, step, n_steps, 3);
+    _tile_stored(0, s->sums[step & 1][0], sizeof s->sums[0][0][0]);
+    _tile_stored(1, s->sums[step & 1][1], sizeof s->sums[0][0][0]);
+    order_memory();
+}
+
+/* Called before the sums of `step` are scaled. If it is the first step of GROUP_BLOCKS blocks,
+ * widen the coarse_mat steps of these blocks. Rows past n_rows get those of the first row. */
+BN_FORCE_INLINE void widen_for_step(const struct coarse_mat *m, size_t row, const struct panel *p,
+                                    size_t step, struct workspace *s)
+{
+    if (step % (p->n_tiles * GROUP_BLOCKS) != 0)
+        return;
+    for (size_t r = 0; r < ROWS; r++)
+        widen_steps(m->steps + (row + (r < p->n_rows ? r : 0)) * m->step_stride, step / p->n_tiles,
+                    m->n_blocks, s->steps[r]);
+}
+
+BN_FORCE_INLINE void multiply_panel(const struct coarse_mat *m, size_t row, size_t n_rows,
+                                    const struct coarse_group *g, struct workspace *s)
+{
+    const size_t row_bytes = m->n_blocks * LINE_BYTES;
+    const size_t n_tiles = (n_rows + SIDE - 1) / SIDE, n_steps = m->n_blocks * n_tiles;
+    const uint8_t *lines = m->lines + row * row_bytes;
+    const struct panel p = {lines, row_bytes, n_rows, n_tiles, (uintptr_t)lines + ROWS * row_bytes};
+    for (size_t r = 0; r < ROWS; r++)
+        s->product[r] = _mm512_setzero_ps();
+    for (size_t i = 0; i < STEPS_AHEAD && i < n_steps; i++)
+        for (size_t quarter = 0; quarter < 4; quarter++)
+            unpack_quarter(&p, i, quarter, s->codes[i]);
+    for (size_t b = 0, step = 0; b < m->n_blocks; b++) {
+        const int8_t *x = g->x + b * STEPS_A_LINE * TILE_BYTES;
+        _tile_loadd(4, x, 64);
+        _tile_loadd(5, x + TILE_BYTES, 64);
+        _tile_loadd(6, x + 2 * TILE_BYTES, 64);
+        _tile_loadd(7, x + 3 * TILE_BYTES, 64);
+        for (size_t t = 0; t < n_tiles; t++, step++) {
+            if (step > 0)
+                widen_for_step(m, row, &p, step - 1, s);
+            multiply_step(&p, s, g->fix, step, n_steps);
+        }
+    }
+    widen_for_step(m, row, &p, n_steps - 1, s);
+    for (size_t quarter = 0; quarter < 4; quarter++)
+        scale_quarter(s, n_tiles, g->fix, n_steps - 1, quarter);
+}
+
+void coarse_bounds_amx(const struct coarse_mat *m, size_t row0, size_t row1,
+                       const struct coarse_group *g, float *const *up)
+{
+    struct workspace s;
+    configure();
+    for (size_t r = row0; r < row1; r += ROWS) {
+        const size_t n = row1 - r < ROWS ? row1 - r : ROWS;
+        if (n == ROWS)
+            multiply_panel(m, r, ROWS, g, &s);
+        else
+            multiply_panel(m, r, n, g, &s);
+        for (size_t t = 0; t < n; t += SIDE)
+            finish_rows(m, r + t, n - t < SIDE ? n - t : SIDE, g, s.product + t, up, r + t - row0);
+    }
+    _tile_release();
+}

@@ -1,0 +1,79 @@
+/*
+ * coarse_bounds for AVX-512 VNNI: upper bounds of logits from the coarse plane, the copy of the
+ * output head with four bits per weight (struct coarse_mat), for a group of up to 16 hidden states.
+ *
+ * Lanes are hidden states. Four codes of a row are broadcast and multiplied with four columns of
+ * all hidden states. Four rows at a time share the loads of the hidden states.
+ */
+#include "engine/cpu/x86/coarse_group_avx512.h"
+#include "engine/cpu/x86/kernels_x86.h"
+
+#define ROWS 4
+
+/* Integer sums of one block of ROWS rows. A row of codes has the low nibbles first, then the high
+ * nibbles. */
+BN_FORCE_INLINE void multiply_block(uint8_t codes[ROWS][COARSE_COLS], const int8_t *x,
+                                    __m512i high[ROWS], __m512i low[ROWS])
+{
+    const size_t plane = COARSE_COLS * COARSE_GROUP;
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; r++)
+        high[r] = low[r] = _mm512_setzero_si512();
+    for (size_t j = 0; j < COARSE_COLS; j += 4, x += 4 * COARSE_GROUP) {
+        const __m512i hi = _mm512_load_si512(x), lo = _mm512_load_si512(x + plane);
+#pragma GCC unroll 4
+        for (int r = 0; r < ROWS; r++) {
+            const __m512i c = _mm512_broadcastd_epi32(_mm_loadu_si32((const void *)(codes[r] + j)));
+            high[r] = _mm512_dpbusd_epi32(high[r], c, hi);
+            low[r] = _mm512_dpbusd_epi32(low[r], c, lo);
+        }
+    }
+}
+
+/* Products of the first ROWS of n_rows rows from `row` on. Rows past n_rows repeat the last one. */
+BN_FORCE_INLINE void multiply_rows(const struct coarse_mat *m, size_t row, size_t n_rows,
+                                   const struct coarse_group *g, __m512 product[ROWS])
+{
+    const __m512i nibble = _mm512_set1_epi8(15);
+    const size_t row_bytes = m->n_blocks * LINE_BYTES;
+    _Alignas(64) uint8_t codes[ROWS][COARSE_COLS];
+    _Alignas(64) float steps[ROWS][GROUP_BLOCKS];
+#pragma GCC unroll 4
+    for (int r = 0; r < ROWS; r++)
+        product[r] = _mm512_setzero_ps();
+    for (size_t b = 0; b < m->n_blocks; b++) {
+        __m512i high[ROWS], low[ROWS];
+#pragma GCC unroll 4
+        for (size_t r = 0; r < ROWS; r++) {
+            const size_t at = row + (r < n_rows ? r : n_rows - 1);
+            const uint8_t *line = m->lines + at * row_bytes + b * LINE_BYTES;
+            const __m512i v = _mm512_load_si512(line);
+            _mm512_store_si512(codes[r], _mm512_and_si512(v, nibble));
+            _mm512_store_si512(codes[r] + 64, _mm512_and_si512(_mm512_srli_epi16(v, 4), nibble));
+            _mm_prefetch((const char *)((uintptr_t)line + 4 * row_bytes), _MM_HINT_T0);
+            if (b % GROUP_BLOCKS == 0)
+                widen_steps(m->steps + at * m->step_stride, b, m->n_blocks, steps[r]);
+        }
+        multiply_block(codes, g->x + b * 2 * COARSE_COLS * COARSE_GROUP, high, low);
+        const __m512i fix = _mm512_load_si512(g->fix + b * COARSE_GROUP);
+#pragma GCC unroll 4
+        for (int r = 0; r < ROWS; r++)
+            product[r] = add_block(product[r], high[r], low[r], fix, steps[r][b % GROUP_BLOCKS]);
+    }
+}
+
+void coarse_bounds_avx512(const struct coarse_mat *m, size_t row0, size_t row1,
+                          const struct coarse_group *g, float *const *up)
+{
+    for (size_t r = row0; r < row1; r += SIDE) {
+        const size_t n = row1 - r < SIDE ? row1 - r : SIDE;
+        __m512 product[SIDE];
+        for (size_t i = 0; i < SIDE; i += ROWS)
+            if (i < n)
+                multiply_rows(m, r + i, n - i, g, product + i);
+            else
+                for (size_t j = i; j < i + ROWS; j++)
+                    product[j] = _mm512_setzero_ps();
+        finish_rows(m, r, n, g, product, up, r - row0);
+    }
+}

@@ -1,0 +1,101 @@
+/*
+ * Functions that coarse_bounds for AVX-512 and for AMX share: from the integer products of rows and
+ * hidden states to the upper bounds of the logits. Lanes are hidden states.
+ */
+#ifndef ENGINE_CPU_X86_COARSE_GROUP_AVX512_H
+#define ENGINE_CPU_X86_COARSE_GROUP_AVX512_H
+
+#include "engine/cpu/kernels.h"
+#include "engine/cpu/x86/transpose_avx512.h"
+
+#define GROUP_BLOCKS 32 /* blocks whose steps are widened together: a register of BF16 */
+
+/* Steps begin .. begin + GROUP_BLOCKS - 1 of a row to F32, zeros past n_blocks. */
+BN_FORCE_INLINE void widen_steps(const uint16_t *steps, size_t begin, size_t n_blocks,
+                                 float out[GROUP_BLOCKS])
+{
+    const size_t n = n_blocks - begin;
+    const __mmask32 valid = n < GROUP_BLOCKS ? (__mmask32)((1u << n) - 1) : (__mmask32)~0u;
+    const __m512i halves = _mm512_maskz_loadu_epi16(valid, steps + begin);
+    const __m512i lo = _mm512_cvtepu16_epi32(_mm512_castsi512_si256(halves));
+    const __m512i hi = _mm512_cvtepu16_epi32(_mm512_extracti64x4_epi64(halves, 1));
+    _mm512_store_si512(out, _mm512_slli_epi32(lo, 16));
+    _mm512_store_si512(out + 16, _mm512_slli_epi32(hi, 16));
+}
+
+/* fma((float) sum, step, product), where sum combines the high and the low plane */
+BN_FORCE_INLINE __m512 add_block(__m512 product, __m512i high, __m512i low, __m512i fix, float step)
+{
+    const __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(high, 8), _mm512_add_epi32(low, fix));
+    return _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(step), product);
+}
+
+/* In place: max(step^2, COARSE_LEAST). */
+BN_FORCE_INLINE void square_steps(float steps[GROUP_BLOCKS])
+{
+    const __m512 least = _mm512_set1_ps(COARSE_LEAST);
+#pragma GCC unroll 2
+    for (size_t i = 0; i < GROUP_BLOCKS; i += 16) {
+        const __m512 step = _mm512_load_ps(steps + i);
+        _mm512_store_ps(steps + i, _mm512_max_ps(_mm512_mul_ps(step, step), least));
+    }
+}
+
+/* Sums of step^2 spread^2 over the blocks of ERROR_ROWS rows; rows past n_rows repeat the first
+ * one. Four independent chains of fma hide its latency. */
+#define ERROR_ROWS 4
+BN_FORCE_INLINE void sum_squares(const struct coarse_mat *m, size_t row, size_t n_rows,
+                                 const struct coarse_group *g, __m512 squares[ERROR_ROWS])
+{
+    _Alignas(64) float steps[ERROR_ROWS][GROUP_BLOCKS];
+#pragma GCC unroll 4
+    for (size_t r = 0; r < ERROR_ROWS; r++)
+        squares[r] = _mm512_setzero_ps();
+    for (size_t b0 = 0; b0 < m->n_blocks; b0 += GROUP_BLOCKS) {
+#pragma GCC unroll 4
+        for (size_t r = 0; r < ERROR_ROWS; r++)
+            widen_steps(m->steps + (row + (r < n_rows ? r : 0)) * m->step_stride, b0, m->n_blocks,
+                        steps[r]);
+#pragma GCC unroll 4
+        for (size_t r = 0; r < ERROR_ROWS; r++)
+            square_steps(steps[r]);
+        for (size_t b = b0; b < m->n_blocks && b < b0 + GROUP_BLOCKS; b++) {
+            const __m512 spread2 = _mm512_load_ps(g->spread2 + b * COARSE_GROUP);
+#pragma GCC unroll 4
+            for (size_t r = 0; r < ERROR_ROWS; r++)
+                squares[r] = _mm512_fmadd_ps(_mm512_set1_ps(steps[r][b - b0]), spread2, squares[r]);
+        }
+    }
+}
+
+/* Turn the products v of SIDE rows into bounds, and store those of the first n_rows rows at
+ * up[hidden state][at ...]. */
+BN_FORCE_INLINE void finish_rows(const struct coarse_mat *m, size_t row, size_t n_rows,
+                                 const struct coarse_group *g, __m512 v[SIDE], float *const *up,
+                                 size_t at)
+{
+    const __mmask16 valid = n_rows < SIDE ? (__mmask16)((1u << n_rows) - 1) : (__mmask16)~0u;
+#pragma GCC unroll 4
+    for (size_t r0 = 0; r0 < SIDE; r0 += ERROR_ROWS) {
+        __m512 squares[ERROR_ROWS];
+        if (r0 >= n_rows)
+            break;
+        sum_squares(m, row + r0, n_rows - r0, g, squares);
+#pragma GCC unroll 4
+        for (size_t r = 0; r < ERROR_ROWS; r++) {
+            const __m512 error = _mm512_sqrt_ps(_mm512_add_ps(squares[r], _mm512_set1_ps(1e-36f)));
+            v[r0 + r] = _mm512_add_ps(_mm512_mul_ps(_mm512_load_ps(g->unit), v[r0 + r]), error);
+        }
+    }
+    __m512i bits[SIDE];
+#pragma GCC unroll 16
+    for (size_t r = 0; r < SIDE; r++)
+        bits[r] = _mm512_castps_si512(v[r]);
+    transpose(bits);
+#pragma GCC unroll 16
+    for (size_t i = 0; i < SIDE; i++)
+        if (i < g->n)
+            _mm512_mask_storeu_epi32(up[i] + at, valid, bits[i]);
+}
+
+#endif

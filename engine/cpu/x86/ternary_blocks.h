@@ -1,0 +1,69 @@
+/*
+ * The loops around the register tiles of ternary_matmul, for AVX-VNNI and AVX-512. They cut the
+ * rows and tokens of a call into register tiles of n_rows (or 1) rows and at most BLOCK_TOKENS
+ * tokens. Both numbers are constants for the compiler.
+ */
+#ifndef ENGINE_CPU_X86_TERNARY_BLOCKS_H
+#define ENGINE_CPU_X86_TERNARY_BLOCKS_H
+
+#include "engine/base/force_inline.h"
+#include "engine/cpu/kernels.h"
+
+#define BLOCK_TOKENS 6 /* most tokens of a register tile */
+
+/* One register tile: n_rows rows from `row` on times the first n_tokens tokens of `batch`, whose
+ * acc points to the sum of the first row and token. */
+typedef void (*matmul_block_fn)(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
+                                const struct ternary_batch *batch);
+
+BN_FORCE_INLINE void matmul_tokens(matmul_block_fn block, const uint8_t *row, size_t n_lines,
+                                   int n_rows, size_t n_tokens, const struct ternary_batch *batch)
+{
+    switch (n_tokens) {
+    case 1:
+        block(row, n_lines, n_rows, 1, batch);
+        break;
+    case 2:
+        block(row, n_lines, n_rows, 2, batch);
+        break;
+    case 3:
+        block(row, n_lines, n_rows, 3, batch);
+        break;
+    case 4:
+        block(row, n_lines, n_rows, 4, batch);
+        break;
+    case 5:
+        block(row, n_lines, n_rows, 5, batch);
+        break;
+    default:
+        block(row, n_lines, n_rows, BLOCK_TOKENS, batch);
+        break;
+    }
+}
+
+/* Contract of ternary_matmul. The numbers of tokens are as equal as possible: 16 tokens are
+ * 6 + 5 + 5, not 6 + 6 + 4. */
+BN_FORCE_INLINE void matmul_blocks(matmul_block_fn block, int n_rows, const struct ternary_mat *w,
+                                   size_t row0, size_t row1, const struct ternary_batch *batch)
+{
+    const size_t row_bytes = w->n_lines * LINE_BYTES;
+    const size_t n_blocks = (batch->n_tokens + BLOCK_TOKENS - 1) / BLOCK_TOKENS;
+    for (size_t r = row0; r < row1; r += row1 - r >= (size_t)n_rows ? (size_t)n_rows : 1)
+        for (size_t i = 0; i < n_blocks; i++) {
+            const size_t t0 = batch->n_tokens * i / n_blocks;
+            const size_t n_tokens = batch->n_tokens * (i + 1) / n_blocks - t0;
+            const struct ternary_batch part = {
+                .q = batch->q + t0 * w->n_lines * LINE_COLS,
+                .q_sums = batch->q_sums + t0,
+                .acc = batch->acc + t0 * batch->acc_stride + (r - row0),
+                .acc_stride = batch->acc_stride,
+            };
+            const uint8_t *row = w->lines + r * row_bytes;
+            if (row1 - r >= (size_t)n_rows)
+                matmul_tokens(block, row, w->n_lines, n_rows, n_tokens, &part);
+            else
+                matmul_tokens(block, row, w->n_lines, 1, n_tokens, &part);
+        }
+}
+
+#endif

@@ -1,0 +1,179 @@
+/*
+ * Checks whether a GPU can be used (each reason against it has its own message), opens it, and
+ * launches kernels.
+ */
+#include "engine/cuda/cuda_device.h"
+
+#include "engine/cuda/cuda_fatbin.h"
+
+#include <stdio.h>
+
+/* The kernels need compute capability 8.0: int8 mma and asynchronous copies. */
+#define MIN_MAJOR 8
+#define DEPENDENT_LAUNCH_MAJOR 9 /* first with dependent launch */
+
+static bool check_version(struct cuda_driver *d, struct bn_error *err)
+{
+    int version = 0;
+    if (!cuda_ok(d, d->cuDriverGetVersion(&version), "reading the driver version", err))
+        return false;
+    /* Machine code runs on every driver with the same or a later major version of CUDA. */
+    if (version / 1000 < CUDA_VERSION / 1000)
+        return bn_fail(
+            err, BN_EDEVICE,
+            "the NVIDIA driver is too old: it supports CUDA %d.%d, this build needs %d.0",
+            version / 1000, version % 1000 / 10, CUDA_VERSION / 1000);
+    return true;
+}
+
+/* Selects a device by the driver's number. Allocates nothing on it. */
+static bool find_device(struct cuda_device *dev, size_t index, struct bn_error *err)
+{
+    struct cuda_driver *d = &dev->driver;
+    int n_devices = 0, major = 0, minor = 0;
+    const CUresult result = d->cuInit(0);
+    if (result == CUDA_SUCCESS &&
+        !cuda_ok(d, d->cuDeviceGetCount(&n_devices), "counting the GPUs", err))
+        return false;
+    if (result == CUDA_ERROR_NO_DEVICE || (result == CUDA_SUCCESS && n_devices == 0))
+        return bn_fail(err, BN_EDEVICE,
+                       "the NVIDIA driver shows no GPU (is CUDA_VISIBLE_DEVICES empty?)");
+    if (!cuda_ok(d, result, "the NVIDIA driver does not start", err) || !check_version(d, err))
+        return false;
+    if (index >= (size_t)n_devices)
+        return bn_fail(err, BN_EDEVICE, "there is no GPU %zu: the driver shows %d", index,
+                       n_devices);
+    if (!cuda_ok(d, d->cuDeviceGet(&dev->id, (int)index), "opening the GPU", err) ||
+        !cuda_ok(d, d->cuDeviceGetName(dev->name, sizeof dev->name, dev->id),
+                 "reading the GPU's name", err) ||
+        !cuda_ok(
+            d,
+            d->cuDeviceGetAttribute(&major, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, dev->id),
+            "reading the compute capability", err) ||
+        !cuda_ok(
+            d,
+            d->cuDeviceGetAttribute(&minor, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, dev->id),
+            "reading the compute capability", err) ||
+        !cuda_ok(d,
+                 d->cuDeviceGetAttribute(&dev->n_processors,
+                                         CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT, dev->id),
+                 "reading the number of multiprocessors", err))
+        return false;
+    dev->dependent_launch = major >= DEPENDENT_LAUNCH_MAJOR;
+    if (major < MIN_MAJOR)
+        return bn_fail(err, BN_EDEVICE, "%s has compute capability %d.%d, at least %d.0 is needed",
+                       dev->name, major, minor, MIN_MAJOR);
+    return true;
+}
+
+static bool load_kernels(struct cuda_device *dev, struct bn_error *err)
+{
+#define KERNEL_NAME(name, args, n_threads) #name,
+    static const char *const names[] = {CUDA_KERNELS(KERNEL_NAME)};
+    struct cuda_driver *d = &dev->driver;
+    if (!cuda_ok(d, d->cuModuleLoadData(&dev->module, cuda_fatbin), "loading the kernels", err))
+        return false;
+    for (size_t i = 0; i < KERNEL_N; i++)
+        if (!cuda_ok(d, d->cuModuleGetFunction(&dev->functions[i], dev->module, names[i]), names[i],
+                     err))
+            return false;
+    return true;
+}
+
+bool cuda_device_open(struct cuda_device *dev, size_t index, struct bn_error *err)
+{
+    struct cuda_driver *d = &dev->driver;
+    return cuda_driver_open(d, err) && find_device(dev, index, err) &&
+           cuda_ok(d, d->cuDevicePrimaryCtxRetain(&dev->context, dev->id), "using the GPU", err) &&
+           cuda_enter(dev, err) && load_kernels(dev, err) &&
+           cuda_ok(d, d->cuStreamCreate(&dev->stream, CU_STREAM_DEFAULT), "creating a stream", err);
+}
+
+/* Errors of closing are ignored. */
+void cuda_device_close(struct cuda_device *dev)
+{
+    struct cuda_driver *d = &dev->driver;
+    if (!d->library)
+        return;
+    if (dev->stream)
+        (void)d->cuStreamDestroy(dev->stream);
+    if (dev->module)
+        (void)d->cuModuleUnload(dev->module);
+    if (dev->context) {
+        (void)d->cuCtxSetCurrent(NULL);
+        (void)d->cuDevicePrimaryCtxRelease(dev->id);
+    }
+    cuda_driver_close(d);
+}
+
+/* After an illegal address or a device that fell off the bus, the driver returns the same error to
+ * every call of this process. Its documentation requires a new process, so the device is not
+ * reopened. */
+static bool fail_lost(const char *text, struct bn_error *err)
+{
+    return bn_fail(err, BN_ELOST, "%s; restart this program to use it again", text);
+}
+
+bool cuda_check_lost(struct cuda_device *dev, struct bn_error *err)
+{
+    if (err->code != BN_EDEVICE)
+        return false;
+    dev->lost = dev->driver.cuStreamSynchronize(dev->stream);
+    const struct bn_error first = *err;
+    return dev->lost == CUDA_SUCCESS ? false : fail_lost(first.text, err);
+}
+
+bool cuda_enter(struct cuda_device *dev, struct bn_error *err)
+{
+    char text[200];
+    if (dev->lost != CUDA_SUCCESS) {
+        (void)snprintf(text, sizeof text, "the GPU has failed (%s)",
+                       cuda_driver_text(&dev->driver, dev->lost));
+        return fail_lost(text, err);
+    }
+    return cuda_ok(&dev->driver, dev->driver.cuCtxSetCurrent(dev->context), "using the GPU", err);
+}
+
+void cuda_record_error(struct cuda_device *dev, CUresult result, const char *what)
+{
+    if (result != CUDA_SUCCESS && dev->failed == CUDA_SUCCESS) {
+        dev->failed = result;
+        dev->failed_name = what;
+    }
+}
+
+void cuda_launch(struct cuda_device *dev, enum cuda_kernel k, struct cuda_grid grid, void *args)
+{
+#define KERNEL_TRAIT(name, args, n_threads) {#name, n_threads},
+    static const struct {
+        const char *name;
+        unsigned n_threads;
+    } traits[] = {CUDA_KERNELS(KERNEL_TRAIT)};
+    void *params[] = {args};
+    CUlaunchAttribute ahead = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
+                               .value = {.programmaticStreamSerializationAllowed = 1}};
+    const CUlaunchConfig config = {.gridDimX = (unsigned)grid.x,
+                                   .gridDimY = (unsigned)grid.y,
+                                   .gridDimZ = (unsigned)grid.z,
+                                   .blockDimX = grid.n_threads ? (unsigned)grid.n_threads
+                                                               : traits[k].n_threads,
+                                   .blockDimY = 1,
+                                   .blockDimZ = 1,
+                                   .hStream = dev->stream,
+                                   .attrs = &ahead,
+                                   .numAttrs = dev->dependent_launch ? 1 : 0};
+    if (dev->failed != CUDA_SUCCESS)
+        return;
+    cuda_record_error(dev, dev->driver.cuLaunchKernelEx(&config, dev->functions[k], params, NULL),
+                      traits[k].name);
+}
+
+bool cuda_finish(struct cuda_device *dev, struct bn_error *err)
+{
+    cuda_record_error(dev, dev->driver.cuStreamSynchronize(dev->stream), "computing");
+    const CUresult failed = dev->failed;
+    dev->failed = CUDA_SUCCESS;
+    return failed == CUDA_SUCCESS ||
+           bn_fail(err, BN_EDEVICE, "the GPU failed (%s): %s", dev->failed_name,
+                   cuda_driver_text(&dev->driver, failed));
+}

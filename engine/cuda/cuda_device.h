@@ -1,0 +1,68 @@
+/*
+ * One GPU: opening it, launching kernels on its stream, and reporting errors. Private to
+ * engine/cuda.
+ *
+ * Driver calls can fail late: a launch that crashes is reported by a later call. cuda_launch and
+ * cuda_record_error therefore only record the first error, and cuda_finish returns it.
+ */
+#ifndef ENGINE_CUDA_CUDA_DEVICE_H
+#define ENGINE_CUDA_CUDA_DEVICE_H
+
+#include "engine/cuda/cuda_driver.h"
+#include "engine/cuda/kernels/cuda_args.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#define DEVICE_ALIGN 256 /* bytes; alignment of every buffer inside a larger allocation */
+
+#define KERNEL_ID(name, args, n_threads) KERNEL_##name,
+enum cuda_kernel { CUDA_KERNELS(KERNEL_ID) KERNEL_N };
+
+/* A GPU; cuda_enter makes it current on the calling thread. */
+struct cuda_device {
+    struct cuda_driver driver;
+    CUdevice id;
+    CUcontext context; /* the primary context, retained once */
+    CUmodule module;
+    CUfunction functions[KERNEL_N];
+    CUstream stream;
+    char name[96];
+    int n_processors;
+    bool dependent_launch; /* a kernel may start before the previous one has ended */
+    CUresult failed;       /* first error of a pass, and the call that failed */
+    const char *failed_name;
+    CUresult lost; /* permanent error of a lost device, or CUDA_SUCCESS */
+};
+
+bool cuda_device_open(struct cuda_device *d, size_t index, struct bn_error *err);
+void cuda_device_close(struct cuda_device *d);
+/* Must precede all other calls of an operation. BN_ELOST: the device was lost earlier. BN_EDEVICE:
+ * the driver failed. */
+bool cuda_enter(struct cuda_device *d, struct bn_error *err);
+/* Call after a failure: changes BN_EDEVICE to BN_ELOST if the device no longer works. Returns
+ * false. */
+bool cuda_check_lost(struct cuda_device *d, struct bn_error *err);
+/* Grid dimensions in thread blocks. n_threads 0: the default threads per block of the kernel. */
+struct cuda_grid {
+    size_t x, y, z, n_threads;
+};
+
+/* Blocks of `unit` items that n items need. */
+static inline size_t grid_blocks(size_t n, size_t unit)
+{
+    return (n + unit - 1) / unit;
+}
+
+/* Enqueues a kernel, unless an earlier call of the pass has failed. */
+void cuda_launch(struct cuda_device *d, enum cuda_kernel k, struct cuda_grid grid, void *args);
+/* Records the result of a call named `what` if it is the first failure. */
+void cuda_record_error(struct cuda_device *d, CUresult result, const char *what);
+/* Waits for the stream and returns the first error since the last call. */
+bool cuda_finish(struct cuda_device *d, struct bn_error *err);
+
+/* cuda_selftest.c: compares a small layer with plain C. BN_EDEVICE: wrong results or a failed call;
+ * BN_ENOMEM. */
+bool cuda_selftest(struct cuda_device *d, struct bn_error *err);
+
+#endif

@@ -1,0 +1,116 @@
+/*
+ * One eval: checks the items, writes the table of the pass, runs it, and changes sequences and rows
+ * only after success.
+ */
+#include "engine/base/size.h"
+#include "engine/cuda/cuda_state.h"
+#include "engine/model/rope.h"
+
+/* Bytes that a pass reads: weights once, tables as often as they are used, visible keys and
+ * values. */
+static uint64_t pass_bytes(const struct backend *b)
+{
+    const struct pass *pass = &b->pass;
+    const size_t n_vocab = b->model->hp.n_vocab, row_bytes = b->shape.head_row_bytes;
+    uint64_t n =
+        b->line_bytes + pass->n_tokens * b->shape.row_bytes + pass->n_single_rows * row_bytes;
+    for (size_t i = 0; i < pass->n_requests; i += HEAD_GROUP) {
+        const size_t n_rows = size_min(HEAD_GROUP, pass->n_requests - i);
+        const size_t n_reads = grid_blocks(n_rows, HEAD_ROWS);
+        n +=
+            n_reads * (cuda_head_screened(b, i, n_rows) ? cuda_head_bytes(b) : n_vocab * row_bytes);
+    }
+    for (size_t i = 0; i < pass->n_items; i++) {
+        const struct eval_item *item = &pass->items[i];
+        if (item->n_ids > 0)
+            n += (uint64_t)b->shape.block_bytes *
+                 ((item->seq->length + item->n_ids - 1) / KV_BLOCK + 1);
+    }
+    return n;
+}
+
+static struct cuda_request device_request(const struct head_request *head, size_t token,
+                                          size_t position)
+{
+    struct cuda_request w = {.token = (uint32_t)token};
+    if (head->kind == HEAD_TOP) {
+        w.k = (uint32_t)size_min(head->k, UINT32_MAX);
+        w.gap = head->gap;
+    } else if (head->kind == HEAD_GUMBEL) {
+        w.seed = head->seed;
+        w.position = position;
+        w.beta = 1.0 / (double)head->temp;
+    }
+    return w;
+}
+
+/* Writes the item's tokens and requests to the table, from indices token0 and request0 on. */
+static void write_item(struct backend *b, const struct eval_item *item, size_t token0,
+                       size_t request0)
+{
+    const struct pass_layout *l = &b->pass.layout;
+    const size_t n_pairs = b->model->hp.n_rot / 2, first = item->n_ids - item->n_rows;
+    uint8_t *table = b->host.table;
+    struct cuda_request *requests = (void *)(table + l->requests);
+    struct cuda_token *tokens = (void *)(table + l->tokens);
+    float *c = (void *)(table + l->rope_c), *s = (void *)(table + l->rope_s);
+    for (size_t i = 0; i < item->n_ids; i++) {
+        const size_t t = token0 + i, pos = item->seq->length + i;
+        tokens[t] = (struct cuda_token){.kv = (uint16_t *)(uintptr_t)item->seq->memory,
+                                        .slots = (float *)(uintptr_t)item->seq->slots,
+                                        .pos = (int32_t)pos,
+                                        .id = item->ids[i]};
+        rope_angles(b->rope_freq, n_pairs, pos, c + t * n_pairs, s + t * n_pairs);
+    }
+    for (size_t i = 0; item->head.kind != HEAD_NONE && i < item->n_rows; i++) {
+        const size_t position = item->seq->length + first + i + 1;
+        b->host.requests[request0 + i] =
+            (struct row_request){.head = &item->head, .row = &item->rows[i], .position = position};
+        requests[request0 + i] = device_request(&item->head, token0 + first + i, position);
+    }
+}
+
+static bool begin_pass(struct backend *b, struct eval_item *items, size_t n_items,
+                       const atomic_bool *cancel, struct bn_error *err)
+{
+    struct pass *pass = &b->pass;
+    *pass = (struct pass){.items = items, .n_items = n_items, .split = true, .cancel = cancel};
+    for (size_t i = 0; i < n_items; i++) {
+        if (items[i].n_ids > b->n_ubatch - pass->n_tokens)
+            return bn_fail(err, BN_EARG, "more tokens than the micro-batch of %zu", b->n_ubatch);
+        if (items[i].n_ids > items[i].seq->n_ctx - items[i].seq->length)
+            return bn_fail(err, BN_ECONTEXT, "%zu more tokens do not fit in a context of %zu",
+                           items[i].n_ids, items[i].seq->n_ctx);
+        pass->split &= items[i].n_ids <= 1;
+        pass->n_tokens += items[i].n_ids;
+        pass->n_requests += items[i].head.kind == HEAD_NONE ? 0 : items[i].n_rows;
+    }
+    pass->layout = cuda_pass_layout(b->model, pass->n_tokens, pass->n_requests);
+    size_t token0 = 0, request0 = 0;
+    for (size_t i = 0; i < n_items; i++) {
+        write_item(b, &items[i], token0, request0);
+        token0 += items[i].n_ids;
+        request0 += items[i].head.kind == HEAD_NONE ? 0 : items[i].n_rows;
+    }
+    return true;
+}
+
+bool cuda_eval(struct backend *b, struct eval_item *items, size_t n_items,
+               const struct backend_control *control, uint64_t *n_bytes, struct bn_error *err)
+{
+    struct pass *pass = &b->pass;
+    if (!cuda_enter(&b->device, err) ||
+        !begin_pass(b, items, n_items, control ? control->cancel : NULL, err))
+        return false;
+    *n_bytes = 0;
+    if (pass->n_tokens == 0)
+        return true;
+    if (!cuda_forward(b, err))
+        return cuda_check_lost(&b->device, err);
+    *n_bytes = pass_bytes(b);
+    for (size_t i = 0; i < n_items; i++)
+        items[i].seq->length += items[i].n_ids;
+    for (size_t i = 0; i < pass->n_requests; i++)
+        b->host.requests[i].row->n = b->host.requests[i].n_found;
+    return true;
+}

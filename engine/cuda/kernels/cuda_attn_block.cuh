@@ -1,0 +1,155 @@
+/*
+ * One position block of attention, with its own maximum (docs/kernels.md). A token has 64 threads:
+ * one per position while scores are computed, one per element of the head afterwards. Each load of
+ * a key or value serves ATTN_HEADS query heads.
+ */
+#ifndef CUDA_ATTN_BLOCK_CUH
+#define CUDA_ATTN_BLOCK_CUH
+
+#include "engine/cuda/kernels/cuda_math.cuh"
+
+/* Number of positions in a position block that a token sees. */
+DEV uint32_t seen_of(uint32_t pos, uint32_t block)
+{
+    if (block > pos / KV_BLOCK)
+        return 0;
+    return block < pos / KV_BLOCK ? KV_BLOCK : pos % KV_BLOCK + 1;
+}
+
+/* What one thread works on. */
+struct attn_thread {
+    const float *q;     /* query of the first head */
+    const uint16_t *kv; /* cache of the layer and KV head, position block 0 */
+    uint32_t slot, j;   /* token in the tile; position in the block, later element of the head */
+    uint32_t head, n_heads; /* first query head; number of query heads, at most ATTN_HEADS */
+    uint32_t pos;
+    bool idle; /* the tile has no token for this thread */
+};
+
+DEV struct attn_thread attn_thread_init(const struct attn_args *a)
+{
+    const uint32_t n_chunks = (a->group + ATTN_HEADS - 1) / ATTN_HEADS;
+    const uint32_t kv_head = block_y() / n_chunks, first = block_y() % n_chunks * ATTN_HEADS;
+    const uint32_t slot = thread_x() / KV_BLOCK;
+    const uint32_t token = block_z() * (n_threads_x() / KV_BLOCK) + slot;
+    struct attn_thread p;
+    p.idle = token >= a->n_tokens;
+    p.slot = slot;
+    p.j = thread_x() % KV_BLOCK;
+    p.head = kv_head * a->group + first;
+    p.n_heads = a->group - first < ATTN_HEADS ? a->group - first : ATTN_HEADS;
+    p.pos = p.idle ? 0 : (uint32_t)a->tokens[token].pos;
+    p.q = p.idle ? a->qkv
+                 : a->qkv + (uint64_t)token * a->qkv_stride + (uint64_t)p.head * a->kv.head_dim;
+    p.kv = p.idle ? a->tokens[0].kv
+                  : a->tokens[token].kv + a->layer * a->kv.layer_elems + kv_head * a->kv.head_elems;
+    return p;
+}
+
+/* z[h] = q(h) . k, one fma chain over the head. */
+DEV void score_position(const struct attn_args *a, const struct attn_thread *p,
+                        const uint16_t *keys, float *z)
+{
+    const uint32_t head_dim = a->kv.head_dim;
+    const float *q[ATTN_HEADS];
+#pragma unroll
+    for (uint32_t h = 0; h < ATTN_HEADS; h++) {
+        q[h] = p->q + (h < p->n_heads ? h : 0) * head_dim;
+        z[h] = 0.0f;
+    }
+#pragma unroll 4
+    for (uint32_t i = 0; i < head_dim; i++) {
+        const float k = f32_of_f16(keys[i * KV_BLOCK + p->j]);
+#pragma unroll
+        for (uint32_t h = 0; h < ATTN_HEADS; h++)
+            z[h] = fmaf(q[h][i], k, z[h]);
+    }
+}
+
+/* Softmax of a position block for each token of a tile. */
+struct attn_shared {
+    float p[ATTN_TOKENS][KV_BLOCK][ATTN_HEADS];  /* scores, then probabilities */
+    float warp_best[ATTN_TOKENS][ATTN_HEADS][2]; /* maximum of each of the two warps */
+    float first[ATTN_TOKENS][ATTN_HEADS];        /* score of position 0 */
+    float l[ATTN_TOKENS][ATTN_HEADS];
+};
+
+/* Turns scores z into probabilities s->p and their sum s->l; m[h] is the maximum. All threads of
+ * the block must call it. */
+DEV void softmax_block(struct attn_shared *s, const struct attn_thread *p, uint32_t n_seen,
+                       const float *z, float *m)
+{
+    const uint32_t slot = p->slot, j = p->j;
+    const bool seen = j < n_seen;
+#pragma unroll
+    for (uint32_t h = 0; h < ATTN_HEADS; h++) {
+        const float top = warp_max(seen && z[h] == z[h] ? z[h] : -INFINITY);
+        if (j % 32 == 0)
+            s->warp_best[slot][h][j / 32] = top;
+        if (j == 0)
+            s->first[slot][h] = z[h];
+    }
+    block_sync();
+#pragma unroll
+    for (uint32_t h = 0; h < ATTN_HEADS; h++) {
+        const float a = s->warp_best[slot][h][0], b = s->warp_best[slot][h][1],
+                    first = s->first[slot][h];
+        /* NaN is ignored unless it is the first score; + 0 turns -0 into +0. */
+        m[h] = (first == first ? (b > a ? b : a) : first) + 0.0f;
+        s->p[slot][j][h] = seen ? exp0(z[h] - m[h]) : 0.0f;
+    }
+    block_sync();
+    if (j < 32) {
+#pragma unroll
+        for (uint32_t h = 0; h < ATTN_HEADS; h++) {
+            const float l = warp_tree(s->p[slot][j][h] + s->p[slot][j + 32][h]);
+            if (j == 0)
+                s->l[slot][h] = l;
+        }
+    }
+    block_sync();
+}
+
+/* o[h] = element i of sum p v, one fma chain over the visible positions. */
+DEV void weigh_values(const struct attn_args *a, const struct attn_shared *s,
+                      const struct attn_thread *p, const uint16_t *values, uint32_t n_seen,
+                      float *o)
+{
+#pragma unroll
+    for (uint32_t h = 0; h < ATTN_HEADS; h++)
+        o[h] = 0.0f;
+#pragma unroll 4
+    for (uint32_t j = 0; j < n_seen; j++) {
+        const float v = f32_of_f16(values[j * a->kv.v_stride]);
+#pragma unroll
+        for (uint32_t h = 0; h < ATTN_HEADS; h++)
+            o[h] = fmaf(s->p[p->slot][j][h], v, o[h]);
+    }
+}
+
+/* Running maximum and sum of one query head. */
+struct attn_run {
+    float m, l;
+};
+
+/* Factors for the old results and for the new block. The first block is copied unchanged. */
+struct attn_factors {
+    float old_factor, new_factor;
+};
+DEV struct attn_factors merge_block(struct attn_run *run, float m, float l, bool is_first)
+{
+    struct attn_factors f = {0.0f, 1.0f};
+    if (is_first) {
+        run->m = m;
+        run->l = l;
+        return f;
+    }
+    const float top = m > run->m ? m : run->m;
+    f.old_factor = exp0(run->m - top);
+    f.new_factor = exp0(m - top);
+    run->l = fmaf(l, f.new_factor, run->l * f.old_factor);
+    run->m = top;
+    return f;
+}
+
+#endif

@@ -1,0 +1,142 @@
+/*
+ * Upper bounds of all logits, from the coarse plane and a query. The order of operations is the
+ * same as on the CPU: docs/kernels.md, "The head, screened".
+ */
+#ifndef CUDA_BOUNDS_CUH
+#define CUDA_BOUNDS_CUH
+
+#include "engine/cuda/kernels/cuda_head.cuh"
+
+/* Adds one line to four of the 16 partial sums of two rows: 16 bytes of codes, and x of the same
+ * columns. */
+DEV void bound_line(const struct words *codes, const int8_t *x, const int32_t *fix, const float *g,
+                    float (*sums)[4])
+{
+    const struct words high0 = load_words(x), high1 = load_words(x + 64);
+    const struct words low0 = load_words(x + COARSE_COLS), low1 = load_words(x + COARSE_COLS + 64);
+    const struct words add = load_words(fix);
+#pragma unroll
+    for (uint32_t r = 0; r < 2; r++)
+#pragma unroll
+        for (uint32_t i = 0; i < 4; i++) {
+            const uint32_t c0 = codes[r].at[i] & 0x0f0f0f0fu,
+                           c1 = codes[r].at[i] >> 4 & 0x0f0f0f0fu;
+            const int32_t high = dot4(c0, high0.at[i], dot4(c1, high1.at[i], 0));
+            const int32_t sum = dot4(c0, low0.at[i], dot4(c1, low1.at[i], 256 * high));
+            sums[r][i] = fmaf((float)(sum + (int32_t)add.at[i]), g[r], sums[r][i]);
+        }
+}
+
+DEV float step_of(const uint16_t *steps, uint32_t b)
+{
+    return f32_of_bits((uint32_t)steps[b] << 16);
+}
+
+/* Square of the error bound, which depends on the steps of the row. Computed by the row's four
+ * threads. */
+DEV float square_of(const uint16_t *steps, const float *spread, uint32_t member, uint32_t stride)
+{
+    float squares[2] = {0.0f, 0.0f};
+    for (uint32_t b = 2 * member; b < stride; b += 8)
+#pragma unroll
+        for (uint32_t i = 0; i < 2; i++) {
+            const float t = step_of(steps, b + i) * spread[b + i];
+            squares[i] = fmaf(t, t, squares[i]);
+        }
+    for (uint32_t mask = 2; mask > 0; mask /= 2)
+#pragma unroll
+        for (uint32_t i = 0; i < 2; i++)
+            squares[i] = squares[i] + shuffle_xor_f32(squares[i], mask);
+    return squares[0] + squares[1];
+}
+
+DEV float tree_of(float *sums)
+{
+    for (uint32_t mask = 2; mask > 0; mask /= 2)
+#pragma unroll
+        for (uint32_t i = 0; i < 4; i++)
+            sums[i] = sums[i] + shuffle_xor_f32(sums[i], mask);
+    return (sums[0] + sums[2]) + (sums[1] + sums[3]);
+}
+
+/* The best candidate of the warp, in all 32 lanes; of equal ones the lower id. */
+DEV struct cuda_cand warp_best(struct cuda_cand mine)
+{
+    for (uint32_t mask = 16; mask > 0; mask /= 2) {
+        const float z = shuffle_xor_f32(mine.logit, mask);
+        const int32_t id = (int32_t)shuffle_xor_u32((uint32_t)mine.id, mask);
+        if (z > mine.logit || (z == mine.logit && id < mine.id)) {
+            mine.logit = z;
+            mine.id = id;
+        }
+    }
+    return mine;
+}
+
+/* Four threads have two rows of the plane, so a warp has BEST_ROWS rows. n_x must be a compile-time
+ * constant in the caller. */
+DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
+{
+    const struct coarse_plane *plane = &a->plane;
+    const struct query_buffers *q = &a->query;
+    const uint32_t member = thread_x() % 4, n_vocab = a->out.n_vocab, n_blocks = plane->n_blocks;
+    const uint32_t id = (block_x() * n_threads_x() + thread_x()) / 4 * 2;
+    const uint8_t *lines[2];
+    const uint16_t *steps[2];
+    float sums[HEAD_ROWS][2][4] = {{{0.0f}}};
+    for (uint32_t r = 0; r < 2; r++) {
+        const uint64_t at = id + r < n_vocab ? id + r : n_vocab - 1;
+        lines[r] = plane->lines + at * n_blocks * LINE_BYTES + 16 * member;
+        steps[r] = plane->steps + at * plane->step_stride;
+    }
+#pragma unroll 4
+    for (uint32_t b = 0; b < n_blocks; b++) {
+        const struct words codes[2] = {load_once(lines[0] + LINE_BYTES * b),
+                                       load_once(lines[1] + LINE_BYTES * b)};
+        const float g[2] = {step_of(steps[0], b), step_of(steps[1], b)};
+#pragma unroll
+        for (uint32_t i = 0; i < n_x; i++) {
+            const uint64_t at =
+                (uint64_t)(x0 + i < a->n_rows ? x0 + i : a->n_rows - 1) * n_blocks + b;
+            bound_line(codes, q->x + at * 2 * COARSE_COLS + 16 * member,
+                       q->fix + at * COARSE_SUMS + 4 * member, g, sums[i]);
+        }
+    }
+#pragma unroll
+    for (uint32_t i = 0; i < n_x; i++) {
+        const uint32_t row = x0 + i < a->n_rows ? x0 + i : a->n_rows - 1;
+        const struct cuda_screen *screen = q->screens + row;
+        struct cuda_cand best = {(int32_t)(id < n_vocab ? id : n_vocab - 1), -INFINITY};
+#pragma unroll
+        for (uint32_t r = 0; r < 2; r++) {
+            const float error = square_of(steps[r], q->spread + (uint64_t)row * q->step_stride,
+                                          member, plane->step_stride);
+            const float tree = tree_of(sums[i][r]);
+            const float up =
+                screen->screened ? screen->unit * tree + sqrtf(error + 1e-36f) : INFINITY;
+            if (id + r >= n_vocab)
+                continue;
+            if (member == 0)
+                a->out.z[(uint64_t)row * a->out.z_stride + id + r] = up;
+            if (up > best.logit) {
+                best.logit = up;
+                best.id = (int32_t)(id + r);
+            }
+        }
+        best = warp_best(best);
+        if (thread_x() % 32 == 0 && id < n_vocab)
+            a->out.bests[(uint64_t)row * a->out.best_stride + id / BEST_ROWS] = best;
+    }
+}
+
+KERNEL(coarse_bound_one, bound_args, 128)
+{
+    bound_rows(&a, block_y(), 1);
+}
+
+KERNEL(coarse_bound_few, bound_args, 128)
+{
+    bound_rows(&a, HEAD_ROWS * block_y(), HEAD_ROWS);
+}
+
+#endif

@@ -1,0 +1,198 @@
+/*
+ * The device instructions that the kernels use: thread indices, barriers, warp shuffles, dot
+ * products, wide loads, conversions. All other device code is plain C on top of this file.
+ *
+ * With nvcc the functions are CUDA intrinsics and PTX. A host compiler gets the twin instead: the
+ * CUDA kernels compiled for the host. cuda_twin.h has the same functions in C, and
+ * tests/engine/cuda/twin_run.c runs a grid block by block with one fiber per thread, so barriers
+ * and shuffles work and the kernel sources are tested on machines without a GPU.
+ */
+#ifndef CUDA_INTRINSICS_CUH
+#define CUDA_INTRINSICS_CUH
+
+#include "engine/cuda/kernels/cuda_args.h"
+
+#ifdef __CUDACC__
+
+#define DEV static __device__ __forceinline__
+#define SHARED __shared__
+#define SHARED_WIDE __shared__ __align__(16)
+/* KERNEL waits for the previous kernel before it does anything. KERNEL_EARLY may start before the
+ * previous kernel has ended (dependent launch) and calls wait_for_grid itself. */
+#define KERNEL_EARLY(name, args, n_threads)                                                        \
+    extern "C" __global__ void __launch_bounds__(n_threads)                                        \
+        name(const __grid_constant__ struct args a)
+#define KERNEL(name, args, n_threads)                                                              \
+    DEV void name##_body(const struct args &a);                                                    \
+    KERNEL_EARLY(name, args, n_threads)                                                            \
+    {                                                                                              \
+        wait_for_grid();                                                                           \
+        name##_body(a);                                                                            \
+    }                                                                                              \
+    DEV void name##_body(const struct args &a)
+
+/* Waits until the previous kernel has ended and its writes are visible, then allows the next kernel
+ * to start. Code before this call must write nothing, and may read only what no kernel of a pass
+ * writes. */
+DEV void wait_for_grid(void)
+{
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
+}
+
+DEV uint32_t thread_x(void)
+{
+    return threadIdx.x;
+}
+DEV uint32_t n_threads_x(void)
+{
+    return blockDim.x;
+}
+DEV uint32_t block_x(void)
+{
+    return blockIdx.x;
+}
+DEV uint32_t block_y(void)
+{
+    return blockIdx.y;
+}
+DEV uint32_t block_z(void)
+{
+    return blockIdx.z;
+}
+DEV uint32_t n_blocks_x(void)
+{
+    return gridDim.x;
+}
+
+/* Barrier for all threads of the block; makes their writes visible to each other. */
+DEV void block_sync(void)
+{
+    __syncthreads();
+}
+
+/* Barrier that also returns how many threads passed true. */
+DEV uint32_t block_count(bool yes)
+{
+    return (uint32_t)__syncthreads_count(yes);
+}
+
+/* Bit mask of the warp lanes that passed true. All 32 lanes must call it. */
+DEV uint32_t warp_ballot(bool yes)
+{
+    return __ballot_sync(0xffffffffu, yes);
+}
+
+/* The value of v in the lane with index (own index ^ mask). All 32 lanes must call it. */
+DEV uint32_t shuffle_xor_u32(uint32_t v, uint32_t mask)
+{
+    return __shfl_xor_sync(0xffffffffu, v, (int)mask);
+}
+
+/* Index of the lowest set bit. The mask must not be 0. */
+DEV uint32_t lowest_bit(uint32_t mask)
+{
+    return (uint32_t)__ffs((int)mask) - 1;
+}
+
+DEV uint32_t n_bits(uint32_t mask)
+{
+    return (uint32_t)__popc(mask);
+}
+
+/* c plus the dot product of four pairs of signed bytes. */
+DEV int32_t dot4(uint32_t a, uint32_t b, int32_t c)
+{
+    return __dp4a((int)a, (int)b, c);
+}
+
+/* c += A B for signed bytes, A 16 x 32 and B 32 x 8, distributed over a warp. With lane = 4 g + t,
+ * a lane passes bytes 4t .. 4t + 3 (a[0], a[1], b[0]) and bytes 16 + 4t .. 16 + 4t + 3 (a[2], a[3],
+ * b[1]) of row g (a[0], a[2]), row g + 8 (a[1], a[3]) and column g (b). It receives columns 2t and
+ * 2t + 1 of row g (c[0], c[1]) and of row g + 8 (c[2], c[3]). */
+DEV void mma_16x8x32(int32_t *c, const uint32_t *a, const uint32_t *b)
+{
+    asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
+                 "{%0, %1, %2, %3}, {%4, %5, %6, %7}, {%8, %9}, {%0, %1, %2, %3};"
+                 : "+r"(c[0]), "+r"(c[1]), "+r"(c[2]), "+r"(c[3])
+                 : "r"(a[0]), "r"(a[1]), "r"(a[2]), "r"(a[3]), "r"(b[0]), "r"(b[1]));
+}
+
+DEV struct words load_words(const void *p)
+{
+    const uint4 u = *(const uint4 *)p;
+    struct words w = {{u.x, u.y, u.z, u.w}};
+    return w;
+}
+
+/* Load that bypasses the first-level cache, for data that is read once and that no kernel of a pass
+ * writes. */
+DEV struct words load_once(const void *p)
+{
+    struct words w;
+    asm("ld.global.nc.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+        : "=r"(w.at[0]), "=r"(w.at[1]), "=r"(w.at[2]), "=r"(w.at[3])
+        : "l"(p));
+    return w;
+}
+
+/* The same load for use before wait_for_grid. The assembler moves the wait in front of .nc loads,
+ * which load_once uses, but not in front of these. */
+DEV struct words load_early(const void *p)
+{
+    struct words w;
+    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+                 : "=r"(w.at[0]), "=r"(w.at[1]), "=r"(w.at[2]), "=r"(w.at[3])
+                 : "l"(p));
+    return w;
+}
+
+/* Starts an asynchronous copy of 16 bytes to shared memory, or of zeros if `exists` is false
+ * (`from` must be a valid address in both cases). After copy_async_wait the calling thread sees the
+ * bytes; other threads see them after a barrier that follows. */
+DEV void copy_async(void *to, const void *from, bool exists)
+{
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"
+                 :
+                 : "r"((uint32_t)__cvta_generic_to_shared(to)), "l"(from), "r"(exists ? 16 : 0)
+                 : "memory");
+}
+DEV void copy_async_wait(void)
+{
+    asm volatile("cp.async.wait_all;" ::: "memory");
+}
+
+DEV float f32_of_bits(uint32_t u)
+{
+    return __uint_as_float(u);
+}
+DEV uint32_t bits_of_f32(float f)
+{
+    return __float_as_uint(f);
+}
+DEV float f32_of_f16(uint16_t h)
+{
+    float f;
+    asm("cvt.f32.f16 %0, %1;" : "=f"(f) : "h"(h));
+    return f;
+}
+DEV uint16_t f16_of_f32(float f)
+{
+    uint16_t h;
+    asm("cvt.rn.f16.f32 %0, %1;" : "=h"(h) : "f"(f));
+    return h;
+}
+
+/* Returns the value before the addition. */
+DEV uint32_t atomic_add(uint32_t *n, uint32_t more)
+{
+    return atomicAdd(n, more);
+}
+
+#else
+#include "engine/cuda/kernels/cuda_twin.h"
+#endif
+
+#endif

@@ -1,0 +1,12 @@
+/*
+ * All kernels in one translation unit. nvcc compiles it to a fatbin, which is embedded in the
+ * program. The tests compile the same sources as C (see cuda_intrinsics.cuh).
+ */
+#include "engine/cuda/kernels/cuda_attn.cuh"
+#include "engine/cuda/kernels/cuda_bounds.cuh"
+#include "engine/cuda/kernels/cuda_head.cuh"
+#include "engine/cuda/kernels/cuda_pick.cuh"
+#include "engine/cuda/kernels/cuda_screen.cuh"
+#include "engine/cuda/kernels/cuda_ternary.cuh"
+#include "engine/cuda/kernels/cuda_ternary_many.cuh"
+#include "engine/cuda/kernels/cuda_vec.cuh"

@@ -1,0 +1,208 @@
+/*
+ * Float functions of the recipe (docs/kernels.md): exp0, sigmoid and sum64, which has 64 partial
+ * sums; and block reductions that are exact in any order.
+ *
+ * Assumes --fmad=false: the compiler must not form an fma that the source does not contain.
+ */
+#ifndef CUDA_MATH_CUH
+#define CUDA_MATH_CUH
+
+#include "engine/cuda/kernels/cuda_intrinsics.cuh"
+
+#define MAX_WARPS 32 /* per block: 1024 threads */
+#define ROW_BATCH 8  /* elements of a row that a thread loads before its first store */
+
+DEV float shuffle_xor_f32(float v, uint32_t mask)
+{
+    return f32_of_bits(shuffle_xor_u32(bits_of_f32(v), mask));
+}
+
+/* exp(x) for x <= 0; NaN gives +0. ln 2 in two terms after Cody and Waite, then the Taylor series
+ * with 1 / k! from the highest power. */
+DEV float exp0(float x)
+{
+    if (!(x >= -60.0f))
+        return 0.0f;
+    const float n = rintf(x * 1.44269504f);
+    const float r = fmaf(n, 2.12194440e-4f, fmaf(n, -0.693359375f, x));
+    float p = 1.0f / 5040;
+    p = fmaf(p, r, 1.0f / 720);
+    p = fmaf(p, r, 1.0f / 120);
+    p = fmaf(p, r, 1.0f / 24);
+    p = fmaf(p, r, 1.0f / 6);
+    p = fmaf(p, r, 1.0f / 2);
+    p = fmaf(p, r, 1.0f);
+    p = fmaf(p, r, 1.0f);
+    return f32_of_bits(bits_of_f32(p) + ((uint32_t)(int32_t)n << 23));
+}
+
+DEV float sigmoid(float x)
+{
+    const float e = exp0(-fabsf(x));
+    return (x >= 0.0f ? 1.0f : e) / (1.0f + e);
+}
+
+/* The rest of sum64 from v = partial sums l and l + 32 added in lane l. Addition is commutative, so
+ * both lanes of a pair compute the same bits. */
+DEV float warp_tree(float v)
+{
+    for (uint32_t mask = 16; mask > 0; mask /= 2)
+        v = v + shuffle_xor_f32(v, mask);
+    return v;
+}
+
+/* sum64: threads 0 .. 63 pass the partial sums, every thread gets the total. Needs 64 threads or
+ * more. */
+DEV float block_sum64(float v)
+{
+    SHARED float sums[64];
+    SHARED float sum;
+    const uint32_t t = thread_x();
+    if (t < 64)
+        sums[t] = v;
+    block_sync();
+    if (t < 32) {
+        v = warp_tree(sums[t] + sums[t + 32]);
+        if (t == 0)
+            sum = v;
+    }
+    block_sync();
+    return sum;
+}
+
+/* Elements i, i + n_threads, ... of a row, zeros past its end. Loading a batch first keeps the
+ * loads independent: a store to the tile between two loads would delay the second, because the
+ * compiler must assume that x points into the tile. */
+DEV void load_batch(const float *x, uint32_t i, uint32_t n, float *batch)
+{
+#pragma unroll
+    for (uint32_t u = 0; u < ROW_BATCH; u++)
+        batch[u] = i + u * n_threads_x() < n ? x[i + u * n_threads_x()] : 0.0f;
+}
+
+/* dot64(x, x) of one row by the whole block. The row goes through shared memory, because 64 threads
+ * alone would wait for each load. A tile is a multiple of 64 elements. If the row has ROW_TILE
+ * elements or fewer, `tile` holds it afterwards. */
+DEV float block_square64(const float *x, uint32_t n, float *tile)
+{
+    float v = 0.0f;
+    for (uint32_t first = 0; first < n; first += ROW_TILE) {
+        const uint32_t n_here = n - first < ROW_TILE ? n - first : ROW_TILE;
+        block_sync();
+        for (uint32_t i = thread_x(); i < n_here; i += ROW_BATCH * n_threads_x()) {
+            float batch[ROW_BATCH];
+            load_batch(x + first, i, n_here, batch);
+#pragma unroll
+            for (uint32_t u = 0; u < ROW_BATCH; u++)
+                if (i + u * n_threads_x() < n_here)
+                    tile[i + u * n_threads_x()] = batch[u];
+        }
+        block_sync();
+        if (thread_x() < 64) {
+#pragma unroll 8
+            for (uint32_t i = thread_x(); i < n_here; i += 64)
+                v = fmaf(tile[i], tile[i], v);
+        }
+    }
+    return block_sum64(v);
+}
+
+DEV float warp_max(float v)
+{
+    for (uint32_t mask = 16; mask > 0; mask /= 2) {
+        const float other = shuffle_xor_f32(v, mask);
+        v = other > v ? other : v;
+    }
+    return v;
+}
+
+DEV float block_max(float v)
+{
+    SHARED float best[MAX_WARPS];
+    v = warp_max(v);
+    if (thread_x() % 32 == 0)
+        best[thread_x() / 32] = v;
+    block_sync();
+    for (uint32_t i = 0; i < n_threads_x() / 32; i++)
+        v = best[i] > v ? best[i] : v;
+    block_sync();
+    return v;
+}
+
+DEV uint32_t block_max_u32(uint32_t v)
+{
+    SHARED uint32_t most[MAX_WARPS];
+    for (uint32_t mask = 16; mask > 0; mask /= 2) {
+        const uint32_t other = shuffle_xor_u32(v, mask);
+        v = other > v ? other : v;
+    }
+    if (thread_x() % 32 == 0)
+        most[thread_x() / 32] = v;
+    block_sync();
+    for (uint32_t i = 0; i < n_threads_x() / 32; i++)
+        v = most[i] > v ? most[i] : v;
+    block_sync();
+    return v;
+}
+
+/* The values must not be NaN. */
+DEV double block_max_f64(double v)
+{
+    SHARED double highest[MAX_WARPS];
+    for (uint32_t mask = 16; mask > 0; mask /= 2) {
+        union {
+            double d;
+            uint32_t u[2];
+        } other = {v};
+        other.u[0] = shuffle_xor_u32(other.u[0], mask);
+        other.u[1] = shuffle_xor_u32(other.u[1], mask);
+        v = other.d > v ? other.d : v;
+    }
+    if (thread_x() % 32 == 0)
+        highest[thread_x() / 32] = v;
+    block_sync();
+    for (uint32_t i = 0; i < n_threads_x() / 32; i++)
+        v = highest[i] > v ? highest[i] : v;
+    block_sync();
+    return v;
+}
+
+/* Maps floats to integers of the same order; NaN maps to the smallest. */
+DEV uint32_t order_of(float v)
+{
+    const uint32_t bits = bits_of_f32(v);
+    if (v != v)
+        return 0;
+    return bits >> 31 ? ~bits : bits | 0x80000000u;
+}
+
+/* The k-th largest of one value per thread, found bit by bit; k is at least 1 and at most the
+ * number of threads. Returns -infinity if fewer than k values are numbers. */
+DEV float block_kth(float mine, uint32_t k)
+{
+    const uint32_t order = order_of(mine);
+    uint32_t kth = 0;
+    for (uint32_t bit = 0x80000000u; bit > 0; bit >>= 1)
+        if (block_count(order >= (kth | bit)) >= k)
+            kth |= bit;
+    if (kth == 0)
+        return -INFINITY;
+    return f32_of_bits(kth >> 31 ? kth & 0x7fffffffu : ~kth);
+}
+
+DEV int32_t block_sum_i32(int32_t v)
+{
+    SHARED int32_t sums[MAX_WARPS];
+    int32_t sum = 0;
+    for (uint32_t mask = 16; mask > 0; mask /= 2)
+        v += (int32_t)shuffle_xor_u32((uint32_t)v, mask);
+    if (thread_x() % 32 == 0)
+        sums[thread_x() / 32] = v;
+    block_sync();
+    for (uint32_t i = 0; i < n_threads_x() / 32; i++)
+        sum += sums[i];
+    block_sync();
+    return sum;
+}
+
+#endif

@@ -1,0 +1,170 @@
+/*
+ * Selects candidates from logits or bounds, so that only few ids and logits are copied to the host.
+ * The result contains at least the k best and those within the gap, or every id that can win a
+ * Gumbel draw. The host sorts and cuts it.
+ *
+ * pick_floor finds a floor: it takes the rows that look best (the best of each BEST_ROWS rows is
+ * recorded), computes their exact logits, and uses the k-th best, which is never above the true
+ * k-th best. pick_take then collects every row whose logit or bound reaches the floor. For a bound
+ * it first computes the exact logit.
+ */
+#ifndef CUDA_PICK_CUH
+#define CUDA_PICK_CUH
+
+#include "engine/base/noise.h"
+#include "engine/cuda/kernels/cuda_head.cuh"
+
+#define DRAW_SEEDS 128 /* rows multiplied to find the floor of a draw */
+#define MIN_SEEDS 32
+
+DEV bool is_draw(const struct cuda_request *request)
+{
+    return request->beta != 0.0;
+}
+
+/* The value that a draw compares. Host and CPU backend compute it in the same way. */
+DEV double noisy_logit(const struct cuda_request *request, uint64_t key, float z, int32_t id)
+{
+    return (double)z * request->beta + noise_gumbel(key, (uint64_t)id);
+}
+
+/* Finds n or slightly more of the recorded best rows, in any order, at most PICK_THREADS. Returns
+ * their number. */
+DEV uint32_t find_seeds(const struct logit_buffers *out, const struct cuda_cand *bests, uint32_t n,
+                        struct cuda_cand *seeds)
+{
+    SHARED uint32_t n_seeds;
+    const uint32_t n_bests = (out->n_vocab + BEST_ROWS - 1) / BEST_ROWS;
+    float best = -INFINITY;
+    if (thread_x() == 0)
+        n_seeds = 0;
+    for (uint32_t p = thread_x(); p < n_bests; p += n_threads_x())
+        best = bests[p].logit > best ? bests[p].logit : best;
+    const float least = block_kth(best, n);
+    for (uint32_t p = thread_x(); p < n_bests; p += n_threads_x())
+        if (bests[p].logit >= least) {
+            const uint32_t at = atomic_add(&n_seeds, 1);
+            if (at < PICK_THREADS)
+                seeds[at] = bests[p];
+        }
+    block_sync();
+    return n_seeds < PICK_THREADS ? n_seeds : PICK_THREADS;
+}
+
+/* Replaces the seeds' bounds by exact logits. Eight threads per row. */
+DEV void multiply_seeds(const struct dot_args *d, uint32_t row, uint32_t n, struct cuda_cand *seeds)
+{
+    const float *x = d->x + (uint64_t)row * d->x_stride;
+    for (uint32_t first = 0; first < n; first += n_threads_x() / 8) {
+        const uint32_t i = first + thread_x() / 8;
+        const float z = row_dot(d, (uint32_t)seeds[i < n ? i : n - 1].id, x);
+        if (i < n && thread_x() % 8 == 0)
+            seeds[i].logit = z;
+    }
+    block_sync();
+}
+
+/* Computes the floor. Grid: requested rows. */
+KERNEL(pick_floor, pick_args, PICK_THREADS)
+{
+    SHARED struct cuda_cand seeds[PICK_THREADS];
+    const uint32_t row = block_x();
+    const struct cuda_request request = a.requests[row];
+    struct cuda_screen *screen = a.screens + row;
+    const bool draw = is_draw(&request), nothing = !draw && request.k == 0;
+    const bool all = request.k > PICK_THREADS || (!a.is_exact && !screen->screened);
+    if (nothing || all) {
+        if (thread_x() == 0)
+            screen->floor = nothing ? (double)INFINITY : -(double)INFINITY;
+        return;
+    }
+    uint32_t n_seeds_min = draw                        ? DRAW_SEEDS
+                           : 2 * request.k > MIN_SEEDS ? 2 * request.k
+                                                       : MIN_SEEDS;
+    n_seeds_min = n_seeds_min < PICK_THREADS ? n_seeds_min : PICK_THREADS;
+    const uint32_t n = find_seeds(
+        &a.dot.out, a.dot.out.bests + (uint64_t)row * a.dot.out.best_stride, n_seeds_min, seeds);
+    if (!a.is_exact && n > 0)
+        multiply_seeds(&a.dot, row, n, seeds);
+    const struct cuda_cand mine = seeds[thread_x() < n ? thread_x() : 0];
+    double floor = -(double)INFINITY;
+    if (draw) {
+        const uint64_t key = noise_key(request.seed, request.position);
+        if (thread_x() < n && mine.logit - mine.logit == 0.0f)
+            floor = noisy_logit(&request, key, mine.logit, mine.id);
+        floor = block_max_f64(floor);
+    } else {
+        const float z = thread_x() < n ? mine.logit : -INFINITY;
+        const float worst = block_kth(z, request.k), gap_floor = block_max(z) - request.gap;
+        floor = (double)(request.gap > 0.0f && gap_floor < worst ? gap_floor : worst);
+    }
+    if (thread_x() == 0)
+        screen->floor = floor;
+}
+
+/* Whether a row with this logit or bound reaches the floor. */
+DEV bool reaches(const struct cuda_request *request, uint64_t key, double floor, float z,
+                 uint32_t id)
+{
+    if (!is_draw(request))
+        return (double)z >= floor;
+    return (double)z * request->beta + NOISE_GUMBEL_MAX >=
+               floor && /* cheap test first: no noise exceeds this */
+           noisy_logit(request, key, z, (int32_t)id) >= floor;
+}
+
+DEV void store_candidate(const struct pick_args *a, uint32_t row, uint32_t id, float z)
+{
+    struct cuda_found *found = a->dot.found + row;
+    const uint32_t at = atomic_add(&found->n, 1);
+    struct cuda_cand c = {(int32_t)id, z};
+    a->more[(uint64_t)row * a->dot.out.z_stride + at] = c;
+    if (at < PICK_FIRST)
+        found->first[at] = c;
+}
+
+/* Index of set bit number n, counted from the lowest; the highest set bit if there are fewer. */
+DEV uint32_t nth_bit(uint32_t mask, uint32_t n)
+{
+    for (; n > 0 && (mask & (mask - 1)) != 0; n--)
+        mask &= mask - 1;
+    return lowest_bit(mask);
+}
+
+/* Collects all rows that reach the floor. Grid: groups of TAKE_IDS table rows, requested rows. A
+ * warp tests 32 bounds and then multiplies the remaining rows, four at a time. */
+KERNEL(pick_take, pick_args, TAKE_IDS)
+{
+    const uint32_t row = block_y(), id = block_x() * n_threads_x() + thread_x();
+    const uint32_t lane = thread_x() % 32, group = lane / 8;
+    const struct cuda_request request = a.requests[row];
+    const double floor = a.screens[row].floor;
+    const uint64_t key = noise_key(request.seed, request.position);
+    const float *x = a.dot.x + (uint64_t)row * a.dot.x_stride;
+    const bool exists = id < a.dot.out.n_vocab;
+    const float z = exists ? a.dot.out.z[(uint64_t)row * a.dot.out.z_stride + id] : 0.0f;
+    const bool reached = exists && reaches(&request, key, floor, z, id);
+    if (a.is_exact) {
+        if (reached)
+            store_candidate(&a, row, id, z);
+        return;
+    }
+    uint32_t mask = warp_ballot(reached);
+    if (lane == 0 && mask != 0)
+        (void)atomic_add(&a.dot.found[row].n_read, n_bits(mask));
+    while (mask != 0) {
+        const uint32_t n_left = n_bits(mask);
+        const uint32_t row_id = id - lane + nth_bit(mask, group);
+        const float exact = row_dot(&a.dot, row_id, x);
+        if (lane % 8 == 0 && group < n_left) {
+            if (exact - exact != 0.0f)
+                a.dot.found[row].not_finite = 1;
+            else if (reaches(&request, key, floor, exact, row_id))
+                store_candidate(&a, row, row_id, exact);
+        }
+        for (uint32_t i = 0; i < 4; i++)
+            mask &= mask - 1; /* 0 stays 0 */
+    }
+}
+
+#endif

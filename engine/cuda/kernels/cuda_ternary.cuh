@@ -1,0 +1,180 @@
+/*
+ * Products with ternary weights in R1-256, exact in int32, followed by scale, bias, and residual or
+ * gate. These kernels serve one token and a few tokens; see cuda_ternary_many.cuh for more.
+ *
+ * Eight or more warp lanes share two rows and load 16 bytes at a time. A 32-bit word of a line,
+ * masked, holds the codes of four columns. A lane uses the words of its 16 bytes and the
+ * activations of the same columns, with dot products of four bytes.
+ */
+#ifndef CUDA_TERNARY_CUH
+#define CUDA_TERNARY_CUH
+
+#include "engine/cuda/kernels/cuda_vec.cuh"
+
+#define FIELD_0 0x03030303u /* codes in bits 0 and 1 of each byte */
+#define FIELD_1 0x0c0c0c0cu /* the next field, at four times the code */
+
+DEV uint32_t section_of(const struct linear_args *a, uint32_t row)
+{
+    if (a->kind >= LINEAR_RELU2)
+        return row % 2;
+    return row < a->row_end[0] ? 0 : row < a->row_end[1] ? 1 : 2;
+}
+
+/* acc is the sum of code * q; the weight is code - 1. */
+DEV float scaled(const struct linear_args *a, uint32_t row, struct row_scale scale, int32_t acc)
+{
+    const uint32_t section = section_of(a, row);
+    float y = (float)(acc - scale.sum) * (a->scale[section] / scale.s);
+    y = y * a->extra[section];
+    return a->bias ? y + a->bias[row] : y;
+}
+
+/* Finishes an even row and the row after it, and writes the result to y. */
+DEV void store_pair(const struct linear_args *a, uint32_t row, float *y, struct row_scale scale,
+                    const int32_t *acc)
+{
+    if (row >= a->n_rows)
+        return;
+    const float y0 = scaled(a, row, scale, acc[0]);
+    const float y1 = row + 1 < a->n_rows ? scaled(a, row + 1, scale, acc[1]) : 0.0f;
+    if (a->kind == LINEAR_RELU2) {
+        y[row / 2] = y0 <= 0.0f ? 0.0f : (y0 * y0) * y1; /* NaN is kept */
+    } else if (a->kind == LINEAR_SILU) {
+        y[row / 2] = (y0 * sigmoid(y0)) * y1;
+    } else if (a->kind == LINEAR_ADD) {
+        y[row] = y[row] + y0;
+        if (row + 1 < a->n_rows)
+            y[row + 1] = y[row + 1] + y1;
+    } else {
+        y[row] = y0;
+        if (row + 1 < a->n_rows)
+            y[row + 1] = y1;
+    }
+}
+
+/* store_pair for one of several tokens. */
+DEV void store_token_pair(const struct linear_args *a, uint32_t row, uint32_t token, int32_t acc0,
+                          int32_t acc1)
+{
+    const int32_t acc[2] = {acc0, acc1};
+    if (token >= a->n_tokens)
+        return;
+    const struct row_scale scale = {a->q_s[token], a->q_sum[token]};
+    store_pair(a, row, a->y + (uint64_t)token * a->y_stride, scale, acc);
+}
+
+/* 64 columns (16 bytes of codes) of two rows, for n_t tokens. `high` sums fields 1 and 3 at four
+ * times the code. */
+DEV void multiply_chunk(const struct words *w, const int8_t *q, uint64_t q_stride, uint32_t n_t,
+                        int32_t (*low)[FEW_TOKENS], int32_t (*high)[FEW_TOKENS])
+{
+#pragma unroll
+    for (uint32_t t = 0; t < n_t; t++)
+#pragma unroll
+        for (uint32_t field = 0; field < 4; field++) {
+            const struct words x = load_words(q + t * q_stride + 64 * field);
+#pragma unroll
+            for (uint32_t r = 0; r < 2; r++)
+#pragma unroll
+                for (uint32_t i = 0; i < 4; i++) {
+                    const uint32_t v = w[r].at[i] >> (field < 2 ? 0 : 4);
+                    if (field % 2 == 0)
+                        low[r][t] = dot4(v & FIELD_0, x.at[i], low[r][t]);
+                    else
+                        high[r][t] = dot4(v & FIELD_1, x.at[i], high[r][t]);
+                }
+        }
+}
+
+/* n_t must be a compile-time constant in the caller, so that the sums stay in registers. */
+DEV void multiply_rows(const struct linear_args *a, uint32_t token0, uint32_t n_t)
+{
+    const uint32_t member = thread_x() % 8;
+    const uint32_t row = (block_x() * n_threads_x() + thread_x()) / 8 * 2;
+    const uint64_t row_bytes = (uint64_t)a->n_lines * LINE_BYTES;
+    const uint64_t q_stride = (uint64_t)a->n_lines * LINE_COLS;
+    const uint8_t *line0 = a->lines + (row < a->n_rows ? row : a->n_rows - 1) * row_bytes;
+    const uint8_t *line1 = a->lines + (row + 1 < a->n_rows ? row + 1 : a->n_rows - 1) * row_bytes;
+    int32_t low[2][FEW_TOKENS] = {{0}}, high[2][FEW_TOKENS] = {{0}};
+#pragma unroll 4
+    for (uint32_t chunk = member; chunk < 4 * a->n_lines; chunk += 8) {
+        const struct words w[2] = {load_once(line0 + 16 * chunk), load_once(line1 + 16 * chunk)};
+        const uint32_t column = chunk / 4 * LINE_COLS + chunk % 4 * 16;
+        multiply_chunk(w, a->q + token0 * q_stride + column, q_stride, n_t, low, high);
+    }
+#pragma unroll
+    for (uint32_t t = 0; t < n_t; t++) {
+        int32_t acc[2];
+#pragma unroll
+        for (uint32_t r = 0; r < 2; r++) {
+            acc[r] = low[r][t] + high[r][t] / 4;
+            for (uint32_t mask = 4; mask > 0; mask /= 2)
+                acc[r] += (int32_t)shuffle_xor_u32((uint32_t)acc[r], mask);
+        }
+        if (member == 0)
+            store_token_pair(a, row, token0 + t, acc[0], acc[1]);
+    }
+}
+
+/* Loads one chunk of two rows, or zeros past the end of a row. */
+DEV void load_chunk(const uint8_t *const *lines, uint32_t chunk, uint32_t n_chunks, struct words *w)
+{
+    const struct words none = {{0, 0, 0, 0}};
+    w[0] = chunk < n_chunks ? load_early(lines[0] + 16 * chunk) : none;
+    w[1] = chunk < n_chunks ? load_early(lines[1] + 16 * chunk) : none;
+}
+
+/* One token with its norm. Each thread starts the loads of its weights before it reads the input,
+ * so that memory is busy while the norm runs. A thread preloads ONE_CHUNKS chunks of each row; that
+ * is the whole row if the host could choose enough lanes per row. */
+KERNEL_EARLY(linear_one, norm_linear_args, ONE_THREADS)
+{
+    SHARED_WIDE float tile[ROW_TILE];
+    SHARED_WIDE int8_t q_lines[ROW_TILE / LINE_COLS * LINE_STRIDE];
+    const struct linear_args *l = &a.linear;
+    const uint32_t member = thread_x() % a.n_lanes, n_chunks = 4 * l->n_lines;
+    const uint32_t row = (block_x() * n_threads_x() + thread_x()) / a.n_lanes * 2;
+    const uint64_t row_bytes = (uint64_t)l->n_lines * LINE_BYTES;
+    const uint8_t *lines[2];
+    struct words w[ONE_CHUNKS][2];
+    int32_t low[2][FEW_TOKENS] = {{0}}, high[2][FEW_TOKENS] = {{0}}, acc[2];
+    for (uint32_t r = 0; r < 2; r++)
+        lines[r] = l->lines + (row + r < l->n_rows ? row + r : l->n_rows - 1) * row_bytes;
+#pragma unroll
+    for (uint32_t c = 0; c < ONE_CHUNKS; c++)
+        load_chunk(lines, member + c * a.n_lanes, n_chunks, w[c]);
+
+    wait_for_grid();
+    int8_t *q = a.norm.n <= ROW_TILE ? q_lines : (int8_t *)tile;
+    const struct row_scale scale = quantise_row(&a.norm, a.norm.x, tile, q, LINE_STRIDE);
+
+    for (uint32_t first = member; first < n_chunks; first += ONE_CHUNKS * a.n_lanes) {
+        if (first != member)
+#pragma unroll
+            for (uint32_t c = 0; c < ONE_CHUNKS; c++)
+                load_chunk(lines, first + c * a.n_lanes, n_chunks, w[c]);
+#pragma unroll
+        for (uint32_t c = 0; c < ONE_CHUNKS; c++) {
+            const uint32_t chunk = first + c * a.n_lanes;
+            if (chunk < n_chunks)
+                multiply_chunk(w[c], q + chunk / 4 * LINE_STRIDE + chunk % 4 * 16, 0, 1, low, high);
+        }
+    }
+#pragma unroll
+    for (uint32_t r = 0; r < 2; r++) {
+        acc[r] = low[r][0] + high[r][0] / 4;
+        for (uint32_t mask = a.n_lanes / 2; mask > 0; mask /= 2)
+            acc[r] += (int32_t)shuffle_xor_u32((uint32_t)acc[r], mask);
+    }
+    if (member == 0)
+        store_pair(l, row, l->y, scale, acc);
+}
+
+/* FEW_TOKENS tokens per block. The buffer q is padded to a multiple of FEW_TOKENS rows. */
+KERNEL(linear_few, linear_args, 64)
+{
+    multiply_rows(&a, FEW_TOKENS * block_y(), FEW_TOKENS);
+}
+
+#endif

@@ -1,0 +1,104 @@
+/*
+ * Products of many tokens with ternary weights, on tensor cores.
+ *
+ * Lines need no transposition for mma: any order of columns is correct if weights and activations
+ * use the same one. A 32-bit word of a line, masked, holds four columns. Lane t of a quad uses the
+ * words of its 16 bytes, and the same columns of the activations. Rows of activations are
+ * LINE_STRIDE apart in shared memory, so that the eight lanes of one access phase use every
+ * bank once.
+ */
+#ifndef CUDA_TERNARY_MANY_CUH
+#define CUDA_TERNARY_MANY_CUH
+
+#include "engine/cuda/kernels/cuda_ternary.cuh"
+
+/* Starts copying one line of every token of the tile to shared memory; zeros past the last. */
+DEV void load_tile(const struct linear_args *a, uint32_t token0, uint32_t line, int8_t *tile)
+{
+    for (uint32_t i = thread_x(); i < MANY_TOKENS * LINE_COLS / 16; i += n_threads_x()) {
+        const uint32_t token = i / (LINE_COLS / 16), column = i % (LINE_COLS / 16) * 16;
+        const bool exists = token0 + token < a->n_tokens;
+        const uint64_t at = (uint64_t)(exists ? token0 + token : token0) * a->n_lines + line;
+        copy_async(tile + token * LINE_STRIDE + column, a->q + at * LINE_COLS + column, exists);
+    }
+}
+
+/* Multiplies 16 rows by 8 tokens by 64 columns: field `shift / 2` of the four words of each row. */
+DEV void multiply_field(const struct words *w, uint32_t shift, const int8_t *x, int32_t *acc)
+{
+    const struct words b = load_words(x);
+#pragma unroll
+    for (uint32_t i = 0; i < 4; i += 2) {
+        const uint32_t rows[4] = {w[0].at[i] >> shift & FIELD_0, w[1].at[i] >> shift & FIELD_0,
+                                  w[0].at[i + 1] >> shift & FIELD_0,
+                                  w[1].at[i + 1] >> shift & FIELD_0};
+        mma_16x8x32(acc, rows, b.at + i);
+    }
+}
+
+/* Loads the words of one line for the four rows of this lane. */
+DEV void load_rows(const uint8_t *(*rows)[2], uint32_t line, struct words (*w)[2])
+{
+#pragma unroll
+    for (uint32_t m = 0; m < 2; m++)
+#pragma unroll
+        for (uint32_t r = 0; r < 2; r++)
+            w[m][r] = load_words(rows[m][r] + (uint64_t)line * LINE_BYTES);
+}
+
+/* While one line is multiplied, the weights and activations of the next line are loaded. A warp has
+ * 32 rows in two tiles of 16. Its lane 4 g + t has rows 2 g and 2 g + 1 of each tile as rows g and
+ * g + 8 of the mma, so that one lane receives both rows of a pair. */
+KERNEL(linear_many, linear_args, 128)
+{
+    SHARED_WIDE int8_t tiles[2][MANY_TOKENS * LINE_STRIDE];
+    const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4;
+    const uint32_t row0 = block_x() * MANY_ROWS + thread_x() / 32 * 32 + 2 * g;
+    const uint32_t token0 = block_y() * MANY_TOKENS;
+    const uint8_t *rows[2][2];
+    int32_t acc[2][MANY_TOKENS / 8][4] = {{{0}}};
+    for (uint32_t m = 0; m < 2; m++)
+        for (uint32_t r = 0; r < 2; r++) {
+            const uint32_t row = row0 + 16 * m + r;
+            rows[m][r] = a.lines +
+                         (uint64_t)(row < a.n_rows ? row : a.n_rows - 1) * a.n_lines * LINE_BYTES +
+                         16 * t;
+        }
+    struct words next[2][2];
+    load_tile(&a, token0, 0, tiles[0]);
+    load_rows(rows, 0, next);
+    for (uint32_t line = 0; line < a.n_lines; line++) {
+        const int8_t *tile = tiles[line % 2];
+        struct words w[2][2];
+#pragma unroll
+        for (uint32_t m = 0; m < 2; m++)
+#pragma unroll
+            for (uint32_t r = 0; r < 2; r++)
+                w[m][r] = next[m][r];
+        copy_async_wait();
+        block_sync(); /* this line has arrived, and no thread still reads the previous one */
+        if (line + 1 < a.n_lines) {
+            load_tile(&a, token0, line + 1, tiles[(line + 1) % 2]);
+            load_rows(rows, line + 1, next);
+        }
+#pragma unroll
+        for (uint32_t field = 0; field < 4; field++)
+#pragma unroll
+            for (uint32_t n = 0; n < MANY_TOKENS / 8; n++)
+#pragma unroll
+                for (uint32_t m = 0; m < 2; m++)
+                    multiply_field(w[m], 2 * field,
+                                   tile + (8 * n + g) * LINE_STRIDE + 64 * field + 16 * t,
+                                   acc[m][n]);
+    }
+#pragma unroll
+    for (uint32_t m = 0; m < 2; m++)
+#pragma unroll
+        for (uint32_t n = 0; n < MANY_TOKENS / 8; n++)
+#pragma unroll
+            for (uint32_t i = 0; i < 2; i++)
+                store_token_pair(&a, row0 + 16 * m, token0 + 8 * n + 2 * t + i, acc[m][n][i],
+                                 acc[m][n][2 + i]);
+}
+
+#endif

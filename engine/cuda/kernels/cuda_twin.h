@@ -1,0 +1,177 @@
+/*
+ * The twin of cuda_intrinsics.cuh: the same functions in C, for the kernels compiled for the host.
+ * tests/engine/cuda/twin_run.c defines the twin_* functions and runs each thread of a block as a
+ * fiber. Thread blocks run one after another on one host thread, so shared memory can be static.
+ */
+#ifndef ENGINE_CUDA_KERNELS_CUDA_TWIN_H
+#define ENGINE_CUDA_KERNELS_CUDA_TWIN_H
+
+#include "engine/base/fp16.h"
+#include "engine/cuda/kernels/cuda_args.h"
+
+#include <math.h>
+#include <string.h>
+
+#define DEV static inline
+#define SHARED static
+#define SHARED_WIDE static _Alignas(16)
+#define KERNEL(name, args, n_threads)                                                              \
+    static void name##_body(const struct args a);                                                  \
+    void name(const void *p);                                                                      \
+    void name(const void *p)                                                                       \
+    {                                                                                              \
+        name##_body(*(const struct args *)p);                                                      \
+    }                                                                                              \
+    static void name##_body(const struct args a)
+#define KERNEL_EARLY KERNEL
+
+/* Indices of the running fiber. */
+struct twin_place {
+    uint32_t thread, n_threads, block[3], n_blocks[3];
+};
+const struct twin_place *twin_here(void);
+void twin_block_sync(void);
+uint32_t twin_block_count(uint32_t yes);
+/* Passes n words to the other lanes of the warp and waits for all 32. Returns their words, those of
+ * lane l at [l * n], valid until the call after the next. */
+const uint32_t *twin_exchange(const uint32_t *v, uint32_t n);
+
+DEV void wait_for_grid(void)
+{
+    /* the twin runs one kernel after the other */
+}
+DEV uint32_t thread_x(void)
+{
+    return twin_here()->thread;
+}
+DEV uint32_t n_threads_x(void)
+{
+    return twin_here()->n_threads;
+}
+DEV uint32_t block_x(void)
+{
+    return twin_here()->block[0];
+}
+DEV uint32_t block_y(void)
+{
+    return twin_here()->block[1];
+}
+DEV uint32_t block_z(void)
+{
+    return twin_here()->block[2];
+}
+DEV uint32_t n_blocks_x(void)
+{
+    return twin_here()->n_blocks[0];
+}
+DEV void block_sync(void)
+{
+    twin_block_sync();
+}
+
+DEV uint32_t block_count(bool yes)
+{
+    return twin_block_count(yes);
+}
+
+DEV uint32_t warp_ballot(bool yes)
+{
+    const uint32_t mine = yes;
+    const uint32_t *all = twin_exchange(&mine, 1);
+    uint32_t mask = 0;
+    for (uint32_t lane = 0; lane < 32; lane++)
+        mask |= all[lane] << lane;
+    return mask;
+}
+
+DEV uint32_t lowest_bit(uint32_t mask)
+{
+    return (uint32_t)__builtin_ctz(mask);
+}
+
+DEV uint32_t n_bits(uint32_t mask)
+{
+    return (uint32_t)__builtin_popcount(mask);
+}
+
+DEV uint32_t shuffle_xor_u32(uint32_t v, uint32_t mask)
+{
+    return twin_exchange(&v, 1)[(thread_x() % 32) ^ mask];
+}
+
+/* Byte i of a word, sign-extended. */
+DEV int32_t twin_byte(uint32_t word, uint32_t i)
+{
+    return (int8_t)(word >> (8 * i) & 255);
+}
+
+DEV int32_t dot4(uint32_t a, uint32_t b, int32_t c)
+{
+    for (uint32_t i = 0; i < 4; i++)
+        c += twin_byte(a, i) * twin_byte(b, i);
+    return c;
+}
+
+DEV void mma_16x8x32(int32_t *c, const uint32_t *a, const uint32_t *b)
+{
+    const uint32_t mine[6] = {a[0], a[1], a[2], a[3], b[0], b[1]};
+    const uint32_t *all = twin_exchange(mine, 6);
+    const uint32_t g = thread_x() % 32 / 4, t = thread_x() % 4;
+    for (uint32_t i = 0; i < 4; i++)
+        for (uint32_t quarter = 0; quarter < 4; quarter++) {
+            const uint32_t *row = all + (4 * g + quarter) * 6 + i / 2;
+            const uint32_t *column = all + (4 * (2 * t + i % 2) + quarter) * 6 + 4;
+            c[i] = dot4(row[0], column[0], c[i]);
+            c[i] = dot4(row[2], column[1], c[i]);
+        }
+}
+
+DEV struct words load_words(const void *p)
+{
+    struct words w;
+    memcpy(&w, __builtin_assume_aligned(p, 16), sizeof w);
+    return w;
+}
+DEV struct words load_once(const void *p)
+{
+    return load_words(p);
+}
+DEV struct words load_early(const void *p)
+{
+    return load_words(p);
+}
+DEV void copy_async(void *to, const void *from, bool exists)
+{
+    if (exists)
+        memcpy(to, from, sizeof(struct words));
+    else
+        memset(to, 0, sizeof(struct words));
+}
+DEV void copy_async_wait(void)
+{
+    /* copy_async copies at once */
+}
+DEV float f32_of_bits(uint32_t u)
+{
+    return f32_from_bits(u);
+}
+DEV uint32_t bits_of_f32(float f)
+{
+    return f32_bits(f);
+}
+DEV float f32_of_f16(uint16_t h)
+{
+    return f16_to_f32(h);
+}
+DEV uint16_t f16_of_f32(float f)
+{
+    return f32_to_f16(f);
+}
+DEV uint32_t atomic_add(uint32_t *n, uint32_t more)
+{
+    const uint32_t before = *n;
+    *n += more;
+    return before;
+}
+
+#endif

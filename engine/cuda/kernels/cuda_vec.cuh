@@ -1,0 +1,141 @@
+/*
+ * Row-wise steps of a layer: norm and quantisation, RoPE, and writing the KV cache
+ * (docs/kernels.md). Also read_memory, which measures the memory bandwidth.
+ */
+#ifndef CUDA_VEC_CUH
+#define CUDA_VEC_CUH
+
+#include "engine/cuda/kernels/cuda_math.cuh"
+
+#define F16_MAX 65504.0f
+
+/* Element i after the norm; x is the row or a copy of it. */
+DEV float normed(const struct norm_args *a, const float *x, float r, uint32_t i)
+{
+    return a->w ? (x[i] * r) * a->w[i] : x[i];
+}
+
+/* One quantised element as a byte, added to *sum. NaN gives 0. */
+DEV uint32_t quantised(float y, float s, int32_t *sum)
+{
+    const float v = rintf(y * s);
+    const int32_t q = v == v ? (int32_t)v : 0;
+    *sum += q;
+    return (uint32_t)q & 255u;
+}
+
+/* Scale of a quantised row, and the sum of its elements. */
+struct row_scale {
+    float s;
+    int32_t sum;
+};
+
+/* Quantises a row to bytes at q, where lines are q_line bytes apart. All threads of the block take
+ * part and see the result. A row that fits in the tile is read from memory once. If it does not
+ * fit, q may be the tile itself. */
+DEV struct row_scale quantise_row(const struct norm_args *a, const float *row, float *tile,
+                                  int8_t *q, uint32_t q_line)
+{
+    const bool fits = a->n <= ROW_TILE;
+    const float r =
+        a->w ? 1.0f / sqrtf(block_square64(row, a->n, tile) / (float)a->n + a->eps) : 1.0f;
+
+    float m = 1e-5f;
+    const float *x = a->w && fits ? tile : row;
+    for (uint32_t i = thread_x(); i < a->n; i += ROW_BATCH * n_threads_x()) {
+        float y[ROW_BATCH], w[ROW_BATCH];
+        load_batch(x, i, a->n, y);
+        if (a->w)
+            load_batch(a->w, i, a->n, w);
+#pragma unroll
+        for (uint32_t u = 0; u < ROW_BATCH; u++) {
+            y[u] = a->w ? (y[u] * r) * w[u] : y[u];
+            m = fabsf(y[u]) > m ? fabsf(y[u]) : m;
+            if (fits && i + u * n_threads_x() < a->n)
+                tile[i + u * n_threads_x()] = y[u];
+        }
+    }
+    struct row_scale result = {127.0f / block_max(m), 0};
+
+    int32_t sum = 0;
+    for (uint32_t i = 4 * thread_x(); i < a->q_stride; i += 4 * n_threads_x()) {
+        uint32_t word = 0;
+        for (uint32_t j = i; j < i + 4 && j < a->n; j++)
+            word |= quantised(fits ? tile[j] : normed(a, row, r, j), result.s, &sum) << (j % 4 * 8);
+        *(uint32_t *)(q + (uint64_t)(i / LINE_COLS) * q_line + i % LINE_COLS) = word;
+    }
+    result.sum = block_sum_i32(sum); /* includes a barrier: q is complete */
+    return result;
+}
+
+KERNEL(norm_quantise, norm_args, 512)
+{
+    SHARED float tile[ROW_TILE];
+    const struct row_scale scale = quantise_row(&a, a.x + (uint64_t)block_x() * a.x_stride, tile,
+                                                a.q + (uint64_t)block_x() * a.q_stride, LINE_COLS);
+    if (thread_x() == 0) {
+        a.q_s[block_x()] = scale.s;
+        a.q_sum[block_x()] = scale.sum;
+    }
+}
+
+/* Rotates pair i of a head. */
+DEV void rotate(const struct rope_args *a, float *x, uint32_t i, float c, float s)
+{
+    float *const at = x + (a->neox ? i : 2 * i);
+    float *const bt = x + (a->neox ? i + a->n_rot / 2 : 2 * i + 1);
+    const float p = *at, q = *bt;
+    *at = fmaf(-q, s, p * c);
+    *bt = fmaf(q, c, p * s);
+}
+
+DEV uint16_t cache_f16(float x)
+{
+    if (fabsf(x) > F16_MAX)
+        x = x < 0.0f ? -F16_MAX : F16_MAX;
+    return f16_of_f32(x);
+}
+
+KERNEL(rope_append, rope_args, 128)
+{
+    const uint32_t token = block_x(), kv_head = block_y(), n_pairs = a.n_rot / 2;
+    const uint32_t head_dim = a.kv.head_dim, n_q = a.group * head_dim;
+    const struct cuda_token at = a.tokens[token];
+    const float *c = a.c + (uint64_t)token * n_pairs, *s = a.s + (uint64_t)token * n_pairs;
+    float *row = a.qkv + (uint64_t)token * a.qkv_stride;
+    float *q = row + (uint64_t)kv_head * n_q;
+    float *k = row + a.q_width + (uint64_t)kv_head * head_dim;
+    const float *v = k + a.kv_width;
+
+    for (uint32_t i = thread_x(); i < (a.group + 1) * n_pairs; i += n_threads_x()) {
+        const uint32_t head = i / n_pairs, pair = i % n_pairs;
+        rotate(&a, head < a.group ? q + head * head_dim : k, pair, c[pair], s[pair]);
+    }
+    block_sync();
+    for (uint32_t i = thread_x(); i < n_q; i += n_threads_x())
+        q[i] = q[i] * a.q_scale;
+    const uint32_t block = (uint32_t)at.pos / KV_BLOCK, slot = (uint32_t)at.pos % KV_BLOCK;
+    uint16_t *keys =
+        at.kv + block * a.kv.block_elems + a.layer * a.kv.layer_elems + kv_head * a.kv.head_elems;
+    uint16_t *values = keys + head_dim * KV_BLOCK + slot * a.kv.v_stride;
+    for (uint32_t i = thread_x(); i < head_dim; i += n_threads_x()) {
+        keys[i * KV_BLOCK + slot] = cache_f16(k[i]);
+        values[i] = cache_f16(v[i]);
+    }
+}
+
+/* Reads memory once and computes as little as possible. */
+KERNEL(read_memory, read_args, 256)
+{
+    uint32_t sum = 0;
+    const uint64_t step = (uint64_t)n_blocks_x() * n_threads_x();
+#pragma unroll 8
+    for (uint64_t i = (uint64_t)block_x() * n_threads_x() + thread_x(); i < a.n_chunks; i += step) {
+        const struct words w = load_once(a.at + 16 * i);
+        sum += w.at[0] ^ w.at[1] ^ w.at[2] ^ w.at[3];
+    }
+    if (sum == 1) /* the condition only keeps the compiler from removing the loads */
+        *a.sum = sum;
+}
+
+#endif

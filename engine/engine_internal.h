@@ -1,0 +1,29 @@
+/*
+ * The members of bn_model, for engine.c and session.c, and two functions of engine.c that
+ * bitnet-inspect and the tests also call. Not part of the public interface.
+ */
+#ifndef ENGINE_ENGINE_INTERNAL_H
+#define ENGINE_ENGINE_INTERNAL_H
+
+#include "engine/backend/backend.h"
+#include "engine/engine.h"
+
+struct bn_model {
+    struct model *model;
+    const struct backend_ops *ops;
+    struct backend *backend;
+    struct bn_model_info info;
+    struct eval_item *batch; /* (info.n_ubatch) scratch of bn_eval, which must not allocate */
+    uint64_t bytes_read;     /* sum over all evals */
+    uint64_t fingerprint;    /* of hyperparameters and scales; a saved KV cache must match it */
+};
+
+/* The backend configuration of a model configuration. The caller fills in file_mapped, log, trace
+ * and trace_ud. */
+struct backend_config engine_backend_config(const struct bn_model_config *cfg);
+
+/* How many sequences of n_ctx tokens to decode together: 1 to 16. free_bytes is the memory for KV
+ * caches, SIZE_MAX if unknown. */
+size_t engine_batch_width(size_t free_bytes, size_t kv_bytes_per_token, size_t n_ctx);
+
+#endif

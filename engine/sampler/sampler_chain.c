@@ -1,0 +1,172 @@
+/*
+ * Top-k, typical, top-p and min-p.
+ *
+ * Sums and exponentials are computed in double, in ascending order of id and without the functions
+ * of libm that are not exact, so that every machine keeps the same candidates. A heap sorts only as
+ * many candidates as a step examines, and unlike qsort it never allocates memory.
+ */
+#include "engine/sampler/sampler_chain.h"
+
+#include "engine/base/noise.h"
+
+#include <math.h>
+#include <stdbool.h>
+
+/* exp(x) for x <= 0 with a relative error below 1e-15; 0 for x below -700. x = n ln 2 + r with
+ * |r| <= ln 2 / 2, where ln 2 is a sum of two constants (Cody and Waite). Taylor series in r; its
+ * terms after r^13 / 13! are below 1e-17. */
+static double exp_below(double x)
+{
+    static const double factors[] = {1.0 / 6227020800,
+                                     1.0 / 479001600,
+                                     1.0 / 39916800,
+                                     1.0 / 3628800,
+                                     1.0 / 362880,
+                                     1.0 / 40320,
+                                     1.0 / 5040,
+                                     1.0 / 720,
+                                     1.0 / 120,
+                                     1.0 / 24,
+                                     1.0 / 6,
+                                     1.0 / 2,
+                                     1.0,
+                                     1.0};
+    if (!(x > -700.0))
+        return 0.0;
+    const double n = rint(x * 1.4426950408889634);
+    const double r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
+    double p = factors[0];
+    for (size_t k = 1; k < sizeof(factors) / sizeof(factors[0]); k++)
+        p = p * r + factors[k];
+    return ldexp(p, (int)n); /* exact */
+}
+
+static bool is_before(const struct survivor *a, const struct survivor *b)
+{
+    return a->key > b->key || (a->key == b->key && a->id < b->id);
+}
+
+/* Restore a heap, first survivor in order on top, below node i. */
+static void sift_down(struct survivor *heap, size_t n, size_t i)
+{
+    const struct survivor item = heap[i];
+    for (size_t child = 2 * i + 1; child < n; child = 2 * i + 1) {
+        if (child + 1 < n && is_before(&heap[child + 1], &heap[child]))
+            child++;
+        if (!is_before(&heap[child], &item))
+            break;
+        heap[i] = heap[child];
+        i = child;
+    }
+    heap[i] = item;
+}
+
+static void build_heap(struct survivor *heap, size_t n)
+{
+    for (size_t i = n / 2; i-- > 0;)
+        sift_down(heap, n, i);
+}
+
+/* Move the top of a heap of n to heap[n - 1]. The others form a heap of n - 1. */
+static void pop(struct survivor *heap, size_t n)
+{
+    const struct survivor first = heap[0];
+    heap[0] = heap[n - 1];
+    sift_down(heap, n - 1, 0);
+    heap[n - 1] = first;
+}
+
+static double best_logit(const struct survivor *w, size_t n)
+{
+    double best = -INFINITY;
+    for (size_t i = 0; i < n; i++)
+        best = fmax(best, (double)w[i].logit);
+    return best;
+}
+
+/* Sort by ascending id, so that the order of sums does not depend on the order of the input. */
+static void sort_by_id(struct survivor *w, size_t n)
+{
+    bool sorted = true;
+    for (size_t i = 0; i < n; i++) {
+        w[i].key = (double)w[i].id;
+        sorted = sorted && (i == 0 || w[i - 1].id < w[i].id);
+    }
+    if (sorted)
+        return;
+    build_heap(w, n);
+    for (size_t i = n; i > 1; i--)
+        pop(w, i);
+}
+
+/* Keep the survivors with the largest keys until their probabilities sum to `share`, at least one.
+ * The probability of a survivor is exp(logit - best) / total. */
+static size_t keep_share(struct survivor *w, size_t n, double share, double best, double total)
+{
+    double held = 0.0;
+    size_t n_kept = 0;
+    build_heap(w, n);
+    while (n_kept < n && !(held >= share * total && n_kept > 0)) {
+        held += exp_below((double)w[0].logit - best);
+        pop(w, n - n_kept);
+        n_kept++;
+    }
+    for (size_t i = 0; i < n_kept; i++)
+        w[i] = w[n - n_kept + i]; /* ascending, so the ranges may overlap */
+    return n_kept;
+}
+
+size_t chain_top_k(struct survivor *w, size_t n, size_t k)
+{
+    if (k == 0 || k >= n)
+        return n;
+    for (size_t i = 0; i < n; i++)
+        w[i].key = (double)w[i].logit;
+    build_heap(w, n);
+    for (size_t i = 0; i < k; i++)
+        pop(w, n - i);
+    for (size_t i = 0; i < k; i++)
+        w[i] = w[n - k + i];
+    return k;
+}
+
+/* Meister et al., "Locally typical sampling": prefers a surprise near the entropy. */
+size_t chain_typical(struct survivor *w, size_t n, double share)
+{
+    sort_by_id(w, n);
+    const double best = best_logit(w, n);
+    double total = 0.0, weighted = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        const double e = exp_below((double)w[i].logit - best);
+        total += e;
+        weighted += e * ((double)w[i].logit - best);
+    }
+    /* The surprise is log(total) - (logit - best), the entropy log(total) - weighted / total. */
+    for (size_t i = 0; i < n; i++)
+        w[i].key = -fabs((double)w[i].logit - best - weighted / total);
+    return keep_share(w, n, share, best, total);
+}
+
+size_t chain_top_p(struct survivor *w, size_t n, double share)
+{
+    sort_by_id(w, n);
+    const double best = best_logit(w, n);
+    double total = 0.0;
+    for (size_t i = 0; i < n; i++) {
+        total += exp_below((double)w[i].logit - best);
+        w[i].key = (double)w[i].logit;
+    }
+    return keep_share(w, n, share, best, total);
+}
+
+/* p >= min_p * max p is the same as logit >= max logit + log(min_p). */
+size_t chain_min_p(struct survivor *w, size_t n, double min_p)
+{
+    const double lowest = best_logit(w, n) + noise_log(min_p);
+    size_t n_kept = 0;
+    for (size_t i = 0; i < n; i++) {
+        if ((double)w[i].logit >= lowest)
+            w[n_kept++] = w[i];
+    }
+    return n_kept;
+}

@@ -1,0 +1,198 @@
+/*
+ * Evaluates drafts, accepts the tokens that the sampler confirms, and returns them one per step.
+ *
+ * After a draft the session already holds the accepted tokens, so the steps that return them only
+ * compare the caller's ids with those of the session.
+ */
+#include "engine/spec/spec.h"
+
+#include "engine/base/clock.h"
+#include "engine/base/memory.h"
+#include "engine/base/size.h"
+#include "engine/spec/spec_policy.h"
+
+#include <string.h>
+
+#define N_ROWS (SPEC_MAX_DRAFT + 1)
+
+struct spec {
+    struct spec_config cfg;
+    struct spec_policy policy;
+    struct spec_stats stats;
+    size_t n_ctx;
+    struct mem_map map;           /* holds the candidates of rows and ids; used only as it fills */
+    int32_t *ids;                 /* (n_ctx) the caller's ids followed by the draft */
+    struct head_row rows[N_ROWS]; /* with n_vocab candidates each */
+    int32_t known[N_ROWS]; /* known[i] was chosen after the first n_first + i ids of the session */
+    size_t n_known, n_first;
+    size_t row; /* of the last step */
+};
+
+static size_t draft_from_text(void *ud, const int32_t *ids, size_t n_ids, int32_t *out, size_t n)
+{
+    (void)ud;
+    return spec_policy_find(ids, n_ids, out, n);
+}
+
+bool spec_open(const struct spec_config *cfg, struct spec **out, struct bn_error *err)
+{
+    const size_t n_ctx = bn_session_n_ctx(cfg->session);
+    size_t row_bytes, id_bytes, n_bytes;
+    struct spec *sp = mem_alloc(1, sizeof(*sp));
+    if (!sp)
+        return bn_fail(err, BN_ENOMEM, "no memory for speculative decoding");
+    if (!size_mul3(&row_bytes, cfg->n_vocab, sizeof(struct head_cand), N_ROWS) ||
+        !size_mul(&id_bytes, n_ctx, sizeof(int32_t)) || !size_add(&n_bytes, row_bytes, id_bytes) ||
+        !mem_map_open(&sp->map, n_bytes, MEM_PAGES_NORMAL)) {
+        spec_close(sp);
+        return bn_fail(err, BN_ENOMEM, "no memory to verify drafts of %d tokens", SPEC_MAX_DRAFT);
+    }
+    struct head_cand *cands = sp->map.ptr;
+    for (size_t i = 0; i < N_ROWS; i++)
+        sp->rows[i] = (struct head_row){.cands = cands + i * cfg->n_vocab, .cap = cfg->n_vocab};
+    sp->ids = (int32_t *)(void *)(cands + N_ROWS * cfg->n_vocab);
+    sp->cfg = *cfg;
+    sp->n_ctx = n_ctx;
+    if (!cfg->draft)
+        sp->cfg.draft = draft_from_text;
+    if (!cfg->now)
+        sp->cfg.now = clock_seconds;
+    spec_policy_init(&sp->policy, cfg->mode);
+    *out = sp;
+    return true;
+}
+
+void spec_close(struct spec *sp)
+{
+    if (!sp)
+        return;
+    mem_map_close(&sp->map);
+    mem_free(sp);
+}
+
+void spec_forget(struct spec *sp)
+{
+    sp->n_known = 0;
+}
+
+void spec_reset(struct spec *sp, enum spec_mode mode)
+{
+    spec_forget(sp);
+    spec_policy_init(&sp->policy, mode);
+}
+
+enum spec_mode spec_mode_of(const struct spec *sp)
+{
+    return sp->policy.mode;
+}
+
+const struct head_row *spec_row(const struct spec *sp)
+{
+    return &sp->rows[sp->row];
+}
+
+struct spec_stats spec_stats_of(const struct spec *sp)
+{
+    return sp->stats;
+}
+
+static bool session_begins_with(const struct spec *sp, const int32_t *ids, size_t n_ids)
+{
+    size_t n_held;
+    const int32_t *held = bn_session_ids(sp->cfg.session, &n_held);
+    return n_held >= n_ids && memcmp(held, ids, n_ids * sizeof(*ids)) == 0;
+}
+
+/* The next id, if an earlier draft has already confirmed it. */
+static bool find_known(struct spec *sp, const int32_t *ids, size_t n_ids, int32_t *next)
+{
+    if (n_ids < sp->n_first || n_ids - sp->n_first >= sp->n_known ||
+        !session_begins_with(sp, ids, n_ids))
+        return false;
+    sp->row = n_ids - sp->n_first;
+    *next = sp->known[sp->row];
+    return true;
+}
+
+/* Without a draft: one token, or a whole prompt. */
+static bool step_plain(struct spec *sp, const int32_t *ids, size_t n_ids,
+                       const struct bn_control *control, struct bn_sync_stats *stats,
+                       struct bn_error *err)
+{
+    struct head_request head;
+    struct bn_sync_stats own;
+    const double start = sp->cfg.now();
+    sampler_request_draft(sp->cfg.sampler, ids, n_ids, 0, &head);
+    if (!bn_session_sync(sp->cfg.session, ids, n_ids, &head, sp->rows, control, &own, err))
+        return false;
+    sp->known[0] = sampler_pick(sp->cfg.sampler, sp->rows, ids, n_ids);
+    sp->n_known = 1;
+    sp->n_first = n_ids;
+    if (own.n_evaluated == 1)
+        spec_policy_pass(&sp->policy, 0, 0, sp->cfg.now() - start);
+    if (stats)
+        *stats = own;
+    return true;
+}
+
+/* Evaluate the last of the n_ids ids in sp->ids together with the n_draft tokens behind it. Remove
+ * the wrong draft tokens from the session. */
+static bool step_draft(struct spec *sp, size_t n_ids, size_t n_draft, size_t n_match,
+                       const struct bn_control *control, struct bn_error *err)
+{
+    struct head_request head;
+    const double start = sp->cfg.now();
+    size_t n = 0; /* number of chosen ids */
+    sampler_request_draft(sp->cfg.sampler, sp->ids, n_ids + n_draft, n_draft, &head);
+    if (!bn_session_eval(sp->cfg.session, sp->ids + n_ids - 1, 1 + n_draft, &head, sp->rows,
+                         1 + n_draft, control, err))
+        return false;
+    for (bool is_right = true; is_right && n <= n_draft; n++) {
+        const int32_t id = sampler_pick(sp->cfg.sampler, &sp->rows[n], sp->ids, n_ids + n);
+        is_right = n < n_draft && id == sp->ids[n_ids + n];
+        sp->known[n] = id;
+        if (n < n_draft)
+            spec_policy_trial(&sp->policy, n_match + n, is_right);
+    }
+    sp->n_known = n;
+    sp->n_first = n_ids;
+    bn_session_truncate(sp->cfg.session, n_ids + n - 1);
+    spec_policy_pass(&sp->policy, n_draft, n - 1, sp->cfg.now() - start);
+    sp->stats.n_drafted += n_draft;
+    sp->stats.n_accepted += n - 1;
+    return true;
+}
+
+bool spec_step(struct spec *sp, const int32_t *ids, size_t n_ids, const struct bn_control *control,
+               struct bn_sync_stats *stats, int32_t *next, struct bn_error *err)
+{
+    size_t n_held, n_match = 0, n_draft = 0;
+    if (find_known(sp, ids, n_ids, next)) {
+        if (stats)
+            *stats = (struct bn_sync_stats){.n_reused = n_ids};
+        return true;
+    }
+    (void)bn_session_ids(sp->cfg.session, &n_held);
+    spec_forget(sp);
+    const bool is_decoding = n_ids >= 1 && n_ids <= sp->n_ctx && n_held == n_ids - 1 &&
+                             session_begins_with(sp, ids, n_held);
+    if (is_decoding && sp->policy.mode != SPEC_OFF) {
+        const size_t n_free = size_min(sp->n_ctx - n_ids, sp->cfg.n_ubatch - 1);
+        const size_t n_max = size_min(n_free, SPEC_MAX_DRAFT);
+        memcpy(sp->ids, ids, n_ids * sizeof(*ids));
+        n_match = sp->cfg.draft(sp->cfg.draft_ud, ids, n_ids, sp->ids + n_ids, n_max);
+        n_draft = spec_policy_choose(&sp->policy, n_match, n_max);
+        n_match = n_max > 0 ? n_match : 0; /* no draft token to compare with */
+    }
+    const bool ok = n_draft > 0 ? step_draft(sp, n_ids, n_draft, n_match, control, err)
+                                : step_plain(sp, ids, n_ids, control, stats, err);
+    if (!ok)
+        return false;
+    if (n_draft > 0 && stats)
+        *stats = (struct bn_sync_stats){.n_reused = n_ids - 1, .n_evaluated = 1 + n_draft};
+    if (n_draft == 0)
+        spec_policy_trial(&sp->policy, n_match, n_match > 0 && sp->known[0] == sp->ids[n_ids]);
+    sp->row = 0;
+    *next = sp->known[0];
+    return true;
+}

@@ -1,0 +1,70 @@
+/*
+ * Speculative decoding: several tokens per pass over the weights where the text repeats. PUBLIC.
+ *
+ * A draft is the text that followed an earlier occurrence of the last tokens. spec_step evaluates
+ * the draft together with the last token, and the sampler chooses the token of each position with
+ * the random numbers of that position. Draft tokens are accepted up to the first one that differs
+ * from the sampler's choice. So the ids are the same as without speculation, at every temperature
+ * and with every penalty.
+ *
+ * The caller passes all ids at each step and receives the next one, as without speculation. A step
+ * whose token is already known from an accepted draft evaluates nothing. Between steps the session
+ * may hold more ids than the caller has received.
+ *
+ * All calls must come from the thread of the engine, see engine.h.
+ */
+#ifndef ENGINE_SPEC_H
+#define ENGINE_SPEC_H
+
+#include "engine/engine.h"
+#include "engine/sampler/sampler.h"
+
+struct spec;
+
+enum spec_mode {
+    SPEC_OFF,
+    SPEC_ON,  /* draft after every match of two tokens or more, even if that is slower */
+    SPEC_AUTO /* draft if the expected gain is at least 10 %; limits the time that drafts lose */
+};
+
+/* Source of drafts. Writes n ids that may follow the n_ids ids to out, and returns the length of
+ * the match that the draft continues, 0 for no draft. n may be 0. */
+typedef size_t (*spec_draft_fn)(void *ud, const int32_t *ids, size_t n_ids, int32_t *out, size_t n);
+
+struct spec_config {
+    struct bn_session *session; /* session and sampler must outlive the spec */
+    struct sampler *sampler;
+    size_t n_vocab;
+    size_t n_ubatch; /* bn_model_info.n_ubatch */
+    enum spec_mode mode;
+    spec_draft_fn draft; /* for tests; NULL: drafts come from the text itself */
+    void *draft_ud;
+    double (*now)(void); /* seconds, for tests; NULL: the monotonic clock */
+};
+
+/* BN_ENOMEM. */
+bool spec_open(const struct spec_config *cfg, struct spec **out, struct bn_error *err);
+void spec_close(struct spec *sp); /* sp may be NULL */
+
+/* Drop the tokens that are known in advance. Call this after every change of the sampler's
+ * parameters, because those tokens were chosen with the old ones. */
+void spec_forget(struct spec *sp);
+
+/* spec_forget, and restart all measurements in the given mode. */
+void spec_reset(struct spec *sp, enum spec_mode mode);
+enum spec_mode spec_mode_of(const struct spec *sp);
+
+/* Make the session hold at least `ids` (n_ids >= 1) and write the id that follows them to *next.
+ * stats may be NULL. Errors are those of bn_session_sync; the caller may repeat the step. */
+bool spec_step(struct spec *sp, const int32_t *ids, size_t n_ids, const struct bn_control *control,
+               struct bn_sync_stats *stats, int32_t *next, struct bn_error *err);
+
+/* The candidates of the last step. Valid until the next call. */
+const struct head_row *spec_row(const struct spec *sp);
+
+struct spec_stats {
+    size_t n_drafted, n_accepted; /* tokens since spec_open */
+};
+struct spec_stats spec_stats_of(const struct spec *sp);
+
+#endif

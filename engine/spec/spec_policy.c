@@ -1,0 +1,112 @@
+/*
+ * The search for a match, the running measurements, and the choice of a draft length.
+ *
+ * The search is a plain backward scan: some microseconds in a context of thousands of tokens, where
+ * the evaluation of one token takes milliseconds.
+ */
+#include "engine/spec/spec_policy.h"
+
+#define FADE 0.95        /* decay of the counts per trial: about the last twenty trials decide */
+#define DOUBT 2.0        /* imaginary trials, nearly all wrong, that each kind starts with */
+#define MEMORY 0.25      /* weight of the newest time in a mean */
+#define WORTH 1.1        /* least expected gain of a draft in SPEC_AUTO */
+#define MAY_LOSE 0.02    /* share of the total time that drafts may lose */
+#define ON_LEAST_MATCH 2 /* shortest match that SPEC_ON drafts after */
+
+/* Among long matches the latest one wins, not the longest. Repeating text continues as it did a
+ * moment ago, while the longest match may be the place where an earlier repetition ended. */
+size_t spec_policy_find(const int32_t *ids, size_t n_ids, int32_t *out, size_t n)
+{
+    size_t best = 0, end = 0; /* the best match is ids[end - best .. end) */
+    for (size_t j = n_ids; j-- > 1 && best < SPEC_MATCH_ENOUGH;) {
+        size_t length = 0; /* compare backward from ids[j - 1] and from the last id */
+        while (length < j && length < SPEC_MATCH_MAX &&
+               ids[j - 1 - length] == ids[n_ids - 1 - length])
+            length++;
+        if (length > best) {
+            best = length;
+            end = j;
+        }
+    }
+    for (size_t i = 0; best > 0 && i < n; i++)
+        out[i] = end + i < n_ids ? ids[end + i] : out[end + i - n_ids];
+    return best;
+}
+
+static size_t kind_of(size_t n_match)
+{
+    if (n_match < 2)
+        return 0;
+    if (n_match < 4)
+        return 1;
+    return n_match < 8 ? 2 : 3;
+}
+
+/* Estimated probability that the token after a match of n_match tokens is right. */
+static double chance(const struct spec_policy *p, size_t n_match)
+{
+    const size_t kind = kind_of(n_match);
+    return (p->kinds[kind].right + 0.1) / (p->kinds[kind].trials + DOUBT);
+}
+
+/* Expected time of a pass. For a width without a measurement, extrapolate from the next narrower
+ * one: 10 % more per token, and half more again if only single tokens were measured. */
+static double pass_seconds(const struct spec_policy *p, size_t n_tokens)
+{
+    size_t seen = n_tokens;
+    while (seen > 1 && p->pass_s[seen] == 0)
+        seen--;
+    return p->pass_s[seen] * (seen == 1 && n_tokens > 1 ? 1.5 : 1.0) *
+           (1.0 + 0.1 * (double)(n_tokens - seen));
+}
+
+void spec_policy_init(struct spec_policy *p, enum spec_mode mode)
+{
+    *p = (struct spec_policy){.mode = mode};
+}
+
+size_t spec_policy_choose(const struct spec_policy *p, size_t n_match, size_t n_max)
+{
+    static const size_t lengths[] = {1, 2, 3, 4, 7, SPEC_MAX_DRAFT};
+    const double token_s = p->pass_s[1];
+    double best_gain = p->mode == SPEC_ON ? 0.0 : WORTH, expected = 1.0, all_right = 1.0;
+    size_t best = 0, length = 0;
+    if (p->mode == SPEC_OFF || n_match == 0 || token_s == 0 ||
+        (p->mode == SPEC_ON && n_match < ON_LEAST_MATCH))
+        return 0;
+    for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]) && lengths[i] <= n_max; i++) {
+        for (; length < lengths[i]; length++) {
+            all_right *= chance(p, n_match + length);
+            expected += all_right; /* tokens that the pass yields on average */
+        }
+        const double took = pass_seconds(p, 1 + length);
+        /* A draft that is all wrong loses took - token_s. Drafts may lose MAY_LOSE of the time
+         * plus the time of one token. */
+        if (p->mode == SPEC_AUTO && p->lost_s + took > MAY_LOSE * p->spent_s + 2 * token_s)
+            break;
+        const double gain = expected * token_s / took;
+        if (gain > best_gain) {
+            best_gain = gain;
+            best = length;
+        }
+    }
+    return best;
+}
+
+void spec_policy_trial(struct spec_policy *p, size_t n_match, bool is_right)
+{
+    const size_t kind = kind_of(n_match);
+    if (n_match == 0)
+        return;
+    p->kinds[kind].right = p->kinds[kind].right * FADE + (is_right ? 1.0 : 0.0);
+    p->kinds[kind].trials = p->kinds[kind].trials * FADE + 1.0;
+}
+
+void spec_policy_pass(struct spec_policy *p, size_t n_draft, size_t n_accepted, double seconds)
+{
+    double *mean = &p->pass_s[1 + n_draft];
+    p->spent_s += seconds;
+    if (n_draft > 0)
+        p->lost_s += seconds - (double)(1 + n_accepted) * p->pass_s[1];
+    *mean = *mean == 0 ? seconds : *mean + MEMORY * (seconds - *mean);
+}

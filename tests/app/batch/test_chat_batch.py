@@ -1,0 +1,231 @@
+#!/usr/bin/env python3
+"""
+test_chat_batch.py CHAT MAKE_MODEL: many prompts at once (--batch), with the engine and a tiny generated model.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import time
+import unittest
+
+from support.chat_case import ChatCase
+from support.program_case import PROGRAM, main
+
+
+class Batch(ChatCase):
+    PROMPTS = ('one', 'a much longer prompt than the others', 'two', 'three', 'x', 'four', 'five', 'y' * 90,
+               'six')
+
+    def test_a_batch_of_any_width_answers_as_each_prompt_alone(self):
+        words = ('-n', '24', '--seed', '5', '--stop', 'zz')
+        alone = [self.says(*words, stdin=prompt.encode()) for prompt in self.PROMPTS]
+        self.assertGreater(len(set(alone)), 5)
+        stdin = '\n'.join(self.PROMPTS).encode() + b'\n\n  \n'
+        for width in ('1', '2', '7', '64', 'auto'):
+            self.assertEqual(self.says('--batch', width, *words, stdin=stdin), b'\n'.join(alone), width)
+        self.assertEqual(self.says('--batch', '7', '--ubatch', '3', *words, stdin=stdin), b'\n'.join(alone))
+
+    def test_an_automatic_batch_is_as_wide_as_memory_allows(self):
+        for ctx, wanted in (('64', r'^bitnet-chat: 16 prompts at once\n$'),
+                            ('4000000', r'^bitnet-chat: warning: a context of 4000000 tokens .*\n'
+                                        r'bitnet-chat: ([1-9]|1[0-6]) prompts? at once\n$')):
+            done = self.chat('--batch', 'auto', '--verbose', '-c', ctx, '-n', '2', stdin=b'one\ntwo\n')
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertRegex(done.stderr.decode(), wanted)
+
+    def test_a_batch_of_objects_keeps_order_and_names(self):
+        asked = [{'prompt': prompt, 'id': {'n': i}, 'max_tokens': 3 + 5 * (i % 4), 'seed': i, 'temp': 0.5,
+                  'system': 'be brief'} for i, prompt in enumerate(self.PROMPTS)]
+        stdin = '\n'.join(json.dumps(o) for o in asked).encode()
+        runs = []
+        for width in ('1', '3'):
+            lines = self.says('--batch', width, '--json', stdin=stdin).splitlines()
+            answers = [json.loads(line) for line in lines]
+            self.assertEqual([a['id']['n'] for a in answers], list(range(len(asked))))
+            self.assertEqual([a['line'] for a in answers], list(range(1, len(asked) + 1)))
+            for answer, o in zip(answers, asked):
+                self.assertLessEqual(answer['completion_tokens'], o['max_tokens'])
+                self.assertEqual(answer['seed'], o['seed'])
+            runs.append([a['text'] for a in answers])
+        self.assertEqual(*runs)
+        one = self.says('-s', 'be brief', '--temp', '0.5', '--seed', '2', '-n', '13', stdin=b'two')
+        self.assertEqual(one.decode(errors='replace'), runs[0][2] + '\n')
+
+    def test_a_wrong_line_of_a_batch_affects_no_other_line(self):
+        stdin = b'one\n{"prompt": 3}\n{broken\n{"prompt": "x", "tmp": 1}\n' + b'w' * 9000 + b'\ntwo\na\0b\n'
+        done = self.chat('--batch', '4', '--json', '-n', '4', stdin=stdin)
+        self.assertEqual(done.returncode, 2, done.stderr)
+        answers = [json.loads(line) for line in done.stdout.splitlines()]
+        self.assertEqual(['error' in a for a in answers], [False, True, True, True, True, False, True])
+        for said in ('line 2: "prompt" is no text', 'line 3: not JSON', 'line 4: unknown member "tmp"',
+                     'line 5: the prompt takes', 'line 7:'):
+            self.assertIn(said, done.stderr.decode())
+        self.refuses(2, '--batch', '4', stdin=b'\n')
+        self.refuses(2, '--batch', '0', stdin=b'x')
+        self.refuses(2, '--batch', '4', 'prompt', stdin=b'x')
+        self.refuses(2, '--batch', '4', '--lines', stdin=b'x')
+
+    def batch(self, *words):
+        # Unbuffered, because communicate() does not return what readline() has read ahead.
+        process = subprocess.Popen([PROGRAM, self.model, '--batch', '2', *words], env=self.env, bufsize=0,
+                                   stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        self.addCleanup(process.kill)
+        return process
+
+    def test_a_batch_answers_before_its_input_ends_and_stops_cleanly(self):
+        process = self.batch('-n', '4', '--json')
+        process.stdin.write(b'one\ntwo\n')
+        process.stdin.flush()
+        for line in (1, 2):
+            self.assertEqual(json.loads(process.stdout.readline())['line'], line)
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+        self.assertEqual((process.returncode, out), (130, b''))
+        if err:  # empty if the end of the input was read before the signal
+            self.assertEqual(err, b'bitnet-chat: stopped: no answer to what follows line 2\n')
+
+    def test_a_batch_that_waits_for_input_sleeps_after_a_resize(self):
+        process = self.batch('-n', '2', '--json')
+        process.stdin.write(b'one\n')
+        self.assertEqual(json.loads(process.stdout.readline())['line'], 1)
+        before = -1
+        while before != (before := self.cpu_seconds(process.pid)):
+            time.sleep(0.3)  # waiting threads spin for some time
+        process.send_signal(signal.SIGWINCH)
+        time.sleep(1)
+        self.assertLess(self.cpu_seconds(process.pid) - before, 0.05)
+        out, err = process.communicate(b'two\n', timeout=20)
+        self.assertEqual((process.returncode, err), (0, b''))
+        self.assertEqual(json.loads(out)['line'], 2)
+
+    def cpu_seconds(self, pid):
+        with open(f'/proc/{pid}/stat', encoding='utf-8') as file:
+            user, system = file.read().rsplit(')', 1)[1].split()[11:13]
+        return (int(user) + int(system)) / os.sysconf('SC_CLK_TCK')
+
+    VARIES = ('reused_tokens', 'evaluated_tokens', 'prefill_s',
+              'decode_s', 'prefill_tokens_per_s', 'decode_tokens_per_s', 'first_token_s')
+
+    def test_events_of_a_batch_come_in_the_order_of_the_lines(self):
+        stdin = b'one\n{"prompt": "two", "id": "b"}\n{"prompt": 3}\n' + b'three\n' * 9
+        runs = []
+        for width in ('1', '3', '8'):
+            done = self.chat('--batch', width, '--jsonl', '-n', '9', '--seed', '1', stdin=stdin)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            events = [json.loads(line) for line in done.stdout.splitlines()]
+            for event in events:
+                for key in self.VARIES:
+                    event.pop(key, None)
+            runs.append(events)
+        self.assertEqual(runs[0], runs[1])
+        self.assertEqual(runs[0], runs[2])
+        self.assertEqual([e['line'] for e in runs[0]], sorted(e['line'] for e in runs[0]))
+        for line in range(1, 13):
+            events = [e for e in runs[0] if e['line'] == line]
+            self.assertEqual([e['event'] for e in events], ['start'] + ['token'] * (len(events) - 2) + ['end'])
+            self.assertEqual({e.get('id') for e in events}, {'b' if line == 2 else None})
+            if line == 3:
+                self.assertIn('error', events[-1])
+            else:
+                self.assertEqual(''.join(e['text'] for e in events[1:-1]), events[-1]['text'])
+
+    def test_the_oldest_line_of_a_batch_is_streamed(self):
+        process = self.batch('--jsonl', '-n', '600', '--stop', 'no such text', '--temp', '0', '--logit-bias',
+                             '2=-inf')
+        process.stdin.write(b'a\nb\n')
+        process.stdin.flush()
+        seen = [json.loads(process.stdout.readline()) for _ in range(4)]
+        self.assertEqual([e['event'] for e in seen], ['start', 'token', 'token', 'token'])
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=20)
+        ends = [e for e in map(json.loads, out.splitlines()) if e['event'] == 'end']
+        self.assertEqual([(e['line'], e['finish']) for e in ends], [(1, 'interrupted'), (2, 'interrupted')])
+        self.assertEqual((process.returncode, err), (130, b'bitnet-chat: stopped: no answer to lines 1 to 2 and '
+                                                    b'to what follows line 2\n'))
+
+    LONG = b'{"prompt": "long", "max_tokens": 3000}\n' + b'{"prompt": "x", "max_tokens": 2}\n' * 3
+
+    def test_an_interrupted_batch_writes_finished_later_lines(self):
+        process = self.batch('-c', '4096', '--jsonl', '--temp', '0', '--logit-bias', '2=-inf')
+        process.stdin.write(self.LONG)
+        process.stdin.close()
+        for _ in range(40):  # each line is a token of line 1; the other prompts are finished by then
+            process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        process.stdin = None
+        out, err = process.communicate(timeout=20)
+        ends = [e for e in map(json.loads, out.splitlines()) if e['event'] == 'end']
+        self.assertEqual([e['finish'] for e in ends], ['interrupted', 'length', 'length', 'length'])
+        self.assertEqual(process.returncode, 130)
+        self.assertRegex(err.decode(), r'^bitnet-chat: warning: a context of 4096 tokens .*\n'
+                                       r'bitnet-chat: stopped: no answer to line 1\n$')
+
+    def test_an_interrupted_batch_of_texts_leaves_gaps_empty(self):
+        process = self.batch('-c', '4096', '--temp', '0', '--logit-bias', '2=-inf')
+        process.stdin.write(self.LONG)
+        process.stdin.close()
+        time.sleep(0.5)  # any number of prompts may be finished
+        process.send_signal(signal.SIGINT)
+        process.stdin = None
+        out, err = process.communicate(timeout=20)
+        self.assertIn(process.returncode, (0, 130))
+        if process.returncode == 130 and out:
+            self.assertEqual(out[:2], b'\n\n')
+            self.assertIn(b'no answer to line', err)
+
+    @unittest.skipUnless(shutil.which('parallel'), 'GNU parallel is not installed')
+    def test_gnu_parallel_shares_a_batch_between_processes(self):
+        asked = [{'prompt': 'question %d' % i, 'id': i, 'seed': i, 'max_tokens': 6} for i in range(20)]
+        stdin = '\n'.join(map(json.dumps, asked)).encode() + b'\n'
+        words = ('--batch', '4', '--json', '-t', '1')
+        alone = [json.loads(line) for line in self.says(*words, stdin=stdin).splitlines()]
+        for how in (['-N', '5', '--keep-order'], ['--round-robin', '--line-buffer', '-N', '1']):
+            command = ['parallel', '--will-cite', '--pipe', *how, '-j', '2', PROGRAM, self.model, *words]
+            done = subprocess.run(command, env=self.env, input=stdin, capture_output=True, timeout=60)
+            self.assertEqual((done.returncode, done.stderr), (0, b''))
+            answers = [json.loads(line) for line in done.stdout.splitlines()]
+            if '--keep-order' in how:
+                self.assertEqual([a['id'] for a in answers], list(range(20)))
+            self.assertEqual({a['id']: a['text'] for a in answers}, {a['id']: a['text'] for a in alone})
+
+    def test_a_repeated_token_is_reported_in_a_batch_too(self):
+        words = ('--json', '--temp', '0', '--logit-bias', '97=9000')
+        done = self.chat('--batch', '2', *words, stdin=b'one\n{"prompt": "two", "max_tokens": 5}\n')
+        self.assertEqual([json.loads(line)['finish'] for line in done.stdout.splitlines()],
+                         ['degenerate', 'length'])
+        self.assertRegex(done.stderr.decode(), '^bitnet-chat: warning: line 1: output degenerated.*another seed')
+        self.assertEqual(done.stderr.count(b'\n'), 1)
+        alone = json.loads(self.chat(*words, stdin=b'one').stdout)
+        self.assertEqual((alone['finish'], alone['completion_tokens']), ('degenerate', 200))
+
+    def test_a_batch_gives_logprobs_and_stats(self):
+        words = ('--json', '--logprobs', '2', '-n', '5', '--seed', '1')
+        alone = json.loads(self.says(*words, stdin=b'one'))
+        done = self.chat('--batch', '2', '--stats', *words, stdin=b'one\none\n')
+        self.assertEqual(done.returncode, 0, done.stderr)
+        for line in done.stdout.splitlines():
+            self.assertEqual(json.loads(line)['logprobs'], alone['logprobs'])
+        self.assertRegex(done.stderr.decode(), r'^line 1: \[5 tok, .*seed 1\]\nline 2: \[')
+
+    def test_an_interrupted_batch_writes_complete_answers(self):
+        process = self.batch('--json', '-n', '600', '--stop', 'no such text')
+        process.stdin.write(b'prompt\n' * 200)
+        process.stdin.flush()
+        first = process.stdout.readline()
+        time.sleep(0.05)
+        process.send_signal(signal.SIGTERM)
+        out, err = process.communicate(timeout=20)
+        self.assertEqual(process.returncode, 143)
+        answers = [json.loads(line) for line in (first + out).splitlines()]
+        self.assertEqual([a['line'] for a in answers], list(range(1, len(answers) + 1)))
+        cut = [str(a['line']) for a in answers if a['finish'] == 'interrupted']
+        self.assertLessEqual(len(cut), 2, answers)
+        if cut:  # otherwise both answers had just ended
+            self.assertRegex(err.decode(), 'no answer to lines? ' + cut[0])
+        self.assertIn('what follows line %d' % len(answers), err.decode())
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,332 @@
+#!/usr/bin/env python3
+"""
+test_chat_commands.py CHAT MAKE_MODEL: each slash command, in a script of lines, with a scripted generator.
+"""
+import json
+import os
+import re
+
+from support.chat_case import ChatCase
+from support.program_case import main
+
+
+class Commands(ChatCase):
+    def script(self, *lines, words=(), code=0):
+        """
+        Run the lines. Returns the standard error. self.messages has (first letter of the role, text) of each message
+        at the end, self.answers the standard output.
+        """
+        path = self.path('session.json')
+        if os.path.exists(path):
+            os.unlink(path)
+        done = self.chat('-i', *words, stdin='\n'.join((*lines, f'/save {path}')).encode())
+        text = done.stderr.decode()
+        self.assertEqual(done.returncode, code, text)
+        if code == 0:
+            with open(path, encoding='utf-8') as file:
+                self.messages = [(m['role'][0], m['content']) for m in json.load(file)['messages']]
+        self.answers = done.stdout.decode()
+        return text
+
+    def test_help_lists_and_explains(self):
+        text = self.script('/help', '/help retry', '/help keys')
+        for word in ('/set [NAME', '/quit', 'top-k=0', 'Ctrl-X Ctrl-E'):
+            self.assertIn(word, text)
+
+    def test_abbreviations_and_aliases(self):
+        self.fake('one', 'two')
+        self.script('a', '/ret', '/und')
+        self.assertEqual(self.messages, [])
+        self.assertEqual(self.says('-i', stdin=b'/bye\nnever\n'), b'')
+
+    def test_set_shows_changes_refuses_and_resets(self):
+        text = self.script('/set temp', '/set temp 0.25', '/set', '/set temp default', '/set top_k=3',
+                           '/set parameter temperature 1.5', '/set stop END', '/set stop off')
+        for word in ('takes a number from 0 to 100', 'temp = 0.25',
+                     'temp              0.25    set        a number from 0 to 100\n',
+                     'overflow          stop    default    drop or stop\n',
+                     'temp = 0.7', 'top-k = 3', 'temp = 1.5', 'stop = END', 'stop = none'):
+            self.assertIn(word, text)
+        self.assertIn('fixed at start', self.script('/set ctx'))
+        self.assertIn('did you mean temp?', self.script('/set tempo 1', code=2))
+        for line, said in (('/set temp 101', 'from 0 to 100'), ('/set ctx 8192', 'fixed at start'),
+                           ('/set nonsense 1', 'no setting'), ('/set top-p nan', 'unchanged')):
+            self.assertIn(said, self.script(line, code=2))
+
+    def test_set_takes_effect(self):
+        self.fake('one two three')
+        self.script('/set max-tokens 3', 'a', '/set stop two', '/set max-tokens 0', 'b')
+        self.assertEqual([text for role, text in self.messages if role == 'a'], ['one', 'one '])
+
+    def test_system_is_replaced_in_place(self):
+        text = self.script('/system', '/system be brief', 'a', '/system be long', '/system')
+        self.assertIn('there is no system message', text)
+        self.assertRegex(text, r'system message replaced; \d+ tok will be re-read')
+        self.assertEqual(self.messages[0], ('s', 'be long'))
+        self.script('/system be brief', '/system off', 'a')
+        self.assertEqual([role for role, _ in self.messages], ['u', 'a'])
+        path = self.write('system.txt', 'from a file')
+        self.script(f'/system @{path}')
+        self.assertEqual(self.messages, [('s', 'from a file')])
+
+    def test_retry_accepts_settings_for_one_answer(self):
+        self.fake('first', 'second', 'third')
+        text = self.script('a', '/retry', '/retry max-tokens=2', '/set max-tokens')
+        self.assertEqual(self.messages, [('u', 'a'), ('a', 'th')])
+        self.assertIn('max-tokens = 0', text)
+        self.assertIn('nothing was asked', self.script('/retry', code=2))
+        self.assertIn('expected NAME=VALUE', self.script('a', '/retry hot', code=2))
+
+    def test_undo_and_redo(self):
+        self.fake('1', '2', '3')
+        text = self.script('a', 'b', 'c', '/undo 2', '/redo')
+        self.assertEqual(self.messages, [('u', 'a'), ('a', '1'), ('u', 'b'), ('a', '2')])
+        self.assertIn('the last: a', text)
+        self.assertIn('nothing to be undone', self.script('/undo', code=2))
+        self.assertIn('nothing to be redone', self.script('a', '/undo', 'b', '/redo', code=2))
+
+    def test_clear_forget_and_edit_can_be_undone(self):
+        self.fake('1', '2', '3')
+        self.script('a', 'b', '/clear')
+        self.assertEqual(self.messages, [])
+        self.script('a', 'b', '/clear', '/undo', '/forget')
+        self.assertEqual(self.messages, [('u', 'b'), ('a', '2')])
+        self.script('a', 'b', 'c', '/edit 2')
+        self.assertEqual(self.messages, [('u', 'a'), ('a', '1')])
+        self.script('a', 'b', 'c', '/edit 2', '/undo')
+        self.assertEqual(len(self.messages), 6)
+        self.assertIn('from 1 to 1', self.script('a', '/forget 2', code=2))
+
+    def test_a_fence_spans_lines_and_the_end_closes_it(self):
+        path = self.path('fence.json')
+        for last in ('"""', '""" \n\n', '', '\n'):
+            self.fake('1', '2')
+            done = self.chat('-i', '--session', path,
+                             stdin=('a\n"""\none\n/two' + last).encode())
+            self.assertEqual((done.returncode, done.stdout), (0, b'1\n\n2\n'), done.stderr)
+            with open(path, encoding='utf-8') as file:
+                asked = [m['content'] for m in json.load(file)['messages'] if m['role'] == 'user']
+            self.assertEqual(asked, ['a', 'one\n/two'], last)
+            os.unlink(path)
+
+    def test_forget_and_sessions_explain_their_errors(self):
+        for line in ('/forget 0', '/forget x', '/forget 2', '/forget -1'):
+            self.assertIn('from 1 to 1', self.script('a', line, code=2))
+        self.assertIn('nothing to count', self.script('/forget 1', code=2))
+        folder = os.path.join(self.home.name, '.local/share/bitnet-chat')
+        os.makedirs(folder)
+        with open(os.path.join(folder, 'sessions'), 'w', encoding='utf-8'):
+            pass  # a file in place of the folder cannot be listed
+        self.assertRegex(self.script('/sessions', code=2), "cannot read '.*sessions'")
+
+    def test_continue_extends_the_answer(self):
+        self.fake('one', ' and more')
+        self.script('a', '/continue')
+        self.assertEqual(self.messages, [('u', 'a'), ('a', 'one and more')])
+        self.assertIn('no answer to go on with', self.script('/continue', code=2))
+
+    def test_context_shows_the_overflow_policy(self):
+        self.assertIn('when it is full: stop', self.script('/context'))
+        self.assertIn('oldest exchanges are dropped', self.script('/set overflow drop', '/context'))
+
+    def test_tokens_shows_bytes_of_characters(self):
+        self.assertIn('\\xC3|', self.script('/tokens ö'))
+
+    def test_retry_accepts_alternative_setting_names(self):
+        self.fake('one two', 'one two')
+        text = self.script('a', '/retry num_predict=2 temperature=0', '/set temp')
+        self.assertEqual(self.messages, [('u', 'a'), ('a', 'on')])
+        self.assertIn('temp = 0.7', text)
+
+    def test_several_files_go_before_the_message_or_none(self):
+        one, two = self.write('one.txt', '1\n'), self.write('two words.txt', '2\n')
+        self.script(f'/file {one} {one}', 'x')
+        self.assertEqual(self.messages[0][1].count('File one.txt'), 2)
+        self.script(f'/file {two}', 'x')
+        self.assertIn('File two words.txt', self.messages[0][1])
+        self.script(f'/file {one} {one}.missing', code=2)
+
+    def test_dump_replaces_a_file_only_with_an_exclamation_mark(self):
+        path = self.path('context')
+        self.script(f'/dump {path}')
+        self.assertIn(f'/dump {path}! replaces it', self.script('a', f'/dump {path}', code=2))
+        self.script('a', f'/dump {path}!')
+        with open(path, encoding='utf-8') as file:
+            self.assertIn('a', file.read())
+
+    def test_save_load_and_sessions(self):
+        self.fake('1', '2')
+        self.script('a', '/save trip', '/clear', 'b', '/load trip', '/history')
+        self.assertEqual(self.messages[0], ('u', 'a'))
+        self.assertIn('trip', self.script('/sessions'))
+        self.assertEqual(self.says('--list-sessions'), b'trip\n')
+        self.assertIn("no 'nothing' to load", self.script('/load nothing', code=2))
+        self.assertIn('not a possible name', self.script('/save .hidden', code=2))
+
+    def test_save_does_not_replace_another_chat(self):
+        self.fake('1', '2')
+        self.script('a', '/save trip')
+        self.assertIn('/save trip! replaces it', self.script('b', '/save trip', code=2))
+        self.script('/load trip', '/history', 'c', '/save trip', '/save')
+        self.script('b', '/save trip!', '/save trip')
+        self.assertIn('1 exchange loaded', self.script('/load trip'))
+
+    def test_load_can_be_undone(self):
+        self.fake('1', '2')
+        self.script('a', '/save one', '/clear', 'b', '/load one', '/undo')
+        self.assertEqual(self.messages[0], ('u', 'b'))
+
+    def test_export_writes_three_formats_and_protects_files(self):
+        self.fake('answer')
+        path = self.path('talk')
+        self.script('a', *(f'/export {path}.{kind}' for kind in ('md', 'txt', 'jsonl')))
+        with open(path + '.md', encoding='utf-8') as file:
+            self.assertEqual(file.read(), '## user\n\na\n\n## assistant\n\nanswer\n\n')
+        with open(path + '.jsonl', encoding='utf-8') as file:
+            self.assertEqual([json.loads(line) for line in file],
+                             [{'role': 'user', 'content': 'a'},
+                              {'role': 'assistant', 'content': 'answer'}])
+        self.assertIn('is there already', self.script('a', f'/export {path}.txt', code=2))
+        self.script('other', f'/export {path}.txt!')
+        with open(path + '.txt', encoding='utf-8') as file:
+            self.assertEqual(file.read(), 'user:\nother\n\nassistant:\nanswer\n\n')
+        self.assertIn('.md, .txt or .jsonl', self.script('/export x.doc', code=2))
+
+    def test_files_go_before_the_message(self):
+        path = self.write('notes.txt', 'some notes\n')
+        fenced = 'File notes.txt:\n```\nsome notes\n```\n\n'
+        text = self.script(f'/file {path}', 'what?')
+        self.assertIn('goes before your next message: ', text)
+        self.assertEqual(self.messages[0], ('u', fenced + 'what?'))
+        self.script(f'read @{path} and @nothing')
+        self.assertEqual(self.messages[0], ('u', f'{fenced}read @{path} and @nothing'))
+        binary = self.write('binary', b'a\0b')
+        self.assertIn('is binary', self.script(f'/file {binary}', code=2))
+
+    def test_find_matches_lines_with_their_numbers(self):
+        self.fake('nothing here\nthe Answer there', 'no')
+        text = self.script('a question', 'another', '/find answer')
+        self.assertIn('  1 it   the Answer there\n1 line', text)
+
+    def test_find_refuses_a_bad_pattern(self):
+        self.assertIn('the pattern has an error', self.script('a', '/find (', code=2))
+        text = self.script('aB', '/find AB')
+        self.assertIn('nothing matches', text)
+
+    def clipboard(self, name='xclip', script='cat > "$HOME/clip"', **env):
+        """A clipboard program that stores its input in a file."""
+        folder = os.path.join(self.home.name, 'bin')
+        os.makedirs(folder, exist_ok=True)
+        with open(os.path.join(folder, name), 'w', encoding='utf-8') as file:
+            file.write(f'#!/bin/sh\n{script}\n')
+        os.chmod(file.name, 0o755)
+        self.env.update(env, PATH=folder + ':/usr/bin:/bin')
+
+    def clipped(self):
+        with open(os.path.join(self.home.name, 'clip'), encoding='utf-8') as file:
+            return file.read()
+
+    def test_copy_takes_answer_code_or_all(self):
+        answer = 'so:\n```c\nint x;\n```\nor\n```\ny\n```\n'
+        self.clipboard(DISPLAY=':9')
+        for line, said, clipped in (('/copy', 'the answer copied, 33 bytes, by xclip', answer),
+                                    ('/copy last', '33 bytes', answer),
+                                    ('/copy code', 'the code copied, 2 bytes', 'y\n'),
+                                    ('/copy code 1', '7 bytes', 'int x;\n'),
+                                    ('/copy all', 'the conversation copied',
+                                     f'user:\na\n\nassistant:\n{answer}')):
+            self.fake(answer)
+            self.assertIn(said, self.script('a', line))
+            self.assertEqual(self.clipped(), clipped)
+        for line, said in (('/copy code 3', 'from 1 to 2'), ('/copy it', 'expected /copy')):
+            self.assertIn(said, self.script('a', line, code=2))
+        self.assertIn('nothing was said', self.script('/copy', code=2))
+        self.fake('no code')
+        self.assertIn('no block of code', self.script('a', '/copy code', code=2))
+
+    def test_copy_tries_the_clipboard_programs_in_order(self):
+        self.clipboard('wl-copy', 'exit 1', DISPLAY=':9', WAYLAND_DISPLAY='w')
+        self.clipboard('xclip', 'exec sleep 60')
+        self.clipboard('xsel')
+        self.assertIn('by xsel', self.script('a', '/copy'))
+        self.assertEqual(self.clipped(), 'Hello.')
+
+    def test_copy_without_any_clipboard_is_refused(self):
+        self.assertIn('no clipboard', self.script('a', '/copy', code=2))
+
+    def test_log_holds_times_and_no_texts(self):
+        path = self.path('log')
+        self.fake('answer', 'other', fail_at=9)
+        self.script('question', words=['--log', path])
+        with open(path, encoding='utf-8') as file:
+            text = file.read()
+        self.assertRegex(text, r'\d\.\d{3} bitnet-chat \S+: loaded .* fake device, context 4096')
+        self.assertRegex(text, r'answer: stop \[6 tok.*seed \d+\]')
+        self.assertNotIn('question', text)
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+        self.script('question', words=['--log', path])
+        with open(path, encoding='utf-8') as file:
+            self.assertTrue(file.read().startswith(text))
+        self.refuses(5, '--log', self.folder.name, '-p', 'x')
+
+    def test_info_prints_the_model_and_exits(self):
+        self.fake(load_ms=50)
+        self.assertRegex(self.says('--info', 'never asked').decode(),
+                         r'(?s)^model .*\ndevice +fake device\ncontext +4096 tok.*template')
+        sheet = json.loads(self.says('--info', '--json'))
+        self.assertEqual((sheet['device'], sheet['context']), ('fake device', 4096))
+        self.assertEqual(sheet['file'], self.model)
+        self.fake(load_error=1)
+        self.refuses(3, '--info')
+
+    def test_commands_that_print_information(self):
+        self.fake('answer')
+        path = self.path('dump.txt')
+        text = self.script('a', '/context', '/stats', '/info', '/tokens ab', '/dump', f'/dump {path}',
+                           '/history')
+        for pattern in (r'in all +\d+ tok of 4096, \d+ free', r'prompt +\d+ tok: 0 reused, \d+ eval',
+                        r'device +fake device', r'97  \|a\|\n +98  \|b\|\n2 tokens', r'1> a\nanswer'):
+            self.assertRegex(text, pattern)
+        with open(path, encoding='utf-8') as file:
+            self.assertRegex(file.read(), '(?s)<.*a.*answer')
+
+    def test_a_script_waits_for_the_model(self):
+        lines = ('/info', '/stats', '/context', '/set ctx', '/tokens ab')
+        said = set()
+        for load_ms in (0, 300):
+            self.fake(load_ms=load_ms)
+            text = self.script(*lines)
+            self.assertNotIn('still loading', text)
+            for word in ('device      fake device', ' of 4096, ', 'context     0 of 4096 tok', 'ctx = 4096 ('):
+                self.assertIn(word, text)
+            said.add(re.sub(r'[\d.]+', '', text))
+        self.assertEqual(len(said), 1)
+        self.fake(load_ms=100, load_error=1)
+        self.assertIn("tensor 'x' is broken", self.refuses(3, '-i', stdin=b'/info\n/quit\n'))
+
+    def test_stats_show_what_a_second_turn_reuses(self):
+        self.fake('answer', 'other')
+        text = self.script('a', 'b', '/stats')
+        self.assertRegex(text, r'prompt +\d+ tok: [1-9]\d* reused, [1-9]\d evaluated')
+
+    def test_stats_are_compared_with_the_peak_of_the_device(self):
+        self.fake('answer')
+        text = self.script('a', '/stats')
+        self.assertRegex(text, r'(?m)^ *reads +5\.0 MB a token, [\d.]+ GB/s$')
+        self.assertRegex(text, r'(?m)^ *multiplies +[\d.]+ GMAC/s in the prompt$')
+        self.assertRegex(text, r'(?m)^ *memory +[\d.]+ MB: its own [\d.]+ MB, of files ')
+        text = self.script('a', '/stats peak')
+        self.assertRegex(text, r'(?m)GB/s, \d+ % of the 40\.0 GB/s this device can do$')
+        self.assertRegex(text, r'(?m)prompt, \d+ % of the 400\.0 GMAC/s this device can do$')
+        self.assertIn('reads 40.0 GB/s and does 400.0 GMAC/s; nothing', self.script('/stats peak'))
+        self.assertIn('the word peak', self.script('/stats peaks', code=2))
+
+    def test_probs_is_switched_on_and_off(self):
+        self.fake('ab')
+        text = self.script('/probs 2', 'a', '/probs off', words=['--logprobs', '1'])
+        self.assertIn('2 likeliest', text)
+        self.assertIn('no longer', text)
+
+
+if __name__ == '__main__':
+    main()

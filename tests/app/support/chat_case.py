@@ -1,0 +1,71 @@
+"""
+Base class for tests of bitnet-chat: each test has its own home directory, and PROGRAM is usually the chat
+with a scripted generator in place of the engine (fake_engine.c), so that the answers are known.
+"""
+import os
+import subprocess
+import tempfile
+import time
+
+from support.program_case import PROGRAM, ProgramCase
+
+PASSED_ON = ('PATH', 'LC_ALL', 'LANG', 'ASAN_OPTIONS', 'UBSAN_OPTIONS')
+LEAKS = os.path.join(os.path.dirname(os.path.abspath(__file__)), 'ncurses_leaks.txt')
+
+
+class ChatCase(ProgramCase):
+    """self.fake(...) scripts the generator; self.chat(...) runs the program."""
+
+    def setUp(self):
+        # A killed program may still write files while the folder is removed.
+        self.home = tempfile.TemporaryDirectory(ignore_cleanup_errors=True)
+        # Cleanups run in reverse order: the terminals, whose sockets are in this folder, are closed first.
+        self.addCleanup(self.home.cleanup)
+        self.env = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+        self.env.update(HOME=self.home.name, TERM='xterm', LC_ALL='C.UTF-8',
+                        LSAN_OPTIONS=f'suppressions={LEAKS}:print_suppressions=0')
+
+    def fake(self, *answers, **numbers):
+        """Script the generator: the answers in order, bytes or text, and options such as token_ms=5."""
+        if answers:
+            said = b'\x1e'.join(a if isinstance(a, bytes) else a.encode() for a in answers)
+            numbers['answers'] = self.write('answers', said)
+        self.env['BITNET_FAKE'] = ' '.join(f'{name}={value}' for name, value in numbers.items())
+
+    def gate(self, name='gate'):
+        """A path without a file, for the generator's options load_until, hold and begun."""
+        path = self.path(name)
+        if os.path.exists(path):
+            os.unlink(path)
+        return path
+
+    def wait_for(self, holds, seconds=30):
+        """Wait until holds() is true."""
+        deadline = time.monotonic() + seconds
+        while not holds():
+            self.assertLess(time.monotonic(), deadline)
+            time.sleep(0.01)
+
+    def state(self, name):
+        return os.path.join(self.home.name, '.local/state/bitnet-chat', name)
+
+    def chat(self, *args, stdin=b'', stdout=subprocess.PIPE, model=None, timeout=60):
+        stream = {'input': stdin} if isinstance(stdin, bytes) else {'stdin': stdin}
+        return subprocess.run([PROGRAM, model or self.model, *args], stdout=stdout,
+                              stderr=subprocess.PIPE, env=self.env, timeout=timeout, check=False,
+                              **stream)
+
+    def says(self, *args, stdin=b''):
+        """Run the chat. It must exit with 0 and print nothing on standard error. Returns its output."""
+        done = self.chat(*args, stdin=stdin)
+        self.assertEqual((done.returncode, done.stderr), (0, b''), args)
+        return done.stdout
+
+    def refuses(self, code, *args, stdin=b''):
+        """Run the chat. It must exit with `code` and print one error line. Returns that line."""
+        done = self.chat(*args, stdin=stdin)
+        text = done.stderr.decode()
+        self.assertEqual(done.returncode, code, (args, text))
+        self.assertEqual(text.count('\n'), 1, (args, text))
+        self.assertTrue(text.startswith('bitnet-chat: '), text)
+        return text

@@ -1,0 +1,86 @@
+"""
+Base class for tests of whole programs: a work folder with a generated model, and functions that run the
+program. The command line is TEST PROGRAM MAKE_MODEL [arguments of the test]. unittest gets the arguments
+that remain; a test with arguments of its own removes them from sys.argv first.
+"""
+import os
+import signal
+import subprocess
+import sys
+import tempfile
+import unittest
+
+PROGRAM, MAKE_MODEL = map(os.path.abspath, sys.argv[1:3])
+NAME = os.path.basename(PROGRAM)
+
+# nohup and background jobs of a shell ignore these signals, and child processes inherit that.
+for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
+    signal.signal(number, signal.SIG_DFL)
+
+
+class ProgramCase(unittest.TestCase):
+    """A test class has one work folder. `model` is the path of a tiny model with a byte vocabulary."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.model = cls.make('tiny.gguf')
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.folder.cleanup()
+
+    @classmethod
+    def path(cls, name):
+        return os.path.join(cls.folder.name, name)
+
+    @classmethod
+    def make(cls, name, *args):
+        """Generate a model with these options of make_model. Returns its path."""
+        path = cls.path(name)
+        subprocess.run([MAKE_MODEL, *args, path], check=True, timeout=300)
+        return path
+
+    @classmethod
+    def write(cls, name, data):
+        path = cls.path(name)
+        with open(path, 'wb') as file:
+            file.write(data if isinstance(data, bytes) else data.encode())
+        return path
+
+    @staticmethod
+    def run_program(*args, stdin=b'', stdout=subprocess.PIPE):
+        return subprocess.run([PROGRAM, *args], input=stdin, stdout=stdout, stderr=subprocess.PIPE,
+                              timeout=300, check=False)
+
+    def succeeds(self, *args, stdin=b''):
+        """Run the program. It must exit with 0 and print nothing on standard error. Returns its output."""
+        done = self.run_program(*args, stdin=stdin)
+        self.assertEqual((done.returncode, done.stderr), (0, b''), args)
+        return done.stdout
+
+    def fails(self, code, *args, stdin=b''):
+        """Run the program. It must exit with `code` and print one error line. Returns that line."""
+        done = self.run_program(*args, stdin=stdin)
+        text = done.stderr.decode()
+        self.assertEqual(done.returncode, code, (args, text))
+        self.assertEqual(text.count('\n'), 1, (args, text))
+        self.assertTrue(text.startswith(NAME + ': '), (args, text))
+        return text
+
+    def models_that_do_not_load(self):
+        """Paths that are not valid model files, each for another reason."""
+        with open(self.model, 'rb') as file:
+            whole = file.read()
+        yield self.path('missing.gguf')
+        yield self.folder.name
+        yield self.write('empty.gguf', b'')
+        yield self.write('text.gguf', 'hello, I am no model\n' * 100)
+        yield self.write('magic.gguf', b'GGUF')
+        yield self.write('header.gguf', whole[:24])
+        yield self.write('half.gguf', whole[:len(whole) // 2])
+        yield self.write('short.gguf', whole[:-1])
+
+
+def main():
+    unittest.main(argv=[NAME, *sys.argv[3:]])

@@ -1,0 +1,176 @@
+"""
+The chat on a pseudo-terminal that only records what the program writes, and base classes for tests with it.
+How a screen looks afterwards is tested with tmux (terminal_screen.py).
+"""
+import fcntl
+import json
+import os
+import pty
+import re
+import select
+import struct
+import subprocess
+import termios
+import time
+
+from support.chat_case import ChatCase
+from support.program_case import PROGRAM
+
+PASTE_ON, PASTE_OFF = b'\x1b[?2004h', b'\x1b[?2004l'  # bracketed paste
+ENTER, LEAVE = b'\x1b[?1049h', b'\x1b[?1049l'  # the alternate screen
+PROMPT = rb'>>> '
+PAINTERS = ([], ['--tui'])
+
+
+class Terminal:
+    """The program on a pseudo-terminal. `seen` holds all that it wrote."""
+
+    def __init__(self, words, env, rows=24, columns=80, folder=None):
+        self.master, self.slave = pty.openpty()
+        self.resize(rows, columns)
+        self.before = self.modes()
+        self.seen = b''
+        self.process = subprocess.Popen(
+            words, stdin=self.slave, stdout=self.slave, stderr=self.slave, env=env, cwd=folder,
+            start_new_session=True, preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0))
+
+    def read(self, seconds):
+        """Read what arrives within the time. Returns whether anything did."""
+        if select.select([self.master], [], [], seconds)[0]:
+            try:
+                self.seen += os.read(self.master, 65536)
+            except OSError:
+                return False
+            return True
+        return False
+
+    def expect(self, pattern, seconds=30, start=0):
+        """Wait until `pattern` is in seen[start:]. Returns the seconds that it took."""
+        begun = time.monotonic()
+        while not re.search(pattern, self.seen[start:]):
+            left = begun + seconds - time.monotonic()
+            if left <= 0:
+                raise AssertionError(f'{pattern!r} was not written: ...{self.seen[-600:]!r}')
+            self.read(left)
+        return time.monotonic() - begun
+
+    def send(self, keys):
+        keys = keys if isinstance(keys, bytes) else keys.encode()
+        while keys:
+            keys = keys[os.write(self.master, keys[:1024]):]
+            self.read(0)
+
+    def cpu_seconds(self):
+        """Processor time of the program. Unlike elapsed time, it depends little on the load of the machine."""
+        with open(f'/proc/{self.process.pid}/stat', encoding='utf-8') as file:
+            ticks = sum(map(int, file.read().split(') ')[1].split()[11:13]))
+        return ticks / os.sysconf('SC_CLK_TCK')
+
+    def modes(self):
+        return termios.tcgetattr(self.slave)
+
+    def resize(self, rows, columns):
+        fcntl.ioctl(self.slave, termios.TIOCSWINSZ, struct.pack('HHHH', rows, columns, 0, 0))
+
+    def wait_for_modes(self):
+        """Wait until the program has restored the terminal's modes and switched bracketed paste off."""
+        deadline = time.monotonic() + 30
+        while self.modes() != self.before or self.seen.count(PASTE_ON) != self.seen.count(PASTE_OFF):
+            if time.monotonic() > deadline:
+                raise AssertionError('the terminal is not restored')
+            self.read(0.05)
+
+    def wait_a_bit(self, seconds):
+        """Read for this time, or until the program has ended."""
+        end = time.monotonic() + seconds
+        while self.process.poll() is None and time.monotonic() < end:
+            self.read(0.05)
+
+    def wait(self, seconds=30):
+        self.wait_a_bit(seconds)
+        while self.read(0):
+            pass
+        return self.process.wait(timeout=30)
+
+    def hang_up(self):
+        """Close the terminal. Nothing can be read or sent afterwards."""
+        os.close(self.master)
+        self.master = None
+
+    def close(self):
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.wait()
+        if self.master is not None:
+            os.close(self.master)
+        os.close(self.slave)
+
+
+class TerminalCase(ChatCase):
+    def open(self, *args, **size):
+        terminal = Terminal([PROGRAM, self.model, *args], self.env, **size)
+        self.addCleanup(terminal.close)
+        return terminal
+
+    def ready(self, *args, **size):
+        """A chat with a loaded model and a visible prompt."""
+        terminal = self.open(*args, **size)
+        terminal.expect(rb'loaded in')
+        # The full-screen painter does not write an unchanged prompt again.
+        terminal.expect(PROMPT, start=0 if '--tui' in args else terminal.seen.index(b'loaded in'))
+        return terminal
+
+    def ask(self, terminal, text, until=rb'\[\d+ tok'):
+        """Send a message and wait for the answer and the next prompt. Returns what was written."""
+        start = len(terminal.seen)
+        terminal.send(text + '\r')
+        terminal.expect(until, start=start)
+        terminal.expect(PROMPT, start=start + re.search(until, terminal.seen[start:]).end())
+        return terminal.seen[start:]
+
+    def says_in(self, terminal, keys, pattern=rb'\[\d+ tok'):
+        """Send keys and wait for the pattern, which both painters must write. Returns what was written."""
+        start = len(terminal.seen)
+        terminal.send(keys)
+        terminal.expect(pattern, start=start)
+        return terminal.seen[start:]
+
+    def messages(self, role='user'):
+        """Texts of this role in the last conversation, as the program saved it."""
+        with open(self.state('last.json'), encoding='utf-8') as file:
+            return [m['content'] for m in json.load(file)['messages'] if m['role'] == role]
+
+    def half_typed_and_stopped(self, *words):
+        """
+        A chat that was stopped with Ctrl-Z after half a line. It runs under a shell with job control,
+        because a process without a job-control shell does not stop. The shell continues it after a line.
+        """
+        command = 'set -m; "$0" "$@"; read x; fg'
+        terminal = Terminal(['sh', '-c', command, PROGRAM, *words, self.model], self.env)
+        self.addCleanup(terminal.close)
+        terminal.expect(rb'loaded in')
+        terminal.send(b'half a line')
+        terminal.expect(b'half a line')
+        terminal.send(b'\x1a')
+        terminal.wait_for_modes()
+        return terminal
+
+    def typed(self, *words):
+        """A chat with the terminal as input and a file as output. Returns the terminal and the file's path."""
+        path = self.path('typed')
+        terminal = Terminal(['sh', '-c', 'out=$1; shift; exec "$0" "$@" > "$out"', PROGRAM, path, self.model, *words],
+                            self.env)
+        self.addCleanup(terminal.close)
+        terminal.expect(PROMPT)
+        return terminal, path
+
+    def left_clean(self, terminal, code):
+        """The program must exit with `code` and leave the terminal's modes as they were."""
+        self.assertEqual(terminal.wait(), code, terminal.seen[-500:])
+        self.assertEqual(terminal.modes(), terminal.before)
+        self.assertEqual(terminal.seen.count(PASTE_ON), terminal.seen.count(PASTE_OFF))
+        self.assertLessEqual(terminal.seen.rfind(PASTE_ON), terminal.seen.rfind(PASTE_OFF))
+
+    def leave(self, terminal):
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)

@@ -1,0 +1,64 @@
+"""
+A terminal with a screen for tests: tmux interprets what the program writes. Patterns are searched in the text
+of the screen without the newlines at its end.
+"""
+import itertools
+import os
+import re
+import shlex
+import signal
+import subprocess
+import time
+
+
+class Screen:
+    """One program in a tmux server of its own, with its own socket and no configuration."""
+    numbers = itertools.count()
+
+    def __init__(self, folder, env, words, columns, rows):
+        self.socket = os.path.join(folder, f'tmux{next(Screen.numbers)}')
+        self.env = dict(env, TERM='xterm-256color')
+        command = ' '.join(shlex.quote(word) for word in words)
+        self.tmux('-f', '/dev/null', 'new-session', '-d', '-x', str(columns), '-y', str(rows),
+                  command + '; echo left with $?; exec sleep 1000')
+
+    def tmux(self, *args):
+        done = subprocess.run(['tmux', '-S', self.socket, *args], env=self.env, timeout=30,
+                              capture_output=True, check=True)
+        return done.stdout.decode()
+
+    def text(self, *args):
+        return self.tmux('capture-pane', '-p', *args)
+
+    def expect(self, pattern, seconds=15, args=()):
+        deadline = time.monotonic() + seconds
+        while not re.search(pattern, self.text(*args).rstrip('\n')):
+            if time.monotonic() > deadline:
+                raise AssertionError(f'{pattern!r} is not on the screen:\n{self.text(*args)}')
+            time.sleep(0.03)
+
+    def send(self, *keys):
+        self.tmux('send-keys', *keys)
+
+    def key(self, hexadecimal):
+        """Send the bytes of one key together."""
+        self.tmux('send-keys', '-H', *re.findall('..', hexadecimal))
+
+    def cursor(self):
+        place = self.tmux('display-message', '-p', '#{cursor_x} #{cursor_y}').split()
+        return int(place[0]), int(place[1])
+
+    def resize(self, columns, rows):
+        self.tmux('resize-window', '-x', str(columns), '-y', str(rows))
+
+    def close(self):
+        """
+        Kill the program. After a hang-up only, a build with the leak checker would still check for leaks and
+        may not end in time.
+        """
+        try:
+            os.killpg(int(self.tmux('display-message', '-p', '#{pane_pid}')), signal.SIGKILL)
+        except (subprocess.CalledProcessError, ProcessLookupError):
+            pass  # already closed
+        subprocess.run(['tmux', '-S', self.socket, 'kill-server'], env=self.env, timeout=30,
+                       capture_output=True, check=False)

@@ -1,0 +1,72 @@
+#!/usr/bin/env python3
+"""
+test_chat_screens.py CHAT MAKE_MODEL: screens of the inline painter in tmux that change over time, which
+golden screens (test_golden_screens.py) cannot show. Skipped (77) without tmux.
+"""
+import re
+import shutil
+import sys
+import time
+from collections import Counter
+
+from support.chat_case import ChatCase
+from support.program_case import PROGRAM, main
+from support.terminal_screen import Screen
+
+WORDS = [f'w{i:03}x' for i in range(200)]
+
+
+class Screens(ChatCase):
+    def open(self, columns, rows, *args):
+        screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--private', *args], columns,
+                        rows)
+        self.addCleanup(screen.close)
+        screen.expect('>>>')
+        return screen
+
+    def test_the_status_row_shows_progress_and_disappears(self):
+        self.fake('word ', endless=1, token_ms=20, n_ctx=4000)
+        screen = self.open(80, 24)
+        screen.send('x', 'Enter')
+        screen.expect(r'\ngenerating \d+ \| \d+\.\d tok/s \| ctx \d+/4000 \d+% \| Esc stops \|')
+        screen.send('Enter')
+        screen.expect(r'\| busy, Esc stops')
+        screen.send('Escape')
+        screen.expect(r'\nstopped\n\[\d+ tok')
+        self.assertNotIn('generating', screen.text('-S', '-100'))
+
+    def test_the_row_counts_to_the_last_token_when_no_more_come(self):
+        for words in ([], ['--tui']):
+            self.fake(b'some words\x1d', token_ms=30)  # the generator waits at \x1d
+            screen = self.open(80, 24, *words)
+            screen.send('x', 'Enter')
+            screen.expect('generating 10 ')
+            screen.send('Escape')
+            screen.expect('stopped')
+
+    def test_resizing_loses_and_repeats_nothing(self):
+        self.fake(' '.join(WORDS), token_ms=2)
+        screen = self.open(80, 24)
+        screen.send('go', 'Enter')
+        for columns, rows in ((60, 20), (100, 24), (40, 10), (77, 12), (120, 30), (30, 8), (80, 24)):
+            time.sleep(0.3)
+            screen.resize(columns, rows)
+        screen.expect(r'\[\d+ tok', seconds=60, args=('-J',))
+        text = screen.text('-J', '-S', '-500')
+        found = Counter(re.findall(r'w\d{3}x', text))
+        self.assertEqual([w for w in WORDS if found[w] != 1], [], text)
+        self.assertNotIn('generating', text)
+
+    def test_wide_characters_wrap_whole(self):
+        self.fake('漢字' * 30)
+        screen = self.open(21, 20, '--no-stats')
+        screen.send('x', 'Enter')
+        screen.expect(r'字\n+>>>')
+        lines = [line for line in screen.text().split('\n') if '漢' in line]
+        self.assertEqual(lines, ['漢字' * 5] * 6)
+
+
+if __name__ == '__main__':
+    if not shutil.which('tmux'):
+        sys.exit(77)
+    main()

@@ -1,0 +1,439 @@
+#!/usr/bin/env python3
+"""
+test_chat_terminal.py CHAT MAKE_MODEL: the inline painter on a pseudo-terminal: start, exit, signals, waiting and
+editing, with a scripted generator.
+"""
+import json
+import os
+import re
+import resource
+import signal
+import time
+
+from support.program_case import PROGRAM, main
+from support.terminal_case import PROMPT, Terminal, TerminalCase
+
+
+class Clipboard(TerminalCase):
+    def test_copy_uses_the_terminal_without_a_clipboard_program(self):
+        self.fake('Hi you!')
+        terminal = self.ready()
+        self.ask(terminal, 'x')
+        seen = self.ask(terminal, '/copy', until=rb'7 bytes, by the terminal \(OSC 52\)')
+        self.assertEqual(seen.count(b'\x1b]52;c;SGkgeW91IQ==\x07'), 1)
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+
+
+class WaysOut(TerminalCase):
+    def test_quit_and_control_d_leave_with_0(self):
+        for keys in (b'/quit\r', b'/bye\r', b'\x04'):
+            terminal = self.ready()
+            terminal.send(keys)
+            self.left_clean(terminal, 0)
+
+    def test_signals_restore_the_terminal(self):
+        self.fake('word ', endless=1, token_ms=5)
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129)):
+            terminal = self.ready()
+            terminal.process.send_signal(number)
+            self.left_clean(terminal, code)
+            terminal = self.ready()
+            terminal.send(b'x\r')
+            terminal.expect(b'word word')
+            terminal.process.send_signal(number)
+            self.left_clean(terminal, code)
+            with open(self.state('last.json'), encoding='utf-8') as file:
+                answer = json.load(file)['messages'][1]
+            self.assertEqual(answer['finish'], 'interrupted')
+            self.assertTrue(answer['content'].startswith('word word'))
+
+    def test_fatal_signals_restore_the_terminal(self):
+        for number in (signal.SIGQUIT, signal.SIGABRT):
+            terminal = self.ready()
+            resource.prlimit(terminal.process.pid, resource.RLIMIT_CORE, (0, 0))
+            terminal.process.send_signal(number)
+            self.left_clean(terminal, -number)
+
+    def test_a_fault_in_the_engine_restores_the_terminal(self):
+        self.fake('fine', fault=1)
+        terminal = self.ready()
+        resource.prlimit(terminal.process.pid, resource.RLIMIT_CORE, (0, 0))
+        terminal.send(b'x\r')
+        self.left_clean(terminal, -signal.SIGILL)
+
+    def test_a_failed_load_restores_the_terminal_and_is_exit_3(self):
+        self.fake(load_ms=200, load_error=1)
+        terminal = self.open()
+        terminal.expect(rb'bitnet-chat: tensor')
+        self.left_clean(terminal, 3)
+
+    def test_a_second_control_c_leaves_a_stuck_engine(self):
+        self.fake('word ', endless=1, token_ms=5, read_us=1000000, stuck=1)
+        terminal = self.ready()
+        terminal.send(b'x\r')
+        terminal.expect(b'reading')
+        time.sleep(0.3)  # the engine is in the middle of a token
+        terminal.send(b'\x03')
+        terminal.expect(b'stopping')
+        self.assertIsNone(terminal.process.poll())
+        for _ in range(60):  # one sent too early counts as a repetition of the first
+            if terminal.process.poll() is None:
+                terminal.send(b'\x03')
+                terminal.wait_a_bit(0.5)
+        self.left_clean(terminal, 130)
+
+    def test_a_stopped_process_restores_the_terminal_and_continues(self):
+        self.fake('fine')
+        terminal = self.half_typed_and_stopped()
+        start = len(terminal.seen)
+        terminal.send(b'\n')  # the shell reads a line and continues the chat
+        terminal.expect(b'half a line', start=start)
+        terminal.send(b'!\r')
+        terminal.expect(rb'fine', start=start)
+        terminal.expect(PROMPT, start=start + terminal.seen[start:].index(b'fine'))
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+
+    def test_the_input_row_is_repainted_after_sigcont(self):
+        self.fake('fine')
+        terminal = self.ready()
+        terminal.send(b'half')
+        terminal.expect(b'half')
+        start = len(terminal.seen)
+        terminal.process.send_signal(signal.SIGCONT)
+        terminal.expect(b'half', start=start)
+        self.assertRegex(terminal.seen[start:], rb'\r\x1b\[[JK].*>>> .*half')
+        terminal.send(b'\x15\x04')
+        self.left_clean(terminal, 0)
+
+    def test_a_suspend_without_job_control_changes_nothing(self):
+        self.fake('fine')
+        terminal = self.ready()
+        terminal.send(b'half')
+        terminal.expect(b'half')
+        terminal.send(b'\x1a')
+        terminal.expect(rb'(?s)half.*half')
+        self.ask(terminal, ' a line')
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+
+
+class Waiting(TerminalCase):
+    def test_the_prompt_comes_before_the_model(self):
+        gate = self.gate()
+        self.fake('done', load_until=gate)
+        terminal = self.open()
+        terminal.expect(PROMPT)
+        self.assertNotIn(b'loaded in', terminal.seen)
+        terminal.send(b'typed ahead\r')
+        terminal.expect(b'loading')
+        self.write('gate', '')
+        terminal.expect(b'done')
+        self.assertLess(terminal.seen.index(b'typed ahead'), terminal.seen.index(b'loaded in'))
+
+    def test_a_message_waits_for_the_model_and_escape_cancels_it(self):
+        for words in ([], ['--tui']):
+            self.fake('never', load_until=self.gate())
+            terminal = self.open(*words)
+            terminal.expect(PROMPT)
+            terminal.send(b'a question\r')
+            terminal.expect(b'your message waits, Esc takes it back')
+            terminal.send(b'more\r')
+            terminal.expect(b'busy, Esc stops')
+            terminal.send(b'\x15')
+            start = len(terminal.seen)
+            terminal.send(b'\x1b')
+            terminal.expect(rb'stopped', start=start)
+            terminal.expect(rb'a question', start=start)
+            self.write('gate', '')
+            terminal.expect(rb'loaded in', start=start)
+            terminal.read(0.3)
+            self.assertNotIn(b'never', terminal.seen)
+
+    def test_control_c_during_prefill_returns_the_question(self):
+        self.fake('never', read_us=300000)  # the whole prompt takes longer than the limit below
+        terminal = self.ready()
+        terminal.send(b'a question\r')
+        terminal.expect(b'reading')
+        start = len(terminal.seen)
+        terminal.send(b'\x03')
+        self.assertLess(terminal.expect(rb'>>> .*a question', start=start), 5)
+        self.assertNotIn(b'never', terminal.seen)
+
+    def test_control_c_and_escape_stop_and_keep_the_answer(self):
+        for key in (b'\x03', b'\x1b'):
+            self.fake('word ', endless=1, token_ms=5)
+            terminal = self.ready()
+            terminal.send(b'x\r')
+            terminal.expect(b'word word')
+            start = len(terminal.seen)
+            terminal.send(key)
+            terminal.expect(b'stopped', start=start)
+            terminal.expect(PROMPT, start=start)
+            with open(self.state('last.json'), encoding='utf-8') as file:
+                answer = json.load(file)['messages'][1]
+            self.assertTrue(answer['content'].startswith('word word'))
+            self.assertEqual(bytes(answer['ids']), answer['content'].encode())
+
+    def test_control_c_at_the_prompt_never_leaves(self):
+        terminal = self.ready()
+        for _ in range(5):
+            start = len(terminal.seen)
+            terminal.send(b'\x03')
+            terminal.expect(b'Ctrl-D or /quit leaves', start=start)
+        terminal.send(b'some text\x03')
+        self.assertIsNone(terminal.process.poll())
+        terminal.send(b'/quit\r')
+        self.left_clean(terminal, 0)
+
+    def test_keys_typed_during_an_answer_wait_and_are_not_sent(self):
+        self.fake('word word\x1d.', hold=self.gate())
+        terminal = self.ready()
+        terminal.send(b'x\r')
+        terminal.expect(b'word')
+        terminal.send(b'ahead\r')
+        terminal.expect(b'busy, Esc stops')
+        self.write('gate', '')
+        terminal.expect(rb'\[\d+ tok')
+        start = terminal.seen.rindex(b' tok,')  # the prompt may be in the same read
+        terminal.expect(rb'>>> .*ahead', start=start)
+        terminal.read(0.3)
+        self.assertNotIn(b'word', terminal.seen[start:])
+
+    def test_an_idle_prompt_costs_nothing(self):
+        terminal = self.ready()
+        before = terminal.cpu_seconds()
+        terminal.read(2)
+        time.sleep(2)
+        self.assertLessEqual(terminal.cpu_seconds() - before, 0.04)  # 1 % of 4 s
+
+
+class Editing(TerminalCase):
+    def test_new_lines_by_key_by_backslash_and_by_fence(self):
+        terminal = self.ready()
+        self.ask(terminal, 'one\ntwo')
+        self.ask(terminal, 'one\x1b\rtwo')
+        self.ask(terminal, 'one\\\rtwo')
+        self.ask(terminal, '"""one\rtwo"""')
+        self.assertEqual(self.messages(), ['one\ntwo'] * 4)
+
+    def test_a_paste_is_not_sent_and_stays_complete(self):
+        self.fake(n_ctx=20000)
+        terminal = self.ready()
+        terminal.send(b'\x1b[200~a\rb\nc\x1b[201~')
+        terminal.read(0.3)
+        self.assertNotIn(b'tok,', terminal.seen)
+        self.ask(terminal, '')
+        long = ''.join(f'line {i}\n' for i in range(500))
+        self.ask(terminal, 'see: \x1b[200~' + long.replace('\n', '\r') + '\x1b[201~ok?')
+        self.assertEqual(self.messages(), ['a\nb\nc', f'see: {long}ok?'])
+        self.assertIn(b'[pasted 1: 501 lines', terminal.seen)
+        self.assertNotIn(b'line 250', terminal.seen)
+
+    def test_pasting_a_megabyte_is_fast(self):
+        terminal = self.ready('-c', '4000000')
+        costs = []
+        for n_lines in (4000, 16000):
+            before, start = terminal.cpu_seconds(), len(terminal.seen)
+            terminal.send('\x1b[200~' + ('x' * 79 + '\r') * n_lines + '\x1b[201~')
+            terminal.expect(rb'\[pasted \d: %d lines' % (n_lines + 1), start=start)
+            costs.append(terminal.cpu_seconds() - before)
+            terminal.send(b'\x03')
+        self.assertLess(costs[1], 8 * max(costs[0], 0.05))  # four times the lines; a quadratic cost is 16 times
+        terminal.send(b'/quit\r')
+        self.left_clean(terminal, 0)
+
+    def test_wide_characters_are_deleted_whole(self):
+        terminal = self.ready()
+        self.ask(terminal, '漢字é\x7f\x7fx')
+        self.assertEqual(self.messages(), ['漢x'])
+
+    def test_an_unknown_command_stays_in_the_editor(self):
+        self.fake('fine')
+        terminal = self.ready()
+        start = len(terminal.seen)
+        terminal.send(b'/nope\r')
+        terminal.expect(rb'unknown command /nope', start=start)
+        terminal.expect(rb'>>> .*/nope', start=start)
+        terminal.send(b'\x15')
+        start = len(terminal.seen)
+        terminal.send(b'/se\t\t')
+        terminal.expect(rb'/sessions', start=start)
+        terminal.send(b't te\t0.25\r')
+        terminal.expect(rb'temp = 0\.25', start=start)
+
+    def test_all_of_several_pasted_lines_are_processed(self):
+        terminal = self.ready()
+        terminal.send('/set temp 0.5\r/set top-k 7\r/tokens ab\r/nonsense\r')
+        terminal.expect(rb'temp = 0.5')
+        terminal.expect(rb'top-k = 7')
+        terminal.expect(rb'unknown command /nonsense')
+        terminal.expect(PROMPT + rb'\S*/nonsense', start=terminal.seen.index(b'unknown command'))
+        terminal.send('\x15/quit\r')
+        self.left_clean(terminal, 0)
+
+    def test_a_long_list_of_files_is_shown_without_a_question(self):
+        for i in range(120):
+            self.write(f'many{i:03}', b'')
+        terminal = self.ready('--private', rows=8, folder=self.folder.name)
+        for keys in (b'@many', b'@many', b'/file many'):
+            start = len(terminal.seen)
+            terminal.send(keys + b'\t\t')
+            terminal.expect(b'many119', start=start)
+            terminal.expect(re.escape(keys), start=start + terminal.seen[start:].index(b'many119'))
+            terminal.send(b'\x15')
+        self.assertNotIn(b'More', terminal.seen)
+        terminal.send(b'/quit\r')
+        self.left_clean(terminal, 0)
+
+    def test_keys_that_crash_readline_do_nothing(self):
+        terminal = self.ready()
+        for keys in (b'\x1d\x1bz', b'\x1b\x1d\x1b[0z', b'\x18(\x1bz\x18)\x18e', b'\x18(\x1b\x07\x18)\x18e'):
+            terminal.send(keys)
+            terminal.read(0.1)
+        self.ask(terminal, '\x03\x15fine')
+        self.assertEqual(self.messages(), ['fine'])
+
+    def test_edit_brings_the_message_back(self):
+        self.fake('one', 'two')
+        terminal = self.ready()
+        self.ask(terminal, 'first words')
+        start = len(terminal.seen)
+        terminal.send(b'/edit\r')
+        terminal.expect(rb'>>> .*first words', start=start)
+        self.ask(terminal, '!')
+        self.assertEqual(self.messages(), ['first words!'])
+
+    def test_history_survives_and_is_private(self):
+        terminal = self.ready()
+        self.ask(terminal, 'two\nlines #' '12 \\ here')
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+        self.assertEqual(os.stat(self.state('history')).st_mode & 0o777, 0o600)
+        terminal = self.ready()
+        self.ask(terminal, '\x1b[A')
+        self.assertEqual(self.messages(), ['two\nlines #' '12 \\ here'])
+
+    def test_private_writes_no_files(self):
+        terminal = self.ready('--private')
+        self.ask(terminal, 'secret')
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+        self.assertEqual(os.listdir(self.home.name), [])
+
+    def test_the_users_editor_changes_the_message(self):
+        script = self.write('editor', '#!/bin/sh\nprintf "%s and more\\n" "$(cat "$1")" > "$1"\n')
+        os.chmod(script, 0o755)
+        self.env['EDITOR'] = script
+        terminal = self.ready()
+        terminal.send(b'some\x18\x05')
+        terminal.expect(rb'some and more')
+        self.ask(terminal, '')
+        self.assertEqual(self.messages(), ['some and more'])
+
+    def test_a_terminal_without_escapes_gets_none_after_an_editor(self):
+        self.env.update(TERM='dumb', EDITOR='true')
+        terminal = self.ready()
+        terminal.send(b'some\x18\x05')
+        terminal.expect(rb'some.*some')
+        self.ask(terminal, '')
+        terminal.send(b'/quit\r')
+        self.left_clean(terminal, 0)
+        self.assertNotIn(b'\x1b', terminal.seen)
+
+    def test_a_device_that_is_not_used_is_named(self):
+        self.fake('one', no_cuda=1)
+        terminal = self.ready()
+        terminal.expect(b'cuda is not used: no driver')
+        terminal.send(b'/info\r')
+        terminal.expect(rb'device +fake device\r\n +cuda is not used: no driver')
+
+    def test_a_repeated_token_is_reported_with_the_seed(self):
+        self.fake('G', same=1)
+        seen = self.ask(self.ready('--seed', '77'), 'x')
+        self.assertIn(b'output degenerated (same token); try another seed', seen)
+        self.assertRegex(seen, rb'seed 77\]')
+
+    def test_continue_reports_an_empty_continuation(self):
+        self.fake('one', '')
+        terminal = self.ready()
+        self.assertNotIn(b'nothing to add', self.ask(terminal, 'x'))
+        self.assertIn(b'the model has nothing to add', self.ask(terminal, '/continue'))
+
+    def test_edit_of_an_empty_chat_opens_the_users_editor(self):
+        script = self.write('editor', '#!/bin/sh\necho from the editor > "$1"\n')
+        os.chmod(script, 0o755)
+        self.env['EDITOR'] = script
+        for words in ([], ['--tui']):
+            terminal = self.ready(*words)
+            terminal.send(b'/edit\r')
+            terminal.expect(rb'from the editor')
+            terminal.send(b'!\r')
+            terminal.expect(rb'\[\d+ tok')
+            terminal.send(b'\x04')
+            self.left_clean(terminal, 0)
+            self.assertEqual(self.messages(), ['from the editor!'])
+        self.env['EDITOR'] = '/no/such/editor'
+        terminal = self.ready()
+        terminal.send(b'/edit\r')
+        terminal.expect(rb'(?s)the editor .*failed.*>>> ')
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+
+
+class Safety(TerminalCase):
+    def test_the_models_controls_never_reach_the_terminal(self):
+        self.fake(b'a\x1b]52;c;eA==\x07b\x9bc\x1b[2Jd\xe2\x80\xaee')
+        terminal = self.ready()
+        seen = self.ask(terminal, 'x')
+        for bad in (b'\x1b]', b'\x07', b'\x9b', b'\x1b[2J', b'\xe2\x80\xae'):
+            self.assertNotIn(bad, seen)
+        self.assertIn('a\ufffd]52;c;eA==\ufffdb\ufffdc'.encode(), seen)
+
+    def test_dumb_and_plain_terminals_get_no_escape(self):
+        self.fake('some words')
+        for term, words in (('dumb', []), ('nonsense', []), ('xterm', ['--plain'])):
+            self.env['TERM'] = term
+            terminal = self.ready(*words)
+            self.ask(terminal, 'x')
+            terminal.send(b'/quit\r')
+            self.left_clean(terminal, 0)
+            if term != 'xterm':  # on a capable terminal Readline moves the cursor
+                self.assertNotIn(b'\x1b', terminal.seen)
+
+    def test_no_color_and_color_never_leave_no_attribute(self):
+        for variable, words, looks in ((None, [], True), ('1', [], False),
+                                       (None, ['--color', 'never'], False),
+                                       ('1', ['--color', 'always'], True)):
+            self.env.pop('NO_COLOR', None)
+            if variable:
+                self.env['NO_COLOR'] = variable
+            terminal = self.ready(*words)
+            self.assertEqual(b'\x1b[2m' in terminal.seen and b'\x1b[1m' in terminal.seen, looks)
+
+    def test_a_terminal_of_one_cell_survives(self):
+        self.fake('some words that do not fit', token_ms=2)
+        terminal = self.open(rows=1, columns=1)
+        terminal.expect(b'>')  # before the prompt is shown, Enter is a new line
+        terminal.send(b'x\r')
+        self.wait_for(lambda: os.path.exists(self.state('last.json')) or terminal.read(0.05) and False)
+        terminal.send(b'\x04')
+        self.left_clean(terminal, 0)
+
+    def test_answers_go_to_a_pipe_while_input_is_a_terminal(self):
+        self.fake('the answer')
+        path = self.path('typed')
+        terminal = Terminal(['sh', '-c', 'exec "$0" "$1" > "$2"', PROGRAM, self.model, path], self.env)
+        self.addCleanup(terminal.close)
+        terminal.expect(PROMPT)
+        terminal.send(b'hello\r')
+        terminal.expect(rb'\[10 tok')
+        terminal.send(b'\x04')
+        self.assertEqual(terminal.wait(), 0)
+        with open(path, 'rb') as file:
+            self.assertEqual(file.read(), b'the answer\n')
+
+
+if __name__ == '__main__':
+    main()

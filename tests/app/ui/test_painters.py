@@ -1,0 +1,269 @@
+#!/usr/bin/env python3
+"""
+test_painters.py CHAT MAKE_MODEL: both painters of a terminal: attributes of Markdown, changes of painter within
+an answer, and the number of bytes written. Tests that need tmux are skipped without it.
+"""
+import os
+import re
+import shutil
+import signal
+import time
+import unittest
+
+from support.program_case import PROGRAM, main
+from support.terminal_screen import Screen
+from support.terminal_case import TerminalCase
+
+ANSWER = '# Head\n\nSome **bold** and `code`.\n\n- item\n\n```c\nint x; // **\n```\nend'
+BOLD, CODE, HEAD = '\x1b[1m', '\x1b[36m', '\x1b[1m\x1b[35m'
+WORDS = [f'w{i:03}x' for i in range(120)]
+NEEDS_TMUX = unittest.skipUnless(shutil.which('tmux'), 'tmux is not installed')
+
+
+class PainterCase(TerminalCase):
+    def screen(self, columns, rows, *args):
+        screen = Screen(self.home.name, self.env, [PROGRAM, self.model, *args], columns, rows)
+        self.addCleanup(screen.close)
+        screen.expect('>>>')
+        return screen
+
+    def looks(self, screen):
+        """
+        {text: attributes} for each run of cells with equal attributes, without the blanks around it. Blanks
+        within a run may have any attributes, because a status row may have been erased there.
+        """
+        runs, now = [('', '')], []
+        for part in re.split(r'(\x1b\[[0-9;]*m|\n)', screen.text('-e')):
+            if not part.startswith('\x1b'):
+                look, last = ' '.join(now), runs[-1]
+                if part == '\n' or not last[0]:
+                    runs.append((part.strip(), look))
+                elif not part.strip():
+                    runs[-1] = (last[0] + part, last[1])
+                elif look == last[1]:
+                    runs[-1] = (last[0] + part, look)
+                else:
+                    runs.append((part, look))
+                continue
+            for code in part[2:-1].split(';'):
+                if code in ('', '0'):
+                    now = []
+                elif code == '39':
+                    now = [c for c in now if not c.startswith('3')]
+                elif code != '49':
+                    now = now + [code]
+        return {text.strip(): look for text, look in runs}
+
+    def each_word_once(self, text, words=WORDS):
+        found = re.findall(r'w\d{3}x', text)
+        self.assertEqual(found, list(words), text)
+
+
+class Looks(PainterCase):
+    @NEEDS_TMUX
+    def test_markdown_marks_stay_and_their_text_is_coloured(self):
+        for words, wide in (([], 60), (['--tui'], 60), ([], 20), (['--tui'], 20)):
+            self.fake(ANSWER, token_ms=1)
+            screen = self.screen(wide, 30, '--private', *words)
+            screen.send('x', 'Enter')
+            screen.expect(r'(?s)end.*\[\d+ tok')
+            wrapped = ANSWER if wide == 60 else ANSWER.replace('and `', 'and\n`')
+            self.assertIn(wrapped, screen.text('-J'))
+            shown = self.looks(screen)
+            self.assertEqual([shown[text] for text in ('# Head', '**bold**', '`code`', '-', '```c',
+                                                       'int x; // **', '```', 'end')],
+                             ['1 35', '1', '36', '1', '2', '36', '2', ''])
+            screen.close()
+
+    def test_without_colour_no_attribute_reaches_the_terminal(self):
+        self.fake(ANSWER.replace('\n', ' '))
+        for variable, words in (('1', []), (None, ['--color', 'never']), (None, ['--plain'])):
+            self.env.pop('NO_COLOR', None)
+            if variable:
+                self.env['NO_COLOR'] = variable
+            terminal = self.ready(*words)
+            seen = self.ask(terminal, 'x')
+            self.assertEqual(re.findall(rb'\x1b\[[1-9][0-9;]*m', seen), [])
+            self.assertIn(b'**bold**', seen)  # the status row may be painted after any word
+
+    def test_a_pipe_gets_the_answer_alone(self):
+        self.fake(ANSWER)
+        self.env['TERM'] = 'xterm-256color'
+        for words in ([], ['--color', 'always']):
+            self.assertEqual(self.says('-p', 'x', *words), ANSWER.encode() + b'\n')
+
+    def test_attributes_end_when_an_answer_is_stopped(self):
+        self.fake('```\ncode\n', endless=1, token_ms=5)
+        terminal = self.ready()
+        start = len(terminal.seen)
+        terminal.send(b'x\r')
+        terminal.expect(rb'\x1b\[36mcode', start=start)
+        terminal.send(b'\x1b')
+        terminal.expect(b'stopped', start=start)
+        self.assertRegex(terminal.seen[start:], rb'\x1b\(B\x1b\[m[^m]*\x1b\[2mstopped')
+
+    @NEEDS_TMUX
+    def test_thoughts_stay_dim_under_the_status_row(self):
+        template = self.write('thinks.jinja', "{% for m in messages %}{{ m.content.split('</think>')[-1] }}{% endfor %}"
+                              "{% if add_generation_prompt %}<think>{% endif %}")
+        self.fake('one two **three** four</think>done', token_ms=60)
+        screen = self.screen(60, 20, '--private', '--template', '@' + template)
+        screen.send('x', 'Enter')
+        screen.expect(r'(?s)done.*\[\d+ tok')
+        [line] = [line for line in screen.text('-e').split('\n') if 'one two' in line]
+        words = re.findall(r'\x1b\[2m([^\x1b]+)', line)
+        self.assertEqual(''.join(words).replace(' ', ''), 'onetwo**three**four')
+
+
+class Changes(PainterCase):
+    @NEEDS_TMUX
+    def test_changing_painters_within_an_answer_repeats_nothing(self):
+        self.fake('# w000x **' + ' '.join(WORDS[1:]) + '**', 'second', token_ms=2)
+        screen = self.screen(60, 30, '--private')
+        screen.send('go', 'Enter')
+        screen.expect('w010x')
+        screen.send('F2')
+        screen.expect(r'w030x')
+        screen.send('F2')
+        screen.expect(r'w045x')
+        screen.send('F2')
+        screen.expect(r'w060x')
+        screen.send('F2')
+        screen.expect(r'(?s)w119x.*\[\d+ tok.*>>>$')
+        text = screen.text('-J', '-S', '-500')
+        self.each_word_once(text)
+        self.assertEqual(text.count('>>> go'), 1)
+        self.assertNotIn('Esc stops |', text)
+
+    @NEEDS_TMUX
+    def test_an_answer_that_ended_in_full_screen_is_complete_inline(self):
+        self.fake(' '.join(WORDS), token_ms=2)
+        screen = self.screen(60, 30, '--private')
+        screen.send('go', 'Enter')
+        screen.expect('w010x')
+        screen.send('F2')
+        screen.expect(r'(?s)w119x.*\[\d+ tok.*\nready')
+        screen.send('F2')
+        screen.expect(r'(?s)w119x.*\[\d+ tok.*>>>$')
+        self.each_word_once(screen.text('-J', '-S', '-500'))
+
+    @NEEDS_TMUX
+    def test_a_continued_answer_repeats_nothing(self):
+        for words in ([], ['--tui']):
+            self.fake(' '.join(WORDS[:20]) + ' ', ' '.join(WORDS[20:]), token_ms=2)
+            screen = self.screen(60, 40, '--private', '--no-stats', *words)
+            screen.send('go', 'Enter')
+            screen.expect(r'(?s)w019x.*>>>$')
+            screen.send('/continue', 'Enter')
+            screen.expect('w030x')
+            screen.send('F2')
+            screen.expect('w050x')
+            screen.send('F2')
+            screen.expect(r'(?s)w119x.*>>>$')
+            screen.send('/quit', 'Enter')
+            screen.expect('left with 0')
+            self.each_word_once(screen.text('-J', '-S', '-500'))
+            screen.close()
+
+    @NEEDS_TMUX
+    def test_a_process_stopped_from_outside_repeats_nothing(self):
+        self.fake(' '.join(WORDS), token_ms=4)
+        screen = self.screen(60, 30, '--private')
+        [pid] = [int(p) for p in os.listdir('/proc') if p.isdigit() and self.runs_here(p)]
+        for expected in (r'>>>$', r'w030x', r'(?s)w119x.*>>>$'):
+            screen.expect(expected)
+            os.kill(pid, signal.SIGSTOP)
+            time.sleep(0.1)
+            os.kill(pid, signal.SIGCONT)
+            if expected == r'>>>$':
+                time.sleep(0.2)
+                screen.send('go', 'Enter')
+        time.sleep(0.3)
+        screen.expect(r'>>>$')
+        text = screen.text('-J', '-S', '-500')
+        self.each_word_once(text)
+        self.assertEqual(text.count('>>>'), 2, text)
+
+    def runs_here(self, pid):
+        try:
+            with open(f'/proc/{pid}/environ', 'rb') as file:
+                here = b'HOME=' + self.home.name.encode() + b'\0' in file.read()
+            return here and os.path.samefile(f'/proc/{pid}/exe', PROGRAM)
+        except OSError:
+            return False
+
+    def test_a_signal_while_the_last_snapshot_is_written_is_the_exit_code(self):
+        for number, code in ((signal.SIGTERM, 143), (signal.SIGHUP, 129), (signal.SIGINT, 0)):
+            self.fake('fine', save_us=500000)
+            terminal = self.ready('--session', 'talk', '--snapshot')
+            self.ask(terminal, 'x')
+            terminal.send(b'/quit\r')
+            terminal.expect(b'writing a snapshot')
+            begun = time.monotonic()
+            terminal.process.send_signal(number)
+            self.left_clean(terminal, code)
+            self.assertLess(time.monotonic() - begun, 5)  # the whole snapshot would take longer
+            os.remove(os.path.join(self.home.name, '.local/share/bitnet-chat/sessions/talk.json'))
+
+    def test_a_stop_while_a_snapshot_loads_does_not_discard_it(self):
+        words = ('--session', 'talk', '--snapshot')
+        self.fake('fine')
+        terminal = self.ready(*words)
+        self.ask(terminal, 'x')
+        terminal.send(b'/quit\r')
+        self.left_clean(terminal, 0)
+        self.fake('fine', save_us=300000)
+        terminal = self.ready(*words)
+        start = len(terminal.seen)
+        terminal.send(b'y\r')
+        terminal.expect(rb'reading.*Esc stops', start=start)
+        start = len(terminal.seen)
+        terminal.send(b'\x03')
+        terminal.expect(rb'(?s)>>> .*y', start=start)  # the question returns to the editor
+        self.assertNotIn(b'is read again', terminal.seen)
+        terminal.send(b'\x03/quit\r')
+        self.left_clean(terminal, 0)
+
+
+class Cost(PainterCase):
+    PROSE = ('Light from the **sun** is white. On its way through the `air` it meets molecules, and they '
+             'turn short waves aside more than long ones.\n\n- blue is *short*\n- red is long\n\n') * 3
+
+    def wire(self, *words):
+        """What is written for an answer at reading speed, and its bytes per byte of the answer."""
+        self.fake(self.PROSE, token_ms=13)
+        terminal = self.open(*words)
+        terminal.expect(rb'loaded in|in 0')
+        terminal.read(0.2)
+        start = len(terminal.seen)
+        terminal.send(b'x\r')
+        terminal.expect(rb'\[\d+ tok', seconds=30)
+        seen = terminal.seen[start:]
+        seen = re.sub(rb'(?s)\[\d+ tok.*|^.*(?=Light)', b'', seen)
+        return seen, len(seen) / len(self.PROSE)
+
+    def test_the_inline_painter_writes_at_most_three_times_the_text(self):
+        seen, ratio = self.wire()
+        self.assertLess(ratio, 3, seen)
+        self.assertGreater(seen.count(b'generating') + seen.count(b'tok/s'), 1)
+
+    def test_the_full_screen_writes_a_bounded_number_of_bytes(self):
+        seen, ratio = self.wire('--tui')  # a byte of text and two cursor movements, 25 times a second
+        self.assertLess(ratio, 12, seen)
+
+    @NEEDS_TMUX
+    def test_the_status_row_leaves_nothing_behind_as_text_scrolls(self):
+        self.fake('\n'.join(WORDS) + '\n' + '\u2764\ufe0f ' * 8 + '```\n' + 'long code ' * 20, token_ms=2)
+        for rows in (30, 4):
+            screen = self.screen(40, rows, '--private')
+            screen.send('go', 'Enter')
+            screen.expect(r'(?s)code .*\[\d+ tok.*>>>$', seconds=30, args=('-S', '-500'))
+            text = screen.text('-J', '-S', '-500')
+            self.each_word_once(text)
+            self.assertNotIn('generating', text)
+            self.assertIn('\n'.join(WORDS), text)
+            screen.close()
+
+
+if __name__ == '__main__':
+    main()

@@ -1,0 +1,155 @@
+/*
+ * Division of work: each item is taken once, a thread's own items first, and other threads take the
+ * items of a slow thread.
+ */
+#include "engine/cpu/cpu_work.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include <cmocka.h>
+
+#define N_THREADS 3
+#define N_ROWS 1000
+#define UNIT 16
+#define SIZE 48
+
+struct work {
+    struct backend b;
+    struct pass pass;
+    struct cpu_thread threads[N_THREADS];
+    atomic_size_t n_done[N_ROWS];
+    atomic_size_t n_wrong;
+    size_t n_of_thread[N_THREADS];
+};
+
+static struct work *work_new(void)
+{
+    struct work *w = calloc(1, sizeof *w);
+    assert_non_null(w);
+    w->b.scratch.threads = w->threads;
+    w->pass.b = &w->b;
+    for (size_t i = 0; i < N_THREADS; i++)
+        w->threads[i] = (struct cpu_thread){.pass = &w->pass, .index = i, .n_threads = N_THREADS};
+    threads_begin(w->threads, N_THREADS);
+    return w;
+}
+
+static void one_thread_takes_all_items(void **state)
+{
+    (void)state;
+    struct work *w = work_new();
+    struct work_item p = {0};
+    const struct work_range own = work_range_of(N_ROWS, UNIT, 1, N_THREADS);
+    size_t next = own.begin, n = 0, n_ranges = 1;
+    while (thread_take_work(&w->threads[1], N_ROWS, UNIT, SIZE, &p)) {
+        if (p.begin != next) { /* a range is done */
+            assert_true(p.begin == p.range.begin);
+            n_ranges++;
+        }
+        assert_true(p.end > p.begin && p.end - p.begin <= SIZE && p.end <= p.range.end);
+        assert_int_equal(p.begin % UNIT, 0);
+        n += p.end - p.begin;
+        next = p.end;
+    }
+    assert_int_equal(n, N_ROWS);
+    assert_int_equal(n_ranges,
+                     2); /* its own range and the next one, which are adjacent; then the first */
+    for (size_t i = 0; i < N_THREADS; i++) {
+        struct work_item none = {0};
+        assert_false(thread_take_work(&w->threads[i], N_ROWS, UNIT, SIZE, &none));
+    }
+    free(w);
+}
+
+static void threads_start_with_their_own_range(void **state)
+{
+    (void)state;
+    struct work *w = work_new();
+    for (size_t i = 0; i < N_THREADS; i++) {
+        struct work_item p = {0};
+        assert_true(thread_take_work(&w->threads[i], N_ROWS, UNIT, SIZE, &p));
+        assert_int_equal(p.begin, work_range_of(N_ROWS, UNIT, i, N_THREADS).begin);
+    }
+    free(w);
+}
+
+static void fewer_rows_than_threads(void **state)
+{
+    (void)state;
+    struct work *w = work_new();
+    size_t n = 0;
+    for (size_t i = 0; i < N_THREADS; i++)
+        for (struct work_item p = {0}; thread_take_work(&w->threads[i], 2, 1, 8, &p);)
+            n += p.end - p.begin;
+    assert_int_equal(n, 2);
+    free(w);
+}
+
+static void a_range_of_one_item_is_left_alone(void **state)
+{
+    (void)state;
+    struct work *w = work_new();
+    for (size_t i = N_THREADS; i-- > 0;) {
+        struct work_item p = {0};
+        assert_true(thread_take_work(&w->threads[i], N_THREADS * UNIT, UNIT, UNIT, &p));
+        assert_int_equal(p.begin, i * UNIT);
+        assert_false(thread_take_work(&w->threads[i], N_THREADS * UNIT, UNIT, UNIT, &p));
+    }
+    free(w);
+}
+
+#define N_PHASES 50
+
+/* Thread 0 is slow. In each phase all rows are done once more. */
+static void run_phases(void *ud, size_t index, size_t n_threads)
+{
+    struct work *w = ud;
+    struct cpu_thread *th = &w->threads[index];
+    const struct timespec pause = {.tv_nsec = 100000};
+    th->n_threads = n_threads;
+    for (size_t phase = 0; phase < N_PHASES; phase++) {
+        for (struct work_item p = {0}; thread_take_work(th, N_ROWS, UNIT, SIZE, &p);) {
+            if (index == 0)
+                (void)nanosleep(&pause, NULL);
+            for (size_t i = p.begin; i < p.end; i++)
+                atomic_fetch_add(&w->n_done[i], 1);
+            w->n_of_thread[index] += p.end - p.begin;
+        }
+        thread_sync(th);
+        for (size_t i = index; i < N_ROWS; i += n_threads)
+            if (atomic_load(&w->n_done[i]) != phase + 1)
+                atomic_fetch_add(&w->n_wrong, 1);
+        thread_sync(th);
+    }
+}
+
+static void items_of_a_slow_thread_are_taken(void **state)
+{
+    (void)state;
+    struct work *w = work_new();
+    team_run(team_size(N_THREADS), N_THREADS, run_phases, w);
+    assert_int_equal(atomic_load(&w->n_wrong), 0);
+    const size_t n_threads = w->threads[0].n_threads;
+    size_t n = 0;
+    for (size_t i = 0; i < n_threads; i++)
+        n += w->n_of_thread[i];
+    assert_int_equal(n, (size_t)N_ROWS * N_PHASES);
+    if (n_threads > 1)
+        assert_true(w->n_of_thread[0] < n / n_threads);
+    free(w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_thread_takes_all_items),
+        cmocka_unit_test(threads_start_with_their_own_range),
+        cmocka_unit_test(fewer_rows_than_threads),
+        cmocka_unit_test(a_range_of_one_item_is_left_alone),
+        cmocka_unit_test(items_of_a_slow_thread_are_taken),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
