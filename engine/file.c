@@ -1,5 +1,8 @@
 /*
- * The public file handle: a mapping (or somebody's memory) and what was parsed out of it.
+ * The public file handle: a read-only mapping, or memory of the caller, and the parsed file.
+ *
+ * The mapping is private and never written. If another process truncates the file while it is
+ * mapped, the system ends this process; only a copy of the file could prevent that.
  */
 #include "engine/file_gguf.h"
 
@@ -7,22 +10,77 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/gguf/gguf_le.h"
-#include "engine/gguf/gguf_map.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* All zero if nothing is mapped. */
+struct file_map {
+    const uint8_t *bytes; /* (n_bytes) */
+    size_t n_bytes;
+};
 
 struct bn_file {
-    struct gguf_map map; /* all zero for a file in memory */
+    struct file_map map; /* all zero for a file in memory */
     struct gguf *gguf;
     char *path;
 };
 
-/* Parts of a split model lack most of their metadata or tensors, so no one of them is a model. */
+static bool map_descriptor(struct file_map *map, int fd, const char *path, struct bn_error *err)
+{
+    struct stat st;
+    if (fstat(fd, &st) != 0)
+        return bn_fail(err, BN_EIO, "'%s': %s", path, strerror(errno));
+    if (S_ISDIR(st.st_mode))
+        return bn_fail(err, BN_EIO, "'%s' is a directory, not a model file", path);
+    if (!S_ISREG(st.st_mode))
+        return bn_fail(err, BN_EIO, "'%s' is a pipe or device, not a regular file", path);
+    if (st.st_size == 0)
+        return bn_fail(err, BN_EFORMAT, "'%s' is empty", path);
+    if ((uintmax_t)st.st_size > SIZE_MAX)
+        return bn_fail(err, BN_EIO, "'%s' is too large for this machine to map", path);
+    const size_t n_bytes = (size_t)st.st_size;
+    void *p = mmap(NULL, n_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
+    if (p == MAP_FAILED)
+        return bn_fail(err, BN_EIO, "'%s' cannot be mapped: %s", path, strerror(errno));
+    *map = (struct file_map){p, n_bytes};
+    return true;
+}
+
+static bool map_open(struct file_map *map, const char *path, struct bn_error *err)
+{
+    /* O_NONBLOCK, so that a pipe without a writer does not block. */
+    const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+    if (fd < 0)
+        return bn_fail(err, BN_EIO, "cannot open '%s': %s", path, strerror(errno));
+    const bool ok = map_descriptor(map, fd, path, err);
+    (void)close(fd); /* only read; the mapping stays */
+    return ok;
+}
+
+static void map_close(struct file_map *map)
+{
+    union {
+        const uint8_t *shared;
+        void *own;
+    } p = {map->bytes}; /* munmap accepts no const pointer */
+    if (p.own)
+        (void)munmap(p.own, map->n_bytes); /* fails only for a wrong address */
+    *map = (struct file_map){0};
+}
+
+/* One file of a split model lacks most of the metadata or tensors and cannot be used alone. */
 static bool refuse_shard(const struct gguf *g, struct bn_error *err)
 {
     uint64_t n_shards;
     if (!gguf_get_u64(g, "split.count", &n_shards) || n_shards <= 1)
         return true;
     return bn_fail(err, BN_EUNSUPPORTED,
-                   "this is one of %llu parts of a split model: join them into one file first",
+                   "this is one of %llu files of a split model: join them into one file first",
                    (unsigned long long)n_shards);
 }
 
@@ -42,12 +100,12 @@ bool bn_file_open_memory(const void *bytes, size_t n_bytes, struct bn_file **out
 
 bool bn_file_open(const char *path, struct bn_file **out, struct bn_error *err)
 {
-    struct gguf_map map = {0};
-    if (!gguf_map_open(&map, path, err))
+    struct file_map map = {0};
+    if (!map_open(&map, path, err))
         return false;
     struct bn_file *file = NULL;
     if (!bn_file_open_memory(map.bytes, map.n_bytes, &file, err)) {
-        gguf_map_close(&map);
+        map_close(&map);
         return bn_fail_prefix(err, "%s", path);
     }
     file->map = map;
@@ -66,7 +124,7 @@ void bn_file_close(struct bn_file *file)
     if (!file)
         return;
     gguf_close(file->gguf);
-    gguf_map_close(&file->map);
+    map_close(&file->map);
     mem_free(file->path);
     mem_free(file);
 }
@@ -122,7 +180,7 @@ bool bn_file_get_array(const struct bn_file *file, const char *key, size_t *n_it
     const struct gguf_kv *kv = find_array(file, key);
     if (!kv)
         return false;
-    *n_items = (size_t)kv->n_items; /* gguf_parse saw at least a byte for each */
+    *n_items = (size_t)kv->n_items; /* gguf_parse has checked that they are in the file */
     return true;
 }
 

@@ -1,5 +1,5 @@
 /*
- * From the public file handle to the parsed file: for engine.c, the inspecting programs and tests.
+ * Access to the parsed file behind the public file handle, for engine.c, bitnet-inspect and tests.
  */
 #ifndef ENGINE_FILE_GGUF_H
 #define ENGINE_FILE_GGUF_H
@@ -7,7 +7,7 @@
 #include "engine/file.h"
 #include "engine/gguf/gguf.h"
 
-/* Owned by the file, lives as long. */
+/* The file owns the result. */
 const struct gguf *bn_file_gguf(const struct bn_file *file);
 
 #endif

@@ -174,9 +174,9 @@ static bool ends_in_thought(const struct template_output *out)
 static bool hint_token(const struct template *t, struct bn_error *err)
 {
     for (size_t i = 0; i < 4; i++) {
-        char said[40];
-        (void)snprintf(said, sizeof(said), "'%s' is undefined", token_names[i]); /* fits */
-        if (t->tokens[i].kind == J_MISSING && strstr(err->text, said)) {
+        char message[40];
+        (void)snprintf(message, sizeof message, "'%s' is undefined", token_names[i]); /* fits */
+        if (t->tokens[i].kind == J_MISSING && strstr(err->text, message)) {
             const struct bn_error why = *err;
             return bn_fail(
                 err, why.code,

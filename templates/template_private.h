@@ -4,7 +4,7 @@
 #ifndef TEMPLATES_TEMPLATE_PRIVATE_H
 #define TEMPLATES_TEMPLATE_PRIVATE_H
 
-#include "templates/jinja/value/jinja_value.h"
+#include "templates/jinja/value/jinja_vm.h"
 #include "templates/template.h"
 
 /* A copy of the messages with origins: known role names are template text, the content of an

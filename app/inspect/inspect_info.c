@@ -11,7 +11,7 @@
 static void count_types(struct info *info)
 {
     for (size_t i = 0; i < TENSOR_N_TYPES; i++)
-        info->types[i].name = i == TENSOR_OTHER ? "other" : tensor_geometries[i].name;
+        info->types[i].name = tensor_geometries[i].name;
     for (size_t i = 0; i < info->gguf->n_tensors; i++) {
         const struct gguf_tensor *t = &info->gguf->tensors[i];
         struct info_type *type = &info->types[t->type];

@@ -69,8 +69,8 @@ static bool choose_best(struct backend_config *cfg, const struct backend_ops **o
             return true;
         }
         bn_log(&cfg->log, BN_LOG_DEBUG, "device %s is not used: %s", kinds[i].name, text);
-        if (kinds[i].ops) /* a long text is cut */
-            (void)snprintf(cfg->passed_over, sizeof cfg->passed_over, "%s is not used: %s",
+        if (kinds[i].ops) /* 18 characters before the text for "cuda" */
+            (void)snprintf(cfg->passed_over, sizeof cfg->passed_over, "%s is not used: %.141s",
                            kinds[i].name, text);
     }
     return bn_fail(err, BN_EDEVICE, "no device can run here: %s", text);

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """
 embed_bytes.py IN OUT HEADER NAME: a file of bytes as a C source that defines `const uint64_t NAME[]`
-and its `const size_t NAME_bytes`, declared in HEADER, so that no tool beside the compiler is needed
+and its `const size_t NAME_bytes`, declared in HEADER, so that no tool besides the compiler is needed
 to link it into the program.
 """
 import struct

@@ -1,8 +1,8 @@
 /*
- * Errors: one sentence for the user and one code for the program.
+ * Errors: one message for the user and one code for the program.
  *
  * A function that can fail returns bool, takes `struct bn_error *err` as its last argument and
- * writes its outputs only on success. The function that detects the error writes the sentence, with
+ * writes its outputs only on success. The function that detects the error writes the message, with
  * names and numbers; callers may add a prefix. `err` is never NULL. The text has no final period or
  * newline.
  */
@@ -35,10 +35,10 @@ struct bn_error {
     char text[500];
 };
 
-/* Write code and sentence. Returns false, so that a caller can write `return bn_fail(...)`. */
+/* Write code and message. Returns false, so that a caller can write `return bn_fail(...)`. */
 bool bn_fail(struct bn_error *err, enum bn_errcode code, const char *fmt, ...) BN_PRINTF(3, 4);
 
-/* Put "prefix: " before the sentence and keep the code. Returns false. */
+/* Put "prefix: " before the message and keep the code. Returns false. */
 bool bn_fail_prefix(struct bn_error *err, const char *fmt, ...) BN_PRINTF(2, 3);
 
 #endif

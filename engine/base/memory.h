@@ -1,5 +1,5 @@
 /*
- * Memory for small and large things, and how much of it the process uses.
+ * Memory for small and large objects, and the memory use of the process.
  *
  * Small: heap blocks, zeroed and aligned to 64 bytes. Large (weights, KV cache): anonymous pages
  * that the kernel zeroes at the first access, on request as huge pages. Every size is checked

@@ -3,7 +3,7 @@
  *
  * Well-formed is what table 3-7 of the Unicode standard lists: no overlong forms, no surrogates,
  * nothing above U+10FFFF. A caller that replaces ill-formed text replaces one byte when utf8_decode
- * returns 0 and goes on with the next byte. No function depends on the locale or reads past
+ * returns 0 and continues with the next byte. No function depends on the locale or reads past
  * `n_bytes`.
  */
 #ifndef ENGINE_BASE_UTF8_H

@@ -18,8 +18,8 @@
 enum tensor_type head_type(const struct model *m, enum bn_head_mode head)
 {
     const enum tensor_type type = m->head.type;
-    const bool is_wide = type == TENSOR_F32 || type == TENSOR_F16 || type == TENSOR_BF16;
-    return head == BN_HEAD_Q8 && is_wide ? TENSOR_Q8_0 : type;
+    const bool is_float = tensor_geometries[type].is_float;
+    return head == BN_HEAD_Q8 && is_float ? TENSOR_Q8_0 : type;
 }
 
 bool head_copy_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes)
@@ -44,7 +44,7 @@ static void make_block(const float *x, uint8_t *out)
 }
 
 /* Shared by the threads that make the copy. */
-struct copying {
+struct copy_job {
     struct backend *b;
     const struct backend_control *control;
     uint8_t *rows; /* (n_vocab, head_row_bytes) */
@@ -53,7 +53,7 @@ struct copying {
     atomic_bool stop;
 };
 
-static bool is_cancelled(const struct copying *c)
+static bool is_cancelled(const struct copy_job *c)
 {
     const atomic_bool *cancel = c->control->cancel;
     return cancel && atomic_load_explicit(cancel, memory_order_relaxed);
@@ -61,7 +61,7 @@ static bool is_cancelled(const struct copying *c)
 
 static void copy_on_thread(void *ud, size_t index, size_t n_threads)
 {
-    struct copying *c = ud;
+    struct copy_job *c = ud;
     const struct backend *b = c->b;
     const struct tensor_ref *from = &b->model->head;
     const size_t n_embd = b->model->hp.n_embd, row_bytes = from->n_bytes / b->model->hp.n_vocab;
@@ -90,7 +90,7 @@ bool head_copy_open(struct backend *b, const struct backend_control *control, st
                        m->hp.n_vocab);
     if (n_bytes == 0)
         return true;
-    struct copying c = {
+    struct copy_job c = {
         .b = b, .control = control, .wide_stride = size_round_up(m->hp.n_embd, ROW_UNIT)};
     c.wide = mem_alloc(b->n_threads * c.wide_stride, sizeof *c.wide);
     if (!c.wide || !mem_map_open(&b->head_map, n_bytes, MEM_PAGES_HUGE)) {

@@ -4,8 +4,8 @@
  *
  * Reading uses the packed weights if they are larger than the caches, otherwise a buffer of its
  * own. The multiply-adds are hand-written loops and not the real kernels: the kernels stay below
- * the true limit, by up to 8 % in ternary_matmul and 16 to 20 % in attention (docs/lab-notes.md),
- * so a percentage of them could exceed 100.
+ * the true limit, by 7 % in ternary_matmul and 15 to 20 % in attention (docs/lab-notes.md), so a
+ * percentage of them could exceed 100.
  */
 #include "engine/cpu/cpu_measure.h"
 
@@ -40,15 +40,15 @@ static uint64_t sum_words(const uint64_t *at, size_t n)
 }
 
 /* One loop over all bytes. The sum keeps the compiler from removing the reads. */
-struct reading {
+struct read_job {
     const uint64_t *at; /* (n_words) */
     size_t n_words;
     atomic_uint_fast64_t sum;
 };
 
-static void read_share(void *ud, size_t index, size_t n_threads)
+static void read_range(void *ud, size_t index, size_t n_threads)
 {
-    struct reading *r = ud;
+    struct read_job *r = ud;
     const struct work_range s = work_range_of(r->n_words, 512, index, n_threads);
     const size_t n = (s.end - s.begin) / (8 * STREAMS) * (8 * STREAMS);
     atomic_fetch_add(&r->sum, sum_words(r->at + s.begin, n));
@@ -67,10 +67,10 @@ double cpu_measure_bandwidth(struct backend *b)
         n_bytes = READ_BYTES;
     }
     double best = 0.0;
-    struct reading r = {.at = at, .n_words = n_bytes / sizeof *at};
+    struct read_job r = {.at = at, .n_words = n_bytes / sizeof *at};
     for (size_t i = 0; i < READ_LOOPS; i++) {
         const double start = clock_seconds();
-        team_run(b->n_threads, b->n_threads, read_share, &r);
+        team_run(b->n_threads, b->n_threads, read_range, &r);
         const double seconds = clock_seconds() - start;
         const double rate = seconds > 0.0 ? (double)n_bytes / seconds : 0.0;
         best = rate > best ? rate : best;

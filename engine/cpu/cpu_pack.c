@@ -13,8 +13,10 @@
 
 #include <string.h>
 
-bool pack_in_columns(const struct model *m, const struct backend_config *cfg,
-                     const struct linear *down)
+/* Whether the down projection is packed by columns. Passes of several tokens then multiply the
+ * file's own rows, which kernels read in 32-byte units. */
+static bool pack_in_columns(const struct model *m, const struct backend_config *cfg,
+                            const struct linear *down)
 {
     const struct ternary_source *src = &down->source;
     return cfg->skip == BN_SKIP_ON && m->hp.act == FFN_RELU2 && src->type == TENSOR_I2_S &&
@@ -24,30 +26,29 @@ bool pack_in_columns(const struct model *m, const struct backend_config *cfg,
 
 /* The matrices of a layer as a pass multiplies them. Some consist of several matrices of the
  * file. */
-enum { QKV, OUT, GATE_UP, DOWN, N_JOBS };
+enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES };
 
-struct job {
-    const struct linear *parts[3];
-    size_t n_parts;
+struct matrix_job {
+    const struct linear *sources[3];
+    size_t n_sources;
     size_t n_cols, n_rows, n_lines;
     size_t col_lines; /* lines of a column; 0: the matrix is packed by rows */
 };
 
-static void layer_job(struct job *job, const struct model *m, const struct backend_config *cfg,
-                      size_t i, size_t kind)
+static void layer_job(struct matrix_job *job, const struct model *m,
+                      const struct backend_config *cfg, size_t i, size_t kind)
 {
     const struct layer *layer = &m->layers[i];
-    const struct linear *const parts[N_JOBS][3] = {
+    const struct linear *const sources[N_MATRICES][3] = {
         [QKV] = {&layer->q, &layer->k, &layer->v},
         [OUT] = {&layer->o},
         [GATE_UP] = {&layer->gate, &layer->up},
         [DOWN] = {&layer->down},
     };
-    const struct linear *const *p = parts[kind];
-    *job = (struct job){.parts = {p[0], p[1], p[2]}};
-    for (; job->n_parts < 3 && p[job->n_parts]; job->n_parts++)
-        job->n_rows +=
-            p[job->n_parts]->source.n_rows; /* cannot overflow: each is limited by the file size */
+    const struct linear *const *p = sources[kind];
+    *job = (struct matrix_job){.sources = {p[0], p[1], p[2]}};
+    for (; job->n_sources < 3 && p[job->n_sources]; job->n_sources++)
+        job->n_rows += p[job->n_sources]->source.n_rows; /* each is limited by the file size */
     job->n_cols = p[0]->source.n_cols;
     job->n_lines = job->n_cols / LINE_COLS + (job->n_cols % LINE_COLS != 0);
     if (kind == DOWN && pack_in_columns(m, cfg, &layer->down))
@@ -55,7 +56,7 @@ static void layer_job(struct job *job, const struct model *m, const struct backe
 }
 
 /* Number of lines of a job; false on overflow. */
-static bool job_lines(const struct job *job, size_t *n)
+static bool job_lines(const struct matrix_job *job, size_t *n)
 {
     return job->col_lines ? size_mul(n, job->n_cols, job->col_lines)
                           : size_mul(n, job->n_rows, job->n_lines);
@@ -86,8 +87,8 @@ static bool model_lines(const struct model *m, const struct backend_config *cfg,
 {
     *n_bytes = 0;
     for (size_t i = 0; i < m->hp.n_layers; i++)
-        for (size_t kind = 0; kind < N_JOBS; kind++) {
-            struct job job;
+        for (size_t kind = 0; kind < N_MATRICES; kind++) {
+            struct matrix_job job;
             layer_job(&job, m, cfg, i, kind);
             size_t n_lines, job_bytes;
             if (!job_lines(&job, &n_lines) || !size_mul(&job_bytes, n_lines, LINE_BYTES) ||
@@ -115,19 +116,19 @@ static const float *pack_floats(const struct backend *b, const struct tensor_ref
     return copy;
 }
 
-static void set_weights(const struct backend *b, struct weights *w, const struct job *job,
+static void set_weights(const struct backend *b, struct weights *w, const struct matrix_job *job,
                         uint8_t **lines, float **floats)
 {
-    const uint8_t *rows = job->col_lines ? job->parts[0]->source.bytes : *lines;
+    const uint8_t *rows = job->col_lines ? job->sources[0]->source.bytes : *lines;
     size_t n_lines = 0;
     w->mat = (struct ternary_mat){rows, job->n_rows, job->n_lines};
     w->n_cols = job->n_cols;
     if (job->col_lines)
         w->cols = (struct ternary_cols){*lines, job->n_cols, job->col_lines};
-    w->n_sections = job->n_parts;
+    w->n_sections = job->n_sources;
     size_t row0 = 0;
-    for (size_t i = 0; i < job->n_parts; i++) {
-        const struct linear *part = job->parts[i];
+    for (size_t i = 0; i < job->n_sources; i++) {
+        const struct linear *part = job->sources[i];
         w->sections[i] = (struct section){row0, part->source.n_rows, part->scale, part->extra_scale,
                                           pack_floats(b, &part->bias, floats)};
         row0 += part->source.n_rows;
@@ -145,9 +146,9 @@ static void set_layers(struct backend *b)
     for (size_t i = 0; i < m->hp.n_layers; i++) {
         const struct layer *from = &m->layers[i];
         struct cpu_layer *to = &b->layers[i];
-        struct weights *const weights[N_JOBS] = {&to->qkv, &to->o, &to->gate_up, &to->down};
-        for (size_t kind = 0; kind < N_JOBS; kind++) {
-            struct job job;
+        struct weights *const weights[N_MATRICES] = {&to->qkv, &to->o, &to->gate_up, &to->down};
+        for (size_t kind = 0; kind < N_MATRICES; kind++) {
+            struct matrix_job job;
             layer_job(&job, m, &b->cfg, i, kind);
             set_weights(b, weights[kind], &job, &lines, &floats);
         }
@@ -160,7 +161,7 @@ static void set_layers(struct backend *b)
 }
 
 /* Shared by the threads that pack. */
-struct packing {
+struct pack_state {
     struct backend *b;
     const struct backend_control *control;
     uint8_t *codes; /* (n_threads, codes_stride) */
@@ -175,17 +176,17 @@ struct packing {
 
 /* Pack this thread's part of a matrix: rows of each component, about those it will multiply, or
  * some lines of all columns. */
-static bool pack_share(struct packing *p, const struct job *job, size_t index, size_t n_threads,
-                       uint8_t *lines, struct bn_error *err)
+static bool pack_range(struct pack_state *p, const struct matrix_job *job, size_t index,
+                       size_t n_threads, uint8_t *lines, struct bn_error *err)
 {
     if (job->col_lines) {
-        const struct work_range part = work_range_of(job->col_lines, 1, index, n_threads);
-        return pack_columns(&job->parts[0]->source, part.begin, part.end, job->col_lines, lines,
+        const struct work_range range = work_range_of(job->col_lines, 1, index, n_threads);
+        return pack_columns(&job->sources[0]->source, range.begin, range.end, job->col_lines, lines,
                             p->rows + index * p->rows_stride, p->codes + index * p->codes_stride,
                             err);
     }
-    for (size_t i = 0; i < job->n_parts; i++) {
-        const struct ternary_source *src = &job->parts[i]->source;
+    for (size_t i = 0; i < job->n_sources; i++) {
+        const struct ternary_source *src = &job->sources[i]->source;
         const struct work_range rows = work_range_of(src->n_rows, ROW_UNIT, index, n_threads);
         if (!pack_rows(src, rows.begin, rows.end, lines + rows.begin * job->n_lines * LINE_BYTES,
                        p->codes + index * p->codes_stride, err))
@@ -196,11 +197,11 @@ static bool pack_share(struct packing *p, const struct job *job, size_t index, s
 }
 
 /* Called when all threads have packed a matrix: release its file pages and report progress. */
-static void finish_job(struct packing *p, const struct job *job)
+static void finish_job(struct pack_state *p, const struct matrix_job *job)
 {
     const struct backend_control *control = p->control;
-    for (size_t i = 0; i < job->n_parts; i++) {
-        const struct ternary_source *src = &job->parts[i]->source;
+    for (size_t i = 0; i < job->n_sources; i++) {
+        const struct ternary_source *src = &job->sources[i]->source;
         if (p->b->cfg.file_mapped)
             mem_file_drop(src->bytes, src->n_bytes);
         p->done_bytes += src->n_bytes;
@@ -215,16 +216,16 @@ static void finish_job(struct packing *p, const struct job *job)
 
 static void pack_on_thread(void *ud, size_t index, size_t n_threads)
 {
-    struct packing *p = ud;
+    struct pack_state *p = ud;
     const struct model *m = p->b->model;
     uint8_t *lines = p->b->lines.ptr;
     for (size_t i = 0; i < m->hp.n_layers; i++)
-        for (size_t kind = 0; kind < N_JOBS; kind++) {
-            struct job job;
+        for (size_t kind = 0; kind < N_MATRICES; kind++) {
+            struct matrix_job job;
             layer_job(&job, m, &p->b->cfg, i, kind);
             struct bn_error err;
             size_t n_lines = 0;
-            if (!pack_share(p, &job, index, n_threads, lines, &err) &&
+            if (!pack_range(p, &job, index, n_threads, lines, &err) &&
                 !atomic_exchange(&p->failed, true))
                 p->err = err;
             cpu_barrier_wait(&p->barrier, n_threads);
@@ -241,18 +242,18 @@ static void pack_on_thread(void *ud, size_t index, size_t n_threads)
 static bool pack_lines(struct backend *b, const struct backend_control *control,
                        struct bn_error *err)
 {
-    struct packing *p = mem_alloc(1, sizeof *p);
+    struct pack_state *p = mem_alloc(1, sizeof *p);
     if (!p)
         return bn_fail(err, BN_ENOMEM, "no memory to pack the weights");
-    *p = (struct packing){.b = b, .control = control};
+    *p = (struct pack_state){.b = b, .control = control};
     for (size_t i = 0; i < b->model->hp.n_layers; i++)
-        for (size_t kind = 0; kind < N_JOBS; kind++) {
-            struct job job;
+        for (size_t kind = 0; kind < N_MATRICES; kind++) {
+            struct matrix_job job;
             layer_job(&job, b->model, &b->cfg, i, kind);
             if (job.col_lines)
                 p->rows_stride = size_max(p->rows_stride, job.n_lines * LINE_COLS * LINE_BYTES);
-            for (size_t part = 0; part < job.n_parts; part++)
-                p->total_bytes += job.parts[part]->source.n_bytes;
+            for (size_t s = 0; s < job.n_sources; s++)
+                p->total_bytes += job.sources[s]->source.n_bytes;
         }
     if (b->shape.n_coarse)
         p->total_bytes += b->model->head.n_bytes;

@@ -10,10 +10,6 @@
 /* Bytes of all lines, norms and biases; false on overflow. */
 bool pack_bytes(const struct model *m, const struct backend_config *cfg, size_t *n_bytes);
 
-/* Whether the down projection is packed by columns. Passes of several tokens then multiply the rows
- * in the file. */
-bool pack_in_columns(const struct model *m, const struct backend_config *cfg,
-                     const struct linear *down);
 /* Fill b->lines, b->floats, b->layers, b->coarse and b->head on b->n_threads threads. On failure
  * the caller closes b, which frees what was made. BN_EFORMAT, BN_ENOMEM, BN_ECANCELLED. */
 bool pack_model(struct backend *b, const struct backend_control *control, struct bn_error *err);

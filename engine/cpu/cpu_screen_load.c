@@ -13,10 +13,10 @@
 #define STEP_ROWS 2048 /* of a thread: about 10 MB of an F16 table of width 2560 */
 
 _Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS / 2,
-               "the kernels' plane is the one that is measured out");
+               "kernels and head_plane.h have the same plane");
 
 /* Shared by the threads that make the plane. */
-struct making {
+struct plane_job {
     struct backend *b;
     const struct backend_control *control;
     uint8_t *lines;
@@ -30,7 +30,7 @@ struct making {
     struct cpu_barrier barrier;
 };
 
-static void make_rows(struct making *mk, size_t row0, size_t row1, float *row)
+static void make_rows(struct plane_job *mk, size_t row0, size_t row1, float *row)
 {
     const struct backend *b = mk->b;
     const struct model *m = b->model;
@@ -52,7 +52,7 @@ static void make_rows(struct making *mk, size_t row0, size_t row1, float *row)
 
 static void make_on_thread(void *ud, size_t index, size_t n_threads)
 {
-    struct making *mk = ud;
+    struct plane_job *mk = ud;
     const size_t n_vocab = mk->b->model->hp.n_vocab;
     const struct work_range ids = work_range_of(n_vocab, ROW_UNIT, index, n_threads);
     const size_t n_steps = n_vocab / (STEP_ROWS * n_threads) + 1;
@@ -85,7 +85,7 @@ bool screen_open(struct backend *b, const struct backend_control *control, size_
     size_t n_bytes;
     if (n_blocks == 0)
         return true;
-    struct making *mk = mem_alloc(1, sizeof *mk);
+    struct plane_job *mk = mem_alloc(1, sizeof *mk);
     const size_t row_stride = n_blocks * COARSE_COLS;
     float *rows = mem_alloc(b->n_threads * row_stride, sizeof *rows);
     bool ok = mk && rows && head_plane_bytes(b->model, n_blocks, &n_bytes) &&
@@ -94,14 +94,14 @@ bool screen_open(struct backend *b, const struct backend_control *control, size_
         (void)bn_fail(err, BN_ENOMEM, "no memory for the coarse plane of the output head");
         goto end;
     }
-    *mk = (struct making){.b = b,
-                          .control = control,
-                          .lines = b->coarse_map.ptr,
-                          .n_blocks = n_blocks,
-                          .rows = rows,
-                          .row_stride = row_stride,
-                          .n_done = n_done,
-                          .n_total = n_total};
+    *mk = (struct plane_job){.b = b,
+                             .control = control,
+                             .lines = b->coarse_map.ptr,
+                             .n_blocks = n_blocks,
+                             .rows = rows,
+                             .row_stride = row_stride,
+                             .n_done = n_done,
+                             .n_total = n_total};
     mk->steps = (uint16_t *)(void *)(mk->lines + n_vocab * n_blocks * LINE_BYTES);
     team_run(b->n_threads, strategy_load_threads(b->model->head.n_bytes, b->n_threads),
              make_on_thread, mk);

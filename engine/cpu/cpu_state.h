@@ -25,6 +25,7 @@
 #define ROW_UNIT 16    /* floats in a cache line */
 #define HEAD_GROUP 16  /* rows of logits computed in one pass over the output head */
 #define LEAD_ROWS 4096 /* most rows of the output head that are multiplied first, to find a floor */
+/* Position blocks per KV head and round when positions are split over the threads. */
 #define SPLIT_BLOCKS 64
 #define MAX_THREADS 1024 /* more than any supported machine has; bounds the scratch memory */
 
@@ -82,8 +83,8 @@ struct cpu_shape {
     size_t kv_block_bytes;   /* k_bytes + v_bytes + scales */
     size_t n_slots;          /* slots for partial attention results */
     size_t n_coarse;         /* blocks per row of the coarse plane of the output head; 0: none */
-    size_t row_bytes;        /* of the embedding table, of the output head as it is multiplied */
-    size_t head_row_bytes;
+    size_t row_bytes;        /* bytes of a row of the embedding table */
+    size_t head_row_bytes;   /* bytes of a row of the output head as it is multiplied */
 };
 
 /* Squared length of a block of a hidden state, and of its fixed-point error. */
@@ -124,22 +125,21 @@ struct cpu_thread {
     int32_t *live; /* (max_cols + LIVE_SLACK) numbers of rows or columns to multiply */
     int32_t *sums; /* (n_embd, whole lines) over this thread's live columns; all threads read it */
     uint64_t up_skipped, down_skipped; /* bytes of weights that were not read in this pass */
-    int8_t *q8;                        /* (q8_stride) a quantised token before it is packed */
+    int8_t *q8;                        /* (q8_stride) a quantised token, not packed */
     float q8_s;                        /* scale of q8 if the pass has one token */
     int32_t q8_sum;
     float *row;      /* (n_embd) a decoded row of a table */
     const int8_t *q; /* gathered input of the next linear layer, for several tokens */
-    uint8_t
-        *panel;    /* (PANEL_ROWS, q8_stride) unpacked weights, gathered tokens or a coarse_group */
-    int32_t *acc;  /* (MATMUL_TOKENS, PANEL_ROWS) */
-    float *y[2];   /* (MATMUL_TOKENS, PANEL_ROWS) */
-    float *attn_o; /* (ATTN_TILE, group, head_dim) running results of a token block */
+    uint8_t *panel;  /* (PANEL_ROWS, q8_stride) unpacked weights, gathered tokens or coarse_group */
+    int32_t *acc;    /* (MATMUL_TOKENS, PANEL_ROWS) */
+    float *y[2];     /* (MATMUL_TOKENS, PANEL_ROWS) */
+    float *attn_o;   /* (ATTN_TILE, group, head_dim) running results of a token block */
     float *attn_m, *attn_l; /* (ATTN_TILE, group) */
     float *attn_scratch;    /* (attn_tile_floats) */
     uint16_t *f16;          /* (head_dim) */
     size_t phase;           /* number of barriers passed */
-    atomic_size_t n_taken
-        [2]; /* work items taken from this thread's range, by any thread, in even and odd phases */
+    /* Work items taken from this thread's range, by any thread, in even and odd phases. */
+    atomic_size_t n_taken[2];
     uint64_t *seen; /* (n_vocab) bits of ids that are candidates already; all zero between uses */
     int32_t *ids;   /* (LEAD_ROWS) rows of the output head to multiply */
     struct head_cand *picks; /* (LEAD_ROWS) a heap */

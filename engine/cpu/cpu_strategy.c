@@ -1,6 +1,5 @@
 /*
- * The limits between the strategies, and the choice among them. Each limit has its reason beside
- * it.
+ * The choice among the strategies. The limits between them are one table, each with its reason.
  */
 #include "engine/cpu/cpu_strategy.h"
 
@@ -16,10 +15,10 @@ static const struct {
     size_t thread_macs;  /* multiply-adds of linear layers for a thread: 0.2 ms at 300 GMAC/s */
     size_t load_bytes;   /* weights packed by a thread: 1 ms */
     size_t attn_items; /* token blocks times KV heads per thread; with fewer, positions are split */
-} cuts = {.thread_bytes = (size_t)4 << 20,
-          .thread_macs = (size_t)64 << 20,
-          .load_bytes = (size_t)4 << 20,
-          .attn_items = 4};
+} limits = {.thread_bytes = (size_t)4 << 20,
+            .thread_macs = (size_t)64 << 20,
+            .load_bytes = (size_t)4 << 20,
+            .attn_items = 4};
 
 static size_t clamp_threads(size_t n, size_t n_threads)
 {
@@ -47,21 +46,21 @@ struct strategy strategy_for_pass(const struct strategy_model *m, const struct s
     const size_t n_bytes = m->line_bytes + (w->n_requested_rows > 0 ? m->head_bytes : 0);
     const size_t n_macs = 4 * m->line_bytes * w->n_tokens; /* four weights per byte */
     const size_t n_useful =
-        size_max(n_bytes / cuts.thread_bytes, w->n_tokens > 1 ? n_macs / cuts.thread_macs : 0);
+        size_max(n_bytes / limits.thread_bytes, w->n_tokens > 1 ? n_macs / limits.thread_macs : 0);
     struct strategy p = {
         .n_active = m->all_threads ? m->n_threads : clamp_threads(n_useful, m->n_threads),
         .linear = strategy_linear(m->k, w->n_tokens),
         .attn = ATTN_TOKEN_BLOCKS,
     };
     if (p.n_active > 1 && w->n_token_blocks == w->n_tokens &&
-        w->n_token_blocks * m->n_kv_heads < cuts.attn_items * p.n_active)
+        w->n_token_blocks * m->n_kv_heads < limits.attn_items * p.n_active)
         p.attn = ATTN_SPLIT;
     return p;
 }
 
 size_t strategy_load_threads(size_t weight_bytes, size_t n_threads)
 {
-    return clamp_threads(weight_bytes / cuts.load_bytes, n_threads);
+    return clamp_threads(weight_bytes / limits.load_bytes, n_threads);
 }
 
 /* AMX has kernels for 5 tokens and more only; for fewer the AVX-512 kernels are used. */
@@ -71,8 +70,8 @@ static const char *linear_title(const struct cpu_kernels *k, enum linear_method 
     return cpu_isa_title(is_below ? ISA_AVX512VNNI : k->isa);
 }
 
-static void say_linear(const struct strategy_model *m, const struct strategy *p, char *text,
-                       size_t text_bytes)
+static void describe_linear(const struct strategy_model *m, const struct strategy *p, char *text,
+                            size_t text_bytes)
 {
     const struct ternary_gemm *gemm = strategy_gemm(m->k, p->linear);
     if (p->linear == LINEAR_MATVEC)
@@ -88,7 +87,7 @@ size_t strategy_explain(const struct strategy_model *m, const struct strategy_wo
 {
     const struct strategy p = strategy_for_pass(m, w);
     char linear[100], attn[100];
-    say_linear(m, &p, linear, sizeof linear);
+    describe_linear(m, &p, linear, sizeof linear);
     if (p.attn == ATTN_SPLIT)
         (void)snprintf(attn, sizeof attn, "blocks of %d positions split over the threads",
                        ATTN_BLOCK);
@@ -104,7 +103,7 @@ size_t strategy_explain(const struct strategy_model *m, const struct strategy_wo
                  "KV cache         %s, %.1f kB a token\n"
                  "head             %zu row%s, %s, %.1f MB\n",
                  w->n_tokens, m->n_ubatch, p.n_active, m->n_threads,
-                 m->all_threads              ? ", as requested"
+                 m->all_threads              ? ", as asked for"
                  : p.n_active < m->n_threads ? ", more would have too little to do"
                                              : "",
                  linear, (double)m->line_bytes / 1e6, attn, m->kv_form,

@@ -29,10 +29,8 @@ struct act_in {
     const float *x; /* (n) */
     const float *w; /* (n), or NULL */
     size_t n;
-    float eps; /* used only with w */
-    const void
-        /* the x (n) that is quantised next, to prefetch; any pointer or NULL */
-        *ahead;
+    float eps;         /* used only with w */
+    const void *ahead; /* the x (n) that is quantised next, to prefetch; any pointer or NULL */
 };
 /* Quantised activations of one token. */
 struct act_scale {
@@ -158,8 +156,7 @@ struct coarse_query {
     /* (n_blocks, 16) lane j: -15 times the sum of (128 high + low) over columns 4 j .. 4 j + 3
      * and 4 j + 64 .. 4 j + 67; 64-byte aligned */
     const int32_t *fix;
-    const float
-        *spread; /* (step_stride) factor s of the bound for each block, zeros past n_blocks */
+    const float *spread; /* (step_stride) factor s of the bound per block, zeros past n_blocks */
     float unit;
 };
 

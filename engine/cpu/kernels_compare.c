@@ -279,7 +279,7 @@ static void run_attention(const struct cpu_kernels *k, struct outputs *out)
 static void fill_row(uint8_t *row, enum tensor_type type, uint64_t seed)
 {
     for (size_t i = 0; i < ROW_BYTES; i++)
-        row[i] = (uint8_t)(mix(seed + i) & (type <= TENSOR_BF16 ? 0xbfu : 0xffu));
+        row[i] = (uint8_t)(mix(seed + i) & (tensor_geometries[type].is_float ? 0xbfu : 0xffu));
     for (size_t i = 0; i < N_TABLE; i += 32) { /* the scales of each type */
         if (type == TENSOR_Q8_0)
             row[i / 32 * 34 + 1] &= 0x3f;

@@ -126,7 +126,7 @@ static bool open_backend(struct backend *b, const struct backend_control *contro
     if (!cuda_plan_bytes(m, &b->cfg, &plan, err) ||
         !cuda_shape_init(&b->shape, m, b->cfg.head, err))
         return false;
-    if (m->embd.type > TENSOR_Q6_K || m->head.type > TENSOR_Q6_K)
+    if (!tensor_geometries[m->embd.type].is_table || !tensor_geometries[m->head.type].is_table)
         return bn_fail(err, BN_EUNSUPPORTED, "tables of type %s are not supported",
                        tensor_geometries[m->head.type].name);
     b->rope_freq = mem_alloc(m->hp.n_rot / 2, sizeof(double));

@@ -2,8 +2,8 @@
  * The transformer as a series of launches on one stream. docs/kernels.md has the formulas; names
  * and order of the steps are those of the CPU backend.
  *
- * The steps neither wait nor allocate, except for a trace; cuda_forward waits for the results of the
- * head. Decoding one token with one row is captured once as a graph and then replayed.
+ * The steps neither wait nor allocate, except for a trace; cuda_forward waits for the results of
+ * the output head. Decoding one token with one row is captured once as a graph and then replayed.
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"

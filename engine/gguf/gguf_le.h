@@ -1,5 +1,5 @@
 /*
- * Little-endian loads from bytes that were already checked to be there, and names for messages.
+ * Little-endian loads and stores without bounds checks, and names for messages.
  */
 #ifndef ENGINE_GGUF_GGUF_LE_H
 #define ENGINE_GGUF_GGUF_LE_H
@@ -8,10 +8,11 @@
 
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <string.h>
 
 #if defined(__BYTE_ORDER__) && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__
-/* One load, which loops over many of them can widen; assembled bytes they cannot. */
+/* A single load: the compiler can vectorise a loop over it, but not one that assembles bytes. */
 static inline uint16_t le_u16(const uint8_t *p)
 {
     uint16_t v;
@@ -60,12 +61,19 @@ static inline void le_put_u64(uint8_t *p, uint64_t v)
     le_put_u32(p + 4, (uint32_t)(v >> 32));
 }
 
-/* The two arguments of "%.*s", cut at 100 bytes: a hostile name must not fill the whole sentence.
- */
+/* The two arguments of "%.*s", cut at 100 bytes, so that a hostile name cannot fill the whole
+ * message. */
 static inline int str_width(struct bn_str s)
 {
     return s.n_bytes > 100 ? 100 : (int)s.n_bytes;
 }
 #define STR_ARG(s) str_width(s), ((s).ptr ? (s).ptr : "")
+
+/* Append a name to a list "F32, F16", for messages. The list is cut at its size. */
+static inline void str_list_add(char *list, size_t list_bytes, const char *name)
+{
+    const size_t n = strlen(list);
+    (void)snprintf(list + n, list_bytes - n, "%s%s", n > 0 ? ", " : "", name);
+}
 
 #endif

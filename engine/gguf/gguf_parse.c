@@ -1,10 +1,9 @@
 /*
- * Header, metadata and tensor infos of a GGUF file, v2 and v3, little-endian.
+ * Parses header, metadata and tensor infos of a GGUF file (versions 2 and 3, little-endian).
  *
- * Nothing is copied and nothing claimed by the file is believed: counts are compared with the bytes
- * left and arrays grow with what was read; lengths and offsets are compared with what is left
- * before they are used. Tensor data is not read, only found. Meaning (architectures, shapes) is
- * left to model/.
+ * Nothing is copied and no number from the file is trusted. Counts are compared with the bytes
+ * left, arrays grow while they are read, and lengths and offsets are checked before use. Tensor
+ * data is located but not read. engine/model interprets the result.
  */
 #include "engine/gguf/gguf.h"
 
@@ -15,7 +14,7 @@
 
 #include <stdlib.h>
 
-#define KV_MIN_BYTES 14   /* key length, one byte of key, value type, one byte of value */
+#define KV_MIN_BYTES 14   /* key length, a key of one byte, value type, a value of one byte */
 #define INFO_MIN_BYTES 24 /* name length, n_dims, type, offset */
 #define KEY_MAX_BYTES 65535
 #define NAME_MAX_BYTES 63
@@ -25,15 +24,15 @@
 struct parse {
     struct gguf *g;
     struct reader in;
-    uint64_t n_kvs, n_tensors; /* as the header says */
+    uint64_t n_kvs, n_tensors; /* from the header */
     size_t kv_cap, tensor_cap;
 };
 
-static bool cut_short(const struct parse *p, const char *what, uint64_t number,
+static bool truncated(const struct parse *p, const char *section, uint64_t number,
                       struct bn_error *err)
 {
-    return bn_fail(err, BN_EFORMAT, "the file ends at byte %zu inside %s %llu", p->in.n_bytes, what,
-                   (unsigned long long)number);
+    return bn_fail(err, BN_EFORMAT, "the file ends at byte %zu inside %s %llu", p->in.n_bytes,
+                   section, (unsigned long long)number);
 }
 
 static bool parse_header(struct parse *p, struct bn_error *err)
@@ -65,7 +64,7 @@ static bool parse_header(struct parse *p, struct bn_error *err)
     return true;
 }
 
-/* Step over one string; false when it is too long or past the end. */
+/* Skip one string. False if it is too long or ends past the end. */
 static bool skip_string(struct reader *in)
 {
     if (reader_left(in) < 8)
@@ -96,13 +95,13 @@ static bool parse_array(struct parse *p, struct gguf_kv *kv, struct bn_error *er
         return bn_fail(err, BN_EFORMAT, "key '%.*s': an array of %llu items, %zu bytes are left",
                        STR_ARG(kv->key), (unsigned long long)kv->n_items, left);
     if (kv->item_kind != GGUF_STR) {
-        (void)reader_bytes(in, kv->n_items * item_bytes); /* just compared with what is left */
+        (void)reader_bytes(in, kv->n_items * item_bytes); /* cannot fail: checked above */
         return true;
     }
     for (uint64_t i = 0; i < kv->n_items; i++) {
         if (!skip_string(in))
             return bn_fail(
-                err, BN_EFORMAT, "key '%.*s': string %llu of %llu is too long or cut short",
+                err, BN_EFORMAT, "key '%.*s': string %llu of %llu is too long or truncated",
                 STR_ARG(kv->key), (unsigned long long)i, (unsigned long long)kv->n_items);
     }
     return true;
@@ -115,7 +114,7 @@ static bool parse_kv(struct parse *p, uint64_t number, struct bn_error *err)
     kv.key = reader_string(in);
     const uint32_t kind = reader_u32(in);
     if (in->failed)
-        return cut_short(p, "metadata key", number, err);
+        return truncated(p, "metadata key", number, err);
     if (kv.key.n_bytes == 0 || kv.key.n_bytes > KEY_MAX_BYTES)
         return bn_fail(err, BN_EFORMAT, "metadata key %llu is %zu bytes long, not 1 to %d",
                        (unsigned long long)number, kv.key.n_bytes, KEY_MAX_BYTES);
@@ -129,14 +128,14 @@ static bool parse_kv(struct parse *p, uint64_t number, struct bn_error *err)
             return false;
     } else if (kv.kind == GGUF_STR) {
         if (!skip_string(in))
-            return bn_fail(err, BN_EFORMAT, "key '%.*s': its string is too long or cut short",
+            return bn_fail(err, BN_EFORMAT, "key '%.*s': its string is too long or truncated",
                            STR_ARG(kv.key));
     } else if (!reader_bytes(in, gguf_kind_bytes(kind))) {
-        return cut_short(p, "the value of metadata key", number, err);
+        return truncated(p, "the value of metadata key", number, err);
     }
     if (kv.kind == GGUF_BOOL && *kv.value > 1)
-        return bn_fail(err, BN_EFORMAT, "key '%.*s': a truth value of %u, not 0 or 1",
-                       STR_ARG(kv.key), *kv.value);
+        return bn_fail(err, BN_EFORMAT, "key '%.*s': a bool of %u, not 0 or 1", STR_ARG(kv.key),
+                       *kv.value);
     if (!mem_grow(&p->g->kvs, &p->kv_cap, p->g->n_kvs + 1, sizeof(kv)))
         return bn_fail(err, BN_ENOMEM, "no memory for %llu metadata keys",
                        (unsigned long long)p->n_kvs);
@@ -144,8 +143,7 @@ static bool parse_kv(struct parse *p, uint64_t number, struct bn_error *err)
     return true;
 }
 
-/* Shape: each dimension and the number of elements must fit a signed 64-bit number, as upstream
- * counts. */
+/* Each dimension and the number of elements must fit into a signed 64-bit number, as upstream. */
 static bool parse_dims(struct reader *in, struct gguf_tensor *t, struct bn_error *err)
 {
     size_t n_elements = 1;
@@ -163,7 +161,7 @@ static bool parse_dims(struct reader *in, struct gguf_tensor *t, struct bn_error
     return true;
 }
 
-/* One info; t->offset is still relative to the data section. */
+/* Parse one tensor info; t->offset is still relative to the data section. */
 static bool parse_info(struct parse *p, uint64_t number, struct bn_error *err)
 {
     struct reader *in = &p->in;
@@ -171,7 +169,7 @@ static bool parse_info(struct parse *p, uint64_t number, struct bn_error *err)
     t.name = reader_string(in);
     t.n_dims = reader_u32(in);
     if (in->failed)
-        return cut_short(p, "the info of tensor", number, err);
+        return truncated(p, "the info of tensor", number, err);
     if (t.name.n_bytes == 0 || t.name.n_bytes > NAME_MAX_BYTES)
         return bn_fail(err, BN_EFORMAT, "tensor %llu: a name of %zu bytes, not 1 to %d",
                        (unsigned long long)number, t.name.n_bytes, NAME_MAX_BYTES);
@@ -183,9 +181,9 @@ static bool parse_info(struct parse *p, uint64_t number, struct bn_error *err)
     t.type_id = reader_u32(in);
     const uint64_t offset = reader_u64(in);
     if (in->failed)
-        return cut_short(p, "the info of tensor", number, err);
+        return truncated(p, "the info of tensor", number, err);
     if (offset > SIZE_MAX)
-        return bn_fail(err, BN_EFORMAT, "tensor '%.*s' lies past the end", STR_ARG(t.name));
+        return bn_fail(err, BN_EFORMAT, "tensor '%.*s' is past the end", STR_ARG(t.name));
     t.offset = (size_t)offset;
     if (!mem_grow(&p->g->tensors, &p->tensor_cap, p->g->n_tensors + 1, sizeof(t)))
         return bn_fail(err, BN_ENOMEM, "no memory for %llu tensor infos",
@@ -209,28 +207,29 @@ static bool read_alignment(struct gguf *g, struct bn_error *err)
     return true;
 }
 
-/* Offsets become absolute; each tensor must begin inside the file and, where its type has a fixed
- * size, end there. In file order: the first one missing says where the file was cut. */
+/* Make offsets absolute. Each tensor must begin inside the file and, if its size is known, end
+ * there. They are checked in file order, so that the message names the first missing tensor. */
 static bool place_tensors(struct gguf *g, struct bn_error *err)
 {
     for (size_t i = 0; i < g->n_tensors; i++) {
         struct gguf_tensor *t = &g->tensors[i];
         if (t->offset % g->alignment != 0)
-            return bn_fail(err, BN_EFORMAT, "tensor '%.*s': offset %zu is no multiple of %zu",
+            return bn_fail(err, BN_EFORMAT, "tensor '%.*s': offset %zu is not a multiple of %zu",
                            STR_ARG(t->name), t->offset, g->alignment);
-        const size_t room = g->n_bytes - g->data_start;
+        const size_t n_data = g->n_bytes - g->data_start;
         const enum tensor_type type =
             tensor_type_decide(t->type_id, t->n_cols, t->n_rows, 0, g->alignment);
         size_t need = 0;
         if (type != TENSOR_OTHER && !tensor_bytes(type, t->n_cols, t->n_rows, &need))
-            return bn_fail(err, BN_EFORMAT, "tensor '%.*s': %zu x %zu is no shape for type %s",
+            return bn_fail(err, BN_EFORMAT,
+                           "tensor '%.*s': %zu x %zu is not a valid shape for type %s",
                            STR_ARG(t->name), t->n_cols, t->n_rows, tensor_geometries[type].name);
-        if (t->offset > room || need > room - t->offset)
+        if (t->offset > n_data || need > n_data - t->offset)
             return bn_fail(
                 err, BN_EFORMAT,
-                "the file is cut short: tensor '%.*s' needs %zu bytes at %zu of the data, "
-                "which has %zu (%zu of %zu bytes of the file)",
-                STR_ARG(t->name), need, t->offset, room, room, g->n_bytes);
+                "the file is truncated: "
+                "tensor '%.*s' needs %zu bytes at %zu of the data, which has %zu (file: %zu bytes)",
+                STR_ARG(t->name), need, t->offset, n_data, g->n_bytes);
         t->offset += g->data_start;
         t->n_bytes = need;
     }
@@ -244,7 +243,7 @@ static int compare_offset(const void *a, const void *b)
     return (x->offset > y->offset) - (x->offset < y->offset);
 }
 
-/* Type and size of each tensor, now that the distance to the next one is known; no two overlap. */
+/* Decide the type of each tensor by the distance to the next one, and refuse overlaps. */
 static bool decide_types(struct gguf *g, struct bn_error *err)
 {
     struct gguf_tensor **order = mem_alloc(g->n_tensors, sizeof(struct gguf_tensor *));
@@ -286,10 +285,10 @@ static bool parse_all(struct parse *p, struct bn_error *err)
         return false;
     g->data_start = size_round_up(p->in.pos, g->alignment);
     if (g->n_tensors == 0)
-        return true; /* a vocabulary: may end before its padded data start */
+        return true; /* a vocabulary-only file may end before the padded data section */
     if (g->data_start > g->n_bytes)
         return bn_fail(err, BN_EFORMAT,
-                       "the file is cut short: its data begins at %zu, it has %zu bytes",
+                       "the file is truncated: its data begins at %zu, it has %zu bytes",
                        g->data_start, g->n_bytes);
     return place_tensors(g, err) && decide_types(g, err);
 }

@@ -1,7 +1,8 @@
 /*
- * Looking things up in a parsed file. Names are found by binary search in an index sorted once:
- * unlike a hash table it cannot be made quadratic by a file with chosen names, and duplicates end
- * up side by side.
+ * Lookup of keys, tensors and values in a parsed file.
+ *
+ * Names are found by binary search in an index that is sorted once. Unlike a hash table, it stays
+ * fast for hostile names, and sorting puts duplicates next to each other.
  */
 #include "engine/gguf/gguf.h"
 
@@ -11,7 +12,7 @@
 
 #include <stdlib.h>
 
-/* Scalars of a file, widened. */
+/* A number of any kind. */
 struct number {
     enum { NUMBER_UNSIGNED, NUMBER_SIGNED, NUMBER_FLOAT } sort;
     uint64_t u;
@@ -37,7 +38,7 @@ static int compare_str(struct bn_str a, struct bn_str b)
     return a.n_bytes == 0 ? 0 : memcmp(a.ptr, b.ptr, a.n_bytes);
 }
 
-/* Equal names in file order, so that the second one is reported. */
+/* Equal names stay in file order, so that the second one is reported. */
 static int compare_name_at(const void *a, const void *b)
 {
     const struct name_at *x = a, *y = b;
@@ -45,14 +46,14 @@ static int compare_name_at(const void *a, const void *b)
     return c != 0 ? c : (x->at > y->at) - (x->at < y->at);
 }
 
-/* Sort `names` (n) and keep the order as an index; `what` is for the message. */
-static bool sort_index(struct name_at *names, size_t n, uint32_t *index, const char *what,
+/* Sort `names` (n) and write the order to `index`; `label` names the entries in messages. */
+static bool sort_index(struct name_at *names, size_t n, uint32_t *index, const char *label,
                        struct bn_error *err)
 {
     qsort(names, n, sizeof(*names), compare_name_at);
     for (size_t i = 0; i < n; i++) {
         if (i > 0 && bn_str_equal(names[i - 1].name, names[i].name))
-            return bn_fail(err, BN_EFORMAT, "%s '%.*s' stands twice, as number %u and %u", what,
+            return bn_fail(err, BN_EFORMAT, "%s '%.*s' occurs twice, as number %u and %u", label,
                            STR_ARG(names[i].name), names[i - 1].at, names[i].at);
         index[i] = names[i].at;
     }
@@ -83,40 +84,38 @@ done:
     return ok;
 }
 
-const struct gguf_kv *gguf_find_kv(const struct gguf *g, const char *key)
+/* Number of the entry with this name, or n. An entry begins with its name and has `entry_bytes`. */
+static size_t find_name(const void *entries, size_t entry_bytes, const uint32_t *index, size_t n,
+                        const char *name)
 {
-    const struct bn_str wanted = bn_str_of(key);
-    size_t lo = 0, hi = g->n_kvs;
+    const struct bn_str wanted = bn_str_of(name);
+    size_t lo = 0, hi = n;
     while (lo < hi) {
         const size_t mid = lo + (hi - lo) / 2;
-        const struct gguf_kv *kv = &g->kvs[g->kv_index[mid]];
-        const int c = compare_str(kv->key, wanted);
+        struct bn_str at_mid;
+        memcpy(&at_mid, (const char *)entries + index[mid] * entry_bytes, sizeof(at_mid));
+        const int c = compare_str(at_mid, wanted);
         if (c == 0)
-            return kv;
+            return index[mid];
         if (c < 0)
             lo = mid + 1;
         else
             hi = mid;
     }
-    return NULL;
+    return n;
+}
+
+const struct gguf_kv *gguf_find_kv(const struct gguf *g, const char *key)
+{
+    const size_t i = find_name(g->kvs, sizeof(*g->kvs), g->kv_index, g->n_kvs, key);
+    return i < g->n_kvs ? &g->kvs[i] : NULL;
 }
 
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *name)
 {
-    const struct bn_str wanted = bn_str_of(name);
-    size_t lo = 0, hi = g->n_tensors;
-    while (lo < hi) {
-        const size_t mid = lo + (hi - lo) / 2;
-        const struct gguf_tensor *t = &g->tensors[g->tensor_index[mid]];
-        const int c = compare_str(t->name, wanted);
-        if (c == 0)
-            return t;
-        if (c < 0)
-            lo = mid + 1;
-        else
-            hi = mid;
-    }
-    return NULL;
+    const size_t i =
+        find_name(g->tensors, sizeof(*g->tensors), g->tensor_index, g->n_tensors, name);
+    return i < g->n_tensors ? &g->tensors[i] : NULL;
 }
 
 static struct number unsigned_number(uint64_t v)
@@ -143,7 +142,7 @@ static double f64_from_bits(uint64_t bits)
     return v;
 }
 
-/* Number i of a single value or an array; false past the end and for strings and arrays of them. */
+/* Load item i of an array, or a single value. False past the end and for strings. */
 static bool load_number(const struct gguf_kv *kv, uint64_t i, struct number *out)
 {
     const enum gguf_kind kind = kv->kind == GGUF_ARRAY ? kv->item_kind : kv->kind;
@@ -217,7 +216,7 @@ bool gguf_item_f64(const struct gguf_kv *kv, uint64_t i, double *out)
     return true;
 }
 
-/* A key that holds one value, not an array and not a bool, which is no number here. */
+/* Find a key with a single value that is neither an array nor a bool. */
 static const struct gguf_kv *find_scalar(const struct gguf *g, const char *key)
 {
     const struct gguf_kv *kv = gguf_find_kv(g, key);

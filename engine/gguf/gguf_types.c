@@ -1,39 +1,38 @@
 /*
- * The geometry table of the types we read, and names for all the others. Sizes and ids are those of
- * docs/formats.md, "Tensor types"; I2_S is whole-tensor and therefore a special case here and
- * nowhere else. Foreign types are listed with their block so that one id with two meanings can be
- * told apart.
+ * The table of the types that this program reads, and names for all others. Sizes and ids are those
+ * of docs/formats.md, "Tensor types".
+ *
+ * Foreign types are listed with their block sizes, so that two meanings of one id can be told
+ * apart.
  */
 #include "engine/gguf/gguf_types.h"
 
 #include "engine/base/size.h"
 
-#define I2S_TAIL_BYTES 32 /* an F32 scale and 28 bytes of filler */
-
+/* Name, file id, elements and bytes per block, tail. */
 const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES] = {
-    [TENSOR_F32] = {"F32", 0, 1, 4, false},
-    [TENSOR_F16] = {"F16", 1, 1, 2, false},
-    [TENSOR_BF16] = {"BF16", 30, 1, 2, false},
-    [TENSOR_Q8_0] = {"Q8_0", 8, 32, 34, false},
-    [TENSOR_Q4_0] = {"Q4_0", 2, 32, 18, false},
-    [TENSOR_Q4_K] = {"Q4_K", 12, 256, 144, false},
-    [TENSOR_Q6_K] = {"Q6_K", 14, 256, 210, false},
-    [TENSOR_I2_S] = {"I2_S", 36, 4, 1, true},
-    [TENSOR_TQ1_0] = {"TQ1_0", 34, 256, 54, true},
-    [TENSOR_TQ2_0] = {"TQ2_0", 35, 256, 66, true},
-    [TENSOR_OTHER] = {"other", UINT32_MAX, 1, 0, false},
+    [TENSOR_F32] = {"F32", 0, 1, 4, 0, .is_float = true, .is_table = true},
+    [TENSOR_F16] = {"F16", 1, 1, 2, 0, .is_float = true, .is_table = true},
+    [TENSOR_BF16] = {"BF16", 30, 1, 2, 0, .is_float = true, .is_table = true},
+    [TENSOR_Q8_0] = {"Q8_0", 8, 32, 34, 0, .is_table = true},
+    [TENSOR_Q4_0] = {"Q4_0", 2, 32, 18, 0, .is_table = true},
+    [TENSOR_Q4_K] = {"Q4_K", 12, 256, 144, 0, .is_table = true},
+    [TENSOR_Q6_K] = {"Q6_K", 14, 256, 210, 0, .is_table = true},
+    /* The tail is an F32 scale and 28 unused bytes. */
+    [TENSOR_I2_S] = {"I2_S", 36, 4, 1, 32, .is_ternary = true},
+    [TENSOR_TQ1_0] = {"TQ1_0", 34, 256, 54, 0, .is_ternary = true},
+    [TENSOR_TQ2_0] = {"TQ2_0", 35, 256, 66, 0, .is_ternary = true},
+    [TENSOR_OTHER] = {"other", UINT32_MAX, 1, 0, 0, .is_table = false},
 };
 
 #define ADVICE_DENSE "convert its linear layers to i2_s, tq1_0 or tq2_0 from the ternary original"
 #define ADVICE_TILED                                                                               \
-    "its tiling was tuned for one machine and is not in the file: convert the original model to "  \
-    "i2_s"
+    "its tiling was tuned for one machine and is not in the file: convert the original to i2_s"
 #define ADVICE_IK "convert the model to i2_s or tq2_0 from its original"
 #define ADVICE_ROTATED                                                                             \
     "it needs a Hadamard transform of the activations, which this program does not have"
 
-/* A meaning of an id outside our table. block_bytes 0: the size says nothing, the id alone decides.
- */
+/* A type outside our table. With block_bytes 0 the size is unknown and the id alone decides. */
 struct foreign_type {
     uint32_t id;
     size_t block_cols, block_bytes;
@@ -88,7 +87,7 @@ static const struct foreign_type foreign_types[] = {
 };
 #define N_FOREIGN (sizeof(foreign_types) / sizeof(foreign_types[0]))
 
-/* What an id can mean when there are no bytes to ask. */
+/* Names of ids with several meanings, for messages without a known span. */
 static const struct {
     uint32_t id;
     const char *name;
@@ -99,38 +98,45 @@ static const struct {
     {143, "IQ1_TN or PTQ1_0 (143)"},
 };
 
+bool tensor_is_linear(enum tensor_type type)
+{
+    return tensor_geometries[type].is_float || tensor_geometries[type].is_ternary;
+}
+
 bool tensor_bytes(enum tensor_type type, size_t n_cols, size_t n_rows, size_t *out)
 {
     const struct tensor_geometry *g = &tensor_geometries[type];
-    size_t n;
-    if (type == TENSOR_OTHER || !size_mul(&n, n_cols, n_rows))
+    size_t n, block_bytes;
+    if (g->block_bytes == 0 || !size_mul(&n, n_cols, n_rows))
         return false;
-    if (type == TENSOR_I2_S) {
-        if (n % g->block_cols != 0)
-            return false;
-        return size_add(out, n / g->block_cols, I2S_TAIL_BYTES);
-    }
-    if (n_cols % g->block_cols != 0)
-        return false;
-    return size_mul3(out, n_cols / g->block_cols, n_rows, g->block_bytes);
+    if (g->tail_bytes > 0)
+        return n % g->block_cols == 0 &&
+               size_mul(&block_bytes, n / g->block_cols, g->block_bytes) &&
+               size_add(out, block_bytes, g->tail_bytes);
+    return n_cols % g->block_cols == 0 &&
+           size_mul3(out, n_cols / g->block_cols, n_rows, g->block_bytes);
 }
 
-/* Does the type fill the span, but for less than one alignment of padding? */
-static bool fills_span(const struct foreign_type *f, size_t n, size_t span, size_t alignment)
+/* Does the span hold exactly n_bytes and less than one alignment of padding? */
+static bool fits_span(size_t n_bytes, size_t span, size_t alignment)
+{
+    return n_bytes <= span && span - n_bytes < alignment;
+}
+
+static bool foreign_fits(const struct foreign_type *f, size_t n, size_t span, size_t alignment)
 {
     size_t n_bytes;
     if (f->block_bytes == 0)
         return true;
-    if (n % f->block_cols != 0 || !size_mul(&n_bytes, n / f->block_cols, f->block_bytes))
-        return false;
-    return n_bytes <= span && span - n_bytes < alignment;
+    return n % f->block_cols == 0 && size_mul(&n_bytes, n / f->block_cols, f->block_bytes) &&
+           fits_span(n_bytes, span, alignment);
 }
 
 static const struct foreign_type *find_foreign(uint32_t file_id, size_t n, size_t span,
                                                size_t alignment)
 {
     for (size_t i = 0; i < N_FOREIGN; i++) {
-        if (foreign_types[i].id == file_id && fills_span(&foreign_types[i], n, span, alignment))
+        if (foreign_types[i].id == file_id && foreign_fits(&foreign_types[i], n, span, alignment))
             return &foreign_types[i];
     }
     return NULL;
@@ -142,12 +148,12 @@ enum tensor_type tensor_type_decide(uint32_t file_id, size_t n_cols, size_t n_ro
     enum tensor_type type = TENSOR_F32;
     while (type < TENSOR_OTHER && tensor_geometries[type].file_id != file_id)
         type++;
-    size_t n, need;
-    if (type != TENSOR_I2_S || !size_mul(&n, n_cols, n_rows))
+    size_t n, n_bytes;
+    if (type == TENSOR_OTHER || !size_mul(&n, n_cols, n_rows))
         return type;
-    const bool is_i2s =
-        tensor_bytes(TENSOR_I2_S, n_cols, n_rows, &need) && need <= span && span - need < alignment;
-    return !is_i2s && find_foreign(file_id, n, span, alignment) ? TENSOR_OTHER : TENSOR_I2_S;
+    const bool is_ours =
+        tensor_bytes(type, n_cols, n_rows, &n_bytes) && fits_span(n_bytes, span, alignment);
+    return !is_ours && find_foreign(file_id, n, span, alignment) ? TENSOR_OTHER : type;
 }
 
 const char *tensor_type_id_name(uint32_t file_id)
@@ -167,7 +173,7 @@ const char *tensor_type_id_name(uint32_t file_id)
     return NULL;
 }
 
-/* The meaning of an id that has only one: there an odd size does not matter. */
+/* The foreign type of an id if there is only one; then its size does not matter. */
 static const struct foreign_type *find_only_foreign(uint32_t file_id)
 {
     const struct foreign_type *found = NULL;

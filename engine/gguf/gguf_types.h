@@ -1,6 +1,9 @@
 /*
- * Tensor types: one geometry table. Ids clash between the projects that write GGUF files, so the
- * table is asked with the byte span a tensor has, never with the id alone.
+ * Tensor types: sizes, uses and names. A new type is one row of the table in gguf_types.c, plus its
+ * codec.
+ *
+ * Projects that write GGUF files use some type ids with different meanings, so a type is decided by
+ * its id together with the bytes that the tensor occupies.
  */
 #ifndef ENGINE_GGUF_GGUF_TYPES_H
 #define ENGINE_GGUF_GGUF_TYPES_H
@@ -20,38 +23,43 @@ enum tensor_type {
     TENSOR_I2_S,
     TENSOR_TQ1_0,
     TENSOR_TQ2_0,
-    TENSOR_OTHER, /* everything else: named, never read */
+    TENSOR_OTHER, /* all other types: known by name at most, never read */
     TENSOR_N_TYPES
 };
 
 struct tensor_geometry {
     const char *name;   /* "TQ2_0" */
-    uint32_t file_id;   /* as upstream (I2_S: as bitnet.cpp) numbers it */
-    size_t block_cols;  /* elements a block */
-    size_t block_bytes; /* bytes a block; I2_S: see tensor_bytes */
-    bool ternary;       /* a container of ternary weights */
+    uint32_t file_id;   /* type id in files (upstream; I2_S from bitnet.cpp) */
+    size_t block_cols;  /* elements per block */
+    size_t block_bytes; /* bytes per block; 0 for TENSOR_OTHER */
+    size_t tail_bytes; /* after the blocks of the whole tensor; if set, blocks may cross row ends */
+    bool is_float;     /* one float per element */
+    bool is_ternary;   /* container of ternary weights */
+    bool is_table;     /* embedding and output head can have this type */
 };
 extern const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES];
 
-/* Bytes of n_rows rows of n_cols elements; false on overflow or a row that is no whole number of
- * blocks, and for TENSOR_OTHER. I2_S: n / 4 + 32 for the whole tensor, n a multiple of 4 (layout A
- * needs one of 128: the codec checks that, since the layout is not known here). */
+/* Can a ternary linear layer have this type? Float types can hold ternary values. */
+bool tensor_is_linear(enum tensor_type type);
+
+/* Size of n_rows rows of n_cols elements in bytes. False on overflow, for a row that is not a whole
+ * number of blocks, and for TENSOR_OTHER. I2_S: n / 4 + 32 for the whole tensor, n a multiple of 4.
+ * Its layouts need larger multiples, which ternary_check tests. */
 bool tensor_bytes(enum tensor_type type, size_t n_cols, size_t n_rows, size_t *out);
 
-/* Our type of a tensor with this id. `span` is the distance to the next tensor or the end of the
- * file: it may hold padding, but an id that means something else at exactly this span is
- * TENSOR_OTHER. */
+/* The type of a tensor with this id. `span` is the distance to the next tensor or to the end of the
+ * file and can include padding. If another meaning of the id fits the span and ours does not, the
+ * result is TENSOR_OTHER. */
 enum tensor_type tensor_type_decide(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
                                     size_t alignment);
 
-/* Name of a file's type id for messages, whatever project it is from: "TL2 or MXFP4 (39)"; NULL
- * for one that nobody is known to use. */
+/* Name of a type id of any project, for messages: "TL2 or MXFP4 (39)". NULL if it is unknown. */
 const char *tensor_type_id_name(uint32_t file_id);
 
-/* The same when the bytes are known, which tells clashing ids apart, and what a user can do about
- * it. */
+/* Name and advice for a tensor that cannot be used. The span tells ids with several meanings apart.
+ */
 struct tensor_verdict {
-    const char *name;   /* "TL2 (39)"; NULL: nobody is known to use the id */
+    const char *name;   /* "TL2 (39)"; NULL if the id is unknown */
     const char *advice; /* "its tiling is not in the file: convert the original model to i2_s" */
 };
 struct tensor_verdict tensor_type_judge(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,

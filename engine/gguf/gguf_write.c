@@ -1,6 +1,6 @@
 /*
- * Metadata and tensor infos are collected as the bytes they will be; tensor data streams through,
- * so a file larger than memory can be written.
+ * The GGUF writer. Metadata and tensor infos are collected in memory; tensor data is passed to the
+ * sink at once, so the file may be larger than memory.
  */
 #include "engine/gguf/gguf_write.h"
 
@@ -13,11 +13,11 @@
 struct gguf_writer {
     struct gguf_buffer kvs, infos;
     uint64_t n_kvs, n_tensors;
-    uint64_t data_bytes; /* announced so far, padded */
-    uint64_t *sizes;     /* (n_tensors) announced */
+    uint64_t data_bytes; /* size of all tensors so far, with padding */
+    uint64_t *sizes;     /* (n_tensors) size of each tensor */
     size_t sizes_cap;
-    uint64_t at, n_written; /* the tensor being written, and its bytes so far */
-    bool failed;            /* a put ran out of memory */
+    uint64_t at, n_written; /* index of the tensor being written, and its bytes so far */
+    bool failed;            /* a put had no memory */
 };
 
 static const uint8_t zeros[ALIGNMENT];
@@ -180,45 +180,47 @@ void gguf_put_tensor(struct gguf_writer *w, const char *name, uint32_t type_id, 
     w->data_bytes += n_bytes + padding_after(n_bytes);
 }
 
-static bool give(const struct gguf_sink *sink, const void *bytes, size_t n_bytes,
-                 struct bn_error *err)
+static bool write_bytes(const struct gguf_sink *sink, const void *bytes, size_t n_bytes,
+                        struct bn_error *err)
 {
     if (n_bytes == 0 || sink->write(sink->ud, bytes, n_bytes))
         return true;
     return bn_fail(err, BN_EIO, "%zu bytes could not be written", n_bytes);
 }
 
-bool gguf_write_head(struct gguf_writer *w, const struct gguf_sink *sink, struct bn_error *err)
+bool gguf_write_header(struct gguf_writer *w, const struct gguf_sink *sink, struct bn_error *err)
 {
-    uint8_t head[24] = "GGUF";
-    le_put_u32(head + 4, 3);
-    le_put_u64(head + 8, w->n_tensors);
-    le_put_u64(head + 16, w->n_kvs);
+    uint8_t header[24] = "GGUF";
+    le_put_u32(header + 4, 3);
+    le_put_u64(header + 8, w->n_tensors);
+    le_put_u64(header + 16, w->n_kvs);
     if (w->failed)
         return bn_fail(err, BN_ENOMEM, "no memory for metadata of %zu bytes", w->kvs.n_bytes);
-    const size_t n_bytes = sizeof(head) + w->kvs.n_bytes + w->infos.n_bytes;
-    return give(sink, head, sizeof(head), err) && give(sink, w->kvs.bytes, w->kvs.n_bytes, err) &&
-           give(sink, w->infos.bytes, w->infos.n_bytes, err) &&
-           give(sink, zeros, padding_after(n_bytes), err);
+    const size_t n_bytes = sizeof(header) + w->kvs.n_bytes + w->infos.n_bytes;
+    return write_bytes(sink, header, sizeof(header), err) &&
+           write_bytes(sink, w->kvs.bytes, w->kvs.n_bytes, err) &&
+           write_bytes(sink, w->infos.bytes, w->infos.n_bytes, err) &&
+           write_bytes(sink, zeros, padding_after(n_bytes), err);
 }
 
 bool gguf_write_data(struct gguf_writer *w, const struct gguf_sink *sink, const void *bytes,
                      size_t n_bytes, struct bn_error *err)
 {
     if (w->at >= w->n_tensors || n_bytes > w->sizes[w->at] - w->n_written)
-        return bn_fail(err, BN_EARG, "tensor %llu gets more data than was announced",
+        return bn_fail(err, BN_EARG, "tensor %llu gets more data than declared",
                        (unsigned long long)w->at);
     w->n_written += n_bytes;
-    return give(sink, bytes, n_bytes, err);
+    return write_bytes(sink, bytes, n_bytes, err);
 }
 
 bool gguf_write_end(struct gguf_writer *w, const struct gguf_sink *sink, struct bn_error *err)
 {
     if (w->at >= w->n_tensors || w->n_written != w->sizes[w->at])
-        return bn_fail(err, BN_EARG, "tensor %llu has %llu bytes, not what was announced",
+        return bn_fail(err, BN_EARG,
+                       "tensor %llu has %llu bytes, which differs from its declaration",
                        (unsigned long long)w->at, (unsigned long long)w->n_written);
     const size_t padding = padding_after(w->n_written);
     w->at++;
     w->n_written = 0;
-    return give(sink, zeros, padding, err);
+    return write_bytes(sink, zeros, padding, err);
 }

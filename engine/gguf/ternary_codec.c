@@ -1,14 +1,15 @@
 /*
- * The ternary layouts of docs/formats.md, checked, measured and decoded. All store runs of
- * neighbouring elements at one shift of neighbouring bytes; the decoders walk those runs, which is
- * as plain as an index formula and lets the compiler use whole registers.
+ * The ternary layouts of docs/formats.md: checks, scales, decoders and encoders.
+ *
+ * All layouts store runs of neighbouring elements at the same shift of neighbouring bytes. The
+ * decoders process these runs, which is as simple as an index formula and lets the compiler use
+ * whole registers.
  */
 #include "engine/gguf/ternary_codec.h"
 
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
 #include "engine/gguf/gguf_le.h"
-#include "engine/gguf/i2s_shape.h"
 
 #include <math.h>
 
@@ -16,15 +17,24 @@
 
 /* ---- shapes ---- */
 
-static bool is_float(enum tensor_type type)
+/* Number of elements in a block of I2_S layouts A and B. */
+static size_t i2s_unit(enum bn_i2s_layout layout)
 {
-    return type == TENSOR_F32 || type == TENSOR_F16 || type == TENSOR_BF16;
+    return layout == BN_I2S_A ? 128 : 64;
+}
+
+static bool i2s_holds(enum bn_i2s_layout layout, size_t n_cols, size_t n_rows)
+{
+    if (layout == BN_I2S_C)
+        return n_rows % 4 == 0;
+    size_t n;
+    return size_mul(&n, n_cols, n_rows) && n % i2s_unit(layout) == 0;
 }
 
 bool ternary_check(const struct ternary_source *src, struct bn_error *err)
 {
     const struct tensor_geometry *g = &tensor_geometries[src->type];
-    if (!g->ternary && !is_float(src->type))
+    if (!tensor_is_linear(src->type))
         return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' is %s, which holds no ternary weights",
                        src->name, g->name);
     if (src->type == TENSOR_I2_S && !i2s_holds(src->layout, src->n_cols, src->n_rows))
@@ -64,8 +74,8 @@ static bool tq_scale(const struct ternary_source *src, float *scale, struct bn_e
                            src->name, i, offset);
         if (found != 0.0f)
             return bn_fail(err, BN_EUNSUPPORTED,
-                           "tensor '%s': block %zu has scale %g at byte %zu, others have %g; only "
-                           "tensors with one scale are ternary as BitNet trains them",
+                           "tensor '%s': block %zu has scale %g at byte %zu, others have %g; "
+                           "a ternary tensor has one scale",
                            src->name, i, (double)d, offset, (double)found);
         found = d;
         found_bits = bits;
@@ -83,7 +93,7 @@ static float float_at(enum tensor_type type, const uint8_t *bytes, size_t i)
     return f32_from_bits(le_u32(bytes + 4 * i));
 }
 
-/* Bits of the magnitude: equal bits are equal magnitudes, 0 is zero of either sign. */
+/* Bits of the magnitude. Equal bits mean equal magnitudes; 0 is zero of either sign. */
 static uint32_t magnitude_bits(const struct ternary_source *src, size_t i)
 {
     if (src->type == TENSOR_F32)
@@ -91,8 +101,8 @@ static uint32_t magnitude_bits(const struct ternary_source *src, size_t i)
     return le_u16(src->bytes + 2 * i) & 0x7fff;
 }
 
-/* Are n elements from i on all zero or of this magnitude? Without a branch an element, so that the
- * compiler can look at many at once: a whole model passes through here. */
+/* Are the n elements from i on all zero or of this magnitude? Has no branch per element, so that
+ * the compiler can vectorise it: for float models it reads all weights. */
 static bool all_of_magnitude(const struct ternary_source *src, size_t i, size_t n, uint32_t bits)
 {
     unsigned other = 0;
@@ -110,8 +120,9 @@ static bool all_of_magnitude(const struct ternary_source *src, size_t i, size_t 
     return other == 0;
 }
 
-/* Take element i as the tensor's magnitude, or refuse it. */
-static bool judge_element(const struct ternary_source *src, size_t i, uint32_t *found, float *scale,
+/* Accept element i, whose magnitude must be 0 or the one of the tensor. The first other magnitude
+ * becomes that of the tensor. */
+static bool check_element(const struct ternary_source *src, size_t i, uint32_t *found, float *scale,
                           struct bn_error *err)
 {
     const uint32_t bits = magnitude_bits(src, i);
@@ -123,8 +134,8 @@ static bool judge_element(const struct ternary_source *src, size_t i, uint32_t *
                        src->name, i, i / src->n_cols);
     if (*found != 0)
         return bn_fail(err, BN_EUNSUPPORTED,
-                       "tensor '%s' (%s) is dense, not ternary: element %zu (row %zu) is %g, those "
-                       "before are 0 or %g in magnitude",
+                       "tensor '%s' (%s) is dense, not ternary: "
+                       "element %zu (row %zu) is %g, earlier ones are 0 or %g in magnitude",
                        src->name, tensor_geometries[src->type].name, i, i / src->n_cols, (double)v,
                        (double)*scale);
     *found = bits;
@@ -141,7 +152,7 @@ static bool float_scale(const struct ternary_source *src, float *scale, struct b
         if (all_of_magnitude(src, i, n_here, found))
             continue;
         for (size_t k = i; k < i + n_here; k++) {
-            if (!judge_element(src, k, &found, scale, err))
+            if (!check_element(src, k, &found, scale, err))
                 return false;
         }
     }
@@ -153,7 +164,7 @@ bool ternary_scale(const struct ternary_source *src, float *scale, struct bn_err
     float found = 0.0f;
     if (!ternary_check(src, err))
         return false;
-    if (is_float(src->type)) {
+    if (tensor_geometries[src->type].is_float) {
         if (!float_scale(src, &found, err))
             return false;
     } else if (src->type != TENSOR_I2_S) {
@@ -172,8 +183,8 @@ bool ternary_scale(const struct ternary_source *src, float *scale, struct bn_err
 
 /* ---- decoding ---- */
 
-/* n 2-bit codes at one shift of neighbouring bytes; true if one of them is 3. */
-static bool take_run(const uint8_t *bytes, size_t n, unsigned shift, uint8_t *codes)
+/* Decode n 2-bit codes at one shift of neighbouring bytes. Returns true if one of them is 3. */
+static bool decode_run(const uint8_t *bytes, size_t n, unsigned shift, uint8_t *codes)
 {
     uint8_t bad = 0;
     for (size_t i = 0; i < n; i++) {
@@ -196,7 +207,7 @@ static bool bad_code(const struct ternary_source *src, const uint8_t *bytes, siz
                    src->name, offset);
 }
 
-/* Layouts A and B: flat over row borders, blocks of 128 (64) elements in 32 (16) bytes, the first
+/* Layouts A and B: blocks of 128 (64) elements in 32 (16) bytes that cross row ends, with the first
  * quarter of a block in the highest bits. */
 static bool i2s_flat_decode(const struct ternary_source *src, size_t row0, size_t row1,
                             uint8_t *codes, struct bn_error *err)
@@ -208,7 +219,7 @@ static bool i2s_flat_decode(const struct ternary_source *src, size_t row0, size_
         const size_t n = size_min(quarter - in_quarter, end - e);
         const uint8_t *bytes = src->bytes + e / unit * quarter + in_quarter;
         const unsigned shift = 6 - 2 * (unsigned)(e % unit / quarter);
-        if (take_run(bytes, n, shift, codes))
+        if (decode_run(bytes, n, shift, codes))
             return bad_code(src, bytes, n, codes, err);
         codes += n;
         e += n;
@@ -216,32 +227,32 @@ static bool i2s_flat_decode(const struct ternary_source *src, size_t row0, size_
     return true;
 }
 
-/* Layout C: four rows share a byte, the first in the highest bits. */
+/* Layout C: four rows share a byte, with the first row in the highest bits. */
 static bool i2s_rows_decode(const struct ternary_source *src, size_t row0, size_t row1,
                             uint8_t *codes, struct bn_error *err)
 {
     for (size_t r = row0; r < row1; r++, codes += src->n_cols) {
         const uint8_t *bytes = src->bytes + r / 4 * src->n_cols;
-        if (take_run(bytes, src->n_cols, 6 - 2 * (unsigned)(r % 4), codes))
+        if (decode_run(bytes, src->n_cols, 6 - 2 * (unsigned)(r % 4), codes))
             return bad_code(src, bytes, src->n_cols, codes, err);
     }
     return true;
 }
 
-/* TQ2_0: two halves of 128 elements in 32 bytes each, the first quarter in the lowest bits. */
+/* TQ2_0: two halves of 128 elements in 32 bytes each, with the first quarter in the lowest bits. */
 static bool tq2_block_decode(const struct ternary_source *src, const uint8_t *block, uint8_t *codes,
                              struct bn_error *err)
 {
     for (size_t run = 0; run < 8; run++) {
         const uint8_t *bytes = block + run / 4 * 32;
-        if (take_run(bytes, 32, 2 * (unsigned)(run % 4), codes + 32 * run))
+        if (decode_run(bytes, 32, 2 * (unsigned)(run % 4), codes + 32 * run))
             return bad_code(src, bytes, 32, codes + 32 * run, err);
     }
     return true;
 }
 
-/* n neighbouring bytes, the trit at power pow3 = 3^k of each: any byte gives 0, 1 or 2. */
-static void take_trits(const uint8_t *bytes, size_t n, unsigned pow3, uint8_t *codes)
+/* Decode trit k of n neighbouring bytes, pow3 = 3^k. Every byte value gives 0, 1 or 2. */
+static void decode_trits(const uint8_t *bytes, size_t n, unsigned pow3, uint8_t *codes)
 {
     for (size_t i = 0; i < n; i++) {
         const uint8_t q = (uint8_t)(bytes[i] * pow3);
@@ -249,15 +260,15 @@ static void take_trits(const uint8_t *bytes, size_t n, unsigned pow3, uint8_t *c
     }
 }
 
-/* TQ1_0: 160 elements in 32 bytes, 80 in 16, 16 in 4; five trits a byte (four in the last). */
+/* TQ1_0: 160 elements in 32 bytes, 80 in 16, 16 in 4; five trits per byte (four in the last). */
 static void tq1_block_decode(const uint8_t *block, uint8_t *codes)
 {
     unsigned pow3 = 1;
     for (size_t k = 0; k < 5; k++, pow3 *= 3) {
-        take_trits(block, 32, pow3, codes + 32 * k);
-        take_trits(block + 32, 16, pow3, codes + 160 + 16 * k);
+        decode_trits(block, 32, pow3, codes + 32 * k);
+        decode_trits(block + 32, 16, pow3, codes + 160 + 16 * k);
         if (k < 4)
-            take_trits(block + 48, 4, pow3, codes + 240 + 4 * k);
+            decode_trits(block + 48, 4, pow3, codes + 240 + 4 * k);
     }
 }
 
@@ -278,7 +289,7 @@ static bool tq_decode(const struct ternary_source *src, size_t row0, size_t row1
     return true;
 }
 
-/* Sign and magnitude to a code: 1 for either zero. Arithmetic, so that many can be made at once. */
+/* Code of a float; both zeros give 1. Has no branch, so that the compiler can vectorise it. */
 static uint8_t float_code(unsigned is_nonzero, unsigned is_negative)
 {
     return (uint8_t)(1 + is_nonzero - 2 * (is_nonzero & is_negative));
@@ -312,8 +323,77 @@ bool ternary_decode(const struct ternary_source *src, size_t row0, size_t row1, 
     if (src->type == TENSOR_I2_S)
         return src->layout == BN_I2S_C ? i2s_rows_decode(src, row0, row1, codes, err)
                                        : i2s_flat_decode(src, row0, row1, codes, err);
-    if (!is_float(src->type))
+    if (!tensor_geometries[src->type].is_float)
         return tq_decode(src, row0, row1, codes, err);
     float_decode(src, row0, row1, codes);
+    return true;
+}
+
+/* ---- encoding ---- */
+
+static void i2s_encode(enum bn_i2s_layout layout, const uint8_t *codes, size_t n_cols, size_t n,
+                       uint8_t *out)
+{
+    /* Layout C uses the same order with a "block" of four rows. */
+    const size_t quarter = layout == BN_I2S_C ? n_cols : i2s_unit(layout) / 4;
+    for (size_t e = 0; e < n; e += 4 * quarter) {
+        for (size_t j = 0; j < quarter; j++) {
+            const uint8_t *c = codes + e + j;
+            *out++ = (uint8_t)(c[0] << 6 | c[quarter] << 4 | c[2 * quarter] << 2 | c[3 * quarter]);
+        }
+    }
+}
+
+static void tq2_block_encode(const uint8_t *codes, uint8_t *block)
+{
+    for (size_t b = 0; b < 64; b++) {
+        const uint8_t *c = codes + b / 32 * 128 + b % 32;
+        block[b] = (uint8_t)(c[0] | c[32] << 2 | c[64] << 4 | c[96] << 6);
+    }
+}
+
+/* Pack `n_trits` codes at distance `stride` as ceil(256 * V / 243), where the first code is the
+ * most significant digit of V and missing digits are 0. */
+static uint8_t pack_trits(const uint8_t *codes, size_t stride, size_t n_trits)
+{
+    unsigned v = 0;
+    for (size_t k = 0; k < 5; k++)
+        v = v * 3 + (k < n_trits ? codes[k * stride] : 0);
+    return (uint8_t)((v * 256 + 242) / 243);
+}
+
+static void tq1_block_encode(const uint8_t *codes, uint8_t *block)
+{
+    for (size_t m = 0; m < 32; m++)
+        block[m] = pack_trits(codes + m, 32, 5);
+    for (size_t m = 0; m < 16; m++)
+        block[32 + m] = pack_trits(codes + 160 + m, 16, 5);
+    for (size_t m = 0; m < 4; m++)
+        block[48 + m] = pack_trits(codes + 240 + m, 4, 4);
+}
+
+bool ternary_encode(enum tensor_type type, enum bn_i2s_layout layout, const uint8_t *codes,
+                    size_t n_cols, size_t n_rows, float scale, uint8_t *out, struct bn_error *err)
+{
+    const struct tensor_geometry *g = &tensor_geometries[type];
+    size_t n_bytes;
+    if (!g->is_ternary || !tensor_bytes(type, n_cols, n_rows, &n_bytes) ||
+        (type == TENSOR_I2_S && !i2s_holds(layout, n_cols, n_rows)))
+        return bn_fail(err, BN_EARG, "%zu x %zu elements do not fit %s", n_cols, n_rows, g->name);
+    const size_t n = n_cols * n_rows;
+    if (type == TENSOR_I2_S) {
+        i2s_encode(layout, codes, n_cols, n, out);
+        memset(out + n / 4, 0, n_bytes - n / 4);
+        le_put_u32(out + n / 4, f32_bits(scale));
+        return true;
+    }
+    const size_t block_bytes = g->block_bytes;
+    for (size_t e = 0; e < n; e += TQ_COLS, out += block_bytes) {
+        if (type == TENSOR_TQ1_0)
+            tq1_block_encode(codes + e, out);
+        else
+            tq2_block_encode(codes + e, out);
+        le_put_u16(out + block_bytes - 2, f32_to_f16(scale));
+    }
     return true;
 }

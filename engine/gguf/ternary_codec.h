@@ -1,7 +1,9 @@
 /*
- * Every on-disk ternary layout, decoded and encoded: the plain definition that packing is checked
- * against. A ternary tensor is codes 0, 1, 2 for -1, 0, +1 and one scale: value = (code - 1) *
- * scale. All functions are pure; rows of one tensor may be decoded on several threads.
+ * Decodes and encodes every ternary layout of model files. Packing for the kernels is tested
+ * against it.
+ *
+ * A ternary tensor consists of codes 0, 1, 2 for -1, 0, +1 and one scale: value = (code - 1) *
+ * scale. All functions are pure; several threads may decode rows of one tensor.
  */
 #ifndef ENGINE_GGUF_TERNARY_CODEC_H
 #define ENGINE_GGUF_TERNARY_CODEC_H
@@ -15,35 +17,35 @@
 #include <stdint.h>
 
 struct ternary_source {
-    const char *name;      /* of the tensor, for messages */
-    enum tensor_type type; /* I2_S, TQ1_0, TQ2_0, or F32, F16, BF16 holding ternary values */
-    enum bn_i2s_layout layout;
-    const uint8_t *bytes; /* (n_bytes), any alignment */
+    const char *name;      /* name of the tensor, for messages */
+    enum tensor_type type; /* a type with tensor_is_linear; float types must hold ternary values */
+    enum bn_i2s_layout layout; /* only for I2_S */
+    const uint8_t *bytes;      /* (n_bytes) with any alignment */
     size_t n_bytes;
-    size_t file_offset; /* of bytes[0], for messages */
+    size_t file_offset; /* offset of bytes[0], for messages */
     size_t n_cols, n_rows;
 };
 
-/* Can this type hold ternary weights here, and does the shape fit it and the layout?
- * BN_EUNSUPPORTED: the type is dense or foreign. BN_EFORMAT: layout A needs n_cols * n_rows % 128
- * == 0, B 64, C n_rows % 4 == 0; fewer bytes than the shape needs. The functions below ask this
- * first. */
+/* Can the type hold ternary weights, and does the shape fit the type and the layout? The functions
+ * below call it first. BN_EUNSUPPORTED: the type is dense or unknown. BN_EFORMAT: there are too few
+ * bytes, or n_cols * n_rows is not a multiple of 128 (layout A) or 64 (B), or n_rows not of 4 (C).
+ */
 bool ternary_check(const struct ternary_source *src, struct bn_error *err);
 
-/* The one scale of the tensor. BN_EUNSUPPORTED: TQ blocks with different non-zero scales, named
- * with block and byte offset; floats that are not ternary, named with the first offending element.
- * BN_EFORMAT: the scale is not a finite number. An all-zero tensor has scale 0 (I2_S: what it
- * says). I2_S reads 4 bytes, the others the whole tensor. */
+/* The scale of the tensor. An all-zero tensor has scale 0, except for I2_S, which stores its scale.
+ * Reads 4 bytes of I2_S and the whole tensor of other types. BN_EUNSUPPORTED: TQ blocks have
+ * different non-zero scales, or floats are not ternary; the message names the block or element.
+ * BN_EFORMAT: the scale is not finite. */
 bool ternary_scale(const struct ternary_source *src, float *scale, struct bn_error *err);
 
-/* Codes of rows row0 .. row1 - 1 into codes (row1 - row0, n_cols), one byte each, 0..2; the scale
- * is what ternary_scale said. A zero-scale TQ block gives code 1. BN_EFORMAT: code 3, with the byte
- * offset. */
+/* Decode rows row0 .. row1 - 1 to codes (row1 - row0, n_cols), one byte each with value 0 to 2. A
+ * TQ block with scale 0 gives code 1. BN_EFORMAT: code 3; the message has its byte offset. */
 bool ternary_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
                     struct bn_error *err);
 
-/* The reverse for I2_S (each layout), TQ1_0, TQ2_0: whole tensor from codes (n_rows, n_cols). `out`
- * holds tensor_bytes(). TQ types keep the scale as F16. BN_EARG: a shape the type cannot hold. */
+/* Encode codes (n_rows, n_cols) as a whole tensor of type I2_S, TQ1_0 or TQ2_0. `out` has
+ * tensor_bytes() bytes. TQ types store the scale as F16. BN_EARG: the type cannot hold the shape.
+ */
 bool ternary_encode(enum tensor_type type, enum bn_i2s_layout layout, const uint8_t *codes,
                     size_t n_cols, size_t n_rows, float scale, uint8_t *out, struct bn_error *err);
 

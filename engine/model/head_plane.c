@@ -1,5 +1,5 @@
 /*
- * Shape of the coarse plane: see head_plane.h. Making it is the backends' work.
+ * Shape of the coarse plane: see head_plane.h. Backends create the plane.
  */
 #include "engine/model/head_plane.h"
 
@@ -17,14 +17,13 @@ static size_t row_bytes(size_t n_blocks)
     return n_blocks * (HEAD_PLANE_COLS / 2) + head_plane_stride(n_blocks) * sizeof(uint16_t);
 }
 
-/* Where the plane is more than half of the table there is nothing to gain. */
+/* A plane larger than half of the table gains nothing. */
 size_t head_plane_blocks(const struct model *m, bool is_exact)
 {
-    const enum tensor_type type = m->head.type;
+    const struct tensor_geometry *type = &tensor_geometries[m->head.type];
     const size_t n_blocks = size_round_up(m->hp.n_embd, HEAD_PLANE_COLS) / HEAD_PLANE_COLS;
-    const size_t plain_bytes = m->hp.n_embd * (type == TENSOR_F32 ? 4 : 2);
-    if (!is_exact || (type != TENSOR_F32 && type != TENSOR_F16 && type != TENSOR_BF16) ||
-        m->hp.n_embd > MAX_COLS)
+    const size_t plain_bytes = m->hp.n_embd * type->block_bytes;
+    if (!is_exact || !type->is_float || m->hp.n_embd > MAX_COLS)
         return 0;
     return 2 * row_bytes(n_blocks) <= plain_bytes ? n_blocks : 0;
 }

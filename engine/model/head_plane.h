@@ -1,20 +1,20 @@
 /*
  * The shape of the coarse plane that screens the output head (docs/kernels.md, "The head,
- * screened"): which heads have one and how large it is, the same on every backend.
+ * screened"): which output heads have one, and its size. It is the same on every backend.
  */
 #ifndef ENGINE_MODEL_HEAD_PLANE_H
 #define ENGINE_MODEL_HEAD_PLANE_H
 
 #include "engine/model/model.h"
 
-#define HEAD_PLANE_COLS 128 /* columns of a block; its line has half as many bytes */
+#define HEAD_PLANE_COLS 128 /* columns of a block; a block has half as many bytes */
 
-/* Blocks of a row, 0: this head is not screened, nor one that is to be read in another way than the
- * exact one. */
+/* Number of blocks in a row. 0 if this output head is not screened or `is_exact` is false, which
+ * means that the head is not read in its exact form. */
 size_t head_plane_blocks(const struct model *m, bool is_exact);
-/* Steps from a row to the next: n_blocks rounded up to 8. */
+/* Number of steps from one row to the next: n_blocks rounded up to a multiple of 8. */
 size_t head_plane_stride(size_t n_blocks);
-/* Lines and steps of all rows; false on overflow. */
+/* Size of codes and steps of all rows in bytes; false on overflow. */
 bool head_plane_bytes(const struct model *m, size_t n_blocks, size_t *n_bytes);
 
 #endif

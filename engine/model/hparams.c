@@ -1,8 +1,9 @@
 /*
- * Reads every number of the graph from the metadata and checks its range, so that nothing behind
- * this file has to ask again. Keys and defaults are those of docs/formats.md, "Keys and defaults".
- * Which activation function the feed-forward part has is not in most files and is decided by rule;
- * the decision is noted, because a wrong one still speaks, only worse.
+ * Reads every number of the graph from the metadata and checks its range, so that later code can
+ * rely on it. Keys and defaults are those of docs/formats.md, "Graphs".
+ *
+ * Most files do not name the activation function. A rule decides it, and a note reports the
+ * decision, because a wrong function still gives text, only worse.
  */
 #include "engine/model/hparams.h"
 
@@ -14,7 +15,7 @@
 struct keys {
     const struct gguf *g;
     const struct arch *arch;
-    char text[96]; /* the key asked for last */
+    char text[96]; /* last key built by full_key */
 };
 
 struct range {
@@ -23,7 +24,8 @@ struct range {
 
 static const char *full_key(struct keys *k, const char *key)
 {
-    (void)snprintf(k->text, sizeof(k->text), "%s.%s", k->arch->name, key); /* our own short texts */
+    (void)snprintf(k->text, sizeof(k->text), "%s.%s", k->arch->name,
+                   key); /* all key names are short */
     return k->text;
 }
 
@@ -33,30 +35,30 @@ static bool out_of_range(const struct keys *k, uint64_t v, struct range range, s
                    (unsigned long long)range.lo, (unsigned long long)range.hi);
 }
 
-/* A number a layer: one for all, or an array of equal ones. */
+/* A number for all layers: a single value, or an array of equal values. */
 static bool uniform_value(const struct keys *k, const struct gguf_kv *kv, uint64_t *out,
                           struct bn_error *err)
 {
     uint64_t v = 0;
     if (kv->kind == GGUF_BOOL || kv->n_items == 0 || !gguf_item_u64(kv, 0, &v))
-        return bn_fail(err, BN_EFORMAT, "%s is no whole number", k->text);
+        return bn_fail(err, BN_EFORMAT, "%s is not a whole number", k->text);
     for (uint64_t i = 1; i < kv->n_items; i++) {
         uint64_t other = 0;
         if (!gguf_item_u64(kv, i, &other))
-            return bn_fail(err, BN_EFORMAT, "%s is no whole number for layer %llu", k->text,
+            return bn_fail(err, BN_EFORMAT, "%s is not a whole number for layer %llu", k->text,
                            (unsigned long long)i);
         if (other != v)
-            return bn_fail(
-                err, BN_EUNSUPPORTED,
-                "%s is %llu for layer 0 and %llu for layer %llu: layers of different shapes "
-                "are not supported",
-                k->text, (unsigned long long)v, (unsigned long long)other, (unsigned long long)i);
+            return bn_fail(err, BN_EUNSUPPORTED,
+                           "%s is %llu for layer 0 and %llu for layer %llu, but all must be equal",
+                           k->text, (unsigned long long)v, (unsigned long long)other,
+                           (unsigned long long)i);
     }
     *out = v;
     return true;
 }
 
-/* *out keeps its value, the default, when the key is absent; a default of 0 says it is required. */
+/* Read a whole number. If the key is absent, *out keeps its value as the default; a default of 0
+ * means that the key is required. */
 static bool read_count(struct keys *k, const char *key, struct range range, size_t *out,
                        struct bn_error *err)
 {
@@ -72,7 +74,7 @@ static bool read_count(struct keys *k, const char *key, struct range range, size
     return true;
 }
 
-/* The same for a real number in [lo, hi]; `required` is a default that is not a number. */
+/* The same for a real number in [lo, hi]; a default of NaN means that the key is required. */
 static bool read_real(struct keys *k, const char *key, double lo, double hi, double *out,
                       struct bn_error *err)
 {
@@ -81,7 +83,7 @@ static bool read_real(struct keys *k, const char *key, double lo, double hi, dou
     if (!has && isnan(v))
         return bn_fail(err, BN_EFORMAT, "the file has no %s", k->text);
     if (has && !gguf_get_f64(k->g, k->text, &v))
-        return bn_fail(err, BN_EFORMAT, "%s is no number", k->text);
+        return bn_fail(err, BN_EFORMAT, "%s is not a number", k->text);
     if (!(v >= lo && v <= hi))
         return bn_fail(err, BN_EFORMAT, "%s is %g, not %g to %g", k->text, v, lo, hi);
     *out = v;
@@ -134,7 +136,7 @@ static bool read_rope_scaling(struct keys *k, struct hparams *hp, struct bn_erro
     struct bn_str type = bn_str_of("linear");
     double factor = 1.0;
     if (gguf_find_kv(k->g, full_key(k, "rope.scaling.type")) && !gguf_get_str(k->g, k->text, &type))
-        return bn_fail(err, BN_EFORMAT, "%s is no text", k->text);
+        return bn_fail(err, BN_EFORMAT, "%s is not a string", k->text);
     if (!bn_str_is(type, "linear") && !bn_str_is(type, "none"))
         return bn_fail(err, BN_EUNSUPPORTED,
                        "%s is '%.*s': only none and linear scaling of positions are supported",
@@ -142,7 +144,7 @@ static bool read_rope_scaling(struct keys *k, struct hparams *hp, struct bn_erro
     if (!read_real(k, "rope.scale_linear", 0.0, 1e6, &factor, err) ||
         !read_real(k, "rope.scaling.factor", 0.0, 1e6, &factor, err))
         return false;
-    const bool scales = bn_str_is(type, "linear") && factor != 0.0; /* 0 also means 1 */
+    const bool scales = bn_str_is(type, "linear") && factor != 0.0; /* 0 means 1 */
     hp->rope_scale = scales ? 1.0 / factor : 1.0;
     return true;
 }
@@ -155,9 +157,9 @@ static bool read_rope(struct keys *k, struct hparams *hp, struct bn_error *err)
     if (hp->n_rot % 2 != 0)
         return bn_fail(err, BN_EFORMAT, "%s is %zu: elements are rotated in pairs", k->text,
                        hp->n_rot);
-    if (hp->n_rot != hp->head_dim && !k->arch->rotates_part)
+    if (hp->n_rot != hp->head_dim && !k->arch->partial_rope)
         return bn_fail(err, BN_EUNSUPPORTED,
-                       "%s is %zu, but heads have %zu elements, which '%s' rotates as a whole",
+                       "%s is %zu, but heads have %zu elements, which '%s' rotates completely",
                        k->text, hp->n_rot, hp->head_dim, k->arch->name);
     hp->rope_base = 10000.0;
     return read_real(k, "rope.freq_base", 1.0, 1e12, &hp->rope_base, err) &&
@@ -179,7 +181,8 @@ static bool read_vocab(struct keys *k, const struct model_config *cfg, struct hp
     return true;
 }
 
-/* Keys that change the graph in ways this program does not compute; 0 and 1 are as if absent. */
+/* Refuse keys that change the graph in ways this program does not compute. 0 and 1 have no effect.
+ */
 static bool refuse_other_graphs(struct keys *k, const struct hparams *hp, struct bn_error *err)
 {
     static const char *const foreign[] = {"expert_count",   "attention.clamp_kqv",
@@ -193,24 +196,26 @@ static bool refuse_other_graphs(struct keys *k, const struct hparams *hp, struct
     }
     if (gguf_get_f64(k->g, full_key(k, "attention.sliding_window"), &v) && v != 0.0 &&
         v < (double)hp->n_ctx_train)
-        return bn_fail(err, BN_EUNSUPPORTED,
-                       "%s is %g: attention through a window is not supported", k->text, v);
+        return bn_fail(err, BN_EUNSUPPORTED, "%s is %g: sliding-window attention is not supported",
+                       k->text, v);
     return true;
 }
 
-/* 2B4T, whatever architecture a converter wrote over it. */
-static bool is_2b4t(const struct hparams *hp)
-{
-    return hp->n_layers == 30 && hp->n_embd == 2560 && hp->n_ff == 6912 && hp->n_vocab == 128256;
-}
-
-/* The 1bitLLM models: large and xl have 24 layers, 3B has 26, all a SentencePiece vocabulary. */
-static bool is_1bitllm(const struct gguf *g, const struct hparams *hp)
+static bool has_shape(const struct gguf *g, const struct hparams *hp, enum model_shape shape)
 {
     struct bn_str tokenizer;
-    return (hp->n_layers == 24 || hp->n_layers == 26) && hp->n_vocab >= 32000 &&
-           hp->n_vocab <= 32002 && gguf_get_str(g, "tokenizer.ggml.model", &tokenizer) &&
-           bn_str_is(tokenizer, "llama");
+    switch (shape) {
+    case SHAPE_2B4T:
+        return hp->n_layers == 30 && hp->n_embd == 2560 && hp->n_ff == 6912 &&
+               hp->n_vocab == 128256;
+    case SHAPE_1BITLLM: /* large and xl have 24 layers, 3B has 26; all use SentencePiece */
+        return (hp->n_layers == 24 || hp->n_layers == 26) && hp->n_vocab >= 32000 &&
+               hp->n_vocab <= 32002 && gguf_get_str(g, "tokenizer.ggml.model", &tokenizer) &&
+               bn_str_is(tokenizer, "llama");
+    case SHAPE_NONE:
+        break;
+    }
+    return false;
 }
 
 static const char *act_name(enum ffn_act act)
@@ -223,7 +228,7 @@ static bool read_act_key(struct keys *k, const struct model_config *cfg, enum ff
 {
     struct bn_str v;
     if (!gguf_get_str(k->g, k->text, &v))
-        return bn_fail(err, BN_EFORMAT, "%s is no text", k->text);
+        return bn_fail(err, BN_EFORMAT, "%s is not a string", k->text);
     if (bn_str_is(v, "relu2") || bn_str_is(v, "relu_sqr"))
         *act = FFN_RELU2;
     else if (bn_str_is(v, "silu"))
@@ -231,7 +236,7 @@ static bool read_act_key(struct keys *k, const struct model_config *cfg, enum ff
     else
         return bn_fail(err, BN_EUNSUPPORTED, "%s is '%.*s', not relu2 or silu", k->text,
                        STR_ARG(v));
-    bn_notes_add(cfg->notes, BN_NOTE_INFO, "activation", "activation %s: %s says so",
+    bn_notes_add(cfg->notes, BN_NOTE_INFO, "activation", "activation %s: from the key %s",
                  act_name(*act), k->text);
     return true;
 }
@@ -241,20 +246,19 @@ static bool decide_act(struct keys *k, const struct model_config *cfg, struct hp
 {
     if (gguf_find_kv(k->g, full_key(k, "hidden_activation")))
         return read_act_key(k, cfg, &hp->act, err);
-    const bool b158 = bn_str_is(bn_str_of(k->arch->name), "bitnet-b1.58");
-    const bool b25 = bn_str_is(bn_str_of(k->arch->name), "bitnet-25");
-    const bool plain = bn_str_is(bn_str_of(k->arch->name), "bitnet");
-    const bool mislabelled = (b158 && is_1bitllm(k->g, hp)) || (plain && is_2b4t(hp));
-    hp->act = b158 || b25 ? FFN_RELU2 : FFN_SILU;
-    if (mislabelled && bn_repair_allowed(cfg->no_repair, "activation")) {
-        hp->act = hp->act == FFN_RELU2 ? FFN_SILU : FFN_RELU2;
+    const struct arch *arch = k->arch;
+    hp->act = arch->act;
+    if (has_shape(k->g, hp, arch->mislabels) && bn_repair_allowed(cfg->no_repair, "activation")) {
+        static const char *const models[] = {[SHAPE_NONE] = "",
+                                             [SHAPE_2B4T] = "BitNet b1.58 2B4T",
+                                             [SHAPE_1BITLLM] = "a 1bitLLM model"};
+        hp->act = arch->act == FFN_RELU2 ? FFN_SILU : FFN_RELU2;
         bn_notes_add(cfg->notes, BN_NOTE_REPAIR, "activation",
                      "activation %s: the shape is that of %s, which '%s' mislabels",
-                     act_name(hp->act), b158 ? "a 1bitLLM model" : "BitNet b1.58 2B4T",
-                     k->arch->name);
+                     act_name(hp->act), models[arch->mislabels], arch->name);
     } else {
         bn_notes_add(cfg->notes, BN_NOTE_INFO, "activation", "activation %s: the rule for '%s'",
-                     act_name(hp->act), k->arch->name);
+                     act_name(hp->act), arch->name);
     }
     return true;
 }

@@ -1,6 +1,6 @@
 /*
- * Opening a model: architecture, numbers, tensors, in that order, each step trusting the one
- * before.
+ * Opens a model: first the architecture, then the numbers, then the tensors. Each step relies on
+ * the checks of the steps before it.
  */
 #include "engine/model/model.h"
 
@@ -13,18 +13,18 @@ static bool find_arch(const struct gguf *g, const struct arch **out, struct bn_e
 {
     struct bn_str name;
     if (!gguf_get_str(g, "general.architecture", &name))
-        return bn_fail(err, BN_EFORMAT, "the file does not say its general.architecture");
+        return bn_fail(err, BN_EFORMAT, "the file has no key general.architecture");
+    char supported[200];
+    arch_list(supported, sizeof(supported));
     *out = arch_find(name);
     if (!*out)
-        return bn_fail(
-            err, BN_EUNSUPPORTED,
-            "architecture '%.*s' is not supported: ternary models of bitnet-b1.58, bitnet-25, "
-            "bitnet and llama are",
-            STR_ARG(name));
+        return bn_fail(err, BN_EUNSUPPORTED, "architecture '%.*s' is not supported, only: %s",
+                       STR_ARG(name), supported);
     return true;
 }
 
-/* The fewest tensors a layer has: memory for layers follows what the file really holds. */
+/* A layer has at least 9 tensors. This check keeps the memory for layers in proportion to the file.
+ */
 static bool enough_tensors(const struct gguf *g, const struct hparams *hp, struct bn_error *err)
 {
     if (g->n_tensors / 9 >= hp->n_layers)

@@ -1,10 +1,10 @@
 /*
- * A model as the file describes it: numbers range-checked, every tensor found and its shape
- * checked, graph differences as data. Nothing is copied; the only thing computed is the scale of
- * each ternary tensor. Backends read this.
+ * A model as described by its file: checked numbers, all tensors with checked shapes, and the
+ * differences between architectures as data. Backends read it.
  *
- * A model is immutable once open and may be read by several threads. Its bytes are those of the
- * file: no alignment is promised, so read numbers with memcpy or byte by byte.
+ * Nothing is copied; only the scales of ternary tensors are computed. An open model is immutable
+ * and several threads may read it. Tensor bytes are in the file and have no guaranteed alignment,
+ * so read numbers with memcpy or byte by byte.
  */
 #ifndef ENGINE_MODEL_MODEL_H
 #define ENGINE_MODEL_MODEL_H
@@ -22,17 +22,23 @@
 enum ffn_act { FFN_RELU2, FFN_SILU };
 enum rope_style { ROPE_NEOX, ROPE_NORM }; /* pairs (i, i + n_rot / 2) | (2i, 2i + 1) */
 
-/* Graph differences between architectures, a row each; see docs/formats.md, "Graphs". */
+/* Shapes of published models, to recognise files with a wrong architecture. */
+enum model_shape { SHAPE_NONE, SHAPE_2B4T, SHAPE_1BITLLM };
+
+/* An architecture and its differences in the graph; see docs/formats.md, "Graphs". */
 struct arch {
     const char *name; /* general.architecture */
     enum rope_style rope;
-    bool sub_norms;    /* attn_sub_norm and ffn_sub_norm exist */
-    bool rotates_part; /* n_rot may be less than head_dim */
+    bool sub_norms;             /* attn_sub_norm and ffn_sub_norm exist */
+    bool partial_rope;          /* n_rot may be less than head_dim */
+    enum ffn_act act;           /* unless the file has a key hidden_activation */
+    enum model_shape mislabels; /* files of this shape need the other activation */
 };
-const struct arch *arch_find(struct bn_str name); /* NULL: not one we run */
+const struct arch *arch_find(struct bn_str name); /* NULL if it is not supported */
+void arch_list(char *list, size_t list_bytes);    /* names of all architectures, for messages */
 
-/* Most a file may ask for; a buffer of these sizes holds any model that opens. A dot product of
- * MODEL_MAX_WIDTH codes and int8 activations stays far inside int32. */
+/* Upper limits of a model that opens. A dot product of MODEL_MAX_WIDTH codes and int8 activations
+ * is far below the limit of int32. */
 #define MODEL_MAX_LAYERS 1024
 #define MODEL_MAX_WIDTH ((size_t)1 << 20)
 #define MODEL_MAX_HEADS 4096
@@ -47,11 +53,11 @@ struct hparams {
     enum ffn_act act;
 };
 
-/* A tensor where it lies in the file. */
+/* A tensor in the file. */
 struct tensor_ref {
     struct bn_str name;
     enum tensor_type type;
-    const uint8_t *bytes; /* (n_bytes); NULL: the tensor does not exist */
+    const uint8_t *bytes; /* (n_bytes); NULL if the tensor does not exist */
     size_t n_bytes;
     size_t file_offset;
     size_t n_cols, n_rows;
@@ -60,9 +66,9 @@ struct tensor_ref {
 /* y = ((codes - 1) . q(x)) * scale / s * extra + bias */
 struct linear {
     struct ternary_source source;
-    char name[64];          /* storage of source.name */
-    float scale;            /* of the ternary values */
-    float extra_scale;      /* of X.scale, 1 if absent */
+    char name[64];          /* memory of source.name */
+    float scale;            /* scale of the ternary values */
+    float extra_scale;      /* value of the tensor X.scale, 1 if absent */
     struct tensor_ref bias; /* F32 (n_rows), bytes NULL if absent */
 };
 
@@ -77,29 +83,29 @@ struct model {
     const struct gguf *gguf;
     const struct arch *arch;
     struct hparams hp;
-    struct tensor_ref embd; /* (n_vocab, n_embd), a type that is a table: F32 .. Q6_K */
-    struct tensor_ref head; /* the same as embd when tied */
+    struct tensor_ref embd; /* (n_vocab, n_embd) of a type with is_table */
+    struct tensor_ref head; /* output head; equal to embd if tied */
     bool tied;
     struct tensor_ref output_norm; /* F32 (n_embd) */
-    struct tensor_ref rope_freqs;  /* F32 (n_rot / 2), may be absent */
+    struct tensor_ref rope_freqs;  /* F32 (n_rot / 2); may be absent */
     struct layer *layers;          /* (n_layers) */
     uint64_t n_params;
-    enum tensor_type ternary_type; /* of most linear weights, for display */
+    enum tensor_type ternary_type; /* type of most linear weights, for display */
 };
 
 struct model_config {
     enum bn_i2s_layout i2s_layout;
-    const char *no_repair;     /* ids here: activation */
+    const char *no_repair;     /* repairs that are switched off; here: activation */
     struct bn_notes *notes;    /* may be NULL */
-    const atomic_bool *cancel; /* may be NULL; polled once a layer */
+    const atomic_bool *cancel; /* may be NULL; read once per layer */
 };
 
-/* BN_EUNSUPPORTED: architecture, tensor type (names tensor, type and what to do), dense linear
- * layers. BN_EFORMAT: a missing tensor or key, a wrong shape, a number out of range. BN_ENOMEM,
- * BN_ECANCELLED. The gguf outlives the model. Milliseconds for I2_S; other ternary containers are
- * read once for their scales. */
+/* Open a model; `g` must outlive it. Takes milliseconds for I2_S; other types are read once for
+ * their scales. BN_EUNSUPPORTED: architecture, tensor type (the message has advice) or dense linear
+ * layers. BN_EFORMAT: a missing tensor or key, a wrong shape, a number out of range. BN_ENOMEM.
+ * BN_ECANCELLED. */
 bool model_open(const struct gguf *g, const struct model_config *cfg, struct model **out,
                 struct bn_error *err);
-void model_close(struct model *m); /* NULL is fine */
+void model_close(struct model *m); /* accepts NULL */
 
 #endif

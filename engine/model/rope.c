@@ -1,6 +1,6 @@
 /*
- * See rope.h. Computed anew for every pass, which is a microsecond a token: a table for the
- * context would be megabytes and tie the backend to one context length.
+ * Angles of the rotary embedding. They are computed for every pass, which takes a microsecond per
+ * token; a table for the context would need megabytes and fix the context length.
  */
 #include "engine/model/rope.h"
 

@@ -1,7 +1,9 @@
 /*
- * Finds each tensor the graph needs, checks type and shape, and reads the scales of the ternary
- * ones. A tensor of a type that cannot be run is refused by name with what to do about it; tensors
- * the graph does not know are left alone and noted.
+ * Finds each tensor of the graph, checks its type and shape, and reads the scales of ternary
+ * tensors.
+ *
+ * A tensor of an unusable type is refused with its name and advice. Tensors that are not in the
+ * graph are ignored and reported in a note.
  */
 #include "engine/model/weights.h"
 
@@ -15,49 +17,53 @@
 struct finder {
     struct model *m;
     const struct model_config *cfg;
-    size_t n_used; /* tensors of the file that have a place in the graph */
-    uint64_t n_linear_params[TENSOR_N_TYPES]; /* per container, to name the commonest */
-    char name[64];                            /* the tensor asked for last */
+    size_t n_used;                            /* tensors of the file that are in the graph */
+    uint64_t n_linear_params[TENSOR_N_TYPES]; /* per type, to find the most common one */
+    char name[64];                            /* last name that was looked up */
 };
 
 enum presence { REQUIRED, OPTIONAL };
-enum duty { DUTY_F32, DUTY_TABLE, DUTY_LINEAR };
+enum tensor_use { USE_F32, USE_TABLE, USE_LINEAR };
 
-static bool serves(enum tensor_type type, enum duty duty)
+static bool is_usable(enum tensor_type type, enum tensor_use use)
 {
-    const bool is_float = type == TENSOR_F32 || type == TENSOR_F16 || type == TENSOR_BF16;
-    if (duty == DUTY_F32)
+    if (use == USE_F32)
         return type == TENSOR_F32;
-    if (duty == DUTY_LINEAR)
-        return is_float || tensor_geometries[type].ternary;
-    return type != TENSOR_OTHER && !tensor_geometries[type].ternary;
+    return use == USE_LINEAR ? tensor_is_linear(type) : tensor_geometries[type].is_table;
 }
 
-static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enum duty duty,
+static bool refuse_table(const struct finder *f, const char *type, struct bn_error *err)
+{
+    char names[200] = "";
+    for (size_t i = 0; i < TENSOR_N_TYPES; i++) {
+        if (tensor_geometries[i].is_table)
+            str_list_add(names, sizeof(names), tensor_geometries[i].name);
+    }
+    return bn_fail(err, BN_EUNSUPPORTED,
+                   "tensor '%s' is %s, but embeddings and output heads must be one of %s", f->name,
+                   type, names);
+}
+
+static bool refuse_type(const struct finder *f, const struct gguf_tensor *t, enum tensor_use use,
                         struct bn_error *err)
 {
     const struct tensor_verdict v =
         tensor_type_judge(t->type_id, t->n_cols, t->n_rows, t->n_bytes, f->m->gguf->alignment);
     if (!v.name)
-        return bn_fail(err, BN_EUNSUPPORTED,
-                       "tensor '%s' is of type %u, which this program does not know: %s", f->name,
+        return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' has the unknown type %u: %s", f->name,
                        t->type_id, v.advice);
-    if (duty == DUTY_F32)
+    if (use == USE_F32)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "tensor '%s' is %s, not F32 as norms, scales and biases are", f->name,
                        v.name);
-    if (duty == DUTY_TABLE)
-        return bn_fail(
-            err, BN_EUNSUPPORTED,
-            "tensor '%s' is %s: embeddings and output heads can be F32, F16, BF16, Q8_0, Q6_K, "
-            "Q4_K or Q4_0",
-            f->name, v.name);
+    if (use == USE_TABLE)
+        return refuse_table(f, v.name, err);
     return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' is %s, not ternary: %s", f->name, v.name,
                    v.advice);
 }
 
-/* Look up f->name. Absent and OPTIONAL: true, with out->bytes NULL. */
-static bool find(struct finder *f, enum presence presence, enum duty duty, size_t n_cols,
+/* Look up f->name. If an OPTIONAL tensor is absent, out->bytes is NULL and the result is true. */
+static bool find(struct finder *f, enum presence presence, enum tensor_use use, size_t n_cols,
                  size_t n_rows, struct tensor_ref *out, struct bn_error *err)
 {
     const struct gguf *g = f->m->gguf;
@@ -66,8 +72,8 @@ static bool find(struct finder *f, enum presence presence, enum duty duty, size_
     if (!t)
         return presence == OPTIONAL ||
                bn_fail(err, BN_EFORMAT, "the file has no tensor '%s'", f->name);
-    if (!serves(t->type, duty))
-        return refuse_type(f, t, duty, err);
+    if (!is_usable(t->type, use))
+        return refuse_type(f, t, use, err);
     if (t->n_cols != n_cols || t->n_rows != n_rows)
         return bn_fail(
             err, BN_EFORMAT,
@@ -94,19 +100,19 @@ static bool find_norm(struct finder *f, size_t layer, const char *stem, size_t n
                       struct tensor_ref *out, struct bn_error *err)
 {
     set_name(f, layer, stem, "weight");
-    return find(f, REQUIRED, DUTY_F32, n, 1, out, err);
+    return find(f, REQUIRED, USE_F32, n, 1, out, err);
 }
 
 static bool read_extra_scale(struct finder *f, float *out, struct bn_error *err)
 {
     struct tensor_ref t;
     *out = 1.0f;
-    if (!find(f, OPTIONAL, DUTY_F32, 1, 1, &t, err))
+    if (!find(f, OPTIONAL, USE_F32, 1, 1, &t, err))
         return false;
     if (!t.bytes)
         return true;
     *out = f32_from_bits(le_u32(t.bytes));
-    f->m->n_params--; /* a scale, not a parameter of its own */
+    f->m->n_params--; /* a scale is not a parameter */
     return isfinite(*out) ||
            bn_fail(err, BN_EFORMAT, "tensor '%s' is not a finite number", f->name);
 }
@@ -116,7 +122,7 @@ static bool find_linear(struct finder *f, size_t layer, const char *stem, size_t
 {
     struct tensor_ref w;
     set_name(f, layer, stem, "weight");
-    if (!find(f, REQUIRED, DUTY_LINEAR, n_cols, n_rows, &w, err))
+    if (!find(f, REQUIRED, USE_LINEAR, n_cols, n_rows, &w, err))
         return false;
     memcpy(out->name, f->name, sizeof(out->name));
     out->source = (struct ternary_source){.name = out->name,
@@ -134,7 +140,7 @@ static bool find_linear(struct finder *f, size_t layer, const char *stem, size_t
     if (!read_extra_scale(f, &out->extra_scale, err))
         return false;
     set_name(f, layer, stem, "bias");
-    return find(f, OPTIONAL, DUTY_F32, n_rows, 1, &out->bias, err);
+    return find(f, OPTIONAL, USE_F32, n_rows, 1, &out->bias, err);
 }
 
 static bool find_layer(struct finder *f, size_t i, struct bn_error *err)
@@ -161,10 +167,10 @@ static bool find_head(struct finder *f, struct bn_error *err)
 {
     struct model *m = f->m;
     (void)snprintf(f->name, sizeof(f->name), "output.weight");
-    if (!find(f, OPTIONAL, DUTY_TABLE, m->hp.n_embd, m->hp.n_vocab, &m->head, err))
+    if (!find(f, OPTIONAL, USE_TABLE, m->hp.n_embd, m->hp.n_vocab, &m->head, err))
         return false;
-    /* The first 2B4T files carry a copy of the embedding as their head: one table serves as both.
-     * An honest head differs in its first bytes, so asking costs nothing. */
+    /* The first 2B4T files have a copy of the embedding as output head; then one table is used for
+     * both. A different head differs in its first bytes, so the comparison is cheap. */
     const bool copy = m->head.bytes && m->head.type == m->embd.type &&
                       memcmp(m->head.bytes, m->embd.bytes, m->embd.n_bytes) == 0;
     m->tied = !m->head.bytes || copy;
@@ -182,7 +188,7 @@ static bool find_rope_freqs(struct finder *f, struct bn_error *err)
 {
     struct tensor_ref *freqs = &f->m->rope_freqs;
     (void)snprintf(f->name, sizeof(f->name), "rope_freqs.weight");
-    if (!find(f, OPTIONAL, DUTY_F32, f->m->hp.n_rot / 2, 1, freqs, err))
+    if (!find(f, OPTIONAL, USE_F32, f->m->hp.n_rot / 2, 1, freqs, err))
         return false;
     for (size_t i = 0; freqs->bytes && i < freqs->n_cols; i++) {
         const float v = f32_from_bits(le_u32(freqs->bytes + 4 * i));
@@ -197,14 +203,14 @@ static bool find_globals(struct finder *f, struct bn_error *err)
 {
     struct model *m = f->m;
     (void)snprintf(f->name, sizeof(f->name), "token_embd.weight");
-    if (!find(f, REQUIRED, DUTY_TABLE, m->hp.n_embd, m->hp.n_vocab, &m->embd, err))
+    if (!find(f, REQUIRED, USE_TABLE, m->hp.n_embd, m->hp.n_vocab, &m->embd, err))
         return false;
     (void)snprintf(f->name, sizeof(f->name), "output_norm.weight");
-    return find(f, REQUIRED, DUTY_F32, m->hp.n_embd, 1, &m->output_norm, err) &&
-           find_head(f, err) && find_rope_freqs(f, err);
+    return find(f, REQUIRED, USE_F32, m->hp.n_embd, 1, &m->output_norm, err) && find_head(f, err) &&
+           find_rope_freqs(f, err);
 }
 
-static enum tensor_type commonest(const uint64_t n_params[TENSOR_N_TYPES])
+static enum tensor_type most_common(const uint64_t n_params[TENSOR_N_TYPES])
 {
     enum tensor_type best = TENSOR_F32;
     for (enum tensor_type t = TENSOR_F32; t < TENSOR_N_TYPES; t++) {
@@ -225,7 +231,7 @@ bool weights_find(struct model *m, const struct model_config *cfg, struct bn_err
         if (!find_layer(&f, i, err))
             return false;
     }
-    m->ternary_type = commonest(f.n_linear_params);
+    m->ternary_type = most_common(f.n_linear_params);
     if (f.n_used < m->gguf->n_tensors)
         bn_notes_add(
             cfg->notes, BN_NOTE_WARNING, "tensors",

@@ -153,7 +153,7 @@ class Chat(ChatCase):
     def test_a_snapshot_of_other_weights_of_the_file_is_not_used(self):
         session, _ = self.kept()
         turn, said = self.resume(session, '--i2s-layout', 'c')
-        self.assertIn('another model or device; the conversation is read again', said)
+        self.assertIn('another model or I2_S layout; the conversation is read again', said)
         self.assertEqual(turn['reused_tokens'], 0)
 
     def test_cut_and_hostile_snapshots_never_break_an_answer(self):

@@ -285,73 +285,45 @@ static void bench_rows(struct bench *b)
 }
 
 /* 4,096 positions of one KV head, as in decoding. */
-static void bench_attention(struct bench *b)
+static void bench_attn_block(struct bench *b, const char *name, bool is_q8, size_t n_q)
 {
     enum { N_BLOCKS = 64 };
-    const size_t block = HEAD_DIM * ATTN_BLOCK;
-    if (!is_selected(b, "attn_block"))
+    const size_t block = HEAD_DIM * ATTN_BLOCK, unit = is_q8 ? 1 : sizeof(uint16_t);
+    float q[4 * HEAD_DIM], m[4], l[4], o[4 * HEAD_DIM], scales[2 * ATTN_BLOCK];
+    double best = 1e9;
+    if (!is_selected(b, name))
         return;
-    uint16_t *kv = mem_alloc(2 * N_BLOCKS * block, sizeof *kv);
-    float q[4 * HEAD_DIM], m[4], l[4], o[4 * HEAD_DIM];
-    fill_f16(&b->rng, PATTERN_PLAIN, kv, 2 * N_BLOCKS * block);
-    fill_floats(&b->rng, PATTERN_PLAIN, q, 4 * HEAD_DIM);
-    for (size_t n_q = 1; n_q <= 4; n_q *= 4) {
-        double best = 1e9;
-        for (size_t round = 0; round < N_ROUNDS; round++) {
-            const double start = clock_seconds();
-            for (size_t i = 0; i < N_BLOCKS; i++)
-                b->k->attn_block(&(struct attn_block){.q = q,
-                                                      .k = kv + 2 * i * block,
-                                                      .v = kv + (2 * i + 1) * block,
-                                                      .n_q = n_q,
-                                                      .head_dim = HEAD_DIM,
-                                                      .v_stride = HEAD_DIM,
-                                                      .n_seen = ATTN_BLOCK,
-                                                      .m = m,
-                                                      .l = l,
-                                                      .o = o});
-            const double seconds = clock_seconds() - start;
-            best = seconds < best ? seconds : best;
-        }
-        report(b, n_q == 1 ? "attn_block 1 head" : "attn_block 4 heads",
-               (double)(2 * n_q * block * N_BLOCKS), best, "GMAC/s");
-    }
-    mem_free(kv);
-}
-
-/* The same with a Q8 cache. */
-static void bench_attention_q8(struct bench *b)
-{
-    enum { N_BLOCKS = 64 };
-    const size_t block = HEAD_DIM * ATTN_BLOCK;
-    if (!is_selected(b, "attn_block_q8"))
-        return;
-    int8_t *kv = mem_alloc(2 * N_BLOCKS * block, 1);
-    float q[4 * HEAD_DIM], m[4], l[4], o[4 * HEAD_DIM], scales[2 * ATTN_BLOCK], best = 1e9f;
-    for (size_t i = 0; i < 2 * N_BLOCKS * block; i++)
-        kv[i] = (int8_t)(rng_below(&b->rng, 255) - 127);
+    uint8_t *kv = mem_alloc(2 * N_BLOCKS * block, unit);
+    if (is_q8)
+        for (size_t i = 0; i < 2 * N_BLOCKS * block; i++)
+            kv[i] = (uint8_t)(rng_below(&b->rng, 255) - 127);
+    else
+        fill_f16(&b->rng, PATTERN_PLAIN, (uint16_t *)(void *)kv, 2 * N_BLOCKS * block);
     for (size_t i = 0; i < 2 * ATTN_BLOCK; i++)
         scales[i] = 0.01f;
     fill_floats(&b->rng, PATTERN_PLAIN, q, 4 * HEAD_DIM);
     for (size_t round = 0; round < N_ROUNDS; round++) {
         const double start = clock_seconds();
-        for (size_t i = 0; i < N_BLOCKS; i++)
-            b->k->attn_block_q8(&(struct attn_block){.q = q,
-                                                     .k = kv + 2 * i * block,
-                                                     .v = kv + (2 * i + 1) * block,
-                                                     .scales = scales,
-                                                     .ahead = kv + 2 * (i + 1) * block,
-                                                     .n_q = 4,
-                                                     .head_dim = HEAD_DIM,
-                                                     .v_stride = HEAD_DIM,
-                                                     .n_seen = ATTN_BLOCK,
-                                                     .m = m,
-                                                     .l = l,
-                                                     .o = o});
+        for (size_t i = 0; i < N_BLOCKS; i++) {
+            const uint8_t *k = kv + 2 * i * block * unit;
+            (is_q8 ? b->k->attn_block_q8
+                   : b->k->attn_block)(&(struct attn_block){.q = q,
+                                                            .k = k,
+                                                            .v = k + block * unit,
+                                                            .scales = scales,
+                                                            .ahead = k + 2 * block * unit,
+                                                            .n_q = n_q,
+                                                            .head_dim = HEAD_DIM,
+                                                            .v_stride = HEAD_DIM,
+                                                            .n_seen = ATTN_BLOCK,
+                                                            .m = m,
+                                                            .l = l,
+                                                            .o = o});
+        }
         const double seconds = clock_seconds() - start;
-        best = (float)seconds < best ? (float)seconds : best;
+        best = seconds < best ? seconds : best;
     }
-    report(b, "attn_block_q8 4 heads", (double)(8 * block * N_BLOCKS), (double)best, "GMAC/s");
+    report(b, name, (double)(2 * n_q * block * N_BLOCKS), best, "GMAC/s");
     mem_free(kv);
 }
 
@@ -459,8 +431,9 @@ void bench_kernels(const struct cpu_kernels *k, const char *filter, size_t n_thr
     struct bench b = {.k = k, .filter = filter, .n_threads = n_threads, .rng.state = 1};
     bench_ternary(&b);
     bench_rows(&b);
-    bench_attention(&b);
-    bench_attention_q8(&b);
+    bench_attn_block(&b, "attn_block 1 head", false, 1);
+    bench_attn_block(&b, "attn_block 4 heads", false, 4);
+    bench_attn_block(&b, "attn_block_q8 4 heads", true, 4);
     bench_attn_tile(&b);
     bench_vectors(&b);
 }

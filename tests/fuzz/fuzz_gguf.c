@@ -1,6 +1,6 @@
 /*
- * Any bytes as a model file: metadata is read in every way there is, tensors are found, and the
- * first rows of each linear layer decoded. Whatever opens must be safe to read.
+ * Opens any bytes as a model file, reads the metadata with every function, and decodes the first
+ * and last rows of each linear layer. A file that opens must be safe to read.
  */
 #include "engine/file_gguf.h"
 #include "engine/model/model.h"
@@ -8,10 +8,10 @@
 
 #include <stdlib.h>
 
-#define MOST_COLS 4096 /* wider rows add time, not paths */
+#define MOST_COLS 4096 /* wider rows take time and add no code paths */
 #define ROWS 4
 
-/* Read every byte of a string, so that a sanitizer sees where it lies. */
+/* Read every byte of a string, so that a sanitizer checks its memory. */
 static unsigned sum_of(struct bn_str s)
 {
     unsigned sum = 0;
@@ -79,7 +79,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
     struct bn_file *file = NULL;
     struct bn_error err;
-    volatile unsigned sum = 0; /* keeps the reads */
+    volatile unsigned sum = 0; /* prevents removal of the reads */
     if (!bn_file_open_memory(bytes, n_bytes, &file, &err))
         return 0;
     const struct gguf *g = bn_file_gguf(file);
@@ -88,7 +88,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     for (size_t i = 0; i < g->n_tensors; i++) {
         const struct gguf_tensor *t = &g->tensors[i];
         if (t->offset > n_bytes || t->n_bytes > n_bytes - t->offset)
-            abort(); /* the promise of the parser */
+            abort(); /* the parser guarantees it */
         sum += sum_of(t->name);
     }
     struct bn_notes notes = {0};

@@ -1,8 +1,8 @@
 /*
- * Any bytes as a chat template, rendered over a small conversation; the first byte chooses options.
+ * Renders any bytes as a chat template over a small conversation. The first byte selects options.
  *
- * Beside not crashing: neighbouring segments differ in kind or message, none is empty, and a
- * character that only the messages hold is never in the template's own text.
+ * Checks that neighbouring segments differ in kind or message, that no segment is empty, and that a
+ * character that only the messages contain is never in template text.
  */
 #include "tests/fuzz/fuzz.h"
 
@@ -10,7 +10,7 @@
 
 #include <stdlib.h>
 
-#define MARK "\xf0\x9f\xa7\xaa" /* U+1F9EA: in message text only */
+#define MARK "\xf0\x9f\xa7\xaa" /* U+1F9EA, which only messages contain */
 
 static bool holds_mark(struct bn_str s)
 {

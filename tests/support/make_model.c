@@ -1,28 +1,29 @@
 /*
- * make_model: writes a synthetic ternary GGUF model, for trying things out, tests and benchmarks.
+ * make_model: writes a synthetic ternary GGUF model for experiments, tests and benchmarks.
  *
- * Without options a tiny model with a vocabulary of bytes: it chats, in nonsense. With a preset the
- * shape of a real one, at whose speed it runs.
+ * Without options it writes a tiny model with a vocabulary of bytes, which answers with nonsense. A
+ * preset gives the shape of a real model, which runs at the speed of that model.
  */
 #include "tests/support/synth.h"
 
 #include <errno.h>
 #include <getopt.h>
 #include <stdlib.h>
+#include <strings.h>
 
 static const char usage[] =
     "usage: make_model [OPTIONS] OUT.gguf\n"
     "Writes a ternary model with random weights.\n"
     "  --preset NAME    tiny (default), odd, small, 1b, 2b4t, 8b\n"
     "  --shape L,E,H,KV,F,C  layers, embedding, heads, key/value heads, feed-forward, context\n"
-    "  --head-dim N     elements a head; default embedding / heads\n"
+    "  --head-dim N     elements per attention head; default embedding / heads\n"
     "  --arch NAME      bitnet-b1.58 (default), bitnet-25, bitnet, llama\n"
     "  --type NAME      i2_s (default), tq1_0, tq2_0, f16, f32, bf16\n"
-    "  --layout X       a (default), b, c: the packing of i2_s\n"
-    "  --head NAME      f16 (default), f32, bf16, q8_0, q6_k, q4_0, q4_k: embedding and head\n"
-    "  --vocab NAME     bytes, or llama3-like: made-up BPE with Llama 3's special tokens\n"
+    "  --layout X       a (default), b, c: the layout of i2_s\n"
+    "  --head NAME      f16 (default), f32, bf16, q8_0, q6_k, q4_0, q4_k: embedding, output head\n"
+    "  --vocab NAME     bytes, or llama3-like: synthetic BPE with Llama 3's special tokens\n"
     "  --n-vocab N      size of a llama3-like vocabulary, default 128256\n"
-    "  --untied         a head of its own\n"
+    "  --untied         a separate output head\n"
     "  --rope-freqs     with rope_freqs.weight\n"
     "  --scales         f16, f32, bf16 layers as -1, 0, +1 with X.scale tensors\n"
     "  --biases         with X.bias tensors\n"
@@ -68,24 +69,13 @@ static const struct option options[] = {
     {NULL, 0, NULL, 0},
 };
 
-static const struct {
-    const char *name;
-    enum tensor_type type;
-} type_names[] = {
-    {"i2_s", TENSOR_I2_S}, {"tq1_0", TENSOR_TQ1_0}, {"tq2_0", TENSOR_TQ2_0}, {"f16", TENSOR_F16},
-    {"f32", TENSOR_F32},   {"bf16", TENSOR_BF16},   {"q8_0", TENSOR_Q8_0},   {"q6_k", TENSOR_Q6_K},
-    {"q4_0", TENSOR_Q4_0}, {"q4_k", TENSOR_Q4_K},
-};
-
 static bool parse_type(const char *text, bool for_head, enum tensor_type *out)
 {
-    for (size_t i = 0; i < sizeof(type_names) / sizeof(type_names[0]); i++) {
-        if (strcmp(type_names[i].name, text) != 0)
+    for (enum tensor_type type = TENSOR_F32; type < TENSOR_OTHER; type++) {
+        if (strcasecmp(tensor_geometries[type].name, text) != 0)
             continue;
-        const enum tensor_type type = type_names[i].type;
-        const bool is_float = type == TENSOR_F16 || type == TENSOR_F32 || type == TENSOR_BF16;
         *out = type;
-        return is_float || tensor_geometries[type].ternary != for_head;
+        return for_head ? tensor_geometries[type].is_table : tensor_is_linear(type);
     }
     return false;
 }
@@ -181,7 +171,7 @@ static int write_model(const struct synth_spec *spec, const char *path)
         ok = bn_fail(&err, BN_EIO, "'%s': %s", path, strerror(errno));
     if (!ok) {
         (void)fprintf(stderr, "make_model: %s\n", err.text);
-        (void)remove(path); /* half a model helps nobody */
+        (void)remove(path); /* an incomplete model is useless */
         return 1;
     }
     return 0;
@@ -190,7 +180,7 @@ static int write_model(const struct synth_spec *spec, const char *path)
 int main(int argc, char **argv)
 {
     struct synth_spec spec = synth_preset("tiny");
-    /* The preset first, whatever the order: the other options change it. */
+    /* Read the preset first, because the other options change it. */
     for (int pass = 0; pass < 2; pass++) {
         optind = 1;
         opterr = pass;

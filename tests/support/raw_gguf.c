@@ -1,5 +1,5 @@
 /*
- * The builder behind raw_gguf.h; its asserts are cmocka's, so it belongs to tests alone.
+ * The builder of raw_gguf.h. It uses the asserts of cmocka.
  */
 #include "tests/support/raw_gguf.h"
 

@@ -1,6 +1,6 @@
 /*
- * GGUF files byte by byte, right or wrong: for tests of what the parser refuses. Fixed room,
- * asserted.
+ * Builds valid and invalid GGUF files byte by byte, for tests of the parser. The buffer has a fixed
+ * size, which is asserted.
  *
  *     struct raw_gguf r = {0};
  *     raw_head(&r, 3, 0, 1);
@@ -26,13 +26,13 @@ void raw_u64(struct raw_gguf *r, uint64_t v);
 void raw_str(struct raw_gguf *r, const char *text);
 void raw_head(struct raw_gguf *r, uint32_t version, uint64_t n_tensors, uint64_t n_kvs);
 void raw_key(struct raw_gguf *r, const char *key, uint32_t kind);
-/* An info of a matrix; n_rows 1 gives one dimension. */
+/* Add the info of a matrix; n_rows = 1 gives one dimension. */
 void raw_info(struct raw_gguf *r, const char *name, uint64_t n_cols, uint64_t n_rows,
               uint32_t type_id, uint64_t offset);
-/* Zeros up to the next multiple of 32, then n_bytes more. */
+/* Add zeros up to the next multiple of 32, then n_bytes more. */
 void raw_data(struct raw_gguf *r, size_t n_bytes);
 
-/* Parsing must fail with this code and words in its sentence, and leave the output alone. */
+/* Parsing must fail with this code and these words in the message, and not change the output. */
 void raw_refused(const struct raw_gguf *r, enum bn_errcode code, const char *words);
 /* Parsing must succeed. */
 struct gguf *raw_parsed(const struct raw_gguf *r);

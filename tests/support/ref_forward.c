@@ -1,6 +1,6 @@
 /*
- * The graph of docs/formats.md, "Graphs", layer by layer for all positions at once. Memory: one
- * layer's weights as codes, all positions' activations.
+ * Computes the graph of docs/formats.md, "Graphs", layer by layer for all positions. It keeps the
+ * codes of one tensor and the activations of all positions in memory.
  */
 #include "tests/support/ref_forward.h"
 
@@ -71,7 +71,7 @@ static double f32_at(const struct tensor_ref *t, size_t i)
     return (double)f32_from_bits(le_u32(t->bytes + 4 * i));
 }
 
-/* y = x / sqrt(mean(x^2) + eps) * w, each position by itself; y may be x. */
+/* y = x / sqrt(mean(x^2) + eps) * w for each position; y may be x. */
 static void rms_norm(const struct ref *r, const double *x, const struct tensor_ref *w, double *y)
 {
     const size_t n = w->n_cols;
@@ -85,7 +85,7 @@ static void rms_norm(const struct ref *r, const double *x, const struct tensor_r
     }
 }
 
-/* Quantise x (n) into row as whole numbers; gives the scale they were multiplied by. */
+/* Quantise x (n) to whole numbers in `row`. Returns the factor of the quantisation. */
 static double quantise(const struct ref *r, const double *x, size_t n)
 {
     double most = 1e-5;
@@ -143,7 +143,7 @@ static void rope(const struct ref *r, double *x, size_t n_heads)
     }
 }
 
-/* Nearest F16, ties to even, saturating: what the cache keeps. */
+/* Round to the nearest F16, ties to even, saturating, like the KV cache. */
 static void round_f16(const struct ref *r, double *x, size_t n)
 {
     for (size_t i = 0; i < n && !r->o->plain_kv; i++) {

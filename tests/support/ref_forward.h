@@ -1,11 +1,10 @@
 /*
- * The reference forward pass: plain C in double precision, written from docs/formats.md and sharing
- * no arithmetic with the engine's backends. Linear layers quantise their input per token as the
- * model was trained, keys and values are rounded to F16 as the cache does; everything else is
- * double.
+ * The reference forward pass: simple C in double precision, written from docs/formats.md and
+ * without arithmetic of the backends. Linear layers quantise their input per token, and keys and
+ * values are rounded to F16; everything else is double.
  *
- * A right engine agrees to about 1e-5 relative L2 a row, or 1e-3 to 2e-2 where one rounding to int8
- * or F16 fell the other way. Slow: for models of a few million weights.
+ * A correct engine agrees to about 1e-5 relative L2 per row, or 1e-3 to 2e-2 if one rounding to
+ * int8 or F16 differs. It is slow and meant for models of a few million weights.
  *
  *     float *logits = mem_alloc(n_ids * n_vocab, sizeof(*logits));
  *     assert_true(ref_forward(model, NULL, ids, n_ids, logits, &err));
@@ -19,9 +18,9 @@
 struct ref_options {
     bool plain_act; /* do not quantise activations */
     bool plain_kv;  /* do not round keys and values */
-    /* Sees intermediates, one token at a time, layer by layer: "attn_norm", "q", "k" (after RoPE),
-     * "v", "attn", "attn_sub_norm", "attn_out" (after the residual), "ffn_norm", "gate", "up",
-     * "act", "ffn_sub_norm", "ffn_out" (after the residual), "output_norm". */
+    /* Receives intermediate results, one token at a time, layer by layer: "attn_norm", "q", "k"
+     * (after RoPE), "v", "attn", "attn_sub_norm", "attn_out" (after the residual), "ffn_norm",
+     * "gate", "up", "act", "ffn_sub_norm", "ffn_out" (after the residual), "output_norm". */
     void (*trace)(void *ud, const char *step, size_t layer, size_t pos, const double *x, size_t n);
     void *trace_ud;
 };
@@ -31,7 +30,7 @@ struct ref_options {
 bool ref_forward(const struct model *m, const struct ref_options *options, const int32_t *ids,
                  size_t n_ids, float *logits, struct bn_error *err);
 
-/* |a - b| / |b| over n numbers; b is the truth. NaN if either holds one. */
+/* |a - b| / |b| over n numbers, where b is the expected result. NaN if a or b contains one. */
 double ref_rel_l2(const float *a, const float *b, size_t n);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Presets, the list of tensors of a model, and putting file and model together.
+ * Presets, the list of tensors of a model, and the writing of the file.
  */
 #include "tests/support/synth.h"
 
@@ -97,8 +97,9 @@ static bool norm(const struct visitor *v, size_t layer, const char *stem, size_t
     return plain(v, name, ROLE_NORM, n, 1);
 }
 
-/* About 1 over the length of a row, cut to 8 bits of mantissa: the same number in F32, F16 and
- * BF16. */
+/* About 1 / (length of a row), cut to 8 bits of mantissa, so that F32, F16 and BF16 hold it
+ * exactly.
+ */
 static float row_scale(size_t n_cols)
 {
     return f32_from_bits(f32_bits((float)(1.0 / sqrt((double)n_cols * 0.58))) & 0xffff0000);
@@ -144,18 +145,19 @@ bool synth_each_tensor(const struct synth_spec *spec, synth_visit_fn visit, void
                        struct bn_error *err)
 {
     const struct visitor v = {spec, visit, ud, err};
-    const bool llama = strcmp(spec->arch, "llama") == 0;
+    const struct arch *arch = arch_find(bn_str_of(spec->arch));
+    const bool sub_norms = !arch || arch->sub_norms;
     const size_t head_dim = spec->head_dim ? spec->head_dim : spec->n_embd / spec->n_heads;
     if (spec->rope_freqs && !plain(&v, "rope_freqs.weight", ROLE_FREQS, head_dim / 2, 1))
         return false;
     if (!plain(&v, "token_embd.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab))
         return false;
     for (size_t i = 0; i < spec->n_layers; i++) {
-        if (!each_layer(&v, i, !llama))
+        if (!each_layer(&v, i, sub_norms))
             return false;
     }
     return plain(&v, "output_norm.weight", ROLE_NORM, spec->n_embd, 1) &&
-           (!(llama || spec->untied) ||
+           ((sub_norms && !spec->untied) ||
             plain(&v, "output.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab));
 }
 
@@ -172,8 +174,8 @@ static bool announce(void *ud, const struct synth_tensor *t, struct bn_error *er
     const struct tensor_geometry *g = &tensor_geometries[t->type];
     size_t n_bytes;
     if (!tensor_bytes(t->type, t->n_cols, t->n_rows, &n_bytes))
-        return bn_fail(err, BN_EARG, "'%s': %zu x %zu is no shape for %s", t->name, t->n_rows,
-                       t->n_cols, g->name);
+        return bn_fail(err, BN_EARG, "'%s': %zu x %zu is not a valid shape for %s", t->name,
+                       t->n_rows, t->n_cols, g->name);
     gguf_put_tensor(x->w, t->name, g->file_id, t->n_rows > 1 ? 2 : 1, dims, n_bytes);
     return true;
 }
@@ -188,12 +190,13 @@ bool synth_write(const struct synth_spec *spec, const struct gguf_sink *sink, st
 {
     struct writing x = {.spec = spec, .sink = sink};
     if (spec->n_heads == 0 || spec->n_embd < spec->n_heads || spec->n_vocab < 262)
-        return bn_fail(err, BN_EARG, "an embedding of %zu, %zu heads and %zu tokens are no model",
+        return bn_fail(err, BN_EARG,
+                       "an embedding of %zu, %zu heads and %zu tokens do not make a model",
                        spec->n_embd, spec->n_heads, spec->n_vocab);
     if (!gguf_writer_open(&x.w, err))
         return false;
     const bool ok = synth_put_meta(spec, x.w, err) && synth_each_tensor(spec, announce, &x, err) &&
-                    gguf_write_head(x.w, sink, err) && synth_each_tensor(spec, produce, &x, err);
+                    gguf_write_header(x.w, sink, err) && synth_each_tensor(spec, produce, &x, err);
     gguf_writer_close(x.w);
     return ok;
 }

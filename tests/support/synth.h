@@ -1,10 +1,10 @@
 /*
- * Synthetic ternary models: any shape, architecture and container, random weights, made in memory
- * or streamed to a file. For unit tests, make_model and the benchmarks.
+ * Synthetic ternary models with random weights, of any shape, architecture and tensor type, in
+ * memory or in a file. For unit tests, make_model and benchmarks.
  *
- * Weights come from a counter: the same seed and shape give the same ternary values in every
- * container and layout, so their logits must agree. They speak nonsense, at the speed of a real
- * model of that shape.
+ * Weights come from a counter: the same seed and shape give the same ternary values in every type
+ * and layout, so their logits must agree. The output is nonsense, at the speed of a real model of
+ * that shape.
  *
  *     struct synth_spec spec = synth_preset("tiny");      two layers, byte vocabulary, I2_S
  *     spec.arch = "llama";
@@ -23,36 +23,36 @@
 
 enum synth_vocab {
     SYNTH_VOCAB_BYTES,  /* 256 byte tokens and 6 specials: 262 ids, bos 256, eos 257, eot 260 */
-    SYNTH_VOCAB_LLAMA3, /* n_vocab ids of a made-up BPE; the last 256 are the specials of Llama 3 */
+    SYNTH_VOCAB_LLAMA3, /* n_vocab ids of synthetic BPE; the last 256 are Llama 3 specials */
 };
 
 struct synth_spec {
     const char *name;          /* general.name */
     const char *arch;          /* "bitnet-b1.58", "bitnet-25", "bitnet", "llama" */
-    enum tensor_type type;     /* of linear layers: I2_S, TQ1_0, TQ2_0, F16, F32, BF16 */
-    enum bn_i2s_layout layout; /* of I2_S */
-    enum tensor_type head;     /* of embedding and head: a table type */
+    enum tensor_type type;     /* type of linear layers, one with tensor_is_linear */
+    enum bn_i2s_layout layout; /* layout of I2_S */
+    enum tensor_type head;     /* type of embedding and output head, one with is_table */
     size_t n_layers, n_embd, n_heads, n_kv_heads, n_ff, n_ctx;
-    size_t head_dim; /* 0: n_embd / n_heads, and no attention.key_length in the file */
-    size_t n_vocab;  /* with BYTES always 262 */
+    size_t head_dim; /* 0 for n_embd / n_heads without attention.key_length in the file */
+    size_t n_vocab;  /* always 262 with BYTES */
     enum synth_vocab vocab;
-    bool untied;     /* output.weight of its own; "llama" always has one */
+    bool untied;     /* separate output.weight; always so for architectures without sub-norms */
     bool rope_freqs; /* rope_freqs.weight, factors 1 .. 8 */
-    bool scales;     /* F16 and F32 layers as -1, 0, +1 with an X.scale tensor beside them */
-    bool biases;     /* X.bias beside every linear layer */
-    bool official; /* no tokenizer.ggml.pre and the broken chat template, as published files have */
+    bool scales;     /* F16 and F32 layers as -1, 0, +1 with an additional tensor X.scale */
+    bool biases;     /* X.bias for every linear layer */
+    bool official;   /* like published files: no tokenizer.ggml.pre, broken chat template */
     uint64_t seed;
 };
 
-/* "tiny", "odd" (head size 96, no grouping, n_ff no multiple of 256), "small": byte vocabulary;
+/* "tiny", "odd" (head size 96, no grouping, n_ff not a multiple of 256), "small": byte vocabulary;
  * "1b", "2b4t", "8b": the shapes of real models with 128256 ids. name is NULL for an unknown
  * preset. */
 struct synth_spec synth_preset(const char *name);
-/* Seven shapes of F32 weights whose widths are no multiple of a line, a register or a cache line;
- * one head and many, one group for all heads and none. False past the last. */
+/* Seven shapes of F32 weights with widths that are not a multiple of a block, a register or a cache
+ * line, with one or many heads, and with one or no group for all heads. False past the last. */
 bool synth_awkward(size_t i, struct synth_spec *out);
 
-/* BN_EARG: a shape the types cannot hold. BN_EIO: the sink refused. */
+/* BN_EARG: a shape the types cannot hold. BN_EIO: the sink failed. */
 bool synth_write(const struct synth_spec *spec, const struct gguf_sink *sink, struct bn_error *err);
 
 struct synth_model {
@@ -62,7 +62,7 @@ struct synth_model {
     struct model *model;
     struct bn_notes notes;
 };
-/* Write to memory, open the file, open the model; on failure nothing is left open. */
+/* Write a model to memory and open it. On failure everything is closed. */
 bool synth_open(const struct synth_spec *spec, struct synth_model *out, struct bn_error *err);
 void synth_close(struct synth_model *m);
 

@@ -1,6 +1,7 @@
 /*
- * The random bytes of synthetic tensors. A number depends on the seed, the tensor's name and its
- * place alone (SplitMix64's mixer over a counter), so any part of any tensor can be made by itself.
+ * The random bytes of synthetic tensors. A number depends only on the seed, the name of the tensor
+ * and its position (SplitMix64's mixer over a counter), so any range of a tensor can be
+ * computed on its own.
  */
 #include "tests/support/synth_plan.h"
 
@@ -31,7 +32,7 @@ static uint64_t stream_of(const struct synth_spec *spec, const char *name)
     return h;
 }
 
-/* 29 % minus, 42 % zero, 29 % plus, as trained models have: a byte a weight against two borders. */
+/* 29 % -1, 42 % 0, 29 % +1, as in trained models: one byte per weight, compared with two limits. */
 static void fill_codes(uint64_t stream, uint8_t *codes, size_t n)
 {
     for (size_t i = 0; i < n; i += 8) {
@@ -55,7 +56,7 @@ static float normal_at(uint64_t stream, uint64_t i)
     return ((float)sum - 131070.0f) * (1.7320508f / 65536.0f);
 }
 
-/* One whole ternary tensor in a ternary container. */
+/* A whole tensor of a ternary type. */
 static bool packed_bytes(const struct synth_spec *spec, const struct synth_tensor *t,
                          const uint8_t *codes, struct gguf_buffer *out, struct bn_error *err)
 {
@@ -68,7 +69,7 @@ static bool packed_bytes(const struct synth_spec *spec, const struct synth_tenso
                           err);
 }
 
-/* The same as floats, which are made and written in order, a few thousand at a time. */
+/* The same values as floats, written a few thousand at a time. */
 static bool write_floats(const struct synth_tensor *t, const uint8_t *codes, struct gguf_writer *w,
                          const struct gguf_sink *sink, struct bn_error *err)
 {
@@ -98,7 +99,7 @@ static bool write_ternary(const struct synth_spec *spec, const struct synth_tens
         goto done;
     }
     fill_codes(stream_of(spec, t->name), codes, n);
-    if (!tensor_geometries[t->type].ternary)
+    if (!tensor_geometries[t->type].is_ternary)
         ok = write_floats(t, codes, w, sink, err);
     else
         ok = packed_bytes(spec, t, codes, &packed, err) &&
@@ -109,7 +110,8 @@ done:
     return ok;
 }
 
-/* Element i of what is not ternary. Embeddings are small, norms near 1, as in trained models. */
+/* Element i of a tensor that is not ternary. Embeddings are small and norms near 1, as in trained
+ * models. */
 static float dense_at(const struct synth_tensor *t, uint64_t stream, size_t i)
 {
     switch (t->role) {
@@ -131,7 +133,7 @@ static bool write_dense(const struct synth_spec *spec, const struct synth_tensor
 {
     const uint64_t stream = stream_of(spec, t->name);
     size_t row_bytes = 0;
-    (void)tensor_bytes(t->type, t->n_cols, 1, &row_bytes); /* checked when it was announced */
+    (void)tensor_bytes(t->type, t->n_cols, 1, &row_bytes); /* checked when it was declared */
     float *x = mem_alloc(t->n_cols, sizeof(*x));
     uint8_t *rows = mem_alloc(CHUNK_ROWS, row_bytes);
     bool ok = x && rows;

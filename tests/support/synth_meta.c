@@ -1,16 +1,17 @@
 /*
- * Metadata of synthetic models, with a byte-level BPE vocabulary: bytes alone, or the bytes and
- * made-up merges of two and three letters up to the wanted size, Llama 3's special tokens at the
+ * Metadata of synthetic models with a byte-level BPE vocabulary: bytes only, or bytes and synthetic
+ * merges of two and three letters up to the requested size, with Llama 3's special tokens at the
  * end.
  */
 #include "tests/support/synth_plan.h"
 
 #include "engine/base/memory.h"
+#include "engine/base/utf8.h"
 
 #include <stdio.h>
 
 #define N_BYTES 256
-#define TEXT_BYTES 320 /* longest piece of text in the vocabulary's arena, generously */
+#define TEXT_BYTES 320 /* reserve of the arena; longer than any text of the vocabulary */
 
 static const char chat_template[] =
     "{% set loop_messages = messages %}{% for message in loop_messages %}{% set content = "
@@ -18,14 +19,15 @@ static const char chat_template[] =
     "loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}"
     "{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}";
 
-/* What the published 2B4T file carries: a role nobody trained, system messages dropped. */
+/* The template of the published 2B4T file: it has a role that was not trained and drops system
+ * messages. */
 static const char broken_template[] =
     "{% for message in messages %}{% if loop.first %}{{ bos_token }}{% endif %}{% if "
     "message['role'] == 'user' %}{{ 'Human: ' + message['content'] + '\\n\\nBITNETAssistant: ' + "
     "eos_token }}{% elif message['role'] == 'assistant' %}{{ message['content'] + eos_token }}"
     "{% endif %}{% endfor %}";
 
-/* Tokens and merges under construction; texts live in one arena that never moves. */
+/* Tokens and merges; their texts are in one arena that never moves. */
 struct vocab {
     struct bn_str *tokens; /* (n_vocab) */
     int32_t *types;        /* (n_vocab) 1 normal, 3 control */
@@ -56,7 +58,7 @@ static void vocab_free(struct vocab *v)
     mem_free(v->arena);
 }
 
-/* a + b + c, kept in the arena. Each text is under 40 bytes and each token has at most two. */
+/* Join a, between and b in the arena. Each text has less than 40 bytes, each token at most two. */
 static struct bn_str join3(struct vocab *v, struct bn_str a, const char *between, struct bn_str b)
 {
     char *at = v->arena + v->arena_used;
@@ -86,14 +88,14 @@ static void add_reserved(struct vocab *v, unsigned i)
     add_special(v, text);
 }
 
-/* Byte-level BPE writes each byte as a printable character: itself, or the next free one from
- * U+0100. */
+/* Byte-level BPE writes each byte as a printable character: the same code point, or the next free
+ * one from U+0100 on. */
 static bool prints_itself(unsigned b)
 {
     return (b >= 33 && b <= 126) || (b >= 161 && b <= 172) || b >= 174;
 }
 
-/* Bytes in the order of Llama 3: with `by_value` in the order of their values instead. */
+/* Add the bytes in the order of their values, or in the order of Llama 3. */
 static void add_bytes(struct vocab *v, bool by_value)
 {
     unsigned code_points[N_BYTES], order[N_BYTES], n = 0, n_ordered = 0;
@@ -106,14 +108,13 @@ static void add_bytes(struct vocab *v, bool by_value)
         }
     }
     for (unsigned i = 0; i < N_BYTES; i++) {
-        const unsigned c = code_points[order[i]];
-        const char utf8[3] = {(char)(c < 128 ? c : 0xc0 | c >> 6),
-                              (char)(c < 128 ? 0 : 0x80 | (c & 63))};
-        add_token(v, join3(v, bn_str_of(utf8), "", (struct bn_str){0}), 1);
+        char utf8[4];
+        const struct bn_str text = {utf8, utf8_encode(code_points[order[i]], utf8)};
+        add_token(v, join3(v, text, "", (struct bn_str){0}), 1);
     }
 }
 
-/* Every pair of letters, then every pair and a letter, until the vocabulary is full. */
+/* Add every pair of letters, then every pair with a third letter, until the vocabulary is full. */
 static void add_merges(struct vocab *v, size_t n_until)
 {
     struct bn_str letters[64];
@@ -221,7 +222,7 @@ bool synth_put_meta(const struct synth_spec *spec, struct gguf_writer *w, struct
     const bool fits =
         spec->vocab == SYNTH_VOCAB_BYTES ? n_vocab == 262 : n_vocab >= 512 && n_vocab <= 250000;
     if (!fits)
-        return bn_fail(err, BN_EARG, "no vocabulary of %zu tokens can be made", n_vocab);
+        return bn_fail(err, BN_EARG, "a vocabulary of %zu tokens is not possible", n_vocab);
     if (!vocab_alloc(&v, n_vocab)) {
         vocab_free(&v);
         return bn_fail(err, BN_ENOMEM, "no memory for %zu tokens", n_vocab);

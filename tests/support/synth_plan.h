@@ -1,5 +1,5 @@
 /*
- * The steps of synth.c: which tensors a model has, their random bytes, its metadata. Private to
+ * The steps of synth.c: the list of tensors, their random bytes, and the metadata. Private to
  * synth.
  */
 #ifndef TESTS_SUPPORT_SYNTH_PLAN_H
@@ -14,18 +14,18 @@ struct synth_tensor {
     enum synth_role role;
     enum tensor_type type;
     size_t n_cols, n_rows;
-    float scale; /* TERNARY: the magnitude stored; SCALE: its value */
+    float scale; /* TERNARY: magnitude of the values; SCALE: value */
 };
 
-/* Called for each tensor in file order; false stops. */
+/* Called for each tensor in file order; false stops the iteration. */
 typedef bool (*synth_visit_fn)(void *ud, const struct synth_tensor *t, struct bn_error *err);
 bool synth_each_tensor(const struct synth_spec *spec, synth_visit_fn visit, void *ud,
                        struct bn_error *err);
 
-/* Metadata of the whole file, tokenizer included. */
+/* Write all metadata, including the tokenizer. */
 bool synth_put_meta(const struct synth_spec *spec, struct gguf_writer *w, struct bn_error *err);
 
-/* The bytes of a tensor, in pieces. */
+/* Write the bytes of a tensor. */
 bool synth_write_tensor(const struct synth_spec *spec, const struct synth_tensor *t,
                         struct gguf_writer *w, const struct gguf_sink *sink, struct bn_error *err);
 

@@ -1,6 +1,6 @@
 /*
- * Table types, one encoder and one decoder each, written from the formulas of docs/formats.md and
- * sharing nothing with the engine but the half-float conversion.
+ * An encoder and a decoder for each table type, written from the formulas of docs/formats.md. They
+ * share only the half-float conversion with the engine.
  */
 #include "tests/support/table_encode.h"
 
@@ -23,7 +23,7 @@ static int clamp_round(float v, int lo, int hi)
     return q < lo ? lo : q > hi ? hi : q;
 }
 
-/* Store d as F16 and give back 1 over what was stored, or 0. */
+/* Store d as F16. Returns the reciprocal of the stored value, or 0. */
 static float put_scale(uint8_t *at, float d)
 {
     const uint16_t h = f32_to_f16(d);

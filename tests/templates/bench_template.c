@@ -1,7 +1,7 @@
 /*
- * Times the rendering of a long conversation: bench_template [TEMPLATE FILE ...], all built-in
- * families without a file. Prints microseconds, the least of many runs, for 100 turns of about 300
- * bytes each way.
+ * Times the rendering of a long conversation: bench_template [TEMPLATE FILE ...]. Without a file it
+ * measures all built-in families. Prints the minimum of many runs in microseconds for 100 turns
+ * with messages of about 350 bytes.
  */
 #include "engine/base/clock.h"
 #include "templates/template.h"
@@ -12,16 +12,15 @@
 #define N_TURNS 100
 #define N_RUNS 50
 
-static const char words[] = "The quick brown fox jumps over the lazy dog, and then it does so "
-                            "again, because nobody has told it "
-                            "that once would have been enough. \xc3\x84hnliches gilt f\xc3\xbcr "
-                            "den Hund.\n\nIn short: the fox "
-                            "jumps, the dog lies still, and whoever reads this to its end has seen "
-                            "every letter there is at least "
-                            "once, some of them twice.";
+static const char words[] =
+    "The quick brown fox jumps over the lazy dog, and then it jumps again. "
+    "Once would have been enough, but the fox does not count its jumps. "
+    "\xc3\x84hnliches gilt f\xc3\xbcr den Hund.\n\n"
+    "In short: the fox jumps and the dog does not move. "
+    "A reader has now seen every letter at least once, and some more often.";
 
-static struct template_value *say(struct template_arena *a, struct template_value *list,
-                                  const char *role)
+static struct template_value *push_message(struct template_arena *a, struct template_value *list,
+                                           const char *role)
 {
     struct template_value *m = template_dict(a);
     m = template_set(a, m, "role", template_string(a, bn_str_of(role)));
@@ -29,7 +28,7 @@ static struct template_value *say(struct template_arena *a, struct template_valu
     return template_push(a, list, m);
 }
 
-/* Seconds of one rendering, values made in the same arena included or not. */
+/* Seconds of one rendering. *with_values also includes the time to make the values. */
 static double once(const struct template *t, double *with_values)
 {
     struct bn_error err;
@@ -38,9 +37,9 @@ static double once(const struct template *t, double *with_values)
     const double start = clock_seconds();
     struct template_value *list = template_list(a);
     for (size_t i = 0; i < N_TURNS; i++)
-        list = say(a, say(a, list, "user"), "assistant");
+        list = push_message(a, push_message(a, list, "user"), "assistant");
     const double made = clock_seconds();
-    const struct template_input in = {.messages = say(a, list, "user"),
+    const struct template_input in = {.messages = push_message(a, list, "user"),
                                       .add_generation_prompt = true};
     if (!template_render(t, a, &in, &out, &err)) {
         fprintf(stderr, "%s\n", err.text);
@@ -67,7 +66,7 @@ static void bench(const char *name, const struct template_config *cfg)
         best = s < best ? s : best;
         best_all = all < best_all ? all : best_all;
     }
-    printf("%-60s %7.1f us, with the values made %7.1f us\n", name, best * 1e6, best_all * 1e6);
+    printf("%-60s %7.1f us, with making the values %7.1f us\n", name, best * 1e6, best_all * 1e6);
     template_close(t);
 }
 

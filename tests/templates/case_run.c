@@ -1,5 +1,5 @@
 /*
- * From JSON to template values, and from segments back to JSON.
+ * Converts JSON to template values, and segments to JSON.
  */
 #include "tests/templates/case_run.h"
 

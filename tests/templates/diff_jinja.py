@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Random templates and contexts: the interpreter against jinja2.
+"""Compare the interpreter with jinja2 on random templates.
 
-diff_jinja.py RENDER_CASE [-n COUNT] [-s SEED] [-v]: exit 0 without a difference, 1 with one, 77 where
-jinja2 is not installed. A case where jinja2 prints an address, and one where the interpreter refuses an
-integer beyond 64 bits or a depth, is left out and counted.
+diff_jinja.py RENDER_CASE [-n COUNT] [-s SEED] [-v]: exit code 0: no difference; 1: differences; 77:
+jinja2 is not installed. Skips cases in which jinja2 prints an address or the interpreter reaches a
+limit, such as 64-bit integers or the depth, and prints their number.
 """
 import argparse
 import json
@@ -392,15 +392,15 @@ class Maker:
                 "now": self.r.randrange(0, 2000000000), "bos_token": "<s>"}
 
 
-def skip(case, want, result):
-    """Why a case says nothing, or None."""
-    if want is not None and (" at 0x" in want or "<class '" in want or "<function" in want):
+def skip(case, expected, result):
+    """The reason why a case cannot be compared, or None."""
+    if expected is not None and (" at 0x" in expected or "<class '" in expected or "<function" in expected):
         return "prints an address"
-    if want is not None and re.search(r"\d[jJ]\)", want):
+    if expected is not None and re.search(r"\d[jJ]\)", expected):
         return "a complex number"
     error = result.get("error", "")
-    if want is not None and "cannot be sliced" in error:
-        return "folded"  # a slice of a constant that has none is undefined while jinja2 folds constants
+    if expected is not None and "cannot be sliced" in error:
+        return "folded"  # jinja2 folds constants, and then a bad slice is undefined instead of an error
     if "takes more than" in error or "64 bits" in error or "nested more than" in error or "is not supported" in error or "complex number" in error:
         return "a limit"
     return None
@@ -420,7 +420,7 @@ def main():
     parser.add_argument("program")
     parser.add_argument("-n", type=int, default=300)
     parser.add_argument("-s", type=int, default=1)
-    parser.add_argument("-v", action="store_true", help="print each difference whole")
+    parser.add_argument("-v", action="store_true", help="print all differences, not only ten")
     options = parser.parse_args()
     reference, maker = Reference(), Maker(random.Random(options.s))
     skipped, errors, different, total = 0, 0, 0, 0
@@ -428,18 +428,18 @@ def main():
         cases = [maker.case() for _ in range(min(500, options.n - total))]
         total += len(cases)
         for case, result in zip(cases, run(options.program, cases)):
-            want, error = reference.render(case)
-            if skip(case, want, result):
+            expected, error = reference.render(case)
+            if skip(case, expected, result):
                 skipped += 1
                 continue
             errors += error is not None
-            if ("error" in result) if error is not None else result.get("text") == want:
+            if ("error" in result) if error is not None else result.get("text") == expected:
                 continue
             different += 1
             if options.v or different <= 10:
-                print("---\n%s\n  want %r\n  got  %r" % (case["template"], want if error is None else error,
+                print("---\n%s\n  expected %r\n  got  %r" % (case["template"], expected if error is None else error,
                                                      result.get("text", result.get("error"))))
-    print("%d cases, %d of them errors in both, %d left out, %d different" % (total, errors, skipped, different))
+    print("%d cases, %d of them errors in both, %d skipped, %d different" % (total, errors, skipped, different))
     sys.exit(1 if different else 0)
 
 

@@ -1,7 +1,7 @@
-"""The reference: jinja2 set up as the transformers library does it for chat templates.
+"""jinja2 with the configuration of the transformers library for chat templates.
 
 ImmutableSandboxedEnvironment with trim_blocks and lstrip_blocks, loop controls, a `generation` tag that
-renders its body, tojson = json.dumps, raise_exception, and strftime_now with the case's clock (UTC).
+renders its body, tojson = json.dumps, raise_exception, and strftime_now with the time of the case (UTC).
 """
 import copy
 import datetime
@@ -53,8 +53,8 @@ class Reference:
         variables = {name: case[name] for name in ("bos_token", "eos_token") if case.get(name)}
         variables["messages"] = case.get("messages", [])
         variables["add_generation_prompt"] = bool(case.get("generation"))
-        variables.update(copy.deepcopy(case.get("args", {})))  # |indent extends a list it is given
+        variables.update(copy.deepcopy(case.get("args", {})))  # |indent modifies a list argument
         try:
             return self.env.from_string(case["template"]).render(**variables), None
-        except Exception as error:  # whatever Python raises is an error of the template
+        except Exception as error:  # every exception is an error of the template
             return None, error

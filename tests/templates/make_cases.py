@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Write cases/*.json: templates with what jinja2 makes of them. Run by hand after adding a case.
+"""Write cases/*.json: templates with the result of jinja2. Run it by hand after adding a case.
 
-Every construct has its lines in CONSTRUCTS, the published templates their conversations; DIFFERED are
-those that the interpreter once got wrong. Expected texts come from jinja2 alone.
+CONSTRUCTS has templates for each language construct. Published templates are rendered with several
+conversations. DIFFERED has templates for which the interpreter once gave a wrong result.
 """
 import json
 import os
@@ -114,8 +114,8 @@ def main():
     reference = Reference()
 
     def finish(case, shared):
-        want, error = reference.render({**shared, **case})
-        return {**case, **({"want": want} if error is None else {"fails": type(error).__name__})}
+        expected, error = reference.render({**shared, **case})
+        return {**case, **({"want": expected} if error is None else {"fails": type(error).__name__})}
 
     def write(name, shared, cases):
         path = os.path.join(HERE, "cases", name + ".json")

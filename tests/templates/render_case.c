@@ -1,5 +1,6 @@
 /*
- * Renders templates for the differential test: one JSON object a line in, one a line out.
+ * Renders templates for the comparison with jinja2. Reads one JSON object per line and prints one
+ * result per line.
  */
 #include "tests/templates/case_run.h"
 
@@ -15,7 +16,7 @@ int main(void)
         json_t *const in = json_loads(line, JSON_ALLOW_NUL, &why);
         json_t *const result = in ? case_run(in) : json_pack("{s:s}", "error", why.text);
         char *const text = result ? json_dumps(result, JSON_COMPACT) : NULL;
-        puts(text ? text : "{\"error\": \"the result is no JSON\"}");
+        puts(text ? text : "{\"error\": \"the result is not JSON\"}");
         free(text);
         json_decref(result);
         json_decref(in);

@@ -1,6 +1,5 @@
 /*
- * The recorded cases: each template of cases/ renders as jinja2 rendered it, and fails where it
- * failed.
+ * The recorded cases: each template in cases/ renders as in jinja2, and fails where jinja2 fails.
  */
 #include "tests/templates/case_run.h"
 
@@ -22,20 +21,20 @@ struct tally {
 static void check(const char *file, json_t *in, struct tally *tally)
 {
     json_t *const out = case_run(in);
-    const json_t *const want = json_object_get(in, "want"), *const text =
-                                                                json_object_get(out, "text");
+    const json_t *const expected = json_object_get(in, "want"), *const text =
+                                                                    json_object_get(out, "text");
     const char *const error = json_string_value(json_object_get(out, "error"));
-    /* Whatever fails while the template runs or is read says where. */
+    /* An error of parsing or rendering gives its line. */
     const bool right =
-        want ? text && json_equal(want, text)
-             : error && strncmp(error, "template line ", 14) == 0 && strstr(error, ", column ");
+        expected ? text && json_equal(expected, text)
+                 : error && strncmp(error, "template line ", 14) == 0 && strstr(error, ", column ");
     tally->n_cases++;
-    tally->n_errors += want == NULL;
+    tally->n_errors += expected == NULL;
     if (!right) {
         tally->n_wrong++;
-        fprintf(stderr, "%s: %s\n  want %s\n  got  %s\n", file,
+        fprintf(stderr, "%s: %s\n  expected %s\n  got      %s\n", file,
                 json_string_value(json_object_get(in, "template")),
-                want ? json_string_value(want) : "an error",
+                expected ? json_string_value(expected) : "an error",
                 text ? json_string_value(text) : error);
     }
     json_decref(out);

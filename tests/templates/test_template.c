@@ -1,5 +1,5 @@
 /*
- * Whose words each segment holds, which template is chosen, and what stops a hostile one.
+ * Tests the origin of each segment, the choice of a template, and the bounds for hostile templates.
  */
 #include "templates/template.h"
 
@@ -40,8 +40,8 @@ static struct template_value *text(struct fixture *f, const char *s)
     return template_string(f->arena, bn_str_of(s));
 }
 
-static struct template_value *say(struct fixture *f, struct template_value *list, const char *role,
-                                  const char *words)
+static struct template_value *push_message(struct fixture *f, struct template_value *list,
+                                           const char *role, const char *words)
 {
     struct template_value *m = template_dict(f->arena);
     m = template_set(f->arena, m, "role", text(f, role));
@@ -49,13 +49,13 @@ static struct template_value *say(struct fixture *f, struct template_value *list
     return template_push(f->arena, list, m);
 }
 
-static struct template_value *talk(struct fixture *f)
+static struct template_value *conversation(struct fixture *f)
 {
     struct template_value *list = template_list(f->arena);
-    list = say(f, list, "system", "S");
-    list = say(f, list, "user", "U <|x|>");
-    list = say(f, list, "assistant", "A");
-    return say(f, list, "odd", "O");
+    list = push_message(f, list, "system", "S");
+    list = push_message(f, list, "user", "U <|x|>");
+    list = push_message(f, list, "assistant", "A");
+    return push_message(f, list, "odd", "O");
 }
 
 static bool open_text(struct fixture *f, const char *source)
@@ -69,14 +69,14 @@ static bool open_text(struct fixture *f, const char *source)
 
 static bool render(struct fixture *f, const char *source, struct template_value *args)
 {
-    const struct template_input in = {.messages = talk(f), .args = args};
+    const struct template_input in = {.messages = conversation(f), .args = args};
     if (!open_text(f, source))
         return false;
     return template_render(f->t, f->arena, &in, &f->out, &f->err);
 }
 
-/* "T:text|M1:text|A2:text": kind, message, words of each segment. */
-static void assert_segments(struct fixture *f, const char *want)
+/* expected: kind, message and text of each segment, as in "T:text|M1:text|A2:text". */
+static void assert_segments(struct fixture *f, const char *expected)
 {
     char got[2000] = "";
     for (size_t i = 0; i < f->out.n_segments; i++) {
@@ -91,26 +91,26 @@ static void assert_segments(struct fixture *f, const char *want)
                                                     : 'A',
                        index, (int)s->text.n_bytes, s->text.ptr);
     }
-    assert_string_equal(got, want);
+    assert_string_equal(got, expected);
 }
 
-static void assert_renders(struct fixture *f, const char *source, const char *want)
+static void assert_renders(struct fixture *f, const char *source, const char *expected)
 {
     if (!render(f, source, NULL))
         fail_msg("%s: %s", source, f->err.text);
-    assert_segments(f, want);
+    assert_segments(f, expected);
 }
 
-/* ---- whose words ---- */
+/* ---- origins ---- */
 
-static void segments_say_whose_words(void **state)
+static void segments_have_the_origin_of_text(void **state)
 {
     assert_renders(
         *state, "{{ bos_token }}{% for m in messages %}[{{ m.role }}]{{ m.content }}{% endfor %}",
         "T:<s>[system]|M0:S|T:[user]|M1:U <|x|>|T:[assistant]|A2:A|T:[|M3:odd|T:]|M3:O");
 }
 
-static void marks_survive_every_operation(void **state)
+static void origins_survive_every_operation(void **state)
 {
     static const char *const cases[][2] = {
         {"{{ 'a' + messages[1].content + 'b' }}", "T:a|M1:U <|x|>|T:b"},
@@ -159,19 +159,19 @@ static void only_role_names_are_template_text(void **state)
     struct fixture *const f = *state;
     struct template_value *m = template_dict(f->arena);
     m = template_set(f->arena, m, "role", template_string(f->arena, bn_str_of("user")));
-    m = template_set(f->arena, m, "content", text(f, "words"));
+    m = template_set(f->arena, m, "content", text(f, "text"));
     const struct template_input in = {.messages =
                                           template_push(f->arena, template_list(f->arena), m)};
     assert_true(open_text(f, "{{ messages[0].role }}{{ messages[0].content }}"));
     assert_true(template_render(f->t, f->arena, &in, &f->out, &f->err));
-    assert_segments(f, "T:user|M0:words");
+    assert_segments(f, "T:user|M0:text");
 }
 
-static void bytes_that_are_no_text_are_replaced(void **state)
+static void invalid_utf8_is_replaced(void **state)
 {
     struct fixture *const f = *state;
     const struct template_input in = {
-        .messages = say(f, template_list(f->arena), "user", "a\xff\xc3(\xed\xa0\x80z")};
+        .messages = push_message(f, template_list(f->arena), "user", "a\xff\xc3(\xed\xa0\x80z")};
     assert_true(open_text(f, "{{ messages[0].content|length }}"));
     assert_true(template_render(f->t, f->arena, &in, &f->out, &f->err));
     assert_segments(f, "T:8");
@@ -182,7 +182,7 @@ static void generation_prompt_may_start_in_thought(void **state)
     struct fixture *const f = *state;
     const char *const source = "{{ messages[1].content }}"
                                "{% if add_generation_prompt %}<think>\n{% endif %}</think>";
-    struct template_input in = {.messages = talk(f), .add_generation_prompt = true};
+    struct template_input in = {.messages = conversation(f), .add_generation_prompt = true};
     assert_true(open_text(f, source));
     assert_true(template_info(f->t)->has_thoughts);
     assert_true(template_render(f->t, f->arena, &in, &f->out, &f->err));
@@ -198,9 +198,9 @@ static void generation_prompt_may_start_in_thought(void **state)
 static void no_message_can_start_a_thought(void **state)
 {
     struct fixture *const f = *state;
-    const struct template_input in = {.messages =
-                                          say(f, template_list(f->arena), "user", "<think>"),
-                                      .add_generation_prompt = true};
+    const struct template_input in = {
+        .messages = push_message(f, template_list(f->arena), "user", "<think>"),
+        .add_generation_prompt = true};
     assert_true(open_text(f, "{{ messages[0].content }}"));
     assert_true(template_render(f->t, f->arena, &in, &f->out, &f->err));
     assert_false(f->out.starts_in_thought);
@@ -220,7 +220,7 @@ static const char *open_auto(struct fixture *f, struct template_config cfg)
     return template_open(&cfg, &f->t, &f->err) ? template_info(f->t)->name : NULL;
 }
 
-static void auto_runs_the_files_own_template(void **state)
+static void auto_runs_the_template_of_the_file(void **state)
 {
     struct fixture *const f = *state;
     const struct template_config cfg = {.model_text = bn_str_of("{{ 1 }}")};
@@ -257,7 +257,7 @@ static void absent_template_falls_back_by_model(void **state)
     assert_false(template_info(f->t)->is_chat);
 }
 
-static void template_beyond_us_falls_back_by_its_text(void **state)
+static void unsupported_template_falls_back_by_its_text(void **state)
 {
     static const char *const cases[][2] = {
         {"<|start_header_id|>{% include 'x' %}", "llama3"},
@@ -279,14 +279,15 @@ static void template_beyond_us_falls_back_by_its_text(void **state)
     assert_string_equal(open_auto(f, bare), "bitnet");
 }
 
-static void every_builtin_opens_and_keeps_roles_apart(void **state)
+static void every_builtin_opens_and_separates_roles(void **state)
 {
     struct fixture *const f = *state;
     size_t n = 0;
     for (const char *const *name = template_builtin_names(); *name; name++, n++) {
         const struct template_config cfg = {.choice = *name, .eos_token = bn_str_of("</s>")};
         assert_string_equal(open_auto(f, cfg), *name);
-        const struct template_input in = {.messages = talk(f), .add_generation_prompt = true};
+        const struct template_input in = {.messages = conversation(f),
+                                          .add_generation_prompt = true};
         assert_true(template_render(f->t, f->arena, &in, &f->out, &f->err));
         for (size_t i = 0; i < f->out.n_segments; i++)
             if (f->out.segments[i].kind == SEGMENT_TEMPLATE)
@@ -313,13 +314,13 @@ static void errors_name_line_column_and_reason(void **state)
          "template line 2, column 19: roles must alternate"},
         {"{{ a.b.c }}", "template line 1, column 5: 'a' is undefined"},
         {"\n\n  {% if x %}", "template line 3, column 11: this block has no 'elif'"},
-        {"{{ 'a' + 1 }}", "template line 1, column 8: unsupported operand types for +: 'str' and "
-                          "'int'"},
+        {"{{ 'a' + 1 }}",
+         "template line 1, column 8: unsupported operand types for +: 'str' and 'int'"},
         {"{{ s|nofilter }}", "template line 1, column 6: No filter or test named 'nofilter'"},
         {"{{ 9223372036854775807 + 1 }}",
          "template line 1, column 24: integer overflow: only 64 bits"},
-        {"{{ messages.append(1) }}", "template line 1, column 19: methods that change a list are "
-                                     "not allowed in a template"},
+        {"{{ messages.append(1) }}",
+         "template line 1, column 19: methods that change a list are not allowed in a template"},
     };
     struct fixture *const f = *state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -329,7 +330,7 @@ static void errors_name_line_column_and_reason(void **state)
     }
 }
 
-static void a_token_that_there_is_not_gets_a_hint(void **state)
+static void undefined_token_error_gives_advice(void **state)
 {
     struct fixture *const f = *state;
     assert_false(render(f, "{{ bos_token + messages[0].content + eos_token }}", NULL));
@@ -342,7 +343,7 @@ static void a_token_that_there_is_not_gets_a_hint(void **state)
     assert_true(render(f, "{{ bos_token + eos_token }}", args));
 }
 
-static void bombs_end_in_an_error(void **state)
+static void expensive_templates_are_stopped(void **state)
 {
     static const char *const cases[] = {
         "{% for a in range(99999) %}{% for b in range(99999) %}{% endfor %}{% endfor %}",
@@ -364,7 +365,7 @@ static void bombs_end_in_an_error(void **state)
     struct fixture *const f = *state;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         if (render(f, cases[i], NULL))
-            fail_msg("it ended well: %s", cases[i]);
+            fail_msg("no error: %s", cases[i]);
         assert_int_equal(f->err.code, BN_EFORMAT);
         assert_non_null(strstr(f->err.text, "template line 1, column "));
     }
@@ -381,7 +382,7 @@ static char *repeated(const char *head, const char *unit, size_t n, const char *
     return s;
 }
 
-static void deep_nesting_is_refused(void **state)
+static void deep_nesting_is_rejected(void **state)
 {
     static const char *const units[] = {"(",      "[",        "{1:",   "not ",    "-",
                                         "a(",     "a[",       "1+",    "a.b.",    "1 if 1 else ",
@@ -395,7 +396,7 @@ static void deep_nesting_is_refused(void **state)
     }
 }
 
-static void long_flat_templates_are_fine(void **state)
+static void long_flat_templates_are_accepted(void **state)
 {
     struct fixture *const f = *state;
     char *const s =
@@ -409,26 +410,25 @@ static void long_flat_templates_are_fine(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(segments_say_whose_words, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(marks_survive_every_operation, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(segments_have_the_origin_of_text, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(origins_survive_every_operation, set_up, tear_down),
         cmocka_unit_test_setup_teardown(arguments_are_message_text, set_up, tear_down),
         cmocka_unit_test_setup_teardown(only_role_names_are_template_text, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(bytes_that_are_no_text_are_replaced, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(invalid_utf8_is_replaced, set_up, tear_down),
         cmocka_unit_test_setup_teardown(generation_prompt_may_start_in_thought, set_up, tear_down),
         cmocka_unit_test_setup_teardown(no_message_can_start_a_thought, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(auto_runs_the_files_own_template, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(auto_runs_the_template_of_the_file, set_up, tear_down),
         cmocka_unit_test_setup_teardown(known_wrong_template_is_repaired, set_up, tear_down),
         cmocka_unit_test_setup_teardown(absent_template_falls_back_by_model, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(template_beyond_us_falls_back_by_its_text, set_up,
+        cmocka_unit_test_setup_teardown(unsupported_template_falls_back_by_its_text, set_up,
                                         tear_down),
-        cmocka_unit_test_setup_teardown(every_builtin_opens_and_keeps_roles_apart, set_up,
-                                        tear_down),
+        cmocka_unit_test_setup_teardown(every_builtin_opens_and_separates_roles, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unknown_name_is_an_argument_error, set_up, tear_down),
         cmocka_unit_test_setup_teardown(errors_name_line_column_and_reason, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_token_that_there_is_not_gets_a_hint, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(bombs_end_in_an_error, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(deep_nesting_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(long_flat_templates_are_fine, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(undefined_token_error_gives_advice, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(expensive_templates_are_stopped, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(deep_nesting_is_rejected, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(long_flat_templates_are_accepted, set_up, tear_down),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -180,14 +180,14 @@ static void equals_the_definition_on_random_vocabularies(void **state)
     uint32_t seed = 5;
     for (size_t round = 0; round < 60; round++) {
         struct made_token tokens[64], marked[64];
-        char texts[64][9], room[64][16];
+        char texts[64][9], in_file[64][16];
         const size_t n_tokens =
             make_tokens(tokens, texts, round % 2 ? SPACES_ANYWHERE : SPACES_IN_FRONT, &seed);
         for (size_t i = 0; i < n_tokens; i++) {
-            room[i][0] = '\0';
+            in_file[i][0] = '\0';
             for (const char *c = tokens[i].text; *c; c++)
-                (void)strcat(room[i], *c == '_' ? SP : (const char[]){*c, '\0'});
-            marked[i] = (struct made_token){room[i], TOKEN_NORMAL, tokens[i].score};
+                (void)strcat(in_file[i], *c == '_' ? SP : (const char[]){*c, '\0'});
+            marked[i] = (struct made_token){in_file[i], TOKEN_NORMAL, tokens[i].score};
         }
         const struct made_vocab made = {.model = "llama",
                                         .tokens = marked,

@@ -120,10 +120,10 @@ size_t made_byte_char(uint8_t byte, char out[4])
 {
     uint32_t other = 256;
     for (unsigned i = 0; i < 256; i++) {
-        const bool itself = (i >= 33 && i <= 126) || (i >= 161 && i <= 172) || i >= 174;
+        const bool is_same = (i >= 33 && i <= 126) || (i >= 161 && i <= 172) || i >= 174;
         if (i == byte)
-            return utf8_encode(itself ? i : other, out);
-        other += !itself;
+            return utf8_encode(is_same ? i : other, out);
+        other += !is_same;
     }
     return 0;
 }

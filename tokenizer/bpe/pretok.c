@@ -118,8 +118,8 @@ bool pretok_split(const struct pretok *p, struct bn_str text, pretok_piece_fn *p
     if (!s.found || !s.limits) {
         bn_fail(err, BN_ENOMEM, "no memory for the pre-tokenizer's match state");
     } else {
-        const size_t room = UINT32_MAX - MATCH_LIMIT_BASE;
-        const size_t n = text.n_bytes < room / 8 ? text.n_bytes * 8 : room;
+        const size_t n_max = UINT32_MAX - MATCH_LIMIT_BASE;
+        const size_t n = text.n_bytes < n_max / 8 ? text.n_bytes * 8 : n_max;
         (void)pcre2_set_match_limit(s.limits, MATCH_LIMIT_BASE + (uint32_t)n); /* never fails */
         ok = split_valid(&s, text, err);
     }

@@ -1,6 +1,6 @@
 /*
- * Arithmetic. Numbers follow Python: true division gives a float, // and % round down, a negative
- * exponent gives a float. + joins strings and lists, * repeats them, % formats a string.
+ * Arithmetic as in Python: / of integers gives a float, // and % round down, a negative exponent
+ * gives a float. + also joins strings and lists, * repeats them, and % formats a string.
  */
 #include "templates/jinja/builtin/jinja_arith.h"
 
@@ -29,7 +29,7 @@ static bool int_power(struct jvm *vm, int64_t base, int64_t exponent, struct jva
         *out = jfloat(pow((double)base, (double)exponent));
         return true;
     }
-    while (exponent > 0) { /* a factor that is not used any more may overflow unseen */
+    while (exponent > 0) { /* the last square is not computed: it could overflow */
         if ((exponent & 1) && !int_mul(result, base, &result))
             return overflow(vm);
         exponent >>= 1;
@@ -40,8 +40,8 @@ static bool int_power(struct jvm *vm, int64_t base, int64_t exponent, struct jva
     return true;
 }
 
-/* a / b with one rounding: long division to more bits than a double has, the last one saying
- * whether anything is left over, then the conversion rounds. */
+/* a / b, rounded once: a long division gives more bits than a double has. The last bit records
+ * whether a remainder is left, and the conversion to double rounds. */
 static double int_quotient(int64_t a, int64_t b)
 {
     const uint64_t n = a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
@@ -51,7 +51,7 @@ static double int_quotient(int64_t a, int64_t b)
     if (n == 0)
         return b < 0 ? -0.0 : 0.0;
     for (; quotient < (uint64_t)1 << 54; exponent--) {
-        const bool one = rest >= d - rest; /* twice the rest reaches d */
+        const bool one = rest >= d - rest; /* 2 * rest >= d, without overflow */
         rest = one ? rest - (d - rest) : rest + rest;
         quotient = quotient << 1 | one;
     }

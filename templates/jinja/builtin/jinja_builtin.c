@@ -1,11 +1,11 @@
 /*
- * Finding built-ins by name, and binding arguments to their parameters.
+ * Binds arguments to the parameters of a built-in and calls it; reads single arguments.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 
 #include "templates/jinja/value/jinja_compare.h"
 
-/* The next name of a parameter list; false at its end. */
+/* Reads the next name of a parameter list. False: no more names. */
 static bool next_param(const char **list, struct bn_str *name, bool *is_optional)
 {
     const char *const p = **list == ',' || **list == '!' ? *list + 1 : *list;
@@ -39,7 +39,7 @@ static bool bind(struct jvm *vm, const struct jbuiltin *f, const struct jargs *a
             n_used++;
         }
         if (slots[n].kind == J_MISSING && !is_optional)
-            return jvm_fail(vm, "%s() misses its argument '%.*s'", f->name, (int)name.n_bytes,
+            return jvm_fail(vm, "%s() misses the argument '%.*s'", f->name, (int)name.n_bytes,
                             name.ptr);
     }
     if (args->n_pos > n)
@@ -57,59 +57,6 @@ bool builtin_call(struct jvm *vm, const struct jbuiltin *f, struct jval v, const
     if (f->params[0] != '*' && !bind(vm, f, args, slots))
         return false;
     return f->fn(vm, v, &call, out);
-}
-
-static const struct jbuiltin *find_builtin(const struct jbuiltin *table, struct bn_str name)
-{
-    for (; table->name; table++)
-        if (bn_str_is(name, table->name))
-            return table;
-    return NULL;
-}
-
-const struct jbuiltin *builtin_filter(struct bn_str name)
-{
-    static const struct jbuiltin *const tables[] = {filters_text, filters_number, filters_seq,
-                                                    filters_lazy};
-    const struct jbuiltin *f = NULL;
-    for (size_t i = 0; i < sizeof tables / sizeof tables[0] && !f; i++)
-        f = find_builtin(tables[i], name);
-    return f;
-}
-
-const struct jbuiltin *builtin_test(struct bn_str name)
-{
-    return find_builtin(tests_table, name);
-}
-
-const struct jbuiltin *builtin_function(struct bn_str name)
-{
-    return find_builtin(functions_table, name);
-}
-
-const struct jbuiltin *builtin_method(struct jval v, struct bn_str name)
-{
-    const struct jbuiltin *f;
-    switch (v.kind) {
-    case J_STR:
-        f = find_builtin(methods_text, name);
-        return f ? f : find_builtin(methods_find, name);
-    case J_LIST:
-        f = find_builtin(methods_list, name);
-        return f;
-    case J_TUPLE:
-    case J_RANGE:
-        f = find_builtin(methods_list, name);
-        return f && strcmp(f->name, "copy") != 0 ? f : NULL;
-    case J_DICT:
-        return find_builtin(methods_dict, name);
-    case J_LOOP:
-        return find_builtin(methods_loop, name);
-    case J_CYCLER:
-        return find_builtin(methods_cycler, name);
-    default:
-        return NULL;
-    }
 }
 
 bool arg_int(struct jvm *vm, struct jval v, int64_t fallback, int64_t *out)

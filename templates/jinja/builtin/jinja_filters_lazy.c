@@ -1,7 +1,7 @@
 /*
- * Filters that give a generator: map, select and reject and their attr forms, unique, batch, slice,
- * items. Arguments are looked at when the first item is asked for, as Python's generator functions
- * do.
+ * Filters that return a generator: map, select and reject and their attr forms, unique, batch,
+ * slice and items. Arguments are checked when the first item is read, as in Python's generator
+ * functions.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/jinja_getter.h"
@@ -11,14 +11,15 @@
 
 enum { BY_ATTR = 1, REJECT = 2 }; /* variants of select */
 
-/* What a generator keeps: a copy of its arguments, and what it made of them at the first call. */
+/* State of a generator: its arguments, and the values that the first call derives from them. */
 struct lazy {
     struct jargs args;
-    const struct jbuiltin *func; /* filter of map, test of select; NULL: the getter, or truth */
+    const struct jbuiltin
+        *func; /* filter of map, test of select; NULL: use the getter or the truth */
     struct getter getter;
-    bool by_attr, wanted;
+    bool by_attr, keep_if;
     struct jval arg[2]; /* of unique, batch and slice */
-    struct jval seen;   /* unique: a dict; slice: the list */
+    struct jval seen;   /* unique: dict of keys; slice: list; batch: first item of the next one */
     size_t pos, offset; /* slice */
 };
 
@@ -32,13 +33,13 @@ static bool new_lazy(struct jvm *vm, jgen_next_fn next, struct jval src, const s
     return jgen_new(vm, next, src, self, out);
 }
 
-/* The name of a filter or test and the rest of the arguments. */
-static bool take_func(struct jvm *vm, struct lazy *self, size_t at, bool is_filter)
+/* Look up the filter or test that argument `at` names. The arguments after it remain. */
+static bool find_func(struct jvm *vm, struct lazy *self, size_t at, bool is_filter)
 {
     const struct jval name = self->args.pos[at];
     const char *const what = is_filter ? "filter" : "test";
     const struct bn_str text = name.kind == J_STR ? jstr_text(name.u.s) : (struct bn_str){0};
-    self->func = is_filter ? builtin_filter(text) : builtin_test(text);
+    self->func = is_filter ? vm->ops->find_filter(text) : vm->ops->find_test(text);
     if (!self->func)
         return jvm_fail(vm, "No %s named '%.*s'", what,
                         (int)(text.n_bytes < 60 ? text.n_bytes : 60), text.n_bytes ? text.ptr : "");
@@ -60,7 +61,7 @@ static bool start_map(struct jvm *vm, struct lazy *self)
     if (attribute.kind == J_MISSING) {
         if (self->args.n_pos == 0)
             return jvm_fail(vm, "map requires a filter argument");
-        return take_func(vm, self, 0, true);
+        return find_func(vm, self, 0, true);
     }
     if (self->args.n_kw > (size_t)1 + (fallback.kind != J_MISSING))
         return jvm_fail(vm, "Unexpected keyword argument of map");
@@ -70,7 +71,7 @@ static bool start_map(struct jvm *vm, struct lazy *self)
     return true;
 }
 
-/* An empty source ends before any argument is looked at. */
+/* With an empty source the generator ends before it checks its arguments. */
 static bool open_source(struct jvm *vm, struct jgen *gen, bool *more)
 {
     *more = jval_truth(gen->src);
@@ -112,7 +113,7 @@ static bool start_select(struct jvm *vm, struct lazy *self)
         attribute = self->args.pos[0];
     if (!getter_init(vm, attribute, false, &self->getter))
         return false;
-    return self->args.n_pos <= (size_t)self->by_attr || take_func(vm, self, self->by_attr, false);
+    return self->args.n_pos <= (size_t)self->by_attr || find_func(vm, self, self->by_attr, false);
 }
 
 static bool next_select(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more)
@@ -136,7 +137,7 @@ static bool next_select(struct jvm *vm, struct jgen *gen, struct jval *out, bool
             return false;
         if (self->func && !builtin_call(vm, self->func, result, &self->args, &result))
             return false;
-        if (jval_truth(result) == self->wanted)
+        if (jval_truth(result) == self->keep_if)
             return true;
     }
 }
@@ -144,7 +145,7 @@ static bool next_select(struct jvm *vm, struct jgen *gen, struct jval *out, bool
 BUILTIN(do_select)
 {
     const struct lazy init = {
-        .args = *c->all, .by_attr = c->variant & BY_ATTR, .wanted = !(c->variant & REJECT)};
+        .args = *c->all, .by_attr = c->variant & BY_ATTR, .keep_if = !(c->variant & REJECT)};
     return new_lazy(vm, next_select, v, &init, out);
 }
 
@@ -175,14 +176,15 @@ BUILTIN(do_unique)
     return new_lazy(vm, next_unique, v, &init, out);
 }
 
-/* A batch is full when its length equals the count; a count below one is never reached. */
+/* As in jinja2, the length is compared with the count before each item, so a negative count is
+ * never reached. */
 static bool next_batch(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more)
 {
     struct lazy *const self = gen->self;
     struct jval item;
     int64_t count;
     if (!gen->started) {
-        self->seen.kind = J_MISSING; /* the item that began the next batch */
+        self->seen.kind = J_MISSING;
         if (!jiter_open(vm, gen->src, &gen->it))
             return false;
     }

@@ -1,5 +1,5 @@
 /*
- * Filters that make numbers, and the small ones about any value: default, attr, tojson.
+ * Filters that return numbers, and small filters for any value: default, attr, tojson.
  */
 #include "templates/jinja/builtin/jinja_arith.h"
 #include "templates/jinja/builtin/jinja_builtin.h"
@@ -27,7 +27,7 @@ static bool int_of_float(struct jvm *vm, double f, struct jval *out)
     return true;
 }
 
-/* int(v); *out stays J_MISSING for what gives the default. */
+/* int(v); *out is J_MISSING where jinja2 returns the default. */
 static bool to_int(struct jvm *vm, struct jval v, int64_t base, struct jval *out)
 {
     int64_t i;
@@ -56,7 +56,7 @@ static bool to_int(struct jvm *vm, struct jval v, int64_t base, struct jval *out
         }
         if (!number_parse_float(jstr_text(v.u.s), &f))
             return true;
-        if (isinf(f)) /* jinja2 catches this one */
+        if (isinf(f)) /* jinja2 catches this error */
             return true;
         return int_of_float(vm, f, out);
     default:
@@ -97,7 +97,7 @@ static bool round_int(struct jvm *vm, int64_t v, int64_t n_digits, struct jval *
     }
     for (; n_digits < 0; n_digits++) {
         if (!int_mul(unit, 10, &unit)) {
-            *out = jint(0); /* half of 10^19 is more than any */
+            *out = jint(0); /* half of 10^19 is more than any 64-bit integer */
             return true;
         }
     }
@@ -185,7 +185,7 @@ BUILTIN(do_attr)
     struct jval name;
     if (!arg_string(vm, c->arg[0], &name))
         return false;
-    /* Items are not looked at: of a dict only its methods are found. */
+    /* attr ignores items, so only methods of a dict are found: look in an empty dict. */
     if (v.kind == J_DICT) {
         struct jval empty;
         return jdict_new(vm, J_DICT, &empty) && vm->ops->get_attr(vm, empty, name, out) &&
@@ -194,7 +194,7 @@ BUILTIN(do_attr)
     return vm->ops->get_attr(vm, v, name, out);
 }
 
-/* indent=: a number of spaces or the text of one level. */
+/* indent: a number of spaces, or the text of one level. */
 static bool json_indent(struct jvm *vm, struct jval indent, struct json_style *style)
 {
     struct jbuf b;

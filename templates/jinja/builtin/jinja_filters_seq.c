@@ -1,6 +1,6 @@
 /*
- * Filters over sequences that give a value or a whole list. Those that give their items one by one
- * are in jinja_filters_lazy.c.
+ * Filters of sequences that return a value or a whole list. Filters that return a generator are in
+ * jinja_filters_lazy.c.
  */
 #include "templates/jinja/builtin/jinja_arith.h"
 #include "templates/jinja/builtin/jinja_builtin.h"
@@ -40,7 +40,7 @@ BUILTIN(do_last)
     struct jval list;
     bool can;
     (void)c;                                     /* no arguments */
-    if (v.kind == J_LIST || v.kind == J_TUPLE) { /* no copy for the common case */
+    if (v.kind == J_LIST || v.kind == J_TUPLE) { /* the common case needs no copy */
         list = v;
     } else {
         if (!jval_reversed(vm, v, &list, &can))
@@ -56,7 +56,7 @@ BUILTIN(do_last)
     return true;
 }
 
-/* Each item's attribute, all of them now. */
+/* A list of the attribute of each item. */
 static bool mapped(struct jvm *vm, struct jval v, struct jval attribute, bool ignore_case,
                    struct jval *out)
 {
@@ -112,7 +112,7 @@ BUILTIN(do_reverse)
     return jval_to_list(vm, v, &list) && jval_reversed(vm, list, out, &can);
 }
 
-/* The keys to sort by: of "a,b" a list of both. */
+/* The sort keys: each is a list with one value for each name in "a,b". */
 static bool sort_keys(struct jvm *vm, struct jval items, struct jval attribute, bool ignore_case,
                       struct jval *out)
 {

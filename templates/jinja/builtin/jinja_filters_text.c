@@ -1,5 +1,5 @@
 /*
- * Filters that take text and give text.
+ * Filters that return text.
  */
 #include "templates/jinja/builtin/jinja_arith.h"
 #include "templates/jinja/builtin/jinja_builtin.h"
@@ -11,7 +11,7 @@
 #include "templates/jinja/value/jinja_print.h"
 #include "templates/jinja/value/jinja_unicode.h"
 
-/* Text in another case. Markup stays markup. */
+/* The result for markup is markup. */
 BUILTIN(do_case)
 {
     struct jval text;
@@ -26,7 +26,7 @@ static bool starts_word(uint32_t cp)
     return cp == '-' || cp == '(' || cp == '{' || cp == '[' || cp == '<' || uni_is_space(cp);
 }
 
-/* jinja2's own: words begin after blanks and opening brackets, so "it's" keeps its small s. */
+/* Words begin after white space, '-' and opening brackets, so "it's" becomes "It's". */
 BUILTIN(do_title)
 {
     struct jval text;
@@ -47,9 +47,9 @@ BUILTIN(do_title)
                 n = text_next(jstr_text(s), end, &cp);
         } while (end < s->n_bytes && starts_word(cp) == is_break);
         const size_t first = at + text_next(jstr_text(s), at, &cp);
-        struct jval rest; /* lower case by itself: a final sigma looks at this word only */
+        struct jval rest; /* converted separately: a final sigma depends on this word only */
         if (!string_case_into(&b, s, at, first, CASE_UPPER) ||
-            !jstr_part(vm, s, first, end, &rest) ||
+            !jstr_slice(vm, s, first, end, &rest) ||
             !string_case_into(&b, rest.u.s, 0, rest.u.s->n_bytes, CASE_LOWER))
             return false;
         at = end;
@@ -104,8 +104,8 @@ BUILTIN(do_forceescape)
            markup_escape(vm, text, out);
 }
 
-/* What goes before each line: spaces, or the text given. */
-static bool indention(struct jvm *vm, struct jval width, struct jval *out)
+/* The text before each line: a number of spaces, or the argument itself. */
+static bool indentation(struct jvm *vm, struct jval width, struct jval *out)
 {
     struct jbuf b;
     int64_t n;
@@ -124,7 +124,7 @@ BUILTIN(do_indent)
     struct jval before, text, lines, newline = jstr_lit(vm, "\n");
     struct jbuf b;
     const bool first = arg_flag(c->arg[1]), blank = arg_flag(c->arg[2]);
-    if (newline.kind == J_MISSING || !indention(vm, c->arg[0], &before) ||
+    if (newline.kind == J_MISSING || !indentation(vm, c->arg[0], &before) ||
         !jval_binary(vm, OP_ADD, v, newline, &text) ||
         !string_splitlines(vm, text.u.s, false, &lines))
         return false;
@@ -174,7 +174,7 @@ BUILTIN(do_truncate)
         cut = space == SIZE_MAX ? cut : space;
     }
     jbuf_init(&b, vm);
-    return jbuf_part(&b, v.u.s, 0, cut) && jbuf_str(&b, end.u.s) && jbuf_done(&b, out);
+    return jbuf_slice(&b, v.u.s, 0, cut) && jbuf_str(&b, end.u.s) && jbuf_done(&b, out);
 }
 
 BUILTIN(do_center)

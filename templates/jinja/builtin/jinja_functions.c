@@ -1,6 +1,6 @@
 /*
- * Global functions: range, dict, namespace, joiner, cycler, raise_exception, strftime_now; and the
- * methods of what they make and of the loop variable.
+ * Global functions: range, dict, namespace, joiner, cycler, raise_exception, strftime_now. Also the
+ * methods of cyclers and of the loop variable.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/value/jinja_compare.h"
@@ -10,7 +10,7 @@
 
 #include <locale.h>
 
-#define MAX_RANGE 100000 /* jinja2's sandbox has the same */
+#define MAX_RANGE 100000 /* the same as in jinja2's sandbox */
 
 static bool range_length(int64_t start, int64_t stop, int64_t step, size_t *out)
 {
@@ -46,13 +46,13 @@ BUILTIN(call_range)
     return true;
 }
 
-/* dict(pairs or mapping, **more), also what namespace() takes. */
+/* The arguments of dict() and namespace(): pairs or a mapping, and keywords. */
 static bool fill_dict(struct jvm *vm, const struct jargs *args, struct jdict *d)
 {
     if (args->n_pos > 1)
         return jvm_fail(vm, "dict expected at most 1 argument, got %zu", args->n_pos);
     if (args->n_pos == 1 && args->pos[0].kind == J_UNDEF)
-        return jundef_fail(vm, args->pos[0]); /* it is asked for its keys */
+        return jundef_fail(vm, args->pos[0]); /* Python calls its keys() */
     if (args->n_pos == 1 && args->pos[0].kind == J_DICT) {
         if (!jdict_update(vm, d, args->pos[0].u.dict))
             return false;
@@ -118,7 +118,7 @@ BUILTIN(call_raise)
 {
     struct jval text;
     (void)v;   /* the function itself */
-    (void)out; /* it never returns */
+    (void)out; /* it always fails */
     if (!jval_to_str(vm, c->arg[0], &text))
         return false;
     return jvm_fail(vm, "%.*s", (int)(text.u.s->n_bytes < 380 ? text.u.s->n_bytes : 380),
@@ -148,7 +148,7 @@ static bool put_date(struct jbuf *b, const struct jstr *format, const struct tm 
         const bool is_conversion = *p == '%' && n_left > 1 && !(p[1 + n_flag] & 0x80);
         const char spec[4] = {'%', p[is_conversion], n_flag && is_conversion ? p[2] : '\0', '\0'};
         if (is_conversion ? !put_conversion(b, spec, tm, c_locale)
-                          : !jbuf_part(b, format, at, at + 1))
+                          : !jbuf_slice(b, format, at, at + 1))
             return false;
         at += is_conversion ? 1 + n_flag : 0;
     }
@@ -202,7 +202,7 @@ BUILTIN(loop_changed)
 BUILTIN(cycler_next)
 {
     struct jcycle *const cycle = v.u.cycle;
-    (void)vm; /* the table gives all of them one form */
+    (void)vm; /* all built-ins have one signature */
     (void)c;
     *out = cycle->items[cycle->pos];
     cycle->pos = (cycle->pos + 1) % cycle->n;
@@ -211,7 +211,7 @@ BUILTIN(cycler_next)
 
 BUILTIN(cycler_reset)
 {
-    (void)vm; /* the table gives all of them one form */
+    (void)vm; /* all built-ins have one signature */
     (void)c;
     v.u.cycle->pos = 0;
     *out = jnone();
@@ -221,7 +221,7 @@ BUILTIN(cycler_reset)
 const struct jbuiltin functions_table[] = {
     {"range", "*", call_range, 0},
     {"dict", "*", call_dict, J_DICT},
-    {"namespace", "*", call_dict, J_SPACE},
+    {"namespace", "*", call_dict, J_NAMESPACE},
     {"joiner", "sep?", call_joiner, 0},
     {"cycler", "*", call_cycler, 0},
     {"raise_exception", "message", call_raise, 0},

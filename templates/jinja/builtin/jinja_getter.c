@@ -1,5 +1,5 @@
 /*
- * Attribute paths. A part of digits only is an index.
+ * Attribute paths. A component that consists of digits is an index.
  */
 #include "templates/jinja/builtin/jinja_getter.h"
 
@@ -8,7 +8,7 @@
 #include "templates/jinja/value/jinja_ops.h"
 #include "templates/jinja/value/jinja_unicode.h"
 
-/* str.isdigit() and then int(), which knows decimal digits of all scripts. */
+/* As in Python: str.isdigit(), then int(), which reads decimal digits of all scripts. */
 static bool as_index(struct jvm *vm, struct jval part, struct jval *out)
 {
     const struct bn_str text = jstr_text(part.u.s);

@@ -1,5 +1,5 @@
 /*
- * json.dumps. Only what JSON has: anything else, undefined above all, is an error as in Python.
+ * json.dumps. A value without a JSON form, such as undefined, is an error as in Python.
  */
 #include "templates/jinja/builtin/jinja_json.h"
 
@@ -12,7 +12,8 @@
 
 static bool json_char(struct jbuf *b, uint32_t cp, bool ensure_ascii, uint32_t origin)
 {
-    static const char named[] = "\"\"\\\\\nn\rr\tt\ff\bb"; /* character, letter of its escape */
+    static const char named[] =
+        "\"\"\\\\\nn\rr\tt\ff\bb"; /* pairs: character, letter of its escape */
     char text[16];
     for (size_t i = 0; i + 1 < sizeof named; i += 2) {
         if (cp == (unsigned char)named[i]) {

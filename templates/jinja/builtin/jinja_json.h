@@ -8,7 +8,7 @@
 
 struct json_style {
     bool ensure_ascii, sort_keys, has_indent;
-    struct jval indent;   /* J_STR, when has_indent */
+    struct jval indent;   /* J_STR, if has_indent */
     struct jval item_sep; /* J_STR */
     struct jval key_sep;  /* J_STR */
 };

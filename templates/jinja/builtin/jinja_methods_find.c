@@ -112,7 +112,7 @@ BUILTIN(str_remove_affix)
     if (!arg_string(vm, c->arg[0], &affix))
         return false;
     const size_t n = has_affix(s, whole, affix.u.s, c->variant) ? affix.u.s->n_bytes : 0;
-    return jstr_part(vm, s, c->variant ? 0 : n, c->variant ? s->n_bytes - n : s->n_bytes, out);
+    return jstr_slice(vm, s, c->variant ? 0 : n, c->variant ? s->n_bytes - n : s->n_bytes, out);
 }
 
 BUILTIN(str_partition)
@@ -131,8 +131,8 @@ BUILTIN(str_partition)
     const size_t uncut = from_right ? 0 : s->n_bytes; /* where the cut is without a separator */
     const size_t b0 = at == SIZE_MAX ? uncut : at;
     const size_t b1 = at == SIZE_MAX ? uncut : at + text.n_bytes;
-    if (!jstr_part(vm, s, 0, b0, &part[0]) || !jstr_part(vm, s, b0, b1, &part[1]) ||
-        !jstr_part(vm, s, b1, s->n_bytes, &part[2]))
+    if (!jstr_slice(vm, s, 0, b0, &part[0]) || !jstr_slice(vm, s, b0, b1, &part[1]) ||
+        !jstr_slice(vm, s, b1, s->n_bytes, &part[2]))
         return false;
     return jlist_of(vm, J_TUPLE, part, 3, out);
 }

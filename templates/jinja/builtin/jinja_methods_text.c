@@ -87,8 +87,8 @@ BUILTIN(str_zfill)
     const size_t pad = width > 0 && (uint64_t)width > n ? (size_t)width - n : 0;
     const size_t sign = s->n_bytes > 0 && (s->ptr[0] == '-' || s->ptr[0] == '+');
     jbuf_init(&b, vm);
-    return jbuf_part(&b, s, 0, sign) && jbuf_repeat(&b, '0', pad, ORIGIN_TEMPLATE) &&
-           jbuf_part(&b, s, sign, s->n_bytes) && jbuf_done(&b, out);
+    return jbuf_slice(&b, s, 0, sign) && jbuf_repeat(&b, '0', pad, ORIGIN_TEMPLATE) &&
+           jbuf_slice(&b, s, sign, s->n_bytes) && jbuf_done(&b, out);
 }
 
 BUILTIN(str_expandtabs)
@@ -105,7 +105,7 @@ BUILTIN(str_expandtabs)
         const size_t n = text_next(jstr_text(s), at, &cp);
         const size_t pad = size > 0 ? (size_t)size - column % (size_t)size : 0;
         if (cp == '\t' ? !jbuf_repeat(&b, ' ', pad, jstr_origin(s, at))
-                       : !jbuf_part(&b, s, at, at + n))
+                       : !jbuf_slice(&b, s, at, at + n))
             return false;
         column = cp == '\n' || cp == '\r' ? 0 : column + (cp == '\t' ? pad : 1);
         at += n;

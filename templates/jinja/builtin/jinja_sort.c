@@ -1,6 +1,5 @@
 /*
- * Merge sort from the bottom up. What is moved is an array of numbers, so keys are compared in
- * place.
+ * A bottom-up merge sort. It moves an array of indices, so the keys stay in place.
  */
 #include "templates/jinja/builtin/jinja_sort.h"
 
@@ -16,14 +15,14 @@ static bool merge(const struct sorting *s, const size_t *from, size_t *to, const
 {
     size_t i = bound[0], k = bound[1];
     for (size_t at = bound[0]; at < bound[2]; at++) {
-        bool take_right = i == bound[1];
+        bool from_right = i == bound[1];
         if (i < bound[1] && k < bound[2]) {
             const struct jval left = s->keys[from[i]], right = s->keys[from[k]];
             if (!jvm_steps(s->vm, 1) || !jval_order(s->vm, OP_LT, s->reverse ? left : right,
-                                                    s->reverse ? right : left, &take_right))
+                                                    s->reverse ? right : left, &from_right))
                 return false;
         }
-        to[at] = take_right ? from[k++] : from[i++];
+        to[at] = from_right ? from[k++] : from[i++];
     }
     return true;
 }

@@ -19,7 +19,7 @@ BUILTIN(is_of_kind)
 }
 
 /* A test that only looks at the value. */
-#define LOOK(name, condition)                                                                      \
+#define PREDICATE(name, condition)                                                                 \
     BUILTIN(name)                                                                                  \
     {                                                                                              \
         (void)vm;                                                                                  \
@@ -28,13 +28,13 @@ BUILTIN(is_of_kind)
         return true;                                                                               \
     }
 
-LOOK(is_true, v.kind == J_BOOL && v.u.b)
-LOOK(is_false, v.kind == J_BOOL && !v.u.b)
-LOOK(is_iterable, jval_is_iterable(v))
-LOOK(is_escaped, v.kind == J_STR && v.u.s->is_markup)
-LOOK(is_sameas, jval_same(v, c->arg[0]))
-LOOK(is_filter, v.kind == J_STR && builtin_filter(jstr_text(v.u.s)))
-LOOK(is_test, v.kind == J_STR && builtin_test(jstr_text(v.u.s)))
+PREDICATE(is_true, v.kind == J_BOOL && v.u.b)
+PREDICATE(is_false, v.kind == J_BOOL && !v.u.b)
+PREDICATE(is_iterable, jval_is_iterable(v))
+PREDICATE(is_escaped, v.kind == J_STR && v.u.s->is_markup)
+PREDICATE(is_sameas, jval_same(v, c->arg[0]))
+PREDICATE(is_filter, v.kind == J_STR && vm->ops->find_filter(jstr_text(v.u.s)))
+PREDICATE(is_test, v.kind == J_STR && vm->ops->find_test(jstr_text(v.u.s)))
 
 static bool has_remainder(struct jvm *vm, struct jval v, struct jval by, int64_t remainder,
                           struct jval *out)

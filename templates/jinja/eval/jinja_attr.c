@@ -1,6 +1,6 @@
 /*
- * x.name, x[key] and x[a:b:c], as jinja2's sandbox looks them up: attributes are methods and a few
- * fields, then items; what would change a list or dict is undefined and fails when called.
+ * x.name and x[key] as in jinja2's sandbox. x.name finds methods and fields before items, x[key]
+ * the reverse. A method that changes a list or dict is undefined, and calling it is an error.
  */
 #include "templates/jinja/eval/jinja_eval.h"
 #include "templates/jinja/value/jinja_compare.h"
@@ -73,7 +73,7 @@ static bool macro_attr(struct jvm *vm, const struct jnode *n, struct bn_str name
     return true;
 }
 
-/* Fields that are values. *out stays J_MISSING if there is none of that name. */
+/* Fields of built-in objects. *out stays J_MISSING if there is no such field. */
 static bool field(struct jvm *vm, struct jval obj, struct bn_str name, struct jval *out)
 {
     switch (obj.kind) {
@@ -120,7 +120,7 @@ static bool in_list(const char *const *list, struct bn_str name)
     return false;
 }
 
-/* Methods that the sandbox forbids. */
+/* A method that the sandbox forbids. */
 static bool is_mutator(struct jval self, struct bn_str name)
 {
     static const char *const of_list[] = {"append", "clear",  "pop",    "reverse", "insert",
@@ -130,12 +130,12 @@ static bool is_mutator(struct jval self, struct bn_str name)
            (self.kind == J_DICT && in_list(of_dict, name));
 }
 
-/* getattr(obj, name) in the sandbox; J_MISSING: it has no such attribute. */
+/* getattr(obj, name) in the sandbox. *out is J_MISSING if there is no such attribute. */
 static bool attribute(struct jvm *vm, struct jval obj, struct jval name, struct jval *out)
 {
     const struct bn_str text = jstr_text(name.u.s);
     *out = (struct jval){.kind = J_MISSING};
-    if (obj.kind == J_SPACE) {
+    if (obj.kind == J_NAMESPACE) {
         struct jval *found;
         if (!jdict_find(vm, obj.u.dict, name, &found))
             return false;
@@ -182,7 +182,7 @@ static bool index_of(struct jval key, size_t n, size_t *out)
     return true;
 }
 
-/* obj[key]; J_MISSING: Python would raise what the sandbox catches. */
+/* obj[key]. *out is J_MISSING where Python raises an error that the sandbox catches. */
 static bool item(struct jvm *vm, struct jval obj, struct jval key, struct jval *out)
 {
     struct jval *found;
@@ -215,7 +215,7 @@ static bool item(struct jvm *vm, struct jval obj, struct jval key, struct jval *
         const size_t at = jstr_offset(s, i);
         uint32_t cp;
         return jvm_steps(vm, at / 64) &&
-               jstr_part(vm, s, at, at + text_next(jstr_text(s), at, &cp), out);
+               jstr_slice(vm, s, at, at + text_next(jstr_text(s), at, &cp), out);
     }
     default:
         return true;

@@ -1,16 +1,17 @@
 /*
- * Calling values, and binding arguments to the parameters of macros.
+ * Calls of values, and binding arguments to the parameters of macros.
  */
 #include "templates/jinja/eval/jinja_eval.h"
 
 /* ---- macros ---- */
 
-/* Which keywords were taken by parameters, in a bit each; more than 64 are refused before. */
+/* *used has a bit for each keyword argument that a parameter received. call_macro rejects calls
+ * with more than 60. */
 static bool bind_macro(struct jvm *vm, const struct jnode *n, const struct jargs *args,
-                       uint64_t *taken)
+                       uint64_t *used)
 {
     bool found_caller = false;
-    *taken = 0;
+    *used = 0;
     for (size_t i = 0; i < n->n_other; i++) {
         const struct jnode *const param = n->other[i];
         const struct jkeyword *const kw =
@@ -21,7 +22,7 @@ static bool bind_macro(struct jvm *vm, const struct jnode *n, const struct jargs
         else if (kw)
             v = kw->v;
         if (kw)
-            *taken |= (uint64_t)1 << (kw - args->kw);
+            *used |= (uint64_t)1 << (kw - args->kw);
         if (param->id == NAME_CALLER)
             found_caller = true;
         if (!scope_set(vm, param->id, v))
@@ -31,19 +32,19 @@ static bool bind_macro(struct jvm *vm, const struct jnode *n, const struct jargs
         return true;
     const struct jkeyword *const kw = jargs_find(args, bn_str_of("caller"));
     if (kw)
-        *taken |= (uint64_t)1 << (kw - args->kw);
+        *used |= (uint64_t)1 << (kw - args->kw);
     const bool given = kw && kw->v.kind != J_NONE;
     return scope_set(vm, NAME_CALLER, given ? kw->v : jundef_hint(vm, "No caller defined"));
 }
 
 static bool bind_rest(struct jvm *vm, const struct jnode *n, const struct jargs *args,
-                      uint64_t taken)
+                      uint64_t used)
 {
     struct jval rest;
     if (!jdict_new(vm, J_DICT, &rest))
         return false;
     for (size_t i = 0; i < args->n_kw; i++) {
-        if (taken >> i & 1)
+        if (used >> i & 1)
             continue;
         if (!(n->op & MACRO_KWARGS))
             return jvm_fail(vm, "the macro takes no keyword argument '%.*s'",
@@ -63,7 +64,7 @@ static bool bind_rest(struct jvm *vm, const struct jnode *n, const struct jargs 
            scope_set(vm, NAME_VARARGS, rest);
 }
 
-/* Defaults may name the parameters before them. */
+/* A default may read the parameters before it. */
 static bool bind_defaults(struct jvm *vm, const struct jnode *n)
 {
     for (size_t i = 0; i < n->n_other; i++) {
@@ -89,15 +90,15 @@ static bool call_macro(struct jvm *vm, const struct jmacro *macro, const struct 
     struct jbuf *const outer = vm->out;
     const struct jplace *const at = vm->at;
     struct jbuf b;
-    uint64_t taken;
+    uint64_t used;
     if (args->n_kw > 60)
-        return jvm_fail(vm, "a call with %zu keyword arguments", args->n_kw);
+        return jvm_fail(vm, "a call with %zu keyword arguments, more than 60", args->n_kw);
     if (!scope_new(vm, macro->scope, &n->hidden, &inner))
         return false;
     jbuf_init(&b, vm);
     vm->scope = inner;
     vm->out = &b;
-    const bool ok = bind_macro(vm, n, args, &taken) && bind_rest(vm, n, args, taken) &&
+    const bool ok = bind_macro(vm, n, args, &used) && bind_rest(vm, n, args, used) &&
                     bind_defaults(vm, n) && exec_body(vm, n->items, n->n_items) == FLOW_GO &&
                     jbuf_done(&b, out);
     vm->scope = scope;

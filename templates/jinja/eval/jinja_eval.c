@@ -1,5 +1,5 @@
 /*
- * Evaluating expressions: one function for each kind of node, found through a table.
+ * Evaluates expressions. A table has a function for each kind of node.
  */
 #include "templates/jinja/eval/jinja_eval.h"
 #include "templates/jinja/builtin/jinja_arith.h"
@@ -7,7 +7,7 @@
 
 static bool eval_const(struct jvm *vm, const struct jnode *n, struct jval *out)
 {
-    (void)vm; /* the table gives all of them one form */
+    (void)vm; /* all evaluators have one signature */
     *out = n->val;
     return true;
 }
@@ -118,8 +118,8 @@ static bool eval_cond(struct jvm *vm, const struct jnode *n, struct jval *out)
         return eval_expr(vm, n->b, out);
     if (n->c)
         return eval_expr(vm, n->c, out);
-    *out = jundef_hint(vm, "the inline if-expression evaluated to false and no else section was "
-                           "defined");
+    *out = jundef_hint(
+        vm, "the inline if-expression evaluated to false and no else section was defined");
     return true;
 }
 
@@ -134,7 +134,7 @@ static bool eval_attr_node(struct jvm *vm, const struct jnode *n, struct jval *o
 
 static bool eval_item_node(struct jvm *vm, const struct jnode *n, struct jval *out)
 {
-    struct jval obj, key, part[3];
+    struct jval obj, key, bound[3];
     if (!eval_expr(vm, n->a, &obj))
         return false;
     if (n->b->kind != N_SLICE) {
@@ -143,14 +143,14 @@ static bool eval_item_node(struct jvm *vm, const struct jnode *n, struct jval *o
         vm->at = &n->place;
         return eval_getitem(vm, obj, key, out);
     }
-    const struct jnode *const parts[3] = {n->b->a, n->b->b, n->b->c};
+    const struct jnode *const nodes[3] = {n->b->a, n->b->b, n->b->c};
     for (size_t i = 0; i < 3; i++) {
-        part[i] = jnone();
-        if (parts[i] && !eval_expr(vm, parts[i], &part[i]))
+        bound[i] = jnone();
+        if (nodes[i] && !eval_expr(vm, nodes[i], &bound[i]))
             return false;
     }
     vm->at = &n->place;
-    return jval_slice(vm, obj, part, out);
+    return jval_slice(vm, obj, bound, out);
 }
 
 static bool add_star(struct jvm *vm, const struct jnode *n, struct jargs *args)

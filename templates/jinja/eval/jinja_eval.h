@@ -1,5 +1,5 @@
 /*
- * Running a parsed template.
+ * Runs a parsed template.
  */
 #ifndef TEMPLATES_JINJA_EVAL_H
 #define TEMPLATES_JINJA_EVAL_H
@@ -13,21 +13,21 @@ struct jbinding {
     struct jval v;
 };
 
-/* Names of one block. The outermost holds a value for every name of the program instead. */
+/* The names of one block. The outermost scope has `globals` instead of `vars`. */
 struct jscope {
     struct jscope *parent;
     struct jbinding *vars; /* (n) */
     size_t n, cap;
-    struct jval *globals; /* (n_names) by number, J_MISSING: not set; NULL in inner scopes */
+    struct jval *globals; /* (n_names) by number; J_MISSING: not set; NULL: inner scope */
 };
 
 enum jflow { FLOW_FAIL, FLOW_GO, FLOW_BREAK, FLOW_CONTINUE };
 
-/* `hidden`: names that start as not set, NULL: none. */
+/* hidden: names that are not set at first; NULL: none. */
 bool scope_new(struct jvm *vm, struct jscope *parent, const struct jhidden *hidden,
                struct jscope **out);
 bool scope_set(struct jvm *vm, uint32_t id, struct jval v);    /* in the innermost scope */
-bool scope_get(struct jvm *vm, uint32_t id, struct jval *out); /* false: not set anywhere */
+bool scope_get(struct jvm *vm, uint32_t id, struct jval *out); /* false: not set */
 
 bool eval_expr(struct jvm *vm, const struct jnode *n, struct jval *out);
 bool eval_getattr(struct jvm *vm, struct jval obj, struct jval name, struct jval *out);
@@ -37,12 +37,11 @@ bool eval_filters(struct jvm *vm, const struct jnode *n, struct jval text, struc
 bool eval_loop_filter(struct jvm *vm, struct jloop *loop, struct jval *item, bool *pass);
 bool call_value(struct jvm *vm, struct jval callee, const struct jargs *args, struct jval *out);
 
-bool exec_assign(struct jvm *vm, const struct jnode *target, struct jval v);
 enum jflow exec_body(struct jvm *vm, struct jnode *const *items, size_t n);
 
-extern const struct jvm_ops jinja_ops; /* for every struct jvm */
+extern const struct jvm_ops jinja_ops; /* jvm.ops of every struct jvm */
 
-/* Run the program with these variables (a dict; its keys are strings); output goes to `out`. */
+/* Run the program with these variables (the keys are strings) and append the output to `out`. */
 bool jinja_run(struct jvm *vm, const struct jprogram *program, const struct jdict *vars,
                struct jbuf *out);
 

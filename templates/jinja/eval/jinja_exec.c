@@ -1,14 +1,15 @@
 /*
- * Running statements, and the scopes of names. jinja2 compiles names to Python variables; what that
- * comes to is: if, raw and filters make no scope; loops (anew each time round), macros, call
- * blocks, set blocks, with and generation do; set writes the innermost, reading looks outwards.
+ * Executes statements and manages the scopes of names. jinja2 compiles names to Python variables,
+ * with these rules: for (a new scope for each iteration), macro, call, set block, with and
+ * generation open a scope; if, raw and filter do not. set writes to the innermost scope. A read
+ * searches outwards.
  */
 #include "templates/jinja/eval/jinja_eval.h"
 
 #include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_print.h"
 
-/* Forget what was set; what is hidden comes first and is not set. */
+/* Remove all names. Then add the hidden names as not set. */
 static bool scope_reset(struct jvm *vm, struct jscope *s, const struct jhidden *hidden)
 {
     s->n = 0;
@@ -68,10 +69,12 @@ bool scope_get(struct jvm *vm, uint32_t id, struct jval *out)
                 return out->kind != J_MISSING;
             }
         }
-        vm->n_steps += s->n / 8; /* seen by the next check */
+        vm->n_steps += s->n / 8; /* the next jvm_steps checks it */
     }
     return false;
 }
+
+static bool exec_assign(struct jvm *vm, const struct jnode *target, struct jval v);
 
 static bool assign_tuple(struct jvm *vm, const struct jnode *target, struct jval v)
 {
@@ -88,7 +91,7 @@ static bool assign_tuple(struct jvm *vm, const struct jnode *target, struct jval
     return true;
 }
 
-bool exec_assign(struct jvm *vm, const struct jnode *target, struct jval v)
+static bool exec_assign(struct jvm *vm, const struct jnode *target, struct jval v)
 {
     struct jval space;
     vm->at = &target->place;
@@ -96,13 +99,13 @@ bool exec_assign(struct jvm *vm, const struct jnode *target, struct jval v)
         return scope_set(vm, target->id, v);
     if (target->kind == N_TUPLE)
         return assign_tuple(vm, target, v);
-    if (!scope_get(vm, target->id, &space) || space.kind != J_SPACE)
+    if (!scope_get(vm, target->id, &space) || space.kind != J_NAMESPACE)
         return jvm_fail(vm, "cannot assign attribute on non-namespace object");
     return jdict_set(vm, space.u.dict, target->val, v);
 }
 
-/* A loop with a filter yields its targets, not its items: a list that was unpacked is a tuple then.
- */
+/* A loop with a filter yields the values of its targets instead of its items: a list that was
+ * unpacked becomes a tuple. */
 static bool target_value(struct jvm *vm, const struct jnode *target, struct jval *out)
 {
     if (target->kind == N_NAME)
@@ -145,7 +148,7 @@ static enum jflow exec_output(struct jvm *vm, const struct jnode *n)
     return print_str(vm->out, v) ? FLOW_GO : FLOW_FAIL;
 }
 
-/* Run a body in a scope of its own. */
+/* Run a body in the scope `inner`. */
 static enum jflow exec_inner(struct jvm *vm, const struct jnode *n, struct jscope *inner)
 {
     struct jscope *const scope = vm->scope;
@@ -194,7 +197,9 @@ static enum jflow exec_loop(struct jvm *vm, const struct jnode *n, struct jval l
             scope_set(vm, NAME_LOOP, loop))
             flow = exec_body(vm, n->items, n->n_items);
         vm->scope = scope;
-        *ran = *ran || flow == FLOW_GO; /* jinja2 forgets rounds that break or continue ended */
+        *ran = *ran ||
+               flow ==
+                   FLOW_GO; /* as in jinja2, iterations that break or continue ended do not count */
     }
     return flow == FLOW_FAIL ? FLOW_FAIL : FLOW_GO;
 }
@@ -233,7 +238,7 @@ static enum jflow exec_set(struct jvm *vm, const struct jnode *n)
     return eval_expr(vm, n->b, &v) && exec_assign(vm, n->a, v) ? FLOW_GO : FLOW_FAIL;
 }
 
-/* Filter and call blocks write their value as it is, and jinja2 joins only strings. */
+/* Filter and call blocks output their value without str(), so it must be a string. */
 static enum jflow write_block(struct jvm *vm, const struct jnode *n, struct jval v)
 {
     vm->at = &n->place;
@@ -242,7 +247,7 @@ static enum jflow write_block(struct jvm *vm, const struct jnode *n, struct jval
     return jbuf_str(vm->out, v.u.s) ? FLOW_GO : FLOW_FAIL;
 }
 
-/* Run the body with its output captured, then the block's filters over the text, if it has any. */
+/* Run the body, capture its output and apply the filters of the block. */
 static enum jflow capture(struct jvm *vm, const struct jnode *n, struct jval *out)
 {
     struct jscope *const scope = vm->scope, *inner;
@@ -339,7 +344,7 @@ static enum jflow exec_generation(struct jvm *vm, const struct jnode *n)
 
 static enum jflow exec_jump(struct jvm *vm, const struct jnode *n)
 {
-    (void)vm; /* the table gives all of them one form */
+    (void)vm; /* all executors have one signature */
     return n->kind == N_BREAK ? FLOW_BREAK : FLOW_CONTINUE;
 }
 

@@ -1,8 +1,8 @@
 /*
- * The tree that the parser makes and the evaluator walks. Nodes live in the template's arena and
- * are never written after parsing, so one tree serves any number of renderings.
+ * The syntax tree. Nodes live in the arena of the template and do not change after parsing, so one
+ * tree serves any number of renderings.
  *
- * One struct for all kinds: the table beside each kind says which fields it uses.
+ * One struct serves all kinds; the comment of each kind lists the fields that it uses.
  */
 #ifndef TEMPLATES_JINJA_AST_H
 #define TEMPLATES_JINJA_AST_H
@@ -30,21 +30,20 @@ enum jnode_kind {
     N_GETITEM, /* a, b: an expression or N_SLICE */
     N_SLICE,   /* a, b, c: start, stop, step, each may be NULL */
     N_CALL,    /* a: callee; arguments */
-    N_FILTER,  /* a: operand, NULL: the captured text; name, func; arguments */
+    N_FILTER,  /* a: operand, NULL: vm->piped; name, func; arguments */
     N_TEST,    /* a; name, func; arguments */
     N_KEYWORD, /* val: name, a: value */
     /* statements */
-    N_DATA,     /* val: text */
-    N_OUTPUT,   /* a */
-    N_FOR,      /* a: target, b: iterable, c: filter or NULL, items: body, other: else */
-    N_IF,       /* items: N_BRANCH */
-    N_BRANCH,   /* a: test, NULL for else; items: body */
-    N_SET,      /* a: target, b: value */
-    N_SETBLOCK, /* a: target, b: filters or NULL, items: body */
-    N_NSREF,    /* id, name, val: attribute: the target {% set ns.x = ... %} */
-    N_MACRO, /* id, name (NULL: a call block's body), other: N_PARAM, items: body, op: MACRO_ flags
-              */
-    N_PARAM, /* id, name, a: default or NULL */
+    N_DATA,        /* val: text */
+    N_OUTPUT,      /* a */
+    N_FOR,         /* a: target, b: iterable, c: filter or NULL, items: body, other: else */
+    N_IF,          /* items: N_BRANCH */
+    N_BRANCH,      /* a: test, NULL for else; items: body */
+    N_SET,         /* a: target, b: value */
+    N_SETBLOCK,    /* a: target, b: filters or NULL, items: body */
+    N_NSREF,       /* id, name, val: attribute: the target {% set ns.x = ... %} */
+    N_MACRO,       /* id, name (NULL: call block), other: N_PARAM, items: body, op: MACRO_ flags */
+    N_PARAM,       /* id, name, a: default or NULL */
     N_CALLBLOCK,   /* a: N_CALL, b: N_MACRO */
     N_FILTERBLOCK, /* b: filters, items: body */
     N_WITH,        /* other: target, value, target, value ...; items: body */
@@ -53,9 +52,10 @@ enum jnode_kind {
     N_CONTINUE,
 };
 
-enum { MACRO_CALLER = 1, MACRO_KWARGS = 2, MACRO_VARARGS = 4 }; /* names that the body reads */
+enum { MACRO_CALLER = 1, MACRO_KWARGS = 2, MACRO_VARARGS = 4 }; /* the body reads these names */
 
-struct jhidden {         /* names that a scope hides until it sets them */
+/* Names that are undefined in a scope until it sets them. */
+struct jhidden {
     const uint32_t *ids; /* (n) */
     size_t n;
 };
@@ -64,20 +64,20 @@ struct jnode {
     enum jnode_kind kind;
     int op;
     struct jplace place;
-    uint32_t depth; /* of the tree below, so that no walk is deeper than the parser allowed */
+    uint32_t depth; /* of the tree below, limited by the parser */
     uint32_t id;    /* number of the name */
     struct jnode *a, *b, *c;
-    struct jnode **items; /* (n_items); of a call, filter or test: its positional arguments */
-    struct jnode **other; /* (n_other); of a call, filter or test: its N_KEYWORDs */
+    struct jnode **items; /* (n_items); positional arguments of a call, filter or test */
+    struct jnode **other; /* (n_other); N_KEYWORDs of a call, filter or test */
     size_t n_items, n_other;
     struct jstr *name;
-    const struct jbuiltin *func; /* NULL: an unknown filter or test, an error when it is reached */
+    const struct jbuiltin *func; /* NULL: unknown filter or test, an error when it runs */
     struct jval val;
-    struct jhidden hidden, hidden_else; /* of a scope; hidden_else of the else of a loop */
-    struct jnode *star, *star2;         /* *args and **kwargs of a call, filter or test, or NULL */
+    struct jhidden hidden, hidden_else; /* hidden_else: for the else of a loop */
+    struct jnode *star, *star2; /* *args and **kwargs of a call, filter or test; may be NULL */
 };
 
-/* A parsed template. Names are numbered so that scopes compare numbers; some have fixed numbers. */
+/* A parsed template. Names have numbers, so scopes compare numbers. Some numbers are fixed. */
 enum { NAME_LOOP, NAME_CALLER, NAME_KWARGS, NAME_VARARGS, NAME_FIXED };
 
 struct jprogram {
@@ -85,7 +85,7 @@ struct jprogram {
     size_t n_body;
     struct jstr **names; /* (n_names) by number */
     size_t n_names;
-    struct jhidden hidden; /* of the outermost scope */
+    struct jhidden hidden; /* in the outermost scope */
 };
 
 #endif

@@ -1,9 +1,9 @@
 /*
- * The lexer. jinja2's is a table of regular expressions; this is the same language by hand, so what
- * looks odd here (a raw tag takes no '+' at its end, a variable's end is never trimmed of a
- * newline, a tag's end inside open brackets is two operators) is what the expressions say.
+ * The lexer. jinja2 uses a table of regular expressions. This code accepts the same language and
+ * reproduces three oddities: a raw tag cannot end with '+', the end of a variable tag never removes
+ * a newline, and the end of a tag inside open brackets is two operators.
  *
- * Assumes valid UTF-8. String literals are decoded in jinja_literal.c.
+ * The source is valid UTF-8. String literals are decoded in jinja_literal.c.
  */
 #include "templates/jinja/parse/jinja_lex.h"
 
@@ -11,18 +11,18 @@
 #include "templates/jinja/value/jinja_text.h"
 #include "templates/jinja/value/jinja_unicode.h"
 
-#define MAX_SOURCE ((size_t)1 << 20) /* the longest known chat template has 20 thousand bytes */
+#define MAX_SOURCE ((size_t)1 << 20) /* known chat templates have up to 20,000 bytes */
 #define MAX_BRACKETS 256
 
 struct lexer {
     struct jvm *vm;
-    struct bn_str src; /* newlines are \n, one at the end removed */
+    struct bn_str src; /* newlines are \n; one at the end is removed */
     size_t at;
-    size_t counted; /* `place` is that of this byte */
+    size_t counted; /* `place` is the place of this byte */
     struct jplace place;
-    bool line_start; /* the last match ended with a newline, or none was yet */
+    bool line_start; /* the last match ended with a newline, or there is none yet */
     struct jtoks *toks;
-    char open[MAX_BRACKETS]; /* (n_open) closing brackets that are waited for */
+    char open[MAX_BRACKETS]; /* (n_open) the closing brackets of the open ones */
     size_t n_open;
 };
 
@@ -67,7 +67,7 @@ static bool push_data(struct lexer *lx, size_t b0, size_t b1)
         return true;
     if (!jstr_new(lx->vm, (struct bn_str){lx->src.ptr + b0, b1 - b0}, ORIGIN_TEMPLATE, &v))
         return false;
-    jstr_chars(v.u.s); /* count now: the tree is read-only later */
+    jstr_chars(v.u.s); /* caches the count: the tree is read-only later */
     return push(lx, T_DATA, b0, b1, v);
 }
 
@@ -77,7 +77,7 @@ static bool looking_at(const struct lexer *lx, size_t at, const char *text)
     return n <= lx->src.n_bytes - at && memcmp(lx->src.ptr + at, text, n) == 0;
 }
 
-/* End of the data [b0, b1) before a tag, whose own first byte after "{%" is `sign`. */
+/* End of the text [b0, b1) before a tag after white space control; `sign` is that of the tag. */
 static size_t trimmed_end(const struct lexer *lx, size_t b0, size_t b1, char sign, bool is_var)
 {
     const struct bn_str data = {lx->src.ptr + b0, b1 - b0};
@@ -105,8 +105,8 @@ static void match_end(struct lexer *lx, size_t end)
     lx->line_start = end > 0 && lx->src.ptr[end - 1] == '\n';
 }
 
-/* The end of a tag that starts at `at` with "%}" (or "#}"), its sign and what it trims; 0: not one.
- */
+/* Matches `close` with an optional sign at `at`. Returns the offset after it and after the white
+ * space that it removes; 0: no match. */
 static size_t tag_end(const struct lexer *lx, size_t at, const char *close)
 {
     const char sign = sign_at(lx, at);
@@ -119,7 +119,8 @@ static size_t tag_end(const struct lexer *lx, size_t at, const char *close)
     return sign == '\0' && end < lx->src.n_bytes && lx->src.ptr[end] == '\n' ? end + 1 : end;
 }
 
-/* "{%", sign, blanks, `word`, blanks: the byte after; 0: something else. */
+/* Matches "{%", a sign, white space, `word`, white space. Returns the offset after it; 0: no match.
+ */
 static size_t raw_word(const struct lexer *lx, size_t at, const char *word)
 {
     size_t p = at + 2;
@@ -146,7 +147,7 @@ static bool lex_raw(struct lexer *lx, size_t tag)
             return true;
         }
     }
-    if (start == lx->src.n_bytes) /* jinja2 wants a character to complain about */
+    if (start == lx->src.n_bytes) /* jinja2 reports an error only if text follows */
         return true;
     return lex_fail(lx, tag, "Missing end of raw directive", (struct bn_str){0});
 }
@@ -258,7 +259,7 @@ static size_t name_end(const struct lexer *lx)
     return p;
 }
 
-/* The inside of {% %} (is_var false) or {{ }} up to and with its end. */
+/* The content of {% %} (is_var is false) or {{ }} and the end of the tag. */
 static bool lex_tag(struct lexer *lx, bool is_var)
 {
     lx->n_open = 0;
@@ -295,10 +296,10 @@ static bool lex_tag(struct lexer *lx, bool is_var)
             return false;
         }
     }
-    return true; /* the parser sees the end of the template */
+    return true; /* the parser reports the missing end */
 }
 
-/* Text up to the next tag, then the tag. */
+/* The text before the next tag, and the tag. */
 static bool lex_root(struct lexer *lx)
 {
     size_t tag = lx->at;
@@ -331,7 +332,7 @@ static bool lex_root(struct lexer *lx)
     return kind == '#' ? lex_comment(lx, tag) : lex_tag(lx, kind == '{');
 }
 
-/* \r\n and \r become \n; one newline at the end goes. */
+/* Convert \r\n and \r to \n, remove one newline at the end. */
 static bool normalise(struct jvm *vm, struct bn_str source, struct bn_str *out)
 {
     char *const p = jvm_alloc(vm, source.n_bytes + 1, 1);
@@ -352,7 +353,8 @@ bool jinja_lex(struct jvm *vm, struct bn_str source, struct jtoks *out)
     struct lexer lx = {.vm = vm, .place = {1, 1}, .line_start = true, .toks = out};
     *out = (struct jtoks){0};
     if (source.n_bytes > MAX_SOURCE)
-        return jvm_fail(vm, "%zu bytes of template, more than %zu", source.n_bytes, MAX_SOURCE);
+        return jvm_fail(vm, "the template has %zu bytes, more than %zu", source.n_bytes,
+                        MAX_SOURCE);
     if (!normalise(vm, source, &lx.src))
         return false;
     while (lx.at < lx.src.n_bytes)

@@ -1,14 +1,14 @@
 /*
- * Template text to tokens, by the rules of jinja2 with trim_blocks and lstrip_blocks on.
+ * Converts template text to tokens as jinja2 does with trim_blocks and lstrip_blocks.
  */
 #ifndef TEMPLATES_JINJA_LEX_H
 #define TEMPLATES_JINJA_LEX_H
 
-#include "templates/jinja/value/jinja_value.h"
+#include "templates/jinja/value/jinja_vm.h"
 
 enum jtok_kind {
     T_EOF,
-    T_DATA, /* val: text outside of tags */
+    T_DATA, /* val: text between tags */
     T_BLOCK_BEGIN,
     T_BLOCK_END,
     T_VAR_BEGIN,
@@ -48,7 +48,7 @@ enum jtok_kind {
 struct jtok {
     enum jtok_kind kind;
     struct jplace place;
-    struct bn_str text; /* as written */
+    struct bn_str text; /* in the source */
     struct jval val;    /* DATA, STRING, INTEGER, FLOAT */
 };
 
@@ -57,7 +57,7 @@ struct jtoks {
     size_t n, cap;
 };
 
-/* BN_EFORMAT: with line and column, or the source is too long. */
+/* BN_EFORMAT: a syntax error with line and column, or the source is too long. */
 bool jinja_lex(struct jvm *vm, struct bn_str source, struct jtoks *out);
 
 #endif

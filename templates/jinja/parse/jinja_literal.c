@@ -1,7 +1,7 @@
 /*
- * Literals. Strings go through Python's "unicode-escape" after a "backslashreplace" to ASCII, which
- * is what jinja2 does: unknown escapes keep their backslash, and a backslash before a character
- * beyond ASCII gives that character's own escape as text.
+ * Literals. jinja2 encodes a string to ASCII with "backslashreplace" and decodes it with
+ * "unicode-escape". So unknown escapes keep their backslash, and a backslash before a non-ASCII
+ * character gives the escape of that character as text.
  */
 #include "templates/jinja/parse/jinja_literal.h"
 
@@ -25,7 +25,7 @@ static const struct {
     {'f', '\f'},  {'n', '\n'},  {'r', '\r'}, {'t', '\t'}, {'v', '\v'},
 };
 
-/* \x \u \U: exactly n digits. Bytes used after the letter, or 0. */
+/* \x, \u, \U: exactly n hexadecimal digits. Returns n, or 0 if there are fewer. */
 static size_t hex_escape(struct bn_str s, size_t at, size_t n, uint32_t *cp)
 {
     if (n > s.n_bytes - at)
@@ -40,7 +40,8 @@ static size_t hex_escape(struct bn_str s, size_t at, size_t n, uint32_t *cp)
     return n;
 }
 
-/* A backslash and a character beyond ASCII: the escape that Python's encoder made of it, unread. */
+/* A backslash before a non-ASCII character: Python's encoder has replaced the character with an
+ * escape, and the decoder reads the two backslashes as one. */
 static bool put_escaped(struct jbuf *b, uint32_t cp)
 {
     char text[12];
@@ -48,7 +49,8 @@ static bool put_escaped(struct jbuf *b, uint32_t cp)
     return jbuf_text(b, "\\") && jbuf_text(b, text);
 }
 
-/* One escape; `at` is after the backslash. Bytes used, 0 with *problem set or out of memory. */
+/* Adds the escape whose backslash is before `at`. Returns the number of bytes after the backslash.
+ * 0: *problem is set, or memory ran out. */
 static size_t put_escape(struct jbuf *b, struct bn_str s, size_t at, const char **problem)
 {
     const char c = s.ptr[at];
@@ -69,7 +71,7 @@ static size_t put_escape(struct jbuf *b, struct bn_str s, size_t at, const char 
         const size_t n = hex_escape(s, at + 1, digits, &cp);
         if (n == 0 || cp > 0x10ffff || (cp >= 0xd800 && cp <= 0xdfff)) {
             *problem = n == 0 ? "a truncated \\x, \\u or \\U escape"
-                              : "an escape that is no Unicode character";
+                              : "an escape that is not a Unicode character";
             return 0;
         }
         return jbuf_cp(b, cp, ORIGIN_TEMPLATE) ? 1 + n : 0;
@@ -109,11 +111,11 @@ bool literal_string(struct jvm *vm, struct bn_str inside, struct jval *out, cons
     }
     if (!jbuf_done(&b, out))
         return false;
-    jstr_chars(out->u.s); /* count now: the tree is read-only later */
+    jstr_chars(out->u.s); /* caches the count: the tree is read-only later */
     return true;
 }
 
-/* Digits of a base, single underscores between them, from `at`. */
+/* The end of the digits from `at` on, which may have single underscores between them. */
 static size_t digits_end(struct bn_str s, size_t at, int base)
 {
     for (;;) {
@@ -130,7 +132,7 @@ static bool digit_at(struct bn_str s, size_t at)
     return at < s.n_bytes && s.ptr[at] >= '0' && s.ptr[at] <= '9';
 }
 
-/* Fraction and exponent after the digits that end at `at`; `at` itself if it is an integer. */
+/* The end of the fraction and exponent after the digits that end at `at`; `at`: an integer. */
 static size_t float_end(struct bn_str s, size_t at)
 {
     size_t end = at;
@@ -163,7 +165,8 @@ size_t literal_number(struct bn_str text, bool after_dot, struct jval *out)
     *out = jnone();
     if (end > whole) {
         double f = 0;
-        (void)number_parse_float((struct bn_str){text.ptr, end}, &f); /* the grammar was checked */
+        (void)number_parse_float((struct bn_str){text.ptr, end},
+                                 &f); /* cannot fail: the syntax was checked */
         *out = jfloat(f);
         return end;
     }

@@ -1,8 +1,8 @@
 /*
- * Statements: a table from tag to the function that reads it, and the loop over a body.
+ * The entry point of the parser, and statements: a table maps each tag to its parsing function.
  *
- * Tags of jinja2 that need other templates or an escaping mode are named as not supported, so that
- * a caller can fall back and say why.
+ * Tags of jinja2 that need other templates or autoescape are rejected as unsupported, so that a
+ * caller can use another template and report the reason.
  */
 #include "templates/jinja/parse/jinja_parse.h"
 
@@ -17,12 +17,16 @@ static bool end_of_body(struct parser *p, const char *const *ends)
     return false;
 }
 
-/* The body after a tag: an optional colon, the tag's end, statements up to an end tag. */
+/* Statements up to one of the end tags, which becomes the current token. `ends` is a list of names
+ * that ends with NULL; NULL: up to the end of the template. */
+static bool parse_body(struct parser *p, const char *const *ends, struct jnode *node);
+
+/* An optional colon, the end of the tag, and the body up to one of the end tags. */
 static bool tag_body(struct parser *p, const char *const *ends, struct jnode *node)
 {
     const struct jtok *const tok = parser_tok(p);
     parser_skip(p, T_COLON);
-    if (!parser_known(p) || !parser_expect(p, T_BLOCK_END))
+    if (!parser_check_names(p) || !parser_expect(p, T_BLOCK_END))
         return false;
     const bool ok = parser_enter(p) && parse_body(p, ends, node);
     parser_leave(p);
@@ -31,7 +35,7 @@ static bool tag_body(struct parser *p, const char *const *ends, struct jnode *no
     return ok;
 }
 
-/* The same for a tag with one end, which is skipped. Unknown filters are errors again inside. */
+/* The same for a tag with one end tag, which is skipped. */
 static bool whole_body(struct parser *p, const char *end, struct jnode *node)
 {
     const char *const ends[] = {end, NULL};
@@ -50,16 +54,16 @@ static bool assignable(struct parser *p, struct jnode *n, int flags)
                 return false;
         return true;
     }
-    if (n->kind == N_NSREF && (flags & TUPLE_SPACE))
+    if (n->kind == N_NSREF && (flags & TUPLE_NAMESPACE))
         return true;
     if (n->kind != N_NAME)
         return parser_fail(p, &at, "can't assign to this");
     return true;
 }
 
-bool parse_target(struct parser *p, int flags, const char *end_name, struct jnode **out)
+static bool parse_target(struct parser *p, int flags, const char *end_name, struct jnode **out)
 {
-    const int reads = p->macro_reads; /* a target is not read */
+    const int reads = p->macro_reads; /* assigning to a name does not read it */
     if (!parse_tuple(p, TUPLE_SIMPLE | flags, end_name, out) || !assignable(p, *out, flags))
         return false;
     p->macro_reads = reads;
@@ -82,17 +86,17 @@ static bool parse_set(struct parser *p, struct jnode **out)
 {
     const struct jtok *const tok = parser_next(p);
     struct jnode *const n = parser_node(p, N_SET, tok);
-    if (!n || !parse_target(p, TUPLE_SPACE, NULL, &n->a))
+    if (!n || !parse_target(p, TUPLE_NAMESPACE, NULL, &n->a))
         return false;
     *out = n;
     if (parser_skip(p, T_ASSIGN))
         return parse_tuple(p, 0, NULL, &n->b) && parser_seal(p, n);
     n->kind = N_SETBLOCK;
-    const size_t soft = p->n_soft;
-    bool ok = parse_filters(p, NULL, false, &n->b) && parser_known(p);
-    p->n_soft = 0;
+    const size_t ifs = p->n_ifs;
+    bool ok = parse_filters(p, NULL, false, &n->b) && parser_check_names(p);
+    p->n_ifs = 0;
     ok = ok && whole_body(p, "endset", n) && parser_seal(p, n);
-    p->n_soft = soft;
+    p->n_ifs = ifs;
     return ok;
 }
 
@@ -142,13 +146,13 @@ static bool parse_for(struct parser *p, struct jnode **out)
         p->vm->err->code = BN_EUNSUPPORTED;
         return false;
     }
-    const size_t soft = p->n_soft;
+    const size_t ifs = p->n_ifs;
     *out = n;
-    if (!parser_known(p))
+    if (!parser_check_names(p))
         return false;
-    p->n_soft = 0;
+    p->n_ifs = 0;
     const bool ok = parse_for_body(p, n);
-    p->n_soft = soft;
+    p->n_ifs = ifs;
     return ok;
 }
 
@@ -178,16 +182,16 @@ static bool parse_if(struct parser *p, struct jnode **out)
     struct jnode *const n = parser_node(p, N_IF, parser_tok(p));
     if (!n)
         return false;
-    p->n_soft++;
+    p->n_ifs++;
     const bool ok = parse_branches(p, &branches);
-    p->n_soft--;
+    p->n_ifs--;
     n->items = branches.items;
     n->n_items = branches.n;
     *out = n;
     return ok && parser_seal(p, n);
 }
 
-/* (a, b=1): the parameters of a macro or call block. */
+/* The parameters of a macro or call block, such as (a, b=1). */
 static bool parse_signature(struct parser *p, struct jnode *macro)
 {
     struct jnodes params = {0};
@@ -201,7 +205,7 @@ static bool parse_signature(struct parser *p, struct jnode *macro)
             return false;
         for (size_t i = 0; i < params.n; i++)
             if (params.items[i]->id == n->id)
-                return parser_fail(p, parser_tok(p), "the parameter is there twice");
+                return parser_fail(p, parser_tok(p), "duplicate parameter");
         if (parser_skip(p, T_ASSIGN)) {
             if (!parse_expr(p, &n->a))
                 return false;
@@ -227,24 +231,23 @@ static bool check_special(struct parser *p, struct jnode *macro)
             macro->op &= ~MACRO_VARARGS;
         if (param->id == NAME_CALLER && (macro->op & MACRO_CALLER) && !param->a)
             return parser_fail(p, &at,
-                               "the special \"caller\" argument must be omitted or be "
-                               "given a default");
+                               "the special \"caller\" argument must be omitted or have a default");
     }
     return true;
 }
 
-/* Body of a macro or call block: a function of its own, so loops around do not count. */
+/* The body of a macro or call block. It is a function, so break cannot end a loop around it. */
 static bool macro_body(struct parser *p, const char *end, struct jnode *macro)
 {
-    const size_t loops = p->n_loops, soft = p->n_soft;
+    const size_t loops = p->n_loops, ifs = p->n_ifs;
     const int reads = p->macro_reads;
-    p->n_loops = p->n_soft = 0;
+    p->n_loops = p->n_ifs = 0;
     p->macro_reads = 0;
     const bool ok = whole_body(p, end, macro);
     macro->op = p->macro_reads;
-    p->macro_reads |= reads; /* what an inner macro reads counts for the outer one too */
+    p->macro_reads |= reads; /* reads in an inner macro count for the outer one too */
     p->n_loops = loops;
-    p->n_soft = soft;
+    p->n_ifs = ifs;
     return ok && check_special(p, macro) && parser_seal(p, macro);
 }
 
@@ -270,19 +273,19 @@ static bool parse_call_block(struct parser *p, struct jnode **out)
         return false;
     if (n->a->kind != N_CALL)
         return parser_fail(p, tok, "expected call");
-    return parser_known(p) && macro_body(p, "endcall", body) && parser_seal(p, n);
+    return parser_check_names(p) && macro_body(p, "endcall", body) && parser_seal(p, n);
 }
 
 static bool parse_filter_block(struct parser *p, struct jnode **out)
 {
     struct jnode *const n = parser_node(p, N_FILTERBLOCK, parser_next(p));
-    const size_t soft = p->n_soft;
-    if (!n || !parse_filters(p, NULL, true, &n->b) || !parser_known(p))
+    const size_t ifs = p->n_ifs;
+    if (!n || !parse_filters(p, NULL, true, &n->b) || !parser_check_names(p))
         return false;
     *out = n;
-    p->n_soft = 0;
+    p->n_ifs = 0;
     const bool ok = whole_body(p, "endfilter", n) && parser_seal(p, n);
-    p->n_soft = soft;
+    p->n_ifs = ifs;
     return ok;
 }
 
@@ -304,25 +307,25 @@ static bool parse_with(struct parser *p, struct jnode **out)
     n->other = pairs.items;
     n->n_other = pairs.n;
     *out = n;
-    const size_t soft = p->n_soft;
-    const bool known = parser_known(p);
-    p->n_soft = 0;
+    const size_t ifs = p->n_ifs;
+    const bool known = parser_check_names(p);
+    p->n_ifs = 0;
     const bool ok = known && whole_body(p, "endwith", n) && parser_seal(p, n);
-    p->n_soft = soft;
+    p->n_ifs = ifs;
     return ok;
 }
 
 static bool parse_generation(struct parser *p, struct jnode **out)
 {
     struct jnode *const n = parser_node(p, N_GENERATION, parser_next(p));
-    const size_t loops = p->n_loops, soft = p->n_soft;
+    const size_t loops = p->n_loops, ifs = p->n_ifs;
     if (!n)
         return false;
     *out = n;
-    p->n_loops = p->n_soft = 0;
+    p->n_loops = p->n_ifs = 0;
     const bool ok = whole_body(p, "endgeneration", n) && parser_seal(p, n);
     p->n_loops = loops;
-    p->n_soft = soft;
+    p->n_ifs = ifs;
     return ok;
 }
 
@@ -350,7 +353,7 @@ static bool parse_print(struct parser *p, struct jnode **out)
             !parser_push(p, &items, item))
             return false;
     }
-    n->items = items.items; /* a branch that is always taken */
+    n->items = items.items; /* a branch without a condition */
     n->n_items = items.n;
     struct jnodes branches = {0};
     struct jnode *const all = parser_node(p, N_IF, parser_tok(p));
@@ -364,7 +367,7 @@ static bool parse_print(struct parser *p, struct jnode **out)
 
 static const struct {
     const char *name;
-    bool (*parse)(struct parser *p, struct jnode **out); /* NULL: a tag that is not supported */
+    bool (*parse)(struct parser *p, struct jnode **out); /* NULL: unsupported tag */
 } tags[] = {
     {"if", parse_if},           {"for", parse_for},
     {"set", parse_set},         {"macro", parse_macro},
@@ -394,7 +397,7 @@ static bool parse_statement(struct parser *p, struct jnode **out)
     return parser_fail(p, tok, "unknown tag '%.*s'", (int)size_of_text(tok), tok->text.ptr);
 }
 
-static bool parse_piece(struct parser *p, struct jnode **out)
+static bool parse_text_or_output(struct parser *p, struct jnode **out)
 {
     const struct jtok *const tok = parser_next(p);
     struct jnode *const n = parser_node(p, tok->kind == T_DATA ? N_DATA : N_OUTPUT, tok);
@@ -405,11 +408,11 @@ static bool parse_piece(struct parser *p, struct jnode **out)
         n->val = tok->val;
         return true;
     }
-    return parse_tuple(p, 0, NULL, &n->a) && parser_known(p) && parser_expect(p, T_VAR_END) &&
+    return parse_tuple(p, 0, NULL, &n->a) && parser_check_names(p) && parser_expect(p, T_VAR_END) &&
            parser_seal(p, n);
 }
 
-bool parse_body(struct parser *p, const char *const *ends, struct jnode *node)
+static bool parse_body(struct parser *p, const char *const *ends, struct jnode *node)
 {
     struct jnodes body = {0};
     while (!parser_is(p, T_EOF)) {
@@ -417,9 +420,9 @@ bool parse_body(struct parser *p, const char *const *ends, struct jnode *node)
         if (parser_skip(p, T_BLOCK_BEGIN)) {
             if (end_of_body(p, ends))
                 break;
-            if (!parse_statement(p, &n) || !parser_known(p) || !parser_expect(p, T_BLOCK_END))
+            if (!parse_statement(p, &n) || !parser_check_names(p) || !parser_expect(p, T_BLOCK_END))
                 return false;
-        } else if (!parse_piece(p, &n)) {
+        } else if (!parse_text_or_output(p, &n)) {
             return false;
         }
         if (!parser_push(p, &body, n))

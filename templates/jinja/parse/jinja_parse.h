@@ -1,14 +1,13 @@
 /*
- * Parsing a template.
+ * Entry point of the parser.
  */
 #ifndef TEMPLATES_JINJA_PARSE_H
 #define TEMPLATES_JINJA_PARSE_H
 
 #include "templates/jinja/parse/jinja_ast.h"
 
-/* Parse `source` (valid UTF-8) into the arena of `vm`. BN_EFORMAT: not a template, or
- * beyond a bound, with line and column; BN_EUNSUPPORTED: jinja2 would run it, this interpreter
- * does not. */
+/* Parse `source`; the result lives in the arena of `vm`. BN_EFORMAT: a syntax error, invalid UTF-8
+ * or a bound exceeded; BN_EUNSUPPORTED: jinja2 accepts the template, this interpreter does not. */
 bool jinja_parse(struct jvm *vm, struct bn_str source, struct jprogram *out);
 
 #endif

@@ -1,8 +1,7 @@
 /*
- * Expressions: recursive descent in jinja2's own order of binding, which is Python's but for ~
- * between
- * + and *, filters and tests above everything but brackets, and ** that groups to the left.
- * Operands are read in jinja_primary.c and jinja_suffix.c.
+ * Expressions by recursive descent. The precedence is that of jinja2. It differs from Python in
+ * three ways: ~ is between + and *, filters and tests bind tighter than any operator, and ** is
+ * left-associative. Operands are parsed in jinja_parse_operand.c.
  */
 #include "templates/jinja/parse/jinja_parser.h"
 
@@ -78,10 +77,8 @@ static bool parse_concat(struct parser *p, struct jnode **out)
     while (parser_skip(p, T_TILDE))
         if (!parse_mul(p, out) || !parser_push(p, &items, *out))
             return false;
-    n->items = items.items;
-    n->n_items = items.n;
     *out = n;
-    return parser_seal(p, n);
+    return parser_seal_items(p, n, &items);
 }
 
 static bool parse_add(struct parser *p, struct jnode **out)
@@ -120,10 +117,8 @@ static bool parse_compare(struct parser *p, struct jnode **out)
     if (!n)
         return false;
     n->a = *out;
-    n->items = operands.items;
-    n->n_items = operands.n;
     *out = n;
-    return parser_seal(p, n);
+    return parser_seal_items(p, n, &operands);
 }
 
 static bool parse_not(struct parser *p, struct jnode **out)
@@ -161,12 +156,12 @@ static bool parse_and(struct parser *p, struct jnode **out)
     return parse_logic(p, "and", parse_not, out);
 }
 
-bool parse_expr_no_cond(struct parser *p, struct jnode **out)
+static bool parse_expr_no_cond(struct parser *p, struct jnode **out)
 {
     return parse_logic(p, "or", parse_and, out);
 }
 
-/* Unknown filters inside of an inline if are looked up when they run, as jinja2 does. */
+/* An unknown filter inside an inline if is an error only when it runs, as in jinja2. */
 static bool parse_cond(struct parser *p, struct jnode **out)
 {
     const struct jtok *const unknown = p->unknown;
@@ -212,7 +207,7 @@ bool parse_tuple(struct parser *p, int flags, const char *end_name, struct jnode
             return false;
         if (tuple_ends(p, end_name))
             break;
-        const bool ok = flags & TUPLE_SIMPLE    ? parse_primary(p, flags & TUPLE_SPACE, &item)
+        const bool ok = flags & TUPLE_SIMPLE    ? parse_primary(p, flags & TUPLE_NAMESPACE, &item)
                         : flags & TUPLE_NO_COND ? parse_expr_no_cond(p, &item)
                                                 : parse_expr(p, &item);
         if (!ok || !parser_push(p, &items, item))
@@ -231,8 +226,6 @@ bool parse_tuple(struct parser *p, int flags, const char *end_name, struct jnode
     struct jnode *const n = parser_node(p, N_TUPLE, tok);
     if (!n)
         return false;
-    n->items = items.items;
-    n->n_items = items.n;
     *out = n;
-    return parser_seal(p, n);
+    return parser_seal_items(p, n, &items);
 }

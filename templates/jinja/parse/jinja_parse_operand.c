@@ -1,6 +1,6 @@
 /*
- * The atoms of expressions: names, literals, brackets; and what stands right after an operand:
- * calls, attributes, subscripts, slices.
+ * Operands of expressions: names, literals and brackets; after them calls, attributes, subscripts,
+ * filters and tests; before them signs.
  */
 #include "templates/jinja/parse/jinja_parser.h"
 #include "templates/jinja/value/jinja_ops.h"
@@ -20,10 +20,8 @@ static bool parse_list(struct parser *p, struct jnode **out)
         if (!parse_expr(p, &item) || !parser_push(p, &items, item))
             return false;
     }
-    n->items = items.items;
-    n->n_items = items.n;
     *out = n;
-    return parser_expect(p, T_RBRACKET) && parser_seal(p, n);
+    return parser_expect(p, T_RBRACKET) && parser_seal_items(p, n, &items);
 }
 
 static bool parse_dict(struct parser *p, struct jnode **out)
@@ -42,10 +40,8 @@ static bool parse_dict(struct parser *p, struct jnode **out)
             !parser_push(p, &items, key) || !parser_push(p, &items, val))
             return false;
     }
-    n->items = items.items;
-    n->n_items = items.n;
     *out = n;
-    return parser_expect(p, T_RBRACE) && parser_seal(p, n);
+    return parser_expect(p, T_RBRACE) && parser_seal_items(p, n, &items);
 }
 
 static bool parse_string(struct parser *p, struct jnode **out)
@@ -54,7 +50,7 @@ static bool parse_string(struct parser *p, struct jnode **out)
     if (!n)
         return false;
     n->val = parser_next(p)->val;
-    if (parser_is(p, T_STRING)) { /* neighbours are one string */
+    if (parser_is(p, T_STRING)) { /* adjacent strings are one string */
         struct jbuf b;
         jbuf_init(&b, p->vm);
         if (!jbuf_str(&b, n->val.u.s))
@@ -64,7 +60,6 @@ static bool parse_string(struct parser *p, struct jnode **out)
                 return false;
         if (!jbuf_done(&b, &n->val))
             return false;
-        jstr_chars(n->val.u.s);
     }
     *out = n;
     return parser_seal(p, n);
@@ -80,7 +75,7 @@ static bool parse_const(struct parser *p, struct jval v, struct jnode **out)
     return parser_seal(p, n);
 }
 
-static bool parse_name(struct parser *p, bool with_space, struct jnode **out)
+static bool parse_name(struct parser *p, bool with_namespace, struct jnode **out)
 {
     struct jtok *const tok = parser_tok(p);
     if (bn_str_is(tok->text, "true") || bn_str_is(tok->text, "True"))
@@ -92,12 +87,11 @@ static bool parse_name(struct parser *p, bool with_space, struct jnode **out)
     struct jnode *const n = parser_node(p, N_NAME, parser_next(p));
     if (!n || !parser_name(p, tok->text, n))
         return false;
-    if (with_space && parser_skip(p, T_DOT)) {
+    if (with_namespace && parser_skip(p, T_DOT)) {
         n->kind = N_NSREF;
         const struct jtok *const attr = parser_tok(p);
-        if (!parser_expect(p, T_NAME) || !jstr_new(p->vm, attr->text, ORIGIN_TEMPLATE, &n->val))
+        if (!parser_expect(p, T_NAME) || !parser_string(p, attr->text, &n->val))
             return false;
-        jstr_chars(n->val.u.s);
     }
     if (n->id >= NAME_CALLER && n->id <= NAME_VARARGS)
         p->macro_reads |= n->id == NAME_CALLER   ? MACRO_CALLER
@@ -107,7 +101,7 @@ static bool parse_name(struct parser *p, bool with_space, struct jnode **out)
     return parser_seal(p, n);
 }
 
-bool parse_primary(struct parser *p, bool with_space, struct jnode **out)
+bool parse_primary(struct parser *p, bool with_namespace, struct jnode **out)
 {
     const struct jtok *const tok = parser_tok(p);
     bool ok;
@@ -115,7 +109,7 @@ bool parse_primary(struct parser *p, bool with_space, struct jnode **out)
         return false;
     switch (tok->kind) {
     case T_NAME:
-        ok = parse_name(p, with_space, out);
+        ok = parse_name(p, with_namespace, out);
         break;
     case T_STRING:
         ok = parse_string(p, out);
@@ -141,7 +135,7 @@ bool parse_primary(struct parser *p, bool with_space, struct jnode **out)
     return ok;
 }
 
-/* One argument of a call: *x, **x, name=x or x. */
+/* An argument of a call: *x, **x, name=x or x. */
 static bool parse_argument(struct parser *p, struct jnode *call, struct jnodes lists[2])
 {
     const struct jtok *const tok = parser_tok(p);
@@ -163,10 +157,9 @@ static bool parse_argument(struct parser *p, struct jnode *call, struct jnodes l
     if (names_next && in_order) {
         struct jnode *const keyword = parser_node(p, N_KEYWORD, tok);
         p->at += 2;
-        if (!keyword || !jstr_new(p->vm, tok->text, ORIGIN_TEMPLATE, &keyword->val) ||
+        if (!keyword || !parser_string(p, tok->text, &keyword->val) ||
             !parse_expr(p, &keyword->a) || !parser_seal(p, keyword))
             return false;
-        jstr_chars(keyword->val.u.s);
         return parser_push(p, &lists[1], keyword);
     }
     in_order = in_order && !call->star && lists[1].n == 0;
@@ -177,9 +170,9 @@ bad:
     return in_order ? false : parser_fail(p, tok, "invalid syntax for function call expression");
 }
 
-bool parse_arguments(struct parser *p, struct jnode *call)
+static bool parse_arguments(struct parser *p, struct jnode *call)
 {
-    struct jnodes lists[2] = {{0}, {0}}; /* by position, by keyword */
+    struct jnodes lists[2] = {{0}, {0}}; /* positional, keyword */
     bool first = true;
     if (!parser_expect(p, T_LPAREN))
         return false;
@@ -202,7 +195,7 @@ bool parse_arguments(struct parser *p, struct jnode *call)
     return parser_expect(p, T_RPAREN);
 }
 
-bool parse_call(struct parser *p, struct jnode *callee, struct jnode **out)
+static bool parse_call(struct parser *p, struct jnode *callee, struct jnode **out)
 {
     struct jnode *const n = parser_node(p, N_CALL, parser_tok(p));
     if (!n || !parse_arguments(p, n))
@@ -292,15 +285,14 @@ static bool parse_subscript(struct parser *p, struct jnode *operand, struct jnod
     if (attr->kind != T_NAME)
         return parser_fail(p, attr, "expected name or number");
     struct jnode *const n = parser_node(p, N_GETATTR, tok);
-    if (!n || !jstr_new(p->vm, attr->text, ORIGIN_TEMPLATE, &n->val))
+    if (!n || !parser_string(p, attr->text, &n->val))
         return false;
-    jstr_chars(n->val.u.s);
     n->a = operand;
     *out = n;
     return parser_seal(p, n);
 }
 
-bool parse_postfix(struct parser *p, struct jnode **node)
+static bool parse_postfix(struct parser *p, struct jnode **node)
 {
     for (;;) {
         bool ok;
@@ -317,7 +309,7 @@ bool parse_postfix(struct parser *p, struct jnode **node)
 
 /* ---- filters, tests and signs ---- */
 
-/* name or name.name: what follows | and is. */
+/* The name of a filter or test: name or name.name. */
 static bool parse_dotted(struct parser *p, struct jnode *n)
 {
     const struct jtok *const first = parser_tok(p);
@@ -337,7 +329,7 @@ static bool parse_dotted(struct parser *p, struct jnode *n)
     return true;
 }
 
-/* A filter that jinja2 has and this interpreter has not. */
+/* A filter of jinja2 that this interpreter does not have. */
 static bool is_unsupported(struct bn_str name)
 {
     static const char *const names[] = {"pprint",    "random",         "urlize", "wordwrap",
@@ -348,8 +340,8 @@ static bool is_unsupported(struct bn_str name)
     return false;
 }
 
-/* Find the built-in of a filter or test. Unknown to jinja2 too: an error now, or when it is reached
- * inside of an if, as there. Known there and not here: an error that says so. */
+/* Find the built-in of a filter or test. A name that jinja2 does not have either is an error;
+ * inside an if it is an error only when it runs, as in jinja2. */
 static bool resolve(struct parser *p, const struct jtok *tok, struct jnode *n)
 {
     const bool is_filter = n->kind == N_FILTER;
@@ -363,8 +355,8 @@ static bool resolve(struct parser *p, const struct jtok *tok, struct jnode *n)
         p->vm->err->code = BN_EUNSUPPORTED;
         return false;
     }
-    if (p->n_soft == 0 && !p->unknown)
-        p->unknown = tok; /* parser_known complains, unless an inline if turns up around it */
+    if (p->n_ifs == 0 && !p->unknown)
+        p->unknown = tok; /* parser_check_names reports it unless an inline if encloses it */
     return true;
 }
 

@@ -1,5 +1,5 @@
 /*
- * The token stream under the parser, and how nodes are made and measured.
+ * The token stream of the parser, and making nodes.
  */
 #include "templates/jinja/parse/jinja_parser.h"
 
@@ -26,7 +26,7 @@ bool parser_is_name(struct parser *p, const char *name)
 struct jtok *parser_next(struct parser *p)
 {
     struct jtok *const tok = parser_tok(p);
-    if (tok->kind != T_EOF) /* the last token stays */
+    if (tok->kind != T_EOF) /* never move past the last token */
         p->at++;
     return tok;
 }
@@ -108,7 +108,7 @@ bool parser_fail(struct parser *p, const struct jtok *tok, const char *fmt, ...)
     char text[300];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, ap); /* a longer sentence is cut */
+    (void)vsnprintf(text, sizeof text, fmt, ap); /* a longer message is truncated */
     va_end(ap);
     p->vm->at = &tok->place;
     (void)jvm_fail(p->vm, "%s", text);
@@ -116,7 +116,7 @@ bool parser_fail(struct parser *p, const struct jtok *tok, const char *fmt, ...)
     return false;
 }
 
-bool parser_known(struct parser *p)
+bool parser_check_names(struct parser *p)
 {
     return !p->unknown || parser_fail(p, p->unknown, "No filter or test named '%.*s'",
                                       (int)size_of_text(p->unknown), p->unknown->text.ptr);
@@ -166,7 +166,14 @@ bool parser_seal(struct parser *p, struct jnode *node)
     node->depth = depth + 1;
     if (node->depth <= TREE_MAX_DEPTH)
         return true;
-    return parser_fail(p, parser_tok(p), "an expression of more than %d levels", TREE_MAX_DEPTH);
+    return parser_fail(p, parser_tok(p), "an expression with more than %d levels", TREE_MAX_DEPTH);
+}
+
+bool parser_seal_items(struct parser *p, struct jnode *node, const struct jnodes *list)
+{
+    node->items = list->items;
+    node->n_items = list->n;
+    return parser_seal(p, node);
 }
 
 struct jnode *parser_pair(struct parser *p, enum jnode_kind kind, const struct jtok *tok,
@@ -180,6 +187,14 @@ struct jnode *parser_pair(struct parser *p, enum jnode_kind kind, const struct j
     return parser_seal(p, n) ? n : NULL;
 }
 
+bool parser_string(struct parser *p, struct bn_str text, struct jval *out)
+{
+    if (!jstr_new(p->vm, text, ORIGIN_TEMPLATE, out))
+        return false;
+    jstr_chars(out->u.s); /* caches the count: the tree is read-only later */
+    return true;
+}
+
 bool parser_name(struct parser *p, struct bn_str text, struct jnode *node)
 {
     struct jprogram *const prog = p->program;
@@ -190,9 +205,8 @@ bool parser_name(struct parser *p, struct bn_str text, struct jnode *node)
     if (!jvm_steps(p->vm, id))
         return false;
     if (id == prog->n_names) {
-        if (!jstr_new(p->vm, text, ORIGIN_TEMPLATE, &v))
+        if (!parser_string(p, text, &v))
             return false;
-        jstr_chars(v.u.s);
         if (!jvm_grow(p->vm, &prog->names, id, &p->cap_names, id + 1, sizeof(struct jstr *)))
             return false;
         prog->names[prog->n_names++] = v.u.s;

@@ -1,12 +1,12 @@
 /*
- * Which names a scope hides before it sets them. jinja2 decides where each name comes from before
- * anything runs: a name that a scope sets, that no scope around it knows and that the scope has not
- * read before, is undefined until it is set, even inside of inner blocks and even if the caller
- * gave a variable of that name. A name that only some branches of an if set is looked up as if
- * never set.
+ * Finds the names that a scope hides. jinja2 decides before a template runs where each name comes
+ * from. A name that a scope sets is undefined until then, unless an outer scope has the name or the
+ * scope has read the name before. The rule also applies in inner blocks, and if the caller passes a
+ * variable of that name. A name that only some branches of an if set is looked up as if no branch
+ * set it.
  *
- * This walks the tree as jinja2's symbol tables do and leaves in each node that makes a scope the
- * numbers of the names it hides; everything else about scopes shows at run time.
+ * The pass walks the tree as jinja2's symbol tables do. It stores the numbers of the hidden names
+ * in each node that opens a scope. All other scope rules are applied at run time.
  */
 #include "templates/jinja/parse/jinja_parser.h"
 
@@ -16,8 +16,8 @@ struct symbols {
     struct jvm *vm;
     const struct symbols *parent;
     size_t n_names;
-    uint8_t *refs;   /* (n_names) how this scope refers to the name */
-    uint8_t *stores; /* (n_names) whether it sets it */
+    uint8_t *refs;   /* (n_names) REF_: how this scope refers to the name */
+    uint8_t *stores; /* (n_names) whether this scope sets the name */
 };
 
 static bool symbols_new(struct symbols *s, const struct symbols *parent)
@@ -31,7 +31,7 @@ static bool symbols_new(struct symbols *s, const struct symbols *parent)
     return true;
 }
 
-static bool known_around(const struct symbols *s, uint32_t id)
+static bool in_outer_scope(const struct symbols *s, uint32_t id)
 {
     for (s = s->parent; s && s->refs; s = s->parent)
         if (s->refs[id] != REF_NONE)
@@ -41,7 +41,7 @@ static bool known_around(const struct symbols *s, uint32_t id)
 
 static void load(struct symbols *s, uint32_t id)
 {
-    if (s->refs[id] == REF_NONE && !known_around(s, id))
+    if (s->refs[id] == REF_NONE && !in_outer_scope(s, id))
         s->refs[id] = REF_VISIBLE;
 }
 
@@ -49,7 +49,7 @@ static void store(struct symbols *s, uint32_t id)
 {
     s->stores[id] = true;
     if (s->refs[id] == REF_NONE)
-        s->refs[id] = known_around(s, id) ? REF_VISIBLE : REF_HIDDEN;
+        s->refs[id] = in_outer_scope(s, id) ? REF_VISIBLE : REF_HIDDEN;
 }
 
 static void parameter(struct symbols *s, uint32_t id)
@@ -58,7 +58,7 @@ static void parameter(struct symbols *s, uint32_t id)
     s->refs[id] = REF_VISIBLE;
 }
 
-/* Every name that an expression reads. */
+/* Load every name that an expression reads. */
 static void visit_expr(struct symbols *s, const struct jnode *n)
 {
     if (!n)
@@ -99,47 +99,48 @@ static bool copy_symbols(struct symbols *s, struct symbols *copy)
     return true;
 }
 
-/* The three ways of an if (its body, its elifs, its else) come together. */
-static void merge_ways(struct symbols *s, const struct symbols way[3])
+/* Merge the three branches of an if: its body, its elifs and its else. */
+static void merge_branches(struct symbols *s, const struct symbols branch[3])
 {
     for (uint32_t id = 0; id < s->n_names; id++) {
         const bool before = s->stores[id];
         int n_stores = 0;
         for (size_t k = 0; k < 3; k++) {
-            if (way[k].refs[id] != REF_NONE)
-                s->refs[id] = way[k].refs[id];
-            n_stores += way[k].stores[id];
-            s->stores[id] = s->stores[id] || way[k].stores[id];
+            if (branch[k].refs[id] != REF_NONE)
+                s->refs[id] = branch[k].refs[id];
+            n_stores += branch[k].stores[id];
+            s->stores[id] = s->stores[id] || branch[k].stores[id];
         }
         if (!before && n_stores > 0 && n_stores < 3)
             s->refs[id] = REF_VISIBLE;
     }
 }
 
-/* One if without its elifs, which are `rest`; `last` is its else or NULL. */
-static bool visit_ways(struct symbols *s, const struct jnode *first, const struct jnode *all,
-                       const struct jnode *last)
+/* `first`: the branch of the if; `all`: the node of the if, NULL in an elif; `last`: else or NULL.
+ */
+static bool visit_branches(struct symbols *s, const struct jnode *first, const struct jnode *all,
+                           const struct jnode *last)
 {
-    struct symbols way[3];
+    struct symbols branch[3];
     visit_expr(s, first->a);
     for (size_t k = 0; k < 3; k++)
-        if (!copy_symbols(s, &way[k]))
+        if (!copy_symbols(s, &branch[k]))
             return false;
-    if (!visit_body(&way[0], first->items, first->n_items))
+    if (!visit_body(&branch[0], first->items, first->n_items))
         return false;
     for (size_t i = 1; all && i < all->n_items; i++)
-        if (all->items[i] != last && !visit_ways(&way[1], all->items[i], NULL, NULL))
+        if (all->items[i] != last && !visit_branches(&branch[1], all->items[i], NULL, NULL))
             return false;
-    if (last && !visit_body(&way[2], last->items, last->n_items))
+    if (last && !visit_body(&branch[2], last->items, last->n_items))
         return false;
-    merge_ways(s, way);
+    merge_branches(s, branch);
     return true;
 }
 
 static bool visit_if(struct symbols *s, const struct jnode *n)
 {
     const struct jnode *const end = n->items[n->n_items - 1];
-    return visit_ways(s, n->items[0], n, n->n_items > 1 && !end->a ? end : NULL);
+    return visit_branches(s, n->items[0], n, n->n_items > 1 && !end->a ? end : NULL);
 }
 
 static bool visit_stmt(struct symbols *s, const struct jnode *n)
@@ -150,7 +151,7 @@ static bool visit_stmt(struct symbols *s, const struct jnode *n)
         return true;
     case N_IF:
         return visit_if(s, n);
-    case N_FOR: /* what it iterates over belongs here, the rest to its own scope */
+    case N_FOR: /* the iterable is evaluated in this scope, all else in the scope of the loop */
         visit_expr(s, n->b);
         return true;
     case N_SET:
@@ -206,7 +207,7 @@ static bool collect(const struct symbols *s, struct jhidden *out)
 
 static bool descend(const struct symbols *s, struct jnode *const *items, size_t n);
 
-/* A scope whose parameters are declared: its body, then the scopes inside of it. */
+/* Visit the body of a scope with declared parameters, then the scopes inside it. */
 static bool finish(struct symbols *s, struct jnode *const *items, size_t n, struct jhidden *out)
 {
     return visit_body(s, items, n) && collect(s, out) && descend(s, items, n);

@@ -77,7 +77,7 @@ static bool range_has(struct jvm *vm, struct jval item, const struct jrange *r, 
     return true;
 }
 
-bool jval_contains(struct jvm *vm, struct jval item, struct jval seq, bool *out)
+static bool jval_contains(struct jvm *vm, struct jval item, struct jval seq, bool *out)
 {
     struct jval *found;
     struct jiter it;

@@ -1,10 +1,10 @@
 /*
- * What Python's operators do with values: truth, equality, order, arithmetic, containment, hashing.
+ * Python's comparisons: equality, identity, order, containment; and hashing.
  */
 #ifndef TEMPLATES_JINJA_COMPARE_H
 #define TEMPLATES_JINJA_COMPARE_H
 
-#include "templates/jinja/value/jinja_value.h"
+#include "templates/jinja/value/jinja_vm.h"
 
 enum jop {
     OP_ADD,
@@ -28,7 +28,7 @@ static inline bool jval_is_number(struct jval v)
 {
     return v.kind == J_BOOL || v.kind == J_INT || v.kind == J_FLOAT;
 }
-static inline bool jval_is_integer(struct jval v) /* what Python's int-typed arguments take */
+static inline bool jval_is_integer(struct jval v) /* accepted where Python requires int */
 {
     return v.kind == J_BOOL || v.kind == J_INT;
 }
@@ -42,12 +42,11 @@ static inline double jval_double(struct jval v)
 }
 
 bool jval_equal(struct jvm *vm, struct jval a, struct jval b, bool *out);
-bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out); /* fails for lists and dicts */
+bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out); /* fails for unhashable values */
 bool jval_same(struct jval a, struct jval b);                 /* Python's `is` */
 /* op: OP_LT, OP_LE, OP_GT or OP_GE */
 bool jval_order(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool *out);
-bool jval_contains(struct jvm *vm, struct jval item, struct jval seq, bool *out); /* item in seq */
-bool jval_compare(struct jvm *vm, enum jop op, struct jval a, struct jval b,
-                  bool *out); /* any of them */
+/* op: OP_EQ to OP_NOTIN */
+bool jval_compare(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool *out);
 
 #endif

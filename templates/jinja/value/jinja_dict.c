@@ -21,7 +21,7 @@ bool jval_same(struct jval a, struct jval b)
         return true;
     case J_BOOL:
         return a.u.b == b.u.b;
-    case J_INT: /* Python shares small integers */
+    case J_INT: /* CPython has one object for each small integer */
         return a.u.i == b.u.i && a.u.i >= -5 && a.u.i <= 256;
     case J_FLOAT:
         return false;
@@ -64,7 +64,7 @@ static bool equal_lists(struct jvm *vm, const struct jlist *a, const struct jlis
     return true;
 }
 
-/* keys() and items() are sets: equal if as long and each is in the other. */
+/* keys() and items() are sets: equal if they have the same size and one contains the other. */
 static bool equal_views(struct jvm *vm, const struct jview *a, const struct jview *b, bool *out)
 {
     *out = a == b;
@@ -175,7 +175,7 @@ bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out)
     case J_DICT:
         return jvm_fail(vm, "unhashable type: '%s'", jkind_name(v));
     case J_VIEW:
-        if (v.u.view->kind != VIEW_VALUES) /* the others are sets */
+        if (v.u.view->kind != VIEW_VALUES) /* keys() and items() are sets */
             return jvm_fail(vm, "unhashable type: '%s'", jkind_name(v));
         *out = (uint64_t)(uintptr_t)v.u.view >> 4;
         return true;

@@ -1,5 +1,5 @@
 /*
- * Walking over values, generators, and the loop variable's iterator.
+ * Iteration, lengths, generators and the iterator of the loop variable.
  */
 #include "templates/jinja/value/jinja_iter.h"
 
@@ -72,7 +72,7 @@ bool jiter_next(struct jvm *vm, struct jiter *it, struct jval *out, bool *more)
             break;
         const size_t n = text_next(jstr_text(s), it->pos, &cp);
         it->pos += n;
-        if (!jstr_part(vm, s, it->pos - n, it->pos, out))
+        if (!jstr_slice(vm, s, it->pos - n, it->pos, out))
             return false;
         out->u.s->is_markup = false; /* characters of markup are plain */
         return true;
@@ -153,7 +153,7 @@ bool jgen_new(struct jvm *vm, jgen_next_fn next, struct jval src, void *self, st
     return true;
 }
 
-/* The next item that the loop's filter lets through. */
+/* The next item that passes the filter of the loop. */
 static bool filtered_next(struct jvm *vm, struct jloop *loop, struct jval *out, bool *more)
 {
     for (;;) {
@@ -172,13 +172,13 @@ static bool filtered_next(struct jvm *vm, struct jloop *loop, struct jval *out, 
 bool jloop_peek(struct jvm *vm, struct jloop *loop)
 {
     bool more = true;
-    if (loop->asked)
+    if (loop->has_ahead)
         return true;
     if (!filtered_next(vm, loop, &loop->ahead, &more))
         return false;
     if (!more)
         loop->ahead.kind = J_MISSING;
-    loop->asked = true;
+    loop->has_ahead = true;
     return true;
 }
 
@@ -192,7 +192,7 @@ bool jloop_advance(struct jvm *vm, struct jloop *loop, bool *more)
     loop->index0++; /* starts at SIZE_MAX */
     loop->prev = loop->item;
     loop->item = loop->ahead;
-    loop->asked = false;
+    loop->has_ahead = false;
     return true;
 }
 
@@ -216,7 +216,7 @@ bool jloop_length(struct jvm *vm, struct jloop *loop, size_t *out)
         loop->it = (struct jiter){.src = rest};
         loop->filter = NULL;
         loop->length =
-            rest.u.list->n + loop->index0 + 1 + (loop->asked && loop->ahead.kind != J_MISSING);
+            rest.u.list->n + loop->index0 + 1 + (loop->has_ahead && loop->ahead.kind != J_MISSING);
     }
     *out = loop->length;
     return true;

@@ -1,6 +1,6 @@
 /*
- * Printing goes through printf in exponent form, from which only the digits are taken; reading
- * hands strtod digits and an exponent without a point. So the locale's decimal point never matters.
+ * Printing takes only the digits from printf's exponent form, and reading passes digits and an
+ * exponent without a point to strtod. So the decimal point of the locale has no effect.
  */
 #include "templates/jinja/value/jinja_number.h"
 
@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#define MAX_DIGITS 800 /* more cannot change a double, except by being there: see `sticky` */
+#define MAX_DIGITS 800 /* further digits change a double only by being nonzero: see `sticky` */
 
 bool int_add(int64_t a, int64_t b, int64_t *out)
 {
@@ -74,7 +74,7 @@ int int_compare_float(int64_t a, double b)
     if (b < -0x1p63)
         return 1;
     const double whole = floor(b);
-    const int64_t i = (int64_t)whole; /* in range by the two tests above */
+    const int64_t i = (int64_t)whole; /* the two tests above keep it in range */
     if (a != i)
         return a < i ? -1 : 1;
     return b > whole ? -1 : 0;
@@ -85,7 +85,7 @@ void number_print_int(int64_t v, char out[NUMBER_CHARS])
     (void)snprintf(out, NUMBER_CHARS, "%" PRId64, v);
 }
 
-/* The digits of v in `precision` places and the power of ten of the first; v is finite. */
+/* `precision` digits of v, which is finite. Returns the power of ten of the first digit. */
 static int digits_of(double v, int precision, char digits[24])
 {
     char text[48];
@@ -142,8 +142,7 @@ void number_print_float(double v, char out[NUMBER_CHARS])
 void number_format(double v, char conversion, int precision, bool keep_point,
                    char out[NUMBER_FORMAT_CHARS])
 {
-    /* One format without and one with the flag for each conversion, so that compilers check them.
-     */
+    /* Constant formats, so that the compiler can check them. */
     char text[NUMBER_FORMAT_CHARS];
     size_t n = 0;
     switch (conversion | (keep_point ? 0x80 : 0)) {
@@ -169,7 +168,8 @@ void number_format(double v, char conversion, int precision, bool keep_point,
                            (*p >= 'A' && *p <= 'Z') || *p == '-' || *p == '+';
         if (plain)
             out[n++] = *p;
-        else if (n > 0 && out[n - 1] != '.') /* the locale's point may be several bytes */
+        else if (n > 0 &&
+                 out[n - 1] != '.') /* the decimal point of a locale may have several bytes */
             out[n++] = '.';
     }
     out[n] = '\0';
@@ -183,19 +183,19 @@ double number_round(double v, int64_t n_digits)
         return v;
     if (n_digits >= 0) {
         number_format(v, 'f', (int)n_digits, false, text);
-        (void)number_parse_float(bn_str_of(text), &rounded); /* our own digits */
+        (void)number_parse_float(bn_str_of(text), &rounded); /* cannot fail on printed digits */
         return rounded;
     }
     if (n_digits < -308)
         return copysign(0.0, v);
     const int exponent = digits_of(v, 17, digits);
-    const int keep = exponent + (int)n_digits; /* digits kept, less one */
+    const int keep = exponent + (int)n_digits; /* number of digits that remain, minus one */
     if (keep >= 0) {
         number_format(v, 'e', keep < 300 ? keep : 300, false, text);
         (void)number_parse_float(bn_str_of(text), &rounded);
         return rounded;
     }
-    /* Below one unit: it rounds up only beyond the half. */
+    /* |v| is less than one unit: it rounds up only if it is more than half a unit. */
     const bool up = keep == -1 && fabs(v) > from_digits("5", exponent);
     return copysign(up ? from_digits("1", exponent + 1) : 0.0, v);
 }
@@ -217,15 +217,15 @@ static bool same_letters(struct bn_str s, const char *lower)
     return true;
 }
 
-/* The digits of a decimal number without its point, and where the point was. */
+/* A decimal number: the value is the digits as an integer, times 10^exponent. */
 struct decimal {
     char digits[MAX_DIGITS + 32];
     size_t n;
-    bool sticky; /* digits that were dropped are not all zero */
+    bool sticky; /* a digit that was dropped is not zero */
     int64_t exponent;
 };
 
-/* Digits with single underscores between them; bytes read, 0 if there is none. */
+/* Reads digits with single underscores between them. Returns the number of bytes, 0: no digits. */
 static size_t read_digits(struct bn_str s, size_t at, struct decimal *d, bool is_fraction)
 {
     const size_t start = at;
@@ -251,7 +251,7 @@ static size_t read_digits(struct bn_str s, size_t at, struct decimal *d, bool is
         }
     }
     if (at > start && !after_digit)
-        return 0; /* an underscore at the end */
+        return 0; /* it ends with an underscore */
     return at - start;
 }
 
@@ -325,7 +325,8 @@ static int digit_value(uint32_t cp)
     return cp >= 'A' && cp <= 'Z' ? (int)cp - 'A' + 10 : 99;
 }
 
-/* "0x" and its kin, which bases 16, 8, 2 and 0 allow. Bytes to skip; *base is set when it was 0. */
+/* Skips "0x", "0o" or "0b" if the base allows it. Returns the number of bytes; sets *base if it is
+ * 0. */
 static size_t base_prefix(struct bn_str s, int64_t *base)
 {
     const char c = s.n_bytes > 1 && s.ptr[0] == '0' ? s.ptr[1] | 0x20 : '\0';
@@ -362,8 +363,8 @@ enum number_result number_parse_int(struct bn_str text, int64_t base, int64_t *o
         if (d >= base)
             return NUMBER_BAD;
         after_digit = true;
-        if (!int_mul(v, base, &v) ||
-            !int_sub(v, d, &v)) /* downwards: the least value has no minus */
+        /* Accumulate negative values: INT64_MIN has no positive counterpart. */
+        if (!int_mul(v, base, &v) || !int_sub(v, d, &v))
             too_large = true;
     }
     if (!after_digit || (is_any_base && leading_zero && (v != 0 || too_large)))

@@ -1,6 +1,6 @@
 /*
- * Numbers as Python prints and reads them, whatever the locale. Integers have 64 bits; what does
- * not fit is an error here where Python's grow.
+ * Numbers as Python prints and reads them, independent of the locale. Integers have 64 bits;
+ * functions report overflow where Python's integers grow.
  */
 #ifndef TEMPLATES_JINJA_NUMBER_H
 #define TEMPLATES_JINJA_NUMBER_H
@@ -11,33 +11,36 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define NUMBER_CHARS 64 /* the longest integer or repr of a float, with its end */
+#define NUMBER_CHARS 64 /* for the longest integer or repr of a float, with NUL */
 #define NUMBER_MAX_PRECISION 400
-#define NUMBER_FORMAT_CHARS 800 /* 309 digits before the point, NUMBER_MAX_PRECISION after */
+#define NUMBER_FORMAT_CHARS                                                                        \
+    800 /* 309 digits before the point and NUMBER_MAX_PRECISION after it fit */
 
-/* False: the result does not fit. */
+/* False: overflow. */
 bool int_add(int64_t a, int64_t b, int64_t *out);
 bool int_sub(int64_t a, int64_t b, int64_t *out);
 bool int_mul(int64_t a, int64_t b, int64_t *out);
-/* Rounded down, the remainder has the sign of b; b is not 0. */
+/* The quotient is rounded down, the remainder has the sign of b. b is not 0. */
 bool int_floordiv(int64_t a, int64_t b, int64_t *out);
 int64_t int_mod(int64_t a, int64_t b);
 double float_mod(double a, double b);
-int int_compare_float(int64_t a, double b); /* exact; -2: b is no number */
+int int_compare_float(int64_t a, double b); /* exact: -1, 0 or 1; -2: b is NaN */
 
 void number_print_int(int64_t v, char out[NUMBER_CHARS]);
-void number_print_float(double v,
-                        char out[NUMBER_CHARS]); /* the shortest that reads back the same */
-/* printf's e, f, g (and E, F, G) with `precision` digits; `keep_point` is the flag '#'. */
+/* repr(v): the shortest text that reads back as v. */
+void number_print_float(double v, char out[NUMBER_CHARS]);
+/* As printf with the conversion e, f, g, E, F or G and `precision`; `keep_point` is the flag '#'.
+ */
 void number_format(double v, char conversion, int precision, bool keep_point,
                    char out[NUMBER_FORMAT_CHARS]);
-double number_round(double v, int64_t n_digits); /* half to even, on the exact decimal value */
+/* round(v, n_digits): half to even on the exact decimal value. */
+double number_round(double v, int64_t n_digits);
 
-/* float(text): blanks around, underscores between digits, inf and nan. */
+/* float(text): white space around it, underscores between digits, inf and nan are allowed. */
 bool number_parse_float(struct bn_str text, double *out);
 
 enum number_result { NUMBER_OK, NUMBER_BAD, NUMBER_TOO_LARGE };
-enum number_result number_parse_int(struct bn_str text, int64_t base,
-                                    int64_t *out); /* int(text, base) */
+/* int(text, base) */
+enum number_result number_parse_int(struct bn_str text, int64_t base, int64_t *out);
 
 #endif

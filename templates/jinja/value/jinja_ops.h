@@ -1,6 +1,6 @@
 /*
- * The calls that go up: from values, the parser and the built-ins to what is above them. The
- * evaluator sets the table (jinja_ops in eval/jinja_eval.h); no member is optional.
+ * Calls from lower folders to the evaluator, and the arguments of calls. The evaluator defines the
+ * table (jinja_ops in eval/jinja_eval.h). Every member is set.
  */
 #ifndef TEMPLATES_JINJA_OPS_H
 #define TEMPLATES_JINJA_OPS_H
@@ -8,11 +8,12 @@
 #include "templates/jinja/value/jinja_text.h"
 
 struct jvm_ops {
-    /* {% for ... if filter %}: whether the item passes; then *item becomes what the loop sees. */
+    /* {% for ... if filter %}: *pass is the result for *item. On a pass, *item becomes the value
+     * of the loop target. */
     bool (*loop_filter)(struct jvm *vm, struct jloop *loop, struct jval *item, bool *pass);
     bool (*get_attr)(struct jvm *vm, struct jval obj, struct jval name, struct jval *out);
     bool (*get_item)(struct jvm *vm, struct jval obj, struct jval key, struct jval *out);
-    const struct jbuiltin *(*find_filter)(struct bn_str name); /* NULL: there is none */
+    const struct jbuiltin *(*find_filter)(struct bn_str name); /* NULL: unknown name */
     const struct jbuiltin *(*find_test)(struct bn_str name);
 };
 
@@ -29,7 +30,7 @@ struct jargs {
     size_t n_kw;
 };
 
-/* NULL: not given. */
+/* The keyword argument of this name; NULL: not given. */
 static inline const struct jkeyword *jargs_find(const struct jargs *args, struct bn_str name)
 {
     for (size_t i = 0; i < args->n_kw; i++)

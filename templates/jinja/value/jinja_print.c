@@ -1,6 +1,6 @@
 /*
- * Python's str() and repr(). Characters keep their origin; quotes, brackets and escapes'
- * backslashes that are added take the origin of what they stand for.
+ * Python's str() and repr(). Characters keep their origin. A backslash of an escape has the origin
+ * of the escaped character; quotes and brackets are template text.
  */
 #include "templates/jinja/value/jinja_print.h"
 
@@ -115,7 +115,7 @@ static bool repr_other(struct jbuf *b, struct jval v)
         if (!v.u.macro->name)
             return jbuf_text(b, "<Macro anonymous>");
         return jbuf_text(b, "<Macro ") && repr_string(b, v.u.macro->name) && jbuf_text(b, ">");
-    case J_SPACE:
+    case J_NAMESPACE:
         return jbuf_text(b, "<Namespace ") && repr_dict(b, v.u.dict) && jbuf_text(b, ">");
     case J_LOOP:
         return repr_loop(b, v.u.loop);

@@ -6,8 +6,9 @@
 
 #include "templates/jinja/value/jinja_text.h"
 
-bool print_str(struct jbuf *b, struct jval v);                     /* str(v) */
-bool print_repr(struct jbuf *b, struct jval v);                    /* repr(v) */
-bool jval_to_str(struct jvm *vm, struct jval v, struct jval *out); /* a string is itself */
+bool print_str(struct jbuf *b, struct jval v);  /* str(v) */
+bool print_repr(struct jbuf *b, struct jval v); /* repr(v) */
+bool jval_to_str(struct jvm *vm, struct jval v,
+                 struct jval *out); /* str(v); a string is returned as it is */
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * x[a:b:c], as Python cuts strings, lists, tuples and ranges.
+ * v[a:b:c] of strings, lists, tuples and ranges, as in Python.
  */
 #include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_iter.h"
@@ -10,7 +10,7 @@ struct slice {
     size_t n;
 };
 
-static bool slice_part(struct jvm *vm, struct jval v, int64_t fallback, int64_t *out)
+static bool slice_bound(struct jvm *vm, struct jval v, int64_t fallback, int64_t *out)
 {
     *out = fallback;
     if (v.kind == J_NONE || v.kind == J_MISSING)
@@ -28,23 +28,23 @@ static int64_t clip(int64_t v, int64_t n, int64_t lo, int64_t hi)
     return v < lo ? lo : v > hi ? hi : v;
 }
 
-/* Python's slice.indices over n items. */
-static bool slice_indices(struct jvm *vm, const struct jval part[3], size_t n_items,
+/* Python's slice.indices(n_items). */
+static bool slice_indices(struct jvm *vm, const struct jval bound[3], size_t n_items,
                           struct slice *s)
 {
     const int64_t n = (int64_t)n_items;
-    if (!slice_part(vm, part[2], 1, &s->step))
+    if (!slice_bound(vm, bound[2], 1, &s->step))
         return false;
     if (s->step == 0)
         return jvm_fail(vm, "slice step cannot be zero");
     if (s->step < -INT64_MAX)
         s->step = -INT64_MAX;
     const int64_t lo = s->step < 0 ? -1 : 0, hi = s->step < 0 ? n - 1 : n;
-    if (!slice_part(vm, part[0], INT64_MIN, &s->start) ||
-        !slice_part(vm, part[1], INT64_MIN, &s->stop))
+    if (!slice_bound(vm, bound[0], INT64_MIN, &s->start) ||
+        !slice_bound(vm, bound[1], INT64_MIN, &s->stop))
         return false;
-    const bool has_start = part[0].kind != J_NONE && part[0].kind != J_MISSING;
-    const bool has_stop = part[1].kind != J_NONE && part[1].kind != J_MISSING;
+    const bool has_start = bound[0].kind != J_NONE && bound[0].kind != J_MISSING;
+    const bool has_stop = bound[1].kind != J_NONE && bound[1].kind != J_MISSING;
     s->start = has_start ? clip(s->start, n, lo, hi) : s->step < 0 ? hi : lo;
     s->stop = has_stop ? clip(s->stop, n, lo, hi) : s->step < 0 ? lo : hi;
     s->n = 0;
@@ -63,13 +63,13 @@ static bool slice_string(struct jvm *vm, struct jstr *str, const struct slice *s
     if (s->step == 1) {
         const size_t b0 = jstr_offset(str, (size_t)s->start);
         const size_t b1 = s->n ? jstr_offset(str, (size_t)s->stop) : b0;
-        return jstr_part(vm, str, b0, b1, out);
+        return jstr_slice(vm, str, b0, b1, out);
     }
     jbuf_init(&b, vm);
     size_t at = s->n ? jstr_offset(str, (size_t)s->start) : 0;
     for (size_t i = 0; i < s->n; i++) {
         uint32_t cp;
-        if (!jbuf_part(&b, str, at, at + text_next(jstr_text(str), at, &cp)))
+        if (!jbuf_slice(&b, str, at, at + text_next(jstr_text(str), at, &cp)))
             return false;
         if (i + 1 == s->n)
             break;
@@ -89,19 +89,19 @@ static bool slice_string(struct jvm *vm, struct jstr *str, const struct slice *s
 static bool slice_range(struct jvm *vm, const struct jrange *r, const struct slice *s,
                         struct jval *out)
 {
-    struct jrange *const part = jvm_alloc(vm, 1, sizeof *part);
-    if (!part)
+    struct jrange *const range = jvm_alloc(vm, 1, sizeof *range);
+    if (!range)
         return false;
-    /* No overflow: a range has at most a hundred thousand items between its int64 ends. */
-    part->start = (int64_t)((uint64_t)r->start + (uint64_t)s->start * (uint64_t)r->step);
-    part->stop = (int64_t)((uint64_t)r->start + (uint64_t)s->stop * (uint64_t)r->step);
-    part->step = (int64_t)((uint64_t)r->step * (uint64_t)s->step);
-    part->n = s->n;
-    *out = (struct jval){.kind = J_RANGE, .u.range = part};
+    /* Unsigned arithmetic wraps; the results fit because they are bounds of the range. */
+    range->start = (int64_t)((uint64_t)r->start + (uint64_t)s->start * (uint64_t)r->step);
+    range->stop = (int64_t)((uint64_t)r->start + (uint64_t)s->stop * (uint64_t)r->step);
+    range->step = (int64_t)((uint64_t)r->step * (uint64_t)s->step);
+    range->n = s->n;
+    *out = (struct jval){.kind = J_RANGE, .u.range = range};
     return true;
 }
 
-bool jval_slice(struct jvm *vm, struct jval obj, const struct jval part[3], struct jval *out)
+bool jval_slice(struct jvm *vm, struct jval obj, const struct jval bound[3], struct jval *out)
 {
     struct slice s = {0};
     size_t n;
@@ -109,7 +109,7 @@ bool jval_slice(struct jvm *vm, struct jval obj, const struct jval part[3], stru
         return jundef_fail(vm, obj);
     if (obj.kind != J_STR && obj.kind != J_LIST && obj.kind != J_TUPLE && obj.kind != J_RANGE)
         return jvm_fail(vm, "'%s' object cannot be sliced", jkind_name(obj));
-    if (!jval_length(vm, obj, &n) || !slice_indices(vm, part, n, &s))
+    if (!jval_length(vm, obj, &n) || !slice_indices(vm, bound, n, &s))
         return false;
     if (obj.kind == J_STR)
         return slice_string(vm, obj.u.s, &s, out);

@@ -1,6 +1,6 @@
 /*
- * Text with origins. A string of one origin carries no runs, which is nearly all of them; cutting
- * shares the bytes, joining copies them.
+ * Strings with origins. Most strings have one origin and no runs. A substring shares the bytes of
+ * its string; a builder copies them.
  */
 #define _GNU_SOURCE /* memmem */
 #include "templates/jinja/value/jinja_text.h"
@@ -20,7 +20,7 @@ size_t text_back(struct bn_str s, size_t at)
     return (size_t)(u8_prev(&cp, bytes_of(s) + at, bytes_of(s)) - bytes_of(s));
 }
 
-/* u8_check with a shortcut for ASCII: it decodes each character and takes twice the time. */
+/* Skips eight ASCII bytes at a time: u8_check, which has no such step, takes twice as long. */
 bool text_valid(struct bn_str s)
 {
     for (size_t at = 0; at < s.n_bytes;) {
@@ -38,8 +38,8 @@ bool text_valid(struct bn_str s)
     return true;
 }
 
-/* Counts the bytes that are not continuation bytes: compilers vectorise this loop, and u8_mbsnlen
- * decodes each character. */
+/* Counts all bytes but continuation bytes. Compilers vectorise this loop; u8_mbsnlen decodes every
+ * character. */
 size_t text_count(struct bn_str s)
 {
     size_t n = 0;
@@ -90,7 +90,7 @@ bool jstr_repair(struct jvm *vm, struct bn_str text, struct jval *out)
 struct jval jstr_lit(struct jvm *vm, const char *text)
 {
     struct jval v = {.kind = J_MISSING};
-    (void)jstr_new(vm, bn_str_of(text), ORIGIN_TEMPLATE, &v); /* a failure leaves J_MISSING */
+    (void)jstr_new(vm, bn_str_of(text), ORIGIN_TEMPLATE, &v); /* v stays J_MISSING on failure */
     return v;
 }
 
@@ -101,7 +101,7 @@ size_t jstr_chars(struct jstr *s)
     return s->n_chars;
 }
 
-/* The run that holds byte `at`, by bisection: the first whose end is beyond it. */
+/* The run that contains byte `at`: the first run that ends after it. */
 static size_t find_run(const struct jstr *s, size_t at)
 {
     size_t lo = 0, hi = s->n_runs - 1;
@@ -131,7 +131,7 @@ size_t jstr_offset(struct jstr *s, size_t index)
     return at;
 }
 
-bool jstr_part(struct jvm *vm, const struct jstr *s, size_t b0, size_t b1, struct jval *out)
+bool jstr_slice(struct jvm *vm, const struct jstr *s, size_t b0, size_t b1, struct jval *out)
 {
     struct jval v;
     if (!jstr_new(vm, (struct bn_str){s->ptr + b0, b1 - b0}, s->origin, &v))
@@ -272,7 +272,7 @@ bool jbuf_repeat(struct jbuf *b, uint32_t cp, size_t n, uint32_t origin)
     return true;
 }
 
-bool jbuf_part(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1)
+bool jbuf_slice(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1)
 {
     if (!s->runs)
         return jbuf_add(b, s->ptr + b0, b1 - b0, s->origin);
@@ -287,7 +287,7 @@ bool jbuf_part(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1)
 
 bool jbuf_str(struct jbuf *b, const struct jstr *s)
 {
-    return jbuf_part(b, s, 0, s->n_bytes);
+    return jbuf_slice(b, s, 0, s->n_bytes);
 }
 
 bool jbuf_done(struct jbuf *b, struct jval *out)

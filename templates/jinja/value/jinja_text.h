@@ -1,18 +1,18 @@
 /*
- * Text with origins: building, cutting, counting code points, searching. Byte offsets are `at`,
- * `b0`, `b1`; positions in code points are `index`. All strings are valid UTF-8.
+ * Strings with origins: make, cut, search and build them. `at`, `b0` and `b1` are byte offsets,
+ * `index` is a position in code points. All strings are valid UTF-8.
  */
 #ifndef TEMPLATES_JINJA_TEXT_H
 #define TEMPLATES_JINJA_TEXT_H
 
-#include "templates/jinja/value/jinja_value.h"
+#include "templates/jinja/value/jinja_vm.h"
 
 #include <unistr.h>
 
 #define ORIGIN_TEMPLATE 0u
 enum origin_kind { ORIGIN_MESSAGE = 1, ORIGIN_ANSWER = 2 };
 
-/* Pack whose words a text holds; `message` is an index or SIZE_MAX for no message. */
+/* `message`: index of the message that the text is from, SIZE_MAX for no message. */
 static inline uint32_t origin_of(enum origin_kind kind, size_t message)
 {
     return (uint32_t)((message + 1) << 2) | (uint32_t)kind;
@@ -20,7 +20,7 @@ static inline uint32_t origin_of(enum origin_kind kind, size_t message)
 
 /* ---- UTF-8 ---- */
 
-/* The code point at byte `at` and the number of its bytes; `at` is less than n_bytes. */
+/* The code point at `at`. Returns the number of its bytes; `at` is less than n_bytes. */
 static inline size_t text_next(struct bn_str s, size_t at, uint32_t *cp)
 {
     return (size_t)u8_mbtouc_unsafe(cp, (const uint8_t *)s.ptr + at, s.n_bytes - at);
@@ -31,26 +31,28 @@ size_t text_count(struct bn_str s); /* code points */
 
 /* ---- strings ---- */
 
-bool jstr_new(struct jvm *vm, struct bn_str text, uint32_t origin,
-              struct jval *out); /* shares bytes */
+/* Shares the bytes of `text`. */
+bool jstr_new(struct jvm *vm, struct bn_str text, uint32_t origin, struct jval *out);
 bool jstr_copy(struct jvm *vm, struct bn_str text, uint32_t origin, struct jval *out);
-/* A copy in which each byte that is not part of valid UTF-8 becomes U+FFFD. */
+/* A copy in which each byte that is not part of valid UTF-8 is U+FFFD. */
 bool jstr_repair(struct jvm *vm, struct bn_str text, struct jval *out);
-struct jval jstr_lit(struct jvm *vm, const char *text); /* static text; J_MISSING: out of memory */
+/* `text` is static. J_MISSING: out of memory. */
+struct jval jstr_lit(struct jvm *vm, const char *text);
 size_t jstr_chars(struct jstr *s);
 uint32_t jstr_origin(const struct jstr *s, size_t at);
-size_t jstr_offset(struct jstr *s, size_t index); /* of a code point; n_bytes past the end */
-bool jstr_part(struct jvm *vm, const struct jstr *s, size_t b0, size_t b1, struct jval *out);
+size_t jstr_offset(struct jstr *s, size_t index); /* of a code point; n_bytes if past the end */
+bool jstr_slice(struct jvm *vm, const struct jstr *s, size_t b0, size_t b1, struct jval *out);
 bool jstr_equal(const struct jstr *a, const struct jstr *b);
-int jstr_compare(const struct jstr *a,
-                 const struct jstr *b); /* by code points, which is by bytes */
+/* Order by code points, which equals the order by bytes. */
+int jstr_compare(const struct jstr *a, const struct jstr *b);
 bool jstr_is(const struct jstr *s, const char *text);
 struct bn_str jstr_text(const struct jstr *s);
-/* First (last) place of `needle` in [b0, b1), or SIZE_MAX. */
+/* The first (last) offset of `needle` in [b0, b1), or SIZE_MAX. */
 size_t text_find(struct bn_str hay, struct bn_str needle, size_t b0, size_t b1);
 size_t text_rfind(struct bn_str hay, struct bn_str needle, size_t b0, size_t b1);
-size_t text_skip_space(struct bn_str s, size_t at);  /* first byte at or after `at` not blank */
-size_t text_trim_space(struct bn_str s, size_t end); /* end without the blanks before it */
+/* The offset of the first character from `at` on that is not white space. */
+size_t text_skip_space(struct bn_str s, size_t at);
+size_t text_trim_space(struct bn_str s, size_t end); /* `end` without the white space before it */
 
 /* ---- builder ---- */
 
@@ -64,11 +66,11 @@ struct jbuf {
 
 void jbuf_init(struct jbuf *b, struct jvm *vm);
 bool jbuf_add(struct jbuf *b, const char *p, size_t n, uint32_t origin);
-bool jbuf_text(struct jbuf *b, const char *text); /* the template's own */
+bool jbuf_text(struct jbuf *b, const char *text); /* with the origin ORIGIN_TEMPLATE */
 bool jbuf_cp(struct jbuf *b, uint32_t cp, uint32_t origin);
 bool jbuf_repeat(struct jbuf *b, uint32_t cp, size_t n, uint32_t origin);
 bool jbuf_str(struct jbuf *b, const struct jstr *s);
-bool jbuf_part(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1);
-bool jbuf_done(struct jbuf *b, struct jval *out); /* the string; the builder is spent */
+bool jbuf_slice(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1);
+bool jbuf_done(struct jbuf *b, struct jval *out); /* *out takes over the bytes: do not add more */
 
 #endif

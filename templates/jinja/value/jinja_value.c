@@ -9,13 +9,26 @@
 const char *jkind_name(struct jval v)
 {
     static const char *const names[] = {
-        [J_MISSING] = "missing", [J_UNDEF] = "Undefined", [J_NONE] = "NoneType",
-        [J_BOOL] = "bool",       [J_INT] = "int",         [J_FLOAT] = "float",
-        [J_STR] = "str",         [J_LIST] = "list",       [J_TUPLE] = "tuple",
-        [J_DICT] = "dict",       [J_SPACE] = "Namespace", [J_RANGE] = "range",
-        [J_VIEW] = "dict view",  [J_ITER] = "generator",  [J_MACRO] = "Macro",
-        [J_FUNC] = "function",   [J_METHOD] = "method",   [J_LOOP] = "LoopContext",
-        [J_JOINER] = "Joiner",   [J_CYCLER] = "Cycler",
+        [J_MISSING] = "missing",
+        [J_UNDEF] = "Undefined",
+        [J_NONE] = "NoneType",
+        [J_BOOL] = "bool",
+        [J_INT] = "int",
+        [J_FLOAT] = "float",
+        [J_STR] = "str",
+        [J_LIST] = "list",
+        [J_TUPLE] = "tuple",
+        [J_DICT] = "dict",
+        [J_NAMESPACE] = "Namespace",
+        [J_RANGE] = "range",
+        [J_VIEW] = "dict view",
+        [J_ITER] = "generator",
+        [J_MACRO] = "Macro",
+        [J_FUNC] = "function",
+        [J_METHOD] = "method",
+        [J_LOOP] = "LoopContext",
+        [J_JOINER] = "Joiner",
+        [J_CYCLER] = "Cycler",
     };
     return names[v.kind];
 }
@@ -125,5 +138,6 @@ bool jval_truth(struct jval v)
 
 struct jval jrange_item(const struct jrange *r, size_t i)
 {
-    return jint((int64_t)((uint64_t)r->start + (uint64_t)r->step * i)); /* fits: range checked */
+    return jint((int64_t)((uint64_t)r->start +
+                          (uint64_t)r->step * i)); /* in range: range() checked its bounds */
 }

@@ -1,34 +1,31 @@
 /*
- * Values of the template language and the state of one rendering.
+ * Values of the template language.
  *
- * A value is a small struct passed by copy; what it points to lives in an arena and is never freed
- * alone. A string knows for each of its bytes whose words they are (its origin): 0 for the
- * template's own text, else what origin_of packs. Strings are valid UTF-8 always.
+ * A value is a small struct that is passed by copy. Its data lives in an arena and is freed with
+ * the arena. Strings are always valid UTF-8. Each byte of a string has an origin: 0 for text of the
+ * template, else a value of origin_of (jinja_text.h).
  *
- * Every function that can fail takes the rendering state first, returns false after writing one
- * sentence into vm->err, and checks the bounds on depth, steps and memory.
+ * A function that can fail takes the state (jinja_vm.h) first. On failure it writes one sentence to
+ * vm->err and returns false. Failures include the bounds on depth, steps and memory.
  */
 #ifndef TEMPLATES_JINJA_VALUE_H
 #define TEMPLATES_JINJA_VALUE_H
 
-#include "engine/base/error.h"
 #include "engine/base/str.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
-#include <time.h>
 
-struct template_arena;
+struct jvm;
 struct jnode;
-struct jvm_ops;
 struct jscope;
 struct jgen;
 struct jbuiltin;
 
 enum jkind {
-    J_MISSING, /* no value at all: an argument that was not given */
-    J_UNDEF,   /* jinja2's Undefined: prints as nothing, fails in most operations */
+    J_MISSING, /* no value, for example an argument that was not given */
+    J_UNDEF,   /* jinja2's Undefined: prints as "", most operations fail */
     J_NONE,
     J_BOOL,
     J_INT,
@@ -37,11 +34,11 @@ enum jkind {
     J_LIST,
     J_TUPLE,
     J_DICT,
-    J_SPACE, /* namespace(...) */
+    J_NAMESPACE, /* namespace(...) */
     J_RANGE,
     J_VIEW,   /* dict.keys(), .values(), .items() */
-    J_ITER,   /* a generator: yields its items once */
-    J_MACRO,  /* also the caller of a call block */
+    J_ITER,   /* a generator: can be iterated once */
+    J_MACRO,  /* also the body of a call block */
     J_FUNC,   /* a global function */
     J_METHOD, /* a method bound to its value */
     J_LOOP,   /* the loop variable */
@@ -50,19 +47,18 @@ enum jkind {
 };
 
 struct jrun {
-    size_t end; /* first byte after the run */
+    size_t end; /* offset of the first byte after the run */
     uint32_t origin;
 };
 
 struct jstr {
     const char *ptr; /* (n_bytes) */
     size_t n_bytes;
-    size_t n_chars; /* code points; SIZE_MAX: not counted yet */
-    const struct jrun
-        *runs; /* (n_runs), the last ends at n_bytes; NULL: all bytes are of `origin` */
+    size_t n_chars;          /* number of code points; SIZE_MAX: not counted yet */
+    const struct jrun *runs; /* (n_runs), the last ends at n_bytes; NULL: `origin` for all bytes */
     size_t n_runs;
     uint32_t origin;
-    bool is_markup; /* HTML that is already escaped: the result of |safe and |escape */
+    bool is_markup; /* the HTML in it is escaped: a result of |safe or |escape */
 };
 
 struct jval {
@@ -73,7 +69,7 @@ struct jval {
         double f;
         struct jstr *s;
         struct jlist *list; /* J_LIST, J_TUPLE */
-        struct jdict *dict; /* J_DICT, J_SPACE */
+        struct jdict *dict; /* J_DICT, J_NAMESPACE */
         struct jrange *range;
         struct jview *view;
         struct jgen *gen;
@@ -82,14 +78,14 @@ struct jval {
         struct jmethod *method;
         struct jloop *loop;
         struct jcycle *cycle;       /* J_JOINER, J_CYCLER */
-        const struct jundef *undef; /* NULL: nothing to say about it */
+        const struct jundef *undef; /* NULL: no details for the error message */
     } u;
 };
 
 struct jlist {
     struct jval *items; /* (n) */
     size_t n, cap;
-    bool is_group; /* a pair of |groupby: its items are also .grouper and .list */
+    bool is_group; /* an item of |groupby: has the attributes grouper and list */
 };
 
 struct jentry {
@@ -97,15 +93,16 @@ struct jentry {
     uint64_t hash;
 };
 
-struct jdict {            /* insertion order; equal numbers are one key, as in Python */
-    struct jentry *items; /* (n) */
+/* Equal numbers of different kinds are one key, as in Python. */
+struct jdict {
+    struct jentry *items; /* (n) in insertion order */
     size_t n, cap;
-    uint32_t *index; /* (n_index) open addressing, entry number + 1; NULL while the dict is small */
+    uint32_t *index; /* (n_index) open addressing: entry number + 1, 0 for free; NULL: small dict */
     size_t n_index;  /* a power of two, at least twice n */
 };
 
 struct jrange {
-    int64_t start, stop, step; /* as written; step is not 0 */
+    int64_t start, stop, step; /* as in the call; step is not 0 */
     size_t n;
 };
 
@@ -124,7 +121,7 @@ struct jmethod {
 struct jmacro {
     struct jstr *name; /* NULL: the body of a call block */
     const struct jnode *node;
-    struct jscope *scope; /* where it was defined */
+    struct jscope *scope; /* of the definition */
 };
 
 struct jcycle {
@@ -132,55 +129,12 @@ struct jcycle {
     size_t n, pos;
 };
 
-struct jundef {       /* for the sentence when it is used */
-    enum jkind owner; /* kind of the value that lacks it, J_MISSING: a variable */
+/* Details for the error message when the undefined value is used. */
+struct jundef {
+    enum jkind owner; /* kind of the object without the attribute; J_MISSING: a variable */
     struct jval name;
-    const char *hint; /* a whole sentence instead, or NULL */
+    const char *hint; /* the whole message, or NULL to make it from the other fields */
 };
-
-struct jplace {
-    uint32_t line, col; /* from 1; columns count code points */
-};
-
-/* The state of one rendering, and of one parsing. */
-struct jvm {
-    struct template_arena *arena;
-    struct bn_error *err;
-    const struct jvm_ops *ops;
-    const struct jplace *at; /* of the node that runs, for errors; NULL: none */
-    size_t n_steps;          /* done so far */
-    size_t max_bytes;        /* the arena may grow to this */
-    size_t depth;            /* nesting of evaluation, printing and comparing */
-    struct jscope *scope;
-    const struct jprogram *program;
-    struct jbuf *out;  /* where output goes now */
-    struct jval piped; /* captured text for the filters of a block */
-    time_t now;
-};
-
-#define JVM_MAX_DEPTH 1000 /* Python's own limit stops templates at about this depth */
-#define JVM_MAX_STEPS                                                                              \
-    ((size_t)5                                                                                     \
-     << 20) /* about a second at worst; a long conversation takes 1e5                    \
-                       */
-#define JVM_MAX_BYTES ((size_t)256 << 20)
-
-/* ---- arena ---- */
-
-struct template_arena *arena_open(void);
-void arena_close(struct template_arena *a);
-size_t arena_bytes(const struct template_arena *a);
-void *arena_alloc(struct template_arena *a, size_t n_bytes); /* 16-aligned, not cleared; or NULL */
-
-/* ---- state ---- */
-
-bool jvm_fail(struct jvm *vm, const char *fmt, ...) BN_PRINTF(2, 3); /* always false */
-bool jvm_steps(struct jvm *vm, size_t n); /* count work; false when the bound is reached */
-bool jvm_enter(struct jvm *vm);           /* one level deeper; jvm_leave also after a failure */
-void jvm_leave(struct jvm *vm);
-void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes); /* NULL after writing the error */
-/* Make room for `need` items in an array of which n are used. `array` points to the pointer. */
-bool jvm_grow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes);
 
 /* ---- making values ---- */
 
@@ -205,14 +159,14 @@ static inline struct jval jstring(struct jstr *s)
     return (struct jval){.kind = J_STR, .u.s = s};
 }
 
-/* Undefined, with what to say when it is used. Out of memory only loses the sentence. */
+/* Undefined values with details for the error message. The details are lost if memory runs out. */
 struct jval jundef_attr(struct jvm *vm, struct jval owner, struct jval name);
 struct jval jundef_hint(struct jvm *vm, const char *hint); /* `hint` is static text */
 bool jundef_fail(struct jvm *vm, struct jval v);           /* always false */
 
 bool jlist_new(struct jvm *vm, enum jkind kind, size_t cap, struct jval *out);
 bool jlist_push(struct jvm *vm, struct jval list, struct jval item);
-/* A list or tuple of copies of items (n). */
+/* A list or tuple with copies of items (n). */
 bool jlist_of(struct jvm *vm, enum jkind kind, const struct jval *items, size_t n,
               struct jval *out);
 bool jlist_pair(struct jvm *vm, struct jval a, struct jval b, struct jval *out); /* a tuple */
@@ -223,14 +177,14 @@ bool jdict_update(struct jvm *vm, struct jdict *d, const struct jdict *from); /*
 /* A list of (key, value) tuples. */
 bool jdict_pairs(struct jvm *vm, const struct jdict *d, struct jval *out);
 bool jview_new(struct jvm *vm, struct jdict *d, enum jview_kind kind, struct jval *out);
-/* *found is NULL when there is no such key; false: the key cannot be hashed. */
+/* *found is NULL if there is no such key. Fails if the key is not hashable. */
 bool jdict_find(struct jvm *vm, const struct jdict *d, struct jval key, struct jval **found);
-/* A key that is plain text; NULL when there is none. */
+/* The value of a string key; NULL: no such key. */
 struct jval *jdict_text(const struct jdict *d, const char *key);
 
 struct jval jrange_item(const struct jrange *r, size_t i);
 
 bool jval_truth(struct jval v);
-const char *jkind_name(struct jval v); /* Python's name of the type, for messages */
+const char *jkind_name(struct jval v); /* the name of the type in Python, for messages */
 
 #endif

@@ -32,7 +32,7 @@ static void a_full_list_counts_what_it_drops(void **state)
     assert_int_equal(notes.n, BN_NOTES_MAX);
     assert_int_equal(notes.n_dropped, 3);
     assert_string_equal(notes.items[5].text, "note 5");
-    bn_notes_add(NULL, BN_NOTE_INFO, "n", "nobody listens");
+    bn_notes_add(NULL, BN_NOTE_INFO, "n", "ignored");
 }
 
 struct sink {

@@ -1,5 +1,5 @@
 /*
- * What the parser accepts and, check by check, what it refuses.
+ * The parser: accepted files, and one refused file for each check.
  */
 #include "tests/support/raw_gguf.h"
 
@@ -18,7 +18,7 @@ static void accepts_versions_2_and_3_without_tensors(void **state)
         struct raw_gguf r = {0};
         raw_head(&r, version, 0, 1);
         raw_key(&r, "a", GGUF_U8);
-        raw_u8(&r, 7); /* the file ends before its padded data start */
+        raw_u8(&r, 7); /* the file ends before the padded data section */
         struct gguf *g = raw_parsed(&r);
         assert_int_equal(g->version, version);
         assert_int_equal(g->n_kvs, 1);
@@ -84,7 +84,7 @@ static void refuses_bad_keys(void **state)
         raw_key(&twice, i == 1 ? "other" : "same", GGUF_U32);
         raw_u32(&twice, 0);
     }
-    raw_refused(&twice, BN_EFORMAT, "'same' stands twice, as number 0 and 2");
+    raw_refused(&twice, BN_EFORMAT, "'same' occurs twice, as number 0 and 2");
 
     raw_head(&kind, 3, 0, 1);
     raw_key(&kind, "k", 13);
@@ -152,7 +152,7 @@ static void refuses_arrays_of_arrays_and_of_unknown_kinds(void **state)
     }
 }
 
-static void refuses_alignments_that_are_none(void **state)
+static void refuses_invalid_alignments(void **state)
 {
     (void)state;
     static const uint32_t alignments[] = {0, 3, 48, 0xffffffff};
@@ -222,10 +222,10 @@ static void refuses_bad_tensor_infos(void **state)
     raw_info(&twice, "t", 8, 1, 0, 0);
     raw_info(&twice, "t", 8, 1, 0, 32);
     raw_data(&twice, 128);
-    raw_refused(&twice, BN_EFORMAT, "tensor 't' stands twice");
+    raw_refused(&twice, BN_EFORMAT, "tensor 't' occurs twice");
 }
 
-static void refuses_rows_that_are_no_whole_blocks(void **state)
+static void refuses_rows_with_partial_blocks(void **state)
 {
     (void)state;
     static const uint32_t ids[] = {8, 2, 12, 14, 34, 35, 36};
@@ -234,7 +234,7 @@ static void refuses_rows_that_are_no_whole_blocks(void **state)
         raw_head(&r, 3, 1, 0);
         raw_info(&r, "t", 33, 1, ids[i], 0);
         raw_data(&r, 256);
-        raw_refused(&r, BN_EFORMAT, "33 x 1 is no shape for");
+        raw_refused(&r, BN_EFORMAT, "33 x 1 is not a valid shape for");
     }
 }
 
@@ -245,7 +245,7 @@ static void refuses_misaligned_offsets_and_overlaps(void **state)
     raw_head(&odd, 3, 1, 0);
     raw_info(&odd, "t", 4, 1, 0, 8);
     raw_data(&odd, 64);
-    raw_refused(&odd, BN_EFORMAT, "offset 8 is no multiple of 32");
+    raw_refused(&odd, BN_EFORMAT, "offset 8 is not a multiple of 32");
 
     raw_head(&overlap, 3, 2, 0);
     raw_info(&overlap, "high", 8, 1, 0, 32);
@@ -254,8 +254,8 @@ static void refuses_misaligned_offsets_and_overlaps(void **state)
     raw_refused(&overlap, BN_EFORMAT, "'low' (64 bytes");
 }
 
-/* The sentence names the tensor the cut went through, its size, and what is there. */
-static void a_cut_file_names_the_tensor(void **state)
+/* The message names the first incomplete tensor, its size and the bytes that exist. */
+static void a_truncated_file_names_the_tensor(void **state)
 {
     (void)state;
     struct raw_gguf r = {0};
@@ -264,14 +264,14 @@ static void a_cut_file_names_the_tensor(void **state)
     raw_info(&r, "broken", 8, 4, 0, 32);
     raw_data(&r, 32 + 127);
     raw_refused(&r, BN_EFORMAT,
-                "cut short: tensor 'broken' needs 128 bytes at 32 of the data, which has 159");
+                "truncated: tensor 'broken' needs 128 bytes at 32 of the data, which has 159");
     raw_u8(&r, 0);
     gguf_close(raw_parsed(&r));
     struct raw_gguf far = {0};
     raw_head(&far, 3, 1, 0);
     raw_info(&far, "t", 8, 1, 0, UINT64_MAX - 31);
     raw_data(&far, 32);
-    raw_refused(&far, BN_EFORMAT, "cut short: tensor 't'");
+    raw_refused(&far, BN_EFORMAT, "truncated: tensor 't'");
     struct raw_gguf no_data = {0};
     raw_head(&no_data, 3, 1, 0);
     raw_info(&no_data, "t", 8, 1, 0, 0);
@@ -311,9 +311,8 @@ static void foreign_types_get_the_span_as_their_size(void **state)
     gguf_close(g);
 }
 
-/* Many keys and tensors; a lookup that compared each with each would not end within the time limit.
- */
-static void a_hundred_thousand_names_are_no_trouble(void **state)
+/* With a quadratic algorithm this test would exceed the time limit. */
+static void a_hundred_thousand_names_are_fast(void **state)
 {
     (void)state;
     struct gguf_writer *w = NULL;
@@ -329,7 +328,7 @@ static void a_hundred_thousand_names_are_no_trouble(void **state)
         gguf_put_tensor(w, name, 0, 1, dims, 0);
     }
     const struct gguf_sink sink = gguf_sink_memory(&b);
-    assert_true(gguf_write_head(w, &sink, &err));
+    assert_true(gguf_write_header(w, &sink, &err));
     struct gguf *g = NULL;
     assert_true(gguf_parse(b.bytes, b.n_bytes, &g, &err));
     uint64_t v = 0;
@@ -352,15 +351,15 @@ int main(void)
         cmocka_unit_test(refuses_bad_keys),
         cmocka_unit_test(refuses_lengths_past_the_end),
         cmocka_unit_test(refuses_arrays_of_arrays_and_of_unknown_kinds),
-        cmocka_unit_test(refuses_alignments_that_are_none),
+        cmocka_unit_test(refuses_invalid_alignments),
         cmocka_unit_test(data_begins_at_the_alignment_of_the_file),
         cmocka_unit_test(refuses_bad_tensor_infos),
-        cmocka_unit_test(refuses_rows_that_are_no_whole_blocks),
+        cmocka_unit_test(refuses_rows_with_partial_blocks),
         cmocka_unit_test(refuses_misaligned_offsets_and_overlaps),
-        cmocka_unit_test(a_cut_file_names_the_tensor),
+        cmocka_unit_test(a_truncated_file_names_the_tensor),
         cmocka_unit_test(gaps_between_tensors_are_allowed),
         cmocka_unit_test(foreign_types_get_the_span_as_their_size),
-        cmocka_unit_test(a_hundred_thousand_names_are_no_trouble),
+        cmocka_unit_test(a_hundred_thousand_names_are_fast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * Typed values out of metadata: which kinds answer which question, and what does not fit. Through
- * the public file handle where it has the question.
+ * Typed values of metadata: accepted kinds and values that do not fit. Uses the public file handle
+ * where it has the function.
  */
 #include "engine/base/fp16.h"
 #include "engine/base/memory.h"
@@ -63,7 +63,7 @@ static int open_fixture(void **state)
         return -1;
     put_scalars(w);
     put_arrays(w);
-    const bool ok = gguf_write_head(w, &sink, &err) &&
+    const bool ok = gguf_write_header(w, &sink, &err) &&
                     bn_file_open_memory(f->bytes.bytes, f->bytes.n_bytes, &f->file, &err);
     gguf_writer_close(w);
     f->g = ok ? bn_file_gguf(f->file) : NULL;
@@ -80,7 +80,7 @@ static int close_fixture(void **state)
     return 0;
 }
 
-static void any_integer_that_is_not_negative_is_a_u64(void **state)
+static void every_integer_from_0_is_a_u64(void **state)
 {
     const struct fixture *f = *state;
     uint64_t v = 0;
@@ -110,7 +110,7 @@ static void any_number_is_an_f64(void **state)
     assert_false(bn_file_get_f64(f->file, "reals", &v));
 }
 
-static void strings_and_truth_values_keep_their_kind(void **state)
+static void strings_and_bools_keep_their_kind(void **state)
 {
     const struct fixture *f = *state;
     struct bn_str s;
@@ -125,7 +125,7 @@ static void strings_and_truth_values_keep_their_kind(void **state)
     assert_false(bn_file_has(f->file, "n"));
 }
 
-static void arrays_are_read_as_the_kind_asked_for(void **state)
+static void arrays_are_converted_to_the_requested_kind(void **state)
 {
     const struct fixture *f = *state;
     float reals[3];
@@ -137,7 +137,7 @@ static void arrays_are_read_as_the_kind_asked_for(void **state)
     assert_true(reals[0] == -1.0f && reals[2] == 7.0f);
     assert_true(bn_file_array_i32(f->file, "ints", ints, 3));
     assert_true(ints[0] == -1 && ints[2] == 7);
-    assert_false(bn_file_array_i32(f->file, "ints", ints, 4)); /* longer than it is */
+    assert_false(bn_file_array_i32(f->file, "ints", ints, 4)); /* longer than the array */
     assert_false(bn_file_array_i32(f->file, "reals", ints, 3));
     assert_true(bn_file_array_i32(f->file, "wide", ints, 1));
     assert_false(bn_file_array_i32(f->file, "wide", ints, 2)); /* 2^31 does not fit */
@@ -161,7 +161,7 @@ static void strings_of_an_array_are_walked_in_order(void **state)
     assert_false(bn_file_walk_strs(f->file, "ints", &walk, &n));
 }
 
-static void items_are_asked_for_by_number(void **state)
+static void items_are_read_by_index(void **state)
 {
     const struct fixture *f = *state;
     const struct gguf_kv *ints = gguf_find_kv(f->g, "ints"), *u32 = gguf_find_kv(f->g, "u32");
@@ -178,7 +178,7 @@ static void items_are_asked_for_by_number(void **state)
     assert_false(gguf_item_i64(gguf_find_kv(f->g, "u64"), 0, &i)); /* does not fit */
 }
 
-static void files_that_cannot_be_opened_say_why(void **state)
+static void errors_of_opening_name_the_reason(void **state)
 {
     (void)state;
     struct bn_file *file = NULL;
@@ -214,12 +214,12 @@ static void a_file_on_disk_is_the_same_as_in_memory(void **state)
     bn_file_close(file);
     assert_true(ftruncate(fd, (off_t)f->bytes.n_bytes - 33) == 0);
     assert_false(bn_file_open(path, &file, &err));
-    assert_non_null(strstr(err.text, path)); /* the sentence says which file */
+    assert_non_null(strstr(err.text, path)); /* the message names the file */
     assert_true(close(fd) == 0);
     assert_true(unlink(path) == 0);
 }
 
-static void a_part_of_a_split_model_is_refused(void **state)
+static void a_file_of_a_split_model_is_refused(void **state)
 {
     (void)state;
     struct gguf_buffer b = {0};
@@ -230,10 +230,10 @@ static void a_part_of_a_split_model_is_refused(void **state)
     static const uint8_t three[2] = {3, 0};
     assert_true(gguf_writer_open(&w, &err));
     gguf_put_raw(w, "split.count", GGUF_U16, three);
-    assert_true(gguf_write_head(w, &sink, &err));
+    assert_true(gguf_write_header(w, &sink, &err));
     assert_false(bn_file_open_memory(b.bytes, b.n_bytes, &file, &err));
     assert_int_equal(err.code, BN_EUNSUPPORTED);
-    assert_non_null(strstr(err.text, "one of 3 parts"));
+    assert_non_null(strstr(err.text, "one of 3 files"));
     gguf_writer_close(w);
     mem_free(b.bytes);
 }
@@ -241,15 +241,15 @@ static void a_part_of_a_split_model_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(any_integer_that_is_not_negative_is_a_u64),
+        cmocka_unit_test(every_integer_from_0_is_a_u64),
         cmocka_unit_test(any_number_is_an_f64),
-        cmocka_unit_test(strings_and_truth_values_keep_their_kind),
-        cmocka_unit_test(arrays_are_read_as_the_kind_asked_for),
+        cmocka_unit_test(strings_and_bools_keep_their_kind),
+        cmocka_unit_test(arrays_are_converted_to_the_requested_kind),
         cmocka_unit_test(strings_of_an_array_are_walked_in_order),
-        cmocka_unit_test(items_are_asked_for_by_number),
-        cmocka_unit_test(files_that_cannot_be_opened_say_why),
+        cmocka_unit_test(items_are_read_by_index),
+        cmocka_unit_test(errors_of_opening_name_the_reason),
         cmocka_unit_test(a_file_on_disk_is_the_same_as_in_memory),
-        cmocka_unit_test(a_part_of_a_split_model_is_refused),
+        cmocka_unit_test(a_file_of_a_split_model_is_refused),
     };
     return cmocka_run_group_tests(tests, open_fixture, close_fixture);
 }

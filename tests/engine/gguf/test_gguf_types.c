@@ -1,5 +1,5 @@
 /*
- * Sizes by type, and ids that mean several things told apart by the bytes a tensor has.
+ * Sizes of types, and ids with several meanings, which the size of the tensor decides.
  */
 #include "engine/gguf/gguf_types.h"
 
@@ -35,7 +35,7 @@ static void sizes_follow_the_blocks(void **state)
     }
 }
 
-static void sizes_that_wrap_or_do_not_divide_are_refused(void **state)
+static void overflows_and_partial_blocks_are_refused(void **state)
 {
     (void)state;
     size_t n_bytes = 7;
@@ -48,7 +48,7 @@ static void sizes_that_wrap_or_do_not_divide_are_refused(void **state)
     assert_int_equal(n_bytes, 7);
 }
 
-static void our_ids_are_ours(void **state)
+static void known_ids_give_their_types(void **state)
 {
     (void)state;
     for (enum tensor_type t = TENSOR_F32; t < TENSOR_OTHER; t++) {
@@ -60,19 +60,19 @@ static void our_ids_are_ours(void **state)
 }
 
 /* bitnet.cpp's I2_S and upstream's removed IQ4_NL_4_4 share id 36. */
-static void id_36_is_decided_by_bytes(void **state)
+static void id_36_is_decided_by_the_span(void **state)
 {
     (void)state;
     const size_t n = 2560 * 640;
     assert_int_equal(tensor_type_decide(36, 2560, 640, n / 4 + 32, 32), TENSOR_I2_S);
     assert_int_equal(tensor_type_decide(36, 2560, 640, n / 32 * 18, 32), TENSOR_OTHER);
-    /* padding behind it, or the end of a file with something appended */
+    /* padding after it, or more bytes at the end of the file */
     assert_int_equal(tensor_type_decide(36, 2560, 640, n / 4 + 32 + 31, 32), TENSOR_I2_S);
     assert_int_equal(tensor_type_decide(36, 2560, 640, n / 4 + 4096, 32), TENSOR_I2_S);
 }
 
-static void says(uint32_t id, size_t n_cols, size_t n_rows, size_t span, const char *name,
-                 const char *advice)
+static void check_verdict(uint32_t id, size_t n_cols, size_t n_rows, size_t span, const char *name,
+                          const char *advice)
 {
     const struct tensor_verdict v = tensor_type_judge(id, n_cols, n_rows, span, 32);
     assert_string_equal(v.name, name);
@@ -80,25 +80,25 @@ static void says(uint32_t id, size_t n_cols, size_t n_rows, size_t span, const c
         fail_msg("%s: '%s' does not say '%s'", name, v.advice, advice);
 }
 
-static void clashing_ids_are_named_by_bytes(void **state)
+static void the_span_selects_the_name_of_an_id(void **state)
 {
     (void)state;
     const size_t k = 2560, m = 640, n = k * m;
-    says(36, k, m, n / 32 * 18, "IQ4_NL_4_4 (36, removed upstream)", "ternary original");
-    says(38, k, m, n / 4 + 32, "TL1 (38)", "tuned for one machine");
-    says(39, k, m, n / 32 * 17, "MXFP4 (39)", "ternary original");
-    says(39, k, m, 350000, "TL2 (39)", "tuned for one machine");
-    says(42, k, m, n / 64 * 18, "Q2_0 (42)", "fourth level");
-    says(42, k, m, n / 128 * 34, "Q2_0 of 128 (42, PrismML)", "fourth level");
-    says(42, k, m, n / 256 * 42, "STQ1_0 (42, ZINC)", "ternary original");
-    says(142, k, m, n / 128 * 34, "PQ2_0 (142, PrismML)", "Hadamard");
-    says(142, k, m, n / 4, "IQ2_TN (142)", "i2_s");
-    says(135, k, m, n / 4 + 4 * m, "IQ2_BN (135)", "i2_s");
-    says(41, k, m, n / 128 * 18, "Q1_0 (41)", "binary");
+    check_verdict(36, k, m, n / 32 * 18, "IQ4_NL_4_4 (36, removed upstream)", "ternary original");
+    check_verdict(38, k, m, n / 4 + 32, "TL1 (38)", "tuned for one machine");
+    check_verdict(39, k, m, n / 32 * 17, "MXFP4 (39)", "ternary original");
+    check_verdict(39, k, m, 350000, "TL2 (39)", "tuned for one machine");
+    check_verdict(42, k, m, n / 64 * 18, "Q2_0 (42)", "fourth level");
+    check_verdict(42, k, m, n / 128 * 34, "Q2_0 of 128 (42, PrismML)", "fourth level");
+    check_verdict(42, k, m, n / 256 * 42, "STQ1_0 (42, ZINC)", "ternary original");
+    check_verdict(142, k, m, n / 128 * 34, "PQ2_0 (142, PrismML)", "Hadamard");
+    check_verdict(142, k, m, n / 4, "IQ2_TN (142)", "i2_s");
+    check_verdict(135, k, m, n / 4 + 4 * m, "IQ2_BN (135)", "i2_s");
+    check_verdict(41, k, m, n / 128 * 18, "Q1_0 (41)", "binary");
     assert_null(tensor_type_judge(4711, k, m, n, 32).name);
 }
 
-static void ids_have_names_without_bytes(void **state)
+static void ids_have_names_without_a_span(void **state)
 {
     (void)state;
     assert_string_equal(tensor_type_id_name(39), "TL2 or MXFP4 (39)");
@@ -111,11 +111,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_follow_the_blocks),
-        cmocka_unit_test(sizes_that_wrap_or_do_not_divide_are_refused),
-        cmocka_unit_test(our_ids_are_ours),
-        cmocka_unit_test(id_36_is_decided_by_bytes),
-        cmocka_unit_test(clashing_ids_are_named_by_bytes),
-        cmocka_unit_test(ids_have_names_without_bytes),
+        cmocka_unit_test(overflows_and_partial_blocks_are_refused),
+        cmocka_unit_test(known_ids_give_their_types),
+        cmocka_unit_test(id_36_is_decided_by_the_span),
+        cmocka_unit_test(the_span_selects_the_name_of_an_id),
+        cmocka_unit_test(ids_have_names_without_a_span),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

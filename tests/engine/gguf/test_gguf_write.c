@@ -1,6 +1,6 @@
 /*
- * What is written is read back: tensors where they belong, padding, and too much or too little
- * data.
+ * Written files can be read: positions of tensors and padding. Too much or too little data is an
+ * error.
  */
 #include "engine/base/memory.h"
 #include "engine/gguf/gguf.h"
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-static void tensors_come_back_where_they_were_put(void **state)
+static void written_tensors_are_read_back(void **state)
 {
     (void)state;
     struct gguf_writer *w = NULL;
@@ -24,7 +24,7 @@ static void tensors_come_back_where_they_were_put(void **state)
     gguf_put_u32(w, "k", 1);
     gguf_put_tensor(w, "a", 1, 2, dims_a, sizeof(a));
     gguf_put_tensor(w, "b", 0, 1, dims_b, sizeof(second));
-    assert_true(gguf_write_head(w, &sink, &err));
+    assert_true(gguf_write_header(w, &sink, &err));
     assert_int_equal(b.n_bytes % 32, 0);
     assert_true(gguf_write_data(w, &sink, a, 5, &err)); /* in pieces */
     assert_true(gguf_write_data(w, &sink, a + 5, 7, &err));
@@ -47,7 +47,7 @@ static void tensors_come_back_where_they_were_put(void **state)
     mem_free(b.bytes);
 }
 
-static void data_must_be_what_was_announced(void **state)
+static void data_must_match_the_declaration(void **state)
 {
     (void)state;
     struct gguf_writer *w = NULL;
@@ -58,7 +58,7 @@ static void data_must_be_what_was_announced(void **state)
     const char bytes[16] = {0};
     assert_true(gguf_writer_open(&w, &err));
     gguf_put_tensor(w, "a", 0, 1, dims, 8);
-    assert_true(gguf_write_head(w, &sink, &err));
+    assert_true(gguf_write_header(w, &sink, &err));
     assert_false(gguf_write_end(w, &sink, &err));
     assert_int_equal(err.code, BN_EARG);
     assert_false(gguf_write_data(w, &sink, bytes, 9, &err));
@@ -77,14 +77,14 @@ static bool refuse(void *ud, const void *bytes, size_t n_bytes)
     return false;
 }
 
-static void a_sink_that_refuses_is_an_error(void **state)
+static void a_failing_sink_is_an_error(void **state)
 {
     (void)state;
     struct gguf_writer *w = NULL;
     struct bn_error err;
     const struct gguf_sink sink = {refuse, NULL};
     assert_true(gguf_writer_open(&w, &err));
-    assert_false(gguf_write_head(w, &sink, &err));
+    assert_false(gguf_write_header(w, &sink, &err));
     assert_int_equal(err.code, BN_EIO);
     gguf_writer_close(w);
 }
@@ -92,9 +92,9 @@ static void a_sink_that_refuses_is_an_error(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(tensors_come_back_where_they_were_put),
-        cmocka_unit_test(data_must_be_what_was_announced),
-        cmocka_unit_test(a_sink_that_refuses_is_an_error),
+        cmocka_unit_test(written_tensors_are_read_back),
+        cmocka_unit_test(data_must_match_the_declaration),
+        cmocka_unit_test(a_failing_sink_is_an_error),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,9 +1,9 @@
 /*
- * Every ternary layout against known bytes, and round trips at awkward shapes.
+ * Every ternary layout against known bytes, and round trips with unusual shapes.
  *
- * The codes of the known bytes come from a small generator: x = 1; x = (x * 1103515245 + 12345) mod
- * 2^31, code = (x >> 16) mod 3; the scale is 0.5. The TQ bytes were made by the quantiser those
- * types come from.
+ * The codes of the known bytes come from a generator: x = 1; x = (x * 1103515245 + 12345) mod 2^31,
+ * code = (x >> 16) mod 3; the scale is 0.5. The TQ bytes come from the original quantiser of these
+ * types.
  */
 #include "engine/gguf/ternary_codec.h"
 
@@ -32,7 +32,7 @@ struct vector {
     enum tensor_type type;
     enum bn_i2s_layout layout;
     size_t n_cols, n_rows;
-    const char *hex; /* I2_S: without its tail */
+    const char *hex; /* without the tail of I2_S */
 };
 
 static const struct vector vectors[] = {
@@ -100,7 +100,7 @@ static void known_bytes_decode_and_encode(void **state)
     }
 }
 
-/* Codes that look like nothing: no period a layout could hide behind. */
+/* Codes without a period, which could hide a wrong layout. */
 static uint8_t *some_codes(size_t n)
 {
     uint8_t *codes = mem_alloc(n, 1);
@@ -128,7 +128,7 @@ static void round_trip(enum tensor_type type, enum bn_i2s_layout layout, size_t 
     assert_true(scale == 0.25f);
     assert_true(ternary_decode(&s, 0, n_rows, decoded, &err));
     assert_memory_equal(decoded, codes, n_cols * n_rows);
-    /* any range of rows by itself */
+    /* every range of rows on its own */
     for (size_t row0 = 0; row0 < n_rows; row0 += 3) {
         const size_t row1 = row0 + 2 < n_rows ? row0 + 2 : n_rows;
         memset(decoded, 9, n_cols * n_rows);
@@ -140,8 +140,8 @@ static void round_trip(enum tensor_type type, enum bn_i2s_layout layout, size_t 
     mem_free(codes);
 }
 
-/* Rows that are no multiple of a block: blocks run over row borders in layouts A and B. */
-static void layouts_hold_awkward_shapes(void **state)
+/* Rows are not a multiple of a block, so blocks cross row ends in layouts A and B. */
+static void layouts_hold_unusual_shapes(void **state)
 {
     (void)state;
     round_trip(TENSOR_I2_S, BN_I2S_A, 640, 400);
@@ -202,14 +202,14 @@ static void too_few_bytes_are_refused(void **state)
     }
 }
 
-static void code_3_is_refused_with_its_place(void **state)
+static void code_3_is_refused_with_its_offset(void **state)
 {
     (void)state;
     uint8_t bytes[256] = {0}, codes[512];
     struct bn_error err;
     for (enum bn_i2s_layout layout = BN_I2S_A; layout <= BN_I2S_C; layout++) {
         const struct ternary_source s = source_of(TENSOR_I2_S, layout, bytes, 128, 4);
-        bytes[37] = 0x0c; /* one code of four is 3 */
+        bytes[37] = 0x0c; /* one of four codes is 3 */
         assert_false(ternary_decode(&s, 0, 4, codes, &err));
         assert_int_equal(err.code, BN_EFORMAT);
         assert_non_null(strstr(err.text, "tensor 't'"));
@@ -222,7 +222,7 @@ static void code_3_is_refused_with_its_place(void **state)
     bytes[40] = 0x30;
     assert_false(ternary_decode(&tq2, 0, 1, codes, &err));
     assert_non_null(strstr(err.text, "1040"));
-    le_put_u16(bytes + 64, 0); /* a block of scale 0 is zeros whatever its codes */
+    le_put_u16(bytes + 64, 0); /* a block with scale 0 decodes to zeros */
     assert_true(ternary_decode(&tq2, 0, 1, codes, &err));
     for (size_t i = 0; i < 256; i++)
         assert_int_equal(codes[i], 1);
@@ -240,7 +240,7 @@ static void blocks_of_two_scales_are_refused_by_name(void **state)
         float scale = -1.0f;
         for (size_t b = 0; b < 4; b++)
             le_put_u16(bytes + (b + 1) * block - 2, b == 1 ? 0x8000 : 0x3800);
-        assert_true(ternary_scale(&s, &scale, &err)); /* a zero beside them, of either sign */
+        assert_true(ternary_scale(&s, &scale, &err)); /* other blocks have scale 0 of either sign */
         assert_true(scale == 0.5f);
         le_put_u16(bytes + 4 * block - 2, 0x3801);
         assert_false(ternary_scale(&s, &scale, &err));
@@ -267,7 +267,7 @@ static void i2s_scale_must_be_a_number(void **state)
     float scale = 0.0f;
     const struct ternary_source s = source_of(TENSOR_I2_S, BN_I2S_A, bytes, 128, 2);
     le_put_u32(bytes + 64, f32_bits(-2.5f));
-    memset(bytes + 68, 0xff, 28); /* filler, never interpreted */
+    memset(bytes + 68, 0xff, 28); /* unused bytes */
     assert_true(ternary_scale(&s, &scale, &err));
     assert_true(scale == -2.5f);
     le_put_u32(bytes + 64, 0x7fc00000);
@@ -306,7 +306,7 @@ static void floats_of_one_magnitude_are_ternary(void **state)
         assert_true(scale == 0.375f);
         assert_true(ternary_decode(&s, 0, 100, decoded, &err));
         assert_memory_equal(decoded, codes, 6000);
-        put_float(types[i], bytes + 5999 * unit, 0.5f); /* the last element gives it away */
+        put_float(types[i], bytes + 5999 * unit, 0.5f); /* only the last element differs */
         assert_false(ternary_scale(&s, &scale, &err));
         assert_int_equal(err.code, BN_EUNSUPPORTED);
         assert_non_null(strstr(err.text, "element 5999 (row 99) is 0.5"));
@@ -317,7 +317,7 @@ static void floats_of_one_magnitude_are_ternary(void **state)
     mem_free(codes);
 }
 
-static void every_byte_of_tq1_gives_trits(void **state)
+static void every_byte_of_tq1_decodes_to_trits(void **state)
 {
     (void)state;
     uint8_t bytes[54], codes[256];
@@ -336,14 +336,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(known_bytes_decode_and_encode),
-        cmocka_unit_test(layouts_hold_awkward_shapes),
+        cmocka_unit_test(layouts_hold_unusual_shapes),
         cmocka_unit_test(shapes_that_do_not_fit_are_refused),
         cmocka_unit_test(too_few_bytes_are_refused),
-        cmocka_unit_test(code_3_is_refused_with_its_place),
+        cmocka_unit_test(code_3_is_refused_with_its_offset),
         cmocka_unit_test(blocks_of_two_scales_are_refused_by_name),
         cmocka_unit_test(i2s_scale_must_be_a_number),
         cmocka_unit_test(floats_of_one_magnitude_are_ternary),
-        cmocka_unit_test(every_byte_of_tq1_gives_trits),
+        cmocka_unit_test(every_byte_of_tq1_decodes_to_trits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

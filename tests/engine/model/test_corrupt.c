@@ -1,6 +1,6 @@
 /*
- * A good model spoilt in every place: cut at each byte, bytes flipped, counts made absurd. Nothing
- * may crash, and nothing may take memory that the file does not account for.
+ * A valid model that is corrupted everywhere: truncated at each byte, with flipped bytes and with
+ * huge counts. Nothing may crash, and memory must stay proportional to the file.
  */
 #include "engine/base/memory.h"
 #include "engine/gguf/gguf_le.h"
@@ -11,8 +11,7 @@
 
 #include <cmocka.h>
 
-/* The file is 14 kB and everything made of it is of that order; a sanitizer keeps what was freed.
- */
+/* The file has 14 kB and needs about as much memory; a sanitizer also keeps freed memory. */
 #if defined(__SANITIZE_ADDRESS__)
 #define MOST_BYTES ((size_t)1 << 30)
 #elif defined(__has_feature)
@@ -26,7 +25,7 @@
 
 struct fixture {
     struct synth_model m;
-    uint8_t *copy; /* (n_bytes) spoilt and mended again */
+    uint8_t *copy; /* (n_bytes) corrupted and restored */
     size_t n_bytes, data_start;
     size_t resident0;
 };
@@ -60,7 +59,7 @@ static int close_fixture(void **state)
     return 0;
 }
 
-/* Opens as far as it goes; true if it is a model still. A failure must have a sentence. */
+/* Try to open the copy. True if it is still a model. A failure must have a message. */
 static bool try_open(const struct fixture *f, size_t n_bytes)
 {
     struct bn_error err = {0};
@@ -84,11 +83,11 @@ static void memory_stayed_small(const struct fixture *f)
     assert_true(mem_peak_bytes() < f->resident0 + MOST_BYTES);
 }
 
-static void the_whole_file_opens_and_no_part_of_it(void **state)
+static void only_the_complete_file_opens(void **state)
 {
     const struct fixture *f = *state;
     assert_true(try_open(f, f->n_bytes));
-    /* The last tensor ends in padding, which may be missing. */
+    /* The padding after the last tensor may be missing. */
     const struct gguf_tensor *last = gguf_find_tensor(f->m.gguf, "output_norm.weight");
     const size_t end = last->offset + last->n_bytes;
     assert_true(try_open(f, end));
@@ -97,7 +96,7 @@ static void the_whole_file_opens_and_no_part_of_it(void **state)
     memory_stayed_small(f);
 }
 
-static void flipped_bytes_do_no_harm(void **state)
+static void flipped_bytes_are_harmless(void **state)
 {
     const struct fixture *f = *state;
     size_t n_refused = 0;
@@ -109,12 +108,13 @@ static void flipped_bytes_do_no_harm(void **state)
         n_refused += !try_open(f, f->n_bytes);
         f->copy[i] = kept;
     }
-    assert_true(n_refused > 1000); /* texts of tokens may be anything, structure not */
+    assert_true(n_refused >
+                1000); /* flips in token texts are harmless, flips in the structure are not */
     assert_true(try_open(f, f->n_bytes));
     memory_stayed_small(f);
 }
 
-static void absurd_numbers_do_no_harm(void **state)
+static void huge_numbers_are_harmless(void **state)
 {
     const struct fixture *f = *state;
     static const uint64_t numbers[] = {
@@ -130,8 +130,8 @@ static void absurd_numbers_do_no_harm(void **state)
     memory_stayed_small(f);
 }
 
-/* Every number of the metadata in turn: sizes that no tensor backs up must not be believed. */
-static void absurd_hyperparameters_do_no_harm(void **state)
+/* Set every number of the metadata in turn: sizes that do not match the tensors must be refused. */
+static void huge_hyperparameters_are_harmless(void **state)
 {
     const struct fixture *f = *state;
     static const uint32_t numbers[] = {0, 1, 2, 31, 33, 1024, 1 << 20, 0x7fffffff, 0xffffffff};
@@ -154,10 +154,10 @@ static void absurd_hyperparameters_do_no_harm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_whole_file_opens_and_no_part_of_it),
-        cmocka_unit_test(flipped_bytes_do_no_harm),
-        cmocka_unit_test(absurd_numbers_do_no_harm),
-        cmocka_unit_test(absurd_hyperparameters_do_no_harm),
+        cmocka_unit_test(only_the_complete_file_opens),
+        cmocka_unit_test(flipped_bytes_are_harmless),
+        cmocka_unit_test(huge_numbers_are_harmless),
+        cmocka_unit_test(huge_hyperparameters_are_harmless),
     };
     return cmocka_run_group_tests(tests, open_fixture, close_fixture);
 }

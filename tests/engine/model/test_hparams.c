@@ -1,6 +1,6 @@
 /*
- * The numbers of a model: required keys, defaults, ranges, the rule for the activation function.
- * Each test starts from the metadata of one good model and changes or drops a few keys.
+ * The numbers of a model: required keys, defaults, ranges, and the rule for the activation
+ * function. Each test starts with the metadata of a valid model and changes or removes a few keys.
  */
 #include "engine/base/memory.h"
 #include "engine/gguf/gguf_write.h"
@@ -11,9 +11,9 @@
 
 #include <cmocka.h>
 
-/* A value to write; kind GGUF_ARRAY stands for an array of two u32, both in `u` and `u2`. */
+/* A value to write. The kind GGUF_ARRAY means an array of two u32, `u` and `u2`. */
 struct entry {
-    const char *key; /* after "<arch>.", or whole if it begins with a dot */
+    const char *key; /* without the prefix "<arch>."; a leading dot means that it has none */
     enum { NUMBER, REAL, TEXT, PAIR, TOKENS, DROPPED } kind;
     uint32_t u, u2;
     float f;
@@ -83,7 +83,7 @@ static void read_with(const char *arch, const char *no_repair, const struct entr
     }
     for (size_t i = 0; i < n; i++)
         put_entry(w, arch, &changes[i]);
-    assert_true(gguf_write_head(w, &sink, &out->err));
+    assert_true(gguf_write_header(w, &sink, &out->err));
     assert_true(gguf_parse(b.bytes, b.n_bytes, &g, &out->err));
     const struct model_config cfg = {.no_repair = no_repair, .notes = &out->notes};
     out->ok = hparams_read(g, arch_find(bn_str_of(arch)), &cfg, &out->hp, &out->err);
@@ -121,7 +121,7 @@ static void defaults_are_filled_in(void **state)
     assert_string_equal(o.notes.items[0].id, "activation");
 }
 
-static void given_values_win(void **state)
+static void values_of_the_file_replace_defaults(void **state)
 {
     (void)state;
     const struct entry changes[] = {
@@ -221,7 +221,7 @@ static void other_graphs_are_unsupported(void **state)
     };
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         refused("llama", &cases[i], 1, BN_EUNSUPPORTED, "");
-    struct outcome o; /* 'bitnet' alone may rotate a part of a head */
+    struct outcome o; /* only 'bitnet' may rotate fewer elements than a head has */
     read_with("bitnet", NULL, &cases[7], 1, &o);
     assert_true(o.ok);
     assert_int_equal(o.hp.n_rot, 16);
@@ -292,7 +292,7 @@ static void activation_follows_the_rule(void **state)
     }
 }
 
-static void a_tokenizer_of_another_size_is_a_warning(void **state)
+static void a_different_tokenizer_size_is_a_warning(void **state)
 {
     (void)state;
     const struct entry tokens = {.key = ".tokenizer.ggml.tokens", .kind = TOKENS, .u = 7};
@@ -308,14 +308,14 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(defaults_are_filled_in),
-        cmocka_unit_test(given_values_win),
+        cmocka_unit_test(values_of_the_file_replace_defaults),
         cmocka_unit_test(required_keys_are_named),
         cmocka_unit_test(numbers_out_of_range_are_named),
         cmocka_unit_test(shapes_that_do_not_divide_are_refused),
         cmocka_unit_test(other_graphs_are_unsupported),
         cmocka_unit_test(linear_scaling_factor_0_means_1),
         cmocka_unit_test(activation_follows_the_rule),
-        cmocka_unit_test(a_tokenizer_of_another_size_is_a_warning),
+        cmocka_unit_test(a_different_tokenizer_size_is_a_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * Weights: what opens, and what is refused by name. Files are synthetic and then spoilt in place:
- * names, types and data are changed where they lie.
+ * Tensors of a model: accepted files and refused ones. Files are synthetic; tests then change
+ * names, types and data in place.
  */
 #include "engine/base/fp16.h"
 #include "engine/base/memory.h"
@@ -20,7 +20,7 @@ static void opened(const struct synth_spec *spec, struct synth_model *m)
         fail_msg("%s", err.text);
 }
 
-/* Where a tensor's info stands behind its name: n_dims, dims, type, offset. */
+/* Position of a tensor info after its name: n_dims, dims, type, offset. */
 static uint8_t *info_of(struct synth_model *m, const char *name)
 {
     const struct gguf_tensor *t = gguf_find_tensor(m->gguf, name);
@@ -52,7 +52,7 @@ static uint8_t *data_of(struct synth_model *m, const char *name)
     return m->bytes.bytes + gguf_find_tensor(m->gguf, name)->offset;
 }
 
-/* Open the spoilt bytes again; true if they still are a model. */
+/* Open the changed bytes again. True if they are still a model. */
 static bool reopen(struct synth_model *m, const struct model_config *cfg, struct bn_error *err)
 {
     model_close(m->model);
@@ -150,7 +150,7 @@ static void scales_biases_and_rope_factors_are_found(void **state)
     assert_int_equal(l->o.source.n_cols, 192);
     assert_int_equal(l->attn_sub_norm.n_cols, 192);
     assert_int_equal(m.model->rope_freqs.n_cols, 24);
-    assert_int_equal(m.notes.n, 1); /* the activation; no tensor is left over */
+    assert_int_equal(m.notes.n, 1); /* the activation; all tensors are used */
     synth_close(&m);
 }
 
@@ -206,11 +206,12 @@ static void foreign_types_are_refused_with_advice(void **state)
         {"blk.1.ffn_up.weight", 39, "is TL2 (39)"},
         {"blk.0.attn_v.weight", 135, "convert the model to i2_s"},
         {"blk.0.attn_v.weight", 41, "binary"},
-        {"token_embd.weight", 36, "embeddings and output heads can be"},
+        {"token_embd.weight", 36,
+         "embeddings and output heads must be one of F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q6_K"},
         {"token_embd.weight", 10, "is Q2_K (10)"},
         {"output_norm.weight", 1, "not F32 as norms"},
-        {"blk.0.attn_v.weight", 4711, "'blk.0.attn_v.weight' is of type 4711, which"},
-        {"output_norm.weight", 4711, "'output_norm.weight' is of type 4711, which"},
+        {"blk.0.attn_v.weight", 4711, "'blk.0.attn_v.weight' has the unknown type 4711"},
+        {"output_norm.weight", 4711, "'output_norm.weight' has the unknown type 4711"},
     };
     const struct synth_spec spec = synth_preset("tiny");
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
@@ -235,7 +236,7 @@ static void dense_layers_are_refused(void **state)
     refused(&m, BN_EUNSUPPORTED, "'blk.1.ffn_gate.weight' (F32) is dense");
 }
 
-static void numbers_that_are_none_are_refused(void **state)
+static void numbers_that_are_not_finite_are_refused(void **state)
 {
     (void)state;
     struct synth_spec spec = synth_preset("tiny");
@@ -250,7 +251,7 @@ static void numbers_that_are_none_are_refused(void **state)
     refused(&m, BN_EFORMAT, "'rope_freqs.weight': factor 1 is 0");
 }
 
-static void tensors_without_a_place_are_noted(void **state)
+static void unused_tensors_are_noted(void **state)
 {
     (void)state;
     struct synth_spec spec = synth_preset("tiny");
@@ -275,7 +276,7 @@ static void layouts_must_fit_the_shape(void **state)
     struct synth_model m;
     struct bn_error err;
     spec.n_embd = 400;
-    spec.n_ff = 640; /* rows of 400 and 640: blocks cross row borders */
+    spec.n_ff = 640; /* rows of 400 and 640: blocks cross row ends */
     opened(&spec, &m);
     synth_close(&m);
     spec.n_embd = 20;
@@ -283,7 +284,7 @@ static void layouts_must_fit_the_shape(void **state)
     assert_false(synth_open(&spec, &m, &err));
 }
 
-static void vocabularies_and_strangers_are_refused(void **state)
+static void vocabularies_and_other_graphs_are_refused(void **state)
 {
     (void)state;
     struct gguf_writer *w = NULL;
@@ -295,7 +296,7 @@ static void vocabularies_and_strangers_are_refused(void **state)
     struct bn_error err;
     assert_true(gguf_writer_open(&w, &err));
     gguf_put_str(w, "general.architecture", bn_str_of("qwen3"));
-    assert_true(gguf_write_head(w, &sink, &err));
+    assert_true(gguf_write_header(w, &sink, &err));
     assert_true(gguf_parse(b.bytes, b.n_bytes, &g, &err));
     assert_false(model_open(g, &cfg, &model, &err));
     assert_int_equal(err.code, BN_EUNSUPPORTED);
@@ -305,7 +306,7 @@ static void vocabularies_and_strangers_are_refused(void **state)
     mem_free(b.bytes);
 }
 
-static void a_raised_flag_stops_loading(void **state)
+static void the_cancel_flag_stops_loading(void **state)
 {
     (void)state;
     const struct synth_spec spec = synth_preset("tiny");
@@ -330,11 +331,11 @@ int main(void)
         cmocka_unit_test(missing_and_misshapen_tensors_are_named),
         cmocka_unit_test(foreign_types_are_refused_with_advice),
         cmocka_unit_test(dense_layers_are_refused),
-        cmocka_unit_test(numbers_that_are_none_are_refused),
-        cmocka_unit_test(tensors_without_a_place_are_noted),
+        cmocka_unit_test(numbers_that_are_not_finite_are_refused),
+        cmocka_unit_test(unused_tensors_are_noted),
         cmocka_unit_test(layouts_must_fit_the_shape),
-        cmocka_unit_test(vocabularies_and_strangers_are_refused),
-        cmocka_unit_test(a_raised_flag_stops_loading),
+        cmocka_unit_test(vocabularies_and_other_graphs_are_refused),
+        cmocka_unit_test(the_cancel_flag_stops_loading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,6 @@
 /*
- * The reference forward pass against numbers of an independent one (NumPy, double precision,
- * written by other hands from the same format notes), and against itself across containers.
+ * The reference forward pass against the numbers of an independent one (NumPy, double precision,
+ * written by other people from the same description), and against itself for all tensor types.
  */
 #include "tests/support/ref_forward.h"
 

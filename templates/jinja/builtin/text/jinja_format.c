@@ -1,6 +1,6 @@
 /*
- * "...".format(): fields by number, name, attribute and item, conversions, and format specs that
- * may hold fields themselves.
+ * str.format(): fields with a number or name, attributes and items, conversions, and format specs,
+ * which may contain fields.
  */
 #include "templates/jinja/builtin/text/jinja_format.h"
 #include "templates/jinja/builtin/text/jinja_markup.h"
@@ -8,19 +8,19 @@
 #include "templates/jinja/value/jinja_number.h"
 #include "templates/jinja/value/jinja_print.h"
 
-#define FORMAT_DEPTH 2 /* a spec may hold fields, and their specs; as in Python */
+#define FORMAT_DEPTH 2 /* as in Python: a spec may contain fields, and their specs too */
 
 struct formatter {
     struct jvm *vm;
     const struct jargs *args;
-    size_t n_auto;  /* fields numbered so far */
-    bool by_number; /* a field had a number of its own */
-    bool is_markup; /* what is put in is escaped */
+    size_t n_auto;  /* fields without a number or name so far */
+    bool by_number; /* a field had a number */
+    bool is_markup; /* values are escaped */
 };
 
 static bool format_into(struct formatter *f, struct jbuf *b, struct jstr *text, int depth);
 
-/* ---- one field's layout ---- */
+/* ---- format specs ---- */
 
 static size_t read_width(const char *p, size_t n, size_t *width)
 {
@@ -133,13 +133,15 @@ static bool first_value(struct formatter *f, struct bn_str name, struct jval *ou
     int64_t index = 0;
     if (name.n_bytes == 0) {
         if (f->by_number)
-            return jvm_fail(f->vm, "cannot switch from manual field specification to automatic "
-                                   "field numbering");
+            return jvm_fail(
+                f->vm,
+                "cannot switch from manual field specification to automatic field numbering");
         index = (int64_t)f->n_auto++;
     } else if (all_digits(name)) {
         if (f->n_auto)
-            return jvm_fail(f->vm, "cannot switch from automatic field numbering to manual field "
-                                   "specification");
+            return jvm_fail(
+                f->vm,
+                "cannot switch from automatic field numbering to manual field specification");
         f->by_number = true;
         if (number_parse_int(name, 10, &index) != NUMBER_OK)
             return jvm_fail(f->vm, "Too many decimal digits in format string");
@@ -159,7 +161,7 @@ static bool first_value(struct formatter *f, struct bn_str name, struct jval *ou
     return true;
 }
 
-/* name.attr[item]...: `field` is all of it. */
+/* The value of a field such as "name.attr[item]". */
 static bool field_value(struct formatter *f, struct jstr *text, struct bn_str field,
                         struct jval *out)
 {
@@ -183,8 +185,8 @@ static bool field_value(struct formatter *f, struct jstr *text, struct bn_str fi
             return jvm_fail(f->vm, "Missing ']' in format string");
         if (!is_attr && at < field.n_bytes && field.ptr[at] != '.' && field.ptr[at] != '[')
             return jvm_fail(f->vm, "Only '.' or '[' may follow ']' in format field specifier");
-        if (!jstr_part(f->vm, text, (size_t)(name.ptr - text->ptr),
-                       (size_t)(name.ptr - text->ptr) + name.n_bytes, &key))
+        if (!jstr_slice(f->vm, text, (size_t)(name.ptr - text->ptr),
+                        (size_t)(name.ptr - text->ptr) + name.n_bytes, &key))
             return false;
         if (!is_attr && all_digits(name)) {
             if (number_parse_int(name, 10, &index) != NUMBER_OK)
@@ -198,7 +200,7 @@ static bool field_value(struct formatter *f, struct jstr *text, struct bn_str fi
     return true;
 }
 
-/* The end of a replacement field that starts at `at`, after its brace; n_bytes if there is none. */
+/* Offset of the brace that closes the field with its first byte at `at`; n_bytes: there is none. */
 static size_t field_end(const struct jstr *s, size_t at)
 {
     bool in_item = false;
@@ -217,7 +219,7 @@ static size_t field_end(const struct jstr *s, size_t at)
     return at;
 }
 
-/* field!conversion:spec between b0 and b1. */
+/* One field, "field!conversion:spec", in the bytes [bound[0], bound[1]). */
 static bool format_field(struct formatter *f, struct jbuf *b, struct jstr *text,
                          const size_t bound[2], int depth)
 {
@@ -246,7 +248,7 @@ static bool format_field(struct formatter *f, struct jbuf *b, struct jstr *text,
     at = at < bound[1] ? at + 1 : bound[1];
     struct jbuf made, spec_buf;
     jbuf_init(&spec_buf, f->vm);
-    if (!field_value(f, text, field, &v) || !jstr_part(f->vm, text, at, bound[1], &spec))
+    if (!field_value(f, text, field, &v) || !jstr_slice(f->vm, text, at, bound[1], &spec))
         return false;
     if (!format_into(f, &spec_buf, spec.u.s, depth - 1) || !jbuf_done(&spec_buf, &spec))
         return false;
@@ -271,13 +273,13 @@ static bool format_into(struct formatter *f, struct jbuf *b, struct jstr *text, 
         const size_t b0 = at;
         while (at < text->n_bytes && text->ptr[at] != '{' && text->ptr[at] != '}')
             at++;
-        if (!jbuf_part(b, text, b0, at))
+        if (!jbuf_slice(b, text, b0, at))
             return false;
         if (at == text->n_bytes)
             break;
         const bool twice = at + 1 < text->n_bytes && text->ptr[at + 1] == text->ptr[at];
         if (twice) {
-            if (!jbuf_part(b, text, at, at + 1))
+            if (!jbuf_slice(b, text, at, at + 1))
                 return false;
             at += 2;
             continue;

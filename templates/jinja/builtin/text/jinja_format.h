@@ -1,5 +1,5 @@
 /*
- * Python's two ways to format: "..." % args and "...".format(args).
+ * Python's formatting: "..." % args, "...".format(args), and the field layout that both use.
  */
 #ifndef TEMPLATES_JINJA_FORMAT_H
 #define TEMPLATES_JINJA_FORMAT_H
@@ -9,7 +9,7 @@
 bool format_percent(struct jvm *vm, struct jval text, struct jval args, struct jval *out);
 bool format_method(struct jvm *vm, struct jval text, const struct jargs *args, struct jval *out);
 
-/* How one value is laid out: what both ways come to. */
+/* The format of one field. */
 struct layout {
     uint32_t fill;  /* 0: not given */
     char align;     /* '<' '>' '^' '=' or 0 */
@@ -24,8 +24,9 @@ struct layout {
 #define LAYOUT_MAX_WIDTH ((size_t)1 << 20)
 
 bool layout_text(struct jbuf *b, const struct jstr *s,
-                 const struct layout *how);                           /* width, precision */
+                 const struct layout *how); /* uses fill, align, width, precision */
 bool layout_int(struct jbuf *b, int64_t v, const struct layout *how); /* type: d b o x X c n or 0 */
-bool layout_float(struct jbuf *b, double v, const struct layout *how); /* e E f F g G % n or 0 */
+bool layout_float(struct jbuf *b, double v,
+                  const struct layout *how); /* type: e E f F g G % n or 0 */
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Laying out text and numbers in a field: sign, prefix, grouping, zeros, fill.
+ * Formats text and numbers in a field: sign, prefix, grouping, zeros and fill.
  */
 #include "templates/jinja/builtin/text/jinja_format.h"
 #include "templates/jinja/value/jinja_number.h"
@@ -13,7 +13,7 @@ static bool padded(struct jbuf *b, const struct jstr *s, size_t b1, size_t n_cha
     const size_t pad = how->width > n_chars ? how->width - n_chars : 0;
     const uint32_t fill = how->fill ? how->fill : ' ';
     const size_t left = how->align == '>' ? pad : how->align == '^' ? pad / 2 : 0;
-    return jbuf_repeat(b, fill, left, ORIGIN_TEMPLATE) && jbuf_part(b, s, 0, b1) &&
+    return jbuf_repeat(b, fill, left, ORIGIN_TEMPLATE) && jbuf_slice(b, s, 0, b1) &&
            jbuf_repeat(b, fill, pad - left, ORIGIN_TEMPLATE);
 }
 
@@ -26,14 +26,14 @@ bool layout_text(struct jbuf *b, const struct jstr *s, const struct layout *how)
     return padded(b, s, jstr_offset(&copy, n_chars), n_chars, how);
 }
 
-/* A number in pieces: "-", "0x", "1234", ".50e+10". */
+/* The pieces of a number, for example "-", "0x", "1234", ".50e+10". */
 struct pieces {
     const char *sign, *prefix, *digits, *rest;
     size_t n_digits;
-    bool is_binary; /* of base 2, 8 or 16: grouped by four */
+    bool is_binary; /* base 2, 8 or 16: groups of four digits */
 };
 
-/* Digits with separators, at least `min` characters with leading zeros. */
+/* The digits with group separators, and with leading zeros up to `min` characters. */
 static bool grouped(struct jbuf *b, const struct pieces *p, char group, size_t min)
 {
     const size_t every = p->is_binary ? 4 : 3;
@@ -61,7 +61,7 @@ static bool layout_number(struct jbuf *b, const struct pieces *p, const struct l
     const bool zeros = how->align == '=' && how->fill == '0';
     const size_t min = zeros && how->width > n_around ? how->width - n_around : 1;
     jbuf_init(&body, b->vm);
-    if (how->align == '=' && !zeros) { /* the fill stands between sign and digits */
+    if (how->align == '=' && !zeros) { /* the fill is between sign and digits */
         if (!grouped(&body, p, how->group, 1))
             return false;
         const size_t n = n_around + body.n;
@@ -107,8 +107,8 @@ bool layout_int(struct jbuf *b, int64_t v, const struct layout *how)
     return layout_number(b, &p, &right);
 }
 
-/* No type but a precision: like g, with ".0" after a whole number, and an exponent once the digits
- * are used up. */
+/* A precision without a type: as g, but ".0" follows a whole number, and the exponent form begins
+ * when the number has as many digits as the precision. */
 static void general(double v, int precision, char text[NUMBER_FORMAT_CHARS])
 {
     number_format(v, 'g', precision ? precision : 1, false, text);
@@ -120,7 +120,7 @@ static void general(double v, int precision, char text[NUMBER_FORMAT_CHARS])
     }
     char *point;
     number_format(v, 'e', precision > 1 ? precision - 1 : 0, false, text);
-    if ((point = strchr(text, '.'))) { /* zeros at the end of the fraction go */
+    if ((point = strchr(text, '.'))) { /* remove zeros at the end of the fraction */
         char *const e = strchr(text, 'e');
         char *end = e;
         while (end[-1] == '0')

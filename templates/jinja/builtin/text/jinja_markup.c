@@ -1,5 +1,5 @@
 /*
- * Escaping HTML, with the origin of each character kept by its entity.
+ * HTML escapes. An entity has the origin of its character.
  */
 #include "templates/jinja/builtin/text/jinja_markup.h"
 
@@ -17,7 +17,7 @@ static bool escape_byte(struct jbuf *b, const struct jstr *s, size_t at)
     for (size_t i = 0; i < sizeof entities / sizeof entities[0]; i++)
         if (s->ptr[at] == entities[i].c)
             return jbuf_add(b, entities[i].entity, strlen(entities[i].entity), jstr_origin(s, at));
-    return jbuf_part(b, s, at, at + 1);
+    return jbuf_slice(b, s, at, at + 1);
 }
 
 bool markup_escape(struct jvm *vm, struct jval v, struct jval *out)
@@ -48,7 +48,7 @@ bool markup_mark(struct jvm *vm, struct jval v, bool is_markup, struct jval *out
         *out = v;
         return true;
     }
-    if (!jstr_part(vm, v.u.s, 0, v.u.s->n_bytes, out))
+    if (!jstr_slice(vm, v.u.s, 0, v.u.s->n_bytes, out))
         return false;
     out->u.s->is_markup = is_markup;
     return true;

@@ -1,5 +1,5 @@
 /*
- * "..." % args: printf-style formatting as Python has it.
+ * "..." % args: printf-style formatting as in Python.
  */
 #include "templates/jinja/builtin/text/jinja_format.h"
 #include "templates/jinja/builtin/text/jinja_markup.h"
@@ -14,9 +14,9 @@ struct percent {
     struct jbuf b;
     struct jstr *text;
     size_t at;
-    struct jval args; /* a tuple, or the one value */
+    struct jval args; /* a tuple, or a single value */
     size_t n_used;
-    bool is_mapping; /* leftovers are fine then */
+    bool is_mapping; /* unused arguments are no error */
 };
 
 static bool next_arg(struct percent *p, struct jval *out)
@@ -34,7 +34,7 @@ static char peek(const struct percent *p)
     return p->at < p->text->n_bytes ? p->text->ptr[p->at] : '\0';
 }
 
-/* "(key)": its value; *found says whether there was one. */
+/* The value of "(key)". *found is false if there is no "(" here. */
 static bool named_arg(struct percent *p, struct jval *out, bool *found)
 {
     size_t depth = 1;
@@ -52,7 +52,7 @@ static bool named_arg(struct percent *p, struct jval *out, bool *found)
         return jvm_fail(p->vm, "incomplete format key");
     if (p->args.kind != J_DICT)
         return jvm_fail(p->vm, "format requires a mapping");
-    if (!jstr_part(p->vm, p->text, b0, p->at - 1, &key) ||
+    if (!jstr_slice(p->vm, p->text, b0, p->at - 1, &key) ||
         !jdict_find(p->vm, p->args.u.dict, key, &val))
         return false;
     if (!val)
@@ -125,7 +125,8 @@ static bool percent_int(struct percent *p, struct jval v, struct layout *how)
                         jkind_name(v));
     if (decimal)
         how->type = 'd';
-    if (how->precision > 0) { /* at least so many digits: a field of zeros inside of the field */
+    if (how->precision >
+        0) { /* the minimum number of digits: a field filled with zeros in the field */
         struct layout digits = {.fill = '0',
                                 .align = '=',
                                 .sign = how->sign,
@@ -246,7 +247,7 @@ bool format_percent(struct jvm *vm, struct jval text, struct jval args, struct j
         const size_t b0 = p.at;
         while (p.at < p.text->n_bytes && p.text->ptr[p.at] != '%')
             p.at++;
-        if (!jbuf_part(&p.b, p.text, b0, p.at))
+        if (!jbuf_slice(&p.b, p.text, b0, p.at))
             return false;
         if (p.at == p.text->n_bytes)
             break;

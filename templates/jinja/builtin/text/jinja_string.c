@@ -1,5 +1,5 @@
 /*
- * Case, strip, replace, pad, join and split. The pieces of a split share the bytes of the string.
+ * Case, strip, replace, pad, join and split. The results of a split share the bytes of the string.
  */
 #include "templates/jinja/builtin/text/jinja_string.h"
 
@@ -24,8 +24,8 @@ static bool has_cased(const struct jstr *s, size_t at, bool forward)
     return false;
 }
 
-/* Lower case of the character at [at, at + n): a capital sigma that ends a word is the final one.
- */
+/* Lower case of the character at [at, at + n). A capital sigma at the end of a word becomes the
+ * final sigma. */
 static size_t lower_at(const struct jstr *s, size_t at, size_t n, uint32_t cp, uint32_t to[3])
 {
     if (cp != 0x3a3)
@@ -58,7 +58,7 @@ static size_t convert_at(const struct jstr *s, size_t at, size_t n, uint32_t cp,
 bool string_case_into(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1,
                       enum string_case how)
 {
-    bool inside = false; /* of a word, for title; of the string, for capitalize */
+    bool inside = false; /* title: not the first letter of a word; capitalize: not of the string */
     if (!jvm_steps(b->vm, (b1 - b0) / 8))
         return false;
     for (size_t at = b0; at < b1;) {
@@ -135,7 +135,7 @@ bool string_strip(struct jvm *vm, struct jstr *s, struct jval chars, int sides, 
             return false;
         b1 = at;
     }
-    return jstr_part(vm, s, b0, b1, out);
+    return jstr_slice(vm, s, b0, b1, out);
 }
 
 /* ---- replace ---- */
@@ -154,19 +154,19 @@ bool string_replace(struct jvm *vm, struct jstr *s, const struct jstr *const pai
         uint32_t cp;
         if (found == SIZE_MAX)
             break;
-        if (!jvm_steps(vm, 1) || !jbuf_part(&b, s, at, found) || !jbuf_str(&b, pair[1]))
+        if (!jvm_steps(vm, 1) || !jbuf_slice(&b, s, at, found) || !jbuf_str(&b, pair[1]))
             return false;
         at = found + old.n_bytes;
         if (old.n_bytes)
             continue;
-        if (at == hay.n_bytes) /* an empty text is found before each character and at the end */
+        if (at == hay.n_bytes) /* the empty string occurs before each character and at the end */
             break;
         const size_t n = text_next(hay, at, &cp);
-        if (!jbuf_part(&b, s, at, at + n))
+        if (!jbuf_slice(&b, s, at, at + n))
             return false;
         at += n;
     }
-    return jbuf_part(&b, s, at, hay.n_bytes) && jbuf_done(&b, out);
+    return jbuf_slice(&b, s, at, hay.n_bytes) && jbuf_done(&b, out);
 }
 
 /* ---- pad and join ---- */
@@ -181,7 +181,7 @@ bool string_pad(struct jvm *vm, struct jstr *s, enum string_pad how, int64_t wid
         return true;
     }
     const size_t pad = (size_t)width - n;
-    /* Python's center puts the odd one left if the width is odd. */
+    /* str.center puts an odd padding character left if the width is odd. */
     const size_t left = how == PAD_LEFT    ? 0
                         : how == PAD_RIGHT ? pad
                                            : pad / 2 + (pad & (size_t)width & 1);
@@ -221,7 +221,7 @@ bool string_join(struct jvm *vm, const struct jstr *sep, struct jval seq, bool c
 static bool push_part(struct jvm *vm, struct jstr *s, size_t b0, size_t b1, struct jval list)
 {
     struct jval part;
-    return jvm_steps(vm, 1) && jstr_part(vm, s, b0, b1, &part) && jlist_push(vm, list, part);
+    return jvm_steps(vm, 1) && jstr_slice(vm, s, b0, b1, &part) && jlist_push(vm, list, part);
 }
 
 static bool check_sep(struct jvm *vm, struct jval sep)
@@ -250,7 +250,7 @@ static bool split_blanks(struct jvm *vm, struct jstr *s, int64_t max, struct jva
     const struct bn_str text = jstr_text(s);
     size_t at = text_skip_space(text, 0);
     while (at < text.n_bytes) {
-        if (max >= 0 && max-- == 0) /* the rest keeps the blanks at its end */
+        if (max >= 0 && max-- == 0) /* the rest keeps the white space at its end */
             return push_part(vm, s, at, text.n_bytes, list);
         const size_t end = skip_word(text, at);
         if (!push_part(vm, s, at, end, list))

@@ -1,5 +1,5 @@
 /*
- * Operations on strings that filters and methods share. Origins go with the characters.
+ * String operations for filters and methods. Characters keep their origin.
  */
 #ifndef TEMPLATES_JINJA_STRING_H
 #define TEMPLATES_JINJA_STRING_H
@@ -9,7 +9,7 @@
 enum string_case { CASE_UPPER, CASE_LOWER, CASE_TITLE, CASE_CAPITAL, CASE_SWAP, CASE_FOLD };
 
 bool string_case(struct jvm *vm, struct jstr *s, enum string_case how, struct jval *out);
-/* The same for part of a string, with the whole as context for final sigma. */
+/* The same for the bytes [b0, b1) of a string, with the whole string as context for final sigma. */
 bool string_case_into(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1,
                       enum string_case how);
 
@@ -17,19 +17,20 @@ bool string_case_into(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1
 bool string_is_one_case(struct jvm *vm, const struct jstr *s, unsigned uni_class, struct jval *out);
 
 enum { STRIP_LEFT = 1, STRIP_RIGHT = 2 };
-/* `chars`: J_STR, or J_NONE or J_MISSING for blanks. */
+/* chars: J_STR, or J_NONE or J_MISSING for white space. */
 bool string_strip(struct jvm *vm, struct jstr *s, struct jval chars, int sides, struct jval *out);
-/* At most `count` replacements, all if it is negative. */
+/* Replace pair[0] by pair[1], at most `count` times; a negative count means all. */
 bool string_replace(struct jvm *vm, struct jstr *s, const struct jstr *const pair[2], int64_t count,
                     struct jval *out);
-/* split and rsplit: `sep` as for strip; at most `max` cuts, all if it is negative. */
+/* sep: as chars of strip. At most `max` cuts; a negative max means all. */
 bool string_split(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max, struct jval *out);
 bool string_rsplit(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max, struct jval *out);
 bool string_splitlines(struct jvm *vm, struct jstr *s, bool keep_ends, struct jval *out);
-enum string_pad { PAD_LEFT, PAD_RIGHT, PAD_CENTER }; /* where the text stands */
+enum string_pad { PAD_LEFT, PAD_RIGHT, PAD_CENTER }; /* where the text is in the field */
 bool string_pad(struct jvm *vm, struct jstr *s, enum string_pad how, int64_t width, uint32_t fill,
                 struct jval *out);
+/* convert: apply str() to each item; else an item that is not a string is an error. */
 bool string_join(struct jvm *vm, const struct jstr *sep, struct jval seq, bool convert,
-                 struct jval *out); /* convert: str() of each item; else only strings are taken */
+                 struct jval *out);
 
 #endif

@@ -1,11 +1,9 @@
 /*
- * Memory of one rendering: chunks that grow, given back all at once. Also the counters that bound a
- * hostile template: steps, depth, bytes.
- *
- * Errors that are written here carry the line and column of the node that runs.
+ * The memory of one rendering: chunks of growing size that are freed together. Also the counters
+ * that bound a hostile template: steps, depth and bytes.
  */
+#include "templates/jinja/value/jinja_vm.h"
 #include "engine/base/memory.h"
-#include "templates/jinja/value/jinja_value.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -16,14 +14,14 @@
 
 struct chunk {
     struct chunk *prev;
-    size_t n_bytes, used; /* of the bytes after this header */
+    size_t n_bytes, used; /* without this header */
 };
 
 #define CHUNK_HEADER ((sizeof(struct chunk) + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN)
 
 struct template_arena {
     struct chunk *last;
-    size_t n_bytes; /* of all chunks */
+    size_t n_bytes; /* total of all chunks */
     size_t next_bytes;
 };
 
@@ -58,14 +56,14 @@ void *arena_alloc(struct template_arena *a, size_t n_bytes)
         return NULL;
     const size_t need = (n_bytes + ARENA_ALIGN - 1) / ARENA_ALIGN * ARENA_ALIGN;
     if (!a->last || need > a->last->n_bytes - a->last->used) {
-        const size_t want = need > a->next_bytes ? need : a->next_bytes;
-        struct chunk *const c = mem_alloc(1, CHUNK_HEADER + want);
+        const size_t n_new = need > a->next_bytes ? need : a->next_bytes;
+        struct chunk *const c = mem_alloc(1, CHUNK_HEADER + n_new);
         if (!c)
             return NULL;
         c->prev = a->last;
-        c->n_bytes = want;
+        c->n_bytes = n_new;
         a->last = c;
-        a->n_bytes += want;
+        a->n_bytes += n_new;
         if (a->next_bytes < CHUNK_MAX)
             a->next_bytes *= 2;
     }
@@ -79,7 +77,7 @@ bool jvm_fail(struct jvm *vm, const char *fmt, ...)
     char text[400];
     va_list ap;
     va_start(ap, fmt);
-    (void)vsnprintf(text, sizeof text, fmt, ap); /* a longer sentence is cut */
+    (void)vsnprintf(text, sizeof text, fmt, ap); /* a longer message is truncated */
     va_end(ap);
     if (!vm->at)
         return bn_fail(vm->err, BN_EFORMAT, "template: %s", text);
@@ -114,7 +112,7 @@ void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes)
     const size_t max = vm->max_bytes ? vm->max_bytes : SIZE_MAX / 4;
     const size_t used = arena_bytes(vm->arena);
     if (unit_bytes && n > SIZE_MAX / 8 / unit_bytes) {
-        (void)jvm_fail(vm, "the template needs more memory than there is");
+        (void)jvm_fail(vm, "the template needs more memory than the machine has");
         return NULL;
     }
     if (used > max || n * unit_bytes > max - used) {
@@ -127,10 +125,8 @@ void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes)
     return p;
 }
 
-bool jvm_grow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes)
+bool jvm_regrow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes)
 {
-    if (need <= *cap)
-        return true;
     /* A first allocation of at least four items or 32 bytes, then at least twice as much. */
     const size_t least = unit_bytes < 8 ? 32 : 4;
     const size_t more = need > *cap * 2 ? need + least : *cap * 2;
@@ -138,7 +134,7 @@ bool jvm_grow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, s
     void *old;
     if (!p)
         return false;
-    memcpy(&old, array, sizeof old); /* `array` points to a pointer of another type than void * */
+    memcpy(&old, array, sizeof old); /* *array is a pointer, but not a void pointer */
     if (n)
         memcpy(p, old, n * unit_bytes);
     memcpy(array, &p, sizeof p);

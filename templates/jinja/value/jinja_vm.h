@@ -1,0 +1,63 @@
+/*
+ * The state of one rendering or parsing, its bounds and its memory.
+ */
+#ifndef TEMPLATES_JINJA_VM_H
+#define TEMPLATES_JINJA_VM_H
+
+#include "engine/base/error.h"
+#include "templates/jinja/value/jinja_value.h"
+
+#include <time.h>
+
+struct template_arena;
+struct jvm_ops;
+
+struct jplace {
+    uint32_t line, col; /* from 1; columns count code points */
+};
+
+/* The state of one rendering or parsing. */
+struct jvm {
+    struct template_arena *arena;
+    struct bn_error *err;
+    const struct jvm_ops *ops;
+    const struct jplace *at; /* of the current node, for errors; NULL: none */
+    size_t n_steps;          /* executed so far */
+    size_t max_bytes;        /* limit for the size of the arena */
+    size_t depth;            /* nesting of evaluation, printing and comparing */
+    struct jscope *scope;
+    const struct jprogram *program;
+    struct jbuf *out;  /* receives the output: the result, or the buffer of a block */
+    struct jval piped; /* input of the filters of a block: its captured text */
+    time_t now;
+};
+
+#define JVM_MAX_DEPTH 1000 /* close to the depth at which Python's recursion limit stops */
+/* About one second in the worst case; a long conversation takes 1e5 steps. */
+#define JVM_MAX_STEPS ((size_t)5 << 20)
+#define JVM_MAX_BYTES ((size_t)256 << 20)
+
+/* ---- arena ---- */
+
+struct template_arena *arena_open(void);
+void arena_close(struct template_arena *a);
+size_t arena_bytes(const struct template_arena *a);
+/* 16-byte aligned, not cleared. NULL: out of memory. */
+void *arena_alloc(struct template_arena *a, size_t n_bytes);
+
+/* ---- state ---- */
+
+bool jvm_fail(struct jvm *vm, const char *fmt, ...) BN_PRINTF(2, 3); /* always false */
+bool jvm_steps(struct jvm *vm, size_t n); /* counts work; false: limit reached */
+bool jvm_enter(struct jvm *vm);           /* call jvm_leave also after a failure */
+void jvm_leave(struct jvm *vm);
+void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes); /* NULL: failed, error is written */
+/* Make room for `need` items in an array with n items. `array` is the address of its pointer. */
+bool jvm_regrow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes);
+static inline bool jvm_grow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need,
+                            size_t unit_bytes)
+{
+    return need <= *cap || jvm_regrow(vm, array, n, cap, need, unit_bytes);
+}
+
+#endif
