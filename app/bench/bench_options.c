@@ -6,7 +6,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
-#define ROWS_MAX 10000 /* enough for any real use; a list of long lists would be endless */
+#define ROWS_MAX 10000 /* lists of numbers are multiplied; no real use has so many rows */
 
 /* clang-format off */
 static const struct option test_rows[] = {
@@ -25,7 +25,7 @@ static const struct option test_rows[] = {
     {.name = "sample", .kind = OPTION_FLAG,
      .help = "tg: sample with the default settings of the chat"},
     {.name = "scaling", .kind = OPTION_FLAG,
-     .help = "measure with 1 to N threads and with batches of 1 to 16"},
+     .help = "no rows: measure with 1 to N threads and batches of 1 to 16"},
     {.name = "skip", .kind = OPTION_CHOICE, .choices = "on|off", .fallback = "on",
      .help = "do not read weights of zero activations; same outputs"},
 };

@@ -36,12 +36,11 @@ bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct b
 /* Append the object as one line and drop the reference. A NULL object sets out->failed. */
 void json_out_line(json_t *object, struct strbuf *out);
 
-/* Convert JSON to a template value in the arena. NULL: out of memory, or nested too deep. */
+/* Convert JSON to a template value in the arena. NULL: out of memory or nested too deep. */
 struct template_value *json_out_value(const json_t *json, struct template_arena *arena);
 
-/* Convert a list of messages in the OpenAI form: an array, or an object with "messages". The roles
- * system, user, assistant and tool count as text of the program; all other strings get the index of
- * their message. BN_EARG: not such a list (the error names the wrong message); BN_ENOMEM. */
+/* Convert a list of messages in the OpenAI form: an array, or an object with "messages". BN_EARG:
+ * not such a list (the error names the wrong message); BN_ENOMEM. */
 bool json_out_messages(const json_t *json, struct template_arena *arena,
                        struct template_value **out, struct bn_error *err);
 

@@ -1,5 +1,5 @@
 /*
- * Strip, measure and cut text for a terminal: see term_text.h.
+ * Cleaning, measuring and cutting text for a terminal: see term_text.h.
  *
  * Widths come from wcwidth and not from libunistring's uc_width. The two differ for 91 assigned
  * characters, among them the soft hyphen and the hexagrams (glibc 2.36, libunistring 1.0).
@@ -34,8 +34,8 @@ static size_t columns(uint32_t c)
 bool term_text_is_doubtful(uint32_t c)
 {
     return c == 0xFE0F || c == 0x200D || c == 0x20E3 || /* emoji style, joiner, keycap */
-           (c >= 0x1F1E6 && c <= 0x1F1FF) ||            /* letters of flags */
-           (c >= 0x1F3FB && c <= 0x1F3FF);              /* tones of skin */
+           (c >= 0x1F1E6 && c <= 0x1F1FF) ||            /* regional indicators: flags */
+           (c >= 0x1F3FB && c <= 0x1F3FF);              /* skin tones */
 }
 
 size_t term_text_wide(const struct term_char *c, size_t before)
@@ -113,12 +113,12 @@ size_t term_text_fit(struct bn_str s, size_t width)
 
 void term_text_brief(struct bn_str s, size_t width, struct strbuf *out)
 {
-    /* A line shows at most `width` columns, so a long text need not be cleaned to its end. A
-     * character is at most 4 bytes and marks of width 0 are few. */
+    /* Only the beginning of a long text can fit. A character has at most 4 bytes, and characters of
+     * width 0 are rare, so 16 bytes per column are enough. */
     struct strbuf clean = {0};
-    const struct bn_str head = {s.ptr, s.n_bytes < 16 * width + 16 ? s.n_bytes : 16 * width + 16};
-    term_text_clean(head, TERM_ONE_LINE, &clean);
-    if (head.n_bytes == s.n_bytes && term_text_width(strbuf_str(&clean)) <= width) {
+    const struct bn_str start = {s.ptr, s.n_bytes < 16 * width + 16 ? s.n_bytes : 16 * width + 16};
+    term_text_clean(start, TERM_ONE_LINE, &clean);
+    if (start.n_bytes == s.n_bytes && term_text_width(strbuf_str(&clean)) <= width) {
         strbuf_add_str(out, strbuf_str(&clean));
     } else {
         const size_t dots = width < 3 ? width : 3;

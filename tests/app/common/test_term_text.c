@@ -1,5 +1,5 @@
 /*
- * Stripping, measuring, cutting.
+ * Cleaning, measuring and cutting text for a terminal.
  */
 #include "app/common/term_text.h"
 
@@ -36,7 +36,7 @@ static void controls_and_overrides_are_replaced(void **state)
     expect_clean("\xf3\xa0\x81\x81", 4, R);
 }
 
-static void broken_utf8_costs_one_mark_a_byte(void **state)
+static void invalid_utf8_becomes_one_replacement_per_byte(void **state)
 {
     (void)state;
     expect_clean("\xff\xfe", 2, R R);
@@ -65,7 +65,7 @@ static void every_byte_pair_comes_out_as_valid_text_without_controls(void **stat
     }
 }
 
-static void widths_are_those_of_terminals(void **state)
+static void widths_are_columns_of_the_terminal(void **state)
 {
     (void)state;
     assert_int_equal(term_text_width(bn_str_of("abc")), 3);
@@ -87,7 +87,7 @@ static void cuts_between_characters(void **state)
     }
 }
 
-static void repair_gives_the_first_broken_offset(void **state)
+static void repair_returns_the_first_invalid_offset(void **state)
 {
     struct strbuf b = {0};
     (void)state;
@@ -100,11 +100,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(controls_and_overrides_are_replaced),
-        cmocka_unit_test(broken_utf8_costs_one_mark_a_byte),
+        cmocka_unit_test(invalid_utf8_becomes_one_replacement_per_byte),
         cmocka_unit_test(every_byte_pair_comes_out_as_valid_text_without_controls),
-        cmocka_unit_test(widths_are_those_of_terminals),
+        cmocka_unit_test(widths_are_columns_of_the_terminal),
         cmocka_unit_test(cuts_between_characters),
-        cmocka_unit_test(repair_gives_the_first_broken_offset),
+        cmocka_unit_test(repair_returns_the_first_invalid_offset),
     };
     (void)setlocale(LC_CTYPE, "C.UTF-8"); /* widths */
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,101 @@
+/*
+ * Model checks on a generated model, intact and with one wrong code. The argument is the model.
+ */
+#include "app/common/model_check.h"
+#include "app/common/paths.h"
+#include "engine/base/memory.h"
+
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+static const struct bn_model_config cfg = {.isa = "ref"};
+static const char *path;
+
+static void collect_steps(void *ud, enum model_check_step step, const struct model_check *check)
+{
+    (void)check;
+    *(unsigned *)ud |= 1u << step;
+}
+
+static void an_intact_file_passes_every_step(void **state)
+{
+    unsigned steps = 0;
+    struct model_check check = {.done = collect_steps, .ud = &steps}, silent = {0};
+    struct bn_file *file;
+    struct bn_error err;
+    (void)state;
+    assert_true(bn_file_open(path, &file, &err));
+    assert_true(model_check_file(file, &cfg, &check, &err));
+    assert_int_equal(steps, (1u << (CHECK_KERNELS + 1)) - 1);
+    assert_int_equal(check.n_ternary_tensors, 7 * check.n_layers);
+    assert_true(check.n_zero_codes > 0 && check.n_zero_codes < check.n_codes);
+    assert_true(check.n_numbers > 0);
+    assert_string_equal(check.isa_warning, "");
+    assert_true(model_check_file(file, &cfg, &silent, &err)); /* without a callback */
+    assert_int_equal(silent.n_codes, check.n_codes);
+    bn_file_close(file);
+}
+
+static void a_wrong_code_stops_after_the_structure(void **state)
+{
+    unsigned steps = 0;
+    struct model_check check = {.done = collect_steps, .ud = &steps};
+    struct bn_file *file;
+    struct bn_error err;
+    char *bytes;
+    size_t n_bytes;
+    (void)state;
+    assert_true(path_read_all(path, SIZE_MAX, &bytes, &n_bytes, &err));
+    bytes[n_bytes - 2000] = (char)0xff; /* four codes of 3 */
+    assert_true(bn_file_open_memory(bytes, n_bytes, &file, &err));
+    assert_false(model_check_file(file, &cfg, &check, &err));
+    assert_int_equal(err.code, BN_EFORMAT);
+    assert_int_equal(steps, 1u << CHECK_STRUCTURE);
+    bn_file_close(file);
+    mem_free(bytes);
+}
+
+static void random_weights_do_not_predict_text(void **state)
+{
+    const struct tokenizer_config no_notes = {0};
+    struct bn_session_config session_cfg = {0};
+    struct token_list ids = {0};
+    struct model_speech speech;
+    struct bn_file *file;
+    struct tokenizer *t;
+    struct bn_model *model;
+    struct bn_session *session;
+    struct bn_error err;
+    (void)state;
+    assert_true(bn_file_open(path, &file, &err));
+    assert_true(tokenizer_open(file, &no_notes, &t, &err));
+    assert_true(model_check_text(t, &ids, &err));
+    session_cfg.n_ctx = ids.n;
+    assert_true(bn_model_open(file, &cfg, &model, &err));
+    assert_true(bn_session_open(model, &session_cfg, &session, &err));
+    assert_true(model_check_speech(model, session, &ids, &speech, &err));
+    assert_false(speech.predicts_text);
+    assert_true(speech.loss > 0.8 * speech.chance_loss && speech.loss < 2 * speech.chance_loss);
+    bn_session_close(session);
+    bn_model_close(model);
+    token_list_finish(&ids);
+    tokenizer_close(t);
+    bn_file_close(file);
+}
+
+int main(int argc, char **argv)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(an_intact_file_passes_every_step),
+        cmocka_unit_test(a_wrong_code_stops_after_the_structure),
+        cmocka_unit_test(random_weights_do_not_predict_text),
+    };
+    if (argc != 2)
+        return 2;
+    path = argv[1];
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
