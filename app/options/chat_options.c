@@ -54,7 +54,7 @@ static bool check_batch(const char *text, struct bn_error *err)
 
 /* clang-format off */
 static const struct option sampling_rows[] = {
-    {.name = "temp", .kind = OPTION_REAL, .places = EVERYWHERE, .reals = {0, 100},
+    {.name = "temp", .kind = OPTION_REAL, .places = EVERYWHERE, .reals = {0, 100, false},
      .fallback = "0.7", .arg = "T",
      .help = "how freely the model chooses words; 0: always the likeliest"},
     {.name = "top-k", .kind = OPTION_INT, .places = EVERYWHERE, .ints = {0, 1000000},
@@ -62,7 +62,7 @@ static const struct option sampling_rows[] = {
     {.name = "top-p", .kind = OPTION_REAL, .places = EVERYWHERE, .reals = {0, 1, true},
      .fallback = "0.95", .arg = "P",
      .help = "only the likeliest tokens with total probability P; 1: all"},
-    {.name = "min-p", .kind = OPTION_REAL, .places = EVERYWHERE, .reals = {0, 1},
+    {.name = "min-p", .kind = OPTION_REAL, .places = EVERYWHERE, .reals = {0, 1, false},
      .fallback = "0.05", .arg = "P",
      .help = "consider tokens at least P times as likely as the best; 0: all"},
     {.name = "typical", .kind = OPTION_REAL, .advanced = true, .places = EVERYWHERE,
@@ -71,10 +71,10 @@ static const struct option sampling_rows[] = {
     {.name = "repeat-penalty", .kind = OPTION_REAL, .places = EVERYWHERE, .reals = {0, 10, true},
      .fallback = "1", .arg = "X", .help = "above 1: the model repeats itself less; 1: off"},
     {.name = "presence-penalty", .kind = OPTION_REAL, .advanced = true, .places = EVERYWHERE,
-     .reals = {-10, 10}, .fallback = "0", .arg = "X",
+     .reals = {-10, 10, false}, .fallback = "0", .arg = "X",
      .help = "subtracted from the logit of each recent token; 0: off"},
     {.name = "frequency-penalty", .kind = OPTION_REAL, .advanced = true, .places = EVERYWHERE,
-     .reals = {-10, 10}, .fallback = "0", .arg = "X",
+     .reals = {-10, 10, false}, .fallback = "0", .arg = "X",
      .help = "the same, once for each occurrence of the token; 0: off"},
     {.name = "repeat-last-n", .kind = OPTION_INT, .advanced = true, .places = EVERYWHERE,
      .ints = {-1, INT32_MAX}, .fallback = "64",
