@@ -1,5 +1,5 @@
 /*
- * Common to the painters of a terminal: see terminal_chat.h.
+ * State and text shared by the painters of a terminal: see terminal_chat.h.
  */
 #include "app/ui/terminal_chat.h"
 
@@ -32,7 +32,7 @@ static void settings_text(const struct ui *ui, char *out, size_t n_bytes)
     }
 }
 
-/* A message that was entered while the model loads is sent as soon as it can be. */
+/* A message entered during loading is sent when the model is loaded. */
 static const char *hint_of(const struct ui *ui, enum terminal_busy busy)
 {
     if (!chat_is_busy(ui->chat))
@@ -49,7 +49,7 @@ int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, 
     const struct bn_model_info *info = worker_info(ui->chat->worker);
     struct strbuf typed = {0};
     if (chat_is_busy(ui->chat) && !line_is_open())
-        key_queue_typed(&ui->terminal->keys, &typed); /* it is shown nowhere else */
+        key_queue_typed(&ui->terminal->keys, &typed); /* only here is it visible */
     struct status s = {.model = ui->chat->model->name,
                        .device = info ? info->device : NULL,
                        .settings = settings,
@@ -62,24 +62,24 @@ int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, 
     return status_pressure(&s);
 }
 
-/* ---- words ---- */
+/* ---- notices ---- */
 
-static void say(struct ui *ui, enum ui_tone tone, const char *text)
+static void show_text(struct ui *ui, enum ui_tone tone, const char *text)
 {
     ui->ops->notice(ui, tone, bn_str_of(text));
 }
 
-static void say_taken_up(struct ui *ui, const struct transcript_state *s)
+static void show_resumed(struct ui *ui, const struct transcript_state *s)
 {
     struct strbuf text = {0};
-    strbuf_addf(&text, "%zu exchange%s taken up (/history shows them), the last: ", s->n,
+    strbuf_addf(&text, "continuing a chat of %zu turn%s (/history shows them), the last: ", s->n,
                 s->n == 1 ? "" : "s");
     term_text_brief(s->items[s->n - 1]->user, 40, &text);
-    say(ui, TONE_NOTE, strbuf_text(&text));
+    show_text(ui, TONE_NOTE, strbuf_text(&text));
     strbuf_finish(&text);
 }
 
-static void say_banner(struct ui *ui)
+static void show_banner(struct ui *ui)
 {
     const struct chat *c = ui->chat;
     struct strbuf text = {0};
@@ -87,60 +87,60 @@ static void say_banner(struct ui *ui)
     strbuf_addf(&text, "%s %s, %s, %.*f %s", PROGRAM, report_version(), c->model->name,
                 n_bytes < 1e9 ? 1 : 2, n_bytes < 1e9 ? n_bytes / 1e6 : n_bytes / 1e9,
                 n_bytes < 1e9 ? "MB" : "GB");
-    say(ui, TONE_NOTE, strbuf_text(&text));
+    show_text(ui, TONE_NOTE, strbuf_text(&text));
     strbuf_finish(&text);
-    say(ui, TONE_NOTE, "/help for commands, Esc stops, Ctrl-D leaves");
+    show_text(ui, TONE_NOTE, "/help for commands, Esc stops, Ctrl-D leaves");
     if (c->model->template && !template_info(c->model->template)->is_chat)
-        say(ui, TONE_WARNING, "base model: plain text completion, not chat");
+        show_text(ui, TONE_WARNING, "base model: plain text completion, not chat");
     if (c->transcript.now.n > 0)
-        say_taken_up(ui, &c->transcript.now);
+        show_resumed(ui, &c->transcript.now);
 }
 
-static bool wants_stats(const struct ui *ui)
+static bool shows_stats(const struct ui *ui)
 {
     const struct options *o = ui->options;
     return !options_flag(o, "quiet") && (!options_given(o, "stats") || options_flag(o, "stats"));
 }
 
-struct answer_mark terminal_printed(const struct ui *ui)
+struct answer_position terminal_printed(const struct ui *ui)
 {
-    struct answer_mark mark = ui->terminal->printed;
+    struct answer_position mark = ui->terminal->printed;
     mark.n_shown = size_max(mark.n_shown, ui->chat->turn.n_shown_before);
     return mark;
 }
 
-void terminal_say_end(struct ui *ui, const struct turn *turn, terminal_say_fn say_it)
+void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn show)
 {
     struct strbuf text = {0};
     const char *notice = turn_end_notice(turn);
     if (notice)
-        say_it(ui, turn->finish == FINISH_DEGENERATE ? TONE_WARNING : TONE_NOTE, bn_str_of(notice));
-    /* One column is spared, as it is where rows are broken between words. */
+        show(ui, turn->finish == FINISH_DEGENERATE ? TONE_WARNING : TONE_NOTE, bn_str_of(notice));
+    /* One column stays free, as where rows are broken between words. */
     const size_t columns = size_max(tty_size(STDOUT_FILENO).columns, 2) - 1;
     if (turn->n_alts > 0) {
         turn_probs_table(ui->chat->model->tokenizer, turn, columns, &text);
-        say_it(ui, TONE_NOTE, strbuf_str(&text));
+        show(ui, TONE_NOTE, strbuf_str(&text));
         strbuf_cut(&text, 0);
     }
-    if (wants_stats(ui)) {
+    if (shows_stats(ui)) {
         const struct turn_room room = {ui->chat->n_used, chat_n_ctx(ui->chat), columns};
         turn_stats_line(turn, &room, &text);
-        say_it(ui, TONE_NOTE, strbuf_str(&text));
+        show(ui, TONE_NOTE, strbuf_str(&text));
     }
     strbuf_finish(&text);
 }
 
-void terminal_fail(struct ui *ui, const struct bn_error *err)
+void terminal_show_failure(struct ui *ui, const struct bn_error *err)
 {
-    say(ui, TONE_ERROR, err->text);
+    show_text(ui, TONE_ERROR, err->text);
     const char *notice = turn_fail_notice(err, ui->chat->store->last_path);
     if (notice)
-        say(ui, TONE_NOTE, notice);
+        show_text(ui, TONE_NOTE, notice);
 }
 
 /* ---- options ---- */
 
-bool terminal_wants_looks(const struct ui *ui)
+bool terminal_uses_colour(const struct ui *ui)
 {
     const char *when = options_text(ui->options, "color");
     const char *force = env_get(ENV_CLICOLOR_FORCE);
@@ -155,7 +155,7 @@ enum flow_wrap terminal_wrap(const struct ui *ui)
                                                                                     : FLOW_NO_WRAP;
 }
 
-bool terminal_is_silent(const struct ui *ui, enum ui_tone tone)
+bool terminal_is_hidden(const struct ui *ui, enum ui_tone tone)
 {
     return (tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->options, "quiet");
 }
@@ -170,13 +170,13 @@ size_t terminal_read_keys(struct ui *ui)
     return n_read;
 }
 
-enum line_result terminal_feed(struct ui *ui, size_t n_keys, size_t *n_used)
+enum line_result terminal_feed_editor(struct ui *ui, size_t n_keys, size_t *n_used)
 {
     struct key_queue *q = &ui->terminal->keys;
     const enum line_result result = line_feed(strbuf_text(&q->bytes), n_keys, n_used);
     strbuf_drop(&q->bytes, *n_used);
-    if (result == LINE_EDITING && *n_used < n_keys && key_queue_waited(q) > KEY_PASTE_SECONDS)
-        strbuf_add_text(&q->bytes, TERM_PASTE_END); /* the rest of this paste was lost */
+    if (result == LINE_EDITING && *n_used < n_keys && key_queue_idle_seconds(q) > KEY_PASTE_SECONDS)
+        strbuf_add_text(&q->bytes, TERM_PASTE_END); /* the end mark of this paste was lost */
     return result;
 }
 
@@ -186,7 +186,7 @@ static void add_entry(void *ud, const char *entry)
     line_add_history(entry);
 }
 
-/* ---- what the editor needs ---- */
+/* ---- callbacks of the editor ---- */
 
 static void complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out)
 {
@@ -208,7 +208,7 @@ static void resume(void *ud)
 
 static void editor_failed(void *ud, const char *why)
 {
-    say(ud, TONE_ERROR, why);
+    show_text(ud, TONE_ERROR, why);
 }
 
 void terminal_begin(struct ui *ui)
@@ -221,15 +221,15 @@ void terminal_begin(struct ui *ui)
     struct bn_error no_history;
     if (!line_open(PROGRAM, &host))
         return;
-    say_banner(ui);
+    show_banner(ui);
     if (!history_load(&ui->terminal->history, add_entry, NULL, &no_history))
-        say(ui, TONE_WARNING, no_history.text);
+        show_text(ui, TONE_WARNING, no_history.text);
 }
 
 void terminal_finish(enum ui_close how)
 {
     if (how == UI_CLOSE_CHANGE)
-        line_leave();
+        line_stop();
     else
         line_close();
 }
@@ -243,7 +243,7 @@ void terminal_line_event(struct ui *ui, struct ui_event *event)
     line_text(&t->line);
     if (!history_add(&t->history, strbuf_str(&t->line), &kept, &err)) {
         t->history.path[0] = 0; /* one warning is enough */
-        ui_notice(ui, TONE_WARNING, "%s; what you type is no longer kept", err.text);
+        ui_notice(ui, TONE_WARNING, "%s; new input is not added to the history file", err.text);
     }
     if (kept)
         line_add_history(strbuf_text(&t->line));
@@ -252,8 +252,8 @@ void terminal_line_event(struct ui *ui, struct ui_event *event)
 
 void terminal_entry_done(struct ui *ui, enum entry entry)
 {
-    /* A message that was not sent goes back into the editor, and so does a mistyped command, unless
-     * the user is typing already. A command that was refused does not: Up recalls it. */
+    /* A message that was not sent returns to the editor, and so does a mistyped command, unless the
+     * user is typing already. A command that failed does not: Up recalls it. */
     if (entry == ENTRY_UNSENT || (entry == ENTRY_UNKNOWN && ui->terminal->keys.bytes.n_bytes == 0))
         line_restore();
 }
@@ -264,7 +264,7 @@ void terminal_edit(struct ui *ui, struct bn_str text)
     (void)ui; /* there is one editor */
     line_text(&last);
     if (last.n_bytes > 0 && bn_str_equal(strbuf_str(&last), text))
-        line_restore(); /* with its long pastes still short */
+        line_restore(); /* this keeps marks for long pastes */
     else
         line_set(text);
     strbuf_finish(&last);

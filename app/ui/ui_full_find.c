@@ -1,6 +1,6 @@
 /*
- * /find on the whole screen: the lines that match, and n and N between them. Any other key that is
- * not one of the view's ends it and counts as typed.
+ * /find on the full screen: n and N move between the matching lines. Any other key, except those
+ * that scroll, ends the search and goes to the editor.
  */
 #include "app/ui/ui_full_state.h"
 
@@ -9,16 +9,16 @@
 
 #include <stdio.h>
 
-/* What was said and answered; not commands, nor what the program says. */
-static bool is_talk(const struct scroll_line *line)
+/* Messages and answers are searched; commands and notices are not. */
+static bool is_searched(const struct scroll_line *line)
 {
     static const struct bn_str command = {TERMINAL_PROMPT "/", sizeof(TERMINAL_PROMPT)};
-    if (line->look == SCROLL_SAID)
+    if (line->look == SCROLL_USER)
         return !bn_str_starts(strbuf_str(&line->text), command);
     return line->look == SCROLL_ANSWER || line->look == SCROLL_THOUGHT;
 }
 
-static void go_to(struct full_ui *u, size_t at)
+static void show_match(struct full_ui *u, size_t at)
 {
     u->find.at = at;
     full_show_line(u, u->find.lines[at]);
@@ -29,11 +29,11 @@ bool full_find(struct ui *ui, struct pattern *pattern)
     struct full_ui *u = ui->state;
     full_find_end(u);
     for (size_t i = 0; i < u->text.n; i++) {
-        if (!is_talk(&u->text.lines[i]) ||
+        if (!is_searched(&u->text.lines[i]) ||
             !pattern_matches(pattern, strbuf_str(&u->text.lines[i].text)))
             continue;
         if (!mem_grow(&u->find.lines, &u->find.cap, u->find.n + 1, sizeof(*u->find.lines)))
-            break; /* the matches so far */
+            break; /* out of memory: show the matches so far */
         u->find.lines[u->find.n++] = i;
     }
     if (pattern_gave_up(pattern))
@@ -41,7 +41,7 @@ bool full_find(struct ui *ui, struct pattern *pattern)
     if (u->find.n == 0)
         ui_notice(ui, TONE_PLAIN, "nothing matches");
     else
-        go_to(u, 0);
+        show_match(u, 0);
     return true;
 }
 
@@ -57,9 +57,9 @@ bool full_find_key(struct full_ui *u, char key)
     if (u->find.n == 0)
         return false;
     if (key == 'n')
-        go_to(u, (u->find.at + 1) % u->find.n);
+        show_match(u, (u->find.at + 1) % u->find.n);
     else if (key == 'N')
-        go_to(u, (u->find.at + u->find.n - 1) % u->find.n);
+        show_match(u, (u->find.at + u->find.n - 1) % u->find.n);
     else
         full_find_end(u);
     return key == 'n' || key == 'N' || key == 0x1B;
@@ -76,5 +76,5 @@ void full_find_hint(const struct full_ui *u, char *out, size_t out_bytes)
         out[0] = 0;
     else
         (void)snprintf(out, out_bytes, "match %zu of %zu, n N Esc | ", u->find.at + 1,
-                       u->find.n); /* cut: it is only a hint */
+                       u->find.n); /* a cut hint is fine */
 }

@@ -1,13 +1,13 @@
 /*
- * Standard error into a pipe: see ui_full_log.h. Neither end waits: a main thread that fills the
- * pipe would wait for itself.
+ * Standard error redirected into a pipe: see ui_full_log.h. Both ends are non-blocking, because the
+ * main thread would wait forever if it filled the pipe itself.
  */
 #include "app/ui/ui_full_log.h"
 
 #include <fcntl.h>
 #include <unistd.h>
 
-void error_log_take(struct error_log *log)
+void error_log_redirect(struct error_log *log)
 {
     int fds[2];
     if (log->fd > 0 || pipe(fds) != 0)
@@ -22,14 +22,14 @@ void error_log_take(struct error_log *log)
     } else {
         log->fd = fds[0];
     }
-    (void)close(fds[1]); /* descriptor 2 is the pipe's now */
+    (void)close(fds[1]); /* descriptor 2 is the write end now */
 }
 
-void error_log_give_back(struct error_log *log)
+void error_log_restore(struct error_log *log)
 {
     if (log->fd <= 0)
         return;
-    (void)dup2(log->saved, STDERR_FILENO); /* both are open, so it succeeds */
+    (void)dup2(log->saved, STDERR_FILENO); /* cannot fail: both are open */
     (void)close(log->saved);
     (void)close(log->fd);
     log->fd = 0;
@@ -39,7 +39,8 @@ size_t error_log_read(struct error_log *log, enum error_log_lines lines, struct 
 {
     char block[4096];
     size_t n_bells = 0, n_whole = 0;
-    for (size_t i = 0; log->fd > 0 && i < 64; i++) { /* a flood has its turn again */
+    for (size_t i = 0; log->fd > 0 && i < 64; i++) { /* limited, so that a flood of output cannot
+                                                        block the loop */
         const ssize_t n = read(log->fd, block, sizeof(block));
         if (n <= 0)
             break;

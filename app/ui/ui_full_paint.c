@@ -1,5 +1,5 @@
 /*
- * What stands where on the full screen: transcript, choices, status row, input, from top to bottom.
+ * Paints the frame, from top to bottom: transcript, choices of Tab, status row, editor.
  */
 #include "app/ui/ui_full_state.h"
 
@@ -13,10 +13,10 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FRAME_SECONDS 0.04  /* 25 frames a second while text streams in */
-#define STATUS_SECONDS 0.25 /* numbers that change faster cannot be read */
+#define FRAME_SECONDS 0.04  /* 25 frames per second while text arrives */
+#define STATUS_SECONDS 0.25 /* faster changes are unreadable */
 #define INPUT_ROWS 8
-#define MIN_COLUMNS 20 /* below these there is room for the input alone */
+#define MIN_COLUMNS 20 /* a smaller screen shows only the editor */
 #define MIN_ROWS 5
 #define MORE_BELOW "more below | "
 
@@ -32,11 +32,11 @@ static size_t top_of_view(struct full_ui *u, size_t n_rows)
     return size_min(top, last);
 }
 
-void full_scroll(struct full_ui *u, enum full_way way, size_t n_rows)
+void full_scroll(struct full_ui *u, enum full_direction direction, size_t n_rows)
 {
     const size_t last = u->text.n_rows > u->n_shown ? u->text.n_rows - u->n_shown : 0;
     size_t top = top_of_view(u, u->n_shown);
-    top = way == FULL_UP ? top - size_min(top, n_rows) : top + size_min(last - top, n_rows);
+    top = direction == FULL_UP ? top - size_min(top, n_rows) : top + size_min(last - top, n_rows);
     u->due = DUE_NOW;
     u->is_scrolled = top < last;
     if (!u->is_scrolled)
@@ -49,7 +49,7 @@ void full_show_line(struct full_ui *u, size_t line)
 {
     const size_t last = u->text.n_rows > u->n_shown ? u->text.n_rows - u->n_shown : 0;
     const size_t row = u->text.lines[line].row0;
-    const size_t top = row - size_min(row, u->n_shown / 3); /* with some of what stands before */
+    const size_t top = row - size_min(row, u->n_shown / 3); /* with some text before it */
     u->due = DUE_NOW;
     u->is_scrolled = top < last;
     u->top_line = scroll_line_of(&u->text, top);
@@ -60,7 +60,7 @@ static enum screen_look look_of(enum scroll_look look)
 {
     static const enum screen_look looks[] = {
         [SCROLL_ANSWER] = SCREEN_NORMAL, [SCROLL_THOUGHT] = SCREEN_DIM,
-        [SCROLL_SAID] = SCREEN_BOLD,     [SCROLL_PLAIN] = SCREEN_NORMAL,
+        [SCROLL_USER] = SCREEN_BOLD,     [SCROLL_PLAIN] = SCREEN_NORMAL,
         [SCROLL_NOTE] = SCREEN_DIM,      [SCROLL_WARNING] = SCREEN_BOLD,
     };
     return looks[look];
@@ -73,16 +73,16 @@ static void paint_text(struct full_ui *u, size_t n_rows)
     for (size_t y = 0; y < n_rows; y++) {
         const size_t row = top + y;
         if (row >= u->text.n_rows) {
-            full_screen_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""), NULL);
+            curses_set_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""), NULL);
             continue;
         }
         const size_t i = scroll_line_of(&u->text, row);
         const struct scroll_line *line = &u->text.lines[i];
         const struct bn_str part = scroll_row(&u->text, row);
         if (full_find_is_at(u, i))
-            full_screen_row(u->screen, y, SCREEN_BAR, part, NULL);
+            curses_set_row(u->screen, y, SCREEN_BAR, part, NULL);
         else
-            full_screen_row(u->screen, y, look_of(line->look), part, scroll_row_looks(line, part));
+            curses_set_row(u->screen, y, look_of(line->look), part, scroll_row_looks(line, part));
     }
 }
 
@@ -100,8 +100,8 @@ static void paint_choices(struct full_ui *u, size_t row, size_t n_rows)
     for (size_t i = 0; i < n_rows; i++) {
         const size_t n = strcspn(at, "\n");
         const struct bn_str line = {at, n};
-        full_screen_row(u->screen, row + i, SCREEN_DIM,
-                        (struct bn_str){at, term_text_fit(line, u->size.columns)}, NULL);
+        curses_set_row(u->screen, row + i, SCREEN_DIM,
+                       (struct bn_str){at, term_text_fit(line, u->size.columns)}, NULL);
         at += n + (at[n] == '\n');
     }
 }
@@ -110,14 +110,14 @@ static void paint_input(struct full_ui *u, size_t row, size_t n_rows)
 {
     const size_t first = input_rows_first(&u->input, n_rows);
     for (size_t i = 0; i < n_rows; i++)
-        full_screen_row(
+        curses_set_row(
             u->screen, row + i, SCREEN_NORMAL,
             first + i < u->input.n ? input_rows_row(&u->input, first + i) : bn_str_of(""), NULL);
-    full_screen_show(u->screen, row + u->input.cursor_row - first, u->input.cursor_column);
+    curses_refresh(u->screen, row + u->input.cursor_row - first, u->input.cursor_column);
 }
 
-/* The row was made as wide as the screen; what stands before it costs it whole items, from the
- * right, and only the first is ever cut. */
+/* Shorten the status row, which became too wide when text was put before it. Whole items are
+ * removed from the right; only the first item may be cut. */
 static void drop_items(char *status, size_t columns)
 {
     if (strlen(status) <= columns)
@@ -138,10 +138,10 @@ static void paint_all(struct full_ui *u)
     line_view(&view);
     input_rows_make(&u->input, view.prompt, view.text, view.point, u->size.columns);
     if (u->input.n == 0)
-        return; /* no memory for a frame */
+        return; /* out of memory: skip this frame */
     if (rows < MIN_ROWS || u->size.columns < MIN_COLUMNS) {
         for (size_t y = 0; y + 1 < rows; y++)
-            full_screen_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""), NULL);
+            curses_set_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""), NULL);
         paint_input(u, rows - 1, 1);
         return;
     }
@@ -156,7 +156,7 @@ static void paint_all(struct full_ui *u)
     (void)snprintf(status, sizeof(status), "%s%s%s", found, u->is_scrolled ? MORE_BELOW : "",
                    u->status); /* fits */
     drop_items(status, u->size.columns);
-    full_screen_row(u->screen, n_text + n_choices, bar, bn_str_of(status), NULL);
+    curses_set_row(u->screen, n_text + n_choices, bar, bn_str_of(status), NULL);
     paint_input(u, n_text + n_choices + 1, n_input);
 }
 
@@ -169,7 +169,7 @@ static void make_status(struct ui *ui, double now)
     if (is_running && u->due != DUE_NOW && now - u->status_made < STATUS_SECONDS)
         return;
     memcpy(before, u->status, sizeof(before));
-    u->pressure = terminal_status(ui, u->said_busy ? TERMINAL_REFUSED : TERMINAL_CALM,
+    u->pressure = terminal_status(ui, u->enter_was_refused ? TERMINAL_REFUSED : TERMINAL_CALM,
                                   u->size.columns, u->status, sizeof(u->status));
     u->status_made = now;
     if (strcmp(before, u->status) != 0 && u->due == DUE_NOTHING)
@@ -185,9 +185,9 @@ void full_resize(struct ui *ui)
     if (size.columns != u->size.columns || u->text.columns == 0)
         scroll_layout(&u->text, size.columns);
     u->size = size;
-    full_screen_resize(u->screen, size);
+    curses_resize(u->screen, size);
     line_resize(size.rows, size.columns);
-    strbuf_cut(&u->choices, 0); /* laid out for another width */
+    strbuf_cut(&u->choices, 0); /* they were arranged for another width */
     u->due = DUE_NOW;
 }
 

@@ -1,6 +1,6 @@
 /*
- * The inline painter's keys. While the editor is open it gets them. While an answer is generated
- * they wait for the editor, except for Esc, Enter, Ctrl-L and F2.
+ * The keys of the inline painter. They go to the editor while it is open. During an answer they
+ * wait in the queue, except for Esc, Enter, Ctrl-L and F2.
  */
 #include "app/ui/ui_inline_state.h"
 
@@ -12,36 +12,38 @@ static bool feed_editor(struct ui *ui, struct ui_event *event)
 {
     struct inline_ui *u = ui->state;
     size_t n_used;
-    const enum line_result result = terminal_feed(ui, ui->terminal->keys.bytes.n_bytes, &n_used);
-    (void)fflush(stdout); /* Readline's output; write_out notices if the terminal is gone */
+    const enum line_result result =
+        terminal_feed_editor(ui, ui->terminal->keys.bytes.n_bytes, &n_used);
+    (void)fflush(stdout); /* Readline's output; inline_write_out detects that the terminal is
+                             gone */
     if (result == LINE_EDITING)
         return false;
     if (result == LINE_DONE) {
         terminal_line_event(ui, event);
     } else {
-        strbuf_add_char(&u->out, '\n'); /* the shell's prompt begins a new row */
+        strbuf_add_char(&u->out, '\n'); /* so that the shell's prompt begins a new row */
         *event = (struct ui_event){.kind = UI_END, .code = EXIT_DONE};
     }
     return true;
 }
 
-/* While something runs: Enter is refused, Ctrl-L repaints, Esc stops, other keys wait. */
+/* During an answer, Enter is refused, Ctrl-L repaints, Esc stops, and other keys wait. */
 static bool filter_keys(struct ui *ui, struct ui_event *event)
 {
     struct inline_ui *u = ui->state;
-    const struct key_wish wish = key_queue_filter(&ui->terminal->keys, KEYS_WAIT);
-    if (wish.enters) {
-        u->said_busy = true;
-        u->row_painted = 0; /* show it at once */
+    const struct key_requests requests = key_queue_filter(&ui->terminal->keys, KEYS_WAIT);
+    if (requests.enters) {
+        u->enter_was_refused = true;
+        u->row_painted = 0; /* show the refusal at once */
     }
-    if (wish.redraws)
-        inline_paint_anew(ui);
+    if (requests.redraws)
+        inline_repaint(ui);
     *event = (struct ui_event){.kind = UI_STOP};
-    return wish.stops;
+    return requests.stops;
 }
 
-/* F2 changes painters. The keys around it stay for the next one. */
-static bool take_f2(struct strbuf *keys, struct ui_event *event)
+/* F2 switches to the other painter, which gets the remaining keys. */
+static bool remove_f2(struct strbuf *keys, struct ui_event *event)
 {
     const struct term_key_hit hit = term_keys_find(keys->ptr, keys->n_bytes);
     struct strbuf rest = {0};
@@ -60,7 +62,7 @@ static bool use_keys(struct ui *ui, struct ui_event *event)
     struct strbuf *keys = &ui->terminal->keys.bytes;
     if (keys->n_bytes == 0)
         return false;
-    if (take_f2(keys, event))
+    if (remove_f2(keys, event))
         return true;
     if (line_is_open())
         return feed_editor(ui, event);
@@ -76,7 +78,7 @@ bool inline_next_event(struct ui *ui, struct ui_event *event)
     }
     const bool has_event = use_keys(ui, event);
     if (u->has_new_keys && ui->terminal->keys.bytes.n_bytes > 0)
-        u->row_painted = 0; /* the row shows keys that wait, at once */
+        u->row_painted = 0; /* show waiting keys at once */
     u->has_new_keys = false;
     return has_event;
 }

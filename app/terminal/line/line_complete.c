@@ -1,5 +1,5 @@
 /*
- * Tab completion: takes the choices of the host and hands them to Readline.
+ * Tab completion: passes the choices of the host to Readline.
  */
 #include "app/terminal/line/line_state.h"
 
@@ -23,7 +23,7 @@ static char *next_word(const char *text, int is_again)
     return strndup(word, n); /* Readline frees it */
 }
 
-/* A file after the '@' that text begins with. */
+/* A file name after the '@' that begins `text`. */
 static char *next_marked(const char *text, int is_again)
 {
     char *path = rl_filename_completion_function(text + 1, is_again);
@@ -43,7 +43,7 @@ static char **complete(const char *text, int start, int end)
     strbuf_cut(&c->words, 0);
     c->kind = LINE_CHOICES_WORDS;
     host->complete(host->ud, (struct bn_str){rl_line_buffer, (size_t)start}, bn_str_of(text), c);
-    /* After NULL Readline completes names of files by itself, unless this is 1. */
+    /* If this is 0 and the result is NULL, Readline completes file names. */
     rl_attempted_completion_over = c->kind != LINE_CHOICES_FILES;
     switch (c->kind) {
     case LINE_CHOICES_WORDS:
@@ -62,7 +62,7 @@ void line_complete_open(void)
     rl_attempted_completion_function = complete;
     rl_completer_word_break_characters = " \t\n";
     rl_basic_word_break_characters = " \t\n";
-    /* Readline would read the answers to its questions itself, past line_feed. */
+    /* With these questions Readline would read keys directly and bypass line_feed. */
     rl_completion_query_items = 0;
     rl_variable_bind("page-completions", "off");
 }

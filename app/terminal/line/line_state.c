@@ -27,13 +27,13 @@ void line_set_final_prompt(const char *prompt)
 
 void line_set_enter(enum line_enter enter)
 {
-    line_state.enter_waits = enter == LINE_ENTER_WAITS;
+    line_state.refuses_enter = enter == LINE_ENTER_REFUSED;
 }
 
-bool line_was_refused(void)
+bool line_enter_was_refused(void)
 {
-    const bool was = line_state.was_refused;
-    line_state.was_refused = false;
+    const bool was = line_state.enter_was_refused;
+    line_state.enter_was_refused = false;
     return was;
 }
 
