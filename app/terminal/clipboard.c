@@ -8,6 +8,7 @@
 
 #include "app/common/paths.h"
 #include "app/common/strbuf.h"
+#include "app/terminal/signals.h"
 #include "engine/base/clock.h"
 
 #include <errno.h>
@@ -42,13 +43,8 @@ static void exec_helper(const struct helper *h, int input)
 {
     char words[5][16];
     char *argv[6] = {0};
-    sigset_t none;
-    static const int ours[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH, SIGPIPE};
     const int nowhere = open("/dev/null", O_WRONLY);
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-        (void)signal(ours[i], SIG_DFL);
-    sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    signals_reset_child();
     if (nowhere < 0 || dup2(input, STDIN_FILENO) < 0 || dup2(nowhere, STDOUT_FILENO) < 0 ||
         dup2(nowhere, STDERR_FILENO) < 0)
         _exit(EXIT_NOT_FOUND);

@@ -8,6 +8,7 @@
 
 #include "app/common/paths.h"
 #include "app/common/term_text.h"
+#include "app/terminal/terminfo.h"
 #include "engine/base/hash.h"
 #include "engine/base/memory.h"
 
@@ -29,22 +30,6 @@ struct curses_screen {
     bool doubtful[MAX_ROWS];  /* the row has a character whose width differs between terminals */
     char exit_sequence[101];  /* what a signal handler writes instead of calling endwin */
 };
-
-static void add_string(char out[101], const char *name)
-{
-    const char *s = tigetstr(name);
-    size_t n = strlen(out);
-    if (!s || (intptr_t)s == -1 || strlen(s) + n > 100)
-        return;
-    while (*s) {
-        const char *end = s[0] == '$' && s[1] == '<' ? strchr(s, '>') : NULL;
-        if (end)
-            s = end + 1; /* skip a delay, needed by hardware terminals only */
-        else
-            out[n++] = *s++;
-    }
-    out[n] = 0;
-}
 
 static bool has_string(const char *name)
 {
@@ -85,9 +70,9 @@ bool curses_open(enum screen_style style, struct curses_screen **out, struct bn_
     (void)typeahead(-1);
     (void)leaveok(stdscr, FALSE);
     init_colours(s);
-    add_string(s->exit_sequence, "sgr0");
-    add_string(s->exit_sequence, "cnorm");
-    add_string(s->exit_sequence, "rmcup");
+    terminfo_append("sgr0", s->exit_sequence, sizeof(s->exit_sequence));
+    terminfo_append("cnorm", s->exit_sequence, sizeof(s->exit_sequence));
+    terminfo_append("rmcup", s->exit_sequence, sizeof(s->exit_sequence));
     tty_set_exit_sequence(s->exit_sequence);
     *out = s;
     return true;

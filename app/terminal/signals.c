@@ -113,6 +113,17 @@ void signals_but_fatal(sigset_t *set)
         sigdelset(set, fatal[i]);
 }
 
+void signals_reset_child(void)
+{
+    sigset_t none;
+    for (size_t i = 0; i < N_WATCHED; i++)
+        (void)signal(watched[i], SIG_DFL);
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)signal(SIGQUIT, SIG_DFL);
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+}
+
 void signals_stop_self(void)
 {
     struct sigaction ours, standard = {.sa_handler = SIG_DFL};

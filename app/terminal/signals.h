@@ -37,6 +37,8 @@ void signals_disarm_interrupt(void);
 /* The set of signals that a worker thread blocks: all but the fatal ones. If a thread blocked its
  * own fault, the process would end without running the handler. */
 void signals_but_fatal(sigset_t *set);
+/* In a child process before exec: set the handlers to their defaults and unblock all signals. */
+void signals_reset_child(void);
 /* Stop this process as Ctrl-Z does by default. Returns when the process is continued. SIGNAL_RESUME
  * is not raised, because acquiring the terminal twice would damage keys typed in between. */
 void signals_stop_self(void);

@@ -13,31 +13,32 @@
 #define MAGENTA 5 /* of the eight colours of ECMA-48 */
 #define CYAN 6
 
-static void read_string(struct terminfo *caps, enum terminfo_string which, const char *name)
+void terminfo_append(const char *name, char *out, size_t out_bytes)
 {
-    char cap[8];
-    strncpy(cap, name, sizeof(cap) - 1); /* names have at most 5 letters */
-    cap[sizeof(cap) - 1] = 0;
-    const char *s = tigetstr(cap);
-    char *out = caps->strings[which];
-    size_t n = 0;
+    const char *s = tigetstr(name);
+    const size_t n_before = strlen(out);
+    size_t n = n_before;
     if (!s || (intptr_t)s == -1)
         return;
-    while (*s && n + 1 < sizeof(caps->strings[which])) {
+    while (*s && n + 1 < out_bytes) {
         const char *end = s[0] == '$' && s[1] == '<' ? strchr(s, '>') : NULL;
         if (end)
             s = end + 1; /* skip a delay, needed by hardware terminals only */
         else
             out[n++] = *s++;
     }
-    out[*s ? 0 : n] = 0; /* a string that does not fit is left out */
+    out[*s ? n_before : n] = 0;
+}
+
+static void read_string(struct terminfo *caps, enum terminfo_string which, const char *name)
+{
+    terminfo_append(name, caps->strings[which], sizeof(caps->strings[which]));
 }
 
 /* Append the string for one of the eight colours that every terminal theme has. */
 static void add_colour(struct terminfo *caps, enum terminfo_string which, int number)
 {
-    char colours[] = "colors", setaf[] = "setaf";
-    const char *s = tigetnum(colours) >= 8 ? tigetstr(setaf) : NULL;
+    const char *s = tigetnum("colors") >= 8 ? tigetstr("setaf") : NULL;
     const char *made =
         s && (intptr_t)s != -1 ? tparm(s, (long)number, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L) : NULL;
     char *out = caps->strings[which];
@@ -74,8 +75,7 @@ void terminfo_read(struct terminfo *caps, enum terminfo_style looks)
     read_string(caps, TERMINFO_ERASE_BELOW, "ed");
     read_string(caps, TERMINFO_UP, "cuu1");
     read_string(caps, TERMINFO_INSERT_ROW, "il1");
-    char right[] = "cuf";
-    const char *cuf = tigetstr(right);
+    const char *cuf = tigetstr("cuf");
     caps->can_repaint = caps->strings[TERMINFO_ERASE_BELOW][0] && caps->strings[TERMINFO_UP][0] &&
                         cuf && (intptr_t)cuf != -1;
     for (size_t i = 0; i < TERMINFO_NORMAL && !caps->strings[TERMINFO_NORMAL][0]; i++)
@@ -96,8 +96,7 @@ void terminfo_text_looks(const struct terminfo *caps, struct flow_looks *out)
 
 void terminfo_add_right(const struct terminfo *caps, size_t n, struct strbuf *out)
 {
-    char right[] = "cuf";
-    const char *s = caps->can_repaint ? tigetstr(right) : NULL;
+    const char *s = caps->can_repaint ? tigetstr("cuf") : NULL;
     const char *moved = s ? tparm(s, (long)n, 0L, 0L, 0L, 0L, 0L, 0L, 0L, 0L) : NULL;
     if (moved)
         strbuf_add_text(out, moved);

@@ -32,6 +32,9 @@ enum terminfo_style {
     TERMINFO_STYLE_RICH,
 };
 void terminfo_read(struct terminfo *caps, enum terminfo_style looks);
+/* Append the string with this terminfo name to out, a text in out_bytes bytes. Nothing is appended
+ * if the terminal lacks the string or it does not fit. Call terminfo_read or curses_open first. */
+void terminfo_append(const char *name, char *out, size_t out_bytes);
 /* The strings for the looks of an answer. They point into caps. */
 void terminfo_text_looks(const struct terminfo *caps, struct flow_looks *out);
 /* Append a movement by n >= 1 columns to the right. Needs can_repaint. */

@@ -33,17 +33,16 @@ static void settings_text(const struct ui *ui, char *out, size_t n_bytes)
 }
 
 /* A message entered during loading is sent when the model is loaded. */
-static const char *hint_of(const struct ui *ui, enum terminal_busy busy)
+static const char *hint_of(const struct ui *ui)
 {
     if (!chat_is_busy(ui->chat))
         return "";
-    if (busy == TERMINAL_REFUSED)
+    if (ui->terminal->enter_was_refused)
         return "busy, Esc stops";
     return ui->chat->is_waiting ? "your message waits, Esc takes it back" : "Esc stops";
 }
 
-int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, char *out,
-                    size_t out_bytes)
+int terminal_status(const struct ui *ui, size_t width, char *out, size_t out_bytes)
 {
     char settings[80];
     const struct bn_model_info *info = worker_info(ui->chat->worker);
@@ -53,7 +52,7 @@ int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, 
     struct status s = {.model = ui->chat->model->name,
                        .device = info ? info->device : NULL,
                        .settings = settings,
-                       .hint = hint_of(ui, busy),
+                       .hint = hint_of(ui),
                        .typed = strbuf_str(&typed)};
     settings_text(ui, settings, sizeof(settings));
     chat_status(ui->chat, &s);
@@ -102,11 +101,23 @@ static bool shows_stats(const struct ui *ui)
     return !options_flag(o, "quiet") && (!options_given(o, "stats") || options_flag(o, "stats"));
 }
 
-struct answer_position terminal_printed(const struct ui *ui)
+static void resume_part(struct ui *ui, enum answer_part part, struct bn_str text, size_t n_printed,
+                        terminal_add_fn add)
 {
-    struct answer_position mark = ui->terminal->printed;
-    mark.n_shown = size_max(mark.n_shown, ui->chat->turn.n_shown_before);
-    return mark;
+    n_printed = size_min(n_printed, text.n_bytes);
+    add(ui, part, (struct bn_str){text.ptr, n_printed},
+        (struct bn_str){text.ptr + n_printed, text.n_bytes - n_printed});
+}
+
+void terminal_resume_answer(struct ui *ui, terminal_add_fn add)
+{
+    const struct turn *turn = &ui->chat->turn;
+    struct answer_position printed = ui->terminal->printed;
+    printed.n_shown = size_max(printed.n_shown, turn->n_shown_before);
+    ui->ops->turn_begin(ui);
+    ui->terminal->printed = printed;
+    resume_part(ui, PART_THOUGHT, strbuf_str(&turn->thought), printed.n_thought, add);
+    resume_part(ui, PART_ANSWER, strbuf_str(&turn->shown), printed.n_shown, add);
 }
 
 void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn show)
@@ -219,6 +230,7 @@ void terminal_begin(struct ui *ui)
                                    .resume = resume,
                                    .failed = editor_failed};
     struct bn_error no_history;
+    ui->terminal->enter_was_refused = false;
     if (!line_open(PROGRAM, &host))
         return;
     show_banner(ui);
@@ -268,6 +280,25 @@ void terminal_edit(struct ui *ui, struct bn_str text)
     else
         line_set(text);
     strbuf_finish(&last);
+}
+
+void terminal_interrupt(struct ui *ui)
+{
+    strbuf_cut(&ui->terminal->keys.bytes, 0);
+    if (!line_clear())
+        show_text(ui, TONE_PLAIN, "Ctrl-D or /quit leaves");
+}
+
+bool terminal_wants_input(const struct ui *ui)
+{
+    (void)ui; /* type-ahead and Esc are always possible */
+    return true;
+}
+
+void terminal_token(struct ui *ui, const struct turn *turn)
+{
+    (void)ui; /* ops->tick updates the status row */
+    (void)turn;
 }
 
 void terminal_chat_finish(struct terminal_chat *t)

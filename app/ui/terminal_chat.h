@@ -31,6 +31,7 @@ struct terminal_chat {
     struct key_queue keys;          /* type-ahead */
     struct answer_position printed; /* how much of the running answer is on the ordinary screen */
     struct strbuf line;             /* the text of the last UI_LINE event */
+    bool enter_was_refused;         /* while busy; cleared when an answer begins */
     bool is_hung_up;                /* the terminal is gone */
 };
 void terminal_chat_finish(struct terminal_chat *t);
@@ -41,18 +42,18 @@ void terminal_begin(struct ui *ui);
 /* Leave the editor. If another painter follows, it gets the text. */
 void terminal_finish(enum ui_close how);
 
-/* Format the status row, at most `width` characters. Returns status_pressure. REFUSED: Enter was
- * pressed while the chat was busy. */
-enum terminal_busy { TERMINAL_CALM, TERMINAL_REFUSED };
-int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, char *out,
-                    size_t out_bytes);
+/* Format the status row, at most `width` characters. Returns status_pressure. */
+int terminal_status(const struct ui *ui, size_t width, char *out, size_t out_bytes);
 /* Show what follows an answer: why it ended, the /probs table, statistics. */
 typedef void (*terminal_show_fn)(struct ui *ui, enum ui_tone tone, struct bn_str text);
 void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn show);
 /* Show why a turn failed. */
 void terminal_show_failure(struct ui *ui, const struct bn_error *err);
-/* For a painter that opens during an answer: how much of the answer is on the ordinary screen. */
-struct answer_position terminal_printed(const struct ui *ui);
+/* For a painter that opens during an answer: begin the turn, then call `add` for the thought and for
+ * the answer. `printed` is the text on the ordinary screen already; `rest` follows it. */
+typedef void (*terminal_add_fn)(struct ui *ui, enum answer_part part, struct bn_str printed,
+                                struct bn_str rest);
+void terminal_resume_answer(struct ui *ui, terminal_add_fn add);
 
 bool terminal_uses_colour(const struct ui *ui); /* from --color and the environment; includes bold
                                                    and dim */
@@ -64,7 +65,11 @@ size_t terminal_read_keys(struct ui *ui); /* returns the number of bytes added t
 enum line_result terminal_feed_editor(struct ui *ui, size_t n_keys, size_t *n_used);
 /* Add the finished line to the history and return it as a UI_LINE event. */
 void terminal_line_event(struct ui *ui, struct ui_event *event);
-void terminal_entry_done(struct ui *ui, enum entry entry); /* as in ui_ops */
-void terminal_edit(struct ui *ui, struct bn_str text);     /* as in ui_ops */
+/* As in ui_ops. */
+void terminal_entry_done(struct ui *ui, enum entry entry);
+void terminal_edit(struct ui *ui, struct bn_str text);
+void terminal_interrupt(struct ui *ui);
+bool terminal_wants_input(const struct ui *ui);
+void terminal_token(struct ui *ui, const struct turn *turn);
 
 #endif

@@ -7,7 +7,6 @@
 #include "app/ui/ui_full_state.h"
 
 #include "engine/base/memory.h"
-#include "engine/base/size.h"
 
 #include <stdio.h>
 #include <string.h>
@@ -110,17 +109,9 @@ static int full_tick(struct ui *ui)
 static void full_interrupt(struct ui *ui)
 {
     struct full_ui *u = self(ui);
-    strbuf_cut(&ui->terminal->keys.bytes, 0);
+    terminal_interrupt(ui);
     strbuf_cut(&u->choices, 0);
-    if (!line_clear())
-        full_notice(ui, TONE_PLAIN, bn_str_of("Ctrl-D or /quit leaves"));
     u->due = DUE_NOW;
-}
-
-static bool full_wants_input(const struct ui *ui)
-{
-    (void)ui; /* type-ahead and Esc are always possible */
-    return true;
 }
 
 /* ---- answers ---- */
@@ -132,7 +123,7 @@ static void full_turn_begin(struct ui *ui)
     full_find_end(u);
     u->in_answer = true;
     ui->terminal->printed = (struct answer_position){0};
-    u->enter_was_refused = false;
+    ui->terminal->enter_was_refused = false;
     u->answer_line = u->text.n;
     u->part = PART_ANSWER;
     u->due = DUE_NOW;
@@ -154,18 +145,12 @@ static void full_answer(struct ui *ui, enum answer_part part, struct bn_str text
         u->due = DUE_SOON;
 }
 
-static void full_token(struct ui *ui, const struct turn *turn)
-{
-    (void)ui; /* full_tick updates the status row */
-    (void)turn;
-}
-
 static void end_answer(struct ui *ui)
 {
     struct full_ui *u = self(ui);
     scroll_end(&u->text);
     u->in_answer = false;
-    u->enter_was_refused = false;
+    ui->terminal->enter_was_refused = false;
     u->due = DUE_NOW;
 }
 
@@ -183,27 +168,16 @@ static void full_turn_failed(struct ui *ui, const struct bn_error *err)
 
 /* ---- open and close ---- */
 
-/* Show one part of the running answer, of which n_printed bytes are on the ordinary screen. */
-static void resume_part(struct ui *ui, enum answer_part part, struct bn_str text, size_t n_printed)
+static void add_running(struct ui *ui, enum answer_part part, struct bn_str printed,
+                        struct bn_str rest)
 {
     struct full_ui *u = self(ui);
-    n_printed = size_min(n_printed, text.n_bytes);
-    if (n_printed > 0) {
-        full_answer(ui, part, (struct bn_str){text.ptr, n_printed});
+    if (printed.n_bytes > 0) {
+        full_answer(ui, part, printed);
         u->printed = scroll_end_position(&u->text);
     }
-    if (n_printed < text.n_bytes)
-        full_answer(ui, part, (struct bn_str){text.ptr + n_printed, text.n_bytes - n_printed});
-}
-
-static void resume_answer(struct ui *ui)
-{
-    const struct turn *turn = &ui->chat->turn;
-    const struct answer_position mark = terminal_printed(ui);
-    full_turn_begin(ui);
-    ui->terminal->printed = mark;
-    resume_part(ui, PART_THOUGHT, strbuf_str(&turn->thought), mark.n_thought);
-    resume_part(ui, PART_ANSWER, strbuf_str(&turn->shown), mark.n_shown);
+    if (rest.n_bytes > 0)
+        full_answer(ui, part, rest);
 }
 
 /* Show the conversation so far, and the running answer. */
@@ -220,7 +194,7 @@ static void add_conversation(struct ui *ui)
     }
     u->printed = scroll_end_position(&u->text);
     if (busy)
-        resume_answer(ui);
+        terminal_resume_answer(ui, add_running);
 }
 
 static bool full_open(struct ui *ui, struct bn_error *err)
@@ -324,7 +298,7 @@ const struct ui_ops ui_full_ops = {
     .open = full_open,
     .close = full_close,
     .ready = full_ready,
-    .wants_input = full_wants_input,
+    .wants_input = terminal_wants_input,
     .input = full_input,
     .next_event = full_next_event,
     .entry_done = terminal_entry_done,
@@ -339,7 +313,7 @@ const struct ui_ops ui_full_ops = {
     .edit = terminal_edit,
     .turn_begin = full_turn_begin,
     .answer = full_answer,
-    .token = full_token,
+    .token = terminal_token,
     .turn_end = full_turn_end,
     .turn_failed = full_turn_failed,
 };

@@ -98,7 +98,7 @@ static enum feed_result feed(struct ui *ui, size_t n, struct ui_event *event)
     const enum line_result result = terminal_feed_editor(ui, n, &n_used);
     u->due = DUE_NOW;
     if (line_enter_was_refused())
-        u->enter_was_refused = true;
+        ui->terminal->enter_was_refused = true;
     if (result == LINE_END) {
         *event = (struct ui_event){.kind = UI_END, .code = EXIT_DONE};
         return FEED_EVENT;

@@ -39,8 +39,6 @@ struct full_ui {
     double status_made, painted; /* clock_seconds */
     enum full_due due;
 
-    bool enter_was_refused;
-
     bool in_answer;
     size_t answer_line; /* first line of the answer */
     enum answer_part part;
@@ -53,17 +51,11 @@ void full_resize(struct ui *ui);
 enum full_direction { FULL_UP, FULL_DOWN };
 void full_scroll(struct full_ui *u, enum full_direction direction, size_t n_rows);
 
-/* Move the view so that this line is visible. */
-void full_show_line(struct full_ui *u, size_t line);
-
 bool full_find(struct ui *ui, struct pattern *pattern); /* as in ui.h */
 void full_find_end(struct full_ui *u);
 /* Handle a key while matches are shown: n and N move, other keys end the search. False: the key is
  * for the editor. */
 bool full_find_key(struct full_ui *u, char key);
-bool full_find_is_at(const struct full_ui *u, size_t line);
-/* "match 2 of 7, n N Esc | " for the status row, or "". */
-void full_find_hint(const struct full_ui *u, char *out, size_t out_bytes);
 
 /* Add input of the user to the transcript. */
 void full_add_user_text(struct ui *ui, struct bn_str text);

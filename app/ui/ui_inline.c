@@ -4,9 +4,9 @@
  */
 #include "app/ui/ui_inline_state.h"
 
+#include "app/terminal/term_keys.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
-#include "engine/base/size.h"
 
 #include <math.h>
 #include <stdio.h>
@@ -16,6 +16,7 @@
  * connection also has to carry the text. */
 #define ROW_SECONDS 0.5
 #define ROW_SECONDS_ANSWER 1.0
+
 static struct inline_ui *self(const struct ui *ui)
 {
     return ui->state;
@@ -110,12 +111,6 @@ static void inline_resize(struct ui *ui)
     inline_write_out(ui);
 }
 
-static bool inline_wants_input(const struct ui *ui)
-{
-    (void)ui; /* type-ahead and Esc are always possible */
-    return true;
-}
-
 static void inline_ready(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
@@ -131,11 +126,89 @@ static void inline_said(struct ui *ui, struct bn_str text)
     inline_write_out(ui);
 }
 
-static void inline_interrupt(struct ui *ui)
+/* ---- keys ---- */
+
+/* Keys go to the editor while it is open. During an answer they wait in the queue, except for Esc,
+ * Enter, Ctrl-L and F2. */
+static bool feed_editor(struct ui *ui, struct ui_event *event)
 {
-    strbuf_cut(&ui->terminal->keys.bytes, 0);
-    if (!line_clear())
-        inline_notice(ui, TONE_PLAIN, bn_str_of("Ctrl-D or /quit leaves"));
+    struct inline_ui *u = self(ui);
+    size_t n_used;
+    const enum line_result result =
+        terminal_feed_editor(ui, ui->terminal->keys.bytes.n_bytes, &n_used);
+    (void)fflush(stdout); /* Readline's output; inline_write_out detects that the terminal is
+                             gone */
+    if (result == LINE_EDITING)
+        return false;
+    if (result == LINE_DONE) {
+        terminal_line_event(ui, event);
+    } else {
+        strbuf_add_char(&u->out, '\n'); /* so that the shell's prompt begins a new row */
+        *event = (struct ui_event){.kind = UI_END, .code = EXIT_DONE};
+    }
+    return true;
+}
+
+/* During an answer, Enter is refused, Ctrl-L repaints, Esc stops, and other keys wait. */
+static bool filter_keys(struct ui *ui, struct ui_event *event)
+{
+    struct inline_ui *u = self(ui);
+    const struct key_requests requests = key_queue_filter(&ui->terminal->keys, KEYS_WAIT);
+    if (requests.enters) {
+        ui->terminal->enter_was_refused = true;
+        u->row_painted = 0; /* show the refusal at once */
+    }
+    if (requests.redraws)
+        inline_repaint(ui);
+    *event = (struct ui_event){.kind = UI_STOP};
+    return requests.stops;
+}
+
+/* F2 switches to the other painter, which gets the remaining keys. */
+static bool remove_f2(struct strbuf *keys, struct ui_event *event)
+{
+    const struct term_key_hit hit = term_keys_find(keys->ptr, keys->n_bytes);
+    struct strbuf rest = {0};
+    if (hit.key != TERM_KEY_F2)
+        return false;
+    strbuf_add(&rest, keys->ptr, hit.at);
+    strbuf_add(&rest, keys->ptr + hit.at + hit.n_bytes, keys->n_bytes - hit.at - hit.n_bytes);
+    strbuf_finish(keys);
+    *keys = rest;
+    *event = (struct ui_event){.kind = UI_CHANGE, .painter = "full"};
+    return true;
+}
+
+static bool use_keys(struct ui *ui, struct ui_event *event)
+{
+    struct strbuf *keys = &ui->terminal->keys.bytes;
+    if (keys->n_bytes == 0)
+        return false;
+    if (remove_f2(keys, event))
+        return true;
+    if (line_is_open())
+        return feed_editor(ui, event);
+    return chat_is_busy(ui->chat) && filter_keys(ui, event);
+}
+
+static bool inline_next_event(struct ui *ui, struct ui_event *event)
+{
+    struct inline_ui *u = self(ui);
+    if (ui->terminal->is_hung_up) {
+        *event = (struct ui_event){.kind = UI_HANG_UP};
+        return true;
+    }
+    const bool has_event = use_keys(ui, event);
+    if (u->has_new_keys && ui->terminal->keys.bytes.n_bytes > 0)
+        u->row_painted = 0; /* show waiting keys at once */
+    u->has_new_keys = false;
+    return has_event;
+}
+
+static void inline_input(struct ui *ui)
+{
+    struct inline_ui *u = self(ui);
+    u->has_new_keys = terminal_read_keys(ui) > 0;
 }
 
 /* ---- answers ---- */
@@ -145,7 +218,7 @@ static void inline_turn_begin(struct ui *ui)
     struct inline_ui *u = self(ui);
     flow_init(&u->flow, u->size.columns, terminal_wrap(ui), FLOW_ANSWER, &u->looks);
     u->row_enabled = !options_flag(ui->options, "plain");
-    u->enter_was_refused = false;
+    ui->terminal->enter_was_refused = false;
     u->in_answer = true;
     ui->terminal->printed = (struct answer_position){0};
     u->part = PART_ANSWER;
@@ -172,12 +245,6 @@ static void inline_answer(struct ui *ui, enum answer_part part, struct bn_str te
     switch_part(ui, part);
     inline_add_text(ui, text);
     inline_write_out(ui);
-}
-
-static void inline_token(struct ui *ui, const struct turn *turn)
-{
-    (void)ui; /* inline_tick repaints the status row */
-    (void)turn;
 }
 
 static void end_answer(struct ui *ui)
@@ -216,35 +283,19 @@ static enum terminfo_style chosen_looks(const struct ui *ui)
     return terminal_uses_colour(ui) ? TERMINFO_STYLE_RICH : TERMINFO_STYLE_SIMPLE;
 }
 
-static struct bn_str part_of(const struct strbuf *b, size_t from, size_t to)
-{
-    return (struct bn_str){strbuf_text(b) + from, to - from};
-}
-
-/* Show one part of the running answer, of which n_printed bytes are printed. */
-static void resume_part(struct ui *ui, enum answer_part part, const struct strbuf *text,
-                        size_t n_printed)
+static void add_running(struct ui *ui, enum answer_part part, struct bn_str printed,
+                        struct bn_str rest)
 {
     struct inline_ui *u = self(ui);
-    n_printed = size_min(n_printed, text->n_bytes);
     if (part == PART_THOUGHT && !options_flag(ui->options, "thoughts"))
         return;
-    if (n_printed > 0) {
+    if (printed.n_bytes > 0) {
         u->part = part;
         flow_set_kind(&u->flow, part == PART_THOUGHT ? FLOW_THOUGHT : FLOW_ANSWER, &u->out);
-        flow_skip(&u->flow, part_of(text, 0, n_printed));
+        flow_skip(&u->flow, printed);
     }
-    if (n_printed < text->n_bytes)
-        inline_answer(ui, part, part_of(text, n_printed, text->n_bytes));
-}
-
-static void resume_answer(struct ui *ui)
-{
-    const struct turn *turn = &ui->chat->turn;
-    const struct answer_position mark = terminal_printed(ui);
-    inline_turn_begin(ui);
-    resume_part(ui, PART_THOUGHT, &turn->thought, mark.n_thought);
-    resume_part(ui, PART_ANSWER, &turn->shown, mark.n_shown);
+    if (rest.n_bytes > 0)
+        inline_answer(ui, part, rest);
 }
 
 /* Record how much of the answer is on the screen. The next painter prints the rest. */
@@ -279,7 +330,7 @@ static bool inline_open(struct ui *ui, struct bn_error *err)
     put_prompt(u, "", u->final_prompt);
     line_set_final_prompt(u->final_prompt);
     if (chat_is_busy(ui->chat))
-        resume_answer(ui);
+        terminal_resume_answer(ui, add_running);
     return true;
 }
 
@@ -344,13 +395,13 @@ const struct ui_ops ui_inline_ops = {
     .open = inline_open,
     .close = inline_close,
     .ready = inline_ready,
-    .wants_input = inline_wants_input,
+    .wants_input = terminal_wants_input,
     .input = inline_input,
     .next_event = inline_next_event,
     .entry_done = terminal_entry_done,
     .tick = inline_tick,
     .resize = inline_resize,
-    .interrupt = inline_interrupt,
+    .interrupt = terminal_interrupt,
     .suspend = inline_suspend,
     .resume = inline_resume,
     .notice = inline_notice,
@@ -359,7 +410,7 @@ const struct ui_ops ui_inline_ops = {
     .edit = terminal_edit,
     .turn_begin = inline_turn_begin,
     .answer = inline_answer,
-    .token = inline_token,
+    .token = terminal_token,
     .turn_end = inline_turn_end,
     .turn_failed = inline_turn_failed,
 };

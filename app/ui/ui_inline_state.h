@@ -24,8 +24,7 @@ struct inline_ui {
     enum answer_part part;
     bool in_answer;
 
-    bool has_new_keys; /* since the last call of next_event */
-    bool enter_was_refused;
+    bool has_new_keys;                      /* since the last call of next_event */
     char prompt[INLINE_PROMPT_BYTES];       /* as passed to Readline */
     char final_prompt[INLINE_PROMPT_BYTES]; /* the prompt of sent lines: without progress */
     bool is_open, is_suspended;
@@ -46,9 +45,5 @@ void inline_write_out(struct ui *ui);
 void inline_begin_message(struct ui *ui);
 void inline_add_message(struct ui *ui, enum ui_tone tone, struct bn_str text);
 void inline_end_message(struct ui *ui);
-
-/* As in ui_ops. */
-void inline_input(struct ui *ui);
-bool inline_next_event(struct ui *ui, struct ui_event *event);
 
 #endif

@@ -190,8 +190,8 @@ void inline_refresh_row(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     char next[sizeof(u->row)];
-    (void)terminal_status(ui, u->enter_was_refused ? TERMINAL_REFUSED : TERMINAL_CALM,
-                          u->size.columns - 1, next, sizeof(next)); /* the pressure is not shown */
+    (void)terminal_status(ui, u->size.columns - 1, next,
+                          sizeof(next)); /* the pressure is not shown */
     if (!has_room(u))
         return;
     if (u->has_row) {

@@ -5,10 +5,10 @@
 
 #include "app/common/input_text.h"
 #include "app/common/paths.h"
+#include "app/terminal/signals.h"
 #include "engine/base/memory.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
@@ -19,14 +19,9 @@
 static void run_editor(const char *editor, const char *path)
 {
     char script[1024];
-    sigset_t none;
-    static const int ours[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH, SIGQUIT};
     if ((size_t)snprintf(script, sizeof(script), "exec %s \"$1\"", editor) >= sizeof(script))
         _exit(127);
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-        (void)signal(ours[i], SIG_DFL);
-    sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    signals_reset_child();
     execl("/bin/sh", "sh", "-c", script, "sh", path, (char *)NULL);
     _exit(127);
 }
