@@ -25,8 +25,8 @@
 #define EXIT_NOT_FOUND 127 /* the exit code that shells use for this */
 
 struct helper {
-    enum env_var needs; /* the program is tried if this is set; ENV_PATH: always */
-    const char *const words[5];
+    enum env_var needs;   /* the program is tried if this is set; ENV_PATH: always */
+    const char *words[4]; /* program and arguments; NULL ends them */
 };
 static const struct helper helpers[] = {
     {ENV_WAYLAND_DISPLAY, {"wl-copy"}},
@@ -41,19 +41,12 @@ static const struct helper helpers[] = {
  * must not keep our output open. */
 static void exec_helper(const struct helper *h, int input)
 {
-    char words[5][16];
-    char *argv[6] = {0};
     const int nowhere = open("/dev/null", O_WRONLY);
     signals_reset_child();
     if (nowhere < 0 || dup2(input, STDIN_FILENO) < 0 || dup2(nowhere, STDOUT_FILENO) < 0 ||
         dup2(nowhere, STDERR_FILENO) < 0)
         _exit(EXIT_NOT_FOUND);
-    for (size_t i = 0; i < 5 && h->words[i]; i++) {
-        (void)snprintf(words[i], sizeof(words[i]), "%s", h->words[i]); /* the longest word has 11
-                                                                          bytes */
-        argv[i] = words[i];
-    }
-    execvp(argv[0], argv);
+    execlp(h->words[0], h->words[0], h->words[1], h->words[2], h->words[3], (char *)NULL);
     _exit(EXIT_NOT_FOUND);
 }
 

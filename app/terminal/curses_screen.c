@@ -82,14 +82,13 @@ void curses_close(struct curses_screen *s)
 {
     if (!s)
         return;
-    curses_suspend(s);
+    curses_suspend();
     delscreen(s->term);
     mem_free(s);
 }
 
-void curses_suspend(struct curses_screen *s)
+void curses_suspend(void)
 {
-    (void)s; /* ncurses has a current screen */
     if (isendwin())
         return;
     tty_set_exit_sequence("");
@@ -188,17 +187,15 @@ void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, 
     (void)attrset(A_NORMAL);
 }
 
-void curses_refresh(struct curses_screen *s, size_t row, size_t column)
+void curses_refresh(size_t row, size_t column)
 {
-    (void)s; /* as above */
     (void)move((int)row, (int)column);
     (void)wnoutrefresh(stdscr);
     (void)doupdate(); /* if the terminal is gone, the next read fails */
 }
 
-void curses_invalidate(struct curses_screen *s)
+void curses_invalidate(void)
 {
-    (void)s; /* as above */
     (void)clearok(curscr, TRUE);
 }
 

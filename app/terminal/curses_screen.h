@@ -28,7 +28,7 @@ bool curses_open(enum screen_style style, struct curses_screen **out, struct bn_
 /* Return to the ordinary screen. NULL is fine. */
 void curses_close(struct curses_screen *s);
 /* Return to the ordinary screen for a while. curses_resume repaints everything. */
-void curses_suspend(struct curses_screen *s);
+void curses_suspend(void);
 void curses_resume(struct curses_screen *s);
 
 void curses_resize(struct curses_screen *s, struct tty_size size);
@@ -37,8 +37,8 @@ void curses_resize(struct curses_screen *s, struct tty_size size);
 void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, struct bn_str text,
                     const char *looks);
 /* Show the rows, and put the cursor here. */
-void curses_refresh(struct curses_screen *s, size_t row, size_t column);
-void curses_invalidate(struct curses_screen *s); /* the next curses_refresh sends all rows */
+void curses_refresh(size_t row, size_t column);
+void curses_invalidate(void); /* the next curses_refresh sends all rows */
 void curses_beep(void);
 
 #endif

@@ -49,8 +49,8 @@ typedef void (*terminal_show_fn)(struct ui *ui, enum ui_tone tone, struct bn_str
 void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn show);
 /* Show why a turn failed. */
 void terminal_show_failure(struct ui *ui, const struct bn_error *err);
-/* For a painter that opens during an answer: begin the turn, then call `add` for the thought and for
- * the answer. `printed` is the text on the ordinary screen already; `rest` follows it. */
+/* For a painter that opens during an answer: begin the turn, then call `add` for the thought and
+ * for the answer. `printed` is the text on the ordinary screen already; `rest` follows it. */
 typedef void (*terminal_add_fn)(struct ui *ui, enum answer_part part, struct bn_str printed,
                                 struct bn_str rest);
 void terminal_resume_answer(struct ui *ui, terminal_add_fn add);

@@ -8,8 +8,10 @@
 
 #include "engine/base/memory.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #define EXIT_ROWS 2000 /* more would push everything else out of the terminal's scrollback */
 
@@ -70,6 +72,68 @@ void full_add_user_text(struct ui *ui, struct bn_str text)
     strbuf_finish(&line);
 }
 
+/* ---- standard error ---- */
+
+/* Both ends are non-blocking, because the main thread would wait forever if it filled the pipe
+ * itself. If no pipe can be created, the user can repaint the screen with Ctrl-L. */
+static void error_log_redirect(struct error_log *log)
+{
+    int fds[2];
+    if (log->fd > 0 || pipe(fds) != 0)
+        return;
+    log->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (log->saved < 0 || fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0 ||
+        fcntl(fds[0], F_SETFD, FD_CLOEXEC) != 0 || fcntl(fds[1], F_SETFL, O_NONBLOCK) != 0 ||
+        dup2(fds[1], STDERR_FILENO) < 0) {
+        if (log->saved >= 0)
+            (void)close(log->saved);
+        (void)close(fds[0]);
+    } else {
+        log->fd = fds[0];
+    }
+    (void)close(fds[1]); /* descriptor 2 is the write end now */
+}
+
+static void error_log_restore(struct error_log *log)
+{
+    if (log->fd <= 0)
+        return;
+    (void)dup2(log->saved, STDERR_FILENO); /* cannot fail: both are open */
+    (void)close(log->saved);
+    (void)close(log->fd);
+    log->fd = 0;
+}
+
+enum error_log_lines { LOG_WHOLE, LOG_ALL };
+
+/* Append the complete lines that were written; with LOG_ALL, also an incomplete one. Returns the
+ * number of bell characters, which are removed. */
+static size_t error_log_read(struct error_log *log, enum error_log_lines lines, struct strbuf *out)
+{
+    char block[4096];
+    size_t n_bells = 0, n_whole = 0;
+    for (size_t i = 0; log->fd > 0 && i < 64; i++) { /* limited, so that a flood of output cannot
+                                                        block the loop */
+        const ssize_t n = read(log->fd, block, sizeof(block));
+        if (n <= 0)
+            break;
+        for (ssize_t k = 0; k < n; k++) {
+            if (block[k] == '\a')
+                n_bells++;
+            else
+                strbuf_add_char(&log->bytes, block[k]);
+        }
+    }
+    for (size_t i = 0; i < log->bytes.n_bytes; i++)
+        if (log->bytes.ptr[i] == '\n')
+            n_whole = i + 1;
+    if (lines == LOG_ALL)
+        n_whole = log->bytes.n_bytes;
+    strbuf_add(out, strbuf_text(&log->bytes), n_whole);
+    strbuf_drop(&log->bytes, n_whole);
+    return n_bells;
+}
+
 /* Show what was written to standard error, but not within an answer. */
 static void add_log(struct ui *ui, enum error_log_lines lines)
 {
@@ -89,6 +153,8 @@ static void add_log(struct ui *ui, enum error_log_lines lines)
         full_notice(ui, TONE_NOTE, strbuf_str(&text));
     strbuf_finish(&text);
 }
+
+/* ---- input and status ---- */
 
 static void full_ready(struct ui *ui)
 {
@@ -271,7 +337,7 @@ static void full_close(struct ui *ui, enum ui_close how)
 static void full_suspend(struct ui *ui)
 {
     struct full_ui *u = self(ui);
-    curses_suspend(u->screen);
+    curses_suspend();
     error_log_restore(&u->log);
     ui->log_fd = 0;
     tty_release();
@@ -281,7 +347,7 @@ static void full_resume(struct ui *ui)
 {
     struct full_ui *u = self(ui);
     struct bn_error err;
-    curses_suspend(u->screen);
+    curses_suspend();
     if (!tty_reacquire(&err)) {
         ui->terminal->is_hung_up = true;
         return;

@@ -148,9 +148,8 @@ bool full_next_event(struct ui *ui, struct ui_event *event)
 
 void full_input(struct ui *ui)
 {
-    struct full_ui *u = ui->state;
     const struct strbuf *b = &ui->terminal->keys.bytes;
     const size_t n = terminal_read_keys(ui);
     if (n > 0 && memchr(b->ptr + b->n_bytes - n, KEY_REDRAW, n))
-        curses_invalidate(u->screen); /* Ctrl-L; Readline redraws its text itself */
+        curses_invalidate(); /* Ctrl-L; Readline redraws its text itself */
 }

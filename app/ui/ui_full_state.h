@@ -8,7 +8,6 @@
 #include "app/terminal/line/input_rows.h"
 #include "app/terminal/text/scroll.h"
 #include "app/ui/terminal_chat.h"
-#include "app/ui/ui_full_log.h"
 
 enum full_due { DUE_NOTHING, DUE_SOON, DUE_NOW };
 
@@ -17,6 +16,13 @@ struct full_find {
     size_t *lines; /* (n) line numbers in the transcript, ascending */
     size_t n, cap;
     size_t at; /* index of the match that is shown */
+};
+
+/* Standard error, kept off the screen: it is redirected into a pipe. */
+struct error_log {
+    int fd;    /* read end of the pipe; 0: not redirected */
+    int saved; /* the real standard error */
+    struct strbuf bytes;
 };
 
 struct full_ui {

@@ -243,11 +243,9 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
 {
     struct pipe_ui *p = self(ui);
     p->n_answers++;
-    if (p->plan.output == PIPE_JSON) {
-        pipe_put_json(ui, turn_json(ui->chat->model->tokenizer, model_name(ui), turn));
-    } else if (p->plan.output == PIPE_JSONL) {
+    if (p->plan.output != PIPE_TEXT) {
         json_t *o = turn_json(ui->chat->model->tokenizer, model_name(ui), turn);
-        if (o)
+        if (o && p->plan.output == PIPE_JSONL)
             (void)json_out_add(o, "event", json_string("end"));
         pipe_put_json(ui, o);
     } else {

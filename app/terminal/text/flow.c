@@ -22,7 +22,7 @@ void flow_init(struct flow *f, size_t columns, enum flow_wrap wrap, enum flow_ki
 void flow_finish(struct flow *f)
 {
     mem_free(f->row.items);
-    mem_free(f->word.items);
+    mem_free(f->held.word.items);
     markdown_finish(&f->markdown);
     *f = (struct flow){0};
 }
@@ -110,28 +110,28 @@ static void put_cell(struct flow *f, const struct flow_cell *cell, struct strbuf
 static void put_blanks(struct flow *f, enum text_look look, struct strbuf *out)
 {
     const struct flow_cell blank = {.code = ' ', .width = 1, .look = (uint8_t)look};
-    for (size_t i = 0; i < f->n_blanks; i++)
+    for (size_t i = 0; i < f->held.n_blanks; i++)
         put_cell(f, &blank, out);
-    f->n_blanks = f->n_blank_bytes = 0;
+    f->held.n_blanks = f->held.n_blank_bytes = 0;
 }
 
 static void put_word(struct flow *f, struct strbuf *out)
 {
-    if (f->word.n == 0)
+    if (f->held.word.n == 0)
         return;
-    const enum text_look look = f->word.items[0].look;
+    const enum text_look look = f->held.word.items[0].look;
     if (breaks_words(f, look) && f->column > 0 &&
-        f->column + f->n_blanks + f->word_width > limit(f, look)) {
+        f->column + f->held.n_blanks + f->held.width > limit(f, look)) {
         strbuf_add_char(out, '\n');
         flow_begin_row(f);
-        f->n_blanks = f->n_blank_bytes = 0;
+        f->held.n_blanks = f->held.n_blank_bytes = 0;
     } else {
         put_blanks(f, look, out);
     }
-    for (size_t i = 0; i < f->word.n; i++)
-        put_cell(f, &f->word.items[i], out);
-    f->word_width = 0;
-    f->word.n = 0;
+    for (size_t i = 0; i < f->held.word.n; i++)
+        put_cell(f, &f->held.word.items[i], out);
+    f->held.width = 0;
+    f->held.word.n = 0;
 }
 
 static void end_line(struct flow *f, enum text_look look, struct strbuf *out)
@@ -139,7 +139,7 @@ static void end_line(struct flow *f, enum text_look look, struct strbuf *out)
     put_word(f, out);
     if (!breaks_words(f, look))
         put_blanks(f, look, out); /* code keeps its blanks */
-    f->n_blanks = f->n_blank_bytes = 0;
+    f->held.n_blanks = f->held.n_blank_bytes = 0;
     strbuf_add_char(out, '\n');
     flow_begin_row(f);
 }
@@ -155,17 +155,18 @@ static void add_cell(struct flow *f, struct flow_cell cell, struct strbuf *out)
         end_line(f, cell.look, out);
     } else if (is_blank) {
         put_word(f, out);
-        const size_t at = f->column + f->n_blanks;
-        f->n_blanks += cell.code == ' ' ? 1 : TERM_TAB - at % TERM_TAB;
-        f->n_blank_bytes++;
+        const size_t at = f->column + f->held.n_blanks;
+        f->held.n_blanks += cell.code == ' ' ? 1 : TERM_TAB - at % TERM_TAB;
+        f->held.n_blank_bytes++;
     } else {
         /* A word longer than a row is written in pieces. A word also ends where prose follows the
          * beginning of a line that looked like a fence, because only prose may be broken. */
-        if (f->word_width + cell.width > limit(f, cell.look) ||
-            (f->word.n > 0 && breaks_words(f, f->word.items[0].look) != breaks_words(f, cell.look)))
+        if (f->held.width + cell.width > limit(f, cell.look) ||
+            (f->held.word.n > 0 &&
+             breaks_words(f, f->held.word.items[0].look) != breaks_words(f, cell.look)))
             put_word(f, out);
-        push(&f->word, cell);
-        f->word_width += cell.width;
+        push(&f->held.word, cell);
+        f->held.width += cell.width;
     }
 }
 
@@ -199,14 +200,14 @@ void flow_add(struct flow *f, struct bn_str text, struct strbuf *out)
     struct flow_target target = {f, out};
     f->markdown.is_plain = f->kind == FLOW_MESSAGE;
     markdown_add(&f->markdown, text, &(struct markdown_sink){put_char, &target});
-    if (f->word.n > 0 && !breaks_words(f, f->word.items[0].look))
+    if (f->held.word.n > 0 && !breaks_words(f, f->held.word.items[0].look))
         put_word(f, out); /* code is not broken between words */
 }
 
 void flow_flush(struct flow *f, struct strbuf *out)
 {
     end_text(f, out);
-    f->n_blanks = f->n_blank_bytes = 0;
+    f->held.n_blanks = f->held.n_blank_bytes = 0;
 }
 
 void flow_set_kind(struct flow *f, enum flow_kind kind, struct strbuf *out)
@@ -220,9 +221,9 @@ void flow_set_kind(struct flow *f, enum flow_kind kind, struct strbuf *out)
 
 size_t flow_n_pending(const struct flow *f)
 {
-    size_t n = f->markdown.bytes.n_bytes + f->n_blank_bytes + f->markdown.n_pending;
-    for (size_t i = 0; i < f->word.n; i++)
-        n += f->word.items[i].n_bytes;
+    size_t n = f->markdown.bytes.n_bytes + f->held.n_blank_bytes + f->markdown.n_pending;
+    for (size_t i = 0; i < f->held.word.n; i++)
+        n += f->held.word.items[i].n_bytes;
     return n;
 }
 
@@ -246,11 +247,10 @@ size_t flow_rows_up(const struct flow *f, size_t columns)
 
 void flow_rewrite_row(struct flow *f, size_t columns, struct strbuf *out)
 {
-    const struct flow_cells row = f->row, word = f->word;
-    const size_t word_width = f->word_width, n_blanks = f->n_blanks;
-    const size_t n_blank_bytes = f->n_blank_bytes;
-    f->row = f->word = (struct flow_cells){0};
-    f->word_width = f->n_blanks = f->n_blank_bytes = 0;
+    const struct flow_cells row = f->row;
+    const struct flow_held held = f->held;
+    f->row = (struct flow_cells){0};
+    f->held = (struct flow_held){0};
     f->columns = columns;
     flow_begin_row(f);
     for (size_t i = 0; i < row.n; i++)
@@ -258,11 +258,8 @@ void flow_rewrite_row(struct flow *f, size_t columns, struct strbuf *out)
     put_word(f, out);
     put_blanks(f, row.n > 0 ? row.items[row.n - 1].look : TEXT_PLAIN, out);
     mem_free(row.items);
-    mem_free(f->word.items);
-    f->word = word;
-    f->word_width = word_width;
-    f->n_blanks = n_blanks;
-    f->n_blank_bytes = n_blank_bytes;
+    mem_free(f->held.word.items);
+    f->held = held;
 }
 
 void flow_write_row(struct flow *f, struct strbuf *out)

@@ -49,9 +49,12 @@ struct flow {
     struct markdown markdown;
     bool is_skipping; /* the skipped text ended within a line: leave out blanks */
 
-    struct flow_cells word; /* held back: characters without blanks */
-    size_t word_width;
-    size_t n_blanks, n_blank_bytes; /* held back before the word: columns, bytes of the input */
+    struct flow_held {
+        struct flow_cells word; /* characters without blanks */
+        size_t width;           /* of the word */
+        size_t n_blanks;        /* before the word, in columns */
+        size_t n_blank_bytes;   /* the same, in bytes of the input */
+    } held;
 };
 
 void flow_init(struct flow *f, size_t columns, enum flow_wrap wrap, enum flow_kind kind,
