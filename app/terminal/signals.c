@@ -77,7 +77,7 @@ bool signals_open(enum signal_user user, int wake_fd, struct bn_error *err)
     return true;
 }
 
-unsigned signals_take(void)
+unsigned signals_fetch(void)
 {
     unsigned flags = 0;
     for (size_t i = 0; i < N_WATCHED; i++) {
@@ -106,7 +106,7 @@ void signals_disarm_interrupt(void)
     interrupt_ends = 0;
 }
 
-void signals_but_fatal(sigset_t *set)
+void signals_set_non_fatal(sigset_t *set)
 {
     sigfillset(set);
     for (size_t i = 0; i < N_FATAL; i++)

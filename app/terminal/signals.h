@@ -28,15 +28,15 @@ enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL };
  * BN_EIO. */
 bool signals_open(enum signal_user user, int wake_fd, struct bn_error *err);
 /* Return the flags raised since the last call, and clear them. */
-unsigned signals_take(void);
-/* Empty the pipe; wake_fd is its read end. Call it before signals_take, so that no flag is lost. */
+unsigned signals_fetch(void);
+/* Empty the pipe; wake_fd is its read end. Call it before signals_fetch, or a flag may be lost. */
 void signals_drain(int wake_fd);
 /* While armed, SIGINT restores the terminal and ends the process at once with exit code 130. */
 void signals_arm_interrupt(void);
 void signals_disarm_interrupt(void);
 /* The set of signals that a worker thread blocks: all but the fatal ones. If a thread blocked its
  * own fault, the process would end without running the handler. */
-void signals_but_fatal(sigset_t *set);
+void signals_set_non_fatal(sigset_t *set);
 /* In a child process before exec: set the handlers to their defaults and unblock all signals. */
 void signals_reset_child(void);
 /* Stop this process as Ctrl-Z does by default. Returns when the process is continued. SIGNAL_RESUME

@@ -45,7 +45,7 @@ static bool pipe_open(struct ui *ui, struct bn_error *err)
     p->row_allowed = isatty(STDERR_FILENO) && !options_flag(ui->options, "quiet") &&
                      !options_flag(ui->options, "plain");
     p->at_end = p->plan.kind == PIPE_INFO || p->plan.kind == PIPE_EXPLAIN ||
-                (p->plan.kind == PIPE_ONCE && p->plan.takes_stdin == PIPE_STDIN_UNUSED);
+                (p->plan.kind == PIPE_ONCE && p->plan.stdin_use == PIPE_STDIN_UNUSED);
     return true;
 }
 
@@ -94,7 +94,7 @@ static int pipe_tick(struct ui *ui)
     char row[100];
     const bool is_waiting_for_stdin =
         p->plan.kind == PIPE_ONCE && !p->has_sent_prompt && !p->at_end;
-    const int wait = is_waiting_for_stdin && p->plan.takes_stdin == PIPE_STDIN_IF_ANY ? 100 : -1;
+    const int wait = is_waiting_for_stdin && p->plan.stdin_use == PIPE_STDIN_IF_ANY ? 100 : -1;
     if (!p->row_allowed || !chat_is_busy(ui->chat) ||
         (p->out_is_tty && ui->chat->phase == CHAT_GENERATING))
         return wait;
@@ -158,7 +158,8 @@ static void pipe_turn_begin(struct ui *ui)
         if (o)
             (void)json_out_add(o, "turn", json_integer((json_int_t)p->n_answers + 1));
         pipe_put_json(ui, o);
-    } else if (p->plan.output == PIPE_TEXT && p->n_answers > 0 && p->plan.kind != PIPE_TYPED) {
+    } else if (p->plan.output == PIPE_TEXT && p->n_answers > 0 &&
+               p->plan.kind != PIPE_INTERACTIVE) {
         put(ui, bn_str_of("\n")); /* a blank line between two answers */
     }
 }
@@ -227,8 +228,8 @@ static const char *model_name(const struct ui *ui)
 static void print_stats(struct ui *ui, const struct turn *turn)
 {
     const struct options *o = ui->options;
-    const bool wanted =
-        options_given(o, "stats") ? options_flag(o, "stats") : self(ui)->plan.kind == PIPE_TYPED;
+    const bool wanted = options_given(o, "stats") ? options_flag(o, "stats")
+                                                  : self(ui)->plan.kind == PIPE_INTERACTIVE;
     struct strbuf line = {0};
     if (!wanted || options_flag(o, "quiet"))
         return;
@@ -253,7 +254,7 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
         pipe_put_text(ui, strbuf_str(&p->buffered));
     }
     erase_row(p);
-    if (turn->finish == FINISH_DEGENERATE || p->plan.kind == PIPE_TYPED) {
+    if (turn->finish == FINISH_DEGENERATE || p->plan.kind == PIPE_INTERACTIVE) {
         const char *notice = turn_end_notice(turn);
         if (notice)
             ui_notice(ui, TONE_WARNING, "%s", notice);
@@ -267,7 +268,7 @@ static void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
     const char *notice = turn_fail_notice(err, ui->chat->store->last_path);
     erase_row(p);
     const enum exit_code code = report_error(PROGRAM, STAGE_RUN, err);
-    if (p->plan.kind != PIPE_TYPED)
+    if (p->plan.kind != PIPE_INTERACTIVE)
         pipe_end(p, code);
     else if (notice)
         ui_notice(ui, TONE_NOTE, "%s", notice);
@@ -275,7 +276,7 @@ static void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
 
 static void pipe_interrupt(struct ui *ui)
 {
-    if (self(ui)->plan.kind != PIPE_TYPED)
+    if (self(ui)->plan.kind != PIPE_INTERACTIVE)
         return;
     self(ui)->has_shown_prompt = false;
     fprintf(stderr, "\nCtrl-D or /quit leaves\n");

@@ -9,12 +9,12 @@
 #include "app/common/strbuf.h"
 
 enum pipe_kind {
-    PIPE_ONCE,    /* one prompt, one answer */
-    PIPE_LINES,   /* each line of stdin is a turn */
-    PIPE_SCRIPT,  /* lines and commands on stdin */
-    PIPE_TYPED,   /* a script typed at a terminal, with prompts on stderr */
-    PIPE_INFO,    /* print information about the model when it is loaded */
-    PIPE_EXPLAIN, /* print how the model would run */
+    PIPE_ONCE,        /* one prompt, one answer */
+    PIPE_LINES,       /* each line of stdin is a turn */
+    PIPE_SCRIPT,      /* lines and commands on stdin */
+    PIPE_INTERACTIVE, /* a script typed at a terminal, with prompts on stderr */
+    PIPE_INFO,        /* print information about the model when it is loaded */
+    PIPE_EXPLAIN,     /* print how the model would run */
 };
 enum pipe_output { PIPE_TEXT, PIPE_JSON, PIPE_JSONL };
 enum pipe_stdin {
@@ -26,9 +26,9 @@ enum pipe_stdin {
 struct pipe_plan {
     enum pipe_kind kind;
     enum pipe_output output;
-    enum pipe_stdin takes_stdin; /* for PIPE_ONCE */
-    struct strbuf files;         /* for PIPE_ONCE: attachments; owned by the painter after open */
-    struct strbuf prompt;        /* the first message, or empty; owned as `files` */
+    enum pipe_stdin stdin_use; /* for PIPE_ONCE */
+    struct strbuf files;       /* for PIPE_ONCE: attachments; owned by the painter after open */
+    struct strbuf prompt;      /* the first message, or empty; owned as `files` */
 };
 
 extern const struct ui_ops ui_pipe_ops;

@@ -141,7 +141,7 @@ static bool next_once(struct ui *ui, struct ui_event *event)
         pipe_end(p, EXIT_DONE);
         return false;
     }
-    if (!p->at_end && p->plan.takes_stdin == PIPE_STDIN_IF_ANY && p->in.n_bytes == 0 &&
+    if (!p->at_end && p->plan.stdin_use == PIPE_STDIN_IF_ANY && p->in.n_bytes == 0 &&
         clock_seconds() - p->opened > FIRST_BYTE_SECONDS) {
         ui_notice(ui, TONE_WARNING, "nothing came from standard input; -f - waits for it");
         p->at_end = true;
@@ -163,7 +163,7 @@ static bool next_line(struct ui *ui, struct strbuf *out)
     const size_t n = end == SIZE_MAX ? p->in.n_bytes : end;
     strbuf_add(out, p->in.ptr, n);
     strbuf_drop(&p->in, end == SIZE_MAX ? n : n + 1);
-    if (is_open && p->plan.kind == PIPE_TYPED) { /* Ctrl-D cancels the message */
+    if (is_open && p->plan.kind == PIPE_INTERACTIVE) { /* Ctrl-D cancels the message */
         strbuf_cut(out, 0);
         ui_notice(ui, TONE_WARNING, "a message without its closing " SLASH_FENCE " is not sent");
         return false;
@@ -210,7 +210,7 @@ static bool next_of_lines(struct ui *ui, struct ui_event *event)
         if (p->n_answers == 0 && p->plan.kind == PIPE_LINES)
             pipe_end(p, report_fail(PROGRAM, EXIT_USAGE, "empty prompt"));
         pipe_end(p, EXIT_DONE);
-    } else if (p->plan.kind == PIPE_TYPED && !p->has_shown_prompt) {
+    } else if (p->plan.kind == PIPE_INTERACTIVE && !p->has_shown_prompt) {
         p->has_shown_prompt = true;
         fprintf(stderr, ">>> ");
     }
@@ -249,7 +249,7 @@ static bool next_text(struct ui *ui, struct ui_event *event)
         return next_once(ui, event);
     case PIPE_LINES:
     case PIPE_SCRIPT:
-    case PIPE_TYPED:
+    case PIPE_INTERACTIVE:
         break;
     }
     return next_of_lines(ui, event);

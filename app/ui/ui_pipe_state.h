@@ -14,7 +14,7 @@ struct pipe_ui {
     struct strbuf in;      /* read from stdin and not used yet */
     bool at_end;           /* of stdin */
     bool has_sent_prompt;  /* ONCE: the turn has begun; others: the first prompt was sent */
-    bool has_shown_prompt; /* TYPED: the prompt is on stderr */
+    bool has_shown_prompt; /* INTERACTIVE: the prompt is on stderr */
     struct strbuf line;    /* the text of the last event */
     bool ends;             /* the next event is UI_END ... */
     bool aborts;           /* ... or UI_ABORT */

@@ -24,9 +24,9 @@ enum line_result {
 /* What Tab can complete a word to. */
 struct line_choices {
     enum line_choice_kind {
-        LINE_CHOICES_WORDS, /* the words below, possibly none */
-        LINE_CHOICES_FILES, /* names of files */
-        LINE_CHOICES_MARKED /* names of files after an '@' */
+        LINE_CHOICES_WORDS,   /* the words below, possibly none */
+        LINE_CHOICES_FILES,   /* names of files */
+        LINE_CHOICES_AT_FILES /* names of files after an '@' */
     } kind;
     struct strbuf words; /* each ends with a newline */
 };

@@ -185,7 +185,7 @@ static char **complete(const char *text, int start, int end)
     switch (c->kind) {
     case LINE_CHOICES_WORDS:
         return rl_completion_matches(text, next_word);
-    case LINE_CHOICES_MARKED:
+    case LINE_CHOICES_AT_FILES:
         rl_filename_completion_desired = 1;
         return rl_completion_matches(text, next_marked);
     case LINE_CHOICES_FILES:
