@@ -161,8 +161,7 @@ static bool is_new(struct curses_screen *s, size_t row, enum screen_look look, s
 
 static void add_text(const char *text, size_t n)
 {
-    (void)addnstr(text, n < INT_MAX ? (int)n : INT_MAX); /* fails in the last cell, after writing
-                                                            it */
+    (void)addnstr(text, n < INT_MAX ? (int)n : INT_MAX); /* fails after the last cell */
 }
 
 void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, struct bn_str text,

@@ -21,8 +21,7 @@
 
 struct key_queue {
     struct strbuf bytes;
-    char partial[4]; /* (n_partial) the beginning of a character that later bytes may
-                            complete */
+    char partial[4]; /* (n_partial) an incomplete character */
     size_t n_partial;
     double read_at; /* when the last bytes came (clock_seconds) */
 };
@@ -34,9 +33,9 @@ double key_queue_idle_seconds(const struct key_queue *q); /* seconds since the l
 /* Append approximately what the keys would type: movement keys are ignored, deletions are
  * applied. */
 void key_queue_typed(const struct key_queue *q, struct strbuf *out);
-/* Remove keys that must not wait while an answer is generated: Ctrl-D (so that nobody leaves by
- * accident), a lone Esc at the end and, while no editor is open (KEYS_WAIT), each Enter and Ctrl-L.
- * Pastes are unchanged. Returns which of the last three were removed. */
+/* Remove keys that must not wait while an answer is generated: Ctrl-D (so that the user does not
+ * leave by accident), a lone Esc at the end and, while no editor is open (KEYS_WAIT), each Enter
+ * and Ctrl-L. Pastes are unchanged. Returns which of the last three were removed. */
 enum key_rule { KEYS_EDIT, KEYS_WAIT };
 struct key_requests {
     bool stops;   /* Esc */

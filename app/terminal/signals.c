@@ -16,8 +16,7 @@ static int wake = -1;
 /* watched[i] raises flag 1 << i. */
 static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT};
 #define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
-static volatile sig_atomic_t raised[N_WATCHED]; /* separate flags, so that no handler needs a
-                                                   lock */
+static volatile sig_atomic_t raised[N_WATCHED]; /* so no handler needs a lock */
 
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGQUIT};
 #define N_FATAL (sizeof(fatal) / sizeof(fatal[0]))
@@ -49,8 +48,7 @@ static void on_fatal(int number)
 
 static bool install(int number, void (*handler)(int), struct bn_error *err)
 {
-    struct sigaction action = {.sa_handler = handler}; /* without SA_RESTART, so that a signal
-                                                          interrupts read */
+    struct sigaction action = {.sa_handler = handler}; /* no SA_RESTART: read must return */
     sigemptyset(&action.sa_mask);
     return sigaction(number, &action, NULL) == 0 ||
            bn_fail(err, BN_EIO, "cannot handle signal %d: %s", number, strerror(errno));

@@ -65,8 +65,7 @@ void tty_restore_now(void)
     n_exit_sequence = 0;
     if (is_bracketed)
         (void)!write(STDOUT_FILENO, PASTE_OFF, N_PASTE);
-    (void)tcsetattr(STDIN_FILENO, TCSANOW, &original); /* an error means that the terminal is
-                                                          gone */
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &original); /* the terminal may be gone */
 }
 
 void tty_set_exit_sequence(const char *bytes)

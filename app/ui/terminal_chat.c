@@ -250,14 +250,14 @@ void terminal_line_event(struct ui *ui, struct ui_event *event)
 {
     struct terminal_chat *t = ui->terminal;
     struct bn_error err;
-    bool kept;
+    bool is_added;
     strbuf_cut(&t->line, 0);
     line_text(&t->line);
-    if (!history_add(&t->history, strbuf_str(&t->line), &kept, &err)) {
+    if (!history_add(&t->history, strbuf_str(&t->line), &is_added, &err)) {
         t->history.path[0] = 0; /* one warning is enough */
         ui_notice(ui, TONE_WARNING, "%s; new input is not added to the history file", err.text);
     }
-    if (kept)
+    if (is_added)
         line_add_history(strbuf_text(&t->line));
     *event = (struct ui_event){.kind = UI_LINE, .text = strbuf_str(&t->line)};
 }

@@ -55,8 +55,7 @@ typedef void (*terminal_add_fn)(struct ui *ui, enum answer_part part, struct bn_
                                 struct bn_str rest);
 void terminal_resume_answer(struct ui *ui, terminal_add_fn add);
 
-bool terminal_uses_colour(const struct ui *ui); /* from --color and the environment; includes bold
-                                                   and dim */
+bool terminal_uses_colour(const struct ui *ui); /* and bold and dim */
 enum flow_wrap terminal_wrap(const struct ui *ui);
 bool terminal_is_hidden(const struct ui *ui, enum ui_tone tone); /* --quiet hides it */
 

@@ -112,8 +112,7 @@ static size_t error_log_read(struct error_log *log, enum error_log_lines lines, 
 {
     char block[4096];
     size_t n_bells = 0, n_whole = 0;
-    for (size_t i = 0; log->fd > 0 && i < 64; i++) { /* limited, so that a flood of output cannot
-                                                        block the loop */
+    for (size_t i = 0; log->fd > 0 && i < 64; i++) { /* a flood must not block the loop */
         const ssize_t n = read(log->fd, block, sizeof(block));
         if (n <= 0)
             break;
@@ -278,8 +277,7 @@ static bool full_open(struct ui *ui, struct bn_error *err)
         mem_free(u);
         return false;
     }
-    tty_enable_bracketed_paste(); /* only after success, so that an unsuitable terminal gets no
-                                     output */
+    tty_enable_bracketed_paste(); /* only on a suitable terminal */
     ui->state = u;
     error_log_redirect(&u->log);
     ui->log_fd = u->log.fd;

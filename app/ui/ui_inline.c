@@ -136,8 +136,7 @@ static bool feed_editor(struct ui *ui, struct ui_event *event)
     size_t n_used;
     const enum line_result result =
         terminal_feed_editor(ui, ui->terminal->keys.bytes.n_bytes, &n_used);
-    (void)fflush(stdout); /* Readline's output; inline_write_out detects that the terminal is
-                             gone */
+    (void)fflush(stdout); /* inline_write_out reports errors */
     if (result == LINE_EDITING)
         return false;
     if (result == LINE_DONE) {

@@ -36,8 +36,7 @@ void inline_add_text(struct ui *ui, struct bn_str text);
 void inline_erase_row(struct inline_ui *u);
 void inline_paint_row(struct inline_ui *u);
 void inline_refresh_row(struct ui *ui); /* show the current status */
-void inline_repaint(struct ui *ui);     /* clear the screen, paint the last row of text and the
-                                           status row */
+void inline_repaint(struct ui *ui);     /* the last row of text and the status row */
 void inline_follow_size(struct ui *ui); /* adapt to a new size of the terminal */
 void inline_write_out(struct ui *ui);
 

@@ -169,8 +169,7 @@ static bool next_line(struct ui *ui, struct strbuf *out)
         return false;
     }
     if (is_open)
-        strbuf_add_text(out, SLASH_FENCE); /* the input ended before the closing fence: send the
-                                              message */
+        strbuf_add_text(out, SLASH_FENCE); /* the input ended: send it anyway */
     return true;
 }
 

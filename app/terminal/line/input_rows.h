@@ -1,6 +1,6 @@
 /*
  * The prompt and text of the line editor, broken into rows of a pane, and the position of the
- * cursor. Pure functions.
+ * cursor. Does no I/O.
  *
  * Control characters appear as ^X and invalid bytes as U+FFFD. A newline begins a row with a
  * continuation mark. Readline's markers \001 and \002 and everything between them are left out.

@@ -86,11 +86,9 @@ void line_set(struct bn_str text); /* replace the text that is being edited */
 void line_restore(void);           /* edit the finished line again, with its marks */
 bool line_clear(void);             /* Ctrl-C; false: the line was empty */
 void line_set_prompt(const char *prompt);
-/* The prompt to show before a line once Enter was pressed. The caller keeps the memory. NULL:
- * unchanged. */
+/* The prompt of a line after Enter. The caller keeps the memory. NULL: unchanged. */
 void line_set_final_prompt(const char *prompt);
-/* Erase the editor from the screen, and show it again on the cursor's row, so that other text can
- * be written. */
+/* Erase the editor, and show it again on the cursor's row, so that other text can be written. */
 void line_hide(void);
 void line_show(void);
 void line_resize(size_t n_rows, size_t n_columns);

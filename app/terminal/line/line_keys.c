@@ -121,8 +121,7 @@ static void fill_gaps(Keymap map, int depth)
     for (int key = 0; map && key < ANYOTHERKEY; key++) {
         KEYMAP_ENTRY *e = &map[key];
         if (e->type == ISKMAP && depth < MAX_SEQUENCE)
-            fill_gaps((Keymap)(uintptr_t)e->function, depth + 1); /* Readline stores the keymap this
-                                                                     way */
+            fill_gaps((Keymap)(uintptr_t)e->function, depth + 1); /* as in Readline */
         else if (e->type == ISFUNC && (!e->function || (depth > 0 && e->function == rl_abort)))
             e->function = refuse_key;
     }

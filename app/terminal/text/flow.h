@@ -1,6 +1,6 @@
 /*
  * Writes streaming text to a terminal: cleans it, breaks lines between words, adds colours, and
- * tracks the column of the cursor. Pure functions.
+ * tracks the column of the cursor. Does no I/O.
  *
  * Text comes in pieces of any bytes. The output is bytes to write, and written text is never
  * changed. The last word of a piece is held back until its end is known. Lines of code (between
@@ -68,8 +68,7 @@ void flow_flush(struct flow *f, struct strbuf *out);
 void flow_set_kind(struct flow *f, enum flow_kind kind, struct strbuf *out);
 /* Number of bytes of the text that are held back. */
 size_t flow_n_pending(const struct flow *f);
-/* Process text that was written earlier. The text after it begins a new row, with the right
- * looks. */
+/* Process text that was written earlier. The next text begins a new row, with the right looks. */
 void flow_skip(struct flow *f, struct bn_str text);
 /* The caller has written something else, and the cursor is at the start of a row. */
 void flow_begin_row(struct flow *f);

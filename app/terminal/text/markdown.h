@@ -1,6 +1,6 @@
 /*
  * Finds the look of each character of an answer in Markdown: headings, bold, inline code, fenced
- * code and list marks. Pure functions.
+ * code and list marks. Does no I/O.
  *
  * Characters come out unchanged and in order. Text on the screen is never changed, so a mark is
  * held back until a later character decides its meaning: at most MARKDOWN_MAX_PENDING characters,

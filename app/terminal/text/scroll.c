@@ -183,8 +183,7 @@ static void print_line(const struct scroll *s, const struct scroll_line *line, s
                        struct strbuf *out)
 {
     size_t next;
-    if (line->breaks == SCROLL_COLUMNS) { /* the terminal breaks it, so that it can be copied as a
-                                             whole */
+    if (line->breaks == SCROLL_COLUMNS) { /* one line, so that it can be copied */
         strbuf_add(out, strbuf_text(&line->text) + at, line->text.n_bytes - at);
         strbuf_add_char(out, '\n');
         return;

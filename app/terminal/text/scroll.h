@@ -1,6 +1,6 @@
 /*
  * Text for a scrolling view: logical lines with a look each, broken into rows of a given width.
- * Pure functions.
+ * Does no I/O.
  *
  * Text comes in pieces of any bytes and is cleaned here. Prose is broken between words and leaves
  * one column free, because terminals disagree about some widths. Code and SCROLL_COLUMNS lines are

@@ -30,8 +30,7 @@ struct status {
     size_t n_used, n_ctx;   /* context in tokens; n_ctx 0: unknown */
     const char *model;      /* cleaned; NULL: left out */
     const char *device;
-    const char *settings; /* settings that differ from the defaults ("temp 0.2 seed 7"); NULL or
-                             "" */
+    const char *settings; /* "temp 0.2 seed 7": not the defaults; NULL or "" */
     const char *hint;     /* "Esc stops"; NULL or "" */
     struct bn_str typed;  /* type-ahead that no editor shows; its end is shown if there is room */
     bool unsaved;
