@@ -77,7 +77,7 @@ static void on_interrupt(struct app *app)
 
 static void on_signals(struct app *app)
 {
-    const unsigned flags = signals_take();
+    const unsigned flags = signals_fetch();
     if (flags & SIGNAL_TERMINATE)
         app_end(app, EXIT_TERMINATED);
     if (flags & SIGNAL_HANGUP)
@@ -262,7 +262,7 @@ static void write_last_snapshot(struct app *app)
         on_worker_events(app);
         if (poll(&wake, 1, 100) > 0)
             signals_drain(app->wake_read);
-        const unsigned flags = signals_take();
+        const unsigned flags = signals_fetch();
         if (flags & (SIGNAL_INTERRUPT | SIGNAL_TERMINATE | SIGNAL_HANGUP)) {
             app->code = code_of(app, flags);
             worker_cancel(app->worker);

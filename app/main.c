@@ -133,7 +133,7 @@ static enum exit_code attach_files(const struct app *app, struct pipe_plan *plan
     const char *const *paths = options_list(app->options, "file", &n);
     for (size_t i = 0; i < n; i++) {
         if (strcmp(paths[i], "-") == 0) {
-            plan->takes_stdin = PIPE_STDIN_WHOLE;
+            plan->stdin_use = PIPE_STDIN_WHOLE;
             continue;
         }
         if (plan->files.n_bytes > 0)
@@ -158,13 +158,13 @@ static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
     else if (options_flag(o, "lines"))
         plan->kind = PIPE_LINES;
     else if (options_flag(o, "interactive"))
-        plan->kind = has_tty ? PIPE_TYPED : PIPE_SCRIPT;
+        plan->kind = has_tty ? PIPE_INTERACTIVE : PIPE_SCRIPT;
     else if (has_tty && !has_prompt && !options_given(o, "file"))
-        plan->kind = PIPE_TYPED;
+        plan->kind = PIPE_INTERACTIVE;
     else
         plan->kind = PIPE_ONCE;
     if (plan->kind == PIPE_ONCE && !has_tty)
-        plan->takes_stdin = has_prompt ? PIPE_STDIN_IF_ANY : PIPE_STDIN_WHOLE; /* -f - may change
+        plan->stdin_use = has_prompt ? PIPE_STDIN_IF_ANY : PIPE_STDIN_WHOLE; /* -f - may change
                                                                                   this below */
     return attach_files(app, plan);
 }
@@ -224,7 +224,7 @@ static enum exit_code choose_painter(struct app *app, struct strbuf *prompt)
     *prompt = (struct strbuf){0};
     app->ui.ops = &ui_pipe_ops;
     const enum exit_code code = plan_pipe(app, &plan);
-    app->is_interactive = plan.kind == PIPE_TYPED;
+    app->is_interactive = plan.kind == PIPE_INTERACTIVE;
     if (!ui_pipe_plan(&app->ui, &plan, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     return code;

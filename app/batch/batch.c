@@ -57,7 +57,7 @@ struct batch {
 
 static bool is_stopped(struct batch *b)
 {
-    b->signals |= signals_take() & (SIGNAL_INTERRUPT | SIGNAL_TERMINATE | SIGNAL_HANGUP);
+    b->signals |= signals_fetch() & (SIGNAL_INTERRUPT | SIGNAL_TERMINATE | SIGNAL_HANGUP);
     if (b->signals)
         bn_cancel_request(&b->cancel);
     return b->signals != 0;

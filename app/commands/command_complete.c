@@ -57,7 +57,7 @@ void command_complete(void *ud, struct bn_str before, struct bn_str word, struct
     const struct command *c = s.kind == SLASH_COMMAND ? command_find(s.name, &near) : NULL;
     if (!c) {
         if (word.n_bytes > 0 && word.ptr[0] == '@')
-            out->kind = LINE_CHOICES_MARKED;
+            out->kind = LINE_CHOICES_AT_FILES;
         return;
     }
     switch (c->completes) {

@@ -1,12 +1,14 @@
 /*
- * Helpers of the desktop, OSC 52, and blocks of code: see clipboard.h.
+ * Clipboard programs, OSC 52, and code blocks: see clipboard.h.
  *
- * A helper reads from a nameless file, not from a pipe: it may then die or wait as it likes.
+ * A program reads the text from a temporary file and not from a pipe, so it cannot block us if it
+ * does not read.
  */
 #include "app/terminal/clipboard.h"
 
 #include "app/common/paths.h"
 #include "app/common/strbuf.h"
+#include "app/terminal/signals.h"
 #include "engine/base/clock.h"
 
 #include <errno.h>
@@ -20,11 +22,11 @@
 #include <unistd.h>
 
 #define HELPER_SECONDS 2.0
-#define HELPER_FOUND_NONE 127 /* as shells say it */
+#define EXIT_NOT_FOUND 127 /* the exit code that shells use for this */
 
 struct helper {
-    enum env_var needs; /* set where it can work; ENV_PATH: anywhere */
-    const char *const words[5];
+    enum env_var needs;   /* the program is tried if this is set; ENV_PATH: always */
+    const char *words[4]; /* program and arguments; NULL ends them */
 };
 static const struct helper helpers[] = {
     {ENV_WAYLAND_DISPLAY, {"wl-copy"}},
@@ -35,30 +37,20 @@ static const struct helper helpers[] = {
 
 /* ---- helpers ---- */
 
-/* In the child. What stays behind to serve the clipboard must not hold our output open. */
-static void become(const struct helper *h, int input)
+/* Runs in the child process. xclip and xsel keep a background process that serves the clipboard; it
+ * must not keep our output open. */
+static void exec_helper(const struct helper *h, int input)
 {
-    char words[5][16];
-    char *argv[6] = {0};
-    sigset_t none;
-    static const int ours[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH, SIGPIPE};
     const int nowhere = open("/dev/null", O_WRONLY);
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-        (void)signal(ours[i], SIG_DFL);
-    sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    signals_reset_child();
     if (nowhere < 0 || dup2(input, STDIN_FILENO) < 0 || dup2(nowhere, STDOUT_FILENO) < 0 ||
         dup2(nowhere, STDERR_FILENO) < 0)
-        _exit(HELPER_FOUND_NONE);
-    for (size_t i = 0; i < 5 && h->words[i]; i++) {
-        (void)snprintf(words[i], sizeof(words[i]), "%s", h->words[i]); /* the longest has 11 */
-        argv[i] = words[i];
-    }
-    execvp(argv[0], argv);
-    _exit(HELPER_FOUND_NONE);
+        _exit(EXIT_NOT_FOUND);
+    execlp(h->words[0], h->words[0], h->words[1], h->words[2], h->words[3], (char *)NULL);
+    _exit(EXIT_NOT_FOUND);
 }
 
-static bool succeeds(pid_t child)
+static bool wait_for_helper(pid_t child)
 {
     const double started = clock_seconds();
     const struct timespec pause = {0, 5000000};
@@ -71,34 +63,34 @@ static bool succeeds(pid_t child)
             return false;
         if (clock_seconds() - started > HELPER_SECONDS)
             break;
-        (void)nanosleep(&pause, NULL); /* cut short by a signal: asked again sooner */
+        (void)nanosleep(&pause, NULL); /* a signal only shortens the pause */
     }
-    (void)kill(child, SIGKILL); /* a display that does not answer */
+    (void)kill(child, SIGKILL); /* the display does not respond */
     while (waitpid(child, &status, 0) < 0 && errno == EINTR)
         ;
     return false;
 }
 
-static bool give_to(const struct helper *h, FILE *text)
+static bool copy_with_helper(const struct helper *h, FILE *text)
 {
     rewind(text);
     const pid_t child = fork();
     if (child == 0)
-        become(h, fileno(text));
-    return child > 0 && succeeds(child);
+        exec_helper(h, fileno(text));
+    return child > 0 && wait_for_helper(child);
 }
 
-static const char *give_to_any(struct bn_str text)
+static const char *copy_with_any_helper(struct bn_str text)
 {
-    const char *taker = NULL;
+    const char *helper = NULL;
     FILE *f = tmpfile();
     bool ok = f && fwrite(text.ptr, 1, text.n_bytes, f) == text.n_bytes && fflush(f) == 0;
-    for (size_t i = 0; ok && !taker && i < sizeof(helpers) / sizeof(helpers[0]); i++)
-        if (env_get(helpers[i].needs) && give_to(&helpers[i], f))
-            taker = helpers[i].words[0];
+    for (size_t i = 0; ok && !helper && i < sizeof(helpers) / sizeof(helpers[0]); i++)
+        if (env_get(helpers[i].needs) && copy_with_helper(&helpers[i], f))
+            helper = helpers[i].words[0];
     if (f)
-        (void)fclose(f); /* nameless: gone with it */
-    return taker;
+        (void)fclose(f); /* this also deletes the file */
+    return helper;
 }
 
 /* ---- the terminal ---- */
@@ -116,7 +108,7 @@ static void add_base64(struct bn_str s, struct strbuf *out)
     }
 }
 
-static bool tell_terminal(struct bn_str text, struct bn_error *err)
+static bool write_osc52(struct bn_str text, struct bn_error *err)
 {
     struct strbuf out = {0};
     strbuf_add_text(&out, "\033]52;c;");
@@ -129,25 +121,25 @@ static bool tell_terminal(struct bn_str text, struct bn_error *err)
     return ok;
 }
 
-bool clipboard_put(struct bn_str text, const char **through, struct bn_error *err)
+bool clipboard_put(struct bn_str text, const char **method, struct bn_error *err)
 {
-    const char *taker = give_to_any(text);
-    if (!taker && !isatty(STDOUT_FILENO))
+    const char *helper = copy_with_any_helper(text);
+    if (!helper && !isatty(STDOUT_FILENO))
         return bn_fail(err, BN_EUNSUPPORTED,
                        "no clipboard: wl-copy, xclip, xsel and pbcopy do not work here, and "
                        "standard output is no terminal");
-    if (!taker) {
-        if (!tell_terminal(text, err))
+    if (!helper) {
+        if (!write_osc52(text, err))
             return false;
-        taker = "the terminal (OSC 52)";
+        helper = "the terminal (OSC 52)";
     }
-    *through = taker;
+    *method = helper;
     return true;
 }
 
 /* ---- blocks of code ---- */
 
-/* Marks of a line that opens or closes a block: its length, 0 for another line. */
+/* The number of fence characters if the line opens or closes a block, otherwise 0. */
 static size_t fence_marks(struct bn_str line, char *mark, bool *is_bare)
 {
     size_t at = 0, n = 0;
@@ -165,8 +157,8 @@ static size_t fence_marks(struct bn_str line, char *mark, bool *is_bare)
     return n >= 3 ? n : 0;
 }
 
-/* How many blocks there are up to `number`; the block of that number in *code. */
-static size_t walk_blocks(struct bn_str text, size_t number, struct bn_str *code)
+/* Count the blocks up to `number` and set *code to the block with that number. */
+static size_t find_block(struct bn_str text, size_t number, struct bn_str *code)
 {
     size_t n_blocks = 0, n_open = 0, begin = 0;
     char opened_by = 0;
@@ -199,10 +191,10 @@ static size_t walk_blocks(struct bn_str text, size_t number, struct bn_str *code
 size_t clipboard_code_count(struct bn_str text)
 {
     struct bn_str unused;
-    return walk_blocks(text, SIZE_MAX, &unused);
+    return find_block(text, SIZE_MAX, &unused);
 }
 
 bool clipboard_code_block(struct bn_str text, size_t number, struct bn_str *code)
 {
-    return number > 0 && walk_blocks(text, number, code) == number;
+    return number > 0 && find_block(text, number, code) == number;
 }

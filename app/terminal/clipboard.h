@@ -1,8 +1,9 @@
 /*
- * Text into the clipboard: by the desktop's own program where one works, else by the terminal.
+ * Copies text into the clipboard, and finds code blocks in an answer.
  *
- * wl-copy, xclip, xsel and pbcopy are tried in this order where their display is; then, if standard
- * output is a terminal, the escape sequence OSC 52, which also works through ssh and tmux.
+ * A desktop program does the copying where one works: wl-copy, xclip, xsel and pbcopy are tried in
+ * this order if their display is set. Otherwise, if standard output is a terminal, the escape
+ * sequence OSC 52 is written, which also works through ssh and tmux.
  */
 #ifndef APP_CLIPBOARD_H
 #define APP_CLIPBOARD_H
@@ -13,12 +14,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* *through names what took the text. BN_EUNSUPPORTED: nothing here takes one; BN_EIO, BN_ENOMEM.
- * Waits for a program for at most two seconds. */
-bool clipboard_put(struct bn_str text, const char **through, struct bn_error *err);
+/* Copy text. *method names the program, or the terminal. Waits at most two seconds for each
+ * program. BN_EUNSUPPORTED: there is no clipboard; BN_EIO; BN_ENOMEM. */
+bool clipboard_put(struct bn_str text, const char **method, struct bn_error *err);
 
-/* Blocks of code between fences of three or more ` or ~, which an answer that was cut off may leave
- * open. Block 1 is the first; false: there is none of that number. */
+/* Code blocks are enclosed in fences of three or more ` or ~. The last block may lack its closing
+ * fence. Numbers start at 1; false: there is no block with this number. */
 size_t clipboard_code_count(struct bn_str text);
 bool clipboard_code_block(struct bn_str text, size_t number, struct bn_str *code);
 

@@ -1,5 +1,5 @@
 /*
- * Keys that wait: see key_queue.h.
+ * The queue of keys and its filters: see key_queue.h.
  */
 #include "app/terminal/key_queue.h"
 
@@ -12,36 +12,37 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Whole characters into the queue: Readline, drawing a line, reads past the end of a broken one. */
+/* Append only complete characters: when Readline draws a line, it reads past the end of a broken
+ * one. */
 static size_t add_whole(struct key_queue *q, struct bn_str bytes)
 {
-    const size_t n_before = q->bytes.n_bytes, n_part = utf8_open_bytes(bytes.ptr, bytes.n_bytes);
-    bytes.n_bytes -= n_part;
-    (void)term_text_repair(bytes, &q->bytes); /* where the first broken one was says nothing here */
-    memcpy(q->part, bytes.ptr + bytes.n_bytes, n_part);
-    q->n_part = n_part;
+    const size_t n_before = q->bytes.n_bytes, n_partial = utf8_open_bytes(bytes.ptr, bytes.n_bytes);
+    bytes.n_bytes -= n_partial;
+    (void)term_text_repair(bytes, &q->bytes); /* the offset of the first bad byte is not needed */
+    memcpy(q->partial, bytes.ptr + bytes.n_bytes, n_partial);
+    q->n_partial = n_partial;
     return q->bytes.n_bytes - n_before;
 }
 
 bool key_queue_read(struct key_queue *q, size_t *n_added)
 {
-    char block[sizeof(q->part) + 65536];
-    memcpy(block, q->part, q->n_part);
-    const ssize_t n = read(STDIN_FILENO, block + q->n_part, sizeof(block) - sizeof(q->part));
+    char block[sizeof(q->partial) + 65536];
+    memcpy(block, q->partial, q->n_partial);
+    const ssize_t n = read(STDIN_FILENO, block + q->n_partial, sizeof(block) - sizeof(q->partial));
     *n_added = 0;
     if (n <= 0)
         return n < 0 && (errno == EINTR || errno == EAGAIN);
-    *n_added = add_whole(q, (struct bn_str){block, q->n_part + (size_t)n});
+    *n_added = add_whole(q, (struct bn_str){block, q->n_partial + (size_t)n});
     q->read_at = clock_seconds();
     return true;
 }
 
-double key_queue_waited(const struct key_queue *q)
+double key_queue_idle_seconds(const struct key_queue *q)
 {
     return clock_seconds() - q->read_at;
 }
 
-/* Where the key that begins with the Esc at `at` ends. */
+/* The end of the escape sequence that begins at `at`. */
 static size_t sequence_end(const struct strbuf *b, size_t at)
 {
     size_t end = at + 1;
@@ -51,7 +52,7 @@ static size_t sequence_end(const struct strbuf *b, size_t at)
     return end < b->n_bytes ? end + 1 : end;
 }
 
-static void rub_out(struct strbuf *out)
+static void erase_last_char(struct strbuf *out)
 {
     size_t n = out->n_bytes;
     while (n > 0 && ((unsigned char)out->ptr[n - 1] & 0xC0) == 0x80)
@@ -74,7 +75,7 @@ void key_queue_typed(const struct key_queue *q, struct strbuf *out)
             continue;
         }
         if (key == KEY_DELETE || key == KEY_BACKSPACE)
-            rub_out(out);
+            erase_last_char(out);
         else if (key == KEY_KILL)
             strbuf_cut(out, 0);
         else if (key == '\n')
@@ -85,11 +86,11 @@ void key_queue_typed(const struct key_queue *q, struct strbuf *out)
     }
 }
 
-struct key_wish key_queue_filter(struct key_queue *q, enum key_rule rule)
+struct key_requests key_queue_filter(struct key_queue *q, enum key_rule rule)
 {
-    struct key_wish wish = {0};
+    struct key_requests requests = {0};
     struct strbuf *b = &q->bytes;
-    const bool waited = key_queue_waited(q) >= KEY_ESCAPE_SECONDS;
+    const bool waited = key_queue_idle_seconds(q) >= KEY_ESCAPE_SECONDS;
     size_t n_kept = 0;
     bool alt = false;
     for (size_t i = 0; i < b->n_bytes;) {
@@ -100,9 +101,9 @@ struct key_wish key_queue_filter(struct key_queue *q, enum key_rule rule)
         const bool stops = is_key && key == '\033' && end == b->n_bytes && waited;
         const bool waits = is_key && !alt && rule == KEYS_WAIT;
         const bool enters = waits && key == '\r', redraws = waits && key == KEY_REDRAW;
-        wish.stops |= stops;
-        wish.enters |= enters;
-        wish.redraws |= redraws;
+        requests.stops |= stops;
+        requests.enters |= enters;
+        requests.redraws |= redraws;
         alt = is_key && key == '\033';
         if (!stops && !enters && !redraws && !(is_key && key == KEY_END)) {
             memmove(b->ptr + n_kept, b->ptr + i, end - i);
@@ -111,5 +112,5 @@ struct key_wish key_queue_filter(struct key_queue *q, enum key_rule rule)
         i = end;
     }
     strbuf_cut(b, n_kept);
-    return wish;
+    return requests;
 }

@@ -1,5 +1,5 @@
 /*
- * Signal handlers: see signals.h. State is file-scope because handlers take no argument.
+ * Signal handlers: see signals.h. The state has file scope because handlers get no argument.
  */
 #include "app/terminal/signals.h"
 
@@ -13,10 +13,10 @@
 static volatile sig_atomic_t interrupt_ends;
 static int wake = -1;
 
-/* Number i raises flag 1 << i. */
+/* watched[i] raises flag 1 << i. */
 static const int watched[] = {SIGINT, SIGTERM, SIGHUP, SIGWINCH, SIGTSTP, SIGCONT};
 #define N_WATCHED (sizeof(watched) / sizeof(watched[0]))
-static volatile sig_atomic_t raised[N_WATCHED]; /* one for each, so that no handler needs a lock */
+static volatile sig_atomic_t raised[N_WATCHED]; /* so no handler needs a lock */
 
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGQUIT};
 #define N_FATAL (sizeof(fatal) / sizeof(fatal[0]))
@@ -31,7 +31,7 @@ static void on_signal(int number)
     for (size_t i = 0; i < N_WATCHED; i++)
         if (watched[i] == number)
             raised[i] = 1;
-    (void)!write(wake, "s", 1); /* full: somebody is awake already */
+    (void)!write(wake, "s", 1); /* if the pipe is full, the main thread is awake already */
     errno = saved;
 }
 
@@ -40,7 +40,7 @@ static void on_fatal(int number)
     static const char cut[] = "bitnet-chat: the model file was cut short, or its disk failed, "
                               "while it was in use\n";
     tty_restore_now();
-    if (number == SIGBUS) /* the file is mapped: nobody's read could fail */
+    if (number == SIGBUS) /* the file is memory-mapped, so no read call reported the error */
         (void)!write(STDERR_FILENO, cut, sizeof(cut) - 1);
     (void)signal(number, SIG_DFL);
     (void)raise(number);
@@ -48,7 +48,7 @@ static void on_fatal(int number)
 
 static bool install(int number, void (*handler)(int), struct bn_error *err)
 {
-    struct sigaction action = {.sa_handler = handler}; /* no SA_RESTART: a read is interrupted */
+    struct sigaction action = {.sa_handler = handler}; /* no SA_RESTART: read must return */
     sigemptyset(&action.sa_mask);
     return sigaction(number, &action, NULL) == 0 ||
            bn_fail(err, BN_EIO, "cannot handle signal %d: %s", number, strerror(errno));
@@ -62,7 +62,7 @@ bool signals_open(enum signal_user user, int wake_fd, struct bn_error *err)
         struct sigaction before;
         if (user == SIGNALS_PIPE && (number == SIGTSTP || number == SIGCONT))
             continue;
-        /* nohup and background jobs of a shell ignore these; so do we then. */
+        /* nohup and background jobs of a shell ignore these signals; keep them ignored. */
         if (sigaction(number, NULL, &before) == 0 && before.sa_handler == SIG_IGN &&
             (number == SIGHUP || (number == SIGINT && user == SIGNALS_PIPE)))
             continue;
@@ -75,7 +75,7 @@ bool signals_open(enum signal_user user, int wake_fd, struct bn_error *err)
     return true;
 }
 
-unsigned signals_take(void)
+unsigned signals_fetch(void)
 {
     unsigned flags = 0;
     for (size_t i = 0; i < N_WATCHED; i++) {
@@ -104,11 +104,22 @@ void signals_disarm_interrupt(void)
     interrupt_ends = 0;
 }
 
-void signals_but_fatal(sigset_t *set)
+void signals_set_non_fatal(sigset_t *set)
 {
     sigfillset(set);
     for (size_t i = 0; i < N_FATAL; i++)
         sigdelset(set, fatal[i]);
+}
+
+void signals_reset_child(void)
+{
+    sigset_t none;
+    for (size_t i = 0; i < N_WATCHED; i++)
+        (void)signal(watched[i], SIG_DFL);
+    (void)signal(SIGPIPE, SIG_DFL);
+    (void)signal(SIGQUIT, SIG_DFL);
+    sigemptyset(&none);
+    (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }
 
 void signals_stop_self(void)
@@ -118,12 +129,12 @@ void signals_stop_self(void)
     sigemptyset(&standard.sa_mask);
     sigemptyset(&only);
     sigaddset(&only, SIGTSTP);
-    (void)sigaction(SIGTSTP, &standard, &ours); /* the same call has worked in signals_open */
+    (void)sigaction(SIGTSTP, &standard, &ours); /* cannot fail: signals_open made the same call */
     (void)sigprocmask(SIG_UNBLOCK, &only, &before);
     (void)raise(SIGTSTP);
     (void)sigprocmask(SIG_SETMASK, &before, NULL);
     (void)sigaction(SIGTSTP, &ours, NULL);
     for (size_t i = 0; i < N_WATCHED; i++)
         if (watched[i] == SIGCONT)
-            raised[i] = 0; /* it ended this stop, and the caller knows */
+            raised[i] = 0; /* the caller handles the end of this stop itself */
 }

@@ -1,7 +1,8 @@
 /*
- * Signals become flags and a byte on the wake pipe; nothing else happens in a handler, except that
- * a fatal signal puts the terminal back first, and SIGBUS says what it means: the model file is
- * mapped, and is not there any more.
+ * Turns signals into flags and a byte on the wake pipe.
+ *
+ * The handlers do nothing else, with two exceptions. A fatal signal restores the terminal first.
+ * SIGBUS prints its likely reason: the model file is memory-mapped and can no longer be read.
  */
 #ifndef APP_SIGNALS_H
 #define APP_SIGNALS_H
@@ -20,23 +21,26 @@ enum signal_flag {
     SIGNAL_RESUME = 32,  /* SIGCONT */
 };
 
-/* SUSPEND, and fatal signals but SIGBUS, are looked after at a terminal only. */
+/* SIGTSTP, SIGCONT and fatal signals other than SIGBUS are handled only at a terminal. */
 enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL };
 
-/* Both ends non-blocking and closed on exec; wake_fd is what handlers write to. BN_EIO. */
+/* Install the handlers. They write to wake_fd, the non-blocking write end of the wake pipe.
+ * BN_EIO. */
 bool signals_open(enum signal_user user, int wake_fd, struct bn_error *err);
-/* The flags raised since the last call. */
-unsigned signals_take(void);
-/* Empty the pipe; wake_fd is its other end. Flags raised before are not lost: take them after. */
+/* Return the flags raised since the last call, and clear them. */
+unsigned signals_fetch(void);
+/* Empty the pipe; wake_fd is its read end. Call it before signals_fetch, or a flag may be lost. */
 void signals_drain(int wake_fd);
-/* While armed, an interrupt restores the terminal and ends the process at once, with 130. */
+/* While armed, SIGINT restores the terminal and ends the process at once with exit code 130. */
 void signals_arm_interrupt(void);
 void signals_disarm_interrupt(void);
-/* What a thread blocks that leaves signals to another: all but the fatal ones, since where a
- * thread's own fault is blocked the process ends without its handler. */
-void signals_but_fatal(sigset_t *set);
-/* Stop this process as Ctrl-Z does by default; returns when it is continued, which raises no
- * RESUME: taking the terminal twice would spoil keys that come in between. */
+/* The set of signals that a worker thread blocks: all but the fatal ones. If a thread blocked its
+ * own fault, the process would end without running the handler. */
+void signals_set_non_fatal(sigset_t *set);
+/* In a child process before exec: set the handlers to their defaults and unblock all signals. */
+void signals_reset_child(void);
+/* Stop this process as Ctrl-Z does by default. Returns when the process is continued. SIGNAL_RESUME
+ * is not raised, because acquiring the terminal twice would damage keys typed in between. */
 void signals_stop_self(void);
 
 #endif

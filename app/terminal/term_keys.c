@@ -1,6 +1,6 @@
 /*
- * The painter's keys: see term_keys.h. The sequences are those of xterm, rxvt and the Linux
- * console; terminfo names too few of them.
+ * Searches for keys and pastes: see term_keys.h. The table has the sequences of xterm, rxvt and the
+ * Linux console, because terminfo names too few of them.
  */
 #include "app/terminal/term_keys.h"
 
@@ -18,7 +18,7 @@ static const struct {
 const char *term_paste_find(const char *bytes, size_t n_bytes, const char *mark)
 {
     for (size_t at = 0; at + TERM_PASTE_BYTES <= n_bytes; at++) {
-        const char *esc = memchr(bytes + at, '\033', n_bytes - at); /* a paste may be long */
+        const char *esc = memchr(bytes + at, '\033', n_bytes - at); /* pastes may be long */
         if (!esc || (size_t)(bytes + n_bytes - esc) < TERM_PASTE_BYTES)
             return NULL;
         if (memcmp(esc, mark, TERM_PASTE_BYTES) == 0)
@@ -64,7 +64,7 @@ struct term_key_hit term_keys_find(const char *bytes, size_t n_bytes)
 
 size_t term_keys_tail(const char *bytes, size_t n_bytes)
 {
-    for (size_t back = 1; back <= n_bytes && back <= 16; back++) { /* no sequence is longer */
+    for (size_t back = 1; back <= n_bytes && back <= 16; back++) { /* the longest sequence */
         const char *at = bytes + n_bytes - back;
         if (*at != '\033')
             continue;

@@ -1,6 +1,6 @@
 /*
- * What is looked for in keys before the line editor sees them: the painter's own, and pastes, which
- * a terminal marks. Pure.
+ * Finds the painters' own keys and the marks of pastes in a sequence of typed bytes, before the
+ * line editor gets them. Pure functions.
  */
 #ifndef APP_TERM_KEYS_H
 #define APP_TERM_KEYS_H
@@ -10,7 +10,7 @@
 
 #define TERM_PASTE_BEGIN "\033[200~"
 #define TERM_PASTE_END "\033[201~"
-#define TERM_PASTE_BYTES (sizeof(TERM_PASTE_BEGIN) - 1) /* of either mark */
+#define TERM_PASTE_BYTES (sizeof(TERM_PASTE_BEGIN) - 1) /* length of either mark */
 
 enum term_key {
     TERM_KEY_NONE,
@@ -23,17 +23,17 @@ enum term_key {
 
 struct term_key_hit {
     enum term_key key;
-    size_t at, n_bytes; /* NONE: at is the number of bytes */
+    size_t at, n_bytes; /* for TERM_KEY_NONE, `at` is the number of bytes */
 };
 
-/* The first such mark (TERM_PASTE_BEGIN or _END), or NULL. */
+/* The first TERM_PASTE_BEGIN or TERM_PASTE_END (`mark`) in bytes, or NULL. */
 const char *term_paste_find(const char *bytes, size_t n_bytes, const char *mark);
 bool term_paste_begins(const char *bytes, size_t n_bytes, size_t at);
-/* Where the paste that begins at `at` has ended; n_bytes while it has not. */
+/* The end of the paste that begins at `at`; n_bytes if its end mark is missing. */
 size_t term_paste_end(const char *bytes, size_t n_bytes, size_t at);
-/* The first such key outside of pastes. */
+/* The first key of enum term_key outside of pastes. */
 struct term_key_hit term_keys_find(const char *bytes, size_t n_bytes);
-/* Bytes at the end that begin an escape sequence which the next bytes may complete. */
+/* Number of bytes at the end that are the beginning of an escape sequence. */
 size_t term_keys_tail(const char *bytes, size_t n_bytes);
 
 #endif

@@ -1,5 +1,6 @@
 /*
- * termios and bracketed paste: see tty.h. State is file-scope because a signal handler needs it.
+ * termios and bracketed paste: see tty.h. The state has file scope because a signal handler uses
+ * it.
  */
 #include "app/terminal/tty.h"
 
@@ -11,27 +12,26 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* xterm's bracketed paste, understood or ignored everywhere; terminfo has no standard name for it.
- */
+/* xterm's bracketed paste. Other terminals ignore it. terminfo has no standard name for it. */
 #define PASTE_ON "\033[?2004h"
 #define PASTE_OFF "\033[?2004l"
 #define N_PASTE (sizeof(PASTE_ON) - 1)
 
 static struct termios original;
-static volatile sig_atomic_t is_taken, is_marked;
-static char leave[101];
-static volatile sig_atomic_t n_leave;
+static volatile sig_atomic_t is_acquired, is_bracketed;
+static char exit_sequence[101];
+static volatile sig_atomic_t n_exit_sequence;
 
-void tty_mark_pastes(void)
+void tty_enable_bracketed_paste(void)
 {
-    is_marked = 1;
-    (void)!write(STDOUT_FILENO, PASTE_ON, N_PASTE); /* without it pastes are just typed fast */
+    is_bracketed = 1;
+    (void)!write(STDOUT_FILENO, PASTE_ON, N_PASTE); /* if this fails, pastes arrive as typed keys */
 }
 
-bool tty_take(enum tty_paste paste, struct bn_error *err)
+bool tty_acquire(enum tty_paste paste, struct bn_error *err)
 {
     struct termios raw;
-    if (is_taken)
+    if (is_acquired)
         return true;
     if (tcgetattr(STDIN_FILENO, &original) != 0)
         return bn_fail(err, BN_EIO, "standard input is no terminal: %s", strerror(errno));
@@ -42,46 +42,47 @@ bool tty_take(enum tty_paste paste, struct bn_error *err)
     raw.c_cc[VTIME] = 0;
     if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) != 0)
         return bn_fail(err, BN_EIO, "cannot set the terminal: %s", strerror(errno));
-    is_taken = 1;
-    is_marked = 0;
-    if (paste == TTY_PASTE_MARKED)
-        tty_mark_pastes();
+    is_acquired = 1;
+    is_bracketed = 0;
+    if (paste == TTY_PASTE_BRACKETED)
+        tty_enable_bracketed_paste();
     return true;
 }
 
-bool tty_take_again(struct bn_error *err)
+bool tty_reacquire(struct bn_error *err)
 {
-    tty_give_back(); /* who had it may have set it otherwise */
-    return tty_take(is_marked ? TTY_PASTE_MARKED : TTY_PASTE_PLAIN, err);
+    tty_release(); /* the other program may have changed the mode */
+    return tty_acquire(is_bracketed ? TTY_PASTE_BRACKETED : TTY_PASTE_PLAIN, err);
 }
 
 void tty_restore_now(void)
 {
-    if (!is_taken)
+    if (!is_acquired)
         return;
-    is_taken = 0;
-    if (n_leave > 0)
-        (void)!write(STDOUT_FILENO, leave, (size_t)n_leave);
-    n_leave = 0;
-    if (is_marked)
+    is_acquired = 0;
+    if (n_exit_sequence > 0)
+        (void)!write(STDOUT_FILENO, exit_sequence, (size_t)n_exit_sequence);
+    n_exit_sequence = 0;
+    if (is_bracketed)
         (void)!write(STDOUT_FILENO, PASTE_OFF, N_PASTE);
-    (void)tcsetattr(STDIN_FILENO, TCSANOW, &original); /* a terminal that is gone needs nothing */
+    (void)tcsetattr(STDIN_FILENO, TCSANOW, &original); /* the terminal may be gone */
 }
 
-void tty_set_leave(const char *bytes)
+void tty_set_exit_sequence(const char *bytes)
 {
-    const size_t n = strlen(bytes) < sizeof(leave) ? strlen(bytes) : sizeof(leave) - 1;
-    n_leave = 0; /* a handler that comes now finds nothing half written */
-    memcpy(leave, bytes, n);
-    n_leave = (sig_atomic_t)n;
+    const size_t n =
+        strlen(bytes) < sizeof(exit_sequence) ? strlen(bytes) : sizeof(exit_sequence) - 1;
+    n_exit_sequence = 0; /* a handler that runs now must not see half a string */
+    memcpy(exit_sequence, bytes, n);
+    n_exit_sequence = (sig_atomic_t)n;
 }
 
-void tty_give_back(void)
+void tty_release(void)
 {
     tty_restore_now();
 }
 
-/* Another program of the same terminal may have made it one that does not wait. */
+/* Another program on the same terminal may have made it non-blocking. */
 bool tty_write(const char *bytes, size_t n_bytes)
 {
     struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
@@ -90,7 +91,7 @@ bool tty_write(const char *bytes, size_t n_bytes)
         if (n > 0)
             at += (size_t)n;
         else if (errno == EAGAIN)
-            (void)poll(&out, 1, -1); /* a signal: write says EAGAIN again */
+            (void)poll(&out, 1, -1); /* if a signal interrupts it, write fails with EAGAIN again */
         else if (errno != EINTR)
             return false;
     }

@@ -1,5 +1,5 @@
 /*
- * Common to the painters of a terminal: see terminal_chat.h.
+ * State and text shared by the painters of a terminal: see terminal_chat.h.
  */
 #include "app/ui/terminal_chat.h"
 
@@ -32,28 +32,27 @@ static void settings_text(const struct ui *ui, char *out, size_t n_bytes)
     }
 }
 
-/* A message that was entered while the model loads is sent as soon as it can be. */
-static const char *hint_of(const struct ui *ui, enum terminal_busy busy)
+/* A message entered during loading is sent when the model is loaded. */
+static const char *hint_of(const struct ui *ui)
 {
     if (!chat_is_busy(ui->chat))
         return "";
-    if (busy == TERMINAL_REFUSED)
+    if (ui->terminal->enter_was_refused)
         return "busy, Esc stops";
     return ui->chat->is_waiting ? "your message waits, Esc takes it back" : "Esc stops";
 }
 
-int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, char *out,
-                    size_t out_bytes)
+int terminal_status(const struct ui *ui, size_t width, char *out, size_t out_bytes)
 {
     char settings[80];
     const struct bn_model_info *info = worker_info(ui->chat->worker);
     struct strbuf typed = {0};
     if (chat_is_busy(ui->chat) && !line_is_open())
-        key_queue_typed(&ui->terminal->keys, &typed); /* it is shown nowhere else */
+        key_queue_typed(&ui->terminal->keys, &typed); /* only here is it visible */
     struct status s = {.model = ui->chat->model->name,
                        .device = info ? info->device : NULL,
                        .settings = settings,
-                       .hint = hint_of(ui, busy),
+                       .hint = hint_of(ui),
                        .typed = strbuf_str(&typed)};
     settings_text(ui, settings, sizeof(settings));
     chat_status(ui->chat, &s);
@@ -62,24 +61,24 @@ int terminal_status(const struct ui *ui, enum terminal_busy busy, size_t width, 
     return status_pressure(&s);
 }
 
-/* ---- words ---- */
+/* ---- notices ---- */
 
-static void say(struct ui *ui, enum ui_tone tone, const char *text)
+static void show_text(struct ui *ui, enum ui_tone tone, const char *text)
 {
     ui->ops->notice(ui, tone, bn_str_of(text));
 }
 
-static void say_taken_up(struct ui *ui, const struct transcript_state *s)
+static void show_resumed(struct ui *ui, const struct transcript_state *s)
 {
     struct strbuf text = {0};
-    strbuf_addf(&text, "%zu exchange%s taken up (/history shows them), the last: ", s->n,
+    strbuf_addf(&text, "continuing a chat of %zu turn%s (/history shows them), the last: ", s->n,
                 s->n == 1 ? "" : "s");
     term_text_brief(s->items[s->n - 1]->user, 40, &text);
-    say(ui, TONE_NOTE, strbuf_text(&text));
+    show_text(ui, TONE_NOTE, strbuf_text(&text));
     strbuf_finish(&text);
 }
 
-static void say_banner(struct ui *ui)
+static void show_banner(struct ui *ui)
 {
     const struct chat *c = ui->chat;
     struct strbuf text = {0};
@@ -87,60 +86,72 @@ static void say_banner(struct ui *ui)
     strbuf_addf(&text, "%s %s, %s, %.*f %s", PROGRAM, report_version(), c->model->name,
                 n_bytes < 1e9 ? 1 : 2, n_bytes < 1e9 ? n_bytes / 1e6 : n_bytes / 1e9,
                 n_bytes < 1e9 ? "MB" : "GB");
-    say(ui, TONE_NOTE, strbuf_text(&text));
+    show_text(ui, TONE_NOTE, strbuf_text(&text));
     strbuf_finish(&text);
-    say(ui, TONE_NOTE, "/help for commands, Esc stops, Ctrl-D leaves");
+    show_text(ui, TONE_NOTE, "/help for commands, Esc stops, Ctrl-D leaves");
     if (c->model->template && !template_info(c->model->template)->is_chat)
-        say(ui, TONE_WARNING, "base model: plain text completion, not chat");
+        show_text(ui, TONE_WARNING, "base model: plain text completion, not chat");
     if (c->transcript.now.n > 0)
-        say_taken_up(ui, &c->transcript.now);
+        show_resumed(ui, &c->transcript.now);
 }
 
-static bool wants_stats(const struct ui *ui)
+static bool shows_stats(const struct ui *ui)
 {
     const struct options *o = ui->options;
     return !options_flag(o, "quiet") && (!options_given(o, "stats") || options_flag(o, "stats"));
 }
 
-struct answer_mark terminal_printed(const struct ui *ui)
+static void resume_part(struct ui *ui, enum answer_part part, struct bn_str text, size_t n_printed,
+                        terminal_add_fn add)
 {
-    struct answer_mark mark = ui->terminal->printed;
-    mark.n_shown = size_max(mark.n_shown, ui->chat->turn.n_shown_before);
-    return mark;
+    n_printed = size_min(n_printed, text.n_bytes);
+    add(ui, part, (struct bn_str){text.ptr, n_printed},
+        (struct bn_str){text.ptr + n_printed, text.n_bytes - n_printed});
 }
 
-void terminal_say_end(struct ui *ui, const struct turn *turn, terminal_say_fn say_it)
+void terminal_resume_answer(struct ui *ui, terminal_add_fn add)
+{
+    const struct turn *turn = &ui->chat->turn;
+    struct answer_position printed = ui->terminal->printed;
+    printed.n_shown = size_max(printed.n_shown, turn->n_shown_before);
+    ui->ops->turn_begin(ui);
+    ui->terminal->printed = printed;
+    resume_part(ui, PART_THOUGHT, strbuf_str(&turn->thought), printed.n_thought, add);
+    resume_part(ui, PART_ANSWER, strbuf_str(&turn->shown), printed.n_shown, add);
+}
+
+void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn show)
 {
     struct strbuf text = {0};
     const char *notice = turn_end_notice(turn);
     if (notice)
-        say_it(ui, turn->finish == FINISH_DEGENERATE ? TONE_WARNING : TONE_NOTE, bn_str_of(notice));
-    /* One column is spared, as it is where rows are broken between words. */
+        show(ui, turn->finish == FINISH_DEGENERATE ? TONE_WARNING : TONE_NOTE, bn_str_of(notice));
+    /* One column stays free, as where rows are broken between words. */
     const size_t columns = size_max(tty_size(STDOUT_FILENO).columns, 2) - 1;
     if (turn->n_alts > 0) {
         turn_probs_table(ui->chat->model->tokenizer, turn, columns, &text);
-        say_it(ui, TONE_NOTE, strbuf_str(&text));
+        show(ui, TONE_NOTE, strbuf_str(&text));
         strbuf_cut(&text, 0);
     }
-    if (wants_stats(ui)) {
+    if (shows_stats(ui)) {
         const struct turn_room room = {ui->chat->n_used, chat_n_ctx(ui->chat), columns};
         turn_stats_line(turn, &room, &text);
-        say_it(ui, TONE_NOTE, strbuf_str(&text));
+        show(ui, TONE_NOTE, strbuf_str(&text));
     }
     strbuf_finish(&text);
 }
 
-void terminal_fail(struct ui *ui, const struct bn_error *err)
+void terminal_show_failure(struct ui *ui, const struct bn_error *err)
 {
-    say(ui, TONE_ERROR, err->text);
+    show_text(ui, TONE_ERROR, err->text);
     const char *notice = turn_fail_notice(err, ui->chat->store->last_path);
     if (notice)
-        say(ui, TONE_NOTE, notice);
+        show_text(ui, TONE_NOTE, notice);
 }
 
 /* ---- options ---- */
 
-bool terminal_wants_looks(const struct ui *ui)
+bool terminal_uses_colour(const struct ui *ui)
 {
     const char *when = options_text(ui->options, "color");
     const char *force = env_get(ENV_CLICOLOR_FORCE);
@@ -155,7 +166,7 @@ enum flow_wrap terminal_wrap(const struct ui *ui)
                                                                                     : FLOW_NO_WRAP;
 }
 
-bool terminal_is_silent(const struct ui *ui, enum ui_tone tone)
+bool terminal_is_hidden(const struct ui *ui, enum ui_tone tone)
 {
     return (tone == TONE_NOTE || tone == TONE_WARNING) && options_flag(ui->options, "quiet");
 }
@@ -170,13 +181,13 @@ size_t terminal_read_keys(struct ui *ui)
     return n_read;
 }
 
-enum line_result terminal_feed(struct ui *ui, size_t n_keys, size_t *n_used)
+enum line_result terminal_feed_editor(struct ui *ui, size_t n_keys, size_t *n_used)
 {
     struct key_queue *q = &ui->terminal->keys;
     const enum line_result result = line_feed(strbuf_text(&q->bytes), n_keys, n_used);
     strbuf_drop(&q->bytes, *n_used);
-    if (result == LINE_EDITING && *n_used < n_keys && key_queue_waited(q) > KEY_PASTE_SECONDS)
-        strbuf_add_text(&q->bytes, TERM_PASTE_END); /* the rest of this paste was lost */
+    if (result == LINE_EDITING && *n_used < n_keys && key_queue_idle_seconds(q) > KEY_PASTE_SECONDS)
+        strbuf_add_text(&q->bytes, TERM_PASTE_END); /* the end mark of this paste was lost */
     return result;
 }
 
@@ -186,7 +197,7 @@ static void add_entry(void *ud, const char *entry)
     line_add_history(entry);
 }
 
-/* ---- what the editor needs ---- */
+/* ---- callbacks of the editor ---- */
 
 static void complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out)
 {
@@ -208,7 +219,7 @@ static void resume(void *ud)
 
 static void editor_failed(void *ud, const char *why)
 {
-    say(ud, TONE_ERROR, why);
+    show_text(ud, TONE_ERROR, why);
 }
 
 void terminal_begin(struct ui *ui)
@@ -219,17 +230,18 @@ void terminal_begin(struct ui *ui)
                                    .resume = resume,
                                    .failed = editor_failed};
     struct bn_error no_history;
+    ui->terminal->enter_was_refused = false;
     if (!line_open(PROGRAM, &host))
         return;
-    say_banner(ui);
+    show_banner(ui);
     if (!history_load(&ui->terminal->history, add_entry, NULL, &no_history))
-        say(ui, TONE_WARNING, no_history.text);
+        show_text(ui, TONE_WARNING, no_history.text);
 }
 
 void terminal_finish(enum ui_close how)
 {
     if (how == UI_CLOSE_CHANGE)
-        line_leave();
+        line_stop();
     else
         line_close();
 }
@@ -238,22 +250,22 @@ void terminal_line_event(struct ui *ui, struct ui_event *event)
 {
     struct terminal_chat *t = ui->terminal;
     struct bn_error err;
-    bool kept;
+    bool is_added;
     strbuf_cut(&t->line, 0);
     line_text(&t->line);
-    if (!history_add(&t->history, strbuf_str(&t->line), &kept, &err)) {
+    if (!history_add(&t->history, strbuf_str(&t->line), &is_added, &err)) {
         t->history.path[0] = 0; /* one warning is enough */
-        ui_notice(ui, TONE_WARNING, "%s; what you type is no longer kept", err.text);
+        ui_notice(ui, TONE_WARNING, "%s; new input is not added to the history file", err.text);
     }
-    if (kept)
+    if (is_added)
         line_add_history(strbuf_text(&t->line));
     *event = (struct ui_event){.kind = UI_LINE, .text = strbuf_str(&t->line)};
 }
 
 void terminal_entry_done(struct ui *ui, enum entry entry)
 {
-    /* A message that was not sent goes back into the editor, and so does a mistyped command, unless
-     * the user is typing already. A command that was refused does not: Up recalls it. */
+    /* A message that was not sent returns to the editor, and so does a mistyped command, unless the
+     * user is typing already. A command that failed does not: Up recalls it. */
     if (entry == ENTRY_UNSENT || (entry == ENTRY_UNKNOWN && ui->terminal->keys.bytes.n_bytes == 0))
         line_restore();
 }
@@ -264,10 +276,29 @@ void terminal_edit(struct ui *ui, struct bn_str text)
     (void)ui; /* there is one editor */
     line_text(&last);
     if (last.n_bytes > 0 && bn_str_equal(strbuf_str(&last), text))
-        line_restore(); /* with its long pastes still short */
+        line_restore(); /* this keeps marks for long pastes */
     else
         line_set(text);
     strbuf_finish(&last);
+}
+
+void terminal_interrupt(struct ui *ui)
+{
+    strbuf_cut(&ui->terminal->keys.bytes, 0);
+    if (!line_clear())
+        show_text(ui, TONE_PLAIN, "Ctrl-D or /quit leaves");
+}
+
+bool terminal_wants_input(const struct ui *ui)
+{
+    (void)ui; /* type-ahead and Esc are always possible */
+    return true;
+}
+
+void terminal_token(struct ui *ui, const struct turn *turn)
+{
+    (void)ui; /* ops->tick updates the status row */
+    (void)turn;
 }
 
 void terminal_chat_finish(struct terminal_chat *t)

@@ -1,18 +1,19 @@
 /*
- * The full-screen painter: a transcript that scrolls, a status row, and the editor in a pane that
+ * The full-screen painter: a scrolling transcript, a status row, and the editor in a pane that
  * grows with its text.
  *
- * When the screen is left, what was shown in this run is printed to the ordinary one.
+ * On close, the transcript of this run is printed to the ordinary screen.
  */
 #include "app/ui/ui_full_state.h"
 
 #include "engine/base/memory.h"
-#include "engine/base/size.h"
 
+#include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-#define EXIT_ROWS 2000 /* more would push everything else out of the terminal's memory */
+#define EXIT_ROWS 2000 /* more would push everything else out of the terminal's scrollback */
 
 static struct full_ui *self(const struct ui *ui)
 {
@@ -45,7 +46,7 @@ static const enum scroll_look looks_of_tones[] = {[TONE_PLAIN] = SCROLL_PLAIN,
                                                   [TONE_WARNING] = SCROLL_WARNING,
                                                   [TONE_ERROR] = SCROLL_WARNING};
 
-static void say_line(struct ui *ui, enum ui_tone tone, struct bn_str text)
+static void show_message(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
     add_lines(ui, looks_of_tones[tone], tone == TONE_EXACT ? SCROLL_COLUMNS : chosen_break(ui),
               text);
@@ -53,11 +54,11 @@ static void say_line(struct ui *ui, enum ui_tone tone, struct bn_str text)
 
 static void full_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
-    if (!terminal_is_silent(ui, tone))
-        say_line(ui, tone, text);
+    if (!terminal_is_hidden(ui, tone))
+        show_message(ui, tone, text);
 }
 
-void full_add_said(struct ui *ui, struct bn_str text)
+void full_add_user_text(struct ui *ui, struct bn_str text)
 {
     struct strbuf line = {0};
     strbuf_add_text(&line, TERMINAL_PROMPT);
@@ -66,20 +67,81 @@ void full_add_said(struct ui *ui, struct bn_str text)
         if (text.ptr[i] == '\n')
             strbuf_add_text(&line, "... ");
     }
-    add_lines(ui, SCROLL_SAID, chosen_break(ui), strbuf_str(&line));
-    self(ui)->is_scrolled = false; /* who says something wants to see the answer */
+    add_lines(ui, SCROLL_USER, chosen_break(ui), strbuf_str(&line));
+    self(ui)->is_scrolled = false; /* the view moves to the answer */
     strbuf_finish(&line);
 }
 
-/* What others wrote to standard error; not in the middle of an answer. */
+/* ---- standard error ---- */
+
+/* Both ends are non-blocking, because the main thread would wait forever if it filled the pipe
+ * itself. If no pipe can be created, the user can repaint the screen with Ctrl-L. */
+static void error_log_redirect(struct error_log *log)
+{
+    int fds[2];
+    if (log->fd > 0 || pipe(fds) != 0)
+        return;
+    log->saved = fcntl(STDERR_FILENO, F_DUPFD_CLOEXEC, 3);
+    if (log->saved < 0 || fcntl(fds[0], F_SETFL, O_NONBLOCK) != 0 ||
+        fcntl(fds[0], F_SETFD, FD_CLOEXEC) != 0 || fcntl(fds[1], F_SETFL, O_NONBLOCK) != 0 ||
+        dup2(fds[1], STDERR_FILENO) < 0) {
+        if (log->saved >= 0)
+            (void)close(log->saved);
+        (void)close(fds[0]);
+    } else {
+        log->fd = fds[0];
+    }
+    (void)close(fds[1]); /* descriptor 2 is the write end now */
+}
+
+static void error_log_restore(struct error_log *log)
+{
+    if (log->fd <= 0)
+        return;
+    (void)dup2(log->saved, STDERR_FILENO); /* cannot fail: both are open */
+    (void)close(log->saved);
+    (void)close(log->fd);
+    log->fd = 0;
+}
+
+enum error_log_lines { LOG_WHOLE, LOG_ALL };
+
+/* Append the complete lines that were written; with LOG_ALL, also an incomplete one. Returns the
+ * number of bell characters, which are removed. */
+static size_t error_log_read(struct error_log *log, enum error_log_lines lines, struct strbuf *out)
+{
+    char block[4096];
+    size_t n_bells = 0, n_whole = 0;
+    for (size_t i = 0; log->fd > 0 && i < 64; i++) { /* a flood must not block the loop */
+        const ssize_t n = read(log->fd, block, sizeof(block));
+        if (n <= 0)
+            break;
+        for (ssize_t k = 0; k < n; k++) {
+            if (block[k] == '\a')
+                n_bells++;
+            else
+                strbuf_add_char(&log->bytes, block[k]);
+        }
+    }
+    for (size_t i = 0; i < log->bytes.n_bytes; i++)
+        if (log->bytes.ptr[i] == '\n')
+            n_whole = i + 1;
+    if (lines == LOG_ALL)
+        n_whole = log->bytes.n_bytes;
+    strbuf_add(out, strbuf_text(&log->bytes), n_whole);
+    strbuf_drop(&log->bytes, n_whole);
+    return n_bells;
+}
+
+/* Show what was written to standard error, but not within an answer. */
 static void add_log(struct ui *ui, enum error_log_lines lines)
 {
     struct full_ui *u = self(ui);
     struct strbuf text = {0};
     if (u->in_answer && lines == LOG_WHOLE && u->log.bytes.n_bytes > 0)
-        return; /* there is some to be shown after it, and the pipe holds the rest */
+        return; /* lines are waiting for the end of the answer; the pipe keeps the rest */
     if (error_log_read(&u->log, lines, &text) > 0)
-        full_screen_beep();
+        curses_beep();
     if (text.n_bytes > 0 && u->in_answer && lines == LOG_WHOLE) {
         strbuf_add_str(&text, strbuf_str(&u->log.bytes));
         strbuf_finish(&u->log.bytes);
@@ -90,6 +152,8 @@ static void add_log(struct ui *ui, enum error_log_lines lines)
         full_notice(ui, TONE_NOTE, strbuf_str(&text));
     strbuf_finish(&text);
 }
+
+/* ---- input and status ---- */
 
 static void full_ready(struct ui *ui)
 {
@@ -103,24 +167,16 @@ static int full_tick(struct ui *ui)
     full_open_line();
     const int wait = full_paint(ui);
     if (ui->terminal->keys.bytes.n_bytes > 0 && (wait < 0 || wait > 20))
-        return 20; /* an Esc, or a paste whose end is awaited */
+        return 20; /* an Esc or a paste may be incomplete */
     return wait;
 }
 
 static void full_interrupt(struct ui *ui)
 {
     struct full_ui *u = self(ui);
-    strbuf_cut(&ui->terminal->keys.bytes, 0);
+    terminal_interrupt(ui);
     strbuf_cut(&u->choices, 0);
-    if (!line_clear())
-        full_notice(ui, TONE_PLAIN, bn_str_of("Ctrl-D or /quit leaves"));
     u->due = DUE_NOW;
-}
-
-static bool full_wants_input(const struct ui *ui)
-{
-    (void)ui; /* type-ahead, Esc: always */
-    return true;
 }
 
 /* ---- answers ---- */
@@ -131,8 +187,8 @@ static void full_turn_begin(struct ui *ui)
     scroll_end(&u->text);
     full_find_end(u);
     u->in_answer = true;
-    ui->terminal->printed = (struct answer_mark){0};
-    u->said_busy = false;
+    ui->terminal->printed = (struct answer_position){0};
+    ui->terminal->enter_was_refused = false;
     u->answer_line = u->text.n;
     u->part = PART_ANSWER;
     u->due = DUE_NOW;
@@ -154,73 +210,56 @@ static void full_answer(struct ui *ui, enum answer_part part, struct bn_str text
         u->due = DUE_SOON;
 }
 
-static void full_token(struct ui *ui, const struct turn *turn)
-{
-    (void)ui; /* the status row goes by the clock */
-    (void)turn;
-}
-
 static void end_answer(struct ui *ui)
 {
     struct full_ui *u = self(ui);
     scroll_end(&u->text);
     u->in_answer = false;
-    u->said_busy = false;
+    ui->terminal->enter_was_refused = false;
     u->due = DUE_NOW;
 }
 
 static void full_turn_end(struct ui *ui, const struct turn *turn)
 {
     end_answer(ui);
-    terminal_say_end(ui, turn, say_line);
+    terminal_show_end(ui, turn, show_message);
 }
 
 static void full_turn_failed(struct ui *ui, const struct bn_error *err)
 {
     end_answer(ui);
-    terminal_fail(ui, err);
+    terminal_show_failure(ui, err);
 }
 
-/* ---- taking and giving back ---- */
+/* ---- open and close ---- */
 
-/* One part of the answer that runs, of which n_printed bytes are printed. */
-static void take_up_part(struct ui *ui, enum answer_part part, struct bn_str text, size_t n_printed)
+static void add_running(struct ui *ui, enum answer_part part, struct bn_str printed,
+                        struct bn_str rest)
 {
     struct full_ui *u = self(ui);
-    n_printed = size_min(n_printed, text.n_bytes);
-    if (n_printed > 0) {
-        full_answer(ui, part, (struct bn_str){text.ptr, n_printed});
-        u->printed = scroll_here(&u->text);
+    if (printed.n_bytes > 0) {
+        full_answer(ui, part, printed);
+        u->printed = scroll_end_position(&u->text);
     }
-    if (n_printed < text.n_bytes)
-        full_answer(ui, part, (struct bn_str){text.ptr + n_printed, text.n_bytes - n_printed});
+    if (rest.n_bytes > 0)
+        full_answer(ui, part, rest);
 }
 
-static void take_up(struct ui *ui)
-{
-    const struct turn *turn = &ui->chat->turn;
-    const struct answer_mark mark = terminal_printed(ui);
-    full_turn_begin(ui);
-    ui->terminal->printed = mark;
-    take_up_part(ui, PART_THOUGHT, strbuf_str(&turn->thought), mark.n_thought);
-    take_up_part(ui, PART_ANSWER, strbuf_str(&turn->shown), mark.n_shown);
-}
-
-/* The conversation that there is, and an answer that runs. */
-static void add_earlier(struct ui *ui)
+/* Show the conversation so far, and the running answer. */
+static void add_conversation(struct ui *ui)
 {
     struct full_ui *u = self(ui);
     const struct transcript_state *now = &ui->chat->transcript.now;
     const bool busy = chat_is_busy(ui->chat);
     for (size_t i = 0; i < now->n; i++) {
         const struct exchange *e = now->items[i];
-        full_add_said(ui, e->user);
+        full_add_user_text(ui, e->user);
         if (i + 1 < now->n || !busy)
             add_lines(ui, SCROLL_ANSWER, chosen_break(ui), e->answer.text);
     }
-    u->printed = scroll_here(&u->text);
+    u->printed = scroll_end_position(&u->text);
     if (busy)
-        take_up(ui);
+        terminal_resume_answer(ui, add_running);
 }
 
 static bool full_open(struct ui *ui, struct bn_error *err)
@@ -228,36 +267,36 @@ static bool full_open(struct ui *ui, struct bn_error *err)
     struct full_ui *u = mem_alloc(1, sizeof(*u));
     if (!u)
         return bn_fail(err, BN_ENOMEM, "out of memory");
-    const enum screen_style style = terminal_wants_looks(ui) ? SCREEN_RICH : SCREEN_SIMPLE;
+    const enum screen_style style = terminal_uses_colour(ui) ? SCREEN_RICH : SCREEN_SIMPLE;
     if (options_flag(ui->options, "plain")) {
         mem_free(u);
         return bn_fail(err, BN_EUNSUPPORTED, "--plain never rewrites the screen");
     }
-    if (!tty_take(TTY_PASTE_PLAIN, err) || !full_screen_open(style, &u->screen, err)) {
-        tty_give_back();
+    if (!tty_acquire(TTY_PASTE_PLAIN, err) || !curses_open(style, &u->screen, err)) {
+        tty_release();
         mem_free(u);
         return false;
     }
-    tty_mark_pastes(); /* only now: nothing is written to a terminal that cannot */
+    tty_enable_bracketed_paste(); /* only on a suitable terminal */
     ui->state = u;
-    error_log_take(&u->log);
+    error_log_redirect(&u->log);
     ui->log_fd = u->log.fd;
     terminal_begin(ui);
-    full_edit_with(u);
+    full_attach_editor(u);
     full_resize(ui);
-    add_earlier(ui);
+    add_conversation(ui);
     return true;
 }
 
-/* Print what this run has shown to the ordinary screen. The next painter prints an answer that it
- * goes on with. */
+/* Print what this run has shown to the ordinary screen. If another painter follows, it prints the
+ * running answer. */
 static void print_transcript(struct ui *ui, enum ui_close how)
 {
     struct full_ui *u = self(ui);
     const struct store *store = ui->chat->store;
     struct strbuf text = {0}, all = {0};
     if (u->in_answer && how == UI_CLOSE_CHANGE)
-        scroll_cut(&u->text, u->answer_line);
+        scroll_truncate(&u->text, u->answer_line);
     const size_t n_left = scroll_print(&u->text, u->printed, EXIT_ROWS, &text);
     if (n_left > 0) {
         const char *path = store->session_path[0] ? store->session_path : store->last_path;
@@ -266,7 +305,7 @@ static void print_transcript(struct ui *ui, enum ui_close how)
     }
     strbuf_add_str(&all, strbuf_str(&text));
     if (how == UI_CLOSE_CHANGE || options_flag(ui->options, "exit-transcript"))
-        (void)tty_write(all.ptr, all.n_bytes); /* a terminal that is gone shows nothing */
+        (void)tty_write(all.ptr, all.n_bytes); /* an error means that the terminal is gone */
     strbuf_finish(&text);
     strbuf_finish(&all);
 }
@@ -278,10 +317,10 @@ static void full_close(struct ui *ui, enum ui_close how)
         return;
     add_log(ui, LOG_ALL);
     terminal_finish(how);
-    full_edit_with(NULL);
-    full_screen_close(u->screen);
-    error_log_give_back(&u->log);
-    tty_give_back();
+    full_attach_editor(NULL);
+    curses_close(u->screen);
+    error_log_restore(&u->log);
+    tty_release();
     print_transcript(ui, how);
     full_find_end(u);
     scroll_finish(&u->text);
@@ -296,24 +335,24 @@ static void full_close(struct ui *ui, enum ui_close how)
 static void full_suspend(struct ui *ui)
 {
     struct full_ui *u = self(ui);
-    full_screen_leave(u->screen);
-    error_log_give_back(&u->log);
+    curses_suspend();
+    error_log_restore(&u->log);
     ui->log_fd = 0;
-    tty_give_back();
+    tty_release();
 }
 
 static void full_resume(struct ui *ui)
 {
     struct full_ui *u = self(ui);
     struct bn_error err;
-    full_screen_leave(u->screen);
-    if (!tty_take_again(&err)) {
+    curses_suspend();
+    if (!tty_reacquire(&err)) {
         ui->terminal->is_hung_up = true;
         return;
     }
-    error_log_take(&u->log);
+    error_log_redirect(&u->log);
     ui->log_fd = u->log.fd;
-    full_screen_again(u->screen);
+    curses_resume(u->screen);
     u->due = DUE_NOW;
 }
 
@@ -323,7 +362,7 @@ const struct ui_ops ui_full_ops = {
     .open = full_open,
     .close = full_close,
     .ready = full_ready,
-    .wants_input = full_wants_input,
+    .wants_input = terminal_wants_input,
     .input = full_input,
     .next_event = full_next_event,
     .entry_done = terminal_entry_done,
@@ -333,12 +372,12 @@ const struct ui_ops ui_full_ops = {
     .suspend = full_suspend,
     .resume = full_resume,
     .notice = full_notice,
-    .said = full_add_said,
+    .said = full_add_user_text,
     .find = full_find,
     .edit = terminal_edit,
     .turn_begin = full_turn_begin,
     .answer = full_answer,
-    .token = full_token,
+    .token = terminal_token,
     .turn_end = full_turn_end,
     .turn_failed = full_turn_failed,
 };

@@ -1,6 +1,6 @@
 /*
- * The full-screen painter's keys: its own move the view, the rest go to the editor, which stays
- * open while an answer is made so that type-ahead can be edited; only Enter waits.
+ * The keys of the full-screen painter. Some scroll the view, the others go to the editor. The
+ * editor stays open during an answer, so that type-ahead can be edited; only Enter is refused.
  */
 #include "app/ui/ui_full_state.h"
 
@@ -14,10 +14,10 @@
 static void redisplay(void *ud)
 {
     struct full_ui *u = ud;
-    u->due = DUE_NOW; /* the next frame shows the text of line_view */
+    u->due = DUE_NOW; /* the next frame gets the text from line_view */
 }
 
-/* Choices in columns, each with two blanks behind it. */
+/* Arrange the choices in columns, separated by two blanks. */
 static void show_matches(void *ud, char **matches, int n_matches, int longest)
 {
     struct full_ui *u = ud;
@@ -41,7 +41,7 @@ static void show_matches(void *ud, char **matches, int n_matches, int longest)
     u->due = DUE_NOW;
 }
 
-void full_edit_with(struct full_ui *u)
+void full_attach_editor(struct full_ui *u)
 {
     const struct line_display display = {u, redisplay, show_matches};
     line_set_display(u ? &display : NULL);
@@ -53,7 +53,7 @@ void full_open_line(void)
         line_begin(TERMINAL_PROMPT);
 }
 
-/* A key of the view. True: it is an event. */
+/* Handle a key of the view. True: it is an event. */
 static bool do_key(struct ui *ui, enum term_key key, struct ui_event *event)
 {
     struct full_ui *u = ui->state;
@@ -81,12 +81,12 @@ static bool do_key(struct ui *ui, enum term_key key, struct ui_event *event)
 }
 
 enum feed_result {
-    FEED_MORE,  /* all was used: go on with the next keys */
+    FEED_MORE,  /* all keys were used: continue with the next ones */
     FEED_WAITS, /* the editor waits for the end of a paste */
     FEED_EVENT,
 };
 
-/* Give the first n keys to the editor. */
+/* Pass the first n keys to the editor. */
 static enum feed_result feed(struct ui *ui, size_t n, struct ui_event *event)
 {
     struct full_ui *u = ui->state;
@@ -94,18 +94,18 @@ static enum feed_result feed(struct ui *ui, size_t n, struct ui_event *event)
     size_t n_used;
     full_open_line();
     strbuf_cut(&u->choices, 0);
-    line_set_enter(chat_is_busy(ui->chat) ? LINE_ENTER_WAITS : LINE_ENTER_SENDS);
-    const enum line_result result = terminal_feed(ui, n, &n_used);
+    line_set_enter(chat_is_busy(ui->chat) ? LINE_ENTER_REFUSED : LINE_ENTER_SENDS);
+    const enum line_result result = terminal_feed_editor(ui, n, &n_used);
     u->due = DUE_NOW;
-    if (line_was_refused())
-        u->said_busy = true;
+    if (line_enter_was_refused())
+        ui->terminal->enter_was_refused = true;
     if (result == LINE_END) {
         *event = (struct ui_event){.kind = UI_END, .code = EXIT_DONE};
         return FEED_EVENT;
     }
     if (result == LINE_DONE) {
-        if (line_shown().n_bytes > 0)
-            full_add_said(ui, line_shown());
+        if (line_displayed_text().n_bytes > 0)
+            full_add_user_text(ui, line_displayed_text());
         terminal_line_event(ui, event);
         return FEED_EVENT;
     }
@@ -125,10 +125,10 @@ bool full_next_event(struct ui *ui, struct ui_event *event)
             *event = (struct ui_event){.kind = UI_STOP};
             return true;
         }
-        const size_t n_held = key_queue_waited(q) < KEY_ESCAPE_SECONDS
-                                  ? term_keys_tail(strbuf_text(&q->bytes), q->bytes.n_bytes)
-                                  : 0;
-        const size_t n = q->bytes.n_bytes - n_held;
+        const size_t n_pending = key_queue_idle_seconds(q) < KEY_ESCAPE_SECONDS
+                                     ? term_keys_tail(strbuf_text(&q->bytes), q->bytes.n_bytes)
+                                     : 0;
+        const size_t n = q->bytes.n_bytes - n_pending;
         const struct term_key_hit hit = term_keys_find(strbuf_text(&q->bytes), n);
         enum feed_result fed = FEED_MORE;
         if (hit.at == 0 && hit.key != TERM_KEY_NONE) {
@@ -148,9 +148,8 @@ bool full_next_event(struct ui *ui, struct ui_event *event)
 
 void full_input(struct ui *ui)
 {
-    struct full_ui *u = ui->state;
     const struct strbuf *b = &ui->terminal->keys.bytes;
     const size_t n = terminal_read_keys(ui);
     if (n > 0 && memchr(b->ptr + b->n_bytes - n, KEY_REDRAW, n))
-        full_screen_paint_anew(u->screen); /* Ctrl-L; Readline also redraws its text */
+        curses_invalidate(); /* Ctrl-L; Readline redraws its text itself */
 }

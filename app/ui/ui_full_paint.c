@@ -1,29 +1,42 @@
 /*
- * What stands where on the full screen: transcript, choices, status row, input, from top to bottom.
+ * The view of the full-screen painter: scrolling, the matches of /find, and the frame, which shows
+ * from top to bottom the transcript, the choices of Tab, the status row and the editor.
+ *
+ * After /find, n and N move between the matching lines. Any other key, except those that scroll,
+ * ends the search and goes to the editor.
  */
 #include "app/ui/ui_full_state.h"
 
+#include "app/common/pattern.h"
 #include "app/common/term_text.h"
 #include "app/terminal/line/line_edit.h"
 #include "app/terminal/text/status.h"
 #include "engine/base/clock.h"
+#include "engine/base/memory.h"
 #include "engine/base/size.h"
 
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
-#define FRAME_SECONDS 0.04  /* 25 frames a second while text streams in */
-#define STATUS_SECONDS 0.25 /* numbers that change faster cannot be read */
+#define FRAME_SECONDS 0.04  /* 25 frames per second while text arrives */
+#define STATUS_SECONDS 0.25 /* faster changes are unreadable */
 #define INPUT_ROWS 8
-#define MIN_COLUMNS 20 /* below these there is room for the input alone */
+#define MIN_COLUMNS 20 /* a smaller screen shows only the editor */
 #define MIN_ROWS 5
 #define MORE_BELOW "more below | "
+
+/* ---- view ---- */
+
+static size_t last_top(const struct full_ui *u, size_t n_rows)
+{
+    return u->text.n_rows > n_rows ? u->text.n_rows - n_rows : 0;
+}
 
 static size_t top_of_view(struct full_ui *u, size_t n_rows)
 {
     const struct scroll *t = &u->text;
-    const size_t last = t->n_rows > n_rows ? t->n_rows - n_rows : 0;
+    const size_t last = last_top(u, n_rows);
     if (!u->is_scrolled || u->top_line >= t->n)
         return last;
     const struct scroll_line *line = &t->lines[u->top_line];
@@ -32,35 +45,106 @@ static size_t top_of_view(struct full_ui *u, size_t n_rows)
     return size_min(top, last);
 }
 
-void full_scroll(struct full_ui *u, enum full_way way, size_t n_rows)
+static void scroll_to(struct full_ui *u, size_t top)
 {
-    const size_t last = u->text.n_rows > u->n_shown ? u->text.n_rows - u->n_shown : 0;
-    size_t top = top_of_view(u, u->n_shown);
-    top = way == FULL_UP ? top - size_min(top, n_rows) : top + size_min(last - top, n_rows);
     u->due = DUE_NOW;
-    u->is_scrolled = top < last;
+    u->is_scrolled = top < last_top(u, u->n_shown);
     if (!u->is_scrolled)
         return;
     u->top_line = scroll_line_of(&u->text, top);
     u->top_row = top - u->text.lines[u->top_line].row0;
 }
 
-void full_show_line(struct full_ui *u, size_t line)
+void full_scroll(struct full_ui *u, enum full_direction direction, size_t n_rows)
 {
-    const size_t last = u->text.n_rows > u->n_shown ? u->text.n_rows - u->n_shown : 0;
-    const size_t row = u->text.lines[line].row0;
-    const size_t top = row - size_min(row, u->n_shown / 3); /* with some of what stands before */
-    u->due = DUE_NOW;
-    u->is_scrolled = top < last;
-    u->top_line = scroll_line_of(&u->text, top);
-    u->top_row = top - u->text.lines[u->top_line].row0;
+    const size_t top = top_of_view(u, u->n_shown);
+    if (direction == FULL_UP)
+        scroll_to(u, top - size_min(top, n_rows));
+    else
+        scroll_to(u, top + size_min(last_top(u, u->n_shown) - top, n_rows));
 }
+
+/* ---- /find ---- */
+
+/* Messages and answers are searched; commands and notices are not. */
+static bool is_searched(const struct scroll_line *line)
+{
+    static const struct bn_str command = {TERMINAL_PROMPT "/", sizeof(TERMINAL_PROMPT)};
+    if (line->look == SCROLL_USER)
+        return !bn_str_starts(strbuf_str(&line->text), command);
+    return line->look == SCROLL_ANSWER || line->look == SCROLL_THOUGHT;
+}
+
+static void show_match(struct full_ui *u, size_t at)
+{
+    const size_t row = u->text.lines[u->find.lines[at]].row0;
+    u->find.at = at;
+    scroll_to(u, row - size_min(row, u->n_shown / 3)); /* with some text before it */
+}
+
+bool full_find(struct ui *ui, struct pattern *pattern)
+{
+    struct full_ui *u = ui->state;
+    full_find_end(u);
+    for (size_t i = 0; i < u->text.n; i++) {
+        if (!is_searched(&u->text.lines[i]) ||
+            !pattern_matches(pattern, strbuf_str(&u->text.lines[i].text)))
+            continue;
+        if (!mem_grow(&u->find.lines, &u->find.cap, u->find.n + 1, sizeof(*u->find.lines)))
+            break; /* out of memory: show the matches so far */
+        u->find.lines[u->find.n++] = i;
+    }
+    if (pattern_gave_up(pattern))
+        ui_notice(ui, TONE_PLAIN, "some lines took too long and were left out");
+    if (u->find.n == 0)
+        ui_notice(ui, TONE_PLAIN, "nothing matches");
+    else
+        show_match(u, 0);
+    return true;
+}
+
+void full_find_end(struct full_ui *u)
+{
+    mem_free(u->find.lines);
+    u->find = (struct full_find){0};
+    u->due = DUE_NOW;
+}
+
+bool full_find_key(struct full_ui *u, char key)
+{
+    if (u->find.n == 0)
+        return false;
+    if (key == 'n')
+        show_match(u, (u->find.at + 1) % u->find.n);
+    else if (key == 'N')
+        show_match(u, (u->find.at + u->find.n - 1) % u->find.n);
+    else
+        full_find_end(u);
+    return key == 'n' || key == 'N' || key == 0x1B;
+}
+
+static bool is_match(const struct full_ui *u, size_t line)
+{
+    return u->find.n > 0 && u->find.lines[u->find.at] == line;
+}
+
+/* "match 2 of 7, n N Esc | ", or "" if no search is active. */
+static void find_hint(const struct full_ui *u, char *out, size_t out_bytes)
+{
+    if (u->find.n == 0)
+        out[0] = 0;
+    else
+        (void)snprintf(out, out_bytes, "match %zu of %zu, n N Esc | ", u->find.at + 1,
+                       u->find.n); /* a cut hint is fine */
+}
+
+/* ---- frame ---- */
 
 static enum screen_look look_of(enum scroll_look look)
 {
     static const enum screen_look looks[] = {
         [SCROLL_ANSWER] = SCREEN_NORMAL, [SCROLL_THOUGHT] = SCREEN_DIM,
-        [SCROLL_SAID] = SCREEN_BOLD,     [SCROLL_PLAIN] = SCREEN_NORMAL,
+        [SCROLL_USER] = SCREEN_BOLD,     [SCROLL_PLAIN] = SCREEN_NORMAL,
         [SCROLL_NOTE] = SCREEN_DIM,      [SCROLL_WARNING] = SCREEN_BOLD,
     };
     return looks[look];
@@ -73,16 +157,16 @@ static void paint_text(struct full_ui *u, size_t n_rows)
     for (size_t y = 0; y < n_rows; y++) {
         const size_t row = top + y;
         if (row >= u->text.n_rows) {
-            full_screen_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""), NULL);
+            curses_set_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""), NULL);
             continue;
         }
         const size_t i = scroll_line_of(&u->text, row);
         const struct scroll_line *line = &u->text.lines[i];
         const struct bn_str part = scroll_row(&u->text, row);
-        if (full_find_is_at(u, i))
-            full_screen_row(u->screen, y, SCREEN_BAR, part, NULL);
+        if (is_match(u, i))
+            curses_set_row(u->screen, y, SCREEN_BAR, part, NULL);
         else
-            full_screen_row(u->screen, y, look_of(line->look), part, scroll_row_looks(line, part));
+            curses_set_row(u->screen, y, look_of(line->look), part, scroll_row_looks(line, part));
     }
 }
 
@@ -100,8 +184,8 @@ static void paint_choices(struct full_ui *u, size_t row, size_t n_rows)
     for (size_t i = 0; i < n_rows; i++) {
         const size_t n = strcspn(at, "\n");
         const struct bn_str line = {at, n};
-        full_screen_row(u->screen, row + i, SCREEN_DIM,
-                        (struct bn_str){at, term_text_fit(line, u->size.columns)}, NULL);
+        curses_set_row(u->screen, row + i, SCREEN_DIM,
+                       (struct bn_str){at, term_text_fit(line, u->size.columns)}, NULL);
         at += n + (at[n] == '\n');
     }
 }
@@ -110,14 +194,14 @@ static void paint_input(struct full_ui *u, size_t row, size_t n_rows)
 {
     const size_t first = input_rows_first(&u->input, n_rows);
     for (size_t i = 0; i < n_rows; i++)
-        full_screen_row(
+        curses_set_row(
             u->screen, row + i, SCREEN_NORMAL,
             first + i < u->input.n ? input_rows_row(&u->input, first + i) : bn_str_of(""), NULL);
-    full_screen_show(u->screen, row + u->input.cursor_row - first, u->input.cursor_column);
+    curses_refresh(row + u->input.cursor_row - first, u->input.cursor_column);
 }
 
-/* The row was made as wide as the screen; what stands before it costs it whole items, from the
- * right, and only the first is ever cut. */
+/* Shorten the status row, which became too wide when text was put before it. Whole items are
+ * removed from the right; only the first item may be cut. */
 static void drop_items(char *status, size_t columns)
 {
     if (strlen(status) <= columns)
@@ -138,10 +222,10 @@ static void paint_all(struct full_ui *u)
     line_view(&view);
     input_rows_make(&u->input, view.prompt, view.text, view.point, u->size.columns);
     if (u->input.n == 0)
-        return; /* no memory for a frame */
+        return; /* out of memory: skip this frame */
     if (rows < MIN_ROWS || u->size.columns < MIN_COLUMNS) {
         for (size_t y = 0; y + 1 < rows; y++)
-            full_screen_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""), NULL);
+            curses_set_row(u->screen, y, SCREEN_NORMAL, bn_str_of(""), NULL);
         paint_input(u, rows - 1, 1);
         return;
     }
@@ -152,11 +236,11 @@ static void paint_all(struct full_ui *u)
     paint_choices(u, n_text, n_choices);
     const enum screen_look bar = (enum screen_look)((int)SCREEN_BAR + u->pressure);
     char found[64], status[sizeof(u->status) + sizeof(MORE_BELOW) + sizeof(found)];
-    full_find_hint(u, found, sizeof(found));
+    find_hint(u, found, sizeof(found));
     (void)snprintf(status, sizeof(status), "%s%s%s", found, u->is_scrolled ? MORE_BELOW : "",
                    u->status); /* fits */
     drop_items(status, u->size.columns);
-    full_screen_row(u->screen, n_text + n_choices, bar, bn_str_of(status), NULL);
+    curses_set_row(u->screen, n_text + n_choices, bar, bn_str_of(status), NULL);
     paint_input(u, n_text + n_choices + 1, n_input);
 }
 
@@ -169,8 +253,7 @@ static void make_status(struct ui *ui, double now)
     if (is_running && u->due != DUE_NOW && now - u->status_made < STATUS_SECONDS)
         return;
     memcpy(before, u->status, sizeof(before));
-    u->pressure = terminal_status(ui, u->said_busy ? TERMINAL_REFUSED : TERMINAL_CALM,
-                                  u->size.columns, u->status, sizeof(u->status));
+    u->pressure = terminal_status(ui, u->size.columns, u->status, sizeof(u->status));
     u->status_made = now;
     if (strcmp(before, u->status) != 0 && u->due == DUE_NOTHING)
         u->due = DUE_SOON;
@@ -185,9 +268,9 @@ void full_resize(struct ui *ui)
     if (size.columns != u->size.columns || u->text.columns == 0)
         scroll_layout(&u->text, size.columns);
     u->size = size;
-    full_screen_resize(u->screen, size);
+    curses_resize(u->screen, size);
     line_resize(size.rows, size.columns);
-    strbuf_cut(&u->choices, 0); /* laid out for another width */
+    strbuf_cut(&u->choices, 0); /* they were arranged for another width */
     u->due = DUE_NOW;
 }
 

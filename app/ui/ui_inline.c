@@ -1,24 +1,22 @@
 /*
- * The inline painter: answers are appended to the ordinary screen, Readline edits below them, and
- * while something runs one ephemeral row stands under the text.
- *
- * Nothing that scrolled away is ever painted again. The ephemeral row is erased before the text
- * moves into it; between repaints the cursor always stands at the end of the text. On a resize only
- * the cursor's row is given again.
+ * The inline painter: answers are appended to the ordinary screen, and Readline edits below them.
+ * During an answer, a temporary status row is shown below the text.
  */
 #include "app/ui/ui_inline_state.h"
 
+#include "app/terminal/term_keys.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
-#include "engine/base/size.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <unistd.h>
 
-/* How often the row is repainted: a line of ssh is thin, and so is an answer. */
+/* Time between repaints of the status row. It is longer during an answer, because a slow ssh
+ * connection also has to carry the text. */
 #define ROW_SECONDS 0.5
 #define ROW_SECONDS_ANSWER 1.0
+
 static struct inline_ui *self(const struct ui *ui)
 {
     return ui->state;
@@ -26,27 +24,27 @@ static struct inline_ui *self(const struct ui *ui)
 
 static void inline_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
-    if (terminal_is_silent(ui, tone))
+    if (terminal_is_hidden(ui, tone))
         return;
-    inline_begin_aside(ui);
-    inline_add_aside(ui, tone, text);
-    inline_end_aside(ui);
+    inline_begin_message(ui);
+    inline_add_message(ui, tone, text);
+    inline_end_message(ui);
 }
 
-/* ---- the row and the prompt ---- */
+/* ---- status row and prompt ---- */
 
 static void put_prompt(const struct inline_ui *u, const char *progress,
                        char out[INLINE_PROMPT_BYTES])
 {
-    if (u->caps.strings[TERM_STRING_BOLD][0])
+    if (u->caps.strings[TERMINFO_BOLD][0])
         (void)snprintf(out, INLINE_PROMPT_BYTES, "\001%s\002%s" TERMINAL_PROMPT "\001%s\002",
-                       u->caps.strings[TERM_STRING_BOLD], progress,
-                       u->caps.strings[TERM_STRING_NORMAL]); /* fits */
+                       u->caps.strings[TERMINFO_BOLD], progress,
+                       u->caps.strings[TERMINFO_NORMAL]); /* fits */
     else
         (void)snprintf(out, INLINE_PROMPT_BYTES, "%s" TERMINAL_PROMPT, progress); /* fits */
 }
 
-/* While the model loads the prompt says how far it is; Readline owns its row. */
+/* While the model loads, the prompt shows the progress, because the row belongs to Readline. */
 static void make_prompt(struct ui *ui, char out[INLINE_PROMPT_BYTES])
 {
     const struct chat *c = ui->chat;
@@ -66,7 +64,7 @@ static int row_wait(const struct ui *ui, double now)
     return left > 0 && phase == u->row_phase ? (int)(left * 1000) + 1 : 0;
 }
 
-/* An Esc, or a paste whose end is awaited: time decides. */
+/* An Esc or a paste may be incomplete; a timeout decides. */
 static bool is_undecided(const struct strbuf *keys)
 {
     return keys->n_bytes > 0 && (keys->ptr[0] == '\033' || keys->ptr[keys->n_bytes - 1] == '\033');
@@ -81,7 +79,7 @@ static int inline_tick(struct ui *ui)
     inline_follow_size(ui);
     if (is_undecided(&ui->terminal->keys.bytes))
         wait = 20;
-    if (chat_is_busy(c) && u->wants_row && u->caps.can_repaint) {
+    if (chat_is_busy(c) && u->row_enabled && u->caps.can_repaint) {
         if (row_wait(ui, now) == 0) {
             u->row_painted = now;
             u->row_phase = c->phase;
@@ -100,8 +98,8 @@ static int inline_tick(struct ui *ui)
         }
     }
     inline_write_out(ui);
-    /* A command has been done and no line is open: the prompt, and keys that wait for it, are next.
-     */
+    /* A command has finished and the editor is closed: return at once, so that the prompt and
+     * waiting keys come next. */
     if (!chat_is_busy(c) && !line_is_open())
         return 0;
     return wait;
@@ -111,12 +109,6 @@ static void inline_resize(struct ui *ui)
 {
     inline_follow_size(ui);
     inline_write_out(ui);
-}
-
-static bool inline_wants_input(const struct ui *ui)
-{
-    (void)ui; /* type-ahead, Esc: always */
-    return true;
 }
 
 static void inline_ready(struct ui *ui)
@@ -130,15 +122,92 @@ static void inline_ready(struct ui *ui)
 
 static void inline_said(struct ui *ui, struct bn_str text)
 {
-    inline_add_aside(ui, TONE_NOTE, text);
+    inline_add_message(ui, TONE_NOTE, text);
     inline_write_out(ui);
 }
 
-static void inline_interrupt(struct ui *ui)
+/* ---- keys ---- */
+
+/* Keys go to the editor while it is open. During an answer they wait in the queue, except for Esc,
+ * Enter, Ctrl-L and F2. */
+static bool feed_editor(struct ui *ui, struct ui_event *event)
 {
-    strbuf_cut(&ui->terminal->keys.bytes, 0);
-    if (!line_clear())
-        inline_notice(ui, TONE_PLAIN, bn_str_of("Ctrl-D or /quit leaves"));
+    struct inline_ui *u = self(ui);
+    size_t n_used;
+    const enum line_result result =
+        terminal_feed_editor(ui, ui->terminal->keys.bytes.n_bytes, &n_used);
+    (void)fflush(stdout); /* inline_write_out reports errors */
+    if (result == LINE_EDITING)
+        return false;
+    if (result == LINE_DONE) {
+        terminal_line_event(ui, event);
+    } else {
+        strbuf_add_char(&u->out, '\n'); /* so that the shell's prompt begins a new row */
+        *event = (struct ui_event){.kind = UI_END, .code = EXIT_DONE};
+    }
+    return true;
+}
+
+/* During an answer, Enter is refused, Ctrl-L repaints, Esc stops, and other keys wait. */
+static bool filter_keys(struct ui *ui, struct ui_event *event)
+{
+    struct inline_ui *u = self(ui);
+    const struct key_requests requests = key_queue_filter(&ui->terminal->keys, KEYS_WAIT);
+    if (requests.enters) {
+        ui->terminal->enter_was_refused = true;
+        u->row_painted = 0; /* show the refusal at once */
+    }
+    if (requests.redraws)
+        inline_repaint(ui);
+    *event = (struct ui_event){.kind = UI_STOP};
+    return requests.stops;
+}
+
+/* F2 switches to the other painter, which gets the remaining keys. */
+static bool remove_f2(struct strbuf *keys, struct ui_event *event)
+{
+    const struct term_key_hit hit = term_keys_find(keys->ptr, keys->n_bytes);
+    struct strbuf rest = {0};
+    if (hit.key != TERM_KEY_F2)
+        return false;
+    strbuf_add(&rest, keys->ptr, hit.at);
+    strbuf_add(&rest, keys->ptr + hit.at + hit.n_bytes, keys->n_bytes - hit.at - hit.n_bytes);
+    strbuf_finish(keys);
+    *keys = rest;
+    *event = (struct ui_event){.kind = UI_CHANGE, .painter = "full"};
+    return true;
+}
+
+static bool use_keys(struct ui *ui, struct ui_event *event)
+{
+    struct strbuf *keys = &ui->terminal->keys.bytes;
+    if (keys->n_bytes == 0)
+        return false;
+    if (remove_f2(keys, event))
+        return true;
+    if (line_is_open())
+        return feed_editor(ui, event);
+    return chat_is_busy(ui->chat) && filter_keys(ui, event);
+}
+
+static bool inline_next_event(struct ui *ui, struct ui_event *event)
+{
+    struct inline_ui *u = self(ui);
+    if (ui->terminal->is_hung_up) {
+        *event = (struct ui_event){.kind = UI_HANG_UP};
+        return true;
+    }
+    const bool has_event = use_keys(ui, event);
+    if (u->has_new_keys && ui->terminal->keys.bytes.n_bytes > 0)
+        u->row_painted = 0; /* show waiting keys at once */
+    u->has_new_keys = false;
+    return has_event;
+}
+
+static void inline_input(struct ui *ui)
+{
+    struct inline_ui *u = self(ui);
+    u->has_new_keys = terminal_read_keys(ui) > 0;
 }
 
 /* ---- answers ---- */
@@ -146,25 +215,25 @@ static void inline_interrupt(struct ui *ui)
 static void inline_turn_begin(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
-    flow_init(&u->flow, u->size.columns, terminal_wrap(ui), FLOW_ANSWER, &u->paint);
-    u->wants_row = !options_flag(ui->options, "plain");
-    u->said_busy = false;
+    flow_init(&u->flow, u->size.columns, terminal_wrap(ui), FLOW_ANSWER, &u->looks);
+    u->row_enabled = !options_flag(ui->options, "plain");
+    ui->terminal->enter_was_refused = false;
     u->in_answer = true;
-    ui->terminal->printed = (struct answer_mark){0};
+    ui->terminal->printed = (struct answer_position){0};
     u->part = PART_ANSWER;
     u->row_painted = clock_seconds();
     inline_refresh_row(ui);
     inline_write_out(ui);
 }
 
-/* A thought ends with an empty line. */
+/* A blank line separates a thought from the answer. */
 static void switch_part(struct ui *ui, enum answer_part part)
 {
     struct inline_ui *u = self(ui);
     if (u->part == PART_THOUGHT && part == PART_ANSWER)
         inline_add_text(ui, bn_str_of("\n\n"));
     u->part = part;
-    flow_speak(&u->flow, part == PART_THOUGHT ? FLOW_THOUGHT : FLOW_ANSWER, &u->out);
+    flow_set_kind(&u->flow, part == PART_THOUGHT ? FLOW_THOUGHT : FLOW_ANSWER, &u->out);
 }
 
 static void inline_answer(struct ui *ui, enum answer_part part, struct bn_str text)
@@ -177,20 +246,14 @@ static void inline_answer(struct ui *ui, enum answer_part part, struct bn_str te
     inline_write_out(ui);
 }
 
-static void inline_token(struct ui *ui, const struct turn *turn)
-{
-    (void)ui; /* the row is repainted by the clock */
-    (void)turn;
-}
-
 static void end_answer(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     inline_follow_size(ui);
     inline_erase_row(u);
-    u->wants_row = false;
+    u->row_enabled = false;
     flow_flush(&u->flow, &u->out);
-    flow_plain(&u->flow, &u->out);
+    flow_reset_look(&u->flow, &u->out);
     if (u->flow.column > 0)
         strbuf_add_char(&u->out, '\n');
     flow_begin_row(&u->flow);
@@ -200,66 +263,50 @@ static void end_answer(struct ui *ui)
 static void inline_turn_end(struct ui *ui, const struct turn *turn)
 {
     end_answer(ui);
-    terminal_say_end(ui, turn, inline_add_aside);
+    terminal_show_end(ui, turn, inline_add_message);
     inline_write_out(ui);
 }
 
 static void inline_turn_failed(struct ui *ui, const struct bn_error *err)
 {
     end_answer(ui);
-    terminal_fail(ui, err);
+    terminal_show_failure(ui, err);
 }
 
-/* ---- taking and giving back ---- */
+/* ---- open and close ---- */
 
-static enum term_looks chosen_looks(const struct ui *ui)
+static enum terminfo_style chosen_looks(const struct ui *ui)
 {
     if (options_flag(ui->options, "plain"))
-        return TERM_LOOKS_PLAIN;
-    return terminal_wants_looks(ui) ? TERM_LOOKS_RICH : TERM_LOOKS_SIMPLE;
+        return TERMINFO_STYLE_NONE;
+    return terminal_uses_colour(ui) ? TERMINFO_STYLE_RICH : TERMINFO_STYLE_SIMPLE;
 }
 
-static struct bn_str part_of(const struct strbuf *b, size_t from, size_t to)
-{
-    return (struct bn_str){strbuf_text(b) + from, to - from};
-}
-
-/* One part of the answer that runs, of which n_printed bytes are printed. */
-static void take_up_part(struct ui *ui, enum answer_part part, const struct strbuf *text,
-                         size_t n_printed)
+static void add_running(struct ui *ui, enum answer_part part, struct bn_str printed,
+                        struct bn_str rest)
 {
     struct inline_ui *u = self(ui);
-    n_printed = size_min(n_printed, text->n_bytes);
     if (part == PART_THOUGHT && !options_flag(ui->options, "thoughts"))
         return;
-    if (n_printed > 0) {
+    if (printed.n_bytes > 0) {
         u->part = part;
-        flow_speak(&u->flow, part == PART_THOUGHT ? FLOW_THOUGHT : FLOW_ANSWER, &u->out);
-        flow_skip(&u->flow, part_of(text, 0, n_printed));
+        flow_set_kind(&u->flow, part == PART_THOUGHT ? FLOW_THOUGHT : FLOW_ANSWER, &u->out);
+        flow_skip(&u->flow, printed);
     }
-    if (n_printed < text->n_bytes)
-        inline_answer(ui, part, part_of(text, n_printed, text->n_bytes));
+    if (rest.n_bytes > 0)
+        inline_answer(ui, part, rest);
 }
 
-static void take_up(struct ui *ui)
-{
-    const struct turn *turn = &ui->chat->turn;
-    const struct answer_mark mark = terminal_printed(ui);
-    inline_turn_begin(ui);
-    take_up_part(ui, PART_THOUGHT, &turn->thought, mark.n_thought);
-    take_up_part(ui, PART_ANSWER, &turn->shown, mark.n_shown);
-}
-
-/* What the screen has of the answer; the rest is left to the next painter. */
-static void leave_answer(struct ui *ui)
+/* Record how much of the answer is on the screen. The next painter prints the rest. */
+static void note_printed(struct ui *ui)
 {
     const struct inline_ui *u = self(ui);
     const struct turn *turn = &ui->chat->turn;
-    const size_t n_held = flow_held(&u->flow);
+    const size_t n_pending = flow_n_pending(&u->flow);
     const bool in_thought = u->part == PART_THOUGHT;
     ui->terminal->printed =
-        (struct answer_mark){.n_thought = turn->thought.n_bytes - (in_thought ? n_held : 0),
-                             .n_shown = turn->shown.n_bytes - (in_thought ? 0 : n_held)};
+        (struct answer_position){.n_thought = turn->thought.n_bytes - (in_thought ? n_pending : 0),
+                                 .n_shown = turn->shown.n_bytes - (in_thought ? 0 : n_pending)};
 }
 
 static bool inline_open(struct ui *ui, struct bn_error *err)
@@ -268,21 +315,21 @@ static bool inline_open(struct ui *ui, struct bn_error *err)
     if (!u)
         return bn_fail(err, BN_ENOMEM, "out of memory");
     ui->state = u;
-    term_caps_read(&u->caps, chosen_looks(ui));
-    if (!tty_take(u->caps.can_repaint ? TTY_PASTE_MARKED : TTY_PASTE_PLAIN, err)) {
+    terminfo_read(&u->caps, chosen_looks(ui));
+    if (!tty_acquire(u->caps.can_repaint ? TTY_PASTE_BRACKETED : TTY_PASTE_PLAIN, err)) {
         mem_free(u);
         ui->state = NULL;
         return false;
     }
     u->is_open = true;
     u->size = tty_size(STDOUT_FILENO);
-    term_caps_paint(&u->caps, &u->paint);
+    terminfo_text_looks(&u->caps, &u->looks);
     u->flow.columns = u->size.columns;
     terminal_begin(ui);
     put_prompt(u, "", u->final_prompt);
     line_set_final_prompt(u->final_prompt);
     if (chat_is_busy(ui->chat))
-        take_up(ui);
+        terminal_resume_answer(ui, add_running);
     return true;
 }
 
@@ -293,16 +340,16 @@ static void inline_close(struct ui *ui, enum ui_close how)
         return;
     inline_erase_row(u);
     if (u->in_answer && how == UI_CLOSE_CHANGE)
-        leave_answer(ui);
+        note_printed(ui);
     else
         flow_flush(&u->flow, &u->out);
-    flow_plain(&u->flow, &u->out);
+    flow_reset_look(&u->flow, &u->out);
     if (line_is_open() || u->flow.column > 0)
         strbuf_add_char(&u->out, '\n');
     inline_write_out(ui);
     line_set_final_prompt(NULL);
     terminal_finish(how);
-    tty_give_back();
+    tty_release();
     flow_finish(&u->flow);
     strbuf_finish(&u->out);
     mem_free(u);
@@ -313,23 +360,23 @@ static void inline_suspend(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     inline_erase_row(u);
-    flow_plain(&u->flow, &u->out);
+    flow_reset_look(&u->flow, &u->out);
     strbuf_add_char(&u->out, '\n');
-    flow_begin_row(&u->flow); /* an answer goes on there, and repeats nothing */
+    flow_begin_row(&u->flow); /* the answer continues there */
     inline_write_out(ui);
-    tty_give_back();
+    tty_release();
     u->is_suspended = true;
 }
 
-/* After inline_suspend the cursor stands at the start of a row. Without it somebody else stopped
- * the process, and the screen is as it was. */
+/* After inline_suspend, the cursor is at the start of a row. Without inline_suspend, another
+ * process stopped this one, and the screen is unchanged. */
 static void inline_resume(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     struct bn_error err;
     const bool is_own_row = u->is_suspended;
     u->is_suspended = false;
-    if (!tty_take_again(&err))
+    if (!tty_reacquire(&err))
         ui->terminal->is_hung_up = true;
     if (line_is_open()) {
         if (!is_own_row)
@@ -347,13 +394,13 @@ const struct ui_ops ui_inline_ops = {
     .open = inline_open,
     .close = inline_close,
     .ready = inline_ready,
-    .wants_input = inline_wants_input,
+    .wants_input = terminal_wants_input,
     .input = inline_input,
     .next_event = inline_next_event,
     .entry_done = terminal_entry_done,
     .tick = inline_tick,
     .resize = inline_resize,
-    .interrupt = inline_interrupt,
+    .interrupt = terminal_interrupt,
     .suspend = inline_suspend,
     .resume = inline_resume,
     .notice = inline_notice,
@@ -362,7 +409,7 @@ const struct ui_ops ui_inline_ops = {
     .edit = terminal_edit,
     .turn_begin = inline_turn_begin,
     .answer = inline_answer,
-    .token = inline_token,
+    .token = terminal_token,
     .turn_end = inline_turn_end,
     .turn_failed = inline_turn_failed,
 };

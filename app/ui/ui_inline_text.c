@@ -1,9 +1,9 @@
 /*
- * What the inline painter writes: text that is only ever appended, the row below it, and the
- * program's own words.
+ * The output of the inline painter: appended text, the status row below it, and messages.
  *
- * Between repaints the cursor always stands at the end of the text, and the row is erased before
- * the text moves into it. On a resize only the cursor's row is given again.
+ * Text that has scrolled away is never painted again. Between repaints the cursor is at the end of
+ * the text, and the status row is erased before text moves into it. When the width changes, only
+ * the row with the cursor is written again.
  */
 #include "app/ui/ui_inline_state.h"
 
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Synchronised updates, ignored where unknown; terminfo has no standard name for them. */
+/* Synchronised updates. Other terminals ignore them. terminfo has no standard name for them. */
 #define SYNC_BEGIN "\033[?2026h"
 #define SYNC_END "\033[?2026l"
 
@@ -22,7 +22,7 @@ static struct inline_ui *self(const struct ui *ui)
     return ui->state;
 }
 
-void inline_add_caps(struct inline_ui *u, enum term_string which)
+void inline_add_terminfo(struct inline_ui *u, enum terminfo_string which)
 {
     strbuf_add_text(&u->out, u->caps.strings[which]);
 }
@@ -36,7 +36,7 @@ static void add_sync(struct inline_ui *u, const char *mark)
 void inline_write_out(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
-    (void)fflush(stdout); /* Readline's part comes first; its failure shows below as well */
+    (void)fflush(stdout); /* Readline's output comes first; tty_write reports errors */
     if (!tty_write(u->out.ptr, u->out.n_bytes))
         ui->terminal->is_hung_up = true;
     strbuf_cut(&u->out, 0);
@@ -45,55 +45,55 @@ void inline_write_out(struct ui *ui)
 void inline_erase_row(struct inline_ui *u)
 {
     if (u->has_row)
-        inline_add_caps(u, TERM_STRING_ERASE_BELOW);
+        inline_add_terminfo(u, TERMINFO_ERASE_BELOW);
     u->has_row = false;
 }
 
-/* May the row be painted? Not where the next character would go to the next row: the cursor could
- * not be put back there. */
+/* The status row is not painted if the next character would go to a new row, because the cursor
+ * could not be moved back there. */
 static bool has_room(const struct inline_ui *u)
 {
     const struct flow *f = &u->flow;
-    return u->wants_row && u->caps.can_repaint && f->column + f->n_doubtful < u->size.columns;
+    return u->row_enabled && u->caps.can_repaint && f->column + f->n_doubtful < u->size.columns;
 }
 
-/* From the row below back to the end of the text. Where the terminal may have another idea of a
- * width than we, the text itself leads there. */
+/* Move the cursor from the status row back to the end of the text. If the width of a character
+ * differs between terminals, write the text again to get there. */
 static void go_back(struct inline_ui *u)
 {
     strbuf_add_char(&u->out, '\r');
-    inline_add_caps(u, TERM_STRING_UP);
+    inline_add_terminfo(u, TERMINFO_UP);
     if (u->flow.n_doubtful > 0) {
-        flow_row(&u->flow, &u->out);
-        flow_plain(&u->flow, &u->out);
+        flow_write_row(&u->flow, &u->out);
+        flow_reset_look(&u->flow, &u->out);
     } else if (u->flow.column > 0) {
-        term_caps_right(&u->caps, u->flow.column, &u->out);
+        terminfo_add_right(&u->caps, u->flow.column, &u->out);
     }
 }
 
-static void paint_part(struct inline_ui *u, size_t from, size_t to)
+static void paint_row_range(struct inline_ui *u, size_t from, size_t to)
 {
-    flow_plain(&u->flow, &u->out);
+    flow_reset_look(&u->flow, &u->out);
     strbuf_add_char(&u->out, '\n');
     if (from > 0)
-        term_caps_right(&u->caps, from, &u->out);
-    inline_add_caps(u, TERM_STRING_DIM);
+        terminfo_add_right(&u->caps, from, &u->out);
+    inline_add_terminfo(u, TERMINFO_DIM);
     strbuf_add(&u->out, u->row + from, to - from);
-    inline_add_caps(u, TERM_STRING_NORMAL);
+    inline_add_terminfo(u, TERMINFO_NORMAL);
     go_back(u);
 }
 
-/* The row below the cursor, which comes back to where it was. */
+/* Paint the status row below the cursor, and move the cursor back. */
 void inline_paint_row(struct inline_ui *u)
 {
     if (!has_room(u))
         return;
     inline_erase_row(u);
-    paint_part(u, 0, strlen(u->row));
+    paint_row_range(u, 0, strlen(u->row));
     u->has_row = true;
 }
 
-/* The terminal is as wide as it says; the text's last row may have been broken anew. */
+/* The terminal may have broken the last row of the text again. */
 void inline_follow_size(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
@@ -102,31 +102,32 @@ void inline_follow_size(struct ui *ui)
         return;
     if (size.columns != u->size.columns && (u->in_answer || u->has_row) && u->caps.can_repaint) {
         for (size_t i = flow_rows_up(&u->flow, size.columns); i > 0; i--)
-            inline_add_caps(u, TERM_STRING_UP);
+            inline_add_terminfo(u, TERMINFO_UP);
         strbuf_add_char(&u->out, '\r');
-        inline_add_caps(u, TERM_STRING_ERASE_BELOW);
+        inline_add_terminfo(u, TERMINFO_ERASE_BELOW);
         u->has_row = false;
-        flow_again(&u->flow, size.columns, &u->out);
+        flow_rewrite_row(&u->flow, size.columns, &u->out);
     }
     u->size = size;
     u->flow.columns = size.columns;
     line_resize(size.rows, size.columns);
 }
 
-void inline_paint_anew(struct ui *ui)
+void inline_repaint(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
-    if (!u->caps.can_repaint || !u->caps.strings[TERM_STRING_CLEAR][0])
+    if (!u->caps.can_repaint || !u->caps.strings[TERMINFO_CLEAR][0])
         return;
     inline_follow_size(ui);
-    flow_plain(&u->flow, &u->out);
-    inline_add_caps(u, TERM_STRING_CLEAR);
+    flow_reset_look(&u->flow, &u->out);
+    inline_add_terminfo(u, TERMINFO_CLEAR);
     u->has_row = false;
-    flow_again(&u->flow, u->size.columns, &u->out);
+    flow_rewrite_row(&u->flow, u->size.columns, &u->out);
     inline_paint_row(u);
 }
 
-/* Each line end with the row below it moved down: a few bytes instead of the whole row again. */
+/* Write text above the status row. Each newline inserts a row, which takes fewer bytes than
+ * painting the status row again. */
 static void add_above_row(struct inline_ui *u, struct bn_str text)
 {
     for (size_t i = 0; i < text.n_bytes; i++) {
@@ -134,9 +135,9 @@ static void add_above_row(struct inline_ui *u, struct bn_str text)
             strbuf_add_char(&u->out, text.ptr[i]);
             continue;
         }
-        strbuf_add_text(&u->out, "\n\n"); /* there may have been no room below the row */
-        inline_add_caps(u, TERM_STRING_UP);
-        inline_add_caps(u, TERM_STRING_INSERT_ROW);
+        strbuf_add_text(&u->out, "\n\n"); /* scrolls if the status row is the last row */
+        inline_add_terminfo(u, TERMINFO_UP);
+        inline_add_terminfo(u, TERMINFO_INSERT_ROW);
     }
 }
 
@@ -159,17 +160,17 @@ void inline_add_text(struct ui *ui, struct bn_str text)
     const bool wraps = u->flow.n_wrapped > n_wrapped;
     const bool ends_line = new.n_bytes > 0 && memchr(new.ptr, '\n', new.n_bytes);
     if (!u->has_row || (!wraps && !ends_line))
-        return; /* nothing moves into the row */
+        return; /* no text moves into the status row */
     strbuf_add_str(&added, new);
     strbuf_cut(&u->out, n_before);
-    if (wraps || !u->caps.strings[TERM_STRING_INSERT_ROW][0])
+    if (wraps || !u->caps.strings[TERMINFO_INSERT_ROW][0])
         add_over_row(u, strbuf_str(&added));
     else
         add_above_row(u, strbuf_str(&added));
     strbuf_finish(&added);
 }
 
-/* Only what differs is sent. */
+/* Send only the characters that differ. */
 static void change_row(struct inline_ui *u, const char *next)
 {
     const size_t n_before = strlen(u->row), n = strlen(next);
@@ -180,17 +181,17 @@ static void change_row(struct inline_ui *u, const char *next)
         to--;
     memcpy(u->row, next, n + 1);
     if (n < n_before)
-        inline_paint_row(u); /* the rest of the longer one goes */
+        inline_paint_row(u); /* erase the rest of the longer row */
     else if (from < to)
-        paint_part(u, from, to);
+        paint_row_range(u, from, to);
 }
 
 void inline_refresh_row(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     char next[sizeof(u->row)];
-    (void)terminal_status(ui, u->said_busy ? TERMINAL_REFUSED : TERMINAL_CALM, u->size.columns - 1,
-                          next, sizeof(next)); /* the row has one look */
+    (void)terminal_status(ui, u->size.columns - 1, next,
+                          sizeof(next)); /* the pressure is not shown */
     if (!has_room(u))
         return;
     if (u->has_row) {
@@ -203,7 +204,7 @@ void inline_refresh_row(struct ui *ui)
     add_sync(u, SYNC_END);
 }
 
-void inline_begin_aside(struct ui *ui)
+void inline_begin_message(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     if (line_is_open()) {
@@ -212,12 +213,12 @@ void inline_begin_aside(struct ui *ui)
     }
     inline_erase_row(u);
     flow_flush(&u->flow, &u->out);
-    flow_plain(&u->flow, &u->out);
+    flow_reset_look(&u->flow, &u->out);
     if (u->flow.column > 0)
         strbuf_add_char(&u->out, '\n');
 }
 
-void inline_end_aside(struct ui *ui)
+void inline_end_message(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     flow_begin_row(&u->flow);
@@ -226,20 +227,20 @@ void inline_end_aside(struct ui *ui)
         line_show();
 }
 
-void inline_add_aside(struct ui *ui, enum ui_tone tone, struct bn_str text)
+void inline_add_message(struct ui *ui, enum ui_tone tone, struct bn_str text)
 {
     struct inline_ui *u = self(ui);
     struct flow flow = {0};
     flow_init(&flow, u->size.columns, tone == TONE_EXACT ? FLOW_NO_WRAP : terminal_wrap(ui),
-              FLOW_WORDS, NULL);
+              FLOW_MESSAGE, NULL);
     if (tone == TONE_ERROR || tone == TONE_WARNING)
-        inline_add_caps(u, TERM_STRING_BOLD);
+        inline_add_terminfo(u, TERMINFO_BOLD);
     else if (tone == TONE_NOTE)
-        inline_add_caps(u, TERM_STRING_DIM);
+        inline_add_terminfo(u, TERMINFO_DIM);
     flow_add(&flow, text, &u->out);
     flow_flush(&flow, &u->out);
     if (tone != TONE_PLAIN && tone != TONE_EXACT)
-        inline_add_caps(u, TERM_STRING_NORMAL);
+        inline_add_terminfo(u, TERMINFO_NORMAL);
     if (flow.column > 0 || text.n_bytes == 0)
         strbuf_add_char(&u->out, '\n');
     flow_finish(&flow);

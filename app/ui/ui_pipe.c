@@ -1,8 +1,7 @@
 /*
- * Pipes and scripts: see ui_pipe.h.
+ * Output of the painter for pipes and scripts: see ui_pipe.h.
  *
- * At a terminal stdout is cleaned as every terminal is; anywhere else the answer's bytes go out as
- * they are.
+ * The answer is cleaned if stdout is a terminal. Otherwise its bytes are written unchanged.
  */
 #include "app/ui/ui_pipe_state.h"
 
@@ -20,7 +19,7 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define ROW_SECONDS 0.1 /* progress on stderr, ten times a second */
+#define ROW_SECONDS 0.1 /* between updates of the progress row on stderr */
 
 static struct pipe_ui *self(const struct ui *ui)
 {
@@ -46,7 +45,7 @@ static bool pipe_open(struct ui *ui, struct bn_error *err)
     p->row_allowed = isatty(STDERR_FILENO) && !options_flag(ui->options, "quiet") &&
                      !options_flag(ui->options, "plain");
     p->at_end = p->plan.kind == PIPE_INFO || p->plan.kind == PIPE_EXPLAIN ||
-                (p->plan.kind == PIPE_ONCE && p->plan.takes_stdin == PIPE_STDIN_UNUSED);
+                (p->plan.kind == PIPE_ONCE && p->plan.stdin_use == PIPE_STDIN_UNUSED);
     return true;
 }
 
@@ -70,7 +69,7 @@ static void pipe_close(struct ui *ui, enum ui_close how)
     strbuf_finish(&p->plan.files);
     strbuf_finish(&p->plan.prompt);
     strbuf_finish(&p->in);
-    strbuf_finish(&p->held);
+    strbuf_finish(&p->buffered);
     mem_free(p);
     ui->state = NULL;
 }
@@ -93,8 +92,9 @@ static int pipe_tick(struct ui *ui)
     struct pipe_ui *p = self(ui);
     struct status s = {0};
     char row[100];
-    const bool is_waiting_for_stdin = p->plan.kind == PIPE_ONCE && !p->has_asked && !p->at_end;
-    const int wait = is_waiting_for_stdin && p->plan.takes_stdin == PIPE_STDIN_IF_ANY ? 100 : -1;
+    const bool is_waiting_for_stdin =
+        p->plan.kind == PIPE_ONCE && !p->has_sent_prompt && !p->at_end;
+    const int wait = is_waiting_for_stdin && p->plan.stdin_use == PIPE_STDIN_IF_ANY ? 100 : -1;
     if (!p->row_allowed || !chat_is_busy(ui->chat) ||
         (p->out_is_tty && ui->chat->phase == CHAT_GENERATING))
         return wait;
@@ -107,14 +107,14 @@ static int pipe_tick(struct ui *ui)
                   sizeof(row));
     erase_row(p);
     fprintf(stderr, "%s", row);
-    (void)fflush(stderr); /* progress only */
+    (void)fflush(stderr); /* an error only affects progress */
     p->n_row = strlen(row);
     return (int)(ROW_SECONDS * 1000);
 }
 
 /* ---- stdout ---- */
 
-static void leave_output(struct ui *ui)
+static void report_write_failure(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
     if (p->aborts)
@@ -128,7 +128,7 @@ static void put(struct ui *ui, struct bn_str text)
 {
     erase_row(self(ui));
     if (fwrite(text.ptr, 1, text.n_bytes, stdout) != text.n_bytes || fflush(stdout) != 0)
-        leave_output(ui);
+        report_write_failure(ui);
 }
 
 void pipe_put_json(struct ui *ui, json_t *object)
@@ -136,7 +136,7 @@ void pipe_put_json(struct ui *ui, json_t *object)
     struct bn_error err;
     erase_row(self(ui));
     if (!json_out_write(object, stdout, JSON_OUT_LINE, &err) || fflush(stdout) != 0)
-        leave_output(ui);
+        report_write_failure(ui);
 }
 
 static json_t *event_json(const char *event)
@@ -144,22 +144,23 @@ static json_t *event_json(const char *event)
     json_t *o = json_object();
     if (o)
         (void)json_out_add(o, "event",
-                           json_string(event)); /* NULL is reported when it is written */
+                           json_string(event)); /* NULL is reported when the object is written */
     return o;
 }
 
 static void pipe_turn_begin(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
-    strbuf_cut(&p->held, 0);
+    strbuf_cut(&p->buffered, 0);
     p->in_thought = false;
     if (p->plan.output == PIPE_JSONL) {
         json_t *o = event_json("start");
         if (o)
             (void)json_out_add(o, "turn", json_integer((json_int_t)p->n_answers + 1));
         pipe_put_json(ui, o);
-    } else if (p->plan.output == PIPE_TEXT && p->n_answers > 0 && p->plan.kind != PIPE_TYPED) {
-        put(ui, bn_str_of("\n")); /* an empty line between two answers */
+    } else if (p->plan.output == PIPE_TEXT && p->n_answers > 0 &&
+               p->plan.kind != PIPE_INTERACTIVE) {
+        put(ui, bn_str_of("\n")); /* a blank line between two answers */
     }
 }
 
@@ -208,13 +209,13 @@ static void pipe_answer(struct ui *ui, enum answer_part part, struct bn_str text
         if (options_flag(ui->options, "stream"))
             pipe_put_text(ui, text);
         else
-            strbuf_add_str(&p->held, text);
+            strbuf_add_str(&p->buffered, text);
     }
 }
 
 static void pipe_token(struct ui *ui, const struct turn *turn)
 {
-    (void)ui; /* the row is repainted by the clock */
+    (void)ui; /* pipe_tick updates the progress row */
     (void)turn;
 }
 
@@ -227,8 +228,8 @@ static const char *model_name(const struct ui *ui)
 static void print_stats(struct ui *ui, const struct turn *turn)
 {
     const struct options *o = ui->options;
-    const bool wanted =
-        options_given(o, "stats") ? options_flag(o, "stats") : self(ui)->plan.kind == PIPE_TYPED;
+    const bool wanted = options_given(o, "stats") ? options_flag(o, "stats")
+                                                  : self(ui)->plan.kind == PIPE_INTERACTIVE;
     struct strbuf line = {0};
     if (!wanted || options_flag(o, "quiet"))
         return;
@@ -243,19 +244,17 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
 {
     struct pipe_ui *p = self(ui);
     p->n_answers++;
-    if (p->plan.output == PIPE_JSON) {
-        pipe_put_json(ui, turn_json(ui->chat->model->tokenizer, model_name(ui), turn));
-    } else if (p->plan.output == PIPE_JSONL) {
+    if (p->plan.output != PIPE_TEXT) {
         json_t *o = turn_json(ui->chat->model->tokenizer, model_name(ui), turn);
-        if (o)
+        if (o && p->plan.output == PIPE_JSONL)
             (void)json_out_add(o, "event", json_string("end"));
         pipe_put_json(ui, o);
     } else {
-        strbuf_add_char(&p->held, '\n');
-        pipe_put_text(ui, strbuf_str(&p->held));
+        strbuf_add_char(&p->buffered, '\n');
+        pipe_put_text(ui, strbuf_str(&p->buffered));
     }
     erase_row(p);
-    if (turn->finish == FINISH_DEGENERATE || p->plan.kind == PIPE_TYPED) {
+    if (turn->finish == FINISH_DEGENERATE || p->plan.kind == PIPE_INTERACTIVE) {
         const char *notice = turn_end_notice(turn);
         if (notice)
             ui_notice(ui, TONE_WARNING, "%s", notice);
@@ -269,7 +268,7 @@ static void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
     const char *notice = turn_fail_notice(err, ui->chat->store->last_path);
     erase_row(p);
     const enum exit_code code = report_error(PROGRAM, STAGE_RUN, err);
-    if (p->plan.kind != PIPE_TYPED)
+    if (p->plan.kind != PIPE_INTERACTIVE)
         pipe_end(p, code);
     else if (notice)
         ui_notice(ui, TONE_NOTE, "%s", notice);
@@ -277,9 +276,9 @@ static void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
 
 static void pipe_interrupt(struct ui *ui)
 {
-    if (self(ui)->plan.kind != PIPE_TYPED)
+    if (self(ui)->plan.kind != PIPE_INTERACTIVE)
         return;
-    self(ui)->has_prompted = false;
+    self(ui)->has_shown_prompt = false;
     fprintf(stderr, "\nCtrl-D or /quit leaves\n");
 }
 
@@ -291,7 +290,7 @@ static void pipe_no_text(struct ui *ui, struct bn_str text)
 
 static void pipe_unmoved(struct ui *ui)
 {
-    (void)ui; /* nothing depends on the size or mode of a terminal, nor on the chat being idle */
+    (void)ui; /* nothing depends on the size or mode of a terminal */
 }
 
 const struct ui_ops ui_pipe_ops = {

@@ -1,7 +1,8 @@
 /*
- * Standard input of the pipe painter: one prompt, a turn a line, or a script.
+ * Standard input of the pipe painter: one prompt, one turn per line, or a script.
  *
- * It is read without blocking the loop, so that the model loads meanwhile and signals are heard.
+ * Reading does not block the event loop, so the model loads and signals are handled at the same
+ * time.
  */
 #include "app/ui/ui_pipe_state.h"
 
@@ -16,15 +17,15 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FIRST_BYTE_SECONDS 2.0 /* with a prompt given, nobody waits longer for an attachment */
+#define FIRST_BYTE_SECONDS 2.0 /* to wait for stdin if there is a prompt already */
 
 static struct pipe_ui *self(const struct ui *ui)
 {
     return ui->state;
 }
 
-/* Bytes of the first line that was read; SIZE_MAX: its end has not come. A line of a script that
- * opens a fence goes on to the line that closes it. */
+/* The length of the first line in p->in, SIZE_MAX if it is incomplete. In a script, a line that
+ * opens a fence ends at the line that closes it. */
 static size_t line_end(const struct pipe_ui *p, bool *is_open)
 {
     const char *text = strbuf_text(&p->in);
@@ -45,7 +46,7 @@ bool pipe_wants_input(const struct ui *ui)
     if (p->at_end)
         return false;
     if (p->plan.kind == PIPE_ONCE)
-        return !p->has_asked;
+        return !p->has_sent_prompt;
     bool is_open;
     return !chat_is_busy(ui->chat) && line_end(p, &is_open) == SIZE_MAX;
 }
@@ -84,7 +85,7 @@ static bool is_blank_text(struct bn_str s)
     return true;
 }
 
-/* Text of stdin as it may be used; false: binary, and the program leaves. */
+/* Clean text from stdin. False: it is binary, and the program ends. */
 static bool clean_input(struct ui *ui, struct bn_str raw, struct strbuf *out)
 {
     struct bn_error err;
@@ -99,7 +100,8 @@ static bool clean_input(struct ui *ui, struct bn_str raw, struct strbuf *out)
     return true;
 }
 
-/* Attachments, stdin, an empty line, the prompt: a document before the question about it. */
+/* Join attachments, stdin and the prompt, separated by blank lines. The document comes before the
+ * question about it. */
 static bool make_prompt(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
@@ -108,7 +110,7 @@ static bool make_prompt(struct ui *ui)
     bool ok = clean_input(ui, strbuf_str(&p->in), &from_stdin);
     if (ok) {
         if (from_stdin.n_bytes > 0 && from_stdin.ptr[from_stdin.n_bytes - 1] == '\n')
-            strbuf_cut(&from_stdin, from_stdin.n_bytes - 1); /* the end of the last line */
+            strbuf_cut(&from_stdin, from_stdin.n_bytes - 1); /* the newline of the last line */
         const struct bn_str parts[] = {strbuf_str(&p->plan.files), strbuf_str(&from_stdin),
                                        strbuf_str(&p->plan.prompt)};
         for (size_t i = 0; i < 3; i++) {
@@ -135,22 +137,22 @@ static bool has_text_event(struct pipe_ui *p, enum ui_event_kind kind, struct ui
 static bool next_once(struct ui *ui, struct ui_event *event)
 {
     struct pipe_ui *p = self(ui);
-    if (p->has_asked) {
+    if (p->has_sent_prompt) {
         pipe_end(p, EXIT_DONE);
         return false;
     }
-    if (!p->at_end && p->plan.takes_stdin == PIPE_STDIN_IF_ANY && p->in.n_bytes == 0 &&
+    if (!p->at_end && p->plan.stdin_use == PIPE_STDIN_IF_ANY && p->in.n_bytes == 0 &&
         clock_seconds() - p->opened > FIRST_BYTE_SECONDS) {
         ui_notice(ui, TONE_WARNING, "nothing came from standard input; -f - waits for it");
         p->at_end = true;
     }
     if (!p->at_end)
         return false;
-    p->has_asked = true;
+    p->has_sent_prompt = true;
     return make_prompt(ui) && has_text_event(p, UI_PROMPT, event);
 }
 
-/* The next line of stdin without its end; false: none is whole yet. */
+/* Read the next line of stdin without its newline. False: there is no complete line yet. */
 static bool next_line(struct ui *ui, struct strbuf *out)
 {
     struct pipe_ui *p = self(ui);
@@ -161,18 +163,18 @@ static bool next_line(struct ui *ui, struct strbuf *out)
     const size_t n = end == SIZE_MAX ? p->in.n_bytes : end;
     strbuf_add(out, p->in.ptr, n);
     strbuf_drop(&p->in, end == SIZE_MAX ? n : n + 1);
-    if (is_open && p->plan.kind == PIPE_TYPED) { /* who types has thought better of it */
+    if (is_open && p->plan.kind == PIPE_INTERACTIVE) { /* Ctrl-D cancels the message */
         strbuf_cut(out, 0);
         ui_notice(ui, TONE_WARNING, "a message without its closing " SLASH_FENCE " is not sent");
         return false;
     }
     if (is_open)
-        strbuf_add_text(out, SLASH_FENCE); /* the input ended first: what is there is said */
+        strbuf_add_text(out, SLASH_FENCE); /* the input ended: send it anyway */
     return true;
 }
 
-/* The next line that is not blank, cleaned, in p->line. */
-static bool take_line(struct ui *ui)
+/* Read the next line that is not blank into p->line, cleaned. */
+static bool read_line(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
     struct strbuf raw = {0};
@@ -180,7 +182,7 @@ static bool take_line(struct ui *ui)
     while (!has_line && !p->ends && next_line(ui, &raw)) {
         if (raw.n_bytes > 0 && raw.ptr[raw.n_bytes - 1] == '\r')
             strbuf_cut(&raw, raw.n_bytes - 1);
-        p->has_prompted = false;
+        p->has_shown_prompt = false;
         strbuf_cut(&p->line, 0);
         has_line =
             clean_input(ui, strbuf_str(&raw), &p->line) && !is_blank_text(strbuf_str(&p->line));
@@ -196,25 +198,25 @@ static bool next_of_lines(struct ui *ui, struct ui_event *event)
     /* The output of a script's commands must not depend on how long the model takes to load. */
     if (p->plan.kind == PIPE_SCRIPT && ui->chat->phase == CHAT_LOADING)
         return false;
-    if (!p->has_asked && p->plan.prompt.n_bytes > 0) {
-        p->has_asked = true;
+    if (!p->has_sent_prompt && p->plan.prompt.n_bytes > 0) {
+        p->has_sent_prompt = true;
         *event = (struct ui_event){.kind = UI_MESSAGE, .text = strbuf_str(&p->plan.prompt)};
         return true;
     }
-    if (take_line(ui))
+    if (read_line(ui))
         return has_text_event(p, p->plan.kind == PIPE_LINES ? UI_PROMPT : UI_LINE, event);
     if (p->at_end) {
         if (p->n_answers == 0 && p->plan.kind == PIPE_LINES)
             pipe_end(p, report_fail(PROGRAM, EXIT_USAGE, "empty prompt"));
         pipe_end(p, EXIT_DONE);
-    } else if (p->plan.kind == PIPE_TYPED && !p->has_prompted) {
-        p->has_prompted = true;
+    } else if (p->plan.kind == PIPE_INTERACTIVE && !p->has_shown_prompt) {
+        p->has_shown_prompt = true;
         fprintf(stderr, ">>> ");
     }
     return false;
 }
 
-static void print_sheet(struct ui *ui)
+static void print_model_sheet(struct ui *ui)
 {
     const struct chat *c = ui->chat;
     struct strbuf lines = {0};
@@ -234,19 +236,19 @@ static void print_sheet(struct ui *ui)
     pipe_end(self(ui), EXIT_DONE);
 }
 
-/* The next text for the chat, which is idle. */
+/* The next text for the chat. The chat is idle. */
 static bool next_text(struct ui *ui, struct ui_event *event)
 {
     switch (self(ui)->plan.kind) {
     case PIPE_INFO:
     case PIPE_EXPLAIN:
-        print_sheet(ui);
+        print_model_sheet(ui);
         return false;
     case PIPE_ONCE:
         return next_once(ui, event);
     case PIPE_LINES:
     case PIPE_SCRIPT:
-    case PIPE_TYPED:
+    case PIPE_INTERACTIVE:
         break;
     }
     return next_of_lines(ui, event);

@@ -1,5 +1,5 @@
 /*
- * The pipe painter's state, for its files only. Main thread.
+ * The state of the pipe painter, for the files ui_pipe*.c only. Main thread.
  */
 #ifndef APP_UI_PIPE_STATE_H
 #define APP_UI_PIPE_STATE_H
@@ -11,18 +11,18 @@
 
 struct pipe_ui {
     struct pipe_plan plan;
-    struct strbuf in;    /* read from stdin and not used yet */
-    bool at_end;         /* of stdin */
-    bool has_asked;      /* ONCE: the turn has begun; others: the first prompt is through */
-    bool has_prompted;   /* TYPED: the prompt stands on stderr */
-    struct strbuf line;  /* the text of the last event */
-    bool ends;           /* the next event is UI_END ... */
-    bool aborts;         /* ... or UI_ABORT */
-    enum exit_code code; /* of that event */
+    struct strbuf in;      /* read from stdin and not used yet */
+    bool at_end;           /* of stdin */
+    bool has_sent_prompt;  /* ONCE: the turn has begun; others: the first prompt was sent */
+    bool has_shown_prompt; /* INTERACTIVE: the prompt is on stderr */
+    struct strbuf line;    /* the text of the last event */
+    bool ends;             /* the next event is UI_END ... */
+    bool aborts;           /* ... or UI_ABORT */
+    enum exit_code code;   /* of that event */
     double opened;
     size_t n_answers;
-    struct strbuf held; /* --no-stream: the answer until its end */
-    bool in_thought;    /* the last text was thought, on stderr */
+    struct strbuf buffered; /* --no-stream: the answer until it ends */
+    bool in_thought;        /* the last text was a thought, on stderr */
     bool out_is_tty, row_allowed;
     size_t n_row; /* columns of the progress row on stderr */
     double row_painted;
@@ -37,7 +37,7 @@ void pipe_entry_done(struct ui *ui, enum entry entry);
 /* End the program with the next event. The first code stays, but an error replaces EXIT_DONE. */
 void pipe_end(struct pipe_ui *p, enum exit_code code);
 
-/* Standard output, cleaned where it is a terminal; a failure ends the program. */
+/* Write to standard output, cleaned if it is a terminal. A failure ends the program. */
 void pipe_put_text(struct ui *ui, struct bn_str text);
 void pipe_put_json(struct ui *ui, json_t *object);
 

@@ -1,8 +1,8 @@
 /*
- * The output of answers on a terminal. The first byte of an input is the width and whether words
- * wrap, the rest is the text. Three checks: text that arrives in pieces gives the same bytes; the
- * output without its colour marks is the output with colours off; the scrolling transcript has the
- * same letters.
+ * The output of answers on a terminal. The first byte of an input selects the width and the wrap
+ * mode, the rest is the text. Three checks: text in pieces gives the same bytes as the whole text;
+ * the output without colour marks equals the output without colours; the scrolling transcript has
+ * the same letters.
  */
 #include "app/terminal/text/flow.h"
 #include "app/terminal/text/scroll.h"
@@ -11,7 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const struct flow_paint paint = {
+static const struct flow_looks marks = {
     {"\001n", "\001h", "\001b", "\001c", "\001k", "\001f", "\001m", "\001d"}};
 
 static void check(bool true_for_all)
@@ -20,7 +20,7 @@ static void check(bool true_for_all)
         abort();
 }
 
-static void run(struct bn_str text, size_t piece, uint8_t kind, const struct flow_paint *looks,
+static void run(struct bn_str text, size_t piece, uint8_t kind, const struct flow_looks *looks,
                 struct strbuf *out)
 {
     struct flow f = {0};
@@ -30,14 +30,14 @@ static void run(struct bn_str text, size_t piece, uint8_t kind, const struct flo
         const size_t n = text.n_bytes - at < piece ? text.n_bytes - at : piece;
         flow_add(&f, (struct bn_str){text.ptr + at, n}, out);
         check(f.column <= f.columns || f.columns == 1);
-        check(flow_held(&f) <= text.n_bytes);
+        check(flow_n_pending(&f) <= text.n_bytes);
     }
     flow_flush(&f, out);
-    flow_plain(&f, out);
+    flow_reset_look(&f, out);
     flow_finish(&f);
 }
 
-/* The text without colour marks (two bytes each, as in `paint`), blanks and line ends. */
+/* The text without colour marks (two bytes each, as in `marks`), blanks and newlines. */
 static void add_letters(struct bn_str text, struct strbuf *out)
 {
     for (size_t i = 0; i < text.n_bytes; i++) {
@@ -83,8 +83,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
     if (n_bytes == 0)
         return 0;
     const struct bn_str text = {(const char *)bytes + 1, n_bytes - 1};
-    run(text, n_bytes, bytes[0], &paint, &whole);
-    run(text, 1 + bytes[0] % 7, bytes[0], &paint, &cut);
+    run(text, n_bytes, bytes[0], &marks, &whole);
+    run(text, 1 + bytes[0] % 7, bytes[0], &marks, &cut);
     run(text, n_bytes, bytes[0], NULL, &plain);
     strip(strbuf_str(&whole), &stripped);
     check(equal(&whole, &cut));

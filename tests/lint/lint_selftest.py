@@ -104,7 +104,7 @@ GOOD = [
     ('engine/engine.c', OPEN + '#include "engine/model/model.h"\n'),
     ('tokenizer/vocab/vocab_gguf.c', OPEN + '#include "engine/file.h"\n'),
     ('tokenizer/bpe/pretok.c', OPEN + '#include <pcre2.h>\n'),
-    ('app/terminal/ui_full_screen.c', OPEN + '#include <ncurses.h>\n'),
+    ('app/terminal/curses_screen.c', OPEN + '#include <ncurses.h>\n'),
     ('app/common/paths.c', OPEN + 'void f(void)\n{\n    g(getenv("X"));\n}\n'),
     ('app/main.c', OPEN + 'void f(void)\n{\n    exit(2);\n}\n'),
     ('engine/a.c', OPEN + 'void f(char *s)\n{\n    snprintf(s, 2, "exit(1) printf(");\n}\n'),

@@ -282,7 +282,7 @@ static void *work(void *arg)
 static bool start_thread(struct worker *w, struct bn_error *err)
 {
     sigset_t others, before;
-    signals_but_fatal(&others);
+    signals_set_non_fatal(&others);
     pthread_sigmask(SIG_BLOCK, &others, &before);
     const int rc = pthread_create(&w->thread, NULL, work, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);

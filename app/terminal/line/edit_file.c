@@ -5,28 +5,23 @@
 
 #include "app/common/input_text.h"
 #include "app/common/paths.h"
+#include "app/terminal/signals.h"
 #include "engine/base/memory.h"
 
 #include <errno.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
-/* The editor's command may hold options, so a shell takes it apart; the path is an argument of its
- * own. */
+/* The editor's command may contain options, so a shell parses it. The path is a separate
+ * argument. */
 static void run_editor(const char *editor, const char *path)
 {
     char script[1024];
-    sigset_t none;
-    static const int ours[] = {SIGINT, SIGTERM, SIGHUP, SIGTSTP, SIGCONT, SIGWINCH, SIGQUIT};
     if ((size_t)snprintf(script, sizeof(script), "exec %s \"$1\"", editor) >= sizeof(script))
         _exit(127);
-    for (size_t i = 0; i < sizeof(ours) / sizeof(ours[0]); i++)
-        (void)signal(ours[i], SIG_DFL); /* an editor expects nothing else */
-    sigemptyset(&none);
-    (void)sigprocmask(SIG_SETMASK, &none, NULL);
+    signals_reset_child();
     execl("/bin/sh", "sh", "-c", script, "sh", path, (char *)NULL);
     _exit(127);
 }
@@ -54,7 +49,7 @@ static bool read_back(const char *path, struct strbuf *text, struct bn_error *er
     mem_free(bytes);
     if (ok) {
         if (clean.n_bytes > 0 && clean.ptr[clean.n_bytes - 1] == '\n')
-            strbuf_cut(&clean, clean.n_bytes - 1); /* editors end the last line */
+            strbuf_cut(&clean, clean.n_bytes - 1); /* editors append a newline to the last line */
         strbuf_cut(text, 0);
         strbuf_add_str(text, strbuf_str(&clean));
     }
@@ -69,12 +64,12 @@ bool edit_file_run(struct strbuf *text, struct bn_error *err)
     const char *dir = env_get(ENV_TMPDIR);
     char path[PATH_BYTES];
     (void)snprintf(path, sizeof(path), "%s/bitnet-chat-XXXXXX",
-                   dir ? dir : "/tmp"); /* mkstemp tells */
+                   dir ? dir : "/tmp"); /* mkstemp fails if it was cut */
     const int fd = mkstemp(path);
     if (fd < 0)
         return bn_fail(err, BN_EIO, "cannot make a file for the editor: %s", strerror(errno));
     bool ok = write(fd, strbuf_text(text), text->n_bytes) == (ssize_t)text->n_bytes;
-    (void)close(fd); /* a failed write is noticed above */
+    (void)close(fd); /* write has already reported errors */
     if (!ok) {
         (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
     } else {
@@ -85,6 +80,6 @@ bool edit_file_run(struct strbuf *text, struct bn_error *err)
                        : bn_fail(err, BN_EIO, "cannot start '%s': %s", editor, strerror(errno));
     }
     ok = ok && read_back(path, text, err);
-    (void)unlink(path); /* ours; at worst it stays in the temporary directory */
+    (void)unlink(path); /* if it fails, the file stays in the temporary directory */
     return ok;
 }

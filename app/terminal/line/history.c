@@ -1,6 +1,6 @@
 /*
- * The history file: see history.h. Readline's own file would take "#12" in a message for a time
- * stamp.
+ * The history file: see history.h. Readline's own file format is not used, because it would read
+ * "#12" in a message as a time stamp.
  */
 #define _GNU_SOURCE /* flock */
 #include "app/terminal/line/history.h"
@@ -37,7 +37,7 @@ void history_unescape(struct bn_str line, struct strbuf *out)
 }
 
 /* Offset of the first of the last HISTORY_MAX_ENTRIES lines. */
-static size_t first_kept(struct bn_str text)
+static size_t trim_offset(struct bn_str text)
 {
     size_t n_lines = 0;
     for (size_t i = text.n_bytes; i > 0; i--)
@@ -46,8 +46,8 @@ static size_t first_kept(struct bn_str text)
     return 0;
 }
 
-static void hand_out(struct history *h, struct bn_str text, void (*each)(void *, const char *),
-                     void *ud)
+static void call_each_entry(struct history *h, struct bn_str text,
+                            void (*each)(void *, const char *), void *ud)
 {
     for (size_t at = 0; at < text.n_bytes;) {
         const char *end = memchr(text.ptr + at, '\n', text.n_bytes - at);
@@ -60,7 +60,7 @@ static void hand_out(struct history *h, struct bn_str text, void (*each)(void *,
     }
 }
 
-/* The file stays the same one, since other chats have it open for appending. */
+/* Write the file in place, because other chats have it open for appending. */
 static bool rewrite(int fd, struct bn_str text)
 {
     return ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0 &&
@@ -92,24 +92,24 @@ bool history_load(struct history *h, void (*each)(void *ud, const char *entry), 
                bn_fail(err, BN_EIO, "cannot open '%s': %s", h->path, strerror(errno));
     bool ok = flock(fd, LOCK_EX) == 0 && read_fd(fd, &text);
     if (ok) {
-        struct bn_str kept = strbuf_str(&text);
-        const size_t n_cut = first_kept(kept);
-        kept = (struct bn_str){kept.ptr + n_cut, kept.n_bytes - n_cut};
-        hand_out(h, kept, each, ud);
-        ok = n_cut == 0 || rewrite(fd, kept);
+        struct bn_str rest = strbuf_str(&text);
+        const size_t n_cut = trim_offset(rest);
+        rest = (struct bn_str){rest.ptr + n_cut, rest.n_bytes - n_cut};
+        call_each_entry(h, rest, each, ud);
+        ok = n_cut == 0 || rewrite(fd, rest);
     }
     if (!ok)
         (void)bn_fail(err, BN_EIO, "cannot read the history '%s'", h->path);
     strbuf_finish(&text);
-    (void)close(fd); /* the lock goes with it */
+    (void)close(fd); /* this also releases the lock */
     return ok;
 }
 
-bool history_add(struct history *h, struct bn_str entry, bool *kept, struct bn_error *err)
+bool history_add(struct history *h, struct bn_str entry, bool *added, struct bn_error *err)
 {
-    *kept = entry.n_bytes > 0 && entry.ptr[0] != ' ' && entry.ptr[0] != '\n' &&
-            !bn_str_equal(entry, strbuf_str(&h->last));
-    if (!*kept)
+    *added = entry.n_bytes > 0 && entry.ptr[0] != ' ' && entry.ptr[0] != '\n' &&
+             !bn_str_equal(entry, strbuf_str(&h->last));
+    if (!*added)
         return true;
     strbuf_cut(&h->last, 0);
     strbuf_add_str(&h->last, entry);
@@ -121,13 +121,13 @@ bool history_add(struct history *h, struct bn_str entry, bool *kept, struct bn_e
     bool ok = path_make_parents(h->path, err);
     if (ok) {
         const int fd = open(h->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-        /* Another chat that trims the file writes anew what it has read. */
+        /* The lock is needed because a chat that trims the file rewrites it. */
         ok = fd >= 0 && flock(fd, LOCK_EX) == 0 &&
              write(fd, line.ptr, line.n_bytes) == (ssize_t)line.n_bytes;
         if (!ok)
             (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", h->path, strerror(errno));
         if (fd >= 0)
-            (void)close(fd); /* the lock goes with it */
+            (void)close(fd); /* this also releases the lock */
     }
     strbuf_finish(&line);
     return ok;

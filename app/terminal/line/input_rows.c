@@ -1,5 +1,5 @@
 /*
- * The editor's text in rows: see input_rows.h.
+ * Breaks the text of the editor into rows: see input_rows.h.
  */
 #include "app/terminal/line/input_rows.h"
 
@@ -32,7 +32,7 @@ static void put(struct input_rows *r, uint32_t code, size_t width, size_t column
     *column += width;
 }
 
-/* The prompt without what has no width. */
+/* The prompt without control sequences. */
 static void put_prompt(struct input_rows *r, const char *prompt, size_t columns, size_t *column)
 {
     struct strbuf shown = {0};
@@ -54,7 +54,7 @@ void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str tex
                      size_t columns)
 {
     struct term_char c;
-    size_t column, wide = 0; /* columns of the last character */
+    size_t column, wide = 0; /* columns of the previous character */
     r->n = 0;
     strbuf_cut(&r->text, 0);
     column = begin_row(r);
@@ -80,9 +80,9 @@ void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str tex
             put(r, c.code, wide, columns, &column);
         }
         if (before < point && point < at)
-            at = point; /* between a character's bytes: never seen, but the loop must meet it */
+            at = point; /* a point inside a character would never be reached */
     }
-    if (r->cursor_column >= columns) { /* the cursor stands where the next character will go */
+    if (r->cursor_column >= columns) { /* the cursor is where the next character will be */
         r->cursor_column = 0;
         r->cursor_row++;
         if (r->cursor_row >= r->n)

@@ -1,8 +1,8 @@
 /*
- * Readline as the editor: see line_edit.h. State is file-scope, as Readline's own is.
+ * The line editor on top of Readline: see line_edit.h.
  *
- * Readline pulls its keys through getc from the piece that line_feed was given; it never sees the
- * markers of a paste, because it would read to the end of one within a single call.
+ * Readline gets its keys through rl_getc_function from the bytes that were passed to line_feed. It
+ * never gets the marks of a paste, because it would read until the end mark within a single call.
  */
 #include "app/terminal/line/line_state.h"
 
@@ -23,7 +23,54 @@
 #include <readline/readline.h>
 
 #define MIN_COLUMNS 8
-#define MAX_MEMORY_ENTRY 4096 /* longer messages are not worth recalling */
+#define MAX_MEMORY_ENTRY 4096 /* longer messages are only in the file, not recalled */
+
+struct line_state line_state;
+
+/* ---- display ---- */
+
+void line_redisplay(void)
+{
+    if (line_state.display.redisplay)
+        line_state.display.redisplay(line_state.display.ud);
+    else
+        rl_redisplay();
+}
+
+static void show_matches(char **words, int n_words, int longest)
+{
+    line_state.display.matches(line_state.display.ud, words, n_words, longest);
+}
+
+void line_set_final_prompt(const char *prompt)
+{
+    line_state.final_prompt = prompt;
+}
+
+void line_set_enter(enum line_enter enter)
+{
+    line_state.refuses_enter = enter == LINE_ENTER_REFUSED;
+}
+
+bool line_enter_was_refused(void)
+{
+    const bool was = line_state.enter_was_refused;
+    line_state.enter_was_refused = false;
+    return was;
+}
+
+void line_set_display(const struct line_display *display)
+{
+    struct line_state *s = &line_state;
+    if (display && !s->sink)
+        s->sink = fopen("/dev/null", "w");
+    const bool is_ours = display && s->sink;
+    s->display = is_ours ? *display : (struct line_display){0};
+    line_set_enter(LINE_ENTER_SENDS);
+    rl_redisplay_function = is_ours ? line_redisplay : rl_redisplay;
+    rl_completion_display_matches_hook = is_ours ? show_matches : NULL;
+    rl_outstream = is_ours ? s->sink : stdout;
+}
 
 /* ---- keys to Readline ---- */
 
@@ -32,7 +79,7 @@ static int next_key(FILE *unused)
     (void)unused;
     if (line_state.at < line_state.n_keys)
         return (unsigned char)line_state.keys[line_state.at++];
-    for (;;) { /* Readline wants more within one command (a quoted key, a search): wait for it */
+    for (;;) { /* a command needs another key (quoted insert, search): wait for it */
         unsigned char key;
         const ssize_t n = read(STDIN_FILENO, &key, 1);
         if (n == 1)
@@ -57,12 +104,12 @@ static void on_line(char *line)
     line_state.line = line;
 }
 
-static void no_terminal_change(int meta)
+static void keep_terminal_mode(int meta)
 {
-    (void)meta; /* tty_take has done it */
+    (void)meta; /* tty_acquire has set the mode */
 }
 
-static void no_terminal_change_back(void)
+static void keep_terminal_mode_at_end(void)
 {
 }
 
@@ -78,13 +125,13 @@ static int edit_elsewhere(int count, int key)
         host->suspend(host->ud);
     else
         line_hide();
-    tty_give_back();
+    tty_release();
     const bool ok = edit_file_run(&text, &err);
     struct bn_error no_terminal;
     if (line_state.display.redisplay)
         host->resume(host->ud);
     else
-        (void)tty_take_again(&no_terminal); /* it was one a moment ago */
+        (void)tty_reacquire(&no_terminal); /* it was a terminal a moment ago */
     if (ok)
         rl_replace_line(strbuf_text(&text), 0);
     rl_point = rl_end;
@@ -112,21 +159,21 @@ void line_begin(const char *prompt)
     line_state.is_done = line_state.is_end = false;
     line_state.is_open = true;
     rl_callback_handler_install(prompt, on_line);
-    if (line_state.kept) {
-        rl_insert_text(line_state.kept);
-        free(line_state.kept);
-        line_state.kept = NULL;
+    if (line_state.saved) {
+        rl_insert_text(line_state.saved);
+        free(line_state.saved);
+        line_state.saved = NULL;
         line_redisplay();
     }
 }
 
-void line_leave(void)
+void line_stop(void)
 {
     if (!line_state.is_open)
         return;
-    free(line_state.kept);
-    line_state.kept = rl_end > 0 ? rl_copy_text(0, rl_end) : NULL;
-    rl_free_undo_list(); /* of a line that is no more, and of an entry that is no longer shown */
+    free(line_state.saved);
+    line_state.saved = rl_end > 0 ? rl_copy_text(0, rl_end) : NULL;
+    rl_free_undo_list(); /* it belongs to the line that ends, and to a recalled entry */
     using_history();
     rl_callback_handler_remove();
     line_state.is_open = false;
@@ -180,8 +227,8 @@ void line_set(struct bn_str text)
         rl_point = rl_end;
         line_redisplay();
     } else {
-        free(line_state.kept);
-        line_state.kept = strdup(strbuf_text(&copy));
+        free(line_state.saved);
+        line_state.saved = strdup(strbuf_text(&copy));
     }
     strbuf_finish(&copy);
 }
@@ -190,7 +237,7 @@ void line_restore(void)
 {
     if (!line_state.line)
         return;
-    if (line_state.is_open) { /* before what was typed since */
+    if (line_state.is_open) { /* insert it before what was typed since */
         rl_point = 0;
         rl_insert_text(line_state.line);
         if (rl_point < rl_end)
@@ -199,8 +246,8 @@ void line_restore(void)
         line_redisplay();
         free(line_state.line);
     } else {
-        free(line_state.kept);
-        line_state.kept = line_state.line;
+        free(line_state.saved);
+        line_state.saved = line_state.line;
     }
     line_state.line = NULL;
 }
@@ -209,10 +256,10 @@ bool line_clear(void)
 {
     if (!line_state.is_open)
         return false;
-    rl_callback_sigcleanup(); /* out of a search or a half-typed key */
+    rl_callback_sigcleanup(); /* leave a search or an incomplete key sequence */
     if (rl_end == 0)
         return false;
-    (void)rl_clear_visible_line(); /* only says whether there was one */
+    (void)rl_clear_visible_line(); /* returns only whether there was a line */
     rl_replace_line("", 1);
     line_show();
     return true;
@@ -222,14 +269,14 @@ void line_set_prompt(const char *prompt)
 {
     if (!line_state.is_open)
         return;
-    (void)rl_clear_visible_line(); /* only says whether there was one */
+    (void)rl_clear_visible_line(); /* as above */
     rl_set_prompt(prompt);
     line_show();
 }
 
 void line_hide(void)
 {
-    (void)rl_clear_visible_line(); /* only says whether there was one */
+    (void)rl_clear_visible_line(); /* as above */
     fflush(rl_outstream);
 }
 
@@ -240,15 +287,15 @@ void line_show(void)
     fflush(rl_outstream);
 }
 
-/* Readline's own drawing fails where not even the prompt and a character fit. */
-static void tell_size(size_t n_rows, size_t n_columns)
+/* Readline cannot draw on fewer columns, where the prompt and a character do not fit. */
+static void set_screen_size(size_t n_rows, size_t n_columns)
 {
     rl_set_screen_size((int)n_rows, (int)size_max(n_columns, MIN_COLUMNS));
 }
 
 void line_resize(size_t n_rows, size_t n_columns)
 {
-    tell_size(n_rows, n_columns);
+    set_screen_size(n_rows, n_columns);
     if (!line_state.is_open)
         return;
     line_hide();
@@ -270,7 +317,7 @@ void line_view(struct line_view *out)
     out->point = is_open ? (size_t)rl_point : 0;
 }
 
-struct bn_str line_shown(void)
+struct bn_str line_displayed_text(void)
 {
     return bn_str_of(line_state.line ? line_state.line : "");
 }
@@ -287,17 +334,17 @@ bool line_open(const char *name, const struct line_host *host)
     rl_catch_signals = 0;
     rl_catch_sigwinch = 0;
     rl_change_environment = 0;
-    rl_prep_term_function = no_terminal_change;
-    rl_deprep_term_function = no_terminal_change_back;
+    rl_prep_term_function = keep_terminal_mode;
+    rl_deprep_term_function = keep_terminal_mode_at_end;
     rl_getc_function = next_key;
     rl_input_available_hook = has_key;
-    rl_tty_set_echoing(1); /* the terminal does not, so Readline shall */
+    rl_tty_set_echoing(1); /* the terminal does not echo, so Readline must */
     rl_initialize();
     line_keys_bind(edit_elsewhere);
     line_complete_open();
     using_history();
     stifle_history(HISTORY_MAX_ENTRIES);
-    tell_size(size.rows, size.columns);
+    set_screen_size(size.rows, size.columns);
     return true;
 }
 
@@ -305,13 +352,13 @@ void line_close(void)
 {
     line_set_display(NULL);
     if (line_state.sink)
-        (void)fclose(line_state.sink); /* nobody reads it */
+        (void)fclose(line_state.sink); /* its content is not used */
     if (line_state.is_open)
         rl_callback_handler_remove();
     line_paste_finish();
     line_complete_finish();
     free(line_state.line);
-    free(line_state.kept);
+    free(line_state.saved);
     clear_history();
     line_state = (struct line_state){0};
 }

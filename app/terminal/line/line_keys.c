@@ -1,6 +1,7 @@
 /*
- * Keys of the editor that Readline does not have: Enter that makes a new line or waits, arrows that
- * move between the lines of a message first.
+ * Keys of the line editor that Readline lacks: Enter that inserts a newline or is refused, arrow
+ * keys that move between the lines of a message before they recall the history, and Tab that gets
+ * its choices from the host.
  */
 #include "app/terminal/line/line_state.h"
 
@@ -9,11 +10,12 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include <readline/readline.h>
 
-#define MAX_SEQUENCE 8 /* keys; terminals send shorter ones */
+#define MAX_SEQUENCE 8 /* keys; terminals send shorter sequences */
 
 static int insert_newline(int count, int key)
 {
@@ -23,8 +25,8 @@ static int insert_newline(int count, int key)
     return 0;
 }
 
-/* A fence that is open, or a backslash at the end, makes Enter a new line. */
-static bool wants_more(void)
+/* After an open fence, or a backslash at the end, Enter inserts a newline. */
+static bool is_incomplete(void)
 {
     const char *line = rl_line_buffer;
     const size_t n = (size_t)rl_end;
@@ -35,7 +37,7 @@ static bool wants_more(void)
     return n > 0 && line[n - 1] == '\\' && rl_point == rl_end;
 }
 
-/* What is sent stands behind the prompt as it is without progress. */
+/* A line that was sent stays on the screen behind the final prompt, without loading progress. */
 static int send(int count, int key)
 {
     const char *prompt = line_state.final_prompt;
@@ -46,12 +48,12 @@ static int send(int count, int key)
 
 static int enter(int count, int key)
 {
-    if (!wants_more()) {
-        line_state.was_refused |= line_state.enter_waits;
-        return line_state.enter_waits ? 0 : send(count, key);
+    if (!is_incomplete()) {
+        line_state.enter_was_refused |= line_state.refuses_enter;
+        return line_state.refuses_enter ? 0 : send(count, key);
     }
     if (rl_line_buffer[rl_end - 1] == '\\')
-        (void)rl_rubout(1, '\b'); /* the backslash has done its work */
+        (void)rl_rubout(1, '\b'); /* remove the backslash */
     rl_insert_text("\n");
     return 0;
 }
@@ -70,8 +72,8 @@ static int line_end(int at)
     return at;
 }
 
-/* The column of the cursor within its line, and the byte at that column of a line or the last
- * before it: by columns, not bytes, so that no character is cut in two. */
+/* The column of the cursor in its line, and the offset in a line that fits a column. They count
+ * columns and not bytes, so that no character is split. */
 static size_t column_of(int start, int at)
 {
     return term_text_width((struct bn_str){rl_line_buffer + start, (size_t)(at - start)});
@@ -83,7 +85,8 @@ static int byte_at(int start, size_t column)
     return start + (int)term_text_fit(line, column);
 }
 
-/* Up and Down: between the lines of a message first, then through what was typed before. */
+/* Up and Down move between the lines of a message, and recall the history at its first and last
+ * line. */
 static int go_up(int count, int key)
 {
     const int start = line_start(rl_point);
@@ -109,15 +112,16 @@ static int refuse_key(int count, int key)
     return rl_ding();
 }
 
-/* Readline jumps out of a key that is bound to nothing, and out of Ctrl-G. After the first key of a
- * macro, or of what a search has pushed back, it jumps into a function that has returned (8.2,
- * callback.c): so no sequence may end in nothing or in a jump. A key alone may. */
+/* For an unbound key and for Ctrl-G, Readline calls longjmp. After the first key of a macro, or of
+ * keys that a search has pushed back, the target is a function that has already returned (Readline
+ * 8.2, callback.c). So no key sequence may end at an unbound key or at rl_abort. Single keys
+ * may. */
 static void fill_gaps(Keymap map, int depth)
 {
     for (int key = 0; map && key < ANYOTHERKEY; key++) {
         KEYMAP_ENTRY *e = &map[key];
         if (e->type == ISKMAP && depth < MAX_SEQUENCE)
-            fill_gaps((Keymap)(uintptr_t)e->function, depth + 1); /* as Readline keeps it */
+            fill_gaps((Keymap)(uintptr_t)e->function, depth + 1); /* as in Readline */
         else if (e->type == ISFUNC && (!e->function || (depth > 0 && e->function == rl_abort)))
             e->function = refuse_key;
     }
@@ -137,4 +141,69 @@ void line_keys_bind(int (*edit_elsewhere)(int count, int key))
     rl_bind_keyseq("\\eOB", go_down);
     for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
         fill_gaps(rl_get_keymap_by_name(maps[i]), 0);
+}
+
+/* ---- completion ---- */
+
+static char *next_word(const char *text, int is_again)
+{
+    struct line_state *s = &line_state;
+    (void)text;
+    if (!is_again)
+        s->next_choice = 0;
+    if (s->next_choice >= s->choices.words.n_bytes)
+        return NULL;
+    const char *word = s->choices.words.ptr + s->next_choice;
+    const size_t n = strcspn(word, "\n");
+    s->next_choice += n + 1;
+    return strndup(word, n); /* Readline frees it */
+}
+
+/* A file name after the '@' that begins `text`. */
+static char *next_marked(const char *text, int is_again)
+{
+    char *path = rl_filename_completion_function(text + 1, is_again);
+    const size_t n_bytes = path ? strlen(path) + 2 : 0;
+    char *marked = path ? malloc(n_bytes) : NULL; /* Readline frees it */
+    if (marked)
+        (void)snprintf(marked, n_bytes, "@%s", path); /* fits */
+    free(path);
+    return marked;
+}
+
+static char **complete(const char *text, int start, int end)
+{
+    const struct line_host *host = &line_state.host;
+    struct line_choices *c = &line_state.choices;
+    (void)end;
+    strbuf_cut(&c->words, 0);
+    c->kind = LINE_CHOICES_WORDS;
+    host->complete(host->ud, (struct bn_str){rl_line_buffer, (size_t)start}, bn_str_of(text), c);
+    /* If this is 0 and the result is NULL, Readline completes file names. */
+    rl_attempted_completion_over = c->kind != LINE_CHOICES_FILES;
+    switch (c->kind) {
+    case LINE_CHOICES_WORDS:
+        return rl_completion_matches(text, next_word);
+    case LINE_CHOICES_AT_FILES:
+        rl_filename_completion_desired = 1;
+        return rl_completion_matches(text, next_marked);
+    case LINE_CHOICES_FILES:
+        break;
+    }
+    return NULL;
+}
+
+void line_complete_open(void)
+{
+    rl_attempted_completion_function = complete;
+    rl_completer_word_break_characters = " \t\n";
+    rl_basic_word_break_characters = " \t\n";
+    /* With these questions Readline would read keys directly and bypass line_feed. */
+    rl_completion_query_items = 0;
+    rl_variable_bind("page-completions", "off");
+}
+
+void line_complete_finish(void)
+{
+    strbuf_finish(&line_state.choices.words);
 }

@@ -12,12 +12,13 @@
 
 #include <readline/readline.h>
 
-/* A paste beyond this is shown as a mark: a screen is no place to proof-read it. */
+/* A paste with as many lines or bytes is shown as a mark, because it is too long to read in the
+ * editor. */
 #define PASTE_LINES 8
 #define PASTE_BYTES 1000
 #define MAX_PASTES 1000
-#define MARK_COLUMNS 20 /* of its first line, and of its last */
-#define MARK_BYTES 1024 /* the numbers, and two such parts with all that combines */
+#define MARK_COLUMNS 20 /* of the first line, and of the last */
+#define MARK_BYTES 1024 /* enough for the numbers and two excerpts with combining characters */
 
 static size_t count_lines(struct bn_str text)
 {
@@ -27,7 +28,7 @@ static size_t count_lines(struct bn_str text)
     return n;
 }
 
-/* Its first line and its last that is not blank, as far as they fit. */
+/* The beginnings of the first and of the last line that is not blank. */
 static void brief_ends(struct bn_str text, struct strbuf *out)
 {
     size_t end = text.n_bytes, first = 0;
@@ -59,8 +60,7 @@ static void paste_mark(size_t index, char out[MARK_BYTES])
     strbuf_finish(&ends);
 }
 
-/* CR and CR LF are line ends, other controls and broken bytes are shown as what they are: nothing.
- */
+/* CR and CR LF become newlines. Other control characters and invalid bytes become U+FFFD. */
 static void clean_paste(const char *bytes, size_t n_bytes, struct strbuf *out)
 {
     struct strbuf lines = {0};

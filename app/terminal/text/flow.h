@@ -1,10 +1,11 @@
 /*
- * Streaming text into lines of a terminal: clean, break between words, colour, know the column.
- * Pure.
+ * Writes streaming text to a terminal: cleans it, breaks lines between words, adds colours, and
+ * tracks the column of the cursor. Does no I/O.
  *
- * Text comes in pieces and goes out as bytes to write; nothing that went out is ever taken back.
- * The last word of a piece is held until its end is known. Lines of code (between fences) and, with
- * FLOW_NO_WRAP, all lines are left to the terminal to break, so that they can be copied whole.
+ * Text comes in pieces of any bytes. The output is bytes to write, and written text is never
+ * changed. The last word of a piece is held back until its end is known. Lines of code (between
+ * fences) and, with FLOW_NO_WRAP, all lines are broken by the terminal, so that they can be copied
+ * as a whole.
  */
 #ifndef APP_FLOW_H
 #define APP_FLOW_H
@@ -13,14 +14,14 @@
 #include "app/terminal/text/markdown.h"
 
 enum flow_wrap { FLOW_WRAP, FLOW_NO_WRAP };
-enum flow_voice {
-    FLOW_WORDS,   /* the program's own: no Markdown, no look */
+enum flow_kind {
+    FLOW_MESSAGE, /* messages of the program: no Markdown, no looks */
     FLOW_ANSWER,  /* Markdown */
-    FLOW_THOUGHT, /* the same lines, dim all over */
+    FLOW_THOUGHT, /* as an answer, but all characters are dim */
 };
 
-/* What sets the terminal to each look; [TEXT_PLAIN] ends any of them. */
-struct flow_paint {
+/* The control sequences that start each look. begin[TEXT_PLAIN] ends every look. */
+struct flow_looks {
     const char *begin[TEXT_LOOKS];
 };
 
@@ -37,48 +38,49 @@ struct flow_cells {
 
 struct flow {
     enum flow_wrap wrap;
-    enum flow_voice voice;
-    const struct flow_paint *paint; /* NULL: no looks */
+    enum flow_kind kind;
+    const struct flow_looks *looks; /* NULL: no looks */
     size_t columns;                 /* of the terminal, at least 1 */
-    size_t column;         /* of the cursor; == columns: the next character goes to the next row */
-    struct flow_cells row; /* what stands on the cursor's row */
-    size_t n_doubtful;     /* of them: terminals disagree about their width */
-    size_t n_wrapped;      /* rows that the terminal broke, so far */
-    enum text_look look;   /* what the terminal is set to */
-    struct markdown markdown; /* of the answer */
-    bool is_skipping;         /* what stood elsewhere ended within a line: no blanks first */
+    size_t column;         /* of the cursor; == columns: the next character goes to a new row */
+    struct flow_cells row; /* the characters on the cursor's row */
+    size_t n_doubtful;     /* of them: characters whose width differs between terminals */
+    size_t n_wrapped;      /* number of rows that the terminal has broken */
+    enum text_look look;   /* the look that the terminal is set to */
+    struct markdown markdown;
+    bool is_skipping; /* the skipped text ended within a line: leave out blanks */
 
-    struct flow_cells word; /* held back: cleaned, without blanks */
-    size_t word_width;
-    size_t n_blanks, n_blank_bytes; /* held back before the word: columns, bytes of the input */
-    struct strbuf bytes;            /* held back: an incomplete character */
+    struct flow_held {
+        struct flow_cells word; /* characters without blanks */
+        size_t width;           /* of the word */
+        size_t n_blanks;        /* before the word, in columns */
+        size_t n_blank_bytes;   /* the same, in bytes of the input */
+    } held;
 };
 
-void flow_init(struct flow *f, size_t columns, enum flow_wrap wrap, enum flow_voice voice,
-               const struct flow_paint *paint);
+void flow_init(struct flow *f, size_t columns, enum flow_wrap wrap, enum flow_kind kind,
+               const struct flow_looks *looks);
 void flow_finish(struct flow *f);
 
 void flow_add(struct flow *f, struct bn_str text, struct strbuf *out);
-/* Everything held back goes out: the end of the text. */
+/* Write everything that is held back. Call it at the end of the text. */
 void flow_flush(struct flow *f, struct strbuf *out);
-/* The next text speaks like this; what is held back goes out before. */
-void flow_speak(struct flow *f, enum flow_voice voice, struct strbuf *out);
-/* Bytes of the text that are held back. */
-size_t flow_held(const struct flow *f);
-/* This stands elsewhere already: what follows it begins a row, with the looks that it would have.
- */
+/* Change the kind of the text that follows. First writes what is held back. */
+void flow_set_kind(struct flow *f, enum flow_kind kind, struct strbuf *out);
+/* Number of bytes of the text that are held back. */
+size_t flow_n_pending(const struct flow *f);
+/* Process text that was written earlier. The next text begins a new row, with the right looks. */
 void flow_skip(struct flow *f, struct bn_str text);
-/* Something else has been written since: the cursor stands at the start of a row. */
+/* The caller has written something else, and the cursor is at the start of a row. */
 void flow_begin_row(struct flow *f);
-/* Set the terminal to no look, for others to write; the next character sets its own again. */
-void flow_plain(struct flow *f, struct strbuf *out);
+/* End the current look, so that the caller can write. The next character sets its look again. */
+void flow_reset_look(struct flow *f, struct strbuf *out);
 
-/* The terminal has become this wide and has broken the cursor's row anew: how many rows the cursor
- * now stands below the row's beginning. The caller goes up, erases, and flow_again gives the row
- * again. */
+/* For a terminal whose width has changed to `columns`: the number of rows between the start of the
+ * cursor's row and the cursor. The caller moves up by as many rows and erases the screen below;
+ * flow_rewrite_row writes the row again. */
 size_t flow_rows_up(const struct flow *f, size_t columns);
-void flow_again(struct flow *f, size_t columns, struct strbuf *out);
-/* The cursor's row as it stands, from its start. */
-void flow_row(struct flow *f, struct strbuf *out);
+void flow_rewrite_row(struct flow *f, size_t columns, struct strbuf *out);
+/* Write the cursor's row as it is. */
+void flow_write_row(struct flow *f, struct strbuf *out);
 
 #endif

@@ -1,20 +1,18 @@
 /*
- * Markdown as a machine that sees one character at a time: see markdown.h.
+ * Markdown as a state machine over characters: see markdown.h.
  *
- * `place` says where in a line, or in fenced code, the next character stands. A character that may
- * begin a mark is held; the first one that does not belong to the mark decides what it was.
+ * `place` is the position of the next character in a line or in fenced code. A character that may
+ * begin a mark is pending until a character comes that does not belong to the mark; this character
+ * decides what the mark was.
  */
 #include "app/terminal/text/markdown.h"
 
+#include "engine/base/utf8.h"
+
 #include <string.h>
 
-#define MAX_DIGITS 9 /* of an item's number: CommonMark, list items */
+#define MAX_DIGITS 9 /* of a list number, as in CommonMark */
 #define MAX_HEADING 6
-
-struct sink {
-    struct markdown_char *out;
-    size_t n;
-};
 
 static bool is_blank(uint32_t c)
 {
@@ -31,17 +29,20 @@ static bool is_one_of(uint32_t c, const char *set)
     return c > 0 && c < 0x80 && strchr(set, (int)c);
 }
 
-static void emit(struct markdown *m, struct sink *sink, uint32_t code, enum text_look look)
+static void emit(struct markdown *m, const struct markdown_sink *sink, const struct term_char *c,
+                 enum text_look look)
 {
-    sink->out[sink->n++] = (struct markdown_char){code, look};
-    m->before = code;
+    sink->put(sink->ud, c, look);
+    m->before = c->code;
 }
 
-static void emit_held(struct markdown *m, struct sink *sink, enum text_look look)
+static void emit_pending(struct markdown *m, const struct markdown_sink *sink, enum text_look look)
 {
-    for (size_t i = 0; i < m->n_held; i++)
-        emit(m, sink, (unsigned char)m->held[i], look);
-    m->n_held = 0;
+    for (size_t i = 0; i < m->n_pending; i++) {
+        const struct term_char c = {(unsigned char)m->pending[i], .n_bytes = 1, .width = 1};
+        emit(m, sink, &c, look);
+    }
+    m->n_pending = 0;
 }
 
 static enum text_look look_in_line(const struct markdown *m)
@@ -52,31 +53,31 @@ static enum text_look look_in_line(const struct markdown *m)
                            : TEXT_PLAIN;
 }
 
-static void hold(struct markdown *m, uint32_t c)
+static void defer(struct markdown *m, uint32_t c)
 {
-    m->held[m->n_held++] = (char)c;
+    m->pending[m->n_pending++] = (char)c;
 }
 
-/* Does c go on with the mark that is held? */
-static bool goes_on(const struct markdown *m, uint32_t c)
+/* Whether c belongs to the pending mark. */
+static bool continues_mark(const struct markdown *m, uint32_t c)
 {
-    const char first = m->held[0], last = m->held[m->n_held - 1];
+    const char first = m->pending[0], last = m->pending[m->n_pending - 1];
     if (is_digit((unsigned char)first))
         return is_digit((unsigned char)last) &&
-               ((is_digit(c) && m->n_held < MAX_DIGITS) || c == '.' || c == ')');
+               ((is_digit(c) && m->n_pending < MAX_DIGITS) || c == '.' || c == ')');
     return first != '-' && first != '+' && c == (unsigned char)first;
 }
 
-/* A run of * or ` in a line, and the character after it. */
-static void decide_run(struct markdown *m, struct sink *sink, uint32_t next)
+/* Decide a run of * or ` in a line, followed by `next`. */
+static void decide_run(struct markdown *m, const struct markdown_sink *sink, uint32_t next)
 {
-    const size_t n = m->n_held;
+    const size_t n = m->n_pending;
     m->place = MD_LINE;
-    if (m->held[0] == '`') {
+    if (m->pending[0] == '`') {
         const bool opens = m->n_code == 0 && next != '\n', closes = m->n_code == n;
         if (opens)
             m->n_code = n;
-        emit_held(m, sink, look_in_line(m));
+        emit_pending(m, sink, look_in_line(m));
         if (closes)
             m->n_code = 0;
         return;
@@ -85,59 +86,60 @@ static void decide_run(struct markdown *m, struct sink *sink, uint32_t next)
     const bool closes = is_mark && m->is_bold && !is_blank(m->before);
     if (is_mark && !m->is_bold && !is_blank(next))
         m->is_bold = true;
-    emit_held(m, sink, look_in_line(m));
+    emit_pending(m, sink, look_in_line(m));
     if (closes)
         m->is_bold = false;
 }
 
-/* A mark at the start of a line. */
-static void decide_start(struct markdown *m, struct sink *sink, uint32_t next)
+/* Decide a mark at the start of a line. */
+static void decide_start(struct markdown *m, const struct markdown_sink *sink, uint32_t next)
 {
-    const char first = m->held[0], last = m->held[m->n_held - 1];
+    const char first = m->pending[0], last = m->pending[m->n_pending - 1];
     const bool is_number = is_digit((unsigned char)first) && !is_digit((unsigned char)last);
-    const bool is_bullet = m->n_held == 1 && is_one_of((unsigned char)first, "-+*");
+    const bool is_bullet = m->n_pending == 1 && is_one_of((unsigned char)first, "-+*");
     if ((is_number || is_bullet) && is_blank(next)) {
-        emit_held(m, sink, TEXT_MARK); /* what follows stands at a start again */
-    } else if (first == '#' && m->n_held <= MAX_HEADING && is_blank(next)) {
+        emit_pending(m, sink, TEXT_MARK); /* the text of the item is again at a start */
+    } else if (first == '#' && m->n_pending <= MAX_HEADING && is_blank(next)) {
         m->is_heading = true;
         m->place = MD_LINE;
-        emit_held(m, sink, TEXT_HEADING);
-    } else if ((first == '`' || first == '~') && m->n_held >= 3) {
+        emit_pending(m, sink, TEXT_HEADING);
+    } else if ((first == '`' || first == '~') && m->n_pending >= 3) {
         m->place = MD_FENCE;
         m->fence = first;
-        m->n_fence = m->n_held;
-        emit_held(m, sink, TEXT_FENCE);
+        m->n_fence = m->n_pending;
+        emit_pending(m, sink, TEXT_FENCE);
     } else if (first == '`' || first == '*') {
         decide_run(m, sink, next);
     } else {
         m->place = MD_LINE;
-        emit_held(m, sink, TEXT_PLAIN);
+        emit_pending(m, sink, TEXT_PLAIN);
     }
 }
 
-static void decide(struct markdown *m, struct sink *sink, uint32_t next)
+static void decide(struct markdown *m, const struct markdown_sink *sink, uint32_t next)
 {
     if (m->place == MD_START) {
         decide_start(m, sink, next);
     } else if (m->place == MD_BLOCK_START) {
-        const bool ends = m->n_held >= m->n_fence && is_blank(next);
+        const bool ends = m->n_pending >= m->n_fence && is_blank(next);
         m->place = ends ? MD_BLOCK_END : MD_BLOCK_LINE;
-        emit_held(m, sink, ends ? TEXT_FENCE : TEXT_BLOCK);
+        emit_pending(m, sink, ends ? TEXT_FENCE : TEXT_BLOCK);
     } else {
         decide_run(m, sink, next);
     }
 }
 
-/* Too long a run: no mark of anything. */
-static void give_up(struct markdown *m, struct sink *sink)
+/* The run is too long for a mark: treat it as text. */
+static void drop_mark(struct markdown *m, const struct markdown_sink *sink)
 {
     const bool in_block = m->place == MD_BLOCK_START;
-    m->literal = (unsigned char)m->held[0];
+    m->literal = (unsigned char)m->pending[0];
     m->place = in_block ? MD_BLOCK_LINE : MD_LINE;
-    emit_held(m, sink, in_block ? TEXT_BLOCK : look_in_line(m));
+    emit_pending(m, sink, in_block ? TEXT_BLOCK : look_in_line(m));
 }
 
-static void end_line(struct markdown *m, struct sink *sink)
+static void end_line(struct markdown *m, const struct markdown_sink *sink,
+                     const struct term_char *newline)
 {
     static const enum text_look looks[] = {
         [MD_FENCE] = TEXT_FENCE,
@@ -146,84 +148,110 @@ static void end_line(struct markdown *m, struct sink *sink)
         [MD_BLOCK_END] = TEXT_FENCE,
     };
     const bool in_block = m->place >= MD_FENCE;
-    emit(m, sink, '\n', in_block ? looks[m->place] : TEXT_PLAIN);
+    emit(m, sink, newline, in_block ? looks[m->place] : TEXT_PLAIN);
     m->place = in_block && m->place != MD_BLOCK_END ? MD_BLOCK_START : MD_START;
     m->n_code = 0;
     m->is_bold = m->is_heading = m->is_escaped = false;
     m->literal = 0;
 }
 
-static void take_in_line(struct markdown *m, struct sink *sink, uint32_t c)
+static void add_in_line(struct markdown *m, const struct markdown_sink *sink,
+                        const struct term_char *c)
 {
-    const bool is_mark = c == '`' || (c == '*' && m->n_code == 0);
-    if (is_mark && !m->is_escaped && c != m->literal) {
-        hold(m, c);
+    const bool is_mark = c->code == '`' || (c->code == '*' && m->n_code == 0);
+    if (is_mark && !m->is_escaped && c->code != m->literal) {
+        defer(m, c->code);
         return;
     }
-    if (c != m->literal)
+    if (c->code != m->literal)
         m->literal = 0;
-    m->is_escaped = c == '\\' && !m->is_escaped && m->n_code == 0;
+    m->is_escaped = c->code == '\\' && !m->is_escaped && m->n_code == 0;
     emit(m, sink, c, look_in_line(m));
 }
 
-static void take_in_block(struct markdown *m, struct sink *sink, uint32_t c)
+static void add_in_block(struct markdown *m, const struct markdown_sink *sink,
+                         const struct term_char *c)
 {
     if (m->place == MD_FENCE) {
-        if (c == '`' && m->fence == '`') { /* code of one line, in many backticks */
+        if (c->code == '`' && m->fence == '`') { /* inline code in three or more backticks */
             m->place = MD_LINE;
             m->n_code = m->n_fence;
-            hold(m, c);
+            defer(m, c->code);
         } else {
             emit(m, sink, c, TEXT_FENCE);
         }
         return;
     }
-    if (m->place == MD_BLOCK_START && c == (unsigned char)m->fence) {
-        hold(m, c);
+    if (m->place == MD_BLOCK_START && c->code == (unsigned char)m->fence) {
+        defer(m, c->code);
         return;
     }
-    if (!is_blank(c))
-        m->place = MD_BLOCK_LINE; /* also where it follows what looked like the end */
+    if (!is_blank(c->code))
+        m->place = MD_BLOCK_LINE; /* also for text after what looked like a closing fence */
     emit(m, sink, c, m->place == MD_BLOCK_END ? TEXT_FENCE : TEXT_BLOCK);
 }
 
-static void take(struct markdown *m, struct sink *sink, uint32_t c)
+static void add_char(struct markdown *m, const struct markdown_sink *sink,
+                     const struct term_char *c)
 {
-    if (c == '\n') {
-        end_line(m, sink);
-    } else if (m->place >= MD_FENCE) {
-        take_in_block(m, sink, c);
-    } else if (m->place == MD_START && (is_blank(c) || c == '>')) {
-        emit(m, sink, c, TEXT_PLAIN);
-    } else if (m->place == MD_START && is_one_of(c, "#`~*+-0123456789")) {
-        hold(m, c);
-    } else {
-        m->place = MD_LINE;
-        take_in_line(m, sink, c);
-    }
-}
-
-size_t markdown_take(struct markdown *m, uint32_t code, struct markdown_char out[MARKDOWN_OUT])
-{
-    struct sink sink = {.out = out};
     if (m->before == 0)
         m->before = '\n';
-    if (m->n_held > 0 && goes_on(m, code)) {
-        hold(m, code);
-        if (m->n_held == MARKDOWN_HELD)
-            give_up(m, &sink);
-        return sink.n;
+    if (m->n_pending > 0 && continues_mark(m, c->code)) {
+        defer(m, c->code);
+        if (m->n_pending == MARKDOWN_MAX_PENDING)
+            drop_mark(m, sink);
+        return;
     }
-    if (m->n_held > 0)
-        decide(m, &sink, code);
-    take(m, &sink, code);
-    return sink.n;
+    if (m->n_pending > 0)
+        decide(m, sink, c->code);
+    if (c->code == '\n') {
+        end_line(m, sink, c);
+    } else if (m->place >= MD_FENCE) {
+        add_in_block(m, sink, c);
+    } else if (m->place == MD_START && (is_blank(c->code) || c->code == '>')) {
+        emit(m, sink, c, TEXT_PLAIN);
+    } else if (m->place == MD_START && is_one_of(c->code, "#`~*+-0123456789")) {
+        defer(m, c->code);
+    } else {
+        m->place = MD_LINE;
+        add_in_line(m, sink, c);
+    }
 }
 
-size_t markdown_flush(struct markdown *m, struct markdown_char out[MARKDOWN_OUT])
+/* Process the first n_bytes of m->bytes. */
+static void add_bytes(struct markdown *m, size_t n_bytes, const struct markdown_sink *sink)
 {
-    struct sink sink = {.out = out};
-    if (m->n_held > 0)
-        decide(m, &sink, ' ');
-    return sink.n;
+    const struct bn_str text = {m->bytes.ptr, n_bytes};
+    struct term_char c;
+    for (size_t at = 0; term_text_next(text, &at, &c);) {
+        if (m->is_plain)
+            sink->put(sink->ud, &c, TEXT_PLAIN);
+        else
+            add_char(m, sink, &c);
+    }
+    strbuf_drop(&m->bytes, n_bytes);
+}
+
+void markdown_add(struct markdown *m, struct bn_str text, const struct markdown_sink *sink)
+{
+    strbuf_add_str(&m->bytes, text);
+    add_bytes(m, m->bytes.n_bytes - utf8_open_bytes(m->bytes.ptr, m->bytes.n_bytes), sink);
+}
+
+void markdown_flush(struct markdown *m, const struct markdown_sink *sink)
+{
+    if (m->n_pending > 0)
+        decide(m, sink, ' ');
+}
+
+void markdown_end(struct markdown *m, const struct markdown_sink *sink)
+{
+    add_bytes(m, m->bytes.n_bytes, sink);
+    markdown_flush(m, sink);
+}
+
+void markdown_finish(struct markdown *m)
+{
+    strbuf_finish(&m->bytes);
+    *m = (struct markdown){0};
 }

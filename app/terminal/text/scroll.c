@@ -1,24 +1,19 @@
 /*
- * Scrolling text: see scroll.h. Rows are found again from their line when they are asked for; only
- * their number is kept, so a layout costs one pass over the text.
+ * Scrolling text: see scroll.h. Only the number of rows of each line is stored. The rows themselves
+ * are computed on request, so a layout costs one pass over the text.
  */
 #include "app/terminal/text/scroll.h"
 
-#include "app/common/term_text.h"
 #include "engine/base/memory.h"
-#include "engine/base/utf8.h"
-
-#include <string.h>
 
 void scroll_finish(struct scroll *s)
 {
-    scroll_cut(s, 0);
+    scroll_truncate(s, 0);
     mem_free(s->lines);
-    strbuf_finish(&s->bytes);
     *s = (struct scroll){0};
 }
 
-/* The row that begins at `at`: where it ends, and where the next one begins. */
+/* Find the end of the row that begins at `at`, and the beginning of the next row. */
 static size_t row_end(const struct scroll_line *line, size_t columns, size_t at, size_t *next)
 {
     const struct bn_str text = strbuf_str(&line->text);
@@ -39,7 +34,7 @@ static size_t row_end(const struct scroll_line *line, size_t columns, size_t at,
             continue;
         }
         if (c.width > 0)
-            base = here; /* what has no width of its own stays with it */
+            base = here; /* characters without width stay with their base */
         used += term_text_wide(&c, before);
         before = c.width;
         if (used <= limit || base == at)
@@ -55,7 +50,7 @@ static size_t count_rows(const struct scroll_line *line, size_t columns)
 {
     size_t n = 0, at = 0;
     do {
-        (void)row_end(line, columns, at, &at); /* only how many there are */
+        (void)row_end(line, columns, at, &at); /* only the next row is needed */
         n++;
     } while (at < line->text.n_bytes);
     return n;
@@ -77,23 +72,32 @@ void scroll_layout(struct scroll *s, size_t columns)
         lay_line(s, i);
 }
 
-static bool begin_line(struct scroll *s, enum scroll_look look, enum scroll_break breaks)
+static void end_line(struct scroll *s)
 {
-    if (!mem_grow(&s->lines, &s->cap, s->n + 1, sizeof(*s->lines)))
-        return false;
-    s->lines[s->n++] = (struct scroll_line){.look = look, .breaks = breaks};
-    s->is_open = true;
-    return true;
+    lay_line(s, s->n - 1);
+    s->is_open = false;
 }
 
-static void put(struct scroll_line *line, uint32_t code, enum text_look look)
+static void put_char(void *ud, const struct term_char *c, enum text_look look)
 {
-    if (code == '\t') {
+    struct scroll *s = ud;
+    if (!s->is_open) {
+        if (!mem_grow(&s->lines, &s->cap, s->n + 1, sizeof(*s->lines)))
+            return;
+        s->lines[s->n++] = (struct scroll_line){.look = s->look, .breaks = s->breaks};
+        s->is_open = true;
+    }
+    struct scroll_line *line = &s->lines[s->n - 1];
+    if (c->code == '\n') {
+        end_line(s);
+        return;
+    }
+    if (c->code == '\t') {
         const size_t at = term_text_width(strbuf_str(&line->text));
         for (size_t n = TERM_TAB - at % TERM_TAB; n > 0; n--)
             strbuf_add_char(&line->text, ' ');
     } else {
-        term_text_put(&line->text, code);
+        term_text_put(&line->text, c->code);
     }
     if (markdown_is_block(look))
         line->breaks = SCROLL_COLUMNS;
@@ -102,73 +106,35 @@ static void put(struct scroll_line *line, uint32_t code, enum text_look look)
         strbuf_add_char(&line->looks, (char)look);
 }
 
-static void end_line(struct scroll *s)
-{
-    lay_line(s, s->n - 1);
-    s->is_open = false;
-}
-
-static void put_all(struct scroll *s, enum scroll_look look, enum scroll_break breaks,
-                    const struct markdown_char *chars, size_t n)
-{
-    for (size_t i = 0; i < n; i++) {
-        if (!s->is_open && !begin_line(s, look, breaks))
-            return;
-        if (chars[i].code == '\n')
-            end_line(s);
-        else
-            put(&s->lines[s->n - 1], chars[i].code, chars[i].look);
-    }
-}
-
-static void take_char(struct scroll *s, enum scroll_look look, enum scroll_break breaks,
-                      uint32_t code)
-{
-    struct markdown_char chars[MARKDOWN_OUT] = {{.code = code}};
-    const bool is_markdown = look == SCROLL_ANSWER || look == SCROLL_THOUGHT;
-    put_all(s, look, breaks, chars, is_markdown ? markdown_take(&s->markdown, code, chars) : 1);
-}
-
 void scroll_add(struct scroll *s, enum scroll_look look, enum scroll_break breaks,
                 struct bn_str text)
 {
-    struct term_char c;
     if (s->look != look || s->breaks != breaks)
         scroll_end(s);
     s->look = look;
     s->breaks = breaks;
-    strbuf_add_str(&s->bytes, text);
-    const struct bn_str all = strbuf_str(&s->bytes);
-    const struct bn_str whole = {all.ptr, all.n_bytes - utf8_open_bytes(all.ptr, all.n_bytes)};
-    for (size_t at = 0; term_text_next(whole, &at, &c);)
-        take_char(s, look, breaks, c.code);
-    strbuf_drop(&s->bytes, whole.n_bytes);
+    s->markdown.is_plain = look != SCROLL_ANSWER && look != SCROLL_THOUGHT;
+    markdown_add(&s->markdown, text, &(struct markdown_sink){put_char, s});
     if (s->is_open)
         lay_line(s, s->n - 1);
 }
 
 void scroll_end(struct scroll *s)
 {
-    struct markdown_char chars[MARKDOWN_OUT];
-    struct term_char c;
-    for (size_t at = 0; term_text_next(strbuf_str(&s->bytes), &at, &c);)
-        take_char(s, s->look, s->breaks, c.code); /* it was never completed */
-    strbuf_cut(&s->bytes, 0);
-    put_all(s, s->look, s->breaks, chars, markdown_flush(&s->markdown, chars));
+    markdown_end(&s->markdown, &(struct markdown_sink){put_char, s});
     if (s->is_open)
         end_line(s);
-    s->markdown = (struct markdown){0};
+    markdown_finish(&s->markdown);
 }
 
-void scroll_cut(struct scroll *s, size_t line)
+void scroll_truncate(struct scroll *s, size_t line)
 {
     while (s->n > line) {
         strbuf_finish(&s->lines[--s->n].text);
         strbuf_finish(&s->lines[s->n].looks);
     }
     s->is_open = false;
-    s->markdown = (struct markdown){0};
-    strbuf_cut(&s->bytes, 0);
+    markdown_finish(&s->markdown);
     s->n_rows = s->n > 0 ? s->lines[s->n - 1].row0 + s->lines[s->n - 1].n_rows : 0;
 }
 
@@ -204,21 +170,20 @@ const char *scroll_row_looks(const struct scroll_line *line, struct bn_str part)
     return line->looks.ptr + (part.ptr - line->text.ptr);
 }
 
-struct scroll_place scroll_here(struct scroll *s)
+struct scroll_position scroll_end_position(struct scroll *s)
 {
-    struct markdown_char chars[MARKDOWN_OUT];
-    put_all(s, s->look, s->breaks, chars, markdown_flush(&s->markdown, chars));
+    markdown_flush(&s->markdown, &(struct markdown_sink){put_char, s});
     if (!s->is_open)
-        return (struct scroll_place){s->n, 0};
-    return (struct scroll_place){s->n - 1, s->lines[s->n - 1].text.n_bytes};
+        return (struct scroll_position){s->n, 0};
+    return (struct scroll_position){s->n - 1, s->lines[s->n - 1].text.n_bytes};
 }
 
-/* The line's text from `at` on. */
+/* Append the text of the line from `at` on. */
 static void print_line(const struct scroll *s, const struct scroll_line *line, size_t at,
                        struct strbuf *out)
 {
     size_t next;
-    if (line->breaks == SCROLL_COLUMNS) { /* the terminal breaks it, and it can be copied whole */
+    if (line->breaks == SCROLL_COLUMNS) { /* one line, so that it can be copied */
         strbuf_add(out, strbuf_text(&line->text) + at, line->text.n_bytes - at);
         strbuf_add_char(out, '\n');
         return;
@@ -232,7 +197,7 @@ static void print_line(const struct scroll *s, const struct scroll_line *line, s
     }
 }
 
-size_t scroll_print(const struct scroll *s, struct scroll_place from, size_t max_rows,
+size_t scroll_print(const struct scroll *s, struct scroll_position from, size_t max_rows,
                     struct strbuf *out)
 {
     size_t line = s->n, n_printed = 0;

@@ -10,24 +10,24 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Columns of what was typed ahead. */
+/* Columns for type-ahead. */
 #define TYPED_LEAST 8
 #define TYPED_MOST 27
 
 struct row {
     char *out;
-    size_t n, width; /* used and at most, in characters */
-    bool full;       /* an item did not fit: none of the later ones is tried */
+    size_t n, width; /* characters used, and the limit */
+    bool full;       /* an item did not fit: leave out all later items */
 };
 
-/* One character a column: each one beyond ASCII becomes a question mark. */
+/* One column per character: a character beyond ASCII becomes a question mark. */
 static size_t make_ascii(char *text, size_t n_bytes)
 {
     size_t n = 0;
     for (size_t i = 0; i < n_bytes; i++) {
         const unsigned char byte = (unsigned char)text[i];
         if ((byte & 0xC0) == 0x80)
-            continue; /* the rest of a character */
+            continue; /* a later byte of a character */
         text[n++] = byte >= 0x20 && byte < 0x7F ? (char)byte : '?';
     }
     return n;
@@ -36,7 +36,7 @@ static size_t make_ascii(char *text, size_t n_bytes)
 static void item(struct row *row, const char *fmt, ...) BN_PRINTF(2, 3);
 static void item(struct row *row, const char *fmt, ...)
 {
-    char text[200]; /* longer than any row shows of one item */
+    char text[200]; /* more than a row shows of one item */
     va_list args;
     va_start(args, fmt);
     const int n = vsnprintf(text, sizeof(text), fmt, args);
@@ -49,7 +49,7 @@ static void item(struct row *row, const char *fmt, ...)
         row->full = true;
         if (row->n > 0)
             return;
-        memcpy(row->out, text, row->width); /* the state alone is cut rather than left out */
+        memcpy(row->out, text, row->width); /* the first item is cut and not left out */
         row->n = row->width;
     } else {
         memcpy(row->out + row->n, STATUS_SEPARATOR, n_sep);
@@ -59,7 +59,7 @@ static void item(struct row *row, const char *fmt, ...)
     row->out[row->n] = 0;
 }
 
-/* The last of the columns that are left, and no more than leave some to the others. */
+/* Show the end of the type-ahead in the columns that remain, and leave room for other items. */
 static void typed_item(struct row *row, struct bn_str typed)
 {
     static const char label[] = STATUS_SEPARATOR "typed: ", cut[] = "...";

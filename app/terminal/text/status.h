@@ -1,8 +1,8 @@
 /*
- * The status row as text: what the chat does, how fast, how full the context is. Pure.
+ * Formats the status row: what the chat does, how fast, how full the context is. Pure functions.
  *
- * ASCII only: other characters of a name become question marks. Items stand by priority and are
- * left out from the right where the row is too narrow.
+ * The row is ASCII; other characters become question marks. Items have a fixed priority. If the row
+ * is too narrow, the last items are left out.
  */
 #ifndef APP_STATUS_H
 #define APP_STATUS_H
@@ -25,21 +25,21 @@ enum status_state {
 struct status {
     enum status_state state;
     size_t n_done, n_total; /* LOADING: bytes, READING: tokens, GENERATING: n_done tokens */
-    double seconds_left;    /* READING; 0: not known yet */
-    double rate;            /* tokens a second; 0: not known yet */
-    size_t n_used, n_ctx;   /* context; n_ctx 0: not known yet */
-    const char *model;      /* shown names, cleaned; NULL: left out */
+    double seconds_left;    /* READING; 0: unknown */
+    double rate;            /* tokens per second; 0: unknown */
+    size_t n_used, n_ctx;   /* context in tokens; n_ctx 0: unknown */
+    const char *model;      /* cleaned; NULL: left out */
     const char *device;
-    const char *settings; /* "temp 0.2 seed 7": what differs from the defaults; NULL or "" */
+    const char *settings; /* "temp 0.2 seed 7": not the defaults; NULL or "" */
     const char *hint;     /* "Esc stops"; NULL or "" */
-    struct bn_str typed;  /* ahead, while no editor shows it: its end, as far as there is room */
+    struct bn_str typed;  /* type-ahead that no editor shows; its end is shown if there is room */
     bool unsaved;
 };
 
-/* At most `width` characters and a 0 into out. */
+/* Write at most `width` characters and a 0 to out. */
 void status_format(const struct status *s, size_t width, char *out, size_t out_bytes);
 
-/* How pressing the fill of the context is: 0, 1 from 80 %, 2 from 95 %. */
+/* How full the context is: 0, 1 from 80 %, 2 from 95 %. */
 int status_pressure(const struct status *s);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Blocks of code in an answer: which there are, and what is in them.
+ * Finding code blocks in an answer.
  */
 #include "app/terminal/clipboard.h"
 
@@ -44,7 +44,7 @@ static void a_block_that_is_cut_off_goes_to_the_end(void **state)
     expect("   ```sh\nls\n   ```  \n", 1, "ls\n");
 }
 
-static void there_is_no_block_of_another_number(void **state)
+static void other_numbers_have_no_block(void **state)
 {
     struct bn_str block;
     (void)state;
@@ -60,7 +60,7 @@ int main(void)
         cmocka_unit_test(blocks_are_found_in_order),
         cmocka_unit_test(a_fence_within_a_longer_one_is_code),
         cmocka_unit_test(a_block_that_is_cut_off_goes_to_the_end),
-        cmocka_unit_test(there_is_no_block_of_another_number),
+        cmocka_unit_test(other_numbers_have_no_block),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * Streaming text into lines: the same for every way of cutting the stream.
+ * Streaming text: the output is the same however the stream is cut into pieces.
  */
 #include "app/common/term_text.h"
 #include "app/terminal/text/flow.h"
@@ -31,7 +31,7 @@ static void flow_all(size_t columns, enum flow_wrap wrap, size_t piece, struct s
     flow_finish(&f);
 }
 
-static void does_not_depend_on_the_pieces(void **state)
+static void pieces_give_the_output_of_the_whole(void **state)
 {
     (void)state;
     for (size_t columns = 1; columns <= 60; columns++) {
@@ -111,7 +111,7 @@ static void a_narrower_terminal_gets_the_last_row_again(void **state)
     assert_int_equal(f.column, 27);
     assert_int_equal(flow_rows_up(&f, 10), 2); /* 27 columns take three rows of 10 */
     strbuf_cut(&out, 0);
-    flow_again(&f, 10, &out);
+    flow_rewrite_row(&f, 10, &out);
     assert_string_equal(strbuf_text(&out), "one two\nthree\nfour five\nsix");
     flow_add(&f, bn_str_of("seven"), &out);
     flow_flush(&f, &out);
@@ -120,17 +120,17 @@ static void a_narrower_terminal_gets_the_last_row_again(void **state)
     strbuf_finish(&out);
 }
 
-static const struct flow_paint paint = {{"<>", "<h>", "<b>", "<c>", "<c>", "<f>", "<m>", "<d>"}};
+static const struct flow_looks marks = {{"<>", "<h>", "<b>", "<c>", "<c>", "<f>", "<m>", "<d>"}};
 
-static void expect_painted(const char *text, enum flow_voice voice, const char *expected)
+static void expect_painted(const char *text, enum flow_kind kind, const char *expected)
 {
     struct strbuf out = {0};
     struct flow f = {0};
-    flow_init(&f, 12, FLOW_WRAP, voice, &paint);
+    flow_init(&f, 12, FLOW_WRAP, kind, &marks);
     for (size_t i = 0; text[i]; i++)
         flow_add(&f, (struct bn_str){text + i, 1}, &out);
     flow_flush(&f, &out);
-    flow_plain(&f, &out);
+    flow_reset_look(&f, &out);
     assert_string_equal(strbuf_text(&out), expected);
     flow_finish(&f);
     strbuf_finish(&out);
@@ -143,12 +143,12 @@ static void looks_are_set_once_and_ended(void **state)
     expect_painted("# a\nb", FLOW_ANSWER, "<h># a\n<>b");
     expect_painted("a\n```\n`\n```\nb", FLOW_ANSWER, "a\n<f>```\n<><c>`\n<><f>```\n<>b");
     expect_painted("`a` **b**", FLOW_THOUGHT, "<d>`a` **b**<>");
-    expect_painted("`a` **b**", FLOW_WORDS, "`a` **b**");
+    expect_painted("`a` **b**", FLOW_MESSAGE, "`a` **b**");
     expect_painted("**a word or two** b", FLOW_ANSWER, "<b>**a word or\ntwo** <>b");
 }
 
-/* At every place where one painter may leave off, the next one goes on with the rest alone. */
-static void what_is_held_is_what_is_not_written(void **state)
+/* Cut the text at every byte: the second painter prints exactly what the first has not printed. */
+static void a_second_painter_prints_the_rest(void **state)
 {
     static const char text[] = "One *two* **three four** `f\xC3\xA9` 12. x\n```\nco de\n```\n# End";
     (void)state;
@@ -159,7 +159,7 @@ static void what_is_held_is_what_is_not_written(void **state)
             flow_init(&first, 40, (enum flow_wrap)wrap, FLOW_ANSWER, NULL);
             flow_init(&second, 40, (enum flow_wrap)wrap, FLOW_ANSWER, NULL);
             flow_add(&first, (struct bn_str){text, cut}, &shown);
-            const size_t n_shown = cut - flow_held(&first);
+            const size_t n_shown = cut - flow_n_pending(&first);
             flow_skip(&second, (struct bn_str){text, n_shown});
             assert_int_equal(second.column, 0);
             flow_add(&second, bn_str_of(text + n_shown), &shown);
@@ -181,14 +181,14 @@ static void what_is_held_is_what_is_not_written(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(does_not_depend_on_the_pieces),
+        cmocka_unit_test(pieces_give_the_output_of_the_whole),
         cmocka_unit_test(no_row_of_prose_is_wider_than_the_terminal),
         cmocka_unit_test(breaks_between_words_and_never_within),
         cmocka_unit_test(code_keeps_its_blanks_and_lines),
         cmocka_unit_test(shows_no_control_and_no_broken_byte),
         cmocka_unit_test(a_narrower_terminal_gets_the_last_row_again),
         cmocka_unit_test(looks_are_set_once_and_ended),
-        cmocka_unit_test(what_is_held_is_what_is_not_written),
+        cmocka_unit_test(a_second_painter_prints_the_rest),
     };
     (void)setlocale(LC_CTYPE, "C.UTF-8"); /* widths */
     return cmocka_run_group_tests(tests, NULL, NULL);

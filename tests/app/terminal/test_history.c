@@ -1,5 +1,5 @@
 /*
- * The history file: escapes, what is kept, trimming.
+ * The history file: escapes, which entries are added, trimming.
  */
 #define _GNU_SOURCE /* flock */
 #include "app/terminal/line/history.h"
@@ -51,7 +51,7 @@ static void open_file(struct history *h)
     close(fd);
 }
 
-static void keeps_no_blank_no_secret_and_no_repetition(void **state)
+static void leaves_out_blank_secret_and_repeated_entries(void **state)
 {
     static const struct {
         const char *entry;
@@ -96,8 +96,8 @@ static void trims_to_the_newest_thousand(void **state)
     history_finish(&h);
 }
 
-/* Else what one chat adds is lost while another trims the file. */
-static void waits_for_who_holds_the_file(void **state)
+/* Without the lock, an entry is lost if another chat trims the file at the same time. */
+static void waits_for_the_lock(void **state)
 {
     struct history h = {0};
     int status;
@@ -134,9 +134,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_survive_the_escapes),
-        cmocka_unit_test(keeps_no_blank_no_secret_and_no_repetition),
+        cmocka_unit_test(leaves_out_blank_secret_and_repeated_entries),
         cmocka_unit_test(trims_to_the_newest_thousand),
-        cmocka_unit_test(waits_for_who_holds_the_file),
+        cmocka_unit_test(waits_for_the_lock),
         cmocka_unit_test(a_missing_file_is_an_empty_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

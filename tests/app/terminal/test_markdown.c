@@ -1,5 +1,5 @@
 /*
- * The looks of Markdown: what each character gets, and that none is lost, changed or held for long.
+ * Markdown: the look of each character. No character is lost or changed, and only few are pending.
  */
 #include "app/common/strbuf.h"
 #include "app/terminal/text/markdown.h"
@@ -13,35 +13,48 @@
 
 #include <cmocka.h>
 
-/* One letter a look, in the order of enum text_look. */
+/* One letter per look, in the order of enum text_look. */
 static const char letters[] = ".HBCKFM";
 
-static void looks_of(const char *text, size_t n_bytes, struct strbuf *looks, struct strbuf *same)
+struct output {
+    struct strbuf looks, text;
+};
+
+static void put_char(void *ud, const struct term_char *c, enum text_look look)
+{
+    struct output *out = ud;
+    assert_true(look < TEXT_DIM);
+    strbuf_add_char(&out->looks, c->code == '\n' ? '\n' : letters[look]);
+    strbuf_add_char(&out->text, (char)c->code);
+}
+
+static void looks_of(const char *text, size_t n_bytes, struct output *out)
 {
     struct markdown m = {0};
-    struct markdown_char out[MARKDOWN_OUT];
-    for (size_t i = 0; i <= n_bytes; i++) {
-        const size_t n =
-            i < n_bytes ? markdown_take(&m, (unsigned char)text[i], out) : markdown_flush(&m, out);
-        assert_true(n <= MARKDOWN_OUT);
-        for (size_t k = 0; k < n; k++) {
-            assert_true(out[k].look < TEXT_DIM);
-            strbuf_add_char(looks, out[k].code == '\n' ? '\n' : letters[out[k].look]);
-            strbuf_add_char(same, (char)out[k].code);
-        }
-        assert_true(m.n_held < MARKDOWN_HELD);
-        assert_int_equal(same->n_bytes + m.n_held, i < n_bytes ? i + 1 : n_bytes);
+    const struct markdown_sink sink = {put_char, out};
+    for (size_t i = 0; i < n_bytes; i++) {
+        markdown_add(&m, (struct bn_str){text + i, 1}, &sink);
+        assert_true(m.n_pending < MARKDOWN_MAX_PENDING);
+        assert_int_equal(out->text.n_bytes + m.n_pending, i + 1);
     }
+    markdown_end(&m, &sink);
+    assert_int_equal(out->text.n_bytes, n_bytes);
+    markdown_finish(&m);
+}
+
+static void output_finish(struct output *out)
+{
+    strbuf_finish(&out->looks);
+    strbuf_finish(&out->text);
 }
 
 static void expect(const char *text, const char *looks)
 {
-    struct strbuf got = {0}, same = {0};
-    looks_of(text, strlen(text), &got, &same);
-    assert_string_equal(strbuf_text(&got), looks);
-    assert_string_equal(strbuf_text(&same), text);
-    strbuf_finish(&got);
-    strbuf_finish(&same);
+    struct output out = {0};
+    looks_of(text, strlen(text), &out);
+    assert_string_equal(strbuf_text(&out.looks), looks);
+    assert_string_equal(strbuf_text(&out.text), text);
+    output_finish(&out);
 }
 
 static void headings_are_whole_lines(void **state)
@@ -65,7 +78,7 @@ static void bold_begins_before_a_word_and_ends_after_one(void **state)
     expect("\\**no**", "......."); /* the first mark is escaped, the second has one star */
 }
 
-static void code_runs_between_equal_runs_of_backticks(void **state)
+static void code_ends_at_as_many_backticks(void **state)
 {
     (void)state;
     expect("a `b **c**` d", "..CCCCCCCCC..");
@@ -75,7 +88,7 @@ static void code_runs_between_equal_runs_of_backticks(void **state)
     expect("\\`no", "....");
 }
 
-static void fences_go_on_over_lines(void **state)
+static void fenced_code_spans_lines(void **state)
 {
     (void)state;
     expect("```c\n# x **y**\n```\nz", "FFFF\nKKKKKKKKK\nFFF\n.");
@@ -85,7 +98,7 @@ static void fences_go_on_over_lines(void **state)
     expect("- ```\n  a\n  ```\nz", "M.FFF\nKKK\nKKFFF\n.");
 }
 
-static void marks_of_items_stand_out(void **state)
+static void list_marks_have_a_look(void **state)
 {
     (void)state;
     expect("- a\n* b\n+ c\n-d\n---", "M..\nM..\nM..\n..\n...");
@@ -95,35 +108,33 @@ static void marks_of_items_stand_out(void **state)
     expect("> - a", "..M..");
 }
 
-static void a_mark_too_long_is_none(void **state)
+static void a_run_too_long_for_a_mark_is_text(void **state)
 {
     char text[200];
-    struct strbuf looks = {0}, same = {0};
+    struct output out = {0};
     (void)state;
     memset(text, '`', sizeof(text));
-    looks_of(text, sizeof(text), &looks, &same);
-    for (size_t i = 0; i < looks.n_bytes; i++)
-        assert_int_equal(looks.ptr[i], '.');
-    strbuf_finish(&looks);
-    strbuf_finish(&same);
+    looks_of(text, sizeof(text), &out);
+    for (size_t i = 0; i < out.looks.n_bytes; i++)
+        assert_int_equal(out.looks.ptr[i], '.');
+    output_finish(&out);
 }
 
-static void noise_comes_out_as_it_went_in(void **state)
+static void random_text_is_unchanged(void **state)
 {
     static const char set[] = "`*#-+~1.) \n\\>ab\t";
     uint32_t seed = 1;
     (void)state;
     for (size_t round = 0; round < 2000; round++) {
         char text[120];
-        struct strbuf looks = {0}, same = {0};
+        struct output out = {0};
         for (size_t i = 0; i < sizeof(text); i++) {
             seed = seed * 1664525u + 1013904223u;
             text[i] = set[(seed >> 16) % (sizeof(set) - 1)];
         }
-        looks_of(text, sizeof(text), &looks, &same);
-        assert_memory_equal(same.ptr, text, sizeof(text));
-        strbuf_finish(&looks);
-        strbuf_finish(&same);
+        looks_of(text, sizeof(text), &out);
+        assert_memory_equal(out.text.ptr, text, sizeof(text));
+        output_finish(&out);
     }
 }
 
@@ -132,11 +143,11 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(headings_are_whole_lines),
         cmocka_unit_test(bold_begins_before_a_word_and_ends_after_one),
-        cmocka_unit_test(code_runs_between_equal_runs_of_backticks),
-        cmocka_unit_test(fences_go_on_over_lines),
-        cmocka_unit_test(marks_of_items_stand_out),
-        cmocka_unit_test(a_mark_too_long_is_none),
-        cmocka_unit_test(noise_comes_out_as_it_went_in),
+        cmocka_unit_test(code_ends_at_as_many_backticks),
+        cmocka_unit_test(fenced_code_spans_lines),
+        cmocka_unit_test(list_marks_have_a_look),
+        cmocka_unit_test(a_run_too_long_for_a_mark_is_text),
+        cmocka_unit_test(random_text_is_unchanged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

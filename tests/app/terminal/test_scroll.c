@@ -1,5 +1,5 @@
 /*
- * Text in rows: the transcript that scrolls, the editor's pane, and the keys that move them.
+ * Text in rows: the scrolling transcript, the rows of the editor, and the keys that move them.
  */
 #include "app/terminal/key_queue.h"
 #include "app/terminal/line/input_rows.h"
@@ -79,7 +79,7 @@ static void a_new_width_keeps_every_row_of_code(void **state)
     assert_int_equal(scroll_line_of(&s, 3), 1);
     scroll_layout(&s, 1);
     assert_int_equal(s.n_rows, 12);
-    scroll_cut(&s, 1);
+    scroll_truncate(&s, 1);
     assert_int_equal(s.n_rows, 10);
     scroll_finish(&s);
 }
@@ -103,10 +103,10 @@ static void printing_gives_the_last_rows_and_counts_the_others(void **state)
     scroll_layout(&s, 10);
     scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("one\ntwo words here\nthree\n"));
     scroll_add(&s, SCROLL_PLAIN, SCROLL_COLUMNS, bn_str_of("0123456789ab\n"));
-    assert_int_equal(scroll_print(&s, (struct scroll_place){0}, 100, &out), 0);
+    assert_int_equal(scroll_print(&s, (struct scroll_position){0}, 100, &out), 0);
     assert_string_equal(strbuf_text(&out), "one\ntwo words\nhere\nthree\n0123456789ab\n");
     strbuf_cut(&out, 0);
-    assert_int_equal(scroll_print(&s, (struct scroll_place){1, 0}, 3, &out), 2);
+    assert_int_equal(scroll_print(&s, (struct scroll_position){1, 0}, 3, &out), 2);
     assert_string_equal(strbuf_text(&out), "three\n0123456789ab\n");
     strbuf_finish(&out);
     scroll_finish(&s);
@@ -129,7 +129,7 @@ static void expect_input(const char *text, size_t point, size_t columns, const c
     input_rows_finish(&r);
 }
 
-static void the_cursor_stands_at_its_byte(void **state)
+static void the_cursor_is_at_its_byte(void **state)
 {
     (void)state;
     expect_input("", 0, 20, "> |", (const size_t[]){0, 2});
@@ -158,7 +158,7 @@ static void the_pane_shows_the_cursors_row(void **state)
     input_rows_finish(&r);
 }
 
-/* One letter a look, in the order of enum text_look. */
+/* One letter per look, in the order of enum text_look. */
 static void expect_looks(const struct scroll *s, size_t row, const char *expected)
 {
     const struct bn_str part = scroll_row(s, row);
@@ -169,7 +169,7 @@ static void expect_looks(const struct scroll *s, size_t row, const char *expecte
     assert_string_equal(letters, expected);
 }
 
-static void answers_have_looks_and_others_have_not(void **state)
+static void only_answers_have_looks(void **state)
 {
     struct scroll s = {0};
     (void)state;
@@ -186,7 +186,7 @@ static void answers_have_looks_and_others_have_not(void **state)
     scroll_finish(&s);
 }
 
-static void emoji_style_makes_wide_and_is_not_cut_off(void **state)
+static void emoji_style_makes_a_character_wide(void **state)
 {
     struct scroll s = {0};
     struct input_rows r = {0};
@@ -196,7 +196,7 @@ static void emoji_style_makes_wide_and_is_not_cut_off(void **state)
                bn_str_of("ab\xE2\x9D\xA4\xEF\xB8\x8F"
                          "c\xE2\x9D\xA4\xEF\xB8\x8F"));
     expect_rows(&s, "ab\xE2\x9D\xA4\xEF\xB8\x8F|c\xE2\x9D\xA4\xEF\xB8\x8F|");
-    scroll_cut(&s, 0);
+    scroll_truncate(&s, 0);
     scroll_add(&s, SCROLL_PLAIN, SCROLL_COLUMNS, bn_str_of("abc\xE2\x9D\xA4\xEF\xB8\x8F"));
     expect_rows(&s, "abc|\xE2\x9D\xA4\xEF\xB8\x8F|");
     scroll_finish(&s);
@@ -205,20 +205,20 @@ static void emoji_style_makes_wide_and_is_not_cut_off(void **state)
     input_rows_finish(&r);
 }
 
-static void printing_begins_where_the_screen_ended(void **state)
+static void printing_begins_at_a_position(void **state)
 {
     struct scroll s = {0};
     struct strbuf out = {0};
     (void)state;
     scroll_layout(&s, 20);
     scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of("said before\nhalf a"));
-    const struct scroll_place here = scroll_here(&s);
+    const struct scroll_position here = scroll_end_position(&s);
     scroll_add(&s, SCROLL_ANSWER, SCROLL_WORDS, bn_str_of(" line that goes on\nend"));
     scroll_end(&s);
     assert_int_equal(scroll_print(&s, here, 100, &out), 0);
     assert_string_equal(strbuf_text(&out), "line that goes on\nend\n");
     strbuf_cut(&out, 0);
-    scroll_cut(&s, 1);
+    scroll_truncate(&s, 1);
     assert_int_equal(scroll_print(&s, here, 100, &out), 0);
     assert_string_equal(strbuf_text(&out), "");
     strbuf_finish(&out);
@@ -254,31 +254,31 @@ static void the_tail_is_an_unfinished_sequence(void **state)
         assert_int_equal(term_keys_tail(cases[i].bytes, strlen(cases[i].bytes)), cases[i].n);
 }
 
-static struct key_wish filtered(const char *typed, enum key_rule rule, const char *expected)
+static struct key_requests filtered(const char *typed, enum key_rule rule, const char *expected)
 {
     struct key_queue q = {.read_at = clock_seconds() - 1};
     strbuf_add_text(&q.bytes, typed);
-    const struct key_wish wish = key_queue_filter(&q, rule);
+    const struct key_requests requests = key_queue_filter(&q, rule);
     assert_string_equal(strbuf_text(&q.bytes), expected);
     strbuf_finish(&q.bytes);
-    return wish;
+    return requests;
 }
 
-static void waiting_keys_keep_pastes_and_lose_enter(void **state)
+static void the_filter_keeps_pastes(void **state)
 {
     (void)state;
-    struct key_wish wish = filtered("a\rb\004c\033", KEYS_WAIT, "abc");
-    assert_true(wish.stops && wish.enters);
-    wish = filtered("a\rb\004", KEYS_EDIT, "a\rb");
-    assert_true(!wish.stops && !wish.enters);
+    struct key_requests requests = filtered("a\rb\004c\033", KEYS_WAIT, "abc");
+    assert_true(requests.stops && requests.enters);
+    requests = filtered("a\rb\004", KEYS_EDIT, "a\rb");
+    assert_true(!requests.stops && !requests.enters);
     assert_true(filtered("a\014b", KEYS_WAIT, "ab").redraws);
-    assert_false(filtered("a\014b", KEYS_EDIT, "a\014b").redraws); /* the editor's */
+    assert_false(filtered("a\014b", KEYS_EDIT, "a\014b").redraws); /* the editor handles it */
     assert_false(filtered("\033[200~\014\033[201~", KEYS_WAIT, "\033[200~\014\033[201~").redraws);
-    wish = filtered("x\033[200~1\r2\004\033[201~\033\r", KEYS_WAIT,
-                    "x\033[200~1\r2\004\033[201~\033\r"); /* Alt-Enter makes a line */
-    assert_true(!wish.stops && !wish.enters);
-    wish = filtered("\033[200~1\r2\033", KEYS_WAIT, "\033[200~1\r2\033"); /* no end yet */
-    assert_true(!wish.stops && !wish.enters);
+    requests = filtered("x\033[200~1\r2\004\033[201~\033\r", KEYS_WAIT,
+                        "x\033[200~1\r2\004\033[201~\033\r"); /* Alt-Enter inserts a newline */
+    assert_true(!requests.stops && !requests.enters);
+    requests = filtered("\033[200~1\r2\033", KEYS_WAIT, "\033[200~1\r2\033"); /* no end yet */
+    assert_true(!requests.stops && !requests.enters);
 }
 
 int main(void)
@@ -289,14 +289,14 @@ int main(void)
         cmocka_unit_test(a_new_width_keeps_every_row_of_code),
         cmocka_unit_test(controls_and_broken_bytes_are_replaced),
         cmocka_unit_test(printing_gives_the_last_rows_and_counts_the_others),
-        cmocka_unit_test(answers_have_looks_and_others_have_not),
-        cmocka_unit_test(emoji_style_makes_wide_and_is_not_cut_off),
-        cmocka_unit_test(printing_begins_where_the_screen_ended),
-        cmocka_unit_test(the_cursor_stands_at_its_byte),
+        cmocka_unit_test(only_answers_have_looks),
+        cmocka_unit_test(emoji_style_makes_a_character_wide),
+        cmocka_unit_test(printing_begins_at_a_position),
+        cmocka_unit_test(the_cursor_is_at_its_byte),
         cmocka_unit_test(the_pane_shows_the_cursors_row),
         cmocka_unit_test(keys_are_found_outside_of_pastes),
         cmocka_unit_test(the_tail_is_an_unfinished_sequence),
-        cmocka_unit_test(waiting_keys_keep_pastes_and_lose_enter),
+        cmocka_unit_test(the_filter_keeps_pastes),
     };
     (void)setlocale(LC_CTYPE, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -50,7 +50,7 @@ static void drops_whole_items_from_the_right_at_every_width(void **state)
     }
 }
 
-static void says_what_is_read_and_how_long(void **state)
+static void shows_progress_and_time_left(void **state)
 {
     const struct status s = {
         .state = STATUS_READING, .n_done = 128, .n_total = 512, .seconds_left = 2.2};
@@ -73,7 +73,7 @@ static void names_beyond_ascii_take_a_column_a_character(void **state)
     assert_string_equal(out, "ready | m???.");
 }
 
-static void what_is_typed_ahead_is_cut_at_its_beginning_to_what_is_left(void **state)
+static void shows_the_end_of_the_type_ahead(void **state)
 {
     struct status s = {.state = STATUS_GENERATING, .n_done = 5, .hint = "busy, Esc stops"};
     char out[300];
@@ -117,9 +117,9 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(shows_everything_where_there_is_room),
         cmocka_unit_test(drops_whole_items_from_the_right_at_every_width),
-        cmocka_unit_test(says_what_is_read_and_how_long),
+        cmocka_unit_test(shows_progress_and_time_left),
         cmocka_unit_test(names_beyond_ascii_take_a_column_a_character),
-        cmocka_unit_test(what_is_typed_ahead_is_cut_at_its_beginning_to_what_is_left),
+        cmocka_unit_test(shows_the_end_of_the_type_ahead),
         cmocka_unit_test(pressure_begins_at_80_and_95_percent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,5 @@
 /*
- * What is written to a terminal arrives, whatever another program left the terminal like.
+ * tty_write writes all bytes, even if another program has made the terminal non-blocking.
  */
 #include "app/terminal/tty.h"
 #include "engine/base/memory.h"
@@ -28,7 +28,7 @@ static void read_all(int from, size_t n_bytes)
     _exit(n_read == n_bytes ? 0 : 1);
 }
 
-/* Standard output is this end of a pipe while the bytes are written. */
+/* Write to a pipe end that replaces standard output. */
 static bool write_to(int fd, const char *bytes, size_t n_bytes)
 {
     const int saved = dup(STDOUT_FILENO);
@@ -40,7 +40,7 @@ static bool write_to(int fd, const char *bytes, size_t n_bytes)
     return ok;
 }
 
-static void waits_for_a_terminal_that_does_not(void **state)
+static void waits_for_a_non_blocking_terminal(void **state)
 {
     int ends[2], status;
     char *bytes = mem_alloc(N_BYTES, 1);
@@ -62,7 +62,7 @@ static void waits_for_a_terminal_that_does_not(void **state)
     mem_free(bytes);
 }
 
-static void says_that_a_terminal_is_gone(void **state)
+static void reports_that_a_terminal_is_gone(void **state)
 {
     int ends[2];
     (void)state;
@@ -75,8 +75,8 @@ static void says_that_a_terminal_is_gone(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(waits_for_a_terminal_that_does_not),
-        cmocka_unit_test(says_that_a_terminal_is_gone),
+        cmocka_unit_test(waits_for_a_non_blocking_terminal),
+        cmocka_unit_test(reports_that_a_terminal_is_gone),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

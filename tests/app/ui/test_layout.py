@@ -174,7 +174,7 @@ class Layout(ChatCase):
         self.assertEqual(self.chat('-p', 'the first question', '--session', 'trip').returncode, 0)
         screen = Screen(self.home.name, self.env, [PROGRAM, self.model, '--session', 'trip'], 80, 24)
         self.addCleanup(screen.close)
-        screen.expect('1 exchange taken up \\(/history shows them\\), the last: the first question')
+        screen.expect('continuing a chat of 1 turn \\(/history shows them\\), the last: the first question')
 
     def test_a_missing_file_of_a_message_is_a_warning(self):
         path = self.write('notes.txt', 'the moon')

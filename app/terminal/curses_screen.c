@@ -1,13 +1,14 @@
 /*
- * ncurses behind rows of cells: see ui_full_screen.h.
+ * Rows of text on top of ncurses: see curses_screen.h.
  *
- * newterm and not initscr, which would end the program on an unknown terminal. Our handlers stand
- * before newterm is called, so that ncurses leaves signals alone.
+ * Uses newterm because initscr would end the program on an unknown terminal. Our signal handlers
+ * are installed before, so ncurses installs none.
  */
-#include "app/terminal/ui_full_screen.h"
+#include "app/terminal/curses_screen.h"
 
 #include "app/common/paths.h"
 #include "app/common/term_text.h"
+#include "app/terminal/terminfo.h"
 #include "engine/base/hash.h"
 #include "engine/base/memory.h"
 
@@ -21,30 +22,14 @@
 #define MAX_ROWS 1000
 enum { PAIR_HEADING = 1, PAIR_CODE };
 
-struct screen {
+struct curses_screen {
     SCREEN *term;
     enum screen_style style;
     bool has_colours;
-    uint64_t shown[MAX_ROWS]; /* a hash of what each row holds; 0: not known */
-    bool doubtful[MAX_ROWS];  /* terminals disagree about the columns of something in it */
-    char leave[101];          /* what a signal handler writes in endwin's place */
+    uint64_t shown[MAX_ROWS]; /* hash of the text of each row; 0: unknown */
+    bool doubtful[MAX_ROWS];  /* the row has a character whose width differs between terminals */
+    char exit_sequence[101];  /* what a signal handler writes instead of calling endwin */
 };
-
-static void add_string(char out[101], const char *name)
-{
-    const char *s = tigetstr(name);
-    size_t n = strlen(out);
-    if (!s || (intptr_t)s == -1 || strlen(s) + n > 100)
-        return;
-    while (*s) {
-        const char *end = s[0] == '$' && s[1] == '<' ? strchr(s, '>') : NULL;
-        if (end)
-            s = end + 1; /* a delay of terminals with paper or tubes */
-        else
-            out[n++] = *s++;
-    }
-    out[n] = 0;
-}
 
 static bool has_string(const char *name)
 {
@@ -52,25 +37,25 @@ static bool has_string(const char *name)
     return s && (intptr_t)s != -1;
 }
 
-static void take_colours(struct screen *s)
+static void init_colours(struct curses_screen *s)
 {
     if (s->style != SCREEN_RICH || !has_colors() || start_color() == ERR)
         return;
-    (void)use_default_colors(); /* where it fails the pairs below do */
+    (void)use_default_colors(); /* if it fails, init_pair fails too */
     s->has_colours = init_pair(PAIR_HEADING, COLOR_MAGENTA, -1) != ERR &&
                      init_pair(PAIR_CODE, COLOR_CYAN, -1) != ERR;
 }
 
-bool full_screen_open(enum screen_style style, struct screen **out, struct bn_error *err)
+bool curses_open(enum screen_style style, struct curses_screen **out, struct bn_error *err)
 {
     const char *name = env_get(ENV_TERM);
-    struct screen *s = mem_alloc(1, sizeof(*s));
+    struct curses_screen *s = mem_alloc(1, sizeof(*s));
     if (!s)
         return bn_fail(err, BN_ENOMEM, "out of memory");
     s->style = style;
     s->term = name && strcmp(name, "dumb") != 0 ? newterm(NULL, stdout, stdin) : NULL;
     if (s->term && !has_string("cup")) {
-        (void)endwin(); /* fails where nothing was begun */
+        (void)endwin(); /* fails if nothing was started */
         delscreen(s->term);
         s->term = NULL;
     }
@@ -84,57 +69,56 @@ bool full_screen_open(enum screen_style style, struct screen **out, struct bn_er
     (void)nonl();
     (void)typeahead(-1);
     (void)leaveok(stdscr, FALSE);
-    take_colours(s);
-    add_string(s->leave, "sgr0");
-    add_string(s->leave, "cnorm");
-    add_string(s->leave, "rmcup");
-    tty_set_leave(s->leave);
+    init_colours(s);
+    terminfo_append("sgr0", s->exit_sequence, sizeof(s->exit_sequence));
+    terminfo_append("cnorm", s->exit_sequence, sizeof(s->exit_sequence));
+    terminfo_append("rmcup", s->exit_sequence, sizeof(s->exit_sequence));
+    tty_set_exit_sequence(s->exit_sequence);
     *out = s;
     return true;
 }
 
-void full_screen_close(struct screen *s)
+void curses_close(struct curses_screen *s)
 {
     if (!s)
         return;
-    full_screen_leave(s);
+    curses_suspend();
     delscreen(s->term);
     mem_free(s);
 }
 
-void full_screen_leave(struct screen *s)
+void curses_suspend(void)
 {
-    (void)s; /* ncurses has a present screen */
     if (isendwin())
         return;
-    tty_set_leave("");
-    (void)endwin(); /* a terminal that is gone needs nothing */
+    tty_set_exit_sequence("");
+    (void)endwin(); /* an error means that the terminal is gone */
 }
 
-void full_screen_again(struct screen *s)
+void curses_resume(struct curses_screen *s)
 {
-    tty_set_leave(s->leave);
+    tty_set_exit_sequence(s->exit_sequence);
     (void)clearok(curscr, TRUE);
     (void)wnoutrefresh(stdscr);
     (void)doupdate();
 }
 
-void full_screen_resize(struct screen *s, struct tty_size size)
+void curses_resize(struct curses_screen *s, struct tty_size size)
 {
     const size_t rows = size.rows < MAX_ROWS ? size.rows : MAX_ROWS;
     const size_t columns = size.columns < 1000 ? size.columns : 1000;
-    (void)resizeterm((int)rows, (int)columns); /* out of memory: the old size stays */
+    (void)resizeterm((int)rows, (int)columns); /* if out of memory, the old size stays */
     memset(s->shown, 0, sizeof(s->shown));
 }
 
-static attr_t attributes(const struct screen *s, enum screen_look look)
+static attr_t attributes(const struct curses_screen *s, enum screen_look look)
 {
     static const attr_t rich[] = {
         A_NORMAL, A_BOLD, A_DIM, A_REVERSE, A_REVERSE | A_BOLD, A_REVERSE | A_BOLD | A_UNDERLINE};
     return s->style == SCREEN_RICH || look >= SCREEN_BAR ? rich[look] : A_NORMAL;
 }
 
-static attr_t text_attributes(const struct screen *s, enum text_look look)
+static attr_t attributes_of_text(const struct curses_screen *s, enum text_look look)
 {
     static const attr_t rich[TEXT_LOOKS] = {
         [TEXT_HEADING] = A_BOLD, [TEXT_BOLD] = A_BOLD, [TEXT_FENCE] = A_DIM,
@@ -156,9 +140,9 @@ static bool is_doubtful(struct bn_str text)
     return false;
 }
 
-/* The same row again costs nothing. One where the terminal may be at another column than ncurses
- * thinks is sent whole when it changes, not in parts. */
-static bool is_new(struct screen *s, size_t row, enum screen_look look, struct bn_str text,
+/* Compare a row with what was set before. If the terminal may disagree with ncurses about the
+ * column of the cursor, a changed row is sent as a whole. */
+static bool is_new(struct curses_screen *s, size_t row, enum screen_look look, struct bn_str text,
                    const char *looks)
 {
     if (row >= MAX_ROWS)
@@ -171,21 +155,21 @@ static bool is_new(struct screen *s, size_t row, enum screen_look look, struct b
     s->shown[row] = h;
     s->doubtful[row] = is_doubtful(text);
     if (was_doubtful || s->doubtful[row])
-        (void)wredrawln(stdscr, (int)row, 1); /* fails below the screen, where nothing is shown */
+        (void)wredrawln(stdscr, (int)row, 1); /* fails below the screen, where nothing is visible */
     return true;
 }
 
 static void add_text(const char *text, size_t n)
 {
-    (void)addnstr(text, n < INT_MAX ? (int)n : INT_MAX); /* fails in the last cell, after writing */
+    (void)addnstr(text, n < INT_MAX ? (int)n : INT_MAX); /* fails after the last cell */
 }
 
-void full_screen_row(struct screen *s, size_t row, enum screen_look look, struct bn_str text,
-                     const char *looks)
+void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, struct bn_str text,
+                    const char *looks)
 {
     const attr_t attr = attributes(s, look);
     if (!is_new(s, row, look, text, looks) || move((int)row, 0) == ERR)
-        return; /* ERR: the screen has become smaller */
+        return; /* the screen has become smaller */
     (void)attrset(A_NORMAL);
     (void)clrtoeol();
     (void)attrset((int)attr);
@@ -193,7 +177,7 @@ void full_screen_row(struct screen *s, size_t row, enum screen_look look, struct
         for (end = at + 1; end < text.n_bytes && (!looks || looks[end] == looks[at]);)
             end++;
         if (looks)
-            (void)attrset((int)text_attributes(s, (enum text_look)looks[at]));
+            (void)attrset((int)attributes_of_text(s, (enum text_look)looks[at]));
         add_text(text.ptr + at, end - at);
     }
     if (look >= SCREEN_BAR && getcury(stdscr) == (int)row)
@@ -202,21 +186,19 @@ void full_screen_row(struct screen *s, size_t row, enum screen_look look, struct
     (void)attrset(A_NORMAL);
 }
 
-void full_screen_show(struct screen *s, size_t row, size_t column)
+void curses_refresh(size_t row, size_t column)
 {
-    (void)s; /* as above */
     (void)move((int)row, (int)column);
     (void)wnoutrefresh(stdscr);
-    (void)doupdate(); /* a terminal that is gone is noticed by who reads from it */
+    (void)doupdate(); /* if the terminal is gone, the next read fails */
 }
 
-void full_screen_paint_anew(struct screen *s)
+void curses_invalidate(void)
 {
-    (void)s; /* as above */
     (void)clearok(curscr, TRUE);
 }
 
-void full_screen_beep(void)
+void curses_beep(void)
 {
     (void)beep();
 }
