@@ -6,6 +6,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/noise.h"
+#include "tests/support/ternary_encode.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

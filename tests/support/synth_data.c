@@ -8,8 +8,8 @@
 #include "engine/base/fp16.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
-#include "engine/gguf/gguf_le.h"
 #include "tests/support/table_encode.h"
+#include "tests/support/ternary_encode.h"
 
 #include <math.h>
 

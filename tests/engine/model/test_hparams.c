@@ -3,7 +3,7 @@
  * function. Each test starts with the metadata of a valid model and changes or removes a few keys.
  */
 #include "engine/base/memory.h"
-#include "engine/gguf/gguf_write.h"
+#include "tests/support/gguf_write.h"
 #include "engine/model/hparams.h"
 
 #include <setjmp.h>

@@ -5,6 +5,7 @@
 #include "engine/base/fp16.h"
 #include "engine/base/memory.h"
 #include "engine/gguf/gguf_le.h"
+#include "tests/support/le_put.h"
 #include "tests/support/synth.h"
 
 #include <math.h>
