@@ -98,8 +98,7 @@ struct backend_ops {
     size_t (*free_bytes)(struct backend *b);
 
     bool (*seq_open)(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err);
-    void (*seq_close)(struct seq *s);          /* s may be NULL */
-    size_t (*seq_length)(const struct seq *s); /* tokens in the cache */
+    void (*seq_close)(struct seq *s); /* s may be NULL */
 
     /* Append the ids of each item to its sequence in one pass over the weights. At most n_ubatch
      * ids in total, each sequence at most once and within its n_ctx. Allocates nothing. *n_bytes is
