@@ -2,8 +2,7 @@
  * The ternary layouts of docs/formats.md: checks, scales and decoders.
  *
  * All layouts store runs of neighbouring elements at the same shift of neighbouring bytes. The
- * decoders process these runs, which is as simple as an index formula and lets the compiler use
- * whole registers.
+ * decoders process one run at a time, so that the compiler can vectorise the inner loop.
  */
 #include "engine/gguf/ternary_codec.h"
 
@@ -49,11 +48,6 @@ bool ternary_check(const struct ternary_source *src, struct bn_error *err)
 }
 
 /* ---- scales ---- */
-
-static float tq_block_scale(const uint8_t *block, size_t block_bytes)
-{
-    return f16_to_f32(le_u16(block + block_bytes - 2));
-}
 
 static bool tq_scale(const struct ternary_source *src, float *scale, struct bn_error *err)
 {
@@ -120,8 +114,8 @@ static bool all_of_magnitude(const struct ternary_source *src, size_t i, size_t 
     return other == 0;
 }
 
-/* Accept element i, whose magnitude must be 0 or the one of the tensor. The first other magnitude
- * becomes that of the tensor. */
+/* Accept element i, whose magnitude must be 0 or the one of the tensor. The first nonzero
+ * magnitude becomes that of the tensor. */
 static bool check_element(const struct ternary_source *src, size_t i, uint32_t *found, float *scale,
                           struct bn_error *err)
 {
@@ -251,7 +245,7 @@ static bool tq2_block_decode(const struct ternary_source *src, const uint8_t *bl
     return true;
 }
 
-/* Decode trit k of n neighbouring bytes, pow3 = 3^k. Every byte value gives 0, 1 or 2. */
+/* Decode trit k of n neighbouring bytes, pow3 = 3^k. Every byte value decodes to 0, 1 or 2. */
 static void decode_trits(const uint8_t *bytes, size_t n, unsigned pow3, uint8_t *codes)
 {
     for (size_t i = 0; i < n; i++) {
@@ -279,7 +273,7 @@ static bool tq_decode(const struct ternary_source *src, size_t row0, size_t row1
                  row_blocks = src->n_cols / TQ_COLS;
     for (size_t i = row0 * row_blocks; i < row1 * row_blocks; i++, codes += TQ_COLS) {
         const uint8_t *block = src->bytes + i * block_bytes;
-        if (tq_block_scale(block, block_bytes) == 0.0f)
+        if ((le_u16(block + block_bytes - 2) & 0x7fff) == 0) /* a scale of +0 or -0 */
             memset(codes, 1, TQ_COLS);
         else if (src->type == TENSOR_TQ1_0)
             tq1_block_decode(block, codes);
@@ -289,7 +283,7 @@ static bool tq_decode(const struct ternary_source *src, size_t row0, size_t row1
     return true;
 }
 
-/* Code of a float; both zeros give 1. Has no branch, so that the compiler can vectorise it. */
+/* Code of a float; +0 and -0 have code 1. Has no branch, so that the compiler can vectorise it. */
 static uint8_t float_code(unsigned is_nonzero, unsigned is_negative)
 {
     return (uint8_t)(1 + is_nonzero - 2 * (is_nonzero & is_negative));

@@ -25,10 +25,10 @@ struct ternary_source {
     size_t n_cols, n_rows;
 };
 
-/* Can the type hold ternary weights, and does the shape fit the type and the layout? The functions
- * below call it first. BN_EUNSUPPORTED: the type is dense or unknown. BN_EFORMAT: there are too few
- * bytes, or n_cols * n_rows is not a multiple of 128 (layout A) or 64 (B), or n_rows not of 4 (C).
- */
+/* Check that the type can hold ternary weights and that the shape fits the type and the layout. The
+ * functions below call it first. BN_EUNSUPPORTED: the type is dense or unknown. BN_EFORMAT: there
+ * are too few bytes, or n_cols * n_rows is not a multiple of 128 (layout A) or 64 (B), or n_rows
+ * not of 4 (C). */
 bool ternary_check(const struct ternary_source *src, struct bn_error *err);
 
 /* The scale of the tensor. An all-zero tensor has scale 0, except for I2_S, which stores its scale.
