@@ -13,8 +13,8 @@
  * were cached or computed again.
  *
  * Threads: only one thread at a time may be inside the functions of a model and its sessions. Use
- * the same thread for all of them, bn_model_open included, because OpenMP gives each calling thread
- * a team of its own. bn_cancel_request may be called from any thread.
+ * the same thread for all of them, bn_model_open included, because OpenMP starts a separate team of
+ * threads for each calling thread. bn_cancel_request may be called from any thread.
  */
 #ifndef ENGINE_ENGINE_H
 #define ENGINE_ENGINE_H
@@ -101,7 +101,7 @@ struct bn_model_info {
     size_t kv_bytes_per_token;
     const char *kv_type;    /* "f16" or "q8" */
     size_t bytes_per_token; /* read to decode one token, without keys and values */
-    size_t head_bytes;      /* of these for the output head, without rows that are read again */
+    size_t head_bytes;      /* of these for the output head or its packed copy */
     double macs_per_token;  /* multiply-adds of the linear layers */
     double load_seconds;
 };
@@ -128,9 +128,9 @@ size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t
  * into half of the free memory, from 1 to 16, and at most n_ubatch. */
 size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx);
 
-/* Write the time spent per kind of work since the last call to out (cap), in the order of a pass.
- * Returns their number, at most cap; BN_PROFILE_STEPS are always enough. Returns 0 if the model was
- * opened without `profile` or the device cannot measure it. */
+/* Write the time spent per kind of work since the last call to out (cap), in the order in which a
+ * pass runs them. Returns their number, at most cap; BN_PROFILE_STEPS are always enough. Returns 0
+ * if the model was opened without `profile` or the device cannot measure it. */
 #define BN_PROFILE_STEPS 16
 size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, size_t cap);
 
@@ -165,7 +165,7 @@ struct bn_sync_stats {
  * to *row. Keeps the longest common prefix of the cache, at most n_ids - 1 tokens because the last
  * one is evaluated for its logits, removes the rest, and evaluates what is new. head, row, control
  * and stats may be NULL; row is not used if head is NULL or HEAD_NONE.
- * BN_EARG: no ids, an unknown id, a bad request, or a row with room for too few candidates.
+ * BN_EARG: no ids, an unknown id, a bad request, or a row whose capacity is too small.
  * BN_ECONTEXT: more ids than n_ctx. BN_ECANCELLED. BN_EDEVICE: a logit is not a finite number.
  * BN_ELOST: the device has failed and every later call will fail too. After an error the session
  * holds either its old ids, or the common prefix and every micro-batch that was complete. */
@@ -214,7 +214,7 @@ const char *bn_session_kv_version(const struct bn_session *s);
 struct bn_device_line {
     char name[16];
     bool usable;
-    char text[160]; /* what the device is, or why it cannot be used */
+    char text[160]; /* description of the device, or why it cannot be used */
 };
 
 /* Write a line for each kind of device, usable or not, to out (cap), best first. Returns the number

@@ -18,19 +18,13 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-/* All zero if nothing is mapped. */
-struct file_map {
-    const uint8_t *bytes; /* (n_bytes) */
-    size_t n_bytes;
-};
-
 struct bn_file {
-    struct file_map map; /* all zero for a file in memory */
+    struct mem_map map; /* all zero for a file in memory */
     struct gguf *gguf;
     char *path;
 };
 
-static bool map_descriptor(struct file_map *map, int fd, const char *path, struct bn_error *err)
+static bool map_descriptor(struct mem_map *map, int fd, const char *path, struct bn_error *err)
 {
     struct stat st;
     if (fstat(fd, &st) != 0)
@@ -47,30 +41,19 @@ static bool map_descriptor(struct file_map *map, int fd, const char *path, struc
     void *p = mmap(NULL, n_bytes, PROT_READ, MAP_PRIVATE, fd, 0);
     if (p == MAP_FAILED)
         return bn_fail(err, BN_EIO, "'%s' cannot be mapped: %s", path, strerror(errno));
-    *map = (struct file_map){p, n_bytes};
+    *map = (struct mem_map){p, n_bytes};
     return true;
 }
 
-static bool map_open(struct file_map *map, const char *path, struct bn_error *err)
+static bool map_open(struct mem_map *map, const char *path, struct bn_error *err)
 {
     /* O_NONBLOCK, so that a pipe without a writer does not block. */
     const int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
     if (fd < 0)
         return bn_fail(err, BN_EIO, "cannot open '%s': %s", path, strerror(errno));
     const bool ok = map_descriptor(map, fd, path, err);
-    (void)close(fd); /* only read; the mapping stays */
+    (void)close(fd); /* only read; the mapping remains valid */
     return ok;
-}
-
-static void map_close(struct file_map *map)
-{
-    union {
-        const uint8_t *shared;
-        void *own;
-    } p = {map->bytes}; /* munmap accepts no const pointer */
-    if (p.own)
-        (void)munmap(p.own, map->n_bytes); /* fails only for a wrong address */
-    *map = (struct file_map){0};
 }
 
 /* One file of a split model lacks most of the metadata or tensors and cannot be used alone. */
@@ -100,12 +83,12 @@ bool bn_file_open_memory(const void *bytes, size_t n_bytes, struct bn_file **out
 
 bool bn_file_open(const char *path, struct bn_file **out, struct bn_error *err)
 {
-    struct file_map map = {0};
+    struct mem_map map = {0};
     if (!map_open(&map, path, err))
         return false;
     struct bn_file *file = NULL;
-    if (!bn_file_open_memory(map.bytes, map.n_bytes, &file, err)) {
-        map_close(&map);
+    if (!bn_file_open_memory(map.ptr, map.n_bytes, &file, err)) {
+        mem_map_close(&map);
         return bn_fail_prefix(err, "%s", path);
     }
     file->map = map;
@@ -124,7 +107,7 @@ void bn_file_close(struct bn_file *file)
     if (!file)
         return;
     gguf_close(file->gguf);
-    map_close(&file->map);
+    mem_map_close(&file->map);
     mem_free(file->path);
     mem_free(file);
 }

@@ -20,8 +20,8 @@
 struct bn_file;
 
 /* BN_EIO: the path is missing, a directory, not readable or cannot be mapped. BN_EFORMAT: not GGUF,
- * incomplete or damaged; the message names the place. BN_EUNSUPPORTED: GGUF version 1, big-endian,
- * or one file of a split model. BN_ENOMEM. */
+ * incomplete or damaged; the message names the position. BN_EUNSUPPORTED: GGUF version 1,
+ * big-endian, or one file of a split model. BN_ENOMEM. */
 bool bn_file_open(const char *path, struct bn_file **out, struct bn_error *err);
 
 /* The same for a file in memory. The bytes must outlive the file. */
@@ -33,7 +33,7 @@ const char *bn_file_path(const struct bn_file *file); /* "" for a file in memory
 size_t bn_file_bytes(const struct bn_file *file);
 
 /* Identify the model: SHA-256 of everything before the tensor data and of the first 4096 bytes of
- * each tensor. Reads one page per tensor, which takes milliseconds once they are in memory. */
+ * each tensor. This takes milliseconds if the file is in the page cache. */
 #define BN_FINGERPRINT_BYTES 32
 void bn_file_fingerprint(const struct bn_file *file, uint8_t out[BN_FINGERPRINT_BYTES]);
 

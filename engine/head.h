@@ -22,7 +22,7 @@ enum head_kind {
 struct head_request {
     enum head_kind kind;
     size_t k;           /* HEAD_TOP: at least 1 */
-    float gap;          /* HEAD_TOP: distance in logits, at least 0; 0: none */
+    float gap;          /* HEAD_TOP: distance in logits, at least 0; 0: off */
     const int32_t *ids; /* (n_ids) HEAD_TOP: always included, for penalties and biases */
     size_t n_ids;
     float temp;    /* HEAD_GUMBEL: temperature, finite and above 0 */

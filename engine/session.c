@@ -2,7 +2,7 @@
  * Sessions: the list of token ids in a KV cache, and the calls that extend, replace or cut it.
  *
  * The ids and the sequence of the backend change together, one micro-batch at a time. This file
- * checks every argument of the public calls, so that the backends need not.
+ * checks every argument of the public calls, so the backends do not check them again.
  */
 #include "engine/engine_internal.h"
 
@@ -116,7 +116,8 @@ static bool check_head(const struct bn_model *model, const struct head_request *
     const size_t n_min = min_candidates(model, head);
     for (size_t i = 0; i < n_rows; i++)
         if (!rows[i].cands || rows[i].cap < n_min)
-            return bn_fail(err, BN_EARG, "row %zu holds %zu candidates, the request needs %zu", i,
+            return bn_fail(err, BN_EARG,
+                           "row %zu has a capacity of %zu candidates, but the request needs %zu", i,
                            rows[i].cap, n_min);
     return true;
 }
@@ -170,7 +171,7 @@ static struct eval_item eval_item_of(const struct bn_item *item)
     };
 }
 
-/* One pass over the weights for checked items of one model. */
+/* Evaluate checked items of one model in one pass over the weights. */
 static bool eval_pass(struct eval_item *batch, const struct bn_item *items, size_t n_items,
                       const struct bn_control *control, struct bn_error *err)
 {
@@ -189,7 +190,7 @@ static bool eval_pass(struct eval_item *batch, const struct bn_item *items, size
     return true;
 }
 
-/* A checked item of any length, one micro-batch after another. */
+/* Evaluate a checked item of any length, one micro-batch after another. */
 static bool eval_micro_batches(const struct bn_item *item, const struct bn_control *control,
                                struct bn_error *err)
 {

@@ -1,8 +1,8 @@
 /*
  * The interface between the engine and its devices: a backend runs a whole model on one device.
  *
- * Every member of backend_ops must be implemented; there is no fallback per operation. Every
- * backend computes the numbers of docs/kernels.md, bit by bit. session.c checks the arguments of
+ * No member of backend_ops may be NULL. Every backend computes the same bits, which docs/kernels.md
+ * defines. session.c checks the arguments of
  * eval before the call. The threading rule of engine.h applies.
  */
 #ifndef ENGINE_BACKEND_BACKEND_H
@@ -78,7 +78,8 @@ struct eval_item {
 struct backend_ops {
     const char *name; /* "cpu" or "cuda" */
 
-    /* Test whether this device can run here. Writes one line: what it is, or why it cannot. */
+    /* Test whether this device can run here. Writes one line: a description of the device,
+     * or why it cannot be used. */
     bool (*probe)(const struct backend_config *cfg, char *text, size_t text_bytes);
     bool (*plan)(const struct model *m, const struct backend_config *cfg, struct backend_plan *out,
                  struct bn_error *err);
@@ -98,13 +99,12 @@ struct backend_ops {
     size_t (*free_bytes)(struct backend *b);
 
     bool (*seq_open)(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err);
-    void (*seq_close)(struct seq *s);          /* s may be NULL */
-    size_t (*seq_length)(const struct seq *s); /* tokens in the cache */
+    void (*seq_close)(struct seq *s); /* s may be NULL */
 
     /* Append the ids of each item to its sequence in one pass over the weights. At most n_ubatch
      * ids in total, each sequence at most once and within its n_ctx. Allocates nothing. *n_bytes is
-     * what was read from memory. After an error or a cancellation every sequence has its old
-     * length. BN_ELOST: the device has failed; every later call fails the same way. */
+     * the number of bytes read from memory. After an error or a cancellation every sequence has its
+     * old length. BN_ELOST: the device has failed; every later call fails the same way. */
     bool (*eval)(struct backend *b, struct eval_item *items, size_t n_items,
                  const struct backend_control *control, uint64_t *n_bytes, struct bn_error *err);
     void (*truncate)(struct seq *s, size_t n_keep); /* n_keep is at most the length */
@@ -122,7 +122,8 @@ const char *backend_name(size_t i);
 bool backend_probe(size_t i, const struct backend_config *cfg, char *text, size_t text_bytes);
 
 /* Choose the backend for "auto" (or NULL), "cpu", "cuda" or "cuda:N", and set cfg->index. "auto"
- * takes the first kind that can run here; it logs why it skipped others and sets cfg->passed_over.
+ * selects the first kind that can run here; it logs why it skipped others and sets
+ * cfg->passed_over.
  * BN_EARG: unknown name. BN_EDEVICE: the device cannot run here. */
 bool backend_choose(const char *device, struct backend_config *cfg, const struct backend_ops **out,
                     struct bn_error *err);

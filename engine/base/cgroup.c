@@ -8,18 +8,18 @@
 #include "engine/base/cgroup.h"
 
 #include "engine/base/size.h"
+#include "engine/base/str.h"
 
-#include <stdbool.h>
 #include <stdio.h>
 #include <string.h>
 
 #define V2_MOUNT "/sys/fs/cgroup"
 #define LINE_MAX_BYTES 1024
 
-/* The least limit of `group` and its ancestors. Inside a container the path may name directories
- * that exist only outside; then the walk ends at the mount point. */
-static size_t least_above(const char *root, const char *mount, const char *group,
-                          cgroup_limit_fn limit_of)
+/* The lowest limit of `group` and its ancestors. Inside a container the path may name directories
+ * that exist only on the host. limit_of finds no limit in them. */
+static size_t lowest_above(const char *root, const char *mount, const char *group,
+                           cgroup_limit_fn limit_of)
 {
     char dir[CGROUP_DIR_BYTES];
     const size_t mount_chars = strlen(root) + strlen(mount);
@@ -36,21 +36,7 @@ static size_t least_above(const char *root, const char *mount, const char *group
     }
 }
 
-/* Is `name` in a list separated by commas? */
-static bool is_in_list(const char *list, const char *name)
-{
-    const size_t chars = strlen(name);
-    for (;;) {
-        const size_t n = strcspn(list, ",");
-        if (n == chars && memcmp(list, name, n) == 0)
-            return true;
-        if (!list[n])
-            return false;
-        list += n + 1;
-    }
-}
-
-size_t cgroup_least(const char *root, const struct cgroup_limit *limit)
+size_t cgroup_lowest_limit(const char *root, const struct cgroup_limit *limit)
 {
     char path[CGROUP_DIR_BYTES], line[LINE_MAX_BYTES];
     size_t n = SIZE_MAX;
@@ -67,9 +53,9 @@ size_t cgroup_least(const char *root, const struct cgroup_limit *limit)
         *names++ = '\0';
         *group++ = '\0';
         if (*names == '\0')
-            n = size_min(n, least_above(root, V2_MOUNT, group, limit->of_v2));
-        else if (is_in_list(names, limit->controller))
-            n = size_min(n, least_above(root, limit->v1_mount, group, limit->of_v1));
+            n = size_min(n, lowest_above(root, V2_MOUNT, group, limit->of_v2));
+        else if (str_list_has(names, limit->controller))
+            n = size_min(n, lowest_above(root, limit->v1_mount, group, limit->of_v1));
     }
     (void)fclose(f); /* only read */
     return n;

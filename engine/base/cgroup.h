@@ -1,8 +1,8 @@
 /*
- * Limits from the control groups of this process (Linux; elsewhere there are none).
+ * Limits from the control groups of this process. Only Linux has control groups.
  *
- * The limit of a group also holds for the groups inside it, so the least limit of a group and all
- * its ancestors counts.
+ * The limit of a group also holds for the groups inside it, so the lowest limit of a group and all
+ * its ancestors applies.
  */
 #ifndef ENGINE_BASE_CGROUP_H
 #define ENGINE_BASE_CGROUP_H
@@ -20,8 +20,8 @@ struct cgroup_limit {
 
 #define CGROUP_DIR_BYTES 1024 /* longest directory passed to of_v1 and of_v2 */
 
-/* The least limit over all groups of the process, SIZE_MAX if there is none. `root` is put in front
- * of every path; it is "" except in tests. */
-size_t cgroup_least(const char *root, const struct cgroup_limit *limit);
+/* The lowest limit of all groups of the process, SIZE_MAX if no group has a limit. `root` is a
+ * prefix of every path; it is "" except in tests. */
+size_t cgroup_lowest_limit(const char *root, const struct cgroup_limit *limit);
 
 #endif

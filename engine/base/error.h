@@ -25,7 +25,7 @@ enum bn_errcode {
     BN_EIO,          /* the operating system refused to open, read, write or map */
     BN_ENOMEM,
     BN_ECONTEXT,   /* more tokens than the context holds */
-    BN_ECANCELLED, /* the cancel flag was seen; nothing changed */
+    BN_ECANCELLED, /* the cancel flag was set */
     BN_EDEVICE,    /* the device failed or returned wrong values */
     BN_ELOST,      /* the device failed for good; only a restart of the program helps */
 };

@@ -1,6 +1,6 @@
 /*
- * Half precision with integer arithmetic only, so that every compiler and machine gives the same
- * bits.
+ * Half precision with integer arithmetic only, so that the bits are the same with every compiler
+ * and on every machine.
  */
 #include "engine/base/fp16.h"
 

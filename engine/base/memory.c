@@ -180,5 +180,5 @@ size_t mem_free_bytes(void)
     size_t n = SIZE_MAX;
     if (read_number("/proc/meminfo", "MemAvailable:", &kilobytes))
         n = (size_t)kilobytes * 1024;
-    return size_min(n, size_min(cgroup_least("", &memory_limit), address_space_free()));
+    return size_min(n, size_min(cgroup_lowest_limit("", &memory_limit), address_space_free()));
 }

@@ -14,7 +14,7 @@
 
 #define MEM_ALIGN 64 /* one cache line, one AVX-512 register */
 
-/* Allocate n * unit_bytes zeroed bytes, aligned to MEM_ALIGN; free with mem_free. n = 0 gives a
+/* Allocate n * unit_bytes zeroed bytes, aligned to MEM_ALIGN; free with mem_free. n = 0 returns a
  * valid pointer. */
 void *mem_alloc(size_t n, size_t unit_bytes);
 void mem_free(void *p); /* accepts NULL */
@@ -34,7 +34,7 @@ struct mem_map {
 /* Reserve zeroed pages, which use memory only after they are written. False if the system refuses.
  */
 bool mem_map_open(struct mem_map *map, size_t n_bytes, enum mem_pages pages);
-void mem_map_close(struct mem_map *map); /* accepts an all-zero map */
+void mem_map_close(struct mem_map *map); /* any mapping; accepts an all-zero map */
 
 /* Release the pages of a read-only file mapping that hold these bytes. They leave this process but
  * not the page cache, and the next access loads them again. Never call it for anonymous memory,
@@ -48,7 +48,7 @@ size_t mem_anon_bytes(void);
 size_t mem_file_bytes(void);
 size_t mem_peak_bytes(void);
 
-/* Bytes that this process can still allocate before memory gets short: the least of the available
+/* Bytes that this process can still allocate before memory gets short: the lowest of the available
  * memory of the machine, the limits of its control groups and the limit of its address space. Pages
  * of files count as available. SIZE_MAX if the system reports none of them. */
 size_t mem_free_bytes(void);

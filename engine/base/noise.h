@@ -3,7 +3,7 @@
  *
  * There is no generator state, so the draw at a position does not depend on how the program reached
  * it. With Gumbel noise g, argmax(z / temp + g) is a draw from softmax(z / temp). Integers and
- * doubles in a fixed order without fused operations give the same bits on every device and
+ * doubles in a fixed order without fused operations produce the same bits on every device and
  * compiler.
  */
 #ifndef ENGINE_BASE_NOISE_H

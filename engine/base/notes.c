@@ -3,6 +3,8 @@
  */
 #include "engine/base/notes.h"
 
+#include "engine/base/str.h"
+
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -27,16 +29,5 @@ void bn_notes_add(struct bn_notes *notes, enum bn_note_kind kind, const char *id
 
 bool bn_repair_allowed(const char *no_repair, const char *id)
 {
-    if (!no_repair)
-        return true;
-    if (strcmp(no_repair, "all") == 0)
-        return false;
-    const size_t id_bytes = strlen(id);
-    for (const char *at = no_repair; *at;) {
-        const size_t n = strcspn(at, ",");
-        if (n == id_bytes && memcmp(at, id, n) == 0)
-            return false;
-        at += n + (at[n] == ',');
-    }
-    return true;
+    return !no_repair || (strcmp(no_repair, "all") != 0 && !str_list_has(no_repair, id));
 }

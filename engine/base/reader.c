@@ -1,6 +1,6 @@
 /*
- * The bounded reader. A length is compared with the bytes left and never added to the position
- * before, so that it cannot overflow.
+ * The bounded reader. A length is compared with the bytes left before it is added to the position,
+ * so the sum cannot overflow.
  */
 #include "engine/base/reader.h"
 
@@ -32,16 +32,6 @@ static uint64_t little_endian(struct reader *r, size_t n)
     for (size_t i = 0; p && i < n; i++)
         v |= (uint64_t)p[i] << (8 * i);
     return v;
-}
-
-uint8_t reader_u8(struct reader *r)
-{
-    return (uint8_t)little_endian(r, 1);
-}
-
-uint16_t reader_u16(struct reader *r)
-{
-    return (uint16_t)little_endian(r, 2);
 }
 
 uint32_t reader_u32(struct reader *r)

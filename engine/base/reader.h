@@ -23,8 +23,6 @@ struct reader {
 void reader_init(struct reader *r, const void *bytes, size_t n_bytes);
 size_t reader_left(const struct reader *r);
 
-uint8_t reader_u8(struct reader *r);
-uint16_t reader_u16(struct reader *r);
 uint32_t reader_u32(struct reader *r);
 uint64_t reader_u64(struct reader *r);
 

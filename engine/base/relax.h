@@ -1,8 +1,8 @@
 /*
  * Hints for the processor; no effect where the compiler has no such instruction.
  *
- * cpu_relax belongs in loops that wait for another thread. It saves power, and time for the other
- * thread of the same core.
+ * Call cpu_relax in loops that wait for another thread. It saves power and makes the other hardware
+ * thread of the core faster.
  */
 #ifndef ENGINE_BASE_RELAX_H
 #define ENGINE_BASE_RELAX_H

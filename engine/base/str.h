@@ -35,4 +35,18 @@ static inline bool bn_str_starts(struct bn_str a, struct bn_str prefix)
            (prefix.n_bytes == 0 || memcmp(a.ptr, prefix.ptr, prefix.n_bytes) == 0);
 }
 
+/* Is `word` in a list of words separated by commas? */
+static inline bool str_list_has(const char *list, const char *word)
+{
+    const size_t n_bytes = strlen(word);
+    for (;;) {
+        const size_t n = strcspn(list, ",");
+        if (n == n_bytes && memcmp(list, word, n) == 0)
+            return true;
+        if (!list[n])
+            return false;
+        list += n + 1;
+    }
+}
+
 #endif

@@ -1,10 +1,10 @@
 /*
  * UTF-8 for the whole program: decode, encode, validate.
  *
- * Well-formed is what table 3-7 of the Unicode standard lists: no overlong forms, no surrogates,
- * nothing above U+10FFFF. A caller that replaces ill-formed text replaces one byte when utf8_decode
- * returns 0 and continues with the next byte. No function depends on the locale or reads past
- * `n_bytes`.
+ * Valid characters are those of table 3-7 of the Unicode standard: no overlong forms, no
+ * surrogates, nothing above U+10FFFF. A caller that replaces invalid text replaces one byte when
+ * utf8_decode returns 0 and continues with the next byte. No function depends on the locale or
+ * reads past `n_bytes`.
  */
 #ifndef ENGINE_BASE_UTF8_H
 #define ENGINE_BASE_UTF8_H

@@ -286,7 +286,6 @@ const struct backend_ops cpu_backend_ops = {
     .profile = cpu_profile,
     .seq_open = kv_open,
     .seq_close = kv_close,
-    .seq_length = kv_length,
     .eval = cpu_eval,
     .truncate = kv_truncate,
     .seq_save = kv_save,

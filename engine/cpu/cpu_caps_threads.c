@@ -122,7 +122,7 @@ static const struct cgroup_limit quota = {"cpu", "/sys/fs/cgroup/cpu", quota_of_
 
 size_t cpu_quota_threads(const char *root)
 {
-    return cgroup_least(root, &quota);
+    return cgroup_lowest_limit(root, &quota);
 }
 
 size_t cpu_default_threads(void)

@@ -41,11 +41,6 @@ void kv_close(struct seq *s)
     mem_free(s);
 }
 
-size_t kv_length(const struct seq *s)
-{
-    return s->length;
-}
-
 void kv_truncate(struct seq *s, size_t n_keep)
 {
     if (n_keep < s->length)

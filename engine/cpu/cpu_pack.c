@@ -185,13 +185,14 @@ static bool pack_range(struct pack_state *p, const struct matrix_job *job, size_
                             p->rows + index * p->rows_stride, p->codes + index * p->codes_stride,
                             err);
     }
+    const size_t row_bytes = job->n_lines * LINE_BYTES;
     for (size_t i = 0; i < job->n_sources; i++) {
         const struct ternary_source *src = &job->sources[i]->source;
         const struct work_range rows = work_range_of(src->n_rows, ROW_UNIT, index, n_threads);
-        if (!pack_rows(src, rows.begin, rows.end, lines + rows.begin * job->n_lines * LINE_BYTES,
-                       p->codes + index * p->codes_stride, err))
+        if (!line_pack_rows(src, rows.begin, rows.end, lines + rows.begin * row_bytes, row_bytes,
+                            p->codes + index * p->codes_stride, err))
             return false;
-        lines += src->n_rows * job->n_lines * LINE_BYTES;
+        lines += src->n_rows * row_bytes;
     }
     return true;
 }
@@ -257,7 +258,7 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
         }
     if (b->shape.n_coarse)
         p->total_bytes += b->model->head.n_bytes;
-    p->codes_stride = size_round_up(PACK_ROWS * b->shape.max_cols, MEM_ALIGN);
+    p->codes_stride = size_round_up(LINE_PACK_ROWS * b->shape.max_cols, MEM_ALIGN);
     p->codes = mem_alloc(b->n_threads, p->codes_stride);
     p->rows = mem_alloc(b->n_threads, size_max(p->rows_stride, 1));
     bool ok = (p->codes && p->rows) || bn_fail(err, BN_ENOMEM, "no memory to pack the weights");

@@ -1,6 +1,6 @@
 /*
  * Converts the file's ternary matrices to R1-256 lines and copies norms and biases, once, when the
- * backend opens. cpu_pack_lines.h converts the rows.
+ * backend opens. line_pack.h converts the rows.
  */
 #ifndef ENGINE_CPU_CPU_PACK_H
 #define ENGINE_CPU_CPU_PACK_H

@@ -1,9 +1,5 @@
 /*
- * Ternary rows of a file to R1-256 lines, by row and by column.
- *
- * Every container goes through ternary_decode, the plain definition, except I2_S in layout A with
- * rows of whole lines. Published files use that one, so its bytes are rearranged directly; a test
- * compares the result with the plain definition.
+ * Packing by column: packs 256 rows, then transposes their lines.
  *
  * Columns serve passes of one token, which read only the columns with a nonzero input. Passes of
  * several tokens need rows. They use the file's own bytes instead of a second copy in memory: an
@@ -17,81 +13,6 @@
 #include <string.h>
 
 #define FIELD_COLS 64 /* columns of a line: bits 2i of byte b hold column 64 i + b */
-
-/* Pack one code per byte into a line: bits 2i of byte b hold column 64 i + b. Columns past the end
- * get code 1. */
-static void pack_line(const uint8_t *codes, size_t n_codes, uint8_t *line)
-{
-    uint8_t padded[LINE_COLS];
-    if (n_codes < LINE_COLS) {
-        memset(padded, 1, sizeof padded);
-        memcpy(padded, codes, n_codes);
-        codes = padded;
-    }
-    for (size_t b = 0; b < LINE_BYTES; b++)
-        line[b] =
-            (uint8_t)(codes[b] | codes[b + 64] << 2 | codes[b + 128] << 4 | codes[b + 192] << 6);
-}
-
-static uint64_t load_u64(const uint8_t *p)
-{
-    uint64_t u;
-    memcpy(&u, p, sizeof u);
-    return u;
-}
-
-/* Move a code from bits `shift` to bits `to` in every byte. */
-#define FIELD(u, shift, to) ((((u) >> (shift)) & 0x0303030303030303u) << (to))
-
-/* Rearrange two I2_S blocks of layout A (element e of 128 is in byte e % 32, bits 6 - 2 (e / 32))
- * into one line, eight bytes of each at a time. True if a code is 3. */
-static bool pack_line_i2s(const uint8_t *blocks, uint8_t *line)
-{
-    uint64_t bad = 0;
-    for (size_t b = 0; b < 32; b += 8) {
-        const uint64_t x = load_u64(blocks + b), y = load_u64(blocks + 32 + b);
-        const uint64_t low = FIELD(x, 6, 0) | FIELD(x, 2, 2) | FIELD(y, 6, 4) | FIELD(y, 2, 6);
-        const uint64_t high = FIELD(x, 4, 0) | FIELD(x, 0, 2) | FIELD(y, 4, 4) | FIELD(y, 0, 6);
-        bad |= (x & (x >> 1)) | (y & (y >> 1));
-        memcpy(line + b, &low, sizeof low);
-        memcpy(line + 32 + b, &high, sizeof high);
-    }
-    return (bad & 0x5555555555555555u) != 0;
-}
-
-static bool pack_rows_i2s(const struct ternary_source *src, size_t row0, size_t row1,
-                          uint8_t *lines, uint8_t *codes, struct bn_error *err)
-{
-    const size_t n_lines = src->n_cols / LINE_COLS;
-    for (size_t r = row0; r < row1; r++) {
-        const uint8_t *row = src->bytes + r * n_lines * LINE_BYTES;
-        bool bad = false;
-        for (size_t i = 0; i < n_lines; i++)
-            bad |= pack_line_i2s(row + i * LINE_BYTES,
-                                 lines + ((r - row0) * n_lines + i) * LINE_BYTES);
-        /* ternary_decode writes the message. */
-        if (bad && !ternary_decode(src, r, r + 1, codes, err))
-            return false;
-    }
-    return true;
-}
-
-bool pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *lines,
-               uint8_t *codes, struct bn_error *err)
-{
-    if (src->type == TENSOR_I2_S && src->layout == BN_I2S_A && src->n_cols % LINE_COLS == 0)
-        return pack_rows_i2s(src, row0, row1, lines, codes, err);
-    for (size_t r = row0; r < row1; r += PACK_ROWS) {
-        const size_t end = size_min(r + PACK_ROWS, row1);
-        if (!ternary_decode(src, r, end, codes, err))
-            return false;
-        for (size_t i = r; i < end; i++)
-            for (size_t c = 0; c < src->n_cols; c += LINE_COLS, lines += LINE_BYTES)
-                pack_line(codes + (i - r) * src->n_cols + c, size_min(src->n_cols - c, LINE_COLS),
-                          lines);
-    }
-    return true;
-}
 
 /* Field i of 256 rows, transposed: byte b' of the lines of columns 64 i + b, b < 64, holds the
  * codes of rows 64 i' + b'. They come from bits 2i of the rows' bytes b. out[b'][b]. */
@@ -126,7 +47,7 @@ bool pack_columns(const struct ternary_source *src, size_t line0, size_t line1, 
     const size_t col_bytes = n_lines * LINE_BYTES;
     for (size_t l = line0; l < line1; l++) {
         const size_t row0 = l * LINE_COLS, row1 = size_min(row0 + LINE_COLS, src->n_rows);
-        if (!pack_rows(src, row0, row1, rows, codes, err))
+        if (!line_pack_rows(src, row0, row1, rows, row_bytes, codes, err))
             return false;
         /* Rows past the last one have weight zero. */
         memset(rows + (row1 - row0) * row_bytes, 0x55, (LINE_COLS - (row1 - row0)) * row_bytes);

@@ -1,5 +1,5 @@
 /*
- * Ternary rows of a file to R1-256 lines, the layout that the kernels read (kernels_ternary.h).
+ * Ternary matrices by column, and activations in the order of a file's own lines.
  *
  * All functions are pure and may run on several threads with disjoint outputs. The source must have
  * passed the checks of the model loader.
@@ -7,24 +7,15 @@
 #ifndef ENGINE_CPU_CPU_PACK_LINES_H
 #define ENGINE_CPU_CPU_PACK_LINES_H
 
-#include "engine/base/error.h"
-#include "engine/cpu/kernels_ternary.h"
-#include "engine/gguf/ternary_codec.h"
+#include "engine/model/line_pack.h"
 
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
-#define PACK_ROWS 4 /* rows that are decoded together */
-
-/* Rows row0 .. row1 - 1 of a tensor to lines (row1 - row0, n_lines, LINE_BYTES). codes is scratch
- * of (PACK_ROWS, n_cols). BN_EFORMAT: a code is 3; the message names tensor and byte offset. */
-bool pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *lines,
-               uint8_t *codes, struct bn_error *err);
-
 /* Lines line0 .. line1 - 1 of every column, to lines (n_cols, n_lines, LINE_BYTES). rows and codes
- * are scratch: LINE_COLS rows of R1-256, and as for pack_rows. n_cols must be a multiple of
- * LINE_COLS. BN_EFORMAT: as pack_rows. */
+ * are scratch: LINE_COLS rows of R1-256, and as for line_pack_rows. n_cols must be a multiple of
+ * LINE_COLS. BN_EFORMAT: as line_pack_rows. */
 bool pack_columns(const struct ternary_source *src, size_t line0, size_t line1, size_t n_lines,
                   uint8_t *lines, uint8_t *rows, uint8_t *codes, struct bn_error *err);
 

@@ -6,11 +6,10 @@
 #ifndef ENGINE_CPU_KERNELS_TERNARY_H
 #define ENGINE_CPU_KERNELS_TERNARY_H
 
+#include "engine/model/line_pack.h"
+
 #include <stddef.h>
 #include <stdint.h>
-
-#define LINE_COLS 256 /* columns in one line of R1-256 */
-#define LINE_BYTES 64 /* one cache line, one AVX-512 register */
 
 /* Ternary weights in R1-256. */
 struct ternary_mat {

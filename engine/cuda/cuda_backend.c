@@ -257,7 +257,6 @@ const struct backend_ops cuda_backend_ops = {
     .profile = cuda_profile,
     .seq_open = cuda_kv_open,
     .seq_close = cuda_kv_close,
-    .seq_length = cuda_kv_length,
     .eval = cuda_eval,
     .truncate = cuda_kv_truncate,
     .seq_save = cuda_kv_save,

@@ -68,11 +68,6 @@ void cuda_kv_close(struct seq *s)
     mem_free(s);
 }
 
-size_t cuda_kv_length(const struct seq *s)
-{
-    return s->length;
-}
-
 void cuda_kv_truncate(struct seq *s, size_t n_keep)
 {
     if (n_keep < s->length)

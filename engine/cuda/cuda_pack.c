@@ -9,11 +9,10 @@
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
 #include "engine/model/head_plane.h"
+#include "engine/model/line_pack.h"
 
 #include <assert.h>
 #include <string.h>
-
-#define DECODE_ROWS 4 /* rows decoded together to one byte per column */
 
 /* The matrices that a pass multiplies with. QKV and GATE_UP combine several matrices of the
  * file. */
@@ -98,9 +97,9 @@ struct packing {
     struct backend *b;
     const struct backend_control *control;
     CUdeviceptr at, end; /* next free byte of b->weights, and its end */
-    uint8_t *staging;    /* STAGING_BYTES, or DECODE_ROWS rows of two sections if larger */
+    uint8_t *staging;    /* STAGING_BYTES, or LINE_PACK_ROWS rows of two sections if larger */
     size_t staging_bytes;
-    uint8_t *codes;                 /* (DECODE_ROWS, n_cols of the widest tensor) */
+    uint8_t *codes;                 /* (LINE_PACK_ROWS, n_cols of the widest tensor) */
     size_t done_bytes, total_bytes; /* of the tensors in the file */
 };
 
@@ -133,70 +132,19 @@ static bool advance(struct packing *p, const uint8_t *bytes, size_t n_bytes, str
     return true;
 }
 
-/* Packs codes of one byte each: column 64 i + b goes to byte b, bits 2i and 2i + 1. Columns past
- * the end have code 1, weight zero. */
-static void pack_line(const uint8_t *codes, size_t n_codes, uint8_t *line)
-{
-    uint8_t padded[LINE_COLS];
-    memset(padded, 1, sizeof padded);
-    memcpy(padded, codes, size_min(n_codes, LINE_COLS));
-    for (size_t b = 0; b < LINE_BYTES; b++)
-        line[b] = (uint8_t)(padded[b] | padded[b + 64] << 2 | padded[b + 128] << 4 |
-                            padded[b + 192] << 6);
-}
-
-/* Packs two I2_S blocks of layout A (element e of 128: byte e % 32, bits 6 - 2 (e / 32)) into one
- * line. The result is nonzero if a code is 3. */
-static unsigned pack_line_i2s(const uint8_t *blocks, uint8_t *line)
-{
-    unsigned bad = 0;
-    for (size_t b = 0; b < 32; b++) {
-        const unsigned x = blocks[b], y = blocks[32 + b];
-        line[b] = (uint8_t)((x >> 6 & 3) | (x & 0x0c) | (y >> 2 & 0x30) | (y << 4 & 0xc0));
-        line[32 + b] = (uint8_t)((x >> 4 & 3) | (x << 2 & 0x0c) | (y & 0x30) | (y << 6 & 0xc0));
-        bad |= (x & x >> 1) | (y & y >> 1);
-    }
-    return bad & 0x55;
-}
-
-/* Packs rows row0 .. row1 - 1 into lines; rows are `stride` bytes apart. */
-static bool pack_rows(const struct packing *p, const struct ternary_source *src, size_t row0,
-                      size_t row1, uint8_t *lines, size_t stride, struct bn_error *err)
-{
-    const bool is_direct =
-        src->type == TENSOR_I2_S && src->layout == BN_I2S_A && src->n_cols % LINE_COLS == 0;
-    for (size_t r = row0; r < row1; r++, lines += stride) {
-        unsigned bad = 0;
-        for (size_t c = 0; is_direct && c < src->n_cols; c += LINE_COLS)
-            bad |= pack_line_i2s(src->bytes + (r * src->n_cols + c) / 4, lines + c / 4);
-        if (is_direct && !bad)
-            continue;
-        /* The general path; it also reports the position of an invalid code. */
-        const size_t in_group = (r - row0) % DECODE_ROWS;
-        if (is_direct || in_group == 0)
-            if (!ternary_decode(src, r, is_direct ? r + 1 : size_min(r + DECODE_ROWS, row1),
-                                p->codes, err))
-                return false;
-        const uint8_t *codes = p->codes + (is_direct ? 0 : in_group) * src->n_cols;
-        for (size_t c = 0; c < src->n_cols; c += LINE_COLS)
-            pack_line(codes + c, src->n_cols - c, lines + c / 4);
-    }
-    return true;
-}
-
 /* Packs and uploads n_sections sections with interleaved rows, or one section. */
 static bool upload_rows(struct packing *p, const struct matrix *matrix, size_t first,
                         size_t n_sections, CUdeviceptr to, struct bn_error *err)
 {
     const size_t row_bytes = matrix->n_lines * LINE_BYTES,
                  n_rows = matrix->sections[first]->source.n_rows;
-    const size_t n_fit = size_max(p->staging_bytes / (row_bytes * n_sections) / DECODE_ROWS, 1);
-    const size_t n_chunk = n_fit * DECODE_ROWS;
+    const size_t n_fit = size_max(p->staging_bytes / (row_bytes * n_sections) / LINE_PACK_ROWS, 1);
+    const size_t n_chunk = n_fit * LINE_PACK_ROWS;
     for (size_t r = 0; r < n_rows; r += n_chunk) {
         const size_t end = size_min(r + n_chunk, n_rows);
         for (size_t i = 0; i < n_sections; i++)
-            if (!pack_rows(p, &matrix->sections[first + i]->source, r, end,
-                           p->staging + i * row_bytes, n_sections * row_bytes, err))
+            if (!line_pack_rows(&matrix->sections[first + i]->source, r, end,
+                                p->staging + i * row_bytes, n_sections * row_bytes, p->codes, err))
                 return false;
         if (!upload(p, to + r * n_sections * row_bytes, p->staging,
                     (end - r) * n_sections * row_bytes, err))
@@ -357,9 +305,9 @@ bool cuda_pack_model(struct backend *b, const struct backend_control *control, s
     p.at = b->weights;
     p.end = b->weights + n_bytes;
     p.staging_bytes =
-        size_max(STAGING_BYTES, 2 * DECODE_ROWS * size_round_up(max_cols, LINE_COLS) / 4);
+        size_max(STAGING_BYTES, 2 * LINE_PACK_ROWS * size_round_up(max_cols, LINE_COLS) / 4);
     p.staging = mem_alloc(p.staging_bytes, 1);
-    p.codes = mem_alloc(DECODE_ROWS, max_cols);
+    p.codes = mem_alloc(LINE_PACK_ROWS, max_cols);
     b->layers = mem_alloc(b->model->hp.n_layers, sizeof *b->layers);
     const bool ok = p.staging && p.codes && b->layers
                         ? upload_all(&p, err)

@@ -16,20 +16,21 @@
 #include <stddef.h>
 #include <stdint.h>
 
-enum gguf_kind { /* value types with the numbers that files use */
-                 GGUF_U8,
-                 GGUF_I8,
-                 GGUF_U16,
-                 GGUF_I16,
-                 GGUF_U32,
-                 GGUF_I32,
-                 GGUF_F32,
-                 GGUF_BOOL,
-                 GGUF_STR,
-                 GGUF_ARRAY,
-                 GGUF_U64,
-                 GGUF_I64,
-                 GGUF_F64
+/* Types of metadata values, with the numbers that files use. */
+enum gguf_kind {
+    GGUF_U8,
+    GGUF_I8,
+    GGUF_U16,
+    GGUF_I16,
+    GGUF_U32,
+    GGUF_I32,
+    GGUF_F32,
+    GGUF_BOOL,
+    GGUF_STR,
+    GGUF_ARRAY,
+    GGUF_U64,
+    GGUF_I64,
+    GGUF_F64
 };
 
 struct gguf_kv {
@@ -43,7 +44,7 @@ struct gguf_kv {
 struct gguf_tensor {
     struct bn_str name;
     uint32_t type_id;      /* type id in the file */
-    enum tensor_type type; /* decided by type_id and span; TENSOR_OTHER if we cannot read it */
+    enum tensor_type type; /* decided by type_id and span; TENSOR_OTHER if unreadable */
     uint32_t n_dims;
     uint64_t dims[4];      /* dims[0] is contiguous; unused ones are 1 */
     size_t n_cols, n_rows; /* dims[0], and the product of the others */

@@ -1,5 +1,5 @@
 /*
- * Little-endian loads and stores without bounds checks, and names for messages.
+ * Little-endian loads without bounds checks, and names for messages.
  */
 #ifndef ENGINE_GGUF_GGUF_LE_H
 #define ENGINE_GGUF_GGUF_LE_H
@@ -41,24 +41,6 @@ static inline uint32_t le_u32(const uint8_t *p)
 static inline uint64_t le_u64(const uint8_t *p)
 {
     return le_u32(p) | (uint64_t)le_u32(p + 4) << 32;
-}
-
-static inline void le_put_u16(uint8_t *p, uint16_t v)
-{
-    p[0] = (uint8_t)v;
-    p[1] = (uint8_t)(v >> 8);
-}
-
-static inline void le_put_u32(uint8_t *p, uint32_t v)
-{
-    le_put_u16(p, (uint16_t)v);
-    le_put_u16(p + 2, (uint16_t)(v >> 16));
-}
-
-static inline void le_put_u64(uint8_t *p, uint64_t v)
-{
-    le_put_u32(p, (uint32_t)v);
-    le_put_u32(p + 4, (uint32_t)(v >> 32));
 }
 
 /* The two arguments of "%.*s", cut at 100 bytes, so that a hostile name cannot fill the whole

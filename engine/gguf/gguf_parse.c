@@ -56,15 +56,17 @@ static bool parse_header(struct parse *p, struct bn_error *err)
                        p->g->version);
     const size_t left = reader_left(in);
     if (p->n_kvs > left / KV_MIN_BYTES || p->n_kvs > UINT32_MAX)
-        return bn_fail(err, BN_EFORMAT, "the header claims %llu metadata keys, %zu bytes are left",
+        return bn_fail(err, BN_EFORMAT,
+                       "the header claims %llu metadata keys, but only %zu bytes are left",
                        (unsigned long long)p->n_kvs, left);
     if (p->n_tensors > left / INFO_MIN_BYTES || p->n_tensors > UINT32_MAX)
-        return bn_fail(err, BN_EFORMAT, "the header claims %llu tensors, %zu bytes are left",
+        return bn_fail(err, BN_EFORMAT,
+                       "the header claims %llu tensors, but only %zu bytes are left",
                        (unsigned long long)p->n_tensors, left);
     return true;
 }
 
-/* Skip one string. False if it is too long or ends past the end. */
+/* Skip one string. False if it is too long or the file ends inside it. */
 static bool skip_string(struct reader *in)
 {
     if (reader_left(in) < 8)
@@ -92,7 +94,8 @@ static bool parse_array(struct parse *p, struct gguf_kv *kv, struct bn_error *er
     const size_t left = reader_left(in);
     const size_t item_bytes = kv->item_kind == GGUF_STR ? 8 : gguf_kind_bytes(item_kind);
     if (kv->n_items > left / item_bytes)
-        return bn_fail(err, BN_EFORMAT, "key '%.*s': an array of %llu items, %zu bytes are left",
+        return bn_fail(err, BN_EFORMAT,
+                       "key '%.*s': an array of %llu items does not fit into the last %zu bytes",
                        STR_ARG(kv->key), (unsigned long long)kv->n_items, left);
     if (kv->item_kind != GGUF_STR) {
         (void)reader_bytes(in, kv->n_items * item_bytes); /* cannot fail: checked above */
@@ -134,8 +137,8 @@ static bool parse_kv(struct parse *p, uint64_t number, struct bn_error *err)
         return truncated(p, "the value of metadata key", number, err);
     }
     if (kv.kind == GGUF_BOOL && *kv.value > 1)
-        return bn_fail(err, BN_EFORMAT, "key '%.*s': a bool of %u, not 0 or 1", STR_ARG(kv.key),
-                       *kv.value);
+        return bn_fail(err, BN_EFORMAT, "key '%.*s': the value of a bool is %u, not 0 or 1",
+                       STR_ARG(kv.key), *kv.value);
     if (!mem_grow(&p->g->kvs, &p->kv_cap, p->g->n_kvs + 1, sizeof(kv)))
         return bn_fail(err, BN_ENOMEM, "no memory for %llu metadata keys",
                        (unsigned long long)p->n_kvs);
@@ -143,7 +146,8 @@ static bool parse_kv(struct parse *p, uint64_t number, struct bn_error *err)
     return true;
 }
 
-/* Each dimension and the number of elements must fit into a signed 64-bit number, as upstream. */
+/* Each dimension and the number of elements must fit into a signed 64-bit number, as in
+ * upstream's parser. */
 static bool parse_dims(struct reader *in, struct gguf_tensor *t, struct bn_error *err)
 {
     size_t n_elements = 1;
@@ -171,7 +175,7 @@ static bool parse_info(struct parse *p, uint64_t number, struct bn_error *err)
     if (in->failed)
         return truncated(p, "the info of tensor", number, err);
     if (t.name.n_bytes == 0 || t.name.n_bytes > NAME_MAX_BYTES)
-        return bn_fail(err, BN_EFORMAT, "tensor %llu: a name of %zu bytes, not 1 to %d",
+        return bn_fail(err, BN_EFORMAT, "tensor %llu has a name of %zu bytes, not 1 to %d",
                        (unsigned long long)number, t.name.n_bytes, NAME_MAX_BYTES);
     if (t.n_dims > 4)
         return bn_fail(err, BN_EFORMAT, "tensor '%.*s' has %u dimensions, at most 4 are possible",
@@ -183,7 +187,8 @@ static bool parse_info(struct parse *p, uint64_t number, struct bn_error *err)
     if (in->failed)
         return truncated(p, "the info of tensor", number, err);
     if (offset > SIZE_MAX)
-        return bn_fail(err, BN_EFORMAT, "tensor '%.*s' is past the end", STR_ARG(t.name));
+        return bn_fail(err, BN_EFORMAT, "tensor '%.*s' begins past the end of the file",
+                       STR_ARG(t.name));
     t.offset = (size_t)offset;
     if (!mem_grow(&p->g->tensors, &p->tensor_cap, p->g->n_tensors + 1, sizeof(t)))
         return bn_fail(err, BN_ENOMEM, "no memory for %llu tensor infos",
@@ -207,8 +212,8 @@ static bool read_alignment(struct gguf *g, struct bn_error *err)
     return true;
 }
 
-/* Make offsets absolute. Each tensor must begin inside the file and, if its size is known, end
- * there. They are checked in file order, so that the message names the first missing tensor. */
+/* Make offsets absolute. Each tensor must begin inside the file and, if its size is known, also end
+ * inside it. They are checked in file order, so that the message names the first missing tensor. */
 static bool place_tensors(struct gguf *g, struct bn_error *err)
 {
     for (size_t i = 0; i < g->n_tensors; i++) {

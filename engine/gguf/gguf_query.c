@@ -8,16 +8,15 @@
 
 #include "engine/base/fp16.h"
 #include "engine/base/memory.h"
+#include "engine/base/size.h"
 #include "engine/gguf/gguf_le.h"
 
 #include <stdlib.h>
 
-/* A number of any kind. */
 struct number {
-    enum { NUMBER_UNSIGNED, NUMBER_SIGNED, NUMBER_FLOAT } sort;
-    uint64_t u;
-    int64_t i;
-    double f;
+    enum { NUMBER_NONE, NUMBER_UNSIGNED, NUMBER_NEGATIVE, NUMBER_FLOAT } sort;
+    uint64_t u; /* UNSIGNED: the value; NEGATIVE: the value in two's complement */
+    double f;   /* the value, rounded if necessary */
 };
 
 struct name_at {
@@ -62,9 +61,8 @@ static bool sort_index(struct name_at *names, size_t n, uint32_t *index, const c
 
 bool gguf_build_index(struct gguf *g, struct bn_error *err)
 {
-    const size_t n_most = g->n_kvs > g->n_tensors ? g->n_kvs : g->n_tensors;
     bool ok = false;
-    struct name_at *names = mem_alloc(n_most, sizeof(*names));
+    struct name_at *names = mem_alloc(size_max(g->n_kvs, g->n_tensors), sizeof(*names));
     g->kv_index = mem_alloc(g->n_kvs, sizeof(*g->kv_index));
     g->tensor_index = mem_alloc(g->n_tensors, sizeof(*g->tensor_index));
     if (!names || !g->kv_index || !g->tensor_index) {
@@ -84,17 +82,18 @@ done:
     return ok;
 }
 
-/* Number of the entry with this name, or n. An entry begins with its name and has `entry_bytes`. */
+/* Position of the entry with this name, or n. Each entry has `entry_bytes` and begins with its
+ * name, a struct bn_str. */
 static size_t find_name(const void *entries, size_t entry_bytes, const uint32_t *index, size_t n,
                         const char *name)
 {
-    const struct bn_str wanted = bn_str_of(name);
+    const struct bn_str key = bn_str_of(name);
     size_t lo = 0, hi = n;
     while (lo < hi) {
         const size_t mid = lo + (hi - lo) / 2;
         struct bn_str at_mid;
         memcpy(&at_mid, (const char *)entries + index[mid] * entry_bytes, sizeof(at_mid));
-        const int c = compare_str(at_mid, wanted);
+        const int c = compare_str(at_mid, key);
         if (c == 0)
             return index[mid];
         if (c < 0)
@@ -120,19 +119,17 @@ const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *nam
 
 static struct number unsigned_number(uint64_t v)
 {
-    return (struct number){NUMBER_UNSIGNED, v, 0, (double)v};
+    return (struct number){NUMBER_UNSIGNED, v, (double)v};
 }
 
 static struct number signed_number(int64_t v)
 {
-    if (v >= 0)
-        return unsigned_number((uint64_t)v);
-    return (struct number){NUMBER_SIGNED, 0, v, (double)v};
+    return (struct number){v < 0 ? NUMBER_NEGATIVE : NUMBER_UNSIGNED, (uint64_t)v, (double)v};
 }
 
 static struct number float_number(double v)
 {
-    return (struct number){NUMBER_FLOAT, 0, 0, v};
+    return (struct number){NUMBER_FLOAT, 0, v};
 }
 
 static double f64_from_bits(uint64_t bits)
@@ -142,57 +139,46 @@ static double f64_from_bits(uint64_t bits)
     return v;
 }
 
-/* Load item i of an array, or a single value. False past the end and for strings. */
-static bool load_number(const struct gguf_kv *kv, uint64_t i, struct number *out)
+/* Load item i of an array, or a single value. */
+static struct number load_number(const struct gguf_kv *kv, uint64_t i)
 {
     const enum gguf_kind kind = kv->kind == GGUF_ARRAY ? kv->item_kind : kv->kind;
-    const size_t unit_bytes = gguf_kind_bytes(kind);
-    if (i >= kv->n_items || unit_bytes == 0)
-        return false;
-    const uint8_t *p = kv->value + i * unit_bytes;
+    if (i >= kv->n_items)
+        return (struct number){.sort = NUMBER_NONE};
+    const uint8_t *p = kv->value + i * gguf_kind_bytes(kind);
     switch (kind) {
     case GGUF_U8:
     case GGUF_BOOL:
-        *out = unsigned_number(*p);
-        return true;
+        return unsigned_number(*p);
     case GGUF_I8:
-        *out = signed_number((int8_t)*p);
-        return true;
+        return signed_number((int8_t)*p);
     case GGUF_U16:
-        *out = unsigned_number(le_u16(p));
-        return true;
+        return unsigned_number(le_u16(p));
     case GGUF_I16:
-        *out = signed_number((int16_t)le_u16(p));
-        return true;
+        return signed_number((int16_t)le_u16(p));
     case GGUF_U32:
-        *out = unsigned_number(le_u32(p));
-        return true;
+        return unsigned_number(le_u32(p));
     case GGUF_I32:
-        *out = signed_number((int32_t)le_u32(p));
-        return true;
+        return signed_number((int32_t)le_u32(p));
     case GGUF_F32:
-        *out = float_number((double)f32_from_bits(le_u32(p)));
-        return true;
+        return float_number((double)f32_from_bits(le_u32(p)));
     case GGUF_U64:
-        *out = unsigned_number(le_u64(p));
-        return true;
+        return unsigned_number(le_u64(p));
     case GGUF_I64:
-        *out = signed_number((int64_t)le_u64(p));
-        return true;
+        return signed_number((int64_t)le_u64(p));
     case GGUF_F64:
-        *out = float_number(f64_from_bits(le_u64(p)));
-        return true;
+        return float_number(f64_from_bits(le_u64(p)));
     case GGUF_STR:
     case GGUF_ARRAY:
         break;
     }
-    return false;
+    return (struct number){.sort = NUMBER_NONE};
 }
 
 bool gguf_item_u64(const struct gguf_kv *kv, uint64_t i, uint64_t *out)
 {
-    struct number n;
-    if (!load_number(kv, i, &n) || n.sort != NUMBER_UNSIGNED)
+    const struct number n = load_number(kv, i);
+    if (n.sort != NUMBER_UNSIGNED)
         return false;
     *out = n.u;
     return true;
@@ -200,17 +186,17 @@ bool gguf_item_u64(const struct gguf_kv *kv, uint64_t i, uint64_t *out)
 
 bool gguf_item_i64(const struct gguf_kv *kv, uint64_t i, int64_t *out)
 {
-    struct number n;
-    if (!load_number(kv, i, &n) || n.sort == NUMBER_FLOAT || n.u > INT64_MAX)
+    const struct number n = load_number(kv, i);
+    if (n.sort != NUMBER_NEGATIVE && (n.sort != NUMBER_UNSIGNED || n.u > INT64_MAX))
         return false;
-    *out = n.sort == NUMBER_SIGNED ? n.i : (int64_t)n.u;
+    *out = (int64_t)n.u;
     return true;
 }
 
 bool gguf_item_f64(const struct gguf_kv *kv, uint64_t i, double *out)
 {
-    struct number n;
-    if (!load_number(kv, i, &n))
+    const struct number n = load_number(kv, i);
+    if (n.sort == NUMBER_NONE)
         return false;
     *out = n.f;
     return true;

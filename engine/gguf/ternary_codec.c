@@ -1,9 +1,8 @@
 /*
- * The ternary layouts of docs/formats.md: checks, scales, decoders and encoders.
+ * The ternary layouts of docs/formats.md: checks, scales and decoders.
  *
  * All layouts store runs of neighbouring elements at the same shift of neighbouring bytes. The
- * decoders process these runs, which is as simple as an index formula and lets the compiler use
- * whole registers.
+ * decoders process one run at a time, so that the compiler can vectorise the inner loop.
  */
 #include "engine/gguf/ternary_codec.h"
 
@@ -49,11 +48,6 @@ bool ternary_check(const struct ternary_source *src, struct bn_error *err)
 }
 
 /* ---- scales ---- */
-
-static float tq_block_scale(const uint8_t *block, size_t block_bytes)
-{
-    return f16_to_f32(le_u16(block + block_bytes - 2));
-}
 
 static bool tq_scale(const struct ternary_source *src, float *scale, struct bn_error *err)
 {
@@ -120,8 +114,8 @@ static bool all_of_magnitude(const struct ternary_source *src, size_t i, size_t 
     return other == 0;
 }
 
-/* Accept element i, whose magnitude must be 0 or the one of the tensor. The first other magnitude
- * becomes that of the tensor. */
+/* Accept element i, whose magnitude must be 0 or the one of the tensor. The first nonzero
+ * magnitude becomes that of the tensor. */
 static bool check_element(const struct ternary_source *src, size_t i, uint32_t *found, float *scale,
                           struct bn_error *err)
 {
@@ -251,7 +245,7 @@ static bool tq2_block_decode(const struct ternary_source *src, const uint8_t *bl
     return true;
 }
 
-/* Decode trit k of n neighbouring bytes, pow3 = 3^k. Every byte value gives 0, 1 or 2. */
+/* Decode trit k of n neighbouring bytes, pow3 = 3^k. Every byte value decodes to 0, 1 or 2. */
 static void decode_trits(const uint8_t *bytes, size_t n, unsigned pow3, uint8_t *codes)
 {
     for (size_t i = 0; i < n; i++) {
@@ -279,7 +273,7 @@ static bool tq_decode(const struct ternary_source *src, size_t row0, size_t row1
                  row_blocks = src->n_cols / TQ_COLS;
     for (size_t i = row0 * row_blocks; i < row1 * row_blocks; i++, codes += TQ_COLS) {
         const uint8_t *block = src->bytes + i * block_bytes;
-        if (tq_block_scale(block, block_bytes) == 0.0f)
+        if ((le_u16(block + block_bytes - 2) & 0x7fff) == 0) /* a scale of +0 or -0 */
             memset(codes, 1, TQ_COLS);
         else if (src->type == TENSOR_TQ1_0)
             tq1_block_decode(block, codes);
@@ -289,7 +283,7 @@ static bool tq_decode(const struct ternary_source *src, size_t row0, size_t row1
     return true;
 }
 
-/* Code of a float; both zeros give 1. Has no branch, so that the compiler can vectorise it. */
+/* Code of a float; +0 and -0 have code 1. Has no branch, so that the compiler can vectorise it. */
 static uint8_t float_code(unsigned is_nonzero, unsigned is_negative)
 {
     return (uint8_t)(1 + is_nonzero - 2 * (is_nonzero & is_negative));
@@ -326,74 +320,5 @@ bool ternary_decode(const struct ternary_source *src, size_t row0, size_t row1, 
     if (!tensor_geometries[src->type].is_float)
         return tq_decode(src, row0, row1, codes, err);
     float_decode(src, row0, row1, codes);
-    return true;
-}
-
-/* ---- encoding ---- */
-
-static void i2s_encode(enum bn_i2s_layout layout, const uint8_t *codes, size_t n_cols, size_t n,
-                       uint8_t *out)
-{
-    /* Layout C uses the same order with a "block" of four rows. */
-    const size_t quarter = layout == BN_I2S_C ? n_cols : i2s_unit(layout) / 4;
-    for (size_t e = 0; e < n; e += 4 * quarter) {
-        for (size_t j = 0; j < quarter; j++) {
-            const uint8_t *c = codes + e + j;
-            *out++ = (uint8_t)(c[0] << 6 | c[quarter] << 4 | c[2 * quarter] << 2 | c[3 * quarter]);
-        }
-    }
-}
-
-static void tq2_block_encode(const uint8_t *codes, uint8_t *block)
-{
-    for (size_t b = 0; b < 64; b++) {
-        const uint8_t *c = codes + b / 32 * 128 + b % 32;
-        block[b] = (uint8_t)(c[0] | c[32] << 2 | c[64] << 4 | c[96] << 6);
-    }
-}
-
-/* Pack `n_trits` codes at distance `stride` as ceil(256 * V / 243), where the first code is the
- * most significant digit of V and missing digits are 0. */
-static uint8_t pack_trits(const uint8_t *codes, size_t stride, size_t n_trits)
-{
-    unsigned v = 0;
-    for (size_t k = 0; k < 5; k++)
-        v = v * 3 + (k < n_trits ? codes[k * stride] : 0);
-    return (uint8_t)((v * 256 + 242) / 243);
-}
-
-static void tq1_block_encode(const uint8_t *codes, uint8_t *block)
-{
-    for (size_t m = 0; m < 32; m++)
-        block[m] = pack_trits(codes + m, 32, 5);
-    for (size_t m = 0; m < 16; m++)
-        block[32 + m] = pack_trits(codes + 160 + m, 16, 5);
-    for (size_t m = 0; m < 4; m++)
-        block[48 + m] = pack_trits(codes + 240 + m, 4, 4);
-}
-
-bool ternary_encode(enum tensor_type type, enum bn_i2s_layout layout, const uint8_t *codes,
-                    size_t n_cols, size_t n_rows, float scale, uint8_t *out, struct bn_error *err)
-{
-    const struct tensor_geometry *g = &tensor_geometries[type];
-    size_t n_bytes;
-    if (!g->is_ternary || !tensor_bytes(type, n_cols, n_rows, &n_bytes) ||
-        (type == TENSOR_I2_S && !i2s_holds(layout, n_cols, n_rows)))
-        return bn_fail(err, BN_EARG, "%zu x %zu elements do not fit %s", n_cols, n_rows, g->name);
-    const size_t n = n_cols * n_rows;
-    if (type == TENSOR_I2_S) {
-        i2s_encode(layout, codes, n_cols, n, out);
-        memset(out + n / 4, 0, n_bytes - n / 4);
-        le_put_u32(out + n / 4, f32_bits(scale));
-        return true;
-    }
-    const size_t block_bytes = g->block_bytes;
-    for (size_t e = 0; e < n; e += TQ_COLS, out += block_bytes) {
-        if (type == TENSOR_TQ1_0)
-            tq1_block_encode(codes + e, out);
-        else
-            tq2_block_encode(codes + e, out);
-        le_put_u16(out + block_bytes - 2, f32_to_f16(scale));
-    }
     return true;
 }

@@ -1,6 +1,5 @@
 /*
- * Decodes and encodes every ternary layout of model files. Packing for the kernels is tested
- * against it.
+ * Decodes every ternary layout of model files. Packing for the kernels is tested against it.
  *
  * A ternary tensor consists of codes 0, 1, 2 for -1, 0, +1 and one scale: value = (code - 1) *
  * scale. All functions are pure; several threads may decode rows of one tensor.
@@ -26,10 +25,10 @@ struct ternary_source {
     size_t n_cols, n_rows;
 };
 
-/* Can the type hold ternary weights, and does the shape fit the type and the layout? The functions
- * below call it first. BN_EUNSUPPORTED: the type is dense or unknown. BN_EFORMAT: there are too few
- * bytes, or n_cols * n_rows is not a multiple of 128 (layout A) or 64 (B), or n_rows not of 4 (C).
- */
+/* Check that the type can hold ternary weights and that the shape fits the type and the layout. The
+ * functions below call it first. BN_EUNSUPPORTED: the type is dense or unknown. BN_EFORMAT: there
+ * are too few bytes, or n_cols * n_rows is not a multiple of 128 (layout A) or 64 (B), or n_rows
+ * not of 4 (C). */
 bool ternary_check(const struct ternary_source *src, struct bn_error *err);
 
 /* The scale of the tensor. An all-zero tensor has scale 0, except for I2_S, which stores its scale.
@@ -42,11 +41,5 @@ bool ternary_scale(const struct ternary_source *src, float *scale, struct bn_err
  * TQ block with scale 0 gives code 1. BN_EFORMAT: code 3; the message has its byte offset. */
 bool ternary_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
                     struct bn_error *err);
-
-/* Encode codes (n_rows, n_cols) as a whole tensor of type I2_S, TQ1_0 or TQ2_0. `out` has
- * tensor_bytes() bytes. TQ types store the scale as F16. BN_EARG: the type cannot hold the shape.
- */
-bool ternary_encode(enum tensor_type type, enum bn_i2s_layout layout, const uint8_t *codes,
-                    size_t n_cols, size_t n_rows, float scale, uint8_t *out, struct bn_error *err);
 
 #endif

@@ -12,7 +12,7 @@
 
 /* Only hidden states with a largest |x| between MIN and MAX are screened. */
 #define COARSE_X_MIN 1e-15f  /* smaller values could underflow */
-#define COARSE_X_MAX 1e15f   /* 1e15 * COARSE_MAX * 2^20 columns is finite */
+#define COARSE_X_MAX 1e15f   /* 1e15 * COARSE_MAX * MODEL_MAX_WIDTH (2^20) is finite */
 #define COARSE_LIMIT 16256.0 /* 127 * 128: the largest |x| as a code, so that codes are bytes */
 
 #endif

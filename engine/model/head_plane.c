@@ -1,11 +1,9 @@
 /*
- * Shape of the coarse plane: see head_plane.h. Backends create the plane.
+ * The shape of the coarse plane. The backends create the plane itself.
  */
 #include "engine/model/head_plane.h"
 
 #include "engine/base/size.h"
-
-#define MAX_COLS ((size_t)1 << 20)
 
 size_t head_plane_stride(size_t n_blocks)
 {
@@ -17,13 +15,13 @@ static size_t row_bytes(size_t n_blocks)
     return n_blocks * (HEAD_PLANE_COLS / 2) + head_plane_stride(n_blocks) * sizeof(uint16_t);
 }
 
-/* A plane larger than half of the table gains nothing. */
+/* Screening with a plane that is larger than half of the matrix saves no time. */
 size_t head_plane_blocks(const struct model *m, bool is_exact)
 {
     const struct tensor_geometry *type = &tensor_geometries[m->head.type];
     const size_t n_blocks = size_round_up(m->hp.n_embd, HEAD_PLANE_COLS) / HEAD_PLANE_COLS;
     const size_t plain_bytes = m->hp.n_embd * type->block_bytes;
-    if (!is_exact || !type->is_float || m->hp.n_embd > MAX_COLS)
+    if (!is_exact || !type->is_float)
         return 0;
     return 2 * row_bytes(n_blocks) <= plain_bytes ? n_blocks : 0;
 }

@@ -3,9 +3,10 @@
  * rely on it. Keys and defaults are those of docs/formats.md, "Graphs".
  *
  * Most files do not name the activation function. A rule decides it, and a note reports the
- * decision, because a wrong function still gives text, only worse.
+ * decision, because the wrong function still produces text, but of
+ * lower quality.
  */
-#include "engine/model/hparams.h"
+#include "engine/model/model_read.h"
 
 #include "engine/gguf/gguf_le.h"
 
@@ -24,15 +25,8 @@ struct range {
 
 static const char *full_key(struct keys *k, const char *key)
 {
-    (void)snprintf(k->text, sizeof(k->text), "%s.%s", k->arch->name,
-                   key); /* all key names are short */
+    (void)snprintf(k->text, sizeof(k->text), "%s.%s", k->arch->name, key); /* always fits */
     return k->text;
-}
-
-static bool out_of_range(const struct keys *k, uint64_t v, struct range range, struct bn_error *err)
-{
-    return bn_fail(err, BN_EFORMAT, "%s is %llu, not %llu to %llu", k->text, (unsigned long long)v,
-                   (unsigned long long)range.lo, (unsigned long long)range.hi);
 }
 
 /* A number for all layers: a single value, or an array of equal values. */
@@ -69,7 +63,9 @@ static bool read_count(struct keys *k, const char *key, struct range range, size
     if (kv && !uniform_value(k, kv, &v, err))
         return false;
     if (v < range.lo || v > range.hi)
-        return out_of_range(k, v, range, err);
+        return bn_fail(err, BN_EFORMAT, "%s is %llu, not %llu to %llu", k->text,
+                       (unsigned long long)v, (unsigned long long)range.lo,
+                       (unsigned long long)range.hi);
     *out = (size_t)v;
     return true;
 }
@@ -181,7 +177,8 @@ static bool read_vocab(struct keys *k, const struct model_config *cfg, struct hp
     return true;
 }
 
-/* Refuse keys that change the graph in ways this program does not compute. 0 and 1 have no effect.
+/* Refuse keys that change the graph in ways this program does not compute. The values 0 and 1 have
+ * no effect.
  */
 static bool refuse_other_graphs(struct keys *k, const struct hparams *hp, struct bn_error *err)
 {

@@ -6,21 +6,42 @@
 
 #include "engine/base/memory.h"
 #include "engine/gguf/gguf_le.h"
-#include "engine/model/hparams.h"
-#include "engine/model/weights.h"
+#include "engine/model/model_read.h"
+
+/* Each difference between the architectures is a column of this table; the forward pass has one
+ * path for all. */
+static const struct arch archs[] = {
+    {"bitnet-b1.58", ROPE_NEOX, .sub_norms = true, .act = FFN_RELU2, .mislabels = SHAPE_1BITLLM},
+    {"bitnet-25", ROPE_NEOX, .sub_norms = true, .act = FFN_RELU2},
+    {"bitnet", ROPE_NEOX, .sub_norms = true, .partial_rope = true, .act = FFN_SILU,
+     .mislabels = SHAPE_2B4T},
+    /* Its converter permutes the rows of q and k, which changes the pairs of RoPE. */
+    {"llama", ROPE_NORM, .act = FFN_SILU},
+};
+#define N_ARCHS (sizeof(archs) / sizeof(archs[0]))
+
+const struct arch *arch_find(struct bn_str name)
+{
+    for (size_t i = 0; i < N_ARCHS; i++) {
+        if (bn_str_is(name, archs[i].name))
+            return &archs[i];
+    }
+    return NULL;
+}
 
 static bool find_arch(const struct gguf *g, const struct arch **out, struct bn_error *err)
 {
     struct bn_str name;
     if (!gguf_get_str(g, "general.architecture", &name))
         return bn_fail(err, BN_EFORMAT, "the file has no key general.architecture");
-    char supported[200];
-    arch_list(supported, sizeof(supported));
     *out = arch_find(name);
-    if (!*out)
-        return bn_fail(err, BN_EUNSUPPORTED, "architecture '%.*s' is not supported, only: %s",
-                       STR_ARG(name), supported);
-    return true;
+    if (*out)
+        return true;
+    char supported[200] = "";
+    for (size_t i = 0; i < N_ARCHS; i++)
+        str_list_add(supported, sizeof(supported), archs[i].name);
+    return bn_fail(err, BN_EUNSUPPORTED, "architecture '%.*s' is not supported, only: %s",
+                   STR_ARG(name), supported);
 }
 
 /* A layer has at least 9 tensors. This check keeps the memory for layers in proportion to the file.

@@ -1,6 +1,6 @@
 /*
- * A model as described by its file: checked numbers, all tensors with checked shapes, and the
- * differences between architectures as data. Backends read it.
+ * A model as described by its file: checked hyperparameters, all tensors with checked shapes, and
+ * the properties of its architecture. Backends read it.
  *
  * Nothing is copied; only the scales of ternary tensors are computed. An open model is immutable
  * and several threads may read it. Tensor bytes are in the file and have no guaranteed alignment,
@@ -20,7 +20,10 @@
 #include <stdint.h>
 
 enum ffn_act { FFN_RELU2, FFN_SILU };
-enum rope_style { ROPE_NEOX, ROPE_NORM }; /* pairs (i, i + n_rot / 2) | (2i, 2i + 1) */
+enum rope_style {
+    ROPE_NEOX, /* rotates the pairs (i, i + n_rot / 2) */
+    ROPE_NORM  /* rotates the pairs (2i, 2i + 1) */
+};
 
 /* Shapes of published models, to recognise files with a wrong architecture. */
 enum model_shape { SHAPE_NONE, SHAPE_2B4T, SHAPE_1BITLLM };
@@ -35,7 +38,6 @@ struct arch {
     enum model_shape mislabels; /* files of this shape need the other activation */
 };
 const struct arch *arch_find(struct bn_str name); /* NULL if it is not supported */
-void arch_list(char *list, size_t list_bytes);    /* names of all architectures, for messages */
 
 /* Upper limits of a model that opens. A dot product of MODEL_MAX_WIDTH codes and int8 activations
  * is far below the limit of int32. */
@@ -74,8 +76,8 @@ struct linear {
 
 struct layer {
     struct tensor_ref attn_norm, ffn_norm; /* F32 (n_embd) */
-    struct tensor_ref attn_sub_norm,
-        ffn_sub_norm; /* F32 (n_heads * head_dim), (n_ff); may be absent */
+    struct tensor_ref attn_sub_norm;       /* F32 (n_heads * head_dim); may be absent */
+    struct tensor_ref ffn_sub_norm;        /* F32 (n_ff); may be absent */
     struct linear q, k, v, o, gate, up, down;
 };
 
@@ -83,9 +85,9 @@ struct model {
     const struct gguf *gguf;
     const struct arch *arch;
     struct hparams hp;
-    struct tensor_ref embd; /* (n_vocab, n_embd) of a type with is_table */
-    struct tensor_ref head; /* output head; equal to embd if tied */
-    bool tied;
+    struct tensor_ref embd;        /* (n_vocab, n_embd) of a type with is_table */
+    struct tensor_ref head;        /* output head; equal to embd if tied */
+    bool tied;                     /* embedding and output head are the same matrix */
     struct tensor_ref output_norm; /* F32 (n_embd) */
     struct tensor_ref rope_freqs;  /* F32 (n_rot / 2); may be absent */
     struct layer *layers;          /* (n_layers) */
@@ -95,7 +97,7 @@ struct model {
 
 struct model_config {
     enum bn_i2s_layout i2s_layout;
-    const char *no_repair;     /* repairs that are switched off; here: activation */
+    const char *no_repair; /* repairs that are switched off; only "activation" has an effect here */
     struct bn_notes *notes;    /* may be NULL */
     const atomic_bool *cancel; /* may be NULL; read once per layer */
 };

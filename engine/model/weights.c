@@ -5,7 +5,7 @@
  * A tensor of an unusable type is refused with its name and advice. Tensors that are not in the
  * graph are ignored and reported in a note.
  */
-#include "engine/model/weights.h"
+#include "engine/model/model_read.h"
 
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
@@ -235,7 +235,7 @@ bool weights_find(struct model *m, const struct model_config *cfg, struct bn_err
     if (f.n_used < m->gguf->n_tensors)
         bn_notes_add(
             cfg->notes, BN_NOTE_WARNING, "tensors",
-            "%zu of the file's %zu tensors have no place in the graph of '%s' and are ignored",
+            "%zu of the file's %zu tensors are not part of the graph of '%s' and are ignored",
             m->gguf->n_tensors - f.n_used, m->gguf->n_tensors, m->arch->name);
     return true;
 }

@@ -4,8 +4,8 @@
  * The parameters decide which logits a choice can depend on, so with most settings the engine need
  * not compute a whole row. sampler_pick gives the same id for a short row as for the whole row.
  *
- * The draw is an argmax of logit / temp plus Gumbel noise, a function of seed, position and id (see
- * base/noise.h). HEAD_GUMBEL computes the same for the whole vocabulary. The noise of a
+ * The draw is the argmax of logit / temp plus Gumbel noise, a function of seed, position and id
+ * (see base/noise.h). HEAD_GUMBEL computes the same for the whole vocabulary. The noise of a
  * candidate does not depend on the other candidates.
  */
 #include "engine/sampler/sampler.h"
@@ -25,8 +25,7 @@ struct sampler {
     uint32_t *count; /* (n_vocab) occurrences in the window; zero between calls */
     int32_t *ids;    /* (2 n_vocab) ids with a bias or a penalty: the first n_ids, distinct */
     size_t n_ids;
-    struct head_cand *cands; /* (n_vocab) memory of row */
-    struct head_row row;
+    struct head_row row;   /* with n_vocab candidates */
     struct survivor *work; /* (n_vocab) */
 };
 
@@ -110,14 +109,13 @@ bool sampler_open(size_t n_vocab, struct sampler **out, struct bn_error *err)
     s->bias = mem_alloc(n_vocab, sizeof(*s->bias));
     s->count = mem_alloc(n_vocab, sizeof(*s->count));
     s->ids = mem_alloc(n_vocab, 2 * sizeof(*s->ids));
-    s->cands = mem_alloc(n_vocab, sizeof(*s->cands));
+    s->row = (struct head_row){mem_alloc(n_vocab, sizeof(struct head_cand)), n_vocab, 0};
     s->work = mem_alloc(n_vocab, sizeof(*s->work));
-    if (n_vocab == 0 || n_vocab > INT32_MAX || !s->bias || !s->count || !s->ids || !s->cands ||
+    if (n_vocab == 0 || n_vocab > INT32_MAX || !s->bias || !s->count || !s->ids || !s->row.cands ||
         !s->work) {
         sampler_close(s);
         return bn_fail(err, BN_ENOMEM, "no memory to sample from %zu tokens", n_vocab);
     }
-    s->row = (struct head_row){.cands = s->cands, .cap = n_vocab};
     *out = s;
     return true;
 }
@@ -130,7 +128,7 @@ void sampler_close(struct sampler *s)
     mem_free(s->bias);
     mem_free(s->count);
     mem_free(s->ids);
-    mem_free(s->cands);
+    mem_free(s->row.cands);
     mem_free(s->work);
     mem_free(s);
 }

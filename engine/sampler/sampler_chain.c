@@ -103,11 +103,11 @@ static void sort_by_id(struct survivor *w, size_t n)
  * The probability of a survivor is exp(logit - best) / total. */
 static size_t keep_share(struct survivor *w, size_t n, double share, double best, double total)
 {
-    double held = 0.0;
+    double sum = 0.0;
     size_t n_kept = 0;
     build_heap(w, n);
-    while (n_kept < n && !(held >= share * total && n_kept > 0)) {
-        held += exp_below((double)w[0].logit - best);
+    while (n_kept < n && !(sum >= share * total && n_kept > 0)) {
+        sum += exp_below((double)w[0].logit - best);
         pop(w, n - n_kept);
         n_kept++;
     }

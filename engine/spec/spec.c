@@ -23,8 +23,9 @@ struct spec {
     struct mem_map map;           /* holds the candidates of rows and ids; used only as it fills */
     int32_t *ids;                 /* (n_ctx) the caller's ids followed by the draft */
     struct head_row rows[N_ROWS]; /* with n_vocab candidates each */
-    int32_t known[N_ROWS]; /* known[i] was chosen after the first n_first + i ids of the session */
-    size_t n_known, n_first;
+    int32_t
+        chosen[N_ROWS]; /* chosen[i] was chosen after the first n_first + i ids of the session */
+    size_t n_chosen, n_first;
     size_t row; /* of the last step */
 };
 
@@ -72,7 +73,7 @@ void spec_close(struct spec *sp)
 
 void spec_forget(struct spec *sp)
 {
-    sp->n_known = 0;
+    sp->n_chosen = 0;
 }
 
 void spec_reset(struct spec *sp, enum spec_mode mode)
@@ -104,13 +105,13 @@ static bool session_begins_with(const struct spec *sp, const int32_t *ids, size_
 }
 
 /* The next id, if an earlier draft has already confirmed it. */
-static bool find_known(struct spec *sp, const int32_t *ids, size_t n_ids, int32_t *next)
+static bool find_chosen(struct spec *sp, const int32_t *ids, size_t n_ids, int32_t *next)
 {
-    if (n_ids < sp->n_first || n_ids - sp->n_first >= sp->n_known ||
+    if (n_ids < sp->n_first || n_ids - sp->n_first >= sp->n_chosen ||
         !session_begins_with(sp, ids, n_ids))
         return false;
     sp->row = n_ids - sp->n_first;
-    *next = sp->known[sp->row];
+    *next = sp->chosen[sp->row];
     return true;
 }
 
@@ -125,8 +126,8 @@ static bool step_plain(struct spec *sp, const int32_t *ids, size_t n_ids,
     sampler_request_draft(sp->cfg.sampler, ids, n_ids, 0, &head);
     if (!bn_session_sync(sp->cfg.session, ids, n_ids, &head, sp->rows, control, &own, err))
         return false;
-    sp->known[0] = sampler_pick(sp->cfg.sampler, sp->rows, ids, n_ids);
-    sp->n_known = 1;
+    sp->chosen[0] = sampler_pick(sp->cfg.sampler, sp->rows, ids, n_ids);
+    sp->n_chosen = 1;
     sp->n_first = n_ids;
     if (own.n_evaluated == 1)
         spec_policy_pass(&sp->policy, 0, 0, sp->cfg.now() - start);
@@ -150,11 +151,11 @@ static bool step_draft(struct spec *sp, size_t n_ids, size_t n_draft, size_t n_m
     for (bool is_right = true; is_right && n <= n_draft; n++) {
         const int32_t id = sampler_pick(sp->cfg.sampler, &sp->rows[n], sp->ids, n_ids + n);
         is_right = n < n_draft && id == sp->ids[n_ids + n];
-        sp->known[n] = id;
+        sp->chosen[n] = id;
         if (n < n_draft)
             spec_policy_trial(&sp->policy, n_match + n, is_right);
     }
-    sp->n_known = n;
+    sp->n_chosen = n;
     sp->n_first = n_ids;
     bn_session_truncate(sp->cfg.session, n_ids + n - 1);
     spec_policy_pass(&sp->policy, n_draft, n - 1, sp->cfg.now() - start);
@@ -167,7 +168,7 @@ bool spec_step(struct spec *sp, const int32_t *ids, size_t n_ids, const struct b
                struct bn_sync_stats *stats, int32_t *next, struct bn_error *err)
 {
     size_t n_held, n_match = 0, n_draft = 0;
-    if (find_known(sp, ids, n_ids, next)) {
+    if (find_chosen(sp, ids, n_ids, next)) {
         if (stats)
             *stats = (struct bn_sync_stats){.n_reused = n_ids};
         return true;
@@ -191,8 +192,8 @@ bool spec_step(struct spec *sp, const int32_t *ids, size_t n_ids, const struct b
     if (n_draft > 0 && stats)
         *stats = (struct bn_sync_stats){.n_reused = n_ids - 1, .n_evaluated = 1 + n_draft};
     if (n_draft == 0)
-        spec_policy_trial(&sp->policy, n_match, n_match > 0 && sp->known[0] == sp->ids[n_ids]);
+        spec_policy_trial(&sp->policy, n_match, n_match > 0 && sp->chosen[0] == sp->ids[n_ids]);
     sp->row = 0;
-    *next = sp->known[0];
+    *next = sp->chosen[0];
     return true;
 }

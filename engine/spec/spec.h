@@ -7,9 +7,9 @@
  * from the sampler's choice. So the ids are the same as without speculation, at every temperature
  * and with every penalty.
  *
- * The caller passes all ids at each step and receives the next one, as without speculation. A step
- * whose token is already known from an accepted draft evaluates nothing. Between steps the session
- * may hold more ids than the caller has received.
+ * The caller passes all ids at each step and receives the next one, as without speculation. If an
+ * earlier draft has already confirmed the next token, the step evaluates nothing. Between steps the
+ * session may hold more ids than the caller has received.
  *
  * All calls must come from the thread of the engine, see engine.h.
  */
@@ -46,8 +46,8 @@ struct spec_config {
 bool spec_open(const struct spec_config *cfg, struct spec **out, struct bn_error *err);
 void spec_close(struct spec *sp); /* sp may be NULL */
 
-/* Drop the tokens that are known in advance. Call this after every change of the sampler's
- * parameters, because those tokens were chosen with the old ones. */
+/* Drop the tokens that an earlier draft has confirmed. Call this after every change of the
+ * sampler's parameters, because those tokens were chosen with the old ones. */
 void spec_forget(struct spec *sp);
 
 /* spec_forget, and restart all measurements in the given mode. */

@@ -6,12 +6,12 @@
  */
 #include "engine/spec/spec_policy.h"
 
-#define FADE 0.95        /* decay of the counts per trial: about the last twenty trials decide */
-#define DOUBT 2.0        /* imaginary trials, nearly all wrong, that each kind starts with */
-#define MEMORY 0.25      /* weight of the newest time in a mean */
-#define WORTH 1.1        /* least expected gain of a draft in SPEC_AUTO */
-#define MAY_LOSE 0.02    /* share of the total time that drafts may lose */
-#define ON_LEAST_MATCH 2 /* shortest match that SPEC_ON drafts after */
+#define TRIAL_DECAY 0.95 /* decay of the counts per trial: about the last twenty trials decide */
+#define PRIOR_TRIALS 2.0 /* trials, nearly all wrong, that each kind is assumed to start with */
+#define TIME_WEIGHT 0.25 /* weight of the newest time in a mean */
+#define MIN_GAIN 1.1     /* least expected gain of a draft in SPEC_AUTO */
+#define MAX_LOSS 0.02    /* share of the total time that drafts may lose */
+#define ON_MIN_MATCH 2   /* shortest match that SPEC_ON drafts after */
 
 /* Among long matches the latest one wins, not the longest. Repeating text continues as it did a
  * moment ago, while the longest match may be the place where an earlier repetition ended. */
@@ -46,7 +46,7 @@ static size_t kind_of(size_t n_match)
 static double chance(const struct spec_policy *p, size_t n_match)
 {
     const size_t kind = kind_of(n_match);
-    return (p->kinds[kind].right + 0.1) / (p->kinds[kind].trials + DOUBT);
+    return (p->kinds[kind].right + 0.1) / (p->kinds[kind].trials + PRIOR_TRIALS);
 }
 
 /* Expected time of a pass. For a width without a measurement, extrapolate from the next narrower
@@ -69,10 +69,10 @@ size_t spec_policy_choose(const struct spec_policy *p, size_t n_match, size_t n_
 {
     static const size_t lengths[] = {1, 2, 3, 4, 7, SPEC_MAX_DRAFT};
     const double token_s = p->pass_s[1];
-    double best_gain = p->mode == SPEC_ON ? 0.0 : WORTH, expected = 1.0, all_right = 1.0;
+    double best_gain = p->mode == SPEC_ON ? 0.0 : MIN_GAIN, expected = 1.0, all_right = 1.0;
     size_t best = 0, length = 0;
     if (p->mode == SPEC_OFF || n_match == 0 || token_s == 0 ||
-        (p->mode == SPEC_ON && n_match < ON_LEAST_MATCH))
+        (p->mode == SPEC_ON && n_match < ON_MIN_MATCH))
         return 0;
     for (size_t i = 0; i < sizeof(lengths) / sizeof(lengths[0]) && lengths[i] <= n_max; i++) {
         for (; length < lengths[i]; length++) {
@@ -80,9 +80,9 @@ size_t spec_policy_choose(const struct spec_policy *p, size_t n_match, size_t n_
             expected += all_right; /* tokens that the pass yields on average */
         }
         const double took = pass_seconds(p, 1 + length);
-        /* A draft that is all wrong loses took - token_s. Drafts may lose MAY_LOSE of the time
+        /* A draft that is all wrong loses took - token_s. Drafts may lose MAX_LOSS of the time
          * plus the time of one token. */
-        if (p->mode == SPEC_AUTO && p->lost_s + took > MAY_LOSE * p->spent_s + 2 * token_s)
+        if (p->mode == SPEC_AUTO && p->lost_s + took > MAX_LOSS * p->spent_s + 2 * token_s)
             break;
         const double gain = expected * token_s / took;
         if (gain > best_gain) {
@@ -98,8 +98,8 @@ void spec_policy_trial(struct spec_policy *p, size_t n_match, bool is_right)
     const size_t kind = kind_of(n_match);
     if (n_match == 0)
         return;
-    p->kinds[kind].right = p->kinds[kind].right * FADE + (is_right ? 1.0 : 0.0);
-    p->kinds[kind].trials = p->kinds[kind].trials * FADE + 1.0;
+    p->kinds[kind].right = p->kinds[kind].right * TRIAL_DECAY + (is_right ? 1.0 : 0.0);
+    p->kinds[kind].trials = p->kinds[kind].trials * TRIAL_DECAY + 1.0;
 }
 
 void spec_policy_pass(struct spec_policy *p, size_t n_draft, size_t n_accepted, double seconds)
@@ -108,5 +108,5 @@ void spec_policy_pass(struct spec_policy *p, size_t n_draft, size_t n_accepted, 
     p->spent_s += seconds;
     if (n_draft > 0)
         p->lost_s += seconds - (double)(1 + n_accepted) * p->pass_s[1];
-    *mean = *mean == 0 ? seconds : *mean + MEMORY * (seconds - *mean);
+    *mean = *mean == 0 ? seconds : *mean + TIME_WEIGHT * (seconds - *mean);
 }

@@ -6,6 +6,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/base/noise.h"
+#include "tests/support/ternary_encode.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -28,9 +29,9 @@ static void setup(struct fixture *f, enum tensor_type type, enum bn_i2s_layout l
     assert_true(tensor_bytes(type, n_cols, n_rows, &n_bytes));
     *f = (struct fixture){.codes = mem_alloc(n_rows, n_cols),
                           .file = mem_alloc(n_bytes, 1),
-                          .room = mem_alloc(PACK_ROWS, n_cols),
+                          .room = mem_alloc(LINE_PACK_ROWS, n_cols),
                           .n_lines = (n_cols + LINE_COLS - 1) / LINE_COLS};
-    f->lines = mem_alloc(n_rows * f->n_lines, LINE_BYTES);
+    f->lines = mem_alloc(2 * n_rows * f->n_lines, LINE_BYTES);
     for (size_t i = 0; i < n_rows * n_cols; i++)
         f->codes[i] = (uint8_t)(noise_bits(n_cols, i) % 3);
     if (!ternary_encode(type, layout, f->codes, n_cols, n_rows, 0.5f, f->file, &err))
@@ -54,14 +55,14 @@ static void teardown(struct fixture *f)
 }
 
 /* Check that these rows have the right place and contents. */
-static void check_rows(struct fixture *f, size_t row0, size_t row1)
+static void check_rows(struct fixture *f, size_t row0, size_t row1, size_t stride)
 {
     struct bn_error err;
-    if (!pack_rows(&f->src, row0, row1, f->lines, f->room, &err))
+    if (!line_pack_rows(&f->src, row0, row1, f->lines, stride, f->room, &err))
         fail_msg("%s", err.text);
     for (size_t r = row0; r < row1; r++)
         for (size_t c = 0; c < f->n_lines * LINE_COLS; c++) {
-            const uint8_t *line = f->lines + ((r - row0) * f->n_lines + c / LINE_COLS) * LINE_BYTES;
+            const uint8_t *line = f->lines + (r - row0) * stride + c / LINE_COLS * LINE_BYTES;
             const unsigned code = line[c % 64] >> (2 * (c % LINE_COLS / 64)) & 3;
             const unsigned expected = c < f->src.n_cols ? f->codes[r * f->src.n_cols + c] : 1;
             assert_int_equal(code, expected);
@@ -85,9 +86,10 @@ static void every_container_packs_to_the_definition(void **state)
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct fixture f;
         setup(&f, cases[i].type, cases[i].layout, cases[i].n_cols, cases[i].n_rows);
-        check_rows(&f, 0, cases[i].n_rows);
-        check_rows(&f, cases[i].n_rows / 2, cases[i].n_rows);
-        check_rows(&f, cases[i].n_rows, cases[i].n_rows);
+        const size_t n_rows = cases[i].n_rows, row_bytes = f.n_lines * LINE_BYTES;
+        check_rows(&f, 0, n_rows, row_bytes);
+        check_rows(&f, n_rows / 2, n_rows, 2 * row_bytes);
+        check_rows(&f, n_rows, n_rows, row_bytes);
         teardown(&f);
     }
 }
@@ -106,13 +108,15 @@ static void code_three_is_refused_by_name_and_offset(void **state)
             const size_t at = n_cols[k] / 4 * 3 + 45 + field;
             setup(&f, TENSOR_I2_S, BN_I2S_A, n_cols[k], 6);
             f.file[at] |= (uint8_t)(3 << (2 * field));
-            assert_false(pack_rows(&f.src, 0, 6, f.lines, f.room, &err));
+            assert_false(
+                line_pack_rows(&f.src, 0, 6, f.lines, f.n_lines * LINE_BYTES, f.room, &err));
             assert_int_equal(err.code, BN_EFORMAT);
             assert_non_null(strstr(err.text, "blk.3.ffn_up.weight"));
             (void)snprintf(offset, sizeof offset, "%zu", 4096 + at);
             if (!strstr(err.text, offset))
                 fail_msg("no %s in: %s", offset, err.text);
-            assert_true(pack_rows(&f.src, 0, 3, f.lines, f.room, &err));
+            assert_true(
+                line_pack_rows(&f.src, 0, 3, f.lines, f.n_lines * LINE_BYTES, f.room, &err));
             teardown(&f);
         }
 }

@@ -91,11 +91,6 @@ static void instruction_set_changes_no_bit(void **state)
 {
     (void)state;
     compare_isas(BN_KV_F16);
-}
-
-static void instruction_set_changes_no_bit_with_q8_kv(void **state)
-{
-    (void)state;
     compare_isas(BN_KV_Q8);
 }
 
@@ -131,11 +126,6 @@ static void threads_and_micro_batch_change_no_bit(void **state)
 {
     (void)state;
     compare_threads(BN_KV_F16);
-}
-
-static void threads_change_no_bit_with_q8_kv(void **state)
-{
-    (void)state;
     compare_threads(BN_KV_Q8);
 }
 
@@ -224,11 +214,6 @@ static void reuse_changes_no_bit(void **state)
 {
     (void)state;
     compare_reuse(BN_KV_F16);
-}
-
-static void reuse_changes_no_bit_with_q8_kv(void **state)
-{
-    (void)state;
     compare_reuse(BN_KV_Q8);
 }
 
@@ -370,12 +355,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(instruction_set_changes_no_bit),
-        cmocka_unit_test(instruction_set_changes_no_bit_with_q8_kv),
         cmocka_unit_test(threads_and_micro_batch_change_no_bit),
-        cmocka_unit_test(threads_change_no_bit_with_q8_kv),
         cmocka_unit_test(skipping_changes_no_bit_and_reads_less),
         cmocka_unit_test(reuse_changes_no_bit),
-        cmocka_unit_test(reuse_changes_no_bit_with_q8_kv),
         cmocka_unit_test(q8_kv_is_close_to_f16_kv),
         cmocka_unit_test(batch_neighbours_change_no_bit),
         cmocka_unit_test(splitting_positions_changes_no_bit),

@@ -119,6 +119,13 @@ static int32_t next_id(struct fixture *f, const int32_t *ids, size_t n_ids)
     return sampler_pick(f->s, row, ids, n_ids);
 }
 
+static int32_t next_with(struct fixture *f, const struct sampler_params *p, const int32_t *ids,
+                         size_t n_ids)
+{
+    set(f, p);
+    return next_id(f, ids, n_ids);
+}
+
 /* The same parameters, but with a row of all logits. */
 static int32_t next_id_from_all_logits(struct fixture *f, const int32_t *ids, size_t n_ids)
 {
@@ -137,37 +144,31 @@ static void requests_follow_the_parameters(void **state)
     struct sampler_params p = plain;
     random_logits(f, 1);
     p.temp = 0.0f;
-    set(f, &p);
-    (void)next_id(f, NULL, 0);
+    (void)next_with(f, &p, NULL, 0);
     assert_int_equal(f->request.kind, HEAD_TOP);
     assert_int_equal(f->request.k, 1);
 
     p = plain;
-    set(f, &p);
-    (void)next_id(f, NULL, 0);
+    (void)next_with(f, &p, NULL, 0);
     assert_int_equal(f->request.kind, HEAD_GUMBEL);
 
     p.min_p = 0.1f;
-    set(f, &p);
-    (void)next_id(f, NULL, 0);
+    (void)next_with(f, &p, NULL, 0);
     assert_int_equal(f->request.kind, HEAD_TOP);
     assert_true(f->request.gap > 2.302f && f->request.gap < 2.4f); /* ln 10 */
 
     p.top_p = 0.9f;
-    set(f, &p);
-    (void)next_id(f, NULL, 0);
+    (void)next_with(f, &p, NULL, 0);
     assert_int_equal(f->request.kind, HEAD_ALL);
 
     p.top_k = 5;
     p.typical = 0.9f;
-    set(f, &p);
-    (void)next_id(f, NULL, 0);
+    (void)next_with(f, &p, NULL, 0);
     assert_int_equal(f->request.kind, HEAD_TOP);
     assert_int_equal(f->request.k, 5);
 
     p.top_k = N_VOCAB;
-    set(f, &p);
-    (void)next_id(f, NULL, 0);
+    (void)next_with(f, &p, NULL, 0);
     assert_int_equal(f->request.kind, HEAD_ALL);
 }
 
@@ -181,21 +182,17 @@ static void penalties_widen_the_request(void **state)
     p.repeat_penalty = 1.5f;
     p.biases = biases;
     p.n_biases = 2;
-    set(f, &p);
-    (void)next_id(f, ids, 6);
+    (void)next_with(f, &p, ids, 6);
     assert_int_equal(f->request.n_ids, 4); /* 3, 4, 9, 20, none twice */
     assert_int_equal(f->request.k, 8);
     p.repeat_last_n = 3;
-    set(f, &p);
-    (void)next_id(f, ids, 6);
+    (void)next_with(f, &p, ids, 6);
     assert_int_equal(f->request.n_ids, 3); /* the window holds only 4 */
     p.repeat_last_n = 0;
-    set(f, &p);
-    (void)next_id(f, ids, 6);
+    (void)next_with(f, &p, ids, 6);
     assert_int_equal(f->request.n_ids, 2);
     p.top_k = 0; /* HEAD_GUMBEL cannot apply penalties */
-    set(f, &p);
-    (void)next_id(f, ids, 6);
+    (void)next_with(f, &p, ids, 6);
     assert_int_equal(f->request.kind, HEAD_ALL);
 }
 
@@ -210,8 +207,7 @@ static void greedy_picks_the_largest_logit_then_the_lower_id(void **state)
     f->z[40] = f->z[17] = 9.0f;
     for (uint64_t seed = 0; seed < 5; seed++) {
         p.seed = seed;
-        set(f, &p);
-        assert_int_equal(next_id(f, NULL, 0), 17);
+        assert_int_equal(next_with(f, &p, NULL, 0), 17);
         assert_int_equal(next_id_from_all_logits(f, NULL, 0), 17);
     }
 }
@@ -227,24 +223,19 @@ static void penalties_are_exact_for_greedy(void **state)
     f->z[6] = 9.9f;
     f->z[7] = 6.0f;
     p.repeat_penalty = 1.25f; /* 8, 7.92, 6 */
-    set(f, &p);
-    assert_int_equal(next_id(f, ids, 3), 5);
+    assert_int_equal(next_with(f, &p, ids, 3), 5);
     p.frequency_penalty = 1.5f; /* 6.5, 4.92, 6 */
-    set(f, &p);
-    assert_int_equal(next_id(f, ids, 3), 5);
+    assert_int_equal(next_with(f, &p, ids, 3), 5);
     p.presence_penalty = 0.75f; /* 5.75, 4.17, 6 */
-    set(f, &p);
-    assert_int_equal(next_id(f, ids, 3), 7);
+    assert_int_equal(next_with(f, &p, ids, 3), 7);
     p.repeat_last_n = 2; /* 10, 4.17, 6 */
-    set(f, &p);
-    assert_int_equal(next_id(f, ids, 3), 5);
+    assert_int_equal(next_with(f, &p, ids, 3), 5);
     for (size_t i = 0; i < N_VOCAB; i++)
         f->z[i] = -9.0f;
     f->z[5] = -4.0f; /* negative logits are multiplied: -5, then - 2.25 */
     f->z[8] = -7.2f;
     p.repeat_last_n = -1;
-    set(f, &p);
-    assert_int_equal(next_id(f, ids, 3), 8);
+    assert_int_equal(next_with(f, &p, ids, 3), 8);
 }
 
 static void biases_add_and_ban(void **state)
@@ -259,20 +250,16 @@ static void biases_add_and_ban(void **state)
     f->z[3] = 4.5f;
     p.biases = biases;
     p.n_biases = 1;
-    set(f, &p);
-    assert_int_equal(next_id(f, NULL, 0), 3);
+    assert_int_equal(next_with(f, &p, NULL, 0), 3);
     p.n_biases = 3; /* 1 + 2 + 2 */
-    set(f, &p);
-    assert_int_equal(next_id(f, NULL, 0), 2);
+    assert_int_equal(next_with(f, &p, NULL, 0), 2);
     p.n_biases = 0; /* the old biases are gone */
-    set(f, &p);
-    assert_int_equal(next_id(f, NULL, 0), 1);
+    assert_int_equal(next_with(f, &p, NULL, 0), 1);
     p.temp = 5.0f;
     p.n_biases = 1;
     for (uint64_t seed = 0; seed < 200; seed++) {
         p.seed = seed;
-        set(f, &p);
-        assert_int_not_equal(next_id(f, NULL, 0), 1);
+        assert_int_not_equal(next_with(f, &p, NULL, 0), 1);
     }
 }
 
@@ -284,8 +271,7 @@ static uint64_t survivors(struct fixture *f, struct sampler_params p)
     p.temp = 100.0f;
     for (uint64_t seed = 0; seed < 2000; seed++) {
         p.seed = seed;
-        set(f, &p);
-        const int32_t id = next_id(f, NULL, 0);
+        const int32_t id = next_with(f, &p, NULL, 0);
         assert_int_equal(id, next_id_from_all_logits(f, NULL, 0));
         seen |= (uint64_t)1 << id;
     }
@@ -421,21 +407,18 @@ static void engine_and_sampler_draw_the_same_id(void **state)
         p.temp = 0.3f + uniform(round, 1, 0);
         p.seed = round;
         p.min_p = 0.0f;
-        set(f, &p);
-        const int32_t id = next_id(f, ids, round % 64);
+        const int32_t id = next_with(f, &p, ids, round % 64);
         assert_int_equal(f->request.kind, HEAD_GUMBEL);
         p.min_p = 1e-30f;
-        set(f, &p);
-        assert_int_equal(next_id(f, ids, round % 64), id);
+        assert_int_equal(next_with(f, &p, ids, round % 64), id);
         assert_int_equal(f->request.kind, HEAD_TOP);
         p.temp = 0.0f;
-        set(f, &p);
-        n_best += next_id(f, ids, round % 64) == id;
+        n_best += next_with(f, &p, ids, round % 64) == id;
     }
     assert_true(n_best < 1500); /* draws differ from the maximum */
 }
 
-/* ---- chance ---- */
+/* ---- draws ---- */
 
 static void draws_follow_the_probabilities(void **state)
 {
@@ -514,7 +497,7 @@ static void uniform_numbers_are_uniform(void **state)
 static void bad_parameters_leave_the_old_ones(void **state)
 {
     struct fixture *f = *state;
-    static const struct sampler_bias outside = {N_VOCAB, 1.0f}, no_number = {1, NAN};
+    static const struct sampler_bias outside = {N_VOCAB, 1.0f}, not_a_number = {1, NAN};
     struct sampler_params bad[16];
     struct bn_error err;
     for (size_t i = 0; i < 16; i++)
@@ -534,13 +517,12 @@ static void bad_parameters_leave_the_old_ones(void **state)
     bad[12].frequency_penalty = NAN;
     bad[13].typical = 2.0f;
     bad[14].biases = &outside;
-    bad[15].biases = &no_number;
+    bad[15].biases = &not_a_number;
     bad[14].n_biases = bad[15].n_biases = 1;
     struct sampler_params p = plain;
     p.temp = 0.0f;
     random_logits(f, 9);
-    set(f, &p);
-    const int32_t best = next_id(f, NULL, 0);
+    const int32_t best = next_with(f, &p, NULL, 0);
     for (size_t i = 0; i < 16; i++) {
         assert_false(sampler_set(f->s, &bad[i], &err));
         assert_int_equal(err.code, BN_EARG);
@@ -557,8 +539,7 @@ static void all_ids_banned_still_returns_an_id(void **state)
         biases[i] = (struct sampler_bias){(int32_t)i, -INFINITY};
     p.biases = biases;
     p.n_biases = N_VOCAB;
-    set(f, &p);
-    const int32_t id = next_id(f, NULL, 0);
+    const int32_t id = next_with(f, &p, NULL, 0);
     assert_true(id >= 0 && id < N_VOCAB);
 }
 

@@ -71,7 +71,7 @@ static void sync_to(struct kit *kit, const int32_t *ids, size_t n_ids, size_t n_
     kit_free_rows(row, 1);
 }
 
-static void sync_evaluates_only_what_is_new(void **state)
+static void sync_evaluates_only_new_tokens(void **state)
 {
     struct kit *kit = *state;
     int32_t ids[N_IDS];
@@ -375,7 +375,7 @@ static void batch_is_checked_before_it_is_evaluated(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(sync_evaluates_only_what_is_new, setup, teardown),
+        cmocka_unit_test_setup_teardown(sync_evaluates_only_new_tokens, setup, teardown),
         cmocka_unit_test_setup_teardown(sync_without_a_row_fills_the_cache, setup, teardown),
         cmocka_unit_test_setup_teardown(wrong_calls_are_refused_and_change_nothing, setup,
                                         teardown),

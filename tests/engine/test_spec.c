@@ -90,47 +90,57 @@ static void generate_plain(const struct sampler_params *params, int32_t *ids)
     sampler_close(sampler);
 }
 
-static struct spec *open_spec(struct bn_session *s, struct sampler *sampler, enum spec_mode mode,
-                              struct oracle *oracle)
-{
+/* Speculative decoding of one sequence. */
+struct run {
+    struct sampler *sampler;
+    struct bn_session *s;
     struct spec *sp;
+};
+
+static void open_run(struct run *r, const struct sampler_params *params, struct oracle *oracle)
+{
     struct bn_error err;
-    const struct spec_config cfg = {.session = s,
-                                    .sampler = sampler,
+    r->sampler = open_sampler(params);
+    r->s = kit_session(&kit, N_PROMPT + N_STEPS);
+    const struct spec_config cfg = {.session = r->s,
+                                    .sampler = r->sampler,
                                     .n_vocab = N_VOCAB,
                                     .n_ubatch = 16,
-                                    .mode = mode,
+                                    .mode = SPEC_ON,
                                     .draft = oracle ? draft_from_oracle : NULL,
                                     .draft_ud = oracle,
                                     .now = tick};
-    if (!spec_open(&cfg, &sp, &err))
+    if (!spec_open(&cfg, &r->sp, &err))
         fail_msg("%s", err.text);
-    return sp;
+}
+
+static void close_run(struct run *r)
+{
+    spec_close(r->sp);
+    bn_session_close(r->s);
+    sampler_close(r->sampler);
 }
 
 static struct spec_stats check_same(const struct sampler_params *params, struct oracle *oracle,
                                     const int32_t *expected)
 {
-    struct sampler *sampler = open_sampler(params);
-    struct bn_session *s = kit_session(&kit, N_PROMPT + N_STEPS);
-    struct spec *sp = open_spec(s, sampler, SPEC_ON, oracle);
+    struct run r;
     int32_t ids[N_PROMPT + N_STEPS];
     struct bn_error err;
+    open_run(&r, params, oracle);
     memcpy(ids, expected, N_PROMPT * sizeof(*ids));
     for (size_t n = N_PROMPT; n < N_PROMPT + N_STEPS; n++) {
         size_t n_held;
-        if (!spec_step(sp, ids, n, NULL, NULL, &ids[n], &err))
+        if (!spec_step(r.sp, ids, n, NULL, NULL, &ids[n], &err))
             fail_msg("%s", err.text);
-        const int32_t *held = bn_session_ids(s, &n_held);
+        const int32_t *held = bn_session_ids(r.s, &n_held);
         assert_true(n_held >= n);
         assert_memory_equal(held, expected, size_min(n_held, N_PROMPT + N_STEPS) * sizeof(*held));
-        assert_true(spec_row(sp)->n > 0);
+        assert_true(spec_row(r.sp)->n > 0);
     }
     assert_memory_equal(ids, expected, sizeof(ids));
-    const struct spec_stats stats = spec_stats_of(sp);
-    spec_close(sp);
-    bn_session_close(s);
-    sampler_close(sampler);
+    const struct spec_stats stats = spec_stats_of(r.sp);
+    close_run(&r);
     return stats;
 }
 
@@ -185,22 +195,21 @@ static void ids_are_the_same_as_without_speculation(void **state)
         }
 }
 
-/* Tokens known from a draft are used only if the caller continues the same text. */
-static void another_text_does_not_use_known_tokens(void **state)
+/* Tokens that a draft confirmed are used only if the caller continues the same text. */
+static void another_text_does_not_use_confirmed_tokens(void **state)
 {
     (void)state;
     const struct sampler_params params = {.top_p = 1, .typical = 1, .repeat_penalty = 1};
     struct oracle oracle = {.n_right = 99};
-    struct sampler *sampler = open_sampler(&params);
-    struct bn_session *s = kit_session(&kit, N_PROMPT + N_STEPS);
-    struct spec *sp = open_spec(s, sampler, SPEC_ON, &oracle);
+    struct run r;
     int32_t ids[N_PROMPT + N_STEPS], next;
     struct bn_error err;
+    open_run(&r, &params, &oracle);
     kit_ids(oracle.ids, N_PROMPT, 3);
     generate_plain(&params, oracle.ids);
     memcpy(ids, oracle.ids, sizeof(ids));
     for (size_t n = N_PROMPT; n < N_PROMPT + 6; n++)
-        assert_true(spec_step(sp, ids, n, NULL, NULL, &next, &err));
+        assert_true(spec_step(r.sp, ids, n, NULL, NULL, &next, &err));
     for (size_t n = 5; n < N_PROMPT + 9; n++) { /* shorter, and with another text */
         struct head_request head;
         struct head_row *row = kit_rows(&kit, 1);
@@ -209,15 +218,13 @@ static void another_text_does_not_use_known_tokens(void **state)
         ids[4] = (int32_t)(97 + n % 3);
         sampler_request_draft(plain, ids, n, 0, &head);
         assert_true(bn_session_sync(fresh, ids, n, &head, row, NULL, NULL, &err));
-        assert_true(spec_step(sp, ids, n, NULL, NULL, &next, &err));
+        assert_true(spec_step(r.sp, ids, n, NULL, NULL, &next, &err));
         assert_int_equal(next, sampler_pick(plain, row, ids, n));
         sampler_close(plain);
         bn_session_close(fresh);
         kit_free_rows(row, 1);
     }
-    spec_close(sp);
-    bn_session_close(s);
-    sampler_close(sampler);
+    close_run(&r);
 }
 
 static void cancelled_draft_changes_nothing(void **state)
@@ -225,30 +232,27 @@ static void cancelled_draft_changes_nothing(void **state)
     (void)state;
     const struct sampler_params params = {.top_p = 1, .typical = 1, .repeat_penalty = 1};
     struct oracle oracle = {.n_right = 99};
-    struct sampler *sampler = open_sampler(&params);
-    struct bn_session *s = kit_session(&kit, N_PROMPT + N_STEPS);
-    struct spec *sp = open_spec(s, sampler, SPEC_ON, &oracle);
+    struct run r;
     struct bn_cancel cancel = {.requested = true};
     const struct bn_control control = {.cancel = &cancel};
     struct bn_error err;
     int32_t next;
     size_t n_held;
+    open_run(&r, &params, &oracle);
     kit_ids(oracle.ids, N_PROMPT, 5);
     generate_plain(&params, oracle.ids);
     for (size_t n = N_PROMPT; n < N_PROMPT + 2; n++)
-        assert_true(spec_step(sp, oracle.ids, n, NULL, NULL, &next, &err));
-    assert_false(spec_step(sp, oracle.ids, N_PROMPT + 2, &control, NULL, &next, &err));
+        assert_true(spec_step(r.sp, oracle.ids, n, NULL, NULL, &next, &err));
+    assert_false(spec_step(r.sp, oracle.ids, N_PROMPT + 2, &control, NULL, &next, &err));
     assert_int_equal(err.code, BN_ECANCELLED);
-    (void)bn_session_ids(s, &n_held);
+    (void)bn_session_ids(r.s, &n_held);
     assert_int_equal(n_held, N_PROMPT + 1);
     for (size_t n = N_PROMPT + 2; n < N_PROMPT + N_STEPS; n++) {
-        assert_true(spec_step(sp, oracle.ids, n, NULL, NULL, &next, &err));
+        assert_true(spec_step(r.sp, oracle.ids, n, NULL, NULL, &next, &err));
         assert_int_equal(next, oracle.ids[n]);
     }
-    assert_true(spec_stats_of(sp).n_accepted > 0);
-    spec_close(sp);
-    bn_session_close(s);
-    sampler_close(sampler);
+    assert_true(spec_stats_of(r.sp).n_accepted > 0);
+    close_run(&r);
 }
 
 static void drafts_continue_the_longest_latest_match(void **state)
@@ -344,7 +348,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ids_are_the_same_as_without_speculation),
-        cmocka_unit_test(another_text_does_not_use_known_tokens),
+        cmocka_unit_test(another_text_does_not_use_confirmed_tokens),
         cmocka_unit_test(cancelled_draft_changes_nothing),
         cmocka_unit_test(drafts_continue_the_longest_latest_match),
         cmocka_unit_test(drafts_prefer_the_latest_long_match),

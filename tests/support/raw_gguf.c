@@ -3,7 +3,7 @@
  */
 #include "tests/support/raw_gguf.h"
 
-#include "engine/gguf/gguf_le.h"
+#include "tests/support/le_put.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -18,8 +18,8 @@
 
 #include "engine/base/error.h"
 #include "engine/file_gguf.h"
-#include "engine/gguf/gguf_write.h"
 #include "engine/model/model.h"
+#include "tests/support/gguf_write.h"
 
 enum synth_vocab {
     SYNTH_VOCAB_BYTES,  /* 256 byte tokens and 6 specials: 262 ids, bos 256, eos 257, eot 260 */

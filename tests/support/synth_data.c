@@ -1,34 +1,25 @@
 /*
  * The random bytes of synthetic tensors. A number depends only on the seed, the name of the tensor
- * and its position (SplitMix64's mixer over a counter), so any range of a tensor can be
- * computed on its own.
+ * and its position (noise_mix of a counter), so any range of a tensor can be computed separately.
  */
 #include "tests/support/synth_plan.h"
 
 #include "engine/base/fp16.h"
 #include "engine/base/memory.h"
+#include "engine/base/noise.h"
 #include "engine/base/size.h"
-#include "engine/gguf/gguf_le.h"
 #include "tests/support/table_encode.h"
+#include "tests/support/ternary_encode.h"
 
 #include <math.h>
 
 #define CHUNK_ROWS 64
 
-/* SplitMix64: Steele, Lea and Flood, "Fast splittable pseudorandom number generators", 2014. */
-static inline uint64_t mix64(uint64_t x)
-{
-    x += 0x9e3779b97f4a7c15u;
-    x = (x ^ x >> 30) * 0xbf58476d1ce4e5b9u;
-    x = (x ^ x >> 27) * 0x94d049bb133111ebu;
-    return x ^ x >> 31;
-}
-
 static uint64_t stream_of(const struct synth_spec *spec, const char *name)
 {
-    uint64_t h = mix64(spec->seed);
+    uint64_t h = noise_mix(spec->seed);
     for (const char *c = name; *c; c++)
-        h = mix64(h ^ (uint8_t)*c);
+        h = noise_mix(h ^ (uint8_t)*c);
     return h;
 }
 
@@ -36,7 +27,7 @@ static uint64_t stream_of(const struct synth_spec *spec, const char *name)
 static void fill_codes(uint64_t stream, uint8_t *codes, size_t n)
 {
     for (size_t i = 0; i < n; i += 8) {
-        const uint64_t r = mix64(stream + i / 8);
+        const uint64_t r = noise_mix(stream + i / 8);
         uint8_t eight[8];
         for (size_t k = 0; k < 8; k++) {
             const unsigned b = r >> 8 * k & 255;
@@ -50,7 +41,7 @@ static void fill_codes(uint64_t stream, uint8_t *codes, size_t n)
  */
 static float normal_at(uint64_t stream, uint64_t i)
 {
-    const uint64_t r = mix64(stream + i);
+    const uint64_t r = noise_mix(stream + i);
     const uint32_t sum =
         (uint32_t)((r & 65535) + (r >> 16 & 65535) + (r >> 32 & 65535) + (r >> 48));
     return ((float)sum - 131070.0f) * (1.7320508f / 65536.0f);

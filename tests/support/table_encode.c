@@ -6,6 +6,7 @@
 
 #include "engine/base/fp16.h"
 #include "engine/gguf/gguf_le.h"
+#include "tests/support/le_put.h"
 
 #include <math.h>
 

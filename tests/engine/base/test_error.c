@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-static void fail_sets_code_and_sentence(void **state)
+static void fail_sets_code_and_message(void **state)
 {
     (void)state;
     struct bn_error err = {0};
@@ -20,7 +20,7 @@ static void fail_sets_code_and_sentence(void **state)
     assert_string_equal(err.text, "tensor 'x' needs 7 bytes");
 }
 
-static void prefix_keeps_code_and_sentence(void **state)
+static void prefix_keeps_code_and_message(void **state)
 {
     (void)state;
     struct bn_error err = {0};
@@ -30,7 +30,7 @@ static void prefix_keeps_code_and_sentence(void **state)
     assert_string_equal(err.text, "writing a.json: no space");
 }
 
-static void long_sentences_are_cut(void **state)
+static void long_messages_are_cut(void **state)
 {
     (void)state;
     struct bn_error err = {0};
@@ -49,9 +49,9 @@ static void long_sentences_are_cut(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(fail_sets_code_and_sentence),
-        cmocka_unit_test(prefix_keeps_code_and_sentence),
-        cmocka_unit_test(long_sentences_are_cut),
+        cmocka_unit_test(fail_sets_code_and_message),
+        cmocka_unit_test(prefix_keeps_code_and_message),
+        cmocka_unit_test(long_messages_are_cut),
     };
     return cmocka_run_group_tests_name("error", tests, NULL, NULL);
 }

@@ -28,9 +28,10 @@ static void known_values_are_converted(void **state)
     (void)state;
     for (uint32_t h = 0; h < 0x7c00u; h++) {
         const int exponent = (int)(h >> 10), mantissa = (int)(h & 0x3ffu);
-        const double want = exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
-        assert_true((double)f16_to_f32((uint16_t)h) == want);
-        assert_true((double)f16_to_f32((uint16_t)(h | 0x8000u)) == -want);
+        const double expected =
+            exponent ? ldexp(1024 + mantissa, exponent - 25) : ldexp(mantissa, -24);
+        assert_true((double)f16_to_f32((uint16_t)h) == expected);
+        assert_true((double)f16_to_f32((uint16_t)(h | 0x8000u)) == -expected);
     }
     assert_true(isinf(f16_to_f32(0x7c00)));
 }

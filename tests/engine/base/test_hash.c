@@ -10,13 +10,13 @@
 
 #include <cmocka.h>
 
-static void digest(const char *bytes, size_t n_bytes, size_t n_piece, char out[65])
+static void digest(const char *bytes, size_t n_bytes, size_t n_chunk, char out[65])
 {
     struct sha256 s;
     uint8_t sum[SHA256_BYTES];
     sha256_init(&s);
-    for (size_t i = 0; i < n_bytes; i += n_piece)
-        sha256_add(&s, bytes + i, n_bytes - i < n_piece ? n_bytes - i : n_piece);
+    for (size_t i = 0; i < n_bytes; i += n_chunk)
+        sha256_add(&s, bytes + i, n_bytes - i < n_chunk ? n_bytes - i : n_chunk);
     sha256_end(&s, sum);
     for (size_t i = 0; i < SHA256_BYTES; i++)
         (void)snprintf(out + 2 * i, 3, "%02x", sum[i]);
@@ -49,14 +49,14 @@ static void sha256_gives_the_examples_of_the_standard(void **state)
     }
 }
 
-static void sha256_does_not_depend_on_the_pieces(void **state)
+static void sha256_does_not_depend_on_chunk_sizes(void **state)
 {
     static char text[1000000];
     char sum[65];
     (void)state;
     memset(text, 'a', sizeof text);
-    for (size_t n_piece = 1; n_piece < 2000; n_piece = 3 * n_piece + 4) {
-        digest(text, sizeof text, n_piece, sum);
+    for (size_t n_chunk = 1; n_chunk < 2000; n_chunk = 3 * n_chunk + 4) {
+        digest(text, sizeof text, n_chunk, sum);
         assert_string_equal(sum,
                             "cdc76e5c9914fb9281a1c7e284d73e67f1809a48a497200e046d39ccc7112cd0");
     }
@@ -82,7 +82,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(fnv1a_gives_the_published_values),
         cmocka_unit_test(sha256_gives_the_examples_of_the_standard),
-        cmocka_unit_test(sha256_does_not_depend_on_the_pieces),
+        cmocka_unit_test(sha256_does_not_depend_on_chunk_sizes),
         cmocka_unit_test(sha256_pads_every_length),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

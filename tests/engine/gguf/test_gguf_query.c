@@ -5,7 +5,7 @@
 #include "engine/base/fp16.h"
 #include "engine/base/memory.h"
 #include "engine/file_gguf.h"
-#include "engine/gguf/gguf_write.h"
+#include "tests/support/gguf_write.h"
 
 #include <math.h>
 #include <setjmp.h>

@@ -4,7 +4,7 @@
  */
 #include "engine/base/memory.h"
 #include "engine/gguf/gguf.h"
-#include "engine/gguf/gguf_write.h"
+#include "tests/support/gguf_write.h"
 
 #include <setjmp.h>
 #include <stdarg.h>

@@ -9,7 +9,8 @@
 
 #include "engine/base/fp16.h"
 #include "engine/base/memory.h"
-#include "engine/gguf/gguf_le.h"
+#include "tests/support/le_put.h"
+#include "tests/support/ternary_encode.h"
 
 #include <math.h>
 #include <setjmp.h>

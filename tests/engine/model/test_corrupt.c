@@ -4,6 +4,7 @@
  */
 #include "engine/base/memory.h"
 #include "engine/gguf/gguf_le.h"
+#include "tests/support/le_put.h"
 #include "tests/support/synth.h"
 
 #include <setjmp.h>

@@ -3,17 +3,18 @@
  * function. Each test starts with the metadata of a valid model and changes or removes a few keys.
  */
 #include "engine/base/memory.h"
-#include "engine/gguf/gguf_write.h"
-#include "engine/model/hparams.h"
+#include "engine/model/model_read.h"
+#include "tests/support/gguf_write.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
 
 #include <cmocka.h>
 
-/* A value to write. The kind GGUF_ARRAY means an array of two u32, `u` and `u2`. */
+/* A key to write: PAIR is an array of two u32, `u` and `u2`; TOKENS is an array of `u` empty
+ * strings; DROPPED writes nothing. */
 struct entry {
-    const char *key; /* without the prefix "<arch>."; a leading dot means that it has none */
+    const char *key; /* without the prefix "<arch>."; a leading dot means no prefix */
     enum { NUMBER, REAL, TEXT, PAIR, TOKENS, DROPPED } kind;
     uint32_t u, u2;
     float f;

@@ -5,6 +5,7 @@
 #include "engine/base/fp16.h"
 #include "engine/base/memory.h"
 #include "engine/gguf/gguf_le.h"
+#include "tests/support/le_put.h"
 #include "tests/support/synth.h"
 
 #include <math.h>
@@ -284,7 +285,7 @@ static void layouts_must_fit_the_shape(void **state)
     assert_false(synth_open(&spec, &m, &err));
 }
 
-static void vocabularies_and_other_graphs_are_refused(void **state)
+static void unknown_architecture_is_refused(void **state)
 {
     (void)state;
     struct gguf_writer *w = NULL;
@@ -334,7 +335,7 @@ int main(void)
         cmocka_unit_test(numbers_that_are_not_finite_are_refused),
         cmocka_unit_test(unused_tensors_are_noted),
         cmocka_unit_test(layouts_must_fit_the_shape),
-        cmocka_unit_test(vocabularies_and_other_graphs_are_refused),
+        cmocka_unit_test(unknown_architecture_is_refused),
         cmocka_unit_test(the_cancel_flag_stops_loading),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

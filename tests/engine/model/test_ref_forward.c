@@ -1,6 +1,6 @@
 /*
- * The reference forward pass against the numbers of an independent one (NumPy, double precision,
- * written by other people from the same description), and against itself for all tensor types.
+ * The reference forward pass against the numbers of an independent implementation of the same
+ * description (NumPy, double precision), and against itself for all tensor types.
  */
 #include "tests/support/ref_forward.h"
 

@@ -1,13 +1,13 @@
 /*
- * Writes a GGUF file (version 3) to a sink. For generators and tests.
+ * Writes a GGUF file (version 3) to a sink.
  *
  * Call gguf_writer_open; gguf_put_... for each key and gguf_put_tensor for each tensor, in file
  * order; gguf_write_header; then for each tensor in the same order gguf_write_data, once or more,
  * and gguf_write_end, which adds padding; gguf_writer_close. Puts do not fail: a lack of memory is
  * stored and reported by gguf_write_header. Keys and names are not checked for duplicates.
  */
-#ifndef ENGINE_GGUF_GGUF_WRITE_H
-#define ENGINE_GGUF_GGUF_WRITE_H
+#ifndef TESTS_SUPPORT_GGUF_WRITE_H
+#define TESTS_SUPPORT_GGUF_WRITE_H
 
 #include "engine/base/error.h"
 #include "engine/base/str.h"

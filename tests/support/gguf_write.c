@@ -2,11 +2,11 @@
  * The GGUF writer. Metadata and tensor infos are collected in memory; tensor data is passed to the
  * sink at once, so the file may be larger than memory.
  */
-#include "engine/gguf/gguf_write.h"
+#include "tests/support/gguf_write.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
-#include "engine/gguf/gguf_le.h"
+#include "tests/support/le_put.h"
 
 #define ALIGNMENT 32
 

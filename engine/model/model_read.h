@@ -1,0 +1,19 @@
+/*
+ * The steps of model_open that read the metadata and the tensors. Private to engine/model.
+ */
+#ifndef ENGINE_MODEL_MODEL_READ_H
+#define ENGINE_MODEL_MODEL_READ_H
+
+#include "engine/model/model.h"
+
+/* hparams.c: read the hyperparameters. BN_EFORMAT: a required key is missing, of the wrong kind or
+ * out of range; the message names it. BN_EUNSUPPORTED: a different graph (experts, YaRN, unequal
+ * layers, unknown activation). */
+bool hparams_read(const struct gguf *g, const struct arch *arch, const struct model_config *cfg,
+                  struct hparams *out, struct bn_error *err);
+
+/* weights.c: fill embd, head, norms, layers, n_params and ternary_type. gguf, arch and hp must be
+ * set and the layers allocated. Fails like model_open. */
+bool weights_find(struct model *m, const struct model_config *cfg, struct bn_error *err);
+
+#endif

@@ -1,0 +1,82 @@
+/*
+ * Encoders of the ternary layouts of docs/formats.md.
+ */
+#include "tests/support/ternary_encode.h"
+
+#include "engine/base/fp16.h"
+#include "tests/support/le_put.h"
+
+#include <string.h>
+
+#define TQ_COLS 256
+
+static void i2s_encode(enum bn_i2s_layout layout, const uint8_t *codes, size_t n_cols, size_t n,
+                       uint8_t *out)
+{
+    /* Layout C has the order of the others with a "block" of four rows. */
+    const size_t quarter = layout == BN_I2S_C ? n_cols : layout == BN_I2S_A ? 32 : 16;
+    for (size_t e = 0; e < n; e += 4 * quarter) {
+        for (size_t j = 0; j < quarter; j++) {
+            const uint8_t *c = codes + e + j;
+            *out++ = (uint8_t)(c[0] << 6 | c[quarter] << 4 | c[2 * quarter] << 2 | c[3 * quarter]);
+        }
+    }
+}
+
+static void tq2_block_encode(const uint8_t *codes, uint8_t *block)
+{
+    for (size_t b = 0; b < 64; b++) {
+        const uint8_t *c = codes + b / 32 * 128 + b % 32;
+        block[b] = (uint8_t)(c[0] | c[32] << 2 | c[64] << 4 | c[96] << 6);
+    }
+}
+
+/* Pack `n_trits` codes at distance `stride` as ceil(256 * V / 243), where the first code is the
+ * most significant digit of V and missing digits are 0. */
+static uint8_t pack_trits(const uint8_t *codes, size_t stride, size_t n_trits)
+{
+    unsigned v = 0;
+    for (size_t k = 0; k < 5; k++)
+        v = v * 3 + (k < n_trits ? codes[k * stride] : 0);
+    return (uint8_t)((v * 256 + 242) / 243);
+}
+
+static void tq1_block_encode(const uint8_t *codes, uint8_t *block)
+{
+    for (size_t m = 0; m < 32; m++)
+        block[m] = pack_trits(codes + m, 32, 5);
+    for (size_t m = 0; m < 16; m++)
+        block[32 + m] = pack_trits(codes + 160 + m, 16, 5);
+    for (size_t m = 0; m < 4; m++)
+        block[48 + m] = pack_trits(codes + 240 + m, 4, 4);
+}
+
+bool ternary_encode(enum tensor_type type, enum bn_i2s_layout layout, const uint8_t *codes,
+                    size_t n_cols, size_t n_rows, float scale, uint8_t *out, struct bn_error *err)
+{
+    const struct tensor_geometry *g = &tensor_geometries[type];
+    const struct ternary_source shape = {.name = "",
+                                         .type = type,
+                                         .layout = layout,
+                                         .n_bytes = SIZE_MAX,
+                                         .n_cols = n_cols,
+                                         .n_rows = n_rows};
+    if (!g->is_ternary || !ternary_check(&shape, err))
+        return bn_fail(err, BN_EARG, "%zu x %zu elements do not fit %s", n_cols, n_rows, g->name);
+    const size_t n = n_cols * n_rows;
+    if (type == TENSOR_I2_S) {
+        i2s_encode(layout, codes, n_cols, n, out);
+        memset(out + n / 4, 0, g->tail_bytes);
+        le_put_u32(out + n / 4, f32_bits(scale));
+        return true;
+    }
+    const size_t block_bytes = g->block_bytes;
+    for (size_t e = 0; e < n; e += TQ_COLS, out += block_bytes) {
+        if (type == TENSOR_TQ1_0)
+            tq1_block_encode(codes + e, out);
+        else
+            tq2_block_encode(codes + e, out);
+        le_put_u16(out + block_bytes - 2, f32_to_f16(scale));
+    }
+    return true;
+}
