@@ -160,8 +160,7 @@ static bool repeat(struct jvm *vm, struct jval v, int64_t times, struct jval *ou
 {
     const size_t n = times > 0 ? (size_t)times : 0;
     if (v.kind == J_STR) {
-        struct jbuf b;
-        jbuf_init(&b, vm);
+        struct jbuf b = {.vm = vm};
         for (size_t i = 0; i < n && v.u.s->n_bytes; i++)
             if (!jvm_steps(vm, 1) || !jbuf_str(&b, v.u.s))
                 return false;
@@ -181,11 +180,10 @@ static bool repeat(struct jvm *vm, struct jval v, int64_t times, struct jval *ou
 
 static bool join_strings(struct jvm *vm, struct jval a, struct jval b, struct jval *out)
 {
-    struct jbuf buf;
+    struct jbuf buf = {.vm = vm};
     const bool is_markup = a.u.s->is_markup || b.u.s->is_markup;
     if (is_markup && (!markup_escape(vm, a, &a) || !markup_escape(vm, b, &b)))
         return false;
-    jbuf_init(&buf, vm);
     if (!jbuf_str(&buf, a.u.s) || !jbuf_str(&buf, b.u.s) || !jbuf_done(&buf, out))
         return false;
     out->u.s->is_markup = is_markup;

@@ -283,7 +283,6 @@ static bool next_item(struct jvm *vm, struct jgen *gen, struct jval *out, bool *
 
 BUILTIN(do_items)
 {
-    (void)c; /* no arguments */
     return jgen_new(vm, next_item, v, NULL, out);
 }
 

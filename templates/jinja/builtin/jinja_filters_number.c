@@ -157,7 +157,6 @@ BUILTIN(do_round)
 
 BUILTIN(do_abs)
 {
-    (void)c; /* no arguments */
     if (v.kind == J_FLOAT) {
         *out = jfloat(fabs(v.u.f));
         return true;
@@ -197,7 +196,7 @@ BUILTIN(do_attr)
 /* indent: a number of spaces, or the text of one level. */
 static bool json_indent(struct jvm *vm, struct jval indent, struct json_style *style)
 {
-    struct jbuf b;
+    struct jbuf b = {.vm = vm};
     int64_t n;
     if (indent.kind == J_MISSING || indent.kind == J_NONE)
         return true;
@@ -207,7 +206,6 @@ static bool json_indent(struct jvm *vm, struct jval indent, struct json_style *s
         return true;
     if (!arg_int(vm, indent, 0, &n))
         return false;
-    jbuf_init(&b, vm);
     return jbuf_repeat(&b, ' ', n > 0 ? (size_t)n : 0, ORIGIN_TEMPLATE) &&
            jbuf_done(&b, &style->indent);
 }
@@ -232,8 +230,7 @@ BUILTIN(do_tojson)
 {
     struct json_style style = {.ensure_ascii = arg_flag(c->arg[0]),
                                .sort_keys = arg_flag(c->arg[3])};
-    struct jbuf b;
-    jbuf_init(&b, vm);
+    struct jbuf b = {.vm = vm};
     return json_indent(vm, c->arg[1], &style) && json_separators(vm, c->arg[2], &style) &&
            print_json(&b, v, &style) && jbuf_done(&b, out);
 }

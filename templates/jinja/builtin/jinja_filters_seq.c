@@ -14,7 +14,6 @@
 BUILTIN(do_length)
 {
     size_t n;
-    (void)c; /* no arguments */
     if (!jval_length(vm, v, &n))
         return false;
     if (n == SIZE_MAX)
@@ -27,7 +26,6 @@ BUILTIN(do_first)
 {
     struct jiter it;
     bool more;
-    (void)c; /* no arguments */
     if (!jiter_open(vm, v, &it) || !jiter_next(vm, &it, out, &more))
         return false;
     if (!more)
@@ -39,7 +37,6 @@ BUILTIN(do_last)
 {
     struct jval list;
     bool can;
-    (void)c;                                     /* no arguments */
     if (v.kind == J_LIST || v.kind == J_TUPLE) { /* the common case needs no copy */
         list = v;
     } else {
@@ -85,7 +82,6 @@ BUILTIN(do_join)
 
 BUILTIN(do_list)
 {
-    (void)c; /* no arguments */
     return jval_to_list(vm, v, out);
 }
 
@@ -100,7 +96,6 @@ BUILTIN(do_reverse)
 {
     struct jval list, part[3] = {jnone(), jnone(), jint(-1)};
     bool can;
-    (void)c; /* no arguments */
     if (v.kind == J_STR)
         return jval_slice(vm, v, part, out);
     if (!jval_reversed(vm, v, &list, &can))

@@ -46,7 +46,6 @@ BUILTIN(list_index)
 
 BUILTIN(list_copy)
 {
-    (void)c; /* no arguments */
     return jval_to_list(vm, v, out);
 }
 
@@ -75,7 +74,6 @@ BUILTIN(dict_get)
 
 BUILTIN(dict_copy)
 {
-    (void)c; /* no arguments */
     return jdict_new(vm, J_DICT, out) && jdict_update(vm, out->u.dict, v.u.dict);
 }
 

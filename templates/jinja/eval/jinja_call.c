@@ -89,13 +89,12 @@ static bool call_macro(struct jvm *vm, const struct jmacro *macro, const struct 
     struct jscope *const scope = vm->scope, *inner;
     struct jbuf *const outer = vm->out;
     const struct jplace *const at = vm->at;
-    struct jbuf b;
+    struct jbuf b = {.vm = vm};
     uint64_t used;
     if (args->n_kw > 60)
         return jvm_fail(vm, "a call with %zu keyword arguments, more than 60", args->n_kw);
     if (!scope_new(vm, macro->scope, &n->hidden, &inner))
         return false;
-    jbuf_init(&b, vm);
     vm->scope = inner;
     vm->out = &b;
     const bool ok = bind_macro(vm, n, args, &used) && bind_rest(vm, n, args, used) &&

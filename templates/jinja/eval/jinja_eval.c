@@ -7,7 +7,6 @@
 
 static bool eval_const(struct jvm *vm, const struct jnode *n, struct jval *out)
 {
-    (void)vm; /* all evaluators have one signature */
     *out = n->val;
     return true;
 }
@@ -79,8 +78,7 @@ static bool eval_binary(struct jvm *vm, const struct jnode *n, struct jval *out)
 
 static bool eval_concat(struct jvm *vm, const struct jnode *n, struct jval *out)
 {
-    struct jbuf b;
-    jbuf_init(&b, vm);
+    struct jbuf b = {.vm = vm};
     for (size_t i = 0; i < n->n_items; i++) {
         struct jval v;
         if (!eval_expr(vm, n->items[i], &v) || !print_str(&b, v))

@@ -252,10 +252,9 @@ static enum jflow capture(struct jvm *vm, const struct jnode *n, struct jval *ou
 {
     struct jscope *const scope = vm->scope, *inner;
     struct jbuf *const outer = vm->out;
-    struct jbuf b;
+    struct jbuf b = {.vm = vm};
     if (!scope_new(vm, scope, &n->hidden, &inner))
         return FLOW_FAIL;
-    jbuf_init(&b, vm);
     vm->scope = inner;
     vm->out = &b;
     enum jflow flow = exec_body(vm, n->items, n->n_items);
@@ -344,7 +343,6 @@ static enum jflow exec_generation(struct jvm *vm, const struct jnode *n)
 
 static enum jflow exec_jump(struct jvm *vm, const struct jnode *n)
 {
-    (void)vm; /* all executors have one signature */
     return n->kind == N_BREAK ? FLOW_BREAK : FLOW_CONTINUE;
 }
 

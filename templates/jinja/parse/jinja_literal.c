@@ -88,8 +88,7 @@ static size_t put_escape(struct jbuf *b, struct bn_str s, size_t at, const char 
 
 bool literal_string(struct jvm *vm, struct bn_str inside, struct jval *out, const char **problem)
 {
-    struct jbuf b;
-    jbuf_init(&b, vm);
+    struct jbuf b = {.vm = vm};
     *problem = NULL;
     for (size_t at = 0; at < inside.n_bytes;) {
         size_t end = at;

@@ -51,8 +51,7 @@ static bool parse_string(struct parser *p, struct jnode **out)
         return false;
     n->val = parser_next(p)->val;
     if (parser_is(p, T_STRING)) { /* adjacent strings are one string */
-        struct jbuf b;
-        jbuf_init(&b, p->vm);
+        struct jbuf b = {.vm = p->vm};
         if (!jbuf_str(&b, n->val.u.s))
             return false;
         while (parser_is(p, T_STRING))
