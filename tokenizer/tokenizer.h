@@ -52,8 +52,6 @@ bool tokenizer_is_eog(const struct tokenizer *t, int32_t id);
 /* The decoded text of a token, special tokens included: UTF-8 or any bytes. n_bytes is 0 for an id
  * out of range. Valid as long as the tokenizer. */
 struct bn_str tokenizer_token_text(const struct tokenizer *t, int32_t id);
-/* The id whose tokenizer_token_text is exactly `text`, or TOKEN_NONE. */
-int32_t tokenizer_find(const struct tokenizer *t, struct bn_str text);
 bool tokenizer_is_control(const struct tokenizer *t, int32_t id);
 
 enum tokenizer_bos {

@@ -67,7 +67,7 @@ static void the_space_follows_special_tokens_only(void **state)
     const struct made_vocab made = small(SWITCH_UNSET);
     struct tokenizer *t = open_made(&made);
     struct bn_error err;
-    const int32_t answer[] = {tokenizer_find(t, bn_str_of("o"))};
+    const int32_t answer[] = {made_find(t, bn_str_of("o"))};
     const struct segment segments[] = {
         {.kind = SEGMENT_TEMPLATE, .text = bn_str_of("<s>h")},
         {.kind = SEGMENT_ANSWER, .text = bn_str_of("e")},

@@ -28,9 +28,7 @@ struct text_slot {
 struct text_index {
     char *pool; /* (pool_bytes) */
     size_t pool_bytes;
-    size_t pool_cap;
     uint32_t *ends; /* (n) end of each string in the pool */
-    size_t ends_cap;
     size_t n;
     struct text_slot *slots; /* (n_slots), a power of two, at most half full */
     size_t n_slots;

@@ -54,7 +54,8 @@ struct finder {
     const char *no_repair;
 };
 
-bool vocab_looks_like_mark(struct bn_str text)
+/* A text of at least three bytes enclosed in <>, [] or ||. */
+static bool looks_like_mark(struct bn_str text)
 {
     if (text.n_bytes < 3)
         return false;
@@ -240,7 +241,7 @@ static void correct_types(struct finder *f)
     }
     for (size_t i = 0; i < N_MARKS; i++) {
         const int32_t id = f->m->ids[i];
-        if (id >= 0 && f->s->types[id] == TOKEN_NORMAL && vocab_looks_like_mark(f->s->tokens[id]) &&
+        if (id >= 0 && f->s->types[id] == TOKEN_NORMAL && looks_like_mark(f->s->tokens[id]) &&
             may_be_mark(f->s, id))
             f->s->types[id] = i == MARK_UNK ? TOKEN_UNKNOWN : TOKEN_CONTROL;
     }

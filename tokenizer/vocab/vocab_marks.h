@@ -28,7 +28,4 @@ bool vocab_marks_init(struct vocab_marks *m, struct vocab_source *s, const char 
                       struct bn_notes *notes, struct bn_error *err);
 void vocab_marks_finish(struct vocab_marks *m);
 
-/* Is it a text of at least three bytes enclosed in <>, [] or ||? */
-bool vocab_looks_like_mark(struct bn_str text);
-
 #endif
