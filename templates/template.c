@@ -9,7 +9,6 @@
 
 #include "engine/base/memory.h"
 #include "templates/jinja/eval/jinja_eval.h"
-#include "templates/jinja/parse/jinja_parse.h"
 #include "templates/template_private.h"
 
 #include <stdio.h>

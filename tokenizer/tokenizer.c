@@ -52,7 +52,7 @@ static bool open_pretok(struct tokenizer *t, const struct vocab_source *s,
 {
     struct bn_str name = pre_name(s, cfg);
     const struct pretok_rule *rule = pretok_rule_find(name);
-    const int n_shown = (int)(name.n_bytes < 40 ? name.n_bytes : 40);
+    const int n_shown = bn_str_shown(name, 40);
     if (!rule && cfg->pre)
         return bn_fail(err, BN_EARG, "pre-tokenizer '%.*s' is unknown", n_shown, name.ptr);
     if (!rule) {

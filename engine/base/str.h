@@ -35,4 +35,10 @@ static inline bool bn_str_starts(struct bn_str a, struct bn_str prefix)
            (prefix.n_bytes == 0 || memcmp(a.ptr, prefix.ptr, prefix.n_bytes) == 0);
 }
 
+/* For "%.*s" in a message: the length of `s`, at most `most`. */
+static inline int bn_str_shown(struct bn_str s, size_t most)
+{
+    return (int)(s.n_bytes < most ? s.n_bytes : most);
+}
+
 #endif

@@ -147,8 +147,8 @@ static void repair_control_texts(struct finder *f)
     }
     if (n_repaired > 0)
         bn_notes_add(f->notes, BN_NOTE_REPAIR, "control-text",
-                     "stripped '%.*s' from the front of %zu control tokens",
-                     (int)(bos.n_bytes < 40 ? bos.n_bytes : 40), bos.ptr, n_repaired);
+                     "stripped '%.*s' from the front of %zu control tokens", bn_str_shown(bos, 40),
+                     bos.ptr, n_repaired);
 }
 
 static void find_endings(struct finder *f)
@@ -203,8 +203,7 @@ static void note_endings(const struct finder *f, size_t n_named)
     const struct bn_str text = eot >= 0 ? f->s->tokens[eot] : (struct bn_str){0};
     bn_notes_add(f->notes, BN_NOTE_REPAIR, "end-of-turn",
                  "%zu tokens end an answer, the file names %zu; end of turn is '%.*s' (%d)",
-                 f->m->n_eog, n_named, (int)(text.n_bytes < 40 ? text.n_bytes : 40),
-                 text.ptr ? text.ptr : "", (int)eot);
+                 f->m->n_eog, n_named, bn_str_shown(text, 40), text.ptr ? text.ptr : "", (int)eot);
 }
 
 static bool collect_endings(struct finder *f, struct bn_error *err)

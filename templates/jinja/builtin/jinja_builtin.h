@@ -41,6 +41,7 @@ bool builtin_call(struct jvm *vm, const struct jbuiltin *f, struct jval v, const
 
 /* The tables. Each ends with a NULL name. */
 extern const struct jbuiltin filters_text[], filters_number[], filters_seq[], filters_lazy[];
+extern const struct jbuiltin filters_json[];
 extern const struct jbuiltin tests_table[], functions_table[];
 extern const struct jbuiltin methods_text[], methods_find[], methods_list[], methods_dict[];
 extern const struct jbuiltin methods_loop[], methods_cycler[];

@@ -88,8 +88,7 @@ static bool new_cycle(struct jvm *vm, enum jkind kind, const struct jval *items,
     struct jval *const copy = jvm_alloc(vm, n, sizeof *copy);
     if (!cycle || !copy)
         return false;
-    for (size_t i = 0; i < n; i++)
-        copy[i] = items[i];
+    memcpy(copy, items, n * sizeof *copy);
     *cycle = (struct jcycle){.items = copy, .n = n};
     *out = (struct jval){.kind = kind, .u.cycle = cycle};
     return true;
@@ -115,8 +114,7 @@ BUILTIN(call_raise)
     struct jval text;
     if (!jval_to_str(vm, c->arg[0], &text))
         return false;
-    return jvm_fail(vm, "%.*s", (int)(text.u.s->n_bytes < 380 ? text.u.s->n_bytes : 380),
-                    text.u.s->ptr);
+    return jvm_fail(vm, "%.*s", bn_str_shown(jstr_text(text.u.s), 380), text.u.s->ptr);
 }
 
 /* One conversion as Python prints it for a datetime without a time zone: C's strftime in the C

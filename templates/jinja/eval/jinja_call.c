@@ -48,8 +48,7 @@ static bool bind_rest(struct jvm *vm, const struct jnode *n, const struct jargs 
             continue;
         if (!(n->op & MACRO_KWARGS))
             return jvm_fail(vm, "the macro takes no keyword argument '%.*s'",
-                            (int)(args->kw[i].name->n_bytes < 60 ? args->kw[i].name->n_bytes : 60),
-                            args->kw[i].name->ptr);
+                            bn_str_shown(jstr_text(args->kw[i].name), 60), args->kw[i].name->ptr);
         if (!jdict_set(vm, rest.u.dict, jstring(args->kw[i].name), args->kw[i].v))
             return false;
     }

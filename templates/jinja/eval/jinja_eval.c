@@ -236,7 +236,7 @@ static bool eval_builtin(struct jvm *vm, const struct jnode *n, struct jval *out
     if (!n->func) {
         vm->at = &n->place;
         return jvm_fail(vm, "No %s named '%.*s'", n->kind == N_FILTER ? "filter" : "test",
-                        (int)(n->name->n_bytes < 60 ? n->name->n_bytes : 60), n->name->ptr);
+                        bn_str_shown(jstr_text(n->name), 60), n->name->ptr);
     }
     if ((n->a && !eval_expr(vm, n->a, &self)) || !eval_args(vm, n, &args))
         return false;

@@ -7,7 +7,6 @@
  */
 #include "templates/jinja/parse/jinja_lex.h"
 
-#include "templates/jinja/parse/jinja_literal.h"
 #include "templates/jinja/value/jinja_text.h"
 #include "templates/jinja/value/jinja_unicode.h"
 
@@ -39,12 +38,11 @@ static void count_to(struct lexer *lx, size_t at)
     }
 }
 
-static bool lex_fail(struct lexer *lx, size_t at, const char *what, struct bn_str text)
+static bool lex_fail(struct lexer *lx, size_t at, const char *message, struct bn_str text)
 {
     count_to(lx, at);
     lx->vm->at = &lx->place;
-    (void)jvm_fail(lx->vm, "%s%.*s", what, (int)(text.n_bytes < 40 ? text.n_bytes : 40),
-                   text.n_bytes ? text.ptr : "");
+    (void)jvm_fail(lx->vm, "%s%.*s", message, bn_str_shown(text, 40), text.n_bytes ? text.ptr : "");
     lx->vm->at = NULL;
     return false;
 }

@@ -3,7 +3,7 @@
  * "unicode-escape". So unknown escapes keep their backslash, and a backslash before a non-ASCII
  * character gives the escape of that character as text.
  */
-#include "templates/jinja/parse/jinja_literal.h"
+#include "templates/jinja/parse/jinja_lex.h"
 
 #include "templates/jinja/value/jinja_number.h"
 #include "templates/jinja/value/jinja_text.h"

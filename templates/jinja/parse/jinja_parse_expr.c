@@ -221,8 +221,8 @@ bool parse_tuple(struct parser *p, int flags, const char *end_name, struct jnode
         return true;
     }
     if (!is_tuple && !(flags & TUPLE_PARENS))
-        return parser_fail(p, tok, "Expected an expression, got '%.*s'", (int)size_of_text(tok),
-                           tok->text.ptr);
+        return parser_fail(p, tok, "Expected an expression, got '%.*s'",
+                           bn_str_shown(tok->text, 40), tok->text.ptr);
     struct jnode *const n = parser_node(p, N_TUPLE, tok);
     if (!n)
         return false;

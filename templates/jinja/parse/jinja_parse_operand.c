@@ -128,7 +128,7 @@ bool parse_primary(struct parser *p, bool with_namespace, struct jnode **out)
         ok = parse_dict(p, out);
         break;
     default:
-        ok = parser_fail(p, tok, "unexpected '%.*s'", (int)size_of_text(tok), tok->text.ptr);
+        ok = parser_fail(p, tok, "unexpected '%.*s'", bn_str_shown(tok->text, 40), tok->text.ptr);
     }
     parser_leave(p);
     return ok;
@@ -256,9 +256,7 @@ static bool parse_bracket(struct parser *p, const struct jtok *tok, struct jnode
         for (size_t i = 0; i < items.n; i++)
             if (items.items[i]->kind == N_SLICE)
                 return parser_fail(p, tok, "a slice among several subscripts");
-        arg->items = items.items;
-        arg->n_items = items.n;
-        if (!parser_seal(p, arg))
+        if (!parser_seal_items(p, arg, &items))
             return false;
     }
     struct jnode *const ab[2] = {operand, arg};

@@ -41,10 +41,6 @@ bool parser_expect(struct parser *p, enum jtok_kind kind);
 bool parser_expect_name(struct parser *p, const char *name);
 
 bool parser_fail(struct parser *p, const struct jtok *tok, const char *fmt, ...) BN_PRINTF(3, 4);
-static inline size_t size_of_text(const struct jtok *tok) /* bytes that a message quotes */
-{
-    return tok->text.n_bytes < 40 ? tok->text.n_bytes : 40;
-}
 bool parser_check_names(struct parser *p); /* fails if `unknown` is set */
 bool parser_enter(struct parser *p);       /* call parser_leave also after a failure */
 void parser_leave(struct parser *p);

@@ -147,10 +147,12 @@ static bool visit_stmt(struct symbols *s, const struct jnode *n)
 {
     switch (n->kind) {
     case N_OUTPUT:
+    case N_CALLBLOCK:
         visit_expr(s, n->a);
         return true;
     case N_IF:
         return visit_if(s, n);
+    case N_FILTERBLOCK:
     case N_FOR: /* the iterable is evaluated in this scope, all else in the scope of the loop */
         visit_expr(s, n->b);
         return true;
@@ -163,12 +165,6 @@ static bool visit_stmt(struct symbols *s, const struct jnode *n)
         return true;
     case N_MACRO:
         store(s, n->id);
-        return true;
-    case N_CALLBLOCK:
-        visit_expr(s, n->a);
-        return true;
-    case N_FILTERBLOCK:
-        visit_expr(s, n->b);
         return true;
     case N_WITH:
         for (size_t i = 1; i < n->n_other; i += 2)

@@ -151,8 +151,7 @@ static bool first_value(struct formatter *f, struct bn_str name, struct jval *ou
             *out = kw->v;
             return true;
         }
-        return jvm_fail(f->vm, "format() has no argument '%.*s'",
-                        (int)(name.n_bytes < 60 ? name.n_bytes : 60), name.ptr);
+        return jvm_fail(f->vm, "format() has no argument '%.*s'", bn_str_shown(name, 60), name.ptr);
     }
     if ((uint64_t)index >= f->args->n_pos)
         return jvm_fail(f->vm, "Replacement index %lld out of range for positional args tuple",

@@ -275,15 +275,6 @@ bool string_split(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max, 
     return push_part(vm, s, at, text.n_bytes, *out);
 }
 
-static void reverse(struct jlist *l)
-{
-    for (size_t i = 0; i < l->n / 2; i++) {
-        const struct jval swap = l->items[i];
-        l->items[i] = l->items[l->n - 1 - i];
-        l->items[l->n - 1 - i] = swap;
-    }
-}
-
 static size_t back_word(struct bn_str s, size_t end)
 {
     while (end > 0) {
@@ -332,7 +323,7 @@ bool string_rsplit(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max,
         }
         ok = ok && push_part(vm, s, 0, end, *out);
     }
-    reverse(out->u.list);
+    jlist_reverse(out->u.list);
     return ok;
 }
 
