@@ -246,7 +246,7 @@ static bool hint_token(const struct template *t, struct bn_error *err)
             const struct bn_error why = *err;
             return bn_fail(
                 err, why.code,
-                "%s: the vocabulary names no such token; --template-arg %s=TEXT gives one",
+                "%s: the vocabulary defines no such token; set it with --template-arg %s=TEXT",
                 why.text, token_names[i]);
         }
     }

@@ -7,10 +7,10 @@
 #include "templates/jinja/value/jinja_vm.h"
 #include "templates/template.h"
 
-/* A copy of the messages with origins: known role names are template text, the content of an
- * assistant message is an answer, every other string is message text. */
+/* Copy the messages and set the origin of each string: template text for known role names, answer
+ * for the content of an assistant message, message text for all others. */
 bool mark_messages(struct jvm *vm, const struct template_value *messages, struct jval *out);
-/* Set each argument as a variable. Its strings are message text without a message. */
+/* Set each argument as a variable. Its strings are message text with no message index. */
 bool mark_args(struct jvm *vm, const struct template_value *args, struct jdict *vars);
 
 /* The built-in families. embed.py generates both lists; they end with NULL. */

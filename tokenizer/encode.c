@@ -182,8 +182,8 @@ static bool reserve(struct encoder *e, struct bn_error *err)
     while (e->n_cache < CACHE_ENTRIES_MAX && e->n_cache < n_text / 8)
         e->n_cache *= 2;
     e->cache = mem_alloc(e->n_cache, sizeof(*e->cache));
-    e->spaced =
-        mem_alloc(e->t->byte_level ? 0 : n_text * 2, 1); /* each fragment adds at most one space */
+    /* Each fragment adds at most one space. */
+    e->spaced = mem_alloc(e->t->byte_level ? 0 : n_text * 2, 1);
     if (!e->cache || !e->spaced)
         return bn_fail(err, BN_ENOMEM, "no memory to tokenise %zu bytes", n_text);
     return true;
@@ -205,10 +205,10 @@ static bool add_piece(void *ud, struct bn_str piece, struct bn_error *err)
     if (piece.n_bytes > CACHE_PIECE_BYTES)
         return encode_piece(e, piece, err);
     const uint64_t hash = text_hash(piece.ptr, piece.n_bytes, 0);
-    struct cached *known = &e->cache[hash & (e->n_cache - 1)];
-    if (known->piece && bn_str_equal(piece, (struct bn_str){known->piece, known->n_bytes})) {
-        for (size_t i = 0; i < known->n_ids; i++) {
-            if (!token_list_push(out, out->ids[known->at + i], err))
+    struct cached *entry = &e->cache[hash & (e->n_cache - 1)];
+    if (entry->piece && bn_str_equal(piece, (struct bn_str){entry->piece, entry->n_bytes})) {
+        for (size_t i = 0; i < entry->n_ids; i++) {
+            if (!token_list_push(out, out->ids[entry->at + i], err))
                 return false;
         }
         return true;
@@ -216,7 +216,7 @@ static bool add_piece(void *ud, struct bn_str piece, struct bn_error *err)
     const size_t at = out->n;
     if (!encode_piece(e, piece, err))
         return false;
-    *known = (struct cached){piece.ptr, (uint32_t)piece.n_bytes, (uint32_t)(out->n - at), at};
+    *entry = (struct cached){piece.ptr, (uint32_t)piece.n_bytes, (uint32_t)(out->n - at), at};
     return true;
 }
 

@@ -21,8 +21,8 @@
 
 struct merge_texts {
     size_t rank;
-    bool same; /* `joined` is that of the merge before it in the block; files list all merges that
-                  build a token one after the other */
+    bool same; /* the previous merge of the block builds the same text, so `joined` is not set.
+                  Files list all merges that build a token one after the other. */
     struct text_probe left, right, joined;
 };
 

@@ -3,7 +3,7 @@
  *
  * A default id counts only if the file gives that token the type of a mark, because token 11 of a
  * plain vocabulary may also be a comma. A token that merges can build is an ordinary word and never
- * becomes a mark by its text alone: "</s>" can be the beginning of an HTML tag.
+ * becomes a mark only because of its text: "</s>" can be the beginning of an HTML tag.
  */
 #include "tokenizer/vocab/vocab_marks.h"
 
@@ -64,7 +64,7 @@ static bool looks_like_mark(struct bn_str text)
            (first == '|' && last == '|');
 }
 
-/* Does a merge build exactly `text`? Marks are ASCII, which merges store unencoded. */
+/* A merge builds exactly `text`. Marks are ASCII, which merges store unencoded. */
 static bool merges_build(const struct vocab_source *s, struct bn_str text)
 {
     for (size_t i = 0; i < s->n_merges; i++) {
@@ -168,9 +168,9 @@ static void find_endings(struct finder *f)
                 f->endings[k] = (int32_t)i;
         }
     }
+    /* Where <|return|> and <|call|> exist, <|end|> ends only a section of an answer. */
     if (f->endings[ENDING_RETURN] >= 0 && f->endings[ENDING_CALL] >= 0)
-        f->endings[ENDING_END] =
-            TOKEN_NONE; /* in these vocabularies <|end|> ends a section of an answer */
+        f->endings[ENDING_END] = TOKEN_NONE;
 }
 
 static int32_t ending_id(const struct finder *f, const char *text)
@@ -226,7 +226,7 @@ static bool collect_endings(struct finder *f, struct bn_error *err)
     return true;
 }
 
-/* Give marks the control type even if the file does not: message text must not produce them. */
+/* Set the control type of marks even if the file does not: message text must not produce them. */
 static void correct_types(struct finder *f)
 {
     for (size_t k = 0; k < N_ENDINGS; k++) {

@@ -1,8 +1,8 @@
 /*
- * Arithmetic as in Python: / of integers gives a float, // and % round down, a negative exponent
- * gives a float. + also joins strings and lists, * repeats them, and % formats a string.
+ * Arithmetic as in Python: / of integers and a negative exponent produce a float, // and % round
+ * down. + also joins strings and lists, * repeats them, and % formats a string.
  */
-#include "templates/jinja/builtin/jinja_arith.h"
+#include "templates/jinja/builtin/jinja_builtin.h"
 
 #include "templates/jinja/builtin/text/jinja_format.h"
 #include "templates/jinja/builtin/text/jinja_markup.h"
@@ -40,8 +40,8 @@ static bool int_power(struct jvm *vm, int64_t base, int64_t exponent, struct jva
     return true;
 }
 
-/* a / b, rounded once: a long division gives more bits than a double has. The last bit records
- * whether a remainder is left, and the conversion to double rounds. */
+/* a / b, rounded once. A long division computes more bits than a double has, and the last of them
+ * records whether a remainder is left. Then the conversion to double rounds. */
 static double int_quotient(int64_t a, int64_t b)
 {
     const uint64_t n = a < 0 ? 0 - (uint64_t)a : (uint64_t)a;

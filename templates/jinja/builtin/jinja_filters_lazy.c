@@ -5,7 +5,6 @@
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/jinja_getter.h"
-#include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_iter.h"
 #include "templates/jinja/value/jinja_print.h"
 
@@ -14,8 +13,7 @@ enum { BY_ATTR = 1, REJECT = 2 }; /* variants of select */
 /* State of a generator: its arguments, and the values that the first call derives from them. */
 struct lazy {
     struct jargs args;
-    const struct jbuiltin
-        *func; /* filter of map, test of select; NULL: use the getter or the truth */
+    const struct jbuiltin *func; /* filter of map, test of select; NULL: getter or truth */
     struct getter getter;
     bool by_attr, keep_if;
     struct jval arg[2]; /* of unique, batch and slice */

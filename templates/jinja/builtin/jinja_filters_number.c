@@ -1,13 +1,10 @@
 /*
  * Filters that return numbers, and small filters for any value: default, attr.
  */
-#include "templates/jinja/builtin/jinja_arith.h"
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/text/jinja_markup.h"
-#include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_iter.h"
 #include "templates/jinja/value/jinja_number.h"
-#include "templates/jinja/value/jinja_ops.h"
 #include "templates/jinja/value/jinja_text.h"
 
 #include <math.h>

@@ -1,12 +1,10 @@
 /*
  * Filters that return text.
  */
-#include "templates/jinja/builtin/jinja_arith.h"
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/text/jinja_format.h"
 #include "templates/jinja/builtin/text/jinja_markup.h"
 #include "templates/jinja/builtin/text/jinja_string.h"
-#include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_iter.h"
 #include "templates/jinja/value/jinja_print.h"
 #include "templates/jinja/value/jinja_unicode.h"

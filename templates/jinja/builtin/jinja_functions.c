@@ -3,7 +3,6 @@
  * methods of cyclers and of the loop variable.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
-#include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_iter.h"
 #include "templates/jinja/value/jinja_number.h"
 #include "templates/jinja/value/jinja_print.h"

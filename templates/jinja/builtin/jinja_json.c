@@ -3,8 +3,6 @@
  * such as undefined, is an error as in Python.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
-#include "templates/jinja/builtin/jinja_sort.h"
-#include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_iter.h"
 #include "templates/jinja/value/jinja_number.h"
 

@@ -2,7 +2,6 @@
  * Methods of list, tuple, range and dict.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
-#include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_iter.h"
 
 BUILTIN(list_count)

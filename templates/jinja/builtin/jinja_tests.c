@@ -1,7 +1,6 @@
 /*
  * The tests after `is`.
  */
-#include "templates/jinja/builtin/jinja_arith.h"
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/text/jinja_string.h"
 #include "templates/jinja/value/jinja_iter.h"

@@ -55,7 +55,7 @@ static bool bind_rest(struct jvm *vm, const struct jnode *n, const struct jargs 
     if ((n->op & MACRO_KWARGS) && !scope_set(vm, NAME_KWARGS, rest))
         return false;
     if (args->n_pos > n->n_other && !(n->op & MACRO_VARARGS))
-        return jvm_fail(vm, "the macro takes not more than %zu arguments", n->n_other);
+        return jvm_fail(vm, "the macro takes at most %zu arguments", n->n_other);
     if (!(n->op & MACRO_VARARGS))
         return true;
     const size_t n_used = args->n_pos < n->n_other ? args->n_pos : n->n_other;

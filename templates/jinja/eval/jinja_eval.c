@@ -2,7 +2,6 @@
  * Evaluates expressions. A table has a function for each kind of node.
  */
 #include "templates/jinja/eval/jinja_eval.h"
-#include "templates/jinja/builtin/jinja_arith.h"
 #include "templates/jinja/value/jinja_print.h"
 
 static bool eval_const(struct jvm *vm, const struct jnode *n, struct jval *out)

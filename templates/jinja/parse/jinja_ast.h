@@ -1,6 +1,6 @@
 /*
- * The syntax tree, and the function that parses a template to it. Nodes live in the arena of the template and do not change after parsing, so one
- * tree serves any number of renderings.
+ * The syntax tree, and the function that makes it from a template. Nodes live in the arena of the
+ * template and do not change after parsing, so one tree serves any number of renderings.
  *
  * One struct serves all kinds; the comment of each kind lists the fields that it uses.
  */

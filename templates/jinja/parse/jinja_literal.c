@@ -1,7 +1,7 @@
 /*
  * Literals. jinja2 encodes a string to ASCII with "backslashreplace" and decodes it with
  * "unicode-escape". So unknown escapes keep their backslash, and a backslash before a non-ASCII
- * character gives the escape of that character as text.
+ * character becomes the escape of that character as text.
  */
 #include "templates/jinja/parse/jinja_lex.h"
 
@@ -164,8 +164,8 @@ size_t literal_number(struct bn_str text, bool after_dot, struct jval *out)
     *out = jnone();
     if (end > whole) {
         double f = 0;
-        (void)number_parse_float((struct bn_str){text.ptr, end},
-                                 &f); /* cannot fail: the syntax was checked */
+        /* cannot fail: the syntax was checked */
+        (void)number_parse_float((struct bn_str){text.ptr, end}, &f);
         *out = jfloat(f);
         return end;
     }

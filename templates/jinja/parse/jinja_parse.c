@@ -19,7 +19,7 @@ static bool end_of_body(struct parser *p, const char *const *ends)
  * that ends with NULL. If it is NULL, the body reaches to the end of the template. */
 static bool parse_body(struct parser *p, const char *const *ends, struct jnode *node);
 
-/* An optional colon, the end of the tag, and the body up to one of the end tags. */
+/* Parse an optional colon, the end of the tag, and the body up to one of the end tags. */
 static bool tag_body(struct parser *p, const char *const *ends, struct jnode *node)
 {
     const struct jtok *const tok = parser_tok(p);
@@ -239,7 +239,7 @@ static bool check_special(struct parser *p, struct jnode *macro)
     return true;
 }
 
-/* The body of a macro or call block. It is a function, so break cannot end a loop around it. */
+/* The body of a macro or call block is a function, so break cannot end a loop around it. */
 static bool macro_body(struct parser *p, const char *end, struct jnode *macro)
 {
     const size_t loops = p->n_loops, ifs = p->n_ifs;

@@ -28,6 +28,7 @@ static const struct binary_op *find_op(struct parser *p, const struct binary_op 
 
 typedef bool (*parse_fn)(struct parser *p, struct jnode **out);
 
+/* Operands joined by left-associative operators. */
 static bool parse_left(struct parser *p, const struct binary_op *ops, parse_fn operand,
                        struct jnode **out)
 {
@@ -161,7 +162,7 @@ static bool parse_expr_no_cond(struct parser *p, struct jnode **out)
     return parse_logic(p, "or", parse_and, out);
 }
 
-/* An unknown filter inside an inline if is an error only when it runs, as in jinja2. */
+/* As in jinja2, an unknown filter inside an inline if is an error only when it runs. */
 static bool parse_cond(struct parser *p, struct jnode **out)
 {
     const struct jtok *const unknown = p->unknown;

@@ -1,6 +1,6 @@
 /*
- * Dicts, and what their keys need: equality and hashing. A dict is a list of entries in insertion
- * order. A dict with more than SMALL_DICT entries also has a hash index. Entries are never removed.
+ * Dicts, with equality and hashing of their keys. A dict is a list of entries in insertion order.
+ * A dict with more than SMALL_DICT entries also has a hash index. Entries are never removed.
  */
 #include "engine/base/hash.h"
 #include "templates/jinja/value/jinja_compare.h"

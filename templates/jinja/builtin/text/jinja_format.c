@@ -199,7 +199,7 @@ static bool field_value(struct formatter *f, struct jstr *text, struct bn_str fi
     return true;
 }
 
-/* Offset of the brace that closes the field with its first byte at `at`; n_bytes: there is none. */
+/* Offset of the brace that closes the field whose first byte is at `at`; n_bytes: no such brace. */
 static size_t field_end(const struct jstr *s, size_t at)
 {
     bool in_item = false;

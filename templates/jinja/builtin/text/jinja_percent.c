@@ -95,7 +95,7 @@ static bool read_count(struct percent *p, int64_t *out)
         if (!next_arg(p, &v))
             return false;
         if (!jval_is_integer(v))
-            return jvm_fail(p->vm, "* wants int");
+            return jvm_fail(p->vm, "* requires an integer");
         *out = jval_int(v);
     } else {
         while (peek(p) >= '0' && peek(p) <= '9') {
@@ -125,8 +125,7 @@ static bool percent_int(struct percent *p, struct jval v, struct layout *how)
                         jkind_name(v));
     if (decimal)
         how->type = 'd';
-    if (how->precision >
-        0) { /* the minimum number of digits: a field filled with zeros in the field */
+    if (how->precision > 0) { /* the minimum number of digits: lay out an inner field with zeros */
         struct layout digits = {.fill = '0',
                                 .align = '=',
                                 .sign = how->sign,
