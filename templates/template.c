@@ -1,12 +1,14 @@
 /*
  * Opens a template (from the user, from the model file or built in) and renders a conversation into
  * segments.
+ *
+ * The model's own template may be absent, wrong or not supported. Then a built-in family replaces
+ * it, chosen by the marks in the template's text, by the architecture and by the vocabulary.
  */
 #include "templates/template.h"
 
 #include "engine/base/memory.h"
 #include "templates/jinja/eval/jinja_eval.h"
-#include "templates/jinja/parse/jinja_parse.h"
 #include "templates/template_private.h"
 
 #include <stdio.h>
@@ -24,6 +26,52 @@ struct template
 
 static const char *const token_names[4] = {"bos_token", "eos_token", "unk_token", "pad_token"};
 
+/* ---- choosing a built-in family ---- */
+
+static const struct template_family *family_find(const char *name)
+{
+    for (const struct template_family *f = template_families; f->name; f++)
+        if (strcmp(f->name, name) == 0)
+            return f;
+    return NULL;
+}
+
+static bool has(struct bn_str text, const char *mark)
+{
+    return text_find(text, bn_str_of(mark), 0, text.n_bytes) != SIZE_MAX;
+}
+
+/* The family that models of this architecture were trained with; NULL: not known. */
+static const char *family_of_arch(struct bn_str arch)
+{
+    static const struct {
+        const char *arch, *family;
+    } rows[] = {{"bitnet-b1.58", "bitnet"}, {"bitnet-25", "bitnet"}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (bn_str_is(arch, rows[i].arch))
+            return rows[i].family;
+    return NULL;
+}
+
+/* For a template that cannot run: the family with the same marks, else that of the architecture. */
+static const char *family_of_text(const struct template_config *cfg)
+{
+    static const struct {
+        const char *mark, *second_mark, *family;
+    } rows[] = {
+        {"BITNETAssistant", "", "bitnet"}, {"<|start_header_id|>", "", "llama3"},
+        {"<|im_start|>", "", "chatml"},    {"<|assistant|>", "<|user|>", "falcon3"},
+        {"Assistant: ", "", "bitnet"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (has(cfg->model_text, rows[i].mark) && has(cfg->model_text, rows[i].second_mark))
+            return rows[i].family;
+    const char *const family = family_of_arch(cfg->arch);
+    return family ? family : "chatml";
+}
+
+/* ---- opening ---- */
+
 static bool parse_source(struct template *t, struct bn_str source, struct bn_error *err)
 {
     struct jvm vm = {.arena = t->arena, .err = err, .ops = &jinja_ops};
@@ -33,8 +81,7 @@ static bool parse_source(struct template *t, struct bn_str source, struct bn_err
         !jinja_parse(&vm, jstr_text(copy.u.s), &t->program))
         return false;
     t->info.source = jstr_text(copy.u.s);
-    t->info.has_thoughts =
-        text_find(t->info.source, bn_str_of("</think>"), 0, t->info.source.n_bytes) != SIZE_MAX;
+    t->info.has_thoughts = has(t->info.source, "</think>");
     return true;
 }
 
@@ -48,25 +95,44 @@ static bool open_builtin(struct template *t, const char *name, struct bn_error *
     return parse_source(t, bn_str_of(f->source), err);
 }
 
+/* The model file has no template. */
+static bool open_fallback(struct template *t, const struct template_config *cfg,
+                          struct bn_error *err)
+{
+    const char *const family = family_of_arch(cfg->arch);
+    if (cfg->is_base_model_hint) {
+        bn_notes_add(cfg->notes, BN_NOTE_WARNING, "base-model",
+                     "base model: plain text completion, not chat");
+        return open_builtin(t, "plain", err);
+    }
+    bn_notes_add(cfg->notes, BN_NOTE_WARNING, "no-chat-template",
+                 "the file has no chat template: using the built-in '%s'%s",
+                 family ? family : "chatml",
+                 family ? "" : ", which may not be what the model was trained with");
+    return open_builtin(t, family ? family : "chatml", err);
+}
+
 /* The model's template, or a built-in one in its place, which a note reports. */
 static bool open_auto(struct template *t, const struct template_config *cfg, struct bn_error *err)
 {
-    const struct template_pick pick = family_pick(cfg);
-    const bool is_repair = pick.note_id && strcmp(pick.note_id, "chat-template") == 0;
-    if (pick.note)
-        bn_notes_add(cfg->notes, is_repair ? BN_NOTE_REPAIR : BN_NOTE_WARNING, pick.note_id, "%s",
-                     pick.note);
-    if (strcmp(pick.name, "model") != 0)
-        return open_builtin(t, pick.name, err);
+    if (text_skip_space(cfg->model_text, 0) == cfg->model_text.n_bytes)
+        return open_fallback(t, cfg, err);
+    if (has(cfg->model_text, "BITNETAssistant") &&
+        bn_repair_allowed(cfg->no_repair, "chat-template")) {
+        bn_notes_add(cfg->notes, BN_NOTE_REPAIR, "chat-template",
+                     "the file's chat template is a known wrong one (BITNETAssistant): "
+                     "using the built-in 'bitnet'");
+        return open_builtin(t, "bitnet", err);
+    }
     t->info.name = "model";
     t->info.is_chat = true;
-    if (parse_source(t, pick.source, err))
+    if (parse_source(t, cfg->model_text, err))
         return true;
-    const struct template_family *const f = family_by_text(cfg);
+    const char *const family = family_of_text(cfg);
     bn_notes_add(cfg->notes, BN_NOTE_WARNING, "chat-template",
-                 "the file's chat template cannot be run, using the built-in '%s': %s", f->name,
+                 "the file's chat template cannot be run, using the built-in '%s': %s", family,
                  err->text);
-    return open_builtin(t, f->name, err);
+    return open_builtin(t, family, err);
 }
 
 static bool open_tokens(struct template *t, const struct template_config *cfg, struct bn_error *err)
@@ -180,7 +246,7 @@ static bool hint_token(const struct template *t, struct bn_error *err)
             const struct bn_error why = *err;
             return bn_fail(
                 err, why.code,
-                "%s: the vocabulary names no such token; --template-arg %s=TEXT gives one",
+                "%s: the vocabulary defines no such token; set it with --template-arg %s=TEXT",
                 why.text, token_names[i]);
         }
     }
@@ -193,9 +259,8 @@ bool template_render(const struct template *t, struct template_arena *arena,
 {
     struct jvm vm = {.arena = arena, .err = err, .ops = &jinja_ops, .now = in->now};
     struct jval vars;
-    struct jbuf b;
+    struct jbuf b = {.vm = &vm};
     vm.max_bytes = arena_bytes(arena) + JVM_MAX_BYTES;
-    jbuf_init(&b, &vm);
     if (!make_vars(&vm, t, in, &vars) || !jinja_run(&vm, &t->program, vars.u.dict, &b))
         return hint_token(t, err);
     struct template_output made = {.n_segments = b.n_runs};

@@ -1,9 +1,9 @@
 /*
  * Chat templates: a conversation in, prompt segments out. PUBLIC.
  *
- * Every template, also a built-in family, is Jinja text. The interpreter in jinja/ runs it with the
- * semantics of jinja2 as the transformers library configures it. Templates come from files from the
- * internet, so depth, steps, output and memory are bounded. Errors give line, column and reason.
+ * All templates are Jinja text, including the built-in families. The interpreter in jinja/ runs
+ * them with the semantics of jinja2 as the transformers library configures it. Templates are
+ * untrusted, so depth, steps, output and memory are bounded. Errors contain line, column, reason.
  *
  * Text from a message keeps its origin through every operation. Each segment reports the origin of
  * its text, so a message cannot forge a special token. A struct template is immutable after
@@ -70,8 +70,8 @@ struct template_config {
 
 /* BN_EARG: no such built-in. BN_EFORMAT: a user's template does not parse or exceeds a bound.
  * BN_EUNSUPPORTED: jinja2 accepts a user's template, this interpreter does not. With "auto", a
- * fitting family replaces the model's own template if that is absent, known to be wrong or cannot
- * be parsed; a note reports it. */
+ * built-in family replaces the model's own template if it is absent, known to be wrong or cannot be
+ * parsed. A note reports the replacement. */
 bool template_open(const struct template_config *cfg, struct template **out, struct bn_error *err);
 void template_close(struct template *t); /* NULL is fine */
 
@@ -79,7 +79,7 @@ struct template_info {
     const char *name;     /* "model", a built-in's name, or "file" */
     struct bn_str source; /* the Jinja text that runs */
     bool is_chat;         /* false: a base model, plain text completion */
-    bool has_thoughts;    /* the source names </think> */
+    bool has_thoughts;    /* the source contains </think> */
 };
 const struct template_info *template_info(const struct template *t);
 
@@ -91,7 +91,7 @@ const char *const *template_builtin_names(void);
 struct template_input {
     /* A list of message dicts in the OpenAI form: role, content (a string or a list of parts), and
      * any other key that the template reads. The roles system, user, assistant and tool count as
-     * template text; any other role and all content carry the index of their message. */
+     * template text. Any other role and all content have the index of their message. */
     const struct template_value *messages;
     const struct template_value *args; /* dict of more variables (--template-arg, tools), or NULL */
     bool add_generation_prompt;

@@ -2,9 +2,9 @@
  * The streaming detokeniser.
  *
  * A Knuth-Morris-Pratt automaton searches each stop string byte by byte. Its state is the length of
- * the prefix of the stop string that the text ends with, and so many bytes are held back. The stop
- * string that is complete first wins, and the longest of those that end at the same byte, so the
- * result does not depend on the way the text is split into tokens.
+ * the longest prefix of the stop string that the text ends with. That many bytes are held back. The
+ * stop string that is complete first wins; of several that end at the same byte, the longest wins.
+ * So the result does not depend on the way the text is split into tokens.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -29,8 +29,8 @@ struct detok {
     bool stopped;
     char *text; /* (n_text) the bytes returned by the last call, then the pending ones */
     size_t n_text, text_cap;
-    size_t n_given;   /* bytes of `text` returned by the last call */
-    size_t n_checked; /* bytes of `text` that the automata have read */
+    size_t n_returned; /* bytes of `text` returned by the last call */
+    size_t n_checked;  /* bytes of `text` that the automata have read */
 };
 
 static bool stop_init(struct stop *stop, const char *text, struct bn_error *err)
@@ -89,11 +89,11 @@ void detok_close(struct detok *d)
 /* Remove the bytes that were returned, then append the bytes of the id. */
 static bool append(struct detok *d, int32_t id, struct bn_error *err)
 {
-    d->n_text -= d->n_given;
-    d->n_checked -= d->n_given;
-    if (d->n_given > 0 && d->n_text > 0)
-        memmove(d->text, d->text + d->n_given, d->n_text);
-    d->n_given = 0;
+    d->n_text -= d->n_returned;
+    d->n_checked -= d->n_returned;
+    if (d->n_returned > 0 && d->n_text > 0)
+        memmove(d->text, d->text + d->n_returned, d->n_text);
+    d->n_returned = 0;
     struct bn_str piece = tokenizer_piece(d->t, id, d->special);
     if (d->drop_space && piece.n_bytes > 0) {
         d->drop_space = false;
@@ -143,9 +143,9 @@ bool detok_push(struct detok *d, int32_t id, struct bn_str *text, bool *stopped,
         if (n_complete == 0)
             continue;
         d->stopped = true;
-        d->n_given = d->n_checked - n_complete;
-        d->n_text = d->n_checked = d->n_given;
-        *text = (struct bn_str){d->text, d->n_given};
+        d->n_returned = d->n_checked - n_complete;
+        d->n_text = d->n_checked = d->n_returned;
+        *text = (struct bn_str){d->text, d->n_returned};
         *stopped = true;
         return true;
     }
@@ -154,7 +154,7 @@ bool detok_push(struct detok *d, int32_t id, struct bn_str *text, bool *stopped,
         n_ready = d->n_text - held_bytes(d);
         n_ready -= utf8_open_bytes(d->text, n_ready);
     }
-    d->n_given = n_ready;
+    d->n_returned = n_ready;
     *text = (struct bn_str){d->text, n_ready};
     *stopped = d->stopped;
     return true;
@@ -162,9 +162,9 @@ bool detok_push(struct detok *d, int32_t id, struct bn_str *text, bool *stopped,
 
 struct bn_str detok_flush(struct detok *d)
 {
-    const struct bn_str rest = {d->text + (d->stopped ? 0 : d->n_given),
-                                d->stopped ? 0 : d->n_text - d->n_given};
-    d->n_given = d->n_checked = d->n_text;
+    const struct bn_str rest = {d->text + (d->stopped ? 0 : d->n_returned),
+                                d->stopped ? 0 : d->n_text - d->n_returned};
+    d->n_returned = d->n_checked = d->n_text;
     for (size_t i = 0; i < d->n_stops; i++)
         d->stops[i].n_seen = 0;
     return rest;

@@ -7,12 +7,40 @@
  * piece are cached for the rest of the call.
  */
 #include "engine/base/memory.h"
-#include "tokenizer/prompt_text.h"
+#include "engine/base/size.h"
+#include "tokenizer/tokenizer_state.h"
 
 #include <string.h>
 
 #define CACHE_PIECE_BYTES 64 /* longer pieces rarely repeat */
 #define CACHE_ENTRIES_MAX 8192
+
+struct prompt_span {
+    enum segment_kind kind;
+    size_t start, end;             /* range in the text; empty for SEGMENT_IDS */
+    const struct segment *segment; /* for SEGMENT_IDS: its ids */
+};
+
+/* A special token in the template's text. */
+struct prompt_hit {
+    size_t start, end; /* range in the text */
+    int32_t id;
+};
+
+/* The text of all segments in one buffer. Neighbouring TEMPLATE or MESSAGE segments of the same
+ * kind form one span. Empty segments are skipped, so template text on both sides of an empty
+ * MESSAGE is one span. */
+struct prompt_text {
+    char *text; /* (n_text) */
+    size_t n_text;
+    struct prompt_span *spans; /* (n_spans) */
+    size_t n_spans;
+    struct prompt_hit *hits; /* (n_hits) ordered by position */
+    size_t n_hits, hits_cap;
+    uint8_t *message_ok; /* (specials.n) special tokens allowed outside the template: user-defined
+                            ones that end no answer and do not occur in the template */
+    bool first_ok[256];  /* an allowed token begins with this byte */
+};
 
 struct cached {
     const char *piece; /* NULL for a free entry */
@@ -35,9 +63,113 @@ struct encoder {
     size_t n_cache;
 };
 
+/* ---- the joined text ---- */
+
+static bool check_ids(const struct tokenizer *t, const struct segment *seg, struct bn_error *err)
+{
+    for (size_t i = 0; i < seg->n_ids; i++) {
+        if (seg->ids[i] < 0 || (size_t)seg->ids[i] >= t->vocab.n)
+            return bn_fail(err, BN_EARG, "token id %d is outside the vocabulary of %zu tokens",
+                           (int)seg->ids[i], t->vocab.n);
+    }
+    return true;
+}
+
+static bool reserve_text(struct prompt_text *p, const struct tokenizer *t,
+                         const struct segment *segments, size_t n_segments, struct bn_error *err)
+{
+    size_t n_text = 0;
+    for (size_t i = 0; i < n_segments; i++) {
+        if (segments[i].kind == SEGMENT_IDS) {
+            if (!check_ids(t, &segments[i], err))
+                return false;
+        } else if (!size_add(&n_text, n_text, segments[i].text.n_bytes) || n_text > SIZE_MAX / 2) {
+            return bn_fail(err, BN_EARG, "the texts together are too long");
+        }
+    }
+    p->text = mem_alloc(n_text, 1);
+    p->spans = mem_alloc(n_segments, sizeof(*p->spans));
+    p->message_ok = mem_alloc(t->specials.n, 1);
+    if (!p->text || !p->spans || !p->message_ok)
+        return bn_fail(err, BN_ENOMEM, "no memory to tokenise %zu bytes", n_text);
+    if (t->specials.n > 0)
+        memcpy(p->message_ok, t->message_ok, t->specials.n);
+    return true;
+}
+
+/* Text on both sides of such a segment is never joined. */
+static bool is_separate(enum segment_kind kind)
+{
+    return kind == SEGMENT_IDS || kind == SEGMENT_ANSWER;
+}
+
+static void join(struct prompt_text *p, const struct segment *segments, size_t n_segments)
+{
+    for (size_t i = 0; i < n_segments; i++) {
+        const struct segment *seg = &segments[i];
+        const size_t n_bytes = seg->kind == SEGMENT_IDS ? 0 : seg->text.n_bytes;
+        if (n_bytes == 0 && !is_separate(seg->kind))
+            continue;
+        struct prompt_span *last = p->n_spans ? &p->spans[p->n_spans - 1] : NULL;
+        if (n_bytes > 0)
+            memcpy(p->text + p->n_text, seg->text.ptr, n_bytes);
+        if (!is_separate(seg->kind) && last && last->kind == seg->kind)
+            last->end += n_bytes;
+        else
+            p->spans[p->n_spans++] =
+                (struct prompt_span){seg->kind, p->n_text, p->n_text + n_bytes, seg};
+        p->n_text += n_bytes;
+    }
+}
+
+/* Find the special tokens in a span of template text. */
+static bool find_hits(struct prompt_text *p, const struct tokenizer *t,
+                      const struct prompt_span *span, struct bn_error *err)
+{
+    const struct special_set *set = &t->specials;
+    for (size_t at = span->start; at < span->end;) {
+        const struct bn_str rest = {p->text + at, span->end - at};
+        const size_t found = special_match(set, &t->vocab, NULL, rest);
+        if (found == SPECIAL_NONE) {
+            at++;
+            continue;
+        }
+        const size_t n_bytes = vocab_text(&t->vocab, set->ids[found]).n_bytes;
+        if (!mem_grow(&p->hits, &p->hits_cap, p->n_hits + 1, sizeof(*p->hits)))
+            return bn_fail(err, BN_ENOMEM, "no memory for the special tokens of a prompt");
+        p->hits[p->n_hits++] = (struct prompt_hit){at, at + n_bytes, set->ids[found]};
+        p->message_ok[found] = 0; /* in the template: messages must not produce it */
+        at += n_bytes;
+    }
+    return true;
+}
+
+static bool prompt_text_init(struct prompt_text *p, const struct tokenizer *t,
+                             const struct segment *segments, size_t n_segments,
+                             struct bn_error *err)
+{
+    bool ok = reserve_text(p, t, segments, n_segments, err);
+    if (ok)
+        join(p, segments, n_segments);
+    for (size_t i = 0; ok && i < p->n_spans; i++) {
+        if (p->spans[i].kind == SEGMENT_TEMPLATE)
+            ok = find_hits(p, t, &p->spans[i], err);
+    }
+    for (size_t i = 0; ok && i < t->specials.n; i++) {
+        if (p->message_ok[i])
+            p->first_ok[(uint8_t)vocab_text(&t->vocab, t->specials.ids[i]).ptr[0]] = true;
+    }
+    return ok;
+}
+
+/* ---- ids ---- */
+
 static void encoder_finish(struct encoder *e)
 {
-    prompt_text_finish(&e->prompt);
+    mem_free(e->prompt.text);
+    mem_free(e->prompt.spans);
+    mem_free(e->prompt.hits);
+    mem_free(e->prompt.message_ok);
     mem_free(e->spaced);
     mem_free(e->cache);
     merge_finish(&e->merge);
@@ -50,8 +182,8 @@ static bool reserve(struct encoder *e, struct bn_error *err)
     while (e->n_cache < CACHE_ENTRIES_MAX && e->n_cache < n_text / 8)
         e->n_cache *= 2;
     e->cache = mem_alloc(e->n_cache, sizeof(*e->cache));
-    e->spaced =
-        mem_alloc(e->t->byte_level ? 0 : n_text * 2, 1); /* each fragment adds at most one space */
+    /* Each fragment adds at most one space. */
+    e->spaced = mem_alloc(e->t->byte_level ? 0 : n_text * 2, 1);
     if (!e->cache || !e->spaced)
         return bn_fail(err, BN_ENOMEM, "no memory to tokenise %zu bytes", n_text);
     return true;
@@ -73,10 +205,10 @@ static bool add_piece(void *ud, struct bn_str piece, struct bn_error *err)
     if (piece.n_bytes > CACHE_PIECE_BYTES)
         return encode_piece(e, piece, err);
     const uint64_t hash = text_hash(piece.ptr, piece.n_bytes, 0);
-    struct cached *known = &e->cache[hash & (e->n_cache - 1)];
-    if (known->piece && bn_str_equal(piece, (struct bn_str){known->piece, known->n_bytes})) {
-        for (size_t i = 0; i < known->n_ids; i++) {
-            if (!token_list_push(out, out->ids[known->at + i], err))
+    struct cached *entry = &e->cache[hash & (e->n_cache - 1)];
+    if (entry->piece && bn_str_equal(piece, (struct bn_str){entry->piece, entry->n_bytes})) {
+        for (size_t i = 0; i < entry->n_ids; i++) {
+            if (!token_list_push(out, out->ids[entry->at + i], err))
                 return false;
         }
         return true;
@@ -84,25 +216,18 @@ static bool add_piece(void *ud, struct bn_str piece, struct bn_error *err)
     const size_t at = out->n;
     if (!encode_piece(e, piece, err))
         return false;
-    *known = (struct cached){piece.ptr, (uint32_t)piece.n_bytes, (uint32_t)(out->n - at), at};
+    *entry = (struct cached){piece.ptr, (uint32_t)piece.n_bytes, (uint32_t)(out->n - at), at};
     return true;
 }
 
-/* SentencePiece: add the leading space if needed and treat U+2581 as a space. */
+/* SentencePiece: add the leading space if needed, and read U+2581 as a space. */
 static bool encode_spaced(struct encoder *e, struct bn_str text, struct bn_error *err)
 {
-    static const char mark[] = "\xE2\x96\x81"; /* U+2581 */
-    const size_t mark_bytes = sizeof(mark) - 1;
     char *spaced = e->spaced + e->n_spaced;
     size_t n = 0;
     if (e->t->info.add_space_prefix && e->after_special)
         spaced[n++] = ' ';
-    for (size_t at = 0; at < text.n_bytes;) {
-        const bool is_mark =
-            text.n_bytes - at >= mark_bytes && memcmp(text.ptr + at, mark, mark_bytes) == 0;
-        spaced[n++] = is_mark ? ' ' : text.ptr[at];
-        at += is_mark ? mark_bytes : 1;
-    }
+    n += vocab_decode_spaces(text, spaced + n);
     e->n_spaced += n;
     for (size_t at = 0; at < n;) {
         const struct bn_str rest = {spaced + at, n - at};
@@ -179,20 +304,15 @@ static bool push_ids(struct encoder *e, const struct segment *seg, struct bn_err
     return true;
 }
 
-static bool is_separate(const struct prompt_span *span)
-{
-    return span->kind == SEGMENT_IDS || span->kind == SEGMENT_ANSWER;
-}
-
 static bool encode_all(struct encoder *e, struct bn_error *err)
 {
     const struct prompt_text *p = &e->prompt;
     for (size_t i = 0; i < p->n_spans;) {
         const struct prompt_span *span = &p->spans[i++];
         size_t end = span->end;
-        while (!is_separate(span) && i < p->n_spans && !is_separate(&p->spans[i]))
+        while (!is_separate(span->kind) && i < p->n_spans && !is_separate(p->spans[i].kind))
             end = p->spans[i++].end;
-        const bool ok = span->kind == SEGMENT_IDS      ? push_ids(e, span->ids, err)
+        const bool ok = span->kind == SEGMENT_IDS      ? push_ids(e, span->segment, err)
                         : span->kind == SEGMENT_ANSWER ? encode_ordinary(e, span->start, end, err)
                                                        : encode_run(e, span->start, end, err);
         if (!ok)

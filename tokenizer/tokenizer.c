@@ -13,24 +13,34 @@
 #define LLAMA3_VOCAB 128256
 #define LLAMA3_BOS 128000
 
-/* Is this the vocabulary of Llama 3? Such files do not always name a pre-tokenizer. */
-static bool is_llama3(const struct vocab_source *s)
+/* The pre-tokenizer of a file that does not name one, by its architecture or by the vocabulary of
+ * Llama 3; NULL: not known. */
+static const char *implied_pre(const struct vocab_source *s)
 {
-    return bn_str_is(s->architecture, "bitnet-b1.58") || bn_str_is(s->architecture, "bitnet-25") ||
-           (s->n_tokens == LLAMA3_VOCAB && bn_str_is(s->tokens[LLAMA3_BOS], "<|begin_of_text|>"));
+    static const struct {
+        const char *architecture, *pre;
+    } rows[] = {{"bitnet-b1.58", "llama-bpe"}, {"bitnet-25", "llama-bpe"}};
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
+        if (bn_str_is(s->architecture, rows[i].architecture))
+            return rows[i].pre;
+    }
+    return s->n_tokens == LLAMA3_VOCAB && bn_str_is(s->tokens[LLAMA3_BOS], "<|begin_of_text|>")
+               ? "llama-bpe"
+               : NULL;
 }
 
-/* Name of the pre-tokenizer: from the caller, from the file, or by the vocabulary. */
+/* Name of the pre-tokenizer: from the caller, from the file, or implied. */
 static struct bn_str pre_name(const struct vocab_source *s, const struct tokenizer_config *cfg)
 {
     if (cfg->pre)
         return bn_str_of(cfg->pre);
     if (s->pre.ptr)
         return s->pre;
-    if (is_llama3(s) && bn_repair_allowed(cfg->no_repair, "pre-tokenizer")) {
+    const char *const implied = implied_pre(s);
+    if (implied && bn_repair_allowed(cfg->no_repair, "pre-tokenizer")) {
         bn_notes_add(cfg->notes, BN_NOTE_REPAIR, "pre-tokenizer",
-                     "the file names no pre-tokenizer; its vocabulary requires llama-bpe");
-        return bn_str_of("llama-bpe");
+                     "the file names no pre-tokenizer; its vocabulary requires %s", implied);
+        return bn_str_of(implied);
     }
     bn_notes_add(cfg->notes, BN_NOTE_WARNING, "pre-tokenizer",
                  "the file names no pre-tokenizer; using 'default', which may split words wrongly");
@@ -42,7 +52,7 @@ static bool open_pretok(struct tokenizer *t, const struct vocab_source *s,
 {
     struct bn_str name = pre_name(s, cfg);
     const struct pretok_rule *rule = pretok_rule_find(name);
-    const int n_shown = (int)(name.n_bytes < 40 ? name.n_bytes : 40);
+    const int n_shown = bn_str_shown(name, 40);
     if (!rule && cfg->pre)
         return bn_fail(err, BN_EARG, "pre-tokenizer '%.*s' is unknown", n_shown, name.ptr);
     if (!rule) {
@@ -86,7 +96,7 @@ static bool open_specials(struct tokenizer *t, struct bn_error *err)
     return true;
 }
 
-/* Without a setting in the file, a prompt has no bos if bos is also the token that ends a text. */
+/* Without a setting in the file, a prompt gets no bos if bos is also the token that ends a text. */
 static bool needs_bos(const struct tokenizer *t, enum vocab_switch in_file)
 {
     const struct tokenizer_info *info = &t->info;
@@ -182,18 +192,6 @@ static bool in_range(const struct tokenizer *t, int32_t id)
 struct bn_str tokenizer_token_text(const struct tokenizer *t, int32_t id)
 {
     return in_range(t, id) ? vocab_text(&t->vocab, id) : (struct bn_str){0};
-}
-
-int32_t tokenizer_find(const struct tokenizer *t, struct bn_str text)
-{
-    static const enum vocab_class classes[N_VOCAB_CLASSES] = {VOCAB_SPECIAL, VOCAB_WORD,
-                                                              VOCAB_OTHER};
-    for (size_t i = 0; i < N_VOCAB_CLASSES && text.n_bytes > 0; i++) {
-        const int32_t id = vocab_find(&t->vocab, text, classes[i]);
-        if (id >= 0)
-            return id;
-    }
-    return TOKEN_NONE;
 }
 
 bool tokenizer_is_control(const struct tokenizer *t, int32_t id)

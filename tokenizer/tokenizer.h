@@ -2,8 +2,8 @@
  * The tokenizer: converts text to token ids and back. PUBLIC.
  *
  * It supports byte-level BPE ("gpt2") and SentencePiece ("llama") vocabularies; docs/formats.md
- * describes formats and rules. A tokenizer is immutable after tokenizer_open, and several threads
- * may use one, each with its own detok. It keeps no pointer into the file.
+ * describes formats and rules. A tokenizer is immutable after tokenizer_open. Several threads may
+ * use one, each with a separate detok. The file may be closed after tokenizer_open.
  */
 #ifndef TOKENIZER_TOKENIZER_H
 #define TOKENIZER_TOKENIZER_H
@@ -28,8 +28,8 @@ struct tokenizer_config {
 
 /* BN_EFORMAT: no vocabulary, arrays of different lengths, broken merges, too many hash collisions.
  * BN_EUNSUPPORTED: another tokenizer model. BN_EARG: cfg->pre is unknown. BN_ENOMEM. A special id
- * outside the vocabulary is ignored with a warning. An unknown `pre` in the file gives a warning
- * and "default" is used. */
+ * outside the vocabulary is ignored with a warning. With an unknown `pre` in the file,
+ * "default" is used, with a warning. */
 bool tokenizer_open(const struct bn_file *file, const struct tokenizer_config *cfg,
                     struct tokenizer **out, struct bn_error *err);
 void tokenizer_close(struct tokenizer *t); /* accepts NULL */
@@ -52,8 +52,6 @@ bool tokenizer_is_eog(const struct tokenizer *t, int32_t id);
 /* The decoded text of a token, special tokens included: UTF-8 or any bytes. n_bytes is 0 for an id
  * out of range. Valid as long as the tokenizer. */
 struct bn_str tokenizer_token_text(const struct tokenizer *t, int32_t id);
-/* The id whose tokenizer_token_text is exactly `text`, or TOKEN_NONE. */
-int32_t tokenizer_find(const struct tokenizer *t, struct bn_str text);
 bool tokenizer_is_control(const struct tokenizer *t, int32_t id);
 
 enum tokenizer_bos {

@@ -49,4 +49,10 @@ static inline bool str_list_has(const char *list, const char *word)
     }
 }
 
+/* For "%.*s" in a message: the length of `s`, at most `most`. */
+static inline int bn_str_shown(struct bn_str s, size_t most)
+{
+    return (int)(s.n_bytes < most ? s.n_bytes : most);
+}
+
 #endif

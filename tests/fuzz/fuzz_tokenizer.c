@@ -142,7 +142,7 @@ static void check_prompt(const struct tokenizer *t, struct bn_str text)
         struct bn_str part;
         check(detok_push(d, ids.ids[i], &part, &stopped, &err));
         const struct bn_str token = tokenizer_token_text(t, ids.ids[i]);
-        check(token.n_bytes == 0 || tokenizer_find(t, token) >= 0);
+        check(token.n_bytes == 0 || made_find(t, token) >= 0);
     }
     (void)detok_flush(d); /* check_message compares the text */
     detok_close(d);

@@ -334,7 +334,8 @@ static void undefined_token_error_gives_advice(void **state)
 {
     struct fixture *const f = *state;
     assert_false(render(f, "{{ bos_token + messages[0].content + eos_token }}", NULL));
-    assert_non_null(strstr(f->err.text, "'eos_token' is undefined: the vocabulary names no such"));
+    assert_non_null(
+        strstr(f->err.text, "'eos_token' is undefined: the vocabulary defines no such"));
     assert_non_null(strstr(f->err.text, "--template-arg eos_token=TEXT"));
     assert_false(render(f, "{{ bos_token + other }}", NULL));
     assert_null(strstr(f->err.text, "--template-arg"));

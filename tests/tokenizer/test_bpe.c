@@ -195,16 +195,16 @@ static void equals_the_definition_on_random_vocabularies(void **state)
         make_plain(&plain, &seed);
         struct tokenizer *t = open_plain(&plain);
         for (size_t k = 0; k < 20; k++) {
-            char text[61] = "", parts[61][9], wanted[200] = "";
+            char text[61] = "", parts[61][9], expected[200] = "";
             const size_t n = 1 + made_random(&seed, 60);
             for (size_t i = 0; i < n; i++)
                 text[i] = "abcd"[made_random(&seed, 4)];
             text[n] = '\0';
             const size_t n_parts = plain_encode(&plain, text, parts);
             for (size_t i = 0, at = 0; i < n_parts; i++)
-                at += (size_t)snprintf(wanted + at, sizeof(wanted) - at, "%s%s", i ? " " : "",
+                at += (size_t)snprintf(expected + at, sizeof(expected) - at, "%s%s", i ? " " : "",
                                        parts[i]);
-            expect_message(t, text, wanted);
+            expect_message(t, text, expected);
         }
         tokenizer_close(t);
     }

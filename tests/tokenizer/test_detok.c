@@ -43,11 +43,11 @@ static struct run start(const char *const *stops, size_t n_stops, enum tokenizer
     return run;
 }
 
-static void finish(struct run *run, const char *wanted)
+static void finish(struct run *run, const char *expected)
 {
     const struct bn_str rest = detok_flush(run->d);
-    assert_int_equal(rest.n_bytes, strlen(wanted));
-    assert_memory_equal(rest.ptr, wanted, rest.n_bytes);
+    assert_int_equal(rest.n_bytes, strlen(expected));
+    assert_memory_equal(rest.ptr, expected, rest.n_bytes);
     assert_int_equal(detok_flush(run->d).n_bytes, 0);
     detok_close(run->d);
     struct tokenizer *t;
@@ -55,13 +55,13 @@ static void finish(struct run *run, const char *wanted)
     tokenizer_close(t);
 }
 
-static void push(struct run *run, int32_t id, const char *wanted)
+static void push(struct run *run, int32_t id, const char *expected)
 {
     struct bn_error err;
     struct bn_str text;
     assert_true(detok_push(run->d, id, &text, &run->stopped, &err));
-    assert_int_equal(text.n_bytes, strlen(wanted));
-    assert_memory_equal(text.ptr, wanted, text.n_bytes);
+    assert_int_equal(text.n_bytes, strlen(expected));
+    assert_memory_equal(text.ptr, expected, text.n_bytes);
 }
 
 static void characters_stay_whole(void **state)
@@ -210,11 +210,11 @@ static void the_text_does_not_depend_on_the_tokens(void **state)
             memcpy(text + n, bit, strlen(bit));
             n += strlen(bit);
         }
-        const size_t n_wanted = plain_end(text, n);
-        assert_int_equal(stream(t, text, n, false, bytes), n_wanted);
-        assert_int_equal(stream(t, text, n, true, tokens), n_wanted);
-        assert_memory_equal(bytes, text, n_wanted);
-        assert_memory_equal(tokens, text, n_wanted);
+        const size_t n_expected = plain_end(text, n);
+        assert_int_equal(stream(t, text, n, false, bytes), n_expected);
+        assert_int_equal(stream(t, text, n, true, tokens), n_expected);
+        assert_memory_equal(bytes, text, n_expected);
+        assert_memory_equal(tokens, text, n_expected);
     }
     tokenizer_close(t);
 }

@@ -42,17 +42,17 @@ static struct tokenizer *open_words(enum vocab_switch add_bos, const char *eos)
     }
 
 static void expect_all(const struct tokenizer *t, const struct segment *segments, size_t n,
-                       enum tokenizer_bos bos, const char *wanted)
+                       enum tokenizer_bos bos, const char *expected)
 {
     struct bn_error err;
     struct token_list ids = {0};
     assert_true(tokenizer_encode(t, segments, n, bos, &ids, &err));
-    expect_ids(t, &ids, wanted);
+    expect_ids(t, &ids, expected);
 }
-#define EXPECT(t, bos, wanted, ...)                                                                \
+#define EXPECT(t, bos, expected, ...)                                                              \
     expect_all(t, (const struct segment[]){__VA_ARGS__},                                           \
                sizeof((const struct segment[]){__VA_ARGS__}) / sizeof(struct segment), bos,        \
-               wanted)
+               expected)
 
 static void messages_cannot_fake_a_turn(void **state)
 {

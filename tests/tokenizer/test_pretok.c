@@ -29,7 +29,7 @@ static bool append(void *ud, struct bn_str piece, struct bn_error *err)
     return true;
 }
 
-static void expect(const char *pre, const char *text, const char *wanted)
+static void expect(const char *pre, const char *text, const char *expected)
 {
     struct bn_error err;
     struct pretok *p;
@@ -40,7 +40,7 @@ static void expect(const char *pre, const char *text, const char *wanted)
     assert_true(pretok_split(p, bn_str_of(text), append, &cuts, &err));
     pretok_close(p);
     cuts.text[cuts.n] = '\0';
-    assert_string_equal(cuts.text, wanted);
+    assert_string_equal(cuts.text, expected);
 }
 
 static void llama3_cuts_like_its_expression(void **state)

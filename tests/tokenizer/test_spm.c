@@ -67,7 +67,7 @@ static void the_space_follows_special_tokens_only(void **state)
     const struct made_vocab made = small(SWITCH_UNSET);
     struct tokenizer *t = open_made(&made);
     struct bn_error err;
-    const int32_t answer[] = {tokenizer_find(t, bn_str_of("o"))};
+    const int32_t answer[] = {made_find(t, bn_str_of("o"))};
     const struct segment segments[] = {
         {.kind = SEGMENT_TEMPLATE, .text = bn_str_of("<s>h")},
         {.kind = SEGMENT_ANSWER, .text = bn_str_of("e")},
@@ -195,7 +195,7 @@ static void equals_the_definition_on_random_vocabularies(void **state)
                                         .add_space_prefix = SWITCH_OFF};
         struct tokenizer *t = open_made(&made);
         for (size_t k = 0; k < 20; k++) {
-            char text[41], parts[41][9], wanted[128] = "";
+            char text[41], parts[41][9], expected[128] = "";
             const size_t n = 1 + made_random(&seed, 40);
             for (size_t i = 0; i < n; i++) {
                 parts[i][0] = "abc_"[made_random(&seed, 4)];
@@ -205,9 +205,9 @@ static void equals_the_definition_on_random_vocabularies(void **state)
             text[n] = '\0';
             const size_t n_parts = plain_encode(tokens, n_tokens, parts, n);
             for (size_t i = 0, at = 0; i < n_parts; i++)
-                at += (size_t)snprintf(wanted + at, sizeof(wanted) - at, "%s%s", i ? " " : "",
+                at += (size_t)snprintf(expected + at, sizeof(expected) - at, "%s%s", i ? " " : "",
                                        parts[i]);
-            expect_message(t, text, wanted);
+            expect_message(t, text, expected);
         }
         tokenizer_close(t);
     }

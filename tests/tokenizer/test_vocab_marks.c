@@ -151,12 +151,12 @@ static void a_mark_of_the_wrong_type_becomes_control(void **state)
                                     .merges = merges,
                                     .n_merges = 3};
     struct tokenizer *t = open_with(&made, NULL, &notes);
-    const int32_t im_end = tokenizer_find(t, bn_str_of("<|im_end|>"));
+    const int32_t im_end = made_find(t, bn_str_of("<|im_end|>"));
     assert_true(tokenizer_is_control(t, im_end));
     assert_true(tokenizer_is_eog(t, im_end));
     assert_int_equal(tokenizer_info(t)->eot, im_end);
     /* Merges build "</s>", so it is a word of HTML and ends no answer. */
-    assert_false(tokenizer_is_eog(t, tokenizer_find(t, bn_str_of("</s>"))));
+    assert_false(tokenizer_is_eog(t, made_find(t, bn_str_of("</s>"))));
     assert_int_equal(tokenizer_info(t)->n_eog, 1);
     tokenizer_close(t);
 }

@@ -17,28 +17,29 @@
 
 #include <cmocka.h>
 
-/* Compare token texts, separated by spaces, with `wanted`. Frees the list. */
-static inline void expect_ids(const struct tokenizer *t, struct token_list *ids, const char *wanted)
+/* Compare token texts, separated by spaces, with `expected`. Frees the list. */
+static inline void expect_ids(const struct tokenizer *t, struct token_list *ids,
+                              const char *expected)
 {
-    char have[1024] = "";
+    char got[1024] = "";
     size_t n = 0;
     for (size_t i = 0; i < ids->n; i++) {
         const struct bn_str text = tokenizer_token_text(t, ids->ids[i]);
-        assert_true(n + text.n_bytes + 2 < sizeof(have));
+        assert_true(n + text.n_bytes + 2 < sizeof(got));
         if (i > 0)
-            have[n++] = ' ';
+            got[n++] = ' ';
         for (size_t k = 0; k < text.n_bytes; k++)
-            have[n++] = text.ptr[k] == ' ' ? '_' : text.ptr[k];
+            got[n++] = text.ptr[k] == ' ' ? '_' : text.ptr[k];
     }
-    have[n] = '\0';
+    got[n] = '\0';
     token_list_finish(ids);
-    assert_string_equal(have, wanted);
+    assert_string_equal(got, expected);
 }
 
-static inline void expect_message(const struct tokenizer *t, const char *text, const char *wanted)
+static inline void expect_message(const struct tokenizer *t, const char *text, const char *expected)
 {
     struct token_list ids = made_encode(t, SEGMENT_MESSAGE, bn_str_of(text));
-    expect_ids(t, &ids, wanted);
+    expect_ids(t, &ids, expected);
 }
 
 /* A pseudo-random number below `n`, with the constants of Numerical Recipes. */

@@ -44,9 +44,8 @@ static bool encode(const struct tokenizer *t, const char *text, size_t n_bytes,
     return false;
 }
 
-/* Do the ids decode to the text? */
-static bool returns(const struct tokenizer *t, const struct token_list *ids, const char *text,
-                    size_t n_bytes)
+static bool decodes_to(const struct tokenizer *t, const struct token_list *ids, const char *text,
+                       size_t n_bytes)
 {
     struct bn_error err;
     struct detok *d;
@@ -93,13 +92,13 @@ static int compare(const struct tokenizer *t, const char *texts, const char *lin
     for (const char *end; (end = strstr(at, marker)); n_all++) {
         struct token_list ids = {0};
         const size_t n_bytes = (size_t)(end - at);
-        const char *wanted = line;
+        const char *expected = line;
         const bool ok = encode(t, at, n_bytes, &ids);
         const bool right = same_ids(&ids, &line);
-        if (!ok || !right || !returns(t, &ids, at, n_bytes)) {
+        if (!ok || !right || !decodes_to(t, &ids, at, n_bytes)) {
             n_wrong++;
-            printf("text %d differs (%s): '%.*s'\n  want %.*s\n  have", n_all,
-                   right ? "bytes" : "ids", (int)n_bytes, at, (int)(line - wanted - 1), wanted);
+            printf("text %d differs (%s): '%.*s'\n  expected %.*s\n  got", n_all,
+                   right ? "bytes" : "ids", (int)n_bytes, at, (int)(line - expected - 1), expected);
             for (size_t i = 0; i < ids.n; i++)
                 printf(" %d", (int)ids.ids[i]);
             printf("\n");
@@ -143,7 +142,7 @@ static int measure(const char *model, const char *text, size_t n_bytes)
         encode_s = encoded - opened < encode_s ? encoded - opened : encode_s;
         n_ids = ids.n;
         if (i == 0)
-            printf("round trip: %s\n", returns(t, &ids, text, n_bytes) ? "same" : "DIFFERS");
+            printf("round trip: %s\n", decodes_to(t, &ids, text, n_bytes) ? "same" : "DIFFERS");
         token_list_finish(&ids);
         tokenizer_close(t);
     }

@@ -6,6 +6,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/utf8.h"
 #include "engine/file.h"
+#include "tokenizer/tokenizer_state.h"
 
 #include <assert.h>
 #include <stdio.h>
@@ -229,6 +230,17 @@ struct tokenizer *made_open(const struct made_vocab *v, const struct tokenizer_c
     mem_free(a.scores);
     mem_free(a.types);
     return t;
+}
+
+int32_t made_find(const struct tokenizer *t, struct bn_str text)
+{
+    static const enum vocab_class classes[] = {VOCAB_SPECIAL, VOCAB_WORD, VOCAB_OTHER};
+    for (size_t i = 0; i < sizeof(classes) / sizeof(classes[0]) && text.n_bytes > 0; i++) {
+        const int32_t id = vocab_find(&t->vocab, text, classes[i]);
+        if (id >= 0)
+            return id;
+    }
+    return TOKEN_NONE;
 }
 
 struct token_list made_encode(const struct tokenizer *t, enum segment_kind kind, struct bn_str text)

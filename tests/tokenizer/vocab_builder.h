@@ -58,6 +58,9 @@ struct tokenizer *made_open(const struct made_vocab *v, const struct tokenizer_c
 /* Write the character of a byte in byte-level vocabularies as UTF-8. Returns its length. */
 size_t made_byte_char(uint8_t byte, char out[4]);
 
+/* The id with exactly this text, found in the hash table of the vocabulary, or TOKEN_NONE. */
+int32_t made_find(const struct tokenizer *t, struct bn_str text);
+
 /* Encode one text as a segment of `kind`, without bos. Asserts success. */
 struct token_list made_encode(const struct tokenizer *t, enum segment_kind kind,
                               struct bn_str text);

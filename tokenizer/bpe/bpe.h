@@ -28,10 +28,9 @@ struct bpe_pair {
 
 struct bpe {
     struct mem_map map;
-    struct bpe_pair
-        *pairs; /* (n_pairs) hash table in `map`; a power of two, at most two thirds full */
-    size_t n_pairs;
-    uint32_t bytes[256]; /* symbol of each byte */
+    struct bpe_pair *pairs; /* (n_pairs) hash table in `map` */
+    size_t n_pairs;         /* a power of two; the table is at most two thirds full */
+    uint32_t bytes[256];    /* symbol of each byte */
     size_t n_merges;
     bool whole_first; /* a piece that is a token becomes that token without merging */
 };
@@ -56,8 +55,7 @@ bool bpe_init(struct bpe *b, const struct vocab *v, const struct vocab_source *s
               struct bn_error *err);
 void bpe_finish(struct bpe *b);
 
-/* Append the ids of `piece`. `m` is scratch memory. Bytes without a token are dropped. BN_ENOMEM.
- */
+/* Append the ids of `piece`. `m` is scratch memory. Drops bytes without a token. BN_ENOMEM. */
 bool bpe_encode(const struct bpe *b, const struct vocab *v, struct bn_str piece, struct merge *m,
                 struct token_list *out, struct bn_error *err);
 

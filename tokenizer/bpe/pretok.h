@@ -2,8 +2,8 @@
  * Pre-tokenizers: cut text into pieces by regular expressions. Byte-level BPE never merges across
  * the border of two pieces.
  *
- * A pre-tokenizer is immutable after pretok_open and each split has its own match state, so several
- * threads may use one.
+ * A pre-tokenizer is immutable after pretok_open, and each split has separate match state, so
+ * several threads may use one.
  */
 #ifndef TOKENIZER_PRETOK_H
 #define TOKENIZER_PRETOK_H
@@ -22,7 +22,7 @@ struct pretok_rule {
     const char *const *regexes; /* (n_regexes) applied one after the other */
     size_t n_regexes;
     bool ignore_merges; /* a piece that is a token becomes that token without merging */
-    bool add_bos;       /* default if the file does not say */
+    bool add_bos;       /* default if the file has no such key */
 };
 
 /* NULL if the name is unknown. */
@@ -35,7 +35,7 @@ void pretok_close(struct pretok *p); /* accepts NULL */
 typedef bool pretok_piece_fn(void *ud, struct bn_str piece, struct bn_error *err);
 
 /* Call `piece` for every piece of `text`, in order; together the pieces are the text. Each run of
- * ill-formed UTF-8 is a piece of its own, and no expression looks across it. Fails if `piece`
+ * ill-formed UTF-8 is a separate piece, and no expression looks across it. Fails if `piece`
  * returns false, with BN_ENOMEM, or with BN_EFORMAT if an expression exceeds its match limit. */
 bool pretok_split(const struct pretok *p, struct bn_str text, pretok_piece_fn *piece, void *ud,
                   struct bn_error *err);

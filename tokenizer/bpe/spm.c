@@ -13,20 +13,20 @@
 
 #include <string.h>
 
-#define RANK_LOWEST (MERGE_NO_RANK - 1)
+#define RANK_MAX (MERGE_NO_RANK - 1)
 
 /* A higher score gives a lower rank; equal scores give equal ranks. */
 static uint32_t rank_of_score(float score)
 {
     uint32_t bits;
     if (score != score)
-        return RANK_LOWEST;
+        return RANK_MAX;
     score += 0.0f; /* turns -0 into 0 */
     memcpy(&bits, &score, sizeof(bits));
     /* Makes the bits ascend with the value: invert negatives, set the sign bit of positives. */
     const uint32_t ascending = bits & 0x80000000u ? ~bits : bits | 0x80000000u;
     const uint32_t rank = ~ascending;
-    return rank < RANK_LOWEST ? rank : RANK_LOWEST;
+    return rank < RANK_MAX ? rank : RANK_MAX;
 }
 
 static bool has_space_inside(struct bn_str text)

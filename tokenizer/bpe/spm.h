@@ -26,7 +26,7 @@ bool spm_init(struct spm *s, const struct vocab *v, const float *scores, int32_t
               struct bn_error *err);
 void spm_finish(struct spm *s);
 
-/* Length of the prefix that can be encoded on its own with the same result; at least 1. */
+/* Length of the first piece that can be encoded separately with the same result; at least 1. */
 size_t spm_piece_bytes(const struct spm *s, struct bn_str text);
 
 /* Append the ids of `piece`, which may hold any bytes. `m` is scratch memory. BN_ENOMEM. */

@@ -5,7 +5,7 @@
 
 #include <string.h>
 
-static bool stands_for_itself(unsigned byte)
+static bool maps_to_itself(unsigned byte)
 {
     return (byte >= 33 && byte <= 126) || (byte >= 161 && byte <= 172) || byte >= 174;
 }
@@ -16,7 +16,7 @@ void byte_map_init(struct byte_map *map)
         map->byte_of[i] = -1;
     unsigned next = 256;
     for (unsigned byte = 0; byte < 256; byte++)
-        map->byte_of[stands_for_itself(byte) ? byte : next++] = (int16_t)byte;
+        map->byte_of[maps_to_itself(byte) ? byte : next++] = (int16_t)byte;
 }
 
 /* Decode one character. The characters of the map are one or two bytes long. *byte is -1 for any

@@ -72,20 +72,15 @@ void special_finish(struct special_set *set)
     *set = (struct special_set){0};
 }
 
-struct place {
-    size_t depth;
-    unsigned byte; /* up to 256 */
-};
-
-/* Index of the first text in [low, high) with a byte of at least key.byte at position key.depth.
- * All these texts are equal before that position; a text that ends there sorts first. */
-static size_t narrow(const struct special_set *set, const struct vocab *v, size_t low, size_t high,
-                     struct place key)
+/* Index of the first text in [low, high) with a byte of at least `byte` (0 .. 256) at position
+ * `depth`. All these texts are equal before that position; a text that ends there sorts first. */
+static size_t lower_bound(const struct special_set *set, const struct vocab *v, size_t low,
+                          size_t high, size_t depth, unsigned byte)
 {
     while (low < high) {
         const size_t middle = low + (high - low) / 2;
         const struct bn_str text = vocab_text(v, set->ids[middle]);
-        if (text.n_bytes <= key.depth || (uint8_t)text.ptr[key.depth] < key.byte)
+        if (text.n_bytes <= depth || (uint8_t)text.ptr[depth] < byte)
             low = middle + 1;
         else
             high = middle;
@@ -107,8 +102,8 @@ size_t special_match(const struct special_set *set, const struct vocab *v, const
         if (depth == text.n_bytes)
             break;
         const uint8_t next = (uint8_t)text.ptr[depth];
-        low = narrow(set, v, low, high, (struct place){depth, next});
-        high = narrow(set, v, low, high, (struct place){depth, next + 1u});
+        low = lower_bound(set, v, low, high, depth, next);
+        high = lower_bound(set, v, low, high, depth, next + 1u);
     }
     return found;
 }

@@ -43,8 +43,6 @@ bool text_index_init(struct text_index *x, size_t n_texts, size_t n_bytes, struc
     x->pool = mem_alloc(n_bytes, 1);
     x->ends = mem_alloc(n_texts, sizeof(*x->ends));
     x->slots = mem_alloc(n_slots, sizeof(*x->slots));
-    x->pool_cap = n_bytes;
-    x->ends_cap = n_texts;
     x->n_slots = n_slots;
     if (x->pool && x->ends && x->slots)
         return true;

@@ -1,8 +1,8 @@
 /*
  * A list of byte strings numbered from 0, and a hash table that finds the number of a string.
  *
- * Strings are appended to one pool. A string can be found only after text_index_add, which gives it
- * a class; each class may hold the same bytes once. Insert and find look at no more than
+ * Strings are appended to one pool. A string can be found only after text_index_add, which assigns
+ * a class to it; each class may hold the same bytes once. Insert and find look at no more than
  * TEXT_PROBES_MAX slots, so a file built to collide is refused and cannot make the program slow.
  */
 #ifndef TOKENIZER_TEXT_INDEX_H
@@ -28,9 +28,7 @@ struct text_slot {
 struct text_index {
     char *pool; /* (pool_bytes) */
     size_t pool_bytes;
-    size_t pool_cap;
     uint32_t *ends; /* (n) end of each string in the pool */
-    size_t ends_cap;
     size_t n;
     struct text_slot *slots; /* (n_slots), a power of two, at most half full */
     size_t n_slots;

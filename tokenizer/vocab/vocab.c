@@ -51,10 +51,9 @@ static int byte_of_text(struct bn_str text)
     return high < 0 || low < 0 ? -1 : high * 16 + low;
 }
 
-static size_t decode_spaces(struct bn_str text, char *out, bool *exact)
+size_t vocab_decode_spaces(struct bn_str text, char *out)
 {
     size_t n_out = 0;
-    *exact = true;
     for (size_t at = 0; at < text.n_bytes;) {
         if (text.n_bytes - at >= SPACE_MARK_BYTES &&
             memcmp(text.ptr + at, SPACE_MARK, SPACE_MARK_BYTES) == 0) {
@@ -62,8 +61,6 @@ static size_t decode_spaces(struct bn_str text, char *out, bool *exact)
             at += SPACE_MARK_BYTES;
             continue;
         }
-        if (text.ptr[at] == ' ')
-            *exact = false; /* no input matches it: input spaces are decoded like U+2581 */
         out[n_out++] = text.ptr[at++];
     }
     return n_out;
@@ -91,9 +88,12 @@ static enum vocab_class append_text(struct builder *b, size_t i)
     } else if (type == TOKEN_CONTROL || type == TOKEN_UNKNOWN ||
                (type == TOKEN_USER && b->byte_level)) {
         n = copy_text(text, out);
+    } else if (b->byte_level) {
+        n = byte_map_decode(&b->map, text, out, &exact);
     } else {
-        n = b->byte_level ? byte_map_decode(&b->map, text, out, &exact)
-                          : decode_spaces(text, out, &exact);
+        n = vocab_decode_spaces(text, out);
+        /* Encoding reads a space as U+2581, so no input matches a text with a stored space. */
+        exact = n == 0 || !memchr(text.ptr, ' ', text.n_bytes);
     }
     (void)text_index_append(&b->v->texts, n); /* returns i */
     if (type == TOKEN_CONTROL || type == TOKEN_UNKNOWN || type == TOKEN_USER)

@@ -20,7 +20,6 @@ enum vocab_class {
     VOCAB_SPECIAL, /* control, unknown, user-defined: matched as a whole, never merged */
     VOCAB_OTHER,   /* byte tokens, and texts that ordinary text cannot produce */
 };
-#define N_VOCAB_CLASSES 3
 
 struct vocab {
     struct text_index texts; /* string i is the text of token i */
@@ -40,6 +39,9 @@ uint64_t vocab_hash(const struct vocab_source *s);
  * BN_ENOMEM. */
 bool vocab_init(struct vocab *v, const struct vocab_source *s, struct bn_error *err);
 void vocab_finish(struct vocab *v);
+
+/* Copy `text` with a space for each U+2581. `out` needs text.n_bytes. Returns the bytes written. */
+size_t vocab_decode_spaces(struct bn_str text, char *out);
 
 struct bn_str vocab_text(const struct vocab *v, int32_t id); /* `id` must be in range */
 /* The lowest id with this text, or TOKEN_NONE. */

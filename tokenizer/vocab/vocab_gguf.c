@@ -113,7 +113,7 @@ static bool read_all(struct vocab_source *s, const struct bn_file *file, struct 
     if (!bn_str_is(s->model, "gpt2") && !bn_str_is(s->model, "llama"))
         return bn_fail(err, BN_EUNSUPPORTED,
                        "tokenizer model '%.*s' is not supported (only gpt2 and llama are)",
-                       (int)(s->model.n_bytes < 40 ? s->model.n_bytes : 40), s->model.ptr);
+                       bn_str_shown(s->model, 40), s->model.ptr);
     if (!read_strs(&s->tokens, &s->n_tokens, file, KEY "tokens", err))
         return false;
     if (s->n_tokens == 0 || s->n_tokens > INT32_MAX)

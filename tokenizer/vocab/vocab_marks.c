@@ -3,7 +3,7 @@
  *
  * A default id counts only if the file gives that token the type of a mark, because token 11 of a
  * plain vocabulary may also be a comma. A token that merges can build is an ordinary word and never
- * becomes a mark by its text alone: "</s>" can be the beginning of an HTML tag.
+ * becomes a mark only because of its text: "</s>" can be the beginning of an HTML tag.
  */
 #include "tokenizer/vocab/vocab_marks.h"
 
@@ -54,7 +54,8 @@ struct finder {
     const char *no_repair;
 };
 
-bool vocab_looks_like_mark(struct bn_str text)
+/* A text of at least three bytes enclosed in <>, [] or ||. */
+static bool looks_like_mark(struct bn_str text)
 {
     if (text.n_bytes < 3)
         return false;
@@ -63,7 +64,7 @@ bool vocab_looks_like_mark(struct bn_str text)
            (first == '|' && last == '|');
 }
 
-/* Does a merge build exactly `text`? Marks are ASCII, which merges store unencoded. */
+/* A merge builds exactly `text`. Marks are ASCII, which merges store unencoded. */
 static bool merges_build(const struct vocab_source *s, struct bn_str text)
 {
     for (size_t i = 0; i < s->n_merges; i++) {
@@ -146,8 +147,8 @@ static void repair_control_texts(struct finder *f)
     }
     if (n_repaired > 0)
         bn_notes_add(f->notes, BN_NOTE_REPAIR, "control-text",
-                     "stripped '%.*s' from the front of %zu control tokens",
-                     (int)(bos.n_bytes < 40 ? bos.n_bytes : 40), bos.ptr, n_repaired);
+                     "stripped '%.*s' from the front of %zu control tokens", bn_str_shown(bos, 40),
+                     bos.ptr, n_repaired);
 }
 
 static void find_endings(struct finder *f)
@@ -167,9 +168,9 @@ static void find_endings(struct finder *f)
                 f->endings[k] = (int32_t)i;
         }
     }
+    /* Where <|return|> and <|call|> exist, <|end|> ends only a section of an answer. */
     if (f->endings[ENDING_RETURN] >= 0 && f->endings[ENDING_CALL] >= 0)
-        f->endings[ENDING_END] =
-            TOKEN_NONE; /* in these vocabularies <|end|> ends a section of an answer */
+        f->endings[ENDING_END] = TOKEN_NONE;
 }
 
 static int32_t ending_id(const struct finder *f, const char *text)
@@ -202,8 +203,7 @@ static void note_endings(const struct finder *f, size_t n_named)
     const struct bn_str text = eot >= 0 ? f->s->tokens[eot] : (struct bn_str){0};
     bn_notes_add(f->notes, BN_NOTE_REPAIR, "end-of-turn",
                  "%zu tokens end an answer, the file names %zu; end of turn is '%.*s' (%d)",
-                 f->m->n_eog, n_named, (int)(text.n_bytes < 40 ? text.n_bytes : 40),
-                 text.ptr ? text.ptr : "", (int)eot);
+                 f->m->n_eog, n_named, bn_str_shown(text, 40), text.ptr ? text.ptr : "", (int)eot);
 }
 
 static bool collect_endings(struct finder *f, struct bn_error *err)
@@ -226,7 +226,7 @@ static bool collect_endings(struct finder *f, struct bn_error *err)
     return true;
 }
 
-/* Give marks the control type even if the file does not: message text must not produce them. */
+/* Set the control type of marks even if the file does not: message text must not produce them. */
 static void correct_types(struct finder *f)
 {
     for (size_t k = 0; k < N_ENDINGS; k++) {
@@ -240,7 +240,7 @@ static void correct_types(struct finder *f)
     }
     for (size_t i = 0; i < N_MARKS; i++) {
         const int32_t id = f->m->ids[i];
-        if (id >= 0 && f->s->types[id] == TOKEN_NORMAL && vocab_looks_like_mark(f->s->tokens[id]) &&
+        if (id >= 0 && f->s->types[id] == TOKEN_NORMAL && looks_like_mark(f->s->tokens[id]) &&
             may_be_mark(f->s, id))
             f->s->types[id] = i == MARK_UNK ? TOKEN_UNKNOWN : TOKEN_CONTROL;
     }

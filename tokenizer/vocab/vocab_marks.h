@@ -15,20 +15,17 @@
 #include <stdint.h>
 
 struct vocab_marks {
-    int32_t ids[N_MARKS]; /* TOKEN_NONE if there is none */
+    int32_t ids[N_MARKS]; /* TOKEN_NONE where absent */
     int32_t *eog;         /* (n_eog) ids that end an answer, ascending */
     size_t n_eog;
     size_t eog_cap;
 };
 
 /* Find the marks, remove the begin-of-text mark that a converter put in front of control tokens
- * (repair "control-text"), collect the ids that end an answer (repair "end-of-turn"), and give
- * marks the control type. `no_repair` is the list of bn_repair_allowed. BN_ENOMEM. */
+ * (repair "control-text"), collect the ids that end an answer (repair "end-of-turn"), and set
+ * the control type of marks. `no_repair` is the list of bn_repair_allowed. BN_ENOMEM. */
 bool vocab_marks_init(struct vocab_marks *m, struct vocab_source *s, const char *no_repair,
                       struct bn_notes *notes, struct bn_error *err);
 void vocab_marks_finish(struct vocab_marks *m);
-
-/* Is it a text of at least three bytes enclosed in <>, [] or ||? */
-bool vocab_looks_like_mark(struct bn_str text);
 
 #endif

@@ -1,8 +1,8 @@
 /*
- * Arithmetic as in Python: / of integers gives a float, // and % round down, a negative exponent
- * gives a float. + also joins strings and lists, * repeats them, and % formats a string.
+ * Arithmetic as in Python: / of integers and a negative exponent produce a float, // and % round
+ * down. + also joins strings and lists, * repeats them, and % formats a string.
  */
-#include "templates/jinja/builtin/jinja_arith.h"
+#include "templates/jinja/builtin/jinja_builtin.h"
 
 #include "templates/jinja/builtin/text/jinja_format.h"
 #include "templates/jinja/builtin/text/jinja_markup.h"
@@ -40,8 +40,8 @@ static bool int_power(struct jvm *vm, int64_t base, int64_t exponent, struct jva
     return true;
 }
 
-/* a / b, rounded once: a long division gives more bits than a double has. The last bit records
- * whether a remainder is left, and the conversion to double rounds. */
+/* a / b, rounded once. A long division computes more bits than a double has, and the last of them
+ * records whether a remainder is left. Then the conversion to double rounds. */
 static double int_quotient(int64_t a, int64_t b)
 {
     const uint64_t n = a < 0 ? 0 - (uint64_t)a : (uint64_t)a;
@@ -160,8 +160,7 @@ static bool repeat(struct jvm *vm, struct jval v, int64_t times, struct jval *ou
 {
     const size_t n = times > 0 ? (size_t)times : 0;
     if (v.kind == J_STR) {
-        struct jbuf b;
-        jbuf_init(&b, vm);
+        struct jbuf b = {.vm = vm};
         for (size_t i = 0; i < n && v.u.s->n_bytes; i++)
             if (!jvm_steps(vm, 1) || !jbuf_str(&b, v.u.s))
                 return false;
@@ -181,11 +180,10 @@ static bool repeat(struct jvm *vm, struct jval v, int64_t times, struct jval *ou
 
 static bool join_strings(struct jvm *vm, struct jval a, struct jval b, struct jval *out)
 {
-    struct jbuf buf;
+    struct jbuf buf = {.vm = vm};
     const bool is_markup = a.u.s->is_markup || b.u.s->is_markup;
     if (is_markup && (!markup_escape(vm, a, &a) || !markup_escape(vm, b, &b)))
         return false;
-    jbuf_init(&buf, vm);
     if (!jbuf_str(&buf, a.u.s) || !jbuf_str(&buf, b.u.s) || !jbuf_done(&buf, out))
         return false;
     out->u.s->is_markup = is_markup;

@@ -3,8 +3,6 @@
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 
-#include "templates/jinja/value/jinja_compare.h"
-
 /* Reads the next name of a parameter list. False: no more names. */
 static bool next_param(const char **list, struct bn_str *name, bool *is_optional)
 {
@@ -39,7 +37,7 @@ static bool bind(struct jvm *vm, const struct jbuiltin *f, const struct jargs *a
             n_used++;
         }
         if (slots[n].kind == J_MISSING && !is_optional)
-            return jvm_fail(vm, "%s() misses the argument '%.*s'", f->name, (int)name.n_bytes,
+            return jvm_fail(vm, "%s() is missing the argument '%.*s'", f->name, (int)name.n_bytes,
                             name.ptr);
     }
     if (args->n_pos > n)

@@ -5,12 +5,13 @@
 #ifndef TEMPLATES_JINJA_BUILTIN_H
 #define TEMPLATES_JINJA_BUILTIN_H
 
+#include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_ops.h"
 
 #define BUILTIN_MAX_PARAMS 6
 
 struct jcall {
-    const struct jval *arg;  /* one for each parameter, in order; J_MISSING: not given */
+    const struct jval *arg;  /* (number of parameters), J_MISSING for an omitted argument */
     const struct jargs *all; /* as the caller wrote them */
     int variant;             /* of struct jbuiltin */
 };
@@ -30,7 +31,7 @@ struct jbuiltin {
     int variant; /* selects the behaviour of a function that serves several names */
 };
 
-/* NULL: there is none of this name. */
+/* NULL: unknown name. */
 const struct jbuiltin *builtin_filter(struct bn_str name);
 const struct jbuiltin *builtin_test(struct bn_str name);
 const struct jbuiltin *builtin_function(struct bn_str name);
@@ -41,9 +42,19 @@ bool builtin_call(struct jvm *vm, const struct jbuiltin *f, struct jval v, const
 
 /* The tables. Each ends with a NULL name. */
 extern const struct jbuiltin filters_text[], filters_number[], filters_seq[], filters_lazy[];
+extern const struct jbuiltin filters_json[];
 extern const struct jbuiltin tests_table[], functions_table[];
 extern const struct jbuiltin methods_text[], methods_find[], methods_list[], methods_dict[];
 extern const struct jbuiltin methods_loop[], methods_cycler[];
+
+/* ---- operators and sorting ---- */
+
+/* op: OP_ADD to OP_POW. */
+bool jval_binary(struct jvm *vm, enum jop op, struct jval a, struct jval b, struct jval *out);
+bool jval_negate(struct jvm *vm, struct jval v, bool minus, struct jval *out); /* -v or +v */
+/* Sort items (n) by keys (n). Both arrays are permuted; they may be the same array. Equal keys keep
+ * their order, also with `reverse`. Fails where Python's < fails. */
+bool sort_values(struct jvm *vm, struct jval *items, struct jval *keys, size_t n, bool reverse);
 
 /* ---- reading arguments ---- */
 
@@ -51,13 +62,13 @@ static inline bool arg_given(struct jval v)
 {
     return v.kind != J_MISSING;
 }
-static inline bool arg_flag(struct jval v) /* false if not given */
+static inline bool arg_flag(struct jval v) /* false without the argument */
 {
     return jval_truth(v);
 }
-/* `fallback` if not given. */
+/* *out is `fallback` without the argument. */
 bool arg_int(struct jvm *vm, struct jval v, int64_t fallback, int64_t *out);
-/* Fails for any other kind, also if not given. */
+/* Fails for any other kind and without the argument. */
 bool arg_string(struct jvm *vm, struct jval v, struct jval *out);
 
 #endif

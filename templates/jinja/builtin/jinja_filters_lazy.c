@@ -5,7 +5,6 @@
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/jinja_getter.h"
-#include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_iter.h"
 #include "templates/jinja/value/jinja_print.h"
 
@@ -14,8 +13,7 @@ enum { BY_ATTR = 1, REJECT = 2 }; /* variants of select */
 /* State of a generator: its arguments, and the values that the first call derives from them. */
 struct lazy {
     struct jargs args;
-    const struct jbuiltin
-        *func; /* filter of map, test of select; NULL: use the getter or the truth */
+    const struct jbuiltin *func; /* filter of map, test of select; NULL: getter or truth */
     struct getter getter;
     bool by_attr, keep_if;
     struct jval arg[2]; /* of unique, batch and slice */
@@ -41,8 +39,8 @@ static bool find_func(struct jvm *vm, struct lazy *self, size_t at, bool is_filt
     const struct bn_str text = name.kind == J_STR ? jstr_text(name.u.s) : (struct bn_str){0};
     self->func = is_filter ? vm->ops->find_filter(text) : vm->ops->find_test(text);
     if (!self->func)
-        return jvm_fail(vm, "No %s named '%.*s'", what,
-                        (int)(text.n_bytes < 60 ? text.n_bytes : 60), text.n_bytes ? text.ptr : "");
+        return jvm_fail(vm, "No %s named '%.*s'", what, bn_str_shown(text, 60),
+                        text.n_bytes ? text.ptr : "");
     self->args.pos += at + 1;
     self->args.n_pos -= at + 1;
     return true;
@@ -71,25 +69,14 @@ static bool start_map(struct jvm *vm, struct lazy *self)
     return true;
 }
 
-/* With an empty source the generator ends before it checks its arguments. */
-static bool open_source(struct jvm *vm, struct jgen *gen, bool *more)
-{
-    *more = jval_truth(gen->src);
-    return !*more || jiter_open(vm, gen->src, &gen->it);
-}
-
 static bool next_map(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more)
 {
     struct lazy *const self = gen->self;
     struct jval item;
-    if (!gen->started) {
-        if (!open_source(vm, gen, more))
-            return false;
-        if (!*more)
-            return true;
-        if (!start_map(vm, self))
-            return false;
-    }
+    /* An empty source stays closed: the generator ends before it checks its arguments. */
+    if (!gen->started && jval_truth(gen->src) &&
+        (!jiter_open(vm, gen->src, &gen->it) || !start_map(vm, self)))
+        return false;
     if (!jiter_next(vm, &gen->it, &item, more))
         return false;
     if (!*more)
@@ -119,14 +106,9 @@ static bool start_select(struct jvm *vm, struct lazy *self)
 static bool next_select(struct jvm *vm, struct jgen *gen, struct jval *out, bool *more)
 {
     struct lazy *const self = gen->self;
-    if (!gen->started) {
-        if (!open_source(vm, gen, more))
-            return false;
-        if (!*more)
-            return true;
-        if (!start_select(vm, self))
-            return false;
-    }
+    if (!gen->started && jval_truth(gen->src) && /* as in next_map */
+        (!jiter_open(vm, gen->src, &gen->it) || !start_select(vm, self)))
+        return false;
     for (;;) {
         struct jval result;
         if (!jiter_next(vm, &gen->it, out, more))
@@ -283,7 +265,6 @@ static bool next_item(struct jvm *vm, struct jgen *gen, struct jval *out, bool *
 
 BUILTIN(do_items)
 {
-    (void)c; /* no arguments */
     return jgen_new(vm, next_item, v, NULL, out);
 }
 

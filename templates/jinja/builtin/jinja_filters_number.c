@@ -1,14 +1,10 @@
 /*
- * Filters that return numbers, and small filters for any value: default, attr, tojson.
+ * Filters that return numbers, and small filters for any value: default, attr.
  */
-#include "templates/jinja/builtin/jinja_arith.h"
 #include "templates/jinja/builtin/jinja_builtin.h"
-#include "templates/jinja/builtin/jinja_json.h"
 #include "templates/jinja/builtin/text/jinja_markup.h"
-#include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_iter.h"
 #include "templates/jinja/value/jinja_number.h"
-#include "templates/jinja/value/jinja_ops.h"
 #include "templates/jinja/value/jinja_text.h"
 
 #include <math.h>
@@ -157,7 +153,6 @@ BUILTIN(do_round)
 
 BUILTIN(do_abs)
 {
-    (void)c; /* no arguments */
     if (v.kind == J_FLOAT) {
         *out = jfloat(fabs(v.u.f));
         return true;
@@ -194,50 +189,6 @@ BUILTIN(do_attr)
     return vm->ops->get_attr(vm, v, name, out);
 }
 
-/* indent: a number of spaces, or the text of one level. */
-static bool json_indent(struct jvm *vm, struct jval indent, struct json_style *style)
-{
-    struct jbuf b;
-    int64_t n;
-    if (indent.kind == J_MISSING || indent.kind == J_NONE)
-        return true;
-    style->has_indent = true;
-    style->indent = indent;
-    if (indent.kind == J_STR)
-        return true;
-    if (!arg_int(vm, indent, 0, &n))
-        return false;
-    jbuf_init(&b, vm);
-    return jbuf_repeat(&b, ' ', n > 0 ? (size_t)n : 0, ORIGIN_TEMPLATE) &&
-           jbuf_done(&b, &style->indent);
-}
-
-static bool json_separators(struct jvm *vm, struct jval pair, struct json_style *style)
-{
-    struct jval list;
-    if (pair.kind == J_MISSING || pair.kind == J_NONE) {
-        style->item_sep = jstr_lit(vm, style->has_indent ? "," : ", ");
-        style->key_sep = jstr_lit(vm, ": ");
-        return style->item_sep.kind == J_STR && style->key_sep.kind == J_STR;
-    }
-    if (!jval_to_list(vm, pair, &list))
-        return false;
-    if (list.u.list->n != 2)
-        return jvm_fail(vm, "separators must be two strings");
-    return arg_string(vm, list.u.list->items[0], &style->item_sep) &&
-           arg_string(vm, list.u.list->items[1], &style->key_sep);
-}
-
-BUILTIN(do_tojson)
-{
-    struct json_style style = {.ensure_ascii = arg_flag(c->arg[0]),
-                               .sort_keys = arg_flag(c->arg[3])};
-    struct jbuf b;
-    jbuf_init(&b, vm);
-    return json_indent(vm, c->arg[1], &style) && json_separators(vm, c->arg[2], &style) &&
-           print_json(&b, v, &style) && jbuf_done(&b, out);
-}
-
 const struct jbuiltin filters_number[] = {
     {"int", "default?,base?", do_int, 0},
     {"float", "default?", do_float, 0},
@@ -246,6 +197,5 @@ const struct jbuiltin filters_number[] = {
     {"default", "default_value?,boolean?", do_default, 0},
     {"d", "default_value?,boolean?", do_default, 0},
     {"attr", "name", do_attr, 0},
-    {"tojson", "ensure_ascii?,indent?,separators?,sort_keys?", do_tojson, 0},
     {0},
 };

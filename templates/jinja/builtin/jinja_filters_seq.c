@@ -2,19 +2,15 @@
  * Filters of sequences that return a value or a whole list. Filters that return a generator are in
  * jinja_filters_lazy.c.
  */
-#include "templates/jinja/builtin/jinja_arith.h"
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/jinja_getter.h"
-#include "templates/jinja/builtin/jinja_sort.h"
 #include "templates/jinja/builtin/text/jinja_string.h"
-#include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_iter.h"
 #include "templates/jinja/value/jinja_print.h"
 
 BUILTIN(do_length)
 {
     size_t n;
-    (void)c; /* no arguments */
     if (!jval_length(vm, v, &n))
         return false;
     if (n == SIZE_MAX)
@@ -27,7 +23,6 @@ BUILTIN(do_first)
 {
     struct jiter it;
     bool more;
-    (void)c; /* no arguments */
     if (!jiter_open(vm, v, &it) || !jiter_next(vm, &it, out, &more))
         return false;
     if (!more)
@@ -39,20 +34,16 @@ BUILTIN(do_last)
 {
     struct jval list;
     bool can;
-    (void)c;                                     /* no arguments */
-    if (v.kind == J_LIST || v.kind == J_TUPLE) { /* the common case needs no copy */
-        list = v;
-    } else {
-        if (!jval_reversed(vm, v, &list, &can))
-            return false;
-        if (!can)
-            return jvm_fail(vm, "'%s' object is not reversible", jkind_name(v));
+    if ((v.kind == J_LIST || v.kind == J_TUPLE) && v.u.list->n) { /* frequent, needs no copy */
+        *out = v.u.list->items[v.u.list->n - 1];
+        return true;
     }
-    const struct jlist *const l = list.u.list;
-    if (l->n == 0)
-        *out = jundef_hint(vm, "No last item, sequence was empty.");
-    else
-        *out = v.kind == J_LIST || v.kind == J_TUPLE ? l->items[l->n - 1] : l->items[0];
+    if (!jval_reversed(vm, v, &list, &can))
+        return false;
+    if (!can)
+        return jvm_fail(vm, "'%s' object is not reversible", jkind_name(v));
+    *out = list.u.list->n ? list.u.list->items[0]
+                          : jundef_hint(vm, "No last item, sequence was empty.");
     return true;
 }
 
@@ -85,7 +76,6 @@ BUILTIN(do_join)
 
 BUILTIN(do_list)
 {
-    (void)c; /* no arguments */
     return jval_to_list(vm, v, out);
 }
 
@@ -100,7 +90,6 @@ BUILTIN(do_reverse)
 {
     struct jval list, part[3] = {jnone(), jnone(), jint(-1)};
     bool can;
-    (void)c; /* no arguments */
     if (v.kind == J_STR)
         return jval_slice(vm, v, part, out);
     if (!jval_reversed(vm, v, &list, &can))

@@ -1,12 +1,10 @@
 /*
  * Filters that return text.
  */
-#include "templates/jinja/builtin/jinja_arith.h"
 #include "templates/jinja/builtin/jinja_builtin.h"
 #include "templates/jinja/builtin/text/jinja_format.h"
 #include "templates/jinja/builtin/text/jinja_markup.h"
 #include "templates/jinja/builtin/text/jinja_string.h"
-#include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_iter.h"
 #include "templates/jinja/value/jinja_print.h"
 #include "templates/jinja/value/jinja_unicode.h"
@@ -30,12 +28,10 @@ static bool starts_word(uint32_t cp)
 BUILTIN(do_title)
 {
     struct jval text;
-    struct jbuf b;
-    (void)c; /* no arguments */
+    struct jbuf b = {.vm = vm};
     if (!jval_to_str(vm, v, &text))
         return false;
     struct jstr *const s = text.u.s;
-    jbuf_init(&b, vm);
     for (size_t at = 0; at < s->n_bytes;) {
         uint32_t cp;
         size_t end = at;
@@ -79,27 +75,23 @@ BUILTIN(do_replace)
 
 BUILTIN(do_string)
 {
-    (void)c; /* no arguments */
     return jval_to_str(vm, v, out);
 }
 
 BUILTIN(do_safe)
 {
     struct jval text;
-    (void)c; /* no arguments */
     return jval_to_str(vm, v, &text) && markup_mark(vm, text, true, out);
 }
 
 BUILTIN(do_escape)
 {
-    (void)c; /* no arguments */
     return markup_escape(vm, v, out);
 }
 
 BUILTIN(do_forceescape)
 {
     struct jval text;
-    (void)c; /* no arguments */
     return jval_to_str(vm, v, &text) && markup_mark(vm, text, false, &text) &&
            markup_escape(vm, text, out);
 }
@@ -107,7 +99,7 @@ BUILTIN(do_forceescape)
 /* The text before each line: a number of spaces, or the argument itself. */
 static bool indentation(struct jvm *vm, struct jval width, struct jval *out)
 {
-    struct jbuf b;
+    struct jbuf b = {.vm = vm};
     int64_t n;
     if (width.kind == J_STR) {
         *out = width;
@@ -115,20 +107,18 @@ static bool indentation(struct jvm *vm, struct jval width, struct jval *out)
     }
     if (!arg_int(vm, width, 4, &n))
         return false;
-    jbuf_init(&b, vm);
     return jbuf_repeat(&b, ' ', n > 0 ? (size_t)n : 0, ORIGIN_TEMPLATE) && jbuf_done(&b, out);
 }
 
 BUILTIN(do_indent)
 {
     struct jval before, text, lines, newline = jstr_lit(vm, "\n");
-    struct jbuf b;
+    struct jbuf b = {.vm = vm};
     const bool first = arg_flag(c->arg[1]), blank = arg_flag(c->arg[2]);
     if (newline.kind == J_MISSING || !indentation(vm, c->arg[0], &before) ||
         !jval_binary(vm, OP_ADD, v, newline, &text) ||
         !string_splitlines(vm, text.u.s, false, &lines))
         return false;
-    jbuf_init(&b, vm);
     for (size_t i = 0; i < lines.u.list->n; i++) {
         const struct jstr *const line = lines.u.list->items[i].u.s;
         const bool indent = i ? blank || line->n_bytes > 0 : first;
@@ -146,7 +136,7 @@ BUILTIN(do_truncate)
 {
     struct jval end = c->arg[2];
     int64_t length, leeway;
-    struct jbuf b;
+    struct jbuf b = {.vm = vm};
     size_t n_chars;
     if (!arg_given(end))
         end = jstr_lit(vm, "...");
@@ -173,7 +163,6 @@ BUILTIN(do_truncate)
         const size_t space = text_rfind(jstr_text(v.u.s), bn_str_of(" "), 0, cut);
         cut = space == SIZE_MAX ? cut : space;
     }
-    jbuf_init(&b, vm);
     return jbuf_slice(&b, v.u.s, 0, cut) && jbuf_str(&b, end.u.s) && jbuf_done(&b, out);
 }
 
@@ -211,7 +200,6 @@ BUILTIN(do_wordcount)
     struct jval text;
     int64_t n = 0;
     bool inside = false;
-    (void)c; /* no arguments */
     if (!jval_to_str(vm, v, &text) || !jvm_steps(vm, text.u.s->n_bytes / 8))
         return false;
     for (size_t at = 0; at < text.u.s->n_bytes;) {
@@ -262,9 +250,7 @@ BUILTIN(do_urlencode)
 {
     struct jval text, pairs = v;
     struct jiter it;
-    struct jbuf b;
-    (void)c; /* no arguments */
-    jbuf_init(&b, vm);
+    struct jbuf b = {.vm = vm};
     if (v.kind == J_STR || !jval_is_iterable(v))
         return jval_to_str(vm, v, &text) && quote_url(&b, text.u.s, false) && jbuf_done(&b, out);
     if (v.kind == J_DICT) {

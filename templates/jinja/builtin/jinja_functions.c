@@ -3,7 +3,6 @@
  * methods of cyclers and of the loop variable.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
-#include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_iter.h"
 #include "templates/jinja/value/jinja_number.h"
 #include "templates/jinja/value/jinja_print.h"
@@ -28,7 +27,6 @@ BUILTIN(call_range)
 {
     const struct jargs *const args = c->all;
     int64_t part[3] = {0, 0, 1};
-    (void)v; /* the function itself */
     if (args->n_kw || args->n_pos < 1 || args->n_pos > 3)
         return jvm_fail(vm, "range expected 1 to 3 arguments, got %zu", args->n_pos);
     for (size_t i = 0; i < args->n_pos; i++)
@@ -79,7 +77,6 @@ static bool fill_dict(struct jvm *vm, const struct jargs *args, struct jdict *d)
 /* dict() and namespace(): the variant is the kind of the result. */
 BUILTIN(call_dict)
 {
-    (void)v; /* the function itself */
     return jdict_new(vm, (enum jkind)c->variant, out) && fill_dict(vm, c->all, out->u.dict);
 }
 
@@ -90,8 +87,7 @@ static bool new_cycle(struct jvm *vm, enum jkind kind, const struct jval *items,
     struct jval *const copy = jvm_alloc(vm, n, sizeof *copy);
     if (!cycle || !copy)
         return false;
-    for (size_t i = 0; i < n; i++)
-        copy[i] = items[i];
+    memcpy(copy, items, n * sizeof *copy);
     *cycle = (struct jcycle){.items = copy, .n = n};
     *out = (struct jval){.kind = kind, .u.cycle = cycle};
     return true;
@@ -100,7 +96,6 @@ static bool new_cycle(struct jvm *vm, enum jkind kind, const struct jval *items,
 BUILTIN(call_joiner)
 {
     struct jval sep = c->arg[0];
-    (void)v; /* the function itself */
     if (!arg_given(sep))
         sep = jstr_lit(vm, ", ");
     return sep.kind != J_MISSING && new_cycle(vm, J_JOINER, &sep, 1, out);
@@ -108,7 +103,6 @@ BUILTIN(call_joiner)
 
 BUILTIN(call_cycler)
 {
-    (void)v; /* the function itself */
     if (c->all->n_kw || c->all->n_pos == 0)
         return jvm_fail(vm, "a cycler needs at least one item");
     return new_cycle(vm, J_CYCLER, c->all->pos, c->all->n_pos, out);
@@ -117,12 +111,9 @@ BUILTIN(call_cycler)
 BUILTIN(call_raise)
 {
     struct jval text;
-    (void)v;   /* the function itself */
-    (void)out; /* it always fails */
     if (!jval_to_str(vm, c->arg[0], &text))
         return false;
-    return jvm_fail(vm, "%.*s", (int)(text.u.s->n_bytes < 380 ? text.u.s->n_bytes : 380),
-                    text.u.s->ptr);
+    return jvm_fail(vm, "%.*s", bn_str_shown(jstr_text(text.u.s), 380), text.u.s->ptr);
 }
 
 /* One conversion as Python prints it for a datetime without a time zone: C's strftime in the C
@@ -158,9 +149,8 @@ static bool put_date(struct jbuf *b, const struct jstr *format, const struct tm 
 BUILTIN(call_strftime)
 {
     struct jval format;
-    struct jbuf b;
+    struct jbuf b = {.vm = vm};
     struct tm tm;
-    (void)v; /* the function itself */
     if (!arg_string(vm, c->arg[0], &format))
         return false;
     if (!localtime_r(&vm->now, &tm))
@@ -168,7 +158,6 @@ BUILTIN(call_strftime)
     const locale_t c_locale = newlocale(LC_ALL_MASK, "C", (locale_t)0);
     if (!c_locale)
         return bn_fail(vm->err, BN_ENOMEM, "out of memory in the chat template");
-    jbuf_init(&b, vm);
     const bool ok = put_date(&b, format.u.s, &tm, c_locale) && jbuf_done(&b, out);
     freelocale(c_locale);
     return ok;
@@ -202,8 +191,6 @@ BUILTIN(loop_changed)
 BUILTIN(cycler_next)
 {
     struct jcycle *const cycle = v.u.cycle;
-    (void)vm; /* all built-ins have one signature */
-    (void)c;
     *out = cycle->items[cycle->pos];
     cycle->pos = (cycle->pos + 1) % cycle->n;
     return true;
@@ -211,8 +198,6 @@ BUILTIN(cycler_next)
 
 BUILTIN(cycler_reset)
 {
-    (void)vm; /* all built-ins have one signature */
-    (void)c;
     v.u.cycle->pos = 0;
     *out = jnone();
     return true;

@@ -1,19 +1,24 @@
 /*
- * json.dumps. A value without a JSON form, such as undefined, is an error as in Python.
+ * The filter tojson: json.dumps as the transformers library calls it. A value without a JSON form,
+ * such as undefined, is an error as in Python.
  */
-#include "templates/jinja/builtin/jinja_json.h"
-
-#include "templates/jinja/builtin/jinja_sort.h"
-#include "templates/jinja/value/jinja_compare.h"
+#include "templates/jinja/builtin/jinja_builtin.h"
+#include "templates/jinja/value/jinja_iter.h"
 #include "templates/jinja/value/jinja_number.h"
 
 #include <math.h>
 #include <stdio.h>
 
+struct json_style {
+    bool ensure_ascii, sort_keys, has_indent;
+    struct jval indent;            /* J_STR, if has_indent */
+    struct jval item_sep, key_sep; /* J_STR */
+};
+
 static bool json_char(struct jbuf *b, uint32_t cp, bool ensure_ascii, uint32_t origin)
 {
-    static const char named[] =
-        "\"\"\\\\\nn\rr\tt\ff\bb"; /* pairs: character, letter of its escape */
+    /* pairs: character, letter of its escape */
+    static const char named[] = "\"\"\\\\\nn\rr\tt\ff\bb";
     char text[16];
     for (size_t i = 0; i + 1 < sizeof named; i += 2) {
         if (cp == (unsigned char)named[i]) {
@@ -153,7 +158,49 @@ static bool json_value(struct jbuf *b, struct jval v, const struct json_style *s
     return ok;
 }
 
-bool print_json(struct jbuf *b, struct jval v, const struct json_style *style)
+/* indent: a number of spaces, or the text of one level. */
+static bool json_indent(struct jvm *vm, struct jval indent, struct json_style *style)
 {
-    return json_value(b, v, style, 0);
+    struct jbuf b = {.vm = vm};
+    int64_t n;
+    if (indent.kind == J_MISSING || indent.kind == J_NONE)
+        return true;
+    style->has_indent = true;
+    style->indent = indent;
+    if (indent.kind == J_STR)
+        return true;
+    if (!arg_int(vm, indent, 0, &n))
+        return false;
+    return jbuf_repeat(&b, ' ', n > 0 ? (size_t)n : 0, ORIGIN_TEMPLATE) &&
+           jbuf_done(&b, &style->indent);
 }
+
+static bool json_separators(struct jvm *vm, struct jval pair, struct json_style *style)
+{
+    struct jval list;
+    if (pair.kind == J_MISSING || pair.kind == J_NONE) {
+        style->item_sep = jstr_lit(vm, style->has_indent ? "," : ", ");
+        style->key_sep = jstr_lit(vm, ": ");
+        return style->item_sep.kind == J_STR && style->key_sep.kind == J_STR;
+    }
+    if (!jval_to_list(vm, pair, &list))
+        return false;
+    if (list.u.list->n != 2)
+        return jvm_fail(vm, "separators must be two strings");
+    return arg_string(vm, list.u.list->items[0], &style->item_sep) &&
+           arg_string(vm, list.u.list->items[1], &style->key_sep);
+}
+
+BUILTIN(do_tojson)
+{
+    struct json_style style = {.ensure_ascii = arg_flag(c->arg[0]),
+                               .sort_keys = arg_flag(c->arg[3])};
+    struct jbuf b = {.vm = vm};
+    return json_indent(vm, c->arg[1], &style) && json_separators(vm, c->arg[2], &style) &&
+           json_value(&b, v, &style, 0) && jbuf_done(&b, out);
+}
+
+const struct jbuiltin filters_json[] = {
+    {"tojson", "ensure_ascii?,indent?,separators?,sort_keys?", do_tojson, 0},
+    {0},
+};

@@ -2,7 +2,6 @@
  * Methods of list, tuple, range and dict.
  */
 #include "templates/jinja/builtin/jinja_builtin.h"
-#include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_iter.h"
 
 BUILTIN(list_count)
@@ -46,7 +45,6 @@ BUILTIN(list_index)
 
 BUILTIN(list_copy)
 {
-    (void)c; /* no arguments */
     return jval_to_list(vm, v, out);
 }
 
@@ -75,7 +73,6 @@ BUILTIN(dict_get)
 
 BUILTIN(dict_copy)
 {
-    (void)c; /* no arguments */
     return jdict_new(vm, J_DICT, out) && jdict_update(vm, out->u.dict, v.u.dict);
 }
 

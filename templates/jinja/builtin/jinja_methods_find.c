@@ -156,14 +156,12 @@ BUILTIN(str_all_in_class)
 BUILTIN(str_isspace)
 {
     const struct bn_str s = jstr_text(v.u.s);
-    (void)c; /* no arguments */
     *out = jbool(s.n_bytes > 0 && text_skip_space(s, 0) == s.n_bytes);
     return jvm_steps(vm, s.n_bytes / 8);
 }
 
 BUILTIN(str_isascii)
 {
-    (void)c; /* no arguments */
     *out = jbool(jstr_chars(v.u.s) == v.u.s->n_bytes);
     return jvm_steps(vm, v.u.s->n_bytes / 16);
 }
@@ -178,7 +176,6 @@ BUILTIN(str_istitle)
 {
     const struct bn_str s = jstr_text(v.u.s);
     bool inside = false, some = false, good = true;
-    (void)c; /* no arguments */
     for (size_t at = 0; at < s.n_bytes && good;) {
         uint32_t cp;
         at += text_next(s, at, &cp);

@@ -80,13 +80,12 @@ BUILTIN(str_zfill)
 {
     struct jstr *const s = v.u.s;
     int64_t width;
-    struct jbuf b;
+    struct jbuf b = {.vm = vm};
     if (!arg_int(vm, c->arg[0], 0, &width))
         return false;
     const size_t n = jstr_chars(s);
     const size_t pad = width > 0 && (uint64_t)width > n ? (size_t)width - n : 0;
     const size_t sign = s->n_bytes > 0 && (s->ptr[0] == '-' || s->ptr[0] == '+');
-    jbuf_init(&b, vm);
     return jbuf_slice(&b, s, 0, sign) && jbuf_repeat(&b, '0', pad, ORIGIN_TEMPLATE) &&
            jbuf_slice(&b, s, sign, s->n_bytes) && jbuf_done(&b, out);
 }
@@ -94,12 +93,11 @@ BUILTIN(str_zfill)
 BUILTIN(str_expandtabs)
 {
     struct jstr *const s = v.u.s;
-    struct jbuf b;
+    struct jbuf b = {.vm = vm};
     int64_t size;
     size_t column = 0;
     if (!arg_int(vm, c->arg[0], 8, &size))
         return false;
-    jbuf_init(&b, vm);
     for (size_t at = 0; at < s->n_bytes;) {
         uint32_t cp;
         const size_t n = text_next(jstr_text(s), at, &cp);

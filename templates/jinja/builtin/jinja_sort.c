@@ -1,9 +1,7 @@
 /*
  * A bottom-up merge sort. It moves an array of indices, so the keys stay in place.
  */
-#include "templates/jinja/builtin/jinja_sort.h"
-
-#include "templates/jinja/value/jinja_compare.h"
+#include "templates/jinja/builtin/jinja_builtin.h"
 
 struct sorting {
     struct jvm *vm;

@@ -14,7 +14,7 @@ static const struct jbuiltin *find_builtin(const struct jbuiltin *table, struct 
 const struct jbuiltin *builtin_filter(struct bn_str name)
 {
     static const struct jbuiltin *const tables[] = {filters_text, filters_number, filters_seq,
-                                                    filters_lazy};
+                                                    filters_lazy, filters_json};
     const struct jbuiltin *f = NULL;
     for (size_t i = 0; i < sizeof tables / sizeof tables[0] && !f; i++)
         f = find_builtin(tables[i], name);
@@ -39,12 +39,10 @@ const struct jbuiltin *builtin_method(struct jval v, struct bn_str name)
         f = find_builtin(methods_text, name);
         return f ? f : find_builtin(methods_find, name);
     case J_LIST:
-        f = find_builtin(methods_list, name);
-        return f;
     case J_TUPLE:
-    case J_RANGE:
+    case J_RANGE: /* only a list can be copied */
         f = find_builtin(methods_list, name);
-        return f && strcmp(f->name, "copy") != 0 ? f : NULL;
+        return v.kind == J_LIST || !f || strcmp(f->name, "copy") != 0 ? f : NULL;
     case J_DICT:
         return find_builtin(methods_dict, name);
     case J_LOOP:

@@ -48,15 +48,14 @@ static bool bind_rest(struct jvm *vm, const struct jnode *n, const struct jargs 
             continue;
         if (!(n->op & MACRO_KWARGS))
             return jvm_fail(vm, "the macro takes no keyword argument '%.*s'",
-                            (int)(args->kw[i].name->n_bytes < 60 ? args->kw[i].name->n_bytes : 60),
-                            args->kw[i].name->ptr);
+                            bn_str_shown(jstr_text(args->kw[i].name), 60), args->kw[i].name->ptr);
         if (!jdict_set(vm, rest.u.dict, jstring(args->kw[i].name), args->kw[i].v))
             return false;
     }
     if ((n->op & MACRO_KWARGS) && !scope_set(vm, NAME_KWARGS, rest))
         return false;
     if (args->n_pos > n->n_other && !(n->op & MACRO_VARARGS))
-        return jvm_fail(vm, "the macro takes not more than %zu arguments", n->n_other);
+        return jvm_fail(vm, "the macro takes at most %zu arguments", n->n_other);
     if (!(n->op & MACRO_VARARGS))
         return true;
     const size_t n_used = args->n_pos < n->n_other ? args->n_pos : n->n_other;
@@ -89,13 +88,12 @@ static bool call_macro(struct jvm *vm, const struct jmacro *macro, const struct 
     struct jscope *const scope = vm->scope, *inner;
     struct jbuf *const outer = vm->out;
     const struct jplace *const at = vm->at;
-    struct jbuf b;
+    struct jbuf b = {.vm = vm};
     uint64_t used;
     if (args->n_kw > 60)
         return jvm_fail(vm, "a call with %zu keyword arguments, more than 60", args->n_kw);
     if (!scope_new(vm, macro->scope, &n->hidden, &inner))
         return false;
-    jbuf_init(&b, vm);
     vm->scope = inner;
     vm->out = &b;
     const bool ok = bind_macro(vm, n, args, &used) && bind_rest(vm, n, args, used) &&

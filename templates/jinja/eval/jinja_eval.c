@@ -2,12 +2,10 @@
  * Evaluates expressions. A table has a function for each kind of node.
  */
 #include "templates/jinja/eval/jinja_eval.h"
-#include "templates/jinja/builtin/jinja_arith.h"
 #include "templates/jinja/value/jinja_print.h"
 
 static bool eval_const(struct jvm *vm, const struct jnode *n, struct jval *out)
 {
-    (void)vm; /* all evaluators have one signature */
     *out = n->val;
     return true;
 }
@@ -79,8 +77,7 @@ static bool eval_binary(struct jvm *vm, const struct jnode *n, struct jval *out)
 
 static bool eval_concat(struct jvm *vm, const struct jnode *n, struct jval *out)
 {
-    struct jbuf b;
-    jbuf_init(&b, vm);
+    struct jbuf b = {.vm = vm};
     for (size_t i = 0; i < n->n_items; i++) {
         struct jval v;
         if (!eval_expr(vm, n->items[i], &v) || !print_str(&b, v))
@@ -238,7 +235,7 @@ static bool eval_builtin(struct jvm *vm, const struct jnode *n, struct jval *out
     if (!n->func) {
         vm->at = &n->place;
         return jvm_fail(vm, "No %s named '%.*s'", n->kind == N_FILTER ? "filter" : "test",
-                        (int)(n->name->n_bytes < 60 ? n->name->n_bytes : 60), n->name->ptr);
+                        bn_str_shown(jstr_text(n->name), 60), n->name->ptr);
     }
     if ((n->a && !eval_expr(vm, n->a, &self)) || !eval_args(vm, n, &args))
         return false;

@@ -1,8 +1,8 @@
 /*
  * Executes statements and manages the scopes of names. jinja2 compiles names to Python variables,
- * with these rules: for (a new scope for each iteration), macro, call, set block, with and
- * generation open a scope; if, raw and filter do not. set writes to the innermost scope. A read
- * searches outwards.
+ * with these rules: for (a new scope for each iteration), macro, call, set block, filter block,
+ * with and generation open a scope; if does not. set writes to the innermost scope. A read searches
+ * outwards.
  */
 #include "templates/jinja/eval/jinja_eval.h"
 
@@ -197,9 +197,9 @@ static enum jflow exec_loop(struct jvm *vm, const struct jnode *n, struct jval l
             scope_set(vm, NAME_LOOP, loop))
             flow = exec_body(vm, n->items, n->n_items);
         vm->scope = scope;
-        *ran = *ran ||
-               flow ==
-                   FLOW_GO; /* as in jinja2, iterations that break or continue ended do not count */
+        if (flow ==
+            FLOW_GO) /* as in jinja2, iterations that break or continue ended do not count */
+            *ran = true;
     }
     return flow == FLOW_FAIL ? FLOW_FAIL : FLOW_GO;
 }
@@ -242,9 +242,10 @@ static enum jflow exec_set(struct jvm *vm, const struct jnode *n)
 static enum jflow write_block(struct jvm *vm, const struct jnode *n, struct jval v)
 {
     vm->at = &n->place;
-    if (v.kind != J_STR)
-        return jvm_fail(vm, "expected str instance, %s found", jkind_name(v)) ? FLOW_GO : FLOW_FAIL;
-    return jbuf_str(vm->out, v.u.s) ? FLOW_GO : FLOW_FAIL;
+    const bool ok = v.kind == J_STR
+                        ? jbuf_str(vm->out, v.u.s)
+                        : jvm_fail(vm, "expected str instance, %s found", jkind_name(v));
+    return ok ? FLOW_GO : FLOW_FAIL;
 }
 
 /* Run the body, capture its output and apply the filters of the block. */
@@ -252,10 +253,9 @@ static enum jflow capture(struct jvm *vm, const struct jnode *n, struct jval *ou
 {
     struct jscope *const scope = vm->scope, *inner;
     struct jbuf *const outer = vm->out;
-    struct jbuf b;
+    struct jbuf b = {.vm = vm};
     if (!scope_new(vm, scope, &n->hidden, &inner))
         return FLOW_FAIL;
-    jbuf_init(&b, vm);
     vm->scope = inner;
     vm->out = &b;
     enum jflow flow = exec_body(vm, n->items, n->n_items);
@@ -344,7 +344,6 @@ static enum jflow exec_generation(struct jvm *vm, const struct jnode *n)
 
 static enum jflow exec_jump(struct jvm *vm, const struct jnode *n)
 {
-    (void)vm; /* all executors have one signature */
     return n->kind == N_BREAK ? FLOW_BREAK : FLOW_CONTINUE;
 }
 
@@ -368,11 +367,7 @@ static const exec_fn executors[] = {
 
 enum jflow exec_body(struct jvm *vm, struct jnode *const *items, size_t n)
 {
-    enum jflow flow = FLOW_GO;
-    if (!jvm_enter(vm)) {
-        jvm_leave(vm);
-        return FLOW_FAIL;
-    }
+    enum jflow flow = jvm_enter(vm) ? FLOW_GO : FLOW_FAIL;
     for (size_t i = 0; i < n && flow == FLOW_GO; i++) {
         vm->at = &items[i]->place;
         flow = jvm_steps(vm, 1) ? executors[items[i]->kind](vm, items[i]) : FLOW_FAIL;

@@ -1,6 +1,6 @@
 /*
- * The syntax tree. Nodes live in the arena of the template and do not change after parsing, so one
- * tree serves any number of renderings.
+ * The syntax tree, and the function that makes it from a template. Nodes live in the arena of the
+ * template and do not change after parsing, so one tree serves any number of renderings.
  *
  * One struct serves all kinds; the comment of each kind lists the fields that it uses.
  */
@@ -87,5 +87,9 @@ struct jprogram {
     size_t n_names;
     struct jhidden hidden; /* in the outermost scope */
 };
+
+/* Parse `source`; the result lives in the arena of `vm`. BN_EFORMAT: a syntax error, invalid UTF-8
+ * or a bound exceeded. BN_EUNSUPPORTED: jinja2 accepts the template, this interpreter does not. */
+bool jinja_parse(struct jvm *vm, struct bn_str source, struct jprogram *out);
 
 #endif

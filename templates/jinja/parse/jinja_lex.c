@@ -7,7 +7,6 @@
  */
 #include "templates/jinja/parse/jinja_lex.h"
 
-#include "templates/jinja/parse/jinja_literal.h"
 #include "templates/jinja/value/jinja_text.h"
 #include "templates/jinja/value/jinja_unicode.h"
 
@@ -18,11 +17,11 @@ struct lexer {
     struct jvm *vm;
     struct bn_str src; /* newlines are \n; one at the end is removed */
     size_t at;
-    size_t counted; /* `place` is the place of this byte */
+    size_t counted; /* `place` is the line and column of this byte */
     struct jplace place;
-    bool line_start; /* the last match ended with a newline, or there is none yet */
+    bool line_start; /* the last match ended with a newline, or nothing was matched yet */
     struct jtoks *toks;
-    char open[MAX_BRACKETS]; /* (n_open) the closing brackets of the open ones */
+    char open[MAX_BRACKETS]; /* (n_open) the bracket that closes each open one */
     size_t n_open;
 };
 
@@ -39,12 +38,11 @@ static void count_to(struct lexer *lx, size_t at)
     }
 }
 
-static bool lex_fail(struct lexer *lx, size_t at, const char *what, struct bn_str text)
+static bool lex_fail(struct lexer *lx, size_t at, const char *message, struct bn_str text)
 {
     count_to(lx, at);
     lx->vm->at = &lx->place;
-    (void)jvm_fail(lx->vm, "%s%.*s", what, (int)(text.n_bytes < 40 ? text.n_bytes : 40),
-                   text.n_bytes ? text.ptr : "");
+    (void)jvm_fail(lx->vm, "%s%.*s", message, bn_str_shown(text, 40), text.n_bytes ? text.ptr : "");
     lx->vm->at = NULL;
     return false;
 }
@@ -77,7 +75,8 @@ static bool looking_at(const struct lexer *lx, size_t at, const char *text)
     return n <= lx->src.n_bytes - at && memcmp(lx->src.ptr + at, text, n) == 0;
 }
 
-/* End of the text [b0, b1) before a tag after white space control; `sign` is that of the tag. */
+/* The text [b0, b1) is before a tag. Returns its end after white space control. `sign` is the sign
+ * of the tag: '-', '+' or '\0'. */
 static size_t trimmed_end(const struct lexer *lx, size_t b0, size_t b1, char sign, bool is_var)
 {
     const struct bn_str data = {lx->src.ptr + b0, b1 - b0};
@@ -161,7 +160,7 @@ static bool lex_comment(struct lexer *lx, size_t tag)
             return true;
         }
     }
-    if (lx->at == lx->src.n_bytes) /* as above */
+    if (lx->at == lx->src.n_bytes) /* as in lex_raw */
         return true;
     return lex_fail(lx, tag, "Missing end of comment tag", (struct bn_str){0});
 }

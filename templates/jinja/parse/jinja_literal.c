@@ -1,9 +1,9 @@
 /*
  * Literals. jinja2 encodes a string to ASCII with "backslashreplace" and decodes it with
  * "unicode-escape". So unknown escapes keep their backslash, and a backslash before a non-ASCII
- * character gives the escape of that character as text.
+ * character becomes the escape of that character as text.
  */
-#include "templates/jinja/parse/jinja_literal.h"
+#include "templates/jinja/parse/jinja_lex.h"
 
 #include "templates/jinja/value/jinja_number.h"
 #include "templates/jinja/value/jinja_text.h"
@@ -88,8 +88,7 @@ static size_t put_escape(struct jbuf *b, struct bn_str s, size_t at, const char 
 
 bool literal_string(struct jvm *vm, struct bn_str inside, struct jval *out, const char **problem)
 {
-    struct jbuf b;
-    jbuf_init(&b, vm);
+    struct jbuf b = {.vm = vm};
     *problem = NULL;
     for (size_t at = 0; at < inside.n_bytes;) {
         size_t end = at;
@@ -165,8 +164,8 @@ size_t literal_number(struct bn_str text, bool after_dot, struct jval *out)
     *out = jnone();
     if (end > whole) {
         double f = 0;
-        (void)number_parse_float((struct bn_str){text.ptr, end},
-                                 &f); /* cannot fail: the syntax was checked */
+        /* cannot fail: the syntax was checked */
+        (void)number_parse_float((struct bn_str){text.ptr, end}, &f);
         *out = jfloat(f);
         return end;
     }

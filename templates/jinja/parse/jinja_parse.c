@@ -4,8 +4,6 @@
  * Tags of jinja2 that need other templates or autoescape are rejected as unsupported, so that a
  * caller can use another template and report the reason.
  */
-#include "templates/jinja/parse/jinja_parse.h"
-
 #include "templates/jinja/parse/jinja_parser.h"
 #include "templates/jinja/value/jinja_text.h"
 
@@ -18,10 +16,10 @@ static bool end_of_body(struct parser *p, const char *const *ends)
 }
 
 /* Statements up to one of the end tags, which becomes the current token. `ends` is a list of names
- * that ends with NULL; NULL: up to the end of the template. */
+ * that ends with NULL. If it is NULL, the body reaches to the end of the template. */
 static bool parse_body(struct parser *p, const char *const *ends, struct jnode *node);
 
-/* An optional colon, the end of the tag, and the body up to one of the end tags. */
+/* Parse an optional colon, the end of the tag, and the body up to one of the end tags. */
 static bool tag_body(struct parser *p, const char *const *ends, struct jnode *node)
 {
     const struct jtok *const tok = parser_tok(p);
@@ -35,7 +33,7 @@ static bool tag_body(struct parser *p, const char *const *ends, struct jnode *no
     return ok;
 }
 
-/* The same for a tag with one end tag, which is skipped. */
+/* tag_body for a tag with one end tag, which is skipped. */
 static bool whole_body(struct parser *p, const char *end, struct jnode *node)
 {
     const char *const ends[] = {end, NULL};
@@ -43,6 +41,17 @@ static bool whole_body(struct parser *p, const char *end, struct jnode *node)
         return false;
     parser_next(p);
     return true;
+}
+
+/* The whole body of a block that is a scope. As in jinja2, an unknown filter in it is an error of
+ * parsing, even if an `if` encloses the block. Seals the node. */
+static bool scope_body(struct parser *p, const char *end, struct jnode *node)
+{
+    const size_t ifs = p->n_ifs;
+    p->n_ifs = 0;
+    const bool ok = whole_body(p, end, node) && parser_seal(p, node);
+    p->n_ifs = ifs;
+    return ok;
 }
 
 static bool assignable(struct parser *p, struct jnode *n, int flags)
@@ -92,12 +101,8 @@ static bool parse_set(struct parser *p, struct jnode **out)
     if (parser_skip(p, T_ASSIGN))
         return parse_tuple(p, 0, NULL, &n->b) && parser_seal(p, n);
     n->kind = N_SETBLOCK;
-    const size_t ifs = p->n_ifs;
-    bool ok = parse_filters(p, NULL, false, &n->b) && parser_check_names(p);
-    p->n_ifs = 0;
-    ok = ok && whole_body(p, "endset", n) && parser_seal(p, n);
-    p->n_ifs = ifs;
-    return ok;
+    return parse_filters(p, NULL, false, &n->b) && parser_check_names(p) &&
+           scope_body(p, "endset", n);
 }
 
 static bool has_loop_target(const struct jnode *n)
@@ -185,10 +190,8 @@ static bool parse_if(struct parser *p, struct jnode **out)
     p->n_ifs++;
     const bool ok = parse_branches(p, &branches);
     p->n_ifs--;
-    n->items = branches.items;
-    n->n_items = branches.n;
     *out = n;
-    return ok && parser_seal(p, n);
+    return ok && parser_seal_items(p, n, &branches);
 }
 
 /* The parameters of a macro or call block, such as (a, b=1). */
@@ -236,7 +239,7 @@ static bool check_special(struct parser *p, struct jnode *macro)
     return true;
 }
 
-/* The body of a macro or call block. It is a function, so break cannot end a loop around it. */
+/* The body of a macro or call block is a function, so break cannot end a loop around it. */
 static bool macro_body(struct parser *p, const char *end, struct jnode *macro)
 {
     const size_t loops = p->n_loops, ifs = p->n_ifs;
@@ -279,14 +282,9 @@ static bool parse_call_block(struct parser *p, struct jnode **out)
 static bool parse_filter_block(struct parser *p, struct jnode **out)
 {
     struct jnode *const n = parser_node(p, N_FILTERBLOCK, parser_next(p));
-    const size_t ifs = p->n_ifs;
-    if (!n || !parse_filters(p, NULL, true, &n->b) || !parser_check_names(p))
-        return false;
     *out = n;
-    p->n_ifs = 0;
-    const bool ok = whole_body(p, "endfilter", n) && parser_seal(p, n);
-    p->n_ifs = ifs;
-    return ok;
+    return n && parse_filters(p, NULL, true, &n->b) && parser_check_names(p) &&
+           scope_body(p, "endfilter", n);
 }
 
 static bool parse_with(struct parser *p, struct jnode **out)
@@ -307,25 +305,17 @@ static bool parse_with(struct parser *p, struct jnode **out)
     n->other = pairs.items;
     n->n_other = pairs.n;
     *out = n;
-    const size_t ifs = p->n_ifs;
-    const bool known = parser_check_names(p);
-    p->n_ifs = 0;
-    const bool ok = known && whole_body(p, "endwith", n) && parser_seal(p, n);
-    p->n_ifs = ifs;
-    return ok;
+    return parser_check_names(p) && scope_body(p, "endwith", n);
 }
 
 static bool parse_generation(struct parser *p, struct jnode **out)
 {
     struct jnode *const n = parser_node(p, N_GENERATION, parser_next(p));
-    const size_t loops = p->n_loops, ifs = p->n_ifs;
-    if (!n)
-        return false;
+    const size_t loops = p->n_loops;
     *out = n;
-    p->n_loops = p->n_ifs = 0;
-    const bool ok = whole_body(p, "endgeneration", n) && parser_seal(p, n);
+    p->n_loops = 0;
+    const bool ok = n && scope_body(p, "endgeneration", n);
     p->n_loops = loops;
-    p->n_ifs = ifs;
     return ok;
 }
 
@@ -334,7 +324,7 @@ static bool parse_jump(struct parser *p, struct jnode **out)
     const struct jtok *const tok = parser_next(p);
     *out = parser_node(p, bn_str_is(tok->text, "break") ? N_BREAK : N_CONTINUE, tok);
     if (p->n_loops == 0)
-        return parser_fail(p, tok, "'%.*s' outside of a loop", (int)size_of_text(tok),
+        return parser_fail(p, tok, "'%.*s' outside of a loop", bn_str_shown(tok->text, 40),
                            tok->text.ptr);
     return *out && parser_seal(p, *out);
 }
@@ -353,16 +343,12 @@ static bool parse_print(struct parser *p, struct jnode **out)
             !parser_push(p, &items, item))
             return false;
     }
-    n->items = items.items; /* a branch without a condition */
-    n->n_items = items.n;
+    /* The outputs are the body of an if with one branch that has no condition. */
     struct jnodes branches = {0};
     struct jnode *const all = parser_node(p, N_IF, parser_tok(p));
-    if (!all || !parser_seal(p, n) || !parser_push(p, &branches, n))
-        return false;
-    all->items = branches.items;
-    all->n_items = 1;
     *out = all;
-    return parser_seal(p, all);
+    return all && parser_seal_items(p, n, &items) && parser_push(p, &branches, n) &&
+           parser_seal_items(p, all, &branches);
 }
 
 static const struct {
@@ -394,7 +380,7 @@ static bool parse_statement(struct parser *p, struct jnode **out)
         p->vm->err->code = BN_EUNSUPPORTED;
         return false;
     }
-    return parser_fail(p, tok, "unknown tag '%.*s'", (int)size_of_text(tok), tok->text.ptr);
+    return parser_fail(p, tok, "unknown tag '%.*s'", bn_str_shown(tok->text, 40), tok->text.ptr);
 }
 
 static bool parse_text_or_output(struct parser *p, struct jnode **out)

@@ -28,6 +28,7 @@ static const struct binary_op *find_op(struct parser *p, const struct binary_op 
 
 typedef bool (*parse_fn)(struct parser *p, struct jnode **out);
 
+/* Operands joined by left-associative operators. */
 static bool parse_left(struct parser *p, const struct binary_op *ops, parse_fn operand,
                        struct jnode **out)
 {
@@ -161,7 +162,7 @@ static bool parse_expr_no_cond(struct parser *p, struct jnode **out)
     return parse_logic(p, "or", parse_and, out);
 }
 
-/* An unknown filter inside an inline if is an error only when it runs, as in jinja2. */
+/* As in jinja2, an unknown filter inside an inline if is an error only when it runs. */
 static bool parse_cond(struct parser *p, struct jnode **out)
 {
     const struct jtok *const unknown = p->unknown;
@@ -221,8 +222,8 @@ bool parse_tuple(struct parser *p, int flags, const char *end_name, struct jnode
         return true;
     }
     if (!is_tuple && !(flags & TUPLE_PARENS))
-        return parser_fail(p, tok, "Expected an expression, got '%.*s'", (int)size_of_text(tok),
-                           tok->text.ptr);
+        return parser_fail(p, tok, "Expected an expression, got '%.*s'",
+                           bn_str_shown(tok->text, 40), tok->text.ptr);
     struct jnode *const n = parser_node(p, N_TUPLE, tok);
     if (!n)
         return false;

@@ -51,8 +51,7 @@ static bool parse_string(struct parser *p, struct jnode **out)
         return false;
     n->val = parser_next(p)->val;
     if (parser_is(p, T_STRING)) { /* adjacent strings are one string */
-        struct jbuf b;
-        jbuf_init(&b, p->vm);
+        struct jbuf b = {.vm = p->vm};
         if (!jbuf_str(&b, n->val.u.s))
             return false;
         while (parser_is(p, T_STRING))
@@ -129,7 +128,7 @@ bool parse_primary(struct parser *p, bool with_namespace, struct jnode **out)
         ok = parse_dict(p, out);
         break;
     default:
-        ok = parser_fail(p, tok, "unexpected '%.*s'", (int)size_of_text(tok), tok->text.ptr);
+        ok = parser_fail(p, tok, "unexpected '%.*s'", bn_str_shown(tok->text, 40), tok->text.ptr);
     }
     parser_leave(p);
     return ok;
@@ -139,7 +138,7 @@ bool parse_primary(struct parser *p, bool with_namespace, struct jnode **out)
 static bool parse_argument(struct parser *p, struct jnode *call, struct jnodes lists[2])
 {
     const struct jtok *const tok = parser_tok(p);
-    const bool names_next =
+    const bool is_keyword =
         p->toks.items[p->at].kind == T_NAME && p->toks.items[p->at + 1].kind == T_ASSIGN;
     struct jnode *value;
     bool in_order = !call->star2;
@@ -154,7 +153,7 @@ static bool parse_argument(struct parser *p, struct jnode *call, struct jnodes l
             goto bad;
         return true;
     }
-    if (names_next && in_order) {
+    if (is_keyword && in_order) {
         struct jnode *const keyword = parser_node(p, N_KEYWORD, tok);
         p->at += 2;
         if (!keyword || !parser_string(p, tok->text, &keyword->val) ||
@@ -205,14 +204,14 @@ static bool parse_call(struct parser *p, struct jnode *callee, struct jnode **ou
     return parser_seal(p, n);
 }
 
-static bool parse_slice_part(struct parser *p, struct jnode **out)
+static bool parse_slice_bound(struct parser *p, struct jnode **out)
 {
     if (parser_is(p, T_COLON) || parser_is(p, T_RBRACKET) || parser_is(p, T_COMMA))
         return true;
     return parse_expr(p, out);
 }
 
-static bool parse_subscribed(struct parser *p, struct jnode **out)
+static bool parse_subscript_item(struct parser *p, struct jnode **out)
 {
     const struct jtok *const tok = parser_tok(p);
     struct jnode *first = NULL;
@@ -229,9 +228,9 @@ static bool parse_subscribed(struct parser *p, struct jnode **out)
     if (!n)
         return false;
     n->a = first;
-    if (!parse_slice_part(p, &n->b))
+    if (!parse_slice_bound(p, &n->b))
         return false;
-    if (parser_skip(p, T_COLON) && !parse_slice_part(p, &n->c))
+    if (parser_skip(p, T_COLON) && !parse_slice_bound(p, &n->c))
         return false;
     *out = n;
     return parser_seal(p, n);
@@ -245,7 +244,7 @@ static bool parse_bracket(struct parser *p, const struct jtok *tok, struct jnode
         struct jnode *item;
         if (items.n && !parser_expect(p, T_COMMA))
             return false;
-        if (!parse_subscribed(p, &item) || !parser_push(p, &items, item))
+        if (!parse_subscript_item(p, &item) || !parser_push(p, &items, item))
             return false;
     }
     parser_next(p);
@@ -257,9 +256,7 @@ static bool parse_bracket(struct parser *p, const struct jtok *tok, struct jnode
         for (size_t i = 0; i < items.n; i++)
             if (items.items[i]->kind == N_SLICE)
                 return parser_fail(p, tok, "a slice among several subscripts");
-        arg->items = items.items;
-        arg->n_items = items.n;
-        if (!parser_seal(p, arg))
+        if (!parser_seal_items(p, arg, &items))
             return false;
     }
     struct jnode *const ab[2] = {operand, arg};
@@ -340,8 +337,8 @@ static bool is_unsupported(struct bn_str name)
     return false;
 }
 
-/* Find the built-in of a filter or test. A name that jinja2 does not have either is an error;
- * inside an if it is an error only when it runs, as in jinja2. */
+/* Find the built-in of a filter or test. An unknown name is an error. As in jinja2, inside an if it
+ * is an error only when it runs. */
 static bool resolve(struct parser *p, const struct jtok *tok, struct jnode *n)
 {
     const bool is_filter = n->kind == N_FILTER;

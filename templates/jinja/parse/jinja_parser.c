@@ -89,7 +89,7 @@ static const char *const kind_names[] = {
 static bool fail_expected(struct parser *p, const char *what)
 {
     const struct jtok *const tok = parser_tok(p);
-    return parser_fail(p, tok, "expected '%s', got '%.*s'", what, (int)size_of_text(tok),
+    return parser_fail(p, tok, "expected '%s', got '%.*s'", what, bn_str_shown(tok->text, 40),
                        tok->text.ptr);
 }
 
@@ -119,7 +119,7 @@ bool parser_fail(struct parser *p, const struct jtok *tok, const char *fmt, ...)
 bool parser_check_names(struct parser *p)
 {
     return !p->unknown || parser_fail(p, p->unknown, "No filter or test named '%.*s'",
-                                      (int)size_of_text(p->unknown), p->unknown->text.ptr);
+                                      bn_str_shown(p->unknown->text, 40), p->unknown->text.ptr);
 }
 
 bool parser_enter(struct parser *p)

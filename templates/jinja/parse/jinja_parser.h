@@ -16,7 +16,7 @@ struct parser {
     size_t at;
     size_t depth;
     size_t n_loops; /* loops around the statement, within the innermost macro */
-    size_t n_ifs; /* if blocks around the statement: unknown filters in them are no parse errors */
+    size_t n_ifs;   /* ifs around the statement, where unknown filters are no errors of parsing */
     const struct jtok *unknown; /* an unknown filter or test outside of an if, or NULL */
     int macro_reads;            /* MACRO_ flags: names that the innermost macro reads */
     struct jprogram *program;
@@ -34,17 +34,13 @@ struct jtok *parser_tok(struct parser *p);  /* the current token */
 struct jtok *parser_next(struct parser *p); /* returns the current token and advances */
 bool parser_is(struct parser *p, enum jtok_kind kind);
 bool parser_is_name(struct parser *p, const char *name);
-/* Advance if the current token is this one. `expect` fails if it is not. */
+/* Advance if the current token is of this kind or name. parser_expect fails if it is not. */
 bool parser_skip(struct parser *p, enum jtok_kind kind);
 bool parser_skip_name(struct parser *p, const char *name);
 bool parser_expect(struct parser *p, enum jtok_kind kind);
 bool parser_expect_name(struct parser *p, const char *name);
 
 bool parser_fail(struct parser *p, const struct jtok *tok, const char *fmt, ...) BN_PRINTF(3, 4);
-static inline size_t size_of_text(const struct jtok *tok) /* bytes that a message quotes */
-{
-    return tok->text.n_bytes < 40 ? tok->text.n_bytes : 40;
-}
 bool parser_check_names(struct parser *p); /* fails if `unknown` is set */
 bool parser_enter(struct parser *p);       /* call parser_leave also after a failure */
 void parser_leave(struct parser *p);

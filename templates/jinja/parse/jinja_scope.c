@@ -1,9 +1,9 @@
 /*
- * Finds the names that a scope hides. jinja2 decides before a template runs where each name comes
- * from. A name that a scope sets is undefined until then, unless an outer scope has the name or the
- * scope has read the name before. The rule also applies in inner blocks, and if the caller passes a
- * variable of that name. A name that only some branches of an if set is looked up as if no branch
- * set it.
+ * Finds the names that a scope hides. jinja2 decides before a template runs in which scope it looks
+ * up each name. A name that a scope sets is undefined until then, unless an outer scope has the
+ * name or the scope has read the name before. The rule also applies in inner blocks, and if the
+ * caller passes a variable of that name. A name that only some branches of an if set is looked up
+ * as if no branch set it.
  *
  * The pass walks the tree as jinja2's symbol tables do. It stores the numbers of the hidden names
  * in each node that opens a scope. All other scope rules are applied at run time.
@@ -147,10 +147,12 @@ static bool visit_stmt(struct symbols *s, const struct jnode *n)
 {
     switch (n->kind) {
     case N_OUTPUT:
+    case N_CALLBLOCK:
         visit_expr(s, n->a);
         return true;
     case N_IF:
         return visit_if(s, n);
+    case N_FILTERBLOCK:
     case N_FOR: /* the iterable is evaluated in this scope, all else in the scope of the loop */
         visit_expr(s, n->b);
         return true;
@@ -163,12 +165,6 @@ static bool visit_stmt(struct symbols *s, const struct jnode *n)
         return true;
     case N_MACRO:
         store(s, n->id);
-        return true;
-    case N_CALLBLOCK:
-        visit_expr(s, n->a);
-        return true;
-    case N_FILTERBLOCK:
-        visit_expr(s, n->b);
         return true;
     case N_WITH:
         for (size_t i = 1; i < n->n_other; i += 2)
@@ -208,7 +204,8 @@ static bool collect(const struct symbols *s, struct jhidden *out)
 static bool descend(const struct symbols *s, struct jnode *const *items, size_t n);
 
 /* Visit the body of a scope with declared parameters, then the scopes inside it. */
-static bool finish(struct symbols *s, struct jnode *const *items, size_t n, struct jhidden *out)
+static bool visit_scope(struct symbols *s, struct jnode *const *items, size_t n,
+                        struct jhidden *out)
 {
     return visit_body(s, items, n) && collect(s, out) && descend(s, items, n);
 }
@@ -220,8 +217,8 @@ static bool descend_for(const struct symbols *s, struct jnode *n)
         return false;
     parameter(&body, NAME_LOOP);
     visit_target(&body, n->a, true);
-    return finish(&body, n->items, n->n_items, &n->hidden) &&
-           finish(&other, n->other, n->n_other, &n->hidden_else);
+    return visit_scope(&body, n->items, n->n_items, &n->hidden) &&
+           visit_scope(&other, n->other, n->n_other, &n->hidden_else);
 }
 
 static bool descend_macro(const struct symbols *s, struct jnode *n)
@@ -239,7 +236,7 @@ static bool descend_macro(const struct symbols *s, struct jnode *n)
         parameter(&body, NAME_VARARGS);
     for (size_t i = 0; i < n->n_other; i++)
         visit_expr(&body, n->other[i]->a);
-    return finish(&body, n->items, n->n_items, &n->hidden);
+    return visit_scope(&body, n->items, n->n_items, &n->hidden);
 }
 
 static bool descend_one(const struct symbols *s, struct jnode *n)
@@ -265,7 +262,7 @@ static bool descend_one(const struct symbols *s, struct jnode *n)
             return false;
         for (size_t i = 0; n->kind == N_WITH && i < n->n_other; i += 2)
             visit_target(&body, n->other[i], true);
-        return finish(&body, n->items, n->n_items, &n->hidden);
+        return visit_scope(&body, n->items, n->n_items, &n->hidden);
     default:
         return true;
     }
@@ -284,5 +281,5 @@ bool jinja_hide_names(struct jvm *vm, struct jprogram *program)
     const struct symbols nothing = {.vm = vm, .n_names = program->n_names};
     struct symbols root;
     return symbols_new(&root, &nothing) &&
-           finish(&root, program->body, program->n_body, &program->hidden);
+           visit_scope(&root, program->body, program->n_body, &program->hidden);
 }

@@ -15,22 +15,6 @@ static bool decide(enum jop op, int order)
                          : order >= 0;
 }
 
-static bool order_numbers(enum jop op, struct jval a, struct jval b)
-{
-    if (a.kind == J_FLOAT && b.kind == J_FLOAT)
-        return op == OP_LT   ? a.u.f < b.u.f
-               : op == OP_LE ? a.u.f <= b.u.f
-               : op == OP_GT ? a.u.f > b.u.f
-                             : a.u.f >= b.u.f;
-    if (a.kind == J_FLOAT || b.kind == J_FLOAT) {
-        const bool swap = a.kind == J_FLOAT;
-        const int order =
-            swap ? int_compare_float(jval_int(b), a.u.f) : int_compare_float(jval_int(a), b.u.f);
-        return order != -2 && decide(op, swap ? -order : order);
-    }
-    return decide(op, (jval_int(a) > jval_int(b)) - (jval_int(a) < jval_int(b)));
-}
-
 static bool order_lists(struct jvm *vm, enum jop op, const struct jval v[2], bool *out)
 {
     const struct jlist *const a = v[0].u.list, *const b = v[1].u.list;
@@ -50,7 +34,8 @@ bool jval_order(struct jvm *vm, enum jop op, struct jval a, struct jval b, bool 
     static const char *const signs[] = {
         [OP_LT] = "<", [OP_LE] = "<=", [OP_GT] = ">", [OP_GE] = ">="};
     if (jval_is_number(a) && jval_is_number(b)) {
-        *out = order_numbers(op, a, b);
+        const int order = jval_compare_numbers(a, b);
+        *out = order != -2 && decide(op, order);
         return true;
     }
     if (a.kind == J_STR && b.kind == J_STR) {
@@ -79,33 +64,27 @@ static bool range_has(struct jvm *vm, struct jval item, const struct jrange *r, 
 
 static bool jval_contains(struct jvm *vm, struct jval item, struct jval seq, bool *out)
 {
+    const struct jdict *const keys = seq.kind == J_DICT ? seq.u.dict
+                                     : seq.kind == J_VIEW && seq.u.view->kind == VIEW_KEYS
+                                         ? seq.u.view->dict
+                                         : NULL;
     struct jval *found;
     struct jiter it;
     *out = false;
-    switch (seq.kind) {
-    case J_STR:
+    if (keys) {
+        if (!jdict_find(vm, keys, item, &found))
+            return false;
+        *out = found != NULL;
+        return true;
+    }
+    if (seq.kind == J_RANGE)
+        return range_has(vm, item, seq.u.range, out);
+    if (seq.kind == J_STR) {
         if (item.kind != J_STR)
             return jvm_fail(vm, "'in <string>' requires string as left operand, not %s",
                             jkind_name(item));
         *out = text_find(jstr_text(seq.u.s), jstr_text(item.u.s), 0, seq.u.s->n_bytes) != SIZE_MAX;
         return jvm_steps(vm, seq.u.s->n_bytes / 32);
-    case J_DICT:
-        if (!jdict_find(vm, seq.u.dict, item, &found))
-            return false;
-        *out = found != NULL;
-        return true;
-    case J_RANGE:
-        return range_has(vm, item, seq.u.range, out);
-    case J_VIEW:
-        if (seq.u.view->kind == VIEW_KEYS) {
-            if (!jdict_find(vm, seq.u.view->dict, item, &found))
-                return false;
-            *out = found != NULL;
-            return true;
-        }
-        break;
-    default:
-        break;
     }
     if (!jiter_open(vm, seq, &it))
         return false;
@@ -115,11 +94,8 @@ static bool jval_contains(struct jvm *vm, struct jval item, struct jval seq, boo
             return false;
         if (!more)
             break;
-        if (jval_same(v, item)) {
-            *out = true;
-            break;
-        }
-        if (!jval_equal(vm, v, item, out))
+        *out = jval_same(v, item);
+        if (!*out && !jval_equal(vm, v, item, out))
             return false;
     }
     return true;

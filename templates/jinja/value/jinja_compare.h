@@ -1,5 +1,5 @@
 /*
- * Python's comparisons: equality, identity, order, containment; and hashing.
+ * Python's comparisons (equality, identity, order, containment) and hashing.
  */
 #ifndef TEMPLATES_JINJA_COMPARE_H
 #define TEMPLATES_JINJA_COMPARE_H
@@ -41,6 +41,7 @@ static inline double jval_double(struct jval v)
     return v.kind == J_FLOAT ? v.u.f : (double)jval_int(v);
 }
 
+int jval_compare_numbers(struct jval a, struct jval b); /* -1, 0 or 1; -2: one is NaN */
 bool jval_equal(struct jvm *vm, struct jval a, struct jval b, bool *out);
 bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out); /* fails for unhashable values */
 bool jval_same(struct jval a, struct jval b);                 /* Python's `is` */

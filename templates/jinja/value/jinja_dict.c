@@ -1,6 +1,6 @@
 /*
- * Dicts, and what their keys need: equality and hashing. A dict is a list of entries in insertion
- * order. A dict with more than SMALL_DICT entries also has a hash index. Entries are never removed.
+ * Dicts, with equality and hashing of their keys. A dict is a list of entries in insertion order.
+ * A dict with more than SMALL_DICT entries also has a hash index. Entries are never removed.
  */
 #include "engine/base/hash.h"
 #include "templates/jinja/value/jinja_compare.h"
@@ -30,15 +30,15 @@ bool jval_same(struct jval a, struct jval b)
     }
 }
 
-static bool equal_numbers(struct jval a, struct jval b)
+int jval_compare_numbers(struct jval a, struct jval b)
 {
     if (a.kind == J_FLOAT && b.kind == J_FLOAT)
-        return a.u.f == b.u.f;
-    if (a.kind == J_FLOAT)
-        return int_compare_float(jval_int(b), a.u.f) == 0;
+        return isnan(a.u.f) || isnan(b.u.f) ? -2 : (a.u.f > b.u.f) - (a.u.f < b.u.f);
     if (b.kind == J_FLOAT)
-        return int_compare_float(jval_int(a), b.u.f) == 0;
-    return jval_int(a) == jval_int(b);
+        return int_compare_float(jval_int(a), b.u.f);
+    if (a.kind == J_FLOAT)
+        return isnan(a.u.f) ? -2 : -int_compare_float(jval_int(b), a.u.f);
+    return (jval_int(a) > jval_int(b)) - (jval_int(a) < jval_int(b));
 }
 
 static bool equal_dicts(struct jvm *vm, const struct jdict *a, const struct jdict *b, bool *out)
@@ -116,7 +116,7 @@ static bool equal_inside(struct jvm *vm, struct jval a, struct jval b, bool *out
 bool jval_equal(struct jvm *vm, struct jval a, struct jval b, bool *out)
 {
     if (jval_is_number(a) && jval_is_number(b)) {
-        *out = equal_numbers(a, b);
+        *out = jval_compare_numbers(a, b) == 0;
         return true;
     }
     *out = false;

@@ -134,12 +134,7 @@ bool jval_reversed(struct jvm *vm, struct jval v, struct jval *out, bool *can)
         return true;
     if (!jval_to_list(vm, v, out))
         return false;
-    struct jlist *const l = out->u.list;
-    for (size_t i = 0; i < l->n / 2; i++) {
-        const struct jval swap = l->items[i];
-        l->items[i] = l->items[l->n - 1 - i];
-        l->items[l->n - 1 - i] = swap;
-    }
+    jlist_reverse(out->u.list);
     return true;
 }
 

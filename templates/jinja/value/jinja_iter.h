@@ -18,8 +18,7 @@ bool jiter_open(struct jvm *vm, struct jval v, struct jiter *it);
 bool jiter_next(struct jvm *vm, struct jiter *it, struct jval *out, bool *more);
 bool jval_is_iterable(struct jval v);
 bool jval_to_list(struct jvm *vm, struct jval v, struct jval *out); /* always a new J_LIST */
-/* *can: whether Python's reversed() accepts v. *out: a new list of the items, the last one first.
- */
+/* *can: Python's reversed() accepts v. *out: a new list of the items, the last one first. */
 bool jval_reversed(struct jvm *vm, struct jval v, struct jval *out, bool *can);
 
 /* len(v), or SIZE_MAX if v has no length in Python. */
@@ -48,9 +47,11 @@ struct jloop {
     const struct jnode *target;
     struct jscope *outer; /* the scope around the loop, in which the filter runs */
     struct jval changed;  /* arguments of the last loop.changed(); J_MISSING: not called yet */
-    bool has_ahead;       /* `ahead` was read; J_MISSING in it: the end */
+    bool has_ahead;       /* the item after `item` was read to `ahead`; J_MISSING: the end */
 };
+/* Move to the next item, or set *more to false. */
 bool jloop_advance(struct jvm *vm, struct jloop *loop, bool *more);
+/* Fill `ahead`. */
 bool jloop_peek(struct jvm *vm, struct jloop *loop);
 bool jloop_length(struct jvm *vm, struct jloop *loop, size_t *out);
 

@@ -1,6 +1,8 @@
 /*
- * Printing takes only the digits from printf's exponent form, and reading passes digits and an
- * exponent without a point to strtod. So the decimal point of the locale has no effect.
+ * Checked integer arithmetic, and numbers as text.
+ *
+ * Printing uses only the digits of printf's exponent form. Reading passes digits and an exponent
+ * without a point to strtod. So the decimal point of the locale has no effect.
  */
 #include "templates/jinja/value/jinja_number.h"
 
@@ -168,8 +170,7 @@ void number_format(double v, char conversion, int precision, bool keep_point,
                            (*p >= 'A' && *p <= 'Z') || *p == '-' || *p == '+';
         if (plain)
             out[n++] = *p;
-        else if (n > 0 &&
-                 out[n - 1] != '.') /* the decimal point of a locale may have several bytes */
+        else if (n > 0 && out[n - 1] != '.') /* a locale's point may have several bytes */
             out[n++] = '.';
     }
     out[n] = '\0';

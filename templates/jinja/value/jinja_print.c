@@ -172,11 +172,10 @@ bool print_str(struct jbuf *b, struct jval v)
 
 bool jval_to_str(struct jvm *vm, struct jval v, struct jval *out)
 {
-    struct jbuf b;
+    struct jbuf b = {.vm = vm};
     if (v.kind == J_STR) {
         *out = v;
         return true;
     }
-    jbuf_init(&b, vm);
     return print_str(&b, v) && jbuf_done(&b, out);
 }

@@ -8,7 +8,7 @@
 
 bool print_str(struct jbuf *b, struct jval v);  /* str(v) */
 bool print_repr(struct jbuf *b, struct jval v); /* repr(v) */
-bool jval_to_str(struct jvm *vm, struct jval v,
-                 struct jval *out); /* str(v); a string is returned as it is */
+/* str(v); a string is returned unchanged. */
+bool jval_to_str(struct jvm *vm, struct jval v, struct jval *out);
 
 #endif

@@ -57,7 +57,7 @@ static bool slice_indices(struct jvm *vm, const struct jval bound[3], size_t n_i
 
 static bool slice_string(struct jvm *vm, struct jstr *str, const struct slice *s, struct jval *out)
 {
-    struct jbuf b;
+    struct jbuf b = {.vm = vm};
     if (!jvm_steps(vm, s->n + str->n_bytes / 64))
         return false;
     if (s->step == 1) {
@@ -65,7 +65,6 @@ static bool slice_string(struct jvm *vm, struct jstr *str, const struct slice *s
         const size_t b1 = s->n ? jstr_offset(str, (size_t)s->stop) : b0;
         return jstr_slice(vm, str, b0, b1, out);
     }
-    jbuf_init(&b, vm);
     size_t at = s->n ? jstr_offset(str, (size_t)s->start) : 0;
     for (size_t i = 0; i < s->n; i++) {
         uint32_t cp;

@@ -75,8 +75,7 @@ bool jstr_copy(struct jvm *vm, struct bn_str text, uint32_t origin, struct jval 
 
 bool jstr_repair(struct jvm *vm, struct bn_str text, struct jval *out)
 {
-    struct jbuf b;
-    jbuf_init(&b, vm);
+    struct jbuf b = {.vm = vm};
     for (size_t at = 0; at < text.n_bytes;) {
         ucs4_t cp;
         const int n = u8_mbtoucr(&cp, bytes_of(text) + at, text.n_bytes - at);
@@ -227,11 +226,6 @@ size_t text_trim_space(struct bn_str s, size_t end)
 }
 
 /* ---- builder ---- */
-
-void jbuf_init(struct jbuf *b, struct jvm *vm)
-{
-    *b = (struct jbuf){.vm = vm};
-}
 
 bool jbuf_add(struct jbuf *b, const char *p, size_t n, uint32_t origin)
 {

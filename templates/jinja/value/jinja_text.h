@@ -56,6 +56,7 @@ size_t text_trim_space(struct bn_str s, size_t end); /* `end` without the white 
 
 /* ---- builder ---- */
 
+/* Initialise with {.vm = vm}. The bytes are in the arena. */
 struct jbuf {
     struct jvm *vm;
     char *ptr;
@@ -64,7 +65,6 @@ struct jbuf {
     size_t n_runs, cap_runs;
 };
 
-void jbuf_init(struct jbuf *b, struct jvm *vm);
 bool jbuf_add(struct jbuf *b, const char *p, size_t n, uint32_t origin);
 bool jbuf_text(struct jbuf *b, const char *text); /* with the origin ORIGIN_TEMPLATE */
 bool jbuf_cp(struct jbuf *b, uint32_t cp, uint32_t origin);

@@ -22,7 +22,7 @@ enum uni_class {
 };
 
 bool uni_is(uint32_t cp, unsigned classes); /* cp is in at least one of the classes */
-bool uni_is_space(uint32_t cp);             /* str.isspace: what strip and split remove */
+bool uni_is_space(uint32_t cp);             /* str.isspace, also used by strip and split */
 int uni_decimal(uint32_t cp);               /* 0 to 9, or -1 */
 
 enum uni_map { UNI_TO_UPPER, UNI_TO_LOWER, UNI_TO_TITLE };

@@ -33,24 +33,22 @@ const char *jkind_name(struct jval v)
     return names[v.kind];
 }
 
-struct jval jundef_attr(struct jvm *vm, struct jval owner, struct jval name)
+static struct jval undef_with(struct jvm *vm, struct jundef details)
 {
-    struct jval v = {.kind = J_UNDEF};
     struct jundef *const u = arena_alloc(vm->arena, sizeof *u);
     if (u)
-        *u = (struct jundef){.owner = owner.kind, .name = name};
-    v.u.undef = u;
-    return v;
+        *u = details;
+    return (struct jval){.kind = J_UNDEF, .u.undef = u};
+}
+
+struct jval jundef_attr(struct jvm *vm, struct jval owner, struct jval name)
+{
+    return undef_with(vm, (struct jundef){.owner = owner.kind, .name = name});
 }
 
 struct jval jundef_hint(struct jvm *vm, const char *hint)
 {
-    struct jval v = {.kind = J_UNDEF};
-    struct jundef *const u = arena_alloc(vm->arena, sizeof *u);
-    if (u)
-        *u = (struct jundef){.hint = hint};
-    v.u.undef = u;
-    return v;
+    return undef_with(vm, (struct jundef){.hint = hint});
 }
 
 bool jundef_fail(struct jvm *vm, struct jval v)
@@ -62,9 +60,9 @@ bool jundef_fail(struct jvm *vm, struct jval v)
         return jvm_fail(vm, "%s", u->hint);
     const struct jval owner = {.kind = u->owner};
     const struct jstr *const s = u->name.kind == J_STR ? u->name.u.s : NULL;
-    const int n = s ? (int)(s->n_bytes < 60 ? s->n_bytes : 60) : 0;
     if (!s)
         return jvm_fail(vm, "a %s has no such element", jkind_name(owner));
+    const int n = bn_str_shown(jstr_text(s), 60);
     if (u->owner == J_MISSING)
         return jvm_fail(vm, "'%.*s' is undefined", n, s->ptr);
     return jvm_fail(vm, "a %s has no attribute '%.*s'", jkind_name(owner), n, s->ptr);
@@ -99,6 +97,15 @@ bool jlist_of(struct jvm *vm, enum jkind kind, const struct jval *items, size_t 
         memcpy(out->u.list->items, items, n * sizeof *items);
     out->u.list->n = n;
     return true;
+}
+
+void jlist_reverse(struct jlist *l)
+{
+    for (size_t i = 0; i < l->n / 2; i++) {
+        const struct jval swap = l->items[i];
+        l->items[i] = l->items[l->n - 1 - i];
+        l->items[l->n - 1 - i] = swap;
+    }
 }
 
 bool jlist_pair(struct jvm *vm, struct jval a, struct jval b, struct jval *out)
@@ -138,6 +145,6 @@ bool jval_truth(struct jval v)
 
 struct jval jrange_item(const struct jrange *r, size_t i)
 {
-    return jint((int64_t)((uint64_t)r->start +
-                          (uint64_t)r->step * i)); /* in range: range() checked its bounds */
+    /* Unsigned arithmetic wraps; the result fits because range() checked its bounds. */
+    return jint((int64_t)((uint64_t)r->start + (uint64_t)r->step * i));
 }

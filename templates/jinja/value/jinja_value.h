@@ -170,6 +170,7 @@ bool jlist_push(struct jvm *vm, struct jval list, struct jval item);
 bool jlist_of(struct jvm *vm, enum jkind kind, const struct jval *items, size_t n,
               struct jval *out);
 bool jlist_pair(struct jvm *vm, struct jval a, struct jval b, struct jval *out); /* a tuple */
+void jlist_reverse(struct jlist *l);
 
 bool jdict_new(struct jvm *vm, enum jkind kind, struct jval *out);
 bool jdict_set(struct jvm *vm, struct jdict *d, struct jval key, struct jval val);

@@ -1,5 +1,5 @@
 /*
- * The state of one rendering or parsing, its bounds and its memory.
+ * The state of one rendering or parsing, with its bounds and its memory.
  */
 #ifndef TEMPLATES_JINJA_VM_H
 #define TEMPLATES_JINJA_VM_H
@@ -12,16 +12,16 @@
 struct template_arena;
 struct jvm_ops;
 
+/* A position in the source. */
 struct jplace {
     uint32_t line, col; /* from 1; columns count code points */
 };
 
-/* The state of one rendering or parsing. */
 struct jvm {
     struct template_arena *arena;
     struct bn_error *err;
     const struct jvm_ops *ops;
-    const struct jplace *at; /* of the current node, for errors; NULL: none */
+    const struct jplace *at; /* of the current node, for error messages; may be NULL */
     size_t n_steps;          /* executed so far */
     size_t max_bytes;        /* limit for the size of the arena */
     size_t depth;            /* nesting of evaluation, printing and comparing */
@@ -52,7 +52,7 @@ bool jvm_steps(struct jvm *vm, size_t n); /* counts work; false: limit reached *
 bool jvm_enter(struct jvm *vm);           /* call jvm_leave also after a failure */
 void jvm_leave(struct jvm *vm);
 void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes); /* NULL: failed, error is written */
-/* Make room for `need` items in an array with n items. `array` is the address of its pointer. */
+/* Reserve memory for `need` items in an array of n items. `array` is the address of its pointer. */
 bool jvm_regrow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes);
 static inline bool jvm_grow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need,
                             size_t unit_bytes)

@@ -151,8 +151,7 @@ static bool first_value(struct formatter *f, struct bn_str name, struct jval *ou
             *out = kw->v;
             return true;
         }
-        return jvm_fail(f->vm, "format() has no argument '%.*s'",
-                        (int)(name.n_bytes < 60 ? name.n_bytes : 60), name.ptr);
+        return jvm_fail(f->vm, "format() has no argument '%.*s'", bn_str_shown(name, 60), name.ptr);
     }
     if ((uint64_t)index >= f->args->n_pos)
         return jvm_fail(f->vm, "Replacement index %lld out of range for positional args tuple",
@@ -200,7 +199,7 @@ static bool field_value(struct formatter *f, struct jstr *text, struct bn_str fi
     return true;
 }
 
-/* Offset of the brace that closes the field with its first byte at `at`; n_bytes: there is none. */
+/* Offset of the brace that closes the field whose first byte is at `at`; n_bytes: no such brace. */
 static size_t field_end(const struct jstr *s, size_t at)
 {
     bool in_item = false;
@@ -246,22 +245,18 @@ static bool format_field(struct formatter *f, struct jbuf *b, struct jstr *text,
             return jvm_fail(f->vm, "bad conversion in a format field");
     }
     at = at < bound[1] ? at + 1 : bound[1];
-    struct jbuf made, spec_buf;
-    jbuf_init(&spec_buf, f->vm);
+    struct jbuf converted = {.vm = f->vm}, formatted = {.vm = f->vm}, spec_buf = {.vm = f->vm};
     if (!field_value(f, text, field, &v) || !jstr_slice(f->vm, text, at, bound[1], &spec))
         return false;
     if (!format_into(f, &spec_buf, spec.u.s, depth - 1) || !jbuf_done(&spec_buf, &spec))
         return false;
-    if (conversion) {
-        jbuf_init(&made, f->vm);
-        if (!(conversion == 's' ? print_str(&made, v) : print_repr(&made, v)) ||
-            !jbuf_done(&made, &v))
-            return false;
-    }
+    if (conversion &&
+        (!(conversion == 's' ? print_str(&converted, v) : print_repr(&converted, v)) ||
+         !jbuf_done(&converted, &v)))
+        return false;
     if (!f->is_markup || (v.kind == J_STR && v.u.s->is_markup))
         return format_value(b, v, spec.u.s);
-    jbuf_init(&made, f->vm);
-    return format_value(&made, v, spec.u.s) && jbuf_done(&made, &v) &&
+    return format_value(&formatted, v, spec.u.s) && jbuf_done(&formatted, &v) &&
            markup_escape(f->vm, v, &v) && jbuf_str(b, v.u.s);
 }
 
@@ -299,8 +294,7 @@ static bool format_into(struct formatter *f, struct jbuf *b, struct jstr *text, 
 bool format_method(struct jvm *vm, struct jval text, const struct jargs *args, struct jval *out)
 {
     struct formatter f = {.vm = vm, .args = args, .is_markup = text.u.s->is_markup};
-    struct jbuf b;
-    jbuf_init(&b, vm);
+    struct jbuf b = {.vm = vm};
     if (!format_into(&f, &b, text.u.s, FORMAT_DEPTH) || !jbuf_done(&b, out))
         return false;
     out->u.s->is_markup = text.u.s->is_markup;

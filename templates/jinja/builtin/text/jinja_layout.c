@@ -55,12 +55,11 @@ static bool grouped(struct jbuf *b, const struct pieces *p, char group, size_t m
 
 static bool layout_number(struct jbuf *b, const struct pieces *p, const struct layout *how)
 {
-    struct jbuf body;
+    struct jbuf body = {.vm = b->vm};
     struct jval text;
     const size_t n_around = strlen(p->sign) + strlen(p->prefix) + strlen(p->rest);
     const bool zeros = how->align == '=' && how->fill == '0';
     const size_t min = zeros && how->width > n_around ? how->width - n_around : 1;
-    jbuf_init(&body, b->vm);
     if (how->align == '=' && !zeros) { /* the fill is between sign and digits */
         if (!grouped(&body, p, how->group, 1))
             return false;

@@ -22,7 +22,7 @@ static bool escape_byte(struct jbuf *b, const struct jstr *s, size_t at)
 
 bool markup_escape(struct jvm *vm, struct jval v, struct jval *out)
 {
-    struct jbuf b;
+    struct jbuf b = {.vm = vm};
     struct jval text;
     if (!jval_to_str(vm, v, &text))
         return false;
@@ -30,7 +30,6 @@ bool markup_escape(struct jvm *vm, struct jval v, struct jval *out)
         *out = text;
         return true;
     }
-    jbuf_init(&b, vm);
     if (!jvm_steps(vm, text.u.s->n_bytes / 8))
         return false;
     for (size_t at = 0; at < text.u.s->n_bytes; at++)

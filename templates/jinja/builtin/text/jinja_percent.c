@@ -95,7 +95,7 @@ static bool read_count(struct percent *p, int64_t *out)
         if (!next_arg(p, &v))
             return false;
         if (!jval_is_integer(v))
-            return jvm_fail(p->vm, "* wants int");
+            return jvm_fail(p->vm, "* requires an integer");
         *out = jval_int(v);
     } else {
         while (peek(p) >= '0' && peek(p) <= '9') {
@@ -125,8 +125,7 @@ static bool percent_int(struct percent *p, struct jval v, struct layout *how)
                         jkind_name(v));
     if (decimal)
         how->type = 'd';
-    if (how->precision >
-        0) { /* the minimum number of digits: a field filled with zeros in the field */
+    if (how->precision > 0) { /* the minimum number of digits: lay out an inner field with zeros */
         struct layout digits = {.fill = '0',
                                 .align = '=',
                                 .sign = how->sign,
@@ -135,10 +134,9 @@ static bool percent_int(struct percent *p, struct jval v, struct layout *how)
                                 .type = how->type};
         const bool signed_ = jval_int(i) < 0 || how->sign;
         const size_t prefix = how->alternate && how->type != 'd' ? 2 : 0;
-        struct jbuf b;
+        struct jbuf b = {.vm = p->vm};
         struct jval text;
         digits.width = (size_t)how->precision + signed_ + prefix;
-        jbuf_init(&b, p->vm);
         how->precision = -1;
         if (!layout_int(&b, jval_int(i), &digits))
             return false;
@@ -164,8 +162,7 @@ static bool percent_float(struct percent *p, struct jval v, const struct layout 
 static bool percent_text(struct percent *p, struct jval v, const struct layout *how)
 {
     struct jval text;
-    struct jbuf b;
-    jbuf_init(&b, p->vm);
+    struct jbuf b = {.vm = p->vm};
     if (how->type == 'c') {
         if (jval_is_integer(v)) {
             const int64_t cp = jval_int(v);
@@ -239,10 +236,9 @@ static bool percent_one(struct percent *p)
 
 bool format_percent(struct jvm *vm, struct jval text, struct jval args, struct jval *out)
 {
-    struct percent p = {.vm = vm, .text = text.u.s, .args = args};
+    struct percent p = {.vm = vm, .b = {.vm = vm}, .text = text.u.s, .args = args};
     p.is_mapping =
         args.kind == J_DICT || args.kind == J_LIST || args.kind == J_RANGE || args.kind == J_UNDEF;
-    jbuf_init(&p.b, vm);
     while (p.at < p.text->n_bytes) {
         const size_t b0 = p.at;
         while (p.at < p.text->n_bytes && p.text->ptr[p.at] != '%')

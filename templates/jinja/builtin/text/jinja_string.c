@@ -77,8 +77,7 @@ bool string_case_into(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1
 
 bool string_case(struct jvm *vm, struct jstr *s, enum string_case how, struct jval *out)
 {
-    struct jbuf b;
-    jbuf_init(&b, vm);
+    struct jbuf b = {.vm = vm};
     return string_case_into(&b, s, 0, s->n_bytes, how) && jbuf_done(&b, out);
 }
 
@@ -144,9 +143,8 @@ bool string_replace(struct jvm *vm, struct jstr *s, const struct jstr *const pai
                     struct jval *out)
 {
     const struct bn_str hay = jstr_text(s), old = jstr_text(pair[0]);
-    struct jbuf b;
+    struct jbuf b = {.vm = vm};
     size_t at = 0;
-    jbuf_init(&b, vm);
     if (!jvm_steps(vm, s->n_bytes / 16))
         return false;
     for (; count != 0; count -= count > 0) {
@@ -175,7 +173,7 @@ bool string_pad(struct jvm *vm, struct jstr *s, enum string_pad how, int64_t wid
                 struct jval *out)
 {
     const size_t n = jstr_chars(s);
-    struct jbuf b;
+    struct jbuf b = {.vm = vm};
     if (width < 0 || (uint64_t)width <= n) {
         *out = jstring(s);
         return true;
@@ -185,7 +183,6 @@ bool string_pad(struct jvm *vm, struct jstr *s, enum string_pad how, int64_t wid
     const size_t left = how == PAD_LEFT    ? 0
                         : how == PAD_RIGHT ? pad
                                            : pad / 2 + (pad & (size_t)width & 1);
-    jbuf_init(&b, vm);
     if (!jbuf_repeat(&b, fill, left, ORIGIN_TEMPLATE) || !jbuf_str(&b, s) ||
         !jbuf_repeat(&b, fill, pad - left, ORIGIN_TEMPLATE) || !jbuf_done(&b, out))
         return false;
@@ -197,8 +194,7 @@ bool string_join(struct jvm *vm, const struct jstr *sep, struct jval seq, bool c
                  struct jval *out)
 {
     struct jiter it;
-    struct jbuf b;
-    jbuf_init(&b, vm);
+    struct jbuf b = {.vm = vm};
     if (!jiter_open(vm, seq, &it))
         return false;
     for (size_t i = 0;; i++) {
@@ -279,15 +275,6 @@ bool string_split(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max, 
     return push_part(vm, s, at, text.n_bytes, *out);
 }
 
-static void reverse(struct jlist *l)
-{
-    for (size_t i = 0; i < l->n / 2; i++) {
-        const struct jval swap = l->items[i];
-        l->items[i] = l->items[l->n - 1 - i];
-        l->items[l->n - 1 - i] = swap;
-    }
-}
-
 static size_t back_word(struct bn_str s, size_t end)
 {
     while (end > 0) {
@@ -336,7 +323,7 @@ bool string_rsplit(struct jvm *vm, struct jstr *s, struct jval sep, int64_t max,
         }
         ok = ok && push_part(vm, s, 0, end, *out);
     }
-    reverse(out->u.list);
+    jlist_reverse(out->u.list);
     return ok;
 }
 

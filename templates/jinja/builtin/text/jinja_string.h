@@ -6,7 +6,7 @@
 
 #include "templates/jinja/value/jinja_text.h"
 
-enum string_case { CASE_UPPER, CASE_LOWER, CASE_TITLE, CASE_CAPITAL, CASE_SWAP, CASE_FOLD };
+enum string_case { CASE_UPPER, CASE_LOWER, CASE_TITLE, CASE_CAPITAL, CASE_SWAP };
 
 bool string_case(struct jvm *vm, struct jstr *s, enum string_case how, struct jval *out);
 /* The same for the bytes [b0, b1) of a string, with the whole string as context for final sigma. */
