@@ -1,6 +1,6 @@
 /*
  * The reference kernels: docs/kernels.md in plain C, for every processor. engine/cpu/kernels.h has
- * the contracts. The four functions at the top are building blocks that docs/kernels.md defines.
+ * the contracts. The first four functions are building blocks that docs/kernels.md defines.
  */
 #ifndef ENGINE_CPU_REF_KERNELS_REF_H
 #define ENGINE_CPU_REF_KERNELS_REF_H
@@ -59,8 +59,7 @@ void coarse_bounds_ref(const struct coarse_mat *m, size_t row0, size_t row1,
 size_t mac_peak_ref(size_t n_rounds);
 size_t fma_peak_ref(size_t n_rounds);
 
-/* Fill the entries of the tensor types that an embedding or output head may have; the others keep
- * their values. */
+/* Set the entries of the tensor types that an embedding or output head may have. */
 void row_kernels_ref(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES]);
 
 #endif
