@@ -5,10 +5,9 @@
  * to 16 bits and multiplied with the 16-bit fixed-point numbers. The four products of a lane go to
  * four 32-bit sums, which are added pairwise at the end.
  */
-#include "engine/cpu/ref/attn_q8.h"
-
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
+#include "engine/cpu/ref/attn_q8.h"
 #include "engine/cpu/ref/attn_tokens.h"
 
 #define LANES 4 /* lanes at a time: with four heads 16 independent chains */

@@ -9,6 +9,7 @@
  * AMX tiles. A panel of rows is unpacked once for all tokens and stays in the second-level cache.
  * Two tiles of tokens times two tiles of rows are four products for four loads.
  */
+#include "engine/base/size.h"
 #include "engine/cpu/x86/amx_tile.h"
 #include "engine/cpu/x86/kernels_x86.h"
 
@@ -131,11 +132,6 @@ BN_FORCE_INLINE void store_sums(int32_t sums[2 * SIDE][2 * SIDE], size_t n_rows,
     }
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 void ternary_matmul_amx(const struct ternary_mat *w, size_t row0, size_t row1,
                         const struct ternary_batch *batch)
 {
@@ -143,10 +139,10 @@ void ternary_matmul_amx(const struct ternary_mat *w, size_t row0, size_t row1,
     _Alignas(64) int32_t sums[2 * SIDE][2 * SIDE] = {0};
     configure_tiles();
     for (size_t t = 0; t < batch->n_tokens; t += 2 * SIDE) {
-        const size_t n_tokens = smaller(batch->n_tokens - t, 2 * SIDE);
+        const size_t n_tokens = size_min(batch->n_tokens - t, 2 * SIDE);
         const int8_t *a = batch->q + t * w->n_lines * LINE_COLS;
         for (size_t r = 0; r < row1 - row0; r += 2 * SIDE) {
-            const size_t n_rows = smaller(row1 - row0 - r, 2 * SIDE);
+            const size_t n_rows = size_min(row1 - row0 - r, 2 * SIDE);
             const struct out_lines out = {
                 batch->out ? (uintptr_t)(batch->out + t * batch->out_stride + r) : 0,
                 batch->out_stride * sizeof *batch->out, n_tokens};
