@@ -1,7 +1,7 @@
 /*
  * Compares the CUDA backend with the CPU's reference kernels through backend_ops, byte for byte:
- * every architecture, container, table type and kind of request. In the test suite fake_cuda.c runs
- * the kernels; on a machine with a GPU the same program runs on the device.
+ * every architecture, container, table type and kind of request. In the test suite, fake_cuda.c
+ * runs the kernels; on a machine with a GPU, the same program runs on the device.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -182,8 +182,7 @@ static void awkward_shapes_match_the_cpu(void **state)
     }
 }
 
-/* Decodes one token with one row at a time, with every kind of request, across the end of a
- * position block. */
+/* Decodes one token with one row at a time, past the end of a position block. */
 static void head_requests_match_the_cpu(void **state)
 {
     (void)state;
@@ -387,7 +386,6 @@ static void every_trace_step_matches_the_cpu(void **state)
     synth_close(&m);
 }
 
-/* Cancelling takes effect between two layers and leaves the length of the sequence unchanged. */
 static void cancel_works_between_layers(void **state)
 {
     (void)state;

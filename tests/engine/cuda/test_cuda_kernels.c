@@ -237,8 +237,8 @@ static void one_token_with_norm_matches_the_reference(void **state)
         }
     check_one(33, 256, 16, LINEAR_STORE, true, &r); /* an odd number of rows */
     check_one(6, 8192, 8, LINEAR_STORE, true,
-              &r); /* the row fills the tile and exceeds the preloaded chunks */
-    check_one(6, 8193, 32, LINEAR_ADD, true, &r);         /* q is stored in the tile */
+              &r);                                /* fills the tile, exceeds the preloaded chunks */
+    check_one(6, 8193, 32, LINEAR_ADD, true, &r); /* q is stored in the tile */
     check_one(18, ONE_COLS, 32, LINEAR_STORE, false, &r); /* the widest input */
     check_one(18, ONE_COLS, 16, LINEAR_RELU2, true, &r);
 }
@@ -467,7 +467,7 @@ static void check_table(enum tensor_type type, uint32_t n, struct random *r, enu
     a.ids = ids;
     a.out = (struct logit_buffers){.z = named, .n_vocab = 3};
     a.x = x + (ROWS - 1) * n;
-    launch("rows_named", 1, 1, 1, 0, &a, order);
+    launch("rows_dot_listed", 1, 1, 1, 0, &a, order);
     for (size_t i = 0; i < 3; i++)
         assert_same(&named[i], &z_ref[ids[i]], sizeof named[i], "a row by name");
     mem_free(found);
