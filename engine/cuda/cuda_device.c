@@ -3,8 +3,6 @@
  */
 #include "engine/cuda/cuda_device.h"
 
-#include "engine/cuda/cuda_fatbin.h"
-
 #include <stdio.h>
 
 /* The kernels need compute capability 8.0: int8 mma and asynchronous copies. */

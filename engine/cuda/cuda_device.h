@@ -19,6 +19,10 @@
 #define KERNEL_ID(name, args, n_threads) KERNEL_##name,
 enum cuda_kernel { CUDA_KERNELS(KERNEL_ID) KERNEL_N };
 
+/* The compiled kernels for several devices. The build generates the array with embed_bytes.py. */
+extern const uint64_t cuda_fatbin[];
+extern const size_t cuda_fatbin_bytes;
+
 /* A GPU; cuda_enter makes it current on the calling thread. */
 struct cuda_device {
     struct cuda_driver driver;

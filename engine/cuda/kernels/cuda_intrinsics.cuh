@@ -12,6 +12,13 @@
 
 #include "engine/cuda/kernels/cuda_args.h"
 
+/* Defines a function that returns an index or a number of threads or blocks. */
+#define DEV_INDEX(name, value)                                                                     \
+    DEV uint32_t name(void)                                                                        \
+    {                                                                                              \
+        return value;                                                                              \
+    }
+
 #ifdef __CUDACC__
 
 #define DEV static __device__ __forceinline__
@@ -42,30 +49,12 @@ DEV void wait_for_grid(void)
 #endif
 }
 
-DEV uint32_t thread_x(void)
-{
-    return threadIdx.x;
-}
-DEV uint32_t n_threads_x(void)
-{
-    return blockDim.x;
-}
-DEV uint32_t block_x(void)
-{
-    return blockIdx.x;
-}
-DEV uint32_t block_y(void)
-{
-    return blockIdx.y;
-}
-DEV uint32_t block_z(void)
-{
-    return blockIdx.z;
-}
-DEV uint32_t n_blocks_x(void)
-{
-    return gridDim.x;
-}
+DEV_INDEX(thread_x, threadIdx.x)
+DEV_INDEX(n_threads_x, blockDim.x)
+DEV_INDEX(block_x, blockIdx.x)
+DEV_INDEX(block_y, blockIdx.y)
+DEV_INDEX(block_z, blockIdx.z)
+DEV_INDEX(n_blocks_x, gridDim.x)
 
 /* Barrier for all threads of the block. Their earlier writes are visible to all of them
  * afterwards. */

@@ -40,30 +40,12 @@ DEV void wait_for_grid(void)
 {
     /* the twin runs one kernel after the other */
 }
-DEV uint32_t thread_x(void)
-{
-    return twin_current()->thread;
-}
-DEV uint32_t n_threads_x(void)
-{
-    return twin_current()->n_threads;
-}
-DEV uint32_t block_x(void)
-{
-    return twin_current()->block[0];
-}
-DEV uint32_t block_y(void)
-{
-    return twin_current()->block[1];
-}
-DEV uint32_t block_z(void)
-{
-    return twin_current()->block[2];
-}
-DEV uint32_t n_blocks_x(void)
-{
-    return twin_current()->n_blocks[0];
-}
+DEV_INDEX(thread_x, twin_current()->thread)
+DEV_INDEX(n_threads_x, twin_current()->n_threads)
+DEV_INDEX(block_x, twin_current()->block[0])
+DEV_INDEX(block_y, twin_current()->block[1])
+DEV_INDEX(block_z, twin_current()->block[2])
+DEV_INDEX(n_blocks_x, twin_current()->n_blocks[0])
 DEV void block_sync(void)
 {
     twin_block_sync();

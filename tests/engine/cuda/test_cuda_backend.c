@@ -62,13 +62,6 @@ static struct head_row *make_rows(size_t n_rows, size_t cap)
     return rows;
 }
 
-static void free_rows(struct head_row *rows, size_t n_rows)
-{
-    for (size_t i = 0; i < n_rows; i++)
-        mem_free(rows[i].cands);
-    mem_free(rows);
-}
-
 static void assert_same_rows(const struct head_row *a, const struct head_row *b, size_t n_rows,
                              const char *what)
 {
@@ -93,8 +86,8 @@ static void append_to_both(struct pair *p, const int32_t *ids, size_t n_ids, siz
     }
     assert_same_rows(rows[0], rows[1], n_rows, what);
     assert_int_equal(p->ops[0]->seq_length(p->seq[0]), p->ops[1]->seq_length(p->seq[1]));
-    free_rows(rows[0], n_rows);
-    free_rows(rows[1], n_rows);
+    kit_free_rows(rows[0], n_rows);
+    kit_free_rows(rows[1], n_rows);
 }
 
 /* Compares every logit of n ids, n_ubatch tokens at a time. */
@@ -252,8 +245,8 @@ static void batch_neighbours_change_no_bit(void **state)
         for (size_t i = 0; i < N; i++) {
             const size_t n_new = round == 0 ? 1 : i + 1;
             assert_same_rows(rows[0][i], rows[1][i], n_new, "a batch");
-            free_rows(rows[0][i], n_new);
-            free_rows(rows[1][i], n_new);
+            kit_free_rows(rows[0][i], n_new);
+            kit_free_rows(rows[1][i], n_new);
         }
     }
     for (size_t i = 0; i < 2 * N; i++)
@@ -470,7 +463,7 @@ static void a_failed_eval_changes_nothing(void **state)
     item.n_ids = 11;
     assert_eval_fails(&p, item, NULL, BN_ECONTEXT, "context of 200");
     append_to_both(&p, ids, 10, 1, &all, "to the last position");
-    free_rows(rows, 1);
+    kit_free_rows(rows, 1);
     close_pair(&p);
 }
 

@@ -1,10 +1,11 @@
 /*
- * Fibers of the twin. Each fiber has a separate stack. On x86-64, a few instructions save the
- * registers that a call must preserve; other machines use ucontext.
+ * The twin: the kernels of engine/cuda compiled as C, and the fibers that run their threads. Each
+ * fiber has a separate stack. On x86-64, a few instructions save the registers that a call must
+ * preserve; other machines use ucontext.
  */
 #include "tests/engine/cuda/twin_run.h"
 
-#include "engine/cuda/kernels/cuda_twin.h"
+#include "engine/cuda/kernels/cuda_kernels.cu"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -226,4 +227,16 @@ void twin_launch(const struct twin_kernel *k, struct twin_grid grid, const void 
                 memset(twin.counts, 0, sizeof twin.counts);
                 run_block(&grid);
             }
+}
+
+static const struct twin_kernel kernels[] = {
+#define KERNEL_ROW(name, args, n_threads) {#name, name, sizeof(struct args), n_threads},
+    CUDA_KERNELS(KERNEL_ROW)};
+
+const struct twin_kernel *twin_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+        if (strcmp(kernels[i].name, name) == 0)
+            return &kernels[i];
+    return NULL;
 }
