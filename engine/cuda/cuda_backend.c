@@ -1,5 +1,5 @@
 /*
- * Opens and closes the CUDA backend and reports its properties. cuda_eval.c runs it.
+ * Opens and closes the CUDA backend and reports its properties.
  */
 #include "engine/cuda/cuda_backend.h"
 
@@ -14,7 +14,7 @@
 
 #define KV_VERSION "cpu-f16-1"            /* same bytes as the CPU backend */
 #define READ_BYTES ((size_t)2 << 30)      /* much larger than any cache */
-#define READ_MIN_BYTES ((size_t)64 << 20) /* smallest buffer that still gives a bandwidth */
+#define READ_MIN_BYTES ((size_t)64 << 20) /* smallest buffer that yields a realistic bandwidth */
 #define N_LOOPS 6
 
 static bool cuda_probe(const struct backend_config *cfg, char *text, size_t text_bytes)
@@ -56,7 +56,7 @@ static void cuda_close(struct backend *b)
     if (!b)
         return;
     if (b->device.context) {
-        /* Errors are ignored: a lost device fails every call. */
+        /* Errors are ignored: after a device is lost, every call fails. */
         (void)b->device.driver.cuCtxSetCurrent(b->device.context);
         for (size_t i = 0; i < 2; i++)
             if (b->graphs[i])
@@ -170,8 +170,8 @@ static const struct backend_info *cuda_info(const struct backend *b)
     return &b->info;
 }
 
-/* A buffer for the bandwidth test, as large as possible. Returns 0 if there is none; the caller
- * then reads the weights. */
+/* Allocates a buffer for the bandwidth test, as large as possible. Returns 0 if no memory is free;
+ * the caller then reads the weights. */
 static CUdeviceptr read_target(struct backend *b, size_t *n_bytes)
 {
     struct cuda_driver *d = &b->device.driver;
@@ -227,7 +227,7 @@ static size_t cuda_explain(const struct backend *b, size_t n_items, size_t n_ids
 static size_t cuda_free_bytes(struct backend *b)
 {
     struct cuda_driver *d = &b->device.driver;
-    struct bn_error ignored; /* the size is then unknown */
+    struct bn_error ignored; /* on an error the size is unknown */
     size_t n_free = 0, n_total = 0;
     if (!cuda_enter(&b->device, &ignored) ||
         !cuda_ok(d, d->cuMemGetInfo(&n_free, &n_total), "reading the free GPU memory", &ignored))

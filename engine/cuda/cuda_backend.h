@@ -1,6 +1,6 @@
 /*
- * The backend for NVIDIA GPUs, see engine/backend/backend.h. At run time it needs compute
- * capability 8.0 and a driver. Neither is needed at build time.
+ * The backend for NVIDIA GPUs: an implementation of engine/backend/backend.h. At run time it needs
+ * compute capability 8.0 and a driver. The build needs neither.
  */
 #ifndef ENGINE_CUDA_CUDA_BACKEND_H
 #define ENGINE_CUDA_CUDA_BACKEND_H

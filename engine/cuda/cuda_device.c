@@ -1,16 +1,13 @@
 /*
- * Checks whether a GPU can be used (each reason against it has its own message), opens it, and
- * launches kernels.
+ * Opens a GPU and launches kernels. Each reason why a GPU cannot be used has its own message.
  */
 #include "engine/cuda/cuda_device.h"
-
-#include "engine/cuda/cuda_fatbin.h"
 
 #include <stdio.h>
 
 /* The kernels need compute capability 8.0: int8 mma and asynchronous copies. */
 #define MIN_MAJOR 8
-#define DEPENDENT_LAUNCH_MAJOR 9 /* first with dependent launch */
+#define DEPENDENT_LAUNCH_MAJOR 9 /* first version with dependent launch */
 
 static bool check_version(struct cuda_driver *d, struct bn_error *err)
 {
@@ -26,7 +23,7 @@ static bool check_version(struct cuda_driver *d, struct bn_error *err)
     return true;
 }
 
-/* Selects a device by the driver's number. Allocates nothing on it. */
+/* Selects the device with this index in the driver's list. Allocates nothing on it. */
 static bool find_device(struct cuda_device *dev, size_t index, struct bn_error *err)
 {
     struct cuda_driver *d = &dev->driver;
@@ -106,7 +103,7 @@ void cuda_device_close(struct cuda_device *dev)
     cuda_driver_close(d);
 }
 
-/* After an illegal address or a device that fell off the bus, the driver returns the same error to
+/* After an illegal address, or when a device is disconnected, the driver returns the same error for
  * every call of this process. Its documentation requires a new process, so the device is not
  * reopened. */
 static bool fail_lost(const char *text, struct bn_error *err)

@@ -2,8 +2,8 @@
  * One GPU: opening it, launching kernels on its stream, and reporting errors. Private to
  * engine/cuda.
  *
- * Driver calls can fail late: a launch that crashes is reported by a later call. cuda_launch and
- * cuda_record_error therefore only record the first error, and cuda_finish returns it.
+ * The driver can report errors late: when a launch crashes, a later call fails. So cuda_launch and
+ * cuda_record_error only record the first error, and cuda_finish returns it.
  */
 #ifndef ENGINE_CUDA_CUDA_DEVICE_H
 #define ENGINE_CUDA_CUDA_DEVICE_H
@@ -19,11 +19,15 @@
 #define KERNEL_ID(name, args, n_threads) KERNEL_##name,
 enum cuda_kernel { CUDA_KERNELS(KERNEL_ID) KERNEL_N };
 
+/* The compiled kernels for several devices. The build generates the array with embed_bytes.py. */
+extern const uint64_t cuda_fatbin[];
+extern const size_t cuda_fatbin_bytes;
+
 /* A GPU; cuda_enter makes it current on the calling thread. */
 struct cuda_device {
     struct cuda_driver driver;
     CUdevice id;
-    CUcontext context; /* the primary context, retained once */
+    CUcontext context; /* the primary context, retained by this object */
     CUmodule module;
     CUfunction functions[KERNEL_N];
     CUstream stream;
@@ -37,18 +41,19 @@ struct cuda_device {
 
 bool cuda_device_open(struct cuda_device *d, size_t index, struct bn_error *err);
 void cuda_device_close(struct cuda_device *d);
-/* Must precede all other calls of an operation. BN_ELOST: the device was lost earlier. BN_EDEVICE:
- * the driver failed. */
+/* Must be the first call of every operation. BN_ELOST: the device was lost earlier. BN_EDEVICE: the
+ * driver failed. */
 bool cuda_enter(struct cuda_device *d, struct bn_error *err);
 /* Call after a failure: changes BN_EDEVICE to BN_ELOST if the device no longer works. Returns
  * false. */
 bool cuda_check_lost(struct cuda_device *d, struct bn_error *err);
-/* Grid dimensions in thread blocks. n_threads 0: the default threads per block of the kernel. */
+/* Grid dimensions in thread blocks, and threads per block; n_threads 0 is the default of the
+ * kernel. */
 struct cuda_grid {
     size_t x, y, z, n_threads;
 };
 
-/* Blocks of `unit` items that n items need. */
+/* Number of blocks of `unit` items for n items. */
 static inline size_t grid_blocks(size_t n, size_t unit)
 {
     return (n + unit - 1) / unit;
@@ -61,8 +66,8 @@ void cuda_record_error(struct cuda_device *d, CUresult result, const char *what)
 /* Waits for the stream and returns the first error since the last call. */
 bool cuda_finish(struct cuda_device *d, struct bn_error *err);
 
-/* cuda_selftest.c: compares a small layer with plain C. BN_EDEVICE: wrong results or a failed call;
- * BN_ENOMEM. */
+/* cuda_selftest.c: compares a small layer with plain C. BN_EDEVICE: wrong results or a failed call.
+ * BN_ENOMEM: no memory on the host or the GPU. */
 bool cuda_selftest(struct cuda_device *d, struct bn_error *err);
 
 #endif

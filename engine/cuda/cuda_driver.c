@@ -12,14 +12,14 @@
 #define ENTRY(name) {TEXT(name), offsetof(struct cuda_driver, name)},
 
 static const struct entry {
-    const char *name; /* with its version, because the macro is expanded first */
+    const char *name; /* versioned, because the preprocessor expands the macros of cuda.h first */
     size_t offset;
 } entries[] = {CUDA_ENTRIES(ENTRY)};
 
 bool cuda_driver_open(struct cuda_driver *d, struct bn_error *err)
 {
     *d = (struct cuda_driver){0};
-    /* Never unload the library: the driver leaves threads and handlers behind. */
+    /* RTLD_NODELETE: the library must stay loaded, because its threads and handlers remain. */
     d->library = dlopen(LIBRARY, RTLD_NOW | RTLD_LOCAL | RTLD_NODELETE);
     if (!d->library)
         return bn_fail(err, BN_EDEVICE, "there is no NVIDIA driver here (%s)", LIBRARY);

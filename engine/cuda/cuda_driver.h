@@ -1,7 +1,6 @@
 /*
- * The NVIDIA driver library, opened at run time, so that one binary starts on machines with and
- * without it. struct cuda_driver holds its entry points; their types come from the toolkit's
- * cuda.h.
+ * The NVIDIA driver library. It is opened at run time, so that one binary starts on machines with
+ * and without it. The types of its entry points come from the toolkit's cuda.h.
  *
  * Private to engine/cuda. All calls come from the thread that owns the backend.
  */
@@ -13,7 +12,8 @@
 #include <cuda.h>
 #include <stddef.h>
 
-/* cuda.h renames some functions to versioned names by macros; the struct members follow. */
+/* cuda.h defines macros that rename some functions to versioned names. The struct members get the
+ * same names. */
 #define CUDA_ENTRIES(X)                                                                            \
     X(cuInit)                                                                                      \
     X(cuDriverGetVersion)                                                                          \
@@ -59,10 +59,11 @@ struct cuda_driver {
 bool cuda_driver_open(struct cuda_driver *d, struct bn_error *err);
 void cuda_driver_close(struct cuda_driver *d);
 
-/* The driver's text for a result. */
+/* The driver's description of a result. */
 const char *cuda_driver_text(const struct cuda_driver *d, CUresult result);
 
-/* True for CUDA_SUCCESS. Otherwise writes "WHAT: driver's text" with BN_ENOMEM or BN_EDEVICE. */
+/* Returns true for CUDA_SUCCESS. Otherwise fails with BN_ENOMEM or BN_EDEVICE and the text "WHAT:
+ * description of the driver". */
 bool cuda_ok(const struct cuda_driver *d, CUresult result, const char *what, struct bn_error *err);
 
 #endif

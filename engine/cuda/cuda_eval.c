@@ -1,13 +1,12 @@
 /*
- * One eval: checks the items, writes the table of the pass, runs it, and changes sequences and rows
- * only after success.
+ * One evaluation: checks the items, writes the table of the pass and runs it. Sequences and rows
+ * change only after success.
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
 #include "engine/model/rope.h"
 
-/* Bytes that a pass reads: weights once, tables as often as they are used, visible keys and
- * values. */
+/* Bytes that a pass reads: weights once, tables once per use, and the visible keys and values. */
 static uint64_t pass_bytes(const struct backend *b)
 {
     const struct pass *pass = &b->pass;

@@ -1,9 +1,10 @@
 /*
- * The transformer as a series of launches on one stream. docs/kernels.md has the formulas; names
+ * The transformer as a series of launches on one stream. docs/kernels.md has the formulas. Names
  * and order of the steps are those of the CPU backend.
  *
  * The steps neither wait nor allocate, except for a trace; cuda_forward waits for the results of
- * the output head. Decoding one token with one row is captured once as a graph and then replayed.
+ * the output head. The decoding of one token with one row is captured once as a graph and replayed
+ * later.
  */
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
@@ -12,7 +13,7 @@
 
 #define FEW_LIMIT 16 /* most tokens for linear_few; more use tensor cores */
 
-/* Device address of an offset in the table of the pass. */
+/* Device address of byte `offset` of the table of the pass. */
 static const void *table_at(const struct backend *b, size_t offset)
 {
     return b->scratch.table + offset;
@@ -40,8 +41,8 @@ static void trace_step(struct backend *b, const char *step, size_t layer, const 
     }
 }
 
-/* Input of a linear layer: rows of n_cols elements, normalised with w unless w is NULL, then
- * quantised. */
+/* Input of a linear layer: rows of n_cols elements. They are normalised with w unless w is NULL,
+ * and then quantised. */
 struct input {
     const float *x, *w;
     size_t stride, n_cols;
@@ -197,7 +198,7 @@ static bool is_cancelled(const struct pass *pass)
     return pass->cancel && atomic_load_explicit(pass->cancel, memory_order_relaxed);
 }
 
-/* Returns false if cancelled. */
+/* False if cancelled. */
 static bool run_layers(struct backend *b)
 {
     head_embed(b);
@@ -239,13 +240,13 @@ bool cuda_forward(struct backend *b, struct bn_error *err)
         if (!cuda_finish(dev, err) || !cuda_rows_finish(b, b->host.requests + i, n, err))
             return false;
     }
-    if (!cuda_finish(dev, err)) /* even if cancelled: no work may remain in the stream */
+    if (!cuda_finish(dev, err)) /* also after a cancellation: no work may remain in the stream */
         return false;
     return ok || bn_fail(err, BN_ECANCELLED, "cancelled");
 }
 
-/* Captures a token with one row of this kind. Position, ids and request are in the table, so the
- * graph does not contain them. */
+/* Captures a pass of one token with one row of this kind. The graph reads position, ids and request
+ * from the table, so it is valid for all of them. */
 static bool capture(struct backend *b, struct head_request head, CUgraphExec *out,
                     struct bn_error *err)
 {

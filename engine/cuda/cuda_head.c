@@ -1,7 +1,7 @@
 /*
- * The output head as launches. First the final norm, then all logits or their upper bounds from the
- * coarse plane (docs/kernels.md, "The head, screened"), then a floor under the requested
- * candidates, then all candidates that reach it. Up to HEAD_GROUP requests run together; they are
+ * The output head as launches: the final norm; all logits, or their upper bounds from the coarse
+ * plane (docs/kernels.md, "The head, screened"); a lower limit (floor) for the requested
+ * candidates; and all candidates that reach it. Up to HEAD_GROUP requests run together. They are
  * screened if each of them can be.
  */
 #include "engine/base/size.h"
@@ -10,7 +10,7 @@
 
 #include <math.h>
 
-#define MAX_SCREENED_K PICK_THREADS /* a larger k has no floor and would keep most rows anyway */
+#define MAX_SCREENED_K PICK_THREADS /* a larger k has no floor, and most rows would remain */
 
 _Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS / 2,
                "the kernels' plane is the one that is measured out");
@@ -70,7 +70,7 @@ static bool is_screenable(const struct backend *b, const struct head_request *he
             head->k <= size_min(MAX_SCREENED_K, b->model->hp.n_vocab / 16));
 }
 
-/* Rows that the screening multiplies one by one are not included. */
+/* Excludes the rows that the screened head multiplies one by one. */
 size_t cuda_head_bytes(const struct backend *b)
 {
     const size_t n_vocab = b->model->hp.n_vocab;
@@ -141,15 +141,15 @@ void cuda_head_apply(struct backend *b, size_t first, size_t n)
     struct pick_args pick = {.requests = requests,
                              .dot = cuda_head_dots(b, 0, n),
                              .screens = s->query.screens,
-                             .more = s->more,
+                             .cands = s->cands,
                              .is_exact = !screened};
     if (!screened)
         norm.query.n_blocks = 0;
     cuda_launch(&b->device, KERNEL_head_norm, (struct cuda_grid){n, 1, 1, 0}, &norm);
     head_multiply(b, n, screened);
     cuda_launch(&b->device, KERNEL_pick_floor, (struct cuda_grid){n, 1, 1, 0}, &pick);
-    cuda_launch(&b->device, KERNEL_pick_take,
-                (struct cuda_grid){grid_blocks(m->hp.n_vocab, TAKE_IDS), n, 1, 0}, &pick);
+    cuda_launch(&b->device, KERNEL_pick_collect,
+                (struct cuda_grid){grid_blocks(m->hp.n_vocab, COLLECT_IDS), n, 1, 0}, &pick);
     cuda_record_error(
         &b->device,
         b->device.driver.cuMemcpyDtoHAsync(b->host.found, (CUdeviceptr)(uintptr_t)s->found,

@@ -45,7 +45,7 @@ bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_e
     bool ok = result == CUDA_ERROR_OUT_OF_MEMORY
                   ? fail_memory(b, n_ctx, n_bytes, err)
                   : cuda_ok(d, result, "GPU memory for the KV cache", err);
-    /* Zeros, so that a snapshot never contains earlier contents of this memory. */
+    /* Zeros, so that a saved cache never contains earlier contents of this memory. */
     ok = ok && cuda_ok(d, d->cuMemsetD8(s->memory, 0, n_bytes), "clearing GPU memory", err);
     if (!ok) {
         if (result != CUDA_SUCCESS)
@@ -74,7 +74,7 @@ void cuda_kv_truncate(struct seq *s, size_t n_keep)
         s->length = n_keep;
 }
 
-/* Clears the positions of a block from n on, so that a snapshot depends only on the tokens. */
+/* Clears positions n and up of a block, so that a saved cache depends only on the tokens. */
 static void clear_positions(const struct backend *b, uint16_t *block, size_t n)
 {
     const struct hparams *hp = &b->model->hp;

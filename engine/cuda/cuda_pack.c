@@ -1,6 +1,6 @@
 /*
- * Converts the file's ternary containers to R1-256 lines and uploads them with norms, biases and
- * tables, once, when the backend opens.
+ * Converts the file's ternary containers to lines of R1-256 and uploads them with norms, biases and
+ * tables when the backend opens.
  *
  * The weights are one allocation in the order in which a pass reads them. Rows are packed on the
  * host into a staging buffer of a few megabytes and copied from there.
@@ -14,11 +14,11 @@
 #include <assert.h>
 #include <string.h>
 
-/* The matrices that a pass multiplies with. QKV and GATE_UP combine several matrices of the
- * file. */
+/* The matrices that a pass multiplies with. QKV and GATE_UP each combine several matrices of the
+ * file, their sections. */
 enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES };
 
-/* One matrix of a pass: its sections, matrices of the file, in row order. */
+/* One matrix of a pass. Its sections are in row order. */
 struct matrix {
     const struct linear *sections[3];
     size_t n_sections;
@@ -38,7 +38,8 @@ static struct matrix layer_matrix(const struct layer *layer, size_t kind)
     struct matrix matrix = {.sections = {p[0], p[1], p[2]}, .pairs = kind == GATE_UP};
     for (; matrix.n_sections < 3 && p[matrix.n_sections]; matrix.n_sections++)
         matrix.n_rows +=
-            p[matrix.n_sections]->source.n_rows; /* no overflow: the file bounds each */
+            p[matrix.n_sections]->source.n_rows; /* cannot overflow: the size of the file limits
+                                                    each */
     const size_t n_cols = matrix.sections[0]->source.n_cols;
     matrix.n_lines = n_cols / LINE_COLS + (n_cols % LINE_COLS != 0);
     return matrix;
@@ -118,7 +119,7 @@ static bool upload(struct packing *p, CUdeviceptr to, const void *from, size_t n
     return cuda_ok(d, d->cuMemcpyHtoD(to, from, n_bytes), "copying weights to the GPU", err);
 }
 
-/* Counts file bytes as processed, reports progress and checks for cancellation. */
+/* Counts bytes of the file as done, reports progress and checks for cancellation. */
 static bool advance(struct packing *p, const uint8_t *bytes, size_t n_bytes, struct bn_error *err)
 {
     const struct backend_control *control = p->control;
@@ -132,7 +133,7 @@ static bool advance(struct packing *p, const uint8_t *bytes, size_t n_bytes, str
     return true;
 }
 
-/* Packs and uploads n_sections sections with interleaved rows, or one section. */
+/* Packs and uploads one section, or n_sections sections with interleaved rows. */
 static bool upload_rows(struct packing *p, const struct matrix *matrix, size_t first,
                         size_t n_sections, CUdeviceptr to, struct bn_error *err)
 {
@@ -158,8 +159,8 @@ static bool upload_rows(struct packing *p, const struct matrix *matrix, size_t f
     return true;
 }
 
-/* Uploads the biases of a matrix in row order. A section without bias gets -0, which changes no
- * sum. */
+/* Uploads the biases of a matrix in row order. A section without bias gets -0: adding -0 changes no
+ * value. */
 static bool upload_bias(struct packing *p, const struct matrix *matrix, struct linear_args *to,
                         struct bn_error *err)
 {
@@ -209,7 +210,7 @@ static bool upload_matrix(struct packing *p, const struct matrix *matrix, struct
     return upload_bias(p, matrix, to, err);
 }
 
-/* Uploads a tensor unchanged; *to is NULL if it does not exist. */
+/* Uploads a tensor unchanged. Sets *to to NULL if it does not exist. */
 static bool upload_tensor(struct packing *p, const struct tensor_ref *t, const void **to,
                           struct bn_error *err)
 {

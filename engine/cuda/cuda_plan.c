@@ -1,21 +1,25 @@
 /*
- * Sizes of everything: the shape of a pass and the bytes of weights, KV cache and scratch.
+ * Sizes: the shape of a pass, and the bytes of weights, KV cache and scratch memory.
  *
- * The numbers come from a file, so sums and products are checked, or bounded by MAX_WIDTH first.
- * Scratch is one allocation; layout_scratch runs twice, first to measure it and then to assign
- * addresses.
+ * The numbers come from a file, so sums and products are checked, or limited by MAX_WIDTH first.
+ * Scratch memory is one allocation. layout_scratch runs twice, first to measure the size and then
+ * to assign addresses.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
 #include "engine/model/head_plane.h"
 
-/* Limit for the growth by packing: a line holds 256 columns, so very short rows need far more
- * memory than in the file. */
+/* Limit of the packed size relative to the file. A line holds 256 columns, so very short rows need
+ * far more memory than in the file. */
 #define MAX_GROWTH 4
-#define SMALL_BYTES ((size_t)256 << 20) /* growth below this is always accepted */
-#define MAX_WIDTH ((size_t)1 << 22)     /* limit for all widths; keeps the sums below in range */
-#define MAX_TOKENS ((size_t)1 << 16)    /* per pass; keeps grids within the limits of the device */
+#define SMALL_BYTES ((size_t)256 << 20) /* growth below this is never rejected */
+#define MAX_WIDTH                                                                                  \
+    ((size_t)1 << 22) /* limit of all widths; prevents overflow of the sums
+                                           below */
+#define MAX_TOKENS                                                                                 \
+    ((size_t)1 << 16) /* limit per pass; the grids stay within the limits of the
+                                           device */
 
 bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_mode head,
                      struct bn_error *err)
@@ -72,7 +76,7 @@ struct pass_layout cuda_pass_layout(const struct model *m, size_t n_tokens, size
     return l;
 }
 
-/* With `at` 0 only the size is computed. */
+/* An allocation in progress; with `at` 0, only its size is computed. */
 struct layout {
     CUdeviceptr at;
     size_t n_bytes;
@@ -99,12 +103,12 @@ static void layout_scratch(struct layout *l, const struct cuda_shape *s, const s
     out->table = reserve(l, cuda_pass_layout(m, n_tokens, n_tokens).end, 1);
     out->head_x = reserve(l, HEAD_GROUP * s->h_stride, sizeof(float));
     out->z = reserve(l, HEAD_GROUP * s->vocab_stride, sizeof(float));
-    out->more = reserve(l, HEAD_GROUP * s->vocab_stride, sizeof(struct cuda_cand));
+    out->cands = reserve(l, HEAD_GROUP * s->vocab_stride, sizeof(struct cuda_cand));
     out->bests = reserve(l, HEAD_GROUP * s->best_stride, sizeof(struct cuda_cand));
     out->query.x = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, 2);
     out->query.fix = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_SUMS, sizeof(int32_t));
     out->query.spread = reserve(l, HEAD_GROUP * size_round_up(s->n_coarse, 8), sizeof(float));
-    out->query.missed = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, sizeof(double));
+    out->query.errors = reserve(l, HEAD_GROUP * s->n_coarse * COARSE_COLS, sizeof(double));
     out->query.norms = reserve(l, HEAD_GROUP * s->n_coarse * 2, sizeof(double));
     out->query.screens = reserve(l, HEAD_GROUP, sizeof(struct cuda_screen));
     out->found = reserve(l, HEAD_GROUP, sizeof(struct cuda_found));

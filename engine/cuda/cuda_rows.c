@@ -1,7 +1,7 @@
 /*
  * Completes the requested rows. The device returns all requested candidates and a few more. This
- * file sorts and cuts them and adds the ids that were requested by number. Order and errors are the
- * same as in the CPU backend.
+ * file sorts them, removes the surplus and adds the ids that were requested by number. Order and
+ * errors are the same as in the CPU backend.
  */
 #include "engine/backend/cand_heap.h"
 #include "engine/base/noise.h"
@@ -43,8 +43,8 @@ static bool finish_all(struct backend *b, size_t i, struct row_request *request,
     return true;
 }
 
-/* Computes the logits of n ids (at most IDS_CHUNK) of row i into host.gathered. They are multiplied
- * again, because the device may hold only bounds. */
+/* Computes the logits of n ids (at most IDS_CHUNK) of row i into host.gathered. The device may have
+ * only bounds of them, so their rows are multiplied again. */
 static bool gather(struct backend *b, size_t i, size_t n, struct bn_error *err)
 {
     struct cuda_device *dev = &b->device;
@@ -55,15 +55,15 @@ static bool gather(struct backend *b, size_t i, size_t n, struct bn_error *err)
                       dev->driver.cuMemcpyHtoDAsync((CUdeviceptr)(uintptr_t)b->scratch.ids,
                                                     b->host.ids, n * sizeof(int32_t), dev->stream),
                       "sending ids");
-    cuda_launch(dev, KERNEL_rows_named, (struct cuda_grid){grid_blocks(n, DOT_ROWS), 1, 1, 0},
+    cuda_launch(dev, KERNEL_rows_dot_listed, (struct cuda_grid){grid_blocks(n, DOT_ROWS), 1, 1, 0},
                 &args);
     b->pass.n_single_rows += n;
     return cuda_finish(dev, err) &&
            read_back(b, b->host.gathered, b->scratch.gathered, n * sizeof(float), err);
 }
 
-/* Appends each requested id that is not among the first *n candidates, once. *n continues to count
- * when the row is full. */
+/* Appends each requested id that is not among the first *n candidates, once. *n also counts ids for
+ * which the row has no capacity. */
 static bool append_ids(struct backend *b, size_t i, struct row_request *request, size_t *n,
                        struct bn_error *err)
 {
@@ -97,13 +97,14 @@ static bool fetch_found(struct backend *b, size_t i, size_t *n, struct bn_error 
     const struct cuda_found *found = &b->host.found[i];
     *n = size_min(found->n, b->model->hp.n_vocab);
     if (*n > PICK_FIRST)
-        return read_back(b, b->host.cands, b->scratch.more + i * b->shape.vocab_stride,
+        return read_back(b, b->host.cands, b->scratch.cands + i * b->shape.vocab_stride,
                          *n * sizeof *b->host.cands, err);
     memcpy(b->host.cands, found->first, *n * sizeof *b->host.cands);
     return true;
 }
 
-/* Selects the winner of a draw with the same operations as the device and the CPU backend. */
+/* Uses the same operations as the device and the CPU backend, so that all select the same
+ * winner. */
 static bool finish_draw(struct backend *b, size_t i, struct row_request *request,
                         struct bn_error *err)
 {
@@ -143,7 +144,7 @@ static bool finish_top(struct backend *b, size_t i, struct row_request *request,
     cand_build(cands, n_found);
     cand_sort(cands, n_found);
     size_t n = size_min(k, n_found);
-    /* If the k-th candidate is within the gap, more may be. */
+    /* If the k-th candidate is within the gap, later ones can be too. */
     if (head->gap > 0.0f && n > 0 && k < n_vocab) {
         const float floor = cands[0].logit - head->gap;
         for (; cands[n - 1].logit >= floor && n < n_found && cands[n].logit >= floor; n++)

@@ -1,8 +1,7 @@
 /*
  * Compares a small linear layer on the device with plain C, for both ways of multiplying (dot
- * products and tensor cores). A GPU, driver or compiler that does not give the bits of
- * docs/kernels.md is rejected before a chat starts. The test takes milliseconds and a megabyte of
- * memory.
+ * products and tensor cores). A GPU, driver or compiler with other results than docs/kernels.md
+ * specifies is rejected before a chat starts. The test needs milliseconds and a megabyte of memory.
  */
 #include "engine/base/memory.h"
 #include "engine/base/noise.h"
@@ -43,8 +42,8 @@ static void fill(struct selftest *t)
             t->lines[i] |= (uint8_t)(noise_bits(3, 4 * i + shift / 2) % 3 << shift);
 }
 
-/* RMSNorm and quantisation of one token by the recipe: q (N_LINES * LINE_COLS), zeros past the end.
- * Returns the scale. */
+/* RMSNorm and quantisation of one token as docs/kernels.md specifies; q (N_LINES * LINE_COLS) must
+ * be zero past the end. Returns the scale. */
 static float quantise(const struct selftest *t, const float *x, int8_t *q)
 {
     float sums[64] = {0}, m = 1e-5f;
@@ -87,7 +86,7 @@ static bool is_right(const struct selftest *t)
     return true;
 }
 
-/* Runs the layer with one kernel; the results are in t->y. */
+/* Runs the layer with one kernel and stores the results in t->y. */
 static bool run(struct cuda_device *dev, struct selftest *t, CUdeviceptr memory,
                 enum cuda_kernel kernel, struct bn_error *err)
 {

@@ -2,9 +2,8 @@
  * Types and functions that the host files of the CUDA backend share: the weights on the device and
  * the buffers of one pass. Private to engine/cuda.
  *
- * One pass evaluates up to n_ubatch tokens of one or several sequences. All work goes to one
- * stream. All memory is allocated when the backend or a sequence opens. Pointers in the structs of
- * cuda_args.h are device addresses.
+ * One pass evaluates up to n_ubatch tokens of one or several sequences. All work is enqueued on one
+ * stream. All memory is allocated when the backend or a sequence opens.
  */
 #ifndef ENGINE_CUDA_CUDA_STATE_H
 #define ENGINE_CUDA_CUDA_STATE_H
@@ -16,15 +15,15 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ROW_UNIT 16                     /* in floats: rows of activations are aligned to 64 bytes */
-#define STAGING_BYTES ((size_t)4 << 20) /* host memory that uploads pass through */
+#define ROW_UNIT 16                     /* floats: rows of activations are aligned to 64 bytes */
+#define STAGING_BYTES ((size_t)4 << 20) /* host memory for uploads */
 #define MEGA 1000000.0
-#define IDS_CHUNK 4096 /* ids whose logits are fetched together */
+#define IDS_CHUNK 4096 /* most ids whose logits are computed together */
 
 struct cuda_layer {
     const float *attn_norm, *ffn_norm;         /* (n_embd) */
     const float *attn_sub_norm, *ffn_sub_norm; /* (n_heads * head_dim), (n_ff); NULL if absent */
-    struct linear_args qkv, o, gate_up, down;  /* everything but n_tokens */
+    struct linear_args qkv, o, gate_up, down;  /* all members but n_tokens */
 };
 
 /* Sizes that follow from the model, in elements unless noted. */
@@ -35,24 +34,24 @@ struct cuda_shape {
     size_t n_coarse;  /* blocks in a row of the head's coarse plane; 0: no plane */
     size_t q8_stride; /* bytes of the widest input, in whole lines */
     size_t row_bytes, head_row_bytes;
-    size_t slot_bytes;  /* partial results of all heads, for a position block */
-    size_t block_bytes; /* keys and values of all layers, for a position block */
+    size_t slot_bytes;  /* partial results of all heads for a position block */
+    size_t block_bytes; /* keys and values of all layers for a position block */
     struct kv_shape kv;
 };
 
 /* Buffers of a pass on the device, sized for n_ubatch tokens. */
 struct cuda_scratch {
     CUdeviceptr memory;
-    float *h, *qkv, *attn, *ffn; /* (n_ubatch, their strides) */
+    float *h, *qkv, *attn, *ffn; /* (n_ubatch, their strides); qkv: q, k and v of a token */
     int8_t *q8;                  /* (n_ubatch rounded up to FEW_TOKENS, q8_stride) */
     float *q8_s;                 /* (n_ubatch rounded up) */
     int32_t *q8_sum;
     uint8_t *table;             /* see pass_layout */
     float *head_x;              /* (HEAD_GROUP, h_stride) */
-    float *z;                   /* (HEAD_GROUP, vocab_stride) logits, or bounds of them */
+    float *z;                   /* (HEAD_GROUP, vocab_stride) logits or bounds */
     struct cuda_cand *bests;    /* (HEAD_GROUP, best_stride) */
-    struct cuda_cand *more;     /* (HEAD_GROUP, vocab_stride) candidates */
-    struct query_buffers query; /* the buffers only; cuda_head.c adds the constants */
+    struct cuda_cand *cands;    /* (HEAD_GROUP, vocab_stride) */
+    struct query_buffers query; /* buffers only; cuda_head.c adds the constants */
     struct cuda_found *found;   /* (HEAD_GROUP) */
     int32_t *ids;               /* (IDS_CHUNK) */
     float *gathered;            /* (IDS_CHUNK) */
@@ -60,18 +59,18 @@ struct cuda_scratch {
 
 /* Buffers on the host. */
 struct cuda_host {
-    uint8_t *table;               /* pinned; the input that a pass uploads */
+    uint8_t *table;               /* pinned; uploaded at the start of a pass */
     struct cuda_found *found;     /* (HEAD_GROUP) pinned */
     struct head_cand *cands;      /* (n_vocab) candidates of one row */
     float *z;                     /* (n_vocab) one row of logits */
     uint64_t *seen;               /* (n_vocab) bits; all zero between uses */
     int32_t *ids;                 /* (IDS_CHUNK) */
     float *gathered;              /* (IDS_CHUNK) */
-    float *trace;                 /* the widest step; NULL without a trace */
+    float *trace;                 /* largest step of the trace; NULL without a trace */
     struct row_request *requests; /* (n_ubatch) */
 };
 
-/* Byte offsets in the table of a pass, which is uploaded in one copy. */
+/* The table of a pass is its input, which is uploaded in one copy. Byte offsets of its sections. */
 struct pass_layout {
     size_t requests, tokens, rope_c, rope_s, end;
 };
@@ -117,7 +116,7 @@ struct backend {
     struct cuda_layer *layers;  /* (n_layers) */
     struct cuda_scratch scratch;
     struct cuda_host host;
-    CUgraphExec graphs[2]; /* one token with one row: whole head, screened head; may be NULL */
+    CUgraphExec graphs[2]; /* of one token with one row: whole head, screened head; may be NULL */
     struct pass pass;
 };
 
@@ -136,23 +135,23 @@ bool cuda_weight_bytes(const struct model *m, enum bn_head_mode head, size_t *n_
 bool cuda_pack_model(struct backend *b, const struct backend_control *control,
                      struct bn_error *err);
 
-/* cuda_head.c: builds the coarse plane at address `at`. A weight that is too large or NaN leaves b
- * without a plane, which is not an error. */
+/* cuda_head.c: builds the coarse plane at address `at`. If a weight is too large or NaN, b gets no
+ * plane, which is not an error. */
 bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct bn_error *err);
 /* Bytes that the head reads for one token. */
 size_t cuda_head_bytes(const struct backend *b);
-/* Whether the head is screened for n requests starting at `first`. */
+/* True if the head is screened for n requests starting at `first`. */
 bool cuda_head_screened(const struct backend *b, size_t first, size_t n);
 /* Enqueues the head for n requests starting at `first`, at most HEAD_GROUP. */
 void cuda_head_apply(struct backend *b, size_t first, size_t n);
-/* Arguments for exact logits of n rows, starting at row i of the group. */
+/* Arguments for exact logits of n rows, starting with row i of the group. */
 struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n);
 
 /* cuda_forward.c: runs a whole pass; captures the graphs of one token. */
 bool cuda_forward(struct backend *b, struct bn_error *err);
 bool cuda_forward_capture(struct backend *b, struct bn_error *err);
 
-/* cuda_rows.c: turns the device's candidates into the requested rows, at most HEAD_GROUP.
+/* cuda_rows.c: converts the device's candidates to the requested rows, at most HEAD_GROUP.
  * BN_EDEVICE: a logit is not finite. BN_EARG: a row is too small. */
 bool cuda_rows_finish(struct backend *b, struct row_request *requests, size_t n_requests,
                       struct bn_error *err);

@@ -1,11 +1,6 @@
 /*
- * attn_block and attn_tile for NEON, KV cache in F16.
- *
- * Keys are stored as (head_dim, 64 positions), values as (64 positions, head dimension padded to
- * 32). So the lanes of the score registers are positions, the lanes of the output registers are
- * elements of the head, and no sum runs across a register. Each key or value is widened once for up
- * to four query heads. docs/kernels.md prescribes one chain of fma per sum; sixteen independent
- * chains hide the latency of fma.
+ * attn_block and attn_tile for NEON, KV cache in F16. The method is that of x86/attn_avx2.c with
+ * four lanes per register: sixteen independent chains of fma hide its latency.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
@@ -53,8 +48,7 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
             vst1q_f32(s->z[h] + pos + 4 * (size_t)v, z[h][v]);
 }
 
-/* Columns col .. col + 4 n_vecs - 1 of the weighted values; columns past head_dim are not stored.
- */
+/* Columns col .. col + 4 n_vecs - 1 of the weighted values; stores only those below head_dim. */
 BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_heads, size_t col,
                                 int n_vecs, const struct scores *s)
 {
@@ -83,8 +77,8 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
                    o[h][v]);
 }
 
-/* Heads head .. head + n_heads - 1, each with k_vecs registers of scores or v_vecs of values at a
- * time: 4 k_vecs divides ATTN_BLOCK, and 4 v_vecs divides 32, the padding of v. */
+/* k_vecs registers of scores and v_vecs registers of values are computed at a time: 4 k_vecs
+ * divides ATTN_BLOCK, and 4 v_vecs divides 32, the padding of v. */
 BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_heads, int k_vecs,
                                  int v_vecs)
 {

@@ -1,19 +1,18 @@
 /*
  * attn_block_q8 and attn_tile_q8 for NEON: the loops of engine/cpu/ref/attn_q8.h.
  *
- * Bytes come as groups of four per lane (four dims of a key, or four positions of a value). They
- * are widened to 16 bits and multiplied with the 16-bit fixed-point numbers, four products per
- * lane into four 32-bit sums, which are added pairwise at the end.
+ * Each lane has four bytes: four elements of a key, or four positions of a value. They are widened
+ * to 16 bits and multiplied with the 16-bit fixed-point numbers. The four products of a lane go to
+ * four 32-bit sums, which are added pairwise at the end.
  */
-#include "engine/cpu/ref/attn_q8.h"
-
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
+#include "engine/cpu/ref/attn_q8.h"
 #include "engine/cpu/ref/attn_tokens.h"
 
 #define LANES 4 /* lanes at a time: with four heads 16 independent chains */
 
-static float fix_neon(const float *x, size_t n, struct attn_fixed *out)
+static float to_fixed_neon(const float *x, size_t n, struct attn_fixed *out)
 {
     float32x4_t max = vdupq_n_f32(FIXED_LEAST);
     for (size_t i = 0; i < n; i += 4)
@@ -56,7 +55,7 @@ BN_FORCE_INLINE void sums_neon(const struct attn_quads *w, int n_heads, size_t l
 
 void attn_block_q8_neon(const struct attn_block *b)
 {
-    attn_q8_block(b, (struct attn_q8_loops){fix_neon, sums_neon, softmax_block_neon});
+    attn_q8_block(b, (struct attn_q8_loops){to_fixed_neon, sums_neon, softmax_block_neon});
 }
 
 void attn_tile_q8_neon(const struct attn_tile *a)

@@ -1,9 +1,8 @@
 /*
- * coarse_pack and coarse_bound for NEON: upper bounds of logits from the coarse plane, the copy of
- * the output head with four bits per weight (struct coarse_mat).
+ * coarse_pack and coarse_bound for NEON; coarse_ref.c is the specification.
  *
- * Products of bytes are 16 bits wide and are added pairwise twice, which gives the sums of four
- * columns that docs/kernels.md prescribes.
+ * Products of bytes are 16 bits wide. Adding them pairwise twice yields the sums of four columns
+ * that docs/kernels.md prescribes.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"

@@ -1,7 +1,6 @@
 /*
- * Detects the ARM instruction sets. NEON is part of the 64-bit architecture. For the others, the
- * Linux kernel passes capability bits in the auxiliary vector of the process; other operating
- * systems get NEON only.
+ * Detects the ARM instruction sets. NEON is part of the 64-bit architecture. The Linux kernel
+ * reports the others in the auxiliary vector of the process; other operating systems get NEON only.
  */
 #include "engine/cpu/arm/cpu_caps_arm.h"
 

@@ -1,5 +1,5 @@
 /*
- * Which ARM instruction sets the processor has and the operating system allows.
+ * Detection of the ARM instruction sets that the processor has and the operating system allows.
  */
 #ifndef ENGINE_CPU_ARM_CPU_CAPS_ARM_H
 #define ENGINE_CPU_ARM_CPU_CAPS_ARM_H

@@ -1,6 +1,5 @@
 /*
- * Inline functions that the NEON kernels share: loads and stores of tails, the pairwise sum of
- * sum64, exp0, the softmax of a position block, ternary codes. A register has four F32 lanes.
+ * Inline functions that the NEON kernels share. A register has four F32 lanes.
  */
 #ifndef ENGINE_CPU_ARM_LANES_NEON_H
 #define ENGINE_CPU_ARM_LANES_NEON_H
@@ -76,14 +75,14 @@ BN_FORCE_INLINE float32x4_t exp0_neon(float32x4_t x)
     return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_s32(scaled), is_near));
 }
 
-/* Codes of one field of 16 bytes of a line of R1-256. shift is minus the bit position of the field:
- * NEON shifts right by a negative count. */
+/* Codes of one field of 16 bytes of a line of R1-256. shift is the negated bit position of the
+ * field: NEON shifts right by a negative count. */
 BN_FORCE_INLINE int8x16_t field_codes(uint8x16_t bytes, int8x16_t shift)
 {
     return vreinterpretq_s8_u8(vandq_u8(vshlq_u8(bytes, shift), vdupq_n_u8(3)));
 }
 
-/* The maximum of each lane; `second` where either is a NaN. */
+/* The maximum of each lane; `second` where either value is a NaN. */
 BN_FORCE_INLINE float32x4_t max_or_second(float32x4_t first, float32x4_t second)
 {
     return vbslq_f32(vcgtq_f32(first, second), first, second);

@@ -1,8 +1,8 @@
 /*
- * row_decode and rows_dot for NEON: rows of the token embedding and of the output head.
+ * row_decode and rows_dot for NEON.
  *
  * The 64 lanes of dot64 (docs/kernels.md) are sixteen registers. Rows of F32, F16 and BF16 are
- * widened in registers. The reference decodes quantised rows; a dot product decodes them into its
+ * widened in registers. Quantised rows are decoded by the reference, for a dot product to its
  * scratch buffer first.
  */
 #include "engine/cpu/arm/kernels_arm.h"
@@ -25,7 +25,7 @@ BN_FORCE_INLINE float32x4_t row4(enum tensor_type type, const uint8_t *row, size
 }
 
 /* The same for the end of a row: elements from n on are 0 and are not read. */
-BN_FORCE_INLINE float32x4_t row_some(enum tensor_type type, const uint8_t *row, size_t i, size_t n)
+BN_FORCE_INLINE float32x4_t row4_tail(enum tensor_type type, const uint8_t *row, size_t i, size_t n)
 {
     uint8_t bytes[16] = {0};
     const size_t unit_bytes = type == TENSOR_F32 ? 4 : 2;
@@ -48,11 +48,12 @@ BN_FORCE_INLINE float dot_plain(enum tensor_type type, const uint8_t *row, const
         for (size_t v = 0; v < 16; v++)
             lanes[v] = vfmaq_f32(lanes[v], row4(type, row, i + 4 * v), vld1q_f32(h + i + 4 * v));
     }
-    for (size_t v = 0; i + 4 * v < n; v++) { /* lanes past n keep their values, even -0 */
+    for (size_t v = 0; i + 4 * v < n; v++) { /* lanes past n must not change: adding 0 would turn -0
+                                                into +0 */
         float sum[4], new_sum[4];
         vst1q_f32(sum, lanes[v]);
         vst1q_f32(new_sum,
-                  vfmaq_f32(lanes[v], row_some(type, row, i + 4 * v, n), load4(h, i + 4 * v, n)));
+                  vfmaq_f32(lanes[v], row4_tail(type, row, i + 4 * v, n), load4(h, i + 4 * v, n)));
         memcpy(sum, new_sum, (n - i - 4 * v < 4 ? n - i - 4 * v : 4) * sizeof *sum);
         lanes[v] = vld1q_f32(sum);
     }
@@ -62,7 +63,7 @@ BN_FORCE_INLINE float dot_plain(enum tensor_type type, const uint8_t *row, const
 BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i += 4)
-        store4(out, i, n, i + 4 <= n ? row4(type, row, i) : row_some(type, row, i, n));
+        store4(out, i, n, i + 4 <= n ? row4(type, row, i) : row4_tail(type, row, i, n));
 }
 
 #define PLAIN_KERNELS(name, type)                                                                  \
@@ -82,7 +83,7 @@ PLAIN_KERNELS(f32, TENSOR_F32)
 PLAIN_KERNELS(f16, TENSOR_F16)
 PLAIN_KERNELS(bf16, TENSOR_BF16)
 
-/* The reference decoders are static; row_kernels_ref gives access to them. */
+/* The decoders of the reference are static; row_kernels_ref provides their addresses. */
 static void dot_decoded(enum tensor_type type, const struct table_rows *rows, const float *h,
                         size_t n, float *z, float *scratch)
 {

@@ -1,10 +1,10 @@
 /*
- * ternary_matvec and ternary_matmul for the dot product instructions (SDOT).
+ * ternary_matvec and ternary_matmul for the dot product instructions (SDOT). See ternary_ref.c for
+ * a line of R1-256 and its fields.
  *
- * Weights are lines of R1-256: 64 bytes with 256 two-bit codes of one row, in four fields of 64
- * columns each. SDOT adds four products of bytes to an int32 lane, so no sum has to be widened.
- * Codes are at most 2, so they are valid signed bytes. A register tile is 4 rows x 4 tokens: each
- * load of codes serves four tokens and each load of activations four rows.
+ * SDOT adds four products of bytes to an int32 lane, so no sum has to be widened. Codes are at most
+ * 2, so they are valid signed bytes. A register tile is 4 rows x 4 tokens: each load of codes
+ * serves four tokens and each load of activations four rows.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
@@ -64,16 +64,16 @@ BN_FORCE_INLINE void all_tokens(const struct ternary_mat *w, size_t r, int n_row
     const uint8_t *row = w->lines + r * w->n_lines * LINE_BYTES;
     size_t t = 0;
     for (; t < batch->n_tokens; t += batch->n_tokens - t >= BLOCK_TOKENS ? BLOCK_TOKENS : 1) {
-        const struct ternary_batch part = {
+        const struct ternary_batch sub_batch = {
             .q = batch->q + t * w->n_lines * LINE_COLS,
             .q_sums = batch->q_sums + t,
             .acc = acc + t * batch->acc_stride,
             .acc_stride = batch->acc_stride,
         };
         if (batch->n_tokens - t >= BLOCK_TOKENS)
-            rows_by_tokens(row, w->n_lines, n_rows, BLOCK_TOKENS, &part);
+            rows_by_tokens(row, w->n_lines, n_rows, BLOCK_TOKENS, &sub_batch);
         else
-            rows_by_tokens(row, w->n_lines, n_rows, 1, &part);
+            rows_by_tokens(row, w->n_lines, n_rows, 1, &sub_batch);
     }
 }
 

@@ -1,10 +1,10 @@
 /*
- * pack_token and ternary_matmul for the int8 matrix multiply (SMMLA), for two tokens and more.
+ * pack_token and ternary_matmul for the int8 matrix multiply (SMMLA), for two tokens and more. See
+ * ternary_ref.c for a line of R1-256 and its fields.
  *
  * One instruction multiplies two rows by two tokens over eight columns. Tokens are packed in pairs:
- * eight columns of the first, the same eight of the second, and so on. Rows come as lines of R1-256
- * (64 bytes with 256 two-bit codes, in four fields of 64 columns); their codes are interleaved to
- * the same layout in registers. A register tile is 4 rows x 8 tokens.
+ * eight columns of the first, the same eight of the second, and so on. The codes of two rows are
+ * interleaved to the same layout in registers. A register tile is 4 rows x 8 tokens.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
@@ -32,7 +32,7 @@ BN_FORCE_INLINE struct row_pair pair_rows(int8x16_t a, int8x16_t b)
                              vreinterpretq_s8_s64(vzip2q_s64(a2, b2))};
 }
 
-/* Store the four sums of a pair of rows and a pair of tokens, those that exist. */
+/* Store those sums of a pair of rows and a pair of tokens that exist. */
 BN_FORCE_INLINE void store_pairs(int32x4_t sum, size_t n_rows, size_t n_tokens,
                                  const struct ternary_batch *batch)
 {
@@ -103,7 +103,7 @@ void ternary_matmul_i8mm(const struct ternary_mat *w, size_t row0, size_t row1,
             const size_t n_rows = row1 - r < 2 * ROW_PAIRS ? row1 - r : 2 * ROW_PAIRS;
             const size_t left = batch->n_tokens - t;
             const size_t n_tokens = left >= 2 * TOKEN_PAIRS ? 2 * TOKEN_PAIRS : left < 2 ? left : 2;
-            const struct ternary_batch part = {
+            const struct ternary_batch sub_batch = {
                 .q = batch->q + t * w->n_lines * LINE_COLS,
                 .q_sums = batch->q_sums + t,
                 .n_tokens = n_tokens,
@@ -111,9 +111,10 @@ void ternary_matmul_i8mm(const struct ternary_mat *w, size_t row0, size_t row1,
                 .acc_stride = batch->acc_stride,
             };
             if (n_tokens == 2 * TOKEN_PAIRS)
-                rows_by_pairs(w->lines + r * row_bytes, w->n_lines, n_rows, TOKEN_PAIRS, &part);
+                rows_by_pairs(w->lines + r * row_bytes, w->n_lines, n_rows, TOKEN_PAIRS,
+                              &sub_batch);
             else
-                rows_by_pairs(w->lines + r * row_bytes, w->n_lines, n_rows, 1, &part);
+                rows_by_pairs(w->lines + r * row_bytes, w->n_lines, n_rows, 1, &sub_batch);
             t += n_tokens;
         }
 }

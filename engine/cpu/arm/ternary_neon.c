@@ -1,11 +1,11 @@
 /*
- * ternary_matvec and ternary_matmul for NEON without dot products.
+ * ternary_matvec and ternary_matmul for NEON without dot products. See ternary_ref.c for a line of
+ * R1-256 and its fields.
  *
- * Weights are lines of R1-256: 64 bytes with 256 two-bit codes of one row, in four fields of 64
- * columns each. Products of bytes are added to int16 sums, which are widened to int32 before they
- * can overflow: a code is at most 2 and an activation at most 127 in magnitude, so a product is at
- * most 254. A line adds 32 products to each of the 8 lanes of a row's int16 sum, so the sum holds 4
- * lines (32,512 of 32,767). A register tile is 2 rows x 4 tokens.
+ * Products of bytes are added to int16 sums, which are widened to int32 before they can overflow: a
+ * code is at most 2 and an activation at most 127 in magnitude, so a product is at most 254. A line
+ * adds 32 products to each of the 8 lanes of a row's int16 sum, so the sum holds 4 lines (32,512 of
+ * 32,767). A register tile is 2 rows x 4 tokens.
  */
 #include "engine/base/size.h"
 #include "engine/cpu/arm/kernels_arm.h"
@@ -13,7 +13,7 @@
 
 #define ROWS 2
 #define BLOCK_TOKENS 4
-#define WIDEN_LINES 4 /* lines that an int16 sum holds */
+#define WIDEN_LINES 4 /* lines that an int16 sum can hold */
 #define PREFETCH_BYTES 1024
 
 /* x (8 x int16) += codes * q, 16 columns */
@@ -81,7 +81,7 @@ BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_ro
                 vaddvq_s32(sum[t][r]) - batch->q_sums[t];
 }
 
-/* The same for the first BLOCK_TOKENS of n_tokens tokens, or for all if there are fewer. */
+/* The first BLOCK_TOKENS of n_tokens tokens, or all if there are fewer. */
 BN_FORCE_INLINE void rows_by_first_tokens(const uint8_t *row, size_t n_lines, int n_rows,
                                           size_t n_tokens, const struct ternary_batch *batch)
 {
@@ -107,7 +107,7 @@ void ternary_matmul_neon(const struct ternary_mat *w, size_t row0, size_t row1,
     const size_t row_bytes = w->n_lines * LINE_BYTES;
     for (size_t r = row0; r < row1; r += row1 - r >= ROWS ? ROWS : 1)
         for (size_t t = 0; t < batch->n_tokens; t += BLOCK_TOKENS) {
-            const struct ternary_batch part = {
+            const struct ternary_batch sub_batch = {
                 .q = batch->q + t * w->n_lines * LINE_COLS,
                 .q_sums = batch->q_sums + t,
                 .acc = batch->acc + t * batch->acc_stride + (r - row0),
@@ -115,9 +115,9 @@ void ternary_matmul_neon(const struct ternary_mat *w, size_t row0, size_t row1,
             };
             const uint8_t *row = w->lines + r * row_bytes;
             if (row1 - r >= ROWS)
-                rows_by_first_tokens(row, w->n_lines, ROWS, batch->n_tokens - t, &part);
+                rows_by_first_tokens(row, w->n_lines, ROWS, batch->n_tokens - t, &sub_batch);
             else
-                rows_by_first_tokens(row, w->n_lines, 1, batch->n_tokens - t, &part);
+                rows_by_first_tokens(row, w->n_lines, 1, batch->n_tokens - t, &sub_batch);
         }
 }
 

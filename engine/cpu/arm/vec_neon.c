@@ -1,9 +1,6 @@
 /*
- * Vector kernels for NEON: RMSNorm, quantisation of activations, gates, residual addition, RoPE,
- * conversion to F16, and the merge of attention blocks.
- *
- * The tail of a vector is copied to a register padded with zeros, so that the same code computes
- * every element.
+ * Vector kernels for NEON. The tail of a vector is copied to a register padded with zeros, so that
+ * the same code computes every element.
  */
 #include "engine/base/relax.h"
 #include "engine/base/size.h"
@@ -37,7 +34,7 @@ void rms_norm_neon(const float *x, const float *w, size_t n, float eps, float *y
         store4(y, i, n, vmulq_f32(vmulq_f32(load4(x, i, n), r), load4(w, i, n)));
 }
 
-/* Elements i .. i + 3 of the vector to quantise. is_normed: apply RMSNorm, whose factor is r. */
+/* Elements i .. i + 3 of the vector to quantise. r is the factor of RMSNorm if is_normed. */
 BN_FORCE_INLINE float32x4_t input4(const struct act_in *in, bool is_normed, float r, size_t i)
 {
     const size_t at = size_min(i, in->n);
@@ -177,7 +174,7 @@ void attn_merge_neon(float *big_m, float *big_l, float *big_o, const float *m, c
                      const float *o, size_t head_dim)
 {
     const float top = *m > *big_m ? *m : *big_m;
-    /* Both factors at once: lane 0 for the running results, lane 1 for the block. */
+    /* Both factors in one call: lane 0 for the running results, lane 1 for the block. */
     const float32x4_t factors = exp0_neon((float32x4_t){*big_m - top, *m - top, 0, 0});
     const float a = vgetq_lane_f32(factors, 0), b = vgetq_lane_f32(factors, 1);
     *big_l = fmaf(*l, b, *big_l * a);

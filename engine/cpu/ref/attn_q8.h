@@ -1,11 +1,11 @@
 /*
  * Attention over one block of a Q8 KV cache (keys and values as bytes): the steps that all
- * instruction sets share. Each instruction set supplies the three loops that take the time
- * (struct attn_q8_loops). docs/kernels.md, "Keys and values as bytes", gives the arithmetic.
+ * instruction sets share. Each instruction set supplies the three expensive loops (struct
+ * attn_q8_loops). docs/kernels.md, "Keys and values as bytes", specifies the arithmetic.
  *
- * All sums are integer sums, so their order is free. The other factors of the products, queries
- * and weighted probabilities, are fixed-point numbers x * unit with abs(x) <= 127 * 128. An
- * instruction set stores x as 16 bits, or as two bytes: x = 128 high + low, 0 <= low < 128.
+ * All sums are integer sums, so their order is free. The other factors of the products, queries and
+ * weighted probabilities, are fixed-point numbers x * unit with abs(x) <= 127 * 128. An instruction
+ * set stores x as 16 bits, or as two bytes: x = 128 high + low, 0 <= low < 128.
  */
 #ifndef ENGINE_CPU_REF_ATTN_Q8_H
 #define ENGINE_CPU_REF_ATTN_Q8_H
@@ -24,11 +24,11 @@ struct attn_fixed {
         int16_t x[Q8_DIM_MOST];
         int8_t planes[2][Q8_DIM_MOST]; /* high, low */
     };
-    int32_t sum; /* sum of x; only the AVX-512 loops set and use it */
+    int32_t sum; /* sum of x; used only by AVX-512 */
 };
 
-/* One integer matrix product: bytes (n_quads, n_lanes, 4) times n_heads rows of fixed-point
- * numbers (n_quads, 4). The ahead_bytes bytes at `ahead` are prefetched meanwhile. */
+/* One integer matrix product: bytes (n_quads, n_lanes, 4) times n_heads rows of fixed-point numbers
+ * (n_quads, 4). The loop also prefetches ahead_bytes bytes at `ahead`. */
 struct attn_quads {
     const int8_t *bytes;
     size_t n_lanes, n_quads;
@@ -38,7 +38,7 @@ struct attn_quads {
 };
 
 /* Convert x (n) to fixed-point; a NaN becomes 0. Returns the unit. */
-typedef float (*attn_fix_fn)(const float *x, size_t n, struct attn_fixed *out);
+typedef float (*attn_to_fixed_fn)(const float *x, size_t n, struct attn_fixed *out);
 /* Sums of lanes lane0 .. lane0 + n - 1 (n is 32 or 64) for all heads. */
 typedef void (*attn_sums_fn)(const struct attn_quads *w, int n_heads, size_t lane0, size_t n,
                              int32_t out[Q8_HEADS][ATTN_BLOCK]);
@@ -47,7 +47,7 @@ typedef void (*attn_sums_fn)(const struct attn_quads *w, int n_heads, size_t lan
 typedef void (*attn_softmax_fn)(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l);
 
 struct attn_q8_loops {
-    attn_fix_fn fix;
+    attn_to_fixed_fn to_fixed;
     attn_sums_fn sums;
     attn_softmax_fn softmax;
 };
@@ -89,7 +89,7 @@ BN_FORCE_INLINE void attn_q8_heads(const struct attn_block *b, size_t head, int 
                                  .ahead = b->n_seen == ATTN_BLOCK ? b->v : b->k,
                                  .ahead_bytes = b->head_dim * ATTN_BLOCK};
     for (int h = 0; h < n_heads; h++)
-        unit[h] = loops.fix(b->q + (head + (size_t)h) * b->head_dim, b->head_dim, &x[h]);
+        unit[h] = loops.to_fixed(b->q + (head + (size_t)h) * b->head_dim, b->head_dim, &x[h]);
     loops.sums(&w, n_heads, 0, ATTN_BLOCK, sum);
     for (int h = 0; h < n_heads; h++) {
         for (size_t j = 0; j < ATTN_BLOCK; j++) /* softmax ignores the scores past n_seen */
@@ -97,7 +97,7 @@ BN_FORCE_INLINE void attn_q8_heads(const struct attn_block *b, size_t head, int 
         loops.softmax(z, b->n_seen, &b->m[head + (size_t)h], &b->l[head + (size_t)h]);
         for (size_t j = 0; j < b->n_seen; j++)
             z[j] = z[j] * v_scale[j];
-        unit[h] = loops.fix(z, b->n_seen, &x[h]);
+        unit[h] = loops.to_fixed(z, b->n_seen, &x[h]);
     }
     attn_q8_values(b, head, n_heads, x, unit, loops.sums);
 }

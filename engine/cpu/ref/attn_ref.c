@@ -1,8 +1,6 @@
 /*
  * Reference for attention over one block of 64 positions, with keys and values in F16 or in bytes
- * (Q8): scores, softmax, weighted sum of the values, and the merge of the blocks of a query head.
- *
- * docs/kernels.md gives the order of the operations.
+ * (Q8), and for the merge of blocks. docs/kernels.md specifies the order of the operations.
  */
 #include "engine/base/fp16.h"
 #include "engine/cpu/ref/attn_q8.h"
@@ -25,7 +23,8 @@ static void head_block(const struct attn_block *b, size_t head)
     for (size_t j = 1; j < b->n_seen; j++)
         if (z[j] > m)
             m = z[j];
-    m = m + 0.0f; /* -0 becomes +0: which of the two zeros a maximum returns is unspecified */
+    m = m + 0.0f; /* turns -0 into +0, because it is unspecified which of the two zeros a maximum
+                     returns */
     for (size_t j = 0; j < b->n_seen; j++)
         p[j] = exp0_ref(z[j] - m);
     for (size_t i = 0; i < b->head_dim; i++) {
@@ -66,7 +65,7 @@ void attn_tile_ref(const struct attn_tile *a)
     attn_tile_by_token(a, attn_block_ref, attn_merge_ref);
 }
 
-static float fix_ref(const float *x, size_t n, struct attn_fixed *out)
+static float to_fixed_ref(const float *x, size_t n, struct attn_fixed *out)
 {
     float most = FIXED_LEAST;
     for (size_t i = 0; i < n; i++)
@@ -108,7 +107,7 @@ static void softmax_ref(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l)
 
 void attn_block_q8_ref(const struct attn_block *b)
 {
-    attn_q8_block(b, (struct attn_q8_loops){fix_ref, sums_ref, softmax_ref});
+    attn_q8_block(b, (struct attn_q8_loops){to_fixed_ref, sums_ref, softmax_ref});
 }
 
 void attn_tile_q8_ref(const struct attn_tile *a)

@@ -1,7 +1,7 @@
 /*
- * The attn_tile kernel as a loop over tokens: run attn_block for each token and merge its results
- * into the running ones. This is the reference, and the implementation for instruction sets that
- * gain nothing from handling several tokens together.
+ * attn_tile as a loop over tokens: runs attn_block for each token and merges its results into the
+ * running ones. This is the reference. Instruction sets that gain nothing from handling several
+ * tokens together use it too.
  */
 #ifndef ENGINE_CPU_REF_ATTN_TOKENS_H
 #define ENGINE_CPU_REF_ATTN_TOKENS_H
@@ -10,7 +10,7 @@
 #include "engine/base/size.h"
 #include "engine/cpu/kernels.h"
 
-#define TOKEN_HEADS 4 /* heads that an attn_block handles together; their results fit the scratch */
+#define TOKEN_HEADS 4 /* most heads of an attn_block; their results fit in the scratch memory */
 
 BN_FORCE_INLINE void attn_tile_by_token(const struct attn_tile *a, attn_block_fn run,
                                         attn_merge_fn merge)

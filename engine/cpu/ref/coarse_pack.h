@@ -1,9 +1,7 @@
 /*
  * Packs one row of the output head to four bits per weight with stochastic rounding, for the coarse
- * plane (docs/kernels.md, "The head, screened").
- *
- * Plain C that each instruction set compiles with its own flags: the compiler vectorises it, and
- * the bytes are the same everywhere.
+ * plane (docs/kernels.md, "The head, screened"). Each instruction set compiles this plain C with
+ * its compiler flags, so that the compiler vectorises it. The bytes are the same everywhere.
  */
 #ifndef ENGINE_CPU_REF_COARSE_PACK_H
 #define ENGINE_CPU_REF_COARSE_PACK_H
@@ -18,9 +16,9 @@
 
 #define COARSE_HALF (COARSE_COLS / 2)
 
-/* Half the distance between two codes, as BF16. The values (2 code - 15) * step of codes 0 .. 15
- * reach from -15 to 15 steps. The step is rounded up, so that every weight lies between two codes.
- */
+/* Half the distance between two codes, as BF16. Codes 0 .. 15 have the values (2 code - 15) * step,
+ * so they reach from -15 to 15 steps. The step is rounded up, so that every weight lies between two
+ * codes. */
 BN_FORCE_INLINE uint16_t coarse_step(uint32_t largest)
 {
     if (largest == 0)

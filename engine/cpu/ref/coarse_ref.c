@@ -1,6 +1,7 @@
 /*
- * Reference for the coarse plane, a copy of the output head with four bits per weight: packing of a
- * row, and upper bounds of the logits for one hidden state and for a group of them.
+ * Reference for the coarse plane, a copy of the output head with four bits per weight (struct
+ * coarse_mat): packing of a row, and upper bounds of the logits for one hidden state and for a
+ * group.
  *
  * The order of the float operations is fixed (docs/kernels.md, "The head, screened"), so that every
  * machine selects the same rows.
@@ -25,9 +26,9 @@ static float sum_tree(float *lanes, size_t n)
     return lanes[0];
 }
 
-/* Integer sum of one lane of a block: columns 4 lane .. 4 lane + 3 and the same plus 64. A code c
- * stands for (2 c - 15) steps: 2 c (128 high + low) is c (256 high + 2 low), and x holds high and
- * 2 low. The -15 is in `fix`. */
+/* Integer sum of one lane of a block: columns 4 lane .. 4 lane + 3 and the same plus 64. Code c has
+ * the value (2 c - 15) steps. 2 c (128 high + low) is c (256 high + 2 low), and x holds high and 2
+ * low. The sums with -15 are in `fix`. */
 static int32_t block_lane(const uint8_t *line, const int8_t *x, size_t lane)
 {
     int32_t sum = 0;

@@ -2,15 +2,15 @@
  * Reference for the float functions that docs/kernels.md defines: exp0, sigmoid, the sum over 64
  * lanes and the dot product.
  *
- * Assumes round to nearest even and no contraction (-ffp-contract=off). fmaf is that of the C
- * library: it rounds once, and is slow in software on a processor without fma.
+ * Assumes round to nearest even and no contraction (-ffp-contract=off). fmaf of the C library
+ * rounds once; on a processor without fma it is slow.
  */
 #include "engine/base/fp16.h"
 #include "engine/cpu/ref/kernels_ref.h"
 
 #include <math.h>
 
-/* ln 2 in two parts after Cody and Waite. LN2_HIGH has few bits, so that n * LN2_HIGH is exact. */
+/* ln 2 in two terms after Cody and Waite. LN2_HIGH has few bits, so that n * LN2_HIGH is exact. */
 #define LN2_HIGH 0.693359375f
 #define LN2_LOW (-2.12194440e-4f)
 

@@ -1,6 +1,6 @@
 /*
- * The arithmetic peak of plain C: sums of products of bytes as the compiler makes them for any
- * processor of the family, and the fused multiply-adds of the C library.
+ * The arithmetic peak of plain C: products of bytes as compiled for any processor of the family,
+ * and fmaf of the C library.
  */
 #include "engine/cpu/ref/kernels_ref.h"
 
@@ -32,7 +32,8 @@ size_t mac_peak_ref(size_t n_rounds)
 
 size_t fma_peak_ref(size_t n_rounds)
 {
-    float sums[4] = {0}; /* independent; each is a call where the instruction is missing */
+    float sums[4] = {0}; /* independent; fmaf is a function call if the processor has no such
+                            instruction */
     for (size_t r = 0; r < n_rounds; r++)
         for (size_t i = 0; i < 4; i++)
             sums[i] = fmaf(sums[i], 0.5f, 1.0f); /* converges to 2 */

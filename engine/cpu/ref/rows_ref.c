@@ -1,8 +1,6 @@
 /*
  * Reference for rows of a table (token embedding or output head): decoding to F32, and dot products
- * of rows with a vector, for every tensor type that a table may have.
- *
- * docs/formats.md describes the blocks. Integers in a block are little-endian.
+ * of rows with a vector. docs/formats.md describes the blocks. Integers are little-endian.
  */
 #include "engine/base/fp16.h"
 #include "engine/cpu/ref/kernels_ref.h"

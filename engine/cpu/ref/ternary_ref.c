@@ -74,7 +74,7 @@ size_t live_inputs_ref(const int8_t *q, size_t n, int32_t *out)
     return n_live;
 }
 
-/* Row-major: the layout for every matmul that does not need another one. */
+/* Row-major, the layout of every matmul that has no other pack function. */
 void pack_token_ref(const int8_t *q, size_t n_lines, size_t t, int8_t *packed)
 {
     memcpy(packed + t * n_lines * LINE_COLS, q, n_lines * LINE_COLS);
@@ -88,7 +88,7 @@ const int8_t *gather_tokens_ref(const int8_t *packed, size_t n_lines, size_t n_t
 
 void unpack_rows_ref(const struct ternary_mat *w, size_t row0, size_t row1, uint8_t *panel)
 {
-    (void)w, (void)row0, (void)row1, (void)panel; /* the matmul reads the packed lines */
+    (void)w, (void)row0, (void)row1, (void)panel; /* matmul reads the lines directly */
 }
 
 void ternary_matmul_ref(const struct ternary_mat *w, size_t row0, size_t row1,

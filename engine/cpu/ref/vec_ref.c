@@ -1,8 +1,6 @@
 /*
- * Reference for vectors of F32: RMSNorm, quantisation of activations, gates, residual addition,
- * RoPE, conversion to F16, and the conversion of the integer sums of several tokens to F32.
- *
- * docs/kernels.md gives the formulas and the order of the operations.
+ * Reference for vectors of F32 and for the conversion of integer sums to F32. docs/kernels.md
+ * specifies the formulas and the order of the operations.
  */
 #include "engine/base/fp16.h"
 #include "engine/cpu/ref/kernels_ref.h"

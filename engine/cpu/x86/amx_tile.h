@@ -1,10 +1,7 @@
 /*
- * Definitions for the AMX kernels: the shape of an AMX tile, and the configuration of the eight
- * tile registers. Includes the transposition of 16 x 16 dwords, which converts between the layouts
- * of the first and the second operand of a tile product.
- *
- * Each kernel configures the tiles at its start and releases them at its end, so that no thread
- * waits, or returns, with live tiles.
+ * Definitions for the AMX kernels: the shape and the configuration of the tile registers. Every
+ * kernel configures the tiles at its start and releases them at its end, because no thread may wait
+ * or return with live tiles.
  */
 #ifndef ENGINE_CPU_X86_AMX_TILE_H
 #define ENGINE_CPU_X86_AMX_TILE_H
@@ -14,8 +11,8 @@
 #include <immintrin.h>
 #include <stdint.h>
 
-#define TILE_BYTES 1024 /* an AMX tile: SIDE rows of 64 bytes */
-#define STEPS_A_LINE 4  /* AMX tiles that the columns of a line of R1-256 fill: LINE_COLS / 64 */
+#define TILE_BYTES 1024  /* an AMX tile: SIDE rows of 64 bytes */
+#define STEPS_PER_LINE 4 /* AMX tiles that a line of R1-256 fills: LINE_COLS / 64 */
 
 /* Operand of LDTILECFG: Intel SDM volume 1, chapter 18. */
 struct tile_config {
@@ -24,24 +21,24 @@ struct tile_config {
     uint8_t n_rows[16];
 };
 
-/* A compiler barrier. gcc's tile intrinsics do not declare that they read and write memory, so the
- * compiler could move stores behind a tile load, or loads before a tile store. Costs no
+/* gcc's tile intrinsics do not declare that they access memory. Without this barrier the compiler
+ * could move stores behind a tile load, or loads before a tile store. The barrier costs no
  * instruction. */
-BN_FORCE_INLINE void order_memory(void)
+BN_FORCE_INLINE void compiler_barrier(void)
 {
     __asm__ volatile("" : : : "memory");
 }
 
 /* Give all eight AMX tiles their full size. */
-BN_FORCE_INLINE void configure(void)
+BN_FORCE_INLINE void configure_tiles(void)
 {
     struct tile_config c = {.palette = 1};
     for (size_t i = 0; i < 8; i++) {
         c.row_bytes[i] = 64;
         c.n_rows[i] = SIDE;
     }
-    /* gcc's intrinsic declares that it reads only 8 bytes of c; the compiler would drop the stores
-     * to the rest. */
+    /* gcc's intrinsic declares only 8 bytes of c as read; the compiler would drop the other
+     * stores. */
     __asm__ volatile("" : : "m"(c));
     _tile_loadconfig(&c);
 }

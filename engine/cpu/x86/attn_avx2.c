@@ -22,8 +22,9 @@ struct scores {
     _Alignas(32) float z[MAX_HEADS][ATTN_BLOCK];
 };
 
-/* Bytes of the keys, or of the values, of a block. While a kernel reads the keys it prefetches the
- * values; while it reads the values it prefetches the keys of the next block. */
+/* Bytes of the keys, or of the values, of a block. While a kernel reads the keys, it prefetches the
+ * values if it will read all of them, else the keys. While it reads the values, it prefetches the
+ * keys of the next block. */
 BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
 {
     return b->head_dim * ATTN_BLOCK * sizeof(uint16_t);
@@ -67,8 +68,7 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
             _mm256_store_ps(s->z[h] + pos + 8 * (size_t)v, z[h][v]);
 }
 
-/* Columns col .. col + 8 n_vecs - 1 of the weighted values; columns past head_dim are not stored.
- */
+/* Columns col .. col + 8 n_vecs - 1 of the weighted values; stores only those below head_dim. */
 BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_heads, size_t col,
                                 int n_vecs, const struct scores *s)
 {
@@ -104,8 +104,8 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
         }
 }
 
-/* Heads head .. head + n_heads - 1, each with k_vecs registers of scores or v_vecs of values at a
- * time: 8 k_vecs divides ATTN_BLOCK, and 8 v_vecs divides 32, the padding of v. */
+/* k_vecs registers of scores and v_vecs registers of values are computed at a time: 8 k_vecs
+ * divides ATTN_BLOCK, and 8 v_vecs divides 32, the padding of v. */
 BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_heads, int k_vecs,
                                  int v_vecs)
 {
@@ -129,7 +129,8 @@ void attn_block_avx2(const struct attn_block *b)
         heads_block(b, head, 1, 8, 4);
 }
 
-/* attn_block already runs near the peak fma rate, since four heads share each widened element. */
+/* Several tokens together gain nothing: attn_block runs near the peak fma rate, since four heads
+ * share each widened element. */
 void attn_tile_avx2(const struct attn_tile *a)
 {
     attn_tile_by_token(a, attn_block_avx2, attn_merge_avx2);

@@ -1,6 +1,6 @@
 /*
- * attn_block for AVX-512, KV cache in F16. Layout and method are those of attn_avx2.c with 16 lanes
- * per register, so that the scores of a whole block fit in four registers.
+ * attn_block for AVX-512, KV cache in F16. The method is that of attn_avx2.c with 16 lanes per
+ * register, so that the scores of a whole block fit in four registers.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -16,7 +16,6 @@ struct scores {
     _Alignas(64) float z[MAX_HEADS][ATTN_BLOCK];
 };
 
-/* Bytes of the keys, or of the values, of a block: see attn_avx2.c. */
 BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
 {
     return b->head_dim * ATTN_BLOCK * sizeof(uint16_t);
@@ -62,8 +61,7 @@ BN_FORCE_INLINE void score_span(const struct attn_block *b, size_t head, int n_h
             _mm512_store_ps(s->z[h] + pos + 16 * (size_t)v, z[h][v]);
 }
 
-/* Columns col .. col + 16 n_vecs - 1 of the weighted values; columns past head_dim are not stored.
- */
+/* Columns col .. col + 16 n_vecs - 1 of the weighted values; stores only those below head_dim. */
 BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_heads, size_t col,
                                 int n_vecs, const struct scores *s)
 {

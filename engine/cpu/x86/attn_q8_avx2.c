@@ -1,9 +1,9 @@
 /*
  * attn_block_q8 and attn_tile_q8 for AVX2: the loops of engine/cpu/ref/attn_q8.h.
  *
- * Bytes come as groups of four per lane (four dims of a key, or four positions of a value). They
- * are widened to 16 bits and multiplied with the 16-bit fixed-point numbers; VPMADDWD adds two
- * products to a 32-bit sum. So each lane has two sums, which are added at the end.
+ * Each lane has four bytes: four elements of a key, or four positions of a value. They are widened
+ * to 16 bits and multiplied with the 16-bit fixed-point numbers. VPMADDWD adds two products to a
+ * 32-bit sum, so each lane has two sums, which are added at the end.
  */
 #include "engine/cpu/ref/attn_q8.h"
 #include "engine/cpu/ref/attn_tokens.h"
@@ -14,9 +14,9 @@
 #include <immintrin.h>
 #include <string.h>
 
-#define LANES 8 /* lanes at a time: with four heads 8 independent chains */
+#define LANES 8 /* lanes at a time: with four heads, eight independent chains */
 
-BN_FORCE_INLINE float fix_avx2(const float *x, size_t n, struct attn_fixed *out)
+BN_FORCE_INLINE float to_fixed_avx2(const float *x, size_t n, struct attn_fixed *out)
 {
     const __m256 sign = _mm256_set1_ps(-0.0f);
     __m256 max = _mm256_setzero_ps();
@@ -77,7 +77,7 @@ BN_FORCE_INLINE void sums_avx2(const struct attn_quads *w, int n_heads, size_t l
 
 void attn_block_q8_avx2(const struct attn_block *b)
 {
-    attn_q8_block(b, (struct attn_q8_loops){fix_avx2, sums_avx2, softmax_block_avx2});
+    attn_q8_block(b, (struct attn_q8_loops){to_fixed_avx2, sums_avx2, softmax_block_avx2});
 }
 
 void attn_tile_q8_avx2(const struct attn_tile *a)

@@ -1,10 +1,10 @@
 /*
  * attn_block_q8 and attn_tile_q8 for AVX-512 VNNI: the loops of engine/cpu/ref/attn_q8.h.
  *
- * A lane is a dword of four bytes (four dims of a key, or four positions of a value), and VPDPBUSD
- * adds its four products to a 32-bit sum. A fixed-point number x is used as two bytes,
- * x = 128 high + low. VPDPBUSD requires one unsigned factor: the bytes of the cache plus 128. The
- * result is corrected by subtracting 128 times the sum of x.
+ * Each lane has four bytes: four elements of a key, or four positions of a value. VPDPBUSD adds
+ * their products to a 32-bit sum. It needs one unsigned factor, so the bytes of the cache get 128
+ * added, and 128 times the sum of x is subtracted from the result. The fixed-point number x is used
+ * as two bytes, x = 128 high + low.
  */
 #include "engine/cpu/ref/attn_q8.h"
 #include "engine/cpu/ref/attn_tokens.h"
@@ -15,9 +15,9 @@
 #include <immintrin.h>
 #include <string.h>
 
-#define VECS 2 /* registers of 16 lanes at a time: with four heads 16 independent chains */
+#define VECS 2 /* registers of 16 lanes at a time: with four heads, 16 independent chains */
 
-BN_FORCE_INLINE float fix_avx512(const float *x, size_t n, struct attn_fixed *out)
+BN_FORCE_INLINE float to_fixed_avx512(const float *x, size_t n, struct attn_fixed *out)
 {
     __m512 max = _mm512_setzero_ps();
     for (size_t i = 0; i < n; i += 16) /* VMAXPS returns its second operand where one is a NaN */
@@ -91,10 +91,10 @@ BN_FORCE_INLINE void sums_avx512(const struct attn_quads *w, int n_heads, size_t
 
 void attn_block_q8_avx512(const struct attn_block *b)
 {
-    attn_q8_block(b, (struct attn_q8_loops){fix_avx512, sums_avx512, softmax_block_avx512});
+    attn_q8_block(b, (struct attn_q8_loops){to_fixed_avx512, sums_avx512, softmax_block_avx512});
 }
 
-/* One token at a time: with products of bytes, several tokens have little work to share. */
+/* Several tokens together gain little, because products of bytes share little work. */
 void attn_tile_q8_avx512(const struct attn_tile *a)
 {
     attn_tile_by_token(a, attn_block_q8_avx512, attn_merge_avx2);

@@ -1,10 +1,9 @@
 /*
- * attn_tile for AVX-512, KV cache in F16: attention of several consecutive tokens over one block of
- * 64 positions.
+ * attn_tile for AVX-512, KV cache in F16: attention of consecutive tokens over one position block.
  *
- * Keys and values are widened to F32 once for all tokens, 32 kB each for a head dimension of 128,
- * and used while they are in the first-level cache: first all queries are multiplied with the keys,
- * then all probabilities with the values. A query is one head of one token. Six queries times 64
+ * Keys and values are widened to F32 once for all tokens (32 kB each for a head dimension of 128)
+ * and used while they are in the first-level cache: all queries are multiplied with the keys, then
+ * all probabilities with the values. A query is one head of one token. Six queries times 64
  * positions (or 64 columns of the values) are a register tile of 24 accumulators, with ten loads
  * per 24 fma. The softmax works on the scores in their accumulators.
  */
@@ -17,7 +16,7 @@
 #include <math.h>
 
 #define QUERIES 6 /* most queries of a register tile */
-#define SLOTS 8   /* QUERIES rounded up to a register of maxima or sums */
+#define SLOTS 8   /* QUERIES rounded up to a whole register of maxima or sums */
 
 /* Sections of attn_tile.scratch. */
 struct scratch {
@@ -27,7 +26,7 @@ struct scratch {
     float *b;    /* (queries) factor of the results of this block */
 };
 
-/* The queries of a register tile: of one token, or of several tokens that see the whole block. */
+/* The queries of a register tile, which see the same number of positions. */
 struct queries {
     size_t first; /* token * n_q + head */
     size_t n_seen;
@@ -135,8 +134,8 @@ BN_FORCE_INLINE void score_queries(const struct attn_tile *t, const struct scrat
     merge_sums(t, w, qs.first, n_q, m, l);
 }
 
-/* Merge o, columns col .. col + 16 n_vecs - 1 of the results of this block for n_q queries from
- * `first` on, into the running results. */
+/* Merge o, columns col .. col + 16 n_vecs - 1 of this block's results for n_q queries from `first`
+ * on, into the running results. */
 BN_FORCE_INLINE void fold_values(const struct attn_tile *t, const struct scratch *w, size_t first,
                                  int n_q, size_t col, int n_vecs, __m512 o[QUERIES][4])
 {
@@ -209,7 +208,7 @@ BN_FORCE_INLINE void scores_of(const struct attn_tile *t, const struct scratch *
         score_queries(t, w, qs, n_q, 2);
 }
 
-/* Prefetch, for writing, the memory that will receive the final results of n queries. */
+/* Prefetch for writing: where the final results of n queries will be stored. */
 BN_FORCE_INLINE void prefetch_out(const struct attn_tile *t, size_t first, size_t n)
 {
     if (!t->out)
@@ -221,8 +220,8 @@ BN_FORCE_INLINE void prefetch_out(const struct attn_tile *t, size_t first, size_
     }
 }
 
-/* The next queries that see the same positions, from `first` on. Returns their number: 6, 4 or
- * fewer. Eight are 4 + 4, not 6 + 2. */
+/* The next queries that see the same positions, from `first` on. Returns their number, 6, 4 or
+ * less. Eight are 4 + 4, because 2 would be processed one at a time. */
 static size_t next_queries(const struct attn_tile *t, size_t first, struct queries *qs)
 {
     const size_t n_seen = size_min(t->n_seen + first / t->n_q, ATTN_BLOCK);

@@ -1,10 +1,9 @@
 /*
- * coarse_pack and coarse_bound for AVX2: upper bounds of logits from the coarse plane, the copy of
- * the output head with four bits per weight (struct coarse_mat).
+ * coarse_pack and coarse_bound for AVX2; coarse_ref.c is the specification.
  *
  * VPMADDUBSW multiplies codes with bytes of the hidden state and adds pairs of products. A pair is
  * at most 2 * 15 * 128 in magnitude, so the sum of two pairs fits in 16 bits. Rows come from four
- * distant places in turn, since a core reads faster from several streams than from one.
+ * distant addresses in turn, since a core reads faster from several streams than from one.
  */
 #include "engine/cpu/ref/coarse_pack.h"
 #include "engine/cpu/x86/kernels_x86.h"

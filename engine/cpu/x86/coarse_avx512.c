@@ -1,6 +1,5 @@
 /*
- * coarse_pack and coarse_bound for AVX-512 VNNI: upper bounds of logits from the coarse plane, the
- * copy of the output head with four bits per weight (struct coarse_mat).
+ * coarse_pack and coarse_bound for AVX-512 VNNI; coarse_ref.c is the specification.
  *
  * A block of 128 codes is one register, and costs four dot products of bytes, one conversion and
  * one fma. Four rows at a time share the loads of x. They are a quarter of the range apart, since a

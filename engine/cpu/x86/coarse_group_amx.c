@@ -1,16 +1,15 @@
 /*
- * coarse_bounds for AMX: upper bounds of logits from the coarse plane, the copy of the output head
- * with four bits per weight (struct coarse_mat), for a group of up to 16 hidden states.
+ * coarse_bounds for AMX; coarse_ref.c is the specification.
  *
- * The codes of 16 rows are the first operand of a tile product: unpacking a nibble gives the 64
+ * The codes of 16 rows are the first operand of a tile product: unpacking a nibble yields the 64
  * columns of a row of an AMX tile. The hidden states are the second operand, in two planes of high
- * and low bytes. Four tile products per block give two AMX tiles of exact integer sums, which are
+ * and low bytes. Four tile products per block yield two AMX tiles of exact integer sums, which are
  * combined, scaled with the step of the row and summed as floats.
  *
  * A panel is four AMX tiles of rows. They share the four AMX tiles of hidden states of a block,
  * which therefore pass through the first-level cache once per panel. A step is one block of one
- * tile of rows. Between the four products of a step the code unpacks the step after the next and
- * scales the sums of the previous step, a quarter at a time: so stores reach the cache before a
+ * tile of rows. Between the four products of a step, the code unpacks the step after the next and
+ * scales the sums of the previous step, a quarter at a time. So stores reach the cache before a
  * tile load needs them, and the tile unit does not wait.
  */
 #include "engine/cpu/x86/amx_tile.h"
@@ -76,7 +75,7 @@ BN_FORCE_INLINE void scale_quarter(struct workspace *s, size_t n_tiles, const in
     }
 }
 
-/* The other work, done between two tile products of a step. */
+/* The work between two tile products of a step. */
 BN_FORCE_INLINE void unpack_and_scale(const struct panel *p, struct workspace *s,
                                       const int32_t *fixes, size_t step, size_t n_steps,
                                       size_t quarter)
@@ -86,15 +85,15 @@ BN_FORCE_INLINE void unpack_and_scale(const struct panel *p, struct workspace *s
         unpack_quarter(p, next, quarter, s->codes[next % RING]);
     if (step > 0)
         scale_quarter(s, p->n_tiles, fixes, step - 1, quarter);
-    order_memory();
+    compiler_barrier();
 }
 
-/* One step. AMX tiles 4 .. 7 hold the hidden states of the block. */
+/* AMX tiles 4 .. 7 must hold the hidden states of the block. */
 BN_FORCE_INLINE void multiply_step(const struct panel *p, struct workspace *s, const int32_t *fixes,
                                    size_t step, size_t n_steps)
 {
     const uint8_t *codes = s->codes[step % RING];
-    order_memory();
+    compiler_barrier();
     _tile_zero(0);
     _tile_zero(1);
     _tile_loadd(2, codes, 64);
@@ -109,11 +108,11 @@ BN_FORCE_INLINE void multiply_step(const struct panel *p, struct workspace *s, c
     unpack_and_scale(p, s, fixes, step, n_steps, 3);
     _tile_stored(0, s->sums[step & 1][0], sizeof s->sums[0][0][0]);
     _tile_stored(1, s->sums[step & 1][1], sizeof s->sums[0][0][0]);
-    order_memory();
+    compiler_barrier();
 }
 
-/* Called before the sums of `step` are scaled. If it is the first step of GROUP_BLOCKS blocks,
- * widen the coarse_mat steps of these blocks. Rows past n_rows get those of the first row. */
+/* Must precede the scaling of the sums of `step`. In the first step of GROUP_BLOCKS blocks, widen
+ * the scales (coarse_mat.steps) of these blocks. Rows past n_rows get those of the first row. */
 BN_FORCE_INLINE void widen_for_step(const struct coarse_mat *m, size_t row, const struct panel *p,
                                     size_t step, struct workspace *s)
 {
@@ -137,7 +136,7 @@ BN_FORCE_INLINE void multiply_panel(const struct coarse_mat *m, size_t row, size
         for (size_t quarter = 0; quarter < 4; quarter++)
             unpack_quarter(&p, i, quarter, s->codes[i]);
     for (size_t b = 0, step = 0; b < m->n_blocks; b++) {
-        const int8_t *x = g->x + b * STEPS_A_LINE * TILE_BYTES;
+        const int8_t *x = g->x + b * STEPS_PER_LINE * TILE_BYTES;
         _tile_loadd(4, x, 64);
         _tile_loadd(5, x + TILE_BYTES, 64);
         _tile_loadd(6, x + 2 * TILE_BYTES, 64);
@@ -157,7 +156,7 @@ void coarse_bounds_amx(const struct coarse_mat *m, size_t row0, size_t row1,
                        const struct coarse_group *g, float *const *up)
 {
     struct workspace s;
-    configure();
+    configure_tiles();
     for (size_t r = row0; r < row1; r += ROWS) {
         const size_t n = row1 - r < ROWS ? row1 - r : ROWS;
         if (n == ROWS)

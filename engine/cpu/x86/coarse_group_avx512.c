@@ -1,6 +1,5 @@
 /*
- * coarse_bounds for AVX-512 VNNI: upper bounds of logits from the coarse plane, the copy of the
- * output head with four bits per weight (struct coarse_mat), for a group of up to 16 hidden states.
+ * coarse_bounds for AVX-512 VNNI; coarse_ref.c is the specification.
  *
  * Lanes are hidden states. Four codes of a row are broadcast and multiplied with four columns of
  * all hidden states. Four rows at a time share the loads of the hidden states.

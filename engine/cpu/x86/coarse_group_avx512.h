@@ -8,7 +8,9 @@
 #include "engine/cpu/kernels.h"
 #include "engine/cpu/x86/transpose_avx512.h"
 
-#define GROUP_BLOCKS 32 /* blocks whose steps are widened together: a register of BF16 */
+#define GROUP_BLOCKS                                                                               \
+    32 /* blocks whose steps are widened together: as many BF16 as fit in a
+                           register */
 
 /* Steps begin .. begin + GROUP_BLOCKS - 1 of a row to F32, zeros past n_blocks. */
 BN_FORCE_INLINE void widen_steps(const uint16_t *steps, size_t begin, size_t n_blocks,
@@ -68,8 +70,8 @@ BN_FORCE_INLINE void sum_squares(const struct coarse_mat *m, size_t row, size_t 
     }
 }
 
-/* Turn the products v of SIDE rows into bounds, and store those of the first n_rows rows at
- * up[hidden state][at ...]. */
+/* Turn the products v of SIDE rows into bounds, and store the bounds of the first n_rows rows at
+ * up[hidden state] + at. */
 BN_FORCE_INLINE void finish_rows(const struct coarse_mat *m, size_t row, size_t n_rows,
                                  const struct coarse_group *g, __m512 v[SIDE], float *const *up,
                                  size_t at)

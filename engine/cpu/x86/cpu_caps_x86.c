@@ -3,8 +3,9 @@
  * processor has every extension that its files are compiled for and the operating system saves its
  * registers. The self-test (cpu_caps_selftest.c) catches hypervisors that report too much.
  *
- * Compiled with -mxsave for the XGETBV intrinsic; XGETBV runs only if CPUID reports OSXSAVE. Linux
- * lets a process use AMX tiles only after a request with arch_prctl; a second request is harmless.
+ * This file is compiled with -mxsave for the XGETBV intrinsic. XGETBV runs only if CPUID reports
+ * OSXSAVE. Linux permits AMX tiles only after a request with arch_prctl; a second request is
+ * harmless.
  */
 #define _GNU_SOURCE /* syscall */
 #include "engine/cpu/x86/cpu_caps_x86.h"

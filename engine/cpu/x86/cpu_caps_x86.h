@@ -1,5 +1,5 @@
 /*
- * Which x86 instruction sets the processor has and the operating system allows.
+ * Detection of the x86 instruction sets that the processor has and the operating system allows.
  */
 #ifndef ENGINE_CPU_X86_CPU_CAPS_X86_H
 #define ENGINE_CPU_X86_CPU_CAPS_X86_H

@@ -1,12 +1,13 @@
 /*
  * gather_tokens and coarse_gather for AVX-512: interleave up to 16 vectors of bytes into lines of
- * 64 bytes that hold four consecutive bytes of each vector. Products whose lanes are tokens or
- * hidden states need this layout. Blocks of 16 x 16 dwords are transposed in registers.
+ * 64 bytes with four consecutive bytes of each vector. Kernels whose lanes are tokens or hidden
+ * states need this layout.
  */
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/transpose_avx512.h"
 
-/* 64 bytes of each of n vectors, from byte `at` on, to 16 lines; zeros for vectors past n. */
+/* Convert 64 bytes of each of n vectors, from byte `at` on, to 16 lines; zeros for vectors past
+ * n. */
 BN_FORCE_INLINE void gather_square(const int8_t *const *x, size_t n, size_t at, int8_t *out)
 {
     __m512i v[SIDE];

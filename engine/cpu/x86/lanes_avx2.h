@@ -1,6 +1,5 @@
 /*
- * Inline functions that the AVX2 kernels share: loads and stores of tails, reductions across lanes,
- * exp0 and sigmoid, the softmax of a position block.
+ * Inline functions that the AVX2 kernels share.
  */
 #ifndef ENGINE_CPU_X86_LANES_AVX2_H
 #define ENGINE_CPU_X86_LANES_AVX2_H
@@ -12,7 +11,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Mask for elements i .. i + 7: all ones in the lanes of elements below n. */
+/* Mask of elements i .. i + 7: all ones in the lanes of elements below n. */
 BN_FORCE_INLINE __m256i lanes_below(size_t i, size_t n)
 {
     const int left = i >= n ? 0 : n - i >= 8 ? 8 : (int)(n - i);

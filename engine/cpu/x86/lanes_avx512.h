@@ -1,13 +1,12 @@
 /*
- * Inline functions that the AVX-512 kernels share: masks for tails, reductions across lanes, exp0,
- * the softmax of a position block.
+ * Inline functions that the AVX-512 kernels share.
  */
 #ifndef ENGINE_CPU_X86_LANES_AVX512_H
 #define ENGINE_CPU_X86_LANES_AVX512_H
 
 #include "engine/cpu/x86/lanes_avx2.h"
 
-/* Mask for elements i .. i + 15: the lanes of elements below n. */
+/* Mask of elements i .. i + 15: the lanes of elements below n. */
 BN_FORCE_INLINE __mmask16 mask_below(size_t i, size_t n)
 {
     return i >= n ? 0 : n - i >= 16 ? 0xffff : (__mmask16)((1u << (n - i)) - 1);

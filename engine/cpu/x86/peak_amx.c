@@ -1,6 +1,6 @@
 /*
  * The arithmetic peak of AMX: products of AMX tiles that stay in registers. Four independent sums
- * hide the latency of the instruction (52 cycles, one starts every 16).
+ * hide the latency of the instruction (52 cycles; one can start every 16 cycles).
  */
 #include "engine/cpu/x86/amx_tile.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -12,7 +12,7 @@ size_t mac_peak_amx(size_t n_rounds)
     int8_t operand[TILE_BYTES];
     for (size_t i = 0; i < TILE_BYTES; i++)
         operand[i] = (int8_t)(i % 251); /* zeros would draw less power */
-    configure();
+    configure_tiles();
     _tile_zero(0);
     _tile_zero(1);
     _tile_zero(2);

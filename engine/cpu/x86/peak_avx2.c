@@ -1,7 +1,6 @@
 /*
- * The arithmetic peak of AVX2 on data in registers: products of unsigned and signed bytes in pairs,
- * added to 16-bit sums (which may wrap, since nothing reads them), and fused multiply-adds of
- * floats.
+ * The arithmetic peak of AVX2 on data in registers. Products of unsigned and signed bytes are added
+ * in pairs to 16-bit sums, which may wrap, since their values are not used. Floats use fma.
  */
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/peak_chains.h"

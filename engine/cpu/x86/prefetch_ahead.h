@@ -2,7 +2,8 @@
  * Prefetches memory that is read next, a few cache lines per step of a computation.
  *
  * The bytes are prefetched in two streams, one for each half of the range: with one stream a core
- * reads at four fifths of the speed. Addresses need not be valid, since a prefetch cannot fault.
+ * reaches only four fifths of the speed. Addresses need not be valid, since a prefetch cannot
+ * fault.
  */
 #ifndef ENGINE_CPU_X86_PREFETCH_AHEAD_H
 #define ENGINE_CPU_X86_PREFETCH_AHEAD_H
@@ -13,19 +14,19 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Called in each step of a loop. Every `every`th step (a power of two) prefetches one cache line of
- * each half of the n_bytes at `at`. */
-BN_FORCE_INLINE void prefetch_ahead(const void *at, size_t n_bytes, size_t step, size_t every)
+/* Call this in each step of a loop. Every `period` steps (a power of two) it prefetches one cache
+ * line of each half of the n_bytes at `at`. */
+BN_FORCE_INLINE void prefetch_ahead(const void *at, size_t n_bytes, size_t step, size_t period)
 {
-    const uintptr_t line = (uintptr_t)at + step / every * 64;
-    if (step % every != 0)
+    const uintptr_t line = (uintptr_t)at + step / period * 64;
+    if (step % period != 0)
         return;
     _mm_prefetch((const char *)line, _MM_HINT_T0);
     _mm_prefetch((const char *)(line + n_bytes / 2), _MM_HINT_T0);
 }
 
-/* The same across several loops: each prefetch_step prefetches two lines until all of n_bytes are
- * done. Nothing is prefetched if `at` is NULL. */
+/* A prefetch that continues across several loops: each prefetch_step prefetches one line of each
+ * half, until all n_bytes are done. If `at` is NULL, nothing is prefetched. */
 struct prefetch {
     uintptr_t at, end; /* position in the first half, and its end */
     size_t half;       /* bytes of a half */

@@ -1,12 +1,12 @@
 /*
- * Generates the row_decode and rows_dot kernels of AVX2 and AVX-512 for each type of a table (token
- * embedding or output head), and row_kernels_ISA, which enters them into the kernel table.
+ * Generates row_decode and rows_dot for each type of a table (token embedding or output head), and
+ * row_kernels_ISA, which enters them into the kernel table. AVX2 and AVX-512 use it.
  *
  * A file defines the inline functions decode_plain, dot_plain, decode_small, dot_small,
  * decode_blocks and dot_blocks and then expands ROW_KERNELS(isa). "Plain" types are F32, F16 and
  * BF16, "small" ones have blocks of 32 elements, the others blocks of 256.
  *
- * Rows are read from four distant places in turn, since a core reads faster from several streams
+ * Rows are read from four distant addresses in turn, since a core reads faster from several streams
  * than from one.
  */
 #ifndef ENGINE_CPU_X86_ROW_KERNELS_H
@@ -18,8 +18,8 @@
 #define ROW_STREAMS 4
 #define ROW_PREFETCH_BYTES 2560
 
-/* Four rows, and for each the address that is prefetched while it is read: further along the same
- * row, or the same place of the next row if the rows are a list. */
+/* Four rows, each with the address to prefetch while the row is read: further along the same row,
+ * or the same offset in the next row if the rows are a list. */
 struct row_streams {
     const uint8_t *row[ROW_STREAMS];
     uintptr_t ahead[ROW_STREAMS];
@@ -63,7 +63,7 @@ BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, si
             dot_plain(type, 1, row_streams(rows, r, 0), h, n, z + r);                              \
     }
 
-/* One row at a time, from ROW_STREAMS places in turn. While a row is read, the row that follows it
+/* One row at a time, in turn from ROW_STREAMS distant addresses. While a row is read, the next row
  * in memory is prefetched. */
 #define PACKED_KERNELS(isa, name, type, decode, dot)                                               \
     ROW_DECODE(isa, name, type, decode)                                                            \
@@ -71,7 +71,7 @@ BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, si
                                         float *z, float *scratch)                                  \
     {                                                                                              \
         const size_t step = rows->n_rows / ROW_STREAMS;                                            \
-        (void)scratch; /* rows are widened in registers */                                         \
+        (void)scratch;                                                                             \
         for (size_t i = 0; i < step; i++)                                                          \
             for (size_t r = i; r < ROW_STREAMS * step; r += step)                                  \
                 z[r] = dot(type, table_row(rows, r), rows->row_bytes, h, n);                       \

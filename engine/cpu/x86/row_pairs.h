@@ -1,7 +1,7 @@
 /*
  * The loops over rows of ternary_matvec and ternary_some that AVX2 and AVX-VNNI share. The rows are
- * divided into four streams, and two rows of different streams are multiplied together, so that one
- * load of the activations feeds both.
+ * divided into four streams. Two rows of different streams are multiplied together, so that one
+ * load of the activations serves both.
  */
 #ifndef ENGINE_CPU_X86_ROW_PAIRS_H
 #define ENGINE_CPU_X86_ROW_PAIRS_H
@@ -19,7 +19,7 @@
 typedef void (*row_pairs_fn)(const uint8_t *row, size_t n_lines, size_t step_rows, int n_rows,
                              const int8_t *q, int32_t q_sum, int32_t *acc);
 
-/* Contract of ternary_matvec. */
+/* ternary_matvec of kernels_ternary.h */
 BN_FORCE_INLINE void row_pairs_all(row_pairs_fn pair, const struct ternary_mat *w, size_t row0,
                                    size_t row1, const int8_t *q, int32_t q_sum, int32_t *acc)
 {
@@ -33,7 +33,7 @@ BN_FORCE_INLINE void row_pairs_all(row_pairs_fn pair, const struct ternary_mat *
         pair(row + r * row_bytes, n_lines, 0, 1, q, q_sum, acc + r);
 }
 
-/* Prefetch the rows with numbers rows[0], rows[step], ..., one of each stream. */
+/* Prefetch rows number rows[0], rows[step], ..., one of each stream. */
 BN_FORCE_INLINE void row_pairs_prefetch(const struct ternary_mat *w, const int32_t *rows,
                                         size_t step)
 {
@@ -44,7 +44,7 @@ BN_FORCE_INLINE void row_pairs_prefetch(const struct ternary_mat *w, const int32
     }
 }
 
-/* Contract of ternary_some. */
+/* ternary_some of kernels_ternary.h */
 BN_FORCE_INLINE void row_pairs_some(row_pairs_fn pair, const struct ternary_mat *w,
                                     const int32_t *rows, size_t n, const int8_t *q, int32_t q_sum,
                                     int32_t *acc)

@@ -1,9 +1,8 @@
 /*
- * row_decode and rows_dot for AVX2: rows of the token embedding and of the output head, in every
- * table type. docs/formats.md describes the blocks of quantised types.
+ * row_decode and rows_dot for AVX2. docs/formats.md describes the blocks of quantised types.
  *
  * The 64 lanes of dot64 (docs/kernels.md) are eight registers, so only one row at a time fits; its
- * eight independent chains hide the latency of fma. row_kernels.h chooses the order of the rows.
+ * eight independent chains hide the latency of fma.
  */
 #include "engine/base/force_inline.h"
 #include "engine/base/size.h"
@@ -14,7 +13,7 @@
 
 #include <immintrin.h>
 
-#define SPAN_COLS 256 /* columns of a row before the next row continues */
+#define SPAN_COLS 256 /* columns of a row that are processed before the next row */
 
 /* Elements i .. i + 7 of a row of F32, F16 or BF16. */
 BN_FORCE_INLINE __m256 load8(enum tensor_type type, const uint8_t *row, size_t i)
@@ -70,8 +69,8 @@ BN_FORCE_INLINE void add_plain(enum tensor_type type, const uint8_t *row, uintpt
         lanes[v] = sum[v];
 }
 
-/* n_rows (1 or ROW_STREAMS) rows, in turns of SPAN_COLS columns. The accumulators of one row fill
- * the registers; those of the other rows are in memory meanwhile. */
+/* n_rows (1 or ROW_STREAMS) rows, SPAN_COLS columns of each in turn. The accumulators of one row
+ * fill the registers, so those of the other rows are in memory. */
 BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_streams s,
                                const float *h, size_t n, float out[ROW_STREAMS])
 {
@@ -95,7 +94,7 @@ BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, siz
         _mm256_maskstore_ps(out + i, lanes_below(i, n), load8_tail(type, row, i, n));
 }
 
-/* The 32 values of a group: two scales, for 16 columns each, and an offset for Q4_K. */
+/* The 32 values of a group. scale is for 16 columns each; offset is NULL for types without one. */
 BN_FORCE_INLINE void group_values(__m256i codes, const float scale[2], const float *offset,
                                   __m256 v[4])
 {
@@ -109,7 +108,7 @@ BN_FORCE_INLINE void group_values(__m256i codes, const float scale[2], const flo
     }
 }
 
-/* Group g of a block of 256 columns. g is a constant after unrolling. */
+/* Values of group g of a block of 256 columns. g is a constant after unrolling. */
 BN_FORCE_INLINE void block_values(enum tensor_type type, const uint8_t *block, int g,
                                   const struct block_scales *s, __m256 v[4])
 {

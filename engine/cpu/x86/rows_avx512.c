@@ -1,6 +1,5 @@
 /*
- * row_decode and rows_dot for AVX-512: rows of the token embedding and of the output head, in every
- * table type. docs/formats.md describes the blocks of quantised types.
+ * row_decode and rows_dot for AVX-512. docs/formats.md describes the blocks of quantised types.
  *
  * The 64 lanes of dot64 (docs/kernels.md) are four registers. F32, F16 and BF16 tables are bound by
  * memory: four rows at a time, a quarter of the range apart, share the loads of h and are four
@@ -26,8 +25,8 @@ BN_FORCE_INLINE __m512i both_halves(const uint8_t *p)
     return _mm512_broadcast_i64x4(load_bytes32(p));
 }
 
-/* Codes of columns 64 g .. 64 g + 63 of a block of 256; g is a constant. Both halves of a register
- * load the same bytes and shift them by different counts. */
+/* Codes of columns 64 g .. 64 g + 63 of a block of 256; g is a constant after unrolling. Both
+ * halves of a register load the same bytes and shift them by different counts. */
 BN_FORCE_INLINE __m512i codes64_q6_k(const uint8_t *block, int g)
 {
     const __m512i nibbles = _mm512_loadu_si512(block + 64 * (g / 2));

@@ -1,6 +1,6 @@
 /*
- * Unpacks quantised table rows for the AVX2 and AVX-512 row kernels: 32 elements to signed bytes,
- * and the scales of a block to F32. docs/formats.md describes the blocks.
+ * Unpacks quantised table rows for AVX2 and AVX-512: codes to signed bytes, and the scales of a
+ * block to F32. docs/formats.md describes the blocks.
  */
 #ifndef ENGINE_CPU_X86_ROWS_UNPACK_AVX2_H
 #define ENGINE_CPU_X86_ROWS_UNPACK_AVX2_H
@@ -47,7 +47,7 @@ BN_FORCE_INLINE __m256 unsigned8(uint64_t bytes)
 /* Block of Q6_K: nibbles[128], bit pairs[64], sc[16], d */
 BN_FORCE_INLINE void scales_q6_k(const uint8_t *block, struct block_scales *s)
 {
-    const __m128 last = load_halves4(block + 202); /* d is the last of these four halves */
+    const __m128 last = load_halves4(block + 202); /* d is the last of the four halves at 202 */
     const __m256 d = _mm256_broadcastss_ps(_mm_permute_ps(last, 0xff));
     _mm256_store_ps(s->scale, _mm256_mul_ps(d, load_signed8(block + 192)));
     _mm256_store_ps(s->scale + 8, _mm256_mul_ps(d, load_signed8(block + 200)));

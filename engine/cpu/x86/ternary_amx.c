@@ -1,22 +1,22 @@
 /*
- * pack_token, unpack_rows and ternary_matmul for AMX, for many tokens (17 and more): AMX tiles of
- * 16 tokens x 64 columns of signed activations times AMX tiles of 64 columns x 16 rows of unsigned
+ * pack_token, unpack_rows and ternary_matmul for AMX, for more than 16 tokens: AMX tiles of 16
+ * tokens x 64 columns of signed activations times AMX tiles of 64 columns x 16 rows of unsigned
  * codes.
  *
- * A line of R1-256 is 64 bytes with 256 two-bit codes of one row, in four fields of 64 columns.
  * Codes are the second operand, so that an AMX tile of sums is token-major like acc. The second
  * operand needs four columns of each of 16 rows in a 64-byte line. The dwords of 16 lines of R1-256
- * are transposed before the fields are separated: one transposition serves four AMX tiles. A panel
- * of rows is unpacked once for all tokens and stays in the second-level cache. Two tiles of tokens
- * times two tiles of rows are four products for four loads.
+ * (see ternary_ref.c) are transposed before the fields are separated: one transposition serves four
+ * AMX tiles. A panel of rows is unpacked once for all tokens and stays in the second-level cache.
+ * Two tiles of tokens times two tiles of rows are four products for four loads.
  */
+#include "engine/base/size.h"
 #include "engine/cpu/x86/amx_tile.h"
 #include "engine/cpu/x86/kernels_x86.h"
 
 void pack_token_amx(const int8_t *q, size_t n_lines, size_t t, int8_t *packed)
 {
     int8_t *at = packed + t / SIDE * SIDE * n_lines * LINE_COLS + t % SIDE * 64;
-    for (size_t s = 0; s < n_lines * STEPS_A_LINE; s++)
+    for (size_t s = 0; s < n_lines * STEPS_PER_LINE; s++)
         _mm512_store_si512(at + s * TILE_BYTES, _mm512_load_si512(q + s * 64));
 }
 
@@ -48,7 +48,7 @@ void unpack_rows_amx(const struct ternary_mat *w, size_t row0, size_t row1, uint
     const size_t row_bytes = w->n_lines * LINE_BYTES;
     for (size_t r = row0; r < row1; r += SIDE) {
         const uint8_t *row = w->lines + r * row_bytes;
-        for (size_t l = 0; l < w->n_lines; l++, panel += STEPS_A_LINE * TILE_BYTES)
+        for (size_t l = 0; l < w->n_lines; l++, panel += STEPS_PER_LINE * TILE_BYTES)
             if (row1 - r >= SIDE)
                 unpack_line(row + l * LINE_BYTES, row_bytes, SIDE, panel);
             else
@@ -56,10 +56,10 @@ void unpack_rows_amx(const struct ternary_mat *w, size_t row0, size_t row1, uint
     }
 }
 
-/* The memory that will receive the results of the sums. It is prefetched, one token per step, since
- * stores that miss the cache would delay the tile loads that follow. */
+/* The memory that will receive the results. It is prefetched, one token per step, since stores that
+ * miss the cache would delay the tile loads that follow. */
 struct out_lines {
-    uintptr_t at; /* 0: unknown */
+    uintptr_t at; /* 0: no address */
     size_t token_bytes, n_tokens;
 };
 
@@ -90,8 +90,8 @@ BN_FORCE_INLINE void multiply_step(const int8_t *a, const uint8_t *b, size_t str
 }
 
 /* Sums of 16 n_a tokens and 16 n_b rows (n_a and n_b are 1 or 2). a and b point to AMX tiles of
- * tokens and of rows. The tile with the next 64 columns follows directly; the tile with the next 16
- * tokens or rows follows n_steps tiles later. */
+ * tokens and of rows. The next tile in memory has the next 64 columns; the tile n_steps further has
+ * the next 16 tokens or rows. */
 BN_FORCE_INLINE void multiply_tiles(const int8_t *a, const uint8_t *b, size_t n_steps, int n_a,
                                     int n_b, int32_t sums[2 * SIDE][2 * SIDE], struct out_lines out)
 {
@@ -115,7 +115,7 @@ BN_FORCE_INLINE void multiply_tiles(const int8_t *a, const uint8_t *b, size_t n_
         _tile_stored(2, sums[SIDE], sizeof sums[0]);
     if (n_a > 1 && n_b > 1)
         _tile_stored(3, sums[SIDE] + SIDE, sizeof sums[0]);
-    order_memory();
+    compiler_barrier();
 }
 
 /* Store the sums of n_rows (at most 2 SIDE) rows, minus the sums of q, to acc. */
@@ -132,22 +132,17 @@ BN_FORCE_INLINE void store_sums(int32_t sums[2 * SIDE][2 * SIDE], size_t n_rows,
     }
 }
 
-static size_t smaller(size_t a, size_t b)
-{
-    return a < b ? a : b;
-}
-
 void ternary_matmul_amx(const struct ternary_mat *w, size_t row0, size_t row1,
                         const struct ternary_batch *batch)
 {
-    const size_t n_steps = w->n_lines * STEPS_A_LINE;
+    const size_t n_steps = w->n_lines * STEPS_PER_LINE;
     _Alignas(64) int32_t sums[2 * SIDE][2 * SIDE] = {0};
-    configure();
+    configure_tiles();
     for (size_t t = 0; t < batch->n_tokens; t += 2 * SIDE) {
-        const size_t n_tokens = smaller(batch->n_tokens - t, 2 * SIDE);
+        const size_t n_tokens = size_min(batch->n_tokens - t, 2 * SIDE);
         const int8_t *a = batch->q + t * w->n_lines * LINE_COLS;
         for (size_t r = 0; r < row1 - row0; r += 2 * SIDE) {
-            const size_t n_rows = smaller(row1 - row0 - r, 2 * SIDE);
+            const size_t n_rows = size_min(row1 - row0 - r, 2 * SIDE);
             const struct out_lines out = {
                 batch->out ? (uintptr_t)(batch->out + t * batch->out_stride + r) : 0,
                 batch->out_stride * sizeof *batch->out, n_tokens};

@@ -2,13 +2,13 @@
  * ternary_matmul for AMX, for at most 16 tokens: batched decoding and verification of drafts. The
  * weights are read from memory once for all tokens.
  *
- * A line of R1-256 is 64 bytes with 256 two-bit codes of one row, in four fields. Here codes are
- * the first operand: a field is 64 consecutive columns of a row, so unpacking is a shift and a mask
- * without transposition. Activations are the second operand, four columns of each of 16 tokens in
- * a line (gather_tokens_avx512). The sums are row-major and are transposed once for all columns.
+ * Codes are the first operand: a field of a line of R1-256 (see ternary_ref.c) is 64 consecutive
+ * columns of a row, so unpacking is a shift and a mask without transposition. Activations are the
+ * second operand, four columns of each of 16 tokens in a line (gather_tokens_avx512). The sums are
+ * row-major and are transposed once for all columns.
  *
  * A block is 64 rows in two halves. One line of a half is unpacked to the first-level cache while
- * the other half is multiplied, across blocks too. Activations pass through that cache once per
+ * the other half is multiplied, also across blocks. Activations pass through that cache once per
  * block, so more rows per block cost fewer cache fills. The sums of a block are transposed during
  * the next one. The panel that is read next is prefetched in four streams.
  */
@@ -21,25 +21,25 @@
 #define BLOCK_ROWS (2 * HALF_ROWS)
 #define BLOCK_TILES (BLOCK_ROWS / SIDE)
 #define FIELD_BYTES (2 * TILE_BYTES) /* one field of a line of HALF_ROWS rows: two AMX tiles */
-#define HALF_BYTES (STEPS_A_LINE * FIELD_BYTES)
+#define HALF_BYTES (STEPS_PER_LINE * FIELD_BYTES)
 #define GROUP_ROWS 8 /* rows unpacked between two tile products */
-#define N_STREAMS 4
-_Static_assert(STEPS_A_LINE *GROUP_ROWS == HALF_ROWS, "a group between the products of a field");
-_Static_assert(GROUP_ROWS % N_STREAMS == 0, "whole steps of the streams");
+#define STREAMS 4
+_Static_assert(STEPS_PER_LINE *GROUP_ROWS == HALF_ROWS, "a group between the products of a field");
+_Static_assert(GROUP_ROWS % STREAMS == 0, "whole steps of the streams");
 
-/* Memory to prefetch, in N_STREAMS streams of part_bytes each. */
+/* Memory to prefetch, in STREAMS streams of stream_bytes each. */
 struct ahead {
     uintptr_t at;
-    size_t part_bytes;
+    size_t stream_bytes;
 };
 
-/* One line of HALF_ROWS rows, of which the first n_rows exist. */
+/* One line of each of HALF_ROWS rows; only the first n_rows rows exist. */
 struct half {
     const uint8_t *line;
     size_t row_bytes, n_rows;
 };
 
-/* Sums of a block that are not in acc yet. AMX tile i has rows 16 i .. 16 i + 15. */
+/* Sums of a block that are not all in acc yet. AMX tile i has rows 16 i .. 16 i + 15. */
 struct sums {
     _Alignas(64) int32_t tiles[BLOCK_TILES][SIDE][SIDE];
     size_t next, n; /* tiles next .. n - 1 must still be stored to acc */
@@ -55,7 +55,7 @@ struct stage {
 };
 
 /* Unpack the four fields of rows r0 .. r0 + GROUP_ROWS - 1 of a half; rows past n_rows are zeros.
- * Prefetches as many lines of the next block, to the second-level cache since they are needed only
+ * Prefetch as many lines of the next block, to the second-level cache, since they are needed
  * later. */
 BN_FORCE_INLINE void unpack_group(const struct half *h, size_t r0, struct ahead *ahead,
                                   uint8_t *out)
@@ -70,11 +70,11 @@ BN_FORCE_INLINE void unpack_group(const struct half *h, size_t r0, struct ahead 
         _mm512_store_si512(to + FIELD_BYTES, _mm512_and_si512(_mm512_srli_epi32(v, 2), mask));
         _mm512_store_si512(to + 2 * FIELD_BYTES, _mm512_and_si512(_mm512_srli_epi32(v, 4), mask));
         _mm512_store_si512(to + 3 * FIELD_BYTES, _mm512_and_si512(_mm512_srli_epi32(v, 6), mask));
-        _mm_prefetch((const char *)(ahead->at + r % N_STREAMS * ahead->part_bytes +
-                                    (r - r0) / N_STREAMS * LINE_BYTES),
+        _mm_prefetch((const char *)(ahead->at + r % STREAMS * ahead->stream_bytes +
+                                    (r - r0) / STREAMS * LINE_BYTES),
                      _MM_HINT_T1);
     }
-    ahead->at += GROUP_ROWS / N_STREAMS * LINE_BYTES;
+    ahead->at += GROUP_ROWS / STREAMS * LINE_BYTES;
 }
 
 BN_FORCE_INLINE void unpack_half(const struct half *h, struct ahead *ahead, uint8_t *out)
@@ -83,10 +83,10 @@ BN_FORCE_INLINE void unpack_half(const struct half *h, struct ahead *ahead, uint
         unpack_group(h, r, ahead, out);
 }
 
-/* One field of an unpacked half times its AMX tile of activations: its first 16 rows. */
+/* Multiply one field of the first 16 rows of an unpacked half with its AMX tile of activations. */
 BN_FORCE_INLINE void multiply_first(int half, const uint8_t *codes, const int8_t *q)
 {
-    order_memory();
+    compiler_barrier();
     _tile_loadd(6, q, 64);
     _tile_loadd(7, codes, 64);
     if (half == 0)
@@ -95,7 +95,7 @@ BN_FORCE_INLINE void multiply_first(int half, const uint8_t *codes, const int8_t
         _tile_dpbusd(2, 7, 6);
 }
 
-/* The same for the other 16 rows. */
+/* The other 16 rows. Call it after multiply_first, which loads the activations. */
 BN_FORCE_INLINE void multiply_second(int half, const uint8_t *codes)
 {
     _tile_loadd(7, codes + TILE_BYTES, 64);
@@ -105,12 +105,12 @@ BN_FORCE_INLINE void multiply_second(int half, const uint8_t *codes)
         _tile_dpbusd(3, 7, 6);
 }
 
-/* Multiply a line of a half from `codes` and unpack the next half to `out` meanwhile. */
+/* Multiply a line of a half from `codes`. Between the products, unpack the next half to `out`. */
 BN_FORCE_INLINE void multiply_half(int half, const uint8_t *codes, const int8_t *q,
                                    const struct half *next, struct ahead *ahead, uint8_t *out)
 {
 #pragma GCC unroll 4
-    for (size_t f = 0; f < STEPS_A_LINE; f++) {
+    for (size_t f = 0; f < STEPS_PER_LINE; f++) {
         multiply_first(half, codes + f * FIELD_BYTES, q + f * TILE_BYTES);
         unpack_group(next, f * GROUP_ROWS, ahead, out);
         multiply_second(half, codes + f * FIELD_BYTES);
@@ -141,8 +141,7 @@ static void store_pending_tiles(struct sums *s, const struct ternary_batch *batc
         store_tile(s, batch);
 }
 
-/* Move the sums of a block from the AMX tiles to memory, after those of the previous block went to
- * acc. */
+/* Move the sums of a block from the AMX tiles to s. Those of the previous block go to acc first. */
 BN_FORCE_INLINE void save_sums(struct sums *s, const struct ternary_batch *batch, size_t n_rows,
                                int32_t *acc)
 {
@@ -151,23 +150,24 @@ BN_FORCE_INLINE void save_sums(struct sums *s, const struct ternary_batch *batch
     _tile_stored(1, s->tiles[1], sizeof s->tiles[0][0]);
     _tile_stored(2, s->tiles[2], sizeof s->tiles[0][0]);
     _tile_stored(3, s->tiles[3], sizeof s->tiles[0][0]);
-    order_memory();
+    compiler_barrier();
     s->next = 0;
     s->n = (n_rows + SIDE - 1) / SIDE;
     s->n_rows = n_rows;
     s->acc = acc;
 }
 
-/* Multiply a block whose first n_rows rows exist. On entry the first line of its first half is
- * unpacked; on return the first line of the half at `after` is. n_rows is BLOCK_ROWS as a constant
- * where possible. */
+/* Multiply a block whose first n_rows rows exist. On entry the first line of its first half must be
+ * unpacked; on return the first line of the half at `after` is unpacked. Callers pass BLOCK_ROWS as
+ * a constant if they can. */
 BN_FORCE_INLINE void multiply_block(const uint8_t *row, size_t n_lines, size_t n_rows,
                                     const uint8_t *after, const struct ternary_batch *batch,
                                     struct stage *s)
 {
     const size_t row_bytes = n_lines * LINE_BYTES;
     const size_t n_first = n_rows < HALF_ROWS ? n_rows : HALF_ROWS;
-    struct ahead ahead = s->ahead; /* a copy, which stores of codes cannot change */
+    struct ahead ahead = s->ahead; /* a local copy: the compiler knows that stores to codes do not
+                                      change it */
     struct half first = {row, row_bytes, n_first};
     struct half second = {row + n_first * row_bytes, row_bytes, n_rows - n_first};
     _tile_zero(0);
@@ -175,7 +175,7 @@ BN_FORCE_INLINE void multiply_block(const uint8_t *row, size_t n_lines, size_t n
     _tile_zero(2);
     _tile_zero(3);
     for (size_t l = 0; l < n_lines; l++) {
-        const int8_t *q = batch->q + l * STEPS_A_LINE * TILE_BYTES;
+        const int8_t *q = batch->q + l * STEPS_PER_LINE * TILE_BYTES;
         multiply_half(0, s->codes[0], q, &second, &ahead, s->codes[1]);
         if (s->sums.next < s->sums.n)
             store_tile(&s->sums, batch);
@@ -194,9 +194,9 @@ void ternary_matmul_amx_few(const struct ternary_mat *w, size_t row0, size_t row
     const size_t row_bytes = w->n_lines * LINE_BYTES, n_rows = row1 - row0;
     const uint8_t *row = w->lines + row0 * row_bytes;
     bool is_ready = false; /* the first line of the next half is in codes[0] */
-    s.ahead = (struct ahead){(uintptr_t)row, BLOCK_ROWS / N_STREAMS * row_bytes};
+    s.ahead = (struct ahead){(uintptr_t)row, BLOCK_ROWS / STREAMS * row_bytes};
     s.sums.next = s.sums.n = 0;
-    configure();
+    configure_tiles();
     for (size_t r = 0; r < n_rows; r += BLOCK_ROWS, row += BLOCK_ROWS * row_bytes) {
         const size_t n = n_rows - r;
         const uint8_t *next = row + BLOCK_ROWS * row_bytes;

@@ -1,10 +1,10 @@
 /*
- * ternary_matvec, ternary_some and ternary_matmul for AVX2.
+ * ternary_matvec, ternary_some and ternary_matmul for AVX2. See ternary_ref.c for a line of R1-256
+ * and its fields.
  *
- * Weights are lines of R1-256: 64 bytes with 256 two-bit codes of one row, in four fields of 64
- * columns each. VPMADDUBSW adds pairs of products of bytes to int16, which are summed and widened
- * to int32 before they can overflow. A pair is at most 2 * 2 * 127 = 508 in magnitude for a field
- * in bits 0 and 1 of a byte, and 2,032 for a field in bits 2 and 3 (four times the code).
+ * VPMADDUBSW adds pairs of products of bytes to int16, which are summed and widened to int32 before
+ * they can overflow. A pair is at most 2 * 2 * 127 = 508 in magnitude for a field in bits 0 and 1
+ * of a byte, and 2,032 for a field in bits 2 and 3 (four times the code).
  *
  * The matrix-vector product masks the line, and the line shifted right by 4, with 0x03 and 0x0c. A
  * line adds four pairs of each kind to an int16 sum, so the sum of the plain codes holds 16 lines
@@ -183,7 +183,7 @@ void ternary_matmul_avx2(const struct ternary_mat *w, size_t row0, size_t row1,
         for (size_t i = 0; i < n_blocks; i++) {
             const size_t t0 = batch->n_tokens * i / n_blocks;
             const size_t n_tokens = batch->n_tokens * (i + 1) / n_blocks - t0;
-            const struct ternary_batch part = {
+            const struct ternary_batch sub_batch = {
                 .q = batch->q + t0 * w->n_lines * LINE_COLS,
                 .q_sums = batch->q_sums + t0,
                 .acc = batch->acc + t0 * batch->acc_stride + (r - row0),
@@ -191,8 +191,8 @@ void ternary_matmul_avx2(const struct ternary_mat *w, size_t row0, size_t row1,
             };
             const uint8_t *row = w->lines + r * row_bytes;
             if (row1 - r >= ROWS)
-                matmul_tokens(row, w->n_lines, ROWS, n_tokens, &part);
+                matmul_tokens(row, w->n_lines, ROWS, n_tokens, &sub_batch);
             else
-                matmul_tokens(row, w->n_lines, 1, n_tokens, &part);
+                matmul_tokens(row, w->n_lines, 1, n_tokens, &sub_batch);
         }
 }

@@ -1,11 +1,11 @@
 /*
  * ternary_matvec, ternary_some and ternary_matmul for AVX-512 VNNI.
  *
- * A line of R1-256 is 64 bytes with 256 two-bit codes of one row, in four fields of 64 columns. It
- * is one register, and a mask unpacks a field: masks 0x03, 0x0c, 0x30 and 0xc0 give 1, 4, 16 and 64
- * times the code. The matrix-vector product keeps one sum per field and divides them at the end.
- * The matrix-matrix product has not enough registers for that: it passes over the row once per
- * field, from the highest field down, and divides its sums by four between the passes.
+ * A line of R1-256 (see ternary_ref.c) is one register, and a mask unpacks a field: masks 0x03,
+ * 0x0c, 0x30 and 0xc0 select 1, 4, 16 and 64 times the code. The matrix-vector product has one sum
+ * per field and divides the sums at the end. The matrix-matrix product has not enough registers for
+ * that: it passes over the row once per field, from the highest field down, and divides its sums by
+ * four between the passes.
  *
  * All divisions are exact. A sum over n lines stays below n * 4 * 128 * 127 in magnitude, so sums
  * of rows of 8 million columns fit in 32 bits.
@@ -17,14 +17,13 @@
 
 #include <immintrin.h>
 
-/* ROWS rows at a time share the loads of q. In the matrix-vector product they are a quarter of the
- * range apart: a core reads four streams 1.4 times as fast as one. In the matrix-matrix product 4
+/* ROWS rows at a time share the loads of q. In the matrix-vector product, they are a quarter of the
+ * range apart: a core reads four streams 1.4 times as fast as one. In the matrix-matrix product, 4
  * rows x 6 tokens are 24 sums: with 4 weights and q, 29 of 32 registers. */
 #define ROWS 4
 #define PREFETCH_BYTES 2560
-#define NEXT_ROWS 4 /* ternary_some prefetches the row that comes NEXT_ROWS later in its list */
+#define NEXT_ROWS 4 /* ternary_some prefetches NEXT_ROWS rows ahead in its list */
 
-/* Store the sums of n_rows rows, minus q_sum, to acc. */
 BN_FORCE_INLINE void store_sums(const __m512i v[ROWS], int n_rows, int32_t q_sum, int32_t *acc)
 {
     const __m128i sums = _mm_sub_epi32(sum_lanes_avx512(v), _mm_set1_epi32(q_sum));
@@ -36,7 +35,7 @@ BN_FORCE_INLINE __m512i load(const void *p)
     return _mm512_loadu_si512(p); /* lines are 32-byte aligned only */
 }
 
-/* Rows that are multiplied together, and the addresses that are prefetched meanwhile. */
+/* Rows that are multiplied together, and for each the address to prefetch meanwhile. */
 struct row_set {
     const uint8_t *row[ROWS];
     uintptr_t ahead[ROWS];
@@ -82,7 +81,7 @@ BN_FORCE_INLINE void matvec_rows(const struct row_set *s, size_t n_lines, int n_
 }
 
 /* Rows r, r + step, r + 2 step and r + 3 step. */
-BN_FORCE_INLINE struct row_set apart(const struct ternary_mat *w, size_t r, size_t step)
+BN_FORCE_INLINE struct row_set rows_apart(const struct ternary_mat *w, size_t r, size_t step)
 {
     struct row_set s;
 #pragma GCC unroll 4
@@ -94,8 +93,8 @@ BN_FORCE_INLINE struct row_set apart(const struct ternary_mat *w, size_t r, size
 }
 
 /* Rows rows[0], rows[step], ... of a list. n_left rows remain in each of the four streams. */
-BN_FORCE_INLINE struct row_set listed(const struct ternary_mat *w, const int32_t *rows, size_t step,
-                                      size_t n_left)
+BN_FORCE_INLINE struct row_set rows_listed(const struct ternary_mat *w, const int32_t *rows,
+                                           size_t step, size_t n_left)
 {
     const size_t row_bytes = w->n_lines * LINE_BYTES;
     const size_t next = n_left > NEXT_ROWS ? NEXT_ROWS : n_left - 1;
@@ -114,13 +113,13 @@ void ternary_matvec_avx512(const struct ternary_mat *w, size_t row0, size_t row1
     const size_t step = (row1 - row0) / ROWS;
     int32_t out[ROWS];
     for (size_t r = 0; r < step; r++) {
-        const struct row_set s = apart(w, row0 + r, step);
+        const struct row_set s = rows_apart(w, row0 + r, step);
         matvec_rows(&s, w->n_lines, ROWS, q, q_sum, out);
         for (size_t i = 0; i < ROWS; i++)
             acc[r + i * step] = out[i];
     }
     for (size_t r = ROWS * step; r < row1 - row0; r++) {
-        const struct row_set s = apart(w, row0 + r, 0);
+        const struct row_set s = rows_apart(w, row0 + r, 0);
         matvec_rows(&s, w->n_lines, 1, q, q_sum, out);
         acc[r] = out[0];
     }
@@ -132,13 +131,13 @@ void ternary_some_avx512(const struct ternary_mat *w, const int32_t *rows, size_
     const size_t step = n / ROWS;
     int32_t out[ROWS];
     for (size_t r = 0; r < step; r++) {
-        const struct row_set s = listed(w, rows + r, step, step - r);
+        const struct row_set s = rows_listed(w, rows + r, step, step - r);
         matvec_rows(&s, w->n_lines, ROWS, q, q_sum, out);
         for (size_t i = 0; i < ROWS; i++)
             acc[rows[r + i * step]] = out[i];
     }
     for (size_t r = ROWS * step; r < n; r++) {
-        const struct row_set s = listed(w, rows + r, 0, 1);
+        const struct row_set s = rows_listed(w, rows + r, 0, 1);
         matvec_rows(&s, w->n_lines, 1, q, q_sum, out);
         acc[rows[r]] = out[0];
     }

@@ -1,6 +1,6 @@
 /*
- * ternary_matvec, ternary_some and ternary_matmul for AVX-VNNI. Layout and method are those of
- * ternary_avx512.c, applied to 256-bit halves of a line of R1-256.
+ * ternary_matvec, ternary_some and ternary_matmul for AVX-VNNI. The method is that of
+ * ternary_avx512.c, applied to 256-bit halves of a line.
  *
  * Sixteen registers hold the accumulators of two rows: 2 x 4 field sums in the matrix-vector
  * product, 2 rows x 6 tokens in the matrix-matrix product.
@@ -20,7 +20,7 @@ BN_FORCE_INLINE __m256i load(const void *p)
     return _mm256_load_si256(p);
 }
 
-/* Store the sums of the lanes of v[0 .. n_rows - 1], minus q_sum, to acc[0], acc[step], ... */
+/* acc[r * step] = sum of the lanes of v[r], minus q_sum */
 BN_FORCE_INLINE void store_sums(const __m256i v[ROWS], int n_rows, int32_t q_sum, int32_t *acc,
                                 size_t step)
 {

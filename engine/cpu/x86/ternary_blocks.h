@@ -1,7 +1,7 @@
 /*
- * The loops around the register tiles of ternary_matmul, for AVX-VNNI and AVX-512. They cut the
- * rows and tokens of a call into register tiles of n_rows (or 1) rows and at most BLOCK_TOKENS
- * tokens. Both numbers are constants for the compiler.
+ * Cuts the rows and tokens of a call of ternary_matmul into register tiles of n_rows (or 1) rows
+ * and at most BLOCK_TOKENS tokens, for AVX-VNNI and AVX-512. Both numbers are constants for the
+ * compiler.
  */
 #ifndef ENGINE_CPU_X86_TERNARY_BLOCKS_H
 #define ENGINE_CPU_X86_TERNARY_BLOCKS_H
@@ -11,8 +11,8 @@
 
 #define BLOCK_TOKENS 6 /* most tokens of a register tile */
 
-/* One register tile: n_rows rows from `row` on times the first n_tokens tokens of `batch`, whose
- * acc points to the sum of the first row and token. */
+/* One register tile: n_rows rows from `row` on times the first n_tokens tokens of `batch`. acc of
+ * `batch` points to the sum of the first row and token. */
 typedef void (*matmul_block_fn)(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
                                 const struct ternary_batch *batch);
 
@@ -41,8 +41,8 @@ BN_FORCE_INLINE void matmul_tokens(matmul_block_fn block, const uint8_t *row, si
     }
 }
 
-/* Contract of ternary_matmul. The numbers of tokens are as equal as possible: 16 tokens are
- * 6 + 5 + 5, not 6 + 6 + 4. */
+/* ternary_matmul of kernels.h. The numbers of tokens per tile are as equal as possible: 16 tokens
+ * are 6 + 5 + 5, not 6 + 6 + 4. */
 BN_FORCE_INLINE void matmul_blocks(matmul_block_fn block, int n_rows, const struct ternary_mat *w,
                                    size_t row0, size_t row1, const struct ternary_batch *batch)
 {
@@ -52,7 +52,7 @@ BN_FORCE_INLINE void matmul_blocks(matmul_block_fn block, int n_rows, const stru
         for (size_t i = 0; i < n_blocks; i++) {
             const size_t t0 = batch->n_tokens * i / n_blocks;
             const size_t n_tokens = batch->n_tokens * (i + 1) / n_blocks - t0;
-            const struct ternary_batch part = {
+            const struct ternary_batch sub_batch = {
                 .q = batch->q + t0 * w->n_lines * LINE_COLS,
                 .q_sums = batch->q_sums + t0,
                 .acc = batch->acc + t0 * batch->acc_stride + (r - row0),
@@ -60,9 +60,9 @@ BN_FORCE_INLINE void matmul_blocks(matmul_block_fn block, int n_rows, const stru
             };
             const uint8_t *row = w->lines + r * row_bytes;
             if (row1 - r >= (size_t)n_rows)
-                matmul_tokens(block, row, w->n_lines, n_rows, n_tokens, &part);
+                matmul_tokens(block, row, w->n_lines, n_rows, n_tokens, &sub_batch);
             else
-                matmul_tokens(block, row, w->n_lines, 1, n_tokens, &part);
+                matmul_tokens(block, row, w->n_lines, 1, n_tokens, &sub_batch);
         }
 }
 

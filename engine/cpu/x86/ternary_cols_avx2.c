@@ -1,12 +1,9 @@
 /*
- * ternary_columns, live_gates and live_inputs for AVX2: products of column-major ternary weights
- * with the inputs that are not zero, and the lists of such inputs.
+ * ternary_columns, live_gates and live_inputs for AVX2. See ternary_cols_avx512.c for the layout.
  *
- * A line is 64 bytes with the two-bit codes of 256 rows of one column, in four fields of 64 rows.
- * The lines of four columns are interleaved byte by byte, so that a dword holds the same row of
- * each column. VPMADDUBSW adds pairs of products to int16 (fields are masked and not shifted, so a
- * pair is at most 2 * 128 * 127 in magnitude), and VPMADDWD adds two of these to one int32 per row.
- * The sums of half a line and half of its interleaved bytes fill eight registers.
+ * VPMADDUBSW adds pairs of products to int16 (fields are masked and not shifted, so a pair is at
+ * most 2 * 128 * 127 in magnitude), and VPMADDWD adds two of these to one int32 per row. The sums
+ * of half a line and half of its interleaved bytes fill eight registers.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -20,13 +17,13 @@
 
 struct block {
     const uint8_t *at[COLS * SETS];
-    int32_t q[SETS]; /* the inputs of a set: four bytes */
+    int32_t q[SETS]; /* the four inputs of a set, as bytes */
     size_t n_sets;
 };
 
-/* As in ternary_cols_avx512.c: set s has columns s, s + n_all, ... of the list. Missing columns are
- * replaced by the last column with input 0. */
-static void open_block(const struct ternary_cols *w, const int32_t *cols, size_t n, size_t set0,
+/* As in ternary_cols_avx512.c; n_all is the number of sets. Prefetches the columns of the next
+ * block. */
+static void fill_block(const struct ternary_cols *w, const int32_t *cols, size_t n, size_t set0,
                        const int8_t *q, struct block *b)
 {
     const size_t n_all = (n + COLS - 1) / COLS, col_bytes = w->n_lines * LINE_BYTES;
@@ -46,7 +43,8 @@ static void open_block(const struct ternary_cols *w, const int32_t *cols, size_t
     memcpy(b->q, bytes, sizeof bytes);
 }
 
-/* Add field f (a constant) of two vectors of eight rows with four columns each. */
+/* Add field f of two vectors of eight rows with four columns each. f is a constant after
+ * unrolling. */
 BN_FORCE_INLINE void add_field(__m256i sum[2], __m256i v0, __m256i v1, int f, __m256i q)
 {
     const __m256i mask = _mm256_set1_epi8((char)(3 << 2 * f)), one = _mm256_set1_epi16(1);
@@ -61,22 +59,22 @@ BN_FORCE_INLINE __m256i load_line(const uint8_t *line)
     return _mm256_load_si256((const __m256i *)(const void *)line);
 }
 
-/* Half a line, from byte `at` of the line: bytes 8 part .. 8 part + 7 of its two 16-byte lanes. acc
- * points to the sums of the first row of the half line. */
-BN_FORCE_INLINE void add_part(const struct block *b, size_t at, int part, int32_t *acc)
+/* Add 32 bytes of each column, from byte `at` on: the low or the high half of each 16-byte lane.
+ * acc points to the sums of the first of their rows. */
+BN_FORCE_INLINE void add_half_lanes(const struct block *b, size_t at, int high, int32_t *acc)
 {
     __m256i sum[4][2];
 #pragma GCC unroll 4
     for (int f = 0; f < 4; f++)
 #pragma GCC unroll 2
         for (int v = 0; v < 2; v++)
-            sum[f][v] = _mm256_load_si256((void *)(acc + 64 * f + 16 * part + 8 * v));
+            sum[f][v] = _mm256_load_si256((void *)(acc + 64 * f + 16 * high + 8 * v));
     for (size_t s = 0; s < b->n_sets; s++) {
         const uint8_t *const *col = b->at + COLS * s;
         const __m256i l0 = load_line(col[0] + at), l1 = load_line(col[1] + at);
         const __m256i l2 = load_line(col[2] + at), l3 = load_line(col[3] + at);
-        const __m256i ab = part ? _mm256_unpackhi_epi8(l0, l1) : _mm256_unpacklo_epi8(l0, l1);
-        const __m256i cd = part ? _mm256_unpackhi_epi8(l2, l3) : _mm256_unpacklo_epi8(l2, l3);
+        const __m256i ab = high ? _mm256_unpackhi_epi8(l0, l1) : _mm256_unpacklo_epi8(l0, l1);
+        const __m256i cd = high ? _mm256_unpackhi_epi8(l2, l3) : _mm256_unpacklo_epi8(l2, l3);
         const __m256i v0 = _mm256_unpacklo_epi16(ab, cd), v1 = _mm256_unpackhi_epi16(ab, cd);
         const __m256i q = _mm256_set1_epi32(b->q[s]);
 #pragma GCC unroll 4
@@ -87,11 +85,11 @@ BN_FORCE_INLINE void add_part(const struct block *b, size_t at, int part, int32_
     for (int f = 0; f < 4; f++)
 #pragma GCC unroll 2
         for (int v = 0; v < 2; v++)
-            _mm256_store_si256((void *)(acc + 64 * f + 16 * part + 8 * v), sum[f][v]);
+            _mm256_store_si256((void *)(acc + 64 * f + 16 * high + 8 * v), sum[f][v]);
 }
 
 /* Field f of half a line: divide the sums by the factor of the field, subtract q_sum and restore
- * the order of the rows. Before, half i of vector v has rows 16 i + 4 v .. 16 i + 4 v + 3. */
+ * the order of the rows. On entry, half i of vector v has rows 16 i + 4 v .. 16 i + 4 v + 3. */
 static void finish_field(int f, int32_t q_sum, int32_t *acc)
 {
     __m256i v[4];
@@ -114,11 +112,11 @@ void ternary_columns_avx2(const struct ternary_cols *w, const int32_t *cols, siz
         q_sum += q[cols[i]];
     for (size_t s = 0; s < (n + COLS - 1) / COLS; s += SETS) {
         struct block b;
-        open_block(w, cols, n, s, q, &b);
+        fill_block(w, cols, n, s, q, &b);
         for (size_t l = 0; l < 2 * w->n_lines; l++) {
             int32_t *const half = acc + l / 2 * LINE_COLS + l % 2 * HALF;
-            add_part(&b, l * HALF, 0, half);
-            add_part(&b, l * HALF, 1, half);
+            add_half_lanes(&b, l * HALF, 0, half);
+            add_half_lanes(&b, l * HALF, 1, half);
         }
     }
     for (size_t l = 0; l < 2 * w->n_lines; l++)
@@ -126,8 +124,8 @@ void ternary_columns_avx2(const struct ternary_cols *w, const int32_t *cols, siz
             finish_field(f, q_sum, acc + l / 2 * LINE_COLS + l % 2 * HALF + 64 * (size_t)f);
 }
 
-/* Append the numbers of the set bits of a mask, plus `from`, to out. Returns their number. */
-static size_t put_numbers(uint32_t mask, size_t from, int32_t *out)
+/* Append `from` plus the number of each set bit to out. Returns how many. */
+static size_t append_numbers(uint32_t mask, size_t from, int32_t *out)
 {
     size_t n = 0;
     for (; mask; mask &= mask - 1)
@@ -141,10 +139,10 @@ size_t live_gates_avx2(const float *gate, size_t n, int32_t *out)
     for (; i + 8 <= n; i += 8) {
         const __m256 live =
             _mm256_cmp_ps(_mm256_loadu_ps(gate + i), _mm256_setzero_ps(), _CMP_NLE_UQ);
-        n_live += put_numbers((uint32_t)_mm256_movemask_ps(live), i, out + n_live);
+        n_live += append_numbers((uint32_t)_mm256_movemask_ps(live), i, out + n_live);
     }
     for (; i < n; i++)
-        n_live += put_numbers(!(gate[i] <= 0.0f), i, out + n_live);
+        n_live += append_numbers(!(gate[i] <= 0.0f), i, out + n_live);
     return n_live;
 }
 
@@ -154,9 +152,9 @@ size_t live_inputs_avx2(const int8_t *q, size_t n, int32_t *out)
     for (; i + 32 <= n; i += 32) {
         const __m256i v = _mm256_loadu_si256((const __m256i *)(const void *)(q + i));
         const __m256i is_zero = _mm256_cmpeq_epi8(v, _mm256_setzero_si256());
-        n_live += put_numbers(~(uint32_t)_mm256_movemask_epi8(is_zero), i, out + n_live);
+        n_live += append_numbers(~(uint32_t)_mm256_movemask_epi8(is_zero), i, out + n_live);
     }
     for (; i < n; i++)
-        n_live += put_numbers(q[i] != 0, i, out + n_live);
+        n_live += append_numbers(q[i] != 0, i, out + n_live);
     return n_live;
 }

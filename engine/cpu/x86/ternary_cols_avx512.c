@@ -1,11 +1,10 @@
 /*
- * ternary_columns, live_gates and live_inputs for AVX-512 VNNI: products of column-major ternary
- * weights with the inputs that are not zero, and the lists of such inputs.
+ * ternary_columns, live_gates and live_inputs for AVX-512 VNNI.
  *
- * A line is 64 bytes with the two-bit codes of 256 rows of one column, in four fields of 64 rows.
- * The lines of four columns are interleaved byte by byte, so that a dword holds the same row of
- * each column: one VPDPBUSD adds four columns to 16 rows. Fields are masked and never shifted, as
- * in ternary_avx512.c. The order of the rows is restored at the end.
+ * A line has the codes of 256 rows of one column, in four fields of 64 rows. The lines of four
+ * columns are interleaved byte by byte, so that a dword holds the same row of each column: one
+ * VPDPBUSD adds four columns to 16 rows. Fields are masked and never shifted, as in
+ * ternary_avx512.c. The order of the rows is restored at the end.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -15,8 +14,7 @@
 
 #define COLS 4
 /* Sets of COLS columns in a block; a block is prefetched during the previous one. More sets save
- * loads and stores of sums, but request more lines at once than the first-level cache can have
- * outstanding. */
+ * loads and stores of sums, but request more lines at once than the first-level cache allows. */
 #define SETS 2
 #define BLOCK_COLS (COLS * SETS)
 #define LINE_VECS 16 /* registers of sums of a line: field f, vector v at 4 f + v */
@@ -28,17 +26,16 @@ struct live {
     const int8_t *q;
 };
 
-/* Columns that are read together, the columns of the next block, and the inputs. */
 struct block {
     const uint8_t *at[BLOCK_COLS], *next[BLOCK_COLS];
-    int32_t q[SETS]; /* the inputs of a set: four bytes */
+    int32_t q[SETS]; /* the four inputs of a set, as bytes */
     size_t n_sets;
     size_t ahead_set, ahead_line; /* position of the prefetches in `next` */
 };
 
 /* The sets from `set0` on. Set s has columns s, s + n_sets, ... of the list, which are four streams
- * for the memory. Missing columns are replaced by the last column with input 0. */
-static void open_block(const struct ternary_cols *w, const struct live *live, size_t set0,
+ * for the memory. A missing column is replaced by the last column with input 0. */
+static void fill_block(const struct ternary_cols *w, const struct live *live, size_t set0,
                        struct block *b)
 {
     const size_t col_bytes = w->n_lines * LINE_BYTES, last = live->n - 1;
@@ -106,7 +103,7 @@ static void add_line(struct block *b, size_t n_lines, size_t l, int32_t *acc)
 }
 
 /* Field f of a line: divide the sums by the factor of the field, subtract q_sum and restore the
- * order of the rows. Before, quarter i of vector v has rows 16 i + 4 v .. 16 i + 4 v + 3. */
+ * order of the rows. On entry, quarter i of vector v has rows 16 i + 4 v .. 16 i + 4 v + 3. */
 static void finish_field(int f, int32_t q_sum, int32_t *acc)
 {
     const __m512i less = _mm512_set1_epi32(q_sum);
@@ -134,7 +131,7 @@ void ternary_columns_avx512(const struct ternary_cols *w, const int32_t *cols, s
     const struct live live = {cols, n, (n + COLS - 1) / COLS, q};
     for (size_t s = 0; s < live.n_sets; s += SETS) {
         struct block b;
-        open_block(w, &live, s, &b);
+        fill_block(w, &live, s, &b);
         for (size_t l = 0; l < w->n_lines; l++)
             add_line(&b, w->n_lines, l, acc + l * LINE_COLS);
     }
@@ -143,9 +140,9 @@ void ternary_columns_avx512(const struct ternary_cols *w, const int32_t *cols, s
             finish_field(f, q_sum, acc + l * LINE_COLS + 64 * (size_t)f);
 }
 
-/* Append the numbers of the set bits of a mask, plus `from`, to out. Returns their number. Writes
- * 16 numbers always (LIVE_SLACK). */
-BN_FORCE_INLINE size_t put_numbers(uint32_t mask, size_t from, int32_t *out)
+/* Append `from` plus the number of each set bit to out. Returns how many, but always writes 16
+ * numbers (LIVE_SLACK). */
+BN_FORCE_INLINE size_t append_numbers(uint32_t mask, size_t from, int32_t *out)
 {
     const __m512i step = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
     const __m512i numbers = _mm512_add_epi32(_mm512_set1_epi32((int32_t)from), step);
@@ -160,7 +157,7 @@ size_t live_gates_avx512(const float *gate, size_t n, int32_t *out)
         const __mmask16 valid = n - i < 16 ? (__mmask16)((1u << (n - i)) - 1) : 0xffff;
         const __m512 g = _mm512_maskz_loadu_ps(valid, gate + i);
         const __mmask16 live = _mm512_mask_cmp_ps_mask(valid, g, _mm512_setzero_ps(), _CMP_NLE_UQ);
-        n_live += put_numbers(live, i, out + n_live);
+        n_live += append_numbers(live, i, out + n_live);
     }
     return n_live;
 }
@@ -173,7 +170,7 @@ size_t live_inputs_avx512(const int8_t *q, size_t n, int32_t *out)
         const __m512i v = _mm512_maskz_loadu_epi8(valid, q + i);
         const __mmask64 live = _mm512_test_epi8_mask(v, v);
         for (size_t j = 0; j < 64; j += 16)
-            n_live += put_numbers((uint32_t)(live >> j) & 0xffff, i + j, out + n_live);
+            n_live += append_numbers((uint32_t)(live >> j) & 0xffff, i + j, out + n_live);
     }
     return n_live;
 }

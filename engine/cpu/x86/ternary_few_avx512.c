@@ -3,18 +3,18 @@
  * Each line of weights is read from memory once for all tokens, so two or three tokens take little
  * longer than one.
  *
- * A line of R1-256 (64 bytes with 256 two-bit codes of one row, in four fields) is copied and
- * shifted right by four, so that two masks unpack four fields. One sum is for fields 0 and 2; the
- * other, for fields 1 and 3, is four times too large and is divided at the end. A register tile is
- * four rows for up to three tokens, or two rows for up to six: 24 sums. Its rows are a quarter, or
- * half, of the range apart and are prefetched, as in ternary_avx512.c.
+ * A line of R1-256 is copied and shifted right by four, so that two masks unpack four fields. One
+ * sum is for fields 0 and 2; the other, for fields 1 and 3, is four times too large and is divided
+ * at the end. A register tile is four rows for up to three tokens, or two rows for up to six: 24
+ * sums. Its rows are a quarter, or half, of the range apart and are prefetched, as in
+ * ternary_avx512.c.
  */
 #include "engine/cpu/x86/kernels_x86.h"
 #include "engine/cpu/x86/lanes_avx512.h"
 
 #define MOST_ROWS 4
 #define MOST_TOKENS 6
-#define MOST_TOKENS_4 3 /* with four rows */
+#define MOST_TOKENS_4 3 /* most tokens for four rows */
 #define PREFETCH_BYTES 2560
 
 /* n_rows (1, 2 or 4) rows, `apart` rows from each other, times n_tokens tokens. */
@@ -93,32 +93,32 @@ BN_FORCE_INLINE void multiply_tokens(const struct ternary_mat *w, size_t row0, s
 void ternary_matmul_few_avx512(const struct ternary_mat *w, size_t row0, size_t row1,
                                const struct ternary_batch *batch)
 {
-    /* More than six tokens work too, but slower, in blocks as equal as possible. */
-    const size_t n_parts = (batch->n_tokens + MOST_TOKENS - 1) / MOST_TOKENS;
-    for (size_t i = 0; i < n_parts; i++) {
-        const size_t t0 = batch->n_tokens * i / n_parts;
-        const struct ternary_batch part = {.q = batch->q + t0 * w->n_lines * LINE_COLS,
-                                           .q_sums = batch->q_sums + t0,
-                                           .acc = batch->acc + t0 * batch->acc_stride,
-                                           .acc_stride = batch->acc_stride};
-        switch (batch->n_tokens * (i + 1) / n_parts - t0) {
+    /* More than six tokens are possible but slower: blocks of equal size, as far as possible. */
+    const size_t n_blocks = (batch->n_tokens + MOST_TOKENS - 1) / MOST_TOKENS;
+    for (size_t i = 0; i < n_blocks; i++) {
+        const size_t t0 = batch->n_tokens * i / n_blocks;
+        const struct ternary_batch block = {.q = batch->q + t0 * w->n_lines * LINE_COLS,
+                                            .q_sums = batch->q_sums + t0,
+                                            .acc = batch->acc + t0 * batch->acc_stride,
+                                            .acc_stride = batch->acc_stride};
+        switch (batch->n_tokens * (i + 1) / n_blocks - t0) {
         case 1:
-            multiply_tokens(w, row0, row1, 1, &part);
+            multiply_tokens(w, row0, row1, 1, &block);
             break;
         case 2:
-            multiply_tokens(w, row0, row1, 2, &part);
+            multiply_tokens(w, row0, row1, 2, &block);
             break;
         case 3:
-            multiply_tokens(w, row0, row1, 3, &part);
+            multiply_tokens(w, row0, row1, 3, &block);
             break;
         case 4:
-            multiply_tokens(w, row0, row1, 4, &part);
+            multiply_tokens(w, row0, row1, 4, &block);
             break;
         case 5:
-            multiply_tokens(w, row0, row1, 5, &part);
+            multiply_tokens(w, row0, row1, 5, &block);
             break;
         default:
-            multiply_tokens(w, row0, row1, MOST_TOKENS, &part);
+            multiply_tokens(w, row0, row1, MOST_TOKENS, &block);
             break;
         }
     }

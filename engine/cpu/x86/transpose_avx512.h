@@ -1,6 +1,5 @@
 /*
- * Transposition of 16 x 16 dwords in registers: turns 16 rows of dwords into 16 lines that hold one
- * dword of each row.
+ * Transposition of 16 x 16 dwords in registers.
  */
 #ifndef ENGINE_CPU_X86_TRANSPOSE_AVX512_H
 #define ENGINE_CPU_X86_TRANSPOSE_AVX512_H

@@ -1,9 +1,5 @@
 /*
- * Vector kernels for AVX2: RMSNorm, quantisation of activations, gates, residual addition, RoPE,
- * conversion to F16, the merge of attention blocks, and the conversion of the integer sums of
- * several tokens to F32.
- *
- * The tail of a vector goes through masked loads and stores, so that the same code computes every
+ * Vector kernels for AVX2. Tails use masked loads and stores, so that the same code computes every
  * element.
  */
 #include "engine/base/force_inline.h"
@@ -123,7 +119,7 @@ BN_FORCE_INLINE __m256i round_step(const struct quantise_input *w, size_t i, boo
     return _mm256_add_epi32(_mm256_add_epi32(v[0], v[1]), _mm256_add_epi32(v[2], v[3]));
 }
 
-/* The normed elements are computed twice instead of stored. */
+/* Computes the normed elements twice, which avoids storing them. */
 BN_FORCE_INLINE void quantise(const struct act_in *in, bool is_normed, int8_t *q,
                               struct act_scale *out)
 {
@@ -247,7 +243,7 @@ void attn_merge_avx2(float *big_m, float *big_l, float *big_o, const float *m, c
                      const float *o, size_t head_dim)
 {
     const float top = *m > *big_m ? *m : *big_m;
-    /* Both factors at once: lane 0 for the running results, lane 1 for the block. */
+    /* Both factors in one call: lane 0 for the running results, lane 1 for the block. */
     const __m256 factors = exp0_avx2(_mm256_setr_ps(*big_m - top, *m - top, 0, 0, 0, 0, 0, 0));
     const __m128 low = _mm256_castps256_ps128(factors);
     const __m256 a = _mm256_broadcastss_ps(low);

@@ -1,7 +1,5 @@
 /*
- * Vector kernels for AVX-512: quantisation of activations (with RMSNorm), and the conversion of the
- * integer sums of several tokens to F32. The method is that of vec_avx2.c with 64 elements per
- * step and masks for the tails.
+ * Vector kernels for AVX-512. The method is that of vec_avx2.c, with 64 elements per step.
  */
 #include "engine/base/force_inline.h"
 #include "engine/base/size.h"
@@ -26,7 +24,7 @@ BN_FORCE_INLINE __m512 load16(const float *x, size_t i, size_t n, bool is_whole)
     return is_whole ? _mm512_loadu_ps(x + i) : _mm512_maskz_loadu_ps(mask_below(i, n), x + i);
 }
 
-/* The same of the vector to quantise. */
+/* Elements i .. i + 15 of the vector to quantise. */
 BN_FORCE_INLINE __m512 input16(const struct quantise_input *w, size_t i, bool is_whole)
 {
     const __m512 x = load16(w->in->x, i, w->in->n, is_whole);

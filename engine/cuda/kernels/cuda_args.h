@@ -3,8 +3,7 @@
  * by value, and the list of all kernels. Plain C that nvcc also compiles.
  *
  * Pointers are device addresses. Activations are token-major: element i of token t is at [t *
- * stride + i]. Terms of docs/kernels.md: the recipe is the order of all float operations; a line of
- * R1-256 is 64 bytes, the 2-bit codes of 256 columns of a row.
+ * stride + i]. A line of R1-256 is 64 bytes: the 2-bit codes of 256 columns of a row.
  */
 #ifndef ENGINE_CUDA_KERNELS_CUDA_ARGS_H
 #define ENGINE_CUDA_KERNELS_CUDA_ARGS_H
@@ -20,14 +19,15 @@
 #define ONE_THREADS 256 /* threads per block of linear_one */
 #define ONE_CHUNKS 4    /* 16-byte chunks of a row that a thread of linear_one preloads */
 #define ROW_TILE 8192   /* floats of a row in shared memory: 32 kB */
-#define LINE_STRIDE 320 /* bytes from line to line in shared memory: neighbours in other banks */
+/* Bytes from line to line in shared memory, so that neighbours are in different banks. */
+#define LINE_STRIDE 320
 #define ONE_COLS (ROW_TILE * 4 / LINE_STRIDE * LINE_COLS) /* widest input of linear_one */
-#define MANY_TOKENS 64  /* tokens per block of linear_many: 8 mma tiles of 8 */
-#define MANY_ROWS 128   /* rows per block: 4 warps with two 16-row mma tiles each */
-#define ATTN_TOKENS 4   /* most tokens per block of attn_apply, 64 threads for each */
+#define MANY_TOKENS 64  /* tokens per thread block of linear_many: 8 mma tiles of 8 */
+#define MANY_ROWS 128   /* rows per thread block: 4 warps with two 16-row mma tiles each */
+#define ATTN_TOKENS 4   /* most tokens per thread block of attn_apply, 64 threads for each */
 #define ATTN_HEADS 4    /* query heads that share one load of a key or value */
 #define ATTN_SPLIT 64   /* position blocks that run in parallel in decode */
-#define HEAD_GROUP 16   /* output rows that the logit buffers hold at a time */
+#define HEAD_GROUP 16   /* output rows that the logit buffers can hold */
 #define HEAD_ROWS 4     /* output rows that share one load of the table */
 #define DOT_ROWS 16     /* table rows per block of rows_dot: 128 threads, 8 for each row */
 #define BEST_ROWS 16    /* table rows for which one best candidate is recorded */
@@ -35,8 +35,8 @@
 #define COARSE_COLS 128 /* columns in a line of the coarse plane */
 #define COARSE_SUMS 16  /* partial sums of a row of the coarse plane */
 #define PICK_THREADS 512
-#define TAKE_IDS 256   /* table rows per block of pick_take, one for each thread */
-#define PICK_FIRST 256 /* candidates that are copied back with a row's summary */
+#define COLLECT_IDS 256 /* table rows per block of pick_collect, one for each thread */
+#define PICK_FIRST 256  /* candidates in cuda_found, which is copied to the host */
 
 /* Sixteen bytes, loaded from a 16-byte aligned address. */
 struct words {
@@ -132,21 +132,21 @@ struct cuda_cand {
 };
 
 /* Candidates of one row, unordered: at least the k best and those within the gap, or all that can
- * win the draw. The first PICK_FIRST are here, all of them in pick_args.more. */
+ * win the draw. pick_args.cands has all of them; the first PICK_FIRST are also here. */
 struct cuda_found {
     uint32_t n, not_finite;
     uint32_t n_read, spare; /* n_read: table rows multiplied one by one */
     struct cuda_cand first[PICK_FIRST];
 };
 
-/* Screening of one row: the floor for pick_take, and how the hidden state was quantised. */
+/* Screening of one row: the floor for pick_collect, and the unit of the quantised hidden state. */
 struct cuda_screen {
     double floor;
     float unit;
-    uint32_t screened; /* 0: the bounds prove nothing for this hidden state */
+    uint32_t screened; /* 0: the bounds are not valid for this hidden state */
 };
 
-/* The coarse plane of the output head. The CPU backend has the same in coarse_mat. */
+/* The coarse plane of the output head, as struct coarse_mat of the CPU backend. */
 struct coarse_plane {
     uint8_t *lines;  /* (n_vocab, n_blocks, LINE_BYTES) */
     uint16_t *steps; /* (n_vocab, step_stride) BF16, zeros past n_blocks */
@@ -162,19 +162,20 @@ struct coarse_args {
     uint32_t n, n_vocab, type;
 };
 
-/* Hidden states as two planes of bytes, and bounds of their rounding errors, per request. */
+/* Queries: hidden states as two planes of bytes, with bounds of their rounding errors. Shapes are
+ * per request. */
 struct query_buffers {
     int8_t *x;      /* (n_blocks, 2, COARSE_COLS) high bytes, then twice the low ones */
     int32_t *fix;   /* (n_blocks, COARSE_SUMS) */
     float *spread;  /* (step_stride), zeros past n_blocks */
-    double *missed; /* (n_blocks, COARSE_COLS) */
+    double *errors; /* (n_blocks, COARSE_COLS) rounding errors */
     double *norms;  /* (n_blocks, 2) */
     struct cuda_screen *screens;
     uint32_t n_blocks, step_stride; /* n_blocks 0: no screening */
     double kappa, gamma, root;      /* constants of the bound */
 };
 
-/* Final norm and query. Grid: requested rows. Also clears the row's `found`. */
+/* Final norm, and the query of the result. Also clears `found`. Grid: requested rows. */
 struct head_norm_args {
     const struct cuda_request *requests;
     const float *h, *w;
@@ -205,7 +206,7 @@ struct dot_args {
     const float *x;
     struct logit_buffers out;
     struct cuda_found *found; /* (n_rows) */
-    const int32_t *ids;       /* (out.n_vocab) the table rows for rows_named */
+    const int32_t *ids;       /* (out.n_vocab) table rows; only rows_dot_listed */
     uint64_t row_bytes;
     uint32_t n, x_stride, n_rows, type;
 };
@@ -215,7 +216,7 @@ struct pick_args {
     const struct cuda_request *requests;
     struct dot_args dot;         /* for exact logits */
     struct cuda_screen *screens; /* (n_requests) */
-    struct cuda_cand *more;      /* (n_requests, z_stride) */
+    struct cuda_cand *cands;     /* (n_requests, z_stride) */
     uint32_t is_exact;           /* z holds logits, not bounds */
 };
 
@@ -238,12 +239,12 @@ struct read_args {
     X(head_norm, head_norm_args, 512)                                                              \
     X(rows_dot_one, dot_args, 128)                                                                 \
     X(rows_dot_few, dot_args, 128)                                                                 \
-    X(rows_named, dot_args, 128)                                                                   \
+    X(rows_dot_listed, dot_args, 128)                                                              \
     X(coarse_pack, coarse_args, 128)                                                               \
     X(coarse_bound_one, bound_args, 128)                                                           \
     X(coarse_bound_few, bound_args, 128)                                                           \
     X(pick_floor, pick_args, PICK_THREADS)                                                         \
-    X(pick_take, pick_args, TAKE_IDS)                                                              \
+    X(pick_collect, pick_args, COLLECT_IDS)                                                        \
     X(read_memory, read_args, 256)
 
 #endif

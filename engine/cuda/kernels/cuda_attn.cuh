@@ -1,16 +1,17 @@
 /*
  * Attention over position blocks, merged in ascending order (docs/kernels.md).
  *
- * In prefill a thread block walks through all position blocks and keeps running results in `out`,
- * where one thread writes each element. In decode the position blocks are split over thread
- * blocks: each writes (o, m, l) to a slot of its sequence, and attn_merge combines the slots.
+ * In prefill, a thread block processes all position blocks in turn. The running results are in
+ * `out`, where one thread writes each element. In decode, the position blocks are distributed over
+ * thread blocks. Each writes (o, m, l) to a slot of its sequence, and attn_merge combines the
+ * slots.
  */
 #ifndef CUDA_ATTN_CUH
 #define CUDA_ATTN_CUH
 
 #include "engine/cuda/kernels/cuda_attn_block.cuh"
 
-/* Partial result of a position block and query head: o (head_dim), m, l. */
+/* Slot of a position block and query head: o (head_dim), m, l. */
 DEV float *attn_slot(const struct attn_args *a, float *slots, uint32_t block, uint32_t head)
 {
     return slots + ((uint64_t)block * a->n_heads + head) * (a->kv.head_dim + 2);
@@ -77,8 +78,7 @@ KERNEL(attn_apply, attn_args, 256)
     SHARED struct attn_shared s;
     const struct attn_thread p = attn_thread_init(&a);
     struct attn_run runs[ATTN_HEADS] = {{0.0f, 0.0f}};
-    uint32_t last =
-        0; /* largest of all tokens in the tile, because every thread must reach each barrier */
+    uint32_t last = 0; /* maximum over the tile: each thread must reach each barrier */
     const uint32_t n_slots = n_threads_x() / KV_BLOCK;
     for (uint32_t i = 0; i < n_slots && block_z() * n_slots + i < a.n_tokens; i++) {
         const uint32_t b = (uint32_t)a.tokens[block_z() * n_slots + i].pos / KV_BLOCK;

@@ -1,14 +1,14 @@
 /*
- * One position block of attention, with its own maximum (docs/kernels.md). A token has 64 threads:
- * one per position while scores are computed, one per element of the head afterwards. Each load of
- * a key or value serves ATTN_HEADS query heads.
+ * Attention over one position block, with a maximum of the block (docs/kernels.md). A token has 64
+ * threads: one per position for the scores, then one per element of the head. Each load of a key or
+ * value serves ATTN_HEADS query heads.
  */
 #ifndef CUDA_ATTN_BLOCK_CUH
 #define CUDA_ATTN_BLOCK_CUH
 
 #include "engine/cuda/kernels/cuda_math.cuh"
 
-/* Number of positions in a position block that a token sees. */
+/* Number of positions of a position block that a token sees. */
 DEV uint32_t seen_of(uint32_t pos, uint32_t block)
 {
     if (block > pos / KV_BLOCK)
@@ -16,7 +16,7 @@ DEV uint32_t seen_of(uint32_t pos, uint32_t block)
     return block < pos / KV_BLOCK ? KV_BLOCK : pos % KV_BLOCK + 1;
 }
 
-/* What one thread works on. */
+/* The work of one thread. */
 struct attn_thread {
     const float *q;     /* query of the first head */
     const uint16_t *kv; /* cache of the layer and KV head, position block 0 */
@@ -46,7 +46,7 @@ DEV struct attn_thread attn_thread_init(const struct attn_args *a)
     return p;
 }
 
-/* z[h] = q(h) . k, one fma chain over the head. */
+/* z[h] = q(h) . k, one chain of fma over the head. */
 DEV void score_position(const struct attn_args *a, const struct attn_thread *p,
                         const uint16_t *keys, float *z)
 {
@@ -74,8 +74,8 @@ struct attn_shared {
     float l[ATTN_TOKENS][ATTN_HEADS];
 };
 
-/* Turns scores z into probabilities s->p and their sum s->l; m[h] is the maximum. All threads of
- * the block must call it. */
+/* Turns scores z into probabilities s->p with sum s->l; m[h] is the maximum. All threads of the
+ * block must call it. */
 DEV void softmax_block(struct attn_shared *s, const struct attn_thread *p, uint32_t n_seen,
                        const float *z, float *m)
 {
@@ -94,7 +94,7 @@ DEV void softmax_block(struct attn_shared *s, const struct attn_thread *p, uint3
     for (uint32_t h = 0; h < ATTN_HEADS; h++) {
         const float a = s->warp_best[slot][h][0], b = s->warp_best[slot][h][1],
                     first = s->first[slot][h];
-        /* NaN is ignored unless it is the first score; + 0 turns -0 into +0. */
+        /* NaN is ignored unless it is the first score; + 0 turns -0 into +0 */
         m[h] = (first == first ? (b > a ? b : a) : first) + 0.0f;
         s->p[slot][j][h] = seen ? exp0(z[h] - m[h]) : 0.0f;
     }
@@ -110,7 +110,7 @@ DEV void softmax_block(struct attn_shared *s, const struct attn_thread *p, uint3
     block_sync();
 }
 
-/* o[h] = element i of sum p v, one fma chain over the visible positions. */
+/* o[h] = element i of sum p v, one chain of fma over the visible positions. */
 DEV void weigh_values(const struct attn_args *a, const struct attn_shared *s,
                       const struct attn_thread *p, const uint16_t *values, uint32_t n_seen,
                       float *o)
@@ -132,7 +132,7 @@ struct attn_run {
     float m, l;
 };
 
-/* Factors for the old results and for the new block. The first block is copied unchanged. */
+/* Factors of the old results and of the new block. The first block is copied unchanged. */
 struct attn_factors {
     float old_factor, new_factor;
 };

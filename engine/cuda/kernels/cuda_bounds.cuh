@@ -7,10 +7,9 @@
 
 #include "engine/cuda/kernels/cuda_head.cuh"
 
-/* Adds one line to four of the 16 partial sums of two rows: 16 bytes of codes, and x of the same
- * columns. */
-DEV void bound_line(const struct words *codes, const int8_t *x, const int32_t *fix, const float *g,
-                    float (*sums)[4])
+/* Adds one line to four of the 16 partial sums of two rows. x has the same columns as the codes. */
+DEV void bound_line(const struct words *codes, const int8_t *x, const int32_t *fix,
+                    const float *steps, float (*sums)[4])
 {
     const struct words high0 = load_words(x), high1 = load_words(x + 64);
     const struct words low0 = load_words(x + COARSE_COLS), low1 = load_words(x + COARSE_COLS + 64);
@@ -23,7 +22,7 @@ DEV void bound_line(const struct words *codes, const int8_t *x, const int32_t *f
                            c1 = codes[r].at[i] >> 4 & 0x0f0f0f0fu;
             const int32_t high = dot4(c0, high0.at[i], dot4(c1, high1.at[i], 0));
             const int32_t sum = dot4(c0, low0.at[i], dot4(c1, low1.at[i], 256 * high));
-            sums[r][i] = fmaf((float)(sum + (int32_t)add.at[i]), g[r], sums[r][i]);
+            sums[r][i] = fmaf((float)(sum + (int32_t)add.at[i]), steps[r], sums[r][i]);
         }
 }
 
@@ -32,8 +31,7 @@ DEV float step_of(const uint16_t *steps, uint32_t b)
     return f32_of_bits((uint32_t)steps[b] << 16);
 }
 
-/* Square of the error bound, which depends on the steps of the row. Computed by the row's four
- * threads. */
+/* Square of the error bound of a row. All four threads of the row must call it. */
 DEV float square_of(const uint16_t *steps, const float *spread, uint32_t member, uint32_t stride)
 {
     float squares[2] = {0.0f, 0.0f};
@@ -59,7 +57,7 @@ DEV float tree_of(float *sums)
     return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
-/* The best candidate of the warp, in all 32 lanes; of equal ones the lower id. */
+/* The best candidate of the warp; of equal ones, that with the lowest id. All 32 lanes get it. */
 DEV struct cuda_cand warp_best(struct cuda_cand mine)
 {
     for (uint32_t mask = 16; mask > 0; mask /= 2) {
@@ -93,13 +91,13 @@ DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
     for (uint32_t b = 0; b < n_blocks; b++) {
         const struct words codes[2] = {load_once(lines[0] + LINE_BYTES * b),
                                        load_once(lines[1] + LINE_BYTES * b)};
-        const float g[2] = {step_of(steps[0], b), step_of(steps[1], b)};
+        const float step[2] = {step_of(steps[0], b), step_of(steps[1], b)};
 #pragma unroll
         for (uint32_t i = 0; i < n_x; i++) {
             const uint64_t at =
                 (uint64_t)(x0 + i < a->n_rows ? x0 + i : a->n_rows - 1) * n_blocks + b;
             bound_line(codes, q->x + at * 2 * COARSE_COLS + 16 * member,
-                       q->fix + at * COARSE_SUMS + 4 * member, g, sums[i]);
+                       q->fix + at * COARSE_SUMS + 4 * member, step, sums[i]);
         }
     }
 #pragma unroll

@@ -1,8 +1,8 @@
 /*
  * Embedding rows, and products of the output head with hidden states.
  *
- * Eight threads share a table row. Each has eight of the 64 partial sums of dot64 and decodes eight
- * consecutive elements at a time.
+ * Eight threads share a table row. Each has eight of the 64 partial sums of dot64, and decodes
+ * eight consecutive elements at a time.
  */
 #ifndef CUDA_HEAD_CUH
 #define CUDA_HEAD_CUH
@@ -30,7 +30,7 @@ DEV float plain_element(const uint8_t *row, uint32_t type, uint32_t i)
     return f32_of_bits(load_u16(row + 4 * (uint64_t)i) | load_u16(row + 4 * (uint64_t)i + 2) << 16);
 }
 
-/* Up to eight elements starting at i, a multiple of 8; zeros past n. */
+/* Eight elements from i on, a multiple of 8; zeros past n. */
 DEV void decode_plain(const uint8_t *row, uint32_t type, uint32_t i, uint32_t n, float *out)
 {
     const uint32_t n_left = n - i < 8 ? n - i : 8;
@@ -92,7 +92,6 @@ DEV void decode_q6_k(const uint8_t *row, uint32_t i, float *out)
     }
 }
 
-/* Eight elements of a row starting at i, a multiple of 8; zeros past n. */
 DEV void decode_eight(const uint8_t *row, uint32_t type, uint32_t i, uint32_t n, float *out)
 {
     if (type == TENSOR_Q8_0)
@@ -142,7 +141,7 @@ DEV float row_dot(const struct dot_args *a, uint32_t id, const float *x)
     const uint8_t *row = a->table + id * a->row_bytes;
     float sums[8] = {0.0f};
     if (a->type == TENSOR_F16 && a->n % 64 == 0 && a->row_bytes % 16 == 0) {
-        /* a row has few threads, so each keeps many loads in flight */
+        /* few threads share a row, so each needs many loads in flight */
 #pragma unroll 8
         for (uint32_t i = 8 * member; i < a->n; i += 64) {
             const struct words w = load_once(row + 2 * (uint64_t)i);
@@ -165,7 +164,7 @@ DEV float row_dot(const struct dot_args *a, uint32_t id, const float *x)
     return dot_tree(sums);
 }
 
-/* Records the best of BEST_ROWS logits. The id is valid even if no logit is a number. */
+/* Stores the best of BEST_ROWS logits. The id is valid even if all logits are NaN. */
 DEV void store_best(const struct logit_buffers *out, uint32_t row, uint32_t first, const float *z)
 {
     struct cuda_cand best = {(int32_t)first, -INFINITY};
@@ -177,7 +176,8 @@ DEV void store_best(const struct logit_buffers *out, uint32_t row, uint32_t firs
     out->bests[(uint64_t)row * out->best_stride + first / BEST_ROWS] = best;
 }
 
-/* n_x must be a compile-time constant in the caller. Rows of x past a->n_rows repeat the last. */
+/* n_x must be a compile-time constant in the caller. Rows of x past a->n_rows repeat the last
+ * row. */
 DEV void dot_rows(const struct dot_args *a, uint32_t x0, uint32_t n_x)
 {
     SHARED float zs[HEAD_ROWS][DOT_ROWS];
@@ -227,7 +227,7 @@ KERNEL(rows_dot_few, dot_args, 128)
 }
 
 /* Logits of the table rows in ids, in that order. */
-KERNEL(rows_named, dot_args, 128)
+KERNEL(rows_dot_listed, dot_args, 128)
 {
     const uint32_t i = (block_x() * n_threads_x() + thread_x()) / 8, n = a.out.n_vocab;
     const float z = row_dot(&a, (uint32_t)a.ids[i < n ? i : n - 1], a.x);

@@ -1,24 +1,31 @@
 /*
  * The device instructions that the kernels use: thread indices, barriers, warp shuffles, dot
- * products, wide loads, conversions. All other device code is plain C on top of this file.
+ * products, wide loads, conversions. All other device code is plain C that uses this file.
  *
- * With nvcc the functions are CUDA intrinsics and PTX. A host compiler gets the twin instead: the
- * CUDA kernels compiled for the host. cuda_twin.h has the same functions in C, and
- * tests/engine/cuda/twin_run.c runs a grid block by block with one fiber per thread, so barriers
- * and shuffles work and the kernel sources are tested on machines without a GPU.
+ * With nvcc the functions are CUDA intrinsics and PTX. A host compiler gets the twin, cuda_twin.h:
+ * the same functions in C. tests/engine/cuda/twin_run.c runs a grid block by block with one fiber
+ * per thread, so barriers and shuffles work, and the kernel sources are tested on machines without
+ * a GPU.
  */
 #ifndef CUDA_INTRINSICS_CUH
 #define CUDA_INTRINSICS_CUH
 
 #include "engine/cuda/kernels/cuda_args.h"
 
+/* Defines a function that returns an index or a number of threads or blocks. */
+#define DEV_INDEX(name, value)                                                                     \
+    DEV uint32_t name(void)                                                                        \
+    {                                                                                              \
+        return value;                                                                              \
+    }
+
 #ifdef __CUDACC__
 
 #define DEV static __device__ __forceinline__
 #define SHARED __shared__
 #define SHARED_WIDE __shared__ __align__(16)
-/* KERNEL waits for the previous kernel before it does anything. KERNEL_EARLY may start before the
- * previous kernel has ended (dependent launch) and calls wait_for_grid itself. */
+/* KERNEL waits for the previous kernel at its start. KERNEL_EARLY may start before the previous
+ * kernel has ended (dependent launch) and must call wait_for_grid. */
 #define KERNEL_EARLY(name, args, n_threads)                                                        \
     extern "C" __global__ void __launch_bounds__(n_threads)                                        \
         name(const __grid_constant__ struct args a)
@@ -42,32 +49,15 @@ DEV void wait_for_grid(void)
 #endif
 }
 
-DEV uint32_t thread_x(void)
-{
-    return threadIdx.x;
-}
-DEV uint32_t n_threads_x(void)
-{
-    return blockDim.x;
-}
-DEV uint32_t block_x(void)
-{
-    return blockIdx.x;
-}
-DEV uint32_t block_y(void)
-{
-    return blockIdx.y;
-}
-DEV uint32_t block_z(void)
-{
-    return blockIdx.z;
-}
-DEV uint32_t n_blocks_x(void)
-{
-    return gridDim.x;
-}
+DEV_INDEX(thread_x, threadIdx.x)
+DEV_INDEX(n_threads_x, blockDim.x)
+DEV_INDEX(block_x, blockIdx.x)
+DEV_INDEX(block_y, blockIdx.y)
+DEV_INDEX(block_z, blockIdx.z)
+DEV_INDEX(n_blocks_x, gridDim.x)
 
-/* Barrier for all threads of the block; makes their writes visible to each other. */
+/* Barrier for all threads of the block. Their earlier writes are visible to all of them
+ * afterwards. */
 DEV void block_sync(void)
 {
     __syncthreads();
@@ -85,7 +75,7 @@ DEV uint32_t warp_ballot(bool yes)
     return __ballot_sync(0xffffffffu, yes);
 }
 
-/* The value of v in the lane with index (own index ^ mask). All 32 lanes must call it. */
+/* Returns v of the lane with index (index of this lane ^ mask). All 32 lanes must call it. */
 DEV uint32_t shuffle_xor_u32(uint32_t v, uint32_t mask)
 {
     return __shfl_xor_sync(0xffffffffu, v, (int)mask);
@@ -108,10 +98,10 @@ DEV int32_t dot4(uint32_t a, uint32_t b, int32_t c)
     return __dp4a((int)a, (int)b, c);
 }
 
-/* c += A B for signed bytes, A 16 x 32 and B 32 x 8, distributed over a warp. With lane = 4 g + t,
- * a lane passes bytes 4t .. 4t + 3 (a[0], a[1], b[0]) and bytes 16 + 4t .. 16 + 4t + 3 (a[2], a[3],
- * b[1]) of row g (a[0], a[2]), row g + 8 (a[1], a[3]) and column g (b). It receives columns 2t and
- * 2t + 1 of row g (c[0], c[1]) and of row g + 8 (c[2], c[3]). */
+/* c += A B for signed bytes, A 16 x 32 and B 32 x 8, distributed over a warp. Lane 4 g + t passes
+ * bytes 4t .. 4t + 3 (a[0], a[1], b[0]) and bytes 16 + 4t .. 16 + 4t + 3 (a[2], a[3], b[1]) of row
+ * g (a[0], a[2]), row g + 8 (a[1], a[3]) and column g (b). It receives columns 2t and 2t + 1 of row
+ * g (c[0], c[1]) and of row g + 8 (c[2], c[3]). */
 DEV void mma_16x8x32(int32_t *c, const uint32_t *a, const uint32_t *b)
 {
     asm volatile("mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 "
@@ -139,7 +129,7 @@ DEV struct words load_once(const void *p)
 }
 
 /* The same load for use before wait_for_grid. The assembler moves the wait in front of .nc loads,
- * which load_once uses, but not in front of these. */
+ * as in load_once, but not in front of these. */
 DEV struct words load_early(const void *p)
 {
     struct words w;
@@ -150,8 +140,8 @@ DEV struct words load_early(const void *p)
 }
 
 /* Starts an asynchronous copy of 16 bytes to shared memory, or of zeros if `exists` is false
- * (`from` must be a valid address in both cases). After copy_async_wait the calling thread sees the
- * bytes; other threads see them after a barrier that follows. */
+ * (`from` must still be a valid address). After copy_async_wait the calling thread sees the bytes;
+ * other threads see them after a barrier that follows. */
 DEV void copy_async(void *to, const void *from, bool exists)
 {
     asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;"

@@ -1,6 +1,6 @@
 /*
- * All kernels in one translation unit. nvcc compiles it to a fatbin, which is embedded in the
- * program. The tests compile the same sources as C (see cuda_intrinsics.cuh).
+ * All kernels in one translation unit, which nvcc compiles to a fatbin. The fatbin is embedded in
+ * the program. The tests compile the same sources as C (see cuda_intrinsics.cuh).
  */
 #include "engine/cuda/kernels/cuda_attn.cuh"
 #include "engine/cuda/kernels/cuda_bounds.cuh"

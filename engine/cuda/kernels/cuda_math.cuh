@@ -1,5 +1,5 @@
 /*
- * Float functions of the recipe (docs/kernels.md): exp0, sigmoid and sum64, which has 64 partial
+ * Float functions that docs/kernels.md specifies: exp0, sigmoid and sum64, which has 64 partial
  * sums; and block reductions that are exact in any order.
  *
  * Assumes --fmad=false: the compiler must not form an fma that the source does not contain.
@@ -17,8 +17,8 @@ DEV float shuffle_xor_f32(float v, uint32_t mask)
     return f32_of_bits(shuffle_xor_u32(bits_of_f32(v), mask));
 }
 
-/* exp(x) for x <= 0; NaN gives +0. ln 2 in two terms after Cody and Waite, then the Taylor series
- * with 1 / k! from the highest power. */
+/* exp(x) for x <= 0; NaN becomes +0. ln 2 is in two terms after Cody and Waite. The Taylor series
+ * has the coefficients 1 / k!, highest power first. */
 DEV float exp0(float x)
 {
     if (!(x >= -60.0f))
@@ -42,8 +42,8 @@ DEV float sigmoid(float x)
     return (x >= 0.0f ? 1.0f : e) / (1.0f + e);
 }
 
-/* The rest of sum64 from v = partial sums l and l + 32 added in lane l. Addition is commutative, so
- * both lanes of a pair compute the same bits. */
+/* The last steps of sum64. In lane l, v is the sum of the partial sums l and l + 32. Addition is
+ * commutative, so both lanes of a pair compute the same bits. */
 DEV float warp_tree(float v)
 {
     for (uint32_t mask = 16; mask > 0; mask /= 2)
@@ -51,8 +51,8 @@ DEV float warp_tree(float v)
     return v;
 }
 
-/* sum64: threads 0 .. 63 pass the partial sums, every thread gets the total. Needs 64 threads or
- * more. */
+/* sum64: threads 0 .. 63 pass the partial sums, every thread gets the total. Needs at least 64
+ * threads. */
 DEV float block_sum64(float v)
 {
     SHARED float sums[64];
@@ -80,9 +80,9 @@ DEV void load_batch(const float *x, uint32_t i, uint32_t n, float *batch)
         batch[u] = i + u * n_threads_x() < n ? x[i + u * n_threads_x()] : 0.0f;
 }
 
-/* dot64(x, x) of one row by the whole block. The row goes through shared memory, because 64 threads
- * alone would wait for each load. A tile is a multiple of 64 elements. If the row has ROW_TILE
- * elements or fewer, `tile` holds it afterwards. */
+/* dot64(x, x) of one row by the whole block. The row is copied to shared memory by all threads,
+ * because the 64 threads that compute would wait for each load. A tile is a multiple of 64
+ * elements. If the row has ROW_TILE elements or fewer, `tile` contains it afterwards. */
 DEV float block_square64(const float *x, uint32_t n, float *tile)
 {
     float v = 0.0f;
@@ -167,7 +167,7 @@ DEV double block_max_f64(double v)
     return v;
 }
 
-/* Maps floats to integers of the same order; NaN maps to the smallest. */
+/* Maps floats to integers of the same order; NaN becomes the smallest. */
 DEV uint32_t order_of(float v)
 {
     const uint32_t bits = bits_of_f32(v);

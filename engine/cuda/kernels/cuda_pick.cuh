@@ -1,12 +1,12 @@
 /*
  * Selects candidates from logits or bounds, so that only few ids and logits are copied to the host.
  * The result contains at least the k best and those within the gap, or every id that can win a
- * Gumbel draw. The host sorts and cuts it.
+ * Gumbel draw. The host sorts it and removes the surplus.
  *
- * pick_floor finds a floor: it takes the rows that look best (the best of each BEST_ROWS rows is
- * recorded), computes their exact logits, and uses the k-th best, which is never above the true
- * k-th best. pick_take then collects every row whose logit or bound reaches the floor. For a bound
- * it first computes the exact logit.
+ * pick_floor computes a lower limit, the floor. It uses probes, the rows that look best (the best
+ * of each BEST_ROWS rows is recorded), and computes their exact logits. The k-th best of them is
+ * never above the true k-th best. pick_collect then collects every row whose logit or bound reaches
+ * the floor. For a bound it first computes the exact logit.
  */
 #ifndef CUDA_PICK_CUH
 #define CUDA_PICK_CUH
@@ -14,8 +14,8 @@
 #include "engine/base/noise.h"
 #include "engine/cuda/kernels/cuda_head.cuh"
 
-#define DRAW_SEEDS 128 /* rows multiplied to find the floor of a draw */
-#define MIN_SEEDS 32
+#define DRAW_PROBES 128 /* most probes for the floor of a draw */
+#define MIN_PROBES 32
 
 DEV bool is_draw(const struct cuda_request *request)
 {
@@ -28,46 +28,47 @@ DEV double noisy_logit(const struct cuda_request *request, uint64_t key, float z
     return (double)z * request->beta + noise_gumbel(key, (uint64_t)id);
 }
 
-/* Finds n or slightly more of the recorded best rows, in any order, at most PICK_THREADS. Returns
+/* Selects n or slightly more of the recorded best rows, in any order, at most PICK_THREADS. Returns
  * their number. */
-DEV uint32_t find_seeds(const struct logit_buffers *out, const struct cuda_cand *bests, uint32_t n,
-                        struct cuda_cand *seeds)
+DEV uint32_t find_probes(const struct logit_buffers *out, const struct cuda_cand *bests, uint32_t n,
+                         struct cuda_cand *probes)
 {
-    SHARED uint32_t n_seeds;
+    SHARED uint32_t n_probes;
     const uint32_t n_bests = (out->n_vocab + BEST_ROWS - 1) / BEST_ROWS;
     float best = -INFINITY;
     if (thread_x() == 0)
-        n_seeds = 0;
+        n_probes = 0;
     for (uint32_t p = thread_x(); p < n_bests; p += n_threads_x())
         best = bests[p].logit > best ? bests[p].logit : best;
     const float least = block_kth(best, n);
     for (uint32_t p = thread_x(); p < n_bests; p += n_threads_x())
         if (bests[p].logit >= least) {
-            const uint32_t at = atomic_add(&n_seeds, 1);
+            const uint32_t at = atomic_add(&n_probes, 1);
             if (at < PICK_THREADS)
-                seeds[at] = bests[p];
+                probes[at] = bests[p];
         }
     block_sync();
-    return n_seeds < PICK_THREADS ? n_seeds : PICK_THREADS;
+    return n_probes < PICK_THREADS ? n_probes : PICK_THREADS;
 }
 
-/* Replaces the seeds' bounds by exact logits. Eight threads per row. */
-DEV void multiply_seeds(const struct dot_args *d, uint32_t row, uint32_t n, struct cuda_cand *seeds)
+/* Replaces the probes' bounds by exact logits. Eight threads per row. */
+DEV void multiply_probes(const struct dot_args *d, uint32_t row, uint32_t n,
+                         struct cuda_cand *probes)
 {
     const float *x = d->x + (uint64_t)row * d->x_stride;
     for (uint32_t first = 0; first < n; first += n_threads_x() / 8) {
         const uint32_t i = first + thread_x() / 8;
-        const float z = row_dot(d, (uint32_t)seeds[i < n ? i : n - 1].id, x);
+        const float z = row_dot(d, (uint32_t)probes[i < n ? i : n - 1].id, x);
         if (i < n && thread_x() % 8 == 0)
-            seeds[i].logit = z;
+            probes[i].logit = z;
     }
     block_sync();
 }
 
-/* Computes the floor. Grid: requested rows. */
+/* Grid: requested rows. */
 KERNEL(pick_floor, pick_args, PICK_THREADS)
 {
-    SHARED struct cuda_cand seeds[PICK_THREADS];
+    SHARED struct cuda_cand probes[PICK_THREADS];
     const uint32_t row = block_x();
     const struct cuda_request request = a.requests[row];
     struct cuda_screen *screen = a.screens + row;
@@ -78,15 +79,15 @@ KERNEL(pick_floor, pick_args, PICK_THREADS)
             screen->floor = nothing ? (double)INFINITY : -(double)INFINITY;
         return;
     }
-    uint32_t n_seeds_min = draw                        ? DRAW_SEEDS
-                           : 2 * request.k > MIN_SEEDS ? 2 * request.k
-                                                       : MIN_SEEDS;
-    n_seeds_min = n_seeds_min < PICK_THREADS ? n_seeds_min : PICK_THREADS;
-    const uint32_t n = find_seeds(
-        &a.dot.out, a.dot.out.bests + (uint64_t)row * a.dot.out.best_stride, n_seeds_min, seeds);
+    uint32_t n_probes_min = draw                         ? DRAW_PROBES
+                            : 2 * request.k > MIN_PROBES ? 2 * request.k
+                                                         : MIN_PROBES;
+    n_probes_min = n_probes_min < PICK_THREADS ? n_probes_min : PICK_THREADS;
+    const uint32_t n = find_probes(
+        &a.dot.out, a.dot.out.bests + (uint64_t)row * a.dot.out.best_stride, n_probes_min, probes);
     if (!a.is_exact && n > 0)
-        multiply_seeds(&a.dot, row, n, seeds);
-    const struct cuda_cand mine = seeds[thread_x() < n ? thread_x() : 0];
+        multiply_probes(&a.dot, row, n, probes);
+    const struct cuda_cand mine = probes[thread_x() < n ? thread_x() : 0];
     double floor = -(double)INFINITY;
     if (draw) {
         const uint64_t key = noise_key(request.seed, request.position);
@@ -102,14 +103,14 @@ KERNEL(pick_floor, pick_args, PICK_THREADS)
         screen->floor = floor;
 }
 
-/* Whether a row with this logit or bound reaches the floor. */
+/* True if a row with this logit or bound reaches the floor. */
 DEV bool reaches(const struct cuda_request *request, uint64_t key, double floor, float z,
                  uint32_t id)
 {
     if (!is_draw(request))
         return (double)z >= floor;
     return (double)z * request->beta + NOISE_GUMBEL_MAX >=
-               floor && /* cheap test first: no noise exceeds this */
+               floor && /* a cheap test first: no noise is larger */
            noisy_logit(request, key, z, (int32_t)id) >= floor;
 }
 
@@ -118,12 +119,13 @@ DEV void store_candidate(const struct pick_args *a, uint32_t row, uint32_t id, f
     struct cuda_found *found = a->dot.found + row;
     const uint32_t at = atomic_add(&found->n, 1);
     struct cuda_cand c = {(int32_t)id, z};
-    a->more[(uint64_t)row * a->dot.out.z_stride + at] = c;
+    a->cands[(uint64_t)row * a->dot.out.z_stride + at] = c;
     if (at < PICK_FIRST)
         found->first[at] = c;
 }
 
-/* Index of set bit number n, counted from the lowest; the highest set bit if there are fewer. */
+/* Index of set bit number n, counted from the lowest, or of the highest set bit if there are
+ * fewer. */
 DEV uint32_t nth_bit(uint32_t mask, uint32_t n)
 {
     for (; n > 0 && (mask & (mask - 1)) != 0; n--)
@@ -131,9 +133,9 @@ DEV uint32_t nth_bit(uint32_t mask, uint32_t n)
     return lowest_bit(mask);
 }
 
-/* Collects all rows that reach the floor. Grid: groups of TAKE_IDS table rows, requested rows. A
- * warp tests 32 bounds and then multiplies the remaining rows, four at a time. */
-KERNEL(pick_take, pick_args, TAKE_IDS)
+/* Grid: groups of COLLECT_IDS table rows, requested rows. A warp tests 32 bounds and then
+ * multiplies the rows that reach the floor, four at a time. */
+KERNEL(pick_collect, pick_args, COLLECT_IDS)
 {
     const uint32_t row = block_y(), id = block_x() * n_threads_x() + thread_x();
     const uint32_t lane = thread_x() % 32, group = lane / 8;

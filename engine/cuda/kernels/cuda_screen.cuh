@@ -1,9 +1,7 @@
 /*
  * Data of the screened head: the coarse plane of the table, and the final norm with its query.
- * cuda_bounds.cuh multiplies the two.
- *
- * Formulas and proof: docs/kernels.md, "The head, screened". Every operation is the same as in the
- * CPU backend, so that all machines screen alike.
+ * Every operation is the same as in the CPU backend, so that all machines select the same rows
+ * (docs/kernels.md, "The head, screened").
  */
 #ifndef CUDA_SCREEN_CUH
 #define CUDA_SCREEN_CUH
@@ -12,8 +10,8 @@
 #include "engine/cuda/kernels/cuda_head.cuh"
 #include "engine/model/coarse_code.h"
 
-/* Half the distance of two codes, as BF16 bits, rounded up. `largest` is the bit pattern of the
- * largest magnitude. */
+/* Half the distance between two codes, as BF16 bits, rounded up. `largest` is the bit pattern of
+ * the largest magnitude. */
 DEV uint32_t coarse_step(uint32_t largest)
 {
     if (largest == 0)
@@ -24,12 +22,12 @@ DEV uint32_t coarse_step(uint32_t largest)
     return 15.0f * f32_of_bits(step << 16) < f32_of_bits(largest) ? step + 1 : step;
 }
 
-/* Code of a weight, rounded up with a probability equal to the remainder; `up` is a 16-bit random
+/* Code of a weight, rounded up with the probability of its remainder; `up` is a 16-bit random
  * number. */
 DEV uint32_t coarse_code(float w, float inverse, uint32_t up)
 {
-    const float part = ((float)(int32_t)up + 0.5f) * (1.0f / 65536.0f);
-    const int32_t c = (int32_t)((w * inverse + 15.0f) * 0.5f + part);
+    const float offset = ((float)(int32_t)up + 0.5f) * (1.0f / 65536.0f);
+    const int32_t c = (int32_t)((w * inverse + 15.0f) * 0.5f + offset);
     return (uint32_t)(c < 15 ? c : 15);
 }
 
@@ -91,24 +89,24 @@ KERNEL(coarse_pack, coarse_args, 128)
         steps[past] = 0;
 }
 
-/* Splits x into its two planes and records the rounding error of each element. */
+/* Splits x into its two planes and stores the rounding error of each element. */
 DEV void split_query(const struct query_buffers *q, uint32_t row, const float *x, uint32_t n,
                      double unit)
 {
     const uint32_t n_columns = q->n_blocks * COARSE_COLS;
     int8_t *planes = q->x + (uint64_t)row * 2 * n_columns;
-    double *missed = q->missed + (uint64_t)row * n_columns;
+    double *errors = q->errors + (uint64_t)row * n_columns;
     for (uint32_t i = thread_x(); i < n_columns; i += n_threads_x()) {
         const uint32_t at = i / COARSE_COLS * 2 * COARSE_COLS + i % COARSE_COLS;
         const double h = i < n ? (double)x[i] : 0.0;
         const int32_t v = (int32_t)rint(h / unit), high = (v + 64) >> 7;
-        missed[i] = h - (double)v * unit;
+        errors[i] = h - (double)v * unit;
         planes[at] = (int8_t)high;
         planes[at + COARSE_COLS] = (int8_t)(2 * (v - 128 * high));
     }
 }
 
-/* -15 times the sum of the eight columns of each partial sum. */
+/* fix = -15 times the sum of the eight columns of each partial sum. */
 DEV void fix_query(const struct query_buffers *q, uint32_t row)
 {
     const uint32_t n = q->n_blocks * COARSE_SUMS;
@@ -122,13 +120,13 @@ DEV void fix_query(const struct query_buffers *q, uint32_t row)
     }
 }
 
-/* Error bound per block, to be multiplied by the block's step. Sums over blocks run in ascending
+/* Error bound per block, as a factor of the block's step. Sums over blocks are in ascending
  * order. */
 DEV void spread_query(const struct query_buffers *q, uint32_t row, const float *x, uint32_t n)
 {
     SHARED double theta;
     double *norms = q->norms + (uint64_t)row * 2 * q->n_blocks;
-    const double *missed = q->missed + (uint64_t)row * q->n_blocks * COARSE_COLS;
+    const double *errors = q->errors + (uint64_t)row * q->n_blocks * COARSE_COLS;
     float *spread = q->spread + (uint64_t)row * q->step_stride;
     for (uint32_t i = thread_x(); i < 2 * q->n_blocks; i += n_threads_x()) {
         const uint32_t first = i / 2 * COARSE_COLS;
@@ -136,7 +134,7 @@ DEV void spread_query(const struct query_buffers *q, uint32_t row, const float *
         double sum = 0.0;
 #pragma unroll 16
         for (uint32_t j = first; j < end; j++) {
-            const double e = i % 2 ? missed[j] : (double)x[j];
+            const double e = i % 2 ? errors[j] : (double)x[j];
             sum = sum + e * e;
         }
         norms[i] = sum;
@@ -165,7 +163,7 @@ DEV void spread_query(const struct query_buffers *q, uint32_t row, const float *
     }
 }
 
-/* Final norm and query. Grid: requested rows. */
+/* Grid: requested rows. */
 KERNEL(head_norm, head_norm_args, 512)
 {
     SHARED float tile[ROW_TILE];

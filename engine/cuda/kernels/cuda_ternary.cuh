@@ -1,9 +1,9 @@
 /*
- * Products with ternary weights in R1-256, exact in int32, followed by scale, bias, and residual or
- * gate. These kernels serve one token and a few tokens; see cuda_ternary_many.cuh for more.
+ * Products of one token or a few tokens with ternary weights in R1-256, exact in int32, followed by
+ * scale, bias, and residual or gate. cuda_ternary_many.cuh is for more tokens.
  *
  * Eight or more warp lanes share two rows and load 16 bytes at a time. A 32-bit word of a line,
- * masked, holds the codes of four columns. A lane uses the words of its 16 bytes and the
+ * masked, has the codes of four columns. A lane multiplies the words of its 16 bytes with the
  * activations of the same columns, with dot products of four bytes.
  */
 #ifndef CUDA_TERNARY_CUH
@@ -12,7 +12,7 @@
 #include "engine/cuda/kernels/cuda_vec.cuh"
 
 #define FIELD_0 0x03030303u /* codes in bits 0 and 1 of each byte */
-#define FIELD_1 0x0c0c0c0cu /* the next field, at four times the code */
+#define FIELD_1 0x0c0c0c0cu /* codes in bits 2 and 3, so four times the code */
 
 DEV uint32_t section_of(const struct linear_args *a, uint32_t row)
 {
@@ -30,7 +30,7 @@ DEV float scaled(const struct linear_args *a, uint32_t row, struct row_scale sca
     return a->bias ? y + a->bias[row] : y;
 }
 
-/* Finishes an even row and the row after it, and writes the result to y. */
+/* Computes the results of an even row and the next row from acc and stores them to y. */
 DEV void store_pair(const struct linear_args *a, uint32_t row, float *y, struct row_scale scale,
                     const int32_t *acc)
 {
@@ -64,8 +64,8 @@ DEV void store_token_pair(const struct linear_args *a, uint32_t row, uint32_t to
     store_pair(a, row, a->y + (uint64_t)token * a->y_stride, scale, acc);
 }
 
-/* 64 columns (16 bytes of codes) of two rows, for n_t tokens. `high` sums fields 1 and 3 at four
- * times the code. */
+/* 64 columns (16 bytes of codes) of two rows, for n_t tokens. `high` sums fields 1 and 3, four
+ * times too large. */
 DEV void multiply_chunk(const struct words *w, const int8_t *q, uint64_t q_stride, uint32_t n_t,
                         int32_t (*low)[FEW_TOKENS], int32_t (*high)[FEW_TOKENS])
 {
@@ -126,8 +126,8 @@ DEV void load_chunk(const uint8_t *const *lines, uint32_t chunk, uint32_t n_chun
 }
 
 /* One token with its norm. Each thread starts the loads of its weights before it reads the input,
- * so that memory is busy while the norm runs. A thread preloads ONE_CHUNKS chunks of each row; that
- * is the whole row if the host could choose enough lanes per row. */
+ * so that memory is busy during the norm. A thread preloads ONE_CHUNKS chunks of each row. That is
+ * the whole row if the host could choose enough lanes per row. */
 KERNEL_EARLY(linear_one, norm_linear_args, ONE_THREADS)
 {
     SHARED_WIDE float tile[ROW_TILE];
@@ -171,7 +171,7 @@ KERNEL_EARLY(linear_one, norm_linear_args, ONE_THREADS)
         store_pair(l, row, l->y, scale, acc);
 }
 
-/* FEW_TOKENS tokens per block. The buffer q is padded to a multiple of FEW_TOKENS rows. */
+/* FEW_TOKENS tokens per block. q must be padded to a multiple of FEW_TOKENS rows. */
 KERNEL(linear_few, linear_args, 64)
 {
     multiply_rows(&a, FEW_TOKENS * block_y(), FEW_TOKENS);

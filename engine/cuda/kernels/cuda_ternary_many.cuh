@@ -2,17 +2,18 @@
  * Products of many tokens with ternary weights, on tensor cores.
  *
  * Lines need no transposition for mma: any order of columns is correct if weights and activations
- * use the same one. A 32-bit word of a line, masked, holds four columns. Lane t of a quad uses the
+ * use the same one. A 32-bit word of a line, masked, has four columns. Lane t of a quad uses the
  * words of its 16 bytes, and the same columns of the activations. Rows of activations are
- * LINE_STRIDE apart in shared memory, so that the eight lanes of one access phase use every
- * bank once.
+ * LINE_STRIDE apart in shared memory, so that the eight lanes of one access phase use every bank
+ * once.
  */
 #ifndef CUDA_TERNARY_MANY_CUH
 #define CUDA_TERNARY_MANY_CUH
 
 #include "engine/cuda/kernels/cuda_ternary.cuh"
 
-/* Starts copying one line of every token of the tile to shared memory; zeros past the last. */
+/* Starts copying one line of every token of the tile to shared memory; zeros past the last
+ * token. */
 DEV void load_tile(const struct linear_args *a, uint32_t token0, uint32_t line, int8_t *tile)
 {
     for (uint32_t i = thread_x(); i < MANY_TOKENS * LINE_COLS / 16; i += n_threads_x()) {
@@ -36,7 +37,7 @@ DEV void multiply_field(const struct words *w, uint32_t shift, const int8_t *x, 
     }
 }
 
-/* Loads the words of one line for the four rows of this lane. */
+/* Loads 16 bytes of one line for each of the four rows of this lane. */
 DEV void load_rows(const uint8_t *(*rows)[2], uint32_t line, struct words (*w)[2])
 {
 #pragma unroll
@@ -47,8 +48,8 @@ DEV void load_rows(const uint8_t *(*rows)[2], uint32_t line, struct words (*w)[2
 }
 
 /* While one line is multiplied, the weights and activations of the next line are loaded. A warp has
- * 32 rows in two tiles of 16. Its lane 4 g + t has rows 2 g and 2 g + 1 of each tile as rows g and
- * g + 8 of the mma, so that one lane receives both rows of a pair. */
+ * 32 rows in two tiles of 16. In each tile, lane 4 g + t has rows 2 g and 2 g + 1 as rows g and g +
+ * 8 of the mma, so that one lane receives both rows of a pair. */
 KERNEL(linear_many, linear_args, 128)
 {
     SHARED_WIDE int8_t tiles[2][MANY_TOKENS * LINE_STRIDE];

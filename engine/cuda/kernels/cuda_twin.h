@@ -1,5 +1,5 @@
 /*
- * The twin of cuda_intrinsics.cuh: the same functions in C, for the kernels compiled for the host.
+ * The twin of cuda_intrinsics.cuh: the same functions in C, for kernels compiled for the host.
  * tests/engine/cuda/twin_run.c defines the twin_* functions and runs each thread of a block as a
  * fiber. Thread blocks run one after another on one host thread, so shared memory can be static.
  */
@@ -26,44 +26,26 @@
 #define KERNEL_EARLY KERNEL
 
 /* Indices of the running fiber. */
-struct twin_place {
+struct twin_indices {
     uint32_t thread, n_threads, block[3], n_blocks[3];
 };
-const struct twin_place *twin_here(void);
+const struct twin_indices *twin_current(void);
 void twin_block_sync(void);
 uint32_t twin_block_count(uint32_t yes);
-/* Passes n words to the other lanes of the warp and waits for all 32. Returns their words, those of
- * lane l at [l * n], valid until the call after the next. */
+/* Passes n words to the other lanes of the warp and waits for all 32 lanes. Returns the words of
+ * all: those of lane l at [l * n], valid until the second call from now. */
 const uint32_t *twin_exchange(const uint32_t *v, uint32_t n);
 
 DEV void wait_for_grid(void)
 {
     /* the twin runs one kernel after the other */
 }
-DEV uint32_t thread_x(void)
-{
-    return twin_here()->thread;
-}
-DEV uint32_t n_threads_x(void)
-{
-    return twin_here()->n_threads;
-}
-DEV uint32_t block_x(void)
-{
-    return twin_here()->block[0];
-}
-DEV uint32_t block_y(void)
-{
-    return twin_here()->block[1];
-}
-DEV uint32_t block_z(void)
-{
-    return twin_here()->block[2];
-}
-DEV uint32_t n_blocks_x(void)
-{
-    return twin_here()->n_blocks[0];
-}
+DEV_INDEX(thread_x, twin_current()->thread)
+DEV_INDEX(n_threads_x, twin_current()->n_threads)
+DEV_INDEX(block_x, twin_current()->block[0])
+DEV_INDEX(block_y, twin_current()->block[1])
+DEV_INDEX(block_z, twin_current()->block[2])
+DEV_INDEX(n_blocks_x, twin_current()->n_blocks[0])
 DEV void block_sync(void)
 {
     twin_block_sync();

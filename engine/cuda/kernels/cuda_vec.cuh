@@ -9,13 +9,13 @@
 
 #define F16_MAX 65504.0f
 
-/* Element i after the norm; x is the row or a copy of it. */
+/* Element i after the norm. x is the row or a copy of it. */
 DEV float normed(const struct norm_args *a, const float *x, float r, uint32_t i)
 {
     return a->w ? (x[i] * r) * a->w[i] : x[i];
 }
 
-/* One quantised element as a byte, added to *sum. NaN gives 0. */
+/* Quantises one element to a byte and adds it to *sum. NaN becomes 0. */
 DEV uint32_t quantised(float y, float s, int32_t *sum)
 {
     const float v = rintf(y * s);
@@ -30,9 +30,9 @@ struct row_scale {
     int32_t sum;
 };
 
-/* Quantises a row to bytes at q, where lines are q_line bytes apart. All threads of the block take
- * part and see the result. A row that fits in the tile is read from memory once. If it does not
- * fit, q may be the tile itself. */
+/* Quantises a row to bytes at q, where lines are q_line bytes apart. All threads of the block must
+ * call it and see the result. A row that fits in the tile is read from memory once. If it does not
+ * fit, q may be the tile. */
 DEV struct row_scale quantise_row(const struct norm_args *a, const float *row, float *tile,
                                   int8_t *q, uint32_t q_line)
 {
@@ -124,7 +124,6 @@ KERNEL(rope_append, rope_args, 128)
     }
 }
 
-/* Reads memory once and computes as little as possible. */
 KERNEL(read_memory, read_args, 256)
 {
     uint32_t sum = 0;

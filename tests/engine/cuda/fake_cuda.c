@@ -1,15 +1,14 @@
 /*
  * A stand-in for the driver library libcuda.so.1, for machines without a GPU. Device memory is host
- * memory, filled with a pattern when it is allocated, and the twin (the CUDA kernels compiled for
- * the host) runs the launches. So tests run the whole backend, and the sanitizers check its
- * kernels.
+ * memory, filled with a pattern when it is allocated. The twin (the CUDA kernels compiled for the
+ * host) runs the launches. So tests run the whole backend, and the sanitizers check its kernels.
+ * Every misuse of the interface aborts the program.
  *
- * Environment variables: FAKE_CUDA selects the kind of machine, FAKE_CUDA_BYTES its memory,
+ * Environment variables: FAKE_CUDA selects the kind of machine, FAKE_CUDA_BYTES its memory.
  * FAKE_CUDA_ORDER=down runs the threads of a block in descending order. FAKE_CUDA_BREAK is a number
- * of launches after which the device fails, or the path of a file: once it exists, the device fails
- * after as many launches as the file says. A later call reports the failure, as on a real device,
- * and all calls fail until the context is destroyed. Every misuse of the interface aborts the
- * program.
+ * of launches after which the device fails, or the path of a file: once the file exists, the device
+ * fails after the number of launches in it. As on a real device, a later call reports the failure,
+ * and all calls fail until the context is destroyed.
  */
 #include "engine/cuda/kernels/cuda_args.h"
 #include "tests/engine/cuda/twin_run.h"
@@ -57,10 +56,10 @@ static struct {
     struct buffer buffers[MAX_BUFFERS];
     size_t n_used_bytes;
     long n_launches; /* since cuInit */
-    long break_at;   /* launch that breaks the device, from the file; 0: no file yet */
+    long break_at;   /* launch that breaks the device, from the file; 0: not read yet */
 } fake;
 
-/* For tests: bytes of device memory that have not been freed. */
+/* For tests: bytes of device memory that are allocated. */
 size_t fake_cuda_used_bytes(void);
 size_t fake_cuda_used_bytes(void)
 {
@@ -192,8 +191,9 @@ CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice dev)
     fake.n_retained++;
     return CUDA_SUCCESS;
 }
-/* Releasing the last reference destroys the context. Memory that the backend did not free stays in
- * the count, so that tests notice it. On a broken device it cannot be freed and does not count. */
+/* Releasing the last reference destroys the context. Memory that the backend did not free remains
+ * counted, so that tests detect it. On a broken device, memory cannot be freed and does not
+ * count. */
 CUresult cuDevicePrimaryCtxRelease(CUdevice dev)
 {
     (void)dev;

@@ -1,6 +1,6 @@
 /*
- * The backend on a machine without a driver library: the probe fails with one line. The test is
- * skipped if there is a driver.
+ * The backend on a machine without a driver library: the probe fails with one line. If there is a
+ * driver, the test is skipped.
  */
 #include "engine/cuda/cuda_backend.h"
 

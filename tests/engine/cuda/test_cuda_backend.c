@@ -1,7 +1,7 @@
 /*
  * Compares the CUDA backend with the CPU's reference kernels through backend_ops, byte for byte:
- * every architecture, container, table type and kind of request. In the test suite fake_cuda.c runs
- * the kernels; on a machine with a GPU the same program runs on the device.
+ * every architecture, container, table type and kind of request. In the test suite, fake_cuda.c
+ * runs the kernels; on a machine with a GPU, the same program runs on the device.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -62,13 +62,6 @@ static struct head_row *make_rows(size_t n_rows, size_t cap)
     return rows;
 }
 
-static void free_rows(struct head_row *rows, size_t n_rows)
-{
-    for (size_t i = 0; i < n_rows; i++)
-        mem_free(rows[i].cands);
-    mem_free(rows);
-}
-
 static void assert_same_rows(const struct head_row *a, const struct head_row *b, size_t n_rows,
                              const char *what)
 {
@@ -92,8 +85,8 @@ static void append_to_both(struct pair *p, const int32_t *ids, size_t n_ids, siz
         assert_true(n_bytes > 0);
     }
     assert_same_rows(rows[0], rows[1], n_rows, what);
-    free_rows(rows[0], n_rows);
-    free_rows(rows[1], n_rows);
+    kit_free_rows(rows[0], n_rows);
+    kit_free_rows(rows[1], n_rows);
 }
 
 /* Compares every logit of n ids, n_ubatch tokens at a time. */
@@ -181,8 +174,7 @@ static void awkward_shapes_match_the_cpu(void **state)
     }
 }
 
-/* Decodes one token with one row at a time, with every kind of request, across the end of a
- * position block. */
+/* Decodes one token with one row at a time, past the end of a position block. */
 static void head_requests_match_the_cpu(void **state)
 {
     (void)state;
@@ -252,8 +244,8 @@ static void batch_neighbours_change_no_bit(void **state)
         for (size_t i = 0; i < N; i++) {
             const size_t n_new = round == 0 ? 1 : i + 1;
             assert_same_rows(rows[0][i], rows[1][i], n_new, "a batch");
-            free_rows(rows[0][i], n_new);
-            free_rows(rows[1][i], n_new);
+            kit_free_rows(rows[0][i], n_new);
+            kit_free_rows(rows[1][i], n_new);
         }
     }
     for (size_t i = 0; i < 2 * N; i++)
@@ -396,7 +388,6 @@ static void every_trace_step_matches_the_cpu(void **state)
     synth_close(&m);
 }
 
-/* Cancelling takes effect between two layers and leaves the length of the sequence unchanged. */
 static void cancel_works_between_layers(void **state)
 {
     (void)state;
@@ -485,7 +476,7 @@ static void a_failed_eval_changes_nothing(void **state)
     item.n_ids = 11;
     assert_eval_fails(&p, item, NULL, BN_ECONTEXT, "context of 200");
     append_to_both(&p, ids, 10, 1, &all, "to the last position");
-    free_rows(rows, 1);
+    kit_free_rows(rows, 1);
     close_pair(&p);
 }
 

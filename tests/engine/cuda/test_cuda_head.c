@@ -1,8 +1,7 @@
 /*
  * Tests the kernels of the output head on the twin (the kernels compiled for the host), with both
- * orders of threads. The coarse plane and the bounds equal those of the CPU's reference kernels to
- * the bit, no bound is below its logit, and the candidates contain all requested ids with exact
- * logits.
+ * orders of threads: the coarse plane and the bounds equal those of the CPU's reference kernels, no
+ * bound is below its logit, and the candidates contain all requested ids with exact logits.
  */
 #include "engine/base/fp16.h"
 #include "engine/base/noise.h"
@@ -25,12 +24,12 @@ struct head {
     float exact[ROWS * VOCAB], z[ROWS * VOCAB];
     struct cuda_request requests[ROWS];
     struct cuda_found found[ROWS];
-    struct cuda_cand bests[ROWS * N_BESTS], more[ROWS * VOCAB];
+    struct cuda_cand bests[ROWS * N_BESTS], cands[ROWS * VOCAB];
     struct coarse_plane plane;
     _Alignas(16) int8_t planes[ROWS * 2 * N_COLUMNS];
     _Alignas(16) int32_t fix[ROWS * N_BLOCKS * COARSE_SUMS];
     float spread[ROWS * STEPS];
-    double missed[ROWS * N_COLUMNS], norms[ROWS * N_BLOCKS * 2];
+    double errors[ROWS * N_COLUMNS], norms[ROWS * N_BLOCKS * 2];
     struct cuda_screen screens[ROWS];
     uint32_t too_large;
 };
@@ -41,7 +40,7 @@ static struct query_buffers query_of(struct head *h)
         .x = h->planes,
         .fix = h->fix,
         .spread = h->spread,
-        .missed = h->missed,
+        .errors = h->errors,
         .norms = h->norms,
         .screens = h->screens,
         .n_blocks = N_BLOCKS,
@@ -205,7 +204,7 @@ static void find_exact(struct head *h)
         dot[TENSOR_F32](&rows, h->x + i * N, N, h->exact + i * VOCAB, row);
 }
 
-static void check_parts(const struct head *h)
+static void check_bests(const struct head *h)
 {
     for (size_t i = 0; i < ROWS * N_BESTS; i++) {
         const struct cuda_cand c = h->bests[i];
@@ -238,7 +237,7 @@ static void bounds_match_the_cpu_and_hold(void **state)
             for (size_t j = 0; j < VOCAB; j++)
                 assert_true(up[j] >= h->exact[i * VOCAB + j]);
         }
-        check_parts(h);
+        check_bests(h);
         close_head(h);
     }
 }
@@ -248,13 +247,13 @@ static void run_pick(struct head *h, bool exact, enum twin_order order)
     const struct pick_args a = {.requests = h->requests,
                                 .dot = dots_of(h),
                                 .screens = h->screens,
-                                .more = h->more,
+                                .cands = h->cands,
                                 .is_exact = exact};
     launch("pick_floor", ROWS, 1, 1, 0, &a, order);
-    launch("pick_take", (VOCAB + TAKE_IDS - 1) / TAKE_IDS, ROWS, 1, 0, &a, order);
+    launch("pick_collect", (VOCAB + COLLECT_IDS - 1) / COLLECT_IDS, ROWS, 1, 0, &a, order);
 }
 
-/* Runs the head through the coarse plane or over the whole table. */
+/* Runs the head with the coarse plane if `screened`, else over the whole table. */
 static void run_head(struct head *h, bool screened, enum twin_order order)
 {
     const struct dot_args dot = dots_of(h);
@@ -279,7 +278,7 @@ static void check_row(const struct head *h, size_t i)
     assert_int_equal(found->not_finite, 0);
     assert_true(found->n <= VOCAB);
     for (size_t j = 0; j < found->n; j++) {
-        const struct cuda_cand c = h->more[i * VOCAB + j];
+        const struct cuda_cand c = h->cands[i * VOCAB + j];
         assert_int_equal(seen[c.id]++, 0);
         assert_same(&c.logit, &z[c.id], sizeof c.logit, "a logit");
         if (j < PICK_FIRST)
@@ -323,7 +322,7 @@ static void candidates_include_all_requested(void **state)
     }
 }
 
-/* The bounds prove nothing for such a state, so every row is multiplied. */
+/* The bounds are not valid for hidden states of zeros, so every row is multiplied. */
 static void unscreenable_states_read_every_row(void **state)
 {
     (void)state;
@@ -361,7 +360,7 @@ static void candidates_include_the_winner_of_a_draw(void **state)
             bool found = false;
             pick_gumbel(h->exact + i * VOCAB, 0, VOCAB, &head, 10 * i, &best, &id);
             for (size_t j = 0; j < h->found[i].n; j++)
-                found |= h->more[i * VOCAB + j].id == id;
+                found |= h->cands[i * VOCAB + j].id == id;
             assert_true(found);
             check_row(h, i);
         }

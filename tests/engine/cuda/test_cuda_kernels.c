@@ -49,10 +49,7 @@ static void check_norm(size_t n, bool normed, struct random *r, enum twin_order 
         assert_same(&s[t], &scale.s, sizeof scale.s, "the scale");
         assert_int_equal(sum[t], scale.q_sum);
     }
-    mem_free(x);
-    mem_free(w);
-    mem_free(q);
-    mem_free(q_ref);
+    FREE_ALL(x, w, q, q_ref);
 }
 
 static void norm_and_quantise_match_the_reference(void **state)
@@ -99,10 +96,7 @@ static void reference_linear(const struct linear_args *a, float *y)
         else
             silu_gate_ref(gate, up, n_out, row);
     }
-    mem_free(acc);
-    mem_free(out);
-    mem_free(gate);
-    mem_free(up);
+    FREE_ALL(acc, out, gate, up);
 }
 
 static void run_linear(const struct linear_args *a, const char *name, enum twin_order order)
@@ -151,13 +145,7 @@ static void check_linear(const char *name, uint32_t n_rows, uint32_t n_lines, ui
     run_linear(&a, name, next_u32(r) % 2 ? TWIN_ASCENDING : TWIN_DESCENDING);
     reference_linear(&a, y_ref);
     assert_same(y, y_ref, (size_t)n_tokens * y_stride * sizeof *y, name);
-    mem_free(lines);
-    mem_free(q);
-    mem_free(s);
-    mem_free(bias);
-    mem_free(sum);
-    mem_free(y);
-    mem_free(y_ref);
+    FREE_ALL(lines, q, s, bias, sum, y, y_ref);
 }
 
 static void linear_layers_match_the_reference(void **state)
@@ -216,13 +204,7 @@ static void check_one(uint32_t n_rows, uint32_t n_cols, uint32_t n_lanes, int32_
     b.q_sum = &scale.q_sum;
     reference_linear(&b, y_ref);
     assert_same(y, y_ref, n_rows * sizeof *y, "linear_one");
-    mem_free(lines);
-    mem_free(x);
-    mem_free(w);
-    mem_free(bias);
-    mem_free(y);
-    mem_free(y_ref);
-    mem_free(q);
+    FREE_ALL(lines, x, w, bias, y, y_ref, q);
 }
 
 static void one_token_with_norm_matches_the_reference(void **state)
@@ -237,8 +219,8 @@ static void one_token_with_norm_matches_the_reference(void **state)
         }
     check_one(33, 256, 16, LINEAR_STORE, true, &r); /* an odd number of rows */
     check_one(6, 8192, 8, LINEAR_STORE, true,
-              &r); /* the row fills the tile and exceeds the preloaded chunks */
-    check_one(6, 8193, 32, LINEAR_ADD, true, &r);         /* q is stored in the tile */
+              &r);                                /* fills the tile, exceeds the preloaded chunks */
+    check_one(6, 8193, 32, LINEAR_ADD, true, &r); /* q is stored in the tile */
     check_one(18, ONE_COLS, 32, LINEAR_STORE, false, &r); /* the widest input */
     check_one(18, ONE_COLS, 16, LINEAR_RELU2, true, &r);
 }
@@ -289,10 +271,7 @@ static struct attn_run attn_make(struct attn_case c, struct random *r)
 
 static void attn_free(struct attn_run *a)
 {
-    void *const all[] = {a->cache, a->cache_ref, a->qkv, a->rows,
-                         a->cs,    a->slots,     a->out, a->tokens};
-    for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
-        mem_free(all[i]);
+    FREE_ALL(a->cache, a->cache_ref, a->qkv, a->rows, a->cs, a->slots, a->out, a->tokens);
 }
 
 static void check_append(const struct attn_run *a, enum twin_order order)
@@ -354,8 +333,7 @@ static void reference_attention(const struct attn_run *a, uint32_t t, uint32_t h
             attn_merge_ref(&big_m, &big_l, big_o, &m, &l, one, head_dim);
     }
     attn_finish_ref(big_o, big_l, head_dim, out);
-    mem_free(big_o);
-    mem_free(one);
+    FREE_ALL(big_o, one);
 }
 
 /* Runs all tokens at once, or only the last one with split positions. */
@@ -467,16 +445,10 @@ static void check_table(enum tensor_type type, uint32_t n, struct random *r, enu
     a.ids = ids;
     a.out = (struct logit_buffers){.z = named, .n_vocab = 3};
     a.x = x + (ROWS - 1) * n;
-    launch("rows_named", 1, 1, 1, 0, &a, order);
+    launch("rows_dot_listed", 1, 1, 1, 0, &a, order);
     for (size_t i = 0; i < 3; i++)
         assert_same(&named[i], &z_ref[ids[i]], sizeof named[i], "a row by name");
-    mem_free(found);
-    mem_free(table);
-    mem_free(x);
-    mem_free(y);
-    mem_free(z);
-    mem_free(row);
-    mem_free(h);
+    FREE_ALL(found, table, x, y, z, row, h);
 }
 
 static void tables_match_the_reference(void **state)

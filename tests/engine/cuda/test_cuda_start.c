@@ -1,6 +1,7 @@
 /*
- * Tests starting where the backend cannot run (no GPU, an old GPU, an old driver, too little
- * memory) and a GPU that fails during a chat. fake_cuda.c plays the machine that FAKE_CUDA names.
+ * Tests machines where the backend cannot run (no GPU, an old GPU, an old driver, too little
+ * memory) and a GPU that fails during a chat. FAKE_CUDA selects the machine that fake_cuda.c
+ * simulates.
  */
 #include "engine/base/memory.h"
 #include "engine/cuda/cuda_backend.h"
@@ -65,7 +66,6 @@ static void each_probe_failure_is_one_line(void **state)
     assert_contains(text, "avx2");
 }
 
-/* Opens a model on the device. */
 static bool try_open(const struct synth_model *m, struct backend **b, struct bn_error *err)
 {
     const struct backend_config cfg = {.n_ubatch = 8};
@@ -146,8 +146,8 @@ static bool discard(void *ud, void *at, size_t n_bytes)
     return true;
 }
 
-/* After a permanent failure every call returns the error and changes nothing. Closing frees
- * everything, and a new backend works. */
+/* After a permanent failure every call returns the error and changes nothing. Closing frees all
+ * memory, and a new backend works. */
 static void a_lost_device_changes_nothing(void **state)
 {
     (void)state;
@@ -175,7 +175,7 @@ static void a_lost_device_changes_nothing(void **state)
         assert_contains(err.text, "illegal memory access");
         assert_contains(err.text, "restart this program");
         assert_int_equal(row.n, 77);
-        (void)unsetenv("FAKE_CUDA_BREAK"); /* the device stays broken */
+        (void)unsetenv("FAKE_CUDA_BREAK"); /* the device remains broken */
     }
     struct seq *other = NULL;
     const struct bn_stream stream = {discard, NULL};

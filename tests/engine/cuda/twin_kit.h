@@ -31,6 +31,13 @@ static inline void *zeros(size_t n, size_t unit_bytes)
     return p;
 }
 
+#define FREE_ALL(...) free_all((void *const[]){__VA_ARGS__, NULL})
+static inline void free_all(void *const *all)
+{
+    for (; *all; all++)
+        mem_free(*all);
+}
+
 struct random {
     uint64_t state;
 };

@@ -1,10 +1,11 @@
 /*
- * Fibers for the twin, see twin_run.h. Each fiber has its own stack. On x86-64 a few instructions
- * save the registers that a call must preserve; other machines use ucontext.
+ * The twin: the kernels of engine/cuda compiled as C, and the fibers that run their threads. Each
+ * fiber has a separate stack. On x86-64, a few instructions save the registers that a call must
+ * preserve; other machines use ucontext.
  */
 #include "tests/engine/cuda/twin_run.h"
 
-#include "engine/cuda/kernels/cuda_twin.h"
+#include "engine/cuda/kernels/cuda_kernels.cu"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,14 +15,14 @@
 #endif
 
 #define MAX_THREADS 1024
-/* Not a power of two, or the tops of all stacks would fall into the same few cache sets. */
+/* Not a power of two: otherwise the tops of all stacks would share a few cache sets. */
 #define STACK_BYTES (((size_t)64 << 10) + 9 * 64)
 #define EXCHANGE_WORDS 6 /* most words that a lane exchanges at once */
 
 enum fiber_state { FIBER_RUNS, FIBER_AT_WARP, FIBER_AT_BLOCK, FIBER_DONE };
 
 struct fiber {
-    struct twin_place place;
+    struct twin_indices index;
     enum fiber_state state;
     uint32_t n_exchanges, n_words; /* exchanges so far; words of the last one */
     uint32_t n_counts;             /* block counts so far */
@@ -52,8 +53,8 @@ static struct {
 static void fail(const char *why)
 {
     fprintf(stderr, "twin of %s: thread %u of block (%u, %u, %u): %s\n", twin.kernel->name,
-            twin.now->place.thread, twin.now->place.block[0], twin.now->place.block[1],
-            twin.now->place.block[2], why);
+            twin.now->index.thread, twin.now->index.block[0], twin.now->index.block[1],
+            twin.now->index.block[2], why);
     abort();
 }
 
@@ -114,9 +115,9 @@ static void fiber_leave(void)
 }
 #endif
 
-const struct twin_place *twin_here(void)
+const struct twin_indices *twin_current(void)
 {
-    return &twin.now->place;
+    return &twin.now->index;
 }
 
 void twin_block_sync(void)
@@ -125,7 +126,7 @@ void twin_block_sync(void)
     fiber_leave();
 }
 
-/* Also clears the next counter; every thread has read its old value, from two counts ago. */
+/* Also clears the next counter. Every thread has read its old value, which is two counts old. */
 uint32_t twin_block_count(uint32_t yes)
 {
     const uint32_t at = twin.now->n_counts++ % 3;
@@ -138,8 +139,8 @@ uint32_t twin_block_count(uint32_t yes)
 const uint32_t *twin_exchange(const uint32_t *v, uint32_t n)
 {
     struct fiber *f = twin.now;
-    uint32_t *all = twin.exchanged[f->place.thread / 32][f->n_exchanges % 2];
-    memcpy(all + f->place.thread % 32 * n, v, n * sizeof *v);
+    uint32_t *all = twin.exchanged[f->index.thread / 32][f->n_exchanges % 2];
+    memcpy(all + f->index.thread % 32 * n, v, n * sizeof *v);
     f->n_exchanges++;
     f->n_words = n;
     f->state = FIBER_AT_WARP;
@@ -214,11 +215,11 @@ void twin_launch(const struct twin_kernel *k, struct twin_grid grid, const void 
             for (uint32_t x = 0; x < grid.n_blocks[0]; x++) {
                 for (uint32_t i = 0; i < grid.n_threads; i++) {
                     struct fiber *f = &twin.fibers[i];
-                    f->place =
-                        (struct twin_place){i,
-                                            grid.n_threads,
-                                            {x, y, z},
-                                            {grid.n_blocks[0], grid.n_blocks[1], grid.n_blocks[2]}};
+                    f->index = (struct twin_indices){
+                        i,
+                        grid.n_threads,
+                        {x, y, z},
+                        {grid.n_blocks[0], grid.n_blocks[1], grid.n_blocks[2]}};
                     f->state = FIBER_RUNS;
                     f->n_exchanges = f->n_words = f->n_counts = 0;
                     f->stack = twin.stacks + i * STACK_BYTES;
@@ -226,4 +227,16 @@ void twin_launch(const struct twin_kernel *k, struct twin_grid grid, const void 
                 memset(twin.counts, 0, sizeof twin.counts);
                 run_block(&grid);
             }
+}
+
+static const struct twin_kernel kernels[] = {
+#define KERNEL_ROW(name, args, n_threads) {#name, name, sizeof(struct args), n_threads},
+    CUDA_KERNELS(KERNEL_ROW)};
+
+const struct twin_kernel *twin_find(const char *name)
+{
+    for (size_t i = 0; i < sizeof kernels / sizeof kernels[0]; i++)
+        if (strcmp(kernels[i].name, name) == 0)
+            return &kernels[i];
+    return NULL;
 }
