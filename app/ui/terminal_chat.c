@@ -3,7 +3,6 @@
  */
 #include "app/ui/terminal_chat.h"
 
-#include "app/chat/turn_probs.h"
 #include "app/chat/turn_report.h"
 #include "app/common/paths.h"
 #include "app/common/term_text.h"
@@ -72,7 +71,7 @@ static void say(struct ui *ui, enum ui_tone tone, const char *text)
 static void say_taken_up(struct ui *ui, const struct transcript_state *s)
 {
     struct strbuf text = {0};
-    strbuf_addf(&text, "%zu exchange%s taken up (/history shows them), the last: ", s->n,
+    strbuf_addf(&text, "%zu turn%s loaded (/history shows them), the last: ", s->n,
                 s->n == 1 ? "" : "s");
     term_text_brief(s->items[s->n - 1]->user, 40, &text);
     say(ui, TONE_NOTE, strbuf_text(&text));
@@ -123,8 +122,8 @@ void terminal_say_end(struct ui *ui, const struct turn *turn, terminal_say_fn sa
         strbuf_cut(&text, 0);
     }
     if (wants_stats(ui)) {
-        const struct turn_room room = {ui->chat->n_used, chat_n_ctx(ui->chat), columns};
-        turn_stats_line(turn, &room, &text);
+        const struct turn_space space = {ui->chat->n_used, chat_n_ctx(ui->chat), columns};
+        turn_stats_line(turn, &space, &text);
         say_it(ui, TONE_NOTE, strbuf_str(&text));
     }
     strbuf_finish(&text);

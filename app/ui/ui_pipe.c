@@ -139,25 +139,14 @@ void pipe_put_json(struct ui *ui, json_t *object)
         leave_output(ui);
 }
 
-static json_t *event_json(const char *event)
-{
-    json_t *o = json_object();
-    if (o)
-        (void)json_out_add(o, "event",
-                           json_string(event)); /* NULL is reported when it is written */
-    return o;
-}
-
 static void pipe_turn_begin(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
     strbuf_cut(&p->held, 0);
     p->in_thought = false;
     if (p->plan.output == PIPE_JSONL) {
-        json_t *o = event_json("start");
-        if (o)
-            (void)json_out_add(o, "turn", json_integer((json_int_t)p->n_answers + 1));
-        pipe_put_json(ui, o);
+        pipe_put_json(
+            ui, json_pack("{s:s, s:I}", "event", "start", "turn", (json_int_t)p->n_answers + 1));
     } else if (p->plan.output == PIPE_TEXT && p->n_answers > 0 && p->plan.kind != PIPE_TYPED) {
         put(ui, bn_str_of("\n")); /* an empty line between two answers */
     }
@@ -193,10 +182,9 @@ static void pipe_answer(struct ui *ui, enum answer_part part, struct bn_str text
 {
     struct pipe_ui *p = self(ui);
     if (p->plan.output == PIPE_JSONL) {
-        json_t *o = event_json("token");
-        if (o)
-            (void)json_out_add(o, part == PART_THOUGHT ? "thought" : "text", json_out_text(text));
-        pipe_put_json(ui, o);
+        pipe_put_json(ui,
+                      json_pack("{s:s, s:o}", "event", "token",
+                                part == PART_THOUGHT ? "thought" : "text", json_out_text(text)));
     } else if (p->plan.output == PIPE_JSON) {
         return;
     } else if (part == PART_THOUGHT) {
@@ -233,8 +221,8 @@ static void print_stats(struct ui *ui, const struct turn *turn)
     if (!wanted || options_flag(o, "quiet"))
         return;
     erase_row(self(ui));
-    const struct turn_room room = {ui->chat->n_used, chat_n_ctx(ui->chat), SIZE_MAX};
-    turn_stats_line(turn, &room, &line);
+    const struct turn_space space = {ui->chat->n_used, chat_n_ctx(ui->chat), SIZE_MAX};
+    turn_stats_line(turn, &space, &line);
     fprintf(stderr, "%s\n", strbuf_text(&line));
     strbuf_finish(&line);
 }
@@ -247,8 +235,7 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
         pipe_put_json(ui, turn_json(ui->chat->model->tokenizer, model_name(ui), turn));
     } else if (p->plan.output == PIPE_JSONL) {
         json_t *o = turn_json(ui->chat->model->tokenizer, model_name(ui), turn);
-        if (o)
-            (void)json_out_add(o, "event", json_string("end"));
+        json_out_put(&o, "event", json_string("end"));
         pipe_put_json(ui, o);
     } else {
         strbuf_add_char(&p->held, '\n');
@@ -309,7 +296,7 @@ const struct ui_ops ui_pipe_ops = {
     .suspend = pipe_unmoved,
     .resume = pipe_unmoved,
     .notice = pipe_notice,
-    .said = pipe_no_text,
+    .show_message = pipe_no_text,
     .find = ui_find_nowhere,
     .edit = pipe_no_text,
     .turn_begin = pipe_turn_begin,

@@ -343,7 +343,7 @@ class Files(ChatCase):
         stored['messages'][1]['content'] = 'FIRST'
         self.write('edited.json', json.dumps(stored))
         done = self.chat('--load', session, '-i', stdin=b'/history\n/dump\n')
-        self.assertIn(b'1 of 1 answers are read again as text', done.stderr)
+        self.assertIn(b'1 of 1 answers are tokenised again', done.stderr)
         self.assertIn(b'FIRST', done.stderr)
         self.assertNotIn(b'first', done.stderr)
 
