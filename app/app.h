@@ -60,8 +60,6 @@ void app_end(struct app *app, enum exit_code code);
 
 /* Handle an event of the painter. */
 void app_event(struct app *app, const struct ui_event *event);
-/* Carry out a line that the user entered: a slash command or a message. */
-enum entry app_enter(struct app *app, struct bn_str text);
 /* Send a message with the attached files, even if it begins with a slash. False: not sent, and the
  * reason was shown. */
 bool app_send_message(struct app *app, struct bn_str text);

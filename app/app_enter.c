@@ -70,7 +70,7 @@ static enum entry run_command(struct app *app, const struct slash *s)
     return entry;
 }
 
-enum entry app_enter(struct app *app, struct bn_str text)
+static enum entry run_line(struct app *app, struct bn_str text)
 {
     const struct slash s = slash_parse(text);
     switch (s.kind) {
@@ -95,7 +95,7 @@ void app_event(struct app *app, const struct ui_event *event)
     struct bn_error err;
     switch (event->kind) {
     case UI_LINE:
-        app->ui.ops->entry_done(&app->ui, app_enter(app, event->text));
+        app->ui.ops->entry_done(&app->ui, run_line(app, event->text));
         break;
     case UI_MESSAGE:
         (void)app_send_message(app, event->text); /* app_send_message has shown the reason */

@@ -29,7 +29,7 @@ static const char usage_end[] =
     "Environment: BITNET_CHAT_MODEL (the model), BITNET_CHAT_CONFIG (the config file),\n"
     "BITNET_CHAT_PRIVATE=1 (write nothing), NO_COLOR, CLICOLOR_FORCE, VISUAL, EDITOR.\n";
 
-/* Print where the program keeps its files. */
+/* Print the paths of the program's files. */
 static void print_file_paths(void)
 {
     char config[PATH_BYTES], state[PATH_BYTES];

@@ -34,7 +34,8 @@ size_t chat_n_ctx(const struct chat *c)
     return worker_n_ctx(c->worker);
 }
 
-double chat_live_rate(const struct chat *c)
+/* Tokens per second; 0 before the third token. */
+static double live_rate(const struct chat *c)
 {
     const size_t n = c->turn.n_tokens;
     if (n < 3)
@@ -84,7 +85,7 @@ void chat_status(const struct chat *c, struct status *out)
     case CHAT_GENERATING:
         out->state = turn->is_stopping ? STATUS_STOPPING : STATUS_GENERATING;
         out->n_done = turn->n_tokens;
-        out->rate = chat_live_rate(c);
+        out->rate = live_rate(c);
         break;
     }
 }
@@ -113,10 +114,11 @@ bool chat_drops_oldest(const struct chat *c)
 static bool fail_context(const struct chat *c, size_t n_ids, size_t n_reserve, struct bn_error *err)
 {
     const struct transcript_state *s = &c->transcript.now;
-    return bn_fail(err, BN_ECONTEXT,
-                   "%s takes %zu tokens and the answer at least %zu, the context holds %zu",
-                   s->n - s->n_skipped > 1 ? "the conversation" : "the prompt", n_ids, n_reserve,
-                   worker_n_ctx(c->worker));
+    return bn_fail(
+        err, BN_ECONTEXT,
+        "%s has %zu tokens and the answer needs at least %zu, but the context has only %zu",
+        s->n - s->n_skipped > 1 ? "the conversation" : "the prompt", n_ids, n_reserve,
+        worker_n_ctx(c->worker));
 }
 
 /* Encode the prompt of the turn. If it does not fit the context and the policy allows it, leave out

@@ -76,8 +76,7 @@ void chat_event(struct chat *c, struct worker_event *event);
 
 /* Whether a full context drops the oldest turns (true) or refuses the turn. */
 bool chat_drops_oldest(const struct chat *c);
-size_t chat_n_ctx(const struct chat *c);     /* 0 before the model is loaded */
-double chat_live_rate(const struct chat *c); /* 0 before the third token */
+size_t chat_n_ctx(const struct chat *c); /* 0 before the model is loaded */
 /* The number of tokens of the conversation; SIZE_MAX if the template cannot render it. */
 size_t chat_count(const struct chat *c);
 /* The numbers of the status row. Does not change the texts of `out`. */

@@ -19,7 +19,7 @@ static bool write_file(struct chat *c, const char *path)
     }
     if (!c->store->has_warned) {
         c->store->has_warned = true;
-        ui_notice(c->ui, TONE_WARNING, "%s; the chat goes on unsaved", err.text);
+        ui_notice(c->ui, TONE_WARNING, "%s; the chat continues unsaved", err.text);
     }
     return false;
 }

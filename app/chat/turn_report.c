@@ -114,13 +114,13 @@ const char *turn_end_notice(const struct turn *turn)
     return notices[turn->finish];
 }
 
-const char *turn_fail_notice(const struct bn_error *err, const char *kept_in)
+const char *turn_fail_notice(const struct bn_error *err, const char *saved_in)
 {
     if (err->code == BN_ECONTEXT)
         return "/forget, /clear or a larger --ctx free space in the context";
     if (err->code != BN_ELOST)
         return NULL;
-    return kept_in[0]
+    return saved_in[0]
                ? "the conversation is saved: leave, then start again with --continue "
                  "(or with --device cpu)"
                : "save the conversation with /save NAME, leave, start again with --session NAME";

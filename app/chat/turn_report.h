@@ -9,7 +9,7 @@
 
 /* "[57 tok, 11.8 tok/s, first token 0.42 s, prompt 23 tok 95 tok/s, ctx 212/4096, seed 1889]". If
  * the line is wider than `columns`, the least important fields are left out: on a terminal the line
- * takes one row, and /stats shows everything. */
+ * fits one row, and /stats shows everything. */
 struct turn_space {
     size_t n_used, n_ctx; /* tokens of the context */
     size_t columns;       /* SIZE_MAX for a file or a pipe */
@@ -18,9 +18,9 @@ void turn_stats_line(const struct turn *turn, const struct turn_space *space, st
 
 /* A sentence about an unusual end of the turn; NULL after a normal end. */
 const char *turn_end_notice(const struct turn *turn);
-/* Advice after a turn that failed; NULL if there is none. `kept_in` is the file that holds the
+/* Advice after a turn that failed; NULL if there is none. `saved_in` is the file that holds the
  * conversation, "" for none. */
-const char *turn_fail_notice(const struct bn_error *err, const char *kept_in);
+const char *turn_fail_notice(const struct bn_error *err, const char *saved_in);
 /* "context: dropped 3 oldest turns (812 tok), re-reading 1204 tok"; appends nothing if no turn was
  * dropped. */
 void turn_drop_notice(const struct turn *turn, struct strbuf *out);

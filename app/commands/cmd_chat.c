@@ -222,7 +222,7 @@ bool cmd_redo(struct command_host *host, struct bn_str args)
 bool cmd_continue(struct command_host *host, struct bn_str args)
 {
     struct bn_error err;
-    (void)args; /* takes none */
+    (void)args; /* no arguments */
     if (chat_continue(host->chat, &err))
         return true;
     return command_fail(host, err.text);
@@ -230,7 +230,7 @@ bool cmd_continue(struct command_host *host, struct bn_str args)
 
 bool cmd_clear(struct command_host *host, struct bn_str args)
 {
-    (void)args; /* takes none */
+    (void)args; /* no arguments */
     if (!transcript_clear(&host->chat->transcript))
         return fail_memory(host);
     /* Detach the saved chat, because the next turn would overwrite it. */

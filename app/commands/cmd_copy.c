@@ -4,13 +4,13 @@
 #include "app/commands/commands.h"
 #include "app/terminal/clipboard.h"
 
-static bool copy(struct command_host *host, struct bn_str text, const char *what)
+static bool copy(struct command_host *host, struct bn_str text, const char *name)
 {
     struct bn_error err;
     const char *through;
     if (!clipboard_put(text, &through, &err))
         return command_fail(host, err.text);
-    ui_notice(host->ui, TONE_PLAIN, "%s copied, %zu bytes, by %s", what, text.n_bytes, through);
+    ui_notice(host->ui, TONE_PLAIN, "%s copied, %zu bytes, by %s", name, text.n_bytes, through);
     return true;
 }
 

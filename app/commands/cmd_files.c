@@ -128,7 +128,7 @@ bool cmd_sessions(struct command_host *host, struct bn_str args)
     struct strbuf names = {0};
     struct bn_error err;
     size_t n;
-    (void)args; /* takes none */
+    (void)args; /* no arguments */
     if (!store_list(&names, &n, &err))
         return command_fail(host, err.text);
     if (n == 0)

@@ -45,7 +45,7 @@ bool cmd_context(struct command_host *host, struct bn_str args)
     const size_t n_system = s->system.n_bytes > 0 ? command_count_tokens(host, s->system) : 0;
     size_t n_user = 0, n_answers = 0;
     struct strbuf text = {0};
-    (void)args; /* takes none */
+    (void)args; /* no arguments */
     if (n_all == SIZE_MAX)
         return command_fail(host, "the template cannot render this conversation");
     for (size_t i = s->n_skipped; i < s->n; i++) {
@@ -139,7 +139,7 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
 bool cmd_info(struct command_host *host, struct bn_str args)
 {
     struct strbuf text = {0};
-    (void)args; /* takes none */
+    (void)args; /* no arguments */
     model_sheet_lines(host->chat->model, host->chat->worker, &text);
     show(host, &text);
     return true;

@@ -355,7 +355,7 @@ class Overflow(TerminalCase):
             for letter in (b'a', b'b'):
                 self.says_in(terminal, letter * 30 + b'\r')
             self.says_in(terminal, b'c' * 30 + b'\r',
-                         rb'the conversation takes(?s:.*)holds(?s:.*)120(?s:.*)/forget, /clear')
+                         rb'the conversation has(?s:.*)has(?s:.*)only(?s:.*)120(?s:.*)/forget, /clear')
             self.says_in(terminal, b'\x01/forget 1 \x0b\r', rb'forgotten')
             self.says_in(terminal, b'\x19\r')
             self.leave(terminal)

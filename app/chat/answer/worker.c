@@ -39,7 +39,7 @@ struct worker {
 
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* the ring has room, a job was added, or the program ends */
+    pthread_cond_t changed; /* the ring has space, a job was added, or the program ends */
     struct worker_event ring[RING_EVENTS];
     size_t first, n_events;
     struct job *jobs; /* waiting jobs, oldest first */

@@ -133,10 +133,10 @@ struct session_reader {
     bool same_vocabulary;
 };
 
-static bool fail_message(const struct session_reader *r, size_t index, const char *what,
+static bool fail_message(const struct session_reader *r, size_t index, const char *problem,
                          struct bn_error *err)
 {
-    return bn_fail(err, BN_EFORMAT, "'%s': message %zu %s", r->path, index, what);
+    return bn_fail(err, BN_EFORMAT, "'%s': message %zu %s", r->path, index, problem);
 }
 
 static bool has_word(const char *words, const char *word)

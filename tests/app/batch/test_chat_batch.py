@@ -60,7 +60,7 @@ class Batch(ChatCase):
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual(['error' in a for a in answers], [False, True, True, True, True, False, True])
         for said in ('line 2: "prompt" is not a string', 'line 3: not JSON', 'line 4: unknown member "tmp"',
-                     'line 5: the prompt takes', 'line 7:'):
+                     'line 5: the prompt has', 'line 7:'):
             self.assertIn(said, done.stderr.decode())
         self.refuses(2, '--batch', '4', stdin=b'\n')
         self.refuses(2, '--batch', '0', stdin=b'x')
