@@ -1,6 +1,6 @@
 /*
- * The program bitnet-chat as one struct: what was opened, the conversation, the painter, and how
- * the program will end.
+ * The program bitnet-chat as one struct: the open files, the conversation, the painter, and the
+ * exit code. main.c calls the app_open functions, then app_run.
  */
 #ifndef APP_APP_H
 #define APP_APP_H
@@ -13,26 +13,39 @@
 struct app {
     struct options *options;
     struct open_model model;
-    struct bn_notes model_notes; /* about the weights; the worker writes them until it has loaded */
+    struct bn_notes model_notes; /* about the weights; written by the worker until WORKER_LOADED */
     struct worker *worker;
-    const struct ui_ops *const *painters; /* all there are; NULL ends the list */
+    const struct ui_ops *const *painters; /* ends with NULL */
     struct ui ui;
-    const struct ui_ops *next_ui; /* change to this painter next; NULL: stay with this one */
+    const struct ui_ops *next_ui; /* the painter to change to; NULL: no change */
     struct terminal_chat terminal;
     struct chat chat;
     struct store store;
     struct log_file log;
     int wake_read, wake_write;
 
-    struct strbuf attachments;  /* files that go before the next message */
-    struct bn_str first_prompt; /* the first message of a terminal chat; empty: none, or sent */
-    bool is_interactive;        /* a person types: slash commands, the chat's notices */
-    bool leaving;
-    bool ending;         /* leave as soon as the running turn has stopped ... */
-    double ending_since; /* ... or two seconds after this (clock_seconds) */
-    double stopping_since;
-    enum exit_code code; /* once leaving or ending */
+    struct strbuf attachments;  /* sent before the next message */
+    struct bn_str first_prompt; /* first message of a terminal chat; empty if none or sent */
+    bool is_interactive;        /* a user types the input: terminal chat or PIPE_TYPED */
+    bool leaving;               /* end the loop now */
+    bool ending;                /* end it when the turn has stopped, at most two seconds ... */
+    double ending_since;        /* ... after this time (clock_seconds) */
+    double stopping_since;      /* when a stop of the turn was first seen; 0: no stop requested */
+    enum exit_code code;        /* valid once leaving or ending */
 };
+
+/* The app_open functions print their error to stderr and return the exit code; EXIT_DONE: success.
+ *
+ * Read the config file and the environment. Sets the option "model". The other words make the
+ * prompt. */
+enum exit_code app_open_options(struct app *app, struct strbuf *prompt);
+/* Open the model file, its vocabulary and its template. Takes milliseconds. */
+enum exit_code app_open_files(struct app *app);
+/* Start the worker, which begins to load the model, and open the conversation (--continue, --load,
+ * --session, --system). app->ui.ops must be set. */
+enum exit_code app_open_chat(struct app *app);
+/* Close everything that is open, also after a failure. */
+void app_close(struct app *app);
 
 /* Show the warnings among the notes, and with --verbose the others too. */
 void app_show_notes(struct app *app, const struct bn_notes *notes);
@@ -42,16 +55,14 @@ enum exit_code app_run(struct app *app);
 /* End the loop soon. The first code stays, but an error replaces EXIT_DONE. */
 void app_leave(struct app *app, enum exit_code code);
 
-/* Stop what runs, write what was said to its files, then leave. */
+/* Stop the running turn, write its files, then leave. Does nothing if the program already ends. */
 void app_end(struct app *app, enum exit_code code);
 
-/* Act on what the painter made of the input. */
+/* Handle an event of the painter. */
 void app_event(struct app *app, const struct ui_event *event);
-/* Carry out a line that the user entered: a slash command or a message. */
-enum entry app_enter(struct app *app, struct bn_str text);
-/* Send a message, whatever it looks like, with the attached files. False: not sent, and the reason
- * was shown. */
-bool app_say(struct app *app, struct bn_str text);
+/* Send a message with the attached files, even if it begins with a slash. False: not sent, and the
+ * reason was shown. */
+bool app_send_message(struct app *app, struct bn_str text);
 /* Tab completion in the line editor, as in struct terminal_chat; `ud` is a struct app. */
 void app_complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out);
 

@@ -1,5 +1,6 @@
 /*
- * What the user enters: a slash command, or a message with its attachments.
+ * Handles input of the user: a slash command, or a message with its attachments. Also handles the
+ * other events of a painter.
  */
 #include "app/app.h"
 #include "app/commands/commands.h"
@@ -8,7 +9,7 @@
 
 #include <string.h>
 
-bool app_say(struct app *app, struct bn_str text)
+bool app_send_message(struct app *app, struct bn_str text)
 {
     struct strbuf clean = {0}, message = {0};
     struct bn_error err;
@@ -22,12 +23,12 @@ bool app_say(struct app *app, struct bn_str text)
     if (!ok)
         ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
     else if (found.n_attached > 0)
-        ui_notice(&app->ui, TONE_NOTE, "%zu file%s attached: a message of %zu bytes",
+        ui_notice(&app->ui, TONE_NOTE, "%zu file%s attached; the message has %zu bytes",
                   found.n_attached, found.n_attached == 1 ? "" : "s", message.n_bytes);
     if (ok && found.missing.n_bytes > 0)
-        ui_notice(&app->ui, TONE_WARNING, "@%.200s names no file and is sent as text",
+        ui_notice(&app->ui, TONE_WARNING, "@%.200s is not a file; it is sent as text",
                   strbuf_text(&found.missing));
-    if (ok && !chat_ask(&app->chat, strbuf_str(&message), &err)) {
+    if (ok && !chat_send(&app->chat, strbuf_str(&message), &err)) {
         app->ui.ops->turn_failed(&app->ui, &err);
         ok = false;
     }
@@ -69,7 +70,7 @@ static enum entry run_command(struct app *app, const struct slash *s)
     return entry;
 }
 
-enum entry app_enter(struct app *app, struct bn_str text)
+static enum entry run_line(struct app *app, struct bn_str text)
 {
     const struct slash s = slash_parse(text);
     switch (s.kind) {
@@ -80,7 +81,7 @@ enum entry app_enter(struct app *app, struct bn_str text)
     case SLASH_MESSAGE:
         break;
     }
-    return app_say(app, s.text) ? ENTRY_DONE : ENTRY_UNSENT;
+    return app_send_message(app, s.text) ? ENTRY_DONE : ENTRY_UNSENT;
 }
 
 void app_complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out)
@@ -94,13 +95,13 @@ void app_event(struct app *app, const struct ui_event *event)
     struct bn_error err;
     switch (event->kind) {
     case UI_LINE:
-        app->ui.ops->entry_done(&app->ui, app_enter(app, event->text));
+        app->ui.ops->entry_done(&app->ui, run_line(app, event->text));
         break;
     case UI_MESSAGE:
-        (void)app_say(app, event->text); /* app_say has shown the reason */
+        (void)app_send_message(app, event->text); /* app_send_message has shown the reason */
         break;
     case UI_PROMPT:
-        if (!chat_ask(&app->chat, event->text, &err))
+        if (!chat_send(&app->chat, event->text, &err))
             app->ui.ops->turn_failed(&app->ui, &err);
         break;
     case UI_STOP:
@@ -111,7 +112,7 @@ void app_event(struct app *app, const struct ui_event *event)
         break;
     case UI_ABORT:
         chat_stop(&app->chat);
-        app->ending = false; /* this reason replaces that of an interrupt */
+        app->ending = false; /* this exit code replaces that of an interrupt */
         app->code = EXIT_DONE;
         app_leave(app, event->code);
         break;

@@ -11,11 +11,9 @@
 #include <poll.h>
 #include <unistd.h>
 
-#define END_SECONDS 2.0 /* long enough: the engine polls its cancel flag much more often */
-#define ARM_SECONDS 0.5 /* a second Ctrl-C that comes sooner is taken for the same stop */
-#define EVENTS_AT_ONCE                                                                             \
-    64 /* handle at most this many in a row, so that keys and signals are not
-                             delayed */
+#define END_SECONDS 2.0   /* long enough: the engine polls its cancel flag much more often */
+#define ARM_SECONDS 0.5   /* a second Ctrl-C within this time belongs to the same stop */
+#define EVENTS_AT_ONCE 64 /* a limit, so that keys and signals are not delayed */
 
 void app_leave(struct app *app, enum exit_code code)
 {
@@ -88,8 +86,8 @@ static void on_signals(struct app *app)
         app->ui.ops->suspend(&app->ui);
         signals_stop_self();
     }
-    if (flags & (SIGNAL_SUSPEND | SIGNAL_RESUME)) /* without job control the process was not stopped
-                                                     and gets no SIGCONT */
+    /* Without job control the process was not stopped and gets no SIGCONT. */
+    if (flags & (SIGNAL_SUSPEND | SIGNAL_RESUME))
         app->ui.ops->resume(&app->ui);
     if (flags & SIGNAL_RESIZE)
         app->ui.ops->resize(&app->ui);
@@ -129,8 +127,8 @@ static void log_answer(struct app *app)
     const struct turn *turn = &app->chat.turn;
     struct strbuf line = {0};
     strbuf_addf(&line, "answer: %s ", finish_name(turn->finish));
-    const struct turn_room room = {app->chat.n_used, chat_n_ctx(&app->chat), SIZE_MAX};
-    turn_stats_line(turn, &room, &line);
+    const struct turn_space space = {app->chat.n_used, chat_n_ctx(&app->chat), SIZE_MAX};
+    turn_stats_line(turn, &space, &line);
     log_file_line(&app->log, strbuf_text(&line));
     strbuf_finish(&line);
 }
@@ -160,7 +158,7 @@ static void write_files(struct app *app)
 
 /* The model could not be loaded. Close the painter first, because the message must stay on the
  * screen after the program has ended. */
-static void fail_load(struct app *app, const struct bn_error *err)
+static void report_load_failure(struct app *app, const struct bn_error *err)
 {
     app->ui.ops->close(&app->ui, UI_CLOSE_END);
     const enum exit_code code = report_error(PROGRAM, STAGE_LOAD, err);
@@ -183,7 +181,7 @@ static void on_worker_events(struct app *app)
         if (kind == WORKER_DONE || (kind == WORKER_FAILED && app->chat.turn.n_tokens > 0))
             write_files(app);
         if (app->chat.phase == CHAT_BROKEN) {
-            fail_load(app, &err);
+            report_load_failure(app, &err);
             return;
         }
     }
@@ -199,7 +197,7 @@ static void on_ui_events(struct app *app)
     }
 }
 
-static void wait_for_something(struct app *app)
+static void wait_for_event(struct app *app)
 {
     const struct ui_ops *ops = app->ui.ops;
     int timeout = ops->tick(&app->ui);
@@ -220,15 +218,15 @@ static void wait_for_something(struct app *app)
         ops->input(&app->ui);
 }
 
-/* The first message of a terminal chat may be given as an argument. */
+/* Send the first message of a terminal chat, which may be an argument of the program. */
 static void send_first_prompt(struct app *app)
 {
     const struct bn_str prompt = app->first_prompt;
     if (prompt.n_bytes == 0)
         return;
     app->first_prompt = (struct bn_str){0};
-    app->ui.ops->said(&app->ui, prompt);
-    (void)app_say(app, prompt); /* app_say has shown the reason */
+    app->ui.ops->show_message(&app->ui, prompt);
+    (void)app_send_message(app, prompt); /* app_send_message has shown the reason */
 }
 
 static void on_idle(struct app *app)
@@ -239,9 +237,9 @@ static void on_idle(struct app *app)
         app->ui.ops->ready(&app->ui);
 }
 
-/* The exit code after a signal during the last snapshot. In a terminal chat the user has already
- * asked to leave, so an interrupt only stops the writing. */
-static enum exit_code code_of(const struct app *app, unsigned flags)
+/* The exit code after a signal during the last snapshot. In a terminal chat an interrupt only stops
+ * the writing, because the user has already ended the program. */
+static enum exit_code signal_exit_code(const struct app *app, unsigned flags)
 {
     if (flags & SIGNAL_TERMINATE)
         return EXIT_TERMINATED;
@@ -250,7 +248,7 @@ static enum exit_code code_of(const struct app *app, unsigned flags)
     return app->is_interactive ? EXIT_DONE : EXIT_INTERRUPT;
 }
 
-/* Write the snapshot before the terminal is given back. A signal stops it. */
+/* Write the snapshot before the painter closes. A signal stops the writing. */
 static void write_last_snapshot(struct app *app)
 {
     const struct store *s = &app->store;
@@ -264,7 +262,7 @@ static void write_last_snapshot(struct app *app)
             signals_drain(app->wake_read);
         const unsigned flags = signals_fetch();
         if (flags & (SIGNAL_INTERRUPT | SIGNAL_TERMINATE | SIGNAL_HANGUP)) {
-            app->code = code_of(app, flags);
+            app->code = signal_exit_code(app, flags);
             worker_cancel(app->worker);
         }
     }
@@ -289,7 +287,7 @@ enum exit_code app_run(struct app *app)
             on_idle(app);
         on_ui_events(app); /* keys may have waited until the chat was idle */
         if (!app->leaving && !app->next_ui)
-            wait_for_something(app);
+            wait_for_event(app);
     }
     write_last_snapshot(app);
     return app->code;

@@ -1,7 +1,8 @@
 /*
- * Opens and closes everything except the painter: see app_open.h.
+ * Opens options, files, conversation and worker, and closes everything except the painter: see
+ * app.h.
  */
-#include "app/app_open.h"
+#include "app/app.h"
 
 #include "app/common/input_text.h"
 #include "app/common/term_text.h"
@@ -92,10 +93,8 @@ static void clean_name(struct app *app)
     const char *path = bn_file_path(app->model.file), *slash = strrchr(path, '/');
     if (!bn_file_get_str(app->model.file, "general.name", &name) || name.n_bytes == 0)
         name = bn_str_of(slash ? slash + 1 : path);
-    term_text_brief(name, 60, &clean);
-    (void)snprintf(app->model.name, sizeof(app->model.name), "%s", strbuf_text(&clean)); /* cut if
-                                                                                            too
-                                                                                            long */
+    term_text_brief(name, 60, &clean); /* 60 columns; the array may truncate it again */
+    (void)snprintf(app->model.name, sizeof(app->model.name), "%s", strbuf_text(&clean));
     strbuf_finish(&clean);
 }
 
@@ -133,28 +132,28 @@ enum exit_code app_open_files(struct app *app)
 
 static bool is_private(const struct app *app)
 {
-    const char *said = env_get(ENV_PRIVATE);
-    return options_flag(app->options, "private") || (said && strcmp(said, "0") != 0);
+    const char *value = env_get(ENV_PRIVATE);
+    return options_flag(app->options, "private") || (value && strcmp(value, "0") != 0);
 }
 
-/* If the state directory cannot be used, nothing is written, and one warning says so. */
-static void choose_places(struct app *app)
+/* If the state directory cannot be used, write nothing and show one warning. */
+static void choose_paths(struct app *app)
 {
-    struct bn_error no_place = {0};
-    const bool keeps_last = app->is_interactive || options_flag(app->options, "continue");
+    struct bn_error path_error = {0};
+    const bool writes_last = app->is_interactive || options_flag(app->options, "continue");
     app->store.tokenizer = app->model.tokenizer;
     app->store.model_name = app->model.name;
     app->store.is_private = is_private(app);
     if (app->store.is_private)
         return;
-    if (keeps_last && !path_of(PLACE_STATE, "last.json", app->store.last_path, &no_place))
+    if (writes_last && !path_of(PLACE_STATE, "last.json", app->store.last_path, &path_error))
         app->store.last_path[0] = 0;
     if (app->is_interactive && options_flag(app->options, "history") &&
-        !path_of(PLACE_STATE, "history", app->terminal.history.path, &no_place))
+        !path_of(PLACE_STATE, "history", app->terminal.history.path, &path_error))
         app->terminal.history.path[0] = 0;
-    if (no_place.code)
-        bn_notes_add(&app->model.notes, BN_NOTE_WARNING, "no_place",
-                     "%s: nothing of this chat is kept", no_place.text);
+    if (path_error.code)
+        bn_notes_add(&app->model.notes, BN_NOTE_WARNING, "no_place", "%s: this chat is not saved",
+                     path_error.text);
 }
 
 static enum exit_code read_conversation(struct app *app, const char *path)
@@ -170,9 +169,10 @@ static enum exit_code read_conversation(struct app *app, const char *path)
     app->chat.transcript = loaded;
     chat_use_snapshot(&app->chat, path);
     if (reading.n_retokenised > 0 && !options_flag(app->options, "quiet"))
-        (void)report_fail(PROGRAM, EXIT_DONE, "%zu of %zu answers are read again as text%s",
-                          reading.n_retokenised, reading.n_answers,
-                          reading.other_vocabulary ? ": another model's vocabulary" : "");
+        (void)report_fail(
+            PROGRAM, EXIT_DONE, "%zu of %zu answers are tokenised again%s", reading.n_retokenised,
+            reading.n_answers,
+            reading.other_vocabulary ? ": their tokens belong to another model's vocabulary" : "");
     return EXIT_DONE;
 }
 
@@ -209,7 +209,7 @@ static enum exit_code set_system(struct app *app)
     const char *given = options_text(app->options, "system");
     if (!given || (options_source(app->options, "system") != OPTION_FROM_COMMAND &&
                    app->chat.transcript.now.n > 0))
-        return EXIT_DONE; /* the loaded conversation has its own */
+        return EXIT_DONE; /* keep the system message of the loaded conversation */
     const bool ok = input_text_or_file(given, &text, &err) &&
                     (transcript_set_system(&app->chat.transcript, strbuf_str(&text)) ||
                      bn_fail(&err, BN_ENOMEM, "out of memory for the system message"));
@@ -266,7 +266,7 @@ enum exit_code app_open_chat(struct app *app)
         (void)report_error(PROGRAM, STAGE_RUN, &err);
         return EXIT_FILE;
     }
-    choose_places(app);
+    choose_paths(app);
     enum exit_code code = open_conversation(app);
     if (code == EXIT_DONE)
         code = set_system(app);

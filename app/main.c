@@ -2,7 +2,7 @@
  * bitnet-chat: from the arguments to a painter, then the event loop. Only this file ends the
  * program.
  */
-#include "app/app_open.h"
+#include "app/app.h"
 #include "app/batch/batch.h"
 #include "app/common/input_text.h"
 #include "app/options/completion.h"
@@ -29,8 +29,8 @@ static const char usage_end[] =
     "Environment: BITNET_CHAT_MODEL (the model), BITNET_CHAT_CONFIG (the config file),\n"
     "BITNET_CHAT_PRIVATE=1 (write nothing), NO_COLOR, CLICOLOR_FORCE, VISUAL, EDITOR.\n";
 
-/* Print where the program keeps its files. */
-static void print_places(void)
+/* Print the paths of the program's files. */
+static void print_file_paths(void)
 {
     char config[PATH_BYTES], state[PATH_BYTES];
     struct bn_error no_home;
@@ -41,7 +41,7 @@ static void print_places(void)
 
 /* Open /dev/null in place of standard descriptors that are closed. Otherwise the next file that is
  * opened would get the number of standard output, and the answer would be written into it. False:
- * standard output was closed, so there is no place for an answer. */
+ * standard output was closed, so an answer cannot be written. */
 static bool fill_descriptors(void)
 {
     const bool has_output = fcntl(STDOUT_FILENO, F_GETFD) != -1;
@@ -70,7 +70,7 @@ static enum exit_code print_help(const struct options *o)
     fputs(usage, stdout);
     options_print_help(o, stdout, all ? OPTION_HELP_ALL : OPTION_HELP_SHORT, NULL);
     fputs(usage_end, stdout);
-    print_places();
+    print_file_paths();
     return report_flush(PROGRAM);
 }
 
@@ -107,7 +107,7 @@ static bool run_without_model(const struct options *o, enum exit_code *code)
 
 /* ---- choice of the painter ---- */
 
-static enum exit_code check_together(const struct options *o)
+static enum exit_code check_exclusive(const struct options *o)
 {
     static const char *const pairs[][2] = {
         {"json", "jsonl"},       {"lines", "interactive"}, {"continue", "load"},
@@ -120,12 +120,12 @@ static enum exit_code check_together(const struct options *o)
     };
     for (size_t i = 0; i < sizeof(pairs) / sizeof(pairs[0]); i++)
         if (options_given(o, pairs[i][0]) && options_given(o, pairs[i][1]))
-            return report_fail(PROGRAM, EXIT_USAGE, "--%s and --%s do not go together", pairs[i][0],
-                               pairs[i][1]);
+            return report_fail(PROGRAM, EXIT_USAGE, "--%s and --%s cannot be used together",
+                               pairs[i][0], pairs[i][1]);
     return EXIT_DONE;
 }
 
-/* Attach the files of -f. "-" means standard input, which the program then reads to its end. */
+/* Attach the files of -f. For "-" the program reads standard input to its end. */
 static enum exit_code attach_files(const struct app *app, struct pipe_plan *plan)
 {
     size_t n;
@@ -164,23 +164,22 @@ static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
     else
         plan->kind = PIPE_ONCE;
     if (plan->kind == PIPE_ONCE && !has_tty)
-        plan->stdin_use = has_prompt ? PIPE_STDIN_IF_ANY : PIPE_STDIN_WHOLE; /* -f - may change
-                                                                                  this below */
+        plan->stdin_use = has_prompt ? PIPE_STDIN_IF_ANY : PIPE_STDIN_WHOLE;
     return attach_files(app, plan);
 }
 
 static bool is_terminal_chat(const struct app *app, const struct strbuf *prompt)
 {
     const struct options *o = app->options;
-    const bool asks_once =
+    const bool has_one_message =
         (prompt->n_bytes > 0 || options_given(o, "file")) && !options_flag(o, "interactive");
-    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !asks_once &&
+    return isatty(STDIN_FILENO) && isatty(STDOUT_FILENO) && !has_one_message &&
            !options_flag(o, "info") && !options_flag(o, "explain") && !options_flag(o, "lines") &&
            !options_flag(o, "json") && !options_flag(o, "jsonl");
 }
 
 /* Fall back from the full-screen painter to the inline painter. */
-static bool open_instead(struct app *app, struct bn_error *err)
+static bool fall_back_to_inline(struct app *app, struct bn_error *err)
 {
     const struct bn_error why = *err;
     if (app->ui.ops != &ui_full_ops || err->code != BN_EUNSUPPORTED)
@@ -192,7 +191,7 @@ static bool open_instead(struct app *app, struct bn_error *err)
     return true;
 }
 
-static bool wants_full(const struct options *o)
+static bool uses_full_screen(const struct options *o)
 {
     const char *ui = options_text(o, "ui");
     if (options_flag(o, "inline") || options_flag(o, "plain"))
@@ -206,7 +205,7 @@ static enum exit_code run_with(struct app *app)
     enum exit_code code = app_open_chat(app);
     if (code != EXIT_DONE)
         return code;
-    if (!app->ui.ops->open(&app->ui, &err) && !open_instead(app, &err))
+    if (!app->ui.ops->open(&app->ui, &err) && !fall_back_to_inline(app, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     app_show_notes(app, &app->model.notes);
     return app_run(app);
@@ -217,7 +216,7 @@ static enum exit_code choose_painter(struct app *app, struct strbuf *prompt)
     struct pipe_plan plan = {.prompt = *prompt};
     struct bn_error err;
     if (is_terminal_chat(app, prompt)) {
-        app->ui.ops = wants_full(app->options) ? &ui_full_ops : &ui_inline_ops;
+        app->ui.ops = uses_full_screen(app->options) ? &ui_full_ops : &ui_inline_ops;
         app->is_interactive = true;
         return EXIT_DONE;
     }
@@ -240,7 +239,7 @@ static enum exit_code run(struct app *app, int argc, char **argv)
     app->ui.options = app->options;
     if (run_without_model(app->options, &code))
         return code;
-    code = check_together(app->options);
+    code = check_exclusive(app->options);
     if (code == EXIT_DONE)
         code = app_open_options(app, &prompt);
     if (code == EXIT_DONE)

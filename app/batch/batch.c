@@ -1,8 +1,8 @@
 /*
  * Reads lines, decodes several sequences together, writes answers: see batch.h.
  *
- * A ring buffer holds every line from the oldest unwritten one on. Its length is a small multiple
- * of the number of sequences, and stdin is read only while it has room. So memory is bounded for
+ * A ring buffer holds all lines from the oldest unwritten one on. Its length is ROUNDS times the
+ * number of sequences, and stdin is read only while the ring is not full. So memory is bounded for
  * any length of input.
  */
 #include "app/batch/batch.h"
@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define ROUNDS 4 /* lines in the ring buffer for each sequence */
+#define ROUNDS 4 /* lines in the ring buffer per sequence */
 #define BLOCK_BYTES 65536
 
 struct batch {
@@ -43,12 +43,11 @@ struct batch {
     size_t n_lines;
     struct strbuf system;
     struct generator_seq *seqs[CHAT_BATCH_MAX]; /* (n_seqs) */
-    struct batch_item *runs[CHAT_BATCH_MAX];    /* (n_seqs) the item that each sequence
-                                                          answers, or NULL */
+    struct batch_item *runs[CHAT_BATCH_MAX];    /* (n_seqs) item of each sequence, or NULL */
     size_t n_seqs;
     struct batch_item *ring; /* (n_ring) */
     size_t n_ring;
-    size_t n_begun; /* number of lines begun; at most n_ring more than were written */
+    size_t n_begun; /* number of lines begun; at most out.n_written + n_ring */
     struct batch_out out;
     enum exit_code code;
 };
@@ -104,8 +103,7 @@ static struct batch_item *oldest(struct batch *b)
     return b->out.n_written < b->n_begun ? &b->ring[b->out.n_written % b->n_ring] : NULL;
 }
 
-/* Write what can be written: the oldest line as far as it is, then the finished lines that
- * follow. */
+/* Write the output of the oldest line so far. If it is done, also the next lines. */
 static bool write_finished(struct batch *b, struct bn_error *err)
 {
     for (struct batch_item *item; (item = oldest(b)) != NULL;) {
@@ -128,7 +126,7 @@ static bool has_running(const struct batch *b)
     return false;
 }
 
-/* Waits for input only if no sequence has work. */
+/* Waits for input only if no sequence is running. */
 static bool read_more(struct batch *b, struct bn_error *err)
 {
     char block[BLOCK_BYTES];
@@ -175,7 +173,7 @@ static bool is_blank(struct bn_str s)
     return true;
 }
 
-/* Start to answer a line. False: the whole batch must end. An invalid line is only reported. */
+/* Start to answer a line. An invalid line is only reported. False: the whole batch must end. */
 static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_error *err)
 {
     struct batch_item *item = &b->ring[b->n_begun % b->n_ring];
@@ -190,9 +188,9 @@ static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_err
         return false;
     item->turn.sampler.biases = biases.items;
     item->turn.sampler.n_biases = biases.n;
-    const bool is_asked = batch_item_parse(item, line, err);
+    const bool is_valid = batch_item_parse(item, line, err);
     batch_out_begin(&b->out, item);
-    const bool ok = is_asked && batch_item_begin(item, &b->maker, n_ctx, &b->control, err) &&
+    const bool ok = is_valid && batch_item_begin(item, &b->maker, n_ctx, &b->control, err) &&
                     batch_item_add(item, err);
     mem_free(biases.items);
     item->turn.sampler.biases = NULL;
@@ -271,9 +269,8 @@ static bool answer_all(struct batch *b, struct bn_error *err)
     }
 }
 
-/* The batch ends early. Finished answers are written. As JSON, unfinished answers are written too,
- * marked as interrupted. As text they are left empty, because a reader could not tell that they are
- * incomplete. */
+/* The batch ends early: write the finished answers. As JSON, unfinished answers are written too,
+ * marked as interrupted. As text they are empty, because text cannot mark them as incomplete. */
 static void write_rest(struct batch *b, const struct bn_error *why)
 {
     struct batch_gaps gaps = {0};
@@ -313,7 +310,7 @@ static bool open_seqs(struct batch *b, struct bn_error *err)
 {
     b->n_seqs = choose_n_seqs(b);
     if (options_flag(b->options, "verbose"))
-        (void)report_fail(PROGRAM, EXIT_DONE, "%zu prompt%s at once", b->n_seqs,
+        (void)report_fail(PROGRAM, EXIT_DONE, "decoding %zu prompt%s together", b->n_seqs,
                           b->n_seqs == 1 ? "" : "s");
     b->n_ring = ROUNDS * b->n_seqs;
     b->ring = mem_alloc(b->n_ring, sizeof(*b->ring));
@@ -344,7 +341,7 @@ static bool open_model(struct batch *b, struct bn_error *err)
            generator_open(b->model->file, &cfg, (size_t)options_int(b->options, "ctx"), &b->g, err);
 }
 
-/* The same notices that a chat shows after loading. */
+/* Print the notices that a chat shows after loading. */
 static void report_model(const struct batch *b)
 {
     const struct bn_model_info *info = generator_info(b->g);

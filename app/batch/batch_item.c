@@ -31,7 +31,7 @@ static bool get_text(const json_t *o, const char *key, struct strbuf *out, struc
     if (!v)
         return true;
     if (!json_is_string(v))
-        return bn_fail(err, BN_EARG, "\"%s\" is no text", key);
+        return bn_fail(err, BN_EARG, "\"%s\" is not a string", key);
     strbuf_cut(out, 0);
     strbuf_add(out, json_string_value(v), json_string_length(v));
     return true;
@@ -44,7 +44,7 @@ static bool get_number(const json_t *o, const char *key, double max, double *out
     if (!v)
         return true;
     if (!json_is_number(v) || !(json_number_value(v) >= 0) || json_number_value(v) > max)
-        return bn_fail(err, BN_EARG, "\"%s\" is no number from 0 to %g", key, max);
+        return bn_fail(err, BN_EARG, "\"%s\" is not a number from 0 to %g", key, max);
     *out = json_number_value(v);
     return true;
 }
@@ -57,9 +57,9 @@ static bool check_keys(json_t *o, struct bn_error *err)
     json_object_foreach(o, key, value)
     {
         char word[32];
-        (void)snprintf(word, sizeof(word), " %s ", key); /* a cut key is unknown, too */
+        (void)snprintf(word, sizeof(word), " %s ", key); /* a truncated key is unknown, too */
         if (!strstr(known, word))
-            return bn_fail(err, BN_EARG, "unknown member \"%.20s\"; there are%s", key, known);
+            return bn_fail(err, BN_EARG, "unknown member \"%.20s\"; the members are%s", key, known);
     }
     return true;
 }
@@ -116,7 +116,7 @@ static bool encode(struct batch_item *item, const struct prompt_maker *m, struct
     struct transcript t = {0};
     struct prompt p = {0};
     bool ok =
-        (transcript_ask(&t, strbuf_str(&item->prompt)) &&
+        (transcript_add_question(&t, strbuf_str(&item->prompt)) &&
          (item->system.n_bytes == 0 || transcript_set_system(&t, strbuf_str(&item->system)))) ||
         bn_fail(err, BN_ENOMEM, "out of memory for a prompt");
     ok = ok && prompt_encode(m, &t.now, 0, PROMPT_ANSWER, &p, err);
@@ -147,10 +147,11 @@ bool batch_item_begin(struct batch_item *item, const struct prompt_maker *maker,
     if (item->answer.ids.n == 0)
         return bn_fail(err, BN_EARG, "the prompt is empty: no tokens");
     if (item->answer.ids.n > n_ctx - reserve)
-        return bn_fail(err, BN_ECONTEXT,
-                       "the prompt takes %zu tokens and the answer at least %zu, the context "
-                       "holds %zu",
-                       item->answer.ids.n, reserve, n_ctx);
+        return bn_fail(
+            err, BN_ECONTEXT,
+            "the prompt has %zu tokens and the answer needs at least %zu, but the context "
+            "has only %zu",
+            item->answer.ids.n, reserve, n_ctx);
     if (!detok_open(maker->tokenizer, &detok, &item->answer.detok, err) ||
         !generator_seq_set(item->seq, &turn->sampler, item->n_alts, err))
         return false;
@@ -168,16 +169,16 @@ bool batch_item_begin(struct batch_item *item, const struct prompt_maker *maker,
 static void feed(struct batch_item *item, struct bn_str text)
 {
     strbuf_add_str(&item->turn.text, text);
-    thought_feed(&item->thought, text, batch_out_part, item);
+    thought_feed(&item->thought, text, batch_out_text, item);
 }
 
-static void keep_alts(struct batch_item *item)
+static void add_alts(struct batch_item *item)
 {
     struct generator_alt alts[GENERATOR_MAX_ALTS + 1];
     if (item->n_alts == 0)
         return;
     generator_seq_alts(item->seq, alts);
-    turn_keep_alts(&item->turn, alts, item->n_alts + 1);
+    turn_add_alts(&item->turn, alts, item->n_alts + 1);
 }
 
 static void end(struct batch_item *item)
@@ -185,7 +186,7 @@ static void end(struct batch_item *item)
     struct turn *turn = &item->turn;
     if (turn->finish != FINISH_STOP_STRING && item->answer.detok)
         feed(item, detok_flush(item->answer.detok));
-    thought_end(&item->thought, batch_out_part, item);
+    thought_end(&item->thought, batch_out_text, item);
     turn->result.finish = turn->finish;
     turn->result.n_tokens = turn->n_tokens;
     item->is_done = true;
@@ -199,7 +200,7 @@ bool batch_item_add(struct batch_item *item, struct bn_error *err)
         return false;
     if (item->answer.n_tokens > turn->n_tokens) {
         turn->n_tokens++;
-        keep_alts(item);
+        add_alts(item);
         feed(item, text);
         const double now = clock_seconds() - turn->started;
         if (turn->n_tokens == 1)

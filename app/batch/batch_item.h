@@ -22,18 +22,18 @@ struct batch_item {
     int32_t next;              /* chosen by the model, not yet part of the answer */
     size_t n_alts;             /* alternatives to report with each token */
     bool has_events;           /* --jsonl: each piece of the answer is an event */
-    struct strbuf events;      /* JSON lines that are not yet written */
+    struct strbuf events;      /* JSON lines to write */
     bool is_done;
-    struct bn_error err; /* if not BN_OK, there is no answer */
+    struct bn_error err; /* if set, there is no answer */
 };
 void batch_item_finish(struct batch_item *item); /* all zero is fine */
 
-/* Parse a line: a prompt, or a JSON object if it begins with a brace. Fields that the object lacks
- * stay as they are in the item. BN_EARG: not a valid object, or binary data. */
+/* Parse a line: a prompt, or a JSON object if it begins with a brace. Members that the object lacks
+ * do not change the item. BN_EARG: not a valid object, or binary data. */
 bool batch_item_parse(struct batch_item *item, struct bn_str line, struct bn_error *err);
 
 /* Evaluate the prompt and choose the first token, item->next. BN_ECONTEXT, BN_EARG and BN_EFORMAT
- * concern this item only. Other errors, and BN_ECANCELLED, end the batch. */
+ * affect only this item. Other errors end the batch. */
 bool batch_item_begin(struct batch_item *item, const struct prompt_maker *maker, size_t n_ctx,
                       const struct bn_control *control, struct bn_error *err);
 /* Append item->next to the answer. Sets is_done when the answer has ended. BN_ENOMEM. */

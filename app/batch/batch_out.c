@@ -23,47 +23,32 @@ void batch_out_init(struct batch_out *out, const struct options *options,
 
 /* ---- objects ---- */
 
-/* Add the line number and the id. Takes ownership of o and returns it; NULL: out of memory. */
-static json_t *name_line(json_t *o, const struct batch_item *item)
+static void put_line(json_t **o, const struct batch_item *item)
 {
-    bool ok = o && json_out_add(o, "line", json_integer((json_int_t)item->line));
-    if (ok && item->id)
-        ok = json_object_set(o, "id", item->id) == 0;
-    if (ok)
-        return o;
-    json_decref(o);
-    return NULL;
+    json_out_put(o, "line", json_integer((json_int_t)item->line));
+    if (item->id)
+        json_out_put(o, "id", json_incref(item->id));
 }
 
 static void add_event(struct batch_item *item, const char *event, const char *key,
                       struct bn_str text)
 {
-    json_t *o = json_object();
-    if (o && !json_out_add(o, "event", json_string(event))) {
-        json_decref(o);
-        o = NULL;
-    }
-    o = name_line(o, item);
-    if (o && key && !json_out_add(o, key, json_out_text(text))) {
-        json_decref(o);
-        o = NULL;
-    }
+    json_t *o = json_pack("{s:s}", "event", event);
+    put_line(&o, item);
+    if (key)
+        json_out_put(&o, key, json_out_text(text));
     json_out_line(o, &item->events);
 }
 
 static json_t *end_json(const struct batch_out *out, const struct batch_item *item)
 {
     json_t *o = item->err.code ? json_object() : turn_json(out->tokenizer, out->model, &item->turn);
-    o = name_line(o, item);
-    bool ok = o != NULL;
-    if (ok && item->err.code)
-        ok = json_out_add(o, "error", json_out_text(bn_str_of(item->err.text)));
-    if (ok && out->kind == BATCH_JSONL)
-        ok = json_out_add(o, "event", json_string("end"));
-    if (ok)
-        return o;
-    json_decref(o);
-    return NULL;
+    put_line(&o, item);
+    if (item->err.code)
+        json_out_put(&o, "error", json_out_text(bn_str_of(item->err.text)));
+    if (out->kind == BATCH_JSONL)
+        json_out_put(&o, "event", json_string("end"));
+    return o;
 }
 
 void batch_out_begin(const struct batch_out *out, struct batch_item *item)
@@ -73,7 +58,7 @@ void batch_out_begin(const struct batch_out *out, struct batch_item *item)
         add_event(item, "start", NULL, (struct bn_str){0});
 }
 
-void batch_out_part(void *ud, enum answer_part part, struct bn_str text)
+void batch_out_text(void *ud, enum answer_part part, struct bn_str text)
 {
     struct batch_item *item = ud;
     strbuf_add_str(part == PART_THOUGHT ? &item->turn.thought : &item->turn.shown, text);
@@ -102,13 +87,13 @@ static void report_stats(const struct batch_out *out, const struct batch_item *i
     if (!options_flag(out->options, "stats") || options_flag(out->options, "quiet") ||
         item->err.code)
         return;
-    const struct turn_room room = {item->answer.ids.n, out->n_ctx, SIZE_MAX};
-    turn_stats_line(&item->turn, &room, &text);
+    const struct turn_space space = {item->answer.ids.n, out->n_ctx, SIZE_MAX};
+    turn_stats_line(&item->turn, &space, &text);
     fprintf(stderr, "line %zu: %s\n", item->line, strbuf_text(&text));
     strbuf_finish(&text);
 }
 
-/* As text: as --lines writes them, with an empty line between two. A failed answer is empty. */
+/* Text has the format of --lines: an empty line between two answers. A failed answer is empty. */
 static bool put_end(const struct batch_out *out, struct batch_item *item, struct bn_error *err)
 {
     if (out->kind == BATCH_TEXT)
@@ -171,7 +156,8 @@ void batch_gaps_report(struct batch_gaps *g, size_t n_lines, bool more)
         strbuf_addf(&text, "line%s %s", strchr(strbuf_text(&g->text), ' ') ? "s" : "",
                     strbuf_text(&g->text));
     if (more)
-        strbuf_addf(&text, "%swhat follows line %zu", text.n_bytes > 0 ? " and to " : "", n_lines);
+        strbuf_addf(&text, "%sthe lines after line %zu", text.n_bytes > 0 ? " and to " : "",
+                    n_lines);
     if (text.n_bytes > 0)
         (void)report_fail(PROGRAM, EXIT_DONE, "stopped: no answer to %s", strbuf_text(&text));
     strbuf_finish(&text);

@@ -1,8 +1,9 @@
 /*
- * Turns: what fits the context, the prompt, the job for the worker, and its events. See chat.h.
+ * Runs turns: fits the conversation into the context, encodes the prompt, submits the job, and
+ * handles the events of the worker. See chat.h.
  *
  * A question enters the transcript when its turn starts. If the turn cannot run, or is stopped
- * before its first token, the question is removed and its text goes back into the line editor.
+ * before its first token, the question is removed and its text returns to the line editor.
  */
 #include "app/chat/chat.h"
 
@@ -33,7 +34,8 @@ size_t chat_n_ctx(const struct chat *c)
     return worker_n_ctx(c->worker);
 }
 
-double chat_live_rate(const struct chat *c)
+/* Tokens per second; 0 before the third token. */
+static double live_rate(const struct chat *c)
 {
     const size_t n = c->turn.n_tokens;
     if (n < 3)
@@ -47,7 +49,7 @@ double chat_live_rate(const struct chat *c)
     return span > 0 ? (double)n_back / span : 0;
 }
 
-/* Estimated seconds until the prompt is evaluated; 0 while the rate is not known yet. */
+/* Estimated seconds until the prompt is evaluated; 0 in the first half second. */
 static double seconds_left(const struct turn *turn)
 {
     const double spent = clock_seconds() - turn->begun_reading;
@@ -83,7 +85,7 @@ void chat_status(const struct chat *c, struct status *out)
     case CHAT_GENERATING:
         out->state = turn->is_stopping ? STATUS_STOPPING : STATUS_GENERATING;
         out->n_done = turn->n_tokens;
-        out->rate = chat_live_rate(c);
+        out->rate = live_rate(c);
         break;
     }
 }
@@ -112,10 +114,11 @@ bool chat_drops_oldest(const struct chat *c)
 static bool fail_context(const struct chat *c, size_t n_ids, size_t n_reserve, struct bn_error *err)
 {
     const struct transcript_state *s = &c->transcript.now;
-    return bn_fail(err, BN_ECONTEXT,
-                   "%s takes %zu tokens and the answer at least %zu, the context holds %zu",
-                   s->n - s->n_skipped > 1 ? "the conversation" : "the prompt", n_ids, n_reserve,
-                   worker_n_ctx(c->worker));
+    return bn_fail(
+        err, BN_ECONTEXT,
+        "%s has %zu tokens and the answer needs at least %zu, but the context has only %zu",
+        s->n - s->n_skipped > 1 ? "the conversation" : "the prompt", n_ids, n_reserve,
+        worker_n_ctx(c->worker));
 }
 
 /* Encode the prompt of the turn. If it does not fit the context and the policy allows it, leave out
@@ -245,13 +248,13 @@ static bool begin(struct chat *c, enum prompt_mode mode, const struct options *s
     return true;
 }
 
-bool chat_ask(struct chat *c, struct bn_str text, struct bn_error *err)
+bool chat_send(struct chat *c, struct bn_str text, struct bn_error *err)
 {
-    if (!transcript_ask(&c->transcript, text))
+    if (!transcript_add_question(&c->transcript, text))
         return bn_fail(err, BN_ENOMEM, "out of memory for a message of %zu bytes", text.n_bytes);
     if (begin(c, PROMPT_ANSWER, NULL, err))
         return true;
-    transcript_unask(&c->transcript);
+    transcript_remove_question(&c->transcript);
     return false;
 }
 
@@ -268,7 +271,7 @@ bool chat_continue(struct chat *c, struct bn_error *err)
 {
     const struct exchange *last = transcript_last(&c->transcript);
     if (!last || last->answer.finish == FINISH_NONE)
-        return bn_fail(err, BN_EARG, "there is no answer to go on with");
+        return bn_fail(err, BN_EARG, "there is no answer to continue");
     return begin(c, PROMPT_CONTINUE, NULL, err);
 }
 
@@ -305,28 +308,23 @@ static void on_token(struct chat *c, const struct worker_event *event)
         turn->n_tokens++;
         c->n_used = turn->n_prompt + turn->n_tokens;
         if (!token_list_push(&turn->ids, event->id, &err))
-            turn->text.failed = true; /* the ids are incomplete and are dropped at the end */
-        turn_keep_alts(turn, event->alts, event->n_alts);
+            turn->text.failed = true; /* store_answer drops the incomplete ids */
+        turn_add_alts(turn, event->alts, event->n_alts);
     }
     strbuf_add_str(&turn->text, event->text);
     thought_feed(&c->thought, event->text, on_part, c);
     c->ui->ops->token(c->ui, turn);
 }
 
-/* Keep only ids whose text is in the answer. A stop string may have cut the text, even within a
+/* Drop ids whose text is not in the answer. A stop string may have cut the text, even within a
  * token. */
 static void trim_ids(struct chat *c, struct answer *a)
 {
-    size_t n_more = a->n_ids;
-    while (n_more > 0 && !prompt_ids_fit(c->maker.tokenizer, a)) {
+    while (a->n_ids > 0 && !prompt_ids_fit(c->maker.tokenizer, a))
         a->n_ids--;
-        n_more--;
-    }
-    if (n_more == 0 && a->text.n_bytes > 0)
-        a->n_ids = 0;
 }
 
-static void keep_answer(struct chat *c)
+static void store_answer(struct chat *c)
 {
     struct turn *turn = &c->turn;
     struct answer a = {.text = strbuf_str(&turn->text),
@@ -335,14 +333,14 @@ static void keep_answer(struct chat *c)
                        .finish = turn->finish};
     trim_ids(c, &a);
     if (!transcript_answer(&c->transcript, &a))
-        ui_notice(c->ui, TONE_ERROR, "out of memory: this answer is not kept");
+        ui_notice(c->ui, TONE_ERROR, "out of memory: this answer is not part of the conversation");
 }
 
 static void give_back_question(struct chat *c)
 {
     struct strbuf question = {0};
     strbuf_add_str(&question, transcript_last(&c->transcript)->user);
-    transcript_unask(&c->transcript);
+    transcript_remove_question(&c->transcript);
     c->ui->ops->edit(c->ui, strbuf_str(&question));
     strbuf_finish(&question);
 }
@@ -360,24 +358,24 @@ static void on_done(struct chat *c, const struct worker_event *event)
     c->totals.n_generated += event->result.n_tokens;
     c->totals.read_s += event->result.prefill_s;
     c->totals.generate_s += event->result.decode_s;
-    const bool is_stillborn = turn->finish == FINISH_INTERRUPTED && turn->n_tokens == 0;
+    const bool is_empty = turn->finish == FINISH_INTERRUPTED && turn->n_tokens == 0;
     const bool is_new = transcript_last(&c->transcript)->answer.finish == FINISH_NONE;
-    if (!is_stillborn)
-        keep_answer(c);
+    if (!is_empty)
+        store_answer(c);
     c->ui->ops->turn_end(c->ui, turn);
-    if (is_stillborn && is_new)
+    if (is_empty && is_new)
         give_back_question(c);
 }
 
-/* After a failure in the middle of an answer, keep it as an interrupted one. But if it was a second
- * answer to the same question, keep the first one instead. */
-static void keep_partial_answer(struct chat *c)
+/* After a failure in the middle of an answer, store the part as an interrupted answer. If the turn
+ * was a /retry, the first answer stays instead. */
+static void store_partial_answer(struct chat *c)
 {
     const struct exchange *last = transcript_last(&c->transcript);
     thought_end(&c->thought, on_part, c);
     c->turn.finish = FINISH_INTERRUPTED;
     if (last && (last->answer.finish == FINISH_NONE || c->turn.mode == PROMPT_CONTINUE))
-        keep_answer(c);
+        store_answer(c);
 }
 
 static void on_failed(struct chat *c, const struct bn_error *err)
@@ -388,7 +386,7 @@ static void on_failed(struct chat *c, const struct bn_error *err)
     if (is_load)
         return; /* the event loop reports it and ends the program */
     if (c->turn.n_tokens > 0)
-        keep_partial_answer(c);
+        store_partial_answer(c);
     const struct exchange *last = transcript_last(&c->transcript);
     c->ui->ops->turn_failed(c->ui, err);
     if (last && last->answer.finish == FINISH_NONE)
@@ -413,8 +411,8 @@ static void on_measured(struct chat *c, const struct worker_event *event)
     turn_speed_lines(&c->turn, worker_info(c->worker), &c->peaks, &text);
     if (text.n_bytes == 0)
         strbuf_addf(&text,
-                    "this device reads %.1f GB/s and does %.1f GMAC/s; nothing is to be compared "
-                    "with that yet\n",
+                    "this device reads %.1f GB/s and computes %.1f GMAC/s; "
+                    "there is no answer to compare yet\n",
                     c->peaks.read_bytes_per_s / 1e9, c->peaks.macs_per_s / 1e9);
     strbuf_cut(&text, text.n_bytes - 1); /* without the last newline */
     c->ui->ops->notice(c->ui, TONE_PLAIN, strbuf_str(&text));

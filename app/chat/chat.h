@@ -1,9 +1,9 @@
 /*
- * One conversation with one model: the transcript, the running turn, and what fits the context.
+ * One conversation with one model: the transcript, the running turn, and the use of the context.
  *
- * This module encodes the prompt of a turn and gives it to the worker. The worker's events come
- * back through chat_event and go on to the painter. A turn that starts before the model is loaded
- * waits. Main thread only.
+ * This module encodes the prompt of a turn and submits it to the worker. The event loop passes the
+ * events of the worker to chat_event, which informs the painter. A turn that starts before the
+ * model is loaded waits. Main thread only.
  */
 #ifndef APP_CHAT_H
 #define APP_CHAT_H
@@ -20,7 +20,7 @@
 #include "app/terminal/text/status.h"
 
 enum chat_phase {
-    CHAT_LOADING, /* the model is being loaded; is_waiting: a turn waits for it */
+    CHAT_LOADING, /* a turn may wait: is_waiting */
     CHAT_IDLE,
     CHAT_READING,    /* evaluating the prompt */
     CHAT_GENERATING, /* decoding the answer */
@@ -34,8 +34,7 @@ struct chat_totals {
     double read_s, generate_s;
 };
 
-/* Times of the last tokens, for the live rate: more than two seconds of them. */
-#define CHAT_RATE_TOKENS 256
+#define CHAT_RATE_TOKENS 256 /* for the live rate; more tokens than two seconds have */
 
 struct chat {
     const struct open_model *model;
@@ -64,7 +63,7 @@ void chat_finish(struct chat *c); /* does not close the worker */
 
 /* Send a message. The turn starts, or waits for the model. Errors: BN_ECONTEXT and those of
  * prompt_encode; the conversation is then unchanged. */
-bool chat_ask(struct chat *c, struct bn_str text, struct bn_error *err);
+bool chat_send(struct chat *c, struct bn_str text, struct bn_error *err);
 /* Answer the last question again, or continue its answer. BN_EARG: there is none. `settings` are
  * used for this answer only; NULL: the settings of the chat. */
 bool chat_retry(struct chat *c, const struct options *settings, struct bn_error *err);
@@ -75,22 +74,21 @@ bool chat_is_busy(const struct chat *c); /* a turn runs or waits for the model *
 /* Handle an event of the worker and free it. */
 void chat_event(struct chat *c, struct worker_event *event);
 
-/* What happens when the context is full: drop the oldest turns (true) or refuse the turn. */
+/* Whether a full context drops the oldest turns (true) or refuses the turn. */
 bool chat_drops_oldest(const struct chat *c);
-size_t chat_n_ctx(const struct chat *c);     /* 0 before the model is loaded */
-double chat_live_rate(const struct chat *c); /* 0 before the third token */
+size_t chat_n_ctx(const struct chat *c); /* 0 before the model is loaded */
 /* The number of tokens of the conversation; SIZE_MAX if the template cannot render it. */
 size_t chat_count(const struct chat *c);
 /* The numbers of the status row. Does not change the texts of `out`. */
 void chat_status(const struct chat *c, struct status *out);
 
-/* Write the conversation to last.json and to the saved chat, where these are in use. False if one
- * could not be written; the first failure of a run is shown as a warning. */
+/* Write the conversation to last.json and to the saved chat, if these are in use. False: a file
+ * could not be written. Only the first failure of a run is shown. */
 bool chat_write_files(struct chat *c);
-/* Load the snapshot beside this saved chat before the next answer, if there is one. */
+/* Before the next answer, load the snapshot of this saved chat if it exists. */
 void chat_use_snapshot(struct chat *c, const char *saved);
-/* With --snapshot: write the KV cache beside this saved chat. Shows the expected size. The worker
- * writes in the background and reports the result as a WORKER_REMARK. */
+/* With --snapshot: write the KV cache as the snapshot of this saved chat. Shows the expected size.
+ * The worker writes it and reports the result as a WORKER_REMARK. */
 void chat_write_snapshot(struct chat *c, const char *saved);
 
 #endif

@@ -19,7 +19,7 @@ static bool write_file(struct chat *c, const char *path)
     }
     if (!c->store->has_warned) {
         c->store->has_warned = true;
-        ui_notice(c->ui, TONE_WARNING, "%s; the chat goes on unsaved", err.text);
+        ui_notice(c->ui, TONE_WARNING, "%s; the chat continues unsaved", err.text);
     }
     return false;
 }
@@ -32,8 +32,8 @@ bool chat_write_files(struct chat *c)
 
 void chat_use_snapshot(struct chat *c, const char *saved)
 {
-    struct bn_error no_place; /* without a place there is no snapshot */
-    if (!snapshot_path(saved, c->snapshot, &no_place) || access(c->snapshot, F_OK) != 0)
+    struct bn_error ignored; /* without a cache directory there is no snapshot */
+    if (!snapshot_path(saved, c->snapshot, &ignored) || access(c->snapshot, F_OK) != 0)
         c->snapshot[0] = 0;
 }
 
@@ -45,7 +45,7 @@ void chat_write_snapshot(struct chat *c, const char *saved)
     struct prompt p;
     struct bn_error err;
     if (!options_flag(c->options, "snapshot") || c->store->is_private || !saved[0] || !info ||
-        c->totals.n_turns == 0) /* the cache holds nothing new */
+        c->totals.n_turns == 0) /* the cache has no new tokens */
         return;
     if (!prompt_encode(&c->maker, s, s->n_skipped, PROMPT_WHOLE, &p, &err)) {
         ui_notice(c->ui, TONE_WARNING, "no snapshot: %s", err.text);

@@ -48,8 +48,7 @@ void model_sheet_explain(const struct worker *w, struct strbuf *out)
     } passes[] = {{"prompt", info->n_ubatch}, {"answer", 1}};
     char text[2000];
     for (size_t i = 0; i < sizeof(passes) / sizeof(passes[0]); i++) {
-        (void)worker_explain(w, passes[i].n_tokens, text, sizeof(text)); /* the buffer is large
-                                                                            enough */
+        (void)worker_explain(w, passes[i].n_tokens, text, sizeof(text)); /* always fits */
         strbuf_addf(out, "%s%s\n%s", i > 0 ? "\n" : "", passes[i].title, text);
     }
 }
@@ -61,50 +60,44 @@ static const char *template_kind(const struct open_model *m)
     return template_info(m->template)->is_chat ? "chat" : "base";
 }
 
-static bool add_number(json_t *o, const char *key, uint64_t n)
+static void put_count(json_t **o, const char *key, uint64_t n)
 {
-    return json_out_add(o, key, json_integer((json_int_t)n));
+    json_out_put(o, key, json_integer((json_int_t)n));
 }
 
-static bool add_text(json_t *o, const char *key, const char *text)
+static void put_text(json_t **o, const char *key, const char *text)
 {
-    return json_out_add(o, key, json_out_text(bn_str_of(text)));
-}
-
-static bool add_model(const struct open_model *m, const struct worker *w, json_t *o)
-{
-    const struct bn_model_info *info = worker_info(w);
-    const struct tokenizer_info *t = tokenizer_info(m->tokenizer);
-    return add_text(o, "model", m->name) && add_text(o, "file", bn_file_path(m->file)) &&
-           json_out_add(o, "built_in", json_boolean(m->is_demo)) &&
-           add_number(o, "file_bytes", bn_file_bytes(m->file)) &&
-           add_text(o, "architecture", info->arch) &&
-           add_text(o, "quantisation", info->quantisation) &&
-           add_number(o, "parameters", info->n_params) && add_number(o, "layers", info->n_layers) &&
-           add_number(o, "width", info->n_embd) && add_number(o, "feed_forward", info->n_ff) &&
-           add_number(o, "heads", info->n_heads) && add_number(o, "kv_heads", info->n_kv_heads) &&
-           add_number(o, "vocabulary", t->n_vocab) && add_text(o, "tokenizer", t->model) &&
-           add_text(o, "pre_tokenizer", t->pre);
-}
-
-static bool add_run(const struct open_model *m, const struct worker *w, json_t *o)
-{
-    const struct bn_model_info *info = worker_info(w);
-    return add_text(o, "template", m->template ? template_info(m->template)->name : "") &&
-           add_text(o, "template_kind", template_kind(m)) && add_text(o, "device", info->device) &&
-           add_number(o, "context", worker_n_ctx(w)) &&
-           add_number(o, "trained_context", info->n_ctx_train) &&
-           add_number(o, "weight_bytes", info->weight_bytes) &&
-           add_number(o, "kv_bytes_per_token", info->kv_bytes_per_token) &&
-           add_text(o, "kv", info->kv_type) &&
-           json_out_add(o, "load_s", json_real(info->load_seconds));
+    json_out_put(o, key, json_out_text(bn_str_of(text)));
 }
 
 json_t *model_sheet_json(const struct open_model *m, const struct worker *w)
 {
+    const struct bn_model_info *info = worker_info(w);
+    const struct tokenizer_info *t = tokenizer_info(m->tokenizer);
     json_t *o = json_object();
-    if (o && add_model(m, w, o) && add_run(m, w, o))
-        return o;
-    json_decref(o);
-    return NULL;
+    put_text(&o, "model", m->name);
+    put_text(&o, "file", bn_file_path(m->file));
+    json_out_put(&o, "built_in", json_boolean(m->is_demo));
+    put_count(&o, "file_bytes", bn_file_bytes(m->file));
+    put_text(&o, "architecture", info->arch);
+    put_text(&o, "quantisation", info->quantisation);
+    put_count(&o, "parameters", info->n_params);
+    put_count(&o, "layers", info->n_layers);
+    put_count(&o, "width", info->n_embd);
+    put_count(&o, "feed_forward", info->n_ff);
+    put_count(&o, "heads", info->n_heads);
+    put_count(&o, "kv_heads", info->n_kv_heads);
+    put_count(&o, "vocabulary", t->n_vocab);
+    put_text(&o, "tokenizer", t->model);
+    put_text(&o, "pre_tokenizer", t->pre);
+    put_text(&o, "template", m->template ? template_info(m->template)->name : "");
+    put_text(&o, "template_kind", template_kind(m));
+    put_text(&o, "device", info->device);
+    put_count(&o, "context", worker_n_ctx(w));
+    put_count(&o, "trained_context", info->n_ctx_train);
+    put_count(&o, "weight_bytes", info->weight_bytes);
+    put_count(&o, "kv_bytes_per_token", info->kv_bytes_per_token);
+    put_text(&o, "kv", info->kv_type);
+    json_out_put(&o, "load_s", json_real(info->load_seconds));
+    return o;
 }

@@ -1,6 +1,6 @@
 /*
- * Describes the open model: for /info and --info as lines or as a JSON object, and for --explain
- * the kernels and threads that a pass uses.
+ * Describes the open model: lines or a JSON object for /info and --info, and the kernels and
+ * threads of a pass for --explain.
  */
 #ifndef APP_MODEL_SHEET_H
 #define APP_MODEL_SHEET_H
@@ -11,10 +11,9 @@
 
 #include <jansson.h>
 
-/* Appends lines, without a newline at the end. While the model loads, only what the file says. */
+/* Appends lines, without a newline at the end. While the model loads, only facts of its file. */
 void model_sheet_lines(const struct open_model *m, const struct worker *w, struct strbuf *out);
-/* How a prompt and one token of an answer are evaluated. The model must be loaded and the worker
- * idle. */
+/* The evaluation of a prompt and of one token. The model must be loaded and the worker idle. */
 void model_sheet_explain(const struct worker *w, struct strbuf *out);
 /* The model must be loaded. NULL: out of memory. */
 json_t *model_sheet_json(const struct open_model *m, const struct worker *w);

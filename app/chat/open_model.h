@@ -16,12 +16,12 @@ struct open_model {
     struct template *template; /* NULL with --raw */
     struct bn_notes notes;     /* about the file, its vocabulary and its template */
     char name[128];            /* general.name or the file's name, safe for a terminal */
-    bool is_demo;              /* the built-in model, because no other was named */
+    bool is_demo;              /* the built-in model */
 };
 
-/* Warning about a --ctx larger than the context of training; takes both numbers of tokens. */
+/* Format of a warning; the arguments are --ctx and the context of training, in tokens. */
 #define CONTEXT_NOTICE "a context of %zu tokens is more than the %zu the model was trained with"
-/* One line about the built-in model; takes its number of parameters in millions. */
+/* Format of a line about the built-in model; the argument is millions of parameters. */
 #define DEMO_NOTICE "built-in demo model (%.1f million parameters): try 'what can you do?'"
 
 #endif

@@ -45,7 +45,7 @@ size_t turn_reserve(const struct turn *turn, size_t n_ctx)
     return turn->max_tokens > 0 ? size_min(turn->max_tokens, n_ctx / 8) : n_ctx / 8;
 }
 
-void turn_keep_alts(struct turn *turn, const struct generator_alt *alts, size_t n_alts)
+void turn_add_alts(struct turn *turn, const struct generator_alt *alts, size_t n_alts)
 {
     const size_t n = (turn->n_alt_tokens + 1) * n_alts;
     if (n_alts == 0 || !mem_grow(&turn->alts, &turn->cap_alts, n, sizeof(*turn->alts)))

@@ -1,8 +1,6 @@
 /*
- * One turn: its settings, its progress and its result. A chat has one turn at a time, a batch one
- * for each line.
- *
- * turn_finish frees the texts and lists.
+ * One turn: its settings, its progress and its result. The status row, the statistics line and the
+ * JSON object are made from it. A chat has one turn at a time, a batch one for each line.
  */
 #ifndef APP_TURN_H
 #define APP_TURN_H
@@ -12,7 +10,6 @@
 #include "app/common/strbuf.h"
 #include "app/options/options.h"
 
-/* The status row, the statistics line and the JSON object are made from this. */
 struct turn {
     enum prompt_mode mode;
     enum finish finish;            /* FINISH_NONE while it runs */
@@ -21,13 +18,13 @@ struct turn {
     struct answer_result result; /* complete when the turn has ended */
     size_t n_prompt;
     size_t n_read, n_to_read; /* tokens of the prompt, while it is evaluated */
-    size_t n_tokens;          /* of the answer so far, without an earlier part */
+    size_t n_tokens;          /* of the answer so far; after /continue only new ones */
     size_t n_dropped;         /* older turns that this turn removed from the context */
     size_t n_dropped_tokens;
     bool is_stopping; /* a stop was requested */
     double started;   /* clock_seconds */
     double begun_reading;
-    struct strbuf text;    /* the answer so far, with an earlier part */
+    struct strbuf text;    /* the answer so far; after /continue with its earlier part */
     struct strbuf shown;   /* the same without the thought */
     size_t n_shown_before; /* bytes of `shown` that come from an earlier turn */
     struct strbuf thought;
@@ -36,7 +33,7 @@ struct turn {
     size_t n_alts, n_alt_tokens, cap_alts;
 };
 
-void turn_finish(struct turn *turn); /* an all-zero turn is fine */
+void turn_finish(struct turn *turn); /* frees texts and lists; an all-zero turn is fine */
 
 /* Set the sampler (without biases) and the length from the options. Without --seed, draw a seed. */
 void turn_settings(struct turn *turn, const struct options *o);
@@ -46,6 +43,6 @@ size_t turn_reserve(const struct turn *turn, size_t n_ctx);
 
 /* Store the alternatives of one more token. If memory runs out, the table is incomplete but the
  * answer is not. */
-void turn_keep_alts(struct turn *turn, const struct generator_alt *alts, size_t n_alts);
+void turn_add_alts(struct turn *turn, const struct generator_alt *alts, size_t n_alts);
 
 #endif

@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-/* The decimal number that the user gave, 0.7, instead of the float's 0.699999988. */
+/* The decimal number that the user typed: 0.7 instead of the float 0.699999988. */
 static double as_given(float x)
 {
     char text[32];
@@ -35,77 +35,69 @@ static json_t *settings_json(const struct turn *turn)
         {"repeat_last_n", p->repeat_last_n},
         {"max_tokens", (double)turn->max_tokens},
     };
-    bool ok = o != NULL;
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const json_int_t whole = (json_int_t)rows[i].value;
-        ok = ok && json_out_add(o, rows[i].name,
-                                (double)whole == rows[i].value ? json_integer(whole)
-                                                               : json_real(rows[i].value));
+        json_out_put(&o, rows[i].name,
+                     (double)whole == rows[i].value ? json_integer(whole)
+                                                    : json_real(rows[i].value));
     }
-    if (ok)
-        return o;
-    json_decref(o);
-    return NULL;
+    return o;
 }
 
 static json_t *alt_json(const struct tokenizer *t, struct generator_alt alt)
 {
-    json_t *o = json_object();
-    if (o && json_out_add(o, "id", json_integer(alt.id)) &&
-        json_out_add(o, "text", json_out_text(tokenizer_token_text(t, alt.id))) &&
-        json_out_add(o, "logprob", json_real((double)alt.logprob)))
-        return o;
-    json_decref(o);
-    return NULL;
+    return json_pack("{s:i, s:o, s:f}", "id", alt.id, "text",
+                     json_out_text(tokenizer_token_text(t, alt.id)), "logprob",
+                     (double)alt.logprob);
 }
 
 /* One object for each token: the chosen token, and "top" with the best alternatives. */
 static json_t *logprobs_json(const struct tokenizer *t, const struct turn *turn)
 {
     json_t *list = json_array();
-    for (size_t i = 0; list && i < turn->n_alt_tokens; i++) {
+    for (size_t i = 0; i < turn->n_alt_tokens; i++) {
         const struct generator_alt *alts = turn->alts + i * turn->n_alts;
         json_t *entry = alt_json(t, alts[turn->n_alts - 1]);
         json_t *top = json_array();
-        for (size_t k = 0; top && k + 1 < turn->n_alts; k++)
+        for (size_t k = 0; k + 1 < turn->n_alts; k++)
             if (alts[k].id >= 0)
-                (void)json_array_append_new(top, alt_json(t, alts[k]));
-        if (!entry || !json_out_add(entry, "top", top) || json_array_append_new(list, entry) != 0) {
-            json_decref(list);
-            return NULL;
-        }
+                json_out_append(&top, alt_json(t, alts[k]));
+        json_out_put(&entry, "top", top);
+        json_out_append(&list, entry);
     }
     return list;
+}
+
+static void put_count(json_t **o, const char *key, uint64_t n)
+{
+    json_out_put(o, key, json_integer((json_int_t)n));
 }
 
 json_t *turn_json(const struct tokenizer *t, const char *model, const struct turn *turn)
 {
     const struct answer_result *r = &turn->result;
+    const bool has_thought = turn->thought.n_bytes > 0;
     json_t *o = json_object();
-    bool ok = o && json_out_add(o, "model", json_out_text(bn_str_of(model))) &&
-              json_out_add(o, "text", json_out_text(strbuf_str(&turn->shown))) &&
-              json_out_add(o, "thought",
-                           turn->thought.n_bytes > 0 ? json_out_text(strbuf_str(&turn->thought))
-                                                     : json_null()) &&
-              json_out_add(o, "finish", json_string(finish_name(turn->finish))) &&
-              json_out_add(o, "seed", json_integer((json_int_t)turn->sampler.seed)) &&
-              json_out_add(o, "settings", settings_json(turn)) &&
-              json_out_add(o, "prompt_tokens", json_integer((json_int_t)r->n_prompt)) &&
-              json_out_add(o, "reused_tokens", json_integer((json_int_t)r->n_reused)) &&
-              json_out_add(o, "evaluated_tokens", json_integer((json_int_t)r->n_evaluated)) &&
-              json_out_add(o, "completion_tokens", json_integer((json_int_t)r->n_tokens)) &&
-              json_out_add(o, "drafted_tokens", json_integer((json_int_t)r->n_drafted)) &&
-              json_out_add(o, "accepted_tokens", json_integer((json_int_t)r->n_accepted)) &&
-              json_out_add(o, "prefill_s", json_real(r->prefill_s)) &&
-              json_out_add(o, "decode_s", json_real(r->decode_s)) &&
-              json_out_add(o, "prefill_tokens_per_s", json_real(answer_prefill_rate(r))) &&
-              json_out_add(o, "decode_tokens_per_s", json_real(answer_decode_rate(r))) &&
-              json_out_add(o, "first_token_s", json_real(r->first_token_s)) &&
-              json_out_add(o, "dropped_turns", json_integer((json_int_t)turn->n_dropped));
-    if (ok && turn->n_alts > 0)
-        ok = json_out_add(o, "logprobs", logprobs_json(t, turn));
-    if (ok)
-        return o;
-    json_decref(o);
-    return NULL;
+    json_out_put(&o, "model", json_out_text(bn_str_of(model)));
+    json_out_put(&o, "text", json_out_text(strbuf_str(&turn->shown)));
+    json_out_put(&o, "thought",
+                 has_thought ? json_out_text(strbuf_str(&turn->thought)) : json_null());
+    json_out_put(&o, "finish", json_string(finish_name(turn->finish)));
+    put_count(&o, "seed", turn->sampler.seed);
+    json_out_put(&o, "settings", settings_json(turn));
+    put_count(&o, "prompt_tokens", r->n_prompt);
+    put_count(&o, "reused_tokens", r->n_reused);
+    put_count(&o, "evaluated_tokens", r->n_evaluated);
+    put_count(&o, "completion_tokens", r->n_tokens);
+    put_count(&o, "drafted_tokens", r->n_drafted);
+    put_count(&o, "accepted_tokens", r->n_accepted);
+    json_out_put(&o, "prefill_s", json_real(r->prefill_s));
+    json_out_put(&o, "decode_s", json_real(r->decode_s));
+    json_out_put(&o, "prefill_tokens_per_s", json_real(answer_prefill_rate(r)));
+    json_out_put(&o, "decode_tokens_per_s", json_real(answer_decode_rate(r)));
+    json_out_put(&o, "first_token_s", json_real(r->first_token_s));
+    put_count(&o, "dropped_turns", turn->n_dropped);
+    if (turn->n_alts > 0)
+        json_out_put(&o, "logprobs", logprobs_json(t, turn));
+    return o;
 }

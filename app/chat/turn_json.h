@@ -8,8 +8,7 @@
 
 #include <jansson.h>
 
-/* Every field of the turn. `model` is the name in the model file, "" if it has none. The caller
- * owns the object. NULL: out of memory. */
+/* `model` is the name in the model file or "". The caller owns the object. NULL: out of memory. */
 json_t *turn_json(const struct tokenizer *t, const char *model, const struct turn *turn);
 
 #endif

@@ -1,14 +1,18 @@
 /*
- * The text of the statistics line and of the notices about a turn: see turn_report.h.
+ * The text of the statistics line, the notices and the table of /probs: see turn_report.h.
  */
 #include "app/chat/turn_report.h"
 
+#include "app/common/term_text.h"
+#include "engine/base/size.h"
+
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
-/* The fields of the statistics line in order. Where the line is too wide, fields are left out in
- * the order of stats_leaving. */
+/* The fields of the statistics line in order. If the line is too wide, fields are left out in the
+ * order of stats_optional. */
 enum stats_part {
     STATS_TOKENS,
     STATS_RATE,
@@ -20,8 +24,8 @@ enum stats_part {
     STATS_SEED,
     STATS_N,
 };
-static const unsigned char stats_leaving[] = {STATS_KEPT,  STATS_PROMPT_RATE, STATS_PROMPT,
-                                              STATS_FIRST, STATS_SEED,        STATS_RATE};
+static const unsigned char stats_optional[] = {STATS_KEPT,  STATS_PROMPT_RATE, STATS_PROMPT,
+                                               STATS_FIRST, STATS_SEED,        STATS_RATE};
 
 struct stats_parts {
     char text[STATS_N][48]; /* with its separator; "" if the field is left out */
@@ -45,7 +49,7 @@ static size_t stats_width(const struct stats_parts *p)
     return n;
 }
 
-void turn_stats_line(const struct turn *turn, const struct turn_room *room, struct strbuf *out)
+void turn_stats_line(const struct turn *turn, const struct turn_space *space, struct strbuf *out)
 {
     const struct answer_result *r = &turn->result;
     const double decode = answer_decode_rate(r), prefill = answer_prefill_rate(r);
@@ -60,18 +64,18 @@ void turn_stats_line(const struct turn *turn, const struct turn_room *room, stru
         stats_part(&p, STATS_PROMPT_RATE, " %.0f tok/s", prefill);
     if (r->n_reused > 0)
         stats_part(&p, STATS_KEPT, ", %zu kept", r->n_reused);
-    stats_part(&p, STATS_CONTEXT, ", ctx %zu/%zu", room->n_used, room->n_ctx);
+    stats_part(&p, STATS_CONTEXT, ", ctx %zu/%zu", space->n_used, space->n_ctx);
     if (turn->sampler.temp > 0)
         stats_part(&p, STATS_SEED, ", seed %llu", (unsigned long long)turn->sampler.seed);
-    for (size_t i = 0; i < sizeof(stats_leaving) && stats_width(&p) > room->columns; i++)
-        p.text[stats_leaving[i]][0] = 0;
+    for (size_t i = 0; i < sizeof(stats_optional) && stats_width(&p) > space->columns; i++)
+        p.text[stats_optional[i]][0] = 0;
     strbuf_add_char(out, '[');
     for (size_t i = 0; i < STATS_N; i++)
         strbuf_add_text(out, p.text[i]);
     strbuf_add_char(out, ']');
 }
 
-static void add_share(struct strbuf *out, double rate, double peak, const char *unit)
+static void add_percentage(struct strbuf *out, double rate, double peak, const char *unit)
 {
     if (peak > 0)
         strbuf_addf(out, ", %.0f %% of the %.1f %s this device can do", 100 * rate / peak,
@@ -87,20 +91,20 @@ void turn_speed_lines(const struct turn *turn, const struct bn_model_info *info,
     const double mac_rate = answer_prefill_rate(r) * (info ? info->macs_per_token : 0);
     if (read_rate > 0) {
         strbuf_addf(out, "reads       %.1f MB a token, %.1f GB/s", bytes / 1e6, read_rate / 1e9);
-        add_share(out, read_rate, peaks->read_bytes_per_s, "GB/s");
+        add_percentage(out, read_rate, peaks->read_bytes_per_s, "GB/s");
     }
     if (mac_rate > 0) {
         strbuf_addf(out, "multiplies  %.1f GMAC/s in the prompt", mac_rate / 1e9);
-        add_share(out, mac_rate, peaks->macs_per_s, "GMAC/s");
+        add_percentage(out, mac_rate, peaks->macs_per_s, "GMAC/s");
     }
 }
 
 const char *turn_end_notice(const struct turn *turn)
 {
     static const char *const notices[FINISH_N] = {
-        [FINISH_LENGTH] = "the answer has reached --max-tokens; /continue goes on",
+        [FINISH_LENGTH] = "the answer has reached --max-tokens; /continue extends it",
         [FINISH_INTERRUPTED] = "stopped",
-        [FINISH_CONTEXT] = "the context is full; /forget makes room, then /continue goes on",
+        [FINISH_CONTEXT] = "the context is full; use /forget, then /continue",
         [FINISH_DEGENERATE] =
             "output degenerated (same token); try another seed, or the quantisation may not suit "
             "this CPU",
@@ -110,16 +114,16 @@ const char *turn_end_notice(const struct turn *turn)
     return notices[turn->finish];
 }
 
-const char *turn_fail_notice(const struct bn_error *err, const char *kept_in)
+const char *turn_fail_notice(const struct bn_error *err, const char *saved_in)
 {
     if (err->code == BN_ECONTEXT)
-        return "/forget, /clear or a larger --ctx make room";
+        return "/forget, /clear or a larger --ctx free space in the context";
     if (err->code != BN_ELOST)
         return NULL;
-    return kept_in[0] ? "what was said is kept: leave, then start again with --continue (or with "
-                        "--device cpu)"
-                      : "/save NAME keeps what was said: then leave, and start again with "
-                        "--session NAME";
+    return saved_in[0]
+               ? "the conversation is saved: leave, then start again with --continue "
+                 "(or with --device cpu)"
+               : "save the conversation with /save NAME, leave, start again with --session NAME";
 }
 
 void turn_drop_notice(const struct turn *turn, struct strbuf *out)
@@ -128,4 +132,70 @@ void turn_drop_notice(const struct turn *turn, struct strbuf *out)
         strbuf_addf(out, "context: dropped %zu oldest turn%s (%zu tok), re-reading %zu tok",
                     turn->n_dropped, turn->n_dropped == 1 ? "" : "s", turn->n_dropped_tokens,
                     turn->n_prompt);
+}
+
+/* ---- /probs ---- */
+
+#define PIECE_COLUMNS 16  /* a longer token is cut */
+#define PERCENT_COLUMNS 5 /* "100% " */
+#define GAP "  "
+
+/* The token in quotes, because many tokens begin with a blank. Returns its width in columns. */
+static size_t quoted(const struct tokenizer *t, int32_t id, struct strbuf *out)
+{
+    strbuf_cut(out, 0);
+    strbuf_add_char(out, '"');
+    term_text_brief(tokenizer_token_text(t, id), PIECE_COLUMNS, out);
+    strbuf_add_char(out, '"');
+    return term_text_width(strbuf_str(out));
+}
+
+static void add_cell(const struct tokenizer *t, struct generator_alt alt, size_t width,
+                     struct strbuf *out)
+{
+    struct strbuf piece = {0};
+    const size_t n = quoted(t, alt.id, &piece);
+    strbuf_addf(out, "%3.0f%% %s%*s", 100 * exp((double)alt.logprob), strbuf_text(&piece),
+                n < width ? (int)(width - n) : 0, "");
+    strbuf_finish(&piece);
+}
+
+/* Width in columns of the widest chosen token and of the widest alternative. */
+static void measure(const struct tokenizer *t, const struct turn *turn, size_t *chosen,
+                    size_t *others)
+{
+    struct strbuf piece = {0};
+    *chosen = *others = 0;
+    for (size_t i = 0; i < turn->n_alt_tokens * turn->n_alts; i++) {
+        size_t *widest = (i + 1) % turn->n_alts == 0 ? chosen : others;
+        if (turn->alts[i].id >= 0)
+            *widest = size_max(*widest, quoted(t, turn->alts[i].id, &piece));
+    }
+    strbuf_finish(&piece);
+}
+
+void turn_probs_table(const struct tokenizer *t, const struct turn *turn, size_t columns,
+                      struct strbuf *out)
+{
+    size_t chosen, others;
+    measure(t, turn, &chosen, &others);
+    const size_t indent = PERCENT_COLUMNS + chosen;
+    const size_t step = strlen(GAP) + PERCENT_COLUMNS + others;
+    for (size_t i = 0; i < turn->n_alt_tokens; i++) {
+        const struct generator_alt *alts = turn->alts + i * turn->n_alts;
+        size_t column = indent;
+        add_cell(t, alts[turn->n_alts - 1], chosen, out);
+        for (size_t k = 0; k + 1 < turn->n_alts; k++) {
+            if (alts[k].id < 0)
+                continue;
+            if (column + step > columns && column > indent) {
+                strbuf_addf(out, "\n%*s", (int)indent, "");
+                column = indent;
+            }
+            strbuf_add_text(out, GAP);
+            add_cell(t, alts[k], others, out);
+            column += step;
+        }
+        strbuf_add_char(out, '\n');
+    }
 }

@@ -1,5 +1,5 @@
 /*
- * What all painters share: see ui.h.
+ * Functions for all painters: see ui.h.
  */
 #include "app/chat/ui.h"
 

@@ -1,12 +1,12 @@
 /*
- * What the chat needs from a painter. There are three: ui_inline (the ordinary screen of a
+ * The interface of a painter. There are three painters: ui_inline (the ordinary screen of a
  * terminal), ui_full (the whole screen) and ui_pipe (pipes and scripts). One is open at a time.
- * Everything here belongs to the main thread.
+ * Main thread only.
  *
- * The event loop polls the wake pipe and, while the painter wants input, descriptor 0. A painter
- * never acts on input by itself: it turns input into events, and the event loop acts on them.
+ * The event loop polls the wake pipe and, while wants_input is true, descriptor 0. A painter turns
+ * input into events, and the event loop handles them.
  *
- * Text for a painter may hold any bytes. A painter that writes to a terminal passes all of it
+ * Text for a painter may contain any bytes. A painter that writes to a terminal passes all text
  * through term_text.
  */
 #ifndef APP_UI_H
@@ -29,7 +29,7 @@ struct ui;
 
 enum ui_tone {
     TONE_PLAIN,   /* the result of a command */
-    TONE_EXACT,   /* the same, but lines are not wrapped between words */
+    TONE_EXACT,   /* the same, without wrapping between words */
     TONE_NOTE,    /* information; --quiet hides it */
     TONE_WARNING, /* a warning; --quiet hides it */
     TONE_ERROR,
@@ -40,9 +40,9 @@ enum ui_event_kind {
     UI_MESSAGE, /* `text` is a message even if it begins with a slash; @paths in it are attached */
     UI_PROMPT,  /* `text` is a message that is sent exactly as it is */
     UI_STOP,    /* stop the answer */
-    UI_CHANGE,  /* go on with the painter that `painter` names */
+    UI_CHANGE,  /* change to the painter named `painter` */
     UI_END,     /* leave with `code`; an earlier code stays */
-    UI_ABORT,   /* stop the answer and leave with `code`, whatever code there was */
+    UI_ABORT,   /* stop the answer and leave with `code`, also after an earlier code */
     UI_HANG_UP, /* the terminal is gone: leave */
 };
 
@@ -53,17 +53,17 @@ struct ui_event {
     enum exit_code code;
 };
 
-/* What became of an entered line. */
+/* The result of an entered line. */
 enum entry {
     ENTRY_DONE,
     ENTRY_REFUSED, /* a command that failed; the reason was shown */
     ENTRY_UNKNOWN, /* no such command; a suggestion was shown */
-    ENTRY_UNSENT,  /* a message that cannot be sent; it belongs back into the editor */
+    ENTRY_UNSENT,  /* a message that was not sent; the painter puts it back into the editor */
 };
 
 enum ui_close {
     UI_CLOSE_END,    /* the program ends */
-    UI_CLOSE_CHANGE, /* another painter goes on with the conversation and the line editor */
+    UI_CLOSE_CHANGE, /* another painter opens next */
 };
 
 /* No member is optional. */
@@ -71,29 +71,29 @@ struct ui_ops {
     const char *name;
     bool is_terminal; /* false: there is no line editor and no second painter */
 
-    /* Take the terminal. BN_EUNSUPPORTED: this painter cannot run here. */
+    /* Set up the terminal. BN_EUNSUPPORTED: this painter cannot run here. */
     bool (*open)(struct ui *ui, struct bn_error *err);
-    /* Give the terminal back as it was. Closing twice is fine. */
+    /* Restore the terminal. Closing twice is fine. */
     void (*close)(struct ui *ui, enum ui_close how);
-    /* Nothing runs: show that input is expected. The loop calls it whenever the chat is idle. */
+    /* Show that input is expected. Called whenever the chat is idle. */
     void (*ready)(struct ui *ui);
     bool (*wants_input)(const struct ui *ui);
     /* Read descriptor 0, which has bytes or has ended. */
     void (*input)(struct ui *ui);
-    /* The next event from what was read; false if there is none now. Called until it is false. */
+    /* Get the next event of the input; false if there is none. Called until it is false. */
     bool (*next_event)(struct ui *ui, struct ui_event *event);
-    /* The UI_LINE event that next_event returned last has been carried out. */
+    /* Called after the last UI_LINE event was handled. */
     void (*entry_done)(struct ui *ui, enum entry entry);
-    /* Repaint what is due. Returns the milliseconds until the next repaint, -1 for never. */
+    /* Repaint if it is time. Returns the milliseconds until the next repaint, -1 for never. */
     int (*tick)(struct ui *ui);
     void (*resize)(struct ui *ui);
     void (*interrupt)(struct ui *ui); /* Ctrl-C while nothing runs */
-    void (*suspend)(struct ui *ui);   /* Ctrl-Z: give the terminal back ... */
-    void (*resume)(struct ui *ui);    /* ... and take it again */
+    void (*suspend)(struct ui *ui);   /* Ctrl-Z: restore the terminal ... */
+    void (*resume)(struct ui *ui);    /* ... and set it up again */
 
     void (*notice)(struct ui *ui, enum ui_tone tone, struct bn_str text); /* one or more lines */
     /* Show a message of the user that was not typed into the editor. */
-    void (*said)(struct ui *ui, struct bn_str text);
+    void (*show_message)(struct ui *ui, struct bn_str text);
     /* Show the first match in the transcript and let keys move between matches. False: this painter
      * cannot move, so the caller lists the matches. */
     bool (*find)(struct ui *ui, struct pattern *pattern);
@@ -110,8 +110,8 @@ struct ui_ops {
 struct ui {
     const struct ui_ops *ops;
     const struct options *options;
-    const struct chat *chat;        /* the conversation to show */
-    struct terminal_chat *terminal; /* state that the painters of a terminal share */
+    const struct chat *chat;
+    struct terminal_chat *terminal; /* shared by the painters of a terminal */
     void *state;                    /* private to the painter */
     int log_fd;                     /* tick is called when this descriptor has bytes; 0 for none */
 };

@@ -15,14 +15,14 @@
 
 #define BRIEF_COLUMNS 60
 
-/* Show what is left after a command has changed the conversation, and write it to its files. */
-static void show_last(struct command_host *host, const char *what)
+/* After a command has changed the conversation: show its last turn and write it to its files. */
+static void show_last(struct command_host *host, const char *action)
 {
     const struct exchange *last = transcript_last(&host->chat->transcript);
     struct strbuf text = {0};
-    strbuf_addf(&text, "%s; ", what);
+    strbuf_addf(&text, "%s; ", action);
     if (last) {
-        strbuf_addf(&text, "%zu exchange%s left, the last: ", host->chat->transcript.now.n,
+        strbuf_addf(&text, "%zu turn%s left, the last: ", host->chat->transcript.now.n,
                     host->chat->transcript.now.n == 1 ? "" : "s");
         term_text_brief(last->user, BRIEF_COLUMNS, &text);
     } else {
@@ -35,10 +35,9 @@ static void show_last(struct command_host *host, const char *what)
     command_write_files(host);
 }
 
-static bool no_memory(struct command_host *host)
+static bool fail_memory(struct command_host *host)
 {
-    ui_notice(host->ui, TONE_ERROR, "out of memory: nothing was changed");
-    return false;
+    return command_fail(host, "out of memory: nothing was changed");
 }
 
 bool cmd_system(struct command_host *host, struct bn_str args)
@@ -58,7 +57,7 @@ bool cmd_system(struct command_host *host, struct bn_str args)
     if (!ok) {
         ui_notice(host->ui, TONE_ERROR, "%s", err.text);
     } else if (!transcript_set_system(t, strbuf_str(&text))) {
-        ok = no_memory(host);
+        ok = fail_memory(host);
     } else {
         const size_t n = chat_count(host->chat);
         if (t->now.n > 0 && n != SIZE_MAX)
@@ -158,7 +157,7 @@ static bool begin_in_editor(struct command_host *host)
     else if (!ok)
         ui_notice(ui, TONE_ERROR, "%s", err.text);
     strbuf_finish(&text);
-    return true; /* the command succeeded; its result is in the editor */
+    return true; /* the user sees the result in the editor */
 }
 
 bool cmd_edit(struct command_host *host, struct bn_str args)
@@ -171,9 +170,9 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
     if (!command_number(host, args, t->now.n, t->now.n, &number))
         return false;
     strbuf_add_str(&text, t->now.items[number - 1]->user);
-    const bool ok = transcript_rewind(t, number - 1) || no_memory(host);
+    const bool ok = transcript_rewind(t, number - 1) || fail_memory(host);
     if (ok) {
-        show_last(host, "taken back into the editor");
+        show_last(host, "moved back to the editor");
         host->ui->ops->edit(host->ui, strbuf_str(&text));
     }
     strbuf_finish(&text);
@@ -184,14 +183,14 @@ static bool repeat_step(struct command_host *host, struct bn_str args,
                         enum undo_result (*step)(struct transcript *), const char *verb)
 {
     size_t n, n_done = 0;
-    char what[60];
+    char action[60]; /* both texts fit */
     enum undo_result last = UNDO_NOTHING;
     if (!command_number(host, args, 1, SIZE_MAX / 100, &n))
         return false;
     while (n_done < n) {
         const enum undo_result result = step(&host->chat->transcript);
         if (result == UNDO_NO_MEMORY)
-            return no_memory(host);
+            return fail_memory(host);
         if (result == UNDO_NOTHING)
             break;
         last = result;
@@ -202,10 +201,11 @@ static bool repeat_step(struct command_host *host, struct bn_str args,
         return false;
     }
     if (n_done == 1 && last == UNDO_CUT)
-        (void)snprintf(what, sizeof(what), "the last cut is %s", verb); /* fits */
+        (void)snprintf(action, sizeof(action), "the last /clear, /forget, /edit or /load is %s",
+                       verb);
     else
-        (void)snprintf(what, sizeof(what), "%zu %s", n_done, verb); /* fits */
-    show_last(host, what);
+        (void)snprintf(action, sizeof(action), "%zu %s", n_done, verb);
+    show_last(host, action);
     return true;
 }
 
@@ -222,21 +222,20 @@ bool cmd_redo(struct command_host *host, struct bn_str args)
 bool cmd_continue(struct command_host *host, struct bn_str args)
 {
     struct bn_error err;
-    (void)args; /* takes none */
+    (void)args; /* no arguments */
     if (chat_continue(host->chat, &err))
         return true;
-    ui_notice(host->ui, TONE_ERROR, "%s", err.text);
-    return false;
+    return command_fail(host, err.text);
 }
 
 bool cmd_clear(struct command_host *host, struct bn_str args)
 {
-    (void)args; /* takes none */
+    (void)args; /* no arguments */
     if (!transcript_clear(&host->chat->transcript))
-        return no_memory(host);
-    if (host->chat->store->session_path[0]) { /* otherwise the next turn would overwrite the saved
-                                                 chat */
-        ui_notice(host->ui, TONE_PLAIN, "%s stays as it was saved",
+        return fail_memory(host);
+    /* Detach the saved chat, because the next turn would overwrite it. */
+    if (host->chat->store->session_path[0]) {
+        ui_notice(host->ui, TONE_PLAIN, "%s keeps the conversation as it was last saved",
                   host->chat->store->session_path);
         host->chat->store->session_path[0] = 0;
     }
@@ -248,14 +247,12 @@ bool cmd_forget(struct command_host *host, struct bn_str args)
 {
     struct transcript *t = &host->chat->transcript;
     size_t n;
-    if (!command_number(host, args, t->now.n > 0 ? 1 : 0, t->now.n, &n))
+    if (t->now.n == 0)
+        return command_fail(host, "there is nothing to forget");
+    if (!command_number(host, args, 1, t->now.n, &n))
         return false;
-    if (n == 0) {
-        ui_notice(host->ui, TONE_ERROR, "there is nothing to forget");
-        return false;
-    }
     if (!transcript_forget(t, n))
-        return no_memory(host);
+        return fail_memory(host);
     show_last(host, "forgotten");
     return true;
 }

@@ -4,22 +4,14 @@
 #include "app/commands/commands.h"
 #include "app/terminal/clipboard.h"
 
-static bool copy(struct command_host *host, struct bn_str text, const char *what)
+static bool copy(struct command_host *host, struct bn_str text, const char *name)
 {
     struct bn_error err;
     const char *through;
-    if (!clipboard_put(text, &through, &err)) {
-        ui_notice(host->ui, TONE_ERROR, "%s", err.text);
-        return false;
-    }
-    ui_notice(host->ui, TONE_PLAIN, "%s copied, %zu bytes, by %s", what, text.n_bytes, through);
+    if (!clipboard_put(text, &through, &err))
+        return command_fail(host, err.text);
+    ui_notice(host->ui, TONE_PLAIN, "%s copied, %zu bytes, by %s", name, text.n_bytes, through);
     return true;
-}
-
-static bool refuse(struct command_host *host, const char *why)
-{
-    ui_notice(host->ui, TONE_ERROR, "%s", why);
-    return false;
 }
 
 static void add_message(struct strbuf *out, const char *role, struct bn_str text)
@@ -39,7 +31,7 @@ static bool copy_all(struct command_host *host)
         if (s->items[i]->answer.finish != FINISH_NONE)
             add_message(&text, "assistant", s->items[i]->answer.text);
     }
-    const bool ok = text.failed ? refuse(host, "out of memory for the conversation")
+    const bool ok = text.failed ? command_fail(host, "out of memory for the conversation")
                                 : copy(host, strbuf_str(&text), "the conversation");
     strbuf_finish(&text);
     return ok;
@@ -54,7 +46,7 @@ static bool copy_code(struct command_host *host, struct bn_str args)
     while (args.n_bytes > 0 && args.ptr[0] == ' ')
         args = (struct bn_str){args.ptr + 1, args.n_bytes - 1};
     if (n_blocks == 0)
-        return refuse(host, "there is no block of code in the last answer");
+        return command_fail(host, "there is no block of code in the last answer");
     if (!command_number(host, args, n_blocks, n_blocks, &n))
         return false;
     (void)clipboard_code_block(last->answer.text, n, &code); /* n is at most the number of blocks */
@@ -65,15 +57,15 @@ bool cmd_copy(struct command_host *host, struct bn_str args)
 {
     const struct exchange *last = transcript_last(&host->chat->transcript);
     if (!last)
-        return refuse(host, "nothing was said yet");
+        return command_fail(host, "nothing was said yet");
     if (bn_str_is(args, "all"))
         return copy_all(host);
     if (last->answer.finish == FINISH_NONE)
-        return refuse(host, "there is no answer yet");
+        return command_fail(host, "there is no answer yet");
     if (args.n_bytes == 0 || bn_str_is(args, "last"))
         return copy(host, last->answer.text, "the answer");
     if (args.n_bytes >= 4 && memcmp(args.ptr, "code", 4) == 0 &&
         (args.n_bytes == 4 || args.ptr[4] == ' '))
         return copy_code(host, (struct bn_str){args.ptr + 4, args.n_bytes - 4});
-    return refuse(host, "expected /copy, /copy last, /copy code [N] or /copy all");
+    return command_fail(host, "expected /copy, /copy last, /copy code [N] or /copy all");
 }

@@ -54,14 +54,10 @@ bool cmd_find(struct command_host *host, struct bn_str args)
 {
     struct pattern *pattern;
     struct bn_error err;
-    if (args.n_bytes == 0) {
-        ui_notice(host->ui, TONE_ERROR, "what shall be found? /find PATTERN");
-        return false;
-    }
-    if (!pattern_open(args, &pattern, &err)) {
-        ui_notice(host->ui, TONE_ERROR, "%s", err.text);
-        return false;
-    }
+    if (args.n_bytes == 0)
+        return command_fail(host, "usage: /find PATTERN");
+    if (!pattern_open(args, &pattern, &err))
+        return command_fail(host, err.text);
     if (!host->ui->ops->find(host->ui, pattern))
         list_matches(host, pattern);
     pattern_close(pattern);

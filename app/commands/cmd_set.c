@@ -52,7 +52,8 @@ static void list_settings(struct command_host *host)
         strbuf_addf(&text, "%-17s %-7s %-10s %s\n", row->name, value,
                     source_name(options_source(host->options, row->name)), range);
     }
-    strbuf_add_text(&text, "/set NAME says what it means; what is fixed at start is in /info");
+    strbuf_add_text(&text,
+                    "/set NAME explains a setting; /info shows the values that are fixed at start");
     host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
     strbuf_finish(&text);
 }
@@ -68,14 +69,14 @@ static void explain(struct command_host *host, const struct option *row)
 }
 
 /* The setting whose name shares the longest beginning with a mistyped one. */
-static const struct option *near_row(const struct command_host *host, const char *said)
+static const struct option *near_row(const struct command_host *host, const char *name)
 {
     const struct option *best = NULL;
     size_t n_best = 1; /* share at least two letters */
     for (size_t i = 0; i < options_count(host->options); i++) {
         const struct option *row = options_row(host->options, i);
         size_t n = 0;
-        while (said[n] && row->name[n] == said[n])
+        while (name[n] && row->name[n] == name[n])
             n++;
         if (n > n_best && row->places & OPTION_BY_SET) {
             best = row;
@@ -85,14 +86,14 @@ static const struct option *near_row(const struct command_host *host, const char
     return best;
 }
 
-static void show_unknown(struct command_host *host, const char *said)
+static void show_unknown(struct command_host *host, const char *name)
 {
-    const struct option *near = near_row(host, said);
+    const struct option *near = near_row(host, name);
     if (near)
-        ui_notice(host->ui, TONE_ERROR, "there is no setting '%.60s' - did you mean %s?", said,
+        ui_notice(host->ui, TONE_ERROR, "there is no setting '%.60s' - did you mean %s?", name,
                   near->name);
     else
-        ui_notice(host->ui, TONE_ERROR, "there is no setting '%.60s'; /set lists them", said);
+        ui_notice(host->ui, TONE_ERROR, "there is no setting '%.60s'; /set lists them", name);
 }
 
 static bool change(struct command_host *host, const struct option *row, const char *value)

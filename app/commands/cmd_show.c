@@ -10,10 +10,6 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 
-#include <errno.h>
-#include <math.h>
-#include <stdio.h>
-
 static void show(struct command_host *host, struct strbuf *text)
 {
     host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(text));
@@ -42,35 +38,20 @@ bool cmd_history(struct command_host *host, struct bn_str args)
     return true;
 }
 
-/* The number of tokens of a text by itself. In a prompt it may differ by a token at either end. */
-static size_t count_tokens(const struct command_host *host, struct bn_str text)
-{
-    struct token_list ids = {0};
-    struct bn_error ignored; /* out of memory counts as 0 */
-    const struct segment s = {.kind = SEGMENT_MESSAGE, .text = text, .message = SEGMENT_NO_MESSAGE};
-    (void)tokenizer_encode(host->chat->model->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids,
-                           &ignored);
-    const size_t n = ids.n;
-    token_list_finish(&ids);
-    return n;
-}
-
 bool cmd_context(struct command_host *host, struct bn_str args)
 {
     const struct transcript_state *s = &host->chat->transcript.now;
     const size_t n_ctx = chat_n_ctx(host->chat), n_all = chat_count(host->chat);
-    const size_t n_system = s->system.n_bytes > 0 ? count_tokens(host, s->system) : 0;
+    const size_t n_system = s->system.n_bytes > 0 ? command_count_tokens(host, s->system) : 0;
     size_t n_user = 0, n_answers = 0;
     struct strbuf text = {0};
-    (void)args; /* takes none */
-    if (n_all == SIZE_MAX) {
-        ui_notice(host->ui, TONE_ERROR, "the template cannot render this conversation");
-        return false;
-    }
+    (void)args; /* no arguments */
+    if (n_all == SIZE_MAX)
+        return command_fail(host, "the template cannot render this conversation");
     for (size_t i = s->n_skipped; i < s->n; i++) {
         const struct answer *a = &s->items[i]->answer;
-        n_user += count_tokens(host, s->items[i]->user);
-        n_answers += a->n_ids > 0 ? a->n_ids : count_tokens(host, a->text);
+        n_user += command_count_tokens(host, s->items[i]->user);
+        n_answers += a->n_ids > 0 ? a->n_ids : command_count_tokens(host, a->text);
     }
     const size_t n_said = n_system + n_user + n_answers;
     strbuf_addf(&text,
@@ -80,9 +61,8 @@ bool cmd_context(struct command_host *host, struct bn_str args)
     if (n_ctx > 0)
         strbuf_addf(&text, " of %zu, %zu free", n_ctx, n_ctx > n_all ? n_ctx - n_all : 0);
     strbuf_addf(&text, "\nwhen it is full: %s",
-                chat_drops_oldest(host->chat)
-                    ? "the oldest exchanges are dropped (/set overflow stop)"
-                    : "stop (/set overflow drop)");
+                chat_drops_oldest(host->chat) ? "the oldest turns are dropped (/set overflow stop)"
+                                              : "stop (/set overflow drop)");
     if (s->n_skipped > 0)
         strbuf_addf(&text, "\ndropped so far: %zu", s->n_skipped);
     if (s->n > s->n_skipped + 1) {
@@ -100,18 +80,15 @@ static void add_rate(struct strbuf *text, size_t n, double seconds)
         strbuf_addf(text, ", %.1f tok/s", (double)n / seconds);
 }
 
-/* Measuring takes the whole device for a moment, so it never runs during an answer. */
+/* Measuring uses the whole device for a moment, so it never runs during an answer. */
 static bool measure_peaks(struct command_host *host)
 {
     struct bn_error err;
-    if (chat_is_busy(host->chat)) {
-        ui_notice(host->ui, TONE_ERROR, "not while the model works");
-        return false;
-    }
+    if (chat_is_busy(host->chat))
+        return command_fail(host, "this is not possible while an answer is generated");
     if (worker_measure(host->chat->worker, &err))
         return true;
-    ui_notice(host->ui, TONE_ERROR, "%s", err.text);
-    return false;
+    return command_fail(host, err.text);
 }
 
 bool cmd_stats(struct command_host *host, struct bn_str args)
@@ -127,14 +104,12 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
     }
     if (bn_str_is(args, "peak"))
         return measure_peaks(host);
-    if (args.n_bytes > 0) {
-        ui_notice(host->ui, TONE_ERROR, "/stats takes nothing, or the word peak");
-        return false;
-    }
-    const size_t resident = mem_resident_bytes(); /* measured first: it may be the peak so far */
+    if (args.n_bytes > 0)
+        return command_fail(host, "usage: /stats or /stats peak");
+    const size_t resident = mem_resident_bytes(); /* before the texts: it may be the peak so far */
     strbuf_addf(&text,
                 "load        %.2f s, weights %.1f MB\n"
-                "memory      %.1f MB: its own %.1f MB, of files %.1f MB; at most %.1f MB\n",
+                "memory      %.1f MB: private %.1f MB, mapped files %.1f MB; peak %.1f MB\n",
                 info->load_seconds, (double)info->weight_bytes / 1e6, (double)resident / 1e6,
                 (double)mem_anon_bytes() / 1e6, (double)mem_file_bytes() / 1e6,
                 (double)size_max(resident, mem_peak_bytes()) / 1e6);
@@ -164,7 +139,7 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
 bool cmd_info(struct command_host *host, struct bn_str args)
 {
     struct strbuf text = {0};
-    (void)args; /* takes none */
+    (void)args; /* no arguments */
     model_sheet_lines(host->chat->model, host->chat->worker, &text);
     show(host, &text);
     return true;
@@ -201,10 +176,8 @@ bool cmd_tokens(struct command_host *host, struct bn_str args)
     struct bn_error err;
     struct strbuf text = {0};
     const struct segment s = {.kind = SEGMENT_MESSAGE, .text = args, .message = SEGMENT_NO_MESSAGE};
-    if (!tokenizer_encode(host->chat->model->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids, &err)) {
-        ui_notice(host->ui, TONE_ERROR, "%s", err.text);
-        return false;
-    }
+    if (!tokenizer_encode(host->chat->model->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids, &err))
+        return command_fail(host, err.text);
     for (size_t i = 0; i < ids.n; i++)
         add_token(&text, host, ids.ids[i]);
     strbuf_addf(&text, "%zu tokens", ids.n);
@@ -213,34 +186,14 @@ bool cmd_tokens(struct command_host *host, struct bn_str args)
     return true;
 }
 
-static bool write_text(struct command_host *host, struct bn_str path, struct bn_str text)
-{
-    struct strbuf name = {0};
-    strbuf_add_str(&name, path);
-    FILE *f = fopen(strbuf_text(&name), "wb");
-    bool ok = f && fwrite(text.ptr, 1, text.n_bytes, f) == text.n_bytes;
-    if (f && fclose(f) != 0)
-        ok = false;
-    if (ok)
-        ui_notice(host->ui, TONE_PLAIN, "%zu bytes written to %s", text.n_bytes,
-                  strbuf_text(&name));
-    else
-        ui_notice(host->ui, TONE_ERROR, "cannot write '%s': %s", strbuf_text(&name),
-                  strerror(errno));
-    strbuf_finish(&name);
-    return ok;
-}
-
 bool cmd_dump(struct command_host *host, struct bn_str args)
 {
     const struct transcript_state *s = &host->chat->transcript.now;
     struct prompt p;
     struct bn_error err;
     struct strbuf text = {0};
-    if (!prompt_encode(&host->chat->maker, s, s->n_skipped, PROMPT_WHOLE, &p, &err)) {
-        ui_notice(host->ui, TONE_ERROR, "%s", err.text);
-        return false;
-    }
+    if (!prompt_encode(&host->chat->maker, s, s->n_skipped, PROMPT_WHOLE, &p, &err))
+        return command_fail(host, err.text);
     for (size_t i = 0; i < p.ids.n; i++)
         strbuf_add_str(&text, tokenizer_piece(host->chat->model->tokenizer, p.ids.ids[i],
                                               TOKENIZER_SPECIAL_SHOW));
@@ -250,8 +203,7 @@ bool cmd_dump(struct command_host *host, struct bn_str args)
         strbuf_finish(&text);
         return true;
     }
-    const bool ok =
-        command_may_write(host, "dump", &args) && write_text(host, args, strbuf_str(&text));
+    const bool ok = command_write_file(host, "dump", args, &text);
     strbuf_finish(&text);
     return ok;
 }

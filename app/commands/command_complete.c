@@ -33,9 +33,9 @@ static void add_settings(const struct options *o, struct bn_str word, struct lin
 static void add_saved_chats(struct bn_str word, struct line_choices *out)
 {
     struct strbuf names = {0};
-    struct bn_error no_list; /* then there is nothing to complete */
+    struct bn_error ignored; /* without a list nothing is completed */
     size_t n;
-    (void)store_list(&names, &n, &no_list);
+    (void)store_list(&names, &n, &ignored);
     for (size_t at = 0; at < names.n_bytes;) {
         const size_t n_line = strcspn(names.ptr + at, "\n") + 1;
         if (begins_with(names.ptr + at, word))

@@ -1,15 +1,16 @@
 /*
- * What several commands share: see commands.h.
+ * Functions that several commands share: see commands.h.
  */
 #include "app/commands/commands.h"
 
+#include <errno.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 /* Names of the same settings in other programs. */
 static const struct {
-    const char *said, *name;
+    const char *alias, *name;
 } other_names[] = {
     {"temperature", "temp"}, {"num-predict", "max-tokens"},
     {"num-ctx", "ctx"},      {"repetition-penalty", "repeat-penalty"},
@@ -20,6 +21,24 @@ void command_write_files(struct command_host *host)
 {
     if (!chat_write_files(host->chat))
         host->write_failed = true;
+}
+
+bool command_fail(struct command_host *host, const char *reason)
+{
+    host->ui->ops->notice(host->ui, TONE_ERROR, bn_str_of(reason));
+    return false;
+}
+
+size_t command_count_tokens(const struct command_host *host, struct bn_str text)
+{
+    struct token_list ids = {0};
+    struct bn_error ignored; /* out of memory counts as 0 */
+    const struct segment s = {.kind = SEGMENT_MESSAGE, .text = text, .message = SEGMENT_NO_MESSAGE};
+    (void)tokenizer_encode(host->chat->model->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids,
+                           &ignored);
+    const size_t n = ids.n;
+    token_list_finish(&ids);
+    return n;
 }
 
 bool command_number(struct command_host *host, struct bn_str args, size_t fallback, size_t max,
@@ -41,26 +60,24 @@ bool command_number(struct command_host *host, struct bn_str args, size_t fallba
         *out = n;
         return true;
     }
-    if (max == 0)
-        ui_notice(host->ui, TONE_ERROR, "there is nothing to count");
-    else if (max > INT32_MAX)
-        ui_notice(host->ui, TONE_ERROR, "expected a whole number of at least 1");
-    else
-        ui_notice(host->ui, TONE_ERROR, "expected a whole number from 1 to %zu", max);
+    if (max > INT32_MAX)
+        return command_fail(host, "expected a whole number of at least 1");
+    ui_notice(host->ui, TONE_ERROR, "expected a whole number from 1 to %zu", max);
     return false;
 }
 
-const char *command_setting(const char *said)
+const char *command_setting(const char *typed)
 {
     char name[64];
-    (void)snprintf(name, sizeof(name), "%s", said); /* cut: no setting has a name that long */
+    (void)snprintf(name, sizeof(name), "%s",
+                   typed); /* truncated: no setting has a name that long */
     for (char *p = name; *p; p++)
         if (*p == '_')
             *p = '-';
     for (size_t i = 0; i < sizeof(other_names) / sizeof(other_names[0]); i++)
-        if (strcmp(name, other_names[i].said) == 0)
+        if (strcmp(name, other_names[i].alias) == 0)
             return other_names[i].name;
-    return said;
+    return typed;
 }
 
 bool command_ends_with(struct bn_str s, const char *end)
@@ -69,18 +86,29 @@ bool command_ends_with(struct bn_str s, const char *end)
     return s.n_bytes > n && memcmp(s.ptr + s.n_bytes - n, end, n) == 0;
 }
 
-bool command_may_write(struct command_host *host, const char *name, struct bn_str *path)
+bool command_write_file(struct command_host *host, const char *command, struct bn_str path,
+                        const struct strbuf *text)
 {
-    struct strbuf text = {0};
-    if (command_ends_with(*path, "!")) {
-        path->n_bytes--;
-        return true;
+    struct strbuf name = {0};
+    const bool replaces = command_ends_with(path, "!");
+    strbuf_add(&name, path.ptr, path.n_bytes - replaces);
+    const char *file = strbuf_text(&name);
+    bool ok = false;
+    if (!replaces && access(file, F_OK) == 0) {
+        ui_notice(host->ui, TONE_ERROR, "%s already exists; /%s %s! replaces it", file, command,
+                  file);
+    } else if (text->failed) {
+        (void)command_fail(host, "out of memory for the text of the file");
+    } else {
+        FILE *f = fopen(file, "wb");
+        ok = f && fwrite(strbuf_text(text), 1, text->n_bytes, f) == text->n_bytes;
+        if (f && fclose(f) != 0)
+            ok = false;
+        if (ok)
+            ui_notice(host->ui, TONE_PLAIN, "%zu bytes written to %s", text->n_bytes, file);
+        else
+            ui_notice(host->ui, TONE_ERROR, "cannot write '%s': %s", file, strerror(errno));
     }
-    strbuf_add_str(&text, *path);
-    const bool is_there = access(strbuf_text(&text), F_OK) == 0;
-    if (is_there)
-        ui_notice(host->ui, TONE_ERROR, "%s is there already; /%s %s! replaces it",
-                  strbuf_text(&text), name, strbuf_text(&text));
-    strbuf_finish(&text);
-    return !is_there;
+    strbuf_finish(&name);
+    return ok;
 }

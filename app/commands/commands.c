@@ -1,5 +1,5 @@
 /*
- * The table of slash commands, how a name is found, and /help.
+ * The table of slash commands, the search for a name, and /help.
  */
 #include "app/commands/commands.h"
 
@@ -9,103 +9,104 @@
 
 const struct command command_table[] = {
     {"help", "?", "[COMMAND|keys]", "list the commands, or explain one",
-     "/help lists the commands, /help retry explains /retry, /help keys lists the keys. Settings "
-     "are explained by /set NAME. A line that begins with a blank or with // is never a command.",
+     "/help lists the commands, /help retry explains /retry, /help keys lists the keys. /set NAME "
+     "explains a setting. A line that begins with a space or with // is never a command.",
      ARGS_COMMAND, cmd_help},
     {"set", NULL, "[NAME [VALUE|default]]", "show or change a setting",
-     "/set lists all settings with where each value comes from; /set temp explains one; /set temp "
-     "0.2 changes it for the next answers; /set temp default puts it back. /set temp=0.2 does "
-     "too.",
+     "/set lists all settings with the source of each value. /set temp explains one setting. "
+     "/set temp 0.2 or /set temp=0.2 changes it for the next answers. /set temp default restores "
+     "the default.",
      ARGS_SETTING, cmd_set},
     {"system", NULL, "[TEXT|@FILE|off]", "show, replace or remove the system message",
-     "/system You are a pirate. The conversation stays; with the next message it is read again "
-     "from its beginning.",
+     "/system You are a pirate. The conversation stays. With the next message the model reads it "
+     "again from the beginning.",
      ARGS_FREE, cmd_system},
-    {"retry", "regen", "[NAME=VALUE ...]", "answer the last question anew",
-     "/retry drops the last answer and makes another one with a new seed (unless --seed fixes "
-     "it). Settings given with it hold for this answer only: /retry temp=1.2 top-k=0",
+    {"retry", "regen", "[NAME=VALUE ...]", "answer the last question again",
+     "/retry replaces the last answer by one with a new seed (unless --seed fixes it). Settings "
+     "after the command apply to this answer only: /retry temp=1.2 top-k=0",
      ARGS_SETTING, cmd_retry},
-    {"edit", NULL, "[N]", "change what you said and ask again",
-     "/edit puts your last message back into the editor and takes it and its answer out of the "
-     "conversation; /edit 2 does so with your second message and all that follows. /undo brings "
-     "it back. Where nothing was said yet it opens $VISUAL or $EDITOR.",
+    {"edit", NULL, "[N]", "change your message and send it again",
+     "/edit removes your last message and its answer from the conversation and puts the message "
+     "into the editor. /edit 2 does this with your second message and removes everything after "
+     "it. /undo restores them. If the conversation is empty, /edit opens $VISUAL or $EDITOR.",
      ARGS_FREE, cmd_edit},
-    {"undo", NULL, "[N]", "take back the last exchange",
-     "/undo removes your last message and its answer, /undo 3 the last three. After /clear, "
-     "/forget, /edit or /load it brings back what they removed.",
+    {"undo", NULL, "[N]", "remove the last turn",
+     "/undo removes your last message and its answer, /undo 3 the last three. Directly after "
+     "/clear, /forget, /edit or /load it restores the conversation as it was before.",
      ARGS_FREE, cmd_undo},
-    {"redo", NULL, "[N]", "bring back what /undo took", "/redo works until the next message.",
+    {"redo", NULL, "[N]", "restore what /undo removed", "/redo works until the next message.",
      ARGS_FREE, cmd_redo},
-    {"continue", NULL, "", "go on with an answer that was cut off",
+    {"continue", NULL, "", "continue an answer that was cut off",
      "/continue extends the last answer, for instance after Ctrl-C or --max-tokens.", ARGS_NONE,
      cmd_continue},
-    {"clear", "new reset", "", "begin a new conversation",
-     "/clear forgets the conversation but keeps the system message. /undo brings it back.",
-     ARGS_NONE, cmd_clear},
-    {"forget", NULL, "[N]", "drop the oldest exchanges",
-     "/forget drops your first message and its answer, /forget 3 the first three, to make room in "
-     "the context.",
+    {"clear", "new reset", "", "start a new conversation",
+     "/clear removes all messages except the system message. /undo restores them.", ARGS_NONE,
+     cmd_clear},
+    {"forget", NULL, "[N]", "remove the oldest turns",
+     "/forget removes your first message and its answer, /forget 3 the first three, to free space "
+     "in the context.",
      ARGS_FREE, cmd_forget},
-    {"history", NULL, "[N]", "show the last exchanges",
-     "/history shows the whole conversation, /history 2 its last two exchanges.", ARGS_FREE,
+    {"history", NULL, "[N]", "show the last turns",
+     "/history shows the whole conversation, /history 2 its last two turns.", ARGS_FREE,
      cmd_history},
     {"find", "search", "PATTERN", "search the conversation",
-     "/find colou?r looks for a Perl-compatible regular expression and shows each line that "
-     "matches with the number of its exchange; on the whole screen it goes to the first, n and N "
-     "go to the next and the one before, Esc ends it. Small letters match capitals too.",
+     "/find colou?r searches for a Perl-compatible regular expression and shows each matching "
+     "line with the number of its turn. The whole-screen view jumps to the first match; n and N "
+     "go to the next and the previous match, Esc ends the search. Small letters match capitals "
+     "too.",
      ARGS_FREE, cmd_find},
-    {"context", "usage", "", "what fills the context",
-     "/context shows how many tokens the system message, your words, the answers and the template "
-     "take, how many are free, and what would be dropped next.",
+    {"context", "usage", "", "show what fills the context",
+     "/context shows how many tokens the system message, your messages, the answers and the "
+     "template use, how many are free, and which turn would be dropped next.",
      ARGS_NONE, cmd_context},
     {"file", "read upload", "PATH ...", "attach text files to the next message",
      "/file notes.txt puts the file before your next message. @notes.txt within a message does "
      "the same.",
      ARGS_FILE, cmd_file},
-    {"save", NULL, "[NAME|FILE][!]", "keep the conversation under a name",
-     "/save trip keeps it as the session trip, which is written after every turn from then on; "
-     "/save x.json or a path writes that file. What is there is replaced only if it is this "
-     "conversation's own, or a ! follows the name.",
+    {"save", NULL, "[NAME|FILE][!]", "save the conversation",
+     "/save trip saves it under the name trip, and again after every turn. With x.json or a path "
+     "it is saved in that file. A file of another conversation is replaced only if ! follows the "
+     "name.",
      ARGS_SAVED_CHAT, cmd_save},
-    {"load", NULL, "NAME|FILE", "go on with a saved conversation",
-     "/load trip takes up the session trip. /undo brings the present conversation back.",
+    {"load", NULL, "NAME|FILE", "load a saved conversation",
+     "/load trip continues the conversation that was saved as trip. /undo restores the present "
+     "one.",
      ARGS_SAVED_CHAT, cmd_load},
-    {"sessions", "list", "", "list the saved conversations",
-     "/sessions lists the names that /load takes.", ARGS_NONE, cmd_sessions},
+    {"sessions", "list", "", "list the saved conversations", "/sessions lists the names for /load.",
+     ARGS_NONE, cmd_sessions},
     {"export", NULL, "FILE[!]", "write the conversation as .md, .txt or .jsonl",
-     "/export talk.md writes Markdown, .txt plain text, .jsonl one message a line. An existing "
-     "file is replaced only if a ! follows its name.",
+     "/export talk.md writes Markdown, .txt plain text, .jsonl one message per line. An existing "
+     "file is replaced only if ! follows its name.",
      ARGS_FILE, cmd_export},
-    {"copy", NULL, "[last|code [N]|all]", "put text into the clipboard",
-     "/copy copies the last answer, /copy code the last block of code in it, /copy code 2 the "
-     "second one, /copy all the conversation. It uses wl-copy, xclip, xsel or pbcopy, else asks "
-     "the terminal.",
+    {"copy", NULL, "[last|code [N]|all]", "copy text to the clipboard",
+     "/copy copies the last answer, /copy code its last code block, /copy code 2 the second one, "
+     "/copy all the conversation. It uses wl-copy, xclip, xsel or pbcopy. Without these programs "
+     "it sends the text to the clipboard of the terminal.",
      ARGS_FREE, cmd_copy},
-    {"stats", NULL, "[peak]", "numbers of the last answer and of this run",
-     "/stats shows times and rates of loading, reading and generating, and memory. /stats peak "
-     "measures for a moment what this device can do at all; from then on it is compared with "
-     "that.",
+    {"stats", NULL, "[peak]", "statistics of the last answer and of this run",
+     "/stats shows times and rates of loading, reading and generating, and the memory in use. "
+     "/stats peak measures the limits of this device; /stats then compares the speed with them.",
      ARGS_FREE, cmd_stats},
-    {"info", "show", "", "what model runs, and how",
+    {"info", "show", "", "show the model, the device and the context",
      "/info shows the model's name and size, its template, the device and the context.", ARGS_NONE,
      cmd_info},
     {"tokens", NULL, "TEXT", "show the tokens of a text",
-     "/tokens Hello world shows ids and pieces.", ARGS_FREE, cmd_tokens},
-    {"dump", NULL, "[FILE[!]]", "the exact text that the model reads",
-     "/dump shows what the model reads if you say nothing more, special tokens visible; /dump "
-     "FILE writes it to a file, and /dump FILE! over one that is there.",
+     "/tokens Hello world shows the id and the text of each token.", ARGS_FREE, cmd_tokens},
+    {"dump", NULL, "[FILE[!]]", "show the exact text that the model reads",
+     "/dump shows the conversation with the special tokens of the template. /dump FILE writes it "
+     "to a file; /dump FILE! replaces an existing file.",
      ARGS_FILE, cmd_dump},
     {"probs", NULL, "[K|off]", "show the alternatives of each token",
-     "/probs 3 shows, after each answer, its tokens with their probability and the three "
-     "likeliest. Every logit is worked out for that, which costs some speed; what is answered is "
-     "the same. /probs off ends it.",
+     "/probs 3 shows, after each answer, the probability of each token and the three most likely "
+     "tokens. This makes answers slower because all logits are computed, but it does not change "
+     "them. /probs off ends it.",
      ARGS_FREE, cmd_probs},
-    {"ui", NULL, "[inline|full]", "chat on the ordinary or on the whole screen",
-     "/ui full shows the chat on the whole screen, with a transcript that scrolls; /ui inline "
-     "goes back. F2 does both.",
+    {"ui", NULL, "[inline|full]", "choose the ordinary or the whole screen",
+     "/ui full shows the chat on the whole screen, with a transcript that scrolls. /ui inline "
+     "returns to the ordinary screen. F2 switches between them.",
      ARGS_FREE, cmd_ui},
-    {"quit", "bye exit q", "", "leave", "/quit leaves, as Ctrl-D on an empty line does.", ARGS_NONE,
-     cmd_quit},
+    {"quit", "bye exit q", "", "end the program",
+     "/quit ends the program, as Ctrl-D on an empty line does.", ARGS_NONE, cmd_quit},
     {0},
 };
 
@@ -172,8 +173,8 @@ enum entry command_run(struct command_host *host, struct bn_str name, struct bn_
 static const char keys_help[] =
     "Enter                     send, even while a model loads; not during an answer\n"
     "Ctrl-J, Alt-Enter         new line; also \\ at the end of a line, \"\"\" ... \"\"\"\n"
-    "Up, Down                  lines of a long message, then what was typed before\n"
-    "Ctrl-R                    search what was typed before\n"
+    "Up, Down                  lines of a long message, then earlier input\n"
+    "Ctrl-R                    search earlier input\n"
     "Tab                       complete commands, settings, files\n"
     "Ctrl-C                    stop the answer and keep it; at the prompt: clear it\n"
     "Esc                       stop the answer and keep it\n"
@@ -182,10 +183,10 @@ static const char keys_help[] =
     "Ctrl-Z                    suspend\n"
     "F2                        ordinary or whole screen\n"
     "PgUp, PgDn                whole screen: scroll\n"
-    "Ctrl-Home, Ctrl-End       whole screen: to the beginning, to the end\n"
-    "n, N                      whole screen, after /find: next match, the one before\n"
+    "Ctrl-Home, Ctrl-End       whole screen: go to the beginning, to the end\n"
+    "n, N                      whole screen, after /find: next match, previous match\n"
     "Ctrl-D                    on an empty line: leave; not while an answer runs\n"
-    "and every key of Readline; ~/.inputrc may say $if bitnet-chat";
+    "and all keys of Readline; ~/.inputrc can use $if bitnet-chat";
 
 static void list_commands(struct strbuf *out)
 {
@@ -194,15 +195,15 @@ static void list_commands(struct strbuf *out)
         strbuf_addf(out, "/%s%s%s%*s  %s\n", c->name, c->args[0] ? " " : "", c->args,
                     n < 27 ? 27 - n : 0, "", c->brief);
     }
-    strbuf_add_text(out, "/help COMMAND says more; /help keys lists the keys");
+    strbuf_add_text(out, "/help COMMAND explains one; /help keys lists the keys");
 }
 
-static void list_places(const struct command_host *host, struct strbuf *out)
+static void list_paths(const struct command_host *host, struct strbuf *out)
 {
     if (host->history_path[0])
-        strbuf_addf(out, "\nwhat you type is kept in %s", host->history_path);
+        strbuf_addf(out, "\nyour input is saved in %s", host->history_path);
     if (host->chat->store->last_path[0])
-        strbuf_addf(out, "\nthe last conversation is kept in %s (--private keeps nothing)",
+        strbuf_addf(out, "\nthe last conversation is saved in %s (not with --private)",
                     host->chat->store->last_path);
 }
 
@@ -214,7 +215,7 @@ bool cmd_help(struct command_host *host, struct bn_str args)
         args = (struct bn_str){args.ptr + 1, args.n_bytes - 1};
     if (args.n_bytes == 0) {
         list_commands(&text);
-        list_places(host, &text);
+        list_paths(host, &text);
     } else if (bn_str_is(args, "keys")) {
         strbuf_add_text(&text, keys_help);
     } else {
@@ -233,7 +234,7 @@ bool cmd_help(struct command_host *host, struct bn_str args)
 
 bool cmd_quit(struct command_host *host, struct bn_str args)
 {
-    (void)args; /* /quit leaves whatever follows it */
+    (void)args; /* ignored */
     host->leaves = true;
     return true;
 }
@@ -241,10 +242,8 @@ bool cmd_quit(struct command_host *host, struct bn_str args)
 bool cmd_ui(struct command_host *host, struct bn_str args)
 {
     static const char *const painters[] = {"inline", "full"};
-    if (!host->ui->ops->is_terminal) {
-        ui_notice(host->ui, TONE_ERROR, "there is no terminal to chat on");
-        return false;
-    }
+    if (!host->ui->ops->is_terminal)
+        return command_fail(host, "/ui needs a terminal");
     if (args.n_bytes == 0) {
         ui_notice(host->ui, TONE_PLAIN, "ui = %s; /ui inline and /ui full change it",
                   host->ui->ops->name);
@@ -256,6 +255,5 @@ bool cmd_ui(struct command_host *host, struct bn_str args)
             return true;
         }
     }
-    ui_notice(host->ui, TONE_ERROR, "expected inline or full");
-    return false;
+    return command_fail(host, "expected inline or full");
 }

@@ -10,19 +10,18 @@
 #include "app/chat/chat.h"
 #include "app/terminal/line/line_edit.h"
 
-/* What a command may use and change. The event loop fills it in, and reads the last three fields
- * after the command. */
+/* The input of a command. The caller reads the last three fields after the command. */
 struct command_host {
     struct options *options;
     struct chat *chat;
     struct ui *ui;
-    struct strbuf *attachments; /* files that go before the next message */
-    const char *history_path;   /* of the input history; "" if it is not kept */
+    struct strbuf *attachments; /* files to send before the next message */
+    const char *history_path;   /* of the input history; "" if it is not saved */
     bool is_interactive;        /* a user types the commands (not a script) */
 
     bool leaves;         /* end the program */
     bool write_failed;   /* the conversation could not be written to its files */
-    const char *painter; /* change to the painter of this name; NULL: stay */
+    const char *painter; /* change to the painter of this name; NULL: no change */
 };
 
 enum command_args { /* what Tab completes in the argument */
@@ -52,19 +51,26 @@ extern const struct command command_table[]; /* ends with a NULL name */
 const struct command *command_find(struct bn_str name, const struct command **near);
 enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args);
 
-/* Read the number of an argument such as that of /undo: 1 to max, or `fallback` if there is no
- * argument. False: not such a number, and the reason was shown. */
+/* Show the reason as an error. Returns false. */
+bool command_fail(struct command_host *host, const char *reason);
+
+/* The number of tokens of a text by itself. In a prompt it may differ by a token at either end. */
+size_t command_count_tokens(const struct command_host *host, struct bn_str text);
+
+/* Read a numeric argument such as that of /undo: 1 to max (at least 1), or `fallback` if there is
+ * no argument. False: not such a number, and the reason was shown. */
 bool command_number(struct command_host *host, struct bn_str args, size_t fallback, size_t max,
                     size_t *out);
 
-/* The name of a setting that the user typed. Knows the names that other programs use. */
-const char *command_setting(const char *said);
+/* The name of the setting that the user typed. Also accepts the names that other programs use. */
+const char *command_setting(const char *typed);
 
-bool command_ends_with(struct bn_str s, const char *end); /* and has a byte before it */
+bool command_ends_with(struct bn_str s, const char *end); /* false if s is only the ending */
 
-/* Whether a command may write this file: it does not exist, or "!" follows its name. Removes the
- * "!". False: the reason was shown. */
-bool command_may_write(struct command_host *host, const char *name, struct bn_str *path);
+/* Write a text to the file that the user named in `command` ("export"). An existing file is
+ * replaced only if "!" follows its name. Shows the result. False: not written. */
+bool command_write_file(struct command_host *host, const char *command, struct bn_str path,
+                        const struct strbuf *text);
 
 /* Write the conversation to its files after a command has changed it. */
 void command_write_files(struct command_host *host);

@@ -3,7 +3,6 @@
  */
 #include "app/ui/terminal_chat.h"
 
-#include "app/chat/turn_probs.h"
 #include "app/chat/turn_report.h"
 #include "app/common/paths.h"
 #include "app/common/term_text.h"
@@ -134,8 +133,8 @@ void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn 
         strbuf_cut(&text, 0);
     }
     if (shows_stats(ui)) {
-        const struct turn_room room = {ui->chat->n_used, chat_n_ctx(ui->chat), columns};
-        turn_stats_line(turn, &room, &text);
+        const struct turn_space space = {ui->chat->n_used, chat_n_ctx(ui->chat), columns};
+        turn_stats_line(turn, &space, &text);
         show(ui, TONE_NOTE, strbuf_str(&text));
     }
     strbuf_finish(&text);

@@ -139,28 +139,17 @@ void pipe_put_json(struct ui *ui, json_t *object)
         report_write_failure(ui);
 }
 
-static json_t *event_json(const char *event)
-{
-    json_t *o = json_object();
-    if (o)
-        (void)json_out_add(o, "event",
-                           json_string(event)); /* NULL is reported when the object is written */
-    return o;
-}
-
 static void pipe_turn_begin(struct ui *ui)
 {
     struct pipe_ui *p = self(ui);
     strbuf_cut(&p->buffered, 0);
     p->in_thought = false;
     if (p->plan.output == PIPE_JSONL) {
-        json_t *o = event_json("start");
-        if (o)
-            (void)json_out_add(o, "turn", json_integer((json_int_t)p->n_answers + 1));
-        pipe_put_json(ui, o);
+        pipe_put_json(
+            ui, json_pack("{s:s, s:I}", "event", "start", "turn", (json_int_t)p->n_answers + 1));
     } else if (p->plan.output == PIPE_TEXT && p->n_answers > 0 &&
                p->plan.kind != PIPE_INTERACTIVE) {
-        put(ui, bn_str_of("\n")); /* a blank line between two answers */
+        put(ui, bn_str_of("\n")); /* an empty line between two answers */
     }
 }
 
@@ -194,10 +183,9 @@ static void pipe_answer(struct ui *ui, enum answer_part part, struct bn_str text
 {
     struct pipe_ui *p = self(ui);
     if (p->plan.output == PIPE_JSONL) {
-        json_t *o = event_json("token");
-        if (o)
-            (void)json_out_add(o, part == PART_THOUGHT ? "thought" : "text", json_out_text(text));
-        pipe_put_json(ui, o);
+        pipe_put_json(ui,
+                      json_pack("{s:s, s:o}", "event", "token",
+                                part == PART_THOUGHT ? "thought" : "text", json_out_text(text)));
     } else if (p->plan.output == PIPE_JSON) {
         return;
     } else if (part == PART_THOUGHT) {
@@ -234,8 +222,8 @@ static void print_stats(struct ui *ui, const struct turn *turn)
     if (!wanted || options_flag(o, "quiet"))
         return;
     erase_row(self(ui));
-    const struct turn_room room = {ui->chat->n_used, chat_n_ctx(ui->chat), SIZE_MAX};
-    turn_stats_line(turn, &room, &line);
+    const struct turn_space space = {ui->chat->n_used, chat_n_ctx(ui->chat), SIZE_MAX};
+    turn_stats_line(turn, &space, &line);
     fprintf(stderr, "%s\n", strbuf_text(&line));
     strbuf_finish(&line);
 }
@@ -246,8 +234,8 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
     p->n_answers++;
     if (p->plan.output != PIPE_TEXT) {
         json_t *o = turn_json(ui->chat->model->tokenizer, model_name(ui), turn);
-        if (o && p->plan.output == PIPE_JSONL)
-            (void)json_out_add(o, "event", json_string("end"));
+        if (p->plan.output == PIPE_JSONL)
+            json_out_put(&o, "event", json_string("end"));
         pipe_put_json(ui, o);
     } else {
         strbuf_add_char(&p->buffered, '\n');
@@ -308,7 +296,7 @@ const struct ui_ops ui_pipe_ops = {
     .suspend = pipe_unmoved,
     .resume = pipe_unmoved,
     .notice = pipe_notice,
-    .said = pipe_no_text,
+    .show_message = pipe_no_text,
     .find = ui_find_nowhere,
     .edit = pipe_no_text,
     .turn_begin = pipe_turn_begin,

@@ -100,7 +100,7 @@ def inline(program, folder):
     w.say("Where do I live?")
     w.take("walk-talk")
     w.screen.send("C-l")
-    w.command("/help", "/help COMMAND says more")
+    w.command("/help", "/help COMMAND explains one")
     w.take("walk-help")
     w.screen.send("C-l")
     w.paste(CODE)

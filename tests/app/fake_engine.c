@@ -31,8 +31,8 @@ struct generator {
     size_t n_ctx;
     struct token_list answers[MAX_ANSWERS];
     size_t n_answers, answer; /* the number of answers, index of the current one */
-    size_t n_said;            /* tokens of the current answer that were returned */
-    struct token_list held;   /* the ids that a session would have in its KV cache */
+    size_t n_sent;            /* tokens of the current answer that were returned */
+    struct token_list held;   /* the ids in the KV cache of a session */
     int32_t next;             /* the last token returned, TOKEN_NONE at the start */
     size_t n_alts;
     uint64_t n_steps;
@@ -228,7 +228,7 @@ bool generator_set(struct generator *g, const struct sampler_params *params, siz
     return params->temp >= 0 || bn_fail(err, BN_EARG, "temp %f", (double)params->temp);
 }
 
-/* As in a session: the longest common prefix is reused, at most all but the last id. */
+/* Like a session: reuse the longest common prefix, but evaluate at least the last id. */
 static size_t common_prefix(const struct generator *g, const int32_t *ids, size_t n_ids)
 {
     size_t n = 0;
@@ -268,7 +268,7 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
         if (option_number("noise", 0))
             fputs("from a library\n", stderr);
         g->answer = (g->answer + 1) % g->n_answers;
-        g->n_said = 0;
+        g->n_sent = 0;
         g->next = TOKEN_NONE;
     } else {
         sleep_us(1000 * option_number("token_ms", 0));
@@ -280,12 +280,12 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
     const struct token_list *answer = &g->answers[g->answer];
     if (option_number("fault", 0))
         __builtin_trap();
-    if (option("fail_at") && (long)g->n_said + 1 == option_number("fail_at", 0))
+    if (option("fail_at") && (long)g->n_sent + 1 == option_number("fail_at", 0))
         return bn_fail(err, BN_EDEVICE, "the fake device failed");
-    if (option_number("endless", 0) && g->n_said == answer->n)
-        g->n_said = 0;
-    if (g->n_said < answer->n)
-        *next = answer->ids[option_number("same", 0) ? 0 : g->n_said];
+    if (option_number("endless", 0) && g->n_sent == answer->n)
+        g->n_sent = 0;
+    if (g->n_sent < answer->n)
+        *next = answer->ids[option_number("same", 0) ? 0 : g->n_sent];
     else
         *next = tokenizer_info(g->tokenizer)->eog[0];
     if (*next == WAIT_ID) {
@@ -294,11 +294,11 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                 return bn_fail(err, BN_ECANCELLED, "cancelled");
             sleep_us(1000);
         }
-        g->n_said++;
+        g->n_sent++;
         *next =
-            g->n_said < answer->n ? answer->ids[g->n_said] : tokenizer_info(g->tokenizer)->eog[0];
+            g->n_sent < answer->n ? answer->ids[g->n_sent] : tokenizer_info(g->tokenizer)->eog[0];
     }
-    g->n_said += option_number("same", 0) == 0;
+    g->n_sent += option_number("same", 0) == 0;
     g->next = *next;
     return true;
 }
@@ -342,7 +342,7 @@ bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_e
     return ok || bn_fail(err, BN_EFORMAT, "the saved fake session ends too early");
 }
 
-void generator_cut(struct generator *g, size_t n_keep)
+void generator_truncate(struct generator *g, size_t n_keep)
 {
     if (n_keep < g->held.n)
         g->held.n = n_keep;
@@ -353,7 +353,7 @@ bool generator_seq_open(struct generator *g, struct generator_seq **out, struct 
 {
     (void)g;
     (void)out;
-    return bn_fail(err, BN_EUNSUPPORTED, "the fake generator has no lanes");
+    return bn_fail(err, BN_EUNSUPPORTED, "the fake generator has no batches");
 }
 
 size_t generator_batch(const struct generator *g)
@@ -362,21 +362,21 @@ size_t generator_batch(const struct generator *g)
     return 1;
 }
 
-void generator_seq_close(struct generator_seq *lane)
+void generator_seq_close(struct generator_seq *seq)
 {
-    (void)lane;
+    (void)seq;
 }
 
-bool generator_seq_set(struct generator_seq *lane, const struct sampler_params *params,
+bool generator_seq_set(struct generator_seq *seq, const struct sampler_params *params,
                        size_t n_alts, struct bn_error *err)
 {
-    (void)lane;
+    (void)seq;
     (void)params;
     (void)n_alts;
     return generator_seq_open(NULL, NULL, err);
 }
 
-bool generator_seq_read(struct generator_seq *lane, const int32_t *ids, size_t n_ids,
+bool generator_seq_read(struct generator_seq *seq, const int32_t *ids, size_t n_ids,
                         const struct bn_control *control, struct bn_sync_stats *stats,
                         int32_t *next, struct bn_error *err)
 {
@@ -385,7 +385,7 @@ bool generator_seq_read(struct generator_seq *lane, const int32_t *ids, size_t n
     (void)control;
     (void)stats;
     (void)next;
-    return generator_seq_set(lane, NULL, 0, err);
+    return generator_seq_set(seq, NULL, 0, err);
 }
 
 bool generator_step_all(struct generator_step *steps, size_t n_steps,
@@ -397,9 +397,9 @@ bool generator_step_all(struct generator_step *steps, size_t n_steps,
     return generator_seq_open(NULL, NULL, err);
 }
 
-void generator_seq_alts(const struct generator_seq *lane, struct generator_alt *out)
+void generator_seq_alts(const struct generator_seq *seq, struct generator_alt *out)
 {
-    (void)lane;
+    (void)seq;
     (void)out;
 }
 

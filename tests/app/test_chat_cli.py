@@ -102,7 +102,7 @@ class Chat(ChatCase):
         [path] = self.snapshots()
         self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
         fast, said = self.resume(session)
-        self.assertRegex(said, r'snapshot taken up: \d+ tok')
+        self.assertRegex(said, r'snapshot loaded: \d+ tok')
         self.assertGreater(fast['reused_tokens'], 20)
         os.unlink(path)
         slow, said = self.resume(session)
@@ -117,12 +117,12 @@ class Chat(ChatCase):
             whole = file.read()
         wanted = self.resume(session)[0]['text']
         for name, changed, reason in (
-                ('mark', b'x' + whole[1:], 'no snapshot of this version'),
-                ('model', whole[:8] + b'xx' + whole[10:], "another model's"),
+                ('mark', b'x' + whole[1:], 'not a snapshot of this version'),
+                ('model', whole[:8] + b'xx' + whole[10:], "to another model"),
                 ('version', whole[:40] + b'gpu' + whole[43:],
-                 'KV cache is of type gpu-f16-1, cpu-f16-1 is needed'),
-                ('hostile version', whole[:40] + b'\x1b[2J' + whole[44:], 'is of type unknown'),
-                ('count', whole[:72] + b'\xff' * 8 + whole[80:], 'tokens, the conversation only'),
+                 'KV cache of the snapshot has type gpu-f16-1, but cpu-f16-1 is needed'),
+                ('hostile version', whole[:40] + b'\x1b[2J' + whole[44:], 'has type unknown'),
+                ('count', whole[:72] + b'\xff' * 8 + whole[80:], 'tokens, but the conversation has only'),
                 ('ids', whole[:80] + b'\x07\0\0\0' + whole[84:], 'at token 0'),
                 ('ids below 0', whole[:80] + b'\xff' * 4 + whole[84:], 'at token 0'),
                 ('cache', whole[:400] + bytes([whole[400] ^ 1]) + whole[401:], 'damaged'),
@@ -138,10 +138,10 @@ class Chat(ChatCase):
     def test_a_snapshot_of_another_kind_of_cache_is_not_used(self):
         session, _ = self.kept('--kv', 'q8')
         turn, said = self.resume(session)
-        self.assertIn('KV cache is of type cpu-q8-1, cpu-f16-1 is needed (--kv', said)
+        self.assertIn('KV cache of the snapshot has type cpu-q8-1, but cpu-f16-1 is needed (--kv', said)
         self.assertEqual(turn['reused_tokens'], 0)
         turn, said = self.resume(session, '--kv', 'q8')
-        self.assertRegex(said, r'snapshot taken up: \d+ tok')
+        self.assertRegex(said, r'snapshot loaded: \d+ tok')
         self.assertGreater(turn['reused_tokens'], 20)
 
     def test_approximations_are_shown_in_banner_and_info(self):

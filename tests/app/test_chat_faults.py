@@ -19,7 +19,7 @@ class Faults(TerminalCase):
         terminal.expect(PROMPT, start=terminal.seen.index(b'loaded in'))
         self.assertIn(b'one', self.ask(terminal, 'x'))
         self.assertIn(b'two', self.ask(terminal, 'y'))
-        self.assertEqual(terminal.seen.count(b'the chat goes on unsaved'), n_warnings, terminal.seen)
+        self.assertEqual(terminal.seen.count(b'the chat continues unsaved'), n_warnings, terminal.seen)
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
 

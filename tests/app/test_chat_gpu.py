@@ -59,7 +59,7 @@ class Gpu(TerminalCase):
         terminal = self.ready('--device', 'cuda', '-n', '3', '--private')
         self.ask(terminal, 'first')
         self.break_after(1)
-        self.ask(terminal, 'second', until=rb'/save NAME keeps what was said')
+        self.ask(terminal, 'second', until=rb'save the conversation with /save NAME')
         terminal.send(b'\x15/save here\r')
         terminal.expect(rb'saved')
         terminal.send(b'\x04')

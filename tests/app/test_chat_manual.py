@@ -67,8 +67,8 @@ class Options(TerminalCase):
         data = self.env['XDG_DATA_HOME'] = os.path.join(self.home.name, 'data')
         terminal = self.ready()
         self.says_in(terminal, b'x\r')
-        self.says_in(terminal, b'/save trip\r', b'1 exchange')
-        self.says_in(terminal, b'/help\r', rb'what you type is kept in ' + state.encode())
+        self.says_in(terminal, b'/save trip\r', b'1 turn')
+        self.says_in(terminal, b'/help\r', rb'your input is saved in ' + state.encode())
         self.leave(terminal)
         self.assertEqual(sorted(os.listdir(os.path.join(state, 'bitnet-chat'))), ['history', 'last.json'])
         self.assertEqual(os.listdir(os.path.join(data, 'bitnet-chat/sessions')), ['trip.json'])
@@ -152,7 +152,7 @@ class Commands(TerminalCase):
             self.says_in(terminal, b'kept\r')
             self.says_in(terminal, f'/load {broken}\r'.encode(), rb'line 1, column')
             self.says_in(terminal, b'\x15/history\r', rb'1> kept')
-            self.says_in(terminal, f'/load {other}\r'.encode(), rb"another(?s:.*)model's(?s:.*)1 exchange")
+            self.says_in(terminal, f'/load {other}\r'.encode(), rb"another(?s:.*)model's(?s:.*)1 turn")
             self.leave(terminal)
 
     def test_probs_are_shown_under_the_answer(self):
@@ -171,7 +171,7 @@ class Commands(TerminalCase):
     def test_tab_completes_names_of_sessions_commands_and_settings(self):
         terminal = self.ready('--private')
         self.says_in(terminal, b'/save holidays\r', b'saved in')
-        self.says_in(terminal, b'/load holi\t\r', rb'0 exchanges loaded')
+        self.says_in(terminal, b'/load holi\t\r', rb'0 turns loaded')
         self.says_in(terminal, b'/help hist\t\r', rb'/history 2 its last two')
         self.says_in(terminal, b'/retry repeat-l\t\r', rb"'repeat-last-n': expected NAME=VALUE")
         terminal.send(b'\x15')
@@ -355,7 +355,7 @@ class Overflow(TerminalCase):
             for letter in (b'a', b'b'):
                 self.says_in(terminal, letter * 30 + b'\r')
             self.says_in(terminal, b'c' * 30 + b'\r',
-                         rb'the conversation takes(?s:.*)holds(?s:.*)120(?s:.*)/forget, /clear')
+                         rb'the conversation has(?s:.*)has(?s:.*)only(?s:.*)120(?s:.*)/forget, /clear')
             self.says_in(terminal, b'\x01/forget 1 \x0b\r', rb'forgotten')
             self.says_in(terminal, b'\x19\r')
             self.leave(terminal)
@@ -366,7 +366,7 @@ class Overflow(TerminalCase):
             self.fake('short', 'word ' * 60, n_ctx=200)
             terminal = self.ready(*words)
             self.says_in(terminal, b'x\r')
-            self.says_in(terminal, b'y\r', rb'the context is full; /forget(?s:.*)/continue')
+            self.says_in(terminal, b'y\r', rb'the context is full; use /forget(?s:.*)/continue')
             self.says_in(terminal, b'/forget\r', rb'forgotten')
             self.says_in(terminal, b'/continue\r', rb'\[\d+ tok')
             self.leave(terminal)

@@ -178,9 +178,9 @@ class Endings(ChatCase):
     def test_a_prompt_too_long_is_exit_4_with_both_numbers(self):
         self.fake('ok', n_ctx=100)
         text = self.refuses(4, stdin=b'x' * 500)
-        self.assertRegex(text, r'the prompt takes 5\d\d tokens .* the context holds 100')
+        self.assertRegex(text, r'the prompt has 5\d\d tokens .* the context has only 100')
         self.assertRegex(self.refuses(4, '--lines', stdin=b'x\n' + b'y' * 500).replace('ok', ''),
-                         'the conversation takes')
+                         'the conversation has')
 
     def test_overflow_drop_drops_whole_oldest_turns(self):
         self.fake('ok', n_ctx=120)
@@ -343,7 +343,7 @@ class Files(ChatCase):
         stored['messages'][1]['content'] = 'FIRST'
         self.write('edited.json', json.dumps(stored))
         done = self.chat('--load', session, '-i', stdin=b'/history\n/dump\n')
-        self.assertIn(b'1 of 1 answers are read again as text', done.stderr)
+        self.assertIn(b'1 of 1 answers are tokenised again', done.stderr)
         self.assertIn(b'FIRST', done.stderr)
         self.assertNotIn(b'first', done.stderr)
 

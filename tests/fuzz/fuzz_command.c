@@ -13,9 +13,9 @@
 
 #define WORDS_MAX 64
 
-static void check(bool true_for_all)
+static void check(bool ok)
 {
-    if (!true_for_all)
+    if (!ok)
         abort();
 }
 

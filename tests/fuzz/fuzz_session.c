@@ -14,9 +14,9 @@
 #include <string.h>
 #include <unistd.h>
 
-static void check(bool true_for_all)
+static void check(bool ok)
 {
-    if (!true_for_all)
+    if (!ok)
         abort();
 }
 
@@ -51,7 +51,7 @@ static void check_session(const struct store *store, const char *path)
 
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
 {
-    static struct tokenizer *t; /* opened once for all inputs: it is constant */
+    static struct tokenizer *t; /* constant, so opened once */
     const struct made_vocab made = {.model = "gpt2", .pre = "gpt-2"};
     struct bn_error err;
     char path[64] = "/tmp/fuzz-session-XXXXXX";

@@ -32,13 +32,13 @@ static struct {
     struct synth_model model;
     struct generator *g;
     char path[64];
-    uint8_t *right; /* (n_right) a correct snapshot of the first N_SAVED ids */
-    size_t n_right;
+    uint8_t *correct; /* (n_correct) snapshot of the first N_SAVED ids */
+    size_t n_correct;
 } made;
 
-static void check(bool true_for_all)
+static void check(bool ok)
 {
-    if (!true_for_all)
+    if (!ok)
         abort();
 }
 
@@ -67,14 +67,14 @@ static uint64_t sum_of(const uint8_t *bytes, size_t n_bytes)
 }
 
 /* The correct snapshot must be accepted. Otherwise no input would pass the first checks. */
-static void check_right(void)
+static void check_correct(void)
 {
     struct snapshot_result result;
     struct bn_error err;
     uint64_t sum;
-    memcpy(&sum, made.right + made.n_right - 8, 8);
-    check(sum == sum_of(made.right, made.n_right - 8));
-    generator_cut(made.g, 0);
+    memcpy(&sum, made.correct + made.n_correct - 8, 8);
+    check(sum == sum_of(made.correct, made.n_correct - 8));
+    generator_truncate(made.g, 0);
     check(snapshot_read(made.g, made.model.file, prompt, N_PROMPT, made.path, NULL, &result, &err));
     check(result.n_tokens == N_SAVED);
 }
@@ -93,21 +93,21 @@ static void make(void)
     const struct bn_control control = {0};
     check(generator_step(made.g, prompt, N_SAVED, &control, NULL, &next, &err));
     check(snapshot_write(made.g, made.model.file, prompt, N_SAVED, made.path, NULL, &result, &err));
-    made.n_right = (size_t)result.n_bytes;
-    made.right = malloc(made.n_right);
+    made.n_correct = (size_t)result.n_bytes;
+    made.correct = malloc(made.n_correct);
     FILE *f = fopen(made.path, "rb");
-    check(made.right && f && fread(made.right, 1, made.n_right, f) == made.n_right);
+    check(made.correct && f && fread(made.correct, 1, made.n_correct, f) == made.n_correct);
     (void)fclose(f);
     (void)atexit(delete_file);
-    check_right();
+    check_correct();
 }
 
 static void repair(uint8_t *bytes, size_t n_bytes, unsigned fields)
 {
     if (fields & REPAIR_HEADER)
-        memcpy(bytes, made.right, size_min(n_bytes, HEADER_BYTES));
+        memcpy(bytes, made.correct, size_min(n_bytes, HEADER_BYTES));
     if ((fields & REPAIR_IDS) && n_bytes > HEADER_BYTES)
-        memcpy(bytes + HEADER_BYTES, made.right + HEADER_BYTES,
+        memcpy(bytes + HEADER_BYTES, made.correct + HEADER_BYTES,
                size_min(n_bytes, IDS_END) - HEADER_BYTES);
     if ((fields & REPAIR_SUM) && n_bytes >= 8) {
         const uint64_t sum = sum_of(bytes, n_bytes - 8);
@@ -122,7 +122,7 @@ static void check_read(void)
     struct bn_error err = {0};
     size_t n_held;
     int32_t next;
-    generator_cut(made.g, 0);
+    generator_truncate(made.g, 0);
     const bool ok =
         snapshot_read(made.g, made.model.file, prompt, N_PROMPT, made.path, NULL, &result, &err);
     const int32_t *held = generator_ids(made.g, &n_held);
@@ -139,13 +139,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t n_bytes)
         make();
     if (n_bytes == 0 || n_bytes > MAX_FILE)
         return 0;
-    const size_t n_own = n_bytes - 1;
-    const size_t n = bytes[0] & REPAIR_REST ? size_max(n_own, made.n_right) : n_own;
+    const size_t n_input = n_bytes - 1;
+    const size_t n = bytes[0] & REPAIR_REST ? size_max(n_input, made.n_correct) : n_input;
     uint8_t *copy = malloc(n + 1); /* + 1 because n may be 0 */
     check(copy != NULL);
-    if (n > n_own)
-        memcpy(copy, made.right, n);
-    memcpy(copy, bytes + 1, n_own);
+    if (n > n_input)
+        memcpy(copy, made.correct, n);
+    memcpy(copy, bytes + 1, n_input);
     repair(copy, n, bytes[0]);
     write_file(copy, n);
     free(copy);

@@ -13,8 +13,7 @@ struct run {
     struct answer_state answer;
     bool is_refused; /* the sink returned false */
     double started, first, last;
-    uint64_t first_bytes, last_bytes; /* bytes read from memory before the first and up to the last
-                                         token */
+    uint64_t first_bytes, last_bytes; /* generator_bytes_read at the first and last token */
 };
 
 double answer_prefill_rate(const struct answer_result *r)
@@ -89,13 +88,12 @@ static bool step(struct run *run, struct answer_result *r, int32_t *id, struct b
     return true;
 }
 
-static bool send(struct run *run, int32_t id, struct bn_str text, const struct generator_alt *alts,
-                 size_t n_alts)
+static void emit_token(struct run *run, int32_t id, struct bn_str text,
+                       const struct generator_alt *alts, size_t n_alts)
 {
     const struct answer_token token = {.id = id, .text = text, .alts = alts, .n_alts = n_alts};
     if (!run->sink->token(run->sink->ud, &token))
         run->is_refused = true;
-    return !run->is_refused;
 }
 
 /* Append a chosen token to the answer and pass it to the sink. */
@@ -113,7 +111,7 @@ static bool add(struct run *run, int32_t id, struct bn_error *err)
         generator_alts(run->g, alts);
     run->last = clock_seconds();
     run->last_bytes = generator_bytes_read(run->g);
-    (void)send(run, id, text, alts, n_alts); /* is_cancelled checks whether the sink refused it */
+    emit_token(run, id, text, alts, n_alts);
     return true;
 }
 
@@ -162,7 +160,7 @@ bool answer_run(struct generator *g, const struct tokenizer *tokenizer,
     if (ok) {
         const struct bn_str rest = detok_flush(run.answer.detok);
         if (rest.n_bytes > 0 && r.finish != FINISH_STOP_STRING)
-            (void)send(&run, TOKEN_NONE, rest, NULL, 0); /* the answer ends in any case */
+            emit_token(&run, TOKEN_NONE, rest, NULL, 0);
         if (r.n_tokens > 0) {
             r.first_token_s = run.first - run.started;
             r.decode_s = run.last - run.first;

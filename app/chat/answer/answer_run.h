@@ -1,8 +1,8 @@
 /*
  * Generates one answer: evaluates the prompt, chooses tokens, turns them into text.
  *
- * Runs on the worker's thread. It does not know the worker: it reports everything to a sink. The
- * token that ends an answer is not part of the answer.
+ * Runs on the worker's thread and passes all results to a sink. The token that ends an answer is
+ * not part of the answer.
  */
 #ifndef APP_ANSWER_RUN_H
 #define APP_ANSWER_RUN_H
@@ -26,8 +26,8 @@ struct answer_state {
     enum finish finish;    /* FINISH_NONE until the answer ends */
 };
 void answer_state_finish(struct answer_state *s); /* an all-zero state is fine */
-/* Append a token that the model chose. `text` is the text that can be shown now, valid until the
- * next call. A token that ends the answer only sets `finish`. BN_ENOMEM. */
+/* Append the token that the model chose. `text` is the new text to show, valid until the next call.
+ * A token that ends the answer only sets `finish`. BN_ENOMEM. */
 bool answer_state_add(struct answer_state *s, int32_t id, struct bn_str *text,
                       struct bn_error *err);
 
@@ -36,7 +36,7 @@ struct answer_job {
     size_t n_prompt;
     size_t max_tokens; /* 0: the rest of the context */
     size_t n_alts;     /* alternatives to report with each token, at most GENERATOR_MAX_ALTS */
-    bool at_start;     /* the answer begins here; false: it continues an earlier part */
+    bool at_start;     /* false: the answer continues an earlier part */
     struct sampler_params sampler;
     enum spec_mode spec;
     const char *const *stops; /* (n_stops) */
@@ -46,15 +46,14 @@ struct answer_job {
 
 struct answer_token {
     int32_t id;         /* TOKEN_NONE: text that the detokeniser held back until the end */
-    struct bn_str text; /* text that can be shown now, perhaps empty; valid during the call */
+    struct bn_str text; /* new text to show, may be empty; valid during the call */
     const struct generator_alt *alts; /* (n_alts) best first, then the chosen token; may be empty */
     size_t n_alts;
 };
 
 struct answer_sink {
     void (*reading)(void *ud, size_t n_done, size_t n_total);  /* progress through the prompt */
-    bool (*token)(void *ud, const struct answer_token *token); /* false: stop, because nobody needs
-                                                                  the answer any more */
+    bool (*token)(void *ud, const struct answer_token *token); /* false: stop the answer */
     void *ud;
 };
 

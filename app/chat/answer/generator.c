@@ -1,6 +1,6 @@
 /*
- * The engine's model, sessions and samplers behind the functions of generator.h. The generator's
- * own sequence has the same type as those of a batch.
+ * The engine behind generator.h. The chat uses one sequence of the generator; it has the same type
+ * as those of a batch.
  */
 #include "app/chat/answer/generator.h"
 
@@ -13,15 +13,14 @@ struct generator_seq {
     struct bn_session *session;
     struct sampler *sampler;
     size_t n_alts;
-    struct head_row *row; /* candidates of the last step, owned by the sampler; NULL before the
-                             first step */
+    struct head_row *row; /* candidates of the last step, owned by the sampler; NULL at first */
     int32_t chosen;       /* token chosen in the last step */
 };
 
 struct generator {
     struct bn_model *model;
-    struct generator_seq *own;
-    struct spec *spec; /* only in the generator's own sequence */
+    struct generator_seq *seq; /* the sequence of the chat */
+    struct spec *spec;         /* for seq; sequences of a batch do not speculate */
 };
 
 /* ---- sequences ---- */
@@ -70,7 +69,7 @@ bool generator_seq_set(struct generator_seq *seq, const struct sampler_params *p
     return true;
 }
 
-/* One request serves the choice and its alternatives. */
+/* The alternatives need all logits; the choice then uses the same row. */
 static struct head_request request(struct generator_seq *seq, const int32_t *ids, size_t n_ids)
 {
     struct head_request head;
@@ -130,7 +129,7 @@ static double log_total(const struct head_row *row)
 
 /* Insert a candidate into the n best so far. Ids come in ascending order, so that among equal
  * logits the lower id stays first. */
-static void keep_best(struct head_cand *best, size_t n, struct head_cand c)
+static void insert_best(struct head_cand *best, size_t n, struct head_cand c)
 {
     for (size_t i = n; i > 0 && c.logit > best[i - 1].logit; i--) {
         if (i < n)
@@ -151,7 +150,7 @@ void generator_seq_alts(const struct generator_seq *seq, struct generator_alt *o
     for (size_t i = 0; i < seq->n_alts; i++)
         best[i] = (struct head_cand){-1, -INFINITY};
     for (size_t i = 0; i < seq->row->n; i++) {
-        keep_best(best, seq->n_alts, seq->row->cands[i]);
+        insert_best(best, seq->n_alts, seq->row->cands[i]);
         if (seq->row->cands[i].id == seq->chosen)
             out[seq->n_alts] = alt_of(seq->row->cands[i], total);
     }
@@ -159,7 +158,7 @@ void generator_seq_alts(const struct generator_seq *seq, struct generator_alt *o
         out[i] = alt_of(best[i], total);
 }
 
-/* ---- the generator and its own sequence ---- */
+/* ---- the generator and the sequence of the chat ---- */
 
 bool generator_open(const struct bn_file *file, const struct bn_model_config *cfg, size_t n_ctx,
                     struct generator **out, struct bn_error *err)
@@ -167,9 +166,9 @@ bool generator_open(const struct bn_file *file, const struct bn_model_config *cf
     struct generator *g = mem_alloc(1, sizeof(*g));
     if (!g)
         return bn_fail(err, BN_ENOMEM, "out of memory");
-    if (!bn_model_open(file, cfg, &g->model, err) || !open_seq(g->model, n_ctx, &g->own, err) ||
-        !spec_open(&(struct spec_config){.session = g->own->session,
-                                         .sampler = g->own->sampler,
+    if (!bn_model_open(file, cfg, &g->model, err) || !open_seq(g->model, n_ctx, &g->seq, err) ||
+        !spec_open(&(struct spec_config){.session = g->seq->session,
+                                         .sampler = g->seq->sampler,
                                          .n_vocab = bn_model_info(g->model)->n_vocab,
                                          .n_ubatch = bn_model_info(g->model)->n_ubatch},
                    &g->spec, err)) {
@@ -185,7 +184,7 @@ void generator_close(struct generator *g)
     if (!g)
         return;
     spec_close(g->spec);
-    generator_seq_close(g->own);
+    generator_seq_close(g->seq);
     bn_model_close(g->model);
     mem_free(g);
 }
@@ -197,7 +196,7 @@ const struct bn_model_info *generator_info(const struct generator *g)
 
 size_t generator_n_ctx(const struct generator *g)
 {
-    return bn_session_n_ctx(g->own->session);
+    return bn_session_n_ctx(g->seq->session);
 }
 
 size_t generator_explain(const struct generator *g, size_t n_sequences, size_t n_tokens, char *text,
@@ -221,7 +220,7 @@ bool generator_set(struct generator *g, const struct sampler_params *params, siz
                    struct bn_error *err)
 {
     spec_forget(g->spec);
-    return generator_seq_set(g->own, params, n_alts, err);
+    return generator_seq_set(g->seq, params, n_alts, err);
 }
 
 void generator_speculate(struct generator *g, enum spec_mode mode)
@@ -239,39 +238,39 @@ bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                     const struct bn_control *control, struct bn_sync_stats *stats, int32_t *next,
                     struct bn_error *err)
 {
-    if (g->own->n_alts > 0 || spec_mode_of(g->spec) == SPEC_OFF)
-        return generator_seq_read(g->own, ids, n_ids, control, stats, next, err);
+    if (g->seq->n_alts > 0 || spec_mode_of(g->spec) == SPEC_OFF)
+        return generator_seq_read(g->seq, ids, n_ids, control, stats, next, err);
     return spec_step(g->spec, ids, n_ids, control, stats, next, err);
 }
 
 void generator_alts(const struct generator *g, struct generator_alt *out)
 {
-    generator_seq_alts(g->own, out);
+    generator_seq_alts(g->seq, out);
 }
 
 const int32_t *generator_ids(const struct generator *g, size_t *n_ids)
 {
-    return bn_session_ids(g->own->session, n_ids);
+    return bn_session_ids(g->seq->session, n_ids);
 }
 
 const char *generator_kv_version(const struct generator *g)
 {
-    return bn_session_kv_version(g->own->session);
+    return bn_session_kv_version(g->seq->session);
 }
 
 bool generator_save(struct generator *g, const struct bn_stream *out, struct bn_error *err)
 {
-    return bn_session_save(g->own->session, out, err);
+    return bn_session_save(g->seq->session, out, err);
 }
 
 bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_error *err)
 {
     spec_forget(g->spec);
-    return bn_session_load(g->own->session, in, err);
+    return bn_session_load(g->seq->session, in, err);
 }
 
-void generator_cut(struct generator *g, size_t n_keep)
+void generator_truncate(struct generator *g, size_t n_keep)
 {
     spec_forget(g->spec);
-    bn_session_truncate(g->own->session, n_keep);
+    bn_session_truncate(g->seq->session, n_keep);
 }

@@ -1,10 +1,10 @@
 /*
- * The engine as the worker sees it: open a model, then ask for the next token.
+ * The interface between the worker and the engine: open a model, then compute the next token.
  *
- * The caller always gives all ids that the session should hold, and gets the id that follows. The
- * session keeps the common prefix. So a first step evaluates the new part of a prompt, and each
+ * The caller always passes all ids that the session should hold, and gets the id that follows. The
+ * session reuses the common prefix. So a first step evaluates the new part of a prompt, and each
  * later step one token. All functions run on the worker's thread. Tests link a scripted generator
- * instead.
+ * (tests/app/fake_engine.c) instead.
  */
 #ifndef APP_GENERATOR_H
 #define APP_GENERATOR_H
@@ -28,11 +28,11 @@ void generator_close(struct generator *g); /* NULL is fine */
 
 const struct bn_model_info *generator_info(const struct generator *g);
 size_t generator_n_ctx(const struct generator *g);
-/* As bn_model_explain. */
+/* See bn_model_explain. */
 size_t generator_explain(const struct generator *g, size_t n_sequences, size_t n_tokens, char *text,
                          size_t text_bytes);
 
-/* As bn_model_bytes_read: bytes that all steps together have read from memory. */
+/* Bytes that all steps together have read from memory. */
 uint64_t generator_bytes_read(const struct generator *g);
 /* The limits of the device, measured now in a fraction of a second. 0: unknown. */
 struct generator_peaks {
@@ -48,8 +48,9 @@ struct generator_peaks generator_measure(struct generator *g);
 bool generator_set(struct generator *g, const struct sampler_params *params, size_t n_alts,
                    struct bn_error *err);
 
-/* Turn speculative decoding on or off for generator_step. The chosen ids are the same. What was
- * learned stays while the mode stays. A step with n_alts above 0 never speculates. */
+/* Turn speculative decoding on or off for generator_step. It does not change the chosen ids. The
+ * statistics of drafts are reset when the mode changes. A step with n_alts above 0 never
+ * speculates. */
 void generator_speculate(struct generator *g, enum spec_mode mode);
 struct spec_stats generator_spec_stats(const struct generator *g);
 
@@ -73,7 +74,7 @@ const int32_t *generator_ids(const struct generator *g, size_t *n_ids);
 const char *generator_kv_version(const struct generator *g);
 bool generator_save(struct generator *g, const struct bn_stream *out, struct bn_error *err);
 bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_error *err);
-void generator_cut(struct generator *g, size_t n_keep);
+void generator_truncate(struct generator *g, size_t n_keep);
 
 /* Independent sequences for --batch. Each has its own session and sampler, and its result does not
  * depend on the others. Errors as above. Close a sequence before its generator. */
@@ -83,11 +84,11 @@ void generator_seq_close(struct generator_seq *seq); /* NULL is fine */
 bool generator_seq_set(struct generator_seq *seq, const struct sampler_params *params,
                        size_t n_alts, struct bn_error *err);
 void generator_seq_alts(const struct generator_seq *seq, struct generator_alt *out);
-/* As generator_step, for one sequence. */
+/* Like generator_step, for one sequence. */
 bool generator_seq_read(struct generator_seq *seq, const int32_t *ids, size_t n_ids,
                         const struct bn_control *control, struct bn_sync_stats *stats,
                         int32_t *next, struct bn_error *err);
-/* Number of sequences that fit into memory, 1 to 16, as bn_model_batch says. */
+/* Number of sequences that fit into memory, 1 to 16. See bn_model_batch_width. */
 size_t generator_batch(const struct generator *g);
 struct generator_step {
     struct generator_seq *seq;

@@ -20,7 +20,7 @@
 #define MARK 0x31564b54414843bfu /* the bytes BF "CHATKV1" on a little-endian machine */
 #define IDS_AT_ONCE 1024
 
-struct snapshot_head { /* no padding: 80 bytes */
+struct snapshot_header { /* no padding: 80 bytes */
     uint64_t mark;
     uint8_t fingerprint[BN_FINGERPRINT_BYTES];
     char kv_version[32]; /* padded with zeros */
@@ -39,16 +39,14 @@ bool snapshot_path(const char *session, char out[PATH_BYTES], struct bn_error *e
     char name[64];
     struct sha256 sum;
     uint8_t digest[SHA256_BYTES];
-    char *whole = realpath(session, NULL); /* NULL: the saved chat does not exist yet, so use its
-                                              name */
+    char *whole = realpath(session, NULL); /* NULL: the saved chat does not exist yet */
     const char *key = whole ? whole : session;
     sha256_init(&sum);
     sha256_add(&sum, key, strlen(key));
     sha256_end(&sum, digest);
     free(whole);
     size_t n = (size_t)snprintf(name, sizeof(name), "kv/");
-    for (size_t i = 0; i < 16; i++) /* 128 bits are enough to distinguish the saved chats of a
-                                       user */
+    for (size_t i = 0; i < 16; i++) /* 128 bits: enough to avoid collisions */
         n += (size_t)snprintf(name + n, sizeof(name) - n, "%02x", digest[i]);
     (void)snprintf(name + n, sizeof(name) - n, ".kv"); /* 3 + 32 + 3 bytes */
     return path_of(PLACE_CACHE, name, out, err);
@@ -78,17 +76,17 @@ static bool move(void *ud, void *bytes, size_t n_bytes)
     return n == n_bytes;
 }
 
-static struct snapshot_head head_of(const struct generator *g, const struct bn_file *file,
-                                    size_t n_ids)
+static struct snapshot_header make_header(const struct generator *g, const struct bn_file *file,
+                                          size_t n_ids)
 {
-    struct snapshot_head h = {.mark = MARK, .n_ids = n_ids};
+    struct snapshot_header h = {.mark = MARK, .n_ids = n_ids};
     const char *version = generator_kv_version(g);
     bn_file_fingerprint(file, h.fingerprint);
     memcpy(h.kv_version, version, size_min(strlen(version), sizeof(h.kv_version) - 1));
     return h;
 }
 
-static size_t shared(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b)
+static size_t count_shared(const int32_t *a, size_t n_a, const int32_t *b, size_t n_b)
 {
     size_t n = 0;
     while (n < n_a && n < n_b && a[n] == b[n])
@@ -112,9 +110,9 @@ static bool write_all(struct generator *g, const struct bn_file *file, struct ne
     const struct bn_stream stream = {move, t};
     size_t n_ids;
     const int32_t *ids = generator_ids(g, &n_ids);
-    struct snapshot_head head = head_of(g, file, n_ids);
+    struct snapshot_header header = make_header(g, file, n_ids);
     int32_t block[IDS_AT_ONCE];
-    if (!move(t, &head, sizeof(head)))
+    if (!move(t, &header, sizeof(header)))
         return new_file_fail(to, err);
     for (size_t i = 0; i < n_ids; i += IDS_AT_ONCE) {
         const size_t n = size_min(IDS_AT_ONCE, n_ids - i);
@@ -139,17 +137,16 @@ bool snapshot_write(struct generator *g, const struct bn_file *file, const int32
     const double started = clock_seconds();
     size_t n_held;
     const int32_t *held = generator_ids(g, &n_held);
-    const size_t n = shared(held, n_held, ids, n_ids);
+    const size_t n = count_shared(held, n_held, ids, n_ids);
     if (n == 0)
-        return bn_fail(err, BN_EARG, "nothing of this conversation was read yet");
+        return bn_fail(err, BN_EARG, "the model has not read this conversation yet");
     if (!new_file_open(&to, path, err))
         return false;
-    generator_cut(g, n);
+    generator_truncate(g, n);
     struct transfer t = {.f = to.f, .cancel = cancel, .way = TRANSFER_OUT};
     const bool ok = write_all(g, file, &to, &t, err);
     if (!ok)
-        (void)is_cancelled(&t, err); /* a cancelled transfer looks like a short file: report the
-                                        cause */
+        (void)is_cancelled(&t, err); /* replaces the error about a short file */
     if (!new_file_close(&to, ok ? NEW_FILE_KEEP : NEW_FILE_DROP, err))
         return false;
     *result = (struct snapshot_result){n, t.n_bytes, clock_seconds() - started};
@@ -158,7 +155,7 @@ bool snapshot_write(struct generator *g, const struct bn_file *file, const int32
 
 /* ---- reading ---- */
 
-static bool damaged(struct bn_error *err)
+static bool fail_damaged(struct bn_error *err)
 {
     return bn_fail(err, BN_EFORMAT, "the snapshot is damaged");
 }
@@ -173,18 +170,19 @@ static bool is_name(const char text[32])
     return n > 0 && text[n] == '\0';
 }
 
-static bool check_head(const struct snapshot_head *got, const struct snapshot_head *own,
-                       struct bn_error *err)
+static bool check_header(const struct snapshot_header *got, const struct snapshot_header *expected,
+                         struct bn_error *err)
 {
-    if (got->mark != own->mark)
-        return bn_fail(err, BN_EFORMAT, "it is no snapshot of this version");
-    if (memcmp(got->fingerprint, own->fingerprint, sizeof(own->fingerprint)) != 0)
-        return bn_fail(err, BN_EFORMAT, "the snapshot is another model's");
-    if (memcmp(got->kv_version, own->kv_version, sizeof(own->kv_version)) != 0)
-        return bn_fail(err, BN_EFORMAT,
-                       "the snapshot's KV cache is of type %s, %s is needed (--kv, device or "
-                       "version differ)",
-                       is_name(got->kv_version) ? got->kv_version : "unknown", own->kv_version);
+    if (got->mark != expected->mark)
+        return bn_fail(err, BN_EFORMAT, "the file is not a snapshot of this version");
+    if (memcmp(got->fingerprint, expected->fingerprint, sizeof(expected->fingerprint)) != 0)
+        return bn_fail(err, BN_EFORMAT, "the snapshot belongs to another model");
+    if (memcmp(got->kv_version, expected->kv_version, sizeof(expected->kv_version)) != 0)
+        return bn_fail(
+            err, BN_EFORMAT,
+            "the KV cache of the snapshot has type %s, but %s is needed (--kv, device or "
+            "version differ)",
+            is_name(got->kv_version) ? got->kv_version : "unknown", expected->kv_version);
     return true;
 }
 
@@ -195,8 +193,8 @@ static bool check_ids(struct transfer *t, size_t n, const int32_t *ids, struct b
     for (size_t i = 0; i < n; i += IDS_AT_ONCE) {
         const size_t n_now = size_min(IDS_AT_ONCE, n - i);
         if (!move(t, block, n_now * sizeof(*block)))
-            return damaged(err);
-        const size_t n_same = shared(block, n_now, ids + i, n_now);
+            return fail_damaged(err);
+        const size_t n_same = count_shared(block, n_now, ids + i, n_now);
         if (n_same < n_now)
             return bn_fail(err, BN_EFORMAT,
                            "the conversation differs from its snapshot at token %zu", i + n_same);
@@ -213,9 +211,9 @@ static bool check_rest(struct generator *g, struct transfer *t, const int32_t *i
     uint64_t stored;
     size_t n_held;
     const int32_t *held = generator_ids(g, &n_held);
-    if (n_held != n || shared(held, n_held, ids, n) != n || !move(t, &stored, sizeof(stored)) ||
-        stored != sum || fgetc(t->f) != EOF)
-        return damaged(err);
+    if (n_held != n || count_shared(held, n_held, ids, n) != n ||
+        !move(t, &stored, sizeof(stored)) || stored != sum || fgetc(t->f) != EOF)
+        return fail_damaged(err);
     return true;
 }
 
@@ -223,27 +221,28 @@ static bool read_all(struct generator *g, const struct bn_file *file, const int3
                      size_t n_ids, struct transfer *t, size_t *n_tokens, struct bn_error *err)
 {
     const struct bn_stream stream = {move, t};
-    const struct snapshot_head own = head_of(g, file, 0);
-    struct snapshot_head head;
+    const struct snapshot_header expected = make_header(g, file, 0);
+    struct snapshot_header header;
     size_t n_held;
     const int32_t *held = generator_ids(g, &n_held);
-    if (!move(t, &head, sizeof(head)))
-        return damaged(err);
-    if (!check_head(&head, &own, err))
+    if (!move(t, &header, sizeof(header)))
+        return fail_damaged(err);
+    if (!check_header(&header, &expected, err))
         return false;
-    if (head.n_ids > n_ids)
-        return bn_fail(err, BN_EFORMAT, "the snapshot holds %llu tokens, the conversation only %zu",
-                       (unsigned long long)head.n_ids, n_ids);
+    if (header.n_ids > n_ids)
+        return bn_fail(err, BN_EFORMAT,
+                       "the snapshot has %llu tokens, but the conversation has only %zu",
+                       (unsigned long long)header.n_ids, n_ids);
     *n_tokens = 0;
-    if (shared(held, n_held, ids, n_ids) >= head.n_ids)
+    if (count_shared(held, n_held, ids, n_ids) >= header.n_ids)
         return true;
-    if (!check_ids(t, (size_t)head.n_ids, ids, err))
+    if (!check_ids(t, (size_t)header.n_ids, ids, err))
         return false;
-    if (!generator_load(g, &stream, err) || !check_rest(g, t, ids, (size_t)head.n_ids, err)) {
-        generator_cut(g, 0);
+    if (!generator_load(g, &stream, err) || !check_rest(g, t, ids, (size_t)header.n_ids, err)) {
+        generator_truncate(g, 0);
         return false;
     }
-    *n_tokens = (size_t)head.n_ids;
+    *n_tokens = (size_t)header.n_ids;
     return true;
 }
 
@@ -259,8 +258,7 @@ bool snapshot_read(struct generator *g, const struct bn_file *file, const int32_
                bn_fail(err, BN_EIO, "cannot open '%s': %s", path, strerror(errno));
     const bool ok = read_all(g, file, ids, n_ids, &t, &result->n_tokens, err);
     if (!ok)
-        (void)is_cancelled(&t, err); /* a cancelled transfer looks like a short file: report the
-                                        cause */
+        (void)is_cancelled(&t, err); /* replaces the error about a short file */
     (void)fclose(t.f);               /* opened for reading: nothing can be lost */
     result->n_bytes = t.n_bytes;
     result->seconds = clock_seconds() - started;

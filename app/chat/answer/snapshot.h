@@ -23,15 +23,15 @@ struct snapshot_result {
 };
 
 /* Write the part of the KV cache that the session shares with `ids`, and truncate the session to
- * it. The file is replaced as a whole or not at all. BN_EARG: nothing is shared. BN_EIO;
+ * it. The file is replaced as a whole or not at all. BN_EARG: they share nothing. BN_EIO;
  * BN_ECANCELLED. */
 bool snapshot_write(struct generator *g, const struct bn_file *file, const int32_t *ids,
                     size_t n_ids, const char *path, const struct bn_cancel *cancel,
                     struct snapshot_result *result, struct bn_error *err);
 
-/* Load a snapshot for the prompt `ids`. Sets n_tokens to 0 if there is no such file or if the
- * session already holds as much. BN_EFORMAT: it does not fit or is damaged. BN_EIO, BN_ECONTEXT,
- * BN_ECANCELLED. After a failure the session is unchanged or empty. */
+/* Load a snapshot for the prompt `ids`. Sets n_tokens to 0 if the file does not exist or if the
+ * session already holds as many tokens of the prompt. BN_EFORMAT: it does not fit or is damaged.
+ * BN_EIO, BN_ECONTEXT, BN_ECANCELLED. After a failure the session is unchanged or empty. */
 bool snapshot_read(struct generator *g, const struct bn_file *file, const int32_t *ids,
                    size_t n_ids, const char *path, const struct bn_cancel *cancel,
                    struct snapshot_result *result, struct bn_error *err);

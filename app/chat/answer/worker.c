@@ -1,15 +1,14 @@
 /*
  * The worker thread, its ring of events and its queue of jobs: see worker.h.
  *
- * One lock protects ring, jobs and flags. A progress event replaces an unread one of the same kind,
- * so that a fast load does not fill the ring.
+ * One lock protects the ring, the jobs and the flags. A progress event replaces an unread one of
+ * the same kind, so that a fast load does not fill the ring.
  */
 #include "app/chat/answer/worker.h"
 
 #include "app/chat/answer/snapshot.h"
 #include "app/common/strbuf.h"
 #include "app/terminal/signals.h"
-
 #include "engine/base/memory.h"
 
 #include <errno.h>
@@ -17,7 +16,9 @@
 #include <signal.h>
 #include <unistd.h>
 
-#define RING_EVENTS 64 /* tokens of some seconds */
+#define RING_EVENTS 64 /* a few seconds of tokens */
+
+enum job_kind { JOB_ANSWER, JOB_SAVE, JOB_MEASURE };
 
 /* A job that owns its memory. */
 struct job {
@@ -26,23 +27,22 @@ struct job {
     char **stops; /* (spec.n_stops) */
     struct sampler_bias *biases;
     char *snapshot; /* file to load before the answer, or to write */
-    enum { JOB_ANSWER, JOB_SAVE, JOB_MEASURE } kind;
+    enum job_kind kind;
     struct job *next;
 };
 
 struct worker {
     struct worker_config cfg;
     struct bn_cancel cancel;
-    struct generator *g; /* owned by the thread; the main thread reads its info after
-                            WORKER_LOADED */
-    bool is_loaded;      /* the main thread has seen WORKER_LOADED */
+    struct generator *g; /* of the thread; the main thread only reads its info once loaded */
+    bool is_loaded;      /* the main thread has received WORKER_LOADED */
 
     pthread_t thread;
     pthread_mutex_t lock;
-    pthread_cond_t changed; /* the ring has room, a job was added, or the program ends */
+    pthread_cond_t changed; /* the ring has space, a job was added, or the program ends */
     struct worker_event ring[RING_EVENTS];
     size_t first, n_events;
-    struct job *jobs; /* waiting jobs, the first one first */
+    struct job *jobs; /* waiting jobs, oldest first */
     bool is_running;
     bool is_closing;
 };
@@ -106,8 +106,7 @@ static bool is_progress(enum worker_event_kind kind)
     return kind == WORKER_LOADING || kind == WORKER_READING;
 }
 
-/* Add an event to the ring; takes ownership of it. False: the program ends, and the event is
- * freed. */
+/* Move an event into the ring. False: the program ends, and the event was freed. */
 static bool post(struct worker *w, struct worker_event *event)
 {
     pthread_mutex_lock(&w->lock);
@@ -120,16 +119,15 @@ static bool post(struct worker *w, struct worker_event *event)
     }
     while (w->n_events == RING_EVENTS && !w->is_closing)
         pthread_cond_wait(&w->changed, &w->lock);
-    const bool heard = !w->is_closing;
-    if (heard)
+    const bool accepted = !w->is_closing;
+    if (accepted)
         w->ring[(w->first + w->n_events++) % RING_EVENTS] = *event;
     pthread_mutex_unlock(&w->lock);
-    if (!heard)
+    if (!accepted)
         worker_event_finish(event);
     else
-        (void)!write(w->cfg.wake_fd, "w", 1); /* if the pipe is full, the main thread wakes up
-                                                 anyway */
-    return heard;
+        (void)!write(w->cfg.wake_fd, "w", 1); /* a full pipe also wakes the main thread */
+    return accepted;
 }
 
 static void on_loading(void *ud, size_t n_done, size_t n_total)
@@ -159,10 +157,10 @@ static bool on_token(void *ud, const struct answer_token *token)
     return post(ud, &event);
 }
 
-static bool post_failure(struct worker *w, const struct bn_error *err)
+static void post_failure(struct worker *w, const struct bn_error *err)
 {
     struct worker_event event = {.kind = WORKER_FAILED, .err = *err};
-    return post(w, &event);
+    (void)post(w, &event); /* false only when the program ends */
 }
 
 static struct job *wait_for_job(struct worker *w)
@@ -189,13 +187,13 @@ static void post_remark(struct worker *w, struct strbuf *text, const struct bn_e
         (void)post(w, &event); /* false only when the program ends */
 }
 
-static void add_result(struct strbuf *text, const char *what, const struct snapshot_result *r)
+static void add_result(struct strbuf *text, const char *action, const struct snapshot_result *r)
 {
-    strbuf_addf(text, "%s %zu tok, %.1f MB, in %.2f s", what, r->n_tokens, (double)r->n_bytes / 1e6,
-                r->seconds);
+    strbuf_addf(text, "%s %zu tok, %.1f MB, in %.2f s", action, r->n_tokens,
+                (double)r->n_bytes / 1e6, r->seconds);
 }
 
-static void save(struct worker *w, const struct job *job)
+static void run_save(struct worker *w, const struct job *job)
 {
     struct snapshot_result r;
     struct strbuf text = {0};
@@ -210,7 +208,7 @@ static void save(struct worker *w, const struct job *job)
 
 /* Load a snapshot. If that fails, the prompt is evaluated instead and the reason is reported,
  * unless the user stopped the answer. */
-static void restore(struct worker *w, const struct job *job)
+static void load_snapshot(struct worker *w, const struct job *job)
 {
     struct snapshot_result r;
     struct strbuf text = {0};
@@ -220,53 +218,53 @@ static void restore(struct worker *w, const struct job *job)
         if (err.code != BN_ECANCELLED)
             strbuf_addf(&text, "%s; the conversation is read again", err.text);
     } else if (r.n_tokens > 0) {
-        add_result(&text, "snapshot taken up:", &r);
+        add_result(&text, "snapshot loaded:", &r);
     }
     if (text.n_bytes > 0)
         post_remark(w, &text, &err);
 }
 
-static void measure(struct worker *w)
+static void run_measure(struct worker *w)
 {
     struct worker_event event = {.kind = WORKER_MEASURED, .peaks = generator_measure(w->g)};
     (void)post(w, &event); /* false only when the program ends */
 }
 
-static void answer(struct worker *w, const struct job *job)
+static void run_answer(struct worker *w, const struct job *job)
 {
     if (job->snapshot)
-        restore(w, job);
+        load_snapshot(w, job);
     const struct answer_sink sink = {.reading = on_reading, .token = on_token, .ud = w};
     struct worker_event event = {.kind = WORKER_DONE};
     struct bn_error err = {0};
     if (answer_run(w->g, w->cfg.tokenizer, &job->spec, &sink, &w->cancel, &event.result, &err))
         (void)post(w, &event); /* false only when the program ends */
     else
-        (void)post_failure(w, &err);
+        post_failure(w, &err);
 }
 
 static void run_job(struct worker *w, struct job *job)
 {
     switch (job->kind) {
     case JOB_ANSWER:
-        answer(w, job);
+        run_answer(w, job);
         break;
     case JOB_SAVE:
-        save(w, job);
+        run_save(w, job);
         break;
     case JOB_MEASURE:
-        measure(w);
+        run_measure(w);
         break;
     }
     job_free(job);
 }
 
-static void *work(void *arg)
+static void *thread_main(void *arg)
 {
     struct worker *w = arg;
     struct bn_error err = {0};
     if (!generator_open(w->cfg.file, &w->cfg.model, w->cfg.n_ctx, &w->g, &err)) {
-        (void)post_failure(w, &err);
+        post_failure(w, &err);
         return NULL;
     }
     struct worker_event loaded = {.kind = WORKER_LOADED};
@@ -284,7 +282,7 @@ static bool start_thread(struct worker *w, struct bn_error *err)
     sigset_t others, before;
     signals_set_non_fatal(&others);
     pthread_sigmask(SIG_BLOCK, &others, &before);
-    const int rc = pthread_create(&w->thread, NULL, work, w);
+    const int rc = pthread_create(&w->thread, NULL, thread_main, w);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     return rc == 0 || bn_fail(err, BN_EIO, "cannot start a thread: %s", strerror(rc));
 }
@@ -359,36 +357,33 @@ static void submit(struct worker *w, struct job *job)
     pthread_mutex_unlock(&w->lock);
 }
 
-bool worker_answer(struct worker *w, const struct answer_job *spec, struct bn_error *err)
+static bool submit_copy(struct worker *w, enum job_kind kind, const struct answer_job *spec,
+                        struct bn_error *err)
 {
     struct job *job = job_copy(spec);
     if (!job)
-        return bn_fail(err, BN_ENOMEM, "out of memory for a prompt of %zu tokens", spec->n_prompt);
+        return bn_fail(err, BN_ENOMEM, "out of memory for a job of %zu tokens", spec->n_prompt);
+    job->kind = kind;
     submit(w, job);
     return true;
+}
+
+bool worker_answer(struct worker *w, const struct answer_job *spec, struct bn_error *err)
+{
+    return submit_copy(w, JOB_ANSWER, spec, err);
 }
 
 bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char *path,
                  struct bn_error *err)
 {
     const struct answer_job spec = {.prompt = ids, .n_prompt = n_ids, .snapshot = path};
-    struct job *job = job_copy(&spec);
-    if (!job)
-        return bn_fail(err, BN_ENOMEM, "out of memory for a snapshot");
-    job->kind = JOB_SAVE;
-    submit(w, job);
-    return true;
+    return submit_copy(w, JOB_SAVE, &spec, err);
 }
 
 bool worker_measure(struct worker *w, struct bn_error *err)
 {
     const struct answer_job spec = {0};
-    struct job *job = job_copy(&spec);
-    if (!job)
-        return bn_fail(err, BN_ENOMEM, "out of memory for a measurement");
-    job->kind = JOB_MEASURE;
-    submit(w, job);
-    return true;
+    return submit_copy(w, JOB_MEASURE, &spec, err);
 }
 
 bool worker_is_idle(struct worker *w)

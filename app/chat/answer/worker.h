@@ -2,10 +2,10 @@
  * The worker: the only thread that calls the engine. It loads the model, then runs one job after
  * the other.
  *
- * Results come as events from worker_next. The worker writes a byte to the wake pipe when there are
- * new events. If the ring of events is full, the worker waits; so a slow terminal or pipe slows the
- * answer, and memory stays bounded. Signals are blocked in this thread and in all threads it
- * starts. All functions are for the main thread.
+ * worker_next returns its results as events; for each new event the worker writes a byte to the
+ * wake pipe. If the ring of events is full, the worker waits, so memory stays bounded if a terminal
+ * or pipe is slow. Signals are blocked in this thread and in all threads it starts. All functions
+ * are for the main thread.
  */
 #ifndef APP_WORKER_H
 #define APP_WORKER_H
@@ -57,8 +57,8 @@ void worker_event_finish(struct worker_event *event);
 
 /* Start an answer. The job is copied. The model must be loaded and no answer may be running. */
 bool worker_answer(struct worker *w, const struct answer_job *job, struct bn_error *err);
-/* After the running job: write a snapshot of what the session shares with `ids` to `path`. Both are
- * copied. A WORKER_REMARK reports the result. */
+/* After the running job: write a snapshot of the part of the session that is a prefix of `ids` to
+ * `path`. Copies both. A WORKER_REMARK reports the result. */
 bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char *path,
                  struct bn_error *err);
 /* After the running job: measure the limits of the device. The result is WORKER_MEASURED. */
@@ -68,7 +68,7 @@ bool worker_is_idle(struct worker *w); /* no job runs or waits */
 void worker_cancel(struct worker *w);
 
 const struct bn_model_info *worker_info(const struct worker *w); /* NULL before WORKER_LOADED */
-/* As bn_model_explain, for one sequence; the worker must be loaded and idle. */
+/* See bn_model_explain, for one sequence. The worker must be loaded and idle. */
 size_t worker_explain(const struct worker *w, size_t n_tokens, char *text, size_t text_bytes);
 size_t worker_n_ctx(const struct worker *w); /* 0 before WORKER_LOADED */
 

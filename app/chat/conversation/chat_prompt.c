@@ -1,8 +1,8 @@
 /*
  * Renders a conversation and encodes it: see chat_prompt.h.
  *
- * Messages are numbered as in the rendered list: the system message, if there is one, then user and
- * assistant in turn.
+ * Messages are numbered as in the rendered list: the system message, if there is one, then the
+ * messages of user and assistant.
  */
 #include "app/chat/conversation/chat_prompt.h"
 
@@ -47,7 +47,7 @@ bool prompt_ids_fit(const struct tokenizer *t, const struct answer *a)
 }
 
 /* Number of bytes of the white-space character at p, 0 if it is another character. n_left bytes
- * follow. White space is what Python's str.strip removes, because templates use it. */
+ * follow. White space is the set that Python's str.strip removes, because templates use it. */
 static size_t blank_bytes(const unsigned char *p, size_t n_left)
 {
     if (n_left >= 1 && ((p[0] >= 0x09 && p[0] <= 0x0D) || (p[0] >= 0x1C && p[0] <= 0x20)))
@@ -82,14 +82,14 @@ static struct bn_str trim(struct bn_str s)
     return s;
 }
 
-/* Whether the rendered run is the whole message. Templates render broken bytes as U+FFFD. */
-static bool is_whole(struct bn_str run, struct bn_str text)
+/* Whether the rendered segment is the whole message. Templates render invalid bytes as U+FFFD. */
+static bool is_whole(struct bn_str segment, struct bn_str text)
 {
     struct strbuf valid = {0};
-    if (bn_str_equal(trim(run), trim(text)))
+    if (bn_str_equal(trim(segment), trim(text)))
         return true;
-    (void)term_text_repair(text, &valid); /* the position of the first broken byte is not needed */
-    const bool is_same = !valid.failed && bn_str_equal(trim(run), trim(strbuf_str(&valid)));
+    (void)term_text_repair(text, &valid);
+    const bool is_same = !valid.failed && bn_str_equal(trim(segment), trim(strbuf_str(&valid)));
     strbuf_finish(&valid);
     return is_same;
 }

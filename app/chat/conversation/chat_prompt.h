@@ -1,8 +1,8 @@
 /*
- * Turns a conversation into the ids of a prompt: renders the template, puts the ids of earlier
- * answers back, and encodes the rest.
+ * Turns a conversation into the ids of a prompt: renders the template, reuses the ids of earlier
+ * answers, and encodes the rest.
  *
- * Pure, except that the time is part of the input. Main thread.
+ * Pure functions; the time is part of the input.
  */
 #ifndef APP_CHAT_PROMPT_H
 #define APP_CHAT_PROMPT_H
@@ -16,8 +16,7 @@ struct prompt_maker {
     const struct tokenizer *tokenizer;
     const struct template *template; /* NULL with --raw: the texts are joined */
     const struct options *options;   /* --template-arg */
-    time_t now; /* fixed when the program starts, so that a date in a template does not change the
-                   prefix */
+    time_t now; /* the start of the program: a date in a template must not change the prompt */
 };
 
 enum prompt_mode {
@@ -37,10 +36,10 @@ void prompt_finish(struct prompt *p); /* an all-zero prompt is fine */
 bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *state, size_t first,
                    enum prompt_mode mode, struct prompt *out, struct bn_error *err);
 
-/* Replace ANSWER segments by IDS segments where the ids of the message still have the same text.
- * All ids are used if the segment is the message up to blanks at its ends; the matching ids if it
- * is a part that begins and ends between tokens. answers[i] belongs to message i; NULL: that
- * message has none. */
+/* Replace ANSWER segments by IDS segments if the ids of the answer decode to the same text. Uses
+ * all ids if the segment is the whole message except for blanks at its ends, and some of them if
+ * the segment is a part of the message that begins and ends between tokens. answers[i] is the
+ * answer in message i or NULL. */
 void prompt_restore_ids(const struct tokenizer *t, struct segment *segments, size_t n_segments,
                         const struct answer *const *answers, size_t n_answers);
 

@@ -4,7 +4,6 @@
 #include "app/chat/conversation/store.h"
 
 #include "app/chat/conversation/chat_prompt.h"
-#include "app/chat/conversation/extra_keys.h"
 #include "app/common/input_text.h"
 #include "app/common/json_out.h"
 #include "app/common/new_file.h"
@@ -31,54 +30,56 @@ bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err)
         return true;
     }
     if (n == 0 || n > 200 || name[0] == '.')
-        return bn_fail(err, BN_EARG, "'%.40s' is not a possible name for a session", name);
+        return bn_fail(err, BN_EARG, "'%.40s' is not a valid name for a saved chat", name);
     (void)snprintf(below, sizeof(below), "sessions/%s.json", name); /* at most 200 + 14 bytes */
     return path_of(PLACE_DATA, below, out, err);
 }
 
 /* ---- writing ---- */
 
+/* Add the members of a JSON text to *o, except those that *o has already. On failure *o is freed
+ * and becomes NULL. */
+static void add_extra(json_t **o, struct bn_str extra)
+{
+    if (extra.n_bytes == 0)
+        return;
+    json_t *members = json_loadb(extra.ptr, extra.n_bytes, JSON_ALLOW_NUL, NULL);
+    if (!json_is_object(members) || json_object_update_missing(*o, members) != 0) {
+        json_decref(*o);
+        *o = NULL;
+    }
+    json_decref(members);
+}
+
 static json_t *message_json(const char *role, struct bn_str text, struct bn_str extra)
 {
-    json_t *o = json_object();
-    if (o && json_out_add(o, "role", json_string(role)) &&
-        json_out_add(o, "content", json_out_text(text)) && extra_keys_put(o, extra))
-        return o;
-    json_decref(o);
-    return NULL;
+    json_t *o = json_pack("{s:s, s:o}", "role", role, "content", json_out_text(text));
+    add_extra(&o, extra);
+    return o;
 }
 
 static json_t *answer_json(const struct answer *a)
 {
     json_t *o = message_json("assistant", a->text, a->extra), *ids = json_array();
-    for (size_t i = 0; ids && i < a->n_ids; i++)
-        (void)json_array_append_new(ids, json_integer(a->ids[i])); /* if an append fails, the ids do
-                                                                      not match the text and are not
-                                                                      used */
-    if (o && json_out_add(o, "finish", json_string(finish_name(a->finish))) &&
-        json_out_add(o, "ids", ids))
-        return o;
-    json_decref(o);
-    return NULL;
+    for (size_t i = 0; i < a->n_ids; i++)
+        json_out_append(&ids, json_integer(a->ids[i]));
+    json_out_put(&o, "finish", json_string(finish_name(a->finish)));
+    json_out_put(&o, "ids", ids);
+    return o;
 }
 
 static json_t *messages_json(const struct transcript_state *state)
 {
     json_t *list = json_array();
-    bool ok = list != NULL;
-    if (ok && state->system.n_bytes > 0)
-        ok = json_array_append_new(list,
-                                   message_json("system", state->system, state->system_extra)) == 0;
-    for (size_t i = 0; ok && i < state->n; i++) {
+    if (state->system.n_bytes > 0)
+        json_out_append(&list, message_json("system", state->system, state->system_extra));
+    for (size_t i = 0; i < state->n; i++) {
         const struct exchange *e = state->items[i];
-        ok = json_array_append_new(list, message_json("user", e->user, e->user_extra)) == 0;
-        if (ok && e->answer.finish != FINISH_NONE)
-            ok = json_array_append_new(list, answer_json(&e->answer)) == 0;
+        json_out_append(&list, message_json("user", e->user, e->user_extra));
+        if (e->answer.finish != FINISH_NONE)
+            json_out_append(&list, answer_json(&e->answer));
     }
-    if (ok)
-        return list;
-    json_decref(list);
-    return NULL;
+    return list;
 }
 
 static void format_hash(const struct store *s, char out[17])
@@ -91,16 +92,12 @@ static json_t *session_json(const struct store *s, const struct transcript_state
 {
     char hash[17];
     format_hash(s, hash);
-    json_t *o = json_object();
-    if (o && json_out_add(o, "format", json_string(FORMAT_NAME)) &&
-        json_out_add(o, "version", json_integer(FORMAT_VERSION)) &&
-        json_out_add(o, "model", json_out_text(bn_str_of(s->model_name))) &&
-        json_out_add(o, "vocabulary", json_string(hash)) &&
-        json_out_add(o, "skipped", json_integer((json_int_t)state->n_skipped)) &&
-        json_out_add(o, "messages", messages_json(state)) && extra_keys_put(o, state->file_extra))
-        return o;
-    json_decref(o);
-    return NULL;
+    json_t *o =
+        json_pack("{s:s, s:i, s:o, s:s, s:I, s:o}", "format", FORMAT_NAME, "version",
+                  FORMAT_VERSION, "model", json_out_text(bn_str_of(s->model_name)), "vocabulary",
+                  hash, "skipped", (json_int_t)state->n_skipped, "messages", messages_json(state));
+    add_extra(&o, state->file_extra);
+    return o;
 }
 
 /* Takes ownership of the JSON object. */
@@ -136,10 +133,42 @@ struct session_reader {
     bool same_vocabulary;
 };
 
-static bool bad_message(const struct session_reader *r, size_t index, const char *what,
-                        struct bn_error *err)
+static bool fail_message(const struct session_reader *r, size_t index, const char *problem,
+                         struct bn_error *err)
 {
-    return bn_fail(err, BN_EFORMAT, "'%s': message %zu %s", r->path, index, what);
+    return bn_fail(err, BN_EFORMAT, "'%s': message %zu %s", r->path, index, problem);
+}
+
+static bool has_word(const char *words, const char *word)
+{
+    const size_t n = strlen(word);
+    for (const char *at = words; n > 0 && (at = strstr(at, word)) != NULL; at += n)
+        if ((at == words || at[-1] == ' ') && (at[n] == ' ' || at[n] == 0))
+            return true;
+    return false;
+}
+
+/* Append to `out`, as one JSON object, the members of o whose names are not in `known` ("a b c").
+ * Appends nothing if there are none. Saving writes them back. False: out of memory. */
+static bool collect_extra(const json_t *o, const char *known, struct strbuf *out)
+{
+    json_t *extra = json_object();
+    void *iter = json_object_iter((json_t *)(uintptr_t)o); /* the object is not changed */
+    bool ok = extra != NULL;
+    for (; ok && iter; iter = json_object_iter_next((json_t *)(uintptr_t)o, iter))
+        if (!has_word(known, json_object_iter_key(iter)))
+            ok = json_object_set(extra, json_object_iter_key(iter), json_object_iter_value(iter)) ==
+                 0;
+    if (ok && json_object_size(extra) > 0) {
+        char *text =
+            json_dumps(extra, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(17));
+        ok = text != NULL;
+        if (ok)
+            strbuf_add_text(out, text);
+        free(text);
+    }
+    json_decref(extra);
+    return ok && !out->failed;
 }
 
 static bool read_ids(const json_t *list, size_t n_vocab, int32_t **out, size_t *n_ids)
@@ -183,18 +212,18 @@ static bool text_of_ids(const struct tokenizer *t, const int32_t *ids, size_t n_
     return ok && !out->failed;
 }
 
-/* Use the ids if their text is that of the answer. Restores the answer as it was generated. */
+/* Use the ids if they decode to the text of the answer. `text` then holds the answer as it was
+ * generated. */
 static bool restore_ids(const struct session_reader *r, const json_t *message, struct answer *a,
-                        struct strbuf *said)
+                        struct strbuf *text)
 {
     int32_t *ids = NULL;
     struct strbuf repaired = {0};
     bool fits =
         r->same_vocabulary && read_ids(json_object_get(message, "ids"),
                                        tokenizer_info(r->s->tokenizer)->n_vocab, &ids, &a->n_ids);
-    if (fits && text_of_ids(r->s->tokenizer, ids, a->n_ids, said)) {
-        (void)term_text_repair(strbuf_str(said), &repaired); /* the position of the first broken
-                                                                byte is not needed */
+    if (fits && text_of_ids(r->s->tokenizer, ids, a->n_ids, text)) {
+        (void)term_text_repair(strbuf_str(text), &repaired);
         fits = bn_str_equal(strbuf_str(&repaired), a->text);
     } else {
         fits = false;
@@ -202,7 +231,7 @@ static bool restore_ids(const struct session_reader *r, const json_t *message, s
     strbuf_finish(&repaired);
     if (fits) {
         a->ids = ids;
-        a->text = strbuf_str(said);
+        a->text = strbuf_str(text);
     } else {
         mem_free(ids);
         a->n_ids = 0;
@@ -210,7 +239,7 @@ static bool restore_ids(const struct session_reader *r, const json_t *message, s
     return fits;
 }
 
-static bool no_memory(const struct session_reader *r, struct bn_error *err)
+static bool fail_memory(const struct session_reader *r, struct bn_error *err)
 {
     return bn_fail(err, BN_ENOMEM, "out of memory for '%s'", r->path);
 }
@@ -221,33 +250,33 @@ static bool read_answer(const struct session_reader *r, size_t index, const json
     const struct exchange *last = transcript_last(r->out);
     const char *finish = json_string_value(json_object_get(message, "finish"));
     struct answer a = {.text = text, .finish = finish_of(finish ? finish : "stop")};
-    struct strbuf said = {0}, extra = {0};
+    struct strbuf generated = {0}, extra = {0};
     if (!last || last->answer.finish != FINISH_NONE)
-        return bad_message(r, index, "is an answer without a question", err);
+        return fail_message(r, index, "is an answer without a question", err);
     if (a.finish == FINISH_NONE)
-        return bad_message(r, index, "has an unknown \"finish\"", err);
+        return fail_message(r, index, "has an unknown \"finish\"", err);
     r->reading->n_answers++;
-    if (!restore_ids(r, message, &a, &said))
+    if (!restore_ids(r, message, &a, &generated))
         r->reading->n_retokenised++;
-    bool ok = extra_keys_take(message, "role content finish ids", &extra);
+    bool ok = collect_extra(message, "role content finish ids", &extra);
     a.extra = strbuf_str(&extra);
     ok = ok && transcript_answer(r->out, &a);
     mem_free((void *)(uintptr_t)a.ids); /* allocated by read_ids */
-    strbuf_finish(&said);
+    strbuf_finish(&generated);
     strbuf_finish(&extra);
-    return ok || no_memory(r, err);
+    return ok || fail_memory(r, err);
 }
 
-/* Unknown members of an object are kept with the part of the conversation that it describes. */
-static bool keep_extra(const struct session_reader *r, enum transcript_place place, const json_t *o,
+/* Store the unknown members of an object with the part of the conversation that it describes. */
+static bool read_extra(const struct session_reader *r, enum extra_owner place, const json_t *o,
                        const char *known, struct bn_error *err)
 {
     struct strbuf extra = {0};
-    bool ok = extra_keys_take(o, known, &extra);
+    bool ok = collect_extra(o, known, &extra);
     if (ok && extra.n_bytes > 0)
-        ok = transcript_keep_extra(r->out, place, strbuf_str(&extra));
+        ok = transcript_set_extra(r->out, place, strbuf_str(&extra));
     strbuf_finish(&extra);
-    return ok || no_memory(r, err);
+    return ok || fail_memory(r, err);
 }
 
 static bool read_message(const struct session_reader *r, size_t index, const json_t *message,
@@ -256,20 +285,21 @@ static bool read_message(const struct session_reader *r, size_t index, const jso
     const char *role = json_string_value(json_object_get(message, "role"));
     const json_t *content = json_object_get(message, "content");
     if (!role || !json_is_string(content))
-        return bad_message(r, index, "needs texts \"role\" and \"content\"", err);
+        return fail_message(r, index, "lacks a string \"role\" or \"content\"", err);
     const struct bn_str text = {json_string_value(content), json_string_length(content)};
     if (strcmp(role, "assistant") == 0)
         return read_answer(r, index, message, text, err);
     const bool is_user = strcmp(role, "user") == 0;
     if (!is_user && (strcmp(role, "system") != 0 || index > 0))
-        return bad_message(r, index,
-                           "has a role that is not user or assistant (system stands first)", err);
-    if (!(is_user ? transcript_ask(r->out, text) : transcript_set_system(r->out, text)))
-        return no_memory(r, err);
-    return keep_extra(r, is_user ? PLACE_OF_USER : PLACE_OF_SYSTEM, message, "role content", err);
+        return fail_message(
+            r, index, "has a role other than user or assistant (only message 0 may be system)",
+            err);
+    if (!(is_user ? transcript_add_question(r->out, text) : transcript_set_system(r->out, text)))
+        return fail_memory(r, err);
+    return read_extra(r, is_user ? EXTRA_OF_USER : EXTRA_OF_SYSTEM, message, "role content", err);
 }
 
-static bool check_head(const struct session_reader *r, const json_t *json, struct bn_error *err)
+static bool check_header(const struct session_reader *r, const json_t *json, struct bn_error *err)
 {
     const char *format = json_string_value(json_object_get(json, "format"));
     const json_t *version = json_object_get(json, "version");
@@ -288,7 +318,7 @@ static bool check_head(const struct session_reader *r, const json_t *json, struc
 static bool read_session(struct session_reader *r, const json_t *json, struct bn_error *err)
 {
     char hash[17];
-    if (!check_head(r, json, err))
+    if (!check_header(r, json, err))
         return false;
     const char *stored = json_string_value(json_object_get(json, "vocabulary"));
     format_hash(r->s, hash);
@@ -301,7 +331,7 @@ static bool read_session(struct session_reader *r, const json_t *json, struct bn
     const json_int_t skipped = json_integer_value(json_object_get(json, "skipped"));
     if (skipped > 0 && (uint64_t)skipped < r->out->now.n)
         r->out->now.n_skipped = (size_t)skipped;
-    if (!keep_extra(r, PLACE_OF_FILE, json, "format version model vocabulary skipped messages",
+    if (!read_extra(r, EXTRA_OF_FILE, json, "format version model vocabulary skipped messages",
                     err))
         return false;
     r->out->unsaved = false;
@@ -347,7 +377,7 @@ static void list_names(DIR *dir, struct strbuf *out, size_t *n_sessions)
         if (n_bytes <= 5 || strcmp(entry->d_name + n_bytes - 5, ".json") != 0 ||
             !mem_grow(&names, &cap, n + 1, sizeof(*names)) || !(names[n] = mem_alloc(n_bytes, 1)))
             continue;
-        memcpy(names[n++], entry->d_name, n_bytes - 5); /* copies the terminating zero, too */
+        memcpy(names[n++], entry->d_name, n_bytes - 5); /* mem_alloc has set the last byte to 0 */
     }
     if (n > 0)
         qsort(names, n, sizeof(*names), compare_names);

@@ -1,6 +1,6 @@
 /*
- * Saved chats as files: the last conversation (last.json) and those with a name. docs/session-
- * format.md has the schema.
+ * Saved chats as files: the last conversation (last.json) and those with a name. The schema
+ * is in docs/session-format.md.
  *
  * A file is replaced as a whole or not at all, and only its owner can read it. The ids of an answer
  * are used again only if the vocabulary is the same and they still decode to the answer's text.
@@ -17,11 +17,11 @@
 struct store {
     const struct tokenizer *tokenizer;
     const char *model_name;
-    char last_path[PATH_BYTES];    /* "": do not write it (--private, or no state directory) */
-    char session_path[PATH_BYTES]; /* named by --session, /save or /load, and written after each
-                                      turn; "" for none */
-    bool is_private;               /* --private or its environment variable: write no files */
-    bool has_warned;               /* warn only once about a failed write */
+    char last_path[PATH_BYTES]; /* "": do not write it (--private, or no state directory) */
+    char
+        session_path[PATH_BYTES]; /* of --session, /save or /load; written after each turn; or "" */
+    bool is_private;              /* --private or its environment variable: write no files */
+    bool has_warned;              /* warn only once about a failed write */
 };
 
 /* The path of a saved chat. A NAME with a '/' or ending in .json is a path itself. BN_EARG: not a
@@ -31,14 +31,14 @@ bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err);
 bool store_write(const struct store *s, const struct transcript_state *state, const char *path,
                  struct bn_error *err);
 
-/* What the user should know about a file that was read. */
+/* Facts about a file that was read, for a notice. */
 struct store_reading {
     size_t n_answers;
-    size_t n_retokenised; /* answers whose ids do not match, so that their text is encoded again */
+    size_t n_retokenised; /* answers whose ids do not match; their text will be encoded again */
     bool other_vocabulary;
 };
 /* Read a saved chat. `out` must be empty and stays empty on failure. BN_EIO: cannot be read.
- * BN_EFORMAT: not a saved chat; the message names the line and column, or the message of the chat.
+ * BN_EFORMAT: not a saved chat; the error has the line and column, or the number of the message.
  * BN_ENOMEM. */
 bool store_read(const struct store *s, const char *path, struct transcript *out,
                 struct store_reading *reading, struct bn_error *err);

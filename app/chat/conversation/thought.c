@@ -37,7 +37,7 @@ static void emit_held(struct thought *t, size_t n_bytes, enum answer_part part, 
     strbuf_drop(&t->held, n_bytes);
 }
 
-/* Before the first word, after blanks, there may be a marker. True: it is decided. */
+/* An answer may begin with blanks and the marker. True: the state has changed. */
 static bool at_start(struct thought *t)
 {
     const size_t n_blank = count_blanks(strbuf_str(&t->held));

@@ -3,7 +3,7 @@
  * generated. Pure functions.
  *
  * Used only if the template has thoughts. Text that may be the beginning of a marker is held back
- * until that is decided.
+ * until more text decides it.
  */
 #ifndef APP_THOUGHT_H
 #define APP_THOUGHT_H

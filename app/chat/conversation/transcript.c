@@ -2,8 +2,8 @@
  * The conversation with undo and redo: see transcript.h.
  *
  * A state is an array of counted references to turns. A cut stores the state before it, and the
- * number of turns and the last turn after it. With these, undo knows whether the conversation is
- * still the one right after the cut.
+ * number of turns and the serial of the last turn after it. Undo compares these with the present
+ * state: if they are equal, nothing was added since the cut.
  */
 #include "app/chat/conversation/transcript.h"
 
@@ -12,12 +12,10 @@
 struct transcript_step {
     struct transcript_state state; /* the state to return to */
     bool is_cut;
-    size_t after_n; /* only in cuts: the conversation right after the cut */
-    size_t after_serial;
+    size_t after_n, after_serial; /* of a cut: number of turns and last serial after it */
 };
 
-/* The oldest steps beyond this number are dropped. */
-#define MAX_STEPS 64
+#define MAX_STEPS 64 /* of undo, and of redo; older steps are dropped */
 
 static const char *const finish_names[FINISH_N] = {
     [FINISH_NONE] = "none",
@@ -128,7 +126,7 @@ static void steps_clear(struct transcript_step *steps, size_t *n)
     *n = 0;
 }
 
-/* Make room for one more step. Drops the oldest one if the list is full. */
+/* Reserve space for one more step. Drops the oldest step if the list is full. */
 static bool steps_reserve(struct transcript_step **steps, size_t *n, size_t *cap)
 {
     if (*n == MAX_STEPS) {
@@ -139,18 +137,12 @@ static bool steps_reserve(struct transcript_step **steps, size_t *n, size_t *cap
     return mem_grow(steps, cap, *n + 1, sizeof(**steps));
 }
 
-static const struct exchange *state_last(const struct transcript_state *s)
-{
-    return s->n > 0 ? s->items[s->n - 1] : NULL;
-}
-
 static size_t last_serial(const struct transcript_state *s)
 {
     return s->n > 0 ? s->items[s->n - 1]->serial : SIZE_MAX;
 }
 
-/* Make `next` the conversation, and the present one a cut to return to. Takes ownership of
- * `next`. */
+/* Store the present state as a cut and make `next` the conversation. Takes ownership of `next`. */
 static bool make_cut(struct transcript *t, struct transcript_state *next)
 {
     if (!steps_reserve(&t->cuts, &t->n_cuts, &t->cap_cuts)) {
@@ -174,7 +166,7 @@ void transcript_finish(struct transcript *t)
     *t = (struct transcript){0};
 }
 
-bool transcript_ask(struct transcript *t, struct bn_str user)
+bool transcript_add_question(struct transcript *t, struct bn_str user)
 {
     struct transcript_state *s = &t->now;
     if (!mem_grow(&s->items, &s->cap, s->n + 1, sizeof(*s->items)))
@@ -202,7 +194,7 @@ bool transcript_answer(struct transcript *t, const struct answer *answer)
     return true;
 }
 
-void transcript_unask(struct transcript *t)
+void transcript_remove_question(struct transcript *t)
 {
     if (t->now.n > 0)
         exchange_release(t->now.items[--t->now.n]);
@@ -222,11 +214,11 @@ bool transcript_set_system(struct transcript *t, struct bn_str text)
     return true;
 }
 
-bool transcript_keep_extra(struct transcript *t, enum transcript_place place, struct bn_str json)
+bool transcript_set_extra(struct transcript *t, enum extra_owner place, struct bn_str json)
 {
     struct bn_str copy;
-    struct bn_str *at = place == PLACE_OF_FILE     ? &t->now.file_extra
-                        : place == PLACE_OF_SYSTEM ? &t->now.system_extra
+    struct bn_str *at = place == EXTRA_OF_FILE     ? &t->now.file_extra
+                        : place == EXTRA_OF_SYSTEM ? &t->now.system_extra
                                                    : &t->now.items[t->now.n - 1]->user_extra;
     if (!copy_text(&copy, json))
         return false;
@@ -320,7 +312,7 @@ enum undo_result transcript_redo(struct transcript *t)
         if (!steps_reserve(&t->cuts, &t->n_cuts, &t->cap_cuts))
             return UNDO_NO_MEMORY;
         t->n_redos--;
-        (void)make_cut(t, &next); /* cannot fail: room is reserved */
+        (void)make_cut(t, &next); /* cannot fail: the space is reserved */
         return UNDO_CUT;
     }
     t->n_redos--;
@@ -332,5 +324,5 @@ enum undo_result transcript_redo(struct transcript *t)
 
 const struct exchange *transcript_last(const struct transcript *t)
 {
-    return state_last(&t->now);
+    return t->now.n > 0 ? t->now.items[t->now.n - 1] : NULL;
 }

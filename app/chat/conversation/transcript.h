@@ -3,8 +3,8 @@
  * answer).
  *
  * States share exchanges, and a shared exchange never changes. So undo and redo only swap small
- * arrays of pointers. Undo takes back the last exchange, or the last cut (clear, forget, edit,
- * load) if nothing was said since. The next message drops the redo list. Main thread only.
+ * arrays of pointers. Undo removes the last exchange, or reverts the last cut (clear, forget, edit,
+ * load) if no message was added since. The next message drops the redo list. Main thread only.
  *
  * Functions that allocate return false if memory runs out, and then change nothing.
  */
@@ -24,7 +24,7 @@ enum finish {
     FINISH_STOP_STRING, /* --stop */
     FINISH_INTERRUPTED, /* the user stopped it */
     FINISH_CONTEXT,     /* the context is full */
-    FINISH_DEGENERATE,  /* one token was repeated over and over */
+    FINISH_DEGENERATE,  /* one token was repeated ANSWER_DEGENERATE times */
     FINISH_N
 };
 const char *finish_name(enum finish f); /* "stop", "length", "stop_string", ... */
@@ -38,15 +38,14 @@ struct answer {
     const int32_t *ids; /* (n_ids), owned */
     size_t n_ids;
     enum finish finish;
-    struct bn_str extra; /* owned; unknown members of its JSON object, as JSON text; empty if
-                            none */
+    struct bn_str extra; /* owned; unknown members of its JSON object as JSON text, or empty */
 };
 
 struct exchange {
     size_t n_refs;
     size_t serial;            /* unique within one transcript */
     struct bn_str user;       /* owned, valid UTF-8 */
-    struct bn_str user_extra; /* owned; like that of the answer */
+    struct bn_str user_extra; /* owned; like answer.extra */
     struct answer answer;
 };
 
@@ -54,10 +53,9 @@ struct transcript_state {
     struct exchange **items; /* (n) */
     size_t n;
     size_t cap;
-    size_t n_skipped;     /* number of oldest exchanges that no longer fit the context: shown, but
-                             not sent */
+    size_t n_skipped;     /* oldest exchanges that no longer fit the context: not in the prompt */
     struct bn_str system; /* owned; n_bytes 0: none */
-    struct bn_str system_extra, file_extra; /* owned; unknown members of the file */
+    struct bn_str system_extra, file_extra; /* owned; like answer.extra */
 };
 
 struct transcript_step; /* an entry of the undo or redo list */
@@ -75,17 +73,17 @@ struct transcript {
 void transcript_finish(struct transcript *t); /* an all-zero transcript is an empty one */
 
 /* Add an exchange with an empty answer (FINISH_NONE). Copies the text. Drops the redo list. */
-bool transcript_ask(struct transcript *t, struct bn_str user);
+bool transcript_add_question(struct transcript *t, struct bn_str user);
 /* Set the answer of the last exchange. Copies text and ids. Earlier states keep the previous
  * answer. */
 bool transcript_answer(struct transcript *t, const struct answer *answer);
 /* Remove the last exchange without an undo step, because its answer never began. */
-void transcript_unask(struct transcript *t);
+void transcript_remove_question(struct transcript *t);
 bool transcript_set_system(struct transcript *t, struct bn_str text);
 
-/* The part of the conversation that unknown members of a file belong to. */
-enum transcript_place { PLACE_OF_FILE, PLACE_OF_SYSTEM, PLACE_OF_USER };
-bool transcript_keep_extra(struct transcript *t, enum transcript_place place, struct bn_str json);
+/* Store unknown members (JSON text) of the file, the system message or the last user message. */
+enum extra_owner { EXTRA_OF_FILE, EXTRA_OF_SYSTEM, EXTRA_OF_USER };
+bool transcript_set_extra(struct transcript *t, enum extra_owner place, struct bn_str json);
 
 /* Cuts. Each keeps the state before it for undo. */
 bool transcript_clear(struct transcript *t);
@@ -98,7 +96,7 @@ enum undo_result { UNDO_NOTHING, UNDO_EXCHANGE, UNDO_CUT, UNDO_NO_MEMORY };
 enum undo_result transcript_undo(struct transcript *t);
 enum undo_result transcript_redo(struct transcript *t);
 
-/* NULL if there is none. */
+/* The last exchange; NULL if there is none. */
 const struct exchange *transcript_last(const struct transcript *t);
 
 #endif

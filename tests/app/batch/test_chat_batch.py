@@ -28,9 +28,9 @@ class Batch(ChatCase):
         self.assertEqual(self.says('--batch', '7', '--ubatch', '3', *words, stdin=stdin), b'\n'.join(alone))
 
     def test_an_automatic_batch_is_as_wide_as_memory_allows(self):
-        for ctx, wanted in (('64', r'^bitnet-chat: 16 prompts at once\n$'),
+        for ctx, wanted in (('64', r'^bitnet-chat: decoding 16 prompts together\n$'),
                             ('4000000', r'^bitnet-chat: warning: a context of 4000000 tokens .*\n'
-                                        r'bitnet-chat: ([1-9]|1[0-6]) prompts? at once\n$')):
+                                        r'bitnet-chat: decoding ([1-9]|1[0-6]) prompts? together\n$')):
             done = self.chat('--batch', 'auto', '--verbose', '-c', ctx, '-n', '2', stdin=b'one\ntwo\n')
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assertRegex(done.stderr.decode(), wanted)
@@ -59,8 +59,8 @@ class Batch(ChatCase):
         self.assertEqual(done.returncode, 2, done.stderr)
         answers = [json.loads(line) for line in done.stdout.splitlines()]
         self.assertEqual(['error' in a for a in answers], [False, True, True, True, True, False, True])
-        for said in ('line 2: "prompt" is no text', 'line 3: not JSON', 'line 4: unknown member "tmp"',
-                     'line 5: the prompt takes', 'line 7:'):
+        for said in ('line 2: "prompt" is not a string', 'line 3: not JSON', 'line 4: unknown member "tmp"',
+                     'line 5: the prompt has', 'line 7:'):
             self.assertIn(said, done.stderr.decode())
         self.refuses(2, '--batch', '4', stdin=b'\n')
         self.refuses(2, '--batch', '0', stdin=b'x')
@@ -84,7 +84,7 @@ class Batch(ChatCase):
         out, err = process.communicate(timeout=20)
         self.assertEqual((process.returncode, out), (130, b''))
         if err:  # empty if the end of the input was read before the signal
-            self.assertEqual(err, b'bitnet-chat: stopped: no answer to what follows line 2\n')
+            self.assertEqual(err, b'bitnet-chat: stopped: no answer to the lines after line 2\n')
 
     def test_a_batch_that_waits_for_input_sleeps_after_a_resize(self):
         process = self.batch('-n', '2', '--json')
@@ -143,7 +143,7 @@ class Batch(ChatCase):
         ends = [e for e in map(json.loads, out.splitlines()) if e['event'] == 'end']
         self.assertEqual([(e['line'], e['finish']) for e in ends], [(1, 'interrupted'), (2, 'interrupted')])
         self.assertEqual((process.returncode, err), (130, b'bitnet-chat: stopped: no answer to lines 1 to 2 and '
-                                                    b'to what follows line 2\n'))
+                                                    b'to the lines after line 2\n'))
 
     LONG = b'{"prompt": "long", "max_tokens": 3000}\n' + b'{"prompt": "x", "max_tokens": 2}\n' * 3
 
@@ -224,7 +224,7 @@ class Batch(ChatCase):
         self.assertLessEqual(len(cut), 2, answers)
         if cut:  # otherwise both answers had just ended
             self.assertRegex(err.decode(), 'no answer to lines? ' + cut[0])
-        self.assertIn('what follows line %d' % len(answers), err.decode())
+        self.assertIn('the lines after line %d' % len(answers), err.decode())
 
 
 if __name__ == '__main__':

@@ -1,6 +1,6 @@
 /*
- * Kept answers go back as the ids they were generated as. MODEL is a file with a vocabulary of
- * bytes, in which the id of a byte is the byte.
+ * Earlier answers enter the prompt with the ids that were generated. MODEL is a file with a
+ * vocabulary of bytes, in which the id of a byte is the byte.
  */
 #include "app/chat/conversation/chat_prompt.h"
 #include "engine/file.h"
@@ -14,9 +14,9 @@
 #include <cmocka.h>
 
 static struct tokenizer *tokenizer;
-/* Not as a tokenizer would cut it: that shows whose ids are used. */
+/* A tokenizer would merge these bytes. So the test sees whether the ids were encoded again. */
 static const int32_t hello[] = {' ', 'h', 'i', '\n', 'y', 'o', ' '};
-static const struct answer kept = {
+static const struct answer earlier = {
     .text = {" hi\nyo ", 7}, .ids = hello, .n_ids = 7, .finish = FINISH_STOP};
 
 static struct segment restored(const char *run, const struct answer *a)
@@ -29,13 +29,13 @@ static struct segment restored(const char *run, const struct answer *a)
 
 static void expect_ids(const char *run, size_t first, size_t n)
 {
-    const struct segment s = restored(run, &kept);
+    const struct segment s = restored(run, &earlier);
     assert_int_equal(s.kind, SEGMENT_IDS);
     assert_ptr_equal(s.ids, hello + first);
     assert_int_equal(s.n_ids, n);
 }
 
-static void a_whole_run_gives_all_ids_whatever_its_blanks(void **state)
+static void a_whole_message_uses_all_ids_despite_blanks(void **state)
 {
     (void)state;
     expect_ids(" hi\nyo ", 0, 7);
@@ -43,7 +43,7 @@ static void a_whole_run_gives_all_ids_whatever_its_blanks(void **state)
     expect_ids("\thi\nyo\xc2\xa0\n", 0, 7);
 }
 
-static void a_part_gives_its_own_ids(void **state)
+static void a_part_of_a_message_uses_some_ids(void **state)
 {
     (void)state;
     expect_ids("yo", 4, 2);
@@ -51,28 +51,28 @@ static void a_part_gives_its_own_ids(void **state)
     expect_ids("hi", 1, 2);
 }
 
-static void anything_else_stays_text(void **state)
+static void other_text_stays_text(void **state)
 {
     static const char *const runs[] = {"HI\nyo", "hi yo", "hello", "", "hi\nyo more"};
     (void)state;
     for (size_t i = 0; i < sizeof(runs) / sizeof(runs[0]); i++)
-        assert_int_equal(restored(runs[i], &kept).kind, SEGMENT_ANSWER);
+        assert_int_equal(restored(runs[i], &earlier).kind, SEGMENT_ANSWER);
 }
 
-static void ids_that_do_not_say_the_text_are_not_used(void **state)
+static void ids_with_another_text_are_not_used(void **state)
 {
-    struct answer edited = kept;
+    struct answer edited = earlier;
     (void)state;
-    assert_true(prompt_ids_fit(tokenizer, &kept));
+    assert_true(prompt_ids_fit(tokenizer, &earlier));
     edited.text = bn_str_of(" ho\nyo ");
     assert_false(prompt_ids_fit(tokenizer, &edited));
     assert_int_equal(restored(" ho\nyo ", &edited).kind, SEGMENT_ANSWER);
-    edited = kept;
+    edited = earlier;
     edited.n_ids = 0;
     assert_int_equal(restored(" hi\nyo ", &edited).kind, SEGMENT_ANSWER);
 }
 
-static void broken_bytes_shown_as_marks_are_still_the_message(void **state)
+static void invalid_bytes_may_be_rendered_as_u_fffd(void **state)
 {
     static const int32_t ids[] = {'a', 0xFF, 'b'};
     const struct answer a = {.text = {"a\xff"
@@ -89,10 +89,10 @@ static void broken_bytes_shown_as_marks_are_still_the_message(void **state)
                      SEGMENT_IDS);
 }
 
-static void other_peoples_words_are_left_alone(void **state)
+static void messages_of_the_user_are_not_changed(void **state)
 {
     struct segment s = {.kind = SEGMENT_MESSAGE, .text = bn_str_of("hi\nyo"), .message = 1};
-    const struct answer *const answers[] = {NULL, &kept};
+    const struct answer *const answers[] = {NULL, &earlier};
     (void)state;
     prompt_restore_ids(tokenizer, &s, 1, answers, 2);
     assert_int_equal(s.kind, SEGMENT_MESSAGE);
@@ -101,12 +101,12 @@ static void other_peoples_words_are_left_alone(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_whole_run_gives_all_ids_whatever_its_blanks),
-        cmocka_unit_test(a_part_gives_its_own_ids),
-        cmocka_unit_test(anything_else_stays_text),
-        cmocka_unit_test(ids_that_do_not_say_the_text_are_not_used),
-        cmocka_unit_test(broken_bytes_shown_as_marks_are_still_the_message),
-        cmocka_unit_test(other_peoples_words_are_left_alone),
+        cmocka_unit_test(a_whole_message_uses_all_ids_despite_blanks),
+        cmocka_unit_test(a_part_of_a_message_uses_some_ids),
+        cmocka_unit_test(other_text_stays_text),
+        cmocka_unit_test(ids_with_another_text_are_not_used),
+        cmocka_unit_test(invalid_bytes_may_be_rendered_as_u_fffd),
+        cmocka_unit_test(messages_of_the_user_are_not_changed),
     };
     const struct tokenizer_config cfg = {0};
     struct bn_file *file;

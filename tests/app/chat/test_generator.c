@@ -1,7 +1,6 @@
 /*
- * Alternatives to each token come from the row that the token was chosen from: nothing is evaluated
- * for them, and what is chosen stays the same. MODEL is a generated one; a trace counts what is
- * evaluated.
+ * Alternatives to a token come from the same logits as the token: they need no further evaluation
+ * and do not change the choice. MODEL is a generated file; a trace counts the evaluated tokens.
  */
 #include "app/chat/answer/answer_run.h"
 #include "app/chat/answer/generator.h"
@@ -29,10 +28,10 @@ struct fixture {
     struct bn_file *file;
     struct tokenizer *tokenizer;
     struct generator *g;
-    size_t n_seen; /* tokens that went through the model */
+    size_t n_evaluated; /* tokens */
 };
 
-struct heard {
+struct recorded {
     int32_t ids[MAX_TOKENS];
     struct generator_alt alts[MAX_TOKENS][N_ALTS + 1];
     size_t n, n_alts;
@@ -44,7 +43,7 @@ static void count(void *ud, const char *step, size_t layer, const float *x, size
     (void)layer;
     (void)x;
     (void)n;
-    f->n_seen += strcmp(step, "embd") == 0;
+    f->n_evaluated += strcmp(step, "embd") == 0;
 }
 
 static int open_all(void **state)
@@ -81,7 +80,7 @@ static void on_reading(void *ud, size_t n_done, size_t n_total)
 
 static bool on_token(void *ud, const struct answer_token *token)
 {
-    struct heard *h = ud;
+    struct recorded *h = ud;
     if (token->id == TOKEN_NONE)
         return true;
     assert_true(h->n < MAX_TOKENS);
@@ -92,9 +91,9 @@ static bool on_token(void *ud, const struct answer_token *token)
     return true;
 }
 
-/* An answer from an empty cache; gives how many tokens went through the model for it. */
+/* Generate an answer with an empty KV cache. Returns the number of evaluated tokens. */
 static size_t answer(struct fixture *f, const struct sampler_params *params, size_t n_alts,
-                     struct heard *out)
+                     struct recorded *out)
 {
     static const int32_t prompt[] = {'a', ' ', 'q', 'u', 'e', 's', 't', 'i', 'o', 'n'};
     const struct answer_job job = {.prompt = prompt,
@@ -107,15 +106,15 @@ static size_t answer(struct fixture *f, const struct sampler_params *params, siz
     struct bn_cancel cancel = {false};
     struct answer_result result;
     struct bn_error err;
-    *out = (struct heard){0};
-    generator_cut(f->g, 0);
-    f->n_seen = 0;
+    *out = (struct recorded){0};
+    generator_truncate(f->g, 0);
+    f->n_evaluated = 0;
     if (!answer_run(f->g, f->tokenizer, &job, &sink, &cancel, &result, &err))
         fail_msg("%s", err.text);
     assert_true(result.n_tokens > 4);
-    const size_t n_ends = result.finish == FINISH_STOP; /* the token that ended it */
-    assert_int_equal(f->n_seen, job.n_prompt + result.n_tokens - 1 + n_ends);
-    return f->n_seen;
+    const size_t n_ends = result.finish == FINISH_STOP; /* the end-of-answer token */
+    assert_int_equal(f->n_evaluated, job.n_prompt + result.n_tokens - 1 + n_ends);
+    return f->n_evaluated;
 }
 
 static void alternatives_cost_no_evaluation_and_change_nothing(void **state)
@@ -123,19 +122,19 @@ static void alternatives_cost_no_evaluation_and_change_nothing(void **state)
     struct fixture *f = *state;
     static const struct sampler_bias bias = {'e', 2.0f};
     struct sampler_params rows[5] = {plain, plain, plain, plain, plain};
-    struct heard without, with;
-    rows[0].temp = 0; /* the one best */
+    struct recorded without, with;
+    rows[0].temp = 0; /* greedy */
     rows[1].top_k = 8;
     rows[2].top_p = 0.9f;
     rows[2].min_p = 0.05f;
     rows[3].repeat_penalty = 1.3f;
     rows[3].repeat_last_n = 16;
     rows[3].biases = &bias;
-    rows[3].n_biases = 1; /* rows[4]: drawn by the head itself */
+    rows[3].n_biases = 1; /* rows[4]: the output head draws the token */
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
-        const size_t n_seen = answer(f, &rows[i], 0, &without);
+        const size_t n_evaluated = answer(f, &rows[i], 0, &without);
         assert_int_equal(without.n_alts, 0);
-        assert_int_equal(answer(f, &rows[i], N_ALTS, &with), n_seen);
+        assert_int_equal(answer(f, &rows[i], N_ALTS, &with), n_evaluated);
         assert_int_equal(with.n_alts, N_ALTS + 1);
         assert_int_equal(with.n, without.n);
         assert_memory_equal(with.ids, without.ids, with.n * sizeof(with.ids[0]));
@@ -146,9 +145,9 @@ static void alternatives_are_the_best_in_order_and_the_chosen_one(void **state)
 {
     struct fixture *f = *state;
     struct sampler_params greedy = plain;
-    struct heard h;
+    struct recorded h;
     greedy.temp = 0;
-    (void)answer(f, &greedy, N_ALTS, &h); /* it counts; here only what was said matters */
+    (void)answer(f, &greedy, N_ALTS, &h); /* the count does not matter here */
     for (size_t i = 0; i < h.n; i++) {
         double sum = 0;
         const struct generator_alt *alts = h.alts[i];
@@ -165,8 +164,8 @@ static void alternatives_are_the_best_in_order_and_the_chosen_one(void **state)
     }
 }
 
-/* Lanes of a batch: the same rule, whoever is beside them. */
-static void a_lane_with_alternatives_says_what_one_without_says(void **state)
+/* Two sequences in a batch, one with alternatives. */
+static void alternatives_do_not_change_a_sequence_of_a_batch(void **state)
 {
     struct fixture *f = *state;
     struct generator_seq *seqs[2];
@@ -199,7 +198,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(alternatives_cost_no_evaluation_and_change_nothing),
         cmocka_unit_test(alternatives_are_the_best_in_order_and_the_chosen_one),
-        cmocka_unit_test(a_lane_with_alternatives_says_what_one_without_says),
+        cmocka_unit_test(alternatives_do_not_change_a_sequence_of_a_batch),
     };
     if (argc != 2) {
         (void)fprintf(stderr, "usage: test_generator MODEL\n");

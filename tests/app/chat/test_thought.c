@@ -1,5 +1,5 @@
 /*
- * Thought and answer, however the stream is cut.
+ * Splitting a stream into thought and answer, with pieces of every length.
  */
 #include "app/chat/conversation/thought.h"
 
@@ -56,7 +56,7 @@ static void an_answer_without_thought_is_whole(void **state)
     expect(THOUGHT_NONE, "<think>a</think>", "", "<think>a</think>");
 }
 
-static void an_answer_cut_off_loses_nothing(void **state)
+static void an_incomplete_marker_stays_text(void **state)
 {
     (void)state;
     expect(THOUGHT_RUNNING, "half </thi", "half </thi", "");
@@ -68,7 +68,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_thought_ends_at_its_marker),
         cmocka_unit_test(an_answer_without_thought_is_whole),
-        cmocka_unit_test(an_answer_cut_off_loses_nothing),
+        cmocka_unit_test(an_incomplete_marker_stays_text),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,5 +1,5 @@
 /*
- * Exchanges, undo, redo, cuts.
+ * Exchanges, undo, redo and cuts.
  */
 #include "app/chat/conversation/transcript.h"
 
@@ -11,12 +11,12 @@
 
 #include <cmocka.h>
 
-static void say(struct transcript *t, const char *user, const char *answer)
+static void add_exchange(struct transcript *t, const char *user, const char *answer)
 {
     const int32_t ids[] = {1, 2};
     const struct answer a = {
         .text = bn_str_of(answer), .ids = ids, .n_ids = 2, .finish = FINISH_STOP};
-    assert_true(transcript_ask(t, bn_str_of(user)));
+    assert_true(transcript_add_question(t, bn_str_of(user)));
     assert_true(transcript_answer(t, &a));
 }
 
@@ -32,8 +32,8 @@ static void undo_and_redo_move_one_exchange(void **state)
 {
     struct transcript t = {0};
     (void)state;
-    say(&t, "a", "1");
-    say(&t, "b", "2");
+    add_exchange(&t, "a", "1");
+    add_exchange(&t, "b", "2");
     assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
     expect(&t, "a");
     assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
@@ -51,38 +51,38 @@ static void a_new_message_drops_redo(void **state)
 {
     struct transcript t = {0};
     (void)state;
-    say(&t, "a", "1");
+    add_exchange(&t, "a", "1");
     assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE);
-    say(&t, "b", "2");
+    add_exchange(&t, "b", "2");
     assert_int_equal(transcript_redo(&t), UNDO_NOTHING);
     expect(&t, "b");
     transcript_finish(&t);
 }
 
-static void a_cut_is_undone_as_a_whole_and_only_where_it_was_made(void **state)
+static void a_cut_is_undone_only_if_it_was_the_last_change(void **state)
 {
     struct transcript t = {0};
     (void)state;
-    say(&t, "a", "1");
-    say(&t, "b", "2");
+    add_exchange(&t, "a", "1");
+    add_exchange(&t, "b", "2");
     assert_true(transcript_clear(&t));
     expect(&t, "");
     assert_int_equal(transcript_undo(&t), UNDO_CUT);
     expect(&t, "ab");
     assert_int_equal(transcript_redo(&t), UNDO_CUT);
     expect(&t, "");
-    say(&t, "c", "3");
+    add_exchange(&t, "c", "3");
     assert_int_equal(transcript_undo(&t), UNDO_EXCHANGE); /* the message first ... */
     assert_int_equal(transcript_undo(&t), UNDO_CUT);      /* ... then the cut */
     expect(&t, "ab");
     transcript_finish(&t);
 }
 
-static void an_empty_conversation_is_cleared_too(void **state)
+static void an_empty_conversation_can_be_cleared(void **state)
 {
     struct transcript t = {0};
     (void)state;
-    assert_true(transcript_clear(&t)); /* a sanitizer sees what copies nothing from nowhere */
+    assert_true(transcript_clear(&t)); /* with a sanitizer: no copy from NULL */
     expect(&t, "");
     transcript_finish(&t);
 }
@@ -92,7 +92,7 @@ static void forget_and_rewind_keep_the_right_part(void **state)
     struct transcript t = {0};
     (void)state;
     for (size_t i = 0; i < 4; i++)
-        say(&t, (const char *[]){"a", "b", "c", "d"}[i], "x");
+        add_exchange(&t, (const char *[]){"a", "b", "c", "d"}[i], "x");
     t.now.n_skipped = 2;
     assert_true(transcript_forget(&t, 1));
     expect(&t, "bcd");
@@ -106,12 +106,12 @@ static void forget_and_rewind_keep_the_right_part(void **state)
     transcript_finish(&t);
 }
 
-static void an_answer_replaces_only_the_last_of_this_state(void **state)
+static void an_answer_replaces_only_the_one_in_this_state(void **state)
 {
     struct transcript t = {0};
     const struct answer other = {.text = {"2", 1}, .finish = FINISH_LENGTH};
     (void)state;
-    say(&t, "a", "1");
+    add_exchange(&t, "a", "1");
     assert_true(transcript_clear(&t));
     assert_int_equal(transcript_undo(&t), UNDO_CUT);
     assert_true(transcript_answer(&t, &other));
@@ -120,13 +120,13 @@ static void an_answer_replaces_only_the_last_of_this_state(void **state)
     transcript_finish(&t);
 }
 
-static void a_question_taken_back_leaves_no_trace(void **state)
+static void a_removed_question_is_not_in_redo(void **state)
 {
     struct transcript t = {0};
     (void)state;
-    say(&t, "a", "1");
-    assert_true(transcript_ask(&t, bn_str_of("b")));
-    transcript_unask(&t);
+    add_exchange(&t, "a", "1");
+    assert_true(transcript_add_question(&t, bn_str_of("b")));
+    transcript_remove_question(&t);
     expect(&t, "a");
     assert_int_equal(transcript_redo(&t), UNDO_NOTHING);
     transcript_finish(&t);
@@ -137,7 +137,7 @@ static void many_cuts_keep_the_newest(void **state)
     struct transcript t = {0};
     (void)state;
     for (size_t i = 0; i < 200; i++) {
-        say(&t, "a", "1");
+        add_exchange(&t, "a", "1");
         assert_true(transcript_clear(&t));
     }
     assert_int_equal(transcript_undo(&t), UNDO_CUT);
@@ -145,7 +145,7 @@ static void many_cuts_keep_the_newest(void **state)
     transcript_finish(&t);
 }
 
-static void names_of_finishes_go_both_ways(void **state)
+static void finish_names_can_be_parsed(void **state)
 {
     (void)state;
     for (int f = FINISH_NONE; f < FINISH_N; f++)
@@ -158,13 +158,13 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(undo_and_redo_move_one_exchange),
         cmocka_unit_test(a_new_message_drops_redo),
-        cmocka_unit_test(a_cut_is_undone_as_a_whole_and_only_where_it_was_made),
-        cmocka_unit_test(an_empty_conversation_is_cleared_too),
+        cmocka_unit_test(a_cut_is_undone_only_if_it_was_the_last_change),
+        cmocka_unit_test(an_empty_conversation_can_be_cleared),
         cmocka_unit_test(forget_and_rewind_keep_the_right_part),
-        cmocka_unit_test(an_answer_replaces_only_the_last_of_this_state),
-        cmocka_unit_test(a_question_taken_back_leaves_no_trace),
+        cmocka_unit_test(an_answer_replaces_only_the_one_in_this_state),
+        cmocka_unit_test(a_removed_question_is_not_in_redo),
         cmocka_unit_test(many_cuts_keep_the_newest),
-        cmocka_unit_test(names_of_finishes_go_both_ways),
+        cmocka_unit_test(finish_names_can_be_parsed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

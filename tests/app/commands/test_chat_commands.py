@@ -112,7 +112,7 @@ class Commands(ChatCase):
     def test_forget_and_sessions_explain_their_errors(self):
         for line in ('/forget 0', '/forget x', '/forget 2', '/forget -1'):
             self.assertIn('from 1 to 1', self.script('a', line, code=2))
-        self.assertIn('nothing to count', self.script('/forget 1', code=2))
+        self.assertIn('nothing to forget', self.script('/forget 1', code=2))
         folder = os.path.join(self.home.name, '.local/share/bitnet-chat')
         os.makedirs(folder)
         with open(os.path.join(folder, 'sessions'), 'w', encoding='utf-8'):
@@ -123,11 +123,11 @@ class Commands(ChatCase):
         self.fake('one', ' and more')
         self.script('a', '/continue')
         self.assertEqual(self.messages, [('u', 'a'), ('a', 'one and more')])
-        self.assertIn('no answer to go on with', self.script('/continue', code=2))
+        self.assertIn('no answer to continue', self.script('/continue', code=2))
 
     def test_context_shows_the_overflow_policy(self):
         self.assertIn('when it is full: stop', self.script('/context'))
-        self.assertIn('oldest exchanges are dropped', self.script('/set overflow drop', '/context'))
+        self.assertIn('oldest turns are dropped', self.script('/set overflow drop', '/context'))
 
     def test_tokens_shows_bytes_of_characters(self):
         self.assertIn('\\xC3|', self.script('/tokens ö'))
@@ -160,8 +160,8 @@ class Commands(ChatCase):
         self.assertEqual(self.messages[0], ('u', 'a'))
         self.assertIn('trip', self.script('/sessions'))
         self.assertEqual(self.says('--list-sessions'), b'trip\n')
-        self.assertIn("no 'nothing' to load", self.script('/load nothing', code=2))
-        self.assertIn('not a possible name', self.script('/save .hidden', code=2))
+        self.assertIn("no saved conversation 'nothing'", self.script('/load nothing', code=2))
+        self.assertIn('not a valid name', self.script('/save .hidden', code=2))
 
     def test_save_does_not_replace_another_chat(self):
         self.fake('1', '2')
@@ -169,7 +169,7 @@ class Commands(ChatCase):
         self.assertIn('/save trip! replaces it', self.script('b', '/save trip', code=2))
         self.script('/load trip', '/history', 'c', '/save trip', '/save')
         self.script('b', '/save trip!', '/save trip')
-        self.assertIn('1 exchange loaded', self.script('/load trip'))
+        self.assertIn('1 turn loaded', self.script('/load trip'))
 
     def test_load_can_be_undone(self):
         self.fake('1', '2')
@@ -186,7 +186,7 @@ class Commands(ChatCase):
             self.assertEqual([json.loads(line) for line in file],
                              [{'role': 'user', 'content': 'a'},
                               {'role': 'assistant', 'content': 'answer'}])
-        self.assertIn('is there already', self.script('a', f'/export {path}.txt', code=2))
+        self.assertIn('already exists', self.script('a', f'/export {path}.txt', code=2))
         self.script('other', f'/export {path}.txt!')
         with open(path + '.txt', encoding='utf-8') as file:
             self.assertEqual(file.read(), 'user:\nother\n\nassistant:\nanswer\n\n')
@@ -196,7 +196,7 @@ class Commands(ChatCase):
         path = self.write('notes.txt', 'some notes\n')
         fenced = 'File notes.txt:\n```\nsome notes\n```\n\n'
         text = self.script(f'/file {path}', 'what?')
-        self.assertIn('goes before your next message: ', text)
+        self.assertIn('will be sent before your next message: ', text)
         self.assertEqual(self.messages[0], ('u', fenced + 'what?'))
         self.script(f'read @{path} and @nothing')
         self.assertEqual(self.messages[0], ('u', f'{fenced}read @{path} and @nothing'))
@@ -314,12 +314,12 @@ class Commands(ChatCase):
         text = self.script('a', '/stats')
         self.assertRegex(text, r'(?m)^ *reads +5\.0 MB a token, [\d.]+ GB/s$')
         self.assertRegex(text, r'(?m)^ *multiplies +[\d.]+ GMAC/s in the prompt$')
-        self.assertRegex(text, r'(?m)^ *memory +[\d.]+ MB: its own [\d.]+ MB, of files ')
+        self.assertRegex(text, r'(?m)^ *memory +[\d.]+ MB: private [\d.]+ MB, mapped files ')
         text = self.script('a', '/stats peak')
         self.assertRegex(text, r'(?m)GB/s, \d+ % of the 40\.0 GB/s this device can do$')
         self.assertRegex(text, r'(?m)prompt, \d+ % of the 400\.0 GMAC/s this device can do$')
-        self.assertIn('reads 40.0 GB/s and does 400.0 GMAC/s; nothing', self.script('/stats peak'))
-        self.assertIn('the word peak', self.script('/stats peaks', code=2))
+        self.assertIn('reads 40.0 GB/s and computes 400.0 GMAC/s; there', self.script('/stats peak'))
+        self.assertIn('/stats or /stats peak', self.script('/stats peaks', code=2))
 
     def test_probs_is_switched_on_and_off(self):
         self.fake('ab')

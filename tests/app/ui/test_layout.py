@@ -180,12 +180,12 @@ class Layout(ChatCase):
         path = self.write('notes.txt', 'the moon')
         self.fake('fine', 'fine', 'fine')
         done = self.chat('-i', '--private', stdin=f'what is @{path}?\nsee @{path}x\nask @bob.\n'.encode())
-        self.assertRegex(done.stderr.decode(), rf'^bitnet-chat: 1 file attached: a message of \d+ bytes\n'
-                         rf'bitnet-chat: warning: @{path}x names no file and is sent as text\n$')
+        self.assertRegex(done.stderr.decode(), rf'^bitnet-chat: 1 file attached; the message has \d+ bytes\n'
+                         rf'bitnet-chat: warning: @{path}x is not a file; it is sent as text\n$')
 
     def test_a_missing_session_is_named_by_its_name(self):
         done = self.chat('-i', '--private', stdin=b'/load nope\n')
-        self.assertEqual(done.stderr, b"bitnet-chat: there is no 'nope' to load; /sessions lists what there is\n")
+        self.assertEqual(done.stderr, b"bitnet-chat: there is no saved conversation 'nope'; /sessions lists them\n")
 
 
 if __name__ == '__main__':
