@@ -121,10 +121,7 @@ static struct head *open_head(uint32_t seed, enum twin_order order)
 
 static void close_head(struct head *h)
 {
-    mem_free(h->table);
-    mem_free(h->plane.lines);
-    mem_free(h->plane.steps);
-    mem_free(h);
+    FREE_ALL(h->table, h->plane.lines, h->plane.steps, h);
 }
 
 static void coarse_plane_matches_the_cpu(void **state)
