@@ -71,7 +71,6 @@ static void cuda_close(struct backend *b)
     mem_free(b);
 }
 
-/* Checks that weights and scratch fit into the free memory. */
 static bool check_memory(struct backend *b, const struct backend_plan *plan, struct bn_error *err)
 {
     struct cuda_driver *d = &b->device.driver;
@@ -90,7 +89,6 @@ static bool check_memory(struct backend *b, const struct backend_plan *plan, str
         (double)plan->kv_bytes_per_token / MEGA);
 }
 
-/* Sets the input and output addresses of all linear layers. */
 static void connect_layers(struct backend *b)
 {
     const struct cuda_scratch *s = &b->scratch;

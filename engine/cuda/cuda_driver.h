@@ -59,7 +59,6 @@ struct cuda_driver {
 bool cuda_driver_open(struct cuda_driver *d, struct bn_error *err);
 void cuda_driver_close(struct cuda_driver *d);
 
-/* The driver's description of a result. */
 const char *cuda_driver_text(const struct cuda_driver *d, CUresult result);
 
 /* Returns true for CUDA_SUCCESS. Otherwise fails with BN_ENOMEM or BN_EDEVICE and the text "WHAT:

@@ -13,7 +13,6 @@
 
 #define FEW_LIMIT 16 /* most tokens for linear_few; more use tensor cores */
 
-/* Device address of byte `offset` of the table of the pass. */
 static const void *table_at(const struct backend *b, size_t offset)
 {
     return b->scratch.table + offset;
@@ -24,7 +23,6 @@ static const struct cuda_token *pass_tokens(const struct backend *b)
     return table_at(b, b->pass.layout.tokens);
 }
 
-/* Passes a step to the trace callback, token by token. */
 static void trace_step(struct backend *b, const char *step, size_t layer, const float *x,
                        size_t stride, size_t n)
 {

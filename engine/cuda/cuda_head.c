@@ -106,7 +106,6 @@ struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n)
                              .type = m->head.type};
 }
 
-/* Computes all logits, or a bound of each. */
 static void head_multiply(struct backend *b, size_t n, bool screened)
 {
     const size_t n_vocab = b->model->hp.n_vocab, n_groups = grid_blocks(n, HEAD_ROWS);

@@ -8,7 +8,6 @@
 
 #include <string.h>
 
-/* Reports how much memory is missing and which context would fit. */
 static bool fail_memory(struct backend *b, size_t n_ctx, size_t n_bytes, struct bn_error *err)
 {
     struct cuda_driver *d = &b->device.driver;

@@ -93,7 +93,6 @@ bool cuda_weight_bytes(const struct model *m, enum bn_head_mode head, size_t *n_
            add_bytes(n_bytes, coarse_bytes, 1);
 }
 
-/* An upload in progress. */
 struct packing {
     struct backend *b;
     const struct backend_control *control;

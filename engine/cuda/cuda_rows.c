@@ -91,7 +91,6 @@ static bool append_ids(struct backend *b, size_t i, struct row_request *request,
     return ok;
 }
 
-/* Copies the candidates of row i, unordered, to host.cands. */
 static bool fetch_found(struct backend *b, size_t i, size_t *n, struct bn_error *err)
 {
     const struct cuda_found *found = &b->host.found[i];

@@ -57,7 +57,6 @@ struct cuda_scratch {
     float *gathered;            /* (IDS_CHUNK) */
 };
 
-/* Buffers on the host. */
 struct cuda_host {
     uint8_t *table;               /* pinned; uploaded at the start of a pass */
     struct cuda_found *found;     /* (HEAD_GROUP) pinned */
@@ -75,7 +74,6 @@ struct pass_layout {
     size_t requests, tokens, rope_c, rope_s, end;
 };
 
-/* One requested row of logits. */
 struct row_request {
     const struct head_request *head;
     struct head_row *row;
@@ -83,7 +81,6 @@ struct row_request {
     uint64_t position; /* of the token to draw */
 };
 
-/* One evaluation in progress. */
 struct pass {
     struct eval_item *items;
     size_t n_items, n_tokens, n_requests;

@@ -9,7 +9,6 @@
 #define MAX_HEADS 4
 #define MAX_VECS 16
 
-/* Scores, then probabilities, of up to four heads. */
 struct scores {
     float z[MAX_HEADS][ATTN_BLOCK];
 };

@@ -8,6 +8,7 @@
 #include "engine/cpu/ref/kernels_ref.h"
 
 /* NEON with fused multiply-add: every 64-bit ARM processor */
+BASE_KERNELS(neon);
 COMMON_KERNELS(neon);
 
 /* dotprod: dot products of bytes */

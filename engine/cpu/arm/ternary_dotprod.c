@@ -57,7 +57,6 @@ BN_FORCE_INLINE void rows_by_tokens(const uint8_t *row, size_t n_lines, int n_ro
                 vaddvq_s32(sum[t][r]) - batch->q_sums[t];
 }
 
-/* Rows r .. r + n_rows - 1 times all tokens. */
 BN_FORCE_INLINE void all_tokens(const struct ternary_mat *w, size_t r, int n_rows,
                                 const struct ternary_batch *batch, int32_t *acc)
 {

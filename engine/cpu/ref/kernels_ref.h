@@ -7,15 +7,27 @@
 
 #include "engine/cpu/kernels.h"
 
-/* Prototypes of the kernels that the reference, AVX2 and NEON have. row_kernels sets the entries of
- * the tensor types that an embedding or output head may have. */
-#define COMMON_KERNELS(isa)                                                                        \
-    void rms_norm_##isa(const float *x, const float *w, size_t n, float eps, float *y);            \
+/* Prototypes of the kernels that the reference, AVX2, AVX-512 and NEON have. row_kernels sets the
+ * entries of the tensor types that an embedding or output head may have. */
+#define BASE_KERNELS(isa)                                                                          \
     void quantise_##isa(const struct act_in *in, int8_t *q, struct act_scale *out);                \
     void ternary_matvec_##isa(const struct ternary_mat *w, size_t row0, size_t row1,               \
                               const int8_t *q, int32_t q_sum, int32_t *acc);                       \
     void ternary_matmul_##isa(const struct ternary_mat *w, size_t row0, size_t row1,               \
                               const struct ternary_batch *batch);                                  \
+    void attn_block_##isa(const struct attn_block *b);                                             \
+    void attn_tile_##isa(const struct attn_tile *a);                                               \
+    void attn_block_q8_##isa(const struct attn_block *b);                                          \
+    void attn_tile_q8_##isa(const struct attn_tile *a);                                            \
+    float coarse_pack_##isa(const float *w, size_t n_blocks, size_t row, uint8_t *lines,           \
+                            uint16_t *steps);                                                      \
+    void coarse_bound_##isa(const struct coarse_mat *m, size_t row0, size_t row1,                  \
+                            const struct coarse_query *q, float *up);                              \
+    void row_kernels_##isa(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES])
+
+/* Prototypes of the kernels that the reference, AVX2 and NEON have. */
+#define COMMON_KERNELS(isa)                                                                        \
+    void rms_norm_##isa(const float *x, const float *w, size_t n, float eps, float *y);            \
     void scale_acc_##isa(const int32_t *acc, size_t n, float d, float *y);                         \
     void add_##isa(float *h, const float *y, size_t n);                                            \
     void relu2_gate_##isa(const float *gate, const float *up, size_t n, float *out);               \
@@ -23,18 +35,9 @@
     void rope_neox_##isa(float *x, const float *c, const float *s, size_t n_rot);                  \
     void rope_norm_##isa(float *x, const float *c, const float *s, size_t n_rot);                  \
     void to_f16_##isa(const float *x, size_t n, uint16_t *out);                                    \
-    void attn_block_##isa(const struct attn_block *b);                                             \
-    void attn_tile_##isa(const struct attn_tile *a);                                               \
-    void attn_block_q8_##isa(const struct attn_block *b);                                          \
-    void attn_tile_q8_##isa(const struct attn_tile *a);                                            \
     void attn_merge_##isa(float *big_m, float *big_l, float *big_o, const float *m,                \
                           const float *l, const float *o, size_t head_dim);                        \
-    void attn_finish_##isa(const float *big_o, float big_l, size_t head_dim, float *out);          \
-    float coarse_pack_##isa(const float *w, size_t n_blocks, size_t row, uint8_t *lines,           \
-                            uint16_t *steps);                                                      \
-    void coarse_bound_##isa(const struct coarse_mat *m, size_t row0, size_t row1,                  \
-                            const struct coarse_query *q, float *up);                              \
-    void row_kernels_##isa(row_decode_fn decode[TENSOR_N_TYPES], rows_dot_fn dot[TENSOR_N_TYPES])
+    void attn_finish_##isa(const float *big_o, float big_l, size_t head_dim, float *out)
 
 /* Prototypes of the kernels that only the reference, AVX2 and AVX-512 have. */
 #define WIDE_KERNELS(isa)                                                                          \
@@ -53,6 +56,7 @@
     size_t mac_peak_##isa(size_t n_rounds);                                                        \
     size_t fma_peak_##isa(size_t n_rounds)
 
+BASE_KERNELS(ref);
 COMMON_KERNELS(ref);
 WIDE_KERNELS(ref);
 

@@ -11,7 +11,6 @@
 
 #define MAX_HEADS 4
 
-/* Scores, then probabilities, of up to four heads. */
 struct scores {
     _Alignas(64) float z[MAX_HEADS][ATTN_BLOCK];
 };

@@ -129,7 +129,6 @@ BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, siz
     }
 }
 
-/* 16 codes as F32. */
 BN_FORCE_INLINE __m512 load_codes(const uint8_t *codes)
 {
     const __m128i bytes = _mm_loadu_si128((const __m128i *)(const void *)codes);

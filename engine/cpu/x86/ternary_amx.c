@@ -118,7 +118,6 @@ BN_FORCE_INLINE void multiply_tiles(const int8_t *a, const uint8_t *b, size_t n_
     compiler_barrier();
 }
 
-/* Store the sums of n_rows (at most 2 SIDE) rows, minus the sums of q, to acc. */
 BN_FORCE_INLINE void store_sums(int32_t sums[2 * SIDE][2 * SIDE], size_t n_rows, size_t n_tokens,
                                 const int32_t *q_sums, int32_t *acc, size_t acc_stride)
 {

@@ -80,7 +80,6 @@ BN_FORCE_INLINE void matvec_rows(const struct row_set *s, size_t n_lines, int n_
     _mm_storeu_si128((__m128i *)(void *)out, sums);
 }
 
-/* Rows r, r + step, r + 2 step and r + 3 step. */
 BN_FORCE_INLINE struct row_set rows_apart(const struct ternary_mat *w, size_t r, size_t step)
 {
     struct row_set s;
@@ -143,7 +142,6 @@ void ternary_some_avx512(const struct ternary_mat *w, const int32_t *rows, size_
     }
 }
 
-/* A register tile of n_rows (1 or ROWS) rows and n_tokens (1 .. BLOCK_TOKENS) tokens. */
 BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows, int n_tokens,
                                   const struct ternary_batch *batch)
 {

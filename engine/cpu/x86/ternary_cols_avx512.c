@@ -67,7 +67,6 @@ BN_FORCE_INLINE void add_fields(__m512i sum[LINE_VECS], int v, __m512i codes, __
     sum[12 + v] = _mm512_dpbusd_epi32(sum[12 + v], c3, q);
 }
 
-/* Add line l of all columns of the block to acc. */
 static void add_line(struct block *b, size_t n_lines, size_t l, int32_t *acc)
 {
     __m512i sum[LINE_VECS];

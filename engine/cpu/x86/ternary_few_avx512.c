@@ -75,7 +75,6 @@ BN_FORCE_INLINE void multiply_rows(const uint8_t *row, size_t n_lines, size_t ap
     }
 }
 
-/* All rows times n_tokens tokens. */
 BN_FORCE_INLINE void multiply_tokens(const struct ternary_mat *w, size_t row0, size_t row1,
                                      int n_tokens, const struct ternary_batch *batch)
 {

@@ -56,7 +56,6 @@ BN_FORCE_INLINE __m256 magnitude(__m256 v)
     return _mm256_and_ps(v, _mm256_castsi256_ps(_mm256_set1_epi32(0x7fffffff)));
 }
 
-/* The vector to quantise. */
 struct quantise_input {
     const struct act_in *in;
     bool is_normed; /* apply RMSNorm */

@@ -11,7 +11,6 @@
 
 #define VECS 4 /* registers per step */
 
-/* The vector to quantise. */
 struct quantise_input {
     const struct act_in *in;
     bool is_normed; /* apply RMSNorm */

@@ -43,7 +43,6 @@ struct words {
     uint32_t at[4];
 };
 
-/* One token of a pass. */
 struct cuda_token {
     uint16_t *kv; /* KV cache of the token's sequence, see kv_shape */
     float *slots; /* (position blocks, n_heads, head_dim + 2) partial results: o, m, l */
@@ -117,7 +116,6 @@ struct attn_args {
     uint32_t n_tokens, qkv_stride, out_stride, n_heads, group, layer, split;
 };
 
-/* One row of logits that the caller requests. */
 struct cuda_request {
     uint64_t seed, position; /* of the Gumbel noise */
     double beta;             /* 1 / temp; 0: no Gumbel draw */
@@ -211,7 +209,6 @@ struct dot_args {
     uint32_t n, x_stride, n_rows, type;
 };
 
-/* Selects candidates from logits or bounds. */
 struct pick_args {
     const struct cuda_request *requests;
     struct dot_args dot;         /* for exact logits */

@@ -17,7 +17,6 @@ DEV float *attn_slot(const struct attn_args *a, float *slots, uint32_t block, ui
     return slots + ((uint64_t)block * a->n_heads + head) * (a->kv.head_dim + 2);
 }
 
-/* Writes the results of one position block to its slots. */
 DEV void store_block(const struct attn_args *a, const struct attn_shared *s,
                      const struct attn_thread *p, uint32_t block, const float *m)
 {
@@ -39,7 +38,6 @@ DEV void store_block(const struct attn_args *a, const struct attn_shared *s,
         }
 }
 
-/* Merges one position block into the running results. */
 DEV void fold_block(const struct attn_args *a, const struct attn_shared *s,
                     const struct attn_thread *p, uint32_t block, const float *m,
                     struct attn_run *runs)

@@ -16,7 +16,6 @@ DEV uint32_t seen_of(uint32_t pos, uint32_t block)
     return block < pos / KV_BLOCK ? KV_BLOCK : pos % KV_BLOCK + 1;
 }
 
-/* The work of one thread. */
 struct attn_thread {
     const float *q;     /* query of the first head */
     const uint16_t *kv; /* cache of the layer and KV head, position block 0 */
@@ -127,7 +126,6 @@ DEV void weigh_values(const struct attn_args *a, const struct attn_shared *s,
     }
 }
 
-/* Running maximum and sum of one query head. */
 struct attn_run {
     float m, l;
 };

@@ -116,56 +116,38 @@ DEV float warp_max(float v)
     return v;
 }
 
-DEV float block_max(float v)
+DEV double shuffle_xor_f64(double v, uint32_t mask)
 {
-    SHARED float best[MAX_WARPS];
-    v = warp_max(v);
-    if (thread_x() % 32 == 0)
-        best[thread_x() / 32] = v;
-    block_sync();
-    for (uint32_t i = 0; i < n_threads_x() / 32; i++)
-        v = best[i] > v ? best[i] : v;
-    block_sync();
-    return v;
+    union {
+        double d;
+        uint32_t u[2];
+    } other = {v};
+    other.u[0] = shuffle_xor_u32(other.u[0], mask);
+    other.u[1] = shuffle_xor_u32(other.u[1], mask);
+    return other.d;
 }
 
-DEV uint32_t block_max_u32(uint32_t v)
-{
-    SHARED uint32_t most[MAX_WARPS];
-    for (uint32_t mask = 16; mask > 0; mask /= 2) {
-        const uint32_t other = shuffle_xor_u32(v, mask);
-        v = other > v ? other : v;
+/* Defines the maximum over all threads of the block. Doubles must not be NaN. */
+#define BLOCK_MAX(name, type, shuffle_xor)                                                         \
+    DEV type name(type v)                                                                          \
+    {                                                                                              \
+        SHARED type best[MAX_WARPS];                                                               \
+        for (uint32_t mask = 16; mask > 0; mask /= 2) {                                            \
+            const type other = shuffle_xor(v, mask);                                               \
+            v = other > v ? other : v;                                                             \
+        }                                                                                          \
+        if (thread_x() % 32 == 0)                                                                  \
+            best[thread_x() / 32] = v;                                                             \
+        block_sync();                                                                              \
+        for (uint32_t i = 0; i < n_threads_x() / 32; i++)                                          \
+            v = best[i] > v ? best[i] : v;                                                         \
+        block_sync();                                                                              \
+        return v;                                                                                  \
     }
-    if (thread_x() % 32 == 0)
-        most[thread_x() / 32] = v;
-    block_sync();
-    for (uint32_t i = 0; i < n_threads_x() / 32; i++)
-        v = most[i] > v ? most[i] : v;
-    block_sync();
-    return v;
-}
 
-/* The values must not be NaN. */
-DEV double block_max_f64(double v)
-{
-    SHARED double highest[MAX_WARPS];
-    for (uint32_t mask = 16; mask > 0; mask /= 2) {
-        union {
-            double d;
-            uint32_t u[2];
-        } other = {v};
-        other.u[0] = shuffle_xor_u32(other.u[0], mask);
-        other.u[1] = shuffle_xor_u32(other.u[1], mask);
-        v = other.d > v ? other.d : v;
-    }
-    if (thread_x() % 32 == 0)
-        highest[thread_x() / 32] = v;
-    block_sync();
-    for (uint32_t i = 0; i < n_threads_x() / 32; i++)
-        v = highest[i] > v ? highest[i] : v;
-    block_sync();
-    return v;
-}
+BLOCK_MAX(block_max, float, shuffle_xor_f32)
+BLOCK_MAX(block_max_u32, uint32_t, shuffle_xor_u32)
+BLOCK_MAX(block_max_f64, double, shuffle_xor_f64)
 
 /* Maps floats to integers of the same order; NaN becomes the smallest. */
 DEV uint32_t order_of(float v)

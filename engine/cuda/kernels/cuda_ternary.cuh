@@ -53,7 +53,6 @@ DEV void store_pair(const struct linear_args *a, uint32_t row, float *y, struct 
     }
 }
 
-/* store_pair for one of several tokens. */
 DEV void store_token_pair(const struct linear_args *a, uint32_t row, uint32_t token, int32_t acc0,
                           int32_t acc1)
 {

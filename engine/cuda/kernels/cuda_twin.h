@@ -25,7 +25,6 @@
     static void name##_body(const struct args a)
 #define KERNEL_EARLY KERNEL
 
-/* Indices of the running fiber. */
 struct twin_indices {
     uint32_t thread, n_threads, block[3], n_blocks[3];
 };

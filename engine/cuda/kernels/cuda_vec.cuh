@@ -79,7 +79,6 @@ KERNEL(norm_quantise, norm_args, 512)
     }
 }
 
-/* Rotates pair i of a head. */
 DEV void rotate(const struct rope_args *a, float *x, uint32_t i, float c, float s)
 {
     float *const at = x + (a->neox ? i : 2 * i);

@@ -253,7 +253,6 @@ static void batch_neighbours_change_no_bit(void **state)
     close_pair(&p);
 }
 
-/* A memory buffer behind a bn_stream. */
 struct bytes {
     uint8_t *at;
     size_t n_bytes, pos;
@@ -333,7 +332,6 @@ static void rolling_back_and_saving_change_no_bit(void **state)
     close_pair(&p);
 }
 
-/* Recorded trace steps as bytes. */
 struct steps {
     char *text;
     size_t n_bytes, cap;
@@ -420,7 +418,6 @@ static void cancel_works_between_layers(void **state)
     synth_close(&m);
 }
 
-/* Runs an eval on the CUDA backend that must fail and change nothing. */
 static void assert_eval_fails(struct pair *p, struct eval_item item,
                               const struct backend_control *control, enum bn_errcode code,
                               const char *words)

@@ -17,7 +17,6 @@
 enum { VOCAB = 1500, ROWS = 5, N = 330, N_BLOCKS = 3, STEPS = 8, N_BESTS = 94 };
 #define N_COLUMNS (N_BLOCKS * COARSE_COLS)
 
-/* The inputs and buffers of all kernels of the head. */
 struct head {
     uint8_t *table; /* (VOCAB, N) F32 */
     float h[ROWS * N], w[N], x[ROWS * N];
@@ -122,10 +121,7 @@ static struct head *open_head(uint32_t seed, enum twin_order order)
 
 static void close_head(struct head *h)
 {
-    mem_free(h->table);
-    mem_free(h->plane.lines);
-    mem_free(h->plane.steps);
-    mem_free(h);
+    FREE_ALL(h->table, h->plane.lines, h->plane.steps, h);
 }
 
 static void coarse_plane_matches_the_cpu(void **state)
@@ -253,7 +249,6 @@ static void run_pick(struct head *h, bool exact, enum twin_order order)
     launch("pick_collect", (VOCAB + COLLECT_IDS - 1) / COLLECT_IDS, ROWS, 1, 0, &a, order);
 }
 
-/* Runs the head with the coarse plane if `screened`, else over the whole table. */
 static void run_head(struct head *h, bool screened, enum twin_order order)
 {
     const struct dot_args dot = dots_of(h);

@@ -164,7 +164,6 @@ static void linear_layers_match_the_reference(void **state)
     check_linear("linear_many", 63, 2, 9, LINEAR_ADD, &r);
 }
 
-/* One token: RMSNorm if `normed`, quantisation, then the layer. */
 static void check_one(uint32_t n_rows, uint32_t n_cols, uint32_t n_lanes, int32_t kind, bool normed,
                       struct random *r)
 {
@@ -231,7 +230,6 @@ struct attn_case {
     bool neox, split;
 };
 
-/* Buffers of a case and the reference results. */
 struct attn_run {
     struct attn_case c;
     struct kv_shape kv;

@@ -116,7 +116,6 @@ static void memory_errors_contain_the_sizes(void **state)
     synth_close(&m);
 }
 
-/* Whichever allocation fails, all memory is freed. */
 static void a_failed_open_frees_all_memory(void **state)
 {
     (void)state;
@@ -137,7 +136,6 @@ static void a_failed_open_frees_all_memory(void **state)
     synth_close(&m);
 }
 
-/* A stream that accepts all bytes and stores nothing. */
 static bool discard(void *ud, void *at, size_t n_bytes)
 {
     (void)ud;
