@@ -147,10 +147,10 @@ static void choose_places(struct app *app)
     app->store.is_private = is_private(app);
     if (app->store.is_private)
         return;
-    if (keeps_last && !path_of(PLACE_STATE, "last.json", app->store.last_path, &no_place))
+    if (keeps_last && !path_of(PATH_STATE, "last.json", app->store.last_path, &no_place))
         app->store.last_path[0] = 0;
     if (app->is_interactive && options_flag(app->options, "history") &&
-        !path_of(PLACE_STATE, "history", app->terminal.history.path, &no_place))
+        !path_of(PATH_STATE, "history", app->terminal.history.path, &no_place))
         app->terminal.history.path[0] = 0;
     if (no_place.code)
         bn_notes_add(&app->model.notes, BN_NOTE_WARNING, "no_place",
@@ -193,7 +193,7 @@ static enum exit_code open_conversation(struct app *app)
     } else if (session && access(app->store.session_path, F_OK) == 0) {
         code = read_conversation(app, app->store.session_path);
     } else if (options_flag(app->options, "continue")) {
-        if (!path_of(PLACE_STATE, "last.json", last, &err))
+        if (!path_of(PATH_STATE, "last.json", last, &err))
             return report_error(PROGRAM, STAGE_RUN, &err);
         if (access(last, F_OK) != 0)
             return report_fail(PROGRAM, EXIT_FILE, "there is no last conversation in '%s'", last);
