@@ -44,8 +44,7 @@ void bench_machine_loaded(struct bench_machine *m, struct bn_model *model);
  * the buffer of the bandwidth measurement. */
 void bench_machine_note_memory(struct bench_machine *m);
 
-/* A peak rate: the last one if it is recent enough that measurements take at most about a tenth of
- * the time, else a new one. */
+/* A peak rate, measured again if the last result is older than 10 times its duration. */
 double bench_machine_peak(struct bench_machine *m, enum bench_peak peak);
 void bench_machine_measure_all(struct bench_machine *m); /* all peaks, now */
 

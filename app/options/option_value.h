@@ -8,7 +8,7 @@
 
 struct option_value {
     enum option_source source;
-    bool set;       /* there is a value; the default counts */
+    bool set;       /* has a value, perhaps the default */
     int64_t number; /* INT; FLAG: 0 or 1; CHOICE: index of the word */
     double real;    /* REAL */
     char **texts;   /* (n_texts) TEXT, CHOICE: owned */

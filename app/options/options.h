@@ -1,6 +1,6 @@
 /*
- * Program options as tables. One table drives the command line, config lines and /set, --help, the
- * check of the man page, and the completions. A program joins several tables: its own, and those
+ * Program options as tables. The tables define the command line, config lines, /set, --help, the
+ * completions, and the check of the man page. A program combines several tables: its own, and those
  * of model_args.h.
  *
  * A flag is spelled --name on the command line. --help lists a flag that is on by default as
@@ -8,8 +8,8 @@
  * a weaker source never replaces one from a stronger source. LC_NUMERIC must be "C". Not
  * thread-safe.
  *
- * Errors are sentences with the option, the value and the allowed range. Their code is BN_EARG
- * (exit code 2) or BN_ENOMEM.
+ * Error messages contain the option, the value and the allowed range. The error code is BN_EARG
+ * or BN_ENOMEM.
  */
 #ifndef APP_OPTIONS_H
 #define APP_OPTIONS_H
@@ -93,7 +93,7 @@ bool options_parse(struct options *o, int argc, char **argv, struct bn_error *er
 const char *const *options_words(const struct options *o, size_t *n_words);
 
 /* Set one value from text: a config line, an environment variable, /set. '_' in the name counts as
- * '-'. A flag accepts on/off, true/false, yes/no, 1/0. A text that repeats gets one more item.
+ * '-'. A flag accepts on/off, true/false, yes/no, 1/0. A row that repeats gets one more text.
  * BN_EARG: unknown name, bad value, or the option cannot be set from this source (CONFIG, ENV and
  * MODEL require OPTION_IN_CONFIG; SET requires OPTION_BY_SET). On error nothing changes. If a
  * stronger source has set the value, nothing changes and there is no error. */
