@@ -25,7 +25,7 @@ struct bench_machine {
     struct bn_model *model;
     double now[BENCH_N_PEAKS];      /* the last measurement; 0: unknown */
     double best[BENCH_N_PEAKS];     /* the best of all measurements */
-    double stale_at[BENCH_N_PEAKS]; /* clock_seconds; 0: not measured yet */
+    double stale_at[BENCH_N_PEAKS]; /* clock_seconds when `now` becomes too old; 0 at first */
     /* largest values so far */
     size_t load_peak_bytes; /* resident, while the model was loaded */
     size_t peak_bytes;      /* resident, while loading or after a run */

@@ -1,5 +1,5 @@
 /*
- * Evaluates groups of tokens whose logits fit a bounded buffer: see logit_rows.h.
+ * Evaluates groups of tokens whose candidates fit a buffer of bounded size: see logit_rows.h.
  */
 #include "app/common/logit_rows.h"
 

@@ -1,6 +1,5 @@
 /*
- * Evaluates token ids and passes every row of logits to a callback, which computes a loss or writes
- * the row to a file.
+ * Evaluates token ids, and passes every row of logits to a callback or sums the losses of the ids.
  */
 #ifndef APP_LOGIT_ROWS_H
 #define APP_LOGIT_ROWS_H

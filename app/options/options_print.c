@@ -7,6 +7,9 @@
 #include <stdarg.h>
 #include <string.h>
 
+#define HELP_WIDTH 100
+#define HELP_COLUMN 30 /* first column of the explanations */
+
 bool option_on_command_line(const struct option *row)
 {
     return row->places == 0 || row->places & OPTION_ON_COMMAND;
@@ -101,9 +104,6 @@ void option_help_text(const struct option *row, char *out, size_t out_bytes)
     (void)snprintf(out, out_bytes, "%s%s", option_is_on_by_default(row) ? "do not " : "",
                    row->help);
 }
-
-#define HELP_WIDTH 100
-#define HELP_COLUMN 30 /* first column of the explanations */
 
 bool options_list_has(const char *const *names, const char *name)
 {
