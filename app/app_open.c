@@ -146,10 +146,10 @@ static void choose_paths(struct app *app)
     app->store.is_private = is_private(app);
     if (app->store.is_private)
         return;
-    if (writes_last && !path_of(PLACE_STATE, "last.json", app->store.last_path, &path_error))
+    if (writes_last && !path_of(PATH_STATE, "last.json", app->store.last_path, &path_error))
         app->store.last_path[0] = 0;
     if (app->is_interactive && options_flag(app->options, "history") &&
-        !path_of(PLACE_STATE, "history", app->terminal.history.path, &path_error))
+        !path_of(PATH_STATE, "history", app->terminal.history.path, &path_error))
         app->terminal.history.path[0] = 0;
     if (path_error.code)
         bn_notes_add(&app->model.notes, BN_NOTE_WARNING, "no_place", "%s: this chat is not saved",
@@ -193,7 +193,7 @@ static enum exit_code open_conversation(struct app *app)
     } else if (session && access(app->store.session_path, F_OK) == 0) {
         code = read_conversation(app, app->store.session_path);
     } else if (options_flag(app->options, "continue")) {
-        if (!path_of(PLACE_STATE, "last.json", last, &err))
+        if (!path_of(PATH_STATE, "last.json", last, &err))
             return report_error(PROGRAM, STAGE_RUN, &err);
         if (access(last, F_OK) != 0)
             return report_fail(PROGRAM, EXIT_FILE, "there is no last conversation in '%s'", last);

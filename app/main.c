@@ -5,7 +5,6 @@
 #include "app/app.h"
 #include "app/batch/batch.h"
 #include "app/common/input_text.h"
-#include "app/options/completion.h"
 #include "app/ui/ui_pipe.h"
 
 #include <errno.h>
@@ -34,8 +33,8 @@ static void print_file_paths(void)
 {
     char config[PATH_BYTES], state[PATH_BYTES];
     struct bn_error no_home;
-    if (path_of(PLACE_CONFIG, "config", config, &no_home) &&
-        path_of(PLACE_STATE, "", state, &no_home))
+    if (path_of(PATH_CONFIG, "config", config, &no_home) &&
+        path_of(PATH_STATE, "", state, &no_home))
         printf("Files: %s; %s{history,last.json}, not with --private\n", config, state);
 }
 
@@ -95,7 +94,7 @@ static bool run_without_model(const struct options *o, enum exit_code *code)
         printf("%s %s\n", PROGRAM, report_version());
         *code = report_flush(PROGRAM);
     } else if (options_text(o, "completion")) {
-        completion_print(o, options_text(o, "completion"), stdout);
+        options_print_completion(o, options_text(o, "completion"), stdout);
         *code = report_flush(PROGRAM);
     } else if (options_flag(o, "list-sessions")) {
         *code = print_sessions();

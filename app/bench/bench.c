@@ -1,12 +1,10 @@
 /*
- * bitnet-bench: measures how fast a model runs, and what share of the machine's peak that is.
+ * bitnet-bench: measures the speed of a model and compares it with the peak rates of the machine.
  *
- * This file opens the model and passes the rows from bench_run to bench_out. bench_machine measures
- * the peak rates.
+ * This file opens the model. bench_run measures each row, bench_machine measures peak rates, and
+ * bench_out prints the results.
  */
-#include "app/bench/bench_options.h"
-#include "app/bench/bench_out.h"
-#include "app/bench/bench_scaling.h"
+#include "app/bench/bench.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -51,12 +49,12 @@ static enum exit_code run_rows(const struct options *o, struct bench_machine *ma
         fprintf(stderr, "\r\033[K");
     if (!ok)
         return report_error(BENCH, STAGE_RUN, &err);
-    (void)bench_machine_peak(machine, PEAK_INT8); /* may improve `best` */
+    (void)bench_machine_peak(machine, PEAK_INT8); /* may raise machine->best */
     (void)bench_machine_peak(machine, PEAK_READ);
     return EXIT_DONE;
 }
 
-/* On stderr if stdout is JSON. A pass has at most --ubatch tokens of all sequences. */
+/* Prints on stderr if stdout is JSON. A pass has at most --ubatch tokens of all sequences. */
 static void explain_rows(const struct options *o, const struct bn_model *model,
                          const struct bench_row *rows, size_t n_rows)
 {
@@ -73,22 +71,8 @@ static void explain_rows(const struct options *o, const struct bn_model *model,
     }
 }
 
-/* Without the rows. */
-static struct bench_result result_of(const struct options *o, const char *path,
-                                     const struct bn_model *model, struct bench_machine *m)
-{
-    return (struct bench_result){.path = path,
-                                 .info = bn_model_info(model),
-                                 .machine = m,
-                                 .head = options_text(o, "head"),
-                                 .skip = options_text(o, "skip"),
-                                 .spec = options_text(o, "spec"),
-                                 .with_sampling = options_flag(o, "sample"),
-                                 .with_profile = options_flag(o, "profile")};
-}
-
-static enum exit_code measure(const struct options *o, const char *path, struct bench_row *rows,
-                              size_t n_rows)
+static enum exit_code measure_rows(const struct options *o, const char *path,
+                                   struct bench_row *rows, size_t n_rows)
 {
     const double start = clock_seconds();
     struct bench_machine machine;
@@ -108,10 +92,17 @@ static enum exit_code measure(const struct options *o, const char *path, struct 
         ok = bench_first_token(model, &err);
     }
     if (ok) {
-        struct bench_result r = result_of(o, path, model, &machine);
-        r.first_eval_s = clock_seconds() - start;
-        r.rows = rows;
-        r.n_rows = n_rows;
+        const struct bench_result r = {.path = path,
+                                       .info = bn_model_info(model),
+                                       .machine = &machine,
+                                       .first_eval_s = clock_seconds() - start,
+                                       .head = options_text(o, "head"),
+                                       .skip = options_text(o, "skip"),
+                                       .spec = options_text(o, "spec"),
+                                       .with_sampling = options_flag(o, "sample"),
+                                       .with_profile = options_flag(o, "profile"),
+                                       .rows = rows,
+                                       .n_rows = n_rows};
         if (options_flag(o, "explain"))
             explain_rows(o, model, rows, n_rows);
         code = run_rows(o, &machine, rows, n_rows);
@@ -129,8 +120,8 @@ static enum exit_code measure(const struct options *o, const char *path, struct 
     return code;
 }
 
-/* Uses the first number of each list. */
-static enum exit_code scale(const struct options *o, const char *path)
+/* --scaling: uses the first number of each list. */
+static enum exit_code measure_scaling(const struct options *o, const char *path)
 {
     size_t n;
     struct bench_scaling s = {.plan = bench_options_plan(o),
@@ -165,16 +156,15 @@ static enum exit_code run(const struct options *o)
     if (n_words != 1)
         return report_fail(BENCH, EXIT_USAGE, "expected one model, got %zu arguments (--help)",
                            n_words);
-    if (options_flag(o, "scaling")) {
-        const enum exit_code scaled = scale(o, words[0]);
-        const enum exit_code written = report_flush(BENCH);
-        return scaled == EXIT_DONE ? written : scaled;
-    }
-    struct bench_row *rows;
+    struct bench_row *rows = NULL;
     struct bn_error err;
-    enum exit_code code = bench_options_rows(o, &rows, &n_rows, &err)
-                              ? measure(o, words[0], rows, n_rows)
-                              : report_error(BENCH, STAGE_RUN, &err);
+    enum exit_code code;
+    if (options_flag(o, "scaling"))
+        code = measure_scaling(o, words[0]);
+    else if (bench_options_rows(o, &rows, &n_rows, &err))
+        code = measure_rows(o, words[0], rows, n_rows);
+    else
+        code = report_error(BENCH, STAGE_RUN, &err);
     mem_free(rows);
     const enum exit_code flushed = report_flush(BENCH);
     return code == EXIT_DONE ? flushed : code;

@@ -11,7 +11,7 @@
 #include <math.h>
 #include <stdio.h>
 
-#define STALE_FACTOR 10 /* a measurement is valid for this many times its duration */
+#define STALE_FACTOR 10 /* a measurement that took t seconds is valid for 10 t seconds */
 
 static bool read_ticks(struct bench_ticks *t)
 {

@@ -1,8 +1,8 @@
 /*
  * Measures the machine for a benchmark: the peak rates of memory and arithmetic, the memory of this
- * process, and the CPU time that the host takes away.
+ * process, and the steal time (CPU time that the host gave to other virtual machines).
  *
- * Peak rates are measured again between the runs of a row, since other work on a shared machine
+ * Peak rates are measured again between the runs of a row, because other work on a shared machine
  * changes them.
  */
 #ifndef APP_BENCH_MACHINE_H
@@ -17,7 +17,7 @@ enum bench_peak {
     BENCH_N_PEAKS
 };
 
-struct bench_ticks { /* of all processors */
+struct bench_ticks { /* of /proc/stat, sums over all processors */
     uint64_t all, stolen;
 };
 
@@ -25,8 +25,8 @@ struct bench_machine {
     struct bn_model *model;
     double now[BENCH_N_PEAKS];      /* the last measurement; 0: unknown */
     double best[BENCH_N_PEAKS];     /* the best of all measurements */
-    double stale_at[BENCH_N_PEAKS]; /* clock_seconds; 0: not measured yet */
-    /* maxima in bytes */
+    double stale_at[BENCH_N_PEAKS]; /* clock_seconds when `now` becomes too old; 0 at first */
+    /* largest values so far */
     size_t load_peak_bytes; /* resident, while the model was loaded */
     size_t peak_bytes;      /* resident, while loading or after a run */
     size_t anon_bytes;      /* pages of this process only */
@@ -34,21 +34,21 @@ struct bench_machine {
     struct bench_ticks before;
 };
 
-/* Starts the measurement of stolen CPU time. */
+/* Starts the measurement of the steal time. */
 void bench_machine_init(struct bench_machine *m);
-/* struct bn_progress: note the memory while a model loads. `ud` is the struct bench_machine. */
+/* For struct bn_progress: note the memory while a model loads. `ud` is the struct bench_machine. */
 void bench_machine_loading(void *ud, size_t n_done, size_t n_total);
 /* Call after opening the model and before evaluating anything. */
 void bench_machine_loaded(struct bench_machine *m, struct bn_model *model);
-/* Note the current memory. The system's own maximum is no use here, since it includes the buffer of
- * the bandwidth measurement. */
+/* Note the current memory. The maximum that the system records is useless here, because it includes
+ * the buffer of the bandwidth measurement. */
 void bench_machine_note_memory(struct bench_machine *m);
 
-/* A peak rate, measured now unless that would take more than a tenth of the time. */
+/* A peak rate, measured again if the last result is older than 10 times its duration. */
 double bench_machine_peak(struct bench_machine *m, enum bench_peak peak);
 void bench_machine_measure_all(struct bench_machine *m); /* all peaks, now */
 
-/* Percent of the CPU time since init that the host gave to others; < 0: unknown. */
+/* Steal time in percent of the CPU time since init; < 0: unknown. */
 double bench_machine_steal(const struct bench_machine *m);
 
 #endif

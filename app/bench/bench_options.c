@@ -1,7 +1,7 @@
 /*
- * Options of bitnet-bench, and the rows and the plan that they describe: see bench_options.h.
+ * Options of bitnet-bench, and their conversion to rows and a plan: see bench.h.
  */
-#include "app/bench/bench_options.h"
+#include "app/bench/bench.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/size.h"

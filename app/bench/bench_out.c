@@ -1,11 +1,11 @@
 /*
- * The table and the JSON of the benchmark: see bench_out.h.
+ * The table and the JSON of the benchmark: see bench.h.
  *
- * Percent of peak: for tg, the bytes read from memory compared with the read bandwidth measured
- * between the runs; for pp, the multiply-adds of the linear layers compared with those of the same
- * instructions without reads from memory.
+ * Percent of peak: tg compares the bytes read from memory with the read bandwidth measured between
+ * the runs. pp compares the multiply-adds of the linear layers with the peak rate of the same
+ * instructions on registers.
  */
-#include "app/bench/bench_out.h"
+#include "app/bench/bench.h"
 
 #include "app/common/json_out.h"
 
@@ -31,7 +31,7 @@ void bench_name_checksum(const struct bench_row *row, char out[20])
     (void)snprintf(out, 20, "%016" PRIx64, row->checksum); /* fits */
 }
 
-/* ---- figures ---- */
+/* ---- rates ---- */
 
 static double percent_of(double rate, double peak)
 {
@@ -49,7 +49,7 @@ double bench_row_percent(const struct bn_model_info *info, const struct bench_ro
     return percent_of(bench_row_rate(info, row), row->peak);
 }
 
-/* Per second of the step's own time, in units of 1e9. */
+/* n per second of the step's time, in units of 1e9. */
 static double step_rate(uint64_t n, const struct bn_profile_step *step)
 {
     return step->seconds > 0 ? (double)n / step->seconds / 1e9 : 0;
@@ -125,7 +125,7 @@ static void print_rate(uint64_t n, const struct bn_profile_step *step)
         printf(" %8s |", "");
 }
 
-/* Seconds are for the timed runs together. */
+/* Seconds are sums over the timed runs. */
 static void print_profile(const struct bench_row *row, const double *peaks)
 {
     const double total = total_seconds(row);

@@ -1,6 +1,6 @@
 /*
- * One row of the benchmark: the sessions are filled to the depth. Then each run extends them, is
- * timed, and truncates them again.
+ * One row of the benchmark: fills the sessions to the depth; then each timed run extends them, and
+ * they are truncated again.
  *
  * Prompt ids are a fixed pseudo-random sequence. It is the same in every run and for every model
  * with the same vocabulary size, so that checksums of two builds can be compared.
@@ -22,7 +22,7 @@ struct sequence { /* of the batch */
     int32_t *ids; /* (depth + n_tokens + 1): prompt, then generated ids */
     size_t n_ids;
     struct spec *spec;     /* NULL: no speculative decoding */
-    struct head_cand cand; /* for TOP 1 */
+    struct head_cand cand; /* the best token */
     struct head_row row;
 };
 
@@ -49,12 +49,13 @@ double bench_median(double *values, size_t n)
     return (values[(n - 1) / 2] + values[n / 2]) / 2;
 }
 
-static void mix(uint64_t *sum, uint32_t word)
+static void add_to_checksum(struct bench *b, int32_t id, float logit)
 {
-    *sum = fnv1a_add_bytes(*sum, &word, sizeof(word));
+    const uint32_t words[2] = {(uint32_t)id, f32_bits(logit)};
+    b->checksum = fnv1a_add_bytes(b->checksum, words, sizeof(words));
 }
 
-static void prompt_ids(int32_t *ids, size_t n, size_t i_seq, size_t n_vocab)
+static void fill_prompt_ids(int32_t *ids, size_t n, size_t i_seq, size_t n_vocab)
 {
     uint32_t x = (uint32_t)i_seq + 7;
     for (size_t i = 0; i < n; i++) {
@@ -69,7 +70,7 @@ static bool sequence_open(const struct bench *b, struct sequence *seq, size_t i,
     const size_t n_vocab = bn_model_info(b->plan->model)->n_vocab;
     const size_t n_ctx = b->row->depth + b->row->n_tokens + 1;
     const struct bn_session_config cfg = {.n_ctx = n_ctx};
-    /* The defaults of the chat options. */
+    /* The defaults of the options of the chat. */
     const struct sampler_params params = {.temp = b->plan->with_sampling ? 0.7f : 0.0f,
                                           .top_k = 40,
                                           .top_p = 0.95f,
@@ -80,7 +81,7 @@ static bool sequence_open(const struct bench *b, struct sequence *seq, size_t i,
     seq->ids = mem_alloc(n_ctx, sizeof(*seq->ids));
     if (!seq->ids)
         return bn_fail(err, BN_ENOMEM, "out of memory for %zu ids", n_ctx);
-    prompt_ids(seq->ids, n_ctx, i, n_vocab);
+    fill_prompt_ids(seq->ids, n_ctx, i, n_vocab);
     seq->row = (struct head_row){.cands = &seq->cand, .cap = 1};
     return bn_session_open(b->plan->model, &cfg, &seq->session, err) &&
            sampler_open(n_vocab, &seq->sampler, err) && sampler_set(seq->sampler, &params, err) &&
@@ -121,7 +122,7 @@ static bool bench_open(struct bench *b, struct bn_error *err)
     return true;
 }
 
-/* Evaluate ids n_ids .. n_end - 1 of all sequences together; the last pass returns TOP 1. */
+/* Evaluate ids n_ids .. n_end - 1 of all sequences together, and find the best next tokens. */
 static bool read_ids(struct bench *b, size_t n_end, struct bn_error *err)
 {
     const size_t batch = b->row->batch;
@@ -146,14 +147,6 @@ static bool read_ids(struct bench *b, size_t n_end, struct bn_error *err)
     return true;
 }
 
-static void mix_outputs(struct bench *b)
-{
-    for (size_t i = 0; i < b->row->batch; i++) {
-        mix(&b->checksum, (uint32_t)b->seqs[i].row.cands[0].id);
-        mix(&b->checksum, f32_bits(b->seqs[i].row.cands[0].logit));
-    }
-}
-
 static void request_token(struct bench *b, struct sequence *seq, struct bn_item *item)
 {
     *item = (struct bn_item){.session = seq->session,
@@ -170,11 +163,10 @@ static void append_token(struct bench *b, struct sequence *seq, int32_t id,
                          const struct head_row *row)
 {
     seq->ids[++seq->n_ids] = id;
-    mix(&b->checksum, (uint32_t)id);
-    mix(&b->checksum, f32_bits(row->cands[0].logit));
+    add_to_checksum(b, id, row->cands[0].logit);
 }
 
-/* spec_reset: a run must not use what an earlier run learnt from the text. */
+/* Without spec_reset a run would use tokens and times that an earlier run recorded. */
 static bool speculate(struct bench *b, struct sequence *seq, struct bn_error *err)
 {
     const struct spec_stats before = spec_stats_of(seq->spec);
@@ -229,7 +221,8 @@ static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
     if (b->row->test == BENCH_PP) {
         if (!read_ids(b, b->row->depth + b->row->n_tokens, err))
             return false;
-        mix_outputs(b);
+        for (size_t i = 0; i < b->row->batch; i++)
+            add_to_checksum(b, b->seqs[i].cand.id, b->seqs[i].cand.logit);
     } else if (!generate(b, err)) {
         return false;
     }
@@ -246,10 +239,10 @@ static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err
     const enum bench_peak limit = row->test == BENCH_TG ? PEAK_READ : PEAK_INT8;
     double seconds;
     if (!read_ids(b, row->depth, err) ||
-        !run_once(b, &seconds, err)) /* discarded: loads pages, raises clocks */
+        !run_once(b, &seconds, err)) /* discarded: loads pages and raises the clock rate */
         return false;
     row->checksum = b->checksum;
-    /* Discards the profile of the work so far, which is not timed. */
+    /* Discard the profile of the work so far, which is not timed. */
     (void)bn_model_profile(b->plan->model, row->steps, BN_PROFILE_STEPS);
     uint64_t n_bytes = 0;
     for (size_t r = 0; r < b->plan->n_runs; r++) {

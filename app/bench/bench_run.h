@@ -3,7 +3,7 @@
  *
  * A row is a test (pp: read a prompt, tg: generate one token after another), a number of tokens, a
  * depth (tokens in the KV cache before the test) and a batch (sequences that share each pass over
- * the weights). The first run is discarded; medians are over the other runs. Every run must give
+ * the weights). The first run is discarded; medians are over the other runs. Every run must have
  * the same checksum.
  */
 #ifndef APP_BENCH_RUN_H
@@ -20,8 +20,8 @@ struct bench_row {
     size_t depth, batch;
     /* measured */
     double tokens_per_s, min, max; /* of all sequences together: median, slowest, fastest run */
-    double bytes_per_token; /* read from memory: weights, shared by the tokens of a pass; keys
-                                    * and values; rows of tables */
+    /* read from memory: weights (shared by the tokens of a pass), keys and values, table rows */
+    double bytes_per_token;
     double peak; /* median over the runs of the peak rate that limits the test; 0: unknown */
     double first_token_s; /* pp: from the first token of the prompt to the first logits */
     uint64_t checksum;    /* of the resulting ids and logits */
@@ -42,11 +42,10 @@ struct bench_plan {
 /* BN_ECONTEXT, BN_ENOMEM and errors of the engine; BN_EDEVICE: two runs gave different outputs. */
 bool bench_run(const struct bench_plan *plan, struct bench_row *row, struct bn_error *err);
 
-/* Open a session, evaluate one token and close the session. This completes the loading of the
- * model. */
+/* Evaluate one token in a new session. This completes the loading of the model. */
 bool bench_first_token(struct bn_model *model, struct bn_error *err);
 
-/* Sorts the n values, n at least 1. */
+/* Sorts the values. n is at least 1. */
 double bench_median(double *values, size_t n);
 
 #endif

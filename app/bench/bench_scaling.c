@@ -1,12 +1,11 @@
 /*
- * Scaling with threads and sequences: see bench_scaling.h.
+ * Scaling with threads and sequences: see bench_scaling_run in bench.h.
  *
- * The model is opened again for each number of threads, since a memory page belongs to the NUMA
+ * The model is opened again for each number of threads, because a memory page belongs to the NUMA
  * node of the thread that first touches it.
  */
-#include "app/bench/bench_scaling.h"
+#include "app/bench/bench.h"
 
-#include "app/bench/bench_out.h"
 #include "app/common/json_out.h"
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -23,19 +22,19 @@ struct point {
 };
 
 /* In the order of the table: pp by threads, tg by threads, tg by batch. */
-struct points {
-    struct point *at;
-    size_t n_max;               /* threads; also the number of tg points by threads */
-    size_t n_prompt, n_batches; /* points of pp, and of tg by batch */
+struct point_list {
+    struct point *points;       /* (n_points(p)) */
+    size_t n_max;               /* largest number of threads; number of tg points by threads */
+    size_t n_prompt, n_batches; /* numbers of pp points and of tg points by batch */
 };
 
-static size_t n_points(const struct points *p)
+static size_t n_points(const struct point_list *p)
 {
     return p->n_prompt + p->n_max + p->n_batches;
 }
 
-/* Index of tg with one sequence and n threads. */
-static size_t tg_index(const struct points *p, size_t n_threads)
+/* Index of tg with one sequence and n_threads. */
+static size_t tg_index(const struct point_list *p, size_t n_threads)
 {
     return p->n_prompt + n_threads - 1;
 }
@@ -49,7 +48,7 @@ static bool open_with(const struct bench_scaling *s, size_t n_threads, struct bn
 }
 
 /* Measures all points with this number of threads. */
-static bool measure_threads(const struct bench_scaling *s, size_t n_threads, struct points *p,
+static bool measure_threads(const struct bench_scaling *s, size_t n_threads, struct point_list *p,
                             struct bn_error *err)
 {
     struct bn_model *model = NULL;
@@ -57,13 +56,13 @@ static bool measure_threads(const struct bench_scaling *s, size_t n_threads, str
     struct bench_plan plan = s->plan;
     plan.model = model;
     for (size_t i = 0; ok && i < n_points(p); i++)
-        if (p->at[i].n_threads == n_threads)
-            ok = bench_run(&plan, &p->at[i].row, err);
+        if (p->points[i].n_threads == n_threads)
+            ok = bench_run(&plan, &p->points[i].row, err);
     bn_model_close(model);
     return ok;
 }
 
-static void list_points(const struct bench_scaling *s, struct points *p)
+static void list_points(const struct bench_scaling *s, struct point_list *p)
 {
     const struct bench_row tg = {
         .test = BENCH_TG, .n_tokens = s->n_tokens, .depth = s->depth, .batch = 1};
@@ -71,35 +70,35 @@ static void list_points(const struct bench_scaling *s, struct points *p)
     pp.test = BENCH_PP;
     pp.n_tokens = s->n_prompt;
     for (size_t n = 1; n <= p->n_prompt; n++)
-        p->at[n - 1] = (struct point){.n_threads = n, .row = pp};
+        p->points[n - 1] = (struct point){.n_threads = n, .row = pp};
     for (size_t n = 1; n <= p->n_max; n++)
-        p->at[tg_index(p, n)] = (struct point){.n_threads = n, .row = tg};
+        p->points[tg_index(p, n)] = (struct point){.n_threads = n, .row = tg};
     for (size_t i = 0; i < p->n_batches; i++) {
-        struct point *const one = &p->at[tg_index(p, p->n_max) + 1 + i];
+        struct point *const one = &p->points[tg_index(p, p->n_max) + 1 + i];
         *one = (struct point){.n_threads = p->n_max, .row = tg};
         one->row.batch = batches[i];
     }
 }
 
-static void compare(struct points *p)
+static void compare(struct point_list *p)
 {
     for (size_t i = 0; i < n_points(p); i++) {
-        struct point *const one = &p->at[i];
+        struct point *const one = &p->points[i];
         const bool is_batch = one->row.batch > 1;
         const size_t base = one->row.test == BENCH_PP ? 0
                             : is_batch                ? tg_index(p, p->n_max)
                                                       : tg_index(p, 1);
-        one->speed_up = one->row.tokens_per_s / p->at[base].row.tokens_per_s;
+        one->speed_up = one->row.tokens_per_s / p->points[base].row.tokens_per_s;
         one->efficiency = one->speed_up / (double)(is_batch ? one->row.batch : one->n_threads);
     }
 }
 
-static void print_table(const struct points *p)
+static void print_table(const struct point_list *p)
 {
     printf("| test    | threads | batch |  tokens/s | speed-up | efficiency |\n"
            "| ------- | ------: | ----: | --------: | -------: | ---------: |\n");
     for (size_t i = 0; i < n_points(p); i++) {
-        const struct point *const one = &p->at[i];
+        const struct point *const one = &p->points[i];
         char test[32];
         bench_name_test(&one->row, test);
         printf("| %-7s | %7zu | %5zu | %9.2f | %8.2f | %8.1f %% |\n", test, one->n_threads,
@@ -109,12 +108,12 @@ static void print_table(const struct points *p)
            p->n_max, p->n_max == 1 ? "" : "s");
 }
 
-static enum exit_code print_json(const struct points *p)
+static enum exit_code print_json(const struct point_list *p)
 {
     struct bn_error err;
     json_t *rows = json_array();
     for (size_t i = 0; i < n_points(p); i++) {
-        const struct point *one = &p->at[i];
+        const struct point *one = &p->points[i];
         char test[32], checksum[20];
         bench_name_test(&one->row, test);
         bench_name_checksum(&one->row, checksum);
@@ -135,13 +134,13 @@ enum exit_code bench_scaling_run(const struct bench_scaling *s)
     struct bn_error err;
     if (!open_with(s, s->cfg.n_threads, &model, &err))
         return report_error(BENCH, STAGE_LOAD, &err);
-    struct points p = {.n_max = size_min(bn_model_info(model)->n_threads, MAX_THREADS)};
+    struct point_list p = {.n_max = size_min(bn_model_info(model)->n_threads, MAX_THREADS)};
     bn_model_close(model);
     p.n_prompt = s->n_prompt > 0 ? p.n_max : 0;
     while (p.n_batches < N_BATCHES && batches[p.n_batches] <= s->plan.n_ubatch)
         p.n_batches++;
-    p.at = mem_alloc(n_points(&p), sizeof(*p.at));
-    bool ok = p.at || bn_fail(&err, BN_ENOMEM, "out of memory for %zu rows", n_points(&p));
+    p.points = mem_alloc(n_points(&p), sizeof(*p.points));
+    bool ok = p.points || bn_fail(&err, BN_ENOMEM, "out of memory for %zu rows", n_points(&p));
     if (ok)
         list_points(s, &p);
     for (size_t n = 1; ok && n <= p.n_max; n++)
@@ -153,6 +152,6 @@ enum exit_code bench_scaling_run(const struct bench_scaling *s)
         code = print_json(&p);
     else if (ok)
         print_table(&p);
-    mem_free(p.at);
+    mem_free(p.points);
     return code;
 }

@@ -1,5 +1,5 @@
 /*
- * Cleaning and attaching texts: see input_text.h.
+ * Cleaning text and attaching files: see input_text.h.
  */
 #include "app/common/input_text.h"
 
@@ -108,7 +108,7 @@ static bool find_path(struct strbuf *path)
     return path->n_bytes > 0;
 }
 
-/* A slash or a dot: a mention such as @anna has neither. */
+/* It has a slash or an inner dot. A mention such as @anna has neither. */
 static bool looks_like_path(struct bn_str word)
 {
     return memchr(word.ptr, '/', word.n_bytes) ||

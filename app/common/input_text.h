@@ -1,5 +1,5 @@
 /*
- * Input text from stdin, a file or a paste, made fit for a template: valid UTF-8 with LF line ends.
+ * Prepares text from stdin, a file or a paste for a template: valid UTF-8 with LF line ends.
  */
 #ifndef APP_INPUT_TEXT_H
 #define APP_INPUT_TEXT_H
@@ -10,25 +10,25 @@
 #define INPUT_MAX_BYTES ((size_t)64 << 20) /* far larger than any context */
 
 /* Append `in` to `out`. A CR before an LF is removed; invalid bytes become U+FFFD. *bad_at is the
- * offset of the first invalid byte, SIZE_MAX if there is none. `name` is the name of the text in
- * errors. BN_EARG: a NUL byte (the text is binary). BN_ENOMEM. */
+ * offset of the first invalid byte, or SIZE_MAX. Errors call the text `name`. BN_EARG: a NUL byte
+ * (the text is binary). BN_ENOMEM. */
 bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t *bad_at,
                  struct bn_error *err);
 
-/* Append a text file as an attachment: a line with its name, then its text between fences that are
- * longer than any run of backticks in it. BN_EIO, BN_EARG (binary), BN_ENOMEM. */
+/* Append a text file as an attachment: a line with its name, then its text between fences of more
+ * backticks than any run of backticks in the text. BN_EIO, BN_EARG (binary), BN_ENOMEM. */
 bool input_attach(const char *path, struct strbuf *out, struct bn_error *err);
 
 /* Append TEXT, or the contents of FILE for "@FILE". Errors as above. */
 bool input_text_or_file(const char *arg, struct strbuf *out, struct bn_error *err);
 
-/* Append the message, with the file of each @path in it as an attachment before it. @path is a
- * separate word; punctuation after the path is ignored. Other words stay unchanged. */
 struct input_paths {
     size_t n_attached;
-    struct strbuf
-        missing; /* first word that looks like a path but is not a file; caller finishes */
+    struct strbuf missing; /* the first @word that looks like a path but is not a file; owned */
 };
+/* Append the file of each @path in the message as an attachment, then the message itself. @path is
+ * a separate word; punctuation after the path is ignored. On entry *found is all zero. Errors of
+ * input_attach. */
 bool input_expand_paths(struct bn_str message, struct strbuf *out, struct input_paths *found,
                         struct bn_error *err);
 

@@ -14,7 +14,7 @@
 json_t *json_out_text(struct bn_str text)
 {
     struct strbuf valid = {0};
-    (void)term_text_repair(text, &valid); /* the offset of the error is not needed */
+    (void)term_text_repair(text, &valid); /* the offset of an invalid byte is not needed */
     json_t *json = valid.failed ? NULL : json_stringn_nocheck(strbuf_text(&valid), valid.n_bytes);
     strbuf_finish(&valid);
     return json;
@@ -25,7 +25,7 @@ bool json_out_add(json_t *object, const char *key, json_t *value)
     return json_object_set_new(object, key, value) == 0;
 }
 
-static void drop_unless(bool ok, json_t **target)
+static void drop_if_failed(bool ok, json_t **target)
 {
     if (!ok) {
         json_decref(*target);
@@ -35,21 +35,21 @@ static void drop_unless(bool ok, json_t **target)
 
 void json_out_put(json_t **object, const char *key, json_t *value)
 {
-    drop_unless(json_out_add(*object, key, value), object);
+    drop_if_failed(json_out_add(*object, key, value), object);
 }
 
 void json_out_merge(json_t **object, json_t *other)
 {
-    drop_unless(json_object_update(*object, other) == 0, object);
+    drop_if_failed(json_object_update(*object, other) == 0, object);
     json_decref(other);
 }
 
 void json_out_append(json_t **list, json_t *item)
 {
-    drop_unless(json_array_append_new(*list, item) == 0, list);
+    drop_if_failed(json_array_append_new(*list, item) == 0, list);
 }
 
-/* Drops the reference. Free the text with free; NULL: out of memory. */
+/* Releases the reference. The caller frees the text with free. NULL: out of memory. */
 static char *dump(json_t *object, enum json_layout layout)
 {
     const size_t flags = JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9) |
@@ -108,7 +108,7 @@ static struct template_value *value_at(const json_t *json, struct template_arena
     }
     case JSON_OBJECT: {
         struct template_value *dict = template_dict(a);
-        void *iter = json_object_iter((json_t *)(uintptr_t)json); /* reads only */
+        void *iter = json_object_iter((json_t *)(uintptr_t)json); /* is not changed */
         for (; dict && iter; iter = json_object_iter_next((json_t *)(uintptr_t)json, iter)) {
             struct template_value *item = value_at(json_object_iter_value(iter), a, depth + 1);
             dict = template_set(a, dict, json_object_iter_key(iter), item);
@@ -124,15 +124,6 @@ struct template_value *json_out_value(const json_t *json, struct template_arena 
     return value_at(json, arena, 0);
 }
 
-static struct template_value *message_value(json_t *json, struct template_arena *a)
-{
-    struct template_value *dict = template_dict(a);
-    const char *key;
-    json_t *item;
-    json_object_foreach(json, key, item) dict = template_set(a, dict, key, json_out_value(item, a));
-    return dict;
-}
-
 bool json_out_messages(const json_t *json, struct template_arena *arena,
                        struct template_value **out, struct bn_error *err)
 {
@@ -143,12 +134,12 @@ bool json_out_messages(const json_t *json, struct template_arena *arena,
                        "expected a JSON array of messages, or an object with \"messages\"");
     struct template_value *list = template_list(arena);
     for (size_t i = 0; i < json_array_size(json); i++) {
-        json_t *m = json_array_get(json, i);
+        const json_t *m = json_array_get(json, i);
         if (!json_is_object(m))
             return bn_fail(err, BN_EARG, "message %zu is not a JSON object", i + 1);
         if (!json_is_string(json_object_get(m, "role")))
             return bn_fail(err, BN_EARG, "message %zu has no \"role\" string", i + 1);
-        list = template_push(arena, list, message_value(m, arena));
+        list = template_push(arena, list, json_out_value(m, arena));
     }
     if (!list)
         return bn_fail(err, BN_ENOMEM, "out of memory, or messages nested more than %d deep",

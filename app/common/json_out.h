@@ -1,8 +1,8 @@
 /*
- * JSON output and input with jansson: strings from any bytes, building and writing objects, and
- * conversion to template values.
+ * JSON with jansson: strings from any bytes, building and writing objects, and conversion to
+ * template values.
  *
- * Functions that add a value take its reference, also on failure.
+ * A function that adds a value to an object or list steals its reference, even on failure.
  */
 #ifndef APP_JSON_OUT_H
 #define APP_JSON_OUT_H
@@ -22,18 +22,18 @@ json_t *json_out_text(struct bn_str text);
 /* object[key] = value. False: out of memory, or value is NULL. */
 bool json_out_add(json_t *object, const char *key, json_t *value);
 
-/* For building without a check after each step: on failure the target is freed and becomes NULL. A
- * NULL target stays NULL. */
+/* These need no check after each step: on failure the target is freed and becomes NULL, and a NULL
+ * target stays NULL. */
 void json_out_put(json_t **object, const char *key, json_t *value); /* (*object)[key] = value */
 void json_out_merge(json_t **object, json_t *other);                /* adds all keys of `other` */
 void json_out_append(json_t **list, json_t *item);
 
 enum json_layout { JSON_OUT_LINE, JSON_OUT_INDENT };
-/* Write the object and a newline, and drop the reference. BN_EIO; BN_ENOMEM, also if the object is
- * NULL. */
+/* Write the object and a newline, and release the reference. BN_EIO. BN_ENOMEM, also if the object
+ * is NULL. */
 bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct bn_error *err);
 
-/* Append the object as one line and drop the reference. A NULL object sets out->failed. */
+/* Append the object as one line and release the reference. A NULL object sets out->failed. */
 void json_out_line(json_t *object, struct strbuf *out);
 
 /* Convert JSON to a template value in the arena. NULL: out of memory or nested too deep. */

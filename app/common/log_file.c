@@ -28,7 +28,7 @@ bool log_file_open(struct log_file *log, const char *path, struct bn_error *err)
 void log_file_close(struct log_file *log)
 {
     if (log->f)
-        (void)fclose(log->f); /* an incomplete log is not an error of the chat */
+        (void)fclose(log->f); /* the chat does not fail because of its log */
     log->f = NULL;
 }
 

@@ -15,11 +15,11 @@ struct log_file { /* all zero: no log */
     double opened; /* clock_seconds */
 };
 
-/* Appends to an existing file. A new file has mode 0600. BN_EIO. */
+/* Open for appending. A new file has mode 0600. BN_EIO. */
 bool log_file_open(struct log_file *log, const char *path, struct bn_error *err);
 void log_file_close(struct log_file *log);
 void log_file_line(struct log_file *log, const char *text);
-/* For the log setting of the engine; the log must outlive it. */
+/* The value of bn_model_config.log. The log must outlive the model. */
 struct bn_log log_file_sink(struct log_file *log);
 
 #endif

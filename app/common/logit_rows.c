@@ -1,5 +1,5 @@
 /*
- * Rows of logits in groups that fit a bounded buffer: see logit_rows.h.
+ * Evaluates groups of tokens whose candidates fit a buffer of bounded size: see logit_rows.h.
  */
 #include "app/common/logit_rows.h"
 
@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#define ROWS_MAX_BYTES ((size_t)64 << 20) /* of the candidates in memory at a time */
+#define ROWS_MAX_BYTES ((size_t)64 << 20) /* of candidates in memory */
 
 struct buffer {
     struct head_row *rows;   /* (n_rows) */
@@ -40,13 +40,12 @@ static void buffer_close(struct buffer *b)
     mem_free(b->logits);
 }
 
-/* n_ids is at most the number of rows in the buffer. */
 static bool eval_group(struct bn_session *session, const int32_t *ids, size_t n_ids,
                        struct buffer *b, const struct logit_rows *rows, struct bn_error *err)
 {
     const struct head_request head = {.kind = HEAD_ALL};
     size_t n_before;
-    (void)bn_session_ids(session, &n_before); /* only the number */
+    (void)bn_session_ids(session, &n_before); /* only their number is needed */
     if (!bn_session_eval(session, ids, n_ids, &head, b->rows, n_ids, NULL, err))
         return false;
     for (size_t i = 0; i < n_ids; i++) {
@@ -72,7 +71,7 @@ bool logit_rows_eval(const struct bn_model *model, struct bn_session *session, c
     return ok;
 }
 
-double logit_rows_loss(const float *logits, size_t n_vocab, int32_t id)
+static double loss_of(const float *logits, size_t n_vocab, int32_t id)
 {
     double best = logits[0], sum = 0;
     for (size_t i = 1; i < n_vocab; i++)
@@ -80,4 +79,30 @@ double logit_rows_loss(const float *logits, size_t n_vocab, int32_t id)
     for (size_t i = 0; i < n_vocab; i++)
         sum += exp(logits[i] - best);
     return log(sum) + best - logits[id];
+}
+
+struct scorer {
+    const int32_t *ids;
+    size_t n_vocab;
+    struct loss_sums *sums;
+};
+
+static bool add_loss(void *ud, size_t pos, const float *logits, struct bn_error *err)
+{
+    const struct scorer *s = ud;
+    (void)err; /* cannot fail */
+    const double loss = loss_of(logits, s->n_vocab, s->ids[pos + 1]);
+    s->sums->sum += loss;
+    s->sums->sum_squares += loss * loss;
+    s->sums->n++;
+    return true;
+}
+
+bool logit_rows_add_losses(const struct bn_model *model, struct bn_session *session,
+                           const int32_t *ids, size_t n_ids, struct loss_sums *sums,
+                           struct bn_error *err)
+{
+    struct scorer s = {ids, bn_model_info(model)->n_vocab, sums};
+    const struct logit_rows rows = {add_loss, &s};
+    return logit_rows_eval(model, session, ids, n_ids - 1, &rows, err);
 }

@@ -1,6 +1,5 @@
 /*
- * Evaluates token ids and passes every row of logits to a callback: for a loss, or for writing them
- * to a file.
+ * Evaluates token ids, and passes every row of logits to a callback or sums the losses of the ids.
  */
 #ifndef APP_LOGIT_ROWS_H
 #define APP_LOGIT_ROWS_H
@@ -8,8 +7,8 @@
 #include "engine/engine.h"
 
 struct logit_rows {
-    /* Receives the logits (n_vocab) that follow the id at position `pos` of the session, in order.
-     * False stops the evaluation with `err`. */
+    /* Called for each position `pos` of the session, in order, with the logits (n_vocab) of the
+     * next token. Returning false stops the evaluation with `err`. */
     bool (*row)(void *ud, size_t pos, const float *logits, struct bn_error *err);
     void *ud;
 };
@@ -18,7 +17,15 @@ struct logit_rows {
 bool logit_rows_eval(const struct bn_model *model, struct bn_session *session, const int32_t *ids,
                      size_t n_ids, const struct logit_rows *rows, struct bn_error *err);
 
-/* -log of the probability of `id` under logits (n_vocab), in nats. */
-double logit_rows_loss(const float *logits, size_t n_vocab, int32_t id);
+/* The loss of an id is -log of its probability, in nats. */
+struct loss_sums {
+    double sum, sum_squares; /* over n losses */
+    size_t n;
+};
+/* Evaluate all ids but the last in an empty session of `model`, and add the losses of all ids but
+ * the first to *sums. n_ids is at least 1. BN_ENOMEM and errors of bn_session_eval. */
+bool logit_rows_add_losses(const struct bn_model *model, struct bn_session *session,
+                           const int32_t *ids, size_t n_ids, struct loss_sums *sums,
+                           struct bn_error *err);
 
 #endif

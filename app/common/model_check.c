@@ -1,9 +1,8 @@
 /*
  * Checks of a model file: see model_check.h.
  *
- * The structure is checked by model_open. Codes, numbers and kernels are not part of the engine's
- * API, so this file includes the engine's model and kernels; it is the only file of app/common that
- * does.
+ * model_open checks the structure. The engine's API does not expose codes, numbers and kernels, so
+ * this is the only file of app/common that includes the engine's model and kernels.
  */
 #include "app/common/model_check.h"
 
@@ -22,7 +21,7 @@
 #define SAMPLE_ROWS 8 /* rows of each tensor for the comparison of kernels */
 
 /* Plain English that is common in training data; about 60 tokens. */
-static const char canned_text[] =
+static const char sample_text[] =
     "The sun rises in the east and sets in the west. "
     "Water is made of hydrogen and oxygen, "
     "and it freezes when the temperature falls below zero degrees. "
@@ -31,7 +30,7 @@ static const char canned_text[] =
 /* A model that gives every token the same probability has the loss log(n_vocab). With a vocabulary
  * of a hundred thousand tokens, token frequencies alone lower the loss to about 0.65 of that. A
  * language model is far better. */
-#define SPEECH_LIMIT 0.6
+#define LOSS_LIMIT 0.6
 
 static const struct linear *linear_of(const struct layer *layer, size_t i)
 {
@@ -39,8 +38,6 @@ static const struct linear *linear_of(const struct layer *layer, size_t i)
                                                  &layer->gate, &layer->up, &layer->down};
     return all[i];
 }
-
-/* ---- codes ---- */
 
 /* codes: (CODE_ROWS, widest tensor). */
 static bool count_codes(const struct ternary_source *src, uint8_t *codes, struct model_check *check,
@@ -82,15 +79,13 @@ static bool check_codes(const struct model *m, struct model_check *check, struct
     return ok;
 }
 
-/* ---- numbers ---- */
-
 static bool check_rows(const struct tensor_ref *t, const struct cpu_kernels *k, float *row,
                        uint64_t *n_checked, struct bn_error *err)
 {
     const size_t row_bytes = t->n_rows ? t->n_bytes / t->n_rows : 0;
     const row_decode_fn decode = k->row_decode[t->type];
     if (!t->bytes || !decode)
-        return true; /* absent; model_open refuses types without a decoder */
+        return true; /* no such tensor: model_open refuses types without a decoder */
     for (size_t r = 0; r < t->n_rows; r++) {
         decode(t->bytes + r * row_bytes, t->n_cols, row);
         for (size_t i = 0; i < t->n_cols; i++)
@@ -140,16 +135,14 @@ static bool check_numbers(const struct model *m, struct model_check *check, stru
     return ok;
 }
 
-/* ---- kernels ---- */
-
 /* A few rows in the layout of the kernels, and activations for the product. */
 struct sample {
-    uint8_t *codes; /* (SAMPLE_ROWS, n_cols) */
-    uint8_t *lines; /* (SAMPLE_ROWS, n_lines, LINE_BYTES) */
-    int8_t *q;      /* (n_lines * LINE_COLS) */
-    int8_t *packed; /* (PACK_TOKENS, n_lines * LINE_COLS) packed for several tokens */
-    int8_t *own;    /* (PACK_TOKENS, n_lines * LINE_COLS) gathered */
-    uint8_t *panel; /* (PANEL_ALIGN, n_lines * LINE_COLS) */
+    uint8_t *codes;   /* (SAMPLE_ROWS, n_cols) */
+    uint8_t *lines;   /* (SAMPLE_ROWS, n_lines, LINE_BYTES) */
+    int8_t *q;        /* (n_lines * LINE_COLS) */
+    int8_t *packed;   /* (PACK_TOKENS, n_lines * LINE_COLS) */
+    int8_t *gathered; /* (PACK_TOKENS, n_lines * LINE_COLS) packed, in the final layout */
+    uint8_t *panel;   /* (PANEL_ALIGN, n_lines * LINE_COLS) */
     int32_t q_sum;
     int32_t expected[SAMPLE_ROWS], got[SAMPLE_ROWS];
 };
@@ -161,9 +154,9 @@ static bool sample_open(struct sample *s, size_t n_cols, struct bn_error *err)
     s->lines = mem_alloc(n_lines, SAMPLE_ROWS * LINE_BYTES);
     s->q = mem_alloc(n_lines, LINE_COLS);
     s->packed = mem_alloc(n_lines, PACK_TOKENS * LINE_COLS);
-    s->own = mem_alloc(n_lines, PACK_TOKENS * LINE_COLS);
+    s->gathered = mem_alloc(n_lines, PACK_TOKENS * LINE_COLS);
     s->panel = mem_alloc(n_lines, PANEL_ALIGN * LINE_COLS);
-    return (s->codes && s->lines && s->q && s->packed && s->own && s->panel) ||
+    return (s->codes && s->lines && s->q && s->packed && s->gathered && s->panel) ||
            bn_fail(err, BN_ENOMEM, "out of memory for rows of %zu codes", n_cols);
 }
 
@@ -173,7 +166,7 @@ static void sample_close(struct sample *s)
     mem_free(s->lines);
     mem_free(s->q);
     mem_free(s->packed);
-    mem_free(s->own);
+    mem_free(s->gathered);
     mem_free(s->panel);
 }
 
@@ -187,7 +180,7 @@ static bool gemm_is_right(const struct ternary_gemm *g, const struct ternary_mat
 {
     g->pack(s->q, mat->n_lines, 0, s->packed);
     g->unpack(mat, 0, mat->n_rows, s->panel);
-    const int8_t *q = g->gather(s->packed, mat->n_lines, 1, s->own);
+    const int8_t *q = g->gather(s->packed, mat->n_lines, 1, s->gathered);
     g->matmul(mat, 0, mat->n_rows,
               &(struct ternary_batch){.q = q,
                                       .q_sums = &s->q_sum,
@@ -198,7 +191,7 @@ static bool gemm_is_right(const struct ternary_gemm *g, const struct ternary_mat
     return is_expected(s, mat->n_rows);
 }
 
-/* R1-256 of docs/kernels.md, one code at a time. */
+/* The layout R1-256 of docs/kernels.md, written one code at a time. */
 static void pack_row(const uint8_t *codes, size_t n_cols, size_t n_lines, uint8_t *lines)
 {
     memset(lines, 0x55, n_lines * LINE_BYTES); /* code 1 everywhere: weight zero */
@@ -216,7 +209,7 @@ static bool compare_rows(const struct ternary_source *src, const struct cpu_kern
     const size_t n_lines = (src->n_cols + LINE_COLS - 1) / LINE_COLS;
     if (!ternary_decode(src, 0, n_rows, s->codes, err))
         return false;
-    uint32_t x = 1; /* linear congruential numbers: activations from -127 to 127 */
+    uint32_t x = 1; /* state of a generator of activations from -127 to 127 */
     memset(s->q, 0, n_lines * LINE_COLS);
     s->q_sum = 0;
     for (size_t c = 0; c < src->n_cols; c++) {
@@ -237,7 +230,7 @@ static bool compare_rows(const struct ternary_source *src, const struct cpu_kern
         gemm_is_right(&k->medium, &mat, s) && gemm_is_right(&k->many, &mat, s))
         return true;
     return bn_fail(err, BN_EDEVICE,
-                   "the %s kernels give wrong results on tensor '%s'; use another --isa",
+                   "the %s kernels compute wrong results on tensor '%s'; use another --isa",
                    cpu_isa_title(k->isa), src->name);
 }
 
@@ -251,8 +244,6 @@ static bool check_kernels(const struct model *m, const struct cpu_kernels *k, st
     sample_close(&s);
     return ok;
 }
-
-/* ---- all steps ---- */
 
 /* Always true, for use in a chain of steps. */
 static bool step_done(const struct model_check *check, enum model_check_step step)
@@ -293,44 +284,27 @@ bool model_check_file(const struct bn_file *file, const struct bn_model_config *
     return ok;
 }
 
-/* ---- speech ---- */
-
 bool model_check_text(const struct tokenizer *t, struct token_list *ids, struct bn_error *err)
 {
     const struct tokenizer_info *info = tokenizer_info(t);
     const struct segment text = {
-        .kind = SEGMENT_MESSAGE, .text = bn_str_of(canned_text), .message = SEGMENT_NO_MESSAGE};
+        .kind = SEGMENT_MESSAGE, .text = bn_str_of(sample_text), .message = SEGMENT_NO_MESSAGE};
     if (info->add_bos && info->bos != TOKEN_NONE && !token_list_push(ids, info->bos, err))
         return false;
     return tokenizer_encode(t, &text, 1, TOKENIZER_BOS_NEVER, ids, err);
 }
 
-struct loss_sum {
-    const struct token_list *ids;
-    size_t n_vocab;
-    double sum;
-};
-
-static bool add_loss(void *ud, size_t pos, const float *logits, struct bn_error *err)
+bool model_check_prediction(const struct bn_model *model, struct bn_session *session,
+                            const struct token_list *ids, struct model_prediction *out,
+                            struct bn_error *err)
 {
-    struct loss_sum *s = ud;
-    (void)err; /* cannot fail */
-    s->sum += logit_rows_loss(logits, s->n_vocab, s->ids->ids[pos + 1]);
-    return true;
-}
-
-bool model_check_speech(const struct bn_model *model, struct bn_session *session,
-                        const struct token_list *ids, struct model_speech *out,
-                        struct bn_error *err)
-{
-    struct loss_sum s = {ids, bn_model_info(model)->n_vocab, 0};
-    const struct logit_rows rows = {add_loss, &s};
+    struct loss_sums sums = {0};
     if (ids->n < 2)
-        return bn_fail(err, BN_EFORMAT, "the vocabulary gives %zu tokens for a text", ids->n);
-    if (!logit_rows_eval(model, session, ids->ids, ids->n - 1, &rows, err))
+        return bn_fail(err, BN_EFORMAT, "the vocabulary encodes a text as only %zu tokens", ids->n);
+    if (!logit_rows_add_losses(model, session, ids->ids, ids->n, &sums, err))
         return false;
-    out->loss = s.sum / (double)(ids->n - 1);
-    out->chance_loss = log((double)s.n_vocab);
-    out->predicts_text = out->loss < SPEECH_LIMIT * out->chance_loss;
+    out->loss = sums.sum / (double)sums.n;
+    out->chance_loss = log((double)bn_model_info(model)->n_vocab);
+    out->predicts_text = out->loss < LOSS_LIMIT * out->chance_loss;
     return true;
 }

@@ -1,8 +1,7 @@
 /*
  * Checks a model file for faults: its structure, its weights, the kernels of this machine on these
- * weights, and whether the model predicts English text.
- *
- * Nothing is printed. Engine thread, or before it starts.
+ * weights, and whether the model predicts English text. Prints nothing. Call it on the engine
+ * thread, or before that thread starts.
  */
 #ifndef APP_MODEL_CHECK_H
 #define APP_MODEL_CHECK_H
@@ -10,7 +9,7 @@
 #include "engine/engine.h"
 #include "tokenizer/tokenizer.h"
 
-/* In the order of the checks. */
+/* In order. */
 enum model_check_step {
     CHECK_STRUCTURE, /* every tensor exists, with the right shape and type */
     CHECK_CODES,     /* every code of every ternary tensor is 0, 1 or 2 */
@@ -20,35 +19,36 @@ enum model_check_step {
 };
 
 struct model_check {
-    /* Receives the results so far after each step, since a step may take seconds; may be NULL. */
+    /* Called after each step with the results so far (a step may take seconds). May be NULL. */
     void (*done)(void *ud, enum model_check_step step, const struct model_check *check);
     void *ud;
     /* results */
     size_t n_keys, n_tensors, n_layers, n_ternary_tensors;
     const char *arch;
     uint64_t n_codes, n_zero_codes; /* weights, and those that are 0 */
-    uint64_t n_numbers;             /* checked in CHECK_NUMBERS */
+    uint64_t n_numbers;             /* numbers that CHECK_NUMBERS has checked */
     const char *isa;                /* instruction set in use: "AVX2" */
     char isa_warning[400];          /* why a better instruction set is not used; "" if it is */
 };
 
-/* Run the steps up to the first fault. `check` has the callback and is otherwise 0. BN_EFORMAT and
- * BN_EUNSUPPORTED: a fault of the file; BN_EDEVICE: kernels give wrong results; BN_EARG: an
- * instruction set that this machine does not have; BN_ENOMEM. */
+/* Run the steps up to the first fault. On entry `check` is 0 except for the callback. BN_EFORMAT,
+ * BN_EUNSUPPORTED: a fault of the file. BN_EDEVICE: a kernel computes wrong results. BN_EARG: this
+ * machine does not have the instruction set. BN_ENOMEM. */
 bool model_check_file(const struct bn_file *file, const struct bn_model_config *cfg,
                       struct model_check *check, struct bn_error *err);
 
-/* The ids of a short English text, for model_check_speech. */
+/* Append the ids of a short English text, for model_check_prediction. */
 bool model_check_text(const struct tokenizer *t, struct token_list *ids, struct bn_error *err);
 
-struct model_speech {
+struct model_prediction {
     double loss;        /* mean over the tokens of the text, in nats */
     double chance_loss; /* of a model that gives every token the same probability */
     bool predicts_text; /* the loss is far below chance_loss */
 };
-/* How well the model predicts the ids. The session is empty and has room for them. */
-bool model_check_speech(const struct bn_model *model, struct bn_session *session,
-                        const struct token_list *ids, struct model_speech *out,
-                        struct bn_error *err);
+/* Measure how well the model predicts the ids. The session is empty and its context has at least
+ * ids->n tokens. BN_EFORMAT: fewer than two ids. */
+bool model_check_prediction(const struct bn_model *model, struct bn_session *session,
+                            const struct token_list *ids, struct model_prediction *out,
+                            struct bn_error *err);
 
 #endif

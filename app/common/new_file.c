@@ -1,5 +1,5 @@
 /*
- * A temporary file in the same directory, then rename: see new_file.h.
+ * Writes a temporary file in the same directory and renames it: see new_file.h.
  */
 #include "app/common/new_file.h"
 
@@ -41,6 +41,6 @@ bool new_file_close(struct new_file *n, enum new_file_end end, struct bn_error *
     if (ok && rename(n->temp_path, n->path) != 0)
         ok = bn_fail(err, BN_EIO, "cannot replace '%s': %s", n->path, strerror(errno));
     if (!ok)
-        (void)unlink(n->temp_path); /* on failure an unused file remains */
+        (void)unlink(n->temp_path); /* if this fails, an unused file remains */
     return ok;
 }

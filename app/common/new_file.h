@@ -19,10 +19,11 @@ enum new_file_end {
     NEW_FILE_SYNC, /* replace it after the new file is on disk */
 };
 
-/* Open n->f for writing, with mode 0600, and create missing directories. Always followed by
+/* Open n->f for writing, with mode 0600, and create missing directories. After success, call
  * new_file_close. BN_EIO. */
 bool new_file_open(struct new_file *n, const char *path, struct bn_error *err);
-/* False after NEW_FILE_DROP, with err unchanged. BN_EIO: the new file is removed. */
+/* Returns false and leaves err unchanged if `end` is NEW_FILE_DROP. BN_EIO: the new file has been
+ * removed. */
 bool new_file_close(struct new_file *n, enum new_file_end end, struct bn_error *err);
 /* Sets err to "cannot write 'PATH': " and the text of errno. Returns false. */
 bool new_file_fail(const struct new_file *n, struct bn_error *err);

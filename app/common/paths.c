@@ -1,5 +1,5 @@
 /*
- * Environment, XDG directories, whole files.
+ * Environment variables, XDG directories, reading files: see paths.h.
  */
 #include "app/common/paths.h"
 
@@ -34,11 +34,6 @@ static const char *const env_names[ENV_N] = {
     [ENV_XDG_CACHE_HOME] = "XDG_CACHE_HOME",
 };
 
-const char *env_name(enum env_var var)
-{
-    return env_names[var];
-}
-
 const char *env_get(enum env_var var)
 {
     const char *value = getenv(env_names[var]);
@@ -48,30 +43,30 @@ const char *env_get(enum env_var var)
 void env_set_ctype(const char *locale)
 {
     const char *all = getenv("LC_ALL"); /* has priority over LC_CTYPE */
-    (void)setenv(all && *all ? "LC_ALL" : "LC_CTYPE", locale,
-                 1); /* on failure it stays unchanged */
+    /* On failure the environment stays unchanged. */
+    (void)setenv(all && *all ? "LC_ALL" : "LC_CTYPE", locale, 1);
 }
 
 static const struct {
     enum env_var var;
     const char *below_home;
-} places[] = {
-    [PLACE_CONFIG] = {ENV_XDG_CONFIG_HOME, ".config"},
-    [PLACE_STATE] = {ENV_XDG_STATE_HOME, ".local/state"},
-    [PLACE_DATA] = {ENV_XDG_DATA_HOME, ".local/share"},
-    [PLACE_CACHE] = {ENV_XDG_CACHE_HOME, ".cache"},
+} dirs[] = {
+    [PATH_CONFIG] = {ENV_XDG_CONFIG_HOME, ".config"},
+    [PATH_STATE] = {ENV_XDG_STATE_HOME, ".local/state"},
+    [PATH_DATA] = {ENV_XDG_DATA_HOME, ".local/share"},
+    [PATH_CACHE] = {ENV_XDG_CACHE_HOME, ".cache"},
 };
 
-bool path_of(enum path_place place, const char *name, char out[PATH_BYTES], struct bn_error *err)
+bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct bn_error *err)
 {
-    const char *base = env_get(places[place].var), *home = env_get(ENV_HOME);
+    const char *base = env_get(dirs[dir].var), *home = env_get(ENV_HOME);
     int n;
     if (base && base[0] == '/')
         n = snprintf(out, PATH_BYTES, "%s/bitnet-chat/%s", base, name);
     else if (home)
-        n = snprintf(out, PATH_BYTES, "%s/%s/bitnet-chat/%s", home, places[place].below_home, name);
+        n = snprintf(out, PATH_BYTES, "%s/%s/bitnet-chat/%s", home, dirs[dir].below_home, name);
     else
-        return bn_fail(err, BN_EARG, "neither %s nor HOME is set", env_name(places[place].var));
+        return bn_fail(err, BN_EARG, "neither %s nor HOME is set", env_names[dirs[dir].var]);
     if (n < 0 || n >= PATH_BYTES)
         return bn_fail(err, BN_EARG, "the path of '%s' is longer than %d bytes", name,
                        PATH_BYTES - 1);

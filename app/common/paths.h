@@ -40,16 +40,15 @@ enum env_var {
 
 /* NULL when the variable is unset or empty. */
 const char *env_get(enum env_var var);
-const char *env_name(enum env_var var); /* "BITNET_CHAT_MODEL", for messages */
-/* Set the character type locale in the environment, for Readline and for child processes. Main
- * thread, before other threads start. */
+/* Set the locale of LC_CTYPE in the environment, for Readline and child processes. Call it on the
+ * main thread before other threads start. */
 void env_set_ctype(const char *locale);
 
-enum path_place { PLACE_CONFIG, PLACE_STATE, PLACE_DATA, PLACE_CACHE };
+enum path_dir { PATH_CONFIG, PATH_STATE, PATH_DATA, PATH_CACHE };
 
-/* Write PLACE/bitnet-chat/name to `out`; no file is created. BN_EARG: neither the variable nor HOME
+/* Write DIR/bitnet-chat/name to `out`; no file is created. BN_EARG: neither the variable nor HOME
  * is set, or the path is too long. */
-bool path_of(enum path_place place, const char *name, char out[PATH_BYTES], struct bn_error *err);
+bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct bn_error *err);
 
 /* Create the missing directories above `path`, with mode 0700. BN_EIO. */
 bool path_make_parents(const char *path, struct bn_error *err);

@@ -1,8 +1,7 @@
 /*
  * The regular expression of /find, for one line of text: PCRE2 with a limit on the steps of a
- * match, since some patterns need exponential time.
- *
- * Without a capital letter, the pattern ignores case; with one, case matters. Main thread.
+ * match, because some patterns need exponential time. Case matters only if the pattern has a
+ * capital letter. Main thread.
  */
 #ifndef APP_PATTERN_H
 #define APP_PATTERN_H

@@ -1,5 +1,5 @@
 /*
- * The rule for slashes and fences: see slash.h.
+ * Commands, messages and fences: see slash.h.
  */
 #include "app/common/slash.h"
 

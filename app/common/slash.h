@@ -1,13 +1,12 @@
 /*
- * Decides whether an entry is a command or a message: the rule for text that begins with a slash.
- * Pure functions.
+ * Decides whether the text that a user has entered is a command or a message. Pure functions.
  */
 #ifndef APP_SLASH_H
 #define APP_SLASH_H
 
 #include "engine/base/str.h"
 
-#define SLASH_FENCE "\"\"\"" /* around a message of several lines */
+#define SLASH_FENCE "\"\"\"" /* before and after a message of several lines */
 
 enum slash_kind {
     SLASH_NOTHING, /* blank */
@@ -21,8 +20,8 @@ struct slash {
 };
 
 /* An entry that begins with a slash is a command, unless its first word has another slash (a path)
- * or it has several lines (a paste). "//" begins a message that loses one slash. A leading blank
- * also makes a message. Fences around a message are removed. */
+ * or the entry has several lines (a paste). "//" begins a message, and one slash is removed. An
+ * entry that begins with a space is a message. Fences around a message are removed. */
 struct slash slash_parse(struct bn_str entry);
 
 /* True if `text` begins with a fence. *close is its closing fence, or NULL if it is still open. */

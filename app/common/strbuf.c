@@ -53,7 +53,7 @@ void strbuf_addf(struct strbuf *b, const char *fmt, ...)
     } else if (n >= 0) {
         char *large = mem_alloc((size_t)n + 1, 1);
         if (large) {
-            (void)vsnprintf(large, (size_t)n + 1, fmt, again); /* the same text again */
+            (void)vsnprintf(large, (size_t)n + 1, fmt, again);
             strbuf_add(b, large, (size_t)n);
         } else {
             b->failed = true;
@@ -97,7 +97,7 @@ struct bn_str strbuf_str(const struct strbuf *b)
 
 char *strbuf_take(struct strbuf *b)
 {
-    strbuf_add(b, "", 0); /* allocates the 0 of an empty text */
+    strbuf_add(b, "", 0); /* an empty text is allocated too */
     char *text = b->failed ? NULL : b->ptr;
     if (b->failed)
         mem_free(b->ptr);

@@ -2,7 +2,7 @@
  * A growing text, always followed by a 0 byte.
  *
  * Initialise with zeros, free with strbuf_finish. If memory runs out, `failed` is set, the text so
- * far stays, and later additions are ignored. So a text can be built first and checked once.
+ * far stays, and later additions are ignored, so one check of `failed` at the end is enough.
  */
 #ifndef APP_STRBUF_H
 #define APP_STRBUF_H
@@ -25,13 +25,13 @@ void strbuf_add_str(struct strbuf *b, struct bn_str s);
 void strbuf_add_text(struct strbuf *b, const char *text);
 void strbuf_add_char(struct strbuf *b, char c);
 void strbuf_addf(struct strbuf *b, const char *fmt, ...) BN_PRINTF(2, 3);
-void strbuf_cut(struct strbuf *b, size_t n_keep);  /* n_keep <= n_bytes */
-void strbuf_drop(struct strbuf *b, size_t n_drop); /* the first n_drop bytes; at most n_bytes */
+void strbuf_cut(struct strbuf *b, size_t n_keep);  /* keep the first n_keep bytes */
+void strbuf_drop(struct strbuf *b, size_t n_drop); /* remove the first n_drop <= n_bytes */
 void strbuf_finish(struct strbuf *b);
 
 const char *strbuf_text(const struct strbuf *b); /* "" while empty */
 struct bn_str strbuf_str(const struct strbuf *b);
-/* Return the bytes (free with mem_free) and empty the buffer; NULL if it failed. */
+/* Return the text and empty the buffer; free the text with mem_free. NULL if it failed. */
 char *strbuf_take(struct strbuf *b);
 
 #endif

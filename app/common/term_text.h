@@ -1,7 +1,7 @@
 /*
  * Untrusted text for a terminal: cleaning, measuring, cutting. Pure functions.
  *
- * All text for a terminal passes through this module. Control characters (including ESC and C1),
+ * All text for a terminal must pass through this module. Control characters (including ESC and C1),
  * invalid UTF-8, bidirectional overrides and line separators become U+FFFD, one for each character
  * or byte; only newline and tab stay. Widths come from wcwidth, so main must set a UTF-8 LC_CTYPE.
  * Without it, every character beyond ASCII counts as one column.
@@ -17,7 +17,7 @@
 #include <stdint.h>
 
 #define TERM_REPLACEMENT 0xFFFDu
-#define TERM_TAB 8
+#define TERM_TAB 8 /* columns between tab stops */
 
 struct term_char {
     uint32_t code;  /* safe to print: TERM_REPLACEMENT for a replaced character */
@@ -40,17 +40,17 @@ void term_text_clean(struct bn_str s, enum term_lines lines, struct strbuf *out)
  * Returns the offset of the first replaced byte, or SIZE_MAX. */
 size_t term_text_repair(struct bn_str s, struct strbuf *out);
 
-/* Part of a combined emoji, whose width differs between terminals. */
+/* True for a part of a combined emoji, whose width differs between terminals. */
 bool term_text_is_doubtful(uint32_t code);
 
-/* Columns of c on a screen that repaints whole rows: emoji style (U+FE0F) makes the character
- * before it, with `before` columns, a wide character. */
+/* Columns that c adds on a screen that repaints whole rows. The emoji variation selector U+FE0F
+ * makes the character before it, which has `before` columns, two columns wide. */
 size_t term_text_wide(const struct term_char *c, size_t before);
 
 size_t term_text_width(struct bn_str s);
 /* Number of bytes of s that fit into `width` columns, whole characters only. */
 size_t term_text_fit(struct bn_str s, size_t width);
-/* Append s cleaned, on one line, in at most `width` columns; "..." replaces the rest. */
+/* Append s cleaned, on one line, in at most `width` columns. A longer text ends in "...". */
 void term_text_brief(struct bn_str s, size_t width, struct strbuf *out);
 
 #endif

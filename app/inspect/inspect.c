@@ -1,10 +1,9 @@
 /*
  * bitnet-inspect: shows the contents of a model file and runs single stages of the model.
  *
- * This file finds the verb, checks its options and runs it. The verbs are in inspect_*.c.
+ * This file finds the verb (the subcommand), checks its options and runs it.
  */
 #include "app/inspect/inspect.h"
-#include "app/inspect/inspect_options.h"
 
 #include <string.h>
 
@@ -16,37 +15,24 @@ static const struct inspect_verb *find_verb(const char *name)
     return NULL;
 }
 
-static void print_verbs(void)
-{
-    printf("Usage: " INSPECT " VERB [OPTIONS] [MODEL.gguf] [FILE]\n\n");
-    for (const struct inspect_verb *v = inspect_verbs; v->name; v++)
-        printf("  " INSPECT " %s %s\n      %s\n", v->name, v->usage, v->help);
-}
-
 static enum exit_code print_help(struct options *o, const struct inspect_verb *verb)
 {
     if (verb)
         printf("Usage: " INSPECT " %s %s [OPTIONS]\n%s\n", verb->name, verb->usage, verb->help);
     else
-        print_verbs();
+        printf("Usage: " INSPECT " VERB [OPTIONS] [MODEL.gguf] [FILE]\n\n");
+    for (const struct inspect_verb *v = inspect_verbs; !verb && v->name; v++)
+        printf("  " INSPECT " %s %s\n      %s\n", v->name, v->usage, v->help);
     options_print_help(o, stdout, OPTION_HELP_ALL, verb ? verb->options : NULL);
     return report_flush(INSPECT);
 }
 
-static bool verb_accepts(const struct inspect_verb *verb, const char *name)
-{
-    for (const char *const *n = verb->options; *n; n++)
-        if (strcmp(*n, name) == 0)
-            return true;
-    return false;
-}
-
-static enum exit_code check_options_fit(struct options *o, const struct inspect_verb *verb,
-                                        size_t n_words)
+static enum exit_code check_usage(struct options *o, const struct inspect_verb *verb,
+                                  size_t n_words)
 {
     for (size_t i = 0; i < options_count(o); i++) {
         const char *name = options_row(o, i)->name;
-        if (options_given(o, name) && !verb_accepts(verb, name)) {
+        if (options_given(o, name) && !options_list_has(verb->options, name)) {
             char spelling[100];
             option_spelling(options_row(o, i), spelling, sizeof(spelling));
             return report_fail(INSPECT, EXIT_USAGE, "%s does not accept %s", verb->name, spelling);
@@ -72,11 +58,11 @@ static enum exit_code run_verb(struct options *o)
         return report_fail(INSPECT, EXIT_USAGE, "no verb given (--help lists them)");
     if (!verb)
         return report_fail(INSPECT, EXIT_USAGE, "unknown verb '%s' (--help lists them)", words[0]);
-    const enum exit_code fits = check_options_fit(o, verb, n_words - 1);
-    if (fits != EXIT_DONE)
-        return fits;
+    enum exit_code code = check_usage(o, verb, n_words - 1);
+    if (code != EXIT_DONE)
+        return code;
     struct inspect in = {.options = o, .words = words + 1, .n_words = n_words - 1};
-    const enum exit_code code = verb->run(&in);
+    code = verb->run(&in);
     inspect_close(&in);
     return code == EXIT_DONE ? report_flush(INSPECT) : code; /* at most one error line */
 }

@@ -1,5 +1,6 @@
 /*
- * The verbs of bitnet-inspect and the helpers that they share.
+ * The verbs (subcommands) of bitnet-inspect, the functions that they share, and their table, which
+ * is used for parsing, --help and the check of the man page.
  *
  * A verb prints its result on stdout and at most one error line on stderr, and returns the exit
  * code.
@@ -17,7 +18,7 @@ struct inspect {
     const char *const *words; /* (n_words) after the verb: MODEL, then FILE */
     size_t n_words;
     struct bn_notes notes;
-    /* NULL until opened; inspect_close closes them */
+    /* NULL until opened */
     struct bn_file *file;
     struct tokenizer *tokenizer;
     struct template *template;
@@ -25,23 +26,24 @@ struct inspect {
     struct bn_session *session;
 };
 
-/* Each prints an error line and returns its exit code, or EXIT_DONE. Call them in this order. */
+/* Each returns EXIT_DONE, or prints an error line and returns its exit code. Call them in this
+ * order. */
 enum exit_code inspect_open_file(struct inspect *in);
 enum exit_code inspect_open_tokenizer(struct inspect *in);
 enum exit_code inspect_open_template(struct inspect *in);
 enum exit_code inspect_open_model(struct inspect *in);
 enum exit_code inspect_open_session(struct inspect *in, size_t n_ctx);
-void inspect_close_model(struct inspect *in); /* and its session */
+void inspect_close_model(struct inspect *in); /* and the session */
 void inspect_close(struct inspect *in);
-/* Print an error of loading the model, after its path. */
+/* Print the path of the model and the error, and return the exit code of STAGE_LOAD. */
 enum exit_code inspect_fail_load(const struct inspect *in, struct bn_error *err);
 
-/* Append the ids of a text. `kind`: SEGMENT_MESSAGE, or SEGMENT_TEMPLATE to recognise special
+/* Append the ids of a text. `kind` is SEGMENT_MESSAGE, or SEGMENT_TEMPLATE to recognise special
  * tokens. */
 bool inspect_encode(const struct inspect *in, enum segment_kind kind, struct bn_str text,
                     struct token_list *out, struct bn_error *err);
 
-/* Write bytes to stdout. If stdout is a terminal, control characters are replaced. */
+/* Write bytes to stdout. Control characters are replaced if stdout is a terminal. */
 void inspect_put(struct bn_str text);
 /* Write ids on one line, separated by spaces. */
 void inspect_put_ids(const int32_t *ids, size_t n_ids);
@@ -53,5 +55,21 @@ enum exit_code inspect_detokenize(struct inspect *in);
 enum exit_code inspect_prompt(struct inspect *in);
 enum exit_code inspect_logits(struct inspect *in);
 enum exit_code inspect_perplexity(struct inspect *in);
+
+struct inspect_verb {
+    const char *name;
+    const char *usage; /* the words after the name */
+    const char *help;  /* one line */
+    size_t n_words_min, n_words_max;
+    const char *const *options; /* names of the options that the verb accepts; NULL ends the list */
+    enum exit_code (*run)(struct inspect *in);
+};
+
+/* All verbs; a NULL name ends the list. */
+extern const struct inspect_verb inspect_verbs[];
+
+/* The tables of the program's options, in the order of --help. */
+extern const struct option_table *const inspect_tables[];
+extern const size_t n_inspect_tables;
 
 #endif

@@ -1,9 +1,8 @@
 /*
- * check: is the file intact, and does the model predict text on this machine?
+ * The verb check: is the file intact, and does the model predict text on this machine?
  *
- * A fault of the file ends with an error line and the exit code of a model that cannot be loaded.
- * Weights that load and run but predict nothing are only a warning, since a file with random
- * weights is valid.
+ * A fault of the file ends the check with an error line and EXIT_MODEL. Weights that load and run
+ * but predict nothing are only a warning, because a file with random weights is valid.
  */
 #include "app/common/model_check.h"
 #include "app/inspect/inspect.h"
@@ -50,7 +49,7 @@ static void print_step(void *ud, enum model_check_step step, const struct model_
             print_line(RESULT_WARNING, "kernels", "%s", c->isa_warning);
         break;
     case CHECK_KERNELS:
-        print_line(RESULT_OK, "kernels", "%s gives the reference results on %zu tensors", c->isa,
+        print_line(RESULT_OK, "kernels", "%s computes the reference results on %zu tensors", c->isa,
                    c->n_ternary_tensors);
         break;
     }
@@ -66,56 +65,55 @@ static enum exit_code check_file(struct inspect *in)
 }
 
 /* Open the model and a session and measure the loss on the text. */
-static enum exit_code measure_speech(struct inspect *in, const struct token_list *ids,
-                                     struct model_speech *speech)
+static enum exit_code measure_loss(struct inspect *in, const struct token_list *ids,
+                                   struct model_prediction *out)
 {
     struct bn_error err;
     enum exit_code code = inspect_open_model(in);
     if (code == EXIT_DONE)
         code = inspect_open_session(in, ids->n);
-    if (code == EXIT_DONE && !model_check_speech(in->model, in->session, ids, speech, &err))
+    if (code == EXIT_DONE && !model_check_prediction(in->model, in->session, ids, out, &err))
         code = report_error(INSPECT, STAGE_RUN, &err);
     return code;
 }
 
-/* An I2_S file does not record the order of its weights: try the other orders. */
+/* An I2_S file does not record the order of its weights, so try the other orders. */
 static enum exit_code try_layouts(struct inspect *in, const struct token_list *ids)
 {
     static const char *const layouts[] = {"a", "b", "c"};
     const size_t given = options_choice(in->options, "i2s-layout");
     for (size_t i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++) {
-        struct model_speech speech;
+        struct model_prediction p;
         struct bn_error err;
         if (i == given)
             continue;
         if (!options_set(in->options, "i2s-layout", layouts[i], OPTION_FROM_COMMAND, &err))
             return report_error(INSPECT, STAGE_RUN, &err);
         inspect_close_model(in);
-        const enum exit_code code = measure_speech(in, ids, &speech);
+        const enum exit_code code = measure_loss(in, ids, &p);
         if (code != EXIT_DONE)
             return code;
-        if (speech.predicts_text)
+        if (p.predicts_text)
             print_line(RESULT_WARNING, "layout",
-                       "--i2s-layout %s predicts text: %.2f nats per token", layouts[i],
-                       speech.loss);
+                       "--i2s-layout %s predicts text: %.2f nats per token", layouts[i], p.loss);
     }
     return EXIT_DONE;
 }
 
-static enum exit_code check_speech(struct inspect *in, const struct token_list *ids)
+static enum exit_code check_prediction(struct inspect *in, const struct token_list *ids)
 {
-    struct model_speech speech;
-    const enum exit_code code = measure_speech(in, ids, &speech);
+    struct model_prediction p;
+    const enum exit_code code = measure_loss(in, ids, &p);
     if (code != EXIT_DONE)
         return code;
     const struct bn_model_info *info = bn_model_info(in->model);
     const bool is_i2s = bn_str_is(bn_str_of(info->quantisation), "I2_S");
     print_line(RESULT_OK, "device", "%s", info->device);
-    print_line(speech.predicts_text ? RESULT_OK : RESULT_WARNING, "speech",
+    print_line(p.predicts_text ? RESULT_OK : RESULT_WARNING, "prediction",
                "%s: %.2f nats per token on a short text; chance is %.2f",
-               speech.predicts_text ? "the model predicts text" : "the model does not predict text",
-               speech.loss, speech.chance_loss);
-    return is_i2s && !speech.predicts_text ? try_layouts(in, ids) : EXIT_DONE;
+               p.predicts_text ? "the model predicts text" : "the model does not predict text",
+               p.loss, p.chance_loss);
+    return is_i2s && !p.predicts_text ? try_layouts(in, ids) : EXIT_DONE;
 }
 
 enum exit_code inspect_check(struct inspect *in)
@@ -136,7 +134,7 @@ enum exit_code inspect_check(struct inspect *in)
             print_line(RESULT_WARNING, in->notes.items[i].id, "%s", in->notes.items[i].text);
     struct bn_error err;
     struct token_list ids = {0};
-    code = model_check_text(in->tokenizer, &ids, &err) ? check_speech(in, &ids)
+    code = model_check_text(in->tokenizer, &ids, &err) ? check_prediction(in, &ids)
                                                        : report_error(INSPECT, STAGE_RUN, &err);
     token_list_finish(&ids);
     return code;

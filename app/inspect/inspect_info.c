@@ -1,6 +1,6 @@
 /*
- * info: collects the data of the file, its tensors, the model, the memory plan, the tokenizer, the
- * template and the devices, and prints them.
+ * The verb info: collects data about the file, its tensors, the model, the memory plan, the
+ * tokenizer, the template and the devices, and prints them.
  */
 #include "app/inspect/inspect_info.h"
 
@@ -65,7 +65,7 @@ static enum exit_code collect(struct info *info)
     return EXIT_DONE;
 }
 
-/* The output is complete in any case; the exit code reports whether the model can run. */
+/* The output is complete even if the model cannot run; the exit code reports that. */
 static enum exit_code exit_code_of(struct info *info)
 {
     if (!info->model && info->gguf->n_tensors > 0)

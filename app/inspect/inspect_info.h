@@ -1,8 +1,8 @@
 /*
- * The contents of bitnet-inspect info: collected once, printed as lines or as JSON.
+ * The contents of bitnet-inspect info: collected once, then printed as lines or as JSON.
  *
- * A section that cannot be opened has an error instead, so that info works for files of models that
- * do not run.
+ * If something cannot be opened, its section has the error, so info also works for models that
+ * cannot run.
  */
 #ifndef APP_INSPECT_INFO_H
 #define APP_INSPECT_INFO_H
@@ -22,12 +22,12 @@ struct info_type { /* the tensors of one type */
 };
 
 struct info {
-    struct inspect *in; /* with the file; tokenizer and template are NULL if they do not open */
+    struct inspect *in; /* the file is open; tokenizer and template are NULL after an error */
     const struct gguf *gguf;
     struct info_type types[TENSOR_N_TYPES];
-    struct model *model; /* NULL: see model_error */
+    struct model *model; /* NULL after model_error */
     struct bn_error model_error, tokenizer_error, template_error;
-    size_t n_ctx;               /* of the memory plan */
+    size_t n_ctx;               /* context of the memory plan */
     struct backend_plan plan;   /* all 0 without a model or with a plan_error */
     struct bn_error plan_error; /* code BN_OK: no error */
     const char *backend;        /* of the plan */
@@ -49,17 +49,17 @@ static inline const char *info_kind_name(enum gguf_kind kind)
     return (size_t)kind < sizeof(names) / sizeof(names[0]) ? names[kind] : "?";
 }
 
-/* The key with a 0 after it, for bn_file_get_...; false: it is too long. */
+/* Copy the key as a C string for bn_file_get_... False if it is too long. */
 #define INFO_KEY_BYTES 256
 static inline bool info_key(const struct gguf_kv *kv, char out[INFO_KEY_BYTES])
 {
     if (kv->key.n_bytes >= INFO_KEY_BYTES)
         return false;
-    (void)snprintf(out, INFO_KEY_BYTES, "%.*s", (int)kv->key.n_bytes, kv->key.ptr); /* fits */
+    (void)snprintf(out, INFO_KEY_BYTES, "%.*s", (int)kv->key.n_bytes, kv->key.ptr);
     return true;
 }
 
-/* As sections of two columns for people, and as one JSON object. */
+/* Sections of two columns, or one JSON object. */
 void info_print_lines(const struct info *info);
 enum exit_code info_print_json(const struct info *info);
 

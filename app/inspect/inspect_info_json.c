@@ -1,8 +1,8 @@
 /*
  * info --json: one object. A section that cannot be opened is {"error": sentence}.
  *
- * NULL means "out of memory" throughout. json_pack, json_out_append and json_out_put accept it and
- * return it, so only the final write checks it.
+ * A NULL object means "out of memory". json_pack, json_out_append and json_out_put turn a NULL
+ * argument into a NULL result, so only the final write checks for it.
  */
 #include "app/common/json_out.h"
 #include "app/inspect/inspect_info.h"

@@ -1,18 +1,13 @@
 /*
- * info for people: sections of two columns. All text from the file is printed by report_safe.
+ * info as text: sections of two columns. report_safe prints all text that comes from the file.
  */
 #include "app/inspect/inspect_info.h"
 
 #include <inttypes.h>
 
 #define VALUE_MAX 100 /* bytes of a metadata text that are printed */
-#define ITEM_MAX 20   /* the same for an item of an array */
+#define ITEM_MAX 20   /* bytes of an array item that are printed */
 #define N_ITEMS_MAX 3 /* items of an array that are printed */
-
-static void print_title(const char *title)
-{
-    printf("\n%s\n", title);
-}
 
 static void put_bytes(const char *name, uint64_t n_bytes)
 {
@@ -44,7 +39,7 @@ static void print_file(const struct info *info)
 static void print_model(const struct info *info)
 {
     const struct model *m = info->model;
-    print_title("Model");
+    printf("\nModel\n");
     if (!m) {
         put_text("cannot run", bn_str_of(info->model_error.text));
         return;
@@ -78,7 +73,7 @@ static void print_types(const struct info *info)
 {
     if (info->gguf->n_tensors == 0)
         return;
-    print_title("Tensors by type");
+    printf("\nTensors by type\n");
     for (size_t i = 0; i < TENSOR_N_TYPES; i++) {
         const struct info_type *t = &info->types[i];
         if (t->n_tensors)
@@ -91,7 +86,7 @@ static void print_memory(const struct info *info)
 {
     if (!info->model)
         return;
-    print_title("Memory");
+    printf("\nMemory\n");
     if (info->plan_error.code != BN_OK) {
         put_text("unknown", bn_str_of(info->plan_error.text));
         return;
@@ -121,7 +116,7 @@ static void put_token(const struct tokenizer *t, const char *name, int32_t id)
 static void print_tokenizer(const struct info *info)
 {
     const struct tokenizer *t = info->in->tokenizer;
-    print_title("Tokenizer");
+    printf("\nTokenizer\n");
     if (!t) {
         put_text("cannot open", bn_str_of(info->tokenizer_error.text));
         return;
@@ -142,7 +137,7 @@ static void print_template(const struct info *info)
 {
     if (!info->in->tokenizer)
         return;
-    print_title("Template");
+    printf("\nTemplate\n");
     if (!info->in->template) {
         put_text("cannot open", bn_str_of(info->template_error.text));
         return;
@@ -157,7 +152,7 @@ static void print_template(const struct info *info)
 
 static void print_devices(const struct info *info)
 {
-    print_title("Devices");
+    printf("\nDevices\n");
     for (size_t i = 0; i < info->n_devices; i++) {
         printf("  %-16s %s", info->devices[i].name, info->devices[i].usable ? "" : "not usable: ");
         report_safe(stdout, bn_str_of(info->devices[i].text));
@@ -170,7 +165,7 @@ static void print_notes(const struct info *info)
     const struct bn_notes *notes = &info->in->notes;
     if (notes->n == 0)
         return;
-    print_title("Repairs and notes (with the names for --no-repair)");
+    printf("\nRepairs and notes (with the names for --no-repair)\n");
     for (size_t i = 0; i < notes->n; i++) {
         printf("  %-16s %s: ", notes->items[i].id, info_note_kind(notes->items[i].kind));
         report_safe(stdout, bn_str_of(notes->items[i].text));
@@ -228,7 +223,7 @@ static void print_value(const struct info *info, const struct gguf_kv *kv, size_
 
 static void print_metadata(const struct info *info)
 {
-    print_title("Metadata");
+    printf("\nMetadata\n");
     for (size_t i = 0; i < info->gguf->n_kvs; i++) {
         const struct gguf_kv *kv = &info->gguf->kvs[i];
         printf("  ");

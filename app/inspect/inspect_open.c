@@ -1,5 +1,5 @@
 /*
- * Helpers of the verbs: opening files and models, encoding, output: see inspect.h.
+ * Functions that the verbs share: opening files and models, encoding, output. See inspect.h.
  */
 #include "app/common/term_text.h"
 #include "app/inspect/inspect.h"

@@ -1,7 +1,7 @@
 /*
- * Verbs and options of bitnet-inspect: see inspect_options.h.
+ * The tables of verbs and options of bitnet-inspect: see inspect.h.
  */
-#include "app/inspect/inspect_options.h"
+#include "app/inspect/inspect.h"
 
 /* clang-format off */
 static const struct option general_rows[] = {

@@ -12,17 +12,7 @@
 #include <string.h>
 
 #define TEXT_MAX_BYTES ((size_t)1 << 30)
-#define WINDOW_TOKENS 2048 /* as in published perplexities of these models */
-
-static enum exit_code open_model(struct inspect *in)
-{
-    enum exit_code code = inspect_open_file(in);
-    if (code == EXIT_DONE)
-        code = inspect_open_model(in);
-    return code;
-}
-
-/* ---- logits ---- */
+#define WINDOW_TOKENS 2048 /* as in the published perplexities of these models */
 
 struct row_writer {
     FILE *out;
@@ -37,7 +27,7 @@ static bool write_row(void *ud, size_t pos, const float *logits, struct bn_error
     return bn_fail(err, BN_EIO, "cannot write row %zu: %s", pos, strerror(errno));
 }
 
-/* The ids of --tokens, checked against the vocabulary; NULL with err. */
+/* The ids of --tokens, checked against the vocabulary. NULL on error. */
 static int32_t *read_tokens(struct inspect *in, size_t n_vocab, size_t *n_ids, struct bn_error *err)
 {
     const int64_t *given = options_ints(in->options, "tokens", n_ids);
@@ -77,7 +67,9 @@ enum exit_code inspect_logits(struct inspect *in)
 {
     if (!options_given(in->options, "tokens") || !options_given(in->options, "out"))
         return report_fail(INSPECT, EXIT_USAGE, "logits needs --tokens and --out");
-    enum exit_code code = open_model(in);
+    enum exit_code code = inspect_open_file(in);
+    if (code == EXIT_DONE)
+        code = inspect_open_model(in);
     if (code != EXIT_DONE)
         return code;
     report_warnings(INSPECT, &in->notes);
@@ -98,79 +90,54 @@ enum exit_code inspect_logits(struct inspect *in)
     return code;
 }
 
-/* ---- perplexity ---- */
-
-struct scorer {
-    const int32_t *ids; /* (n_ids) of the window */
-    size_t n_ids, n_vocab;
-    double sum, sum_squares;
-    size_t n_scored;
-};
-
-static bool score_row(void *ud, size_t pos, const float *logits, struct bn_error *err)
-{
-    struct scorer *s = ud;
-    (void)err; /* cannot fail */
-    if (pos + 1 >= s->n_ids)
-        return true;
-    const double loss = logit_rows_loss(logits, s->n_vocab, s->ids[pos + 1]);
-    s->sum += loss;
-    s->sum_squares += loss * loss;
-    s->n_scored++;
-    return true;
-}
-
-/* Evaluates windows of n_window ids that do not overlap. Each starts from an empty session, with
- * bos if the vocabulary requires it. The last id of a window is only predicted, not evaluated. */
+/* Evaluates windows of n_window ids that do not overlap. Each window starts with an empty session,
+ * and with bos if the vocabulary requires it. Its last id is predicted but not evaluated. */
 static bool score_text(struct inspect *in, const struct token_list *text, size_t n_window,
-                       struct scorer *s, struct bn_error *err)
+                       struct loss_sums *sums, struct bn_error *err)
 {
     const struct tokenizer_info *info = tokenizer_info(in->tokenizer);
     const size_t n_bos = info->add_bos && info->bos != TOKEN_NONE;
     int32_t *window = mem_alloc(n_window, sizeof(*window));
     if (!window)
         return bn_fail(err, BN_ENOMEM, "out of memory for a window of %zu ids", n_window);
-    const struct logit_rows rows = {score_row, s};
     bool ok = true;
     for (size_t i = 0; ok && i < text->n; i += n_window - n_bos) {
         const size_t n = size_min(n_window - n_bos, text->n - i);
         window[0] = info->bos;
         memcpy(window + n_bos, text->ids + i, n * sizeof(*window));
-        s->ids = window;
-        s->n_ids = n + n_bos;
         bn_session_truncate(in->session, 0);
-        ok = logit_rows_eval(in->model, in->session, window, s->n_ids - 1, &rows, err);
+        ok = logit_rows_add_losses(in->model, in->session, window, n + n_bos, sums, err);
     }
     mem_free(window);
     return ok;
 }
 
-static enum exit_code print_perplexity(const struct scorer *s, size_t n_window)
+static void print_perplexity(const struct loss_sums *s, size_t n_window)
 {
-    const double n = (double)s->n_scored, mean = s->sum / n;
-    const double variance = s->n_scored > 1 ? (s->sum_squares / n - mean * mean) / (n - 1) : 0;
+    const double n = (double)s->n, mean = s->sum / n;
+    const double variance = s->n > 1 ? (s->sum_squares / n - mean * mean) / (n - 1) : 0;
     const double error = exp(mean) * sqrt(variance > 0 ? variance : 0);
     printf("perplexity %.4f +- %.4f (%zu tokens scored, windows of %zu, %.4f nats per token)\n",
-           exp(mean), error, s->n_scored, n_window, mean);
-    return EXIT_DONE;
+           exp(mean), error, s->n, n_window, mean);
 }
 
-static enum exit_code score_ids(struct inspect *in, const struct token_list *text)
+static enum exit_code measure_perplexity(struct inspect *in, const struct token_list *text)
 {
     const size_t n_train = bn_model_info(in->model)->n_ctx_train;
     const size_t n_ctx = (size_t)options_int(in->options, "ctx");
     const size_t n_window = n_ctx ? n_ctx : size_max(size_min(n_train, WINDOW_TOKENS), 2);
-    struct scorer s = {.n_vocab = bn_model_info(in->model)->n_vocab};
+    struct loss_sums sums = {0};
     struct bn_error err;
     const enum exit_code code = inspect_open_session(in, n_window);
     if (code != EXIT_DONE)
         return code;
-    if (!score_text(in, text, n_window, &s, &err))
+    if (!score_text(in, text, n_window, &sums, &err))
         return report_error(INSPECT, STAGE_RUN, &err);
-    if (s.n_scored == 0)
+    if (sums.n == 0)
         return report_fail(INSPECT, EXIT_USAGE, "%s: a text of %zu tokens has no token to predict",
                            in->words[1], text->n);
-    return print_perplexity(&s, n_window);
+    print_perplexity(&sums, n_window);
+    return EXIT_DONE;
 }
 
 enum exit_code inspect_perplexity(struct inspect *in)
@@ -193,7 +160,7 @@ enum exit_code inspect_perplexity(struct inspect *in)
         report_warnings(INSPECT, &in->notes);
         struct token_list ids = {0};
         if (inspect_encode(in, SEGMENT_MESSAGE, (struct bn_str){text, n_bytes}, &ids, &err))
-            code = score_ids(in, &ids);
+            code = measure_perplexity(in, &ids);
         else
             code = report_error(INSPECT, STAGE_RUN, &err);
         token_list_finish(&ids);

@@ -14,12 +14,7 @@
 #define STDIN_MAX_BYTES ((size_t)1 << 30)
 #define MESSAGES_MAX_BYTES ((size_t)64 << 20)
 
-static enum exit_code fail_run(const struct bn_error *err)
-{
-    return report_error(INSPECT, STAGE_RUN, err);
-}
-
-static enum exit_code print_ids_of(struct inspect *in, struct bn_str text)
+static enum exit_code tokenize(struct inspect *in, struct bn_str text)
 {
     const int32_t bos = tokenizer_info(in->tokenizer)->bos;
     const bool is_special = options_flag(in->options, "special");
@@ -34,12 +29,12 @@ static enum exit_code print_ids_of(struct inspect *in, struct bn_str text)
     if (ok)
         inspect_put_ids(ids.ids, ids.n);
     token_list_finish(&ids);
-    return ok ? EXIT_DONE : fail_run(&err);
+    return ok ? EXIT_DONE : report_error(INSPECT, STAGE_RUN, &err);
 }
 
-/* Open the tokenizer and pass all of standard input, with a 0 after it, to `print`. */
-static enum exit_code print_stdin(struct inspect *in,
-                                  enum exit_code (*print)(struct inspect *in, struct bn_str text))
+/* Open the tokenizer and pass all of standard input to `convert`. A 0 byte follows the text. */
+static enum exit_code convert_stdin(struct inspect *in,
+                                    enum exit_code (*convert)(struct inspect *, struct bn_str))
 {
     enum exit_code code = inspect_open_file(in);
     if (code == EXIT_DONE)
@@ -51,19 +46,19 @@ static enum exit_code print_stdin(struct inspect *in,
     char *text;
     size_t n_bytes;
     if (!path_read_all("-", STDIN_MAX_BYTES, &text, &n_bytes, &err))
-        return fail_run(&err);
-    code = print(in, (struct bn_str){text, n_bytes});
+        return report_error(INSPECT, STAGE_RUN, &err);
+    code = convert(in, (struct bn_str){text, n_bytes});
     mem_free(text);
     return code;
 }
 
 enum exit_code inspect_tokenize(struct inspect *in)
 {
-    return print_stdin(in, print_ids_of);
+    return convert_stdin(in, tokenize);
 }
 
-/* Parse the next of several ids separated by blanks or commas. False at the end, or with *bad set
- * for a word that is not an id. */
+/* Parse the next id; white space or commas separate ids. Returns false at the end, or with *bad set
+ * at a word that is not an id. */
 static bool next_id(const char **at, size_t n_vocab, int32_t *id, bool *bad)
 {
     *at += strspn(*at, " \t\r\n,");
@@ -81,7 +76,7 @@ static bool next_id(const char **at, size_t n_vocab, int32_t *id, bool *bad)
     return true;
 }
 
-static enum exit_code print_text_of(struct inspect *in, struct bn_str text)
+static enum exit_code detokenize(struct inspect *in, struct bn_str text)
 {
     const struct detok_config cfg = {
         .special =
@@ -92,7 +87,7 @@ static enum exit_code print_text_of(struct inspect *in, struct bn_str text)
     struct detok *d;
     struct bn_error err;
     if (!detok_open(in->tokenizer, &cfg, &d, &err))
-        return fail_run(&err);
+        return report_error(INSPECT, STAGE_RUN, &err);
     const char *at = text.ptr;
     bool bad = false, ok = true;
     for (int32_t id; ok && next_id(&at, n_vocab, &id, &bad);) {
@@ -106,9 +101,9 @@ static enum exit_code print_text_of(struct inspect *in, struct bn_str text)
         inspect_put(detok_flush(d));
     detok_close(d);
     if (!ok)
-        return fail_run(&err);
+        return report_error(INSPECT, STAGE_RUN, &err);
     const size_t offset = (size_t)(at - text.ptr);
-    if (bad || offset < text.n_bytes) /* a NUL byte ends the text early */
+    if (bad || offset < text.n_bytes) /* a NUL byte also ended the loop */
         return report_fail(INSPECT, EXIT_USAGE,
                            "standard input, byte %zu: expected an id from 0 to %zu, got '%.20s'",
                            offset, n_vocab - 1, at);
@@ -117,10 +112,8 @@ static enum exit_code print_text_of(struct inspect *in, struct bn_str text)
 
 enum exit_code inspect_detokenize(struct inspect *in)
 {
-    return print_stdin(in, print_text_of);
+    return convert_stdin(in, detokenize);
 }
-
-/* ---- prompt ---- */
 
 static bool read_messages(const char *path, json_t **out, struct bn_error *err)
 {
@@ -151,7 +144,7 @@ static enum exit_code print_prompt(struct inspect *in, const struct template_out
     if (ok)
         inspect_put_ids(ids.ids, ids.n);
     token_list_finish(&ids);
-    return ok ? EXIT_DONE : fail_run(&err);
+    return ok ? EXIT_DONE : report_error(INSPECT, STAGE_RUN, &err);
 }
 
 static enum exit_code render(struct inspect *in, struct template_arena *arena, const json_t *json)
@@ -161,10 +154,10 @@ static enum exit_code render(struct inspect *in, struct template_arena *arena, c
     struct bn_error err;
     if (!json_out_messages(json, arena, &messages, &err)) {
         (void)bn_fail_prefix(&err, "--messages");
-        return fail_run(&err);
+        return report_error(INSPECT, STAGE_RUN, &err);
     }
     if (!model_args_template_args(in->options, arena, &args, &err))
-        return fail_run(&err);
+        return report_error(INSPECT, STAGE_RUN, &err);
     const struct template_input input = {
         .messages = messages,
         .args = args,
@@ -172,7 +165,7 @@ static enum exit_code render(struct inspect *in, struct template_arena *arena, c
         .now = time(NULL),
     };
     if (!template_render(in->template, arena, &input, &output, &err))
-        return fail_run(&err);
+        return report_error(INSPECT, STAGE_RUN, &err);
     return print_prompt(in, &output);
 }
 
@@ -201,7 +194,7 @@ enum exit_code inspect_prompt(struct inspect *in)
     struct bn_error err;
     json_t *json;
     if (!read_messages(options_text(in->options, "messages"), &json, &err))
-        return fail_run(&err);
+        return report_error(INSPECT, STAGE_RUN, &err);
     struct template_arena *arena = template_arena_open();
     if (arena)
         code = render(in, arena, json);

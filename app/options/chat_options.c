@@ -1,9 +1,9 @@
 /*
- * Option rows of bitnet-chat, and the sampling parameters that they give.
+ * The option rows of bitnet-chat, and their conversion to sampling parameters.
  *
  * Rows marked EVERYWHERE can be changed by /set; the others are fixed at start. Some rows have no
  * default because it depends on the terminal (--stats, --overflow) or is random (--seed).
- * clang-format is off for the tables because it puts each field on its own line.
+ * clang-format is off for the tables because it would write one field per line.
  */
 #include "app/options/chat_options.h"
 
@@ -14,8 +14,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#define COMMAND_CONFIG (OPTION_ON_COMMAND | OPTION_IN_CONFIG)
-#define EVERYWHERE (OPTION_ON_COMMAND | OPTION_IN_CONFIG | OPTION_BY_SET)
+#define EVERYWHERE (OPTION_AT_START | OPTION_BY_SET)
 
 static bool check_not_empty(const char *text, struct bn_error *err)
 {
@@ -98,12 +97,12 @@ static const struct option sampling_rows[] = {
 static const struct option_table sampling_options = OPTION_TABLE("Sampling", sampling_rows);
 
 static const struct option model_rows[] = {
-    {.name = "model", .letter = 'm', .kind = OPTION_TEXT, .places = COMMAND_CONFIG, .arg = "FILE",
+    {.name = "model", .letter = 'm', .kind = OPTION_TEXT, .places = OPTION_AT_START, .arg = "FILE",
      .help = "the model, a GGUF file (docs/models.md); default: a small demo model"},
-    {.name = "ctx", .letter = 'c', .kind = OPTION_INT, .places = COMMAND_CONFIG,
+    {.name = "ctx", .letter = 'c', .kind = OPTION_INT, .places = OPTION_AT_START,
      .ints = {0, 4194304}, .fallback = "0",
      .help = "context size in tokens (3/4 of a word); 0: as in training"},
-    {.name = "raw", .kind = OPTION_FLAG, .places = COMMAND_CONFIG,
+    {.name = "raw", .kind = OPTION_FLAG, .places = OPTION_AT_START,
      .help = "no chat template: the model gets the text unchanged"},
 };
 static const struct option_table model_options = OPTION_TABLE("Model", model_rows);
@@ -111,7 +110,7 @@ static const struct option_table model_options = OPTION_TABLE("Model", model_row
 static const struct option prompt_rows[] = {
     {.name = "prompt", .letter = 'p', .kind = OPTION_TEXT, .arg = "TEXT",
      .help = "the prompt; answer it and exit"},
-    {.name = "system", .letter = 's', .kind = OPTION_TEXT, .places = COMMAND_CONFIG,
+    {.name = "system", .letter = 's', .kind = OPTION_TEXT, .places = OPTION_AT_START,
      .arg = "TEXT|@FILE", .help = "system message"},
     {.name = "file", .letter = 'f', .kind = OPTION_TEXT, .repeats = true, .arg = "PATH",
      .help = "put a text file before the prompt; -: standard input (may be repeated)"},
@@ -127,7 +126,7 @@ static const struct option conversation_rows[] = {
      .help = "open or create the saved chat NAME; it is saved after every turn"},
     {.name = "load", .kind = OPTION_TEXT, .arg = "FILE",
      .help = "start with the conversation in FILE"},
-    {.name = "private", .kind = OPTION_FLAG, .places = COMMAND_CONFIG,
+    {.name = "private", .kind = OPTION_FLAG, .places = OPTION_AT_START,
      .help = "write no files: no input history, no last conversation"},
     {.name = "snapshot", .kind = OPTION_FLAG, .advanced = true, .places = EVERYWHERE,
      .help = "save the KV cache too, so that a long chat continues at once"},
@@ -142,12 +141,12 @@ static const struct option interface_rows[] = {
      .help = "full screen with a scrolling transcript; the same as --ui full"},
     {.name = "inline", .kind = OPTION_FLAG, .advanced = true,
      .help = "ordinary screen; the same as --ui inline"},
-    {.name = "ui", .kind = OPTION_CHOICE, .advanced = true, .places = COMMAND_CONFIG,
+    {.name = "ui", .kind = OPTION_CHOICE, .advanced = true, .places = OPTION_AT_START,
      .choices = "inline|full", .fallback = "inline",
      .help = "ordinary screen or full screen; F2 and /ui change it"},
     {.name = "exit-transcript", .kind = OPTION_FLAG, .advanced = true, .places = EVERYWHERE,
      .fallback = "on", .help = "print the transcript when the full screen closes"},
-    {.name = "plain", .kind = OPTION_FLAG, .places = COMMAND_CONFIG,
+    {.name = "plain", .kind = OPTION_FLAG, .places = OPTION_AT_START,
      .help = "no status row, no colour, no text is rewritten"},
     {.name = "color", .kind = OPTION_CHOICE, .places = EVERYWHERE, .choices = "auto|always|never",
      .fallback = "auto", .help = "bold and coloured text; auto: unless NO_COLOR is set"},
@@ -159,11 +158,11 @@ static const struct option interface_rows[] = {
      .fallback = "on", .help = "save the input in the history file"},
     {.name = "thoughts", .kind = OPTION_FLAG, .advanced = true, .places = EVERYWHERE,
      .fallback = "on", .help = "show the thoughts of the model before its answer"},
-    {.name = "quiet", .letter = 'q', .kind = OPTION_FLAG, .places = COMMAND_CONFIG,
+    {.name = "quiet", .letter = 'q', .kind = OPTION_FLAG, .places = OPTION_AT_START,
      .help = "no banner and no notices, only errors"},
     {.name = "verbose", .letter = 'v', .kind = OPTION_FLAG, .advanced = true,
-     .places = COMMAND_CONFIG, .help = "show more about how the model file was read"},
-    {.name = "log", .kind = OPTION_TEXT, .advanced = true, .places = COMMAND_CONFIG, .arg = "FILE",
+     .places = OPTION_AT_START, .help = "show more about how the model file was read"},
+    {.name = "log", .kind = OPTION_TEXT, .advanced = true, .places = OPTION_AT_START, .arg = "FILE",
      .help = "append the messages of the engine and the time of each answer to FILE"},
 };
 static const struct option_table interface_options = OPTION_TABLE("Interface", interface_rows);
@@ -178,7 +177,7 @@ static const struct option script_rows[] = {
      .help = "JSON lines during the answer: start, token, end"},
     {.name = "logprobs", .kind = OPTION_INT, .advanced = true, .ints = {0, 20}, .fallback = "0",
      .arg = "K", .help = "with --json: log-probability and K alternatives of each token"},
-    {.name = "stream", .kind = OPTION_FLAG, .places = COMMAND_CONFIG, .fallback = "on",
+    {.name = "stream", .kind = OPTION_FLAG, .places = OPTION_AT_START, .fallback = "on",
      .help = "write the answer while it is generated"},
 };
 static const struct option_table script_options = OPTION_TABLE("Scripts", script_rows);
@@ -225,7 +224,7 @@ void chat_options_from_model(struct options *o, const struct bn_file *file)
     for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
         double value;
         char text[40];
-        struct bn_error ignored; /* a hint out of range does not make the model unusable */
+        struct bn_error ignored; /* a model with a bad hint is still usable */
         if (!bn_file_get_f64(file, hints[i].key, &value))
             continue;
         (void)snprintf(text, sizeof(text), "%.9g", value); /* 9 digits identify a float */

@@ -1,5 +1,5 @@
 /*
- * All option rows of bitnet-chat, and the sampling parameters that they give.
+ * The option rows of bitnet-chat, and their conversion to sampling parameters.
  */
 #ifndef APP_CHAT_OPTIONS_H
 #define APP_CHAT_OPTIONS_H
@@ -10,7 +10,7 @@
 #include "tokenizer/tokenizer.h"
 
 #define PROGRAM "bitnet-chat"
-#define CHAT_BATCH_MAX 64 /* most sequences of --batch that are generated at a time */
+#define CHAT_BATCH_MAX 64 /* largest N of --batch N */
 
 /* All tables of the program, in the order of --help. */
 extern const struct option_table *const chat_tables[];
@@ -30,7 +30,7 @@ struct bias_list {
 bool chat_options_biases(const struct options *o, const struct tokenizer *t, struct bias_list *list,
                          struct bn_error *err);
 
-/* Fills everything but the biases. The seed stays 0 if --seed is not given. */
+/* Fill all fields except the biases. Without --seed the seed is 0. */
 void chat_options_sampler(const struct options *o, struct sampler_params *params);
 
 #endif

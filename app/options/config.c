@@ -76,13 +76,13 @@ bool config_load(struct options *o, char path[PATH_BYTES], config_warn_fn warn, 
                  struct bn_error *err)
 {
     const char *given = env_get(ENV_CONFIG);
-    struct bn_error no_home; /* without HOME there is no config file, which is allowed */
+    struct bn_error no_home; /* without HOME there is no config file, which is not an error */
     char *bytes;
     size_t n_bytes;
     path[0] = 0;
     if (given)
-        (void)snprintf(path, PATH_BYTES, "%s", given); /* a longer path cannot be opened anyway */
-    else if (!path_of(PLACE_CONFIG, "config", path, &no_home) || access(path, F_OK) != 0)
+        (void)snprintf(path, PATH_BYTES, "%s", given); /* a longer path cannot be opened */
+    else if (!path_of(PATH_CONFIG, "config", path, &no_home) || access(path, F_OK) != 0)
         return true;
     if (!path_read_all(path, CONFIG_MAX_BYTES, &bytes, &n_bytes, err))
         return false;

@@ -1,5 +1,5 @@
 /*
- * Option rows for models and templates, and the settings that they give: see model_args.h.
+ * Option rows for models and templates, and their conversion to settings: see model_args.h.
  */
 #include "app/options/model_args.h"
 
@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define TEMPLATE_MAX_BYTES ((size_t)1 << 20) /* published templates have at most about 10 000 */
+#define TEMPLATE_MAX_BYTES ((size_t)1 << 20) /* published templates: up to about 10 000 */
 
 static bool check_device(const char *text, struct bn_error *err)
 {
@@ -24,32 +24,31 @@ static bool check_device(const char *text, struct bn_error *err)
     return bn_fail(err, BN_EARG, "expected auto, cpu, cuda or cuda:N");
 }
 
-#define CLI_CONFIG (OPTION_ON_COMMAND | OPTION_IN_CONFIG)
-
 /* clang-format off */
 static const struct option run_rows[] = {
-    {.name = "device", .kind = OPTION_TEXT, .places = CLI_CONFIG, .check = check_device,
+    {.name = "device", .kind = OPTION_TEXT, .places = OPTION_AT_START, .check = check_device,
      .fallback = "auto", .arg = "auto|cpu|cuda[:N]", .help = "device for the computation"},
-    {.name = "threads", .letter = 't', .kind = OPTION_INT, .places = CLI_CONFIG, .ints = {0, 1024},
-     .fallback = "0", .help = "CPU threads; 0: one per core, fewer for little work"},
-    {.name = "pin", .kind = OPTION_FLAG, .advanced = true, .places = CLI_CONFIG,
+    {.name = "threads", .letter = 't', .kind = OPTION_INT, .places = OPTION_AT_START,
+     .ints = {0, 1024}, .fallback = "0",
+     .help = "CPU threads; 0: one per core, fewer for little work"},
+    {.name = "pin", .kind = OPTION_FLAG, .advanced = true, .places = OPTION_AT_START,
      .help = "keep each CPU thread on its own core"},
-    {.name = "ubatch", .kind = OPTION_INT, .advanced = true, .places = CLI_CONFIG,
+    {.name = "ubatch", .kind = OPTION_INT, .advanced = true, .places = OPTION_AT_START,
      .ints = {1, 4096}, .fallback = "512", .help = "largest number of prompt tokens in one pass"},
-    {.name = "isa", .kind = OPTION_CHOICE, .advanced = true, .places = CLI_CONFIG,
+    {.name = "isa", .kind = OPTION_CHOICE, .advanced = true, .places = OPTION_AT_START,
      .choices = "ref|avx2|avxvnni|avx512vnni|amx|neon|dotprod|i8mm", .arg = "NAME",
      .help = "highest instruction set to use (ref ... i8mm); default: the best one"},
-    {.name = "head", .kind = OPTION_CHOICE, .advanced = true, .places = CLI_CONFIG,
+    {.name = "head", .kind = OPTION_CHOICE, .advanced = true, .places = OPTION_AT_START,
      .choices = "exact|q8|f16", .fallback = "exact",
      .help = "output head: exact; f16: slower, same logits; q8: approximate"},
-    {.name = "kv", .kind = OPTION_CHOICE, .advanced = true, .places = CLI_CONFIG,
+    {.name = "kv", .kind = OPTION_CHOICE, .advanced = true, .places = OPTION_AT_START,
      .choices = "f16|q8", .fallback = "f16",
      .help = "KV cache: f16; or q8: int8, half the memory, approximate"},
 };
 /* clang-format on */
 const struct option_table model_run_options = OPTION_TABLE("Model", run_rows);
 
-/* A misspelt name must not leave the repair on silently. */
+/* Refuse a misspelt id: otherwise the repair would silently stay on. */
 static bool check_no_repair(const char *text, struct bn_error *err)
 {
     static const char *const ids[] = {"all",          "activation",  "chat-template",
@@ -70,10 +69,10 @@ static bool check_no_repair(const char *text, struct bn_error *err)
 
 /* clang-format off */
 static const struct option file_rows[] = {
-    {.name = "i2s-layout", .kind = OPTION_CHOICE, .advanced = true, .places = CLI_CONFIG,
+    {.name = "i2s-layout", .kind = OPTION_CHOICE, .advanced = true, .places = OPTION_AT_START,
      .choices = "a|b|c", .fallback = "a",
      .help = "order of the weights in I2_S tensors; b and c are for other builds"},
-    {.name = "no-repair", .kind = OPTION_TEXT, .advanced = true, .places = CLI_CONFIG,
+    {.name = "no-repair", .kind = OPTION_TEXT, .advanced = true, .places = OPTION_AT_START,
      .check = check_no_repair, .arg = "all|ID,ID",
      .help = "do not repair these faults of the file: all, or IDs shown by info"},
 };
@@ -94,11 +93,11 @@ static bool check_template_arg(const char *text, struct bn_error *err)
 
 /* clang-format off */
 static const struct option template_rows[] = {
-    {.name = "template", .kind = OPTION_TEXT, .advanced = true, .places = CLI_CONFIG,
+    {.name = "template", .kind = OPTION_TEXT, .advanced = true, .places = OPTION_AT_START,
      .fallback = "auto", .arg = "NAME|@FILE",
      .help = "chat template: auto (of the model), built-in name, Jinja file"},
     {.name = "template-arg", .kind = OPTION_TEXT, .repeats = true, .advanced = true,
-     .places = CLI_CONFIG, .check = check_template_arg, .arg = "NAME=VALUE",
+     .places = OPTION_AT_START, .check = check_template_arg, .arg = "NAME=VALUE",
      .help = "variable for the template, JSON or text (may be repeated)"},
 };
 /* clang-format on */
@@ -135,14 +134,6 @@ bool model_args_tokenizer(const struct options *o, const struct bn_file *file,
 {
     const struct tokenizer_config cfg = {.no_repair = no_repair_of(o), .notes = notes};
     return tokenizer_open(file, &cfg, out, err);
-}
-
-static bool is_builtin(const char *name)
-{
-    for (const char *const *b = template_builtin_names(); *b; b++)
-        if (strcmp(*b, name) == 0)
-            return true;
-    return false;
 }
 
 static bool is_file(const char *path)
@@ -191,7 +182,7 @@ bool model_args_template(const struct options *o, const struct bn_file *file,
     const bool is_auto = strcmp(choice, "auto") == 0;
     if (is_auto && !file)
         return bn_fail(err, BN_EARG, "--template auto needs a model");
-    if (is_auto || is_builtin(choice))
+    if (is_auto || options_list_has(template_builtin_names(), choice))
         return template_open(&cfg, out, err);
     const char *path = choice[0] == '@' ? choice + 1 : choice;
     if (choice[0] != '@' && !strchr(choice, '/') && !is_file(choice))
@@ -214,7 +205,6 @@ bool model_args_template(const struct options *o, const struct bn_file *file,
     return bn_fail_prefix(err, "--template %s", path);
 }
 
-/* VALUE as JSON, or else as text. */
 static struct template_value *arg_value(const char *text, struct template_arena *arena)
 {
     json_t *json = json_loads(text, JSON_DECODE_ANY, NULL);

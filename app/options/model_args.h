@@ -1,6 +1,6 @@
 /*
- * The options for opening a model and for its template, the same in every program, and the settings
- * that they give: a bn_model_config, a struct template.
+ * The options for opening a model and its template, which all programs share, and functions that
+ * convert them to a bn_model_config, a tokenizer and a template.
  */
 #ifndef APP_MODEL_ARGS_H
 #define APP_MODEL_ARGS_H
@@ -12,12 +12,12 @@
 
 /* --device --threads --pin --ubatch --isa --head --kv: how to run a model. */
 extern const struct option_table model_run_options;
-/* --i2s-layout --no-repair: how to read its file. */
+/* --i2s-layout --no-repair: how to read the model file. */
 extern const struct option_table model_file_options;
-/* The choices of --spec, in the order of enum spec_mode. */
-#define SPEC_CHOICES "off|on|auto"
-/* --template --template-arg: how to write its prompts. */
+/* --template --template-arg: how to write the prompts of the model. */
 extern const struct option_table model_template_options;
+
+#define SPEC_CHOICES "off|on|auto" /* of --spec, in the order of enum spec_mode */
 
 /* Fill device, isa, n_threads, pin, n_ubatch, head, kv, i2s_layout and no_repair from the rows of
  * the first two tables that are in `o`. The other fields of `cfg` do not change. Texts belong to
@@ -36,8 +36,8 @@ bool model_args_template(const struct options *o, const struct bn_file *file,
                          const struct tokenizer *tokenizer, struct bn_notes *notes,
                          struct template **out, struct bn_error *err);
 
-/* The values of --template-arg NAME=VALUE as a dict in the arena. VALUE is JSON, or else text. *out
- * is NULL without any. BN_EARG: a name that is too long. */
+/* The values of --template-arg NAME=VALUE as a dict in the arena. A VALUE that is not JSON is text.
+ * Without the option *out is NULL. BN_EARG: a name that is too long. BN_ENOMEM. */
 bool model_args_template_args(const struct options *o, struct template_arena *arena,
                               struct template_value **out, struct bn_error *err);
 

@@ -1,8 +1,8 @@
 /*
  * Parsing and formatting of option values: see option_value.h.
  *
- * Numbers are read strictly: an optional sign, digits, for reals a point and an exponent. The other
- * forms that strtod accepts (nan, inf, hexadecimal, leading blanks) are refused before the call.
+ * A number is an optional sign and digits; a real number may also have a point and an exponent. The
+ * other forms that strtod accepts (nan, inf, hexadecimal, leading spaces) are refused.
  */
 #include "app/options/option_value.h"
 
@@ -34,7 +34,7 @@ static bool is_digit(char c)
     return c >= '0' && c <= '9';
 }
 
-/* A whole number that ends at `end`; false also on overflow. */
+/* False if text .. end is not a whole number, or overflows. */
 static bool read_int(const char *text, const char *end, int64_t *out)
 {
     const bool negative = text < end && *text == '-';
@@ -145,8 +145,8 @@ static bool parse_real(const struct option *row, const char *text, double *out)
            !(row->reals.above_min && *out == row->reals.min);
 }
 
-static bool parse_into(const struct option *row, const char *label, const char *text,
-                       struct option_value *out, struct bn_error *err)
+bool option_value_parse(const struct option *row, const char *label, const char *text,
+                        struct option_value *out, struct bn_error *err)
 {
     bool ok = false;
     switch (row->kind) {
@@ -171,18 +171,6 @@ static bool parse_into(const struct option *row, const char *label, const char *
         return add_text(text, out, err);
     }
     return ok || fail_value(row, label, text, err);
-}
-
-bool option_value_parse(const struct option *row, const char *label, const char *text,
-                        struct option_value *out, struct bn_error *err)
-{
-    struct option_value v = {0};
-    if (!parse_into(row, label, text, &v, err)) {
-        option_value_finish(&v);
-        return false;
-    }
-    *out = v;
-    return true;
 }
 
 void option_value_format(const struct option *row, const struct option_value *v, char *out,

@@ -1,5 +1,5 @@
 /*
- * A set of options: opening with the defaults, the command line, which source wins, reading back.
+ * A set of options: the defaults, the command line, precedence of sources, reading of values.
  *
  * A value is parsed completely before it is stored, so a failed set changes nothing.
  */
@@ -43,7 +43,7 @@ static struct entry *find(const struct options *o, const char *name, size_t n_na
     return NULL;
 }
 
-/* Moves `v` into the entry: replaces the value, or appends for a row that repeats. */
+/* Moves `v` into the entry. Replaces the value, or appends to it if the row repeats. */
 static bool store(struct entry *e, struct option_value *v, enum option_source source,
                   struct bn_error *err)
 {
@@ -75,7 +75,10 @@ static bool parse_and_store(struct entry *e, const char *label, const char *text
                             enum option_source source, struct bn_error *err)
 {
     struct option_value v = {0};
-    return option_value_parse(e->row, label, text, &v, err) && store(e, &v, source, err);
+    if (option_value_parse(e->row, label, text, &v, err))
+        return store(e, &v, source, err);
+    option_value_finish(&v);
+    return false;
 }
 
 static bool set_default(struct entry *e, struct bn_error *err)
@@ -181,7 +184,7 @@ static struct entry *find_negated(const struct options *o, const char *name, siz
     return e->row->places & OPTION_IN_CONFIG || option_is_on_by_default(e->row) ? e : NULL;
 }
 
-/* "--name", "--name=value", "--no-name"; *used_next: the value was `next`. */
+/* "--name", "--name=value", "--no-name". *used_next is set if `next` is the value. */
 static bool parse_long(struct options *o, const char *arg, const char *next, bool *used_next,
                        struct bn_error *err)
 {
@@ -197,7 +200,8 @@ static bool parse_long(struct options *o, const char *arg, const char *next, boo
     if (!e || !option_on_command_line(e->row))
         return fail_unknown(o, name, n, err);
     char label[48];
-    (void)snprintf(label, sizeof(label), "--%.*s", (int)n, name); /* n is about that of the row */
+    (void)snprintf(label, sizeof(label), "--%.*s", (int)n,
+                   name); /* a name of a row, perhaps after "no-" */
     if (e->row->kind == OPTION_FLAG) {
         if (value)
             return bn_fail(err, BN_EARG, "%s takes no value, got '%s'", label, value);
@@ -303,8 +307,8 @@ bool options_set(struct options *o, const char *name, const char *value, enum op
     if (!e)
         return bn_fail(err, BN_EARG, "unknown setting '%s'", name);
     if (!can_be_set_from(e->row, source)) {
-        const char *place = source == OPTION_FROM_SET ? "/set" : "the configuration";
-        return bn_fail(err, BN_EARG, "'%s' cannot be set by %s", name, place);
+        return bn_fail(err, BN_EARG, "'%s' cannot be set by %s", name,
+                       source == OPTION_FROM_SET ? "/set" : "the configuration");
     }
     return parse_and_store(e, e->row->name, value, source, err);
 }
@@ -407,8 +411,6 @@ const struct option *options_find(const struct options *o, const char *name)
 
 void options_format(const struct options *o, const char *name, char *out, size_t out_bytes)
 {
-    const struct entry *e = find(o, name, strlen(name));
-    out[0] = '\0';
-    if (e)
-        option_value_format(e->row, &e->value, out, out_bytes);
+    const struct entry *e = must_find(o, name);
+    option_value_format(e->row, &e->value, out, out_bytes);
 }

@@ -1,15 +1,15 @@
 /*
- * Program options as tables. One table drives the command line, config lines and /set, --help, the
- * check of the man page, and the completions. A program joins several tables: its own, and those
+ * Program options as tables. The tables define the command line, config lines, /set, --help, the
+ * completions, and the check of the man page. A program combines several tables: its own, and those
  * of model_args.h.
  *
- * A flag is spelled --name on the command line. A flag that is on by default is listed as
- * --no-name, which is also accepted for each flag that a config file can set. Texts are copied. A
- * value from a weaker source never replaces one from a stronger source. LC_NUMERIC must be "C". Not
+ * A flag is spelled --name on the command line. --help lists a flag that is on by default as
+ * --no-name. That spelling is also accepted for each flag that a config file can set. A value from
+ * a weaker source never replaces one from a stronger source. LC_NUMERIC must be "C". Not
  * thread-safe.
  *
- * Errors are sentences with the option, the value and the allowed range. Their code is BN_EARG
- * (exit code 2) or BN_ENOMEM.
+ * Error messages contain the option, the value and the allowed range. The error code is BN_EARG
+ * or BN_ENOMEM.
  */
 #ifndef APP_OPTIONS_H
 #define APP_OPTIONS_H
@@ -25,7 +25,7 @@ enum option_kind {
     OPTION_FLAG,   /* on or off */
     OPTION_INT,    /* whole number within .ints */
     OPTION_REAL,   /* number within .reals, finite */
-    OPTION_TEXT,   /* any text; if there is a .check, a text that it accepts */
+    OPTION_TEXT,   /* text that .check accepts, or any text without .check */
     OPTION_CHOICE, /* one word of .choices */
     OPTION_INTS,   /* whole numbers within .ints, separated by commas: 128,512 */
 };
@@ -35,6 +35,7 @@ enum option_place {
     OPTION_ON_COMMAND = 1,
     OPTION_IN_CONFIG = 2,
     OPTION_BY_SET = 4, /* /set in the chat */
+    OPTION_AT_START = OPTION_ON_COMMAND | OPTION_IN_CONFIG,
 };
 
 struct option {
@@ -52,11 +53,11 @@ struct option {
         bool above_min; /* min itself is refused */
     } reals;
     const char *choices; /* "auto|cpu|cuda" */
-    bool (*check)(const char *text,
-                  struct bn_error *err); /* TEXT; the error says what is expected */
-    const char *fallback;                /* default as text, parsed like a value; NULL: none */
-    const char *arg;  /* the value in --help: "FILE"; NULL: the choices, or "N" */
-    const char *help; /* one line, no full stop */
+    /* TEXT: the value is acceptable; the error describes the expected values. May be NULL. */
+    bool (*check)(const char *text, struct bn_error *err);
+    const char *fallback; /* default as text, parsed like a value; NULL: none */
+    const char *arg;      /* the value in --help: "FILE"; NULL: the choices, or "N" */
+    const char *help;     /* one line, no full stop */
 };
 
 struct option_table {
@@ -92,7 +93,7 @@ bool options_parse(struct options *o, int argc, char **argv, struct bn_error *er
 const char *const *options_words(const struct options *o, size_t *n_words);
 
 /* Set one value from text: a config line, an environment variable, /set. '_' in the name counts as
- * '-'. A flag accepts on/off, true/false, yes/no, 1/0. A text that repeats gets one more item.
+ * '-'. A flag accepts on/off, true/false, yes/no, 1/0. A row that repeats gets one more text.
  * BN_EARG: unknown name, bad value, or the option cannot be set from this source (CONFIG, ENV and
  * MODEL require OPTION_IN_CONFIG; SET requires OPTION_BY_SET). On error nothing changes. If a
  * stronger source has set the value, nothing changes and there is no error. */
@@ -101,7 +102,7 @@ bool options_set(struct options *o, const char *name, const char *value, enum op
 /* Return to the default, whatever the source of the value: /set NAME default. */
 bool options_reset(struct options *o, const char *name, struct bn_error *err);
 
-/* Reading. The name must be in a table and have this kind (asserted). */
+/* Read a value. The name must be in a table and have this kind (asserted). */
 bool options_given(const struct options *o, const char *name); /* the value is not the default */
 enum option_source options_source(const struct options *o, const char *name);
 bool options_flag(const struct options *o, const char *name);
@@ -114,7 +115,7 @@ size_t options_choice(const struct options *o, const char *name);
 const char *const *options_list(const struct options *o, const char *name, size_t *n_items);
 const int64_t *options_ints(const struct options *o, const char *name, size_t *n_items);
 
-/* All rows, in table order, with the headings of their groups. */
+/* All rows in the order of the tables, and the headings of their groups. */
 size_t options_count(const struct options *o);
 const struct option *options_row(const struct options *o, size_t i);
 const char *options_group(const struct options *o, size_t i);
@@ -123,15 +124,19 @@ const struct option *options_find(const struct options *o, const char *name);
 /* The value as text that options_set accepts ("on", "0.7", "128,512"); "" if unset. */
 void options_format(const struct options *o, const char *name, char *out, size_t out_bytes);
 
-/* Rows under the headings of their groups, two columns, at most 100 wide. `only` is a list of names
- * that ends with NULL; without it every row is listed. */
+/* Print --help: two columns under the headings of the groups, lines of at most 100 columns. `only`
+ * is a list of names that ends with NULL; if it is NULL, every row is listed. */
 enum option_help { OPTION_HELP_SHORT, OPTION_HELP_ALL };
 void options_print_help(const struct options *o, FILE *out, enum option_help extent,
                         const char *const *only);
+/* `names` ends with NULL. */
+bool options_list_has(const char *const *names, const char *name);
+/* Print a completion script of bitnet-chat. `shell` is bash, zsh or fish. */
+void options_print_completion(const struct options *o, const char *shell, FILE *out);
 
 /* The values that a row accepts: "a whole number from 1 to 512", "auto, cpu or cuda". */
 void option_describe(const struct option *row, char *out, size_t out_bytes);
-/* The help beside the spelling in --help: "do not ..." for --no-NAME. */
+/* The explanation in --help: .help, or "do not " and .help for --no-NAME. */
 void option_help_text(const struct option *row, char *out, size_t out_bytes);
 /* "-k, --top-k N", as in --help and the man page. */
 void option_spelling(const struct option *row, char *out, size_t out_bytes);

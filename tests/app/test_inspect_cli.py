@@ -274,7 +274,7 @@ class Check(ProgramCase):
         text = self.succeeds('check', self.model).decode()
         for part in ('structure', 'codes', 'numbers', 'kernels', 'text', 'device'):
             self.assertRegex(text, f'(?m)^ok +{part} ')
-        self.assertRegex(text, '(?m)^warning +speech +the model does not predict text')
+        self.assertRegex(text, '(?m)^warning +prediction +the model does not predict text')
 
     def test_an_invalid_code_names_its_tensor(self):
         with open(self.model, 'rb') as file:

@@ -1,6 +1,6 @@
 /*
- * Any bytes as a config file, with every option of the chat: the file is accepted, or refused with
- * an error message. The text of each value that was set is accepted again.
+ * Reads any bytes as a config file, with every option of the chat. The file is accepted, or refused
+ * with an error message. Each value that was set, formatted as text, is accepted again.
  */
 #include "app/options/chat_options.h"
 #include "app/options/config.h"
@@ -17,7 +17,6 @@ static void count(void *ud, const char *sentence)
     *n += strlen(sentence) > 0;
 }
 
-/* The formatted value can be set again. */
 static void check_value(struct options *o, const struct option *row)
 {
     char text[VALUE_BYTES];

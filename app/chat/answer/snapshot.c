@@ -49,7 +49,7 @@ bool snapshot_path(const char *session, char out[PATH_BYTES], struct bn_error *e
     for (size_t i = 0; i < 16; i++) /* 128 bits: enough to avoid collisions */
         n += (size_t)snprintf(name + n, sizeof(name) - n, "%02x", digest[i]);
     (void)snprintf(name + n, sizeof(name) - n, ".kv"); /* 3 + 32 + 3 bytes */
-    return path_of(PLACE_CACHE, name, out, err);
+    return path_of(PATH_CACHE, name, out, err);
 }
 
 /* FNV-1a by 8 bytes, high bits folded down so that each byte reaches every bit. */

@@ -32,7 +32,7 @@ bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err)
     if (n == 0 || n > 200 || name[0] == '.')
         return bn_fail(err, BN_EARG, "'%.40s' is not a valid name for a saved chat", name);
     (void)snprintf(below, sizeof(below), "sessions/%s.json", name); /* at most 200 + 14 bytes */
-    return path_of(PLACE_DATA, below, out, err);
+    return path_of(PATH_DATA, below, out, err);
 }
 
 /* ---- writing ---- */
@@ -393,7 +393,7 @@ bool store_list(struct strbuf *out, size_t *n_sessions, struct bn_error *err)
 {
     char path[PATH_BYTES];
     *n_sessions = 0;
-    if (!path_of(PLACE_DATA, "sessions", path, err))
+    if (!path_of(PATH_DATA, "sessions", path, err))
         return false;
     DIR *dir = opendir(path);
     if (!dir)

@@ -1,7 +1,7 @@
 /*
  * Figures of the benchmark from given times and shapes.
  */
-#include "app/bench/bench_out.h"
+#include "app/bench/bench.h"
 
 #include <math.h>
 #include <setjmp.h>

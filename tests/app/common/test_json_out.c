@@ -103,7 +103,7 @@ static void render(const char *source, const char *messages, char *out, size_t c
     json_decref(json);
 }
 
-static void texts_have_a_message_index_and_known_roles_do_not(void **state)
+static void known_roles_are_template_text(void **state)
 {
     static const char source[] = "{% for m in messages %}<{{ m.role }}>{{ m.content }}{% endfor %}";
     char out[300];
@@ -181,7 +181,7 @@ int main(void)
         cmocka_unit_test(an_object_is_written_with_a_newline),
         cmocka_unit_test(a_failed_step_makes_the_object_null),
         cmocka_unit_test(a_full_disk_is_an_error),
-        cmocka_unit_test(texts_have_a_message_index_and_known_roles_do_not),
+        cmocka_unit_test(known_roles_are_template_text),
         cmocka_unit_test(other_keys_are_passed_to_the_template),
         cmocka_unit_test(refuses_json_that_is_not_a_list_of_messages),
         cmocka_unit_test(deep_nesting_is_refused),

@@ -64,7 +64,7 @@ static void random_weights_do_not_predict_text(void **state)
     const struct tokenizer_config no_notes = {0};
     struct bn_session_config session_cfg = {0};
     struct token_list ids = {0};
-    struct model_speech speech;
+    struct model_prediction p;
     struct bn_file *file;
     struct tokenizer *t;
     struct bn_model *model;
@@ -77,9 +77,9 @@ static void random_weights_do_not_predict_text(void **state)
     session_cfg.n_ctx = ids.n;
     assert_true(bn_model_open(file, &cfg, &model, &err));
     assert_true(bn_session_open(model, &session_cfg, &session, &err));
-    assert_true(model_check_speech(model, session, &ids, &speech, &err));
-    assert_false(speech.predicts_text);
-    assert_true(speech.loss > 0.8 * speech.chance_loss && speech.loss < 2 * speech.chance_loss);
+    assert_true(model_check_prediction(model, session, &ids, &p, &err));
+    assert_false(p.predicts_text);
+    assert_true(p.loss > 0.8 * p.chance_loss && p.loss < 2 * p.chance_loss);
     bn_session_close(session);
     bn_model_close(model);
     token_list_finish(&ids);

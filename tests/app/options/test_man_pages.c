@@ -3,9 +3,9 @@
  * with the spelling and value of --help, and the page has no other options. The argument is the
  * folder of the pages.
  */
-#include "app/bench/bench_options.h"
+#include "app/bench/bench.h"
 #include "app/commands/commands.h"
-#include "app/inspect/inspect_options.h"
+#include "app/inspect/inspect.h"
 #include "app/options/chat_options.h"
 
 #include <setjmp.h>
@@ -50,10 +50,10 @@ static char *read_page(const struct page *page)
     return text;
 }
 
-static size_t count_of(const char *text, const char *what)
+static size_t count_of(const char *text, const char *line)
 {
     size_t n = 0;
-    for (const char *at = strstr(text, what); at; at = strstr(at + 1, what))
+    for (const char *at = strstr(text, line); at; at = strstr(at + 1, line))
         n++;
     return n;
 }

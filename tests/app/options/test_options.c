@@ -14,7 +14,7 @@
 
 static const struct option talk_rows[] = {
     {.name = "quiet", .letter = 'q', .kind = OPTION_FLAG, .help = "only errors"},
-    {.name = "verbose", .letter = 'v', .kind = OPTION_FLAG, .help = "say more"},
+    {.name = "verbose", .letter = 'v', .kind = OPTION_FLAG, .help = "print more"},
     {.name = "wrap",
      .kind = OPTION_FLAG,
      .places = EVERYWHERE,

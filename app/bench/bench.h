@@ -1,0 +1,68 @@
+/*
+ * The parts that the main of bitnet-bench combines: the options, the table of results and the
+ * measurement of scaling.
+ */
+#ifndef APP_BENCH_H
+#define APP_BENCH_H
+
+#include "app/bench/bench_run.h"
+#include "app/common/report.h"
+#include "app/options/model_args.h"
+
+#define BENCH "bitnet-bench"
+
+extern const struct option_table *const bench_tables[];
+extern const size_t n_bench_tables;
+
+/* The rows to measure, ordered by test, number of tokens, depth and batch, without tests of 0
+ * tokens. Free *out with mem_free, also on error. BN_EARG: no rows, or too many. BN_ENOMEM. */
+bool bench_options_rows(const struct options *o, struct bench_row **out, size_t *n_rows,
+                        struct bn_error *err);
+
+/* All fields but model and machine. */
+struct bench_plan bench_options_plan(const struct options *o);
+
+struct bench_result {
+    const char *path;
+    const struct bn_model_info *info;
+    const struct bench_machine *machine;
+    double first_eval_s;            /* from the start of the program to one evaluated token */
+    const char *head, *skip, *spec; /* as the options are spelled */
+    bool with_sampling, with_profile;
+    const struct bench_row *rows; /* (n_rows) */
+    size_t n_rows;
+};
+
+/* "pp512" */
+void bench_name_test(const struct bench_row *row, char out[32]);
+/* "pp512", "tg128, depth 2048, batch 4" */
+void bench_name_row(const struct bench_row *row, char *out, size_t out_bytes);
+/* 16 hexadecimal digits */
+void bench_name_checksum(const struct bench_row *row, char out[20]);
+
+/* The rate that limits the test, per second: bytes read for tg, multiply-adds for pp. */
+double bench_row_rate(const struct bn_model_info *info, const struct bench_row *row);
+/* bench_row_rate in percent of the row's peak rate; 0 if the peak is unknown. */
+double bench_row_percent(const struct bn_model_info *info, const struct bench_row *row);
+/* The memory rate of a step in percent of the peak, or its arithmetic rate, whichever percentage is
+ * higher; 0 if unknown. `peaks` has BENCH_N_PEAKS numbers. */
+double bench_step_percent(const struct bn_profile_step *step, const double *peaks);
+
+void bench_print_table(const struct bench_result *r);
+enum exit_code bench_print_json(const struct bench_result *r);
+
+struct bench_scaling {
+    const struct bn_file *file;
+    struct bn_model_config cfg; /* n_threads is N; 0: as many as the engine chooses */
+    struct bench_plan plan;     /* without model and machine */
+    size_t n_prompt;            /* tokens of pp; 0: no pp */
+    size_t n_tokens, depth;     /* of tg */
+    bool is_json;
+};
+
+/* Measure pp and tg with 1 to N threads and one sequence, and tg with N threads and 2, 4, 8 and 16
+ * sequences. Print the speed-up over one thread or one sequence, and the efficiency: the speed-up
+ * divided by the number of threads or sequences. */
+enum exit_code bench_scaling_run(const struct bench_scaling *s);
+
+#endif

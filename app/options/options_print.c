@@ -1,0 +1,292 @@
+/*
+ * The texts that are generated from the option tables: the spelling of an option, the values that
+ * it accepts, --help, and the completion scripts for shells.
+ */
+#include "app/options/options.h"
+
+#include <stdarg.h>
+#include <string.h>
+
+#define HELP_WIDTH 100
+#define HELP_COLUMN 30 /* first column of the explanations */
+
+bool option_on_command_line(const struct option *row)
+{
+    return row->places == 0 || row->places & OPTION_ON_COMMAND;
+}
+
+bool option_is_on_by_default(const struct option *row)
+{
+    return row->kind == OPTION_FLAG && row->fallback && strcmp(row->fallback, "on") == 0;
+}
+
+/* Text that is appended to a fixed buffer and cut at its end. */
+struct line {
+    char *out;
+    size_t n, cap;
+};
+
+static void add(struct line *l, const char *fmt, ...) BN_PRINTF(2, 3);
+static void add(struct line *l, const char *fmt, ...)
+{
+    if (l->n + 1 >= l->cap)
+        return;
+    va_list args;
+    va_start(args, fmt);
+    const int n = vsnprintf(l->out + l->n, l->cap - l->n, fmt, args);
+    va_end(args);
+    if (n > 0)
+        l->n = (size_t)n < l->cap - l->n ? l->n + (size_t)n : l->cap - 1;
+}
+
+static void describe_choices(const char *choices, struct line *l)
+{
+    for (const char *at = choices; *at;) {
+        const size_t n = strcspn(at, "|");
+        const char *after = at + n + (at[n] == '|');
+        const bool is_last = *after == '\0', is_next_last = strchr(after, '|') == NULL;
+        add(l, "%.*s%s", (int)n, at, is_last ? "" : is_next_last ? " or " : ", ");
+        at = after;
+    }
+}
+
+static void describe_ints(const struct option *row, struct line *l)
+{
+    if (row->ints.max >= INT32_MAX) /* the limit is too large to matter */
+        add(l, " of at least %lld", (long long)row->ints.min);
+    else
+        add(l, " from %lld to %lld", (long long)row->ints.min, (long long)row->ints.max);
+}
+
+void option_describe(const struct option *row, char *out, size_t out_bytes)
+{
+    struct line l = {out, 0, out_bytes};
+    switch (row->kind) {
+    case OPTION_FLAG:
+        add(&l, "on or off");
+        break;
+    case OPTION_INT:
+        add(&l, "a whole number");
+        describe_ints(row, &l);
+        break;
+    case OPTION_INTS:
+        add(&l, "whole numbers");
+        describe_ints(row, &l);
+        add(&l, ", separated by commas");
+        break;
+    case OPTION_REAL:
+        if (row->reals.above_min)
+            add(&l, "a number above %g, at most %g", row->reals.min, row->reals.max);
+        else
+            add(&l, "a number from %g to %g", row->reals.min, row->reals.max);
+        break;
+    case OPTION_CHOICE:
+        describe_choices(row->choices, &l);
+        break;
+    case OPTION_TEXT:
+        add(&l, "%s", row->arg ? row->arg : "TEXT");
+        break;
+    }
+}
+
+void option_spelling(const struct option *row, char *out, size_t out_bytes)
+{
+    struct line l = {out, 0, out_bytes};
+    if (row->letter)
+        add(&l, "-%c, ", row->letter);
+    add(&l, "--%s%s", option_is_on_by_default(row) ? "no-" : "", row->name);
+    if (row->kind != OPTION_FLAG)
+        add(&l, " %s", row->arg ? row->arg : row->choices ? row->choices : "N");
+}
+
+void option_help_text(const struct option *row, char *out, size_t out_bytes)
+{
+    (void)snprintf(out, out_bytes, "%s%s", option_is_on_by_default(row) ? "do not " : "",
+                   row->help);
+}
+
+bool options_list_has(const char *const *names, const char *name)
+{
+    for (; *names; names++)
+        if (strcmp(*names, name) == 0)
+            return true;
+    return false;
+}
+
+static bool is_listed(const struct option *row, enum option_help extent, const char *const *only)
+{
+    if (!option_on_command_line(row) || (row->advanced && extent == OPTION_HELP_SHORT))
+        return false;
+    return !only || options_list_has(only, row->name);
+}
+
+/* Print `text` from column HELP_COLUMN on, and break lines between words. */
+static void print_wrapped(FILE *out, const char *text)
+{
+    size_t column = HELP_COLUMN;
+    for (const char *at = text; *at;) {
+        const size_t n = strcspn(at, " ");
+        if (column > HELP_COLUMN && column + 1 + n > HELP_WIDTH) {
+            fprintf(out, "\n%*s", HELP_COLUMN, "");
+            column = HELP_COLUMN;
+        }
+        const bool first = column == HELP_COLUMN;
+        fprintf(out, "%s%.*s", first ? "" : " ", (int)n, at);
+        column += n + !first;
+        at += n;
+        at += strspn(at, " ");
+    }
+    fputc('\n', out);
+}
+
+static void print_row(FILE *out, const struct option *row)
+{
+    char spelling[100], text[400];
+    option_spelling(row, spelling, sizeof(spelling));
+    option_help_text(row, text, sizeof(text));
+    const size_t n = strlen(text);
+    if (row->fallback && *row->fallback && row->kind != OPTION_FLAG)
+        (void)snprintf(text + n, sizeof(text) - n, " [%s]", row->fallback); /* cut if too long */
+    const int indent = row->letter ? 2 : 6;
+    const int used = fprintf(out, "%*s%s", indent, "", spelling);
+    if (used > HELP_COLUMN - 2)
+        fprintf(out, "\n%*s", HELP_COLUMN, "");
+    else
+        fprintf(out, "%*s", HELP_COLUMN - used, "");
+    print_wrapped(out, text);
+}
+
+void options_print_help(const struct options *o, FILE *out, enum option_help extent,
+                        const char *const *only)
+{
+    const size_t n = options_count(o);
+    /* Groups in order of first appearance; rows of one group may come from several tables. */
+    for (size_t first = 0; first < n; first++) {
+        const char *group = options_group(o, first);
+        bool seen = false;
+        for (size_t i = 0; i < first && !seen; i++)
+            seen = strcmp(options_group(o, i), group) == 0;
+        bool has_heading = false;
+        for (size_t i = first; i < n && !seen; i++) {
+            const struct option *row = options_row(o, i);
+            if (strcmp(options_group(o, i), group) != 0 || !is_listed(row, extent, only))
+                continue;
+            if (!has_heading)
+                fprintf(out, "\n%s:\n", group);
+            has_heading = true;
+            print_row(out, row);
+        }
+    }
+}
+
+/* The choices of the row, separated by spaces instead of "|". */
+static void put_choices(const struct option *row, FILE *out)
+{
+    for (const char *p = row->choices; *p; p++)
+        fputc(*p == '|' ? ' ' : *p, out);
+}
+
+/* Print text within single quotes of a shell, where only the apostrophe is special. A character of
+ * `escaped` gets a backslash. */
+static void put_quoted(const char *text, const char *escaped, FILE *out)
+{
+    for (; *text; text++) {
+        if (strchr(escaped, *text))
+            fputc('\\', out);
+        if (*text == '\'')
+            fputs("'\\''", out);
+        else
+            fputc(*text, out);
+    }
+}
+
+static const char *no_prefix(const struct option *row)
+{
+    return option_is_on_by_default(row) ? "no-" : "";
+}
+
+static void print_bash(const struct options *o, FILE *out)
+{
+    fputs("_bitnet_chat() {\n"
+          "    local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD-1]}\n"
+          "    case $prev in\n",
+          out);
+    for (size_t i = 0; i < options_count(o); i++) {
+        const struct option *row = options_row(o, i);
+        if (!option_on_command_line(row) || !row->choices)
+            continue;
+        fprintf(out, "    --%s) COMPREPLY=($(compgen -W '", row->name);
+        put_choices(row, out);
+        fputs("' -- \"$cur\")); return ;;\n", out);
+    }
+    fputs("    esac\n    if [[ $cur == -* ]]; then\n        COMPREPLY=($(compgen -W '", out);
+    for (size_t i = 0; i < options_count(o); i++) {
+        const struct option *row = options_row(o, i);
+        if (option_on_command_line(row))
+            fprintf(out, "%s--%s%s", i > 0 ? " " : "", no_prefix(row), row->name);
+    }
+    fputs("' -- \"$cur\"))\n    else\n        COMPREPLY=($(compgen -f -- \"$cur\"))\n    fi\n}\n"
+          "complete -o filenames -F _bitnet_chat bitnet-chat\n",
+          out);
+}
+
+static void print_zsh(const struct options *o, FILE *out)
+{
+    fputs("#compdef bitnet-chat\n_arguments -s \\\n", out);
+    for (size_t i = 0; i < options_count(o); i++) {
+        const struct option *row = options_row(o, i);
+        char help[400];
+        if (!option_on_command_line(row))
+            continue;
+        fprintf(out, "  '%s--%s%s[", row->repeats ? "*" : "", no_prefix(row), row->name);
+        option_help_text(row, help, sizeof(help));
+        put_quoted(help, "[]:", out); /* special characters of _arguments */
+        fputc(']', out);
+        if (row->choices) {
+            fputs(":value:(", out);
+            put_choices(row, out);
+            fputc(')', out);
+        } else if (row->kind != OPTION_FLAG) {
+            fputs(row->kind == OPTION_TEXT ? ":value:_files" : ":number:", out);
+        }
+        fputs("' \\\n", out);
+    }
+    fputs("  '*:file:_files'\n", out);
+}
+
+static void print_fish(const struct options *o, FILE *out)
+{
+    for (size_t i = 0; i < options_count(o); i++) {
+        const struct option *row = options_row(o, i);
+        char help[400];
+        if (!option_on_command_line(row))
+            continue;
+        fprintf(out, "complete -c bitnet-chat -l %s%s", no_prefix(row), row->name);
+        if (row->letter)
+            fprintf(out, " -s %c", row->letter);
+        if (row->choices) {
+            fputs(" -x -a '", out);
+            put_choices(row, out);
+            fputc('\'', out);
+        } else if (row->kind == OPTION_TEXT) {
+            fputs(" -r", out);
+        } else if (row->kind != OPTION_FLAG) {
+            fputs(" -x", out);
+        }
+        fputs(" -d '", out);
+        option_help_text(row, help, sizeof(help));
+        put_quoted(help, "", out);
+        fputs("'\n", out);
+    }
+}
+
+void options_print_completion(const struct options *o, const char *shell, FILE *out)
+{
+    static const struct {
+        const char *shell;
+        void (*print)(const struct options *o, FILE *out);
+    } printers[] = {{"bash", print_bash}, {"zsh", print_zsh}, {"fish", print_fish}};
+    for (size_t i = 0; i < sizeof(printers) / sizeof(printers[0]); i++)
+        if (strcmp(printers[i].shell, shell) == 0)
+            printers[i].print(o, out);
+}
