@@ -14,7 +14,7 @@ A dependency is one of two arrows:
 
 A unit is an OWNER of the section [include] in include_table.txt: a folder, or files of one folder with a
 rule of their own. Three offences:
-  upward     a call into a folder from which [include] lets the caller include nothing.
+  upward     a call into a folder from which [include] lets the caller include nothing, not even indirectly.
   folders    units of two or more folders depend on each other in a circle, by includes and calls together.
   files      more than three source files of one folder call each other in a circle. Counted is the group
              in which every file reaches every other one, even if its shortest circles have two files.
@@ -103,13 +103,31 @@ def call_arrows(symbols):
                     yield source, home, f'uses {name}'
 
 
-def is_upward(caller, callee, table):
-    """Whether [include] lets the caller include nothing from the folder of the callee."""
-    allowed = table['include'].get(unit_of(caller, table))
-    home = folder_of(callee)
-    if allowed is None or folder_of(caller) == home:
-        return False
-    return not any(callee.startswith(entry) or folder_of(entry) == home for entry in allowed)
+def visible_folders(unit, table, includes):
+    """Folders of the headers that a unit may include, and of the headers that these include in turn."""
+    allowed = table['include'][unit]
+    targets = collections.defaultdict(set)
+    for source, target, _ in includes:
+        if not source.endswith('.c'):
+            targets[source].add(target)
+    headers = {path for arrow in includes for path in arrow[:2] if not path.endswith('.c')}
+    open_files = [path for path in headers if path.startswith(tuple(allowed))]
+    reached = set(open_files)
+    while open_files:
+        more = targets[open_files.pop()] - reached
+        reached |= more
+        open_files += more
+    return {folder_of(path) for path in reached} | {folder_of(entry) for entry in allowed}
+
+
+def upward_calls(calls, includes, table):
+    """Calls of files from whose folder the caller can include nothing, not even indirectly."""
+    visible = {unit: visible_folders(unit, table, includes) for unit in table['include']}
+    for arrow in calls:
+        source, target = arrow[:2]
+        unit = unit_of(source, table)
+        if unit in visible and folder_of(source) != folder_of(target) and folder_of(target) not in visible[unit]:
+            yield arrow
 
 
 def show(arrows):
@@ -147,8 +165,8 @@ class Exceptions:
 
 def offences(includes, calls, table, exceptions):
     """One text for each offence. An arrow is (from, to, reason)."""
-    upward = [a for a in calls if is_upward(a[0], a[1], table)
-              and not exceptions.has(unit_of(a[0], table), unit_of(a[1], table))]
+    upward = [a for a in upward_calls(calls, includes, table)
+              if not exceptions.has(unit_of(a[0], table), unit_of(a[1], table))]
     if upward:
         yield 'upward: include_table.txt allows no call in these directions\n' + '\n'.join(show(upward))
 

@@ -238,7 +238,11 @@ def cycle_failures(compiler):
         got = [text.partition(':')[0] for text in found]
         if got != ([expected] if expected else []):
             yield f'calls {files} with [cycles] {rows}: expected {expected}, got {got}'
-    table = lint_rules.load_table(CYCLE_TABLE)
+    table = lint_rules.load_table(CYCLE_TABLE + 'app/top/: app/high/api.h')
+    call, api = ('app/top/a.c', 'app/low/b.c', ''), ('app/high/api.h', 'app/low/b.h', '')
+    for includes, n_upward in (([], 1), ([api], 0)):
+        if len(list(lint_cycles.upward_calls([call], includes, table))) != n_upward:
+            yield f'a call through {includes}: expected {n_upward} upward calls'
     arrows = [('app/low/a.h', 'app/high/b.h', 'line 1'), ('app/high/b.h', 'app/low/a.h', 'line 1')]
     if not list(lint_cycles.offences(arrows, [], table, lint_cycles.Exceptions(table))):
         yield 'two folders that include each other: expected an offence'
