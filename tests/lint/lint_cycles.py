@@ -110,7 +110,7 @@ def visible_folders(unit, table, includes):
     for source, target, _ in includes:
         if not source.endswith('.c'):
             targets[source].add(target)
-    headers = {target for _, target, _ in includes}
+    headers = {path for arrow in includes for path in arrow[:2] if not path.endswith('.c')}
     open_files = [path for path in headers if path.startswith(tuple(allowed))]
     reached = set(open_files)
     while open_files:
