@@ -2,8 +2,8 @@
  * Pre-tokenizers: cut text into pieces by regular expressions. Byte-level BPE never merges across
  * the border of two pieces.
  *
- * A pre-tokenizer is immutable after pretok_open and each split has separate match state, so several
- * threads may use one.
+ * A pre-tokenizer is immutable after pretok_open, and each split has separate match state, so
+ * several threads may use one.
  */
 #ifndef TOKENIZER_PRETOK_H
 #define TOKENIZER_PRETOK_H
