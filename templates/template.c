@@ -41,7 +41,7 @@ static bool has(struct bn_str text, const char *mark)
     return text_find(text, bn_str_of(mark), 0, text.n_bytes) != SIZE_MAX;
 }
 
-/* The family that models of this architecture were trained with; NULL: not known. */
+/* The family that models of this architecture were trained with; NULL: unknown. */
 static const char *family_of_arch(struct bn_str arch)
 {
     static const struct {
@@ -95,7 +95,7 @@ static bool open_builtin(struct template *t, const char *name, struct bn_error *
     return parse_source(t, bn_str_of(f->source), err);
 }
 
-/* The model file has no template. */
+/* Choose a built-in template for a model file without one. */
 static bool open_fallback(struct template *t, const struct template_config *cfg,
                           struct bn_error *err)
 {
@@ -112,7 +112,7 @@ static bool open_fallback(struct template *t, const struct template_config *cfg,
     return open_builtin(t, family ? family : "chatml", err);
 }
 
-/* The model's template, or a built-in one in its place, which a note reports. */
+/* Open the model's template, or a built-in one with a note that reports the replacement. */
 static bool open_auto(struct template *t, const struct template_config *cfg, struct bn_error *err)
 {
     if (text_skip_space(cfg->model_text, 0) == cfg->model_text.n_bytes)

@@ -2,10 +2,10 @@
  * A segment: a piece of a prompt with its origin. Templates produce segments, the tokenizer encodes
  * them.
  *
- * Special tokens are matched only in the template's own text, so the text of a message cannot fake
- * a turn. Text is joined across neighbouring TEMPLATE and MESSAGE segments before it is split into
- * words, so "User: " + "hello" gives the ids of the training data. Nothing is joined across the
- * ends of ANSWER and IDS segments.
+ * Special tokens are matched only in the text of the template, so a message cannot fake a turn.
+ * Text is joined across neighbouring TEMPLATE and MESSAGE segments before it is split into words:
+ * "User: " + "hello" produces the ids of the training data. Nothing is joined across the ends of
+ * ANSWER and IDS segments.
  */
 #ifndef TOKENIZER_SEGMENT_H
 #define TOKENIZER_SEGMENT_H

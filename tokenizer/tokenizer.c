@@ -14,7 +14,7 @@
 #define LLAMA3_BOS 128000
 
 /* The pre-tokenizer of a file that does not name one, by its architecture or by the vocabulary of
- * Llama 3; NULL: not known. */
+ * Llama 3; NULL: unknown. */
 static const char *implied_pre(const struct vocab_source *s)
 {
     static const struct {

@@ -86,8 +86,8 @@ static bool decode_merge(struct builder *u, size_t rank, char *out, size_t halve
     const char *space = merge.n_bytes > 1 ? memchr(merge.ptr + 1, ' ', merge.n_bytes - 1) : NULL;
     const size_t left_bytes = space ? (size_t)(space - merge.ptr) : 0;
     if (!space || left_bytes + 1 == merge.n_bytes)
-        return bn_fail(err, BN_EFORMAT, "key 'tokenizer.ggml.merges': merge %zu has no two halves",
-                       rank);
+        return bn_fail(err, BN_EFORMAT,
+                       "key 'tokenizer.ggml.merges': merge %zu lacks one of two halves", rank);
     const struct bn_str left = {merge.ptr, left_bytes};
     const struct bn_str right = {space + 1, merge.n_bytes - left_bytes - 1};
     bool exact_left, exact_right;

@@ -1,6 +1,6 @@
 /*
- * Matches special tokens by binary search in a sorted list, one byte at a time, which gives the
- * same result as a trie.
+ * Matches special tokens by binary search in a sorted list, one byte at a time, with the same
+ * result as a trie.
  *
  * Among the tokens that begin at one position the longest wins, as in tokenizers that use an
  * automaton of added tokens.

@@ -117,7 +117,7 @@ static bool read_all(struct vocab_source *s, const struct bn_file *file, struct 
     if (!read_strs(&s->tokens, &s->n_tokens, file, KEY "tokens", err))
         return false;
     if (s->n_tokens == 0 || s->n_tokens > INT32_MAX)
-        return bn_fail(err, BN_EFORMAT, "a vocabulary of %zu tokens is not possible", s->n_tokens);
+        return bn_fail(err, BN_EFORMAT, "a vocabulary cannot have %zu tokens", s->n_tokens);
     if (!read_types(s, file, err) || !read_scores(s, file, err))
         return false;
     if (bn_str_is(s->model, "gpt2") &&

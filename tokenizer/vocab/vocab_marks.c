@@ -1,7 +1,7 @@
 /*
  * Finds and repairs the marks of a vocabulary.
  *
- * A default id counts only if the file gives that token the type of a mark, because token 11 of a
+ * A default id counts only if that token has the type of a mark in the file, because token 11 of a
  * plain vocabulary may also be a comma. A token that merges can build is an ordinary word and never
  * becomes a mark only because of its text: "</s>" can be the beginning of an HTML tag.
  */
