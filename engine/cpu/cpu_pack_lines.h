@@ -22,9 +22,9 @@
 bool pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *lines,
                uint8_t *codes, struct bn_error *err);
 
-/* Lines line0 .. line1 - 1 of every column, to lines (n_cols, n_lines, LINE_BYTES). rows and codes
- * are scratch: LINE_COLS rows of R1-256, and as for pack_rows. n_cols must be a multiple of
- * LINE_COLS. BN_EFORMAT: as pack_rows. */
+/* Lines line0 .. line1 - 1 of every column, to lines (n_cols, n_lines, LINE_BYTES). Scratch: rows
+ * (LINE_COLS, n_cols / 4), and codes as for pack_rows. n_cols must be a multiple of LINE_COLS.
+ * BN_EFORMAT: as pack_rows. */
 bool pack_columns(const struct ternary_source *src, size_t line0, size_t line1, size_t n_lines,
                   uint8_t *lines, uint8_t *rows, uint8_t *codes, struct bn_error *err);
 
