@@ -58,7 +58,7 @@ static const char *head_form(const struct backend *b)
 {
     if (b->head_map.ptr)
         return "rows at eight bits, approximate";
-    return b->coarse.n_blocks > 0 ? "screened at four bits" : "read as it is";
+    return b->coarse.n_blocks > 0 ? "screened at four bits" : "read from the file";
 }
 
 static void fill_info(struct backend *b, const struct backend_plan *plan)

@@ -19,7 +19,7 @@
 #define MAX_CPUS 8192
 #define LINE_MAX_BYTES 1024
 
-/* First line of a file without its newline; false if there is none. */
+/* First line of a file without its newline; false if the file is missing or empty. */
 static bool read_line(const char *path, char line[LINE_MAX_BYTES])
 {
     FILE *f = fopen(path, "re");

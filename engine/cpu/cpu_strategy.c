@@ -104,7 +104,7 @@ size_t strategy_explain(const struct strategy_model *m, const struct strategy_wo
                  "head             %zu row%s, %s, %.1f MB\n",
                  w->n_tokens, m->n_ubatch, p.n_active, m->n_threads,
                  m->all_threads              ? ", as requested"
-                 : p.n_active < m->n_threads ? ", more would have too little to do"
+                 : p.n_active < m->n_threads ? ", more would have too little work"
                                              : "",
                  linear, (double)m->line_bytes / 1e6, attn, m->kv_form,
                  (double)m->kv_bytes_per_token / 1e3, w->n_requested_rows,

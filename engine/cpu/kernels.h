@@ -99,8 +99,9 @@ typedef void (*add_fn)(float *h, const float *y, size_t n);
  * is a NaN. */
 typedef void (*gate_fn)(const float *gate, const float *up, size_t n, float *out);
 
-/* Integer sums of several tokens on their way to F32: v = ((float)acc * d) * extra, then + bias if
- * there is one. Element (t, r) of an output y is at y + t * stride + r; y must not overlap acc. */
+/* Conversion of integer sums of several tokens to F32: v = ((float)acc * d) * extra, then + bias
+ * unless it is NULL. Element (t, r) of an output y is at y + t * stride + r; y must not overlap
+ * acc. */
 struct acc_tile {
     const int32_t *acc; /* (n_tokens, acc_stride) */
     size_t acc_stride;

@@ -178,7 +178,7 @@ static void check_matvec(struct check *c)
     }
 }
 
-/* Pack, unpack, multiply. Bytes that a step does not write keep the value of the guards. */
+/* Pack, unpack, multiply. Bytes that a step does not write have the value 0xa5. */
 static void multiply(const struct ternary_gemm *g, const struct ternary_case *t, int32_t *acc,
                      size_t acc_stride)
 {
@@ -335,7 +335,7 @@ static struct coarse_mat make_plane(struct check *c, size_t n_rows, size_t n_blo
     return (struct coarse_mat){lines, steps, n_blocks, stride};
 }
 
-/* All possible codes and bytes; one case in three has only the largest. */
+/* All possible codes and bytes; one case in three has only the largest ones. */
 static void coarse_bound_n(struct check *c, size_t n_rows, size_t n_blocks)
 {
     const bool extreme = rng_below(&c->rng, 3) == 0, negative = rng_next(&c->rng) & 1;

@@ -144,7 +144,7 @@ static void explains_a_pass(void **state)
                         "KV cache         F16, 76.8 kB a token\n"
                         "head             1 row, screened at four bits, 174.0 MB\n");
     (void)strategy_explain(&small, &(struct strategy_work){1, 1, 1}, text, sizeof text);
-    assert_non_null(strstr(text, "threads          1 of 2, more would have too little to do\n"));
+    assert_non_null(strstr(text, "threads          1 of 2, more would have too little work\n"));
     assert_int_equal(strategy_explain(&m, &(struct strategy_work){1, 1, 1}, cut, sizeof cut), n);
     assert_int_equal(strlen(cut), sizeof cut - 1);
 }

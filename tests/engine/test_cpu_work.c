@@ -1,6 +1,6 @@
 /*
- * Division of work: each item is taken once, a thread's own items first, and other threads take the
- * items of a slow thread.
+ * Division of work: each item is processed once, each thread begins with its own range, and other
+ * threads process items of a slow thread.
  */
 #include "engine/cpu/cpu_work.h"
 
