@@ -1,10 +1,10 @@
 /*
  * Two ways to divide attention over threads. Both use the same kernels and give the same bits.
  *
- * With many tokens, a thread takes a token block and a KV head through all position blocks, so each
- * position block is read once per token block. It starts with the items whose keys it wrote itself,
- * since they are in its own cache. With few tokens, positions are split too: partial results go to
- * slots and are merged after a barrier.
+ * With many tokens, a work item is a token block and a KV head, and a thread computes it over all
+ * position blocks. So each position block is read once per token block. A thread starts with the
+ * items whose keys it wrote, since they are in its cache. With few tokens, positions are split too:
+ * partial results go to slots and are merged after a barrier.
  */
 #include "engine/cpu/cpu_attn.h"
 
@@ -16,8 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-/* Prefetch one head of the next token, which other threads wrote. */
-static void prefetch_head(const float *x, size_t n)
+/* Prefetch a head of the next token, which other threads wrote. */
+static void prefetch_floats(const float *x, size_t n)
 {
     for (size_t i = 0; i < n; i += ROW_UNIT)
         cpu_prefetch(x + i);
@@ -37,14 +37,14 @@ static void append_token(struct cpu_thread *th, const struct token_block *tokens
     const size_t n_fetch = t + 1 < tokens->n_tokens ? hp->head_dim : 0;
     for (size_t i = 0; i < b->shape.group; i++) {
         rope(q + i * hp->head_dim, c, s, hp->n_rot);
-        prefetch_head(q + b->shape.qkv_stride + i * hp->head_dim, n_fetch);
+        prefetch_floats(q + b->shape.qkv_stride + i * hp->head_dim, n_fetch);
     }
     for (size_t i = 0; i < b->shape.group * hp->head_dim; i++)
         q[i] = q[i] * q_scale;
     float *k = row + b->shape.q_width + kv_head * hp->head_dim;
     rope(k, c, s, hp->n_rot);
-    prefetch_head(k + b->shape.qkv_stride, n_fetch);
-    prefetch_head(k + b->shape.qkv_stride + b->shape.kv_width, n_fetch);
+    prefetch_floats(k + b->shape.qkv_stride, n_fetch);
+    prefetch_floats(k + b->shape.qkv_stride + b->shape.kv_width, n_fetch);
 }
 
 void attn_append(struct cpu_thread *th, size_t layer)
@@ -117,8 +117,8 @@ static float *attn_out(const struct backend *b, size_t token, size_t kv_head)
            kv_head * b->shape.group * b->model->hp.head_dim;
 }
 
-/* One token block and KV head through all position blocks. `next` is the item that probably
- * follows, for prefetching. */
+/* One token block and KV head over all position blocks. `next` is the item that probably follows,
+ * for prefetching. */
 static void run_token_block(struct cpu_thread *th, size_t item, size_t next, size_t layer)
 {
     const struct backend *b = th->pass->b;
@@ -126,8 +126,7 @@ static void run_token_block(struct cpu_thread *th, size_t item, size_t next, siz
     const struct token_block *tokens = &b->scratch.token_blocks[item / n_kv_heads];
     const struct seq *next_seq = b->scratch.token_blocks[next / n_kv_heads].seq;
     const size_t group = b->shape.group, head_dim = b->model->hp.head_dim;
-    const size_t last =
-        tokens->pos0 / ATTN_BLOCK; /* a token block lies within one position block */
+    const size_t last = tokens->pos0 / ATTN_BLOCK; /* position block of the tokens themselves */
     const attn_tile_fn run = b->cfg.kv == BN_KV_Q8 ? b->k.attn_tile_q8 : b->k.attn_tile;
     for (size_t block = 0; block <= last; block++) {
         const struct kv_block kv = kv_block_at(tokens->seq, layer, kv_head, block);
@@ -212,7 +211,7 @@ static void merge_round(struct cpu_thread *th, size_t block0, size_t n_round)
     }
 }
 
-/* The position block of this number of an item, or its last one. */
+/* Position block number `block` of an item, or the last one if it has fewer. */
 static struct block_item block_item_at(const struct backend *b, size_t item, size_t block)
 {
     const size_t n_kv_heads = b->model->hp.n_kv_heads;
@@ -226,8 +225,8 @@ static void apply_split(struct cpu_thread *th, size_t layer)
     const struct pass *pass = th->pass;
     const struct backend *b = pass->b;
     const size_t n_items = pass->n_token_blocks * b->model->hp.n_kv_heads;
-    const size_t n_round =
-        b->shape.n_slots / n_items - 1; /* position blocks of an item in a round */
+    /* Position blocks of an item in a round: it has one more slot, for its result. */
+    const size_t n_round = b->shape.n_slots / n_items - 1;
     size_t n_blocks = 0;
     for (size_t i = 0; i < pass->n_token_blocks; i++)
         n_blocks = size_max(n_blocks, b->scratch.token_blocks[i].pos0 / ATTN_BLOCK + 1);

@@ -1,9 +1,8 @@
 /*
- * Attention of a pass: apply RoPE and append to the KV cache, then compute scores and values block
- * by block. All threads call every function.
+ * Attention of a pass. All threads call every function.
  *
- * The result of a position block depends only on its own 64 positions, and blocks are merged in
- * ascending order. So the answer does not depend on which thread computed which block.
+ * The result of a position block depends only on its 64 positions, and blocks are merged in
+ * ascending order. So the result does not depend on which thread computes which block.
  */
 #ifndef ENGINE_CPU_CPU_ATTN_H
 #define ENGINE_CPU_CPU_ATTN_H

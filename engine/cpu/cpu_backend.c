@@ -58,7 +58,7 @@ static const char *head_form(const struct backend *b)
 {
     if (b->head_map.ptr)
         return "rows at eight bits, approximate";
-    return b->coarse.n_blocks > 0 ? "screened at four bits" : "read as it is";
+    return b->coarse.n_blocks > 0 ? "screened at four bits" : "read from the file";
 }
 
 static void fill_info(struct backend *b, const struct backend_plan *plan)
@@ -96,7 +96,7 @@ static void cpu_close(struct backend *b)
 {
     if (!b)
         return;
-    cpu_scratch_close(&b->scratch);
+    mem_map_close(&b->scratch.map);
     mem_map_close(&b->lines);
     screen_close(b);
     mem_map_close(&b->head_map);
@@ -107,16 +107,17 @@ static void cpu_close(struct backend *b)
     mem_free(b);
 }
 
-static bool open_parts(struct backend *b, const struct backend_control *control,
-                       struct bn_error *err)
+/* On failure the caller closes b. */
+static bool open_backend(struct backend *b, const struct backend_control *control,
+                         struct bn_error *err)
 {
     const struct model *m = b->model;
     struct backend_plan plan;
     if (!cpu_sizes_plan(m, &b->cfg, &plan, err) || !choose_kernels(b, err))
         return false;
     b->n_threads = team_size(b->cfg.n_threads ? b->cfg.n_threads : cpu_default_threads());
-    if (b->cfg.pin &&
-        !team_pin(b->n_threads, &b->pins, err)) /* before memory pages are first touched */
+    /* Before memory is first written, so that its pages are near the threads. */
+    if (b->cfg.pin && !team_pin(b->n_threads, &b->pins, err))
         return false;
     if (!b->k.row_decode[m->embd.type] || !b->k.rows_dot[m->head.type])
         return bn_fail(err, BN_EUNSUPPORTED, "tables of type %s are not supported",
@@ -144,7 +145,7 @@ static bool cpu_open(const struct model *m, const struct backend_config *cfg,
     b->cfg = *cfg;
     b->n_ubatch = cfg->n_ubatch;
     b->pass.b = b;
-    if (!open_parts(b, control, err)) {
+    if (!open_backend(b, control, err)) {
         cpu_close(b);
         return false;
     }
@@ -152,7 +153,7 @@ static bool cpu_open(const struct model *m, const struct backend_config *cfg,
     return true;
 }
 
-/* Assumes that every sequence starts at a multiple of ATTN_TILE, as add_token_blocks cuts them. */
+/* Assumes that every sequence begins at a multiple of ATTN_TILE. */
 static size_t cpu_explain(const struct backend *b, size_t n_items, size_t n_ids, char *text,
                           size_t text_bytes)
 {
@@ -202,8 +203,8 @@ static void add_requested_rows(struct pass *pass, const struct eval_item *item, 
         };
 }
 
-/* Bytes that a pass reads before the output head: the weights once, rows of the embedding, and the
- * keys and values once per token block. */
+/* Bytes that a pass reads, without the output head: the weights once, rows of the embedding, and
+ * the keys and values once per token block. */
 static uint64_t pass_bytes(const struct pass *pass)
 {
     const struct backend *b = pass->b;
@@ -215,12 +216,12 @@ static uint64_t pass_bytes(const struct pass *pass)
     return n;
 }
 
+/* Check the items and prepare b->pass. */
 static bool begin_pass(struct backend *b, const struct eval_item *items, size_t n_items,
                        const atomic_bool *cancel, struct bn_error *err)
 {
     struct pass *pass = &b->pass;
     pass->items = items;
-    pass->n_items = n_items;
     pass->n_tokens = pass->n_token_blocks = pass->n_requested_rows = 0;
     pass->cancel = cancel;
     pass->stopped = false;
@@ -228,7 +229,7 @@ static bool begin_pass(struct backend *b, const struct eval_item *items, size_t 
         b->scratch.threads[i].up_skipped = b->scratch.threads[i].down_skipped = 0;
     atomic_store(&pass->head_bytes, 0);
     atomic_store(&pass->not_finite, false);
-    atomic_store(&pass->room_needed, 0);
+    atomic_store(&pass->min_cap, 0);
     for (size_t i = 0; i < n_items; i++) {
         if (items[i].n_ids > b->n_ubatch - pass->n_tokens)
             return bn_fail(err, BN_EARG, "more tokens than the micro-batch of %zu", b->n_ubatch);

@@ -2,10 +2,10 @@
  * A central barrier with a generation count. Unlike a sense flag, the count needs no variable per
  * thread.
  *
- * A waiting thread increments n_asleep before it reads the generation for the last time. The last
- * thread to arrive stores the generation before it reads n_asleep. With sequentially consistent
- * order one of the two sees the other, and the futex call compares the generation once more before
- * the thread sleeps.
+ * No wake-up is lost: a waiting thread increments n_asleep before it reads the generation for the
+ * last time, and the last thread to arrive stores the generation before it reads n_asleep. With
+ * sequentially consistent order at least one of them sees the other's write. The futex call
+ * compares the generation once more before the thread sleeps.
  */
 #define _GNU_SOURCE /* syscall */
 #include "engine/cpu/cpu_barrier.h"
@@ -13,18 +13,15 @@
 #include "engine/base/relax.h"
 
 #include <limits.h>
-#include <sched.h>
-#include <stdbool.h>
-#if defined(__linux__)
 #include <linux/futex.h>
+#include <stdbool.h>
 #include <sys/syscall.h>
 #include <unistd.h>
-#endif
 
-/* Pauses before a thread sleeps. The maximum is about 50 microseconds at 100 cycles per pause,
- * longer than the difference between threads in any phase on a quiet machine. Each wait that ends
- * in sleep halves the number: if two threads share a core, the spinning one keeps the other from
- * arriving. One wait in RETRY uses the maximum again, in case the machine has become quiet. */
+/* Pauses before a thread sleeps. The maximum takes about 50 microseconds at 100 cycles per pause,
+ * longer than threads differ in any phase on a quiet machine. Each wait that ends in sleep halves
+ * the number, because a spinning thread delays the other threads of its core. One wait in RETRY
+ * uses the maximum again, in case the machine has become quiet. */
 #define SPINS_MOST 1000
 #define SPIN_CUTS 7 /* most halvings: down to 7 pauses */
 #define RETRY 64
@@ -32,22 +29,12 @@
 /* May return while the word still has this value; the caller must check again. */
 static void sleep_on(atomic_uint *word, unsigned value)
 {
-#if defined(__linux__)
     (void)syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
-#else
-    (void)word;
-    (void)value;
-    (void)sched_yield();
-#endif
 }
 
 static void wake_all(atomic_uint *word)
 {
-#if defined(__linux__)
     (void)syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-#else
-    (void)word;
-#endif
 }
 
 /* True if the generation changed within n_spins pauses. */

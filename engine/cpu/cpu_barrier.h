@@ -1,9 +1,7 @@
 /*
- * A barrier for the threads of one parallel region.
- *
- * It is faster than the barrier of the OpenMP runtime (a fraction of a microsecond on two cores).
- * On a busy machine it wastes little time: spinning is bounded, and then the thread sleeps until
- * the last one arrives.
+ * A barrier for the threads of one parallel region. It takes a fraction of a microsecond on two
+ * cores, less than the barrier of the OpenMP runtime. On a busy machine it wastes little time,
+ * because a thread sleeps after a bounded number of spins.
  */
 #ifndef ENGINE_CPU_CPU_BARRIER_H
 #define ENGINE_CPU_CPU_BARRIER_H
@@ -11,8 +9,8 @@
 #include <stdatomic.h>
 #include <stddef.h>
 
-/* The counters have cache lines of their own, so that waiting threads do not slow down arriving
- * ones. All zero is a valid initial state. */
+/* All zero is a valid initial state. n_arrived has a separate cache line, so that waiting threads
+ * do not slow down arriving ones. */
 struct cpu_barrier {
     _Alignas(64) atomic_size_t n_arrived;
     _Alignas(64) atomic_uint generation; /* 32 bits, because threads sleep on it with a futex */

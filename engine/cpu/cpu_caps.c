@@ -1,6 +1,6 @@
 /*
- * Names of the instruction sets, and the limit that the user can set. x86/ and arm/ detect what the
- * processor has; cpu_caps_selftest.c tests whether its kernels compute the right results.
+ * Names of the instruction sets, and the limit that the user can set. x86/ and arm/ detect the
+ * instruction sets of the processor; cpu_caps_selftest.c tests their kernels.
  */
 #include "engine/cpu/cpu_caps.h"
 

@@ -1,9 +1,8 @@
 /*
- * What this processor can do. This is the only module that reads CPUID.
+ * The instruction sets of this processor, and the number of threads to use.
  *
  * An instruction set counts only if the operating system enables its registers (XGETBV; for AMX
- * also arch_prctl). cpu_caps_self_test then runs its kernels in a child process and compares them
- * with ref, so that an illegal instruction cannot end this process.
+ * also arch_prctl). Only this module reads CPUID.
  */
 #ifndef ENGINE_CPU_CPU_CAPS_H
 #define ENGINE_CPU_CPU_CAPS_H
@@ -33,8 +32,7 @@ struct cpu_caps {
 void cpu_caps_detect(struct cpu_caps *caps);
 
 /* Remove the instruction sets above `isa` ("ref" ... "i8mm") from `caps`. NULL changes nothing.
- * BN_EARG: there is no such name. BN_EUNSUPPORTED: this machine does not have it; the message names
- * what is missing. */
+ * BN_EARG: unknown name. BN_EUNSUPPORTED: `caps` does not have it. */
 bool cpu_caps_limit(struct cpu_caps *caps, const char *isa, struct bn_error *err);
 
 const char *cpu_isa_name(enum cpu_isa isa);  /* "avx512vnni", for options and JSON */
@@ -45,7 +43,7 @@ const char *cpu_isa_title(enum cpu_isa isa); /* "AVX-512 VNNI", for messages */
  * n_cores; 0 if the system does not provide them. */
 size_t cpu_list_allowed(size_t *cpus, size_t cap, size_t *n_cores);
 
-/* Number of CPUs this process should use: one per physical core of the affinity mask, limited by
+/* Number of threads this process should use: one per physical core of the affinity mask, limited by
  * the cgroup quota. At least 1. */
 size_t cpu_default_threads(void);
 /* The cgroup CPU quota in whole CPUs, rounded up; SIZE_MAX: no limit. Reads ROOT/proc/self/cgroup
@@ -53,13 +51,13 @@ size_t cpu_default_threads(void);
 size_t cpu_quota_threads(const char *root);
 
 /* Compare the kernels of a table with ref in a forked child process, so that an illegal instruction
- * or an endless loop cannot harm this process. Returns false with the reason in `why`, also if the
- * system refuses to fork. */
+ * or an endless loop cannot harm this process. False if one differs or the child cannot run; then
+ * `why` holds the reason. */
 struct cpu_kernels;
 bool cpu_caps_try_kernels(const struct cpu_kernels *k, char *why, size_t why_bytes);
 
-/* Test the kernels of each instruction set in this way and remove those that fail. `why` (may be
- * NULL) gets one line for each. Takes a few milliseconds. */
+/* Test the kernels of each instruction set in this way and remove the sets that fail. Writes a line
+ * for each removed set to `why` (may be NULL). Takes a few milliseconds. */
 void cpu_caps_self_test(struct cpu_caps *caps, char *why, size_t why_bytes);
 
 #endif

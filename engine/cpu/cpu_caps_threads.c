@@ -1,9 +1,8 @@
 /*
- * How many threads this process should start: one per physical core in its affinity mask, limited
- * by the quota of its container. Decoding is bound by memory, so a second thread on the same core
- * would only compete for cache.
+ * The number of threads of this process. Decoding is bound by memory, so a second thread on the
+ * same core would only compete for cache.
  *
- * Everything is read from Linux files. A missing file means that there is no such limit.
+ * Topology and quota are read from Linux files. A missing file means that there is no such limit.
  */
 #define _GNU_SOURCE /* sched_getaffinity, CPU_ISSET */
 #include "engine/cpu/cpu_caps.h"
@@ -20,7 +19,7 @@
 #define MAX_CPUS 8192
 #define LINE_MAX_BYTES 1024
 
-/* First line of a file without its newline; false if there is none. */
+/* First line of a file without its newline; false if the file is missing or empty. */
 static bool read_line(const char *path, char line[LINE_MAX_BYTES])
 {
     FILE *f = fopen(path, "re");

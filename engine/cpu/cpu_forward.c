@@ -2,9 +2,8 @@
  * The transformer from the embedding to the output head. Formulas: docs/kernels.md. Graphs:
  * docs/formats.md.
  *
- * Each pass is one parallel region. All threads call each function below and do their part of it. A
- * barrier separates steps where one reads what other threads wrote in the other. Nothing here
- * allocates memory.
+ * Each pass is one parallel region, and every thread does its part of each step. There is a barrier
+ * between two steps if the second reads results of other threads. A pass allocates no memory.
  */
 #include "engine/cpu/cpu_forward.h"
 
@@ -14,7 +13,7 @@
 #include "engine/cpu/cpu_profile.h"
 #include "engine/cpu/cpu_work.h"
 
-/* Thread 0 reads the cancel flag; the barrier publishes the result to all threads. */
+/* Thread 0 reads the cancel flag, so that all threads use the same value. */
 static bool is_cancelled(struct cpu_thread *th)
 {
     struct pass *pass = th->pass;
@@ -26,9 +25,8 @@ static bool is_cancelled(struct cpu_thread *th)
     return pass->stopped;
 }
 
-/* Pass the result of a step to the trace callback, token by token. All threads call this. Only
- * tests set the callback. */
-static void show(struct cpu_thread *th, const char *step, size_t layer, struct rows x, size_t n)
+/* Call the trace callback, which only tests set, with the result of a step for each token. */
+static void trace(struct cpu_thread *th, const char *step, size_t layer, struct rows x, size_t n)
 {
     const struct backend_config *cfg = &th->pass->b->cfg;
     if (!cfg->trace)
@@ -56,18 +54,18 @@ static void run_layer(struct cpu_thread *th, size_t i)
     linear_fetch(th, &layer->o, layer->o.mat.n_rows);
     thread_sync(th);
     thread_end_step(th, PROFILE_QKV);
-    show(th, "qkv", i, qkv, shape->q_width + 2 * shape->kv_width);
+    trace(th, "qkv", i, qkv, shape->q_width + 2 * shape->kv_width);
 
     /* apply RoPE to q and k, scale q, append k and v to the cache */
     attn_append(th, i);
     thread_sync(th);
     thread_end_step(th, PROFILE_ROPE);
-    show(th, "rope", i, qkv, shape->q_width + shape->kv_width);
+    trace(th, "rope", i, qkv, shape->q_width + shape->kv_width);
 
     /* softmax(q k) v, causal; each KV head serves a group of query heads */
     attn_apply(th, i);
     thread_end_step(th, PROFILE_ATTN);
-    show(th, "attn", i, attn, shape->q_width);
+    trace(th, "attn", i, attn, shape->q_width);
 
     /* h = h + W_o norm(attention); without the norm if the model has no sub-norms */
     linear_input(th, &layer->o, attn, layer->attn_sub_norm);
@@ -76,7 +74,7 @@ static void run_layer(struct cpu_thread *th, size_t i)
     linear_fetch(th, &layer->gate_up, hp->n_ff);
     thread_sync(th);
     thread_end_step(th, PROFILE_O);
-    show(th, "attn_residual", i, h, hp->n_embd);
+    trace(th, "attn_residual", i, h, hp->n_embd);
 
     /* act(W_gate norm(h)) * (W_up norm(h)) */
     linear_input(th, &layer->gate_up, h, layer->ffn_norm);
@@ -84,7 +82,7 @@ static void run_layer(struct cpu_thread *th, size_t i)
     linear_gate(th, &layer->gate_up, hp->act, ffn);
     thread_sync(th);
     thread_end_step(th, PROFILE_GATE_UP);
-    show(th, "ffn", i, ffn, hp->n_ff);
+    trace(th, "ffn", i, ffn, hp->n_ff);
 
     /* h = h + W_down norm(ffn) */
     linear_input(th, &layer->down, ffn, layer->ffn_sub_norm);
@@ -94,7 +92,7 @@ static void run_layer(struct cpu_thread *th, size_t i)
         linear_fetch(th, &layer[1].qkv, layer[1].qkv.mat.n_rows);
     thread_sync(th);
     thread_end_step(th, PROFILE_DOWN);
-    show(th, "ffn_residual", i, h, hp->n_embd);
+    trace(th, "ffn_residual", i, h, hp->n_embd);
 }
 
 static void run_on_thread(void *ud, size_t index, size_t n_threads)
@@ -104,8 +102,8 @@ static void run_on_thread(void *ud, size_t index, size_t n_threads)
     th->n_threads = n_threads;
     head_embed(th);
     thread_end_step(th, PROFILE_EMBED);
-    show(th, "embd", 0, (struct rows){pass->b->scratch.h, pass->b->shape.h_stride},
-         pass->b->model->hp.n_embd);
+    trace(th, "embd", 0, (struct rows){pass->b->scratch.h, pass->b->shape.h_stride},
+          pass->b->model->hp.n_embd);
     for (size_t i = 0; i < pass->b->model->hp.n_layers; i++) {
         if (is_cancelled(th))
             return;
@@ -120,15 +118,14 @@ bool forward_run(struct pass *pass, struct bn_error *err)
     threads_begin(pass->b->scratch.threads, pass->strategy.n_active);
     team_run(pass->b->n_threads, pass->strategy.n_active, run_on_thread, pass);
 
-    const size_t room_needed = atomic_load_explicit(&pass->room_needed, memory_order_relaxed);
+    const size_t min_cap = atomic_load_explicit(&pass->min_cap, memory_order_relaxed);
     if (pass->stopped)
         return bn_fail(err, BN_ECANCELLED, "cancelled");
     if (atomic_load_explicit(&pass->not_finite, memory_order_relaxed))
         return bn_fail(err, BN_EDEVICE,
                        "a logit is not a finite number: "
                        "the model file is damaged, or this machine computes wrong results");
-    if (room_needed > 0)
-        return bn_fail(err, BN_EARG, "a row of candidates needs room for at least %zu",
-                       room_needed);
+    if (min_cap > 0)
+        return bn_fail(err, BN_EARG, "a row of candidates needs room for at least %zu", min_cap);
     return true;
 }

@@ -6,9 +6,9 @@
 
 #include "engine/cpu/cpu_state.h"
 
-/* Evaluate pass->items on up to b->n_threads threads. Does not change the length of a sequence.
- * BN_ECANCELLED. BN_EDEVICE: a logit is not a finite number. BN_EARG: a row has too little room for
- * its candidates. */
+/* Evaluate pass->items on pass->strategy.n_active threads. Does not change the length of a
+ * sequence. BN_ECANCELLED. BN_EDEVICE: a logit is not finite. BN_EARG: a row of candidates is too
+ * small. */
 bool forward_run(struct pass *pass, struct bn_error *err);
 
 #endif

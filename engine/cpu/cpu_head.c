@@ -16,8 +16,8 @@
 #include <math.h>
 #include <string.h>
 
-#define TABLE_ROWS                                                                                 \
-    64 /* table rows at a time: 320 kB of F16 at width 2560, which stay in the second-level cache */
+/* Table rows at a time: 320 kB of F16 at width 2560, which stay in the second-level cache. */
+#define TABLE_ROWS 64
 
 static int32_t token_id(const struct pass *pass, size_t token)
 {
@@ -130,11 +130,11 @@ static void finish_row(struct cpu_thread *th, size_t i, struct requested_row *re
         has_room = pick_top(z, n_vocab, best, req->request, req->row, th->seen, &req->n_found);
     }
     if (!has_room)
-        atomic_store_explicit(&th->pass->room_needed, req->n_found, memory_order_relaxed);
+        atomic_store_explicit(&th->pass->min_cap, req->n_found, memory_order_relaxed);
 }
 
-/* From bounds to logits, for the HEAD_TOP rows that are screened. Descending, since the last rows
- * are still in the cache. */
+/* Compute the logits that can matter, for the HEAD_TOP rows that are screened. In descending order,
+ * since the bounds of the last rows are still in the cache. */
 static void screen_group(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs)
 {
     bool any = false;
@@ -162,8 +162,7 @@ static void apply_group(struct cpu_thread *th, struct requested_row *reqs, size_
     screen_bounds(th, reqs, n_reqs);
     thread_sync(th);
     screen_group(th, reqs, n_reqs);
-    /* All threads read the same value: not_finite was last written before the barrier above and is
-     * next written after the barrier below. */
+    /* All threads read the same value: not_finite is not written between these two barriers. */
     if (!atomic_load_explicit(&th->pass->not_finite, memory_order_relaxed))
         for (size_t i = rows.begin; i < rows.end; i++)
             finish_row(th, i, &reqs[i]);

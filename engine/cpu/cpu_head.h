@@ -1,7 +1,6 @@
 /*
- * The two ends of a pass: token ids to embedding rows, and hidden states to candidates. Table rows
- * are read from the bytes of the file, except for an output head that is kept at eight bits. All
- * threads call the functions of a pass.
+ * The first and the last step of a pass: from token ids to embedding rows, and from hidden states
+ * to candidates. All threads call the functions of a pass.
  */
 #ifndef ENGINE_CPU_CPU_HEAD_H
 #define ENGINE_CPU_CPU_HEAD_H
@@ -10,18 +9,17 @@
 
 /* Type of the rows that are multiplied: the type in the file, or Q8_0 for BN_HEAD_Q8. */
 enum tensor_type head_type(const struct model *m, enum bn_head_mode head);
-/* Bytes of the copy at eight bits, 0 if there is none; false on overflow. */
+/* Bytes of the copy of the output head at eight bits, 0 if it is not used; false on overflow. */
 bool head_copy_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes);
-/* Make the copy if there is one, and let b->head refer to it. BN_ENOMEM, BN_ECANCELLED,
- * BN_EUNSUPPORTED. */
+/* If the copy is used, make it and set b->head to it. BN_ENOMEM, BN_ECANCELLED, BN_EUNSUPPORTED. */
 bool head_copy_open(struct backend *b, const struct backend_control *control, struct bn_error *err);
 
 /* Write the embedding rows of all tokens to scratch.h, and their RoPE angles to rope_c and
  * rope_s. */
 void head_embed(struct cpu_thread *th);
 
-/* Find the candidates of every requested row and set its n_found; head_row.n does not change. On
- * failure pass->not_finite or pass->room_needed is set. */
+/* Find the candidates of every requested row and set its n_found, but not head_row.n. On failure
+ * set pass->not_finite or pass->min_cap. */
 void head_apply(struct cpu_thread *th);
 
 #endif

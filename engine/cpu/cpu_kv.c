@@ -114,8 +114,8 @@ static void clear_values_q8(const struct kv_block *b, size_t v_stride, size_t n)
             b->v[(pos / ATTN_QUAD * v_stride + i) * ATTN_QUAD + pos % ATTN_QUAD] = 0;
 }
 
-/* Clear the positions of the last block that are past the length. A saved chat must depend only on
- * its tokens, and must not contain traces of removed text. */
+/* Clear the positions of the last block past the length, so that a saved chat depends only on its
+ * tokens and contains no removed text. */
 static void clear_past_length(struct seq *s)
 {
     const struct backend *b = s->backend;
@@ -138,7 +138,7 @@ static void clear_past_length(struct seq *s)
     }
 }
 
-/* Transfer whole blocks, one call each, up to the one that holds position length - 1. */
+/* Save or load the blocks of positions 0 .. length - 1, with one call for each. */
 static bool move_blocks(const struct seq *s, size_t length, const struct bn_stream *stream)
 {
     for (size_t pos = 0, block = 0; pos < length; pos += ATTN_BLOCK, block++)

@@ -46,8 +46,7 @@ static inline struct kv_block kv_block_at(const struct seq *s, size_t layer, siz
 void kv_append(const struct cpu_thread *th, const struct token_block *tokens, size_t layer,
                size_t kv_head, const float *k, const float *v, size_t kv_stride);
 
-/* Prefetch the cache lines of the keys that kv_append will write: one for each element of a
- * head. */
+/* Prefetch the cache lines of the keys that kv_append will write. */
 void kv_fetch(const struct token_block *tokens, size_t layer, size_t kv_head);
 
 #endif

@@ -1,11 +1,10 @@
 /*
- * The two limits of this machine that bench figures are compared with: how fast the threads of the
- * backend read memory, and how many multiply-adds they can do on data in registers.
+ * The limits of this machine that bench figures are compared with.
  *
- * Reading uses the packed weights if they are larger than the caches, otherwise a buffer of its
- * own. The multiply-adds are hand-written loops and not the real kernels: the kernels stay below
- * the true limit, by 7 % in ternary_matmul and 15 to 20 % in attention (docs/lab-notes.md), so a
- * percentage of them could exceed 100.
+ * The bandwidth is measured on the packed weights if they are larger than the caches, otherwise on
+ * a separate buffer. The multiply-adds are counted in special loops, because the kernels of a pass
+ * do not reach the limit: ternary_matmul is 7 % below it, attention 15 to 20 %
+ * (docs/lab-notes.md).
  */
 #include "engine/cpu/cpu_measure.h"
 
@@ -39,11 +38,10 @@ static uint64_t sum_words(const uint64_t *at, size_t n)
     return sum[0];
 }
 
-/* One loop over all bytes. The sum keeps the compiler from removing the reads. */
 struct read_job {
     const uint64_t *at; /* (n_words) */
     size_t n_words;
-    atomic_uint_fast64_t sum;
+    atomic_uint_fast64_t sum; /* keeps the compiler from removing the reads */
 };
 
 static void read_range(void *ud, size_t index, size_t n_threads)
@@ -76,15 +74,12 @@ double cpu_measure_bandwidth(struct backend *b)
         best = rate > best ? rate : best;
     }
     mem_map_close(&own);
-    return atomic_load(&r.sum) == 0
-               ? 0.0
-               : best; /* the sum is never 0 in practice, but the compiler cannot assume that */
+    return atomic_load(&r.sum) ? best : 0.0; /* the sum is not 0, which the compiler cannot infer */
 }
 
 #define PEAK_ROUNDS 20000
-#define PEAK_SECONDS                                                                               \
-    0.04 /* duration of a loop, approximately; the clock rate is stable after the first loop */
-#define PEAK_LOOPS 5
+#define PEAK_SECONDS 0.04 /* approximate duration of a loop, except the first */
+#define PEAK_LOOPS 5      /* the clock rate is stable after the first */
 
 struct peak_loop {
     mac_peak_fn mac_peak;

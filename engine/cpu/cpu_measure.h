@@ -1,16 +1,16 @@
 /*
- * Measures what this machine can do at most, with the kernels and threads of an open backend. Both
- * functions take some tenths of a second and must not run during a pass.
+ * Measures the limits of this machine with the threads of an open backend. Both functions take some
+ * tenths of a second and must not run during a pass.
  */
 #ifndef ENGINE_CPU_CPU_MEASURE_H
 #define ENGINE_CPU_CPU_MEASURE_H
 
 #include "engine/backend/backend.h"
 
-/* Bytes read a second by all threads, the best of a few loops; 0.0 without memory for a buffer. */
+/* Bytes read per second by all threads, the best of a few loops; 0.0 if memory is short. */
 double cpu_measure_bandwidth(struct backend *b);
 
-/* Multiply-adds a second by all threads on data in registers, the best of a few loops. */
+/* Multiply-adds per second by all threads on data in registers, the best of a few loops. */
 double cpu_measure_mac_peak(struct backend *b, enum bn_mac kind);
 
 #endif

@@ -1,7 +1,7 @@
 /*
- * Packs the weights when the backend opens: one anonymous mapping, filled in the order in which a
- * pass reads it. Each thread packs about the rows that it will read. The pages of the model file
- * are released after each matrix.
+ * Packs the weights into one anonymous mapping, in the order in which a pass reads them. Each
+ * thread packs about the rows that it will read. The pages of the model file are released after
+ * each matrix.
  */
 #include "engine/cpu/cpu_pack.h"
 
@@ -13,8 +13,8 @@
 
 #include <string.h>
 
-/* Whether the down projection is packed by columns. Passes of several tokens then multiply the
- * file's own rows, which kernels read in 32-byte units. */
+/* Whether the down projection is packed by columns. Passes of several tokens then read the bytes of
+ * the file, which kernels load in 32-byte units. */
 static bool pack_in_columns(const struct model *m, const struct backend_config *cfg,
                             const struct linear *down)
 {
@@ -33,12 +33,16 @@ struct matrix_job {
     size_t n_sources;
     size_t n_cols, n_rows, n_lines;
     size_t col_lines; /* lines of a column; 0: the matrix is packed by rows */
+    size_t n_bytes;   /* packed */
 };
 
-static void layer_job(struct matrix_job *job, const struct model *m,
-                      const struct backend_config *cfg, size_t i, size_t kind)
+/* Describe matrix number i of n_layers * N_MATRICES. False if its size overflows; later calls with
+ * the same model ignore the result, because cpu_sizes_plan has checked it. */
+static bool set_job(struct matrix_job *job, const struct model *m, const struct backend_config *cfg,
+                    size_t i)
 {
-    const struct layer *layer = &m->layers[i];
+    const struct layer *layer = &m->layers[i / N_MATRICES];
+    const size_t kind = i % N_MATRICES;
     const struct linear *const sources[N_MATRICES][3] = {
         [QKV] = {&layer->q, &layer->k, &layer->v},
         [OUT] = {&layer->o},
@@ -53,13 +57,8 @@ static void layer_job(struct matrix_job *job, const struct model *m,
     job->n_lines = job->n_cols / LINE_COLS + (job->n_cols % LINE_COLS != 0);
     if (kind == DOWN && pack_in_columns(m, cfg, &layer->down))
         job->col_lines = job->n_rows / LINE_COLS + (job->n_rows % LINE_COLS != 0);
-}
-
-/* Number of lines of a job; false on overflow. */
-static bool job_lines(const struct matrix_job *job, size_t *n)
-{
-    return job->col_lines ? size_mul(n, job->n_cols, job->col_lines)
-                          : size_mul(n, job->n_rows, job->n_lines);
+    return size_mul3(&job->n_bytes, job->col_lines ? job->n_cols : job->n_rows,
+                     job->col_lines ? job->col_lines : job->n_lines, LINE_BYTES);
 }
 
 /* Floats of a layer: norms, then biases. */
@@ -86,15 +85,11 @@ static size_t model_floats(const struct model *m)
 static bool model_lines(const struct model *m, const struct backend_config *cfg, size_t *n_bytes)
 {
     *n_bytes = 0;
-    for (size_t i = 0; i < m->hp.n_layers; i++)
-        for (size_t kind = 0; kind < N_MATRICES; kind++) {
-            struct matrix_job job;
-            layer_job(&job, m, cfg, i, kind);
-            size_t n_lines, job_bytes;
-            if (!job_lines(&job, &n_lines) || !size_mul(&job_bytes, n_lines, LINE_BYTES) ||
-                !size_add(n_bytes, *n_bytes, job_bytes))
-                return false;
-        }
+    for (size_t i = 0; i < m->hp.n_layers * N_MATRICES; i++) {
+        struct matrix_job job;
+        if (!set_job(&job, m, cfg, i) || !size_add(n_bytes, *n_bytes, job.n_bytes))
+            return false;
+    }
     return true;
 }
 
@@ -120,7 +115,6 @@ static void set_weights(const struct backend *b, struct weights *w, const struct
                         uint8_t **lines, float **floats)
 {
     const uint8_t *rows = job->col_lines ? job->sources[0]->source.bytes : *lines;
-    size_t n_lines = 0;
     w->mat = (struct ternary_mat){rows, job->n_rows, job->n_lines};
     w->n_cols = job->n_cols;
     if (job->col_lines)
@@ -128,16 +122,15 @@ static void set_weights(const struct backend *b, struct weights *w, const struct
     w->n_sections = job->n_sources;
     size_t row0 = 0;
     for (size_t i = 0; i < job->n_sources; i++) {
-        const struct linear *part = job->sources[i];
-        w->sections[i] = (struct section){row0, part->source.n_rows, part->scale, part->extra_scale,
-                                          pack_floats(b, &part->bias, floats)};
-        row0 += part->source.n_rows;
+        const struct linear *from = job->sources[i];
+        w->sections[i] = (struct section){row0, from->source.n_rows, from->scale, from->extra_scale,
+                                          pack_floats(b, &from->bias, floats)};
+        row0 += from->source.n_rows;
     }
-    (void)job_lines(job, &n_lines); /* cannot fail: cpu_sizes_plan has checked it */
-    *lines += n_lines * LINE_BYTES;
+    *lines += job->n_bytes;
 }
 
-/* Set everything except the contents of the lines: the address of each matrix, norms and biases. */
+/* Set the address of each matrix, norms and biases, but not the contents of the lines. */
 static void set_layers(struct backend *b)
 {
     uint8_t *lines = b->lines.ptr;
@@ -149,7 +142,7 @@ static void set_layers(struct backend *b)
         struct weights *const weights[N_MATRICES] = {&to->qkv, &to->o, &to->gate_up, &to->down};
         for (size_t kind = 0; kind < N_MATRICES; kind++) {
             struct matrix_job job;
-            layer_job(&job, m, &b->cfg, i, kind);
+            (void)set_job(&job, m, &b->cfg, i * N_MATRICES + kind);
             set_weights(b, weights[kind], &job, &lines, &floats);
         }
         to->attn_norm = pack_floats(b, &from->attn_norm, &floats);
@@ -168,14 +161,13 @@ struct pack_state {
     uint8_t *rows;  /* (n_threads, rows_stride) for columns */
     size_t codes_stride, rows_stride;
     size_t done_bytes, total_bytes; /* of the file's ternary tensors */
-    atomic_bool failed;             /* the first to set it writes err */
+    atomic_bool failed;             /* the first thread that sets it writes err */
     bool stop; /* thread 0 writes it between two barriers, all threads read it afterwards */
     struct bn_error err;
     struct cpu_barrier barrier;
 };
 
-/* Pack this thread's part of a matrix: rows of each component, about those it will multiply, or
- * some lines of all columns. */
+/* Pack this thread's part of a matrix: some rows of each source, or some lines of all columns. */
 static bool pack_range(struct pack_state *p, const struct matrix_job *job, size_t index,
                        size_t n_threads, uint8_t *lines, struct bn_error *err)
 {
@@ -220,24 +212,21 @@ static void pack_on_thread(void *ud, size_t index, size_t n_threads)
     struct pack_state *p = ud;
     const struct model *m = p->b->model;
     uint8_t *lines = p->b->lines.ptr;
-    for (size_t i = 0; i < m->hp.n_layers; i++)
-        for (size_t kind = 0; kind < N_MATRICES; kind++) {
-            struct matrix_job job;
-            layer_job(&job, m, &p->b->cfg, i, kind);
-            struct bn_error err;
-            size_t n_lines = 0;
-            if (!pack_range(p, &job, index, n_threads, lines, &err) &&
-                !atomic_exchange(&p->failed, true))
-                p->err = err;
-            cpu_barrier_wait(&p->barrier, n_threads);
-            if (index == 0)
-                finish_job(p, &job);
-            cpu_barrier_wait(&p->barrier, n_threads);
-            if (p->stop)
-                return;
-            (void)job_lines(&job, &n_lines);
-            lines += n_lines * LINE_BYTES;
-        }
+    for (size_t i = 0; i < m->hp.n_layers * N_MATRICES; i++) {
+        struct matrix_job job;
+        struct bn_error err;
+        (void)set_job(&job, m, &p->b->cfg, i);
+        if (!pack_range(p, &job, index, n_threads, lines, &err) &&
+            !atomic_exchange(&p->failed, true))
+            p->err = err;
+        cpu_barrier_wait(&p->barrier, n_threads);
+        if (index == 0)
+            finish_job(p, &job);
+        cpu_barrier_wait(&p->barrier, n_threads);
+        if (p->stop)
+            return;
+        lines += job.n_bytes;
+    }
 }
 
 static bool pack_lines(struct backend *b, const struct backend_control *control,
@@ -247,15 +236,14 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
     if (!p)
         return bn_fail(err, BN_ENOMEM, "no memory to pack the weights");
     *p = (struct pack_state){.b = b, .control = control};
-    for (size_t i = 0; i < b->model->hp.n_layers; i++)
-        for (size_t kind = 0; kind < N_MATRICES; kind++) {
-            struct matrix_job job;
-            layer_job(&job, b->model, &b->cfg, i, kind);
-            if (job.col_lines)
-                p->rows_stride = size_max(p->rows_stride, job.n_lines * LINE_COLS * LINE_BYTES);
-            for (size_t s = 0; s < job.n_sources; s++)
-                p->total_bytes += job.sources[s]->source.n_bytes;
-        }
+    for (size_t i = 0; i < b->model->hp.n_layers * N_MATRICES; i++) {
+        struct matrix_job job;
+        (void)set_job(&job, b->model, &b->cfg, i);
+        if (job.col_lines)
+            p->rows_stride = size_max(p->rows_stride, job.n_lines * LINE_COLS * LINE_BYTES);
+        for (size_t s = 0; s < job.n_sources; s++)
+            p->total_bytes += job.sources[s]->source.n_bytes;
+    }
     if (b->shape.n_coarse)
         p->total_bytes += b->model->head.n_bytes;
     p->codes_stride = size_round_up(LINE_PACK_ROWS * b->shape.max_cols, MEM_ALIGN);

@@ -1,6 +1,6 @@
 /*
- * Converts the file's ternary matrices to R1-256 lines and copies norms and biases, once, when the
- * backend opens. line_pack.h converts the rows.
+ * Makes the weights of a backend when it opens: ternary matrices as R1-256 lines, copies of norms
+ * and biases, and the output head.
  */
 #ifndef ENGINE_CPU_CPU_PACK_H
 #define ENGINE_CPU_CPU_PACK_H
@@ -10,8 +10,8 @@
 /* Bytes of all lines, norms and biases; false on overflow. */
 bool pack_bytes(const struct model *m, const struct backend_config *cfg, size_t *n_bytes);
 
-/* Fill b->lines, b->floats, b->layers, b->coarse and b->head on b->n_threads threads. On failure
- * the caller closes b, which frees what was made. BN_EFORMAT, BN_ENOMEM, BN_ECANCELLED. */
+/* Set b->lines, b->floats, b->layers, b->coarse and b->head. On failure the caller closes b, which
+ * frees them. BN_EFORMAT, BN_ENOMEM, BN_ECANCELLED, BN_EUNSUPPORTED. */
 bool pack_model(struct backend *b, const struct backend_control *control, struct bn_error *err);
 
 #endif

@@ -1,10 +1,10 @@
 /*
  * Packing by column: packs 256 rows, then transposes their lines.
  *
- * Columns serve passes of one token, which read only the columns with a nonzero input. Passes of
- * several tokens need rows. They use the file's own bytes instead of a second copy in memory: an
- * I2_S line in layout A is an R1-256 line with its columns in another order, so pack_file_order
- * puts the activations in that order.
+ * Columns are for passes of one token, which read only the columns with a nonzero input. Passes of
+ * several tokens need rows. They read the bytes of the file, which saves a second copy in memory:
+ * an I2_S line in layout A is an R1-256 line with its columns in another order, so pack_file_order
+ * brings the activations into that order.
  */
 #include "engine/cpu/cpu_pack_lines.h"
 
@@ -14,8 +14,8 @@
 
 #define FIELD_COLS 64 /* columns of a line: bits 2i of byte b hold column 64 i + b */
 
-/* Field i of 256 rows, transposed: byte b' of the lines of columns 64 i + b, b < 64, holds the
- * codes of rows 64 i' + b'. They come from bits 2i of the rows' bytes b. out[b'][b]. */
+/* Byte r of the lines of columns 64 i + b, b < 64, to out[r][b]. It holds the codes of rows r,
+ * r + 64, r + 128 and r + 192, which are bits 2i of byte b of these rows. */
 static void gather_field(const uint8_t *rows, size_t row_bytes, size_t i,
                          uint8_t out[FIELD_COLS][FIELD_COLS])
 {
@@ -28,7 +28,7 @@ static void gather_field(const uint8_t *rows, size_t row_bytes, size_t i,
     }
 }
 
-/* Transpose one line of each of 256 rows into one line of each of the 256 columns that it holds. */
+/* Transpose one line of each of 256 rows into one line of each of their 256 columns. */
 static void turn_lines(const uint8_t *rows, size_t row_bytes, uint8_t *line, size_t col_bytes)
 {
     uint8_t field[FIELD_COLS][FIELD_COLS];

@@ -1,6 +1,6 @@
 /*
- * Selection with a heap of the k best candidates in the caller's row, the worst on top. The same
- * heap sorts them. qsort is not used because it may allocate memory.
+ * Selection with a heap of the k best candidates in the caller's row, the worst on top. The heap
+ * also sorts them, because qsort may allocate memory.
  */
 #include "engine/cpu/cpu_pick.h"
 
@@ -19,7 +19,7 @@ bool pick_all(const float *z, size_t n_vocab, struct head_row *row, size_t *n_fo
     return true;
 }
 
-/* Whether a logit is above `worst`. In a long row most spans have none and are skipped. */
+/* In a long row most spans have no logit above `worst` and are skipped. */
 static bool any_above(const float *z, size_t n, float worst)
 {
     int any = 0;
@@ -28,7 +28,7 @@ static bool any_above(const float *z, size_t n, float worst)
     return any != 0;
 }
 
-/* The k best as a heap, worst on top. Ids ascend, so of equal logits the first one stays. */
+/* The result is a heap, worst on top. Ids ascend, so of equal logits the first one stays. */
 void pick_best(const float *z, size_t n_vocab, size_t k, struct head_cand *heap)
 {
     for (size_t i = 0; i < k; i++)
@@ -47,7 +47,7 @@ void pick_best(const float *z, size_t n_vocab, size_t k, struct head_cand *heap)
     }
 }
 
-/* All ids with a logit of at least `floor`. At most cap are stored; *n counts all of them. */
+/* All ids with a logit of at least `floor`; at most cap are stored. */
 static bool append_above(const float *z, size_t n_vocab, float floor, struct head_row *row,
                          size_t *n)
 {
@@ -61,8 +61,7 @@ static bool append_above(const float *z, size_t n_vocab, float floor, struct hea
     return *n <= row->cap;
 }
 
-/* Append the ids of head->ids that are not among the candidates. *n counts also those without
- * room. */
+/* Append the ids of head->ids that are not among the candidates; at most cap are stored. */
 static bool append_ids(const float *z, const struct head_request *head, struct head_row *row,
                        uint64_t *seen, size_t *n)
 {
@@ -105,7 +104,7 @@ bool pick_top(const float *z, size_t n_vocab, float best, const struct head_requ
     return true;
 }
 
-/* In double, where z / temp is finite for every finite z and every temp above zero. */
+/* Computed in double, where z / temp is finite for every finite z and every temp above zero. */
 void pick_gumbel(const float *z, size_t id0, size_t n, const struct head_request *head,
                  uint64_t position, double *best, int32_t *best_id)
 {

@@ -1,7 +1,7 @@
 /*
- * Times are measured. Bytes and multiply-adds are computed from the shapes: each matrix once per
- * pass, less the skipped weights; keys and values once per token block; the output head as it
- * counted itself.
+ * The clock measures times. Bytes and multiply-adds follow from the shapes: each matrix once per
+ * pass, less the skipped weights; keys and values once per token block. The output head counts its
+ * bytes.
  */
 #include "engine/cpu/cpu_profile.h"
 
@@ -35,7 +35,6 @@ static void count_weights(struct pass *pass, enum profile_step step, const struc
     pass->profile.n_macs[step] += (uint64_t)w->mat.n_rows * n_cols * pass->n_tokens;
 }
 
-/* Products with the keys and the values of the positions that each token sees. */
 static void count_attention(struct pass *pass)
 {
     const struct backend *b = pass->b;

@@ -1,17 +1,17 @@
 /*
- * Measures where the time of a pass goes. Thread 0 reads the clock after each step, so waiting for
- * other threads is included. When profiling is off, as usual, each step costs one test of a flag.
+ * Measures the time of each step of a pass. Thread 0 reads the clock after each step, so waiting
+ * for other threads is included. When profiling is off, each step costs one test of a flag.
  */
 #ifndef ENGINE_CPU_CPU_PROFILE_H
 #define ENGINE_CPU_CPU_PROFILE_H
 
 #include "engine/cpu/cpu_state.h"
 
-/* The profile operation of the backend: the steps since the last call. Resets them. */
+/* The profile operation of the backend: report the steps since the last call, and reset them. */
 size_t cpu_profile(struct backend *b, struct bn_profile_step *out, size_t cap);
 
 void profile_begin(struct pass *pass); /* before the threads start */
-void profile_end(struct pass *pass); /* after they have finished; counts bytes and multiply-adds */
+void profile_end(struct pass *pass);   /* after the threads have finished */
 void profile_mark(struct pass *pass, enum profile_step step);
 
 /* The end of a step. All threads call it. */

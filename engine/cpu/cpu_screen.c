@@ -1,12 +1,12 @@
 /*
- * The screened head in a pass. For each row of the table only an upper bound of its logit is known.
- * First the rows with the highest bounds are multiplied, several times k of them. The k-th best of
- * these is a floor: the true k-th best is not lower, so a row whose bound lies below the floor
- * cannot be a candidate. The remaining rows are multiplied exactly as in the full pass, so
- * cpu_pick.c finds the same candidates.
+ * The screened head in a pass. The coarse plane gives an upper bound of each logit. First the rows
+ * with the highest bounds are multiplied, several times k of them. The k-th best of these is a
+ * floor: the true k-th best is not lower, so a row with a bound below the floor cannot be a
+ * candidate. The other rows are multiplied exactly as in the full pass, so cpu_pick.c finds the
+ * same candidates.
  *
- * Each thread decides for its own part of the vocabulary. If too many rows remain, it multiplies
- * all rows in order, as the full pass does.
+ * Each thread decides for its part of the vocabulary. If more than half of its rows are left, it
+ * multiplies all of them in order, as the full pass does.
  */
 #include "engine/cpu/cpu_screen.h"
 
@@ -20,18 +20,16 @@
 #include <math.h>
 #include <string.h>
 
-#define MOST_K 1024    /* with more candidates most rows remain */
+#define MOST_K 1024    /* with more candidates too many rows are left */
 #define ONE_ROWS 8192  /* rows of the plane at a time for one hidden state */
-#define GROUP_ROWS 256 /* the same for several; the part stays in the second-level cache */
-#define GIVE_UP 2      /* a thread multiplies everything if more than half of its rows remain */
-#define LEAD 8 /* rows multiplied first for each of the k; with 8 the floor is almost exact */
-#define LEAD_LEAST 32 /* rows multiplied first by all threads, at least */
-#define LIST_ROWS 256 /* rows multiplied in one call; the first ones of a call are not prefetched */
-#define DRAW_ROWS 8   /* the same for a draw; fewer, because each result can exclude more rows */
+#define GROUP_ROWS 256 /* the same for several; these rows stay in the second-level cache */
+#define LEAD 8         /* rows multiplied first for each of the k; the floor is almost exact */
+#define LEAD_LEAST 32  /* rows multiplied first by all threads, at least */
+#define LIST_ROWS 256  /* rows multiplied in one call; the first rows are not prefetched */
+#define DRAW_ROWS 8    /* the same for a draw; fewer, because each result can exclude more rows */
 _Static_assert(LIST_ROWS <= LEAD_ROWS && LIST_ROWS <= MATMUL_TOKENS * PANEL_ROWS,
                "size of a thread's buffers");
 _Static_assert(MOST_K < LEAD_ROWS, "size of a thread's heap");
-
 _Static_assert(HEAD_GROUP <= COARSE_GROUP, "rows that share the table are one group");
 
 /* ---- the hidden state ---- */
@@ -46,8 +44,8 @@ static float largest_of(const float *h, size_t n)
     return f32_from_bits(largest);
 }
 
-/* The two planes of a block: x = rint(h / unit) = 128 high + low, with low in -64 .. 63. low is
- * stored doubled, so that 256 high + 2 low is one shift and one addition. */
+/* Split a block into x = rint(h / unit) = 128 high + low, with low in -64 .. 63. low is stored
+ * doubled, so that 256 high + 2 low is one shift and one addition. */
 static struct block_norms split_block(const float *h, size_t n, double unit, int8_t *x,
                                       int32_t *fix)
 {
@@ -143,8 +141,6 @@ static void multiply_rows(struct cpu_thread *th, size_t i, size_t id0, const int
     count_rows(th, n);
 }
 
-/* Whether one of the n logits is at least floor. n is a multiple of ROW_UNIT except at the end of
- * the vocabulary. */
 static bool any_reaches(const float *z, size_t n, float floor)
 {
     int any = 0;
@@ -153,7 +149,7 @@ static bool any_reaches(const float *z, size_t n, float floor)
     return any != 0;
 }
 
-/* ---- HEAD_GUMBEL: each thread for its own part, bounds in z ---- */
+/* ---- HEAD_GUMBEL: each thread for its part of the vocabulary; z holds bounds ---- */
 
 /* Rows that may be the best, multiplied together. */
 struct draw {
@@ -220,19 +216,18 @@ static void screen_draw(struct cpu_thread *th, size_t i, const struct requested_
 
 /* ---- HEAD_TOP ---- */
 
-/* Multiply this thread's share of the first rows: those with its largest bounds. z becomes exact
- * there, which is also a valid bound. The logits of all threads go to scratch.lead; unused places
- * are -infinity. */
+/* Multiply the rows of this thread with the highest bounds. Their logits, which are also valid
+ * bounds, go to z and to this thread's part of scratch.lead; unused elements are -infinity. */
 static void screen_lead(struct cpu_thread *th, size_t i, const struct requested_row *req,
                         struct work_range ids)
 {
     const struct backend *b = th->pass->b;
-    const size_t room = LEAD_ROWS / th->n_threads, k = req->request->k;
+    const size_t cap = LEAD_ROWS / th->n_threads, k = req->request->k;
     const size_t most = (size_max(LEAD * k, LEAD_LEAST) + th->n_threads - 1) / th->n_threads;
-    const size_t n = size_min(size_min(most, room), ids.end - ids.begin);
+    const size_t n = size_min(size_min(most, cap), ids.end - ids.begin);
     float *z = b->scratch.z + i * b->shape.vocab_stride + ids.begin;
-    float *lead = b->scratch.lead + i * LEAD_ROWS + th->index * room;
-    for (size_t j = n; j < room; j++)
+    float *lead = b->scratch.lead + i * LEAD_ROWS + th->index * cap;
+    for (size_t j = n; j < cap; j++)
         lead[j] = -INFINITY;
     if (n == 0)
         return;
@@ -271,11 +266,11 @@ static void rescore_list(struct cpu_thread *th, size_t i, size_t n, float *z)
 }
 
 /* Make z of this thread's part exact where the bound reaches the floor, and -infinity elsewhere.
- * Returns false, with z undefined, if so many rows remain that it is faster to multiply all. */
+ * False, with z undefined, if more than half of the rows are left. */
 static bool rescore_part(struct cpu_thread *th, size_t i, struct work_range ids, float floor,
                          float *z)
 {
-    const size_t most = (ids.end - ids.begin) / GIVE_UP;
+    const size_t most = (ids.end - ids.begin) / 2;
     size_t n = 0, n_before = 0;
     for (size_t id = ids.begin; id < ids.end; id += ROW_UNIT) {
         const size_t end = size_min(id + ROW_UNIT, ids.end);
@@ -331,9 +326,9 @@ void screen_rescore(struct cpu_thread *th, size_t i, const struct requested_row 
 /* ---- bounds ---- */
 
 /* Collect the screened rows of the group in the panel buffer of this thread, which is large enough:
- * a panel has 128 bytes per column, this needs 33. up: where the bounds of each go. */
+ * a panel has 128 bytes per column, a group needs 33. Sets bounds[j] to the logits z of row j. */
 static struct coarse_group gather_group(struct cpu_thread *th, const struct requested_row *reqs,
-                                        size_t n_reqs, float **up)
+                                        size_t n_reqs, float **bounds)
 {
     const struct backend *b = th->pass->b;
     const size_t n_blocks = b->coarse.n_blocks;
@@ -354,7 +349,7 @@ static struct coarse_group gather_group(struct cpu_thread *th, const struct requ
             spread2[j * COARSE_GROUP + n] = fmaxf(q->spread[j] * q->spread[j], COARSE_LEAST);
         unit[n] = q->unit;
         from[n] = q->x;
-        up[n++] = b->scratch.z + i * b->shape.vocab_stride;
+        bounds[n++] = b->scratch.z + i * b->shape.vocab_stride;
     }
     b->k.coarse_gather(from, n, n_blocks, x);
     return (struct coarse_group){n, x, fix, spread2, unit};
@@ -364,11 +359,11 @@ static void bound_group(struct cpu_thread *th, const struct requested_row *reqs,
                         struct work_range ids)
 {
     const struct backend *b = th->pass->b;
-    float *up[COARSE_GROUP] = {NULL};
-    const struct coarse_group group = gather_group(th, reqs, n_reqs, up);
+    float *bounds[COARSE_GROUP] = {NULL};
+    const struct coarse_group group = gather_group(th, reqs, n_reqs, bounds);
     for (size_t i = 0; i < group.n; i++)
-        up[i] += ids.begin;
-    b->k.coarse_bounds(&b->coarse, ids.begin, ids.end, &group, up);
+        bounds[i] += ids.begin;
+    b->k.coarse_bounds(&b->coarse, ids.begin, ids.end, &group, bounds);
 }
 
 /* Compute the bounds of one hidden state after the other, on n_rows of the plane at a time. */

@@ -1,7 +1,7 @@
 /*
- * The screened head. A coarse plane of four bits per weight gives an upper bound of every logit;
- * only the rows that may matter are then read from the table. The candidates are the same as from
- * the whole table. Design and proof: docs/kernels.md, "The head, screened".
+ * The screened head. A coarse plane of four bits per weight gives an upper bound of every logit, so
+ * that only some rows of the table are read. The candidates are the same as from the whole table.
+ * Design and proof: docs/kernels.md, "The head, screened".
  *
  * Order of calls for a group of requested rows: screen_query on one thread per row; screen_bounds
  * on all threads; barrier; screen_rescore on all threads for HEAD_TOP rows. Rows of HEAD_GUMBEL are
@@ -12,9 +12,9 @@
 
 #include "engine/cpu/cpu_state.h"
 
-/* Make the plane on b->n_threads threads, each for the rows that it will read. Progress continues
- * from n_done to n_total. If a weight is above COARSE_MAX or a NaN, b has no plane afterwards; that
- * is not an error. BN_ENOMEM, BN_ECANCELLED. */
+/* Make b->coarse if the model is screened. Progress is reported from n_done to n_total. If a weight
+ * is above COARSE_MAX or a NaN, there is no plane; this is not an error. BN_ENOMEM,
+ * BN_ECANCELLED. */
 bool screen_open(struct backend *b, const struct backend_control *control, size_t n_done,
                  size_t n_total, struct bn_error *err);
 void screen_close(struct backend *b);
@@ -23,10 +23,9 @@ void screen_close(struct backend *b);
  * scratch.head_x. */
 void screen_query(const struct backend *b, size_t i, struct requested_row *req);
 
-/* Bounds of this thread's part of the vocabulary, for all screened rows of the group. */
+/* Compute the bounds of this thread's part of the vocabulary, for all screened rows. */
 void screen_bounds(struct cpu_thread *th, const struct requested_row *reqs, size_t n_reqs);
-/* HEAD_TOP, after the barrier: make z of this thread's part exact for possible candidates,
- * -infinity elsewhere. */
+/* Make z of this thread's part exact for possible candidates, and -infinity elsewhere. */
 void screen_rescore(struct cpu_thread *th, size_t i, const struct requested_row *req);
 
 #endif

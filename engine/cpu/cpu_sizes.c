@@ -14,17 +14,14 @@
 #include "engine/model/head_plane.h"
 
 /* A line holds 256 columns, so a model with very short rows would grow without limit. Real models
- * do not grow at all, because their widths are multiples of 128. Small test models grow a few
- * times. */
+ * do not grow, because their widths are multiples of 128. Small test models grow a few times. */
 #define MAX_GROWTH 4
 #define FREE_BYTES ((size_t)256 << 20) /* growth below this is always accepted */
 
-#define MAX_WIDTH                                                                                  \
-    ((size_t)1 << 24) /* limit for every width of a model; keeps the sums below from overflow */
+#define MAX_WIDTH ((size_t)1 << 24) /* of every matrix; keeps the sums below from overflow */
 
-/* A position block: K, V and, for the Q8 type, their scales. */
-static bool kv_shape(struct cpu_shape *s, const struct hparams *hp, enum bn_kv_type kv,
-                     struct bn_error *err)
+static bool set_kv_shape(struct cpu_shape *s, const struct hparams *hp, enum bn_kv_type kv,
+                         struct bn_error *err)
 {
     const bool is_q8 = kv == BN_KV_Q8;
     const size_t unit = is_q8 ? 1 : sizeof(uint16_t);
@@ -72,22 +69,21 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
         !tensor_bytes(head_type(m, cfg->head), hp->n_embd, 1, &s->head_row_bytes))
         return bn_fail(err, BN_EUNSUPPORTED,
                        "rows of %zu elements are not a whole number of blocks", hp->n_embd);
-    return kv_shape(s, hp, cfg->kv, err);
+    return set_kv_shape(s, hp, cfg->kv, err);
 }
 
-/* The list of scratch buffers. `at` NULL means that they are only measured. The sizes cannot
- * overflow: widths are at most MAX_WIDTH, tokens at most 2^20 and threads at most MAX_THREADS (2^24
- * * 2^20 * 16). */
+/* A list of scratch buffers. Its size cannot overflow: widths are at most 2^24 (MAX_WIDTH), tokens
+ * at most 2^20, and threads at most MAX_THREADS. */
 struct layout {
-    uint8_t *at;
+    uint8_t *at; /* NULL: the buffers are only measured */
     size_t n_bytes;
 };
 
 static void *reserve(struct layout *l, size_t n, size_t unit_bytes)
 {
     void *p = l->at ? l->at + l->n_bytes : NULL;
-    l->n_bytes += size_round_up(n * unit_bytes,
-                                2 * MEM_ALIGN); /* the hardware prefetches pairs of cache lines */
+    /* Twice the alignment, because the hardware prefetches pairs of cache lines. */
+    l->n_bytes += size_round_up(n * unit_bytes, 2 * MEM_ALIGN);
     return p;
 }
 
@@ -171,11 +167,6 @@ bool cpu_scratch_open(struct backend *b, struct bn_error *err)
         s->threads[i].index = i;
     }
     return true;
-}
-
-void cpu_scratch_close(struct scratch *s)
-{
-    mem_map_close(&s->map);
 }
 
 bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,

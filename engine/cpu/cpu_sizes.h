@@ -1,6 +1,5 @@
 /*
- * How large everything is, computed from the model and the configuration before anything is
- * allocated: the shape of a pass, the bytes of weights, KV cache and scratch.
+ * Sizes that follow from the model and the configuration, and the scratch memory of a pass.
  */
 #ifndef ENGINE_CPU_CPU_SIZES_H
 #define ENGINE_CPU_CPU_SIZES_H
@@ -16,8 +15,8 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
 bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
                     struct backend_plan *plan, struct bn_error *err);
 
-/* Allocate b->scratch for b->shape, b->n_ubatch and b->n_threads. BN_ENOMEM. */
+/* Allocate b->scratch for b->shape, b->n_ubatch and b->n_threads. The caller closes scratch.map.
+ * BN_ENOMEM. */
 bool cpu_scratch_open(struct backend *b, struct bn_error *err);
-void cpu_scratch_close(struct scratch *s);
 
 #endif

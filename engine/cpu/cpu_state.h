@@ -1,6 +1,6 @@
 /*
- * The state of the CPU backend: weights in memory, the scratch memory of one pass, and the view
- * that each thread has of a pass. Private to engine/cpu.
+ * The state of the CPU backend: packed weights, the scratch memory of one pass, and the state of
+ * each thread. Private to engine/cpu.
  *
  * One pass evaluates up to n_ubatch tokens of one or several sequences. Activations are
  * token-major: element i of token t is at [t * stride + i]. Strides are multiples of a cache line,
@@ -22,14 +22,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#define ROW_UNIT 16    /* floats in a cache line */
-#define HEAD_GROUP 16  /* rows of logits computed in one pass over the output head */
-#define LEAD_ROWS 4096 /* most rows of the output head that are multiplied first, to find a floor */
-/* Position blocks per KV head and round when positions are split over the threads. */
-#define SPLIT_BLOCKS 64
+#define ROW_UNIT 16      /* floats in a cache line */
+#define HEAD_GROUP 16    /* rows of logits computed in one pass over the output head */
+#define LEAD_ROWS 4096   /* most rows that the screened head multiplies first, see cpu_screen.c */
+#define SPLIT_BLOCKS 64  /* position blocks per KV head and round of ATTN_SPLIT */
 #define MAX_THREADS 1024 /* more than any supported machine has; bounds the scratch memory */
 
-/* Rows of one of the matrices that are stored as one: y = acc * (scale / s) * extra + bias. */
+/* Rows of one of the matrices that are stored as one: y = acc * (scale / s) * extra + bias, where s
+ * is the scale of the activations. */
 struct section {
     size_t row0, n_rows;
     float scale, extra;
@@ -39,10 +39,10 @@ struct section {
 struct weights {
     struct ternary_mat mat;
     size_t n_cols;
-    /* The same weights by column, for passes of one token; n_cols 0: none. If they exist, mat is
-     * the file's own bytes, with columns in file order. */
+    /* The same weights by column, for passes of one token; n_cols is 0 if the matrix is packed by
+     * rows only. If they exist, mat refers to the bytes of the file, with columns in file order. */
     struct ternary_cols cols;
-    struct section sections[3]; /* in row order, all of mat's rows */
+    struct section sections[3]; /* in row order; together they are all rows of mat */
     size_t n_sections;
 };
 
@@ -67,7 +67,7 @@ struct requested_row {
     size_t token;    /* number in the pass */
     size_t position; /* position of the token to be drawn */
     size_t n_found;  /* candidates in row->cands */
-    bool screened; /* by the screened head; otherwise every row of the output head is multiplied */
+    bool screened;   /* false: every row of the output head is multiplied */
     struct coarse_query query;
 };
 
@@ -82,7 +82,7 @@ struct cpu_shape {
     size_t k_bytes, v_bytes; /* bytes of a block of positions of one KV head, see cpu_kv.h */
     size_t kv_block_bytes;   /* k_bytes + v_bytes + scales */
     size_t n_slots;          /* slots for partial attention results */
-    size_t n_coarse;         /* blocks per row of the coarse plane of the output head; 0: none */
+    size_t n_coarse;         /* blocks per row of the coarse plane; 0: there is no plane */
     size_t row_bytes;        /* bytes of a row of the embedding table */
     size_t head_row_bytes;   /* bytes of a row of the output head as it is multiplied */
 };
@@ -95,18 +95,18 @@ struct block_norms {
 /* Memory for the results of a pass, sized for n_ubatch tokens when the backend opens. */
 struct scratch {
     struct mem_map map;
-    float *h;        /* (n_ubatch, h_stride) residual stream */
-    float *qkv;      /* (n_ubatch, qkv_stride) q, k, v as projected */
-    float *attn;     /* (n_ubatch, attn_stride) */
-    float *ffn;      /* (n_ubatch, ffn_stride) act(gate) * up; overlaps qkv and attn */
-    int8_t *q8;      /* (n_ubatch rounded up, q8_stride) packed input of the next linear layer */
-    float *q8_s;     /* (n_ubatch) scales of q8 */
-    int32_t *q8_sum; /* (n_ubatch) sums of q8 */
-    float *rope_c;   /* (n_ubatch, n_rot / 2) */
-    float *rope_s;   /* (n_ubatch, n_rot / 2) */
+    float *h;             /* (n_ubatch, h_stride) residual stream */
+    float *qkv;           /* (n_ubatch, qkv_stride) q, k, v as projected */
+    float *attn;          /* (n_ubatch, attn_stride) */
+    float *ffn;           /* (n_ubatch, ffn_stride) act(gate) * up; overlaps qkv and attn */
+    int8_t *q8;           /* (n_ubatch rounded up, q8_stride) packed input of the linear layer */
+    float *q8_s;          /* (n_ubatch) scales of q8 */
+    int32_t *q8_sum;      /* (n_ubatch) sums of q8 */
+    float *rope_c;        /* (n_ubatch, n_rot / 2) */
+    float *rope_s;        /* (n_ubatch, n_rot / 2) */
     float *attn_partials; /* (n_slots, group, head_dim + 2) o, m, l of a block of positions */
     float *head_x;        /* (HEAD_GROUP, h_stride) hidden states after the final norm */
-    float *z; /* (HEAD_GROUP, vocab_stride) logits or bounds of them; overlaps qkv and attn */
+    float *z; /* (HEAD_GROUP, vocab_stride) logits or their bounds; overlaps qkv and attn */
     /* Inputs of the screened head, see coarse_query. */
     int8_t *coarse_x;                 /* (HEAD_GROUP, n_coarse, 2, COARSE_COLS) */
     int32_t *coarse_fix;              /* (HEAD_GROUP, n_coarse, 16) */
@@ -118,18 +118,18 @@ struct scratch {
     struct cpu_thread *threads;           /* (n_threads) */
 };
 
-/* One thread's view of a pass. Only this thread uses the buffers, except for those marked. */
+/* The state of one thread. Only this thread uses the buffers, unless stated otherwise. */
 struct cpu_thread {
     struct pass *pass;
     size_t index, n_threads;
     int32_t *live; /* (max_cols + LIVE_SLACK) numbers of rows or columns to multiply */
     int32_t *sums; /* (n_embd, whole lines) over this thread's live columns; all threads read it */
     uint64_t up_skipped, down_skipped; /* bytes of weights that were not read in this pass */
-    int8_t *q8;                        /* (q8_stride) a quantised token, not packed */
+    int8_t *q8;                        /* (q8_stride) a quantised token before packing */
     float q8_s;                        /* scale of q8 if the pass has one token */
     int32_t q8_sum;
     float *row;      /* (n_embd) a decoded row of a table */
-    const int8_t *q; /* gathered input of the next linear layer, for several tokens */
+    const int8_t *q; /* gathered input of the linear layer, for several tokens */
     uint8_t *panel;  /* (PANEL_ROWS, q8_stride) unpacked weights, gathered tokens or coarse_group */
     int32_t *acc;    /* (MATMUL_TOKENS, PANEL_ROWS) */
     float *y[2];     /* (MATMUL_TOKENS, PANEL_ROWS) */
@@ -137,14 +137,15 @@ struct cpu_thread {
     float *attn_m, *attn_l; /* (ATTN_TILE, group) */
     float *attn_scratch;    /* (attn_tile_floats) */
     uint16_t *f16;          /* (head_dim) */
-    size_t phase;           /* number of barriers passed */
-    /* Work items taken from this thread's range, by any thread, in even and odd phases. */
+    size_t phase;           /* number of barriers passed since threads_begin */
+    /* Items of this thread's range that any thread has taken, in even and in odd phases. */
     atomic_size_t n_taken[2];
     uint64_t *seen; /* (n_vocab) bits of ids that are candidates already; all zero between uses */
     int32_t *ids;   /* (LEAD_ROWS) rows of the output head to multiply */
     struct head_cand *picks; /* (LEAD_ROWS) a heap */
-    float best[HEAD_GROUP];  /* per row, the largest logit of this thread's vocabulary range */
-    double best_noisy[HEAD_GROUP]; /* the same after adding Gumbel noise */
+    /* For each row of the group, over this thread's part of the vocabulary: */
+    float best[HEAD_GROUP];        /* largest logit */
+    double best_noisy[HEAD_GROUP]; /* largest scaled logit plus Gumbel noise */
     int32_t best_noisy_id[HEAD_GROUP];
 };
 
@@ -169,16 +170,15 @@ struct profile {
 struct pass {
     struct backend *b;
     const struct eval_item *items;
-    size_t n_items, n_tokens;
-    size_t n_token_blocks, n_requested_rows;
+    size_t n_tokens, n_token_blocks, n_requested_rows;
     const struct ternary_gemm *gemm; /* kernels that multiply several tokens */
-    struct strategy strategy;        /* choices for this pass */
+    struct strategy strategy;
     const atomic_bool *cancel;
     uint64_t n_bytes;
     bool stopped; /* written by thread 0 before a barrier, read by all threads after it */
-    atomic_size_t head_bytes;  /* bytes read of the output head and its coarse plane */
-    atomic_bool not_finite;    /* a logit is infinite or NaN */
-    atomic_size_t room_needed; /* most candidates for which a row had no room; 0: none */
+    atomic_size_t head_bytes; /* bytes read of the output head and its coarse plane */
+    atomic_bool not_finite;   /* a logit is infinite or NaN */
+    atomic_size_t min_cap;    /* candidates that a too small row must hold; 0: all rows suffice */
     struct cpu_barrier barrier;
     struct profile profile; /* over many passes; only thread 0 writes it */
 };
@@ -192,19 +192,16 @@ struct backend {
     size_t n_threads, n_ubatch;
     struct team_pins *pins; /* NULL: the system places the threads */
     struct strategy_model strategy_model;
-    struct mem_map
-        lines;         /* all ternary matrices in R1-256, in the order in which a pass reads them */
-    size_t line_bytes; /* used bytes of lines */
-    float *floats;     /* norms and biases */
+    struct mem_map lines; /* all ternary matrices in R1-256, in the order of a pass */
+    size_t line_bytes;    /* used bytes of lines */
+    float *floats;        /* norms and biases */
     size_t n_floats;
     double *rope_freq;        /* (n_rot / 2) radians per position */
     const float *output_norm; /* (n_embd), points into floats */
-    struct tensor_ref
-        head; /* the output head as it is multiplied: the file's rows or the copy at eight bits */
-    struct mem_map head_map;
+    struct tensor_ref head;   /* the output head: rows of the file, or the copy in head_map */
+    struct mem_map head_map;  /* the copy at eight bits; NULL: none */
     struct mem_map coarse_map;
-    struct coarse_mat
-        coarse; /* coarse plane of the output head; n_blocks 0: none, every row is multiplied */
+    struct coarse_mat coarse; /* coarse plane of the output head; n_blocks 0: there is no plane */
     size_t coarse_bytes;      /* used bytes of coarse_map */
     struct cpu_layer *layers; /* (n_layers) */
     struct scratch scratch;

@@ -1,5 +1,5 @@
 /*
- * The choice among the strategies. The limits between them are one table, each with its reason.
+ * Chooses and describes strategies. The limits between them are one table, each with its reason.
  */
 #include "engine/cpu/cpu_strategy.h"
 
@@ -7,14 +7,14 @@
 
 #include <stdio.h>
 
-/* Each thread needs enough work that waiting for the others costs little in comparison. There are
- * about eight barriers per layer. Each takes a fraction of a microsecond on a quiet machine, and up
- * to milliseconds if another program uses a core. */
+/* Each thread needs so much work that its waits are short in comparison. A layer has about eight
+ * barriers. Each takes a fraction of a microsecond on a quiet machine, and up to milliseconds if
+ * another program uses a core. */
 static const struct {
     size_t thread_bytes; /* weights read by a thread: 0.2 ms at 20 GB/s */
     size_t thread_macs;  /* multiply-adds of linear layers for a thread: 0.2 ms at 300 GMAC/s */
     size_t load_bytes;   /* weights packed by a thread: 1 ms */
-    size_t attn_items; /* token blocks times KV heads per thread; with fewer, positions are split */
+    size_t attn_items; /* with fewer token blocks times KV heads per thread, positions are split */
 } limits = {.thread_bytes = (size_t)4 << 20,
             .thread_macs = (size_t)64 << 20,
             .load_bytes = (size_t)4 << 20,
@@ -103,8 +103,8 @@ size_t strategy_explain(const struct strategy_model *m, const struct strategy_wo
                  "KV cache         %s, %.1f kB a token\n"
                  "head             %zu row%s, %s, %.1f MB\n",
                  w->n_tokens, m->n_ubatch, p.n_active, m->n_threads,
-                 m->all_threads              ? ", as asked for"
-                 : p.n_active < m->n_threads ? ", more would have too little to do"
+                 m->all_threads              ? ", as requested"
+                 : p.n_active < m->n_threads ? ", more would have too little work"
                                              : "",
                  linear, (double)m->line_bytes / 1e6, attn, m->kv_form,
                  (double)m->kv_bytes_per_token / 1e3, w->n_requested_rows,

@@ -1,8 +1,6 @@
 /*
  * Chooses how a pass is computed, from the sizes of the model, the number of tokens and the number
- * of threads. All functions are pure. The limits are one table in cpu_strategy.c.
- *
- * No choice changes a bit of the result, because every method computes the same sums.
+ * of threads. No choice changes a bit of the result. All functions are pure.
  */
 #ifndef ENGINE_CPU_CPU_STRATEGY_H
 #define ENGINE_CPU_CPU_STRATEGY_H
@@ -16,9 +14,9 @@
 struct strategy_model {
     const struct cpu_kernels *k;
     size_t line_bytes; /* ternary weights at two bits, all layers */
-    size_t head_bytes; /* bytes of the output head read for one row of logits */
+    size_t head_bytes; /* of the output head, read for one row of logits */
     size_t n_kv_heads;
-    size_t n_threads;      /* threads of the team */
+    size_t n_threads;
     size_t n_ubatch;       /* most tokens in a pass */
     const char *head_form; /* text: how the output head is read */
     const char *kv_form;   /* text: type of the KV cache */
@@ -28,24 +26,24 @@ struct strategy_model {
 
 struct strategy_work {
     size_t n_tokens;
-    size_t n_token_blocks;   /* consecutive tokens of one sequence; n_tokens: each is alone */
+    size_t n_token_blocks;   /* n_tokens: each token block has one token */
     size_t n_requested_rows; /* rows of logits */
 };
 
 enum linear_method {
-    LINEAR_MATVEC, /* one token: rows are split over the threads, each quantises the token itself */
+    LINEAR_MATVEC, /* one token: rows are split over the threads, and each quantises the token */
     LINEAR_FEW,    /* several tokens: the gemm of this name in struct cpu_kernels */
     LINEAR_MEDIUM,
     LINEAR_MANY,
 };
 
 enum attn_method {
-    ATTN_TOKEN_BLOCKS, /* a thread takes a token block and a KV head through all position blocks */
-    ATTN_SPLIT, /* lone tokens: threads share their position blocks and merge them in order */
+    ATTN_TOKEN_BLOCKS, /* a work item is a token block and a KV head, for all position blocks */
+    ATTN_SPLIT,        /* token blocks of one token: position blocks are split over the threads */
 };
 
 struct strategy {
-    size_t n_active; /* threads that take part; 1: only the calling thread */
+    size_t n_active; /* threads that run; 1: only the calling thread */
     enum linear_method linear;
     enum attn_method attn;
 };
@@ -53,7 +51,7 @@ struct strategy {
 struct strategy strategy_for_pass(const struct strategy_model *m, const struct strategy_work *w);
 
 /* The kernels of a method. LINEAR_MATVEC gets those for few tokens. */
-const struct ternary_gemm *strategy_gemm(const struct cpu_kernels *k, enum linear_method way);
+const struct ternary_gemm *strategy_gemm(const struct cpu_kernels *k, enum linear_method method);
 enum linear_method strategy_linear(const struct cpu_kernels *k, size_t n_tokens);
 
 /* Describe the choices for a pass in lines of text. Returns the full length, as snprintf does. */

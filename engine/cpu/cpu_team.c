@@ -1,7 +1,6 @@
 /*
- * OpenMP teams. Threads beyond n_active enter each parallel region and leave at once: a region with
- * fewer threads would make the OpenMP runtime end the other threads, and a later larger region
- * would have to start them again.
+ * OpenMP teams. Threads beyond n_active enter each parallel region and leave at once, because after
+ * a region with fewer threads the OpenMP runtime ends the others and has to start them again.
  */
 #define _GNU_SOURCE /* sched_setaffinity */
 #include "engine/cpu/cpu_team.h"
@@ -13,15 +12,16 @@
 #include <omp.h>
 #include <sched.h>
 
-#define MASK_CPUS 8192 /* the largest CPU mask that Linux uses */
-#define MASK_BYTES CPU_ALLOC_SIZE(MASK_CPUS)
+/* The largest CPU mask that Linux uses: 8,192 CPUs. A cpu_set_t has 1,024. */
+struct cpu_mask {
+    cpu_set_t sets[8];
+};
 
 struct team_pins {
     size_t n_threads;
-    size_t *cpus;         /* (n_threads) CPU of each thread */
-    unsigned char *masks; /* (n_threads, MASK_BYTES) masks before pinning */
-    bool *is_pinned;      /* (n_threads) */
-    unsigned char *one;   /* (n_threads, MASK_BYTES) masks with one CPU each */
+    size_t *cpus;            /* (n_threads) CPU of each thread */
+    struct cpu_mask *before; /* (n_threads) masks before pinning */
+    bool *is_pinned;         /* (n_threads) */
 };
 
 size_t team_size(size_t n_threads)
@@ -53,12 +53,12 @@ void team_run(size_t n_threads, size_t n_active, team_job_fn job, void *ud)
 static void pin_on_thread(void *ud, size_t index, size_t n_active)
 {
     struct team_pins *p = ud;
-    cpu_set_t *const before = (cpu_set_t *)(void *)(p->masks + index * MASK_BYTES);
-    cpu_set_t *const one = (cpu_set_t *)(void *)(p->one + index * MASK_BYTES);
+    struct cpu_mask one;
     (void)n_active;
-    CPU_SET_S(p->cpus[index], MASK_BYTES, one);
-    p->is_pinned[index] =
-        sched_getaffinity(0, MASK_BYTES, before) == 0 && sched_setaffinity(0, MASK_BYTES, one) == 0;
+    CPU_ZERO_S(sizeof one, one.sets);
+    CPU_SET_S(p->cpus[index], sizeof one, one.sets);
+    p->is_pinned[index] = sched_getaffinity(0, sizeof one, p->before[index].sets) == 0 &&
+                          sched_setaffinity(0, sizeof one, one.sets) == 0;
 }
 
 static void unpin_on_thread(void *ud, size_t index, size_t n_active)
@@ -67,16 +67,14 @@ static void unpin_on_thread(void *ud, size_t index, size_t n_active)
     (void)n_active;
     /* This mask was valid before, so the call fails only if its CPUs were removed. */
     if (p->is_pinned[index])
-        (void)sched_setaffinity(0, MASK_BYTES,
-                                (const cpu_set_t *)(const void *)(p->masks + index * MASK_BYTES));
+        (void)sched_setaffinity(0, sizeof p->before[index], p->before[index].sets);
 }
 
 static void free_pins(struct team_pins *p)
 {
     mem_free(p->cpus);
-    mem_free(p->masks);
+    mem_free(p->before);
     mem_free(p->is_pinned);
-    mem_free(p->one);
     mem_free(p);
 }
 
@@ -88,11 +86,10 @@ static struct team_pins *make_pins(size_t n_threads)
     *p = (struct team_pins){
         .n_threads = n_threads,
         .cpus = mem_alloc(n_threads, sizeof *p->cpus),
-        .masks = mem_alloc(n_threads, MASK_BYTES),
+        .before = mem_alloc(n_threads, sizeof *p->before),
         .is_pinned = mem_alloc(n_threads, sizeof *p->is_pinned),
-        .one = mem_alloc(n_threads, MASK_BYTES),
     };
-    if (p->cpus && p->masks && p->is_pinned && p->one)
+    if (p->cpus && p->before && p->is_pinned)
         return p;
     free_pins(p);
     return NULL;

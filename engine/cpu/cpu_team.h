@@ -1,9 +1,7 @@
 /*
  * The threads of the CPU backend. They belong to OpenMP, and only this module starts parallel
- * regions.
- *
- * A job is a function that every thread runs with its own index. Threads wait for each other with
- * cpu_barrier. Between jobs the threads of the OpenMP runtime go to sleep after some milliseconds.
+ * regions. Threads wait for each other with cpu_barrier. Between jobs the OpenMP runtime lets them
+ * sleep after some milliseconds.
  */
 #ifndef ENGINE_CPU_CPU_TEAM_H
 #define ENGINE_CPU_CPU_TEAM_H
@@ -13,13 +11,12 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The number of threads that the runtime really provides; an OpenMP thread limit may be lower than
- * n_threads. */
+/* The number of threads that the runtime provides; an OpenMP limit may be lower than n_threads. */
 size_t team_size(size_t n_threads);
 
 /* Run job(ud, i, n) for all i < n at the same time; return when all have finished. n is n_active,
- * or less if the runtime provides fewer threads. The caller runs index 0, and runs alone if
- * n_active is 1. Index i is the same thread in every job with the same n_threads. */
+ * or less if the runtime provides fewer threads. The calling thread has index 0; if n_active is 1,
+ * no other thread is woken. Index i is the same thread in every job with the same n_threads. */
 typedef void (*team_job_fn)(void *ud, size_t index, size_t n_active);
 void team_run(size_t n_threads, size_t n_active, team_job_fn job, void *ud);
 

@@ -1,7 +1,7 @@
 /*
- * Dynamic division of work. Threads may differ in speed, because another program uses a core or its
- * second hardware thread. Each thread counts how many items of its range were taken by any thread.
- * The count of one phase is cleared during the next phase, when no thread reads it.
+ * Dynamic division of work. Threads differ in speed if another program uses a core or its second
+ * hardware thread. Each range has a count of the items that any thread has taken. The count of a
+ * phase is cleared after its barrier, when all threads use the count of the next phase.
  */
 #include "engine/cpu/cpu_work.h"
 
@@ -24,7 +24,7 @@ bool thread_take_work(const struct cpu_thread *th, size_t n, size_t unit, size_t
         const size_t owner = (th->index + p->n_ranges_done) % th->n_threads;
         atomic_size_t *const n_taken = &threads[owner].n_taken[th->phase % 2];
         p->range = work_range_of(n, unit, owner, th->n_threads);
-        /* The owner takes the only item of a small range itself at once. */
+        /* The only item of a small range is processed by its owner. */
         if (p->n_ranges_done > 0 && p->range.end - p->range.begin <= size)
             continue;
         p->begin =

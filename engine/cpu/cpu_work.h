@@ -24,7 +24,7 @@ static inline struct work_range thread_range(const struct cpu_thread *th, size_t
     return work_range_of(n, unit, th->index, th->n_threads);
 }
 
-/* Wait until all threads are here. Each thread then sees what the others wrote, and
+/* A barrier for all threads. Afterwards each thread sees the writes of the others, and
  * thread_take_work starts a new division. */
 static inline void thread_sync(struct cpu_thread *th)
 {
@@ -40,10 +40,10 @@ struct work_item {
 };
 /* Reset the division of work. Call it before a pass, while no other thread runs. */
 void threads_begin(struct cpu_thread *threads, size_t n);
-/* Take the next item of n rows, at most `size` rows: first from this thread's own range in order,
- * then from the ranges of slower threads. A range of a single item is always left to its thread.
- * Returns false if no rows are left. *p must start as zero. Threads can divide only one set of rows
- * in this way between two barriers. */
+/* Take the next item of n rows, at most `size` rows: first from this thread's range in order, then
+ * from the ranges of slower threads. A range of a single item is processed only by its thread.
+ * False if no rows are left. *p must start as zero. Threads can divide only one set of rows in this
+ * way between two barriers. */
 bool thread_take_work(const struct cpu_thread *th, size_t n, size_t unit, size_t size,
                       struct work_item *p);
 

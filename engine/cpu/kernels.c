@@ -1,9 +1,6 @@
 /*
- * Fills the kernel table for a processor. Each instruction set replaces the kernels that it does
- * better than those before it.
- *
- * The result depends only on the set of capabilities, so tests and --isa can ask for less than the
- * machine has.
+ * Fills the kernel table for a set of instruction sets. Each one replaces the kernels for which it
+ * is faster than the previous ones. Tests and --isa pass fewer sets than the machine has.
  */
 #include "engine/cpu/kernels.h"
 
@@ -12,12 +9,11 @@
 #if defined(__x86_64__)
 #include "engine/cpu/x86/kernels_x86.h"
 
-/* Passes of this many tokens use the kernels for medium and many tokens: docs/kernels.md,
- * Measured. */
+/* medium_from and many_from: docs/kernels.md, Measured. */
 #define AVX512_MANY_FROM 7
 #define AMX_MEDIUM_FROM 5
 #define AMX_MANY_FROM 17
-/* This many hidden states use the coarse plane of the output head as a group. */
+/* coarse_group_from */
 #define AMX_GROUP_FROM 3
 #define AVX512_GROUP_FROM 8
 #elif defined(__aarch64__)

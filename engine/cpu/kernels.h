@@ -45,17 +45,15 @@ typedef void (*rms_norm_fn)(const float *x, const float *w, size_t n, float eps,
 typedef void (*quantise_fn)(const struct act_in *in, int8_t *q, struct act_scale *out);
 
 /* Several tokens are multiplied in four steps. The first three bring activations and weights into
- * the layout that the fourth needs. All four must be from the same struct ternary_gemm.
+ * the layout for the fourth. All four must be from the same struct ternary_gemm.
  *
- * pack: store q (n_lines * LINE_COLS) of token t in packed, which has room for whole groups of
- * PACK_TOKENS tokens. Group g begins at byte g * PACK_TOKENS * n_lines * LINE_COLS. Both are
- * 64-byte aligned. */
+ * pack: store q (n_lines * LINE_COLS) of token t in packed (whole groups of PACK_TOKENS tokens).
+ * Group g begins at byte g * PACK_TOKENS * n_lines * LINE_COLS. Both are 64-byte aligned. */
 typedef void (*pack_token_fn)(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
 
 /* gather: bring n_tokens packed tokens (at most block_tokens, starting with the first of a group)
- * into the layout for matmul. Returns `packed` if no change is needed, else `own`, which has room
- * for a group and is 64-byte aligned. Every thread does this for itself after all tokens are
- * packed. */
+ * into the layout for matmul. Returns `packed` if no change is needed, else `own` (a group, 64-byte
+ * aligned). Each thread calls it after all tokens are packed. */
 typedef const int8_t *(*gather_tokens_fn)(const int8_t *packed, size_t n_lines, size_t n_tokens,
                                           int8_t *own);
 
@@ -73,10 +71,9 @@ struct ternary_batch {
     size_t n_tokens;
     int32_t *acc;
     size_t acc_stride;
-    /* lines that are read next, to prefetch by a kernel that reads lines; any address or NULL */
+    /* Only prefetched: the lines that are read next (any address or NULL), and the destination of
+     * the results (n_tokens, out_stride), 64-byte aligned or NULL. */
     const uint8_t *ahead;
-    /* (n_tokens, out_stride) where the results will be stored, to prefetch; 64-byte aligned, or
-     * NULL */
     const float *out;
     size_t out_stride;
 };
@@ -98,12 +95,13 @@ struct ternary_gemm {
 typedef void (*scale_acc_fn)(const int32_t *acc, size_t n, float d, float *y);
 /* h[i] = h[i] + y[i] */
 typedef void (*add_fn)(float *h, const float *y, size_t n);
-/* out[i] = act(gate[i]) * up[i]; out may be gate. relu2 gives +0 where gate is not above 0, for any
- * value of up. */
+/* out[i] = act(gate[i]) * up[i]; out may be gate. relu2 is +0 where gate is not above 0, even if up
+ * is a NaN. */
 typedef void (*gate_fn)(const float *gate, const float *up, size_t n, float *out);
 
-/* Integer sums of several tokens on their way to F32: v = ((float)acc * d) * extra, then + bias if
- * there is one. Element (t, r) of an output y is at y + t * stride + r; y must not overlap acc. */
+/* Conversion of integer sums of several tokens to F32: v = ((float)acc * d) * extra, then + bias
+ * unless it is NULL. Element (t, r) of an output y is at y + t * stride + r; y must not overlap
+ * acc. */
 struct acc_tile {
     const int32_t *acc; /* (n_tokens, acc_stride) */
     size_t acc_stride;
@@ -165,12 +163,12 @@ struct coarse_query {
  * NaN become 0. */
 typedef float (*coarse_pack_fn)(const float *w, size_t n_blocks, size_t row, uint8_t *lines,
                                 uint16_t *steps);
-/* up[r - row0] = coarse product + sqrt(sum over blocks of (step * spread)^2 + 1e-36) */
+/* bound[r - row0] = coarse product + sqrt(sum over blocks of (step * spread)^2 + 1e-36) */
 typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
-                                const struct coarse_query *q, float *up);
+                                const struct coarse_query *q, float *bound);
 
-/* The same for up to COARSE_GROUP hidden states in one pass over the plane. Its recipe is
- * different: the numbers differ, but they are bounds too. Entries past n are zero. */
+/* The same for up to COARSE_GROUP hidden states in one pass over the plane. The bounds differ from
+ * those of coarse_bound, because the formula does. Entries past n are zero. */
 #define COARSE_GROUP 16
 #define COARSE_LEAST 1e-37f /* least square of a step or spread, so that no product underflows */
 struct coarse_group {
@@ -184,10 +182,10 @@ struct coarse_group {
 };
 /* Bring x of n queries, (n_blocks, 256) each, into the layout of coarse_group. */
 typedef void (*coarse_gather_fn)(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
-/* up[i][r - row0] = coarse product + sqrt(sum over blocks of max(step^2, COARSE_LEAST) * spread2 +
- * 1e-36), i < n */
+/* bounds[i][r - row0] = coarse product + sqrt(sum over blocks of max(step^2, COARSE_LEAST) *
+ * spread2 + 1e-36), i < n */
 typedef void (*coarse_bounds_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
-                                 const struct coarse_group *g, float *const *up);
+                                 const struct coarse_group *g, float *const *bounds);
 
 /* Measure the arithmetic peak: do n_rounds of the operation of ternary_matmul, or of attention for
  * fma_peak, on registers. Returns the number of multiply-adds. See cpu_measure.c. */
@@ -228,7 +226,7 @@ struct cpu_kernels {
     bool skips_zeros;
 };
 
-/* Fill the table for a set of capabilities. A pure function. */
+/* Fill the table for a set of instruction sets. A pure function. */
 void cpu_kernels_init(struct cpu_kernels *k, const struct cpu_caps *caps);
 
 #endif

@@ -1,9 +1,7 @@
 /*
  * Attention kernels over one position block of the KV cache, and the layouts of keys and values in
- * it. docs/kernels.md has the arithmetic, kernels.h the rules for all kernels.
- *
- * The cache holds F16, or Q8: bytes with a scale for each position and head. Each kernel is for one
- * of the two.
+ * it: F16, or Q8 (bytes with a scale for each position and head). docs/kernels.md has the
+ * arithmetic, kernels.h the rules for all kernels.
  */
 #ifndef ENGINE_CPU_KERNELS_ATTN_H
 #define ENGINE_CPU_KERNELS_ATTN_H
@@ -14,8 +12,7 @@
 
 #define ATTN_BLOCK 64 /* positions in a block */
 #define ATTN_TILE 32  /* most tokens of an attn_tile: their 16-bit keys fill a cache line */
-#define ATTN_QUAD                                                                                  \
-    4 /* bytes that a Q8 kernel multiplies together: elements of a key, or positions */
+#define ATTN_QUAD 4   /* bytes that a Q8 kernel multiplies together: key elements, or positions */
 #define Q8_DIM_MOST 1024 /* largest head_dim with Q8: sums of 1024 * 127 * 16256 fit 32 bits */
 
 /* One position block of one KV head, for n_q query heads of one token. */
@@ -28,7 +25,7 @@ struct attn_block {
      * element together. 64-byte aligned */
     const void *v;
     const float *scales; /* Q8: (2, ATTN_BLOCK) of keys, then of values; F16: unused */
-    const void *ahead;   /* keys that are read next, only prefetched, so any pointer */
+    const void *ahead;   /* keys that are read next; only prefetched, so any pointer */
     size_t n_q, head_dim;
     size_t v_stride; /* head_dim rounded up to 32 */
     size_t n_seen;   /* positions of the block that this token sees, 1 .. ATTN_BLOCK */
@@ -58,8 +55,8 @@ struct attn_tile {
     float *m, *l;   /* (n_tokens, n_q) in and out */
     float *o;       /* (n_tokens, n_q, head_dim) in and out */
     float *scratch; /* (attn_tile_floats), 64-byte aligned */
-    /* where the last block's results will be stored, to prefetch: token t and head i at out + t
-     * * out_stride + i * head_dim; or NULL */
+    /* Destination of the result, only prefetched: token t and head i at out + t * out_stride +
+     * i * head_dim; or NULL. */
     const float *out;
     size_t out_stride;
 };

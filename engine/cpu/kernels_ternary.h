@@ -1,7 +1,7 @@
 /*
- * Ternary weights and the kernels that multiply them with one token. These function types belong to
- * the table in kernels.h, and its rules apply. Weights that are multiplied with zero need not be
- * read: rows whose gate is closed, and columns whose input is zero.
+ * Ternary weights and the kernels that multiply them with one token. The rules of kernels.h apply.
+ * Weights that are multiplied with zero need not be read: rows with a closed gate, and columns with
+ * an input of zero.
  */
 #ifndef ENGINE_CPU_KERNELS_TERNARY_H
 #define ENGINE_CPU_KERNELS_TERNARY_H

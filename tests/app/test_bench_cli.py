@@ -129,7 +129,7 @@ class Bench(ProgramCase):
     def test_explain_describes_each_row(self):
         text = self.succeeds(self.model, '-p', '8', '-n', '3', '-r', '1', '-t', '2',
                              '--explain').decode()
-        self.assertRegex(text, r'(?m)^pp8\ntokens +8 at once, 512 at most\nthreads +. of ., as asked')
+        self.assertRegex(text, r'(?m)^pp8\ntokens +8 at once, 512 at most\nthreads +. of ., as requested')
         self.assertRegex(text, r'(?m)^tg3\ntokens +1 at once')
 
     def test_scaling_measures_threads_and_batches(self):

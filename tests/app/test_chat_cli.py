@@ -31,7 +31,7 @@ class Chat(ChatCase):
 
     def test_explain_prints_the_plan_and_exits(self):
         text = self.says('--explain', '-t', '1', '--ubatch', '64', 'never asked').decode()
-        self.assertRegex(text, r'(?s)^prompt\ntokens +64 at once, 64 at most\nthreads +1 of 1, as asked.*'
+        self.assertRegex(text, r'(?s)^prompt\ntokens +64 at once, 64 at most\nthreads +1 of 1, as requested.*'
                                r'\n\nanswer\ntokens +1 at once, 64 at most\n.*\nhead +1 row, .* MB\n$')
         self.refuses(2, '--explain', '--json')
 

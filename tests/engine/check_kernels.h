@@ -12,19 +12,14 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* --- memory; guard_release frees all of it
- * ----------------------------------------------------- */
-
-/* n_bytes that end at an unreadable page, so that reading past the end crashes. The start is
- * aligned as far as n_bytes is (64 bytes for whole lines). */
+/* Memory of n_bytes that ends at an unreadable page, so that a read past the end crashes. The
+ * beginning is aligned to the largest power of two that divides n_bytes. */
 void *guard_alloc(size_t n_bytes);
+/* Free all of it. */
 void guard_release(void);
 /* Leave n_bytes (a multiple of 64) readable behind each allocation, because emulators read lanes
  * that masks exclude. */
 void guard_slack(size_t n_bytes);
-
-/* --- inputs ------------------------------------------------------------------------------------
- */
 
 struct rng {
     uint64_t state;
@@ -60,9 +55,6 @@ void fill_lines(struct rng *r, enum ternary_pattern p, uint8_t *row, size_t n_li
 int32_t fill_activations(struct rng *r, enum ternary_pattern p, int8_t *q, size_t n_lines,
                          size_t n);
 
-/* --- checks ------------------------------------------------------------------------------------
- */
-
 struct check {
     const struct cpu_kernels *k, *ref;
     const char *isa, *kernel;
@@ -78,15 +70,15 @@ static inline bool check_selects(struct check *c)
 }
 
 /* Two outputs with equal contents, [0] for the kernel and [1] for ref, of n_bytes each, with guards
- * of 64 bytes before and after. offset_bytes shifts them from alignment. */
+ * of 64 bytes before and after. They begin offset_bytes behind a multiple of 64. */
 struct outputs {
-    uint8_t *p[2];
+    void *p[2];
     size_t n_bytes;
     uint8_t *whole[2];
 };
 struct outputs outputs_alloc(size_t n_bytes, size_t offset_bytes);
-/* Compare guards and contents as bytes; if `floats`, any two NaN are equal. Prints a difference
- * with the formatted description of the case. */
+/* Compare guards and contents as bytes; if `floats`, all NaN are equal. A difference is printed
+ * with the formatted description of the case, and counted. */
 void outputs_compare(struct check *c, const struct outputs *o, bool floats, const char *format, ...)
     BN_PRINTF(4, 5);
 

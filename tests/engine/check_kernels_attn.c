@@ -113,7 +113,7 @@ static void block_of(struct check *c, enum cache_type type, size_t head_dim, siz
         outputs_alloc(n_q * (head_dim + 2) * sizeof(float), 4 * rng_below(&c->rng, 16));
     const struct cpu_kernels *k[2] = {c->k, c->ref};
     for (size_t i = 0; i < 2; i++) {
-        b.m = (float *)(void *)o.p[i];
+        b.m = o.p[i];
         b.l = b.m + n_q;
         b.o = b.l + n_q;
         (type == CACHE_Q8 ? k[i]->attn_block_q8 : k[i]->attn_block)(&b);
@@ -159,7 +159,7 @@ static void tile_of(struct check *c, enum cache_type type, struct attn_tile t, e
     const struct outputs o = outputs_alloc(n_floats * sizeof(float), 4 * rng_below(&c->rng, 16));
     const struct cpu_kernels *k[2] = {c->k, c->ref};
     for (size_t i = 0; i < 2; i++) {
-        t.m = (float *)(void *)o.p[i];
+        t.m = o.p[i];
         t.l = t.m + n_queries;
         t.o = t.l + n_queries;
         if (!t.is_first)

@@ -17,7 +17,7 @@
 #define MAX_GUARDS 64
 #define GUARD_BYTES 64
 
-/* The list of allocations may be global: this is a test program with a single thread. */
+/* All allocations. The list is global, because this test program has a single thread. */
 static struct {
     void *base;
     size_t n_bytes;
@@ -120,20 +120,15 @@ static void make_finite(uint8_t *half)
 
 void fill_table(struct rng *r, enum tensor_type type, uint8_t *row, size_t n_bytes)
 {
-    static const struct {
-        size_t cols, bytes, d[2];
-    } blocks[TENSOR_N_TYPES] = {
-        [TENSOR_F32] = {1, 4, {2, 2}},          [TENSOR_F16] = {1, 2, {0, 0}},
-        [TENSOR_BF16] = {1, 2, {0, 0}},         [TENSOR_Q8_0] = {32, 34, {0, 0}},
-        [TENSOR_Q4_0] = {32, 18, {0, 0}},       [TENSOR_Q4_K] = {256, 144, {0, 2}},
-        [TENSOR_Q6_K] = {256, 210, {208, 208}},
-    };
-    const size_t block = blocks[type].bytes;
+    /* Offsets of the two scales in a block; both are the same for a type with one scale. */
+    static const size_t scales[TENSOR_N_TYPES][2] = {
+        [TENSOR_F32] = {2, 2}, [TENSOR_Q4_K] = {0, 2}, [TENSOR_Q6_K] = {208, 208}};
+    const size_t block = tensor_geometries[type].block_bytes;
     for (size_t i = 0; i < n_bytes; i++)
         row[i] = (uint8_t)rng_next(r);
     for (size_t i = 0; i + block <= n_bytes; i += block) {
-        make_finite(row + i + blocks[type].d[0]);
-        make_finite(row + i + blocks[type].d[1]);
+        make_finite(row + i + scales[type][0]);
+        make_finite(row + i + scales[type][1]);
     }
 }
 
@@ -169,22 +164,15 @@ struct outputs outputs_alloc(size_t n_bytes, size_t offset_bytes)
     return o;
 }
 
-static bool both_nan(const uint8_t *a, const uint8_t *b)
-{
-    float x, y;
-    memcpy(&x, a, sizeof x);
-    memcpy(&y, b, sizeof y);
-    return x != x && y != y;
-}
-
 /* Index of the first byte that differs, SIZE_MAX if none. */
 static size_t first_difference(const struct outputs *o, bool floats)
 {
-    if (floats)
-        for (size_t i = 0; i < o->n_bytes; i += 4)
-            if (both_nan(o->p[0] + i, o->p[1] + i))
-                memcpy(o->p[0] + i, o->p[1] + i, 4);
-    const size_t whole = (size_t)(o->p[0] - o->whole[0]) + o->n_bytes + GUARD_BYTES;
+    float *x = o->p[0];
+    const float *y = o->p[1];
+    for (size_t i = 0; floats && i < o->n_bytes / sizeof *x; i++)
+        if (isnan(x[i]) && isnan(y[i]))
+            x[i] = y[i];
+    const size_t whole = (size_t)((uint8_t *)o->p[0] - o->whole[0]) + o->n_bytes + GUARD_BYTES;
     if (memcmp(o->whole[0], o->whole[1], whole) == 0)
         return SIZE_MAX;
     size_t i = 0;
@@ -206,5 +194,5 @@ void outputs_compare(struct check *c, const struct outputs *o, bool floats, cons
     va_end(args);
     if (c->n_failed++ < 20) /* enough to see a pattern */
         printf("  %s, %s: differs from ref at byte %ld of %zu (%s)\n", c->isa, c->kernel,
-               (long)at - (long)(o->p[0] - o->whole[0]), o->n_bytes, words);
+               (long)at - (long)((uint8_t *)o->p[0] - o->whole[0]), o->n_bytes, words);
 }

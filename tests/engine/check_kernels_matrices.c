@@ -1,6 +1,6 @@
 /*
- * Cases of check_kernels for the kernels that work on matrices: ternary products, attention with an
- * F16 cache, table rows, the coarse plane.
+ * Cases of check_kernels for the kernels that work on matrices: ternary products, table rows, the
+ * coarse plane.
  */
 #include "tests/engine/check_kernels.h"
 
@@ -29,8 +29,7 @@ static struct ternary_case make_ternary(struct check *c, size_t n_rows, size_t n
 {
     const size_t n = any_cols(c, n_lines);
     struct ternary_case t = {.n_tokens = n_tokens};
-    const size_t shift =
-        32 * (rng_next(&c->rng) & 1); /* lines need not be aligned to cache lines */
+    const size_t shift = 32 * (rng_next(&c->rng) & 1); /* lines are aligned to 32 bytes only */
     uint8_t *lines = guard_alloc(n_rows * n_lines * LINE_BYTES + shift);
     t.q = guard_alloc(n_tokens * n_lines * LINE_COLS);
     t.q_sums = guard_alloc(n_tokens * sizeof *t.q_sums);
@@ -51,8 +50,8 @@ static void matvec_of(struct check *c, size_t n_rows, size_t n_lines, enum terna
     const struct ternary_case t = make_ternary(c, n_rows, n_lines, 1, p);
     const size_t n_bytes = (t.row1 - t.row0) * sizeof(int32_t);
     const struct outputs o = outputs_alloc(n_bytes, 4 * rng_below(&c->rng, 16));
-    c->k->ternary_matvec(&t.w, t.row0, t.row1, t.q, t.q_sums[0], (int32_t *)(void *)o.p[0]);
-    c->ref->ternary_matvec(&t.w, t.row0, t.row1, t.q, t.q_sums[0], (int32_t *)(void *)o.p[1]);
+    c->k->ternary_matvec(&t.w, t.row0, t.row1, t.q, t.q_sums[0], o.p[0]);
+    c->ref->ternary_matvec(&t.w, t.row0, t.row1, t.q, t.q_sums[0], o.p[1]);
     outputs_compare(c, &o, false, "rows %zu to %zu of %zu, %zu lines, pattern %d", t.row0, t.row1,
                     n_rows, n_lines, (int)p);
     guard_release();
@@ -62,11 +61,11 @@ static void matvec_of(struct check *c, size_t n_rows, size_t n_lines, enum terna
 static size_t any_numbers(struct check *c, size_t n, int32_t *out)
 {
     const size_t how = rng_below(&c->rng, 8), one = rng_below(&c->rng, n);
-    size_t n_taken = 0;
+    size_t n_chosen = 0;
     for (size_t i = 0; i < n; i++)
         if (how == 0 || (how == 1 && i == one) || (how > 2 && rng_next(&c->rng) & 1))
-            out[n_taken++] = (int32_t)i;
-    return n_taken;
+            out[n_chosen++] = (int32_t)i;
+    return n_chosen;
 }
 
 static void some_of(struct check *c, size_t n_rows, size_t n_lines, enum ternary_pattern p)
@@ -79,8 +78,8 @@ static void some_of(struct check *c, size_t n_rows, size_t n_lines, enum ternary
     const size_t n = any_numbers(c, n_rows, numbers);
     int32_t *rows = guard_alloc(n * sizeof *rows);
     memcpy(rows, numbers, n * sizeof *rows);
-    c->k->ternary_some(&t.w, rows, n, t.q, t.q_sums[0], (int32_t *)(void *)o.p[0]);
-    c->ref->ternary_some(&t.w, rows, n, t.q, t.q_sums[0], (int32_t *)(void *)o.p[1]);
+    c->k->ternary_some(&t.w, rows, n, t.q, t.q_sums[0], o.p[0]);
+    c->ref->ternary_some(&t.w, rows, n, t.q, t.q_sums[0], o.p[1]);
     outputs_compare(c, &o, false, "%zu of %zu rows, %zu lines, pattern %d", n, n_rows, n_lines,
                     (int)p);
     guard_release();
@@ -115,8 +114,8 @@ static void columns_of(struct check *c, size_t n_cols, size_t n_lines, enum tern
     memcpy(cols, numbers, n * sizeof *cols);
     const struct ternary_cols w = {lines, n_cols, n_lines};
     const struct outputs o = outputs_alloc(n_bytes, 0);
-    c->k->ternary_columns(&w, cols, n, q, (int32_t *)(void *)o.p[0]);
-    c->ref->ternary_columns(&w, cols, n, q, (int32_t *)(void *)o.p[1]);
+    c->k->ternary_columns(&w, cols, n, q, o.p[0]);
+    c->ref->ternary_columns(&w, cols, n, q, o.p[1]);
     outputs_compare(c, &o, false, "%zu of %zu columns, %zu lines, pattern %d", n, n_cols, n_lines,
                     (int)p);
     guard_release();
@@ -179,7 +178,7 @@ static void check_matvec(struct check *c)
     }
 }
 
-/* Pack, unpack, multiply. Bytes that a step does not write keep the value of the guards. */
+/* Pack, unpack, multiply. Bytes that a step does not write have the value 0xa5. */
 static void multiply(const struct ternary_gemm *g, const struct ternary_case *t, int32_t *acc,
                      size_t acc_stride)
 {
@@ -215,12 +214,12 @@ static void matmul_of(struct check *c, struct ternary_case t, enum ternary_patte
     const struct {
         const char *name;
         const struct ternary_gemm *gemm;
-    } ways[] = {{"few", &c->k->few}, {"medium", &c->k->medium}, {"many", &c->k->many}};
-    const size_t way = rng_below(&c->rng, 3);
-    multiply(ways[way].gemm, &t, (int32_t *)(void *)o.p[0], stride);
-    multiply(&c->ref->few, &t, (int32_t *)(void *)o.p[1], stride);
+    } gemms[] = {{"few", &c->k->few}, {"medium", &c->k->medium}, {"many", &c->k->many}};
+    const size_t i = rng_below(&c->rng, 3);
+    multiply(gemms[i].gemm, &t, o.p[0], stride);
+    multiply(&c->ref->few, &t, o.p[1], stride);
     outputs_compare(c, &o, false, "%s, rows %zu to %zu, %zu lines, %zu tokens, pattern %d",
-                    ways[way].name, t.row0, t.row1, t.w.n_lines, t.n_tokens, (int)p);
+                    gemms[i].name, t.row0, t.row1, t.w.n_lines, t.n_tokens, (int)p);
     guard_release();
 }
 
@@ -228,8 +227,11 @@ static void check_matmul(struct check *c)
 {
     for (enum ternary_pattern p = 0; p < N_TERNARY_PATTERNS; p++) {
         for (size_t n_tokens = 1; n_tokens <= 2 * MATMUL_TOKENS + 1; n_tokens++)
-            for (size_t n_lines = 1; n_lines <= 20 && check_selects(c); n_lines += 3)
-                matmul_of(c, make_ternary(c, 1 + rng_below(&c->rng, 50), n_lines, n_tokens, p), p);
+            for (size_t n_lines = 1; n_lines <= 20; n_lines += 3) {
+                const size_t n_rows = 1 + rng_below(&c->rng, 50);
+                if (check_selects(c))
+                    matmul_of(c, make_ternary(c, n_rows, n_lines, n_tokens, p), p);
+            }
         for (size_t i = 0; i < 4; i++) {
             matmul_of(c, make_ternary(c, 9, 27, MATMUL_TOKENS, p), p);
             matmul_of(c, make_ternary(c, 6, 70, 7, p), p);
@@ -238,29 +240,18 @@ static void check_matmul(struct check *c)
     }
 }
 
-static const char *const table_names[TENSOR_N_TYPES] = {
-    [TENSOR_F32] = "F32",   [TENSOR_F16] = "F16",   [TENSOR_BF16] = "BF16", [TENSOR_Q8_0] = "Q8_0",
-    [TENSOR_Q4_0] = "Q4_0", [TENSOR_Q4_K] = "Q4_K", [TENSOR_Q6_K] = "Q6_K"};
-
-/* Columns and bytes of a block. */
-static const struct {
-    size_t cols, bytes;
-} table_blocks[TENSOR_N_TYPES] = {
-    [TENSOR_F32] = {1, 4},     [TENSOR_F16] = {1, 2},    [TENSOR_BF16] = {1, 2},
-    [TENSOR_Q8_0] = {32, 34},  [TENSOR_Q4_0] = {32, 18}, [TENSOR_Q4_K] = {256, 144},
-    [TENSOR_Q6_K] = {256, 210}};
-
 static void decode_of(struct check *c, enum tensor_type type, size_t n)
 {
+    const struct tensor_geometry *g = &tensor_geometries[type];
     if (!check_selects(c))
         return;
-    const size_t n_bytes = n / table_blocks[type].cols * table_blocks[type].bytes;
+    const size_t n_bytes = n / g->block_cols * g->block_bytes;
     uint8_t *row = guard_alloc(n_bytes);
     fill_table(&c->rng, type, row, n_bytes);
     const struct outputs o = outputs_alloc(n * sizeof(float), 4 * rng_below(&c->rng, 16));
-    c->k->row_decode[type](row, n, (float *)(void *)o.p[0]);
-    c->ref->row_decode[type](row, n, (float *)(void *)o.p[1]);
-    outputs_compare(c, &o, true, "%s, n %zu", table_names[type], n);
+    c->k->row_decode[type](row, n, o.p[0]);
+    c->ref->row_decode[type](row, n, o.p[1]);
+    outputs_compare(c, &o, true, "%s, n %zu", g->name, n);
     guard_release();
 }
 
@@ -268,9 +259,10 @@ static void decode_of(struct check *c, enum tensor_type type, size_t n)
 static void rows_dot_of(struct check *c, enum tensor_type type, size_t n, size_t n_rows,
                         enum pattern p)
 {
+    const struct tensor_geometry *g = &tensor_geometries[type];
     if (!check_selects(c))
         return;
-    const size_t used = n / table_blocks[type].cols * table_blocks[type].bytes;
+    const size_t used = n / g->block_cols * g->block_bytes;
     const size_t row_bytes = used + rng_below(&c->rng, 3); /* rows may have gaps between them */
     uint8_t *rows = guard_alloc((n_rows - 1) * row_bytes + used);
     float *h = guard_alloc(n * sizeof *h), *scratch = guard_alloc(n * sizeof *scratch);
@@ -286,10 +278,10 @@ static void rows_dot_of(struct check *c, enum tensor_type type, size_t n, size_t
         t.ids = ids;
     }
     const struct outputs o = outputs_alloc(t.n_rows * sizeof(float), 4 * rng_below(&c->rng, 16));
-    c->k->rows_dot[type](&t, h, n, (float *)(void *)o.p[0], scratch);
-    c->ref->rows_dot[type](&t, h, n, (float *)(void *)o.p[1], scratch);
-    outputs_compare(c, &o, true, "%s, n %zu, %zu of %zu rows, pattern %d", table_names[type], n,
-                    t.n_rows, n_rows, (int)p);
+    c->k->rows_dot[type](&t, h, n, o.p[0], scratch);
+    c->ref->rows_dot[type](&t, h, n, o.p[1], scratch);
+    outputs_compare(c, &o, true, "%s, n %zu, %zu of %zu rows, pattern %d", g->name, n, t.n_rows,
+                    n_rows, (int)p);
     guard_release();
 }
 
@@ -298,7 +290,8 @@ static void check_rows(struct check *c)
     for (enum tensor_type type = 0; type < TENSOR_N_TYPES; type++) {
         if (!c->ref->row_decode[type])
             continue;
-        const size_t unit = table_blocks[type].cols, top = unit == 1 ? 150 : 12 * unit;
+        const size_t unit = tensor_geometries[type].block_cols;
+        const size_t top = unit == 1 ? 150 : 12 * unit;
         for (size_t n = unit; n <= top; n += unit) {
             decode_of(c, type, n);
             for (enum pattern p = 0; p < N_PATTERNS; p++)
@@ -322,26 +315,34 @@ static void coarse_pack_n(struct check *c, size_t n_blocks, enum pattern p)
     const struct outputs worst = outputs_alloc(sizeof(float), 0);
     const coarse_pack_fn pack[2] = {c->k->coarse_pack, c->ref->coarse_pack};
     for (size_t i = 0; i < 2; i++)
-        *(float *)(void *)worst.p[i] =
-            pack[i](w, n_blocks, row, lines.p[i], (uint16_t *)(void *)steps.p[i]);
+        *(float *)worst.p[i] = pack[i](w, n_blocks, row, lines.p[i], steps.p[i]);
     outputs_compare(c, &lines, false, "lines, %zu blocks, pattern %d", n_blocks, (int)p);
     outputs_compare(c, &steps, false, "steps, %zu blocks, pattern %d", n_blocks, (int)p);
     outputs_compare(c, &worst, true, "largest, %zu blocks, pattern %d", n_blocks, (int)p);
     guard_release();
 }
 
-/* All possible codes and bytes; one case in three has only the largest. */
-static void coarse_bound_n(struct check *c, size_t n_rows, size_t n_blocks)
+/* A plane with any codes and steps; if extreme, with the largest codes. */
+static struct coarse_mat make_plane(struct check *c, size_t n_rows, size_t n_blocks, bool extreme)
 {
-    const size_t stride = (n_blocks + 7) / 8 * 8;
+    const size_t stride = size_round_up(n_blocks, 8);
     uint8_t *lines = guard_alloc(n_rows * n_blocks * LINE_BYTES);
-    int8_t *x = guard_alloc(n_blocks * 2 * COARSE_COLS);
-    int32_t *fix = guard_alloc(n_blocks * 16 * sizeof *fix);
     uint16_t *steps = guard_alloc(n_rows * stride * sizeof *steps);
-    float *spread = guard_alloc(stride * sizeof *spread);
-    const bool extreme = rng_below(&c->rng, 3) == 0, negative = rng_next(&c->rng) & 1;
     for (size_t i = 0; i < n_rows * n_blocks * LINE_BYTES; i++)
         lines[i] = extreme ? 0xff : (uint8_t)rng_next(&c->rng);
+    for (size_t i = 0; i < n_rows * stride; i++)
+        steps[i] = i % stride < n_blocks ? (uint16_t)(0x3000 + rng_below(&c->rng, 0x1000)) : 0;
+    return (struct coarse_mat){lines, steps, n_blocks, stride};
+}
+
+/* All possible codes and bytes; one case in three has only the largest ones. */
+static void coarse_bound_n(struct check *c, size_t n_rows, size_t n_blocks)
+{
+    const bool extreme = rng_below(&c->rng, 3) == 0, negative = rng_next(&c->rng) & 1;
+    const struct coarse_mat m = make_plane(c, n_rows, n_blocks, extreme);
+    int8_t *x = guard_alloc(n_blocks * 2 * COARSE_COLS);
+    int32_t *fix = guard_alloc(n_blocks * 16 * sizeof *fix);
+    float *spread = guard_alloc(m.step_stride * sizeof *spread);
     for (size_t i = 0; i < n_blocks * 2 * COARSE_COLS; i++) {
         const bool low = i / COARSE_COLS % 2;
         x[i] = low ? (int8_t)(2 * ((int)rng_below(&c->rng, 128) - 64))
@@ -351,34 +352,26 @@ static void coarse_bound_n(struct check *c, size_t n_rows, size_t n_blocks)
     }
     for (size_t i = 0; i < n_blocks * 16; i++)
         fix[i] = (int32_t)rng_below(&c->rng, 4000000) - 2000000;
-    for (size_t i = 0; i < n_rows * stride; i++)
-        steps[i] = i % stride < n_blocks ? (uint16_t)(0x3000 + rng_below(&c->rng, 0x1000)) : 0;
-    fill_floats(&c->rng, PATTERN_PLAIN, spread, stride);
-    const struct coarse_mat m = {lines, steps, n_blocks, stride};
+    fill_floats(&c->rng, PATTERN_PLAIN, spread, m.step_stride);
     const struct coarse_query q = {x, fix, spread, 0.01f};
     const size_t row0 = rng_below(&c->rng, n_rows);
     const struct outputs o = outputs_alloc((n_rows - row0) * sizeof(float), 0);
-    c->k->coarse_bound(&m, row0, n_rows, &q, (float *)(void *)o.p[0]);
-    c->ref->coarse_bound(&m, row0, n_rows, &q, (float *)(void *)o.p[1]);
+    c->k->coarse_bound(&m, row0, n_rows, &q, o.p[0]);
+    c->ref->coarse_bound(&m, row0, n_rows, &q, o.p[1]);
     outputs_compare(c, &o, true, "rows %zu .. %zu, %zu blocks", row0, n_rows, n_blocks);
     guard_release();
 }
 
-/* Planes of hidden states with extreme values too. Each table gathers them itself. */
+/* Each of the two kernel tables gathers the hidden states, because their layouts may differ. */
 static void coarse_group_n(struct check *c, size_t n_rows, size_t n_blocks, size_t n)
 {
-    const size_t stride = size_round_up(n_blocks, 8), x_bytes = n_blocks * 2 * COARSE_COLS;
+    const size_t x_bytes = n_blocks * 2 * COARSE_COLS;
     const bool extreme = rng_below(&c->rng, 3) == 0;
-    uint8_t *lines = guard_alloc(n_rows * n_blocks * LINE_BYTES);
-    uint16_t *steps = guard_alloc(n_rows * stride * sizeof *steps);
+    const struct coarse_mat m = make_plane(c, n_rows, n_blocks, extreme);
     int32_t *fix = guard_alloc(n_blocks * COARSE_GROUP * sizeof *fix);
     float *spread2 = guard_alloc(n_blocks * COARSE_GROUP * sizeof *spread2);
     float *unit = guard_alloc(COARSE_GROUP * sizeof *unit);
     const int8_t *x[COARSE_GROUP];
-    for (size_t i = 0; i < n_rows * n_blocks * LINE_BYTES; i++)
-        lines[i] = extreme ? 0xff : (uint8_t)rng_next(&c->rng);
-    for (size_t i = 0; i < n_rows * stride; i++)
-        steps[i] = i % stride < n_blocks ? (uint16_t)(0x3000 + rng_below(&c->rng, 0x1000)) : 0;
     for (size_t i = 0; i < n_blocks * COARSE_GROUP; i++)
         fix[i] = (int32_t)rng_below(&c->rng, 4000000) - 2000000;
     for (size_t i = 0; i < n; i++) {
@@ -391,18 +384,17 @@ static void coarse_group_n(struct check *c, size_t n_rows, size_t n_blocks, size
     for (size_t i = 0; i < n_blocks * COARSE_GROUP; i++)
         spread2[i] = spread2[i] * spread2[i];
     fill_floats(&c->rng, PATTERN_PLAIN, unit, COARSE_GROUP);
-    const struct coarse_mat m = {lines, steps, n_blocks, stride};
     const size_t row0 = rng_below(&c->rng, n_rows), apart = n_rows - row0 + rng_below(&c->rng, 5);
     const struct outputs o = outputs_alloc(n * apart * sizeof(float), 4 * rng_below(&c->rng, 16));
     const struct cpu_kernels *k[2] = {c->k, c->ref};
-    for (size_t way = 0; way < 2; way++) {
+    for (size_t j = 0; j < 2; j++) {
         int8_t *gathered = guard_alloc(COARSE_GROUP * x_bytes);
-        float *up[COARSE_GROUP];
+        float *bounds[COARSE_GROUP];
         for (size_t i = 0; i < n; i++)
-            up[i] = (float *)(void *)o.p[way] + i * apart;
-        k[way]->coarse_gather(x, n, n_blocks, gathered);
-        k[way]->coarse_bounds(&m, row0, n_rows,
-                              &(struct coarse_group){n, gathered, fix, spread2, unit}, up);
+            bounds[i] = (float *)o.p[j] + i * apart;
+        k[j]->coarse_gather(x, n, n_blocks, gathered);
+        k[j]->coarse_bounds(&m, row0, n_rows,
+                            &(struct coarse_group){n, gathered, fix, spread2, unit}, bounds);
     }
     outputs_compare(c, &o, true, "rows %zu .. %zu, %zu blocks, %zu states", row0, n_rows, n_blocks,
                     n);

@@ -5,7 +5,7 @@
 #define _GNU_SOURCE /* sched_setaffinity, nftw */
 #include "engine/cpu/cpu_caps.h"
 #include "engine/cpu/cpu_strategy.h"
-#include "engine/cpu/kernels_compare.h"
+#include "engine/cpu/kernels.h"
 
 #include <ftw.h>
 #include <sched.h>
@@ -167,8 +167,7 @@ static void every_isa_here_passes_its_self_test(void **state)
     assert_memory_equal(&caps, &before, sizeof caps);
 }
 
-/* --- kernels that must not be trusted ----------------------------------------------------------
- */
+/* Kernels that the self-test must reject. */
 
 static void add_off_by_one_bit(float *h, const float *y, size_t n)
 {
@@ -225,9 +224,6 @@ static void survives_an_illegal_instruction(void **state)
     assert_false(cpu_caps_try_kernels(&k, why, sizeof why));
     assert_non_null(strstr(why, "signal 4"));
 }
-
-/* --- threads -----------------------------------------------------------------------------------
- */
 
 static void threads_follow_the_affinity_mask(void **state)
 {

@@ -16,7 +16,7 @@
 #include <cmocka.h>
 
 struct fixture {
-    uint8_t *codes, *file, *lines, *room;
+    uint8_t *codes, *file, *lines, *scratch;
     size_t n_lines;
     struct ternary_source src;
 };
@@ -29,7 +29,7 @@ static void setup(struct fixture *f, enum tensor_type type, enum bn_i2s_layout l
     assert_true(tensor_bytes(type, n_cols, n_rows, &n_bytes));
     *f = (struct fixture){.codes = mem_alloc(n_rows, n_cols),
                           .file = mem_alloc(n_bytes, 1),
-                          .room = mem_alloc(LINE_PACK_ROWS, n_cols),
+                          .scratch = mem_alloc(LINE_PACK_ROWS, n_cols),
                           .n_lines = (n_cols + LINE_COLS - 1) / LINE_COLS};
     f->lines = mem_alloc(2 * n_rows * f->n_lines, LINE_BYTES);
     for (size_t i = 0; i < n_rows * n_cols; i++)
@@ -51,14 +51,14 @@ static void teardown(struct fixture *f)
     mem_free(f->codes);
     mem_free(f->file);
     mem_free(f->lines);
-    mem_free(f->room);
+    mem_free(f->scratch);
 }
 
 /* Check that these rows have the right place and contents. */
 static void check_rows(struct fixture *f, size_t row0, size_t row1, size_t stride)
 {
     struct bn_error err;
-    if (!line_pack_rows(&f->src, row0, row1, f->lines, stride, f->room, &err))
+    if (!line_pack_rows(&f->src, row0, row1, f->lines, stride, f->scratch, &err))
         fail_msg("%s", err.text);
     for (size_t r = row0; r < row1; r++)
         for (size_t c = 0; c < f->n_lines * LINE_COLS; c++) {
@@ -109,14 +109,14 @@ static void code_three_is_refused_by_name_and_offset(void **state)
             setup(&f, TENSOR_I2_S, BN_I2S_A, n_cols[k], 6);
             f.file[at] |= (uint8_t)(3 << (2 * field));
             assert_false(
-                line_pack_rows(&f.src, 0, 6, f.lines, f.n_lines * LINE_BYTES, f.room, &err));
+                line_pack_rows(&f.src, 0, 6, f.lines, f.n_lines * LINE_BYTES, f.scratch, &err));
             assert_int_equal(err.code, BN_EFORMAT);
             assert_non_null(strstr(err.text, "blk.3.ffn_up.weight"));
             (void)snprintf(offset, sizeof offset, "%zu", 4096 + at);
             if (!strstr(err.text, offset))
                 fail_msg("no %s in: %s", offset, err.text);
             assert_true(
-                line_pack_rows(&f.src, 0, 3, f.lines, f.n_lines * LINE_BYTES, f.room, &err));
+                line_pack_rows(&f.src, 0, 3, f.lines, f.n_lines * LINE_BYTES, f.scratch, &err));
             teardown(&f);
         }
 }
@@ -136,7 +136,7 @@ static void columns_hold_the_same_codes(void **state)
         uint8_t *lines = mem_alloc(n_cols * n_lines, LINE_BYTES);
         uint8_t *rows = mem_alloc(LINE_COLS * f.n_lines, LINE_BYTES);
         for (size_t l = 0; l < n_lines; l++)
-            assert_true(pack_columns(&f.src, l, l + 1, n_lines, lines, rows, f.room, &err));
+            assert_true(pack_columns(&f.src, l, l + 1, n_lines, lines, rows, f.scratch, &err));
         for (size_t c = 0; c < n_cols; c++)
             for (size_t r = 0; r < n_lines * LINE_COLS; r++) {
                 const uint8_t *line = lines + (c * n_lines + r / LINE_COLS) * LINE_BYTES;

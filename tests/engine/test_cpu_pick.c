@@ -47,17 +47,18 @@ static size_t plain_top(const struct fixture *f, const struct head_request *head
                         struct head_cand *out)
 {
     struct head_cand all[N];
-    bool taken[N] = {false};
+    bool chosen[N] = {false};
     for (size_t i = 0; i < N; i++)
         all[i] = (struct head_cand){(int32_t)i, f->z[i]};
     qsort(all, N, sizeof all[0], comes_before);
     for (size_t i = 0; i < N; i++)
-        taken[all[i].id] = i < head->k || (head->gap > 0.0f && all[i].logit >= f->best - head->gap);
+        chosen[all[i].id] =
+            i < head->k || (head->gap > 0.0f && all[i].logit >= f->best - head->gap);
     for (size_t i = 0; i < head->n_ids; i++)
-        taken[head->ids[i]] = true;
+        chosen[head->ids[i]] = true;
     size_t n = 0;
     for (size_t i = 0; i < N; i++)
-        if (taken[all[i].id])
+        if (chosen[all[i].id])
             out[n++] = all[i];
     return n;
 }
@@ -77,7 +78,7 @@ static void check_top(struct fixture *f, const struct head_request *head)
     assert_memory_equal(f->seen, zeros, sizeof zeros);
 }
 
-static void top_is_what_sorting_gives(void **state)
+static void top_is_the_same_as_sorting(void **state)
 {
     (void)state;
     static const size_t ks[] = {1, 2, 7, 40, 999, 1000, 5000};
@@ -104,7 +105,7 @@ static void top_adds_the_gap_and_requested_ids(void **state)
         }
 }
 
-static void too_little_room_is_refused_and_named(void **state)
+static void a_row_that_is_too_small_is_refused(void **state)
 {
     (void)state;
     static const int32_t ids[] = {7, 8, 9};
@@ -119,8 +120,8 @@ static void too_little_room_is_refused_and_named(void **state)
     struct head_request wide = {.k = 1, .gap = 1e9f};
     assert_false(pick_top(f.z, N, f.best, &wide, &f.row, f.seen, &n));
     assert_int_equal(n, N);
-    struct head_request wanted = {.k = 8, .ids = ids, .n_ids = 3};
-    assert_false(pick_top(f.z, N, f.best, &wanted, &f.row, f.seen, &n));
+    struct head_request with_ids = {.k = 8, .ids = ids, .n_ids = 3};
+    assert_false(pick_top(f.z, N, f.best, &with_ids, &f.row, f.seen, &n));
     assert_true(n > 9);
     for (size_t i = 0; i < N / 64 + 1; i++)
         assert_true(f.seen[i] == 0);
@@ -139,7 +140,7 @@ static int32_t draw(const struct fixture *f, float temp, uint64_t seed, uint64_t
     return id;
 }
 
-static void a_draw_depends_on_seed_and_position_alone(void **state)
+static void a_draw_depends_only_on_seed_and_position(void **state)
 {
     (void)state;
     struct fixture f;
@@ -193,7 +194,7 @@ static void the_coldest_draw_is_the_best_logit(void **state)
     assert_in_range(draw(&f, 1e-45f, 1, 1, 3), 0, N - 1);
 }
 
-static void the_logarithm_is_a_logarithm(void **state)
+static void noise_log_is_close_to_log(void **state)
 {
     (void)state;
     for (double x = 1e-9; x < 1e9; x *= 1.37)
@@ -205,13 +206,13 @@ static void the_logarithm_is_a_logarithm(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(top_is_what_sorting_gives),
+        cmocka_unit_test(top_is_the_same_as_sorting),
         cmocka_unit_test(top_adds_the_gap_and_requested_ids),
-        cmocka_unit_test(too_little_room_is_refused_and_named),
-        cmocka_unit_test(a_draw_depends_on_seed_and_position_alone),
+        cmocka_unit_test(a_row_that_is_too_small_is_refused),
+        cmocka_unit_test(a_draw_depends_only_on_seed_and_position),
         cmocka_unit_test(draws_follow_the_softmax),
         cmocka_unit_test(the_coldest_draw_is_the_best_logit),
-        cmocka_unit_test(the_logarithm_is_a_logarithm),
+        cmocka_unit_test(noise_log_is_close_to_log),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

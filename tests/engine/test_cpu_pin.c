@@ -15,30 +15,30 @@
 #include <cmocka.h>
 
 #define N_THREADS 2
-#define MANY 8192
+#define MAX_CPUS 8192
 
 struct masks {
     cpu_set_t of[N_THREADS];
-    bool is_known[N_THREADS];
+    bool is_read[N_THREADS];
 };
 
-static void look(void *ud, size_t index, size_t n_threads)
+static void read_mask(void *ud, size_t index, size_t n_threads)
 {
     struct masks *m = ud;
     (void)n_threads;
-    m->is_known[index] = sched_getaffinity(0, sizeof m->of[index], &m->of[index]) == 0;
+    m->is_read[index] = sched_getaffinity(0, sizeof m->of[index], &m->of[index]) == 0;
 }
 
 static struct masks masks_now(void)
 {
     struct masks m = {0};
-    team_run(N_THREADS, N_THREADS, look, &m);
+    team_run(N_THREADS, N_THREADS, read_mask, &m);
     for (size_t i = 0; i < N_THREADS; i++)
-        assert_true(m.is_known[i]);
+        assert_true(m.is_read[i]);
     return m;
 }
 
-static void threads_stay_on_cpus_of_their_own(void **state)
+static void each_thread_stays_on_a_different_cpu(void **state)
 {
     (void)state;
     const struct masks before = masks_now();
@@ -79,7 +79,7 @@ static void more_threads_than_cpus_are_refused(void **state)
     const struct masks before = masks_now();
     struct team_pins *pins = NULL;
     struct bn_error err;
-    assert_false(team_pin(MANY + 1, &pins, &err));
+    assert_false(team_pin(MAX_CPUS + 1, &pins, &err));
     assert_null(pins);
     assert_int_equal(err.code, BN_EARG);
     assert_non_null(strstr(err.text, "cannot be pinned"));
@@ -91,8 +91,8 @@ static void more_threads_than_cpus_are_refused(void **state)
 static void cores_come_before_their_siblings(void **state)
 {
     (void)state;
-    size_t cpus[MANY], n_cores;
-    const size_t n = cpu_list_allowed(cpus, MANY, &n_cores);
+    size_t cpus[MAX_CPUS], n_cores;
+    const size_t n = cpu_list_allowed(cpus, MAX_CPUS, &n_cores);
     assert_in_range(n_cores, 1, n);
     for (size_t i = 0; i < n; i++) {
         for (size_t j = 0; j < i; j++)
@@ -105,7 +105,7 @@ static void cores_come_before_their_siblings(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(threads_stay_on_cpus_of_their_own),
+        cmocka_unit_test(each_thread_stays_on_a_different_cpu),
         cmocka_unit_test(threads_are_not_pinned_by_default),
         cmocka_unit_test(more_threads_than_cpus_are_refused),
         cmocka_unit_test(cores_come_before_their_siblings),

@@ -106,7 +106,7 @@ static void rig_close(struct rig *r)
     for (size_t i = 0; i < 2 * N_REQS; i++)
         mem_free(r->rows[i / N_REQS][i % N_REQS].cands);
     screen_close(&r->b);
-    cpu_scratch_close(&r->b.scratch);
+    mem_map_close(&r->b.scratch.map);
     mem_free(r->table);
     mem_free(r->norm);
 }
@@ -120,7 +120,7 @@ static size_t run(struct rig *r, const struct head_request *heads, size_t n_reqs
     pass->n_requested_rows = n_reqs;
     atomic_store(&pass->head_bytes, 0);
     atomic_store(&pass->not_finite, false);
-    atomic_store(&pass->room_needed, 0);
+    atomic_store(&pass->min_cap, 0);
     for (size_t i = 0; i < n_reqs; i++)
         r->b.scratch.requested_rows[i] = (struct requested_row){.request = &heads[i],
                                                                 .row = &r->rows[screened][i],

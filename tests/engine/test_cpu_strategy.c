@@ -1,5 +1,5 @@
 /*
- * The strategies for given shapes and machines. These tests show what a changed limit affects.
+ * The strategies for two models on machines with different numbers of threads.
  */
 #include "engine/cpu/cpu_strategy.h"
 
@@ -11,7 +11,7 @@
 
 #include <cmocka.h>
 
-/* Two kernel tables without their functions, with the limits of kernels.c. */
+/* Two kernel tables without functions. */
 static const struct cpu_kernels amx = {.isa = ISA_AMX, .medium_from = 6, .many_from = 17};
 static const struct cpu_kernels vnni = {.isa = ISA_AVX512VNNI, .medium_from = 7, .many_from = 7};
 
@@ -32,15 +32,11 @@ static struct strategy_model model_2b4t(const struct cpu_kernels *k, size_t n_th
 /* 256 wide, 6 layers, 2,048 tokens of vocabulary. */
 static struct strategy_model model_small(size_t n_threads)
 {
-    return (struct strategy_model){.k = &amx,
-                                   .line_bytes = 1032192,
-                                   .head_bytes = 300000,
-                                   .n_kv_heads = 2,
-                                   .n_threads = n_threads,
-                                   .n_ubatch = 512,
-                                   .head_form = "screened at four bits",
-                                   .kv_form = "F16",
-                                   .kv_bytes_per_token = 76800};
+    struct strategy_model m = model_2b4t(&amx, n_threads);
+    m.line_bytes = 1032192;
+    m.head_bytes = 300000;
+    m.n_kv_heads = 2;
+    return m;
 }
 
 static struct strategy decode(struct strategy_model m)
@@ -49,7 +45,7 @@ static struct strategy decode(struct strategy_model m)
         &m, &(struct strategy_work){.n_tokens = 1, .n_token_blocks = 1, .n_requested_rows = 1});
 }
 
-static struct strategy read(struct strategy_model m, size_t n_tokens)
+static struct strategy prefill(struct strategy_model m, size_t n_tokens)
 {
     return strategy_for_pass(&m, &(struct strategy_work){n_tokens, (n_tokens + 31) / 32, 1});
 }
@@ -69,14 +65,14 @@ static void decodes_one_token_with_all_threads(void **state)
     assert_int_equal(decode(model_2b4t(&amx, 64)).n_active, 64);
 }
 
-static void leaves_tiny_work_to_the_caller(void **state)
+static void the_calling_thread_does_tiny_work(void **state)
 {
     (void)state;
     const struct strategy p = decode(model_small(16));
     assert_int_equal(p.n_active, 1);
     assert_int_equal(p.linear, LINEAR_MATVEC);
     assert_int_equal(p.attn, ATTN_TOKEN_BLOCKS);
-    assert_int_equal(read(model_small(16), 16).n_active, 1);
+    assert_int_equal(prefill(model_small(16), 16).n_active, 1);
 }
 
 static void uses_all_threads_if_requested(void **state)
@@ -87,14 +83,14 @@ static void uses_all_threads_if_requested(void **state)
     assert_int_equal(decode(m).n_active, 4);
 }
 
-static void shares_a_long_prompt_of_a_small_model(void **state)
+static void divides_a_long_prompt_of_a_small_model(void **state)
 {
     (void)state;
-    assert_int_equal(read(model_small(2), 512).n_active, 2);
-    assert_int_equal(read(model_small(64), 512).n_active, 31);
+    assert_int_equal(prefill(model_small(2), 512).n_active, 2);
+    assert_int_equal(prefill(model_small(64), 512).n_active, 31);
 }
 
-static void gives_no_thread_less_than_four_megabytes(void **state)
+static void each_thread_reads_at_least_four_megabytes(void **state)
 {
     (void)state;
     struct strategy_model m = model_small(64);
@@ -107,22 +103,21 @@ static void picks_kernels_by_the_number_of_tokens(void **state)
 {
     (void)state;
     const struct strategy_model m = model_2b4t(&amx, 2), w = model_2b4t(&vnni, 2);
-    assert_int_equal(read(m, 5).linear, LINEAR_FEW);
-    assert_int_equal(read(m, 6).linear, LINEAR_MEDIUM);
-    assert_int_equal(read(m, 16).linear, LINEAR_MEDIUM);
-    assert_int_equal(read(m, 17).linear, LINEAR_MANY);
-    assert_int_equal(read(w, 6).linear, LINEAR_FEW);
-    assert_int_equal(read(w, 7).linear, LINEAR_MANY);
+    assert_int_equal(prefill(m, 5).linear, LINEAR_FEW);
+    assert_int_equal(prefill(m, 6).linear, LINEAR_MEDIUM);
+    assert_int_equal(prefill(m, 16).linear, LINEAR_MEDIUM);
+    assert_int_equal(prefill(m, 17).linear, LINEAR_MANY);
+    assert_int_equal(prefill(w, 6).linear, LINEAR_FEW);
+    assert_int_equal(prefill(w, 7).linear, LINEAR_MANY);
 }
 
-static void splits_positions_only_for_few_lone_tokens(void **state)
+static void splits_positions_only_for_few_sequences(void **state)
 {
     (void)state;
     const struct strategy_model m = model_2b4t(&amx, 2);
     assert_int_equal(batch(m, 1).attn, ATTN_SPLIT);
-    assert_int_equal(batch(m, 2).attn,
-                     ATTN_TOKEN_BLOCKS); /* ten items for two threads are enough */
-    assert_int_equal(read(m, 16).attn, ATTN_TOKEN_BLOCKS);
+    assert_int_equal(batch(m, 2).attn, ATTN_TOKEN_BLOCKS); /* ten items for two threads */
+    assert_int_equal(prefill(m, 16).attn, ATTN_TOKEN_BLOCKS);
     assert_int_equal(batch(model_2b4t(&amx, 16), 8).attn, ATTN_SPLIT);
 }
 
@@ -149,7 +144,7 @@ static void explains_a_pass(void **state)
                         "KV cache         F16, 76.8 kB a token\n"
                         "head             1 row, screened at four bits, 174.0 MB\n");
     (void)strategy_explain(&small, &(struct strategy_work){1, 1, 1}, text, sizeof text);
-    assert_non_null(strstr(text, "threads          1 of 2, more would have too little to do\n"));
+    assert_non_null(strstr(text, "threads          1 of 2, more would have too little work\n"));
     assert_int_equal(strategy_explain(&m, &(struct strategy_work){1, 1, 1}, cut, sizeof cut), n);
     assert_int_equal(strlen(cut), sizeof cut - 1);
 }
@@ -158,12 +153,12 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(decodes_one_token_with_all_threads),
-        cmocka_unit_test(leaves_tiny_work_to_the_caller),
+        cmocka_unit_test(the_calling_thread_does_tiny_work),
         cmocka_unit_test(uses_all_threads_if_requested),
-        cmocka_unit_test(shares_a_long_prompt_of_a_small_model),
-        cmocka_unit_test(gives_no_thread_less_than_four_megabytes),
+        cmocka_unit_test(divides_a_long_prompt_of_a_small_model),
+        cmocka_unit_test(each_thread_reads_at_least_four_megabytes),
         cmocka_unit_test(picks_kernels_by_the_number_of_tokens),
-        cmocka_unit_test(splits_positions_only_for_few_lone_tokens),
+        cmocka_unit_test(splits_positions_only_for_few_sequences),
         cmocka_unit_test(packs_small_models_on_one_thread),
         cmocka_unit_test(explains_a_pass),
     };

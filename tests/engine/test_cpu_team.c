@@ -1,5 +1,5 @@
 /*
- * Threads and their barrier. Every thread runs once, and none passes a barrier early, not even if
+ * Threads and their barrier. Every thread runs once, and no thread passes a barrier early, also if
  * there are more threads than processors and each wait ends in sleep.
  */
 #include "engine/cpu/cpu_barrier.h"

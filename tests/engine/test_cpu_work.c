@@ -1,6 +1,6 @@
 /*
- * Division of work: each item is taken once, a thread's own items first, and other threads take the
- * items of a slow thread.
+ * Division of work: each item is processed once, each thread begins with its own range, and other
+ * threads process items of a slow thread.
  */
 #include "engine/cpu/cpu_work.h"
 
@@ -55,8 +55,7 @@ static void one_thread_takes_all_items(void **state)
         next = p.end;
     }
     assert_int_equal(n, N_ROWS);
-    assert_int_equal(n_ranges,
-                     2); /* its own range and the next one, which are adjacent; then the first */
+    assert_int_equal(n_ranges, 2); /* ranges 1 and 2, which are adjacent, then range 0 */
     for (size_t i = 0; i < N_THREADS; i++) {
         struct work_item none = {0};
         assert_false(thread_take_work(&w->threads[i], N_ROWS, UNIT, SIZE, &none));
@@ -88,7 +87,7 @@ static void fewer_rows_than_threads(void **state)
     free(w);
 }
 
-static void a_range_of_one_item_is_left_alone(void **state)
+static void a_range_of_one_item_is_not_shared(void **state)
 {
     (void)state;
     struct work *w = work_new();
@@ -148,7 +147,7 @@ int main(void)
         cmocka_unit_test(one_thread_takes_all_items),
         cmocka_unit_test(threads_start_with_their_own_range),
         cmocka_unit_test(fewer_rows_than_threads),
-        cmocka_unit_test(a_range_of_one_item_is_left_alone),
+        cmocka_unit_test(a_range_of_one_item_is_not_shared),
         cmocka_unit_test(items_of_a_slow_thread_are_taken),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
