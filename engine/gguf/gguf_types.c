@@ -22,7 +22,7 @@ const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES] = {
     [TENSOR_I2_S] = {"I2_S", 36, 4, 1, 32, .is_ternary = true},
     [TENSOR_TQ1_0] = {"TQ1_0", 34, 256, 54, 0, .is_ternary = true},
     [TENSOR_TQ2_0] = {"TQ2_0", 35, 256, 66, 0, .is_ternary = true},
-    [TENSOR_OTHER] = {"other", UINT32_MAX, 1, 0, 0},
+    [TENSOR_OTHER] = {"other", UINT32_MAX, 1, 0, 0, false, false, false},
 };
 
 #define ADVICE_DENSE "convert its linear layers to i2_s, tq1_0 or tq2_0 from the ternary original"
