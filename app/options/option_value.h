@@ -8,7 +8,7 @@
 
 struct option_value {
     enum option_source source;
-    bool set;       /* has a value, perhaps the default */
+    bool set;       /* there is a value, perhaps the default */
     int64_t number; /* INT; FLAG: 0 or 1; CHOICE: index of the word */
     double real;    /* REAL */
     char **texts;   /* (n_texts) TEXT, CHOICE: owned */
@@ -17,14 +17,14 @@ struct option_value {
     size_t n_numbers, numbers_cap;
 };
 
-/* Parse `text` for `row` into *out, which must be all zero. The caller finishes *out, also on
- * failure. Error messages begin with `label`: the option as the user wrote it ("--temp", "-n",
- * "temp"). BN_EARG, BN_ENOMEM. */
+/* Parse `text` as a value of option `row`. *out must be all zero. The caller must finish it, also
+ * after a failure (BN_EARG, BN_ENOMEM). Most error messages begin with `label`: the option as the
+ * user wrote it ("--temp", "-n", "temp"). */
 bool option_value_parse(const struct option *row, const char *label, const char *text,
                         struct option_value *out, struct bn_error *err);
 void option_value_finish(struct option_value *v);
 
-/* The value as text that option_value_parse accepts, cut to out_bytes. */
+/* Write the value as text, cut to out_bytes. Commas separate several values. Not set: empty. */
 void option_value_format(const struct option *row, const struct option_value *v, char *out,
                          size_t out_bytes);
 

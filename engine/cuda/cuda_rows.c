@@ -1,7 +1,7 @@
 /*
- * Completes the requested rows. The device returns all requested candidates and a few more. This
- * file sorts them, removes the surplus and adds the ids that were requested by number. Order and
- * errors are the same as in the CPU backend.
+ * Completes the requested rows on the host. For HEAD_TOP and HEAD_GUMBEL the device returns every
+ * candidate that the result may contain, and a few more, unsorted. This file selects and sorts the
+ * result and adds the ids of the request. Order and errors are the same as in the CPU backend.
  */
 #include "engine/backend/cand_heap.h"
 #include "engine/base/noise.h"
@@ -43,8 +43,8 @@ static bool finish_all(struct backend *b, size_t i, struct row_request *request,
     return true;
 }
 
-/* Computes the logits of n ids (at most IDS_CHUNK) of row i into host.gathered. The device may have
- * only bounds of them, so their rows are multiplied again. */
+/* Computes the logits of the n ids in host.ids (at most IDS_CHUNK) for request i, and stores them
+ * in host.gathered. The device may have only their bounds, so their table rows are multiplied. */
 static bool gather(struct backend *b, size_t i, size_t n, struct bn_error *err)
 {
     struct cuda_device *dev = &b->device;
@@ -62,8 +62,8 @@ static bool gather(struct backend *b, size_t i, size_t n, struct bn_error *err)
            read_back(b, b->host.gathered, b->scratch.gathered, n * sizeof(float), err);
 }
 
-/* Appends each requested id that is not among the first *n candidates, once. *n also counts ids for
- * which the row has no capacity. */
+/* Appends each requested id once, unless it is among the first *n candidates. If the row is full,
+ * further ids are not stored, but *n counts them. */
 static bool append_ids(struct backend *b, size_t i, struct row_request *request, size_t *n,
                        struct bn_error *err)
 {
@@ -143,7 +143,7 @@ static bool finish_top(struct backend *b, size_t i, struct row_request *request,
     cand_build(cands, n_found);
     cand_sort(cands, n_found);
     size_t n = size_min(k, n_found);
-    /* If the k-th candidate is within the gap, later ones can be too. */
+    /* If the k-th candidate is within the gap from the best, later ones can be too. */
     if (head->gap > 0.0f && n > 0 && k < n_vocab) {
         const float floor = cands[0].logit - head->gap;
         for (; cands[n - 1].logit >= floor && n < n_found && cands[n].logit >= floor; n++)

@@ -1,10 +1,10 @@
 /*
- * Renders one case, for the recorded cases and for the comparison with jinja2.
+ * Renders one test case: a recorded one, or one for the comparison with jinja2.
  *
- * In: {"template": text, "messages": [...], "args": {...}, "generation": bool, "now": seconds,
+ * In: {"template": text, "messages": [...], "args": {...}, "generation": bool, "now": Unix time,
  * "choice": name, "model_template": text, "bos_token": text, "eos_token": text}. All keys are
- * optional. Out: {"text", "segments": [[kind, message, text] ...], "thought"}, or {"error":
- * sentence, "code": number}, as a new reference.
+ * optional. Result, which the caller owns: {"text": text, "segments": [[kind, message index or -1,
+ * text] ...], "thought": bool}, or {"error": sentence, "code": number}.
  */
 #ifndef TESTS_TEMPLATES_CASE_RUN_H
 #define TESTS_TEMPLATES_CASE_RUN_H

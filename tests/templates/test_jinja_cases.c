@@ -24,7 +24,7 @@ static void check(const char *file, json_t *in, struct tally *tally)
     const json_t *const expected = json_object_get(in, "want"), *const text =
                                                                     json_object_get(out, "text");
     const char *const error = json_string_value(json_object_get(out, "error"));
-    /* An error of parsing or rendering gives its line. */
+    /* A message about a parsing or rendering error begins with its line and column. */
     const bool right =
         expected ? text && json_equal(expected, text)
                  : error && strncmp(error, "template line ", 14) == 0 && strstr(error, ", column ");
@@ -70,7 +70,7 @@ static struct tally run_all(void)
         (void)snprintf(path, sizeof path, "%s/%s", CASES_DIR, entry->d_name);
         run_file(path, &tally);
     }
-    (void)closedir(folder); /* read only */
+    (void)closedir(folder); /* the folder was only read, so a failure is harmless */
     return tally;
 }
 

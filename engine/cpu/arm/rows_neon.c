@@ -1,9 +1,9 @@
 /*
  * row_decode and rows_dot for NEON.
  *
- * The 64 lanes of dot64 (docs/kernels.md) are sixteen registers. Rows of F32, F16 and BF16 are
- * widened in registers. Quantised rows are decoded by the reference, for a dot product to its
- * scratch buffer first.
+ * The 64 lanes of dot64 (docs/kernels.md) are in 16 registers. Plain rows (F32, F16 and BF16) are
+ * converted to F32 in registers. Quantised rows are decoded by the reference kernels. A dot product
+ * decodes such a row to the scratch buffer first.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"
@@ -13,7 +13,7 @@
 
 #define PREFETCH_BYTES 1024
 
-/* Elements i .. i + 3 of a row of F32, F16 or BF16. */
+/* Elements i .. i + 3 of a row of F32, F16 or BF16, as F32. */
 BN_FORCE_INLINE float32x4_t row4(enum tensor_type type, const uint8_t *row, size_t i)
 {
     if (type == TENSOR_F32)
@@ -24,7 +24,7 @@ BN_FORCE_INLINE float32x4_t row4(enum tensor_type type, const uint8_t *row, size
     return vreinterpretq_f32_u32(vshll_n_u16(halves, 16));
 }
 
-/* The same for the end of a row: elements from n on are 0 and are not read. */
+/* As row4, for the end of a row of n elements: elements from n on are 0 and are not read. */
 BN_FORCE_INLINE float32x4_t row4_tail(enum tensor_type type, const uint8_t *row, size_t i, size_t n)
 {
     uint8_t bytes[16] = {0};
@@ -74,7 +74,7 @@ BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, siz
     static void rows_dot_##name##_neon(const struct table_rows *rows, const float *h, size_t n,    \
                                        float *z, float *scratch)                                   \
     {                                                                                              \
-        (void)scratch; /* rows are widened in registers */                                         \
+        (void)scratch; /* rows are converted on loading */                                         \
         for (size_t r = 0; r < rows->n_rows; r++)                                                  \
             z[r] = dot_plain(type, table_row(rows, r), h, n);                                      \
     }
@@ -83,7 +83,7 @@ PLAIN_KERNELS(f32, TENSOR_F32)
 PLAIN_KERNELS(f16, TENSOR_F16)
 PLAIN_KERNELS(bf16, TENSOR_BF16)
 
-/* The decoders of the reference are static; row_kernels_ref provides their addresses. */
+/* The reference decoders are static functions, so row_kernels_ref provides their addresses. */
 static void dot_decoded(enum tensor_type type, const struct table_rows *rows, const float *h,
                         size_t n, float *z, float *scratch)
 {

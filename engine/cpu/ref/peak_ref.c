@@ -1,6 +1,6 @@
 /*
- * The arithmetic peak of plain C: products of bytes as compiled for any processor of the family,
- * and fmaf of the C library.
+ * The arithmetic peak of plain C: products of bytes, and fmaf. This file is compiled for any
+ * processor of the family, without optional instructions.
  */
 #include "engine/cpu/ref/kernels_ref.h"
 
@@ -32,7 +32,7 @@ size_t mac_peak_ref(size_t n_rounds)
 
 size_t fma_peak_ref(size_t n_rounds)
 {
-    float sums[4] = {0}; /* independent; fmaf is a function call if the processor has no such
+    float sums[4] = {0}; /* independent; fmaf is a library call if the compiler may not use an FMA
                             instruction */
     for (size_t r = 0; r < n_rounds; r++)
         for (size_t i = 0; i < 4; i++)

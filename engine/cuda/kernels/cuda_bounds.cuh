@@ -1,13 +1,13 @@
 /*
- * Upper bounds of all logits, from the coarse plane and a query. The order of operations is the
- * same as on the CPU: docs/kernels.md, "The head, screened".
+ * Upper bounds of all logits, from the coarse plane and the queries (quantised hidden states). The
+ * order of operations is the same as on the CPU: docs/kernels.md, "The head, screened".
  */
 #ifndef CUDA_BOUNDS_CUH
 #define CUDA_BOUNDS_CUH
 
 #include "engine/cuda/kernels/cuda_head.cuh"
 
-/* Adds one line to four of the 16 partial sums of two rows. x has the same columns as the codes. */
+/* Adds one line of two plane rows to four of their 16 partial sums. x: the query's same columns. */
 DEV void bound_line(const struct words *codes, const int8_t *x, const int32_t *fix,
                     const float *steps, float (*sums)[4])
 {
@@ -31,7 +31,7 @@ DEV float step_of(const uint16_t *steps, uint32_t b)
     return f32_of_bits((uint32_t)steps[b] << 16);
 }
 
-/* Square of the error bound of a row. All four threads of the row must call it. */
+/* Square of the error bound of a plane row. All four threads that share the row must call it. */
 DEV float square_of(const uint16_t *steps, const float *spread, uint32_t member, uint32_t stride)
 {
     float squares[2] = {0.0f, 0.0f};
@@ -57,7 +57,7 @@ DEV float tree_of(float *sums)
     return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
-/* The best candidate of the warp; of equal ones, that with the lowest id. All 32 lanes get it. */
+/* Returns the best candidate of the warp to all 32 lanes. Of equal ones, the lowest id wins. */
 DEV struct cuda_cand warp_best(struct cuda_cand mine)
 {
     for (uint32_t mask = 16; mask > 0; mask /= 2) {
@@ -71,8 +71,8 @@ DEV struct cuda_cand warp_best(struct cuda_cand mine)
     return mine;
 }
 
-/* Four threads have two rows of the plane, so a warp has BEST_ROWS rows. n_x must be a compile-time
- * constant in the caller. */
+/* Bounds for queries x0 .. x0 + n_x - 1. n_x must be a compile-time constant in the caller. Four
+ * threads share two rows of the plane, so a warp processes BEST_ROWS rows. */
 DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
 {
     const struct coarse_plane *plane = &a->plane;

@@ -1,6 +1,6 @@
 /*
  * Row-wise steps of a layer: norm and quantisation, RoPE, and writing the KV cache
- * (docs/kernels.md). Also read_memory, which measures the memory bandwidth.
+ * (docs/kernels.md). Also read_memory, the kernel for bandwidth measurements.
  */
 #ifndef CUDA_VEC_CUH
 #define CUDA_VEC_CUH
@@ -9,13 +9,13 @@
 
 #define F16_MAX 65504.0f
 
-/* Element i after the norm. x is the row or a copy of it. */
+/* Element i of row x after the norm. r: 1 / RMS of the row. Without weights there is no norm. */
 DEV float normed(const struct norm_args *a, const float *x, float r, uint32_t i)
 {
     return a->w ? (x[i] * r) * a->w[i] : x[i];
 }
 
-/* Quantises one element to a byte and adds it to *sum. NaN becomes 0. */
+/* Quantises y to the int8 value of y * s, and adds that value to *sum. NaN becomes 0. */
 DEV uint32_t quantised(float y, float s, int32_t *sum)
 {
     const float v = rintf(y * s);
@@ -24,15 +24,15 @@ DEV uint32_t quantised(float y, float s, int32_t *sum)
     return (uint32_t)q & 255u;
 }
 
-/* Scale of a quantised row, and the sum of its elements. */
+/* The factor s by which a row was multiplied to quantise it, and the sum of its int8 values. */
 struct row_scale {
     float s;
     int32_t sum;
 };
 
-/* Quantises a row to bytes at q, where lines are q_line bytes apart. All threads of the block must
- * call it and see the result. A row that fits in the tile is read from memory once. If it does not
- * fit, q may be the tile. */
+/* Quantises a row to q. Each LINE_COLS values begin q_line bytes after the previous ones. All
+ * threads of the block must call this; afterwards all see the result. A row that fits in the tile
+ * is read from memory once. Only for a longer row, q may overlap the tile. */
 DEV struct row_scale quantise_row(const struct norm_args *a, const float *row, float *tile,
                                   int8_t *q, uint32_t q_line)
 {
@@ -64,7 +64,7 @@ DEV struct row_scale quantise_row(const struct norm_args *a, const float *row, f
             word |= quantised(fits ? tile[j] : normed(a, row, r, j), result.s, &sum) << (j % 4 * 8);
         *(uint32_t *)(q + (uint64_t)(i / LINE_COLS) * q_line + i % LINE_COLS) = word;
     }
-    result.sum = block_sum_i32(sum); /* includes a barrier: q is complete */
+    result.sum = block_sum_i32(sum); /* includes a barrier, after which q is complete */
     return result;
 }
 

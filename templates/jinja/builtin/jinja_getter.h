@@ -8,11 +8,11 @@
 
 struct getter {
     struct jval parts;    /* J_LIST of the names and indices of the path */
-    bool ignore_case;     /* convert a string result to lower case */
-    struct jval fallback; /* replaces undefined; J_MISSING or J_NONE: no fallback */
+    bool ignore_case;     /* convert a result that is a string to lower case */
+    struct jval fallback; /* replaces an undefined value; J_MISSING or J_NONE: none */
 };
 
-/* attribute: a path, an index, or J_MISSING or J_NONE for the value itself. */
+/* attribute: a path or an index. If it is J_MISSING or J_NONE, getter_get takes v itself. */
 bool getter_init(struct jvm *vm, struct jval attribute, bool ignore_case, struct getter *g);
 bool getter_get(struct jvm *vm, const struct getter *g, struct jval v, struct jval *out);
 
