@@ -26,18 +26,18 @@ struct app {
 
     struct strbuf attachments;  /* sent before the next message */
     struct bn_str first_prompt; /* first message of a terminal chat; empty if none or sent */
-    bool is_interactive;        /* a user types the input: terminal chat or PIPE_TYPED */
+    bool is_interactive;        /* a user types: a terminal chat or PIPE_INTERACTIVE */
     bool leaving;               /* end the loop now */
-    bool ending;                /* end it when the turn has stopped, at most two seconds ... */
-    double ending_since;        /* ... after this time (clock_seconds) */
+    bool ending;                /* end the loop when the turn stops, but within two seconds */
+    double ending_since;        /* when `ending` was set (clock_seconds) */
     double stopping_since;      /* when a stop of the turn was first seen; 0: no stop requested */
     enum exit_code code;        /* valid once leaving or ending */
 };
 
-/* The app_open functions print their error to stderr and return the exit code; EXIT_DONE: success.
- *
- * Read the config file and the environment. Sets the option "model". The other words make the
- * prompt. */
+/* The app_open functions print their error to stderr and return the exit code; EXIT_DONE: none. */
+
+/* Read the config file and the environment. Sets the option "model". Appends the words of the
+ * command line that do not name the model to `prompt`. */
 enum exit_code app_open_options(struct app *app, struct strbuf *prompt);
 /* Open the model file, its vocabulary and its template. Takes milliseconds. */
 enum exit_code app_open_files(struct app *app);

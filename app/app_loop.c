@@ -11,9 +11,9 @@
 #include <poll.h>
 #include <unistd.h>
 
-#define END_SECONDS 2.0   /* long enough: the engine polls its cancel flag much more often */
+#define END_SECONDS 2.0   /* limit for a stop; the engine tests its cancel flag much more often */
 #define ARM_SECONDS 0.5   /* a second Ctrl-C within this time belongs to the same stop */
-#define EVENTS_AT_ONCE 64 /* a limit, so that keys and signals are not delayed */
+#define EVENTS_AT_ONCE 64 /* worker events per round; more would delay keys and signals */
 
 void app_leave(struct app *app, enum exit_code code)
 {

@@ -101,7 +101,7 @@ struct bn_model_info {
     size_t kv_bytes_per_token;
     const char *kv_type;    /* "f16" or "q8" */
     size_t bytes_per_token; /* read to decode one token, without keys and values */
-    size_t head_bytes;      /* of these for the output head or its packed copy */
+    size_t head_bytes;      /* the part of bytes_per_token for the output head or its copy */
     double macs_per_token;  /* multiply-adds of the linear layers */
     double load_seconds;
 };

@@ -69,7 +69,7 @@ enum ui_close {
 /* No member is optional. */
 struct ui_ops {
     const char *name;
-    bool is_terminal; /* false: there is no line editor and no second painter */
+    bool is_terminal; /* false: no line editor, and no change to another painter */
 
     /* Set up the terminal. BN_EUNSUPPORTED: this painter cannot run here. */
     bool (*open)(struct ui *ui, struct bn_error *err);
@@ -82,7 +82,7 @@ struct ui_ops {
     void (*input)(struct ui *ui);
     /* Get the next event of the input; false if there is none. Called until it is false. */
     bool (*next_event)(struct ui *ui, struct ui_event *event);
-    /* Called after the last UI_LINE event was handled. */
+    /* The result of the last UI_LINE event. Called once for each of them. */
     void (*entry_done)(struct ui *ui, enum entry entry);
     /* Repaint if it is time. Returns the milliseconds until the next repaint, -1 for never. */
     int (*tick)(struct ui *ui);

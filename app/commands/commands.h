@@ -16,7 +16,7 @@ struct command_host {
     struct chat *chat;
     struct ui *ui;
     struct strbuf *attachments; /* files to send before the next message */
-    const char *history_path;   /* of the input history; "" if it is not saved */
+    const char *history_path;   /* the file of the input history; "" if it is not saved */
     bool is_interactive;        /* a user types the commands (not a script) */
 
     bool leaves;         /* end the program */

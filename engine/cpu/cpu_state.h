@@ -28,8 +28,8 @@
 #define SPLIT_BLOCKS 64  /* position blocks per KV head and round of ATTN_SPLIT */
 #define MAX_THREADS 1024 /* more than any supported machine has; bounds the scratch memory */
 
-/* Rows of one of the matrices that are stored as one: y = acc * (scale / s) * extra + bias, where s
- * is the scale of the activations. */
+/* The rows of one matrix, such as q, within several matrices that are stored as one, such as qkv:
+ * y = acc * (scale / s) * extra + bias, where s is the scale of the activations. */
 struct section {
     size_t row0, n_rows;
     float scale, extra;
@@ -39,8 +39,8 @@ struct section {
 struct weights {
     struct ternary_mat mat;
     size_t n_cols;
-    /* The same weights by column, for passes of one token; n_cols is 0 if the matrix is packed by
-     * rows only. If they exist, mat refers to the bytes of the file, with columns in file order. */
+    /* The same weights by column, for passes of one token; cols.n_cols is 0 if the matrix is packed
+     * by rows only. Otherwise mat refers to the bytes of the file, with columns in file order. */
     struct ternary_cols cols;
     struct section sections[3]; /* in row order; together they are all rows of mat */
     size_t n_sections;

@@ -7,8 +7,8 @@
 
 #include "engine/cpu/cpu_state.h"
 
-/* The part of n rows, in whole units, that belongs to thread `index`. Ranges are contiguous and
- * ascending; some are empty if n is small. */
+/* The part of n rows that belongs to thread `index`, in multiples of `unit` rows. Ranges are
+ * contiguous and ascending; some are empty if n is small. */
 struct work_range {
     size_t begin, end;
 };
@@ -25,7 +25,7 @@ static inline struct work_range thread_range(const struct cpu_thread *th, size_t
 }
 
 /* A barrier for all threads. Afterwards each thread sees the writes of the others, and
- * thread_take_work starts a new division. */
+ * thread_take_work can divide another set of rows. */
 static inline void thread_sync(struct cpu_thread *th)
 {
     cpu_barrier_wait(&th->pass->barrier, th->n_threads);

@@ -17,7 +17,7 @@
 
 enum line_result {
     LINE_EDITING,
-    LINE_DONE, /* line_text returns it */
+    LINE_DONE, /* a line is finished; line_text returns it */
     LINE_END,  /* Ctrl-D on an empty line */
 };
 
@@ -36,11 +36,11 @@ struct line_host {
     void *ud;
     /* Find the choices for `word`, which follows the text `before`. `out` is empty. */
     void (*complete)(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out);
-    /* Called before and after the user's own editor, and only while a display is set: leave the
-     * screen and return to it. */
+    /* Leave the screen and return to it. Called before and after an external editor runs
+     * (edit_file.h), and only while a display is set. */
     void (*suspend)(void *ud);
     void (*resume)(void *ud);
-    void (*failed)(void *ud, const char *why); /* the user's own editor failed */
+    void (*failed)(void *ud, const char *why); /* the external editor failed */
 };
 
 /* False: the editor is already open; its history stays. `name` is the application name for
@@ -75,8 +75,8 @@ void line_add_history(const char *entry);
 void line_begin(const char *prompt);
 void line_stop(void); /* stop editing; the text is saved for line_begin */
 bool line_is_open(void);
-/* Process keys until a line is done. *n_used is the number of bytes used. A paste without its end
- * mark is not used. */
+/* Process keys until a line is done. *n_used is the number of bytes used. A paste is used
+ * only when it has its end mark. */
 enum line_result line_feed(const char *keys, size_t n_keys, size_t *n_used);
 /* The finished line, with the text of its pastes. */
 void line_text(struct strbuf *out);

@@ -1,6 +1,6 @@
 /*
- * Calls from lower folders to the evaluator, and the arguments of calls. The evaluator defines the
- * table (jinja_ops in eval/jinja_eval.h). Every member is set.
+ * The functions of higher folders that lower folders call through a table, and the arguments of
+ * calls. The evaluator defines the table (jinja_ops in eval/jinja_eval.h). Every member is set.
  */
 #ifndef TEMPLATES_JINJA_OPS_H
 #define TEMPLATES_JINJA_OPS_H
@@ -8,8 +8,8 @@
 #include "templates/jinja/value/jinja_text.h"
 
 struct jvm_ops {
-    /* {% for ... if filter %}: *pass is the result for *item. On a pass, *item becomes the value
-     * of the loop target. */
+    /* {% for ... if filter %}: set *pass to whether *item passes the filter. If it does, *item
+     * becomes the value of the loop target. */
     bool (*loop_filter)(struct jvm *vm, struct jloop *loop, struct jval *item, bool *pass);
     bool (*get_attr)(struct jvm *vm, struct jval obj, struct jval name, struct jval *out);
     bool (*get_item)(struct jvm *vm, struct jval obj, struct jval key, struct jval *out);
