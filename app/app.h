@@ -27,10 +27,10 @@ struct app {
     struct strbuf attachments;  /* sent before the next message */
     struct bn_str first_prompt; /* first message of a terminal chat; empty if none or sent */
     bool is_interactive;        /* a user types the input: terminal chat or PIPE_TYPED */
-    bool leaving;               /* end the loop now */
-    bool ending;                /* end it when the turn has stopped, at most two seconds ... */
-    double ending_since;        /* ... after this time (clock_seconds) */
-    double stopping_since;      /* when a stop of the turn was first seen; 0: no stop requested */
+    bool leaving;               /* the event loop ends after this round */
+    bool ending;                /* the program ends when the turn has stopped, or ... */
+    double ending_since;        /* ... two seconds after this time (clock_seconds) */
+    double stopping_since;      /* clock_seconds when a stop of the turn was first seen; 0: none */
     enum exit_code code;        /* valid once leaving or ending */
 };
 
@@ -60,8 +60,8 @@ void app_end(struct app *app, enum exit_code code);
 
 /* Handle an event of the painter. */
 void app_event(struct app *app, const struct ui_event *event);
-/* Send a message with the attached files, even if it begins with a slash. False: not sent, and the
- * reason was shown. */
+/* Send the attached files and this text as a message, even if the text begins with a slash. False:
+ * not sent, and the reason was shown. */
 bool app_send_message(struct app *app, struct bn_str text);
 /* Tab completion in the line editor, as in struct terminal_chat; `ud` is a struct app. */
 void app_complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out);
