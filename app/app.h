@@ -60,8 +60,8 @@ void app_end(struct app *app, enum exit_code code);
 
 /* Handle an event of the painter. */
 void app_event(struct app *app, const struct ui_event *event);
-/* Send a message with the attached files, even if it begins with a slash. False: not sent, and the
- * reason was shown. */
+/* Send the attached files and this text as a message, even if the text begins with a slash. False:
+ * not sent, and the reason was shown. */
 bool app_send_message(struct app *app, struct bn_str text);
 /* Tab completion in the line editor, as in struct terminal_chat; `ud` is a struct app. */
 void app_complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out);

@@ -86,14 +86,14 @@ static void on_signals(struct app *app)
         app->ui.ops->suspend(&app->ui);
         signals_stop_self();
     }
-    /* Without job control the process was not stopped and gets no SIGCONT. */
+    /* After SIGNAL_SUSPEND, too: without job control nothing stopped and no SIGCONT comes. */
     if (flags & (SIGNAL_SUSPEND | SIGNAL_RESUME))
         app->ui.ops->resume(&app->ui);
     if (flags & SIGNAL_RESIZE)
         app->ui.ops->resize(&app->ui);
 }
 
-/* If the engine does not react to a stop, a second Ctrl-C ends the program. */
+/* If the engine has not stopped after ARM_SECONDS, a second Ctrl-C ends the program. */
 static void watch_stop(struct app *app)
 {
     const struct chat *c = &app->chat;
@@ -211,8 +211,8 @@ static void wait_for_event(struct app *app)
         return; /* a timeout, or a signal; the signal also wrote a byte to the pipe */
     if (fds[0].revents)
         signals_drain(app->wake_read);
-    /* A Ctrl-C that was pressed before the keys must act before them. Its handler has already run,
-     * although its byte may have reached the pipe after poll() looked. */
+    /* Handle signals before keys, so that a Ctrl-C acts before keys pressed later. Its handler has
+     * already run, although its byte may have reached the pipe after poll() looked. */
     on_signals(app);
     if (wants_input && fds[1].revents)
         ops->input(&app->ui);

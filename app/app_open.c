@@ -34,8 +34,8 @@ static bool is_model_word(const char *word)
            (stat(word, &st) == 0 && S_ISREG(st.st_mode));
 }
 
-/* If no model is named, a word with a slash is a path, unless the slash comes first (a command).
- * Otherwise a misspelt path would be sent to the built-in model as a question. */
+/* Whether the word looks like a path: with a slash, but not first (that is a command). Otherwise a
+ * misspelt path would be sent to the built-in model as a question. */
 static bool is_path_word(const char *word)
 {
     return word[0] != '/' && strchr(word, '/') && !strchr(word, ' ');

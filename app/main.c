@@ -85,7 +85,7 @@ static enum exit_code print_sessions(void)
     return report_flush(PROGRAM);
 }
 
-/* Options that need no model. */
+/* Run an option that needs no model. False: there is none. */
 static bool run_without_model(const struct options *o, enum exit_code *code)
 {
     if (options_flag(o, "help")) {

@@ -1,7 +1,7 @@
 /*
  * Reads lines, decodes several sequences together, writes answers: see batch.h.
  *
- * A ring buffer holds all lines from the oldest unwritten one on. Its length is ROUNDS times the
+ * A ring buffer holds the items from the oldest unwritten line on. Its length is ROUNDS times the
  * number of sequences, and stdin is read only while the ring is not full. So memory is bounded for
  * any length of input.
  */
@@ -25,7 +25,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#define ROUNDS 4 /* lines in the ring buffer per sequence */
+#define ROUNDS 4 /* items in the ring buffer per sequence */
 #define BLOCK_BYTES 65536
 
 struct batch {
@@ -103,7 +103,7 @@ static struct batch_item *oldest(struct batch *b)
     return b->out.n_written < b->n_begun ? &b->ring[b->out.n_written % b->n_ring] : NULL;
 }
 
-/* Write the output of the oldest line so far. If it is done, also the next lines. */
+/* Write the new output of the oldest line. If that line is done, go on with the next one. */
 static bool write_finished(struct batch *b, struct bn_error *err)
 {
     for (struct batch_item *item; (item = oldest(b)) != NULL;) {
@@ -126,7 +126,7 @@ static bool has_running(const struct batch *b)
     return false;
 }
 
-/* Waits for input only if no sequence is running. */
+/* Read more of stdin. Waits for input only if no sequence is running. */
 static bool read_more(struct batch *b, struct bn_error *err)
 {
     char block[BLOCK_BYTES];
@@ -173,7 +173,7 @@ static bool is_blank(struct bn_str s)
     return true;
 }
 
-/* Start to answer a line. An invalid line is only reported. False: the whole batch must end. */
+/* Start to answer a line. An invalid line fails alone. False: the whole batch must end. */
 static bool begin(struct batch *b, size_t seq, struct bn_str line, struct bn_error *err)
 {
     struct batch_item *item = &b->ring[b->n_begun % b->n_ring];
@@ -269,8 +269,8 @@ static bool answer_all(struct batch *b, struct bn_error *err)
     }
 }
 
-/* The batch ends early: write the finished answers. As JSON, unfinished answers are written too,
- * marked as interrupted. As text they are empty, because text cannot mark them as incomplete. */
+/* The batch ends early: write the finished answers. JSON also has the unfinished ones, marked as
+ * interrupted or with the error. In text they are empty, because text cannot mark them. */
 static void write_rest(struct batch *b, const struct bn_error *why)
 {
     struct batch_gaps gaps = {0};

@@ -12,8 +12,8 @@
 #include "app/common/report.h"
 #include "app/options/options.h"
 
-/* Answer the lines of stdin. Errors are printed to stderr. Returns the code of the first line that
- * failed, else EXIT_DONE. */
+/* Answer the lines of stdin. Errors are printed to stderr. Returns the code of the error that ended
+ * the batch, else that of the first line that failed, else EXIT_DONE. */
 enum exit_code batch_run(const struct options *options, const struct open_model *model);
 
 #endif

@@ -21,12 +21,12 @@ struct batch_item {
     struct generator_seq *seq; /* owned by the batch */
     int32_t next;              /* chosen by the model, not yet part of the answer */
     size_t n_alts;             /* alternatives to report with each token */
-    bool has_events;           /* --jsonl: each piece of the answer is an event */
+    bool has_events;           /* --jsonl: each piece of the answer becomes an event */
     struct strbuf events;      /* JSON lines to write */
     bool is_done;
     struct bn_error err; /* if set, there is no answer */
 };
-void batch_item_finish(struct batch_item *item); /* all zero is fine */
+void batch_item_finish(struct batch_item *item); /* an all-zero item is fine */
 
 /* Parse a line: a prompt, or a JSON object if it begins with a brace. Members that the object lacks
  * do not change the item. BN_EARG: not a valid object, or binary data. */

@@ -93,7 +93,7 @@ static void report_stats(const struct batch_out *out, const struct batch_item *i
     strbuf_finish(&text);
 }
 
-/* Text has the format of --lines: an empty line between two answers. A failed answer is empty. */
+/* Text has the format of --lines: answers with empty lines between. A failed answer is empty. */
 static bool put_end(const struct batch_out *out, struct batch_item *item, struct bn_error *err)
 {
     if (out->kind == BATCH_TEXT)

@@ -15,7 +15,7 @@ struct batch_out {
     const char *model; /* name in the model file, for JSON objects */
     size_t n_ctx;
     enum { BATCH_TEXT, BATCH_JSON, BATCH_JSONL } kind;
-    size_t n_written; /* number of lines written */
+    size_t n_written; /* number of answers written */
 };
 void batch_out_init(struct batch_out *out, const struct options *options,
                     const struct tokenizer *tokenizer);
@@ -24,8 +24,8 @@ void batch_out_init(struct batch_out *out, const struct options *options,
 void batch_out_begin(const struct batch_out *out, struct batch_item *item);
 void batch_out_text(void *item, enum answer_part part, struct bn_str text); /* a thought_fn */
 
-/* Write what the oldest line has so far. If it is done, write its answer and free the item. BN_EIO:
- * stdout cannot be written. BN_ENOMEM. */
+/* Write the new output of the oldest unfinished line. If the line is done, write its answer and
+ * free the item. BN_EIO: stdout cannot be written. BN_ENOMEM. */
 bool batch_out_line(struct batch_out *out, struct batch_item *item, struct bn_error *err);
 bool batch_out_flush(struct bn_error *err);
 
@@ -33,7 +33,7 @@ bool batch_out_flush(struct bn_error *err);
  * to lines 2, 5 to 7 and to the lines after line 9". */
 struct batch_gaps {
     struct strbuf text;
-    size_t first, last; /* the run of lines being collected; 0 if none */
+    size_t first, last; /* the range of lines being collected; 0 if none */
 };
 void batch_gaps_add(struct batch_gaps *g, size_t line);
 /* Print the message and free the struct. `more`: there are lines after the first n_lines. */

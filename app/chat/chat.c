@@ -2,8 +2,8 @@
  * Runs turns: fits the conversation into the context, encodes the prompt, submits the job, and
  * handles the events of the worker. See chat.h.
  *
- * A question enters the transcript when its turn starts. If the turn cannot run, or is stopped
- * before its first token, the question is removed and its text returns to the line editor.
+ * A question enters the transcript when it is sent. If its turn cannot run, or is stopped before
+ * its first token, the question is removed and its text returns to the line editor.
  */
 #include "app/chat/chat.h"
 
@@ -172,7 +172,7 @@ static bool add_ids(struct token_list *list, const int32_t *ids, size_t n, struc
     return true;
 }
 
-/* /continue: the turn starts with the answer so far. */
+/* With /continue, the turn starts with the last answer so far. */
 static bool begin_with_earlier_answer(struct chat *c, struct bn_error *err)
 {
     const struct answer *a = &transcript_last(&c->transcript)->answer;

@@ -34,7 +34,7 @@ struct chat_totals {
     double read_s, generate_s;
 };
 
-#define CHAT_RATE_TOKENS 256 /* for the live rate; more tokens than two seconds have */
+#define CHAT_RATE_TOKENS 256 /* for the live rate, which averages over at most this many tokens */
 
 struct chat {
     const struct open_model *model;
@@ -56,7 +56,7 @@ struct chat {
     struct chat_totals totals;
     struct generator_peaks peaks;         /* zero until /stats peak has measured them */
     size_t n_used;                        /* tokens of the context in use */
-    double token_times[CHAT_RATE_TOKENS]; /* ring buffer, indexed by the number of the token */
+    double token_times[CHAT_RATE_TOKENS]; /* ring buffer: clock_seconds of token i at i % size */
 };
 
 void chat_finish(struct chat *c); /* does not close the worker */
@@ -64,8 +64,8 @@ void chat_finish(struct chat *c); /* does not close the worker */
 /* Send a message. The turn starts, or waits for the model. Errors: BN_ECONTEXT and those of
  * prompt_encode; the conversation is then unchanged. */
 bool chat_send(struct chat *c, struct bn_str text, struct bn_error *err);
-/* Answer the last question again, or continue its answer. BN_EARG: there is none. `settings` are
- * used for this answer only; NULL: the settings of the chat. */
+/* Answer the last question again, or continue its answer. BN_EARG: there is no question or answer.
+ * `settings` are used for this answer only; NULL: the settings of the chat. */
 bool chat_retry(struct chat *c, const struct options *settings, struct bn_error *err);
 bool chat_continue(struct chat *c, struct bn_error *err);
 void chat_stop(struct chat *c);
@@ -83,12 +83,12 @@ size_t chat_count(const struct chat *c);
 void chat_status(const struct chat *c, struct status *out);
 
 /* Write the conversation to last.json and to the saved chat, if these are in use. False: a file
- * could not be written. Only the first failure of a run is shown. */
+ * could not be written. The program shows only its first failure. */
 bool chat_write_files(struct chat *c);
 /* Before the next answer, load the snapshot of this saved chat if it exists. */
 void chat_use_snapshot(struct chat *c, const char *saved);
 /* With --snapshot: write the KV cache as the snapshot of this saved chat. Shows the expected size.
- * The worker writes it and reports the result as a WORKER_REMARK. */
+ * The worker writes the file and reports the result as a WORKER_REMARK. */
 void chat_write_snapshot(struct chat *c, const char *saved);
 
 #endif

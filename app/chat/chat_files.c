@@ -1,6 +1,6 @@
 /*
- * The files of a chat: the last conversation, the saved chat, and snapshots of the KV cache. They
- * are written after each turn, by /save and /load, and when the program ends.
+ * The files of a chat: last.json and the saved chat, written after each turn and by commands that
+ * change the conversation, and snapshots, written by /save and when the program ends.
  */
 #include "app/chat/answer/snapshot.h"
 #include "app/chat/chat.h"

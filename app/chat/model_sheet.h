@@ -13,7 +13,7 @@
 
 /* Appends lines, without a newline at the end. While the model loads, only facts of its file. */
 void model_sheet_lines(const struct open_model *m, const struct worker *w, struct strbuf *out);
-/* The evaluation of a prompt and of one token. The model must be loaded and the worker idle. */
+/* A pass over a prompt and one for one token. The model must be loaded and the worker idle. */
 void model_sheet_explain(const struct worker *w, struct strbuf *out);
 /* The model must be loaded. NULL: out of memory. */
 json_t *model_sheet_json(const struct open_model *m, const struct worker *w);

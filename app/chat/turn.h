@@ -18,7 +18,7 @@ struct turn {
     struct answer_result result; /* complete when the turn has ended */
     size_t n_prompt;
     size_t n_read, n_to_read; /* tokens of the prompt, while it is evaluated */
-    size_t n_tokens;          /* of the answer so far; after /continue only new ones */
+    size_t n_tokens;          /* tokens of the answer so far; after /continue only new ones */
     size_t n_dropped;         /* older turns that this turn removed from the context */
     size_t n_dropped_tokens;
     bool is_stopping; /* a stop was requested */
@@ -28,8 +28,8 @@ struct turn {
     struct strbuf shown;   /* the same without the thought */
     size_t n_shown_before; /* bytes of `shown` that come from an earlier turn */
     struct strbuf thought;
-    struct token_list ids;      /* of `text` */
-    struct generator_alt *alts; /* (n_alt_tokens, n_alts) */
+    struct token_list ids;      /* the tokens of `text` */
+    struct generator_alt *alts; /* (n_alt_tokens, n_alts); a row ends with the chosen one */
     size_t n_alts, n_alt_tokens, cap_alts;
 };
 
@@ -41,8 +41,8 @@ void turn_settings(struct turn *turn, const struct options *o);
 /* Number of tokens that must be free for the answer before a turn starts. */
 size_t turn_reserve(const struct turn *turn, size_t n_ctx);
 
-/* Store the alternatives of one more token. If memory runs out, the table is incomplete but the
- * answer is not. */
+/* Store the alternatives of one more token. If memory runs out, they are missing in the table of
+ * /probs, and the answer is still complete. */
 void turn_add_alts(struct turn *turn, const struct generator_alt *alts, size_t n_alts);
 
 #endif

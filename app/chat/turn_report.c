@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <string.h>
 
-/* The fields of the statistics line in order. If the line is too wide, fields are left out in the
- * order of stats_optional. */
+/* The fields of the statistics line, from left to right. If the line is too wide, fields are left
+ * out in the order of stats_optional. */
 enum stats_part {
     STATS_TOKENS,
     STATS_RATE,

@@ -29,7 +29,7 @@ struct ui;
 
 enum ui_tone {
     TONE_PLAIN,   /* the result of a command */
-    TONE_EXACT,   /* the same, without wrapping between words */
+    TONE_EXACT,   /* the same; lines are not wrapped between words */
     TONE_NOTE,    /* information; --quiet hides it */
     TONE_WARNING, /* a warning; --quiet hides it */
     TONE_ERROR,
@@ -41,8 +41,8 @@ enum ui_event_kind {
     UI_PROMPT,  /* `text` is a message that is sent exactly as it is */
     UI_STOP,    /* stop the answer */
     UI_CHANGE,  /* change to the painter named `painter` */
-    UI_END,     /* leave with `code`; an earlier code stays */
-    UI_ABORT,   /* stop the answer and leave with `code`, also after an earlier code */
+    UI_END,     /* leave with `code`; the exit code of an earlier event stays */
+    UI_ABORT,   /* stop the answer and leave with `code`, which replaces an earlier code */
     UI_HANG_UP, /* the terminal is gone: leave */
 };
 
@@ -80,7 +80,7 @@ struct ui_ops {
     bool (*wants_input)(const struct ui *ui);
     /* Read descriptor 0, which has bytes or has ended. */
     void (*input)(struct ui *ui);
-    /* Get the next event of the input; false if there is none. Called until it is false. */
+    /* Get the next event of the input; false if there is none. Called again until then. */
     bool (*next_event)(struct ui *ui, struct ui_event *event);
     /* The result of the last UI_LINE event. Called once for each of them. */
     void (*entry_done)(struct ui *ui, enum entry entry);
@@ -94,8 +94,8 @@ struct ui_ops {
     void (*notice)(struct ui *ui, enum ui_tone tone, struct bn_str text); /* one or more lines */
     /* Show a message of the user that was not typed into the editor. */
     void (*show_message)(struct ui *ui, struct bn_str text);
-    /* Show the first match in the transcript and let keys move between matches. False: this painter
-     * cannot move, so the caller lists the matches. */
+    /* Show the first match in the displayed text and let keys move between matches. False: this
+     * painter cannot move, so the caller lists the matches. */
     bool (*find)(struct ui *ui, struct pattern *pattern);
     void (*edit)(struct ui *ui, struct bn_str text); /* put text into the line editor */
 

@@ -1,8 +1,8 @@
 /*
  * Commands that change the conversation: /system /retry /edit /undo /redo /continue /clear /forget.
  *
- * Each changes only the list of turns. The KV cache follows at the next turn, because the engine
- * always gets the whole list of ids.
+ * They change the transcript, not the KV cache. The cache follows at the next turn, because the
+ * engine always gets the whole list of ids.
  */
 #include "app/commands/commands.h"
 

@@ -47,7 +47,7 @@ bool cmd_file(struct command_host *host, struct bn_str args)
     return ok;
 }
 
-/* The path of the saved chat that the argument names, or of the current one without argument. */
+/* The path of the saved chat that the argument names; without one, of the current saved chat. */
 static bool session_path(struct command_host *host, struct bn_str args, char out[PATH_BYTES])
 {
     struct strbuf name = {0};

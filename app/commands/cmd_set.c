@@ -72,7 +72,7 @@ static void explain(struct command_host *host, const struct option *row)
 static const struct option *near_row(const struct command_host *host, const char *name)
 {
     const struct option *best = NULL;
-    size_t n_best = 1; /* share at least two letters */
+    size_t n_best = 1; /* so a similar name shares at least two letters */
     for (size_t i = 0; i < options_count(host->options); i++) {
         const struct option *row = options_row(host->options, i);
         size_t n = 0;

@@ -106,7 +106,7 @@ bool cmd_stats(struct command_host *host, struct bn_str args)
         return measure_peaks(host);
     if (args.n_bytes > 0)
         return command_fail(host, "usage: /stats or /stats peak");
-    const size_t resident = mem_resident_bytes(); /* before the texts: it may be the peak so far */
+    const size_t resident = mem_resident_bytes(); /* before the texts are made, which need memory */
     strbuf_addf(&text,
                 "load        %.2f s, weights %.1f MB\n"
                 "memory      %.1f MB: private %.1f MB, mapped files %.1f MB; peak %.1f MB\n",

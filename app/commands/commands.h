@@ -10,7 +10,7 @@
 #include "app/chat/chat.h"
 #include "app/terminal/line/line_edit.h"
 
-/* The input of a command. The caller reads the last three fields after the command. */
+/* What a command may use and change. The caller reads the last three fields after the command. */
 struct command_host {
     struct options *options;
     struct chat *chat;
@@ -46,19 +46,19 @@ struct command {
 
 extern const struct command command_table[]; /* ends with a NULL name */
 
-/* Find a command by its name, an alias, or an unambiguous beginning of its name. NULL if there is
- * none; *near is then a command with a similar name, or NULL. */
+/* Find a command by its name, an alias, or an unambiguous beginning of its name. If the result is
+ * NULL, *near is the command that shares the longest beginning with `name`, or NULL. */
 const struct command *command_find(struct bn_str name, const struct command **near);
 enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args);
 
 /* Show the reason as an error. Returns false. */
 bool command_fail(struct command_host *host, const char *reason);
 
-/* The number of tokens of a text by itself. In a prompt it may differ by a token at either end. */
+/* The number of tokens of a text by itself. In a prompt it may be one more or less at each end. */
 size_t command_count_tokens(const struct command_host *host, struct bn_str text);
 
-/* Read a numeric argument such as that of /undo: 1 to max (at least 1), or `fallback` if there is
- * no argument. False: not such a number, and the reason was shown. */
+/* Read a numeric argument such as that of /undo: a number from 1 to max, or `fallback` if there is
+ * no argument. False: the argument is not such a number, and the reason was shown. */
 bool command_number(struct command_host *host, struct bn_str args, size_t fallback, size_t max,
                     size_t *out);
 

@@ -1,6 +1,6 @@
 /*
- * The engine behind generator.h. The chat uses one sequence of the generator; it has the same type
- * as those of a batch.
+ * The engine behind generator.h. The chat uses one sequence of the generator, a struct
+ * generator_seq like each sequence of a batch.
  */
 #include "app/chat/answer/generator.h"
 
@@ -69,7 +69,7 @@ bool generator_seq_set(struct generator_seq *seq, const struct sampler_params *p
     return true;
 }
 
-/* The alternatives need all logits; the choice then uses the same row. */
+/* The logits to compute: all if alternatives are reported, otherwise those the sampler needs. */
 static struct head_request request(struct generator_seq *seq, const int32_t *ids, size_t n_ids)
 {
     struct head_request head;

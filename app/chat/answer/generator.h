@@ -55,7 +55,7 @@ void generator_speculate(struct generator *g, enum spec_mode mode);
 struct spec_stats generator_spec_stats(const struct generator *g);
 
 /* Make the session hold `ids` (n_ids >= 1) and choose the next id. Errors of bn_session_sync. With
- * speculation the session may hold more ids. */
+ * speculation the session may hold further ids after these. */
 bool generator_step(struct generator *g, const int32_t *ids, size_t n_ids,
                     const struct bn_control *control, struct bn_sync_stats *stats, int32_t *next,
                     struct bn_error *err);
@@ -77,14 +77,14 @@ bool generator_load(struct generator *g, const struct bn_stream *in, struct bn_e
 void generator_truncate(struct generator *g, size_t n_keep);
 
 /* Independent sequences for --batch. Each has its own session and sampler, and its result does not
- * depend on the others. Errors as above. Close a sequence before its generator. */
+ * depend on the others. Same errors as above. Close a sequence before its generator. */
 struct generator_seq;
 bool generator_seq_open(struct generator *g, struct generator_seq **out, struct bn_error *err);
 void generator_seq_close(struct generator_seq *seq); /* NULL is fine */
 bool generator_seq_set(struct generator_seq *seq, const struct sampler_params *params,
                        size_t n_alts, struct bn_error *err);
 void generator_seq_alts(const struct generator_seq *seq, struct generator_alt *out);
-/* Like generator_step, for one sequence. */
+/* Like generator_step, but for this sequence and without speculation. */
 bool generator_seq_read(struct generator_seq *seq, const int32_t *ids, size_t n_ids,
                         const struct bn_control *control, struct bn_sync_stats *stats,
                         int32_t *next, struct bn_error *err);
@@ -92,7 +92,7 @@ bool generator_seq_read(struct generator_seq *seq, const int32_t *ids, size_t n_
 size_t generator_batch(const struct generator *g);
 struct generator_step {
     struct generator_seq *seq;
-    const int32_t *ids; /* (n_ids) the sequence holds all but the last */
+    const int32_t *ids; /* (n_ids) all ids; the session holds them without the last */
     size_t n_ids;
     int32_t next; /* out: the chosen id */
 };

@@ -52,7 +52,7 @@ bool snapshot_path(const char *session, char out[PATH_BYTES], struct bn_error *e
     return path_of(PATH_CACHE, name, out, err);
 }
 
-/* FNV-1a by 8 bytes, high bits folded down so that each byte reaches every bit. */
+/* FNV-1a over words of 8 bytes; high bits are folded down, so each byte reaches every bit. */
 static uint64_t add_to_sum(uint64_t sum, const uint8_t *bytes, size_t n_bytes)
 {
     for (size_t i = 0; i < n_bytes; i += 8) {
@@ -121,7 +121,7 @@ static bool write_all(struct generator *g, const struct bn_file *file, struct ne
             return new_file_fail(to, err);
     }
     if (!generator_save(g, &stream, err)) {
-        if (err->code == BN_EIO) /* replace the message: a full disk has a clearer one */
+        if (err->code == BN_EIO) /* replace the message: "disk full" is clearer */
             (void)new_file_fail(to, err);
         return false;
     }

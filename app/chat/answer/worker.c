@@ -1,8 +1,8 @@
 /*
  * The worker thread, its ring of events and its queue of jobs: see worker.h.
  *
- * One lock protects the ring, the jobs and the flags. A progress event replaces an unread one of
- * the same kind, so that a fast load does not fill the ring.
+ * One lock protects the ring, the jobs and the flags. A progress event replaces the newest unread
+ * event if that is of the same kind, so that a fast load does not fill the ring.
  */
 #include "app/chat/answer/worker.h"
 
@@ -96,7 +96,7 @@ static struct job *job_copy(const struct answer_job *spec)
 
 void worker_event_finish(struct worker_event *event)
 {
-    mem_free((void *)(uintptr_t)event->text.ptr); /* allocated by on_token */
+    mem_free((void *)(uintptr_t)event->text.ptr); /* allocated by the worker */
     mem_free(event->alts);
     *event = (struct worker_event){0};
 }

@@ -57,11 +57,11 @@ void worker_event_finish(struct worker_event *event);
 
 /* Start an answer. The job is copied. The model must be loaded and no answer may be running. */
 bool worker_answer(struct worker *w, const struct answer_job *job, struct bn_error *err);
-/* After the running job: write a snapshot of the part of the session that is a prefix of `ids` to
- * `path`. Copies both. A WORKER_REMARK reports the result. */
+/* Queue a job that writes a snapshot to `path`: the part of the session that is a prefix of `ids`.
+ * Copies `ids` and `path`. A WORKER_REMARK reports the result. */
 bool worker_save(struct worker *w, const int32_t *ids, size_t n_ids, const char *path,
                  struct bn_error *err);
-/* After the running job: measure the limits of the device. The result is WORKER_MEASURED. */
+/* Queue a job that measures the limits of the device. The result is WORKER_MEASURED. */
 bool worker_measure(struct worker *w, struct bn_error *err);
 bool worker_is_idle(struct worker *w); /* no job runs or waits */
 /* Stop the running job or load soon. Does nothing when the worker is idle. */

@@ -94,8 +94,8 @@ static bool is_whole(struct bn_str segment, struct bn_str text)
     return is_same;
 }
 
-/* Find the ids whose text is text[from, to), if tokens begin and end there. Tokens without text at
- * either end are left out. */
+/* Find the ids whose text is bytes from .. to - 1 of the answer, if tokens begin and end there.
+ * Tokens without text at either end are left out. */
 static bool find_range(const struct tokenizer *t, const struct answer *a, size_t from, size_t to,
                        size_t *id0, size_t *id1)
 {

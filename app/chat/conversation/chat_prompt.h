@@ -16,12 +16,12 @@ struct prompt_maker {
     const struct tokenizer *tokenizer;
     const struct template *template; /* NULL with --raw: the texts are joined */
     const struct options *options;   /* --template-arg */
-    time_t now; /* the start of the program: a date in a template must not change the prompt */
+    time_t now; /* when the program started; constant, so a date in a template does not change */
 };
 
 enum prompt_mode {
-    PROMPT_ANSWER,   /* all turns, with an empty last answer, and the generation prompt */
-    PROMPT_CONTINUE, /* the same, then the last answer so far */
+    PROMPT_ANSWER,   /* all turns but no answer in the last one, then the generation prompt */
+    PROMPT_CONTINUE, /* the same, then the answer of the last turn so far */
     PROMPT_WHOLE,    /* the whole conversation, without a generation prompt */
 };
 
@@ -31,8 +31,8 @@ struct prompt {
 };
 void prompt_finish(struct prompt *p); /* an all-zero prompt is fine */
 
-/* Encode turns first .. n of the state. BN_EFORMAT: the template reports an error. BN_EARG: a bad
- * --template-arg, or a limit of the template interpreter. BN_ENOMEM. */
+/* Encode the turns of the state from index `first` to the last. BN_EFORMAT: the template reports an
+ * error. BN_EARG: a bad --template-arg, or a limit of the template interpreter. BN_ENOMEM. */
 bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *state, size_t first,
                    enum prompt_mode mode, struct prompt *out, struct bn_error *err);
 

@@ -19,7 +19,7 @@ struct store {
     const char *model_name;
     char last_path[PATH_BYTES]; /* "": do not write it (--private, or no state directory) */
     char
-        session_path[PATH_BYTES]; /* of --session, /save or /load; written after each turn; or "" */
+        session_path[PATH_BYTES]; /* of --session, /save or /load; "": none; written after a turn */
     bool is_private;              /* --private or its environment variable: write no files */
     bool has_warned;              /* warn only once about a failed write */
 };

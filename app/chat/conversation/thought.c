@@ -1,6 +1,6 @@
 /*
  * The states of an answer with a thought: before the first word, in the thought, after the thought
- * (blank lines are dropped), and in the answer.
+ * (blanks and newlines are dropped), and in the answer.
  */
 #include "app/chat/conversation/thought.h"
 
@@ -37,7 +37,7 @@ static void emit_held(struct thought *t, size_t n_bytes, enum answer_part part, 
     strbuf_drop(&t->held, n_bytes);
 }
 
-/* An answer may begin with blanks and the marker. True: the state has changed. */
+/* Look for <think>, which blanks may precede. True: the state has changed. */
 static bool at_start(struct thought *t)
 {
     const size_t n_blank = count_blanks(strbuf_str(&t->held));

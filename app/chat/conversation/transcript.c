@@ -1,9 +1,9 @@
 /*
  * The conversation with undo and redo: see transcript.h.
  *
- * A state is an array of counted references to turns. A cut stores the state before it, and the
- * number of turns and the serial of the last turn after it. Undo compares these with the present
- * state: if they are equal, nothing was added since the cut.
+ * A state is an array of counted references to turns. A cut stores the state before it. It also
+ * stores the number of turns and the serial of the last turn after it. Undo compares these two with
+ * the present state: if they are equal, nothing was added since the cut.
  */
 #include "app/chat/conversation/transcript.h"
 

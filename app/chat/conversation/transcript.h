@@ -20,8 +20,8 @@
 enum finish {
     FINISH_NONE,        /* no answer yet */
     FINISH_STOP,        /* the model ended its answer */
-    FINISH_LENGTH,      /* --max-tokens */
-    FINISH_STOP_STRING, /* --stop */
+    FINISH_LENGTH,      /* the answer reached --max-tokens */
+    FINISH_STOP_STRING, /* the answer contains a text of --stop */
     FINISH_INTERRUPTED, /* the user stopped it */
     FINISH_CONTEXT,     /* the context is full */
     FINISH_DEGENERATE,  /* one token was repeated ANSWER_DEGENERATE times */
@@ -85,7 +85,7 @@ bool transcript_set_system(struct transcript *t, struct bn_str text);
 enum extra_owner { EXTRA_OF_FILE, EXTRA_OF_SYSTEM, EXTRA_OF_USER };
 bool transcript_set_extra(struct transcript *t, enum extra_owner place, struct bn_str json);
 
-/* Cuts. Each keeps the state before it for undo. */
+/* Cuts. Each of these functions stores the state before it, for undo. */
 bool transcript_clear(struct transcript *t);
 bool transcript_forget(struct transcript *t, size_t n_oldest); /* at most now.n */
 bool transcript_rewind(struct transcript *t, size_t n_keep);   /* at most now.n */
