@@ -54,7 +54,7 @@ static enum exit_code run_rows(const struct options *o, struct bench_machine *ma
     return EXIT_DONE;
 }
 
-/* Prints on stderr if stdout is JSON. A pass has at most --ubatch tokens of all sequences. */
+/* Prints on stderr if stdout is JSON. --ubatch limits the tokens of all sequences in a pass. */
 static void explain_rows(const struct options *o, const struct bn_model *model,
                          const struct bench_row *rows, size_t n_rows)
 {

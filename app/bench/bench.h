@@ -19,14 +19,14 @@ extern const size_t n_bench_tables;
 bool bench_options_rows(const struct options *o, struct bench_row **out, size_t *n_rows,
                         struct bn_error *err);
 
-/* All fields but model and machine. */
+/* Returns a plan with all fields except model and machine. */
 struct bench_plan bench_options_plan(const struct options *o);
 
 struct bench_result {
     const char *path;
     const struct bn_model_info *info;
     const struct bench_machine *machine;
-    double first_eval_s;            /* from the start of the program to one evaluated token */
+    double first_eval_s;            /* seconds from opening the file to one evaluated token */
     const char *head, *skip, *spec; /* as the options are spelled */
     bool with_sampling, with_profile;
     const struct bench_row *rows; /* (n_rows) */

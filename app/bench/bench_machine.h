@@ -12,8 +12,8 @@
 
 enum bench_peak {
     PEAK_READ, /* bytes read per second */
-    PEAK_INT8, /* multiply-adds of bytes per second, from registers */
-    PEAK_F32,  /* multiply-adds of floats per second, from registers */
+    PEAK_INT8, /* multiply-adds of int8 values per second, on registers */
+    PEAK_F32,  /* multiply-adds of floats per second, on registers */
     BENCH_N_PEAKS
 };
 
@@ -36,7 +36,7 @@ struct bench_machine {
 
 /* Starts the measurement of the steal time. */
 void bench_machine_init(struct bench_machine *m);
-/* For struct bn_progress: note the memory while a model loads. `ud` is the struct bench_machine. */
+/* For struct bn_progress: update anon_bytes during loading. `ud` is the struct bench_machine. */
 void bench_machine_loading(void *ud, size_t n_done, size_t n_total);
 /* Call after opening the model and before evaluating anything. */
 void bench_machine_loaded(struct bench_machine *m, struct bn_model *model);
@@ -44,7 +44,7 @@ void bench_machine_loaded(struct bench_machine *m, struct bn_model *model);
  * the buffer of the bandwidth measurement. */
 void bench_machine_note_memory(struct bench_machine *m);
 
-/* A peak rate, measured again if the last result is older than 10 times its duration. */
+/* A peak rate. It is measured again if the last measurement is older than 10 times its duration. */
 double bench_machine_peak(struct bench_machine *m, enum bench_peak peak);
 void bench_machine_measure_all(struct bench_machine *m); /* all peaks, now */
 

@@ -49,7 +49,7 @@ double bench_row_percent(const struct bn_model_info *info, const struct bench_ro
     return percent_of(bench_row_rate(info, row), row->peak);
 }
 
-/* n per second of the step's time, in units of 1e9. */
+/* n divided by the seconds of the step, in units of 1e9 per second. */
 static double step_rate(uint64_t n, const struct bn_profile_step *step)
 {
     return step->seconds > 0 ? (double)n / step->seconds / 1e9 : 0;

@@ -16,7 +16,7 @@
 
 #include <stdlib.h>
 
-struct sequence { /* of the batch */
+struct sequence { /* one sequence of the batch */
     struct bn_session *session;
     struct sampler *sampler;
     int32_t *ids; /* (depth + n_tokens + 1): prompt, then generated ids */
@@ -70,7 +70,7 @@ static bool sequence_open(const struct bench *b, struct sequence *seq, size_t i,
     const size_t n_vocab = bn_model_info(b->plan->model)->n_vocab;
     const size_t n_ctx = b->row->depth + b->row->n_tokens + 1;
     const struct bn_session_config cfg = {.n_ctx = n_ctx};
-    /* The defaults of the options of the chat. */
+    /* The defaults of the chat's options, with the temperature 0 unless tokens are sampled. */
     const struct sampler_params params = {.temp = b->plan->with_sampling ? 0.7f : 0.0f,
                                           .top_k = 40,
                                           .top_p = 0.95f,
@@ -183,7 +183,7 @@ static bool speculate(struct bench *b, struct sequence *seq, struct bn_error *er
     return true;
 }
 
-/* n_tokens times: evaluate the last id of each sequence, append the id that follows. */
+/* Repeat n_tokens times: evaluate the last id of each sequence, and append the id that follows. */
 static bool generate(struct bench *b, struct bn_error *err)
 {
     if (b->seqs[0].spec)

@@ -23,7 +23,7 @@ struct bench_row {
     /* read from memory: weights (shared by the tokens of a pass), keys and values, table rows */
     double bytes_per_token;
     double peak; /* median over the runs of the peak rate that limits the test; 0: unknown */
-    double first_token_s; /* pp: from the first token of the prompt to the first logits */
+    double first_token_s; /* pp: seconds from the start of the prompt to the first logits */
     uint64_t checksum;    /* of the resulting ids and logits */
     struct bn_profile_step steps[BN_PROFILE_STEPS]; /* (n_steps) if the model is profiled */
     size_t n_steps;
@@ -39,7 +39,7 @@ struct bench_plan {
     enum spec_mode spec; /* tg with one sequence */
 };
 
-/* BN_ECONTEXT, BN_ENOMEM and errors of the engine; BN_EDEVICE: two runs gave different outputs. */
+/* BN_EARG: batch > n_ubatch. BN_EDEVICE: two runs gave different outputs. Errors of the engine. */
 bool bench_run(const struct bench_plan *plan, struct bench_row *row, struct bn_error *err);
 
 /* Evaluate one token in a new session. This completes the loading of the model. */

@@ -33,7 +33,7 @@ static size_t n_points(const struct point_list *p)
     return p->n_prompt + p->n_max + p->n_batches;
 }
 
-/* Index of tg with one sequence and n_threads. */
+/* Index of the point for tg with one sequence and n_threads threads. */
 static size_t tg_index(const struct point_list *p, size_t n_threads)
 {
     return p->n_prompt + n_threads - 1;

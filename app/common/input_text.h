@@ -9,17 +9,17 @@
 
 #define INPUT_MAX_BYTES ((size_t)64 << 20) /* far larger than any context */
 
-/* Append `in` to `out`. A CR before an LF is removed; invalid bytes become U+FFFD. *bad_at is the
- * offset of the first invalid byte, or SIZE_MAX. Errors call the text `name`. BN_EARG: a NUL byte
- * (the text is binary). BN_ENOMEM. */
+/* Append `in` to `out`. A CR before an LF is removed, then invalid bytes become U+FFFD. *bad_at is
+ * the offset of the first invalid byte after the CRs are removed, or SIZE_MAX. `name` is the name
+ * of the text in errors. BN_EARG: a NUL byte (the text is binary). BN_ENOMEM. */
 bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t *bad_at,
                  struct bn_error *err);
 
-/* Append a text file as an attachment: a line with its name, then its text between fences of more
- * backticks than any run of backticks in the text. BN_EIO, BN_EARG (binary), BN_ENOMEM. */
+/* Append a text file as an attachment: a line with its name, then its text between two fences. A
+ * fence has more backticks than any run in the text. BN_EIO, BN_EARG (binary), BN_ENOMEM. */
 bool input_attach(const char *path, struct strbuf *out, struct bn_error *err);
 
-/* Append TEXT, or the contents of FILE for "@FILE". Errors as above. */
+/* Append `arg`, or the contents of FILE if `arg` is "@FILE". Errors of input_attach. */
 bool input_text_or_file(const char *arg, struct strbuf *out, struct bn_error *err);
 
 struct input_paths {

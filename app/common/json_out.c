@@ -49,7 +49,7 @@ void json_out_append(json_t **list, json_t *item)
     drop_if_failed(json_array_append_new(*list, item) == 0, list);
 }
 
-/* Releases the reference. The caller frees the text with free. NULL: out of memory. */
+/* Releases the reference. Returns text, to be freed with free. NULL: out of memory. */
 static char *dump(json_t *object, enum json_layout layout)
 {
     const size_t flags = JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9) |

@@ -1,5 +1,5 @@
 /*
- * Log lines with a time: see log_file.h. Each line is one fprintf, which stdio makes atomic.
+ * Log lines with a time: see log_file.h. Each line is one fprintf, which locks the stream.
  */
 #include "app/common/log_file.h"
 

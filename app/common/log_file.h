@@ -1,6 +1,6 @@
 /*
  * The file of --log: engine messages and the time of each answer, one line each, with the seconds
- * since the program started. It contains no text of the conversation. Any thread may write lines.
+ * since the log was opened. It contains no text of the conversation. Any thread may write lines.
  */
 #ifndef APP_LOG_FILE_H
 #define APP_LOG_FILE_H
@@ -12,7 +12,7 @@
 
 struct log_file { /* all zero: no log */
     FILE *f;
-    double opened; /* clock_seconds */
+    double opened; /* clock_seconds when the log was opened */
 };
 
 /* Open for appending. A new file has mode 0600. BN_EIO. */

@@ -1,5 +1,5 @@
 /*
- * Evaluates groups of tokens whose candidates fit a buffer of bounded size: see logit_rows.h.
+ * Evaluates ids in groups that are small enough for a buffer of candidates: see logit_rows.h.
  */
 #include "app/common/logit_rows.h"
 

@@ -141,7 +141,7 @@ struct sample {
     uint8_t *lines;   /* (SAMPLE_ROWS, n_lines, LINE_BYTES) */
     int8_t *q;        /* (n_lines * LINE_COLS) */
     int8_t *packed;   /* (PACK_TOKENS, n_lines * LINE_COLS) */
-    int8_t *gathered; /* (PACK_TOKENS, n_lines * LINE_COLS) packed, in the final layout */
+    int8_t *gathered; /* (PACK_TOKENS, n_lines * LINE_COLS) `packed` in the final layout */
     uint8_t *panel;   /* (PANEL_ALIGN, n_lines * LINE_COLS) */
     int32_t q_sum;
     int32_t expected[SAMPLE_ROWS], got[SAMPLE_ROWS];

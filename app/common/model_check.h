@@ -15,7 +15,7 @@ enum model_check_step {
     CHECK_CODES,     /* every code of every ternary tensor is 0, 1 or 2 */
     CHECK_NUMBERS,   /* norms and rows of tables are finite numbers */
     CHECK_ISA,       /* self-test of the instruction set, on synthetic numbers in a child process */
-    CHECK_KERNELS    /* kernels against the definition on rows of each ternary tensor */
+    CHECK_KERNELS    /* kernels against the definition, on a few rows of each ternary tensor */
 };
 
 struct model_check {

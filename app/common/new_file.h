@@ -23,7 +23,7 @@ enum new_file_end {
  * new_file_close. BN_EIO. */
 bool new_file_open(struct new_file *n, const char *path, struct bn_error *err);
 /* Returns false and leaves err unchanged if `end` is NEW_FILE_DROP. BN_EIO: the new file has been
- * removed. */
+ * removed, and the old one stays. */
 bool new_file_close(struct new_file *n, enum new_file_end end, struct bn_error *err);
 /* Sets err to "cannot write 'PATH': " and the text of errno. Returns false. */
 bool new_file_fail(const struct new_file *n, struct bn_error *err);

@@ -10,7 +10,7 @@
 
 #define MATCH_LIMIT 1000000u /* steps of one match; takes some hundredths of a second */
 #define HEAP_KIB 20000u      /* memory of one match */
-#define MAX_GAVE_UP 10       /* lines; the others would probably take as long */
+#define MAX_GAVE_UP 10       /* after so many lines, no other line is tried: it would be slow too */
 
 struct pattern {
     pcre2_code *code;

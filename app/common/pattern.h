@@ -21,6 +21,6 @@ void pattern_close(struct pattern *p); /* NULL is fine */
 /* `line` may have any bytes. A match that takes too long counts as no match; after a few of them,
  * every call returns false at once. */
 bool pattern_matches(struct pattern *p, struct bn_str line);
-bool pattern_gave_up(const struct pattern *p); /* a match took too long */
+bool pattern_gave_up(const struct pattern *p); /* a match reached the limit */
 
 #endif

@@ -43,8 +43,8 @@ size_t term_text_repair(struct bn_str s, struct strbuf *out);
 /* True for a part of a combined emoji, whose width differs between terminals. */
 bool term_text_is_doubtful(uint32_t code);
 
-/* Columns that c adds on a screen that repaints whole rows. The emoji variation selector U+FE0F
- * makes the character before it, which has `before` columns, two columns wide. */
+/* Columns that c adds on a screen that repaints whole rows. `before` is the number of columns of
+ * the previous character: the emoji variation selector U+FE0F makes it two columns wide. */
 size_t term_text_wide(const struct term_char *c, size_t before);
 
 size_t term_text_width(struct bn_str s);

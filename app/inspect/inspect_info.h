@@ -1,7 +1,7 @@
 /*
  * The contents of bitnet-inspect info: collected once, then printed as lines or as JSON.
  *
- * If something cannot be opened, its section has the error, so info also works for models that
+ * If something cannot be opened, its section contains the error, so info also works for models that
  * cannot run.
  */
 #ifndef APP_INSPECT_INFO_H

@@ -32,7 +32,7 @@ static enum exit_code tokenize(struct inspect *in, struct bn_str text)
     return ok ? EXIT_DONE : report_error(INSPECT, STAGE_RUN, &err);
 }
 
-/* Open the tokenizer and pass all of standard input to `convert`. A 0 byte follows the text. */
+/* Open the tokenizer and pass all of standard input to `convert`, with a 0 byte after the text. */
 static enum exit_code convert_stdin(struct inspect *in,
                                     enum exit_code (*convert)(struct inspect *, struct bn_str))
 {

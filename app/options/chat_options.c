@@ -1,8 +1,8 @@
 /*
  * The option rows of bitnet-chat, and their conversion to sampling parameters.
  *
- * Rows marked EVERYWHERE can be changed by /set; the others are fixed at start. Some rows have no
- * default because it depends on the terminal (--stats, --overflow) or is random (--seed).
+ * Rows marked EVERYWHERE can be changed by /set; the others are fixed at start. A row has no
+ * default if the default depends on the terminal (--stats, --overflow) or is random (--seed).
  * clang-format is off for the tables because it would write one field per line.
  */
 #include "app/options/chat_options.h"

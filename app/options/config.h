@@ -11,14 +11,14 @@
 /* Receives a sentence about a line that is ignored because its name is unknown. */
 typedef void (*config_warn_fn)(void *ud, const char *sentence);
 
-/* Apply `text`, the contents of the file `path`. BN_EARG: a line without '=', or a bad value; the
- * message has the path and the line number. */
+/* Apply `text`, the contents of the file `path`. BN_EARG: a line without '=', a line that is too
+ * long, or a bad value; the message has the path and the line number. */
 bool config_apply(struct options *o, const char *path, struct bn_str text, config_warn_fn warn,
                   void *ud, struct bn_error *err);
 
 /* Apply the file $BITNET_CHAT_CONFIG, which must exist, or else the file "config" in the program's
- * config directory, which is optional. Writes the path of the file, or "", to `path`. BN_EIO,
- * BN_ENOMEM and errors of config_apply. */
+ * config directory, which may be missing. Writes the path of the file to `path`, even if it is
+ * missing ("" without HOME). BN_EIO, BN_ENOMEM and errors of config_apply. */
 bool config_load(struct options *o, char path[PATH_BYTES], config_warn_fn warn, void *ud,
                  struct bn_error *err);
 

@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
-#define TEMPLATE_MAX_BYTES ((size_t)1 << 20) /* published templates: up to about 10 000 */
+#define TEMPLATE_MAX_BYTES ((size_t)1 << 20) /* published templates have up to about 10 000 bytes */
 
 static bool check_device(const char *text, struct bn_error *err)
 {

@@ -24,7 +24,7 @@ bool option_value_parse(const struct option *row, const char *label, const char 
                         struct option_value *out, struct bn_error *err);
 void option_value_finish(struct option_value *v);
 
-/* Write the value as text, cut to out_bytes. Commas separate several values. Not set: empty. */
+/* Write the value as text, cut to out_bytes. Commas separate several values. "" if not set. */
 void option_value_format(const struct option *row, const struct option_value *v, char *out,
                          size_t out_bytes);
 

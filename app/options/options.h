@@ -8,8 +8,8 @@
  * a weaker source never replaces one from a stronger source. LC_NUMERIC must be "C". Not
  * thread-safe.
  *
- * Error messages contain the option, the value and the allowed range. The error code is BN_EARG
- * or BN_ENOMEM.
+ * An error about a value contains the option, the value and the accepted values. The error code is
+ * BN_EARG or BN_ENOMEM.
  */
 #ifndef APP_OPTIONS_H
 #define APP_OPTIONS_H
@@ -93,22 +93,22 @@ bool options_parse(struct options *o, int argc, char **argv, struct bn_error *er
 const char *const *options_words(const struct options *o, size_t *n_words);
 
 /* Set one value from text: a config line, an environment variable, /set. '_' in the name counts as
- * '-'. A flag accepts on/off, true/false, yes/no, 1/0. A row that repeats gets one more text.
- * BN_EARG: unknown name, bad value, or the option cannot be set from this source (CONFIG, ENV and
- * MODEL require OPTION_IN_CONFIG; SET requires OPTION_BY_SET). On error nothing changes. If a
- * stronger source has set the value, nothing changes and there is no error. */
+ * '-'. A flag accepts on/off, true/false, yes/no, 1/0. A row that repeats adds the text to
+ * those of the same source. BN_EARG: unknown name, bad value, or the option cannot be set from this
+ * source (CONFIG, ENV, MODEL require OPTION_IN_CONFIG; SET: OPTION_BY_SET). On error nothing
+ * changes. If a stronger source has set the value, nothing changes and there is no error. */
 bool options_set(struct options *o, const char *name, const char *value, enum option_source source,
                  struct bn_error *err);
 /* Return to the default, whatever the source of the value: /set NAME default. */
 bool options_reset(struct options *o, const char *name, struct bn_error *err);
 
 /* Read a value. The name must be in a table and have this kind (asserted). */
-bool options_given(const struct options *o, const char *name); /* the value is not the default */
+bool options_given(const struct options *o, const char *name); /* its source is not the default */
 enum option_source options_source(const struct options *o, const char *name);
 bool options_flag(const struct options *o, const char *name);
 int64_t options_int(const struct options *o, const char *name); /* 0 if unset and no default */
-double options_real(const struct options *o, const char *name); /* the same */
-/* TEXT and CHOICE: NULL if unset; the last one of several. */
+double options_real(const struct options *o, const char *name); /* 0 if unset and no default */
+/* TEXT and CHOICE: the last text of several; NULL if unset. */
 const char *options_text(const struct options *o, const char *name);
 /* Index of the word in .choices. */
 size_t options_choice(const struct options *o, const char *name);

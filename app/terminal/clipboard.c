@@ -25,7 +25,7 @@
 #define EXIT_NOT_FOUND 127 /* the exit code that shells use for this */
 
 struct helper {
-    enum env_var needs;   /* the program is tried if this is set; ENV_PATH: always */
+    enum env_var needs;   /* the program is tried if this is set; PATH stands for "always" */
     const char *words[4]; /* program and arguments; NULL ends them */
 };
 static const struct helper helpers[] = {

@@ -1,5 +1,5 @@
 /*
- * The screen as rows of text. Only this module uses ncurses.
+ * The screen as rows of text. Only this module draws with ncurses.
  *
  * The caller sets rows one by one and then shows them together; only differences are sent to the
  * terminal. Signals and input are handled elsewhere. Call tty_acquire before curses_open.
@@ -36,7 +36,7 @@ void curses_resize(struct curses_screen *s, struct tty_size size);
  * enum text_look for each byte; NULL: all bytes have `look`. */
 void curses_set_row(struct curses_screen *s, size_t row, enum screen_look look, struct bn_str text,
                     const char *looks);
-/* Show the rows, and put the cursor here. */
+/* Show the rows, and put the cursor at this row and column. */
 void curses_refresh(size_t row, size_t column);
 void curses_invalidate(void); /* the next curses_refresh sends all rows */
 void curses_beep(void);

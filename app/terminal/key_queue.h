@@ -12,7 +12,7 @@
 #include <stdbool.h>
 
 #define KEY_ESCAPE_SECONDS 0.05 /* an Esc followed by nothing for this long is the Esc key itself */
-#define KEY_PASTE_SECONDS 2.0   /* a paste without an end mark is ended after this time */
+#define KEY_PASTE_SECONDS 2.0   /* a paste without an end mark ends after this time without a key */
 #define KEY_BACKSPACE '\b'
 #define KEY_DELETE '\177'
 #define KEY_KILL '\025'   /* Ctrl-U */
@@ -35,7 +35,7 @@ double key_queue_idle_seconds(const struct key_queue *q); /* seconds since the l
 void key_queue_typed(const struct key_queue *q, struct strbuf *out);
 /* Remove keys that must not wait while an answer is generated: Ctrl-D (so that the user does not
  * leave by accident), a lone Esc at the end and, while no editor is open (KEYS_WAIT), each Enter
- * and Ctrl-L. Pastes are unchanged. Returns which of the last three were removed. */
+ * and Ctrl-L without Alt. Pastes are unchanged. Returns which of Esc, Enter, Ctrl-L it removed. */
 enum key_rule { KEYS_EDIT, KEYS_WAIT };
 struct key_requests {
     bool stops;   /* Esc */

@@ -1,8 +1,8 @@
 /*
  * Turns signals into flags and a byte on the wake pipe.
  *
- * The handlers do nothing else, with two exceptions. A fatal signal restores the terminal first.
- * SIGBUS prints its likely reason: the model file is memory-mapped and can no longer be read.
+ * Exceptions: an armed SIGINT ends the process; a fatal signal restores the terminal and ends it;
+ * SIGBUS also prints its likely reason (the memory-mapped model file can no longer be read).
  */
 #ifndef APP_SIGNALS_H
 #define APP_SIGNALS_H

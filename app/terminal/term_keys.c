@@ -64,7 +64,7 @@ struct term_key_hit term_keys_find(const char *bytes, size_t n_bytes)
 
 size_t term_keys_tail(const char *bytes, size_t n_bytes)
 {
-    for (size_t back = 1; back <= n_bytes && back <= 16; back++) { /* the longest sequence */
+    for (size_t back = 1; back <= n_bytes && back <= 16; back++) { /* no sequence is longer */
         const char *at = bytes + n_bytes - back;
         if (*at != '\033')
             continue;

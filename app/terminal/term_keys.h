@@ -23,17 +23,17 @@ enum term_key {
 
 struct term_key_hit {
     enum term_key key;
-    size_t at, n_bytes; /* for TERM_KEY_NONE, `at` is the number of bytes */
+    size_t at, n_bytes; /* for TERM_KEY_NONE: the end of the bytes, and 0 */
 };
 
-/* The first TERM_PASTE_BEGIN or TERM_PASTE_END (`mark`) in bytes, or NULL. */
+/* The first `mark` (TERM_PASTE_BEGIN or TERM_PASTE_END) in bytes, or NULL. */
 const char *term_paste_find(const char *bytes, size_t n_bytes, const char *mark);
 bool term_paste_begins(const char *bytes, size_t n_bytes, size_t at);
 /* The end of the paste that begins at `at`; n_bytes if its end mark is missing. */
 size_t term_paste_end(const char *bytes, size_t n_bytes, size_t at);
 /* The first key of enum term_key outside of pastes. */
 struct term_key_hit term_keys_find(const char *bytes, size_t n_bytes);
-/* Number of bytes at the end that are the beginning of an escape sequence. */
+/* Number of bytes at the end that may be the beginning of an incomplete escape sequence. */
 size_t term_keys_tail(const char *bytes, size_t n_bytes);
 
 #endif

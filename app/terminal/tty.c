@@ -12,7 +12,7 @@
 #include <termios.h>
 #include <unistd.h>
 
-/* xterm's bracketed paste. Other terminals ignore it. terminfo has no standard name for it. */
+/* Bracketed paste. Terminals without it ignore this. terminfo has no standard name for it. */
 #define PASTE_ON "\033[?2004h"
 #define PASTE_OFF "\033[?2004l"
 #define N_PASTE (sizeof(PASTE_ON) - 1)
@@ -82,7 +82,7 @@ void tty_release(void)
     tty_restore_now();
 }
 
-/* Another program on the same terminal may have made it non-blocking. */
+/* Waits on EAGAIN: another program may have made the terminal non-blocking. */
 bool tty_write(const char *bytes, size_t n_bytes)
 {
     struct pollfd out = {.fd = STDOUT_FILENO, .events = POLLOUT};
@@ -91,7 +91,7 @@ bool tty_write(const char *bytes, size_t n_bytes)
         if (n > 0)
             at += (size_t)n;
         else if (errno == EAGAIN)
-            (void)poll(&out, 1, -1); /* if a signal interrupts it, write fails with EAGAIN again */
+            (void)poll(&out, 1, -1); /* if a signal ends the wait, write fails with EAGAIN again */
         else if (errno != EINTR)
             return false;
     }

@@ -28,8 +28,8 @@ void tty_restore_now(void);
 /* Write all bytes to standard output, waiting as long as needed. False: the terminal is gone. */
 bool tty_write(const char *bytes, size_t n_bytes);
 
-/* Set bytes to write first when the terminal is released, at most 100. They are used once. "":
- * none. */
+/* Set at most 100 bytes to write first when the terminal is released. They are written once. ""
+ * sets none. */
 void tty_set_exit_sequence(const char *bytes);
 
 struct tty_size {

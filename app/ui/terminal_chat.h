@@ -39,7 +39,7 @@ void terminal_chat_finish(struct terminal_chat *t);
 /* Set up the editor. The first painter also shows the banner and loads the history of earlier
  * runs. */
 void terminal_begin(struct ui *ui);
-/* Leave the editor. If another painter follows, it gets the text. */
+/* Leave the editor. If another painter follows, its editor gets the unfinished text. */
 void terminal_finish(enum ui_close how);
 
 /* Format the status row, at most `width` characters. Returns status_pressure. */
@@ -50,14 +50,14 @@ void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn 
 /* Show why a turn failed. */
 void terminal_show_failure(struct ui *ui, const struct bn_error *err);
 /* For a painter that opens during an answer: begin the turn, then call `add` for the thought and
- * for the answer. `printed` is the text on the ordinary screen already; `rest` follows it. */
+ * for the answer. `printed` is already on the ordinary screen; `rest` follows it. */
 typedef void (*terminal_add_fn)(struct ui *ui, enum answer_part part, struct bn_str printed,
                                 struct bn_str rest);
 void terminal_resume_answer(struct ui *ui, terminal_add_fn add);
 
-bool terminal_uses_colour(const struct ui *ui); /* and bold and dim */
+bool terminal_uses_colour(const struct ui *ui); /* also bold and dim */
 enum flow_wrap terminal_wrap(const struct ui *ui);
-bool terminal_is_hidden(const struct ui *ui, enum ui_tone tone); /* --quiet hides it */
+bool terminal_is_hidden(const struct ui *ui, enum ui_tone tone); /* true: --quiet hides it */
 
 size_t terminal_read_keys(struct ui *ui); /* returns the number of bytes added to the key queue */
 /* Pass the first n_keys of the key queue to the editor. Keys that were used are removed. */

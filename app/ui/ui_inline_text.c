@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Synchronised updates. Other terminals ignore them. terminfo has no standard name for them. */
+/* Synchronised updates. Terminals without them ignore this. terminfo has no name for them. */
 #define SYNC_BEGIN "\033[?2026h"
 #define SYNC_END "\033[?2026l"
 

@@ -17,7 +17,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#define FIRST_BYTE_SECONDS 2.0 /* to wait for stdin if there is a prompt already */
+#define FIRST_BYTE_SECONDS 2.0 /* how long to wait for stdin if there is a prompt already */
 
 static struct pipe_ui *self(const struct ui *ui)
 {

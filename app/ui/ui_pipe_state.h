@@ -13,11 +13,11 @@ struct pipe_ui {
     struct pipe_plan plan;
     struct strbuf in;      /* read from stdin and not used yet */
     bool at_end;           /* of stdin */
-    bool has_sent_prompt;  /* ONCE: the turn has begun; others: the first prompt was sent */
+    bool has_sent_prompt;  /* ONCE: the turn has begun; others: plan.prompt was sent */
     bool has_shown_prompt; /* INTERACTIVE: the prompt is on stderr */
     struct strbuf line;    /* the text of the last event */
-    bool ends;             /* the next event is UI_END ... */
-    bool aborts;           /* ... or UI_ABORT */
+    bool ends;             /* the next event is UI_END, or UI_ABORT */
+    bool aborts;           /* the next event is UI_ABORT */
     enum exit_code code;   /* of that event */
     double opened;
     size_t n_answers;

@@ -60,7 +60,7 @@ static void call_each_entry(struct history *h, struct bn_str text,
     }
 }
 
-/* Write the file in place, because other chats have it open for appending. */
+/* Write the file in place, because other chats may have it open and wait for the lock. */
 static bool rewrite(int fd, struct bn_str text)
 {
     return ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0 &&

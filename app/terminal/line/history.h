@@ -23,8 +23,8 @@ void history_unescape(struct bn_str line, struct strbuf *out);
 /* Call `each` for every entry, oldest first, and trim the file. A missing file is fine. BN_EIO. */
 bool history_load(struct history *h, void (*each)(void *ud, const char *entry), void *ud,
                   struct bn_error *err);
-/* Add an entry. Blank entries, entries that begin with a space and repetitions are left out; *added
- * is false for them. */
+/* Add an entry, unless it is empty, begins with a space or a newline, or equals the newest entry.
+ * *added tells whether it was added. */
 bool history_add(struct history *h, struct bn_str entry, bool *added, struct bn_error *err);
 void history_finish(struct history *h);
 

@@ -48,8 +48,8 @@ struct line_host {
 bool line_open(const char *name, const struct line_host *host);
 void line_close(void);
 
-/* Draws the line instead of Readline; NULL: Readline draws. Called from line_feed and from
- * functions that change the text. Set it only while no line is being edited. */
+/* Functions that draw the line; Readline draws it if line_set_display gets NULL. Called from
+ * line_feed and from functions that change the text. Set it only while no line is being edited. */
 struct line_display {
     void *ud;
     void (*redisplay)(void *ud);
@@ -88,7 +88,7 @@ bool line_clear(void);             /* Ctrl-C; false: the line was empty */
 void line_set_prompt(const char *prompt);
 /* The prompt of a line after Enter. The caller keeps the memory. NULL: unchanged. */
 void line_set_final_prompt(const char *prompt);
-/* Erase the editor, and show it again on the cursor's row, so that other text can be written. */
+/* For writing other text: line_hide erases the editor, line_show draws it on the cursor's row. */
 void line_hide(void);
 void line_show(void);
 void line_resize(size_t n_rows, size_t n_columns);

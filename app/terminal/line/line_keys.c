@@ -72,7 +72,7 @@ static int line_end(int at)
     return at;
 }
 
-/* The column of the cursor in its line, and the offset in a line that fits a column. They count
+/* The column of offset `at` in the line that begins at `start`; byte_at is the reverse. They count
  * columns and not bytes, so that no character is split. */
 static size_t column_of(int start, int at)
 {

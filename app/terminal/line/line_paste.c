@@ -12,12 +12,12 @@
 
 #include <readline/readline.h>
 
-/* A paste with as many lines or bytes is shown as a mark, because it is too long to read in the
- * editor. */
+/* A paste with at least this many lines or bytes is shown as a mark, because it is too long to read
+ * in the editor. */
 #define PASTE_LINES 8
 #define PASTE_BYTES 1000
 #define MAX_PASTES 1000
-#define MARK_COLUMNS 20 /* of the first line, and of the last */
+#define MARK_COLUMNS 20 /* shown of the first line, and of the last */
 #define MARK_BYTES 1024 /* enough for the numbers and two excerpts with combining characters */
 
 static size_t count_lines(struct bn_str text)
@@ -28,7 +28,7 @@ static size_t count_lines(struct bn_str text)
     return n;
 }
 
-/* The beginnings of the first and of the last line that is not blank. */
+/* Append the beginnings of two lines: the first and the last line that are not blank. */
 static void brief_ends(struct bn_str text, struct strbuf *out)
 {
     size_t end = text.n_bytes, first = 0;

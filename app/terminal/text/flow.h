@@ -75,9 +75,9 @@ void flow_begin_row(struct flow *f);
 /* End the current look, so that the caller can write. The next character sets its look again. */
 void flow_reset_look(struct flow *f, struct strbuf *out);
 
-/* For a terminal whose width has changed to `columns`: the number of rows between the start of the
- * cursor's row and the cursor. The caller moves up by as many rows and erases the screen below;
- * flow_rewrite_row writes the row again. */
+/* For a terminal whose width has changed to `columns`: how many rows the cursor is now below the
+ * start of its old row. The caller moves up by as many rows and erases the screen below;
+ * flow_rewrite_row then writes the row again. */
 size_t flow_rows_up(const struct flow *f, size_t columns);
 void flow_rewrite_row(struct flow *f, size_t columns, struct strbuf *out);
 /* Write the cursor's row as it is. */

@@ -53,10 +53,10 @@ void scroll_end(struct scroll *s);
 /* Remove the lines from `line` on. */
 void scroll_truncate(struct scroll *s, size_t line);
 
-/* The line of a row (row < n_rows), and the text of the row. */
+/* scroll_line_of: the line that a row belongs to (row < n_rows). scroll_row: the text of a row. */
 size_t scroll_line_of(const struct scroll *s, size_t row);
 struct bn_str scroll_row(const struct scroll *s, size_t row);
-/* The looks of each byte of a row; NULL: all have the look of the line. */
+/* The look of each byte of a row; NULL: all bytes have the look of the line. */
 const char *scroll_row_looks(const struct scroll_line *line, struct bn_str part);
 
 /* The position where text will be added next. Decides a pending mark as if a blank followed. */

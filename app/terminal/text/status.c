@@ -10,7 +10,7 @@
 #include <stdio.h>
 #include <string.h>
 
-/* Columns for type-ahead. */
+/* Columns of the type-ahead: with less room it is left out; a longer text is cut. */
 #define TYPED_LEAST 8
 #define TYPED_MOST 27
 
