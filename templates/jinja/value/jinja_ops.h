@@ -8,8 +8,8 @@
 #include "templates/jinja/value/jinja_text.h"
 
 struct jvm_ops {
-    /* {% for ... if filter %}: *pass is the result for *item. On a pass, *item becomes the value
-     * of the loop target. */
+    /* {% for ... if filter %}: *pass tells whether *item passes the filter. If so, *item becomes
+     * the value of the loop target. */
     bool (*loop_filter)(struct jvm *vm, struct jloop *loop, struct jval *item, bool *pass);
     bool (*get_attr)(struct jvm *vm, struct jval obj, struct jval name, struct jval *out);
     bool (*get_item)(struct jvm *vm, struct jval obj, struct jval key, struct jval *out);
