@@ -53,7 +53,7 @@ static const char *family_of_arch(struct bn_str arch)
     return NULL;
 }
 
-/* For a template that cannot run: the family with the same marks, else that of the architecture. */
+/* For a template that cannot be parsed: chosen by its marks, then the architecture, else chatml. */
 static const char *family_of_text(const struct template_config *cfg)
 {
     static const struct {
@@ -95,7 +95,7 @@ static bool open_builtin(struct template *t, const char *name, struct bn_error *
     return parse_source(t, bn_str_of(f->source), err);
 }
 
-/* Choose a built-in template for a model file without one. */
+/* Open a built-in template for a model file that has no template. */
 static bool open_fallback(struct template *t, const struct template_config *cfg,
                           struct bn_error *err)
 {
@@ -236,7 +236,7 @@ static bool ends_in_thought(const struct template_output *out)
     return end >= n && memcmp(text.ptr + end - n, tag, n) == 0;
 }
 
-/* Adds advice if the error is a token variable that the vocabulary does not define. */
+/* Adds advice if the error is the use of a token variable that the vocabulary does not define. */
 static bool hint_token(const struct template *t, struct bn_error *err)
 {
     for (size_t i = 0; i < 4; i++) {

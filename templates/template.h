@@ -3,10 +3,10 @@
  *
  * All templates are Jinja text, including the built-in families. The interpreter in jinja/ runs
  * them with the semantics of jinja2 as the transformers library configures it. Templates are
- * untrusted, so depth, steps, output and memory are bounded. Errors contain line, column, reason.
+ * untrusted, so depth, steps, output and memory are bounded. Template errors give line and column.
  *
  * Text from a message keeps its origin through every operation. Each segment reports the origin of
- * its text, so a message cannot forge a special token. A struct template is immutable after
+ * its text, so a message cannot forge a control token. A struct template is immutable after
  * template_open. Values belong to the arena in which they were made.
  */
 #ifndef TEMPLATES_TEMPLATE_H
@@ -42,8 +42,8 @@ struct template_value *template_float(struct template_arena *a, double v);
 struct template_value *template_string(struct template_arena *a, struct bn_str text);
 struct template_value *template_list(struct template_arena *a);
 struct template_value *template_dict(struct template_arena *a);
-/* Append to a list; set a key of a dict, which keeps insertion order. Both return their second
- * argument, or NULL. */
+/* template_push appends to a list. template_set sets a key of a dict, which keeps insertion order.
+ * Both return their second argument, or NULL on failure. */
 struct template_value *template_push(struct template_arena *a, struct template_value *list,
                                      struct template_value *item);
 struct template_value *template_set(struct template_arena *a, struct template_value *dict,
@@ -52,13 +52,13 @@ struct template_value *template_set(struct template_arena *a, struct template_va
 /* ---- choosing a template ---- */
 
 struct template_config {
-    const char *choice;       /* "auto" or a built-in's name; ignored if user_text is not empty */
+    const char *choice;       /* NULL, "auto" or a built-in's name; ignored if user_text is set */
     struct bn_str user_text;  /* the text of --template @FILE, or empty */
     struct bn_str model_text; /* the model file's own template, or empty */
     struct bn_str arch;       /* general.architecture, "" if unknown; used to choose a family */
     bool is_base_model_hint;  /* the vocabulary has no end-of-turn token; used to choose a family */
     struct bn_str bos_token, eos_token, unk_token, pad_token; /* texts; empty: no such token */
-    const char *no_repair;  /* see bn_repair_allowed; the id here is chat-template */
+    const char *no_repair;  /* see bn_repair_allowed; the only id used here is chat-template */
     struct bn_notes *notes; /* receives repairs and fallbacks; may be NULL */
 };
 
@@ -78,7 +78,7 @@ void template_close(struct template *t); /* NULL is fine */
 struct template_info {
     const char *name;     /* "model", a built-in's name, or "file" */
     struct bn_str source; /* the Jinja text that runs */
-    bool is_chat;         /* false: a base model, plain text completion */
+    bool is_chat;         /* false only for "plain": text completion, no chat */
     bool has_thoughts;    /* the source contains </think> */
 };
 const struct template_info *template_info(const struct template *t);
@@ -90,8 +90,8 @@ const char *const *template_builtin_names(void);
 
 struct template_input {
     /* A list of message dicts in the OpenAI form: role, content (a string or a list of parts), and
-     * any other key that the template reads. The roles system, user, assistant and tool count as
-     * template text. Any other role and all content have the index of their message. */
+     * any other key that the template reads. The role names system, user, assistant and tool become
+     * template text. All other text of a message becomes message text with its index. */
     const struct template_value *messages;
     const struct template_value *args; /* dict of more variables (--template-arg, tools), or NULL */
     bool add_generation_prompt;

@@ -10,7 +10,7 @@
 /* Copy the messages and set the origin of each string: template text for known role names, answer
  * for the content of an assistant message, message text for all others. */
 bool mark_messages(struct jvm *vm, const struct template_value *messages, struct jval *out);
-/* Set each argument as a variable. Its strings are message text with no message index. */
+/* Add each argument to `vars`. Its strings become message text without a message index. */
 bool mark_args(struct jvm *vm, const struct template_value *args, struct jdict *vars);
 
 /* The built-in families. embed.py generates both lists; they end with NULL. */

@@ -25,7 +25,7 @@ struct detok {
     struct stop *stops; /* (n_stops) */
     size_t n_stops;
     enum tokenizer_special special;
-    bool drop_space; /* the next byte is the first of the text */
+    bool drop_space; /* if the next byte is a space, remove it */
     bool stopped;
     char *text; /* (n_text) the bytes returned by the last call, then the pending ones */
     size_t n_text, text_cap;

@@ -37,8 +37,8 @@ struct prompt_text {
     size_t n_spans;
     struct prompt_hit *hits; /* (n_hits) ordered by position */
     size_t n_hits, hits_cap;
-    uint8_t *message_ok; /* (specials.n) special tokens allowed outside the template: user-defined
-                            ones that end no answer and do not occur in the template */
+    uint8_t *message_ok; /* (specials.n) 1: the token may occur outside the template. It is
+                            user-defined, ends no answer and does not occur in the template. */
     bool first_ok[256];  /* an allowed token begins with this byte */
 };
 
@@ -280,7 +280,7 @@ static bool encode_ordinary(struct encoder *e, size_t start, size_t end, struct 
     return encode_fragment(e, done, end, err);
 }
 
-/* Encode a run of template and message text, in which the special tokens of the template count. */
+/* Encode a run of template and message text: the tokens in `hits`, and the text between them. */
 static bool encode_run(struct encoder *e, size_t start, size_t end, struct bn_error *err)
 {
     for (; e->next_hit < e->prompt.n_hits && e->prompt.hits[e->next_hit].end <= end;

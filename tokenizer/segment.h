@@ -2,7 +2,7 @@
  * A segment: a piece of a prompt with its origin. Templates produce segments, the tokenizer encodes
  * them.
  *
- * Special tokens are matched only in the text of the template, so a message cannot fake a turn.
+ * Control tokens are matched only in the text of the template, so a message cannot fake a turn.
  * Text is joined across neighbouring TEMPLATE and MESSAGE segments before it is split into words:
  * "User: " + "hello" produces the ids of the training data. Nothing is joined across the ends of
  * ANSWER and IDS segments.
@@ -16,9 +16,9 @@
 #include <stdint.h>
 
 enum segment_kind {
-    SEGMENT_TEMPLATE, /* text of the template: special tokens are recognised */
-    SEGMENT_MESSAGE,  /* text of a system, user or tool message, or a template argument */
-    SEGMENT_ANSWER,   /* text of an assistant message, tokenised separately */
+    SEGMENT_TEMPLATE, /* text of the template: all special tokens are recognised */
+    SEGMENT_MESSAGE,  /* text of template arguments, and text of messages that is not ANSWER */
+    SEGMENT_ANSWER,   /* content of an assistant message, tokenised separately */
     SEGMENT_IDS,      /* the generated ids of a finished answer */
 };
 
@@ -29,8 +29,8 @@ struct segment {
     struct bn_str text; /* for TEMPLATE, MESSAGE and ANSWER */
     const int32_t *ids; /* (n_ids) only for IDS */
     size_t n_ids;
-    size_t message; /* index of the message with the text of MESSAGE and ANSWER, else
-                       SEGMENT_NO_MESSAGE */
+    size_t message; /* index of the message that contains the text; SEGMENT_NO_MESSAGE for TEMPLATE,
+                       IDS and template arguments */
 };
 
 #endif

@@ -22,7 +22,7 @@ struct tokenizer;
 
 struct tokenizer_config {
     const char *pre;        /* pre-tokenizer to use instead of the one in the file, or NULL */
-    const char *no_repair;  /* see bn_repair_allowed: pre-tokenizer, end-of-turn, control-text */
+    const char *no_repair;  /* bn_repair_allowed ids: pre-tokenizer, end-of-turn, control-text */
     struct bn_notes *notes; /* receives repairs and warnings; may be NULL */
 };
 
@@ -59,10 +59,10 @@ enum tokenizer_bos {
     TOKENIZER_BOS_AUTO, /* one bos if the vocabulary requires it; several become one */
 };
 
-/* Append the ids of `segments` to `out`. Takes O(n log n) time in the bytes of any text. Special
+/* Append the ids of `segments` to `out`. Takes O(n log n) time for any text of n bytes. Special
  * tokens are matched leftmost first, then longest: in TEMPLATE text all of them; in MESSAGE and
  * ANSWER text only user-defined ones that end no answer and do not occur in TEMPLATE text of the
- * same call. Ill-formed UTF-8 is tokenised byte by byte. BN_ENOMEM. BN_EARG: an id outside the
+ * same call. Ill-formed UTF-8 is tokenised as bytes. BN_ENOMEM. BN_EARG: an id outside the
  * vocabulary. On failure `out` keeps its contents. */
 bool tokenizer_encode(const struct tokenizer *t, const struct segment *segments, size_t n_segments,
                       enum tokenizer_bos bos, struct token_list *out, struct bn_error *err);

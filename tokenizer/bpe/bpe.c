@@ -14,9 +14,9 @@
 
 #include <string.h>
 
-#define BLOCK 64 /* 192 probes, more than the loads that a core keeps in flight */
+#define BLOCK 64 /* merges; their 192 probes are more than the loads that a core keeps in flight */
 
-/* Lookups in a large table also miss the TLB, so tables of this size use huge pages. */
+/* Bytes. Lookups in a large table also miss the TLB, so tables from this size on use huge pages. */
 #define HUGE_FROM ((size_t)1 << 20)
 
 struct merge_texts {
@@ -98,7 +98,7 @@ static bool decode_merge(struct builder *u, size_t rank, char *out, size_t halve
     return true;
 }
 
-/* Decode the merges rank0 to rank1 and read their slots. */
+/* Decode the merges from rank0 up to but not including rank1, and read their slots. */
 static bool probe_block(struct builder *u, size_t rank0, size_t rank1, struct bn_error *err)
 {
     size_t n_bytes = 0;
@@ -212,8 +212,8 @@ static void bpe_pair_of(const void *rules, struct merge_symbol *symbols, uint32_
     symbols[left].joined = found ? pair->joined : 0;
 }
 
-/* Append a symbol. One that is not a token is written as its bytes; bytes that are not tokens are
- * dropped. */
+/* Append the id of a symbol. A symbol that is not a token is written as the ids of its bytes; bytes
+ * that are not tokens are dropped. */
 static bool emit(const struct bpe *b, const struct vocab *v, uint32_t symbol, struct bn_str text,
                  struct token_list *out, struct bn_error *err)
 {

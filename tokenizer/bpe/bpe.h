@@ -35,7 +35,7 @@ struct bpe {
     bool whole_first; /* a piece that is a token becomes that token without merging */
 };
 
-/* The slot of the pair, or the free slot for it; NULL after BPE_PROBES_MAX. */
+/* The slot of the pair, or the free slot for it; NULL if neither is within BPE_PROBES_MAX slots. */
 static inline struct bpe_pair *bpe_find_pair(const struct bpe *b, uint32_t left, uint32_t right)
 {
     uint64_t h = ((uint64_t)left << 32 | right) * 0x9E3779B97F4A7C15u; /* golden ratio in 64 bits */

@@ -1,10 +1,10 @@
 /*
- * The merge loop that byte-level BPE and SentencePiece share: joins neighbouring symbols of one
- * piece of text, best pair first, the leftmost of equal pairs.
+ * The merge loop that byte-level BPE and SentencePiece share. It joins neighbouring symbols of one
+ * piece of text: first the pair with the lowest rank; among equal ranks, the leftmost pair.
  *
  * A symbol is identified by the byte position where it begins; it ends where the next one begins.
  * The caller fills in the initial symbols, defines the pairs with a callback, and reads the result.
- * O(n log n) in the bytes.
+ * A piece of n bytes takes O(n log n) time.
  */
 #ifndef TOKENIZER_MERGE_H
 #define TOKENIZER_MERGE_H
@@ -43,7 +43,7 @@ struct merge {
 bool merge_reserve(struct merge *m, size_t n_bytes, struct bn_error *err);
 void merge_finish(struct merge *m);
 
-/* Join until no pair is left. The caller has set id, next and before of the initial symbols. */
+/* Join until no pair can merge. The caller has set id, next and before of the initial symbols. */
 void merge_run(struct merge *m, uint32_t n_bytes, merge_pair_fn *pair, const void *rules);
 
 #endif

@@ -85,7 +85,7 @@ const struct pretok_rule *pretok_rule_find(struct bn_str name)
 
 #define REGEXES_MAX 4
 
-/* Backtracking over a white-space run costs one count per byte. This adds a reserve. */
+/* The match limit is this reserve plus 8 per byte of text. A white-space run costs 1 per byte. */
 #define MATCH_LIMIT_BASE 1000000u
 
 struct pretok {

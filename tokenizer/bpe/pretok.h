@@ -22,7 +22,7 @@ struct pretok_rule {
     const char *const *regexes; /* (n_regexes) applied one after the other */
     size_t n_regexes;
     bool ignore_merges; /* a piece that is a token becomes that token without merging */
-    bool add_bos;       /* default if the file has no such key */
+    bool add_bos;       /* used if the file has no add_bos key */
 };
 
 /* NULL if the name is unknown. */

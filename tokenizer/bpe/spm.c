@@ -1,6 +1,6 @@
 /*
  * SentencePiece encoding with the merge loop of BPE. The rank of a pair is the position of its
- * score in the order of all floats.
+ * score in the descending order of all floats.
  *
  * If no word of the vocabulary contains a space after another character, no merge crosses such a
  * position. Then text can be cut there, and the cache of pieces works, because words repeat and

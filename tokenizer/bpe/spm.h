@@ -16,8 +16,8 @@
 #include <stdint.h>
 
 struct spm {
-    uint32_t *ranks;       /* (n_vocab) lower for a higher score */
-    int32_t unk;           /* used for bytes without a token; may be TOKEN_NONE */
+    uint32_t *ranks;       /* (n_vocab) a higher score has a lower rank */
+    int32_t unk;           /* id for bytes without a token; may be TOKEN_NONE */
     bool splits_at_spaces; /* no word has a space after another character */
 };
 

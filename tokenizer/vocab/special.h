@@ -17,9 +17,9 @@
 #define SPECIAL_BYTES_MAX 256 /* longer texts are not matched; the longest known has 31 */
 
 struct special_set {
-    int32_t *ids; /* (n) sorted by text; of equal texts only the lowest id */
+    int32_t *ids; /* (n) sorted by text; if several tokens have the same text, the lowest id */
     size_t n;
-    uint32_t first[257]; /* texts that begin with byte c have indices first[c] .. first[c + 1] */
+    uint32_t first[257]; /* texts that begin with byte c: indices first[c] to first[c + 1] - 1 */
 };
 
 #define SPECIAL_NONE SIZE_MAX

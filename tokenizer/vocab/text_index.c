@@ -76,7 +76,7 @@ struct bn_str text_index_get(const struct text_index *x, uint32_t number)
     return (struct bn_str){x->pool + start, x->ends[number] - start};
 }
 
-/* The slot that holds `text` in `class`, or the free slot for it. NULL after TEXT_PROBES_MAX. */
+/* The slot of `text` in `class`, or the free slot for it. NULL: none in TEXT_PROBES_MAX slots. */
 static struct text_slot *slot_of(const struct text_index *x, struct bn_str text, unsigned class)
 {
     const uint64_t hash = text_hash(text.ptr, text.n_bytes, class);

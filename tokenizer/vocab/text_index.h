@@ -17,11 +17,11 @@
 /* At half load the longest run of a table of 2^20 slots stays below about 80. */
 #define TEXT_PROBES_MAX 256
 
-/* Holds the position of the text, so that a search reads only the slot and the text. */
+/* A slot holds the position of its text, so that a search reads only the slot and the text. */
 struct text_slot {
-    uint32_t tag;   /* upper half of the hash */
-    uint32_t entry; /* number + 1; 0 for a free slot */
-    uint32_t start; /* in the pool */
+    uint32_t tag;   /* upper half of the text's hash */
+    uint32_t entry; /* number of the string + 1; 0 for a free slot */
+    uint32_t start; /* offset of the text in the pool */
     uint32_t n_bytes;
 };
 
@@ -46,8 +46,8 @@ uint32_t text_index_append(struct text_index *x, size_t n_bytes);
 
 struct bn_str text_index_get(const struct text_index *x, uint32_t number);
 
-/* Insert string `number` into the table under `class`; of equal strings the first one stays.
- * Returns false if too many strings collide. */
+/* Insert string `number` into the table under `class`. If the class already holds the same text,
+ * the earlier string stays. Returns false if too many strings collide. */
 bool text_index_add(struct text_index *x, uint32_t number, unsigned class);
 /* The number of a string, or UINT32_MAX. */
 uint32_t text_index_find(const struct text_index *x, struct bn_str text, unsigned class);
@@ -57,7 +57,7 @@ uint32_t text_index_find(const struct text_index *x, struct bn_str text, unsigne
 struct text_probe {
     struct bn_str text;
     uint64_t hash;
-    struct text_slot slot; /* copy of the first slot of the text */
+    struct text_slot slot; /* copy of the first slot that a search reads */
 };
 void text_index_probe(const struct text_index *x, struct bn_str text, unsigned class,
                       struct text_probe *out);

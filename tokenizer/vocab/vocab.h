@@ -40,11 +40,11 @@ uint64_t vocab_hash(const struct vocab_source *s);
 bool vocab_init(struct vocab *v, const struct vocab_source *s, struct bn_error *err);
 void vocab_finish(struct vocab *v);
 
-/* Copy `text` with a space for each U+2581. `out` needs text.n_bytes. Returns the bytes written. */
+/* Copy `text` to `out` (text.n_bytes) with a space for each U+2581. Returns the length written. */
 size_t vocab_decode_spaces(struct bn_str text, char *out);
 
 struct bn_str vocab_text(const struct vocab *v, int32_t id); /* `id` must be in range */
-/* The lowest id with this text, or TOKEN_NONE. */
+/* The lowest id of `class` with this text, or TOKEN_NONE. */
 int32_t vocab_find(const struct vocab *v, struct bn_str text, enum vocab_class class);
 
 #endif

@@ -116,8 +116,8 @@ static void read_marks(struct finder *f)
     }
 }
 
-/* The text of the begin-of-text mark. The converter that put it in front of control tokens also
- * doubled the mark itself; that is undone here. */
+/* The text of the begin-of-text mark. A faulty converter put this text in front of control tokens,
+ * also in front of the mark itself. So a doubled text is halved here. */
 static struct bn_str bos_text(const struct finder *f)
 {
     const int32_t id = f->m->ids[MARK_BOS];
@@ -153,7 +153,7 @@ static void repair_control_texts(struct finder *f)
 
 static void find_endings(struct finder *f)
 {
-    bool seen[N_ENDINGS] = {false}; /* of equal texts the first one counts */
+    bool seen[N_ENDINGS] = {false}; /* then later tokens with the same text are ignored */
     for (size_t k = 0; k < N_ENDINGS; k++)
         f->endings[k] = TOKEN_NONE;
     for (size_t i = 0; i < f->s->n_tokens; i++) {
@@ -226,7 +226,7 @@ static bool collect_endings(struct finder *f, struct bn_error *err)
     return true;
 }
 
-/* Set the control type of marks even if the file does not: message text must not produce them. */
+/* Give marks the type control (or unknown), because message text must not produce them. */
 static void correct_types(struct finder *f)
 {
     for (size_t k = 0; k < N_ENDINGS; k++) {

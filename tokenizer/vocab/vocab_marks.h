@@ -2,8 +2,8 @@
  * Marks: the tokens with a special role (begin of text, end of an answer, padding, unknown).
  *
  * They are read from the file and completed where the file is known to be wrong. This happens
- * before the texts are decoded; token texts and types are corrected in place. Every change is
- * reported in the notes under the id of its repair.
+ * before the texts are decoded; token texts and types are corrected in place. The notes report
+ * repaired texts and added ids that end an answer, but not corrected types.
  */
 #ifndef TOKENIZER_VOCAB_MARKS_H
 #define TOKENIZER_VOCAB_MARKS_H
@@ -22,8 +22,8 @@ struct vocab_marks {
 };
 
 /* Find the marks, remove the begin-of-text mark that a converter put in front of control tokens
- * (repair "control-text"), collect the ids that end an answer (repair "end-of-turn"), and set
- * the control type of marks. `no_repair` is the list of bn_repair_allowed. BN_ENOMEM. */
+ * (repair "control-text"), collect the ids that end an answer (repair "end-of-turn"), and correct
+ * the types of marks. `no_repair`: see bn_repair_allowed. BN_ENOMEM. */
 bool vocab_marks_init(struct vocab_marks *m, struct vocab_source *s, const char *no_repair,
                       struct bn_notes *notes, struct bn_error *err);
 void vocab_marks_finish(struct vocab_marks *m);

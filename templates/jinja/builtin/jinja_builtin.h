@@ -62,13 +62,13 @@ static inline bool arg_given(struct jval v)
 {
     return v.kind != J_MISSING;
 }
-static inline bool arg_flag(struct jval v) /* false without the argument */
+static inline bool arg_flag(struct jval v) /* false if the argument is missing */
 {
     return jval_truth(v);
 }
-/* *out is `fallback` without the argument. */
+/* *out is `fallback` if the argument is missing. */
 bool arg_int(struct jvm *vm, struct jval v, int64_t fallback, int64_t *out);
-/* Fails for any other kind and without the argument. */
+/* Fails if the argument is missing or not a string. */
 bool arg_string(struct jvm *vm, struct jval v, struct jval *out);
 
 #endif

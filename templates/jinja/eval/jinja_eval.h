@@ -23,7 +23,7 @@ struct jscope {
 
 enum jflow { FLOW_FAIL, FLOW_GO, FLOW_BREAK, FLOW_CONTINUE };
 
-/* hidden: names that are not set at first; NULL: none. */
+/* hidden: names that the scope contains without a value at first; NULL: none. */
 bool scope_new(struct jvm *vm, struct jscope *parent, const struct jhidden *hidden,
                struct jscope **out);
 bool scope_set(struct jvm *vm, uint32_t id, struct jval v);    /* in the innermost scope */

@@ -9,7 +9,7 @@
 #include "templates/jinja/value/jinja_compare.h"
 #include "templates/jinja/value/jinja_print.h"
 
-/* Remove all names. Then add the hidden names as not set. */
+/* Remove all names, then add the hidden names without a value. */
 static bool scope_reset(struct jvm *vm, struct jscope *s, const struct jhidden *hidden)
 {
     s->n = 0;

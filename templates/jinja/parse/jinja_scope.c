@@ -116,8 +116,7 @@ static void merge_branches(struct symbols *s, const struct symbols branch[3])
     }
 }
 
-/* `first`: the branch of the if; `all`: the node of the if, NULL in an elif; `last`: else or NULL.
- */
+/* `first`: first branch; `all`: the if node, NULL in an elif; `last`: the else branch or NULL. */
 static bool visit_branches(struct symbols *s, const struct jnode *first, const struct jnode *all,
                            const struct jnode *last)
 {

@@ -47,7 +47,7 @@ bool jstr_equal(const struct jstr *a, const struct jstr *b);
 int jstr_compare(const struct jstr *a, const struct jstr *b);
 bool jstr_is(const struct jstr *s, const char *text);
 struct bn_str jstr_text(const struct jstr *s);
-/* The first (last) offset of `needle` in [b0, b1), or SIZE_MAX. */
+/* Offset of the first or (rfind) last occurrence of `needle` inside [b0, b1), or SIZE_MAX. */
 size_t text_find(struct bn_str hay, struct bn_str needle, size_t b0, size_t b1);
 size_t text_rfind(struct bn_str hay, struct bn_str needle, size_t b0, size_t b1);
 /* The offset of the first character from `at` on that is not white space. */

@@ -52,7 +52,7 @@ bool jvm_steps(struct jvm *vm, size_t n); /* counts work; false: limit reached *
 bool jvm_enter(struct jvm *vm);           /* call jvm_leave also after a failure */
 void jvm_leave(struct jvm *vm);
 void *jvm_alloc(struct jvm *vm, size_t n, size_t unit_bytes); /* NULL: failed, error is written */
-/* Reserve memory for `need` items in an array of n items. `array` is the address of its pointer. */
+/* Make space for `need` items in an array that holds n. `array` is the address of its pointer. */
 bool jvm_regrow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need, size_t unit_bytes);
 static inline bool jvm_grow(struct jvm *vm, void *array, size_t n, size_t *cap, size_t need,
                             size_t unit_bytes)

@@ -9,7 +9,7 @@
 enum string_case { CASE_UPPER, CASE_LOWER, CASE_TITLE, CASE_CAPITAL, CASE_SWAP };
 
 bool string_case(struct jvm *vm, struct jstr *s, enum string_case how, struct jval *out);
-/* The same for the bytes [b0, b1) of a string, with the whole string as context for final sigma. */
+/* string_case for the bytes [b0, b1) only; the whole string is the context of a final sigma. */
 bool string_case_into(struct jbuf *b, const struct jstr *s, size_t b0, size_t b1,
                       enum string_case how);
 
