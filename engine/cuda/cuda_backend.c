@@ -12,7 +12,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#define KV_VERSION "cpu-f16-1"            /* same bytes as the CPU backend */
+#define KV_VERSION "cpu-f16-1"            /* the format is that of the CPU backend */
 #define READ_BYTES ((size_t)2 << 30)      /* much larger than any cache */
 #define READ_MIN_BYTES ((size_t)64 << 20) /* smallest buffer that yields a realistic bandwidth */
 #define N_LOOPS 6

@@ -23,7 +23,7 @@ static bool check_version(struct cuda_driver *d, struct bn_error *err)
     return true;
 }
 
-/* Selects the device with this index in the driver's list. Allocates nothing on it. */
+/* Selects the device with this index in the driver's list, without allocating memory on it. */
 static bool find_device(struct cuda_device *dev, size_t index, struct bn_error *err)
 {
     struct cuda_driver *d = &dev->driver;
@@ -86,7 +86,7 @@ bool cuda_device_open(struct cuda_device *dev, size_t index, struct bn_error *er
            cuda_ok(d, d->cuStreamCreate(&dev->stream, CU_STREAM_DEFAULT), "creating a stream", err);
 }
 
-/* Errors of closing are ignored. */
+/* Ignores all errors. */
 void cuda_device_close(struct cuda_device *dev)
 {
     struct cuda_driver *d = &dev->driver;

@@ -34,7 +34,7 @@ struct cuda_device {
     char name[96];
     int n_processors;
     bool dependent_launch; /* a kernel may start before the previous one has ended */
-    CUresult failed;       /* first error of a pass, and the call that failed */
+    CUresult failed;       /* first error since cuda_finish, and the call that failed */
     const char *failed_name;
     CUresult lost; /* permanent error of a lost device, or CUDA_SUCCESS */
 };
@@ -44,8 +44,8 @@ void cuda_device_close(struct cuda_device *d);
 /* Must be the first call of every operation. BN_ELOST: the device was lost earlier. BN_EDEVICE: the
  * driver failed. */
 bool cuda_enter(struct cuda_device *d, struct bn_error *err);
-/* Call after a failure: changes BN_EDEVICE to BN_ELOST if the device no longer works. Returns
- * false. */
+/* Call after a failure: changes BN_EDEVICE to BN_ELOST if the device no longer works. Always
+ * returns false. */
 bool cuda_check_lost(struct cuda_device *d, struct bn_error *err);
 /* Grid dimensions in thread blocks, and threads per block; n_threads 0 is the default of the
  * kernel. */
@@ -59,11 +59,11 @@ static inline size_t grid_blocks(size_t n, size_t unit)
     return (n + unit - 1) / unit;
 }
 
-/* Enqueues a kernel, unless an earlier call of the pass has failed. */
+/* Enqueues a kernel, unless an error is recorded. */
 void cuda_launch(struct cuda_device *d, enum cuda_kernel k, struct cuda_grid grid, void *args);
-/* Records the result of a call named `what` if it is the first failure. */
+/* Records the result of a call named `what` if it is an error and none is recorded yet. */
 void cuda_record_error(struct cuda_device *d, CUresult result, const char *what);
-/* Waits for the stream and returns the first error since the last call. */
+/* Waits for the stream, then returns and clears the recorded error. */
 bool cuda_finish(struct cuda_device *d, struct bn_error *err);
 
 /* cuda_selftest.c: compares a small layer with plain C. BN_EDEVICE: wrong results or a failed call.

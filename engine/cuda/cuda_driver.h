@@ -61,8 +61,8 @@ void cuda_driver_close(struct cuda_driver *d);
 
 const char *cuda_driver_text(const struct cuda_driver *d, CUresult result);
 
-/* Returns true for CUDA_SUCCESS. Otherwise fails with BN_ENOMEM or BN_EDEVICE and the text "WHAT:
- * description of the driver". */
+/* Returns true for CUDA_SUCCESS. Otherwise fails with BN_ENOMEM or BN_EDEVICE; the text is WHAT, ":
+ * " and the driver's description. */
 bool cuda_ok(const struct cuda_driver *d, CUresult result, const char *what, struct bn_error *err);
 
 #endif

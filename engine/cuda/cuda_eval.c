@@ -6,7 +6,7 @@
 #include "engine/cuda/cuda_state.h"
 #include "engine/model/rope.h"
 
-/* Bytes that a pass reads: weights once, tables once per use, and the visible keys and values. */
+/* Bytes that a pass reads: layers, embedding rows, the head per HEAD_ROWS rows, keys and values. */
 static uint64_t pass_bytes(const struct backend *b)
 {
     const struct pass *pass = &b->pass;

@@ -196,7 +196,7 @@ static bool is_cancelled(const struct pass *pass)
     return pass->cancel && atomic_load_explicit(pass->cancel, memory_order_relaxed);
 }
 
-/* False if cancelled. */
+/* Returns false if cancelled. */
 static bool run_layers(struct backend *b)
 {
     head_embed(b);
@@ -244,7 +244,7 @@ bool cuda_forward(struct backend *b, struct bn_error *err)
 }
 
 /* Captures a pass of one token with one row of this kind. The graph reads position, ids and request
- * from the table, so it is valid for all of them. */
+ * from the table, so it can be replayed with other values. */
 static bool capture(struct backend *b, struct head_request head, CUgraphExec *out,
                     struct bn_error *err)
 {

@@ -43,7 +43,7 @@ bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct b
             cuda_finish(dev, err) && cuda_ok(d, d->cuMemcpyDtoH(&too_large, flag, sizeof too_large),
                                              "packing the coarse plane", err);
     }
-    (void)d->cuMemFree(flag); /* a failure changes nothing */
+    (void)d->cuMemFree(flag); /* an error is ignored */
     if (ok && !too_large)
         b->coarse = args.plane;
     return ok;
@@ -70,7 +70,7 @@ static bool is_screenable(const struct backend *b, const struct head_request *he
             head->k <= size_min(MAX_SCREENED_K, b->model->hp.n_vocab / 16));
 }
 
-/* Excludes the rows that the screened head multiplies one by one. */
+/* Does not count the rows that the screened head multiplies one by one. */
 size_t cuda_head_bytes(const struct backend *b)
 {
     const size_t n_vocab = b->model->hp.n_vocab;

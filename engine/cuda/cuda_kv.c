@@ -62,8 +62,8 @@ void cuda_kv_close(struct seq *s)
     if (!s)
         return;
     if (s->memory &&
-        cuda_enter(&s->backend->device, &err)) /* a lost device has no memory to free */
-        (void)s->backend->device.driver.cuMemFree(s->memory); /* a failure changes nothing */
+        cuda_enter(&s->backend->device, &err)) /* for a lost device there is nothing to free */
+        (void)s->backend->device.driver.cuMemFree(s->memory); /* an error is ignored */
     mem_free(s);
 }
 
@@ -73,7 +73,7 @@ void cuda_kv_truncate(struct seq *s, size_t n_keep)
         s->length = n_keep;
 }
 
-/* Clears positions n and up of a block, so that a saved cache depends only on the tokens. */
+/* Clears positions n and later of a block, so that a saved cache depends only on the tokens. */
 static void clear_positions(const struct backend *b, uint16_t *block, size_t n)
 {
     const struct hparams *hp = &b->model->hp;

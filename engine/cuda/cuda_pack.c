@@ -1,6 +1,6 @@
 /*
- * Converts the file's ternary containers to lines of R1-256 and uploads them with norms, biases and
- * tables when the backend opens.
+ * Converts the ternary tensors of the file to lines of R1-256 when the backend opens, and uploads
+ * them with norms, biases and tables.
  *
  * The weights are one allocation in the order in which a pass reads them. Rows are packed on the
  * host into a staging buffer of a few megabytes and copied from there.
@@ -53,7 +53,7 @@ static bool has_bias(const struct matrix *matrix)
     return false;
 }
 
-/* Adds n * unit_bytes, rounded up to DEVICE_ALIGN. */
+/* Adds n * unit_bytes, rounded up to DEVICE_ALIGN, to *n_bytes. */
 static bool add_bytes(size_t *n_bytes, size_t n, size_t unit_bytes)
 {
     size_t more;
@@ -100,7 +100,7 @@ struct packing {
     uint8_t *staging;    /* STAGING_BYTES, or LINE_PACK_ROWS rows of two sections if larger */
     size_t staging_bytes;
     uint8_t *codes;                 /* (LINE_PACK_ROWS, n_cols of the widest tensor) */
-    size_t done_bytes, total_bytes; /* of the tensors in the file */
+    size_t done_bytes, total_bytes; /* bytes of tensors in the file */
 };
 
 static CUdeviceptr reserve(struct packing *p, size_t n_bytes)

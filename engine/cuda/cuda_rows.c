@@ -43,8 +43,8 @@ static bool finish_all(struct backend *b, size_t i, struct row_request *request,
     return true;
 }
 
-/* Computes the logits of the n ids in host.ids (at most IDS_CHUNK) for request i, and stores them
- * in host.gathered. The device may have only their bounds, so their table rows are multiplied. */
+/* Computes the exact logits of the n ids in host.ids (at most IDS_CHUNK) for request i, and stores
+ * them in host.gathered. It multiplies their table rows: the device may have only bounds. */
 static bool gather(struct backend *b, size_t i, size_t n, struct bn_error *err)
 {
     struct cuda_device *dev = &b->device;
@@ -143,7 +143,7 @@ static bool finish_top(struct backend *b, size_t i, struct row_request *request,
     cand_build(cands, n_found);
     cand_sort(cands, n_found);
     size_t n = size_min(k, n_found);
-    /* If the k-th candidate is within the gap from the best, later ones can be too. */
+    /* If the k-th candidate is at most `gap` below the best, later candidates can be too. */
     if (head->gap > 0.0f && n > 0 && k < n_vocab) {
         const float floor = cands[0].logit - head->gap;
         for (; cands[n - 1].logit >= floor && n < n_found && cands[n].logit >= floor; n++)

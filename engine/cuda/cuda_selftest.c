@@ -42,8 +42,8 @@ static void fill(struct selftest *t)
             t->lines[i] |= (uint8_t)(noise_bits(3, 4 * i + shift / 2) % 3 << shift);
 }
 
-/* RMSNorm and quantisation of one token as docs/kernels.md specifies; q (N_LINES * LINE_COLS) must
- * be zero past the end. Returns the scale. */
+/* RMSNorm and quantisation of one token as docs/kernels.md specifies. q has N_LINES * LINE_COLS
+ * values; those past the end must be zero on entry. Returns the scale. */
 static float quantise(const struct selftest *t, const float *x, int8_t *q)
 {
     float sums[64] = {0}, m = 1e-5f;

@@ -54,22 +54,22 @@ struct cuda_scratch {
     struct query_buffers query; /* buffers only; cuda_head.c adds the constants */
     struct cuda_found *found;   /* (HEAD_GROUP) */
     int32_t *ids;               /* (IDS_CHUNK) */
-    float *gathered;            /* (IDS_CHUNK) */
+    float *gathered;            /* (IDS_CHUNK) logits of ids */
 };
 
 struct cuda_host {
-    uint8_t *table;               /* pinned; uploaded at the start of a pass */
+    uint8_t *table;               /* pinned; copied at the start of a pass */
     struct cuda_found *found;     /* (HEAD_GROUP) pinned */
     struct head_cand *cands;      /* (n_vocab) candidates of one row */
     float *z;                     /* (n_vocab) one row of logits */
     uint64_t *seen;               /* (n_vocab) bits; all zero between uses */
     int32_t *ids;                 /* (IDS_CHUNK) */
-    float *gathered;              /* (IDS_CHUNK) */
+    float *gathered;              /* (IDS_CHUNK) logits of ids */
     float *trace;                 /* largest step of the trace; NULL without a trace */
     struct row_request *requests; /* (n_ubatch) */
 };
 
-/* The table of a pass is its input, which is uploaded in one copy. Byte offsets of its sections. */
+/* Byte offsets in the table of a pass, which is the input of the pass and is copied at once. */
 struct pass_layout {
     size_t requests, tokens, rope_c, rope_s, end;
 };
@@ -77,15 +77,15 @@ struct pass_layout {
 struct row_request {
     const struct head_request *head;
     struct head_row *row;
-    size_t n_found;    /* candidates in row->cands */
-    uint64_t position; /* of the token to draw */
+    size_t n_found;    /* candidates stored in row->cands */
+    uint64_t position; /* position of the token to draw */
 };
 
 struct pass {
     struct eval_item *items;
     size_t n_items, n_tokens, n_requests;
     size_t n_single_rows; /* table rows multiplied one by one */
-    bool split;           /* split attention over thread blocks: each sequence has one token */
+    bool split;           /* each sequence has one token: attention is split over thread blocks */
     struct pass_layout layout;
     const atomic_bool *cancel;
 };
@@ -113,7 +113,7 @@ struct backend {
     struct cuda_layer *layers;  /* (n_layers) */
     struct cuda_scratch scratch;
     struct cuda_host host;
-    CUgraphExec graphs[2]; /* of one token with one row: whole head, screened head; may be NULL */
+    CUgraphExec graphs[2]; /* for one token, one row: whole head, screened head; may be NULL */
     struct pass pass;
 };
 
@@ -126,14 +126,14 @@ bool cuda_scratch_open(struct backend *b, struct bn_error *err);
 void cuda_scratch_close(struct backend *b);
 struct pass_layout cuda_pass_layout(const struct model *m, size_t n_tokens, size_t n_requests);
 
-/* cuda_pack.c: size and upload of the weights. Fails with BN_EFORMAT, BN_ENOMEM, BN_ECANCELLED or
- * BN_EDEVICE. */
+/* cuda_pack.c: size and upload of the weights. cuda_pack_model fails with BN_EFORMAT, BN_ENOMEM,
+ * BN_ECANCELLED or BN_EDEVICE. */
 bool cuda_weight_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes);
 bool cuda_pack_model(struct backend *b, const struct backend_control *control,
                      struct bn_error *err);
 
 /* cuda_head.c: builds the coarse plane at address `at`. If a weight is too large or NaN, b gets no
- * plane, which is not an error. */
+ * plane; that is not an error. */
 bool cuda_head_pack(struct backend *b, CUdeviceptr at, size_t n_blocks, struct bn_error *err);
 /* Bytes that the head reads for one token. */
 size_t cuda_head_bytes(const struct backend *b);
@@ -141,15 +141,15 @@ size_t cuda_head_bytes(const struct backend *b);
 bool cuda_head_screened(const struct backend *b, size_t first, size_t n);
 /* Enqueues the head for n requests starting at `first`, at most HEAD_GROUP. */
 void cuda_head_apply(struct backend *b, size_t first, size_t n);
-/* Arguments for exact logits of n rows, starting with row i of the group. */
+/* Arguments for the exact logits of n requests, starting with request i of the group. */
 struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n);
 
-/* cuda_forward.c: runs a whole pass; captures the graphs of one token. */
+/* cuda_forward.c: runs a whole pass; captures the graphs for one token. */
 bool cuda_forward(struct backend *b, struct bn_error *err);
 bool cuda_forward_capture(struct backend *b, struct bn_error *err);
 
-/* cuda_rows.c: converts the device's candidates to the requested rows, at most HEAD_GROUP.
- * BN_EDEVICE: a logit is not finite. BN_EARG: a row is too small. */
+/* cuda_rows.c: fills at most HEAD_GROUP requested rows with the device's candidates. BN_EDEVICE: a
+ * logit is not finite, or a driver call failed. BN_EARG: a row is too small. */
 bool cuda_rows_finish(struct backend *b, struct row_request *requests, size_t n_requests,
                       struct bn_error *err);
 

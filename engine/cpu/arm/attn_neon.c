@@ -1,6 +1,6 @@
 /*
  * attn_block and attn_tile for NEON, KV cache in F16. The method is that of x86/attn_avx2.c with
- * four lanes per register: sixteen independent chains of fma hide its latency.
+ * four lanes per register. Sixteen independent sums hide the latency of fma.
  */
 #include "engine/cpu/arm/kernels_arm.h"
 #include "engine/cpu/arm/lanes_neon.h"

@@ -37,13 +37,13 @@ struct attn_quads {
     size_t ahead_bytes;
 };
 
-/* Convert x (n) to fixed-point; a NaN becomes 0. Returns the unit. */
+/* Convert x (n) to fixed-point numbers; a NaN becomes 0. Returns the unit. */
 typedef float (*attn_to_fixed_fn)(const float *x, size_t n, struct attn_fixed *out);
 /* Sums of lanes lane0 .. lane0 + n - 1 (n is 32 or 64) for all heads. */
 typedef void (*attn_sums_fn)(const struct attn_quads *w, int n_heads, size_t lane0, size_t n,
                              int32_t out[Q8_HEADS][ATTN_BLOCK]);
-/* Turn scores into probabilities in place, +0 past n_seen. m is the maximum of the scores, l the
- * sum of the probabilities. */
+/* Turn scores into probabilities in place; positions from n_seen on get +0. m is the maximum of the
+ * scores, l the sum of the probabilities. */
 typedef void (*attn_softmax_fn)(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l);
 
 struct attn_q8_loops {

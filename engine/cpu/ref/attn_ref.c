@@ -98,7 +98,7 @@ static void softmax_ref(float z[ATTN_BLOCK], size_t n_seen, float *m, float *l)
     for (size_t j = 1; j < n_seen; j++)
         if (z[j] > top)
             top = z[j];
-    top = top + 0.0f; /* as in head_block */
+    top = top + 0.0f; /* -0 becomes +0, as in head_block */
     for (size_t j = 0; j < ATTN_BLOCK; j++)
         lanes[j] = z[j] = j < n_seen ? exp0_ref(z[j] - top) : 0.0f;
     *m = top;

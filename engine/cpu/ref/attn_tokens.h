@@ -1,6 +1,6 @@
 /*
- * attn_tile as a loop over tokens: runs attn_block for each token and merges its results into the
- * running ones. This is the reference. Instruction sets that gain nothing from handling several
+ * attn_tile as a loop over tokens: runs attn_block for each token and merges the results into the
+ * running results. This is the reference. Instruction sets that gain nothing from handling several
  * tokens together use it too.
  */
 #ifndef ENGINE_CPU_REF_ATTN_TOKENS_H
@@ -10,7 +10,7 @@
 #include "engine/base/size.h"
 #include "engine/cpu/kernels.h"
 
-#define TOKEN_HEADS 4 /* most heads of an attn_block; their results fit in the scratch memory */
+#define TOKEN_HEADS 4 /* most heads of an attn_block; scratch has room for their results */
 
 BN_FORCE_INLINE void attn_tile_by_token(const struct attn_tile *a, attn_block_fn run,
                                         attn_merge_fn merge)

@@ -26,9 +26,9 @@ static float sum_tree(float *lanes, size_t n)
     return lanes[0];
 }
 
-/* Integer sum of one lane of a block: columns 4 lane .. 4 lane + 3 and the same plus 64. Code c has
- * the value (2 c - 15) steps. 2 c (128 high + low) is c (256 high + 2 low), and x holds high and 2
- * low. The sums with -15 are in `fix`. */
+/* Integer sum of one lane of a block: columns 4 lane .. 4 lane + 3, and 64 + those columns. Code c
+ * has the value (2 c - 15) steps. 2 c (128 high + low) is c (256 high + 2 low), and x holds high
+ * and 2 low. The part with -15 is in `fix`, which the caller adds. */
 static int32_t block_lane(const uint8_t *line, const int8_t *x, size_t lane)
 {
     int32_t sum = 0;

@@ -32,8 +32,8 @@ size_t mac_peak_ref(size_t n_rounds)
 
 size_t fma_peak_ref(size_t n_rounds)
 {
-    float sums[4] = {0}; /* independent; fmaf is a library call if the compiler may not use an FMA
-                            instruction */
+    float sums[4] = {0}; /* independent sums; fmaf is a library call if the compiler may not use an
+                            FMA instruction */
     for (size_t r = 0; r < n_rounds; r++)
         for (size_t i = 0; i < 4; i++)
             sums[i] = fmaf(sums[i], 0.5f, 1.0f); /* converges to 2 */

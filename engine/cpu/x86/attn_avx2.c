@@ -22,9 +22,9 @@ struct scores {
     _Alignas(32) float z[MAX_HEADS][ATTN_BLOCK];
 };
 
-/* Bytes of the keys, or of the values, of a block. While a kernel reads the keys, it prefetches the
- * values if it will read all of them, else the keys. While it reads the values, it prefetches the
- * keys of the next block. */
+/* Size of the keys, or of the values, of a block. While a kernel reads the keys, it prefetches the
+ * values if all 64 positions are visible, otherwise the same keys. While it reads the values, it
+ * prefetches the keys of the next block. */
 BN_FORCE_INLINE size_t half_block_bytes(const struct attn_block *b)
 {
     return b->head_dim * ATTN_BLOCK * sizeof(uint16_t);

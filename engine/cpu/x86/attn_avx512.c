@@ -1,6 +1,6 @@
 /*
- * attn_block for AVX-512, KV cache in F16. The method is that of attn_avx2.c with 16 lanes per
- * register, so that the scores of a whole block fit in four registers.
+ * attn_block for AVX-512, KV cache in F16. The method is that of attn_avx2.c. A register has 16
+ * lanes, so the scores of a whole block fit in four registers.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"

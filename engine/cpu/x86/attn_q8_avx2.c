@@ -20,7 +20,7 @@ BN_FORCE_INLINE float to_fixed_avx2(const float *x, size_t n, struct attn_fixed 
 {
     const __m256 sign = _mm256_set1_ps(-0.0f);
     __m256 max = _mm256_setzero_ps();
-    for (size_t i = 0; i < n; i += 8) /* VMAXPS returns its second operand where one is a NaN */
+    for (size_t i = 0; i < n; i += 8) /* VMAXPS returns its second operand if either is a NaN */
         max = _mm256_max_ps(_mm256_andnot_ps(sign, load_ps8(x, i, n)), max);
     const float found = max8_avx2(max), most = found > FIXED_LEAST ? found : FIXED_LEAST;
     const __m256 scale = _mm256_set1_ps(FIXED_MOST / most);

@@ -20,7 +20,7 @@
 BN_FORCE_INLINE float to_fixed_avx512(const float *x, size_t n, struct attn_fixed *out)
 {
     __m512 max = _mm512_setzero_ps();
-    for (size_t i = 0; i < n; i += 16) /* VMAXPS returns its second operand where one is a NaN */
+    for (size_t i = 0; i < n; i += 16) /* VMAXPS returns its second operand if either is a NaN */
         max = _mm512_max_ps(_mm512_abs_ps(_mm512_maskz_loadu_ps(mask_below(i, n), x + i)), max);
     const float found = max16_avx512(max), most = found > FIXED_LEAST ? found : FIXED_LEAST;
     const __m512 scale = _mm512_set1_ps(FIXED_MOST / most);

@@ -23,7 +23,7 @@ struct scratch {
     float *wide; /* (head_dim, ATTN_BLOCK) keys; then (ATTN_BLOCK, v_stride) values */
     float *p;    /* (queries, ATTN_BLOCK) probabilities */
     float *a;    /* (queries) factor of the running results */
-    float *b;    /* (queries) factor of the results of this block */
+    float *b;    /* (queries) factor of the results of the new block */
 };
 
 /* The queries of a register tile, which see the same number of positions. */
@@ -220,8 +220,8 @@ BN_FORCE_INLINE void prefetch_out(const struct attn_tile *t, size_t first, size_
     }
 }
 
-/* The next queries that see the same positions, from `first` on. Returns their number, 6, 4 or
- * less. Eight are 4 + 4, because 2 would be processed one at a time. */
+/* Find the next queries, from `first` on, that see the same positions. Returns their number: 6, 4
+ * or less. Eight queries are 4 + 4: after 6 the other 2 would be processed one at a time. */
 static size_t next_queries(const struct attn_tile *t, size_t first, struct queries *qs)
 {
     const size_t n_seen = size_min(t->n_seen + first / t->n_q, ATTN_BLOCK);

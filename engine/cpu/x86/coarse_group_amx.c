@@ -75,7 +75,7 @@ BN_FORCE_INLINE void scale_quarter(struct workspace *s, size_t n_tiles, const in
     }
 }
 
-/* The work between two tile products of a step. */
+/* One quarter of the work between the tile products of a step. */
 BN_FORCE_INLINE void unpack_and_scale(const struct panel *p, struct workspace *s,
                                       const int32_t *fixes, size_t step, size_t n_steps,
                                       size_t quarter)
@@ -111,8 +111,8 @@ BN_FORCE_INLINE void multiply_step(const struct panel *p, struct workspace *s, c
     compiler_barrier();
 }
 
-/* Must precede the scaling of the sums of `step`. In the first step of GROUP_BLOCKS blocks, widen
- * the scales (coarse_mat.steps) of these blocks. Rows past n_rows get those of the first row. */
+/* Call this before the sums of `step` are scaled. In the first step of GROUP_BLOCKS blocks it
+ * widens their scales (coarse_mat.steps). Rows past n_rows get those of the first row. */
 BN_FORCE_INLINE void widen_for_step(const struct coarse_mat *m, size_t row, const struct panel *p,
                                     size_t step, struct workspace *s)
 {

@@ -12,7 +12,7 @@
     32 /* blocks whose steps are widened together: as many BF16 as fit in a
                            register */
 
-/* Steps begin .. begin + GROUP_BLOCKS - 1 of a row to F32, zeros past n_blocks. */
+/* Convert steps begin .. begin + GROUP_BLOCKS - 1 of a row to F32; steps past n_blocks become 0. */
 BN_FORCE_INLINE void widen_steps(const uint16_t *steps, size_t begin, size_t n_blocks,
                                  float out[GROUP_BLOCKS])
 {
@@ -25,14 +25,14 @@ BN_FORCE_INLINE void widen_steps(const uint16_t *steps, size_t begin, size_t n_b
     _mm512_store_si512(out + 16, _mm512_slli_epi32(hi, 16));
 }
 
-/* fma((float) sum, step, product), where sum combines the high and the low plane */
+/* product + sum * step with one rounding; sum combines the high and the low plane */
 BN_FORCE_INLINE __m512 add_block(__m512 product, __m512i high, __m512i low, __m512i fix, float step)
 {
     const __m512i sum = _mm512_add_epi32(_mm512_slli_epi32(high, 8), _mm512_add_epi32(low, fix));
     return _mm512_fmadd_ps(_mm512_cvtepi32_ps(sum), _mm512_set1_ps(step), product);
 }
 
-/* In place: max(step^2, COARSE_LEAST). */
+/* Replace each step by max(step^2, COARSE_LEAST). */
 BN_FORCE_INLINE void square_steps(float steps[GROUP_BLOCKS])
 {
     const __m512 least = _mm512_set1_ps(COARSE_LEAST);
@@ -43,8 +43,8 @@ BN_FORCE_INLINE void square_steps(float steps[GROUP_BLOCKS])
     }
 }
 
-/* Sums of step^2 spread^2 over the blocks of ERROR_ROWS rows; rows past n_rows repeat the first
- * one. Four independent chains of fma hide its latency. */
+/* For each of ERROR_ROWS rows: the sum of step^2 spread^2 over its blocks. Rows past n_rows repeat
+ * the first row. Four independent sums hide the latency of fma. */
 #define ERROR_ROWS 4
 BN_FORCE_INLINE void sum_squares(const struct coarse_mat *m, size_t row, size_t n_rows,
                                  const struct coarse_group *g, __m512 squares[ERROR_ROWS])

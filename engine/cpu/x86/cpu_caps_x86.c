@@ -27,7 +27,7 @@
 #define L7_EDX_AMX (1u << 24 | 1u << 25) /* tiles, int8 products */
 #define L7_1_EAX_AVX_VNNI (1u << 4)
 #define XCR0_YMM 0x06u /* SSE and AVX state */
-#define XCR0_ZMM 0xe6u /* the same, mask registers and both parts of the 512-bit state */
+#define XCR0_ZMM 0xe6u /* XCR0_YMM, mask registers and both parts of the 512-bit state */
 #define XCR0_TILES (1u << 17 | 1u << 18)
 #define PALETTE_1_EBX (8u << 16 | 64u) /* leaf 1DH: 8 tiles, rows of 64 bytes */
 #define PALETTE_1_ECX 16u              /* 16 rows in a tile */

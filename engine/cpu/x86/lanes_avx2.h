@@ -40,7 +40,7 @@ BN_FORCE_INLINE float tree8_avx2(__m256 l8)
     return _mm_cvtss_f32(_mm_add_ss(l2, _mm_movehdup_ps(l2)));
 }
 
-/* The largest lane. Where a lane is a NaN the result is unspecified. */
+/* The largest lane; unspecified if a lane is a NaN. */
 BN_FORCE_INLINE float max8_avx2(__m256 m8)
 {
     const __m128 m4 = _mm_max_ps(_mm256_castps256_ps128(m8), _mm256_extractf128_ps(m8, 1));

@@ -39,7 +39,7 @@ BN_FORCE_INLINE __m128i sum_lanes_avx512(const __m512i v[4])
     return _mm_add_epi32(_mm256_castsi256_si128(abcd), _mm256_extracti128_si256(abcd, 1));
 }
 
-/* The largest lane. Where a lane is a NaN the result is unspecified. */
+/* The largest lane; unspecified if a lane is a NaN. */
 BN_FORCE_INLINE float max16_avx512(__m512 v)
 {
     return max8_avx2(_mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));

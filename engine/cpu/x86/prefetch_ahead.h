@@ -25,10 +25,10 @@ BN_FORCE_INLINE void prefetch_ahead(const void *at, size_t n_bytes, size_t step,
     _mm_prefetch((const char *)(line + n_bytes / 2), _MM_HINT_T0);
 }
 
-/* A prefetch that continues across several loops: each prefetch_step prefetches one line of each
- * half, until all n_bytes are done. If `at` is NULL, nothing is prefetched. */
+/* A prefetch that continues across several loops: each call of prefetch_step prefetches one line of
+ * each half, until the range is done. If `at` is NULL, nothing is prefetched. */
 struct prefetch {
-    uintptr_t at, end; /* position in the first half, and its end */
+    uintptr_t at, end; /* next line of the first half, and the end of this half */
     size_t half;       /* bytes of a half */
 };
 

@@ -18,14 +18,14 @@
 #define ROW_STREAMS 4
 #define ROW_PREFETCH_BYTES 2560
 
-/* Four rows, each with the address to prefetch while the row is read: further along the same row,
- * or the same offset in the next row if the rows are a list. */
+/* Four rows. While row i is read, the memory at ahead[i] is prefetched: a later part of the same
+ * row, or the next row of the stream if the rows are a list. */
 struct row_streams {
     const uint8_t *row[ROW_STREAMS];
     uintptr_t ahead[ROW_STREAMS];
 };
 
-/* Rows r, r + step, ... */
+/* The rows r, r + step, ... and what to prefetch. */
 BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, size_t r, size_t step)
 {
     struct row_streams s;
@@ -45,7 +45,7 @@ BN_FORCE_INLINE struct row_streams row_streams(const struct table_rows *rows, si
         decode(type, row, n, out);                                                                 \
     }
 
-/* ROW_STREAMS rows at a time share the loads of h. */
+/* ROW_STREAMS rows at a time; they share the loads of h. */
 #define PLAIN_KERNELS(isa, name, type)                                                             \
     ROW_DECODE(isa, name, type, decode_plain)                                                      \
     static void rows_dot_##name##_##isa(const struct table_rows *rows, const float *h, size_t n,   \

@@ -26,7 +26,7 @@ BN_FORCE_INLINE __m256 load8(enum tensor_type type, const uint8_t *row, size_t i
     return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(halves), 16));
 }
 
-/* The same for the end of a row: elements from n on are 0 and are not read. */
+/* As load8, for the end of a row of n elements: elements from n on are 0 and are not read. */
 BN_FORCE_INLINE __m256 load8_tail(enum tensor_type type, const uint8_t *row, size_t i, size_t n)
 {
     uint8_t bytes[32] = {0};
@@ -69,8 +69,8 @@ BN_FORCE_INLINE void add_plain(enum tensor_type type, const uint8_t *row, uintpt
         lanes[v] = sum[v];
 }
 
-/* n_rows (1 or ROW_STREAMS) rows, SPAN_COLS columns of each in turn. The accumulators of one row
- * fill the registers, so those of the other rows are in memory. */
+/* n_rows (1 or ROW_STREAMS) rows, SPAN_COLS columns of each in turn. The sums of one row fill the
+ * registers, so the sums of the other rows are in memory. */
 BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_streams s,
                                const float *h, size_t n, float out[ROW_STREAMS])
 {
@@ -94,7 +94,7 @@ BN_FORCE_INLINE void decode_plain(enum tensor_type type, const uint8_t *row, siz
         _mm256_maskstore_ps(out + i, lanes_below(i, n), load8_tail(type, row, i, n));
 }
 
-/* The 32 values of a group. scale is for 16 columns each; offset is NULL for types without one. */
+/* The 32 values of a group. Each scale is for 16 columns; offset is NULL if the type has none. */
 BN_FORCE_INLINE void group_values(__m256i codes, const float scale[2], const float *offset,
                                   __m256 v[4])
 {

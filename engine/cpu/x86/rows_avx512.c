@@ -65,7 +65,7 @@ BN_FORCE_INLINE __m512 load16(enum tensor_type type, const uint8_t *row, size_t 
     return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(halves), 16));
 }
 
-/* The same for the elements in `mask`; the others are 0 and are not read. */
+/* As load16, but elements that are not in `mask` are 0 and are not read. */
 BN_FORCE_INLINE __m512 load16_masked(enum tensor_type type, const uint8_t *row, size_t i,
                                      __mmask16 mask)
 {

@@ -22,7 +22,7 @@
 #define BLOCK_TILES (BLOCK_ROWS / SIDE)
 #define FIELD_BYTES (2 * TILE_BYTES) /* one field of a line of HALF_ROWS rows: two AMX tiles */
 #define HALF_BYTES (STEPS_PER_LINE * FIELD_BYTES)
-#define GROUP_ROWS 8 /* rows unpacked between two tile products */
+#define GROUP_ROWS 8 /* rows unpacked between the two tile products of a field */
 #define STREAMS 4
 _Static_assert(STEPS_PER_LINE *GROUP_ROWS == HALF_ROWS, "a group between the products of a field");
 _Static_assert(GROUP_ROWS % STREAMS == 0, "whole steps of the streams");
@@ -49,14 +49,13 @@ struct sums {
 
 /* State that passes from block to block. */
 struct stage {
-    _Alignas(64) uint8_t codes[2][HALF_BYTES]; /* a line of each half */
+    _Alignas(64) uint8_t codes[2][HALF_BYTES]; /* one line of the rows of each half */
     struct sums sums;
     struct ahead ahead;
 };
 
 /* Unpack the four fields of rows r0 .. r0 + GROUP_ROWS - 1 of a half; rows past n_rows are zeros.
- * Prefetch as many lines of the next block, to the second-level cache, since they are needed
- * later. */
+ * Also prefetch GROUP_ROWS lines of the next block to the second-level cache. */
 BN_FORCE_INLINE void unpack_group(const struct half *h, size_t r0, struct ahead *ahead,
                                   uint8_t *out)
 {
@@ -105,7 +104,8 @@ BN_FORCE_INLINE void multiply_second(int half, const uint8_t *codes)
         _tile_dpbusd(3, 7, 6);
 }
 
-/* Multiply a line of a half from `codes`. Between the products, unpack the next half to `out`. */
+/* Multiply one line of the rows of a half, unpacked in `codes`. Between the products, unpack the
+ * next half to `out`. */
 BN_FORCE_INLINE void multiply_half(int half, const uint8_t *codes, const int8_t *q,
                                    const struct half *next, struct ahead *ahead, uint8_t *out)
 {
@@ -141,7 +141,7 @@ static void store_pending_tiles(struct sums *s, const struct ternary_batch *batc
         store_tile(s, batch);
 }
 
-/* Move the sums of a block from the AMX tiles to s. Those of the previous block go to acc first. */
+/* Copy the sums of a block from the AMX tiles to s. Before that, store the previous sums to acc. */
 BN_FORCE_INLINE void save_sums(struct sums *s, const struct ternary_batch *batch, size_t n_rows,
                                int32_t *acc)
 {
@@ -166,8 +166,8 @@ BN_FORCE_INLINE void multiply_block(const uint8_t *row, size_t n_lines, size_t n
 {
     const size_t row_bytes = n_lines * LINE_BYTES;
     const size_t n_first = n_rows < HALF_ROWS ? n_rows : HALF_ROWS;
-    struct ahead ahead = s->ahead; /* a local copy: the compiler knows that stores to codes do not
-                                      change it */
+    struct ahead ahead = s->ahead; /* a local copy: the compiler then knows that stores to codes do
+                                      not change it */
     struct half first = {row, row_bytes, n_first};
     struct half second = {row + n_first * row_bytes, row_bytes, n_rows - n_first};
     _tile_zero(0);

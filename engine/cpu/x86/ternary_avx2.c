@@ -31,7 +31,7 @@ BN_FORCE_INLINE __m256i load(const void *p)
     return _mm256_load_si256(p);
 }
 
-/* sum (8 x int32) + the sums of neighbours of pairs (16 x int16) */
+/* sum (8 x int32) plus the sums of neighbouring elements of pairs (16 x int16) */
 BN_FORCE_INLINE __m256i widen(__m256i sum, __m256i pairs)
 {
     return _mm256_add_epi32(sum, _mm256_madd_epi16(pairs, _mm256_set1_epi16(1)));
@@ -177,7 +177,7 @@ void ternary_matmul_avx2(const struct ternary_mat *w, size_t row0, size_t row1,
                          const struct ternary_batch *batch)
 {
     const size_t row_bytes = w->n_lines * LINE_BYTES;
-    /* Blocks of tokens as equal as possible: 9 tokens are 3 + 3 + 3, not 4 + 4 + 1. */
+    /* The blocks of tokens have nearly equal sizes: 9 tokens are 3 + 3 + 3, not 4 + 4 + 1. */
     const size_t n_blocks = (batch->n_tokens + BLOCK_TOKENS - 1) / BLOCK_TOKENS;
     for (size_t r = row0; r < row1; r += row1 - r >= ROWS ? ROWS : 1)
         for (size_t i = 0; i < n_blocks; i++) {

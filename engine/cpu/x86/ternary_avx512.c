@@ -35,7 +35,7 @@ BN_FORCE_INLINE __m512i load(const void *p)
     return _mm512_loadu_si512(p); /* lines are 32-byte aligned only */
 }
 
-/* Rows that are multiplied together, and for each the address to prefetch meanwhile. */
+/* Rows that are multiplied together. While row i is read, the memory at ahead[i] is prefetched. */
 struct row_set {
     const uint8_t *row[ROWS];
     uintptr_t ahead[ROWS];
@@ -91,7 +91,7 @@ BN_FORCE_INLINE struct row_set rows_apart(const struct ternary_mat *w, size_t r,
     return s;
 }
 
-/* Rows rows[0], rows[step], ... of a list. n_left rows remain in each of the four streams. */
+/* Rows rows[0], rows[step], ... of a list: one of each stream. n_left rows are left per stream. */
 BN_FORCE_INLINE struct row_set rows_listed(const struct ternary_mat *w, const int32_t *rows,
                                            size_t step, size_t n_left)
 {

@@ -33,8 +33,8 @@ struct block {
     size_t ahead_set, ahead_line; /* position of the prefetches in `next` */
 };
 
-/* The sets from `set0` on. Set s has columns s, s + n_sets, ... of the list, which are four streams
- * for the memory. A missing column is replaced by the last column with input 0. */
+/* Fill b with the sets from `set0` on. Set s has columns s, s + n_sets, ... of the list, so that
+ * memory is read in four streams. A missing column is replaced by the last column with input 0. */
 static void fill_block(const struct ternary_cols *w, const struct live *live, size_t set0,
                        struct block *b)
 {
@@ -54,7 +54,7 @@ static void fill_block(const struct ternary_cols *w, const struct live *live, si
     b->ahead_set = b->ahead_line = 0;
 }
 
-/* Add the four fields of 16 rows with four columns each. */
+/* Add four fields (16 rows each) of four columns. */
 BN_FORCE_INLINE void add_fields(__m512i sum[LINE_VECS], int v, __m512i codes, __m512i q)
 {
     const __m512i c0 = _mm512_and_si512(codes, _mm512_set1_epi8(0x03));

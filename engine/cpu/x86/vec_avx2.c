@@ -78,7 +78,7 @@ BN_FORCE_INLINE void max_step(const struct quantise_input *w, size_t i, bool is_
                               __m256 max[4])
 {
 #pragma GCC unroll 4
-    for (size_t v = 0; v < 4; v++) /* VMAXPS returns its second operand where one is a NaN */
+    for (size_t v = 0; v < 4; v++) /* VMAXPS returns its second operand if either is a NaN */
         max[v] = _mm256_max_ps(magnitude(input8(w, i + 8 * v, is_whole)), max[v]);
 }
 
@@ -100,7 +100,7 @@ BN_FORCE_INLINE float max_magnitude(const struct quantise_input *w, struct prefe
     return max8_avx2(_mm256_max_ps(_mm256_max_ps(max[0], max[1]), _mm256_max_ps(max[2], max[3])));
 }
 
-/* Quantise 32 elements from i on; a NaN becomes 0. Returns their sums, one per lane. */
+/* Quantise 32 elements from i on; a NaN becomes 0. Each lane of the result is a sum of four. */
 BN_FORCE_INLINE __m256i round_step(const struct quantise_input *w, size_t i, bool is_whole,
                                    __m256 s, int8_t *q)
 {
@@ -171,7 +171,7 @@ void relu2_gate_avx2(const float *gate, const float *up, size_t n, float *out)
 {
     for (size_t i = 0; i < n; i += 8) {
         const __m256 g = load_ps8(gate, i, n);
-        const __m256 is_closed = _mm256_cmp_ps(g, _mm256_setzero_ps(), _CMP_LE_OQ); /* not a NaN */
+        const __m256 is_closed = _mm256_cmp_ps(g, _mm256_setzero_ps(), _CMP_LE_OQ); /* not NaN */
         store_ps8(
             out, i, n,
             _mm256_andnot_ps(is_closed, _mm256_mul_ps(_mm256_mul_ps(g, g), load_ps8(up, i, n))));

@@ -65,7 +65,7 @@ BN_FORCE_INLINE void max_step(const struct quantise_input *w, size_t i, bool is_
                               __m512 max[VECS])
 {
 #pragma GCC unroll 4
-    for (size_t v = 0; v < VECS; v++) { /* VMAXPS returns its second operand where one is a NaN */
+    for (size_t v = 0; v < VECS; v++) { /* VMAXPS returns its second operand if either is a NaN */
         const __m512 y = _mm512_abs_ps(input16(w, i + 16 * v, is_whole));
         max[v] = _mm512_max_ps(y, max[v]);
     }

@@ -57,7 +57,7 @@ struct kv_shape {
 };
 
 struct embed_args {
-    const uint8_t *table; /* (rows of row_bytes) */
+    const uint8_t *table; /* rows of row_bytes bytes each */
     const struct cuda_token *tokens;
     float *h;
     uint64_t row_bytes;
@@ -117,7 +117,7 @@ struct attn_args {
 };
 
 struct cuda_request {
-    uint64_t seed, position; /* of the Gumbel noise */
+    uint64_t seed, position; /* seed and position for the Gumbel noise */
     double beta;             /* 1 / temp; 0: no Gumbel draw */
     float gap;
     uint32_t k; /* 0: no candidates */
@@ -173,7 +173,7 @@ struct query_buffers {
     double kappa, gamma, root;      /* constants of the bound */
 };
 
-/* Final norm, and the query of the result. Also clears `found`. Grid: requested rows. */
+/* Final norm, and the query made from its result. Also clears `found`. Grid: requested rows. */
 struct head_norm_args {
     const struct cuda_request *requests;
     const float *h, *w;
@@ -204,7 +204,7 @@ struct dot_args {
     const float *x;
     struct logit_buffers out;
     struct cuda_found *found; /* (n_rows) */
-    const int32_t *ids;       /* (out.n_vocab) table rows; only rows_dot_listed */
+    const int32_t *ids;       /* (out.n_vocab) table rows to multiply; only for rows_dot_listed */
     uint64_t row_bytes;
     uint32_t n, x_stride, n_rows, type;
 };
@@ -219,7 +219,7 @@ struct pick_args {
 
 struct read_args {
     const uint8_t *at;
-    uint64_t n_chunks; /* of 16 bytes */
+    uint64_t n_chunks; /* number of 16-byte chunks */
     uint32_t *sum;
 };
 

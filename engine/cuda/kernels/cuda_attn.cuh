@@ -76,7 +76,7 @@ KERNEL(attn_apply, attn_args, 256)
     SHARED struct attn_shared s;
     const struct attn_thread p = attn_thread_init(&a);
     struct attn_run runs[ATTN_HEADS] = {{0.0f, 0.0f}};
-    uint32_t last = 0; /* maximum over the tile: each thread must reach each barrier */
+    uint32_t last = 0; /* maximum of the tile, because all threads must reach each barrier */
     const uint32_t n_slots = n_threads_x() / KV_BLOCK;
     for (uint32_t i = 0; i < n_slots && block_z() * n_slots + i < a.n_tokens; i++) {
         const uint32_t b = (uint32_t)a.tokens[block_z() * n_slots + i].pos / KV_BLOCK;

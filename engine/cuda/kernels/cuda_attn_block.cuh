@@ -17,9 +17,9 @@ DEV uint32_t seen_of(uint32_t pos, uint32_t block)
 }
 
 struct attn_thread {
-    const float *q;     /* query of the first head */
-    const uint16_t *kv; /* cache of the layer and KV head, position block 0 */
-    uint32_t slot, j;   /* token in the tile; position in the block, later element of the head */
+    const float *q;         /* query of the first head */
+    const uint16_t *kv;     /* cache of the layer and KV head, position block 0 */
+    uint32_t slot, j;       /* token in the tile; position in the block, then head element */
     uint32_t head, n_heads; /* first query head; number of query heads, at most ATTN_HEADS */
     uint32_t pos;
     bool idle; /* the tile has no token for this thread */
@@ -73,8 +73,8 @@ struct attn_shared {
     float l[ATTN_TOKENS][ATTN_HEADS];
 };
 
-/* Turns scores z into probabilities s->p with sum s->l; m[h] is the maximum. All threads of the
- * block must call it. */
+/* Turns scores z into probabilities s->p with the sum s->l. Sets m[h] to the maximum. All threads
+ * of the block must call it. */
 DEV void softmax_block(struct attn_shared *s, const struct attn_thread *p, uint32_t n_seen,
                        const float *z, float *m)
 {

@@ -7,7 +7,7 @@
 
 #include "engine/cuda/kernels/cuda_head.cuh"
 
-/* Adds one line of two plane rows to four of their 16 partial sums. x: the query's same columns. */
+/* Adds a line of two plane rows to four of their 16 partial sums. x: these columns of the query. */
 DEV void bound_line(const struct words *codes, const int8_t *x, const int32_t *fix,
                     const float *steps, float (*sums)[4])
 {
@@ -57,7 +57,7 @@ DEV float tree_of(float *sums)
     return (sums[0] + sums[2]) + (sums[1] + sums[3]);
 }
 
-/* Returns the best candidate of the warp to all 32 lanes. Of equal ones, the lowest id wins. */
+/* Returns the best candidate of the warp to all lanes; of equal logits, the lowest id wins. */
 DEV struct cuda_cand warp_best(struct cuda_cand mine)
 {
     for (uint32_t mask = 16; mask > 0; mask /= 2) {

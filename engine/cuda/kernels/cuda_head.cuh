@@ -164,7 +164,7 @@ DEV float row_dot(const struct dot_args *a, uint32_t id, const float *x)
     return dot_tree(sums);
 }
 
-/* Stores the best of BEST_ROWS logits. The id is valid even if all logits are NaN. */
+/* Stores the best of BEST_ROWS logits. Its id is valid even if all logits are NaN. */
 DEV void store_best(const struct logit_buffers *out, uint32_t row, uint32_t first, const float *z)
 {
     struct cuda_cand best = {(int32_t)first, -INFINITY};

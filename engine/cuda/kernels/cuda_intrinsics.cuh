@@ -128,8 +128,8 @@ DEV struct words load_once(const void *p)
     return w;
 }
 
-/* The same load for use before wait_for_grid. The assembler moves the wait in front of .nc loads,
- * as in load_once, but not in front of these. */
+/* As load_once, for use before wait_for_grid. The assembler moves the wait in front of the .nc
+ * loads of load_once, but not in front of these loads. */
 DEV struct words load_early(const void *p)
 {
     struct words w;

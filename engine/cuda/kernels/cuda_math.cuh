@@ -42,7 +42,7 @@ DEV float sigmoid(float x)
     return (x >= 0.0f ? 1.0f : e) / (1.0f + e);
 }
 
-/* The last steps of sum64. In lane l, v is the sum of the partial sums l and l + 32. Addition is
+/* The last steps of sum64. In lane l, v is partial sum l plus partial sum l + 32. Addition is
  * commutative, so both lanes of a pair compute the same bits. */
 DEV float warp_tree(float v)
 {
@@ -149,7 +149,7 @@ BLOCK_MAX(block_max, float, shuffle_xor_f32)
 BLOCK_MAX(block_max_u32, uint32_t, shuffle_xor_u32)
 BLOCK_MAX(block_max_f64, double, shuffle_xor_f64)
 
-/* Maps floats to integers of the same order; NaN becomes the smallest. */
+/* Maps floats to integers in the same order; NaN becomes the smallest integer. */
 DEV uint32_t order_of(float v)
 {
     const uint32_t bits = bits_of_f32(v);

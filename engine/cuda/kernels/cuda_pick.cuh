@@ -22,7 +22,7 @@ DEV bool is_draw(const struct cuda_request *request)
     return request->beta != 0.0;
 }
 
-/* The value that a draw compares. Host and CPU backend compute it in the same way. */
+/* The value that a draw compares. The host and the CPU backend compute it in the same way. */
 DEV double noisy_logit(const struct cuda_request *request, uint64_t key, float z, int32_t id)
 {
     return (double)z * request->beta + noise_gumbel(key, (uint64_t)id);
@@ -110,7 +110,7 @@ DEV bool reaches(const struct cuda_request *request, uint64_t key, double floor,
     if (!is_draw(request))
         return (double)z >= floor;
     return (double)z * request->beta + NOISE_GUMBEL_MAX >=
-               floor && /* a cheap test first: no noise is larger */
+               floor && /* first a cheap test with the largest noise */
            noisy_logit(request, key, z, (int32_t)id) >= floor;
 }
 
@@ -124,8 +124,8 @@ DEV void store_candidate(const struct pick_args *a, uint32_t row, uint32_t id, f
         found->first[at] = c;
 }
 
-/* Index of set bit number n, counted from the lowest, or of the highest set bit if there are
- * fewer. */
+/* Index of set bit number n, counted from the lowest. If there are fewer set bits, the highest
+ * one. */
 DEV uint32_t nth_bit(uint32_t mask, uint32_t n)
 {
     for (; n > 0 && (mask & (mask - 1)) != 0; n--)

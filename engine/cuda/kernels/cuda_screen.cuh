@@ -85,7 +85,7 @@ KERNEL(coarse_pack, coarse_args, 128)
     for (uint32_t b = 0; b < a.plane.n_blocks; b++)
         pack_block(&a, row, (uint64_t)id * a.plane.n_blocks + b, b, steps + b);
     const uint32_t past = a.plane.n_blocks + thread_x() % 32;
-    if (past < a.plane.step_stride) /* at most seven, so one per lane */
+    if (past < a.plane.step_stride) /* at most 7 steps: one per lane */
         steps[past] = 0;
 }
 
@@ -182,7 +182,7 @@ KERNEL(head_norm, head_norm_args, 512)
         a.found[row].n = a.found[row].not_finite = a.found[row].n_read = 0;
     if (a.query.n_blocks == 0)
         return;
-    const float most = f32_of_bits(block_max_u32(largest)); /* includes a barrier: x is complete */
+    const float most = f32_of_bits(block_max_u32(largest)); /* contains a barrier: all see x */
     const float unit = (float)((double)most / COARSE_LIMIT);
     const bool screened = most >= COARSE_X_MIN && most <= COARSE_X_MAX;
     if (thread_x() == 0) {

@@ -32,7 +32,7 @@ const struct twin_indices *twin_current(void);
 void twin_block_sync(void);
 uint32_t twin_block_count(uint32_t yes);
 /* Passes n words to the other lanes of the warp and waits for all 32 lanes. Returns the words of
- * all: those of lane l at [l * n], valid until the second call from now. */
+ * all lanes: lane l's are at [l * n]. They stay valid until the call after the next one. */
 const uint32_t *twin_exchange(const uint32_t *v, uint32_t n);
 
 DEV void wait_for_grid(void)

@@ -1,6 +1,6 @@
 /*
  * Row-wise steps of a layer: norm and quantisation, RoPE, and writing the KV cache
- * (docs/kernels.md). Also read_memory, the kernel for bandwidth measurements.
+ * (docs/kernels.md). Also read_memory: it only reads, and the host measures the bandwidth.
  */
 #ifndef CUDA_VEC_CUH
 #define CUDA_VEC_CUH
@@ -32,7 +32,7 @@ struct row_scale {
 
 /* Quantises a row to q. Each LINE_COLS values begin q_line bytes after the previous ones. All
  * threads of the block must call this; afterwards all see the result. A row that fits in the tile
- * is read from memory once. Only for a longer row, q may overlap the tile. */
+ * is read from memory once. q may overlap the tile only if the row does not fit. */
 DEV struct row_scale quantise_row(const struct norm_args *a, const float *row, float *tile,
                                   int8_t *q, uint32_t q_line)
 {
@@ -64,7 +64,7 @@ DEV struct row_scale quantise_row(const struct norm_args *a, const float *row, f
             word |= quantised(fits ? tile[j] : normed(a, row, r, j), result.s, &sum) << (j % 4 * 8);
         *(uint32_t *)(q + (uint64_t)(i / LINE_COLS) * q_line + i % LINE_COLS) = word;
     }
-    result.sum = block_sum_i32(sum); /* includes a barrier, after which q is complete */
+    result.sum = block_sum_i32(sum); /* contains a barrier: now all threads see q */
     return result;
 }
 
