@@ -15,7 +15,7 @@
 /* Memory of n_bytes that ends at an unreadable page, so that a read past the end crashes. The
  * beginning is aligned to the largest power of two that divides n_bytes. */
 void *guard_alloc(size_t n_bytes);
-/* Free all of it. */
+/* Free all memory of guard_alloc. */
 void guard_release(void);
 /* Leave n_bytes (a multiple of 64) readable behind each allocation, because emulators read lanes
  * that masks exclude. */
@@ -32,7 +32,7 @@ enum pattern {
     PATTERN_ZERO,  /* +0 and -0 */
     PATTERN_TINY,  /* subnormal numbers and their neighbours */
     PATTERN_HUGE,  /* up to 1e18; some squares are near infinity */
-    PATTERN_MIXED, /* any exponent from 2^-40 to 2^20, some zeros */
+    PATTERN_MIXED, /* random numbers times 2^-40 to 2^19, some zeros */
     PATTERN_SAME,  /* one value with alternating sign */
     N_PATTERNS
 };
@@ -48,9 +48,9 @@ enum ternary_pattern {
     TERNARY_SIGNED,
     N_TERNARY_PATTERNS
 };
-/* MAX: all codes 2, all activations 127. MIN: codes 2, activations -127. SIGNED: codes 2 and
- * activations +-127. Only the first n of the n_lines * LINE_COLS columns are used; the others are
- * padding. */
+/* PLAIN: random codes and activations. MAX: codes 2, activations 127. MIN: codes 2, activations
+ * -127. SIGNED: codes 2, activations +-127. Only the first n of the n_lines * LINE_COLS columns are
+ * used; the others are padding. fill_activations returns the sum of q. */
 void fill_lines(struct rng *r, enum ternary_pattern p, uint8_t *row, size_t n_lines, size_t n);
 int32_t fill_activations(struct rng *r, enum ternary_pattern p, int8_t *q, size_t n_lines,
                          size_t n);
@@ -69,8 +69,8 @@ static inline bool check_selects(struct check *c)
     return c->n_cases++ % c->thin == 0;
 }
 
-/* Two outputs with equal contents, [0] for the kernel and [1] for ref, of n_bytes each, with guards
- * of 64 bytes before and after. They begin offset_bytes behind a multiple of 64. */
+/* Two outputs of n_bytes with equal contents: p[0] for the kernel, p[1] for ref. Each has guards of
+ * 64 bytes before and after, and begins offset_bytes behind a multiple of 64. */
 struct outputs {
     void *p[2];
     size_t n_bytes;

@@ -35,7 +35,7 @@ static void spread_scores(struct check *c, enum pattern p, float *q, size_t n, u
         k[i] &= 0x00ff;
 }
 
-/* q (n_q) are the queries, which are scaled too. */
+/* A cache of n_seen random positions, the others NaN. Also scales the queries q (n_q). */
 static struct cache f16_cache(struct check *c, size_t head_dim, size_t n_seen, enum pattern p,
                               float *q, size_t n_q)
 {

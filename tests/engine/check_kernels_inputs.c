@@ -112,7 +112,7 @@ void fill_f16(struct rng *r, enum pattern pattern, uint16_t *x, size_t n)
     }
 }
 
-/* Limit the exponent to 2^14, so that sums of products stay finite. */
+/* Clear the top bit of the exponent: a scale below 2 keeps sums of products finite. */
 static void make_finite(uint8_t *half)
 {
     half[1] &= 0xbf;

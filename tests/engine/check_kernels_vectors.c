@@ -69,7 +69,7 @@ static void quantise_n(struct check *c, size_t n, enum pattern p)
 
 static void gate_n(struct check *c, gate_fn k, gate_fn ref, size_t n, enum pattern p)
 {
-    const float span = rng_next(&c->rng) & 1 ? 20.0f : 1.0f; /* 80 is past the cut-off of exp0 */
+    const float span = rng_next(&c->rng) & 1 ? 20.0f : 1.0f; /* exp0 cuts off before 4 * 20 */
     float *gate = floats(c, p, n);
     const float *up = floats(c, PATTERN_MIXED, n);
     for (size_t i = 0; i < n; i++)
@@ -254,7 +254,7 @@ static void attn_merge_n(struct check *c, size_t n, enum pattern p)
     float m, l = 1 + (float)rng_below(&c->rng, 64);
     fill_floats(&c->rng, rng_next(&c->rng) & 1 ? p : PATTERN_MIXED, &m, 1);
     if (rng_next(&c->rng) & 1)
-        m = start[0] + (float)(int32_t)rng_next(&c->rng) * 0x1p-25f; /* differ by at most 64 */
+        m = start[0] + (float)(int32_t)rng_next(&c->rng) * 0x1p-25f; /* at most 64 from start[0] */
     m += 0.0f; /* never -0, as the contract of attn_block requires */
     start[0] += 0.0f;
     const struct outputs o = outputs_alloc(n_bytes, any_offset(c));

@@ -100,7 +100,7 @@ static void table_is_a_function_of_the_set(void **state)
         assert_int_equal(a.row_decode[type] != NULL, ref.row_decode[type] != NULL);
 }
 
-/* On every instruction set, twice the rounds are twice the arithmetic. */
+/* On every instruction set, mac_peak reports twice the operations for twice the rounds. */
 static void every_isa_measures_a_peak(void **state)
 {
     (void)state;

@@ -284,7 +284,7 @@ static void a_clear_winner_reads_little(void **state)
     rig_close(&r);
 }
 
-/* More candidates than a thread tries first, up to the largest number that is screened. */
+/* More candidates than a thread tries first, up to one more than screening supports. */
 static void many_candidates_are_the_right_ones(void **state)
 {
     (void)state;
@@ -326,7 +326,7 @@ static void no_logit_is_above_its_bound(void **state)
             sum_z2 += seed % 3 == 1 ? 0.0 : (double)z[i] * (double)z[i];
         }
     }
-    /* The bounds are also useful: about two standard deviations of the logits above them. */
+    /* The bounds are also useful: on average less than 2.5 standard deviations above the logits. */
     const double n = 133.0 * 4096.0;
     assert_true(sum_far / n < 2.5 * sqrt(sum_z2 / n));
     mem_free(up);

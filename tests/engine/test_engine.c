@@ -146,7 +146,7 @@ static void q8_kv_cache_is_reported(void **state)
     assert_non_null(strstr(info->device, "KV cache at 8 bits"));
     assert_string_equal(info->kv_type, "q8");
     assert_int_equal(info->kv_bytes_per_token,
-                     2 * 2 * (64 + 64 + 8)); /* a block of each has two F32 scales */
+                     2 * 2 * (64 + 64 + 8)); /* per KV head: int8 key and value, two F32 scales */
     assert_string_equal(bn_session_kv_version(kit.session), "cpu-q8-1");
     kit_close(&kit);
 }
@@ -208,7 +208,7 @@ static void devices_are_listed_with_reasons(void **state)
     assert_true(has_cpu);
 }
 
-/* The error has the same text as the list. */
+/* The error has the same text as the device list. */
 static void unusable_device_is_refused_with_its_reason(void **state)
 {
     (void)state;
@@ -247,7 +247,7 @@ static void info_describes_the_model(void **state)
     assert_int_equal(info->n_vocab, 262);
     assert_int_equal(info->n_ctx_train, 256);
     assert_int_equal(info->kv_bytes_per_token, 2 * 2 * (64 + 64) * 2);
-    /* The 4-bit copy of the output head is read instead of the file, and one embedding row. */
+    /* A token reads an embedding row, and the 4-bit copy of the output head, not the F16 table. */
     assert_int_equal(info->head_bytes, 262 * (2 * 64 + 8 * 2));
     assert_int_equal(info->bytes_per_token, info->weight_bytes + 256 * 2);
     assert_true(bn_model_bandwidth(kit.model) > 1e6);

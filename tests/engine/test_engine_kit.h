@@ -31,7 +31,7 @@ void kit_free_rows(struct head_row *rows, size_t n_rows);
 /* Append ids to s and write all logits of each to out (n_ids, n_vocab). */
 void kit_append(const struct kit *kit, struct bn_session *s, const int32_t *ids, size_t n_ids,
                 float *out);
-/* The same for an empty session. Free the result with mem_free. */
+/* Return all logits (n_ids, n_vocab) of ids in an empty session. Free with mem_free. */
 float *kit_logits(const struct kit *kit, const int32_t *ids, size_t n_ids);
 
 #endif

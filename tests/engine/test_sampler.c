@@ -183,11 +183,11 @@ static void penalties_widen_the_request(void **state)
     p.biases = biases;
     p.n_biases = 2;
     (void)next_with(f, &p, ids, 6);
-    assert_int_equal(f->request.n_ids, 4); /* 3, 4, 9, 20, none twice */
+    assert_int_equal(f->request.n_ids, 4); /* ids 3, 4, 9, 20, each once */
     assert_int_equal(f->request.k, 8);
     p.repeat_last_n = 3;
     (void)next_with(f, &p, ids, 6);
-    assert_int_equal(f->request.n_ids, 3); /* the window holds only 4 */
+    assert_int_equal(f->request.n_ids, 3); /* the penalty window holds only id 4 */
     p.repeat_last_n = 0;
     (void)next_with(f, &p, ids, 6);
     assert_int_equal(f->request.n_ids, 2);
@@ -222,7 +222,7 @@ static void penalties_are_exact_for_greedy(void **state)
     f->z[5] = 10.0f;
     f->z[6] = 9.9f;
     f->z[7] = 6.0f;
-    p.repeat_penalty = 1.25f; /* 8, 7.92, 6 */
+    p.repeat_penalty = 1.25f; /* logits of ids 5, 6, 7: 8, 7.92, 6 */
     assert_int_equal(next_with(f, &p, ids, 3), 5);
     p.frequency_penalty = 1.5f; /* 6.5, 4.92, 6 */
     assert_int_equal(next_with(f, &p, ids, 3), 5);
@@ -251,7 +251,7 @@ static void biases_add_and_ban(void **state)
     p.biases = biases;
     p.n_biases = 1;
     assert_int_equal(next_with(f, &p, NULL, 0), 3);
-    p.n_biases = 3; /* 1 + 2 + 2 */
+    p.n_biases = 3; /* logit of id 2: 1 + 2 + 2 */
     assert_int_equal(next_with(f, &p, NULL, 0), 2);
     p.n_biases = 0; /* the old biases are gone */
     assert_int_equal(next_with(f, &p, NULL, 0), 1);
@@ -330,9 +330,9 @@ static void min_p_is_relative_to_the_best(void **state)
     struct fixture *f = *state;
     struct sampler_params p = plain;
     known_logits(f);
-    p.min_p = 0.3f; /* 0.12 */
+    p.min_p = 0.3f; /* limit 0.12 */
     assert_true(survivors(f, p) == bits(10, 13));
-    p.min_p = 0.2f; /* 0.08 */
+    p.min_p = 0.2f; /* limit 0.08 */
     assert_true(survivors(f, p) == bits(10, 14));
     p.min_p = 1.0f;
     assert_true(survivors(f, p) == bits(10, 11));
@@ -350,7 +350,7 @@ static void typical_keeps_surprises_near_the_entropy(void **state)
     assert_true(survivors(f, p) == bits(10, 12));
     p.typical = 0.80f;
     assert_true(survivors(f, p) == bits(10, 13));
-    p.min_p = 0.9f; /* 0.27 of 0.3, because typical removes the best first */
+    p.min_p = 0.9f; /* limit 0.9 * 0.3, because typical has removed 0.4 */
     p.typical = 0.25f;
     assert_true(survivors(f, p) == bits(11, 12));
     p.min_p = 0.0f; /* a banned id does not count in the entropy */
@@ -415,7 +415,7 @@ static void engine_and_sampler_draw_the_same_id(void **state)
         p.temp = 0.0f;
         n_best += next_with(f, &p, ids, round % 64) == id;
     }
-    assert_true(n_best < 1500); /* draws differ from the maximum */
+    assert_true(n_best < 1500); /* draws are not always the best id */
 }
 
 /* ---- draws ---- */
@@ -447,7 +447,7 @@ static void temperature_sharpens(void **state)
     static int32_t ids[20000];
     size_t n_best = 0;
     known_logits(f);
-    p.temp = 0.5f; /* probabilities squared: 0.16 of 0.285 */
+    p.temp = 0.5f; /* squared probabilities: 0.16 of 0.285 for id 10 */
     set(f, &p);
     for (size_t i = 0; i < 20000; i++)
         n_best += next_id(f, ids, i) == 10;
@@ -465,11 +465,11 @@ static void draw_depends_only_on_seed_and_position(void **state)
     for (size_t i = 0; i < 32; i++)
         first[i] = next_id(f, ids, i);
     for (size_t i = 32; i-- > 0;)
-        assert_int_equal(next_id(f, ids, i), first[i]); /* in any order */
+        assert_int_equal(next_id(f, ids, i), first[i]); /* the order does not matter */
     for (size_t i = 0; i < 32; i++)
         ids[i] = (int32_t)i;
     for (size_t i = 0; i < 32; i++)
-        assert_int_equal(next_id(f, ids, i), first[i]); /* for any text */
+        assert_int_equal(next_id(f, ids, i), first[i]); /* nor does the text */
     p.seed = 1;
     set(f, &p);
     for (size_t i = 0; i < 32; i++)

@@ -210,7 +210,7 @@ static void another_text_does_not_use_confirmed_tokens(void **state)
     memcpy(ids, oracle.ids, sizeof(ids));
     for (size_t n = N_PROMPT; n < N_PROMPT + 6; n++)
         assert_true(spec_step(r.sp, ids, n, NULL, NULL, &next, &err));
-    for (size_t n = 5; n < N_PROMPT + 9; n++) { /* shorter, and with another text */
+    for (size_t n = 5; n < N_PROMPT + 9; n++) { /* other lengths, and another ids[4] */
         struct head_request head;
         struct head_row *row = kit_rows(&kit, 1);
         struct bn_session *fresh = kit_session(&kit, N_PROMPT + N_STEPS);
@@ -264,16 +264,16 @@ static void drafts_continue_the_longest_latest_match(void **state)
     assert_memory_equal(out, ((int32_t[]){9, 5, 2, 3}), 4 * sizeof(*out));
     assert_int_equal(spec_policy_find(words + 4, 7, out, 2), 2); /* 2 3 was followed by 7 */
     assert_memory_equal(out, ((int32_t[]){7, 1}), 2 * sizeof(*out));
-    const int32_t round[] = {4, 6, 8, 6, 8}; /* the draft continues itself */
+    const int32_t round[] = {4, 6, 8, 6, 8}; /* the draft repeats 6 8 */
     assert_int_equal(spec_policy_find(round, 5, out, 8), 2);
     assert_memory_equal(out, ((int32_t[]){6, 8, 6, 8, 6, 8, 6, 8}), sizeof(out));
-    assert_int_equal(spec_policy_find(words, 3, out, 4), 0); /* 3 is new */
+    assert_int_equal(spec_policy_find(words, 3, out, 4), 0); /* 3 occurs only once */
     assert_int_equal(spec_policy_find(words, 1, out, 4), 0);
     int32_t same[100] = {0};
     assert_int_equal(spec_policy_find(same, 100, out, 8), SPEC_MATCH_MAX);
 }
 
-/* 8 1 2 3 4 was followed by 6 first, and 1 2 3 4 by 5 later. */
+/* First 8 1 2 3 4 is followed by 6, later 1 2 3 4 is followed by 5. */
 static void drafts_prefer_the_latest_long_match(void **state)
 {
     (void)state;
@@ -315,7 +315,7 @@ static void repeating_text_gains(void **state)
     (void)state;
     struct spec_policy p;
     spec_policy_init(&p, SPEC_AUTO);
-    assert_true(simulate(&p, 2.0, 100, 600) < 250.0); /* 100, some for learning, and 500 / 8 */
+    assert_true(simulate(&p, 2.0, 100, 600) < 250.0); /* 100 s, learning, 500 / 16 passes of 2 s */
 }
 
 static void drafts_that_cost_too_much_are_not_made(void **state)

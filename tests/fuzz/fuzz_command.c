@@ -1,8 +1,8 @@
 /*
- * Input of the user. If the first byte is even, the rest is a line at the prompt. It must be parsed
- * as a message or a command, and all parts of the result must be inside the line. If it is odd, the
- * rest is a command line with words that end at zero bytes. It must be accepted, or refused with a
- * message.
+ * Input of the user. If the first byte is even, the rest is a line at the prompt: it must be parsed
+ * as a message or a command, and all parts of the result must be inside the line. If the first byte
+ * is odd, the rest is a command line whose words end at zero bytes: it must be accepted, or refused
+ * with a message.
  */
 #include "app/common/slash.h"
 #include "app/options/chat_options.h"

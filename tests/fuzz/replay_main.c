@@ -1,7 +1,7 @@
 /*
  * main() of a fuzz target without libFuzzer. Runs the target on each file of the command line, and
- * on each file in a folder of the command line. So any compiler can replay seeds and inputs that
- * once failed as an ordinary test. It is a failure if there is no file.
+ * on each file in a folder of the command line. So a build with any compiler can replay seeds, and
+ * inputs that once failed, as an ordinary test. It is a failure if there is no file.
  */
 #include "tests/fuzz/fuzz.h"
 

@@ -26,7 +26,7 @@ void raw_u64(struct raw_gguf *r, uint64_t v);
 void raw_str(struct raw_gguf *r, const char *text);
 void raw_head(struct raw_gguf *r, uint32_t version, uint64_t n_tensors, uint64_t n_kvs);
 void raw_key(struct raw_gguf *r, const char *key, uint32_t kind);
-/* Add the info of a matrix; n_rows = 1 gives one dimension. */
+/* Add the info of a matrix, or of a vector if n_rows is 1. */
 void raw_info(struct raw_gguf *r, const char *name, uint64_t n_cols, uint64_t n_rows,
               uint32_t type_id, uint64_t offset);
 /* Add zeros up to the next multiple of 32, then n_bytes more. */

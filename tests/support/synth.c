@@ -97,9 +97,8 @@ static bool norm(const struct visitor *v, size_t layer, const char *stem, size_t
     return plain(v, name, ROLE_NORM, n, 1);
 }
 
-/* About 1 / (length of a row), cut to 8 bits of mantissa, so that F32, F16 and BF16 hold it
- * exactly.
- */
+/* About 1 / (L2 norm of a row of codes -1, 0, +1), cut to 8 bits of mantissa, so that F32, F16 and
+ * BF16 hold it exactly. */
 static float row_scale(size_t n_cols)
 {
     return f32_from_bits(f32_bits((float)(1.0 / sqrt((double)n_cols * 0.58))) & 0xffff0000);

@@ -29,9 +29,9 @@ enum synth_vocab {
 struct synth_spec {
     const char *name;          /* general.name */
     const char *arch;          /* "bitnet-b1.58", "bitnet-25", "bitnet", "llama" */
-    enum tensor_type type;     /* type of linear layers, one with tensor_is_linear */
+    enum tensor_type type;     /* of linear layers; tensor_is_linear(type) is true */
     enum bn_i2s_layout layout; /* layout of I2_S */
-    enum tensor_type head;     /* type of embedding and output head, one with is_table */
+    enum tensor_type head;     /* of embedding and output head; is_table is true */
     size_t n_layers, n_embd, n_heads, n_kv_heads, n_ff, n_ctx;
     size_t head_dim; /* 0 for n_embd / n_heads without attention.key_length in the file */
     size_t n_vocab;  /* always 262 with BYTES */
@@ -49,7 +49,7 @@ struct synth_spec {
  * preset. */
 struct synth_spec synth_preset(const char *name);
 /* Seven shapes of F32 weights with widths that are not a multiple of a block, a register or a cache
- * line, with one or many heads, and with one or no group for all heads. False past the last. */
+ * line; one KV head for all heads, or one for each. False if i is 7 or more. */
 bool synth_awkward(size_t i, struct synth_spec *out);
 
 /* BN_EARG: a shape the types cannot hold. BN_EIO: the sink failed. */

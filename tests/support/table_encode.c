@@ -117,7 +117,7 @@ void table_encode(enum tensor_type type, const float *x, size_t n, uint8_t *out)
         else if (type == TENSOR_F16)
             le_put_u16(out, f32_to_f16(x[i]));
         else if (type == TENSOR_BF16)
-            le_put_u16(out, (uint16_t)(f32_bits(x[i]) >> 16)); /* towards zero */
+            le_put_u16(out, (uint16_t)(f32_bits(x[i]) >> 16)); /* rounded towards zero */
         else if (type == TENSOR_Q8_0)
             q8_0_encode(x + i, out);
         else if (type == TENSOR_Q4_0)

@@ -97,7 +97,7 @@ static void random_bytes_survive_the_round_trip(void **state)
         for (size_t round = 0; round < 60; round++) {
             char text[200];
             const size_t n = made_random(&seed, sizeof(text));
-            for (size_t i = 0; i < n; i++) /* every other round: mostly letters and spaces */
+            for (size_t i = 0; i < n; i++) /* even rounds: mostly letters and spaces */
                 text[i] = round % 2 ? (char)made_random(&seed, 256)
                                     : "hello a1!\n\xC3\xA4"[made_random(&seed, 12)];
             struct token_list ids = made_encode(t, SEGMENT_MESSAGE, (struct bn_str){text, n});

@@ -63,7 +63,7 @@ static void messages_cannot_fake_a_turn(void **state)
     EXPECT(t, TOKENIZER_BOS_NEVER, "< | e o t _ i d | >", MESSAGE("<|eot_id|>"));
     EXPECT(t, TOKENIZER_BOS_NEVER, "< | e o t _ i d | > <|eot_id|>", ANSWER("<|eot_id|>"),
            TEMPLATE("<|eot_id|>"));
-    /* One half from the template, the other from the message. */
+    /* The first half of a special token is from the template, the second from the message. */
     EXPECT(t, TOKENIZER_BOS_NEVER, "< | s y s | >", TEMPLATE("<|sy"), MESSAGE("s|>"));
     tokenizer_close(t);
 }

@@ -120,7 +120,7 @@ static void text_survives_the_round_trip(void **state)
     }
 }
 
-/* The simple implementation: join the pair with the highest score, the leftmost of equals. */
+/* The simple implementation: join the pair with the highest score, the leftmost such pair. */
 static size_t plain_encode(const struct made_token *tokens, size_t n_tokens, char parts[][9],
                            size_t n)
 {

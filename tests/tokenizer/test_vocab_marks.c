@@ -167,7 +167,7 @@ static void default_ids_need_the_type_of_a_mark(void **state)
     struct bn_notes notes;
     const struct made_vocab bare = {.model = "gpt2", .pre = "llama-bpe"};
     struct tokenizer *t = open_with(&bare, NULL, &notes);
-    assert_int_equal(tokenizer_info(t)->bos, TOKEN_NONE); /* 11 is a byte here */
+    assert_int_equal(tokenizer_info(t)->bos, TOKEN_NONE); /* llama.cpp uses 11, a byte here */
     assert_int_equal(tokenizer_info(t)->n_eog, 0);
     assert_false(tokenizer_info(t)->add_bos);
     tokenizer_close(t);

@@ -130,7 +130,7 @@ static void alternatives_cost_no_evaluation_and_change_nothing(void **state)
     rows[3].repeat_penalty = 1.3f;
     rows[3].repeat_last_n = 16;
     rows[3].biases = &bias;
-    rows[3].n_biases = 1; /* rows[4]: the output head draws the token */
+    rows[3].n_biases = 1; /* rows[4] is plain: the output head draws */
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const size_t n_evaluated = answer(f, &rows[i], 0, &without);
         assert_int_equal(without.n_alts, 0);

@@ -71,8 +71,8 @@ static void a_full_disk_is_an_error(void **state)
     fclose(f);
 }
 
-/* Render `messages` with the template `source`. The output lists the segments: T, M0, M1, A2 ...,
- * each with its text. */
+/* Render `messages` with the template `source`. The output lists the segments, each with its text:
+ * T (template), M (message) or A (answer), the last two with the index of the message. */
 static void render(const char *source, const char *messages, char *out, size_t cap)
 {
     struct template_arena *arena = template_arena_open();

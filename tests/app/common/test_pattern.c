@@ -34,7 +34,7 @@ static void small_letters_ignore_case(void **state)
     (void)state;
     assert_true(matches("answer", "the Answer"));
     assert_false(matches("Answer", "the answer"));
-    assert_true(matches("\\Sb", "xB")); /* the S of \S does not count */
+    assert_true(matches("\\Sb", "xB")); /* the S of \S is not a capital letter of the pattern */
     assert_true(matches("colou?r", "Color"));
     assert_true(matches("\xc3\xa9t\xc3\xa9", "\xc3\x89T\xc3\x89")); /* not only ASCII */
     assert_true(matches("^$", ""));

@@ -106,6 +106,6 @@ int main(void)
         cmocka_unit_test(cuts_between_characters),
         cmocka_unit_test(repair_returns_the_first_invalid_offset),
     };
-    (void)setlocale(LC_CTYPE, "C.UTF-8"); /* widths */
+    (void)setlocale(LC_CTYPE, "C.UTF-8"); /* for character widths */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

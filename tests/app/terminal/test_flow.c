@@ -190,6 +190,6 @@ int main(void)
         cmocka_unit_test(looks_are_set_once_and_ended),
         cmocka_unit_test(a_second_painter_prints_the_rest),
     };
-    (void)setlocale(LC_CTYPE, "C.UTF-8"); /* widths */
+    (void)setlocale(LC_CTYPE, "C.UTF-8"); /* for character widths */
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

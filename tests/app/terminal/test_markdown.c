@@ -75,7 +75,7 @@ static void bold_begins_before_a_word_and_ends_after_one(void **state)
     expect("***x*** y", "BBBBBBB..");
     expect("**open\nnext", "BBBBBB\n....");
     expect("*one* and a*b", ".............");
-    expect("\\**no**", "......."); /* the first mark is escaped, the second has one star */
+    expect("\\**no**", "......."); /* without the escaped star, * and ** do not match */
 }
 
 static void code_ends_at_as_many_backticks(void **state)

@@ -272,7 +272,7 @@ static void the_filter_keeps_pastes(void **state)
     requests = filtered("a\rb\004", KEYS_EDIT, "a\rb");
     assert_true(!requests.stops && !requests.enters);
     assert_true(filtered("a\014b", KEYS_WAIT, "ab").redraws);
-    assert_false(filtered("a\014b", KEYS_EDIT, "a\014b").redraws); /* the editor handles it */
+    assert_false(filtered("a\014b", KEYS_EDIT, "a\014b").redraws); /* the editor handles Ctrl-L */
     assert_false(filtered("\033[200~\014\033[201~", KEYS_WAIT, "\033[200~\014\033[201~").redraws);
     requests = filtered("x\033[200~1\r2\004\033[201~\033\r", KEYS_WAIT,
                         "x\033[200~1\r2\004\033[201~\033\r"); /* Alt-Enter inserts a newline */

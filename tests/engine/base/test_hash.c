@@ -62,7 +62,7 @@ static void sha256_does_not_depend_on_chunk_sizes(void **state)
     }
 }
 
-/* Covers both kinds of padding: the length fits into the last block, or it needs another one. */
+/* Both kinds of padding: the length fits into the last data block, or needs another block. */
 static void sha256_pads_every_length(void **state)
 {
     static const char zeros[130];

@@ -108,7 +108,7 @@ static void free_memory_obeys_the_address_limit(void **state)
     if (!f)
         skip(); /* no /proc */
     assert_int_equal(fscanf(f, "%llu", &pages), 1);
-    (void)fclose(f); /* only read */
+    (void)fclose(f); /* the file was only read */
     assert_true(mem_free_bytes() > 0);
     assert_int_equal(getrlimit(RLIMIT_AS, &before), 0);
     less = before;

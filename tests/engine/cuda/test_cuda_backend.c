@@ -174,7 +174,7 @@ static void awkward_shapes_match_the_cpu(void **state)
     }
 }
 
-/* Decodes one token with one row at a time, past the end of a position block. */
+/* Decodes with one requested row per pass, past the end of a position block. */
 static void head_requests_match_the_cpu(void **state)
 {
     (void)state;

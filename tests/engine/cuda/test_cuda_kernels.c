@@ -235,7 +235,7 @@ struct attn_run {
     struct kv_shape kv;
     uint32_t n_blocks, q_width, stride;
     uint16_t *cache, *cache_ref; /* (n_blocks, block_elems) */
-    float *qkv, *rows;           /* (n_pos, stride); rows by the reference */
+    float *qkv, *rows;           /* (n_pos, stride); rows: qkv by the reference */
     float *cs;                   /* (n_pos, n_rot) cosines, then sines */
     float *slots, *out;          /* (n_pos, q_width) */
     struct cuda_token *tokens;

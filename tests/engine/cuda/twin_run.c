@@ -25,7 +25,7 @@ struct fiber {
     struct twin_indices index;
     enum fiber_state state;
     uint32_t n_exchanges, n_words; /* exchanges so far; words of the last one */
-    uint32_t n_counts;             /* block counts so far */
+    uint32_t n_counts;             /* calls of twin_block_count so far */
     uint8_t *stack;
 #if defined(__x86_64__)
     void *sp;
@@ -42,7 +42,7 @@ static struct {
     enum twin_order order;
     uint8_t *stacks; /* (MAX_THREADS, STACK_BYTES) */
     uint32_t exchanged[MAX_THREADS / 32][2][32 * EXCHANGE_WORDS];
-    uint32_t counts[3]; /* of the last three block counts */
+    uint32_t counts[3]; /* of the last three calls of twin_block_count */
 #if defined(__x86_64__)
     void *sp;
 #else
@@ -126,7 +126,7 @@ void twin_block_sync(void)
     fiber_leave();
 }
 
-/* Also clears the next counter. Every thread has read its old value, which is two counts old. */
+/* Also clears the counter of the next call. Every thread has read its old value, two calls ago. */
 uint32_t twin_block_count(uint32_t yes)
 {
     const uint32_t at = twin.now->n_counts++ % 3;

@@ -3,8 +3,8 @@
  * fiber per thread, so that barriers and warp shuffles work as on the device.
  *
  * Between two barriers the threads of a block run in ascending or in descending order, so a missing
- * barrier changes the result of one of them. The program aborts if some threads of a block miss a
- * barrier or some lanes of a warp miss a shuffle. Only one host thread may use this.
+ * barrier changes the result in one of the two orders. The program aborts if some threads of a
+ * block miss a barrier or some lanes of a warp miss a shuffle. Only one host thread may use this.
  */
 #ifndef TESTS_ENGINE_CUDA_TWIN_RUN_H
 #define TESTS_ENGINE_CUDA_TWIN_RUN_H

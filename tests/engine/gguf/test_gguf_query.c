@@ -1,6 +1,6 @@
 /*
- * Typed values of metadata: accepted kinds and values that do not fit. Uses the public file handle
- * where it has the function.
+ * Typed values of metadata: accepted kinds, and values that do not fit. The tests call the public
+ * functions of bn_file where these exist.
  */
 #include "engine/base/fp16.h"
 #include "engine/base/memory.h"

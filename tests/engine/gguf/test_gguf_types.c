@@ -1,5 +1,5 @@
 /*
- * Sizes of types, and ids with several meanings, which the size of the tensor decides.
+ * Sizes of types; type ids with several meanings, of which the size of the tensor selects one.
  */
 #include "engine/gguf/gguf_types.h"
 

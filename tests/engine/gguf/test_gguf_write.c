@@ -1,6 +1,6 @@
 /*
- * Written files can be read: positions of tensors and padding. Too much or too little data is an
- * error.
+ * The GGUF writer: the parser reads its files, and tensor positions and padding are right. Too much
+ * or too little data is an error.
  */
 #include "engine/base/memory.h"
 #include "engine/gguf/gguf.h"

@@ -214,7 +214,7 @@ static void code_3_is_refused_with_its_offset(void **state)
         assert_false(ternary_decode(&s, 0, 4, codes, &err));
         assert_int_equal(err.code, BN_EFORMAT);
         assert_non_null(strstr(err.text, "tensor 't'"));
-        assert_non_null(strstr(err.text, "1037")); /* file_offset is 1000 */
+        assert_non_null(strstr(err.text, "1037")); /* file_offset 1000 + byte 37 */
         bytes[37] = 0;
         assert_true(ternary_decode(&s, 0, 4, codes, &err));
     }
@@ -241,7 +241,7 @@ static void blocks_of_two_scales_are_refused_by_name(void **state)
         float scale = -1.0f;
         for (size_t b = 0; b < 4; b++)
             le_put_u16(bytes + (b + 1) * block - 2, b == 1 ? 0x8000 : 0x3800);
-        assert_true(ternary_scale(&s, &scale, &err)); /* other blocks have scale 0 of either sign */
+        assert_true(ternary_scale(&s, &scale, &err)); /* block 1 has scale -0, which is allowed */
         assert_true(scale == 0.5f);
         le_put_u16(bytes + 4 * block - 2, 0x3801);
         assert_false(ternary_scale(&s, &scale, &err));

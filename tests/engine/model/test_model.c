@@ -21,7 +21,7 @@ static void opened(const struct synth_spec *spec, struct synth_model *m)
         fail_msg("%s", err.text);
 }
 
-/* Position of a tensor info after its name: n_dims, dims, type, offset. */
+/* Address of the fields after the name of a tensor info: n_dims, dims, type, offset. */
 static uint8_t *info_of(struct synth_model *m, const char *name)
 {
     const struct gguf_tensor *t = gguf_find_tensor(m->gguf, name);

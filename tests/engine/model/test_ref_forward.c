@@ -28,7 +28,7 @@ static float *logits_of(const struct synth_spec *spec)
     return logits;
 }
 
-/* The first logits of the last position and the sum of squares of all. */
+/* Checks the first logits of the last position, and the sum of squares of all logits. */
 static void agrees(const struct synth_spec *spec, const float expected[6], double squares)
 {
     float *logits = logits_of(spec);
