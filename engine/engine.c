@@ -39,7 +39,7 @@ static uint64_t fingerprint(const struct model *m)
         const struct linear *v = &m->layers[i].v;
         const int layout = v->source.type == TENSOR_I2_S ? (int)v->source.layout : 0;
         h = fnv1a_add_bytes(h, &v->scale, sizeof(float));
-        h = fnv1a_add_bytes(h, &layout, sizeof layout); /* --i2s-layout reads other weights */
+        h = fnv1a_add_bytes(h, &layout, sizeof layout); /* --i2s-layout changes the weights */
     }
     return h;
 }

@@ -44,8 +44,8 @@ static inline void bn_cancel_request(struct bn_cancel *c)
     atomic_store_explicit(&c->requested, true, memory_order_relaxed);
 }
 
-/* Progress callback, called on the calling thread: in bn_model_open with bytes of the file, in
- * bn_session_sync and bn_session_eval with tokens after each micro-batch. */
+/* Progress callback, called on the calling thread. bn_model_open reports bytes of the file;
+ * bn_session_sync and bn_session_eval report tokens, after each micro-batch. */
 struct bn_progress {
     void (*report)(void *ud, size_t n_done, size_t n_total); /* may be NULL */
     void *ud;
@@ -64,14 +64,14 @@ struct bn_model_config {
     enum bn_kv_type kv;
     enum bn_skip skip;
     const char *no_repair;  /* repairs to leave out, see bn_repair_allowed; may be NULL */
-    struct bn_notes *notes; /* receives assumptions and repairs; may be NULL */
+    struct bn_notes *notes; /* receives rules, repairs and warnings; may be NULL */
     bool profile;           /* measure times for bn_model_profile */
     bool pin;               /* CPU: keep each thread on its own core while the model is open */
     struct bn_log log;
     struct bn_progress progress;
     struct bn_cancel *cancel; /* may be NULL */
-    /* For tests, else NULL: receives each intermediate vector x (n) of a forward pass. x is valid
-     * during the call. */
+    /* For tests, else NULL: receives the vector x (n) of each token after each step of a forward
+     * pass. x is valid during the call. */
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);
     void *trace_ud;
 };
@@ -120,7 +120,7 @@ double bn_model_mac_peak(struct bn_model *model, enum bn_mac kind);
 uint64_t bn_model_bytes_read(const struct bn_model *model);
 
 /* Describe in lines of text how a pass over n_sequences with n_tokens each would run. Returns the
- * length of the whole text and cuts it to text_bytes, as snprintf does. */
+ * length of the whole text. Text that does not fit is cut, as by snprintf. */
 size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t n_tokens,
                         char *text, size_t text_bytes);
 
@@ -174,9 +174,9 @@ bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
                      const struct bn_control *control, struct bn_sync_stats *stats,
                      struct bn_error *err);
 
-/* Append ids and write the results of `head` for the last n_rows of them (n_rows <= n_ids) to
- * rows (n_rows), the first row for the first of these ids. Errors as in bn_session_sync; after a
- * failure the session has gained every micro-batch that was complete. */
+/* Append ids and write the results of `head` for the last n_rows of them (n_rows <= n_ids) to rows
+ * (n_rows), the first row for the first of these ids. Errors as in bn_session_sync; after a failure
+ * the session holds its old ids and those of every complete micro-batch. */
 bool bn_session_eval(struct bn_session *s, const int32_t *ids, size_t n_ids,
                      const struct head_request *head, struct head_row *rows, size_t n_rows,
                      const struct bn_control *control, struct bn_error *err);
@@ -184,9 +184,9 @@ bool bn_session_eval(struct bn_session *s, const int32_t *ids, size_t n_ids,
 /* Keep the first n_keep ids. Does nothing if the session holds fewer. */
 void bn_session_truncate(struct bn_session *s, size_t n_keep);
 
-/* Append ids to several sessions of one model in one pass over the weights. Each item works as in
- * bn_session_eval. BN_EARG also if an item has no ids, all items together have more than n_ubatch,
- * or a session occurs twice. After an error all sessions are unchanged. Reports no progress. */
+/* bn_eval appends ids to several sessions of one model in one pass. Each item works as in
+ * bn_session_eval, but reports no progress. BN_EARG also if an item has no ids, all items have more
+ * than n_ubatch together, or a session occurs twice. After an error no session has changed. */
 struct bn_item {
     struct bn_session *session;
     const int32_t *ids; /* (n_ids) */

@@ -24,7 +24,7 @@ struct bn_file;
  * big-endian, or one file of a split model. BN_ENOMEM. */
 bool bn_file_open(const char *path, struct bn_file **out, struct bn_error *err);
 
-/* The same for a file in memory. The bytes must outlive the file. */
+/* As bn_file_open, for a file in memory. The bytes must outlive *out. */
 bool bn_file_open_memory(const void *bytes, size_t n_bytes, struct bn_file **out,
                          struct bn_error *err);
 void bn_file_close(struct bn_file *file); /* file may be NULL */

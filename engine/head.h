@@ -15,7 +15,7 @@
 enum head_kind {
     HEAD_NONE,  /* no logits, for all but the last token of a prompt */
     HEAD_ALL,   /* every logit, in order of id */
-    HEAD_TOP,   /* the k largest, those of `ids`, and with gap > 0 all >= the largest - gap */
+    HEAD_TOP,   /* the k largest and those of `ids`; with gap > 0 also all >= the largest - gap */
     HEAD_GUMBEL /* a draw from softmax(z / temp): argmax of z / temp + g(seed, position, id) */
 };
 

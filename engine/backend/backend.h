@@ -59,7 +59,7 @@ struct backend_info {
     size_t n_threads;
     struct backend_plan plan;
     size_t bytes_per_token; /* read to decode one token, without keys and values */
-    size_t head_bytes;      /* of these for the output head */
+    size_t head_bytes;      /* part of bytes_per_token: the output head */
     const char *kv_type;    /* "f16" or "q8" */
     const char *kv_version; /* layout and arithmetic of the bytes of seq_save: "cpu-f16-1" */
 };
@@ -109,15 +109,15 @@ struct backend_ops {
                  const struct backend_control *control, uint64_t *n_bytes, struct bn_error *err);
     void (*truncate)(struct seq *s, size_t n_keep); /* n_keep is at most the length */
 
-    /* Save the whole sequence as bytes; replace a sequence by `length` saved positions. After an
-     * error in seq_load the sequence is empty. */
+    /* seq_save writes the whole sequence as bytes. seq_load replaces a sequence by `length` saved
+     * positions; after an error the sequence is empty. */
     bool (*seq_save)(struct seq *s, const struct bn_stream *out, struct bn_error *err);
     bool (*seq_load)(struct seq *s, size_t length, const struct bn_stream *in,
                      struct bn_error *err);
 };
 
-/* Kinds of devices, best first, with or without a backend in this build: the name of kind i, NULL
- * past the last one; and backend_ops.probe for a valid i. */
+/* Kinds of devices, best first, also those without a backend in this build. backend_name returns
+ * NULL past the last kind. backend_probe calls backend_ops.probe of a valid kind i. */
 const char *backend_name(size_t i);
 bool backend_probe(size_t i, const struct backend_config *cfg, char *text, size_t text_bytes);
 

@@ -9,7 +9,7 @@
 
 #include <stddef.h>
 
-/* Returns the limit that the group with this directory sets, SIZE_MAX for no limit. */
+/* Returns the limit of the group with this directory, or what is left of it; SIZE_MAX: no limit. */
 typedef size_t (*cgroup_limit_fn)(const char *dir);
 
 struct cgroup_limit {

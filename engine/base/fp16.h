@@ -1,5 +1,5 @@
 /*
- * Conversions between half (f16), bfloat16 and single precision. Kernels are tested against them.
+ * Conversions between half (f16), bfloat16 and single precision. Tests compare kernels with them.
  *
  * f32_to_f16 rounds to nearest even. Subnormals, infinities and NaN are preserved.
  */

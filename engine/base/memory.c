@@ -91,8 +91,8 @@ void mem_file_drop(const void *bytes, size_t n_bytes)
         (void)madvise((void *)begin, end - begin, MADV_DONTNEED); /* a hint about memory use */
 }
 
-/* The number after `key` in the first line of a file under /proc or /sys that begins with `key` and
- * has a number; "" for a file of one number. Returns false if there is no such file or line. */
+/* Read the number after `key` ("" for none) in a file under /proc or /sys, from the first line that
+ * begins with `key` and has a number there. Returns false if there is no such file or line. */
 static bool read_number(const char *path, const char *key, uint64_t *out)
 {
     char line[LINE_MAX_BYTES];

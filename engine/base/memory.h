@@ -49,8 +49,8 @@ size_t mem_file_bytes(void);
 size_t mem_peak_bytes(void);
 
 /* Bytes that this process can still allocate before memory gets short: the lowest of the available
- * memory of the machine, the limits of its control groups and the limit of its address space. Pages
- * of files count as available. SIZE_MAX if the system reports none of them. */
+ * memory of the machine, and what the limits of its control groups and of its address space leave.
+ * Pages of files count as available. SIZE_MAX if the system reports none of them. */
 size_t mem_free_bytes(void);
 
 #endif

@@ -1,5 +1,5 @@
 /*
- * Hints for the processor; no effect where the compiler has no such instruction.
+ * Hints for the processor. They do nothing on a processor or compiler not named below.
  *
  * Call cpu_relax in loops that wait for another thread. It saves power and makes the other hardware
  * thread of the core faster.

@@ -31,7 +31,7 @@ static inline bool size_mul3(size_t *out, size_t a, size_t b, size_t c)
     return size_mul(&ab, a, b) && size_mul(out, ab, c);
 }
 
-/* `unit` is a power of two and `a` is at most SIZE_MAX - unit. */
+/* Round `a` up to a multiple of `unit`, a power of two. `a` is at most SIZE_MAX - unit. */
 static inline size_t size_round_up(size_t a, size_t unit)
 {
     return (a + unit - 1) & ~(unit - 1);

@@ -45,7 +45,7 @@
 struct outputs {
     struct {
         const char *kernel;
-        size_t end; /* in bytes */
+        size_t end; /* its last byte is bytes[end - 1] */
     } list[MOST_OUTPUTS];
     uint8_t bytes[OUTPUT_BYTES];
     size_t n, n_bytes;
@@ -110,7 +110,7 @@ static void run_vectors(const struct cpu_kernels *k, struct outputs *o)
     record(o, "scale_acc", y, sizeof y);
 }
 
-/* Three tokens of N / 3 rows. One vector provides d and the bias. */
+/* Convert and add sums of three tokens of N / 3 rows. One vector provides d and the bias. */
 static void run_sums(const struct cpu_kernels *k, struct outputs *o)
 {
     float x[N], y[N];
@@ -162,7 +162,7 @@ static void run_gemm(const struct ternary_gemm *g, const char *name, struct tern
     record(o, name, c->acc, sizeof c->acc);
 }
 
-/* Every third row, and the lines taken as columns of one line each. */
+/* Multiply every third row, then use the lines as columns of one line each. */
 static void run_skipping(const struct cpu_kernels *k, const struct ternary_case *c,
                          struct outputs *o)
 {

@@ -16,7 +16,7 @@
 #include <math.h>
 #include <string.h>
 
-/* Table rows at a time: 320 kB of F16 at width 2560, which stay in the second-level cache. */
+/* Table rows multiplied at a time: 320 kB of F16 at width 2560 stay in the second-level cache. */
 #define TABLE_ROWS 64
 
 static int32_t token_id(const struct pass *pass, size_t token)

@@ -49,7 +49,7 @@ struct head_job {
     size_t n_blocks, step_stride;
     float *rows; /* (n_threads, row_stride) decoded row of each thread, zeros past n_embd */
     size_t row_stride;
-    size_t n_done, n_total; /* progress at the begin and at the end; equal: it is not reported */
+    size_t n_done, n_total; /* first and last progress to report; equal: none is reported */
     atomic_bool too_large;  /* a weight is above COARSE_MAX or a NaN */
     bool stop; /* thread 0 writes it between two barriers, all threads read it afterwards */
     struct cpu_barrier barrier;

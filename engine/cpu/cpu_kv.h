@@ -16,7 +16,7 @@ struct seq {
     struct backend *backend;
     struct mem_map map;
     size_t n_ctx, length;            /* positions */
-    size_t layer_bytes, block_bytes; /* of a block: bytes of one layer, bytes of all layers */
+    size_t layer_bytes, block_bytes; /* bytes of a block: in one layer, in all layers */
 };
 
 /* BN_EARG: the context exceeds the address space. BN_ENOMEM. */

@@ -15,8 +15,8 @@
 
 #include <string.h>
 
-/* Rows at a time for one token. The number is large because the product reads four streams, each a
- * quarter of the rows. */
+/* Rows that a thread multiplies at a time with one token. The number is large because the product
+ * reads four streams, each a quarter of the rows. */
 #define MATVEC_ROWS 4096
 #define MATVEC_STREAMS 4
 #define FETCH_BYTES 2560 /* of each stream: the prefetch distance of the product itself */
@@ -24,7 +24,7 @@
 #define INPUT_TOKENS 8   /* tokens in a work item when several tokens are quantised */
 _Static_assert(MATVEC_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "acc and y hold them");
 
-/* Every thread then quantises the token, which is cheaper than a barrier. */
+/* If true, every thread quantises the token itself, which is cheaper than a barrier. */
 static bool has_one_token(const struct cpu_thread *th)
 {
     return th->pass->strategy.linear == LINEAR_MATVEC;

@@ -93,7 +93,7 @@ bool pick_top(const float *z, size_t n_vocab, float best, const struct head_requ
         return false;
     pick_best(z, n_vocab, k, row->cands);
     const float floor = best - head->gap;
-    /* If the worst of the k is within the gap, others may be too; all of the k are among them. */
+    /* If the worst of the k is within the gap, others may be too: collect all, the k included. */
     if (head->gap > 0.0f && k < n_vocab && row->cands[0].logit >= floor &&
         !append_above(z, n_vocab, floor, row, n_found))
         return false;

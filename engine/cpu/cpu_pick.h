@@ -1,6 +1,6 @@
 /*
- * From a row of logits to the requested candidates. Of equal logits the lower id comes first. Each
- * row is processed by one thread, with its own `seen`.
+ * Selects the requested candidates from a row of logits. Among equal logits the lower id comes
+ * first. Each row is processed by one thread, with its own `seen`.
  */
 #ifndef ENGINE_CPU_CPU_PICK_H
 #define ENGINE_CPU_CPU_PICK_H

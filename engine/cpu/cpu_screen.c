@@ -36,7 +36,7 @@ _Static_assert(HEAD_GROUP <= COARSE_GROUP, "rows that share the table are one gr
 
 static float largest_of(const float *h, size_t n)
 {
-    uint32_t largest = 0; /* as bits, since a NaN is then above infinity */
+    uint32_t largest = 0; /* compared as bits, in which a NaN is above infinity */
     for (size_t i = 0; i < n; i++) {
         const uint32_t magnitude = f32_bits(h[i]) & 0x7fffffffu;
         largest = magnitude > largest ? magnitude : largest;

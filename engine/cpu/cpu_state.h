@@ -25,7 +25,7 @@
 #define ROW_UNIT 16      /* floats in a cache line */
 #define HEAD_GROUP 16    /* rows of logits computed in one pass over the output head */
 #define LEAD_ROWS 4096   /* most rows that the screened head multiplies first, see cpu_screen.c */
-#define SPLIT_BLOCKS 64  /* position blocks per KV head and round of ATTN_SPLIT */
+#define SPLIT_BLOCKS 64  /* least slots per token block and KV head in ATTN_SPLIT */
 #define MAX_THREADS 1024 /* more than any supported machine has; bounds the scratch memory */
 
 /* The rows of one matrix, such as q, within several matrices that are stored as one, such as qkv:
@@ -99,7 +99,7 @@ struct scratch {
     float *qkv;           /* (n_ubatch, qkv_stride) q, k, v as projected */
     float *attn;          /* (n_ubatch, attn_stride) */
     float *ffn;           /* (n_ubatch, ffn_stride) act(gate) * up; overlaps qkv and attn */
-    int8_t *q8;           /* (n_ubatch rounded up, q8_stride) packed input of the linear layer */
+    int8_t *q8;           /* (n_ubatch in groups of PACK_TOKENS, q8_stride) packed layer input */
     float *q8_s;          /* (n_ubatch) scales of q8 */
     int32_t *q8_sum;      /* (n_ubatch) sums of q8 */
     float *rope_c;        /* (n_ubatch, n_rot / 2) */
@@ -123,7 +123,7 @@ struct cpu_thread {
     struct pass *pass;
     size_t index, n_threads;
     int32_t *live; /* (max_cols + LIVE_SLACK) numbers of rows or columns to multiply */
-    int32_t *sums; /* (n_embd, whole lines) over this thread's live columns; all threads read it */
+    int32_t *sums; /* (n_embd, whole lines) sums over this thread's columns; all threads read it */
     uint64_t up_skipped, down_skipped; /* bytes of weights that were not read in this pass */
     int8_t *q8;                        /* (q8_stride) a quantised token before packing */
     float q8_s;                        /* scale of q8 if the pass has one token */

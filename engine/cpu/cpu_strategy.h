@@ -26,7 +26,7 @@ struct strategy_model {
 
 struct strategy_work {
     size_t n_tokens;
-    size_t n_token_blocks;   /* n_tokens: each token block has one token */
+    size_t n_token_blocks;   /* at most n_tokens; equal if each token block has one token */
     size_t n_requested_rows; /* rows of logits */
 };
 

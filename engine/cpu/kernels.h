@@ -167,20 +167,20 @@ typedef float (*coarse_pack_fn)(const float *w, size_t n_blocks, size_t row, uin
 typedef void (*coarse_bound_fn)(const struct coarse_mat *m, size_t row0, size_t row1,
                                 const struct coarse_query *q, float *bound);
 
-/* The same for up to COARSE_GROUP hidden states in one pass over the plane. The bounds differ from
- * those of coarse_bound, because the formula does. Entries past n are zero. */
+/* As coarse_query, for n <= COARSE_GROUP hidden states in one pass over the plane. coarse_bounds
+ * has another formula than coarse_bound, so the bounds differ. Entries past n are zero. */
 #define COARSE_GROUP 16
 #define COARSE_LEAST 1e-37f /* least square of a step or spread, so that no product underflows */
 struct coarse_group {
     size_t n;
-    /* (n_blocks, 4, 16, COARSE_GROUP, 4) quarters as in coarse_query; line i of a quarter holds
-     * columns 4 i .. 4 i + 3 of each hidden state; 64-byte aligned */
+    /* (n_blocks, 4, 16, COARSE_GROUP, 4) the 256 bytes of a block in coarse_query.x, in quarters;
+     * line i of a quarter holds its bytes 4 i .. 4 i + 3 of each hidden state; 64-byte aligned */
     const int8_t *x;
-    const int32_t *fix;   /* (n_blocks, COARSE_GROUP) sums of coarse_query's fix; 64-byte aligned */
-    const float *spread2; /* (n_blocks, COARSE_GROUP) squares of spread; 64-byte aligned */
+    const int32_t *fix;   /* (n_blocks, COARSE_GROUP) sums of the lanes of fix; 64-byte aligned */
+    const float *spread2; /* (n_blocks, COARSE_GROUP) spread^2, >= COARSE_LEAST; 64-byte aligned */
     const float *unit;    /* (COARSE_GROUP) 64-byte aligned */
 };
-/* Bring x of n queries, (n_blocks, 256) each, into the layout of coarse_group. */
+/* Bring n coarse_query.x, (n_blocks, 256) each, into the layout of coarse_group.x. */
 typedef void (*coarse_gather_fn)(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out);
 /* bounds[i][r - row0] = coarse product + sqrt(sum over blocks of max(step^2, COARSE_LEAST) *
  * spread2 + 1e-36), i < n */

@@ -28,9 +28,9 @@ struct attn_block {
     const void *ahead;   /* keys that are read next; only prefetched, so any pointer */
     size_t n_q, head_dim;
     size_t v_stride; /* head_dim rounded up to 32 */
-    size_t n_seen;   /* positions of the block that this token sees, 1 .. ATTN_BLOCK */
-    float *m, *l;    /* (n_q) output */
-    float *o;        /* (n_q, head_dim) output */
+    size_t n_seen;   /* positions of the block that this token attends to, 1 .. ATTN_BLOCK */
+    float *m, *l;    /* (n_q) output: m is the largest score, l the sum of exp(score - m) */
+    float *o;        /* (n_q, head_dim) output: sum of exp(score - m) * value */
 };
 typedef void (*attn_block_fn)(const struct attn_block *b);
 

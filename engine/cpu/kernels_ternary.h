@@ -23,13 +23,12 @@ struct ternary_mat {
 typedef void (*ternary_matvec_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
                                   const int8_t *q, int32_t q_sum, int32_t *acc);
 
-/* The same for some rows only: acc[rows[i]], i < n. The other sums do not change. Row numbers
- * ascend. */
+/* The same for the rows rows[i], i < n, which ascend: sets acc[rows[i]] and no other element. */
 typedef void (*ternary_some_fn)(const struct ternary_mat *w, const int32_t *rows, size_t n,
                                 const int8_t *q, int32_t q_sum, int32_t *acc);
 
-/* The same weights by column, so that a column whose q is 0 need not be read: line l of column c
- * holds its rows 256 l .. 256 l + 255, as a line of ternary_mat holds columns. */
+/* Ternary weights by column, so that a column whose q is 0 need not be read: line l of column c
+ * holds its rows 256 l .. 256 l + 255 in the order in which a line of ternary_mat holds columns. */
 #define MOST_SUMMED 131072 /* most columns: sums of 64 * 2 * 127 per column fit int32 */
 struct ternary_cols {
     const uint8_t *lines; /* (n_cols, n_lines, LINE_BYTES), 64-byte aligned */
@@ -41,8 +40,8 @@ struct ternary_cols {
 typedef void (*ternary_columns_fn)(const struct ternary_cols *w, const int32_t *cols, size_t n,
                                    const int8_t *q, int32_t *acc);
 
-/* List the numbers, ascending, of the gates that are not <= 0 (a NaN is listed), and of the q that
- * are not 0. Returns the count; `out` has room for n + LIVE_SLACK. */
+/* Write to `out`, in ascending order, the numbers of the gates that are not <= 0 (a NaN is listed),
+ * or of the q that are not 0. Returns their count. `out` has room for n + LIVE_SLACK. */
 #define LIVE_SLACK 16
 typedef size_t (*live_gates_fn)(const float *gate, size_t n, int32_t *out);
 typedef size_t (*live_inputs_fn)(const int8_t *q, size_t n, int32_t *out);

@@ -44,7 +44,7 @@ struct gguf_kv {
 struct gguf_tensor {
     struct bn_str name;
     uint32_t type_id;      /* type id in the file */
-    enum tensor_type type; /* decided by type_id and span; TENSOR_OTHER if unreadable */
+    enum tensor_type type; /* from type_id and the span to the next tensor, or TENSOR_OTHER */
     uint32_t n_dims;
     uint64_t dims[4];      /* dims[0] is contiguous; unused ones are 1 */
     size_t n_cols, n_rows; /* dims[0], and the product of the others */

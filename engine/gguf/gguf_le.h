@@ -43,8 +43,8 @@ static inline uint64_t le_u64(const uint8_t *p)
     return le_u32(p) | (uint64_t)le_u32(p + 4) << 32;
 }
 
-/* The two arguments of "%.*s", cut at 100 bytes, so that a hostile name cannot fill the whole
- * message. */
+/* STR_ARG: the two arguments of "%.*s". The length is cut at 100 bytes, so that a hostile name
+ * cannot fill the whole message. */
 static inline int str_width(struct bn_str s)
 {
     return s.n_bytes > 100 ? 100 : (int)s.n_bytes;

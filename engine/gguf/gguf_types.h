@@ -32,10 +32,10 @@ struct tensor_geometry {
     uint32_t file_id;   /* type id in files (upstream; I2_S from bitnet.cpp) */
     size_t block_cols;  /* elements per block */
     size_t block_bytes; /* bytes per block; 0 for TENSOR_OTHER */
-    size_t tail_bytes; /* after the blocks of the whole tensor; if set, blocks may cross row ends */
-    bool is_float;     /* one float per element */
-    bool is_ternary;   /* container of ternary weights */
-    bool is_table;     /* embedding and output head can have this type */
+    size_t tail_bytes;  /* bytes after all blocks of a tensor; if any, blocks may cross row ends */
+    bool is_float;      /* one float per element */
+    bool is_ternary;    /* container of ternary weights */
+    bool is_table;      /* embedding and output head can have this type */
 };
 extern const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES];
 
@@ -56,8 +56,8 @@ enum tensor_type tensor_type_decide(uint32_t file_id, size_t n_cols, size_t n_ro
 /* Name of a type id of any project, for messages: "TL2 or MXFP4 (39)". NULL if it is unknown. */
 const char *tensor_type_id_name(uint32_t file_id);
 
-/* Name and advice for a tensor that cannot be used. The span tells ids with several meanings apart.
- */
+/* Name and advice for a tensor that cannot be used. span: as above; it tells the meanings of an id
+ * apart. */
 struct tensor_verdict {
     const char *name;   /* "TL2 (39)"; NULL if the id is unknown */
     const char *advice; /* "its tiling is not in the file: convert the original model to i2_s" */

@@ -7,12 +7,12 @@
 #define ENGINE_MODEL_COARSE_CODE_H
 
 #define COARSE_KEY 0x636f61727365u /* an arbitrary number that no model or user can choose */
-#define COARSE_MAX 1e15f           /* larger magnitudes are not packed */
+#define COARSE_MAX 1e15f           /* largest |weight|; above it there is no plane */
 #define COARSE_MIN_STEP 0x0d80u    /* 2^-100 as BF16; its reciprocal is finite */
 
-/* Only hidden states with a largest |x| between MIN and MAX are screened. */
+/* Only hidden states whose largest |x| is from COARSE_X_MIN to COARSE_X_MAX are screened. */
 #define COARSE_X_MIN 1e-15f  /* smaller values could underflow */
 #define COARSE_X_MAX 1e15f   /* 1e15 * COARSE_MAX * MODEL_MAX_WIDTH (2^20) is finite */
-#define COARSE_LIMIT 16256.0 /* 127 * 128: the largest |x| as a code, so that codes are bytes */
+#define COARSE_LIMIT 16256.0 /* 127 * 128: the largest |x| in fixed point; both parts are bytes */
 
 #endif

@@ -11,8 +11,8 @@
 
 #include <string.h>
 
-/* Pack one code per byte into a line: bits 2i of byte b hold column 64 i + b. Columns past the end
- * get code 1. */
+/* Pack one code per byte into a line: bits 2i and 2i + 1 of byte b hold column 64 i + b. Columns
+ * past the end get code 1. */
 static void pack_line(const uint8_t *codes, size_t n_codes, uint8_t *line)
 {
     uint8_t padded[LINE_COLS];

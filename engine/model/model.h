@@ -34,7 +34,7 @@ struct arch {
     enum rope_style rope;
     bool sub_norms;             /* attn_sub_norm and ffn_sub_norm exist */
     bool partial_rope;          /* n_rot may be less than head_dim */
-    enum ffn_act act;           /* unless the file has a key hidden_activation */
+    enum ffn_act act;           /* default, if the file has no key hidden_activation */
     enum model_shape mislabels; /* files of this shape need the other activation */
 };
 const struct arch *arch_find(struct bn_str name); /* NULL if it is not supported */
@@ -65,10 +65,10 @@ struct tensor_ref {
     size_t n_cols, n_rows;
 };
 
-/* y = ((codes - 1) . q(x)) * scale / s * extra + bias */
+/* y = ((codes - 1) . q(x)) * scale / s * extra + bias, where s is the scale of q(x) */
 struct linear {
     struct ternary_source source;
-    char name[64];          /* memory of source.name */
+    char name[64];          /* source.name points here */
     float scale;            /* scale of the ternary values */
     float extra_scale;      /* value of the tensor X.scale, 1 if absent */
     struct tensor_ref bias; /* F32 (n_rows), bytes NULL if absent */

@@ -33,7 +33,7 @@ struct sampler_params {
     float typical;           /* above 0 to 1; 1: off */
     float repeat_penalty;    /* above 0 to 1000; divides logits > 0, multiplies others; 1: off */
     float presence_penalty;  /* subtracted once if the id is in the window; 0: off */
-    float frequency_penalty; /* subtracted for each time it is in the window; 0: off */
+    float frequency_penalty; /* subtracted once per occurrence in the window; 0: off */
     int32_t repeat_last_n;   /* the window of the penalties: last n ids; 0: off, -1: all ids */
     uint64_t seed;
     const struct sampler_bias *biases; /* (n_biases); sampler_set copies them */
@@ -59,8 +59,8 @@ void sampler_request(struct sampler *s, const int32_t *ids, size_t n_ids,
 void sampler_request_draft(struct sampler *s, const int32_t *ids, size_t n_ids, size_t n_draft,
                            struct head_request *request);
 
-/* Choose the id that follows `ids`. `row` holds the result of the request above, or of HEAD_ALL,
- * which gives the same id. */
+/* Choose the id that follows `ids`. `row` holds the result of sampler_request or
+ * sampler_request_draft, or of HEAD_ALL, which gives the same id. */
 int32_t sampler_pick(struct sampler *s, const struct head_row *row, const int32_t *ids,
                      size_t n_ids);
 

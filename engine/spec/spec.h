@@ -39,7 +39,7 @@ struct spec_config {
     enum spec_mode mode;
     spec_draft_fn draft; /* for tests; NULL: drafts come from the text itself */
     void *draft_ud;
-    double (*now)(void); /* seconds, for tests; NULL: the monotonic clock */
+    double (*now)(void); /* current time in seconds, for tests; NULL: the monotonic clock */
 };
 
 /* BN_ENOMEM. */
