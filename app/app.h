@@ -22,7 +22,7 @@ struct app {
     struct chat chat;
     struct store store;
     struct log_file log;
-    int wake_read, wake_write;
+    int wake_read; /* read end of the wake pipe */
 
     struct strbuf attachments;  /* sent before the next message */
     struct bn_str first_prompt; /* first message of a terminal chat; empty if none or sent */

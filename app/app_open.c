@@ -11,8 +11,6 @@
 #include "app/options/model_args.h"
 #include "app/terminal/signals.h"
 
-#include <errno.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -219,28 +217,17 @@ static enum exit_code set_system(struct app *app)
 
 /* ---- worker ---- */
 
-static bool open_wake_pipe(struct app *app, struct bn_error *err)
-{
-    int fds[2];
-    if (pipe(fds) != 0)
-        return bn_fail(err, BN_EIO, "cannot make a pipe: %s", strerror(errno));
-    app->wake_read = fds[0];
-    app->wake_write = fds[1];
-    for (size_t i = 0; i < 2; i++)
-        if (fcntl(fds[i], F_SETFL, O_NONBLOCK) != 0 || fcntl(fds[i], F_SETFD, FD_CLOEXEC) != 0)
-            return bn_fail(err, BN_EIO, "cannot set up a pipe: %s", strerror(errno));
-    return true;
-}
-
 static bool open_worker(struct app *app, struct bn_error *err)
 {
     const enum signal_user user = app->ui.ops->is_terminal ? SIGNALS_TERMINAL : SIGNALS_PIPE;
-    if (!open_wake_pipe(app, err) || !signals_open(user, app->wake_write, err))
+    int wake[2];
+    if (!signals_open(user, wake, err))
         return false;
+    app->wake_read = wake[0];
     struct worker_config cfg = {.file = app->model.file,
                                 .tokenizer = app->model.tokenizer,
                                 .n_ctx = (size_t)options_int(app->options, "ctx"),
-                                .wake_fd = app->wake_write};
+                                .wake_fd = wake[1]};
     model_args_config(app->options, &cfg.model);
     cfg.model.notes = &app->model_notes;
     cfg.model.log = log_file_sink(&app->log);

@@ -19,7 +19,6 @@
 #include "engine/base/size.h"
 
 #include <errno.h>
-#include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -67,17 +66,6 @@ static void on_progress(void *ud, size_t n_done, size_t n_total)
     (void)n_done;
     (void)n_total;
     (void)is_stopped(ud);
-}
-
-static bool open_signals(struct batch *b, struct bn_error *err)
-{
-    if (pipe(b->wake) != 0)
-        return bn_fail(err, BN_EIO, "cannot make a pipe: %s", strerror(errno));
-    for (size_t i = 0; i < 2; i++)
-        if (fcntl(b->wake[i], F_SETFL, O_NONBLOCK) != 0 ||
-            fcntl(b->wake[i], F_SETFD, FD_CLOEXEC) != 0)
-            return bn_fail(err, BN_EIO, "cannot set up a pipe: %s", strerror(errno));
-    return signals_open(SIGNALS_PIPE, b->wake[1], err);
 }
 
 static enum exit_code stop_code(const struct batch *b)
@@ -337,7 +325,7 @@ static bool open_model(struct batch *b, struct bn_error *err)
     cfg.cancel = &b->cancel;
     if (system && !input_text_or_file(system, &b->system, err))
         return false;
-    return open_signals(b, err) &&
+    return signals_open(SIGNALS_PIPE, b->wake, err) &&
            generator_open(b->model->file, &cfg, (size_t)options_int(b->options, "ctx"), &b->g, err);
 }
 

@@ -6,6 +6,7 @@
 #include "app/terminal/tty.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <string.h>
 #include <unistd.h>
@@ -54,9 +55,22 @@ static bool install(int number, void (*handler)(int), struct bn_error *err)
            bn_fail(err, BN_EIO, "cannot handle signal %d: %s", number, strerror(errno));
 }
 
-bool signals_open(enum signal_user user, int wake_fd, struct bn_error *err)
+static bool open_wake_pipe(int pipe_fds[2], struct bn_error *err)
 {
-    wake = wake_fd;
+    if (pipe(pipe_fds) != 0)
+        return bn_fail(err, BN_EIO, "cannot make a pipe: %s", strerror(errno));
+    for (size_t i = 0; i < 2; i++)
+        if (fcntl(pipe_fds[i], F_SETFL, O_NONBLOCK) != 0 ||
+            fcntl(pipe_fds[i], F_SETFD, FD_CLOEXEC) != 0)
+            return bn_fail(err, BN_EIO, "cannot set up a pipe: %s", strerror(errno));
+    return true;
+}
+
+bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err)
+{
+    if (!open_wake_pipe(pipe_fds, err))
+        return false;
+    wake = pipe_fds[1];
     for (size_t i = 0; i < N_WATCHED; i++) {
         const int number = watched[i];
         struct sigaction before;

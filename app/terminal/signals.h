@@ -24,9 +24,9 @@ enum signal_flag {
 /* SIGTSTP, SIGCONT and fatal signals other than SIGBUS are handled only at a terminal. */
 enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL };
 
-/* Install the handlers. They write to wake_fd, the non-blocking write end of the wake pipe.
- * BN_EIO. */
-bool signals_open(enum signal_user user, int wake_fd, struct bn_error *err);
+/* Make the wake pipe, pipe_fds[0] for reading and pipe_fds[1] for writing, and install the
+ * handlers, which write to it. Neither end blocks, and both close in child processes. BN_EIO. */
+bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err);
 /* Return the flags raised since the last call, and clear them. */
 unsigned signals_fetch(void);
 /* Empty the pipe; wake_fd is its read end. Call it before signals_fetch, or a flag may be lost. */
