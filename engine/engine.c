@@ -126,6 +126,8 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
     const struct model_config model_cfg = {
         .i2s_layout = cfg->i2s_layout,
         .no_repair = cfg->no_repair,
+        .ignored_tensors = cfg->ignored_tensors,
+        .n_ignored_tensors = cfg->n_ignored_tensors,
         .notes = cfg->notes,
         .cancel = cancel,
     };

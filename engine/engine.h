@@ -63,7 +63,10 @@ struct bn_model_config {
     enum bn_head_mode head;
     enum bn_kv_type kv;
     enum bn_skip skip;
-    const char *no_repair;  /* repairs to leave out, see bn_repair_allowed; may be NULL */
+    const char *no_repair; /* repairs to leave out, see bn_repair_allowed; may be NULL */
+    /* (n_ignored_tensors) names of unknown tensors that are left out; a star stands for any text */
+    const char *const *ignored_tensors;
+    size_t n_ignored_tensors;
     struct bn_notes *notes; /* receives rules, repairs and warnings; may be NULL */
     bool profile;           /* measure times for bn_model_profile */
     bool pin;               /* CPU: keep each thread on its own core while the model is open */

@@ -33,8 +33,11 @@ static bool plan_memory(struct info *info, const struct bn_model_config *cfg, st
 
 static void open_model(struct info *info, const struct bn_model_config *cfg)
 {
-    const struct model_config model = {
-        .i2s_layout = cfg->i2s_layout, .no_repair = cfg->no_repair, .notes = &info->in->notes};
+    const struct model_config model = {.i2s_layout = cfg->i2s_layout,
+                                       .no_repair = cfg->no_repair,
+                                       .ignored_tensors = cfg->ignored_tensors,
+                                       .n_ignored_tensors = cfg->n_ignored_tensors,
+                                       .notes = &info->in->notes};
     if (info->gguf->n_tensors == 0) {
         (void)bn_fail(&info->model_error, BN_EFORMAT, "the file has a vocabulary only, no tensors");
         return;

@@ -75,6 +75,9 @@ static const struct option file_rows[] = {
     {.name = "no-repair", .kind = OPTION_TEXT, .advanced = true, .places = OPTION_AT_START,
      .check = check_no_repair, .arg = "all|ID,ID",
      .help = "do not repair these faults of the file: all, or IDs shown by info"},
+    {.name = "ignore-tensor", .kind = OPTION_TEXT, .repeats = true, .advanced = true,
+     .places = OPTION_AT_START, .arg = "NAME",
+     .help = "leave out this unknown tensor; * is any text (may be repeated)"},
 };
 /* clang-format on */
 const struct option_table model_file_options = OPTION_TABLE("Model", file_rows);
@@ -121,6 +124,7 @@ void model_args_config(const struct options *o, struct bn_model_config *cfg)
     if (options_find(o, "i2s-layout")) {
         cfg->i2s_layout = layouts[options_choice(o, "i2s-layout")];
         cfg->no_repair = options_text(o, "no-repair");
+        cfg->ignored_tensors = options_list(o, "ignore-tensor", &cfg->n_ignored_tensors);
     }
 }
 

@@ -12,16 +12,16 @@
 
 /* --device --threads --pin --ubatch --isa --head --kv: how to run a model. */
 extern const struct option_table model_run_options;
-/* --i2s-layout --no-repair: how to read the model file. */
+/* --i2s-layout --no-repair --ignore-tensor: how to read the model file. */
 extern const struct option_table model_file_options;
 /* --template --template-arg: how to write the prompts of the model. */
 extern const struct option_table model_template_options;
 
 #define SPEC_CHOICES "off|on|auto" /* of --spec, in the order of enum spec_mode */
 
-/* Fill device, isa, n_threads, pin, n_ubatch, head, kv, i2s_layout and no_repair from the rows of
- * the first two tables that are in `o`. The other fields of `cfg` do not change. Texts belong to
- * `o`. */
+/* Fill device, isa, n_threads, pin, n_ubatch, head, kv, i2s_layout, no_repair and ignored_tensors
+ * from the rows of the first two tables that are in `o`. The other fields of `cfg` do not change.
+ * Texts belong to `o`. */
 void model_args_config(const struct options *o, struct bn_model_config *cfg);
 
 /* tokenizer_open with the setting of --no-repair. */

@@ -98,13 +98,16 @@ struct model {
 struct model_config {
     enum bn_i2s_layout i2s_layout;
     const char *no_repair; /* repairs that are switched off; only "activation" has an effect here */
+    /* (n_ignored_tensors) names of unknown tensors that are left out; a star stands for any text */
+    const char *const *ignored_tensors;
+    size_t n_ignored_tensors;
     struct bn_notes *notes;    /* may be NULL */
     const atomic_bool *cancel; /* may be NULL; read once per layer */
 };
 
 /* Open a model; `g` must outlive it. Takes milliseconds for I2_S; other types are read once for
- * their scales. BN_EUNSUPPORTED: architecture, tensor type (the message has advice) or dense linear
- * layers. BN_EFORMAT: a missing tensor or key, a wrong shape, a number out of range. BN_ENOMEM.
+ * their scales. BN_EUNSUPPORTED: architecture, tensor type (the message has advice), dense linear
+ * layers, or a tensor that the graph does not compute. BN_EFORMAT: a missing tensor or key, a wrong shape, a number out of range. BN_ENOMEM.
  * BN_ECANCELLED. */
 bool model_open(const struct gguf *g, const struct model_config *cfg, struct model **out,
                 struct bn_error *err);

@@ -16,4 +16,9 @@ bool hparams_read(const struct gguf *g, const struct arch *arch, const struct mo
  * set and the layers allocated. Fails like model_open. */
 bool weights_find(struct model *m, const struct model_config *cfg, struct bn_error *err);
 
+/* unknown_tensors.c: judge the tensors that weights_find did not use; is_used (n_tensors) is 1 for
+ * the others. BN_EUNSUPPORTED: a tensor that would change the answers; the message names it. */
+bool unknown_tensors_check(const struct model *m, const struct model_config *cfg,
+                           const uint8_t *is_used, struct bn_error *err);
+
 #endif

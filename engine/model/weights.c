@@ -2,12 +2,13 @@
  * Finds each tensor of the graph, checks its type and shape, and reads the scales of ternary
  * tensors.
  *
- * A tensor of an unusable type is refused with its name and advice. Tensors that are not in the
- * graph are ignored and reported in a note.
+ * A tensor of an unusable type is refused with its name and advice. unknown_tensors.c judges the
+ * tensors that are not in the graph.
  */
 #include "engine/model/model_read.h"
 
 #include "engine/base/fp16.h"
+#include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/gguf/gguf_le.h"
 
@@ -17,7 +18,7 @@
 struct finder {
     struct model *m;
     const struct model_config *cfg;
-    size_t n_used;                            /* tensors of the file that are in the graph */
+    uint8_t *is_used;                         /* (n_tensors) 1 for a tensor that is in the graph */
     uint64_t n_linear_params[TENSOR_N_TYPES]; /* per type, to find the most common one */
     char name[64];                            /* last name that was looked up */
 };
@@ -86,7 +87,7 @@ static bool find(struct finder *f, enum presence presence, enum tensor_use use, 
                                .file_offset = t->offset,
                                .n_cols = n_cols,
                                .n_rows = n_rows};
-    f->n_used++;
+    f->is_used[t - g->tensors] = 1;
     f->m->n_params += (uint64_t)n_cols * n_rows;
     return true;
 }
@@ -220,22 +221,30 @@ static enum tensor_type most_common(const uint64_t n_params[TENSOR_N_TYPES])
     return best;
 }
 
+static bool find_all(struct finder *f, struct bn_error *err)
+{
+    const struct model *m = f->m;
+    const atomic_bool *cancel = f->cfg->cancel;
+    if (!find_globals(f, err))
+        return false;
+    for (size_t i = 0; i < m->hp.n_layers; i++) {
+        if (cancel && atomic_load_explicit(cancel, memory_order_relaxed))
+            return bn_fail(err, BN_ECANCELLED, "loading was stopped");
+        if (!find_layer(f, i, err))
+            return false;
+    }
+    return unknown_tensors_check(m, f->cfg, f->is_used, err);
+}
+
 bool weights_find(struct model *m, const struct model_config *cfg, struct bn_error *err)
 {
     struct finder f = {.m = m, .cfg = cfg};
-    if (!find_globals(&f, err))
-        return false;
-    for (size_t i = 0; i < m->hp.n_layers; i++) {
-        if (cfg->cancel && atomic_load_explicit(cfg->cancel, memory_order_relaxed))
-            return bn_fail(err, BN_ECANCELLED, "loading was stopped");
-        if (!find_layer(&f, i, err))
-            return false;
-    }
-    m->ternary_type = most_common(f.n_linear_params);
-    if (f.n_used < m->gguf->n_tensors)
-        bn_notes_add(
-            cfg->notes, BN_NOTE_WARNING, "tensors",
-            "%zu of the file's %zu tensors are not part of the graph of '%s' and are ignored",
-            m->gguf->n_tensors - f.n_used, m->gguf->n_tensors, m->arch->name);
-    return true;
+    f.is_used = mem_alloc(m->gguf->n_tensors, 1);
+    if (!f.is_used)
+        return bn_fail(err, BN_ENOMEM, "no memory for %zu tensors", m->gguf->n_tensors);
+    const bool ok = find_all(&f, err);
+    mem_free(f.is_used);
+    if (ok)
+        m->ternary_type = most_common(f.n_linear_params);
+    return ok;
 }

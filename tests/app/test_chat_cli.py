@@ -49,6 +49,26 @@ class Chat(ChatCase):
         self.assertEqual(process.returncode, -signal.SIGBUS)
         self.assertRegex(errors, rb'^bitnet-chat: the model file was cut short, .*in use\n$')
 
+    def test_a_layer_tensor_that_the_graph_lacks_is_refused(self):
+        """The files differ from `plain` only in tensors that the graph of llama does not compute."""
+        plain = self.make('plain.gguf', '--arch', 'llama')
+        answer = self.chat('-n', '8', '--seed', '1', 'hi', model=plain).stdout
+        for extra in ('blk.0.attn_q_norm.weight,blk.0.attn_k_norm.weight', 'blk.1.post_ffw_norm.weight',
+                      'blk.0.attn_sub_norm.weight,blk.1.ffn_sub_norm.weight'):
+            first = extra.split(',')[0]
+            model = self.make('extra.gguf', '--arch', 'llama', '--extra', extra)
+            done = self.chat('-n', '8', '--seed', '1', 'hi', model=model)
+            self.assertEqual((done.returncode, done.stdout), (3, b''), done.stderr)
+            self.assertRegex(done.stderr.decode(), rf"^bitnet-chat: .*'{first}'.*answers would be wrong.*\n$")
+            words = [word for name in extra.split(',') for word in ('--ignore-tensor', name)]
+            done = self.chat('-n', '8', '--seed', '1', *words, 'hi', model=model)
+            self.assertEqual((done.returncode, done.stdout), (0, answer), done.stderr)
+            self.assertIn(f"answers may be wrong: '{first}'", done.stderr.decode())
+        harmless = self.make('harmless.gguf', '--arch', 'llama', '--extra',
+                             'blk.0.attn_rot_embd.weight,blk.1.ffn_up.input_scale')
+        done = self.chat('-n', '8', '--seed', '1', 'hi', model=harmless)
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, answer, b''))
+
     def test_a_second_turn_evaluates_only_its_new_tokens(self):
         lines = self.says('--lines', '--json', '-n', '20', '--seed', '3', stdin=b'one\ntwo\nthree\n')
         turns = [json.loads(line) for line in lines.splitlines()]

@@ -27,6 +27,7 @@ static const char usage[] =
     "  --rope-freqs     with rope_freqs.weight\n"
     "  --scales         f16, f32, bf16 layers as -1, 0, +1 with X.scale tensors\n"
     "  --biases         with X.bias tensors\n"
+    "  --extra A,B      more tensors with these names, F32 vectors of the embedding's length\n"
     "  --official       no pre-tokenizer name, broken chat template: as the published 2B4T file\n"
     "  --seed N         default 1\n";
 
@@ -45,6 +46,7 @@ enum option_id {
     OPT_SCALES,
     OPT_BIASES,
     OPT_OFFICIAL,
+    OPT_EXTRA,
     OPT_SEED,
     OPT_HELP,
 };
@@ -64,6 +66,7 @@ static const struct option options[] = {
     {"scales", no_argument, NULL, OPT_SCALES},
     {"biases", no_argument, NULL, OPT_BIASES},
     {"official", no_argument, NULL, OPT_OFFICIAL},
+    {"extra", required_argument, NULL, OPT_EXTRA},
     {"seed", required_argument, NULL, OPT_SEED},
     {"help", no_argument, NULL, OPT_HELP},
     {NULL, 0, NULL, 0},
@@ -150,6 +153,9 @@ static bool apply(int id, const char *value, struct synth_spec *s)
         return parse_number(value, &n) && (s->n_vocab = (size_t)n) > 0;
     case OPT_HEAD_DIM:
         return parse_number(value, &n) && (s->head_dim = (size_t)n) > 0;
+    case OPT_EXTRA:
+        s->extra = value;
+        return true;
     case OPT_SEED:
         return parse_number(value, &s->seed);
     default:

@@ -140,6 +140,19 @@ static bool each_layer(const struct visitor *v, size_t i, bool sub)
            linear(v, i, "ffn_down", s->n_ff, s->n_embd);
 }
 
+static bool extra_tensors(const struct visitor *v)
+{
+    for (const char *at = v->spec->extra; at && *at;) {
+        const size_t n = strcspn(at, ",");
+        char name[64];
+        (void)snprintf(name, sizeof(name), "%.*s", (int)n, at);
+        if (!plain(v, name, ROLE_NORM, v->spec->n_embd, 1))
+            return false;
+        at += n + (at[n] == ',');
+    }
+    return true;
+}
+
 bool synth_each_tensor(const struct synth_spec *spec, synth_visit_fn visit, void *ud,
                        struct bn_error *err)
 {
@@ -157,7 +170,8 @@ bool synth_each_tensor(const struct synth_spec *spec, synth_visit_fn visit, void
     }
     return plain(&v, "output_norm.weight", ROLE_NORM, spec->n_embd, 1) &&
            ((sub_norms && !spec->untied) ||
-            plain(&v, "output.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab));
+            plain(&v, "output.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab)) &&
+           extra_tensors(&v);
 }
 
 struct writing {

@@ -41,6 +41,7 @@ struct synth_spec {
     bool scales;     /* F16 and F32 layers as -1, 0, +1 with an additional tensor X.scale */
     bool biases;     /* X.bias for every linear layer */
     bool official;   /* like published files: no tokenizer.ggml.pre, broken chat template */
+    const char *extra; /* names of more F32 vectors (n_embd), separated by commas; NULL for none */
     uint64_t seed;
 };
 

@@ -270,6 +270,104 @@ static void unused_tensors_are_noted(void **state)
     synth_close(&m);
 }
 
+static void tensors_that_the_graph_lacks_are_refused_by_name(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *arch, *extra, *words;
+    } cases[] = {
+        {"llama", "blk.0.attn_q_norm.weight,blk.0.attn_k_norm.weight,blk.1.attn_q_norm.weight",
+         "the graph of 'llama' has no tensor 'blk.0.attn_q_norm.weight' and 2 others"},
+        {"llama", "blk.1.attn_sub_norm.weight,blk.1.ffn_sub_norm.weight",
+         "no tensor 'blk.1.attn_sub_norm.weight' and 1 other,"},
+        {"bitnet-b1.58", "blk.1.post_attention_norm.weight",
+         "no tensor 'blk.1.post_attention_norm.weight', so the answers would be wrong"},
+        {"bitnet-b1.58", "blk.0.attn_norm.bias", "'blk.0.attn_norm.bias'"},
+        {"bitnet-b1.58", "blk.2.attn_norm.weight", "'blk.2.attn_norm.weight'"},
+        {"bitnet-b1.58", "blk.00.attn_q.bias", "'blk.00.attn_q.bias'"},
+        {"llama", "token_embd_norm.weight", "'token_embd_norm.weight'"},
+        {"llama", "output_norm.bias", "'output_norm.bias'"},
+    };
+    struct synth_spec spec = synth_preset("tiny");
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct synth_model m;
+        struct bn_error err;
+        spec.arch = cases[i].arch;
+        spec.extra = cases[i].extra;
+        assert_false(synth_open(&spec, &m, &err));
+        assert_int_equal(err.code, BN_EUNSUPPORTED);
+        if (!strstr(err.text, cases[i].words))
+            fail_msg("'%s' does not say '%s'", err.text, cases[i].words);
+    }
+}
+
+static void harmless_tensors_open(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    spec.extra = "blk.0.attn_rot_embd,blk.1.attn_q.input_scale,blk.0.rotary_emb.inv_freq,other";
+    opened(&spec, &m);
+    const struct bn_note *note = &m.notes.items[m.notes.n - 1];
+    assert_string_equal(note->id, "tensors");
+    assert_int_equal(note->kind, BN_NOTE_INFO);
+    assert_non_null(strstr(note->text, "4 of the file's"));
+    assert_non_null(strstr(note->text, "'blk.0.attn_rot_embd' and 3 others"));
+    synth_close(&m);
+}
+
+/* Open a model with QK norms that are left out by these names. */
+static bool opens_without(const char *const *names, size_t n_names, struct bn_error *err)
+{
+    struct synth_spec spec = synth_preset("tiny");
+    struct gguf_buffer bytes = {0};
+    const struct gguf_sink sink = gguf_sink_memory(&bytes);
+    struct bn_notes notes = {0};
+    const struct model_config cfg = {
+        .notes = &notes, .ignored_tensors = names, .n_ignored_tensors = n_names};
+    struct bn_file *file = NULL;
+    struct model *model = NULL;
+    spec.extra = "blk.0.attn_q_norm.weight,blk.1.attn_q_norm.weight,blk.1.attn_k_norm.weight";
+    assert_true(synth_write(&spec, &sink, err));
+    assert_true(bn_file_open_memory(bytes.bytes, bytes.n_bytes, &file, err));
+    const bool ok = model_open(bn_file_gguf(file), &cfg, &model, err);
+    if (ok) {
+        assert_string_equal(notes.items[notes.n - 1].id, "ignored-tensors");
+        assert_int_equal(notes.items[notes.n - 1].kind, BN_NOTE_WARNING);
+    }
+    model_close(model);
+    bn_file_close(file);
+    mem_free(bytes.bytes);
+    return ok;
+}
+
+static void ignored_tensors_are_left_out(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *names[3];
+        const char *refused; /* NULL if the model opens */
+    } cases[] = {
+        {{"blk.*_norm.weight"}, NULL},
+        {{"*"}, NULL},
+        {{"blk.*.attn_?_norm.weight"}, "'blk.0.attn_q_norm.weight' and 2 others"},
+        {{"blk.*.attn_q_norm.weight"}, "'blk.1.attn_k_norm.weight',"},
+        {{"blk.*.attn_q_norm.weight", "blk.1.attn_k_norm.weight*"}, NULL},
+        {{"blk.0.attn_q_norm.weight", "blk.1.attn_k_norm.weight"}, "'blk.1.attn_q_norm.weight',"},
+        {{"attn_q_norm", "blk.0", ""}, "'blk.0.attn_q_norm.weight' and 2 others"},
+        {{"blk.*.attn_norm.weight"}, "'blk.0.attn_q_norm.weight' and 2 others"},
+    };
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        struct bn_error err = {0};
+        size_t n = 0;
+        while (n < 3 && cases[i].names[n])
+            n++;
+        assert_int_equal(opens_without(cases[i].names, n, &err), cases[i].refused == NULL);
+        if (cases[i].refused && !strstr(err.text, cases[i].refused))
+            fail_msg("'%s' does not say '%s'", err.text, cases[i].refused);
+    }
+}
+
 static void layouts_must_fit_the_shape(void **state)
 {
     (void)state;
@@ -334,6 +432,9 @@ int main(void)
         cmocka_unit_test(dense_layers_are_refused),
         cmocka_unit_test(numbers_that_are_not_finite_are_refused),
         cmocka_unit_test(unused_tensors_are_noted),
+        cmocka_unit_test(tensors_that_the_graph_lacks_are_refused_by_name),
+        cmocka_unit_test(harmless_tensors_open),
+        cmocka_unit_test(ignored_tensors_are_left_out),
         cmocka_unit_test(layouts_must_fit_the_shape),
         cmocka_unit_test(unknown_architecture_is_refused),
         cmocka_unit_test(the_cancel_flag_stops_loading),

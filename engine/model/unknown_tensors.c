@@ -1,0 +1,129 @@
+/*
+ * Tensors of the file that the graph does not compute.
+ *
+ * A layer with a norm, a bias or a scale that is left out still produces text, but a wrong one.
+ * Such a file is refused. Tensors that cannot change the answer are only reported.
+ */
+#include "engine/model/model_read.h"
+
+#include <stdio.h>
+
+/* Tensors outside the layers that other graphs apply to embeddings and output. */
+static const char *const global_parts[] = {
+    "output.bias",   "output_norm.bias",       "position_embd.weight", "token_embd.bias",
+    "token_types.*", "token_embd_norm.weight", "token_embd_norm.bias",
+};
+
+/* Tensors of a layer without an effect on the answer. Rotary tables repeat what rope_base and n_rot
+ * determine. Input scales are for static quantisation; here each token has a scale of its own. */
+static const char *const harmless[] = {
+    "blk.*.attn_rot_embd",
+    "blk.*.attn_rot_embd.weight",
+    "blk.*.rotary_emb.inv_freq",
+    "blk.*.input_scale",
+};
+
+struct unknown {
+    const struct model *m;
+    const struct model_config *cfg;
+    size_t n_refused, n_harmless, n_ignored;
+    struct bn_str refused, harmless, ignored; /* the first name of each kind */
+};
+
+/* Does the whole name match? A star in the pattern stands for any text. */
+static bool matches(struct bn_str name, const char *pattern)
+{
+    size_t i = 0, star_i = 0;
+    const char *after_star = NULL;
+    while (i < name.n_bytes) {
+        if (*pattern == '*') {
+            after_star = ++pattern;
+            star_i = i;
+        } else if (*pattern != '\0' && *pattern == name.ptr[i]) {
+            pattern++;
+            i++;
+        } else if (after_star) { /* let the last star cover one more byte */
+            pattern = after_star;
+            i = ++star_i;
+        } else {
+            return false;
+        }
+    }
+    return pattern[strspn(pattern, "*")] == '\0';
+}
+
+static bool matches_any(struct bn_str name, const char *const *patterns, size_t n)
+{
+    for (size_t i = 0; i < n; i++) {
+        if (matches(name, patterns[i]))
+            return true;
+    }
+    return false;
+}
+
+static bool changes_answers(struct bn_str name)
+{
+    if (bn_str_starts(name, bn_str_of("blk.")))
+        return !matches_any(name, harmless, sizeof(harmless) / sizeof(harmless[0]));
+    return matches_any(name, global_parts, sizeof(global_parts) / sizeof(global_parts[0]));
+}
+
+static void count(size_t *n, struct bn_str *first, struct bn_str name)
+{
+    if ((*n)++ == 0)
+        *first = name;
+}
+
+static void classify(struct unknown *u, struct bn_str name)
+{
+    if (!changes_answers(name))
+        count(&u->n_harmless, &u->harmless, name);
+    else if (matches_any(name, u->cfg->ignored_tensors, u->cfg->n_ignored_tensors))
+        count(&u->n_ignored, &u->ignored, name);
+    else
+        count(&u->n_refused, &u->refused, name);
+}
+
+/* "'NAME'", or "'NAME' and 3 others" */
+static const char *name_list(struct bn_str first, size_t n, char *out, size_t out_bytes)
+{
+    const int shown = bn_str_shown(first, 80);
+    if (n == 1)
+        (void)snprintf(out, out_bytes, "'%.*s'", shown, first.ptr);
+    else
+        (void)snprintf(out, out_bytes, "'%.*s' and %zu other%s", shown, first.ptr, n - 1,
+                       n == 2 ? "" : "s");
+    return out;
+}
+
+static bool judge(const struct unknown *u, struct bn_error *err)
+{
+    const char *const arch = u->m->arch->name;
+    char list[128];
+    if (u->n_refused > 0)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "the graph of '%s' has no tensor %s, so the answers would be wrong "
+                       "(--ignore-tensor NAME leaves a tensor out)",
+                       arch, name_list(u->refused, u->n_refused, list, sizeof(list)));
+    if (u->n_ignored > 0)
+        bn_notes_add(u->cfg->notes, BN_NOTE_WARNING, "ignored-tensors",
+                     "left out, so the answers may be wrong: %s",
+                     name_list(u->ignored, u->n_ignored, list, sizeof(list)));
+    if (u->n_harmless > 0)
+        bn_notes_add(u->cfg->notes, BN_NOTE_INFO, "tensors",
+                     "%zu of the file's %zu tensors are not used by the graph of '%s': %s",
+                     u->n_harmless, u->m->gguf->n_tensors, arch,
+                     name_list(u->harmless, u->n_harmless, list, sizeof(list)));
+    return true;
+}
+
+bool unknown_tensors_check(const struct model *m, const struct model_config *cfg,
+                           const uint8_t *is_used, struct bn_error *err)
+{
+    struct unknown u = {.m = m, .cfg = cfg};
+    for (size_t i = 0; i < m->gguf->n_tensors; i++) {
+        if (!is_used[i])
+            classify(&u, m->gguf->tensors[i].name);
+    }
+    return judge(&u, err);
+}
