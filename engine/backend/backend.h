@@ -38,6 +38,9 @@ struct backend_config {
     enum bn_kv_type kv;
     bool profile; /* measure times for `profile` */
     bool pin;     /* CPU: keep each thread on its own core */
+    /* CUDA, for tests: launch every kernel by itself; start no kernel before the previous one has
+     * ended. */
+    bool no_graph, no_early_launch;
     enum bn_skip skip;
     bool file_mapped; /* the model's bytes are a file mapping: pages may be dropped after loading */
     struct bn_log log;

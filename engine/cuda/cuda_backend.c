@@ -48,7 +48,8 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
         .kv_type = "f16",
         .kv_version = KV_VERSION,
     };
-    (void)snprintf(b->info.text, sizeof b->info.text, "CUDA, %s", b->device.name);
+    (void)snprintf(b->info.text, sizeof b->info.text, "CUDA, %.50s%s%s", b->device.name,
+                   b->graph_note[0] ? ", " : "", b->graph_note);
 }
 
 static void cuda_close(struct backend *b)
@@ -130,13 +131,17 @@ static bool open_backend(struct backend *b, const struct backend_control *contro
     b->rope_freq = mem_alloc(m->hp.n_rot / 2, sizeof(double));
     if (!b->rope_freq)
         return bn_fail(err, BN_ENOMEM, "no memory for the RoPE table");
-    if (!rope_freq_init(b->rope_freq, m, err) || !cuda_device_open(&b->device, b->cfg.index, err) ||
-        !check_memory(b, &plan, err) || !cuda_pack_model(b, control, err) ||
+    if (!rope_freq_init(b->rope_freq, m, err) || !cuda_device_open(&b->device, b->cfg.index, err))
+        return false;
+    b->device.dependent_launch = b->device.dependent_launch && !b->cfg.no_early_launch;
+    if (!check_memory(b, &plan, err) || !cuda_pack_model(b, control, err) ||
         !cuda_scratch_open(b, err))
         return false;
     connect_layers(b);
+    if (!cuda_forward_capture(b, err))
+        return false;
     fill_info(b, &plan);
-    return cuda_forward_capture(b, err);
+    return true;
 }
 
 static bool cuda_open(const struct model *m, const struct backend_config *cfg,

@@ -7,7 +7,10 @@
 
 /* The kernels need compute capability 8.0: int8 mma and asynchronous copies. */
 #define MIN_MAJOR 8
-#define DEPENDENT_LAUNCH_MAJOR 9 /* first version with dependent launch */
+/* First major version of the compute capability with dependent launch, and the version of the PTX
+ * from which the kernels contain the instruction that waits for the previous kernel. */
+#define DEPENDENT_LAUNCH_MAJOR 9
+#define DEPENDENT_LAUNCH_PTX 90
 
 static bool check_version(struct cuda_driver *d, struct bn_error *err)
 {
@@ -63,6 +66,9 @@ static bool find_device(struct cuda_device *dev, size_t index, struct bn_error *
     return true;
 }
 
+/* Reading an attribute also loads the code of a kernel, so no kernel is loaded while a graph is
+ * captured. The driver can compile the PTX of an older version for a new device. That code has no
+ * instruction that waits for the previous kernel, so dependent launch would be a race. */
 static bool load_kernels(struct cuda_device *dev, struct bn_error *err)
 {
 #define KERNEL_NAME(name, args, n_threads) #name,
@@ -70,10 +76,16 @@ static bool load_kernels(struct cuda_device *dev, struct bn_error *err)
     struct cuda_driver *d = &dev->driver;
     if (!cuda_ok(d, d->cuModuleLoadData(&dev->module, cuda_fatbin), "loading the kernels", err))
         return false;
-    for (size_t i = 0; i < KERNEL_N; i++)
+    for (size_t i = 0; i < KERNEL_N; i++) {
+        int ptx = 0;
         if (!cuda_ok(d, d->cuModuleGetFunction(&dev->functions[i], dev->module, names[i]), names[i],
-                     err))
+                     err) ||
+            !cuda_ok(d,
+                     d->cuFuncGetAttribute(&ptx, CU_FUNC_ATTRIBUTE_PTX_VERSION, dev->functions[i]),
+                     names[i], err))
             return false;
+        dev->dependent_launch = dev->dependent_launch && ptx >= DEPENDENT_LAUNCH_PTX;
+    }
     return true;
 }
 

@@ -38,6 +38,7 @@
     X(cuModuleLoadData)                                                                            \
     X(cuModuleUnload)                                                                              \
     X(cuModuleGetFunction)                                                                         \
+    X(cuFuncGetAttribute)                                                                          \
     X(cuLaunchKernelEx)                                                                            \
     X(cuStreamCreate)                                                                              \
     X(cuStreamDestroy)                                                                             \

@@ -10,6 +10,7 @@
 #include "engine/cuda/cuda_state.h"
 
 #include <math.h>
+#include <stdio.h>
 
 #define FEW_LIMIT 16 /* most tokens for linear_few; more use tensor cores */
 
@@ -269,9 +270,33 @@ static bool capture(struct backend *b, struct head_request head, CUgraphExec *ou
     return ok;
 }
 
-bool cuda_forward_capture(struct backend *b, struct bn_error *err)
+/* Captures the graphs with or without early starts of kernels. If it fails, there is no graph. */
+static bool capture_all(struct backend *b, bool early, struct bn_error *why)
 {
     const struct head_request all = {.kind = HEAD_ALL}, draw = {.kind = HEAD_GUMBEL, .temp = 1.0f};
-    return b->cfg.trace || (capture(b, all, &b->graphs[0], err) &&
-                            (b->coarse.n_blocks == 0 || capture(b, draw, &b->graphs[1], err)));
+    struct cuda_device *dev = &b->device;
+    const bool dependent_launch = dev->dependent_launch;
+    dev->dependent_launch = early;
+    const bool ok = capture(b, all, &b->graphs[0], why) &&
+                    (b->coarse.n_blocks == 0 || capture(b, draw, &b->graphs[1], why));
+    dev->dependent_launch = dependent_launch;
+    for (size_t i = 0; !ok && i < 2; i++) {
+        if (b->graphs[i])
+            (void)dev->driver.cuGraphExecDestroy(b->graphs[i]);
+        b->graphs[i] = NULL;
+    }
+    return ok;
+}
+
+bool cuda_forward_capture(struct backend *b, struct bn_error *err)
+{
+    struct cuda_device *dev = &b->device;
+    struct bn_error why;
+    if (b->cfg.trace || b->cfg.no_graph || capture_all(b, dev->dependent_launch, &why))
+        return true;
+    const bool plain = dev->dependent_launch && capture_all(b, false, &why);
+    (void)snprintf(b->graph_note, sizeof b->graph_note, "%s (%.70s)",
+                   plain ? "graphs wait" : "no graphs", why.text);
+    bn_log(&b->cfg.log, BN_LOG_WARNING, "%s: slower decoding: %s", b->device.name, b->graph_note);
+    return cuda_finish(dev, err);
 }

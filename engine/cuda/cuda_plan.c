@@ -17,9 +17,9 @@
 #define MAX_WIDTH                                                                                  \
     ((size_t)1 << 22) /* limit of all widths; prevents overflow of the sums
                                            below */
-#define MAX_TOKENS                                                                                 \
-    ((size_t)1 << 16) /* limit per pass; the grids stay within the limits of the
-                                           device */
+/* Limit of a pass. A grid has at most 65,535 blocks in y and z. Attention has one block in z for
+ * each token of a pass with one token per sequence. */
+#define MAX_TOKENS ((size_t)65535)
 
 bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_mode head,
                      struct bn_error *err)

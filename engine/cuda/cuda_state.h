@@ -114,6 +114,7 @@ struct backend {
     struct cuda_scratch scratch;
     struct cuda_host host;
     CUgraphExec graphs[2]; /* for one token, one row: whole head, screened head; may be NULL */
+    char graph_note[100];  /* what is missing of the graphs, and why; normally "" */
     struct pass pass;
 };
 
@@ -144,8 +145,11 @@ void cuda_head_apply(struct backend *b, size_t first, size_t n);
 /* Arguments for the exact logits of n requests, starting with request i of the group. */
 struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n);
 
-/* cuda_forward.c: runs a whole pass; captures the graphs for one token. */
+/* cuda_forward.c: runs a whole pass. */
 bool cuda_forward(struct backend *b, struct bn_error *err);
+/* Captures the graphs for one token. If the driver cannot capture them, they stay NULL and a pass
+ * launches its kernels one by one; b->graph_note has the reason. Fails only if the device no longer
+ * works. */
 bool cuda_forward_capture(struct backend *b, struct bn_error *err);
 
 /* cuda_rows.c: fills at most HEAD_GROUP requested rows with the device's candidates. BN_EDEVICE: a

@@ -9,7 +9,15 @@
  * of launches after which the device fails, or the path of a file: once the file exists, the device
  * fails after the number of launches in it. As on a real device, a later call reports the failure,
  * and all calls fail until the context is destroyed.
+ *
+ * Kinds of machine: no_device, broken, old_driver, hidden, old_gpu, wrong, and
+ *   old_ptx           the kernels were compiled from PTX 8.0, without the wait of dependent launch
+ *   no_early_capture  a dependent launch cannot be captured
+ *   no_capture        nothing can be captured
+ *   no_instance       a captured graph cannot be made executable
+ *   fatal_capture     a capture breaks the device
  */
+#include "tests/engine/cuda/fake_cuda.h"
 #include "engine/cuda/kernels/cuda_args.h"
 #include "tests/engine/cuda/twin_run.h"
 
@@ -48,6 +56,7 @@ struct CUgraphExec_st {
 };
 struct CUstream_st {
     struct CUgraph_st *recording;
+    bool is_invalid; /* a call failed since the recording began */
 };
 
 static struct {
@@ -55,15 +64,15 @@ static struct {
     size_t n_retained; /* references to the primary context */
     struct buffer buffers[MAX_BUFFERS];
     size_t n_used_bytes;
+    struct fake_cuda_counts counts;
     long n_launches; /* since cuInit */
     long break_at;   /* launch that breaks the device, from the file; 0: not read yet */
 } fake;
 
-/* For tests: bytes of device memory that are allocated. */
-size_t fake_cuda_used_bytes(void);
-size_t fake_cuda_used_bytes(void)
+struct fake_cuda_counts fake_cuda_counts(void)
 {
-    return fake.n_used_bytes;
+    fake.counts.n_used_bytes = fake.n_used_bytes;
+    return fake.counts;
 }
 
 static void misuse(const char *what)
@@ -352,6 +361,26 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module, const char *
     memcpy(function, &kernel, sizeof kernel);
     return CUDA_SUCCESS;
 }
+CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attribute, CUfunction f)
+{
+    (void)f;
+    IN_CONTEXT();
+    if (attribute != CU_FUNC_ATTRIBUTE_PTX_VERSION)
+        misuse("an attribute of a function that this driver does not have");
+    *pi = machine_is("old_ptx") ? 80 : 90;
+    return CUDA_SUCCESS;
+}
+
+/* A launch that need not wait for the previous kernel. */
+static bool is_early(const CUlaunchConfig *c)
+{
+    for (unsigned i = 0; i < c->numAttrs; i++)
+        if (c->attrs[i].id == CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION &&
+            c->attrs[i].value.programmaticStreamSerializationAllowed)
+            return true;
+    return false;
+}
+
 CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, void **extra)
 {
     struct op op = {.grid = {{c->gridDimX, c->gridDimY, c->gridDimZ}, c->blockDimX}};
@@ -360,6 +389,16 @@ CUresult cuLaunchKernelEx(const CUlaunchConfig *c, CUfunction f, void **params, 
     if (c->blockDimY != 1 || c->blockDimZ != 1 || c->sharedMemBytes != 0 || extra ||
         op.kernel->n_arg_bytes > MAX_ARG_BYTES)
         misuse("unsupported launch parameters");
+    if (c->gridDimX == 0 || c->gridDimY == 0 || c->gridDimZ == 0 || c->gridDimX > INT32_MAX ||
+        c->gridDimY > 65535 || c->gridDimZ > 65535)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (is_early(c) && machine_is("old_ptx"))
+        misuse("a dependent launch of a kernel that does not wait");
+    if (is_early(c) && c->hStream->recording && machine_is("no_early_capture")) {
+        c->hStream->is_invalid = true;
+        return CUDA_ERROR_NOT_SUPPORTED;
+    }
+    fake.counts.n_early += is_early(c);
     memcpy(op.args, params[0], op.kernel->n_arg_bytes);
     do_op(c->hStream, &op);
     return CUDA_SUCCESS;
@@ -388,6 +427,7 @@ CUresult cuStreamBeginCapture(CUstream stream, CUstreamCaptureMode mode)
     (void)mode;
     if (stream->recording)
         misuse("a second capture on one stream");
+    stream->is_invalid = machine_is("no_capture") || machine_is("fatal_capture");
     stream->recording = calloc(1, sizeof *stream->recording);
     stream->recording->ops = calloc(MAX_OPS, sizeof(struct op));
     return CUDA_SUCCESS;
@@ -396,11 +436,20 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *graph)
 {
     *graph = stream->recording;
     stream->recording = NULL;
-    return *graph ? CUDA_SUCCESS : CUDA_ERROR_INVALID_VALUE;
+    if (!*graph)
+        return CUDA_ERROR_INVALID_VALUE;
+    if (!stream->is_invalid)
+        return CUDA_SUCCESS;
+    (void)cuGraphDestroy(*graph);
+    *graph = NULL;
+    fake.is_broken = machine_is("fatal_capture");
+    return CUDA_ERROR_STREAM_CAPTURE_INVALIDATED;
 }
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned long long flags)
 {
     (void)flags;
+    if (machine_is("no_instance"))
+        return CUDA_ERROR_OUT_OF_MEMORY;
     *exec = calloc(1, sizeof **exec);
     (*exec)->graph.n_ops = graph->n_ops;
     (*exec)->graph.ops = malloc(graph->n_ops * sizeof(struct op) + 1);
@@ -410,6 +459,7 @@ CUresult cuGraphInstantiateWithFlags(CUgraphExec *exec, CUgraph graph, unsigned 
 CUresult cuGraphLaunch(CUgraphExec exec, CUstream stream)
 {
     IN_CONTEXT();
+    fake.counts.n_graphs++;
     for (size_t i = 0; i < exec->graph.n_ops; i++)
         do_op(stream, &exec->graph.ops[i]);
     return CUDA_SUCCESS;

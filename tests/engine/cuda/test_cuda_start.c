@@ -5,6 +5,8 @@
  */
 #include "engine/base/memory.h"
 #include "engine/cuda/cuda_backend.h"
+#include "engine/cuda/cuda_state.h"
+#include "tests/engine/cuda/fake_cuda.h"
 #include "tests/engine/test_engine_kit.h"
 
 #include <dlfcn.h>
@@ -18,17 +20,23 @@
 
 static const struct backend_ops *const ops = &cuda_backend_ops;
 
-/* Device memory that has not been freed; 0 for a real driver. */
-static size_t used_bytes(void)
+/* Counters of the stand-in for the driver; zeros for a real driver. */
+static struct fake_cuda_counts counts(void)
 {
     void *const library = dlopen("libcuda.so.1", RTLD_NOW);
-    void *const symbol = library ? dlsym(library, "fake_cuda_used_bytes") : NULL;
-    size_t (*used)(void) = NULL;
-    memcpy(&used, &symbol, sizeof used);
-    const size_t n = used ? used() : 0;
+    void *const symbol = library ? dlsym(library, "fake_cuda_counts") : NULL;
+    struct fake_cuda_counts (*read)(void) = NULL;
+    memcpy(&read, &symbol, sizeof read);
+    const struct fake_cuda_counts n = read ? read() : (struct fake_cuda_counts){0, 0, 0};
     if (library)
         (void)dlclose(library);
     return n;
+}
+
+/* Device memory that has not been freed; 0 for a real driver. */
+static size_t used_bytes(void)
+{
+    return counts().n_used_bytes;
 }
 
 static void assert_contains(const char *text, const char *words)
@@ -173,6 +181,7 @@ static void a_lost_device_changes_nothing(void **state)
         assert_contains(err.text, "illegal memory access");
         assert_contains(err.text, "restart this program");
         assert_int_equal(row.n, 77);
+        assert_int_equal(s->length, 5);
         (void)unsetenv("FAKE_CUDA_BREAK"); /* the device remains broken */
     }
     struct seq *other = NULL;
@@ -193,6 +202,117 @@ static void a_lost_device_changes_nothing(void **state)
     ops->seq_close(s);
     ops->close(b);
     assert_int_equal(used_bytes(), 0);
+    synth_close(&m);
+}
+
+/* Decodes five tokens on a machine of this kind and stores the rows of logits, (5, 262). Returns
+ * what the driver counted. */
+static struct fake_cuda_counts decode_five(const char *machine, struct backend_config cfg,
+                                           struct head_cand *out, char *text)
+{
+    const struct synth_spec spec = synth_preset("tiny");
+    const struct backend_control control = {0};
+    const int32_t ids[5] = {256, 1, 2, 3, 4};
+    struct synth_model m;
+    struct bn_error err;
+    struct backend *b = NULL;
+    struct seq *s = NULL;
+    uint64_t n_bytes;
+    assert_true(synth_open(&spec, &m, &err));
+    assert_int_equal(m.model->hp.n_vocab, 262);
+    (void)setenv("FAKE_CUDA", machine, 1);
+    const struct fake_cuda_counts before = counts();
+    cfg.n_ubatch = 8;
+    if (!ops->open(m.model, &cfg, &control, &b, &err) || !ops->seq_open(b, 64, &s, &err))
+        fail_msg("%s: %s", machine, err.text);
+    for (size_t i = 0; i < 5; i++) {
+        struct head_row row = {out + 262 * i, 262, 0};
+        struct eval_item item = {s, ids + i, 1, 1, {.kind = HEAD_ALL}, &row};
+        if (!ops->eval(b, &item, 1, NULL, &n_bytes, &err))
+            fail_msg("%s: %s", machine, err.text);
+    }
+    strcpy(text, ops->info(b)->text);
+    ops->seq_close(s);
+    ops->close(b);
+    struct fake_cuda_counts n = counts();
+    assert_int_equal(n.n_used_bytes, 0);
+    n.n_early -= before.n_early;
+    n.n_graphs -= before.n_graphs;
+    (void)unsetenv("FAKE_CUDA");
+    synth_close(&m);
+    return n;
+}
+
+/* Without graphs or early launches the backend computes the same bytes, and its description has the
+ * reason. */
+static void missing_graphs_are_replaced_and_noted(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *machine, *note;
+        bool no_graph, no_early_launch; /* of the configuration */
+        bool early, graphs;             /* expected */
+    } rows[] = {
+        {"normal", NULL, false, false, true, true},
+        {"normal", NULL, true, false, true, false},
+        {"normal", NULL, false, true, false, true},
+        {"normal", NULL, true, true, false, false},
+        {"old_ptx", NULL, false, false, false, true},
+        {"no_early_capture", ", graphs wait (", false, false, true, true},
+        {"no_capture", ", no graphs (capturing a graph: ", false, false, true, false},
+        {"no_instance", ", no graphs (creating a graph: out of memory)", false, false, true, false},
+    };
+    static struct head_cand expected[5 * 262], found[5 * 262];
+    char text[200];
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        const struct backend_config cfg = {.no_graph = rows[i].no_graph,
+                                           .no_early_launch = rows[i].no_early_launch};
+        memset(found, 0, sizeof found);
+        const struct fake_cuda_counts n =
+            decode_five(rows[i].machine, cfg, i == 0 ? expected : found, text);
+        if (i > 0)
+            assert_memory_equal(found, expected, sizeof found);
+        assert_int_equal(n.n_early > 0, rows[i].early);
+        assert_int_equal(n.n_graphs, rows[i].graphs ? 5 : 0);
+        if (rows[i].note)
+            assert_contains(text, rows[i].note);
+        else
+            assert_string_equal(text, "CUDA, Twin GPU");
+    }
+}
+
+static void a_capture_that_breaks_the_device_is_an_error(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    struct bn_error err;
+    struct backend *b = NULL;
+    assert_true(synth_open(&spec, &m, &err));
+    (void)setenv("FAKE_CUDA", "fatal_capture", 1);
+    assert_false(try_open(&m, &b, &err));
+    assert_int_equal(err.code, BN_EDEVICE);
+    assert_contains(err.text, "illegal memory access");
+    (void)unsetenv("FAKE_CUDA");
+    assert_int_equal(used_bytes(), 0);
+    synth_close(&m);
+}
+
+/* A grid has at most 65,535 blocks in z, one for each token of a batch. */
+static void a_batch_fits_into_a_grid(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("tiny");
+    struct backend_config cfg = {.n_ubatch = 65536};
+    struct synth_model m;
+    struct backend_plan plan;
+    struct bn_error err;
+    assert_true(synth_open(&spec, &m, &err));
+    assert_false(ops->plan(m.model, &cfg, &plan, &err));
+    assert_int_equal(err.code, BN_EARG);
+    assert_contains(err.text, "1 to 65535");
+    cfg.n_ubatch = 65535;
+    assert_true(ops->plan(m.model, &cfg, &plan, &err));
     synth_close(&m);
 }
 
@@ -237,6 +357,9 @@ int main(void)
         cmocka_unit_test(memory_errors_contain_the_sizes),
         cmocka_unit_test(a_failed_open_frees_all_memory),
         cmocka_unit_test(a_lost_device_changes_nothing),
+        cmocka_unit_test(missing_graphs_are_replaced_and_noted),
+        cmocka_unit_test(a_capture_that_breaks_the_device_is_an_error),
+        cmocka_unit_test(a_batch_fits_into_a_grid),
         cmocka_unit_test(a_thousand_evals_leak_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
