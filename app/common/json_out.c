@@ -4,9 +4,9 @@
 #include "app/common/json_out.h"
 
 #include "app/common/term_text.h"
+#include "engine/base/utf8.h"
 
 #include <stdint.h>
-#include <stdlib.h>
 #include <string.h>
 
 #define DEPTH_MAX 64 /* of a template value; the limit of jansson is 2048 */
@@ -49,33 +49,73 @@ void json_out_append(json_t **list, json_t *item)
     drop_if_failed(json_array_append_new(*list, item) == 0, list);
 }
 
-/* Releases the reference. Returns text, to be freed with free. NULL: out of memory. */
-static char *dump(json_t *object, enum json_layout layout)
+/* Characters that are legal in JSON but can change how a terminal or an editor shows the text: DEL and
+ * C1 (U+009B begins a control sequence), bidirectional controls, line separators, tags. */
+static bool is_unsafe(uint32_t c)
+{
+    return (c >= 0x7F && c <= 0x9F) || c == 0x061C || c == 0x200E || c == 0x200F ||
+           (c >= 0x2028 && c <= 0x202E) || (c >= 0x2066 && c <= 0x2069) ||
+           (c >= 0xE0000 && c <= 0xE007F);
+}
+
+/* Append \uXXXX; a character above U+FFFF becomes a surrogate pair. */
+static void add_escape(struct strbuf *out, uint32_t c)
+{
+    if (c > 0xFFFF) {
+        strbuf_addf(out, "\\u%04X", (unsigned)(0xD800 + ((c - 0x10000) >> 10)));
+        c = 0xDC00 + (c & 0x3FF);
+    }
+    strbuf_addf(out, "\\u%04X", (unsigned)c);
+}
+
+/* A json_dump_callback_t. jansson passes whole characters, and characters beyond ASCII occur only
+ * within strings, so each of them can be escaped. */
+static int add_dumped(const char *bytes, size_t n_bytes, void *ud)
+{
+    struct strbuf *out = ud;
+    size_t n_plain = 0, n = 1; /* bytes before `at` that are not appended yet, of this character */
+    for (size_t at = 0; at < n_bytes; at += n) {
+        uint32_t c = (unsigned char)bytes[at];
+        n = c < 0x80 ? 1 : utf8_decode(bytes + at, n_bytes - at, &c);
+        n = n > 0 ? n : 1;
+        if (!is_unsafe(c)) {
+            n_plain += n;
+            continue;
+        }
+        strbuf_add(out, bytes + at - n_plain, n_plain);
+        add_escape(out, c);
+        n_plain = 0;
+    }
+    strbuf_add(out, bytes + n_bytes - n_plain, n_plain);
+    return out->failed ? -1 : 0;
+}
+
+/* Append the object as text and release the reference. False: out of memory, or object is NULL. */
+static bool dump(json_t *object, enum json_layout layout, struct strbuf *out)
 {
     const size_t flags = JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(9) |
                          (layout == JSON_OUT_INDENT ? JSON_INDENT(2) : JSON_COMPACT);
-    char *text = object ? json_dumps(object, flags) : NULL;
+    const bool ok = object && json_dump_callback(object, add_dumped, out, flags) == 0;
     json_decref(object);
-    return text;
+    strbuf_add_char(out, '\n');
+    out->failed |= !ok;
+    return !out->failed;
 }
 
 void json_out_line(json_t *object, struct strbuf *out)
 {
-    char *text = dump(object, JSON_OUT_LINE);
-    if (text)
-        strbuf_addf(out, "%s\n", text);
-    else
-        out->failed = true;
-    free(text);
+    (void)dump(object, JSON_OUT_LINE, out); /* a failure sets out->failed */
 }
 
 bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct bn_error *err)
 {
-    char *text = dump(object, layout);
-    if (!text)
+    struct strbuf text = {0};
+    if (!dump(object, layout, &text)) {
+        strbuf_finish(&text);
         return bn_fail(err, BN_ENOMEM, "out of memory for JSON output");
-    const bool ok = fputs(text, out) >= 0 && fputc('\n', out) != EOF;
-    free(text);
+    }
+    const bool ok = fwrite(text.ptr, 1, text.n_bytes, out) == text.n_bytes;
+    strbuf_finish(&text);
     return ok || bn_fail(err, BN_EIO, "cannot write JSON output");
 }
 

@@ -2,6 +2,9 @@
  * JSON with jansson: strings from any bytes, building and writing objects, and conversion to
  * template values.
  *
+ * Written text is safe for terminals and editors: U+007F to U+009F, bidirectional controls, line
+ * separators and tag characters are always escaped (\uXXXX). Other characters stay as they are.
+ *
  * A function that adds a value to an object or list steals its reference, even on failure.
  */
 #ifndef APP_JSON_OUT_H

@@ -13,12 +13,18 @@
 #include <unistd.h>
 
 /* Append only complete characters: when Readline draws a line, it reads past the end of a broken
- * one. */
+ * one. Characters that are unsafe to display are replaced here, because Readline may draw them. */
 static size_t add_whole(struct key_queue *q, struct bn_str bytes)
 {
     const size_t n_before = q->bytes.n_bytes, n_partial = utf8_open_bytes(bytes.ptr, bytes.n_bytes);
+    struct term_char c;
     bytes.n_bytes -= n_partial;
-    (void)term_text_repair(bytes, &q->bytes); /* the offset of the first bad byte is not needed */
+    for (size_t at = 0, before = 0; term_text_next(bytes, &at, &c); before = at) {
+        if ((unsigned char)bytes.ptr[before] < 0x80)
+            strbuf_add_char(&q->bytes, bytes.ptr[before]); /* a key, also a control character */
+        else
+            term_text_put(&q->bytes, c.code);
+    }
     memcpy(q->partial, bytes.ptr + bytes.n_bytes, n_partial);
     q->n_partial = n_partial;
     return q->bytes.n_bytes - n_before;

@@ -120,6 +120,21 @@ class Output(ChatCase):
         self.assertEqual([e['event'] for e in events], ['start'] + ['token'] * 3 + ['end'])
         self.assertEqual(''.join(e['text'] for e in events[1:-1]), events[-1]['text'])
 
+    def test_json_escapes_what_could_change_a_terminal(self):
+        unsafe = '\x7f\x9b31m \u202e \u2066 \u200f \U000e0041'
+        self.fake(unsafe)
+        path = self.path('unsafe.jsonl')
+        script = f'x\n/export {path}!\n/save {path}.json!\n'.encode()
+        self.assertEqual(self.chat('-i', stdin=script).returncode, 0)
+        files = []
+        for name in (path, path + '.json'):
+            with open(name, 'rb') as file:
+                files.append(file.read())
+        for said in [self.says('--json', stdin=b'x'), self.says('--jsonl', stdin=b'x'), *files]:
+            self.assertIsNone(re.search('[\x7f-\x9f\u200f\u202e\u2066\U000e0041]', said.decode()), said)
+        self.assertEqual(json.loads(self.says('--json', stdin=b'x'))['text'], unsafe)
+        self.assertEqual(json.loads(files[0].splitlines()[1])['content'], unsafe)
+
     def test_logprobs_come_with_alternatives(self):
         self.fake('ab')
         turn = json.loads(self.says('--json', '--logprobs', '2', stdin=b'x'))

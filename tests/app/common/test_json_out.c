@@ -38,6 +38,26 @@ static void an_object_is_written_with_a_newline(void **state)
     assert_string_equal(out, "{\"b\":1,\"a\":0.1}\n");
 }
 
+static void invisible_and_control_characters_are_escaped(void **state)
+{
+    static const char text[] = "a\x7f\xc2\x9b\xc2\xa0\xd8\x9c\xe2\x80\x8f\xe2\x80\xae\xe2\x80\xa8"
+                               "\xe2\x81\xa6\xf3\xa0\x81\x81\xf0\x9f\x98\x80\xe2\x80\x8d\\\"";
+    static const char wanted[] =
+        "{\"\\u202E\":\"a\\u007F\\u009B\xc2\xa0\\u061C\\u200F\\u202E\\u2028"
+        "\\u2066\\uDB40\\uDC41\xf0\x9f\x98\x80\xe2\x80\x8d\\\\\\\"\"}\n";
+    struct strbuf out = {0};
+    (void)state;
+    json_t *o = json_object();
+    assert_true(json_out_add(o, "\xe2\x80\xae", json_out_text(bn_str_of(text))));
+    json_out_line(o, &out);
+    assert_false(out.failed);
+    assert_string_equal(strbuf_text(&out), wanted);
+    json_t *again = json_loads(strbuf_text(&out), 0, NULL);
+    assert_string_equal(json_string_value(json_object_get(again, "\xe2\x80\xae")), text);
+    json_decref(again);
+    strbuf_finish(&out);
+}
+
 static void a_failed_step_makes_the_object_null(void **state)
 {
     (void)state;
@@ -179,6 +199,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(invalid_bytes_become_replacement_characters),
         cmocka_unit_test(an_object_is_written_with_a_newline),
+        cmocka_unit_test(invisible_and_control_characters_are_escaped),
         cmocka_unit_test(a_failed_step_makes_the_object_null),
         cmocka_unit_test(a_full_disk_is_an_error),
         cmocka_unit_test(known_roles_are_template_text),

@@ -115,6 +115,20 @@ class Looks(PainterCase):
         self.assertEqual(''.join(words).replace(' ', ''), 'onetwo**three**four')
 
 
+class TypedText(PainterCase):
+    def test_unsafe_characters_typed_without_paste_marks_are_not_echoed(self):
+        unsafe = '\x9b31m \u202eabc\u2066 \U000e0041'
+        for term, words in (('xterm', []), ('xterm', ['--tui']), ('xterm', ['--plain']), ('dumb', [])):
+            self.env['TERM'] = term
+            terminal = self.ready(*words)
+            terminal.send(unsafe + ' typed')
+            terminal.expect(rb'typed')
+            terminal.send(b'\x15/quit\r')
+            self.left_clean(terminal, 0)
+            for character in '\x9b\u202e\u2066\U000e0041':
+                self.assertNotIn(character.encode(), terminal.seen)
+
+
 class Changes(PainterCase):
     @NEEDS_TMUX
     def test_changing_painters_within_an_answer_repeats_nothing(self):
