@@ -22,6 +22,19 @@ static volatile sig_atomic_t raised[N_WATCHED]; /* so no handler needs a lock */
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGQUIT};
 #define N_FATAL (sizeof(fatal) / sizeof(fatal[0]))
 
+/* Other signals that end a process by default. Unlike the fatal ones they are no faults of a thread,
+ * so the worker blocks them and the main thread runs the handler. */
+static const int ending[] = {
+    SIGPIPE,   SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGTRAP, SIGSYS, SIGPOLL,
+#ifdef SIGSTKFLT
+    SIGSTKFLT,
+#endif
+#ifdef SIGPWR
+    SIGPWR,
+#endif
+};
+#define N_ENDING (sizeof(ending) / sizeof(ending[0]))
+
 static void on_signal(int number)
 {
     const int saved = errno;
@@ -55,6 +68,27 @@ static bool install(int number, void (*handler)(int), struct bn_error *err)
            bn_fail(err, BN_EIO, "cannot handle signal %d: %s", number, strerror(errno));
 }
 
+/* Handle a signal that ends a process by default. If the program was started with another action,
+ * such as SIG_IGN by a shell, keep that action. */
+static bool install_ending(int number, struct bn_error *err)
+{
+    struct sigaction before;
+    if (sigaction(number, NULL, &before) != 0 || before.sa_handler != SIG_DFL)
+        return true;
+    return install(number, on_fatal, err);
+}
+
+static bool install_all_ending(struct bn_error *err)
+{
+    for (size_t i = 0; i < N_ENDING; i++)
+        if (!install_ending(ending[i], err))
+            return false;
+    for (int number = SIGRTMIN; number <= SIGRTMAX; number++)
+        if (!install_ending(number, err))
+            return false;
+    return true;
+}
+
 static bool open_wake_pipe(int pipe_fds[2], struct bn_error *err)
 {
     if (pipe(pipe_fds) != 0)
@@ -86,7 +120,8 @@ bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err)
     for (size_t i = 0; i < N_FATAL; i++)
         if ((user == SIGNALS_TERMINAL || fatal[i] == SIGBUS) && !install(fatal[i], on_fatal, err))
             return false;
-    return true;
+    /* A file at its size limit must not end the chat: without the signal, write fails with EFBIG. */
+    return install(SIGXFSZ, SIG_IGN, err) && (user == SIGNALS_PIPE || install_all_ending(err));
 }
 
 unsigned signals_fetch(void)
@@ -132,6 +167,7 @@ void signals_reset_child(void)
         (void)signal(watched[i], SIG_DFL);
     (void)signal(SIGPIPE, SIG_DFL);
     (void)signal(SIGQUIT, SIG_DFL);
+    (void)signal(SIGXFSZ, SIG_DFL); /* exec resets handlers, but not SIG_IGN */
     sigemptyset(&none);
     (void)sigprocmask(SIG_SETMASK, &none, NULL);
 }

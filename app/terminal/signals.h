@@ -1,8 +1,9 @@
 /*
  * Turns signals into flags and a byte on the wake pipe.
  *
- * Exceptions: an armed SIGINT ends the process; a fatal signal restores the terminal and ends it;
- * SIGBUS also prints its likely reason (the memory-mapped model file can no longer be read).
+ * Exceptions: an armed SIGINT ends the process; at a terminal, every other signal that ends a
+ * process by default first restores the terminal; SIGBUS also prints its likely reason (the
+ * memory-mapped model file can no longer be read); SIGXFSZ is ignored.
  */
 #ifndef APP_SIGNALS_H
 #define APP_SIGNALS_H
@@ -21,7 +22,8 @@ enum signal_flag {
     SIGNAL_RESUME = 32,  /* SIGCONT */
 };
 
-/* SIGTSTP, SIGCONT and fatal signals other than SIGBUS are handled only at a terminal. */
+/* SIGTSTP, SIGCONT and signals that end the process, other than SIGBUS, are handled only at a
+ * terminal. */
 enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL };
 
 /* Make the wake pipe, pipe_fds[0] for reading and pipe_fds[1] for writing, and install the

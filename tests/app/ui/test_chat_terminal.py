@@ -11,7 +11,12 @@ import signal
 import time
 
 from support.program_case import PROGRAM, main
-from support.terminal_case import PROMPT, Terminal, TerminalCase
+from support.terminal_case import ENTER, LEAVE, PROMPT, Terminal, TerminalCase
+
+# Signals that end a process by default, without those that the chat answers with an exit status.
+ENDING = (signal.SIGQUIT, signal.SIGABRT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM,
+          signal.SIGPIPE, signal.SIGXCPU, signal.SIGPROF, signal.SIGTRAP, signal.SIGSYS, signal.SIGPOLL,
+          signal.SIGRTMIN, signal.SIGRTMAX)
 
 
 class Clipboard(TerminalCase):
@@ -48,12 +53,39 @@ class WaysOut(TerminalCase):
             self.assertEqual(answer['finish'], 'interrupted')
             self.assertTrue(answer['content'].startswith('word word'))
 
-    def test_fatal_signals_restore_the_terminal(self):
-        for number in (signal.SIGQUIT, signal.SIGABRT):
-            terminal = self.ready()
-            resource.prlimit(terminal.process.pid, resource.RLIMIT_CORE, (0, 0))
-            terminal.process.send_signal(number)
-            self.left_clean(terminal, -number)
+    def test_signals_that_end_a_process_restore_the_terminal(self):
+        self.fake('word ', endless=1, token_ms=5)
+        for number in ENDING:
+            for painter, answers in (([], False), ([], True), (['--tui'], False)):
+                terminal = self.ready(*painter)
+                resource.prlimit(terminal.process.pid, resource.RLIMIT_CORE, (0, 0))
+                if answers:
+                    terminal.send(b'x\r')
+                    terminal.expect(b'word word')
+                terminal.process.send_signal(number)
+                self.left_clean(terminal, -number)
+                self.assertEqual(terminal.seen.count(ENTER), terminal.seen.count(LEAVE))
+
+    def test_a_limit_of_file_size_does_not_end_the_chat(self):
+        self.fake('one', 'two')
+        for painter in ([], ['--tui']):
+            terminal = Terminal(['sh', '-c', 'ulimit -f 0; exec "$0" "$@"', PROGRAM, self.model, *painter],
+                                self.env)
+            self.addCleanup(terminal.close)
+            terminal.expect(rb'loaded in')
+            terminal.send(b'x\r')
+            terminal.expect(b'one(?s:.*)unsaved')
+            terminal.send(b'y\r')
+            terminal.expect(b'two')
+            terminal.process.send_signal(signal.SIGXFSZ)
+            self.leave(terminal)
+
+    def test_an_ignored_signal_stays_ignored(self):
+        terminal = Terminal(['sh', '-c', 'trap "" USR1; exec "$0" "$@"', PROGRAM, self.model], self.env)
+        self.addCleanup(terminal.close)
+        terminal.expect(rb'loaded in')
+        terminal.process.send_signal(signal.SIGUSR1)
+        self.leave(terminal)
 
     def test_a_fault_in_the_engine_restores_the_terminal(self):
         self.fake('fine', fault=1)
