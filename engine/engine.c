@@ -33,8 +33,13 @@ static uint64_t fingerprint(const struct model *m)
         (double)hp->n_kv_heads,  (double)hp->head_dim,    (double)hp->n_rot, (double)hp->n_vocab,
         (double)hp->act,         (double)hp->rms_eps,     hp->rope_base,     hp->rope_scale,
         (double)m->ternary_type, (double)m->gguf->n_bytes};
+    const double yarn[] = {hp->yarn.factor,    hp->yarn.original_ctx, hp->yarn.beta_fast,
+                           hp->yarn.beta_slow, hp->yarn.ext_factor,   hp->rope_magnitude};
     uint64_t h = fnv1a_add_bytes(FNV1A_START, m->arch->name, strlen(m->arch->name));
     h = fnv1a_add_bytes(h, numbers, sizeof numbers);
+    /* Only if they matter, so that snapshots of other models stay valid. */
+    if (hp->yarn.factor != 0.0 || hp->rope_magnitude != 1.0)
+        h = fnv1a_add_bytes(h, yarn, sizeof yarn);
     for (size_t i = 0; i < hp->n_layers; i++) {
         const struct linear *v = &m->layers[i].v;
         const int layout = v->source.type == TENSOR_I2_S ? (int)v->source.layout : 0;
@@ -132,6 +137,7 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
         .cancel = cancel,
     };
     const struct backend_control control = {cancel, cfg->progress.report, cfg->progress.ud};
+    struct backend_plan plan;
     if (!check_config(cfg, err))
         return false;
     struct backend_config backend_cfg = engine_backend_config(cfg);
@@ -141,6 +147,7 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
     backend_cfg.trace_ud = cfg->trace_ud;
     if (!backend_choose(cfg->device, &backend_cfg, &model->ops, err) ||
         !model_open(bn_file_gguf(file), &model_cfg, &model->model, err) ||
+        !backend_plan_model(cfg->device, model->model, &backend_cfg, &model->ops, &plan, err) ||
         !model->ops->open(model->model, &backend_cfg, &control, &model->backend, err))
         return false;
     model->batch = mem_alloc(backend_cfg.n_ubatch, sizeof *model->batch);

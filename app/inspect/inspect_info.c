@@ -27,8 +27,9 @@ static bool plan_memory(struct info *info, const struct bn_model_config *cfg, st
     const struct backend_ops *ops;
     if (!backend_choose(cfg->device, &backend, &ops, err))
         return false;
+    const bool ok = backend_plan_model(cfg->device, info->model, &backend, &ops, &info->plan, err);
     info->backend = ops->name;
-    return ops->plan(info->model, &backend, &info->plan, err);
+    return ok;
 }
 
 static void open_model(struct info *info, const struct bn_model_config *cfg)

@@ -51,11 +51,13 @@ static json_t *model_object(const struct info *info)
     for (size_t i = 0; i < sizeof(counts) / sizeof(counts[0]); i++)
         json_out_put(&o, counts[i].key, json_integer(count(counts[i].value)));
     json_t *graph = json_pack(
-        "{s:f, s:f, s:f, s:b, s:s, s:s, s:b, s:b, s:s, s:s}", "rms_epsilon", (double)hp->rms_eps,
-        "rope_base", hp->rope_base, "rope_scale", hp->rope_scale, "rope_freqs",
+        "{s:f, s:f, s:f, s:f, s:f, s:b, s:s, s:s, s:b, s:b, s:b, s:s, s:s}", "rms_epsilon",
+        (double)hp->rms_eps, "rope_base", hp->rope_base, "rope_scale", hp->rope_scale,
+        "yarn_factor", hp->yarn.factor, "rope_magnitude", hp->rope_magnitude, "rope_freqs",
         m->rope_freqs.bytes != NULL, "rope", m->arch->rope == ROPE_NEOX ? "neox" : "norm",
         "activation", hp->act == FFN_RELU2 ? "relu2" : "silu", "sub_norms", m->arch->sub_norms,
-        "tied", m->tied, "ternary_type", tensor_geometries[m->ternary_type].name, "i2s_layout",
+        "qk_norms", m->arch->qk_norms, "tied", m->tied, "ternary_type",
+        tensor_geometries[m->ternary_type].name, "i2s_layout",
         options_text(info->in->options, "i2s-layout"));
     json_out_merge(&o, graph);
     return o;

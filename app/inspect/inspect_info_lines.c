@@ -57,8 +57,12 @@ static void print_model(const struct info *info)
     printf("  %-16s %s, %zu of %zu, base %g, scale %g%s\n", "RoPE",
            m->arch->rope == ROPE_NEOX ? "halves (NeoX)" : "adjacent pairs", hp->n_rot, hp->head_dim,
            hp->rope_base, hp->rope_scale, m->rope_freqs.bytes ? ", with frequency factors" : "");
-    printf("  %-16s %s%s, epsilon %g\n", "layer", hp->act == FFN_RELU2 ? "ReLU-squared" : "SiLU",
-           m->arch->sub_norms ? ", sub-norms" : "", (double)hp->rms_eps);
+    if (hp->yarn.factor != 0.0)
+        printf("  %-16s factor %g, original context %.0f tokens, magnitude %.4g\n", "YaRN",
+               hp->yarn.factor, hp->yarn.original_ctx, hp->rope_magnitude);
+    printf("  %-16s %s%s%s, epsilon %g\n", "layer", hp->act == FFN_RELU2 ? "ReLU-squared" : "SiLU",
+           m->arch->sub_norms ? ", sub-norms" : "", m->arch->qk_norms ? ", QK norm" : "",
+           (double)hp->rms_eps);
     printf("  %-16s %zu tokens, %s output head\n", "vocabulary", hp->n_vocab,
            m->tied ? "tied" : "separate");
     printf("  %-16s %zu tokens\n", "trained context", hp->n_ctx_train);

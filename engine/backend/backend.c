@@ -57,21 +57,32 @@ static bool parse_device(const char *device, const char *name, size_t *index)
     return *at == '\0' && *index <= INDEX_MAX;
 }
 
-static bool choose_best(struct backend_config *cfg, const struct backend_ops **out,
+static bool is_auto(const char *device)
+{
+    return !device || strcmp(device, "auto") == 0;
+}
+
+static void pass_over(size_t i, struct backend_config *cfg, const char *why)
+{
+    bn_log(&cfg->log, BN_LOG_DEBUG, "device %s is not used: %s", kinds[i].name, why);
+    if (kinds[i].ops) /* 18 characters before the text for "cuda" */
+        (void)snprintf(cfg->passed_over, sizeof cfg->passed_over, "%s is not used: %.141s",
+                       kinds[i].name, why);
+}
+
+/* The first kind from number `first` on that can run here. */
+static bool choose_best(size_t first, struct backend_config *cfg, const struct backend_ops **out,
                         struct bn_error *err)
 {
     char text[160] = "";
     cfg->index = 0;
-    for (size_t i = 0; i < N_KINDS; i++) {
+    for (size_t i = first; i < N_KINDS; i++) {
         if (backend_probe(i, cfg, text, sizeof text)) {
             bn_log(&cfg->log, BN_LOG_DEBUG, "device %s: %s", kinds[i].name, text);
             *out = kinds[i].ops;
             return true;
         }
-        bn_log(&cfg->log, BN_LOG_DEBUG, "device %s is not used: %s", kinds[i].name, text);
-        if (kinds[i].ops) /* 18 characters before the text for "cuda" */
-            (void)snprintf(cfg->passed_over, sizeof cfg->passed_over, "%s is not used: %.141s",
-                           kinds[i].name, text);
+        pass_over(i, cfg, text);
     }
     return bn_fail(err, BN_EDEVICE, "no device can run here: %s", text);
 }
@@ -79,8 +90,8 @@ static bool choose_best(struct backend_config *cfg, const struct backend_ops **o
 bool backend_choose(const char *device, struct backend_config *cfg, const struct backend_ops **out,
                     struct bn_error *err)
 {
-    if (!device || strcmp(device, "auto") == 0)
-        return choose_best(cfg, out, err);
+    if (is_auto(device))
+        return choose_best(0, cfg, out, err);
     for (size_t i = 0; i < N_KINDS; i++) {
         size_t index;
         char text[160];
@@ -94,4 +105,21 @@ bool backend_choose(const char *device, struct backend_config *cfg, const struct
     }
     return bn_fail(err, BN_EARG, "unknown device '%.40s', expected auto, cpu, cuda or cuda:N",
                    device);
+}
+
+bool backend_plan_model(const char *device, const struct model *m, struct backend_config *cfg,
+                        const struct backend_ops **ops, struct backend_plan *plan,
+                        struct bn_error *err)
+{
+    while (!(*ops)->plan(m, cfg, plan, err)) {
+        size_t i = 0;
+        while (kinds[i].ops != *ops)
+            i++;
+        if (err->code != BN_EUNSUPPORTED || !is_auto(device) || i + 1 == N_KINDS)
+            return false;
+        pass_over(i, cfg, err->text);
+        if (!choose_best(i + 1, cfg, ops, err))
+            return false;
+    }
+    return true;
 }

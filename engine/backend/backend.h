@@ -46,7 +46,7 @@ struct backend_config {
     struct bn_log log;
     void (*trace)(void *ud, const char *step, size_t layer, const float *x, size_t n);
     void *trace_ud;
-    char passed_over[160]; /* output of backend_choose: why it skipped a preferred device, or "" */
+    char passed_over[160]; /* output: why "auto" skipped a preferred device, or "" */
 };
 
 /* Memory in bytes, computed before anything is allocated. */
@@ -130,5 +130,12 @@ bool backend_probe(size_t i, const struct backend_config *cfg, char *text, size_
  * BN_EARG: unknown name. BN_EDEVICE: the device cannot run here. */
 bool backend_choose(const char *device, struct backend_config *cfg, const struct backend_ops **out,
                     struct bn_error *err);
+
+/* Plan the memory of a model on the chosen backend. With "auto", a backend that does not support
+ * the model is replaced by the next kind that can run here, with the same log and passed_over as
+ * above. Fails like backend_ops.plan. */
+bool backend_plan_model(const char *device, const struct model *m, struct backend_config *cfg,
+                        const struct backend_ops **ops, struct backend_plan *plan,
+                        struct bn_error *err);
 
 #endif

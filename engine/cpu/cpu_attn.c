@@ -23,27 +23,38 @@ static void prefetch_floats(const float *x, size_t n)
         cpu_prefetch(x + i);
 }
 
-static void append_token(struct cpu_thread *th, const struct token_block *tokens, size_t kv_head,
-                         size_t t)
+/* QK norm, if the model has it (w is not NULL), RoPE, and the prefetch of this head in the next row,
+ * of which n_fetch floats are needed. */
+static void turn_head(const struct cpu_thread *th, float *x, const float *w, size_t token,
+                      size_t n_fetch)
 {
     const struct backend *b = th->pass->b;
     const struct hparams *hp = &b->model->hp;
     const rope_fn rope = b->model->arch->rope == ROPE_NEOX ? b->k.rope_neox : b->k.rope_norm;
-    const size_t token = tokens->token0 + t, n_pairs = hp->n_rot / 2;
-    const float *c = b->scratch.rope_c + token * n_pairs, *s = b->scratch.rope_s + token * n_pairs;
+    const size_t n_pairs = hp->n_rot / 2;
+    if (w)
+        b->k.rms_norm(x, w, hp->head_dim, hp->rms_eps, x);
+    rope(x, b->scratch.rope_c + token * n_pairs, b->scratch.rope_s + token * n_pairs, hp->n_rot);
+    prefetch_floats(x + b->shape.qkv_stride, n_fetch);
+}
+
+static void append_token(struct cpu_thread *th, const struct token_block *tokens, size_t layer,
+                         size_t kv_head, size_t t)
+{
+    const struct backend *b = th->pass->b;
+    const struct cpu_layer *l = &b->layers[layer];
+    const struct hparams *hp = &b->model->hp;
+    const size_t token = tokens->token0 + t;
     const float q_scale = (float)(1.0 / sqrt((double)hp->head_dim));
     float *row = b->scratch.qkv + token * b->shape.qkv_stride;
     float *q = row + kv_head * b->shape.group * hp->head_dim;
     const size_t n_fetch = t + 1 < tokens->n_tokens ? hp->head_dim : 0;
-    for (size_t i = 0; i < b->shape.group; i++) {
-        rope(q + i * hp->head_dim, c, s, hp->n_rot);
-        prefetch_floats(q + b->shape.qkv_stride + i * hp->head_dim, n_fetch);
-    }
+    for (size_t i = 0; i < b->shape.group; i++)
+        turn_head(th, q + i * hp->head_dim, l->q_norm, token, n_fetch);
     for (size_t i = 0; i < b->shape.group * hp->head_dim; i++)
         q[i] = q[i] * q_scale;
     float *k = row + b->shape.q_width + kv_head * hp->head_dim;
-    rope(k, c, s, hp->n_rot);
-    prefetch_floats(k + b->shape.qkv_stride, n_fetch);
+    turn_head(th, k, l->k_norm, token, n_fetch);
     prefetch_floats(k + b->shape.qkv_stride + b->shape.kv_width, n_fetch);
 }
 
@@ -61,7 +72,7 @@ void attn_append(struct cpu_thread *th, size_t layer)
             kv_fetch(&b->scratch.token_blocks[(i + 1) / hp->n_kv_heads], layer,
                      (i + 1) % hp->n_kv_heads);
         for (size_t t = 0; t < tokens->n_tokens; t++)
-            append_token(th, tokens, kv_head, t);
+            append_token(th, tokens, layer, kv_head, t);
         const float *k = b->scratch.qkv + tokens->token0 * shape->qkv_stride + shape->q_width +
                          kv_head * hp->head_dim;
         kv_append(th, tokens, layer, kv_head, k, k + shape->kv_width, shape->qkv_stride);

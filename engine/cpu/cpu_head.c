@@ -34,8 +34,8 @@ static void embed_token(struct cpu_thread *th, size_t token, size_t pos)
     const size_t n_pairs = m->hp.n_rot / 2;
     const uint8_t *row = m->embd.bytes + (size_t)token_id(th->pass, token) * b->shape.row_bytes;
     b->k.row_decode[m->embd.type](row, m->hp.n_embd, b->scratch.h + token * b->shape.h_stride);
-    rope_angles(b->rope_freq, n_pairs, pos, b->scratch.rope_c + token * n_pairs,
-                b->scratch.rope_s + token * n_pairs);
+    rope_angles(b->rope_freq, n_pairs, b->model->hp.rope_magnitude, pos,
+                b->scratch.rope_c + token * n_pairs, b->scratch.rope_s + token * n_pairs);
 }
 
 void head_embed(struct cpu_thread *th)

@@ -65,9 +65,10 @@ static bool set_job(struct matrix_job *job, const struct model *m, const struct 
 static size_t layer_floats(const struct layer *layer)
 {
     const struct tensor_ref *refs[] = {
-        &layer->attn_norm, &layer->attn_sub_norm, &layer->ffn_norm, &layer->ffn_sub_norm,
-        &layer->q.bias,    &layer->k.bias,        &layer->v.bias,   &layer->o.bias,
-        &layer->gate.bias, &layer->up.bias,       &layer->down.bias};
+        &layer->attn_norm, &layer->attn_sub_norm, &layer->ffn_norm,  &layer->ffn_sub_norm,
+        &layer->q_norm,    &layer->k_norm,        &layer->q.bias,    &layer->k.bias,
+        &layer->v.bias,    &layer->o.bias,        &layer->gate.bias, &layer->up.bias,
+        &layer->down.bias};
     size_t n = 0;
     for (size_t i = 0; i < sizeof refs / sizeof refs[0]; i++)
         n += refs[i]->bytes ? size_round_up(refs[i]->n_bytes / sizeof(float), ROW_UNIT) : 0;
@@ -146,6 +147,8 @@ static void set_layers(struct backend *b)
             set_weights(b, weights[kind], &job, &lines, &floats);
         }
         to->attn_norm = pack_floats(b, &from->attn_norm, &floats);
+        to->q_norm = pack_floats(b, &from->q_norm, &floats);
+        to->k_norm = pack_floats(b, &from->k_norm, &floats);
         to->attn_sub_norm = pack_floats(b, &from->attn_sub_norm, &floats);
         to->ffn_norm = pack_floats(b, &from->ffn_norm, &floats);
         to->ffn_sub_norm = pack_floats(b, &from->ffn_sub_norm, &floats);

@@ -48,6 +48,7 @@ struct weights {
 
 struct cpu_layer {
     const float *attn_norm, *ffn_norm;         /* (n_embd) */
+    const float *q_norm, *k_norm;              /* (head_dim); NULL if absent */
     const float *attn_sub_norm, *ffn_sub_norm; /* (n_heads * head_dim), (n_ff); NULL if absent */
     struct weights qkv, o, gate_up, down;
 };

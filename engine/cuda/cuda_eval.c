@@ -59,7 +59,8 @@ static void write_item(struct backend *b, const struct eval_item *item, size_t t
                                         .slots = (float *)(uintptr_t)item->seq->slots,
                                         .pos = (int32_t)pos,
                                         .id = item->ids[i]};
-        rope_angles(b->rope_freq, n_pairs, pos, c + t * n_pairs, s + t * n_pairs);
+        rope_angles(b->rope_freq, n_pairs, b->model->hp.rope_magnitude, pos, c + t * n_pairs,
+                    s + t * n_pairs);
     }
     for (size_t i = 0; item->head.kind != HEAD_NONE && i < item->n_rows; i++) {
         const size_t position = item->seq->length + first + i + 1;

@@ -123,6 +123,9 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
     struct cuda_scratch unused = {0};
     struct layout l = {0};
     size_t weight_bytes, limit;
+    if (m->arch->qk_norms)
+        return bn_fail(err, BN_EUNSUPPORTED, "the CUDA backend has no QK norm, which '%s' needs",
+                       m->arch->name);
     if (cfg->n_ubatch < 1 || cfg->n_ubatch > MAX_TOKENS)
         return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens is not in the range 1 to %zu",
                        cfg->n_ubatch, MAX_TOKENS);

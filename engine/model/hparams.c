@@ -127,16 +127,45 @@ static bool read_heads(struct keys *k, struct hparams *hp, struct bn_error *err)
     return true;
 }
 
+/* The factor and the original context have no default: a wrong guess would turn most angles by the
+ * wrong amount without any other sign than worse text. */
+static bool read_yarn(struct keys *k, struct hparams *hp, struct bn_error *err)
+{
+    struct rope_yarn y = {
+        .factor = NAN, .original_ctx = NAN, .beta_fast = 32.0, .beta_slow = 1.0, .ext_factor = 1.0};
+    if (!read_real(k, "rope.scaling.factor", 1.0, 1e6, &y.factor, err) ||
+        !read_real(k, "rope.scaling.original_context_length", 1.0, (double)MODEL_MAX_CTX,
+                   &y.original_ctx, err) ||
+        !read_real(k, "rope.scaling.yarn_beta_fast", 1e-6, 1e6, &y.beta_fast, err) ||
+        !read_real(k, "rope.scaling.yarn_beta_slow", 1e-6, 1e6, &y.beta_slow, err) ||
+        !read_real(k, "rope.scaling.yarn_ext_factor", 0.0, 1.0, &y.ext_factor, err))
+        return false;
+    /* The logarithms of the base and of these numbers are divided by each other. */
+    if (!(hp->rope_base > 1.0))
+        return bn_fail(err, BN_EFORMAT, "%s is %g, but YaRN needs a base above 1",
+                       full_key(k, "rope.freq_base"), hp->rope_base);
+    hp->yarn = y;
+    if (y.ext_factor > 0.0)
+        hp->rope_magnitude *= 1.0 + 0.1 * log(y.factor);
+    return true;
+}
+
 static bool read_rope_scaling(struct keys *k, struct hparams *hp, struct bn_error *err)
 {
     struct bn_str type = bn_str_of("linear");
     double factor = 1.0;
+    hp->rope_scale = hp->rope_magnitude = 1.0;
+    if (!read_real(k, "rope.scaling.attn_factor", 1e-6, 1e6, &hp->rope_magnitude, err))
+        return false;
     if (gguf_find_kv(k->g, full_key(k, "rope.scaling.type")) && !gguf_get_str(k->g, k->text, &type))
         return bn_fail(err, BN_EFORMAT, "%s is not a string", k->text);
+    if (bn_str_is(type, "yarn"))
+        return read_yarn(k, hp, err);
     if (!bn_str_is(type, "linear") && !bn_str_is(type, "none"))
-        return bn_fail(err, BN_EUNSUPPORTED,
-                       "%s is '%.*s': only none and linear scaling of positions are supported",
-                       k->text, STR_ARG(type));
+        return bn_fail(
+            err, BN_EUNSUPPORTED,
+            "%s is '%.*s': only none, linear and yarn scaling of positions are supported", k->text,
+            STR_ARG(type));
     if (!read_real(k, "rope.scale_linear", 0.0, 1e6, &factor, err) ||
         !read_real(k, "rope.scaling.factor", 0.0, 1e6, &factor, err))
         return false;

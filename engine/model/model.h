@@ -33,6 +33,7 @@ struct arch {
     const char *name; /* general.architecture */
     enum rope_style rope;
     bool sub_norms;             /* attn_sub_norm and ffn_sub_norm exist */
+    bool qk_norms;              /* attn_q_norm and attn_k_norm exist: RMSNorm of each head */
     bool partial_rope;          /* n_rot may be less than head_dim */
     enum ffn_act act;           /* default, if the file has no key hidden_activation */
     enum model_shape mislabels; /* files of this shape need the other activation */
@@ -48,10 +49,20 @@ const struct arch *arch_find(struct bn_str name); /* NULL if it is not supported
 #define MODEL_MAX_VOCAB ((size_t)1 << 24)
 #define MODEL_MAX_CTX ((size_t)1 << 30)
 
+/* YaRN, which slows down the RoPE pairs that turn rarely; see docs/formats.md, "Graphs". */
+struct rope_yarn {
+    double factor;       /* 0: no YaRN */
+    double original_ctx; /* context length before the model was extended */
+    double beta_fast, beta_slow;
+    double ext_factor; /* part of the blend between the two frequencies; 0 slows all pairs alike */
+};
+
 struct hparams {
     size_t n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim, n_rot, n_vocab, n_ctx_train;
     float rms_eps;
     double rope_base, rope_scale; /* angle = pos * rope_scale * base^(-2i / n_rot) / freq_i */
+    struct rope_yarn yarn;
+    double rope_magnitude; /* factor of all cosines and sines; 1 without YaRN */
     enum ffn_act act;
 };
 
@@ -76,6 +87,7 @@ struct linear {
 
 struct layer {
     struct tensor_ref attn_norm, ffn_norm; /* F32 (n_embd) */
+    struct tensor_ref q_norm, k_norm;      /* F32 (head_dim); may be absent */
     struct tensor_ref attn_sub_norm;       /* F32 (n_heads * head_dim); may be absent */
     struct tensor_ref ffn_sub_norm;        /* F32 (n_ff); may be absent */
     struct linear q, k, v, o, gate, up, down;

@@ -7,8 +7,8 @@
 #include "engine/model/model.h"
 
 /* hparams.c: read the hyperparameters. BN_EFORMAT: a required key is missing, of the wrong kind or
- * out of range; the message names it. BN_EUNSUPPORTED: a different graph (experts, YaRN, unequal
- * layers, unknown activation). */
+ * out of range; the message names it. BN_EUNSUPPORTED: a different graph (experts, longrope,
+ * unequal layers, unknown activation). */
 bool hparams_read(const struct gguf *g, const struct arch *arch, const struct model_config *cfg,
                   struct hparams *out, struct bn_error *err);
 

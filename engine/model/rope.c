@@ -9,25 +9,48 @@
 
 #include <math.h>
 
+/* The pair that turns `turns` times within the original context, as a real number: it solves
+ * base^(-2 i / n_rot) * original_ctx = 2 pi turns for i. */
+static double yarn_pair(const struct hparams *hp, double turns)
+{
+    return (double)hp->n_rot * log(hp->yarn.original_ctx / (2.0 * acos(-1.0) * turns)) /
+           (2.0 * log(hp->rope_base));
+}
+
+/* The factor of the frequency of pair i (Peng et al., "YaRN", 2023). Pairs up to `low` turn often
+ * and keep their frequency; pairs from `high` on are slowed down by the whole factor. */
+static double yarn_scale(const struct hparams *hp, size_t i)
+{
+    const struct rope_yarn *y = &hp->yarn;
+    if (y->factor == 0.0)
+        return 1.0;
+    const double low = fmax(0.0, floor(yarn_pair(hp, y->beta_fast)));
+    const double high = fmin((double)hp->n_rot - 1.0, ceil(yarn_pair(hp, y->beta_slow)));
+    const double ramp = ((double)i - low) / fmax(0.001, high - low);
+    const double keep = (1.0 - fmin(1.0, fmax(0.0, ramp))) * y->ext_factor;
+    return keep + (1.0 - keep) / y->factor;
+}
+
 bool rope_freq_init(double *freq, const struct model *m, struct bn_error *err)
 {
     const struct hparams *hp = &m->hp;
     for (size_t i = 0; i < hp->n_rot / 2; i++) {
         const uint8_t *factors = m->rope_freqs.bytes;
         const double factor = factors ? (double)f32_from_bits(le_u32(factors + 4 * i)) : 1.0;
-        freq[i] =
-            hp->rope_scale * pow(hp->rope_base, -2.0 * (double)i / (double)hp->n_rot) / factor;
+        freq[i] = hp->rope_scale * pow(hp->rope_base, -2.0 * (double)i / (double)hp->n_rot) /
+                  factor * yarn_scale(hp, i);
         if (!isfinite(freq[i]))
             return bn_fail(err, BN_EFORMAT, "the RoPE frequency of pair %zu is not a number", i);
     }
     return true;
 }
 
-void rope_angles(const double *freq, size_t n_pairs, size_t pos, float *c, float *s)
+void rope_angles(const double *freq, size_t n_pairs, double magnitude, size_t pos, float *c,
+                 float *s)
 {
     for (size_t i = 0; i < n_pairs; i++) {
         const double angle = (double)pos * freq[i];
-        c[i] = (float)cos(angle);
-        s[i] = (float)sin(angle);
+        c[i] = (float)(cos(angle) * magnitude);
+        s[i] = (float)(sin(angle) * magnitude);
     }
 }

@@ -150,11 +150,14 @@ static bool find_layer(struct finder *f, size_t i, struct bn_error *err)
     struct layer *l = &f->m->layers[i];
     const size_t e = hp->n_embd, ff = hp->n_ff;
     const size_t q_dim = hp->n_heads * hp->head_dim, kv_dim = hp->n_kv_heads * hp->head_dim;
-    const bool sub = f->m->arch->sub_norms;
+    const size_t head_dim = hp->head_dim;
+    const bool sub = f->m->arch->sub_norms, qk = f->m->arch->qk_norms;
     return find_norm(f, i, "attn_norm", e, &l->attn_norm, err) &&
            find_linear(f, i, "attn_q", e, q_dim, &l->q, err) &&
            find_linear(f, i, "attn_k", e, kv_dim, &l->k, err) &&
            find_linear(f, i, "attn_v", e, kv_dim, &l->v, err) &&
+           (!qk || find_norm(f, i, "attn_q_norm", head_dim, &l->q_norm, err)) &&
+           (!qk || find_norm(f, i, "attn_k_norm", head_dim, &l->k_norm, err)) &&
            (!sub || find_norm(f, i, "attn_sub_norm", q_dim, &l->attn_sub_norm, err)) &&
            find_linear(f, i, "attn_output", q_dim, e, &l->o, err) &&
            find_norm(f, i, "ffn_norm", e, &l->ffn_norm, err) &&

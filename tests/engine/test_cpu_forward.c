@@ -104,6 +104,22 @@ static void scales_biases_and_rope_factors_agree(void **state)
     assert_true(n_close > 2 * N_IDS / 2);
 }
 
+/* Two query heads for each KV head, together wider than the embedding. */
+static void qk_norms_and_yarn_agree(void **state)
+{
+    (void)state;
+    size_t n_close = 0;
+    struct synth_spec spec = synth_preset("tiny");
+    spec.arch = "qwen3";
+    n_close += n_close_of(&spec);
+    spec.head_dim = 96;
+    spec.untied = true;
+    spec.yarn = 4.0f;
+    spec.yarn_ctx = 64;
+    n_close += n_close_of(&spec);
+    assert_true(n_close > 2 * N_IDS / 2);
+}
+
 /* Widths that are not a multiple of a line, a register or a cache line; one head and many heads;
  * one KV head for all heads and one for each. */
 static void awkward_shapes_agree(void **state)
@@ -123,6 +139,7 @@ int main(void)
         cmocka_unit_test(every_ternary_container_agrees),
         cmocka_unit_test(every_table_type_agrees),
         cmocka_unit_test(scales_biases_and_rope_factors_agree),
+        cmocka_unit_test(qk_norms_and_yarn_agree),
         cmocka_unit_test(awkward_shapes_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

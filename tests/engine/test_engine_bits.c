@@ -27,6 +27,10 @@ static struct synth_spec spec_of(const char *arch)
     spec.head_dim = 48;
     spec.n_ff = 416;
     spec.type = TENSOR_F16;
+    if (strcmp(arch, "qwen3") == 0) {
+        spec.yarn = 4.0f;
+        spec.yarn_ctx = 64;
+    }
     return spec;
 }
 
@@ -68,10 +72,10 @@ static void compare_isas(enum bn_kv_type kv)
 {
     static const char *const isas[] = {"avx2", "avxvnni", "avx512vnni", "amx",
                                        "neon", "dotprod", "i8mm"};
-    static const char *const archs[] = {"bitnet-b1.58", "llama"};
+    static const char *const archs[] = {"bitnet-b1.58", "llama", "qwen3"};
     int32_t ids[N_IDS];
     kit_ids(ids, N_IDS, 1);
-    for (size_t a = 0; a < 2; a++) {
+    for (size_t a = 0; a < 3; a++) {
         const struct synth_spec spec = spec_of(archs[a]);
         struct bn_model_config cfg = {.isa = "ref", .n_threads = 1, .kv = kv};
         float *ref = logits_with(&spec, &cfg, ids);
@@ -337,6 +341,7 @@ static void bits_match_recorded_hashes(void **state)
     } golden[] = {
         {"bitnet-b1.58", 0x037db2d391bd3133},
         {"llama", 0x443e98eb5fb6229e},
+        {"qwen3", 0x47e532d100295acf},
     };
     int32_t ids[N_IDS];
     kit_ids(ids, N_IDS, 6);

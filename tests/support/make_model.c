@@ -17,13 +17,14 @@ static const char usage[] =
     "  --preset NAME    tiny (default), odd, small, 1b, 2b4t, 8b\n"
     "  --shape L,E,H,KV,F,C  layers, embedding, heads, key/value heads, feed-forward, context\n"
     "  --head-dim N     elements per attention head; default embedding / heads\n"
-    "  --arch NAME      bitnet-b1.58 (default), bitnet-25, bitnet, llama\n"
+    "  --arch NAME      bitnet-b1.58 (default), bitnet-25, bitnet, llama, qwen3\n"
     "  --type NAME      i2_s (default), tq1_0, tq2_0, f16, f32, bf16\n"
     "  --layout X       a (default), b, c: the layout of i2_s\n"
     "  --head NAME      f16 (default), f32, bf16, q8_0, q6_k, q4_0, q4_k: embedding, output head\n"
     "  --vocab NAME     bytes, or llama3-like: synthetic BPE with Llama 3's special tokens\n"
     "  --n-vocab N      size of a llama3-like vocabulary, default 128256\n"
     "  --untied         a separate output head\n"
+    "  --yarn F,C       YaRN of factor F for an original context of C tokens\n"
     "  --rope-freqs     with rope_freqs.weight\n"
     "  --scales         f16, f32, bf16 layers as -1, 0, +1 with X.scale tensors\n"
     "  --biases         with X.bias tensors\n"
@@ -42,6 +43,7 @@ enum option_id {
     OPT_VOCAB,
     OPT_N_VOCAB,
     OPT_UNTIED,
+    OPT_YARN,
     OPT_ROPE_FREQS,
     OPT_SCALES,
     OPT_BIASES,
@@ -62,6 +64,7 @@ static const struct option options[] = {
     {"vocab", required_argument, NULL, OPT_VOCAB},
     {"n-vocab", required_argument, NULL, OPT_N_VOCAB},
     {"untied", no_argument, NULL, OPT_UNTIED},
+    {"yarn", required_argument, NULL, OPT_YARN},
     {"rope-freqs", no_argument, NULL, OPT_ROPE_FREQS},
     {"scales", no_argument, NULL, OPT_SCALES},
     {"biases", no_argument, NULL, OPT_BIASES},
@@ -156,6 +159,8 @@ static bool apply(int id, const char *value, struct synth_spec *s)
     case OPT_EXTRA:
         s->extra = value;
         return true;
+    case OPT_YARN:
+        return sscanf(value, "%f,%zu", &s->yarn, &s->yarn_ctx) == 2;
     case OPT_SEED:
         return parse_number(value, &s->seed);
     default:

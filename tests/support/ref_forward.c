@@ -123,6 +123,37 @@ static bool linear(const struct ref *r, const struct linear *w, const double *x,
     return true;
 }
 
+/* RMSNorm of each head of every position, in place. */
+static void head_norm(const struct ref *r, double *x, size_t n_heads, const struct tensor_ref *w)
+{
+    const size_t n = r->m->hp.head_dim;
+    for (size_t th = 0; w->bytes && th < r->n * n_heads; th++, x += n) {
+        double ss = 0.0;
+        for (size_t i = 0; i < n; i++)
+            ss += x[i] * x[i];
+        for (size_t i = 0; i < n; i++)
+            x[i] = x[i] / sqrt(ss / (double)n + (double)r->m->hp.rms_eps) * f32_at(w, i);
+    }
+}
+
+/* The frequency of pair i under YaRN, from the equations of docs/formats.md. */
+static double yarn_freq(const struct hparams *hp, size_t i)
+{
+    const double pi = 3.14159265358979323846, n = (double)hp->n_rot, base = hp->rope_base;
+    const double freq = pow(base, -2.0 * (double)i / n);
+    const struct rope_yarn *y = &hp->yarn;
+    if (y->factor == 0.0)
+        return freq;
+    double low = floor(n * log(y->original_ctx / (2 * pi * y->beta_fast)) / (2 * log(base)));
+    double high = ceil(n * log(y->original_ctx / (2 * pi * y->beta_slow)) / (2 * log(base)));
+    low = low < 0 ? 0 : low;
+    high = high > n - 1 ? n - 1 : high;
+    const double width = high - low < 0.001 ? 0.001 : high - low;
+    double fast = 1 - ((double)i - low) / width;
+    fast = (fast < 0 ? 0 : fast > 1 ? 1 : fast) * y->ext_factor;
+    return freq * fast + freq / y->factor * (1 - fast);
+}
+
 /* Rotate the heads of every position in place. */
 static void rope(const struct ref *r, double *x, size_t n_heads)
 {
@@ -131,12 +162,13 @@ static void rope(const struct ref *r, double *x, size_t n_heads)
     for (size_t th = 0; th < r->n * n_heads; th++, x += hp->head_dim) {
         const double pos = (double)(th / n_heads) * hp->rope_scale;
         for (size_t i = 0; i < hp->n_rot / 2; i++) {
-            double angle = pos * pow(hp->rope_base, -2.0 * (double)i / (double)hp->n_rot);
+            double angle = pos * yarn_freq(hp, i);
             if (r->m->rope_freqs.bytes)
                 angle /= f32_at(&r->m->rope_freqs, i);
             double *a = neox ? x + i : x + 2 * i;
             double *b = neox ? a + hp->n_rot / 2 : a + 1;
-            const double c = cos(angle), s = sin(angle), old = *a;
+            const double c = cos(angle) * hp->rope_magnitude, s = sin(angle) * hp->rope_magnitude;
+            const double old = *a;
             *a = old * c - *b * s;
             *b = old * s + *b * c;
         }
@@ -196,6 +228,8 @@ static bool attention_part(const struct ref *r, size_t at, struct bn_error *err)
     if (!linear(r, &l->q, r->a, r->q, err) || !linear(r, &l->k, r->a, r->k, err) ||
         !linear(r, &l->v, r->a, r->v, err))
         return false;
+    head_norm(r, r->q, hp->n_heads, &l->q_norm);
+    head_norm(r, r->k, hp->n_kv_heads, &l->k_norm);
     rope(r, r->q, hp->n_heads);
     rope(r, r->k, hp->n_kv_heads);
     trace(r, "q", at, r->q, q_dim);

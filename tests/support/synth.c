@@ -125,14 +125,17 @@ static bool linear(const struct visitor *v, size_t layer, const char *stem, size
     return !v->spec->biases || plain(v, name, ROLE_BIAS, n_rows, 1);
 }
 
-static bool each_layer(const struct visitor *v, size_t i, bool sub)
+static bool each_layer(const struct visitor *v, size_t i, const struct arch *arch)
 {
+    const bool sub = !arch || arch->sub_norms, qk = arch && arch->qk_norms;
     const struct synth_spec *s = v->spec;
     const size_t head_dim = s->head_dim ? s->head_dim : s->n_embd / s->n_heads;
     const size_t q_dim = s->n_heads * head_dim, kv_dim = s->n_kv_heads * head_dim;
     return norm(v, i, "attn_norm", s->n_embd) && (!sub || norm(v, i, "attn_sub_norm", q_dim)) &&
            linear(v, i, "attn_q", s->n_embd, q_dim) && linear(v, i, "attn_k", s->n_embd, kv_dim) &&
            linear(v, i, "attn_v", s->n_embd, kv_dim) &&
+           (!qk || norm(v, i, "attn_q_norm", head_dim)) &&
+           (!qk || norm(v, i, "attn_k_norm", head_dim)) &&
            linear(v, i, "attn_output", q_dim, s->n_embd) && norm(v, i, "ffn_norm", s->n_embd) &&
            (!sub || norm(v, i, "ffn_sub_norm", s->n_ff)) &&
            linear(v, i, "ffn_gate", s->n_embd, s->n_ff) &&
@@ -158,19 +161,18 @@ bool synth_each_tensor(const struct synth_spec *spec, synth_visit_fn visit, void
 {
     const struct visitor v = {spec, visit, ud, err};
     const struct arch *arch = arch_find(bn_str_of(spec->arch));
-    const bool sub_norms = !arch || arch->sub_norms;
+    const bool tied = !spec->untied && (!arch || arch->sub_norms || arch->qk_norms);
     const size_t head_dim = spec->head_dim ? spec->head_dim : spec->n_embd / spec->n_heads;
     if (spec->rope_freqs && !plain(&v, "rope_freqs.weight", ROLE_FREQS, head_dim / 2, 1))
         return false;
     if (!plain(&v, "token_embd.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab))
         return false;
     for (size_t i = 0; i < spec->n_layers; i++) {
-        if (!each_layer(&v, i, sub_norms))
+        if (!each_layer(&v, i, arch))
             return false;
     }
     return plain(&v, "output_norm.weight", ROLE_NORM, spec->n_embd, 1) &&
-           ((sub_norms && !spec->untied) ||
-            plain(&v, "output.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab)) &&
+           (tied || plain(&v, "output.weight", ROLE_TABLE, spec->n_embd, spec->n_vocab)) &&
            extra_tensors(&v);
 }
 

@@ -28,7 +28,7 @@ enum synth_vocab {
 
 struct synth_spec {
     const char *name;          /* general.name */
-    const char *arch;          /* "bitnet-b1.58", "bitnet-25", "bitnet", "llama" */
+    const char *arch;          /* "bitnet-b1.58", "bitnet-25", "bitnet", "llama", "qwen3" */
     enum tensor_type type;     /* of linear layers; tensor_is_linear(type) is true */
     enum bn_i2s_layout layout; /* layout of I2_S */
     enum tensor_type head;     /* of embedding and output head; is_table is true */
@@ -36,7 +36,9 @@ struct synth_spec {
     size_t head_dim; /* 0 for n_embd / n_heads without attention.key_length in the file */
     size_t n_vocab;  /* always 262 with BYTES */
     enum synth_vocab vocab;
-    bool untied;     /* separate output.weight; always so for architectures without sub-norms */
+    bool untied;     /* separate output.weight; always so for llama */
+    float yarn;      /* YaRN factor, 0 for none */
+    size_t yarn_ctx; /* rope.scaling.original_context_length, with yarn */
     bool rope_freqs; /* rope_freqs.weight, factors 1 .. 8 */
     bool scales;     /* F16 and F32 layers as -1, 0, +1 with an additional tensor X.scale */
     bool biases;     /* X.bias for every linear layer */

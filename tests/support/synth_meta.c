@@ -212,6 +212,13 @@ static void put_shape(const struct synth_spec *spec, struct gguf_writer *w)
     put_number(spec, w, "rope.dimension_count", head_dim);
     put_real(spec, w, "rope.freq_base", 500000.0f);
     put_real(spec, w, "attention.layer_norm_rms_epsilon", 1e-5f);
+    if (spec->yarn > 0.0f) {
+        char key[96];
+        (void)snprintf(key, sizeof(key), "%s.rope.scaling.type", spec->arch);
+        gguf_put_str(w, key, bn_str_of("yarn"));
+        put_real(spec, w, "rope.scaling.factor", spec->yarn);
+        put_number(spec, w, "rope.scaling.original_context_length", spec->yarn_ctx);
+    }
 }
 
 bool synth_put_meta(const struct synth_spec *spec, struct gguf_writer *w, struct bn_error *err)

@@ -211,7 +211,6 @@ static void other_graphs_are_unsupported(void **state)
     (void)state;
     static const struct entry cases[] = {
         {.key = "feed_forward_length", PAIR, .u = 512, .u2 = 640},
-        {.key = "rope.scaling.type", TEXT, .text = "yarn"},
         {.key = "rope.scaling.type", TEXT, .text = "longrope"},
         {.key = "expert_count", .u = 8},
         {.key = "attention.sliding_window", .u = 512},
@@ -223,7 +222,7 @@ static void other_graphs_are_unsupported(void **state)
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++)
         refused("llama", &cases[i], 1, BN_EUNSUPPORTED, "");
     struct outcome o; /* only 'bitnet' may rotate fewer elements than a head has */
-    read_with("bitnet", NULL, &cases[7], 1, &o);
+    read_with("bitnet", NULL, &cases[6], 1, &o);
     assert_true(o.ok);
     assert_int_equal(o.hp.n_rot, 16);
 }
@@ -242,6 +241,76 @@ static void linear_scaling_factor_0_means_1(void **state)
     assert_true(o.ok && o.hp.rope_scale == 0.5);
     read_with("llama", NULL, none, 2, &o);
     assert_true(o.ok && o.hp.rope_scale == 1.0);
+}
+
+static const struct entry yarn[] = {
+    {.key = "rope.scaling.type", TEXT, .text = "yarn"},
+    {.key = "rope.scaling.factor", REAL, .f = 4.0f},
+    {.key = "rope.scaling.original_context_length", .u = 16384},
+    {.key = "rope.freq_base", REAL, .f = 1e6f},
+};
+
+static void yarn_is_read_with_its_defaults(void **state)
+{
+    (void)state;
+    struct outcome o;
+    read_with("qwen3", NULL, yarn, 4, &o);
+    if (!o.ok)
+        fail_msg("%s", o.err.text);
+    assert_true(o.hp.yarn.factor == 4.0 && o.hp.yarn.original_ctx == 16384.0);
+    assert_true(o.hp.yarn.beta_fast == 32.0 && o.hp.yarn.beta_slow == 1.0);
+    assert_true(o.hp.yarn.ext_factor == 1.0 && o.hp.rope_scale == 1.0);
+    assert_true(o.hp.rope_magnitude > 1.138629435 && o.hp.rope_magnitude < 1.138629437);
+    read_with("qwen3", NULL, NULL, 0, &o);
+    assert_true(o.ok && o.hp.yarn.factor == 0.0 && o.hp.rope_magnitude == 1.0);
+}
+
+static void yarn_values_of_the_file_replace_defaults(void **state)
+{
+    (void)state;
+    struct entry all[8] = {
+        {.key = "rope.scaling.yarn_beta_fast", REAL, .f = 16.0f},
+        {.key = "rope.scaling.yarn_beta_slow", REAL, .f = 2.0f},
+        {.key = "rope.scaling.yarn_ext_factor", REAL, .f = 0.5f},
+        {.key = "rope.scaling.attn_factor", REAL, .f = 0.5f},
+    };
+    struct outcome o;
+    memcpy(all + 4, yarn, sizeof yarn);
+    read_with("llama", NULL, all, 8, &o);
+    if (!o.ok)
+        fail_msg("%s", o.err.text);
+    assert_true(o.hp.yarn.beta_fast == 16.0 && o.hp.yarn.beta_slow == 2.0);
+    assert_true(o.hp.yarn.ext_factor == 0.5);
+    assert_true(o.hp.rope_magnitude > 0.569314717 && o.hp.rope_magnitude < 0.569314719);
+    all[2].f = 0.0f; /* without the blend only attn_factor remains */
+    read_with("llama", NULL, all, 8, &o);
+    assert_true(o.ok && o.hp.rope_magnitude == 0.5);
+}
+
+static void yarn_needs_its_factor_context_and_base(void **state)
+{
+    (void)state;
+    static const struct entry bad[] = {
+        {.key = "rope.scaling.factor", DROPPED},
+        {.key = "rope.scaling.factor", REAL, .f = 0.0f},
+        {.key = "rope.scaling.factor", REAL, .f = (float)__builtin_inf()},
+        {.key = "rope.scaling.original_context_length", DROPPED},
+        {.key = "rope.scaling.original_context_length", .u = 0},
+        {.key = "rope.freq_base", REAL, .f = 1.0f},
+        {.key = "rope.scaling.yarn_beta_fast", REAL, .f = 0.0f},
+        {.key = "rope.scaling.yarn_beta_slow", REAL, .f = -1.0f},
+        {.key = "rope.scaling.yarn_ext_factor", REAL, .f = 2.0f},
+        {.key = "rope.scaling.attn_factor", REAL, .f = (float)__builtin_nan("")},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        struct entry changes[5] = {bad[i]};
+        size_t n = 1;
+        for (size_t j = 0; j < 4; j++) {
+            if (strcmp(yarn[j].key, bad[i].key) != 0)
+                changes[n++] = yarn[j];
+        }
+        refused("qwen3", changes, n, BN_EFORMAT, bad[i].key);
+    }
 }
 
 struct act_case {
@@ -271,6 +340,7 @@ static void activation_follows_the_rule(void **state)
         {"bitnet", "all", 30, 2560, 6912, 128256, "gpt2", NULL, FFN_SILU, BN_NOTE_INFO},
         {"llama", NULL, 30, 2560, 6912, 128256, "gpt2", NULL, FFN_SILU, BN_NOTE_INFO},
         {"llama", NULL, 2, 256, 512, 300, "gpt2", "relu2", FFN_RELU2, BN_NOTE_INFO},
+        {"qwen3", NULL, 2, 256, 512, 300, "gpt2", NULL, FFN_SILU, BN_NOTE_INFO},
         {"bitnet-25", NULL, 2, 256, 512, 300, "gpt2", "silu", FFN_SILU, BN_NOTE_INFO},
         {"bitnet", NULL, 2, 256, 512, 300, "gpt2", "relu_sqr", FFN_RELU2, BN_NOTE_INFO},
     };
@@ -315,6 +385,9 @@ int main(void)
         cmocka_unit_test(shapes_that_do_not_divide_are_refused),
         cmocka_unit_test(other_graphs_are_unsupported),
         cmocka_unit_test(linear_scaling_factor_0_means_1),
+        cmocka_unit_test(yarn_is_read_with_its_defaults),
+        cmocka_unit_test(yarn_values_of_the_file_replace_defaults),
+        cmocka_unit_test(yarn_needs_its_factor_context_and_base),
         cmocka_unit_test(activation_follows_the_rule),
         cmocka_unit_test(a_different_tokenizer_size_is_a_warning),
     };

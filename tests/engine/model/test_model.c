@@ -80,20 +80,22 @@ static void refused(struct synth_model *m, enum bn_errcode code, const char *wor
 static void every_architecture_and_container_opens(void **state)
 {
     (void)state;
-    static const char *const archs[] = {"bitnet-b1.58", "bitnet-25", "bitnet", "llama"};
+    static const char *const archs[] = {"bitnet-b1.58", "bitnet-25", "bitnet", "llama", "qwen3"};
     static const enum tensor_type types[] = {TENSOR_I2_S, TENSOR_TQ1_0, TENSOR_TQ2_0,
                                              TENSOR_F16,  TENSOR_F32,   TENSOR_BF16};
-    for (size_t i = 0; i < 4 * 6; i++) {
+    for (size_t i = 0; i < 5 * 6; i++) {
         struct synth_spec spec = synth_preset("tiny");
         struct synth_model m;
         spec.arch = archs[i / 6];
         spec.type = types[i % 6];
         opened(&spec, &m);
-        const bool llama = i / 6 == 3;
+        const bool llama = i / 6 == 3, qwen = i / 6 == 4;
         assert_int_equal(m.model->ternary_type, spec.type);
         assert_int_equal(m.model->arch->rope, llama ? ROPE_NORM : ROPE_NEOX);
         assert_int_equal(m.model->tied, !llama);
-        assert_true((m.model->layers[1].ffn_sub_norm.bytes == NULL) == llama);
+        assert_true((m.model->layers[1].ffn_sub_norm.bytes == NULL) == (llama || qwen));
+        assert_int_equal(m.model->layers[1].q_norm.n_cols, qwen ? 64 : 0);
+        assert_int_equal(m.model->layers[1].k_norm.n_cols, qwen ? 64 : 0);
         assert_true(m.model->layers[0].q.scale == f32_from_bits(0x3da80000)); /* 1/sqrt(148.5) */
         assert_true(m.model->layers[0].q.extra_scale == 1.0f);
         assert_null(m.model->layers[0].q.bias.bytes);
@@ -394,12 +396,12 @@ static void unknown_architecture_is_refused(void **state)
     struct gguf *g = NULL;
     struct bn_error err;
     assert_true(gguf_writer_open(&w, &err));
-    gguf_put_str(w, "general.architecture", bn_str_of("qwen3"));
+    gguf_put_str(w, "general.architecture", bn_str_of("gemma7"));
     assert_true(gguf_write_header(w, &sink, &err));
     assert_true(gguf_parse(b.bytes, b.n_bytes, &g, &err));
     assert_false(model_open(g, &cfg, &model, &err));
     assert_int_equal(err.code, BN_EUNSUPPORTED);
-    assert_non_null(strstr(err.text, "'qwen3'"));
+    assert_non_null(strstr(err.text, "'gemma7'"));
     gguf_close(g);
     gguf_writer_close(w);
     mem_free(b.bytes);

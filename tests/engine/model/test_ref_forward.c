@@ -101,6 +101,19 @@ static void heads_wider_than_the_embedding_agree(void **state)
     agrees(&spec, expected, 1852.96768);
 }
 
+static void qwen3_with_qk_norms_and_yarn_agrees(void **state)
+{
+    (void)state;
+    static const float expected[6] = {0.487014920f, 0.949096024f, 0.639024496f,
+                                      0.415240288f, 1.19039917f,  -0.958320677f};
+    struct synth_spec spec = synth_preset("tiny");
+    spec.arch = "qwen3";
+    spec.head_dim = 96;
+    spec.yarn = 4.0f;
+    spec.yarn_ctx = 64;
+    agrees(&spec, expected, 1891.92344);
+}
+
 static void every_container_gives_the_same_logits(void **state)
 {
     (void)state;
@@ -148,6 +161,7 @@ int main(void)
         cmocka_unit_test(bitnet_with_scales_and_heads_of_100_agrees),
         cmocka_unit_test(untied_q8_head_and_bf16_layers_agree),
         cmocka_unit_test(heads_wider_than_the_embedding_agree),
+        cmocka_unit_test(qwen3_with_qk_norms_and_yarn_agrees),
         cmocka_unit_test(every_container_gives_the_same_logits),
         cmocka_unit_test(a_prefix_gives_the_same_rows),
     };
