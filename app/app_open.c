@@ -4,6 +4,7 @@
  */
 #include "app/app.h"
 
+#include "app/chat/conversation/turn_marks.h"
 #include "app/common/input_text.h"
 #include "app/common/term_text.h"
 #include "app/demo/demo_model.h"
@@ -121,6 +122,8 @@ enum exit_code app_open_files(struct app *app)
         const bool is_users = options_given(app->options, "template");
         return report_error(PROGRAM, is_users ? STAGE_RUN : STAGE_LOAD, &err);
     }
+    if (!turn_marks_add(app->model.template, app->options, app->model.tokenizer, &err))
+        return report_error(PROGRAM, STAGE_RUN, &err);
     chat_options_from_model(app->options, app->model.file);
     clean_name(app);
     return EXIT_DONE;
@@ -158,6 +161,7 @@ static enum exit_code read_conversation(struct app *app, const char *path)
 {
     struct transcript loaded = {0};
     struct store_reading reading;
+    struct strbuf said = {0};
     struct bn_error err;
     if (!store_read(&app->store, path, &loaded, &reading, &err)) {
         (void)report_error(PROGRAM, STAGE_RUN, &err);
@@ -166,11 +170,10 @@ static enum exit_code read_conversation(struct app *app, const char *path)
     transcript_finish(&app->chat.transcript);
     app->chat.transcript = loaded;
     chat_use_snapshot(&app->chat, path);
-    if (reading.n_retokenised > 0 && !options_flag(app->options, "quiet"))
-        (void)report_fail(
-            PROGRAM, EXIT_DONE, "%zu of %zu answers are tokenised again%s", reading.n_retokenised,
-            reading.n_answers,
-            reading.other_vocabulary ? ": their tokens belong to another model's vocabulary" : "");
+    store_reading_text(&reading, &said);
+    if (said.n_bytes > 0 && !options_flag(app->options, "quiet"))
+        (void)report_fail(PROGRAM, EXIT_DONE, "%s", strbuf_text(&said));
+    strbuf_finish(&said);
     return EXIT_DONE;
 }
 

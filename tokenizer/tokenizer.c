@@ -82,6 +82,15 @@ static bool open_model(struct tokenizer *t, const struct vocab_source *s,
     return bpe_init(&t->bpe, &t->vocab, s, err) && open_pretok(t, s, cfg, err);
 }
 
+/* Message text may contain user-defined tokens, except those that end an answer. */
+static void choose_message_tokens(struct tokenizer *t)
+{
+    for (size_t i = 0; i < t->specials.n; i++) {
+        const int32_t id = t->specials.ids[i];
+        t->message_ok[i] = t->vocab.types[id] == TOKEN_USER && !tokenizer_is_eog(t, id);
+    }
+}
+
 static bool open_specials(struct tokenizer *t, struct bn_error *err)
 {
     if (!special_init(&t->specials, &t->vocab, err))
@@ -89,10 +98,7 @@ static bool open_specials(struct tokenizer *t, struct bn_error *err)
     t->message_ok = mem_alloc(t->specials.n, 1);
     if (!t->message_ok)
         return bn_fail(err, BN_ENOMEM, "no memory for %zu special tokens", t->specials.n);
-    for (size_t i = 0; i < t->specials.n; i++) {
-        const int32_t id = t->specials.ids[i];
-        t->message_ok[i] = t->vocab.types[id] == TOKEN_USER && !tokenizer_is_eog(t, id);
-    }
+    choose_message_tokens(t);
     return true;
 }
 
@@ -192,6 +198,22 @@ static bool in_range(const struct tokenizer *t, int32_t id)
 struct bn_str tokenizer_token_text(const struct tokenizer *t, int32_t id)
 {
     return in_range(t, id) ? vocab_text(&t->vocab, id) : (struct bn_str){0};
+}
+
+bool tokenizer_add_ends(struct tokenizer *t, const int32_t *ids, size_t n, struct bn_error *err)
+{
+    bool ok = true;
+    for (size_t i = 0; ok && i < n; i++)
+        ok = !in_range(t, ids[i]) || vocab_marks_add_end(&t->marks, ids[i], err);
+    t->info.eog = t->marks.eog;
+    t->info.n_eog = t->marks.n_eog;
+    choose_message_tokens(t);
+    return ok;
+}
+
+bool tokenizer_is_user_defined(const struct tokenizer *t, int32_t id)
+{
+    return in_range(t, id) && t->vocab.types[id] == TOKEN_USER;
 }
 
 bool tokenizer_is_control(const struct tokenizer *t, int32_t id)

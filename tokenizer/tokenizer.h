@@ -2,8 +2,9 @@
  * The tokenizer: converts text to token ids and back. PUBLIC.
  *
  * It supports byte-level BPE ("gpt2") and SentencePiece ("llama") vocabularies; docs/formats.md
- * describes formats and rules. A tokenizer is immutable after tokenizer_open. Several threads may
- * use one, each with a separate detok. The file may be closed after tokenizer_open.
+ * describes formats and rules. A tokenizer is immutable after tokenizer_open and
+ * tokenizer_add_ends. Several threads may use one, each with a separate detok. The file may be
+ * closed after tokenizer_open.
  */
 #ifndef TOKENIZER_TOKENIZER_H
 #define TOKENIZER_TOKENIZER_H
@@ -49,10 +50,16 @@ struct tokenizer_info {
 const struct tokenizer_info *tokenizer_info(const struct tokenizer *t);
 bool tokenizer_is_eog(const struct tokenizer *t, int32_t id);
 
+/* Let these ids (n) end an answer too, for example those that delimit the turns of a template.
+ * Message text no longer produces them. Call it before other threads use `t`. Ids outside the
+ * vocabulary are ignored. BN_ENOMEM: some ids may have been added. */
+bool tokenizer_add_ends(struct tokenizer *t, const int32_t *ids, size_t n, struct bn_error *err);
+
 /* The decoded text of a token, special tokens included: UTF-8 or any bytes. n_bytes is 0 for an id
  * out of range. Valid as long as the tokenizer. */
 struct bn_str tokenizer_token_text(const struct tokenizer *t, int32_t id);
 bool tokenizer_is_control(const struct tokenizer *t, int32_t id);
+bool tokenizer_is_user_defined(const struct tokenizer *t, int32_t id);
 
 enum tokenizer_bos {
     TOKENIZER_BOS_NEVER,

@@ -94,6 +94,7 @@ bool cmd_load(struct command_host *host, struct bn_str args)
     char path[PATH_BYTES];
     struct transcript loaded = {0};
     struct store_reading reading;
+    struct strbuf said = {0};
     struct bn_error err;
     if (!session_path(host, args, path))
         return false;
@@ -113,11 +114,11 @@ bool cmd_load(struct command_host *host, struct bn_str args)
     const size_t n_tokens = chat_count(host->chat);
     host->chat->n_used = n_tokens == SIZE_MAX ? 0 : n_tokens;
     chat_use_snapshot(host->chat, path);
-    if (reading.n_retokenised > 0)
-        ui_notice(host->ui, TONE_NOTE, "%zu of %zu answers are tokenised again%s",
-                  reading.n_retokenised, reading.n_answers,
-                  reading.other_vocabulary ? ": their tokens belong to another model's vocabulary"
-                                           : "");
+    store_reading_text(&reading, &said);
+    if (said.n_bytes > 0)
+        host->ui->ops->notice(host->ui, reading.n_forged > 0 ? TONE_WARNING : TONE_NOTE,
+                              strbuf_str(&said));
+    strbuf_finish(&said);
     ui_notice(host->ui, TONE_PLAIN, "%zu turn%s loaded, %zu tok; /history shows them", n,
               n == 1 ? "" : "s", host->chat->n_used);
     return true;

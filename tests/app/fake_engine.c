@@ -9,6 +9,7 @@
  *   n_ctx, no_cuda=1 (a message that CUDA is not used), stuck=1 (ignore cancellation)
  *   endless=1, same=1   repeat the answer without end, repeat its first token
  *   fail_at=N, save_error=1, fault=1   token N fails, saving fails, raise SIGILL
+ *   special=1     texts of special tokens in the answers become these tokens
  *   noise=1       print a line on standard error before each answer
  */
 #include "app/chat/answer/generator.h"
@@ -100,8 +101,9 @@ static void create_file(const char *name)
 
 static bool add_answer(struct generator *g, const char *bytes, size_t n_bytes, struct bn_error *err)
 {
-    const struct segment s = {
-        .kind = SEGMENT_MESSAGE, .text = {bytes, n_bytes}, .message = SEGMENT_NO_MESSAGE};
+    const struct segment s = {.kind = option("special") ? SEGMENT_TEMPLATE : SEGMENT_MESSAGE,
+                              .text = {bytes, n_bytes},
+                              .message = SEGMENT_NO_MESSAGE};
     return g->n_answers == MAX_ANSWERS || tokenizer_encode(g->tokenizer, &s, 1, TOKENIZER_BOS_NEVER,
                                                            &g->answers[g->n_answers++], err);
 }

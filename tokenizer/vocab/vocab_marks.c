@@ -182,7 +182,7 @@ static int32_t ending_id(const struct finder *f, const char *text)
     return TOKEN_NONE;
 }
 
-static bool add_eog(struct vocab_marks *m, int32_t id, struct bn_error *err)
+bool vocab_marks_add_end(struct vocab_marks *m, int32_t id, struct bn_error *err)
 {
     size_t at = 0;
     while (at < m->n_eog && m->eog[at] < id)
@@ -209,8 +209,9 @@ static void note_endings(const struct finder *f, size_t n_named)
 static bool collect_endings(struct finder *f, struct bn_error *err)
 {
     struct vocab_marks *m = f->m;
-    if (!add_eog(m, m->ids[MARK_EOS], err) || !add_eog(m, m->ids[MARK_EOT], err) ||
-        !add_eog(m, m->ids[MARK_EOM], err))
+    if (!vocab_marks_add_end(m, m->ids[MARK_EOS], err) ||
+        !vocab_marks_add_end(m, m->ids[MARK_EOT], err) ||
+        !vocab_marks_add_end(m, m->ids[MARK_EOM], err))
         return false;
     if (!bn_repair_allowed(f->no_repair, "end-of-turn"))
         return true;
@@ -218,7 +219,7 @@ static bool collect_endings(struct finder *f, struct bn_error *err)
     for (size_t i = 0; i < N_TURN_ENDS && m->ids[MARK_EOT] < 0; i++)
         m->ids[MARK_EOT] = ending_id(f, turn_ends[i]);
     for (size_t k = 0; k < N_ENDINGS; k++) {
-        if (!add_eog(m, f->endings[k], err))
+        if (!vocab_marks_add_end(m, f->endings[k], err))
             return false;
     }
     if (m->n_eog > n_named)

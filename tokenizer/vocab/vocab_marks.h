@@ -27,5 +27,7 @@ struct vocab_marks {
 bool vocab_marks_init(struct vocab_marks *m, struct vocab_source *s, const char *no_repair,
                       struct bn_notes *notes, struct bn_error *err);
 void vocab_marks_finish(struct vocab_marks *m);
+/* Add an id that ends an answer. Ignores TOKEN_NONE and an id that is in the list. BN_ENOMEM. */
+bool vocab_marks_add_end(struct vocab_marks *m, int32_t id, struct bn_error *err);
 
 #endif

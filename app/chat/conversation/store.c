@@ -212,6 +212,16 @@ static bool text_of_ids(const struct tokenizer *t, const int32_t *ids, size_t n_
     return ok && !out->failed;
 }
 
+/* Whether an id ends an answer or begins a turn. The model would read such an answer as several
+ * turns, although its text does not show them. */
+static bool has_turn_mark(const struct tokenizer *t, const int32_t *ids, size_t n_ids)
+{
+    for (size_t i = 0; i < n_ids; i++)
+        if (tokenizer_is_eog(t, ids[i]))
+            return true;
+    return false;
+}
+
 /* Use the ids if they decode to the text of the answer. `text` then holds the answer as it was
  * generated. */
 static bool restore_ids(const struct session_reader *r, const json_t *message, struct answer *a,
@@ -222,7 +232,10 @@ static bool restore_ids(const struct session_reader *r, const json_t *message, s
     bool fits =
         r->same_vocabulary && read_ids(json_object_get(message, "ids"),
                                        tokenizer_info(r->s->tokenizer)->n_vocab, &ids, &a->n_ids);
-    if (fits && text_of_ids(r->s->tokenizer, ids, a->n_ids, text)) {
+    if (fits && has_turn_mark(r->s->tokenizer, ids, a->n_ids)) {
+        r->reading->n_forged++;
+        fits = false;
+    } else if (fits && text_of_ids(r->s->tokenizer, ids, a->n_ids, text)) {
         (void)term_text_repair(strbuf_str(text), &repaired);
         fits = bn_str_equal(strbuf_str(&repaired), a->text);
     } else {
@@ -358,6 +371,20 @@ bool store_read(const struct store *s, const char *path, struct transcript *out,
     if (!ok)
         transcript_finish(out);
     return ok;
+}
+
+void store_reading_text(const struct store_reading *reading, struct strbuf *out)
+{
+    if (reading->n_retokenised == 0)
+        return;
+    strbuf_addf(out, "%zu of %zu answers are tokenised again", reading->n_retokenised,
+                reading->n_answers);
+    if (reading->other_vocabulary)
+        strbuf_add_text(out, ": their tokens belong to another model's vocabulary");
+    else if (reading->n_forged > 0)
+        strbuf_addf(out,
+                    ": the tokens of %zu would begin or end a turn, so the text is used instead",
+                    reading->n_forged);
 }
 
 /* ---- listing ---- */

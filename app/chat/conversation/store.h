@@ -3,8 +3,8 @@
  * is in docs/session-format.md.
  *
  * A file is replaced as a whole or not at all, and only its owner can read it. The ids of an answer
- * are used again only if the vocabulary is the same and they still decode to the answer's text.
- * Otherwise the text is encoded again.
+ * are used again only if the vocabulary is the same, none of them ends an answer or begins a turn,
+ * and they still decode to the answer's text. Otherwise the text is encoded again.
  */
 #ifndef APP_STORE_H
 #define APP_STORE_H
@@ -34,9 +34,13 @@ bool store_write(const struct store *s, const struct transcript_state *state, co
 /* Facts about a file that was read, for a notice. */
 struct store_reading {
     size_t n_answers;
-    size_t n_retokenised; /* answers whose ids do not match; their text will be encoded again */
+    size_t n_retokenised; /* answers whose ids are not used; their text will be encoded again */
+    size_t n_forged;      /* of these, answers with ids that delimit turns */
     bool other_vocabulary;
 };
+/* Append the sentence of a notice; nothing if the ids of all answers are used. */
+void store_reading_text(const struct store_reading *reading, struct strbuf *out);
+
 /* Read a saved chat. `out` must be empty and stays empty on failure. BN_EIO: cannot be read.
  * BN_EFORMAT: not a saved chat; the error has the line and column, or the number of the message.
  * BN_ENOMEM. */

@@ -1,0 +1,162 @@
+/*
+ * Renders short conversations and collects the special tokens of the template's own text: see
+ * turn_marks.h.
+ *
+ * A conversation with a tool shows which token begins the turn of a tool. What follows this token
+ * may be a marker inside the turn, such as <tool_response>, so it is not collected.
+ */
+#include "app/chat/conversation/turn_marks.h"
+
+#include "app/options/model_args.h"
+
+#include <ctype.h>
+
+struct marks {
+    const struct template *template;
+    const struct tokenizer *tokenizer;
+    struct template_arena *arena;
+    const struct template_value *args;
+    struct token_list found;
+};
+
+static struct template_value *conversation(struct template_arena *a, const char *const *roles)
+{
+    struct template_value *list = template_list(a);
+    for (size_t i = 0; roles[i]; i++) {
+        struct template_value *m = template_dict(a);
+        m = template_set(a, m, "role", template_string(a, bn_str_of(roles[i])));
+        m = template_set(a, m, "content", template_string(a, bn_str_of("text")));
+        list = template_push(a, list, m);
+    }
+    return list;
+}
+
+/* Whether the text contains a word, in any case. */
+static bool contains(struct bn_str text, const char *word)
+{
+    const size_t n = strlen(word);
+    for (size_t at = 0; at + n <= text.n_bytes; at++) {
+        size_t i = 0;
+        while (i < n && tolower((unsigned char)text.ptr[at + i]) == word[i])
+            i++;
+        if (i == n)
+            return true;
+    }
+    return false;
+}
+
+static bool is_thought_marker(struct bn_str text)
+{
+    return contains(text, "think") || contains(text, "thought") || contains(text, "reason");
+}
+
+/* A control token, or a user-defined token that looks like a mark: it has a letter and a character
+ * that is neither letter, digit nor blank. Other user-defined tokens (runs of blanks, digits,
+ * words) are ordinary text that a template may contain too. */
+static bool may_delimit(const struct tokenizer *t, int32_t id)
+{
+    const struct bn_str text = tokenizer_token_text(t, id);
+    bool has_letter = false, has_sign = false;
+    if (is_thought_marker(text))
+        return false;
+    for (size_t i = 0; i < text.n_bytes; i++) {
+        const unsigned char c = (unsigned char)text.ptr[i];
+        has_letter = has_letter || isalpha(c);
+        has_sign = has_sign || (!isalnum(c) && !isspace(c));
+    }
+    return tokenizer_is_control(t, id) ||
+           (tokenizer_is_user_defined(t, id) && has_letter && has_sign);
+}
+
+/* Add the marks in a text of the template. At most `n_max` that end no answer. */
+static bool collect(struct marks *m, struct bn_str text, size_t n_max, struct bn_error *err)
+{
+    const struct segment s = {
+        .kind = SEGMENT_TEMPLATE, .text = text, .message = SEGMENT_NO_MESSAGE};
+    struct token_list ids = {0};
+    bool ok = tokenizer_encode(m->tokenizer, &s, 1, TOKENIZER_BOS_NEVER, &ids, err);
+    for (size_t i = 0, n = 0; ok && i < ids.n && n < n_max; i++) {
+        if (tokenizer_is_eog(m->tokenizer, ids.ids[i]) || !may_delimit(m->tokenizer, ids.ids[i]))
+            continue;
+        ok = token_list_push(&m->found, ids.ids[i], err);
+        n++;
+    }
+    token_list_finish(&ids);
+    return ok;
+}
+
+/* Render a conversation. *out is empty if the template refuses it. */
+static bool render(struct marks *m, const char *const *roles, struct template_output *out,
+                   struct bn_error *err)
+{
+    const struct template_input in = {.messages = conversation(m->arena, roles),
+                                      .args = m->args,
+                                      .add_generation_prompt = true,
+                                      .now = 0};
+    *out = (struct template_output){0};
+    if (in.messages && template_render(m->template, m->arena, &in, out, err))
+        return true;
+    *out = (struct template_output){0};
+    return (in.messages && err->code != BN_ENOMEM) ||
+           bn_fail(err, BN_ENOMEM, "out of memory for the marks of the template");
+}
+
+static bool collect_turns(struct marks *m, const char *const *roles, struct bn_error *err)
+{
+    struct template_output out;
+    if (!render(m, roles, &out, err))
+        return false;
+    for (size_t i = 0; i < out.n_segments; i++)
+        if (out.segments[i].kind == SEGMENT_TEMPLATE &&
+            !collect(m, out.segments[i].text, SIZE_MAX, err))
+            return false;
+    return true;
+}
+
+/* The token that begins the turn of a tool: the first one in front of its text. */
+static bool collect_tool(struct marks *m, const char *const *roles, struct bn_error *err)
+{
+    struct template_output out;
+    size_t n_roles = 0;
+    while (roles[n_roles])
+        n_roles++;
+    if (!render(m, roles, &out, err))
+        return false;
+    for (size_t i = 1; i < out.n_segments; i++)
+        if (out.segments[i].message == n_roles - 1 && out.segments[i - 1].kind == SEGMENT_TEMPLATE)
+            return collect(m, out.segments[i - 1].text, 1, err);
+    return true;
+}
+
+static bool collect_all(struct marks *m, const struct options *options, struct bn_error *err)
+{
+    static const char *const turns[][6] = {
+        {"user", "assistant", "user", NULL},
+        {"system", "user", "assistant", "user", NULL},
+    };
+    static const char *const with_tool[] = {"user", "assistant", "tool", NULL};
+    struct template_value *args;
+    if (!model_args_template_args(options, m->arena, &args, err))
+        return false;
+    m->args = args;
+    for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++)
+        if (!collect_turns(m, turns[i], err))
+            return false;
+    return collect_tool(m, with_tool, err);
+}
+
+bool turn_marks_add(const struct template *template, const struct options *options,
+                    struct tokenizer *tokenizer, struct bn_error *err)
+{
+    struct marks m = {.template = template, .tokenizer = tokenizer};
+    bool ok = token_list_push(&m.found, tokenizer_info(tokenizer)->bos, err);
+    if (ok && template) {
+        m.arena = template_arena_open();
+        ok = m.arena ? collect_all(&m, options, err)
+                     : bn_fail(err, BN_ENOMEM, "out of memory for the marks of the template");
+        template_arena_close(m.arena);
+    }
+    ok = ok && tokenizer_add_ends(tokenizer, m.found.ids, m.found.n, err);
+    token_list_finish(&m.found);
+    return ok;
+}

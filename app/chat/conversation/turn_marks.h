@@ -1,0 +1,23 @@
+/*
+ * The tokens that delimit turns in the template in use.
+ *
+ * If the ids of an answer contained such a token, the model would read one answer as several turns,
+ * although the text of the answer does not show it. So the tokenizer must treat these tokens like
+ * the end of an answer: an answer ends when the model samples one, and a saved answer with one is
+ * tokenised again from its text.
+ */
+#ifndef APP_TURN_MARKS_H
+#define APP_TURN_MARKS_H
+
+#include "app/options/options.h"
+#include "templates/template.h"
+#include "tokenizer/tokenizer.h"
+
+/* Find the tokens in short conversations rendered with this template (NULL with --raw: only the
+ * beginning of the text), and pass them to tokenizer_add_ends. Markers of thoughts and tools that
+ * an answer may contain are not among them. A conversation that the template refuses adds no
+ * tokens. BN_EARG: a bad --template-arg. BN_ENOMEM. */
+bool turn_marks_add(const struct template *template, const struct options *options,
+                    struct tokenizer *tokenizer, struct bn_error *err);
+
+#endif
