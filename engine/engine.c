@@ -43,7 +43,9 @@ static uint64_t fingerprint(const struct model *m)
     for (size_t i = 0; i < hp->n_layers; i++) {
         const struct linear *v = &m->layers[i].v;
         const int layout = v->source.type == TENSOR_I2_S ? (int)v->source.layout : 0;
-        h = fnv1a_add_bytes(h, &v->scale, sizeof(float));
+        h = fnv1a_add_bytes(h, &v->scales.tensor_scale, sizeof(float));
+        if (v->scales.scaling != SCALE_TENSOR) /* some scales and codes tell models apart */
+            h = fnv1a_add_bytes(h, v->source.bytes, size_min(v->source.n_bytes, 128));
         h = fnv1a_add_bytes(h, &layout, sizeof layout); /* --i2s-layout changes the weights */
     }
     return h;

@@ -43,8 +43,8 @@ static const struct linear *linear_of(const struct layer *layer, size_t i)
 static bool count_codes(const struct ternary_source *src, uint8_t *codes, struct model_check *check,
                         struct bn_error *err)
 {
-    float scale;
-    if (!ternary_scale(src, &scale, err))
+    struct ternary_scales scales;
+    if (!ternary_scan(src, &scales, err))
         return false;
     for (size_t row = 0; row < src->n_rows; row += CODE_ROWS) {
         const size_t end = size_min(row + CODE_ROWS, src->n_rows);

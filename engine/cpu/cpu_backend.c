@@ -107,13 +107,26 @@ static void cpu_close(struct backend *b)
     mem_free(b);
 }
 
+/* Ternary tables and scales finer than a tensor have no kernels. */
+static bool check_types(const struct model *m, struct bn_error *err)
+{
+    if (m->finest.scaling != SCALE_TENSOR)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "the CPU backend does not support ternary weights with a scale per %s",
+                       m->finest.scaling == SCALE_ROW ? "row" : "block");
+    if (m->ternary_embd.bytes || m->head_linear.source.bytes)
+        return bn_fail(err, BN_EUNSUPPORTED, "tables of type %s are not supported",
+                       tensor_geometries[m->ternary_embd.bytes ? m->embd.type : m->head.type].name);
+    return true;
+}
+
 /* On failure the caller closes b. */
 static bool open_backend(struct backend *b, const struct backend_control *control,
                          struct bn_error *err)
 {
     const struct model *m = b->model;
     struct backend_plan plan;
-    if (!cpu_sizes_plan(m, &b->cfg, &plan, err) || !choose_kernels(b, err))
+    if (!check_types(m, err) || !cpu_sizes_plan(m, &b->cfg, &plan, err) || !choose_kernels(b, err))
         return false;
     b->n_threads = team_size(b->cfg.n_threads ? b->cfg.n_threads : cpu_default_threads());
     /* Before memory is first written, so that its pages are near the threads. */

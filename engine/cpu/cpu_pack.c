@@ -124,8 +124,8 @@ static void set_weights(const struct backend *b, struct weights *w, const struct
     size_t row0 = 0;
     for (size_t i = 0; i < job->n_sources; i++) {
         const struct linear *from = job->sources[i];
-        w->sections[i] = (struct section){row0, from->source.n_rows, from->scale, from->extra_scale,
-                                          pack_floats(b, &from->bias, floats)};
+        w->sections[i] = (struct section){row0, from->source.n_rows, from->scales.tensor_scale,
+                                          from->extra_scale, pack_floats(b, &from->bias, floats)};
         row0 += from->source.n_rows;
     }
     *lines += job->n_bytes;

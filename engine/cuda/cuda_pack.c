@@ -196,7 +196,7 @@ static bool upload_matrix(struct packing *p, const struct matrix *matrix, struct
     to->n_lines = (uint32_t)matrix->n_lines;
     size_t row0 = 0;
     for (size_t i = 0; i < matrix->n_sections; i++) {
-        to->scale[i] = matrix->sections[i]->scale;
+        to->scale[i] = matrix->sections[i]->scales.tensor_scale;
         to->extra[i] = matrix->sections[i]->extra_scale;
         if (!matrix->pairs && !upload_rows(p, matrix, i, 1, at + row0 * row_bytes, err))
             return false;

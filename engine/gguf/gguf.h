@@ -94,4 +94,10 @@ size_t gguf_kind_bytes(uint32_t kind);
 /* Build the two indices; only for gguf_parse. BN_EFORMAT: a name occurs twice. BN_ENOMEM. */
 bool gguf_build_index(struct gguf *g, struct bn_error *err);
 
+/* Decide the type of each tensor and make its offset absolute; only for gguf_parse. data_start and
+ * alignment must be set and data_start <= n_bytes. BN_EFORMAT: the tensor is not inside the file,
+ * overlaps another one, has a wrong shape or alignment, or two tensors contradict each other about
+ * the meaning of an id. BN_ENOMEM. */
+bool gguf_place_tensors(struct gguf *g, struct bn_error *err);
+
 #endif

@@ -3,7 +3,7 @@
  *
  * Nothing is copied and no number from the file is trusted. Counts are compared with the bytes
  * left, arrays grow while they are read, and lengths and offsets are checked before use. Tensor
- * data is located but not read. engine/model interprets the result.
+ * data is located (gguf_place.c) but not read. engine/model interprets the result.
  */
 #include "engine/gguf/gguf.h"
 
@@ -212,67 +212,6 @@ static bool read_alignment(struct gguf *g, struct bn_error *err)
     return true;
 }
 
-/* Make offsets absolute. Each tensor must begin inside the file and, if its size is known, also end
- * inside it. They are checked in file order, so that the message names the first missing tensor. */
-static bool place_tensors(struct gguf *g, struct bn_error *err)
-{
-    for (size_t i = 0; i < g->n_tensors; i++) {
-        struct gguf_tensor *t = &g->tensors[i];
-        if (t->offset % g->alignment != 0)
-            return bn_fail(err, BN_EFORMAT, "tensor '%.*s': offset %zu is not a multiple of %zu",
-                           STR_ARG(t->name), t->offset, g->alignment);
-        const size_t n_data = g->n_bytes - g->data_start;
-        const enum tensor_type type =
-            tensor_type_decide(t->type_id, t->n_cols, t->n_rows, 0, g->alignment);
-        size_t need = 0;
-        if (type != TENSOR_OTHER && !tensor_bytes(type, t->n_cols, t->n_rows, &need))
-            return bn_fail(err, BN_EFORMAT,
-                           "tensor '%.*s': %zu x %zu is not a valid shape for type %s",
-                           STR_ARG(t->name), t->n_cols, t->n_rows, tensor_geometries[type].name);
-        if (t->offset > n_data || need > n_data - t->offset)
-            return bn_fail(
-                err, BN_EFORMAT,
-                "the file is truncated: "
-                "tensor '%.*s' needs %zu bytes at %zu of the data, which has %zu (file: %zu bytes)",
-                STR_ARG(t->name), need, t->offset, n_data, g->n_bytes);
-        t->offset += g->data_start;
-        t->n_bytes = need;
-    }
-    return true;
-}
-
-static int compare_offset(const void *a, const void *b)
-{
-    const struct gguf_tensor *x = *(const struct gguf_tensor *const *)a;
-    const struct gguf_tensor *y = *(const struct gguf_tensor *const *)b;
-    return (x->offset > y->offset) - (x->offset < y->offset);
-}
-
-/* Decide the type of each tensor by the distance to the next one, and refuse overlaps. */
-static bool decide_types(struct gguf *g, struct bn_error *err)
-{
-    struct gguf_tensor **order = mem_alloc(g->n_tensors, sizeof(struct gguf_tensor *));
-    if (!order)
-        return bn_fail(err, BN_ENOMEM, "no memory to order %zu tensors", g->n_tensors);
-    for (size_t i = 0; i < g->n_tensors; i++)
-        order[i] = &g->tensors[i];
-    qsort(order, g->n_tensors, sizeof(struct gguf_tensor *), compare_offset);
-    bool ok = true;
-    for (size_t i = 0; ok && i < g->n_tensors; i++) {
-        struct gguf_tensor *t = order[i];
-        const struct gguf_tensor *next = i + 1 < g->n_tensors ? order[i + 1] : NULL;
-        const size_t span = (next ? next->offset : g->n_bytes) - t->offset;
-        t->type = tensor_type_decide(t->type_id, t->n_cols, t->n_rows, span, g->alignment);
-        if (t->type == TENSOR_OTHER)
-            t->n_bytes = span;
-        else if (t->n_bytes > span)
-            ok = bn_fail(err, BN_EFORMAT, "tensor '%.*s' (%zu bytes at %zu) overlaps '%.*s'",
-                         STR_ARG(t->name), t->n_bytes, t->offset, STR_ARG(next->name));
-    }
-    mem_free(order);
-    return ok;
-}
-
 static bool parse_all(struct parse *p, struct bn_error *err)
 {
     struct gguf *g = p->g;
@@ -295,7 +234,7 @@ static bool parse_all(struct parse *p, struct bn_error *err)
         return bn_fail(err, BN_EFORMAT,
                        "the file is truncated: its data begins at %zu, it has %zu bytes",
                        g->data_start, g->n_bytes);
-    return place_tensors(g, err) && decide_types(g, err);
+    return gguf_place_tensors(g, err);
 }
 
 bool gguf_parse(const void *bytes, size_t n_bytes, struct gguf **out, struct bn_error *err)

@@ -20,8 +20,12 @@ const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES] = {
     [TENSOR_Q6_K] = {"Q6_K", 14, 256, 210, 0, .is_table = true},
     /* The tail is an F32 scale and 28 unused bytes. */
     [TENSOR_I2_S] = {"I2_S", 36, 4, 1, 32, .is_ternary = true},
-    [TENSOR_TQ1_0] = {"TQ1_0", 34, 256, 54, 0, .is_ternary = true},
-    [TENSOR_TQ2_0] = {"TQ2_0", 35, 256, 66, 0, .is_ternary = true},
+    [TENSOR_TQ1_0] = {"TQ1_0", 34, 256, 54, 0, .is_ternary = true, .is_table = true},
+    [TENSOR_TQ2_0] = {"TQ2_0", 35, 256, 66, 0, .is_ternary = true, .is_table = true},
+    [TENSOR_Q2_0] = {"Q2_0", 42, 64, 18, 0, .is_ternary = true, .is_table = true},
+    [TENSOR_Q2_0_G128] = {"Q2_0_G128", 42, 128, 34, 0, .is_ternary = true, .is_table = true},
+    [TENSOR_PQ2_0] = {"PQ2_0", 142, 128, 34, 0, .is_ternary = true, .is_table = true},
+    [TENSOR_PTQ1_0] = {"PTQ1_0", 143, 128, 28, 0, .is_ternary = true, .is_table = true},
     [TENSOR_OTHER] = {"other", UINT32_MAX, 1, 0, 0, false, false, false},
 };
 
@@ -29,8 +33,6 @@ const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES] = {
 #define ADVICE_TILED                                                                               \
     "its tiling was tuned for one machine and is not in the file: convert the original to i2_s"
 #define ADVICE_IK "convert the model to i2_s or tq2_0 from its original"
-#define ADVICE_ROTATED                                                                             \
-    "it needs a Hadamard transform of the activations, which this program does not have"
 
 /* A type outside our table. With block_bytes 0 the size is unknown and the id alone decides. */
 struct foreign_type {
@@ -74,14 +76,10 @@ static const struct foreign_type foreign_types[] = {
     {39, 0, 0, "TL2 (39)", ADVICE_TILED},
     {40, 64, 36, "NVFP4 (40)", ADVICE_DENSE},
     {41, 128, 18, "Q1_0 (41)", "it is binary, not ternary, and this program runs ternary models"},
-    {42, 64, 18, "Q2_0 (42)", "its fourth level is not ternary: " ADVICE_DENSE},
-    {42, 128, 34, "Q2_0 of 128 (42, PrismML)", "its fourth level is not ternary: " ADVICE_DENSE},
     {42, 256, 42, "STQ1_0 (42, ZINC)", ADVICE_DENSE},
     {134, 0, 0, "IQ1_BN (134)", ADVICE_IK},
     {135, 0, 0, "IQ2_BN (135)", ADVICE_IK},
-    {142, 128, 34, "PQ2_0 (142, PrismML)", ADVICE_ROTATED},
     {142, 0, 0, "IQ2_TN (142)", ADVICE_IK},
-    {143, 128, 28, "PTQ1_0 (143, PrismML)", ADVICE_ROTATED},
     {143, 0, 0, "IQ1_TN (143)", ADVICE_IK},
     {335, 0, 0, "IQ2_BN_R4 (335)", ADVICE_IK},
 };
@@ -94,7 +92,7 @@ static const struct {
 } clashing_ids[] = {
     {36, "I2_S or IQ4_NL_4_4 (36)"}, {37, "I8_S or IQ4_NL_4_8 (37)"},
     {38, "TL1 or IQ4_NL_8_8 (38)"},  {39, "TL2 or MXFP4 (39)"},
-    {42, "one of three Q2_0 (42)"},  {142, "IQ2_TN or PQ2_0 (142)"},
+    {42, "Q2_0 or STQ1_0 (42)"},     {142, "IQ2_TN or PQ2_0 (142)"},
     {143, "IQ1_TN or PTQ1_0 (143)"},
 };
 
@@ -142,18 +140,43 @@ static const struct foreign_type *find_foreign(uint32_t file_id, size_t n, size_
     return NULL;
 }
 
+/* Does this type of our table have the id, and does the span hold the tensor? */
+static bool type_fits(enum tensor_type type, uint32_t file_id, size_t n_cols, size_t n_rows,
+                      size_t span, size_t alignment)
+{
+    size_t n_bytes;
+    return tensor_geometries[type].file_id == file_id &&
+           tensor_bytes(type, n_cols, n_rows, &n_bytes) && fits_span(n_bytes, span, alignment);
+}
+
+enum tensor_type tensor_type_match(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
+                                   size_t alignment)
+{
+    enum tensor_type found = TENSOR_OTHER;
+    for (enum tensor_type type = TENSOR_F32; type < TENSOR_OTHER; type++) {
+        if (!type_fits(type, file_id, n_cols, n_rows, span, alignment))
+            continue;
+        if (found != TENSOR_OTHER)
+            return TENSOR_OTHER;
+        found = type;
+    }
+    return found;
+}
+
 enum tensor_type tensor_type_decide(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
                                     size_t alignment)
 {
-    enum tensor_type type = TENSOR_F32;
-    while (type < TENSOR_OTHER && tensor_geometries[type].file_id != file_id)
-        type++;
-    size_t n, n_bytes;
-    if (type == TENSOR_OTHER || !size_mul(&n, n_cols, n_rows))
-        return type;
-    const bool is_ours =
-        tensor_bytes(type, n_cols, n_rows, &n_bytes) && fits_span(n_bytes, span, alignment);
-    return !is_ours && find_foreign(file_id, n, span, alignment) ? TENSOR_OTHER : type;
+    enum tensor_type first = TENSOR_F32;
+    while (first < TENSOR_OTHER && tensor_geometries[first].file_id != file_id)
+        first++;
+    for (enum tensor_type type = first; type < TENSOR_OTHER; type++) {
+        if (type_fits(type, file_id, n_cols, n_rows, span, alignment))
+            return type;
+    }
+    size_t n;
+    const bool is_foreign =
+        size_mul(&n, n_cols, n_rows) && find_foreign(file_id, n, span, alignment);
+    return is_foreign ? TENSOR_OTHER : first;
 }
 
 const char *tensor_type_id_name(uint32_t file_id)

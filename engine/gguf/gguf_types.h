@@ -23,6 +23,10 @@ enum tensor_type {
     TENSOR_I2_S,
     TENSOR_TQ1_0,
     TENSOR_TQ2_0,
+    TENSOR_Q2_0, /* blocks of 64; shares its id with TENSOR_Q2_0_G128 */
+    TENSOR_Q2_0_G128,
+    TENSOR_PQ2_0,
+    TENSOR_PTQ1_0,
     TENSOR_OTHER, /* all other types: known by name at most, never read */
     TENSOR_N_TYPES
 };
@@ -47,9 +51,15 @@ bool tensor_is_linear(enum tensor_type type);
  * Its layouts need larger multiples, which ternary_check tests. */
 bool tensor_bytes(enum tensor_type type, size_t n_cols, size_t n_rows, size_t *out);
 
-/* The type of a tensor with this id. `span` is the distance to the next tensor or to the end of the
- * file and can include padding. If another meaning of the id fits the span and ours does not, the
- * result is TENSOR_OTHER. */
+/* The only type of our table with this id whose size fits the span. `span` is the distance to the
+ * next tensor or to the end of the file and can include less than one alignment of padding.
+ * TENSOR_OTHER if no type fits, or several do. */
+enum tensor_type tensor_type_match(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
+                                   size_t alignment);
+
+/* The type of a tensor with this id, if the other tensors of the file do not settle it. If another
+ * meaning of the id fits the span and ours does not, the result is TENSOR_OTHER. If several of our
+ * types fit, or none does, it is the first one with this id. */
 enum tensor_type tensor_type_decide(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
                                     size_t alignment);
 

@@ -1,18 +1,17 @@
 /*
- * The ternary layouts of docs/formats.md: checks, scales and decoders.
+ * The table of the ternary layouts of docs/formats.md, and the layouts that do not consist of
+ * blocks with a scale each: I2_S and floats.
  *
- * All layouts store runs of neighbouring elements at the same shift of neighbouring bytes. The
- * decoders process one run at a time, so that the compiler can vectorise the inner loop.
+ * I2_S stores runs of neighbouring elements at the same shift of neighbouring bytes. The decoders
+ * process one run at a time, so that the compiler can vectorise the inner loop.
  */
-#include "engine/gguf/ternary_codec.h"
+#include "engine/gguf/ternary_layout.h"
 
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
 #include "engine/gguf/gguf_le.h"
 
 #include <math.h>
-
-#define TQ_COLS 256
 
 /* ---- shapes ---- */
 
@@ -33,7 +32,7 @@ static bool i2s_holds(enum bn_i2s_layout layout, size_t n_cols, size_t n_rows)
 bool ternary_check(const struct ternary_source *src, struct bn_error *err)
 {
     const struct tensor_geometry *g = &tensor_geometries[src->type];
-    if (!tensor_is_linear(src->type))
+    if (!ternary_layouts[src->type].decode)
         return bn_fail(err, BN_EUNSUPPORTED, "tensor '%s' is %s, which holds no ternary weights",
                        src->name, g->name);
     if (src->type == TENSOR_I2_S && !i2s_holds(src->layout, src->n_cols, src->n_rows))
@@ -48,35 +47,6 @@ bool ternary_check(const struct ternary_source *src, struct bn_error *err)
 }
 
 /* ---- scales ---- */
-
-static bool tq_scale(const struct ternary_source *src, float *scale, struct bn_error *err)
-{
-    const size_t block_bytes = tensor_geometries[src->type].block_bytes;
-    const size_t n_blocks = src->n_cols / TQ_COLS * src->n_rows;
-    float found = 0.0f;
-    uint16_t found_bits = 0;
-    for (size_t i = 0; i < n_blocks; i++) {
-        const uint8_t *at = src->bytes + (i + 1) * block_bytes - 2;
-        const uint16_t bits = le_u16(at);
-        if (bits == found_bits || (bits & 0x7fff) == 0)
-            continue;
-        const float d = f16_to_f32(bits);
-        const size_t offset = src->file_offset + (size_t)(at - src->bytes);
-        if (!isfinite(d))
-            return bn_fail(err, BN_EFORMAT,
-                           "tensor '%s': the scale of block %zu, at byte %zu, is not finite",
-                           src->name, i, offset);
-        if (found != 0.0f)
-            return bn_fail(err, BN_EUNSUPPORTED,
-                           "tensor '%s': block %zu has scale %g at byte %zu, others have %g; "
-                           "a ternary tensor has one scale",
-                           src->name, i, (double)d, offset, (double)found);
-        found = d;
-        found_bits = bits;
-    }
-    *scale = found;
-    return true;
-}
 
 static float float_at(enum tensor_type type, const uint8_t *bytes, size_t i)
 {
@@ -137,48 +107,40 @@ static bool check_element(const struct ternary_source *src, size_t i, uint32_t *
     return true;
 }
 
-static bool float_scale(const struct ternary_source *src, float *scale, struct bn_error *err)
+static bool float_scan(const struct ternary_source *src, struct ternary_scales *out,
+                       struct bn_error *err)
 {
     const size_t n = src->n_cols * src->n_rows, chunk = 1024;
     uint32_t found = 0;
+    float scale = 0.0f;
     for (size_t i = 0; i < n; i += chunk) {
         const size_t n_here = size_min(chunk, n - i);
         if (all_of_magnitude(src, i, n_here, found))
             continue;
         for (size_t k = i; k < i + n_here; k++) {
-            if (!check_element(src, k, &found, scale, err))
+            if (!check_element(src, k, &found, &scale, err))
                 return false;
         }
     }
+    *out = (struct ternary_scales){.scaling = SCALE_TENSOR, .tensor_scale = scale};
     return true;
 }
 
-bool ternary_scale(const struct ternary_source *src, float *scale, struct bn_error *err)
+static bool i2s_scan(const struct ternary_source *src, struct ternary_scales *out,
+                     struct bn_error *err)
 {
-    float found = 0.0f;
-    if (!ternary_check(src, err))
-        return false;
-    if (tensor_geometries[src->type].is_float) {
-        if (!float_scale(src, &found, err))
-            return false;
-    } else if (src->type != TENSOR_I2_S) {
-        if (!tq_scale(src, &found, err))
-            return false;
-    } else {
-        const size_t at = src->n_cols * src->n_rows / 4;
-        found = f32_from_bits(le_u32(src->bytes + at));
-        if (!isfinite(found))
-            return bn_fail(err, BN_EFORMAT, "tensor '%s': its scale, at byte %zu, is not finite",
-                           src->name, src->file_offset + at);
-    }
-    *scale = found;
+    const size_t at = src->n_cols * src->n_rows / 4;
+    const float scale = f32_from_bits(le_u32(src->bytes + at));
+    if (!isfinite(scale))
+        return bn_fail(err, BN_EFORMAT, "tensor '%s': its scale, at byte %zu, is not finite",
+                       src->name, src->file_offset + at);
+    *out = (struct ternary_scales){.scaling = SCALE_TENSOR, .tensor_scale = scale};
     return true;
 }
 
 /* ---- decoding ---- */
 
-/* Decode n 2-bit codes at one shift of neighbouring bytes. Returns true if one of them is 3. */
-static bool decode_run(const uint8_t *bytes, size_t n, unsigned shift, uint8_t *codes)
+bool ternary_decode_run(const uint8_t *bytes, size_t n, unsigned shift, uint8_t *codes)
 {
     uint8_t bad = 0;
     for (size_t i = 0; i < n; i++) {
@@ -213,7 +175,7 @@ static bool i2s_flat_decode(const struct ternary_source *src, size_t row0, size_
         const size_t n = size_min(quarter - in_quarter, end - e);
         const uint8_t *bytes = src->bytes + e / unit * quarter + in_quarter;
         const unsigned shift = 6 - 2 * (unsigned)(e % unit / quarter);
-        if (decode_run(bytes, n, shift, codes))
+        if (ternary_decode_run(bytes, n, shift, codes))
             return bad_code(src, bytes, n, codes, err);
         codes += n;
         e += n;
@@ -227,60 +189,17 @@ static bool i2s_rows_decode(const struct ternary_source *src, size_t row0, size_
 {
     for (size_t r = row0; r < row1; r++, codes += src->n_cols) {
         const uint8_t *bytes = src->bytes + r / 4 * src->n_cols;
-        if (decode_run(bytes, src->n_cols, 6 - 2 * (unsigned)(r % 4), codes))
+        if (ternary_decode_run(bytes, src->n_cols, 6 - 2 * (unsigned)(r % 4), codes))
             return bad_code(src, bytes, src->n_cols, codes, err);
     }
     return true;
 }
 
-/* TQ2_0: two halves of 128 elements in 32 bytes each, with the first quarter in the lowest bits. */
-static bool tq2_block_decode(const struct ternary_source *src, const uint8_t *block, uint8_t *codes,
-                             struct bn_error *err)
+static bool i2s_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
+                       struct bn_error *err)
 {
-    for (size_t run = 0; run < 8; run++) {
-        const uint8_t *bytes = block + run / 4 * 32;
-        if (decode_run(bytes, 32, 2 * (unsigned)(run % 4), codes + 32 * run))
-            return bad_code(src, bytes, 32, codes + 32 * run, err);
-    }
-    return true;
-}
-
-/* Decode trit k of n neighbouring bytes, pow3 = 3^k. Every byte value decodes to 0, 1 or 2. */
-static void decode_trits(const uint8_t *bytes, size_t n, unsigned pow3, uint8_t *codes)
-{
-    for (size_t i = 0; i < n; i++) {
-        const uint8_t q = (uint8_t)(bytes[i] * pow3);
-        codes[i] = (uint8_t)(q * 3u >> 8);
-    }
-}
-
-/* TQ1_0: 160 elements in 32 bytes, 80 in 16, 16 in 4; five trits per byte (four in the last). */
-static void tq1_block_decode(const uint8_t *block, uint8_t *codes)
-{
-    unsigned pow3 = 1;
-    for (size_t k = 0; k < 5; k++, pow3 *= 3) {
-        decode_trits(block, 32, pow3, codes + 32 * k);
-        decode_trits(block + 32, 16, pow3, codes + 160 + 16 * k);
-        if (k < 4)
-            decode_trits(block + 48, 4, pow3, codes + 240 + 4 * k);
-    }
-}
-
-static bool tq_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
-                      struct bn_error *err)
-{
-    const size_t block_bytes = tensor_geometries[src->type].block_bytes,
-                 row_blocks = src->n_cols / TQ_COLS;
-    for (size_t i = row0 * row_blocks; i < row1 * row_blocks; i++, codes += TQ_COLS) {
-        const uint8_t *block = src->bytes + i * block_bytes;
-        if ((le_u16(block + block_bytes - 2) & 0x7fff) == 0) /* a scale of +0 or -0 */
-            memset(codes, 1, TQ_COLS);
-        else if (src->type == TENSOR_TQ1_0)
-            tq1_block_decode(block, codes);
-        else if (!tq2_block_decode(src, block, codes, err))
-            return false;
-    }
-    return true;
+    return src->layout == BN_I2S_C ? i2s_rows_decode(src, row0, row1, codes, err)
+                                   : i2s_flat_decode(src, row0, row1, codes, err);
 }
 
 /* Code of a float; +0 and -0 have code 1. Has no branch, so that the compiler can vectorise it. */
@@ -289,8 +208,10 @@ static uint8_t float_code(unsigned is_nonzero, unsigned is_negative)
     return (uint8_t)(1 + is_nonzero - 2 * (is_nonzero & is_negative));
 }
 
-static void float_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes)
+static bool float_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
+                         struct bn_error *err)
 {
+    (void)err; /* every float has a code */
     const size_t unit = src->type == TENSOR_F32 ? 4 : 2, n = (row1 - row0) * src->n_cols;
     const uint8_t *bytes = src->bytes + row0 * src->n_cols * unit;
     if (unit == 4) {
@@ -298,12 +219,34 @@ static void float_decode(const struct ternary_source *src, size_t row0, size_t r
             const uint32_t bits = le_u32(bytes + 4 * i);
             codes[i] = float_code((bits & 0x7fffffff) != 0, bits >> 31);
         }
-        return;
+        return true;
     }
     for (size_t i = 0; i < n; i++) {
         const unsigned bits = le_u16(bytes + 2 * i);
         codes[i] = float_code((bits & 0x7fff) != 0, bits >> 15);
     }
+    return true;
+}
+
+/* ---- the table ---- */
+
+const struct ternary_layout ternary_layouts[TENSOR_N_TYPES] = {
+    [TENSOR_F32] = {float_scan, float_decode, NULL, 0},
+    [TENSOR_F16] = {float_scan, float_decode, NULL, 0},
+    [TENSOR_BF16] = {float_scan, float_decode, NULL, 0},
+    [TENSOR_I2_S] = {i2s_scan, i2s_decode, NULL, 0},
+    [TENSOR_TQ1_0] = {blocks_scan, blocks_decode, tq1_block_decode, 52},
+    [TENSOR_TQ2_0] = {blocks_scan, blocks_decode, tq2_block_decode, 64},
+    [TENSOR_Q2_0] = {blocks_scan, blocks_decode, q2_64_block_decode, 0},
+    [TENSOR_Q2_0_G128] = {blocks_scan, blocks_decode, q2_128_block_decode, 0},
+    [TENSOR_PQ2_0] = {blocks_scan, blocks_decode, q2_128_block_decode, 0},
+    [TENSOR_PTQ1_0] = {blocks_scan, blocks_decode, ptq1_block_decode, 26},
+};
+
+bool ternary_scan(const struct ternary_source *src, struct ternary_scales *out,
+                  struct bn_error *err)
+{
+    return ternary_check(src, err) && ternary_layouts[src->type].scan(src, out, err);
 }
 
 bool ternary_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
@@ -314,11 +257,5 @@ bool ternary_decode(const struct ternary_source *src, size_t row0, size_t row1, 
     if (row0 > row1 || row1 > src->n_rows)
         return bn_fail(err, BN_EARG, "tensor '%s' has %zu rows, not rows %zu to %zu", src->name,
                        src->n_rows, row0, row1);
-    if (src->type == TENSOR_I2_S)
-        return src->layout == BN_I2S_C ? i2s_rows_decode(src, row0, row1, codes, err)
-                                       : i2s_flat_decode(src, row0, row1, codes, err);
-    if (!tensor_geometries[src->type].is_float)
-        return tq_decode(src, row0, row1, codes, err);
-    float_decode(src, row0, row1, codes);
-    return true;
+    return ternary_layouts[src->type].decode(src, row0, row1, codes, err);
 }

@@ -1,7 +1,7 @@
 /*
  * Decodes every ternary layout of model files. Packing for the kernels is tested against it.
  *
- * A ternary tensor consists of codes 0, 1, 2 for -1, 0, +1 and one scale: value = (code - 1) *
+ * A ternary tensor consists of codes 0, 1, 2 for -1, 0, +1 and of scales: value = (code - 1) *
  * scale. All functions are pure; several threads may decode rows of one tensor.
  */
 #ifndef ENGINE_GGUF_TERNARY_CODEC_H
@@ -25,21 +25,55 @@ struct ternary_source {
     size_t n_cols, n_rows;
 };
 
+/* Which weights share a scale, from coarse to fine. */
+enum ternary_scaling { SCALE_TENSOR, SCALE_ROW, SCALE_BLOCK };
+
+struct ternary_scales {
+    enum ternary_scaling scaling;
+    float tensor_scale; /* only for SCALE_TENSOR, else 1 */
+    size_t block_cols;  /* only for SCALE_BLOCK, else 0: columns that share a scale, 64, 128, 256 */
+};
+
 /* Check that the type can hold ternary weights and that the shape fits the type and the layout. The
- * functions below call it first. BN_EUNSUPPORTED: the type is dense or unknown. BN_EFORMAT: there
- * are too few bytes, or n_cols * n_rows is not a multiple of 128 (layout A) or 64 (B), or n_rows
- * not of 4 (C). */
+ * functions below call it first, if they can fail. BN_EUNSUPPORTED: the type is dense or unknown.
+ * BN_EFORMAT: there are too few bytes, or n_cols * n_rows is not a multiple of 128 (layout A) or 64
+ * (B), or n_rows not of 4 (C). */
 bool ternary_check(const struct ternary_source *src, struct bn_error *err);
 
-/* The scale of the tensor. An all-zero tensor has scale 0, except for I2_S, which stores its scale.
- * Reads 4 bytes of I2_S and the whole tensor of other types. BN_EUNSUPPORTED: TQ blocks have
- * different non-zero scales, or floats are not ternary; the message names the block or element.
- * BN_EFORMAT: the scale is not finite. */
-bool ternary_scale(const struct ternary_source *src, float *scale, struct bn_error *err);
+/* Find the coarsest class that represents the scales exactly. A scale of 0 fits any class. If the
+ * scales of blocks of 64 columns are equal in pairs in the whole tensor, the class is blocks of
+ * 128. I2_S and float types have SCALE_TENSOR. An all-zero tensor has the scale 0, except for I2_S,
+ * which stores its scale.
+ * Reads only scales: 4 bytes of I2_S, the scales of other types up to the first one that settles
+ * the class, and all elements of floats. BN_EUNSUPPORTED: floats are not ternary; the message names
+ * the element. BN_EFORMAT: a scale that was read is not finite. */
+bool ternary_scan(const struct ternary_source *src, struct ternary_scales *out,
+                  struct bn_error *err);
+
+/* Number of scales in a row of a tensor with SCALE_BLOCK. */
+size_t ternary_row_blocks(const struct ternary_source *src, const struct ternary_scales *s);
+
+/* Copy the scales of rows row0 .. row1 - 1 to out (row1 - row0, ternary_row_blocks) as F16 bits.
+ * `s` is the result of ternary_scan, with SCALE_BLOCK. BN_EFORMAT: a scale is not finite; the
+ * message has its byte offset. */
+bool ternary_block_scales(const struct ternary_source *src, const struct ternary_scales *s,
+                          size_t row0, size_t row1, uint16_t *out, struct bn_error *err);
+
+/* The scales of rows row0 .. row1 - 1 of a tensor with SCALE_ROW: out (row1 - row0). ternary_scan
+ * has read all of them, so they are finite. */
+void ternary_row_scales(const struct ternary_source *src, size_t row0, size_t row1, float *out);
 
 /* Decode rows row0 .. row1 - 1 to codes (row1 - row0, n_cols), one byte each with value 0 to 2. A
- * TQ block with scale 0 gives code 1. BN_EFORMAT: code 3; the message has its byte offset. */
+ * block with scale 0 gives code 1. BN_EFORMAT: code 3; the message has its byte offset. */
 bool ternary_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
                     struct bn_error *err);
+
+/* Check all scales and codes of a tensor, as ternary_scan, ternary_block_scales and ternary_decode
+ * do. Only for types with blocks along a row, which tables can have. */
+bool ternary_verify(const struct ternary_source *src, struct bn_error *err);
+
+/* Decode a row of a table to values (n_cols): (code - 1) * scale. The table must have passed
+ * ternary_verify, and row < n_rows. */
+void ternary_row_decode(const struct ternary_source *src, size_t row, float *values);
 
 #endif

@@ -76,11 +76,11 @@ struct tensor_ref {
     size_t n_cols, n_rows;
 };
 
-/* y = ((codes - 1) . q(x)) * scale / s * extra + bias, where s is the scale of q(x) */
+/* y = ((codes - 1) scale . q(x)) / s * extra + bias, where s is the scale of q(x) */
 struct linear {
     struct ternary_source source;
-    char name[64];          /* source.name points here */
-    float scale;            /* scale of the ternary values */
+    char name[64]; /* source.name points here */
+    struct ternary_scales scales;
     float extra_scale;      /* value of the tensor X.scale, 1 if absent */
     struct tensor_ref bias; /* F32 (n_rows), bytes NULL if absent */
 };
@@ -97,9 +97,12 @@ struct model {
     const struct gguf *gguf;
     const struct arch *arch;
     struct hparams hp;
-    struct tensor_ref embd;        /* (n_vocab, n_embd) of a type with is_table */
-    struct tensor_ref head;        /* output head; equal to embd if tied */
-    bool tied;                     /* embedding and output head are the same matrix */
+    struct tensor_ref embd;             /* (n_vocab, n_embd) of a type with is_table */
+    struct tensor_ref head;             /* output head; equal to embd if tied */
+    bool tied;                          /* embedding and output head are the same matrix */
+    struct ternary_source ternary_embd; /* embd, if its type is ternary; else bytes is NULL */
+    struct linear head_linear;     /* head, if its type is ternary; else source.bytes is NULL */
+    struct ternary_scales finest;  /* finest class of all linear layers, with the smallest blocks */
     struct tensor_ref output_norm; /* F32 (n_embd) */
     struct tensor_ref rope_freqs;  /* F32 (n_rot / 2); may be absent */
     struct layer *layers;          /* (n_layers) */

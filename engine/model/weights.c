@@ -20,7 +20,8 @@ struct finder {
     const struct model_config *cfg;
     uint8_t *is_used;                         /* (n_tensors) 1 for a tensor that is in the graph */
     uint64_t n_linear_params[TENSOR_N_TYPES]; /* per type, to find the most common one */
-    char name[64];                            /* last name that was looked up */
+    size_t n_merged; /* tensors whose scales are equal in pairs of blocks */
+    char name[64];   /* last name that was looked up */
 };
 
 enum presence { REQUIRED, OPTIONAL };
@@ -118,6 +119,38 @@ static bool read_extra_scale(struct finder *f, float *out, struct bn_error *err)
            bn_fail(err, BN_EFORMAT, "tensor '%s' is not a finite number", f->name);
 }
 
+/* Set source and name of a linear layer, whose tensor is f->name. */
+static void set_source(const struct finder *f, const struct tensor_ref *t, struct linear *out)
+{
+    memcpy(out->name, f->name, sizeof(out->name));
+    out->source = (struct ternary_source){.name = out->name,
+                                          .type = t->type,
+                                          .layout = f->cfg->i2s_layout,
+                                          .bytes = t->bytes,
+                                          .n_bytes = t->n_bytes,
+                                          .file_offset = t->file_offset,
+                                          .n_cols = t->n_cols,
+                                          .n_rows = t->n_rows};
+}
+
+static bool is_finer(const struct ternary_scales *a, const struct ternary_scales *b)
+{
+    return a->scaling > b->scaling || (a->scaling == SCALE_BLOCK && b->scaling == SCALE_BLOCK &&
+                                       a->block_cols < b->block_cols);
+}
+
+/* Find the class of the scales of out->source. */
+static bool find_scales(struct finder *f, struct linear *out, struct bn_error *err)
+{
+    struct ternary_scales *finest = &f->m->finest;
+    if (!ternary_scan(&out->source, &out->scales, err))
+        return false;
+    f->n_merged += out->scales.block_cols > tensor_geometries[out->source.type].block_cols;
+    if (is_finer(&out->scales, finest))
+        *finest = out->scales;
+    return true;
+}
+
 static bool find_linear(struct finder *f, size_t layer, const char *stem, size_t n_cols,
                         size_t n_rows, struct linear *out, struct bn_error *err)
 {
@@ -125,16 +158,8 @@ static bool find_linear(struct finder *f, size_t layer, const char *stem, size_t
     set_name(f, layer, stem, "weight");
     if (!find(f, REQUIRED, USE_LINEAR, n_cols, n_rows, &w, err))
         return false;
-    memcpy(out->name, f->name, sizeof(out->name));
-    out->source = (struct ternary_source){.name = out->name,
-                                          .type = w.type,
-                                          .layout = f->cfg->i2s_layout,
-                                          .bytes = w.bytes,
-                                          .n_bytes = w.n_bytes,
-                                          .file_offset = w.file_offset,
-                                          .n_cols = n_cols,
-                                          .n_rows = n_rows};
-    if (!ternary_scale(&out->source, &out->scale, err))
+    set_source(f, &w, out);
+    if (!find_scales(f, out, err))
         return false;
     f->n_linear_params[w.type] += (uint64_t)n_cols * n_rows;
     set_name(f, layer, stem, "scale");
@@ -167,6 +192,34 @@ static bool find_layer(struct finder *f, size_t i, struct bn_error *err)
            find_linear(f, i, "ffn_down", ff, e, &l->down, err);
 }
 
+/* A ternary embedding is read row by row during evaluation, so its values are checked here. */
+static bool find_embd(struct finder *f, struct bn_error *err)
+{
+    struct model *m = f->m;
+    (void)snprintf(f->name, sizeof(f->name), "token_embd.weight");
+    if (!find(f, REQUIRED, USE_TABLE, m->hp.n_embd, m->hp.n_vocab, &m->embd, err))
+        return false;
+    if (!tensor_geometries[m->embd.type].is_ternary)
+        return true;
+    struct linear embd;
+    set_source(f, &m->embd, &embd);
+    m->ternary_embd = embd.source;
+    m->ternary_embd.name = "token_embd.weight";
+    return ternary_verify(&m->ternary_embd, err);
+}
+
+/* Describe a ternary output head as a linear layer. */
+static bool set_head_linear(struct finder *f, struct bn_error *err)
+{
+    struct model *m = f->m;
+    if (!tensor_geometries[m->head.type].is_ternary)
+        return true;
+    (void)snprintf(f->name, sizeof(f->name), m->tied ? "token_embd.weight" : "output.weight");
+    set_source(f, &m->head, &m->head_linear);
+    m->head_linear.extra_scale = 1.0f;
+    return find_scales(f, &m->head_linear, err);
+}
+
 static bool find_head(struct finder *f, struct bn_error *err)
 {
     struct model *m = f->m;
@@ -185,7 +238,7 @@ static bool find_head(struct finder *f, struct bn_error *err)
     }
     if (m->tied)
         m->head = m->embd;
-    return true;
+    return set_head_linear(f, err);
 }
 
 static bool find_rope_freqs(struct finder *f, struct bn_error *err)
@@ -206,8 +259,7 @@ static bool find_rope_freqs(struct finder *f, struct bn_error *err)
 static bool find_globals(struct finder *f, struct bn_error *err)
 {
     struct model *m = f->m;
-    (void)snprintf(f->name, sizeof(f->name), "token_embd.weight");
-    if (!find(f, REQUIRED, USE_TABLE, m->hp.n_embd, m->hp.n_vocab, &m->embd, err))
+    if (!find_embd(f, err))
         return false;
     (void)snprintf(f->name, sizeof(f->name), "output_norm.weight");
     return find(f, REQUIRED, USE_F32, m->hp.n_embd, 1, &m->output_norm, err) && find_head(f, err) &&
@@ -242,12 +294,19 @@ static bool find_all(struct finder *f, struct bn_error *err)
 bool weights_find(struct model *m, const struct model_config *cfg, struct bn_error *err)
 {
     struct finder f = {.m = m, .cfg = cfg};
+    m->finest = (struct ternary_scales){.scaling = SCALE_TENSOR, .tensor_scale = 1.0f};
     f.is_used = mem_alloc(m->gguf->n_tensors, 1);
     if (!f.is_used)
         return bn_fail(err, BN_ENOMEM, "no memory for %zu tensors", m->gguf->n_tensors);
     const bool ok = find_all(&f, err);
     mem_free(f.is_used);
-    if (ok)
-        m->ternary_type = most_common(f.n_linear_params);
-    return ok;
+    if (!ok)
+        return false;
+    m->ternary_type = most_common(f.n_linear_params);
+    if (f.n_merged > 0)
+        bn_notes_add(cfg->notes, BN_NOTE_INFO, "scales",
+                     "the scales of %zu tensors are equal in pairs of blocks; they are loaded with "
+                     "blocks of twice the size, without loss",
+                     f.n_merged);
+    return true;
 }

@@ -114,7 +114,7 @@ static bool linear(const struct ref *r, const struct linear *w, const double *x,
         return false;
     for (size_t t = 0; t < r->n; t++) {
         const double s = quantise(r, x + t * n_cols, n_cols);
-        const double d = (double)w->scale * (double)w->extra_scale / s;
+        const double d = (double)w->scales.tensor_scale * (double)w->extra_scale / s;
         for (size_t i = 0; i < n_rows; i++) {
             const double bias = w->bias.bytes ? f32_at(&w->bias, i) : 0.0;
             y[t * n_rows + i] = row_dot(r->codes + i * n_cols, r->row, n_cols) * d + bias;

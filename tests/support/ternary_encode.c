@@ -8,8 +8,6 @@
 
 #include <string.h>
 
-#define TQ_COLS 256
-
 static void i2s_encode(enum bn_i2s_layout layout, const uint8_t *codes, size_t n_cols, size_t n,
                        uint8_t *out)
 {
@@ -51,6 +49,48 @@ static void tq1_block_encode(const uint8_t *codes, uint8_t *block)
         block[48 + m] = pack_trits(codes + 240 + m, 4, 4);
 }
 
+static void ptq1_block_encode(const uint8_t *codes, uint8_t *block)
+{
+    for (size_t m = 0; m < 16; m++)
+        block[m] = pack_trits(codes + m, 16, 5);
+    for (size_t m = 0; m < 8; m++)
+        block[16 + m] = pack_trits(codes + 80 + m, 8, 5);
+    for (size_t m = 0; m < 2; m++)
+        block[24 + m] = pack_trits(codes + 120 + m, 2, 4);
+}
+
+static void q2_encode(const uint8_t *codes, size_t n_bytes, uint8_t *block)
+{
+    for (size_t b = 0; b < n_bytes; b++, codes += 4)
+        block[2 + b] = (uint8_t)(codes[0] | codes[1] << 2 | codes[2] << 4 | codes[3] << 6);
+}
+
+static void q2_64_block_encode(const uint8_t *codes, uint8_t *block)
+{
+    q2_encode(codes, 16, block);
+}
+
+static void q2_128_block_encode(const uint8_t *codes, uint8_t *block)
+{
+    q2_encode(codes, 32, block);
+}
+
+/* Types of blocks with an F16 scale. */
+static const struct block_encoder {
+    void (*encode)(const uint8_t *codes, uint8_t *block);
+    size_t scale_at;
+} block_encoders[TENSOR_N_TYPES] = {
+    [TENSOR_TQ1_0] = {tq1_block_encode, 52},   [TENSOR_TQ2_0] = {tq2_block_encode, 64},
+    [TENSOR_Q2_0] = {q2_64_block_encode, 0},   [TENSOR_Q2_0_G128] = {q2_128_block_encode, 0},
+    [TENSOR_PQ2_0] = {q2_128_block_encode, 0}, [TENSOR_PTQ1_0] = {ptq1_block_encode, 26},
+};
+
+void ternary_put_scale(enum tensor_type type, uint8_t *bytes, size_t block, uint16_t scale)
+{
+    le_put_u16(bytes + block * tensor_geometries[type].block_bytes + block_encoders[type].scale_at,
+               scale);
+}
+
 bool ternary_encode(enum tensor_type type, enum bn_i2s_layout layout, const uint8_t *codes,
                     size_t n_cols, size_t n_rows, float scale, uint8_t *out, struct bn_error *err)
 {
@@ -61,7 +101,8 @@ bool ternary_encode(enum tensor_type type, enum bn_i2s_layout layout, const uint
                                          .n_bytes = SIZE_MAX,
                                          .n_cols = n_cols,
                                          .n_rows = n_rows};
-    if (!g->is_ternary || !ternary_check(&shape, err))
+    const struct block_encoder *block = &block_encoders[type];
+    if ((type != TENSOR_I2_S && !block->encode) || !ternary_check(&shape, err))
         return bn_fail(err, BN_EARG, "%zu x %zu elements do not fit %s", n_cols, n_rows, g->name);
     const size_t n = n_cols * n_rows;
     if (type == TENSOR_I2_S) {
@@ -70,13 +111,9 @@ bool ternary_encode(enum tensor_type type, enum bn_i2s_layout layout, const uint
         le_put_u32(out + n / 4, f32_bits(scale));
         return true;
     }
-    const size_t block_bytes = g->block_bytes;
-    for (size_t e = 0; e < n; e += TQ_COLS, out += block_bytes) {
-        if (type == TENSOR_TQ1_0)
-            tq1_block_encode(codes + e, out);
-        else
-            tq2_block_encode(codes + e, out);
-        le_put_u16(out + block_bytes - 2, f32_to_f16(scale));
+    for (size_t i = 0; i < n / g->block_cols; i++) {
+        block->encode(codes + i * g->block_cols, out + i * g->block_bytes);
+        ternary_put_scale(type, out, i, f32_to_f16(scale));
     }
     return true;
 }

@@ -6,10 +6,14 @@
 
 #include "engine/gguf/ternary_codec.h"
 
-/* Encode codes (n_rows, n_cols) as a whole tensor of type I2_S, TQ1_0 or TQ2_0. `out` has
- * tensor_bytes() bytes. TQ types store the scale as F16. BN_EARG: the type cannot hold the shape.
- */
+/* Encode codes (n_rows, n_cols) as a whole tensor of a type with is_ternary. `out` has
+ * tensor_bytes() bytes. All types but I2_S store the scale as F16, the same one in each block.
+ * BN_EARG: the type cannot hold the shape. */
 bool ternary_encode(enum tensor_type type, enum bn_i2s_layout layout, const uint8_t *codes,
                     size_t n_cols, size_t n_rows, float scale, uint8_t *out, struct bn_error *err);
+
+/* Overwrite the scale of a block, counted from the start of the tensor, with F16 bits. Not for
+ * I2_S. */
+void ternary_put_scale(enum tensor_type type, uint8_t *bytes, size_t block, uint16_t scale);
 
 #endif

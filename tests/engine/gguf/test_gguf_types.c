@@ -25,6 +25,10 @@ static void sizes_follow_the_blocks(void **state)
         {TENSOR_Q6_K, 512, 3, 1260},
         {TENSOR_TQ1_0, 256, 2, 108},
         {TENSOR_TQ2_0, 256, 2, 132},
+        {TENSOR_Q2_0, 192, 3, 162},
+        {TENSOR_Q2_0_G128, 384, 3, 306},
+        {TENSOR_PQ2_0, 4096, 151669, 165015872},
+        {TENSOR_PTQ1_0, 5120, 248320, 278118400},
         {TENSOR_I2_S, 2560, 2560, 1638432},
         {TENSOR_I2_S, 8640, 3200, 6912032},
     };
@@ -88,11 +92,9 @@ static void the_span_selects_the_name_of_an_id(void **state)
     check_verdict(38, k, m, n / 4 + 32, "TL1 (38)", "tuned for one machine");
     check_verdict(39, k, m, n / 32 * 17, "MXFP4 (39)", "ternary original");
     check_verdict(39, k, m, 350000, "TL2 (39)", "tuned for one machine");
-    check_verdict(42, k, m, n / 64 * 18, "Q2_0 (42)", "fourth level");
-    check_verdict(42, k, m, n / 128 * 34, "Q2_0 of 128 (42, PrismML)", "fourth level");
     check_verdict(42, k, m, n / 256 * 42, "STQ1_0 (42, ZINC)", "ternary original");
-    check_verdict(142, k, m, n / 128 * 34, "PQ2_0 (142, PrismML)", "Hadamard");
     check_verdict(142, k, m, n / 4, "IQ2_TN (142)", "i2_s");
+    check_verdict(143, k, m, n / 256 * 52 + 2 * m, "IQ1_TN (143)", "i2_s");
     check_verdict(135, k, m, n / 4 + 4 * m, "IQ2_BN (135)", "i2_s");
     check_verdict(41, k, m, n / 128 * 18, "Q1_0 (41)", "binary");
     assert_null(tensor_type_judge(4711, k, m, n, 32).name);

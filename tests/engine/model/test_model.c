@@ -96,7 +96,8 @@ static void every_architecture_and_container_opens(void **state)
         assert_true((m.model->layers[1].ffn_sub_norm.bytes == NULL) == (llama || qwen));
         assert_int_equal(m.model->layers[1].q_norm.n_cols, qwen ? 64 : 0);
         assert_int_equal(m.model->layers[1].k_norm.n_cols, qwen ? 64 : 0);
-        assert_true(m.model->layers[0].q.scale == f32_from_bits(0x3da80000)); /* 1/sqrt(148.5) */
+        /* 1/sqrt(148.5) */
+        assert_true(m.model->layers[0].q.scales.tensor_scale == f32_from_bits(0x3da80000));
         assert_true(m.model->layers[0].q.extra_scale == 1.0f);
         assert_null(m.model->layers[0].q.bias.bytes);
         assert_string_equal(m.model->layers[1].down.source.name, "blk.1.ffn_down.weight");
@@ -147,7 +148,7 @@ static void scales_biases_and_rope_factors_are_found(void **state)
     spec.head_dim = 48;
     opened(&spec, &m);
     const struct layer *l = &m.model->layers[1];
-    assert_true(l->down.scale == 1.0f);
+    assert_true(l->down.scales.tensor_scale == 1.0f);
     assert_true(l->down.extra_scale > 0.04f && l->down.extra_scale < 0.05f);
     assert_int_equal(l->k.bias.n_cols, 96);
     assert_int_equal(l->o.source.n_cols, 192);

@@ -1,0 +1,134 @@
+/*
+ * Decides the types of all tensors and checks the places of their bytes.
+ *
+ * Some ids have several meanings, and only the distance to the next tensor tells them apart. So the
+ * distances come first, then the types, then the sizes that follow from the types, and the checks
+ * for truncation and overlap last. Offsets are relative to the data section until the end.
+ */
+#include "engine/gguf/gguf.h"
+
+#include "engine/base/memory.h"
+#include "engine/gguf/gguf_le.h"
+
+#include <stdlib.h>
+
+struct placing {
+    struct gguf *g;
+    size_t n_data;              /* bytes of the data section */
+    struct gguf_tensor **order; /* (n_tensors) sorted by offset */
+    /* per type: a tensor whose span leaves no other meaning of its id, or NULL */
+    const struct gguf_tensor *proof[TENSOR_N_TYPES];
+};
+
+static int compare_offset(const void *a, const void *b)
+{
+    const struct gguf_tensor *x = *(const struct gguf_tensor *const *)a;
+    const struct gguf_tensor *y = *(const struct gguf_tensor *const *)b;
+    return (x->offset > y->offset) - (x->offset < y->offset);
+}
+
+/* Sort the tensors and set n_bytes of each to its span: the distance to the next tensor or to the
+ * end of the file. */
+static bool find_spans(struct placing *p, struct bn_error *err)
+{
+    const struct gguf *g = p->g;
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        const struct gguf_tensor *t = p->order[i] = &g->tensors[i];
+        if (t->offset % g->alignment != 0)
+            return bn_fail(err, BN_EFORMAT, "tensor '%.*s': offset %zu is not a multiple of %zu",
+                           STR_ARG(t->name), t->offset, g->alignment);
+    }
+    qsort(p->order, g->n_tensors, sizeof(p->order[0]), compare_offset);
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        struct gguf_tensor *t = p->order[i];
+        const size_t end = i + 1 < g->n_tensors ? p->order[i + 1]->offset : p->n_data;
+        t->n_bytes = end > t->offset ? end - t->offset : 0;
+    }
+    return true;
+}
+
+/* Find the tensors whose span leaves one type of our table. No id may have two types in a file. */
+static bool find_proofs(struct placing *p, struct bn_error *err)
+{
+    const struct gguf *g = p->g;
+    for (size_t i = 0; i < g->n_tensors; i++) {
+        const struct gguf_tensor *t = &g->tensors[i];
+        const enum tensor_type type =
+            tensor_type_match(t->type_id, t->n_cols, t->n_rows, t->n_bytes, g->alignment);
+        if (type != TENSOR_OTHER && !p->proof[type])
+            p->proof[type] = t;
+    }
+    for (enum tensor_type a = TENSOR_F32; a < TENSOR_OTHER; a++) {
+        for (enum tensor_type b = a + 1; b < TENSOR_OTHER; b++) {
+            if (p->proof[a] && p->proof[b] && p->proof[a]->type_id == p->proof[b]->type_id)
+                return bn_fail(err, BN_EFORMAT,
+                               "type id %u has two meanings in this file: '%.*s' has the size of "
+                               "%s, '%.*s' that of %s",
+                               p->proof[a]->type_id, STR_ARG(p->proof[a]->name),
+                               tensor_geometries[a].name, STR_ARG(p->proof[b]->name),
+                               tensor_geometries[b].name);
+        }
+    }
+    return true;
+}
+
+/* A tensor that can be of several types, or that is truncated, has the type of the others with its
+ * id. */
+static enum tensor_type type_of(const struct placing *p, const struct gguf_tensor *t)
+{
+    for (enum tensor_type type = TENSOR_F32; type < TENSOR_OTHER; type++) {
+        if (p->proof[type] && tensor_geometries[type].file_id == t->type_id)
+            return type;
+    }
+    return tensor_type_decide(t->type_id, t->n_cols, t->n_rows, t->n_bytes, p->g->alignment);
+}
+
+/* Decide the types. Each tensor must begin inside the file and, if its size is known, also end
+ * inside it. They are checked in file order, so that the message names the first missing tensor. */
+static bool find_sizes(const struct placing *p, struct bn_error *err)
+{
+    for (size_t i = 0; i < p->g->n_tensors; i++) {
+        struct gguf_tensor *t = &p->g->tensors[i];
+        size_t need = 0;
+        t->type = type_of(p, t);
+        if (t->type != TENSOR_OTHER && !tensor_bytes(t->type, t->n_cols, t->n_rows, &need))
+            return bn_fail(err, BN_EFORMAT,
+                           "tensor '%.*s': %zu x %zu is not a valid shape for type %s",
+                           STR_ARG(t->name), t->n_cols, t->n_rows, tensor_geometries[t->type].name);
+        if (t->offset > p->n_data || need > p->n_data - t->offset)
+            return bn_fail(
+                err, BN_EFORMAT,
+                "the file is truncated: "
+                "tensor '%.*s' needs %zu bytes at %zu of the data, which has %zu (file: %zu bytes)",
+                STR_ARG(t->name), need, t->offset, p->n_data, p->g->n_bytes);
+        if (t->type != TENSOR_OTHER)
+            t->n_bytes = need;
+    }
+    return true;
+}
+
+static bool refuse_overlaps(const struct placing *p, struct bn_error *err)
+{
+    for (size_t i = 0; i + 1 < p->g->n_tensors; i++) {
+        const struct gguf_tensor *t = p->order[i], *next = p->order[i + 1];
+        if (t->n_bytes > next->offset - t->offset)
+            return bn_fail(err, BN_EFORMAT, "tensor '%.*s' (%zu bytes at %zu) overlaps '%.*s'",
+                           STR_ARG(t->name), t->n_bytes, p->g->data_start + t->offset,
+                           STR_ARG(next->name));
+    }
+    return true;
+}
+
+bool gguf_place_tensors(struct gguf *g, struct bn_error *err)
+{
+    struct placing p = {.g = g, .n_data = g->n_bytes - g->data_start};
+    p.order = mem_alloc(g->n_tensors, sizeof(p.order[0]));
+    if (!p.order)
+        return bn_fail(err, BN_ENOMEM, "no memory to order %zu tensors", g->n_tensors);
+    const bool ok = find_spans(&p, err) && find_proofs(&p, err) && find_sizes(&p, err) &&
+                    refuse_overlaps(&p, err);
+    for (size_t i = 0; ok && i < g->n_tensors; i++)
+        g->tensors[i].offset += g->data_start;
+    mem_free(p.order);
+    return ok;
+}

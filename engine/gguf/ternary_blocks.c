@@ -1,0 +1,281 @@
+/*
+ * Ternary types whose rows consist of blocks with an F16 scale each: TQ1_0, TQ2_0, Q2_0, PQ2_0 and
+ * PTQ1_0. docs/formats.md has their layouts.
+ *
+ * The scales are compared as bits. Equal bits mean equal scales, and both zeros fit any scale,
+ * because a block with scale 0 decodes to code 1.
+ */
+#include "engine/gguf/ternary_layout.h"
+
+#include "engine/base/fp16.h"
+#include "engine/gguf/gguf_le.h"
+
+#define MOST_BLOCK_COLS 256
+#define PAIR_COLS 64 /* blocks of this size are merged if they are equal in pairs */
+
+/* ---- decoders of one block ---- */
+
+/* TQ2_0: two halves of 128 elements in 32 bytes each, with the first quarter in the lowest bits. */
+bool tq2_block_decode(const uint8_t *block, uint8_t *codes)
+{
+    bool bad = false;
+    for (size_t run = 0; run < 8; run++)
+        bad |=
+            ternary_decode_run(block + run / 4 * 32, 32, 2 * (unsigned)(run % 4), codes + 32 * run);
+    return !bad;
+}
+
+/* Decode trit k of n neighbouring bytes, pow3 = 3^k. Every byte value decodes to 0, 1 or 2. */
+static void decode_trits(const uint8_t *bytes, size_t n, unsigned pow3, uint8_t *codes)
+{
+    for (size_t i = 0; i < n; i++) {
+        const uint8_t q = (uint8_t)(bytes[i] * pow3);
+        codes[i] = (uint8_t)(q * 3u >> 8);
+    }
+}
+
+/* TQ1_0: 160 elements in 32 bytes, 80 in 16, 16 in 4; five trits per byte (four in the last). */
+bool tq1_block_decode(const uint8_t *block, uint8_t *codes)
+{
+    unsigned pow3 = 1;
+    for (size_t k = 0; k < 5; k++, pow3 *= 3) {
+        decode_trits(block, 32, pow3, codes + 32 * k);
+        decode_trits(block + 32, 16, pow3, codes + 160 + 16 * k);
+        if (k < 4)
+            decode_trits(block + 48, 4, pow3, codes + 240 + 4 * k);
+    }
+    return true;
+}
+
+/* PTQ1_0: 80 elements in 16 bytes, 40 in 8, 8 in 2; five trits per byte (four in the last). */
+bool ptq1_block_decode(const uint8_t *block, uint8_t *codes)
+{
+    unsigned pow3 = 1;
+    for (size_t k = 0; k < 5; k++, pow3 *= 3) {
+        decode_trits(block, 16, pow3, codes + 16 * k);
+        decode_trits(block + 16, 8, pow3, codes + 80 + 8 * k);
+        if (k < 4)
+            decode_trits(block + 24, 2, pow3, codes + 120 + 2 * k);
+    }
+    return true;
+}
+
+/* Q2_0 and PQ2_0: the scale, then four neighbouring elements per byte, the first in the lowest
+ * bits. */
+static bool q2_decode(const uint8_t *block, size_t n_bytes, uint8_t *codes)
+{
+    unsigned bad = 0;
+    for (size_t i = 0; i < n_bytes; i++) {
+        const unsigned b = block[2 + i];
+        bad |= b & b >> 1 & 0x55;
+        codes[4 * i] = b & 3;
+        codes[4 * i + 1] = b >> 2 & 3;
+        codes[4 * i + 2] = b >> 4 & 3;
+        codes[4 * i + 3] = (uint8_t)(b >> 6);
+    }
+    return bad == 0;
+}
+
+bool q2_64_block_decode(const uint8_t *block, uint8_t *codes)
+{
+    return q2_decode(block, 16, codes);
+}
+
+bool q2_128_block_decode(const uint8_t *block, uint8_t *codes)
+{
+    return q2_decode(block, 32, codes);
+}
+
+/* ---- scales ---- */
+
+static bool is_zero(uint16_t scale)
+{
+    return (scale & 0x7fff) == 0;
+}
+
+/* The scales of a tensor, in file order. */
+struct scale_walk {
+    const uint8_t *first; /* the first scale */
+    size_t stride;        /* bytes from one scale to the next */
+    size_t row_blocks;    /* blocks of a row */
+};
+
+static struct scale_walk scales_of(const struct ternary_source *src)
+{
+    const struct tensor_geometry *g = &tensor_geometries[src->type];
+    return (struct scale_walk){src->bytes + ternary_layouts[src->type].scale_at, g->block_bytes,
+                               src->n_cols / g->block_cols};
+}
+
+static uint16_t scale_at(const struct scale_walk *w, size_t block)
+{
+    return le_u16(w->first + block * w->stride);
+}
+
+static bool check_scale(const struct ternary_source *src, const struct scale_walk *w, size_t block,
+                        struct bn_error *err)
+{
+    return (scale_at(w, block) & 0x7c00) != 0x7c00 ||
+           bn_fail(err, BN_EFORMAT,
+                   "tensor '%s': the scale of block %zu, at byte %zu, is not finite", src->name,
+                   block, src->file_offset + (size_t)(w->first - src->bytes) + block * w->stride);
+}
+
+/* Does a scale differ from the one that the others share? The first nonzero scale becomes that
+ * one. */
+static bool differs(uint16_t scale, uint16_t *shared)
+{
+    if (is_zero(scale) || scale == *shared)
+        return false;
+    if (*shared != 0)
+        return true;
+    *shared = scale;
+    return false;
+}
+
+/* The classes that the scales read so far allow. */
+struct allowed {
+    uint16_t tensor; /* the shared scale, 0 if all are zero */
+    bool is_tensor, is_row, in_pairs;
+};
+
+static bool scan_row(const struct ternary_source *src, const struct scale_walk *w, size_t row,
+                     struct allowed *a, struct bn_error *err)
+{
+    uint16_t of_row = 0, of_pair = 0, last = 0;
+    for (size_t i = 0; i < w->row_blocks; i++) {
+        const size_t block = row * w->row_blocks + i;
+        const uint16_t scale = scale_at(w, block);
+        if (i % 2 == 0)
+            of_pair = 0;
+        if (scale != last && !check_scale(src, w, block, err))
+            return false;
+        last = scale;
+        a->in_pairs &= !differs(scale, &of_pair);
+        a->is_row &= !differs(scale, &of_row);
+    }
+    a->is_tensor &= a->is_row && !differs(of_row, &a->tensor);
+    return true;
+}
+
+bool blocks_scan(const struct ternary_source *src, struct ternary_scales *out, struct bn_error *err)
+{
+    const struct scale_walk w = scales_of(src);
+    const size_t block_cols = tensor_geometries[src->type].block_cols;
+    struct allowed a = {.is_tensor = true, .is_row = true, .in_pairs = block_cols == PAIR_COLS};
+    for (size_t row = 0; row < src->n_rows && (a.is_row || a.in_pairs); row++) {
+        if (!scan_row(src, &w, row, &a, err))
+            return false;
+    }
+    *out = (struct ternary_scales){.scaling = SCALE_TENSOR, .tensor_scale = 1.0f};
+    if (a.is_tensor) {
+        out->tensor_scale = f16_to_f32(a.tensor);
+    } else if (a.is_row) {
+        out->scaling = SCALE_ROW;
+    } else {
+        out->scaling = SCALE_BLOCK;
+        out->block_cols = a.in_pairs ? 2 * block_cols : block_cols;
+    }
+    return true;
+}
+
+size_t ternary_row_blocks(const struct ternary_source *src, const struct ternary_scales *s)
+{
+    return src->n_cols / s->block_cols + (src->n_cols % s->block_cols != 0);
+}
+
+bool ternary_block_scales(const struct ternary_source *src, const struct ternary_scales *s,
+                          size_t row0, size_t row1, uint16_t *out, struct bn_error *err)
+{
+    const struct scale_walk w = scales_of(src);
+    const size_t merged = s->block_cols / tensor_geometries[src->type].block_cols;
+    for (size_t row = row0; row < row1; row++) {
+        for (size_t i = 0; i < w.row_blocks; i++) {
+            const size_t block = row * w.row_blocks + i;
+            const uint16_t scale = scale_at(&w, block);
+            if (!check_scale(src, &w, block, err))
+                return false;
+            if (i % merged == 0)
+                *out++ = is_zero(scale) ? 0 : scale;
+            else if (!is_zero(scale)) /* equal to the others of the merged block, or they are 0 */
+                out[-1] = scale;
+        }
+    }
+    return true;
+}
+
+void ternary_row_scales(const struct ternary_source *src, size_t row0, size_t row1, float *out)
+{
+    const struct scale_walk w = scales_of(src);
+    for (size_t row = row0; row < row1; row++) {
+        uint16_t of_row = 0;
+        for (size_t i = 0; i < w.row_blocks && of_row == 0; i++)
+            (void)differs(scale_at(&w, row * w.row_blocks + i), &of_row);
+        *out++ = f16_to_f32(of_row);
+    }
+}
+
+/* ---- rows ---- */
+
+static bool bad_code(const struct ternary_source *src, const uint8_t *block, struct bn_error *err)
+{
+    const struct ternary_layout *layout = &ternary_layouts[src->type];
+    const uint8_t *byte = block + (layout->scale_at == 0 ? 2 : 0);
+    while ((*byte & *byte >> 1 & 0x55) == 0) /* ends: decode_block has found a code 3 */
+        byte++;
+    return bn_fail(err, BN_EFORMAT,
+                   "tensor '%s': the byte at %zu holds code 3, which no ternary weight has",
+                   src->name, src->file_offset + (size_t)(byte - src->bytes));
+}
+
+static bool decode_block(const struct ternary_source *src, const uint8_t *block, uint8_t *codes)
+{
+    const struct ternary_layout *layout = &ternary_layouts[src->type];
+    if (!is_zero(le_u16(block + layout->scale_at)))
+        return layout->decode_block(block, codes);
+    memset(codes, 1, tensor_geometries[src->type].block_cols);
+    return true;
+}
+
+bool blocks_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
+                   struct bn_error *err)
+{
+    const struct tensor_geometry *g = &tensor_geometries[src->type];
+    const size_t row_blocks = src->n_cols / g->block_cols;
+    for (size_t i = row0 * row_blocks; i < row1 * row_blocks; i++, codes += g->block_cols) {
+        const uint8_t *block = src->bytes + i * g->block_bytes;
+        if (!decode_block(src, block, codes))
+            return bad_code(src, block, err);
+    }
+    return true;
+}
+
+bool ternary_verify(const struct ternary_source *src, struct bn_error *err)
+{
+    const struct tensor_geometry *g = &tensor_geometries[src->type];
+    if (!ternary_check(src, err))
+        return false;
+    const struct scale_walk w = scales_of(src);
+    for (size_t i = 0; i < w.row_blocks * src->n_rows; i++) {
+        const uint8_t *block = src->bytes + i * g->block_bytes;
+        uint8_t codes[MOST_BLOCK_COLS];
+        if (!check_scale(src, &w, i, err))
+            return false;
+        if (!decode_block(src, block, codes))
+            return bad_code(src, block, err);
+    }
+    return true;
+}
+
+void ternary_row_decode(const struct ternary_source *src, size_t row, float *values)
+{
+    const struct tensor_geometry *g = &tensor_geometries[src->type];
+    const struct scale_walk w = scales_of(src);
+    for (size_t i = row * w.row_blocks; i < (row + 1) * w.row_blocks; i++) {
+        const float scale = f16_to_f32(scale_at(&w, i));
+        uint8_t codes[MOST_BLOCK_COLS];
+        (void)decode_block(src, src->bytes + i * g->block_bytes, codes); /* ternary_verify passed */
+        for (size_t k = 0; k < g->block_cols; k++)
+            *values++ = (float)((int)codes[k] - 1) * scale;
+    }
+}
