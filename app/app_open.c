@@ -249,7 +249,7 @@ enum exit_code app_open_chat(struct app *app)
     c->store = &app->store;
     c->options = app->options;
     c->ui = &app->ui;
-    c->overflow = app->is_interactive ? CHAT_DROPS : CHAT_STOPS;
+    c->overflow = app->is_interactive ? OVERFLOW_DROP : OVERFLOW_STOP;
     c->n_alts = (size_t)options_int(app->options, "logprobs");
     const char *log = options_text(app->options, "log");
     if (log && !log_file_open(&app->log, log, &err)) {

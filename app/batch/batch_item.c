@@ -115,11 +115,12 @@ static bool encode(struct batch_item *item, const struct prompt_maker *m, struct
 {
     struct transcript t = {0};
     struct prompt p = {0};
+    const struct prompt_window all = {.mode = PROMPT_ANSWER};
     bool ok =
         (transcript_add_question(&t, strbuf_str(&item->prompt)) &&
          (item->system.n_bytes == 0 || transcript_set_system(&t, strbuf_str(&item->system)))) ||
         bn_fail(err, BN_ENOMEM, "out of memory for a prompt");
-    ok = ok && prompt_encode(m, &t.now, 0, PROMPT_ANSWER, &p, err);
+    ok = ok && prompt_encode(m, &t.now, &all, &p, err);
     if (ok) {
         const bool thinks = m->template && template_info(m->template)->has_thoughts;
         thought_init(&item->thought, !thinks               ? THOUGHT_NONE

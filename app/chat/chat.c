@@ -94,67 +94,47 @@ size_t chat_count(const struct chat *c)
 {
     struct prompt p;
     struct bn_error err;
-    const struct transcript_state *s = &c->transcript.now;
-    if (!prompt_encode(&c->maker, s, s->n_skipped, PROMPT_WHOLE, &p, &err))
+    if (!chat_encode(c, &p, &err))
         return SIZE_MAX;
     const size_t n = p.ids.n;
     prompt_finish(&p);
     return n;
 }
 
-/* ---- starting a turn ---- */
-
-bool chat_drops_oldest(const struct chat *c)
+enum prompt_overflow chat_overflow(const struct chat *c)
 {
-    if (options_given(c->options, "overflow"))
-        return strcmp(options_text(c->options, "overflow"), "drop") == 0;
-    return c->overflow == CHAT_DROPS;
+    return options_given(c->options, "overflow")
+               ? (enum prompt_overflow)options_choice(c->options, "overflow")
+               : c->overflow;
 }
 
-static bool fail_context(const struct chat *c, size_t n_ids, size_t n_reserve, struct bn_error *err)
+bool chat_encode(const struct chat *c, struct prompt *out, struct bn_error *err)
 {
     const struct transcript_state *s = &c->transcript.now;
-    return bn_fail(
-        err, BN_ECONTEXT,
-        "%s has %zu tokens and the answer needs at least %zu, but the context has only %zu",
-        s->n - s->n_skipped > 1 ? "the conversation" : "the prompt", n_ids, n_reserve,
-        worker_n_ctx(c->worker));
+    const struct prompt_window w = prompt_window_of(s, chat_overflow(c));
+    return prompt_encode(&c->maker, s, &w, out, err);
 }
 
-/* Encode the prompt of the turn. If it does not fit the context and the policy allows it, leave out
- * the oldest turns. The last turn always stays. */
-static bool fit_prompt(struct chat *c, struct prompt *out, struct bn_error *err)
+/* ---- starting a turn ---- */
+
+/* Encode the prompt of the turn, which may leave out older turns. */
+static bool fit(struct chat *c, struct prompt *out, struct bn_error *err)
 {
-    struct transcript_state *s = &c->transcript.now;
+    struct turn *turn = &c->turn;
+    struct prompt_fitted fitted;
     const size_t n_ctx = worker_n_ctx(c->worker);
-    const size_t reserve = turn_reserve(&c->turn, n_ctx);
-    const size_t n_skipped_before = s->n_skipped;
-    size_t n_ids_before = 0;
-    for (;; s->n_skipped++) {
-        struct prompt p;
-        if (!prompt_encode(&c->maker, s, s->n_skipped, c->turn.mode, &p, err))
-            break;
-        if (s->n_skipped == n_skipped_before)
-            n_ids_before = p.ids.n;
-        if (p.ids.n > 0 && p.ids.n <= n_ctx - reserve) {
-            c->turn.n_dropped = s->n_skipped - n_skipped_before;
-            c->turn.n_dropped_tokens = n_ids_before - size_min(n_ids_before, p.ids.n);
-            *out = p;
-            return true;
-        }
-        const size_t n_ids = p.ids.n;
-        prompt_finish(&p);
-        if (n_ids == 0) {
-            (void)bn_fail(err, BN_EARG, "the prompt is empty: no tokens");
-            break;
-        }
-        if (!chat_drops_oldest(c) || s->n_skipped + 1 >= s->n) {
-            (void)fail_context(c, n_ids, reserve, err);
-            break;
-        }
-    }
-    s->n_skipped = n_skipped_before;
-    return false;
+    const struct prompt_limits limits = {.n_ctx = n_ctx,
+                                         .n_reserve = turn_reserve(turn, n_ctx),
+                                         .percent = (size_t)options_int(c->options, "overflow-to"),
+                                         .overflow = turn->overflow = chat_overflow(c)};
+    if (!prompt_fit(&c->maker, &c->transcript.now, turn->mode, &limits, &fitted, &turn->is_too_long,
+                    err))
+        return false;
+    turn->n_dropped = fitted.n_dropped;
+    turn->n_dropped_tokens = fitted.n_dropped_tokens;
+    turn->n_changed = fitted.n_changed;
+    *out = fitted.prompt;
+    return true;
 }
 
 static enum thought_mode thought_mode(const struct chat *c, const struct prompt *p)
@@ -220,7 +200,7 @@ static bool start(struct chat *c, const struct options *settings, struct bn_erro
 {
     struct prompt p;
     turn_settings(&c->turn, settings);
-    if (!fit_prompt(c, &p, err))
+    if (!fit(c, &p, err))
         return false;
     thought_init(&c->thought, c->turn.mode == PROMPT_CONTINUE ? THOUGHT_NONE : thought_mode(c, &p));
     const bool ok = begin_with_earlier_answer(c, err) && submit(c, settings, &p, err);

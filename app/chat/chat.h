@@ -9,7 +9,7 @@
 #define APP_CHAT_H
 
 #include "app/chat/answer/worker.h"
-#include "app/chat/conversation/chat_prompt.h"
+#include "app/chat/conversation/prompt_fit.h"
 #include "app/chat/conversation/store.h"
 #include "app/chat/conversation/thought.h"
 #include "app/chat/conversation/transcript.h"
@@ -43,9 +43,9 @@ struct chat {
     const struct options *options;
     struct worker *worker;
     struct ui *ui;
-    enum { CHAT_DROPS, CHAT_STOPS } overflow; /* used if --overflow is not given */
-    size_t n_alts;                            /* alternatives to report with each token */
-    char snapshot[PATH_BYTES];                /* file to load before the next answer; "" for none */
+    enum prompt_overflow overflow; /* used if --overflow is not given */
+    size_t n_alts;                 /* alternatives to report with each token */
+    char snapshot[PATH_BYTES];     /* file to load before the next answer; "" for none */
 
     enum chat_phase phase;
     bool is_waiting;            /* a turn waits for the model to load */
@@ -74,8 +74,11 @@ bool chat_is_busy(const struct chat *c); /* a turn runs or waits for the model *
 /* Handle an event of the worker and free it. */
 void chat_event(struct chat *c, struct worker_event *event);
 
-/* Whether a full context drops the oldest turns (true) or refuses the turn. */
-bool chat_drops_oldest(const struct chat *c);
+/* What happens when the context is full. */
+enum prompt_overflow chat_overflow(const struct chat *c);
+/* Encode the whole conversation, without the turns that are no longer in the context. Errors of
+ * prompt_encode. */
+bool chat_encode(const struct chat *c, struct prompt *out, struct bn_error *err);
 size_t chat_n_ctx(const struct chat *c); /* 0 before the model is loaded */
 /* The number of tokens of the conversation; SIZE_MAX if the template cannot render it. */
 size_t chat_count(const struct chat *c);

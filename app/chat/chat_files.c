@@ -39,7 +39,6 @@ void chat_use_snapshot(struct chat *c, const char *saved)
 
 void chat_write_snapshot(struct chat *c, const char *saved)
 {
-    const struct transcript_state *s = &c->transcript.now;
     const struct bn_model_info *info = worker_info(c->worker);
     char path[PATH_BYTES];
     struct prompt p;
@@ -47,7 +46,7 @@ void chat_write_snapshot(struct chat *c, const char *saved)
     if (!options_flag(c->options, "snapshot") || c->store->is_private || !saved[0] || !info ||
         c->totals.n_turns == 0) /* the cache has no new tokens */
         return;
-    if (!prompt_encode(&c->maker, s, s->n_skipped, PROMPT_WHOLE, &p, &err)) {
+    if (!chat_encode(c, &p, &err)) {
         ui_notice(c->ui, TONE_WARNING, "no snapshot: %s", err.text);
         return;
     }

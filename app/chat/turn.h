@@ -6,7 +6,7 @@
 #define APP_TURN_H
 
 #include "app/chat/answer/answer_run.h"
-#include "app/chat/conversation/chat_prompt.h"
+#include "app/chat/conversation/prompt_fit.h"
 #include "app/common/strbuf.h"
 #include "app/options/options.h"
 
@@ -21,8 +21,11 @@ struct turn {
     size_t n_tokens;          /* tokens of the answer so far; after /continue only new ones */
     size_t n_dropped;         /* older turns that this turn removed from the context */
     size_t n_dropped_tokens;
-    bool is_stopping; /* a stop was requested */
-    double started;   /* clock_seconds */
+    size_t n_changed;              /* with n_dropped > 0: tokens of the prompt to evaluate again */
+    enum prompt_overflow overflow; /* what happened, or would happen, in a full context */
+    bool is_too_long;              /* it failed, because its message alone is too long */
+    bool is_stopping;              /* a stop was requested */
+    double started;                /* clock_seconds */
     double begun_reading;
     struct strbuf text;    /* the answer so far; after /continue with its earlier part */
     struct strbuf shown;   /* the same without the thought */

@@ -111,11 +111,16 @@ const char *turn_end_notice(const struct turn *turn)
     };
     if (turn->mode == PROMPT_CONTINUE && turn->finish == FINISH_STOP && turn->n_tokens == 0)
         return "the model has nothing to add";
+    if (turn->finish == FINISH_CONTEXT && turn->overflow != OVERFLOW_STOP)
+        return "the context is full; /continue drops the oldest turns and extends the answer";
     return notices[turn->finish];
 }
 
-const char *turn_fail_notice(const struct bn_error *err, const char *saved_in)
+const char *turn_fail_notice(const struct turn *turn, const struct bn_error *err,
+                             const char *saved_in)
 {
+    if (err->code == BN_ECONTEXT && turn->is_too_long)
+        return "shorten the message, or start with a larger --ctx";
     if (err->code == BN_ECONTEXT)
         return "/forget, /clear or a larger --ctx free space in the context";
     if (err->code != BN_ELOST)
@@ -131,7 +136,7 @@ void turn_drop_notice(const struct turn *turn, struct strbuf *out)
     if (turn->n_dropped > 0)
         strbuf_addf(out, "context: dropped %zu oldest turn%s (%zu tok), re-reading %zu tok",
                     turn->n_dropped, turn->n_dropped == 1 ? "" : "s", turn->n_dropped_tokens,
-                    turn->n_prompt);
+                    turn->n_changed);
 }
 
 /* ---- /probs ---- */

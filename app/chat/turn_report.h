@@ -20,7 +20,8 @@ void turn_stats_line(const struct turn *turn, const struct turn_space *space, st
 const char *turn_end_notice(const struct turn *turn);
 /* Advice after a turn that failed; NULL if there is none. `saved_in` is the file that holds the
  * conversation, "" for none. */
-const char *turn_fail_notice(const struct bn_error *err, const char *saved_in);
+const char *turn_fail_notice(const struct turn *turn, const struct bn_error *err,
+                             const char *saved_in);
 /* "context: dropped 3 oldest turns (812 tok), re-reading 1204 tok"; appends nothing if no turn was
  * dropped. */
 void turn_drop_notice(const struct turn *turn, struct strbuf *out);

@@ -21,7 +21,7 @@ static const char *unset_value(const struct command_host *host, const struct opt
     if (strcmp(row->name, "seed") == 0)
         return "random";
     if (strcmp(row->name, "overflow") == 0)
-        return host->chat->overflow == CHAT_DROPS ? "drop" : "stop";
+        return host->chat->overflow == OVERFLOW_DROP ? "drop" : "stop";
     if (strcmp(row->name, "stats") == 0)
         return host->is_interactive ? "on" : "off";
     return row->kind == OPTION_FLAG ? "off" : "none";

@@ -16,6 +16,14 @@ static void show(struct command_host *host, struct strbuf *text)
     strbuf_finish(text);
 }
 
+/* Whether the turn with index i is no longer in the context. */
+static bool is_left_out(const struct command_host *host, size_t i)
+{
+    const struct prompt_window w =
+        prompt_window_of(&host->chat->transcript.now, chat_overflow(host->chat));
+    return i >= w.n_first && i < w.n_skipped;
+}
+
 bool cmd_history(struct command_host *host, struct bn_str args)
 {
     const struct transcript_state *s = &host->chat->transcript.now;
@@ -29,13 +37,37 @@ bool cmd_history(struct command_host *host, struct bn_str args)
         return false;
     for (size_t i = s->n > n ? s->n - n : 0; i < s->n; i++) {
         strbuf_addf(&text, "%s%zu%s> ", text.n_bytes > 0 ? "\n" : "", i + 1,
-                    i < s->n_skipped ? " (no longer in the context)" : "");
+                    is_left_out(host, i) ? " (no longer in the context)" : "");
         strbuf_add_str(&text, s->items[i]->user);
         strbuf_add_char(&text, '\n');
         strbuf_add_str(&text, s->items[i]->answer.text);
     }
     show(host, &text);
     return true;
+}
+
+/* What happens when the context is full, and to which turn first. */
+static void add_overflow(struct command_host *host, struct strbuf *text)
+{
+    const struct transcript_state *s = &host->chat->transcript.now;
+    const enum prompt_overflow overflow = chat_overflow(host->chat);
+    const struct prompt_window w = prompt_window_of(s, overflow);
+    const size_t n_first = overflow == OVERFLOW_KEEP_FIRST, n_out = w.n_skipped - w.n_first;
+    const size_t next = w.n_skipped > n_first ? w.n_skipped : n_first;
+    if (overflow == OVERFLOW_STOP)
+        strbuf_add_text(text, "\nwhen it is full: stop (/set overflow drop)");
+    else
+        strbuf_addf(text,
+                    "\nwhen it is full: the oldest turns%s are dropped until %lld %% are in use"
+                    " (/set overflow)",
+                    n_first ? " except the first" : "",
+                    (long long)options_int(host->options, "overflow-to"));
+    if (n_out > 0)
+        strbuf_addf(text, "\ndropped so far: %zu", n_out);
+    if (s->n > next + 1) {
+        strbuf_add_text(text, "\nnext to go: ");
+        term_text_brief(s->items[next]->user, 60, text);
+    }
 }
 
 bool cmd_context(struct command_host *host, struct bn_str args)
@@ -48,8 +80,10 @@ bool cmd_context(struct command_host *host, struct bn_str args)
     (void)args; /* no arguments */
     if (n_all == SIZE_MAX)
         return command_fail(host, "the template cannot render this conversation");
-    for (size_t i = s->n_skipped; i < s->n; i++) {
+    for (size_t i = 0; i < s->n; i++) {
         const struct answer *a = &s->items[i]->answer;
+        if (is_left_out(host, i))
+            continue;
         n_user += command_count_tokens(host, s->items[i]->user);
         n_answers += a->n_ids > 0 ? a->n_ids : command_count_tokens(host, a->text);
     }
@@ -60,15 +94,7 @@ bool cmd_context(struct command_host *host, struct bn_str args)
                 n_system, n_user, n_answers, n_all > n_said ? n_all - n_said : 0, n_all);
     if (n_ctx > 0)
         strbuf_addf(&text, " of %zu, %zu free", n_ctx, n_ctx > n_all ? n_ctx - n_all : 0);
-    strbuf_addf(&text, "\nwhen it is full: %s",
-                chat_drops_oldest(host->chat) ? "the oldest turns are dropped (/set overflow stop)"
-                                              : "stop (/set overflow drop)");
-    if (s->n_skipped > 0)
-        strbuf_addf(&text, "\ndropped so far: %zu", s->n_skipped);
-    if (s->n > s->n_skipped + 1) {
-        strbuf_add_text(&text, "\nnext to go: ");
-        term_text_brief(s->items[s->n_skipped]->user, 60, &text);
-    }
+    add_overflow(host, &text);
     show(host, &text);
     return true;
 }
@@ -188,11 +214,10 @@ bool cmd_tokens(struct command_host *host, struct bn_str args)
 
 bool cmd_dump(struct command_host *host, struct bn_str args)
 {
-    const struct transcript_state *s = &host->chat->transcript.now;
     struct prompt p;
     struct bn_error err;
     struct strbuf text = {0};
-    if (!prompt_encode(&host->chat->maker, s, s->n_skipped, PROMPT_WHOLE, &p, &err))
+    if (!chat_encode(host->chat, &p, &err))
         return command_fail(host, err.text);
     for (size_t i = 0; i < p.ids.n; i++)
         strbuf_add_str(&text, tokenizer_piece(host->chat->model->tokenizer, p.ids.ids[i],

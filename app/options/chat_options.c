@@ -130,8 +130,12 @@ static const struct option conversation_rows[] = {
      .help = "write no files: no input history, no last conversation"},
     {.name = "snapshot", .kind = OPTION_FLAG, .advanced = true, .places = EVERYWHERE,
      .help = "save the KV cache too, so that a long chat continues at once"},
-    {.name = "overflow", .kind = OPTION_CHOICE, .places = EVERYWHERE, .choices = "drop|stop",
-     .help = "full context: drop the oldest turns, or stop (default in scripts)"},
+    {.name = "overflow", .kind = OPTION_CHOICE, .places = EVERYWHERE,
+     .choices = "drop|keep-first|stop", .arg = "NAME",
+     .help = "full context: drop old turns, keep-first (not the first), or stop"},
+    {.name = "overflow-to", .kind = OPTION_INT, .advanced = true, .places = EVERYWHERE,
+     .ints = {1, 100}, .fallback = "60", .arg = "PERCENT",
+     .help = "a full context drops old turns until this part of it is in use"},
 };
 static const struct option_table conversation_options =
     OPTION_TABLE("Conversation", conversation_rows);

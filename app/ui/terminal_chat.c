@@ -143,7 +143,7 @@ void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn 
 void terminal_show_failure(struct ui *ui, const struct bn_error *err)
 {
     show_text(ui, TONE_ERROR, err->text);
-    const char *notice = turn_fail_notice(err, ui->chat->store->last_path);
+    const char *notice = turn_fail_notice(&ui->chat->turn, err, ui->chat->store->last_path);
     if (notice)
         show_text(ui, TONE_NOTE, notice);
 }

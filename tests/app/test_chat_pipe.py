@@ -194,8 +194,8 @@ class Endings(ChatCase):
         self.fake('ok', n_ctx=100)
         text = self.refuses(4, stdin=b'x' * 500)
         self.assertRegex(text, r'the prompt has 5\d\d tokens .* the context has only 100')
-        self.assertRegex(self.refuses(4, '--lines', stdin=b'x\n' + b'y' * 500).replace('ok', ''),
-                         'the conversation has')
+        self.assertRegex(self.refuses(4, '--lines', stdin=b'x\n' + b'y' * 500), r'the prompt has 5\d\d tokens')
+        self.assertRegex(self.refuses(4, '--lines', stdin=b'x' * 40 + b'\n' + b'y' * 40), 'the conversation has')
 
     def test_overflow_drop_drops_whole_oldest_turns(self):
         self.fake('ok', n_ctx=120)

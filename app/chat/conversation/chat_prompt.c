@@ -182,14 +182,20 @@ static bool has_answer(const struct exchange *e)
     return e->answer.finish != FINISH_NONE;
 }
 
-static void push_state(struct message_list *l, const struct transcript_state *s, size_t first,
-                       enum prompt_mode mode)
+/* The index of the first turn in the window that is not before index i. */
+static size_t next_turn(const struct prompt_window *w, size_t i)
+{
+    return i >= w->n_first && i < w->n_skipped ? w->n_skipped : i;
+}
+
+static void push_state(struct message_list *l, const struct transcript_state *s,
+                       const struct prompt_window *w)
 {
     if (s->system.n_bytes > 0)
         push_message(l, "system", s->system, NULL);
-    for (size_t i = first; i < s->n; i++) {
+    for (size_t i = next_turn(w, 0); i < s->n; i = next_turn(w, i + 1)) {
         const struct exchange *e = s->items[i];
-        const bool is_open = i + 1 == s->n && mode != PROMPT_WHOLE;
+        const bool is_open = i + 1 == s->n && w->mode != PROMPT_WHOLE;
         push_message(l, "user", e->user, NULL);
         if (has_answer(e) && !is_open)
             push_message(l, "assistant", e->answer.text, &e->answer);
@@ -209,8 +215,7 @@ static struct segment answer_segment(const struct tokenizer *t, const struct ans
 struct encoder {
     const struct prompt_maker *m;
     const struct transcript_state *state;
-    size_t first;
-    enum prompt_mode mode;
+    const struct prompt_window *window;
 };
 
 static bool encode(const struct encoder *e, const struct template_output *rendered,
@@ -221,7 +226,7 @@ static bool encode(const struct encoder *e, const struct template_output *render
     if (!tokenizer_encode(t, rendered->segments, rendered->n_segments, TOKENIZER_BOS_AUTO,
                           &out->ids, err))
         return false;
-    if (e->mode != PROMPT_CONTINUE)
+    if (e->window->mode != PROMPT_CONTINUE)
         return true;
     const struct segment so_far = answer_segment(t, &e->state->items[e->state->n - 1]->answer);
     return tokenizer_encode(t, &so_far, 1, TOKENIZER_BOS_NEVER, &out->ids, err);
@@ -233,12 +238,12 @@ static bool encode_rendered(const struct encoder *e, struct message_list *l, str
     struct template_value *args = NULL;
     struct template_output rendered;
     l->list = template_list(l->arena);
-    push_state(l, e->state, e->first, e->mode);
+    push_state(l, e->state, e->window);
     if (!model_args_template_args(e->m->options, l->arena, &args, err))
         return false;
     const struct template_input input = {.messages = l->list,
                                          .args = args,
-                                         .add_generation_prompt = e->mode != PROMPT_WHOLE,
+                                         .add_generation_prompt = e->window->mode != PROMPT_WHOLE,
                                          .now = e->m->now};
     if (!template_render(e->m->template, l->arena, &input, &rendered, err))
         return bn_fail_prefix(err, "chat template");
@@ -249,7 +254,7 @@ static bool encode_rendered(const struct encoder *e, struct message_list *l, str
 static bool encode_messages(const struct encoder *e, struct prompt *out, struct bn_error *err)
 {
     struct message_list list = {.arena = template_arena_open()};
-    list.answers = mem_alloc(2 * (e->state->n - e->first) + 1, sizeof(struct answer *));
+    list.answers = mem_alloc(2 * e->state->n + 1, sizeof(struct answer *));
     bool ok = list.arena && list.answers;
     if (!ok)
         (void)bn_fail(err, BN_ENOMEM, "out of memory for the conversation");
@@ -263,17 +268,17 @@ static bool encode_messages(const struct encoder *e, struct prompt *out, struct 
 static bool encode_raw(const struct encoder *e, struct prompt *out, struct bn_error *err)
 {
     const struct transcript_state *s = e->state;
-    struct segment *segments = mem_alloc(2 * (s->n - e->first) + 1, sizeof(*segments));
+    struct segment *segments = mem_alloc(2 * s->n + 1, sizeof(*segments));
     struct template_output joined = {.segments = segments};
     if (!segments)
         return bn_fail(err, BN_ENOMEM, "out of memory");
     if (s->system.n_bytes > 0)
         segments[joined.n_segments++] = (struct segment){
             .kind = SEGMENT_MESSAGE, .text = s->system, .message = SEGMENT_NO_MESSAGE};
-    for (size_t i = e->first; i < s->n; i++) {
+    for (size_t i = next_turn(e->window, 0); i < s->n; i = next_turn(e->window, i + 1)) {
         segments[joined.n_segments++] = (struct segment){
             .kind = SEGMENT_MESSAGE, .text = s->items[i]->user, .message = SEGMENT_NO_MESSAGE};
-        if (has_answer(s->items[i]) && (i + 1 < s->n || e->mode == PROMPT_WHOLE))
+        if (has_answer(s->items[i]) && (i + 1 < s->n || e->window->mode == PROMPT_WHOLE))
             segments[joined.n_segments++] = answer_segment(e->m->tokenizer, &s->items[i]->answer);
     }
     const bool ok = encode(e, &joined, out, err);
@@ -287,10 +292,10 @@ void prompt_finish(struct prompt *p)
     *p = (struct prompt){0};
 }
 
-bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *state, size_t first,
-                   enum prompt_mode mode, struct prompt *out, struct bn_error *err)
+bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *state,
+                   const struct prompt_window *window, struct prompt *out, struct bn_error *err)
 {
-    const struct encoder e = {.m = m, .state = state, .first = first, .mode = mode};
+    const struct encoder e = {.m = m, .state = state, .window = window};
     struct prompt p = {0};
     if (!(m->template ? encode_messages(&e, &p, err) : encode_raw(&e, &p, err))) {
         prompt_finish(&p);

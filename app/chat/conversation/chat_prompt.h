@@ -25,16 +25,22 @@ enum prompt_mode {
     PROMPT_WHOLE,    /* the whole conversation, without a generation prompt */
 };
 
+/* The turns of a prompt: the first n_first, then those from index n_skipped to the last. */
+struct prompt_window {
+    size_t n_first, n_skipped; /* n_first <= n_skipped <= number of turns */
+    enum prompt_mode mode;
+};
+
 struct prompt {
     struct token_list ids;
     bool starts_in_thought; /* the generation prompt opened a thought */
 };
 void prompt_finish(struct prompt *p); /* an all-zero prompt is fine */
 
-/* Encode the turns of the state from index `first` to the last. BN_EFORMAT: the template reports an
- * error. BN_EARG: a bad --template-arg, or a limit of the template interpreter. BN_ENOMEM. */
-bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *state, size_t first,
-                   enum prompt_mode mode, struct prompt *out, struct bn_error *err);
+/* Encode the system message and the turns in the window. BN_EFORMAT: the template reports an error.
+ * BN_EARG: a bad --template-arg, or a limit of the template interpreter. BN_ENOMEM. */
+bool prompt_encode(const struct prompt_maker *m, const struct transcript_state *state,
+                   const struct prompt_window *window, struct prompt *out, struct bn_error *err);
 
 /* Replace ANSWER segments by IDS segments if the ids of the answer decode to the same text. Uses
  * all ids if the segment is the whole message except for blanks at its ends, and some of them if

@@ -44,7 +44,7 @@ class Commands(ChatCase):
                            '/set parameter temperature 1.5', '/set stop END', '/set stop off')
         for word in ('takes a number from 0 to 100', 'temp = 0.25',
                      'temp              0.25    set        a number from 0 to 100\n',
-                     'overflow          stop    default    drop or stop\n',
+                     'overflow          stop    default    drop, keep-first or stop\n',
                      'temp = 0.7', 'top-k = 3', 'temp = 1.5', 'stop = END', 'stop = none'):
             self.assertIn(word, text)
         self.assertIn('fixed at start', self.script('/set ctx'))

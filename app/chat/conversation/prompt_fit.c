@@ -1,0 +1,173 @@
+/*
+ * Fits a conversation into the context: see prompt_fit.h.
+ *
+ * The number of turns to leave out is found by bisection, because each attempt encodes the whole
+ * rest of the conversation.
+ */
+#include "app/chat/conversation/prompt_fit.h"
+
+#include "engine/base/size.h"
+
+struct prompt_window prompt_window_of(const struct transcript_state *s,
+                                      enum prompt_overflow overflow)
+{
+    const size_t n_first = overflow == OVERFLOW_KEEP_FIRST ? size_min(1, s->n_skipped) : 0;
+    return (struct prompt_window){n_first, s->n_skipped, PROMPT_WHOLE};
+}
+
+struct fitting {
+    const struct prompt_maker *m;
+    const struct transcript_state *s;
+    const struct prompt_limits *limits;
+    enum prompt_mode mode;
+};
+
+static bool encode(const struct fitting *f, size_t n_skipped, struct prompt *out,
+                   struct bn_error *err)
+{
+    struct transcript_state s = *f->s;
+    s.n_skipped = n_skipped;
+    struct prompt_window w = prompt_window_of(&s, f->limits->overflow);
+    w.mode = f->mode;
+    if (!prompt_encode(f->m, &s, &w, out, err))
+        return false;
+    if (out->ids.n > 0)
+        return true;
+    prompt_finish(out);
+    return bn_fail(err, BN_EARG, "the prompt is empty: no tokens");
+}
+
+static size_t most_ids(const struct prompt_limits *l)
+{
+    return l->n_ctx - l->n_reserve;
+}
+
+/* Find the prompt with the most turns that has at most n_most ids. It leaves out more than
+ * n_skipped turns. The last turn always stays, even if the prompt is then longer. */
+static bool find_prompt(const struct fitting *f, size_t n_skipped, size_t n_most, size_t *n_found,
+                        struct prompt *out, struct bn_error *err)
+{
+    size_t low = n_skipped, high = f->s->n - 1; /* `low` is too long, `high` is the result so far */
+    struct prompt best;
+    if (!encode(f, high, &best, err))
+        return false;
+    while (best.ids.n <= n_most && high - low > 1) {
+        const size_t middle = low + (high - low) / 2;
+        struct prompt p;
+        if (!encode(f, middle, &p, err)) {
+            prompt_finish(&best);
+            return false;
+        }
+        if (p.ids.n <= n_most) {
+            prompt_finish(&best);
+            best = p;
+            high = middle;
+        } else {
+            prompt_finish(&p);
+            low = middle;
+        }
+    }
+    *n_found = high;
+    *out = best;
+    return true;
+}
+
+/* The number of ids of `after` that follow its common beginning with `before`. */
+static size_t changed_ids(const struct prompt *before, const struct prompt *after)
+{
+    size_t n = 0;
+    while (n < before->ids.n && n < after->ids.n && before->ids.ids[n] == after->ids.ids[n])
+        n++;
+    return after->ids.n - n;
+}
+
+static bool fail_context(const struct fitting *f, size_t n_ids, bool too_long, struct bn_error *err)
+{
+    const char *what = too_long ? "the prompt"
+                       : f->limits->overflow == OVERFLOW_KEEP_FIRST
+                           ? "the prompt with the first turn"
+                           : "the conversation";
+    return bn_fail(err, BN_ECONTEXT,
+                   "%s has %zu tokens and the answer needs at least %zu, but the context has only "
+                   "%zu",
+                   what, n_ids, f->limits->n_reserve, f->limits->n_ctx);
+}
+
+/* The prompt has n_ids ids and no more turns may be left out. Find out whether the last turn fits
+ * without the older ones. */
+static bool fail_full(const struct fitting *f, size_t n_ids, bool *too_long, struct bn_error *err)
+{
+    const struct prompt_limits alone = {f->limits->n_ctx, f->limits->n_reserve, 100, OVERFLOW_DROP};
+    const struct fitting last = {f->m, f->s, &alone, f->mode};
+    struct prompt p;
+    if (!encode(&last, f->s->n - 1, &p, err))
+        return false;
+    *too_long = p.ids.n > most_ids(f->limits);
+    n_ids = *too_long ? p.ids.n : n_ids;
+    prompt_finish(&p);
+    return fail_context(f, n_ids, *too_long, err);
+}
+
+static bool leave_out(const struct fitting *f, const struct prompt *whole,
+                      struct prompt_fitted *out, size_t *n_skipped, bool *too_long,
+                      struct bn_error *err)
+{
+    const struct prompt_limits *l = f->limits;
+    const size_t n_before = *n_skipped;
+    const size_t n_most = size_min(most_ids(l), l->n_ctx * l->percent / 100);
+    struct prompt p;
+    if (l->overflow == OVERFLOW_STOP || n_before + 1 >= f->s->n)
+        return fail_full(f, whole->ids.n, too_long, err);
+    if (!find_prompt(f, n_before, n_most, n_skipped, &p, err))
+        return false;
+    if (p.ids.n > most_ids(l)) {
+        const size_t n_ids = p.ids.n;
+        prompt_finish(&p);
+        return fail_full(f, n_ids, too_long, err);
+    }
+    const size_t n_first = l->overflow == OVERFLOW_KEEP_FIRST && n_before == 0;
+    *out = (struct prompt_fitted){.prompt = p,
+                                  .n_dropped = *n_skipped - n_before - n_first,
+                                  .n_dropped_tokens = whole->ids.n - p.ids.n,
+                                  .n_changed = changed_ids(whole, &p)};
+    return true;
+}
+
+bool prompt_fit(const struct prompt_maker *m, struct transcript_state *s, enum prompt_mode mode,
+                const struct prompt_limits *limits, struct prompt_fitted *out, bool *too_long,
+                struct bn_error *err)
+{
+    const struct fitting f = {m, s, limits, mode};
+    size_t n_skipped = s->n_skipped;
+    struct prompt whole;
+    *too_long = false;
+    if (!encode(&f, n_skipped, &whole, err))
+        return false;
+    if (whole.ids.n <= most_ids(limits)) {
+        *out = (struct prompt_fitted){.prompt = whole};
+        return true;
+    }
+    const bool ok = leave_out(&f, &whole, out, &n_skipped, too_long, err);
+    prompt_finish(&whole);
+    if (ok)
+        s->n_skipped = n_skipped;
+    return ok;
+}
+
+size_t prompt_room(const struct prompt_maker *m, const struct transcript_state *s,
+                   const struct prompt_limits *limits)
+{
+    struct exchange empty = {0};
+    struct exchange *items[2] = {s->n > 0 ? s->items[0] : &empty, &empty};
+    const bool keeps_first = limits->overflow == OVERFLOW_KEEP_FIRST && s->n > 0;
+    struct transcript_state asked = {
+        .items = keeps_first ? items : items + 1, .n = keeps_first ? 2 : 1, .system = s->system};
+    struct prompt_window w = {.mode = PROMPT_ANSWER};
+    struct prompt p;
+    struct bn_error ignored; /* as the header says */
+    if (!prompt_encode(m, &asked, &w, &p, &ignored))
+        return 0;
+    const size_t n = p.ids.n;
+    prompt_finish(&p);
+    return most_ids(limits) > n ? most_ids(limits) - n : 0;
+}

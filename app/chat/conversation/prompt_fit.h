@@ -1,0 +1,52 @@
+/*
+ * Fits a conversation into the context: encodes its prompt, and leaves out older turns if the
+ * prompt is too long.
+ *
+ * Leaving out turns changes the prompt near its beginning, so the tokens behind that place are
+ * evaluated again. For this reason many turns are left out at once. The space that this frees lasts
+ * for many turns, each of which evaluates only its own tokens.
+ */
+#ifndef APP_PROMPT_FIT_H
+#define APP_PROMPT_FIT_H
+
+#include "app/chat/conversation/chat_prompt.h"
+
+enum prompt_overflow {
+    OVERFLOW_DROP,       /* leave out the oldest turns */
+    OVERFLOW_KEEP_FIRST, /* the same, but the first turn stays */
+    OVERFLOW_STOP,       /* leave out nothing and fail */
+};
+
+struct prompt_limits {
+    size_t n_ctx;     /* tokens of the context */
+    size_t n_reserve; /* tokens of it that the answer needs, less than n_ctx */
+    size_t percent;   /* leave out turns until the prompt has at most this part of n_ctx */
+    enum prompt_overflow overflow;
+};
+
+struct prompt_fitted {
+    struct prompt prompt;    /* owned; free with prompt_finish */
+    size_t n_dropped;        /* turns that this call left out */
+    size_t n_dropped_tokens; /* their tokens */
+    size_t n_changed;        /* with n_dropped > 0: tokens behind the first change of the prompt */
+};
+
+/* The part of the conversation that is in the prompt. */
+struct prompt_window prompt_window_of(const struct transcript_state *s,
+                                      enum prompt_overflow overflow);
+
+/* Encode the prompt of the last turn. If it does not fit, leave out older turns as the policy says
+ * and store this in s->n_skipped. The system message and the last turn always stay, so the prompt
+ * may have more than `percent` of n_ctx. On failure `s` does not change. Errors of prompt_encode,
+ * and BN_ECONTEXT: the prompt does not fit. *too_long is then whether the last message does not fit
+ * without any older turn. It is false after other errors. */
+bool prompt_fit(const struct prompt_maker *m, struct transcript_state *s, enum prompt_mode mode,
+                const struct prompt_limits *limits, struct prompt_fitted *out, bool *too_long,
+                struct bn_error *err);
+
+/* The tokens that a new message can have if the policy leaves out turns for it. 0: none, or the
+ * template cannot render a message (the error of prompt_encode comes when it is sent). */
+size_t prompt_room(const struct prompt_maker *m, const struct transcript_state *s,
+                   const struct prompt_limits *limits);
+
+#endif

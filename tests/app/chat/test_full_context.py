@@ -1,0 +1,125 @@
+#!/usr/bin/env python3
+"""
+test_full_context.py CHAT MAKE_MODEL: a chat whose context is full: how many tokens each turn evaluates, which turns
+are dropped, and what the user reads about it. With a scripted generator; a token is a byte.
+"""
+import json
+import random
+import re
+
+from support.chat_case import ChatCase
+from support.program_case import main
+from support.terminal_case import PAINTERS, TerminalCase
+
+
+class FullContext(ChatCase):
+    def turns(self, *words, questions, code=0):
+        """One conversation. Returns the JSON objects of its answers; self.notices is the standard error."""
+        done = self.chat('--lines', '--json', *words, stdin=b'\n'.join(q.encode() for q in questions), timeout=240)
+        self.notices = done.stderr.decode()
+        self.assertEqual(done.returncode, code, self.notices)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def test_few_tokens_are_evaluated_over_400_turns(self):
+        """Questions of 8 to 40 tokens with answers of 20 to 100, as in a chat about everyday things."""
+        rng = random.Random(5)
+        self.fake(*('a' * rng.randint(20, 100) for _ in range(64)))
+        questions = ['q' * rng.randint(8, 40) for _ in range(400)]
+        for n_ctx, most in ((4096, 0.08), (1024, 0.19)):
+            turns = self.turns('--ctx', str(n_ctx), '--overflow', 'drop', '-s', 'Be brief.', questions=questions)
+            self.assertEqual(len(turns), 400)
+            mean = sum(turn['evaluated_tokens'] for turn in turns) / 400
+            drops = [turn for turn in turns if turn['dropped_turns']]
+            print(f'context {n_ctx}: {mean:.1f} tokens a turn, {100 * mean / n_ctx:.1f} %, {len(drops)} drops')
+            self.assertLess(mean, most * n_ctx)
+            self.assertEqual(self.notices.count('context: dropped'), len(drops))
+            for turn in drops:
+                self.assertLessEqual(turn['prompt_tokens'], 0.6 * n_ctx)
+                self.assertGreater(turn['prompt_tokens'], 0.6 * n_ctx - 180)  # whole turns are dropped
+
+    def test_the_part_that_stays_can_be_chosen(self):
+        self.fake('a' * 50)
+        for percent, least, most in ((30, 200, 300), (100, 800, 875)):
+            turns = self.turns('--ctx', '1000', '--overflow', 'drop', '--overflow-to', str(percent),
+                               questions=['q' * 20] * 30)
+            drops = [turn['prompt_tokens'] for turn in turns if turn['dropped_turns']]
+            self.assertTrue(drops and all(least < n <= most for n in drops), (percent, drops))
+        self.assertIn('expected a whole number from 1 to 100', self.refuses(2, '--overflow-to', '0', '-p', 'x'))
+
+    def context_after(self, *words):
+        """(what the model reads, the notices) after a system message and 30 turns in a context of 600 tokens."""
+        self.fake(*(f'answer {i} ' + 'a' * 30 for i in range(30)))
+        lines = ['/system keep me', *(f'question {i}' for i in range(30)), '/context', '/history', '/dump']
+        done = self.chat('-i', '-q', '--ctx', '600', *words, stdin='\n'.join(lines).encode())
+        text = done.stderr.decode()
+        self.assertEqual(done.returncode, 0, text)
+        return text[text.index('<|begin_of_text|>'):], text
+
+    def test_the_system_message_always_stays(self):
+        dump, text = self.context_after('--overflow', 'drop')
+        self.assertIn('keep me', dump)
+        self.assertNotIn('question 0\n', dump)
+        self.assertNotIn('answer 0 ', dump)
+        self.assertIn('question 29', dump)
+        self.assertIn('1 (no longer in the context)> question 0', text)
+        self.assertIn('when it is full: the oldest turns are dropped until 60 % are in use', text)
+
+    def test_keep_first_also_keeps_the_first_turn(self):
+        dump, text = self.context_after('--overflow', 'keep-first')
+        for part in ('keep me', 'question 0', 'answer 0 ', 'question 29'):
+            self.assertIn(part, dump)
+        self.assertNotIn('answer 1 ', dump)
+        self.assertIn('1> question 0', text)
+        self.assertIn('2 (no longer in the context)> question 1', text)
+        self.assertIn('the oldest turns except the first are dropped', text)
+
+    def test_keep_first_evaluates_the_first_turn_once(self):
+        self.fake('a' * 40)
+        questions = ['first ' + 'x' * 100] + [f'question {i} ' + 'q' * 9 for i in range(30)]
+        turns = self.turns('--ctx', '600', '--overflow', 'keep-first', questions=questions)
+        drops = [turn for turn in turns if turn['dropped_turns']]
+        self.assertTrue(drops)
+        for turn in drops:
+            self.assertGreater(turn['reused_tokens'], 146)  # the first question and its answer
+            self.assertRegex(self.notices, rf're-reading {turn["evaluated_tokens"]} tok\n')
+
+    def test_a_message_that_is_too_long_does_not_suggest_forget(self):
+        """Whatever the policy is, removing older turns cannot make room for it."""
+        self.fake('ok', n_ctx=400)
+        for policy in ('drop', 'keep-first', 'stop'):
+            done = self.chat('-i', '--overflow', policy, stdin=b'one\ntwo\n' + b'x' * 500)
+            text = done.stderr.decode()
+            self.assertEqual(done.returncode, 4, text)
+            self.assertRegex(text, r'the prompt has 5\d\d tokens and the answer needs at least 50, '
+                                   r'but the context has only 400')
+            self.assertNotIn('forget', text)
+            self.assertEqual(done.stdout, b'ok\n\nok\n')
+
+
+class FullTerminal(TerminalCase):
+    def test_one_notice_stands_for_many_turns(self):
+        for words in PAINTERS:
+            self.fake('a' * 40, n_ctx=600)
+            terminal = self.ready(*words)
+            for _ in range(12):
+                self.says_in(terminal, b'q' * 20 + b'\r')
+            self.says_in(terminal, b'/history\r', rb'no longer')
+            self.leave(terminal)
+            notices = set(re.findall(rb'dropped \d+ oldest turns? \(\d+', terminal.seen))
+            self.assertEqual(len(notices), 1, notices)
+
+    def test_a_message_that_is_too_long_returns_with_advice(self):
+        for words in PAINTERS:
+            self.fake('ok', n_ctx=400)
+            terminal = self.ready(*words)
+            self.says_in(terminal, b'one\r')
+            start = len(terminal.seen)
+            self.says_in(terminal, b'x' * 500 + b'\r', rb'shorten(?s:.*)--ctx')
+            self.assertNotIn(b'/forget', terminal.seen[start:])
+            self.says_in(terminal, b'\x15short\r')
+            self.leave(terminal)
+            self.assertEqual(self.messages(), ['one', 'short'])
+
+
+if __name__ == '__main__':
+    main()
