@@ -33,6 +33,10 @@ static void set_ref(struct cpu_kernels *k)
         .ternary_columns = ternary_columns_ref,
         .live_gates = live_gates_ref,
         .live_inputs = live_inputs_ref,
+        .quantise_blocks = quantise_blocks_ref,
+        .grouped_matvec = grouped_matvec_ref,
+        .grouped = {grouped_unpack_ref, grouped_matmul_ref},
+        .grouped_float = grouped_float_ref,
         .few = {pack_token_ref, gather_tokens_ref, unpack_rows_ref, ternary_matmul_ref, PACK_TOKENS,
                 PANEL_ROWS},
         .scale_acc = scale_acc_ref,
@@ -77,6 +81,9 @@ static void set_avx2(struct cpu_kernels *k)
     k->live_gates = live_gates_avx2;
     k->live_inputs = live_inputs_avx2;
     k->few.matmul = k->medium.matmul = k->many.matmul = ternary_matmul_avx2;
+    k->quantise_blocks = quantise_blocks_avx2;
+    k->grouped_matvec = grouped_matvec_avx2;
+    k->grouped = (struct grouped_gemm){grouped_unpack_avx2, grouped_matmul_avx2};
     k->scale_acc = scale_acc_avx2;
     k->add = add_avx2;
     k->relu2_gate = relu2_gate_avx2;
@@ -108,6 +115,8 @@ static void set_avxvnni(struct cpu_kernels *k)
     k->mac_peak = mac_peak_avxvnni;
     k->ternary_some = ternary_some_avxvnni;
     k->few.matmul = k->medium.matmul = k->many.matmul = ternary_matmul_avxvnni;
+    k->grouped_matvec = grouped_matvec_avxvnni;
+    k->grouped.matmul = grouped_matmul_avxvnni;
 }
 
 static void set_avx512vnni(struct cpu_kernels *k)
@@ -123,6 +132,9 @@ static void set_avx512vnni(struct cpu_kernels *k)
     k->medium.matmul = k->many.matmul = ternary_matmul_avx512;
     k->medium_from = k->many_from = AVX512_MANY_FROM;
     k->quantise = quantise_avx512;
+    k->quantise_blocks = quantise_blocks_avx512;
+    k->grouped_matvec = grouped_matvec_avx512;
+    k->grouped = (struct grouped_gemm){grouped_unpack_avx512, grouped_matmul_avx512};
     k->acc_store = acc_store_avx512;
     k->acc_add = acc_add_avx512;
     k->acc_relu2 = acc_relu2_avx512;
@@ -148,6 +160,7 @@ static void set_amx(struct cpu_kernels *k)
                                       ternary_matmul_amx_few, PACK_TOKENS,          2 * PANEL_ROWS};
     k->many = (struct ternary_gemm){pack_token_amx,     gather_tokens_ref, unpack_rows_amx,
                                     ternary_matmul_amx, MATMUL_TOKENS,     PANEL_ROWS};
+    k->grouped.matmul = grouped_matmul_amx;
     k->coarse_bounds = coarse_bounds_amx;
     k->coarse_group_from = AMX_GROUP_FROM;
     k->mac_peak = mac_peak_amx;
@@ -163,6 +176,9 @@ static void set_neon(struct cpu_kernels *k)
     k->quantise = quantise_neon;
     k->ternary_matvec = ternary_matvec_neon;
     k->few.matmul = k->medium.matmul = k->many.matmul = ternary_matmul_neon;
+    k->quantise_blocks = quantise_blocks_neon;
+    k->grouped_matvec = grouped_matvec_neon;
+    k->grouped.matmul = grouped_matmul_neon;
     k->scale_acc = scale_acc_neon;
     k->add = add_neon;
     k->relu2_gate = relu2_gate_neon;
@@ -186,6 +202,8 @@ static void set_dotprod(struct cpu_kernels *k)
     k->isa = ISA_DOTPROD;
     k->ternary_matvec = ternary_matvec_dotprod;
     k->few.matmul = k->medium.matmul = k->many.matmul = ternary_matmul_dotprod;
+    k->grouped_matvec = grouped_matvec_dotprod;
+    k->grouped.matmul = grouped_matmul_dotprod;
 }
 
 static void set_i8mm(struct cpu_kernels *k)

@@ -12,6 +12,7 @@
 
 #include "engine/cpu/cpu_caps.h"
 #include "engine/cpu/kernels_attn.h"
+#include "engine/cpu/kernels_grouped.h"
 #include "engine/cpu/kernels_ternary.h"
 #include "engine/gguf/gguf_types.h"
 
@@ -200,6 +201,10 @@ struct cpu_kernels {
     ternary_columns_fn ternary_columns;
     live_gates_fn live_gates;
     live_inputs_fn live_inputs;
+    quantise_blocks_fn quantise_blocks;
+    grouped_matvec_fn grouped_matvec;
+    struct grouped_gemm grouped;
+    grouped_float_fn grouped_float;
     struct ternary_gemm few, medium, many; /* each works for any number of tokens */
     size_t medium_from, many_from; /* number of tokens from which medium and many are faster */
     scale_acc_fn scale_acc;

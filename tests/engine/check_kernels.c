@@ -68,6 +68,7 @@ static size_t check_isa(const struct arguments *a, enum cpu_isa isa, const struc
     run_cases(&c, vector_cases, a->filter);
     run_cases(&c, matrix_cases, a->filter);
     run_cases(&c, attn_cases, a->filter);
+    run_cases(&c, grouped_cases, a->filter);
     printf("%s: %zu comparisons, %zu differ\n", c.isa, c.n_calls, c.n_failed);
     return c.n_failed;
 }

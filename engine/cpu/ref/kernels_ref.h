@@ -15,6 +15,12 @@
                               const int8_t *q, int32_t q_sum, int32_t *acc);                       \
     void ternary_matmul_##isa(const struct ternary_mat *w, size_t row0, size_t row1,               \
                               const struct ternary_batch *batch);                                  \
+    void quantise_blocks_##isa(const float *x, size_t n, size_t block_cols, int8_t *q,             \
+                               float *units, int32_t *q_sums);                                     \
+    void grouped_matvec_##isa(const struct grouped_mat *w, size_t group0, size_t group1,           \
+                              const struct block_acts *x, float *y);                               \
+    void grouped_matmul_##isa(const struct grouped_mat *w, size_t group0, size_t group1,           \
+                              const struct grouped_batch *batch);                                  \
     void attn_block_##isa(const struct attn_block *b);                                             \
     void attn_tile_##isa(const struct attn_tile *a);                                               \
     void attn_block_q8_##isa(const struct attn_block *b);                                          \
@@ -41,6 +47,8 @@
 
 /* Prototypes of the kernels that only the reference, AVX2 and AVX-512 have. */
 #define WIDE_KERNELS(isa)                                                                          \
+    void grouped_unpack_##isa(const struct grouped_mat *w, size_t group0, size_t group1,           \
+                              uint8_t *panel);                                                     \
     void ternary_some_##isa(const struct ternary_mat *w, const int32_t *rows, size_t n,            \
                             const int8_t *q, int32_t q_sum, int32_t *acc);                         \
     void ternary_columns_##isa(const struct ternary_cols *w, const int32_t *cols, size_t n,        \
@@ -65,6 +73,9 @@ float exp0_ref(float x); /* exp(x) for x <= 0; +0 below -60 and for a NaN */
 float sigmoid_ref(float x);
 float sum64_tree_ref(float lanes[64]); /* overwrites lanes */
 float dot64_ref(const float *a, const float *b, size_t n);
+
+void grouped_float_ref(const struct grouped_mat *w, size_t group0, size_t group1, const float *x,
+                       size_t n, float *y);
 
 void pack_token_ref(const int8_t *q, size_t n_lines, size_t t, int8_t *packed);
 const int8_t *gather_tokens_ref(const int8_t *packed, size_t n_lines, size_t n_tokens, int8_t *own);

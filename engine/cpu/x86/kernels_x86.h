@@ -19,6 +19,10 @@ void ternary_some_avxvnni(const struct ternary_mat *w, const int32_t *rows, size
                           const int8_t *q, int32_t q_sum, int32_t *acc);
 void ternary_matmul_avxvnni(const struct ternary_mat *w, size_t row0, size_t row1,
                             const struct ternary_batch *batch);
+void grouped_matvec_avxvnni(const struct grouped_mat *w, size_t group0, size_t group1,
+                            const struct block_acts *x, float *y);
+void grouped_matmul_avxvnni(const struct grouped_mat *w, size_t group0, size_t group1,
+                            const struct grouped_batch *batch);
 size_t mac_peak_avxvnni(size_t n_rounds);
 
 /* AVX-512 F, BW, DQ, VL, VNNI */
@@ -39,6 +43,8 @@ void ternary_matmul_amx(const struct ternary_mat *w, size_t row0, size_t row1,
                         const struct ternary_batch *batch);
 void ternary_matmul_amx_few(const struct ternary_mat *w, size_t row0, size_t row1,
                             const struct ternary_batch *batch);
+void grouped_matmul_amx(const struct grouped_mat *w, size_t group0, size_t group1,
+                        const struct grouped_batch *batch);
 void coarse_bounds_amx(const struct coarse_mat *m, size_t row0, size_t row1,
                        const struct coarse_group *g, float *const *up);
 size_t mac_peak_amx(size_t n_rounds);

@@ -1,0 +1,37 @@
+/*
+ * grouped_matvec and grouped_matmul for the dot product instructions (SDOT). One instruction adds
+ * the products of four columns of four rows to int32 sums.
+ */
+#include <arm_neon.h>
+#include <stdint.h>
+#include <string.h>
+
+struct quad_sums {
+    int32x4_t rows;
+};
+
+static inline struct quad_sums quad_sums_add(struct quad_sums s, int8x16_t codes, int8x16_t q)
+{
+    return (struct quad_sums){vdotq_s32(s.rows, codes, q)};
+}
+
+static inline int32x4_t quad_sums_total(struct quad_sums s)
+{
+    return s.rows;
+}
+
+#define TILE_TOKENS 4
+
+#include "engine/cpu/arm/grouped_quads.h"
+
+void grouped_matvec_dotprod(const struct grouped_mat *w, size_t group0, size_t group1,
+                            const struct block_acts *x, float *y)
+{
+    grouped_matvec_quads(w, group0, group1, x, y);
+}
+
+void grouped_matmul_dotprod(const struct grouped_mat *w, size_t group0, size_t group1,
+                            const struct grouped_batch *batch)
+{
+    grouped_matmul_quads(w, group0, group1, batch);
+}

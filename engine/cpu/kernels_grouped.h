@@ -1,0 +1,87 @@
+/*
+ * Ternary weights in R16 and the kernels that multiply them. The rules of kernels.h apply.
+ *
+ * R16 is for activations with a scale per block of columns, and for weights with a scale per row or
+ * per block of columns. It interleaves 16 rows, so that a lane of a SIMD register is a row. Each
+ * lane then sums the products of a block by itself, and a block costs one conversion and one
+ * multiply-add for all 16 rows.
+ */
+#ifndef ENGINE_CPU_KERNELS_GROUPED_H
+#define ENGINE_CPU_KERNELS_GROUPED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#define R16_ROWS 16         /* rows of a row group */
+#define R16_LINE_COLS 16    /* columns of a line of a row group */
+#define R16_PAD_COLS 128    /* the number of columns is padded to a multiple of this */
+#define GROUPED_TOKENS 32   /* most tokens in a call of grouped_matmul */
+#define R16_PANEL 2         /* most row groups that are unpacked together */
+#define LEAST_ABSMAX 1e-30f /* a block of activations with a smaller maximum becomes zero */
+
+/* Ternary weights in R16. Line l of a row group holds its columns 16 l .. 16 l + 15: dword r is
+ * row r, and bits 2i and 2i + 1 of byte k of the dword are the code of column 16 l + 4 i + k. */
+struct grouped_mat {
+    const uint8_t *lines; /* (n_groups, n_lines, 64), 64-byte aligned */
+    /* F16 (n_groups, n_spans, R16_ROWS) if scale_step is R16_ROWS. If it is 0, the same
+     * R16_ROWS scales apply to every span of every group. 32-byte aligned. */
+    const uint16_t *scales;
+    size_t scale_step;
+    size_t n_groups;
+    size_t n_lines;   /* a multiple of R16_PAD_COLS / R16_LINE_COLS */
+    size_t span_cols; /* columns that share a scale: 64 or 128 */
+};
+
+/* Activations of one token in blocks of block_cols columns: x = q * unit of the block. */
+struct block_acts {
+    const int8_t *q;       /* (n_lines * R16_LINE_COLS), zeros past the last column */
+    const float *units;    /* per block */
+    const int32_t *q_sums; /* per block: sum of q */
+    size_t block_cols;     /* 32, 64 or 128, at most span_cols */
+};
+
+/* Quantise x (n) in blocks of block_cols columns: m = max |x| of the block,
+ * q = rint(x * (127 / m)), unit = m / 127. A block with m < LEAST_ABSMAX gives zeros. A NaN gives
+ * q = 0. All outputs are padded with zeros to a multiple of R16_PAD_COLS columns. */
+typedef void (*quantise_blocks_fn)(const float *x, size_t n, size_t block_cols, int8_t *q,
+                                   float *units, int32_t *q_sums);
+
+/* One token: for each row of groups group0 .. group1 - 1, y[row - 16 group0] += the product:
+ * over the spans in order: g = 0; over the blocks of the span in order:
+ * g = fma((float) sum of (code - 1) * q, unit, g); then y = fma(g, scale, y). */
+typedef void (*grouped_matvec_fn)(const struct grouped_mat *w, size_t group0, size_t group1,
+                                  const struct block_acts *x, float *y);
+
+/* unpack: expand row groups group0 .. group1 - 1 (at most R16_PANEL) to one byte per code, for
+ * matmul of the same instruction set. panel: (groups, n_lines, 4, 64) bytes, 64-byte aligned. */
+typedef void (*grouped_unpack_fn)(const struct grouped_mat *w, size_t group0, size_t group1,
+                                  uint8_t *panel);
+
+/* Several tokens: as grouped_matvec for each of n_tokens <= GROUPED_TOKENS tokens. */
+struct grouped_batch {
+    const int8_t *q;    /* (n_tokens rounded up to 16, q_stride); rows past n_tokens are ignored */
+    const float *units; /* (n_tokens, block_stride) */
+    const int32_t *q_sums; /* (n_tokens, block_stride) */
+    size_t q_stride;       /* bytes, a multiple of 64 */
+    size_t block_stride;
+    size_t block_cols; /* 32, 64 or 128, at most span_cols */
+    size_t n_tokens;
+    const uint8_t *panel; /* the unpacked row groups */
+    float *y;             /* (n_tokens, y_stride): row r of the panel at [r] */
+    size_t y_stride;      /* a multiple of R16_ROWS */
+};
+typedef void (*grouped_matmul_fn)(const struct grouped_mat *w, size_t group0, size_t group1,
+                                  const struct grouped_batch *batch);
+
+/* The product with activations x (n) that are not quantised, for tests of everything else:
+ * y[row - 16 group0] += the product: over the spans in order: g = 0; over the columns in order:
+ * g = fma((float) (code - 1), x, g); then y = fma(g, scale, y). */
+typedef void (*grouped_float_fn)(const struct grouped_mat *w, size_t group0, size_t group1,
+                                 const float *x, size_t n, float *y);
+
+struct grouped_gemm {
+    grouped_unpack_fn unpack;
+    grouped_matmul_fn matmul;
+};
+
+#endif

@@ -1,0 +1,122 @@
+/*
+ * Reference for products with ternary weights in R16. docs/kernels.md specifies the formulas and
+ * the order of the operations.
+ */
+#include "engine/base/fp16.h"
+#include "engine/base/size.h"
+#include "engine/cpu/ref/kernels_ref.h"
+
+#include <math.h>
+#include <string.h>
+
+/* Quantise one block x (n); writes block_cols elements of q. */
+static void quantise_block(const float *x, size_t n, size_t block_cols, int8_t *q, float *unit,
+                           int32_t *q_sum)
+{
+    float m = 0.0f;
+    for (size_t i = 0; i < n; i++)
+        if (fabsf(x[i]) > m)
+            m = fabsf(x[i]);
+    memset(q, 0, block_cols);
+    *unit = 0.0f;
+    *q_sum = 0;
+    if (m < LEAST_ABSMAX)
+        return;
+    const float s = 127.0f / m;
+    for (size_t i = 0; i < n; i++) {
+        /* |v| <= 127: the rounding error of x * (127 / x) is below one half. */
+        const float v = rintf(x[i] * s);
+        q[i] = v == v ? (int8_t)v : 0; /* 0 for a NaN */
+        *q_sum += q[i];
+    }
+    *unit = m / 127.0f;
+}
+
+void quantise_blocks_ref(const float *x, size_t n, size_t block_cols, int8_t *q, float *units,
+                         int32_t *q_sums)
+{
+    const size_t n_blocks = size_round_up(n, R16_PAD_COLS) / block_cols;
+    for (size_t b = 0; b < n_blocks; b++) {
+        const size_t begin = size_min(b * block_cols, n);
+        quantise_block(x + begin, size_min(block_cols, n - begin), block_cols, q + b * block_cols,
+                       &units[b], &q_sums[b]);
+    }
+}
+
+/* Code of a row and a column of a row group. */
+static int32_t code_at(const uint8_t *group, size_t row, size_t col)
+{
+    const uint8_t *line = group + col / R16_LINE_COLS * LINE_BYTES;
+    const size_t i = col % R16_LINE_COLS / 4, k = col % 4;
+    return line[4 * row + k] >> (2 * i) & 3;
+}
+
+/* The sum of one block of columns of one row. */
+static int32_t block_sum(const uint8_t *group, size_t row, size_t col0, size_t n_cols,
+                         const int8_t *q)
+{
+    int32_t sum = 0;
+    for (size_t c = col0; c < col0 + n_cols; c++)
+        sum += code_at(group, row, c) * q[c];
+    return sum;
+}
+
+static float row_product(const struct grouped_mat *w, size_t group, size_t row,
+                         const struct block_acts *x, float y)
+{
+    const uint8_t *lines = w->lines + group * w->n_lines * LINE_BYTES;
+    const size_t n_spans = w->n_lines * R16_LINE_COLS / w->span_cols;
+    const size_t span_blocks = w->span_cols / x->block_cols;
+    for (size_t span = 0; span < n_spans; span++) {
+        float g = 0.0f;
+        for (size_t b = span * span_blocks; b < (span + 1) * span_blocks; b++) {
+            const int32_t sum = block_sum(lines, row, b * x->block_cols, x->block_cols, x->q);
+            g = fmaf((float)(sum - x->q_sums[b]), x->units[b], g);
+        }
+        const size_t at = (group * n_spans + span) * w->scale_step;
+        y = fmaf(g, f16_to_f32(w->scales[at + row]), y);
+    }
+    return y;
+}
+
+void grouped_matvec_ref(const struct grouped_mat *w, size_t group0, size_t group1,
+                        const struct block_acts *x, float *y)
+{
+    for (size_t g = group0; g < group1; g++)
+        for (size_t r = 0; r < R16_ROWS; r++, y++)
+            *y = row_product(w, g, r, x, *y);
+}
+
+void grouped_unpack_ref(const struct grouped_mat *w, size_t group0, size_t group1, uint8_t *panel)
+{
+    (void)w, (void)group0, (void)group1, (void)panel; /* matmul reads the lines directly */
+}
+
+void grouped_matmul_ref(const struct grouped_mat *w, size_t group0, size_t group1,
+                        const struct grouped_batch *batch)
+{
+    for (size_t t = 0; t < batch->n_tokens; t++) {
+        const struct block_acts x = {batch->q + t * batch->q_stride,
+                                     batch->units + t * batch->block_stride,
+                                     batch->q_sums + t * batch->block_stride, batch->block_cols};
+        grouped_matvec_ref(w, group0, group1, &x, batch->y + t * batch->y_stride);
+    }
+}
+
+void grouped_float_ref(const struct grouped_mat *w, size_t group0, size_t group1, const float *x,
+                       size_t n, float *y)
+{
+    const size_t n_spans = w->n_lines * R16_LINE_COLS / w->span_cols;
+    for (size_t group = group0; group < group1; group++)
+        for (size_t r = 0; r < R16_ROWS; r++, y++) {
+            const uint8_t *lines = w->lines + group * w->n_lines * LINE_BYTES;
+            for (size_t span = 0; span < n_spans; span++) {
+                const size_t end = size_min((span + 1) * w->span_cols, n);
+                const size_t at = (group * n_spans + span) * w->scale_step;
+                float g = 0.0f;
+                for (size_t c = span * w->span_cols; c < end; c++)
+                    g = fmaf((float)(code_at(lines, r, c) - 1), x[c], g);
+                *y = fmaf(g, f16_to_f32(w->scales[at + r]), *y);
+            }
+        }
+}

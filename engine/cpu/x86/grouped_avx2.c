@@ -1,0 +1,110 @@
+/*
+ * quantise_blocks, grouped_matvec, grouped_unpack and grouped_matmul for AVX2. grouped_halves.h has
+ * the method.
+ *
+ * VPMADDUBSW adds pairs of products of bytes to int16. A pair is at most 2 * 2 * 127 = 508 in
+ * magnitude for plain codes and 2,032 for fourfold codes. A block of 128 columns adds 32 pairs of
+ * plain codes (16,256 of 32,767), or 16 of each kind (8,128 and 32,512; together 16,256 after the
+ * division by four), so no sum overflows before the block ends.
+ */
+#include "engine/base/size.h"
+#include "engine/cpu/x86/grouped_halves.h"
+#include "engine/cpu/x86/kernels_x86.h"
+#include "engine/cpu/x86/lanes_avx2.h"
+
+BN_FORCE_INLINE __m256i add(__m256i sum, __m256i codes, __m256i q)
+{
+    return _mm256_add_epi16(sum, _mm256_maddubs_epi16(codes, q));
+}
+
+BN_FORCE_INLINE __m256i finish(__m256i plain, __m256i fourfold)
+{
+    return _mm256_madd_epi16(_mm256_add_epi16(plain, _mm256_srai_epi16(fourfold, 2)),
+                             _mm256_set1_epi16(1));
+}
+
+#define PRODUCTS ((struct byte_products){add, finish})
+
+/* 16 elements from i on; those past n are 0. */
+struct sixteen {
+    __m256 v[2];
+};
+
+BN_FORCE_INLINE struct sixteen load16(const float *x, size_t i, size_t n)
+{
+    return (struct sixteen){{load_ps8(x, i, n), load_ps8(x, i + 8, n)}};
+}
+
+BN_FORCE_INLINE void quantise_block(const float *x, size_t n, size_t block_cols, int8_t *q,
+                                    float *unit, int32_t *q_sum)
+{
+    const __m256 sign = _mm256_set1_ps(-0.0f);
+    __m256 max = _mm256_setzero_ps();
+    for (size_t i = 0; i < n; i += 8) /* a NaN in the first operand gives the second operand */
+        max = _mm256_max_ps(_mm256_andnot_ps(sign, load_ps8(x, i, n)), max);
+    const float m = max8_avx2(max);
+    *unit = 0.0f;
+    *q_sum = 0;
+    memset(q, 0, block_cols);
+    if (m < LEAST_ABSMAX)
+        return;
+    const __m256 s = _mm256_set1_ps(127.0f / m);
+    __m256i sum = _mm256_setzero_si256();
+    for (size_t i = 0; i < n; i += 16) {
+        const struct sixteen x16 = load16(x, i, n);
+        __m256i r[2];
+#pragma GCC unroll 2
+        for (int k = 0; k < 2; k++) {
+            const __m256 v = _mm256_mul_ps(x16.v[k], s);
+            const __m256i is_number = _mm256_castps_si256(_mm256_cmp_ps(v, v, _CMP_ORD_Q));
+            r[k] = _mm256_and_si256(_mm256_cvtps_epi32(v), is_number);
+            sum = _mm256_add_epi32(sum, r[k]);
+        }
+        const __m256i words =
+            _mm256_permute4x64_epi64(_mm256_packs_epi32(r[0], r[1]), 0xd8); /* in order */
+        _mm_store_si128(
+            (__m128i *)(void *)(q + i),
+            _mm_packs_epi16(_mm256_castsi256_si128(words), _mm256_extracti128_si256(words, 1)));
+    }
+    *unit = m / 127.0f;
+    *q_sum = sum_lanes_avx2(sum);
+}
+
+void quantise_blocks_avx2(const float *x, size_t n, size_t block_cols, int8_t *q, float *units,
+                          int32_t *q_sums)
+{
+    const size_t n_blocks = size_round_up(n, R16_PAD_COLS) / block_cols;
+    for (size_t b = 0; b < n_blocks; b++) {
+        const size_t begin = size_min(b * block_cols, n);
+        quantise_block(x + begin, size_min(block_cols, n - begin), block_cols, q + b * block_cols,
+                       &units[b], &q_sums[b]);
+    }
+}
+
+void grouped_matvec_avx2(const struct grouped_mat *w, size_t group0, size_t group1,
+                         const struct block_acts *x, float *y)
+{
+    grouped_matvec_halves(PRODUCTS, w, group0, group1, x, y);
+}
+
+void grouped_unpack_avx2(const struct grouped_mat *w, size_t group0, size_t group1, uint8_t *panel)
+{
+    const __m256i mask = _mm256_set1_epi8(3);
+    const uint8_t *line = w->lines + group0 * w->n_lines * LINE_BYTES;
+    for (size_t l = 0; l < (group1 - group0) * w->n_lines; l++, line += LINE_BYTES, panel += 256)
+#pragma GCC unroll 2
+        for (int half = 0; half < 2; half++) {
+            const __m256i v = _mm256_load_si256((const __m256i *)(const void *)(line + 32 * half));
+            __m256i *out = (__m256i *)(void *)(panel + 32 * half);
+            _mm256_store_si256(out, _mm256_and_si256(v, mask));
+            _mm256_store_si256(out + 2, _mm256_and_si256(_mm256_srli_epi32(v, 2), mask));
+            _mm256_store_si256(out + 4, _mm256_and_si256(_mm256_srli_epi32(v, 4), mask));
+            _mm256_store_si256(out + 6, _mm256_and_si256(_mm256_srli_epi32(v, 6), mask));
+        }
+}
+
+void grouped_matmul_avx2(const struct grouped_mat *w, size_t group0, size_t group1,
+                         const struct grouped_batch *batch)
+{
+    grouped_matmul_halves(PRODUCTS, w, group0, group1, batch);
+}
