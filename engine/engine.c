@@ -11,6 +11,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/file_gguf.h"
+#include "engine/model/act_scheme.h"
 #include "engine/model/model.h"
 
 #include <stdio.h>
@@ -40,6 +41,10 @@ static uint64_t fingerprint(const struct model *m)
     /* Only if they matter, so that snapshots of other models stay valid. */
     if (hp->yarn.factor != 0.0 || hp->rope_magnitude != 1.0)
         h = fnv1a_add_bytes(h, yarn, sizeof yarn);
+    if (m->act_scheme != ACT_TOKEN) {
+        const int scheme = (int)m->act_scheme;
+        h = fnv1a_add_bytes(h, &scheme, sizeof scheme);
+    }
     for (size_t i = 0; i < hp->n_layers; i++) {
         const struct linear *v = &m->layers[i].v;
         const int layout = v->source.type == TENSOR_I2_S ? (int)v->source.layout : 0;
@@ -97,6 +102,8 @@ static void fill_info(struct bn_model *model, size_t n_ubatch, const char *passe
     copy_str(model->info.arch, sizeof model->info.arch, bn_str_of(m->arch->name));
     copy_str(model->info.quantisation, sizeof model->info.quantisation,
              bn_str_of(tensor_geometries[m->ternary_type].name));
+    (void)snprintf(model->info.activations, sizeof model->info.activations, "%s: %s",
+                   act_scheme_name(m->act_scheme), m->act_reason);
     copy_str(model->info.passed_over, sizeof model->info.passed_over, bn_str_of(passed_over));
     copy_str(model->info.device, sizeof model->info.device, bn_str_of(b->text));
 }
@@ -120,6 +127,8 @@ static bool check_config(const struct bn_model_config *cfg, struct bn_error *err
     if (cfg->n_ubatch > MAX_UBATCH)
         return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens is too large, at most %d",
                        cfg->n_ubatch, MAX_UBATCH);
+    if (cfg->activations > BN_ACT_FLOAT)
+        return bn_fail(err, BN_EARG, "unknown activations %d", (int)cfg->activations);
     if (cfg->i2s_layout > BN_I2S_C || cfg->head > BN_HEAD_FULL || cfg->kv > BN_KV_Q8)
         return bn_fail(err, BN_EARG, "unknown I2_S layout %d, output head %d or KV cache type %d",
                        (int)cfg->i2s_layout, (int)cfg->head, (int)cfg->kv);
@@ -132,6 +141,7 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
     const atomic_bool *cancel = cfg->cancel ? &cfg->cancel->requested : NULL;
     const struct model_config model_cfg = {
         .i2s_layout = cfg->i2s_layout,
+        .activations = cfg->activations,
         .no_repair = cfg->no_repair,
         .ignored_tensors = cfg->ignored_tensors,
         .n_ignored_tensors = cfg->n_ignored_tensors,

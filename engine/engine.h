@@ -62,6 +62,7 @@ struct bn_model_config {
     enum bn_i2s_layout i2s_layout;
     enum bn_head_mode head;
     enum bn_kv_type kv;
+    enum bn_activations activations;
     enum bn_skip skip;
     const char *no_repair; /* repairs to leave out, see bn_repair_allowed; may be NULL */
     /* (n_ignored_tensors) names of unknown tensors that are left out; a star stands for any text */
@@ -94,6 +95,7 @@ struct bn_model_info {
     char quantisation[32]; /* type of the ternary tensors: "I2_S", "TQ2_0", ... */
     char device[160];      /* "CPU, 2 threads, AVX-512 VNNI", and which parts are approximate */
     char passed_over[160]; /* "cuda is not used: ..." if "auto" had to skip a device, else "" */
+    char activations[120]; /* "int8 per token: as in the training of this architecture" */
     const char *isa;       /* instruction set in use */
     size_t n_threads;
     size_t n_ubatch; /* most tokens in one pass over the weights */
@@ -203,7 +205,7 @@ bool bn_eval(struct bn_item *items, size_t n_items, const struct bn_control *con
 
 /* Save or load the ids and the KV cache as a stream of bytes. A session can load only what a model
  * from the same file wrote, with the same bn_session_kv_version.
- * BN_EIO: the stream failed or ended early. BN_EFORMAT: another model, I2_S layout or version, or
+ * BN_EIO: the stream failed or ended early. BN_EFORMAT: another model, I2_S layout, kind of activations or version, or
  * an unknown id. BN_ECONTEXT: more saved tokens than n_ctx. BN_ENOMEM. BN_ELOST. After a load that
  * failed the session is either unchanged or empty. */
 bool bn_session_save(struct bn_session *s, const struct bn_stream *out, struct bn_error *err);

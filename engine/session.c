@@ -311,7 +311,8 @@ bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn
                        own.version);
     if (h.fingerprint != own.fingerprint)
         return bn_fail(err, BN_EFORMAT,
-                       "the saved KV cache belongs to another model or I2_S layout");
+                       "the saved KV cache belongs to another model, I2_S layout or "
+                       "kind of activations");
     if (h.n_ids > s->n_ctx)
         return bn_fail(err, BN_ECONTEXT, "%llu saved tokens do not fit in a context of %zu",
                        (unsigned long long)h.n_ids, s->n_ctx);

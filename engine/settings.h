@@ -24,6 +24,12 @@ enum bn_kv_type { BN_KV_F16, BN_KV_Q8 };
  * results. OFF is for measurements. */
 enum bn_skip { BN_SKIP_ON, BN_SKIP_OFF };
 
+/* How to round the inputs of ternary layers. AUTO: TOKEN for models that were trained so, else int8
+ * in blocks of 32 columns. TOKEN: int8 with one scale per token. BLOCK: int8 with one scale per 128
+ * columns, or per 64 where the scales of the weights differ that often. 16: two planes of int8.
+ * FLOAT: no rounding, slow, for comparisons. */
+enum bn_activations { BN_ACT_AUTO, BN_ACT_TOKEN, BN_ACT_BLOCK, BN_ACT_16, BN_ACT_FLOAT };
+
 /* Kind of multiply-add, for measured peaks and profiles. */
 enum bn_mac {
     BN_MAC_INT8, /* int8 products, as in the linear layers during prefill */

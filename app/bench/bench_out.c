@@ -225,15 +225,15 @@ static json_t *machine_object(const struct bench_result *r)
 {
     const struct bench_machine *m = r->machine;
     const double steal_percent = bench_machine_steal(m);
-    return json_pack("{s:f, s:o, s:o, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:s, s:o}",
-                     "read_gb_per_s", m->best[PEAK_READ] / 1e9, "int8_gmac_per_s",
-                     number_or_null(m->best[PEAK_INT8] / 1e9), "f32_gmac_per_s",
-                     number_or_null(m->best[PEAK_F32] / 1e9), "load_s", r->info->load_seconds,
-                     "first_eval_s", r->first_eval_s, "load_peak_bytes", count(m->load_peak_bytes),
-                     "peak_rss_bytes", count(m->peak_bytes), "anon_bytes", count(m->anon_bytes),
-                     "file_bytes", count(m->file_bytes), "kv_bytes_per_token",
-                     count(r->info->kv_bytes_per_token), "kv", r->info->kv_type, "steal_percent",
-                     steal_percent >= 0 ? json_real(steal_percent) : json_null());
+    return json_pack(
+        "{s:f, s:o, s:o, s:f, s:f, s:I, s:I, s:I, s:I, s:I, s:s, s:s, s:o}", "read_gb_per_s",
+        m->best[PEAK_READ] / 1e9, "int8_gmac_per_s", number_or_null(m->best[PEAK_INT8] / 1e9),
+        "f32_gmac_per_s", number_or_null(m->best[PEAK_F32] / 1e9), "load_s", r->info->load_seconds,
+        "first_eval_s", r->first_eval_s, "load_peak_bytes", count(m->load_peak_bytes),
+        "peak_rss_bytes", count(m->peak_bytes), "anon_bytes", count(m->anon_bytes), "file_bytes",
+        count(m->file_bytes), "kv_bytes_per_token", count(r->info->kv_bytes_per_token), "kv",
+        r->info->kv_type, "activations", r->info->activations, "steal_percent",
+        steal_percent >= 0 ? json_real(steal_percent) : json_null());
 }
 
 enum exit_code bench_print_json(const struct bench_result *r)

@@ -22,6 +22,7 @@ void model_sheet_lines(const struct open_model *m, const struct worker *w, struc
         strbuf_addf(text, "device      %s\n", info->device);
         if (info->passed_over[0])
             strbuf_addf(text, "            %s\n", info->passed_over);
+        strbuf_addf(text, "activations %s\n", info->activations);
         strbuf_addf(text, "context     %zu tok (trained with %zu), %zu bytes a token (%s)\n",
                     worker_n_ctx(w), info->n_ctx_train, info->kv_bytes_per_token, info->kv_type);
     } else {
@@ -98,6 +99,7 @@ json_t *model_sheet_json(const struct open_model *m, const struct worker *w)
     put_count(&o, "weight_bytes", info->weight_bytes);
     put_count(&o, "kv_bytes_per_token", info->kv_bytes_per_token);
     put_text(&o, "kv", info->kv_type);
+    put_text(&o, "activations", info->activations);
     json_out_put(&o, "load_s", json_real(info->load_seconds));
     return o;
 }

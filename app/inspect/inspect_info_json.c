@@ -6,6 +6,7 @@
  */
 #include "app/common/json_out.h"
 #include "app/inspect/inspect_info.h"
+#include "engine/model/act_scheme.h"
 
 #include <math.h>
 
@@ -60,6 +61,8 @@ static json_t *model_object(const struct info *info)
         tensor_geometries[m->ternary_type].name, "i2s_layout",
         options_text(info->in->options, "i2s-layout"));
     json_out_merge(&o, graph);
+    json_out_put(&o, "activations", json_string(act_scheme_name(m->act_scheme)));
+    json_out_put(&o, "activations_reason", json_string(m->act_reason));
     return o;
 }
 

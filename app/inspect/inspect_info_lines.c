@@ -3,6 +3,8 @@
  */
 #include "app/inspect/inspect_info.h"
 
+#include "engine/model/act_scheme.h"
+
 #include <inttypes.h>
 
 #define VALUE_MAX 100 /* bytes of a metadata text that are printed */
@@ -63,6 +65,7 @@ static void print_model(const struct info *info)
     printf("  %-16s %s%s%s, epsilon %g\n", "layer", hp->act == FFN_RELU2 ? "ReLU-squared" : "SiLU",
            m->arch->sub_norms ? ", sub-norms" : "", m->arch->qk_norms ? ", QK norm" : "",
            (double)hp->rms_eps);
+    printf("  %-16s %s: %s\n", "activations", act_scheme_name(m->act_scheme), m->act_reason);
     printf("  %-16s %zu tokens, %s output head\n", "vocabulary", hp->n_vocab,
            m->tied ? "tied" : "separate");
     printf("  %-16s %zu tokens\n", "trained context", hp->n_ctx_train);

@@ -13,7 +13,7 @@ static const struct option general_rows[] = {
 static const struct option output_rows[] = {
     {.name = "json", .kind = OPTION_FLAG, .help = "info: print one JSON object"},
     {.name = "ctx", .letter = 'c', .kind = OPTION_INT, .ints = {0, 1048576}, .fallback = "0",
-     .help = "info: context to plan for; perplexity: window; 0: as in training"},
+     .help = "info: context to plan for; perplexity: window; logits: context of the session"},
 };
 
 static const struct option text_rows[] = {
@@ -56,7 +56,7 @@ const struct option_table *const inspect_tables[] = {&general,
 const size_t n_inspect_tables = sizeof(inspect_tables) / sizeof(inspect_tables[0]);
 
 #define FILE_OPTIONS "i2s-layout", "no-repair", "ignore-tensor"
-#define RUN_OPTIONS "device", "threads", "ubatch", "isa", "head", "kv"
+#define RUN_OPTIONS "device", "threads", "ubatch", "isa", "head", "kv", "activations"
 
 static const char *const info_options[] = {"json",      "ctx",      FILE_OPTIONS,
                                            RUN_OPTIONS, "template", NULL};
@@ -65,7 +65,7 @@ static const char *const tokenize_options[] = {"special", "bos", "no-repair", NU
 static const char *const detokenize_options[] = {"special", "no-repair", NULL};
 static const char *const prompt_options[] = {
     "messages", "ids", "generation-prompt", "template", "template-arg", "no-repair", NULL};
-static const char *const logits_options[] = {"tokens",     "out",       "reuse",
+static const char *const logits_options[] = {"tokens",     "out",       "reuse", "ctx",
                                              FILE_OPTIONS, RUN_OPTIONS, NULL};
 static const char *const perplexity_options[] = {"ctx", FILE_OPTIONS, RUN_OPTIONS, NULL};
 

@@ -67,6 +67,7 @@ enum exit_code inspect_logits(struct inspect *in)
 {
     if (!options_given(in->options, "tokens") || !options_given(in->options, "out"))
         return report_fail(INSPECT, EXIT_USAGE, "logits needs --tokens and --out");
+    const size_t n_ctx = (size_t)options_int(in->options, "ctx");
     enum exit_code code = inspect_open_file(in);
     if (code == EXIT_DONE)
         code = inspect_open_model(in);
@@ -82,8 +83,10 @@ enum exit_code inspect_logits(struct inspect *in)
     if (n_reuse > (int64_t)n_ids)
         code = report_fail(INSPECT, EXIT_USAGE, "--reuse %lld: there are only %zu --tokens",
                            (long long)n_reuse, n_ids);
+    else if (n_ctx > 0 && n_ctx < n_ids)
+        code = report_fail(INSPECT, EXIT_USAGE, "--ctx %zu: there are %zu --tokens", n_ctx, n_ids);
     else
-        code = inspect_open_session(in, n_ids);
+        code = inspect_open_session(in, n_ctx > 0 ? n_ctx : n_ids);
     if (code == EXIT_DONE && !write_logits(in, ids, n_ids, &err))
         code = report_error(INSPECT, STAGE_RUN, &err);
     mem_free(ids);

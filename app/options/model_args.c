@@ -44,6 +44,9 @@ static const struct option run_rows[] = {
     {.name = "kv", .kind = OPTION_CHOICE, .advanced = true, .places = OPTION_AT_START,
      .choices = "f16|q8", .fallback = "f16",
      .help = "KV cache: f16; or q8: int8, half the memory, approximate"},
+    {.name = "activations", .kind = OPTION_CHOICE, .advanced = true, .places = OPTION_AT_START,
+     .choices = "auto|token|block|16|float", .fallback = "auto",
+     .help = "inputs of ternary layers: int8 per token or block, 16 bits, float"},
 };
 /* clang-format on */
 const struct option_table model_run_options = OPTION_TABLE("Model", run_rows);
@@ -111,6 +114,8 @@ void model_args_config(const struct options *o, struct bn_model_config *cfg)
     /* In the order of the choices in run_rows and file_rows. */
     static const enum bn_head_mode heads[] = {BN_HEAD_EXACT, BN_HEAD_Q8, BN_HEAD_FULL};
     static const enum bn_kv_type kvs[] = {BN_KV_F16, BN_KV_Q8};
+    static const enum bn_activations activations[] = {BN_ACT_AUTO, BN_ACT_TOKEN, BN_ACT_BLOCK,
+                                                      BN_ACT_16, BN_ACT_FLOAT};
     static const enum bn_i2s_layout layouts[] = {BN_I2S_A, BN_I2S_B, BN_I2S_C};
     if (options_find(o, "device")) {
         cfg->device = options_text(o, "device");
@@ -120,6 +125,7 @@ void model_args_config(const struct options *o, struct bn_model_config *cfg)
         cfg->n_ubatch = (size_t)options_int(o, "ubatch");
         cfg->head = heads[options_choice(o, "head")];
         cfg->kv = kvs[options_choice(o, "kv")];
+        cfg->activations = activations[options_choice(o, "activations")];
     }
     if (options_find(o, "i2s-layout")) {
         cfg->i2s_layout = layouts[options_choice(o, "i2s-layout")];

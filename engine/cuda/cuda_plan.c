@@ -8,6 +8,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
+#include "engine/model/act_scheme.h"
 #include "engine/model/head_plane.h"
 
 /* Limit of the packed size relative to the file. A line holds 256 columns, so very short rows need
@@ -123,6 +124,9 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
     struct cuda_scratch unused = {0};
     struct layout l = {0};
     size_t weight_bytes, limit;
+    if (m->act_scheme != ACT_TOKEN)
+        return bn_fail(err, BN_EUNSUPPORTED, "the CUDA backend does not support activations as %s",
+                       act_scheme_name(m->act_scheme));
     if (m->arch->qk_norms)
         return bn_fail(err, BN_EUNSUPPORTED, "the CUDA backend has no QK norm, which '%s' needs",
                        m->arch->name);

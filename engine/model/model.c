@@ -6,6 +6,7 @@
 
 #include "engine/base/memory.h"
 #include "engine/gguf/gguf_le.h"
+#include "engine/model/act_scheme.h"
 #include "engine/model/model_read.h"
 
 /* Each difference between the architectures is a column of this table; the forward pass has one
@@ -16,8 +17,8 @@ static const struct arch archs[] = {
     {"bitnet", ROPE_NEOX, .sub_norms = true, .partial_rope = true, .act = FFN_SILU,
      .mislabels = SHAPE_2B4T},
     /* Its converter permutes the rows of q and k, which changes the pairs of RoPE. */
-    {"llama", ROPE_NORM, .act = FFN_SILU},
-    {"qwen3", ROPE_NEOX, .qk_norms = true, .act = FFN_SILU},
+    {"llama", ROPE_NORM, .act = FFN_SILU, .training = TRAINED_BY_SCALES},
+    {"qwen3", ROPE_NEOX, .qk_norms = true, .act = FFN_SILU, .training = TRAINED_16},
 };
 #define N_ARCHS (sizeof(archs) / sizeof(archs[0]))
 
@@ -84,6 +85,7 @@ bool model_open(const struct gguf *g, const struct model_config *cfg, struct mod
     }
     if (!weights_find(m, cfg, err))
         goto fail;
+    act_scheme_choose(m, cfg->activations);
     *out = m;
     return true;
 fail:

@@ -25,6 +25,22 @@ enum rope_style {
     ROPE_NORM  /* rotates the pairs (2i, 2i + 1) */
 };
 
+/* The activations of ternary layers in training, which decide how they are quantised by default. */
+enum act_training {
+    TRAINED_INT8,      /* int8, one scale per token */
+    TRAINED_BY_SCALES, /* TRAINED_INT8 if each matrix has one scale, else TRAINED_16 */
+    TRAINED_16
+};
+
+/* How inputs of ternary layers are quantised: docs/kernels.md, "Quantised activations". */
+enum act_scheme {
+    ACT_TOKEN,    /* int8, one scale per token */
+    ACT_BLOCK32,  /* int8, one scale per 32 columns */
+    ACT_BLOCK128, /* int8, one scale per 128 columns, or 64 where the scales of the weights differ */
+    ACT_16,       /* two planes of int8: 16 bits */
+    ACT_FLOAT     /* not quantised */
+};
+
 /* Shapes of published models, to recognise files with a wrong architecture. */
 enum model_shape { SHAPE_NONE, SHAPE_2B4T, SHAPE_1BITLLM };
 
@@ -32,10 +48,11 @@ enum model_shape { SHAPE_NONE, SHAPE_2B4T, SHAPE_1BITLLM };
 struct arch {
     const char *name; /* general.architecture */
     enum rope_style rope;
-    bool sub_norms;             /* attn_sub_norm and ffn_sub_norm exist */
-    bool qk_norms;              /* attn_q_norm and attn_k_norm exist: RMSNorm of each head */
-    bool partial_rope;          /* n_rot may be less than head_dim */
-    enum ffn_act act;           /* default, if the file has no key hidden_activation */
+    bool sub_norms;    /* attn_sub_norm and ffn_sub_norm exist */
+    bool qk_norms;     /* attn_q_norm and attn_k_norm exist: RMSNorm of each head */
+    bool partial_rope; /* n_rot may be less than head_dim */
+    enum ffn_act act;  /* default, if the file has no key hidden_activation */
+    enum act_training training;
     enum model_shape mislabels; /* files of this shape need the other activation */
 };
 const struct arch *arch_find(struct bn_str name); /* NULL if it is not supported */
@@ -108,10 +125,13 @@ struct model {
     struct layer *layers;          /* (n_layers) */
     uint64_t n_params;
     enum tensor_type ternary_type; /* type of most linear weights, for display */
+    enum act_scheme act_scheme;
+    const char *act_reason; /* why this scheme, for display; static text */
 };
 
 struct model_config {
     enum bn_i2s_layout i2s_layout;
+    enum bn_activations activations;
     const char *no_repair; /* repairs that are switched off; only "activation" has an effect here */
     /* (n_ignored_tensors) names of unknown tensors that are left out; a star stands for any text */
     const char *const *ignored_tensors;

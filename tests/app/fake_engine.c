@@ -157,7 +157,8 @@ bool generator_open(const struct bn_file *file, const struct bn_model_config *cf
                                      .device = "fake device",
                                      .isa = "ref",
                                      .macs_per_token = 2e6,
-                                     .kv_type = "f16"};
+                                     .kv_type = "f16",
+                                     .activations = "int8 per token: scripted"};
     if (option("no_cuda"))
         (void)snprintf(g->info.passed_over, sizeof(g->info.passed_over),
                        "cuda is not used: no driver");

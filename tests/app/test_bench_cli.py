@@ -72,6 +72,8 @@ class Bench(ProgramCase):
                     (exact, near, self.bench(*words, option, 'q8', '-t', '1', '--isa', 'ref'))]
             self.assertNotEqual(sums[0], sums[1])
             self.assertEqual(sums[1], sums[2])
+        self.assertIn('int8 per token: ', exact['activations'])
+        self.assertIn('as requested', self.bench(*words, '--activations', 'token')['activations'])
         self.assertLess(near['kv_bytes_per_token'], 0.6 * exact['kv_bytes_per_token'])
         text = self.succeeds(self.model, '-p', '0', '-n', '3', '-r', '1', '--explain', '--kv', 'q8', '--head',
                              'q8').decode()

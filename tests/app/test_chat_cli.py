@@ -170,10 +170,17 @@ class Chat(ChatCase):
         self.assertIn('head at 8 bits, KV cache at 8 bits', said)
         self.assertRegex(said, r'context .* bytes a token \(q8\)')
 
+    def test_info_names_the_activations_and_the_reason(self):
+        done = self.chat('-i', '-n', '1', '--activations', 'token', stdin=b'/info\n')
+        self.assertIn('activations int8 per token: as requested', done.stderr.decode())
+        done = self.chat('-i', '-n', '1', stdin=b'/info\n')
+        self.assertIn('activations int8 per token: as in the training of this architecture',
+                      done.stderr.decode())
+
     def test_a_snapshot_of_other_weights_of_the_file_is_not_used(self):
         session, _ = self.kept()
         turn, said = self.resume(session, '--i2s-layout', 'c')
-        self.assertIn('another model or I2_S layout; the conversation is read again', said)
+        self.assertIn('another model, I2_S layout or kind of activations; the conversation is read again', said)
         self.assertEqual(turn['reused_tokens'], 0)
 
     def test_cut_and_hostile_snapshots_never_break_an_answer(self):

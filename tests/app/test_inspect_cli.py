@@ -90,6 +90,8 @@ class Info(ProgramCase):
         half = json.loads(self.succeeds('info', self.model, '--json', '--kv', 'q8'))['memory']
         self.assertLess(half['kv_bytes_per_token'], 0.6 * memory['kv_bytes_per_token'])
         self.assertEqual(info['tokenizer']['bos']['id'], 256)
+        self.assertEqual(info['model']['activations'], 'int8 per token')
+        self.assertIn('training', info['model']['activations_reason'])
         self.assertIn('cpu', [d['name'] for d in info['devices'] if d['usable']])
 
     def test_lines_have_every_section(self):
@@ -99,6 +101,18 @@ class Info(ProgramCase):
             self.assertIn(f'{title}\n  ', text)
         self.assertIn('bitnet-b1.58', text)
         self.assertIn('layout a', text)
+        self.assertIn('int8 per token: as in the training of this architecture', text)
+
+    def test_an_extended_model_with_qk_norm_is_described(self):
+        path = self.make('qwen3.gguf', '--arch', 'qwen3', '--yarn', '4,64', '--head-dim', '96')
+        words = ['info', path, '--activations', 'token']
+        text = self.succeeds(*words).decode()
+        self.assertIn('factor 4, original context 64 tokens, magnitude 1.139', text)
+        self.assertIn('SiLU, QK norm, epsilon', text)
+        self.assertIn('int8 per token: as requested', text)
+        model = json.loads(self.succeeds(*words, '--json'))['model']
+        self.assertEqual((model['yarn_factor'], model['qk_norms'], model['tied']), (4, True, True))
+        self.assertAlmostEqual(model['rope_magnitude'], 1.138629436)
 
     def test_an_unknown_repair_is_exit_2(self):
         for names in ('nosuch', 'end-of-turn,nosuch', 'end-of'):
@@ -221,7 +235,8 @@ class Logits(ProgramCase):
         expected = self.logits(self.model)
         for words in (['--threads', '1'], ['--threads', '2'], ['--ubatch', '1'], ['--ubatch', '7'],
                       ['--isa', 'ref'], ['--reuse', '1'], ['--reuse', '10', '--ubatch', '3'],
-                      ['--reuse', str(N_TOKENS)], ['--device', 'cpu']):
+                      ['--reuse', str(N_TOKENS)], ['--device', 'cpu'], ['--ctx', '200'],
+                      ['--activations', 'token']):
             self.assertEqual(self.logits(self.model, *words), expected, words)
 
     def test_containers_of_the_same_weights_give_the_same_bytes(self):
@@ -238,6 +253,11 @@ class Logits(ProgramCase):
     def test_reuse_of_more_than_there_is_is_exit_2(self):
         message = self.fails(2, 'logits', self.model, '--tokens', '1,2,3', '--reuse', '4', '--out', self.path('out'))
         self.assertIn('--reuse 4: there are only 3 --tokens', message)
+        self.assertFalse(os.path.exists(self.path('out')))
+
+    def test_a_context_below_the_tokens_is_exit_2(self):
+        message = self.fails(2, 'logits', self.model, '--tokens', '1,2,3', '--ctx', '2', '--out', self.path('out'))
+        self.assertIn('--ctx 2: there are 3 --tokens', message)
         self.assertFalse(os.path.exists(self.path('out')))
 
     def test_a_file_that_cannot_be_written_is_exit_5(self):

@@ -77,7 +77,8 @@ static void compare_isas(enum bn_kv_type kv)
     kit_ids(ids, N_IDS, 1);
     for (size_t a = 0; a < 3; a++) {
         const struct synth_spec spec = spec_of(archs[a]);
-        struct bn_model_config cfg = {.isa = "ref", .n_threads = 1, .kv = kv};
+        struct bn_model_config cfg = {
+            .isa = "ref", .n_threads = 1, .kv = kv, .activations = BN_ACT_TOKEN};
         float *ref = logits_with(&spec, &cfg, ids);
         for (size_t i = 0; i < sizeof isas / sizeof isas[0]; i++) {
             if (!isa_runs_here(isas[i]))
@@ -347,7 +348,7 @@ static void bits_match_recorded_hashes(void **state)
     kit_ids(ids, N_IDS, 6);
     for (size_t i = 0; i < sizeof golden / sizeof golden[0]; i++) {
         const struct synth_spec spec = spec_of(golden[i].arch);
-        const struct bn_model_config cfg = {.n_threads = 2};
+        const struct bn_model_config cfg = {.n_threads = 2, .activations = BN_ACT_TOKEN};
         float *logits = logits_with(&spec, &cfg, ids);
         const uint64_t hash = fnv1a_add_bytes(FNV1A_START, logits, N_IDS * 262 * sizeof(float));
         if (hash != golden[i].hash)

@@ -1,0 +1,49 @@
+/*
+ * Models that were trained with int8 activations get the rounding of their training, one scale per
+ * token. Models that were trained with 16-bit activations lose much to it, because one outlier
+ * takes the whole range of a token; they get a scale per block of columns.
+ */
+#include "engine/model/act_scheme.h"
+
+const char *act_scheme_name(enum act_scheme scheme)
+{
+    static const char *const names[] = {
+        [ACT_TOKEN] = "int8 per token",
+        [ACT_BLOCK32] = "int8 in blocks of 32 columns",
+        [ACT_BLOCK128] = "int8 in blocks of 128 columns",
+        [ACT_16] = "16 bits in two planes of int8",
+        [ACT_FLOAT] = "float, not quantised",
+    };
+    return names[scheme];
+}
+
+static bool has_one_scale_per_matrix(const struct model *m)
+{
+    (void)m;
+    return true;
+}
+
+static void set(struct model *m, enum act_scheme scheme, const char *reason)
+{
+    m->act_scheme = scheme;
+    m->act_reason = reason;
+}
+
+void act_scheme_choose(struct model *m, enum bn_activations requested)
+{
+    static const enum act_scheme schemes[] = {[BN_ACT_AUTO] = ACT_TOKEN,
+                                              [BN_ACT_TOKEN] = ACT_TOKEN,
+                                              [BN_ACT_BLOCK] = ACT_BLOCK128,
+                                              [BN_ACT_16] = ACT_16,
+                                              [BN_ACT_FLOAT] = ACT_FLOAT};
+    if (requested != BN_ACT_AUTO)
+        set(m, schemes[requested], "as requested");
+    else if (m->arch->training == TRAINED_INT8)
+        set(m, ACT_TOKEN, "as in the training of this architecture");
+    else if (m->arch->training == TRAINED_16)
+        set(m, ACT_BLOCK32, "this architecture is trained with 16-bit activations");
+    else if (has_one_scale_per_matrix(m))
+        set(m, ACT_TOKEN, "each matrix has one scale, as in training with int8 activations");
+    else
+        set(m, ACT_BLOCK32, "matrices have several scales, as in training with 16-bit activations");
+}
