@@ -13,6 +13,7 @@
 #include "engine/cpu/cpu_profile.h"
 #include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_sizes.h"
+#include "engine/model/act_scheme.h"
 #include "engine/model/rope.h"
 
 #include <stdio.h>
@@ -107,9 +108,12 @@ static void cpu_close(struct backend *b)
     mem_free(b);
 }
 
-/* Ternary tables and scales finer than a tensor have no kernels. */
+/* Ternary tables, and scales finer than a tensor or a token, are not supported. */
 static bool check_types(const struct model *m, struct bn_error *err)
 {
+    if (m->act_scheme != ACT_TOKEN)
+        return bn_fail(err, BN_EUNSUPPORTED, "the CPU backend does not support activations as %s",
+                       act_scheme_name(m->act_scheme));
     if (m->finest.scaling != SCALE_TENSOR)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the CPU backend does not support ternary weights with a scale per %s",

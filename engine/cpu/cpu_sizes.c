@@ -11,7 +11,6 @@
 #include "engine/cpu/cpu_head.h"
 #include "engine/cpu/cpu_pack.h"
 #include "engine/cpu/cpu_screen.h"
-#include "engine/model/act_scheme.h"
 #include "engine/model/head_plane.h"
 
 /* A line holds 256 columns, so a model with very short rows would grow without limit. Real models
@@ -177,9 +176,6 @@ bool cpu_sizes_plan(const struct model *m, const struct backend_config *cfg,
     const size_t n_threads = cfg->n_threads ? cfg->n_threads : cpu_default_threads();
     struct cpu_shape s;
     size_t weight_bytes, coarse_bytes, copy_bytes, limit, kv_bytes;
-    if (m->act_scheme != ACT_TOKEN)
-        return bn_fail(err, BN_EUNSUPPORTED, "the CPU backend does not support activations as %s",
-                       act_scheme_name(m->act_scheme));
     if (n_threads > MAX_THREADS)
         return bn_fail(err, BN_EARG, "%zu threads are more than %d", n_threads, MAX_THREADS);
     if (cfg->n_ubatch < 1 || cfg->n_ubatch > (size_t)1 << 20)

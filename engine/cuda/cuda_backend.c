@@ -117,25 +117,12 @@ static void connect_layers(struct backend *b)
     }
 }
 
-/* Ternary tables and scales finer than a tensor have no kernels. */
-static bool check_types(const struct model *m, struct bn_error *err)
-{
-    if (m->finest.scaling != SCALE_TENSOR)
-        return bn_fail(err, BN_EUNSUPPORTED,
-                       "the CUDA backend does not support ternary weights with a scale per %s",
-                       m->finest.scaling == SCALE_ROW ? "row" : "block");
-    if (m->ternary_embd.bytes || m->head_linear.source.bytes)
-        return bn_fail(err, BN_EUNSUPPORTED, "tables of type %s are not supported",
-                       tensor_geometries[m->ternary_embd.bytes ? m->embd.type : m->head.type].name);
-    return true;
-}
-
 static bool open_backend(struct backend *b, const struct backend_control *control,
                          struct bn_error *err)
 {
     const struct model *m = b->model;
     struct backend_plan plan;
-    if (!check_types(m, err) || !cuda_plan_bytes(m, &b->cfg, &plan, err) ||
+    if (!cuda_plan_bytes(m, &b->cfg, &plan, err) ||
         !cuda_shape_init(&b->shape, m, b->cfg.head, err))
         return false;
     b->rope_freq = mem_alloc(m->hp.n_rot / 2, sizeof(double));

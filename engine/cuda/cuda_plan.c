@@ -117,6 +117,25 @@ static void layout_scratch(struct layout *l, const struct cuda_shape *s, const s
     out->gathered = reserve(l, IDS_CHUNK, sizeof(float));
 }
 
+/* Parts of models that have no kernels here. --device auto then uses the CPU. */
+static bool check_model(const struct model *m, struct bn_error *err)
+{
+    if (m->act_scheme != ACT_TOKEN)
+        return bn_fail(err, BN_EUNSUPPORTED, "the CUDA backend does not support activations as %s",
+                       act_scheme_name(m->act_scheme));
+    if (m->arch->qk_norms)
+        return bn_fail(err, BN_EUNSUPPORTED, "the CUDA backend has no QK norm, which '%s' needs",
+                       m->arch->name);
+    if (m->finest.scaling != SCALE_TENSOR)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "the CUDA backend does not support ternary weights with a scale per %s",
+                       m->finest.scaling == SCALE_ROW ? "row" : "block");
+    if (m->ternary_embd.bytes || m->head_linear.source.bytes)
+        return bn_fail(err, BN_EUNSUPPORTED, "tables of type %s are not supported",
+                       tensor_geometries[m->ternary_embd.bytes ? m->embd.type : m->head.type].name);
+    return true;
+}
+
 bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
                      struct backend_plan *plan, struct bn_error *err)
 {
@@ -124,16 +143,10 @@ bool cuda_plan_bytes(const struct model *m, const struct backend_config *cfg,
     struct cuda_scratch unused = {0};
     struct layout l = {0};
     size_t weight_bytes, limit;
-    if (m->act_scheme != ACT_TOKEN)
-        return bn_fail(err, BN_EUNSUPPORTED, "the CUDA backend does not support activations as %s",
-                       act_scheme_name(m->act_scheme));
-    if (m->arch->qk_norms)
-        return bn_fail(err, BN_EUNSUPPORTED, "the CUDA backend has no QK norm, which '%s' needs",
-                       m->arch->name);
     if (cfg->n_ubatch < 1 || cfg->n_ubatch > MAX_TOKENS)
         return bn_fail(err, BN_EARG, "a micro-batch of %zu tokens is not in the range 1 to %zu",
                        cfg->n_ubatch, MAX_TOKENS);
-    if (!cuda_shape_init(&s, m, cfg->head, err))
+    if (!check_model(m, err) || !cuda_shape_init(&s, m, cfg->head, err))
         return false;
     if (!cuda_weight_bytes(m, cfg->head, &weight_bytes) ||
         !size_mul(&limit, m->gguf->n_bytes, MAX_GROWTH) || !size_add(&limit, limit, SMALL_BYTES) ||

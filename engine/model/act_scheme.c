@@ -17,12 +17,6 @@ const char *act_scheme_name(enum act_scheme scheme)
     return names[scheme];
 }
 
-static bool has_one_scale_per_matrix(const struct model *m)
-{
-    (void)m;
-    return true;
-}
-
 static void set(struct model *m, enum act_scheme scheme, const char *reason)
 {
     m->act_scheme = scheme;
@@ -42,8 +36,10 @@ void act_scheme_choose(struct model *m, enum bn_activations requested)
         set(m, ACT_TOKEN, "as in the training of this architecture");
     else if (m->arch->training == TRAINED_16)
         set(m, ACT_BLOCK32, "this architecture is trained with 16-bit activations");
-    else if (has_one_scale_per_matrix(m))
+    else if (m->finest.scaling == SCALE_TENSOR)
         set(m, ACT_TOKEN, "each matrix has one scale, as in training with int8 activations");
+    else if (m->finest.scaling == SCALE_ROW)
+        set(m, ACT_BLOCK32, "the file has a scale per row");
     else
-        set(m, ACT_BLOCK32, "matrices have several scales, as in training with 16-bit activations");
+        set(m, ACT_BLOCK32, "the file has a scale per block");
 }

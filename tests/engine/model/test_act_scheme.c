@@ -10,8 +10,9 @@
 
 #include <cmocka.h>
 
-static void scheme_is(const char *arch, enum bn_activations requested, enum act_scheme scheme,
-                      const char *reason)
+/* A model of the architecture with the given scales. */
+static void scheme_of(const char *arch, enum ternary_scaling finest, enum bn_activations requested,
+                      enum act_scheme scheme, const char *reason)
 {
     struct synth_model m;
     struct bn_error err;
@@ -19,10 +20,18 @@ static void scheme_is(const char *arch, enum bn_activations requested, enum act_
     spec.arch = arch;
     if (!synth_open(&spec, &m, &err))
         fail_msg("%s", err.text);
+    assert_int_equal(m.model->finest.scaling, SCALE_TENSOR);
+    m.model->finest.scaling = finest;
     act_scheme_choose(m.model, requested);
     if (m.model->act_scheme != scheme || !strstr(m.model->act_reason, reason))
         fail_msg("%s: %s, %s", arch, act_scheme_name(m.model->act_scheme), m.model->act_reason);
     synth_close(&m);
+}
+
+static void scheme_is(const char *arch, enum bn_activations requested, enum act_scheme scheme,
+                      const char *reason)
+{
+    scheme_of(arch, SCALE_TENSOR, requested, scheme, reason);
 }
 
 static void bitnet_models_use_the_int8_of_their_training(void **state)
@@ -37,6 +46,15 @@ static void llama_with_one_scale_per_matrix_counts_as_trained_with_int8(void **s
 {
     (void)state;
     scheme_is("llama", BN_ACT_AUTO, ACT_TOKEN, "each matrix has one scale");
+}
+
+static void finer_scales_mean_blocks(void **state)
+{
+    (void)state;
+    scheme_of("llama", SCALE_ROW, BN_ACT_AUTO, ACT_BLOCK32, "a scale per row");
+    scheme_of("llama", SCALE_BLOCK, BN_ACT_AUTO, ACT_BLOCK32, "a scale per block");
+    scheme_of("bitnet", SCALE_BLOCK, BN_ACT_AUTO, ACT_TOKEN, "training of this architecture");
+    scheme_of("llama", SCALE_BLOCK, BN_ACT_TOKEN, ACT_TOKEN, "as requested");
 }
 
 static void qwen3_uses_blocks_even_with_one_scale_per_matrix(void **state)
@@ -62,6 +80,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(bitnet_models_use_the_int8_of_their_training),
         cmocka_unit_test(llama_with_one_scale_per_matrix_counts_as_trained_with_int8),
+        cmocka_unit_test(finer_scales_mean_blocks),
         cmocka_unit_test(qwen3_uses_blocks_even_with_one_scale_per_matrix),
         cmocka_unit_test(a_request_replaces_the_rule),
     };
