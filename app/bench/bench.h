@@ -42,7 +42,8 @@ void bench_name_checksum(const struct bench_row *row, char out[20]);
 
 /* The rate that limits the test, per second: bytes read for tg, multiply-adds for pp. */
 double bench_row_rate(const struct bn_model_info *info, const struct bench_row *row);
-/* bench_row_rate in percent of the row's peak rate; 0 if the peak is unknown. */
+/* bench_row_rate in percent of the row's peak rate; 0 if the peak is unknown. More than
+ * REPORT_MAX_PERCENT means that the measurement was disturbed. */
 double bench_row_percent(const struct bn_model_info *info, const struct bench_row *row);
 /* The memory rate of a step in percent of the peak, or its arithmetic rate, whichever percentage is
  * higher; 0 if unknown. `peaks` has BENCH_N_PEAKS numbers. */

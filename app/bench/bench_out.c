@@ -73,20 +73,30 @@ static double total_seconds(const struct bench_row *row)
 
 /* ---- tables ---- */
 
+#define PERCENT_BYTES 16
+
+static const char *percent_text(double percent, char out[PERCENT_BYTES])
+{
+    if (percent > REPORT_MAX_PERCENT)
+        return "disturbed";
+    (void)snprintf(out, PERCENT_BYTES, "%5.1f %%", percent); /* fits */
+    return out;
+}
+
 static void print_row(const struct bench_result *r, const struct bench_row *row)
 {
-    char test[32], note[80], checksum[20];
+    char test[32], note[80], checksum[20], percent[PERCENT_BYTES];
     bench_name_test(row, test);
     bench_name_checksum(row, checksum);
     const int n =
         snprintf(note, sizeof(note), row->test == BENCH_TG ? "%6.1f GB/s" : "%6.0f GMAC/s",
                  bench_row_rate(r->info, row) / 1e9);
     if (row->peak > 0)
-        (void)snprintf(note + n, sizeof(note) - (size_t)n, " %5.1f %%",
-                       bench_row_percent(r->info, row));
+        (void)snprintf(note + n, sizeof(note) - (size_t)n, " %s",
+                       percent_text(bench_row_percent(r->info, row), percent));
     if (row->n_drafted > 0)
         (void)snprintf(note, sizeof(note), "%zu of %zu drafts", row->n_accepted, row->n_drafted);
-    printf("| %-7s | %6zu | %5zu | %9.2f | %9.2f | %9.2f | %8.2f | %-20s | ", test, row->depth,
+    printf("| %-7s | %6zu | %5zu | %9.2f | %9.2f | %9.2f | %8.2f | %-23s | ", test, row->depth,
            row->batch, row->tokens_per_s, row->min, row->max, row->bytes_per_token / 1e6, note);
     if (row->test == BENCH_PP)
         printf("%9.3f s | ", row->first_token_s);
@@ -129,15 +139,15 @@ static void print_rate(uint64_t n, const struct bn_profile_step *step)
 static void print_profile(const struct bench_row *row, const double *peaks)
 {
     const double total = total_seconds(row);
-    char title[80];
+    char title[80], text[PERCENT_BYTES];
     bench_name_row(row, title, sizeof(title));
     if (row->n_steps == 0) {
         printf("\n%s: no profile on this device\n", title);
         return;
     }
     printf("\n%s: %.3f s\n\n", title, total);
-    printf("| step           |  time ms |  share |     GB/s |   GMAC/s | of peak |    calls |\n"
-           "| -------------- | -------: | -----: | -------: | -------: | ------: | -------: |\n");
+    printf("| step           |  time ms |  share |     GB/s |   GMAC/s |   of peak |    calls |\n"
+           "| -------------- | -------: | -----: | -------: | -------: | --------: | -------: |\n");
     for (size_t i = 0; i < row->n_steps; i++) {
         const struct bn_profile_step *s = &row->steps[i];
         const double percent = bench_step_percent(s, peaks);
@@ -145,10 +155,7 @@ static void print_profile(const struct bench_row *row, const double *peaks)
                total > 0 ? 100 * s->seconds / total : 0);
         print_rate(s->n_bytes, s);
         print_rate(s->n_macs, s);
-        if (percent > 0)
-            printf(" %5.1f %% |", percent);
-        else
-            printf(" %7s |", "");
+        printf(" %9s |", percent > 0 ? percent_text(percent, text) : "");
         printf(" %8" PRIu64 " |\n", s->n_calls);
     }
 }
@@ -159,9 +166,9 @@ void bench_print_table(const struct bench_result *r)
     print_header(r);
     printf("\n"
            "| test    |  depth | batch |  tokens/s |       min |       max | MB/token "
-           "| of the machine       | first token | checksum         |\n"
+           "| of the machine          | first token | checksum         |\n"
            "| ------- | -----: | ----: | --------: | --------: | --------: | -------: "
-           "| -------------------- | ----------: | ---------------- |\n");
+           "| ----------------------- | ----------: | ---------------- |\n");
     for (size_t i = 0; i < r->n_rows; i++)
         print_row(r, &r->rows[i]);
     for (size_t i = 0; r->with_profile && i < r->n_rows; i++)
@@ -176,6 +183,12 @@ void bench_print_table(const struct bench_result *r)
 static json_t *number_or_null(double value)
 {
     return value > 0 ? json_real(value) : json_null();
+}
+
+/* null also for a measurement that was disturbed */
+static json_t *percent_or_null(double percent)
+{
+    return number_or_null(percent > REPORT_MAX_PERCENT ? 0 : percent);
 }
 
 static json_int_t count(uint64_t n)
@@ -195,22 +208,23 @@ static json_t *profile_array(const struct bench_row *row, const double *peaks)
                       "share", total > 0 ? s->seconds / total : 0, "calls", count(s->n_calls),
                       "gb_per_s", s->n_bytes ? json_real(step_rate(s->n_bytes, s)) : json_null(),
                       "gmac_per_s", s->n_macs ? json_real(step_rate(s->n_macs, s)) : json_null(),
-                      "percent_of_peak", number_or_null(bench_step_percent(s, peaks))));
+                      "percent_of_peak", percent_or_null(bench_step_percent(s, peaks))));
     }
     return steps;
 }
 
 static json_t *row_object(const struct bench_result *r, const struct bench_row *row)
 {
+    const double percent = bench_row_percent(r->info, row);
     char test[32], checksum[20];
     bench_name_test(row, test);
     bench_name_checksum(row, checksum);
     json_t *o = json_pack(
-        "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:o}", "test", test, "depth",
+        "{s:s, s:I, s:I, s:f, s:f, s:f, s:f, s:f, s:o, s:o, s:b}", "test", test, "depth",
         count(row->depth), "batch", count(row->batch), "tokens_per_s", row->tokens_per_s, "min",
         row->min, "max", row->max, "bytes_per_token", row->bytes_per_token, "gmac_per_s",
         row->tokens_per_s * r->info->macs_per_token / 1e9, "peak_per_s", number_or_null(row->peak),
-        "percent_of_peak", number_or_null(bench_row_percent(r->info, row)));
+        "percent_of_peak", percent_or_null(percent), "disturbed", percent > REPORT_MAX_PERCENT);
     json_out_merge(&o, row->test == BENCH_TG
                            ? json_pack("{s:I, s:I}", "drafted_tokens", count(row->n_drafted),
                                        "accepted_tokens", count(row->n_accepted))

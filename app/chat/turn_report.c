@@ -3,6 +3,7 @@
  */
 #include "app/chat/turn_report.h"
 
+#include "app/common/report.h"
 #include "app/common/term_text.h"
 #include "engine/base/size.h"
 
@@ -77,7 +78,9 @@ void turn_stats_line(const struct turn *turn, const struct turn_space *space, st
 
 static void add_percentage(struct strbuf *out, double rate, double peak, const char *unit)
 {
-    if (peak > 0)
+    if (peak > 0 && 100 * rate > REPORT_MAX_PERCENT * peak)
+        strbuf_addf(out, ", disturbed: /stats peak measured only %.1f %s", peak / 1e9, unit);
+    else if (peak > 0)
         strbuf_addf(out, ", %.0f %% of the %.1f %s this device can do", 100 * rate / peak,
                     peak / 1e9, unit);
     strbuf_add_char(out, '\n');

@@ -31,6 +31,10 @@ enum report_stage {
 };
 enum exit_code report_code(enum report_stage stage, const struct bn_error *err);
 
+/* A rate above this percentage of a measured peak shows that other programs disturbed the
+ * measurement. It is printed as "disturbed". The rest above 100 is the accuracy of the figures. */
+#define REPORT_MAX_PERCENT 105
+
 /* Print "PROGRAM: sentence\n" on stderr and return `code`. */
 enum exit_code report_fail(const char *program, enum exit_code code, const char *fmt, ...)
     BN_PRINTF(3, 4);

@@ -22,8 +22,8 @@ static volatile sig_atomic_t raised[N_WATCHED]; /* so no handler needs a lock */
 static const int fatal[] = {SIGSEGV, SIGBUS, SIGILL, SIGFPE, SIGABRT, SIGQUIT};
 #define N_FATAL (sizeof(fatal) / sizeof(fatal[0]))
 
-/* Other signals that end a process by default. Unlike the fatal ones they are no faults of a thread,
- * so the worker blocks them and the main thread runs the handler. */
+/* Other signals that end a process by default. Unlike the fatal ones they are no faults of a
+ * thread, so the worker blocks them and the main thread runs the handler. */
 static const int ending[] = {
     SIGPIPE,   SIGUSR1, SIGUSR2, SIGALRM, SIGVTALRM, SIGPROF, SIGXCPU, SIGTRAP, SIGSYS, SIGPOLL,
 #ifdef SIGSTKFLT
@@ -120,7 +120,7 @@ bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err)
     for (size_t i = 0; i < N_FATAL; i++)
         if ((user == SIGNALS_TERMINAL || fatal[i] == SIGBUS) && !install(fatal[i], on_fatal, err))
             return false;
-    /* A file at its size limit must not end the chat: without the signal, write fails with EFBIG. */
+    /* A file at its size limit must not end the chat: without the signal, write returns EFBIG. */
     return install(SIGXFSZ, SIG_IGN, err) && (user == SIGNALS_PIPE || install_all_ending(err));
 }
 

@@ -5,18 +5,27 @@
  * a separate buffer. The multiply-adds are counted in special loops, because the kernels of a pass
  * do not reach the limit: ternary_matmul is 7 % below it, attention 15 to 20 %
  * (docs/lab-notes.md).
+ *
+ * Other programs can only slow a loop down, so each limit is the best of many loops. The loops take
+ * milliseconds: a long one would be interrupted on a busy machine.
  */
 #include "engine/cpu/cpu_measure.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/relax.h"
+#include "engine/base/size.h"
 #include "engine/cpu/cpu_work.h"
 
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 
 #define READ_BYTES ((size_t)512000000) /* several times the last-level cache */
-#define READ_LOOPS 6
+#define READ_ROUNDS 6                  /* times that the whole buffer is read */
+/* Bytes of one loop for each thread: a core reads about 10 GB/s, so a loop takes 2 ms, of which
+ * starting the threads is less than 1 %. A loop never finds its bytes in a cache, because all other
+ * bytes of the buffer are read in between. */
+#define SLICE_BYTES ((size_t)20 << 20)
 
 /* Sum of 64-bit words, n a multiple of 8 * STREAMS. Reads as the ternary kernels do, in distant
  * streams with prefetching, because a single stream keeps too few cache lines in flight. */
@@ -64,51 +73,65 @@ double cpu_measure_bandwidth(struct backend *b)
         at = own.ptr;
         n_bytes = READ_BYTES;
     }
+    const size_t slice_bytes = size_min(b->n_threads * SLICE_BYTES, READ_BYTES);
+    const size_t n_slices = n_bytes / slice_bytes;
+    struct read_job r = {.n_words = slice_bytes / sizeof *at};
     double best = 0.0;
-    struct read_job r = {.at = at, .n_words = n_bytes / sizeof *at};
-    for (size_t i = 0; i < READ_LOOPS; i++) {
+    for (size_t i = 0; i < READ_ROUNDS * n_slices; i++) {
+        r.at = at + i % n_slices * r.n_words;
         const double start = clock_seconds();
         team_run(b->n_threads, b->n_threads, read_range, &r);
         const double seconds = clock_seconds() - start;
-        const double rate = seconds > 0.0 ? (double)n_bytes / seconds : 0.0;
-        best = rate > best ? rate : best;
+        best = fmax(best, seconds > 0.0 ? (double)slice_bytes / seconds : 0.0);
     }
     mem_map_close(&own);
     return atomic_load(&r.sum) ? best : 0.0; /* the sum is not 0, which the compiler cannot infer */
 }
 
-#define PEAK_ROUNDS 20000
-#define PEAK_SECONDS 0.04 /* approximate duration of a loop, except the first */
-#define PEAK_LOOPS 5      /* the clock rate is stable after the first */
+#define PEAK_MIN_ROUNDS 20000
+#define PEAK_SECONDS 0.001 /* processor time of a loop */
+#define PEAK_LOOPS 100     /* the clock rate is stable after the first loops */
 
 struct peak_loop {
     mac_peak_fn mac_peak;
     size_t n_rounds;
     atomic_size_t n_macs;
+    double cpu_seconds; /* processor time of the first thread in the last loop */
 };
+
+static double thread_seconds(void)
+{
+    struct timespec t = {0};
+    (void)clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t); /* 0 if the system has no such clock */
+    return (double)t.tv_sec + (double)t.tv_nsec * 1e-9;
+}
 
 static void run_loop(void *ud, size_t index, size_t n_threads)
 {
     struct peak_loop *loop = ud;
-    (void)index;
+    const double start = thread_seconds();
     (void)n_threads;
     atomic_fetch_add(&loop->n_macs, loop->mac_peak(loop->n_rounds));
+    if (index == 0)
+        loop->cpu_seconds = thread_seconds() - start;
 }
 
 double cpu_measure_mac_peak(struct backend *b, enum bn_mac kind)
 {
     struct peak_loop loop = {.mac_peak = kind == BN_MAC_F32 ? b->k.fma_peak : b->k.mac_peak,
-                             .n_rounds = PEAK_ROUNDS};
+                             .n_rounds = PEAK_MIN_ROUNDS};
     double best = 0.0;
     for (size_t i = 0; i < PEAK_LOOPS; i++) {
         atomic_store(&loop.n_macs, 0);
         const double start = clock_seconds();
         team_run(b->n_threads, b->n_threads, run_loop, &loop);
         const double seconds = clock_seconds() - start;
-        const double rate = seconds > 0.0 ? (double)atomic_load(&loop.n_macs) / seconds : 0.0;
-        best = rate > best ? rate : best;
-        if (i == 0 && seconds > 0.0 && seconds < PEAK_SECONDS)
-            loop.n_rounds = (size_t)(PEAK_ROUNDS * PEAK_SECONDS / seconds);
+        best = fmax(best, seconds > 0.0 ? (double)atomic_load(&loop.n_macs) / seconds : 0.0);
+        /* The length of the next loop follows from processor time. Elapsed time includes the time
+         * of other programs, and the loops would become too short to reach the peak. */
+        if (loop.cpu_seconds > 0.0)
+            loop.n_rounds = size_max(
+                PEAK_MIN_ROUNDS, (size_t)(PEAK_SECONDS / loop.cpu_seconds * (double)loop.n_rounds));
     }
     return best;
 }

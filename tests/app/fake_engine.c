@@ -10,6 +10,7 @@
  *   endless=1, same=1   repeat the answer without end, repeat its first token
  *   fail_at=N, save_error=1, fault=1   token N fails, saving fails, raise SIGILL
  *   special=1     texts of special tokens in the answers become these tokens
+ *   peak_gb=N     the measured bandwidth in GB/s; the arithmetic peak is 10 GMAC/s for each
  *   noise=1       print a line on standard error before each answer
  */
 #include "app/chat/answer/generator.h"
@@ -221,7 +222,8 @@ uint64_t generator_bytes_read(const struct generator *g)
 struct generator_peaks generator_measure(struct generator *g)
 {
     (void)g;
-    return (struct generator_peaks){.read_bytes_per_s = 40e9, .macs_per_s = 400e9};
+    const double gb = (double)option_number("peak_gb", 40);
+    return (struct generator_peaks){.read_bytes_per_s = 1e9 * gb, .macs_per_s = 10e9 * gb};
 }
 
 bool generator_set(struct generator *g, const struct sampler_params *params, size_t n_alts,

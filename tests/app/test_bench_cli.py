@@ -9,7 +9,7 @@ import subprocess
 import sys
 from xml.etree import ElementTree
 
-from support.program_case import ProgramCase, main
+from support.program_case import PROGRAM, ProgramCase, main, preload
 
 ROOFLINE = os.path.join(os.path.dirname(os.path.abspath(__file__)),
                         '../../docs/pictures/roofline.py')
@@ -46,7 +46,11 @@ class Bench(ProgramCase):
             self.assertGreater(row['gmac_per_s'], 0)
             rate = (row['tokens_per_s'] * row['bytes_per_token'] if row['test'] == 'tg4'
                     else row['gmac_per_s'] * 1e9)
-            self.assertAlmostEqual(row['percent_of_peak'] * row['peak_per_s'] / (100 * rate), 1)
+            if row['disturbed']:  # by other programs, or the weights are in a cache
+                self.assertIsNone(row['percent_of_peak'])
+                self.assertGreater(rate, 1.05 * row['peak_per_s'])
+            else:
+                self.assertAlmostEqual(row['percent_of_peak'] * row['peak_per_s'] / (100 * rate), 1)
         self.assertEqual(len({r['checksum'] for r in rows}), len(rows))
 
     def test_checksums_do_not_depend_on_the_machine(self):
@@ -95,8 +99,27 @@ class Bench(ProgramCase):
 
     def test_a_table_for_people(self):
         text = self.succeeds(self.model, '-p', '8', '-n', '3', '-r', '1').decode()
-        self.assertRegex(text, r'(?m)^\| pp8 +\| +0 \| +1 \| .* GMAC/s .* %')
-        self.assertRegex(text, r'(?m)^\| tg3 +\| +0 \| +1 \| .* GB/s .* %')
+        self.assertRegex(text, r'(?m)^\| pp8 +\| +0 \| +1 \| .* GMAC/s +([\d.]+ %|disturbed) ')
+        self.assertRegex(text, r'(?m)^\| tg3 +\| +0 \| +1 \| .* GB/s +([\d.]+ %|disturbed) ')
+        self.assertEqual(len({len(line) for line in text.splitlines() if line.startswith('|')}), 1, text)
+
+    def test_a_rate_above_the_peak_is_called_disturbed(self):
+        """A library makes the clock run fast while the peaks are measured, so that they are far too low."""
+        def run(*words):
+            done = subprocess.run([PROGRAM, self.model, '-p', '8', '-n', '3', '-r', '1', '-t', '1', *words],
+                                  env={**os.environ, 'LD_PRELOAD': preload('fast_clock'),
+                                       'FAST_CLOCK_CALLS': '600'},
+                                  stdout=subprocess.PIPE, timeout=60, check=True)
+            return done.stdout.decode()
+        rows = json.loads(run('--json'))['rows']
+        self.assertEqual([(row['disturbed'], row['percent_of_peak']) for row in rows], [(True, None)] * 2)
+        text = run('--profile')
+        self.assertRegex(text, r'(?m)^\| pp8 .* GMAC/s disturbed +\|')
+        self.assertRegex(text, r'(?m)^\| tg3 .* GB/s disturbed +\|')
+        self.assertRegex(text, r'(?m)^\| head .* disturbed \|')
+        for table in text.split('\n\n'):
+            lines = {len(line) for line in table.splitlines() if line.startswith('|')}
+            self.assertLessEqual(len(lines), 1, table)
 
     def test_a_profile_has_the_time_of_each_step(self):
         rows = self.bench('-p', '40', '-n', '3', '--profile')['rows']
@@ -105,13 +128,13 @@ class Bench(ProgramCase):
             self.assertAlmostEqual(sum(s['share'] for s in steps.values()), 1)
             self.assertGreater(steps['gate, up']['gmac_per_s'], 0)
             for name in ('q, k, v', 'attention', 'head'):
-                self.assertGreater(steps[name]['percent_of_peak'], 0)
+                self.assertNotEqual(steps[name]['percent_of_peak'], 0)  # null if it was disturbed
             self.assertIsNone(steps['norm, quantise']['percent_of_peak'])
             self.assertGreater(steps['head']['gb_per_s'], 0)
             self.assertIsNone(steps['norm, quantise']['gb_per_s'])
         text = self.succeeds(self.model, '-p', '8', '-n', '3', '-r', '1', '--profile').decode()
         self.assertRegex(text, r'(?m)^tg3: .* s$')
-        self.assertRegex(text, r'(?m)^\| attention +\| .* % \|')
+        self.assertRegex(text, r'(?m)^\| attention +\| .* % \| .*(%|disturbed) \|')
 
     def test_a_roofline_is_drawn_from_the_json(self):
         result = self.bench('-p', '40', '-n', '3', '-b', '1,2', '--profile')

@@ -315,11 +315,19 @@ class Commands(ChatCase):
         self.assertRegex(text, r'(?m)^ *reads +5\.0 MB a token, [\d.]+ GB/s$')
         self.assertRegex(text, r'(?m)^ *multiplies +[\d.]+ GMAC/s in the prompt$')
         self.assertRegex(text, r'(?m)^ *memory +[\d.]+ MB: private [\d.]+ MB, mapped files ')
+        self.fake('answer', token_ms=2, read_us=1000)
         text = self.script('a', '/stats peak')
         self.assertRegex(text, r'(?m)GB/s, \d+ % of the 40\.0 GB/s this device can do$')
         self.assertRegex(text, r'(?m)prompt, \d+ % of the 400\.0 GMAC/s this device can do$')
         self.assertIn('reads 40.0 GB/s and computes 400.0 GMAC/s; there', self.script('/stats peak'))
         self.assertIn('/stats or /stats peak', self.script('/stats peaks', code=2))
+
+    def test_a_rate_above_the_peak_is_called_disturbed(self):
+        self.fake('answer', token_ms=1, read_us=1, peak_gb=1)
+        text = self.script('a', '/stats peak')
+        self.assertRegex(text, r'(?m)GB/s, disturbed: /stats peak measured only 1\.0 GB/s$')
+        self.assertRegex(text, r'(?m)prompt, disturbed: /stats peak measured only 10\.0 GMAC/s$')
+        self.assertNotIn('%', text)
 
     def test_probs_is_switched_on_and_off(self):
         self.fake('ab')

@@ -13,6 +13,16 @@ import unittest
 PROGRAM, MAKE_MODEL = map(os.path.abspath, sys.argv[1:3])
 NAME = os.path.basename(PROGRAM)
 
+
+
+def preload(name):
+    """The library NAME for LD_PRELOAD. It is absent in a build with sanitizers; then the test is skipped."""
+    path = os.path.join(os.path.dirname(MAKE_MODEL), name + '.so')
+    if not os.path.exists(path):
+        raise unittest.SkipTest(f'there is no {path}')
+    return path
+
+
 # nohup and background jobs of a shell ignore these signals, and child processes inherit that.
 for number in (signal.SIGHUP, signal.SIGINT, signal.SIGQUIT):
     signal.signal(number, signal.SIG_DFL)
