@@ -25,6 +25,15 @@ static bool is_inside(struct bn_str part, struct bn_str whole)
                                  (size_t)(part.ptr - whole.ptr) <= whole.n_bytes - part.n_bytes);
 }
 
+/* Only blanks may follow a newline. */
+static bool is_one_line(struct bn_str entry)
+{
+    size_t n = entry.n_bytes;
+    while (n > 0 && strchr(" \t\r\n", entry.ptr[n - 1]) && entry.ptr[n - 1])
+        n--;
+    return !memchr(entry.ptr, '\n', n);
+}
+
 static void check_entry(struct bn_str entry)
 {
     const struct slash s = slash_parse(entry);
@@ -32,7 +41,7 @@ static void check_entry(struct bn_str entry)
     if (s.kind == SLASH_COMMAND) {
         check(entry.ptr[0] == '/');
         check(s.name.n_bytes == 0 || !memchr(s.name.ptr, '/', s.name.n_bytes));
-        check(!memchr(entry.ptr, '\n', entry.n_bytes) || entry.ptr[entry.n_bytes - 1] == '\n');
+        check(is_one_line(entry));
     } else {
         check(s.name.n_bytes == 0);
     }
