@@ -144,9 +144,11 @@ static void choose_paths(struct app *app)
     const bool writes_last = app->is_interactive || options_flag(app->options, "continue");
     app->store.tokenizer = app->model.tokenizer;
     app->store.model_name = app->model.name;
+    app->store.is_script = !app->is_interactive;
     app->store.is_private = is_private(app);
     if (app->store.is_private)
         return;
+    store_clean();
     if (writes_last && !path_of(PATH_STATE, "last.json", app->store.last_path, &path_error))
         app->store.last_path[0] = 0;
     if (app->is_interactive && options_flag(app->options, "history") &&

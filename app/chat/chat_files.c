@@ -19,7 +19,10 @@ static bool write_file(struct chat *c, const char *path)
     }
     if (!c->store->has_warned) {
         c->store->has_warned = true;
-        ui_notice(c->ui, TONE_WARNING, "%s; the chat continues unsaved", err.text);
+        if (c->store->is_script)
+            ui_notice(c->ui, TONE_ERROR, "%s; the chat is not saved", err.text);
+        else
+            ui_notice(c->ui, TONE_WARNING, "%s; the chat continues unsaved", err.text);
     }
     return false;
 }

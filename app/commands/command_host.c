@@ -3,7 +3,8 @@
  */
 #include "app/commands/commands.h"
 
-#include <errno.h>
+#include "app/common/file/new_file.h"
+
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -93,6 +94,8 @@ bool command_write_file(struct command_host *host, const char *command, struct b
     const bool replaces = command_ends_with(path, "!");
     strbuf_add(&name, path.ptr, path.n_bytes - replaces);
     const char *file = strbuf_text(&name);
+    struct new_file n;
+    struct bn_error err;
     bool ok = false;
     if (!replaces && access(file, F_OK) == 0) {
         ui_notice(host->ui, TONE_ERROR, "%s already exists; /%s %s! replaces it", file, command,
@@ -100,14 +103,16 @@ bool command_write_file(struct command_host *host, const char *command, struct b
     } else if (text->failed) {
         (void)command_fail(host, "out of memory for the text of the file");
     } else {
-        FILE *f = fopen(file, "wb");
-        ok = f && fwrite(strbuf_text(text), 1, text->n_bytes, f) == text->n_bytes;
-        if (f && fclose(f) != 0)
-            ok = false;
+        ok = new_file_open(&n, file, &err);
+        if (ok) {
+            ok = fwrite(strbuf_text(text), 1, text->n_bytes, n.f) == text->n_bytes ||
+                 new_file_fail(&n, &err);
+            ok = new_file_close(&n, ok ? NEW_FILE_SYNC : NEW_FILE_DROP, &err);
+        }
         if (ok)
             ui_notice(host->ui, TONE_PLAIN, "%zu bytes written to %s", text->n_bytes, file);
         else
-            ui_notice(host->ui, TONE_ERROR, "cannot write '%s': %s", file, strerror(errno));
+            (void)command_fail(host, err.text);
     }
     strbuf_finish(&name);
     return ok;

@@ -1,6 +1,7 @@
 /*
  * Environment variables, XDG directories, reading files: see paths.h.
  */
+#define _GNU_SOURCE /* realpath */
 #include "app/common/paths.h"
 
 #include "engine/base/memory.h"
@@ -87,6 +88,15 @@ bool path_make_parents(const char *path, struct bn_error *err)
         *slash = '/';
     }
     return true;
+}
+
+void path_follow(const char *path, char out[PATH_BYTES])
+{
+    struct stat st;
+    char *target = lstat(path, &st) == 0 && S_ISLNK(st.st_mode) ? realpath(path, NULL) : NULL;
+    const char *chosen = target && strlen(target) < PATH_BYTES ? target : path;
+    (void)snprintf(out, PATH_BYTES, "%s", chosen);
+    free(target);
 }
 
 /* The size is not known in advance: stdin may be a pipe. */

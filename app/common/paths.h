@@ -53,6 +53,10 @@ bool path_of(enum path_dir dir, const char *name, char out[PATH_BYTES], struct b
 /* Create the missing directories above `path`, with mode 0700. BN_EIO. */
 bool path_make_parents(const char *path, struct bn_error *err);
 
+/* Write the path of the file that `path` names to `out`: its target if it is a symbolic link to an
+ * existing file, else `path` itself, cut to PATH_BYTES. */
+void path_follow(const char *path, char out[PATH_BYTES]);
+
 /* Read a whole file, or stdin for "-". *out has a 0 after n_bytes; free it with mem_free. BN_EIO:
  * not readable, a directory, or more than max_bytes. BN_ENOMEM. */
 bool path_read_all(const char *path, size_t max_bytes, char **out, size_t *n_bytes,

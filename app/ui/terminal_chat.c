@@ -233,8 +233,10 @@ void terminal_begin(struct ui *ui)
     if (!line_open(PROGRAM, &host))
         return;
     show_banner(ui);
-    if (!history_load(&ui->terminal->history, add_entry, NULL, &no_history))
+    if (!history_load(&ui->terminal->history, add_entry, NULL, &no_history)) {
+        ui->terminal->history.path[0] = 0; /* one warning is enough */
         show_text(ui, TONE_WARNING, no_history.text);
+    }
 }
 
 void terminal_finish(enum ui_close how)

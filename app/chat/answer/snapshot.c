@@ -7,7 +7,7 @@
  */
 #include "app/chat/answer/snapshot.h"
 
-#include "app/common/new_file.h"
+#include "app/common/file/new_file.h"
 #include "engine/base/clock.h"
 #include "engine/base/hash.h"
 #include "engine/base/size.h"

@@ -6,7 +6,7 @@
 #include "app/chat/conversation/chat_prompt.h"
 #include "app/common/input_text.h"
 #include "app/common/json_out.h"
-#include "app/common/new_file.h"
+#include "app/common/file/new_file.h"
 #include "app/common/term_text.h"
 #include "engine/base/memory.h"
 
@@ -385,6 +385,19 @@ void store_reading_text(const struct store_reading *reading, struct strbuf *out)
         strbuf_addf(out,
                     ": the tokens of %zu would begin or end a turn, so the text is used instead",
                     reading->n_forged);
+}
+
+void store_clean(void)
+{
+    static const struct {
+        enum path_dir dir;
+        const char *name;
+    } places[] = {{PATH_STATE, ""}, {PATH_DATA, "sessions"}, {PATH_CACHE, "kv"}};
+    char path[PATH_BYTES];
+    struct bn_error ignored; /* no such directory: nothing to remove */
+    for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
+        if (path_of(places[i].dir, places[i].name, path, &ignored))
+            new_file_clean(path);
 }
 
 /* ---- listing ---- */

@@ -20,6 +20,7 @@ struct store {
     char last_path[PATH_BYTES]; /* "": do not write it (--private, or no state directory) */
     char
         session_path[PATH_BYTES]; /* of --session, /save or /load; "": none; written after a turn */
+    bool is_script;               /* nobody types: a failed write ends the program */
     bool is_private;              /* --private or its environment variable: write no files */
     bool has_warned;              /* warn only once about a failed write */
 };
@@ -46,6 +47,10 @@ void store_reading_text(const struct store_reading *reading, struct strbuf *out)
  * BN_ENOMEM. */
 bool store_read(const struct store *s, const char *path, struct transcript *out,
                 struct store_reading *reading, struct bn_error *err);
+
+/* Remove the temporary files that killed programs left in the directories of saved chats, snapshots
+ * and the last conversation. */
+void store_clean(void);
 
 /* The names of the saved chats, sorted, one per line. BN_EIO. A missing directory is an empty
  * list. */

@@ -2,17 +2,17 @@
  * The history file: see history.h. Readline's own file format is not used, because it would read
  * "#12" in a message as a time stamp.
  */
-#define _GNU_SOURCE /* flock */
 #include "app/terminal/line/history.h"
 
-#include "engine/base/memory.h"
+#include "app/common/file/file_lock.h"
+#include "app/common/file/new_file.h"
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
-#define MAX_BYTES ((size_t)16 << 20) /* a thousand very long entries */
+#define MAX_BYTES (16 << 20) /* a thousand very long entries; what is before them is dropped */
 
 void history_escape(struct bn_str entry, struct strbuf *out)
 {
@@ -60,48 +60,110 @@ static void call_each_entry(struct history *h, struct bn_str text,
     }
 }
 
-/* Write the file in place, because other chats may have it open and wait for the lock. */
-static bool rewrite(int fd, struct bn_str text)
+/* Open the file if it is a regular file. Does not wait for the other end of a FIFO. -1: err is
+ * set. */
+static int open_regular(const char *path, int flags, struct stat *st, struct bn_error *err)
 {
-    return ftruncate(fd, 0) == 0 && lseek(fd, 0, SEEK_SET) == 0 &&
-           write(fd, text.ptr, text.n_bytes) == (ssize_t)text.n_bytes;
+    const int fd = open(path, flags | O_NONBLOCK | O_CLOEXEC, 0600);
+    const int why = errno;
+    if (fd >= 0 && fstat(fd, st) == 0 && S_ISREG(st->st_mode))
+        return fd;
+    if (fd < 0 && why != ENXIO) /* a FIFO that nobody reads */
+        (void)bn_fail(err, BN_EIO, "cannot open '%s': %s", path, strerror(why));
+    else
+        (void)bn_fail(err, BN_EIO, "cannot use '%s': it is not a regular file", path);
+    if (fd >= 0)
+        (void)close(fd); /* nothing was written */
+    return -1;
 }
 
-static bool read_fd(int fd, struct strbuf *out)
+/* Read the end of the file, at most MAX_BYTES, from the beginning of a line on. */
+static bool read_end(int fd, off_t n_bytes, struct strbuf *out)
 {
     char block[65536];
-    for (ssize_t n; (n = read(fd, block, sizeof(block))) != 0;) {
+    const bool is_cut = n_bytes > MAX_BYTES;
+    if (is_cut && lseek(fd, n_bytes - MAX_BYTES, SEEK_SET) < 0)
+        return false;
+    for (ssize_t n; (n = read(fd, block, sizeof(block))) != 0 && out->n_bytes < 2 * MAX_BYTES;) {
         if (n < 0 && errno == EINTR)
             continue;
-        if (n < 0 || out->n_bytes > MAX_BYTES)
+        if (n < 0)
             return false;
         strbuf_add(out, block, (size_t)n);
     }
+    const char *newline = is_cut ? memchr(strbuf_text(out), '\n', out->n_bytes) : NULL;
+    if (is_cut)
+        strbuf_drop(out, newline ? (size_t)(newline - out->ptr) + 1 : out->n_bytes);
     return !out->failed;
+}
+
+/* Replace the file. If that fails, the old file stays, and the next start tries again. */
+static void rewrite(const char *path, struct bn_str text)
+{
+    struct new_file n;
+    struct bn_error ignored; /* nothing is lost */
+    if (!new_file_open(&n, path, &ignored))
+        return;
+    const bool ok = fwrite(text.ptr, 1, text.n_bytes, n.f) == text.n_bytes;
+    (void)new_file_close(&n, ok ? NEW_FILE_SYNC : NEW_FILE_DROP, &ignored);
 }
 
 bool history_load(struct history *h, void (*each)(void *ud, const char *entry), void *ud,
                   struct bn_error *err)
 {
     struct strbuf text = {0};
-    if (!h->path[0])
+    struct stat st;
+    struct file_lock lock;
+    if (!h->path[0] || access(h->path, F_OK) != 0)
         return true;
-    const int fd = open(h->path, O_RDWR | O_CLOEXEC);
-    if (fd < 0)
-        return errno == ENOENT ||
-               bn_fail(err, BN_EIO, "cannot open '%s': %s", h->path, strerror(errno));
-    bool ok = flock(fd, LOCK_EX) == 0 && read_fd(fd, &text);
+    /* Take the lock before reading: an entry that is added later would be lost by the rewrite. */
+    const bool locked = file_lock_take(&lock, h->path, NULL) == FILE_LOCK_TAKEN;
+    const int fd = open_regular(h->path, O_RDONLY, &st, err);
+    bool ok = fd >= 0;
+    if (ok && !read_end(fd, st.st_size, &text))
+        ok = bn_fail(err, BN_EIO, "cannot read the history '%s'", h->path);
     if (ok) {
         struct bn_str rest = strbuf_str(&text);
         const size_t n_cut = trim_offset(rest);
         rest = (struct bn_str){rest.ptr + n_cut, rest.n_bytes - n_cut};
         call_each_entry(h, rest, each, ud);
-        ok = n_cut == 0 || rewrite(fd, rest);
+        if (locked && rest.n_bytes < (size_t)st.st_size)
+            rewrite(h->path, rest);
     }
-    if (!ok)
-        (void)bn_fail(err, BN_EIO, "cannot read the history '%s'", h->path);
     strbuf_finish(&text);
-    (void)close(fd); /* this also releases the lock */
+    if (fd >= 0)
+        (void)close(fd); /* opened for reading: nothing can be lost */
+    file_lock_release(&lock);
+    return ok;
+}
+
+/* Append the lines, all or none. */
+static bool append(const char *path, struct bn_str lines, struct bn_error *err)
+{
+    struct stat st;
+    const int fd = open_regular(path, O_WRONLY | O_APPEND | O_CREAT, &st, err);
+    if (fd < 0)
+        return false;
+    const bool ok = write(fd, lines.ptr, lines.n_bytes) == (ssize_t)lines.n_bytes;
+    if (!ok) {
+        (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
+        (void)!ftruncate(fd, st.st_size); /* without the part of a line that was written */
+    }
+    (void)close(fd); /* write has already reported errors */
+    return ok;
+}
+
+/* Append the waiting lines under the lock. If another program holds it, they wait on. */
+static bool append_waiting(struct history *h, struct bn_error *err)
+{
+    struct file_lock lock;
+    if (!path_make_parents(h->path, err))
+        return false;
+    if (file_lock_take(&lock, h->path, NULL) == FILE_LOCK_BUSY)
+        return true;
+    const bool ok = append(h->path, strbuf_str(&h->waiting), err);
+    file_lock_release(&lock);
+    strbuf_cut(&h->waiting, 0);
     return ok;
 }
 
@@ -115,25 +177,17 @@ bool history_add(struct history *h, struct bn_str entry, bool *added, struct bn_
     strbuf_add_str(&h->last, entry);
     if (!h->path[0])
         return true;
-    struct strbuf line = {0};
-    history_escape(entry, &line);
-    strbuf_add_char(&line, '\n');
-    bool ok = path_make_parents(h->path, err);
-    if (ok) {
-        const int fd = open(h->path, O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, 0600);
-        /* The lock is needed because a chat that trims the file rewrites it. */
-        ok = fd >= 0 && flock(fd, LOCK_EX) == 0 &&
-             write(fd, line.ptr, line.n_bytes) == (ssize_t)line.n_bytes;
-        if (!ok)
-            (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", h->path, strerror(errno));
-        if (fd >= 0)
-            (void)close(fd); /* this also releases the lock */
-    }
-    strbuf_finish(&line);
-    return ok;
+    history_escape(entry, &h->waiting);
+    strbuf_add_char(&h->waiting, '\n');
+    return append_waiting(h, err);
 }
 
 void history_finish(struct history *h)
 {
+    struct bn_error ignored; /* the program ends */
+    if (h->path[0] && h->waiting.n_bytes > 0 && append_waiting(h, &ignored) &&
+        h->waiting.n_bytes > 0)
+        (void)append(h->path, strbuf_str(&h->waiting), &ignored); /* better than no entry */
     strbuf_finish(&h->last);
+    strbuf_finish(&h->waiting);
 }

@@ -1,7 +1,7 @@
 /*
  * Replacing a file atomically, or not at all.
  */
-#include "app/common/new_file.h"
+#include "app/common/file/new_file.h"
 #include "engine/base/memory.h"
 
 #include <dirent.h>
@@ -94,12 +94,97 @@ static void error_names_the_file(void **state)
     assert_non_null(strstr(err.text, within));
 }
 
+static bool exists(const char *name)
+{
+    return access(name, F_OK) == 0;
+}
+
+static void make_file(const char *name)
+{
+    FILE *f = fopen(name, "w");
+    assert_non_null(f);
+    fclose(f);
+}
+
+static void files_of_killed_programs_are_removed(void **state)
+{
+    static const struct {
+        const char *name;
+        bool stays;
+    } cases[] = {{"a.json.tmp-abcdef", false}, {"a.json.aB3xYz", false},    {"a.kv.a1b2c3", false},
+                 {"a.json.backup", true},      {"a.json.Backup", true},     {"a.json.202511", true},
+                 {"notes.aB3xYz", true},       {"a.json.aB3xY", true},      {"a.json", true},
+                 {".tmp-abcdef", true},        {"a.json.tmp-abc-ef", false}};
+    char names[11][250], below[200];
+    struct new_file n;
+    struct bn_error err;
+    (void)state;
+    (void)snprintf(below, sizeof(below), "%s/below", work);
+    for (size_t i = 0; i < 11; i++) {
+        (void)snprintf(names[i], sizeof(names[i]), "%s/%s", below, cases[i].name);
+        make_file(names[i]);
+    }
+    assert_true(new_file_open(&n, path, &err)); /* is being written, so it must stay */
+    new_file_clean(below);
+    assert_true(exists(n.temp_path));
+    assert_false(new_file_close(&n, NEW_FILE_DROP, &err));
+    for (size_t i = 0; i < 11; i++) {
+        if (exists(names[i]) != cases[i].stays)
+            fail_msg("%s", cases[i].name);
+        unlink(names[i]);
+    }
+}
+
+static void writing_removes_what_a_killed_program_left(void **state)
+{
+    char left[250], other[250];
+    (void)state;
+    (void)snprintf(left, sizeof(left), "%s.tmp-abcdef", path);
+    (void)snprintf(other, sizeof(other), "%s2.tmp-abcdef", path);
+    make_file(left);
+    make_file(other);
+    assert_true(write_file("four", NEW_FILE_KEEP));
+    assert_false(exists(left));
+    assert_true(exists(other)); /* of another file */
+    unlink(other);
+}
+
+static void a_symbolic_link_stays(void **state)
+{
+    char name[250];
+    struct stat st;
+    struct new_file n;
+    struct bn_error err;
+    (void)state;
+    (void)snprintf(name, sizeof(name), "%s/link", work);
+    assert_int_equal(symlink(path, name), 0);
+    assert_true(new_file_open(&n, name, &err));
+    assert_true(fputs("five", n.f) >= 0);
+    assert_true(new_file_close(&n, NEW_FILE_SYNC, &err));
+    assert_true(lstat(name, &st) == 0 && S_ISLNK(st.st_mode));
+    unlink(name);
+    expect_only_file("five");
+}
+
+static void other_kinds_of_files_are_not_replaced(void **state)
+{
+    struct new_file n;
+    struct bn_error err;
+    (void)state;
+    assert_false(new_file_open(&n, "/dev/null", &err));
+    assert_non_null(strstr(err.text, "not a regular file"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_kept_file_replaces_the_old_one),
         cmocka_unit_test(a_dropped_file_leaves_the_old_one),
         cmocka_unit_test(error_names_the_file),
+        cmocka_unit_test(files_of_killed_programs_are_removed),
+        cmocka_unit_test(writing_removes_what_a_killed_program_left),
+        cmocka_unit_test(a_symbolic_link_stays),
+        cmocka_unit_test(other_kinds_of_files_are_not_replaced),
     };
     return cmocka_run_group_tests(tests, make_work, remove_work);
 }

@@ -107,10 +107,14 @@ class Terminal:
 
 
 class TerminalCase(ChatCase):
-    def open(self, *args, **size):
-        terminal = Terminal([PROGRAM, self.model, *args], self.env, **size)
+    def start(self, words, **size):
+        """Run these words on a terminal."""
+        terminal = Terminal(words, self.env, **size)
         self.addCleanup(terminal.close)
         return terminal
+
+    def open(self, *args, **size):
+        return self.start([PROGRAM, self.model, *args], **size)
 
     def ready(self, *args, **size):
         """A chat with a loaded model and a visible prompt."""

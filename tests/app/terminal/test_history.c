@@ -1,20 +1,17 @@
 /*
  * The history file: escapes, which entries are added, trimming.
  */
-#define _GNU_SOURCE /* flock */
+#include "app/common/file/file_lock.h"
 #include "app/terminal/line/history.h"
 
-#include <fcntl.h>
 #include <setjmp.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/file.h>
-#include <sys/wait.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -96,26 +93,78 @@ static void trims_to_the_newest_thousand(void **state)
     history_finish(&h);
 }
 
-/* Without the lock, an entry is lost if another chat trims the file at the same time. */
-static void waits_for_the_lock(void **state)
+static size_t count_entries(const char *path)
 {
     struct history h = {0};
-    int status;
+    struct bn_error err;
+    size_t n = 0;
+    (void)snprintf(h.path, sizeof(h.path), "%s", path);
+    assert_true(history_load(&h, count_entry, &n, &err));
+    history_finish(&h);
+    return n;
+}
+
+static void entries_wait_for_a_lock_and_the_program_does_not(void **state)
+{
+    struct history h = {0};
+    struct file_lock lock;
+    struct bn_error err;
+    bool kept;
     (void)state;
     open_file(&h);
-    const int fd = open(h.path, O_RDWR);
-    assert_true(fd >= 0 && flock(fd, LOCK_EX) == 0);
-    const pid_t child = fork();
-    if (child == 0) {
-        struct bn_error err;
-        bool kept;
-        (void)signal(SIGALRM, SIG_DFL);
-        (void)alarm(1);
-        _exit(history_add(&h, bn_str_of("one"), &kept, &err) ? 0 : 1);
-    }
-    assert_int_equal(waitpid(child, &status, 0), child);
-    assert_true(WIFSIGNALED(status) && WTERMSIG(status) == SIGALRM);
-    close(fd);
+    assert_int_equal(file_lock_take(&lock, h.path, NULL), FILE_LOCK_TAKEN);
+    assert_true(history_add(&h, bn_str_of("one"), &kept, &err) && kept);
+    assert_int_equal(count_entries(h.path), 0);
+    file_lock_release(&lock);
+    assert_true(history_add(&h, bn_str_of("two"), &kept, &err) && kept);
+    assert_int_equal(count_entries(h.path), 2);
+    assert_int_equal(file_lock_take(&lock, h.path, NULL), FILE_LOCK_TAKEN);
+    assert_true(history_add(&h, bn_str_of("three"), &kept, &err) && kept);
+    char path[PATH_BYTES];
+    memcpy(path, h.path, sizeof(path));
+    history_finish(&h); /* the last chance to write it */
+    assert_int_equal(count_entries(path), 3);
+    file_lock_release(&lock);
+    unlink(path);
+}
+
+static void only_a_regular_file_is_used(void **state)
+{
+    struct history h = {0};
+    struct bn_error err;
+    bool kept;
+    size_t n = 0;
+    (void)state;
+    open_file(&h);
+    unlink(h.path);
+    assert_int_equal(mkfifo(h.path, 0600), 0);
+    assert_false(history_load(&h, count_entry, &n, &err));
+    assert_non_null(strstr(err.text, "not a regular file"));
+    assert_false(history_add(&h, bn_str_of("one"), &kept, &err));
+    assert_non_null(strstr(err.text, "not a regular file"));
+    unlink(h.path);
+    h.path[0] = 0;
+    history_finish(&h);
+}
+
+static void only_the_end_of_a_very_large_file_is_read(void **state)
+{
+    struct history h = {0};
+    struct bn_error err;
+    struct stat st;
+    size_t n = 0;
+    (void)state;
+    open_file(&h);
+    FILE *f = fopen(h.path, "w");
+    assert_non_null(f);
+    assert_int_equal(fseek(f, 40 << 20, SEEK_SET), 0); /* a hole */
+    fputs("\nfirst\nlast\n", f);
+    fclose(f);
+    assert_true(history_load(&h, count_entry, &n, &err));
+    assert_int_equal(n, 2);
+    assert_string_equal(strbuf_text(&h.last), "last");
+    assert_int_equal(stat(h.path, &st), 0);
+    assert_int_equal(st.st_size, strlen("first\nlast\n"));
     unlink(h.path);
     history_finish(&h);
 }
@@ -136,7 +185,9 @@ int main(void)
         cmocka_unit_test(entries_survive_the_escapes),
         cmocka_unit_test(leaves_out_blank_secret_and_repeated_entries),
         cmocka_unit_test(trims_to_the_newest_thousand),
-        cmocka_unit_test(waits_for_the_lock),
+        cmocka_unit_test(entries_wait_for_a_lock_and_the_program_does_not),
+        cmocka_unit_test(only_a_regular_file_is_used),
+        cmocka_unit_test(only_the_end_of_a_very_large_file_is_read),
         cmocka_unit_test(a_missing_file_is_an_empty_history),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,8 @@
 /*
  * Atomic replacement of a file: a reader sees the old file or the complete new file. Any thread.
+ *
+ * The new file has a temporary name, and a lock while it is written. A temporary file without a
+ * lock belongs to a program that was killed, and is removed.
  */
 #ifndef APP_NEW_FILE_H
 #define APP_NEW_FILE_H
@@ -10,7 +13,8 @@
 
 struct new_file {
     FILE *f;
-    char path[PATH_BYTES], temp_path[PATH_BYTES + 8];
+    char path[PATH_BYTES]; /* the file to replace; not a symbolic link */
+    char temp_path[PATH_BYTES + 16];
 };
 
 enum new_file_end {
@@ -19,13 +23,17 @@ enum new_file_end {
     NEW_FILE_SYNC, /* replace it after the new file is on disk */
 };
 
-/* Open n->f for writing, with mode 0600, and create missing directories. After success, call
- * new_file_close. BN_EIO. */
+/* Open n->f for writing, with mode 0600, and create missing directories. A symbolic link stays, and
+ * its target is replaced. Removes temporary files that killed programs left for this path. After
+ * success, call new_file_close. BN_EIO, also if `path` exists and is not a regular file. */
 bool new_file_open(struct new_file *n, const char *path, struct bn_error *err);
 /* Returns false and leaves err unchanged if `end` is NEW_FILE_DROP. BN_EIO: the new file has been
  * removed, and the old one stays. */
 bool new_file_close(struct new_file *n, enum new_file_end end, struct bn_error *err);
 /* Sets err to "cannot write 'PATH': " and the text of errno. Returns false. */
 bool new_file_fail(const struct new_file *n, struct bn_error *err);
+
+/* Remove the temporary files in this directory that killed programs left. */
+void new_file_clean(const char *directory);
 
 #endif

@@ -1,0 +1,32 @@
+/*
+ * A lock between programs: the file PATH.lock, locked with flock. The lock ends with the program,
+ * however it ends. The file names the holder, for messages. Any thread.
+ */
+#ifndef APP_FILE_LOCK_H
+#define APP_FILE_LOCK_H
+
+#include "app/common/paths.h"
+
+struct file_lock {
+    char path[PATH_BYTES + 8]; /* of the lock file; "" if the lock is not held */
+    int fd;
+};
+
+enum file_lock_result {
+    FILE_LOCK_TAKEN,
+    FILE_LOCK_BUSY, /* another program holds it */
+    FILE_LOCK_NONE, /* no lock is possible here: a directory that is missing or read-only, or a file
+                       system without locks */
+};
+
+#define FILE_LOCK_HOLDER_BYTES 160
+
+/* Take the lock for `path`; never waits. An all-zero `lock` is not held. If the lock is busy,
+ * `holder` gets a phrase such as "process 123 on host, pts/4, since ...", which is safe for a
+ * terminal. `holder` may be NULL. */
+enum file_lock_result file_lock_take(struct file_lock *lock, const char *path,
+                                     char holder[FILE_LOCK_HOLDER_BYTES]);
+/* Release the lock if it is held, and remove its file. */
+void file_lock_release(struct file_lock *lock);
+
+#endif

@@ -1,0 +1,165 @@
+/*
+ * Writes a temporary file in the same directory and renames it: see new_file.h.
+ *
+ * Temporary names are NAME.tmp-XXXXXX. Earlier versions used NAME.XXXXXX without a lock. Such a
+ * name may belong to a file of the user ("talk.json.backup"), so it must look random.
+ */
+#define _GNU_SOURCE /* flock */
+#include "app/common/file/new_file.h"
+
+#include <ctype.h>
+#include <dirent.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define RANDOM_BYTES 6 /* of mkstemp */
+#define MARK ".tmp-"
+
+bool new_file_fail(const struct new_file *n, struct bn_error *err)
+{
+    return bn_fail(err, BN_EIO, "cannot write '%s': %s", n->path, strerror(errno));
+}
+
+/* ---- temporary files of killed programs ---- */
+
+static bool has_end(const char *name, size_t n_bytes, const char *end)
+{
+    const size_t n = strlen(end);
+    return n_bytes > n && memcmp(name + n_bytes - n, end, n) == 0;
+}
+
+/* Whether six characters look random: letters and digits of at least two kinds, not counting a
+ * capital letter at the beginning. */
+static bool looks_random(const char *text)
+{
+    bool digit = false, lower = false, upper = false;
+    for (size_t i = 0; i < RANDOM_BYTES; i++) {
+        const unsigned char c = (unsigned char)text[i];
+        if (!isalnum(c))
+            return false;
+        digit = digit || isdigit(c);
+        lower = lower || islower(c);
+        upper = upper || (isupper(c) && i > 0);
+    }
+    return digit + lower + upper >= 2;
+}
+
+/* Number of bytes of the name that a temporary file stands for; 0: not a temporary file. */
+static size_t target_bytes(const char *name)
+{
+    const size_t n = strlen(name), n_mark = strlen(MARK);
+    if (n <= RANDOM_BYTES + 1)
+        return 0;
+    const size_t n_stem = n - RANDOM_BYTES;
+    if (has_end(name, n_stem, MARK))
+        return n_stem - n_mark;
+    const bool is_ours = name[n_stem - 1] == '.' &&
+                         (has_end(name, n_stem - 1, ".json") || has_end(name, n_stem - 1, ".kv"));
+    return is_ours && looks_random(name + n_stem) ? n_stem - 1 : 0;
+}
+
+/* Remove the file unless another program is writing it. */
+static void remove_unlocked(int directory, const char *name)
+{
+    struct stat st;
+    const int fd = openat(directory, name, O_RDONLY | O_NONBLOCK | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0)
+        return;
+    if (fstat(fd, &st) == 0 && S_ISREG(st.st_mode) && st.st_uid == geteuid() &&
+        flock(fd, LOCK_EX | LOCK_NB) == 0)
+        (void)unlinkat(directory, name, 0); /* if it stays, the next start tries again */
+    (void)close(fd);
+}
+
+/* With a target, remove only the temporary files of this name. */
+static void clean(const char *directory, const char *target)
+{
+    DIR *dir = opendir(directory);
+    if (!dir)
+        return;
+    for (const struct dirent *e; (e = readdir(dir)) != NULL;) {
+        const size_t n = target_bytes(e->d_name);
+        if (n > 0 && (!target || (n == strlen(target) && memcmp(e->d_name, target, n) == 0)))
+            remove_unlocked(dirfd(dir), e->d_name);
+    }
+    (void)closedir(dir); /* opened for reading: nothing can be lost */
+}
+
+void new_file_clean(const char *directory)
+{
+    clean(directory, NULL);
+}
+
+static void clean_for(const char *path)
+{
+    char directory[PATH_BYTES];
+    const char *slash = strrchr(path, '/');
+    (void)snprintf(directory, sizeof(directory), "%.*s", slash ? (int)(slash - path) + 1 : 1,
+                   slash ? path : ".");
+    clean(directory, slash ? slash + 1 : path);
+}
+
+/* ---- writing ---- */
+
+/* Create a temporary file and lock it. Another program may remove it before the lock; then try
+ * again. Without locks on this file system, the file is used as it is. */
+static int open_temporary(struct new_file *n)
+{
+    for (;;) {
+        (void)snprintf(n->temp_path, sizeof(n->temp_path), "%s" MARK "XXXXXX", n->path); /* fits */
+        struct stat st;
+        const int fd = mkstemp(n->temp_path); /* mode 0600 */
+        if (fd < 0)
+            return -1;
+        const bool locked = flock(fd, LOCK_EX | LOCK_NB) == 0;
+        const bool is_taken = !locked && errno == EWOULDBLOCK;
+        if (!is_taken && fstat(fd, &st) == 0 && st.st_nlink > 0) {
+            (void)fcntl(fd, F_SETFD, FD_CLOEXEC); /* cannot fail with this argument */
+            return fd;
+        }
+        (void)close(fd); /* nothing was written */
+    }
+}
+
+bool new_file_open(struct new_file *n, const char *path, struct bn_error *err)
+{
+    struct stat st;
+    if (!path_make_parents(path, err)) /* refuses a path of PATH_BYTES or more */
+        return false;
+    path_follow(path, n->path);
+    if (stat(n->path, &st) == 0 && !S_ISREG(st.st_mode))
+        return bn_fail(err, BN_EIO, "cannot write '%s': it is not a regular file", n->path);
+    clean_for(n->path);
+    const int fd = open_temporary(n);
+    if (fd < 0)
+        return new_file_fail(n, err);
+    n->f = fdopen(fd, "wb");
+    if (n->f)
+        return true;
+    (void)new_file_fail(n, err);
+    (void)unlink(n->temp_path); /* mkstemp has just created it */
+    (void)close(fd);            /* nothing was written */
+    return false;
+}
+
+bool new_file_close(struct new_file *n, enum new_file_end end, struct bn_error *err)
+{
+    const int lock = dup(fileno(n->f)); /* keeps the lock until the file has its name */
+    bool ok = end != NEW_FILE_DROP;
+    if (ok && (fflush(n->f) != 0 || (end == NEW_FILE_SYNC && fsync(fileno(n->f)) != 0)))
+        ok = new_file_fail(n, err);
+    if (fclose(n->f) != 0 && ok)
+        ok = new_file_fail(n, err);
+    if (ok && rename(n->temp_path, n->path) != 0)
+        ok = bn_fail(err, BN_EIO, "cannot replace '%s': %s", n->path, strerror(errno));
+    if (!ok)
+        (void)unlink(n->temp_path); /* if this fails, the next start removes it */
+    if (lock >= 0)
+        (void)close(lock); /* the file was closed above */
+    return ok;
+}

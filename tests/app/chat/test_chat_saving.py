@@ -1,0 +1,134 @@
+#!/usr/bin/env python3
+"""
+test_chat_saving.py CHAT MAKE_MODEL: files that the chat writes are complete or unchanged after a full disk or a
+kill. With a scripted generator.
+"""
+import fcntl
+import os
+import resource
+import signal
+import subprocess
+
+from support.program_case import PROGRAM, main
+from support.terminal_case import PROMPT, TerminalCase
+
+
+def disk_of(n_bytes):
+    """A function that lets writes fail beyond this size of a file."""
+    def limit():
+        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        resource.setrlimit(resource.RLIMIT_FSIZE, (n_bytes, n_bytes))
+    return limit
+
+
+class Saving(TerminalCase):
+    def full(self, n_bytes, *words, stdin=b''):
+        return subprocess.run([PROGRAM, self.model, *words], input=stdin, capture_output=True, timeout=60,
+                              env=self.env, check=False, preexec_fn=disk_of(n_bytes))
+
+    def read(self, name):
+        with open(self.path(name), 'rb') as file:
+            return file.read()
+
+    def test_export_and_dump_keep_the_old_file_on_a_full_disk(self):
+        self.fake('long answer ' * 300)
+        for command, name in (('export', 'old.md'), ('dump', 'old')):
+            path = self.write(name, 'precious')
+            done = self.full(1000, '--private', '-i', stdin=f'x\n/{command} {path}!\n'.encode())
+            self.assertRegex(done.stderr, rb"cannot write '.*old.*': File too large")
+            self.assertEqual(self.read(name), b'precious')
+            os.unlink(path)
+            self.full(1000, '--private', '-i', stdin=f'x\n/{command} {path}\n'.encode())
+            self.assertFalse(os.path.exists(path))
+            self.assertEqual([n for n in os.listdir(self.folder.name) if n.startswith('old')], [])
+
+    def test_exported_files_can_be_read_only_by_their_owner(self):
+        path = self.write('open.md', 'old')
+        os.chmod(path, 0o644)
+        self.chat('-i', stdin=f'x\n/export {path}!\n'.encode())
+        self.assertIn(b'Hello.', self.read('open.md'))
+        self.assertEqual(os.stat(path).st_mode & 0o777, 0o600)
+
+    def test_export_to_a_device_is_refused(self):
+        done = self.chat('-i', stdin=b'x\n/dump /dev/null!\n')
+        self.assertIn(b"cannot write '/dev/null': it is not a regular file", done.stderr)
+
+    def test_lines_on_a_full_disk_print_the_error_and_exit_with_5(self):
+        self.fake('one', 'two')
+        for words in ((), ('-q',)):
+            done = self.full(0, '--lines', '--session', self.path('none.json'), *words, stdin=b'a\nb\n')
+            self.assertEqual((done.returncode, done.stdout), (5, b'one\n'), done.stderr)
+            self.assertRegex(done.stderr, rb"\Abitnet-chat: cannot write '.*none.json': File too large; "
+                                          rb'the chat is not saved\n\Z')
+
+    def test_temporary_files_of_killed_runs_are_removed_at_the_start(self):
+        left = [os.path.join(self.home.name, name) for name in (
+            '.local/state/bitnet-chat/last.json.tmp-abcdef', '.local/state/bitnet-chat/last.json.pQ8t1Z',
+            '.local/share/bitnet-chat/sessions/trip.json.rW3xKz', '.cache/bitnet-chat/kv/ab12.kv.Zx81qR')]
+        kept = os.path.join(self.home.name, '.local/share/bitnet-chat/sessions/trip.json.backup')
+        for path in (*left, kept):
+            os.makedirs(os.path.dirname(path), exist_ok=True)
+            with open(path, 'wb'):
+                pass
+        self.chat('-p', 'x')
+        self.assertEqual([path for path in left if os.path.exists(path)], [])
+        self.assertTrue(os.path.exists(kept))
+
+
+class History(TerminalCase):
+    def with_history(self, lines):
+        os.makedirs(os.path.dirname(self.state('x')), exist_ok=True)
+        with open(self.state('history'), 'w', encoding='utf-8') as file:
+            file.write(''.join(f'{line}\n' for line in lines))
+
+    def lines(self):
+        with open(self.state('history'), encoding='utf-8') as file:
+            return file.read().splitlines()
+
+    def test_a_full_disk_does_not_lose_a_long_history(self):
+        self.with_history(f'entry number {i}' for i in range(1500))
+        self.full_start()
+        self.assertEqual(len(self.lines()), 1500)
+        self.leave(self.ready())
+        self.assertEqual(self.lines(), [f'entry number {i}' for i in range(500, 1500)])
+
+    def full_start(self):
+        words = ['sh', '-c', 'trap "" XFSZ; ulimit -f 1; exec "$0" "$@"', PROGRAM, self.model]
+        terminal = self.start(words)
+        terminal.expect(rb'loaded in')
+        self.leave(terminal)
+
+    def test_a_fifo_instead_of_a_history_is_one_warning(self):
+        os.makedirs(os.path.dirname(self.state('x')))
+        os.mkfifo(self.state('history'))
+        terminal = self.ready()
+        self.ask(terminal, 'x')
+        self.assertEqual(terminal.seen.count(b'cannot use'), 1)
+        self.leave(terminal)
+
+    def test_a_history_above_16_mib_is_read_and_trimmed(self):
+        self.with_history(['x' * 1000] * 20000 + ['findme'])
+        terminal = self.ready()
+        terminal.send(b'\x1b[A')
+        terminal.expect(rb'findme')
+        terminal.send(b'\x03')
+        self.leave(terminal)
+        self.assertEqual((len(self.lines()), self.lines()[-1]), (1000, 'findme'))
+
+    def test_a_lock_of_another_process_never_waits(self):
+        self.with_history(f'entry {i}' for i in range(1200))
+        self.fake('one', 'two')
+        with open(self.state('history'), 'rb') as history, open(self.state('history.lock'), 'wb') as lock:
+            fcntl.flock(history, fcntl.LOCK_EX)
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            terminal = self.ready()
+            self.ask(terminal, 'during the lock')
+            self.assertEqual(len(self.lines()), 1200)
+            fcntl.flock(lock, fcntl.LOCK_UN)
+            self.ask(terminal, 'after the lock')
+            self.assertEqual(self.lines()[1200:], ['during the lock', 'after the lock'])
+        self.leave(terminal)
+
+
+if __name__ == '__main__':
+    main()
