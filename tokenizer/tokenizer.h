@@ -41,7 +41,7 @@ struct tokenizer_info {
     size_t n_vocab;
     size_t n_merges;
     int32_t bos, eos, eot, unk, pad; /* TOKEN_NONE if the vocabulary has none */
-    const int32_t *eog;              /* (n_eog) every id that ends an answer, ascending */
+    const int32_t *eog; /* (n_eog) end of generation: every id that ends an answer, ascending */
     size_t n_eog;
     bool add_bos;          /* a prompt begins with exactly one bos */
     bool add_space_prefix; /* SentencePiece: a space is added in front of the text */

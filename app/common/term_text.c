@@ -1,8 +1,9 @@
 /*
  * Cleaning, measuring and cutting text for a terminal: see term_text.h.
  *
- * Widths come from wcwidth and not from libunistring's uc_width. The two differ for 91 assigned
- * characters, among them the soft hyphen and the hexagrams (glibc 2.36, libunistring 1.0).
+ * Widths come from wcwidth and not from libunistring's uc_width, because Readline and ncurses
+ * compute the position of the cursor with wcwidth. The two differ for 91 assigned characters, among
+ * them the soft hyphen and the hexagrams (glibc 2.36, libunistring 1.0).
  */
 #define _XOPEN_SOURCE 700 /* wcwidth */
 #include "app/common/term_text.h"
@@ -19,8 +20,8 @@ static bool is_harmful(uint32_t c)
            (c >= 0x202A && c <= 0x202E) ||   /* bidirectional embeddings and overrides */
            (c >= 0x2066 && c <= 0x2069) ||   /* isolates */
            c == 0x2028 || c == 0x2029 ||     /* line and paragraph separator */
-           (c >= 0xE0000 && c <= 0xE0FFF) || /* tags: invisible text */
-           (c & 0xFFFE) == 0xFFFE;
+           (c >= 0xE0000 && c <= 0xE0FFF) || /* tags and variation selectors: invisible text */
+           (c & 0xFFFE) == 0xFFFE;           /* noncharacters: the last two of each plane */
 }
 
 static size_t columns(uint32_t c)
@@ -28,7 +29,7 @@ static size_t columns(uint32_t c)
     if (c < 0x80)
         return c == '\n' ? 0 : 1;
     const int w = wcwidth((wchar_t)c);
-    return w < 0 ? 1 : (size_t)w;
+    return w < 0 ? 1 : (size_t)w; /* a character that wcwidth does not have is drawn as one box */
 }
 
 bool term_text_is_doubtful(uint32_t c)
@@ -38,7 +39,7 @@ bool term_text_is_doubtful(uint32_t c)
            (c >= 0x1F3FB && c <= 0x1F3FF);              /* skin tones */
 }
 
-size_t term_text_wide(const struct term_char *c, size_t before)
+size_t term_text_added_width(const struct term_char *c, size_t before)
 {
     return c->code == 0xFE0F && before == 1 ? 1 : c->width;
 }

@@ -45,7 +45,7 @@ bool term_text_is_doubtful(uint32_t code);
 
 /* Columns that c adds on a screen that repaints whole rows. `before` is the number of columns of
  * the previous character: the emoji variation selector U+FE0F makes it two columns wide. */
-size_t term_text_wide(const struct term_char *c, size_t before);
+size_t term_text_added_width(const struct term_char *c, size_t before);
 
 size_t term_text_width(struct bn_str s);
 /* Number of bytes of s that fit into `width` columns, whole characters only. */

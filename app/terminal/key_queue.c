@@ -96,22 +96,24 @@ struct key_requests key_queue_filter(struct key_queue *q, enum key_rule rule)
 {
     struct key_requests requests = {0};
     struct strbuf *b = &q->bytes;
-    const bool waited = key_queue_idle_seconds(q) >= KEY_ESCAPE_SECONDS;
+    /* A last Esc is the Esc key only after a pause; before, it may begin the sequence of a key. */
+    const bool paused = key_queue_idle_seconds(q) >= KEY_ESCAPE_SECONDS;
     size_t n_kept = 0;
-    bool alt = false;
+    bool after_esc = false; /* the next key is typed with Alt, or part of a sequence */
     for (size_t i = 0; i < b->n_bytes;) {
         const bool is_paste = term_paste_begins(b->ptr, b->n_bytes, i);
         const size_t end = is_paste ? term_paste_end(b->ptr, b->n_bytes, i) : i + 1;
         const char key = b->ptr[i];
         const bool is_key = end == i + 1;
-        const bool stops = is_key && key == '\033' && end == b->n_bytes && waited;
-        const bool waits = is_key && !alt && rule == KEYS_WAIT;
-        const bool enters = waits && key == '\r', redraws = waits && key == KEY_REDRAW;
+        const bool stops = is_key && key == '\033' && end == b->n_bytes && paused;
+        const bool can_request = is_key && !after_esc && rule == KEYS_WAIT;
+        const bool enters = can_request && key == '\r';
+        const bool redraws = can_request && key == KEY_REDRAW;
         requests.stops |= stops;
         requests.enters |= enters;
         requests.redraws |= redraws;
-        alt = is_key && key == '\033';
-        if (!stops && !enters && !redraws && !(is_key && key == KEY_END)) {
+        after_esc = is_key && key == '\033';
+        if (!stops && !enters && !redraws && !(is_key && key == KEY_EOF)) {
             memmove(b->ptr + n_kept, b->ptr + i, end - i);
             n_kept += end - i;
         }

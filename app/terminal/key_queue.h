@@ -16,7 +16,7 @@
 #define KEY_BACKSPACE '\b'
 #define KEY_DELETE '\177'
 #define KEY_KILL '\025'   /* Ctrl-U */
-#define KEY_END '\004'    /* Ctrl-D */
+#define KEY_EOF '\004'    /* Ctrl-D */
 #define KEY_REDRAW '\014' /* Ctrl-L */
 
 struct key_queue {

@@ -1,5 +1,5 @@
 /*
- * Formats a log line and passes it to the sink. Longer lines are cut at 400 bytes.
+ * Formats a log line and passes it to the sink.
  */
 #include "engine/base/log.h"
 
@@ -10,10 +10,10 @@ void bn_log(const struct bn_log *log, enum bn_log_level level, const char *fmt, 
 {
     if (!log || !log->write)
         return;
-    char line[400];
+    char line[400]; /* a longer line is cut after 399 bytes */
     va_list args;
     va_start(args, fmt);
-    (void)vsnprintf(line, sizeof(line), fmt, args); /* cuts long lines */
+    (void)vsnprintf(line, sizeof(line), fmt, args);
     va_end(args);
     log->write(log->ud, level, line);
 }

@@ -15,7 +15,7 @@
 #define KV_VERSION "cpu-f16-1"            /* the format is that of the CPU backend */
 #define READ_BYTES ((size_t)2 << 30)      /* much larger than any cache */
 #define READ_MIN_BYTES ((size_t)64 << 20) /* smallest buffer that yields a realistic bandwidth */
-#define N_LOOPS 6
+#define N_READS 6                         /* of the bandwidth test; the fastest counts */
 
 static bool cuda_probe(const struct backend_config *cfg, char *text, size_t text_bytes)
 {
@@ -57,7 +57,7 @@ static void cuda_close(struct backend *b)
     if (!b)
         return;
     if (b->device.context) {
-        /* Errors are ignored: after a device is lost, every call fails. */
+        /* Ignore errors: after a device is lost, every call fails, but the rest must be freed. */
         (void)b->device.driver.cuCtxSetCurrent(b->device.context);
         for (size_t i = 0; i < 2; i++)
             if (b->graphs[i])
@@ -170,8 +170,8 @@ static const struct backend_info *cuda_info(const struct backend *b)
     return &b->info;
 }
 
-/* Allocates a buffer for the bandwidth test, as large as possible. Returns 0 if no memory is free;
- * the caller then reads the weights. */
+/* Allocates a buffer for the bandwidth test: READ_BYTES, or the largest half, quarter, ... that is
+ * free. Returns 0 if READ_MIN_BYTES are not free; the caller then reads the weights. */
 static CUdeviceptr read_target(struct backend *b, size_t *n_bytes)
 {
     struct cuda_driver *d = &b->device.driver;
@@ -194,10 +194,12 @@ static double cuda_bandwidth(struct backend *b)
     const CUdeviceptr memory = read_target(b, &n_bytes);
     struct read_args args = {.at = (const uint8_t *)(uintptr_t)(memory ? memory : b->weights),
                              .n_chunks = n_bytes / 16,
+                             /* The kernel needs a place for its sum. No pass runs now, so this
+                              * buffer is free. */
                              .sum = (uint32_t *)b->scratch.gathered};
-    for (size_t i = 0; i < N_LOOPS; i++) {
+    for (size_t i = 0; i < N_READS; i++) {
         const double start = clock_seconds();
-        cuda_launch(dev, KERNEL_read_memory,
+        cuda_launch(dev, KERNEL_read_memory, /* 8 thread blocks per multiprocessor */
                     (struct cuda_grid){8 * (size_t)dev->n_processors, 1, 1, 0}, &args);
         if (!cuda_finish(dev, &err))
             break;

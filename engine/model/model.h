@@ -2,7 +2,7 @@
  * A model as described by its file: checked hyperparameters, all tensors with checked shapes, and
  * the properties of its architecture. Backends read it.
  *
- * Nothing is copied; only the scales of ternary tensors are computed. An open model is immutable
+ * Tensors are not copied; only the scales of ternary ones are computed. An open model is immutable
  * and several threads may read it. Tensor bytes are in the file and have no guaranteed alignment,
  * so read numbers with memcpy or byte by byte.
  */
@@ -41,10 +41,14 @@ enum act_scheme {
     ACT_FLOAT     /* not quantised */
 };
 
-/* Shapes of published models, to recognise files with a wrong architecture. */
-enum model_shape { SHAPE_NONE, SHAPE_2B4T, SHAPE_1BITLLM };
+/* Shapes of published models that some files give a wrong architecture. */
+enum model_shape {
+    SHAPE_NONE,
+    SHAPE_2B4T,   /* BitNet b1.58 2B4T */
+    SHAPE_1BITLLM /* 1bitLLM large, xl, 3B */
+};
 
-/* An architecture and its differences in the graph; see docs/formats.md, "Graphs". */
+/* An architecture: in which points its graph differs from others; see docs/formats.md, "Graphs". */
 struct arch {
     const char *name; /* general.architecture */
     enum rope_style rope;
@@ -53,7 +57,7 @@ struct arch {
     bool partial_rope; /* n_rot may be less than head_dim */
     enum ffn_act act;  /* default, if the file has no key hidden_activation */
     enum act_training training;
-    enum model_shape mislabels; /* files of this shape need the other activation */
+    enum model_shape mislabels; /* files of this name and shape need the other activation */
 };
 const struct arch *arch_find(struct bn_str name); /* NULL if it is not supported */
 
@@ -77,7 +81,7 @@ struct rope_yarn {
 struct hparams {
     size_t n_layers, n_embd, n_ff, n_heads, n_kv_heads, head_dim, n_rot, n_vocab, n_ctx_train;
     float rms_eps;
-    double rope_base, rope_scale; /* angle = pos * rope_scale * base^(-2i / n_rot) / freq_i */
+    double rope_base, rope_scale; /* angle = pos * frequency; see rope_freq_init */
     struct rope_yarn yarn;
     double rope_magnitude; /* factor of all cosines and sines; 1 without YaRN */
     enum ffn_act act;
@@ -93,7 +97,8 @@ struct tensor_ref {
     size_t n_cols, n_rows;
 };
 
-/* y = ((codes - 1) scale . q(x)) / s * extra + bias, where s is the scale of q(x) */
+/* y = ((codes - 1) scale . q(x)) / s * extra + bias; for ACT_TOKEN q(x) = round(s x) and
+ * s = 127 / max |x| */
 struct linear {
     struct ternary_source source;
     char name[64]; /* source.name points here */
@@ -123,7 +128,7 @@ struct model {
     struct tensor_ref output_norm; /* F32 (n_embd) */
     struct tensor_ref rope_freqs;  /* F32 (n_rot / 2); may be absent */
     struct layer *layers;          /* (n_layers) */
-    uint64_t n_params;
+    uint64_t n_params;             /* elements of all tensors in use, except X.scale */
     enum tensor_type ternary_type; /* type of most linear weights, for display */
     enum act_scheme act_scheme;
     const char *act_reason; /* why this scheme, for display; static text */
@@ -132,7 +137,7 @@ struct model {
 struct model_config {
     enum bn_i2s_layout i2s_layout;
     enum bn_activations activations;
-    const char *no_repair; /* repairs that are switched off; only "activation" has an effect here */
+    const char *no_repair; /* for bn_repair_allowed; only "activation" has an effect here */
     /* (n_ignored_tensors) names of unknown tensors that are left out; a star stands for any text */
     const char *const *ignored_tensors;
     size_t n_ignored_tensors;

@@ -13,16 +13,16 @@
 
 #define N_THREADS 3
 #define N_ROWS 1000
-#define UNIT 16
-#define SIZE 48
+#define UNIT 16 /* rows: each range is a multiple */
+#define SIZE 48 /* rows of a work item, at most */
 
 struct work {
     struct backend b;
     struct pass pass;
     struct cpu_thread threads[N_THREADS];
-    atomic_size_t n_done[N_ROWS];
-    atomic_size_t n_wrong;
-    size_t n_of_thread[N_THREADS];
+    atomic_size_t n_done[N_ROWS];  /* how often each row was processed */
+    atomic_size_t n_wrong;         /* rows that a phase processed not exactly once */
+    size_t n_of_thread[N_THREADS]; /* rows that each thread processed */
 };
 
 static struct work *work_new(void)
@@ -43,19 +43,19 @@ static void one_thread_takes_all_items(void **state)
     struct work *w = work_new();
     struct work_item p = {0};
     const struct work_range own = work_range_of(N_ROWS, UNIT, 1, N_THREADS);
-    size_t next = own.begin, n = 0, n_ranges = 1;
+    size_t next = own.begin, n_rows = 0, n_jumps = 0;
     while (thread_take_work(&w->threads[1], N_ROWS, UNIT, SIZE, &p)) {
-        if (p.begin != next) { /* a range is done */
+        if (p.begin != next) { /* only a new range begins somewhere else */
             assert_true(p.begin == p.range.begin);
-            n_ranges++;
+            n_jumps++;
         }
         assert_true(p.end > p.begin && p.end - p.begin <= SIZE && p.end <= p.range.end);
         assert_int_equal(p.begin % UNIT, 0);
-        n += p.end - p.begin;
+        n_rows += p.end - p.begin;
         next = p.end;
     }
-    assert_int_equal(n, N_ROWS);
-    assert_int_equal(n_ranges, 2); /* ranges 1 and 2, which are adjacent, then range 0 */
+    assert_int_equal(n_rows, N_ROWS);
+    assert_int_equal(n_jumps, 1); /* range 2 begins where range 1 ends; then a jump to range 0 */
     for (size_t i = 0; i < N_THREADS; i++) {
         struct work_item none = {0};
         assert_false(thread_take_work(&w->threads[i], N_ROWS, UNIT, SIZE, &none));
@@ -102,7 +102,7 @@ static void a_range_of_one_item_is_not_shared(void **state)
 
 #define N_PHASES 50
 
-/* Thread 0 is slow. In each phase all rows are done once more. */
+/* Thread 0 is slow. Each phase processes every row once. */
 static void run_phases(void *ud, size_t index, size_t n_threads)
 {
     struct work *w = ud;

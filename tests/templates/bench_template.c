@@ -1,7 +1,8 @@
 /*
- * Times the rendering of a long conversation: bench_template [TEMPLATE FILE ...]. Without a file it
- * measures all built-in families. Prints the minimum of many runs in microseconds for 100 turns
- * with messages of about 350 bytes.
+ * Times the rendering of a long conversation: bench_template [FILE ...], where each file has a
+ * template. Without a file it measures all built-in families. The conversation has 100 turns and a
+ * last user message; each message has 290 bytes. Prints two times in microseconds, each the minimum
+ * of 50 runs: rendering alone, and rendering with making the template values.
  */
 #include "engine/base/clock.h"
 #include "templates/template.h"
@@ -66,13 +67,13 @@ static void bench(const char *name, const struct template_config *cfg)
         best = s < best ? s : best;
         best_all = all < best_all ? all : best_all;
     }
-    printf("%-60s %7.1f us, with making the values %7.1f us\n", name, best * 1e6, best_all * 1e6);
+    printf("%-60s %7.1f us, %7.1f us with making the values\n", name, best * 1e6, best_all * 1e6);
     template_close(t);
 }
 
 static void bench_file(const char *path)
 {
-    static char text[1 << 20];
+    static char text[1 << 20]; /* a longer file is cut */
     FILE *const file = fopen(path, "rb");
     if (!file) {
         fprintf(stderr, "%s: cannot be read\n", path);

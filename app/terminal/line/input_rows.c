@@ -76,7 +76,7 @@ void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str tex
             put(r, '^', 1, columns, &column);
             put(r, byte ^ 0x40u, 1, columns, &column);
         } else {
-            wide = term_text_wide(&c, wide);
+            wide = term_text_added_width(&c, wide);
             put(r, c.code, wide, columns, &column);
         }
         if (before < point && point < at)

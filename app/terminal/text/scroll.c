@@ -35,7 +35,7 @@ static size_t row_end(const struct scroll_line *line, size_t columns, size_t at,
         }
         if (c.width > 0)
             base = here; /* characters without width stay with their base */
-        used += term_text_wide(&c, before);
+        used += term_text_added_width(&c, before);
         before = c.width;
         if (used <= limit || base == at)
             continue;

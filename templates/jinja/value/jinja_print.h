@@ -1,13 +1,15 @@
 /*
- * Values as text: Python's str() and repr().
+ * Values as text, as Python's str() and repr() write them. str() of an undefined value is empty, as
+ * in Jinja. False: out of memory, a limit, or an error of the filter of a loop, whose length repr()
+ * shows; the message is written.
  */
 #ifndef TEMPLATES_JINJA_PRINT_H
 #define TEMPLATES_JINJA_PRINT_H
 
 #include "templates/jinja/value/jinja_text.h"
 
-bool print_str(struct jbuf *b, struct jval v);  /* str(v) */
-bool print_repr(struct jbuf *b, struct jval v); /* repr(v) */
+bool print_str(struct jbuf *b, struct jval v);  /* append str(v) */
+bool print_repr(struct jbuf *b, struct jval v); /* append repr(v) */
 /* str(v); a string is returned unchanged. */
 bool jval_to_str(struct jvm *vm, struct jval v, struct jval *out);
 
