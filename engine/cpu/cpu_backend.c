@@ -118,7 +118,7 @@ static bool check_types(const struct model *m, struct bn_error *err)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the CPU backend does not support ternary weights with a scale per %s",
                        m->finest.scaling == SCALE_ROW ? "row" : "block");
-    if (m->ternary_embd.bytes || m->head_linear.source.bytes)
+    if (tensor_geometries[m->embd.type].is_ternary || tensor_geometries[m->head.type].is_ternary)
         return bn_fail(err, BN_EUNSUPPORTED, "tables of type %s are not supported",
                        tensor_geometries[m->ternary_embd.bytes ? m->embd.type : m->head.type].name);
     return true;

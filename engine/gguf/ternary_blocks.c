@@ -2,8 +2,7 @@
  * Ternary types whose rows consist of blocks with an F16 scale each: TQ1_0, TQ2_0, Q2_0, PQ2_0 and
  * PTQ1_0. docs/formats.md has their layouts.
  *
- * The scales are compared as bits. Equal bits mean equal scales, and both zeros fit any scale,
- * because a block with scale 0 decodes to code 1.
+ * A block with a scale of +0 or -0 decodes to code 1, so it fits any scale of its neighbours.
  */
 #include "engine/gguf/ternary_layout.h"
 
@@ -11,7 +10,6 @@
 #include "engine/gguf/gguf_le.h"
 
 #define MOST_BLOCK_COLS 256
-#define PAIR_COLS 64 /* blocks of this size are merged if they are equal in pairs */
 
 /* ---- decoders of one block ---- */
 
@@ -121,40 +119,19 @@ static bool check_scale(const struct ternary_source *src, const struct scale_wal
                    block, src->file_offset + (size_t)(w->first - src->bytes) + block * w->stride);
 }
 
-/* Does a scale differ from the one that the others share? The first nonzero scale becomes that
- * one. */
-static bool differs(uint16_t scale, uint16_t *shared)
-{
-    if (is_zero(scale) || scale == *shared)
-        return false;
-    if (*shared != 0)
-        return true;
-    *shared = scale;
-    return false;
-}
-
-/* The classes that the scales read so far allow. */
-struct allowed {
-    uint16_t tensor; /* the shared scale, 0 if all are zero */
-    bool is_tensor, is_row, in_pairs;
-};
-
 static bool scan_row(const struct ternary_source *src, const struct scale_walk *w, size_t row,
-                     struct allowed *a, struct bn_error *err)
+                     struct scale_classes *c, struct bn_error *err)
 {
-    uint16_t of_row = 0, of_pair = 0, last = 0;
+    uint16_t last = 0;
     for (size_t i = 0; i < w->row_blocks; i++) {
         const size_t block = row * w->row_blocks + i;
         const uint16_t scale = scale_at(w, block);
-        if (i % 2 == 0)
-            of_pair = 0;
         if (scale != last && !check_scale(src, w, block, err))
             return false;
         last = scale;
-        a->in_pairs &= !differs(scale, &of_pair);
-        a->is_row &= !differs(scale, &of_row);
+        scale_classes_add(c, i, is_zero(scale) ? 0 : scale);
     }
-    a->is_tensor &= a->is_row && !differs(of_row, &a->tensor);
+    scale_classes_end_row(c);
     return true;
 }
 
@@ -162,57 +139,43 @@ bool blocks_scan(const struct ternary_source *src, struct ternary_scales *out, s
 {
     const struct scale_walk w = scales_of(src);
     const size_t block_cols = tensor_geometries[src->type].block_cols;
-    struct allowed a = {.is_tensor = true, .is_row = true, .in_pairs = block_cols == PAIR_COLS};
-    for (size_t row = 0; row < src->n_rows && (a.is_row || a.in_pairs); row++) {
-        if (!scan_row(src, &w, row, &a, err))
+    struct scale_classes c = {
+        .is_tensor = true, .is_row = true, .in_pairs = block_cols == PAIR_COLS};
+    for (size_t row = 0; row < src->n_rows && (c.is_row || c.in_pairs); row++) {
+        if (!scan_row(src, &w, row, &c, err))
             return false;
     }
-    *out = (struct ternary_scales){.scaling = SCALE_TENSOR, .tensor_scale = 1.0f};
-    if (a.is_tensor) {
-        out->tensor_scale = f16_to_f32(a.tensor);
-    } else if (a.is_row) {
-        out->scaling = SCALE_ROW;
-    } else {
-        out->scaling = SCALE_BLOCK;
-        out->block_cols = a.in_pairs ? 2 * block_cols : block_cols;
+    *out = scale_classes_result(&c, block_cols, f16_to_f32((uint16_t)c.of_tensor));
+    return true;
+}
+
+bool blocks_block_scales(const struct ternary_source *src, size_t block_cols, size_t row,
+                         uint16_t *out, struct bn_error *err)
+{
+    const struct scale_walk w = scales_of(src);
+    const size_t merged = block_cols / tensor_geometries[src->type].block_cols;
+    for (size_t i = 0; i < w.row_blocks; i++) {
+        const size_t block = row * w.row_blocks + i;
+        const uint16_t scale = scale_at(&w, block);
+        if (!check_scale(src, &w, block, err))
+            return false;
+        if (i % merged == 0)
+            *out++ = is_zero(scale) ? 0 : scale;
+        else if (!is_zero(scale)) /* equal to the others of the merged block, or they are 0 */
+            out[-1] = scale;
     }
     return true;
 }
 
-size_t ternary_row_blocks(const struct ternary_source *src, const struct ternary_scales *s)
-{
-    return src->n_cols / s->block_cols + (src->n_cols % s->block_cols != 0);
-}
-
-bool ternary_block_scales(const struct ternary_source *src, const struct ternary_scales *s,
-                          size_t row0, size_t row1, uint16_t *out, struct bn_error *err)
+float blocks_row_scale(const struct ternary_source *src, size_t row)
 {
     const struct scale_walk w = scales_of(src);
-    const size_t merged = s->block_cols / tensor_geometries[src->type].block_cols;
-    for (size_t row = row0; row < row1; row++) {
-        for (size_t i = 0; i < w.row_blocks; i++) {
-            const size_t block = row * w.row_blocks + i;
-            const uint16_t scale = scale_at(&w, block);
-            if (!check_scale(src, &w, block, err))
-                return false;
-            if (i % merged == 0)
-                *out++ = is_zero(scale) ? 0 : scale;
-            else if (!is_zero(scale)) /* equal to the others of the merged block, or they are 0 */
-                out[-1] = scale;
-        }
+    for (size_t i = 0; i < w.row_blocks; i++) {
+        const uint16_t scale = scale_at(&w, row * w.row_blocks + i);
+        if (!is_zero(scale))
+            return f16_to_f32(scale);
     }
-    return true;
-}
-
-void ternary_row_scales(const struct ternary_source *src, size_t row0, size_t row1, float *out)
-{
-    const struct scale_walk w = scales_of(src);
-    for (size_t row = row0; row < row1; row++) {
-        uint16_t of_row = 0;
-        for (size_t i = 0; i < w.row_blocks && of_row == 0; i++)
-            (void)differs(scale_at(&w, row * w.row_blocks + i), &of_row);
-        *out++ = f16_to_f32(of_row);
-    }
+    return 0.0f;
 }
 
 /* ---- rows ---- */

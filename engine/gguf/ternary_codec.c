@@ -1,6 +1,6 @@
 /*
- * The table of the ternary layouts of docs/formats.md, and the layouts that do not consist of
- * blocks with a scale each: I2_S and floats.
+ * The table of the ternary layouts of docs/formats.md, the layouts of I2_S, and the functions of
+ * the codec, which look up the type in the table.
  *
  * I2_S stores runs of neighbouring elements at the same shift of neighbouring bytes. The decoders
  * process one run at a time, so that the compiler can vectorise the inner loop.
@@ -46,85 +46,7 @@ bool ternary_check(const struct ternary_source *src, struct bn_error *err)
     return true;
 }
 
-/* ---- scales ---- */
-
-static float float_at(enum tensor_type type, const uint8_t *bytes, size_t i)
-{
-    if (type == TENSOR_F16)
-        return f16_to_f32(le_u16(bytes + 2 * i));
-    if (type == TENSOR_BF16)
-        return bf16_to_f32(le_u16(bytes + 2 * i));
-    return f32_from_bits(le_u32(bytes + 4 * i));
-}
-
-/* Bits of the magnitude. Equal bits mean equal magnitudes; 0 is zero of either sign. */
-static uint32_t magnitude_bits(const struct ternary_source *src, size_t i)
-{
-    if (src->type == TENSOR_F32)
-        return le_u32(src->bytes + 4 * i) & 0x7fffffff;
-    return le_u16(src->bytes + 2 * i) & 0x7fff;
-}
-
-/* Are the n elements from i on all zero or of this magnitude? Has no branch per element, so that
- * the compiler can vectorise it: for float models it reads all weights. */
-static bool all_of_magnitude(const struct ternary_source *src, size_t i, size_t n, uint32_t bits)
-{
-    unsigned other = 0;
-    if (src->type == TENSOR_F32) {
-        for (size_t k = 0; k < n; k++) {
-            const uint32_t m = le_u32(src->bytes + 4 * (i + k)) & 0x7fffffff;
-            other |= (unsigned)(m != 0) & (unsigned)(m != bits);
-        }
-    } else {
-        for (size_t k = 0; k < n; k++) {
-            const unsigned m = le_u16(src->bytes + 2 * (i + k)) & 0x7fff;
-            other |= (unsigned)(m != 0) & (unsigned)(m != bits);
-        }
-    }
-    return other == 0;
-}
-
-/* Accept element i, whose magnitude must be 0 or the one of the tensor. The first nonzero
- * magnitude becomes that of the tensor. */
-static bool check_element(const struct ternary_source *src, size_t i, uint32_t *found, float *scale,
-                          struct bn_error *err)
-{
-    const uint32_t bits = magnitude_bits(src, i);
-    if (bits == 0 || bits == *found)
-        return true;
-    const float v = float_at(src->type, src->bytes, i);
-    if (!isfinite(v))
-        return bn_fail(err, BN_EFORMAT, "tensor '%s': element %zu (row %zu) is not finite",
-                       src->name, i, i / src->n_cols);
-    if (*found != 0)
-        return bn_fail(err, BN_EUNSUPPORTED,
-                       "tensor '%s' (%s) is dense, not ternary: "
-                       "element %zu (row %zu) is %g, earlier ones are 0 or %g in magnitude",
-                       src->name, tensor_geometries[src->type].name, i, i / src->n_cols, (double)v,
-                       (double)*scale);
-    *found = bits;
-    *scale = fabsf(v);
-    return true;
-}
-
-static bool float_scan(const struct ternary_source *src, struct ternary_scales *out,
-                       struct bn_error *err)
-{
-    const size_t n = src->n_cols * src->n_rows, chunk = 1024;
-    uint32_t found = 0;
-    float scale = 0.0f;
-    for (size_t i = 0; i < n; i += chunk) {
-        const size_t n_here = size_min(chunk, n - i);
-        if (all_of_magnitude(src, i, n_here, found))
-            continue;
-        for (size_t k = i; k < i + n_here; k++) {
-            if (!check_element(src, k, &found, &scale, err))
-                return false;
-        }
-    }
-    *out = (struct ternary_scales){.scaling = SCALE_TENSOR, .tensor_scale = scale};
-    return true;
-}
+/* ---- I2_S ---- */
 
 static bool i2s_scan(const struct ternary_source *src, struct ternary_scales *out,
                      struct bn_error *err)
@@ -137,8 +59,6 @@ static bool i2s_scan(const struct ternary_source *src, struct ternary_scales *ou
     *out = (struct ternary_scales){.scaling = SCALE_TENSOR, .tensor_scale = scale};
     return true;
 }
-
-/* ---- decoding ---- */
 
 bool ternary_decode_run(const uint8_t *bytes, size_t n, unsigned shift, uint8_t *codes)
 {
@@ -202,51 +122,58 @@ static bool i2s_decode(const struct ternary_source *src, size_t row0, size_t row
                                    : i2s_flat_decode(src, row0, row1, codes, err);
 }
 
-/* Code of a float; +0 and -0 have code 1. Has no branch, so that the compiler can vectorise it. */
-static uint8_t float_code(unsigned is_nonzero, unsigned is_negative)
-{
-    return (uint8_t)(1 + is_nonzero - 2 * (is_nonzero & is_negative));
-}
-
-static bool float_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
-                         struct bn_error *err)
-{
-    (void)err; /* every float has a code */
-    const size_t unit = src->type == TENSOR_F32 ? 4 : 2, n = (row1 - row0) * src->n_cols;
-    const uint8_t *bytes = src->bytes + row0 * src->n_cols * unit;
-    if (unit == 4) {
-        for (size_t i = 0; i < n; i++) {
-            const uint32_t bits = le_u32(bytes + 4 * i);
-            codes[i] = float_code((bits & 0x7fffffff) != 0, bits >> 31);
-        }
-        return true;
-    }
-    for (size_t i = 0; i < n; i++) {
-        const unsigned bits = le_u16(bytes + 2 * i);
-        codes[i] = float_code((bits & 0x7fff) != 0, bits >> 15);
-    }
-    return true;
-}
-
 /* ---- the table ---- */
 
+#define FLOATS                                                                                     \
+    {                                                                                              \
+        floats_scan, floats_decode, floats_block_scales, floats_row_scale, NULL, 0                 \
+    }
+#define BLOCKS(decode, scale_at)                                                                   \
+    {                                                                                              \
+        blocks_scan, blocks_decode, blocks_block_scales, blocks_row_scale, decode, scale_at        \
+    }
+
 const struct ternary_layout ternary_layouts[TENSOR_N_TYPES] = {
-    [TENSOR_F32] = {float_scan, float_decode, NULL, 0},
-    [TENSOR_F16] = {float_scan, float_decode, NULL, 0},
-    [TENSOR_BF16] = {float_scan, float_decode, NULL, 0},
-    [TENSOR_I2_S] = {i2s_scan, i2s_decode, NULL, 0},
-    [TENSOR_TQ1_0] = {blocks_scan, blocks_decode, tq1_block_decode, 52},
-    [TENSOR_TQ2_0] = {blocks_scan, blocks_decode, tq2_block_decode, 64},
-    [TENSOR_Q2_0] = {blocks_scan, blocks_decode, q2_64_block_decode, 0},
-    [TENSOR_Q2_0_G128] = {blocks_scan, blocks_decode, q2_128_block_decode, 0},
-    [TENSOR_PQ2_0] = {blocks_scan, blocks_decode, q2_128_block_decode, 0},
-    [TENSOR_PTQ1_0] = {blocks_scan, blocks_decode, ptq1_block_decode, 26},
+    [TENSOR_F32] = FLOATS,
+    [TENSOR_F16] = FLOATS,
+    [TENSOR_BF16] = FLOATS,
+    [TENSOR_I2_S] = {i2s_scan, i2s_decode, NULL, NULL, NULL, 0},
+    [TENSOR_TQ1_0] = BLOCKS(tq1_block_decode, 52),
+    [TENSOR_TQ2_0] = BLOCKS(tq2_block_decode, 64),
+    [TENSOR_Q2_0] = BLOCKS(q2_64_block_decode, 0),
+    [TENSOR_Q2_0_G128] = BLOCKS(q2_128_block_decode, 0),
+    [TENSOR_PQ2_0] = BLOCKS(q2_128_block_decode, 0),
+    [TENSOR_PTQ1_0] = BLOCKS(ptq1_block_decode, 26),
 };
+
+/* ---- all types ---- */
 
 bool ternary_scan(const struct ternary_source *src, struct ternary_scales *out,
                   struct bn_error *err)
 {
     return ternary_check(src, err) && ternary_layouts[src->type].scan(src, out, err);
+}
+
+size_t ternary_row_blocks(const struct ternary_source *src, const struct ternary_scales *s)
+{
+    return src->n_cols / s->block_cols + (src->n_cols % s->block_cols != 0);
+}
+
+bool ternary_block_scales(const struct ternary_source *src, const struct ternary_scales *s,
+                          size_t row0, size_t row1, uint16_t *out, struct bn_error *err)
+{
+    const size_t row_blocks = ternary_row_blocks(src, s);
+    for (size_t row = row0; row < row1; row++, out += row_blocks) {
+        if (!ternary_layouts[src->type].block_scales(src, s->block_cols, row, out, err))
+            return false;
+    }
+    return true;
+}
+
+void ternary_row_scales(const struct ternary_source *src, size_t row0, size_t row1, float *out)
+{
+    for (size_t row = row0; row < row1; row++)
+        *out++ = ternary_layouts[src->type].row_scale(src, row);
 }
 
 bool ternary_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,

@@ -42,11 +42,13 @@ bool ternary_check(const struct ternary_source *src, struct bn_error *err);
 
 /* Find the coarsest class that represents the scales exactly. A scale of 0 fits any class. If the
  * scales of blocks of 64 columns are equal in pairs in the whole tensor, the class is blocks of
- * 128. I2_S and float types have SCALE_TENSOR. An all-zero tensor has the scale 0, except for I2_S,
- * which stores its scale.
- * Reads only scales: 4 bytes of I2_S, the scales of other types up to the first one that settles
- * the class, and all elements of floats. BN_EUNSUPPORTED: floats are not ternary; the message names
- * the element. BN_EFORMAT: a scale that was read is not finite. */
+ * 128. I2_S has SCALE_TENSOR. Float tensors are ternary if each run of 64 columns holds 0 and one
+ * magnitude, which is its scale. An all-zero tensor has the scale 0, except for I2_S, which stores
+ * its scale.
+ * Reads only scales: 4 bytes of I2_S, the scales of blocks up to the first one that settles the
+ * class, and all elements of floats. BN_EUNSUPPORTED: floats are not ternary, or have a magnitude
+ * per block that F16 cannot represent; the message names the element. BN_EFORMAT: a scale that was
+ * read is not finite. */
 bool ternary_scan(const struct ternary_source *src, struct ternary_scales *out,
                   struct bn_error *err);
 

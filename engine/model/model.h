@@ -123,7 +123,7 @@ struct model {
     struct tensor_ref head;             /* output head; equal to embd if tied */
     bool tied;                          /* embedding and output head are the same matrix */
     struct ternary_source ternary_embd; /* embd, if its type is ternary; else bytes is NULL */
-    struct linear head_linear;     /* head, if its type is ternary; else source.bytes is NULL */
+    struct linear head_linear;     /* head, if its values are ternary; else source.bytes is NULL */
     struct ternary_scales finest;  /* finest class of all linear layers, with the smallest blocks */
     struct tensor_ref output_norm; /* F32 (n_embd) */
     struct tensor_ref rope_freqs;  /* F32 (n_rot / 2); may be absent */

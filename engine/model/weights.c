@@ -145,7 +145,8 @@ static bool find_scales(struct finder *f, struct linear *out, struct bn_error *e
     struct ternary_scales *finest = &f->m->finest;
     if (!ternary_scan(&out->source, &out->scales, err))
         return false;
-    f->n_merged += out->scales.block_cols > tensor_geometries[out->source.type].block_cols;
+    f->n_merged += tensor_geometries[out->source.type].is_ternary &&
+                   out->scales.block_cols > tensor_geometries[out->source.type].block_cols;
     if (is_finer(&out->scales, finest))
         *finest = out->scales;
     return true;
@@ -208,16 +209,23 @@ static bool find_embd(struct finder *f, struct bn_error *err)
     return ternary_verify(&m->ternary_embd, err);
 }
 
-/* Describe a ternary output head as a linear layer. */
+/* Describe a ternary output head as a linear layer. A float table is ternary if its values are;
+ * otherwise it stays a table. */
 static bool set_head_linear(struct finder *f, struct bn_error *err)
 {
     struct model *m = f->m;
-    if (!tensor_geometries[m->head.type].is_ternary)
+    struct linear *head = &m->head_linear;
+    if (!tensor_is_linear(m->head.type))
         return true;
     (void)snprintf(f->name, sizeof(f->name), m->tied ? "token_embd.weight" : "output.weight");
-    set_source(f, &m->head, &m->head_linear);
-    m->head_linear.extra_scale = 1.0f;
-    return find_scales(f, &m->head_linear, err);
+    set_source(f, &m->head, head);
+    head->extra_scale = 1.0f;
+    const bool ok = find_scales(f, head, err);
+    const bool is_zero = head->scales.scaling == SCALE_TENSOR && head->scales.tensor_scale == 0.0f;
+    if (ok && (!is_zero || tensor_geometries[m->head.type].is_ternary))
+        return true;
+    *head = (struct linear){0};
+    return tensor_geometries[m->head.type].is_float;
 }
 
 static bool find_head(struct finder *f, struct bn_error *err)

@@ -14,13 +14,18 @@
 static const char usage[] =
     "usage: make_model [OPTIONS] OUT.gguf\n"
     "Writes a ternary model with random weights.\n"
-    "  --preset NAME    tiny (default), odd, small, 1b, 2b4t, 8b\n"
+    "  --preset NAME    tiny (default), odd, small, 1b, 2b4t, 8b; in pq2_0 with a scale per 128\n"
+    "                   columns: qwen3-tiny, bonsai-1.7b, bonsai-4b, bonsai-8b\n"
     "  --shape L,E,H,KV,F,C  layers, embedding, heads, key/value heads, feed-forward, context\n"
     "  --head-dim N     elements per attention head; default embedding / heads\n"
     "  --arch NAME      bitnet-b1.58 (default), bitnet-25, bitnet, llama, qwen3\n"
-    "  --type NAME      i2_s (default), tq1_0, tq2_0, f16, f32, bf16\n"
+    "  --type NAME      i2_s (default), tq1_0, tq2_0, q2_0 (blocks of 64), q2_0_g128 (of 128),\n"
+    "                   pq2_0, ptq1_0, f16, f32, bf16\n"
     "  --layout X       a (default), b, c: the layout of i2_s\n"
-    "  --head NAME      f16 (default), f32, bf16, q8_0, q6_k, q4_0, q4_k: embedding, output head\n"
+    "  --grain NAME     tensor (default), row, 64, 128, 256: the columns that share a scale\n"
+    "  --head NAME      f16 (default), f32, bf16, q8_0, q6_k, q4_0, q4_k, or a type in blocks of\n"
+    "                   --type: embedding, output head\n"
+    "  --ternary-head   ternary values in embedding and output head, also in float types\n"
     "  --vocab NAME     bytes, or llama3-like: synthetic BPE with Llama 3's special tokens\n"
     "  --n-vocab N      size of a llama3-like vocabulary, default 128256\n"
     "  --untied         a separate output head\n"
@@ -39,6 +44,8 @@ enum option_id {
     OPT_ARCH,
     OPT_TYPE,
     OPT_LAYOUT,
+    OPT_GRAIN,
+    OPT_TERNARY_HEAD,
     OPT_HEAD,
     OPT_VOCAB,
     OPT_N_VOCAB,
@@ -60,7 +67,9 @@ static const struct option options[] = {
     {"arch", required_argument, NULL, OPT_ARCH},
     {"type", required_argument, NULL, OPT_TYPE},
     {"layout", required_argument, NULL, OPT_LAYOUT},
+    {"grain", required_argument, NULL, OPT_GRAIN},
     {"head", required_argument, NULL, OPT_HEAD},
+    {"ternary-head", no_argument, NULL, OPT_TERNARY_HEAD},
     {"vocab", required_argument, NULL, OPT_VOCAB},
     {"n-vocab", required_argument, NULL, OPT_N_VOCAB},
     {"untied", no_argument, NULL, OPT_UNTIED},
@@ -100,6 +109,21 @@ static bool parse_shape(const char *text, struct synth_spec *s)
                   &s->n_kv_heads, &s->n_ff, &s->n_ctx) == 6;
 }
 
+static bool parse_grain(const char *text, struct synth_spec *s)
+{
+    static const struct {
+        const char *name;
+        size_t scale_cols;
+    } grains[] = {{"tensor", 0}, {"row", SYNTH_ROW_SCALES}, {"64", 64}, {"128", 128}, {"256", 256}};
+    for (size_t i = 0; i < sizeof(grains) / sizeof(grains[0]); i++) {
+        if (strcmp(text, grains[i].name) != 0)
+            continue;
+        s->scale_cols = grains[i].scale_cols;
+        return true;
+    }
+    return false;
+}
+
 static bool parse_vocab(const char *text, struct synth_spec *s)
 {
     if (strcmp(text, "bytes") == 0) {
@@ -122,12 +146,13 @@ static bool parse_preset(const char *text, struct synth_spec *s)
 static bool apply_flag(int id, struct synth_spec *s)
 {
     s->untied |= id == OPT_UNTIED;
+    s->ternary_head |= id == OPT_TERNARY_HEAD;
     s->rope_freqs |= id == OPT_ROPE_FREQS;
     s->scales |= id == OPT_SCALES;
     s->biases |= id == OPT_BIASES;
     s->official |= id == OPT_OFFICIAL;
-    return id == OPT_UNTIED || id == OPT_ROPE_FREQS || id == OPT_SCALES || id == OPT_BIASES ||
-           id == OPT_OFFICIAL;
+    return id == OPT_UNTIED || id == OPT_TERNARY_HEAD || id == OPT_ROPE_FREQS || id == OPT_SCALES ||
+           id == OPT_BIASES || id == OPT_OFFICIAL;
 }
 
 static bool apply(int id, const char *value, struct synth_spec *s)
@@ -149,6 +174,8 @@ static bool apply(int id, const char *value, struct synth_spec *s)
     case OPT_LAYOUT:
         s->layout = (enum bn_i2s_layout)(value[0] - 'a');
         return value[0] >= 'a' && value[0] <= 'c' && value[1] == '\0';
+    case OPT_GRAIN:
+        return parse_grain(value, s);
     case OPT_VOCAB:
         return parse_vocab(value, s);
     case OPT_N_VOCAB:

@@ -24,6 +24,7 @@ struct ref {
     double *scores;    /* (n) */
     uint8_t *codes;    /* one tensor */
     double *row;       /* (widest) */
+    float *values;     /* (n_embd) a row of a ternary embedding */
 };
 
 static double *doubles(size_t rows, size_t cols)
@@ -47,9 +48,10 @@ static bool ref_alloc(struct ref *r)
     r->out = doubles(r->n, hp->n_embd);
     r->scores = doubles(r->n, 1);
     r->row = doubles(widest, 1);
-    r->codes = mem_alloc(widest, widest);
+    r->codes = mem_alloc(widest > hp->n_vocab ? widest : hp->n_vocab, widest);
+    r->values = mem_alloc(hp->n_embd, sizeof(*r->values));
     return r->h && r->a && r->q && r->k && r->v && r->gate && r->up && r->out && r->scores &&
-           r->row && r->codes;
+           r->row && r->codes && r->values;
 }
 
 static void ref_free(struct ref *r)
@@ -58,6 +60,7 @@ static void ref_free(struct ref *r)
     for (size_t i = 0; i < sizeof(all) / sizeof(all[0]); i++)
         mem_free(all[i]);
     mem_free(r->codes);
+    mem_free(r->values);
 }
 
 static void trace(const struct ref *r, const char *step, size_t layer, const double *x, size_t n)
@@ -97,11 +100,43 @@ static double quantise(const struct ref *r, const double *x, size_t n)
     return s;
 }
 
-static double row_dot(const uint8_t *codes, const double *x, size_t n)
+/* The scales of a linear layer as (n_rows, blocks of *cols columns). Free it with mem_free. */
+static double *scales_of(const struct linear *w, size_t *cols, struct bn_error *err)
+{
+    const struct ternary_scales *s = &w->scales;
+    const size_t n_rows = w->source.n_rows;
+    *cols = s->scaling == SCALE_BLOCK ? s->block_cols : w->source.n_cols;
+    const size_t row_blocks = (w->source.n_cols + *cols - 1) / *cols;
+    double *out = mem_alloc(n_rows, row_blocks * sizeof(*out));
+    uint16_t *bits = mem_alloc(row_blocks, sizeof(*bits));
+    bool ok = (out && bits) || bn_fail(err, BN_ENOMEM, "no memory for the scales of a layer");
+    for (size_t i = 0; ok && i < n_rows; i++) {
+        float of_row = s->tensor_scale;
+        if (s->scaling == SCALE_ROW)
+            ternary_row_scales(&w->source, i, i + 1, &of_row);
+        ok = s->scaling != SCALE_BLOCK || ternary_block_scales(&w->source, s, i, i + 1, bits, err);
+        for (size_t k = 0; ok && k < row_blocks; k++)
+            out[i * row_blocks + k] =
+                s->scaling == SCALE_BLOCK ? (double)f16_to_f32(bits[k]) : (double)of_row;
+    }
+    mem_free(bits);
+    if (ok)
+        return out;
+    mem_free(out);
+    return NULL;
+}
+
+/* scales: one per block of `cols` columns */
+static double row_dot(const uint8_t *codes, const double *scales, size_t cols, const double *x,
+                      size_t n)
 {
     double acc = 0.0;
-    for (size_t i = 0; i < n; i++)
-        acc += (double)((int)codes[i] - 1) * x[i];
+    for (size_t begin = 0; begin < n; begin += cols) {
+        double block = 0.0;
+        for (size_t i = begin; i < n && i < begin + cols; i++)
+            block += (double)((int)codes[i] - 1) * x[i];
+        acc += block * scales[begin / cols];
+    }
     return acc;
 }
 
@@ -110,16 +145,24 @@ static bool linear(const struct ref *r, const struct linear *w, const double *x,
                    struct bn_error *err)
 {
     const size_t n_cols = w->source.n_cols, n_rows = w->source.n_rows;
-    if (!ternary_decode(&w->source, 0, n_rows, r->codes, err))
+    size_t cols;
+    double *scales = scales_of(w, &cols, err);
+    if (!scales || !ternary_decode(&w->source, 0, n_rows, r->codes, err)) {
+        mem_free(scales);
         return false;
+    }
+    const size_t row_blocks = (n_cols + cols - 1) / cols;
     for (size_t t = 0; t < r->n; t++) {
         const double s = quantise(r, x + t * n_cols, n_cols);
-        const double d = (double)w->scales.tensor_scale * (double)w->extra_scale / s;
+        const double d = (double)w->extra_scale / s;
         for (size_t i = 0; i < n_rows; i++) {
             const double bias = w->bias.bytes ? f32_at(&w->bias, i) : 0.0;
-            y[t * n_rows + i] = row_dot(r->codes + i * n_cols, r->row, n_cols) * d + bias;
+            y[t * n_rows + i] =
+                row_dot(r->codes + i * n_cols, scales + i * row_blocks, cols, r->row, n_cols) * d +
+                bias;
         }
     }
+    mem_free(scales);
     return true;
 }
 
@@ -292,17 +335,37 @@ static bool embed(const struct ref *r, const int32_t *ids, struct bn_error *err)
         if (ids[t] < 0 || (size_t)ids[t] >= hp->n_vocab)
             return bn_fail(err, BN_EARG, "token %d is not in a vocabulary of %zu", ids[t],
                            hp->n_vocab);
-        table_decode(r->m->embd.type, table_row(&r->m->embd, (size_t)ids[t]), hp->n_embd,
-                     r->h + t * hp->n_embd);
+        double *h = r->h + t * hp->n_embd;
+        if (!r->m->ternary_embd.bytes) {
+            table_decode(r->m->embd.type, table_row(&r->m->embd, (size_t)ids[t]), hp->n_embd, h);
+            continue;
+        }
+        ternary_row_decode(&r->m->ternary_embd, (size_t)ids[t], r->values);
+        for (size_t i = 0; i < hp->n_embd; i++)
+            h[i] = (double)r->values[i];
     }
     return true;
 }
 
-static void head(const struct ref *r, float *logits)
+static bool ternary_head(const struct ref *r, float *logits, struct bn_error *err)
+{
+    const size_t n = r->n * r->m->hp.n_vocab;
+    double *y = doubles(n, 1);
+    const bool ok = y ? linear(r, &r->m->head_linear, r->h, y, err)
+                      : bn_fail(err, BN_ENOMEM, "no memory for %zu logits", n);
+    for (size_t i = 0; ok && i < n; i++)
+        logits[i] = (float)y[i];
+    mem_free(y);
+    return ok;
+}
+
+static bool head(const struct ref *r, float *logits, struct bn_error *err)
 {
     const struct hparams *hp = &r->m->hp;
     rms_norm(r, r->h, &r->m->output_norm, r->h);
     trace(r, "output_norm", hp->n_layers, r->h, hp->n_embd);
+    if (r->m->head_linear.source.bytes)
+        return ternary_head(r, logits, err);
     for (size_t id = 0; id < hp->n_vocab; id++) {
         table_decode(r->m->head.type, table_row(&r->m->head, id), hp->n_embd, r->row);
         for (size_t t = 0; t < r->n; t++) {
@@ -312,6 +375,7 @@ static void head(const struct ref *r, float *logits)
             logits[t * hp->n_vocab + id] = (float)z;
         }
     }
+    return true;
 }
 
 bool ref_forward(const struct model *m, const struct ref_options *options, const int32_t *ids,
@@ -323,8 +387,7 @@ bool ref_forward(const struct model *m, const struct ref_options *options, const
     ok = ok && embed(&r, ids, err);
     for (size_t i = 0; ok && i < m->hp.n_layers; i++)
         ok = attention_part(&r, i, err) && ffn_part(&r, i, err);
-    if (ok)
-        head(&r, logits);
+    ok = ok && head(&r, logits, err);
     ref_free(&r);
     return ok;
 }

@@ -23,8 +23,49 @@ static const struct preset {
     {"8b", 32, 4096, 32, 8, 14336, 8192, SYNTH_VOCAB_LLAMA3},
 };
 
+/* qwen3 with ternary tables, in PQ2_0. Bonsai's shapes: docs/models.md. */
+static const struct qwen3_preset {
+    const char *name;
+    size_t n_layers, n_embd, n_heads, n_kv_heads, head_dim, n_ff, n_ctx, n_vocab;
+    bool untied;
+    float yarn;
+    size_t yarn_ctx;
+} qwen3_presets[] = {
+    {"qwen3-tiny", 2, 128, 4, 2, 64, 256, 512, 513, false, 0.0f, 0},
+    {"bonsai-1.7b", 28, 2048, 16, 8, 128, 6144, 32768, 151669, false, 0.0f, 0},
+    {"bonsai-4b", 36, 2560, 32, 8, 128, 9728, 32768, 151669, false, 4.0f, 8192},
+    {"bonsai-8b", 36, 4096, 32, 8, 128, 12288, 65536, 151669, true, 4.0f, 16384},
+};
+
+static struct synth_spec qwen3_spec(const struct qwen3_preset *p)
+{
+    return (struct synth_spec){.name = p->name,
+                               .arch = "qwen3",
+                               .type = TENSOR_PQ2_0,
+                               .head = TENSOR_PQ2_0,
+                               .scale_cols = 128,
+                               .ternary_head = true,
+                               .n_layers = p->n_layers,
+                               .n_embd = p->n_embd,
+                               .n_heads = p->n_heads,
+                               .n_kv_heads = p->n_kv_heads,
+                               .head_dim = p->head_dim,
+                               .n_ff = p->n_ff,
+                               .n_ctx = p->n_ctx,
+                               .n_vocab = p->n_vocab,
+                               .vocab = SYNTH_VOCAB_LLAMA3,
+                               .untied = p->untied,
+                               .yarn = p->yarn,
+                               .yarn_ctx = p->yarn_ctx,
+                               .seed = 1};
+}
+
 struct synth_spec synth_preset(const char *name)
 {
+    for (size_t i = 0; i < sizeof(qwen3_presets) / sizeof(qwen3_presets[0]); i++) {
+        if (strcmp(qwen3_presets[i].name, name) == 0)
+            return qwen3_spec(&qwen3_presets[i]);
+    }
     for (size_t i = 0; i < sizeof(presets) / sizeof(presets[0]); i++) {
         const struct preset *p = &presets[i];
         if (strcmp(p->name, name) == 0)
@@ -80,12 +121,23 @@ struct visitor {
     struct bn_error *err;
 };
 
+/* About 1 / (L2 norm of a row of codes -1, 0, +1), cut to 8 bits of mantissa, so that F32, F16 and
+ * BF16 hold it exactly. */
+static float row_scale(size_t n_cols)
+{
+    return f32_from_bits(f32_bits((float)(1.0 / sqrt((double)n_cols * 0.58))) & 0xffff0000);
+}
+
 static bool plain(const struct visitor *v, const char *name, enum synth_role role, size_t n_cols,
                   size_t n_rows)
 {
     struct synth_tensor t = {.role = role, .type = TENSOR_F32, .n_cols = n_cols, .n_rows = n_rows};
-    if (role == ROLE_TABLE)
+    if (role == ROLE_TABLE) {
         t.type = v->spec->head;
+        t.scale = row_scale(n_cols);
+        if (v->spec->ternary_head || tensor_geometries[t.type].is_ternary)
+            t.role = ROLE_TERNARY;
+    }
     (void)snprintf(t.name, sizeof(t.name), "%s", name);
     return v->visit(v->ud, &t, v->err);
 }
@@ -95,13 +147,6 @@ static bool norm(const struct visitor *v, size_t layer, const char *stem, size_t
     char name[64];
     (void)snprintf(name, sizeof(name), "blk.%zu.%s.weight", layer, stem);
     return plain(v, name, ROLE_NORM, n, 1);
-}
-
-/* About 1 / (L2 norm of a row of codes -1, 0, +1), cut to 8 bits of mantissa, so that F32, F16 and
- * BF16 hold it exactly. */
-static float row_scale(size_t n_cols)
-{
-    return f32_from_bits(f32_bits((float)(1.0 / sqrt((double)n_cols * 0.58))) & 0xffff0000);
 }
 
 static bool linear(const struct visitor *v, size_t layer, const char *stem, size_t n_cols,

@@ -26,30 +26,36 @@ enum synth_vocab {
     SYNTH_VOCAB_LLAMA3, /* n_vocab ids of synthetic BPE; the last 256 are Llama 3 specials */
 };
 
+#define SYNTH_ROW_SCALES SIZE_MAX
+
 struct synth_spec {
     const char *name;          /* general.name */
     const char *arch;          /* "bitnet-b1.58", "bitnet-25", "bitnet", "llama", "qwen3" */
     enum tensor_type type;     /* of linear layers; tensor_is_linear(type) is true */
     enum bn_i2s_layout layout; /* layout of I2_S */
     enum tensor_type head;     /* of embedding and output head; is_table is true */
+    size_t scale_cols;         /* columns that share a scale: 64, 128, 256; 0: one scale per tensor,
+                        * SYNTH_ROW_SCALES: one per row. Some scales are 0. */
+    bool ternary_head;         /* embedding and head have ternary values, also in float types */
     size_t n_layers, n_embd, n_heads, n_kv_heads, n_ff, n_ctx;
     size_t head_dim; /* 0 for n_embd / n_heads without attention.key_length in the file */
     size_t n_vocab;  /* always 262 with BYTES */
     enum synth_vocab vocab;
-    bool untied;     /* separate output.weight; always so for llama */
-    float yarn;      /* YaRN factor, 0 for none */
-    size_t yarn_ctx; /* rope.scaling.original_context_length, with yarn */
-    bool rope_freqs; /* rope_freqs.weight, factors 1 .. 8 */
-    bool scales;     /* F16 and F32 layers as -1, 0, +1 with an additional tensor X.scale */
-    bool biases;     /* X.bias for every linear layer */
-    bool official;   /* like published files: no tokenizer.ggml.pre, broken chat template */
+    bool untied;       /* separate output.weight; always so for llama */
+    float yarn;        /* YaRN factor, 0 for none */
+    size_t yarn_ctx;   /* rope.scaling.original_context_length, with yarn */
+    bool rope_freqs;   /* rope_freqs.weight, factors 1 .. 8 */
+    bool scales;       /* F16 and F32 layers as -1, 0, +1 with an additional tensor X.scale */
+    bool biases;       /* X.bias for every linear layer */
+    bool official;     /* like published files: no tokenizer.ggml.pre, broken chat template */
     const char *extra; /* names of more F32 vectors (n_embd), separated by commas; NULL for none */
     uint64_t seed;
 };
 
 /* "tiny", "odd" (head size 96, no grouping, n_ff not a multiple of 256), "small": byte vocabulary;
- * "1b", "2b4t", "8b": the shapes of real models with 128256 ids. name is NULL for an unknown
- * preset. */
+ * "1b", "2b4t", "8b": the shapes of real models with 128256 ids. "qwen3-tiny" (513 ids, q wider
+ * than the embedding), "bonsai-1.7b", "bonsai-4b", "bonsai-8b": qwen3 with PQ2_0 everywhere, scales
+ * per 128 columns and an odd number of ids. name is NULL for an unknown preset. */
 struct synth_spec synth_preset(const char *name);
 /* Seven shapes of F32 weights with widths that are not a multiple of a block, a register or a cache
  * line; one KV head for all heads, or one for each. False if i is 7 or more. */

@@ -47,6 +47,35 @@ static float normal_at(uint64_t stream, uint64_t i)
     return ((float)sum - 131070.0f) * (1.7320508f / 65536.0f);
 }
 
+/* The magnitude of a weight; a random one for each group of columns that share a scale, and 0 for
+ * some groups. It has 8 bits of mantissa, so that F32, F16 and BF16 hold it exactly. */
+static float scale_at(const struct synth_spec *spec, const struct synth_tensor *t, size_t row,
+                      size_t col)
+{
+    if (spec->scale_cols == 0)
+        return t->scale;
+    const uint64_t r =
+        noise_mix(noise_mix(stream_of(spec, t->name) + row) + col / spec->scale_cols);
+    const float scale = t->scale * (0.5f + (float)(r & 255) / 256.0f);
+    return (r >> 8) % 32 == 0 ? 0.0f : f32_from_bits(f32_bits(scale) & 0xffff0000);
+}
+
+static bool put_scales(const struct synth_spec *spec, const struct synth_tensor *t, uint8_t *bytes,
+                       struct bn_error *err)
+{
+    const struct tensor_geometry *g = &tensor_geometries[t->type];
+    if (spec->scale_cols == 0)
+        return true;
+    if (t->type == TENSOR_I2_S || spec->scale_cols < g->block_cols)
+        return bn_fail(err, BN_EARG, "'%s': %s cannot hold these scales", t->name, g->name);
+    const size_t row_blocks = t->n_cols / g->block_cols;
+    for (size_t i = 0; i < row_blocks * t->n_rows; i++) {
+        const float scale = scale_at(spec, t, i / row_blocks, i % row_blocks * g->block_cols);
+        ternary_put_scale(t->type, bytes, i, f32_to_f16(scale));
+    }
+    return true;
+}
+
 /* A whole tensor of a ternary type. */
 static bool packed_bytes(const struct synth_spec *spec, const struct synth_tensor *t,
                          const uint8_t *codes, struct gguf_buffer *out, struct bn_error *err)
@@ -57,25 +86,32 @@ static bool packed_bytes(const struct synth_spec *spec, const struct synth_tenso
     if (!out->bytes)
         return bn_fail(err, BN_ENOMEM, "no memory for '%s'", t->name);
     return ternary_encode(t->type, spec->layout, codes, t->n_cols, t->n_rows, t->scale, out->bytes,
-                          err);
+                          err) &&
+           put_scales(spec, t, out->bytes, err);
 }
 
-/* The same values as floats, written a few thousand at a time. */
-static bool write_floats(const struct synth_tensor *t, const uint8_t *codes, struct gguf_writer *w,
-                         const struct gguf_sink *sink, struct bn_error *err)
+/* The same values as floats, written a row at a time. */
+static bool write_floats(const struct synth_spec *spec, const struct synth_tensor *t,
+                         const uint8_t *codes, struct gguf_writer *w, const struct gguf_sink *sink,
+                         struct bn_error *err)
 {
-    const size_t n = t->n_cols * t->n_rows, unit = tensor_geometries[t->type].block_bytes;
-    float x[4096];
-    uint8_t bytes[sizeof(x)];
-    for (size_t i = 0; i < n; i += 4096) {
-        const size_t n_here = size_min(4096, n - i);
-        for (size_t k = 0; k < n_here; k++)
-            x[k] = (float)((int)codes[i + k] - 1) * t->scale;
-        table_encode(t->type, x, n_here, bytes);
-        if (!gguf_write_data(w, sink, bytes, n_here * unit, err))
-            return false;
+    const size_t row_bytes = t->n_cols * tensor_geometries[t->type].block_bytes;
+    float *x = mem_alloc(t->n_cols, sizeof(*x));
+    uint8_t *bytes = mem_alloc(row_bytes, 1);
+    bool ok = (x && bytes) || bn_fail(err, BN_ENOMEM, "no memory for rows of %zu", t->n_cols);
+    for (size_t row = 0; ok && row < t->n_rows; row++, codes += t->n_cols) {
+        float scale = 0.0f;
+        for (size_t k = 0; k < t->n_cols; k++) {
+            if (k % 64 == 0)
+                scale = scale_at(spec, t, row, k);
+            x[k] = (float)((int)codes[k] - 1) * scale;
+        }
+        table_encode(t->type, x, t->n_cols, bytes);
+        ok = gguf_write_data(w, sink, bytes, row_bytes, err);
     }
-    return true;
+    mem_free(bytes);
+    mem_free(x);
+    return ok;
 }
 
 static bool write_ternary(const struct synth_spec *spec, const struct synth_tensor *t,
@@ -91,7 +127,7 @@ static bool write_ternary(const struct synth_spec *spec, const struct synth_tens
     }
     fill_codes(stream_of(spec, t->name), codes, n);
     if (!tensor_geometries[t->type].is_ternary)
-        ok = write_floats(t, codes, w, sink, err);
+        ok = write_floats(spec, t, codes, w, sink, err);
     else
         ok = packed_bytes(spec, t, codes, &packed, err) &&
              gguf_write_data(w, sink, packed.bytes, packed.n_bytes, err);

@@ -330,6 +330,83 @@ static void a_hundred_thousand_names_are_fast(void **state)
     mem_free(b.bytes);
 }
 
+/* Parse two tensors with an ambiguous id, "a" of 512 x 4 and "b" of n_cols x n_rows, that occupy
+ * this many bytes, and check their types. */
+static void types_are(uint32_t id, size_t a_bytes, size_t n_cols, size_t n_rows, size_t b_bytes,
+                      enum tensor_type a, enum tensor_type b)
+{
+    struct raw_gguf r = {0};
+    raw_head(&r, 3, 2, 0);
+    raw_info(&r, "b", n_cols, n_rows, id, a_bytes);
+    raw_info(&r, "a", 512, 4, id, 0);
+    raw_data(&r, a_bytes + b_bytes);
+    struct gguf *g = raw_parsed(&r);
+    assert_int_equal(gguf_find_tensor(g, "a")->type, a);
+    assert_int_equal(gguf_find_tensor(g, "b")->type, b);
+    size_t n_bytes = 0;
+    if (tensor_bytes(b, n_cols, n_rows, &n_bytes))
+        assert_int_equal(gguf_find_tensor(g, "b")->n_bytes, n_bytes);
+    gguf_close(g);
+}
+
+/* 2048 elements: 576 bytes in blocks of 64, 544 in blocks of 128, both multiples of 32. */
+static void the_span_tells_blocks_of_64_from_blocks_of_128(void **state)
+{
+    (void)state;
+    types_are(42, 576, 1024, 2, 576, TENSOR_Q2_0, TENSOR_Q2_0);
+    types_are(42, 544, 1024, 2, 544, TENSOR_Q2_0_G128, TENSOR_Q2_0_G128);
+    types_are(42, 576, 64, 3, 54, TENSOR_Q2_0, TENSOR_Q2_0); /* rows that only Q2_0 can have */
+    /* Both fit 128 elements, which are 36 or 34 bytes: the other tensor settles it. */
+    types_are(42, 576, 128, 1, 36, TENSOR_Q2_0, TENSOR_Q2_0);
+    types_are(42, 544, 128, 1, 36, TENSOR_Q2_0_G128, TENSOR_Q2_0_G128);
+    types_are(42, 544, 128, 1, 64, TENSOR_Q2_0_G128, TENSOR_Q2_0_G128);
+    /* More bytes at the end of the file. */
+    types_are(42, 544, 1024, 2, 4096, TENSOR_Q2_0_G128, TENSOR_Q2_0_G128);
+    types_are(42, 576, 1024, 2, 4096, TENSOR_Q2_0, TENSOR_Q2_0);
+    types_are(142, 544, 1024, 2, 544, TENSOR_PQ2_0, TENSOR_PQ2_0);
+    types_are(143, 448, 1024, 2, 448, TENSOR_PTQ1_0, TENSOR_PTQ1_0);
+    /* IQ2_TN, IQ1_TN and STQ1_0 of other projects. */
+    types_are(142, 544, 1024, 2, 4096, TENSOR_PQ2_0, TENSOR_PQ2_0);
+    types_are(142, 576, 1024, 2, 544, TENSOR_PQ2_0, TENSOR_PQ2_0);
+    types_are(142, 512 + 32, 256, 2, 128 + 8, TENSOR_PQ2_0, TENSOR_PQ2_0);
+    types_are(142, 608, 1024, 2, 520, TENSOR_OTHER, TENSOR_OTHER);
+    types_are(143, 416 + 64, 1024, 2, 420, TENSOR_OTHER, TENSOR_OTHER);
+    types_are(42, 352, 1024, 2, 336, TENSOR_OTHER, TENSOR_OTHER);
+}
+
+static void refuses_two_meanings_of_an_id_in_a_file(void **state)
+{
+    (void)state;
+    struct raw_gguf r = {0};
+    raw_head(&r, 3, 2, 0);
+    raw_info(&r, "fine", 512, 4, 42, 0);
+    raw_info(&r, "coarse", 512, 4, 42, 576);
+    raw_data(&r, 576 + 544);
+    raw_refused(&r, BN_EFORMAT,
+                "id 42 has two meanings in this file: 'fine' has the size of Q2_0, 'coarse' that "
+                "of Q2_0_G128");
+}
+
+static void a_truncated_tensor_has_the_type_of_the_others(void **state)
+{
+    (void)state;
+    static const struct {
+        uint32_t id;
+        size_t n_bytes; /* of 2048 elements */
+    } cases[] = {{42, 576}, {42, 544}, {142, 544}, {143, 448}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        char words[80];
+        struct raw_gguf r = {0};
+        raw_head(&r, 3, 2, 0);
+        raw_info(&r, "whole", 512, 4, cases[i].id, 0);
+        raw_info(&r, "cut", 512, 4, cases[i].id, cases[i].n_bytes);
+        raw_data(&r, 2 * cases[i].n_bytes - 40); /* too few bytes for any meaning */
+        (void)snprintf(words, sizeof(words), "truncated: tensor 'cut' needs %zu bytes",
+                       cases[i].n_bytes);
+        raw_refused(&r, BN_EFORMAT, words);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -348,6 +425,9 @@ int main(void)
         cmocka_unit_test(a_truncated_file_names_the_tensor),
         cmocka_unit_test(gaps_between_tensors_are_allowed),
         cmocka_unit_test(foreign_types_get_the_span_as_their_size),
+        cmocka_unit_test(the_span_tells_blocks_of_64_from_blocks_of_128),
+        cmocka_unit_test(refuses_two_meanings_of_an_id_in_a_file),
+        cmocka_unit_test(a_truncated_tensor_has_the_type_of_the_others),
         cmocka_unit_test(a_hundred_thousand_names_are_fast),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -561,6 +561,86 @@ static void floats_of_one_magnitude_are_ternary(void **state)
     mem_free(codes);
 }
 
+/* Floats with the magnitudes of `scales`, one per 64 columns of 3 rows of `cols` columns. */
+static void put_blocks(enum tensor_type type, uint8_t *bytes, const uint8_t *codes,
+                       const float *scales, size_t cols)
+{
+    const size_t unit = tensor_geometries[type].block_bytes, row_blocks = (cols + 63) / 64;
+    for (size_t i = 0; i < 3 * cols; i++)
+        put_float(type, bytes + i * unit,
+                  (float)(codes[i] - 1) * scales[i / cols * row_blocks + i % cols / 64]);
+}
+
+static void floats_have_the_classes_of_blocks(void **state)
+{
+    (void)state;
+    static const enum tensor_type types[] = {TENSOR_F32, TENSOR_F16, TENSOR_BF16};
+    static const struct {
+        enum ternary_scaling scaling;
+        size_t block_cols;
+        float scales[12]; /* 4 for each row of 200 columns; the last block has 8 */
+    } cases[] = {
+        {SCALE_TENSOR, 0, {2, 2, 2, 2, 0, 0, 0, 0, 2, 0, 2, 2}},
+        {SCALE_ROW, 0, {2, 2, 2, 0, 0, 0, 0, 0, 3, 3, 0, 3}},
+        {SCALE_BLOCK, 128, {2, 2, 3, 3, 0, 4, 5, 0, 3, 3, 0, 0}},
+        {SCALE_BLOCK, 64, {2, 2, 3, 3, 0, 4, 5, 0, 3, 3, 1, 7}},
+    };
+    uint8_t bytes[600 * 4], decoded[600], *codes = some_codes(600);
+    for (size_t i = 0; i < 12; i++) {
+        struct bn_error err;
+        const size_t c = i / 3;
+        const struct ternary_source s = source_of(types[i % 3], BN_I2S_A, bytes, 200, 3);
+        struct ternary_scales scales;
+        uint16_t bits[12];
+        float rows[3];
+        put_blocks(types[i % 3], bytes, codes, cases[c].scales, 200);
+        assert_true(ternary_scan(&s, &scales, &err));
+        assert_int_equal(scales.scaling, cases[c].scaling);
+        assert_int_equal(scales.block_cols, cases[c].block_cols);
+        assert_true(scales.tensor_scale == (c == 0 ? 2.0f : 1.0f));
+        assert_true(ternary_decode(&s, 0, 3, decoded, &err));
+        for (size_t k = 0; k < 600; k++)
+            assert_int_equal(decoded[k],
+                             cases[c].scales[k / 200 * 4 + k % 200 / 64] == 0.0f ? 1 : codes[k]);
+        if (scales.scaling == SCALE_ROW) {
+            ternary_row_scales(&s, 0, 3, rows);
+            assert_true(rows[0] == 2.0f && rows[1] == 0.0f && rows[2] == 3.0f);
+        } else if (scales.scaling == SCALE_BLOCK) {
+            const size_t n = ternary_row_blocks(&s, &scales), per = scales.block_cols / 64;
+            assert_int_equal(n, 4 / per);
+            assert_true(ternary_block_scales(&s, &scales, 0, 3, bits, &err));
+            for (size_t k = 0; k < 3 * n; k++) {
+                const float *pair = cases[c].scales + k * per;
+                assert_true(f16_to_f32(bits[k]) == fmaxf(pair[0], pair[per - 1]));
+            }
+        }
+    }
+    mem_free(codes);
+}
+
+/* A scale per row is a float; a scale per block is 16 bits wide. */
+static void block_magnitudes_that_f16_cannot_hold_are_refused(void **state)
+{
+    (void)state;
+    const float fine = 1.0f + 0x1p-12f, scales[12] = {1, 1, 1, 1, 1, 1, 1, 1, 1, fine, 1, 1};
+    const float rows[12] = {1, 1, 1, 1, 1, 1, 1, 1, fine, fine, fine, fine};
+    uint8_t bytes[600 * 4], *codes = some_codes(600);
+    struct ternary_scales s;
+    struct bn_error err;
+    float values[3];
+    const struct ternary_source src = source_of(TENSOR_F32, BN_I2S_A, bytes, 200, 3);
+    put_blocks(TENSOR_F32, bytes, codes, rows, 200);
+    assert_true(ternary_scan(&src, &s, &err));
+    assert_int_equal(s.scaling, SCALE_ROW);
+    ternary_row_scales(&src, 0, 3, values);
+    assert_true(values[2] == fine);
+    put_blocks(TENSOR_F32, bytes, codes, scales, 200);
+    assert_false(ternary_scan(&src, &s, &err));
+    assert_int_equal(err.code, BN_EUNSUPPORTED);
+    assert_non_null(strstr(err.text, "is not a 16-bit float"));
+    mem_free(codes);
+}
+
 static void every_byte_of_tq1_decodes_to_trits(void **state)
 {
     (void)state;
@@ -594,6 +674,8 @@ int main(void)
         cmocka_unit_test(a_type_without_codec_is_refused),
         cmocka_unit_test(i2s_scale_must_be_a_number),
         cmocka_unit_test(floats_of_one_magnitude_are_ternary),
+        cmocka_unit_test(floats_have_the_classes_of_blocks),
+        cmocka_unit_test(block_magnitudes_that_f16_cannot_hold_are_refused),
         cmocka_unit_test(every_byte_of_tq1_decodes_to_trits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -77,19 +77,130 @@ static void refused(struct synth_model *m, enum bn_errcode code, const char *wor
     synth_close(m);
 }
 
+/* The classes of the scales, and the tables as ternary tensors. */
+static void scales_and_ternary_tables_are_found(void **state)
+{
+    (void)state;
+    static const struct {
+        enum tensor_type type;
+        size_t scale_cols;
+        enum ternary_scaling scaling;
+        size_t block_cols;
+        bool is_merged;
+    } cases[] = {
+        {TENSOR_PQ2_0, 128, SCALE_BLOCK, 128, false},
+        {TENSOR_PTQ1_0, 128, SCALE_BLOCK, 128, false},
+        {TENSOR_Q2_0_G128, 128, SCALE_BLOCK, 128, false},
+        {TENSOR_Q2_0, 128, SCALE_BLOCK, 128, true},
+        {TENSOR_Q2_0, 64, SCALE_BLOCK, 64, false},
+        {TENSOR_TQ2_0, 256, SCALE_BLOCK, 256, false},
+        {TENSOR_TQ1_0, SYNTH_ROW_SCALES, SCALE_ROW, 0, false},
+        {TENSOR_Q2_0, 0, SCALE_TENSOR, 0, false},
+        {TENSOR_F16, 128, SCALE_BLOCK, 128, false},
+    };
+    for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
+        struct synth_spec spec = synth_preset("tiny");
+        struct synth_model m;
+        const size_t c = i / 2;
+        spec.arch = "qwen3";
+        spec.type = spec.head = cases[c].type;
+        spec.scale_cols = cases[c].scale_cols;
+        spec.ternary_head = true;
+        spec.n_embd = 512; /* two blocks of 256 in a row of attn_q */
+        spec.untied = i % 2 == 1;
+        spec.vocab = SYNTH_VOCAB_LLAMA3;
+        spec.n_vocab = 513; /* odd */
+        opened(&spec, &m);
+        const struct linear *head = &m.model->head_linear, *q = &m.model->layers[0].q;
+        assert_int_equal(m.model->finest.scaling, cases[c].scaling);
+        assert_int_equal(m.model->finest.block_cols, cases[c].block_cols);
+        assert_int_equal(q->scales.scaling, cases[c].scaling);
+        assert_int_equal(q->scales.block_cols, cases[c].block_cols);
+        assert_int_equal(head->source.n_rows, 513);
+        assert_true(head->extra_scale == 1.0f);
+        assert_ptr_equal(head->source.bytes, m.model->head.bytes);
+        assert_string_equal(head->source.name, i % 2 == 1 ? "output.weight" : "token_embd.weight");
+        if (cases[c].type == TENSOR_F16)
+            assert_null(m.model->ternary_embd.bytes); /* a float table is read as one */
+        else
+            assert_ptr_equal(m.model->ternary_embd.bytes, m.model->embd.bytes);
+        bool is_noted = false;
+        for (size_t n = 0; n < m.notes.n; n++)
+            is_noted |= strcmp(m.notes.items[n].id, "scales") == 0 &&
+                        strstr(m.notes.items[n].text, "equal in pairs") != NULL;
+        assert_int_equal(is_noted, cases[c].is_merged);
+        synth_close(&m);
+    }
+}
+
+/* A float head that is not ternary, or that is all zero, stays a table. */
+static void dense_heads_are_no_linear_layers(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("tiny");
+    const struct model_config cfg = {0};
+    struct synth_model m;
+    struct bn_error err;
+    opened(&spec, &m);
+    assert_null(m.model->head_linear.source.bytes);
+    assert_int_equal(m.model->finest.scaling, SCALE_TENSOR);
+    memset(data_of(&m, "token_embd.weight"), 0, 262 * 256 * 2);
+    assert_true(reopen(&m, &cfg, &err));
+    assert_null(m.model->head_linear.source.bytes);
+    synth_close(&m);
+}
+
+static void damaged_ternary_tables_are_refused(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("qwen3-tiny");
+    struct synth_model m;
+    spec.untied = true;
+    spec.scale_cols = 0; /* no block has the scale 0, which would hide its codes */
+    opened(&spec, &m);
+    data_of(&m, "token_embd.weight")[512 * 34 + 7] = 0xff; /* the last row */
+    refused(&m, BN_EFORMAT, "tensor 'token_embd.weight': the byte at");
+    opened(&spec, &m);
+    le_put_u16(data_of(&m, "token_embd.weight") + 512 * 34, 0x7e00);
+    refused(&m, BN_EFORMAT, "tensor 'token_embd.weight': the scale of block 512, at byte");
+    opened(&spec, &m);
+    le_put_u16(data_of(&m, "output.weight") + 512 * 34, 0xfc00);
+    refused(&m, BN_EFORMAT, "tensor 'output.weight': the scale of block 512, at byte");
+    opened(&spec, &m);
+    le_put_u16(data_of(&m, "blk.1.ffn_down.weight"), 0x7c00);
+    refused(&m, BN_EFORMAT, "tensor 'blk.1.ffn_down.weight': the scale of block 0, at byte");
+}
+
+/* Weights that need a transform would give nonsense without it. */
+static void folded_files_are_refused_by_name(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    struct synth_model m;
+    spec.arch = "llama";
+    opened(&spec, &m);
+    /* This key has the same length. */
+    const struct gguf_kv *kv = gguf_find_kv(m.gguf, "llama.embedding_length");
+    const size_t at = (size_t)((const uint8_t *)kv->key.ptr - m.bytes.bytes);
+    memcpy(m.bytes.bytes + at, "prism.hadamard.version", kv->key.n_bytes);
+    refused(&m, BN_EUNSUPPORTED, "the key prism.hadamard.version");
+}
+
 static void every_architecture_and_container_opens(void **state)
 {
     (void)state;
     static const char *const archs[] = {"bitnet-b1.58", "bitnet-25", "bitnet", "llama", "qwen3"};
-    static const enum tensor_type types[] = {TENSOR_I2_S, TENSOR_TQ1_0, TENSOR_TQ2_0,
-                                             TENSOR_F16,  TENSOR_F32,   TENSOR_BF16};
-    for (size_t i = 0; i < 5 * 6; i++) {
+    static const enum tensor_type types[] = {
+        TENSOR_I2_S, TENSOR_TQ1_0,     TENSOR_TQ2_0, TENSOR_F16,    TENSOR_F32,
+        TENSOR_BF16, TENSOR_Q2_0_G128, TENSOR_PQ2_0, TENSOR_PTQ1_0, TENSOR_Q2_0};
+    const size_t n_types = sizeof(types) / sizeof(types[0]);
+    for (size_t i = 0; i < 5 * n_types; i++) {
         struct synth_spec spec = synth_preset("tiny");
         struct synth_model m;
-        spec.arch = archs[i / 6];
-        spec.type = types[i % 6];
+        spec.arch = archs[i / n_types];
+        spec.type = types[i % n_types];
         opened(&spec, &m);
-        const bool llama = i / 6 == 3, qwen = i / 6 == 4;
+        const bool llama = i / n_types == 3, qwen = i / n_types == 4;
         assert_int_equal(m.model->ternary_type, spec.type);
         assert_int_equal(m.model->arch->rope, llama ? ROPE_NORM : ROPE_NEOX);
         assert_int_equal(m.model->tied, !llama);
@@ -125,8 +236,10 @@ static void parameters_are_counted_once(void **state)
 static void heads_of_any_table_type_open(void **state)
 {
     (void)state;
-    static const enum tensor_type types[] = {TENSOR_F32,  TENSOR_F16,  TENSOR_BF16, TENSOR_Q8_0,
-                                             TENSOR_Q4_0, TENSOR_Q4_K, TENSOR_Q6_K};
+    static const enum tensor_type types[] = {
+        TENSOR_F32,       TENSOR_F16,   TENSOR_BF16,  TENSOR_Q8_0,   TENSOR_Q4_0,
+        TENSOR_Q4_K,      TENSOR_Q6_K,  TENSOR_PQ2_0, TENSOR_PTQ1_0, TENSOR_Q2_0,
+        TENSOR_Q2_0_G128, TENSOR_TQ1_0, TENSOR_TQ2_0};
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
         struct synth_spec spec = synth_preset("tiny");
         struct synth_model m;
@@ -426,6 +539,10 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_architecture_and_container_opens),
+        cmocka_unit_test(scales_and_ternary_tables_are_found),
+        cmocka_unit_test(dense_heads_are_no_linear_layers),
+        cmocka_unit_test(damaged_ternary_tables_are_refused),
+        cmocka_unit_test(folded_files_are_refused_by_name),
         cmocka_unit_test(parameters_are_counted_once),
         cmocka_unit_test(heads_of_any_table_type_open),
         cmocka_unit_test(scales_biases_and_rope_factors_are_found),

@@ -135,6 +135,48 @@ static void every_container_gives_the_same_logits(void **state)
     mem_free(expected);
 }
 
+/* qwen3 with scales per row and per block, with a ternary embedding and head. */
+static void every_container_of_fine_scales_gives_the_same_logits(void **state)
+{
+    (void)state;
+    static const enum tensor_type types[] = {TENSOR_PQ2_0,     TENSOR_PTQ1_0, TENSOR_Q2_0,
+                                             TENSOR_Q2_0_G128, TENSOR_TQ1_0,  TENSOR_TQ2_0,
+                                             TENSOR_F16,       TENSOR_F32,    TENSOR_BF16};
+    static const struct {
+        size_t scale_cols, block_cols;
+        enum ternary_scaling scaling;
+    } grains[] = {{256, 256, SCALE_BLOCK},
+                  {SYNTH_ROW_SCALES, 0, SCALE_ROW},
+                  {128, 128, SCALE_BLOCK},
+                  {64, 64, SCALE_BLOCK}};
+    for (size_t g = 0; g < sizeof(grains) / sizeof(grains[0]); g++) {
+        float *expected = NULL;
+        for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
+            struct synth_spec spec = synth_preset("tiny");
+            spec.arch = "qwen3";
+            spec.type = spec.head = types[i];
+            spec.ternary_head = true;
+            spec.scale_cols = grains[g].scale_cols;
+            if (tensor_geometries[types[i]].block_cols > spec.scale_cols)
+                continue; /* its blocks are too large */
+            struct synth_model m;
+            struct bn_error err;
+            if (!synth_open(&spec, &m, &err))
+                fail_msg("%s", err.text);
+            assert_int_equal(m.model->finest.scaling, grains[g].scaling);
+            assert_non_null(m.model->head_linear.source.bytes);
+            float *logits = mem_alloc(N_IDS * N_VOCAB, sizeof(*logits));
+            assert_true(ref_forward(m.model, NULL, ids, N_IDS, logits, &err));
+            synth_close(&m);
+            if (expected)
+                assert_true(ref_rel_l2(logits, expected, N_IDS * N_VOCAB) < 1e-7);
+            mem_free(expected);
+            expected = logits;
+        }
+        mem_free(expected);
+    }
+}
+
 static void a_prefix_gives_the_same_rows(void **state)
 {
     (void)state;
@@ -163,6 +205,7 @@ int main(void)
         cmocka_unit_test(heads_wider_than_the_embedding_agree),
         cmocka_unit_test(qwen3_with_qk_norms_and_yarn_agrees),
         cmocka_unit_test(every_container_gives_the_same_logits),
+        cmocka_unit_test(every_container_of_fine_scales_gives_the_same_logits),
         cmocka_unit_test(a_prefix_gives_the_same_rows),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
