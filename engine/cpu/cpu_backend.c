@@ -13,7 +13,6 @@
 #include "engine/cpu/cpu_profile.h"
 #include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_sizes.h"
-#include "engine/model/act_scheme.h"
 #include "engine/model/rope.h"
 
 #include <stdio.h>
@@ -59,6 +58,8 @@ static const char *head_form(const struct backend *b)
 {
     if (b->head_map.ptr)
         return "rows at eight bits, approximate";
+    if (b->ternary_head.n_groups > 0)
+        return "ternary";
     return b->coarse.n_blocks > 0 ? "screened at four bits" : "read from the file";
 }
 
@@ -108,20 +109,15 @@ static void cpu_close(struct backend *b)
     mem_free(b);
 }
 
-/* Ternary tables, and scales finer than a tensor or a token, are not supported. */
-static bool check_types(const struct model *m, struct bn_error *err)
+/* The kernels for table rows decode neither ternary embeddings nor ternary output heads. */
+static bool check_tables(const struct backend *b, struct bn_error *err)
 {
-    if (m->act_scheme != ACT_TOKEN)
-        return bn_fail(err, BN_EUNSUPPORTED, "the CPU backend does not support activations as %s",
-                       act_scheme_name(m->act_scheme));
-    if (m->finest.scaling != SCALE_TENSOR)
-        return bn_fail(err, BN_EUNSUPPORTED,
-                       "the CPU backend does not support ternary weights with a scale per %s",
-                       m->finest.scaling == SCALE_ROW ? "row" : "block");
-    if (tensor_geometries[m->embd.type].is_ternary || tensor_geometries[m->head.type].is_ternary)
-        return bn_fail(err, BN_EUNSUPPORTED, "tables of type %s are not supported",
-                       tensor_geometries[m->ternary_embd.bytes ? m->embd.type : m->head.type].name);
-    return true;
+    const struct model *m = b->model;
+    const bool has_embd = m->ternary_embd.bytes || b->k.row_decode[m->embd.type];
+    const bool has_head = m->head_linear.source.bytes || b->k.rows_dot[m->head.type];
+    return (has_embd && has_head) ||
+           bn_fail(err, BN_EUNSUPPORTED, "tables of type %s are not supported",
+                   tensor_geometries[has_embd ? m->head.type : m->embd.type].name);
 }
 
 /* On failure the caller closes b. */
@@ -130,15 +126,12 @@ static bool open_backend(struct backend *b, const struct backend_control *contro
 {
     const struct model *m = b->model;
     struct backend_plan plan;
-    if (!check_types(m, err) || !cpu_sizes_plan(m, &b->cfg, &plan, err) || !choose_kernels(b, err))
+    if (!cpu_sizes_plan(m, &b->cfg, &plan, err) || !choose_kernels(b, err) || !check_tables(b, err))
         return false;
     b->n_threads = team_size(b->cfg.n_threads ? b->cfg.n_threads : cpu_default_threads());
     /* Before memory is first written, so that its pages are near the threads. */
     if (b->cfg.pin && !team_pin(b->n_threads, &b->pins, err))
         return false;
-    if (!b->k.row_decode[m->embd.type] || !b->k.rows_dot[m->head.type])
-        return bn_fail(err, BN_EUNSUPPORTED, "tables of type %s are not supported",
-                       tensor_geometries[m->head.type].name);
     b->rope_freq = mem_alloc(m->hp.n_rot / 2, sizeof(double));
     if (!b->rope_freq)
         return bn_fail(err, BN_ENOMEM, "no memory for the RoPE table");

@@ -8,6 +8,7 @@
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
 #include "engine/cpu/cpu_kv.h"
+#include "engine/cpu/cpu_linear_groups.h"
 #include "engine/cpu/cpu_pick.h"
 #include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_work.h"
@@ -32,8 +33,13 @@ static void embed_token(struct cpu_thread *th, size_t token, size_t pos)
     const struct backend *b = th->pass->b;
     const struct model *m = b->model;
     const size_t n_pairs = m->hp.n_rot / 2;
-    const uint8_t *row = m->embd.bytes + (size_t)token_id(th->pass, token) * b->shape.row_bytes;
-    b->k.row_decode[m->embd.type](row, m->hp.n_embd, b->scratch.h + token * b->shape.h_stride);
+    const int32_t id = token_id(th->pass, token);
+    float *h = b->scratch.h + token * b->shape.h_stride;
+    if (m->ternary_embd.bytes)
+        ternary_row_decode(&m->ternary_embd, (size_t)id, h);
+    else
+        b->k.row_decode[m->embd.type](m->embd.bytes + (size_t)id * b->shape.row_bytes, m->hp.n_embd,
+                                      h);
     rope_angles(b->rope_freq, n_pairs, b->model->hp.rope_magnitude, pos,
                 b->scratch.rope_c + token * n_pairs, b->scratch.rope_s + token * n_pairs);
 }
@@ -81,6 +87,9 @@ static void multiply_table(struct cpu_thread *th, const struct requested_row *re
         return;
     atomic_fetch_add_explicit(&th->pass->head_bytes, (ids.end - ids.begin) * shape->head_row_bytes,
                               memory_order_relaxed);
+    if (b->ternary_head.n_groups > 0)
+        groups_multiply(th, &b->ternary_head, ids.begin, ids.end, n_reqs,
+                        (struct rows){b->scratch.z + ids.begin, shape->vocab_stride});
     for (size_t id = ids.begin; id < ids.end; id += TABLE_ROWS) {
         const size_t n = size_min(TABLE_ROWS, ids.end - id);
         for (size_t i = 0; i < n_reqs; i++) {
@@ -89,7 +98,8 @@ static void multiply_table(struct cpu_thread *th, const struct requested_row *re
                 continue;
             const struct table_rows rows = {b->head.bytes + id * shape->head_row_bytes,
                                             shape->head_row_bytes, n, NULL};
-            dot(&rows, b->scratch.head_x + i * shape->h_stride, m->hp.n_embd, z, th->row);
+            if (b->ternary_head.n_groups == 0)
+                dot(&rows, b->scratch.head_x + i * shape->h_stride, m->hp.n_embd, z, th->row);
             bad |= scan_row(z, n, &th->best[i]);
             if (reqs[i].request->kind == HEAD_GUMBEL)
                 pick_gumbel(z, id, n, reqs[i].request, reqs[i].position, &th->best_noisy[i],
@@ -155,7 +165,10 @@ static void apply_group(struct cpu_thread *th, struct requested_row *reqs, size_
     for (size_t i = rows.begin; i < rows.end; i++) {
         b->k.rms_norm(b->scratch.h + reqs[i].token * b->shape.h_stride, b->output_norm, hp->n_embd,
                       hp->rms_eps, b->scratch.head_x + i * b->shape.h_stride);
-        screen_query(b, i, &reqs[i]);
+        if (b->ternary_head.n_groups > 0)
+            groups_quantise(th, &b->ternary_head, b->scratch.head_x + i * b->shape.h_stride, i);
+        else
+            screen_query(b, i, &reqs[i]);
     }
     thread_sync(th);
     multiply_table(th, reqs, n_reqs);

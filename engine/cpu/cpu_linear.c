@@ -10,6 +10,7 @@
 
 #include "engine/base/relax.h"
 #include "engine/base/size.h"
+#include "engine/cpu/cpu_linear_groups.h"
 #include "engine/cpu/cpu_pack_lines.h"
 #include "engine/cpu/cpu_work.h"
 
@@ -66,6 +67,10 @@ static void quantise_many(struct cpu_thread *th, const struct weights *to, struc
 
 void linear_input(struct cpu_thread *th, const struct weights *to, struct rows x, const float *w)
 {
+    if (to->n_groups > 0) {
+        groups_input(th, to, x, w);
+        return;
+    }
     if (!has_one_token(th)) {
         quantise_many(th, to, x, w);
         return;
@@ -244,6 +249,10 @@ static void linear_many_gate(struct cpu_thread *th, const struct weights *w, acc
 
 void linear_store(struct cpu_thread *th, const struct weights *w, struct rows y)
 {
+    if (w->n_groups > 0) {
+        groups_store(th, w, y);
+        return;
+    }
     if (!has_one_token(th)) {
         linear_many(th, w, th->pass->b->k.acc_store, y);
         return;
@@ -279,6 +288,10 @@ static void add_columns(struct cpu_thread *th, const struct weights *w, struct r
 
 void linear_add(struct cpu_thread *th, const struct weights *w, struct rows y)
 {
+    if (w->n_groups > 0) {
+        groups_add(th, w, y);
+        return;
+    }
     if (!has_one_token(th)) {
         linear_many(th, w, th->pass->b->k.acc_add, y);
         return;
@@ -312,6 +325,10 @@ static void multiply_open(struct cpu_thread *th, const struct weights *w, struct
 void linear_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act act, struct rows y)
 {
     const struct cpu_kernels *k = &th->pass->b->k;
+    if (w->n_groups > 0) {
+        groups_gate(th, w, act, y);
+        return;
+    }
     if (!has_one_token(th)) {
         linear_many_gate(th, w, act == FFN_RELU2 ? k->acc_relu2 : k->acc_silu, y);
         return;
@@ -338,7 +355,7 @@ void linear_fetch(const struct cpu_thread *th, const struct weights *w, size_t n
     const size_t row_bytes = w->mat.n_lines * LINE_BYTES;
     const size_t apart = (all.end - all.begin) / MATVEC_STREAMS * row_bytes;
     const uint8_t *at = w->mat.lines + all.begin * row_bytes;
-    if (!has_one_token(th) || apart < FETCH_BYTES)
+    if (!has_one_token(th) || w->n_groups > 0 || apart < FETCH_BYTES)
         return;
     for (size_t i = 0; i < FETCH_BYTES; i += LINE_BYTES)
         for (size_t k = 0; k < MATVEC_STREAMS; k++)

@@ -10,8 +10,16 @@
 #include "engine/cpu/cpu_pack_lines.h"
 #include "engine/cpu/cpu_screen.h"
 #include "engine/cpu/cpu_work.h"
+#include "engine/model/group_pack.h"
 
 #include <string.h>
+
+#define F16_ONE 0x3c00
+
+bool pack_in_groups(const struct model *m)
+{
+    return m->act_scheme != ACT_TOKEN || m->finest.scaling != SCALE_TENSOR;
+}
 
 /* Whether the down projection is packed by columns. Passes of several tokens then read the bytes of
  * the file, which kernels load in 32-byte units. */
@@ -31,29 +39,49 @@ enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES };
 struct matrix_job {
     const struct linear *sources[3];
     size_t n_sources;
+    bool in_groups;               /* R16; otherwise R1-256 */
+    struct group_shape groups[3]; /* of each source, for R16 */
     size_t n_cols, n_rows, n_lines;
     size_t col_lines; /* lines of a column; 0: the matrix is packed by rows */
     size_t n_bytes;   /* packed */
 };
 
-/* Describe matrix number i of n_layers * N_MATRICES. False if its size overflows; later calls with
- * the same model ignore the result, because cpu_sizes_plan has checked it. */
+static size_t count_jobs(const struct model *m)
+{
+    return m->hp.n_layers * N_MATRICES + (m->head_linear.source.bytes != NULL);
+}
+
+static bool set_group_sizes(struct matrix_job *job)
+{
+    for (size_t i = 0; i < job->n_sources; i++)
+        if (!group_shape_of(&job->sources[i]->source, &job->sources[i]->scales, &job->groups[i]) ||
+            !size_add(&job->n_bytes, job->n_bytes, job->groups[i].n_bytes))
+            return false;
+    return true;
+}
+
+/* Describe matrix number i < count_jobs. The output head, if it is ternary, is the last one. False
+ * if its size overflows; later calls with the same model ignore the result, because cpu_sizes_plan
+ * has checked it. */
 static bool set_job(struct matrix_job *job, const struct model *m, const struct backend_config *cfg,
                     size_t i)
 {
-    const struct layer *layer = &m->layers[i / N_MATRICES];
-    const size_t kind = i % N_MATRICES;
-    const struct linear *const sources[N_MATRICES][3] = {
-        [QKV] = {&layer->q, &layer->k, &layer->v},
-        [OUT] = {&layer->o},
-        [GATE_UP] = {&layer->gate, &layer->up},
-        [DOWN] = {&layer->down},
+    const bool is_head = i == m->hp.n_layers * N_MATRICES;
+    const struct layer *layer = &m->layers[is_head ? 0 : i / N_MATRICES];
+    const size_t kind = is_head ? N_MATRICES : i % N_MATRICES;
+    const struct linear *const sources[N_MATRICES + 1][3] = {
+        [QKV] = {&layer->q, &layer->k, &layer->v}, [OUT] = {&layer->o},
+        [GATE_UP] = {&layer->gate, &layer->up},    [DOWN] = {&layer->down},
+        [N_MATRICES] = {&m->head_linear},
     };
     const struct linear *const *p = sources[kind];
-    *job = (struct matrix_job){.sources = {p[0], p[1], p[2]}};
+    *job = (struct matrix_job){.sources = {p[0], p[1], p[2]},
+                               .in_groups = is_head || pack_in_groups(m)};
     for (; job->n_sources < 3 && p[job->n_sources]; job->n_sources++)
         job->n_rows += p[job->n_sources]->source.n_rows; /* each is limited by the file size */
     job->n_cols = p[0]->source.n_cols;
+    if (job->in_groups)
+        return set_group_sizes(job);
     job->n_lines = job->n_cols / LINE_COLS + (job->n_cols % LINE_COLS != 0);
     if (kind == DOWN && pack_in_columns(m, cfg, &layer->down))
         job->col_lines = job->n_rows / LINE_COLS + (job->n_rows % LINE_COLS != 0);
@@ -61,23 +89,31 @@ static bool set_job(struct matrix_job *job, const struct model *m, const struct 
                      job->col_lines ? job->col_lines : job->n_lines, LINE_BYTES);
 }
 
-/* Floats of a layer: norms, then biases. */
+/* Floats of a linear layer: its bias, and its scales if each row has one. */
+static size_t linear_floats(const struct linear *l)
+{
+    return size_round_up(l->bias.n_bytes / sizeof(float), ROW_UNIT) +
+           (l->scales.scaling == SCALE_ROW ? size_round_up(l->source.n_rows, ROW_UNIT) : 0);
+}
+
 static size_t layer_floats(const struct layer *layer)
 {
-    const struct tensor_ref *refs[] = {
-        &layer->attn_norm, &layer->attn_sub_norm, &layer->ffn_norm,  &layer->ffn_sub_norm,
-        &layer->q_norm,    &layer->k_norm,        &layer->q.bias,    &layer->k.bias,
-        &layer->v.bias,    &layer->o.bias,        &layer->gate.bias, &layer->up.bias,
-        &layer->down.bias};
+    const struct tensor_ref *norms[] = {&layer->attn_norm, &layer->q_norm,
+                                        &layer->k_norm,    &layer->attn_sub_norm,
+                                        &layer->ffn_norm,  &layer->ffn_sub_norm};
+    const struct linear *linears[] = {&layer->q,    &layer->k,  &layer->v,   &layer->o,
+                                      &layer->gate, &layer->up, &layer->down};
     size_t n = 0;
-    for (size_t i = 0; i < sizeof refs / sizeof refs[0]; i++)
-        n += refs[i]->bytes ? size_round_up(refs[i]->n_bytes / sizeof(float), ROW_UNIT) : 0;
+    for (size_t i = 0; i < sizeof norms / sizeof norms[0]; i++)
+        n += size_round_up(norms[i]->n_bytes / sizeof(float), ROW_UNIT);
+    for (size_t i = 0; i < sizeof linears / sizeof linears[0]; i++)
+        n += linear_floats(linears[i]);
     return n;
 }
 
 static size_t model_floats(const struct model *m)
 {
-    size_t n = size_round_up(m->hp.n_embd, ROW_UNIT);
+    size_t n = size_round_up(m->hp.n_embd, ROW_UNIT) + linear_floats(&m->head_linear);
     for (size_t i = 0; i < m->hp.n_layers; i++)
         n += layer_floats(&m->layers[i]);
     return n;
@@ -86,7 +122,7 @@ static size_t model_floats(const struct model *m)
 static bool model_lines(const struct model *m, const struct backend_config *cfg, size_t *n_bytes)
 {
     *n_bytes = 0;
-    for (size_t i = 0; i < m->hp.n_layers * N_MATRICES; i++) {
+    for (size_t i = 0; i < count_jobs(m); i++) {
         struct matrix_job job;
         if (!set_job(&job, m, cfg, i) || !size_add(n_bytes, *n_bytes, job.n_bytes))
             return false;
@@ -112,21 +148,71 @@ static const float *pack_floats(const struct backend *b, const struct tensor_ref
     return copy;
 }
 
+/* The scales of a matrix with a scale per row; else NULL. */
+static const float *pack_row_scales(const struct linear *l, float **at)
+{
+    if (l->scales.scaling != SCALE_ROW)
+        return NULL;
+    float *scales = *at;
+    ternary_row_scales(&l->source, 0, l->source.n_rows, scales);
+    *at += size_round_up(l->source.n_rows, ROW_UNIT);
+    return scales;
+}
+
+/* A matrix in R16 whose lines begin at `at`. */
+static struct grouped_mat grouped_mat_at(const struct group_shape *g, const uint8_t *at)
+{
+    _Alignas(64) static const uint16_t ones[R16_ROWS] = {
+        F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE,
+        F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE, F16_ONE};
+    return (struct grouped_mat){
+        .lines = at,
+        .scales = g->has_scales ? (const uint16_t *)(const void *)(at + g->line_bytes) : ones,
+        .scale_step = g->has_scales ? R16_ROWS : 0,
+        .n_groups = g->n_groups,
+        .n_lines = g->n_lines,
+        .span_cols = g->span_cols,
+    };
+}
+
+/* Columns of a block of activations: at most the shortest span, because all sections share the
+ * input. */
+static size_t block_cols_of(const struct model *m, const struct matrix_job *job)
+{
+    size_t n = R16_PAD_COLS;
+    for (size_t i = 0; i < job->n_sources; i++)
+        n = size_min(n, job->groups[i].span_cols);
+    return m->act_scheme == ACT_BLOCK32 ? LEAST_BLOCK_COLS : n;
+}
+
+/* Set all but the contents of the lines. Advances *lines and *floats. */
 static void set_weights(const struct backend *b, struct weights *w, const struct matrix_job *job,
                         uint8_t **lines, float **floats)
 {
     const uint8_t *rows = job->col_lines ? job->sources[0]->source.bytes : *lines;
-    w->mat = (struct ternary_mat){rows, job->n_rows, job->n_lines};
-    w->n_cols = job->n_cols;
+    *w = (struct weights){.n_cols = job->n_cols, .n_sections = job->n_sources};
+    if (!job->in_groups)
+        w->mat = (struct ternary_mat){rows, job->n_rows, job->n_lines};
     if (job->col_lines)
         w->cols = (struct ternary_cols){*lines, job->n_cols, job->col_lines};
-    w->n_sections = job->n_sources;
+    if (job->in_groups)
+        w->block_cols = block_cols_of(b->model, job);
     size_t row0 = 0;
     for (size_t i = 0; i < job->n_sources; i++) {
         const struct linear *from = job->sources[i];
-        w->sections[i] = (struct section){row0, from->source.n_rows, from->scales.tensor_scale,
-                                          from->extra_scale, pack_floats(b, &from->bias, floats)};
+        w->sections[i] = (struct section){.row0 = row0,
+                                          .n_rows = from->source.n_rows,
+                                          .scale = from->scales.tensor_scale,
+                                          .extra = from->extra_scale,
+                                          .bias = pack_floats(b, &from->bias, floats),
+                                          .group0 = w->n_groups,
+                                          .row_scales = pack_row_scales(from, floats)};
         row0 += from->source.n_rows;
+        if (!job->in_groups)
+            continue;
+        w->sections[i].groups = grouped_mat_at(&job->groups[i], rows);
+        w->n_groups += job->groups[i].n_groups;
+        rows += job->groups[i].n_bytes;
     }
     *lines += job->n_bytes;
 }
@@ -154,6 +240,12 @@ static void set_layers(struct backend *b)
         to->ffn_sub_norm = pack_floats(b, &from->ffn_sub_norm, &floats);
     }
     b->output_norm = pack_floats(b, &m->output_norm, &floats);
+    if (m->head_linear.source.bytes) {
+        struct matrix_job job;
+        (void)set_job(&job, m, &b->cfg, m->hp.n_layers * N_MATRICES);
+        set_weights(b, &b->ternary_head, &job, &lines, &floats);
+        b->line_bytes -= job.n_bytes;
+    }
 }
 
 /* Shared by the threads that pack. */
@@ -170,6 +262,21 @@ struct pack_state {
     struct cpu_barrier barrier;
 };
 
+static bool pack_group_range(struct pack_state *p, const struct matrix_job *job, size_t index,
+                             size_t n_threads, uint8_t *lines, struct bn_error *err)
+{
+    for (size_t i = 0; i < job->n_sources; i++) {
+        const struct linear *l = job->sources[i];
+        const struct group_shape *shape = &job->groups[i];
+        const struct work_range groups = work_range_of(shape->n_groups, 1, index, n_threads);
+        if (!group_pack(&l->source, &l->scales, shape, groups.begin, groups.end, lines,
+                        p->codes + index * p->codes_stride, err))
+            return false;
+        lines += shape->n_bytes;
+    }
+    return true;
+}
+
 /* Pack this thread's part of a matrix: some rows of each source, or some lines of all columns. */
 static bool pack_range(struct pack_state *p, const struct matrix_job *job, size_t index,
                        size_t n_threads, uint8_t *lines, struct bn_error *err)
@@ -180,6 +287,8 @@ static bool pack_range(struct pack_state *p, const struct matrix_job *job, size_
                             p->rows + index * p->rows_stride, p->codes + index * p->codes_stride,
                             err);
     }
+    if (job->in_groups)
+        return pack_group_range(p, job, index, n_threads, lines, err);
     const size_t row_bytes = job->n_lines * LINE_BYTES;
     for (size_t i = 0; i < job->n_sources; i++) {
         const struct ternary_source *src = &job->sources[i]->source;
@@ -215,7 +324,7 @@ static void pack_on_thread(void *ud, size_t index, size_t n_threads)
     struct pack_state *p = ud;
     const struct model *m = p->b->model;
     uint8_t *lines = p->b->lines.ptr;
-    for (size_t i = 0; i < m->hp.n_layers * N_MATRICES; i++) {
+    for (size_t i = 0; i < count_jobs(m); i++) {
         struct matrix_job job;
         struct bn_error err;
         (void)set_job(&job, m, &p->b->cfg, i);
@@ -239,7 +348,7 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
     if (!p)
         return bn_fail(err, BN_ENOMEM, "no memory to pack the weights");
     *p = (struct pack_state){.b = b, .control = control};
-    for (size_t i = 0; i < b->model->hp.n_layers * N_MATRICES; i++) {
+    for (size_t i = 0; i < count_jobs(b->model); i++) {
         struct matrix_job job;
         (void)set_job(&job, b->model, &b->cfg, i);
         if (job.col_lines)
@@ -249,7 +358,9 @@ static bool pack_lines(struct backend *b, const struct backend_control *control,
     }
     if (b->shape.n_coarse)
         p->total_bytes += b->model->head.n_bytes;
-    p->codes_stride = size_round_up(LINE_PACK_ROWS * b->shape.max_cols, MEM_ALIGN);
+    p->codes_stride = size_round_up(
+        size_max(LINE_PACK_ROWS * b->shape.max_cols, group_pack_scratch(b->shape.max_cols)),
+        MEM_ALIGN);
     p->codes = mem_alloc(b->n_threads, p->codes_stride);
     p->rows = mem_alloc(b->n_threads, size_max(p->rows_stride, 1));
     bool ok = (p->codes && p->rows) || bn_fail(err, BN_ENOMEM, "no memory to pack the weights");

@@ -1,11 +1,15 @@
 /*
- * Makes the weights of a backend when it opens: ternary matrices as R1-256 lines, copies of norms
- * and biases, and the output head.
+ * Makes the weights of a backend when it opens: ternary matrices as lines of R1-256 or R16, copies
+ * of norms and biases, and the output head.
  */
 #ifndef ENGINE_CPU_CPU_PACK_H
 #define ENGINE_CPU_CPU_PACK_H
 
 #include "engine/cpu/cpu_state.h"
+
+/* Whether the linear layers are in R16, because activations have a scale per block, or weights
+ * differ in scale within a matrix. A ternary output head is always in R16. */
+bool pack_in_groups(const struct model *m);
 
 /* Bytes of all lines, norms and biases; false on overflow. */
 bool pack_bytes(const struct model *m, const struct backend_config *cfg, size_t *n_bytes);

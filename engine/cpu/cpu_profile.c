@@ -30,9 +30,18 @@ void profile_mark(struct pass *pass, enum profile_step step)
 static void count_weights(struct pass *pass, enum profile_step step, const struct weights *w,
                           size_t n_cols)
 {
-    const size_t n_bytes = w->mat.n_rows * w->mat.n_lines * LINE_BYTES;
+    uint64_t n_bytes = w->mat.n_rows * w->mat.n_lines * LINE_BYTES, n_rows = 0;
+    for (size_t i = 0; i < w->n_sections; i++) {
+        const struct grouped_mat *g = &w->sections[i].groups; /* no groups in R1-256 */
+        n_rows += w->sections[i].n_rows;
+        n_bytes += g->n_groups * g->n_lines * LINE_BYTES;
+        if (g->scale_step > 0)
+            n_bytes += g->n_groups * (g->n_lines * R16_LINE_COLS / g->span_cols) * R16_ROWS *
+                       sizeof *g->scales;
+    }
     pass->profile.n_bytes[step] += n_bytes;
-    pass->profile.n_macs[step] += (uint64_t)w->mat.n_rows * n_cols * pass->n_tokens;
+    pass->profile.n_macs[step] +=
+        n_rows * n_cols * pass->n_tokens * size_max(pass->b->shape.n_planes, 1);
 }
 
 static void count_attention(struct pass *pass)

@@ -36,6 +36,31 @@ static bool set_kv_shape(struct cpu_shape *s, const struct hparams *hp, enum bn_
     return true;
 }
 
+/* The strides of activations for R16. A token of q is a cache line longer than its columns, because
+ * 16 tokens that are a multiple of 4096 bytes apart would share a set of the first-level cache. */
+static void set_block_shape(struct cpu_shape *s, const struct model *m)
+{
+    if (!pack_in_groups(m) && !m->head_linear.source.bytes)
+        return;
+    s->q8_stride += LINE_BYTES;
+    s->block_stride = size_round_up(s->max_cols, R16_PAD_COLS) / LEAST_BLOCK_COLS;
+    s->n_planes = m->act_scheme == ACT_16 ? 2 : m->act_scheme == ACT_FLOAT ? 0 : 1;
+    s->x_stride = m->act_scheme == ACT_FLOAT ? size_round_up(s->max_cols, ROW_UNIT) : 0;
+}
+
+/* Bytes of a row of the output head as it is multiplied. */
+static bool head_row_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes)
+{
+    const struct linear *l = &m->head_linear;
+    struct group_shape g;
+    if (!l->source.bytes)
+        return tensor_bytes(head_type(m, head), m->hp.n_embd, 1, n_bytes);
+    if (!group_shape_of(&l->source, &l->scales, &g))
+        return false;
+    *n_bytes = g.n_bytes / (g.n_groups * R16_ROWS);
+    return true;
+}
+
 bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct backend_config *cfg,
                      size_t n_threads, struct bn_error *err)
 {
@@ -65,8 +90,9 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
         .n_slots = 4 * n_threads * SPLIT_BLOCKS,
         .n_coarse = head_plane_blocks(m, cfg->head == BN_HEAD_EXACT),
     };
+    set_block_shape(s, m);
     if (!tensor_bytes(m->embd.type, hp->n_embd, 1, &s->row_bytes) ||
-        !tensor_bytes(head_type(m, cfg->head), hp->n_embd, 1, &s->head_row_bytes))
+        !head_row_bytes(m, cfg->head, &s->head_row_bytes))
         return bn_fail(err, BN_EUNSUPPORTED,
                        "rows of %zu elements are not a whole number of blocks", hp->n_embd);
     return set_kv_shape(s, hp, cfg->kv, err);
@@ -85,6 +111,18 @@ static void *reserve(struct layout *l, size_t n, size_t unit_bytes)
     /* Twice the alignment, because the hardware prefetches pairs of cache lines. */
     l->n_bytes += size_round_up(n * unit_bytes, 2 * MEM_ALIGN);
     return p;
+}
+
+static void place_blocks(struct layout *l, const struct cpu_shape *s, size_t n_tokens, int8_t *q8,
+                         struct block_input *out)
+{
+    for (size_t p = 0; p < s->n_planes; p++)
+        out->planes[p] = (struct block_plane){
+            .q = p == 0 ? q8 : reserve(l, size_round_up(n_tokens, PACK_TOKENS) * s->q8_stride, 1),
+            .units = reserve(l, n_tokens * s->block_stride, sizeof(float)),
+            .q_sums = reserve(l, n_tokens * s->block_stride, sizeof(int32_t)),
+        };
+    out->x = reserve(l, n_tokens * s->x_stride, sizeof(float));
 }
 
 static void place_thread(struct layout *l, const struct cpu_shape *s, const struct hparams *hp,
@@ -107,7 +145,9 @@ static void place_thread(struct layout *l, const struct cpu_shape *s, const stru
         .seen = reserve(l, hp->n_vocab / 64 + 1, sizeof(uint64_t)),
         .ids = reserve(l, LEAD_ROWS, sizeof(int32_t)),
         .picks = reserve(l, LEAD_ROWS, sizeof(struct head_cand)),
+        .norm = reserve(l, s->block_stride ? s->max_cols : 0, sizeof(float)),
     };
+    place_blocks(l, s, 1, thread->q8, &thread->blocks);
 }
 
 static void place_scratch(struct layout *l, const struct cpu_shape *s, const struct hparams *hp,
@@ -125,6 +165,7 @@ static void place_scratch(struct layout *l, const struct cpu_shape *s, const str
     out->q8 = reserve(l, size_round_up(n_tokens, PACK_TOKENS) * s->q8_stride, 1);
     out->q8_s = reserve(l, n_tokens, sizeof(float));
     out->q8_sum = reserve(l, n_tokens, sizeof(int32_t));
+    place_blocks(l, s, n_tokens, out->q8, &out->blocks);
     out->rope_c = reserve(l, n_tokens * (hp->n_rot / 2), sizeof(float));
     out->rope_s = reserve(l, n_tokens * (hp->n_rot / 2), sizeof(float));
     out->attn_partials = reserve(l, s->n_slots * s->group * (hp->head_dim + 2), sizeof(float));

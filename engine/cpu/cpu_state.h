@@ -34,6 +34,10 @@ struct section {
     size_t row0, n_rows;
     float scale, extra;
     const float *bias; /* (n_rows) or NULL */
+    /* Only for a matrix in R16; then s is part of the products, and rows have no common matrix. */
+    struct grouped_mat groups;
+    size_t group0;           /* number of the first row group among those of all sections */
+    const float *row_scales; /* (n_rows), a factor besides `scale`; NULL: none */
 };
 
 struct weights {
@@ -42,8 +46,11 @@ struct weights {
     /* The same weights by column, for passes of one token; cols.n_cols is 0 if the matrix is packed
      * by rows only. Otherwise mat refers to the bytes of the file, with columns in file order. */
     struct ternary_cols cols;
-    struct section sections[3]; /* in row order; together they are all rows of mat */
+    struct section sections[3]; /* in row order; together they are all rows */
     size_t n_sections;
+    /* R16: row groups of all sections, and columns of a block of activations. n_groups is 0 for
+     * R1-256; otherwise mat and cols are empty. */
+    size_t n_groups, block_cols;
 };
 
 struct cpu_layer {
@@ -79,6 +86,9 @@ struct cpu_shape {
     size_t max_cols;          /* widest input of a linear layer */
     size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride;
     size_t q8_stride;        /* bytes, whole lines */
+    size_t block_stride;     /* most blocks of activations in a row, for R16; else 0 */
+    size_t x_stride;         /* floats of a row that is not quantised; 0: all are quantised */
+    size_t n_planes;         /* bytes of a quantised activation, for R16; else 0 */
     size_t v_stride;         /* head_dim rounded up to 32, see attn_block_fn */
     size_t k_bytes, v_bytes; /* bytes of a block of positions of one KV head, see cpu_kv.h */
     size_t kv_block_bytes;   /* k_bytes + v_bytes + scales */
@@ -86,6 +96,13 @@ struct cpu_shape {
     size_t n_coarse;         /* blocks per row of the coarse plane; 0: there is no plane */
     size_t row_bytes;        /* bytes of a row of the embedding table */
     size_t head_row_bytes;   /* bytes of a row of the output head as it is multiplied */
+};
+
+/* The input of a layer in R16: q (n_tokens in groups of PACK_TOKENS, q8_stride), units and q_sums
+ * (n_tokens, block_stride). */
+struct block_input {
+    struct block_plane planes[MOST_PLANES]; /* high and low bytes, or one plane */
+    float *x; /* (n_tokens, x_stride) if activations are not quantised; then planes are unused */
 };
 
 /* Squared length of a block of a hidden state, and of its fixed-point error. */
@@ -96,17 +113,18 @@ struct block_norms {
 /* Memory for the results of a pass, sized for n_ubatch tokens when the backend opens. */
 struct scratch {
     struct mem_map map;
-    float *h;             /* (n_ubatch, h_stride) residual stream */
-    float *qkv;           /* (n_ubatch, qkv_stride) q, k, v as projected */
-    float *attn;          /* (n_ubatch, attn_stride) */
-    float *ffn;           /* (n_ubatch, ffn_stride) act(gate) * up; overlaps qkv and attn */
-    int8_t *q8;           /* (n_ubatch in groups of PACK_TOKENS, q8_stride) packed layer input */
-    float *q8_s;          /* (n_ubatch) scales of q8 */
-    int32_t *q8_sum;      /* (n_ubatch) sums of q8 */
-    float *rope_c;        /* (n_ubatch, n_rot / 2) */
-    float *rope_s;        /* (n_ubatch, n_rot / 2) */
-    float *attn_partials; /* (n_slots, group, head_dim + 2) o, m, l of a block of positions */
-    float *head_x;        /* (HEAD_GROUP, h_stride) hidden states after the final norm */
+    float *h;        /* (n_ubatch, h_stride) residual stream */
+    float *qkv;      /* (n_ubatch, qkv_stride) q, k, v as projected */
+    float *attn;     /* (n_ubatch, attn_stride) */
+    float *ffn;      /* (n_ubatch, ffn_stride) act(gate) * up; overlaps qkv and attn */
+    int8_t *q8;      /* (n_ubatch in groups of PACK_TOKENS, q8_stride) packed layer input */
+    float *q8_s;     /* (n_ubatch) scales of q8 */
+    int32_t *q8_sum; /* (n_ubatch) sums of q8 */
+    struct block_input blocks; /* n_ubatch tokens; planes[0].q is q8 */
+    float *rope_c;             /* (n_ubatch, n_rot / 2) */
+    float *rope_s;             /* (n_ubatch, n_rot / 2) */
+    float *attn_partials;      /* (n_slots, group, head_dim + 2) o, m, l of a block of positions */
+    float *head_x;             /* (HEAD_GROUP, h_stride) hidden states after the final norm */
     float *z; /* (HEAD_GROUP, vocab_stride) logits or their bounds; overlaps qkv and attn */
     /* Inputs of the screened head, see coarse_query. */
     int8_t *coarse_x;                 /* (HEAD_GROUP, n_coarse, 2, COARSE_COLS) */
@@ -129,12 +147,14 @@ struct cpu_thread {
     int8_t *q8;                        /* (q8_stride) a quantised token before packing */
     float q8_s;                        /* scale of q8 if the pass has one token */
     int32_t q8_sum;
-    float *row;      /* (n_embd) a decoded row of a table */
-    const int8_t *q; /* gathered input of the linear layer, for several tokens */
-    uint8_t *panel;  /* (PANEL_ROWS, q8_stride) unpacked weights, gathered tokens or coarse_group */
-    int32_t *acc;    /* (MATMUL_TOKENS, PANEL_ROWS) */
-    float *y[2];     /* (MATMUL_TOKENS, PANEL_ROWS) */
-    float *attn_o;   /* (ATTN_TILE, group, head_dim) running results of a token block */
+    struct block_input blocks; /* one token; planes[0].q is q8 */
+    float *norm;               /* (max_cols) input of a layer in R16 after RMSNorm */
+    float *row;                /* (n_embd) a decoded row of a table */
+    const int8_t *q;           /* gathered input of the linear layer, for several tokens */
+    uint8_t *panel; /* (PANEL_ROWS, q8_stride) unpacked weights, gathered tokens or coarse_group */
+    int32_t *acc;   /* (MATMUL_TOKENS, PANEL_ROWS) */
+    float *y[2];    /* (MATMUL_TOKENS, PANEL_ROWS) */
+    float *attn_o;  /* (ATTN_TILE, group, head_dim) running results of a token block */
     float *attn_m, *attn_l; /* (ATTN_TILE, group) */
     float *attn_scratch;    /* (attn_tile_floats) */
     uint16_t *f16;          /* (head_dim) */
@@ -193,8 +213,8 @@ struct backend {
     size_t n_threads, n_ubatch;
     struct team_pins *pins; /* NULL: the system places the threads */
     struct strategy_model strategy_model;
-    struct mem_map lines; /* all ternary matrices in R1-256, in the order of a pass */
-    size_t line_bytes;    /* used bytes of lines */
+    struct mem_map lines; /* all ternary matrices in R1-256 or R16, in the order of a pass */
+    size_t line_bytes;    /* used bytes of lines, without a ternary output head */
     float *floats;        /* norms and biases */
     size_t n_floats;
     double *rope_freq;        /* (n_rot / 2) radians per position */
@@ -205,6 +225,7 @@ struct backend {
     struct coarse_mat coarse; /* coarse plane of the output head; n_blocks 0: there is no plane */
     size_t coarse_bytes;      /* used bytes of coarse_map */
     struct cpu_layer *layers; /* (n_layers) */
+    struct weights ternary_head; /* the output head, if it is ternary; else n_groups is 0 */
     struct scratch scratch;
     struct pass pass;
 };

@@ -34,6 +34,7 @@ static void set_ref(struct cpu_kernels *k)
         .live_gates = live_gates_ref,
         .live_inputs = live_inputs_ref,
         .quantise_blocks = quantise_blocks_ref,
+        .quantise_planes = quantise_planes_ref,
         .grouped_matvec = grouped_matvec_ref,
         .grouped = {grouped_unpack_ref, grouped_matmul_ref},
         .grouped_float = grouped_float_ref,

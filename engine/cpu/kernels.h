@@ -202,6 +202,7 @@ struct cpu_kernels {
     live_gates_fn live_gates;
     live_inputs_fn live_inputs;
     quantise_blocks_fn quantise_blocks;
+    quantise_planes_fn quantise_planes;
     grouped_matvec_fn grouped_matvec;
     struct grouped_gemm grouped;
     grouped_float_fn grouped_float;

@@ -9,14 +9,14 @@
 #ifndef ENGINE_CPU_KERNELS_GROUPED_H
 #define ENGINE_CPU_KERNELS_GROUPED_H
 
+#include "engine/model/group_pack.h"
+
 #include <stddef.h>
 #include <stdint.h>
 
-#define R16_ROWS 16         /* rows of a row group */
-#define R16_LINE_COLS 16    /* columns of a line of a row group */
-#define R16_PAD_COLS 128    /* the number of columns is padded to a multiple of this */
 #define GROUPED_TOKENS 32   /* most tokens in a call of grouped_matmul */
 #define R16_PANEL 2         /* most row groups that are unpacked together */
+#define LEAST_BLOCK_COLS 32 /* columns of the smallest block of activations */
 #define LEAST_ABSMAX 1e-30f /* a block of activations with a smaller maximum becomes zero */
 
 /* Ternary weights in R16. Line l of a row group holds its columns 16 l .. 16 l + 15: dword r is
@@ -45,6 +45,19 @@ struct block_acts {
  * q = 0. All outputs are padded with zeros to a multiple of R16_PAD_COLS columns. */
 typedef void (*quantise_blocks_fn)(const float *x, size_t n, size_t block_cols, int8_t *q,
                                    float *units, int32_t *q_sums);
+
+/* The outputs of a quantised token, as quantise_blocks writes them. */
+struct block_plane {
+    int8_t *q;
+    float *units;
+    int32_t *q_sums;
+};
+/* Quantise to two bytes, planes[0] the high and planes[1] the low ones: v = rint(x * (16256 / m)),
+ * high = (v + 64) >> 7, low = v - 128 high; the unit of low is m / 16256, that of high 128 times as
+ * large. */
+#define MOST_PLANES 2
+typedef void (*quantise_planes_fn)(const float *x, size_t n, size_t block_cols,
+                                   const struct block_plane planes[MOST_PLANES]);
 
 /* One token: for each row of groups group0 .. group1 - 1, y[row - 16 group0] += the product:
  * over the spans in order: g = 0; over the blocks of the span in order:

@@ -43,6 +43,45 @@ void quantise_blocks_ref(const float *x, size_t n, size_t block_cols, int8_t *q,
     }
 }
 
+/* One block x (n) of block number b. */
+static void quantise_two_planes(const float *x, size_t n, size_t block_cols, size_t b,
+                                const struct block_plane planes[MOST_PLANES])
+{
+    const struct block_plane *high = &planes[0], *low = &planes[1];
+    float m = 0.0f;
+    for (size_t i = 0; i < n; i++)
+        if (fabsf(x[i]) > m)
+            m = fabsf(x[i]);
+    memset(high->q + b * block_cols, 0, block_cols);
+    memset(low->q + b * block_cols, 0, block_cols);
+    high->units[b] = low->units[b] = 0.0f;
+    high->q_sums[b] = low->q_sums[b] = 0;
+    if (m < LEAST_ABSMAX)
+        return;
+    const float s = 16256.0f / m;
+    for (size_t i = 0; i < n; i++) {
+        const float rounded = rintf(x[i] * s); /* at most 16256 in magnitude, or a NaN */
+        const int32_t v = rounded == rounded ? (int32_t)rounded : 0;
+        const int32_t h = (v + 64) >> 7, l = v - 128 * h; /* -127 .. 127, -64 .. 63 */
+        high->q[b * block_cols + i] = (int8_t)h;
+        low->q[b * block_cols + i] = (int8_t)l;
+        high->q_sums[b] += h;
+        low->q_sums[b] += l;
+    }
+    low->units[b] = m / 16256.0f;
+    high->units[b] = low->units[b] * 128.0f;
+}
+
+void quantise_planes_ref(const float *x, size_t n, size_t block_cols,
+                         const struct block_plane planes[MOST_PLANES])
+{
+    const size_t n_blocks = size_round_up(n, R16_PAD_COLS) / block_cols;
+    for (size_t b = 0; b < n_blocks; b++) {
+        const size_t begin = size_min(b * block_cols, n);
+        quantise_two_planes(x + begin, size_min(block_cols, n - begin), block_cols, b, planes);
+    }
+}
+
 /* Code of a row and a column of a row group. */
 static int32_t code_at(const uint8_t *group, size_t row, size_t col)
 {

@@ -74,6 +74,8 @@ float sigmoid_ref(float x);
 float sum64_tree_ref(float lanes[64]); /* overwrites lanes */
 float dot64_ref(const float *a, const float *b, size_t n);
 
+void quantise_planes_ref(const float *x, size_t n, size_t block_cols,
+                         const struct block_plane planes[MOST_PLANES]);
 void grouped_float_ref(const struct grouped_mat *w, size_t group0, size_t group1, const float *x,
                        size_t n, float *y);
 

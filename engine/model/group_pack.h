@@ -1,0 +1,48 @@
+/*
+ * Packs ternary matrices of a file to R16, the layout for scales per row or per block and for
+ * activations in blocks. R16 interleaves 16 rows: line l of a row group holds its columns
+ * 16 l .. 16 l + 15. Dword r of the line is row r, and bits 2i and 2i + 1 of byte k of the dword
+ * are the code of column 16 l + 4 i + k. Rows and columns past the end have code 1, weight zero.
+ *
+ * All functions are pure and may run on several threads with disjoint outputs. The source must have
+ * passed the checks of the model loader.
+ */
+#ifndef ENGINE_MODEL_GROUP_PACK_H
+#define ENGINE_MODEL_GROUP_PACK_H
+
+#include "engine/base/error.h"
+#include "engine/gguf/ternary_codec.h"
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define R16_ROWS 16       /* rows of a row group */
+#define R16_LINE_COLS 16  /* columns of a line of a row group */
+#define R16_LINE_BYTES 64 /* one cache line, one AVX-512 register */
+#define R16_PAD_COLS 128  /* the number of columns is padded to a multiple of this */
+
+/* The sizes of one matrix in R16. Its lines come first, then its scales. */
+struct group_shape {
+    size_t n_groups;
+    size_t n_lines;             /* per row group: a multiple of R16_PAD_COLS / R16_LINE_COLS */
+    size_t span_cols;           /* 64 or 128: columns of a span, see docs/kernels.md */
+    size_t n_spans;             /* per row */
+    bool has_scales;            /* F16 (n_groups, n_spans, R16_ROWS), only for SCALE_BLOCK */
+    size_t line_bytes, n_bytes; /* of all lines; of lines and scales */
+};
+/* False if a size overflows. */
+bool group_shape_of(const struct ternary_source *src, const struct ternary_scales *scales,
+                    struct group_shape *out);
+
+/* Bytes of scratch memory that group_pack needs for rows of n_cols columns. */
+size_t group_pack_scratch(size_t n_cols);
+
+/* Pack row groups group0 .. group1 - 1 and their scales. `to` (shape->n_bytes) is 64-byte aligned
+ * and holds the whole matrix. BN_EFORMAT: a code is 3 or a scale is not finite; the message names
+ * tensor and byte offset. */
+bool group_pack(const struct ternary_source *src, const struct ternary_scales *scales,
+                const struct group_shape *shape, size_t group0, size_t group1, uint8_t *to,
+                void *scratch, struct bn_error *err);
+
+#endif
