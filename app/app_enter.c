@@ -9,32 +9,63 @@
 
 #include <string.h>
 
+/* Attach the files of the @paths in `typed`, and join all attached files with it. */
+static bool compose(struct app *app, struct bn_str typed, struct strbuf *out, struct bn_error *err)
+{
+    struct attachment_list *attached = &app->chat.attached;
+    const struct attachment_room room = chat_room(&app->chat);
+    struct strbuf missing = {0};
+    bool ok = attachments_add_paths(attached, app->model.tokenizer, typed, &room, &missing, err);
+    if (ok && missing.n_bytes > 0)
+        ui_notice(&app->ui, TONE_WARNING, "@%.200s is not a file; it is sent as text",
+                  strbuf_text(&missing));
+    for (size_t i = 0; i < attached->n; i++)
+        strbuf_add_str(out, strbuf_str(&attached->items[i].text));
+    strbuf_add_str(out, typed);
+    if (ok && out->failed)
+        ok = bn_fail(err, BN_ENOMEM, "out of memory for the message");
+    if (ok && attached->n > 0)
+        ui_notice(&app->ui, TONE_NOTE, "%zu file%s attached; the message has %zu bytes",
+                  attached->n, attached->n == 1 ? "" : "s", out->n_bytes);
+    strbuf_finish(&missing);
+    return ok;
+}
+
+/* Send `text`, which ends with the `typed` text. The first n_files attachments are from /file. */
+static bool send_composed(struct app *app, struct bn_str text, struct bn_str typed, size_t n_files)
+{
+    struct attachment_list *attached = &app->chat.attached;
+    struct strbuf files = {0};
+    struct bn_error err;
+    for (size_t i = 0; i < n_files; i++)
+        strbuf_addf(&files, "%s\n", attached->items[i].real);
+    const struct question q = {.text = text,
+                               .typed = attached->n > 0 ? typed : (struct bn_str){0},
+                               .files = strbuf_str(&files)};
+    const bool ok = chat_send(&app->chat, &q, &err);
+    if (!ok)
+        app->ui.ops->turn_failed(&app->ui, &err);
+    if (!ok && err.code == BN_ECONTEXT && n_files > 0)
+        ui_notice(&app->ui, TONE_NOTE, "/file off removes the attached file%s: %zu tok",
+                  n_files == 1 ? "" : "s", attachments_tokens(attached));
+    strbuf_finish(&files);
+    return ok;
+}
+
 bool app_send_message(struct app *app, struct bn_str text)
 {
+    struct attachment_list *attached = &app->chat.attached;
+    const size_t n_files = attached->n;
     struct strbuf clean = {0}, message = {0};
     struct bn_error err;
     size_t bad_at;
-    struct input_paths found = {0};
-    bool ok = input_clean("the message", text, &clean, &bad_at, &err);
-    if (ok) {
-        strbuf_add_str(&message, strbuf_str(&app->attachments));
-        ok = input_expand_paths(strbuf_str(&clean), &message, &found, &err);
-    }
+    bool ok = input_clean("the message", text, &clean, &bad_at, &err) &&
+              compose(app, strbuf_str(&clean), &message, &err);
     if (!ok)
         ui_notice(&app->ui, TONE_ERROR, "%s", err.text);
-    else if (found.n_attached > 0)
-        ui_notice(&app->ui, TONE_NOTE, "%zu file%s attached; the message has %zu bytes",
-                  found.n_attached, found.n_attached == 1 ? "" : "s", message.n_bytes);
-    if (ok && found.missing.n_bytes > 0)
-        ui_notice(&app->ui, TONE_WARNING, "@%.200s is not a file; it is sent as text",
-                  strbuf_text(&found.missing));
-    if (ok && !chat_send(&app->chat, strbuf_str(&message), &err)) {
-        app->ui.ops->turn_failed(&app->ui, &err);
-        ok = false;
-    }
-    if (ok)
-        strbuf_cut(&app->attachments, 0);
-    strbuf_finish(&found.missing);
+    ok = ok && send_composed(app, strbuf_str(&message), strbuf_str(&clean), n_files);
+    while (attached->n > (ok ? 0 : n_files)) /* the files of /file stay if nothing was sent */
+        attachments_remove(attached, attached->n - 1);
     strbuf_finish(&clean);
     strbuf_finish(&message);
     return ok;
@@ -45,7 +76,6 @@ static struct command_host host_of(struct app *app)
     return (struct command_host){.options = app->options,
                                  .chat = &app->chat,
                                  .ui = &app->ui,
-                                 .attachments = &app->attachments,
                                  .history_path = app->terminal.history.path,
                                  .is_interactive = app->is_interactive};
 }
@@ -101,7 +131,7 @@ void app_event(struct app *app, const struct ui_event *event)
         (void)app_send_message(app, event->text); /* app_send_message has shown the reason */
         break;
     case UI_PROMPT:
-        if (!chat_send(&app->chat, event->text, &err))
+        if (!chat_send(&app->chat, &(struct question){.text = event->text}, &err))
             app->ui.ops->turn_failed(&app->ui, &err);
         break;
     case UI_STOP:

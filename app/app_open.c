@@ -274,7 +274,6 @@ void app_close(struct app *app)
 {
     worker_close(app->worker);
     chat_finish(&app->chat);
-    strbuf_finish(&app->attachments);
     terminal_chat_finish(&app->terminal);
     log_file_close(&app->log);
     template_close(app->model.template);

@@ -143,6 +143,25 @@ static enum exit_code attach_files(const struct app *app, struct pipe_plan *plan
     return EXIT_DONE;
 }
 
+/* Attach the files of -f to the next message, as /file does. */
+static enum exit_code attach_to_chat(struct app *app)
+{
+    size_t n;
+    struct bn_error err;
+    enum attachment_added added;
+    const char *const *paths = options_list(app->options, "file", &n);
+    const struct attachment_room room = chat_room(&app->chat);
+    for (size_t i = 0; app->attaches_files && i < n; i++) {
+        if (strcmp(paths[i], "-") == 0)
+            return report_fail(PROGRAM, EXIT_USAGE,
+                               "--file - is not possible here: standard input has the messages");
+        if (!attachments_add(&app->chat.attached, app->model.tokenizer, paths[i], &room, &added,
+                             &err))
+            return report_error(PROGRAM, STAGE_RUN, &err);
+    }
+    return EXIT_DONE;
+}
+
 static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
 {
     const struct options *o = app->options;
@@ -164,7 +183,7 @@ static enum exit_code plan_pipe(const struct app *app, struct pipe_plan *plan)
         plan->kind = PIPE_ONCE;
     if (plan->kind == PIPE_ONCE && !has_tty)
         plan->stdin_use = has_prompt ? PIPE_STDIN_IF_ANY : PIPE_STDIN_WHOLE;
-    return attach_files(app, plan);
+    return plan->kind == PIPE_ONCE ? attach_files(app, plan) : EXIT_DONE;
 }
 
 static bool is_terminal_chat(const struct app *app, const struct strbuf *prompt)
@@ -202,6 +221,8 @@ static enum exit_code run_with(struct app *app)
 {
     struct bn_error err;
     enum exit_code code = app_open_chat(app);
+    if (code == EXIT_DONE)
+        code = attach_to_chat(app);
     if (code != EXIT_DONE)
         return code;
     if (!app->ui.ops->open(&app->ui, &err) && !fall_back_to_inline(app, &err))
@@ -216,13 +237,14 @@ static enum exit_code choose_painter(struct app *app, struct strbuf *prompt)
     struct bn_error err;
     if (is_terminal_chat(app, prompt)) {
         app->ui.ops = uses_full_screen(app->options) ? &ui_full_ops : &ui_inline_ops;
-        app->is_interactive = true;
+        app->is_interactive = app->attaches_files = true;
         return EXIT_DONE;
     }
     *prompt = (struct strbuf){0};
     app->ui.ops = &ui_pipe_ops;
     const enum exit_code code = plan_pipe(app, &plan);
     app->is_interactive = plan.kind == PIPE_INTERACTIVE;
+    app->attaches_files = app->is_interactive || plan.kind == PIPE_SCRIPT;
     if (!ui_pipe_plan(&app->ui, &plan, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     return code;

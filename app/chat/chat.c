@@ -22,6 +22,7 @@ void chat_finish(struct chat *c)
     turn_finish(&c->turn);
     thought_finish(&c->thought);
     transcript_finish(&c->transcript);
+    attachments_finish(&c->attached);
 }
 
 bool chat_is_busy(const struct chat *c)
@@ -117,16 +118,32 @@ bool chat_encode(const struct chat *c, struct prompt *out, struct bn_error *err)
 
 /* ---- starting a turn ---- */
 
+static struct prompt_limits limits_of(const struct chat *c, const struct turn *turn)
+{
+    const size_t n_ctx = worker_n_ctx(c->worker);
+    return (struct prompt_limits){.n_ctx = n_ctx,
+                                  .n_reserve = turn_reserve(turn, n_ctx),
+                                  .percent = (size_t)options_int(c->options, "overflow-to"),
+                                  .overflow = chat_overflow(c)};
+}
+
+struct attachment_room chat_room(const struct chat *c)
+{
+    const struct turn next = {.max_tokens = (size_t)options_int(c->options, "max-tokens")};
+    if (chat_n_ctx(c) == 0)
+        return (struct attachment_room){SIZE_MAX, 0};
+    const struct prompt_limits limits = limits_of(c, &next);
+    return (struct attachment_room){prompt_room(&c->maker, &c->transcript.now, &limits),
+                                    limits.n_ctx};
+}
+
 /* Encode the prompt of the turn, which may leave out older turns. */
 static bool fit(struct chat *c, struct prompt *out, struct bn_error *err)
 {
     struct turn *turn = &c->turn;
     struct prompt_fitted fitted;
-    const size_t n_ctx = worker_n_ctx(c->worker);
-    const struct prompt_limits limits = {.n_ctx = n_ctx,
-                                         .n_reserve = turn_reserve(turn, n_ctx),
-                                         .percent = (size_t)options_int(c->options, "overflow-to"),
-                                         .overflow = turn->overflow = chat_overflow(c)};
+    const struct prompt_limits limits = limits_of(c, turn);
+    turn->overflow = limits.overflow;
     if (!prompt_fit(&c->maker, &c->transcript.now, turn->mode, &limits, &fitted, &turn->is_too_long,
                     err))
         return false;
@@ -228,11 +245,13 @@ static bool begin(struct chat *c, enum prompt_mode mode, const struct options *s
     return true;
 }
 
-bool chat_send(struct chat *c, struct bn_str text, struct bn_error *err)
+bool chat_send(struct chat *c, const struct question *q, struct bn_error *err)
 {
-    if (!transcript_add_question(&c->transcript, text))
-        return bn_fail(err, BN_ENOMEM, "out of memory for a message of %zu bytes", text.n_bytes);
-    if (begin(c, PROMPT_ANSWER, NULL, err))
+    if (!transcript_add_question(&c->transcript, q->text))
+        return bn_fail(err, BN_ENOMEM, "out of memory for a message of %zu bytes", q->text.n_bytes);
+    if (!transcript_set_typed(&c->transcript, q->typed, q->files))
+        (void)bn_fail(err, BN_ENOMEM, "out of memory for the message");
+    else if (begin(c, PROMPT_ANSWER, NULL, err))
         return true;
     transcript_remove_question(&c->transcript);
     return false;
@@ -316,13 +335,36 @@ static void store_answer(struct chat *c)
         ui_notice(c->ui, TONE_ERROR, "out of memory: this answer is not part of the conversation");
 }
 
+static void attach_again(struct chat *c, const char *path)
+{
+    const struct attachment_room room = chat_room(c);
+    enum attachment_added added;
+    struct bn_error err;
+    if (!attachments_add(&c->attached, c->model->tokenizer, path, &room, &added, &err))
+        ui_notice(c->ui, TONE_WARNING, "not attached again: %s", err.text);
+    else if (added == ATTACHMENT_ADDED)
+        ui_notice(c->ui, TONE_NOTE, "%s is attached again", path);
+}
+
+void chat_take_back(struct chat *c, const struct exchange *e)
+{
+    struct strbuf files = {0};
+    strbuf_add_str(&files, e->files);
+    for (char *rest = files.ptr, *path; rest && (path = strtok_r(rest, "\n", &rest)) != NULL;)
+        attach_again(c, path);
+    strbuf_finish(&files);
+    c->ui->ops->edit(c->ui, exchange_typed(e));
+}
+
+/* Remove a question whose answer never began. */
 static void give_back_question(struct chat *c)
 {
-    struct strbuf question = {0};
-    strbuf_add_str(&question, transcript_last(&c->transcript)->user);
+    struct transcript_state *s = &c->transcript.now;
+    struct exchange *e = s->items[s->n - 1];
+    e->n_refs++; /* for chat_take_back */
     transcript_remove_question(&c->transcript);
-    c->ui->ops->edit(c->ui, strbuf_str(&question));
-    strbuf_finish(&question);
+    chat_take_back(c, e);
+    exchange_release(e);
 }
 
 static void on_done(struct chat *c, const struct worker_event *event)
@@ -373,10 +415,27 @@ static void on_failed(struct chat *c, const struct bn_error *err)
         give_back_question(c);
 }
 
+/* Files may be attached while the model loads, when the size of the context is not known. */
+static void check_attached(struct chat *c)
+{
+    const struct attachment_room room = chat_room(c);
+    struct bn_error err;
+    size_t n_tokens = 0;
+    for (size_t i = 0; i < c->attached.n;) {
+        if (attachments_check(&c->attached.items[i], n_tokens, &room, &err)) {
+            n_tokens += c->attached.items[i++].n_tokens;
+        } else {
+            ui_notice(c->ui, TONE_ERROR, "%s", err.text);
+            attachments_remove(&c->attached, i);
+        }
+    }
+}
+
 static void on_loaded(struct chat *c)
 {
     struct bn_error err = {0};
     c->phase = CHAT_IDLE;
+    check_attached(c);
     if (!c->is_waiting)
         return;
     c->is_waiting = false;

@@ -9,6 +9,7 @@
 #define APP_CHAT_H
 
 #include "app/chat/answer/worker.h"
+#include "app/chat/attachments.h"
 #include "app/chat/conversation/prompt_fit.h"
 #include "app/chat/conversation/store.h"
 #include "app/chat/conversation/thought.h"
@@ -51,7 +52,8 @@ struct chat {
     bool is_waiting;            /* a turn waits for the model to load */
     size_t n_loaded, n_to_load; /* bytes */
     struct transcript transcript;
-    struct turn turn; /* the running turn, or the last one */
+    struct attachment_list attached; /* files for the next message */
+    struct turn turn;                /* the running turn, or the last one */
     struct thought thought;
     struct chat_totals totals;
     struct generator_peaks peaks;         /* zero until /stats peak has measured them */
@@ -63,7 +65,17 @@ void chat_finish(struct chat *c); /* does not close the worker */
 
 /* Send a message. The turn starts, or waits for the model. Errors: BN_ECONTEXT and those of
  * prompt_encode; the conversation is then unchanged. */
-bool chat_send(struct chat *c, struct bn_str text, struct bn_error *err);
+struct question {
+    struct bn_str text;  /* the whole message */
+    struct bn_str typed; /* the end of it that the user typed; empty if this is the whole text */
+    struct bn_str files; /* the paths of `attached` in it, each with a newline */
+};
+bool chat_send(struct chat *c, const struct question *q, struct bn_error *err);
+/* Put what the user typed as a message back into the editor, and its files back into the list of
+ * attachments. Shows the files that cannot be attached again. */
+void chat_take_back(struct chat *c, const struct exchange *e);
+/* The context that the next message can use. The tokens are those of its text. */
+struct attachment_room chat_room(const struct chat *c);
 /* Answer the last question again, or continue its answer. BN_EARG: there is no question or answer.
  * `settings` are used for this answer only; NULL: the settings of the chat. */
 bool chat_retry(struct chat *c, const struct options *settings, struct bn_error *err);

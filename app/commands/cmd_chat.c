@@ -24,7 +24,7 @@ static void show_last(struct command_host *host, const char *action)
     if (last) {
         strbuf_addf(&text, "%zu turn%s left, the last: ", host->chat->transcript.now.n,
                     host->chat->transcript.now.n == 1 ? "" : "s");
-        term_text_brief(last->user, BRIEF_COLUMNS, &text);
+        term_text_brief(exchange_typed(last), BRIEF_COLUMNS, &text);
     } else {
         strbuf_add_text(&text, "the conversation is empty");
     }
@@ -164,19 +164,16 @@ bool cmd_edit(struct command_host *host, struct bn_str args)
 {
     struct transcript *t = &host->chat->transcript;
     size_t number;
-    struct strbuf text = {0};
     if (t->now.n == 0)
         return begin_in_editor(host);
     if (!command_number(host, args, t->now.n, t->now.n, &number))
         return false;
-    strbuf_add_str(&text, t->now.items[number - 1]->user);
-    const bool ok = transcript_rewind(t, number - 1) || fail_memory(host);
-    if (ok) {
-        show_last(host, "moved back to the editor");
-        host->ui->ops->edit(host->ui, strbuf_str(&text));
-    }
-    strbuf_finish(&text);
-    return ok;
+    const struct exchange *edited = t->now.items[number - 1]; /* undo keeps a reference to it */
+    if (!transcript_rewind(t, number - 1))
+        return fail_memory(host);
+    show_last(host, "moved back to the editor");
+    chat_take_back(host->chat, edited);
+    return true;
 }
 
 static bool repeat_step(struct command_host *host, struct bn_str args,

@@ -10,40 +10,92 @@
 
 #include <unistd.h>
 
-static bool attach(struct command_host *host, const char *path)
+/* A message could refer to the files by these numbers, so they begin at 1. */
+static void list_files(struct command_host *host)
 {
-    struct bn_error err;
-    const size_t n_before = host->attachments->n_bytes;
-    if (!input_attach(path, host->attachments, &err)) {
-        strbuf_cut(host->attachments, n_before);
-        return command_fail(host, err.text);
+    const struct attachment_list *l = &host->chat->attached;
+    const struct attachment_room room = chat_room(host->chat);
+    struct strbuf text = {0};
+    for (size_t i = 0; i < l->n; i++)
+        strbuf_addf(&text, "%2zu  %7zu tok  %s\n", i + 1, l->items[i].n_tokens, l->items[i].path);
+    if (room.n_ctx > 0)
+        strbuf_addf(&text, "in all %zu of the %zu tok that are free for a message; ",
+                    attachments_tokens(l), room.n_tokens);
+    strbuf_add_text(&text, "/file off [N] removes them");
+    host->ui->ops->notice(host->ui, TONE_PLAIN, strbuf_str(&text));
+    strbuf_finish(&text);
+}
+
+static bool remove_files(struct command_host *host, struct bn_str args)
+{
+    struct attachment_list *l = &host->chat->attached;
+    size_t number = 0;
+    while (args.n_bytes > 0 && (args.ptr[0] == ' ' || args.ptr[0] == '\t'))
+        args = (struct bn_str){args.ptr + 1, args.n_bytes - 1};
+    if (l->n == 0)
+        return command_fail(host, "no file is attached");
+    if (args.n_bytes > 0 && !command_number(host, args, 1, l->n, &number))
+        return false;
+    if (number > 0) {
+        ui_notice(host->ui, TONE_PLAIN, "%s will not be sent", l->items[number - 1].path);
+        attachments_remove(l, number - 1);
+        return true;
     }
-    strbuf_add_char(host->attachments, '\n');
-    const struct bn_str text = {host->attachments->ptr + n_before,
-                                host->attachments->n_bytes - n_before};
-    ui_notice(host->ui, TONE_PLAIN, "%s will be sent before your next message: %zu bytes, %zu tok",
-              path, text.n_bytes, command_count_tokens(host, text));
+    ui_notice(host->ui, TONE_PLAIN, "%zu file%s will not be sent", l->n, l->n == 1 ? "" : "s");
+    attachments_finish(l);
     return true;
 }
 
-/* The argument is one path, which may contain blanks, or several paths. */
+static bool attach(struct command_host *host, const char *path)
+{
+    struct attachment_list *l = &host->chat->attached;
+    const struct attachment_room room = chat_room(host->chat);
+    enum attachment_added added;
+    struct bn_error err;
+    if (!attachments_add(l, host->chat->model->tokenizer, path, &room, &added, &err))
+        return command_fail(host, err.text);
+    if (added == ATTACHMENT_PRESENT)
+        ui_notice(host->ui, TONE_PLAIN, "%s is attached already", path);
+    else
+        ui_notice(host->ui, TONE_PLAIN,
+                  "%s will be sent before your next message: %zu bytes, %zu tok", path,
+                  l->items[l->n - 1].text.n_bytes, l->items[l->n - 1].n_tokens);
+    return true;
+}
+
+/* Attach each path of the list, or none. */
+static bool attach_all(struct command_host *host, struct bn_str list)
+{
+    struct attachment_list *l = &host->chat->attached;
+    const size_t n_before = l->n;
+    struct strbuf path = {0};
+    bool ok = true;
+    for (size_t at = 0; ok && input_next_path(list, &at, &path); strbuf_cut(&path, 0))
+        ok = attach(host, strbuf_text(&path));
+    strbuf_finish(&path);
+    while (!ok && l->n > n_before)
+        attachments_remove(l, l->n - 1);
+    return ok;
+}
+
+/* The argument is one path, which may contain blanks, or a list of quoted paths. */
 bool cmd_file(struct command_host *host, struct bn_str args)
 {
-    struct strbuf paths = {0};
-    bool ok = true;
-    if (args.n_bytes == 0)
-        return command_fail(host, "usage: /file PATH ...");
-    strbuf_add_str(&paths, args);
-    if (access(strbuf_text(&paths), F_OK) == 0 || !strpbrk(strbuf_text(&paths), " \t")) {
-        ok = attach(host, strbuf_text(&paths));
-    } else {
-        const size_t n_before = host->attachments->n_bytes;
-        for (char *rest = paths.ptr, *word; ok && (word = strtok_r(rest, " \t", &rest)) != NULL;)
-            ok = attach(host, word);
-        if (!ok)
-            strbuf_cut(host->attachments, n_before); /* all or nothing */
+    struct strbuf exact = {0};
+    if (args.n_bytes == 0 && host->chat->attached.n == 0) {
+        ui_notice(host->ui, TONE_PLAIN, "no file is attached; /file PATH attaches one");
+        return true;
     }
-    strbuf_finish(&paths);
+    if (args.n_bytes == 0) {
+        list_files(host);
+        return true;
+    }
+    if (bn_str_starts(args, bn_str_of("off")) && (args.n_bytes == 3 || strchr(" \t", args.ptr[3])))
+        return remove_files(host, (struct bn_str){args.ptr + 3, args.n_bytes - 3});
+    strbuf_add_str(&exact, args);
+    const bool is_one = access(strbuf_text(&exact), F_OK) == 0;
+    const bool ok = is_one ? attach(host, strbuf_text(&exact)) : attach_all(host, args);
+    strbuf_finish(&exact);
     return ok;
 }
 

@@ -24,6 +24,15 @@ static bool is_left_out(const struct command_host *host, size_t i)
     return i >= w.n_first && i < w.n_skipped;
 }
 
+/* The message as it was typed. Instead of the text of attached files, their number of bytes. */
+static void add_message(const struct exchange *e, struct strbuf *text)
+{
+    const struct bn_str typed = exchange_typed(e);
+    if (e->typed.n_bytes > 0)
+        strbuf_addf(text, "[attached files: %zu bytes] ", e->user.n_bytes - typed.n_bytes);
+    strbuf_add_str(text, typed);
+}
+
 bool cmd_history(struct command_host *host, struct bn_str args)
 {
     const struct transcript_state *s = &host->chat->transcript.now;
@@ -38,7 +47,7 @@ bool cmd_history(struct command_host *host, struct bn_str args)
     for (size_t i = s->n > n ? s->n - n : 0; i < s->n; i++) {
         strbuf_addf(&text, "%s%zu%s> ", text.n_bytes > 0 ? "\n" : "", i + 1,
                     is_left_out(host, i) ? " (no longer in the context)" : "");
-        strbuf_add_str(&text, s->items[i]->user);
+        add_message(s->items[i], &text);
         strbuf_add_char(&text, '\n');
         strbuf_add_str(&text, s->items[i]->answer.text);
     }
@@ -66,7 +75,7 @@ static void add_overflow(struct command_host *host, struct strbuf *text)
         strbuf_addf(text, "\ndropped so far: %zu", n_out);
     if (s->n > next + 1) {
         strbuf_add_text(text, "\nnext to go: ");
-        term_text_brief(s->items[next]->user, 60, text);
+        term_text_brief(exchange_typed(s->items[next]), 60, text);
     }
 }
 
@@ -94,6 +103,9 @@ bool cmd_context(struct command_host *host, struct bn_str args)
                 n_system, n_user, n_answers, n_all > n_said ? n_all - n_said : 0, n_all);
     if (n_ctx > 0)
         strbuf_addf(&text, " of %zu, %zu free", n_ctx, n_ctx > n_all ? n_ctx - n_all : 0);
+    for (size_t i = 0; i < host->chat->attached.n; i++)
+        strbuf_addf(&text, "\nattached  %7zu tok  %s", host->chat->attached.items[i].n_tokens,
+                    host->chat->attached.items[i].path);
     add_overflow(host, &text);
     show(host, &text);
     return true;

@@ -59,9 +59,10 @@ const struct command command_table[] = {
      "/context shows how many tokens the system message, your messages, the answers and the "
      "template use, how many are free, and which turn would be dropped next.",
      ARGS_NONE, cmd_context},
-    {"file", "read upload", "PATH ...", "attach text files to the next message",
+    {"file", "read upload", "[PATH ...|off [N]]", "attach text files to the next message",
      "/file notes.txt puts the file before your next message. @notes.txt within a message does "
-     "the same.",
+     "the same. A path with blanks is quoted or has backslashes: /file 'my notes.txt'. /file lists "
+     "the files for the next message, /file off removes them, /file off 2 the second one.",
      ARGS_FILE, cmd_file},
     {"save", NULL, "[NAME|FILE][!]", "save the conversation",
      "/save trip saves it under the name trip, and again after every turn. With x.json or a path "

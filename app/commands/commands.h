@@ -15,9 +15,8 @@ struct command_host {
     struct options *options;
     struct chat *chat;
     struct ui *ui;
-    struct strbuf *attachments; /* files to send before the next message */
-    const char *history_path;   /* the file of the input history; "" if it is not saved */
-    bool is_interactive;        /* a user types the commands (not a script) */
+    const char *history_path; /* the file of the input history; "" if it is not saved */
+    bool is_interactive;      /* a user types the commands (not a script) */
 
     bool leaves;         /* end the program */
     bool write_failed;   /* the conversation could not be written to its files */

@@ -49,14 +49,27 @@ static void add_fence(struct strbuf *out, size_t n)
     strbuf_add_char(out, '\n');
 }
 
-bool input_attach(const char *path, struct strbuf *out, struct bn_error *err)
+static bool read_attachment(const char *path, struct strbuf *out, struct bn_error *err)
 {
+    struct stat st;
     char *bytes;
     size_t n_bytes, bad_at;
-    struct strbuf text = {0};
+    if (stat(path, &st) == 0 && S_ISDIR(st.st_mode))
+        return bn_fail(err, BN_EIO, "'%s' is a directory; only files can be attached", path);
     if (!path_read_all(path, INPUT_MAX_BYTES, &bytes, &n_bytes, err))
         return false;
-    const bool ok = input_clean(path, (struct bn_str){bytes, n_bytes}, &text, &bad_at, err);
+    bool ok = input_clean(path, (struct bn_str){bytes, n_bytes}, out, &bad_at, err);
+    mem_free(bytes);
+    if (ok && bad_at != SIZE_MAX)
+        ok = bn_fail(err, BN_EARG, "'%s' is not valid UTF-8 at offset %zu; iconv can convert it",
+                     path, bad_at);
+    return ok;
+}
+
+bool input_attach(const char *path, struct strbuf *out, struct bn_error *err)
+{
+    struct strbuf text = {0};
+    bool ok = read_attachment(path, &text, err);
     if (ok) {
         const size_t n_fence = size_max(3, longest_fence(strbuf_str(&text)) + 1);
         const char *slash = strrchr(path, '/');
@@ -66,9 +79,9 @@ bool input_attach(const char *path, struct strbuf *out, struct bn_error *err)
         if (text.n_bytes > 0 && text.ptr[text.n_bytes - 1] != '\n')
             strbuf_add_char(out, '\n');
         add_fence(out, n_fence);
+        ok = !out->failed || bn_fail(err, BN_ENOMEM, "out of memory for '%s'", path);
     }
     strbuf_finish(&text);
-    mem_free(bytes);
     return ok;
 }
 
@@ -91,21 +104,98 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n';
 }
 
-static bool is_file(const char *path)
+/* The offset of the quote that closes the one at `at`, or SIZE_MAX. A backslash quotes a character
+ * between double quotes. */
+static size_t closing_quote(struct bn_str s, size_t at)
 {
-    struct stat st;
-    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+    for (size_t i = at + 1; i < s.n_bytes; i++) {
+        if (s.ptr[i] == s.ptr[at])
+            return i;
+        if (s.ptr[i] == '\\' && s.ptr[at] == '"')
+            i++;
+    }
+    return SIZE_MAX;
 }
 
-/* Cut punctuation from the end of `path` until it is the path of a file. */
-static bool find_path(struct strbuf *path)
+static bool is_quote(char c)
 {
-    while (path->n_bytes > 0 && !is_file(strbuf_text(path))) {
-        if (!strchr(".,;:!?)]}'\"", path->ptr[path->n_bytes - 1]))
-            return false;
-        strbuf_cut(path, path->n_bytes - 1);
+    return c == '\'' || c == '"';
+}
+
+static void add_quoted(struct bn_str s, size_t from, size_t to, struct strbuf *out)
+{
+    for (size_t i = from + 1; i < to; i++) {
+        if (s.ptr[i] == '\\' && s.ptr[from] == '"' && i + 1 < to &&
+            (s.ptr[i + 1] == '"' || s.ptr[i + 1] == '\\'))
+            i++;
+        strbuf_add_char(out, s.ptr[i]);
     }
-    return path->n_bytes > 0;
+}
+
+static void add_home(struct bn_str s, size_t at, struct strbuf *out)
+{
+    const char *home = env_get(ENV_HOME);
+    if (home && s.n_bytes - at >= 2 && s.ptr[at] == '~' && s.ptr[at + 1] == '/')
+        strbuf_add_text(out, home);
+    else if (at < s.n_bytes && s.ptr[at] == '~')
+        strbuf_add_char(out, '~');
+}
+
+/* Append the word at *at without its quotes, and move *at behind it. */
+static void read_word(struct bn_str s, size_t *at, struct strbuf *out)
+{
+    size_t i = *at;
+    add_home(s, i, out);
+    i += i < s.n_bytes && s.ptr[i] == '~';
+    for (; i < s.n_bytes && !is_blank(s.ptr[i]); i++) {
+        const size_t close = is_quote(s.ptr[i]) ? closing_quote(s, i) : SIZE_MAX;
+        if (close != SIZE_MAX) {
+            add_quoted(s, i, close, out);
+            i = close;
+        } else {
+            if (s.ptr[i] == '\\' && i + 1 < s.n_bytes)
+                i++;
+            strbuf_add_char(out, s.ptr[i]);
+        }
+    }
+    *at = i;
+}
+
+bool input_next_path(struct bn_str list, size_t *at, struct strbuf *out)
+{
+    while (*at < list.n_bytes && is_blank(list.ptr[*at]))
+        ++*at;
+    if (*at == list.n_bytes)
+        return false;
+    read_word(list, at, out);
+    return true;
+}
+
+/* ---- @path ---- */
+
+static bool path_kind(const char *path, enum input_at *kind)
+{
+    struct stat st;
+    if (stat(path, &st) != 0 || !(S_ISREG(st.st_mode) || S_ISDIR(st.st_mode)))
+        return false;
+    *kind = S_ISDIR(st.st_mode) ? INPUT_AT_DIRECTORY : INPUT_AT_FILE;
+    return true;
+}
+
+/* Cut punctuation from the end of `path` until it is the path of a file or directory. Without
+ * success the path stays as it is. */
+static bool find_path(struct strbuf *path, enum input_at *kind)
+{
+    struct strbuf shorter = {0};
+    strbuf_add_str(&shorter, strbuf_str(path));
+    bool found = false;
+    while (shorter.n_bytes > 0 && !(found = path_kind(strbuf_text(&shorter), kind)) &&
+           strchr(".,;:!?)]}'\"", shorter.ptr[shorter.n_bytes - 1]))
+        strbuf_cut(&shorter, shorter.n_bytes - 1);
+    if (found)
+        strbuf_cut(path, shorter.n_bytes);
+    strbuf_finish(&shorter);
+    return found;
 }
 
 /* It has a slash or an inner dot. A mention such as @anna has neither. */
@@ -115,31 +205,36 @@ static bool looks_like_path(struct bn_str word)
            (word.n_bytes > 1 && memchr(word.ptr, '.', word.n_bytes - 1));
 }
 
-bool input_expand_paths(struct bn_str message, struct strbuf *out, struct input_paths *found,
-                        struct bn_error *err)
+/* Examine the word behind an "@" and move *at behind it. False: it is not a path. */
+static bool read_at(struct bn_str message, size_t *at, enum input_at *kind, struct strbuf *out)
 {
-    found->n_attached = 0;
-    for (size_t at = 0; at < message.n_bytes; at++) {
-        if (message.ptr[at] != '@' || (at > 0 && !is_blank(message.ptr[at - 1])))
-            continue;
-        size_t end = at + 1;
-        while (end < message.n_bytes && !is_blank(message.ptr[end]))
-            end++;
-        const struct bn_str word = {message.ptr + at + 1, end - at - 1};
-        struct strbuf path = {0};
-        strbuf_add_str(&path, word);
-        bool ok = true;
-        if (find_path(&path)) {
-            ok = input_attach(path.ptr, out, err);
-            strbuf_add_char(out, '\n');
-            found->n_attached++;
-        } else if (found->missing.n_bytes == 0 && looks_like_path(word)) {
-            strbuf_add_str(&found->missing, word);
-        }
-        strbuf_finish(&path);
-        if (!ok)
-            return false;
+    const size_t begin = *at, n_before = out->n_bytes;
+    struct strbuf path = {0}, exact = {0};
+    read_word(message, at, &path);
+    bool found = find_path(&path, kind);
+    if (!found) { /* a name may contain quotes and backslashes itself */
+        for (*at = begin; *at < message.n_bytes && !is_blank(message.ptr[*at]); ++*at)
+            strbuf_add_char(&exact, message.ptr[*at]);
+        found = find_path(&exact, kind);
     }
-    strbuf_add_str(out, message);
-    return !out->failed || bn_fail(err, BN_ENOMEM, "out of memory for the message");
+    const struct bn_str word = strbuf_str(exact.n_bytes > 0 ? &exact : &path);
+    if (!found)
+        *kind = INPUT_AT_MISSING;
+    /* A directory such as "anna" must not turn @anna into a path. */
+    if (looks_like_path(word) || (found && *kind == INPUT_AT_FILE))
+        strbuf_add_str(out, word);
+    strbuf_finish(&path);
+    strbuf_finish(&exact);
+    return out->n_bytes > n_before;
+}
+
+bool input_next_at(struct bn_str message, size_t *at, enum input_at *kind, struct strbuf *out)
+{
+    while (*at < message.n_bytes) {
+        const bool begins = message.ptr[*at] == '@' && (*at == 0 || is_blank(message.ptr[*at - 1]));
+        ++*at;
+        if (begins && read_at(message, at, kind, out))
+            return true;
+    }
+    return false;
 }

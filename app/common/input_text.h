@@ -16,20 +16,27 @@ bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t 
                  struct bn_error *err);
 
 /* Append a text file as an attachment: a line with its name, then its text between two fences. A
- * fence has more backticks than any run in the text. BN_EIO, BN_EARG (binary), BN_ENOMEM. */
+ * fence has more backticks than any run in the text. BN_EIO: cannot be read, or a directory.
+ * BN_EARG: binary, or not valid UTF-8. BN_ENOMEM. */
 bool input_attach(const char *path, struct strbuf *out, struct bn_error *err);
 
-/* Append `arg`, or the contents of FILE if `arg` is "@FILE". Errors of input_attach. */
+/* Append `arg`, or the contents of FILE if `arg` is "@FILE". BN_EIO, BN_EARG (binary),
+ * BN_ENOMEM. */
 bool input_text_or_file(const char *arg, struct strbuf *out, struct bn_error *err);
 
-struct input_paths {
-    size_t n_attached;
-    struct strbuf missing; /* the first @word that looks like a path but is not a file; owned */
+/* Append the next path of a list to `out`, and move *at behind it. Blanks separate paths. As in a
+ * shell, '...' and "..." quote a part of a path, a backslash quotes one character, and "~/" is the
+ * home directory. A quote that is not closed is an ordinary character. False: no path is left. */
+bool input_next_path(struct bn_str list, size_t *at, struct strbuf *out);
+
+enum input_at {
+    INPUT_AT_FILE,
+    INPUT_AT_DIRECTORY,
+    INPUT_AT_MISSING, /* it has a slash or an inner dot, but there is no such file */
 };
-/* Append the file of each @path in the message as an attachment, then the message itself. @path is
- * a separate word; punctuation after the path is ignored. On entry *found is all zero. Errors of
- * input_attach. */
-bool input_expand_paths(struct bn_str message, struct strbuf *out, struct input_paths *found,
-                        struct bn_error *err);
+/* Find the next @path in a message, from *at on. Append the path to `out` and move *at behind it.
+ * @path is a separate word. It may be quoted as in input_next_path, and punctuation after it is
+ * ignored. A word such as @anna that is not a path is skipped. False: there is none. */
+bool input_next_at(struct bn_str message, size_t *at, enum input_at *kind, struct strbuf *out);
 
 #endif

@@ -72,7 +72,7 @@ static void show_resumed(struct ui *ui, const struct transcript_state *s)
     struct strbuf text = {0};
     strbuf_addf(&text, "continuing a chat of %zu turn%s (/history shows them), the last: ", s->n,
                 s->n == 1 ? "" : "s");
-    term_text_brief(s->items[s->n - 1]->user, 40, &text);
+    term_text_brief(exchange_typed(s->items[s->n - 1]), 40, &text);
     show_text(ui, TONE_NOTE, strbuf_text(&text));
     strbuf_finish(&text);
 }

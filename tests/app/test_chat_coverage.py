@@ -55,8 +55,8 @@ KEYS = {
 ALIASES = {
     '?': ([], '', []), 'regen': (['a'], '', ['/history']), 'new': (['a'], '', ['/history']),
     'reset': (['a'], '', ['/history']), 'search': (['a'], ' answer', []), 'usage': (['a'], '', []),
-    'read': ([], ' ' + os.path.abspath(__file__), []),
-    'upload': ([], ' ' + os.path.abspath(__file__), []),
+    'read': ([], ' ' + os.path.join(HERE, 'support/ncurses_leaks.txt'), []),
+    'upload': ([], ' ' + os.path.join(HERE, 'support/ncurses_leaks.txt'), []),
     'list': (['a', '/save trip!'], '', []), 'show': ([], '', []),
     'bye': (['a'], '', ['/tokens never']), 'exit': (['a'], '', ['/tokens never']),
     'q': (['a'], '', ['/tokens never']),

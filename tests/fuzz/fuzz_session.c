@@ -26,6 +26,8 @@ static void check_same(const struct transcript_state *a, const struct transcript
     for (size_t i = 0; i < a->n; i++) {
         const struct answer *x = &a->items[i]->answer, *y = &b->items[i]->answer;
         check(bn_str_equal(a->items[i]->user, b->items[i]->user));
+        check(bn_str_equal(a->items[i]->typed, b->items[i]->typed));
+        check(bn_str_equal(a->items[i]->files, b->items[i]->files));
         check(x->finish == y->finish && x->n_ids == y->n_ids);
         check(x->n_ids == 0 || memcmp(x->ids, y->ids, x->n_ids * sizeof(*x->ids)) == 0);
         check(bn_str_equal(x->text, y->text));

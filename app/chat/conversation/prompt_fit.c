@@ -6,6 +6,7 @@
  */
 #include "app/chat/conversation/prompt_fit.h"
 
+#include "engine/base/memory.h"
 #include "engine/base/size.h"
 
 struct prompt_window prompt_window_of(const struct transcript_state *s,
@@ -158,16 +159,22 @@ size_t prompt_room(const struct prompt_maker *m, const struct transcript_state *
                    const struct prompt_limits *limits)
 {
     struct exchange empty = {0};
-    struct exchange *items[2] = {s->n > 0 ? s->items[0] : &empty, &empty};
-    const bool keeps_first = limits->overflow == OVERFLOW_KEEP_FIRST && s->n > 0;
-    struct transcript_state asked = {
-        .items = keeps_first ? items : items + 1, .n = keeps_first ? 2 : 1, .system = s->system};
-    struct prompt_window w = {.mode = PROMPT_ANSWER};
-    struct prompt p;
+    struct transcript_state asked = {.n = s->n + 1, .n_skipped = s->n_skipped, .system = s->system};
+    struct prompt p = {0};
     struct bn_error ignored; /* as the header says */
-    if (!prompt_encode(m, &asked, &w, &p, &ignored))
+    asked.items = mem_alloc(asked.n, sizeof(struct exchange *));
+    if (!asked.items)
         return 0;
-    const size_t n = p.ids.n;
+    for (size_t i = 0; i < s->n; i++)
+        asked.items[i] = s->items[i];
+    asked.items[s->n] = &empty;
+    if (limits->overflow != OVERFLOW_STOP)
+        asked.n_skipped = s->n;
+    struct prompt_window w = prompt_window_of(&asked, limits->overflow);
+    w.mode = PROMPT_ANSWER;
+    const bool ok = prompt_encode(m, &asked, &w, &p, &ignored);
+    const size_t n = ok ? p.ids.n : SIZE_MAX;
     prompt_finish(&p);
+    mem_free(asked.items);
     return most_ids(limits) > n ? most_ids(limits) - n : 0;
 }

@@ -44,8 +44,8 @@ bool prompt_fit(const struct prompt_maker *m, struct transcript_state *s, enum p
                 const struct prompt_limits *limits, struct prompt_fitted *out, bool *too_long,
                 struct bn_error *err);
 
-/* The tokens that a new message can have if the policy leaves out turns for it. 0: none, or the
- * template cannot render a message (the error of prompt_encode comes when it is sent). */
+/* The number of tokens that a new message can have, when all turns are left out that the policy
+ * permits. 0: none, or the conversation cannot be encoded (sending a message then shows why). */
 size_t prompt_room(const struct prompt_maker *m, const struct transcript_state *s,
                    const struct prompt_limits *limits);
 

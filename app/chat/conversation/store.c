@@ -58,6 +58,30 @@ static json_t *message_json(const char *role, struct bn_str text, struct bn_str 
     return o;
 }
 
+/* Newline-terminated lines as an array. */
+static json_t *lines_json(struct bn_str lines)
+{
+    json_t *list = json_array();
+    for (size_t at = 0; at < lines.n_bytes;) {
+        const char *end = memchr(lines.ptr + at, '\n', lines.n_bytes - at);
+        const size_t n = end ? (size_t)(end - lines.ptr) - at : lines.n_bytes - at;
+        json_out_append(&list, json_out_text((struct bn_str){lines.ptr + at, n}));
+        at += n + 1;
+    }
+    return list;
+}
+
+/* The message of a user. With attached files, also what was typed, and the paths given to /file. */
+static json_t *user_json(const struct exchange *e)
+{
+    json_t *o = message_json("user", e->user, e->user_extra);
+    if (e->typed.n_bytes > 0)
+        json_out_put(&o, "typed", json_out_text(e->typed));
+    if (e->files.n_bytes > 0)
+        json_out_put(&o, "files", lines_json(e->files));
+    return o;
+}
+
 static json_t *answer_json(const struct answer *a)
 {
     json_t *o = message_json("assistant", a->text, a->extra), *ids = json_array();
@@ -75,7 +99,7 @@ static json_t *messages_json(const struct transcript_state *state)
         json_out_append(&list, message_json("system", state->system, state->system_extra));
     for (size_t i = 0; i < state->n; i++) {
         const struct exchange *e = state->items[i];
-        json_out_append(&list, message_json("user", e->user, e->user_extra));
+        json_out_append(&list, user_json(e));
         if (e->answer.finish != FINISH_NONE)
             json_out_append(&list, answer_json(&e->answer));
     }
@@ -292,6 +316,31 @@ static bool read_extra(const struct session_reader *r, enum extra_owner place, c
     return ok || fail_memory(r, err);
 }
 
+/* What the user typed, and the files attached to it. Both are ignored if `content` does not end
+ * with the typed text: then the file was edited by hand. */
+static bool read_typed(const struct session_reader *r, const json_t *message, struct bn_str content,
+                       struct bn_error *err)
+{
+    const json_t *typed = json_object_get(message, "typed"),
+                 *list = json_object_get(message, "files");
+    const struct bn_str text = {json_string_value(typed), json_string_length(typed)};
+    struct strbuf files = {0};
+    if (text.n_bytes == 0 || text.n_bytes > content.n_bytes ||
+        memcmp(content.ptr + content.n_bytes - text.n_bytes, text.ptr, text.n_bytes) != 0)
+        return true;
+    for (size_t i = 0; i < json_array_size(list); i++) {
+        const json_t *path = json_array_get(list, i);
+        const struct bn_str s = {json_string_value(path), json_string_length(path)};
+        if (s.n_bytes == 0 || memchr(s.ptr, '\n', s.n_bytes) || memchr(s.ptr, 0, s.n_bytes))
+            continue;
+        strbuf_add_str(&files, s);
+        strbuf_add_char(&files, '\n');
+    }
+    const bool ok = !files.failed && transcript_set_typed(r->out, text, strbuf_str(&files));
+    strbuf_finish(&files);
+    return ok || fail_memory(r, err);
+}
+
 static bool read_message(const struct session_reader *r, size_t index, const json_t *message,
                          struct bn_error *err)
 {
@@ -309,7 +358,10 @@ static bool read_message(const struct session_reader *r, size_t index, const jso
             err);
     if (!(is_user ? transcript_add_question(r->out, text) : transcript_set_system(r->out, text)))
         return fail_memory(r, err);
-    return read_extra(r, is_user ? EXTRA_OF_USER : EXTRA_OF_SYSTEM, message, "role content", err);
+    if (is_user)
+        return read_typed(r, message, text, err) &&
+               read_extra(r, EXTRA_OF_USER, message, "role content typed files", err);
+    return read_extra(r, EXTRA_OF_SYSTEM, message, "role content", err);
 }
 
 static bool check_header(const struct session_reader *r, const json_t *json, struct bn_error *err)

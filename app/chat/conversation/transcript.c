@@ -57,20 +57,22 @@ static void free_text(struct bn_str *s)
     *s = (struct bn_str){0};
 }
 
-static void exchange_release(struct exchange *e)
+void exchange_release(struct exchange *e)
 {
     if (!e || --e->n_refs > 0)
         return;
     free_text(&e->user);
     free_text(&e->user_extra);
+    free_text(&e->typed);
+    free_text(&e->files);
     free_text(&e->answer.text);
     free_text(&e->answer.extra);
     mem_free((void *)(uintptr_t)e->answer.ids);
     mem_free(e);
 }
 
-static struct exchange *exchange_new(struct bn_str user, struct bn_str user_extra,
-                                     const struct answer *answer)
+/* A copy of the message of `from` with this answer. */
+static struct exchange *exchange_new(const struct exchange *from, const struct answer *answer)
 {
     struct exchange *e = mem_alloc(1, sizeof(*e));
     if (!e)
@@ -78,7 +80,8 @@ static struct exchange *exchange_new(struct bn_str user, struct bn_str user_extr
     e->n_refs = 1;
     int32_t *ids = mem_alloc(answer->n_ids, sizeof(*ids));
     e->answer.ids = ids;
-    if (!ids || !copy_text(&e->user, user) || !copy_text(&e->user_extra, user_extra) ||
+    if (!ids || !copy_text(&e->user, from->user) || !copy_text(&e->user_extra, from->user_extra) ||
+        !copy_text(&e->typed, from->typed) || !copy_text(&e->files, from->files) ||
         !copy_text(&e->answer.text, answer->text) || !copy_text(&e->answer.extra, answer->extra)) {
         exchange_release(e);
         return NULL;
@@ -171,7 +174,7 @@ bool transcript_add_question(struct transcript *t, struct bn_str user)
     struct transcript_state *s = &t->now;
     if (!mem_grow(&s->items, &s->cap, s->n + 1, sizeof(*s->items)))
         return false;
-    struct exchange *e = exchange_new(user, (struct bn_str){0}, &(struct answer){0});
+    struct exchange *e = exchange_new(&(struct exchange){.user = user}, &(struct answer){0});
     if (!e)
         return false;
     e->serial = t->n_made++;
@@ -184,7 +187,7 @@ bool transcript_add_question(struct transcript *t, struct bn_str user)
 bool transcript_answer(struct transcript *t, const struct answer *answer)
 {
     struct exchange **last = &t->now.items[t->now.n - 1];
-    struct exchange *e = exchange_new((*last)->user, (*last)->user_extra, answer);
+    struct exchange *e = exchange_new(*last, answer);
     if (!e)
         return false;
     e->serial = t->n_made++;
@@ -212,6 +215,28 @@ bool transcript_set_system(struct transcript *t, struct bn_str text)
     t->now.system = copy;
     t->unsaved = true;
     return true;
+}
+
+bool transcript_set_typed(struct transcript *t, struct bn_str typed, struct bn_str files)
+{
+    struct exchange *e = t->now.items[t->now.n - 1];
+    struct bn_str typed_copy, files_copy;
+    if (!copy_text(&typed_copy, typed))
+        return false;
+    if (!copy_text(&files_copy, files)) {
+        free_text(&typed_copy);
+        return false;
+    }
+    free_text(&e->typed);
+    free_text(&e->files);
+    e->typed = typed_copy;
+    e->files = files_copy;
+    return true;
+}
+
+struct bn_str exchange_typed(const struct exchange *e)
+{
+    return e->typed.n_bytes > 0 ? e->typed : e->user;
 }
 
 bool transcript_set_extra(struct transcript *t, enum extra_owner place, struct bn_str json)

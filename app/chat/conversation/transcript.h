@@ -45,6 +45,8 @@ struct exchange {
     size_t n_refs;
     size_t serial;            /* unique within one transcript */
     struct bn_str user;       /* owned, valid UTF-8 */
+    struct bn_str typed;      /* owned; what the user typed, if `user` also has attached files */
+    struct bn_str files;      /* owned; paths attached by /file, each with a newline; or empty */
     struct bn_str user_extra; /* owned; like answer.extra */
     struct answer answer;
 };
@@ -80,6 +82,13 @@ bool transcript_answer(struct transcript *t, const struct answer *answer);
 /* Remove the last exchange without an undo step, because its answer never began. */
 void transcript_remove_question(struct transcript *t);
 bool transcript_set_system(struct transcript *t, struct bn_str text);
+
+/* Store what the user typed as the last message, and the files that /file attached to it. */
+bool transcript_set_typed(struct transcript *t, struct bn_str typed, struct bn_str files);
+/* What the user typed as this message, without attached files. */
+struct bn_str exchange_typed(const struct exchange *e);
+/* Remove a reference, and free the exchange after the last one. NULL is fine. */
+void exchange_release(struct exchange *e);
 
 /* Store unknown members (JSON text) of the file, the system message or the last user message. */
 enum extra_owner { EXTRA_OF_FILE, EXTRA_OF_SYSTEM, EXTRA_OF_USER };

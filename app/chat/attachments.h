@@ -1,0 +1,55 @@
+/*
+ * Text files that will be sent before the next message.
+ *
+ * An attachment is read once, when it is added. A file is attached once: its canonical path
+ * identifies it.
+ */
+#ifndef APP_ATTACHMENTS_H
+#define APP_ATTACHMENTS_H
+
+#include "app/common/strbuf.h"
+#include "engine/base/error.h"
+#include "tokenizer/tokenizer.h"
+
+struct attachment {
+    char *path;         /* owned; as the user wrote it */
+    char *real;         /* owned; canonical, without a newline */
+    struct strbuf text; /* the file between its fences, and an empty line */
+    size_t n_tokens;    /* of `text`; an estimate if the file is very large */
+};
+
+struct attachment_list {
+    struct attachment *items; /* (n) in the order of sending */
+    size_t n, cap;
+};
+void attachments_finish(struct attachment_list *l); /* an all-zero list is an empty one */
+
+/* The context that a message with its attachments can use. */
+struct attachment_room {
+    size_t n_tokens; /* SIZE_MAX: not known, because the model is still loading */
+    size_t n_ctx;
+};
+
+enum attachment_added { ATTACHMENT_ADDED, ATTACHMENT_PRESENT };
+/* Read a file and append it. If it is in the list already, *added is ATTACHMENT_PRESENT. BN_EIO: it
+ * cannot be read, or is not a regular file. BN_EARG: binary, or not valid UTF-8. BN_ECONTEXT: it
+ * does not fit beside the other files. BN_ENOMEM. On failure the list does not change. */
+bool attachments_add(struct attachment_list *l, const struct tokenizer *t, const char *path,
+                     const struct attachment_room *room, enum attachment_added *added,
+                     struct bn_error *err);
+/* Attach the files of the @paths in a message (input_text.h). A directory is an error, and so is a
+ * file that attachments_add refuses; the list may then have new files. Appends to `missing` the
+ * first path that does not exist. */
+bool attachments_add_paths(struct attachment_list *l, const struct tokenizer *t,
+                           struct bn_str message, const struct attachment_room *room,
+                           struct strbuf *missing, struct bn_error *err);
+void attachments_remove(struct attachment_list *l, size_t index);
+size_t attachments_tokens(const struct attachment_list *l);
+bool attachments_has(const struct attachment_list *l, const char *real);
+
+/* Whether the attachment fits beside n_tokens_before tokens of other files. BN_ECONTEXT: it does
+ * not, with the numbers. */
+bool attachments_check(const struct attachment *a, size_t n_tokens_before,
+                       const struct attachment_room *room, struct bn_error *err);
+
+#endif

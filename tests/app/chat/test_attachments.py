@@ -1,0 +1,238 @@
+#!/usr/bin/env python3
+"""
+test_attachments.py CHAT MAKE_MODEL: files that go before a message: /file, @path and --file. With a scripted
+generator; a token is a byte.
+"""
+import json
+import os
+import re
+
+from support.chat_case import ChatCase
+from support.program_case import main
+from support.terminal_case import PAINTERS, PROMPT, TerminalCase
+
+
+class Scripts(ChatCase):
+    def script(self, *lines, words=(), code=0):
+        """Run the lines. Returns the standard error; self.messages has the texts of the user."""
+        path = self.path('session.json')
+        if os.path.exists(path):
+            os.unlink(path)
+        done = self.chat('-i', *words, stdin='\n'.join((*lines, f'/save {path}')).encode())
+        text = done.stderr.decode()
+        self.assertEqual(done.returncode, code, text)
+        self.messages = None
+        if os.path.exists(path):
+            with open(path, encoding='utf-8') as file:
+                self.messages = [m['content'] for m in json.load(file)['messages'] if m['role'] == 'user']
+        return text
+
+    @staticmethod
+    def fenced(name, text):
+        return f'File {name}:\n```\n{text}```\n\n'
+
+    def test_a_file_that_cannot_fit_is_refused_with_numbers(self):
+        """The next message is sent without it, and @path is refused in the same way."""
+        self.fake('ok', n_ctx=1000)
+        big, small = self.write('big.txt', 'b' * 900), self.write('small.txt', 's' * 400)
+        said = r"big.txt' does not fit: it has 9\d\d tok, and 8\d\d of the 1000 tok of the context are free"
+        self.assertRegex(self.script(f'/file {big}', code=2), said)
+        self.assertRegex(self.script(f'see @{big}', code=2), said)
+        self.assertRegex(self.script(f'/file {small}', f'/file {self.write("copy.txt", "s" * 430)}', code=2),
+                         r"copy.txt' does not fit: it has 4\d\d tok, and 4\d\d of the .* beside the other files")
+        text = self.script(f'/file {small}', '/file')
+        self.assertRegex(text, r' 1      4\d\d tok  .*small.txt\nin all 4\d\d of the 8\d\d tok that are free')
+        self.assertRegex(self.script('x' * 500, f'/file {small}', code=2), r'4\d\d tok, and 3\d\d of the 1000')
+        self.script('x' * 500, '/set overflow drop', f'/file {small}', 'y')  # the first turn can be dropped
+
+    def test_files_are_listed_and_removed(self):
+        one, two = self.write('one.txt', '1\n'), self.write('two.txt', '2\n')
+        text = self.script(f'/file {one} {two}', '/file', '/context', '/file off 1', '/file', 'x')
+        self.assertEqual(len(re.findall(r'\d tok  .*one\.txt\n', text)), 2, text)
+        self.assertEqual(len(re.findall(r'\d tok  .*two\.txt\n', text)), 3, text)
+        self.assertRegex(text, r'attached +\d+ tok  .*one.txt\n')
+        self.assertIn('one.txt will not be sent', text)
+        self.assertEqual(self.messages, [self.fenced('two.txt', '2\n') + 'x'])
+        text = self.script(f'/file {one} {two}', '/file off', '/file', 'x')
+        self.assertIn('2 files will not be sent', text)
+        self.assertIn('no file is attached', text)
+        self.assertEqual(self.messages, ['x'])
+        self.assertIn('no file is attached', self.script('/file off', code=2))
+        self.assertIn('from 1 to 1', self.script(f'/file {one}', '/file off 2', code=2))
+
+    def test_a_file_is_never_attached_twice(self):
+        one = self.write('one.txt', '1\n')
+        other = os.path.join(self.folder.name, '.', 'one.txt')
+        text = self.script(f'/file {one}', f'/file {other}', f'@{one} and @{other}')
+        self.assertIn('is attached already', text)
+        self.assertEqual(self.messages, [self.fenced('one.txt', '1\n') + f'@{one} and @{other}'])
+        self.script(f'@{one}', 'more', f'@{one}')  # a later message may attach it again
+        self.assertEqual([m.count('File one.txt') for m in self.messages], [1, 0, 1])
+
+    def test_quoted_and_escaped_paths(self):
+        folder = os.path.join(self.folder.name, 'a folder')
+        os.makedirs(folder, exist_ok=True)
+        for name in ("it's my.txt", 'a "b".txt', 'back\\slash.txt', 'plain.txt'):
+            self.write(os.path.join('a folder', name), name)
+        both = [self.fenced("it's my.txt", "it's my.txt\n"), self.fenced('plain.txt', 'plain.txt\n')]
+        escaped = folder.replace(' ', '\\ ')
+        for first, second in ((f"'{folder}/it'\\''s my.txt'", f"'{folder}/plain.txt'"),
+                              (f'"{folder}/it\'s my.txt"', f'"{folder}/plain.txt"'),
+                              (f"{escaped}/it\\'s\\ my.txt", f'{escaped}/plain.txt')):
+            self.script(f'/file {first} {second}', 'x')
+            self.assertEqual(self.messages, [''.join(both) + 'x'], first)
+            self.script(f'see @{first}, then @{second}.')
+            self.assertEqual(self.messages, [''.join(both) + f'see @{first}, then @{second}.'], first)
+        for name in ('a "b".txt', 'back\\slash.txt', "it's my.txt"):
+            self.script(f'/file {folder}/{name}', 'x')  # one path, as it is
+            self.assertIn(f'File {name}', self.messages[0])
+        self.script(f'/file {escaped}/back\\\\slash.txt "{folder}/a \\"b\\".txt"', 'x')
+        self.assertEqual(self.messages[0].count('File '), 2)
+        self.env['HOME'] = folder
+        self.script('/file ~/plain.txt', 'x')
+        self.assertIn('File plain.txt', self.messages[0])
+
+    def test_bad_files_and_directories_are_named_and_not_sent(self):
+        latin = self.write('latin.txt', b'caf\xe9\n')
+        folder = os.path.join(self.folder.name, 'sub.d')
+        os.makedirs(folder, exist_ok=True)
+        fifo = self.path('fifo')
+        if not os.path.exists(fifo):
+            os.mkfifo(fifo)
+        for path, said in ((latin, "latin.txt' is not valid UTF-8 at offset 3"), (folder, "sub.d' is a directory"),
+                           (self.write('binary', b'a\0b'), 'is binary'), (self.path('none.x'), 'No such file')):
+            self.assertIn(said, self.script(f'/file {path}', 'never', code=2))
+            self.assertIsNone(self.messages)
+            if path != self.path('none.x'):
+                self.assertIn(said, self.script(f'see @{path}', 'never', code=2))
+        self.assertIn('not a regular file', self.script(f'/file {fifo}', code=2))
+        self.assertIn('not valid UTF-8', self.refuses(2, '-f', latin, '-p', 'x'))
+        self.assertIn('is a directory', self.refuses(5, '-f', folder, '-p', 'x'))
+        self.assertIn('it is sent as text', self.script('see @no/such.txt and @sub and @anna'))
+
+    def test_the_file_option_attaches_to_the_first_message_of_a_script(self):
+        one = self.write('one.txt', '1\n')
+        self.script('x', 'y', words=('-f', one))
+        self.assertEqual(self.messages, [self.fenced('one.txt', '1\n') + 'x', 'y'])
+        self.assertIn('No such file', self.refuses(5, '-i', '-f', self.path('none'), stdin=b'x'))
+        self.assertIn('standard input', self.refuses(2, '-i', '-f', '-', stdin=b'x'))
+
+    def test_history_shows_what_was_typed(self):
+        one = self.write('one.txt', 'secret\n')
+        text = self.script(f'/file {one}', 'read it', '/history')
+        self.assertRegex(text, r'1> \[attached files: \d+ bytes\] read it\n')
+        self.assertNotIn('secret', text)
+
+    def test_a_session_edited_by_hand_has_no_typed_text(self):
+        """What was typed is used only if it is still the end of the message."""
+        one, path = self.write('one.txt', 'secret\n'), self.path('edited.json')
+        self.script(f'see @{one}', f'/save {path}!')
+        for content, shown in (('secret and see @x', 'secret and'), ('see', '1> see\n'), ('', '1> \n')):
+            with open(path, encoding='utf-8') as file:
+                chat = json.load(file)
+            self.assertEqual(chat['messages'][0]['typed'], f'see @{one}')
+            chat['messages'][0]['content'] = content
+            edited = self.write('other.json', json.dumps(chat))
+            text = self.chat('-i', '--load', edited, stdin=b'/history\n').stderr.decode()
+            self.assertIn(shown, text)
+            self.assertNotIn('attached files', text)
+
+
+class Terminals(TerminalCase):
+    def files(self):
+        return self.write('notes.txt', 'some notes\n'), self.write('more.txt', 'more notes\n')
+
+    def check_once(self, message, typed):
+        self.assertEqual(message.count('some notes'), 1, message)
+        self.assertEqual(message.count('more notes'), 1, message)
+        self.assertTrue(message.endswith('```\n\n' + typed), message)
+
+    def test_esc_before_the_first_token_restores_what_was_typed(self):
+        notes, more = self.files()
+        for words in PAINTERS:
+            self.fake(b'\x1d', 'ok', hold=self.gate(), begun=self.gate('begun'))
+            terminal = self.ready(*words)
+            self.says_in(terminal, f'/file {more}\r'.encode(), rb'will be sent')
+            terminal.send(f'see @{notes}\r'.encode())
+            self.wait_for(lambda: os.path.exists(self.path('begun')) or terminal.read(0.02))
+            start = len(terminal.seen)
+            terminal.send(b'\x1b')
+            terminal.expect(rb'attached again(?s:.*)see @(?s:.*)notes\.txt', start=start)
+            self.assertNotIn(b'some notes', terminal.seen)
+            self.says_in(terminal, b' now\r')
+            self.leave(terminal)
+            self.assertEqual(len(self.messages()), 1)
+            self.check_once(self.messages()[0], f'see @{notes} now')
+
+    def test_edit_restores_what_was_typed_also_from_a_file(self):
+        notes, more = self.files()
+        for words in PAINTERS:
+            self.fake('ok')
+            terminal = self.ready(*words)
+            self.says_in(terminal, f'/file {more}\r'.encode(), rb'will be sent')
+            self.says_in(terminal, f'see @{notes}\r'.encode())
+            self.says_in(terminal, b'/edit\r', rb'attached again(?s:.*)see @(?s:.*)notes\.txt')
+            self.says_in(terminal, b' now\r')
+            self.leave(terminal)
+            self.check_once(self.messages()[0], f'see @{notes} now')
+            terminal = self.ready('-C', *words)
+            self.says_in(terminal, b'/edit\r', rb'attached again(?s:.*)see @(?s:.*)notes\.txt')
+            self.says_in(terminal, b' again\r')
+            self.leave(terminal)
+            self.check_once(self.messages()[0], f'see @{notes} now again')
+            self.assertEqual(len(self.messages()), 1)
+
+    def test_up_recalls_what_was_typed(self):
+        notes, _ = self.files()
+        for words in PAINTERS:
+            self.fake('ok')
+            terminal = self.ready(*words)
+            self.says_in(terminal, f'see @{notes}\r'.encode())
+            self.says_in(terminal, b'\x1b[A', rb'see @')
+            self.says_in(terminal, b' now\r')
+            self.leave(terminal)
+            self.assertEqual([m.count('some notes') for m in self.messages()], [1, 1])
+            self.assertTrue(self.messages()[1].endswith(f'\n\nsee @{notes} now'))
+
+    def test_a_file_that_is_too_large_leaves_the_chat_usable(self):
+        """Also while the model loads, when the size of the context is not known."""
+        for words in PAINTERS:
+            big = self.write('big.txt', 'b' * 900)
+            self.fake('ok', n_ctx=1000, load_until=self.gate())
+            terminal = self.open(*words)
+            terminal.expect(PROMPT)
+            self.says_in(terminal, f'/file {big}\r'.encode(), rb'will be sent')
+            start = len(terminal.seen)
+            self.write('gate', '')
+            terminal.expect(rb'does(?s:.*)not(?s:.*)fit', start=start)
+            self.says_in(terminal, f'/file {big}\r'.encode(), rb'does(?s:.*)not(?s:.*)fit')
+            self.says_in(terminal, f'see @{big}\r'.encode(), rb'does(?s:.*)not(?s:.*)fit')
+            self.says_in(terminal, b'\x15hello\r')
+            self.leave(terminal)
+            self.assertEqual(self.messages(), ['hello'])
+
+    def test_a_message_that_is_too_long_with_its_files_names_file_off(self):
+        for words in PAINTERS:
+            small = self.write('small.txt', 's' * 500)
+            self.fake('ok', n_ctx=1000)
+            terminal = self.ready(*words)
+            self.says_in(terminal, f'/file {small}\r'.encode(), rb'will be sent')
+            self.says_in(terminal, b'x' * 400 + b'\r', rb'/file off(?s:.*)5\d\d tok')
+            self.says_in(terminal, b'\x15/file off\r', rb'1 file will not be sent')
+            self.says_in(terminal, b'short\r')
+            self.leave(terminal)
+            self.assertEqual(self.messages(), ['short'])
+
+    def test_the_file_option_attaches_to_the_first_message(self):
+        notes, _ = self.files()
+        for words in PAINTERS:
+            self.fake('ok')
+            terminal = self.ready('-i', '-f', notes, *words)
+            self.says_in(terminal, b'/file\r', rb'tok  (?s:.*)notes\.txt')
+            self.says_in(terminal, b'what?\r')
+            self.leave(terminal)
+            self.assertEqual(self.messages()[0], 'File notes.txt:\n```\nsome notes\n```\n\nwhat?')
+
+
+if __name__ == '__main__':
+    main()
