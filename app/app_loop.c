@@ -4,6 +4,7 @@
  */
 #include "app/app.h"
 
+#include "app/chat/model_sheet.h"
 #include "app/chat/turn_report.h"
 #include "app/terminal/signals.h"
 #include "engine/base/clock.h"
@@ -133,16 +134,33 @@ static void log_answer(struct app *app)
     strbuf_finish(&line);
 }
 
+/* The banner has named the repairs of the vocabulary and the template. Repairs of the weights follow
+ * here, and /info names all. */
+static void show_weight_notes(struct app *app)
+{
+    struct strbuf names = {0};
+    model_sheet_repairs(&app->model_notes, &names);
+    if (names.n_bytes > 0 && app->is_interactive)
+        ui_notice(&app->ui, TONE_NOTE, "repaired in the weights: %s", strbuf_text(&names));
+    strbuf_finish(&names);
+    app_show_notes(app, &app->model_notes);
+    for (size_t i = 0; i < app->model_notes.n; i++) {
+        const struct bn_note *note = &app->model_notes.items[i];
+        bn_notes_add(&app->model.notes, note->kind, note->id, "%s", note->text);
+    }
+}
+
 static void on_loaded(struct app *app)
 {
     const struct bn_model_info *info = worker_info(app->worker);
     const size_t n_ctx = worker_n_ctx(app->worker);
     log_loaded(app);
-    app_show_notes(app, &app->model_notes);
+    show_weight_notes(app);
     if (app->is_interactive)
         ui_notice(&app->ui, TONE_NOTE, "%s, %s, context %zu, loaded in %.1f s", info->quantisation,
                   info->device, n_ctx, info->load_seconds);
-    if (info->passed_over[0] && (app->is_interactive || options_flag(app->options, "verbose")))
+    /* Only "--device auto" passes over a device, so no GPU was requested; /info has this line. */
+    if (info->passed_over[0] && options_flag(app->options, "verbose"))
         ui_notice(&app->ui, TONE_NOTE, "%s", info->passed_over);
     if (app->model.is_demo)
         ui_notice(&app->ui, TONE_NOTE, DEMO_NOTICE, (double)info->n_params / 1e6);

@@ -5,6 +5,23 @@
 
 #include "app/common/json_out.h"
 
+void model_sheet_repairs(const struct bn_notes *notes, struct strbuf *out)
+{
+    const size_t n_before = out->n_bytes;
+    for (size_t i = 0; i < notes->n; i++)
+        if (notes->items[i].kind == BN_NOTE_REPAIR)
+            strbuf_addf(out, "%s%s", out->n_bytes > n_before ? ", " : "", notes->items[i].id);
+}
+
+static void add_repairs(const struct open_model *m, struct strbuf *text)
+{
+    struct strbuf names = {0};
+    model_sheet_repairs(&m->notes, &names);
+    if (names.n_bytes > 0)
+        strbuf_addf(text, "\nrepairs     %s (-v explains them)", strbuf_text(&names));
+    strbuf_finish(&names);
+}
+
 void model_sheet_lines(const struct open_model *m, const struct worker *w, struct strbuf *text)
 {
     const struct bn_model_info *info = worker_info(w);
@@ -38,6 +55,7 @@ void model_sheet_lines(const struct open_model *m, const struct worker *w, struc
                         : " (base model: plain text completion, not chat)");
     else
         strbuf_add_text(text, "template    none (--raw)");
+    add_repairs(m, text);
 }
 
 void model_sheet_explain(const struct worker *w, struct strbuf *out)

@@ -3,6 +3,7 @@
  */
 #include "app/ui/terminal_chat.h"
 
+#include "app/chat/model_sheet.h"
 #include "app/chat/turn_report.h"
 #include "app/common/paths.h"
 #include "app/common/term_text.h"
@@ -86,6 +87,10 @@ static void show_banner(struct ui *ui)
                 n_bytes < 1e9 ? 1 : 2, n_bytes < 1e9 ? n_bytes / 1e6 : n_bytes / 1e9,
                 n_bytes < 1e9 ? "MB" : "GB");
     show_text(ui, TONE_NOTE, strbuf_text(&text));
+    strbuf_cut(&text, 0);
+    model_sheet_repairs(&c->model->notes, &text);
+    if (text.n_bytes > 0)
+        ui_notice(ui, TONE_NOTE, "repaired in the file: %s", strbuf_text(&text));
     strbuf_finish(&text);
     show_text(ui, TONE_NOTE, "/help for commands, Esc stops, Ctrl-D leaves");
     if (c->model->template && !template_info(c->model->template)->is_chat)

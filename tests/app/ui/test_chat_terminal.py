@@ -11,7 +11,7 @@ import signal
 import time
 
 from support.program_case import PROGRAM, main
-from support.terminal_case import ENTER, LEAVE, PROMPT, Terminal, TerminalCase
+from support.terminal_case import ENTER, LEAVE, PAINTERS, PROMPT, Terminal, TerminalCase
 
 # Signals that end a process by default, without those that the chat answers with an exit status.
 ENDING = (signal.SIGQUIT, signal.SIGABRT, signal.SIGUSR1, signal.SIGUSR2, signal.SIGALRM, signal.SIGVTALRM,
@@ -374,12 +374,26 @@ class Editing(TerminalCase):
         self.left_clean(terminal, 0)
         self.assertNotIn(b'\x1b', terminal.seen)
 
-    def test_a_device_that_is_not_used_is_named(self):
+    def test_only_info_names_a_device_that_is_not_used(self):
         self.fake('one', no_cuda=1)
         terminal = self.ready()
-        terminal.expect(b'cuda is not used: no driver')
+        self.ask(terminal, 'x')
+        self.assertNotIn(b'cuda', terminal.seen)
         terminal.send(b'/info\r')
         terminal.expect(rb'device +fake device\r\n +cuda is not used: no driver')
+        self.assertIn(b'cuda is not used: no driver', self.ready('-v').seen)
+
+    def test_banner_and_info_name_the_repairs_in_one_line(self):
+        names = rb'(?=[^\n]*pre-tokenizer)(?=[^\n]*end-of-turn)(?=[^\n]*chat-template)'
+        model = self.make('official.gguf', '--official', '--vocab', 'llama3-like', '--n-vocab', '3000')
+        for words in PAINTERS:
+            terminal = self.start([PROGRAM, model, *words])
+            terminal.expect(rb'repaired in the file: ' + names)
+            terminal.expect(rb'loaded in')
+            start = len(terminal.seen)
+            terminal.send(b'/info\r')
+            terminal.expect(rb'repairs +' + names, start=start)
+            self.leave(terminal)
 
     def test_a_repeated_token_is_reported_with_the_seed(self):
         self.fake('G', same=1)
