@@ -1,6 +1,6 @@
 /*
- * One row of the benchmark: fills the sessions to the depth; then each timed run extends them, and
- * they are truncated again.
+ * One row of the benchmark: evaluates `depth` tokens in each session. Then each run evaluates
+ * n_tokens more and truncates the sessions to `depth` again.
  *
  * Prompt ids are a fixed pseudo-random sequence. It is the same in every run and for every model
  * with the same vocabulary size, so that checksums of two builds can be compared.
@@ -19,8 +19,8 @@
 struct sequence { /* one sequence of the batch */
     struct bn_session *session;
     struct sampler *sampler;
-    int32_t *ids; /* (depth + n_tokens + 1): prompt, then generated ids */
-    size_t n_ids;
+    int32_t *ids;          /* (depth + n_tokens + 1): prompt, then generated ids */
+    size_t n_ids;          /* ids in the session; ids[n_ids] is the next to evaluate */
     struct spec *spec;     /* NULL: no speculative decoding */
     struct head_cand cand; /* the best token */
     struct head_row row;
@@ -31,9 +31,9 @@ struct bench {
     const struct bench_row *row;
     struct sequence *seqs;    /* (batch) */
     struct bn_item *items;    /* (batch) */
-    double *rates;            /* (n_runs) */
-    double *peaks;            /* (n_runs) */
-    uint64_t checksum;        /* of the current run */
+    double *rates;            /* (n_runs) tokens per second */
+    double *peaks;            /* (n_runs) peak rates of the machine, see bench_row.peak */
+    uint64_t checksum;        /* of the ids and logits of the current run */
     struct spec_stats drafts; /* of the current run */
 };
 
@@ -57,7 +57,7 @@ static void add_to_checksum(struct bench *b, int32_t id, float logit)
 
 static void fill_prompt_ids(int32_t *ids, size_t n, size_t i_seq, size_t n_vocab)
 {
-    uint32_t x = (uint32_t)i_seq + 7;
+    uint32_t x = (uint32_t)i_seq + 7; /* any seed; another one would change all checksums */
     for (size_t i = 0; i < n; i++) {
         x = x * 1103515245u + 12345u; /* the example of rand in the C standard */
         ids[i] = (int32_t)((x >> 8) % n_vocab);
@@ -122,7 +122,8 @@ static bool bench_open(struct bench *b, struct bn_error *err)
     return true;
 }
 
-/* Evaluate ids n_ids .. n_end - 1 of all sequences together, and find the best next tokens. */
+/* Evaluate ids n_ids .. n_end - 1 of all sequences together, and find the best next tokens. A pass
+ * has n_ubatch tokens, so n_pass of each sequence. */
 static bool read_ids(struct bench *b, size_t n_end, struct bn_error *err)
 {
     const size_t batch = b->row->batch;
@@ -236,6 +237,7 @@ static bool run_once(struct bench *b, double *seconds, struct bn_error *err)
 static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err)
 {
     const double n = (double)row->n_tokens * (double)row->batch;
+    /* Generation waits for the weights from memory, a prompt for the multiplications. */
     const enum bench_peak limit = row->test == BENCH_TG ? PEAK_READ : PEAK_INT8;
     double seconds;
     if (!read_ids(b, row->depth, err) ||
@@ -258,7 +260,7 @@ static bool measure(struct bench *b, struct bench_row *row, struct bn_error *err
     }
     row->n_steps = bn_model_profile(b->plan->model, row->steps, BN_PROFILE_STEPS);
     row->tokens_per_s = bench_median(b->rates, b->plan->n_runs);
-    row->min = b->rates[0];
+    row->min = b->rates[0]; /* sorted by bench_median */
     row->max = b->rates[b->plan->n_runs - 1];
     row->peak = bench_median(b->peaks, b->plan->n_runs);
     row->bytes_per_token = (double)n_bytes / n / (double)b->plan->n_runs;

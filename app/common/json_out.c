@@ -49,8 +49,8 @@ void json_out_append(json_t **list, json_t *item)
     drop_if_failed(json_array_append_new(*list, item) == 0, list);
 }
 
-/* Characters that are legal in JSON but can change how a terminal or an editor shows the text: DEL and
- * C1 (U+009B begins a control sequence), bidirectional controls, line separators, tags. */
+/* Characters that are legal in JSON but can change how a terminal or an editor shows the text: DEL
+ * and C1 (U+009B begins a control sequence), bidirectional controls, line separators, tags. */
 static bool is_unsafe(uint32_t c)
 {
     return (c >= 0x7F && c <= 0x9F) || c == 0x061C || c == 0x200E || c == 0x200F ||

@@ -64,7 +64,8 @@ static enum exit_code run_verb(struct options *o)
     struct inspect in = {.options = o, .words = words + 1, .n_words = n_words - 1};
     code = verb->run(&in);
     inspect_close(&in);
-    return code == EXIT_DONE ? report_flush(INSPECT) : code; /* at most one error line */
+    /* After an error, a failed flush is not reported too: one error line is enough. */
+    return code == EXIT_DONE ? report_flush(INSPECT) : code;
 }
 
 int main(int argc, char **argv)

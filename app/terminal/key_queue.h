@@ -1,8 +1,8 @@
 /*
  * Keys that were read from the terminal and are not used yet (type-ahead).
  *
- * Bytes that are not valid UTF-8 become U+FFFD, and so do C1 controls, bidirectional overrides and the
- * like (term_text.h). All others stay as they came. Main thread only. Call tty_acquire first.
+ * Bytes that are not valid UTF-8 become U+FFFD, and so do C1 controls, bidirectional overrides and
+ * the like (term_text.h). All others stay as they came. Main thread only. Call tty_acquire first.
  */
 #ifndef APP_KEY_QUEUE_H
 #define APP_KEY_QUEUE_H

@@ -12,7 +12,7 @@ static inline void cpu_relax(void)
 #if defined(__x86_64__) || defined(__i386__)
     __builtin_ia32_pause();
 #elif defined(__aarch64__)
-    __asm__ volatile("isb"); /* `yield` is a no-op on most cores */
+    __asm__ volatile("isb"); /* stalls for some cycles; `yield` is a no-op on most cores */
 #endif
 }
 

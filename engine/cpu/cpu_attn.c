@@ -23,8 +23,8 @@ static void prefetch_floats(const float *x, size_t n)
         cpu_prefetch(x + i);
 }
 
-/* QK norm, if the model has it (w is not NULL), then RoPE. Prefetches n_fetch floats of this head in
- * the next row. */
+/* QK norm, if the model has it (w is not NULL), then RoPE. Prefetches n_fetch floats of this head
+ * in the next row. */
 static void turn_head(const struct cpu_thread *th, float *x, const float *w, size_t token,
                       size_t n_fetch)
 {

@@ -1,7 +1,7 @@
 /*
  * Ternary weights and the kernels that multiply them with one token. The rules of kernels.h apply.
- * Weights that are multiplied with zero need not be read: rows with a closed gate, and columns with
- * an input of zero.
+ * With squared ReLU, weights that are multiplied with zero need not be read: rows of ffn_up whose
+ * gate is not positive, and columns of ffn_down whose input is zero.
  */
 #ifndef ENGINE_CPU_KERNELS_TERNARY_H
 #define ENGINE_CPU_KERNELS_TERNARY_H
@@ -23,13 +23,15 @@ struct ternary_mat {
 typedef void (*ternary_matvec_fn)(const struct ternary_mat *w, size_t row0, size_t row1,
                                   const int8_t *q, int32_t q_sum, int32_t *acc);
 
-/* The same for the rows rows[i], i < n, which ascend: sets acc[rows[i]] and no other element. */
+/* The product for the rows rows[i], i < n, which ascend: sets acc[rows[i]] and no other element. */
 typedef void (*ternary_some_fn)(const struct ternary_mat *w, const int32_t *rows, size_t n,
                                 const int8_t *q, int32_t q_sum, int32_t *acc);
 
 /* Ternary weights by column, so that a column whose q is 0 need not be read: line l of column c
  * holds its rows 256 l .. 256 l + 255 in the order in which a line of ternary_mat holds columns. */
-#define MOST_SUMMED 131072 /* most columns: sums of 64 * 2 * 127 per column fit int32 */
+/* Most columns: a kernel may sum 64 times the products (a code in the top two bits of a byte), and
+ * sums of 64 * 2 * 127 per column fit int32. */
+#define MOST_SUMMED 131072
 struct ternary_cols {
     const uint8_t *lines; /* (n_cols, n_lines, LINE_BYTES), 64-byte aligned */
     size_t n_cols;
@@ -40,9 +42,9 @@ struct ternary_cols {
 typedef void (*ternary_columns_fn)(const struct ternary_cols *w, const int32_t *cols, size_t n,
                                    const int8_t *q, int32_t *acc);
 
-/* Write to `out`, in ascending order, the numbers of the gates that are not <= 0 (a NaN is listed),
+/* Write to `out`, in ascending order, the indices of the gates that are not <= 0 (a NaN is listed),
  * or of the q that are not 0. Returns their count. `out` has room for n + LIVE_SLACK. */
-#define LIVE_SLACK 16
+#define LIVE_SLACK 16 /* AVX-512 always stores a register of 16 indices */
 typedef size_t (*live_gates_fn)(const float *gate, size_t n, int32_t *out);
 typedef size_t (*live_inputs_fn)(const int8_t *q, size_t n, int32_t *out);
 

@@ -36,7 +36,7 @@ enum act_training {
 enum act_scheme {
     ACT_TOKEN,    /* int8, one scale per token */
     ACT_BLOCK32,  /* int8, one scale per 32 columns */
-    ACT_BLOCK128, /* int8, one scale per 128 columns, or 64 where the scales of the weights differ */
+    ACT_BLOCK128, /* int8, one scale per 128 columns, or 64 where the weights' scales differ */
     ACT_16,       /* two planes of int8: 16 bits */
     ACT_FLOAT     /* not quantised */
 };

@@ -72,7 +72,9 @@ static void refuses_an_isa_that_is_missing(void **state)
 static void limits_to_the_named_isa(void **state)
 {
     (void)state;
-    struct cpu_caps caps = {.has = {true, true, true, true}};
+    struct cpu_caps caps = {
+        .has = {
+            [ISA_REF] = true, [ISA_AVX2] = true, [ISA_AVXVNNI] = true, [ISA_AVX512VNNI] = true}};
     struct bn_error err;
     assert_true(cpu_caps_limit(&caps, NULL, &err));
     assert_true(caps.has[ISA_AVX512VNNI]);
@@ -100,7 +102,8 @@ static void table_is_a_function_of_the_set(void **state)
         assert_int_equal(a.row_decode[type] != NULL, ref.row_decode[type] != NULL);
 }
 
-/* On every instruction set, mac_peak reports twice the operations for twice the rounds. */
+/* On every instruction set, mac_peak and fma_peak report twice the operations for twice the rounds.
+ * The upper limit is far above any real number of operations in three rounds. */
 static void every_isa_measures_a_peak(void **state)
 {
     (void)state;
@@ -127,7 +130,8 @@ static const struct ternary_gemm *gemm_for(const struct cpu_kernels *k, size_t n
     return strategy_gemm(k, strategy_linear(k, n_tokens));
 }
 
-/* The kernels are not run, so this machine need not have the instruction set. */
+/* With AMX: up to 4 tokens the kernels of AVX-512, from 5 and from 17 on (more than a tile of 16)
+ * those of AMX. The kernels are not run, so this machine need not have AMX. */
 static void amx_is_used_for_many_tokens_only(void **state)
 {
     (void)state;
@@ -139,7 +143,7 @@ static void amx_is_used_for_many_tokens_only(void **state)
     assert_true(gemm_for(&below, 1)->matmul == below.few.matmul);
     assert_true(gemm_for(&below, 512)->matmul == below.many.matmul);
     if (!caps.has[ISA_AVX2])
-        return; /* the processor family may not have this instruction set */
+        return; /* probably another processor family, whose build has no AMX kernels */
     caps.has[ISA_AMX] = true;
     cpu_kernels_init(&k, &caps);
     assert_int_equal(k.isa, ISA_AMX);
@@ -269,10 +273,11 @@ static void threads_follow_the_quota_of_the_group(void **state)
 {
     (void)state;
     static const struct {
-        const char *groups; /* /proc/self/cgroup */
-        const char *files[4][2];
-        size_t n_threads;
+        const char *groups;      /* /proc/self/cgroup */
+        const char *files[4][2]; /* path below /sys/fs/cgroup, content */
+        size_t n_threads;        /* quota divided by period, rounded up */
     } cases[] = {
+        /* cgroup v2: one file with quota and period in microseconds */
         {"0::/a/b\n", {{"/a/b/cpu.max", "max 100000\n"}}, SIZE_MAX},
         {"0::/a/b\n", {{"/a/b/cpu.max", "200000 100000\n"}}, 2},
         {"0::/a/b\n", {{"/a/b/cpu.max", "150000 100000\n"}}, 2},
@@ -282,6 +287,7 @@ static void threads_follow_the_quota_of_the_group(void **state)
          3},                                                      /* limit of the parent group */
         {"0::/not/here\n", {{"/cpu.max", "400000 100000\n"}}, 4}, /* as in a container */
         {"0::/a\n", {{"/a/cpu.max", "nonsense\n"}}, SIZE_MAX},
+        /* cgroup v1: two files in the folder of the controller "cpu" */
         {"7:memory:/a\n4:cpuacct,cpu:/a\n",
          {{"/cpu/a/cpu.cfs_quota_us", "250000\n"}, {"/cpu/a/cpu.cfs_period_us", "100000\n"}},
          3},
@@ -291,7 +297,7 @@ static void threads_follow_the_quota_of_the_group(void **state)
         {"4:cpuset:/a\n",
          {{"/cpu/a/cpu.cfs_quota_us", "100000\n"}, {"/cpu/a/cpu.cfs_period_us", "100000\n"}},
          SIZE_MAX},
-        {"", {{"/cpu.max", "100000 100000\n"}}, SIZE_MAX},
+        {"", {{"/cpu.max", "100000 100000\n"}}, SIZE_MAX}, /* the process is in no group */
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         char root[] = "/tmp/test_cpu_caps.XXXXXX", path[128];

@@ -19,9 +19,10 @@ struct kit {
 void kit_open(struct kit *kit, const struct synth_spec *spec, const struct bn_model_config *cfg);
 void kit_close(struct kit *kit);
 
+/* Open another session. Close it with bn_session_close. */
 struct bn_session *kit_session(const struct kit *kit, size_t n_ctx);
 
-/* Write n pseudo-random ids of the byte vocabulary, another list for each seed. */
+/* Write bos (256) and n - 1 pseudo-random ids of bytes (0 .. 255), another list for each seed. */
 void kit_ids(int32_t *ids, size_t n, uint32_t seed);
 
 /* n_rows rows, each with capacity for the whole vocabulary. Free with kit_free_rows. */

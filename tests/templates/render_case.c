@@ -1,6 +1,6 @@
 /*
- * Renders templates for the comparison with jinja2. Reads one JSON object per line and prints one
- * result per line.
+ * Renders templates for the comparison with jinja2. Reads one JSON object per line, as case_run
+ * accepts it, and prints one result per line.
  */
 #include "tests/templates/case_run.h"
 

@@ -203,7 +203,7 @@ static void no_bos_if_it_equals_eos(void **state)
     tokenizer_close(t);
 }
 
-/* In the harmony format <|end|> ends a part of an answer; <|return|> and <|call|> end the answer. */
+/* In the harmony format <|end|> ends a part of an answer, <|return|> and <|call|> the answer. */
 static void end_ends_no_answer_if_return_and_call_exist(void **state)
 {
     (void)state;

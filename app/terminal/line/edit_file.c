@@ -14,16 +14,18 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#define EXIT_NOT_RUN 127 /* as a shell exits if it cannot run a command */
+
 /* The editor's command may contain options, so a shell parses it. The path is a separate
  * argument. */
 static void run_editor(const char *editor, const char *path)
 {
     char script[1024];
     if ((size_t)snprintf(script, sizeof(script), "exec %s \"$1\"", editor) >= sizeof(script))
-        _exit(127);
+        _exit(EXIT_NOT_RUN);
     signals_reset_child();
     execl("/bin/sh", "sh", "-c", script, "sh", path, (char *)NULL);
-    _exit(127);
+    _exit(EXIT_NOT_RUN);
 }
 
 static bool wait_for_editor(pid_t child, const char *editor, struct bn_error *err)

@@ -50,7 +50,7 @@ static bool put_escaped(struct jbuf *b, uint32_t cp)
 }
 
 /* Adds the escape whose backslash is before `at`. Returns the number of bytes after the backslash.
- * 0: *problem is set, or memory ran out. */
+ * 0: *problem is set, or the string cannot grow (memory, limits). */
 static size_t put_escape(struct jbuf *b, struct bn_str s, size_t at, const char **problem)
 {
     const char c = s.ptr[at];
@@ -170,7 +170,7 @@ size_t literal_number(struct bn_str text, bool after_dot, struct jval *out)
         return end;
     }
     if (text.n_bytes > 2 && text.ptr[0] == '0') {
-        const char c = text.ptr[1] | 0x20;
+        const char c = text.ptr[1] | 0x20; /* lower case */
         const int base = c == 'x' ? 16 : c == 'o' ? 8 : c == 'b' ? 2 : 0;
         const size_t stop = base ? digits_end(text, 2, base) : 0;
         if (stop > 2) {
@@ -178,7 +178,7 @@ size_t literal_number(struct bn_str text, bool after_dot, struct jval *out)
             return stop;
         }
     }
-    if (text.ptr[0] == '0') {
+    if (text.ptr[0] == '0') { /* only zeros: 012 is two tokens, 0 and 12, as in jinja2 */
         *out = jint(0);
         return digits_end(text, 0, 1);
     }
