@@ -3,11 +3,12 @@
  *
  * All text of a call is joined first. TEMPLATE and MESSAGE text between two ANSWER or IDS segments
  * forms a run. In a run, special tokens are found in the template's text, then user-defined tokens
- * in the text between them, and the rest is cut into pieces. Because words repeat, the ids of a
- * piece are cached for the rest of the call.
+ * in the text between them. The rest is normalised, if the family does so, and cut into pieces.
+ * Because words repeat, the ids of a piece are cached for the rest of the call.
  */
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
+#include "tokenizer/bpe/nfc.h"
 #include "tokenizer/tokenizer_state.h"
 
 #include <string.h>
@@ -58,6 +59,8 @@ struct encoder {
     bool after_special; /* at the start of the text or after a special token */
     char *spaced;       /* (n_spaced) fragments in the input form of SentencePiece, concatenated */
     size_t n_spaced;
+    char *normal; /* (n_normal) normalised fragments, concatenated; NULL: none is needed */
+    size_t n_normal;
     struct merge merge;
     struct cached *cache; /* (n_cache), a power of two */
     size_t n_cache;
@@ -171,6 +174,7 @@ static void encoder_finish(struct encoder *e)
     mem_free(e->prompt.hits);
     mem_free(e->prompt.message_ok);
     mem_free(e->spaced);
+    mem_free(e->normal);
     mem_free(e->cache);
     merge_finish(&e->merge);
 }
@@ -184,7 +188,11 @@ static bool reserve(struct encoder *e, struct bn_error *err)
     e->cache = mem_alloc(e->n_cache, sizeof(*e->cache));
     /* Each fragment adds at most one space. */
     e->spaced = mem_alloc(e->t->byte_level ? 0 : n_text * 2, 1);
-    if (!e->cache || !e->spaced)
+    const bool normalise =
+        e->t->nfc && !nfc_is_plain((struct bn_str){e->prompt.text, e->prompt.n_text});
+    if (normalise)
+        e->normal = mem_alloc(n_text, NFC_GROWTH);
+    if (!e->cache || !e->spaced || (normalise && !e->normal))
         return bn_fail(err, BN_ENOMEM, "no memory to tokenise %zu bytes", n_text);
     return true;
 }
@@ -244,7 +252,14 @@ static bool encode_fragment(struct encoder *e, size_t start, size_t end, struct 
 {
     if (start == end)
         return true;
-    const struct bn_str text = {e->prompt.text + start, end - start};
+    struct bn_str text = {e->prompt.text + start, end - start};
+    if (e->normal) {
+        char *const at = e->normal + e->n_normal;
+        if (!nfc_write(text, at, &text.n_bytes, err))
+            return false;
+        text.ptr = at;
+        e->n_normal += text.n_bytes;
+    }
     const bool ok = e->t->byte_level ? pretok_split(e->t->pretok, text, add_piece, e, err)
                                      : encode_spaced(e, text, err);
     e->after_special = false;

@@ -67,6 +67,7 @@ static bool open_pretok(struct tokenizer *t, const struct vocab_source *s,
     memcpy(t->pre, name.ptr, n);
     t->bpe.whole_first = rule->ignore_merges;
     t->info.add_bos = rule->add_bos;
+    t->nfc = rule->nfc;
     return pretok_open(rule, &t->pretok, err);
 }
 

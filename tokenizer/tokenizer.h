@@ -43,7 +43,7 @@ struct tokenizer_info {
     int32_t bos, eos, eot, unk, pad; /* TOKEN_NONE if the vocabulary has none */
     const int32_t *eog; /* (n_eog) end of generation: every id that ends an answer, ascending */
     size_t n_eog;
-    bool add_bos;          /* a prompt begins with exactly one bos */
+    bool add_bos;          /* a prompt begins with exactly one bos; false: none is added */
     bool add_space_prefix; /* SentencePiece: a space is added in front of the text */
     uint64_t hash; /* of all token texts and types; identifies the vocabulary in saved chats */
 };
@@ -69,7 +69,8 @@ enum tokenizer_bos {
 /* Append the ids of `segments` to `out`. Takes O(n log n) time for any text of n bytes. Special
  * tokens are matched leftmost first, then longest: in TEMPLATE text all of them; in MESSAGE and
  * ANSWER text only user-defined ones that end no answer and do not occur in TEMPLATE text of the
- * same call. Ill-formed UTF-8 is tokenised as bytes. BN_ENOMEM. BN_EARG: an id outside the
+ * same call. Text between special tokens is normalised to Unicode NFC if the family does so (qwen2,
+ * qwen35). Ill-formed UTF-8 is tokenised as bytes. BN_ENOMEM. BN_EARG: an id outside the
  * vocabulary. On failure `out` keeps its contents. */
 bool tokenizer_encode(const struct tokenizer *t, const struct segment *segments, size_t n_segments,
                       enum tokenizer_bos bos, struct token_list *out, struct bn_error *err);

@@ -21,6 +21,7 @@ struct tokenizer {
     struct vocab_marks marks;
     struct special_set specials;
     uint8_t *message_ok; /* (specials.n) 1: message text may contain this special token */
+    bool nfc;            /* text is normalised before it is split */
     bool byte_level;     /* true: bpe and pretok are in use; false: spm */
     char pre[64];        /* info.pre as written in the file or by the caller */
     struct pretok *pretok;

@@ -137,7 +137,8 @@ static void print_tokenizer(const struct info *info)
     for (size_t i = 0; i < ti->n_eog; i++)
         put_token(t, i ? "" : "end of answer", ti->eog[i]);
     printf("  %-16s %s\n", "prompt",
-           ti->add_bos ? "starts with the beginning-of-text token" : "unchanged");
+           ti->add_bos ? "starts with the beginning-of-text token"
+                       : "no beginning-of-text token is added");
 }
 
 static void print_template(const struct info *info)

@@ -32,7 +32,7 @@ enum act_training {
     TRAINED_16
 };
 
-/* How inputs of ternary layers are quantised: docs/kernels.md, "Quantised activations". */
+/* How inputs of ternary layers are quantised: docs/kernels.md, "Activations in blocks". */
 enum act_scheme {
     ACT_TOKEN,    /* int8, one scale per token */
     ACT_BLOCK32,  /* int8, one scale per 32 columns */

@@ -49,6 +49,13 @@ class Chat(ChatCase):
         self.assertEqual(process.returncode, -signal.SIGBUS)
         self.assertRegex(errors, rb'^bitnet-chat: the model file was cut short, .*in use\n$')
 
+    def test_a_family_without_bos_gets_exactly_its_template(self):
+        model = self.make('qwen.gguf', '--arch', 'qwen3', '--vocab', 'qwen')
+        words = ['--activations', 'token', '--json', '-n', '2', 'hi']
+        for more, n_tokens in (([], 21), (['--template-arg', 'enable_thinking=false'], 27)):
+            done = self.chat(*words, *more, model=model)
+            self.assertEqual(json.loads(done.stdout)['prompt_tokens'], n_tokens)
+
     def test_a_layer_tensor_that_the_graph_lacks_is_refused(self):
         """The files differ from `plain` only in tensors that the graph of llama does not compute."""
         plain = self.make('plain.gguf', '--arch', 'llama')

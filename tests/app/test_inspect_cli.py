@@ -159,6 +159,50 @@ class Text(ProgramCase):
         self.assertIn('byte 4', self.fails(2, 'detokenize', self.model, stdin=b'1 2 262'))
 
 
+class NoBos(ProgramCase):
+    """A family whose prompts do not begin with a BOS token, and which normalises text."""
+    USER = '<|im_start|>user\nHi<|im_end|>\n<|im_start|>assistant\n'
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.model = cls.make('qwen.gguf', '--arch', 'qwen3', '--vocab', 'qwen')
+
+    def test_info_says_so(self):
+        self.assertIn('no beginning-of-text token is added', self.succeeds(
+            'info', self.model, '--activations', 'token').decode())
+        info = json.loads(self.succeeds('info', self.model, '--activations', 'token', '--json'))
+        self.assertEqual((info['tokenizer']['add_bos'], info['model']['n_vocab']), (False, 261))
+
+    def test_prompts_and_thoughts_are_those_of_the_template(self):
+        messages = '[{"role": "user", "content": "Hi"}]'
+        folder = os.path.join(os.path.dirname(__file__), '../templates/published')
+        published = os.path.join(folder, 'published_Qwen-Qwen3-0.6B.jinja')
+        for words in ([], ['--template', published]):
+            words = ['prompt', self.model, '--messages', '-', *words]
+            text = self.succeeds(*words, stdin=messages.encode()).decode()
+            self.assertEqual(text, self.USER)
+            off = [*words, '--template-arg', 'enable_thinking=false']
+            self.assertEqual(self.succeeds(*off, stdin=messages.encode()).decode(),
+                             self.USER + '<think>\n\n</think>\n\n')
+            ids = self.succeeds(*off, '--ids', stdin=messages.encode()).decode().split()
+            self.assertEqual(ids[0], '257')
+            self.assertNotIn('256', ids)
+            self.assertEqual(ids[-6:], ['259', '10', '10', '260', '10', '10'])
+
+    def test_text_is_normalised(self):
+        text = 'e\u0301 \u1112\u1161\u11ab'
+        ids = self.succeeds('tokenize', self.model, stdin=text.encode())
+        self.assertEqual(ids, b'195 169 32 237 149 156\n')
+        self.assertEqual(self.succeeds('tokenize', self.model, stdin=b'e\xff\xcc\x81'),
+                         b'101 255 204 129\n')
+
+    def test_a_window_of_perplexity_has_no_bos(self):
+        text = self.write('text.txt', b'abcdef')
+        line = self.succeeds('perplexity', self.model, text, '--activations', 'token').decode()
+        self.assertIn('5 tokens scored', line)
+
+
 class Prompt(ProgramCase):
     def prompt(self, *words, messages=HELLO):
         return self.succeeds('prompt', *words, '--messages', '-', stdin=messages.encode()).decode()

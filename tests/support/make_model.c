@@ -26,7 +26,8 @@ static const char usage[] =
     "  --head NAME      f16 (default), f32, bf16, q8_0, q6_k, q4_0, q4_k, or a type in blocks of\n"
     "                   --type: embedding, output head\n"
     "  --ternary-head   ternary values in embedding and output head, also in float types\n"
-    "  --vocab NAME     bytes, or llama3-like: synthetic BPE with Llama 3's special tokens\n"
+    "  --vocab NAME     bytes, qwen (bytes, no BOS), or llama3-like: synthetic BPE with Llama 3's\n"
+    "                   special tokens\n"
     "  --n-vocab N      size of a llama3-like vocabulary, default 128256\n"
     "  --untied         a separate output head\n"
     "  --yarn F,C       YaRN of factor F for an original context of C tokens\n"
@@ -131,7 +132,12 @@ static bool parse_vocab(const char *text, struct synth_spec *s)
         s->n_vocab = 262;
         return true;
     }
-    if (s->vocab == SYNTH_VOCAB_BYTES)
+    if (strcmp(text, "qwen") == 0) {
+        s->vocab = SYNTH_VOCAB_QWEN;
+        s->n_vocab = 261;
+        return true;
+    }
+    if (s->vocab != SYNTH_VOCAB_LLAMA3)
         s->n_vocab = 128256;
     s->vocab = SYNTH_VOCAB_LLAMA3;
     return strcmp(text, "llama3-like") == 0;

@@ -249,7 +249,7 @@ static bool produce(void *ud, const struct synth_tensor *t, struct bn_error *err
 bool synth_write(const struct synth_spec *spec, const struct gguf_sink *sink, struct bn_error *err)
 {
     struct writing x = {.spec = spec, .sink = sink};
-    if (spec->n_heads == 0 || spec->n_embd < spec->n_heads || spec->n_vocab < 262)
+    if (spec->n_heads == 0 || spec->n_embd < spec->n_heads || spec->n_vocab < 261)
         return bn_fail(err, BN_EARG,
                        "an embedding of %zu, %zu heads and %zu tokens do not make a model",
                        spec->n_embd, spec->n_heads, spec->n_vocab);

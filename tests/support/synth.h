@@ -23,6 +23,7 @@
 
 enum synth_vocab {
     SYNTH_VOCAB_BYTES,  /* 256 byte tokens and 6 specials: 262 ids, bos 256, eos 257, eot 260 */
+    SYNTH_VOCAB_QWEN,   /* 256 byte tokens and 5 specials: 261 ids, no BOS in prompts, ChatML */
     SYNTH_VOCAB_LLAMA3, /* n_vocab ids of synthetic BPE; the last 256 are Llama 3 specials */
 };
 
@@ -39,7 +40,7 @@ struct synth_spec {
     bool ternary_head;         /* embedding and head have ternary values, also in float types */
     size_t n_layers, n_embd, n_heads, n_kv_heads, n_ff, n_ctx;
     size_t head_dim; /* 0 for n_embd / n_heads without attention.key_length in the file */
-    size_t n_vocab;  /* always 262 with BYTES */
+    size_t n_vocab;  /* always 262 with BYTES, 261 with QWEN */
     enum synth_vocab vocab;
     bool untied;       /* separate output.weight; always so for llama */
     float yarn;        /* YaRN factor, 0 for none */

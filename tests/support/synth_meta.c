@@ -19,6 +19,13 @@ static const char chat_template[] =
     "loop.index0 == 0 %}{% set content = bos_token + content %}{% endif %}{{ content }}{% endfor %}"
     "{% if add_generation_prompt %}{{ 'Assistant: ' }}{% endif %}";
 
+/* The part of Qwen3's template that this vocabulary can show. */
+static const char qwen_template[] =
+    "{% for message in messages %}{{ '<|im_start|>' + message.role + '\\n' + message.content + "
+    "'<|im_end|>\\n' }}{% endfor %}{% if add_generation_prompt %}{{ '<|im_start|>assistant\\n' }}"
+    "{% if enable_thinking is defined and enable_thinking is false %}"
+    "{{ '<think>\\n\\n</think>\\n\\n' }}{% endif %}{% endif %}";
+
 /* The template of the published 2B4T file: it has a role that was not trained and drops system
  * messages. */
 static const char broken_template[] =
@@ -30,7 +37,7 @@ static const char broken_template[] =
 /* Tokens and merges; their texts are in one arena that never moves. */
 struct vocab {
     struct bn_str *tokens; /* (n_vocab) */
-    int32_t *types;        /* (n_vocab) 1 normal, 3 control */
+    int32_t *types;        /* (n_vocab) 1 normal, 3 control, 4 user-defined */
     float *scores;         /* (n_vocab) zeros */
     struct bn_str *merges; /* (n_merges) */
     size_t n_tokens, n_merges;
@@ -149,33 +156,53 @@ static void add_llama3_specials(struct vocab *v)
         add_reserved(v, i);
 }
 
+static void add_qwen_specials(struct vocab *v)
+{
+    static const char *const specials[] = {"<|endoftext|>", "<|im_start|>", "<|im_end|>", "<think>",
+                                           "</think>"};
+    for (size_t i = 0; i < 5; i++) {
+        add_special(v, specials[i]);
+        v->types[v->n_tokens - 1] = i < 3 ? 3 : 4;
+    }
+}
+
+static void add_byte_specials(struct vocab *v)
+{
+    static const char *const specials[] = {"<|begin_of_text|>",   "<|end_of_text|>",
+                                           "<|start_header_id|>", "<|end_header_id|>",
+                                           "<|eot_id|>",          "<|pad|>"};
+    for (size_t i = 0; i < 6; i++)
+        add_special(v, specials[i]);
+}
+
 static void put_ids(struct gguf_writer *w, size_t bos, size_t eos, size_t padding)
 {
     gguf_put_u32(w, "tokenizer.ggml.bos_token_id", (uint32_t)bos);
     gguf_put_u32(w, "tokenizer.ggml.eos_token_id", (uint32_t)eos);
     gguf_put_u32(w, "tokenizer.ggml.padding_token_id", (uint32_t)padding);
-    gguf_put_bool(w, "tokenizer.ggml.add_bos_token", true);
 }
 
 static void put_vocab(const struct synth_spec *spec, struct vocab *v, struct gguf_writer *w)
 {
-    const size_t n_ordinary = spec->vocab == SYNTH_VOCAB_BYTES ? N_BYTES : spec->n_vocab - 256;
-    add_bytes(v, spec->vocab == SYNTH_VOCAB_BYTES);
+    const size_t n_ordinary = spec->vocab != SYNTH_VOCAB_LLAMA3 ? N_BYTES : spec->n_vocab - 256;
+    add_bytes(v, spec->vocab != SYNTH_VOCAB_LLAMA3);
     add_merges(v, n_ordinary);
-    if (spec->vocab == SYNTH_VOCAB_BYTES) {
-        static const char *const specials[] = {"<|begin_of_text|>",   "<|end_of_text|>",
-                                               "<|start_header_id|>", "<|end_header_id|>",
-                                               "<|eot_id|>",          "<|pad|>"};
-        for (size_t i = 0; i < 6; i++)
-            add_special(v, specials[i]);
-    } else {
+    if (spec->vocab == SYNTH_VOCAB_BYTES)
+        add_byte_specials(v);
+    else if (spec->vocab == SYNTH_VOCAB_QWEN)
+        add_qwen_specials(v);
+    else
         add_llama3_specials(v);
-    }
     gguf_put_str(w, "tokenizer.ggml.model", bn_str_of("gpt2"));
     gguf_put_strs(w, "tokenizer.ggml.tokens", v->tokens, v->n_tokens);
     gguf_put_array(w, "tokenizer.ggml.scores", GGUF_F32, v->scores, v->n_tokens);
     gguf_put_array(w, "tokenizer.ggml.token_type", GGUF_I32, v->types, v->n_tokens);
     gguf_put_strs(w, "tokenizer.ggml.merges", v->merges, v->n_merges);
+    if (spec->vocab == SYNTH_VOCAB_QWEN) { /* without add_bos_token, as in published files */
+        put_ids(w, N_BYTES, N_BYTES + 2, N_BYTES);
+        return;
+    }
+    gguf_put_bool(w, "tokenizer.ggml.add_bos_token", true);
     put_ids(w, n_ordinary, n_ordinary + 1,
             spec->vocab == SYNTH_VOCAB_BYTES ? n_ordinary + 5 : n_ordinary + 1);
 }
@@ -226,8 +253,10 @@ bool synth_put_meta(const struct synth_spec *spec, struct gguf_writer *w, struct
     char name[80];
     struct vocab v = {0};
     const size_t n_vocab = spec->n_vocab;
-    const bool fits =
-        spec->vocab == SYNTH_VOCAB_BYTES ? n_vocab == 262 : n_vocab >= 512 && n_vocab <= 250000;
+    const bool qwen = spec->vocab == SYNTH_VOCAB_QWEN;
+    const bool fits = spec->vocab == SYNTH_VOCAB_BYTES ? n_vocab == 262
+                      : qwen                           ? n_vocab == 261
+                                                       : n_vocab >= 512 && n_vocab <= 250000;
     if (!fits)
         return bn_fail(err, BN_EARG, "a vocabulary of %zu tokens is not possible", n_vocab);
     if (!vocab_alloc(&v, n_vocab)) {
@@ -240,10 +269,12 @@ bool synth_put_meta(const struct synth_spec *spec, struct gguf_writer *w, struct
     put_shape(spec, w);
     gguf_put_u32(w, "general.quantization_version", 2);
     if (!spec->official)
-        gguf_put_str(w, "tokenizer.ggml.pre", bn_str_of("llama-bpe"));
+        gguf_put_str(w, "tokenizer.ggml.pre", bn_str_of(qwen ? "qwen2" : "llama-bpe"));
     put_vocab(spec, &v, w);
     gguf_put_str(w, "tokenizer.chat_template",
-                 bn_str_of(spec->official ? broken_template : chat_template));
+                 bn_str_of(spec->official ? broken_template
+                           : qwen         ? qwen_template
+                                          : chat_template));
     vocab_free(&v);
     return true;
 }

@@ -89,7 +89,7 @@ static void special_tokens_are_never_merged(void **state)
 static void random_bytes_survive_the_round_trip(void **state)
 {
     (void)state;
-    const char *const pres[] = {"llama-bpe", "qwen2", "gpt-2", "default", "falcon", "starcoder"};
+    const char *const pres[] = {"llama-bpe", "glm4", "gpt-2", "default", "falcon", "starcoder"};
     uint32_t seed = 7;
     for (size_t k = 0; k < sizeof(pres) / sizeof(pres[0]); k++) {
         const struct made_vocab made = hello(pres[k]);

@@ -64,6 +64,19 @@ static void qwen2_cuts_digits_one_by_one(void **state)
     expect("qwen2", "a 123", "a| |1|2|3");
 }
 
+/* U+0905 U+0902 is a Devanagari letter with a mark, and U+0301 a mark after a sign. */
+static void qwen35_keeps_marks_with_letters(void **state)
+{
+    (void)state;
+    expect("qwen35", "a 123", "a| |1|2|3");
+    expect("qwen35", "IT'S +\xE0\xA4\x85\xE0\xA4\x82", "IT|'S| +|\xE0\xA4\x85\xE0\xA4\x82");
+    expect("qwen2", "\xE0\xA4\x85\xE0\xA4\x82\xE0\xA4\x85",
+           "\xE0\xA4\x85|\xE0\xA4\x82\xE0\xA4\x85");
+    expect("qwen35", "\xE0\xA4\x85\xE0\xA4\x82\xE0\xA4\x85",
+           "\xE0\xA4\x85\xE0\xA4\x82\xE0\xA4\x85");
+    expect("qwen35", "+\xCC\x81!", "+\xCC\x81|!");
+}
+
 static void gpt2_cuts_like_its_expression(void **state)
 {
     (void)state;
@@ -121,6 +134,9 @@ static void every_name_has_its_rule(void **state)
     assert_true(pretok_rule_find(bn_str_of("falcon3"))->add_bos);
     assert_false(pretok_rule_find(bn_str_of("glm4"))->ignore_merges);
     assert_false(pretok_rule_find(bn_str_of("qwen2"))->add_bos);
+    assert_true(pretok_rule_find(bn_str_of("qwen2"))->nfc);
+    assert_true(pretok_rule_find(bn_str_of("qwen35"))->nfc);
+    assert_false(pretok_rule_find(bn_str_of("llama3"))->nfc);
 }
 
 int main(void)
@@ -128,6 +144,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(llama3_cuts_like_its_expression),
         cmocka_unit_test(qwen2_cuts_digits_one_by_one),
+        cmocka_unit_test(qwen35_keeps_marks_with_letters),
         cmocka_unit_test(gpt2_cuts_like_its_expression),
         cmocka_unit_test(later_expressions_cut_every_piece),
         cmocka_unit_test(white_space_is_that_of_unicode),

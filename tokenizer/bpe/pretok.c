@@ -36,6 +36,10 @@
 
 static const char *const llama3[] = {WORDS_LIKE_LLAMA3("\\p{N}{1,3}")};
 static const char *const qwen2[] = {WORDS_LIKE_LLAMA3("\\p{N}")};
+/* Marks belong to the letters before them. */
+static const char *const qwen35[] = {
+    "(?i:'s|'t|'re|'ve|'m|'ll|'d)|[^\\r\\n\\p{L}\\p{N}]?[\\p{L}\\p{M}]+|\\p{N}| ?[^" SPACES
+    "\\p{L}\\p{M}\\p{N}]+[\\r\\n]*|" SPACE "*[\\r\\n]+|" SPACE "+(?!" NOT_SPACE ")|" SPACE "+"};
 static const char *const gpt2[] = {WORDS_LIKE_GPT2};
 static const char *const plain[] = {
     "[\\p{P}\\$\\+<=>\\^~\\|]+",
@@ -47,16 +51,17 @@ static const char *const falcon[] = {"[\\p{P}\\$\\+<=>\\^~\\|`]+", WORDS_LIKE_GP
 static const char *const digits[] = {"\\p{N}", WORDS_LIKE_GPT2};
 
 static const struct pretok_rule rules[] = {
-    {"llama-bpe llama3 llama-v3 falcon3 falcon-h1 falcon_e bitnet", llama3, N_ITEMS(llama3), true,
-     true},
-    {"glm4 dbrx smaug-bpe", llama3, N_ITEMS(llama3), false, false},
-    {"qwen2", qwen2, N_ITEMS(qwen2), false, false},
+    {"llama-bpe llama3 llama-v3 falcon3 falcon-h1 falcon_e bitnet", llama3, N_ITEMS(llama3),
+     .ignore_merges = true, .add_bos = true},
+    {"glm4 dbrx smaug-bpe", llama3, .n_regexes = N_ITEMS(llama3)},
+    {"qwen2", qwen2, N_ITEMS(qwen2), .nfc = true},
+    {"qwen35", qwen35, N_ITEMS(qwen35), .nfc = true},
     {"gpt-2 phi-2 mpt olmo jais gigachat mellum modern-bert jina-es jina-de jina-v1-en jina-v2-* "
      "roberta-bpe exaone4 trillion granite-docling",
-     gpt2, N_ITEMS(gpt2), false, false},
-    {"default", plain, N_ITEMS(plain), false, false},
-    {"falcon", falcon, N_ITEMS(falcon), false, false},
-    {"smollm starcoder refact command-r", digits, N_ITEMS(digits), false, false},
+     gpt2, .n_regexes = N_ITEMS(gpt2)},
+    {"default", plain, .n_regexes = N_ITEMS(plain)},
+    {"falcon", falcon, .n_regexes = N_ITEMS(falcon)},
+    {"smollm starcoder refact command-r", digits, .n_regexes = N_ITEMS(digits)},
 };
 
 static bool name_fits(struct bn_str name, struct bn_str pattern)

@@ -23,6 +23,7 @@ struct pretok_rule {
     size_t n_regexes;
     bool ignore_merges; /* a piece that is a token becomes that token without merging */
     bool add_bos;       /* used if the file has no add_bos key */
+    bool nfc;           /* text is normalised to Unicode NFC first */
 };
 
 /* NULL if the name is unknown. */
