@@ -80,12 +80,13 @@ enum exit_code app_open_options(struct app *app, struct strbuf *prompt)
     if (!use_model_word(app, &first_word, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     join_prompt(app, first_word, prompt);
-    return EXIT_DONE;
+    return prompt->failed ? report_fail(PROGRAM, EXIT_INTERNAL, "out of memory for the prompt")
+                          : EXIT_DONE;
 }
 
 /* ---- files ---- */
 
-static void clean_name(struct app *app)
+static bool clean_name(struct app *app, struct bn_error *err)
 {
     struct bn_str name = {0};
     struct strbuf clean = {0};
@@ -95,6 +96,8 @@ static void clean_name(struct app *app)
     term_text_brief(name, 60, &clean); /* 60 columns; the array may truncate it again */
     (void)snprintf(app->model.name, sizeof(app->model.name), "%s", strbuf_text(&clean));
     strbuf_finish(&clean);
+    return strbuf_n_failed() == 0 ||
+           bn_fail(err, BN_ENOMEM, "out of memory for the name of the model");
 }
 
 /* The file that the user named, or the built-in model. */
@@ -122,10 +125,10 @@ enum exit_code app_open_files(struct app *app)
         const bool is_users = options_given(app->options, "template");
         return report_error(PROGRAM, is_users ? STAGE_RUN : STAGE_LOAD, &err);
     }
-    if (!turn_marks_add(app->model.template, app->options, app->model.tokenizer, &err))
-        return report_error(PROGRAM, STAGE_RUN, &err);
     chat_options_from_model(app->options, app->model.file);
-    clean_name(app);
+    if (!turn_marks_add(app->model.template, app->options, app->model.tokenizer, &err) ||
+        !clean_name(app, &err))
+        return report_error(PROGRAM, STAGE_RUN, &err);
     return EXIT_DONE;
 }
 

@@ -78,8 +78,10 @@ static enum exit_code print_sessions(void)
     struct strbuf names = {0};
     struct bn_error err;
     size_t n;
-    if (!store_list(&names, &n, &err))
+    if (!store_list(&names, &n, &err)) {
+        strbuf_finish(&names);
         return report_error(PROGRAM, STAGE_RUN, &err);
+    }
     fputs(strbuf_text(&names), stdout);
     strbuf_finish(&names);
     return report_flush(PROGRAM);
@@ -245,9 +247,11 @@ static enum exit_code choose_painter(struct app *app, struct strbuf *prompt)
     const enum exit_code code = plan_pipe(app, &plan);
     app->is_interactive = plan.kind == PIPE_INTERACTIVE;
     app->attaches_files = app->is_interactive || plan.kind == PIPE_SCRIPT;
-    if (!ui_pipe_plan(&app->ui, &plan, &err))
-        return report_error(PROGRAM, STAGE_RUN, &err);
-    return code;
+    if (ui_pipe_plan(&app->ui, &plan, &err))
+        return code;
+    strbuf_finish(&plan.prompt);
+    strbuf_finish(&plan.files);
+    return report_error(PROGRAM, STAGE_RUN, &err);
 }
 
 static enum exit_code run(struct app *app, int argc, char **argv)

@@ -128,6 +128,8 @@ static bool open_auto(struct template *t, const struct template_config *cfg, str
     t->info.is_chat = true;
     if (parse_source(t, cfg->model_text, err))
         return true;
+    if (err->code == BN_ENOMEM)
+        return false; /* another attempt could succeed, so the template may be fine */
     const char *const family = family_of_text(cfg);
     bn_notes_add(cfg->notes, BN_NOTE_WARNING, "chat-template",
                  "the file's chat template cannot be run, using the built-in '%s': %s", family,

@@ -133,7 +133,9 @@ static bool read_more(struct batch *b, struct bn_error *err)
         b->at_end = true;
     if (n > 0)
         strbuf_add(&b->in, block, (size_t)n);
-    if (b->in.failed || b->in.n_bytes > INPUT_MAX_BYTES)
+    if (b->in.failed)
+        return bn_fail(err, BN_ENOMEM, "out of memory for standard input");
+    if (b->in.n_bytes > INPUT_MAX_BYTES)
         return bn_fail(err, BN_EARG, "a line is longer than %zu bytes", INPUT_MAX_BYTES);
     return true;
 }

@@ -179,7 +179,7 @@ static void add_alts(struct batch_item *item)
     if (item->n_alts == 0)
         return;
     generator_seq_alts(item->seq, alts);
-    turn_add_alts(&item->turn, alts, item->n_alts + 1);
+    item->turn.lost_token |= !turn_add_alts(&item->turn, alts, item->n_alts + 1);
 }
 
 static void end(struct batch_item *item)
@@ -211,7 +211,8 @@ bool batch_item_add(struct batch_item *item, struct bn_error *err)
     turn->finish = item->answer.finish;
     if (turn->finish != FINISH_NONE)
         end(item);
-    return true;
+    return turn_is_complete(turn) ||
+           bn_fail(err, BN_ENOMEM, "out of memory for the answer to line %zu", item->line);
 }
 
 void batch_item_stop(struct batch_item *item)

@@ -236,7 +236,10 @@ static bool begin(struct chat *c, enum prompt_mode mode, const struct options *s
                   struct bn_error *err)
 {
     turn_finish(&c->turn);
-    c->turn = (struct turn){.mode = mode, .n_alts = c->n_alts, .started = clock_seconds()};
+    c->turn = (struct turn){.mode = mode,
+                            .n_alts = c->n_alts,
+                            .n_failed_before = strbuf_n_failed(),
+                            .started = clock_seconds()};
     if (c->phase == CHAT_LOADING)
         c->is_waiting = true;
     else if (!start(c, settings ? settings : c->options, err))
@@ -306,13 +309,15 @@ static void on_token(struct chat *c, const struct worker_event *event)
         c->token_times[turn->n_tokens % CHAT_RATE_TOKENS] = clock_seconds();
         turn->n_tokens++;
         c->n_used = turn->n_prompt + turn->n_tokens;
-        if (!token_list_push(&turn->ids, event->id, &err))
-            turn->text.failed = true; /* store_answer drops the incomplete ids */
-        turn_add_alts(turn, event->alts, event->n_alts);
+        if (!token_list_push(&turn->ids, event->id, &err) ||
+            !turn_add_alts(turn, event->alts, event->n_alts))
+            turn->lost_token = true;
     }
     strbuf_add_str(&turn->text, event->text);
     thought_feed(&c->thought, event->text, on_part, c);
     c->ui->ops->token(c->ui, turn);
+    if (!turn_is_complete(turn))
+        worker_cancel(c->worker); /* on_done reports the failure */
 }
 
 /* Drop ids whose text is not in the answer. A stop string may have cut the text, even within a
@@ -323,16 +328,15 @@ static void trim_ids(struct chat *c, struct answer *a)
         a->n_ids--;
 }
 
-static void store_answer(struct chat *c)
+static bool store_answer(struct chat *c)
 {
     struct turn *turn = &c->turn;
     struct answer a = {.text = strbuf_str(&turn->text),
                        .ids = turn->ids.ids,
-                       .n_ids = turn->text.failed ? 0 : turn->ids.n,
+                       .n_ids = turn_is_complete(turn) ? turn->ids.n : 0,
                        .finish = turn->finish};
     trim_ids(c, &a);
-    if (!transcript_answer(&c->transcript, &a))
-        ui_notice(c->ui, TONE_ERROR, "out of memory: this answer is not part of the conversation");
+    return transcript_answer(&c->transcript, &a);
 }
 
 static void attach_again(struct chat *c, const char *path)
@@ -367,28 +371,6 @@ static void give_back_question(struct chat *c)
     exchange_release(e);
 }
 
-static void on_done(struct chat *c, const struct worker_event *event)
-{
-    struct turn *turn = &c->turn;
-    turn->result = event->result;
-    turn->finish = event->result.finish;
-    thought_end(&c->thought, on_part, c);
-    c->phase = CHAT_IDLE;
-    c->n_used = event->result.n_prompt + event->result.n_tokens;
-    c->totals.n_turns++;
-    c->totals.n_read += event->result.n_evaluated;
-    c->totals.n_generated += event->result.n_tokens;
-    c->totals.read_s += event->result.prefill_s;
-    c->totals.generate_s += event->result.decode_s;
-    const bool is_empty = turn->finish == FINISH_INTERRUPTED && turn->n_tokens == 0;
-    const bool is_new = transcript_last(&c->transcript)->answer.finish == FINISH_NONE;
-    if (!is_empty)
-        store_answer(c);
-    c->ui->ops->turn_end(c->ui, turn);
-    if (is_empty && is_new)
-        give_back_question(c);
-}
-
 /* After a failure in the middle of an answer, store the part as an interrupted answer. If the turn
  * was a /retry, the first answer stays instead. */
 static void store_partial_answer(struct chat *c)
@@ -397,7 +379,7 @@ static void store_partial_answer(struct chat *c)
     thought_end(&c->thought, on_part, c);
     c->turn.finish = FINISH_INTERRUPTED;
     if (last && (last->answer.finish == FINISH_NONE || c->turn.mode == PROMPT_CONTINUE))
-        store_answer(c);
+        (void)store_answer(c); /* the failure is reported already */
 }
 
 static void on_failed(struct chat *c, const struct bn_error *err)
@@ -428,6 +410,36 @@ static void check_attached(struct chat *c)
             ui_notice(c->ui, TONE_ERROR, "%s", err.text);
             attachments_remove(&c->attached, i);
         }
+    }
+}
+
+static void on_done(struct chat *c, const struct worker_event *event)
+{
+    struct turn *turn = &c->turn;
+    struct bn_error err;
+    turn->result = event->result;
+    turn->finish = event->result.finish;
+    thought_end(&c->thought, on_part, c);
+    c->phase = CHAT_IDLE;
+    c->n_used = event->result.n_prompt + event->result.n_tokens;
+    c->totals.n_turns++;
+    c->totals.n_read += event->result.n_evaluated;
+    c->totals.n_generated += event->result.n_tokens;
+    c->totals.read_s += event->result.prefill_s;
+    c->totals.generate_s += event->result.decode_s;
+    const bool is_empty = turn->finish == FINISH_INTERRUPTED && turn->n_tokens == 0;
+    const bool is_new = transcript_last(&c->transcript)->answer.finish == FINISH_NONE;
+    if (!turn_is_complete(turn) || (!is_empty && !store_answer(c))) {
+        (void)bn_fail(&err, BN_ENOMEM, "out of memory for an answer of %zu tokens", turn->n_tokens);
+        on_failed(c, &err);
+        return;
+    }
+    c->ui->ops->turn_end(c->ui, turn);
+    if (is_empty && is_new)
+        give_back_question(c);
+    if (!turn_is_complete(turn)) {
+        (void)bn_fail(&err, BN_ENOMEM, "out of memory: not all of the answer was shown");
+        c->ui->ops->turn_failed(c->ui, &err);
     }
 }
 

@@ -45,12 +45,20 @@ size_t turn_reserve(const struct turn *turn, size_t n_ctx)
     return turn->max_tokens > 0 ? size_min(turn->max_tokens, n_ctx / 8) : n_ctx / 8;
 }
 
-void turn_add_alts(struct turn *turn, const struct generator_alt *alts, size_t n_alts)
+bool turn_is_complete(const struct turn *turn)
+{
+    return !turn->lost_token && turn->n_failed_before == strbuf_n_failed();
+}
+
+bool turn_add_alts(struct turn *turn, const struct generator_alt *alts, size_t n_alts)
 {
     const size_t n = (turn->n_alt_tokens + 1) * n_alts;
-    if (n_alts == 0 || !mem_grow(&turn->alts, &turn->cap_alts, n, sizeof(*turn->alts)))
-        return;
+    if (n_alts == 0)
+        return true;
+    if (!mem_grow(&turn->alts, &turn->cap_alts, n, sizeof(*turn->alts)))
+        return false;
     memcpy(turn->alts + turn->n_alt_tokens * n_alts, alts, n_alts * sizeof(*alts));
     turn->n_alt_tokens++;
     turn->n_alts = n_alts;
+    return true;
 }

@@ -25,6 +25,8 @@ struct turn {
     enum prompt_overflow overflow; /* what happened, or would happen, in a full context */
     bool is_too_long;              /* it failed, because its message alone is too long */
     bool is_stopping;              /* a stop was requested */
+    bool lost_token;               /* no memory for a token: the answer is incomplete */
+    size_t n_failed_before;        /* strbuf_n_failed at the start */
     double started;                /* clock_seconds */
     double begun_reading;
     struct strbuf text;    /* the answer so far; after /continue with its earlier part */
@@ -44,8 +46,10 @@ void turn_settings(struct turn *turn, const struct options *o);
 /* Number of tokens that must be free for the answer before a turn starts. */
 size_t turn_reserve(const struct turn *turn, size_t n_ctx);
 
-/* Store the alternatives of one more token. If memory runs out, they are missing in the table of
- * /probs, and the answer is still complete. */
-void turn_add_alts(struct turn *turn, const struct generator_alt *alts, size_t n_alts);
+/* False: memory ran out, so a part of the answer or of what was shown is missing. */
+bool turn_is_complete(const struct turn *turn);
+
+/* Store the alternatives of one more token. False: out of memory. */
+bool turn_add_alts(struct turn *turn, const struct generator_alt *alts, size_t n_alts);
 
 #endif

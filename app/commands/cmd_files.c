@@ -182,8 +182,10 @@ bool cmd_sessions(struct command_host *host, struct bn_str args)
     struct bn_error err;
     size_t n;
     (void)args; /* no arguments */
-    if (!store_list(&names, &n, &err))
+    if (!store_list(&names, &n, &err)) {
+        strbuf_finish(&names);
         return command_fail(host, err.text);
+    }
     if (n == 0)
         ui_notice(host->ui, TONE_PLAIN, "no conversation is saved yet; /save NAME saves this one");
     else

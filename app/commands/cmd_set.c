@@ -129,6 +129,10 @@ bool cmd_set(struct command_host *host, struct bn_str args)
         return true;
     }
     strbuf_add_str(&line, args);
+    if (line.failed) {
+        strbuf_finish(&line);
+        return command_fail(host, "out of memory; unchanged");
+    }
     char *value = line.ptr + strcspn(line.ptr, " \t=");
     if (*value)
         *value++ = 0;

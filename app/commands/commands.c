@@ -152,12 +152,24 @@ const struct command *command_find(struct bn_str name, const struct command **ne
     return n_begin == 1 ? begins : NULL;
 }
 
+/* Run a command. If a text could not be built, a part of the result is missing, so it fails. */
+static bool run(struct command_host *host, const struct command *c, struct bn_str args)
+{
+    const size_t n_failed = strbuf_n_failed();
+    if (!c->run(host, args))
+        return false;
+    if (strbuf_n_failed() == n_failed)
+        return true;
+    ui_notice(host->ui, TONE_ERROR, "out of memory: the result of /%s is incomplete", c->name);
+    return false;
+}
+
 enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args)
 {
     const struct command *near, *c = command_find(name, &near);
     const int n = name.n_bytes > 40 ? 40 : (int)name.n_bytes;
     if (c)
-        return c->run(host, args) ? ENTRY_DONE : ENTRY_REFUSED;
+        return run(host, c, args) ? ENTRY_DONE : ENTRY_REFUSED;
     if (near)
         ui_notice(
             host->ui, TONE_ERROR,

@@ -7,7 +7,21 @@
 #include "engine/base/size.h"
 
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stdio.h>
+
+static atomic_size_t n_failed;
+
+static void fail(struct strbuf *b)
+{
+    b->failed = true;
+    atomic_fetch_add(&n_failed, 1);
+}
+
+size_t strbuf_n_failed(void)
+{
+    return atomic_load(&n_failed);
+}
 
 void strbuf_add(struct strbuf *b, const void *bytes, size_t n_bytes)
 {
@@ -16,7 +30,7 @@ void strbuf_add(struct strbuf *b, const void *bytes, size_t n_bytes)
         return;
     if (!size_add(&need, b->n_bytes, n_bytes) || !size_add(&need, need, 1) ||
         !mem_grow(&b->ptr, &b->cap, need, 1)) {
-        b->failed = true;
+        fail(b);
         return;
     }
     if (n_bytes > 0)
@@ -56,7 +70,7 @@ void strbuf_addf(struct strbuf *b, const char *fmt, ...)
             (void)vsnprintf(large, (size_t)n + 1, fmt, again);
             strbuf_add(b, large, (size_t)n);
         } else {
-            b->failed = true;
+            fail(b);
         }
         mem_free(large);
     }

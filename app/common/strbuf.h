@@ -3,6 +3,9 @@
  *
  * Initialise with zeros, free with strbuf_finish. If memory runs out, `failed` is set, the text so
  * far stays, and later additions are ignored, so one check of `failed` at the end is enough.
+ *
+ * The process also counts the texts that failed. A turn or a command fails if this count has grown
+ * while it ran, so no text that it wrote is incomplete without a message.
  */
 #ifndef APP_STRBUF_H
 #define APP_STRBUF_H
@@ -28,6 +31,9 @@ void strbuf_addf(struct strbuf *b, const char *fmt, ...) BN_PRINTF(2, 3);
 void strbuf_cut(struct strbuf *b, size_t n_keep);  /* keep the first n_keep bytes */
 void strbuf_drop(struct strbuf *b, size_t n_drop); /* remove the first n_drop <= n_bytes */
 void strbuf_finish(struct strbuf *b);
+
+/* The number of texts that have failed so far. Any thread. */
+size_t strbuf_n_failed(void);
 
 const char *strbuf_text(const struct strbuf *b); /* "" while empty */
 struct bn_str strbuf_str(const struct strbuf *b);

@@ -215,9 +215,13 @@ bool model_args_template(const struct options *o, const struct bn_file *file,
     return bn_fail_prefix(err, "--template %s", path);
 }
 
+/* NULL: out of memory. */
 static struct template_value *arg_value(const char *text, struct template_arena *arena)
 {
-    json_t *json = json_loads(text, JSON_DECODE_ANY, NULL);
+    json_error_t why;
+    json_t *json = json_loads(text, JSON_DECODE_ANY, &why);
+    if (!json && json_error_code(&why) == json_error_out_of_memory)
+        return NULL; /* otherwise JSON would be passed on as text */
     struct template_value *v =
         json ? json_out_value(json, arena) : template_string(arena, bn_str_of(text));
     json_decref(json);

@@ -82,8 +82,13 @@ static void pipe_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
         return;
     erase_row(p);
     term_text_clean(text, TERM_KEEP_LINES, &clean);
-    fprintf(stderr, "%s%s%s\n", tone == TONE_PLAIN || tone == TONE_EXACT ? "" : PROGRAM ": ",
-            tone == TONE_WARNING ? "warning: " : "", strbuf_text(&clean));
+    fprintf(stderr, "%s%s", tone == TONE_PLAIN || tone == TONE_EXACT ? "" : PROGRAM ": ",
+            tone == TONE_WARNING ? "warning: " : "");
+    if (clean.failed)
+        report_safe(stderr, text); /* on one line, without an allocation */
+    else
+        fputs(strbuf_text(&clean), stderr);
+    fputc('\n', stderr);
     strbuf_finish(&clean);
 }
 
@@ -133,9 +138,13 @@ static void put(struct ui *ui, struct bn_str text)
 
 void pipe_put_json(struct ui *ui, json_t *object)
 {
-    struct bn_error err;
+    struct bn_error err = {0};
     erase_row(self(ui));
-    if (!json_out_write(object, stdout, JSON_OUT_LINE, &err) || fflush(stdout) != 0)
+    if (json_out_write(object, stdout, JSON_OUT_LINE, &err) && fflush(stdout) == 0)
+        return;
+    if (err.code == BN_ENOMEM)
+        pipe_end(self(ui), report_error(PROGRAM, STAGE_RUN, &err));
+    else
         report_write_failure(ui);
 }
 

@@ -33,7 +33,8 @@ struct pipe_plan {
 
 extern const struct ui_ops ui_pipe_ops;
 
-/* Set the plan. Call it before open. BN_ENOMEM. */
+/* Set the plan and take ownership of its texts. Call it before open. BN_ENOMEM: the texts stay with
+ * the caller. */
 bool ui_pipe_plan(struct ui *ui, const struct pipe_plan *plan, struct bn_error *err);
 
 #endif

@@ -65,7 +65,9 @@ void pipe_input(struct ui *ui)
         p->at_end = true;
     else
         strbuf_add(&p->in, block, (size_t)n);
-    if (p->in.failed || p->in.n_bytes > INPUT_MAX_BYTES)
+    if (p->in.failed)
+        pipe_end(p, report_fail(PROGRAM, EXIT_INTERNAL, "out of memory for standard input"));
+    else if (p->in.n_bytes > INPUT_MAX_BYTES)
         pipe_end(p, report_fail(PROGRAM, EXIT_USAGE, "standard input is larger than %zu bytes",
                                 INPUT_MAX_BYTES));
 }
@@ -120,8 +122,10 @@ static bool make_prompt(struct ui *ui)
                 strbuf_add_text(text, text->ptr[text->n_bytes - 1] == '\n' ? "\n" : "\n\n");
             strbuf_add_str(text, parts[i]);
         }
-        ok = text->n_bytes > 0;
-        if (!ok)
+        ok = !text->failed && text->n_bytes > 0;
+        if (text->failed)
+            pipe_end(p, report_fail(PROGRAM, EXIT_INTERNAL, "out of memory for the prompt"));
+        else if (!ok)
             pipe_end(p, report_fail(PROGRAM, EXIT_USAGE, "empty prompt"));
     }
     strbuf_finish(&from_stdin);
@@ -184,6 +188,10 @@ static bool read_line(struct ui *ui)
             strbuf_cut(&raw, raw.n_bytes - 1);
         p->has_shown_prompt = false;
         strbuf_cut(&p->line, 0);
+        if (raw.failed) {
+            pipe_end(p, report_fail(PROGRAM, EXIT_INTERNAL, "out of memory for a line"));
+            break;
+        }
         has_line =
             clean_input(ui, strbuf_str(&raw), &p->line) && !is_blank_text(strbuf_str(&p->line));
         strbuf_cut(&raw, 0);
@@ -232,8 +240,10 @@ static void print_model_sheet(struct ui *ui)
     } else {
         pipe_put_json(ui, model_sheet_json(c->model, c->worker));
     }
+    pipe_end(self(ui), strbuf_n_failed() == 0
+                           ? EXIT_DONE
+                           : report_fail(PROGRAM, EXIT_INTERNAL, "out of memory for the sheet"));
     strbuf_finish(&lines);
-    pipe_end(self(ui), EXIT_DONE);
 }
 
 /* The next text for the chat. The chat is idle. */

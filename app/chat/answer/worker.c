@@ -35,6 +35,7 @@ struct worker {
     struct worker_config cfg;
     struct bn_cancel cancel;
     struct generator *g; /* of the thread; the main thread only reads its info once loaded */
+    bool lost_token;     /* of the thread: no memory for an event, so the answer is incomplete */
     bool is_loaded;      /* the main thread has received WORKER_LOADED */
 
     pthread_t thread;
@@ -144,17 +145,19 @@ static void on_reading(void *ud, size_t n_done, size_t n_total)
 
 static bool on_token(void *ud, const struct answer_token *token)
 {
+    struct worker *w = ud;
     struct worker_event event = {
         .kind = WORKER_TOKEN,
         .id = token->id,
         .text = {copy_bytes(token->text.ptr, token->text.n_bytes, 1), token->text.n_bytes},
         .alts = copy_bytes(token->alts, token->n_alts, sizeof(*token->alts)),
         .n_alts = token->n_alts};
-    if (!event.text.ptr || !event.alts) { /* out of memory: end the answer */
+    if (!event.text.ptr || !event.alts) {
         worker_event_finish(&event);
+        w->lost_token = true;
         return false;
     }
-    return post(ud, &event);
+    return post(w, &event);
 }
 
 static void post_failure(struct worker *w, const struct bn_error *err)
@@ -237,7 +240,12 @@ static void run_answer(struct worker *w, const struct job *job)
     const struct answer_sink sink = {.reading = on_reading, .token = on_token, .ud = w};
     struct worker_event event = {.kind = WORKER_DONE};
     struct bn_error err = {0};
-    if (answer_run(w->g, w->cfg.tokenizer, &job->spec, &sink, &w->cancel, &event.result, &err))
+    w->lost_token = false;
+    bool ok =
+        answer_run(w->g, w->cfg.tokenizer, &job->spec, &sink, &w->cancel, &event.result, &err);
+    if (ok && w->lost_token)
+        ok = bn_fail(&err, BN_ENOMEM, "out of memory for a token of the answer");
+    if (ok)
         (void)post(w, &event); /* false only when the program ends */
     else
         post_failure(w, &err);

@@ -4,9 +4,9 @@
 #include "app/chat/conversation/store.h"
 
 #include "app/chat/conversation/chat_prompt.h"
+#include "app/common/file/new_file.h"
 #include "app/common/input_text.h"
 #include "app/common/json_out.h"
-#include "app/common/file/new_file.h"
 #include "app/common/term_text.h"
 #include "engine/base/memory.h"
 
@@ -195,10 +195,12 @@ static bool collect_extra(const json_t *o, const char *known, struct strbuf *out
     return ok && !out->failed;
 }
 
-static bool read_ids(const json_t *list, size_t n_vocab, int32_t **out, size_t *n_ids)
+static bool read_ids(const json_t *list, size_t n_vocab, int32_t **out, size_t *n_ids,
+                     bool *no_memory)
 {
-    const size_t n = json_is_array(list) ? json_array_size(list) : 0;
+    const size_t n = json_array_size(list);
     int32_t *ids = mem_alloc(n, sizeof(*ids));
+    *no_memory = !ids;
     for (size_t i = 0; ids && i < n; i++) {
         const json_t *id = json_array_get(list, i);
         if (!json_is_integer(id) || json_integer_value(id) < 0 ||
@@ -210,7 +212,7 @@ static bool read_ids(const json_t *list, size_t n_vocab, int32_t **out, size_t *
     }
     *out = ids;
     *n_ids = n;
-    return ids != NULL && n > 0;
+    return ids != NULL;
 }
 
 /* The text of the ids. The file holds a repaired form of it, so this restores a broken character at
@@ -247,23 +249,25 @@ static bool has_turn_mark(const struct tokenizer *t, const int32_t *ids, size_t 
 }
 
 /* Use the ids if they decode to the text of the answer. `text` then holds the answer as it was
- * generated. */
+ * generated. *no_memory: it cannot be decided. */
 static bool restore_ids(const struct session_reader *r, const json_t *message, struct answer *a,
-                        struct strbuf *text)
+                        struct strbuf *text, bool *no_memory)
 {
     int32_t *ids = NULL;
     struct strbuf repaired = {0};
-    bool fits =
-        r->same_vocabulary && read_ids(json_object_get(message, "ids"),
-                                       tokenizer_info(r->s->tokenizer)->n_vocab, &ids, &a->n_ids);
+    *no_memory = false;
+    const json_t *const list = json_object_get(message, "ids");
+    bool fits = r->same_vocabulary && json_array_size(list) > 0;
+    fits = fits &&
+           read_ids(list, tokenizer_info(r->s->tokenizer)->n_vocab, &ids, &a->n_ids, no_memory);
     if (fits && has_turn_mark(r->s->tokenizer, ids, a->n_ids)) {
         r->reading->n_forged++;
         fits = false;
-    } else if (fits && text_of_ids(r->s->tokenizer, ids, a->n_ids, text)) {
+    } else if (fits) {
+        *no_memory = !text_of_ids(r->s->tokenizer, ids, a->n_ids, text);
         (void)term_text_repair(strbuf_str(text), &repaired);
-        fits = bn_str_equal(strbuf_str(&repaired), a->text);
-    } else {
-        fits = false;
+        *no_memory |= repaired.failed;
+        fits = !*no_memory && bn_str_equal(strbuf_str(&repaired), a->text);
     }
     strbuf_finish(&repaired);
     if (fits) {
@@ -293,9 +297,10 @@ static bool read_answer(const struct session_reader *r, size_t index, const json
     if (a.finish == FINISH_NONE)
         return fail_message(r, index, "has an unknown \"finish\"", err);
     r->reading->n_answers++;
-    if (!restore_ids(r, message, &a, &generated))
+    bool no_memory;
+    if (!restore_ids(r, message, &a, &generated, &no_memory))
         r->reading->n_retokenised++;
-    bool ok = collect_extra(message, "role content finish ids", &extra);
+    bool ok = !no_memory && collect_extra(message, "role content finish ids", &extra);
     a.extra = strbuf_str(&extra);
     ok = ok && transcript_answer(r->out, &a);
     mem_free((void *)(uintptr_t)a.ids); /* allocated by read_ids */
@@ -466,9 +471,12 @@ static void list_names(DIR *dir, struct strbuf *out, size_t *n_sessions)
     size_t n = 0, cap = 0;
     for (struct dirent *entry; (entry = readdir(dir)) != NULL;) {
         const size_t n_bytes = strlen(entry->d_name);
-        if (n_bytes <= 5 || strcmp(entry->d_name + n_bytes - 5, ".json") != 0 ||
-            !mem_grow(&names, &cap, n + 1, sizeof(*names)) || !(names[n] = mem_alloc(n_bytes, 1)))
+        if (n_bytes <= 5 || strcmp(entry->d_name + n_bytes - 5, ".json") != 0 || out->failed)
             continue;
+        if (!mem_grow(&names, &cap, n + 1, sizeof(*names)) || !(names[n] = mem_alloc(n_bytes, 1))) {
+            out->failed = true; /* a list with a missing name would be wrong */
+            continue;
+        }
         memcpy(names[n++], entry->d_name, n_bytes - 5); /* mem_alloc has set the last byte to 0 */
     }
     if (n > 0)
@@ -493,5 +501,5 @@ bool store_list(struct strbuf *out, size_t *n_sessions, struct bn_error *err)
                bn_fail(err, BN_EIO, "cannot read '%s': %s", path, strerror(errno));
     list_names(dir, out, n_sessions);
     (void)closedir(dir); /* opened for reading: nothing can be lost */
-    return true;
+    return !out->failed || bn_fail(err, BN_ENOMEM, "out of memory for the list of saved chats");
 }
