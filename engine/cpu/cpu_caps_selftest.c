@@ -38,8 +38,8 @@
 #define N_TILE 3 /* tokens of an attn_tile */
 #define ROW_BYTES (N_TABLE * 4)
 
-#define MOST_OUTPUTS 80
-#define OUTPUT_BYTES 65536
+#define MOST_OUTPUTS 96
+#define OUTPUT_BYTES 98304
 
 /* The outputs of one table of kernels. */
 struct outputs {
@@ -213,6 +213,72 @@ static void run_ternary(const struct cpu_kernels *k, struct outputs *o)
     run_gemm(&k->few, "ternary_matmul for few tokens", &c, o);
     run_gemm(&k->medium, "ternary_matmul for a medium number of tokens", &c, o);
     run_gemm(&k->many, "ternary_matmul for many tokens", &c, o);
+}
+
+#define N_GROUPS 5 /* one set of four streams, and a rest */
+#define R16_SPANS 2
+#define R16_COLS (R16_SPANS * R16_PAD_COLS)
+#define R16_LINES (R16_COLS / R16_LINE_COLS)
+#define R16_MOST_BLOCKS (R16_COLS / LEAST_BLOCK_COLS)
+
+struct grouped_case {
+    _Alignas(64) uint8_t lines[N_GROUPS * R16_LINES * LINE_BYTES];
+    _Alignas(64) uint16_t scales[N_GROUPS * R16_SPANS * R16_ROWS];
+    _Alignas(64) int8_t q[N_WHOLE * R16_COLS];
+    float units[N_TOKENS * R16_MOST_BLOCKS];
+    int32_t q_sums[N_TOKENS * R16_MOST_BLOCKS];
+    _Alignas(64) uint8_t panel[R16_PANEL * R16_LINES * 4 * LINE_BYTES];
+    _Alignas(64) float y[N_TOKENS * R16_PANEL * R16_ROWS];
+};
+
+/* Blocks of block_cols columns: one token with all row groups, then all tokens with two. */
+static void run_blocks_of(const struct cpu_kernels *k, struct grouped_case *c, size_t block_cols,
+                          struct outputs *o)
+{
+    const struct grouped_mat w = {.lines = c->lines,
+                                  .scales = c->scales,
+                                  .scale_step = R16_ROWS,
+                                  .n_groups = N_GROUPS,
+                                  .n_lines = R16_LINES,
+                                  .span_cols = R16_PAD_COLS};
+    const size_t n_blocks = R16_COLS / block_cols;
+    float x[R16_COLS];
+    for (size_t t = 0; t < N_TOKENS; t++) {
+        fill(x, R16_COLS - 11, 3.0f, 80000 + 1000 * t);
+        k->quantise_blocks(x, R16_COLS - 11, block_cols, c->q + t * R16_COLS,
+                           c->units + t * n_blocks, c->q_sums + t * n_blocks);
+    }
+    record(o, "quantise_blocks", c->q, N_TOKENS * R16_COLS);
+    record(o, "quantise_blocks", c->units, N_TOKENS * n_blocks * sizeof c->units[0]);
+    memset(c->y, 0, sizeof c->y);
+    k->grouped_matvec(&w, 0, N_GROUPS, &(struct block_acts){c->q, c->units, c->q_sums, block_cols},
+                      c->y);
+    record(o, "grouped_matvec", c->y, N_GROUPS * R16_ROWS * sizeof c->y[0]);
+    k->grouped.unpack(&w, 1, 1 + R16_PANEL, c->panel);
+    k->grouped.matmul(&w, 1, 1 + R16_PANEL,
+                      &(struct grouped_batch){.q = c->q,
+                                              .units = c->units,
+                                              .q_sums = c->q_sums,
+                                              .q_stride = R16_COLS,
+                                              .block_stride = n_blocks,
+                                              .block_cols = block_cols,
+                                              .n_tokens = N_TOKENS,
+                                              .panel = c->panel,
+                                              .y = c->y,
+                                              .y_stride = R16_PANEL * R16_ROWS});
+    record(o, "grouped_matmul", c->y, sizeof c->y);
+}
+
+static void run_grouped(const struct cpu_kernels *k, struct outputs *o)
+{
+    struct grouped_case c = {.q = {0}}; /* zeros, since missing tokens are read too */
+    for (size_t i = 0; i < sizeof c.lines; i++) { /* four codes of 0 .. 2 per byte */
+        const uint32_t u = mix(60000 + i);
+        c.lines[i] = (uint8_t)(u % 3 | u / 3 % 3 << 2 | u / 9 % 3 << 4 | u / 27 % 3 << 6);
+    }
+    fill_f16(c.scales, sizeof c.scales / sizeof c.scales[0], 61000);
+    run_blocks_of(k, &c, LEAST_BLOCK_COLS, o);
+    run_blocks_of(k, &c, R16_PAD_COLS, o);
 }
 
 struct attn_case {
@@ -395,13 +461,14 @@ static void run_all(const struct cpu_kernels *k, struct outputs *o)
     run_vectors(k, o);
     run_sums(k, o);
     run_ternary(k, o);
+    run_grouped(k, o);
     run_attention(k, o);
     run_rows(k, o);
     run_coarse(k, o);
 }
 
 /* Returns the name of the first kernel whose bytes differ from ref's, NULL if there is none. Takes
- * about a millisecond and 250 kB of stack. */
+ * about a millisecond and 300 kB of stack. */
 static const char *first_difference(const struct cpu_kernels *k)
 {
     static const struct cpu_caps ref_only = {.has[ISA_REF] = true};
