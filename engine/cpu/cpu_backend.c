@@ -83,6 +83,7 @@ static void fill_info(struct backend *b, const struct backend_plan *plan)
                                                 .head_bytes = head_bytes,
                                                 .n_kv_heads = m->hp.n_kv_heads,
                                                 .n_ubatch = b->n_ubatch,
+                                                .in_groups = pack_in_groups(m),
                                                 .head_form = head_form(b),
                                                 .kv_form = b->cfg.kv == BN_KV_Q8 ? "bytes" : "F16",
                                                 .kv_bytes_per_token = plan->kv_bytes_per_token,

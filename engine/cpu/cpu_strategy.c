@@ -74,12 +74,14 @@ static void describe_linear(const struct strategy_model *m, const struct strateg
                             size_t text_bytes)
 {
     const struct ternary_gemm *gemm = strategy_gemm(m->k, p->linear);
+    const size_t n_rows = m->in_groups ? R16_PANEL * R16_ROWS : gemm->panel_rows;
+    const size_t n_tokens = m->in_groups ? GROUPED_TOKENS : gemm->block_tokens;
     if (p->linear == LINEAR_MATVEC)
         (void)snprintf(text, text_bytes, "rows split over the threads, %s",
                        linear_title(m->k, p->linear));
     else
-        (void)snprintf(text, text_bytes, "panels of %zu rows by %zu tokens, %s", gemm->panel_rows,
-                       gemm->block_tokens, linear_title(m->k, p->linear));
+        (void)snprintf(text, text_bytes, "panels of %zu rows by %zu tokens, %s", n_rows, n_tokens,
+                       linear_title(m->k, p->linear));
 }
 
 size_t strategy_explain(const struct strategy_model *m, const struct strategy_work *w, char *text,

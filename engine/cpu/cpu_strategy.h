@@ -18,6 +18,7 @@ struct strategy_model {
     size_t n_kv_heads;
     size_t n_threads;
     size_t n_ubatch;       /* most tokens in a pass */
+    bool in_groups;        /* linear layers are in R16 */
     const char *head_form; /* text: how the output head is read */
     const char *kv_form;   /* text: type of the KV cache */
     size_t kv_bytes_per_token;
