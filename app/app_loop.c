@@ -134,8 +134,8 @@ static void log_answer(struct app *app)
     strbuf_finish(&line);
 }
 
-/* The banner has named the repairs of the vocabulary and the template. Repairs of the weights follow
- * here, and /info names all. */
+/* The banner has named the repairs of the vocabulary and the template. Repairs of the weights
+ * follow here, and /info names all. */
 static void show_weight_notes(struct app *app)
 {
     struct strbuf names = {0};

@@ -11,12 +11,13 @@
 
 #include <jansson.h>
 
-/* Appends the names of the repairs among the notes, such as "end-of-turn, pre-tokenizer", for
- * --no-repair. Nothing if there are none. */
+/* Appends the ids of the repairs among the notes, such as "end-of-turn, pre-tokenizer", which
+ * --no-repair accepts. */
 void model_sheet_repairs(const struct bn_notes *notes, struct strbuf *out);
 /* Appends lines, without a newline at the end. While the model loads, only facts of its file. */
 void model_sheet_lines(const struct open_model *m, const struct worker *w, struct strbuf *out);
-/* A pass over a prompt and one for one token. The model must be loaded and the worker idle. */
+/* Appends kernels and threads of two passes: n_ubatch tokens of a prompt, one token of an answer.
+ * The model must be loaded and the worker idle. */
 void model_sheet_explain(const struct worker *w, struct strbuf *out);
 /* The model must be loaded. NULL: out of memory. */
 json_t *model_sheet_json(const struct open_model *m, const struct worker *w);

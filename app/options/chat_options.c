@@ -1,9 +1,9 @@
 /*
  * The option rows of bitnet-chat, and their conversion to sampling parameters.
  *
- * Rows marked EVERYWHERE can be changed by /set; the others are fixed at start. A row has no
- * default if the default depends on the terminal (--stats, --overflow) or is random (--seed).
- * clang-format is off for the tables because it would write one field per line.
+ * Rows marked EVERYWHERE can be changed by /set; the others are fixed at start. Without a default, a
+ * flag is off and a text is empty; only --stats and --overflow depend on the terminal, and --seed
+ * is random. clang-format is off for the tables because it would write one field per line.
  */
 #include "app/options/chat_options.h"
 
@@ -21,7 +21,7 @@ static bool check_not_empty(const char *text, struct bn_error *err)
     return text[0] || bn_fail(err, BN_EARG, "expected some text");
 }
 
-/* ID=X with X a number or -inf. */
+/* ID=X with X a number or -inf. The limit keeps logit + X below infinity. */
 static bool parse_bias(const char *text, struct sampler_bias *out)
 {
     char *end;
@@ -74,7 +74,7 @@ static const struct option sampling_rows[] = {
      .help = "subtracted from the logit of each recent token; 0: off"},
     {.name = "frequency-penalty", .kind = OPTION_REAL, .advanced = true, .places = EVERYWHERE,
      .reals = {-10, 10, false}, .fallback = "0", .arg = "X",
-     .help = "the same, once for each occurrence of the token; 0: off"},
+     .help = "subtracted once for each occurrence of a recent token; 0: off"},
     {.name = "repeat-last-n", .kind = OPTION_INT, .advanced = true, .places = EVERYWHERE,
      .ints = {-1, INT32_MAX}, .fallback = "64",
      .help = "number of recent tokens for the penalties; -1: the whole context"},

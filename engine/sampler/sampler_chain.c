@@ -12,9 +12,9 @@
 #include <math.h>
 #include <stdbool.h>
 
-/* exp(x) for x <= 0 with a relative error below 1e-15; 0 for x below -700. x = n ln 2 + r with
- * |r| <= ln 2 / 2, where ln 2 is a sum of two constants (Cody and Waite). Taylor series in r; its
- * terms after r^13 / 13! are below 1e-17. */
+/* exp(x) for x <= 0 with a relative error below 1e-15; 0 for x up to -700, so that no result is
+ * subnormal and ldexp is exact. x = n ln 2 + r with |r| <= ln 2 / 2, where ln 2 is a sum of two
+ * constants (Cody and Waite). Taylor series in r; its terms after r^13 / 13! are below 1e-17. */
 static double exp_below(double x)
 {
     static const double factors[] = {1.0 / 6227020800,
@@ -33,12 +33,12 @@ static double exp_below(double x)
                                      1.0};
     if (!(x > -700.0))
         return 0.0;
-    const double n = rint(x * 1.4426950408889634);
+    const double n = rint(x * 1.4426950408889634); /* x / ln 2 */
     const double r = (x - n * 6.93147180369123816490e-01) - n * 1.90821492927058770002e-10;
     double p = factors[0];
     for (size_t k = 1; k < sizeof(factors) / sizeof(factors[0]); k++)
         p = p * r + factors[k];
-    return ldexp(p, (int)n); /* exact */
+    return ldexp(p, (int)n);
 }
 
 static bool is_before(const struct survivor *a, const struct survivor *b)
@@ -46,7 +46,7 @@ static bool is_before(const struct survivor *a, const struct survivor *b)
     return a->key > b->key || (a->key == b->key && a->id < b->id);
 }
 
-/* Restore a heap, first survivor in order on top, below node i. */
+/* Restore the heap below node i. A parent is_before its children. */
 static void sift_down(struct survivor *heap, size_t n, size_t i)
 {
     const struct survivor item = heap[i];

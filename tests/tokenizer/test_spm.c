@@ -6,8 +6,9 @@
 
 #include "engine/base/memory.h"
 
-#define SP "\xE2\x96\x81" /* U+2581 */
+#define SP "\xE2\x96\x81" /* U+2581, which stands for a space in SentencePiece vocabularies */
 
+/* The last number is the score: of two possible merges, the one with the higher score is made. */
 static const struct made_token words[] = {
     {SP, TOKEN_NORMAL, -9},        {"h", TOKEN_NORMAL, -9},          {"e", TOKEN_NORMAL, -9},
     {"l", TOKEN_NORMAL, -9},       {"o", TOKEN_NORMAL, -9},          {"he", TOKEN_NORMAL, -3},
@@ -42,8 +43,8 @@ static void merges_by_score_leftmost_first(void **state)
     struct tokenizer *t = open_made(&made);
     expect_message(t, "hello", "h el lo");
     expect_message(t, "hll", "h ll");
-    expect_message(t, "llo",
-                   "ll o"); /* "ll" and "lo" have the same score: the left one is joined */
+    /* "ll" and "lo" have the same score: the left one is joined. */
+    expect_message(t, "llo", "ll o");
     expect_message(t, "he", "he");
     tokenizer_close(t);
 }
@@ -84,14 +85,15 @@ static void the_space_follows_special_tokens_only(void **state)
 
 static void unknown_characters_become_bytes(void **state)
 {
+    enum { BYTE_0 = MADE_BYTES_LLAMA - 256 }; /* the token of byte 0 */
     (void)state;
     const struct made_vocab made = small(SWITCH_OFF);
     struct tokenizer *t = open_made(&made);
     struct token_list ids = made_encode(t, SEGMENT_MESSAGE, bn_str_of("\xC3\xA4h\xFF"));
     assert_int_equal(ids.n, 4);
-    assert_int_equal(ids.ids[0], 3 + 0xC3);
-    assert_int_equal(ids.ids[1], 3 + 0xA4);
-    assert_int_equal(ids.ids[3], 3 + 0xFF);
+    assert_int_equal(ids.ids[0], BYTE_0 + 0xC3);
+    assert_int_equal(ids.ids[1], BYTE_0 + 0xA4);
+    assert_int_equal(ids.ids[3], BYTE_0 + 0xFF);
     token_list_finish(&ids);
     tokenizer_close(t);
 }
@@ -120,7 +122,8 @@ static void text_survives_the_round_trip(void **state)
     }
 }
 
-/* The simple implementation: join the pair with the highest score, the leftmost such pair. */
+/* The simple implementation: join the pair with the highest score, the leftmost such pair. A part
+ * is the text of a token, at most 8 bytes. Returns the number of parts that are left of n. */
 static size_t plain_encode(const struct made_token *tokens, size_t n_tokens, char parts[][9],
                            size_t n)
 {
@@ -146,9 +149,11 @@ static size_t plain_encode(const struct made_token *tokens, size_t n_tokens, cha
     }
 }
 
-enum spaces { SPACES_IN_FRONT, SPACES_ANYWHERE }; /* in front only: texts can be cut at spaces */
+/* Where tokens have spaces. If only in front, the tokenizer cuts a text at its spaces (spm.c). */
+enum spaces { SPACES_IN_FRONT, SPACES_ANYWHERE };
 
-/* Random token texts of 2 to 4 letters; "_" becomes U+2581 in the vocabulary. */
+/* Random token texts of 2 to 4 letters; "_" becomes U+2581 in the vocabulary. Single letters come
+ * first; no merge makes one, so their score is never used. */
 static size_t make_tokens(struct made_token tokens[64], char texts[64][9], enum spaces spaces,
                           uint32_t *seed)
 {

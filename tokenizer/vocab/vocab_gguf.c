@@ -60,6 +60,7 @@ static bool read_types(struct vocab_source *s, const struct bn_file *file, struc
         if (!bn_file_array_i32(file, key, s->types, s->n_tokens))
             return bn_fail(err, BN_EFORMAT, "key '%s' is not an array of 32-bit integers", key);
     }
+    /* 0 (the file has no types) and numbers that are not known become TOKEN_NORMAL. */
     for (size_t i = 0; i < s->n_tokens; i++) {
         if (s->types[i] < TOKEN_NORMAL || s->types[i] > TOKEN_BYTE)
             s->types[i] = TOKEN_NORMAL;
@@ -96,7 +97,7 @@ static void read_scalars(struct vocab_source *s, const struct bn_file *file)
     if (bn_file_get_str(file, "general.architecture", &str))
         s->architecture = str;
     if (bn_file_get_str(file, KEY "pre", &str))
-        s->pre = str.ptr ? str : bn_str_of("");
+        s->pre = str.ptr ? str : bn_str_of(""); /* the key exists, so ptr must not be NULL */
     for (size_t i = 0; i < N_MARKS; i++) {
         s->has_mark[i] = bn_file_has(file, vocab_mark_keys[i]);
         if (!bn_file_get_u64(file, vocab_mark_keys[i], &s->marks[i]))
