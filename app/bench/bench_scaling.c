@@ -18,7 +18,7 @@ static const size_t batches[] = {2, 4, 8, 16};
 struct point {
     size_t n_threads;
     struct bench_row row;
-    double speed_up, efficiency;
+    double speed_up, efficiency; /* see bench_scaling_run */
 };
 
 /* In the order of the table: pp by threads, tg by threads, tg by batch. */

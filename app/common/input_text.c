@@ -17,7 +17,7 @@ bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t 
     if (nul)
         return bn_fail(err, BN_EARG, "%s is binary: a NUL byte at offset %zu", name,
                        (size_t)(nul - in.ptr));
-    struct strbuf lines = {0};
+    struct strbuf lines = {0}; /* `in` without each CR before an LF */
     for (size_t at = 0; at < in.n_bytes;) {
         const char *cr = memchr(in.ptr + at, '\r', in.n_bytes - at);
         const size_t end = cr ? (size_t)(cr - in.ptr) : in.n_bytes;
@@ -32,6 +32,7 @@ bool input_clean(const char *name, struct bn_str in, struct strbuf *out, size_t 
     return ok || bn_fail(err, BN_ENOMEM, "out of memory for %s (%zu bytes)", name, in.n_bytes);
 }
 
+/* The number of backticks in the longest run. */
 static size_t longest_fence(struct bn_str text)
 {
     size_t longest = 0, run = 0;
@@ -104,8 +105,8 @@ static bool is_blank(char c)
     return c == ' ' || c == '\t' || c == '\n';
 }
 
-/* The offset of the quote that closes the one at `at`, or SIZE_MAX. A backslash quotes a character
- * between double quotes. */
+/* The offset of the quote that closes the one at `at`, or SIZE_MAX. Between double quotes, a
+ * backslash quotes the next character. */
 static size_t closing_quote(struct bn_str s, size_t at)
 {
     for (size_t i = at + 1; i < s.n_bytes; i++) {
@@ -132,6 +133,7 @@ static void add_quoted(struct bn_str s, size_t from, size_t to, struct strbuf *o
     }
 }
 
+/* Append a "~" at `at`, if there is one: as the home directory before a slash, else unchanged. */
 static void add_home(struct bn_str s, size_t at, struct strbuf *out)
 {
     const char *home = env_get(ENV_HOME);
@@ -198,14 +200,15 @@ static bool find_path(struct strbuf *path, enum input_at *kind)
     return found;
 }
 
-/* It has a slash or an inner dot. A mention such as @anna has neither. */
+/* Does the word have a slash or an inner dot? A mention such as @anna has neither. */
 static bool looks_like_path(struct bn_str word)
 {
     return memchr(word.ptr, '/', word.n_bytes) ||
            (word.n_bytes > 1 && memchr(word.ptr, '.', word.n_bytes - 1));
 }
 
-/* Examine the word behind an "@" and move *at behind it. False: it is not a path. */
+/* Examine the word behind an "@" and move *at behind it. Append it to `out` if it is a path. False:
+ * it is not a path. */
 static bool read_at(struct bn_str message, size_t *at, enum input_at *kind, struct strbuf *out)
 {
     const size_t begin = *at, n_before = out->n_bytes;

@@ -1,8 +1,8 @@
 /*
  * The option rows of bitnet-chat, and their conversion to sampling parameters.
  *
- * Rows marked EVERYWHERE can be changed by /set; the others are fixed at start. Without a default, a
- * flag is off and a text is empty; only --stats and --overflow depend on the terminal, and --seed
+ * Rows marked EVERYWHERE can be changed by /set; the others are fixed at start. Without a default,
+ * a flag is off and a text is empty; only --stats and --overflow depend on the terminal, and --seed
  * is random. clang-format is off for the tables because it would write one field per line.
  */
 #include "app/options/chat_options.h"

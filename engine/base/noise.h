@@ -1,5 +1,6 @@
 /*
- * Random numbers for sampling, as a function of (seed, position, number).
+ * Random numbers for sampling, as a function of (seed, position, number). For a draw, `number` is
+ * the token id.
  *
  * There is no generator state, so the draw at a position does not depend on how the program reached
  * it. With Gumbel noise g, argmax(z / temp + g) is a draw from softmax(z / temp). Integers and
@@ -29,7 +30,7 @@ NOISE_FN uint64_t noise_mix(uint64_t x)
     return x ^ x >> 31;
 }
 
-/* Key of a position, for noise_bits and noise_gumbel. */
+/* The key of a position, for noise_bits and noise_gumbel. */
 NOISE_FN uint64_t noise_key(uint64_t seed, uint64_t position)
 {
     return noise_mix(noise_mix(seed) ^ position);
@@ -41,7 +42,7 @@ NOISE_FN uint64_t noise_bits(uint64_t key, uint64_t number)
 }
 
 /* Natural logarithm of a positive normal number, relative error below 1e-12: x = 2^e m, m in
- * [1/sqrt 2, sqrt 2), log m = 2 artanh((m - 1) / (m + 1)). */
+ * (1/sqrt 2, sqrt 2], log m = 2 artanh((m - 1) / (m + 1)), a power series up to the 17th power. */
 NOISE_FN double noise_log(double x)
 {
     union {

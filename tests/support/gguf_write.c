@@ -8,7 +8,7 @@
 #include "engine/base/size.h"
 #include "tests/support/le_put.h"
 
-#define ALIGNMENT 32
+#define ALIGNMENT 32 /* of tensors, in a file without the key general.alignment */
 
 struct gguf_writer {
     struct gguf_buffer kvs, infos;
@@ -190,7 +190,7 @@ static bool write_bytes(const struct gguf_sink *sink, const void *bytes, size_t 
 
 bool gguf_write_header(struct gguf_writer *w, const struct gguf_sink *sink, struct bn_error *err)
 {
-    uint8_t header[24] = "GGUF";
+    uint8_t header[24] = "GGUF"; /* then version, number of tensors, number of keys */
     le_put_u32(header + 4, 3);
     le_put_u64(header + 8, w->n_tensors);
     le_put_u64(header + 16, w->n_kvs);

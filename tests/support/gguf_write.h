@@ -3,8 +3,8 @@
  *
  * Call gguf_writer_open; gguf_put_... for each key and gguf_put_tensor for each tensor, in file
  * order; gguf_write_header; then for each tensor in the same order gguf_write_data, once or more,
- * and gguf_write_end, which adds padding; gguf_writer_close. Puts do not fail: a lack of memory is
- * stored and reported by gguf_write_header. Keys and names are not checked for duplicates.
+ * and gguf_write_end, which adds padding; gguf_writer_close. Puts return no error:
+ * gguf_write_header reports a lack of memory. Keys and names are not checked for duplicates.
  */
 #ifndef TESTS_SUPPORT_GGUF_WRITE_H
 #define TESTS_SUPPORT_GGUF_WRITE_H

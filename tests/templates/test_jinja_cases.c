@@ -1,5 +1,6 @@
 /*
- * The recorded cases: each template in cases/ renders as in jinja2, and fails where jinja2 fails.
+ * The recorded cases: each template in cases/ renders as in jinja2, and fails where jinja2 fails. A
+ * case is the input of case_run with the text "want", or without it where jinja2 fails.
  */
 #include "tests/templates/case_run.h"
 
@@ -21,8 +22,8 @@ struct tally {
 static void check(const char *file, json_t *in, struct tally *tally)
 {
     json_t *const out = case_run(in);
-    const json_t *const expected = json_object_get(in, "want"), *const text =
-                                                                    json_object_get(out, "text");
+    const json_t *const expected = json_object_get(in, "want");
+    const json_t *const text = json_object_get(out, "text");
     const char *const error = json_string_value(json_object_get(out, "error"));
     /* A message about a parsing or rendering error begins with its line and column. */
     const bool right =
@@ -81,12 +82,13 @@ static void renders_recorded_cases_as_jinja2(void **state)
     print_message("%zu cases, %zu of them errors, %zu wrong\n", tally.n_cases, tally.n_errors,
                   tally.n_wrong);
     assert_int_equal(tally.n_wrong, 0);
-    assert_true(tally.n_cases > 700);
+    assert_true(tally.n_cases > 700); /* no file of cases is missing */
     assert_true(tally.n_errors > 100);
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(renders_recorded_cases_as_jinja2)};
+    /* strftime_now prints local time; the cases were recorded in UTC. */
     return setenv("TZ", "UTC", 1) ? EXIT_FAILURE : cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -11,7 +11,7 @@
 
 #include <math.h>
 
-#define PREFETCH_BYTES 1024
+#define PREFETCH_BYTES 1024 /* 16 cache lines ahead in a row */
 
 /* Elements i .. i + 3 of a row of F32, F16 or BF16, as F32. */
 BN_FORCE_INLINE float32x4_t row4(enum tensor_type type, const uint8_t *row, size_t i)
@@ -48,8 +48,8 @@ BN_FORCE_INLINE float dot_plain(enum tensor_type type, const uint8_t *row, const
         for (size_t v = 0; v < 16; v++)
             lanes[v] = vfmaq_f32(lanes[v], row4(type, row, i + 4 * v), vld1q_f32(h + i + 4 * v));
     }
-    for (size_t v = 0; i + 4 * v < n; v++) { /* lanes past n must not change: adding 0 would turn -0
-                                                into +0 */
+    /* Lanes past n must not change: adding 0 would turn -0 into +0. */
+    for (size_t v = 0; i + 4 * v < n; v++) {
         float sum[4], new_sum[4];
         vst1q_f32(sum, lanes[v]);
         vst1q_f32(new_sum,

@@ -1,6 +1,7 @@
 /*
- * Compares every kernel of engine/cuda with engine/cpu/ref, byte for byte, on the twin (the kernels
- * compiled for the host), with both orders of threads. Shapes are small and irregular.
+ * Compares the kernels of layers and table rows with engine/cpu/ref, byte for byte, on the twin
+ * (the kernels compiled for the host). The twin runs the threads of a block in ascending or in
+ * descending order, and no result may depend on this order. Shapes are small and irregular.
  */
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"
@@ -28,7 +29,7 @@ static void check_norm(size_t n, bool normed, struct random *r, enum twin_order 
     int8_t *q = zeros(TOKENS, q_stride), *q_ref = zeros(1, q_stride);
     float s[TOKENS];
     int32_t sum[TOKENS];
-    x[stride] = NAN;
+    x[stride] = NAN; /* in token 1 */
     const struct norm_args a = {.x = x,
                                 .w = normed ? w : NULL,
                                 .q = q,
@@ -38,7 +39,7 @@ static void check_norm(size_t n, bool normed, struct random *r, enum twin_order 
                                 .n = (uint32_t)n,
                                 .x_stride = (uint32_t)stride,
                                 .q_stride = (uint32_t)q_stride};
-    memset(q, 77, TOKENS * q_stride);
+    memset(q, 77, TOKENS * q_stride); /* the kernel must also write the zeros past n */
     launch("norm_quantise", TOKENS, 1, 1, 0, &a, order);
     for (size_t t = 0; t < TOKENS; t++) {
         struct act_scale scale;
@@ -138,6 +139,7 @@ static void check_linear(const char *name, uint32_t n_rows, uint32_t n_lines, ui
                                   .n_lines = n_lines,
                                   .n_tokens = n_tokens,
                                   .y_stride = y_stride,
+                                  /* three matrices, as q, k and v, with different scales */
                                   .row_end = {n_rows / 2, n_rows / 2 + n_rows / 4},
                                   .scale = {1.25f, 0.3f, 7.1f},
                                   .extra = {1.0f, 0.7f, 1.0f},
@@ -194,7 +196,7 @@ static void check_one(uint32_t n_rows, uint32_t n_cols, uint32_t n_lanes, int32_
                                                   .extra = {1.0f, 0.7f, 1.0f},
                                                   .kind = kind},
                                        .n_lanes = n_lanes};
-    const uint32_t block_rows = 2 * ONE_THREADS / n_lanes;
+    const uint32_t block_rows = 2 * ONE_THREADS / n_lanes; /* n_lanes threads for two rows */
     launch("linear_one", (n_rows + block_rows - 1) / block_rows, 1, 1, 0, &a,
            next_u32(r) % 2 ? TWIN_ASCENDING : TWIN_DESCENDING);
     struct linear_args b = a.linear;
@@ -217,9 +219,9 @@ static void one_token_with_norm_matches_the_reference(void **state)
             check_one(70, 2560, n_lanes, kind, true, &r);
         }
     check_one(33, 256, 16, LINEAR_STORE, true, &r); /* an odd number of rows */
-    check_one(6, 8192, 8, LINEAR_STORE, true,
-              &r);                                /* fills the tile, exceeds the preloaded chunks */
-    check_one(6, 8193, 32, LINEAR_ADD, true, &r); /* q is stored in the tile */
+    /* fills the tile, exceeds the preloaded chunks */
+    check_one(6, ROW_TILE, 8, LINEAR_STORE, true, &r);
+    check_one(6, ROW_TILE + 1, 32, LINEAR_ADD, true, &r); /* q is stored in the tile */
     check_one(18, ONE_COLS, 32, LINEAR_STORE, false, &r); /* the widest input */
     check_one(18, ONE_COLS, 16, LINEAR_RELU2, true, &r);
 }
@@ -236,8 +238,9 @@ struct attn_run {
     uint32_t n_blocks, q_width, stride;
     uint16_t *cache, *cache_ref; /* (n_blocks, block_elems) */
     float *qkv, *rows;           /* (n_pos, stride); rows: qkv by the reference */
-    float *cs;                   /* (n_pos, n_rot) cosines, then sines */
-    float *slots, *out;          /* (n_pos, q_width) */
+    float *cs;                   /* (2, n_pos, n_rot / 2) cosines, then sines */
+    float *slots;                /* (n_blocks, group, head_dim + 2), see struct cuda_token */
+    float *out;                  /* (n_pos, q_width) */
     struct cuda_token *tokens;
     float q_scale;
 };
@@ -308,7 +311,8 @@ static void check_append(const struct attn_run *a, enum twin_order order)
     assert_same(a->cache, a->cache_ref, a->n_blocks * a->kv.block_elems * 2, "the cache");
 }
 
-/* Attention of head h of token t by the reference; out (head_dim). */
+/* Attention of head h of token t by the reference; out (head_dim). big_m, big_l and big_o are the
+ * results of all position blocks so far; m, l and one are those of the current block. */
 static void reference_attention(const struct attn_run *a, uint32_t t, uint32_t h, float *out)
 {
     const uint32_t head_dim = a->c.head_dim;
@@ -351,7 +355,7 @@ static void check_attention(struct attn_case c, struct random *r, enum twin_orde
                                    .group = c.group,
                                    .split = c.split};
     const uint32_t n_chunks = (c.group + ATTN_HEADS - 1) / ATTN_HEADS;
-    if (c.split) {
+    if (c.split) { /* each thread block takes every second position block */
         launch("attn_apply", 2, n_chunks, 1, KV_BLOCK, &attn, order);
         launch("attn_merge", 1, c.group, 1, 0, &attn, order);
     } else {
@@ -387,7 +391,7 @@ static void attention_matches_the_reference(void **state)
 
 static void check_table(enum tensor_type type, uint32_t n, struct random *r, enum twin_order order)
 {
-    enum { VOCAB = 45, ROWS = 5 };
+    enum { VOCAB = 45, ROWS = 5, BESTS = (VOCAB + BEST_ROWS - 1) / BEST_ROWS };
     static row_decode_fn decode[TENSOR_N_TYPES];
     static rows_dot_fn dot[TENSOR_N_TYPES];
     row_kernels_ref(decode, dot);
@@ -409,11 +413,11 @@ static void check_table(enum tensor_type type, uint32_t n, struct random *r, enu
         decode[type](table + (size_t)tokens[t].id * row_bytes, n, y);
         assert_same(h + t * n, y, n * sizeof *y, tensor_geometries[type].name);
     }
-    struct cuda_cand bests[ROWS * 3];
+    struct cuda_cand bests[ROWS * BESTS];
     struct cuda_found *found = zeros(ROWS, sizeof *found);
     struct dot_args a = {.table = table,
                          .x = x,
-                         .out = {z, bests, VOCAB, VOCAB, 3},
+                         .out = {z, bests, VOCAB, VOCAB, BESTS},
                          .found = found,
                          .row_bytes = row_bytes,
                          .n = n,
@@ -429,8 +433,8 @@ static void check_table(enum tensor_type type, uint32_t n, struct random *r, enu
                       row);
             assert_same(z + i * VOCAB, z_ref, sizeof z_ref, tensor_geometries[type].name);
             assert_int_equal(found[i].not_finite, 0);
-            for (size_t p = 0; p < 3; p++) {
-                const struct cuda_cand c = bests[i * 3 + p];
+            for (size_t p = 0; p < BESTS; p++) {
+                const struct cuda_cand c = bests[i * BESTS + p];
                 assert_int_equal((size_t)c.id / BEST_ROWS, p);
                 assert_true(c.logit == z_ref[c.id]);
                 for (size_t j = p * BEST_ROWS; j < VOCAB && j < (p + 1) * BEST_ROWS; j++)
@@ -439,13 +443,13 @@ static void check_table(enum tensor_type type, uint32_t n, struct random *r, enu
         }
     }
     const int32_t ids[3] = {VOCAB - 1, 0, 7};
-    float named[3];
+    float listed[3];
     a.ids = ids;
-    a.out = (struct logit_buffers){.z = named, .n_vocab = 3};
+    a.out = (struct logit_buffers){.z = listed, .n_vocab = 3};
     a.x = x + (ROWS - 1) * n;
     launch("rows_dot_listed", 1, 1, 1, 0, &a, order);
     for (size_t i = 0; i < 3; i++)
-        assert_same(&named[i], &z_ref[ids[i]], sizeof named[i], "a row by name");
+        assert_same(&listed[i], &z_ref[ids[i]], sizeof listed[i], "a listed row");
     FREE_ALL(found, table, x, y, z, row, h);
 }
 
@@ -456,6 +460,7 @@ static void tables_match_the_reference(void **state)
     static const enum tensor_type types[] = {TENSOR_F32,  TENSOR_F16,  TENSOR_BF16, TENSOR_Q8_0,
                                              TENSOR_Q4_0, TENSOR_Q4_K, TENSOR_Q6_K};
     static const uint32_t widths[] = {100, 512, 1, 64, 72};
+    /* F32, F16 and BF16 with all widths; the others need whole blocks of up to 256. */
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++)
         for (size_t j = 0; j < (i < 3 ? 5 : 1); j++)
             check_table(types[i], i < 3 ? widths[j] : 512, &r,
