@@ -96,7 +96,7 @@ static enum entry run_command(struct app *app, const struct slash *s)
     if (host.write_failed && !app->is_interactive)
         app_leave(app, EXIT_FILE);
     if (host.leaves)
-        app_leave(app, EXIT_DONE);
+        app_leave(app, app->ui.failed);
     return entry;
 }
 
@@ -128,7 +128,8 @@ void app_event(struct app *app, const struct ui_event *event)
         app->ui.ops->entry_done(&app->ui, run_line(app, event->text));
         break;
     case UI_MESSAGE:
-        (void)app_send_message(app, event->text); /* app_send_message has shown the reason */
+        app->ui.ops->entry_done(&app->ui,
+                                app_send_message(app, event->text) ? ENTRY_DONE : ENTRY_UNSENT);
         break;
     case UI_PROMPT:
         if (!chat_send(&app->chat, &(struct question){.text = event->text}, &err))

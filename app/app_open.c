@@ -13,6 +13,7 @@
 #include "app/terminal/signals.h"
 
 #include <stdio.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -29,15 +30,15 @@ static bool is_model_word(const char *word)
 {
     const size_t n = strlen(word);
     struct stat st;
-    return (n > 5 && strcmp(word + n - 5, ".gguf") == 0) ||
+    return (n > 5 && strcasecmp(word + n - 5, ".gguf") == 0) ||
            (stat(word, &st) == 0 && S_ISREG(st.st_mode));
 }
 
-/* Whether the word looks like a path: with a slash, but not first (that is a command). Otherwise a
- * misspelt path would be sent to the built-in model as a question. */
+/* Whether the word looks like a path: with a slash and without a blank. Otherwise a misspelt path
+ * would be sent to another model as a question. */
 static bool is_path_word(const char *word)
 {
-    return word[0] != '/' && strchr(word, '/') && !strchr(word, ' ');
+    return strchr(word, '/') && !strpbrk(word, " \t\n");
 }
 
 /* Without -m, the first word is the model if it looks like one. */
@@ -47,8 +48,7 @@ static bool use_model_word(struct app *app, size_t *first_word, struct bn_error 
     const char *const *words = options_words(app->options, &n_words);
     *first_word = 0;
     if (n_words == 0 || options_source(app->options, "model") == OPTION_FROM_COMMAND ||
-        (!is_model_word(words[0]) &&
-         (options_text(app->options, "model") || !is_path_word(words[0]))))
+        (!is_model_word(words[0]) && !is_path_word(words[0])))
         return true;
     *first_word = 1;
     return options_set(app->options, "model", words[0], OPTION_FROM_COMMAND, err);
@@ -75,7 +75,8 @@ enum exit_code app_open_options(struct app *app, struct strbuf *prompt)
         (void)report_error(PROGRAM, STAGE_RUN, &err);
         return err.code == BN_EIO ? EXIT_FILE : EXIT_USAGE;
     }
-    if (model && !options_set(app->options, "model", model, OPTION_FROM_ENV, &err))
+    if ((model && !options_set(app->options, "model", model, OPTION_FROM_ENV, &err)) ||
+        !model_args_environment(app->options, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     if (!use_model_word(app, &first_word, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
@@ -105,8 +106,15 @@ static bool open_model_file(struct app *app, struct bn_error *err)
 {
     const char *path = options_text(app->options, "model");
     app->model.is_demo = !path;
-    return path ? bn_file_open(path, &app->model.file, err)
-                : bn_file_open_memory(demo_model, demo_model_bytes, &app->model.file, err);
+    if (!path)
+        return bn_file_open_memory(demo_model, demo_model_bytes, &app->model.file, err);
+    if (bn_file_open(path, &app->model.file, err))
+        return true;
+    if (is_path_word(path) && !is_model_word(path)) { /* it may have been a question */
+        const struct bn_error why = *err;
+        (void)bn_fail(err, why.code, "%s (-p TEXT sends a text with a slash)", why.text);
+    }
+    return false;
 }
 
 enum exit_code app_open_files(struct app *app)
@@ -189,6 +197,12 @@ static enum exit_code open_conversation(struct app *app)
     const char *session = options_text(app->options, "session");
     char last[PATH_BYTES];
     enum exit_code code = EXIT_DONE;
+    const size_t n_session = session ? strlen(session) : 0;
+    const bool is_file = n_session > 5 && strcmp(session + n_session - 5, ".json") == 0;
+    if (session && strchr(session, '/') && !is_file)
+        return report_fail(PROGRAM, EXIT_USAGE,
+                           "--session '%s': a name has no slash, and a file ends in .json",
+                           session);
     if (session && !store_path(session, app->store.session_path, &err))
         return report_error(PROGRAM, STAGE_RUN, &err);
     if (load) {

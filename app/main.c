@@ -26,7 +26,8 @@ static const char usage[] =
 static const char usage_end[] =
     "\n"
     "Environment: BITNET_CHAT_MODEL (the model), BITNET_CHAT_CONFIG (the config file),\n"
-    "BITNET_CHAT_PRIVATE=1 (write nothing), NO_COLOR, CLICOLOR_FORCE, VISUAL, EDITOR.\n";
+    "BITNET_CHAT_PRIVATE=1 (write nothing), BITNET_CHAT_THREADS, OMP_NUM_THREADS, NO_COLOR,\n"
+    "CLICOLOR_FORCE, VISUAL, EDITOR.\n";
 
 /* Print the paths of the program's files. */
 static void print_file_paths(void)

@@ -177,7 +177,9 @@ int main(int argc, char **argv)
     if (!options_open(bench_tables, n_bench_tables, &o, &err))
         return report_error(BENCH, STAGE_RUN, &err);
     const enum exit_code code =
-        options_parse(o, argc, argv, &err) ? run(o) : report_error(BENCH, STAGE_RUN, &err);
+        options_parse(o, argc, argv, &err) && model_args_environment(o, &err)
+            ? run(o)
+            : report_error(BENCH, STAGE_RUN, &err);
     options_close(o);
     return code;
 }

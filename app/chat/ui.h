@@ -82,7 +82,7 @@ struct ui_ops {
     void (*input)(struct ui *ui);
     /* Get the next event of the input; false if there is none. Called again until then. */
     bool (*next_event)(struct ui *ui, struct ui_event *event);
-    /* The result of the last UI_LINE event. Called once for each of them. */
+    /* The result of the last UI_LINE or UI_MESSAGE event. Called once for each of them. */
     void (*entry_done)(struct ui *ui, enum entry entry);
     /* Repaint if it is time. Returns the milliseconds until the next repaint, -1 for never. */
     int (*tick)(struct ui *ui);
@@ -114,6 +114,7 @@ struct ui {
     struct terminal_chat *terminal; /* shared by the painters of a terminal */
     void *state;                    /* private to the painter */
     int log_fd;                     /* tick is called when this descriptor has bytes; 0 for none */
+    enum exit_code failed;          /* --keep-going: the exit code of the first failure */
 };
 
 bool ui_find_nowhere(struct ui *ui, struct pattern *pattern); /* for painters that cannot move */

@@ -5,6 +5,9 @@
 
 #include <stdio.h>
 
+#define SYSTEM_NOTICE                                                                              \
+    "/system shows the system message, /system TEXT replaces it, /system off removes it"
+
 static const char *source_name(enum option_source source)
 {
     static const char *const names[] = {
@@ -58,6 +61,12 @@ static void list_settings(struct command_host *host)
     strbuf_finish(&text);
 }
 
+/* The system message is an option of the program, but the chat changes it by a command. */
+static bool is_system(const struct option *row)
+{
+    return strcmp(row->name, "system") == 0;
+}
+
 static void explain(struct command_host *host, const struct option *row)
 {
     char value[400], range[300];
@@ -99,6 +108,8 @@ static void show_unknown(struct command_host *host, const char *name)
 static bool change(struct command_host *host, const struct option *row, const char *value)
 {
     struct bn_error err;
+    if (is_system(row))
+        return command_fail(host, SYSTEM_NOTICE);
     if (!(row->places & OPTION_BY_SET)) {
         const bool has_value = row->kind != OPTION_FLAG;
         ui_notice(host->ui, TONE_ERROR, "%s is fixed at start; restart with --%s%s%s", row->name,
@@ -143,6 +154,8 @@ bool cmd_set(struct command_host *host, struct bn_str args)
         show_unknown(host, line.ptr);
     else if (*value)
         ok = change(host, row, value);
+    else if (is_system(row))
+        ui_notice(host->ui, TONE_PLAIN, SYSTEM_NOTICE);
     else
         explain(host, row);
     strbuf_finish(&line);

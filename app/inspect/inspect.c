@@ -75,7 +75,9 @@ int main(int argc, char **argv)
     if (!options_open(inspect_tables, n_inspect_tables, &o, &err))
         return report_error(INSPECT, STAGE_RUN, &err);
     const enum exit_code code =
-        options_parse(o, argc, argv, &err) ? run_verb(o) : report_error(INSPECT, STAGE_RUN, &err);
+        options_parse(o, argc, argv, &err) && model_args_environment(o, &err)
+            ? run_verb(o)
+            : report_error(INSPECT, STAGE_RUN, &err);
     options_close(o);
     return code;
 }

@@ -52,6 +52,15 @@ static void open_model(struct info *info, const struct bn_model_config *cfg)
         info->plan = (struct backend_plan){0};
 }
 
+uint64_t info_table_bytes(const struct info *info)
+{
+    const struct model *m = info->model;
+    if (strcmp(info->backend, "cpu") != 0)
+        return 0; /* the device has copies, which are part of its weights */
+    const bool reads_head = !m->tied && !m->head_linear.source.bytes; /* a ternary head is packed */
+    return m->embd.n_bytes + (reads_head ? (uint64_t)m->head.n_bytes : 0);
+}
+
 static enum exit_code collect(struct info *info)
 {
     struct inspect *in = info->in;

@@ -59,6 +59,10 @@ static inline bool info_key(const struct gguf_kv *kv, char out[INFO_KEY_BYTES])
     return true;
 }
 
+/* Bytes of the token embedding and the output head that are read from the file while the model
+ * runs. They need memory beside backend_plan.weight_bytes. */
+uint64_t info_table_bytes(const struct info *info);
+
 /* Sections of two columns, or one JSON object. */
 void info_print_lines(const struct info *info);
 enum exit_code info_print_json(const struct info *info);

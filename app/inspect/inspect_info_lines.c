@@ -106,9 +106,8 @@ static void print_memory(const struct info *info)
     printf("  %-16s %zu tokens\n", "context", info->n_ctx);
     put_bytes("KV cache", kv_bytes);
     put_bytes("scratch", p->scratch_bytes);
-    put_bytes("total", p->weight_bytes + kv_bytes + p->scratch_bytes);
-    put_bytes("tables in file",
-              info->model->embd.n_bytes + (info->model->tied ? 0 : info->model->head.n_bytes));
+    put_bytes("tables in file", info_table_bytes(info));
+    put_bytes("total", p->weight_bytes + kv_bytes + p->scratch_bytes + info_table_bytes(info));
 }
 
 static void put_token(const struct tokenizer *t, const char *name, int32_t id)

@@ -174,6 +174,8 @@ static const struct option_table interface_options = OPTION_TABLE("Interface", i
 static const struct option script_rows[] = {
     {.name = "lines", .kind = OPTION_FLAG,
      .help = "each line of stdin is one turn of the same conversation"},
+    {.name = "keep-going", .kind = OPTION_FLAG, .advanced = true,
+     .help = "with -i or --lines: continue after a command or message that failed"},
     {.name = "batch", .kind = OPTION_TEXT, .check = check_batch, .arg = "N|auto",
      .help = "each line of stdin is a separate prompt; N are answered at a time"},
     {.name = "json", .kind = OPTION_FLAG, .help = "one JSON object for each answer"},

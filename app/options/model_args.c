@@ -8,8 +8,10 @@
 #include "engine/base/memory.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #define TEMPLATE_MAX_BYTES ((size_t)1 << 20) /* published templates have up to about 10 000 bytes */
 
@@ -24,12 +26,26 @@ static bool check_device(const char *text, struct bn_error *err)
     return bn_fail(err, BN_EARG, "expected auto, cpu, cuda or cuda:N");
 }
 
+/* More threads than this only wait for each other. */
+static long most_threads(void)
+{
+    const long n = sysconf(_SC_NPROCESSORS_ONLN);
+    return n > 16 ? 4 * n : 64;
+}
+
+static bool check_threads(const char *text, struct bn_error *err)
+{
+    const long most = most_threads();
+    return strtoll(text, NULL, 10) <= most ||
+           bn_fail(err, BN_EARG, "expected a whole number from 0 to %ld", most);
+}
+
 /* clang-format off */
 static const struct option run_rows[] = {
     {.name = "device", .kind = OPTION_TEXT, .places = OPTION_AT_START, .check = check_device,
      .fallback = "auto", .arg = "auto|cpu|cuda[:N]", .help = "device for the computation"},
     {.name = "threads", .letter = 't', .kind = OPTION_INT, .places = OPTION_AT_START,
-     .ints = {0, 1024}, .fallback = "0",
+     .ints = {0, INT32_MAX}, .check = check_threads, .fallback = "0",
      .help = "CPU threads; 0: one per core, fewer for little work"},
     {.name = "pin", .kind = OPTION_FLAG, .advanced = true, .places = OPTION_AT_START,
      .help = "keep each CPU thread on its own core"},
@@ -40,7 +56,7 @@ static const struct option run_rows[] = {
      .help = "highest instruction set to use (ref ... i8mm); default: the best one"},
     {.name = "head", .kind = OPTION_CHOICE, .advanced = true, .places = OPTION_AT_START,
      .choices = "exact|q8|f16", .fallback = "exact",
-     .help = "output head: exact; f16: slower, same logits; q8: approximate"},
+     .help = "exact; f16: same logits; q8: approximate, reads more than exact"},
     {.name = "kv", .kind = OPTION_CHOICE, .advanced = true, .places = OPTION_AT_START,
      .choices = "f16|q8", .fallback = "f16",
      .help = "KV cache: f16; or q8: int8, half the memory, approximate"},
@@ -108,6 +124,27 @@ static const struct option template_rows[] = {
 };
 /* clang-format on */
 const struct option_table model_template_options = OPTION_TABLE("Model", template_rows);
+
+/* OMP_NUM_THREADS may be a list with a number for each level of nested regions. As in OpenMP, an
+ * invalid value is ignored. */
+static bool use_omp_threads(struct options *o, const char *text, struct bn_error *err)
+{
+    char number[24], *end;
+    const long n = strtol(text, &end, 10), most = most_threads();
+    if (end == text || (*end && *end != ',' && *end != ' ') || n < 1)
+        return true;
+    (void)snprintf(number, sizeof(number), "%ld", n < most ? n : most); /* fits */
+    return options_set(o, "threads", number, OPTION_FROM_ENV, err);
+}
+
+bool model_args_environment(struct options *o, struct bn_error *err)
+{
+    const char *threads = env_get(ENV_THREADS), *omp = env_get(ENV_OMP_NUM_THREADS);
+    if (threads)
+        return options_set(o, "threads", threads, OPTION_FROM_ENV, err) ||
+               bn_fail_prefix(err, "BITNET_CHAT_THREADS");
+    return !omp || use_omp_threads(o, omp, err);
+}
 
 void model_args_config(const struct options *o, struct bn_model_config *cfg)
 {

@@ -24,6 +24,10 @@ extern const struct option_table model_template_options;
  * Texts belong to `o`. */
 void model_args_config(const struct options *o, struct bn_model_config *cfg);
 
+/* Set the number of threads from BITNET_CHAT_THREADS, or else from OMP_NUM_THREADS. BN_EARG: a bad
+ * BITNET_CHAT_THREADS. BN_ENOMEM. */
+bool model_args_environment(struct options *o, struct bn_error *err);
+
 /* tokenizer_open with the setting of --no-repair. */
 bool model_args_tokenizer(const struct options *o, const struct bn_file *file,
                           struct bn_notes *notes, struct tokenizer **out, struct bn_error *err);

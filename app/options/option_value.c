@@ -155,6 +155,8 @@ bool option_value_parse(const struct option *row, const char *label, const char 
         break;
     case OPTION_INT:
         ok = read_int(text, text + strlen(text), &out->number) && in_ints(row, out->number);
+        if (ok && row->check && !row->check(text, err))
+            return bn_fail_prefix(err, "%s '%s'", label, text);
         break;
     case OPTION_REAL:
         ok = parse_real(row, text, &out->real);

@@ -15,6 +15,7 @@ struct entry {
     const struct option *row;
     const char *group;
     struct option_value value;
+    char *of_model; /* the text that the model file gives; NULL: none */
 };
 
 struct options {
@@ -81,11 +82,27 @@ static bool parse_and_store(struct entry *e, const char *label, const char *text
     return false;
 }
 
+/* Set the value of the model file, or else the default. */
 static bool set_default(struct entry *e, struct bn_error *err)
 {
     option_value_finish(&e->value);
+    if (e->of_model)
+        return parse_and_store(e, e->row->name, e->of_model, OPTION_FROM_MODEL, err);
     return !e->row->fallback ||
            parse_and_store(e, e->row->name, e->row->fallback, OPTION_FROM_DEFAULT, err);
+}
+
+/* Keep a valid value of the model file, even if a stronger source has set the option. */
+static bool keep_of_model(struct entry *e, const char *text, struct bn_error *err)
+{
+    const size_t n = strlen(text) + 1;
+    char *copy = mem_alloc(n, 1);
+    if (!copy)
+        return bn_fail(err, BN_ENOMEM, "out of memory for option %s", e->row->name);
+    memcpy(copy, text, n);
+    mem_free(e->of_model);
+    e->of_model = copy;
+    return true;
 }
 
 static void assert_row_is_new(const struct options *o, const struct option *row)
@@ -129,8 +146,10 @@ void options_close(struct options *o)
 {
     if (!o)
         return;
-    for (size_t i = 0; i < o->n_entries; i++)
+    for (size_t i = 0; i < o->n_entries; i++) {
         option_value_finish(&o->entries[i].value);
+        mem_free(o->entries[i].of_model);
+    }
     mem_free(o->entries);
     mem_free(o->words);
     mem_free(o);
@@ -310,7 +329,8 @@ bool options_set(struct options *o, const char *name, const char *value, enum op
         return bn_fail(err, BN_EARG, "'%s' cannot be set by %s", name,
                        source == OPTION_FROM_SET ? "/set" : "the configuration");
     }
-    return parse_and_store(e, e->row->name, value, source, err);
+    return parse_and_store(e, e->row->name, value, source, err) &&
+           (source != OPTION_FROM_MODEL || keep_of_model(e, value, err));
 }
 
 bool options_reset(struct options *o, const char *name, struct bn_error *err)

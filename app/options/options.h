@@ -53,7 +53,7 @@ struct option {
         bool above_min; /* min itself is refused */
     } reals;
     const char *choices; /* "auto|cpu|cuda" */
-    /* TEXT: the value is acceptable; the error describes the expected values. May be NULL. */
+    /* TEXT, INT: the value is acceptable; the error describes the expected values. May be NULL. */
     bool (*check)(const char *text, struct bn_error *err);
     const char *fallback; /* default as text, parsed like a value; NULL: none */
     const char *arg;      /* the value in --help: "FILE"; NULL: the choices, or "N" */
@@ -99,7 +99,7 @@ const char *const *options_words(const struct options *o, size_t *n_words);
  * changes. If a stronger source has set the value, nothing changes and there is no error. */
 bool options_set(struct options *o, const char *name, const char *value, enum option_source source,
                  struct bn_error *err);
-/* Return to the default, whatever the source of the value: /set NAME default. */
+/* Return to the value of the model file, or else to the default: /set NAME default. */
 bool options_reset(struct options *o, const char *name, struct bn_error *err);
 
 /* Read a value. The name must be in a table and have this kind (asserted). */

@@ -19,7 +19,8 @@
 #include <stdio.h>
 #include <unistd.h>
 
-#define ROW_SECONDS 0.1 /* between updates of the progress row on stderr */
+#define ROW_SECONDS 0.1  /* between updates of the progress row on stderr */
+#define PROBS_COLUMNS 80 /* of the table of /probs; a script needs the same output everywhere */
 
 static struct pipe_ui *self(const struct ui *ui)
 {
@@ -237,6 +238,22 @@ static void print_stats(struct ui *ui, const struct turn *turn)
     strbuf_finish(&line);
 }
 
+/* The table of /probs. In JSON the alternatives are part of the object. */
+static void print_probs(struct ui *ui, const struct turn *turn)
+{
+    const struct pipe_plan *plan = &self(ui)->plan;
+    struct strbuf table = {0};
+    if (plan->output != PIPE_TEXT || turn->n_alts == 0 ||
+        (plan->kind != PIPE_SCRIPT && plan->kind != PIPE_INTERACTIVE))
+        return;
+    turn_probs_table(ui->chat->model->tokenizer, turn, PROBS_COLUMNS, &table);
+    if (table.n_bytes > 0) {
+        strbuf_cut(&table, table.n_bytes - 1); /* without the last newline */
+        pipe_notice(ui, TONE_EXACT, strbuf_str(&table));
+    }
+    strbuf_finish(&table);
+}
+
 static void pipe_turn_end(struct ui *ui, const struct turn *turn)
 {
     struct pipe_ui *p = self(ui);
@@ -251,6 +268,7 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
         pipe_put_text(ui, strbuf_str(&p->buffered));
     }
     erase_row(p);
+    print_probs(ui, turn);
     if (turn->finish == FINISH_DEGENERATE || p->plan.kind == PIPE_INTERACTIVE) {
         const char *notice = turn_end_notice(turn);
         if (notice)
@@ -265,9 +283,8 @@ static void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
     const char *notice = turn_fail_notice(&ui->chat->turn, err, ui->chat->store->last_path);
     erase_row(p);
     const enum exit_code code = report_error(PROGRAM, STAGE_RUN, err);
-    if (p->plan.kind != PIPE_INTERACTIVE)
-        pipe_end(p, code);
-    else if (notice)
+    pipe_failed(ui, code);
+    if (p->plan.kind == PIPE_INTERACTIVE && notice)
         ui_notice(ui, TONE_NOTE, "%s", notice);
 }
 

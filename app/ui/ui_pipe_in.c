@@ -214,9 +214,9 @@ static bool next_of_lines(struct ui *ui, struct ui_event *event)
     if (read_line(ui))
         return has_text_event(p, p->plan.kind == PIPE_LINES ? UI_PROMPT : UI_LINE, event);
     if (p->at_end) {
-        if (p->n_answers == 0 && p->plan.kind == PIPE_LINES)
+        if (p->n_answers == 0 && p->plan.kind == PIPE_LINES && ui->failed == EXIT_DONE)
             pipe_end(p, report_fail(PROGRAM, EXIT_USAGE, "empty prompt"));
-        pipe_end(p, EXIT_DONE);
+        pipe_end(p, ui->failed);
     } else if (p->plan.kind == PIPE_INTERACTIVE && !p->has_shown_prompt) {
         p->has_shown_prompt = true;
         fprintf(stderr, ">>> ");
@@ -275,8 +275,20 @@ bool pipe_next_event(struct ui *ui, struct ui_event *event)
     return true;
 }
 
+void pipe_failed(struct ui *ui, enum exit_code code)
+{
+    const enum pipe_kind kind = self(ui)->plan.kind;
+    if (kind == PIPE_INTERACTIVE)
+        return; /* the user has seen the reason */
+    if (!options_flag(ui->options, "keep-going") || (kind != PIPE_SCRIPT && kind != PIPE_LINES))
+        pipe_end(self(ui), code);
+    else if (ui->failed == EXIT_DONE)
+        ui->failed = code;
+}
+
 void pipe_entry_done(struct ui *ui, enum entry entry)
 {
-    if (self(ui)->plan.kind == PIPE_SCRIPT && entry != ENTRY_DONE)
-        pipe_end(self(ui), EXIT_USAGE);
+    /* After a message that was not sent, pipe_turn_failed may have set a code already. */
+    if (entry != ENTRY_DONE)
+        pipe_failed(ui, EXIT_USAGE);
 }

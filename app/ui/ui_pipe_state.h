@@ -37,6 +37,9 @@ void pipe_entry_done(struct ui *ui, enum entry entry);
 /* End the program with the next event. The first code stays, but an error replaces EXIT_DONE. */
 void pipe_end(struct pipe_ui *p, enum exit_code code);
 
+/* A command or a message has failed. A script ends with this code, or with --keep-going later. */
+void pipe_failed(struct ui *ui, enum exit_code code);
+
 /* Write to standard output, cleaned if it is a terminal. A failure ends the program. */
 void pipe_put_text(struct ui *ui, struct bn_str text);
 void pipe_put_json(struct ui *ui, json_t *object);

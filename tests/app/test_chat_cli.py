@@ -35,6 +35,21 @@ class Chat(ChatCase):
                                r'\n\nanswer\ntokens +1 at once, 64 at most\n.*\nhead +1 row, .* MB\n$')
         self.refuses(2, '--explain', '--json')
 
+    def test_the_environment_sets_the_threads(self):
+        """The command line has priority, then the variable of the program, then that of OpenMP."""
+        for variables, words, said in (({'OMP_NUM_THREADS': '1'}, (), '1 of 1, as requested'),
+                                       ({'OMP_NUM_THREADS': '3,1'}, (), '3 of 3, as requested'),
+                                       ({'OMP_NUM_THREADS': '3', 'BITNET_CHAT_THREADS': '1'}, (), '1 of 1, as'),
+                                       ({'OMP_NUM_THREADS': '3', 'BITNET_CHAT_THREADS': '3'}, ('-t', '1'), '1 of 1')):
+            self.env.update(variables)
+            self.assertRegex(self.says('--explain', *words).decode(), rf'threads +{said}', variables)
+            for name in variables:
+                del self.env[name]
+        self.env['OMP_NUM_THREADS'] = 'many'
+        done = self.chat('--explain')  # the OpenMP library prints a message about the value
+        self.assertEqual(done.returncode, 0)
+        self.assertNotIn(b'as requested', done.stdout)
+
     def test_a_model_file_truncated_in_use_is_reported(self):
         model = self.path('cut.gguf')
         shutil.copy(self.model, model)

@@ -182,6 +182,26 @@ class Lines(ChatCase):
         self.assertIn(b'nothing was said yet', done.stderr)
         self.assertIn(b'in all      2 answers', done.stderr)
 
+    def test_a_script_ends_at_the_first_failure_unless_it_keeps_going(self):
+        """A failure is a command, a message that does not fit, or a file of a message that cannot be attached."""
+        self.fake('ok', n_ctx=200)
+        for line, code in (('/redo', 2), ('/nonsense', 2), ('x' * 300, 4), ('@./', 2)):
+            script = f'hello\n{line}\nafter\n/stats x\n/quit\nnever\n'.encode()
+            done = self.chat('-i', stdin=script)
+            self.assertEqual((done.returncode, done.stdout), (code, b'ok\n'), (line, done.stderr))
+            for end in (b'', b'/quit'):
+                done = self.chat('-i', '--keep-going', stdin=script.partition(b'/quit')[0] + end)
+                self.assertEqual((done.returncode, done.stdout), (code, b'ok\n\nok\n'), (line, done.stderr))
+                self.assertIn(b'usage: /stats', done.stderr)
+        for words, code, said in (((), 2, b''), (('--keep-going',), 2, b'ok\n')):
+            done = self.chat('-i', *words, '-p', '@./', stdin=b'after')
+            self.assertEqual((done.returncode, done.stdout), (code, said), done.stderr)
+        lines = b'a\n' + b'x' * 300 + b'\nb'
+        for words, said in (((), b'ok\n'), (('--keep-going',), b'ok\n\nok\n')):
+            done = self.chat('--lines', *words, stdin=lines)
+            self.assertEqual((done.returncode, done.stdout), (4, said), done.stderr)
+        self.assertEqual(self.says('-i', '--keep-going', stdin=b'a'), b'ok\n')
+
     def test_an_unknown_command_of_a_script_is_exit_2(self):
         self.assertIn('did you mean /undo?', self.refuses(2, '-i', stdin=b'/undu\n'))
         self.fake('ok')
@@ -382,6 +402,48 @@ class Files(ChatCase):
         self.assertIn('no last conversation', self.refuses(5, '-C', '-p', 'b'))
 
 
+class Words(ChatCase):
+    """Which words are a model, and which values are refused."""
+
+    def run_words(self, *words):
+        return subprocess.run([PROGRAM, *words], env=self.env, capture_output=True, timeout=60, check=False,
+                              stdin=subprocess.DEVNULL)
+
+    def test_a_missing_model_is_never_a_question(self):
+        """Also if the environment or the config file names another model."""
+        self.fake('ok')
+        self.env['BITNET_CHAT_MODEL'] = self.model
+        for word in ('models/big', './big', '../big.bin', '/models/big', '~/big', 'big.GGUF', 'models/big.gguf'):
+            for words in ((word,), (word, 'why?')):
+                done = self.run_words(*words)
+                self.assertEqual((done.returncode, done.stdout), (3, b''), (words, done.stderr))
+                self.assertIn(f"cannot open '{word}'".encode(), done.stderr)
+                self.assertEqual(done.stderr.count(b'\n'), 1)
+        for words in (('why?',), ('is and/or one word?',), ('what', 'is', 'a/b'), ('-p', 'a/b'), ('--', 'why?')):
+            done = self.run_words(*words)
+            self.assertEqual((done.returncode, done.stdout), (0, b'ok\n'), (words, done.stderr))
+        self.assertIn(b'-p TEXT', self.run_words('and/or').stderr)
+
+    def test_a_session_name_has_no_slash(self):
+        self.fake('ok')
+        os.makedirs(self.path('a'), exist_ok=True)
+        for name in ('a/b', './b', self.path('a/b'), '/b'):
+            self.assertIn('a name has no slash', self.refuses(2, '--session', name, '-p', 'x'))
+        self.assertEqual(os.listdir(self.path('a')), [])
+        self.says('--session', self.path('a/b.json'), '-p', 'x')
+        self.says('--session', 'b', '-p', 'x')
+
+    def test_absurd_numbers_of_threads_are_refused(self):
+        most = max(64, 4 * os.sysconf('SC_NPROCESSORS_ONLN'))
+        self.fake('ok')
+        self.assertEqual(self.says('-t', str(most), '-p', 'x'), b'ok\n')
+        for number in (str(most + 1), '100000', '-1'):
+            self.assertIn('expected a whole number', self.refuses(2, '-t', number, '-p', 'x'))
+        self.assertIn(f'from 0 to {most}', self.refuses(2, '-t', str(most + 1), '-p', 'x'))
+        self.env['BITNET_CHAT_THREADS'] = str(most + 1)
+        self.assertIn('BITNET_CHAT_THREADS', self.refuses(2, '-p', 'x'))
+
+
 class Tables(ChatCase):
     def listed(self, *words):
         done = subprocess.run([PROGRAM, *words], env=self.env, capture_output=True, timeout=60,
@@ -412,6 +474,8 @@ class Tables(ChatCase):
             self.assertIn('do not break lines', self.listed('--completion', shell))
 
     def test_short_help_fits_a_screen_and_version_is_a_line(self):
+        head = re.search(r'(?s)--head .*?\n +--kv', self.listed('--help', 'all')).group()
+        self.assertRegex(head, r'q8: approximate, reads\s+more\s+than\s+exact')
         self.assertLess(self.listed('--help').count('\n'), 65)
         self.assertRegex(self.listed('--version'), r'^bitnet-chat \d+\.\d+\.\d+\n$')
 

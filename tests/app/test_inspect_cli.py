@@ -7,6 +7,7 @@ import array
 import json
 import math
 import os
+import re
 
 from support.program_case import ProgramCase, main
 
@@ -87,12 +88,25 @@ class Info(ProgramCase):
         self.assertEqual(memory['n_ctx'], 100)
         self.assertEqual(memory['kv_bytes'], 100 * memory['kv_bytes_per_token'])
         self.assertGreater(memory['weight_bytes'], 0)
+        tables = 262 * 256 * 2  # the tied embedding in F16, whose rows are read from the file
+        self.assertEqual(memory['table_bytes'], tables)
+        self.assertEqual(memory['total_bytes'], memory['weight_bytes'] + memory['kv_bytes'] + memory['scratch_bytes']
+                         + tables)
+        untied = json.loads(self.succeeds('info', self.make('untied.gguf', '--untied'), '--json'))['memory']
+        self.assertEqual(untied['table_bytes'], 2 * tables)
         half = json.loads(self.succeeds('info', self.model, '--json', '--kv', 'q8'))['memory']
         self.assertLess(half['kv_bytes_per_token'], 0.6 * memory['kv_bytes_per_token'])
         self.assertEqual(info['tokenizer']['bos']['id'], 256)
         self.assertEqual(info['model']['activations'], 'int8 per token')
         self.assertIn('training', info['model']['activations_reason'])
         self.assertIn('cpu', [d['name'] for d in info['devices'] if d['usable']])
+
+    def test_the_total_counts_the_tables_in_the_file(self):
+        memory = json.loads(self.succeeds('info', self.model, '--json'))['memory']
+        text = self.succeeds('info', self.model).decode()
+        value, unit = re.search(r'(?m)^  total +([\d.]+) (\wB)$', text).groups()
+        shown = float(value) * {'kB': 1e3, 'MB': 1e6}[unit]
+        self.assertAlmostEqual(shown / memory['total_bytes'], 1, delta=0.01)
 
     def test_lines_have_every_section(self):
         text = self.succeeds('info', self.model).decode()

@@ -5,6 +5,7 @@ test_chat_commands.py CHAT MAKE_MODEL: each slash command, in a script of lines,
 import json
 import os
 import re
+import struct
 
 from support.chat_case import ChatCase
 from support.program_case import main
@@ -52,6 +53,40 @@ class Commands(ChatCase):
         for line, said in (('/set temp 101', 'from 0 to 100'), ('/set ctx 8192', 'fixed at start'),
                            ('/set nonsense 1', 'no setting'), ('/set top-p nan', 'unchanged')):
             self.assertIn(said, self.script(line, code=2))
+
+    def test_set_system_refers_to_its_command(self):
+        for line, code in (('/set system', 0), ('/set system be brief', 2)):
+            text = self.script(line, code=code)
+            self.assertIn('/system TEXT replaces it', text)
+            self.assertNotIn('fixed at start', text)
+
+    def model_with_temp(self, temp):
+        """The model with general.sampling.temp. The new keys have 96 bytes, so the tensor data stays aligned."""
+        with open(self.model, 'rb') as file:
+            data = bytearray(file.read())
+        data[16:24] = struct.pack('<Q', struct.unpack('<Q', data[16:24])[0] + 2)
+        key, pad = b'general.sampling.temp', b'general.pad'
+        data[24:24] = (struct.pack('<Q', len(key)) + key + struct.pack('<If', 6, temp) +
+                       struct.pack('<Q', len(pad)) + pad + struct.pack('<IQ', 8, 28) + b' ' * 28)
+        return self.write('sampling.gguf', bytes(data))
+
+    def test_set_default_restores_the_value_of_the_model_file(self):
+        model = self.model_with_temp(0.25)
+        for words in ((), ('--temp', '1.5')):
+            done = self.chat('-i', *words, model=model, stdin=b'/set temp\n/set temp 0.9\n/set temp default\n'
+                                                              b'/set temp\n/set top-k 3\n/set top-k default\n')
+            text = done.stderr.decode()
+            self.assertEqual(done.returncode, 0, text)
+            self.assertIn('temp = 0.9\ntemp = 0.25\ntemp = 0.25 (model file)', text)
+            self.assertIn('top-k = 3\ntop-k = 40\n', text)
+
+    def test_probs_are_shown_in_a_script(self):
+        self.fake('ab')
+        for words in ((), ('-q',)):
+            text = self.script('/probs 2', 'x', '/probs off', 'y', words=words)
+            rows = re.findall(r'(?m)^ *\d+% "[ab]"  +\d+% ".*"$', text)
+            self.assertEqual(len(rows), 2, text)
+        self.assertEqual(self.answers, 'ab\n\nab\n')
 
     def test_set_takes_effect(self):
         self.fake('one two three')
