@@ -10,6 +10,7 @@
 #include "engine/base/clock.h"
 
 #include <poll.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #define END_SECONDS 2.0   /* limit for a stop; the engine tests its cancel flag much more often */
@@ -156,9 +157,13 @@ static void on_loaded(struct app *app)
     const size_t n_ctx = worker_n_ctx(app->worker);
     log_loaded(app);
     show_weight_notes(app);
+    const char *const limit = model_sheet_ctx_limit(info, n_ctx);
+    char trained[100] = "";
+    if (limit[0] != '\0')
+        (void)snprintf(trained, sizeof trained, " (%strained with %zu)", limit, info->n_ctx_train);
     if (app->is_interactive)
-        ui_notice(&app->ui, TONE_NOTE, "%s, %s, context %zu, loaded in %.1f s", info->quantisation,
-                  info->device, n_ctx, info->load_seconds);
+        ui_notice(&app->ui, TONE_NOTE, "%s, %s, context %zu%s, loaded in %.1f s",
+                  info->quantisation, info->device, n_ctx, trained, info->load_seconds);
     /* Only "--device auto" passes over a device, so no GPU was requested; /info has this line. */
     if (info->passed_over[0] && options_flag(app->options, "verbose"))
         ui_notice(&app->ui, TONE_NOTE, "%s", info->passed_over);

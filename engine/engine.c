@@ -24,6 +24,11 @@
  * number of tokens, so more sequences gain nothing. */
 #define MAX_BATCH_WIDTH 16
 
+/* A default context that memory limits is a multiple of this, because a round number is easier to
+ * read, and at least this long, because a chat needs some turns. */
+#define CTX_UNIT 256
+#define LEAST_CTX 512
+
 /* Hash of everything that decides the meaning of a KV cache and is available without reading the
  * weights. */
 static uint64_t fingerprint(const struct model *m)
@@ -72,6 +77,14 @@ static double linear_macs(const struct hparams *hp)
     return (double)hp->n_layers * width * (2 * heads + 2 * kv + 3 * (double)hp->n_ff);
 }
 
+size_t engine_default_ctx(size_t free_bytes, size_t kv_bytes_per_token, size_t n_ctx_train)
+{
+    const size_t n = free_bytes / 2 / size_max(kv_bytes_per_token, 1);
+    if (free_bytes == SIZE_MAX || n >= n_ctx_train)
+        return n_ctx_train;
+    return size_min(size_max(n - n % CTX_UNIT, LEAST_CTX), n_ctx_train);
+}
+
 static void fill_info(struct bn_model *model, size_t n_ubatch, const char *passed_over)
 {
     const struct model *m = model->model;
@@ -89,6 +102,8 @@ static void fill_info(struct bn_model *model, size_t n_ubatch, const char *passe
         .n_heads = hp->n_heads,
         .n_kv_heads = hp->n_kv_heads,
         .n_ctx_train = hp->n_ctx_train,
+        .n_ctx_default = engine_default_ctx(model->ops->free_bytes(model->backend),
+                                            b->plan.kv_bytes_per_token, hp->n_ctx_train),
         .n_params = m->n_params,
         .weight_bytes = b->plan.weight_bytes,
         .kv_bytes_per_token = b->plan.kv_bytes_per_token,
@@ -235,7 +250,7 @@ size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx)
     const struct bn_model_info *info = &model->info;
     const size_t free_bytes = model->ops->free_bytes(model->backend);
     const size_t width = engine_batch_width(free_bytes, info->kv_bytes_per_token,
-                                            n_ctx > 0 ? n_ctx : info->n_ctx_train);
+                                            n_ctx > 0 ? n_ctx : info->n_ctx_default);
     return size_min(width, info->n_ubatch);
 }
 

@@ -101,6 +101,9 @@ struct bn_model_info {
     size_t n_ubatch; /* most tokens in one pass over the weights */
     size_t n_vocab, n_layers, n_embd, n_ff, n_heads, n_kv_heads;
     size_t n_ctx_train; /* context length that the model was trained for */
+    /* Context of sessions that request none: n_ctx_train, or less if its keys and values need more
+     * than half of the memory that was free after loading. */
+    size_t n_ctx_default;
     uint64_t n_params;
     size_t weight_bytes; /* memory of the weights */
     size_t kv_bytes_per_token;
@@ -129,7 +132,7 @@ uint64_t bn_model_bytes_read(const struct bn_model *model);
 size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t n_tokens,
                         char *text, size_t text_bytes);
 
-/* How many sequences of n_ctx tokens (0: n_ctx_train) to decode together: as many KV caches as fit
+/* How many sequences of n_ctx tokens (0: n_ctx_default) to decode together: as many KV caches as fit
  * into half of the free memory, from 1 to 16, and at most n_ubatch. */
 size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx);
 
@@ -142,7 +145,7 @@ size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, siz
 /* ---- sessions ---- */
 
 struct bn_session_config {
-    size_t n_ctx; /* most tokens of the sequence; 0: n_ctx_train */
+    size_t n_ctx; /* most tokens of the sequence; 0: n_ctx_default */
 };
 
 /* cfg may be NULL. The cache uses memory only as it fills. BN_EARG: n_ctx is too large. BN_ENOMEM.

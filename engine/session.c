@@ -24,7 +24,7 @@ struct bn_session {
 bool bn_session_open(struct bn_model *model, const struct bn_session_config *cfg,
                      struct bn_session **out, struct bn_error *err)
 {
-    const size_t n_ctx = cfg && cfg->n_ctx > 0 ? cfg->n_ctx : model->info.n_ctx_train;
+    const size_t n_ctx = cfg && cfg->n_ctx > 0 ? cfg->n_ctx : model->info.n_ctx_default;
     size_t id_bytes;
     struct bn_session *s = mem_alloc(1, sizeof *s);
     if (!s)

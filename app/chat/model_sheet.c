@@ -22,6 +22,12 @@ static void add_repairs(const struct open_model *m, struct strbuf *text)
     strbuf_finish(&names);
 }
 
+const char *model_sheet_ctx_limit(const struct bn_model_info *info, size_t n_ctx)
+{
+    const bool is_limited = n_ctx == info->n_ctx_default && n_ctx < info->n_ctx_train;
+    return is_limited ? "fits into half of the free memory; " : "";
+}
+
 void model_sheet_lines(const struct open_model *m, const struct worker *w, struct strbuf *text)
 {
     const struct bn_model_info *info = worker_info(w);
@@ -40,8 +46,9 @@ void model_sheet_lines(const struct open_model *m, const struct worker *w, struc
         if (info->passed_over[0])
             strbuf_addf(text, "            %s\n", info->passed_over);
         strbuf_addf(text, "activations %s\n", info->activations);
-        strbuf_addf(text, "context     %zu tok (trained with %zu), %zu bytes a token (%s)\n",
-                    worker_n_ctx(w), info->n_ctx_train, info->kv_bytes_per_token, info->kv_type);
+        strbuf_addf(text, "context     %zu tok (%strained with %zu), %zu bytes a token (%s)\n",
+                    worker_n_ctx(w), model_sheet_ctx_limit(info, worker_n_ctx(w)),
+                    info->n_ctx_train, info->kv_bytes_per_token, info->kv_type);
     } else {
         strbuf_add_text(text, "            still loading\n");
     }

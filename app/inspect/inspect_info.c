@@ -4,9 +4,12 @@
  */
 #include "app/inspect/inspect_info.h"
 
+#include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/engine_internal.h"
 #include "engine/file_gguf.h"
+
+#include <string.h>
 
 static void count_types(struct info *info)
 {
@@ -21,6 +24,16 @@ static void count_types(struct info *info)
     }
 }
 
+/* The context that a chat would get, as far as it is known without loading the model: the free
+ * memory of a GPU is not. */
+static size_t default_ctx(const struct info *info)
+{
+    const size_t n_free = strcmp(info->backend, "cpu") == 0 ? mem_free_bytes() : SIZE_MAX;
+    const size_t n_used = info->plan.weight_bytes + info->plan.scratch_bytes;
+    const size_t n_left = n_free == SIZE_MAX ? n_free : n_free - size_min(n_free, n_used);
+    return engine_default_ctx(n_left, info->plan.kv_bytes_per_token, info->model->hp.n_ctx_train);
+}
+
 static bool plan_memory(struct info *info, const struct bn_model_config *cfg, struct bn_error *err)
 {
     struct backend_config backend = engine_backend_config(cfg);
@@ -29,6 +42,8 @@ static bool plan_memory(struct info *info, const struct bn_model_config *cfg, st
         return false;
     const bool ok = backend_plan_model(cfg->device, info->model, &backend, &ops, &info->plan, err);
     info->backend = ops->name;
+    if (ok && info->n_ctx == 0)
+        info->n_ctx = default_ctx(info);
     return ok;
 }
 
@@ -46,8 +61,7 @@ static void open_model(struct info *info, const struct bn_model_config *cfg)
     }
     if (!model_open(info->gguf, &model, &info->model, &info->model_error))
         return;
-    const size_t n_ctx = (size_t)options_int(info->in->options, "ctx");
-    info->n_ctx = n_ctx ? n_ctx : info->model->hp.n_ctx_train;
+    info->n_ctx = (size_t)options_int(info->in->options, "ctx");
     if (!plan_memory(info, cfg, &info->plan_error))
         info->plan = (struct backend_plan){0};
 }

@@ -103,7 +103,10 @@ static void print_memory(const struct info *info)
     printf("  %-16s %s\n", "device", info->backend);
     put_bytes("weights", p->weight_bytes);
     put_bytes("KV per token", p->kv_bytes_per_token);
-    printf("  %-16s %zu tokens\n", "context", info->n_ctx);
+    const bool is_limited =
+        !options_given(info->in->options, "ctx") && info->n_ctx < info->model->hp.n_ctx_train;
+    printf("  %-16s %zu tokens%s\n", "context", info->n_ctx,
+           is_limited ? ", which fit into half of the free memory" : "");
     put_bytes("KV cache", kv_bytes);
     put_bytes("scratch", p->scratch_bytes);
     put_bytes("tables in file", info_table_bytes(info));

@@ -6,7 +6,7 @@
  *   load_ms, load_until=FILE, load_error=1   loading takes this time, waits for the file, fails
  *   begun=FILE    create this file before the first token of an answer
  *   read_us, token_ms, save_us   time for each prompt token, answer token, snapshot token
- *   n_ctx, no_cuda=1 (a message that CUDA is not used), stuck=1 (ignore cancellation)
+ *   n_ctx, n_ctx_train, no_cuda=1 (a message that CUDA is not used), stuck=1 (ignore cancellation)
  *   endless=1, same=1   repeat the answer without end, repeat its first token
  *   fail_at=N, save_error=1, fault=1   token N fails, saving fails, raise SIGILL
  *   special=1     texts of special tokens in the answers become these tokens
@@ -160,6 +160,8 @@ bool generator_open(const struct bn_file *file, const struct bn_model_config *cf
                                      .macs_per_token = 2e6,
                                      .kv_type = "f16",
                                      .activations = "int8 per token: scripted"};
+    g->info.n_ctx_train = (size_t)option_number("n_ctx_train", 0);
+    g->info.n_ctx_default = g->n_ctx;
     if (option("no_cuda"))
         (void)snprintf(g->info.passed_over, sizeof(g->info.passed_over),
                        "cuda is not used: no driver");

@@ -5,6 +5,7 @@ test_chat_cli.py CHAT MAKE_MODEL: the chat with its engine on a tiny generated m
 import glob
 import json
 import os
+import re
 import resource
 import shutil
 import signal
@@ -191,6 +192,16 @@ class Chat(ChatCase):
         said = (done.stdout + done.stderr).decode(errors='replace')
         self.assertIn('head at 8 bits, KV cache at 8 bits', said)
         self.assertRegex(said, r'context .* bytes a token \(q8\)')
+
+    def test_a_context_beyond_the_memory_is_limited_and_named(self):
+        """2^30 tokens of 1 kB are more than half of the memory of any machine."""
+        model = self.make('long.gguf', '--shape', f'2,256,4,2,768,{2 ** 30}')
+        text = self.chat('--info', model=model).stdout.decode()
+        pattern = rf'context +(\d+) tok \(fits into half of the free memory; trained with {2 ** 30}\)'
+        self.assertRegex(text, pattern)
+        self.assertLess(int(re.search(pattern, text)[1]), 2 ** 30)
+        text = self.chat('--info', '--ctx', '4096', model=model).stdout.decode()
+        self.assertIn(f'context     4096 tok (trained with {2 ** 30})', text)
 
     def test_info_names_the_activations_and_the_reason(self):
         done = self.chat('-i', '-n', '1', '--activations', 'token', stdin=b'/info\n')

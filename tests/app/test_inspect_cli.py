@@ -117,6 +117,15 @@ class Info(ProgramCase):
         self.assertIn('layout a', text)
         self.assertIn('int8 per token: as in the training of this architecture', text)
 
+    def test_the_planned_context_fits_into_the_memory(self):
+        path = self.make('long.gguf', '--shape', f'2,256,4,2,768,{2 ** 30}')
+        text = self.succeeds('info', path, '--device', 'cpu').decode()
+        self.assertRegex(text, r'context +\d+ tokens, which fit into half of the free memory\n')
+        plan = json.loads(self.succeeds('info', path, '--device', 'cpu', '--json'))['memory']
+        self.assertLess(plan['n_ctx'], 2 ** 30)
+        text = self.succeeds('info', path, '--ctx', str(2 ** 20)).decode()
+        self.assertRegex(text, rf'context +{2 ** 20} tokens\n')
+
     def test_an_extended_model_with_qk_norm_is_described(self):
         path = self.make('qwen3.gguf', '--arch', 'qwen3', '--yarn', '4,64', '--head-dim', '96')
         words = ['info', path, '--activations', 'token']

@@ -467,6 +467,48 @@ static void batch_width_is_from_one_to_sixteen(void **state)
     assert_int_equal(engine_batch_width(SIZE_MAX - 1, SIZE_MAX, 2), 1);
 }
 
+static void default_context_takes_half_of_free_memory(void **state)
+{
+    (void)state;
+    assert_int_equal(engine_default_ctx(1200 * MB, KV_BYTES, 4096), 4096);
+    assert_int_equal(engine_default_ctx(600 * MB, KV_BYTES, 4096), 4096);
+    assert_int_equal(engine_default_ctx((size_t)KV_BYTES * 4096 * 2, KV_BYTES, 4096), 4096);
+    assert_int_equal(engine_default_ctx((size_t)KV_BYTES * 4096 * 2 - 1, KV_BYTES, 4096), 3840);
+    assert_int_equal(engine_default_ctx(300 * MB, KV_BYTES, 4096), 2048);
+}
+
+static void default_context_has_bounds(void **state)
+{
+    (void)state;
+    assert_int_equal(engine_default_ctx(0, KV_BYTES, 4096), 512);
+    assert_int_equal(engine_default_ctx(0, KV_BYTES, 300), 300);
+    assert_int_equal(engine_default_ctx(SIZE_MAX, SIZE_MAX, 4096), 4096); /* unknown */
+    assert_int_equal(engine_default_ctx(MB, 0, 4096), 4096);
+    assert_int_equal(engine_default_ctx(SIZE_MAX - 1, 1, (size_t)1 << 30), (size_t)1 << 30);
+}
+
+/* 2^30 tokens of 1 kB do not fit into half of the memory of any machine. */
+static void sessions_use_the_default_context(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("tiny");
+    struct kit kit;
+    kit_open(&kit, &spec, NULL);
+    assert_int_equal(bn_model_info(kit.model)->n_ctx_default, 256);
+    kit_close(&kit);
+    spec.n_ctx = (size_t)1 << 30;
+    kit_open(&kit, &spec, NULL);
+    const struct bn_model_info *info = bn_model_info(kit.model);
+    assert_int_equal(info->n_ctx_train, spec.n_ctx);
+    assert_true(info->n_ctx_default >= 512 && info->n_ctx_default < spec.n_ctx);
+    assert_int_equal(info->n_ctx_default % 256, 0);
+    assert_int_equal(bn_session_n_ctx(kit.session), info->n_ctx_default);
+    struct bn_session *s = kit_session(&kit, 4096);
+    assert_int_equal(bn_session_n_ctx(s), 4096); /* an explicit context is not limited */
+    bn_session_close(s);
+    kit_close(&kit);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -483,6 +525,9 @@ int main(void)
         cmocka_unit_test(nan_logits_are_an_error),
         cmocka_unit_test(model_that_grows_when_packed_is_refused),
         cmocka_unit_test(unused_context_uses_no_memory),
+        cmocka_unit_test(default_context_takes_half_of_free_memory),
+        cmocka_unit_test(default_context_has_bounds),
+        cmocka_unit_test(sessions_use_the_default_context),
         cmocka_unit_test(batch_width_uses_half_of_free_memory),
         cmocka_unit_test(batch_width_grows_for_a_shorter_context),
         cmocka_unit_test(batch_width_is_from_one_to_sixteen),

@@ -80,6 +80,16 @@ class WaysOut(TerminalCase):
             terminal.process.send_signal(signal.SIGXFSZ)
             self.leave(terminal)
 
+    def test_the_banner_names_a_context_limited_by_memory(self):
+        self.fake('one', n_ctx=2048, n_ctx_train=8192)
+        terminal = Terminal([PROGRAM, self.model], self.env)
+        self.addCleanup(terminal.close)
+        terminal.expect(rb'context 2048 \(fits into half of the free')
+        self.fake('one', n_ctx=8192, n_ctx_train=8192)
+        terminal = Terminal([PROGRAM, self.model], self.env)
+        self.addCleanup(terminal.close)
+        terminal.expect(rb'context 8192, loaded in')
+
     def test_an_ignored_signal_stays_ignored(self):
         terminal = Terminal(['sh', '-c', 'trap "" USR1; exec "$0" "$@"', PROGRAM, self.model], self.env)
         self.addCleanup(terminal.close)
