@@ -126,24 +126,25 @@ static bool i2s_decode(const struct ternary_source *src, size_t row0, size_t row
 
 #define FLOATS                                                                                     \
     {                                                                                              \
-        floats_scan, floats_decode, floats_block_scales, floats_row_scale, NULL, 0                 \
+        floats_scan, floats_decode, floats_block_scales, floats_row_scale, NULL, false, 0          \
     }
-#define BLOCKS(decode, scale_at)                                                                   \
+#define BLOCKS(decode, has_2_bits, scale_at)                                                       \
     {                                                                                              \
-        blocks_scan, blocks_decode, blocks_block_scales, blocks_row_scale, decode, scale_at        \
+        blocks_scan, blocks_decode, blocks_block_scales, blocks_row_scale, decode, has_2_bits,     \
+            scale_at                                                                               \
     }
 
 const struct ternary_layout ternary_layouts[TENSOR_N_TYPES] = {
     [TENSOR_F32] = FLOATS,
     [TENSOR_F16] = FLOATS,
     [TENSOR_BF16] = FLOATS,
-    [TENSOR_I2_S] = {i2s_scan, i2s_decode, NULL, NULL, NULL, 0},
-    [TENSOR_TQ1_0] = BLOCKS(tq1_block_decode, 52),
-    [TENSOR_TQ2_0] = BLOCKS(tq2_block_decode, 64),
-    [TENSOR_Q2_0] = BLOCKS(q2_64_block_decode, 0),
-    [TENSOR_Q2_0_G128] = BLOCKS(q2_128_block_decode, 0),
-    [TENSOR_PQ2_0] = BLOCKS(q2_128_block_decode, 0),
-    [TENSOR_PTQ1_0] = BLOCKS(ptq1_block_decode, 26),
+    [TENSOR_I2_S] = {i2s_scan, i2s_decode, NULL, NULL, NULL, true, 0},
+    [TENSOR_TQ1_0] = BLOCKS(tq1_block_decode, false, 52),
+    [TENSOR_TQ2_0] = BLOCKS(tq2_block_decode, true, 64),
+    [TENSOR_Q2_0] = BLOCKS(q2_64_block_decode, true, 0),
+    [TENSOR_Q2_0_G128] = BLOCKS(q2_128_block_decode, true, 0),
+    [TENSOR_PQ2_0] = BLOCKS(q2_128_block_decode, true, 0),
+    [TENSOR_PTQ1_0] = BLOCKS(ptq1_block_decode, false, 26),
 };
 
 /* ---- all types ---- */

@@ -21,6 +21,7 @@ struct ternary_layout {
     /* Only for types with blocks along a row, each with an F16 scale: decode one block to
      * (block_cols) codes. False if a code is 3. */
     bool (*decode_block)(const uint8_t *block, uint8_t *codes);
+    bool has_2_bits; /* the codes have 2 bits, so they can be 3; else they are base-3 digits */
     size_t scale_at; /* offset of the scale: the first or the last two bytes of a block */
 };
 extern const struct ternary_layout ternary_layouts[TENSOR_N_TYPES];
