@@ -39,12 +39,34 @@ static const struct linear *linear_of(const struct layer *layer, size_t i)
     return all[i];
 }
 
+/* Ternary tensor i of the model: those of the layers, then the output head, then the embedding if it
+ * is another tensor. NULL if there are no more. */
+static const struct ternary_source *ternary_of(const struct model *m, size_t i)
+{
+    const struct ternary_source *const head = &m->head_linear.source, *const embd =
+                                                                          &m->ternary_embd;
+    const size_t n = m->hp.n_layers * N_LINEARS;
+    if (i < n)
+        return &linear_of(&m->layers[i / N_LINEARS], i % N_LINEARS)->source;
+    const struct ternary_source *tables[2];
+    size_t n_tables = 0;
+    if (head->bytes)
+        tables[n_tables++] = head;
+    if (embd->bytes && embd->bytes != head->bytes)
+        tables[n_tables++] = embd;
+    return i - n < n_tables ? tables[i - n] : NULL;
+}
+
 /* codes: (CODE_ROWS, widest tensor). */
 static bool count_codes(const struct ternary_source *src, uint8_t *codes, struct model_check *check,
                         struct bn_error *err)
 {
     struct ternary_scales scales;
     if (!ternary_scan(src, &scales, err))
+        return false;
+    /* The scan stops when it has found that the scales differ. */
+    if (tensor_geometries[src->type].is_table && tensor_geometries[src->type].is_ternary &&
+        !ternary_verify(src, err))
         return false;
     for (size_t row = 0; row < src->n_rows; row += CODE_ROWS) {
         const size_t end = size_min(row + CODE_ROWS, src->n_rows);
@@ -55,6 +77,7 @@ static bool count_codes(const struct ternary_source *src, uint8_t *codes, struct
             check->n_zero_codes += codes[i] == 1;
         check->n_codes += n;
     }
+    check->n_ternary_tensors++;
     return true;
 }
 
@@ -62,9 +85,9 @@ static bool count_codes(const struct ternary_source *src, uint8_t *codes, struct
 static size_t widest(const struct model *m)
 {
     size_t n = 0;
-    for (size_t l = 0; l < m->hp.n_layers; l++)
-        for (size_t i = 0; i < N_LINEARS; i++)
-            n = size_max(n, linear_of(&m->layers[l], i)->source.n_cols);
+    const struct ternary_source *src;
+    for (size_t i = 0; (src = ternary_of(m, i)); i++)
+        n = size_max(n, src->n_cols);
     return n;
 }
 
@@ -72,9 +95,9 @@ static bool check_codes(const struct model *m, struct model_check *check, struct
 {
     uint8_t *codes = mem_alloc(widest(m), CODE_ROWS);
     bool ok = codes || bn_fail(err, BN_ENOMEM, "out of memory for rows of %zu codes", widest(m));
-    for (size_t l = 0; ok && l < m->hp.n_layers; l++)
-        for (size_t i = 0; ok && i < N_LINEARS; i++)
-            ok = count_codes(&linear_of(&m->layers[l], i)->source, codes, check, err);
+    const struct ternary_source *src;
+    for (size_t i = 0; ok && (src = ternary_of(m, i)); i++)
+        ok = count_codes(src, codes, check, err);
     mem_free(codes);
     return ok;
 }
@@ -238,9 +261,9 @@ static bool check_kernels(const struct model *m, const struct cpu_kernels *k, st
 {
     struct sample s = {0};
     bool ok = sample_open(&s, widest(m), err);
-    for (size_t l = 0; ok && l < m->hp.n_layers; l++)
-        for (size_t i = 0; ok && i < N_LINEARS; i++)
-            ok = compare_rows(&linear_of(&m->layers[l], i)->source, k, &s, err);
+    const struct ternary_source *src;
+    for (size_t i = 0; ok && (src = ternary_of(m, i)); i++)
+        ok = compare_rows(src, k, &s, err);
     sample_close(&s);
     return ok;
 }
@@ -276,7 +299,6 @@ bool model_check_file(const struct bn_file *file, const struct bn_model_config *
     check->n_keys = m->gguf->n_kvs;
     check->n_tensors = m->gguf->n_tensors;
     check->n_layers = m->hp.n_layers;
-    check->n_ternary_tensors = m->hp.n_layers * N_LINEARS;
     check->arch = m->arch->name;
     const bool ok = step_done(check, CHECK_STRUCTURE) && check_codes(m, check, err) &&
                     step_done(check, CHECK_CODES) && check_numbers(m, check, err) &&

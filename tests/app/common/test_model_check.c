@@ -1,5 +1,6 @@
 /*
- * Model checks on a generated model, intact and with one wrong code. The argument is the model.
+ * Model checks on generated models, intact and damaged. The arguments are a model with one scale per
+ * tensor, and one of type qwen3-tiny (tests/support/synth.c).
  */
 #include "app/common/model_check.h"
 #include "app/common/paths.h"
@@ -13,7 +14,7 @@
 #include <cmocka.h>
 
 static const struct bn_model_config cfg = {.isa = "ref"};
-static const char *path;
+static const char *path, *blocks_path;
 
 static void collect_steps(void *ud, enum model_check_step step, const struct model_check *check)
 {
@@ -59,6 +60,37 @@ static void a_wrong_code_stops_after_the_structure(void **state)
     mem_free(bytes);
 }
 
+/* All scales are read, also those after the ones that settle the class. */
+static void every_scale_of_a_block_is_checked(void **state)
+{
+    unsigned steps = 0;
+    struct model_check check = {.done = collect_steps, .ud = &steps};
+    struct bn_file *file;
+    struct bn_error err;
+    char *bytes;
+    size_t n_bytes;
+    (void)state;
+    assert_true(path_read_all(blocks_path, SIZE_MAX, &bytes, &n_bytes, &err));
+    assert_true(bn_file_open_memory(bytes, n_bytes, &file, &err));
+    if (!model_check_file(file, &cfg, &check, &err))
+        fail_msg("%s", err.text);
+    assert_int_equal(steps, (1u << (CHECK_KERNELS + 1)) - 1);
+    assert_int_equal(check.n_ternary_tensors, 7 * check.n_layers + 2); /* embedding and head */
+    bn_file_close(file);
+    /* At the end are ffn_down (128 x 256), output_norm and output.weight (513 x 128, padded). */
+    const size_t at = n_bytes - 17472 - 512 - 34;
+    bytes[at] = 0;
+    bytes[at + 1] = 0x7c;
+    steps = 0;
+    assert_true(bn_file_open_memory(bytes, n_bytes, &file, &err));
+    assert_false(model_check_file(file, &cfg, &check, &err));
+    assert_int_equal(err.code, BN_EFORMAT);
+    assert_non_null(strstr(err.text, "'blk.1.ffn_down.weight': the scale of block 255"));
+    assert_int_equal(steps, 1u << CHECK_STRUCTURE);
+    bn_file_close(file);
+    mem_free(bytes);
+}
+
 static void random_weights_do_not_predict_text(void **state)
 {
     const struct tokenizer_config no_notes = {0};
@@ -92,10 +124,12 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(an_intact_file_passes_every_step),
         cmocka_unit_test(a_wrong_code_stops_after_the_structure),
+        cmocka_unit_test(every_scale_of_a_block_is_checked),
         cmocka_unit_test(random_weights_do_not_predict_text),
     };
-    if (argc != 2)
+    if (argc != 3)
         return 2;
     path = argv[1];
+    blocks_path = argv[2];
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
