@@ -1,6 +1,7 @@
 /*
- * Opens any bytes as a model file, reads the metadata with every function, and decodes the first
- * and last rows of each linear layer. A file that opens must be safe to read.
+ * Opens any bytes as a model file, reads the metadata with every function, and decodes scales and
+ * codes of the first and last rows of each linear layer, and rows of a ternary embedding. A file
+ * that opens must be safe to read.
  */
 #include "engine/file_gguf.h"
 #include "engine/model/model.h"
@@ -48,23 +49,51 @@ static unsigned read_kv(const struct bn_file *file, const struct gguf_kv *kv)
     return sum;
 }
 
+static unsigned decode_scales(const struct linear *w, size_t row0, size_t row1)
+{
+    static uint16_t bits[ROWS * (MOST_COLS / 64 + 1)];
+    float of_rows[ROWS];
+    struct bn_error err;
+    if (w->scales.scaling == SCALE_BLOCK)
+        return ternary_block_scales(&w->source, &w->scales, row0, row1, bits, &err) + bits[0];
+    if (w->scales.scaling != SCALE_ROW)
+        return 0;
+    ternary_row_scales(&w->source, row0, row1, of_rows);
+    return of_rows[0] > 0.0f;
+}
+
 static unsigned decode_some(const struct linear *w)
 {
     static uint8_t codes[ROWS * MOST_COLS];
     struct bn_error err;
-    const size_t n_rows = w->source.n_rows < ROWS ? w->source.n_rows : ROWS;
+    const size_t end = w->source.n_rows, n_rows = end < ROWS ? end : ROWS;
     if (w->source.n_cols > MOST_COLS)
         return 0;
     unsigned sum = ternary_decode(&w->source, 0, n_rows, codes, &err);
-    sum += ternary_decode(&w->source, w->source.n_rows - n_rows, w->source.n_rows, codes, &err);
+    sum += ternary_decode(&w->source, end - n_rows, end, codes, &err);
+    sum += decode_scales(w, 0, n_rows) + decode_scales(w, end - n_rows, end);
     for (size_t i = 0; w->bias.bytes && i < w->bias.n_bytes; i++)
         sum += w->bias.bytes[i];
     return sum + codes[0];
 }
 
+static unsigned decode_tables(const struct model *m)
+{
+    static float values[MOST_COLS];
+    const struct ternary_source *embd = &m->ternary_embd;
+    unsigned sum = m->head_linear.source.bytes ? decode_some(&m->head_linear) : 0;
+    if (!embd->bytes || embd->n_cols > MOST_COLS)
+        return sum;
+    ternary_row_decode(embd, 0, values);
+    sum += values[0] > 0.0f;
+    ternary_row_decode(embd, embd->n_rows - 1, values);
+    return sum + (values[embd->n_cols - 1] > 0.0f);
+}
+
 static unsigned read_model(const struct model *m)
 {
     unsigned sum = m->embd.bytes[m->embd.n_bytes - 1] + m->head.bytes[m->head.n_bytes - 1];
+    sum += decode_tables(m);
     for (size_t i = 0; i < m->hp.n_layers; i++) {
         const struct layer *l = &m->layers[i];
         const struct linear *const all[] = {&l->q, &l->k, &l->v, &l->o, &l->gate, &l->up, &l->down};
