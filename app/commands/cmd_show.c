@@ -42,7 +42,7 @@ bool cmd_history(struct command_host *host, struct bn_str args)
         ui_notice(host->ui, TONE_PLAIN, "nothing was said yet");
         return true;
     }
-    if (!command_number(host, args, s->n, SIZE_MAX / 100, &n))
+    if (!command_number(host, args, s->n, SIZE_MAX / 100, &n)) /* any number that cannot overflow */
         return false;
     for (size_t i = s->n > n ? s->n - n : 0; i < s->n; i++) {
         strbuf_addf(&text, "%s%zu%s> ", text.n_bytes > 0 ? "\n" : "", i + 1,
@@ -73,7 +73,7 @@ static void add_overflow(struct command_host *host, struct strbuf *text)
                     (long long)options_int(host->options, "overflow-to"));
     if (n_out > 0)
         strbuf_addf(text, "\ndropped so far: %zu", n_out);
-    if (s->n > next + 1) {
+    if (s->n > next + 1) { /* the last turn is never dropped */
         strbuf_add_text(text, "\nnext to go: ");
         term_text_brief(exchange_typed(s->items[next]), 60, text);
     }
@@ -189,8 +189,8 @@ static void add_token(struct strbuf *text, const struct command_host *host, int3
     size_t at = 0;
     struct term_char first;
     strbuf_addf(text, "%8d  |", id);
-    if (term_text_next(piece, &at, &first) && first.replaced) { /* a part of a character, or a
-                                                                   control character */
+    /* a part of a character, or a control character */
+    if (term_text_next(piece, &at, &first) && first.replaced) {
         for (size_t i = 0; i < piece.n_bytes; i++)
             strbuf_addf(text, "\\x%02X", (unsigned char)piece.ptr[i]);
         strbuf_add_text(text, "|\n");

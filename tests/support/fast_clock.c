@@ -12,7 +12,7 @@
 #include <time.h>
 
 #define FACTOR 10000
-#define SECOND 1000000000
+#define SECOND 1000000000 /* nanoseconds */
 
 typedef int (*clock_fn)(clockid_t, struct timespec *);
 

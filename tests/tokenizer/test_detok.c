@@ -14,7 +14,7 @@ static const struct made_token words[] = {
     {"<|sys|>", TOKEN_CONTROL, 0},
     {"\xC3\xB0\xC5\x81\xC4\xBA", TOKEN_NORMAL, 0}, /* the bytes F0 9F 98 */
 };
-enum { HELLO = MADE_BYTES_GPT2, WOR, END, TOOL, SYS, THREE_BYTES };
+enum { HELLO = MADE_FIRST_GPT2, WOR, END, TOOL, SYS, THREE_BYTES };
 
 static struct tokenizer *open_words(void)
 {
@@ -227,7 +227,7 @@ static void the_added_first_space_is_removed(void **state)
     struct bn_error err;
     struct tokenizer *t = made_open(&made, NULL, &err);
     assert_non_null(t);
-    const int32_t hi = MADE_BYTES_LLAMA;
+    const int32_t hi = MADE_FIRST_LLAMA;
     for (int at_start = 0; at_start <= 1; at_start++) {
         const struct detok_config cfg = {.at_start = at_start == 1};
         struct detok *d;

@@ -85,7 +85,7 @@ static void the_space_follows_special_tokens_only(void **state)
 
 static void unknown_characters_become_bytes(void **state)
 {
-    enum { BYTE_0 = MADE_BYTES_LLAMA - 256 }; /* the token of byte 0 */
+    enum { BYTE_0 = MADE_FIRST_LLAMA - 256 }; /* the token of byte 0 */
     (void)state;
     const struct made_vocab made = small(SWITCH_OFF);
     struct tokenizer *t = open_made(&made);

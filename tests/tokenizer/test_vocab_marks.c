@@ -29,7 +29,7 @@ static const struct made_token llama3_tokens[] = {
     {"<|end_of_text|>", TOKEN_CONTROL, 0},
     {"<|eot_id|>", TOKEN_CONTROL, 0},
 };
-enum { BEGIN = MADE_BYTES_GPT2, END_OF_TEXT, EOT };
+enum { BEGIN = MADE_FIRST_GPT2, END_OF_TEXT, EOT };
 
 static struct made_vocab llama3(const char *pre, const char *arch)
 {
@@ -211,7 +211,7 @@ static void end_ends_no_answer_if_return_and_call_exist(void **state)
     const struct made_token tokens[] = {{"<|end|>", TOKEN_CONTROL, 0},
                                         {"<|return|>", TOKEN_CONTROL, 0},
                                         {"<|call|>", TOKEN_CONTROL, 0}};
-    enum { END = MADE_BYTES_GPT2, RETURN, CALL };
+    enum { END = MADE_FIRST_GPT2, RETURN, CALL };
     struct made_vocab made = {.model = "gpt2", .pre = "gpt-2", .tokens = tokens, .n_tokens = 2};
     struct tokenizer *t = open_with(&made, NULL, &notes);
     assert_true(tokenizer_is_eog(t, END)); /* there is no <|call|> */

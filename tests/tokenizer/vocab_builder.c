@@ -210,7 +210,7 @@ struct tokenizer *made_open(const struct made_vocab *v, const struct tokenizer_c
                             struct bn_error *err)
 {
     const struct tokenizer_config none = {0};
-    const size_t n = v->n_tokens + MADE_BYTES_LLAMA;
+    const size_t n = v->n_tokens + MADE_FIRST_LLAMA;
     struct arrays a = {
         .texts = mem_alloc(n, sizeof(*a.texts)),
         .scores = mem_alloc(n, sizeof(*a.scores)),

@@ -30,14 +30,14 @@ void vocab_builder_end(struct vocab_builder *b);
 void vocab_builder_finish(struct vocab_builder *b);
 
 struct made_token {
-    const char *text; /* as stored in files: mapped bytes, U+2581 */
+    const char *text; /* as in files: with mapped bytes ("gpt2") or U+2581 for spaces ("llama") */
     int32_t type;
     float score;
 };
 
 struct made_vocab {
-    const char
-        *model; /* "gpt2" begins with 256 mapped bytes, "llama" with <unk> <s> </s>, 256 bytes */
+    /* "gpt2" begins with 256 mapped bytes, "llama" with <unk>, <s>, </s> and 256 bytes. */
+    const char *model;
     const char *pre;                 /* NULL for no key */
     const char *arch;                /* NULL for "test" */
     const struct made_token *tokens; /* (n_tokens) further tokens */
@@ -48,8 +48,8 @@ struct made_vocab {
     enum vocab_switch add_bos, add_space_prefix;
 };
 
-#define MADE_BYTES_GPT2 256  /* id of tokens[0] in a "gpt2" vocabulary */
-#define MADE_BYTES_LLAMA 259 /* id of tokens[0] in a "llama" vocabulary */
+#define MADE_FIRST_GPT2 256  /* id of tokens[0] in a "gpt2" vocabulary */
+#define MADE_FIRST_LLAMA 259 /* id of tokens[0] in a "llama" vocabulary */
 
 /* `cfg` may be NULL. Returns NULL and sets `err` on failure. */
 struct tokenizer *made_open(const struct made_vocab *v, const struct tokenizer_config *cfg,

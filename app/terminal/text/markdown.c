@@ -68,7 +68,8 @@ static bool continues_mark(const struct markdown *m, uint32_t c)
     return first != '-' && first != '+' && c == (unsigned char)first;
 }
 
-/* Decide a run of * or ` in a line, followed by `next`. */
+/* Decide a run of * or ` in a line, followed by `next`. Two * begin or end bold text, three begin
+ * or end bold italic text, which is shown as bold. One * is text, often a multiplication. */
 static void decide_run(struct markdown *m, const struct markdown_sink *sink, uint32_t next)
 {
     const size_t n = m->n_pending;
@@ -98,7 +99,7 @@ static void decide_start(struct markdown *m, const struct markdown_sink *sink, u
     const bool is_number = is_digit((unsigned char)first) && !is_digit((unsigned char)last);
     const bool is_bullet = m->n_pending == 1 && is_one_of((unsigned char)first, "-+*");
     if ((is_number || is_bullet) && is_blank(next)) {
-        emit_pending(m, sink, TEXT_MARK); /* the text of the item is again at a start */
+        emit_pending(m, sink, TEXT_MARK); /* place stays MD_START: an item may begin with a mark */
     } else if (first == '#' && m->n_pending <= MAX_HEADING && is_blank(next)) {
         m->is_heading = true;
         m->place = MD_LINE;
@@ -129,7 +130,7 @@ static void decide(struct markdown *m, const struct markdown_sink *sink, uint32_
     }
 }
 
-/* The run is too long for a mark: treat it as text. */
+/* The run is too long for a mark: treat the whole run as text. */
 static void drop_mark(struct markdown *m, const struct markdown_sink *sink)
 {
     const bool in_block = m->place == MD_BLOCK_START;

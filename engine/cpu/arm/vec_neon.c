@@ -1,6 +1,6 @@
 /*
  * Vector kernels for NEON. The tail of a vector is copied to a register padded with zeros, so that
- * the same code computes every element.
+ * the same code computes every element. Only scale_acc and rope_norm have scalar tails.
  */
 #include "engine/base/relax.h"
 #include "engine/base/size.h"
@@ -9,8 +9,9 @@
 
 #include <math.h>
 
-#define F16_MAX 65504.0f
+#define F16_MAX 65504.0f /* the largest finite number */
 
+/* The factor of RMSNorm. The sum has the 64 lanes of dot64 (docs/kernels.md). */
 BN_FORCE_INLINE float norm_factor(const float *x, size_t n, float eps)
 {
     float32x4_t lanes[16];
@@ -111,6 +112,7 @@ void relu2_gate_neon(const float *gate, const float *up, size_t n, float *out)
     }
 }
 
+/* With e = exp(-|g|), sigmoid(g) is 1 / (1 + e) for g >= 0, else e / (1 + e): e cannot overflow. */
 void silu_gate_neon(const float *gate, const float *up, size_t n, float *out)
 {
     const float32x4_t one = vdupq_n_f32(1.0f);
@@ -162,8 +164,8 @@ void to_f16_neon(const float *x, size_t n, uint16_t *out)
     for (size_t i = 0; i < n; i += 4) {
         const float32x4_t v = load4(x, i, n);
         /* Comparisons with a NaN are false, so it stays a NaN. */
-        const float32x4_t low = vbslq_f32(vcgtq_f32(v, top), top, v);
-        const float32x4_t clamped = vbslq_f32(vcltq_f32(v, vnegq_f32(top)), vnegq_f32(top), low);
+        const float32x4_t below = vbslq_f32(vcgtq_f32(v, top), top, v);
+        const float32x4_t clamped = vbslq_f32(vcltq_f32(v, vnegq_f32(top)), vnegq_f32(top), below);
         uint16_t halves[4];
         vst1_u16(halves, vreinterpret_u16_f16(vcvt_f16_f32(clamped)));
         memcpy(out + i, halves, size_min(n - i, 4) * sizeof *out);

@@ -23,9 +23,9 @@ bool jval_same(struct jval a, struct jval b)
         return a.u.b == b.u.b;
     case J_INT: /* CPython has one object for each small integer */
         return a.u.i == b.u.i && a.u.i >= -5 && a.u.i <= 256;
-    case J_FLOAT:
+    case J_FLOAT: /* in CPython each float is an object of its own */
         return false;
-    default:
+    default: /* all other members of the union are pointers */
         return a.u.s == b.u.s;
     }
 }
@@ -127,6 +127,7 @@ bool jval_equal(struct jvm *vm, struct jval a, struct jval b, bool *out)
     return ok;
 }
 
+/* The index uses the low bits of a hash, and the shift adds high bits to them. */
 static uint64_t hash_bytes(const char *p, size_t n)
 {
     const uint64_t h = fnv1a_add_bytes(FNV1A_START, p, n);
@@ -177,7 +178,7 @@ bool jval_hash(struct jvm *vm, struct jval v, uint64_t *out)
     case J_VIEW:
         if (v.u.view->kind != VIEW_VALUES) /* keys() and items() are sets */
             return jvm_fail(vm, "unhashable type: '%s'", jkind_name(v));
-        *out = (uint64_t)(uintptr_t)v.u.view >> 4;
+        *out = (uint64_t)(uintptr_t)v.u.view >> 4; /* the arena aligns to 16 bytes */
         return true;
     default:
         *out = (uint64_t)(uintptr_t)v.u.s >> 4;
@@ -236,6 +237,7 @@ static bool find_hash(struct jvm *vm, const struct jdict *d, struct jval key, ui
     return true;
 }
 
+/* Make an index of twice the size where the present one would be more than half full. */
 static bool build_index(struct jvm *vm, struct jdict *d)
 {
     if (d->n <= SMALL_DICT || d->n * 2 <= d->n_index)

@@ -37,6 +37,7 @@ struct recorded {
     size_t n, n_alts;
 };
 
+/* Each evaluated token has one step "embd". */
 static void count(void *ud, const char *step, size_t layer, const float *x, size_t n)
 {
     struct fixture *f = ud;
@@ -81,7 +82,7 @@ static void on_reading(void *ud, size_t n_done, size_t n_total)
 static bool on_token(void *ud, const struct answer_token *token)
 {
     struct recorded *h = ud;
-    if (token->id == TOKEN_NONE)
+    if (token->id == TOKEN_NONE) /* only text that the detokeniser held back */
         return true;
     assert_true(h->n < MAX_TOKENS);
     h->n_alts = token->n_alts;
@@ -112,7 +113,8 @@ static size_t answer(struct fixture *f, const struct sampler_params *params, siz
     if (!answer_run(f->g, f->tokenizer, &job, &sink, &cancel, &result, &err))
         fail_msg("%s", err.text);
     assert_true(result.n_tokens > 4);
-    const size_t n_ends = result.finish == FINISH_STOP; /* the end-of-answer token */
+    /* The last chosen id is not evaluated. If it ends the answer, it does not count in n_tokens. */
+    const size_t n_ends = result.finish == FINISH_STOP;
     assert_int_equal(f->n_evaluated, job.n_prompt + result.n_tokens - 1 + n_ends);
     return f->n_evaluated;
 }
@@ -130,7 +132,7 @@ static void alternatives_cost_no_evaluation_and_change_nothing(void **state)
     rows[3].repeat_penalty = 1.3f;
     rows[3].repeat_last_n = 16;
     rows[3].biases = &bias;
-    rows[3].n_biases = 1; /* rows[4] is plain: the output head draws */
+    rows[3].n_biases = 1; /* rows[4] stays plain: the output head makes the draw (HEAD_GUMBEL) */
     for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++) {
         const size_t n_evaluated = answer(f, &rows[i], 0, &without);
         assert_int_equal(without.n_alts, 0);
