@@ -84,6 +84,11 @@ static bool load_kernels(struct cuda_device *dev, struct bn_error *err)
                      d->cuFuncGetAttribute(&ptx, CU_FUNC_ATTRIBUTE_PTX_VERSION, dev->functions[i]),
                      names[i], err))
             return false;
+        /* The same division of the cache for all kernels: a change of it would delay a launch until
+         * the previous kernel has ended. It is only a hint, so an error does not matter. */
+        (void)d->cuFuncSetAttribute(dev->functions[i],
+                                    CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT,
+                                    CU_SHAREDMEM_CARVEOUT_MAX_SHARED);
         dev->dependent_launch = dev->dependent_launch && ptx >= DEPENDENT_LAUNCH_PTX;
     }
     return true;

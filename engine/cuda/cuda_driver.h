@@ -30,15 +30,16 @@
     X(cuMemFree)                                                                                   \
     X(cuMemHostAlloc)                                                                              \
     X(cuMemFreeHost)                                                                               \
+    X(cuMemHostGetDevicePointer)                                                                   \
     X(cuMemcpyHtoD)                                                                                \
     X(cuMemcpyDtoH)                                                                                \
     X(cuMemcpyHtoDAsync)                                                                           \
-    X(cuMemcpyDtoHAsync)                                                                           \
     X(cuMemsetD8)                                                                                  \
     X(cuModuleLoadData)                                                                            \
     X(cuModuleUnload)                                                                              \
     X(cuModuleGetFunction)                                                                         \
     X(cuFuncGetAttribute)                                                                          \
+    X(cuFuncSetAttribute)                                                                          \
     X(cuLaunchKernelEx)                                                                            \
     X(cuStreamCreate)                                                                              \
     X(cuStreamDestroy)                                                                             \

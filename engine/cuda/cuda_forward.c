@@ -12,7 +12,8 @@
 #include <math.h>
 #include <stdio.h>
 
-#define FEW_LIMIT 16 /* most tokens for linear_few; more use tensor cores */
+#define SMALL_TABLE 8192 /* bytes that a kernel copies faster than the driver */
+#define FEW_LIMIT 16     /* most tokens for linear_few; more use tensor cores */
 
 static const void *table_at(const struct backend *b, size_t offset)
 {
@@ -51,11 +52,30 @@ struct input {
 static void linear_one(struct backend *b, const struct norm_args *norm, const struct linear_args *w)
 {
     struct norm_linear_args args = {.norm = *norm, .linear = *w, .n_lanes = 8};
-    while (args.n_lanes < 32 && 4 * w->n_lines > ONE_CHUNKS * args.n_lanes)
+    size_t n_rows = 2 * ONE_THREADS / args.n_lanes;
+    /* More lanes per row if they cannot hold the rows, or if multiprocessors would be idle. With 32
+     * lanes the norm, which every block computes, would cost more than it gains. */
+    while (4 * w->n_lines > ONE_CHUNKS * args.n_lanes ||
+           (args.n_lanes == 8 && grid_blocks(w->n_rows, n_rows) < (size_t)b->device.n_processors)) {
+        if (args.n_lanes == 32)
+            break;
         args.n_lanes *= 2;
-    const size_t n_rows = 2 * ONE_THREADS / args.n_lanes;
+        n_rows /= 2;
+    }
     cuda_launch(&b->device, KERNEL_linear_one,
                 (struct cuda_grid){grid_blocks(w->n_rows, n_rows), 1, 1, 0}, &args);
+}
+
+/* Product of many tokens. A matrix with few rows gets smaller tiles: with one or two blocks for a
+ * multiprocessor, some multiprocessors would have twice the work of others. */
+static void linear_many(struct backend *b, struct linear_args *args)
+{
+    const size_t n_columns = grid_blocks(args->n_tokens, MANY_TOKENS);
+    const size_t n_large = grid_blocks(args->n_rows, MANY_ROWS);
+    const bool half = n_large * n_columns < 3 * (size_t)b->device.n_processors;
+    const size_t n_blocks = half ? grid_blocks(args->n_rows, HALF_ROWS) : n_large;
+    cuda_launch(&b->device, half ? KERNEL_linear_half : KERNEL_linear_many,
+                (struct cuda_grid){n_blocks, n_columns, 1, 0}, args);
 }
 
 /* y = W q, y + W q or act(W_gate q) * (W_up q), depending on w->kind. */
@@ -84,10 +104,7 @@ static void linear_apply(struct backend *b, struct input in, const struct linear
                                        grid_blocks(n_tokens, FEW_TOKENS), 1, 0},
                     &args);
     else
-        cuda_launch(&b->device, KERNEL_linear_many,
-                    (struct cuda_grid){grid_blocks(w->n_rows, MANY_ROWS),
-                                       grid_blocks(n_tokens, MANY_TOKENS), 1, 0},
-                    &args);
+        linear_many(b, &args);
 }
 
 static void attn_append(struct backend *b, size_t layer)
@@ -126,16 +143,15 @@ static void attn_apply(struct backend *b, size_t layer)
                              .out_stride = (uint32_t)s->attn_stride,
                              .n_heads = (uint32_t)hp->n_heads,
                              .group = (uint32_t)s->group,
-                             .layer = (uint32_t)layer,
-                             .split = pass->split};
+                             .layer = (uint32_t)layer};
     if (!pass->split) {
         cuda_launch(&b->device, KERNEL_attn_apply,
                     (struct cuda_grid){1, n_heads_y, grid_blocks(pass->n_tokens, ATTN_TOKENS), 0},
                     &args);
         return;
     }
-    cuda_launch(&b->device, KERNEL_attn_apply,
-                (struct cuda_grid){ATTN_SPLIT, n_heads_y, pass->n_tokens, KV_BLOCK}, &args);
+    cuda_launch(&b->device, KERNEL_attn_split,
+                (struct cuda_grid){ATTN_SPLIT, n_heads_y, pass->n_tokens, 0}, &args);
     cuda_launch(&b->device, KERNEL_attn_merge,
                 (struct cuda_grid){pass->n_tokens, hp->n_heads, 1, 0}, &args);
 }
@@ -218,15 +234,27 @@ static CUgraphExec graph_of(const struct backend *b)
     return b->graphs[cuda_head_screened(b, 0, 1)];
 }
 
+/* Copies the table of the pass to the device. */
+static void upload_table(struct backend *b)
+{
+    struct cuda_device *dev = &b->device;
+    const CUdeviceptr to = (CUdeviceptr)(uintptr_t)b->scratch.table;
+    const size_t n_bytes = b->pass.layout.end;
+    if (n_bytes <= SMALL_TABLE)
+        cuda_copy(b, to, b->host.table_at, n_bytes);
+    else
+        cuda_record_error(dev,
+                          dev->driver.cuMemcpyHtoDAsync(to, b->host.table, n_bytes, dev->stream),
+                          "sending tokens");
+}
+
 bool cuda_forward(struct backend *b, struct bn_error *err)
 {
     struct cuda_device *dev = &b->device;
     const struct pass *pass = &b->pass;
     const CUgraphExec graph = graph_of(b);
-    cuda_record_error(dev,
-                      dev->driver.cuMemcpyHtoDAsync((CUdeviceptr)(uintptr_t)b->scratch.table,
-                                                    b->host.table, pass->layout.end, dev->stream),
-                      "sending tokens");
+    if (!graph) /* a graph does it itself */
+        upload_table(b);
     bool ok = !is_cancelled(pass);
     if (ok && graph)
         cuda_record_error(dev, dev->driver.cuGraphLaunch(graph, dev->stream), "launching a graph");
@@ -258,6 +286,7 @@ static bool capture(struct backend *b, struct head_request head, CUgraphExec *ou
     if (!cuda_ok(d, d->cuStreamBeginCapture(dev->stream, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL),
                  "capturing a graph", err))
         return false;
+    upload_table(b);
     (void)run_layers(b); /* cannot be cancelled: the pass has no cancel flag */
     cuda_head_apply(b, 0, 1);
     const CUresult failed = dev->failed;

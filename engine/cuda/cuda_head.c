@@ -10,6 +10,7 @@
 
 #include <math.h>
 
+#define COPY_BYTES 2048             /* per thread block of copy_words: two words for each thread */
 #define MAX_SCREENED_K PICK_THREADS /* a larger k has no floor, and most rows would remain */
 
 _Static_assert(COARSE_COLS == HEAD_PLANE_COLS && LINE_BYTES == HEAD_PLANE_COLS / 2,
@@ -120,6 +121,15 @@ static void head_multiply(struct backend *b, size_t n, bool screened)
                     (struct cuda_grid){grid_blocks(n_vocab, DOT_ROWS), n_groups, 1, 0}, &dot);
 }
 
+void cuda_copy(struct backend *b, CUdeviceptr to, CUdeviceptr from, size_t n_bytes)
+{
+    struct copy_args args = {.from = (const uint32_t *)(uintptr_t)from,
+                             .to = (uint32_t *)(uintptr_t)to,
+                             .n_words = (uint32_t)(n_bytes / sizeof(uint32_t))};
+    cuda_launch(&b->device, KERNEL_copy_words,
+                (struct cuda_grid){grid_blocks(n_bytes, COPY_BYTES), 1, 1, 0}, &args);
+}
+
 void cuda_head_apply(struct backend *b, size_t first, size_t n)
 {
     const struct model *m = b->model;
@@ -149,9 +159,5 @@ void cuda_head_apply(struct backend *b, size_t first, size_t n)
     cuda_launch(&b->device, KERNEL_pick_floor, (struct cuda_grid){n, 1, 1, 0}, &pick);
     cuda_launch(&b->device, KERNEL_pick_collect,
                 (struct cuda_grid){grid_blocks(m->hp.n_vocab, COLLECT_IDS), n, 1, 0}, &pick);
-    cuda_record_error(
-        &b->device,
-        b->device.driver.cuMemcpyDtoHAsync(b->host.found, (CUdeviceptr)(uintptr_t)s->found,
-                                           n * sizeof *b->host.found, b->device.stream),
-        "reading results");
+    cuda_copy(b, b->host.found_at, (CUdeviceptr)(uintptr_t)s->found, n * sizeof *b->host.found);
 }

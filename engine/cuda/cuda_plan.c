@@ -172,14 +172,21 @@ static bool open_host(struct backend *b, struct bn_error *err)
     void *table = NULL, *found = NULL;
     const size_t widest = size_max(size_max(b->shape.qkv_stride, b->shape.ffn_stride),
                                    size_max(b->shape.h_stride, b->shape.attn_stride));
-    if (!cuda_ok(d, d->cuMemHostAlloc(&table, cuda_pass_layout(m, b->n_ubatch, b->n_ubatch).end, 0),
+    const size_t table_bytes = cuda_pass_layout(m, b->n_ubatch, b->n_ubatch).end;
+    if (!cuda_ok(d, d->cuMemHostAlloc(&table, table_bytes, CU_MEMHOSTALLOC_DEVICEMAP),
                  "memory for uploads", err))
         return false;
     h->table = table;
-    if (!cuda_ok(d, d->cuMemHostAlloc(&found, HEAD_GROUP * sizeof *h->found, 0),
-                 "memory for results", err))
+    if (!cuda_ok(
+            d, d->cuMemHostAlloc(&found, HEAD_GROUP * sizeof *h->found, CU_MEMHOSTALLOC_DEVICEMAP),
+            "memory for results", err))
         return false;
     h->found = found;
+    if (!cuda_ok(d, d->cuMemHostGetDevicePointer(&h->table_at, table, 0), "mapping host memory",
+                 err) ||
+        !cuda_ok(d, d->cuMemHostGetDevicePointer(&h->found_at, found, 0), "mapping host memory",
+                 err))
+        return false;
     h->cands = mem_alloc(m->hp.n_vocab, sizeof *h->cands);
     h->z = mem_alloc(m->hp.n_vocab, sizeof *h->z);
     h->seen = mem_alloc(m->hp.n_vocab / 64 + 1, sizeof *h->seen);

@@ -58,15 +58,16 @@ struct cuda_scratch {
 };
 
 struct cuda_host {
-    uint8_t *table;               /* pinned; copied at the start of a pass */
-    struct cuda_found *found;     /* (HEAD_GROUP) pinned */
-    struct head_cand *cands;      /* (n_vocab) candidates of one row */
-    float *z;                     /* (n_vocab) one row of logits */
-    uint64_t *seen;               /* (n_vocab) bits; all zero between uses */
-    int32_t *ids;                 /* (IDS_CHUNK) */
-    float *gathered;              /* (IDS_CHUNK) logits of ids */
-    float *trace;                 /* largest step of the trace; NULL without a trace */
-    struct row_request *requests; /* (n_ubatch) */
+    uint8_t *table;                 /* pinned and mapped; copied at the start of a pass */
+    struct cuda_found *found;       /* (HEAD_GROUP) pinned and mapped */
+    CUdeviceptr table_at, found_at; /* their device addresses */
+    struct head_cand *cands;        /* (n_vocab) candidates of one row */
+    float *z;                       /* (n_vocab) one row of logits */
+    uint64_t *seen;                 /* (n_vocab) bits; all zero between uses */
+    int32_t *ids;                   /* (IDS_CHUNK) */
+    float *gathered;                /* (IDS_CHUNK) logits of ids */
+    float *trace;                   /* largest step of the trace; NULL without a trace */
+    struct row_request *requests;   /* (n_ubatch) */
 };
 
 /* Byte offsets in the table of a pass, which is the input of the pass and is copied at once. */
@@ -144,6 +145,10 @@ bool cuda_head_screened(const struct backend *b, size_t first, size_t n);
 void cuda_head_apply(struct backend *b, size_t first, size_t n);
 /* Arguments for the exact logits of n requests, starting with request i of the group. */
 struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n);
+
+/* cuda_head.c: enqueues a copy by a kernel. For a few kilobytes this is faster than a copy by the
+ * driver. Both addresses and n_bytes are multiples of 4. */
+void cuda_copy(struct backend *b, CUdeviceptr to, CUdeviceptr from, size_t n_bytes);
 
 /* cuda_forward.c: runs a whole pass. */
 bool cuda_forward(struct backend *b, struct bn_error *err);

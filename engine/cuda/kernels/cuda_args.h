@@ -8,6 +8,8 @@
 #ifndef ENGINE_CUDA_KERNELS_CUDA_ARGS_H
 #define ENGINE_CUDA_KERNELS_CUDA_ARGS_H
 
+#include "engine/cuda/kernels/cuda_head_args.h"
+
 #include <stdbool.h>
 #include <stdint.h>
 
@@ -17,26 +19,19 @@
 #define FEW_TOKENS 4    /* tokens that share one load of weights in linear_few */
 #define FEW_ROWS 16     /* rows per thread block of linear_few: 64 threads, 8 threads for 2 rows */
 #define ONE_THREADS 256 /* threads per block of linear_one */
-#define ONE_CHUNKS 4    /* 16-byte chunks of a row that a thread of linear_one preloads */
+#define ONE_CHUNKS 5    /* 16-byte chunks of a row that a thread of linear_one preloads */
 #define ROW_TILE 8192   /* floats of a row in shared memory: 32 kB */
 /* Bytes from line to line in shared memory, so that neighbours are in different banks. */
 #define LINE_STRIDE 320
 #define ONE_COLS (ROW_TILE * 4 / LINE_STRIDE * LINE_COLS) /* widest input of linear_one */
-#define MANY_TOKENS 64  /* tokens per thread block of linear_many: 8 mma tiles of 8 */
-#define MANY_ROWS 128   /* rows per thread block: 4 warps with two 16-row mma tiles each */
-#define ATTN_TOKENS 4   /* most tokens per thread block of attn_apply, 64 threads for each */
-#define ATTN_HEADS 4    /* query heads that share one load of a key or value */
-#define ATTN_SPLIT 64   /* position blocks that run in parallel in decode */
-#define HEAD_GROUP 16   /* output rows that the logit buffers can hold */
-#define HEAD_ROWS 4     /* output rows that share one load of the table */
-#define DOT_ROWS 16     /* table rows per block of rows_dot: 128 threads, 8 for each row */
-#define BEST_ROWS 16    /* table rows for which one best candidate is recorded */
-#define BOUND_ROWS 64   /* table rows per block of coarse_bound: 128 threads, 4 for 2 rows */
-#define COARSE_COLS 128 /* columns in a line of the coarse plane */
-#define COARSE_SUMS 16  /* partial sums of a row of the coarse plane */
-#define PICK_THREADS 512
-#define COLLECT_IDS 256 /* table rows per block of pick_collect, one for each thread */
-#define PICK_FIRST 256  /* candidates in cuda_found, which is copied to the host */
+#define MANY_TOKENS 64 /* tokens per thread block of linear_many: 8 mma tiles of 8 */
+#define MANY_ROWS 128  /* rows per thread block: 4 warps with two 16-row mma tiles each */
+#define HALF_ROWS 64   /* rows per thread block of linear_half: one mma tile per warp */
+#define ATTN_TOKENS 4  /* most tokens per thread block of attn_apply, 64 threads for each */
+#define ATTN_HEADS 4   /* query heads that share one load of a key or value */
+#define ATTN_SPLIT 64  /* position blocks that run in parallel in decode */
+#define SPLIT_TILE 128 /* elements of a head whose keys or values attn_split holds at once */
+#define SPLIT_THREADS 128
 
 /* Sixteen bytes, loaded from a 16-byte aligned address. */
 struct words {
@@ -113,108 +108,14 @@ struct attn_args {
     const float *qkv;
     float *out; /* (n_tokens, out_stride); running results while position blocks are merged */
     struct kv_shape kv;
-    uint32_t n_tokens, qkv_stride, out_stride, n_heads, group, layer, split;
+    uint32_t n_tokens, qkv_stride, out_stride, n_heads, group, layer;
 };
 
-struct cuda_request {
-    uint64_t seed, position; /* seed and position for the Gumbel noise */
-    double beta;             /* 1 / temp; 0: no Gumbel draw */
-    float gap;
-    uint32_t k; /* 0: no candidates */
-    uint32_t token, spare;
-};
-
-struct cuda_cand {
-    int32_t id;
-    float logit;
-};
-
-/* Candidates of one row, unordered: at least the k best and those within the gap, or all that can
- * win the draw. pick_args.cands has all of them; the first PICK_FIRST are also here. */
-struct cuda_found {
-    uint32_t n, not_finite;
-    uint32_t n_read, spare; /* n_read: table rows multiplied one by one */
-    struct cuda_cand first[PICK_FIRST];
-};
-
-/* Screening of one row: the floor for pick_collect, and the unit of the quantised hidden state. */
-struct cuda_screen {
-    double floor;
-    float unit;
-    uint32_t screened; /* 0: the bounds are not valid for this hidden state */
-};
-
-/* The coarse plane of the output head, as struct coarse_mat of the CPU backend. */
-struct coarse_plane {
-    uint8_t *lines;  /* (n_vocab, n_blocks, LINE_BYTES) */
-    uint16_t *steps; /* (n_vocab, step_stride) BF16, zeros past n_blocks */
-    uint32_t n_blocks, step_stride;
-};
-
-/* Packs a table into its coarse plane. One warp per row. */
-struct coarse_args {
-    const uint8_t *table;
-    struct coarse_plane plane;
-    uint32_t *too_large; /* set to 1 if a weight cannot be packed */
-    uint64_t row_bytes;
-    uint32_t n, n_vocab, type;
-};
-
-/* Queries: hidden states as two planes of bytes, with bounds of their rounding errors. Shapes are
- * per request. */
-struct query_buffers {
-    int8_t *x;      /* (n_blocks, 2, COARSE_COLS) high bytes, then twice the low ones */
-    int32_t *fix;   /* (n_blocks, COARSE_SUMS) */
-    float *spread;  /* (step_stride), zeros past n_blocks */
-    double *errors; /* (n_blocks, COARSE_COLS) rounding errors */
-    double *norms;  /* (n_blocks, 2) */
-    struct cuda_screen *screens;
-    uint32_t n_blocks, step_stride; /* n_blocks 0: no screening */
-    double kappa, gamma, root;      /* constants of the bound */
-};
-
-/* Final norm, and the query made from its result. Also clears `found`. Grid: requested rows. */
-struct head_norm_args {
-    const struct cuda_request *requests;
-    const float *h, *w;
-    float *x; /* (n_requests, stride) */
-    struct cuda_found *found;
-    struct query_buffers query;
-    float eps;
-    uint32_t n, h_stride, stride;
-};
-
-/* Logits or upper bounds (n_rows, z_stride), and the best candidate of each BEST_ROWS rows. */
-struct logit_buffers {
-    float *z;
-    struct cuda_cand *bests; /* (n_rows, best_stride) */
-    uint32_t n_vocab, z_stride, best_stride;
-};
-
-struct bound_args {
-    struct coarse_plane plane;
-    struct query_buffers query;
-    struct logit_buffers out;
-    uint32_t n_rows;
-};
-
-/* z = table x for n_rows rows of x. */
-struct dot_args {
-    const uint8_t *table;
-    const float *x;
-    struct logit_buffers out;
-    struct cuda_found *found; /* (n_rows) */
-    const int32_t *ids;       /* (out.n_vocab) table rows to multiply; only for rows_dot_listed */
-    uint64_t row_bytes;
-    uint32_t n, x_stride, n_rows, type;
-};
-
-struct pick_args {
-    const struct cuda_request *requests;
-    struct dot_args dot;         /* for exact logits */
-    struct cuda_screen *screens; /* (n_requests) */
-    struct cuda_cand *cands;     /* (n_requests, z_stride) */
-    uint32_t is_exact;           /* z holds logits, not bounds */
+/* Copies words of four bytes between device memory and mapped host memory. */
+struct copy_args {
+    const uint32_t *from;
+    uint32_t *to;
+    uint32_t n_words;
 };
 
 struct read_args {
@@ -230,8 +131,10 @@ struct read_args {
     X(linear_one, norm_linear_args, ONE_THREADS)                                                   \
     X(linear_few, linear_args, 64)                                                                 \
     X(linear_many, linear_args, 128)                                                               \
+    X(linear_half, linear_args, 128)                                                               \
     X(rope_append, rope_args, 128)                                                                 \
     X(attn_apply, attn_args, 256)                                                                  \
+    X(attn_split, attn_args, SPLIT_THREADS)                                                        \
     X(attn_merge, attn_args, 64)                                                                   \
     X(head_norm, head_norm_args, 512)                                                              \
     X(rows_dot_one, dot_args, 128)                                                                 \
@@ -242,6 +145,7 @@ struct read_args {
     X(coarse_bound_few, bound_args, 128)                                                           \
     X(pick_floor, pick_args, PICK_THREADS)                                                         \
     X(pick_collect, pick_args, COLLECT_IDS)                                                        \
+    X(copy_words, copy_args, 256)                                                                  \
     X(read_memory, read_args, 256)
 
 #endif

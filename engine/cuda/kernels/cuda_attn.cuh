@@ -1,42 +1,12 @@
 /*
- * Attention over position blocks, merged in ascending order (docs/kernels.md).
- *
- * In prefill, a thread block processes all position blocks in turn. The running results are in
- * `out`, where one thread writes each element. In decode, the position blocks are distributed over
- * thread blocks. Each writes (o, m, l) to a slot of its sequence, and attn_merge combines the
- * slots.
+ * Attention in prefill: a thread block processes all position blocks in turn and merges them in
+ * ascending order (docs/kernels.md). The running results are in `out`, where one thread writes each
+ * element.
  */
 #ifndef CUDA_ATTN_CUH
 #define CUDA_ATTN_CUH
 
 #include "engine/cuda/kernels/cuda_attn_block.cuh"
-
-/* Slot of a position block and query head: o (head_dim), m, l. */
-DEV float *attn_slot(const struct attn_args *a, float *slots, uint32_t block, uint32_t head)
-{
-    return slots + ((uint64_t)block * a->n_heads + head) * (a->kv.head_dim + 2);
-}
-
-DEV void store_block(const struct attn_args *a, const struct attn_shared *s,
-                     const struct attn_thread *p, uint32_t block, const float *m)
-{
-    const uint32_t head_dim = a->kv.head_dim;
-    const uint32_t token = block_z() * (n_threads_x() / KV_BLOCK) + p->slot;
-    const uint32_t n_seen = seen_of(p->pos, block);
-    const uint16_t *values = p->kv + block * a->kv.block_elems + head_dim * KV_BLOCK;
-    float *slots = a->tokens[token].slots;
-    for (uint32_t i = p->j; i < head_dim; i += KV_BLOCK) {
-        float o[ATTN_HEADS];
-        weigh_values(a, s, p, values + i, n_seen, o);
-        for (uint32_t h = 0; h < p->n_heads; h++)
-            attn_slot(a, slots, block, p->head + h)[i] = o[h];
-    }
-    for (uint32_t h = 0; h < ATTN_HEADS; h++)
-        if (p->j == 0 && h < p->n_heads) {
-            attn_slot(a, slots, block, p->head + h)[head_dim] = m[h];
-            attn_slot(a, slots, block, p->head + h)[head_dim + 1] = s->l[p->slot][h];
-        }
-}
 
 DEV void fold_block(const struct attn_args *a, const struct attn_shared *s,
                     const struct attn_thread *p, uint32_t block, const float *m,
@@ -69,12 +39,12 @@ DEV void fold_block(const struct attn_args *a, const struct attn_shared *s,
     }
 }
 
-/* Grid: position blocks if split, else 1; KV heads times groups of ATTN_HEADS query heads; tiles of
- * tokens. */
+/* Grid: 1; KV heads times groups of ATTN_HEADS query heads; tiles of tokens. */
 KERNEL(attn_apply, attn_args, 256)
 {
     SHARED struct attn_shared s;
-    const struct attn_thread p = attn_thread_init(&a);
+    const struct attn_thread p =
+        attn_thread_init(&a, block_z() * (n_threads_x() / KV_BLOCK) + thread_x() / KV_BLOCK);
     struct attn_run runs[ATTN_HEADS] = {{0.0f, 0.0f}};
     uint32_t last = 0; /* maximum of the tile, because all threads must reach each barrier */
     const uint32_t n_slots = n_threads_x() / KV_BLOCK;
@@ -82,38 +52,15 @@ KERNEL(attn_apply, attn_args, 256)
         const uint32_t b = (uint32_t)a.tokens[block_z() * n_slots + i].pos / KV_BLOCK;
         last = b > last ? b : last;
     }
-    for (uint32_t block = a.split ? block_x() : 0; block <= last;
-         block += a.split ? n_blocks_x() : 1) {
+    for (uint32_t block = 0; block <= last; block++) {
         const uint32_t n_seen = p.idle ? 0 : seen_of(p.pos, block);
         float z[ATTN_HEADS] = {0.0f}, m[ATTN_HEADS];
         if (p.j < n_seen)
             score_position(&a, &p, p.kv + block * a.kv.block_elems, z);
         softmax_block(&s, &p, n_seen, z, m);
-        if (n_seen > 0 && a.split)
-            store_block(&a, &s, &p, block, m);
-        else if (n_seen > 0)
+        if (n_seen > 0)
             fold_block(&a, &s, &p, block, m, runs);
         block_sync();
-    }
-}
-
-/* Grid: tokens, query heads. */
-KERNEL(attn_merge, attn_args, 64)
-{
-    const uint32_t token = block_x(), head = block_y(), head_dim = a.kv.head_dim;
-    const uint32_t last = (uint32_t)a.tokens[token].pos / KV_BLOCK;
-    float *out = a.out + (uint64_t)token * a.out_stride + (uint64_t)head * head_dim;
-    for (uint32_t i = thread_x(); i < head_dim; i += n_threads_x()) {
-        struct attn_run run = {0.0f, 0.0f};
-        float o = 0.0f;
-#pragma unroll 4
-        for (uint32_t block = 0; block <= last; block++) {
-            const float *slot = attn_slot(&a, a.tokens[token].slots, block, head);
-            const struct attn_factors f =
-                merge_block(&run, slot[head_dim], slot[head_dim + 1], block == 0);
-            o = block == 0 ? slot[i] : fmaf(slot[i], f.new_factor, o * f.old_factor);
-        }
-        out[i] = o * (1.0f / run.l);
     }
 }
 

@@ -25,15 +25,13 @@ struct attn_thread {
     bool idle; /* the tile has no token for this thread */
 };
 
-DEV struct attn_thread attn_thread_init(const struct attn_args *a)
+DEV struct attn_thread attn_thread_init(const struct attn_args *a, uint32_t token)
 {
     const uint32_t n_chunks = (a->group + ATTN_HEADS - 1) / ATTN_HEADS;
     const uint32_t kv_head = block_y() / n_chunks, first = block_y() % n_chunks * ATTN_HEADS;
-    const uint32_t slot = thread_x() / KV_BLOCK;
-    const uint32_t token = block_z() * (n_threads_x() / KV_BLOCK) + slot;
     struct attn_thread p;
     p.idle = token >= a->n_tokens;
-    p.slot = slot;
+    p.slot = thread_x() / KV_BLOCK;
     p.j = thread_x() % KV_BLOCK;
     p.head = kv_head * a->group + first;
     p.n_heads = a->group - first < ATTN_HEADS ? a->group - first : ATTN_HEADS;
@@ -73,6 +71,14 @@ struct attn_shared {
     float l[ATTN_TOKENS][ATTN_HEADS];
 };
 
+/* The maximum of the scores of a position block, from that of each warp. NaN is ignored unless it
+ * is the first score; + 0 turns -0 into +0. */
+DEV float score_maximum(const float *warp_best, float first)
+{
+    const float a = warp_best[0], b = warp_best[1];
+    return (first == first ? (b > a ? b : a) : first) + 0.0f;
+}
+
 /* Turns scores z into probabilities s->p with the sum s->l. Sets m[h] to the maximum. All threads
  * of the block must call it. */
 DEV void softmax_block(struct attn_shared *s, const struct attn_thread *p, uint32_t n_seen,
@@ -91,10 +97,7 @@ DEV void softmax_block(struct attn_shared *s, const struct attn_thread *p, uint3
     block_sync();
 #pragma unroll
     for (uint32_t h = 0; h < ATTN_HEADS; h++) {
-        const float a = s->warp_best[slot][h][0], b = s->warp_best[slot][h][1],
-                    first = s->first[slot][h];
-        /* NaN is ignored unless it is the first score; + 0 turns -0 into +0 */
-        m[h] = (first == first ? (b > a ? b : a) : first) + 0.0f;
+        m[h] = score_maximum(s->warp_best[slot][h], s->first[slot][h]);
         s->p[slot][j][h] = seen ? exp0(z[h] - m[h]) : 0.0f;
     }
     block_sync();

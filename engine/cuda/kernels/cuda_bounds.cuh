@@ -71,6 +71,12 @@ DEV struct cuda_cand warp_best(struct cuda_cand mine)
     return mine;
 }
 
+/* 16 bytes of the plane. One query reads the plane once; more queries read it in several groups. */
+DEV struct words load_plane(const uint8_t *p, uint32_t n_x)
+{
+    return n_x == 1 ? load_stream(p) : load_once(p);
+}
+
 /* Bounds for queries x0 .. x0 + n_x - 1. n_x must be a compile-time constant in the caller. Four
  * threads share two rows of the plane, so a warp processes BEST_ROWS rows. */
 DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
@@ -89,8 +95,8 @@ DEV void bound_rows(const struct bound_args *a, uint32_t x0, uint32_t n_x)
     }
 #pragma unroll 4
     for (uint32_t b = 0; b < n_blocks; b++) {
-        const struct words codes[2] = {load_once(lines[0] + LINE_BYTES * b),
-                                       load_once(lines[1] + LINE_BYTES * b)};
+        const struct words codes[2] = {load_plane(lines[0] + LINE_BYTES * b, n_x),
+                                       load_plane(lines[1] + LINE_BYTES * b, n_x)};
         const float step[2] = {step_of(steps[0], b), step_of(steps[1], b)};
 #pragma unroll
         for (uint32_t i = 0; i < n_x; i++) {

@@ -39,8 +39,9 @@
     DEV void name##_body(const struct args &a)
 
 /* Waits until the previous kernel has ended and its writes are visible, then allows the next kernel
- * to start. Code before this call must write nothing, and may read only what no kernel of a pass
- * writes. */
+ * to start. Code before this call must write no global memory. It may read only what the previous
+ * kernel does not write: weights, the table of the pass, and full position blocks. (The kernel
+ * before the previous one has ended, because the previous one waited for it.) */
 DEV void wait_for_grid(void)
 {
 #if __CUDA_ARCH__ >= 900
@@ -128,15 +129,36 @@ DEV struct words load_once(const void *p)
     return w;
 }
 
-/* As load_once, for use before wait_for_grid. The assembler moves the wait in front of the .nc
- * loads of load_once, but not in front of these loads. */
+/* As load_once, for data that one token reads once: the second-level cache gives it up first, so
+ * that activations, norms, and keys and values stay there. */
+DEV struct words load_stream(const void *p)
+{
+    struct words w;
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    asm("ld.global.nc.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
+        : "=r"(w.at[0]), "=r"(w.at[1]), "=r"(w.at[2]), "=r"(w.at[3])
+        : "l"(p), "l"(policy));
+    return w;
+}
+
+/* As load_stream, for use before wait_for_grid. The assembler moves the wait in front of the .nc
+ * loads of load_stream, but not in front of these loads. */
 DEV struct words load_early(const void *p)
 {
     struct words w;
-    asm volatile("ld.global.L1::no_allocate.v4.u32 {%0, %1, %2, %3}, [%4];"
+    uint64_t policy;
+    asm("createpolicy.fractional.L2::evict_first.b64 %0, 1.0;" : "=l"(policy));
+    asm volatile("ld.global.L1::no_allocate.L2::cache_hint.v4.u32 {%0, %1, %2, %3}, [%4], %5;"
                  : "=r"(w.at[0]), "=r"(w.at[1]), "=r"(w.at[2]), "=r"(w.at[3])
-                 : "l"(p));
+                 : "l"(p), "l"(policy));
     return w;
+}
+
+/* Loads the line of this address into the second-level cache. */
+DEV void prefetch_line(const void *p)
+{
+    asm volatile("prefetch.global.L2 [%0];" : : "l"(p));
 }
 
 /* Starts an asynchronous copy of 16 bytes to shared memory, or of zeros if `exists` is false

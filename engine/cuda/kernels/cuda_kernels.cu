@@ -3,6 +3,7 @@
  * the program. The tests compile the same sources as C (see cuda_intrinsics.cuh).
  */
 #include "engine/cuda/kernels/cuda_attn.cuh"
+#include "engine/cuda/kernels/cuda_attn_split.cuh"
 #include "engine/cuda/kernels/cuda_bounds.cuh"
 #include "engine/cuda/kernels/cuda_head.cuh"
 #include "engine/cuda/kernels/cuda_pick.cuh"

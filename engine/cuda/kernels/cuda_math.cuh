@@ -10,7 +10,6 @@
 #include "engine/cuda/kernels/cuda_intrinsics.cuh"
 
 #define MAX_WARPS 32 /* per block: 1024 threads */
-#define ROW_BATCH 8  /* elements of a row that a thread loads before its first store */
 
 DEV float shuffle_xor_f32(float v, uint32_t mask)
 {
@@ -70,14 +69,39 @@ DEV float block_sum64(float v)
     return sum;
 }
 
-/* Elements i, i + n_threads, ... of a row, zeros past its end. Loading a batch first keeps the
- * loads independent: a store to the tile between two loads would delay the second, because the
- * compiler must assume that x points into the tile. */
-DEV void load_batch(const float *x, uint32_t i, uint32_t n, float *batch)
+/* Four elements from i on, a multiple of 4; zeros past n. x must be 16-byte aligned. */
+struct four {
+    float at[4];
+};
+DEV struct four load_four(const float *x, uint32_t i, uint32_t n)
 {
+    struct four f;
+    if (i + 4 <= n) {
+        const struct words w = load_words(x + i);
 #pragma unroll
-    for (uint32_t u = 0; u < ROW_BATCH; u++)
-        batch[u] = i + u * n_threads_x() < n ? x[i + u * n_threads_x()] : 0.0f;
+        for (uint32_t e = 0; e < 4; e++)
+            f.at[e] = f32_of_bits(w.at[e]);
+    } else {
+#pragma unroll
+        for (uint32_t e = 0; e < 4; e++)
+            f.at[e] = i + e < n ? x[i + e] : 0.0f;
+    }
+    return f;
+}
+
+/* Starts copying n elements to shared memory, 16 bytes at a time. Both addresses must be 16-byte
+ * aligned. After copy_async_wait and a barrier all threads see them. */
+DEV void copy_row(float *to, const float *x, uint32_t n)
+{
+#pragma unroll 1
+    for (uint32_t i = 4 * thread_x(); i < n; i += 4 * n_threads_x())
+        if (i + 4 <= n) {
+            copy_async(to + i, x + i, true);
+        } else {
+#pragma unroll 1
+            for (uint32_t j = i; j < n; j++)
+                to[j] = x[j];
+        }
 }
 
 /* dot64(x, x) of one row by the whole block. The row is copied to shared memory by all threads,
@@ -89,14 +113,8 @@ DEV float block_square64(const float *x, uint32_t n, float *tile)
     for (uint32_t first = 0; first < n; first += ROW_TILE) {
         const uint32_t n_here = n - first < ROW_TILE ? n - first : ROW_TILE;
         block_sync();
-        for (uint32_t i = thread_x(); i < n_here; i += ROW_BATCH * n_threads_x()) {
-            float batch[ROW_BATCH];
-            load_batch(x + first, i, n_here, batch);
-#pragma unroll
-            for (uint32_t u = 0; u < ROW_BATCH; u++)
-                if (i + u * n_threads_x() < n_here)
-                    tile[i + u * n_threads_x()] = batch[u];
-        }
+        copy_row(tile, x + first, n_here);
+        copy_async_wait();
         block_sync();
         if (thread_x() < 64) {
 #pragma unroll 8

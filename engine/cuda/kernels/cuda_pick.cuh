@@ -28,6 +28,16 @@ DEV double noisy_logit(const struct cuda_request *request, uint64_t key, float z
     return (double)z * request->beta + noise_gumbel(key, (uint64_t)id);
 }
 
+#define PROBE_BATCH 8 /* recorded rows that a thread loads before it uses them */
+
+/* Logits of the recorded best rows p, p + n_threads, ...; -infinity past the last one. */
+DEV void load_bests(const struct cuda_cand *bests, uint32_t p, uint32_t n_bests, float *z)
+{
+#pragma unroll
+    for (uint32_t u = 0; u < PROBE_BATCH; u++)
+        z[u] = p + u * n_threads_x() < n_bests ? bests[p + u * n_threads_x()].logit : -INFINITY;
+}
+
 /* Selects n or slightly more of the recorded best rows, in any order, at most PICK_THREADS. Returns
  * their number. */
 DEV uint32_t find_probes(const struct logit_buffers *out, const struct cuda_cand *bests, uint32_t n,
@@ -38,15 +48,27 @@ DEV uint32_t find_probes(const struct logit_buffers *out, const struct cuda_cand
     float best = -INFINITY;
     if (thread_x() == 0)
         n_probes = 0;
-    for (uint32_t p = thread_x(); p < n_bests; p += n_threads_x())
-        best = bests[p].logit > best ? bests[p].logit : best;
+    for (uint32_t p = thread_x(); p < n_bests; p += PROBE_BATCH * n_threads_x()) {
+        float z[PROBE_BATCH];
+        load_bests(bests, p, n_bests, z);
+#pragma unroll
+        for (uint32_t u = 0; u < PROBE_BATCH; u++)
+            best = z[u] > best ? z[u] : best;
+    }
     const float least = block_kth(best, n);
-    for (uint32_t p = thread_x(); p < n_bests; p += n_threads_x())
-        if (bests[p].logit >= least) {
+    for (uint32_t p = thread_x(); p < n_bests; p += PROBE_BATCH * n_threads_x()) {
+        float z[PROBE_BATCH];
+        load_bests(bests, p, n_bests, z);
+#pragma unroll
+        for (uint32_t u = 0; u < PROBE_BATCH; u++) {
+            const uint32_t i = p + u * n_threads_x();
+            if (i >= n_bests || !(z[u] >= least))
+                continue;
             const uint32_t at = atomic_add(&n_probes, 1);
             if (at < PICK_THREADS)
-                probes[at] = bests[p];
+                probes[at] = bests[i];
         }
+    }
     block_sync();
     return n_probes < PICK_THREADS ? n_probes : PICK_THREADS;
 }

@@ -166,17 +166,25 @@ DEV void spread_query(const struct query_buffers *q, uint32_t row, const float *
 /* Grid: requested rows. */
 KERNEL(head_norm, head_norm_args, 512)
 {
-    SHARED float tile[ROW_TILE];
+    SHARED_WIDE float tile[ROW_TILE];
     const uint32_t row = block_x();
     const float *h = a.h + (uint64_t)a.requests[row].token * a.h_stride;
     float *x = a.x + (uint64_t)row * a.stride;
     const float r = 1.0f / sqrtf(block_square64(h, a.n, tile) / (float)a.n + a.eps);
     uint32_t largest = 0; /* bit pattern: NaN compares above infinity */
-    for (uint32_t i = thread_x(); i < a.n; i += n_threads_x()) {
-        const float y = (h[i] * r) * a.w[i];
-        const uint32_t magnitude = bits_of_f32(y) & 0x7fffffffu;
-        largest = magnitude > largest ? magnitude : largest;
-        x[i] = y;
+    const float *from = a.n <= ROW_TILE ? tile : h;
+#pragma unroll 2
+    for (uint32_t i = 4 * thread_x(); i < a.n; i += 4 * n_threads_x()) {
+        const struct four in = load_four(from, i, a.n), w = load_four(a.w, i, a.n);
+#pragma unroll
+        for (uint32_t e = 0; e < 4; e++) {
+            const float y = (in.at[e] * r) * w.at[e];
+            const uint32_t magnitude = bits_of_f32(y) & 0x7fffffffu;
+            if (i + e >= a.n)
+                continue;
+            largest = magnitude > largest ? magnitude : largest;
+            x[i + e] = y;
+        }
     }
     if (thread_x() == 0)
         a.found[row].n = a.found[row].not_finite = a.found[row].n_read = 0;

@@ -21,23 +21,40 @@ DEV uint32_t section_of(const struct linear_args *a, uint32_t row)
     return row < a->row_end[0] ? 0 : row < a->row_end[1] ? 1 : 2;
 }
 
+/* The factors of a token's results for each section, scale / s, and the sum of its int8 values. */
+struct token_factors {
+    float at[3];
+    int32_t sum;
+};
+DEV struct token_factors factors_of(const struct linear_args *a, struct row_scale scale)
+{
+    struct token_factors f;
+#pragma unroll
+    for (uint32_t section = 0; section < 3; section++)
+        f.at[section] = a->scale[section] / scale.s;
+    f.sum = scale.sum;
+    return f;
+}
+
 /* acc is the sum of code * q; the weight is code - 1. */
-DEV float scaled(const struct linear_args *a, uint32_t row, struct row_scale scale, int32_t acc)
+DEV float scaled(const struct linear_args *a, uint32_t row, const struct token_factors *f,
+                 int32_t acc)
 {
     const uint32_t section = section_of(a, row);
-    float y = (float)(acc - scale.sum) * (a->scale[section] / scale.s);
+    const float factor = section == 0 ? f->at[0] : section == 1 ? f->at[1] : f->at[2];
+    float y = (float)(acc - f->sum) * factor;
     y = y * a->extra[section];
     return a->bias ? y + a->bias[row] : y;
 }
 
 /* Computes the results of an even row and the next row from acc and stores them to y. */
-DEV void store_pair(const struct linear_args *a, uint32_t row, float *y, struct row_scale scale,
-                    const int32_t *acc)
+DEV void store_pair(const struct linear_args *a, uint32_t row, float *y,
+                    const struct token_factors *f, const int32_t *acc)
 {
     if (row >= a->n_rows)
         return;
-    const float y0 = scaled(a, row, scale, acc[0]);
-    const float y1 = row + 1 < a->n_rows ? scaled(a, row + 1, scale, acc[1]) : 0.0f;
+    const float y0 = scaled(a, row, f, acc[0]);
+    const float y1 = row + 1 < a->n_rows ? scaled(a, row + 1, f, acc[1]) : 0.0f;
     if (a->kind == LINEAR_RELU2) {
         y[row / 2] = y0 <= 0.0f ? 0.0f : (y0 * y0) * y1; /* NaN is kept */
     } else if (a->kind == LINEAR_SILU) {
@@ -60,7 +77,8 @@ DEV void store_token_pair(const struct linear_args *a, uint32_t row, uint32_t to
     if (token >= a->n_tokens)
         return;
     const struct row_scale scale = {a->q_s[token], a->q_sum[token]};
-    store_pair(a, row, a->y + (uint64_t)token * a->y_stride, scale, acc);
+    const struct token_factors f = factors_of(a, scale);
+    store_pair(a, row, a->y + (uint64_t)token * a->y_stride, &f, acc);
 }
 
 /* 64 columns (16 bytes of codes) of two rows, for n_t tokens. `high` sums fields 1 and 3, four
@@ -131,6 +149,8 @@ KERNEL_EARLY(linear_one, norm_linear_args, ONE_THREADS)
 {
     SHARED_WIDE float tile[ROW_TILE];
     SHARED_WIDE int8_t q_lines[ROW_TILE / LINE_COLS * LINE_STRIDE];
+    float *const w_tile = (float *)(void *)q_lines; /* norm weights until q replaces them */
+    const bool w_fits = a.norm.n <= sizeof q_lines / sizeof(float);
     const struct linear_args *l = &a.linear;
     const uint32_t member = thread_x() % a.n_lanes, n_chunks = 4 * l->n_lines;
     const uint32_t row = (block_x() * n_threads_x() + thread_x()) / a.n_lanes * 2;
@@ -143,10 +163,17 @@ KERNEL_EARLY(linear_one, norm_linear_args, ONE_THREADS)
 #pragma unroll
     for (uint32_t c = 0; c < ONE_CHUNKS; c++)
         load_chunk(lines, member + c * a.n_lanes, n_chunks, w[c]);
+    if (a.norm.w && w_fits)
+        copy_row(w_tile, a.norm.w, a.norm.n);
+    else
+        prefetch_norm(&a.norm);
 
     wait_for_grid();
     int8_t *q = a.norm.n <= ROW_TILE ? q_lines : (int8_t *)tile;
-    const struct row_scale scale = quantise_row(&a.norm, a.norm.x, tile, q, LINE_STRIDE);
+    const struct row_scale scale =
+        a.norm.n <= ROW_TILE ? quantise_tile(&a.norm, a.norm.x, w_fits ? w_tile : a.norm.w, tile,
+                                             q_lines, LINE_STRIDE)
+                             : quantise_long(&a.norm, a.norm.x, tile, q, LINE_STRIDE);
 
     for (uint32_t first = member; first < n_chunks; first += ONE_CHUNKS * a.n_lanes) {
         if (first != member)
@@ -166,8 +193,10 @@ KERNEL_EARLY(linear_one, norm_linear_args, ONE_THREADS)
         for (uint32_t mask = a.n_lanes / 2; mask > 0; mask /= 2)
             acc[r] += (int32_t)shuffle_xor_u32((uint32_t)acc[r], mask);
     }
-    if (member == 0)
-        store_pair(l, row, l->y, scale, acc);
+    if (member == 0) {
+        const struct token_factors f = factors_of(l, scale);
+        store_pair(l, row, l->y, &f, acc);
+    }
 }
 
 /* FEW_TOKENS tokens per block. q must be padded to a multiple of FEW_TOKENS rows. */

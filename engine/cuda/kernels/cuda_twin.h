@@ -34,6 +34,9 @@ uint32_t twin_block_count(uint32_t yes);
 /* Passes n words to the other lanes of the warp and waits for all 32 lanes. Returns the words of
  * all lanes: lane l's are at [l * n]. They stay valid until the call after the next one. */
 const uint32_t *twin_exchange(const uint32_t *v, uint32_t n);
+/* The copies of a thread happen at its next twin_copy_wait, as late as the device may do them. */
+void twin_copy(void *to, const void *from, bool exists);
+void twin_copy_wait(void);
 
 DEV void wait_for_grid(void)
 {
@@ -117,20 +120,25 @@ DEV struct words load_once(const void *p)
 {
     return load_words(p);
 }
+DEV struct words load_stream(const void *p)
+{
+    return load_words(p);
+}
 DEV struct words load_early(const void *p)
 {
     return load_words(p);
 }
+DEV void prefetch_line(const void *p)
+{
+    (void)*(const volatile uint8_t *)p; /* AddressSanitizer checks the address */
+}
 DEV void copy_async(void *to, const void *from, bool exists)
 {
-    if (exists)
-        memcpy(to, from, sizeof(struct words));
-    else
-        memset(to, 0, sizeof(struct words));
+    twin_copy(to, from, exists);
 }
 DEV void copy_async_wait(void)
 {
-    /* copy_async copies at once */
+    twin_copy_wait();
 }
 DEV float f32_of_bits(uint32_t u)
 {

@@ -1,6 +1,7 @@
 /*
  * Row-wise steps of a layer: norm and quantisation, RoPE, and writing the KV cache
- * (docs/kernels.md). Also read_memory: it only reads, and the host measures the bandwidth.
+ * (docs/kernels.md). Also copy_words, and read_memory, which only reads so that the host can
+ * measure the bandwidth.
  */
 #ifndef CUDA_VEC_CUH
 #define CUDA_VEC_CUH
@@ -8,6 +9,7 @@
 #include "engine/cuda/kernels/cuda_math.cuh"
 
 #define F16_MAX 65504.0f
+#define NORM_BATCH 3 /* loads of norm weights in flight: a store to the tile would delay the next */
 
 /* Element i of row x after the norm. r: 1 / RMS of the row. Without weights there is no norm. */
 DEV float normed(const struct norm_args *a, const float *x, float r, uint32_t i)
@@ -30,49 +32,102 @@ struct row_scale {
     int32_t sum;
 };
 
-/* Quantises a row to q. Each LINE_COLS values begin q_line bytes after the previous ones. All
- * threads of the block must call this; afterwards all see the result. A row that fits in the tile
- * is read from memory once. q may overlap the tile only if the row does not fit. */
-DEV struct row_scale quantise_row(const struct norm_args *a, const float *row, float *tile,
-                                  int8_t *q, uint32_t q_line)
+/* Elements i .. i + 3 of the tile become their values after the norm; f has their norm weights.
+ * Returns the largest magnitude so far. */
+DEV float norm_four(const struct norm_args *a, const struct four *f, float r, uint32_t i,
+                    float *tile, float m)
 {
-    const bool fits = a->n <= ROW_TILE;
-    const float r =
-        a->w ? 1.0f / sqrtf(block_square64(row, a->n, tile) / (float)a->n + a->eps) : 1.0f;
-
-    float m = 1e-5f;
-    const float *x = a->w && fits ? tile : row;
-    for (uint32_t i = thread_x(); i < a->n; i += ROW_BATCH * n_threads_x()) {
-        float y[ROW_BATCH], w[ROW_BATCH];
-        load_batch(x, i, a->n, y);
-        if (a->w)
-            load_batch(a->w, i, a->n, w);
+    struct four y = load_four(tile, i, a->n);
 #pragma unroll
-        for (uint32_t u = 0; u < ROW_BATCH; u++) {
-            y[u] = a->w ? (y[u] * r) * w[u] : y[u];
-            m = fabsf(y[u]) > m ? fabsf(y[u]) : m;
-            if (fits && i + u * n_threads_x() < a->n)
-                tile[i + u * n_threads_x()] = y[u];
-        }
+    for (uint32_t e = 0; e < 4; e++) {
+        y.at[e] = a->w ? (y.at[e] * r) * f->at[e] : y.at[e];
+        m = fabsf(y.at[e]) > m ? fabsf(y.at[e]) : m;
+        tile[i + e] = y.at[e]; /* past n: zeros, within the tile */
     }
+    return m;
+}
+
+/* Quantises a row of at most ROW_TILE elements to q. Each LINE_COLS values begin q_line bytes after
+ * the previous ones. w: the norm weights, in global or shared memory. All threads of the block must
+ * call this; afterwards all see the result. */
+DEV struct row_scale quantise_tile(const struct norm_args *a, const float *row, const float *w,
+                                   float *tile, int8_t *q, uint32_t q_line)
+{
+    float r = 1.0f, m = 1e-5f;
+    if (a->w) {
+        r = 1.0f / sqrtf(block_square64(row, a->n, tile) / (float)a->n + a->eps);
+    } else {
+        copy_row(tile, row, a->n);
+        copy_async_wait(); /* a thread needs only the elements that it copied */
+    }
+    for (uint32_t i = 4 * thread_x(); i < a->n; i += NORM_BATCH * 4 * n_threads_x()) {
+        struct four f[NORM_BATCH];
+#pragma unroll
+        for (uint32_t u = 0; u < NORM_BATCH; u++)
+            f[u] = load_four(a->w ? w : tile, i + u * 4 * n_threads_x(), a->n);
+#pragma unroll
+        for (uint32_t u = 0; u < NORM_BATCH; u++)
+            if (i + u * 4 * n_threads_x() < a->n)
+                m = norm_four(a, &f[u], r, i + u * 4 * n_threads_x(), tile, m);
+    }
+    /* After the barrier of block_max, q may replace w. */
     struct row_scale result = {127.0f / block_max(m), 0};
 
     int32_t sum = 0;
+#pragma unroll 2
     for (uint32_t i = 4 * thread_x(); i < a->q_stride; i += 4 * n_threads_x()) {
+        const struct four y = load_four(tile, i, a->n);
         uint32_t word = 0;
-        for (uint32_t j = i; j < i + 4 && j < a->n; j++)
-            word |= quantised(fits ? tile[j] : normed(a, row, r, j), result.s, &sum) << (j % 4 * 8);
+#pragma unroll
+        for (uint32_t e = 0; e < 4; e++)
+            word |= quantised(y.at[e], result.s, &sum) << (8 * e);
         *(uint32_t *)(q + (uint64_t)(i / LINE_COLS) * q_line + i % LINE_COLS) = word;
     }
     result.sum = block_sum_i32(sum); /* contains a barrier: now all threads see q */
     return result;
 }
 
-KERNEL(norm_quantise, norm_args, 512)
+/* As quantise_tile, for rows of any length, which are read three times. q may overlap the tile. */
+DEV struct row_scale quantise_long(const struct norm_args *a, const float *row, float *tile,
+                                   int8_t *q, uint32_t q_line)
 {
-    SHARED float tile[ROW_TILE];
-    const struct row_scale scale = quantise_row(&a, a.x + (uint64_t)block_x() * a.x_stride, tile,
-                                                a.q + (uint64_t)block_x() * a.q_stride, LINE_COLS);
+    float m = 1e-5f;
+    const float r =
+        a->w ? 1.0f / sqrtf(block_square64(row, a->n, tile) / (float)a->n + a->eps) : 1.0f;
+#pragma unroll 8
+    for (uint32_t i = thread_x(); i < a->n; i += n_threads_x()) {
+        const float y = fabsf(normed(a, row, r, i));
+        m = y > m ? y : m;
+    }
+    struct row_scale result = {127.0f / block_max(m), 0};
+    int32_t sum = 0;
+    for (uint32_t i = 4 * thread_x(); i < a->q_stride; i += 4 * n_threads_x()) {
+        uint32_t word = 0;
+        for (uint32_t j = i; j < i + 4 && j < a->n; j++)
+            word |= quantised(normed(a, row, r, j), result.s, &sum) << (j % 4 * 8);
+        *(uint32_t *)(q + (uint64_t)(i / LINE_COLS) * q_line + i % LINE_COLS) = word;
+    }
+    result.sum = block_sum_i32(sum);
+    return result;
+}
+
+/* Loads the norm weights into the second-level cache. No kernel writes them, so a kernel can do it
+ * before wait_for_grid. */
+DEV void prefetch_norm(const struct norm_args *a)
+{
+    for (uint32_t i = 32 * thread_x(); a->w && i < a->n; i += 32 * n_threads_x())
+        prefetch_line(a->w + i);
+}
+
+KERNEL_EARLY(norm_quantise, norm_args, 512)
+{
+    SHARED_WIDE float tile[ROW_TILE];
+    const float *row = a.x + (uint64_t)block_x() * a.x_stride;
+    int8_t *q = a.q + (uint64_t)block_x() * a.q_stride;
+    prefetch_norm(&a);
+    wait_for_grid();
+    const struct row_scale scale = a.n <= ROW_TILE ? quantise_tile(&a, row, a.w, tile, q, LINE_COLS)
+                                                   : quantise_long(&a, row, tile, q, LINE_COLS);
     if (thread_x() == 0) {
         a.q_s[block_x()] = scale.s;
         a.q_sum[block_x()] = scale.sum;
@@ -123,13 +178,20 @@ KERNEL(rope_append, rope_args, 128)
     }
 }
 
+KERNEL(copy_words, copy_args, 256)
+{
+    for (uint32_t i = block_x() * n_threads_x() + thread_x(); i < a.n_words;
+         i += n_blocks_x() * n_threads_x())
+        a.to[i] = a.from[i];
+}
+
 KERNEL(read_memory, read_args, 256)
 {
     uint32_t sum = 0;
     const uint64_t step = (uint64_t)n_blocks_x() * n_threads_x();
 #pragma unroll 8
     for (uint64_t i = (uint64_t)block_x() * n_threads_x() + thread_x(); i < a.n_chunks; i += step) {
-        const struct words w = load_once(a.at + 16 * i);
+        const struct words w = load_stream(a.at + 16 * i);
         sum += w.at[0] ^ w.at[1] ^ w.at[2] ^ w.at[3];
     }
     if (sum == 1) /* the condition only keeps the compiler from removing the loads */

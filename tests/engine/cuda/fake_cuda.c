@@ -4,18 +4,12 @@
  * host) runs the launches. So tests run the whole backend, and the sanitizers check its kernels.
  * Every misuse of the interface aborts the program.
  *
- * Environment variables: FAKE_CUDA selects the kind of machine, FAKE_CUDA_BYTES its memory.
- * FAKE_CUDA_ORDER=down runs the threads of a block in descending order. FAKE_CUDA_BREAK is a number
- * of launches after which the device fails, or the path of a file: once the file exists, the device
- * fails after the number of launches in it. As on a real device, a later call reports the failure,
- * and all calls fail until the context is destroyed.
- *
- * Kinds of machine: no_device, broken, old_driver, hidden, old_gpu, wrong, and
- *   old_ptx           the kernels were compiled from PTX 8.0, without the wait of dependent launch
- *   no_early_capture  a dependent launch cannot be captured
- *   no_capture        nothing can be captured
- *   no_instance       a captured graph cannot be made executable
- *   fatal_capture     a capture breaks the device
+ * Environment variables: FAKE_CUDA is the kind of machine (`kinds` below), FAKE_CUDA_BYTES its
+ * memory. FAKE_CUDA_ORDER=down runs the threads of a block in descending order. FAKE_CUDA_BREAK is
+ * a number of launches after which the device fails, or the path of a file: once the file exists,
+ * the device fails after the number of launches in it. As on a real device, a later call reports
+ * the failure, and all calls fail until the context is destroyed. With FAKE_CUDA_WRONG_TOKEN,
+ * results for the ninth token of a pass are wrong.
  */
 #include "tests/engine/cuda/fake_cuda.h"
 #include "engine/cuda/kernels/cuda_args.h"
@@ -81,9 +75,29 @@ static void misuse(const char *what)
     abort();
 }
 
+static const char *const kinds[] = {
+    "normal",           /* as without FAKE_CUDA */
+    "no_device",        /* the driver finds no GPU */
+    "hidden",           /* the driver counts no GPU */
+    "broken",           /* the driver does not start */
+    "old_driver",       /* CUDA 11.4 */
+    "old_gpu",          /* compute capability 7.5 */
+    "wrong",            /* linear_many computes a wrong value */
+    "old_ptx",          /* kernels from PTX 8.0, without the wait of dependent launch */
+    "no_early_capture", /* a dependent launch cannot be captured */
+    "no_capture",       /* nothing can be captured */
+    "no_instance",      /* a captured graph cannot be made executable */
+    "fatal_capture",    /* a capture breaks the device */
+};
+
 static bool machine_is(const char *kind)
 {
     const char *text = getenv("FAKE_CUDA");
+    size_t i = 0;
+    while (text && i < sizeof kinds / sizeof kinds[0] && strcmp(text, kinds[i]) != 0)
+        i++;
+    if (i == sizeof kinds / sizeof kinds[0])
+        misuse("an unknown kind of machine");
     return text && strcmp(text, kind) == 0;
 }
 
@@ -264,10 +278,17 @@ CUresult cuMemFree(CUdeviceptr at)
 }
 CUresult cuMemHostAlloc(void **pp, size_t n, unsigned flags)
 {
-    (void)flags;
     IN_CONTEXT();
+    if (flags != CU_MEMHOSTALLOC_DEVICEMAP)
+        misuse("host memory that kernels cannot read");
     *pp = malloc(n);
     return *pp ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult cuMemHostGetDevicePointer(CUdeviceptr *at, void *p, unsigned flags)
+{
+    (void)flags;
+    *at = (CUdeviceptr)(uintptr_t)p;
+    return CUDA_SUCCESS;
 }
 CUresult cuMemFreeHost(void *p)
 {
@@ -303,6 +324,13 @@ static void run_op(const struct op *op)
                     order && strcmp(order, "down") == 0 ? TWIN_DESCENDING : TWIN_ASCENDING);
     else
         memcpy(op->to, op->from, op->n_bytes);
+    if (op->kernel && getenv("FAKE_CUDA_WRONG_TOKEN") &&
+        strcmp(op->kernel->name, "embed_rows") == 0) {
+        struct embed_args args;
+        memcpy(&args, op->args, sizeof args);
+        if (op->grid.n_blocks[0] > 8)
+            args.h[8 * args.stride] += 1e-2f;
+    }
     if (op->kernel && machine_is("wrong") && strcmp(op->kernel->name, "linear_many") == 0) {
         struct linear_args args;
         memcpy(&args, op->args, sizeof args);
@@ -326,13 +354,6 @@ CUresult cuMemcpyHtoDAsync(CUdeviceptr to, const void *from, size_t n, CUstream 
 {
     IN_CONTEXT();
     const struct op op = {.to = device_bytes(to, n), .from = from, .n_bytes = n};
-    do_op(stream, &op);
-    return CUDA_SUCCESS;
-}
-CUresult cuMemcpyDtoHAsync(void *to, CUdeviceptr from, size_t n, CUstream stream)
-{
-    IN_CONTEXT();
-    const struct op op = {.to = to, .from = device_bytes(from, n), .n_bytes = n};
     do_op(stream, &op);
     return CUDA_SUCCESS;
 }
@@ -368,6 +389,16 @@ CUresult cuFuncGetAttribute(int *pi, CUfunction_attribute attribute, CUfunction 
     if (attribute != CU_FUNC_ATTRIBUTE_PTX_VERSION)
         misuse("an attribute of a function that this driver does not have");
     *pi = machine_is("old_ptx") ? 80 : 90;
+    return CUDA_SUCCESS;
+}
+
+CUresult cuFuncSetAttribute(CUfunction f, CUfunction_attribute attribute, int value)
+{
+    (void)f;
+    IN_CONTEXT();
+    if (attribute != CU_FUNC_ATTRIBUTE_PREFERRED_SHARED_MEMORY_CARVEOUT || value < -1 ||
+        value > 100)
+        misuse("an attribute of a function that cannot be set");
     return CUDA_SUCCESS;
 }
 

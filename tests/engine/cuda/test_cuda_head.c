@@ -15,11 +15,14 @@
 #include <math.h>
 
 enum { VOCAB = 1500, ROWS = 5, N = 330, N_BLOCKS = 3, STEPS = 8, N_BESTS = 94 };
+enum { H_STRIDE = 336 }; /* rows of hidden states are aligned to 64 bytes */
 #define N_COLUMNS (N_BLOCKS * COARSE_COLS)
 
 struct head {
     uint8_t *table; /* (VOCAB, N) F32 */
-    float h[ROWS * N], w[N], x[ROWS * N];
+    _Alignas(64) float h[ROWS * H_STRIDE];
+    _Alignas(64) float w[N];
+    float x[ROWS * N];
     float exact[ROWS * VOCAB], z[ROWS * VOCAB];
     struct cuda_request requests[ROWS];
     struct cuda_found found[ROWS];
@@ -73,7 +76,7 @@ static void run_norm(struct head *h, bool screened, enum twin_order order)
                                .query = query_of(h),
                                .eps = 1e-6f,
                                .n = N,
-                               .h_stride = N,
+                               .h_stride = H_STRIDE,
                                .stride = N};
     if (!screened)
         a.query.n_blocks = 0;
@@ -105,7 +108,7 @@ static struct head *open_head(uint32_t seed, enum twin_order order)
                 : i >= 1480 ? (float)(j % 5) * 0.01f
                             : (float)(int)(next_u32(&r) % 2001 - 1000) * 1e-3f / (float)(i % 7 + 1);
     for (size_t i = 0; i < ROWS * N; i++)
-        h->h[i] = (float)(int)(next_u32(&r) % 2001 - 1000) * 1e-3f;
+        h->h[i / N * H_STRIDE + i % N] = (float)(int)(next_u32(&r) % 2001 - 1000) * 1e-3f;
     for (size_t i = 0; i < N; i++)
         h->w[i] = 0.5f + (float)(next_u32(&r) % 100) * 0.01f;
     for (size_t i = 0; i < ROWS; i++)
@@ -158,7 +161,7 @@ static void coarse_plane_matches_the_cpu(void **state)
 static void check_query(struct head *h, size_t i)
 {
     float y[N], largest = 0.0f;
-    rms_norm_ref(h->h + h->requests[i].token * N, h->w, N, 1e-6f, y);
+    rms_norm_ref(h->h + h->requests[i].token * H_STRIDE, h->w, N, 1e-6f, y);
     assert_same(h->x + i * N, y, sizeof y, "the final norm");
     for (size_t j = 0; j < N; j++)
         largest = fmaxf(largest, fabsf(y[j]));
@@ -376,7 +379,7 @@ static void non_finite_logits_are_reported(void **state)
     for (size_t i = 0; i < ROWS; i++)
         assert_int_equal(h->found[i].not_finite, 1);
     table[(VOCAB - 1) * N + 1] = 0.0f;
-    h->h[3 * N] = INFINITY; /* such a hidden state cannot be screened */
+    h->h[3 * H_STRIDE] = INFINITY; /* such a hidden state cannot be screened */
     for (int screened = 0; screened < 2; screened++) {
         run_head(h, screened, TWIN_ASCENDING);
         for (size_t i = 0; i < ROWS; i++)

@@ -103,12 +103,13 @@ static void reference_linear(const struct linear_args *a, float *y)
 static void run_linear(const struct linear_args *a, const char *name, enum twin_order order)
 {
     const uint32_t n = a->n_tokens;
+    const uint32_t tile = strcmp(name, "linear_half") == 0 ? HALF_ROWS : MANY_ROWS;
     if (strcmp(name, "linear_few") == 0)
         launch(name, (a->n_rows + FEW_ROWS - 1) / FEW_ROWS, (n + FEW_TOKENS - 1) / FEW_TOKENS, 1, 0,
                a, order);
     else
-        launch(name, (a->n_rows + MANY_ROWS - 1) / MANY_ROWS, (n + MANY_TOKENS - 1) / MANY_TOKENS,
-               1, 0, a, order);
+        launch(name, (a->n_rows + tile - 1) / tile, (n + MANY_TOKENS - 1) / MANY_TOKENS, 1, 0, a,
+               order);
 }
 
 static void check_linear(const char *name, uint32_t n_rows, uint32_t n_lines, uint32_t n_tokens,
@@ -161,9 +162,11 @@ static void linear_layers_match_the_reference(void **state)
         for (int32_t kind = LINEAR_STORE; kind <= LINEAR_SILU; kind++) {
             check_linear("linear_few", shapes[i].n_rows, shapes[i].n_lines, 6, kind, &r);
             check_linear("linear_many", shapes[i].n_rows, shapes[i].n_lines, 71, kind, &r);
+            check_linear("linear_half", shapes[i].n_rows, shapes[i].n_lines, 71, kind, &r);
         }
     check_linear("linear_few", 7, 1, 1, LINEAR_ADD, &r); /* odd numbers of rows */
     check_linear("linear_many", 63, 2, 9, LINEAR_ADD, &r);
+    check_linear("linear_half", 63, 2, 9, LINEAR_ADD, &r);
 }
 
 static void check_one(uint32_t n_rows, uint32_t n_cols, uint32_t n_lanes, int32_t kind, bool normed,
@@ -352,11 +355,10 @@ static void check_attention(struct attn_case c, struct random *r, enum twin_orde
                                    .qkv_stride = a.stride,
                                    .out_stride = a.q_width,
                                    .n_heads = c.group,
-                                   .group = c.group,
-                                   .split = c.split};
+                                   .group = c.group};
     const uint32_t n_chunks = (c.group + ATTN_HEADS - 1) / ATTN_HEADS;
     if (c.split) { /* each thread block takes every second position block */
-        launch("attn_apply", 2, n_chunks, 1, KV_BLOCK, &attn, order);
+        launch("attn_split", 2, n_chunks, 1, 0, &attn, order);
         launch("attn_merge", 1, c.group, 1, 0, &attn, order);
     } else {
         launch("attn_apply", 1, n_chunks, (n_tokens + ATTN_TOKENS - 1) / ATTN_TOKENS, 0, &attn,
@@ -381,7 +383,8 @@ static void attention_matches_the_reference(void **state)
         {128, 4, 131, 128, true, true}, {128, 4, 131, 128, true, false},
         {20, 1, 67, 20, false, false},  {66, 7, 70, 66, true, true},
         {160, 6, 66, 32, true, false},  {2, 5, 9, 2, false, true},
-        {48, 3, 330, 48, false, true},
+        {48, 3, 330, 48, false, true},  {300, 2, 131, 64, true, true},
+        {128, 4, 64, 128, true, true},  {100, 9, 200, 100, true, true},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         check_attention(cases[i], &r, TWIN_ASCENDING);

@@ -18,6 +18,7 @@
 /* Not a power of two: otherwise the tops of all stacks would share a few cache sets. */
 #define STACK_BYTES (((size_t)64 << 10) + 9 * 64)
 #define EXCHANGE_WORDS 6 /* most words that a lane exchanges at once */
+#define MAX_COPIES 64    /* asynchronous copies of a thread that are not complete */
 
 enum fiber_state { FIBER_RUNS, FIBER_AT_WARP, FIBER_AT_BLOCK, FIBER_DONE };
 
@@ -26,6 +27,11 @@ struct fiber {
     enum fiber_state state;
     uint32_t n_exchanges, n_words; /* exchanges so far; words of the last one */
     uint32_t n_counts;             /* calls of twin_block_count so far */
+    struct {
+        void *to;
+        const void *from; /* NULL: zeros */
+    } copies[MAX_COPIES];
+    uint32_t n_copies;
     uint8_t *stack;
 #if defined(__x86_64__)
     void *sp;
@@ -62,6 +68,8 @@ static void fiber_leave(void);
 static void fiber_main(void)
 {
     twin.kernel->run(twin.args);
+    if (twin.now->n_copies > 0)
+        fail("the kernel ends before its asynchronous copies");
     twin.now->state = FIBER_DONE;
     fiber_leave();
 }
@@ -148,6 +156,28 @@ const uint32_t *twin_exchange(const uint32_t *v, uint32_t n)
     return all;
 }
 
+void twin_copy(void *to, const void *from, bool exists)
+{
+    struct fiber *f = twin.now;
+    if (f->n_copies == MAX_COPIES)
+        fail("too many asynchronous copies");
+    if ((uintptr_t)to % 16 != 0 || (uintptr_t)from % 16 != 0)
+        fail("an asynchronous copy is not aligned");
+    f->copies[f->n_copies].to = to;
+    f->copies[f->n_copies++].from = exists ? from : NULL;
+}
+
+void twin_copy_wait(void)
+{
+    struct fiber *f = twin.now;
+    for (uint32_t i = 0; i < f->n_copies; i++)
+        if (f->copies[i].from)
+            memcpy(f->copies[i].to, f->copies[i].from, sizeof(struct words));
+        else
+            memset(f->copies[i].to, 0, sizeof(struct words));
+    f->n_copies = 0;
+}
+
 /* Index of the lane or warp that runs as number i of n. */
 static uint32_t run_index(uint32_t i, uint32_t n)
 {
@@ -221,7 +251,7 @@ void twin_launch(const struct twin_kernel *k, struct twin_grid grid, const void 
                         {x, y, z},
                         {grid.n_blocks[0], grid.n_blocks[1], grid.n_blocks[2]}};
                     f->state = FIBER_RUNS;
-                    f->n_exchanges = f->n_words = f->n_counts = 0;
+                    f->n_exchanges = f->n_words = f->n_counts = f->n_copies = 0;
                     f->stack = twin.stacks + i * STACK_BYTES;
                 }
                 memset(twin.counts, 0, sizeof twin.counts);

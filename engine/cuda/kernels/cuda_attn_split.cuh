@@ -1,0 +1,239 @@
+/*
+ * Attention in decode: the position blocks of a token are distributed over thread blocks. Each
+ * writes (o, m, l) to a slot of its sequence, and attn_merge combines the slots in ascending order
+ * (docs/kernels.md).
+ *
+ * A thread block copies the keys and values of a position block to shared memory with one wait. The
+ * loads of a thread would otherwise wait for each other. The copies of a full position block start
+ * before the previous kernel has ended, because only the block of the token's own position is
+ * written in a pass. Heads wider than SPLIT_TILE are processed in tiles.
+ */
+#ifndef CUDA_ATTN_SPLIT_CUH
+#define CUDA_ATTN_SPLIT_CUH
+
+#include "engine/cuda/kernels/cuda_attn_block.cuh"
+
+#define SPLIT_PAIR 2  /* query heads per thread in the scores */
+#define SPLIT_BATCH 8 /* elements or positions that a thread loads before it uses them */
+
+struct split_shared {
+    uint16_t k[SPLIT_TILE][KV_BLOCK];
+    uint16_t v[KV_BLOCK][SPLIT_TILE];
+    float q[SPLIT_TILE][ATTN_HEADS];
+    float p[KV_BLOCK][ATTN_HEADS]; /* probabilities */
+    float warp_best[ATTN_HEADS][2];
+    float first[ATTN_HEADS]; /* score of position 0 */
+};
+
+/* Slot of a position block and query head: o (head_dim), m, l. */
+DEV float *attn_slot(const struct attn_args *a, float *slots, uint32_t block, uint32_t head)
+{
+    return slots + ((uint64_t)block * a->n_heads + head) * (a->kv.head_dim + 2);
+}
+
+/* Number of elements in the tile that starts at element i0. */
+DEV uint32_t tile_elems(const struct attn_args *a, uint32_t i0)
+{
+    return a->kv.head_dim - i0 < SPLIT_TILE ? a->kv.head_dim - i0 : SPLIT_TILE;
+}
+
+DEV void copy_keys(const struct attn_args *a, struct split_shared *s, const uint16_t *keys,
+                   uint32_t i0)
+{
+    const uint32_t n_chunks = tile_elems(a, i0) * (KV_BLOCK / 8);
+    const uint16_t *from = keys + i0 * KV_BLOCK;
+    for (uint32_t c = thread_x(); c < n_chunks; c += n_threads_x())
+        copy_async(&s->k[0][0] + 8 * c, from + 8 * c, true);
+}
+
+/* Rows of values are padded to a multiple of 32 elements, so whole chunks exist. */
+DEV void copy_values(const struct attn_args *a, struct split_shared *s, const uint16_t *values,
+                     uint32_t i0, uint32_t n_seen)
+{
+    const uint32_t n_chunks = (tile_elems(a, i0) + 7) / 8;
+    for (uint32_t c = thread_x(); c < n_seen * (SPLIT_TILE / 8); c += n_threads_x()) {
+        const uint32_t j = c / (SPLIT_TILE / 8), chunk = c % (SPLIT_TILE / 8);
+        if (chunk < n_chunks)
+            copy_async(&s->v[j][8 * chunk], values + j * a->kv.v_stride + i0 + 8 * chunk, true);
+    }
+}
+
+/* Queries of up to ATTN_HEADS heads; missing heads repeat the first one. */
+DEV void load_queries(const struct attn_args *a, struct split_shared *s,
+                      const struct attn_thread *p, uint32_t i0)
+{
+    const uint32_t n = tile_elems(a, i0);
+    for (uint32_t i = thread_x(); i < n; i += n_threads_x())
+#pragma unroll
+        for (uint32_t h = 0; h < ATTN_HEADS; h++)
+            s->q[i][h] = p->q[(h < p->n_heads ? h : 0) * a->kv.head_dim + i0 + i];
+}
+
+/* Continues z[e] = q(head + e) . k, one chain of fma over the head, by the n elements of a tile. */
+DEV void score_tile(const struct split_shared *s, uint32_t j, uint32_t head, uint32_t n, float *z)
+{
+    uint32_t i = 0;
+    for (; i + SPLIT_BATCH <= n; i += SPLIT_BATCH) {
+        float k[SPLIT_BATCH], q[SPLIT_BATCH][SPLIT_PAIR];
+#pragma unroll
+        for (uint32_t u = 0; u < SPLIT_BATCH; u++) {
+            k[u] = f32_of_f16(s->k[i + u][j]);
+#pragma unroll
+            for (uint32_t e = 0; e < SPLIT_PAIR; e++)
+                q[u][e] = s->q[i + u][head + e];
+        }
+#pragma unroll
+        for (uint32_t u = 0; u < SPLIT_BATCH; u++)
+#pragma unroll
+            for (uint32_t e = 0; e < SPLIT_PAIR; e++)
+                z[e] = fmaf(q[u][e], k[u], z[e]);
+    }
+    for (; i < n; i++)
+#pragma unroll
+        for (uint32_t e = 0; e < SPLIT_PAIR; e++)
+            z[e] = fmaf(s->q[i][head + e], f32_of_f16(s->k[i][j]), z[e]);
+}
+
+/* Turns the scores of two heads into probabilities. Sets m[e] to the maximum and, in the first warp
+ * of each pair of heads, l[e] to the sum. All threads of the block must call it. */
+DEV void softmax_split(struct split_shared *s, uint32_t j, uint32_t head, uint32_t n_seen,
+                       const float *z, float *m, float *l)
+{
+    const bool seen = j < n_seen;
+#pragma unroll
+    for (uint32_t e = 0; e < SPLIT_PAIR; e++) {
+        const float top = warp_max(seen && z[e] == z[e] ? z[e] : -INFINITY);
+        if (j % 32 == 0)
+            s->warp_best[head + e][j / 32] = top;
+        if (j == 0)
+            s->first[head + e] = z[e];
+    }
+    block_sync();
+#pragma unroll
+    for (uint32_t e = 0; e < SPLIT_PAIR; e++) {
+        m[e] = score_maximum(s->warp_best[head + e], s->first[head + e]);
+        s->p[j][head + e] = seen ? exp0(z[e] - m[e]) : 0.0f;
+    }
+    block_sync();
+    if (j < 32)
+#pragma unroll
+        for (uint32_t e = 0; e < SPLIT_PAIR; e++)
+            l[e] = warp_tree(s->p[j][head + e] + s->p[j + 32][head + e]);
+}
+
+DEV void weigh_position(const struct split_shared *s, uint32_t j, float v, float *o)
+{
+    const struct words p = load_words(s->p[j]);
+#pragma unroll
+    for (uint32_t h = 0; h < ATTN_HEADS; h++)
+        o[h] = fmaf(f32_of_bits(p.at[h]), v, o[h]);
+}
+
+/* o[h] = element i of sum p v, one chain of fma over the visible positions. */
+DEV void weigh_tile(const struct split_shared *s, uint32_t i, uint32_t n_seen, float *o)
+{
+    uint32_t j = 0;
+#pragma unroll
+    for (uint32_t h = 0; h < ATTN_HEADS; h++)
+        o[h] = 0.0f;
+    for (; j + SPLIT_BATCH <= n_seen; j += SPLIT_BATCH) {
+        float v[SPLIT_BATCH];
+#pragma unroll
+        for (uint32_t u = 0; u < SPLIT_BATCH; u++)
+            v[u] = f32_of_f16(s->v[j + u][i]);
+#pragma unroll
+        for (uint32_t u = 0; u < SPLIT_BATCH; u++)
+            weigh_position(s, j + u, v[u], o);
+    }
+    for (; j < n_seen; j++)
+        weigh_position(s, j, f32_of_f16(s->v[j][i]), o);
+}
+
+/* Results of one position block. The first tile of keys and values is already on its way. */
+DEV void split_block(const struct attn_args *a, struct split_shared *s, const struct attn_thread *p,
+                     uint32_t block, uint32_t n_seen)
+{
+    const uint32_t head_dim = a->kv.head_dim, j = thread_x() % KV_BLOCK;
+    const uint32_t head = thread_x() / KV_BLOCK * SPLIT_PAIR; /* of the scores */
+    const uint16_t *keys = p->kv + block * a->kv.block_elems, *values = keys + head_dim * KV_BLOCK;
+    float *slots = a->tokens[block_z()].slots;
+    float z[SPLIT_PAIR] = {0.0f, 0.0f}, m[SPLIT_PAIR], l[SPLIT_PAIR] = {0.0f, 0.0f};
+    for (uint32_t i0 = 0; i0 < head_dim; i0 += SPLIT_TILE) {
+        if (i0 > 0) {
+            block_sync();
+            copy_keys(a, s, keys, i0);
+        }
+        load_queries(a, s, p, i0);
+        copy_async_wait();
+        block_sync();
+        score_tile(s, j, head, tile_elems(a, i0), z);
+    }
+    softmax_split(s, j, head, n_seen, z, m, l);
+    for (uint32_t i0 = 0; i0 < head_dim; i0 += SPLIT_TILE) {
+        if (i0 > 0) {
+            block_sync();
+            copy_values(a, s, values, i0, n_seen);
+            copy_async_wait();
+            block_sync();
+        }
+        for (uint32_t i = thread_x(); i < tile_elems(a, i0); i += n_threads_x()) {
+            float o[ATTN_HEADS];
+            weigh_tile(s, i, n_seen, o);
+            for (uint32_t h = 0; h < p->n_heads; h++)
+                attn_slot(a, slots, block, p->head + h)[i0 + i] = o[h];
+        }
+    }
+#pragma unroll
+    for (uint32_t e = 0; e < SPLIT_PAIR; e++)
+        if (j == 0 && head + e < p->n_heads) {
+            attn_slot(a, slots, block, p->head + head + e)[head_dim] = m[e];
+            attn_slot(a, slots, block, p->head + head + e)[head_dim + 1] = l[e];
+        }
+}
+
+/* Grid: position blocks; KV heads times groups of ATTN_HEADS query heads; tokens. */
+KERNEL_EARLY(attn_split, attn_args, SPLIT_THREADS)
+{
+    SHARED_WIDE struct split_shared s;
+    const struct attn_thread p = attn_thread_init(&a, block_z());
+    const uint32_t last = p.pos / KV_BLOCK;
+    for (uint32_t block = block_x(), started = 0; block <= last || !started;
+         block += n_blocks_x()) {
+        const uint16_t *keys = p.kv + block * a.kv.block_elems;
+        const uint32_t n_seen = seen_of(p.pos, block);
+        if (!started && block >= last) /* the previous kernel may write this block */
+            wait_for_grid();
+        if (n_seen > 0) {
+            copy_keys(&a, &s, keys, 0);
+            copy_values(&a, &s, keys + a.kv.head_dim * KV_BLOCK, 0, n_seen);
+        }
+        if (!started && block < last)
+            wait_for_grid();
+        started = 1;
+        if (n_seen > 0)
+            split_block(&a, &s, &p, block, n_seen);
+        block_sync();
+    }
+}
+
+/* Grid: tokens, query heads. */
+KERNEL(attn_merge, attn_args, 64)
+{
+    const uint32_t token = block_x(), head = block_y(), head_dim = a.kv.head_dim;
+    const uint32_t last = (uint32_t)a.tokens[token].pos / KV_BLOCK;
+    float *out = a.out + (uint64_t)token * a.out_stride + (uint64_t)head * head_dim;
+    for (uint32_t i = thread_x(); i < head_dim; i += n_threads_x()) {
+        struct attn_run run = {0.0f, 0.0f};
+        float o = 0.0f;
+#pragma unroll 4
+        for (uint32_t block = 0; block <= last; block++) {
+            const float *slot = attn_slot(&a, a.tokens[token].slots, block, head);
+            const struct attn_factors f =
+                merge_block(&run, slot[head_dim], slot[head_dim + 1], block == 0);
+            o = block == 0 ? slot[i] : fmaf(slot[i], f.new_factor, o * f.old_factor);
+        }
+        out[i] = o * (1.0f / run.l);
+    }
+}
+
+#endif

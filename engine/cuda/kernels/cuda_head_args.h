@@ -1,0 +1,122 @@
+/*
+ * The arguments of the output head's kernels: requests, candidates, the coarse plane and its
+ * queries. Part of cuda_args.h, which describes the conventions.
+ */
+#ifndef ENGINE_CUDA_KERNELS_CUDA_HEAD_ARGS_H
+#define ENGINE_CUDA_KERNELS_CUDA_HEAD_ARGS_H
+
+#include <stdint.h>
+
+#define HEAD_GROUP 16   /* output rows that the logit buffers can hold */
+#define HEAD_ROWS 4     /* output rows that share one load of the table */
+#define DOT_ROWS 16     /* table rows per block of rows_dot: 128 threads, 8 for each row */
+#define BEST_ROWS 16    /* table rows for which one best candidate is recorded */
+#define BOUND_ROWS 64   /* table rows per block of coarse_bound: 128 threads, 4 for 2 rows */
+#define COARSE_COLS 128 /* columns in a line of the coarse plane */
+#define COARSE_SUMS 16  /* partial sums of a row of the coarse plane */
+#define PICK_THREADS 512
+#define COLLECT_IDS 256 /* table rows per block of pick_collect, one for each thread */
+#define PICK_FIRST 256  /* candidates in cuda_found, which is copied to the host */
+
+struct cuda_request {
+    uint64_t seed, position; /* seed and position for the Gumbel noise */
+    double beta;             /* 1 / temp; 0: no Gumbel draw */
+    float gap;
+    uint32_t k; /* 0: no candidates */
+    uint32_t token, spare;
+};
+
+struct cuda_cand {
+    int32_t id;
+    float logit;
+};
+
+/* Candidates of one row, unordered: at least the k best and those within the gap, or all that can
+ * win the draw. pick_args.cands has all of them; the first PICK_FIRST are also here. */
+struct cuda_found {
+    uint32_t n, not_finite;
+    uint32_t n_read, spare; /* n_read: table rows multiplied one by one */
+    struct cuda_cand first[PICK_FIRST];
+};
+
+/* Screening of one row: the floor for pick_collect, and the unit of the quantised hidden state. */
+struct cuda_screen {
+    double floor;
+    float unit;
+    uint32_t screened; /* 0: the bounds are not valid for this hidden state */
+};
+
+/* The coarse plane of the output head, as struct coarse_mat of the CPU backend. */
+struct coarse_plane {
+    uint8_t *lines;  /* (n_vocab, n_blocks, LINE_BYTES) */
+    uint16_t *steps; /* (n_vocab, step_stride) BF16, zeros past n_blocks */
+    uint32_t n_blocks, step_stride;
+};
+
+/* Packs a table into its coarse plane. One warp per row. */
+struct coarse_args {
+    const uint8_t *table;
+    struct coarse_plane plane;
+    uint32_t *too_large; /* set to 1 if a weight cannot be packed */
+    uint64_t row_bytes;
+    uint32_t n, n_vocab, type;
+};
+
+/* Queries: hidden states as two planes of bytes, with bounds of their rounding errors. Shapes are
+ * per request. */
+struct query_buffers {
+    int8_t *x;      /* (n_blocks, 2, COARSE_COLS) high bytes, then twice the low ones */
+    int32_t *fix;   /* (n_blocks, COARSE_SUMS) */
+    float *spread;  /* (step_stride), zeros past n_blocks */
+    double *errors; /* (n_blocks, COARSE_COLS) rounding errors */
+    double *norms;  /* (n_blocks, 2) */
+    struct cuda_screen *screens;
+    uint32_t n_blocks, step_stride; /* n_blocks 0: no screening */
+    double kappa, gamma, root;      /* constants of the bound */
+};
+
+/* Final norm, and the query made from its result. Also clears `found`. Grid: requested rows. */
+struct head_norm_args {
+    const struct cuda_request *requests;
+    const float *h, *w;
+    float *x; /* (n_requests, stride) */
+    struct cuda_found *found;
+    struct query_buffers query;
+    float eps;
+    uint32_t n, h_stride, stride;
+};
+
+/* Logits or upper bounds (n_rows, z_stride), and the best candidate of each BEST_ROWS rows. */
+struct logit_buffers {
+    float *z;
+    struct cuda_cand *bests; /* (n_rows, best_stride) */
+    uint32_t n_vocab, z_stride, best_stride;
+};
+
+struct bound_args {
+    struct coarse_plane plane;
+    struct query_buffers query;
+    struct logit_buffers out;
+    uint32_t n_rows;
+};
+
+/* z = table x for n_rows rows of x. */
+struct dot_args {
+    const uint8_t *table;
+    const float *x;
+    struct logit_buffers out;
+    struct cuda_found *found; /* (n_rows) */
+    const int32_t *ids;       /* (out.n_vocab) table rows to multiply; only for rows_dot_listed */
+    uint64_t row_bytes;
+    uint32_t n, x_stride, n_rows, type;
+};
+
+struct pick_args {
+    const struct cuda_request *requests;
+    struct dot_args dot;         /* for exact logits */
+    struct cuda_screen *screens; /* (n_requests) */
+    struct cuda_cand *cands;     /* (n_requests, z_stride) */
+    uint32_t is_exact;           /* z holds logits, not bounds */
+};
+
+#endif
