@@ -5,29 +5,38 @@
 #   run_on_gpu.sh pack FOLDER            builds and copies programs and libraries to FOLDER, at most
 #                                        64 MB, for a GPU machine that has no compilers
 #   run_on_gpu.sh check FOLDER [PART...] runs all parts, or those named, on the GPU machine
+#   run_on_gpu.sh first FOLDER           is check FOLDER first: what to run in the first ten minutes
+#                                        on a GPU, in the order of its value
 #   run_on_gpu.sh collect FOLDER         is pack without the build: copies from BUILD
 #
-# Parts, at most ten minutes each:
+# Parts, at most ten minutes each. Without a name, all but `first` run:
+#   first      the device, its tests, bytes, rates, times of kernels, microbenchmarks, sanitizers
 #   tests      the kernels on the twin (compiled for the host), the whole backend on the GPU
 #   bytes      logits and 200 tokens equal those of the CPU, byte for byte
 #   sanitizer  compute-sanitizer: memcheck, racecheck, synccheck, initcheck
 #   timings    bitnet-bench on the 2B4T shape
 #   turns      1,000 turns do not change the used memory of the GPU
 #
-# The project's own generator makes the models. They stay in FOLDER.work with the results: a table
-# and results.json, which is also copied to $OUT if that is set. After a failed step the others
-# still run. The exit status is 1 if a step failed, 2 for a wrong argument, 77 if there is no GPU.
-# Environment: BUILD, the build folder; PRESET, the shape (default 2b4t); TOKENS, TURNS and BENCH,
-# to shorten the run.
+# The project's own generator makes the models. They stay in FOLDER.work with the results: a table,
+# results.json and the output of every step (PART.NN.log). After each step results.json is replaced
+# as a whole, so it is complete JSON whenever the script is stopped; a step that was running has the
+# status null. If $OUT is set, results.json, the table, logs.txt and other evidence are copied there
+# after each step. After a failed step the others still run. The exit status is 1 if a step failed,
+# 2 for a wrong argument, 77 if there is no GPU.
+# Environment: BUILD, the build folder; PRESET, the shape (default 2b4t); PROMPT, TOKENS, TURNS,
+# BENCH, RATES and ONLY_TESTS, to shorten the run.
 set -euo pipefail
 root=$(cd "$(dirname "$0")/../../.." && pwd)
 build=${BUILD:-$root/build-gpu}
-preset=${PRESET:-2b4t} n_tokens=${TOKENS:-200} n_turns=${TURNS:-1000}
+preset=${PRESET:-2b4t} n_tokens=${TOKENS:-200} n_prompt=${PROMPT:-300} n_turns=${TURNS:-1000}
+read -r n_tg n_pp n_depth n_batch n_runs <<<"${RATES:-128 512 2048 16 5}" # of the part `first`
 bench_words=${BENCH:--p 128,512 -n 128 -d 0,2048 -b 1,16 -r 5}
 tests=(test_cuda_kernels test_cuda_head test_cuda_backend)
-programs=("${tests[@]/#/tests/engine/cuda/}" tests/support/make_model app/bitnet-bench
-    app/bitnet-inspect app/bitnet-chat)
+programs=("${tests[@]/#/tests/engine/cuda/}" tests/engine/cuda/gpu_run tests/support/make_model
+    app/bitnet-bench app/bitnet-inspect app/bitnet-chat)
 all_parts=(tests bytes sanitizer timings turns)
+reported_parts=(first "${all_parts[@]}")
+deadline=1000000 # in seconds since the start of the script
 max_bytes=67108864 # of a packed folder
 
 usage() {
@@ -76,6 +85,8 @@ pack() {
 call() {
     local limit=$1 program=$2
     shift 2
+    [ "$limit" -lt $((deadline - SECONDS)) ] || limit=$((deadline - SECONDS))
+    [ "$limit" -gt 0 ] || { echo 'no time is left' && return 124; }
     timeout "$limit" env LD_LIBRARY_PATH="$lib" ${before[@]+"${before[@]}"} \
         ${loader[@]+"${loader[@]}"} "$folder/$program" "$@"
 }
@@ -90,23 +101,79 @@ find_loader() {
     }
 }
 
-# note NAME STATUS SECONDS [WORD]: adds a line to the part's table and an object to its JSON.
-note() {
-    local word=${4:-passed}
-    [ "$2" = 0 ] || word="FAILED with status $2"
-    printf '%-9s %-40s %s, %s s\n' "$part" "$1" "$word" "$3" >>"$part.table"
-    printf '%s{"name":"%s","status":%d,"seconds":%d}' "$comma" "$1" "$2" "$3" >>"$part.json"
-    comma=,
-    [ "$2" = 0 ] || failed=1
+# Prints stdin as the inside of a JSON string: printable ASCII, at most 300 bytes.
+json_text() {
+    LC_ALL=C tr -cs ' -~' ' ' | head -c 300 | sed 's/ *$//; s/[\\"]/\\&/g'
 }
 
-# step NAME COMMAND...: runs the command and records its status and time.
+# replace FILE: writes stdin to a new file, which then replaces FILE in one operation.
+replace() {
+    cat >"$1.new" && mv "$1.new" "$1"
+}
+
+# write_part [OBJECT]: writes the JSON of the part: its finished steps, and the one that runs.
+write_part() {
+    {
+        printf '{"part":"%s","steps":[' "$part"
+        { cat "$part.steps" && [ $# -eq 0 ] || printf '%s\n' "$1"; } | paste -sd,
+        printf ']}\n'
+    } | replace "$part.json"
+    publish
+}
+
+# Combines the parts of this call and of earlier calls, and copies the evidence to $OUT.
+publish() {
+    local name comma=
+    {
+        printf '{"gpu":"%s","parts":[' "$(json_text <<<"$gpu")"
+        for name in "${reported_parts[@]}"; do
+            [ -s "$name.json" ] || continue
+            printf '%s' "$comma"
+            cat "$name.json"
+            comma=,
+        done
+        printf ']}\n'
+    } | replace results.json
+    [ -n "${OUT:-}" ] || return 0
+    for name in results.json clocks.csv different.bytes; do
+        [ ! -s "$name" ] || replace "$OUT/$name" <"$name"
+    done
+    print_tables | replace "$OUT/table.txt"
+    tail -c 200000 ./*.log 2>/dev/null | replace "$OUT/logs.txt"
+}
+
+# note NAME STATUS SECONDS [WORD]: adds a line to the part's table and an object to its JSON. The
+# object has the last line of the log, and the JSON object $data if a step has set it.
+note() {
+    local word=${4:-passed} last
+    [ "$2" = 0 ] || word="FAILED with status $2"
+    printf '%-9s %-40s %s, %s s\n' "$part" "$1" "$word" "$3" >>"$part.table"
+    last=$(tail -n 1 "$log" 2>/dev/null | json_text)
+    printf '{"name":"%s","status":%d,"seconds":%d,"last":"%s"%s}\n' "$(json_text <<<"$1")" "$2" \
+        "$3" "$last" "${data:+,\"data\":$data}" >>"$part.steps"
+    [ "$2" = 0 ] || failed=1
+    write_part
+}
+
+# step NAME COMMAND...: runs the command and records its output, status and time. The status is also
+# in $step_status.
 step() {
-    local name=$1 start=$SECONDS status=0
+    local name=$1 start=$SECONDS
     shift
-    echo "=== $part: $name"
-    "$@" || status=$?
-    note "$name" "$status" $((SECONDS - start))
+    n_steps=$((n_steps + 1)) step_status=0 data=
+    log=$(printf '%s.%02d.log' "$part" "$n_steps")
+    echo "=== $part: $name" | tee "$log"
+    write_part "{\"name\":\"$(json_text <<<"$name")\",\"status\":null}"
+    "$@" >>"$log" 2>&1 || step_status=$?
+    tail -n +2 "$log"
+    note "$name" "$step_status" $((SECONDS - start))
+}
+
+# with NAME=VALUE COMMAND...: runs the command with this environment variable.
+with() {
+    local -x "${1?}"
+    shift
+    "$@"
 }
 
 # model NAME OPTIONS...: generates a model unless an earlier call has done so.
@@ -161,6 +228,7 @@ sanitize() {
 part_sanitizer() {
     local tool
     if ! command -v compute-sanitizer >/dev/null; then
+        data='' log=/dev/null
         note 'compute-sanitizer' 0 0 'not on this machine'
         return
     fi
@@ -171,12 +239,14 @@ part_sanitizer() {
     done
 }
 
+# bench FILE WORD...: measures, and keeps the JSON in FILE and in $data. A file of an earlier run
+# does not remain.
 bench() {
-    local file=$1 words
-    read -ra words <<<"$bench_words"
-    call 300 bitnet-bench "$file" --device cuda "${words[@]}" --json >bench.json &&
-        call 120 bitnet-bench "$file" --device cuda "${words[@]}" -p 0 -d 0 -b 1 --sample --json \
-            >sample.json
+    local file=$1
+    shift
+    rm -f "$file"
+    call 300 bitnet-bench "$preset.gguf" --device cuda "$@" --json >"$file.new" &&
+        mv "$file.new" "$file" && cat "$file" && data=$(cat "$file")
 }
 
 # Prints the rows of bench.json as lines of the table.
@@ -189,16 +259,17 @@ bench_lines() {
 }
 
 part_timings() {
-    local name=$preset.gguf
-    step "make $preset" model "$name" --preset "$preset"
-    step 'bitnet-bench' bench "$name"
-    [ -s sample.json ] || return 0
-    printf '%s{"name":"rates","greedy":%s,"drawn":%s}' , "$(cat bench.json)" "$(cat sample.json)" \
-        >>"$part.json"
-    sed -nE 's/.*"read_gb_per_s":([0-9]*).*"load_s":([0-9.]*).*/'"$part"`
-        `'   reads \1 GB\/s, loaded in \2 s/p' bench.json >>"$part.table"
-    bench_lines bench.json '' >>"$part.table"
-    bench_lines sample.json ', drawn' >>"$part.table"
+    local words
+    read -ra words <<<"$bench_words"
+    step "make $preset" model "$preset.gguf" --preset "$preset"
+    step 'bitnet-bench' bench bench.json "${words[@]}"
+    if [ "$step_status" = 0 ]; then
+        sed -nE 's/.*"read_gb_per_s":([0-9]*).*"load_s":([0-9.]*).*/'"$part"`
+            `'   reads \1 GB\/s, loaded in \2 s/p' bench.json >>"$part.table"
+        bench_lines bench.json '' >>"$part.table"
+    fi
+    step 'bitnet-bench, drawn' bench sample.json "${words[@]}" -p 0 -d 0 -b 1 --sample
+    [ "$step_status" != 0 ] || bench_lines sample.json ', drawn' >>"$part.table"
 }
 
 used_memory() {
@@ -228,31 +299,107 @@ part_turns() {
     step "$n_turns turns, memory flat" turns
 }
 
-# run_part NAME: runs a part and replaces its table and its JSON.
-run_part() {
-    part=$1 comma=
-    : >"$part.table"
-    printf '{"part":"%s","steps":[' "$part" >"$part.json"
-    "part_$part"
-    printf ']}' >>"$part.json"
+# Runs the prompt and the tokens on the GPU with these switches and compares them with the CPU's.
+same_run() {
+    rm -f gpu.logits gpu.tokens
+    call 90 gpu_run "$preset.gguf" cuda "$n_prompt" "$n_tokens" gpu "$@" || return
+    [ -s cpu.logits ] && [ -s cpu.tokens ] || { echo 'there is no result of the CPU' && return 1; }
+    cmp cpu.logits gpu.logits >cmp.txt || keep_difference
+    [ ! -s cmp.txt ] && cmp cpu.tokens gpu.tokens && echo "the bytes of the CPU"
 }
 
-# Combines the parts of this call and of earlier calls into one JSON object and one table.
-report() {
-    local name comma=
-    local gpu
-    gpu=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | head -n 1)
-    printf '{"gpu":"%s","parts":[' "$gpu" >results.json
-    for name in "${all_parts[@]}"; do
-        [ -s "$name.json" ] || continue
-        printf '%s' "$comma" >>results.json
-        cat "$name.json" >>results.json
-        comma=,
+# Keeps the first row of logits that differs, of the CPU and then of the GPU, and both lists of
+# tokens.
+keep_difference() {
+    local at row_bytes row
+    at=$(sed -nE 's/.* byte ([0-9]+),.*/\1/p' cmp.txt)
+    [ -n "$at" ] || { cat cmp.txt && return; }
+    row_bytes=$(($(stat -c %s cpu.logits) / n_prompt))
+    row=$(((at - 1) / row_bytes))
+    echo "the first difference: position $row, id $(((at - 1) % row_bytes / 4))"
+    [ -s different.bytes ] || {
+        tail -c +$((row * row_bytes + 1)) cpu.logits | head -c "$row_bytes"
+        tail -c +$((row * row_bytes + 1)) gpu.logits | head -c "$row_bytes"
+        cat cpu.tokens gpu.tokens
+    } | replace different.bytes
+}
+
+# The output of bitnet-bench with the time of each kind of kernel.
+profile() {
+    if command -v ncu >/dev/null; then
+        before=(ncu --set base --launch-count 60 --launch-skip 300)
+        call 90 gpu_run "$preset.gguf" cuda 1 12 ncu no_graph
+        before=()
+    else
+        call 60 bitnet-bench "$preset.gguf" --device cuda -p "$n_pp" -n "$n_tg" -d 0 -b 1 -r 1 \
+            --profile
+    fi
+}
+
+device_tests() {
+    call 90 test_cuda_backend ${ONLY_TESTS:+"only=$ONLY_TESTS"} "$@"
+}
+
+# What shows why the probe refuses the device.
+explain_refusal() {
+    step 'probe, kernels loaded at once' with CUDA_MODULE_LOADING=EAGER call 60 gpu_run probe
+    step 'probe, forced JIT' with CUDA_FORCE_PTX_JIT=1 call 60 gpu_run probe
+    before=(compute-sanitizer --tool memcheck)
+    step 'probe, memcheck' call 120 gpu_run probe
+    before=()
+}
+
+part_first() {
+    local words
+    deadline=$((SECONDS + 585))
+    rm -f cpu.logits cpu.tokens different.bytes clocks.csv
+    nvidia-smi --query-gpu=timestamp,clocks.sm,clocks.mem,temperature.gpu,power.draw \
+        --format=csv,noheader -lms 500 >clocks.csv 2>&1 &
+    # The CPU makes the model and its results while the GPU is tested.
+    (model "$preset.gguf" --preset "$preset" &&
+        call 150 gpu_run "$preset.gguf" cpu "$n_prompt" "$n_tokens" cpu) >cpu.log 2>&1 &
+    local background=$!
+    step 'nvidia-smi -q' nvidia-smi -q
+    step 'probe' call 60 gpu_run probe
+    if [ "$step_status" != 0 ]; then
+        explain_refusal
+        return
+    fi
+    step 'device tests' device_tests
+    step 'device tests, forced JIT' with CUDA_FORCE_PTX_JIT=1 device_tests
+    step 'results of the CPU' wait "$background"
+    step "$n_prompt ids, $n_tokens tokens" same_run
+    step 'again' same_run
+    step 'again, launches one by one' with CUDA_LAUNCH_BLOCKING=1 same_run
+    step 'no graph' same_run no_graph
+    step 'no early launch' same_run no_early_launch
+    step 'no graph, no early launch' same_run no_graph no_early_launch
+    step "tg$n_tg" bench tg.json -p 0 -n "$n_tg" -d 0 -b 1 -r "$n_runs"
+    step "pp$n_pp" bench pp.json -p "$n_pp" -n 0 -d 0 -b 1 -r "$n_runs"
+    step "tg$n_tg, depth $n_depth" bench depth.json -p 0 -n "$n_tg" -d "$n_depth" -b 1 -r "$n_runs"
+    step "tg$n_tg, batch $n_batch" bench batch.json -p 0 -n "$n_tg" -d 0 -b "$n_batch" -r "$n_runs"
+    for words in tg pp depth batch; do
+        [ ! -s "$words.json" ] || bench_lines "$words.json" '' >>"$part.table"
     done
-    printf ']}\n' >>results.json
-    [ -z "${OUT:-}" ] || cp results.json "$OUT/"
+    step 'times of kernels' profile
+    part_sanitizer
+}
+
+# run_part NAME: runs a part and replaces its table and its JSON.
+run_part() {
+    part=$1 n_steps=0
+    : >"$part.table"
+    : >"$part.steps"
+    rm -f "$part".*.log
+    log=/dev/null
+    "part_$part"
+    [ "$n_steps" -gt 0 ] || write_part
+}
+
+print_tables() {
+    local name
     printf '\n%s\n' "$gpu"
-    for name in "${all_parts[@]}"; do
+    for name in "${reported_parts[@]}"; do
         [ ! -s "$name.table" ] || cat "$name.table"
     done
 }
@@ -263,20 +410,22 @@ check() {
     shift
     [ $# -gt 0 ] || set -- "${all_parts[@]}"
     for name; do
-        [[ " ${all_parts[*]} " == *" $name "* ]] || usage
+        [[ " ${reported_parts[*]} " == *" $name "* ]] || usage
     done
     nvidia-smi >/dev/null 2>&1 || {
         echo 'skipped: nvidia-smi finds no GPU'
         exit 77
     }
+    gpu=$(nvidia-smi --query-gpu=name,driver_version,memory.total --format=csv,noheader | head -n 1)
     find_loader
     mkdir -p "$folder.work"
     cd "$folder.work"
     echo 'tell me a story' >prompt.txt
+    trap 'jobs -p | xargs -r kill 2>/dev/null || true' EXIT
     for name; do
         run_part "$name"
     done
-    report
+    print_tables
     exit $failed
 }
 
@@ -289,6 +438,10 @@ pack | collect)
 check)
     [ $# -ge 2 ] && [ -d "$2" ] || usage
     check "${@:2}"
+    ;;
+first)
+    [ $# -eq 2 ] && [ -d "$2" ] || usage
+    check "$2" first
     ;;
 '')
     here=$(mktemp -d)

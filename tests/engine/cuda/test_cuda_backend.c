@@ -19,6 +19,8 @@
 
 #define N_IDS 70 /* two position blocks, the second partly filled */
 
+static bool no_graph, no_early_launch; /* switches of the backend, from the command line */
+
 /* A model on both devices with one sequence each. */
 struct pair {
     struct synth_model synth;
@@ -36,8 +38,11 @@ static void open_pair(struct pair *p, const struct synth_spec *spec, size_t n_ub
     if (!synth_open(spec, &p->synth, &err))
         fail_msg("%s", err.text);
     for (size_t i = 0; i < 2; i++) {
-        const struct backend_config cfg = {
-            .isa = i == 0 ? "ref" : NULL, .n_threads = 1, .n_ubatch = n_ubatch};
+        const struct backend_config cfg = {.isa = i == 0 ? "ref" : NULL,
+                                           .n_threads = 1,
+                                           .n_ubatch = n_ubatch,
+                                           .no_graph = no_graph,
+                                           .no_early_launch = no_early_launch};
         if (!p->ops[i]->open(p->synth.model, &cfg, &control, &p->backend[i], &err) ||
             !p->ops[i]->seq_open(p->backend[i], 200, &p->seq[i], &err))
             fail_msg("%s", err.text);
@@ -489,7 +494,8 @@ static void info_has_device_name_and_sizes(void **state)
     close_pair(&p);
 }
 
-int main(void)
+/* Arguments: no_graph, no_early_launch, only=PATTERN (a pattern of cmocka's test filter). */
+int main(int argc, char **argv)
 {
     char text[160];
     const struct backend_config cfg = {0};
@@ -507,6 +513,12 @@ int main(void)
         cmocka_unit_test(a_failed_eval_changes_nothing),
         cmocka_unit_test(info_has_device_name_and_sizes),
     };
+    for (int i = 1; i < argc; i++) {
+        no_graph |= strcmp(argv[i], "no_graph") == 0;
+        no_early_launch |= strcmp(argv[i], "no_early_launch") == 0;
+        if (strncmp(argv[i], "only=", 5) == 0)
+            cmocka_set_test_filter(argv[i] + 5);
+    }
     if (!cuda_backend_ops.probe(&cfg, text, sizeof text)) {
         printf("skipped: %s\n", text);
         return 77;

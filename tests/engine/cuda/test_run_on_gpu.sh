@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # test_run_on_gpu.sh SCRIPT BUILD DRIVER: tests run_on_gpu.sh on a machine without a GPU. The script
 # packs the programs of BUILD, rejects wrong arguments, and skips with status 77. Then it runs each
-# part but `tests` at a small size, with the stand-in for the driver library in folder DRIVER.
+# part but `tests` at a small size, with the stand-in for the driver library in folder DRIVER, and
+# the part `first` also with a kill at several times.
 set -euo pipefail
 script=$1 build=$2 driver=$3
 work=$(mktemp -d)
@@ -73,10 +74,83 @@ import sys
 results = json.load(open(sys.argv[1], encoding='utf-8'))
 parts = {part['part']: part['steps'] for part in results['parts']}
 assert list(parts) == ['bytes', 'sanitizer', 'timings', 'turns'], parts
-rates = parts['timings'].pop()
-assert rates['greedy']['rows'][0]['test'] == 'pp8' and rates['drawn']['rows'], rates
+greedy, drawn = [step['data'] for step in parts['timings'] if 'data' in step]
+assert greedy['rows'][0]['test'] == 'pp8' and drawn['sample'] and drawn['rows'], (greedy, drawn)
 assert all(step['status'] == 0 for steps in parts.values() for step in steps), parts
 PYTHON
+
+# results_are COMMAND: fails unless all results.json of the last run are complete JSON for which the
+# Python code is true. `steps` are those of the part `first`.
+results_are() {
+    python3 - "$1" "$work/pack.work/results.json" "$work/out/results.json" <<'PYTHON'
+import json
+import sys
+
+for path in sys.argv[2:]:
+    results = json.load(open(path, encoding='utf-8'))
+    assert results['gpu'].startswith('Twin GPU'), results
+    parts = {part['part']: part['steps'] for part in results['parts']}
+    steps = parts.get('first', [])
+    assert eval(f"({sys.argv[1]})"), (path, steps)
+PYTHON
+}
+
+# The first ten minutes: everything passes, the results are those of the CPU.
+export PROMPT=20 RATES='2 4 8 2 1' ONLY_TESTS='info*'
+fails_with 0 "$script" first "$work/pack"
+contains "$work/output" '20 ids, 6 tokens' 'tg2, depth 8, batch 1' 'first     initcheck'
+contains "$work/pack.work/first.06.log" 'the bytes of the CPU'
+contains "$work/out/logs.txt" 'no graph, no early launch' 'Twin GPU'
+[ -s "$work/out/table.txt" ] && [ -s "$work/out/clocks.csv" ]
+results_are 'all(step["status"] == 0 for step in steps) and len(steps) > 20'
+results_are '[step["data"]["rows"][0]["test"] for step in steps if "data" in step] ==
+    ["tg2", "pp4", "tg2", "tg2"]'
+
+# A kill at any time leaves complete results of the steps so far. A step that ran has no status.
+for delay in 0.3 0.9 1.7 2.9 4.3; do
+    rm -rf "$work/pack.work" "$work/out"
+    mkdir "$work/out"
+    setsid "$script" first "$work/pack" >"$work/output" 2>&1 &
+    group=$!
+    sleep "$delay"
+    kill -KILL -- "-$group" 2>/dev/null || true
+    wait "$group" 2>/dev/null || true
+    [ ! -e "$work/pack.work/results.json" ] || cp -n "$work/pack.work/results.json" "$work/out/"
+    [ ! -s "$work/out/results.json" ] ||
+        results_are 'all(step["status"] == 0 for step in steps[:-1])'
+done
+
+# Wrong results of the GPU: the first difference is kept, and the other steps still run.
+rm -rf "$work/pack.work" "$work/out"
+mkdir "$work/out"
+FAKE_CUDA_WRONG_TOKEN=1 fails_with 1 "$script" first "$work/pack"
+contains "$work/output" 'the first difference: position ' "tg2  "
+[ -s "$work/out/different.bytes" ]
+results_are '[step["name"] for step in steps if step["status"] == 1][0] == "20 ids, 6 tokens"'
+
+# A GPU that the probe refuses: only the reasons are collected.
+FAKE_CUDA=wrong fails_with 1 "$script" first "$work/pack"
+contains "$work/output" 'Twin GPU computes wrong results' 'probe, memcheck'
+results_are 'len(steps) == 5'
+
+# A rate that fails does not remove the other.
+cat >"$work/pack/bitnet-bench.new" <<BENCH
+#!/bin/sh
+case "\$*" in *--sample*) exit 3 ;; esac
+exec "$build/app/bitnet-bench" "\$@"
+BENCH
+mv "$work/pack/bitnet-bench" "$work/pack/bitnet-bench.kept"
+mv "$work/pack/bitnet-bench.new" "$work/pack/bitnet-bench"
+chmod +x "$work/pack/bitnet-bench"
+fails_with 1 "$script" check "$work/pack" timings
+contains "$work/output" 'bitnet-bench, drawn  ' 'timings   pp8, depth 0, batch 1'
+results_are '[step["status"] for step in parts["timings"]] == [0, 0, 3] and
+    parts["timings"][1]["data"]["rows"] and "data" not in parts["timings"][2]'
+printf '#!/bin/sh\n[ "$1" = --version ]\n' >"$work/pack/bitnet-bench"
+fails_with 1 "$script" check "$work/pack" timings
+results_are '[step["status"] for step in parts["timings"]] == [0, 1, 1] and
+    not any("data" in step for step in parts["timings"])'
+mv "$work/pack/bitnet-bench.kept" "$work/pack/bitnet-bench"
 
 # A failed step is reported, and the others still run.
 export FAKE_CUDA_BREAK=0
