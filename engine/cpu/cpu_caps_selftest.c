@@ -5,7 +5,7 @@
  *
  * Each kernel runs once or twice on small inputs with ragged ends, and all its outputs are compared
  * with those of ref. Inputs depend only on a counter, so a failure is reproducible.
- * tests/engine/check_kernels is the thorough comparison.
+ * tests/engine/kernels/check_kernels is the thorough comparison.
  */
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"

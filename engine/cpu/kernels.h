@@ -3,9 +3,9 @@
  * instruction set.
  *
  * docs/kernels.md specifies the arithmetic, and ref/ is that specification in C. All other kernels
- * give the same bits; tests/engine/check_kernels compares them. Unless stated otherwise, pointers
- * do not alias and need no alignment. Kernels allocate nothing, keep no state (AMX tiles are live
- * only within a call), and may run on several threads with disjoint outputs.
+ * give the same bits; tests/engine/kernels/check_kernels compares them. Unless stated otherwise,
+ * pointers do not alias and need no alignment. Kernels allocate nothing, keep no state (AMX tiles
+ * are live only within a call), and may run on several threads with disjoint outputs.
  */
 #ifndef ENGINE_CPU_KERNELS_H
 #define ENGINE_CPU_KERNELS_H

@@ -6,7 +6,9 @@
  *     check_kernels [--isa NAME] [--seed N] [--only KERNEL] [--thin N] [--slack]
  *     check_kernels --bench [KERNEL] [--isa NAME] [--threads N]
  */
-#include "tests/engine/check_kernels.h"
+#include "tests/engine/kernels/check_kernels.h"
+
+#include "tests/engine/kernels/check_kernels_amx.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -56,21 +58,35 @@ static void run_cases(struct check *c, const struct check_case *cases, const cha
     }
 }
 
-/* Returns the number of failed comparisons for the table of this instruction set. */
-static size_t check_isa(const struct arguments *a, enum cpu_isa isa, const struct cpu_caps *caps)
+/* Returns the number of failed comparisons for a table. */
+static size_t check_table(const struct arguments *a, const struct cpu_kernels *k, const char *name)
 {
     const struct cpu_caps ref_only = {.has[ISA_REF] = true};
-    struct cpu_kernels k, ref;
-    cpu_kernels_init(&k, caps);
+    struct cpu_kernels ref;
     cpu_kernels_init(&ref, &ref_only);
-    struct check c = {
-        .k = &k, .ref = &ref, .isa = cpu_isa_name(isa), .rng.state = a->seed, .thin = a->thin};
+    struct check c = {.k = k, .ref = &ref, .isa = name, .rng.state = a->seed, .thin = a->thin};
     run_cases(&c, vector_cases, a->filter);
     run_cases(&c, matrix_cases, a->filter);
     run_cases(&c, attn_cases, a->filter);
     run_cases(&c, grouped_cases, a->filter);
     printf("%s: %zu comparisons, %zu differ\n", c.isa, c.n_calls, c.n_failed);
     return c.n_failed;
+}
+
+/* The same for the table of this instruction set. A processor that has AVX-512 but no AMX also
+ * checks the AMX kernels, with emulated instructions. Those are slow, so there are fewer cases. */
+static size_t check_isa(const struct arguments *a, enum cpu_isa isa, const struct cpu_caps *caps)
+{
+    struct cpu_kernels k;
+    cpu_kernels_init(&k, caps);
+    size_t n_failed = check_table(a, &k, cpu_isa_name(isa));
+    if (isa == ISA_AVX512VNNI) {
+        struct arguments fewer = *a;
+        fewer.thin *= 20;
+        use_emulated_amx(&k);
+        n_failed += check_table(&fewer, &k, "amx, emulated");
+    }
+    return n_failed;
 }
 
 int main(int argc, char **argv)

@@ -1,7 +1,7 @@
 /*
  * Cases of check_kernels for activations in blocks and for ternary weights in R16.
  */
-#include "tests/engine/check_kernels.h"
+#include "tests/engine/kernels/check_kernels.h"
 
 #include "engine/base/size.h"
 

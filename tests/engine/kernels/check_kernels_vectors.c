@@ -2,7 +2,7 @@
  * Cases of check_kernels for the kernels that work on vectors: norms, quantising, gates, RoPE,
  * conversions, sums.
  */
-#include "tests/engine/check_kernels.h"
+#include "tests/engine/kernels/check_kernels.h"
 
 #include <math.h>
 #include <string.h>

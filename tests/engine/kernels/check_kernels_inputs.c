@@ -1,7 +1,7 @@
 /*
  * Guarded memory, inputs and comparison for check_kernels.
  */
-#include "tests/engine/check_kernels.h"
+#include "tests/engine/kernels/check_kernels.h"
 
 #include "engine/base/fp16.h"
 #include "engine/base/size.h"

@@ -2,7 +2,7 @@
  * Cases of check_kernels for the kernels that work on matrices: ternary products, table rows, the
  * coarse plane.
  */
-#include "tests/engine/check_kernels.h"
+#include "tests/engine/kernels/check_kernels.h"
 
 #include "engine/base/size.h"
 

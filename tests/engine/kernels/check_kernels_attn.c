@@ -3,7 +3,7 @@
  * all patterns of numbers, the largest bytes, scales of any size, and NaN at unseen positions.
  */
 #include "engine/base/size.h"
-#include "tests/engine/check_kernels.h"
+#include "tests/engine/kernels/check_kernels.h"
 
 #include <math.h>
 #include <string.h>

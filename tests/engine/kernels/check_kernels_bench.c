@@ -4,7 +4,7 @@
  * are larger than the caches, so their figures depend on memory; a plain read of the same bytes is
  * measured for comparison.
  */
-#include "tests/engine/check_kernels.h"
+#include "tests/engine/kernels/check_kernels.h"
 
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
