@@ -132,8 +132,8 @@ uint64_t bn_model_bytes_read(const struct bn_model *model);
 size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t n_tokens,
                         char *text, size_t text_bytes);
 
-/* How many sequences of n_ctx tokens (0: n_ctx_default) to decode together: as many KV caches as fit
- * into half of the free memory, from 1 to 16, and at most n_ubatch. */
+/* How many sequences of n_ctx tokens (0: n_ctx_default) to decode together: as many KV caches as
+ * fit into half of the free memory, from 1 to 16, and at most n_ubatch. */
 size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx);
 
 /* Write the time spent per kind of work since the last call to out (cap), in the order in which a

@@ -3,7 +3,8 @@
  *
  * All text of a call is joined first. TEMPLATE and MESSAGE text between two ANSWER or IDS segments
  * forms a run. In a run, special tokens are found in the template's text, then user-defined tokens
- * in the text between them. The rest is normalised, if the family does so, and cut into pieces.
+ * in the text between them. The rest is normalised, if the rule of the pre-tokenizer has nfc, and
+ * cut into pieces.
  * Because words repeat, the ids of a piece are cached for the rest of the call.
  */
 #include "engine/base/memory.h"
@@ -53,9 +54,9 @@ struct cached {
 struct encoder {
     const struct tokenizer *t;
     struct token_list *out;
-    size_t out_start;
+    size_t out_start; /* ids that were in `out` before the call */
     struct prompt_text prompt;
-    size_t next_hit;
+    size_t next_hit;    /* index of the next hit in prompt.hits */
     bool after_special; /* at the start of the text or after a special token */
     char *spaced;       /* (n_spaced) fragments in the input form of SentencePiece, concatenated */
     size_t n_spaced;
@@ -100,7 +101,7 @@ static bool reserve_text(struct prompt_text *p, const struct tokenizer *t,
     return true;
 }
 
-/* Text on both sides of such a segment is never joined. */
+/* ANSWER and IDS segments separate runs: the text on both sides is never joined. */
 static bool is_separate(enum segment_kind kind)
 {
     return kind == SEGMENT_IDS || kind == SEGMENT_ANSWER;
@@ -182,7 +183,7 @@ static void encoder_finish(struct encoder *e)
 static bool reserve(struct encoder *e, struct bn_error *err)
 {
     const size_t n_text = e->prompt.n_text;
-    e->n_cache = 64;
+    e->n_cache = 64; /* for long texts one entry per 8 bytes, about one per word */
     while (e->n_cache < CACHE_ENTRIES_MAX && e->n_cache < n_text / 8)
         e->n_cache *= 2;
     e->cache = mem_alloc(e->n_cache, sizeof(*e->cache));

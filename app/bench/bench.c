@@ -49,7 +49,8 @@ static enum exit_code run_rows(const struct options *o, struct bench_machine *ma
         fprintf(stderr, "\r\033[K");
     if (!ok)
         return report_error(BENCH, STAGE_RUN, &err);
-    (void)bench_machine_peak(machine, PEAK_INT8); /* may raise machine->best */
+    /* Measure once more after the last row. A new measurement can raise machine->best. */
+    (void)bench_machine_peak(machine, PEAK_INT8);
     (void)bench_machine_peak(machine, PEAK_READ);
     return EXIT_DONE;
 }
@@ -84,7 +85,7 @@ static enum exit_code measure_rows(const struct options *o, const char *path,
     bench_machine_init(&machine);
     model_args_config(o, &cfg);
     cfg.profile = options_flag(o, "profile");
-    cfg.skip = options_choice(o, "skip") == 0 ? BN_SKIP_ON : BN_SKIP_OFF;
+    cfg.skip = options_choice(o, "skip") == 0 ? BN_SKIP_ON : BN_SKIP_OFF; /* "on|off" */
     cfg.progress = (struct bn_progress){.report = bench_machine_loading, .ud = &machine};
     bool ok = bn_file_open(path, &file, &err) && bn_model_open(file, &cfg, &model, &err);
     if (ok) {

@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-#define BRIEF_COLUMNS 60
+#define BRIEF_COLUMNS 60 /* of a message that is shown in a notice */
 
 /* After a command has changed the conversation: show its last turn and write it to its files. */
 static void show_last(struct command_host *host, const char *action)
@@ -82,7 +82,7 @@ static bool copy_settings(const struct command_host *host, struct options **out,
         return false;
     for (size_t i = 0; i < options_count(host->options); i++) {
         const struct option *row = options_row(host->options, i);
-        char value[400];
+        char value[400]; /* a number, a flag or a choice: the settings that are text repeat */
         bool ok = true;
         if (!(row->places & OPTION_BY_SET) || !options_given(host->options, row->name))
             continue;

@@ -23,13 +23,14 @@ struct command_host {
     const char *painter; /* change to the painter of this name; NULL: no change */
 };
 
-enum command_args { /* what Tab completes in the argument */
-                    ARGS_NONE,
-                    ARGS_FREE,
-                    ARGS_FILE,
-                    ARGS_SETTING,
-                    ARGS_COMMAND,
-                    ARGS_SAVED_CHAT,
+/* What Tab completes in the argument. */
+enum command_args {
+    ARGS_NONE, /* there is no argument */
+    ARGS_FREE, /* nothing: any text or a number */
+    ARGS_FILE,
+    ARGS_SETTING,
+    ARGS_COMMAND,
+    ARGS_SAVED_CHAT,
 };
 
 struct command {
@@ -48,12 +49,14 @@ extern const struct command command_table[]; /* ends with a NULL name */
 /* Find a command by its name, an alias, or an unambiguous beginning of its name. If the result is
  * NULL, *near is the command that shares the longest beginning with `name`, or NULL. */
 const struct command *command_find(struct bn_str name, const struct command **near);
+/* Find a command and run it. Without such a command, show the nearest name. */
 enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args);
 
 /* Show the reason as an error. Returns false. */
 bool command_fail(struct command_host *host, const char *reason);
 
-/* The number of tokens of a text by itself. In a prompt it may be one more or less at each end. */
+/* The number of tokens of a text by itself; in a prompt it may differ by one at each end. 0 if out
+ * of memory. */
 size_t command_count_tokens(const struct command_host *host, struct bn_str text);
 
 /* Read a numeric argument such as that of /undo: a number from 1 to max, or `fallback` if there is

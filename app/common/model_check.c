@@ -39,8 +39,8 @@ static const struct linear *linear_of(const struct layer *layer, size_t i)
     return all[i];
 }
 
-/* Ternary tensor i of the model: those of the layers, then the output head, then the embedding if it
- * is another tensor. NULL if there are no more. */
+/* Ternary tensor i of the model: those of the layers, then the output head, then the embedding if
+ * it is another tensor. NULL if there are no more. */
 static const struct ternary_source *ternary_of(const struct model *m, size_t i)
 {
     const struct ternary_source *const head = &m->head_linear.source, *const embd =

@@ -9,13 +9,14 @@
 
 #include <stddef.h>
 
-/* Returns the limit of the group with this directory, or what is left of it; SIZE_MAX: no limit. */
+/* Reads the limit of the group with this directory, or the unused part of the limit; SIZE_MAX: no
+ * limit. */
 typedef size_t (*cgroup_limit_fn)(const char *dir);
 
 struct cgroup_limit {
-    const char *controller; /* name of the controller in version 1, as in /proc/self/cgroup */
-    const char *v1_mount;   /* mount point of that controller */
-    cgroup_limit_fn of_v1, of_v2;
+    const char *controller;       /* name of the controller in version 1, as in /proc/self/cgroup */
+    const char *v1_mount;         /* mount point of that controller */
+    cgroup_limit_fn of_v1, of_v2; /* for groups of version 1 and 2 */
 };
 
 #define CGROUP_DIR_BYTES 1024 /* longest directory passed to of_v1 and of_v2 */

@@ -11,14 +11,14 @@
 
 #include <math.h>
 
-/* Activations of all positions. */
+/* Activations of all positions. `widest` is the largest number of columns of a linear layer. */
 struct ref {
     const struct model *m;
     const struct ref_options *o;
     size_t n;          /* positions */
     double *h;         /* (n, n_embd) the residual stream */
     double *a;         /* (n, widest) input of linear layers */
-    double *q, *k, *v; /* (n, heads * head_dim) */
+    double *q, *k, *v; /* (n, n_heads * head_dim); k and v use n_kv_heads * head_dim */
     double *gate, *up; /* (n, n_ff) */
     double *out;       /* (n, n_embd) */
     double *scores;    /* (n) */
@@ -88,7 +88,7 @@ static void rms_norm(const struct ref *r, const double *x, const struct tensor_r
     }
 }
 
-/* Quantise x (n) to whole numbers in `row`. Returns the factor of the quantisation. */
+/* Quantise x (n) to whole numbers in r->row. Returns their scale s: row = round(s x). */
 static double quantise(const struct ref *r, const double *x, size_t n)
 {
     double most = 1e-5;
@@ -166,7 +166,7 @@ static bool linear(const struct ref *r, const struct linear *w, const double *x,
     return true;
 }
 
-/* RMSNorm of each head of every position, in place. */
+/* RMSNorm of each head of every position, in place. `th` counts the heads of all positions. */
 static void head_norm(const struct ref *r, double *x, size_t n_heads, const struct tensor_ref *w)
 {
     const size_t n = r->m->hp.head_dim;
@@ -218,7 +218,8 @@ static void rope(const struct ref *r, double *x, size_t n_heads)
     }
 }
 
-/* Round to the nearest F16, ties to even, saturating, like the KV cache. */
+/* Round to the nearest F16, ties to even, saturating, like the KV cache. F16 has 10 bits after the
+ * point, exponents from -14 on, and 65504 as its largest number. */
 static void round_f16(const struct ref *r, double *x, size_t n)
 {
     for (size_t i = 0; i < n && !r->o->plain_kv; i++) {

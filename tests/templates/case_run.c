@@ -43,7 +43,10 @@ static json_t *failure(const struct bn_error *err)
 
 static json_t *success(const struct template_output *out)
 {
-    static const char *const kinds[] = {"template", "message", "answer", "ids"};
+    static const char *const kinds[] = {[SEGMENT_TEMPLATE] = "template",
+                                        [SEGMENT_MESSAGE] = "message",
+                                        [SEGMENT_ANSWER] = "answer",
+                                        [SEGMENT_IDS] = "ids"};
     json_t *const list = json_array();
     size_t n_bytes = 0;
     for (size_t i = 0; i < out->n_segments; i++)
@@ -84,9 +87,8 @@ json_t *case_run(json_t *in)
     if (!template_open(&cfg, &t, &err))
         return failure(&err);
     struct template_arena *const a = template_arena_open();
-    json_t *const messages = json_object_get(in, "messages"), *const args =
-                                                                  json_object_get(in, "args");
-    json_t *const now = json_object_get(in, "now");
+    json_t *const messages = json_object_get(in, "messages");
+    json_t *const args = json_object_get(in, "args"), *const now = json_object_get(in, "now");
     const struct template_input input = {
         .messages = messages ? convert(a, messages) : template_list(a),
         .args = args ? convert(a, args) : NULL,

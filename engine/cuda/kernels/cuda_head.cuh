@@ -46,7 +46,7 @@ DEV void decode_plain(const uint8_t *row, uint32_t type, uint32_t i, uint32_t n,
         out[e] = e < n_left ? plain_element(row, type, i + e) : 0.0f;
 }
 
-/* Block of 32 elements: d, q[32]. */
+/* Block of 32 elements, 34 bytes: d, q[32]. d and dmin are F16. */
 DEV void decode_q8_0(const uint8_t *row, uint32_t i, float *out)
 {
     const uint8_t *block = row + (uint64_t)(i / 32) * 34;
@@ -55,7 +55,7 @@ DEV void decode_q8_0(const uint8_t *row, uint32_t i, float *out)
         out[e] = d * (float)(int8_t)block[2 + i % 32 + e];
 }
 
-/* Block of 32 elements: d, nibbles[16]; the low nibbles are the first half. */
+/* Block of 32 elements, 18 bytes: d, nibbles[16]; the low nibbles are the first half. */
 DEV void decode_q4_0(const uint8_t *row, uint32_t i, float *out)
 {
     const uint8_t *block = row + (uint64_t)(i / 32) * 18;
@@ -65,7 +65,8 @@ DEV void decode_q4_0(const uint8_t *row, uint32_t i, float *out)
         out[e] = d * (float)((int32_t)(block[2 + i % 16 + e] >> shift & 15) - 8);
 }
 
-/* Block of 256 elements: d, dmin, twelve bytes of 6-bit scales and minima, nibbles[128]. */
+/* Block of 256 elements, 144 bytes: d, dmin, twelve bytes of 6-bit scales and minima (packed as in
+ * docs/formats.md), nibbles[128]. */
 DEV void decode_q4_k(const uint8_t *row, uint32_t i, float *out)
 {
     const uint8_t *block = row + (uint64_t)(i / 256) * 144, *s = block + 4;
@@ -79,7 +80,7 @@ DEV void decode_q4_k(const uint8_t *row, uint32_t i, float *out)
     }
 }
 
-/* Block of 256 elements: low nibbles[128], high bit pairs[64], sixteen 8-bit scales, d. */
+/* Block of 256 elements, 210 bytes: low nibbles[128], high bit pairs[64], 8-bit scales[16], d. */
 DEV void decode_q6_k(const uint8_t *row, uint32_t i, float *out)
 {
     const uint8_t *block = row + (uint64_t)(i / 256) * 210;
@@ -176,8 +177,8 @@ DEV void store_best(const struct logit_buffers *out, uint32_t row, uint32_t firs
     out->bests[(uint64_t)row * out->best_stride + first / BEST_ROWS] = best;
 }
 
-/* n_x must be a compile-time constant in the caller. Rows of x past a->n_rows repeat the last
- * row. */
+/* n_x must be a compile-time constant in the caller, so that `sums` is in registers. Rows of x past
+ * a->n_rows repeat the last row. */
 DEV void dot_rows(const struct dot_args *a, uint32_t x0, uint32_t n_x)
 {
     SHARED float zs[HEAD_ROWS][DOT_ROWS];

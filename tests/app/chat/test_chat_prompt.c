@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 static struct tokenizer *tokenizer;
-/* A tokenizer would merge these bytes. So the test sees whether the ids were encoded again. */
+/* The tests compare pointers to these ids, so ids that were encoded again would be noticed. */
 static const int32_t hello[] = {' ', 'h', 'i', '\n', 'y', 'o', ' '};
 static const struct answer earlier = {
     .text = {" hi\nyo ", 7}, .ids = hello, .n_ids = 7, .finish = FINISH_STOP};
@@ -27,6 +27,7 @@ static struct segment restored(const char *run, const struct answer *a)
     return s;
 }
 
+/* In the prompt, the text `run` of the answer becomes n of its ids from index `first` on. */
 static void expect_ids(const char *run, size_t first, size_t n)
 {
     const struct segment s = restored(run, &earlier);
