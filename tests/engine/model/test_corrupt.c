@@ -1,6 +1,7 @@
 /*
- * A valid model that is corrupted everywhere: truncated at each byte, with flipped bytes and with
- * huge counts. Nothing may crash, and memory must stay proportional to the file.
+ * Valid models that are corrupted everywhere: truncated at each byte, with flipped bytes and with
+ * huge counts. Nothing may crash, and memory must stay proportional to the file. One model has one
+ * scale per tensor, the others have a ternary embedding and scales per block.
  */
 #include "engine/base/memory.h"
 #include "engine/gguf/gguf_le.h"
@@ -12,7 +13,7 @@
 
 #include <cmocka.h>
 
-/* The file has 14 kB and needs about as much memory; a sanitizer also keeps freed memory. */
+/* The files have 14 to 50 kB and need about as much memory; a sanitizer also keeps freed memory. */
 #if defined(__SANITIZE_ADDRESS__)
 #define MOST_BYTES ((size_t)1 << 30)
 #elif defined(__has_feature)
@@ -31,17 +32,11 @@ struct fixture {
     size_t resident0;
 };
 
-static int open_fixture(void **state)
+static int open_spec(const struct synth_spec *spec, void **state)
 {
     static struct fixture f;
-    struct synth_spec spec = synth_preset("tiny");
     struct bn_error err;
-    spec.n_layers = 1;
-    spec.n_embd = spec.n_ff = 32;
-    spec.n_heads = spec.n_kv_heads = 1;
-    spec.head = TENSOR_Q4_0;
-    spec.biases = true;
-    if (!synth_open(&spec, &f.m, &err))
+    if (!synth_open(spec, &f.m, &err))
         return -1;
     f.n_bytes = f.m.bytes.n_bytes;
     f.data_start = f.m.gguf->data_start;
@@ -52,12 +47,70 @@ static int open_fixture(void **state)
     return 0;
 }
 
+static int open_tensor_scales(void **state)
+{
+    struct synth_spec spec = synth_preset("tiny");
+    spec.n_layers = 1;
+    spec.n_embd = spec.n_ff = 32;
+    spec.n_heads = spec.n_kv_heads = 1;
+    spec.head = TENSOR_Q4_0;
+    spec.biases = true;
+    return open_spec(&spec, state);
+}
+
+static int open_block_scales(enum tensor_type type, size_t scale_cols, void **state)
+{
+    struct synth_spec spec = synth_preset("tiny");
+    spec.arch = "qwen3";
+    spec.n_layers = 1;
+    spec.n_embd = spec.n_ff = 128;
+    spec.n_heads = spec.n_kv_heads = 1;
+    spec.type = spec.head = type;
+    spec.scale_cols = scale_cols;
+    return open_spec(&spec, state);
+}
+
+static int open_pq2_0(void **state)
+{
+    return open_block_scales(TENSOR_PQ2_0, SYNTH_ROW_SCALES, state);
+}
+
+static int open_ptq1_0(void **state)
+{
+    return open_block_scales(TENSOR_PTQ1_0, 128, state);
+}
+
+static int open_q2_0(void **state)
+{
+    return open_block_scales(TENSOR_Q2_0, 64, state);
+}
+
+static int open_q2_0_g128(void **state)
+{
+    return open_block_scales(TENSOR_Q2_0_G128, 128, state);
+}
+
 static int close_fixture(void **state)
 {
     struct fixture *f = *state;
     synth_close(&f->m);
     mem_free(f->copy);
     return 0;
+}
+
+static void read_weights(const struct linear *w)
+{
+    uint8_t codes[128 * 128];
+    uint16_t bits[128 * 2];
+    float of_rows[128];
+    struct bn_error err;
+    if (w->source.n_cols > 128 || w->source.n_rows > 128)
+        return;
+    (void)ternary_decode(&w->source, 0, w->source.n_rows, codes, &err);
+    if (w->scales.scaling == SCALE_BLOCK)
+        (void)ternary_block_scales(&w->source, &w->scales, 0, w->source.n_rows, bits, &err);
+    else if (w->scales.scaling == SCALE_ROW)
+        ternary_row_scales(&w->source, 0, w->source.n_rows, of_rows);
 }
 
 /* Try to open the copy. True if it is still a model. A failure must have a message. */
@@ -67,11 +120,10 @@ static bool try_open(const struct fixture *f, size_t n_bytes)
     struct bn_file *file = NULL;
     struct model *m = NULL;
     const struct model_config cfg = {0};
-    uint8_t codes[32 * 32];
     const bool ok = bn_file_open_memory(f->copy, n_bytes, &file, &err) &&
                     model_open(bn_file_gguf(file), &cfg, &m, &err);
-    if (ok && m->layers[0].q.source.n_cols * m->layers[0].q.source.n_rows <= sizeof(codes))
-        (void)ternary_decode(&m->layers[0].q.source, 0, m->layers[0].q.source.n_rows, codes, &err);
+    if (ok)
+        read_weights(&m->layers[0].down);
     if (!ok)
         assert_true(err.text[0] != '\0' && err.code != BN_OK);
     model_close(m);
@@ -92,7 +144,7 @@ static void only_the_complete_file_opens(void **state)
     const struct gguf_tensor *last = gguf_find_tensor(f->m.gguf, "output_norm.weight");
     const size_t end = last->offset + last->n_bytes;
     assert_true(try_open(f, end));
-    for (size_t n = 0; n < end; n++)
+    for (size_t n = 0; n < end; n += n < f->data_start || n > end - 100 ? 1 : 17)
         assert_false(try_open(f, n));
     memory_stayed_small(f);
 }
@@ -113,6 +165,25 @@ static void flipped_bytes_are_harmless(void **state)
                 1000); /* flips in token texts are harmless, flips in the structure are not */
     assert_true(try_open(f, f->n_bytes));
     memory_stayed_small(f);
+}
+
+/* A wrong code or scale of the embedding is refused at once, one of a layer when it is read. */
+static void flipped_weights_are_refused_or_harmless(void **state)
+{
+    const struct fixture *f = *state;
+    const struct tensor_ref *embd = &f->m.model->embd;
+    const bool has_2_bits = embd->type != TENSOR_PTQ1_0;
+    size_t n_refused = 0;
+    for (size_t i = f->data_start; i < f->n_bytes; i += 3) {
+        const uint8_t kept = f->copy[i];
+        f->copy[i] = 0xff;
+        const bool is_embd = i >= embd->file_offset && i < embd->file_offset + embd->n_bytes;
+        n_refused += !try_open(f, f->n_bytes) && is_embd;
+        f->copy[i] = kept;
+    }
+    if (f->m.model->ternary_embd.bytes && has_2_bits) /* some blocks have the scale 0 */
+        assert_true(n_refused > embd->n_bytes / 3 * 8 / 10);
+    assert_true(try_open(f, f->n_bytes));
 }
 
 static void huge_numbers_are_harmless(void **state)
@@ -157,8 +228,14 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(only_the_complete_file_opens),
         cmocka_unit_test(flipped_bytes_are_harmless),
+        cmocka_unit_test(flipped_weights_are_refused_or_harmless),
         cmocka_unit_test(huge_numbers_are_harmless),
         cmocka_unit_test(huge_hyperparameters_are_harmless),
     };
-    return cmocka_run_group_tests(tests, open_fixture, close_fixture);
+    int n_failed = 0;
+    const CMFixtureFunction opens[] = {open_tensor_scales, open_pq2_0, open_ptq1_0, open_q2_0,
+                                       open_q2_0_g128};
+    for (size_t i = 0; i < sizeof(opens) / sizeof(opens[0]); i++)
+        n_failed += cmocka_run_group_tests(tests, opens[i], close_fixture);
+    return n_failed;
 }
