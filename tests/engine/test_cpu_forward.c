@@ -62,14 +62,44 @@ static void every_ternary_container_agrees(void **state)
 {
     (void)state;
     size_t n_close = 0;
-    static const enum tensor_type types[] = {TENSOR_I2_S, TENSOR_TQ1_0, TENSOR_TQ2_0,
-                                             TENSOR_F16,  TENSOR_BF16,  TENSOR_F32};
+    static const enum tensor_type types[] = {
+        TENSOR_I2_S, TENSOR_TQ1_0,     TENSOR_TQ2_0, TENSOR_F16,    TENSOR_BF16,
+        TENSOR_F32,  TENSOR_Q2_0_G128, TENSOR_PQ2_0, TENSOR_PTQ1_0, TENSOR_Q2_0};
     for (size_t i = 0; i < sizeof types / sizeof types[0]; i++) {
         struct synth_spec spec = synth_preset("tiny");
         spec.type = types[i];
         n_close += n_close_of(&spec);
     }
-    assert_true(n_close > 6 * N_IDS / 2);
+    assert_true(n_close > 10 * N_IDS / 2);
+}
+
+/* Embedding and output head have the type of the layers. */
+static void scales_per_row_and_block_agree(void **state)
+{
+    (void)state;
+    size_t n_close = 0;
+    static const struct {
+        enum tensor_type type;
+        size_t scale_cols;
+    } cases[] = {{TENSOR_TQ1_0, 256},
+                 {TENSOR_TQ2_0, SYNTH_ROW_SCALES},
+                 {TENSOR_PQ2_0, 128},
+                 {TENSOR_Q2_0_G128, 128},
+                 {TENSOR_PTQ1_0, SYNTH_ROW_SCALES},
+                 {TENSOR_Q2_0, 64},
+                 {TENSOR_Q2_0, 128},
+                 {TENSOR_F16, 64},
+                 {TENSOR_PQ2_0, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct synth_spec spec = synth_preset("tiny");
+        spec.arch = i % 2 == 0 ? "qwen3" : "bitnet-b1.58";
+        spec.type = spec.head = cases[i].type;
+        spec.scale_cols = cases[i].scale_cols;
+        spec.ternary_head = true;
+        spec.untied = i % 3 == 1;
+        n_close += n_close_of(&spec);
+    }
+    assert_true(n_close > 9 * N_IDS / 2);
 }
 
 static void every_table_type_agrees(void **state)
@@ -139,6 +169,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_architecture_agrees),
         cmocka_unit_test(every_ternary_container_agrees),
+        cmocka_unit_test(scales_per_row_and_block_agree),
         cmocka_unit_test(every_table_type_agrees),
         cmocka_unit_test(scales_biases_and_rope_factors_agree),
         cmocka_unit_test(qk_norms_and_yarn_agree),

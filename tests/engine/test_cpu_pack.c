@@ -82,6 +82,8 @@ static void every_container_packs_to_the_definition(void **state)
         {TENSOR_I2_S, BN_I2S_A, 96, 4},   {TENSOR_I2_S, BN_I2S_A, 384, 7},
         {TENSOR_I2_S, BN_I2S_B, 512, 6},  {TENSOR_I2_S, BN_I2S_C, 300, 8},
         {TENSOR_TQ1_0, BN_I2S_A, 512, 9}, {TENSOR_TQ2_0, BN_I2S_A, 768, 5},
+        {TENSOR_Q2_0, BN_I2S_A, 320, 5},  {TENSOR_Q2_0_G128, BN_I2S_A, 384, 6},
+        {TENSOR_PQ2_0, BN_I2S_A, 640, 5}, {TENSOR_PTQ1_0, BN_I2S_A, 384, 7},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct fixture f;

@@ -1,6 +1,6 @@
 /*
  * Model checks on generated models, intact and damaged. The arguments are a model with one scale
- * per tensor, and one of type qwen3-tiny (tests/support/synth.c).
+ * per tensor, and one of the preset qwen3-tiny (tests/support/synth.c).
  */
 #include "app/common/model_check.h"
 #include "app/common/paths.h"
