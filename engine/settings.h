@@ -36,7 +36,7 @@ enum bn_mac {
     BN_MAC_F32   /* fused multiply-adds of floats, as in attention */
 };
 
-/* Time spent in one kind of work since the last report. */
+/* Time spent in one kind of work since the previous call of bn_model_profile. */
 struct bn_profile_step {
     const char *name;
     double seconds;

@@ -43,8 +43,8 @@ static const struct linear *linear_of(const struct layer *layer, size_t i)
  * it is another tensor. NULL if there are no more. */
 static const struct ternary_source *ternary_of(const struct model *m, size_t i)
 {
-    const struct ternary_source *const head = &m->head_linear.source, *const embd =
-                                                                          &m->ternary_embd;
+    const struct ternary_source *const head = &m->head_linear.source;
+    const struct ternary_source *const embd = &m->ternary_embd;
     const size_t n = m->hp.n_layers * N_LINEARS;
     if (i < n)
         return &linear_of(&m->layers[i / N_LINEARS], i % N_LINEARS)->source;
@@ -64,7 +64,7 @@ static bool count_codes(const struct ternary_source *src, uint8_t *codes, struct
     struct ternary_scales scales;
     if (!ternary_scan(src, &scales, err))
         return false;
-    /* The scan stops when it has found that the scales differ. */
+    /* The scan may stop at the first scale that settles the class; this reads all scales. */
     if (tensor_geometries[src->type].is_table && tensor_geometries[src->type].is_ternary &&
         !ternary_verify(src, err))
         return false;
@@ -121,7 +121,8 @@ static bool check_rows(const struct tensor_ref *t, const struct cpu_kernels *k, 
     return true;
 }
 
-/* The kernels of this machine, at most those of `isa` (NULL: no limit). `why`: as isa_warning. */
+/* The kernels of this machine, at most those of `isa` (NULL: no limit). Writes a line to `why` for
+ * each instruction set that fails its self-test. */
 static bool open_kernels(const char *isa, char *why, size_t why_bytes, struct cpu_kernels *out,
                          struct bn_error *err)
 {

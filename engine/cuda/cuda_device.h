@@ -32,13 +32,14 @@ struct cuda_device {
     CUfunction functions[KERNEL_N];
     CUstream stream;
     char name[96];
-    int n_processors;
+    int n_processors;      /* multiprocessors */
     bool dependent_launch; /* a kernel may start before the previous one has ended */
     CUresult failed;       /* first error since cuda_finish, and the call that failed */
     const char *failed_name;
     CUresult lost; /* permanent error of a lost device, or CUDA_SUCCESS */
 };
 
+/* BN_EDEVICE: no driver, no GPU `index`, or an old one. BN_ENOMEM. */
 bool cuda_device_open(struct cuda_device *d, size_t index, struct bn_error *err);
 void cuda_device_close(struct cuda_device *d);
 /* Must be the first call of every operation. BN_ELOST: the device was lost earlier. BN_EDEVICE: the

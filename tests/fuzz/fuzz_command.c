@@ -25,12 +25,12 @@ static bool is_inside(struct bn_str part, struct bn_str whole)
                                  (size_t)(part.ptr - whole.ptr) <= whole.n_bytes - part.n_bytes);
 }
 
-/* Only blanks may follow a newline. */
+/* Newlines may only be among the blanks at the end. */
 static bool is_one_line(struct bn_str entry)
 {
     size_t n = entry.n_bytes;
-    while (n > 0 && strchr(" \t\r\n", entry.ptr[n - 1]) && entry.ptr[n - 1])
-        n--;
+    while (n > 0 && entry.ptr[n - 1] && strchr(" \t\r\n", entry.ptr[n - 1]))
+        n--; /* a NUL is no blank, but strchr finds it */
     return !memchr(entry.ptr, '\n', n);
 }
 

@@ -9,8 +9,8 @@
 #endif
 
 /* Bits of the auxiliary vector: Documentation/arch/arm64/elf_hwcaps.rst in the Linux sources. */
-#define HWCAP_DOTPROD (1ul << 20)
-#define HWCAP2_INT8_MATMUL (1ul << 13)
+#define HWCAP_DOTPROD (1ul << 20)      /* HWCAP_ASIMDDP there */
+#define HWCAP2_INT8_MATMUL (1ul << 13) /* HWCAP2_I8MM there */
 
 void cpu_caps_detect_arm(struct cpu_caps *caps)
 {

@@ -2,8 +2,8 @@
  * ternary_matvec, ternary_some and ternary_matmul for AVX-VNNI. The method is that of
  * ternary_avx512.c, applied to 256-bit halves of a line.
  *
- * Sixteen registers hold the accumulators of two rows: 2 x 4 field sums in the matrix-vector
- * product, 2 rows x 6 tokens in the matrix-matrix product.
+ * Of the sixteen registers, 8 hold the sums of the matrix-vector product (2 rows x 4 fields), or 12
+ * hold those of the matrix-matrix product (2 rows x 6 tokens).
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -13,7 +13,7 @@
 
 #include <immintrin.h>
 
-#define PREFETCH_BYTES 2560
+#define PREFETCH_BYTES 2560 /* docs/kernels.md, "Products with one token" */
 
 BN_FORCE_INLINE __m256i load(const void *p)
 {
@@ -99,7 +99,7 @@ BN_FORCE_INLINE void matmul_block(const uint8_t *row, size_t n_lines, int n_rows
         for (int r = 0; r < ROWS; r++)
             sum[t][r] = _mm256_setzero_si256();
 
-    for (int f = 3; f >= 0; f--) {
+    for (int f = 3; f >= 0; f--) { /* the sums of higher fields are divided by four for each f */
         const __m256i mask = _mm256_set1_epi8((char)(3 << 2 * f));
         const int8_t *q = batch->q + 64 * f;
 #pragma GCC unroll 6

@@ -134,7 +134,7 @@ bool parse_primary(struct parser *p, bool with_namespace, struct jnode **out)
     return ok;
 }
 
-/* An argument of a call: *x, **x, name=x or x. */
+/* An argument of a call: *x, **x, name=x or x. lists: positional and keyword arguments. */
 static bool parse_argument(struct parser *p, struct jnode *call, struct jnodes lists[2])
 {
     const struct jtok *const tok = parser_tok(p);
@@ -171,7 +171,7 @@ bad:
 
 static bool parse_arguments(struct parser *p, struct jnode *call)
 {
-    struct jnodes lists[2] = {{0}, {0}}; /* positional, keyword */
+    struct jnodes lists[2] = {{0}, {0}};
     bool first = true;
     if (!parser_expect(p, T_LPAREN))
         return false;
@@ -337,8 +337,8 @@ static bool is_unsupported(struct bn_str name)
     return false;
 }
 
-/* Find the built-in of a filter or test. An unknown name is an error. As in jinja2, inside an if it
- * is an error only when it runs. */
+/* Find the built-in of a filter or test. As in jinja2, an unknown name is an error of parsing, but
+ * inside an if only an error of the running filter or test. */
 static bool resolve(struct parser *p, const struct jtok *tok, struct jnode *n)
 {
     const bool is_filter = n->kind == N_FILTER;
