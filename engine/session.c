@@ -5,6 +5,7 @@
  * checks every argument of the public calls, so the backends do not check them again.
  */
 #include "engine/engine_internal.h"
+#include "engine/model/rope.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -285,6 +286,8 @@ struct saved_kv_header {
 static struct saved_kv_header header_of(const struct bn_session *s)
 {
     struct saved_kv_header h = {.fingerprint = s->model->fingerprint, .n_ids = s->n_ids};
+    if (rope_is_long(s->model->model, s->n_ctx)) /* keys of a short session have other angles */
+        h.fingerprint = ~h.fingerprint;
     const char *version = bn_session_kv_version(s);
     memcpy(h.version, version, size_min(strlen(version), sizeof h.version - 1));
     return h;
@@ -311,8 +314,8 @@ bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn
                        own.version);
     if (h.fingerprint != own.fingerprint)
         return bn_fail(err, BN_EFORMAT,
-                       "the saved KV cache belongs to another model, I2_S layout or "
-                       "kind of activations");
+                       "the saved KV cache belongs to another model, I2_S layout, kind of "
+                       "activations or size of context");
     if (h.n_ids > s->n_ctx)
         return bn_fail(err, BN_ECONTEXT, "%llu saved tokens do not fit in a context of %zu",
                        (unsigned long long)h.n_ids, s->n_ctx);

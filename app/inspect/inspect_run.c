@@ -86,7 +86,8 @@ enum exit_code inspect_logits(struct inspect *in)
     else if (n_ctx > 0 && n_ctx < n_ids)
         code = report_fail(INSPECT, EXIT_USAGE, "--ctx %zu: there are %zu --tokens", n_ctx, n_ids);
     else
-        code = inspect_open_session(in, n_ctx > 0 ? n_ctx : n_ids);
+        code = inspect_open_session(
+            in, n_ctx > 0 ? n_ctx : size_max(n_ids, bn_model_info(in->model)->n_ctx_default));
     if (code == EXIT_DONE && !write_logits(in, ids, n_ids, &err))
         code = report_error(INSPECT, STAGE_RUN, &err);
     mem_free(ids);

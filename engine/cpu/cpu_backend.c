@@ -133,12 +133,13 @@ static bool open_backend(struct backend *b, const struct backend_control *contro
     /* Before memory is first written, so that its pages are near the threads. */
     if (b->cfg.pin && !team_pin(b->n_threads, &b->pins, err))
         return false;
-    b->rope_freq = mem_alloc(m->hp.n_rot / 2, sizeof(double));
+    b->rope_freq = mem_alloc(m->hp.n_rot, sizeof(double));
     if (!b->rope_freq)
         return bn_fail(err, BN_ENOMEM, "no memory for the RoPE table");
     if (!cpu_sizes_shape(&b->shape, m, &b->cfg, b->n_threads, err) ||
-        !rope_freq_init(b->rope_freq, m, err) || !cpu_scratch_open(b, err) ||
-        !pack_model(b, control, err))
+        !rope_freq_init(b->rope_freq, m, false, err) ||
+        !rope_freq_init(b->rope_freq + m->hp.n_rot / 2, m, true, err) ||
+        !cpu_scratch_open(b, err) || !pack_model(b, control, err))
         return false;
     fill_info(b, &plan);
     return true;

@@ -28,7 +28,13 @@ static int32_t token_id(const struct pass *pass, size_t token)
     return item->ids[token];
 }
 
-static void embed_token(struct cpu_thread *th, size_t token, size_t pos)
+static void scale_floats(float *x, size_t n, float factor)
+{
+    for (size_t i = 0; i < n; i++)
+        x[i] = x[i] * factor;
+}
+
+static void embed_token(struct cpu_thread *th, const struct seq *seq, size_t token, size_t pos)
 {
     const struct backend *b = th->pass->b;
     const struct model *m = b->model;
@@ -40,7 +46,9 @@ static void embed_token(struct cpu_thread *th, size_t token, size_t pos)
     else
         b->k.row_decode[m->embd.type](m->embd.bytes + (size_t)id * b->shape.row_bytes, m->hp.n_embd,
                                       h);
-    rope_angles(b->rope_freq, n_pairs, b->model->hp.rope_magnitude, pos,
+    if (m->hp.embd_scale != 1.0)
+        scale_floats(h, m->hp.n_embd, (float)m->hp.embd_scale);
+    rope_angles(seq->rope_freq, n_pairs, b->model->hp.rope_magnitude, pos,
                 b->scratch.rope_c + token * n_pairs, b->scratch.rope_s + token * n_pairs);
 }
 
@@ -51,7 +59,7 @@ void head_embed(struct cpu_thread *th)
     for (size_t i = blocks.begin; i < blocks.end; i++) {
         const struct token_block *tokens = &pass->b->scratch.token_blocks[i];
         for (size_t t = 0; t < tokens->n_tokens; t++)
-            embed_token(th, tokens->token0 + t, tokens->pos0 + t);
+            embed_token(th, tokens->seq, tokens->token0 + t, tokens->pos0 + t);
     }
     thread_sync(th);
 }
@@ -163,10 +171,13 @@ static void apply_group(struct cpu_thread *th, struct requested_row *reqs, size_
     const struct hparams *hp = &b->model->hp;
     const struct work_range rows = thread_range(th, n_reqs, 1);
     for (size_t i = rows.begin; i < rows.end; i++) {
+        float *x = b->scratch.head_x + i * b->shape.h_stride;
         b->k.rms_norm(b->scratch.h + reqs[i].token * b->shape.h_stride, b->output_norm, hp->n_embd,
-                      hp->rms_eps, b->scratch.head_x + i * b->shape.h_stride);
+                      hp->rms_eps, x);
+        if (hp->logit_scale != 1.0)
+            scale_floats(x, hp->n_embd, (float)(1.0 / hp->logit_scale));
         if (b->ternary_head.n_groups > 0)
-            groups_quantise(th, &b->ternary_head, b->scratch.head_x + i * b->shape.h_stride, i);
+            groups_quantise(th, &b->ternary_head, x, i);
         else
             screen_query(b, i, &reqs[i]);
     }

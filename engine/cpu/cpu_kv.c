@@ -5,6 +5,7 @@
 
 #include "engine/base/relax.h"
 #include "engine/base/size.h"
+#include "engine/model/rope.h"
 
 #include <string.h>
 
@@ -16,6 +17,7 @@ bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error 
         return bn_fail(err, BN_ENOMEM, "no memory for a sequence");
     s->backend = b;
     s->n_ctx = n_ctx;
+    s->rope_freq = b->rope_freq + (rope_is_long(b->model, n_ctx) ? hp->n_rot / 2 : 0);
     const size_t n_blocks = n_ctx / ATTN_BLOCK + (n_ctx % ATTN_BLOCK != 0);
     size_t n_bytes;
     if (n_ctx < 1 || !size_mul(&s->layer_bytes, b->shape.kv_block_bytes, hp->n_kv_heads) ||

@@ -14,6 +14,7 @@
 
 struct seq {
     struct backend *backend;
+    const double *rope_freq; /* (n_rot / 2), those of the backend for this n_ctx */
     struct mem_map map;
     size_t n_ctx, length;            /* positions */
     size_t layer_bytes, block_bytes; /* bytes of a block: in one layer, in all layers */

@@ -39,7 +39,8 @@ enum { QKV, OUT, GATE_UP, DOWN, N_MATRICES };
 struct matrix_job {
     const struct linear *sources[3];
     size_t n_sources;
-    bool in_groups;               /* R16; otherwise R1-256 */
+    float factor;   /* of the results: residual_scale for the layers that add to h, else 1 */
+    bool in_groups; /* R16; otherwise R1-256 */
     struct group_shape groups[3]; /* of each source, for R16 */
     size_t n_cols, n_rows, n_lines;
     size_t col_lines; /* lines of a column; 0: the matrix is packed by rows */
@@ -76,6 +77,8 @@ static bool set_job(struct matrix_job *job, const struct model *m, const struct 
     };
     const struct linear *const *p = sources[kind];
     *job = (struct matrix_job){.sources = {p[0], p[1], p[2]},
+                               .factor =
+                                   kind == OUT || kind == DOWN ? (float)m->hp.residual_scale : 1.0f,
                                .in_groups = is_head || pack_in_groups(m)};
     for (; job->n_sources < 3 && p[job->n_sources]; job->n_sources++)
         job->n_rows += p[job->n_sources]->source.n_rows; /* each is limited by the file size */
@@ -203,7 +206,7 @@ static void set_weights(const struct backend *b, struct weights *w, const struct
         w->sections[i] = (struct section){.row0 = row0,
                                           .n_rows = from->source.n_rows,
                                           .scale = from->scales.tensor_scale,
-                                          .extra = from->extra_scale,
+                                          .extra = from->extra_scale * job->factor,
                                           .bias = pack_floats(b, &from->bias, floats),
                                           .group0 = w->n_groups,
                                           .row_scales = pack_row_scales(from, floats)};

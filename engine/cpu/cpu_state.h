@@ -217,7 +217,7 @@ struct backend {
     size_t line_bytes;    /* used bytes of lines, without a ternary output head */
     float *floats;        /* norms and biases */
     size_t n_floats;
-    double *rope_freq;        /* (n_rot / 2) radians per position */
+    double *rope_freq; /* (2, n_rot / 2) radians per position, in short and in long sessions */
     const float *output_norm; /* (n_embd), points into floats */
     struct tensor_ref head;   /* the output head: rows of the file, or the copy in head_map */
     struct mem_map head_map;  /* the copy at eight bits; NULL: none */

@@ -128,7 +128,8 @@ static bool open_backend(struct backend *b, const struct backend_control *contro
     b->rope_freq = mem_alloc(m->hp.n_rot / 2, sizeof(double));
     if (!b->rope_freq)
         return bn_fail(err, BN_ENOMEM, "no memory for the RoPE table");
-    if (!rope_freq_init(b->rope_freq, m, err) || !cuda_device_open(&b->device, b->cfg.index, err))
+    if (!rope_freq_init(b->rope_freq, m, false, err) ||
+        !cuda_device_open(&b->device, b->cfg.index, err))
         return false;
     b->device.dependent_launch = b->device.dependent_launch && !b->cfg.no_early_launch;
     if (!check_memory(b, &plan, err) || !cuda_pack_model(b, control, err) ||

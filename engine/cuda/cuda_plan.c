@@ -123,6 +123,10 @@ static bool check_model(const struct model *m, struct bn_error *err)
     if (m->act_scheme != ACT_TOKEN)
         return bn_fail(err, BN_EUNSUPPORTED, "the CUDA backend does not support activations as %s",
                        act_scheme_name(m->act_scheme));
+    if (m->arch->scaled || m->rope_factors_long.bytes)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "the CUDA backend has neither the factors of '%s' nor longrope",
+                       m->arch->name);
     if (m->arch->qk_norms)
         return bn_fail(err, BN_EUNSUPPORTED, "the CUDA backend has no QK norm, which '%s' needs",
                        m->arch->name);

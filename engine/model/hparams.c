@@ -161,11 +161,13 @@ static bool read_rope_scaling(struct keys *k, struct hparams *hp, struct bn_erro
         return bn_fail(err, BN_EFORMAT, "%s is not a string", k->text);
     if (bn_str_is(type, "yarn"))
         return read_yarn(k, hp, err);
+    if (bn_str_is(type, "longrope")) /* its factors are tensors */
+        return true;
     if (!bn_str_is(type, "linear") && !bn_str_is(type, "none"))
         return bn_fail(
             err, BN_EUNSUPPORTED,
-            "%s is '%.*s': only none, linear and yarn scaling of positions are supported", k->text,
-            STR_ARG(type));
+            "%s is '%.*s': only none, linear, yarn and longrope scaling of positions are supported",
+            k->text, STR_ARG(type));
     if (!read_real(k, "rope.scale_linear", 0.0, 1e6, &factor, err) ||
         !read_real(k, "rope.scaling.factor", 0.0, 1e6, &factor, err))
         return false;
@@ -187,7 +189,10 @@ static bool read_rope(struct keys *k, struct hparams *hp, struct bn_error *err)
                        "%s is %zu, but heads have %zu elements, which '%s' rotates completely",
                        k->text, hp->n_rot, hp->head_dim, k->arch->name);
     hp->rope_base = 10000.0;
+    hp->rope_short_ctx = hp->n_ctx_train;
     return read_real(k, "rope.freq_base", 1.0, 1e12, &hp->rope_base, err) &&
+           read_count(k, "rope.scaling.original_context_length", (struct range){1, MODEL_MAX_CTX},
+                      &hp->rope_short_ctx, err) &&
            read_rope_scaling(k, hp, err);
 }
 
@@ -206,16 +211,31 @@ static bool read_vocab(struct keys *k, const struct model_config *cfg, struct hp
     return true;
 }
 
+/* The factors of a scaled architecture. Files without the keys have the values of MiniCPM: 12,
+ * 1.4 / sqrt(n_layers), and the width of the base model, 256. */
+static bool read_factors(struct keys *k, struct hparams *hp, struct bn_error *err)
+{
+    hp->embd_scale = hp->residual_scale = hp->logit_scale = 1.0;
+    if (!k->arch->scaled)
+        return true;
+    hp->embd_scale = 12.0;
+    hp->residual_scale = 1.4 / sqrt((double)hp->n_layers);
+    hp->logit_scale = (double)hp->n_embd / 256.0;
+    return read_real(k, "embedding_scale", 1e-6, 1e6, &hp->embd_scale, err) &&
+           read_real(k, "residual_scale", 1e-6, 1e6, &hp->residual_scale, err) &&
+           read_real(k, "logit_scale", 1e-6, 1e6, &hp->logit_scale, err);
+}
+
 /* Refuse keys that change the graph in ways this program does not compute. The values 0 and 1 have
- * no effect.
- */
+ * no effect. */
 static bool refuse_other_graphs(struct keys *k, const struct hparams *hp, struct bn_error *err)
 {
-    static const char *const foreign[] = {"expert_count",   "attention.clamp_kqv",
-                                          "logit_scale",    "embedding_scale",
-                                          "residual_scale", "attention.scale"};
+    /* The last three are factors, which scaled architectures have. */
+    static const char *const foreign[] = {"expert_count", "attention.clamp_kqv", "attention.scale",
+                                          "logit_scale",  "embedding_scale",     "residual_scale"};
+    const size_t n_foreign = sizeof(foreign) / sizeof(foreign[0]) - (k->arch->scaled ? 3 : 0);
     double v;
-    for (size_t i = 0; i < sizeof(foreign) / sizeof(foreign[0]); i++) {
+    for (size_t i = 0; i < n_foreign; i++) {
         if (gguf_get_f64(k->g, full_key(k, foreign[i]), &v) && v != 0.0 && v != 1.0)
             return bn_fail(err, BN_EUNSUPPORTED,
                            "%s is %g: this program does not compute that graph", k->text, v);
@@ -298,7 +318,8 @@ bool hparams_read(const struct gguf *g, const struct arch *arch, const struct mo
     if (!read_sizes(&k, &hp, err) || !read_heads(&k, &hp, err) || !read_rope(&k, &hp, err) ||
         !read_vocab(&k, cfg, &hp, err) ||
         !read_real(&k, "attention.layer_norm_rms_epsilon", 1e-30, 1.0, &eps, err) ||
-        !refuse_other_graphs(&k, &hp, err) || !decide_act(&k, cfg, &hp, err))
+        !read_factors(&k, &hp, err) || !refuse_other_graphs(&k, &hp, err) ||
+        !decide_act(&k, cfg, &hp, err))
         return false;
     hp.rms_eps = (float)eps;
     *out = hp;

@@ -18,6 +18,7 @@ static const struct arch archs[] = {
      .mislabels = SHAPE_2B4T},
     /* Its converter permutes the rows of q and k, which changes the pairs of RoPE. */
     {"llama", ROPE_NORM, .act = FFN_SILU, .training = TRAINED_BY_SCALES},
+    {"minicpm", ROPE_NORM, .scaled = true, .act = FFN_SILU, .training = TRAINED_16},
     {"qwen3", ROPE_NEOX, .qk_norms = true, .act = FFN_SILU, .training = TRAINED_16},
 };
 #define N_ARCHS (sizeof(archs) / sizeof(archs[0]))

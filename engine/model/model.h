@@ -53,6 +53,7 @@ struct arch {
     const char *name; /* general.architecture */
     enum rope_style rope;
     bool sub_norms;    /* attn_sub_norm and ffn_sub_norm exist */
+    bool scaled;       /* embeddings, residuals and logits have factors, see hparams */
     bool qk_norms;     /* attn_q_norm and attn_k_norm exist: RMSNorm of each head */
     bool partial_rope; /* n_rot may be less than head_dim */
     enum ffn_act act;  /* default, if the file has no key hidden_activation */
@@ -84,6 +85,11 @@ struct hparams {
     double rope_base, rope_scale; /* angle = pos * frequency; see rope_freq_init */
     struct rope_yarn yarn;
     double rope_magnitude; /* factor of all cosines and sines; 1 without YaRN */
+    /* Context length from which sessions use rope_factors_long instead of rope_factors_short. */
+    size_t rope_short_ctx;
+    /* h = embd_scale * embedding; h = h + residual_scale * (output of a layer); logits divided by
+     * logit_scale. All are 1 unless the architecture is scaled. */
+    double embd_scale, residual_scale, logit_scale;
     enum ffn_act act;
 };
 
@@ -127,6 +133,9 @@ struct model {
     struct ternary_scales finest;  /* finest class of all linear layers, with the smallest blocks */
     struct tensor_ref output_norm; /* F32 (n_embd) */
     struct tensor_ref rope_freqs;  /* F32 (n_rot / 2); may be absent */
+    /* F32 (n_rot / 2), both or none; then rope_freqs does not apply. Which one is used depends on
+     * the context of a session, see rope_is_long. */
+    struct tensor_ref rope_factors_short, rope_factors_long;
     struct layer *layers;          /* (n_layers) */
     uint64_t n_params;             /* elements of all tensors in use, except X.scale */
     enum tensor_type ternary_type; /* type of most linear weights, for display */

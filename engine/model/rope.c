@@ -31,11 +31,17 @@ static double yarn_scale(const struct hparams *hp, size_t i)
     return keep + (1.0 - keep) / y->factor;
 }
 
-bool rope_freq_init(double *freq, const struct model *m, struct bn_error *err)
+bool rope_is_long(const struct model *m, size_t n_ctx)
+{
+    return m->rope_factors_long.bytes && n_ctx > m->hp.rope_short_ctx;
+}
+
+bool rope_freq_init(double *freq, const struct model *m, bool is_long, struct bn_error *err)
 {
     const struct hparams *hp = &m->hp;
+    const struct tensor_ref *longrope = is_long ? &m->rope_factors_long : &m->rope_factors_short;
+    const uint8_t *factors = longrope->bytes ? longrope->bytes : m->rope_freqs.bytes;
     for (size_t i = 0; i < hp->n_rot / 2; i++) {
-        const uint8_t *factors = m->rope_freqs.bytes;
         const double factor = factors ? (double)f32_from_bits(le_u32(factors + 4 * i)) : 1.0;
         freq[i] = hp->rope_scale * pow(hp->rope_base, -2.0 * (double)i / (double)hp->n_rot) /
                   factor * yarn_scale(hp, i);

@@ -8,10 +8,15 @@
 
 #include "engine/model/model.h"
 
-/* Write freq (n_rot / 2) in radians per position: rope_scale * base^(-2i / n_rot) / rope_freqs_i,
- * which YaRN divides by its factor for the pairs that turn rarely.
+/* Whether a session of n_ctx tokens uses rope_factors_long. The choice is per session, because it
+ * changes the keys of all positions. */
+bool rope_is_long(const struct model *m, size_t n_ctx);
+
+/* Write freq (n_rot / 2) in radians per position: rope_scale * base^(-2i / n_rot) / factor_i, which
+ * YaRN divides by its factor for the pairs that turn rarely. factor_i is from rope_factors_long or
+ * rope_factors_short if the model has them, else from rope_freqs, else 1.
  * BN_EFORMAT: one of them is not finite. */
-bool rope_freq_init(double *freq, const struct model *m, struct bn_error *err);
+bool rope_freq_init(double *freq, const struct model *m, bool is_long, struct bn_error *err);
 
 /* Write cosines c and sines s (n_pairs) of one position, both times `magnitude`
  * (hparams.rope_magnitude). */

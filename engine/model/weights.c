@@ -170,6 +170,15 @@ static bool find_linear(struct finder *f, size_t layer, const char *stem, size_t
     return find(f, OPTIONAL, USE_F32, n_rows, 1, &out->bias, err);
 }
 
+/* residual_scale is a factor of the products, so it would leave out the biases of these layers. */
+static bool no_scaled_bias(const struct finder *f, const struct layer *l, struct bn_error *err)
+{
+    return f->m->hp.residual_scale == 1.0 || (!l->o.bias.bytes && !l->down.bias.bytes) ||
+           bn_fail(err, BN_EUNSUPPORTED,
+                   "'%s' with biases in attn_output or ffn_down is not supported",
+                   f->m->arch->name);
+}
+
 static bool find_layer(struct finder *f, size_t i, struct bn_error *err)
 {
     const struct hparams *hp = &f->m->hp;
@@ -190,7 +199,7 @@ static bool find_layer(struct finder *f, size_t i, struct bn_error *err)
            find_linear(f, i, "ffn_gate", e, ff, &l->gate, err) &&
            find_linear(f, i, "ffn_up", e, ff, &l->up, err) &&
            (!sub || find_norm(f, i, "ffn_sub_norm", ff, &l->ffn_sub_norm, err)) &&
-           find_linear(f, i, "ffn_down", ff, e, &l->down, err);
+           find_linear(f, i, "ffn_down", ff, e, &l->down, err) && no_scaled_bias(f, l, err);
 }
 
 /* A ternary embedding is read row by row during evaluation, so its values are checked here. */
@@ -249,19 +258,32 @@ static bool find_head(struct finder *f, struct bn_error *err)
     return set_head_linear(f, err);
 }
 
-static bool find_rope_freqs(struct finder *f, struct bn_error *err)
+static bool find_rope_factors(struct finder *f, const char *name, struct tensor_ref *out,
+                              struct bn_error *err)
 {
-    struct tensor_ref *freqs = &f->m->rope_freqs;
-    (void)snprintf(f->name, sizeof(f->name), "rope_freqs.weight");
-    if (!find(f, OPTIONAL, USE_F32, f->m->hp.n_rot / 2, 1, freqs, err))
+    (void)snprintf(f->name, sizeof(f->name), "%s", name);
+    if (!find(f, OPTIONAL, USE_F32, f->m->hp.n_rot / 2, 1, out, err))
         return false;
-    for (size_t i = 0; freqs->bytes && i < freqs->n_cols; i++) {
-        const float v = f32_from_bits(le_u32(freqs->bytes + 4 * i));
+    for (size_t i = 0; out->bytes && i < out->n_cols; i++) {
+        const float v = f32_from_bits(le_u32(out->bytes + 4 * i));
         if (!isfinite(v) || v <= 0.0f)
             return bn_fail(err, BN_EFORMAT, "tensor '%s': factor %zu is %g, not a positive number",
                            f->name, i, (double)v);
     }
     return true;
+}
+
+static bool find_rope_freqs(struct finder *f, struct bn_error *err)
+{
+    struct model *m = f->m;
+    if (!find_rope_factors(f, "rope_freqs.weight", &m->rope_freqs, err) ||
+        !find_rope_factors(f, "rope_factors_short.weight", &m->rope_factors_short, err) ||
+        !find_rope_factors(f, "rope_factors_long.weight", &m->rope_factors_long, err))
+        return false;
+    return !m->rope_factors_short.bytes == !m->rope_factors_long.bytes ||
+           bn_fail(err, BN_EFORMAT,
+                   "the file has only one of rope_factors_short.weight and "
+                   "rope_factors_long.weight");
 }
 
 static bool find_globals(struct finder *f, struct bn_error *err)

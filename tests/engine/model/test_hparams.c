@@ -6,6 +6,7 @@
 #include "engine/model/model_read.h"
 #include "tests/support/gguf_write.h"
 
+#include <math.h>
 #include <setjmp.h>
 #include <stdarg.h>
 
@@ -265,6 +266,29 @@ static void yarn_is_read_with_its_defaults(void **state)
     assert_true(o.ok && o.hp.yarn.factor == 0.0 && o.hp.rope_magnitude == 1.0);
 }
 
+static void factors_of_minicpm_are_read_or_have_its_defaults(void **state)
+{
+    (void)state;
+    static const struct entry factors[] = {
+        {.key = "embedding_scale", REAL, .f = 3.0f},
+        {.key = "residual_scale", REAL, .f = 0.25f},
+        {.key = "logit_scale", REAL, .f = 16.0f},
+        {.key = "rope.scaling.original_context_length", .u = 512},
+    };
+    struct outcome o;
+    read_with("minicpm", NULL, factors, 4, &o);
+    assert_true(o.ok && o.hp.embd_scale == 3.0 && o.hp.residual_scale == 0.25);
+    assert_true(o.hp.logit_scale == 16.0 && o.hp.rope_short_ctx == 512);
+    read_with("minicpm", NULL, NULL, 0, &o);
+    assert_true(o.ok && o.hp.embd_scale == 12.0 && o.hp.logit_scale == 1.0);
+    assert_true(o.hp.residual_scale == 1.4 / sqrt(2.0) && o.hp.rope_short_ctx == 2048);
+    read_with("llama", NULL, NULL, 0, &o);
+    assert_true(o.ok && o.hp.embd_scale == 1.0 && o.hp.residual_scale == 1.0);
+    read_with("llama", NULL, factors, 1, &o); /* the graph of llama has no factors */
+    assert_false(o.ok);
+    assert_non_null(strstr(o.err.text, "llama.embedding_scale is 3"));
+}
+
 static void yarn_values_of_the_file_replace_defaults(void **state)
 {
     (void)state;
@@ -386,6 +410,7 @@ int main(void)
         cmocka_unit_test(other_graphs_are_unsupported),
         cmocka_unit_test(linear_scaling_factor_0_means_1),
         cmocka_unit_test(yarn_is_read_with_its_defaults),
+        cmocka_unit_test(factors_of_minicpm_are_read_or_have_its_defaults),
         cmocka_unit_test(yarn_values_of_the_file_replace_defaults),
         cmocka_unit_test(yarn_needs_its_factor_context_and_base),
         cmocka_unit_test(activation_follows_the_rule),

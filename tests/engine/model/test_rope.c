@@ -25,7 +25,7 @@ static struct model model_of(double base, double factor, double original_ctx)
 static void frequencies(const struct model *m, double freq[N_ROT / 2])
 {
     struct bn_error err;
-    if (!rope_freq_init(freq, m, &err))
+    if (!rope_freq_init(freq, m, false, &err))
         fail_msg("%s", err.text);
 }
 
@@ -130,6 +130,33 @@ static void cosines_and_sines_carry_the_magnitude(void **state)
     }
 }
 
+static void longrope_depends_on_the_context_of_the_session(void **state)
+{
+    (void)state;
+    static const float factors[2][N_ROT / 2] = {{2.0f}, {8.0f}};
+    uint8_t bytes[2][N_ROT / 2 * sizeof(float)];
+    struct model m = model_of(1e4, 0.0, 0.0);
+    m.hp.rope_short_ctx = 128;
+    assert_false(rope_is_long(&m, 129)); /* without the tensors no session is long */
+    for (size_t i = 0; i < 2; i++)
+        for (size_t j = 0; j < N_ROT / 2; j++) {
+            const float f = factors[i][0];
+            memcpy(bytes[i] + 4 * j, &f, sizeof f);
+        }
+    m.rope_factors_short.bytes = bytes[0];
+    m.rope_factors_long.bytes = bytes[1];
+    assert_false(rope_is_long(&m, 128));
+    assert_true(rope_is_long(&m, 129));
+    struct bn_error err;
+    double freq[2][N_ROT / 2];
+    assert_true(rope_freq_init(freq[0], &m, false, &err));
+    assert_true(rope_freq_init(freq[1], &m, true, &err));
+    for (size_t i = 0; i < N_ROT / 2; i++) {
+        same(freq[0][i], pow(1e4, -2.0 * (double)i / N_ROT) / 2.0);
+        same(freq[1][i], pow(1e4, -2.0 * (double)i / N_ROT) / 8.0);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -138,6 +165,7 @@ int main(void)
         cmocka_unit_test(without_the_blend_every_pair_is_slowed_down),
         cmocka_unit_test(extreme_contexts_give_finite_frequencies),
         cmocka_unit_test(cosines_and_sines_carry_the_magnitude),
+        cmocka_unit_test(longrope_depends_on_the_context_of_the_session),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
