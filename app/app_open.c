@@ -130,8 +130,8 @@ enum exit_code app_open_files(struct app *app)
     if (!options_flag(app->options, "raw") &&
         !model_args_template(app->options, app->model.file, app->model.tokenizer, &app->model.notes,
                              &app->model.template, &err)) {
-        const bool is_users = options_given(app->options, "template");
-        return report_error(PROGRAM, is_users ? STAGE_RUN : STAGE_LOAD, &err);
+        const bool is_option = options_given(app->options, "template"); /* else of the file */
+        return report_error(PROGRAM, is_option ? STAGE_RUN : STAGE_LOAD, &err);
     }
     chat_options_from_model(app->options, app->model.file);
     if (!turn_marks_add(app->model.template, app->options, app->model.tokenizer, &err) ||

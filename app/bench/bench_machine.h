@@ -44,7 +44,8 @@ void bench_machine_loaded(struct bench_machine *m, struct bn_model *model);
  * the buffer of the bandwidth measurement. */
 void bench_machine_note_memory(struct bench_machine *m);
 
-/* A peak rate. It is measured again if the last measurement is older than 10 times its duration. */
+/* A peak rate. It is measured again if the last measurement is older than 10 times its duration, so
+ * measurements take at most a tenth of the time. */
 double bench_machine_peak(struct bench_machine *m, enum bench_peak peak);
 void bench_machine_measure_all(struct bench_machine *m); /* all peaks, now */
 

@@ -33,7 +33,8 @@ bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err);
 unsigned signals_fetch(void);
 /* Empty the pipe; wake_fd is its read end. Call it before signals_fetch, or a flag may be lost. */
 void signals_drain(int wake_fd);
-/* While armed, SIGINT restores the terminal and ends the process at once with exit code 130. */
+/* While armed, SIGINT restores the terminal and ends the process at once with the exit code that
+ * shells use for it, 130. */
 void signals_arm_interrupt(void);
 void signals_disarm_interrupt(void);
 /* The set of signals that a worker thread blocks: all but the fatal ones. If a thread blocked its

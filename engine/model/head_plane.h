@@ -13,7 +13,8 @@
  * not BN_HEAD_EXACT), its type is not a float, or the plane would be larger than half of the
  * matrix. */
 size_t head_plane_blocks(const struct model *m, bool is_exact);
-/* Number of BF16 steps that a row occupies: one per block, rounded up to a multiple of 8. */
+/* Number of steps that a row occupies: one per block, rounded up to a multiple of 8. A step is the
+ * weight of one unit of the block's 4-bit codes, as BF16. */
 size_t head_plane_stride(size_t n_blocks);
 /* Size of codes and steps of all rows in bytes; false on overflow. */
 bool head_plane_bytes(const struct model *m, size_t n_blocks, size_t *n_bytes);

@@ -33,6 +33,6 @@ const int8_t *gather_tokens_avx512(const int8_t *packed, size_t n_lines, size_t 
 
 void coarse_gather_avx512(const int8_t *const *x, size_t n, size_t n_blocks, int8_t *out)
 {
-    for (size_t at = 0; at < n_blocks * 2 * COARSE_COLS; at += 64)
+    for (size_t at = 0; at < n_blocks * 2 * COARSE_COLS; at += 64) /* two planes of bytes */
         gather_square(x, n, at, out + SIDE * at);
 }

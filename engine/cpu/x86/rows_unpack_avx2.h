@@ -12,7 +12,7 @@
 #include <stdint.h>
 #include <string.h>
 
-#define GROUP_COLS 32
+#define GROUP_COLS 32 /* columns whose codes fill a register */
 
 /* Scales of a block of 256 columns; value = scale * code - offset. Q6_K has a scale for every 16
  * columns and no offsets. Q4_K has a scale and an offset for every 32 columns. */
@@ -80,7 +80,8 @@ BN_FORCE_INLINE void block_scales_of(enum tensor_type type, const uint8_t *block
         scales_q4_k(block, s);
 }
 
-/* Codes of group g of a block: 32 columns; g (0 .. 7) is a constant after unrolling. */
+/* Codes of group g of a block: 32 columns; g (0 .. 7) is a constant after unrolling. Bits 4 and 5
+ * of a code come from the bit pairs. */
 BN_FORCE_INLINE __m256i codes_q6_k(const uint8_t *block, int g)
 {
     const __m256i nibbles = load_bytes32(block + 64 * (g / 4) + 32 * (g & 1));

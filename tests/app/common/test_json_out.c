@@ -38,6 +38,8 @@ static void an_object_is_written_with_a_newline(void **state)
     assert_string_equal(out, "{\"b\":1,\"a\":0.1}\n");
 }
 
+/* DEL, C1 (U+009B), the Arabic letter mark, right-to-left marks, the line separator, an isolate and
+ * a tag. A no-break space, an emoji and the joiner of emojis stay. */
 static void invisible_and_control_characters_are_escaped(void **state)
 {
     static const char text[] = "a\x7f\xc2\x9b\xc2\xa0\xd8\x9c\xe2\x80\x8f\xe2\x80\xae\xe2\x80\xa8"
@@ -175,7 +177,7 @@ static void refuses_json_that_is_not_a_list_of_messages(void **state)
 
 static void deep_nesting_is_refused(void **state)
 {
-    enum { DEPTH = 500 };
+    enum { DEPTH = 500 }; /* above DEPTH_MAX of json_out.c, below the limit of jansson */
     static char text[4 * DEPTH + 100];
     size_t n = (size_t)snprintf(text, sizeof(text), "[{\"role\": \"user\", \"content\": ");
     (void)state;

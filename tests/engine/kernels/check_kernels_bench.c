@@ -20,8 +20,13 @@
 #define N_ROUNDS 7
 #define N_COLS 2560
 #define N_FF 6912
+#define EMBD_LINES (N_COLS / LINE_COLS)
+#define FF_LINES (N_FF / LINE_COLS)
+#define N_TOKENS 512 /* most tokens of a product */
 #define HEAD_DIM 128
 #define MATRIX_BYTES ((size_t)400 << 20)
+#define RANDOM_ROWS 64     /* of a table; the other rows are copies */
+#define PREFETCH_WORDS 320 /* 2,560 bytes, as the kernels */
 
 struct bench {
     const struct cpu_kernels *k;
@@ -42,11 +47,11 @@ static void report(const struct bench *b, const char *name, double amount, doubl
     (void)fflush(stdout); /* so that a long run shows progress */
 }
 
-/* A table of plausible numbers: 64 random rows, then copies of them. */
+/* A table of plausible numbers. */
 static void fill_rows(struct bench *b, enum tensor_type type, uint8_t *rows, size_t row_bytes,
                       size_t n_rows)
 {
-    for (size_t r = 0; r < 64; r++) {
+    for (size_t r = 0; r < RANDOM_ROWS; r++) {
         uint8_t *row = rows + r * row_bytes;
         float x[N_COLS];
         fill_floats(&b->rng, PATTERN_PLAIN, x, N_COLS);
@@ -60,8 +65,8 @@ static void fill_rows(struct bench *b, enum tensor_type type, uint8_t *rows, siz
         else
             fill_table(&b->rng, type, row, row_bytes);
     }
-    for (size_t r = 64; r < n_rows; r++)
-        memcpy(rows + r * row_bytes, rows + r % 64 * row_bytes, row_bytes);
+    for (size_t r = RANDOM_ROWS; r < n_rows; r++)
+        memcpy(rows + r * row_bytes, rows + r % RANDOM_ROWS * row_bytes, row_bytes);
 }
 
 /* One thread's part of a plain read, in the fastest way: four distant streams. */
@@ -72,7 +77,7 @@ static uint64_t read_part(const uint64_t *words, size_t n)
     for (size_t i = 0; i < part; i += 8)
         for (size_t stream = 0; stream < 4; stream++) {
             const uint64_t *line = words + stream * part + i;
-            cpu_prefetch(line + 320);
+            cpu_prefetch(line + PREFETCH_WORDS);
             for (size_t j = 0; j < 8; j++)
                 sums[j] ^= line[j];
         }
@@ -215,21 +220,22 @@ static void bench_ternary(struct bench *b)
         const uint64_t u = (uint64_t)rng_next(&b->rng) << 32 | rng_next(&b->rng);
         ((uint64_t *)map.ptr)[i] = u & ~(u << 1 & 0xaaaaaaaaaaaaaaaau);
     }
-    int8_t *q = mem_alloc((size_t)512 * 27 * LINE_COLS, 1);
-    for (size_t t = 0; t < 512; t++)
-        (void)fill_activations(&b->rng, TERNARY_PLAIN, q + t * 27 * LINE_COLS, 27, N_FF);
+    int8_t *q = mem_alloc((size_t)N_TOKENS * FF_LINES, LINE_COLS);
+    for (size_t t = 0; t < N_TOKENS; t++)
+        (void)fill_activations(&b->rng, TERNARY_PLAIN, q + t * FF_LINES * LINE_COLS, FF_LINES,
+                               N_FF);
     if (is_selected(b, "ternary_matvec")) {
-        bench_matvec(b, lines, 10, q, "ternary_matvec 2560");
-        bench_matvec(b, lines, 27, q, "ternary_matvec 6912");
+        bench_matvec(b, lines, EMBD_LINES, q, "ternary_matvec 2560");
+        bench_matvec(b, lines, FF_LINES, q, "ternary_matvec 6912");
     }
     if (is_selected(b, "ternary_matmul")) {
-        bench_matmul(b, lines, 10, N_FF, q, 512, "ternary_matmul 2560 x 512");
-        bench_matmul(b, lines, 27, N_COLS, q, 512, "ternary_matmul 6912 x 512");
-        bench_matmul(b, lines, 10, N_FF, q, 128, "ternary_matmul 2560 x 128");
-        bench_matmul(b, lines, 10, N_FF, q, 32, "ternary_matmul 2560 x 32");
-        bench_matmul(b, lines, 10, N_FF, q, 16, "ternary_matmul 2560 x 16");
-        bench_matmul(b, lines, 10, N_FF, q, 8, "ternary_matmul 2560 x 8");
-        bench_matmul(b, lines, 10, N_FF, q, 4, "ternary_matmul 2560 x 4");
+        bench_matmul(b, lines, EMBD_LINES, N_FF, q, N_TOKENS, "ternary_matmul 2560 x 512");
+        bench_matmul(b, lines, FF_LINES, N_COLS, q, N_TOKENS, "ternary_matmul 6912 x 512");
+        bench_matmul(b, lines, EMBD_LINES, N_FF, q, 128, "ternary_matmul 2560 x 128");
+        bench_matmul(b, lines, EMBD_LINES, N_FF, q, 32, "ternary_matmul 2560 x 32");
+        bench_matmul(b, lines, EMBD_LINES, N_FF, q, 16, "ternary_matmul 2560 x 16");
+        bench_matmul(b, lines, EMBD_LINES, N_FF, q, 8, "ternary_matmul 2560 x 8");
+        bench_matmul(b, lines, EMBD_LINES, N_FF, q, 4, "ternary_matmul 2560 x 4");
     }
     mem_free(q);
     mem_map_close(&map);
@@ -269,7 +275,8 @@ static void bench_grouped_matvec(struct bench *b, const struct grouped_data *d, 
     const struct grouped_mat w = grouped_of(d, n_cols);
     const struct block_acts x = {d->q, d->units, d->q_sums, block_cols};
     float *y = mem_alloc(w.n_groups * R16_ROWS, sizeof *y);
-    const size_t n_bytes = w.n_groups * w.n_lines * LINE_BYTES * 17 / 16; /* with the scales */
+    /* A span of 8 lines (512 bytes) has 16 scales of 2 bytes, which add one sixteenth. */
+    const size_t n_bytes = w.n_groups * w.n_lines * LINE_BYTES * 17 / 16;
     struct race race = {.n_rounds = b->k->isa == ISA_REF ? 1 : N_ROUNDS};
     char name[40];
     for (size_t i = 0; i < race.n_rounds; i++) {
@@ -355,7 +362,7 @@ static void bench_grouped(struct bench *b)
         ((uint64_t *)map.ptr)[i] = u & ~(u << 1 & 0xaaaaaaaaaaaaaaaau);
     }
     for (size_t i = 0; i < n_scales; i++)
-        d.scales[i] = (uint16_t)(0x2000 + (i & 0x3ff));
+        d.scales[i] = (uint16_t)(0x2000 + (i & 0x3ff)); /* F16 from 2^-7 to 2^-6 */
     for (size_t i = 0; i < R16_TOKENS * R16_Q_STRIDE; i++)
         d.q[i] = (int8_t)((int)rng_below(&b->rng, 255) - 127);
     for (size_t i = 0; i < R16_TOKENS * R16_MOST_BLOCKS; i++)
@@ -406,7 +413,7 @@ static void bench_rows(struct bench *b)
                   {"rows_dot Q4_K", TENSOR_Q4_K, N_COLS / 256 * 144},
                   {"rows_dot Q4_0", TENSOR_Q4_0, N_COLS / 32 * 18}};
     struct mem_map map = {0};
-    float h[N_COLS], *z = mem_alloc(MATRIX_BYTES / 1024, sizeof *z);
+    float h[N_COLS], *z = mem_alloc(MATRIX_BYTES / 1024, sizeof *z); /* rows are longer than 1 kB */
     fill_floats(&b->rng, PATTERN_PLAIN, h, N_COLS);
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
         const size_t row_bytes = tables[i].row_bytes, n_rows = MATRIX_BYTES / row_bytes;
@@ -512,6 +519,7 @@ static void bench_attn_tile(struct bench *b)
     mem_free(scratch);
 }
 
+/* which: index in the names of bench_vectors. */
 static void run_vector(const struct cpu_kernels *k, size_t which, const float *x, float *y,
                        void *out)
 {
