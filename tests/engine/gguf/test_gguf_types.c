@@ -39,6 +39,44 @@ static void sizes_follow_the_blocks(void **state)
     }
 }
 
+/* Bytes of all matrices of a qwen3 model of this type. */
+static size_t qwen3_bytes(enum tensor_type type, size_t n_layers, size_t embd, size_t q, size_t ff,
+                          size_t n_tables)
+{
+    const size_t kv = 1024, n_vocab = 151669;
+    const struct {
+        size_t n_cols, n_rows, n;
+    } matrices[] = {{embd, q, n_layers},      {embd, kv, 2 * n_layers}, {q, embd, n_layers},
+                    {embd, ff, 2 * n_layers}, {ff, embd, n_layers},     {embd, n_vocab, n_tables}};
+    size_t sum = 0;
+    for (size_t i = 0; i < sizeof(matrices) / sizeof(matrices[0]); i++) {
+        size_t n_bytes = 0;
+        assert_true(tensor_bytes(type, matrices[i].n_cols, matrices[i].n_rows, &n_bytes));
+        sum += matrices[i].n * n_bytes;
+    }
+    return sum;
+}
+
+/* The data of the published Ternary Bonsai files, which are a few megabytes longer. */
+static void bonsai_has_its_published_sizes(void **state)
+{
+    (void)state;
+    static const size_t norms[] = {495616, 784384, 1232896};
+    static const struct {
+        enum tensor_type type;
+        size_t n_bytes[3]; /* 1.7B, 4B, 8B */
+    } cases[] = {{TENSOR_PQ2_0, {457345184, 1069018824, 2176234112}},
+                 {TENSOR_Q2_0_G128, {457345184, 1069018824, 2176234112}},
+                 {TENSOR_Q2_0, {484218688, 1131856144, 2304175360}},
+                 {TENSOR_PTQ1_0, {376724672, 880506864, 1792410368}}};
+    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
+        const enum tensor_type t = cases[i].type;
+        assert_int_equal(qwen3_bytes(t, 28, 2048, 2048, 6144, 1) + norms[0], cases[i].n_bytes[0]);
+        assert_int_equal(qwen3_bytes(t, 36, 2560, 4096, 9728, 1) + norms[1], cases[i].n_bytes[1]);
+        assert_int_equal(qwen3_bytes(t, 36, 4096, 4096, 12288, 2) + norms[2], cases[i].n_bytes[2]);
+    }
+}
+
 static void overflows_and_partial_blocks_are_refused(void **state)
 {
     (void)state;
@@ -113,6 +151,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_follow_the_blocks),
+        cmocka_unit_test(bonsai_has_its_published_sizes),
         cmocka_unit_test(overflows_and_partial_blocks_are_refused),
         cmocka_unit_test(known_ids_give_their_types),
         cmocka_unit_test(id_36_is_decided_by_the_span),
