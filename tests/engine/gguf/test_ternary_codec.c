@@ -387,6 +387,21 @@ static void scales_of_64_that_are_equal_in_pairs_are_merged(void **state)
     mem_free(b.codes);
 }
 
+/* Only blocks of 64 are merged: nothing is gained from larger ones. */
+static void larger_blocks_are_not_merged(void **state)
+{
+    (void)state;
+    static const enum tensor_type types[] = {TENSOR_PQ2_0, TENSOR_Q2_0_G128, TENSOR_PTQ1_0};
+    for (size_t i = 0; i < 3; i++) {
+        struct blocks b;
+        blocks_init(&b, types[i]);
+        for (size_t k = 0; k < ROWS * 4; k++)
+            ternary_put_scale(b.s.type, b.bytes, k, (uint16_t)(0x3800 + k / 2));
+        assert_int_equal(scan(&b).block_cols, 128);
+        mem_free(b.codes);
+    }
+}
+
 /* Rows of an odd number of blocks: the last block of a row has no partner. */
 static void odd_rows_of_64_are_merged(void **state)
 {
@@ -668,6 +683,7 @@ int main(void)
         cmocka_unit_test(scales_that_are_equal_in_rows_are_found),
         cmocka_unit_test(differing_scales_keep_their_blocks),
         cmocka_unit_test(scales_of_64_that_are_equal_in_pairs_are_merged),
+        cmocka_unit_test(larger_blocks_are_not_merged),
         cmocka_unit_test(odd_rows_of_64_are_merged),
         cmocka_unit_test(block_scales_must_be_numbers),
         cmocka_unit_test(code_3_of_a_block_is_refused),
