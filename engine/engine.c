@@ -29,7 +29,7 @@
 #define CTX_UNIT 256
 #define LEAST_CTX 512
 
-/* Hash of everything that decides the meaning of a KV cache and is available without reading the
+/* Hash of everything that decides the meaning of a KV cache and is available without reading all
  * weights. */
 static uint64_t fingerprint(const struct model *m)
 {

@@ -333,6 +333,36 @@ static void saved_q8_cache_needs_a_q8_session(void **state)
     kit_close(&kit);
 }
 
+/* Two models of one shape with scales per block differ only in weights. */
+static void saved_cache_of_other_blocks_is_refused(void **state)
+{
+    (void)state;
+    int32_t ids[10];
+    struct bn_error err;
+    struct tape tape = {0};
+    const struct bn_stream out = {record, &tape}, in = {play, &tape};
+    struct synth_spec spec = synth_preset("tiny");
+    struct kit kit;
+    spec.arch = "qwen3";
+    spec.type = TENSOR_PQ2_0;
+    spec.scale_cols = 128;
+    kit_ids(ids, 10, 3);
+    kit_open(&kit, &spec, NULL);
+    assert_true(bn_session_eval(kit.session, ids, 10, NULL, NULL, 0, NULL, &err));
+    assert_true(bn_session_save(kit.session, &out, &err));
+    bn_session_truncate(kit.session, 0);
+    assert_true(bn_session_load(kit.session, &in, &err));
+    kit_close(&kit);
+    spec.seed = 2;
+    kit_open(&kit, &spec, NULL);
+    tape.at = 0;
+    assert_false(bn_session_load(kit.session, &in, &err));
+    assert_int_equal(err.code, BN_EFORMAT);
+    assert_non_null(strstr(err.text, "belongs to another model"));
+    kit_close(&kit);
+    mem_free(tape.bytes);
+}
+
 static void contexts_beyond_memory_are_refused(void **state)
 {
     struct kit *kit = *state;
@@ -386,6 +416,7 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(damaged_saved_cache_is_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(saved_q8_cache_needs_a_q8_session, setup, teardown),
+        cmocka_unit_test(saved_cache_of_other_blocks_is_refused),
         cmocka_unit_test_setup_teardown(contexts_beyond_memory_are_refused, setup, teardown),
         cmocka_unit_test_setup_teardown(batch_is_checked_before_it_is_evaluated, setup, teardown),
     };
