@@ -19,6 +19,7 @@ static struct bn_str trim(struct bn_str s)
     return s;
 }
 
+/* The text between fences, without the newlines next to them; s if there are no fences. */
 static struct bn_str unquote(struct bn_str s)
 {
     const size_t n_fence = strlen(SLASH_FENCE);
@@ -44,7 +45,7 @@ struct slash slash_parse(struct bn_str entry)
     if (entry.ptr[0] != '/')
         return s;
     if (entry.n_bytes > 1 && entry.ptr[1] == '/') {
-        s.text = (struct bn_str){entry.ptr + 1, entry.n_bytes - 1};
+        s.text = (struct bn_str){entry.ptr + 1, entry.n_bytes - 1}; /* without one slash */
         return s;
     }
     const struct bn_str line = trim(entry);

@@ -21,8 +21,8 @@
 
 #define FRAME_SECONDS 0.04  /* 25 frames per second while text arrives */
 #define STATUS_SECONDS 0.25 /* faster changes are unreadable */
-#define INPUT_ROWS 8
-#define MIN_COLUMNS 20 /* a smaller screen shows only the editor */
+#define INPUT_ROWS 8        /* most rows of the editor */
+#define MIN_COLUMNS 20      /* a smaller screen shows only the editor */
 #define MIN_ROWS 5
 #define MORE_BELOW "more below | "
 
@@ -69,6 +69,7 @@ void full_scroll(struct full_ui *u, enum full_direction direction, size_t n_rows
 /* Messages and answers are searched; commands and notices are not. */
 static bool is_searched(const struct scroll_line *line)
 {
+    /* sizeof counts the final NUL, so it is also the length with a slash */
     static const struct bn_str command = {TERMINAL_PROMPT "/", sizeof(TERMINAL_PROMPT)};
     if (line->look == SCROLL_USER)
         return !bn_str_starts(strbuf_str(&line->text), command);
@@ -234,6 +235,7 @@ static void paint_all(struct full_ui *u)
     const size_t n_text = rows - 1 - n_input - n_choices;
     paint_text(u, n_text);
     paint_choices(u, n_text, n_choices);
+    /* pressure 0, 1, 2: SCREEN_BAR, SCREEN_BAR_HIGH, SCREEN_BAR_FULL */
     const enum screen_look bar = (enum screen_look)((int)SCREEN_BAR + u->pressure);
     char found[64], status[sizeof(u->status) + sizeof(MORE_BELOW) + sizeof(found)];
     find_hint(u, found, sizeof(found));

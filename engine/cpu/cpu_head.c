@@ -1,7 +1,7 @@
 /*
- * The output head. Up to HEAD_GROUP rows of logits are computed in one pass over its table. First
- * the vocabulary is divided over the threads to compute logits, then the rows are divided to select
- * candidates.
+ * The start and the end of a pass: embeddings with the angles of RoPE, and the output head. Up to
+ * HEAD_GROUP rows of logits are computed in one pass over its table. First the vocabulary is
+ * divided over the threads to compute logits, then the rows are divided to select candidates.
  */
 #include "engine/cpu/cpu_head.h"
 
@@ -67,13 +67,13 @@ void head_embed(struct cpu_thread *th)
 /* Update *best with the largest of z; true if a logit is infinite or NaN. */
 static bool scan_row(const float *z, size_t n, float *best)
 {
-    uint32_t worst = 0;
+    uint32_t largest = 0; /* as bits, which also order infinity and NaN */
     for (size_t i = 0; i < n; i++) {
         const uint32_t magnitude = f32_bits(z[i]) & 0x7fffffffu;
-        worst = magnitude > worst ? magnitude : worst;
+        largest = magnitude > largest ? magnitude : largest;
         *best = z[i] > *best ? z[i] : *best;
     }
-    return worst >= 0x7f800000u;
+    return largest >= 0x7f800000u; /* infinity */
 }
 
 /* Logits of this thread's part of the vocabulary, for the rows of the group that are not

@@ -1,7 +1,7 @@
 /*
  * Packing of ternary rows.
  *
- * Every container goes through ternary_decode, the plain definition, except I2_S in layout A with
+ * All tensor types go through ternary_decode, the plain definition, except I2_S in layout A with
  * rows of whole lines. Published files have that layout, so its bytes are rearranged directly. A
  * test compares the result with the definition.
  */
@@ -49,7 +49,7 @@ static bool pack_line_i2s(const uint8_t *blocks, uint8_t *line)
         memcpy(line + b, &low, sizeof low);
         memcpy(line + 32 + b, &high, sizeof high);
     }
-    return (bad & 0x5555555555555555u) != 0;
+    return (bad & 0x5555555555555555u) != 0; /* both bits of a code are set */
 }
 
 bool line_pack_rows(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *lines,

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #define N_THREADS 2
-#define MAX_CPUS 8192
+#define MAX_CPUS 8192 /* the most that a Linux kernel for x86 can be built for */
 
 struct masks {
     cpu_set_t of[N_THREADS];
@@ -88,6 +88,7 @@ static void more_threads_than_cpus_are_refused(void **state)
         assert_true(CPU_EQUAL(&after.of[i], &before.of[i]));
 }
 
+/* First one CPU of each core in ascending order, then the others in ascending order. */
 static void cores_come_before_their_siblings(void **state)
 {
     (void)state;

@@ -21,11 +21,12 @@ float exp0_ref(float x)
                                     1.0f / 6,    1.0f / 2,   1.0f,       1.0f};
     if (!(x >= -60.0f))
         return 0.0f;
-    const float n = rintf(x * 1.44269504f);
+    const float n = rintf(x * 1.44269504f); /* x / ln 2 */
     const float r = fmaf(n, -LN2_LOW, fmaf(n, -LN2_HIGH, x));
     float p = taylor[0];
     for (size_t i = 1; i < 8; i++)
         p = fmaf(p, r, taylor[i]);
+    /* p * 2^n: add n to the exponent. From -60 on, the result is a normal number. */
     return f32_from_bits(f32_bits(p) + ((uint32_t)(int32_t)n << 23));
 }
 

@@ -7,7 +7,7 @@
 
 #include <math.h>
 
-#define F16_MAX 65504.0f
+#define F16_MAX 65504.0f /* the largest finite number */
 
 static float norm_factor(const float *x, size_t n, float eps)
 {
@@ -31,7 +31,7 @@ void quantise_ref(const struct act_in *in, int8_t *q, struct act_scale *out)
 {
     const size_t n = in->n;
     const float r = in->w ? norm_factor(in->x, n, in->eps) : 1.0f;
-    float m = 1e-5f;
+    float m = 1e-5f; /* the least value, as in training: vectors of zeros have a finite scale */
     for (size_t i = 0; i < n; i++)
         if (fabsf(act_element(in, r, i)) > m)
             m = fabsf(act_element(in, r, i));

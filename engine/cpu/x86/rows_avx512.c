@@ -3,8 +3,8 @@
  *
  * The 64 lanes of dot64 (docs/kernels.md) are four registers. F32, F16 and BF16 tables are bound by
  * memory: four rows at a time, a quarter of the range apart, share the loads of h and are four
- * streams for the memory. Quantised rows are unpacked to bytes and widened, one row at a time: its
- * four chains of fma have enough other work between them.
+ * streams for the memory. Quantised rows are unpacked to bytes and widened, one row at a time. The
+ * unpacking fills the time in which the four fma of the row wait for each other.
  */
 #include "engine/base/force_inline.h"
 #include "engine/cpu/x86/kernels_x86.h"
@@ -94,7 +94,7 @@ BN_FORCE_INLINE void dot_plain(enum tensor_type type, int n_rows, struct row_str
 #pragma GCC unroll 4
         for (int r = 0; r < n_rows; r++) {
 #pragma GCC unroll 4
-            for (size_t line = 0; line < unit_bytes; line++)
+            for (size_t line = 0; line < unit_bytes; line++) /* 64 elements: unit_bytes lines */
                 _mm_prefetch((const char *)(s.ahead[r] + i * unit_bytes + 64 * line), _MM_HINT_T0);
         }
 #pragma GCC unroll 4
@@ -154,7 +154,8 @@ BN_FORCE_INLINE void block_values(enum tensor_type type, const uint8_t *block, i
     }
 }
 
-/* Block number `group` of a row with blocks of 32 columns, which have one scale. */
+/* Block number `group` of a row with blocks of 32 columns, which have one scale. A block has 34
+ * bytes (Q8_0) or 18 (Q4_0). */
 BN_FORCE_INLINE void small_values(enum tensor_type type, const uint8_t *row, size_t group,
                                   __m512 v[2])
 {
@@ -176,6 +177,7 @@ BN_FORCE_INLINE void add_group(const __m512 v[2], const float *h, __m512 lanes[2
         lanes[i] = _mm512_fmadd_ps(v[i], _mm512_loadu_ps(h + 16 * i), lanes[i]);
 }
 
+/* Blocks of 256 columns: Q6_K or Q4_K. Prefetches `ahead` bytes after each block. */
 BN_FORCE_INLINE float dot_blocks(enum tensor_type type, const uint8_t *row, size_t ahead,
                                  const float *h, size_t n)
 {
