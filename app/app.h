@@ -44,6 +44,9 @@ enum exit_code app_open_files(struct app *app);
 /* Start the worker, which begins to load the model, and open the conversation (--continue, --load,
  * --session, --system). app->ui.ops must be set. */
 enum exit_code app_open_chat(struct app *app);
+/* Choose the files of the chat, take their locks, and read the conversation to continue
+ * (--continue, --load, --session). */
+enum exit_code app_open_saved(struct app *app);
 /* Close everything that is open, also after a failure. */
 void app_close(struct app *app);
 

@@ -194,6 +194,7 @@ static void on_worker_events(struct app *app)
     for (size_t i = 0; i < EVENTS_AT_ONCE && worker_next(app->worker, &event); i++) {
         const enum worker_event_kind kind = event.kind;
         const struct bn_error err = event.err;
+        const bool was_waiting = app->chat.is_waiting;
         if (kind == WORKER_FAILED)
             log_file_line(&app->log, event.err.text);
         if (kind == WORKER_LOADED)
@@ -201,8 +202,10 @@ static void on_worker_events(struct app *app)
         chat_event(&app->chat, &event);
         if (kind == WORKER_DONE)
             log_answer(app);
-        if (kind == WORKER_DONE || (kind == WORKER_FAILED && app->chat.turn.n_tokens > 0))
+        if (kind == WORKER_DONE || (kind == WORKER_FAILED && app->chat.phase != CHAT_BROKEN))
             write_files(app);
+        if (kind == WORKER_LOADED && was_waiting)
+            (void)chat_write_files(&app->chat); /* its turn may have failed to start */
         if (app->chat.phase == CHAT_BROKEN) {
             report_load_failure(app, &err);
             return;
@@ -277,7 +280,7 @@ static void write_last_snapshot(struct app *app)
     const struct store *s = &app->store;
     if (app->code != EXIT_DONE || chat_is_busy(&app->chat))
         return;
-    chat_write_snapshot(&app->chat, s->session_path[0] ? s->session_path : s->last_path);
+    chat_write_snapshot(&app->chat, s->session.path[0] ? s->session.path : s->last.path);
     while (app->chat.phase == CHAT_IDLE && !worker_is_idle(app->worker)) {
         struct pollfd wake = {.fd = app->wake_read, .events = POLLIN};
         on_worker_events(app);
@@ -313,5 +316,7 @@ enum exit_code app_run(struct app *app)
             wait_for_event(app);
     }
     write_last_snapshot(app);
+    if (!chat_close_files(&app->chat) && !app->is_interactive)
+        app_leave(app, EXIT_FILE);
     return app->code;
 }

@@ -142,86 +142,6 @@ enum exit_code app_open_files(struct app *app)
 
 /* ---- conversation ---- */
 
-static bool is_private(const struct app *app)
-{
-    const char *value = env_get(ENV_PRIVATE);
-    return options_flag(app->options, "private") || (value && strcmp(value, "0") != 0);
-}
-
-/* If the state directory cannot be used, write nothing and show one warning. */
-static void choose_paths(struct app *app)
-{
-    struct bn_error path_error = {0};
-    const bool writes_last = app->is_interactive || options_flag(app->options, "continue");
-    app->store.tokenizer = app->model.tokenizer;
-    app->store.model_name = app->model.name;
-    app->store.is_script = !app->is_interactive;
-    app->store.is_private = is_private(app);
-    if (app->store.is_private)
-        return;
-    store_clean();
-    if (writes_last && !path_of(PATH_STATE, "last.json", app->store.last_path, &path_error))
-        app->store.last_path[0] = 0;
-    if (app->is_interactive && options_flag(app->options, "history") &&
-        !path_of(PATH_STATE, "history", app->terminal.history.path, &path_error))
-        app->terminal.history.path[0] = 0;
-    if (path_error.code)
-        bn_notes_add(&app->model.notes, BN_NOTE_WARNING, "no_place", "%s: this chat is not saved",
-                     path_error.text);
-}
-
-static enum exit_code read_conversation(struct app *app, const char *path)
-{
-    struct transcript loaded = {0};
-    struct store_reading reading;
-    struct strbuf said = {0};
-    struct bn_error err;
-    if (!store_read(&app->store, path, &loaded, &reading, &err)) {
-        (void)report_error(PROGRAM, STAGE_RUN, &err);
-        return EXIT_FILE;
-    }
-    transcript_finish(&app->chat.transcript);
-    app->chat.transcript = loaded;
-    chat_use_snapshot(&app->chat, path);
-    store_reading_text(&reading, &said);
-    if (said.n_bytes > 0 && !options_flag(app->options, "quiet"))
-        (void)report_fail(PROGRAM, EXIT_DONE, "%s", strbuf_text(&said));
-    strbuf_finish(&said);
-    return EXIT_DONE;
-}
-
-static enum exit_code open_conversation(struct app *app)
-{
-    struct bn_error err;
-    const char *load = options_text(app->options, "load");
-    const char *session = options_text(app->options, "session");
-    char last[PATH_BYTES];
-    enum exit_code code = EXIT_DONE;
-    const size_t n_session = session ? strlen(session) : 0;
-    const bool is_file = n_session > 5 && strcmp(session + n_session - 5, ".json") == 0;
-    if (session && strchr(session, '/') && !is_file)
-        return report_fail(PROGRAM, EXIT_USAGE,
-                           "--session '%s': a name has no slash, and a file ends in .json",
-                           session);
-    if (session && !store_path(session, app->store.session_path, &err))
-        return report_error(PROGRAM, STAGE_RUN, &err);
-    if (load) {
-        char path[PATH_BYTES];
-        if (!store_path(load, path, &err))
-            return report_error(PROGRAM, STAGE_RUN, &err);
-        code = read_conversation(app, path);
-    } else if (session && access(app->store.session_path, F_OK) == 0) {
-        code = read_conversation(app, app->store.session_path);
-    } else if (options_flag(app->options, "continue")) {
-        if (!path_of(PATH_STATE, "last.json", last, &err))
-            return report_error(PROGRAM, STAGE_RUN, &err);
-        if (access(last, F_OK) != 0)
-            return report_fail(PROGRAM, EXIT_FILE, "there is no last conversation in '%s'", last);
-        code = read_conversation(app, last);
-    }
-    return code;
-}
-
 static enum exit_code set_system(struct app *app)
 {
     struct strbuf text = {0};
@@ -275,8 +195,7 @@ enum exit_code app_open_chat(struct app *app)
         (void)report_error(PROGRAM, STAGE_RUN, &err);
         return EXIT_FILE;
     }
-    choose_paths(app);
-    enum exit_code code = open_conversation(app);
+    enum exit_code code = app_open_saved(app);
     if (code == EXIT_DONE)
         code = set_system(app);
     if (code != EXIT_DONE)
@@ -289,7 +208,10 @@ enum exit_code app_open_chat(struct app *app)
 
 void app_close(struct app *app)
 {
+    struct bn_error ignored; /* app_run has reported it; without app_run there is nothing new */
     worker_close(app->worker);
+    (void)store_close(&app->store, &app->store.last, &app->chat.transcript.now, &ignored);
+    (void)store_close(&app->store, &app->store.session, &app->chat.transcript.now, &ignored);
     chat_finish(&app->chat);
     terminal_chat_finish(&app->terminal);
     log_file_close(&app->log);

@@ -220,6 +220,7 @@ static bool start(struct chat *c, const struct options *settings, struct bn_erro
     if (!fit(c, &p, err))
         return false;
     thought_init(&c->thought, c->turn.mode == PROMPT_CONTINUE ? THOUGHT_NONE : thought_mode(c, &p));
+    (void)chat_write_files(c); /* a failure was shown; the write after the answer tries again */
     const bool ok = begin_with_earlier_answer(c, err) && submit(c, settings, &p, err);
     c->turn.n_prompt = p.ids.n;
     prompt_finish(&p);
@@ -240,23 +241,35 @@ static bool begin(struct chat *c, enum prompt_mode mode, const struct options *s
                             .n_alts = c->n_alts,
                             .n_failed_before = strbuf_n_failed(),
                             .started = clock_seconds()};
-    if (c->phase == CHAT_LOADING)
+    if (c->phase == CHAT_LOADING) {
         c->is_waiting = true;
-    else if (!start(c, settings ? settings : c->options, err))
+        (void)chat_write_files(c); /* a failure was shown; the next write tries again */
+    } else if (!start(c, settings ? settings : c->options, err)) {
         return false;
+    }
     c->ui->ops->turn_begin(c->ui);
     return true;
 }
 
+/* The last question may have no answer, because the program was killed. Close its turn, since
+ * templates expect that questions and answers alternate. */
+static bool close_last_turn(struct chat *c)
+{
+    const struct exchange *last = transcript_last(&c->transcript);
+    const struct answer none = {.finish = FINISH_INTERRUPTED};
+    return !last || last->answer.finish != FINISH_NONE || transcript_answer(&c->transcript, &none);
+}
+
 bool chat_send(struct chat *c, const struct question *q, struct bn_error *err)
 {
-    if (!transcript_add_question(&c->transcript, q->text))
+    if (!close_last_turn(c) || !transcript_add_question(&c->transcript, q->text))
         return bn_fail(err, BN_ENOMEM, "out of memory for a message of %zu bytes", q->text.n_bytes);
     if (!transcript_set_typed(&c->transcript, q->typed, q->files))
         (void)bn_fail(err, BN_ENOMEM, "out of memory for the message");
     else if (begin(c, PROMPT_ANSWER, NULL, err))
         return true;
     transcript_remove_question(&c->transcript);
+    (void)chat_write_files(c); /* a failure was shown */
     return false;
 }
 
@@ -288,6 +301,7 @@ void chat_stop(struct chat *c)
         c->is_waiting = false;
         chat_event(c, &event);
         c->phase = CHAT_LOADING;
+        (void)chat_write_files(c); /* without the question; a failure was shown */
     }
 }
 

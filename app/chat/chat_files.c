@@ -1,36 +1,61 @@
 /*
- * The files of a chat: last.json and the saved chat, written after each turn and by commands that
- * change the conversation, and snapshots, written by /save and when the program ends.
+ * The files of a chat: last.json and the saved chat, written when a question is sent, after its
+ * answer and by commands that change the conversation; and snapshots, written by /save and when the
+ * program ends.
  */
 #include "app/chat/answer/snapshot.h"
 #include "app/chat/chat.h"
 
 #include <unistd.h>
 
-static bool write_file(struct chat *c, const char *path)
+/* Show the first failure only. */
+static void show_failure(struct chat *c, const char *why)
+{
+    if (c->store->has_warned || c->phase == CHAT_BROKEN) /* then the painter is closed */
+        return;
+    c->store->has_warned = true;
+    if (c->store->is_script)
+        ui_notice(c->ui, TONE_ERROR, "%s; the chat is not saved", why);
+    else
+        ui_notice(c->ui, TONE_WARNING, "%s; the chat continues unsaved", why);
+}
+
+static bool write_file(struct chat *c, struct store_file *f)
 {
     struct bn_error err;
-    if (!path[0])
-        return true;
-    if (store_write(c->store, &c->transcript.now, path, &err)) {
-        if (path == c->store->session_path)
-            c->transcript.unsaved = false;
-        return true;
+    if (!store_save(c->store, f, &c->transcript.now, &err)) {
+        show_failure(c, err.text);
+        return false;
     }
-    if (!c->store->has_warned) {
-        c->store->has_warned = true;
-        if (c->store->is_script)
-            ui_notice(c->ui, TONE_ERROR, "%s; the chat is not saved", err.text);
-        else
-            ui_notice(c->ui, TONE_WARNING, "%s; the chat continues unsaved", err.text);
-    }
-    return false;
+    if (f == &c->store->session && f->path[0])
+        c->transcript.unsaved = false;
+    return true;
 }
 
 bool chat_write_files(struct chat *c)
 {
-    const bool has_last = write_file(c, c->store->last_path);
-    return write_file(c, c->store->session_path) && has_last;
+    const bool has_last = write_file(c, &c->store->last);
+    return write_file(c, &c->store->session) && has_last;
+}
+
+static bool close_file(struct chat *c, struct store_file *f)
+{
+    struct bn_error err;
+    if (store_close(c->store, f, &c->transcript.now, &err))
+        return true;
+    show_failure(c, err.text);
+    return false;
+}
+
+bool chat_close_session(struct chat *c)
+{
+    return close_file(c, &c->store->session);
+}
+
+bool chat_close_files(struct chat *c)
+{
+    const bool has_last = close_file(c, &c->store->last);
+    return chat_close_session(c) && has_last;
 }
 
 void chat_use_snapshot(struct chat *c, const char *saved)

@@ -228,14 +228,16 @@ bool cmd_continue(struct command_host *host, struct bn_str args)
 bool cmd_clear(struct command_host *host, struct bn_str args)
 {
     (void)args; /* no arguments */
+    const bool has_file = host->chat->store->session.path[0];
+    char path[PATH_BYTES];
+    memcpy(path, host->chat->store->session.path, sizeof(path));
+    /* Detach the saved chat, because the next turn would overwrite it. */
+    if (!chat_close_session(host->chat))
+        host->write_failed = true;
     if (!transcript_clear(&host->chat->transcript))
         return fail_memory(host);
-    /* Detach the saved chat, because the next turn would overwrite it. */
-    if (host->chat->store->session_path[0]) {
-        ui_notice(host->ui, TONE_PLAIN, "%s keeps the conversation as it was last saved",
-                  host->chat->store->session_path);
-        host->chat->store->session_path[0] = 0;
-    }
+    if (has_file)
+        ui_notice(host->ui, TONE_PLAIN, "%s keeps the conversation as it was last saved", path);
     show_last(host, "cleared (/undo brings it back)");
     return true;
 }

@@ -105,35 +105,64 @@ static bool session_path(struct command_host *host, struct bn_str args, char out
     struct strbuf name = {0};
     struct bn_error err;
     if (args.n_bytes == 0) {
-        memcpy(out, host->chat->store->session_path, PATH_BYTES);
+        memcpy(out, host->chat->store->session.path, PATH_BYTES);
         if (!out[0])
             ui_notice(host->ui, TONE_ERROR,
                       "a name is needed; /sessions lists the saved conversations");
         return out[0] != 0;
     }
     strbuf_add_str(&name, args);
-    const bool ok = store_path(strbuf_text(&name), out, &err) || command_fail(host, err.text);
+    char given[PATH_BYTES];
+    const bool ok = store_path(strbuf_text(&name), given, &err) || command_fail(host, err.text);
+    if (ok)
+        path_follow(given, out); /* for the comparison with the present file */
     strbuf_finish(&name);
     return ok;
+}
+
+enum load_way { LOAD_ONLY, LOAD_COPIES };
+
+/* Write the conversation to this file, and make it the file of the chat. */
+static bool save_as(struct command_host *host, const char *path)
+{
+    struct store *store = host->chat->store;
+    const struct transcript_state *state = &host->chat->transcript.now;
+    struct store_file next = {0};
+    char holder[FILE_LOCK_HOLDER_BYTES];
+    struct bn_error err;
+    if (strcmp(path, store->session.path) == 0)
+        return store_replace(store, &store->session, state, &err) || command_fail(host, err.text);
+    if (!store_open(&next, path, holder)) {
+        ui_notice(host->ui, TONE_ERROR, "%s is in use by %s; save under another name", path,
+                  holder);
+        return false;
+    }
+    if (!store_replace(store, &next, state, &err)) {
+        struct bn_error ignored; /* there is nothing to write */
+        (void)store_close(store, &next, state, &ignored);
+        return command_fail(host, err.text);
+    }
+    if (!chat_close_session(host->chat))
+        host->write_failed = true;
+    store->session = next;
+    return true;
 }
 
 bool cmd_save(struct command_host *host, struct bn_str args)
 {
     char path[PATH_BYTES];
-    struct bn_error err;
     const bool forces = command_ends_with(args, "!");
     if (forces)
         args.n_bytes--;
     if (!session_path(host, args, path))
         return false;
-    if (!forces && strcmp(path, host->chat->store->session_path) != 0 && access(path, F_OK) == 0) {
+    if (!forces && strcmp(path, host->chat->store->session.path) != 0 && access(path, F_OK) == 0) {
         ui_notice(host->ui, TONE_ERROR, "%s already exists; /save %.*s! replaces it", path,
                   (int)args.n_bytes, args.ptr);
         return false;
     }
-    if (!store_write(host->chat->store, &host->chat->transcript.now, path, &err))
-        return command_fail(host, err.text);
-    memcpy(host->chat->store->session_path, path, sizeof(path));
+    if (!save_as(host, path))
+        return false;
     host->chat->transcript.unsaved = false;
     ui_notice(host->ui, TONE_PLAIN, "%zu turn%s saved in %s", host->chat->transcript.now.n,
               host->chat->transcript.now.n == 1 ? "" : "s", path);
@@ -141,13 +170,78 @@ bool cmd_save(struct command_host *host, struct bn_str args)
     return true;
 }
 
+/* The file that /load NAME makes the file of the chat: the saved chat itself or, if another program
+ * uses it and `copies`, a new one. False: the reason was shown. */
+static bool open_to_load(struct command_host *host, struct bn_str name, const char *path,
+                         enum load_way way, struct store_file *out)
+{
+    char holder[FILE_LOCK_HOLDER_BYTES], copy[PATH_BYTES];
+    if (store_open(out, path, holder))
+        return true;
+    if (way != LOAD_COPIES) {
+        ui_notice(host->ui, TONE_ERROR, "%s is in use by %s; /load %.*s! continues on a copy", path,
+                  holder, (int)size_min(name.n_bytes, 200), name.ptr);
+        return false;
+    }
+    store_copy_path(path, copy);
+    if (!store_open(out, copy, holder)) {
+        ui_notice(host->ui, TONE_ERROR, "%s is in use by %s", copy, holder);
+        return false;
+    }
+    out->is_behind = true; /* the copy is not written yet */
+    ui_notice(host->ui, TONE_NOTE, "continuing on a copy: %s", copy);
+    return true;
+}
+
+static void show_loaded(struct command_host *host, const struct store_reading *reading)
+{
+    const size_t n = host->chat->transcript.now.n, n_tokens = chat_count(host->chat);
+    struct strbuf said = {0};
+    host->chat->n_used = n_tokens == SIZE_MAX ? 0 : n_tokens;
+    store_reading_text(reading, &said);
+    if (said.n_bytes > 0)
+        host->ui->ops->notice(host->ui, reading->n_forged > 0 ? TONE_WARNING : TONE_NOTE,
+                              strbuf_str(&said));
+    strbuf_finish(&said);
+    ui_notice(host->ui, TONE_PLAIN, "%zu turn%s loaded, %zu tok; /history shows them", n,
+              n == 1 ? "" : "s", host->chat->n_used);
+}
+
+/* Read the saved chat and make it the conversation. `next` becomes the file of the chat; it has no
+ * path if the chat uses this file already. */
+static bool load_from(struct command_host *host, const char *path, struct store_file *next)
+{
+    struct store *store = host->chat->store;
+    struct transcript *t = &host->chat->transcript;
+    struct transcript loaded = {0};
+    struct store_reading reading;
+    struct bn_error err;
+    if (!store_read(store, path, &loaded, &reading, &err))
+        return command_fail(host, err.text);
+    if (next->path[0] && !chat_close_session(host->chat))
+        host->write_failed = true;
+    if (!transcript_replace(t, &loaded))
+        return command_fail(host, "out of memory: nothing was changed");
+    if (next->path[0]) {
+        store->session = *next;
+        if (!next->is_behind)
+            store_continue(&store->session, &t->now, &reading);
+        *next = (struct store_file){0};
+    }
+    t->unsaved = false;
+    chat_use_snapshot(host->chat, path);
+    show_loaded(host, &reading);
+    return true;
+}
+
 bool cmd_load(struct command_host *host, struct bn_str args)
 {
     char path[PATH_BYTES];
-    struct transcript loaded = {0};
-    struct store_reading reading;
-    struct strbuf said = {0};
-    struct bn_error err;
+    struct store *store = host->chat->store;
+    struct store_file next = {0};
+    struct bn_error ignored; /* nothing was written */
+    const enum load_way way = command_ends_with(args, "!") ? LOAD_COPIES : LOAD_ONLY;
+    args.n_bytes -= way == LOAD_COPIES;
     if (!session_path(host, args, path))
         return false;
     if (access(path, F_OK) != 0 && args.n_bytes > 0 && !memchr(args.ptr, '/', args.n_bytes)) {
@@ -156,24 +250,14 @@ bool cmd_load(struct command_host *host, struct bn_str args)
                   (int)size_min(args.n_bytes, 200), args.ptr);
         return false;
     }
-    if (!store_read(host->chat->store, path, &loaded, &reading, &err))
-        return command_fail(host, err.text);
-    const size_t n = loaded.now.n;
-    if (!transcript_replace(&host->chat->transcript, &loaded))
-        return command_fail(host, "out of memory: nothing was changed");
-    memcpy(host->chat->store->session_path, path, sizeof(path));
-    host->chat->transcript.unsaved = false;
-    const size_t n_tokens = chat_count(host->chat);
-    host->chat->n_used = n_tokens == SIZE_MAX ? 0 : n_tokens;
-    chat_use_snapshot(host->chat, path);
-    store_reading_text(&reading, &said);
-    if (said.n_bytes > 0)
-        host->ui->ops->notice(host->ui, reading.n_forged > 0 ? TONE_WARNING : TONE_NOTE,
-                              strbuf_str(&said));
-    strbuf_finish(&said);
-    ui_notice(host->ui, TONE_PLAIN, "%zu turn%s loaded, %zu tok; /history shows them", n,
-              n == 1 ? "" : "s", host->chat->n_used);
-    return true;
+    if (strcmp(path, store->session.path) != 0 && !open_to_load(host, args, path, way, &next))
+        return false;
+    const bool ok = load_from(host, path, &next);
+    if (next.path[0]) {
+        next.is_behind = false; /* the saved chat was not loaded, so there is no copy to write */
+        (void)store_close(store, &next, &host->chat->transcript.now, &ignored);
+    }
+    return ok;
 }
 
 bool cmd_sessions(struct command_host *host, struct bn_str args)

@@ -69,9 +69,9 @@ const struct command command_table[] = {
      "it is saved in that file. A file of another conversation is replaced only if ! follows the "
      "name.",
      ARGS_SAVED_CHAT, cmd_save},
-    {"load", NULL, "NAME|FILE", "load a saved conversation",
+    {"load", NULL, "NAME|FILE[!]", "load a saved conversation",
      "/load trip continues the conversation that was saved as trip. /undo restores the present "
-     "one.",
+     "one. If another chat uses trip, /load trip! continues on a copy.",
      ARGS_SAVED_CHAT, cmd_load},
     {"sessions", "list", "", "list the saved conversations", "/sessions lists the names for /load.",
      ARGS_NONE, cmd_sessions},
@@ -215,9 +215,9 @@ static void list_paths(const struct command_host *host, struct strbuf *out)
 {
     if (host->history_path[0])
         strbuf_addf(out, "\nyour input is saved in %s", host->history_path);
-    if (host->chat->store->last_path[0])
+    if (host->chat->store->last.path[0])
         strbuf_addf(out, "\nthe last conversation is saved in %s (not with --private)",
-                    host->chat->store->last_path);
+                    host->chat->store->last.path);
 }
 
 bool cmd_help(struct command_host *host, struct bn_str args)

@@ -101,6 +101,12 @@ void path_follow(const char *path, char out[PATH_BYTES])
     free(target);
 }
 
+bool path_is_regular(const char *path)
+{
+    struct stat st;
+    return stat(path, &st) == 0 && S_ISREG(st.st_mode);
+}
+
 /* The size is not known in advance: stdin may be a pipe. */
 static bool read_stream(FILE *f, const char *path, size_t max_bytes, char **out, size_t *n_bytes,
                         struct bn_error *err)

@@ -59,6 +59,8 @@ bool path_make_parents(const char *path, struct bn_error *err);
  * existing file, else `path` itself, cut to PATH_BYTES. */
 void path_follow(const char *path, char out[PATH_BYTES]);
 
+bool path_is_regular(const char *path); /* an existing file, not a directory, FIFO or device */
+
 /* Read a whole file, or stdin for "-". *out has a 0 after n_bytes; free it with mem_free. BN_EIO:
  * not readable, a directory, or more than max_bytes. BN_ENOMEM. */
 bool path_read_all(const char *path, size_t max_bytes, char **out, size_t *n_bytes,

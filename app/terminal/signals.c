@@ -100,6 +100,11 @@ static bool open_wake_pipe(int pipe_fds[2], struct bn_error *err)
     return true;
 }
 
+void signals_ignore_size_limit(void)
+{
+    (void)signal(SIGXFSZ, SIG_IGN); /* cannot fail with these arguments */
+}
+
 bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err)
 {
     if (!open_wake_pipe(pipe_fds, err))
@@ -121,7 +126,7 @@ bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err)
         if ((user == SIGNALS_TERMINAL || fatal[i] == SIGBUS) && !install(fatal[i], on_fatal, err))
             return false;
     /* A file at its size limit must not end the chat: without the signal, write returns EFBIG. */
-    return install(SIGXFSZ, SIG_IGN, err) && (user == SIGNALS_PIPE || install_all_ending(err));
+    return user == SIGNALS_PIPE || install_all_ending(err);
 }
 
 unsigned signals_fetch(void)

@@ -26,6 +26,10 @@ enum signal_flag {
  * terminal. */
 enum signal_user { SIGNALS_PIPE, SIGNALS_TERMINAL };
 
+/* Ignore SIGXFSZ, so that a write beyond the size limit of files fails with a message. Call it
+ * before the program writes its first file. */
+void signals_ignore_size_limit(void);
+
 /* Make the wake pipe, pipe_fds[0] for reading and pipe_fds[1] for writing, and install the
  * handlers, which write to it. Neither end blocks, and both close in child processes. BN_EIO. */
 bool signals_open(enum signal_user user, int pipe_fds[2], struct bn_error *err);

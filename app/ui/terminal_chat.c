@@ -76,6 +76,8 @@ static void show_resumed(struct ui *ui, const struct transcript_state *s)
     term_text_brief(exchange_typed(s->items[s->n - 1]), 40, &text);
     show_text(ui, TONE_NOTE, strbuf_text(&text));
     strbuf_finish(&text);
+    if (s->items[s->n - 1]->answer.finish == FINISH_NONE)
+        show_text(ui, TONE_NOTE, "the last question has no answer yet; /retry answers it");
 }
 
 static void show_banner(struct ui *ui)
@@ -148,7 +150,7 @@ void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn 
 void terminal_show_failure(struct ui *ui, const struct bn_error *err)
 {
     show_text(ui, TONE_ERROR, err->text);
-    const char *notice = turn_fail_notice(&ui->chat->turn, err, ui->chat->store->last_path);
+    const char *notice = turn_fail_notice(&ui->chat->turn, err, ui->chat->store->last.path);
     if (notice)
         show_text(ui, TONE_NOTE, notice);
 }

@@ -280,7 +280,7 @@ static void pipe_turn_end(struct ui *ui, const struct turn *turn)
 static void pipe_turn_failed(struct ui *ui, const struct bn_error *err)
 {
     struct pipe_ui *p = self(ui);
-    const char *notice = turn_fail_notice(&ui->chat->turn, err, ui->chat->store->last_path);
+    const char *notice = turn_fail_notice(&ui->chat->turn, err, ui->chat->store->last.path);
     erase_row(p);
     const enum exit_code code = report_error(PROGRAM, STAGE_RUN, err);
     pipe_failed(ui, code);

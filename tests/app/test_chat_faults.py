@@ -64,7 +64,7 @@ class Faults(TerminalCase):
         with open(session, 'rb') as file:
             self.assertEqual(file.read(), before)
 
-    def test_two_chats_share_history_and_last_conversation(self):
+    def test_two_chats_share_the_history_and_keep_both_conversations(self):
         self.fake('one')
         pair = [self.ready(), self.ready()]
         for terminal, text in zip(pair * 2, ('first', 'second', 'third', 'fourth')):
@@ -74,9 +74,11 @@ class Faults(TerminalCase):
             self.left_clean(terminal, 0)
         with open(self.state('history'), encoding='utf-8') as file:
             self.assertEqual(file.read().split(), ['first', 'second', 'third', 'fourth'])
-        self.assertEqual(self.messages(), ['second', 'fourth'])  # the complete file of the last writer
-        self.assertEqual([n for n in os.listdir(os.path.dirname(self.state('x')))
-                          if n not in ('history', 'last.json')], [])
+        self.assertEqual(self.messages(), ['first', 'third'])
+        other = [m['content'] for m in self.saved(self.state('last-2.json')) if m['role'] == 'user']
+        self.assertEqual(other, ['second', 'fourth'])
+        self.assertEqual(sorted(os.listdir(os.path.dirname(self.state('x')))),
+                         ['history', 'last-2.json', 'last.json'])
 
 
 class Keys(TerminalCase):

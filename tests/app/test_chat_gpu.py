@@ -29,8 +29,7 @@ class Gpu(TerminalCase):
         os.rename(self.broken + '.new', self.broken)
 
     def saved_messages(self):
-        with open(self.state('last.json'), encoding='utf-8') as file:
-            return json.load(file)['messages']
+        return self.saved(self.state('last.json'))
 
     def piped(self, *args, stdin=b''):
         return self.chat('--device', 'cuda', '-n', '3', '--temp', '0', *args, stdin=stdin)
@@ -80,7 +79,7 @@ class Gpu(TerminalCase):
             self.ask(terminal, 'x', until=rb'start again with --continue|\[\d+ tok')
             terminal.send(b'\x15\x04')
             self.left_clean(terminal, 0)
-            if os.path.exists(self.state('last.json')):
+            if any(m['role'] == 'assistant' for m in self.saved_messages()):
                 break
         self.assertEqual(self.saved_messages()[-1]['finish'], 'interrupted', self.saved_messages())
         self.assertRegex(b' '.join(terminal.seen.split()), LOST)

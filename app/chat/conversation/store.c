@@ -1,7 +1,7 @@
 /*
- * Saved chats as files, version 1: see store.h and docs/session-format.md.
+ * Reads and lists saved chats: see store.h and docs/session-format.md. store_write.c writes them.
  */
-#include "app/chat/conversation/store.h"
+#include "app/chat/conversation/store_format.h"
 
 #include "app/chat/conversation/chat_prompt.h"
 #include "app/common/file/new_file.h"
@@ -14,9 +14,9 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
-#define FORMAT_NAME "bitnet-chat session"
-#define FORMAT_VERSION 1
 #define MAX_MESSAGES ((size_t)1 << 20)
 
 bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err)
@@ -33,118 +33,6 @@ bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err)
         return bn_fail(err, BN_EARG, "'%.40s' is not a valid name for a saved chat", name);
     (void)snprintf(below, sizeof(below), "sessions/%s.json", name); /* at most 200 + 14 bytes */
     return path_of(PATH_DATA, below, out, err);
-}
-
-/* ---- writing ---- */
-
-/* Add the members of a JSON text to *o, except those that *o has already. On failure *o is freed
- * and becomes NULL. */
-static void add_extra(json_t **o, struct bn_str extra)
-{
-    if (extra.n_bytes == 0)
-        return;
-    json_t *members = json_loadb(extra.ptr, extra.n_bytes, JSON_ALLOW_NUL, NULL);
-    if (!json_is_object(members) || json_object_update_missing(*o, members) != 0) {
-        json_decref(*o);
-        *o = NULL;
-    }
-    json_decref(members);
-}
-
-static json_t *message_json(const char *role, struct bn_str text, struct bn_str extra)
-{
-    json_t *o = json_pack("{s:s, s:o}", "role", role, "content", json_out_text(text));
-    add_extra(&o, extra);
-    return o;
-}
-
-/* Newline-terminated lines as an array. */
-static json_t *lines_json(struct bn_str lines)
-{
-    json_t *list = json_array();
-    for (size_t at = 0; at < lines.n_bytes;) {
-        const char *end = memchr(lines.ptr + at, '\n', lines.n_bytes - at);
-        const size_t n = end ? (size_t)(end - lines.ptr) - at : lines.n_bytes - at;
-        json_out_append(&list, json_out_text((struct bn_str){lines.ptr + at, n}));
-        at += n + 1;
-    }
-    return list;
-}
-
-/* The message of a user. With attached files, also what was typed, and the paths given to /file. */
-static json_t *user_json(const struct exchange *e)
-{
-    json_t *o = message_json("user", e->user, e->user_extra);
-    if (e->typed.n_bytes > 0)
-        json_out_put(&o, "typed", json_out_text(e->typed));
-    if (e->files.n_bytes > 0)
-        json_out_put(&o, "files", lines_json(e->files));
-    return o;
-}
-
-static json_t *answer_json(const struct answer *a)
-{
-    json_t *o = message_json("assistant", a->text, a->extra), *ids = json_array();
-    for (size_t i = 0; i < a->n_ids; i++)
-        json_out_append(&ids, json_integer(a->ids[i]));
-    json_out_put(&o, "finish", json_string(finish_name(a->finish)));
-    json_out_put(&o, "ids", ids);
-    return o;
-}
-
-static json_t *messages_json(const struct transcript_state *state)
-{
-    json_t *list = json_array();
-    if (state->system.n_bytes > 0)
-        json_out_append(&list, message_json("system", state->system, state->system_extra));
-    for (size_t i = 0; i < state->n; i++) {
-        const struct exchange *e = state->items[i];
-        json_out_append(&list, user_json(e));
-        if (e->answer.finish != FINISH_NONE)
-            json_out_append(&list, answer_json(&e->answer));
-    }
-    return list;
-}
-
-static void format_hash(const struct store *s, char out[17])
-{
-    (void)snprintf(out, 17, "%016llx",
-                   (unsigned long long)tokenizer_info(s->tokenizer)->hash); /* 16 digits */
-}
-
-static json_t *session_json(const struct store *s, const struct transcript_state *state)
-{
-    char hash[17];
-    format_hash(s, hash);
-    json_t *o =
-        json_pack("{s:s, s:i, s:o, s:s, s:I, s:o}", "format", FORMAT_NAME, "version",
-                  FORMAT_VERSION, "model", json_out_text(bn_str_of(s->model_name)), "vocabulary",
-                  hash, "skipped", (json_int_t)state->n_skipped, "messages", messages_json(state));
-    add_extra(&o, state->file_extra);
-    return o;
-}
-
-/* Takes ownership of the JSON object. */
-static bool replace_file(const char *path, json_t *json, struct bn_error *err)
-{
-    struct new_file n;
-    if (!new_file_open(&n, path, err)) {
-        json_decref(json);
-        return false;
-    }
-    const bool ok = json_out_write(json, n.f, JSON_OUT_INDENT, err);
-    if (!ok && ferror(n.f))
-        (void)new_file_fail(&n, err);
-    return new_file_close(&n, ok ? NEW_FILE_SYNC : NEW_FILE_DROP, err);
-}
-
-bool store_write(const struct store *s, const struct transcript_state *state, const char *path,
-                 struct bn_error *err)
-{
-    json_t *json = session_json(s, state);
-    if (!json)
-        return bn_fail(err, BN_ENOMEM, "out of memory for the session");
-    return replace_file(path, json, err);
 }
 
 /* ---- reading ---- */
@@ -374,38 +262,163 @@ static bool check_header(const struct session_reader *r, const json_t *json, str
     const char *format = json_string_value(json_object_get(json, "format"));
     const json_t *version = json_object_get(json, "version");
     const json_t *messages = json_object_get(json, "messages");
-    if (!format || strcmp(format, FORMAT_NAME) != 0)
+    if (!format || strcmp(format, STORE_FORMAT) != 0)
         return bn_fail(err, BN_EFORMAT, "'%s' is not a bitnet-chat session: no \"format\": \"%s\"",
-                       r->path, FORMAT_NAME);
-    if (!json_is_integer(version) || json_integer_value(version) != FORMAT_VERSION)
+                       r->path, STORE_FORMAT);
+    if (!json_is_integer(version) || json_integer_value(version) != STORE_VERSION)
         return bn_fail(err, BN_EFORMAT, "'%s' is a session of a version other than %d", r->path,
-                       FORMAT_VERSION);
+                       STORE_VERSION);
     if (!json_is_array(messages) || json_array_size(messages) > MAX_MESSAGES)
         return bn_fail(err, BN_EFORMAT, "'%s' has no list of \"messages\"", r->path);
     return true;
 }
 
+static void read_skipped(const struct session_reader *r, const json_t *json)
+{
+    const json_int_t skipped = json_integer_value(json_object_get(json, "skipped"));
+    const bool is_valid = skipped > 0 && (uint64_t)skipped < r->out->now.n;
+    r->out->now.n_skipped = is_valid ? (size_t)skipped : 0;
+}
+
 static bool read_session(struct session_reader *r, const json_t *json, struct bn_error *err)
 {
-    char hash[17];
+    char hash[STORE_HASH_BYTES];
     if (!check_header(r, json, err))
         return false;
     const char *stored = json_string_value(json_object_get(json, "vocabulary"));
-    format_hash(r->s, hash);
+    store_vocabulary(r->s, hash);
     r->same_vocabulary = stored && strcmp(stored, hash) == 0;
     r->reading->other_vocabulary = !r->same_vocabulary;
     const json_t *messages = json_object_get(json, "messages");
     for (size_t i = 0; i < json_array_size(messages); i++)
         if (!read_message(r, i, json_array_get(messages, i), err))
             return false;
-    const json_int_t skipped = json_integer_value(json_object_get(json, "skipped"));
-    if (skipped > 0 && (uint64_t)skipped < r->out->now.n)
-        r->out->now.n_skipped = (size_t)skipped;
+    read_skipped(r, json);
     if (!read_extra(r, EXTRA_OF_FILE, json, "format version model vocabulary skipped messages",
                     err))
         return false;
-    r->out->unsaved = false;
     return true;
+}
+
+/* ---- the journal ---- */
+
+/* Apply a line: keep the first turns, then append the messages. */
+static bool replay_record(struct session_reader *r, const json_t *record, struct bn_error *err)
+{
+    const json_t *keep = json_object_get(record, "keep");
+    const json_t *messages = json_object_get(record, "messages");
+    struct transcript *t = r->out;
+    if (!json_is_integer(keep) || json_integer_value(keep) < 0 ||
+        (uint64_t)json_integer_value(keep) > t->now.n || !json_is_array(messages))
+        return fail_message(r, 0, "of the journal is damaged", err);
+    while (t->now.n > (size_t)json_integer_value(keep))
+        transcript_remove_question(t);
+    for (size_t i = 0; i < json_array_size(messages); i++)
+        if (!read_message(r, i + 1, json_array_get(messages, i), err)) /* + 1: no system message */
+            return false;
+    read_skipped(r, record);
+    return true;
+}
+
+/* The next complete line as JSON; NULL at the end. A last line without a newline is torn: its
+ * writer was killed, and the line before it is the end. *bad: the line is not a JSON object. */
+static json_t *next_line(struct bn_str text, size_t *at, bool *bad)
+{
+    const char *end = *at < text.n_bytes ? memchr(text.ptr + *at, '\n', text.n_bytes - *at) : NULL;
+    if (!end)
+        return NULL;
+    const size_t n = (size_t)(end - text.ptr) - *at;
+    json_t *json = json_loadb(text.ptr + *at, n, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, NULL);
+    *at += n + 1;
+    *bad = !json_is_object(json);
+    if (*bad) {
+        json_decref(json);
+        return NULL;
+    }
+    return json;
+}
+
+static bool has_text(const json_t *o, const char *key, const char *text)
+{
+    const char *value = json_string_value(json_object_get(o, key));
+    return value && strcmp(value, text) == 0;
+}
+
+static bool replay_lines(struct session_reader *r, struct bn_str text, size_t at, bool applies)
+{
+    struct bn_error ignored; /* the state of the journal says it */
+    bool bad = false, was_compacted = false;
+    for (json_t *line; (line = next_line(text, &at, &bad)) != NULL;) {
+        const bool is_mark = json_object_get(line, "compacted") != NULL;
+        was_compacted = was_compacted || has_text(line, "compacted", r->reading->base);
+        const bool ok = is_mark || !applies || replay_record(r, line, &ignored);
+        json_decref(line);
+        if (!ok)
+            return false;
+    }
+    return applies ? !bad : was_compacted;
+}
+
+/* Apply the journal to the conversation that was read from the file. */
+static void replay(struct session_reader *r, struct bn_str text)
+{
+    char hash[STORE_HASH_BYTES];
+    size_t at = 0;
+    bool bad = false;
+    json_t *header = next_line(text, &at, &bad);
+    if (!header) { /* killed before the first line was written, or not a journal */
+        r->reading->journal = bad ? JOURNAL_ALIEN : JOURNAL_OLD;
+        return;
+    }
+    const bool is_journal = has_text(header, "format", STORE_JOURNAL_FORMAT) &&
+                            json_integer_value(json_object_get(header, "version")) == STORE_VERSION;
+    const bool applies = is_journal && has_text(header, "base", r->reading->base);
+    store_vocabulary(r->s, hash);
+    r->same_vocabulary = has_text(header, "vocabulary", hash);
+    json_decref(header);
+    const bool ok = is_journal && replay_lines(r, text, at, applies);
+    if (applies)
+        r->reading->journal = ok ? JOURNAL_READ : JOURNAL_TORN;
+    else
+        r->reading->journal = ok ? JOURNAL_OLD : JOURNAL_ALIEN;
+}
+
+/* ---- file and journal ---- */
+
+struct file_pair {
+    char *bytes, *journal; /* journal: NULL if there is none */
+    size_t n_bytes, n_journal;
+};
+
+static bool read_pair(const char *path, struct file_pair *p, struct bn_error *err)
+{
+    char journal[PATH_BYTES + 16], target[PATH_BYTES];
+    struct bn_error ignored;
+    *p = (struct file_pair){0};
+    if (!path_read_all(path, INPUT_MAX_BYTES, &p->bytes, &p->n_bytes, err))
+        return false;
+    path_follow(path, target);
+    store_journal_path(target, journal);
+    if (!path_is_regular(journal) ||
+        !path_read_all(journal, INPUT_MAX_BYTES, &p->journal, &p->n_journal, &ignored))
+        p->journal = NULL;
+    return true;
+}
+
+/* Another chat may replace the file and remove the journal between the two readings. Then read
+ * again. */
+static bool read_stable(const char *path, struct file_pair *p, struct bn_error *err)
+{
+    struct stat before, after;
+    for (int tries = 0;; tries++) {
+        const bool has_stat = stat(path, &before) == 0;
+        if (!read_pair(path, p, err))
+            return false;
+        if (!has_stat || stat(path, &after) != 0 || after.st_ino == before.st_ino || tries == 9)
+            return true;
+        mem_free(p->bytes);
+        mem_free(p->journal);
+    }
 }
 
 bool store_read(const struct store *s, const char *path, struct transcript *out,
@@ -413,18 +426,21 @@ bool store_read(const struct store *s, const char *path, struct transcript *out,
 {
     struct session_reader r = {.s = s, .path = path, .out = out, .reading = reading};
     json_error_t where;
-    char *bytes;
-    size_t n_bytes;
+    struct file_pair p;
     *reading = (struct store_reading){0};
-    if (!path_read_all(path, INPUT_MAX_BYTES, &bytes, &n_bytes, err))
+    if (!read_stable(path, &p, err))
         return false;
-    json_t *json = json_loadb(bytes, n_bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &where);
-    mem_free(bytes);
-    if (!json)
-        return bn_fail(err, BN_EFORMAT, "'%s' is not JSON: line %d, column %d: %s", path,
-                       where.line, where.column, where.text);
-    const bool ok = read_session(&r, json, err);
+    store_hash_bytes(p.bytes, p.n_bytes, reading->base);
+    json_t *json = json_loadb(p.bytes, p.n_bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &where);
+    const bool ok = json ? read_session(&r, json, err)
+                         : bn_fail(err, BN_EFORMAT, "'%s' is not JSON: line %d, column %d: %s",
+                                   path, where.line, where.column, where.text);
+    if (ok && p.journal)
+        replay(&r, (struct bn_str){p.journal, p.n_journal});
+    out->unsaved = false;
     json_decref(json);
+    mem_free(p.bytes);
+    mem_free(p.journal);
     if (!ok)
         transcript_finish(out);
     return ok;
@@ -455,6 +471,56 @@ void store_clean(void)
     for (size_t i = 0; i < sizeof(places) / sizeof(places[0]); i++)
         if (path_of(places[i].dir, places[i].name, path, &ignored))
             new_file_clean(path);
+}
+
+/* ---- paths ---- */
+
+void store_copy_path(const char *path, char out[PATH_BYTES])
+{
+    const size_t n = strlen(path);
+    const bool is_json = n > 5 && strcmp(path + n - 5, ".json") == 0;
+    for (int i = 2; i < 1000; i++) {
+        (void)snprintf(out, PATH_BYTES, "%.*s-%d%s", (int)(is_json ? n - 5 : n), path, i,
+                       is_json ? ".json" : ""); /* writing reports a path that is too long */
+        if (access(out, F_OK) != 0)
+            return;
+    }
+}
+
+bool store_last_path(int slot, char out[PATH_BYTES], struct bn_error *err)
+{
+    char name[32] = "last.json";
+    if (slot > 1)
+        (void)snprintf(name, sizeof(name), "last-%d.json", slot);
+    return path_of(PATH_STATE, name, out, err);
+}
+
+/* Whether file a is newer than b. A file that is missing is older than all. */
+static bool is_newer(const char *a, struct timespec *b)
+{
+    struct stat st;
+    if (stat(a, &st) != 0 || st.st_mtim.tv_sec < b->tv_sec ||
+        (st.st_mtim.tv_sec == b->tv_sec && st.st_mtim.tv_nsec <= b->tv_nsec))
+        return false;
+    *b = st.st_mtim;
+    return true;
+}
+
+bool store_newest_last(char out[PATH_BYTES])
+{
+    char path[PATH_BYTES], journal[PATH_BYTES + 16];
+    struct timespec newest = {0};
+    struct bn_error ignored; /* no state directory: no last conversation */
+    bool found = false;
+    for (int slot = 1; slot <= STORE_LAST_SLOTS && store_last_path(slot, path, &ignored); slot++) {
+        store_journal_path(path, journal);
+        const bool base_is_newer = is_newer(path, &newest);
+        if (access(path, F_OK) != 0 || (!is_newer(journal, &newest) && !base_is_newer))
+            continue;
+        memcpy(out, path, PATH_BYTES);
+        found = true;
+    }
+    return found;
 }
 
 /* ---- listing ---- */

@@ -1,36 +1,49 @@
 /*
- * Saved chats as files: the last conversation (last.json) and those with a name. The schema
- * is in docs/session-format.md.
+ * Saved chats as files: the last conversation (last.json) and those with a name. The schema is in
+ * docs/session-format.md.
  *
- * A file is replaced as a whole or not at all, and only its owner can read it. The ids of an answer
- * are used again only if the vocabulary is the same, none of them ends an answer or begins a turn,
- * and they still decode to the answer's text. Otherwise the text is encoded again.
+ * A file is replaced as a whole or not at all, and only its owner can read it. While a chat uses
+ * it, the file has a lock, and changes are appended to a journal beside it: one line for each
+ * question and each answer. The journal becomes part of the file when the chat ends, or after a
+ * crash when a chat uses the file again.
+ *
+ * The ids of an answer are used again only if the vocabulary is the same, none of them ends an
+ * answer or begins a turn, and they still decode to the answer's text. Otherwise the text is
+ * encoded again.
  */
 #ifndef APP_STORE_H
 #define APP_STORE_H
 
 #include "app/chat/conversation/transcript.h"
+#include "app/common/file/file_lock.h"
 #include "app/common/paths.h"
 #include "app/common/strbuf.h"
 #include "tokenizer/tokenizer.h"
 
+/* A file that a chat writes, with its lock and its journal. */
+struct store_file {
+    char path[PATH_BYTES]; /* "": no file */
+    struct file_lock lock;
+    int journal;          /* descriptor; 0: not open */
+    size_t journal_bytes; /* in the journal file */
+    bool has_base;        /* the saved chat holds a state that the journal can continue */
+    bool is_behind;       /* the saved chat lacks what the journal has, or was never written */
+    char base[17];        /* hash of the saved chat; valid with has_base */
+    size_t *serials;      /* (n) of the exchanges in file and journal */
+    size_t n, cap, n_skipped;
+    uint64_t head; /* hash of what the journal cannot hold: system message, unknown keys */
+};
+
 struct store {
     const struct tokenizer *tokenizer;
     const char *model_name;
-    char last_path[PATH_BYTES]; /* "": do not write it (--private, or no state directory) */
-    char
-        session_path[PATH_BYTES]; /* of --session, /save or /load; "": none; written after a turn */
-    bool is_script;               /* nobody types: a failed write ends the program */
-    bool is_private;              /* --private or its environment variable: write no files */
-    bool has_warned;              /* warn only once about a failed write */
+    struct store_file last;    /* the last conversation; no path: do not write it (--private, or no
+                                  state directory) */
+    struct store_file session; /* of --session, /save or /load */
+    bool is_script;            /* nobody types: a failed write ends the program */
+    bool is_private;           /* --private or its environment variable: write no files */
+    bool has_warned;           /* warn only once about a failed write */
 };
-
-/* The path of a saved chat. A NAME with a '/' or ending in .json is a path itself. BN_EARG: not a
- * valid name. */
-bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err);
-
-bool store_write(const struct store *s, const struct transcript_state *state, const char *path,
-                 struct bn_error *err);
 
 /* Facts about a file that was read, for a notice. */
 struct store_reading {
@@ -38,7 +51,45 @@ struct store_reading {
     size_t n_retokenised; /* answers whose ids are not used; their text will be encoded again */
     size_t n_forged;      /* of these, answers with ids that delimit turns */
     bool other_vocabulary;
+    enum {
+        JOURNAL_NONE,
+        JOURNAL_READ,  /* after a crash: its turns are part of the conversation */
+        JOURNAL_OLD,   /* the file already has its turns */
+        JOURNAL_ALIEN, /* it continues another state of the file, so it was not used */
+        JOURNAL_TORN,  /* a line is damaged: the turns before it are part of the conversation */
+    } journal;
+    char base[17]; /* hash of the file, for store_continue */
 };
+
+/* The path of a saved chat. A NAME with a '/' or ending in .json is a path itself. BN_EARG: not a
+ * valid name. */
+bool store_path(const char *name, char out[PATH_BYTES], struct bn_error *err);
+
+/* Write a conversation to a file that no chat uses. */
+bool store_write(const struct store *s, const struct transcript_state *state, const char *path,
+                 struct bn_error *err);
+
+/* Take the lock of a saved chat and make it the file of `f`, which must have none. False: another
+ * program holds the lock; `holder` (may be NULL) says who. A file that cannot be locked is used
+ * without a lock. */
+bool store_open(struct store_file *f, const char *path, char holder[FILE_LOCK_HOLDER_BYTES]);
+/* The transcript was read from this file, with these facts. Without this call the first write
+ * replaces the whole file. */
+void store_continue(struct store_file *f, const struct transcript_state *state,
+                    const struct store_reading *reading);
+/* Save the conversation: append what has changed to the journal, or replace the file. The time does
+ * not depend on the length of the conversation, except for the first write and after a change of
+ * the system message. BN_EIO, BN_ENOMEM: the next write tries again. */
+bool store_save(const struct store *s, struct store_file *f, const struct transcript_state *state,
+                struct bn_error *err);
+/* Write the conversation as a whole, and remove the journal. BN_EIO, BN_ENOMEM. */
+bool store_replace(const struct store *s, struct store_file *f,
+                   const struct transcript_state *state, struct bn_error *err);
+/* Write the conversation as a whole if the saved chat lacks something, remove the journal, and
+ * release the lock. `f` has no file afterwards, also on failure; then the journal stays. */
+bool store_close(const struct store *s, struct store_file *f, const struct transcript_state *state,
+                 struct bn_error *err);
+
 /* Append the sentence of a notice; nothing if the ids of all answers are used. */
 void store_reading_text(const struct store_reading *reading, struct strbuf *out);
 
@@ -47,6 +98,15 @@ void store_reading_text(const struct store_reading *reading, struct strbuf *out)
  * BN_ENOMEM. */
 bool store_read(const struct store *s, const char *path, struct transcript *out,
                 struct store_reading *reading, struct bn_error *err);
+
+/* A path for a copy of a saved chat: NAME-2.json, or the next number that is not in use. */
+void store_copy_path(const char *path, char out[PATH_BYTES]);
+/* The path of a last conversation: last.json for slot 1, last-2.json for slot 2, and so on. Chats
+ * that run at the same time use different slots. BN_EARG: there is no state directory. */
+#define STORE_LAST_SLOTS 16
+bool store_last_path(int slot, char out[PATH_BYTES], struct bn_error *err);
+/* The path of the last conversation that was written last. False: there is none. */
+bool store_newest_last(char out[PATH_BYTES]);
 
 /* Remove the temporary files that killed programs left in the directories of saved chats, snapshots
  * and the last conversation. */

@@ -2,6 +2,7 @@
 Base class for tests of bitnet-chat: each test has its own home directory, and PROGRAM is usually the chat
 with a scripted generator in place of the engine (fake_engine.c), so that the answers are known.
 """
+import json
 import os
 import subprocess
 import tempfile
@@ -48,6 +49,22 @@ class ChatCase(ProgramCase):
 
     def state(self, name):
         return os.path.join(self.home.name, '.local/state/bitnet-chat', name)
+
+    @staticmethod
+    def saved(path):
+        """The messages of a saved chat, with those of its journal."""
+        with open(path, encoding='utf-8') as file:
+            messages = json.load(file)['messages']
+        if os.path.exists(path + '.journal'):
+            with open(path + '.journal', encoding='utf-8') as file:
+                records = [json.loads(line) for line in file if line.endswith('\n')][1:]
+            system = [m for m in messages if m['role'] == 'system']
+            turns = [m for m in messages if m['role'] != 'system']
+            for record in records:
+                first = [i for i, m in enumerate(turns) if m['role'] == 'user'][record['keep']:][:1]
+                turns = (turns[:first[0]] if first else turns) + record['messages']
+            messages = system + turns
+        return messages
 
     def chat(self, *args, stdin=b'', stdout=subprocess.PIPE, model=None, timeout=60):
         stream = {'input': stdin} if isinstance(stdin, bytes) else {'stdin': stdin}

@@ -3,7 +3,6 @@ The chat on a pseudo-terminal that only records what the program writes, and bas
 How a screen looks afterwards is tested with tmux (terminal_screen.py).
 """
 import fcntl
-import json
 import os
 import pty
 import re
@@ -141,8 +140,7 @@ class TerminalCase(ChatCase):
 
     def messages(self, role='user'):
         """Texts of this role in the last conversation, as the program saved it."""
-        with open(self.state('last.json'), encoding='utf-8') as file:
-            return [m['content'] for m in json.load(file)['messages'] if m['role'] == role]
+        return [m['content'] for m in self.saved(self.state('last.json')) if m['role'] == role]
 
     def half_typed_and_stopped(self, *words):
         """

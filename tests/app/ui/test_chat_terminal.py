@@ -74,7 +74,7 @@ class WaysOut(TerminalCase):
             self.addCleanup(terminal.close)
             terminal.expect(rb'loaded in')
             terminal.send(b'x\r')
-            terminal.expect(b'one(?s:.*)unsaved')
+            terminal.expect(b'unsaved(?s:.*)one')
             terminal.send(b'y\r')
             terminal.expect(b'two')
             terminal.process.send_signal(signal.SIGXFSZ)
@@ -213,8 +213,7 @@ class Waiting(TerminalCase):
             terminal.send(key)
             terminal.expect(b'stopped', start=start)
             terminal.expect(PROMPT, start=start)
-            with open(self.state('last.json'), encoding='utf-8') as file:
-                answer = json.load(file)['messages'][1]
+            answer = self.saved(self.state('last.json'))[1]
             self.assertTrue(answer['content'].startswith('word word'))
             self.assertEqual(bytes(answer['ids']), answer['content'].encode())
 
@@ -473,7 +472,9 @@ class Safety(TerminalCase):
         terminal = self.open(rows=1, columns=1)
         terminal.expect(b'>')  # before the prompt is shown, Enter is a new line
         terminal.send(b'x\r')
-        self.wait_for(lambda: os.path.exists(self.state('last.json')) or terminal.read(0.05) and False)
+        last = self.state('last.json')
+        self.wait_for(lambda: (os.path.exists(last) and len(self.saved(last)) == 2)  # question and answer
+                      or terminal.read(0.05) and False)
         terminal.send(b'\x04')
         self.left_clean(terminal, 0)
 

@@ -1,0 +1,212 @@
+/*
+ * Chooses the files of the chat, takes their locks, and reads the conversation to continue. If
+ * another program uses a saved chat, this chat continues on a copy, or not at all.
+ */
+#include "app/app.h"
+
+#include "app/terminal/signals.h"
+
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+static bool is_private(const struct app *app)
+{
+    const char *value = env_get(ENV_PRIVATE);
+    return options_flag(app->options, "private") || (value && strcmp(value, "0") != 0);
+}
+
+static void show_warning(const struct app *app, const char *text)
+{
+    if (!options_flag(app->options, "quiet"))
+        (void)report_fail(PROGRAM, EXIT_DONE, "%s", text);
+}
+
+/* ---- the last conversation ---- */
+
+/* The first last conversation that no other chat uses. If all are in use, none is written. */
+static void open_free_slot(struct app *app, struct bn_error *err)
+{
+    char path[PATH_BYTES];
+    for (int slot = 1; slot <= STORE_LAST_SLOTS; slot++)
+        if (!store_last_path(slot, path, err) || store_open(&app->store.last, path, NULL))
+            return;
+}
+
+/* If the state directory cannot be used, write nothing and show one warning. */
+static void choose_paths(struct app *app)
+{
+    struct bn_error path_error = {0};
+    const bool writes_last = app->is_interactive || options_flag(app->options, "continue");
+    app->store.tokenizer = app->model.tokenizer;
+    app->store.model_name = app->model.name;
+    app->store.is_script = !app->is_interactive;
+    app->store.is_private = is_private(app);
+    if (app->store.is_private)
+        return;
+    store_clean();
+    if (writes_last && !app->store.last.path[0])
+        open_free_slot(app, &path_error);
+    if (app->is_interactive && options_flag(app->options, "history") &&
+        !path_of(PATH_STATE, "history", app->terminal.history.path, &path_error))
+        app->terminal.history.path[0] = 0;
+    if (path_error.code)
+        bn_notes_add(&app->model.notes, BN_NOTE_WARNING, "no_place", "%s: this chat is not saved",
+                     path_error.text);
+}
+
+/* ---- reading ---- */
+
+static void show_reading(const struct app *app, const char *path,
+                         const struct store_reading *reading)
+{
+    struct strbuf said = {0};
+    store_reading_text(reading, &said);
+    if (said.n_bytes > 0)
+        show_warning(app, strbuf_text(&said));
+    strbuf_cut(&said, 0);
+    if (reading->journal == JOURNAL_ALIEN)
+        strbuf_addf(&said, "%s.journal belongs to another state of the chat and is not used", path);
+    else if (reading->journal == JOURNAL_TORN)
+        strbuf_addf(&said, "%s.journal is damaged: only the turns before the damage are read",
+                    path);
+    if (said.n_bytes > 0)
+        show_warning(app, strbuf_text(&said));
+    strbuf_finish(&said);
+}
+
+/* Read a saved chat. `f` is the file of the chat if it is the one that is read, else NULL. */
+static enum exit_code read_conversation(struct app *app, const char *path, struct store_file *f)
+{
+    struct transcript loaded = {0};
+    struct store_reading reading;
+    struct bn_error err;
+    if (!store_read(&app->store, path, &loaded, &reading, &err)) {
+        (void)report_error(PROGRAM, STAGE_RUN, &err);
+        return EXIT_FILE;
+    }
+    transcript_finish(&app->chat.transcript);
+    app->chat.transcript = loaded;
+    if (f)
+        store_continue(f, &loaded.now, &reading);
+    chat_use_snapshot(&app->chat, path);
+    show_reading(app, path, &reading);
+    return EXIT_DONE;
+}
+
+/* Read a saved chat that another chat uses; `f` is the file for the copy. */
+static enum exit_code read_copy(struct app *app, const char *path, struct store_file *f)
+{
+    const enum exit_code code = read_conversation(app, path, NULL);
+    f->is_behind = code == EXIT_DONE; /* the copy is not written yet */
+    return code;
+}
+
+/* Continue the newest last conversation, on a copy if another chat uses it. */
+static enum exit_code continue_last(struct app *app)
+{
+    char path[PATH_BYTES], holder[FILE_LOCK_HOLDER_BYTES];
+    struct bn_error err;
+    if (!store_last_path(1, path, &err))
+        return report_error(PROGRAM, STAGE_RUN, &err);
+    if (!store_newest_last(path))
+        return report_fail(PROGRAM, EXIT_FILE, "there is no last conversation in '%s'", path);
+    if (app->store.is_private)
+        return read_conversation(app, path, NULL);
+    if (strcmp(path, app->store.last.path) == 0)
+        return read_conversation(app, path, &app->store.last);
+    struct store_file newest = {0};
+    if (store_open(&newest, path, holder)) { /* continue there instead of in the free slot */
+        (void)store_close(&app->store, &app->store.last, &app->chat.transcript.now, &err);
+        app->store.last = newest;
+        return read_conversation(app, path, &app->store.last);
+    }
+    if (!options_flag(app->options, "quiet"))
+        (void)report_fail(PROGRAM, EXIT_DONE,
+                          "the last conversation is in use by %s; this chat continues on a copy",
+                          holder);
+    return read_copy(app, path, &app->store.last);
+}
+
+/* ---- a saved chat in use ---- */
+
+/* Read an answer of one line from the terminal: true for yes. */
+static bool read_yes(void)
+{
+    for (;;) {
+        char line[80];
+        size_t n = 0;
+        char c = 0;
+        ssize_t got;
+        while ((got = read(STDIN_FILENO, &c, 1)) == 1 && c != '\n')
+            if (n < sizeof(line))
+                line[n++] = c;
+        if (got != 1)
+            return false;
+        if (n == 0 || line[0] == 'y' || line[0] == 'Y')
+            return true;
+        if (line[0] == 'n' || line[0] == 'N')
+            return false;
+        (void)fprintf(stderr, "y or n? ");
+    }
+}
+
+/* Another program uses the saved chat. At a terminal, offer a copy. */
+static enum exit_code offer_copy(struct app *app, const char *path, const char *holder)
+{
+    char copy[PATH_BYTES], other[FILE_LOCK_HOLDER_BYTES];
+    store_copy_path(path, copy);
+    if (!app->ui.ops->is_terminal)
+        return report_fail(PROGRAM, EXIT_FILE,
+                           "'%s' is in use by %s; --load '%s' continues without saving it", path,
+                           holder, path);
+    (void)fprintf(stderr, "%s: '%s' is in use by %s.\nContinue on a copy, '%s'? [Y/n] ", PROGRAM,
+                  path, holder, copy);
+    if (!read_yes())
+        return EXIT_FILE;
+    if (!store_open(&app->store.session, copy, other))
+        return report_fail(PROGRAM, EXIT_FILE, "'%s' is in use by %s", copy, other);
+    return EXIT_DONE;
+}
+
+static enum exit_code open_session(struct app *app, const char *name)
+{
+    char path[PATH_BYTES], holder[FILE_LOCK_HOLDER_BYTES];
+    struct store_file *f = &app->store.session;
+    enum exit_code code = EXIT_DONE;
+    struct bn_error err;
+    const size_t n = strlen(name);
+    if (strchr(name, '/') && (n <= 5 || strcmp(name + n - 5, ".json") != 0))
+        return report_fail(PROGRAM, EXIT_USAGE,
+                           "--session '%s': a name has no slash, and a file ends in .json", name);
+    if (!store_path(name, path, &err))
+        return report_error(PROGRAM, STAGE_RUN, &err);
+    const bool is_free = store_open(f, path, holder);
+    if (!is_free)
+        code = offer_copy(app, path, holder);
+    if (code != EXIT_DONE || access(path, F_OK) != 0)
+        return code;
+    return is_free ? read_conversation(app, path, f) : read_copy(app, path, f);
+}
+
+static enum exit_code load_chat(struct app *app, const char *name)
+{
+    char path[PATH_BYTES];
+    struct bn_error err;
+    if (!store_path(name, path, &err))
+        return report_error(PROGRAM, STAGE_RUN, &err);
+    return read_conversation(app, path, NULL);
+}
+
+enum exit_code app_open_saved(struct app *app)
+{
+    const char *load = options_text(app->options, "load");
+    const char *session = options_text(app->options, "session");
+    signals_ignore_size_limit();
+    choose_paths(app);
+    if (session)
+        return open_session(app, session);
+    if (load)
+        return load_chat(app, load);
+    return options_flag(app->options, "continue") ? continue_last(app) : EXIT_DONE;
+}

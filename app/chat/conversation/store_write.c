@@ -1,0 +1,377 @@
+/*
+ * Writes saved chats and their journals: see store.h and docs/session-format.md.
+ *
+ * The journal names the state of the file that it continues by the hash of the file. Before the
+ * file is replaced, the hash of the new file is appended to the journal. So after a crash at any
+ * time a reader sees whether the file already has the turns of the journal.
+ */
+#include "app/chat/conversation/store_format.h"
+
+#include "app/common/file/new_file.h"
+#include "app/common/input_text.h"
+#include "app/common/json_out.h"
+#include "engine/base/hash.h"
+#include "engine/base/memory.h"
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#define APPEND_MAX_TURNS 8 /* more have changed only after a command such as /load or /forget */
+#define JOURNAL_MAX_BYTES ((size_t)16 << 20) /* then the file is written as a whole */
+
+/* ---- JSON ---- */
+
+/* Add the members of a JSON text to *o, except those that *o has already. On failure *o is freed
+ * and becomes NULL. */
+static void add_extra(json_t **o, struct bn_str extra)
+{
+    if (extra.n_bytes == 0)
+        return;
+    json_t *members = json_loadb(extra.ptr, extra.n_bytes, JSON_ALLOW_NUL, NULL);
+    if (!json_is_object(members) || json_object_update_missing(*o, members) != 0) {
+        json_decref(*o);
+        *o = NULL;
+    }
+    json_decref(members);
+}
+
+static json_t *message_json(const char *role, struct bn_str text, struct bn_str extra)
+{
+    json_t *o = json_pack("{s:s, s:o}", "role", role, "content", json_out_text(text));
+    add_extra(&o, extra);
+    return o;
+}
+
+/* Newline-terminated lines as an array. */
+static json_t *lines_json(struct bn_str lines)
+{
+    json_t *list = json_array();
+    for (size_t at = 0; at < lines.n_bytes;) {
+        const char *end = memchr(lines.ptr + at, '\n', lines.n_bytes - at);
+        const size_t n = end ? (size_t)(end - lines.ptr) - at : lines.n_bytes - at;
+        json_out_append(&list, json_out_text((struct bn_str){lines.ptr + at, n}));
+        at += n + 1;
+    }
+    return list;
+}
+
+/* The message of a user. With attached files, also what was typed, and the paths given to /file. */
+static json_t *user_json(const struct exchange *e)
+{
+    json_t *o = message_json("user", e->user, e->user_extra);
+    if (e->typed.n_bytes > 0)
+        json_out_put(&o, "typed", json_out_text(e->typed));
+    if (e->files.n_bytes > 0)
+        json_out_put(&o, "files", lines_json(e->files));
+    return o;
+}
+
+static json_t *answer_json(const struct answer *a)
+{
+    json_t *o = message_json("assistant", a->text, a->extra), *ids = json_array();
+    for (size_t i = 0; i < a->n_ids; i++)
+        json_out_append(&ids, json_integer(a->ids[i]));
+    json_out_put(&o, "finish", json_string(finish_name(a->finish)));
+    json_out_put(&o, "ids", ids);
+    return o;
+}
+
+/* Append the turns from index `first` on. */
+static void add_turns(json_t **list, const struct transcript_state *state, size_t first)
+{
+    for (size_t i = first; i < state->n; i++) {
+        const struct exchange *e = state->items[i];
+        json_out_append(list, user_json(e));
+        if (e->answer.finish != FINISH_NONE)
+            json_out_append(list, answer_json(&e->answer));
+    }
+}
+
+static json_t *messages_json(const struct transcript_state *state)
+{
+    json_t *list = json_array();
+    if (state->system.n_bytes > 0)
+        json_out_append(&list, message_json("system", state->system, state->system_extra));
+    add_turns(&list, state, 0);
+    return list;
+}
+
+void store_vocabulary(const struct store *s, char out[STORE_HASH_BYTES])
+{
+    (void)snprintf(out, STORE_HASH_BYTES, "%016llx",
+                   (unsigned long long)tokenizer_info(s->tokenizer)->hash); /* 16 digits */
+}
+
+static json_t *session_json(const struct store *s, const struct transcript_state *state)
+{
+    char hash[STORE_HASH_BYTES];
+    store_vocabulary(s, hash);
+    json_t *o =
+        json_pack("{s:s, s:i, s:o, s:s, s:I, s:o}", "format", STORE_FORMAT, "version",
+                  STORE_VERSION, "model", json_out_text(bn_str_of(s->model_name)), "vocabulary",
+                  hash, "skipped", (json_int_t)state->n_skipped, "messages", messages_json(state));
+    add_extra(&o, state->file_extra);
+    return o;
+}
+
+/* ---- the file as a whole ---- */
+
+void store_hash_bytes(const void *bytes, size_t n_bytes, char out[STORE_HASH_BYTES])
+{
+    const uint64_t hash = fnv1a_add_bytes(FNV1A_START, bytes, n_bytes);
+    (void)snprintf(out, STORE_HASH_BYTES, "%016llx", (unsigned long long)hash);
+}
+
+void store_journal_path(const char *path, char out[PATH_BYTES + 16])
+{
+    (void)snprintf(out, PATH_BYTES + 16, "%s.journal", path); /* fits */
+}
+
+/* Takes ownership of the JSON object. */
+static bool write_json(struct new_file *n, json_t *json, struct bn_error *err)
+{
+    const bool ok = json_out_write(json, n->f, JSON_OUT_INDENT, err);
+    if (!ok && ferror(n->f))
+        (void)new_file_fail(n, err);
+    return ok;
+}
+
+bool store_write(const struct store *s, const struct transcript_state *state, const char *path,
+                 struct bn_error *err)
+{
+    struct new_file n;
+    json_t *json = session_json(s, state);
+    if (!json)
+        return bn_fail(err, BN_ENOMEM, "out of memory for the session");
+    if (!new_file_open(&n, path, err)) {
+        json_decref(json);
+        return false;
+    }
+    const bool ok = write_json(&n, json, err);
+    return new_file_close(&n, ok ? NEW_FILE_SYNC : NEW_FILE_DROP, err);
+}
+
+/* ---- the journal ---- */
+
+/* What the journal cannot hold: the system message, and unknown keys of the file. */
+static uint64_t head_of(const struct transcript_state *state)
+{
+    const struct bn_str parts[] = {state->system, state->system_extra, state->file_extra};
+    uint64_t hash = FNV1A_START;
+    for (size_t i = 0; i < sizeof(parts) / sizeof(parts[0]); i++)
+        hash = fnv1a_add(fnv1a_add_bytes(hash, parts[i].ptr, parts[i].n_bytes), parts[i].n_bytes);
+    return hash;
+}
+
+/* Number of turns at the beginning that file and conversation have in common. */
+static size_t count_shared(const struct store_file *f, const struct transcript_state *state)
+{
+    size_t n = 0;
+    while (n < f->n && n < state->n && f->serials[n] == state->items[n]->serial)
+        n++;
+    return n;
+}
+
+/* File and journal now hold this state. Without memory for that, the next write is a whole one. */
+static void remember(struct store_file *f, const struct transcript_state *state)
+{
+    f->n = count_shared(f, state);
+    if (!mem_grow(&f->serials, &f->cap, state->n, sizeof(*f->serials))) {
+        f->has_base = false;
+        return;
+    }
+    for (; f->n < state->n; f->n++)
+        f->serials[f->n] = state->items[f->n]->serial;
+    f->n_skipped = state->n_skipped;
+    f->head = head_of(state);
+}
+
+static void close_journal(struct store_file *f)
+{
+    if (f->journal > 0)
+        (void)close(f->journal); /* each write was checked */
+    f->journal = 0;
+    f->journal_bytes = 0;
+}
+
+static void remove_journal(struct store_file *f)
+{
+    char path[PATH_BYTES + 16];
+    close_journal(f);
+    store_journal_path(f->path, path);
+    (void)unlink(path); /* if it stays, its last line says that it is not needed */
+}
+
+/* Append lines to the journal, all or none, and wait until they are on disk. */
+static bool append_lines(struct store_file *f, int flags, struct bn_str lines, struct bn_error *err)
+{
+    char path[PATH_BYTES + 16];
+    store_journal_path(f->path, path);
+    if (f->journal == 0) {
+        struct stat st;
+        const int fd =
+            open(path, O_WRONLY | O_APPEND | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC | flags, 0600);
+        if (fd < 0 || fstat(fd, &st) != 0)
+            return bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
+        f->journal = fd;
+        f->journal_bytes = (size_t)st.st_size;
+    }
+    if (write(f->journal, lines.ptr, lines.n_bytes) == (ssize_t)lines.n_bytes &&
+        fdatasync(f->journal) == 0) {
+        f->journal_bytes += lines.n_bytes;
+        return true;
+    }
+    (void)bn_fail(err, BN_EIO, "cannot write '%s': %s", path, strerror(errno));
+    /* Without the part that was written. If this fails too, a reader drops the torn line. */
+    (void)!ftruncate(f->journal, (off_t)f->journal_bytes);
+    return false;
+}
+
+static void add_header(const struct store *s, const struct store_file *f, struct strbuf *out)
+{
+    char hash[STORE_HASH_BYTES];
+    store_vocabulary(s, hash);
+    json_out_line(json_pack("{s:s, s:i, s:s, s:s}", "format", STORE_JOURNAL_FORMAT, "version",
+                            STORE_VERSION, "base", f->base, "vocabulary", hash),
+                  out);
+}
+
+/* Append the turns after the first n_keep, which replace those in file and journal. */
+static bool append_turns(const struct store *s, struct store_file *f,
+                         const struct transcript_state *state, size_t n_keep, struct bn_error *err)
+{
+    struct strbuf lines = {0};
+    json_t *messages = json_array();
+    add_turns(&messages, state, n_keep);
+    if (f->journal_bytes == 0)
+        add_header(s, f, &lines);
+    json_out_line(json_pack("{s:I, s:I, s:o}", "keep", (json_int_t)n_keep, "skipped",
+                            (json_int_t)state->n_skipped, "messages", messages),
+                  &lines);
+    const int flags = f->journal_bytes == 0 ? O_CREAT | O_TRUNC : 0;
+    const bool ok = lines.failed ? bn_fail(err, BN_ENOMEM, "out of memory for the saved chat")
+                                 : append_lines(f, flags, strbuf_str(&lines), err);
+    strbuf_finish(&lines);
+    if (ok)
+        remember(f, state);
+    return ok;
+}
+
+/* ---- the life of a file ---- */
+
+static bool hash_file(const char *path, char out[STORE_HASH_BYTES], struct bn_error *err)
+{
+    char *bytes;
+    size_t n_bytes;
+    if (!path_read_all(path, INPUT_MAX_BYTES, &bytes, &n_bytes, err))
+        return false;
+    store_hash_bytes(bytes, n_bytes, out);
+    mem_free(bytes);
+    return true;
+}
+
+/* Tell later readers of the journal that a file with this hash has its turns. If that fails, they
+ * only report a journal that they do not need. */
+static void mark_journal(struct store_file *f, const char *hash)
+{
+    char line[64];
+    struct bn_error ignored;
+    const int n = snprintf(line, sizeof(line), "{\"compacted\": \"%s\"}\n", hash);
+    (void)append_lines(f, 0, (struct bn_str){line, (size_t)n}, &ignored);
+}
+
+bool store_replace(const struct store *s, struct store_file *f,
+                   const struct transcript_state *state, struct bn_error *err)
+{
+    struct new_file n;
+    json_t *json = session_json(s, state);
+    f->has_base = false;
+    if (!json)
+        return bn_fail(err, BN_ENOMEM, "out of memory for the session");
+    if (!new_file_open(&n, f->path, err)) {
+        json_decref(json);
+        return false;
+    }
+    bool ok = write_json(&n, json, err);
+    if (ok && fflush(n.f) != 0)
+        ok = new_file_fail(&n, err);
+    const bool has_hash = ok && hash_file(n.temp_path, f->base, &(struct bn_error){0});
+    if (has_hash)
+        mark_journal(f, f->base);
+    if (!new_file_close(&n, ok ? NEW_FILE_SYNC : NEW_FILE_DROP, err))
+        return false;
+    remove_journal(f);
+    f->is_behind = false;
+    f->has_base = has_hash; /* a file that is too large to be read back gets no journal */
+    remember(f, state);
+    return true;
+}
+
+bool store_open(struct store_file *f, const char *path, char holder[FILE_LOCK_HOLDER_BYTES])
+{
+    struct bn_error ignored; /* writing reports it */
+    char target[PATH_BYTES];
+    path_follow(path, target);
+    (void)path_make_parents(target, &ignored);
+    if (file_lock_take(&f->lock, target, holder) == FILE_LOCK_BUSY)
+        return false;
+    memcpy(f->path, target, sizeof(f->path));
+    return true;
+}
+
+void store_continue(struct store_file *f, const struct transcript_state *state,
+                    const struct store_reading *reading)
+{
+    char path[PATH_BYTES + 16], aside[PATH_BYTES + 24];
+    f->is_behind = reading->journal == JOURNAL_READ || reading->journal == JOURNAL_TORN;
+    f->has_base = !f->is_behind;
+    memcpy(f->base, reading->base, sizeof(f->base));
+    remember(f, state);
+    if (reading->journal == JOURNAL_OLD)
+        remove_journal(f);
+    if (reading->journal == JOURNAL_ALIEN || reading->journal == JOURNAL_TORN) {
+        store_journal_path(f->path, path);
+        (void)snprintf(aside, sizeof(aside), "%s.old", path); /* fits */
+        (void)rename(path,
+                     aside); /* if it stays, it is replaced: its turns were read or reported */
+    }
+}
+
+/* Nothing has changed since the last write. An empty chat that was never written is not written. */
+static bool is_saved(const struct store_file *f, const struct transcript_state *state)
+{
+    if (!f->has_base && !f->is_behind && state->n == 0 && state->system.n_bytes == 0)
+        return true;
+    return f->has_base && f->n == state->n && count_shared(f, state) == f->n &&
+           f->n_skipped == state->n_skipped && f->head == head_of(state);
+}
+
+bool store_save(const struct store *s, struct store_file *f, const struct transcript_state *state,
+                struct bn_error *err)
+{
+    if (!f->path[0] || is_saved(f, state))
+        return true;
+    const size_t n_keep = count_shared(f, state);
+    const bool appends = f->has_base && f->head == head_of(state) &&
+                         state->n - n_keep <= APPEND_MAX_TURNS &&
+                         f->journal_bytes < JOURNAL_MAX_BYTES;
+    const bool ok =
+        appends ? append_turns(s, f, state, n_keep, err) : store_replace(s, f, state, err);
+    if (appends || !ok)
+        f->is_behind = true;
+    return ok;
+}
+
+bool store_close(const struct store *s, struct store_file *f, const struct transcript_state *state,
+                 struct bn_error *err)
+{
+    const bool ok = !f->path[0] || !f->is_behind || store_replace(s, f, state, err);
+    close_journal(f);
+    file_lock_release(&f->lock);
+    mem_free(f->serials);
+    *f = (struct store_file){0};
+    return ok;
+}
