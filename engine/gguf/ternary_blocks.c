@@ -64,12 +64,12 @@ static bool q2_decode(const uint8_t *block, size_t n_bytes, uint8_t *codes)
 {
     unsigned bad = 0;
     for (size_t i = 0; i < n_bytes; i++) {
-        const unsigned b = block[2 + i];
+        const uint32_t b = block[2 + i];
         bad |= b & b >> 1 & 0x55;
-        codes[4 * i] = b & 3;
-        codes[4 * i + 1] = b >> 2 & 3;
-        codes[4 * i + 2] = b >> 4 & 3;
-        codes[4 * i + 3] = (uint8_t)(b >> 6);
+        /* The four codes as bytes of a word, which is stored at once. */
+        const uint32_t word = (b | b << 6 | b << 12 | b << 18) & 0x03030303;
+        for (size_t k = 0; k < 4; k++)
+            codes[4 * i + k] = (uint8_t)(word >> 8 * k);
     }
     return bad == 0;
 }
