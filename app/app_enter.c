@@ -13,9 +13,12 @@
 static bool compose(struct app *app, struct bn_str typed, struct strbuf *out, struct bn_error *err)
 {
     struct attachment_list *attached = &app->chat.attached;
-    const struct attachment_room room = chat_room(&app->chat);
     struct strbuf missing = {0};
-    bool ok = attachments_add_paths(attached, app->model.tokenizer, typed, &room, &missing, err);
+    bool ok = true;
+    if (typed.n_bytes > 0 && memchr(typed.ptr, '@', typed.n_bytes)) {
+        const struct attachment_room room = chat_room(&app->chat);
+        ok = attachments_add_paths(attached, app->model.tokenizer, typed, &room, &missing, err);
+    }
     if (ok && missing.n_bytes > 0)
         ui_notice(&app->ui, TONE_WARNING, "@%.200s is not a file; it is sent as text",
                   strbuf_text(&missing));
@@ -42,7 +45,8 @@ static bool send_composed(struct app *app, struct bn_str text, struct bn_str typ
     const struct question q = {.text = text,
                                .typed = attached->n > 0 ? typed : (struct bn_str){0},
                                .files = strbuf_str(&files)};
-    const bool ok = chat_send(&app->chat, &q, &err);
+    const bool ok = files.failed ? bn_fail(&err, BN_ENOMEM, "out of memory for the message")
+                                 : chat_send(&app->chat, &q, &err);
     if (!ok)
         app->ui.ops->turn_failed(&app->ui, &err);
     if (!ok && err.code == BN_ECONTEXT && n_files > 0)

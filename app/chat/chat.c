@@ -414,9 +414,11 @@ static void on_failed(struct chat *c, const struct bn_error *err)
 /* Files may be attached while the model loads, when the size of the context is not known. */
 static void check_attached(struct chat *c)
 {
-    const struct attachment_room room = chat_room(c);
     struct bn_error err;
     size_t n_tokens = 0;
+    if (c->attached.n == 0)
+        return;
+    const struct attachment_room room = chat_room(c);
     for (size_t i = 0; i < c->attached.n;) {
         if (attachments_check(&c->attached.items[i], n_tokens, &room, &err)) {
             n_tokens += c->attached.items[i++].n_tokens;

@@ -223,8 +223,7 @@ static bool read_at(struct bn_str message, size_t *at, enum input_at *kind, stru
     const struct bn_str word = strbuf_str(exact.n_bytes > 0 ? &exact : &path);
     if (!found)
         *kind = INPUT_AT_MISSING;
-    /* A directory such as "anna" must not turn @anna into a path. */
-    if (looks_like_path(word) || (found && *kind == INPUT_AT_FILE))
+    if (found || looks_like_path(word))
         strbuf_add_str(out, word);
     strbuf_finish(&path);
     strbuf_finish(&exact);

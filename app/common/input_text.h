@@ -36,7 +36,8 @@ enum input_at {
 };
 /* Find the next @path in a message, from *at on. Append the path to `out` and move *at behind it.
  * @path is a separate word. It may be quoted as in input_next_path, and punctuation after it is
- * ignored. A word such as @anna that is not a path is skipped. False: there is none. */
+ * ignored. A word such as @anna is skipped if there is no such file or directory.
+ * False: there is none. */
 bool input_next_at(struct bn_str message, size_t *at, enum input_at *kind, struct strbuf *out);
 
 #endif

@@ -182,6 +182,18 @@ class Terminals(TerminalCase):
             self.check_once(self.messages()[0], f'see @{notes} now again')
             self.assertEqual(len(self.messages()), 1)
 
+    def test_a_directory_is_named_and_the_message_returns(self):
+        """Also a name without a slash."""
+        folder = os.path.join(self.folder.name, 'work')
+        os.makedirs(os.path.join(folder, 'docs'), exist_ok=True)
+        for words in PAINTERS:
+            self.fake('ok')
+            terminal = self.ready(*words, folder=folder)
+            self.says_in(terminal, b'see @docs\r', rb'is(?s:.*)directory')
+            self.says_in(terminal, b'\x15see @anna\r')
+            self.leave(terminal)
+            self.assertEqual(self.messages(), ['see @anna'])
+
     def test_up_recalls_what_was_typed(self):
         notes, _ = self.files()
         for words in PAINTERS:
