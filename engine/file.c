@@ -217,6 +217,8 @@ bool bn_str_walk_next(struct bn_str_walk *walk, struct bn_str *out)
     return true;
 }
 
+#define FINGERPRINT_TENSOR_BYTES 4096 /* hashing whole tensors would take seconds */
+
 void bn_file_fingerprint(const struct bn_file *file, uint8_t out[BN_FINGERPRINT_BYTES])
 {
     const struct gguf *g = file->gguf;
@@ -224,6 +226,7 @@ void bn_file_fingerprint(const struct bn_file *file, uint8_t out[BN_FINGERPRINT_
     sha256_init(&sum);
     sha256_add(&sum, g->bytes, size_min(g->data_start, g->n_bytes));
     for (size_t i = 0; i < g->n_tensors; i++)
-        sha256_add(&sum, g->bytes + g->tensors[i].offset, size_min(g->tensors[i].n_bytes, 4096));
+        sha256_add(&sum, g->bytes + g->tensors[i].offset,
+                   size_min(g->tensors[i].n_bytes, FINGERPRINT_TENSOR_BYTES));
     sha256_end(&sum, out);
 }

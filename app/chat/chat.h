@@ -63,18 +63,18 @@ struct chat {
 
 void chat_finish(struct chat *c); /* does not close the worker */
 
-/* Send a message. The turn starts, or waits for the model. Errors: BN_ECONTEXT and those of
- * prompt_encode; the conversation is then unchanged. */
 struct question {
     struct bn_str text;  /* the whole message */
-    struct bn_str typed; /* the end of it that the user typed; empty if this is the whole text */
-    struct bn_str files; /* the paths of `attached` in it, each with a newline */
+    struct bn_str typed; /* the end of `text` that the user typed; empty: all of `text` */
+    struct bn_str files; /* the paths of the files in `text`, each with a newline */
 };
+/* Send a message. The turn starts, or waits for the model. Errors: BN_ECONTEXT and those of
+ * prompt_encode; the conversation is then unchanged. */
 bool chat_send(struct chat *c, const struct question *q, struct bn_error *err);
 /* Put what the user typed as a message back into the editor, and its files back into the list of
  * attachments. Shows the files that cannot be attached again. */
 void chat_take_back(struct chat *c, const struct exchange *e);
-/* The context that the next message can use. The tokens are those of its text. */
+/* The context that the next message can use: n_tokens is the most that its text can have. */
 struct attachment_room chat_room(const struct chat *c);
 /* Answer the last question again, or continue its answer. BN_EARG: there is no question or answer.
  * `settings` are used for this answer only; NULL: the settings of the chat. */
@@ -98,7 +98,7 @@ size_t chat_count(const struct chat *c);
 void chat_status(const struct chat *c, struct status *out);
 
 /* Write the conversation to last.json and to the saved chat, if these are in use. False: a file
- * could not be written. The program shows only its first failure. */
+ * could not be written. Only the first failure of the program is shown. */
 bool chat_write_files(struct chat *c);
 /* Bring the saved chat up to date, and detach it: later turns are not written to it. */
 bool chat_close_session(struct chat *c);

@@ -60,7 +60,7 @@ void terminfo_read(struct terminfo *caps, enum terminfo_style looks)
 {
     int status;
     const char *name = env_get(ENV_TERM);
-    char term[64];
+    char term[64]; /* a copy, because X/Open declares the name as char * for setupterm */
     *caps = (struct terminfo){0};
     if (looks == TERMINFO_STYLE_NONE || !name || strcmp(name, "dumb") == 0 ||
         strlen(name) >= sizeof(term))
@@ -78,8 +78,9 @@ void terminfo_read(struct terminfo *caps, enum terminfo_style looks)
     const char *cuf = tigetstr("cuf");
     caps->can_repaint = caps->strings[TERMINFO_ERASE_BELOW][0] && caps->strings[TERMINFO_UP][0] &&
                         cuf && (intptr_t)cuf != -1;
+    /* A look (the strings before TERMINFO_NORMAL) that cannot be ended is not used. */
     for (size_t i = 0; i < TERMINFO_NORMAL && !caps->strings[TERMINFO_NORMAL][0]; i++)
-        caps->strings[i][0] = 0; /* a look that cannot be ended is not used */
+        caps->strings[i][0] = 0;
 }
 
 void terminfo_text_looks(const struct terminfo *caps, struct flow_looks *out)

@@ -36,10 +36,9 @@ static struct matrix layer_matrix(const struct layer *layer, size_t kind)
     };
     const struct linear *const *p = sections[kind];
     struct matrix matrix = {.sections = {p[0], p[1], p[2]}, .pairs = kind == GATE_UP};
+    /* The sum of rows cannot overflow, because the size of the file limits each number. */
     for (; matrix.n_sections < 3 && p[matrix.n_sections]; matrix.n_sections++)
-        matrix.n_rows +=
-            p[matrix.n_sections]->source.n_rows; /* cannot overflow: the size of the file limits
-                                                    each */
+        matrix.n_rows += p[matrix.n_sections]->source.n_rows;
     const size_t n_cols = matrix.sections[0]->source.n_cols;
     matrix.n_lines = n_cols / LINE_COLS + (n_cols % LINE_COLS != 0);
     return matrix;

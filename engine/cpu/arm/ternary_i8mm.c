@@ -102,6 +102,7 @@ void ternary_matmul_i8mm(const struct ternary_mat *w, size_t row0, size_t row1,
         for (size_t t = 0; t < batch->n_tokens;) {
             const size_t n_rows = row1 - r < 2 * ROW_PAIRS ? row1 - r : 2 * ROW_PAIRS;
             const size_t left = batch->n_tokens - t;
+            /* a whole tile, else one pair of tokens, of which the last one may be half */
             const size_t n_tokens = left >= 2 * TOKEN_PAIRS ? 2 * TOKEN_PAIRS : left < 2 ? left : 2;
             const struct ternary_batch sub_batch = {
                 .q = batch->q + t * w->n_lines * LINE_COLS,

@@ -1,9 +1,9 @@
 /*
  * Prefetches memory that is read next, a few cache lines per step of a computation.
  *
- * The bytes are prefetched in two streams, one for each half of the range: with one stream a core
- * reads from memory at four fifths of this speed. Addresses need not be valid, since a prefetch
- * cannot fault.
+ * The bytes are prefetched in two streams, one for each half of the range: a core reads memory in
+ * one stream at four fifths of the speed of two streams. Addresses need not be valid, since a
+ * prefetch cannot fault.
  */
 #ifndef ENGINE_CPU_X86_PREFETCH_AHEAD_H
 #define ENGINE_CPU_X86_PREFETCH_AHEAD_H

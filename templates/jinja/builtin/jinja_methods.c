@@ -29,6 +29,7 @@ BUILTIN(list_index)
     const int64_t n = (int64_t)list.u.list->n;
     if (!arg_int(vm, c->arg[1], 0, &start) || !arg_int(vm, c->arg[2], n, &stop))
         return false;
+    /* As in Python, a negative index counts from the end. */
     start = start < 0 && (start += n) < 0 ? 0 : start;
     stop = stop < 0 ? stop + n : stop > n ? n : stop;
     for (int64_t i = start; i < stop; i++) {

@@ -35,7 +35,7 @@ struct jvm {
 #define JVM_MAX_DEPTH 1000 /* close to the depth at which Python's recursion limit stops */
 /* About one second in the worst case; a long conversation takes 1e5 steps. */
 #define JVM_MAX_STEPS ((size_t)5 << 20)
-#define JVM_MAX_BYTES ((size_t)256 << 20)
+#define JVM_MAX_BYTES ((size_t)256 << 20) /* that one rendering may add to the arena */
 
 /* ---- arena ---- */
 
