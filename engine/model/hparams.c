@@ -161,8 +161,10 @@ static bool read_rope_scaling(struct keys *k, struct hparams *hp, struct bn_erro
         return bn_fail(err, BN_EFORMAT, "%s is not a string", k->text);
     if (bn_str_is(type, "yarn"))
         return read_yarn(k, hp, err);
-    if (bn_str_is(type, "longrope")) /* its factors are tensors */
+    if (bn_str_is(type, "longrope")) {
+        hp->needs_rope_factors = true;
         return true;
+    }
     if (!bn_str_is(type, "linear") && !bn_str_is(type, "none"))
         return bn_fail(
             err, BN_EUNSUPPORTED,

@@ -87,6 +87,7 @@ struct hparams {
     double rope_magnitude; /* factor of all cosines and sines; 1 without YaRN */
     /* Context length from which sessions use rope_factors_long instead of rope_factors_short. */
     size_t rope_short_ctx;
+    bool needs_rope_factors; /* rope.scaling.type is longrope: the factors must be in the file */
     /* h = embd_scale * embedding; h = h + residual_scale * (output of a layer); logits divided by
      * logit_scale. All are 1 unless the architecture is scaled. */
     double embd_scale, residual_scale, logit_scale;

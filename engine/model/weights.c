@@ -280,9 +280,14 @@ static bool find_rope_freqs(struct finder *f, struct bn_error *err)
         !find_rope_factors(f, "rope_factors_short.weight", &m->rope_factors_short, err) ||
         !find_rope_factors(f, "rope_factors_long.weight", &m->rope_factors_long, err))
         return false;
-    return !m->rope_factors_short.bytes == !m->rope_factors_long.bytes ||
+    const bool has_short = m->rope_factors_short.bytes, has_long = m->rope_factors_long.bytes;
+    if (has_short != has_long)
+        return bn_fail(err, BN_EFORMAT,
+                       "the file has only one of rope_factors_short.weight and "
+                       "rope_factors_long.weight");
+    return has_long || !m->hp.needs_rope_factors ||
            bn_fail(err, BN_EFORMAT,
-                   "the file has only one of rope_factors_short.weight and "
+                   "the file has longrope but no rope_factors_short.weight and "
                    "rope_factors_long.weight");
 }
 

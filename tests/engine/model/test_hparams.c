@@ -212,7 +212,7 @@ static void other_graphs_are_unsupported(void **state)
     (void)state;
     static const struct entry cases[] = {
         {.key = "feed_forward_length", PAIR, .u = 512, .u2 = 640},
-        {.key = "rope.scaling.type", TEXT, .text = "longrope"},
+        {.key = "rope.scaling.type", TEXT, .text = "dynamic"},
         {.key = "expert_count", .u = 8},
         {.key = "attention.sliding_window", .u = 512},
         {.key = "logit_scale", REAL, .f = 0.5f},
@@ -284,6 +284,10 @@ static void factors_of_minicpm_are_read_or_have_its_defaults(void **state)
     assert_true(o.hp.residual_scale == 1.4 / sqrt(2.0) && o.hp.rope_short_ctx == 2048);
     read_with("llama", NULL, NULL, 0, &o);
     assert_true(o.ok && o.hp.embd_scale == 1.0 && o.hp.residual_scale == 1.0);
+    static const struct entry longrope = {.key = "rope.scaling.type", TEXT, .text = "longrope"};
+    assert_false(o.hp.needs_rope_factors);
+    read_with("llama", NULL, &longrope, 1, &o);
+    assert_true(o.ok && o.hp.needs_rope_factors && o.hp.rope_scale == 1.0);
     read_with("llama", NULL, factors, 1, &o); /* the graph of llama has no factors */
     assert_false(o.ok);
     assert_non_null(strstr(o.err.text, "llama.embedding_scale is 3"));
