@@ -188,6 +188,93 @@ static void skipping_changes_no_bit_and_reads_less(void **state)
     mem_free(plain);
 }
 
+/* Models in R16: scales per block of 64 and 128 columns, per row and per tensor, with a ternary
+ * output head of an odd number of rows. */
+#define N_BLOCK_SPECS 4
+static struct synth_spec block_spec(size_t i)
+{
+    static const struct {
+        enum tensor_type type;
+        size_t scale_cols;
+    } kinds[N_BLOCK_SPECS] = {{TENSOR_PQ2_0, 128},
+                              {TENSOR_Q2_0, 64},
+                              {TENSOR_PQ2_0, SYNTH_ROW_SCALES},
+                              {TENSOR_PQ2_0, 0}};
+    struct synth_spec spec = synth_preset("tiny");
+    spec.arch = i % 2 == 0 ? "qwen3" : "llama";
+    spec.vocab = SYNTH_VOCAB_QWEN;
+    spec.n_vocab = 261;
+    spec.n_embd = 384; /* odd numbers of row groups and of spans */
+    spec.n_heads = 6;
+    spec.n_kv_heads = 2;
+    spec.head_dim = 64;
+    spec.n_ff = 640;
+    spec.type = spec.head = kinds[i].type;
+    spec.scale_cols = kinds[i].scale_cols;
+    spec.ternary_head = true;
+    spec.untied = i % 2 == 1;
+    return spec;
+}
+
+#define N_BLOCK_IDS 70 /* two position blocks, and more than two blocks of tokens */
+
+static float *block_logits(size_t spec, const struct bn_model_config *cfg, const int32_t *ids)
+{
+    const struct synth_spec s = block_spec(spec);
+    struct kit kit;
+    kit_open(&kit, &s, cfg);
+    float *logits = kit_logits(&kit, ids, N_BLOCK_IDS);
+    kit_close(&kit);
+    return logits;
+}
+
+/* The configurations that must give the same bits as ref with one thread. */
+static void compare_block_configs(size_t spec, enum bn_activations activations, const int32_t *ids)
+{
+    static const struct bn_model_config cfgs[] = {
+        {.isa = "avx2", .n_threads = 1},
+        {.isa = "avxvnni", .n_threads = 1},
+        {.isa = "avx512vnni", .n_threads = 1},
+        {.isa = "amx", .n_threads = 1},
+        {.isa = "neon", .n_threads = 1},
+        {.isa = "dotprod", .n_threads = 1},
+        {.n_threads = 2},
+        {.n_threads = 5, .n_ubatch = 7},
+        {.n_threads = 1, .n_ubatch = 1},
+        {.n_threads = 3, .n_ubatch = 1},
+        {.n_threads = 2, .n_ubatch = 3},
+    };
+    const struct bn_model_config first = {.isa = "ref", .n_threads = 1, .activations = activations};
+    float *ref = block_logits(spec, &first, ids);
+    for (size_t i = 0; i < sizeof cfgs / sizeof cfgs[0]; i++) {
+        struct bn_model_config cfg = cfgs[i];
+        cfg.activations = activations;
+        if (cfg.isa && !isa_runs_here(cfg.isa))
+            continue;
+        char cause[80];
+        (void)snprintf(cause, sizeof cause, "%s, %zu threads, micro-batch %zu, activations %d",
+                       cfg.isa ? cfg.isa : "the best instruction set", cfg.n_threads, cfg.n_ubatch,
+                       (int)activations);
+        float *other = block_logits(spec, &cfg, ids);
+        same_bits(other, ref, N_BLOCK_IDS * 261, cause);
+        mem_free(other);
+    }
+    mem_free(ref);
+}
+
+static void scales_per_block_change_no_bit(void **state)
+{
+    (void)state;
+    static const enum bn_activations all[] = {BN_ACT_AUTO, BN_ACT_BLOCK, BN_ACT_16, BN_ACT_TOKEN,
+                                              BN_ACT_FLOAT};
+    int32_t ids[N_BLOCK_IDS];
+    kit_ids(ids, N_BLOCK_IDS, 8);
+    for (size_t i = 0; i < N_BLOCK_SPECS; i++)
+        for (size_t a = 0; a < sizeof all / sizeof all[0]; a++)
+            if (i == 0 || a < 2) /* all kinds of activations once, two with each kind of scale */
+                compare_block_configs(i, all[a], ids);
+}
+
 /* Truncate to several lengths and evaluate again, with other tokens in between. */
 static void compare_reuse(enum bn_kv_type kv)
 {
@@ -245,10 +332,8 @@ static void q8_kv_is_close_to_f16_kv(void **state)
 #define N_SEQS 4
 
 /* Four sequences of different lengths, a few tokens of each in one pass. */
-static void batch_neighbours_change_no_bit(void **state)
+static void compare_neighbours(const struct synth_spec *spec)
 {
-    (void)state;
-    const struct synth_spec spec = spec_of("bitnet-b1.58");
     static const size_t before[N_SEQS] = {5, 64, 130, 1}, n_new[N_SEQS] = {1, 3, 20, 1};
     const struct bn_model_config cfg = {.n_threads = 3};
     struct bn_session *sessions[N_SEQS];
@@ -256,7 +341,7 @@ static void batch_neighbours_change_no_bit(void **state)
     int32_t ids[N_SEQS][N_IDS];
     struct kit kit;
     struct bn_error err;
-    kit_open(&kit, &spec, &cfg);
+    kit_open(&kit, spec, &cfg);
     for (size_t i = 0; i < N_SEQS; i++) {
         kit_ids(ids[i], N_IDS, 10 + (uint32_t)i);
         sessions[i] = kit_session(&kit, N_IDS);
@@ -285,6 +370,14 @@ static void batch_neighbours_change_no_bit(void **state)
         bn_session_close(sessions[i]);
     }
     kit_close(&kit);
+}
+
+static void batch_neighbours_change_no_bit(void **state)
+{
+    (void)state;
+    const struct synth_spec tokens = spec_of("bitnet-b1.58"), blocks = block_spec(0);
+    compare_neighbours(&tokens);
+    compare_neighbours(&blocks);
 }
 
 /* A long context with one thread, which computes whole attention heads, and with four, which split
@@ -357,6 +450,24 @@ static void bits_match_recorded_hashes(void **state)
     }
 }
 
+static void bits_of_blocks_match_recorded_hashes(void **state)
+{
+    (void)state;
+    static const uint64_t golden[N_BLOCK_SPECS] = {0xcadb50c602bd4d40, 0xfd816e77c8986108,
+                                                   0xa338e5f8d6379534, 0xeb7e727804b37306};
+    int32_t ids[N_BLOCK_IDS];
+    kit_ids(ids, N_BLOCK_IDS, 9);
+    for (size_t i = 0; i < N_BLOCK_SPECS; i++) {
+        const struct bn_model_config cfg = {.n_threads = 2, .activations = BN_ACT_AUTO};
+        float *logits = block_logits(i, &cfg, ids);
+        const uint64_t hash =
+            fnv1a_add_bytes(FNV1A_START, logits, N_BLOCK_IDS * 261 * sizeof(float));
+        if (hash != golden[i])
+            fail_msg("model %zu: the logits hash to 0x%016llx", i, (unsigned long long)hash);
+        mem_free(logits);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -367,7 +478,9 @@ int main(void)
         cmocka_unit_test(q8_kv_is_close_to_f16_kv),
         cmocka_unit_test(batch_neighbours_change_no_bit),
         cmocka_unit_test(splitting_positions_changes_no_bit),
+        cmocka_unit_test(scales_per_block_change_no_bit),
         cmocka_unit_test(bits_match_recorded_hashes),
+        cmocka_unit_test(bits_of_blocks_match_recorded_hashes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
