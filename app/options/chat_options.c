@@ -101,7 +101,7 @@ static const struct option model_rows[] = {
      .help = "the model, a GGUF file (docs/models.md); default: a small demo model"},
     {.name = "ctx", .letter = 'c', .kind = OPTION_INT, .places = OPTION_AT_START,
      .ints = {0, 4194304}, .fallback = "0",
-     .help = "context size in tokens (3/4 of a word); 0: as in training, if it fits"},
+     .help = "context in tokens (3/4 of a word); 0: as in training, if it fits"},
     {.name = "raw", .kind = OPTION_FLAG, .places = OPTION_AT_START,
      .help = "no chat template: the model gets the text unchanged"},
 };
