@@ -213,8 +213,16 @@ class Chat(ChatCase):
     def test_a_snapshot_of_other_weights_of_the_file_is_not_used(self):
         session, _ = self.kept()
         turn, said = self.resume(session, '--i2s-layout', 'c')
-        self.assertIn('another model, I2_S layout or kind of activations; the conversation is read again', said)
+        self.assertRegex(said, 'another model, I2_S layout.*; the conversation is read again')
         self.assertEqual(turn['reused_tokens'], 0)
+
+    def test_a_snapshot_of_other_activations_is_not_used(self):
+        session, _ = self.kept('--activations', 'block')
+        turn, said = self.resume(session)
+        self.assertRegex(said, 'another model, .*kind of activations.*; the conversation is read again')
+        self.assertEqual(turn['reused_tokens'], 0)
+        turn, said = self.resume(session, '--activations', 'block')
+        self.assertGreater(turn['reused_tokens'], 20)
 
     def test_cut_and_hostile_snapshots_never_break_an_answer(self):
         session, _ = self.kept()

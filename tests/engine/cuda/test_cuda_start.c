@@ -316,6 +316,35 @@ static void a_batch_fits_into_a_grid(void **state)
     synth_close(&m);
 }
 
+/* "auto" selects the GPU, unless the model needs something that only the CPU backend has. */
+static void auto_runs_an_unsupported_model_on_the_cpu(void **state)
+{
+    (void)state;
+    const struct synth_spec spec = synth_preset("tiny");
+    struct bn_model_config cfg = {0};
+    struct kit kit;
+    kit_open(&kit, &spec, &cfg);
+    assert_contains(bn_model_info(kit.model)->device, "Twin GPU");
+    assert_string_equal(bn_model_info(kit.model)->passed_over, "");
+    kit_close(&kit);
+    cfg.activations = BN_ACT_FLOAT;
+    kit_open(&kit, &spec, &cfg);
+    assert_contains(bn_model_info(kit.model)->device, "CPU");
+    assert_contains(bn_model_info(kit.model)->passed_over,
+                    "cuda is not used: the CUDA backend does not support activations as float");
+    kit_close(&kit);
+
+    struct synth_model m;
+    struct bn_model *model = NULL;
+    struct bn_error err;
+    assert_true(synth_open(&spec, &m, &err));
+    cfg.device = "cuda"; /* an explicit request is not replaced */
+    assert_false(bn_model_open(m.file, &cfg, &model, &err));
+    assert_int_equal(err.code, BN_EUNSUPPORTED);
+    assert_contains(err.text, "activations as float");
+    synth_close(&m);
+}
+
 static void a_thousand_evals_leak_no_memory(void **state)
 {
     (void)state;
@@ -360,6 +389,7 @@ int main(void)
         cmocka_unit_test(missing_graphs_are_replaced_and_noted),
         cmocka_unit_test(a_capture_that_breaks_the_device_is_an_error),
         cmocka_unit_test(a_batch_fits_into_a_grid),
+        cmocka_unit_test(auto_runs_an_unsupported_model_on_the_cpu),
         cmocka_unit_test(a_thousand_evals_leak_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
