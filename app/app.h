@@ -66,6 +66,10 @@ void app_event(struct app *app, const struct ui_event *event);
 /* Send the attached files and this text as a message, even if the text begins with a slash. False:
  * not sent, and the reason was shown. */
 bool app_send_message(struct app *app, struct bn_str text);
+/* Stop the answer because the user wants it. Lines that wait return to the editor. */
+void app_stop_answer(struct app *app);
+/* Whether the line is a command that may run during an answer, as in struct terminal_chat. */
+bool app_runs_now(void *ud, struct bn_str line);
 /* Tab completion in the line editor, as in struct terminal_chat; `ud` is a struct app. */
 void app_complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out);
 

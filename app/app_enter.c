@@ -124,6 +124,19 @@ void app_complete(void *ud, struct bn_str before, struct bn_str word, struct lin
     command_complete(&host, before, word, out);
 }
 
+void app_stop_answer(struct app *app)
+{
+    app->ui.ops->take_back(&app->ui); /* first: a question that returns goes before these lines */
+    chat_stop(&app->chat);
+}
+
+bool app_runs_now(void *ud, struct bn_str line)
+{
+    const struct slash s = slash_parse(line);
+    (void)ud; /* the table of commands is constant */
+    return s.kind == SLASH_COMMAND && command_runs_now(s.name, s.text);
+}
+
 void app_event(struct app *app, const struct ui_event *event)
 {
     struct bn_error err;
@@ -140,7 +153,7 @@ void app_event(struct app *app, const struct ui_event *event)
             app->ui.ops->turn_failed(&app->ui, &err);
         break;
     case UI_STOP:
-        chat_stop(&app->chat);
+        app_stop_answer(app);
         break;
     case UI_CHANGE:
         change_painter(app, event->painter);

@@ -72,7 +72,7 @@ static void on_interrupt(struct app *app)
     else if (!chat_is_busy(&app->chat))
         app->ui.ops->interrupt(&app->ui);
     else
-        chat_stop(&app->chat);
+        app_stop_answer(app);
 }
 
 static void on_signals(struct app *app)

@@ -294,7 +294,8 @@ int main(int argc, char **argv)
     app.ui.chat = &app.chat;
     app.ui.terminal = &app.terminal;
     app.terminal.complete = app_complete;
-    app.terminal.complete_ud = &app;
+    app.terminal.runs_now = app_runs_now;
+    app.terminal.callback_ud = &app;
     if (!fill_descriptors())
         exit(report_fail(PROGRAM, EXIT_FILE, "standard output is closed"));
     choose_locale();

@@ -88,8 +88,10 @@ struct ui_ops {
     int (*tick)(struct ui *ui);
     void (*resize)(struct ui *ui);
     void (*interrupt)(struct ui *ui); /* Ctrl-C while nothing runs */
-    void (*suspend)(struct ui *ui);   /* Ctrl-Z: restore the terminal ... */
-    void (*resume)(struct ui *ui);    /* ... and set it up again */
+    /* The user stops the answer: lines that wait for its end return to the editor. */
+    void (*take_back)(struct ui *ui);
+    void (*suspend)(struct ui *ui); /* Ctrl-Z: restore the terminal ... */
+    void (*resume)(struct ui *ui);  /* ... and set it up again */
 
     void (*notice)(struct ui *ui, enum ui_tone tone, struct bn_str text); /* one or more lines */
     /* Show a message of the user that was not typed into the editor. */
@@ -97,7 +99,8 @@ struct ui_ops {
     /* Show the first match in the displayed text and let keys move between matches. False: this
      * painter cannot move, so the caller lists the matches. */
     bool (*find)(struct ui *ui, struct pattern *pattern);
-    void (*edit)(struct ui *ui, struct bn_str text); /* put text into the line editor */
+    /* Put text into the line editor, before what was typed since. */
+    void (*edit)(struct ui *ui, struct bn_str text);
 
     void (*turn_begin)(struct ui *ui);
     void (*answer)(struct ui *ui, enum answer_part part, struct bn_str text);

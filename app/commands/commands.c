@@ -164,6 +164,25 @@ static bool run(struct command_host *host, const struct command *c, struct bn_st
     return false;
 }
 
+/* Commands that only show something, so that their order among messages does not matter. Those of
+ * the second list change something if they have an argument. */
+static const char *const shows[] = {"help", "history", "find", "context", "sessions",
+                                    "info", "tokens",  "ui",   NULL};
+static const char *const shows_if_bare[] = {"set", "stats", "dump", "file", NULL};
+
+static bool is_in(const char *const *names, const char *name)
+{
+    while (*names && strcmp(*names, name) != 0)
+        names++;
+    return *names != NULL;
+}
+
+bool command_runs_now(struct bn_str name, struct bn_str args)
+{
+    const struct command *near, *c = command_find(name, &near);
+    return c && (is_in(shows, c->name) || (args.n_bytes == 0 && is_in(shows_if_bare, c->name)));
+}
+
 enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args)
 {
     const struct command *near, *c = command_find(name, &near);
@@ -184,13 +203,14 @@ enum entry command_run(struct command_host *host, struct bn_str name, struct bn_
 }
 
 static const char keys_help[] =
-    "Enter                     send, even while a model loads; not during an answer\n"
+    "Enter                     send; during an answer the line waits for its end\n"
     "Ctrl-J, Alt-Enter         new line; also \\ at the end of a line, \"\"\" ... \"\"\"\n"
     "Up, Down                  lines of a long message, then earlier input\n"
+    "                          Up, nothing typed: take back the last waiting line\n"
     "Ctrl-R                    search earlier input\n"
     "Tab                       complete commands, settings, files\n"
     "Ctrl-C                    stop the answer and keep it; at the prompt: clear it\n"
-    "Esc                       stop the answer and keep it\n"
+    "Esc                       stop the answer and keep it; lines that wait return\n"
     "Ctrl-X Ctrl-E             write the message in $VISUAL or $EDITOR\n"
     "Ctrl-L                    clear the screen, also while an answer runs\n"
     "Ctrl-Z                    suspend\n"

@@ -1,8 +1,8 @@
 /*
  * The slash commands. One table serves running, help and completion.
  *
- * A command runs on the main thread while no turn runs. It shows its result and its errors with
- * ui_notice.
+ * A command runs on the main thread while no turn runs, except those of command_runs_now. It shows
+ * its result and its errors with ui_notice.
  */
 #ifndef APP_COMMANDS_H
 #define APP_COMMANDS_H
@@ -49,6 +49,9 @@ extern const struct command command_table[]; /* ends with a NULL name */
 /* Find a command by its name, an alias, or an unambiguous beginning of its name. If the result is
  * NULL, *near is the command that shares the longest beginning with `name`, or NULL. */
 const struct command *command_find(struct bn_str name, const struct command **near);
+/* Whether this command may run during an answer. Such commands change neither the conversation nor
+ * a setting. */
+bool command_runs_now(struct bn_str name, struct bn_str args);
 /* Find a command and run it. Without such a command, show the nearest name. */
 enum entry command_run(struct command_host *host, struct bn_str name, struct bn_str args);
 

@@ -91,6 +91,37 @@ size_t term_text_repair(struct bn_str s, struct strbuf *out)
     return first_bad;
 }
 
+#define JOINER 0x200D
+
+static bool is_skin_tone(uint32_t c)
+{
+    return c >= 0x1F3FB && c <= 0x1F3FF;
+}
+
+static bool is_flag_part(uint32_t c)
+{
+    return c >= 0x1F1E6 && c <= 0x1F1FF;
+}
+
+size_t term_text_picture(struct bn_str s, size_t at)
+{
+    struct term_char first, c;
+    if (!term_text_next(s, &at, &first))
+        return at;
+    uint32_t before = first.code;
+    size_t end = at, n_chars = 1;
+    if (first.code == '\n')
+        return end;
+    for (; term_text_next(s, &at, &c); end = at, n_chars++) {
+        const bool is_flag = n_chars == 1 && is_flag_part(before) && is_flag_part(c.code);
+        const bool combines = c.width == 0 && c.code != '\n';
+        if (!combines && before != JOINER && !is_skin_tone(c.code) && !is_flag)
+            break;
+        before = c.code;
+    }
+    return end;
+}
+
 size_t term_text_width(struct bn_str s)
 {
     struct term_char c;

@@ -47,6 +47,11 @@ bool term_text_is_doubtful(uint32_t code);
  * the previous character: the emoji variation selector U+FE0F makes it two columns wide. */
 size_t term_text_added_width(const struct term_char *c, size_t before);
 
+/* The end of the picture that begins at `at` < s.n_bytes: a character with all that combines with
+ * it, such as an emoji of several characters, a flag, or a letter with accents. A newline is a
+ * picture. */
+size_t term_text_picture(struct bn_str s, size_t at);
+
 size_t term_text_width(struct bn_str s);
 /* Number of bytes of s that fit into `width` columns, whole characters only. */
 size_t term_text_fit(struct bn_str s, size_t width);

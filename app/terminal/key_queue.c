@@ -5,6 +5,7 @@
 
 #include "app/common/term_text.h"
 #include "app/terminal/term_keys.h"
+#include "app/terminal/tty.h"
 #include "engine/base/clock.h"
 #include "engine/base/utf8.h"
 
@@ -14,9 +15,9 @@
 
 /* Append only complete characters: when Readline draws a line, it reads past the end of a broken
  * one. Characters that are unsafe to display are replaced here, because Readline may draw them. */
-static size_t add_whole(struct key_queue *q, struct bn_str bytes)
+static void add_whole(struct key_queue *q, struct bn_str bytes)
 {
-    const size_t n_before = q->bytes.n_bytes, n_partial = utf8_open_bytes(bytes.ptr, bytes.n_bytes);
+    const size_t n_partial = utf8_open_bytes(bytes.ptr, bytes.n_bytes);
     struct term_char c;
     bytes.n_bytes -= n_partial;
     for (size_t at = 0, before = 0; term_text_next(bytes, &at, &c); before = at) {
@@ -27,18 +28,51 @@ static size_t add_whole(struct key_queue *q, struct bn_str bytes)
     }
     memcpy(q->partial, bytes.ptr + bytes.n_bytes, n_partial);
     q->n_partial = n_partial;
-    return q->bytes.n_bytes - n_before;
+}
+
+/* Whether the queue ends within a paste. */
+static bool is_in_paste(const struct key_queue *q)
+{
+    const char *at = q->bytes.ptr, *end = at + q->bytes.n_bytes;
+    while (at && (at = term_paste_find(at, (size_t)(end - at), TERM_PASTE_BEGIN)) != NULL) {
+        at = term_paste_find(at, (size_t)(end - at), TERM_PASTE_END);
+        if (!at)
+            return true;
+    }
+    return false;
+}
+
+/* The last of n_read bytes is a LF: programs that send lines end them so, but people press Enter
+ * (CR). */
+static void end_sent_line(struct key_queue *q, size_t n_read)
+{
+    struct strbuf *b = &q->bytes;
+    const size_t n = b->n_bytes;
+    if (n_read < 2 || n < 2 || b->ptr[n - 1] != '\n' || b->ptr[n - 2] == KEY_ESCAPE ||
+        is_in_paste(q))
+        return;
+    if (b->ptr[n - 2] == '\r')
+        strbuf_cut(b, n - 1);
+    else
+        b->ptr[n - 1] = '\r';
 }
 
 bool key_queue_read(struct key_queue *q, size_t *n_added)
 {
     char block[sizeof(q->partial) + 65536];
+    char *bytes = block + q->n_partial;
+    const size_t n_before = q->bytes.n_bytes;
     memcpy(block, q->partial, q->n_partial);
-    const ssize_t n = read(STDIN_FILENO, block + q->n_partial, sizeof(block) - sizeof(q->partial));
+    const ssize_t n = read(STDIN_FILENO, bytes, sizeof(block) - sizeof(q->partial));
     *n_added = 0;
     if (n <= 0)
         return n < 0 && (errno == EINTR || errno == EAGAIN);
-    *n_added = add_whole(q, (struct bn_str){block, q->n_partial + (size_t)n});
+    for (size_t i = tty_take_early((size_t)n); i > 0; i--)
+        if (bytes[i - 1] == '\n')
+            bytes[i - 1] = '\r';
+    add_whole(q, (struct bn_str){block, q->n_partial + (size_t)n});
+    end_sent_line(q, (size_t)n);
+    *n_added = q->bytes.n_bytes - n_before;
     q->read_at = clock_seconds();
     return true;
 }
@@ -48,77 +82,32 @@ double key_queue_idle_seconds(const struct key_queue *q)
     return clock_seconds() - q->read_at;
 }
 
-/* The end of the escape sequence that begins at `at`. */
-static size_t sequence_end(const struct strbuf *b, size_t at)
-{
-    size_t end = at + 1;
-    if (end < b->n_bytes && (b->ptr[end] == '[' || b->ptr[end] == 'O'))
-        for (end++; end < b->n_bytes && (unsigned char)b->ptr[end] < 0x40;)
-            end++;
-    return end < b->n_bytes ? end + 1 : end;
-}
-
-static void erase_last_char(struct strbuf *out)
-{
-    size_t n = out->n_bytes;
-    while (n > 0 && ((unsigned char)out->ptr[n - 1] & 0xC0) == 0x80)
-        n--;
-    strbuf_cut(out, n > 0 ? n - 1 : 0);
-}
-
-void key_queue_typed(const struct key_queue *q, struct strbuf *out)
+size_t key_queue_escapes(const struct key_queue *q)
 {
     const struct strbuf *b = &q->bytes;
-    for (size_t i = 0; i < b->n_bytes;) {
-        const char key = b->ptr[i];
-        if (term_paste_begins(b->ptr, b->n_bytes, i)) {
-            strbuf_add_text(out, "[pasted]");
-            i = term_paste_end(b->ptr, b->n_bytes, i);
-            continue;
-        }
-        if (key == '\033') {
-            i = sequence_end(b, i);
-            continue;
-        }
-        if (key == KEY_DELETE || key == KEY_BACKSPACE)
-            erase_last_char(out);
-        else if (key == KEY_KILL)
-            strbuf_cut(out, 0);
-        else if (key == '\n')
-            strbuf_add_char(out, ' ');
-        else if ((unsigned char)key >= 0x20)
-            strbuf_add_char(out, key);
-        i++;
-    }
+    size_t n = 0;
+    while (n < b->n_bytes && b->ptr[b->n_bytes - 1 - n] == KEY_ESCAPE)
+        n++;
+    return n;
 }
 
-struct key_requests key_queue_filter(struct key_queue *q, enum key_rule rule)
+bool key_queue_filter(struct key_queue *q)
 {
-    struct key_requests requests = {0};
     struct strbuf *b = &q->bytes;
-    /* A last Esc is the Esc key only after a pause; before, it may begin the sequence of a key. */
-    const bool paused = key_queue_idle_seconds(q) >= KEY_ESCAPE_SECONDS;
+    const bool waited = key_queue_idle_seconds(q) >= KEY_ESCAPE_SECONDS;
+    const bool in_paste = is_in_paste(q);
+    const size_t n_escapes = waited && !in_paste ? key_queue_escapes(q) : 0;
     size_t n_kept = 0;
-    bool after_esc = false; /* the next key is typed with Alt, or part of a sequence */
+    strbuf_cut(b, b->n_bytes - n_escapes);
     for (size_t i = 0; i < b->n_bytes;) {
         const bool is_paste = term_paste_begins(b->ptr, b->n_bytes, i);
         const size_t end = is_paste ? term_paste_end(b->ptr, b->n_bytes, i) : i + 1;
-        const char key = b->ptr[i];
-        const bool is_key = end == i + 1;
-        const bool stops = is_key && key == '\033' && end == b->n_bytes && paused;
-        const bool can_request = is_key && !after_esc && rule == KEYS_WAIT;
-        const bool enters = can_request && key == '\r';
-        const bool redraws = can_request && key == KEY_REDRAW;
-        requests.stops |= stops;
-        requests.enters |= enters;
-        requests.redraws |= redraws;
-        after_esc = is_key && key == '\033';
-        if (!stops && !enters && !redraws && !(is_key && key == KEY_EOF)) {
+        if (is_paste || b->ptr[i] != KEY_EOF) {
             memmove(b->ptr + n_kept, b->ptr + i, end - i);
             n_kept += end - i;
         }
         i = end;
     }
     strbuf_cut(b, n_kept);
-    return requests;
+    return n_escapes > 0;
 }

@@ -13,11 +13,8 @@
 
 #define KEY_ESCAPE_SECONDS 0.05 /* an Esc followed by nothing for this long is the Esc key itself */
 #define KEY_PASTE_SECONDS 2.0   /* a paste without an end mark ends after this time without a key */
-#define KEY_BACKSPACE '\b'
-#define KEY_DELETE '\177'
-#define KEY_KILL '\025'   /* Ctrl-U */
-#define KEY_EOF '\004'    /* Ctrl-D */
-#define KEY_REDRAW '\014' /* Ctrl-L */
+#define KEY_ESCAPE '\033'
+#define KEY_EOF '\004' /* Ctrl-D */
 
 struct key_queue {
     struct strbuf bytes;
@@ -26,22 +23,18 @@ struct key_queue {
     double read_at; /* when the last bytes came (clock_seconds) */
 };
 
-/* Read what descriptor 0 has. *n_added is how much the queue grew, in bytes. False: the terminal is
- * gone. */
+/* Read what descriptor 0 has. Some LF (Ctrl-J) become CR (Enter): those typed before the terminal
+ * was acquired, and one that is the last of several bytes, as in a line that a program sends; but
+ * not within a paste, and not after Esc (Alt-Ctrl-J). *n_added is how much the queue grew, in
+ * bytes. False: the terminal is gone. */
 bool key_queue_read(struct key_queue *q, size_t *n_added);
 double key_queue_idle_seconds(const struct key_queue *q); /* seconds since the last key */
-/* Append approximately what the keys would type: movement keys are ignored, deletions are
- * applied. */
-void key_queue_typed(const struct key_queue *q, struct strbuf *out);
-/* Remove keys that must not wait while an answer is generated: Ctrl-D (so that the user does not
- * leave by accident), a lone Esc at the end and, while no editor is open (KEYS_WAIT), each Enter
- * and Ctrl-L without Alt. Pastes are unchanged. Returns which of Esc, Enter, Ctrl-L it removed. */
-enum key_rule { KEYS_EDIT, KEYS_WAIT };
-struct key_requests {
-    bool stops;   /* Esc */
-    bool enters;  /* Enter */
-    bool redraws; /* Ctrl-L */
-};
-struct key_requests key_queue_filter(struct key_queue *q, enum key_rule rule);
+/* Number of bytes at the end that are only Esc keys (0 if they follow other bytes of a sequence).
+ * Until KEY_ESCAPE_SECONDS have passed, the last one may begin the sequence of another key. */
+size_t key_queue_escapes(const struct key_queue *q);
+/* Remove keys that must not wait while an answer is generated: Ctrl-D, so that the user does not
+ * leave by accident, and lone Esc keys at the end. Pastes are unchanged. Returns whether Esc was
+ * among them. */
+bool key_queue_filter(struct key_queue *q);
 
 #endif

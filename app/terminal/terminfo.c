@@ -73,10 +73,12 @@ void terminfo_read(struct terminfo *caps, enum terminfo_style looks)
     read_string(caps, TERMINFO_NORMAL, "sgr0");
     read_string(caps, TERMINFO_CLEAR, "clear");
     read_string(caps, TERMINFO_ERASE_BELOW, "ed");
+    read_string(caps, TERMINFO_ERASE_LINE, "el");
     read_string(caps, TERMINFO_UP, "cuu1");
     read_string(caps, TERMINFO_INSERT_ROW, "il1");
     const char *cuf = tigetstr("cuf");
-    caps->can_repaint = caps->strings[TERMINFO_ERASE_BELOW][0] && caps->strings[TERMINFO_UP][0] &&
+    caps->can_repaint = caps->strings[TERMINFO_ERASE_BELOW][0] &&
+                        caps->strings[TERMINFO_ERASE_LINE][0] && caps->strings[TERMINFO_UP][0] &&
                         cuf && (intptr_t)cuf != -1;
     /* A look (the strings before TERMINFO_NORMAL) that cannot be ended is not used. */
     for (size_t i = 0; i < TERMINFO_NORMAL && !caps->strings[TERMINFO_NORMAL][0]; i++)

@@ -16,13 +16,14 @@ enum terminfo_string {
     TERMINFO_NORMAL,
     TERMINFO_CLEAR,       /* the screen */
     TERMINFO_ERASE_BELOW, /* from the cursor to the end of the screen */
+    TERMINFO_ERASE_LINE,  /* from the cursor to the end of its row */
     TERMINFO_UP,          /* one row */
     TERMINFO_INSERT_ROW,  /* insert a row above the cursor's row */
     TERMINFO_STRINGS
 };
 
 struct terminfo {
-    bool can_repaint; /* the terminal has ERASE_BELOW, UP and movement to the right */
+    bool can_repaint; /* the terminal has the two ERASE strings, UP and movement to the right */
     char strings[TERMINFO_STRINGS][48]; /* "" if the terminal has no such string */
 };
 

@@ -19,6 +19,7 @@
 
 static struct termios original;
 static volatile sig_atomic_t is_acquired, is_bracketed;
+static size_t n_early; /* bytes typed before the terminal was acquired and not read since */
 static char exit_sequence[101];
 static volatile sig_atomic_t n_exit_sequence;
 
@@ -26,6 +27,15 @@ void tty_enable_bracketed_paste(void)
 {
     is_bracketed = 1;
     (void)!write(STDOUT_FILENO, PASTE_ON, N_PASTE); /* if this fails, pastes arrive as typed keys */
+}
+
+/* Count the bytes that were typed before the mode changed. If the terminal made LF of each CR then,
+ * only their number distinguishes an Enter in them from a later Ctrl-J. */
+static size_t count_early(void)
+{
+    int n = 0;
+    const bool made_lf = (original.c_iflag & ICRNL) && !(original.c_iflag & IGNCR);
+    return made_lf && ioctl(STDIN_FILENO, FIONREAD, &n) == 0 && n > 0 ? (size_t)n : 0;
 }
 
 bool tty_acquire(enum tty_paste paste, struct bn_error *err)
@@ -43,10 +53,18 @@ bool tty_acquire(enum tty_paste paste, struct bn_error *err)
     if (tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) != 0)
         return bn_fail(err, BN_EIO, "cannot set the terminal: %s", strerror(errno));
     is_acquired = 1;
+    n_early = count_early();
     is_bracketed = 0;
     if (paste == TTY_PASTE_BRACKETED)
         tty_enable_bracketed_paste();
     return true;
+}
+
+size_t tty_take_early(size_t n_bytes)
+{
+    const size_t n = n_bytes < n_early ? n_bytes : n_early;
+    n_early -= n;
+    return n;
 }
 
 bool tty_reacquire(struct bn_error *err)

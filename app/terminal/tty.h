@@ -19,6 +19,9 @@ enum tty_paste { TTY_PASTE_PLAIN, TTY_PASTE_BRACKETED };
 bool tty_acquire(enum tty_paste paste, struct bn_error *err);
 /* Set the same mode again, after another program used the terminal. */
 bool tty_reacquire(struct bn_error *err);
+/* Call it with the number of bytes that a read returned. Returns how many of them, at the start,
+ * were typed before the terminal was acquired. In these bytes an Enter is LF, not CR. */
+size_t tty_take_early(size_t n_bytes);
 /* Also request bracketed paste, until the terminal is released. */
 void tty_enable_bracketed_paste(void);
 void tty_release(void);

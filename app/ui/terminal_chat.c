@@ -37,8 +37,6 @@ static const char *hint_of(const struct ui *ui)
 {
     if (!chat_is_busy(ui->chat))
         return "";
-    if (ui->terminal->enter_was_refused)
-        return "busy, Esc stops";
     return ui->chat->is_waiting ? "your message waits, Esc takes it back" : "Esc stops";
 }
 
@@ -46,18 +44,13 @@ int terminal_status(const struct ui *ui, size_t width, char *out, size_t out_byt
 {
     char settings[80];
     const struct bn_model_info *info = worker_info(ui->chat->worker);
-    struct strbuf typed = {0};
-    if (chat_is_busy(ui->chat) && !line_is_open())
-        key_queue_typed(&ui->terminal->keys, &typed); /* only here is it visible */
     struct status s = {.model = ui->chat->model->name,
                        .device = info ? info->device : NULL,
                        .settings = settings,
-                       .hint = hint_of(ui),
-                       .typed = strbuf_str(&typed)};
+                       .hint = hint_of(ui)};
     settings_text(ui, settings, sizeof(settings));
     chat_status(ui->chat, &s);
     status_format(&s, width, out, out_bytes);
-    strbuf_finish(&typed);
     return status_pressure(&s);
 }
 
@@ -149,6 +142,7 @@ void terminal_show_end(struct ui *ui, const struct turn *turn, terminal_show_fn 
 
 void terminal_show_failure(struct ui *ui, const struct bn_error *err)
 {
+    terminal_take_back(ui); /* the lines may refer to the answer that failed */
     show_text(ui, TONE_ERROR, err->text);
     const char *notice = turn_fail_notice(&ui->chat->turn, err, ui->chat->store->last.path);
     if (notice)
@@ -187,14 +181,139 @@ size_t terminal_read_keys(struct ui *ui)
     return n_read;
 }
 
-enum line_result terminal_feed_editor(struct ui *ui, size_t n_keys, size_t *n_used)
+bool terminal_filter_keys(struct ui *ui, struct ui_event *event)
 {
     struct key_queue *q = &ui->terminal->keys;
-    const enum line_result result = line_feed(strbuf_text(&q->bytes), n_keys, n_used);
-    strbuf_drop(&q->bytes, *n_used);
-    if (result == LINE_EDITING && *n_used < n_keys && key_queue_idle_seconds(q) > KEY_PASTE_SECONDS)
-        strbuf_add_text(&q->bytes, TERM_PASTE_END); /* the end mark of this paste was lost */
-    return result;
+    if (chat_is_busy(ui->chat)) {
+        *event = (struct ui_event){.kind = UI_STOP};
+        return key_queue_filter(q);
+    }
+    const size_t n_escapes = key_queue_escapes(q);
+    if (n_escapes > 0 && key_queue_idle_seconds(q) >= KEY_ESCAPE_SECONDS && !line_uses_escape())
+        strbuf_cut(&q->bytes, q->bytes.n_bytes - n_escapes);
+    return false;
+}
+
+size_t terminal_complete_keys(const struct ui *ui)
+{
+    const struct key_queue *q = &ui->terminal->keys;
+    if (key_queue_idle_seconds(q) >= KEY_ESCAPE_SECONDS)
+        return q->bytes.n_bytes;
+    const size_t n_tail = term_keys_tail(strbuf_text(&q->bytes), q->bytes.n_bytes);
+    return q->bytes.n_bytes - size_max(n_tail, key_queue_escapes(q));
+}
+
+static bool is_blank(struct bn_str text)
+{
+    for (size_t i = 0; i < text.n_bytes; i++)
+        if (!strchr(" \t\n", text.ptr[i]))
+            return false;
+    return true;
+}
+
+/* Add the line to the history and return it as a UI_LINE event. */
+static void line_event(struct ui *ui, struct ui_event *event)
+{
+    struct terminal_chat *t = ui->terminal;
+    struct bn_error err;
+    bool is_added;
+    if (!history_add(&t->history, strbuf_str(&t->line), &is_added, &err)) {
+        t->history.path[0] = 0; /* one warning is enough */
+        ui_notice(ui, TONE_WARNING, "%s; new input is not added to the history file", err.text);
+    }
+    if (is_added)
+        line_add_history(strbuf_text(&t->displayed));
+    *event = (struct ui_event){.kind = UI_LINE, .text = strbuf_str(&t->line)};
+}
+
+/* Set the texts of the next UI_LINE event. */
+static void set_line(struct terminal_chat *t, struct bn_str displayed)
+{
+    strbuf_cut(&t->line, 0);
+    line_expand(displayed, &t->line);
+    if (displayed.ptr == t->displayed.ptr)
+        return;
+    strbuf_cut(&t->displayed, 0);
+    strbuf_add_str(&t->displayed, displayed);
+}
+
+/* A line is finished. True: it is an event. False: it waits, or it is blank. */
+static bool finish_line(struct ui *ui, terminal_entered_fn entered, struct ui_event *event)
+{
+    struct terminal_chat *t = ui->terminal;
+    const struct bn_str displayed = line_displayed_text();
+    const bool busy = chat_is_busy(ui->chat);
+    if (busy && is_blank(displayed))
+        return false;
+    if (busy) {
+        struct strbuf text = {0};
+        line_expand(displayed, &text);
+        const bool now = t->runs_now(t->callback_ud, strbuf_str(&text));
+        strbuf_finish(&text);
+        if (!now) {
+            if (!entry_queue_add(&t->queue, displayed))
+                line_put_back(displayed);
+            return false;
+        }
+    }
+    set_line(t, displayed);
+    entered(ui, displayed);
+    line_event(ui, event);
+    return true;
+}
+
+enum terminal_fed terminal_feed(struct ui *ui, size_t n_keys, terminal_entered_fn entered,
+                                struct ui_event *event)
+{
+    struct key_queue *q = &ui->terminal->keys;
+    size_t n_used;
+    const enum line_result result = line_feed(strbuf_text(&q->bytes), n_keys, &n_used);
+    strbuf_drop(&q->bytes, n_used);
+    if (result == LINE_END) {
+        *event = (struct ui_event){.kind = UI_END, .code = EXIT_DONE};
+        return TERMINAL_EVENT;
+    }
+    if (result == LINE_DONE)
+        return finish_line(ui, entered, event) ? TERMINAL_EVENT : TERMINAL_FED_ALL;
+    if (n_used == n_keys)
+        return TERMINAL_FED_ALL;
+    if (key_queue_idle_seconds(q) <= KEY_PASTE_SECONDS)
+        return TERMINAL_WAITS;
+    strbuf_add_text(&q->bytes, TERM_PASTE_END); /* the end mark of this paste was lost */
+    return TERMINAL_FED_ALL;
+}
+
+bool terminal_next_queued(struct ui *ui, terminal_entered_fn entered, struct ui_event *event)
+{
+    struct terminal_chat *t = ui->terminal;
+    if (chat_is_busy(ui->chat) || t->queue.n == 0)
+        return false;
+    strbuf_cut(&t->displayed, 0);
+    (void)entry_queue_take_first(&t->queue, &t->displayed); /* there is one */
+    set_line(t, strbuf_str(&t->displayed));
+    entered(ui, strbuf_str(&t->displayed));
+    line_event(ui, event);
+    return true;
+}
+
+void terminal_choices(char **words, int n_words, int longest, size_t columns, struct strbuf *out)
+{
+    const size_t width = size_min((size_t)longest + 2, columns);
+    const size_t n_columns = columns / (width > 0 ? width : 1);
+    for (int i = 1; i <= n_words; i++) {
+        struct strbuf word = {0};
+        const char *slash = strrchr(words[i], '/');
+        const bool is_path = slash && slash > words[i] && slash[1];
+        term_text_brief(bn_str_of(is_path ? slash + 1 : words[i]), width, &word);
+        strbuf_add_str(out, strbuf_str(&word));
+        const size_t n = term_text_width(strbuf_str(&word));
+        const bool ends = i == n_words || (n_columns > 0 && (size_t)i % n_columns == 0);
+        for (size_t k = n; k < width && !ends; k++)
+            strbuf_add_char(out, ' ');
+        if (ends)
+            strbuf_add_char(out, '\n');
+        strbuf_finish(&word);
+    }
 }
 
 static void add_entry(void *ud, const char *entry)
@@ -208,7 +327,7 @@ static void add_entry(void *ud, const char *entry)
 static void complete(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out)
 {
     const struct terminal_chat *t = ((const struct ui *)ud)->terminal;
-    t->complete(t->complete_ud, before, word, out);
+    t->complete(t->callback_ud, before, word, out);
 }
 
 static void suspend(void *ud)
@@ -223,6 +342,12 @@ static void resume(void *ud)
     ui->ops->resume(ui);
 }
 
+static bool take_back_last(void *ud, struct strbuf *out)
+{
+    struct ui *ui = ud;
+    return entry_queue_take_last(&ui->terminal->queue, out);
+}
+
 static void editor_failed(void *ud, const char *why)
 {
     show_text(ud, TONE_ERROR, why);
@@ -234,9 +359,9 @@ void terminal_begin(struct ui *ui)
                                    .complete = complete,
                                    .suspend = suspend,
                                    .resume = resume,
+                                   .take_back = take_back_last,
                                    .failed = editor_failed};
     struct bn_error no_history;
-    ui->terminal->enter_was_refused = false;
     if (!line_open(PROGRAM, &host))
         return;
     show_banner(ui);
@@ -254,46 +379,41 @@ void terminal_finish(enum ui_close how)
         line_close();
 }
 
-void terminal_line_event(struct ui *ui, struct ui_event *event)
+void terminal_take_back(struct ui *ui)
 {
-    struct terminal_chat *t = ui->terminal;
-    struct bn_error err;
-    bool is_added;
-    strbuf_cut(&t->line, 0);
-    line_text(&t->line);
-    if (!history_add(&t->history, strbuf_str(&t->line), &is_added, &err)) {
-        t->history.path[0] = 0; /* one warning is enough */
-        ui_notice(ui, TONE_WARNING, "%s; new input is not added to the history file", err.text);
+    struct strbuf line = {0};
+    while (entry_queue_take_last(&ui->terminal->queue, &line)) {
+        line_put_back(strbuf_str(&line));
+        strbuf_cut(&line, 0);
     }
-    if (is_added)
-        line_add_history(strbuf_text(&t->line));
-    *event = (struct ui_event){.kind = UI_LINE, .text = strbuf_str(&t->line)};
+    strbuf_finish(&line);
 }
 
 void terminal_entry_done(struct ui *ui, enum entry entry)
 {
+    struct terminal_chat *t = ui->terminal;
     /* A message that was not sent returns to the editor, and so does a mistyped command, unless the
      * user is typing already. A command that failed does not: Up recalls it. */
-    if (entry == ENTRY_UNSENT || (entry == ENTRY_UNKNOWN && ui->terminal->keys.bytes.n_bytes == 0))
-        line_restore();
+    const bool is_typing = t->keys.bytes.n_bytes > 0 || t->queue.n > 0 || !line_is_blank();
+    if (entry == ENTRY_UNSENT)
+        terminal_take_back(ui);
+    if (entry == ENTRY_UNSENT || (entry == ENTRY_UNKNOWN && !is_typing))
+        line_put_back(strbuf_str(&t->displayed));
 }
 
 void terminal_edit(struct ui *ui, struct bn_str text)
 {
-    struct strbuf last = {0};
-    (void)ui; /* there is one editor */
-    line_text(&last);
-    if (last.n_bytes > 0 && bn_str_equal(strbuf_str(&last), text))
-        line_restore(); /* this keeps marks for long pastes */
-    else
-        line_set(text);
-    strbuf_finish(&last);
+    const struct terminal_chat *t = ui->terminal;
+    /* The last line still has its marks for long pastes. */
+    line_put_back(bn_str_equal(strbuf_str(&t->line), text) ? strbuf_str(&t->displayed) : text);
 }
 
 void terminal_interrupt(struct ui *ui)
 {
+    const bool has_lines = ui->terminal->queue.n > 0;
     strbuf_cut(&ui->terminal->keys.bytes, 0);
-    if (!line_clear())
+    terminal_take_back(ui);
+    if (!has_lines && !line_clear())
         show_text(ui, TONE_PLAIN, "Ctrl-D or /quit leaves");
 }
 
@@ -313,5 +433,7 @@ void terminal_chat_finish(struct terminal_chat *t)
 {
     strbuf_finish(&t->keys.bytes);
     strbuf_finish(&t->line);
+    strbuf_finish(&t->displayed);
+    entry_queue_finish(&t->queue);
     history_finish(&t->history);
 }

@@ -10,6 +10,7 @@
 #include "app/terminal/line/history.h"
 #include "app/terminal/line/line_edit.h"
 #include "app/terminal/text/flow.h"
+#include "app/ui/entry_queue.h"
 
 extern const struct ui_ops ui_inline_ops;
 extern const struct ui_ops ui_full_ops;
@@ -20,18 +21,21 @@ struct answer_position {
     size_t n_thought, n_shown; /* bytes of the thought and of the answer without the thought */
 };
 
-/* State that stays when one painter follows the other. The program owns it and sets the first three
+/* State that stays when one painter follows the other. The program owns it and sets the first four
  * fields before it opens a painter. */
 struct terminal_chat {
     struct history history; /* of the line editor */
     /* Tab completion, as in struct line_host. */
     void (*complete)(void *ud, struct bn_str before, struct bn_str word, struct line_choices *out);
-    void *complete_ud;
+    /* Whether this line is a command that may run during an answer. */
+    bool (*runs_now)(void *ud, struct bn_str line);
+    void *callback_ud; /* for both */
 
-    struct key_queue keys;          /* type-ahead */
+    struct key_queue keys;          /* keys that the editor has not used yet */
+    struct entry_queue queue;       /* lines entered during an answer */
     struct answer_position printed; /* how much of the running answer is on the ordinary screen */
     struct strbuf line;             /* the text of the last UI_LINE event */
-    bool enter_was_refused;         /* while busy; cleared when an answer begins */
+    struct strbuf displayed;        /* the same line with marks for long pastes */
     bool is_hung_up;                /* the terminal is gone */
 };
 void terminal_chat_finish(struct terminal_chat *t);
@@ -60,14 +64,34 @@ enum flow_wrap terminal_wrap(const struct ui *ui);
 bool terminal_is_hidden(const struct ui *ui, enum ui_tone tone); /* true: --quiet hides it */
 
 size_t terminal_read_keys(struct ui *ui); /* returns the number of bytes added to the key queue */
-/* Pass the first n_keys of the key queue to the editor. Keys that were used are removed. */
-enum line_result terminal_feed_editor(struct ui *ui, size_t n_keys, size_t *n_used);
-/* Add the finished line to the history and return it as a UI_LINE event. */
-void terminal_line_event(struct ui *ui, struct ui_event *event);
+/* Handle Esc and Ctrl-D, which do not reach the editor at any time: during an answer Esc stops it,
+ * at the prompt it does nothing, unless Readline uses it. True: *event is to be returned. */
+bool terminal_filter_keys(struct ui *ui, struct ui_event *event);
+/* The number of bytes at the start of the key queue that are complete keys. The others wait. */
+size_t terminal_complete_keys(const struct ui *ui);
+
+enum terminal_fed {
+    TERMINAL_FED_ALL,
+    TERMINAL_WAITS, /* the editor waits for the end of a paste */
+    TERMINAL_EVENT, /* *event is to be returned */
+};
+/* Show a line that the user has entered. `displayed` has marks for long pastes. */
+typedef void (*terminal_entered_fn)(struct ui *ui, struct bn_str displayed);
+/* Pass the first n_keys of the key queue to the editor, which must be open. Keys that were used are
+ * removed. A line that is finished becomes an event, or waits for the end of the answer. */
+enum terminal_fed terminal_feed(struct ui *ui, size_t n_keys, terminal_entered_fn entered,
+                                struct ui_event *event);
+/* If the chat is idle, return the line that waits longest as an event. */
+bool terminal_next_queued(struct ui *ui, terminal_entered_fn entered, struct ui_event *event);
+/* Arrange words[1] to words[n_words], the choices of Tab, in columns; appends rows with newlines.
+ * */
+void terminal_choices(char **words, int n_words, int longest, size_t columns, struct strbuf *out);
+
 /* As in ui_ops. */
 void terminal_entry_done(struct ui *ui, enum entry entry);
 void terminal_edit(struct ui *ui, struct bn_str text);
 void terminal_interrupt(struct ui *ui);
+void terminal_take_back(struct ui *ui);
 bool terminal_wants_input(const struct ui *ui);
 void terminal_token(struct ui *ui, const struct turn *turn);
 

@@ -179,6 +179,12 @@ static void full_interrupt(struct ui *ui)
     u->due = DUE_NOW;
 }
 
+static void full_take_back(struct ui *ui)
+{
+    terminal_take_back(ui);
+    self(ui)->due = DUE_NOW;
+}
+
 /* ---- answers ---- */
 
 static void full_turn_begin(struct ui *ui)
@@ -188,7 +194,6 @@ static void full_turn_begin(struct ui *ui)
     full_find_end(u);
     u->in_answer = true;
     ui->terminal->printed = (struct answer_position){0};
-    ui->terminal->enter_was_refused = false;
     u->answer_line = u->text.n;
     u->part = PART_ANSWER;
     u->due = DUE_NOW;
@@ -215,7 +220,6 @@ static void end_answer(struct ui *ui)
     struct full_ui *u = self(ui);
     scroll_end(&u->text);
     u->in_answer = false;
-    ui->terminal->enter_was_refused = false;
     u->due = DUE_NOW;
 }
 
@@ -326,6 +330,7 @@ static void full_close(struct ui *ui, enum ui_close how)
     scroll_finish(&u->text);
     input_rows_finish(&u->input);
     strbuf_finish(&u->choices);
+    strbuf_finish(&u->queued);
     strbuf_finish(&u->log.bytes);
     mem_free(u);
     ui->state = NULL;
@@ -369,6 +374,7 @@ const struct ui_ops ui_full_ops = {
     .tick = full_tick,
     .resize = full_resize,
     .interrupt = full_interrupt,
+    .take_back = full_take_back,
     .suspend = full_suspend,
     .resume = full_resume,
     .notice = full_notice,

@@ -1,15 +1,12 @@
 /*
  * The keys of the full-screen painter. Some scroll the view, the others go to the editor. The
- * editor stays open during an answer, so that type-ahead can be edited; only Enter is refused.
+ * editor stays open during an answer; lines that are entered then wait in the queue.
  */
 #include "app/ui/ui_full_state.h"
 
-#include "app/common/term_text.h"
 #include "app/terminal/term_keys.h"
-#include "engine/base/size.h"
 
 #include <stdint.h>
-#include <string.h>
 
 static void redisplay(void *ud)
 {
@@ -17,33 +14,29 @@ static void redisplay(void *ud)
     u->due = DUE_NOW; /* the next frame gets the text from line_view */
 }
 
-/* Arrange the choices in columns, separated by two blanks. */
-static void show_matches(void *ud, char **matches, int n_matches, int longest)
+static void show_matches(void *ud, char **words, int n_words, int longest)
 {
     struct full_ui *u = ud;
-    const size_t width = size_min((size_t)longest + 2, u->size.columns);
-    const size_t n_columns = u->size.columns / (width > 0 ? width : 1);
     strbuf_cut(&u->choices, 0);
-    for (int i = 1; i <= n_matches; i++) {
-        struct strbuf word = {0};
-        const char *slash = strrchr(matches[i], '/');
-        const bool is_path = slash && slash > matches[i] && slash[1];
-        term_text_brief(bn_str_of(is_path ? slash + 1 : matches[i]), width, &word);
-        strbuf_add_str(&u->choices, strbuf_str(&word));
-        const size_t n = term_text_width(strbuf_str(&word));
-        const bool ends = i == n_matches || (n_columns > 0 && (size_t)i % n_columns == 0);
-        for (size_t k = n; k < width && !ends; k++)
-            strbuf_add_char(&u->choices, ' ');
-        if (ends)
-            strbuf_add_char(&u->choices, '\n');
-        strbuf_finish(&word);
-    }
+    terminal_choices(words, n_words, longest, u->size.columns, &u->choices);
     u->due = DUE_NOW;
+}
+
+static void clear(void *ud)
+{
+    struct full_ui *u = ud;
+    curses_invalidate();
+    u->due = DUE_NOW;
+}
+
+static void hide(void *ud)
+{
+    (void)ud; /* the whole screen is left */
 }
 
 void full_attach_editor(struct full_ui *u)
 {
-    const struct line_display display = {u, redisplay, show_matches};
+    const struct line_display display = {false, u, redisplay, show_matches, clear, hide};
     line_set_display(u ? &display : NULL);
 }
 
@@ -51,6 +44,14 @@ void full_open_line(void)
 {
     if (!line_is_open())
         line_begin(TERMINAL_PROMPT);
+}
+
+static void show_entered(struct ui *ui, struct bn_str displayed)
+{
+    struct full_ui *u = ui->state;
+    u->due = DUE_NOW; /* the queue may be shorter */
+    if (displayed.n_bytes > 0)
+        full_add_user_text(ui, displayed);
 }
 
 /* Handle a key of the view. True: it is an event. */
@@ -80,76 +81,54 @@ static bool do_key(struct ui *ui, enum term_key key, struct ui_event *event)
     return false;
 }
 
-enum feed_result {
-    FEED_MORE,  /* all keys were used: continue with the next ones */
-    FEED_WAITS, /* the editor waits for the end of a paste */
-    FEED_EVENT,
-};
-
 /* Pass the first n keys to the editor. */
-static enum feed_result feed(struct ui *ui, size_t n, struct ui_event *event)
+static enum terminal_fed feed(struct ui *ui, size_t n, struct ui_event *event)
 {
     struct full_ui *u = ui->state;
-    const size_t n_before = ui->terminal->keys.bytes.n_bytes;
-    size_t n_used;
     full_open_line();
     strbuf_cut(&u->choices, 0);
-    line_set_enter(chat_is_busy(ui->chat) ? LINE_ENTER_REFUSED : LINE_ENTER_SENDS);
-    const enum line_result result = terminal_feed_editor(ui, n, &n_used);
     u->due = DUE_NOW;
-    if (line_enter_was_refused())
-        ui->terminal->enter_was_refused = true;
-    if (result == LINE_END) {
-        *event = (struct ui_event){.kind = UI_END, .code = EXIT_DONE};
-        return FEED_EVENT;
+    return terminal_feed(ui, n, show_entered, event);
+}
+
+/* Handle the next key of the view, or pass keys to the editor. */
+static enum terminal_fed use_keys(struct ui *ui, size_t n, struct ui_event *event)
+{
+    struct strbuf *keys = &ui->terminal->keys.bytes;
+    const struct term_key_hit hit = term_keys_find(strbuf_text(keys), n);
+    if (hit.at == 0 && hit.key != TERM_KEY_NONE) {
+        strbuf_drop(keys, hit.n_bytes);
+        return do_key(ui, hit.key, event) ? TERMINAL_EVENT : TERMINAL_FED_ALL;
     }
-    if (result == LINE_DONE) {
-        if (line_displayed_text().n_bytes > 0)
-            full_add_user_text(ui, line_displayed_text());
-        terminal_line_event(ui, event);
-        return FEED_EVENT;
+    if (n > 0 && full_find_key(ui->state, keys->ptr[0])) {
+        strbuf_drop(keys, 1);
+        return TERMINAL_FED_ALL;
     }
-    const bool was_ended = ui->terminal->keys.bytes.n_bytes > n_before - n_used;
-    return n_used == n || was_ended ? FEED_MORE : FEED_WAITS;
+    return hit.at == 0 ? TERMINAL_WAITS : feed(ui, hit.at, event);
 }
 
 bool full_next_event(struct ui *ui, struct ui_event *event)
 {
-    struct key_queue *q = &ui->terminal->keys;
+    const struct strbuf *keys = &ui->terminal->keys.bytes;
     if (ui->terminal->is_hung_up) {
         *event = (struct ui_event){.kind = UI_HANG_UP};
         return true;
     }
-    while (q->bytes.n_bytes > 0) {
-        if (chat_is_busy(ui->chat) && key_queue_filter(q, KEYS_EDIT).stops) {
-            *event = (struct ui_event){.kind = UI_STOP};
+    if (terminal_next_queued(ui, show_entered, event))
+        return true;
+    while (keys->n_bytes > 0) {
+        const bool ends_search =
+            !chat_is_busy(ui->chat) && full_is_finding(ui->state); /* Esc does */
+        if (!ends_search && terminal_filter_keys(ui, event))
             return true;
-        }
-        const size_t n_pending = key_queue_idle_seconds(q) < KEY_ESCAPE_SECONDS
-                                     ? term_keys_tail(strbuf_text(&q->bytes), q->bytes.n_bytes)
-                                     : 0;
-        const size_t n = q->bytes.n_bytes - n_pending;
-        const struct term_key_hit hit = term_keys_find(strbuf_text(&q->bytes), n);
-        enum feed_result fed = FEED_MORE;
-        if (hit.at == 0 && hit.key != TERM_KEY_NONE) {
-            strbuf_drop(&q->bytes, hit.n_bytes);
-            if (do_key(ui, hit.key, event))
-                return true;
-        } else if (n > 0 && full_find_key(ui->state, q->bytes.ptr[0])) {
-            strbuf_drop(&q->bytes, 1);
-        } else {
-            fed = hit.at == 0 ? FEED_WAITS : feed(ui, hit.at, event);
-        }
-        if (fed != FEED_MORE)
-            return fed == FEED_EVENT;
+        const enum terminal_fed fed = use_keys(ui, terminal_complete_keys(ui), event);
+        if (fed != TERMINAL_FED_ALL)
+            return fed == TERMINAL_EVENT;
     }
     return false;
 }
 
 void full_input(struct ui *ui)
 {
-    const struct strbuf *b = &ui->terminal->keys.bytes;
-    const size_t n = terminal_read_keys(ui);
-    if (n > 0 && memchr(b->ptr + b->n_bytes - n, KEY_REDRAW, n))
-        curses_invalidate(); /* Ctrl-L; Readline redraws its text itself */
+    (void)terminal_read_keys(ui); /* the number is not needed */
 }

@@ -22,6 +22,7 @@
 #define FRAME_SECONDS 0.04  /* 25 frames per second while text arrives */
 #define STATUS_SECONDS 0.25 /* faster changes are unreadable */
 #define INPUT_ROWS 8        /* most rows of the editor */
+#define QUEUE_ROWS 3        /* most rows of lines that wait */
 #define MIN_COLUMNS 20      /* a smaller screen shows only the editor */
 #define MIN_ROWS 5
 #define MORE_BELOW "more below | "
@@ -111,6 +112,11 @@ void full_find_end(struct full_ui *u)
     u->due = DUE_NOW;
 }
 
+bool full_is_finding(const struct full_ui *u)
+{
+    return u->find.n > 0;
+}
+
 bool full_find_key(struct full_ui *u, char key)
 {
     if (u->find.n == 0)
@@ -179,9 +185,9 @@ static size_t count_lines(const struct strbuf *b)
     return n;
 }
 
-static void paint_choices(struct full_ui *u, size_t row, size_t n_rows)
+static void paint_lines(struct full_ui *u, const struct strbuf *lines, size_t row, size_t n_rows)
 {
-    const char *at = strbuf_text(&u->choices);
+    const char *at = strbuf_text(lines);
     for (size_t i = 0; i < n_rows; i++) {
         const size_t n = strcspn(at, "\n");
         const struct bn_str line = {at, n};
@@ -216,8 +222,9 @@ static void drop_items(char *status, size_t columns)
     status[term_text_fit(bn_str_of(status), columns)] = 0;
 }
 
-static void paint_all(struct full_ui *u)
+static void paint_all(struct ui *ui)
 {
+    struct full_ui *u = ui->state;
     const size_t rows = u->size.rows;
     struct line_view view;
     line_view(&view);
@@ -232,9 +239,15 @@ static void paint_all(struct full_ui *u)
     }
     const size_t n_input = size_min(size_min(u->input.n, INPUT_ROWS), rows - 2);
     const size_t n_choices = size_min(count_lines(&u->choices), (rows - 1 - n_input) / 2);
-    const size_t n_text = rows - 1 - n_input - n_choices;
+    const size_t n_free = rows - 1 - n_input - n_choices;
+    strbuf_cut(&u->queued, 0);
+    entry_queue_rows(&ui->terminal->queue, u->size.columns,
+                     size_min(size_max(n_free / 2, 1), QUEUE_ROWS), &u->queued);
+    const size_t n_queued = size_min(count_lines(&u->queued), n_free - 1);
+    const size_t n_text = n_free - n_queued;
     paint_text(u, n_text);
-    paint_choices(u, n_text, n_choices);
+    paint_lines(u, &u->choices, n_text, n_choices);
+    paint_lines(u, &u->queued, n_text + n_choices, n_queued);
     /* pressure 0, 1, 2: SCREEN_BAR, SCREEN_BAR_HIGH, SCREEN_BAR_FULL */
     const enum screen_look bar = (enum screen_look)((int)SCREEN_BAR + u->pressure);
     char found[64], status[sizeof(u->status) + sizeof(MORE_BELOW) + sizeof(found)];
@@ -242,8 +255,8 @@ static void paint_all(struct full_ui *u)
     (void)snprintf(status, sizeof(status), "%s%s%s", found, u->is_scrolled ? MORE_BELOW : "",
                    u->status); /* fits */
     drop_items(status, u->size.columns);
-    curses_set_row(u->screen, n_text + n_choices, bar, bn_str_of(status), NULL);
-    paint_input(u, n_text + n_choices + 1, n_input);
+    curses_set_row(u->screen, rows - 1 - n_input, bar, bn_str_of(status), NULL);
+    paint_input(u, rows - n_input, n_input);
 }
 
 static void make_status(struct ui *ui, double now)
@@ -284,7 +297,7 @@ int full_paint(struct ui *ui)
     make_status(ui, now);
     const double left = u->painted + FRAME_SECONDS - now;
     if (u->due == DUE_NOW || (u->due == DUE_SOON && left <= 0)) {
-        paint_all(u);
+        paint_all(ui);
         u->painted = now;
         u->due = DUE_NOTHING;
     }

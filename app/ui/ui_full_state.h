@@ -39,6 +39,7 @@ struct full_ui {
     struct input_rows input;
     struct full_find find;
     struct strbuf choices; /* rows with what Tab can complete, or empty */
+    struct strbuf queued;  /* rows with the lines that wait */
 
     char status[256];
     int pressure;
@@ -59,6 +60,7 @@ void full_scroll(struct full_ui *u, enum full_direction direction, size_t n_rows
 
 bool full_find(struct ui *ui, struct pattern *pattern); /* as in ui.h */
 void full_find_end(struct full_ui *u);
+bool full_is_finding(const struct full_ui *u); /* matches are shown, and Esc ends the search */
 /* Handle a key while matches are shown: n and N move, other keys end the search. False: the key is
  * for the editor. */
 bool full_find_key(struct full_ui *u, char key);

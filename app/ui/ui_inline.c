@@ -4,6 +4,7 @@
  */
 #include "app/ui/ui_inline_state.h"
 
+#include "app/common/term_text.h"
 #include "app/terminal/term_keys.h"
 #include "engine/base/clock.h"
 #include "engine/base/memory.h"
@@ -33,18 +34,7 @@ static void inline_notice(struct ui *ui, enum ui_tone tone, struct bn_str text)
 
 /* ---- status row and prompt ---- */
 
-static void put_prompt(const struct inline_ui *u, const char *progress,
-                       char out[INLINE_PROMPT_BYTES])
-{
-    if (u->caps.strings[TERMINFO_BOLD][0])
-        (void)snprintf(out, INLINE_PROMPT_BYTES, "\001%s\002%s" TERMINAL_PROMPT "\001%s\002",
-                       u->caps.strings[TERMINFO_BOLD], progress,
-                       u->caps.strings[TERMINFO_NORMAL]); /* fits */
-    else
-        (void)snprintf(out, INLINE_PROMPT_BYTES, "%s" TERMINAL_PROMPT, progress); /* fits */
-}
-
-/* While the model loads, the prompt shows the progress, because the row belongs to Readline. */
+/* While the model loads, the prompt shows the progress, because no status row is shown. */
 static void make_prompt(struct ui *ui, char out[INLINE_PROMPT_BYTES])
 {
     const struct chat *c = ui->chat;
@@ -52,7 +42,7 @@ static void make_prompt(struct ui *ui, char out[INLINE_PROMPT_BYTES])
     if (c->phase == CHAT_LOADING && c->n_to_load > 0 && self(ui)->caps.can_repaint)
         (void)snprintf(progress, sizeof(progress), "(loading %.0f%%) ",
                        floor(100.0 * (double)c->n_loaded / (double)c->n_to_load)); /* fits */
-    put_prompt(self(ui), progress, out);
+    (void)snprintf(out, INLINE_PROMPT_BYTES, "%s" TERMINAL_PROMPT, progress);      /* fits */
 }
 
 static int row_wait(const struct ui *ui, double now)
@@ -64,10 +54,18 @@ static int row_wait(const struct ui *ui, double now)
     return left > 0 && phase == u->row_phase ? (int)(left * 1000) + 1 : 0;
 }
 
-/* An Esc or a paste may be incomplete; a timeout decides. */
-static bool is_undecided(const struct strbuf *keys)
+static void update_prompt(struct ui *ui, double now)
 {
-    return keys->n_bytes > 0 && (keys->ptr[0] == '\033' || keys->ptr[keys->n_bytes - 1] == '\033');
+    struct inline_ui *u = self(ui);
+    char prompt[INLINE_PROMPT_BYTES];
+    make_prompt(ui, prompt);
+    if (strcmp(prompt, u->prompt) == 0 ||
+        (ui->chat->phase == CHAT_LOADING && row_wait(ui, now) > 0))
+        return;
+    u->row_painted = now;
+    u->row_phase = ui->chat->phase;
+    memcpy(u->prompt, prompt, sizeof(prompt));
+    line_set_prompt(u->prompt);
 }
 
 static int inline_tick(struct ui *ui)
@@ -75,10 +73,10 @@ static int inline_tick(struct ui *ui)
     struct inline_ui *u = self(ui);
     const struct chat *c = ui->chat;
     const double now = clock_seconds();
-    int wait = -1;
+    int wait = ui->terminal->keys.bytes.n_bytes > 0 ? 20 : -1; /* a key or a paste is incomplete */
     inline_follow_size(ui);
-    if (is_undecided(&ui->terminal->keys.bytes))
-        wait = 20;
+    if (chat_is_busy(c))
+        inline_open_editor(ui);
     if (chat_is_busy(c) && u->row_enabled && u->caps.can_repaint) {
         if (row_wait(ui, now) == 0) {
             u->row_painted = now;
@@ -86,16 +84,9 @@ static int inline_tick(struct ui *ui)
             inline_refresh_row(ui);
         }
         wait = wait < 0 ? row_wait(ui, now) : wait;
-    } else if (line_is_open()) {
-        char prompt[INLINE_PROMPT_BYTES];
-        make_prompt(ui, prompt);
-        if (strcmp(prompt, u->prompt) != 0 &&
-            (c->phase != CHAT_LOADING || row_wait(ui, now) == 0)) {
-            u->row_painted = now;
-            u->row_phase = c->phase;
-            memcpy(u->prompt, prompt, sizeof(prompt));
-            line_set_prompt(u->prompt);
-        }
+    } else if (line_is_open() && !u->in_answer) {
+        update_prompt(ui, now);
+        inline_draw_editor(ui);
     }
     inline_write_out(ui);
     /* A command has finished and the editor is closed: return at once, so that the prompt and
@@ -113,11 +104,10 @@ static void inline_resize(struct ui *ui)
 
 static void inline_ready(struct ui *ui)
 {
-    struct inline_ui *u = self(ui);
     if (line_is_open())
         return;
-    make_prompt(ui, u->prompt);
-    line_begin(u->prompt);
+    make_prompt(ui, self(ui)->prompt);
+    inline_open_editor(ui);
 }
 
 static void inline_said(struct ui *ui, struct bn_str text)
@@ -128,39 +118,54 @@ static void inline_said(struct ui *ui, struct bn_str text)
 
 /* ---- keys ---- */
 
-/* Keys go to the editor while it is open. During an answer they wait in the queue, except for Esc,
- * Enter, Ctrl-L and F2. */
-static bool feed_editor(struct ui *ui, struct ui_event *event)
+/* Go to the row below the editor, or below the text. */
+static void leave_row(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
-    size_t n_used;
-    const enum line_result result =
-        terminal_feed_editor(ui, ui->terminal->keys.bytes.n_bytes, &n_used);
-    (void)fflush(stdout); /* inline_write_out reports errors */
-    if (result == LINE_EDITING)
-        return false;
-    if (result == LINE_DONE) {
-        terminal_line_event(ui, event);
-    } else {
-        strbuf_add_char(&u->out, '\n'); /* so that the shell's prompt begins a new row */
-        *event = (struct ui_event){.kind = UI_END, .code = EXIT_DONE};
-    }
-    return true;
+    if (u->editor.is_drawn)
+        inline_leave_editor(u);
+    else if (u->flow.column > 0 || (!u->caps.can_repaint && !u->in_answer))
+        strbuf_add_char(&u->out, '\n');
+    flow_begin_row(&u->flow); /* the answer continues there */
 }
 
-/* During an answer, Enter is refused, Ctrl-L repaints, Esc stops, and other keys wait. */
-static bool filter_keys(struct ui *ui, struct ui_event *event)
+/* A line that was entered stays on the screen as a whole, as text that the terminal may wrap. */
+static void add_user_text(struct ui *ui, struct bn_str displayed)
 {
     struct inline_ui *u = self(ui);
-    const struct key_requests requests = key_queue_filter(&ui->terminal->keys, KEYS_WAIT);
-    if (requests.enters) {
-        ui->terminal->enter_was_refused = true;
-        u->row_painted = 0; /* show the refusal at once */
+    struct strbuf text = {0};
+    for (size_t i = 0; i < displayed.n_bytes; i++) {
+        strbuf_add_char(&text, displayed.ptr[i]);
+        if (displayed.ptr[i] == '\n')
+            strbuf_add_text(&text, "... ");
     }
-    if (requests.redraws)
-        inline_repaint(ui);
-    *event = (struct ui_event){.kind = UI_STOP};
-    return requests.stops;
+    inline_begin_message(ui);
+    inline_add_terminfo(u, TERMINFO_BOLD);
+    strbuf_add_text(&u->out, TERMINAL_PROMPT);
+    inline_add_terminfo(u, TERMINFO_NORMAL);
+    term_text_clean(strbuf_str(&text), TERM_KEEP_LINES, &u->out);
+    strbuf_add_char(&u->out, '\n');
+    flow_begin_row(&u->flow);
+    inline_write_out(ui);
+    strbuf_finish(&text);
+}
+
+static void show_entered(struct ui *ui, struct bn_str displayed)
+{
+    const struct inline_ui *u = self(ui);
+    if (u->caps.can_repaint || u->in_answer)
+        add_user_text(ui, displayed);
+    /* otherwise Readline has drawn it */
+}
+
+static void show_queued(struct ui *ui, struct bn_str displayed)
+{
+    const struct inline_ui *u = self(ui);
+    if (!u->caps.can_repaint && line_is_open()) {
+        line_hide();
+        line_stop(); /* `ready` opens it again, below what the line causes */
+    }
+    add_user_text(ui, displayed);
 }
 
 /* F2 switches to the other painter, which gets the remaining keys. */
@@ -178,36 +183,41 @@ static bool remove_f2(struct strbuf *keys, struct ui_event *event)
     return true;
 }
 
-static bool use_keys(struct ui *ui, struct ui_event *event)
+static bool feed_keys(struct ui *ui, struct ui_event *event)
 {
     struct strbuf *keys = &ui->terminal->keys.bytes;
-    if (keys->n_bytes == 0)
-        return false;
-    if (remove_f2(keys, event))
-        return true;
-    if (line_is_open())
-        return feed_editor(ui, event);
-    return chat_is_busy(ui->chat) && filter_keys(ui, event);
+    while (keys->n_bytes > 0) {
+        if (remove_f2(keys, event) || terminal_filter_keys(ui, event))
+            return true;
+        const size_t n = terminal_complete_keys(ui);
+        if (n == 0)
+            return false;
+        inline_open_editor(ui);
+        const enum terminal_fed fed = terminal_feed(ui, n, show_entered, event);
+        (void)fflush(stdout); /* of Readline; inline_write_out reports errors */
+        if (fed == TERMINAL_EVENT && event->kind == UI_END)
+            leave_row(ui); /* so that the shell's prompt begins a new row */
+        if (fed != TERMINAL_FED_ALL)
+            return fed == TERMINAL_EVENT;
+    }
+    return false;
 }
 
 static bool inline_next_event(struct ui *ui, struct ui_event *event)
 {
-    struct inline_ui *u = self(ui);
     if (ui->terminal->is_hung_up) {
         *event = (struct ui_event){.kind = UI_HANG_UP};
         return true;
     }
-    const bool has_event = use_keys(ui, event);
-    if (u->has_new_keys && ui->terminal->keys.bytes.n_bytes > 0)
-        u->row_painted = 0; /* show waiting keys at once */
-    u->has_new_keys = false;
-    return has_event;
+    if (terminal_next_queued(ui, show_queued, event))
+        return true;
+    /* At the prompt, the editor is opened by `ready`, after the first message of the program. */
+    return (line_is_open() || chat_is_busy(ui->chat)) && feed_keys(ui, event);
 }
 
 static void inline_input(struct ui *ui)
 {
-    struct inline_ui *u = self(ui);
-    u->has_new_keys = terminal_read_keys(ui) > 0;
+    (void)terminal_read_keys(ui); /* the number is not needed */
 }
 
 /* ---- answers ---- */
@@ -215,9 +225,11 @@ static void inline_input(struct ui *ui)
 static void inline_turn_begin(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
+    inline_hide_editor(u);
+    if (!u->caps.can_repaint)
+        line_stop(); /* Readline must not draw during the answer */
     flow_init(&u->flow, u->size.columns, terminal_wrap(ui), FLOW_ANSWER, &u->looks);
     u->row_enabled = !options_flag(ui->options, "plain");
-    ui->terminal->enter_was_refused = false;
     u->in_answer = true;
     ui->terminal->printed = (struct answer_position){0};
     u->part = PART_ANSWER;
@@ -258,6 +270,9 @@ static void end_answer(struct ui *ui)
         strbuf_add_char(&u->out, '\n');
     flow_begin_row(&u->flow);
     u->in_answer = false;
+    u->editor.is_changed = true;
+    if (!u->caps.can_repaint)
+        line_stop(); /* Readline draws the line when it is opened again */
 }
 
 static void inline_turn_end(struct ui *ui, const struct turn *turn)
@@ -326,8 +341,7 @@ static bool inline_open(struct ui *ui, struct bn_error *err)
     terminfo_text_looks(&u->caps, &u->looks);
     u->flow.columns = u->size.columns;
     terminal_begin(ui);
-    put_prompt(u, "", u->final_prompt);
-    line_set_final_prompt(u->final_prompt);
+    make_prompt(ui, u->prompt);
     if (chat_is_busy(ui->chat))
         terminal_resume_answer(ui, add_running);
     return true;
@@ -344,13 +358,16 @@ static void inline_close(struct ui *ui, enum ui_close how)
     else
         flow_flush(&u->flow, &u->out);
     flow_reset_look(&u->flow, &u->out);
-    if (line_is_open() || u->flow.column > 0)
-        strbuf_add_char(&u->out, '\n');
+    if (u->editor.is_drawn || u->flow.column > 0 || line_is_open())
+        leave_row(ui);
     inline_write_out(ui);
-    line_set_final_prompt(NULL);
     terminal_finish(how);
+    line_set_display(NULL);
     tty_release();
     flow_finish(&u->flow);
+    input_rows_finish(&u->editor.drawn);
+    input_rows_finish(&u->editor.next);
+    strbuf_finish(&u->below);
     strbuf_finish(&u->out);
     mem_free(u);
     ui->state = NULL;
@@ -361,8 +378,7 @@ static void inline_suspend(struct ui *ui)
     struct inline_ui *u = self(ui);
     inline_erase_row(u);
     flow_reset_look(&u->flow, &u->out);
-    strbuf_add_char(&u->out, '\n');
-    flow_begin_row(&u->flow); /* the answer continues there */
+    leave_row(ui);
     inline_write_out(ui);
     tty_release();
     u->is_suspended = true;
@@ -378,14 +394,15 @@ static void inline_resume(struct ui *ui)
     u->is_suspended = false;
     if (!tty_reacquire(&err))
         ui->terminal->is_hung_up = true;
-    if (line_is_open()) {
-        if (!is_own_row)
-            line_hide();
-        line_show();
-    } else if (u->in_answer) {
+    if (u->in_answer) {
         inline_paint_row(u);
-        inline_write_out(ui);
+    } else {
+        if (!is_own_row)
+            inline_hide_editor(u);
+        u->editor.is_changed = true;
+        inline_show_editor(ui);
     }
+    inline_write_out(ui);
 }
 
 const struct ui_ops ui_inline_ops = {
@@ -401,6 +418,7 @@ const struct ui_ops ui_inline_ops = {
     .tick = inline_tick,
     .resize = inline_resize,
     .interrupt = terminal_interrupt,
+    .take_back = terminal_take_back,
     .suspend = inline_suspend,
     .resume = inline_resume,
     .notice = inline_notice,

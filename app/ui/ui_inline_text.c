@@ -17,6 +17,8 @@
 #define SYNC_BEGIN "\033[?2026h"
 #define SYNC_END "\033[?2026l"
 
+#define QUEUE_ROWS 3 /* more would take too much of the screen from the answer */
+
 static struct inline_ui *self(const struct ui *ui)
 {
     return ui->state;
@@ -25,6 +27,29 @@ static struct inline_ui *self(const struct ui *ui)
 void inline_add_terminfo(struct inline_ui *u, enum terminfo_string which)
 {
     strbuf_add_text(&u->out, u->caps.strings[which]);
+}
+
+static size_t count_lines(const struct strbuf *b)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < b->n_bytes; i++)
+        n += b->ptr[i] == '\n';
+    return n;
+}
+
+/* Make the rows below the status row. At least half of the screen is left to the answer. */
+static void make_below(struct ui *ui, struct strbuf *out)
+{
+    struct inline_ui *u = self(ui);
+    const size_t max_rows = u->size.rows / 2;
+    const size_t n_least = max_rows > 1 && !line_is_blank() ? 1 : 0; /* for typed text */
+    strbuf_cut(out, 0);
+    if (max_rows > n_least)
+        entry_queue_rows(&ui->terminal->queue, size_max(u->size.columns, 2) - 1,
+                         size_min(max_rows - n_least, QUEUE_ROWS), out);
+    u->n_queued = count_lines(out);
+    inline_typed_rows(ui, max_rows - u->n_queued, out);
+    u->n_below = count_lines(out);
 }
 
 static void add_sync(struct inline_ui *u, const char *mark)
@@ -57,12 +82,13 @@ static bool has_room(const struct inline_ui *u)
     return u->row_enabled && u->caps.can_repaint && f->column + f->n_doubtful < u->size.columns;
 }
 
-/* Move the cursor from the status row back to the end of the text. If the width of a character
- * differs between terminals, write the text again to get there. */
-static void go_back(struct inline_ui *u)
+/* Move the cursor from n_rows below the text back to the end of the text. If the width of a
+ * character differs between terminals, write the text again to get there. */
+static void go_back(struct inline_ui *u, size_t n_rows)
 {
     strbuf_add_char(&u->out, '\r');
-    inline_add_terminfo(u, TERMINFO_UP);
+    for (size_t i = 0; i < n_rows; i++)
+        inline_add_terminfo(u, TERMINFO_UP);
     if (u->flow.n_doubtful > 0) {
         flow_write_row(&u->flow, &u->out);
         flow_reset_look(&u->flow, &u->out);
@@ -80,16 +106,33 @@ static void paint_row_range(struct inline_ui *u, size_t from, size_t to)
     inline_add_terminfo(u, TERMINFO_DIM);
     strbuf_add(&u->out, u->row + from, to - from);
     inline_add_terminfo(u, TERMINFO_NORMAL);
-    go_back(u);
 }
 
-/* Paint the status row below the cursor, and move the cursor back. */
+/* The rows below the status row: queued lines are dim, typed text is not. */
+static void paint_below(struct inline_ui *u)
+{
+    const char *at = strbuf_text(&u->below);
+    for (size_t i = 0; i < u->n_below; i++) {
+        const size_t n = strcspn(at, "\n");
+        strbuf_add_text(&u->out, "\n");
+        if (i < u->n_queued)
+            inline_add_terminfo(u, TERMINFO_DIM);
+        strbuf_add(&u->out, at, n);
+        if (i < u->n_queued)
+            inline_add_terminfo(u, TERMINFO_NORMAL);
+        at += n + (at[n] == '\n');
+    }
+}
+
+/* Paint the status row and the rows below it under the cursor, and move the cursor back. */
 void inline_paint_row(struct inline_ui *u)
 {
     if (!has_room(u))
         return;
     inline_erase_row(u);
     paint_row_range(u, 0, strlen(u->row));
+    paint_below(u);
+    go_back(u, 1 + u->n_below);
     u->has_row = true;
 }
 
@@ -100,6 +143,9 @@ void inline_follow_size(struct ui *ui)
     const struct tty_size size = tty_size(STDOUT_FILENO);
     if (size.columns == u->size.columns && size.rows == u->size.rows)
         return;
+    if (size.columns != u->size.columns)
+        inline_resize_editor(u, size.columns);
+    u->editor.is_changed = true;
     if (size.columns != u->size.columns && (u->in_answer || u->has_row) && u->caps.can_repaint) {
         for (size_t i = flow_rows_up(&u->flow, size.columns); i > 0; i--)
             inline_add_terminfo(u, TERMINFO_UP);
@@ -110,6 +156,8 @@ void inline_follow_size(struct ui *ui)
     }
     u->size = size;
     u->flow.columns = size.columns;
+    if (!u->has_row)
+        make_below(ui, &u->below);
     line_resize(size.rows, size.columns);
 }
 
@@ -135,8 +183,10 @@ static void add_above_row(struct inline_ui *u, struct bn_str text)
             strbuf_add_char(&u->out, text.ptr[i]);
             continue;
         }
-        strbuf_add_text(&u->out, "\n\n"); /* scrolls if the status row is the last row */
-        inline_add_terminfo(u, TERMINFO_UP);
+        for (size_t k = 0; k < 2 + u->n_below; k++)
+            strbuf_add_char(&u->out, '\n'); /* scrolls if there is no free row below */
+        for (size_t k = 0; k < 1 + u->n_below; k++)
+            inline_add_terminfo(u, TERMINFO_UP);
         inline_add_terminfo(u, TERMINFO_INSERT_ROW);
     }
 }
@@ -182,19 +232,26 @@ static void change_row(struct inline_ui *u, const char *next)
     memcpy(u->row, next, n + 1);
     if (n < n_before)
         inline_paint_row(u); /* erase the rest of the longer row */
-    else if (from < to)
+    else if (from < to) {
         paint_row_range(u, from, to);
+        go_back(u, 1);
+    }
 }
 
 void inline_refresh_row(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
     char next[sizeof(u->row)];
+    struct strbuf below = {0};
+    make_below(ui, &below);
+    const bool is_same = bn_str_equal(strbuf_str(&below), strbuf_str(&u->below));
+    strbuf_finish(&u->below);
+    u->below = below;
     (void)terminal_status(ui, u->size.columns - 1, next,
                           sizeof(next)); /* the pressure is not shown */
     if (!has_room(u))
         return;
-    if (u->has_row) {
+    if (u->has_row && is_same) {
         change_row(u, next);
         return;
     }
@@ -207,12 +264,12 @@ void inline_refresh_row(struct ui *ui)
 void inline_begin_message(struct ui *ui)
 {
     struct inline_ui *u = self(ui);
-    if (line_is_open()) {
-        line_hide();
-        return;
-    }
+    inline_hide_editor(u);
     inline_erase_row(u);
-    flow_flush(&u->flow, &u->out);
+    if (u->in_answer)
+        flow_pause(&u->flow);
+    else
+        flow_flush(&u->flow, &u->out);
     flow_reset_look(&u->flow, &u->out);
     if (u->flow.column > 0)
         strbuf_add_char(&u->out, '\n');
@@ -223,8 +280,7 @@ void inline_end_message(struct ui *ui)
     struct inline_ui *u = self(ui);
     flow_begin_row(&u->flow);
     inline_write_out(ui);
-    if (line_is_open())
-        line_show();
+    inline_show_editor(ui);
 }
 
 void inline_add_message(struct ui *ui, enum ui_tone tone, struct bn_str text)

@@ -319,6 +319,7 @@ const struct ui_ops ui_pipe_ops = {
     .tick = pipe_tick,
     .resize = pipe_unmoved,
     .interrupt = pipe_interrupt,
+    .take_back = pipe_unmoved,
     .suspend = pipe_unmoved,
     .resume = pipe_unmoved,
     .notice = pipe_notice,

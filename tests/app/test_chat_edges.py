@@ -72,7 +72,8 @@ class DuringAnAnswer(TerminalCase):
             terminal = self.ready(*words)
             self.says_in(terminal, b'x\r', b'first')
             terminal.send(b'\x04')
-            self.says_in(terminal, b'\r', b'busy, Esc stops')  # this shows that the keys were read
+            self.says_in(terminal, b'ahead', b'ahead')  # this shows that the keys were read
+            terminal.send(b'\x15')
             self.write('gate', '')
             terminal.expect(rb'\[\d+ tok')
             self.says_in(terminal, b'y\r')
@@ -207,9 +208,10 @@ class Row(TerminalCase):
         terminal = self.ready('--no-wrap', rows=10, columns=40)
         self.says_in(terminal, b'go\r', b'(?s:(?:X[^X]*){40})')  # the status row may be painted between them
         start = len(terminal.seen)
-        terminal.send(b'\r')  # a reason to repaint the status row
+        terminal.send(b'a')  # a reason to repaint the status row
         terminal.wait_a_bit(1.5)
         self.assertEqual(terminal.seen[start:], b'')
+        terminal.send(b'\x15')
         self.write('gate', '')
         terminal.expect(rb'y{9}(?s:.*)generating', start=start)
         self.write('gate', '')

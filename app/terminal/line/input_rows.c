@@ -5,10 +5,12 @@
 
 #include "app/common/term_text.h"
 #include "engine/base/memory.h"
+#include "engine/base/size.h"
 
 #include <string.h>
 
 #define CONTINUED "... "
+#define EMOJI_STYLE 0xFE0Fu
 
 void input_rows_finish(struct input_rows *r)
 {
@@ -19,16 +21,20 @@ void input_rows_finish(struct input_rows *r)
 
 static size_t begin_row(struct input_rows *r)
 {
+    r->n_doubtful = 0;
     if (mem_grow(&r->starts, &r->cap, r->n + 1, sizeof(*r->starts)))
         r->starts[r->n++] = r->text.n_bytes;
     return 0;
 }
 
+/* A terminal may show a doubtful character one column wider. */
 static void put(struct input_rows *r, uint32_t code, size_t width, size_t columns, size_t *column)
 {
-    if (*column + width > columns && *column > 0 && code != 0xFE0F)
+    const bool is_doubtful = term_text_is_doubtful(code);
+    if (*column + width + r->n_doubtful > columns && *column > 0 && code != EMOJI_STYLE)
         *column = begin_row(r);
     term_text_put(&r->text, code);
+    r->n_doubtful += is_doubtful && width > 0;
     *column += width;
 }
 
@@ -47,47 +53,73 @@ static void put_prompt(struct input_rows *r, const char *prompt, size_t columns,
     }
     for (size_t at = 0; term_text_next(strbuf_str(&shown), &at, &c);)
         put(r, c.code, c.width, columns, column);
+    r->n_prompt = r->text.n_bytes;
     strbuf_finish(&shown);
+}
+
+/* A character of the text: one or two cells of a row, or the begin of the next row. `wide` is the
+ * number of columns of the character before it. */
+static void put_char(struct input_rows *r, const struct term_char *c, char byte, size_t columns,
+                     size_t *wide, size_t *column)
+{
+    if (byte == '\n') {
+        *column = begin_row(r);
+        for (const char *mark = CONTINUED; *mark && columns > 2 * strlen(CONTINUED); mark++)
+            put(r, (uint32_t)*mark, 1, columns, column);
+    } else if ((unsigned char)byte < 0x20 || byte == 0x7F) {
+        put(r, '^', 1, columns, column);
+        put(r, (unsigned char)byte ^ 0x40u, 1, columns, column);
+    } else {
+        *wide = term_text_added_width(c, *wide);
+        put(r, c->code, *wide, columns, column);
+    }
+}
+
+static void set_cursor(struct input_rows *r, size_t column)
+{
+    r->cursor_row = r->n - (r->n > 0);
+    r->cursor_column = column;
+    r->cursor_byte = r->text.n_bytes;
 }
 
 void input_rows_make(struct input_rows *r, const char *prompt, struct bn_str text, size_t point,
                      size_t columns)
 {
     struct term_char c;
-    size_t column, wide = 0; /* columns of the previous character */
+    size_t column, wide = 0, end = 0; /* end of the current picture */
     r->n = 0;
     strbuf_cut(&r->text, 0);
     column = begin_row(r);
     put_prompt(r, prompt, columns, &column);
-    for (size_t at = 0;;) {
-        if (at == point) {
-            r->cursor_row = r->n - (r->n > 0);
-            r->cursor_column = column;
+    set_cursor(r, column);
+    for (size_t at = 0, before = 0; term_text_next(text, &at, &c); before = at) {
+        if (before >= end) {
+            end = term_text_picture(text, before);
+            if (before <= point)
+                set_cursor(r, column); /* at the last picture that begins at the point or before */
         }
-        const size_t before = at;
-        if (!term_text_next(text, &at, &c))
-            break;
-        const unsigned char byte = (unsigned char)text.ptr[before];
-        if (byte == '\n') {
-            column = begin_row(r);
-            for (const char *mark = CONTINUED; *mark && columns > 2 * strlen(CONTINUED); mark++)
-                put(r, (uint32_t)*mark, 1, columns, &column);
-        } else if (byte < 0x20 || byte == 0x7F) {
-            put(r, '^', 1, columns, &column);
-            put(r, byte ^ 0x40u, 1, columns, &column);
-        } else {
-            wide = term_text_added_width(&c, wide);
-            put(r, c.code, wide, columns, &column);
-        }
-        if (before < point && point < at)
-            at = point; /* a point inside a character would never be reached */
+        put_char(r, &c, text.ptr[before], columns, &wide, &column);
     }
+    if (point >= text.n_bytes)
+        set_cursor(r, column);
     if (r->cursor_column >= columns) { /* the cursor is where the next character will be */
         r->cursor_column = 0;
         r->cursor_row++;
         if (r->cursor_row >= r->n)
             (void)begin_row(r);
+        r->cursor_byte = r->cursor_row < r->n ? r->starts[r->cursor_row] : r->text.n_bytes;
     }
+}
+
+size_t input_rows_width(struct bn_str row)
+{
+    size_t width = 0;
+    for (size_t at = 0; at < row.n_bytes;) {
+        const size_t end = term_text_picture(row, at);
+        width += size_min(term_text_width((struct bn_str){row.ptr + at, end - at}), 2);
+        at = end;
+    }
+    return width;
 }
 
 struct bn_str input_rows_row(const struct input_rows *r, size_t row)

@@ -23,7 +23,6 @@
 #include <readline/readline.h>
 
 #define MIN_COLUMNS 8
-#define MAX_MEMORY_ENTRY 4096 /* longer messages are only in the file, not recalled */
 
 struct line_state line_state;
 
@@ -42,23 +41,6 @@ static void show_matches(char **words, int n_words, int longest)
     line_state.display.matches(line_state.display.ud, words, n_words, longest);
 }
 
-void line_set_final_prompt(const char *prompt)
-{
-    line_state.final_prompt = prompt;
-}
-
-void line_set_enter(enum line_enter enter)
-{
-    line_state.refuses_enter = enter == LINE_ENTER_REFUSED;
-}
-
-bool line_enter_was_refused(void)
-{
-    const bool was = line_state.enter_was_refused;
-    line_state.enter_was_refused = false;
-    return was;
-}
-
 void line_set_display(const struct line_display *display)
 {
     struct line_state *s = &line_state;
@@ -66,7 +48,6 @@ void line_set_display(const struct line_display *display)
         s->sink = fopen("/dev/null", "w");
     const bool is_ours = display && s->sink;
     s->display = is_ours ? *display : (struct line_display){0};
-    line_set_enter(LINE_ENTER_SENDS);
     rl_redisplay_function = is_ours ? line_redisplay : rl_redisplay;
     rl_completion_display_matches_hook = is_ours ? show_matches : NULL;
     rl_outstream = is_ours ? s->sink : stdout;
@@ -113,38 +94,50 @@ static void keep_terminal_mode_at_end(void)
 {
 }
 
-static int edit_elsewhere(int count, int key)
+static void leave_screen(void)
 {
     const struct line_host *host = &line_state.host;
-    struct strbuf text = {0};
-    struct bn_error err;
-    (void)count;
-    (void)key;
-    strbuf_add_text(&text, rl_line_buffer);
-    if (line_state.display.redisplay)
+    if (line_state.display.redisplay) {
+        line_state.display.hide(line_state.display.ud);
         host->suspend(host->ud);
-    else
+    } else {
         line_hide();
+    }
     tty_release();
-    const bool ok = edit_file_run(&text, &err);
+}
+
+static void return_to_screen(void)
+{
+    const struct line_host *host = &line_state.host;
     struct bn_error no_terminal;
     if (line_state.display.redisplay)
         host->resume(host->ud);
     else
         (void)tty_reacquire(&no_terminal); /* it was a terminal a moment ago */
-    if (ok)
-        rl_replace_line(strbuf_text(&text), 0);
+}
+
+static int edit_elsewhere(int count, int key)
+{
+    struct strbuf text = {0}, before = {0};
+    struct bn_error err;
+    (void)count;
+    (void)key;
+    line_expand(bn_str_of(rl_line_buffer), &text);
+    strbuf_add_str(&before, strbuf_str(&text));
+    leave_screen();
+    const bool ok = edit_file_run(&text, &err);
+    return_to_screen();
+    if (ok && !bn_str_equal(strbuf_str(&text), strbuf_str(&before))) {
+        rl_replace_line("", 0);
+        line_paste_insert(strbuf_text(&text), text.n_bytes);
+    }
     rl_point = rl_end;
     line_show();
     if (!ok)
-        host->failed(host->ud, err.text);
+        line_state.host.failed(line_state.host.ud, err.text);
+    strbuf_finish(&before);
     strbuf_finish(&text);
     return 0;
-}
-
-void line_text(struct strbuf *out)
-{
-    line_paste_expand(line_state.line ? line_state.line : "", out);
 }
 
 /* ---- editing ---- */
@@ -218,38 +211,39 @@ enum line_result line_feed(const char *keys, size_t n_keys, size_t *n_used)
     return line_state.is_end ? LINE_END : LINE_DONE;
 }
 
-void line_set(struct bn_str text)
+void line_put_back(struct bn_str text)
 {
-    struct strbuf copy = {0};
+    struct strbuf copy = {0}, shown = {0};
     term_text_clean(text, TERM_KEEP_LINES, &copy);
+    if (line_state.display.redisplay && !line_state.display.is_hidden)
+        strbuf_add_str(&shown, strbuf_str(&copy));
+    else
+        line_paste_shorten(strbuf_str(&copy), LINE_MARK_EARLIER, &shown);
     if (line_state.is_open) {
-        rl_replace_line(strbuf_text(&copy), 1);
-        rl_point = rl_end;
-        line_redisplay();
-    } else {
-        free(line_state.saved);
-        line_state.saved = strdup(strbuf_text(&copy));
-    }
-    strbuf_finish(&copy);
-}
-
-void line_restore(void)
-{
-    if (!line_state.line)
-        return;
-    if (line_state.is_open) { /* insert it before what was typed since */
         rl_point = 0;
-        rl_insert_text(line_state.line);
+        rl_insert_text(strbuf_text(&shown));
         if (rl_point < rl_end)
             rl_insert_text("\n");
         rl_point = rl_end;
         line_redisplay();
-        free(line_state.line);
     } else {
+        if (line_state.saved)
+            strbuf_addf(&shown, "\n%s", line_state.saved);
         free(line_state.saved);
-        line_state.saved = line_state.line;
+        line_state.saved = strdup(strbuf_text(&shown));
     }
-    line_state.line = NULL;
+    strbuf_finish(&shown);
+    strbuf_finish(&copy);
+}
+
+bool line_is_blank(void)
+{
+    return line_state.is_open ? rl_end == 0 : !line_state.saved;
+}
+
+bool line_uses_escape(void)
+{
+    return rl_editing_mode == 0 || RL_ISSTATE(RL_STATE_ISEARCH | RL_STATE_NSEARCH);
 }
 
 bool line_clear(void)
@@ -304,8 +298,13 @@ void line_resize(size_t n_rows, size_t n_columns)
 
 void line_add_history(const char *entry)
 {
-    if (strlen(entry) <= MAX_MEMORY_ENTRY)
-        add_history(entry);
+    struct strbuf clean = {0}, shown = {0};
+    term_text_clean(bn_str_of(entry), TERM_KEEP_LINES, &clean);
+    line_paste_shorten(strbuf_str(&clean), LINE_MARK_EARLIER, &shown);
+    if (!shown.failed && !clean.failed)
+        add_history(strbuf_text(&shown));
+    strbuf_finish(&shown);
+    strbuf_finish(&clean);
 }
 
 void line_view(struct line_view *out)

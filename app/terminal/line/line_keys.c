@@ -1,5 +1,5 @@
 /*
- * Keys of the line editor that Readline lacks: Enter that inserts a newline or is refused, arrow
+ * Keys of the line editor that Readline lacks: Enter that inserts a newline, arrow
  * keys that move between the lines of a message before they recall the history, and Tab that gets
  * its choices from the host.
  */
@@ -15,7 +15,8 @@
 
 #include <readline/readline.h>
 
-#define MAX_SEQUENCE 8 /* keys; terminals send shorter sequences */
+#define KEY_REDRAW '\014' /* Ctrl-L */
+#define MAX_SEQUENCE 8    /* keys; terminals send shorter sequences */
 
 static int insert_newline(int count, int key)
 {
@@ -37,21 +38,10 @@ static bool is_incomplete(void)
     return n > 0 && line[n - 1] == '\\' && rl_point == rl_end;
 }
 
-/* A line that was sent stays on the screen behind the final prompt, without loading progress. */
-static int send(int count, int key)
-{
-    const char *prompt = line_state.final_prompt;
-    if (prompt && strcmp(rl_prompt ? rl_prompt : "", prompt) != 0)
-        line_set_prompt(prompt);
-    return rl_newline(count, key);
-}
-
 static int enter(int count, int key)
 {
-    if (!is_incomplete()) {
-        line_state.enter_was_refused |= line_state.refuses_enter;
-        return line_state.refuses_enter ? 0 : send(count, key);
-    }
+    if (!is_incomplete())
+        return rl_newline(count, key);
     if (rl_line_buffer[rl_end - 1] == '\\')
         (void)rl_rubout(1, '\b'); /* remove the backslash */
     rl_insert_text("\n");
@@ -85,11 +75,24 @@ static int byte_at(int start, size_t column)
     return start + (int)term_text_fit(line, column);
 }
 
+static bool take_back(void)
+{
+    const struct line_host *host = &line_state.host;
+    struct strbuf text = {0};
+    const bool ok = rl_end == 0 && host->take_back(host->ud, &text);
+    if (ok)
+        rl_insert_text(strbuf_text(&text));
+    strbuf_finish(&text);
+    return ok;
+}
+
 /* Up and Down move between the lines of a message, and recall the history at its first and last
  * line. */
 static int go_up(int count, int key)
 {
     const int start = line_start(rl_point);
+    if (take_back())
+        return 0;
     if (start == 0)
         return rl_get_previous_history(count, key);
     rl_point = byte_at(line_start(start - 1), column_of(start, rl_point));
@@ -105,6 +108,67 @@ static int go_down(int count, int key)
     return 0;
 }
 
+/* The start of the picture before `at` (term_text_picture). */
+static int picture_before(int at)
+{
+    const int start = line_start(at - 1);
+    const struct bn_str line = {rl_line_buffer + start, (size_t)(at - start)};
+    size_t before = 0;
+    for (size_t i = 0; i < line.n_bytes; i = term_text_picture(line, i))
+        before = i;
+    return start + (int)before;
+}
+
+static int picture_end(int at)
+{
+    return (int)term_text_picture((struct bn_str){rl_line_buffer, (size_t)rl_end}, (size_t)at);
+}
+
+/* The four keys below treat an emoji of several characters as one. Repetitions and all other cases
+ * are left to Readline. */
+static int go_left(int count, int key)
+{
+    if (count != 1 || rl_point == 0)
+        return rl_backward_char(count, key);
+    rl_point = picture_before(rl_point);
+    return 0;
+}
+
+static int go_right(int count, int key)
+{
+    if (count != 1 || rl_point >= rl_end)
+        return rl_forward_char(count, key);
+    rl_point = picture_end(rl_point);
+    return 0;
+}
+
+static int delete_left(int count, int key)
+{
+    const int start = rl_point > 0 ? picture_before(rl_point) : 0;
+    if (count != 1 || rl_point == 0)
+        return rl_rubout(count, key);
+    rl_delete_text(start, rl_point);
+    rl_point = start;
+    return 0;
+}
+
+static int delete_right(int count, int key)
+{
+    if (count != 1 || rl_point >= rl_end)
+        return rl_delete(count, key);
+    rl_delete_text(rl_point, picture_end(rl_point));
+    return 0;
+}
+
+static int clear_screen(int count, int key)
+{
+    const struct line_display *d = &line_state.display;
+    if (!d->redisplay)
+        return rl_clear_screen(count, key);
+    d->clear(d->ud);
+    return 0;
+}
+
 static int refuse_key(int count, int key)
 {
     (void)count;
@@ -115,15 +179,24 @@ static int refuse_key(int count, int key)
 /* For an unbound key and for Ctrl-G, Readline calls longjmp. After the first key of a macro, or of
  * keys that a search has pushed back, the target is a function that has already returned (Readline
  * 8.2, callback.c). So no key sequence may end at an unbound key or at rl_abort. Single keys
- * may. */
-static void fill_gaps(Keymap map, int depth)
+ * may. Also replaces the functions that would divide a picture. */
+static void adapt_keys(Keymap map, int depth)
 {
+    static const struct {
+        rl_command_func_t *theirs, *ours;
+    } replaced[] = {{rl_backward_char, go_left},
+                    {rl_forward_char, go_right},
+                    {rl_rubout, delete_left},
+                    {rl_delete, delete_right}};
     for (int key = 0; map && key < ANYOTHERKEY; key++) {
         KEYMAP_ENTRY *e = &map[key];
         if (e->type == ISKMAP && depth < MAX_SEQUENCE)
-            fill_gaps((Keymap)(uintptr_t)e->function, depth + 1); /* as in Readline */
+            adapt_keys((Keymap)(uintptr_t)e->function, depth + 1); /* as in Readline */
         else if (e->type == ISFUNC && (!e->function || (depth > 0 && e->function == rl_abort)))
             e->function = refuse_key;
+        for (size_t i = 0; i < sizeof(replaced) / sizeof(replaced[0]); i++)
+            if (e->type == ISFUNC && e->function == replaced[i].theirs)
+                e->function = replaced[i].ours;
     }
 }
 
@@ -135,12 +208,13 @@ void line_keys_bind(int (*edit_elsewhere)(int count, int key))
     rl_bind_keyseq("\\e\\C-m", insert_newline);
     rl_bind_keyseq("\\e\\C-j", insert_newline);
     rl_bind_keyseq("\\C-x\\C-e", edit_elsewhere);
+    rl_bind_key(KEY_REDRAW, clear_screen);
     rl_bind_keyseq("\\e[A", go_up);
     rl_bind_keyseq("\\eOA", go_up);
     rl_bind_keyseq("\\e[B", go_down);
     rl_bind_keyseq("\\eOB", go_down);
     for (size_t i = 0; i < sizeof(maps) / sizeof(maps[0]); i++)
-        fill_gaps(rl_get_keymap_by_name(maps[i]), 0);
+        adapt_keys(rl_get_keymap_by_name(maps[i]), 0);
 }
 
 /* ---- completion ---- */

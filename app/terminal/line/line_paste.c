@@ -16,7 +16,7 @@
  * in the editor. */
 #define PASTE_LINES 8
 #define PASTE_BYTES 1000
-#define MAX_PASTES 1000
+#define MAX_PASTES 2000 /* of each kind */
 #define MARK_COLUMNS 20 /* shown of the first line, and of the last */
 #define MARK_BYTES 1024 /* enough for the numbers and two excerpts with combining characters */
 
@@ -50,12 +50,15 @@ static void brief_ends(struct bn_str text, struct strbuf *out)
     }
 }
 
-static void paste_mark(size_t index, char out[MARK_BYTES])
+static const char *const labels[LINE_MARKS] = {
+    [LINE_MARK_PASTED] = "[pasted ", [LINE_MARK_EARLIER] = "[earlier "};
+
+static void paste_mark(enum line_mark kind, size_t index, char out[MARK_BYTES])
 {
-    const struct bn_str text = strbuf_str(&line_state.pastes[index]);
+    const struct bn_str text = strbuf_str(&line_state.pastes[kind].items[index]);
     struct strbuf ends = {0};
     brief_ends(text, &ends);
-    (void)snprintf(out, MARK_BYTES, "[pasted %zu: %zu lines, %zu bytes: %s]", index + 1,
+    (void)snprintf(out, MARK_BYTES, "%s%zu: %zu lines, %zu bytes: %s]", labels[kind], index + 1,
                    count_lines(text), text.n_bytes, strbuf_text(&ends)); /* fits */
     strbuf_finish(&ends);
 }
@@ -73,54 +76,82 @@ static void clean_paste(const char *bytes, size_t n_bytes, struct strbuf *out)
     strbuf_finish(&lines);
 }
 
-void line_paste_insert(const char *bytes, size_t n_bytes)
+/* If a mark begins at `at`, return its length and its text. */
+static size_t mark_at(const char *at, size_t n_bytes, struct bn_str *text)
 {
-    struct strbuf text = {0};
-    clean_paste(bytes, n_bytes, &text);
-    const bool is_long =
-        text.n_bytes >= PASTE_BYTES || count_lines(strbuf_str(&text)) >= PASTE_LINES;
-    if (is_long && line_state.n_pastes < MAX_PASTES &&
-        mem_grow(&line_state.pastes, &line_state.cap_pastes, line_state.n_pastes + 1,
-                 sizeof(*line_state.pastes))) {
-        char mark[MARK_BYTES];
-        line_state.pastes[line_state.n_pastes++] = text;
-        paste_mark(line_state.n_pastes - 1, mark);
-        rl_insert_text(mark);
-    } else {
-        rl_insert_text(strbuf_text(&text));
-        strbuf_finish(&text);
+    for (int kind = 0; kind < LINE_MARKS; kind++) {
+        const struct line_pastes *p = &line_state.pastes[kind];
+        const size_t n_label = strlen(labels[kind]);
+        char whole[MARK_BYTES];
+        if (n_bytes < n_label || memcmp(at, labels[kind], n_label) != 0)
+            continue;
+        const size_t number = strtoul(at + n_label, NULL, 10); /* the text ends with a 0 */
+        if (number < 1 || number > p->n)
+            continue;
+        paste_mark((enum line_mark)kind, number - 1, whole);
+        const size_t n = strlen(whole);
+        if (n > n_bytes || memcmp(at, whole, n) != 0)
+            continue;
+        *text = strbuf_str(&p->items[number - 1]);
+        return n;
     }
+    return 0;
 }
 
-void line_paste_expand(const char *line, struct strbuf *out)
+void line_expand(struct bn_str displayed, struct strbuf *out)
 {
-    const char *at = line;
-    while (*at) {
-        const char *mark = strstr(at, "[pasted ");
-        const size_t number = mark ? strtoul(mark + strlen("[pasted "), NULL, 10) : 0;
-        char whole[MARK_BYTES] = "";
-        if (number >= 1 && number <= line_state.n_pastes)
-            paste_mark(number - 1, whole);
-        if (!mark) {
-            strbuf_add_text(out, at);
-            return;
-        }
-        strbuf_add(out, at, (size_t)(mark - at));
-        if (whole[0] && strncmp(mark, whole, strlen(whole)) == 0) {
-            strbuf_add_str(out, strbuf_str(&line_state.pastes[number - 1]));
-            at = mark + strlen(whole);
-        } else {
-            strbuf_add_char(out, *mark);
-            at = mark + 1;
-        }
+    struct strbuf copy = {0};
+    struct bn_str text;
+    strbuf_add_str(&copy, displayed); /* mark_at needs a 0 at the end */
+    out->failed |= copy.failed;
+    const char *bytes = strbuf_text(&copy);
+    for (size_t at = 0; at < copy.n_bytes;) {
+        const size_t n_mark = mark_at(bytes + at, copy.n_bytes - at, &text);
+        if (n_mark > 0)
+            strbuf_add_str(out, text);
+        else
+            strbuf_add_char(out, bytes[at]);
+        at += n_mark > 0 ? n_mark : 1;
     }
+    strbuf_finish(&copy);
+}
+
+void line_paste_shorten(struct bn_str text, enum line_mark kind, struct strbuf *out)
+{
+    struct line_pastes *p = &line_state.pastes[kind];
+    struct strbuf copy = {0};
+    char mark[MARK_BYTES];
+    const bool is_tall = text.n_bytes >= PASTE_BYTES || count_lines(text) >= PASTE_LINES;
+    if (is_tall)
+        line_expand(text, &copy); /* a mark has no marks in its text */
+    if (!is_tall || copy.failed || p->n >= MAX_PASTES ||
+        !mem_grow(&p->items, &p->cap, p->n + 1, sizeof(*p->items))) {
+        strbuf_finish(&copy);
+        strbuf_add_str(out, text);
+        return;
+    }
+    p->items[p->n++] = copy;
+    paste_mark(kind, p->n - 1, mark);
+    strbuf_add_text(out, mark);
+}
+
+void line_paste_insert(const char *bytes, size_t n_bytes)
+{
+    struct strbuf text = {0}, shown = {0};
+    clean_paste(bytes, n_bytes, &text);
+    line_paste_shorten(strbuf_str(&text), LINE_MARK_PASTED, &shown);
+    rl_insert_text(strbuf_text(&shown));
+    strbuf_finish(&shown);
+    strbuf_finish(&text);
 }
 
 void line_paste_finish(void)
 {
-    for (size_t i = 0; i < line_state.n_pastes; i++)
-        strbuf_finish(&line_state.pastes[i]);
-    mem_free(line_state.pastes);
-    line_state.pastes = NULL;
-    line_state.n_pastes = line_state.cap_pastes = 0;
+    for (int kind = 0; kind < LINE_MARKS; kind++) {
+        struct line_pastes *p = &line_state.pastes[kind];
+        for (size_t i = 0; i < p->n; i++)
+            strbuf_finish(&p->items[i]);
+        mem_free(p->items);
+        *p = (struct line_pastes){0};
+    }
 }

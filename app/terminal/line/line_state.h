@@ -10,6 +10,12 @@
 
 #include <stdio.h>
 
+enum line_mark {
+    LINE_MARK_PASTED,
+    LINE_MARK_EARLIER, /* from the history */
+    LINE_MARKS
+};
+
 struct line_state {
     struct line_host host; /* zero before line_open */
 
@@ -17,16 +23,17 @@ struct line_state {
     size_t n_keys, at;
 
     bool is_open, is_done, is_end;
-    char *line;               /* the finished line; allocated by Readline */
-    char *saved;              /* the text for the next line_begin; allocated by Readline */
-    const char *final_prompt; /* see line_set_final_prompt */
-    bool refuses_enter, enter_was_refused;
+    char *line;  /* the finished line; allocated by Readline */
+    char *saved; /* the text for the next line_begin; allocated by Readline */
 
     struct line_display display; /* functions are NULL while Readline draws */
     FILE *sink;                  /* receives Readline's own output while `display` is used */
 
-    struct strbuf *pastes; /* (n_pastes) long pastes; paste i has a mark with number i + 1 */
-    size_t n_pastes, cap_pastes;
+    /* Texts that are shown as marks. Text i of a kind has a mark with number i + 1. */
+    struct line_pastes {
+        struct strbuf *items; /* (n) */
+        size_t n, cap;
+    } pastes[LINE_MARKS];
 
     struct line_choices choices; /* of the completion in progress */
     size_t next_choice;          /* offset in choices.words */
@@ -41,8 +48,8 @@ void line_keys_bind(int (*edit_elsewhere)(int count, int key));
 
 /* Insert a cleaned paste at the cursor, a long one as a mark. The caller redraws. */
 void line_paste_insert(const char *bytes, size_t n_bytes);
-/* Append the line to out, with each mark replaced by its paste. */
-void line_paste_expand(const char *line, struct strbuf *out);
+/* Append a clean text to out, as a mark if it is tall. */
+void line_paste_shorten(struct bn_str text, enum line_mark kind, struct strbuf *out);
 void line_paste_finish(void);
 
 void line_complete_open(void); /* let Tab call host.complete */

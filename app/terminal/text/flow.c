@@ -210,6 +210,11 @@ void flow_flush(struct flow *f, struct strbuf *out)
     f->held.n_blanks = f->held.n_blank_bytes = 0;
 }
 
+void flow_pause(struct flow *f)
+{
+    f->held.n_blanks = f->held.n_blank_bytes = 0;
+}
+
 void flow_set_kind(struct flow *f, enum flow_kind kind, struct strbuf *out)
 {
     if (kind == f->kind)

@@ -64,6 +64,9 @@ void flow_finish(struct flow *f);
 void flow_add(struct flow *f, struct bn_str text, struct strbuf *out);
 /* Write everything that is held back. Call it at the end of the text. */
 void flow_flush(struct flow *f, struct strbuf *out);
+/* Before the caller writes something else within the text: a word that is held back begins the next
+ * row. The caller then calls flow_begin_row. */
+void flow_pause(struct flow *f);
 /* Change the kind of the text that follows. First writes what is held back. */
 void flow_set_kind(struct flow *f, enum flow_kind kind, struct strbuf *out);
 /* Number of bytes of the text that are held back. */

@@ -11,8 +11,6 @@
 #include <string.h>
 
 /* Columns of the type-ahead: with less room it is left out; a longer text is cut. */
-#define TYPED_LEAST 8
-#define TYPED_MOST 27
 
 struct row {
     char *out;
@@ -57,24 +55,6 @@ static void item(struct row *row, const char *fmt, ...)
         row->n += n_sep + n_text;
     }
     row->out[row->n] = 0;
-}
-
-/* Show the end of the type-ahead in the columns that remain, and leave room for other items. */
-static void typed_item(struct row *row, struct bn_str typed)
-{
-    static const char label[] = STATUS_SEPARATOR "typed: ", cut[] = "...";
-    char text[200];
-    const size_t n_bytes = size_min(typed.n_bytes, sizeof(text) - 1);
-    const size_t n_left = row->width - row->n, n_label = strlen(label);
-    if (typed.n_bytes == 0 || n_left < n_label + TYPED_LEAST)
-        return;
-    memcpy(text, typed.ptr + typed.n_bytes - n_bytes, n_bytes);
-    const size_t n = make_ascii(text, n_bytes), n_room = size_min(n_left - n_label, TYPED_MOST);
-    text[n] = 0;
-    if (n <= n_room && n_bytes == typed.n_bytes)
-        item(row, "typed: %s", text);
-    else
-        item(row, "typed: %s%s", cut, text + n - size_min(n, n_room - strlen(cut)));
 }
 
 static size_t percent(size_t n, size_t total)
@@ -124,7 +104,6 @@ void status_format(const struct status *s, size_t width, char *out, size_t out_b
         item(&row, "ctx %zu/%zu %zu%%", s->n_used, s->n_ctx, percent(s->n_used, s->n_ctx));
     if (s->hint && s->hint[0])
         item(&row, "%s", s->hint);
-    typed_item(&row, s->typed);
     if (s->model)
         item(&row, "%s", s->model);
     if (s->device)

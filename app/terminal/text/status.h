@@ -32,7 +32,6 @@ struct status {
     const char *device;
     const char *settings; /* "temp 0.2 seed 7": not the defaults; NULL or "" */
     const char *hint;     /* "Esc stops"; NULL or "" */
-    struct bn_str typed;  /* type-ahead that no editor shows; its end is shown if there is room */
     bool unsaved;
 };
 

@@ -254,31 +254,43 @@ static void the_tail_is_an_unfinished_sequence(void **state)
         assert_int_equal(term_keys_tail(cases[i].bytes, strlen(cases[i].bytes)), cases[i].n);
 }
 
-static struct key_requests filtered(const char *typed, enum key_rule rule, const char *expected)
+/* Whether Esc was among the keys, if no further key came for a while. */
+static bool filtered(const char *typed, const char *expected)
 {
     struct key_queue q = {.read_at = clock_seconds() - 1};
     strbuf_add_text(&q.bytes, typed);
-    const struct key_requests requests = key_queue_filter(&q, rule);
+    const bool stops = key_queue_filter(&q);
     assert_string_equal(strbuf_text(&q.bytes), expected);
     strbuf_finish(&q.bytes);
-    return requests;
+    return stops;
 }
 
-static void the_filter_keeps_pastes(void **state)
+static void the_filter_removes_control_d_and_escapes_but_keeps_pastes(void **state)
 {
     (void)state;
-    struct key_requests requests = filtered("a\rb\004c\033", KEYS_WAIT, "abc");
-    assert_true(requests.stops && requests.enters);
-    requests = filtered("a\rb\004", KEYS_EDIT, "a\rb");
-    assert_true(!requests.stops && !requests.enters);
-    assert_true(filtered("a\014b", KEYS_WAIT, "ab").redraws);
-    assert_false(filtered("a\014b", KEYS_EDIT, "a\014b").redraws); /* the editor handles Ctrl-L */
-    assert_false(filtered("\033[200~\014\033[201~", KEYS_WAIT, "\033[200~\014\033[201~").redraws);
-    requests = filtered("x\033[200~1\r2\004\033[201~\033\r", KEYS_WAIT,
-                        "x\033[200~1\r2\004\033[201~\033\r"); /* Alt-Enter inserts a newline */
-    assert_true(!requests.stops && !requests.enters);
-    requests = filtered("\033[200~1\r2\033", KEYS_WAIT, "\033[200~1\r2\033"); /* no end yet */
-    assert_true(!requests.stops && !requests.enters);
+    assert_true(filtered("a\rb\004c\033", "a\rbc"));
+    assert_true(filtered("a\033\033", "a"));
+    assert_false(filtered("a\rb\004", "a\rb"));
+    assert_false(
+        filtered("x\033[200~1\r2\004\033[201~\033\r", "x\033[200~1\r2\004\033[201~\033\r"));
+    assert_false(filtered("\033[200~1\r2\033", "\033[200~1\r2\033")); /* no end yet */
+}
+
+#define FAMILY "\xF0\x9F\x91\xA8\xE2\x80\x8D\xF0\x9F\x91\xA9\xE2\x80\x8D\xF0\x9F\x91\xA7"
+
+static void the_cursor_is_never_within_an_emoji(void **state)
+{
+    struct input_rows r = {0};
+    const struct bn_str text = bn_str_of("a" FAMILY "b");
+    (void)state;
+    for (size_t point = 1; point <= strlen("a" FAMILY); point++) {
+        input_rows_make(&r, "", text, point, 20);
+        assert_int_equal(r.cursor_byte, point < strlen("a" FAMILY) ? 1 : strlen("a" FAMILY));
+    }
+    assert_int_equal(input_rows_width(text), 4);
+    assert_int_equal(input_rows_width(bn_str_of("\xF0\x9F\x91\x8D\xF0\x9F\x8F\xBD")),
+                     2); /* a skin tone */
+    input_rows_finish(&r);
 }
 
 int main(void)
@@ -296,7 +308,8 @@ int main(void)
         cmocka_unit_test(the_pane_shows_the_cursors_row),
         cmocka_unit_test(keys_are_found_outside_of_pastes),
         cmocka_unit_test(the_tail_is_an_unfinished_sequence),
-        cmocka_unit_test(the_filter_keeps_pastes),
+        cmocka_unit_test(the_filter_removes_control_d_and_escapes_but_keeps_pastes),
+        cmocka_unit_test(the_cursor_is_never_within_an_emoji),
     };
     (void)setlocale(LC_CTYPE, "C.UTF-8");
     return cmocka_run_group_tests(tests, NULL, NULL);

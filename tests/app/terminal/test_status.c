@@ -73,31 +73,6 @@ static void names_beyond_ascii_take_a_column_a_character(void **state)
     assert_string_equal(out, "ready | m???.");
 }
 
-static void shows_the_end_of_the_type_ahead(void **state)
-{
-    struct status s = {.state = STATUS_GENERATING, .n_done = 5, .hint = "busy, Esc stops"};
-    char out[300];
-    static const struct {
-        size_t width;
-        const char *typed, *shown;
-    } cases[] = {
-        {200, "a question", " | typed: a question"},
-        {200, "a question of more than some columns", " | typed: ...f more than some columns"},
-        {54, "a question of mine", " | typed: ...ion of mine"},
-        {48, "a question of mine", " | typed: ... mine"},
-        {46, "a question of mine", ""},
-        {200, "", ""},
-    };
-    (void)state;
-    for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
-        s.typed = bn_str_of(cases[i].typed);
-        status_format(&s, cases[i].width, out, sizeof(out));
-        assert_true(strlen(out) <= cases[i].width);
-        assert_memory_equal(out, "generating 5 | busy, Esc stops", 30);
-        assert_string_equal(out + 30, cases[i].shown);
-    }
-}
-
 static void pressure_begins_at_80_and_95_percent(void **state)
 {
     struct status s = {.n_ctx = 1000};
@@ -119,7 +94,6 @@ int main(void)
         cmocka_unit_test(drops_whole_items_from_the_right_at_every_width),
         cmocka_unit_test(shows_progress_and_time_left),
         cmocka_unit_test(names_beyond_ascii_take_a_column_a_character),
-        cmocka_unit_test(shows_the_end_of_the_type_ahead),
         cmocka_unit_test(pressure_begins_at_80_and_95_percent),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

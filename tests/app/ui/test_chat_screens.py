@@ -29,11 +29,12 @@ class Screens(ChatCase):
         screen = self.open(80, 24)
         screen.send('x', 'Enter')
         screen.expect(r'\ngenerating \d+ \| \d+\.\d tok/s \| ctx \d+/4000 \d+% \| Esc stops \|')
-        screen.send('Enter')
-        screen.expect(r'\| busy, Esc stops')
+        screen.send('ahead', 'Enter', 'more')
+        screen.expect(r'\ngenerating [^\n]*\nnext: ahead\n>>> more$')
         screen.send('Escape')
-        screen.expect(r'\nstopped\n\[\d+ tok')
+        screen.expect(r'\nstopped\n\[\d+ tok[^\n]*\n>>> ahead\n\.\.\. more$')
         self.assertNotIn('generating', screen.text('-S', '-100'))
+        self.assertNotIn('next:', screen.text('-S', '-100'))
 
     def test_the_row_counts_to_the_last_token_when_no_more_come(self):
         for words in ([], ['--tui']):

@@ -95,7 +95,7 @@ class FullScreens(ChatCase):
     def test_the_input_grows_to_eight_rows_and_shrinks(self):
         screen = self.open(60, 20)
         for i in range(12):
-            screen.send(f'row{i}', 'C-j')
+            screen.send(f'row{i}', 'M-Enter')
         screen.send('last')
         screen.expect(r'\nready[^\n]*\n(\.\.\. row\d+\n){7}\.\.\. last$')
         screen.resize(60, 6)
@@ -111,15 +111,16 @@ class FullScreens(ChatCase):
         screen.send('t')
         screen.expect(r'\n\nready[^\n]*\n>>> /set$')
 
-    def test_enter_is_refused_and_escape_stops_during_an_answer(self):
+    def test_entered_lines_wait_and_escape_stops_during_an_answer(self):
         self.fake('word ', endless=1, token_ms=20, n_ctx=4000)
         screen = self.open(80, 12)
         screen.send('x', 'Enter')
         screen.expect(r'\ngenerating \d+ \| \d+\.\d tok/s \| ctx \d+/4000 \d+% \| Esc stops \|')
         screen.send('ahead', 'Enter')
-        screen.expect(r'\| busy, Esc stops')
+        screen.expect(r'\nnext: ahead\ngenerating')
         screen.send('Escape')
         screen.expect(r'(?s)\nstopped\n\[\d+ tok.*\nready.*\n>>> ahead$')
+        self.assertNotIn('next:', screen.text())
 
     def test_wide_and_combining_characters(self):
         self.fake('漢字' * 30 + ' e\u0301te\u0301')

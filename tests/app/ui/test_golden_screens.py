@@ -33,7 +33,7 @@ SCENES = (
     ('an unknown command, whose line stays', ('/nope', 'Enter'), r'(?s)as\s+text.*>>> /nope$'),
     ('an answer that runs', ('C-u', 'go on', 'Enter'), r'(?s)goes on.*generating'),
     ('a stopped answer', ('Escape',), r'(?s)\nstopped\n.*>>>$'),
-    ('lines that are typed', ('one', 'C-j', 'two 漢字', 'C-j', 'three'), r'three$'),
+    ('lines that are typed', ('one', 'M-Enter', 'two 漢字', 'M-Enter', 'three'), r'three$'),
     ('another size', 'resize', r'three$'),
 )
 

@@ -1,0 +1,359 @@
+/*
+ * The line editor of the inline painter. Between answers it is drawn below the text, in at most
+ * half of the screen: after a resize to half the width, its rows take twice as many rows of the
+ * terminal, and rows that scroll away cannot be erased. During an answer only the last rows of the
+ * line are shown, below the status row.
+ *
+ * Each row ends before the last column and with a newline, so that the terminal never breaks a row
+ * itself. Only the rows after the first difference are written again. A terminal that cannot
+ * repaint leaves the drawing to Readline, and then nothing is shown during an answer.
+ */
+#include "app/ui/ui_inline_state.h"
+
+#include "app/common/term_text.h"
+#include "engine/base/size.h"
+
+#include <stdio.h>
+#include <string.h>
+
+static struct inline_ui *self(const struct ui *ui)
+{
+    return ui->state;
+}
+
+/* ---- drawing ---- */
+
+static struct bn_str drawn_row(const struct inline_editor *e, size_t row)
+{
+    return input_rows_row(&e->drawn, e->first + row);
+}
+
+static bool is_doubtful(struct bn_str row)
+{
+    struct term_char c;
+    for (size_t at = 0; term_text_next(row, &at, &c);)
+        if (term_text_is_doubtful(c.code))
+            return true;
+    return false;
+}
+
+/* The number of bytes at the start of a row that are on the screen already. */
+static size_t common_bytes(struct bn_str before, struct bn_str now)
+{
+    size_t n = 0;
+    if (is_doubtful(before) || is_doubtful(now))
+        return bn_str_equal(before, now) ? now.n_bytes : 0;
+    while (n < before.n_bytes && n < now.n_bytes && before.ptr[n] == now.ptr[n])
+        n++;
+    while (n > 0 && n < now.n_bytes && ((unsigned char)now.ptr[n] & 0xC0) == 0x80)
+        n--;
+    /* A combining character changes the character before it. */
+    struct term_char c;
+    size_t at = n;
+    if (n > 0 && term_text_next(now, &at, &c) && c.width == 0)
+        return 0;
+    at = n;
+    if (n > 0 && term_text_next(before, &at, &c) && c.width == 0)
+        return 0;
+    return n;
+}
+
+/* Append text[from, to) of the rows, the prompt in bold. */
+static void add_cells(struct inline_ui *u, const struct input_rows *r, size_t from, size_t to)
+{
+    const size_t n_bold = u->editor.has_own_prompt ? size_min(to, r->n_prompt) : 0;
+    if (from < n_bold) {
+        inline_add_terminfo(u, TERMINFO_BOLD);
+        strbuf_add(&u->out, r->text.ptr + from, n_bold - from);
+        inline_add_terminfo(u, TERMINFO_NORMAL);
+        from = n_bold;
+    }
+    strbuf_add(&u->out, r->text.ptr + from, to - from);
+}
+
+static void move_to_row(struct inline_ui *u, size_t row)
+{
+    struct inline_editor *e = &u->editor;
+    for (; e->at_row > row; e->at_row--)
+        inline_add_terminfo(u, TERMINFO_UP);
+    for (; e->at_row < row; e->at_row++)
+        strbuf_add_char(&u->out, '\n');
+}
+
+/* Move to byte `n_bytes` of a row. A row with doubtful characters is written again up to there. */
+static void move_within_row(struct inline_ui *u, size_t row, size_t n_bytes)
+{
+    const struct inline_editor *e = &u->editor;
+    const struct bn_str text = drawn_row(e, row), before = {text.ptr, n_bytes};
+    const size_t start = e->drawn.starts[e->first + row];
+    strbuf_add_char(&u->out, '\r');
+    if (is_doubtful(before))
+        add_cells(u, &e->drawn, start, start + n_bytes);
+    else if (n_bytes > 0)
+        terminfo_add_right(&u->caps, term_text_width(before), &u->out);
+}
+
+/* Write the rows from `row` on. The first n_same bytes of this row are on the screen already, and
+ * the cursor is behind them. */
+static void write_rows(struct inline_ui *u, size_t row, size_t n_same)
+{
+    struct inline_editor *e = &u->editor;
+    for (;;) {
+        const size_t start = e->drawn.starts[e->first + row];
+        add_cells(u, &e->drawn, start + n_same, start + drawn_row(e, row).n_bytes);
+        e->at_row = row;
+        if (++row >= e->n_rows)
+            return;
+        strbuf_add_char(&u->out, '\n');
+        n_same = 0;
+    }
+}
+
+static void make_rows(const struct ui *ui, struct input_rows *rows)
+{
+    const struct inline_ui *u = self(ui);
+    struct line_view view;
+    line_view(&view);
+    input_rows_make(rows, view.prompt, view.text, view.point, size_max(u->size.columns, 2) - 1);
+}
+
+/* Where e->next, from its row `first` on, begins to differ from what is drawn. If rows were only
+ * added or removed at the end, this is the end of the last row that stays. */
+static void find_change(const struct inline_editor *e, size_t first, size_t n_rows, size_t *row,
+                        size_t *n_same)
+{
+    const size_t n_both = size_min(n_rows, e->n_rows);
+    for (size_t i = 0; i < n_both; i++) {
+        const struct bn_str before = drawn_row(e, i), now = input_rows_row(&e->next, first + i);
+        *row = i;
+        *n_same = common_bytes(before, now);
+        if (*n_same < now.n_bytes || *n_same < before.n_bytes)
+            return;
+    }
+}
+
+/* Erase from the start of a row to the end of the screen. n_below: rows below it that may have
+ * text; they are on the screen. tmux moves a screen that is erased as a whole into its scrollback.
+ * */
+static void erase_rows(struct inline_ui *u, size_t n_below)
+{
+    inline_add_terminfo(u, TERMINFO_ERASE_LINE);
+    if (n_below == 0)
+        return;
+    strbuf_add_char(&u->out, '\n');
+    inline_add_terminfo(u, TERMINFO_ERASE_BELOW);
+    inline_add_terminfo(u, TERMINFO_UP);
+}
+
+/* Go to where the change begins, and erase what was there. */
+static void go_to_change(struct inline_ui *u, size_t row, size_t n_same)
+{
+    struct inline_editor *e = &u->editor;
+    const size_t n_bytes = drawn_row(e, row).n_bytes;
+    if (!e->at_end || e->at_row != row || n_same != n_bytes) {
+        move_to_row(u, row);
+        move_within_row(u, row, n_same);
+    }
+    if (n_same == 0)
+        erase_rows(u, e->n_rows - 1 - row);
+    else if (n_same < n_bytes || row + 1 < e->n_rows)
+        inline_add_terminfo(u, TERMINFO_ERASE_BELOW);
+}
+
+static void show_next(struct inline_editor *e, size_t first, size_t n_rows)
+{
+    const struct input_rows rows = e->drawn;
+    e->drawn = e->next;
+    e->next = rows;
+    e->first = first;
+    e->n_rows = n_rows;
+}
+
+static void draw_changes(struct ui *ui)
+{
+    struct inline_ui *u = self(ui);
+    struct inline_editor *e = &u->editor;
+    struct line_view view;
+    line_view(&view);
+    make_rows(ui, &e->next);
+    if (e->next.n == 0)
+        return; /* out of memory: draw at the next change */
+    const size_t n_rows = size_min(e->next.n, size_max(u->size.rows / 2, 1));
+    const size_t first = input_rows_first(&e->next, n_rows);
+    size_t row = 0, n_same = 0;
+    if (e->is_drawn) {
+        find_change(e, first, n_rows, &row, &n_same);
+        go_to_change(u, row, n_same);
+    }
+    e->has_own_prompt = strcmp(view.prompt, u->prompt) == 0;
+    show_next(e, first, n_rows);
+    e->is_drawn = true;
+    write_rows(u, row, n_same);
+    const size_t cursor_row = e->drawn.cursor_row - first;
+    const size_t n_before = e->drawn.cursor_byte - e->drawn.starts[e->drawn.cursor_row];
+    e->at_end = cursor_row + 1 == n_rows && n_before == drawn_row(e, cursor_row).n_bytes;
+    if (!e->at_end) {
+        move_to_row(u, cursor_row);
+        move_within_row(u, cursor_row, n_before);
+    }
+}
+
+void inline_draw_editor(struct ui *ui)
+{
+    struct inline_ui *u = self(ui);
+    if (!u->caps.can_repaint || !line_is_open() || u->in_answer)
+        return;
+    if (u->editor.is_drawn && !u->editor.is_changed)
+        return;
+    u->editor.is_changed = false;
+    draw_changes(ui);
+}
+
+static void forget_rows(struct inline_editor *e)
+{
+    e->is_drawn = e->at_end = false;
+    e->at_row = e->n_rows = e->first = 0;
+}
+
+/* Erase the editor, which begins n_above rows above the cursor. */
+static void erase_from_above(struct inline_ui *u, size_t n_above)
+{
+    const size_t n_below = u->editor.n_rows - 1 - u->editor.at_row;
+    for (size_t i = 0; i < n_above; i++)
+        inline_add_terminfo(u, TERMINFO_UP);
+    strbuf_add_char(&u->out, '\r');
+    erase_rows(u, n_above + n_below);
+    forget_rows(&u->editor);
+}
+
+void inline_hide_editor(struct inline_ui *u)
+{
+    if (u->editor.is_drawn)
+        erase_from_above(u, u->editor.at_row);
+    else if (!u->caps.can_repaint && line_is_open() && !u->in_answer)
+        line_hide();
+}
+
+void inline_show_editor(struct ui *ui)
+{
+    struct inline_ui *u = self(ui);
+    if (!line_is_open() || u->in_answer)
+        return;
+    if (u->caps.can_repaint)
+        inline_draw_editor(ui);
+    else
+        line_show();
+}
+
+void inline_leave_editor(struct inline_ui *u)
+{
+    if (!u->editor.is_drawn)
+        return;
+    move_to_row(u, u->editor.n_rows - 1);
+    strbuf_add_char(&u->out, '\n');
+    forget_rows(&u->editor);
+}
+
+/* The terminal has broken rows that are wider than the new width. */
+void inline_resize_editor(struct inline_ui *u, size_t columns)
+{
+    const struct inline_editor *e = &u->editor;
+    size_t n_above = 0;
+    if (!e->is_drawn)
+        return;
+    for (size_t row = 0; row < e->at_row; row++) {
+        const size_t width = input_rows_width(drawn_row(e, row));
+        n_above += width > 0 ? (width + columns - 1) / columns : 1;
+    }
+    const size_t start = e->drawn.starts[e->drawn.cursor_row];
+    const struct bn_str before = {e->drawn.text.ptr + start, e->drawn.cursor_byte - start};
+    n_above += input_rows_width(before) / columns;
+    erase_from_above(u, n_above);
+}
+
+/* ---- during an answer ---- */
+
+#define TYPED_ROWS 3
+
+void inline_typed_rows(struct ui *ui, size_t max_rows, struct strbuf *out)
+{
+    struct inline_ui *u = self(ui);
+    struct input_rows *rows = &u->editor.next;
+    if (!line_is_open() || line_is_blank() || max_rows == 0)
+        return;
+    make_rows(ui, rows);
+    const size_t n = size_min(size_min(rows->n, TYPED_ROWS), max_rows);
+    const size_t first = input_rows_first(rows, n);
+    for (size_t i = 0; i < n; i++) {
+        strbuf_add_str(out, input_rows_row(rows, first + i));
+        strbuf_add_char(out, '\n');
+    }
+}
+
+/* ---- the functions that the editor calls ---- */
+
+static void redisplay(void *ud)
+{
+    struct inline_ui *u = self(ud);
+    u->editor.is_changed = true; /* drawn once for all keys that were read together */
+    if (u->in_answer)
+        u->row_painted = 0;
+}
+
+/* As Readline does: a list below the line, then the line again. */
+static void show_matches(void *ud, char **words, int n_words, int longest)
+{
+    struct ui *ui = ud;
+    struct inline_ui *u = self(ui);
+    if (u->in_answer)
+        return;
+    inline_draw_editor(ui);
+    inline_leave_editor(u);
+    terminal_choices(words, n_words, longest, size_max(u->size.columns, 2) - 1, &u->out);
+    u->editor.is_changed = true;
+}
+
+static void clear(void *ud)
+{
+    struct ui *ui = ud;
+    struct inline_ui *u = self(ui);
+    if (u->in_answer) {
+        inline_repaint(ui);
+        return;
+    }
+    inline_add_terminfo(u, TERMINFO_CLEAR);
+    forget_rows(&u->editor);
+}
+
+static void hide(void *ud)
+{
+    inline_hide_editor(self(ud));
+}
+
+static void show_nothing(void *ud)
+{
+    (void)ud; /* the terminal cannot repaint */
+}
+
+static void show_no_matches(void *ud, char **words, int n_words, int longest)
+{
+    (void)ud;
+    (void)words;
+    (void)n_words;
+    (void)longest;
+}
+
+void inline_open_editor(struct ui *ui)
+{
+    struct inline_ui *u = self(ui);
+    const struct line_display drawn = {false, ui, redisplay, show_matches, clear, hide};
+    const struct line_display hidden = {true,         ui,          show_nothing, show_no_matches,
+                                        show_nothing, show_nothing};
+    if (line_is_open())
+        return;
+    if (u->caps.can_repaint)
+        line_set_display(&drawn);
+    else
+        line_set_display(u->in_answer ? &hidden : NULL);
+    line_begin(u->prompt);
+}

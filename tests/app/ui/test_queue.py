@@ -1,0 +1,259 @@
+#!/usr/bin/env python3
+"""
+test_queue.py CHAT MAKE_MODEL: lines that are entered during an answer, or before the program has started, on a
+pseudo-terminal and in both painters: their order, taking them back, commands that run at once, and what a LF is.
+With a scripted generator.
+"""
+import os
+import time
+
+from support.program_case import main
+from support.terminal_case import PAINTERS, TerminalCase
+
+KINDS = (('xterm', []), ('xterm', ['--tui']), ('xterm', ['--plain']), ('dumb', []))
+
+
+class QueueCase(TerminalCase):
+    def waiting(self, words, *answers):
+        """A chat in which the first answer waits for the file `gate` after the word `word`."""
+        self.fake('word \x1d.', *answers, hold=self.gate())
+        terminal = self.ready(*words)
+        self.says_in(terminal, b'go\r', b'word')
+        return terminal
+
+    def sent(self, terminal, n):
+        """Wait until n messages are answered. Returns the messages."""
+        def done():
+            terminal.read(0.02)
+            try:
+                return len(self.messages('assistant')) == n
+            except (FileNotFoundError, ValueError):
+                return False
+        self.wait_for(done)
+        return self.messages()
+
+    def use_editor(self):
+        """Let Ctrl-X Ctrl-E copy the line to a file."""
+        script = self.write('copies', '#!/bin/sh\ncp "$1" "$HOME/new" && mv "$HOME/new" "$HOME/edited"\n')
+        os.chmod(script, 0o755)
+        self.env['EDITOR'] = script
+
+    def edited(self, terminal):
+        """The text in the line editor."""
+        path = os.path.join(self.home.name, 'edited')
+        terminal.send(b'\x18\x05')
+        self.wait_for(lambda: terminal.read(0.02) and False or os.path.exists(path))
+        with open(path, encoding='utf-8') as file:
+            text = file.read()
+        os.unlink(path)
+        self.settle(terminal)
+        return text.rstrip('\n')
+
+    def settle(self, terminal):
+        while terminal.read(0.2):
+            pass
+
+
+class Queue(QueueCase):
+    def test_lines_wait_for_the_answer_and_are_sent_in_order(self):
+        for term, words in KINDS:
+            self.env['TERM'] = term
+            terminal = self.waiting(words, 'two', 'three', 'four', 'five')
+            terminal.send(b'one\r')
+            terminal.send(b'\x1b[200~two\rlines\x1b[201~\rthree\rhalf')
+            self.settle(terminal)
+            self.write('gate', '')
+            self.assertEqual(self.sent(terminal, 4), ['go', 'one', 'two\nlines', 'three'])
+            self.says_in(terminal, b' a line\r', rb'\[\d+ tok')
+            self.assertEqual(self.sent(terminal, 5)[4], 'half a line')
+            self.leave(terminal)
+
+    def test_commands_wait_for_their_turn(self):
+        for words in PAINTERS:
+            terminal = self.waiting(words, 'two', 'three')
+            terminal.send(b'one\r/undo\r/set temp 0.25\rtwo\r/quit\r')
+            self.settle(terminal)
+            self.write('gate', '')
+            self.left_clean(terminal, 0)
+            self.assertEqual(self.messages(), ['go', 'two'])
+            self.assertIn(b'temp = 0.25', terminal.seen)
+
+    def test_a_command_that_only_shows_something_runs_at_once(self):
+        for term, words in KINDS:
+            self.env['TERM'] = term
+            terminal = self.waiting(words)
+            for command, said in ((b'/tokens ab', rb'2 tokens'), (b'/help undo', rb'removes your last message'),
+                                  (b'/info', rb'fake'), (b'/stats', rb'memory'), (b'/context', rb'free'),
+                                  (b'/history', b'go'), (b'/set', b'top-k'), (b'/sessions', b'no conv')):
+                self.says_in(terminal, command + b'\r', said)
+            self.write('gate', '')
+            self.assertEqual(self.sent(terminal, 1), ['go'])
+            self.assertEqual(self.messages('assistant'), ['word .'])
+            self.leave(terminal)
+
+    def test_up_takes_back_the_last_line(self):
+        for words in PAINTERS:
+            terminal = self.waiting(words, 'two', 'three')
+            terminal.send(b'one\rtwo\r')
+            self.settle(terminal)
+            terminal.send(b'\x1b[A')
+            terminal.send(b'!')
+            self.settle(terminal)
+            self.write('gate', '')
+            self.assertEqual(self.sent(terminal, 2), ['go', 'one'])
+            self.settle(terminal)
+            terminal.send(b'\r')
+            self.assertEqual(self.sent(terminal, 3), ['go', 'one', 'two!'])
+            self.leave(terminal)
+
+    def test_a_stop_puts_the_lines_back_unsent(self):
+        for term, words in KINDS:
+            for key in (b'\x1b', b'\x03'):
+                self.env['TERM'] = term
+                terminal = self.waiting(words, 'again')
+                terminal.send(b'one\r\x1b[200~' + b'paste\r' * 20 + b'\x1b[201~\rthree')
+                self.settle(terminal)
+                self.says_in(terminal, key, b'stopped')
+                self.settle(terminal)
+                self.assertEqual(self.messages(), ['go'])
+                self.says_in(terminal, b'!\r', rb'\[\d+ tok')
+                self.assertEqual(self.sent(terminal, 2)[1], 'one\n' + 'paste\n' * 20 + '\nthree!')
+                self.leave(terminal)
+
+    def test_a_stop_before_the_first_token_returns_the_question_too(self):
+        self.use_editor()
+        for words in PAINTERS:
+            self.fake('never', read_us=300000)
+            terminal = self.ready(*words)
+            terminal.send(b'question\r')
+            terminal.expect(rb'Esc stops \|')
+            terminal.send(b'one\rtwo\r')
+            terminal.expect(b'next: two')
+            self.says_in(terminal, b'\x03', b'stopped')
+            self.settle(terminal)
+            self.assertEqual(self.edited(terminal), 'question\none\ntwo')
+            terminal.send(b'\x03')
+            self.settle(terminal)
+            self.leave(terminal)
+
+    def test_a_message_that_cannot_be_sent_returns_with_the_lines_after_it(self):
+        self.use_editor()
+        for words in PAINTERS:
+            self.fake('word \x1d.', hold=self.gate(), n_ctx=200)
+            terminal = self.ready('--overflow', 'stop', *words)
+            self.says_in(terminal, b'go\r', b'word')
+            terminal.send(b'x' * 300 + b'\rtwo\r')
+            self.settle(terminal)
+            self.write('gate', '')
+            terminal.expect(b'has only 200')
+            self.settle(terminal)
+            self.assertEqual(self.messages(), ['go'])
+            self.assertEqual(self.edited(terminal), 'x' * 300 + '\ntwo')
+            terminal.send(b'\x03')
+            self.settle(terminal)
+            self.leave(terminal)
+
+    def test_the_lines_follow_a_change_of_painter(self):
+        terminal = self.waiting([], 'two', 'three')
+        terminal.send(b'one\rhalf')
+        self.settle(terminal)
+        terminal.send(b'\x1bOQ')
+        terminal.expect(b'next: one')
+        terminal.send(b' done\r')
+        terminal.expect(b'next: half done')
+        terminal.send(b'\x1bOQ')
+        self.settle(terminal)
+        self.write('gate', '')
+        self.assertEqual(self.sent(terminal, 3), ['go', 'one', 'half done'])
+        self.leave(terminal)
+
+
+class BeforeTheStart(QueueCase):
+    def test_text_typed_before_the_program_has_started_keeps_its_enter(self):
+        for words in PAINTERS:
+            self.fake('first', 'second', load_ms=200)
+            terminal = self.open(*words)  # the program has not changed the terminal's mode yet
+            terminal.send(b'one\rtwo\rthr')
+            self.assertEqual(self.sent(terminal, 2), ['one', 'two'])
+            self.settle(terminal)
+            terminal.send(b'ee\r')
+            self.assertEqual(self.sent(terminal, 3), ['one', 'two', 'three'])
+            self.leave(terminal)
+
+
+class LineFeeds(QueueCase):
+    def test_a_line_feed_at_the_end_of_a_read_sends_the_line(self):
+        for words in PAINTERS:
+            self.fake('answer')
+            terminal = self.ready(*words)
+            terminal.send(b'from a program\n')
+            self.assertEqual(self.sent(terminal, 1), ['from a program'])
+            self.settle(terminal)
+            terminal.send(b'with both\r\n')
+            self.assertEqual(self.sent(terminal, 2)[1], 'with both')
+            self.settle(terminal)
+            terminal.send(b'two\nlines\r')
+            self.assertEqual(self.sent(terminal, 3)[2], 'two\nlines')
+            self.leave(terminal)
+
+    def test_a_line_feed_alone_is_a_new_line(self):
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            self.says_in(terminal, b'one', b'one')
+            self.settle(terminal)
+            terminal.send(b'\n')
+            self.settle(terminal)
+            terminal.send(b'two\x1b\n')  # Alt-Ctrl-J, too
+            self.settle(terminal)
+            terminal.send(b'three\r')
+            self.assertEqual(self.sent(terminal, 1), ['one\ntwo\nthree'])
+            self.leave(terminal)
+
+    def test_a_line_feed_in_a_paste_is_text(self):
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            terminal.send(b'\x1b[200~one\n')
+            self.settle(terminal)
+            terminal.send(b'two\n')
+            time.sleep(0.1)
+            terminal.send(b'three\x1b[201~\r')
+            self.assertEqual(self.sent(terminal, 1), ['one\ntwo\nthree'])
+            self.leave(terminal)
+
+
+class Escape(QueueCase):
+    def test_escape_at_the_prompt_does_not_change_a_later_key(self):
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            for n_escapes in (1, 3):
+                terminal.send(b'\x1b' * n_escapes)
+                self.settle(terminal)
+                time.sleep(0.1)
+                self.says_in(terminal, b'/tokens ab\r', b'2 tokens')
+            self.settle(terminal)
+            terminal.send(b'one two\x1bb\x1b[Dx\r')  # Alt-B and an arrow key still work
+            self.assertEqual(self.sent(terminal, 1), ['onex two'])
+            self.leave(terminal)
+
+    def test_escape_still_reaches_vi_mode_and_ends_a_search(self):
+        self.write_inputrc('set editing-mode vi\n')
+        for words in PAINTERS:
+            terminal = self.ready(*words)
+            terminal.send(b'word')
+            self.settle(terminal)
+            terminal.send(b'\x1b')
+            time.sleep(0.8)  # Readline waits for the rest of a key
+            self.settle(terminal)
+            terminal.send(b'0')
+            self.settle(terminal)
+            terminal.send(b'ia \r')
+            self.assertEqual(self.sent(terminal, 1), ['a word'])
+            self.leave(terminal)
+
+    def write_inputrc(self, text):
+        with open(self.home.name + '/.inputrc', 'w', encoding='utf-8') as file:
+            file.write(text)
+
+
+if __name__ == '__main__':
+    main()
