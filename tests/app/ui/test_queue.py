@@ -30,6 +30,7 @@ class QueueCase(TerminalCase):
             except (FileNotFoundError, ValueError):
                 return False
         self.wait_for(done)
+        self.settle(terminal)  # Ctrl-D is ignored until the prompt is back
         return self.messages()
 
     def use_editor(self):
@@ -145,7 +146,7 @@ class Queue(QueueCase):
             terminal.send(b'x' * 300 + b'\rtwo\r')
             self.settle(terminal)
             self.write('gate', '')
-            terminal.expect(b'has only 200')
+            terminal.expect(rb'(?s)answer.*needs.*only.*200')
             self.settle(terminal)
             self.assertEqual(self.messages(), ['go'])
             self.assertEqual(self.edited(terminal), 'x' * 300 + '\ntwo')
