@@ -100,9 +100,10 @@ void chat_status(const struct chat *c, struct status *out);
 /* Write the conversation to last.json and to the saved chat, if these are in use. False: a file
  * could not be written. Only the first failure of the program is shown. */
 bool chat_write_files(struct chat *c);
-/* Bring the saved chat up to date, and detach it: later turns are not written to it. */
+/* Bring the saved chat up to date, and detach it: later turns are not written to it. False: it
+ * could not be written. */
 bool chat_close_session(struct chat *c);
-/* The same for both files, at the end of the program. */
+/* Close the saved chat and last.json in this way, at the end of the program. */
 bool chat_close_files(struct chat *c);
 /* Before the next answer, load the snapshot of this saved chat if it exists. */
 void chat_use_snapshot(struct chat *c, const char *saved);

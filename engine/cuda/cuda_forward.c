@@ -53,8 +53,9 @@ static void linear_one(struct backend *b, const struct norm_args *norm, const st
 {
     struct norm_linear_args args = {.norm = *norm, .linear = *w, .n_lanes = 8};
     size_t n_rows = 2 * ONE_THREADS / args.n_lanes;
-    /* More lanes per row if they cannot hold the rows, or if multiprocessors would be idle. With 32
-     * lanes the norm, which every block computes, would cost more than it gains. */
+    /* More lanes share two rows if fewer cannot preload them (a line has 4 chunks), or if some
+     * multiprocessors would be idle. With 32 lanes only for the first reason: there would be so
+     * many blocks that the norm, which every block computes, costs more than the lanes gain. */
     while (4 * w->n_lines > ONE_CHUNKS * args.n_lanes ||
            (args.n_lanes == 8 && grid_blocks(w->n_rows, n_rows) < (size_t)b->device.n_processors)) {
         if (args.n_lanes == 32)
@@ -253,7 +254,7 @@ bool cuda_forward(struct backend *b, struct bn_error *err)
     struct cuda_device *dev = &b->device;
     const struct pass *pass = &b->pass;
     const CUgraphExec graph = graph_of(b);
-    if (!graph) /* a graph does it itself */
+    if (!graph) /* a graph contains the upload */
         upload_table(b);
     bool ok = !is_cancelled(pass);
     if (ok && graph)

@@ -63,7 +63,7 @@ void cuda_kv_close(struct seq *s)
         return;
     if (s->memory &&
         cuda_enter(&s->backend->device, &err)) /* for a lost device there is nothing to free */
-        (void)s->backend->device.driver.cuMemFree(s->memory); /* an error is ignored */
+        (void)s->backend->device.driver.cuMemFree(s->memory); /* nobody can use it after an error */
     mem_free(s);
 }
 

@@ -12,7 +12,7 @@
 #include <immintrin.h>
 
 #define STREAMS 4
-#define PREFETCH_BYTES 2560
+#define PREFETCH_BYTES 2560 /* as the products: docs/kernels.md */
 
 float coarse_pack_avx2(const float *w, size_t n_blocks, size_t row, uint8_t *lines, uint16_t *steps)
 {
@@ -46,6 +46,7 @@ BN_FORCE_INLINE float bound_row(const struct coarse_mat *m, size_t r, const stru
             const __m256i a = dot_half(low, high, x + 32 * p);
             const __m256i c = dot_half(low, high, x + COARSE_COLS + 32 * p);
             const __m256i fix = _mm256_load_si256((const void *)(q->fix + 16 * b + 8 * p));
+            /* 256 times the first plane of x, plus the second plane */
             const __m256i sum = _mm256_add_epi32(_mm256_slli_epi32(a, 8), _mm256_add_epi32(c, fix));
             lanes[p] = _mm256_fmadd_ps(_mm256_cvtepi32_ps(sum), step, lanes[p]);
         }

@@ -11,6 +11,8 @@
 
 #include <cmocka.h>
 
+enum { ID_F32 = 0, ID_F16 = 1 }; /* the numbers of tensor types in files */
+
 static void written_tensors_are_read_back(void **state)
 {
     (void)state;
@@ -22,8 +24,8 @@ static void written_tensors_are_read_back(void **state)
     const char a[12] = "abcdefghijk", second[20] = "0123456789012345678";
     assert_true(gguf_writer_open(&w, &err));
     gguf_put_u32(w, "k", 1);
-    gguf_put_tensor(w, "a", 1, 2, dims_a, sizeof(a));
-    gguf_put_tensor(w, "b", 0, 1, dims_b, sizeof(second));
+    gguf_put_tensor(w, "a", ID_F16, 2, dims_a, sizeof(a));
+    gguf_put_tensor(w, "b", ID_F32, 1, dims_b, sizeof(second));
     assert_true(gguf_write_header(w, &sink, &err));
     assert_int_equal(b.n_bytes % 32, 0);
     assert_true(gguf_write_data(w, &sink, a, 5, &err)); /* in pieces */
@@ -57,7 +59,7 @@ static void data_must_match_the_declaration(void **state)
     const uint64_t dims[1] = {2};
     const char bytes[16] = {0};
     assert_true(gguf_writer_open(&w, &err));
-    gguf_put_tensor(w, "a", 0, 1, dims, 8);
+    gguf_put_tensor(w, "a", ID_F32, 1, dims, 8);
     assert_true(gguf_write_header(w, &sink, &err));
     assert_false(gguf_write_end(w, &sink, &err));
     assert_int_equal(err.code, BN_EARG);
