@@ -179,7 +179,7 @@ class Commands(ChatCase):
         self.assertEqual(self.messages[0][1].count('File '), 2)
         self.script(f'/file {two}', 'x')
         self.assertIn('File two words.txt', self.messages[0][1])
-        self.script(f'/file {one} {one}.missing', code=2)
+        self.assertIn('none of these files will be sent', self.script(f'/file {one} {one}.missing', code=2))
 
     def test_dump_replaces_a_file_only_with_an_exclamation_mark(self):
         path = self.path('context')
