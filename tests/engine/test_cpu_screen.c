@@ -80,6 +80,7 @@ static void rig_open(struct rig *r, enum table kind, enum tensor_type type, size
     hp->n_heads = hp->n_kv_heads = hp->n_layers = 1;
     hp->n_vocab = n_vocab;
     hp->rms_eps = 1e-5f;
+    hp->embd_scale = hp->logit_scale = 1.0;
     r->model.head.bytes = r->table;
     r->model.head.n_bytes = n_vocab * n_embd * unit;
     r->model.head.type = type;
