@@ -92,7 +92,8 @@ static void later_expressions_cut_every_piece(void **state)
     expect("default", "a+b 12345!?", "a|+|b| |123|45|!?");
     expect("falcon", "`x` 12345", "`|x|`| |123|45");
     expect("starcoder", "ab 123", "ab| |1|2|3");
-    /* The run of spaces ends the piece on the left of the digit, so it is not split. */
+    /* The first expression cuts before "!". Then the run of spaces is at the end of a piece, so the
+     * next expression does not leave its last space to a following word. */
     expect("default", "a   !", "a|   |!");
     expect("gpt-2", "a   !", "a|  | !");
 }

@@ -94,7 +94,7 @@ void attn_block_q8_avx512(const struct attn_block *b)
     attn_q8_block(b, (struct attn_q8_loops){to_fixed_avx512, sums_avx512, softmax_block_avx512});
 }
 
-/* Several tokens together gain little, because products of bytes share little work. */
+/* Processes each token alone: products of bytes share little work between tokens. */
 void attn_tile_q8_avx512(const struct attn_tile *a)
 {
     attn_tile_by_token(a, attn_block_q8_avx512, attn_merge_avx2);

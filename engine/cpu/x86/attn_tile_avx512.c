@@ -15,8 +15,9 @@
 #include <immintrin.h>
 #include <math.h>
 
-#define QUERIES 6 /* most queries of a register tile */
-#define SLOTS 8   /* QUERIES rounded up to a whole register of maxima or sums */
+#define QUERIES 6     /* most queries of a register tile */
+#define FEW_QUERIES 4 /* queries of the smaller register tile */
+#define SLOTS 8       /* QUERIES rounded up to a whole register of maxima or sums */
 
 /* Sections of attn_tile.scratch. */
 struct scratch {
@@ -220,15 +221,16 @@ BN_FORCE_INLINE void prefetch_out(const struct attn_tile *t, size_t first, size_
     }
 }
 
-/* Find the next queries, from `first` on, that see the same positions. Returns their number: 6, 4
- * or less. Eight queries are 4 + 4: after 6 the other 2 would be processed one at a time. */
+/* Find the next queries, from `first` on, that see the same positions. Returns their number:
+ * QUERIES, FEW_QUERIES or less. Eight queries are 4 + 4: after 6 the other 2 would be processed one
+ * at a time. */
 static size_t next_queries(const struct attn_tile *t, size_t first, struct queries *qs)
 {
     const size_t n_seen = size_min(t->n_seen + first / t->n_q, ATTN_BLOCK);
     const size_t end = n_seen == ATTN_BLOCK ? t->n_tokens * t->n_q : (first / t->n_q + 1) * t->n_q;
     const size_t left = end - first;
     *qs = (struct queries){first, n_seen};
-    return left >= QUERIES && left != 8 ? QUERIES : size_min(left, 4);
+    return left >= QUERIES && left != 2 * FEW_QUERIES ? QUERIES : size_min(left, FEW_QUERIES);
 }
 
 void attn_tile_avx512(const struct attn_tile *t)
@@ -243,10 +245,10 @@ void attn_tile_avx512(const struct attn_tile *t)
     widen(t->k, t->head_dim * ATTN_BLOCK, w.wide);
     for (size_t i = 0, n; i < end; i += n) {
         n = next_queries(t, i, &qs);
-        if (n == 6)
-            scores_of(t, &w, qs, 6);
-        else if (n == 4)
-            scores_of(t, &w, qs, 4);
+        if (n == QUERIES)
+            scores_of(t, &w, qs, QUERIES);
+        else if (n == FEW_QUERIES)
+            scores_of(t, &w, qs, FEW_QUERIES);
         else
             for (size_t j = 0; j < n; j++, qs.first++)
                 scores_of(t, &w, qs, 1);
@@ -255,10 +257,10 @@ void attn_tile_avx512(const struct attn_tile *t)
     for (size_t i = 0, n; i < end; i += n) {
         n = next_queries(t, i, &qs);
         prefetch_out(t, i, n);
-        if (n == 6)
-            values_of(t, &w, qs, 6);
-        else if (n == 4)
-            values_of(t, &w, qs, 4);
+        if (n == QUERIES)
+            values_of(t, &w, qs, QUERIES);
+        else if (n == FEW_QUERIES)
+            values_of(t, &w, qs, FEW_QUERIES);
         else
             for (size_t j = 0; j < n; j++, qs.first++)
                 values_of(t, &w, qs, 1);
