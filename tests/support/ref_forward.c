@@ -6,10 +6,12 @@
 
 #include "engine/base/fp16.h"
 #include "engine/base/memory.h"
+#include "engine/base/size.h"
 #include "engine/gguf/gguf_le.h"
 #include "tests/support/table_encode.h"
 
 #include <math.h>
+#include <string.h>
 
 /* Activations of all positions. `widest` is the largest number of columns of a linear layer. */
 struct ref {
@@ -88,16 +90,57 @@ static void rms_norm(const struct ref *r, const double *x, const struct tensor_r
     }
 }
 
-/* Quantise x (n) to whole numbers in r->row. Returns their scale s: row = round(s x). */
-static double quantise(const struct ref *r, const double *x, size_t n)
+/* Quantise x (n) to whole numbers in r->row, with one scale. Returns it: row = round(s x). */
+static double quantise_token(const struct ref *r, const double *x, size_t n)
 {
     double most = 1e-5;
     for (size_t i = 0; i < n; i++)
         most = fmax(most, fabs(x[i]));
-    const double s = r->o->plain_act ? 1.0 : 127.0 / most;
+    const double s = 127.0 / most;
     for (size_t i = 0; i < n; i++)
-        r->row[i] = r->o->plain_act ? x[i] : fmax(-128.0, fmin(127.0, rint(x[i] * s)));
+        r->row[i] = fmax(-128.0, fmin(127.0, rint(x[i] * s)));
     return s;
+}
+
+/* Round x (n) to `levels` steps up to the largest magnitude of its block. The factor and the product
+ * are single precision, because rows of a ternary embedding give many exact ties. */
+static void round_blocks(const struct ref *r, const double *x, size_t n, size_t block_cols,
+                         float levels)
+{
+    for (size_t begin = 0; begin < n; begin += block_cols) {
+        const size_t end = size_min(begin + block_cols, n);
+        float most = 0.0f;
+        for (size_t i = begin; i < end; i++)
+            most = fmaxf(most, fabsf((float)x[i]));
+        const float s = most > 0.0f ? levels / most : 0.0f;
+        for (size_t i = begin; i < end; i++)
+            r->row[i] = (double)rintf((float)x[i] * s) * ((double)most / (double)levels);
+    }
+}
+
+/* Quantise the input x (n) of a layer to r->row by the scheme of the model. The result of the layer
+ * must be divided by the returned number. */
+static double quantise(const struct ref *r, const struct linear *w, const double *x, size_t n)
+{
+    const struct ternary_scales *s = &w->scales;
+    const size_t span = s->scaling == SCALE_BLOCK && s->block_cols == 64 ? 64 : 128;
+    switch (r->m->act_scheme) {
+    case ACT_TOKEN:
+        return quantise_token(r, x, n);
+    case ACT_BLOCK32:
+        round_blocks(r, x, n, 32, 127.0f);
+        break;
+    case ACT_BLOCK128:
+        round_blocks(r, x, n, span, 127.0f);
+        break;
+    case ACT_16:
+        round_blocks(r, x, n, span, 127.0f * 128.0f);
+        break;
+    case ACT_FLOAT:
+        memcpy(r->row, x, n * sizeof(*x));
+        break;
+    }
+    return 1.0;
 }
 
 /* The scales of a linear layer as (n_rows, blocks of *cols columns). Free it with mem_free. */
@@ -153,7 +196,7 @@ static bool linear(const struct ref *r, const struct linear *w, const double *x,
     }
     const size_t row_blocks = (n_cols + cols - 1) / cols;
     for (size_t t = 0; t < r->n; t++) {
-        const double s = quantise(r, x + t * n_cols, n_cols);
+        const double s = quantise(r, w, x + t * n_cols, n_cols);
         const double d = (double)w->extra_scale / s;
         for (size_t i = 0; i < n_rows; i++) {
             const double bias = w->bias.bytes ? f32_at(&w->bias, i) : 0.0;

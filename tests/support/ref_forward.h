@@ -1,7 +1,7 @@
 /*
  * The reference forward pass: simple C in double precision, written from docs/formats.md and
- * without arithmetic of the backends. Linear layers quantise their input per token, and keys and
- * values are rounded to F16; everything else is double.
+ * without arithmetic of the backends. Linear layers quantise their input by the scheme of the model
+ * (act_scheme), and keys and values are rounded to F16; everything else is double.
  *
  * A correct engine agrees to about 1e-5 relative L2 per row, or 1e-3 to 2e-2 if one rounding to
  * int8 or F16 differs. It is slow and meant for models of a few million weights.
@@ -16,8 +16,7 @@
 #include "engine/model/model.h"
 
 struct ref_options {
-    bool plain_act; /* do not quantise activations */
-    bool plain_kv;  /* do not round keys and values */
+    bool plain_kv; /* do not round keys and values */
     /* Receives intermediate results, one token at a time, layer by layer: "attn_norm", "q", "k"
      * (after RoPE), "v", "attn", "attn_sub_norm", "attn_out" (after the residual), "ffn_norm",
      * "gate", "up", "act", "ffn_sub_norm", "ffn_out" (after the residual), "output_norm". */

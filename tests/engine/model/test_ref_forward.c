@@ -5,6 +5,7 @@
 #include "tests/support/ref_forward.h"
 
 #include "engine/base/memory.h"
+#include "engine/model/act_scheme.h"
 #include "tests/support/synth.h"
 
 #include <math.h>
@@ -17,21 +18,30 @@
 #define N_VOCAB 262
 static const int32_t ids[N_IDS] = {256, 84, 104, 101, 32, 113, 117, 105, 99, 107, 10};
 
-static float *logits_of(const struct synth_spec *spec)
+static float *logits_with(const struct synth_spec *spec, enum bn_activations activations)
 {
     struct synth_model m;
     struct bn_error err;
     float *logits = mem_alloc(N_IDS * N_VOCAB, sizeof(*logits));
-    if (!synth_open(spec, &m, &err) || !ref_forward(m.model, NULL, ids, N_IDS, logits, &err))
+    if (!synth_open(spec, &m, &err))
+        fail_msg("%s", err.text);
+    act_scheme_choose(m.model, activations);
+    if (!ref_forward(m.model, NULL, ids, N_IDS, logits, &err))
         fail_msg("%s", err.text);
     synth_close(&m);
     return logits;
 }
 
-/* Checks the first logits of the last position, and the sum of squares of all logits. */
-static void agrees(const struct synth_spec *spec, const float expected[6], double squares)
+static float *logits_of(const struct synth_spec *spec)
 {
-    float *logits = logits_of(spec);
+    return logits_with(spec, BN_ACT_AUTO);
+}
+
+/* Checks the first logits of the last position, and the sum of squares of all logits. */
+static void agrees_with(const struct synth_spec *spec, enum bn_activations activations,
+                        const float expected[6], double squares)
+{
+    float *logits = logits_with(spec, activations);
     double sum = 0.0;
     for (size_t i = 0; i < N_IDS * N_VOCAB; i++)
         sum += (double)logits[i] * (double)logits[i];
@@ -39,6 +49,11 @@ static void agrees(const struct synth_spec *spec, const float expected[6], doubl
     for (size_t i = 0; i < 6; i++)
         assert_true(fabsf(logits[(N_IDS - 1) * N_VOCAB + i] - expected[i]) < 1e-5f);
     mem_free(logits);
+}
+
+static void agrees(const struct synth_spec *spec, const float expected[6], double squares)
+{
+    agrees_with(spec, BN_ACT_AUTO, expected, squares);
 }
 
 static void bitnet_b158_agrees(void **state)
@@ -104,14 +119,41 @@ static void heads_wider_than_the_embedding_agree(void **state)
 static void qwen3_with_qk_norms_and_yarn_agrees(void **state)
 {
     (void)state;
-    static const float expected[6] = {0.487014920f, 0.949096024f, 0.639024496f,
-                                      0.415240288f, 1.19039917f,  -0.958320677f};
+    static const float token[6] = {0.487014920f, 0.949096024f, 0.639024496f,
+                                   0.415240288f, 1.19039917f,  -0.958320677f};
+    static const float block[6] = {0.467731565f, 0.97957921f, 0.633599758f,
+                                   0.390535116f, 1.1765213f,  -0.963367999f};
+    static const float plain[6] = {0.466085851f, 0.980686247f, 0.650187016f,
+                                   0.407487869f, 1.16453993f,  -0.95614177f};
     struct synth_spec spec = synth_preset("tiny");
     spec.arch = "qwen3";
     spec.head_dim = 96;
     spec.yarn = 4.0f;
     spec.yarn_ctx = 64;
-    agrees(&spec, expected, 1891.92344);
+    agrees_with(&spec, BN_ACT_TOKEN, token, 1891.92344);
+    agrees_with(&spec, BN_ACT_AUTO, block, 1893.78833);
+    agrees_with(&spec, BN_ACT_FLOAT, plain, 1892.71148);
+}
+
+/* Ternary embedding and head, too. */
+static void activations_in_blocks_agree(void **state)
+{
+    (void)state;
+    static const float block32[6] = {-0.288129091f, -0.576700091f, -1.66755927f,
+                                     1.47435546f,   -1.30924809f,  0.466523439f};
+    static const float block128[6] = {-0.283207327f, -0.5952245f,  -1.65283287f,
+                                      1.50269258f,   -1.29892659f, 0.48625809f};
+    static const float block64[6] = {-0.405560434f, -0.606022f,   -1.22449303f,
+                                     0.0214417242f, -1.99769187f, 0.794547915f};
+    struct synth_spec spec = synth_preset("tiny");
+    spec.arch = "qwen3";
+    spec.type = spec.head = TENSOR_PQ2_0;
+    spec.scale_cols = 128;
+    agrees_with(&spec, BN_ACT_AUTO, block32, 3333.91551);
+    agrees_with(&spec, BN_ACT_BLOCK, block128, 3335.50283);
+    spec.type = spec.head = TENSOR_Q2_0;
+    spec.scale_cols = 64;
+    agrees_with(&spec, BN_ACT_BLOCK, block64, 2916.99044);
 }
 
 static void every_container_gives_the_same_logits(void **state)
@@ -204,6 +246,7 @@ int main(void)
         cmocka_unit_test(untied_q8_head_and_bf16_layers_agree),
         cmocka_unit_test(heads_wider_than_the_embedding_agree),
         cmocka_unit_test(qwen3_with_qk_norms_and_yarn_agrees),
+        cmocka_unit_test(activations_in_blocks_agree),
         cmocka_unit_test(every_container_gives_the_same_logits),
         cmocka_unit_test(every_container_of_fine_scales_gives_the_same_logits),
         cmocka_unit_test(a_prefix_gives_the_same_rows),
