@@ -245,6 +245,47 @@ static char *next_marked(const char *text, int is_again)
     return marked;
 }
 
+#define QUOTED " \t\n\\'\"" /* a backslash precedes these in a path, as input_text.h reads it */
+
+static int is_quoted(char *text, int index)
+{
+    int n_backslashes = 0;
+    while (n_backslashes < index && text[index - 1 - n_backslashes] == '\\')
+        n_backslashes++;
+    return n_backslashes % 2;
+}
+
+/* The path with backslashes. Readline frees it. */
+static char *quote_path(char *path, int match_type, char *quote)
+{
+    char *quoted = malloc(2 * strlen(path) + 1), *to = quoted;
+    (void)match_type; /* also the common beginning of several paths is quoted */
+    (void)quote;      /* there is none: see rl_completer_quote_characters */
+    for (; quoted && *path; path++) {
+        if (strchr(QUOTED, *path))
+            *to++ = '\\';
+        *to++ = *path;
+    }
+    if (quoted)
+        *to = 0;
+    return quoted;
+}
+
+/* The path without backslashes. Readline frees it. */
+static char *unquote_path(char *path, int quote)
+{
+    char *plain = malloc(strlen(path) + 1), *to = plain;
+    (void)quote;
+    for (; plain && *path; path++) {
+        if (*path == '\\' && path[1])
+            path++;
+        *to++ = *path;
+    }
+    if (plain)
+        *to = 0;
+    return plain;
+}
+
 static char **complete(const char *text, int start, int end)
 {
     const struct line_host *host = &line_state.host;
@@ -272,6 +313,13 @@ void line_complete_open(void)
     rl_attempted_completion_function = complete;
     rl_completer_word_break_characters = " \t\n";
     rl_basic_word_break_characters = " \t\n";
+    /* Readline quotes file names only if it has quote characters. None is among them, because an
+     * apostrophe in a message begins no quoted path. */
+    rl_completer_quote_characters = "";
+    rl_filename_quote_characters = QUOTED;
+    rl_char_is_quoted_p = is_quoted;
+    rl_filename_quoting_function = quote_path;
+    rl_filename_dequoting_function = unquote_path;
     /* With these questions Readline would read keys directly and bypass line_feed. */
     rl_completion_query_items = 0;
     rl_variable_bind("page-completions", "off");

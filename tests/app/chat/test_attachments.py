@@ -194,6 +194,22 @@ class Terminals(TerminalCase):
             self.leave(terminal)
             self.assertEqual(self.messages(), ['see @anna'])
 
+    def test_tab_completes_names_with_blanks(self):
+        """An apostrophe earlier in the message begins no quoted path."""
+        folder = os.path.join(self.folder.name, 'blanks')
+        os.makedirs(os.path.join(folder, 'sub dir'), exist_ok=True)
+        self.write('blanks/my notes.txt', 'some notes\n')
+        self.write("blanks/sub dir/it's.txt", 'more notes\n')
+        for words in PAINTERS:
+            self.fake('ok')
+            terminal = self.ready(*words, folder=folder)
+            self.says_in(terminal, b"/file sub\\ d\tit\t", rb"it\\'s\.txt")
+            self.says_in(terminal, b'\r', rb'will be sent')
+            self.says_in(terminal, b"don't @m\t", rb'my\\ notes\.txt')
+            self.says_in(terminal, b'now\r')
+            self.leave(terminal)
+            self.check_once(self.messages()[0], "don't @my\\ notes.txt now")
+
     def test_up_recalls_what_was_typed(self):
         notes, _ = self.files()
         for words in PAINTERS:
