@@ -13,13 +13,15 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 struct bn_file {
-    struct mem_map map; /* all zero for a file in memory */
+    struct mem_map *maps; /* (n_maps) one for each part; none for a file in memory */
+    size_t n_maps;
     struct gguf *gguf;
     char *path;
 };
@@ -56,24 +58,19 @@ static bool map_open(struct mem_map *map, const char *path, struct bn_error *err
     return ok;
 }
 
-/* One file of a split model lacks most of the metadata or tensors and cannot be used alone. */
-static bool refuse_shard(const struct gguf *g, struct bn_error *err)
-{
-    uint64_t n_shards;
-    if (!gguf_get_u64(g, "split.count", &n_shards) || n_shards <= 1)
-        return true;
-    return bn_fail(err, BN_EUNSUPPORTED,
-                   "this is one of %llu files of a split model: join them into one file first",
-                   (unsigned long long)n_shards);
-}
-
 bool bn_file_open_memory(const void *bytes, size_t n_bytes, struct bn_file **out,
                          struct bn_error *err)
 {
+    size_t number, count;
     struct bn_file *file = mem_alloc(1, sizeof(*file));
     if (!file)
         return bn_fail(err, BN_ENOMEM, "no memory to open a file");
-    if (!gguf_parse(bytes, n_bytes, &file->gguf, err) || !refuse_shard(file->gguf, err)) {
+    bool ok = gguf_parse(bytes, n_bytes, &file->gguf, err) &&
+              gguf_split_of(file->gguf, &number, &count, err);
+    if (ok && count > 1)
+        ok = bn_fail(err, BN_EUNSUPPORTED, "part %zu of a split model cannot be opened alone",
+                     number + 1);
+    if (!ok) {
         bn_file_close(file);
         return false;
     }
@@ -81,23 +78,109 @@ bool bn_file_open_memory(const void *bytes, size_t n_bytes, struct bn_file **out
     return true;
 }
 
+/* ---- split models ---- */
+
+/* The end of the name of a part: "-00001-of-00003.gguf". */
+#define PART_FORMAT "-%05zu-of-%05zu.gguf"
+#define PART_BYTES 20
+
+/* Write the path of part `number` to `path`, which holds the path of any part. */
+static void set_part(char *path, size_t number, size_t count)
+{
+    char end[64];
+    (void)snprintf(end, sizeof(end), PART_FORMAT, number + 1, count);
+    memcpy(path + strlen(path) - PART_BYTES, end, PART_BYTES);
+}
+
+static bool check_part_name(const char *path, size_t number, size_t count, struct bn_error *err)
+{
+    char end[64];
+    (void)snprintf(end, sizeof(end), PART_FORMAT, number + 1, count);
+    const size_t n = strlen(path);
+    return (n > PART_BYTES && strcmp(path + n - PART_BYTES, end) == 0) ||
+           bn_fail(err, BN_EFORMAT,
+                   "'%s' is part %zu of %zu of a split model, but its name does not end in %s, "
+                   "so the other parts cannot be found",
+                   path, number + 1, count, end);
+}
+
+static bool open_part(const char *path, struct mem_map *map, struct gguf **out,
+                      struct bn_error *err)
+{
+    return map_open(map, path, err) &&
+           (gguf_parse(map->ptr, map->n_bytes, out, err) || bn_fail_prefix(err, "%s", path));
+}
+
+/* Map and parse all parts of a split model. `path`, the path of any part, is changed. On failure
+ * the caller closes what was opened. */
+static bool open_parts(char *path, size_t count, struct mem_map *maps, struct gguf **parts,
+                       struct bn_error *err)
+{
+    for (size_t i = 0; i < count; i++) {
+        set_part(path, i, count);
+        if (!open_part(path, &maps[i], &parts[i], err))
+            return bn_fail_prefix(err, "part %zu of %zu", i + 1, count);
+    }
+    return gguf_join(parts, count, err);
+}
+
+/* Replace the single part that `file` has opened by all parts. */
+static bool open_split(struct bn_file *file, size_t number, size_t count, struct bn_error *err)
+{
+    if (!check_part_name(file->path, number, count, err))
+        return false;
+    struct mem_map *maps = mem_alloc(count, sizeof(*maps));
+    struct gguf **parts = mem_alloc(count, sizeof(struct gguf *));
+    char *path = mem_alloc(strlen(file->path) + 1, 1);
+    bool ok = (maps && parts && path) || bn_fail(err, BN_ENOMEM, "no memory for %zu parts", count);
+    if (ok) {
+        memcpy(path, file->path, strlen(file->path) + 1);
+        ok = open_parts(path, count, maps, parts, err);
+        for (size_t i = ok ? 1 : 0; i < count; i++)
+            gguf_close(parts[i]);
+        for (size_t i = 0; !ok && i < count; i++)
+            mem_map_close(&maps[i]);
+    }
+    mem_free(path);
+    if (ok) {
+        gguf_close(file->gguf);
+        mem_map_close(&file->maps[0]);
+        mem_free(file->maps);
+        file->gguf = parts[0];
+        file->maps = maps;
+        file->n_maps = count;
+    } else {
+        mem_free(maps);
+    }
+    mem_free(parts);
+    return ok;
+}
+
+static bool open_mapped(struct bn_file *file, const char *path, struct bn_error *err)
+{
+    size_t number, count;
+    file->maps = mem_alloc(1, sizeof(*file->maps));
+    file->path = mem_alloc(strlen(path) + 1, 1);
+    if (!file->maps || !file->path)
+        return bn_fail(err, BN_ENOMEM, "no memory to open '%s'", path);
+    memcpy(file->path, path, strlen(path) + 1);
+    file->n_maps = 1;
+    if (!open_part(path, &file->maps[0], &file->gguf, err))
+        return false;
+    if (!gguf_split_of(file->gguf, &number, &count, err))
+        return bn_fail_prefix(err, "%s", path);
+    return count == 1 || open_split(file, number, count, err);
+}
+
 bool bn_file_open(const char *path, struct bn_file **out, struct bn_error *err)
 {
-    struct mem_map map = {0};
-    if (!map_open(&map, path, err))
-        return false;
-    struct bn_file *file = NULL;
-    if (!bn_file_open_memory(map.ptr, map.n_bytes, &file, err)) {
-        mem_map_close(&map);
-        return bn_fail_prefix(err, "%s", path);
-    }
-    file->map = map;
-    file->path = mem_alloc(strlen(path) + 1, 1);
-    if (!file->path) {
-        bn_file_close(file);
+    struct bn_file *file = mem_alloc(1, sizeof(*file));
+    if (!file)
         return bn_fail(err, BN_ENOMEM, "no memory to open '%s'", path);
+    if (!open_mapped(file, path, err)) {
+        bn_file_close(file);
+        return false;
     }
-    memcpy(file->path, path, strlen(path) + 1);
     *out = file;
     return true;
 }
@@ -107,7 +190,9 @@ void bn_file_close(struct bn_file *file)
     if (!file)
         return;
     gguf_close(file->gguf);
-    mem_map_close(&file->map);
+    for (size_t i = 0; i < file->n_maps; i++)
+        mem_map_close(&file->maps[i]);
+    mem_free(file->maps);
     mem_free(file->path);
     mem_free(file);
 }
@@ -224,9 +309,9 @@ void bn_file_fingerprint(const struct bn_file *file, uint8_t out[BN_FINGERPRINT_
     const struct gguf *g = file->gguf;
     struct sha256 sum;
     sha256_init(&sum);
-    sha256_add(&sum, g->bytes, size_min(g->data_start, g->n_bytes));
+    sha256_add(&sum, g->bytes, g->header_bytes);
     for (size_t i = 0; i < g->n_tensors; i++)
-        sha256_add(&sum, g->bytes + g->tensors[i].offset,
+        sha256_add(&sum, g->tensors[i].bytes,
                    size_min(g->tensors[i].n_bytes, FINGERPRINT_TENSOR_BYTES));
     sha256_end(&sum, out);
 }

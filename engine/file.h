@@ -19,18 +19,21 @@
 
 struct bn_file;
 
-/* BN_EIO: the path is missing, a directory, not readable or cannot be mapped. BN_EFORMAT: not GGUF,
- * incomplete or damaged; the message names the position. BN_EUNSUPPORTED: GGUF version 1,
- * big-endian, or one file of a split model. BN_ENOMEM. */
+/* Open a model file. The path may name any part of a split model; the other parts are found by
+ * their names, PREFIX-00001-of-00003.gguf. BN_EIO: a path is missing, a directory, not readable or
+ * cannot be mapped. BN_EFORMAT: not GGUF, incomplete or damaged, or parts that do not belong
+ * together; the message names the position or the part. BN_EUNSUPPORTED: GGUF version 1 or
+ * big-endian. BN_ENOMEM. */
 bool bn_file_open(const char *path, struct bn_file **out, struct bn_error *err);
 
-/* As bn_file_open, for a file in memory. The bytes must outlive *out. */
+/* As bn_file_open, for a file in memory. The bytes must outlive *out. BN_EUNSUPPORTED also for a
+ * part of a split model. */
 bool bn_file_open_memory(const void *bytes, size_t n_bytes, struct bn_file **out,
                          struct bn_error *err);
 void bn_file_close(struct bn_file *file); /* file may be NULL */
 
 const char *bn_file_path(const struct bn_file *file); /* "" for a file in memory */
-size_t bn_file_bytes(const struct bn_file *file);
+size_t bn_file_bytes(const struct bn_file *file);     /* of all parts */
 
 /* Identify the model: SHA-256 of everything before the tensor data and of the first 4096 bytes of
  * each tensor. This takes milliseconds if the file is in the page cache. */

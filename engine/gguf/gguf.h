@@ -48,15 +48,17 @@ struct gguf_tensor {
     uint32_t n_dims;
     uint64_t dims[4];      /* dims[0] is contiguous; unused ones are 1 */
     size_t n_cols, n_rows; /* dims[0], and the product of the others */
-    size_t offset;         /* from the start of the file */
+    size_t offset;         /* from the start of its file */
+    const uint8_t *bytes;  /* (n_bytes) */
     size_t n_bytes;        /* without padding; for TENSOR_OTHER the span up to the next tensor */
 };
 
 struct gguf {
-    const uint8_t *bytes; /* (n_bytes) the whole file */
-    size_t n_bytes;
+    const uint8_t *bytes; /* the file; of a split model its first part */
+    size_t n_bytes;       /* of the file, or of all parts */
     uint32_t version;
     size_t alignment;
+    size_t header_bytes; /* of `bytes` before the tensor data */
     size_t data_start;
     struct gguf_kv *kvs; /* (n_kvs) in file order */
     size_t n_kvs;
@@ -71,6 +73,16 @@ struct gguf {
  * depend on the counts in the header. */
 bool gguf_parse(const void *bytes, size_t n_bytes, struct gguf **out, struct bn_error *err);
 void gguf_close(struct gguf *g); /* accepts NULL; does not free the bytes */
+
+/* The place of a file in a split model: part number *number (from 0) of *count. A file that is not
+ * split is part 0 of 1. BN_EFORMAT: the keys have wrong values. */
+#define GGUF_MOST_PARTS 99999 /* five digits in the name of a part */
+bool gguf_split_of(const struct gguf *g, size_t *number, size_t *count, struct bn_error *err);
+
+/* Make parts[0] the whole model: it gets the tensors of all parts (n_parts >= 2, in order). Their
+ * bytes must outlive it; the other parts may be closed. After an error parts[0] may only be closed.
+ * BN_EFORMAT: the parts do not belong together; the message names the part. BN_ENOMEM. */
+bool gguf_join(struct gguf *const *parts, size_t n_parts, struct bn_error *err);
 
 const struct gguf_kv *gguf_find_kv(const struct gguf *g, const char *key);
 const struct gguf_tensor *gguf_find_tensor(const struct gguf *g, const char *name);
@@ -94,10 +106,10 @@ size_t gguf_kind_bytes(uint32_t kind);
 /* Build the two indices; only for gguf_parse. BN_EFORMAT: a name occurs twice. BN_ENOMEM. */
 bool gguf_build_index(struct gguf *g, struct bn_error *err);
 
-/* Decide the type of each tensor and make its offset absolute; only for gguf_parse. data_start and
- * alignment must be set and data_start <= n_bytes. BN_EFORMAT: the tensor is not inside the file,
- * overlaps another one, has a wrong shape or alignment, or two tensors contradict each other about
- * the meaning of an id. BN_ENOMEM. */
+/* Decide the type of each tensor, make its offset absolute and set its bytes; only for gguf_parse.
+ * data_start and alignment must be set and data_start <= n_bytes. BN_EFORMAT: the tensor is not
+ * inside the file, overlaps another one, has a wrong shape or alignment, or two tensors contradict
+ * each other about the meaning of an id. BN_ENOMEM. */
 bool gguf_place_tensors(struct gguf *g, struct bn_error *err);
 
 #endif

@@ -228,6 +228,7 @@ static bool parse_all(struct parse *p, struct bn_error *err)
     if (!gguf_build_index(g, err) || !read_alignment(g, err))
         return false;
     g->data_start = size_round_up(p->in.pos, g->alignment);
+    g->header_bytes = size_min(g->data_start, g->n_bytes);
     if (g->n_tensors == 0)
         return true; /* a vocabulary-only file may end before the padded data section */
     if (g->data_start > g->n_bytes)

@@ -127,8 +127,10 @@ bool gguf_place_tensors(struct gguf *g, struct bn_error *err)
         return bn_fail(err, BN_ENOMEM, "no memory to order %zu tensors", g->n_tensors);
     const bool ok = find_spans(&p, err) && find_proofs(&p, err) && find_sizes(&p, err) &&
                     refuse_overlaps(&p, err);
-    for (size_t i = 0; ok && i < g->n_tensors; i++)
+    for (size_t i = 0; ok && i < g->n_tensors; i++) {
         g->tensors[i].offset += g->data_start;
+        g->tensors[i].bytes = g->bytes + g->tensors[i].offset;
+    }
     mem_free(p.order);
     return ok;
 }

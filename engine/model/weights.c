@@ -83,7 +83,7 @@ static bool find(struct finder *f, enum presence presence, enum tensor_use use, 
             f->name, t->n_rows, t->n_cols, n_rows, n_cols, t->offset);
     *out = (struct tensor_ref){.name = t->name,
                                .type = t->type,
-                               .bytes = g->bytes + t->offset,
+                               .bytes = t->bytes,
                                .n_bytes = t->n_bytes,
                                .file_offset = t->offset,
                                .n_cols = n_cols,
