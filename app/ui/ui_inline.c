@@ -358,7 +358,9 @@ static void inline_close(struct ui *ui, enum ui_close how)
     else
         flow_flush(&u->flow, &u->out);
     flow_reset_look(&u->flow, &u->out);
-    if (u->editor.is_drawn || u->flow.column > 0 || line_is_open())
+    if (how == UI_CLOSE_CHANGE)
+        inline_hide_editor(u); /* the next painter shows its text */
+    if (u->editor.is_drawn || u->flow.column > 0 || (line_is_open() && !u->caps.can_repaint))
         leave_row(ui);
     inline_write_out(ui);
     terminal_finish(how);

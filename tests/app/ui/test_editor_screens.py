@@ -236,6 +236,17 @@ class Queued(EditorCase):
         self.assertNotIn('generating', text)
 
 
+class Changes(EditorCase):
+    def test_a_change_of_painter_leaves_no_empty_prompt(self):
+        screen = self.open(60, 12)
+        screen.send('half')
+        screen.expect('>>> half$')
+        screen.send('F2')
+        screen.expect(r'\nready[^\n]*\n>>> half$')
+        screen.send('F2')
+        screen.expect(r'loaded in[^\n]*\n>>> half$')
+
+
 if __name__ == '__main__':
     if not shutil.which('tmux'):
         sys.exit(77)
