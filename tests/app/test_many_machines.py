@@ -161,7 +161,8 @@ class Parallel(Machines):
     def test_a_prompt_that_is_refused_fails_only_its_job(self):
         self.prepare()
         lines = self.get('work/parts/00003.jsonl').splitlines()
-        self.put('work/parts/00003.jsonl', '\n'.join([*lines[:3], json.dumps({'id': 'bad', 'prompt': 'x' * 900})]) + '\n')
+        lines[3] = json.dumps({'id': 'bad', 'prompt': 'x' * 900})
+        self.put('work/parts/00003.jsonl', '\n'.join(lines) + '\n')
         self.runs(self.LOCAL, code=1)
         rows = self.clean(self.get('work/answers/00003.jsonl'))
         self.assertEqual([row['id'] for row in rows], ['p-12', 'p-13', 'p-14', 'bad'])
@@ -177,7 +178,8 @@ class Ssh(Machines):
         super().setUp()
         port, folder = free_port(), self.home.name
         for name in ('host_key', 'user_key'):
-            subprocess.run(['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', os.path.join(folder, name)], check=True)
+            words = ['ssh-keygen', '-q', '-t', 'ed25519', '-N', '', '-f', os.path.join(folder, name)]
+            subprocess.run(words, check=True)
         shutil.copy(os.path.join(folder, 'user_key.pub'), os.path.join(folder, 'authorized'))
         if os.geteuid() == 0:
             os.makedirs('/run/sshd', exist_ok=True)
