@@ -79,6 +79,7 @@ void strbuf_addf(struct strbuf *b, const char *fmt, ...)
 
 void strbuf_cut(struct strbuf *b, size_t n_keep)
 {
+    b->failed = b->failed && n_keep > 0;
     if (n_keep < b->n_bytes) {
         b->n_bytes = n_keep;
         b->ptr[n_keep] = 0;

@@ -28,7 +28,8 @@ void strbuf_add_str(struct strbuf *b, struct bn_str s);
 void strbuf_add_text(struct strbuf *b, const char *text);
 void strbuf_add_char(struct strbuf *b, char c);
 void strbuf_addf(struct strbuf *b, const char *fmt, ...) BN_PRINTF(2, 3);
-void strbuf_cut(struct strbuf *b, size_t n_keep);  /* keep the first n_keep bytes */
+/* Keep the first n_keep bytes. With 0, `failed` is cleared too: a new text begins. */
+void strbuf_cut(struct strbuf *b, size_t n_keep);
 void strbuf_drop(struct strbuf *b, size_t n_drop); /* remove the first n_drop <= n_bytes */
 void strbuf_finish(struct strbuf *b);
 
