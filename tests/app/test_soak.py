@@ -147,6 +147,7 @@ class Soak(ChatCase):
     def ask_lines(self):
         first, second = self.question(), self.random.choice(QUESTIONS)
         self.type(first)
+        self.settle()  # a line feed that arrives together with other keys would send the line
         self.screen.send('C-j')
         self.enter(second)
         return [f'{first}\n{second}']
@@ -286,7 +287,8 @@ class Soak(ChatCase):
         except AssertionError as problem:
             raise AssertionError(f'{problem}\nseed {SEED}, turn {self.n_turns}, actions {self.actions[-12:]}\n'
                                  f'{self.screen.text("-S", "-60")}') from None
-        print(f'{self.n_turns} turns, {len(self.actions)} actions, growth {self.memory() - (start or self.memory())} bytes')
+        growth = 0 if start is None else self.memory() - start
+        print(f'{self.n_turns} turns, {len(self.actions)} actions, the memory has grown by {growth} bytes')
 
 
 if __name__ == '__main__':
