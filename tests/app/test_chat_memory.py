@@ -14,6 +14,7 @@ import unittest
 
 from support.chat_case import ChatCase
 from support.program_case import NAME, PROGRAM, main, preload
+from support.terminal_case import PAINTERS, TerminalCase
 
 EVERY = int(sys.argv.pop(3)) if len(sys.argv) > 3 and sys.argv[3].isdigit() else 0
 RUNS = 60
@@ -144,6 +145,34 @@ class Scripted(MemoryCase):
         self.fake('one', 'two', 'three')
         self.check('-i', '--session', 'talk', stdin=b'first\n/set temp 0.5\n/set stop abc\nsecond\n/export talk.md\n'
                                                     b'/export talk.jsonl\n/undo\nthird\n/set\n/history\n/save\n')
+
+
+@unittest.skipUnless(NAME == 'bitnet-chat-fake', 'needs scripted answers')
+class Painters(TerminalCase):
+    """At a terminal a failed allocation may lose keys or a part of the screen, but the chat can still be used."""
+
+    def test_the_terminal_is_usable_and_restored(self):
+        self.fake('An answer of **some** words.\n\n- a list\n')
+        self.env.update(LD_PRELOAD=preload('fail_alloc'), FAIL_ALLOC_REPORT=self.path('calls'), FAIL_ALLOC='0')
+        for words in PAINTERS:
+            self.run_keys(words)
+            with open(self.path('calls'), encoding='utf-8') as file:
+                n_calls = int(file.readlines()[-1].split()[0])
+            for number in range(1, n_calls, EVERY or n_calls // 15):
+                self.env['FAIL_ALLOC'] = str(number)
+                self.run_keys(words)
+            self.env['FAIL_ALLOC'] = '0'
+
+    def run_keys(self, words):
+        terminal = self.open('--private', *words)
+        for keys in (b'x\r', b'/set temp 0.5\r', b'/history\r'):
+            terminal.send(keys)
+            terminal.wait_a_bit(0.1)
+        while terminal.process.poll() is None:
+            terminal.send(b'\x15/quit\r')  # again if a key was lost
+            terminal.wait_a_bit(1)
+        self.assertIn(terminal.process.returncode, range(6), (self.env['FAIL_ALLOC'], terminal.seen[-500:]))
+        self.assertEqual(terminal.modes(), terminal.before)
 
 
 @unittest.skipIf(NAME == 'bitnet-chat-fake', 'needs the engine')
