@@ -10,7 +10,7 @@
 
 #include <unistd.h>
 
-/* A message could refer to the files by these numbers, so they begin at 1. */
+/* The numbers are those of /file off N. */
 static void list_files(struct command_host *host)
 {
     const struct attachment_list *l = &host->chat->attached;
@@ -122,6 +122,7 @@ static bool session_path(struct command_host *host, struct bn_str args, char out
     return ok;
 }
 
+/* What /load does with a saved chat that another program uses: refuse it, or continue on a copy. */
 enum load_way { LOAD_ONLY, LOAD_COPIES };
 
 /* Write the conversation to this file, and make it the file of the chat. */
@@ -275,9 +276,8 @@ bool cmd_sessions(struct command_host *host, struct bn_str args)
     if (n == 0)
         ui_notice(host->ui, TONE_PLAIN, "no conversation is saved yet; /save NAME saves this one");
     else
-        host->ui->ops->notice(host->ui, TONE_PLAIN,
-                              (struct bn_str){names.ptr, names.n_bytes - 1}); /* without the last
-                                                                                 newline */
+        /* without the last newline */
+        host->ui->ops->notice(host->ui, TONE_PLAIN, (struct bn_str){names.ptr, names.n_bytes - 1});
     strbuf_finish(&names);
     return true;
 }

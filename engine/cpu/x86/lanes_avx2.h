@@ -51,8 +51,8 @@ BN_FORCE_INLINE float max8_avx2(__m256 m8)
 BN_FORCE_INLINE int32_t sum_lanes_avx2(__m256i v)
 {
     __m128i s = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e));
-    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1));
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0x4e)); /* the halves swapped */
+    s = _mm_add_epi32(s, _mm_shuffle_epi32(s, 0xb1)); /* neighbours swapped */
     return _mm_cvtsi128_si32(s);
 }
 
@@ -64,7 +64,8 @@ BN_FORCE_INLINE float tree64_avx2(const __m256 lanes[8])
     return tree8_avx2(_mm256_add_ps(_mm256_add_ps(a, c), _mm256_add_ps(b, d)));
 }
 
-/* exp0 of docs/kernels.md: +0 below -60 and for a NaN. */
+/* exp0 of docs/kernels.md: +0 below -60 and for a NaN. Method and constants are those of
+ * exp0_ref. */
 BN_FORCE_INLINE __m256 exp0_avx2(__m256 x)
 {
     const __m256 n = _mm256_round_ps(_mm256_mul_ps(x, _mm256_set1_ps(1.44269504f)),

@@ -45,7 +45,8 @@ BN_FORCE_INLINE float max16_avx512(__m512 v)
     return max8_avx2(_mm256_max_ps(_mm512_castps512_ps256(v), _mm512_extractf32x8_ps(v, 1)));
 }
 
-/* exp0 of docs/kernels.md: +0 below -60, for a NaN, and in lanes that are not in `keep`. */
+/* exp0 of docs/kernels.md: +0 below -60, for a NaN, and in lanes that are not in `keep`. Method and
+ * constants are those of exp0_ref. */
 BN_FORCE_INLINE __m512 exp0_avx512(__m512 x, __mmask16 keep)
 {
     const __m512 n = _mm512_roundscale_ps(_mm512_mul_ps(x, _mm512_set1_ps(1.44269504f)),

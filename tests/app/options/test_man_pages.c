@@ -28,7 +28,7 @@ static void item_line(const struct option *row, char *out, size_t cap)
 {
     char spelling[120], letter[16] = "";
     option_spelling(row, spelling, sizeof(spelling));
-    const char *name = strstr(spelling, "--") + 1;
+    const char *name = strstr(spelling, "--") + 1; /* with one dash; .Fl adds the other */
     const size_t n_name = strcspn(name, " ");
     const char *arg = name[n_name] ? name + n_name + 1 : NULL;
     if (row->letter)
