@@ -43,6 +43,7 @@ struct session_reader {
     struct transcript *out;
     struct store_reading *reading;
     bool same_vocabulary;
+    size_t n_applied, max_applied; /* lines of the journal */
 };
 
 static bool fail_message(const struct session_reader *r, size_t index, const char *problem,
@@ -351,10 +352,12 @@ static bool replay_lines(struct session_reader *r, struct bn_str text, size_t at
     for (json_t *line; (line = next_line(text, &at, &bad)) != NULL;) {
         const bool is_mark = json_object_get(line, "compacted") != NULL;
         was_compacted = was_compacted || has_text(line, "compacted", r->reading->base);
-        const bool ok = is_mark || !applies || replay_record(r, line, &ignored);
+        const bool ok = is_mark || !applies ||
+                        (r->n_applied < r->max_applied && replay_record(r, line, &ignored));
         json_decref(line);
         if (!ok)
             return false;
+        r->n_applied++;
     }
     return applies ? !bad : was_compacted;
 }
@@ -421,22 +424,39 @@ static bool read_stable(const char *path, struct file_pair *p, struct bn_error *
     }
 }
 
+/* The conversation of the file and of the lines of the journal that may be applied. */
+static bool read_parts(struct session_reader *r, const json_t *json, const struct file_pair *p,
+                       struct bn_error *err)
+{
+    transcript_finish(r->out);
+    *r->reading = (struct store_reading){0};
+    store_hash_bytes(p->bytes, p->n_bytes, r->reading->base);
+    r->n_applied = 0;
+    if (!read_session(r, json, err))
+        return false;
+    if (p->journal)
+        replay(r, (struct bn_str){p->journal, p->n_journal});
+    return true;
+}
+
 bool store_read(const struct store *s, const char *path, struct transcript *out,
                 struct store_reading *reading, struct bn_error *err)
 {
-    struct session_reader r = {.s = s, .path = path, .out = out, .reading = reading};
+    struct session_reader r = {
+        .s = s, .path = path, .out = out, .reading = reading, .max_applied = SIZE_MAX};
     json_error_t where;
     struct file_pair p;
     *reading = (struct store_reading){0};
     if (!read_stable(path, &p, err))
         return false;
-    store_hash_bytes(p.bytes, p.n_bytes, reading->base);
     json_t *json = json_loadb(p.bytes, p.n_bytes, JSON_ALLOW_NUL | JSON_REJECT_DUPLICATES, &where);
-    const bool ok = json ? read_session(&r, json, err)
-                         : bn_fail(err, BN_EFORMAT, "'%s' is not JSON: line %d, column %d: %s",
-                                   path, where.line, where.column, where.text);
-    if (ok && p.journal)
-        replay(&r, (struct bn_str){p.journal, p.n_journal});
+    bool ok = json ? read_parts(&r, json, &p, err)
+                   : bn_fail(err, BN_EFORMAT, "'%s' is not JSON: line %d, column %d: %s", path,
+                             where.line, where.column, where.text);
+    if (ok && reading->journal == JOURNAL_TORN) { /* again, without the part of a damaged line */
+        r.max_applied = r.n_applied;
+        ok = read_parts(&r, json, &p, err);
+    }
     out->unsaved = false;
     json_decref(json);
     mem_free(p.bytes);

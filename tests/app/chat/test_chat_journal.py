@@ -89,7 +89,9 @@ class Journal(TerminalCase):
         with open(path + '.journal', 'rb') as file:
             journal = file.read()
         for tail, n_turns, warning in ((b'{"keep": 2, "mess', 2, b''), (b'{"keep": 7}\n', 2, b'is damaged'),
-                                       (b'[]\n', 2, b'is damaged'), (b'\xff\n', 2, b'is damaged')):
+                                       (b'[]\n', 2, b'is damaged'), (b'\xff\n', 2, b'is damaged'),
+                                       (b'{"keep": 0, "messages": [{"role": "user", "content": "z"}, 7]}\n',
+                                        2, b'is damaged')):
             copy = self.session('torn.json')
             shutil.copy(path, copy)
             with open(copy + '.journal', 'wb') as file:
