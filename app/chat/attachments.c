@@ -160,6 +160,8 @@ bool attachments_add_paths(struct attachment_list *l, const struct tokenizer *t,
         else if (missing->n_bytes == 0)
             strbuf_add_str(missing, strbuf_str(&path));
     }
+    if (ok && (path.failed || missing->failed))
+        ok = bn_fail(err, BN_ENOMEM, "out of memory for the paths in the message");
     strbuf_finish(&path);
     return ok;
 }

@@ -72,6 +72,8 @@ static bool attach_all(struct command_host *host, struct bn_str list)
     bool ok = true;
     for (size_t at = 0; ok && input_next_path(list, &at, &path); strbuf_cut(&path, 0))
         ok = attach(host, strbuf_text(&path));
+    if (ok && path.failed)
+        ok = command_fail(host, "out of memory for the paths");
     strbuf_finish(&path);
     if (!ok && l->n > n_before)
         ui_notice(host->ui, TONE_PLAIN, "so none of these files will be sent");

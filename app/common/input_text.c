@@ -225,6 +225,7 @@ static bool read_at(struct bn_str message, size_t *at, enum input_at *kind, stru
         *kind = INPUT_AT_MISSING;
     if (found || looks_like_path(word))
         strbuf_add_str(out, word);
+    out->failed = out->failed || path.failed || exact.failed;
     strbuf_finish(&path);
     strbuf_finish(&exact);
     return out->n_bytes > n_before;

@@ -26,7 +26,8 @@ bool input_text_or_file(const char *arg, struct strbuf *out, struct bn_error *er
 
 /* Append the next path of a list to `out`, and move *at behind it. Blanks separate paths. As in a
  * shell, '...' and "..." quote a part of a path, a backslash quotes one character, and "~/" is the
- * home directory. A quote that is not closed is an ordinary character. False: no path is left. */
+ * home directory. A quote that is not closed is an ordinary character. False: no path is left.
+ * Without memory out->failed is set, also by input_next_at. */
 bool input_next_path(struct bn_str list, size_t *at, struct strbuf *out);
 
 enum input_at {

@@ -137,6 +137,16 @@ class Scripted(MemoryCase):
         self.check('--system', '@rules.txt', '-f', 'notes.md', '--session', 'talk', stdin=b'a longer\nquestion\n' * 40,
                    before={'rules.txt': 'Be brief.\n', 'notes.md': 'some `notes`\n' * 50})
 
+    def test_attachments_in_a_script(self):
+        self.fake('one', 'two')
+        self.check('-i', '--session', 'talk', stdin=b"/file 'notes one.md'\n/file\n/context\nsee @more.txt\n/history\nnext\n",
+                   before={'notes one.md': 'some `notes`\n' * 5, 'more.txt': 'more\n'})
+
+    def test_turns_that_are_dropped(self):
+        for policy in ('drop', 'keep-first'):
+            self.fake('a' * 20, n_ctx=200)
+            self.check('--lines', '--json', '--overflow', policy, stdin=b'first\nsecond\nthird\nfourth\nfifth\n')
+
     def test_the_sheet_of_the_model(self):
         for words in (['--info'], ['--info', '--json'], ['--explain']):
             self.check(*words)
