@@ -90,6 +90,23 @@ static bool check_memory(struct backend *b, const struct backend_plan *plan, str
         (double)plan->kv_bytes_per_token / MEGA);
 }
 
+/* Sets inputs and output of a matrix. */
+static void connect(const struct backend *b, struct cuda_matrix *matrix, float *y, size_t stride,
+                    int32_t kind)
+{
+    const struct cuda_scratch *s = &b->scratch;
+    struct grouped_args *groups = &matrix->groups;
+    const uint32_t block_cols = groups->in.block_cols;
+    matrix->lines.y = groups->y = y;
+    matrix->lines.y_stride = groups->y_stride = (uint32_t)stride;
+    matrix->lines.kind = groups->kind = kind;
+    matrix->lines.q = s->q8;
+    matrix->lines.q_s = s->q8_s;
+    matrix->lines.q_sum = s->q8_sum;
+    groups->in = s->blocks;
+    groups->in.block_cols = block_cols;
+}
+
 static void connect_layers(struct backend *b)
 {
     const struct cuda_scratch *s = &b->scratch;
@@ -97,24 +114,12 @@ static void connect_layers(struct backend *b)
     const int32_t act = b->model->hp.act == FFN_RELU2 ? LINEAR_RELU2 : LINEAR_SILU;
     for (size_t i = 0; i < b->model->hp.n_layers; i++) {
         struct cuda_layer *l = &b->layers[i];
-        const struct {
-            struct linear_args *args;
-            float *y;
-            size_t stride;
-            int32_t kind;
-        } outs[] = {{&l->qkv, s->qkv, shape->qkv_stride, LINEAR_STORE},
-                    {&l->o, s->h, shape->h_stride, LINEAR_ADD},
-                    {&l->gate_up, s->ffn, shape->ffn_stride, act},
-                    {&l->down, s->h, shape->h_stride, LINEAR_ADD}};
-        for (size_t j = 0; j < sizeof outs / sizeof outs[0]; j++) {
-            outs[j].args->y = outs[j].y;
-            outs[j].args->y_stride = (uint32_t)outs[j].stride;
-            outs[j].args->kind = outs[j].kind;
-            outs[j].args->q = s->q8;
-            outs[j].args->q_s = s->q8_s;
-            outs[j].args->q_sum = s->q8_sum;
-        }
+        connect(b, &l->qkv, s->qkv, shape->qkv_stride, LINEAR_STORE);
+        connect(b, &l->o, s->h, shape->h_stride, LINEAR_ADD);
+        connect(b, &l->gate_up, s->ffn, shape->ffn_stride, act);
+        connect(b, &l->down, s->h, shape->h_stride, LINEAR_ADD);
     }
+    connect(b, &b->ternary_head, s->z, shape->vocab_stride, LINEAR_STORE);
 }
 
 static bool open_backend(struct backend *b, const struct backend_control *control,

@@ -59,6 +59,9 @@ static void write_item(struct backend *b, const struct eval_item *item, size_t t
                                         .slots = (float *)(uintptr_t)item->seq->slots,
                                         .pos = (int32_t)pos,
                                         .id = item->ids[i]};
+        if (b->model->ternary_embd.bytes)
+            ternary_row_decode(&b->model->ternary_embd, (size_t)item->ids[i],
+                               b->host.embd + t * b->shape.h_stride);
         rope_angles(b->rope_freq, n_pairs, b->model->hp.rope_magnitude, pos, c + t * n_pairs,
                     s + t * n_pairs);
     }

@@ -80,10 +80,15 @@ static void linear_many(struct backend *b, struct linear_args *args)
 }
 
 /* y = W q, y + W q or act(W_gate q) * (W_up q), depending on w->kind. */
-static void linear_apply(struct backend *b, struct input in, const struct linear_args *w)
+static void linear_apply(struct backend *b, struct input in, const struct cuda_matrix *matrix)
 {
+    const struct linear_args *w = &matrix->lines;
     struct linear_args args = *w;
     const size_t n_tokens = b->pass.n_tokens;
+    if (matrix->groups.n_groups > 0) {
+        cuda_groups_apply(b, in.x, in.w, in.stride, n_tokens, matrix);
+        return;
+    }
     struct norm_args norm = {.x = in.x,
                              .w = in.w,
                              .q = b->scratch.q8,
@@ -120,6 +125,9 @@ static void attn_append(struct backend *b, size_t layer)
                              .qkv_stride = (uint32_t)s->qkv_stride,
                              .q_width = (uint32_t)s->q_width,
                              .kv_width = (uint32_t)s->kv_width,
+                             .q_norm = b->layers[layer].q_norm,
+                             .k_norm = b->layers[layer].k_norm,
+                             .eps = hp->rms_eps,
                              .group = (uint32_t)s->group,
                              .n_rot = (uint32_t)hp->n_rot,
                              .layer = (uint32_t)layer,
@@ -204,8 +212,12 @@ static void head_embed(struct backend *b)
                               .n = (uint32_t)m->hp.n_embd,
                               .stride = (uint32_t)b->shape.h_stride,
                               .type = m->embd.type};
-    cuda_launch(&b->device, KERNEL_embed_rows, (struct cuda_grid){b->pass.n_tokens, 1, 1, 0},
-                &args);
+    if (m->ternary_embd.bytes) /* the host has decoded the rows */
+        cuda_copy(b, (CUdeviceptr)(uintptr_t)b->scratch.h, b->host.embd_at,
+                  b->pass.n_tokens * b->shape.h_stride * sizeof(float));
+    else
+        cuda_launch(&b->device, KERNEL_embed_rows, (struct cuda_grid){b->pass.n_tokens, 1, 1, 0},
+                    &args);
     trace_step(b, "embd", 0, b->scratch.h, b->shape.h_stride, m->hp.n_embd);
 }
 

@@ -111,6 +111,13 @@ static void head_multiply(struct backend *b, size_t n, bool screened)
 {
     const size_t n_vocab = b->model->hp.n_vocab, n_groups = grid_blocks(n, HEAD_ROWS);
     struct dot_args dot = cuda_head_dots(b, 0, n);
+    if (b->ternary_head.groups.n_groups > 0) {
+        cuda_groups_apply(b, b->scratch.head_x, NULL, b->shape.h_stride, n, &b->ternary_head);
+        cuda_launch(&b->device, KERNEL_scan_logits,
+                    (struct cuda_grid){grid_blocks(n_vocab, SCAN_THREADS * BEST_ROWS), n, 1, 0},
+                    &dot);
+        return;
+    }
     struct bound_args bound = {
         .plane = b->coarse, .query = query_buffers_of(b), .out = dot.out, .n_rows = (uint32_t)n};
     if (screened)

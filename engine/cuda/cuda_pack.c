@@ -8,6 +8,7 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
+#include "engine/model/group_pack.h"
 #include "engine/model/head_plane.h"
 #include "engine/model/line_pack.h"
 
@@ -44,6 +45,13 @@ static struct matrix layer_matrix(const struct layer *layer, size_t kind)
     return matrix;
 }
 
+/* The output head, if it is ternary. */
+static struct matrix head_matrix(const struct model *m)
+{
+    return (struct matrix){
+        .sections = {&m->head_linear}, .n_sections = 1, .n_rows = m->head_linear.source.n_rows};
+}
+
 static bool has_bias(const struct matrix *matrix)
 {
     for (size_t i = 0; i < matrix->n_sections; i++)
@@ -60,15 +68,36 @@ static bool add_bytes(size_t *n_bytes, size_t n, size_t unit_bytes)
            size_add(n_bytes, *n_bytes, size_round_up(more, DEVICE_ALIGN));
 }
 
-static bool add_layer(size_t *n_bytes, const struct layer *layer)
+/* The sections of a matrix in R16. */
+static bool add_groups(size_t *n_bytes, const struct matrix *matrix)
 {
-    const struct tensor_ref *norms[] = {&layer->attn_norm, &layer->attn_sub_norm, &layer->ffn_norm,
-                                        &layer->ffn_sub_norm};
+    for (size_t i = 0; i < matrix->n_sections; i++) {
+        const struct linear *l = matrix->sections[i];
+        struct group_shape shape;
+        if (!group_shape_of(&l->source, &l->scales, &shape) ||
+            !add_bytes(n_bytes, shape.n_bytes, 1) ||
+            (l->scales.scaling == SCALE_ROW &&
+             !add_bytes(n_bytes, l->source.n_rows, sizeof(float))))
+            return false;
+    }
+    return true;
+}
+
+static bool add_lines(size_t *n_bytes, const struct matrix *matrix)
+{
+    size_t row_bytes;
+    return size_mul(&row_bytes, matrix->n_lines, LINE_BYTES) &&
+           add_bytes(n_bytes, matrix->n_rows, row_bytes);
+}
+
+static bool add_layer(size_t *n_bytes, const struct layer *layer, bool in_groups)
+{
+    const struct tensor_ref *norms[] = {&layer->attn_norm, &layer->q_norm,
+                                        &layer->k_norm,    &layer->attn_sub_norm,
+                                        &layer->ffn_norm,  &layer->ffn_sub_norm};
     for (size_t kind = 0; kind < N_MATRICES; kind++) {
         const struct matrix matrix = layer_matrix(layer, kind);
-        size_t row_bytes;
-        if (!size_mul(&row_bytes, matrix.n_lines, LINE_BYTES) ||
-            !add_bytes(n_bytes, matrix.n_rows, row_bytes) ||
+        if (!(in_groups ? add_groups : add_lines)(n_bytes, &matrix) ||
             (has_bias(&matrix) && !add_bytes(n_bytes, matrix.n_rows, sizeof(float))))
             return false;
     }
@@ -80,14 +109,18 @@ static bool add_layer(size_t *n_bytes, const struct layer *layer)
 
 bool cuda_weight_bytes(const struct model *m, enum bn_head_mode head, size_t *n_bytes)
 {
+    const struct matrix ternary_head = head_matrix(m);
     size_t coarse_bytes;
     *n_bytes = 0;
     for (size_t i = 0; i < m->hp.n_layers; i++)
-        if (!add_layer(n_bytes, &m->layers[i]))
+        if (!add_layer(n_bytes, &m->layers[i], cuda_in_groups(m)))
             return false;
-    return add_bytes(n_bytes, m->output_norm.n_bytes, 1) &&
-           add_bytes(n_bytes, m->embd.n_bytes, 1) &&
-           (m->tied || add_bytes(n_bytes, m->head.n_bytes, 1)) &&
+    if (!add_bytes(n_bytes, m->output_norm.n_bytes, 1) ||
+        (!m->ternary_embd.bytes && !add_bytes(n_bytes, m->embd.n_bytes, 1)))
+        return false;
+    if (m->head_linear.source.bytes)
+        return add_groups(n_bytes, &ternary_head);
+    return (m->tied || add_bytes(n_bytes, m->head.n_bytes, 1)) &&
            head_plane_bytes(m, head_plane_blocks(m, head == BN_HEAD_EXACT), &coarse_bytes) &&
            add_bytes(n_bytes, coarse_bytes, 1);
 }
@@ -157,11 +190,72 @@ static bool upload_rows(struct packing *p, const struct matrix *matrix, size_t f
     return true;
 }
 
+/* Packs a section to R16 and uploads it, with its scales. */
+static bool upload_groups(struct packing *p, const struct linear *l, struct grouped_section *to,
+                          struct bn_error *err)
+{
+    struct group_shape shape;
+    if (!group_shape_of(&l->source, &l->scales, &shape))
+        return bn_fail(err, BN_ENOMEM, "tensor '%s' is too large", l->source.name);
+    uint8_t *packed = mem_alloc(shape.n_bytes, 1);
+    float *row_scales = mem_alloc(l->source.n_rows, sizeof *row_scales);
+    void *scratch = mem_alloc(group_pack_scratch(l->source.n_cols), 1);
+    const CUdeviceptr at = reserve(p, shape.n_bytes);
+    bool ok =
+        packed && row_scales && scratch
+            ? group_pack(&l->source, &l->scales, &shape, 0, shape.n_groups, packed, scratch, err) &&
+                  upload(p, at, packed, shape.n_bytes, err)
+            : bn_fail(err, BN_ENOMEM, "no memory to pack tensor '%s'", l->source.name);
+    *to = (struct grouped_section){
+        .lines = (const uint8_t *)(uintptr_t)at,
+        .scales = shape.has_scales ? (const uint16_t *)(uintptr_t)(at + shape.line_bytes) : NULL,
+        .n_groups = (uint32_t)shape.n_groups,
+        .n_rows = (uint32_t)l->source.n_rows,
+        .span_cols = (uint32_t)shape.span_cols,
+        .scale = l->scales.tensor_scale,
+        .extra = l->extra_scale};
+    if (ok && l->scales.scaling == SCALE_ROW) {
+        const CUdeviceptr rows = reserve(p, l->source.n_rows * sizeof *row_scales);
+        ternary_row_scales(&l->source, 0, l->source.n_rows, row_scales);
+        ok = upload(p, rows, row_scales, l->source.n_rows * sizeof *row_scales, err);
+        to->row_scales = (const float *)(uintptr_t)rows;
+    }
+    mem_free(packed);
+    mem_free(row_scales);
+    mem_free(scratch);
+    return ok && advance(p, l->source.bytes, l->source.n_bytes, err);
+}
+
+static bool upload_sections(struct packing *p, const struct matrix *matrix, struct grouped_args *to,
+                            struct bn_error *err)
+{
+    const struct ternary_source *src = &matrix->sections[0]->source;
+    size_t row0 = 0;
+    to->in.block_cols =
+        (uint32_t)cuda_block_cols(p->b->model, matrix->sections, matrix->n_sections);
+    to->n_cols = (uint32_t)src->n_cols;
+    to->n_lines = (uint32_t)(size_round_up(src->n_cols, R16_PAD_COLS) / R16_LINE_COLS);
+    for (size_t i = 0; i < 3; i++) {
+        struct grouped_section *section = &to->sections[i];
+        section->group0 = UINT32_MAX;
+        if (i >= matrix->n_sections)
+            continue;
+        if (!upload_groups(p, matrix->sections[i], section, err))
+            return false;
+        section->group0 = to->n_groups;
+        section->row0 = (uint32_t)row0;
+        to->n_groups += section->n_groups;
+        row0 += matrix->sections[i]->source.n_rows;
+    }
+    return true;
+}
+
 /* Uploads the biases of a matrix in row order. A section without bias gets -0: adding -0 changes no
  * value. */
-static bool upload_bias(struct packing *p, const struct matrix *matrix, struct linear_args *to,
-                        struct bn_error *err)
+static bool upload_bias(struct packing *p, const struct matrix *matrix, bool pairs,
+                        const float **to, struct bn_error *err)
 {
+    *to = NULL;
     if (!has_bias(matrix))
         return true;
     float *bias = mem_alloc(matrix->n_rows, sizeof *bias);
@@ -171,7 +265,7 @@ static bool upload_bias(struct packing *p, const struct matrix *matrix, struct l
     for (size_t i = 0; i < matrix->n_sections; i++) {
         const struct linear *section = matrix->sections[i];
         for (size_t r = 0; r < section->source.n_rows; r++) {
-            float *at = &bias[matrix->pairs ? 2 * r + i : row0 + r];
+            float *at = &bias[pairs ? 2 * r + i : row0 + r];
             *at = -0.0f;
             if (section->bias.bytes)
                 memcpy(at, section->bias.bytes + r * sizeof *at, sizeof *at);
@@ -180,7 +274,7 @@ static bool upload_bias(struct packing *p, const struct matrix *matrix, struct l
     }
     const CUdeviceptr at = reserve(p, matrix->n_rows * sizeof *bias);
     const bool ok = upload(p, at, bias, matrix->n_rows * sizeof *bias, err);
-    to->bias = (const float *)(uintptr_t)at;
+    *to = (const float *)(uintptr_t)at;
     mem_free(bias);
     return ok;
 }
@@ -205,7 +299,7 @@ static bool upload_matrix(struct packing *p, const struct matrix *matrix, struct
     }
     if (matrix->pairs && !upload_rows(p, matrix, 0, 2, at, err))
         return false;
-    return upload_bias(p, matrix, to, err);
+    return upload_bias(p, matrix, matrix->pairs, &to->bias, err);
 }
 
 /* Uploads a tensor unchanged. Sets *to to NULL if it does not exist. */
@@ -238,13 +332,20 @@ static bool upload_floats(struct packing *p, const struct tensor_ref *t, const f
 static bool upload_layer(struct packing *p, const struct layer *from, struct cuda_layer *to,
                          struct bn_error *err)
 {
-    struct linear_args *const matrices[N_MATRICES] = {&to->qkv, &to->o, &to->gate_up, &to->down};
+    struct cuda_matrix *const matrices[N_MATRICES] = {&to->qkv, &to->o, &to->gate_up, &to->down};
+    const bool in_groups = cuda_in_groups(p->b->model);
     for (size_t kind = 0; kind < N_MATRICES; kind++) {
         const struct matrix matrix = layer_matrix(from, kind);
-        if (!upload_matrix(p, &matrix, matrices[kind], err))
+        struct grouped_args *groups = &matrices[kind]->groups;
+        if (!in_groups && !upload_matrix(p, &matrix, &matrices[kind]->lines, err))
+            return false;
+        if (in_groups && (!upload_sections(p, &matrix, groups, err) ||
+                          !upload_bias(p, &matrix, false, &groups->bias, err)))
             return false;
     }
     return upload_floats(p, &from->attn_norm, &to->attn_norm, err) &&
+           upload_floats(p, &from->q_norm, &to->q_norm, err) &&
+           upload_floats(p, &from->k_norm, &to->k_norm, err) &&
            upload_floats(p, &from->attn_sub_norm, &to->attn_sub_norm, err) &&
            upload_floats(p, &from->ffn_norm, &to->ffn_norm, err) &&
            upload_floats(p, &from->ffn_sub_norm, &to->ffn_sub_norm, err);
@@ -254,18 +355,21 @@ static bool upload_all(struct packing *p, struct bn_error *err)
 {
     struct backend *b = p->b;
     const struct model *m = b->model;
-    const void *embd, *head;
+    const struct matrix ternary_head = head_matrix(m);
+    const void *embd = NULL, *head;
     for (size_t i = 0; i < m->hp.n_layers; i++)
         if (!upload_layer(p, &m->layers[i], &b->layers[i], err))
             return false;
     b->line_bytes = (size_t)(p->at - b->weights);
     if (!upload_floats(p, &m->output_norm, &b->output_norm, err) ||
-        !upload_tensor(p, &m->embd, &embd, err))
+        (!m->ternary_embd.bytes && !upload_tensor(p, &m->embd, &embd, err)))
         return false;
     head = embd;
+    b->embd = embd;
+    if (m->head_linear.source.bytes)
+        return upload_sections(p, &ternary_head, &b->ternary_head.groups, err);
     if (!m->tied && !upload_tensor(p, &m->head, &head, err))
         return false;
-    b->embd = embd;
     b->head = head;
     const size_t n_blocks = b->shape.n_coarse;
     return n_blocks == 0 || cuda_head_pack(b, p->at, n_blocks, err);
@@ -275,11 +379,14 @@ static bool upload_all(struct packing *p, struct bn_error *err)
 static void measure(struct packing *p, size_t *max_cols)
 {
     const struct model *m = p->b->model;
-    p->total_bytes = m->output_norm.n_bytes + m->embd.n_bytes + (m->tied ? 0 : m->head.n_bytes);
+    const bool reads_embd = !m->ternary_embd.bytes || m->tied; /* else a pass decodes its rows */
+    p->total_bytes = m->output_norm.n_bytes + (reads_embd ? m->embd.n_bytes : 0) +
+                     (m->tied ? 0 : m->head.n_bytes);
     *max_cols = 0;
     for (size_t i = 0; i < m->hp.n_layers; i++) {
         const struct layer *l = &m->layers[i];
         p->total_bytes += l->attn_norm.n_bytes + l->ffn_norm.n_bytes;
+        p->total_bytes += l->q_norm.bytes ? l->q_norm.n_bytes + l->k_norm.n_bytes : 0;
         p->total_bytes += l->attn_sub_norm.bytes ? l->attn_sub_norm.n_bytes : 0;
         p->total_bytes += l->ffn_sub_norm.bytes ? l->ffn_sub_norm.n_bytes : 0;
         for (size_t kind = 0; kind < N_MATRICES; kind++) {

@@ -8,8 +8,9 @@
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
 #include "engine/cuda/cuda_state.h"
-#include "engine/model/act_scheme.h"
 #include "engine/model/head_plane.h"
+
+#include <string.h>
 
 /* Limit of the packed size relative to the file. A line holds 256 columns, so very short rows need
  * far more memory than in the file. */
@@ -49,7 +50,11 @@ bool cuda_shape_init(struct cuda_shape *s, const struct model *m, enum bn_head_m
         .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
         .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
         .best_stride = size_round_up(hp->n_vocab, BEST_ROWS) / BEST_ROWS,
-        .n_coarse = head_plane_blocks(m, head == BN_HEAD_EXACT),
+        .n_coarse = m->head_linear.source.bytes ? 0 : head_plane_blocks(m, head == BN_HEAD_EXACT),
+        .n_planes = m->act_scheme == ACT_FLOAT ? 0
+                    : m->act_scheme == ACT_16  ? 2
+                                               : 1,
+        .has_groups = cuda_in_groups(m) || m->head_linear.source.bytes,
         .q8_stride = size_round_up(size_max(size_max(hp->n_embd, hp->n_ff), q_width), LINE_COLS),
         .slot_bytes = hp->n_heads * (hp->head_dim + 2) * sizeof(float),
         .block_bytes = kv_elems,
@@ -90,6 +95,25 @@ static void *reserve(struct layout *l, size_t n, size_t unit_bytes)
     return (void *)p;
 }
 
+/* Inputs of matrices in R16. Blocks have at least 32 columns. */
+static void layout_blocks(struct layout *l, const struct cuda_shape *s, size_t n_tokens,
+                          struct block_inputs *out)
+{
+    const size_t n = size_max(n_tokens, HEAD_GROUP), n_blocks = s->q8_stride / 32;
+    *out = (struct block_inputs){.q_stride = (uint32_t)s->q8_stride,
+                                 .block_stride = (uint32_t)n_blocks,
+                                 .n_planes = (uint32_t)s->n_planes};
+    if (!s->has_groups)
+        return;
+    if (s->n_planes == 0)
+        out->x = reserve(l, n * s->q8_stride, sizeof(float));
+    for (size_t p = 0; p < s->n_planes; p++) {
+        out->q[p] = reserve(l, n, s->q8_stride);
+        out->units[p] = reserve(l, n * n_blocks, sizeof(float));
+        out->q_sums[p] = reserve(l, n * n_blocks, sizeof(int32_t));
+    }
+}
+
 static void layout_scratch(struct layout *l, const struct cuda_shape *s, const struct model *m,
                            size_t n_tokens, struct cuda_scratch *out)
 {
@@ -101,6 +125,7 @@ static void layout_scratch(struct layout *l, const struct cuda_shape *s, const s
     out->q8 = reserve(l, n_padded, s->q8_stride);
     out->q8_s = reserve(l, n_padded, sizeof(float));
     out->q8_sum = reserve(l, n_padded, sizeof(int32_t));
+    layout_blocks(l, s, n_tokens, &out->blocks);
     out->table = reserve(l, cuda_pass_layout(m, n_tokens, n_tokens).end, 1);
     out->head_x = reserve(l, HEAD_GROUP * s->h_stride, sizeof(float));
     out->z = reserve(l, HEAD_GROUP * s->vocab_stride, sizeof(float));
@@ -120,23 +145,10 @@ static void layout_scratch(struct layout *l, const struct cuda_shape *s, const s
 /* Parts of models that have no kernels here. --device auto then uses the CPU. */
 static bool check_model(const struct model *m, struct bn_error *err)
 {
-    if (m->act_scheme != ACT_TOKEN)
-        return bn_fail(err, BN_EUNSUPPORTED, "the CUDA backend does not support activations as %s",
-                       act_scheme_name(m->act_scheme));
     if (m->arch->scaled || m->rope_factors_long.bytes)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the CUDA backend has neither the factors of '%s' nor longrope",
                        m->arch->name);
-    if (m->arch->qk_norms)
-        return bn_fail(err, BN_EUNSUPPORTED, "the CUDA backend has no QK norm, which '%s' needs",
-                       m->arch->name);
-    if (m->finest.scaling != SCALE_TENSOR)
-        return bn_fail(err, BN_EUNSUPPORTED,
-                       "the CUDA backend does not support ternary weights with a scale per %s",
-                       m->finest.scaling == SCALE_ROW ? "row" : "block");
-    if (m->ternary_embd.bytes || m->head_linear.source.bytes)
-        return bn_fail(err, BN_EUNSUPPORTED, "tables of type %s are not supported",
-                       tensor_geometries[m->ternary_embd.bytes ? m->embd.type : m->head.type].name);
     return true;
 }
 
@@ -173,7 +185,8 @@ static bool open_host(struct backend *b, struct bn_error *err)
     const struct model *m = b->model;
     struct cuda_driver *d = &b->device.driver;
     struct cuda_host *h = &b->host;
-    void *table = NULL, *found = NULL;
+    void *table = NULL, *found = NULL, *embd = NULL;
+    const size_t embd_bytes = b->n_ubatch * b->shape.h_stride * sizeof *h->embd;
     const size_t widest = size_max(size_max(b->shape.qkv_stride, b->shape.ffn_stride),
                                    size_max(b->shape.h_stride, b->shape.attn_stride));
     const size_t table_bytes = cuda_pass_layout(m, b->n_ubatch, b->n_ubatch).end;
@@ -186,6 +199,16 @@ static bool open_host(struct backend *b, struct bn_error *err)
             "memory for results", err))
         return false;
     h->found = found;
+    if (m->ternary_embd.bytes) {
+        if (!cuda_ok(d, d->cuMemHostAlloc(&embd, embd_bytes, CU_MEMHOSTALLOC_DEVICEMAP),
+                     "memory for embeddings", err))
+            return false;
+        h->embd = embd;
+        memset(embd, 0, embd_bytes); /* also past the last element of a row */
+        if (!cuda_ok(d, d->cuMemHostGetDevicePointer(&h->embd_at, embd, 0), "mapping host memory",
+                     err))
+            return false;
+    }
     if (!cuda_ok(d, d->cuMemHostGetDevicePointer(&h->table_at, table, 0), "mapping host memory",
                  err) ||
         !cuda_ok(d, d->cuMemHostGetDevicePointer(&h->found_at, found, 0), "mapping host memory",
@@ -227,6 +250,8 @@ void cuda_scratch_close(struct backend *b)
         (void)d->cuMemFreeHost(h->table);
     if (h->found)
         (void)d->cuMemFreeHost(h->found);
+    if (h->embd)
+        (void)d->cuMemFreeHost(h->embd);
     if (b->scratch.memory)
         (void)d->cuMemFree(b->scratch.memory);
     mem_free(h->cands);

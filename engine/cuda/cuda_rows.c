@@ -43,10 +43,23 @@ static bool finish_all(struct backend *b, size_t i, struct row_request *request,
     return true;
 }
 
+/* As gather, for a head whose logits are all on the device. */
+static bool gather_all(struct backend *b, size_t i, size_t n, struct bn_error *err)
+{
+    if (!read_back(b, b->host.z, b->scratch.z + i * b->shape.vocab_stride,
+                   b->model->hp.n_vocab * sizeof(float), err))
+        return false;
+    for (size_t l = 0; l < n; l++)
+        b->host.gathered[l] = b->host.z[b->host.ids[l]];
+    return true;
+}
+
 /* Computes the exact logits of the n ids in host.ids (at most IDS_CHUNK) for request i, and stores
  * them in host.gathered. It multiplies their table rows: the device may have only bounds. */
 static bool gather(struct backend *b, size_t i, size_t n, struct bn_error *err)
 {
+    if (b->ternary_head.groups.n_groups > 0)
+        return gather_all(b, i, n, err);
     struct cuda_device *dev = &b->device;
     struct dot_args args = cuda_head_dots(b, i, 1);
     args.ids = b->scratch.ids;

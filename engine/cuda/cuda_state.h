@@ -20,10 +20,18 @@
 #define MEGA 1000000.0
 #define IDS_CHUNK 4096 /* most ids whose logits are computed together */
 
+/* A matrix of a pass: all members of the arguments but n_tokens. It is in R16 if groups.n_groups is
+ * not 0, else in R1-256. */
+struct cuda_matrix {
+    struct linear_args lines;
+    struct grouped_args groups;
+};
+
 struct cuda_layer {
     const float *attn_norm, *ffn_norm;         /* (n_embd) */
+    const float *q_norm, *k_norm;              /* (head_dim); NULL if absent */
     const float *attn_sub_norm, *ffn_sub_norm; /* (n_heads * head_dim), (n_ff); NULL if absent */
-    struct linear_args qkv, o, gate_up, down;  /* all members but n_tokens */
+    struct cuda_matrix qkv, o, gate_up, down;
 };
 
 /* Sizes that follow from the model, in elements unless noted. */
@@ -33,6 +41,8 @@ struct cuda_shape {
     size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride, best_stride;
     size_t n_coarse;  /* blocks in a row of the head's coarse plane; 0: no plane */
     size_t q8_stride; /* bytes of the widest input, in whole lines */
+    size_t n_planes;  /* of an input for R16; 0 if activations are not quantised */
+    bool has_groups;  /* any matrix is in R16 */
     size_t row_bytes, head_row_bytes;
     size_t slot_bytes;  /* partial results of all heads for a position block */
     size_t block_bytes; /* keys and values of all layers for a position block */
@@ -46,6 +56,7 @@ struct cuda_scratch {
     int8_t *q8;                  /* (n_ubatch rounded up to FEW_TOKENS, q8_stride) */
     float *q8_s;                 /* (n_ubatch rounded up) */
     int32_t *q8_sum;
+    struct block_inputs blocks; /* for R16: (n_ubatch, or HEAD_GROUP if more) tokens */
     uint8_t *table;             /* see pass_layout */
     float *head_x;              /* (HEAD_GROUP, h_stride) */
     float *z;                   /* (HEAD_GROUP, vocab_stride) logits or bounds */
@@ -58,16 +69,17 @@ struct cuda_scratch {
 };
 
 struct cuda_host {
-    uint8_t *table;                 /* pinned and mapped; copied at the start of a pass */
-    struct cuda_found *found;       /* (HEAD_GROUP) pinned and mapped */
-    CUdeviceptr table_at, found_at; /* their device addresses */
-    struct head_cand *cands;        /* (n_vocab) candidates of one row */
-    float *z;                       /* (n_vocab) one row of logits */
-    uint64_t *seen;                 /* (n_vocab) bits; all zero between uses */
-    int32_t *ids;                   /* (IDS_CHUNK) */
-    float *gathered;                /* (IDS_CHUNK) logits of ids */
-    float *trace;                   /* largest step of the trace; NULL without a trace */
-    struct row_request *requests;   /* (n_ubatch) */
+    uint8_t *table;           /* pinned and mapped; copied at the start of a pass */
+    struct cuda_found *found; /* (HEAD_GROUP) pinned and mapped */
+    float *embd; /* (n_ubatch, h_stride) pinned and mapped; only for a ternary embedding */
+    CUdeviceptr table_at, found_at, embd_at; /* their device addresses */
+    struct head_cand *cands;                 /* (n_vocab) candidates of one row */
+    float *z;                                /* (n_vocab) one row of logits */
+    uint64_t *seen;                          /* (n_vocab) bits; all zero between uses */
+    int32_t *ids;                            /* (IDS_CHUNK) */
+    float *gathered;                         /* (IDS_CHUNK) logits of ids */
+    float *trace;                            /* largest step of the trace; NULL without a trace */
+    struct row_request *requests;            /* (n_ubatch) */
 };
 
 /* Byte offsets in the table of a pass, which is the input of the pass and is copied at once. */
@@ -107,11 +119,12 @@ struct backend {
     size_t n_ubatch;
     CUdeviceptr weights; /* lines in the order of a pass, floats, tables */
     size_t line_bytes;
-    const uint8_t *embd, *head; /* tables as stored in the file */
-    const float *output_norm;   /* (n_embd) */
-    struct coarse_plane coarse; /* of the head; n_blocks 0: no screening */
-    double *rope_freq;          /* (n_rot / 2) radians per position */
-    struct cuda_layer *layers;  /* (n_layers) */
+    const uint8_t *embd, *head;      /* tables as stored in the file; NULL if ternary */
+    struct cuda_matrix ternary_head; /* groups.n_groups is 0 if the head is a table */
+    const float *output_norm;        /* (n_embd) */
+    struct coarse_plane coarse;      /* of the head; n_blocks 0: no screening */
+    double *rope_freq;               /* (n_rot / 2) radians per position */
+    struct cuda_layer *layers;       /* (n_layers) */
     struct cuda_scratch scratch;
     struct cuda_host host;
     CUgraphExec graphs[2]; /* for one token, one row: whole head, screened head; may be NULL */
@@ -145,6 +158,15 @@ bool cuda_head_screened(const struct backend *b, size_t first, size_t n);
 void cuda_head_apply(struct backend *b, size_t first, size_t n);
 /* Arguments for the exact logits of n requests, starting with request i of the group. */
 struct dot_args cuda_head_dots(const struct backend *b, size_t i, size_t n);
+
+/* cuda_groups.c: whether the matrices of a model's layers are in R16. */
+bool cuda_in_groups(const struct model *m);
+/* Columns of a block of activations of a matrix that consists of these sections. */
+size_t cuda_block_cols(const struct model *m, const struct linear *const *sections,
+                       size_t n_sections);
+/* Enqueues norm (unless w is NULL) and quantisation of n_tokens rows of x, and the product. */
+void cuda_groups_apply(struct backend *b, const float *x, const float *w, size_t x_stride,
+                       size_t n_tokens, const struct cuda_matrix *matrix);
 
 /* cuda_head.c: enqueues a copy by a kernel. For a few kilobytes this is faster than a copy by the
  * driver. Both addresses and n_bytes are multiples of 4. */

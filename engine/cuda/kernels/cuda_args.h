@@ -8,6 +8,7 @@
 #ifndef ENGINE_CUDA_KERNELS_CUDA_ARGS_H
 #define ENGINE_CUDA_KERNELS_CUDA_ARGS_H
 
+#include "engine/cuda/kernels/cuda_grouped_args.h"
 #include "engine/cuda/kernels/cuda_head_args.h"
 
 #include <stdbool.h>
@@ -93,14 +94,16 @@ struct norm_linear_args {
     uint32_t n_lanes; /* warp lanes that share two rows: 8, 16 or 32 */
 };
 
-/* Rotates q and k, scales q, appends k and v to the cache. Grid: tokens, KV heads. */
+/* Norms each head of q and k if the norm weights exist, rotates q and k, scales q, and appends k and
+ * v to the cache. Grid: tokens, KV heads. */
 struct rope_args {
     const struct cuda_token *tokens;
-    const float *c, *s; /* (n_tokens, n_rot / 2) */
+    const float *c, *s;           /* (n_tokens, n_rot / 2) */
+    const float *q_norm, *k_norm; /* (head_dim), or NULL */
     float *qkv;
     struct kv_shape kv;
     uint32_t qkv_stride, q_width, kv_width, group, n_rot, layer, neox;
-    float q_scale;
+    float q_scale, eps;
 };
 
 struct attn_args {
@@ -140,6 +143,11 @@ struct read_args {
     X(rows_dot_one, dot_args, 128)                                                                 \
     X(rows_dot_few, dot_args, 128)                                                                 \
     X(rows_dot_listed, dot_args, 128)                                                              \
+    X(scan_logits, dot_args, SCAN_THREADS)                                                         \
+    X(blocks_quantise, blocks_args, 512)                                                           \
+    X(grouped_one, grouped_args, GROUP_THREADS)                                                    \
+    X(grouped_many, grouped_args, GROUP_THREADS)                                                   \
+    X(grouped_float, grouped_args, GROUP_THREADS)                                                  \
     X(coarse_pack, coarse_args, 128)                                                               \
     X(coarse_bound_one, bound_args, 128)                                                           \
     X(coarse_bound_few, bound_args, 128)                                                           \

@@ -143,4 +143,19 @@ KERNEL(coarse_bound_few, bound_args, 128)
     bound_rows(&a, HEAD_ROWS * block_y(), HEAD_ROWS);
 }
 
+/* For logits that another kernel has computed: the best of each BEST_ROWS, and whether all are
+ * finite. Grid: groups of BEST_ROWS logits, requested rows. */
+KERNEL(scan_logits, dot_args, SCAN_THREADS)
+{
+    const uint32_t row = block_y(), n_vocab = a.out.n_vocab;
+    const uint32_t first = (block_x() * n_threads_x() + thread_x()) * BEST_ROWS;
+    const float *z = a.out.z + (uint64_t)row * a.out.z_stride + first;
+    if (first >= n_vocab)
+        return;
+    for (uint32_t i = 0; i < BEST_ROWS && first + i < n_vocab; i++)
+        if (z[i] - z[i] != 0.0f)
+            a.found[row].not_finite = 1;
+    store_best(&a.out, row, first, z);
+}
+
 #endif

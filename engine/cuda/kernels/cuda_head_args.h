@@ -14,6 +14,7 @@
 #define BOUND_ROWS 64   /* table rows per block of coarse_bound: 128 threads, 4 for 2 rows */
 #define COARSE_COLS 128 /* columns in a line of the coarse plane */
 #define COARSE_SUMS 16  /* partial sums of a row of the coarse plane */
+#define SCAN_THREADS 128
 #define PICK_THREADS 512
 #define COLLECT_IDS 256 /* table rows per block of pick_collect, one for each thread */
 #define PICK_FIRST 256  /* candidates in cuda_found, which is copied to the host */

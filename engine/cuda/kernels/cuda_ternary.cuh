@@ -47,6 +47,14 @@ DEV float scaled(const struct linear_args *a, uint32_t row, const struct token_f
     return a->bias ? y + a->bias[row] : y;
 }
 
+/* The output of a gate y0 and of up y1. */
+DEV float gated(int32_t kind, float y0, float y1)
+{
+    if (kind == LINEAR_RELU2)
+        return y0 <= 0.0f ? 0.0f : (y0 * y0) * y1; /* NaN is kept */
+    return (y0 * sigmoid(y0)) * y1;
+}
+
 /* Computes the results of an even row and the next row from acc and stores them to y. */
 DEV void store_pair(const struct linear_args *a, uint32_t row, float *y,
                     const struct token_factors *f, const int32_t *acc)
@@ -55,10 +63,8 @@ DEV void store_pair(const struct linear_args *a, uint32_t row, float *y,
         return;
     const float y0 = scaled(a, row, f, acc[0]);
     const float y1 = row + 1 < a->n_rows ? scaled(a, row + 1, f, acc[1]) : 0.0f;
-    if (a->kind == LINEAR_RELU2) {
-        y[row / 2] = y0 <= 0.0f ? 0.0f : (y0 * y0) * y1; /* NaN is kept */
-    } else if (a->kind == LINEAR_SILU) {
-        y[row / 2] = (y0 * sigmoid(y0)) * y1;
+    if (a->kind >= LINEAR_RELU2) {
+        y[row / 2] = gated(a->kind, y0, y1);
     } else if (a->kind == LINEAR_ADD) {
         y[row] = y[row] + y0;
         if (row + 1 < a->n_rows)

@@ -150,6 +150,25 @@ DEV uint16_t cache_f16(float x)
     return f16_of_f32(x);
 }
 
+/* RMSNorm of each query head and of the key, in place, one warp for each. */
+DEV void norm_heads(const struct rope_args *a, float *q, float *k)
+{
+    const uint32_t head_dim = a->kv.head_dim, lane = thread_x() % 32;
+    for (uint32_t head = thread_x() / 32; head <= a->group; head += n_threads_x() / 32) {
+        float *x = head < a->group ? q + head * head_dim : k;
+        const float *w = head < a->group ? a->q_norm : a->k_norm;
+        float low = 0.0f, high = 0.0f; /* partial sums lane and lane + 32 of sum64 */
+        for (uint32_t i = lane; i < head_dim; i += 64) {
+            low = fmaf(x[i], x[i], low);
+            if (i + 32 < head_dim)
+                high = fmaf(x[i + 32], x[i + 32], high);
+        }
+        const float r = 1.0f / sqrtf(warp_tree(low + high) / (float)head_dim + a->eps);
+        for (uint32_t i = lane; i < head_dim; i += 32)
+            x[i] = (x[i] * r) * w[i];
+    }
+}
+
 KERNEL(rope_append, rope_args, 128)
 {
     const uint32_t token = block_x(), kv_head = block_y(), n_pairs = a.n_rot / 2;
@@ -161,6 +180,10 @@ KERNEL(rope_append, rope_args, 128)
     float *k = row + a.q_width + (uint64_t)kv_head * head_dim;
     const float *v = k + a.kv_width;
 
+    if (a.q_norm) {
+        norm_heads(&a, q, k);
+        block_sync();
+    }
     for (uint32_t i = thread_x(); i < (a.group + 1) * n_pairs; i += n_threads_x()) {
         const uint32_t head = i / n_pairs, pair = i % n_pairs;
         rotate(&a, head < a.group ? q + head * head_dim : k, pair, c[pair], s[pair]);

@@ -19,6 +19,7 @@
 
 #define N_IDS 70 /* two position blocks, the second partly filled */
 
+static int forced_scheme = -1;         /* enum act_scheme instead of the model's own, or -1 */
 static bool no_graph, no_early_launch; /* switches of the backend, from the command line */
 
 /* A model on both devices with one sequence each. */
@@ -37,6 +38,8 @@ static void open_pair(struct pair *p, const struct synth_spec *spec, size_t n_ub
     *p = (struct pair){.ops = {&cpu_backend_ops, &cuda_backend_ops}};
     if (!synth_open(spec, &p->synth, &err))
         fail_msg("%s", err.text);
+    if (forced_scheme >= 0)
+        p->synth.model->act_scheme = (enum act_scheme)forced_scheme;
     for (size_t i = 0; i < 2; i++) {
         const struct backend_config cfg = {.isa = i == 0 ? "ref" : NULL,
                                            .n_threads = 1,
@@ -169,6 +172,47 @@ static void scales_and_biases_match_the_cpu(void **state)
     check_model(&spec, 6, 3);
 }
 
+/* A model with QK norm, a wide q, YaRN, and a ternary embedding and head. */
+static void every_scheme_of_activations_matches_the_cpu(void **state)
+{
+    (void)state;
+    struct synth_spec spec = synth_preset("qwen3-tiny");
+    spec.yarn = 4.0f;
+    spec.yarn_ctx = 64;
+    for (forced_scheme = ACT_TOKEN; forced_scheme <= ACT_FLOAT; forced_scheme++) {
+        check_model(&spec, 20, 20);
+        check_model(&spec, 3, 1);
+        check_model(&spec, 6, 3);
+    }
+    forced_scheme = -1;
+    check_model(&spec, N_IDS, N_IDS);
+}
+
+static void every_class_of_scales_matches_the_cpu(void **state)
+{
+    (void)state;
+    static const struct {
+        enum tensor_type type;
+        size_t cols;
+        bool untied;
+    } rows[] = {{TENSOR_Q2_0, 64, true},   {TENSOR_Q2_0_G128, 128, false},
+                {TENSOR_TQ2_0, 256, true}, {TENSOR_F16, SYNTH_ROW_SCALES, false},
+                {TENSOR_F16, 64, true},    {TENSOR_F32, 0, false}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+        struct synth_spec spec = synth_preset("qwen3-tiny");
+        spec.type = rows[i].type;
+        spec.head = i < 2 ? rows[i].type : TENSOR_F16;
+        spec.ternary_head = i % 2 == 0;
+        spec.scale_cols = rows[i].cols;
+        spec.untied = rows[i].untied;
+        spec.biases = i % 2;
+        if (i == 2)
+            spec.n_embd = 256;
+        check_model(&spec, 19, 19);
+        check_model(&spec, 3, 1);
+    }
+}
+
 static void awkward_shapes_match_the_cpu(void **state)
 {
     (void)state;
@@ -180,9 +224,8 @@ static void awkward_shapes_match_the_cpu(void **state)
 }
 
 /* Decodes with one requested row per pass, past the end of a position block. */
-static void head_requests_match_the_cpu(void **state)
+static void check_requests(struct synth_spec spec)
 {
-    (void)state;
     static const int32_t named_ids[] = {5, 261, 5, 0, 77};
     const struct head_request requests[] = {
         {.kind = HEAD_TOP, .k = 1},
@@ -197,7 +240,6 @@ static void head_requests_match_the_cpu(void **state)
         {.kind = HEAD_NONE},
     };
     const size_t n_requests = sizeof requests / sizeof requests[0];
-    struct synth_spec spec = synth_preset("tiny");
     struct pair p;
     int32_t ids[N_IDS];
     kit_ids(ids, N_IDS, 3);
@@ -211,6 +253,13 @@ static void head_requests_match_the_cpu(void **state)
     close_pair(&p);
 }
 
+static void head_requests_match_the_cpu(void **state)
+{
+    (void)state;
+    check_requests(synth_preset("tiny"));
+    check_requests(synth_preset("qwen3-tiny")); /* a ternary head */
+}
+
 static void batch_neighbours_change_no_bit(void **state)
 {
     (void)state;
@@ -219,7 +268,7 @@ static void batch_neighbours_change_no_bit(void **state)
     const struct head_request heads[N] = {{.kind = HEAD_ALL},
                                           {.kind = HEAD_GUMBEL, .temp = 1, .seed = 4},
                                           {.kind = HEAD_TOP, .k = 9}};
-    struct synth_spec spec = synth_preset("tiny");
+    struct synth_spec spec = synth_preset("qwen3-tiny");
     struct pair p;
     struct bn_error err;
     uint64_t n_bytes;
@@ -504,6 +553,8 @@ int main(int argc, char **argv)
         cmocka_unit_test(every_ternary_container_matches_the_cpu),
         cmocka_unit_test(every_table_type_matches_the_cpu),
         cmocka_unit_test(scales_and_biases_match_the_cpu),
+        cmocka_unit_test(every_scheme_of_activations_matches_the_cpu),
+        cmocka_unit_test(every_class_of_scales_matches_the_cpu),
         cmocka_unit_test(awkward_shapes_match_the_cpu),
         cmocka_unit_test(head_requests_match_the_cpu),
         cmocka_unit_test(batch_neighbours_change_no_bit),

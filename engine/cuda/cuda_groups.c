@@ -1,0 +1,64 @@
+/*
+ * Launches for matrices in R16: quantisation of the inputs in blocks, then the product. R16 is for
+ * activations with a scale per block of columns, and for weights with a scale per row or per block.
+ */
+#include "engine/base/size.h"
+#include "engine/cuda/cuda_state.h"
+#include "engine/model/group_pack.h"
+
+#define LEAST_BLOCK_COLS 32
+#define FLOAT_GROUPS (GROUP_THREADS / GROUP_ROWS)
+#define MANY_GROUPS (GROUP_THREADS / 32)
+
+_Static_assert(GROUP_ROWS == R16_ROWS && GROUP_COLS == R16_LINE_COLS &&
+                   LINE_BYTES == R16_LINE_BYTES && GROUP_PAD_COLS == R16_PAD_COLS,
+               "the kernels' layout is the one that is packed");
+
+bool cuda_in_groups(const struct model *m)
+{
+    return m->act_scheme != ACT_TOKEN || m->finest.scaling != SCALE_TENSOR;
+}
+
+size_t cuda_block_cols(const struct model *m, const struct linear *const *sections,
+                       size_t n_sections)
+{
+    size_t n = R16_PAD_COLS; /* at most the shortest span, because all sections share the input */
+    for (size_t i = 0; i < n_sections; i++)
+        if (sections[i]->scales.scaling == SCALE_BLOCK)
+            n = size_min(n, sections[i]->scales.block_cols);
+    return m->act_scheme == ACT_BLOCK32 ? LEAST_BLOCK_COLS : n;
+}
+
+/* With a gate, the groups of the gate; up has as many. */
+static size_t group_count(const struct grouped_args *a)
+{
+    return a->kind >= LINEAR_RELU2 ? a->sections[0].n_groups : a->n_groups;
+}
+
+void cuda_groups_apply(struct backend *b, const float *x, const float *w, size_t x_stride,
+                       size_t n_tokens, const struct cuda_matrix *matrix)
+{
+    struct cuda_device *dev = &b->device;
+    struct grouped_args args = matrix->groups;
+    const size_t n_groups = group_count(&args);
+    const size_t n_pairs = args.kind >= LINEAR_RELU2 ? n_groups : grid_blocks(n_groups, 2);
+    struct blocks_args blocks = {.x = x,
+                                 .w = w,
+                                 .out = args.in,
+                                 .eps = b->model->hp.rms_eps,
+                                 .n = args.n_cols,
+                                 .x_stride = (uint32_t)x_stride,
+                                 .per_token = b->model->act_scheme == ACT_TOKEN};
+    args.n_tokens = (uint32_t)n_tokens;
+    cuda_launch(dev, KERNEL_blocks_quantise, (struct cuda_grid){n_tokens, 1, 1, 0}, &blocks);
+    if (args.in.n_planes == 0)
+        cuda_launch(dev, KERNEL_grouped_float,
+                    (struct cuda_grid){grid_blocks(n_groups, FLOAT_GROUPS), n_tokens, 1, 0}, &args);
+    else if (n_tokens == 1)
+        cuda_launch(dev, KERNEL_grouped_one, (struct cuda_grid){n_pairs, 1, 1, 0}, &args);
+    else
+        cuda_launch(dev, KERNEL_grouped_many,
+                    (struct cuda_grid){grid_blocks(n_groups, MANY_GROUPS),
+                                       grid_blocks(n_tokens, GROUP_TOKENS), 1, 0},
+                    &args);
+}

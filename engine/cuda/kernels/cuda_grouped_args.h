@@ -1,0 +1,61 @@
+/*
+ * The arguments of the kernels for weights in R16: activations with a scale per block of columns,
+ * weights with a scale per row or per block. Part of cuda_args.h, which describes the conventions;
+ * engine/model/group_pack.h describes R16.
+ */
+#ifndef ENGINE_CUDA_KERNELS_CUDA_GROUPED_ARGS_H
+#define ENGINE_CUDA_KERNELS_CUDA_GROUPED_ARGS_H
+
+#include <stdint.h>
+
+#define GROUP_ROWS 16        /* rows of a row group */
+#define GROUP_COLS 16        /* columns of a line of a row group, which has LINE_BYTES bytes */
+#define GROUP_PAD_COLS 128   /* the number of columns is padded to a multiple of this */
+#define GROUP_LANES 16       /* spans of a row group that grouped_one multiplies in parallel */
+#define GROUP_THREADS 128    /* grouped_one: two row groups; grouped_many: one for each warp */
+#define GROUP_TOKENS 16      /* tokens of a warp of grouped_many: two mma tiles of 8 */
+#define SPAN_TILE 64         /* spans whose sums are in shared memory */
+#define SPAN_LINES 8         /* most lines in a span of 128 columns */
+#define MAX_PLANES 2         /* bytes of an activation */
+#define BLOCK_MIN_ABS 1e-30f /* a block of activations with a smaller maximum becomes zero */
+
+/* Inputs of one or several tokens. Plane p of token t has q[p] from t * q_stride on, and units and
+ * q_sums of its blocks from t * block_stride on. */
+struct block_inputs {
+    int8_t *q[MAX_PLANES];
+    float *units[MAX_PLANES];
+    int32_t *q_sums[MAX_PLANES];
+    float *x; /* (n_tokens, q_stride) not quantised; used if n_planes is 0 */
+    uint32_t q_stride, block_stride, block_cols, n_planes;
+};
+
+/* RMSNorm of x unless w is NULL, then quantisation. With per_token all blocks have the scale of the
+ * whole row. Grid: tokens. */
+struct blocks_args {
+    const float *x, *w;
+    struct block_inputs out;
+    float eps;
+    uint32_t n, x_stride, per_token;
+};
+
+/* One matrix of the file. Scales are F16 (n_groups, spans, GROUP_ROWS), or NULL for 1. */
+struct grouped_section {
+    const uint8_t *lines; /* (n_groups, n_lines, LINE_BYTES) */
+    const uint16_t *scales;
+    const float *row_scales; /* (n_rows), or NULL */
+    uint32_t group0, n_groups, n_rows, row0, span_cols;
+    float scale, extra;
+};
+
+/* y = W x. With a gate (kind RELU2, SILU) section 0 is the gate and section 1 is up. Missing
+ * sections have group0 = UINT32_MAX. */
+struct grouped_args {
+    struct grouped_section sections[3];
+    struct block_inputs in;
+    const float *bias; /* of all rows, or NULL */
+    float *y;
+    uint32_t n_groups, n_lines, n_cols, n_tokens, y_stride;
+    int32_t kind;
+};
+
+#endif
