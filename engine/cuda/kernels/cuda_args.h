@@ -94,8 +94,8 @@ struct norm_linear_args {
     uint32_t n_lanes; /* warp lanes that share two rows: 8, 16 or 32 */
 };
 
-/* Norms each head of q and k if the norm weights exist, rotates q and k, scales q, and appends k and
- * v to the cache. Grid: tokens, KV heads. */
+/* Norms each head of q and k if the norm weights exist, rotates q and k, scales q, and appends k
+ * and v to the cache. Grid: tokens, KV heads. */
 struct rope_args {
     const struct cuda_token *tokens;
     const float *c, *s;           /* (n_tokens, n_rot / 2) */
