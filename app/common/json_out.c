@@ -102,6 +102,12 @@ static bool dump(json_t *object, enum json_layout layout, struct strbuf *out)
     return !out->failed;
 }
 
+bool json_out_exact(const json_t *object, struct strbuf *out)
+{
+    const size_t flags = JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(17);
+    return json_dump_callback(object, add_dumped, out, flags) == 0 && !out->failed;
+}
+
 void json_out_line(json_t *object, struct strbuf *out)
 {
     (void)dump(object, JSON_OUT_LINE, out); /* a failure sets out->failed */

@@ -39,6 +39,9 @@ bool json_out_write(json_t *object, FILE *out, enum json_layout layout, struct b
 /* Append the object as one line and release the reference. A NULL object sets out->failed. */
 void json_out_line(json_t *object, struct strbuf *out);
 
+/* Append the object without a newline, with every digit of its numbers. False: out of memory. */
+bool json_out_exact(const json_t *object, struct strbuf *out);
+
 /* Convert JSON to a template value in the arena. NULL: out of memory or nested too deep. */
 struct template_value *json_out_value(const json_t *json, struct template_arena *arena);
 

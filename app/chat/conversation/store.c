@@ -72,14 +72,8 @@ static bool collect_extra(const json_t *o, const char *known, struct strbuf *out
         if (!has_word(known, json_object_iter_key(iter)))
             ok = json_object_set(extra, json_object_iter_key(iter), json_object_iter_value(iter)) ==
                  0;
-    if (ok && json_object_size(extra) > 0) {
-        char *text =
-            json_dumps(extra, JSON_COMPACT | JSON_PRESERVE_ORDER | JSON_REAL_PRECISION(17));
-        ok = text != NULL;
-        if (ok)
-            strbuf_add_text(out, text);
-        free(text);
-    }
+    if (ok && json_object_size(extra) > 0)
+        ok = json_out_exact(extra, out);
     json_decref(extra);
     return ok && !out->failed;
 }

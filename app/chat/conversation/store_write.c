@@ -31,7 +31,16 @@ static void add_extra(json_t **o, struct bn_str extra)
     if (extra.n_bytes == 0)
         return;
     json_t *members = json_loadb(extra.ptr, extra.n_bytes, JSON_ALLOW_NUL, NULL);
-    if (!json_is_object(members) || json_object_update_missing(*o, members) != 0) {
+    bool ok = json_is_object(members);
+    const char *key;
+    json_t *value;
+    /* json_object_update_missing does not report that memory ran out. */
+    json_object_foreach(members, key, value)
+    {
+        if (!json_object_get(*o, key))
+            ok = ok && json_object_set(*o, key, value) == 0;
+    }
+    if (!ok) {
         json_decref(*o);
         *o = NULL;
     }
