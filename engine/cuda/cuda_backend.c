@@ -137,6 +137,8 @@ static bool open_backend(struct backend *b, const struct backend_control *contro
         !cuda_device_open(&b->device, b->cfg.index, err))
         return false;
     b->device.dependent_launch = b->device.dependent_launch && !b->cfg.no_early_launch;
+    if (b->cfg.profile && !cuda_profile_open(&b->device, err))
+        return false;
     if (!check_memory(b, &plan, err) || !cuda_pack_model(b, control, err) ||
         !cuda_scratch_open(b, err))
         return false;
@@ -243,12 +245,20 @@ static size_t cuda_free_bytes(struct backend *b)
     return n_free;
 }
 
+/* The kernels that ran since the last call, in the order of their names in cuda_args.h. */
 static size_t cuda_profile(struct backend *b, struct bn_profile_step *out, size_t cap)
 {
-    (void)b;
-    (void)out;
-    (void)cap;
-    return 0; /* not measured */
+    struct cuda_profile *p = &b->device.profile;
+    size_t n = 0;
+    for (size_t k = 0; k < KERNEL_N; k++) {
+        if (p->n_calls[k] > 0 && n < cap)
+            out[n++] = (struct bn_profile_step){.name = cuda_kernel_name((enum cuda_kernel)k),
+                                                .seconds = p->seconds[k],
+                                                .n_calls = p->n_calls[k]};
+        p->seconds[k] = 0;
+        p->n_calls[k] = 0;
+    }
+    return n;
 }
 
 const struct backend_ops cuda_backend_ops = {

@@ -109,6 +109,7 @@ void cuda_device_close(struct cuda_device *dev)
     struct cuda_driver *d = &dev->driver;
     if (!d->library)
         return;
+    cuda_profile_close(dev);
     if (dev->stream)
         (void)d->cuStreamDestroy(dev->stream);
     if (dev->module)
@@ -156,13 +157,19 @@ void cuda_record_error(struct cuda_device *dev, CUresult result, const char *wha
     }
 }
 
+#define KERNEL_TRAIT(name, args, n_threads) {#name, n_threads},
+static const struct {
+    const char *name;
+    unsigned n_threads;
+} traits[] = {CUDA_KERNELS(KERNEL_TRAIT)};
+
+const char *cuda_kernel_name(enum cuda_kernel k)
+{
+    return traits[k].name;
+}
+
 void cuda_launch(struct cuda_device *dev, enum cuda_kernel k, struct cuda_grid grid, void *args)
 {
-#define KERNEL_TRAIT(name, args, n_threads) {#name, n_threads},
-    static const struct {
-        const char *name;
-        unsigned n_threads;
-    } traits[] = {CUDA_KERNELS(KERNEL_TRAIT)};
     void *params[] = {args};
     CUlaunchAttribute ahead = {.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION,
                                .value = {.programmaticStreamSerializationAllowed = 1}};
@@ -178,13 +185,19 @@ void cuda_launch(struct cuda_device *dev, enum cuda_kernel k, struct cuda_grid g
                                    .numAttrs = dev->dependent_launch ? 1 : 0};
     if (dev->failed != CUDA_SUCCESS)
         return;
+    if (dev->profile.on)
+        cuda_profile_before(dev);
     cuda_record_error(dev, dev->driver.cuLaunchKernelEx(&config, dev->functions[k], params, NULL),
                       traits[k].name);
+    if (dev->profile.on)
+        cuda_profile_after(dev, k);
 }
 
 bool cuda_finish(struct cuda_device *dev, struct bn_error *err)
 {
     cuda_record_error(dev, dev->driver.cuStreamSynchronize(dev->stream), "computing");
+    if (dev->profile.on)
+        cuda_profile_read(dev);
     const CUresult failed = dev->failed;
     dev->failed = CUDA_SUCCESS;
     return failed == CUDA_SUCCESS ||

@@ -23,6 +23,18 @@ enum cuda_kernel { CUDA_KERNELS(KERNEL_ID) KERNEL_N };
 extern const uint64_t cuda_fatbin[];
 extern const size_t cuda_fatbin_bytes;
 
+#define PROFILE_EVENTS 512 /* launches that are measured before their times are read */
+
+/* Times of kernels. An event is recorded before the first launch and after each one. */
+struct cuda_profile {
+    bool on;
+    CUevent events[PROFILE_EVENTS + 1];
+    enum cuda_kernel kernels[PROFILE_EVENTS]; /* kernels[i] ran between events i and i + 1 */
+    size_t n;                                 /* launches since the times were read */
+    double seconds[KERNEL_N];
+    uint64_t n_calls[KERNEL_N];
+};
+
 /* A GPU; cuda_enter makes it current on the calling thread. */
 struct cuda_device {
     struct cuda_driver driver;
@@ -37,6 +49,7 @@ struct cuda_device {
     CUresult failed;       /* first error since cuda_finish, and the call that failed */
     const char *failed_name;
     CUresult lost; /* permanent error of a lost device, or CUDA_SUCCESS */
+    struct cuda_profile profile;
 };
 
 /* BN_EDEVICE: no driver, no GPU `index`, or an old one. BN_ENOMEM. */
@@ -66,6 +79,17 @@ void cuda_launch(struct cuda_device *d, enum cuda_kernel k, struct cuda_grid gri
 void cuda_record_error(struct cuda_device *d, CUresult result, const char *what);
 /* Waits for the stream, then returns and clears the recorded error. */
 bool cuda_finish(struct cuda_device *d, struct bn_error *err);
+
+/* cuda_profile.c: measures every later launch. Kernels then start one by one. */
+bool cuda_profile_open(struct cuda_device *d, struct bn_error *err);
+void cuda_profile_close(struct cuda_device *d);
+/* Called around each launch if profile.on. */
+void cuda_profile_before(struct cuda_device *d);
+void cuda_profile_after(struct cuda_device *d, enum cuda_kernel k);
+/* Adds up the times of all launches. The stream must have finished, or finishes here. */
+void cuda_profile_read(struct cuda_device *d);
+/* "linear_one" */
+const char *cuda_kernel_name(enum cuda_kernel k);
 
 /* cuda_selftest.c: compares a small layer with plain C. BN_EDEVICE: wrong results or a failed call.
  * BN_ENOMEM: no memory on the host or the GPU. */

@@ -49,7 +49,11 @@
     X(cuGraphInstantiateWithFlags)                                                                 \
     X(cuGraphLaunch)                                                                               \
     X(cuGraphDestroy)                                                                              \
-    X(cuGraphExecDestroy)
+    X(cuGraphExecDestroy)                                                                          \
+    X(cuEventCreate)                                                                               \
+    X(cuEventRecord)                                                                               \
+    X(cuEventElapsedTime)                                                                          \
+    X(cuEventDestroy)
 
 #define CUDA_MEMBER(name) __typeof__(&name) name;
 struct cuda_driver {

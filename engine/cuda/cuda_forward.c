@@ -334,7 +334,8 @@ bool cuda_forward_capture(struct backend *b, struct bn_error *err)
 {
     struct cuda_device *dev = &b->device;
     struct bn_error why;
-    if (b->cfg.trace || b->cfg.no_graph || capture_all(b, dev->dependent_launch, &why))
+    if (b->cfg.trace || b->cfg.profile || b->cfg.no_graph ||
+        capture_all(b, dev->dependent_launch, &why))
         return true;
     const bool plain = dev->dependent_launch && capture_all(b, false, &why);
     (void)snprintf(b->graph_note, sizeof b->graph_note, "%s (%.70s)",

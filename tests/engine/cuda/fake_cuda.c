@@ -59,6 +59,7 @@ static struct {
     struct buffer buffers[MAX_BUFFERS];
     size_t n_used_bytes;
     struct fake_cuda_counts counts;
+    long n_events;   /* recorded */
     long n_launches; /* since cuInit */
     long break_at;   /* launch that breaks the device, from the file; 0: not read yet */
 } fake;
@@ -505,5 +506,38 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
 {
     free(exec->graph.ops);
     free(exec);
+    return CUDA_SUCCESS;
+}
+
+/* Each event is one millisecond after the previous one. */
+struct CUevent_st {
+    float ms;
+};
+CUresult cuEventCreate(CUevent *event, unsigned flags)
+{
+    (void)flags;
+    IN_CONTEXT();
+    *event = calloc(1, sizeof **event);
+    return *event ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
+}
+CUresult cuEventRecord(CUevent event, CUstream stream)
+{
+    IN_CONTEXT();
+    if (stream->recording)
+        misuse("an event in a graph");
+    event->ms = (float)++fake.n_events;
+    return CUDA_SUCCESS;
+}
+CUresult cuEventElapsedTime(float *ms, CUevent start, CUevent end)
+{
+    IN_CONTEXT();
+    if (start->ms == 0 || end->ms == 0)
+        misuse("the time of an event that is not recorded");
+    *ms = end->ms - start->ms;
+    return CUDA_SUCCESS;
+}
+CUresult cuEventDestroy(CUevent event)
+{
+    free(event);
     return CUDA_SUCCESS;
 }

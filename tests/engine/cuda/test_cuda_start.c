@@ -320,18 +320,18 @@ static void a_batch_fits_into_a_grid(void **state)
 static void auto_runs_an_unsupported_model_on_the_cpu(void **state)
 {
     (void)state;
-    const struct synth_spec spec = synth_preset("tiny");
+    struct synth_spec spec = synth_preset("tiny");
     struct bn_model_config cfg = {0};
     struct kit kit;
     kit_open(&kit, &spec, &cfg);
     assert_contains(bn_model_info(kit.model)->device, "Twin GPU");
     assert_string_equal(bn_model_info(kit.model)->passed_over, "");
     kit_close(&kit);
-    cfg.activations = BN_ACT_FLOAT;
+    spec.arch = "minicpm"; /* factors for embedding and residuals */
     kit_open(&kit, &spec, &cfg);
     assert_contains(bn_model_info(kit.model)->device, "CPU");
     assert_contains(bn_model_info(kit.model)->passed_over,
-                    "cuda is not used: the CUDA backend does not support activations as float");
+                    "cuda is not used: the CUDA backend has neither the factors of 'minicpm'");
     kit_close(&kit);
 
     struct synth_model m;
@@ -341,7 +341,45 @@ static void auto_runs_an_unsupported_model_on_the_cpu(void **state)
     cfg.device = "cuda"; /* an explicit request is not replaced */
     assert_false(bn_model_open(m.file, &cfg, &model, &err));
     assert_int_equal(err.code, BN_EUNSUPPORTED);
-    assert_contains(err.text, "activations as float");
+    assert_contains(err.text, "factors of 'minicpm'");
+    synth_close(&m);
+}
+
+/* More launches than events: the times are read in between. */
+static void a_profile_counts_every_launch(void **state)
+{
+    (void)state;
+    enum { N_TOKENS = 40 };
+    const struct synth_spec spec = synth_preset("tiny");
+    const struct backend_config cfg = {.n_ubatch = 8, .profile = true};
+    const struct backend_control control = {0};
+    struct bn_profile_step steps[BN_PROFILE_STEPS];
+    struct synth_model m;
+    struct bn_error err;
+    struct backend *b = NULL;
+    struct seq *s = NULL;
+    uint64_t n_bytes, n_linear = 0;
+    assert_true(synth_open(&spec, &m, &err));
+    if (!ops->open(m.model, &cfg, &control, &b, &err) || !ops->seq_open(b, 64, &s, &err))
+        fail_msg("%s", err.text);
+    (void)ops->profile(b, steps, BN_PROFILE_STEPS);
+    for (int32_t i = 0; i < N_TOKENS; i++) {
+        struct eval_item item = {s, &i, 1, 0, {.kind = HEAD_NONE}, NULL};
+        if (!ops->eval(b, &item, 1, NULL, &n_bytes, &err))
+            fail_msg("%s", err.text);
+    }
+    const size_t n = ops->profile(b, steps, BN_PROFILE_STEPS);
+    for (size_t i = 0; i < n; i++) {
+        assert_true(steps[i].n_calls > 0);
+        assert_true(steps[i].seconds > 0.9e-3 * (double)steps[i].n_calls); /* 1 ms each */
+        if (strcmp(steps[i].name, "linear_one") == 0)
+            n_linear = steps[i].n_calls;
+    }
+    assert_int_equal(n_linear, 4 * m.model->hp.n_layers * N_TOKENS);
+    assert_int_equal(ops->profile(b, steps, BN_PROFILE_STEPS), 0);
+    ops->seq_close(s);
+    ops->close(b);
+    assert_int_equal(used_bytes(), 0);
     synth_close(&m);
 }
 
@@ -390,6 +428,7 @@ int main(void)
         cmocka_unit_test(a_capture_that_breaks_the_device_is_an_error),
         cmocka_unit_test(a_batch_fits_into_a_grid),
         cmocka_unit_test(auto_runs_an_unsupported_model_on_the_cpu),
+        cmocka_unit_test(a_profile_counts_every_launch),
         cmocka_unit_test(a_thousand_evals_leak_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
