@@ -139,8 +139,8 @@ class Scripted(MemoryCase):
 
     def test_attachments_in_a_script(self):
         self.fake('one', 'two')
-        self.check('-i', '--session', 'talk', stdin=b"/file 'notes one.md'\n/file\n/context\nsee @more.txt\n"
-                                                    b'/history\nnext\n',
+        lines = b"/file 'notes one.md'\n/file\n/context\nsee @more.txt\n/history\nnext\n"
+        self.check('-i', '--session', 'talk', stdin=lines,
                    before={'notes one.md': 'some `notes`\n' * 5, 'more.txt': 'more\n'})
 
     def test_turns_that_are_dropped(self):

@@ -28,6 +28,7 @@ LIMITS = ('24', '600')  # tokens of an answer; the second one while an answer is
 SETTINGS = ('-n', LIMITS[0], '--seed', '1', '-t', '1', '--ctx', '1024')
 BUSY = re.compile(r'(?m)^(reading|generating|stopping|loading)\b')  # the status row of an answer
 MAX_GROWTH = 5 << 20  # bytes after turn 100
+ANSWERING = ('ask', 'ask_many', 'ask_lines', 'retry', 'edit', 'attach')
 QUESTIONS = ('what can you do', 'my name is Anna', 'what is my name', 'count to five', 'tell me about /undo',
              'how do I save a chat', 'say 漢字', 'e\u0301 and 👨‍👩‍👧 are characters', 'what is the --seed option')
 
@@ -233,7 +234,7 @@ class Soak(ChatCase):
         if not is_full:
             self.assertIn(letters(question.split('\n')[-1]), text)
             self.assertIn(letters(answer), text)
-        elif is_large and name in ('ask', 'ask_many', 'ask_lines', 'retry', 'edit', 'attach'):
+        elif is_large and name in ANSWERING:
             self.assertIn(letters(answer)[-12:], text)
 
     def check_file(self):
@@ -274,7 +275,9 @@ class Soak(ChatCase):
         self.n_turns += max(1, len(sent or []))
         self.check_answers()
         self.check_screen(name)
-        self.check_cache(self.check_file())
+        session = self.check_file()
+        if name in ANSWERING:  # an older answer may be from a time when more turns were in the context
+            self.check_cache(session)
 
     def test_everything_agrees_after_each_action(self):
         start = None
