@@ -219,7 +219,7 @@ static void a_file_on_disk_is_the_same_as_in_memory(void **state)
     assert_true(unlink(path) == 0);
 }
 
-static void a_file_of_a_split_model_is_refused(void **state)
+static void a_part_of_a_split_model_in_memory_is_refused(void **state)
 {
     (void)state;
     struct gguf_buffer b = {0};
@@ -227,13 +227,14 @@ static void a_file_of_a_split_model_is_refused(void **state)
     struct gguf_writer *w = NULL;
     struct bn_file *file = NULL;
     struct bn_error err;
-    static const uint8_t three[2] = {3, 0};
+    static const uint8_t zero[2] = {0, 0}, three[2] = {3, 0};
     assert_true(gguf_writer_open(&w, &err));
+    gguf_put_raw(w, "split.no", GGUF_U16, zero);
     gguf_put_raw(w, "split.count", GGUF_U16, three);
     assert_true(gguf_write_header(w, &sink, &err));
     assert_false(bn_file_open_memory(b.bytes, b.n_bytes, &file, &err));
     assert_int_equal(err.code, BN_EUNSUPPORTED);
-    assert_non_null(strstr(err.text, "one of 3 files"));
+    assert_non_null(strstr(err.text, "part 1 of a split model cannot be opened alone"));
     gguf_writer_close(w);
     mem_free(b.bytes);
 }
@@ -249,7 +250,7 @@ int main(void)
         cmocka_unit_test(items_are_read_by_index),
         cmocka_unit_test(errors_of_opening_name_the_reason),
         cmocka_unit_test(a_file_on_disk_is_the_same_as_in_memory),
-        cmocka_unit_test(a_file_of_a_split_model_is_refused),
+        cmocka_unit_test(a_part_of_a_split_model_in_memory_is_refused),
     };
     return cmocka_run_group_tests(tests, open_fixture, close_fixture);
 }
