@@ -102,8 +102,8 @@ static double quantise_token(const struct ref *r, const double *x, size_t n)
     return s;
 }
 
-/* Round x (n) to `levels` steps up to the largest magnitude of its block. The factor and the product
- * are single precision, because rows of a ternary embedding give many exact ties. */
+/* Round x (n) to `levels` steps up to the largest magnitude of its block. The factor and the
+ * product are single precision, because rows of a ternary embedding give many exact ties. */
 static void round_blocks(const struct ref *r, const double *x, size_t n, size_t block_cols,
                          float levels)
 {
