@@ -14,7 +14,7 @@
 
 #define MATVEC_GROUPS 256 /* row groups that a thread multiplies at a time with one token */
 #define FEW_GROUPS 64     /* the same with few tokens: their lines stay in the second-level cache */
-#define FEW_TOKENS 3      /* for so many tokens, unpacking the weights would take longer */
+#define FEW_TOKENS 8      /* for so many tokens, unpacking the weights takes longer */
 #define INPUT_TOKENS 8    /* tokens in a work item when several tokens are quantised */
 #define PANEL_FLOATS (GROUPED_TOKENS * R16_PANEL * R16_ROWS)
 _Static_assert(MATVEC_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS &&
