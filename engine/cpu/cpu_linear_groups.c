@@ -17,9 +17,8 @@
 #define FEW_TOKENS 8      /* for so many tokens, unpacking the weights takes longer */
 #define INPUT_TOKENS 8    /* tokens in a work item when several tokens are quantised */
 #define PANEL_FLOATS (GROUPED_TOKENS * R16_PANEL * R16_ROWS)
-_Static_assert(MATVEC_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS &&
-                   FEW_TOKENS * FEW_GROUPS * R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS &&
-                   PANEL_FLOATS <= MATMUL_TOKENS * PANEL_ROWS,
+_Static_assert(MATVEC_GROUPS *R16_ROWS <= MATMUL_TOKENS * PANEL_ROWS, "y holds them");
+_Static_assert(FEW_GROUPS <= MATVEC_GROUPS && PANEL_FLOATS <= MATMUL_TOKENS * PANEL_ROWS,
                "y holds them");
 _Static_assert(2 * R16_PANEL * R16_ROWS <= PANEL_ROWS, "th->panel holds two panels");
 
