@@ -29,7 +29,7 @@ input=$(cat)
 first=$(printf '%s\\n' "$input" | head -n 1)
 echo "$first" >> {folder}/started
 case $first in *'"fails-once"'*) if mkdir {folder}/failed 2> /dev/null; then echo broken; exit 1; fi ;; esac
-case $first in *'"waits"'*) while [ ! -e {folder}/gate ]; do sleep 0.02; done ;; esac
+case $first in *'"waits"'*) while [ -e {folder}/started ] && [ ! -e {folder}/gate ]; do sleep 0.02; done ;; esac
 printf '%s\\n' "$input" | {program} "$@"
 '''
 
