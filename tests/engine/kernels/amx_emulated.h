@@ -20,13 +20,21 @@
 #define pack_token_amx pack_token_amx_emulated
 #define unpack_rows_amx unpack_rows_amx_emulated
 
+/* Some compilers define the intrinsics as macros, some as functions. */
 #undef _tile_loadconfig
+#define _tile_loadconfig emulated_loadconfig
 #undef _tile_loadd
+#define _tile_loadd emulated_loadd
 #undef _tile_stored
+#define _tile_stored emulated_stored
 #undef _tile_zero
+#define _tile_zero emulated_zero
 #undef _tile_dpbsud
+#define _tile_dpbsud emulated_dpbsud
 #undef _tile_dpbusd
+#define _tile_dpbusd emulated_dpbusd
 #undef _tile_release
+#define _tile_release emulated_release
 
 #define EMULATED_TILES 8
 #define EMULATED_ROWS 16
@@ -40,7 +48,7 @@ static struct {
 } emulated;
 
 /* The 64-byte operand of LDTILECFG: row bytes from byte 16 on, row counts from byte 48 on. */
-static inline void _tile_loadconfig(const void *config)
+static inline void emulated_loadconfig(const void *config)
 {
     const uint8_t *c = config;
     memset(&emulated, 0, sizeof emulated);
@@ -48,25 +56,25 @@ static inline void _tile_loadconfig(const void *config)
     memcpy(emulated.n_rows, c + 48, sizeof emulated.n_rows);
 }
 
-static inline void _tile_release(void)
+static inline void emulated_release(void)
 {
     memset(&emulated, 0, sizeof emulated);
 }
 
-static inline void _tile_zero(int tile)
+static inline void emulated_zero(int tile)
 {
     memset(emulated.rows[tile], 0, sizeof emulated.rows[tile]);
 }
 
-static inline void _tile_loadd(int tile, const void *from, size_t stride)
+static inline void emulated_loadd(int tile, const void *from, size_t stride)
 {
-    _tile_zero(tile);
+    emulated_zero(tile);
     for (size_t r = 0; r < emulated.n_rows[tile]; r++)
         memcpy(emulated.rows[tile][r], (const uint8_t *)from + r * stride,
                emulated.row_bytes[tile]);
 }
 
-static inline void _tile_stored(int tile, void *to, size_t stride)
+static inline void emulated_stored(int tile, void *to, size_t stride)
 {
     for (size_t r = 0; r < emulated.n_rows[tile]; r++)
         memcpy((uint8_t *)to + r * stride, emulated.rows[tile][r], emulated.row_bytes[tile]);
@@ -93,12 +101,12 @@ static inline void emulated_multiply(int to, int a, int b, int a_is_signed)
         }
 }
 
-static inline void _tile_dpbsud(int to, int a, int b)
+static inline void emulated_dpbsud(int to, int a, int b)
 {
     emulated_multiply(to, a, b, 1);
 }
 
-static inline void _tile_dpbusd(int to, int a, int b)
+static inline void emulated_dpbusd(int to, int a, int b)
 {
     emulated_multiply(to, a, b, 0);
 }
