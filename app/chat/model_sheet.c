@@ -28,7 +28,26 @@ const char *model_sheet_ctx_limit(const struct bn_model_info *info, size_t n_ctx
     return is_limited ? "fits into half of the free memory; " : "";
 }
 
-void model_sheet_lines(const struct open_model *m, const struct worker *w, struct strbuf *text)
+static const char *const sampling_names[] = {"temp", "top-k", "top-p", "min-p"};
+
+/* "temp 0.5 (family), top-k 20 (flag), ..." */
+static void add_sampling(const struct options *o, struct strbuf *text)
+{
+    strbuf_add_text(text, "\nsampling    ");
+    for (size_t i = 0; i < sizeof(sampling_names) / sizeof(sampling_names[0]); i++) {
+        const char *name = sampling_names[i];
+        char value[60];
+        options_format(o, name, value, sizeof(value));
+        strbuf_addf(text, "%s%s %s (%s)", i > 0 ? ", " : "", name, value,
+                    option_source_name(options_source(o, name)));
+    }
+    if (options_flag(o, "greedy"))
+        strbuf_addf(text, "; greedy (%s): temp is 0",
+                    option_source_name(options_source(o, "greedy")));
+}
+
+void model_sheet_lines(const struct open_model *m, const struct worker *w, const struct options *o,
+                       struct strbuf *text)
 {
     const struct bn_model_info *info = worker_info(w);
     strbuf_addf(text, "model       %s\nfile        %s, %.1f MB\n", m->name,
@@ -62,6 +81,7 @@ void model_sheet_lines(const struct open_model *m, const struct worker *w, struc
                         : " (base model: plain text completion, not chat)");
     else
         strbuf_add_text(text, "template    none (--raw)");
+    add_sampling(o, text);
     add_repairs(m, text);
 }
 
@@ -96,7 +116,25 @@ static void put_text(json_t **o, const char *key, const char *text)
     json_out_put(o, key, json_out_text(bn_str_of(text)));
 }
 
-json_t *model_sheet_json(const struct open_model *m, const struct worker *w)
+/* {"temp": {"value": 0.5, "source": "family"}, ...} */
+static json_t *sampling_json(const struct options *options)
+{
+    json_t *all = json_object();
+    for (size_t i = 0; i < sizeof(sampling_names) / sizeof(sampling_names[0]); i++) {
+        const char *name = sampling_names[i];
+        json_t *one = json_object();
+        if (options_find(options, name)->kind == OPTION_INT)
+            put_count(&one, "value", (uint64_t)options_int(options, name)); /* not negative */
+        else
+            json_out_put(&one, "value", json_real(options_real(options, name)));
+        put_text(&one, "source", option_source_name(options_source(options, name)));
+        json_out_put(&all, name, one);
+    }
+    return all;
+}
+
+json_t *model_sheet_json(const struct open_model *m, const struct worker *w,
+                         const struct options *options)
 {
     const struct bn_model_info *info = worker_info(w);
     const struct tokenizer_info *t = tokenizer_info(m->tokenizer);
@@ -125,6 +163,7 @@ json_t *model_sheet_json(const struct open_model *m, const struct worker *w)
     put_count(&o, "kv_bytes_per_token", info->kv_bytes_per_token);
     put_text(&o, "kv", info->kv_type);
     put_text(&o, "activations", info->activations);
+    json_out_put(&o, "sampling", sampling_json(options));
     json_out_put(&o, "load_s", json_real(info->load_seconds));
     return o;
 }

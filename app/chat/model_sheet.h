@@ -8,6 +8,7 @@
 #include "app/chat/answer/worker.h"
 #include "app/chat/open_model.h"
 #include "app/common/strbuf.h"
+#include "app/options/options.h"
 
 #include <jansson.h>
 
@@ -18,11 +19,13 @@ void model_sheet_repairs(const struct bn_notes *notes, struct strbuf *out);
  * trained one or was chosen with --ctx. */
 const char *model_sheet_ctx_limit(const struct bn_model_info *info, size_t n_ctx);
 /* Appends lines, without a newline at the end. While the model loads, only facts of its file. */
-void model_sheet_lines(const struct open_model *m, const struct worker *w, struct strbuf *out);
+void model_sheet_lines(const struct open_model *m, const struct worker *w, const struct options *o,
+                       struct strbuf *out);
 /* Appends kernels and threads of two passes: n_ubatch tokens of a prompt, one token of an answer.
  * The model must be loaded and the worker idle. */
 void model_sheet_explain(const struct worker *w, struct strbuf *out);
 /* The model must be loaded. NULL: out of memory. */
-json_t *model_sheet_json(const struct open_model *m, const struct worker *w);
+json_t *model_sheet_json(const struct open_model *m, const struct worker *w,
+                         const struct options *o);
 
 #endif

@@ -8,16 +8,6 @@
 #define SYSTEM_NOTICE                                                                              \
     "/system shows the system message, /system TEXT replaces it, /system off removes it"
 
-static const char *source_name(enum option_source source)
-{
-    static const char *const names[] = {
-        [OPTION_FROM_DEFAULT] = "default", [OPTION_FROM_MODEL] = "model file",
-        [OPTION_FROM_CONFIG] = "config",   [OPTION_FROM_ENV] = "environment",
-        [OPTION_FROM_COMMAND] = "flag",    [OPTION_FROM_SET] = "set",
-    };
-    return names[source];
-}
-
 /* The effective value of a setting that was never set. */
 static const char *unset_value(const struct command_host *host, const struct option *row)
 {
@@ -53,7 +43,7 @@ static void list_settings(struct command_host *host)
         format_value(host, row, value, sizeof(value));
         option_describe(row, range, sizeof(range));
         strbuf_addf(&text, "%-17s %-7s %-10s %s\n", row->name, value,
-                    source_name(options_source(host->options, row->name)), range);
+                    option_source_name(options_source(host->options, row->name)), range);
     }
     strbuf_add_text(&text,
                     "/set NAME explains a setting; /info shows the values that are fixed at start");
@@ -73,7 +63,7 @@ static void explain(struct command_host *host, const struct option *row)
     format_value(host, row, value, sizeof(value));
     option_describe(row, range, sizeof(range));
     ui_notice(host->ui, TONE_PLAIN, "%s = %s (%s)\n%s\ntakes %s%s", row->name, value,
-              source_name(options_source(host->options, row->name)), row->help, range,
+              option_source_name(options_source(host->options, row->name)), row->help, range,
               row->places & OPTION_BY_SET ? "" : "; fixed at start");
 }
 

@@ -178,7 +178,7 @@ bool cmd_info(struct command_host *host, struct bn_str args)
 {
     struct strbuf text = {0};
     (void)args; /* no arguments */
-    model_sheet_lines(host->chat->model, host->chat->worker, &text);
+    model_sheet_lines(host->chat->model, host->chat->worker, host->options, &text);
     show(host, &text);
     return true;
 }

@@ -215,6 +215,27 @@ bool chat_options_open(struct options **out, struct bn_error *err)
     return options_open(chat_tables, n_chat_tables, out, err);
 }
 
+/* The values that the publisher of the family runs its models with. They belong together, so a file
+ * with values of its own gets none of them. */
+static void set_of_family(struct options *o, const struct bn_file *file)
+{
+    static const struct {
+        const char *arch, *name, *value;
+    } rows[] = {
+        {"qwen3", "temp", "0.5"},
+        {"qwen3", "top-k", "20"},
+        {"qwen3", "top-p", "0.85"},
+        {"qwen3", "min-p", "0"},
+    };
+    struct bn_str arch;
+    struct bn_error ignored; /* without memory the general defaults remain */
+    if (!bn_file_get_str(file, "general.architecture", &arch))
+        return;
+    for (size_t i = 0; i < sizeof(rows) / sizeof(rows[0]); i++)
+        if (bn_str_equal(arch, bn_str_of(rows[i].arch)))
+            (void)options_set(o, rows[i].name, rows[i].value, OPTION_FROM_FAMILY, &ignored);
+}
+
 void chat_options_from_model(struct options *o, const struct bn_file *file)
 {
     static const struct {
@@ -227,6 +248,7 @@ void chat_options_from_model(struct options *o, const struct bn_file *file)
         {"general.sampling.penalty_repeat", "repeat-penalty"},
         {"general.sampling.penalty_last_n", "repeat-last-n"},
     };
+    bool has_values = false;
     for (size_t i = 0; i < sizeof(hints) / sizeof(hints[0]); i++) {
         double value;
         char text[40];
@@ -234,8 +256,10 @@ void chat_options_from_model(struct options *o, const struct bn_file *file)
         if (!bn_file_get_f64(file, hints[i].key, &value))
             continue;
         (void)snprintf(text, sizeof(text), "%.9g", value); /* 9 digits identify a float */
-        (void)options_set(o, hints[i].name, text, OPTION_FROM_MODEL, &ignored);
+        has_values |= options_set(o, hints[i].name, text, OPTION_FROM_MODEL, &ignored);
     }
+    if (!has_values)
+        set_of_family(o, file);
 }
 
 bool chat_options_biases(const struct options *o, const struct tokenizer *t, struct bias_list *list,

@@ -18,7 +18,8 @@ extern const size_t n_chat_tables;
 bool chat_options_open(struct options **out, struct bn_error *err);
 
 /* Set options from the keys general.sampling.* of the file, as OPTION_FROM_MODEL. Values out of
- * range are ignored. */
+ * range are ignored. A file without a usable key gets the values of its family, if there are any,
+ * as OPTION_FROM_FAMILY. */
 void chat_options_from_model(struct options *o, const struct bn_file *file);
 
 /* The biases of --logit-bias; free with mem_free(list->items). */

@@ -15,7 +15,8 @@ struct entry {
     const struct option *row;
     const char *group;
     struct option_value value;
-    char *of_model; /* the text that the model file gives; NULL: none */
+    char *of_model; /* the text that the model file or its family gives; NULL: none */
+    enum option_source of_model_source;
 };
 
 struct options {
@@ -82,18 +83,19 @@ static bool parse_and_store(struct entry *e, const char *label, const char *text
     return false;
 }
 
-/* Set the value of the model file, or else the default. */
+/* Set the value of the model file or its family, or else the default. */
 static bool set_default(struct entry *e, struct bn_error *err)
 {
     option_value_finish(&e->value);
     if (e->of_model)
-        return parse_and_store(e, e->row->name, e->of_model, OPTION_FROM_MODEL, err);
+        return parse_and_store(e, e->row->name, e->of_model, e->of_model_source, err);
     return !e->row->fallback ||
            parse_and_store(e, e->row->name, e->row->fallback, OPTION_FROM_DEFAULT, err);
 }
 
-/* Keep a valid value of the model file, even if a stronger source has set the option. */
-static bool keep_of_model(struct entry *e, const char *text, struct bn_error *err)
+/* Keep a valid value of the model file or its family, even if a stronger source sets the option. */
+static bool keep_of_model(struct entry *e, const char *text, enum option_source source,
+                          struct bn_error *err)
 {
     const size_t n = strlen(text) + 1;
     char *copy = mem_alloc(n, 1);
@@ -102,6 +104,7 @@ static bool keep_of_model(struct entry *e, const char *text, struct bn_error *er
     memcpy(copy, text, n);
     mem_free(e->of_model);
     e->of_model = copy;
+    e->of_model_source = source;
     return true;
 }
 
@@ -308,6 +311,7 @@ const char *const *options_words(const struct options *o, size_t *n_words)
 static bool can_be_set_from(const struct option *row, enum option_source source)
 {
     switch (source) {
+    case OPTION_FROM_FAMILY:
     case OPTION_FROM_MODEL:
     case OPTION_FROM_CONFIG:
     case OPTION_FROM_ENV:
@@ -329,8 +333,9 @@ bool options_set(struct options *o, const char *name, const char *value, enum op
         return bn_fail(err, BN_EARG, "'%s' cannot be set by %s", name,
                        source == OPTION_FROM_SET ? "/set" : "the configuration");
     }
+    const bool is_of_model = source == OPTION_FROM_FAMILY || source == OPTION_FROM_MODEL;
     return parse_and_store(e, e->row->name, value, source, err) &&
-           (source != OPTION_FROM_MODEL || keep_of_model(e, value, err));
+           (!is_of_model || keep_of_model(e, value, source, err));
 }
 
 bool options_reset(struct options *o, const char *name, struct bn_error *err)
@@ -358,6 +363,17 @@ static const struct option_value *value_of(const struct options *o, const char *
 enum option_source options_source(const struct options *o, const char *name)
 {
     return must_find(o, name)->value.source;
+}
+
+const char *option_source_name(enum option_source source)
+{
+    static const char *const names[] = {
+        [OPTION_FROM_DEFAULT] = "default",  [OPTION_FROM_FAMILY] = "family",
+        [OPTION_FROM_MODEL] = "model file", [OPTION_FROM_CONFIG] = "config",
+        [OPTION_FROM_ENV] = "environment",  [OPTION_FROM_COMMAND] = "flag",
+        [OPTION_FROM_SET] = "set",
+    };
+    return names[source];
 }
 
 bool options_given(const struct options *o, const char *name)

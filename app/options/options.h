@@ -73,7 +73,8 @@ struct option_table {
 /* Weakest first. */
 enum option_source {
     OPTION_FROM_DEFAULT,
-    OPTION_FROM_MODEL, /* hints in the model file */
+    OPTION_FROM_FAMILY, /* values of the publisher of this kind of model */
+    OPTION_FROM_MODEL,  /* hints in the model file */
     OPTION_FROM_CONFIG,
     OPTION_FROM_ENV,
     OPTION_FROM_COMMAND,
@@ -95,16 +96,18 @@ const char *const *options_words(const struct options *o, size_t *n_words);
 /* Set one value from text: a config line, an environment variable, /set. '_' in the name counts as
  * '-'. A flag accepts on/off, true/false, yes/no, 1/0. A row that repeats adds the text to
  * those of the same source. BN_EARG: unknown name, bad value, or the option cannot be set from this
- * source (CONFIG, ENV, MODEL require OPTION_IN_CONFIG; SET: OPTION_BY_SET). On error nothing
- * changes. If a stronger source has set the value, nothing changes and there is no error. */
+ * source (SET requires OPTION_BY_SET; CONFIG, ENV, MODEL, FAMILY: OPTION_IN_CONFIG). On error
+ * nothing changes. If a stronger source has set the value, nothing changes and there is no error. */
 bool options_set(struct options *o, const char *name, const char *value, enum option_source source,
                  struct bn_error *err);
-/* Return to the value of the model file, or else to the default: /set NAME default. */
+/* Return to the value of the model file or its family, or else to the default. */
 bool options_reset(struct options *o, const char *name, struct bn_error *err);
 
 /* Read a value. The name must be in a table and have this kind (asserted). */
 bool options_given(const struct options *o, const char *name); /* its source is not the default */
 enum option_source options_source(const struct options *o, const char *name);
+/* The word for a source in lists: "model file". */
+const char *option_source_name(enum option_source source);
 bool options_flag(const struct options *o, const char *name);
 int64_t options_int(const struct options *o, const char *name); /* 0 if unset and no default */
 double options_real(const struct options *o, const char *name); /* 0 if unset and no default */

@@ -234,11 +234,11 @@ static void print_model_sheet(struct ui *ui)
         model_sheet_explain(c->worker, &lines);
         pipe_put_text(ui, strbuf_str(&lines));
     } else if (self(ui)->plan.output == PIPE_TEXT) {
-        model_sheet_lines(c->model, c->worker, &lines);
+        model_sheet_lines(c->model, c->worker, ui->options, &lines);
         strbuf_add_char(&lines, '\n');
         pipe_put_text(ui, strbuf_str(&lines));
     } else {
-        pipe_put_json(ui, model_sheet_json(c->model, c->worker));
+        pipe_put_json(ui, model_sheet_json(c->model, c->worker, ui->options));
     }
     pipe_end(self(ui), strbuf_n_failed() == 0
                            ? EXIT_DONE

@@ -1,0 +1,65 @@
+#!/usr/bin/env python3
+"""
+test_chat_family.py CHAT MAKE_MODEL: settings that follow from the family of the model. The models are generated, with
+the architecture of the small Bonsai models or another one.
+"""
+import json
+import os
+import subprocess
+
+from support.program_case import PROGRAM, ProgramCase, main
+
+FAMILY = {'temp': (0.5, 'family'), 'top-k': (20, 'family'), 'top-p': (0.85, 'family'), 'min-p': (0, 'family')}
+GENERAL = {'temp': (0.7, 'default'), 'top-k': (40, 'default'), 'top-p': (0.95, 'default'), 'min-p': (0.05, 'default')}
+
+
+class FamilyCase(ProgramCase):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.bonsai = cls.make('bonsai.gguf', '--preset', 'qwen3-tiny')
+        cls.config = cls.write('config', '')
+
+    def chat(self, *args, model=None, stdin=b''):
+        """Run the chat without the files of the user. Returns standard output and standard error."""
+        env = {**os.environ, 'HOME': self.folder.name, 'BITNET_CHAT_CONFIG': self.config}
+        done = subprocess.run([PROGRAM, '-m', model or self.bonsai, '--private', '--threads', '1', *args],
+                              input=stdin, capture_output=True, env=env, timeout=300, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return done.stdout.decode(), done.stderr.decode()
+
+
+class Sampling(FamilyCase):
+    def sampling(self, *args, model=None):
+        sheet = json.loads(self.chat('--info', '--json', *args, model=model)[0])
+        return {name: (round(one['value'], 6), one['source']) for name, one in sheet['sampling'].items()}
+
+    def test_a_file_without_values_gets_those_of_its_family(self):
+        self.assertEqual(self.sampling(), FAMILY)
+        self.assertEqual(self.sampling(model=self.model), GENERAL)
+        self.assertIn('temp 0.5 (family), top-k 20 (family), top-p 0.85 (family), min-p 0 (family)',
+                      self.chat('--info')[0])
+
+    def test_flags_and_the_configuration_win(self):
+        self.assertEqual(self.sampling('--temp', '0.9'), {**FAMILY, 'temp': (0.9, 'flag')})
+        self.write('config', 'top-k = 7\n')
+        try:
+            self.assertEqual(self.sampling(), {**FAMILY, 'top-k': (7, 'config')})
+        finally:
+            self.write('config', '')
+
+    def test_set_default_restores_the_value_of_the_family(self):
+        _, text = self.chat('-i', '--temp', '1.5', stdin=b'/set temp 0.9\n/set temp default\n/set temp\n/info\n')
+        self.assertIn('temp = 0.9\ntemp = 0.5\ntemp = 0.5 (family)\n', text)
+        self.assertIn('sampling    temp 0.5 (family), top-k 20 (family)', text)
+
+    def test_an_answer_uses_the_values_of_the_family(self):
+        args = ('--json', '--seed', '3', '-n', '8', '-p', 'a')
+        given = ('--temp', '0.5', '--top-k', '20', '--top-p', '0.85', '--min-p', '0')
+        answers = [json.loads(self.chat(*args, *more)[0]) for more in ((), given)]
+        self.assertEqual(answers[0]['text'], answers[1]['text'])
+        self.assertEqual(answers[0]['settings'], answers[1]['settings'])
+
+
+if __name__ == '__main__':
+    main()
