@@ -32,8 +32,8 @@ preset=${PRESET:-2b4t} n_tokens=${TOKENS:-200} n_prompt=${PROMPT:-300} n_turns=$
 read -r n_tg n_pp n_depth n_batch n_runs <<<"${RATES:-128 512 2048 16 5}" # of the part `first`
 bench_words=${BENCH:--p 128,512 -n 128 -d 0,2048 -b 1,16 -r 5}
 tests=(test_cuda_kernels test_cuda_head test_cuda_backend)
-programs=("${tests[@]/#/tests/engine/cuda/}" tests/engine/cuda/gpu_run tests/support/make_model
-    app/bitnet-bench app/bitnet-inspect app/bitnet-chat)
+programs=("${tests[@]/#/tests/engine/cuda/}" tests/engine/cuda/gpu_run tests/engine/cuda/gpu_micro
+    tests/support/make_model app/bitnet-bench app/bitnet-inspect app/bitnet-chat)
 all_parts=(tests bytes sanitizer timings turns)
 reported_parts=(first "${all_parts[@]}")
 deadline=1000000 # in seconds since the start of the script
@@ -336,6 +336,16 @@ profile() {
     fi
 }
 
+# Keeps the JSON of the measurements in micro.json and in $data, also if one of them has failed.
+microbenchmarks() {
+    local status=0
+    rm -f micro.json
+    call 60 gpu_micro >micro.json.new || status=$?
+    [[ $(<micro.json.new) != *']}' ]] || mv micro.json.new micro.json
+    [ ! -s micro.json ] || { cat micro.json && data=$(<micro.json); }
+    return $status
+}
+
 device_tests() {
     call 90 test_cuda_backend ${ONLY_TESTS:+"only=$ONLY_TESTS"} "$@"
 }
@@ -382,6 +392,7 @@ part_first() {
         [ ! -s "$words.json" ] || bench_lines "$words.json" '' >>"$part.table"
     done
     step 'times of kernels' profile
+    step 'microbenchmarks' microbenchmarks
     part_sanitizer
 }
 

@@ -103,8 +103,14 @@ contains "$work/pack.work/first.06.log" 'the bytes of the CPU'
 contains "$work/out/logs.txt" 'no graph, no early launch' 'Twin GPU'
 [ -s "$work/out/table.txt" ] && [ -s "$work/out/clocks.csv" ]
 results_are 'all(step["status"] == 0 for step in steps) and len(steps) > 20'
-results_are '[step["data"]["rows"][0]["test"] for step in steps if "data" in step] ==
-    ["tg2", "pp4", "tg2", "tg2"]'
+results_are '[step["data"]["rows"][0]["test"] for step in steps if "data" in step and
+    step["name"] != "microbenchmarks"] == ["tg2", "pp4", "tg2", "tg2"]'
+# The stand-in for the driver measures nothing, and no rows claim otherwise.
+after_kernels='[step["name"] for step in steps].index("times of kernels") + 1'
+results_are "steps[$after_kernels][\"name\"] == \"microbenchmarks\" and
+    steps[$after_kernels][\"data\"] == {
+        \"skipped\": \"no device, only the stand-in for the driver\", \"rows\": []} and
+    steps[-1][\"name\"] == \"initcheck\""
 
 # A kill at any time leaves complete results of the steps so far. A step that ran has no status.
 for delay in 0.3 0.9 1.7 2.9 4.3; do
@@ -127,6 +133,21 @@ FAKE_CUDA_WRONG_TOKEN=1 fails_with 1 "$script" first "$work/pack"
 contains "$work/output" 'the first difference: position ' "tg2  "
 [ -s "$work/out/different.bytes" ]
 results_are '[step["name"] for step in steps if step["status"] == 1][0] == "20 ids, 6 tokens"'
+
+# Microbenchmarks that fail: the measurements so far are kept if they are complete JSON, and the
+# sanitizers still run.
+mv "$work/pack/gpu_micro" "$work/pack/gpu_micro.kept"
+for rows in '{"rows":[{"what":"gap","us":1}]}' '{"rows":[{"what":"gap","us":1}'; do
+    printf '#!/bin/sh\necho '"'%s'"'\nexit 3\n' "$rows" >"$work/pack/gpu_micro"
+    chmod +x "$work/pack/gpu_micro"
+    fails_with 1 "$script" first "$work/pack"
+    [[ $rows == *']}' ]] && has_data=True || has_data=False
+    results_are "[(step[\"status\"], step.get(\"data\", {}).get(\"rows\"))
+        for step in steps if step[\"name\"] == \"microbenchmarks\"] ==
+        [(3, [{\"what\": \"gap\", \"us\": 1}] if $has_data else None)] and
+        steps[-1][\"name\"] == \"initcheck\" and steps[-1][\"status\"] == 0"
+done
+mv "$work/pack/gpu_micro.kept" "$work/pack/gpu_micro"
 
 # A GPU that the probe refuses: only the reasons are collected.
 FAKE_CUDA=wrong fails_with 1 "$script" first "$work/pack"
