@@ -319,6 +319,10 @@ static void errors_name_line_column_and_reason(void **state)
         {"{{ s|nofilter }}", "template line 1, column 6: No filter or test named 'nofilter'"},
         {"{{ 9223372036854775807 + 1 }}",
          "template line 1, column 24: integer overflow: only 64 bits"},
+        {"{{ 9000000000000000000|round(-19) }}",
+         "template line 1, column 24: integer overflow: only 64 bits"},
+        {"{{ -5000000000000000001|round(-19) }}",
+         "template line 1, column 25: integer overflow: only 64 bits"},
         {"{{ messages.append(1) }}",
          "template line 1, column 19: methods that change a list are not allowed in a template"},
     };
@@ -328,6 +332,15 @@ static void errors_name_line_column_and_reason(void **state)
         assert_int_equal(f->err.code, BN_EFORMAT);
         assert_string_equal(f->err.text, cases[i][1]);
     }
+}
+
+static void the_largest_integers_are_rounded(void **state)
+{
+    assert_renders(
+        *state,
+        "{{ (-9223372036854775807 - 1)|round(-2) }} {{ 5000000000000000000|round(-19) }} "
+        "{{ 9223372036854775807|round(-20) }} {{ -25|round(-1) }} {{ -35|round(-1) }}",
+        "T:-9223372036854775800 0 0 -20 -40");
 }
 
 static void undefined_token_error_gives_advice(void **state)
@@ -426,6 +439,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(every_builtin_opens_and_separates_roles, set_up, tear_down),
         cmocka_unit_test_setup_teardown(unknown_name_is_an_argument_error, set_up, tear_down),
         cmocka_unit_test_setup_teardown(errors_name_line_column_and_reason, set_up, tear_down),
+        cmocka_unit_test_setup_teardown(the_largest_integers_are_rounded, set_up, tear_down),
         cmocka_unit_test_setup_teardown(undefined_token_error_gives_advice, set_up, tear_down),
         cmocka_unit_test_setup_teardown(expensive_templates_are_stopped, set_up, tear_down),
         cmocka_unit_test_setup_teardown(deep_nesting_is_rejected, set_up, tear_down),

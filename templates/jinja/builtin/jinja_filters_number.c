@@ -9,6 +9,8 @@
 
 #include <math.h>
 
+#define HALF_OF_1E19 5000000000000000000 /* rounds to even, to 0 */
+
 static bool int_of_float(struct jvm *vm, double f, struct jval *out)
 {
     if (isinf(f))
@@ -86,27 +88,25 @@ BUILTIN(do_float)
 
 static bool round_int(struct jvm *vm, int64_t v, int64_t n_digits, struct jval *out)
 {
-    int64_t unit = 1;
+    int64_t unit = 1, r = v;
     if (n_digits >= 0) {
         *out = jint(v);
         return true;
     }
-    for (; n_digits < 0; n_digits++) {
-        if (!int_mul(unit, 10, &unit)) {
-            *out = jint(0); /* half of 10^19 is more than any 64-bit integer */
-            return true;
-        }
+    if (n_digits < -18) { /* 10^19 and more: the result is 0, or too large for 64 bits */
+        if (n_digits == -19 && (v > HALF_OF_1E19 || v < -HALF_OF_1E19))
+            return jvm_fail(vm, "integer overflow: only 64 bits");
+        *out = jint(0);
+        return true;
     }
-    const int64_t rest = int_mod(v, unit), half = unit / 2;
-    int64_t down, r;
-    if (!int_sub(v, rest, &down))
+    for (; n_digits < 0; n_digits++)
+        unit *= 10;
+    const int64_t rest = v % unit, half = unit / 2, size = rest < 0 ? -rest : rest;
+    const bool odd = v / unit % 2 != 0;
+    const bool away = size > half || (size == half && odd);
+    if (away && !int_add(v - rest, v < 0 ? -unit : unit, &r))
         return jvm_fail(vm, "integer overflow: only 64 bits");
-    const bool even = int_mod(down / unit, 2) == 0;
-    const bool up = rest > half || (rest == half && !even);
-    r = down;
-    if (up && !int_add(down, unit, &r))
-        return jvm_fail(vm, "integer overflow: only 64 bits");
-    *out = jint(r);
+    *out = jint(away ? r : v - rest);
     return true;
 }
 
