@@ -179,7 +179,9 @@ static int refuse_key(int count, int key)
 /* For an unbound key and for Ctrl-G, Readline calls longjmp. After the first key of a macro, or of
  * keys that a search has pushed back, the target is a function that has already returned (Readline
  * 8.2, callback.c). So no key sequence may end at an unbound key or at rl_abort. Single keys
- * may. Also replaces the functions that would divide a picture. */
+ * may. The functions for keyboard macros do the same without a macro, and in a macro that runs
+ * itself. Nothing can exclude these cases from outside, so keyboard macros are disabled. Also
+ * replaces the functions that would divide a picture. */
 static void adapt_keys(Keymap map, int depth)
 {
     static const struct {
@@ -187,7 +189,10 @@ static void adapt_keys(Keymap map, int depth)
     } replaced[] = {{rl_backward_char, go_left},
                     {rl_forward_char, go_right},
                     {rl_rubout, delete_left},
-                    {rl_delete, delete_right}};
+                    {rl_delete, delete_right},
+                    {rl_start_kbd_macro, refuse_key},
+                    {rl_end_kbd_macro, refuse_key},
+                    {rl_call_last_kbd_macro, refuse_key}};
     for (int key = 0; map && key < ANYOTHERKEY; key++) {
         KEYMAP_ENTRY *e = &map[key];
         if (e->type == ISKMAP && depth < MAX_SEQUENCE)

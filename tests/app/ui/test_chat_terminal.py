@@ -329,7 +329,8 @@ class Editing(TerminalCase):
 
     def test_keys_that_crash_readline_do_nothing(self):
         terminal = self.ready()
-        for keys in (b'\x1d\x1bz', b'\x1b\x1d\x1b[0z', b'\x18(\x1bz\x18)\x18e', b'\x18(\x1b\x07\x18)\x18e'):
+        for keys in (b'\x1d\x1bz', b'\x1b\x1d\x1b[0z', b'\x18(\x1bz\x18)\x18e', b'\x18(\x1b\x07\x18)\x18e',
+                     b'\x12x\x18)', b'\x12x\x18e', b'\x18(\x18ee\x18)\x18e'):
             terminal.send(keys)
             terminal.read(0.1)
         self.ask(terminal, '\x03\x15fine')
