@@ -193,6 +193,7 @@ class Soak(ChatCase):
     def resize(self):
         for _ in range(self.random.randint(1, 3)):
             self.screen.resize(self.random.randint(24, 130), self.random.randint(8, 45))
+        time.sleep(0.6)  # tmux tells the program the last of several new sizes only after 250 ms
         self.settle()
 
     def change_painter(self):
