@@ -26,7 +26,12 @@ const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES] = {
     [TENSOR_Q2_0_G128] = {"Q2_0_G128", 42, 128, 34, 0, .is_ternary = true, .is_table = true},
     [TENSOR_PQ2_0] = {"PQ2_0", 142, 128, 34, 0, .is_ternary = true, .is_table = true},
     [TENSOR_PTQ1_0] = {"PTQ1_0", 143, 128, 28, 0, .is_ternary = true, .is_table = true},
-    [TENSOR_OTHER] = {"other", UINT32_MAX, 1, 0, 0, false, false, false},
+    [TENSOR_Q1_0] = {"Q1_0", 41, 128, 18, 0, .is_ternary = true, .is_table = true},
+    [TENSOR_IQ1_BN] = {"IQ1_BN", 134, 64, 13, 0, .row_scale_bytes = 2, .is_ternary = true},
+    [TENSOR_IQ2_BN] = {"IQ2_BN", 135, 64, 16, 0, .row_scale_bytes = 4, .is_ternary = true},
+    [TENSOR_IQ2_BN_R4] = {"IQ2_BN_R4", 335, 64, 16, 0, .row_scale_bytes = 4, .row_unit = 4,
+                          .is_ternary = true},
+    [TENSOR_OTHER] = {"other", UINT32_MAX, 1, 0, 0, .is_ternary = false},
 };
 
 #define ADVICE_DENSE "convert its linear layers to i2_s, tq1_0 or tq2_0 from the ternary original"
@@ -75,13 +80,11 @@ static const struct foreign_type foreign_types[] = {
     {39, 32, 17, "MXFP4 (39)", ADVICE_DENSE},
     {39, 0, 0, "TL2 (39)", ADVICE_TILED},
     {40, 64, 36, "NVFP4 (40)", ADVICE_DENSE},
-    {41, 128, 18, "Q1_0 (41)", "it is binary, not ternary, and this program runs ternary models"},
     {42, 256, 42, "STQ1_0 (42, ZINC)", ADVICE_DENSE},
-    {134, 0, 0, "IQ1_BN (134)", ADVICE_IK},
-    {135, 0, 0, "IQ2_BN (135)", ADVICE_IK},
+    {134, 64, 13, "IQ1_BN without row scales (134, before October 2024)", ADVICE_IK},
+    {135, 64, 16, "IQ2_BN without row scales (135, before October 2024)", ADVICE_IK},
     {142, 0, 0, "IQ2_TN (142)", ADVICE_IK},
     {143, 0, 0, "IQ1_TN (143)", ADVICE_IK},
-    {335, 0, 0, "IQ2_BN_R4 (335)", ADVICE_IK},
 };
 #define N_FOREIGN (sizeof(foreign_types) / sizeof(foreign_types[0]))
 
@@ -104,15 +107,16 @@ bool tensor_is_linear(enum tensor_type type)
 bool tensor_bytes(enum tensor_type type, size_t n_cols, size_t n_rows, size_t *out)
 {
     const struct tensor_geometry *g = &tensor_geometries[type];
-    size_t n, block_bytes;
+    size_t n, row_bytes, block_bytes;
     if (g->block_bytes == 0 || !size_mul(&n, n_cols, n_rows))
         return false;
     if (g->tail_bytes > 0)
         return n % g->block_cols == 0 &&
                size_mul(&block_bytes, n / g->block_cols, g->block_bytes) &&
                size_add(out, block_bytes, g->tail_bytes);
-    return n_cols % g->block_cols == 0 &&
-           size_mul3(out, n_cols / g->block_cols, n_rows, g->block_bytes);
+    return n_cols % g->block_cols == 0 && (g->row_unit == 0 || n_rows % g->row_unit == 0) &&
+           size_mul(&row_bytes, n_cols / g->block_cols, g->block_bytes) &&
+           size_add(&row_bytes, row_bytes, g->row_scale_bytes) && size_mul(out, row_bytes, n_rows);
 }
 
 /* Does the span hold exactly n_bytes and less than one alignment of padding? */
@@ -212,6 +216,10 @@ static const struct foreign_type *find_only_foreign(uint32_t file_id)
 struct tensor_verdict tensor_type_judge(uint32_t file_id, size_t n_cols, size_t n_rows, size_t span,
                                         size_t alignment)
 {
+    for (enum tensor_type type = TENSOR_F32; type < TENSOR_OTHER; type++) {
+        if (type_fits(type, file_id, n_cols, n_rows, span, alignment))
+            return (struct tensor_verdict){tensor_geometries[type].name, ADVICE_DENSE};
+    }
     size_t n;
     const struct foreign_type *f =
         size_mul(&n, n_cols, n_rows) ? find_foreign(file_id, n, span, alignment) : NULL;

@@ -27,6 +27,10 @@ enum tensor_type {
     TENSOR_Q2_0_G128,
     TENSOR_PQ2_0,
     TENSOR_PTQ1_0,
+    TENSOR_Q1_0, /* binary: -1 and +1 only */
+    TENSOR_IQ1_BN,
+    TENSOR_IQ2_BN,
+    TENSOR_IQ2_BN_R4,
     TENSOR_OTHER, /* all other types: known by name at most, never read */
     TENSOR_N_TYPES
 };
@@ -37,9 +41,11 @@ struct tensor_geometry {
     size_t block_cols;  /* elements per block */
     size_t block_bytes; /* bytes per block; 0 for TENSOR_OTHER */
     size_t tail_bytes;  /* bytes after all blocks of a tensor; if any, blocks may cross row ends */
-    bool is_float;      /* one float per element */
-    bool is_ternary;    /* container of ternary weights */
-    bool is_table;      /* embedding and output head can have this type */
+    size_t row_scale_bytes; /* bytes of the scale of a row, for types with a scale per row */
+    size_t row_unit;        /* rows that are stored interleaved; 0: rows are stored one by one */
+    bool is_float;          /* one float per element */
+    bool is_ternary;        /* container of ternary weights */
+    bool is_table;          /* embedding and output head can have this type */
 };
 extern const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES];
 
@@ -47,7 +53,7 @@ extern const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES];
 bool tensor_is_linear(enum tensor_type type);
 
 /* Size of n_rows rows of n_cols elements in bytes. False on overflow, for a row that is not a whole
- * number of blocks, and for TENSOR_OTHER. I2_S: n / 4 + 32 for the whole tensor, n a multiple of 4.
+ * number of blocks, for rows that do not fill an interleaved unit, and for TENSOR_OTHER. I2_S: n / 4 + 32 for the whole tensor, n a multiple of 4.
  * Its layouts need larger multiples, which ternary_check tests. */
 bool tensor_bytes(enum tensor_type type, size_t n_cols, size_t n_rows, size_t *out);
 

@@ -1,6 +1,6 @@
 /*
- * Ternary types whose rows consist of blocks with an F16 scale each: TQ1_0, TQ2_0, Q2_0, PQ2_0 and
- * PTQ1_0. docs/formats.md has their layouts.
+ * Ternary types whose rows consist of blocks with an F16 scale each: TQ1_0, TQ2_0, Q2_0, PQ2_0,
+ * PTQ1_0 and Q1_0. docs/formats.md has their layouts.
  *
  * A block with a scale of +0 or -0 decodes to code 1, so it fits any scale of its neighbours.
  */
@@ -82,6 +82,14 @@ bool q2_64_block_decode(const uint8_t *block, uint8_t *codes)
 bool q2_128_block_decode(const uint8_t *block, uint8_t *codes)
 {
     return q2_decode(block, 32, codes);
+}
+
+/* Q1_0: the scale, then eight neighbouring elements per byte, the first in the lowest bit. */
+bool q1_block_decode(const uint8_t *block, uint8_t *codes)
+{
+    for (size_t i = 0; i < 128; i++)
+        codes[i] = (uint8_t)((block[2 + i / 8] >> i % 8 & 1) * 2);
+    return true;
 }
 
 /* ---- scales ---- */

@@ -126,25 +126,33 @@ static bool i2s_decode(const struct ternary_source *src, size_t row0, size_t row
 
 #define FLOATS                                                                                     \
     {                                                                                              \
-        floats_scan, floats_decode, floats_block_scales, floats_row_scale, NULL, false, 0          \
+        floats_scan, floats_decode, floats_block_scales, floats_row_scale, NULL, false, 0, 0       \
     }
 #define BLOCKS(decode, has_2_bits, scale_at)                                                       \
     {                                                                                              \
         blocks_scan, blocks_decode, blocks_block_scales, blocks_row_scale, decode, has_2_bits,     \
-            scale_at                                                                               \
+            scale_at, 0                                                                            \
+    }
+#define ROWS(decode, has_2_bits, run_bytes)                                                        \
+    {                                                                                              \
+        rows_scan, rows_decode, NULL, rows_row_scale, decode, has_2_bits, 0, run_bytes             \
     }
 
 const struct ternary_layout ternary_layouts[TENSOR_N_TYPES] = {
     [TENSOR_F32] = FLOATS,
     [TENSOR_F16] = FLOATS,
     [TENSOR_BF16] = FLOATS,
-    [TENSOR_I2_S] = {i2s_scan, i2s_decode, NULL, NULL, NULL, true, 0},
+    [TENSOR_I2_S] = {i2s_scan, i2s_decode, NULL, NULL, NULL, true, 0, 0},
     [TENSOR_TQ1_0] = BLOCKS(tq1_block_decode, false, 52),
     [TENSOR_TQ2_0] = BLOCKS(tq2_block_decode, true, 64),
     [TENSOR_Q2_0] = BLOCKS(q2_64_block_decode, true, 0),
     [TENSOR_Q2_0_G128] = BLOCKS(q2_128_block_decode, true, 0),
     [TENSOR_PQ2_0] = BLOCKS(q2_128_block_decode, true, 0),
     [TENSOR_PTQ1_0] = BLOCKS(ptq1_block_decode, false, 26),
+    [TENSOR_Q1_0] = BLOCKS(q1_block_decode, false, 0),
+    [TENSOR_IQ1_BN] = ROWS(iq1_bn_block_decode, false, 13),
+    [TENSOR_IQ2_BN] = ROWS(iq2_bn_block_decode, true, 16),
+    [TENSOR_IQ2_BN_R4] = ROWS(iq2_bn_r4_block_decode, true, 4),
 };
 
 /* ---- all types ---- */

@@ -1,6 +1,7 @@
 /*
  * What the codec of a ternary type consists of. Private to the codec: ternary_codec.c has the table
- * and I2_S, ternary_blocks.c the types made of blocks, ternary_floats.c the float types.
+ * and I2_S, ternary_blocks.c the types made of blocks, ternary_rows.c those with a scale per row,
+ * ternary_floats.c the float types.
  */
 #ifndef ENGINE_GGUF_TERNARY_LAYOUT_H
 #define ENGINE_GGUF_TERNARY_LAYOUT_H
@@ -18,11 +19,14 @@ struct ternary_layout {
     bool (*block_scales)(const struct ternary_source *src, size_t block_cols, size_t row,
                          uint16_t *out, struct bn_error *err);
     float (*row_scale)(const struct ternary_source *src, size_t row);
-    /* Only for types with blocks along a row, each with an F16 scale: decode one block to
-     * (block_cols) codes. False if a code is 3. */
+    /* Only for types with blocks along a row: decode one block to (block_cols) codes. False if a
+     * code is 3. */
     bool (*decode_block)(const uint8_t *block, uint8_t *codes);
     bool has_2_bits; /* the codes have 2 bits, so they can be 3; else they are base-3 digits */
     size_t scale_at; /* offset of the scale: the first or the last two bytes of a block */
+    /* Only for types with a scale per row: neighbouring bytes of a block of one row. Interleaved
+     * rows alternate after as many bytes. */
+    size_t run_bytes;
 };
 extern const struct ternary_layout ternary_layouts[TENSOR_N_TYPES];
 
@@ -88,6 +92,17 @@ bool tq2_block_decode(const uint8_t *block, uint8_t *codes);
 bool q2_64_block_decode(const uint8_t *block, uint8_t *codes);
 bool q2_128_block_decode(const uint8_t *block, uint8_t *codes);
 bool ptq1_block_decode(const uint8_t *block, uint8_t *codes);
+bool q1_block_decode(const uint8_t *block, uint8_t *codes);
+
+/* ternary_rows.c: the functions of all types with a scale per row, and decode_block of each. Its
+ * argument has the bytes of one row only, also if rows are interleaved. */
+bool rows_scan(const struct ternary_source *src, struct ternary_scales *out, struct bn_error *err);
+bool rows_decode(const struct ternary_source *src, size_t row0, size_t row1, uint8_t *codes,
+                 struct bn_error *err);
+float rows_row_scale(const struct ternary_source *src, size_t row);
+bool iq1_bn_block_decode(const uint8_t *block, uint8_t *codes);
+bool iq2_bn_block_decode(const uint8_t *block, uint8_t *codes);
+bool iq2_bn_r4_block_decode(const uint8_t *block, uint8_t *codes);
 
 /* ternary_floats.c: the functions of F32, F16 and BF16. */
 bool floats_scan(const struct ternary_source *src, struct ternary_scales *out,
