@@ -69,7 +69,8 @@ static void print_model(const struct info *info)
     printf("  %-16s %zu tokens, %s output head\n", "vocabulary", hp->n_vocab,
            m->tied ? "tied" : "separate");
     printf("  %-16s %zu tokens\n", "trained context", hp->n_ctx_train);
-    printf("  %-16s %s", "ternary weights", tensor_geometries[m->ternary_type].name);
+    printf("  %-16s %s", m->ternary_type == TENSOR_Q1_0 ? "binary weights" : "ternary weights",
+           tensor_geometries[m->ternary_type].name);
     if (m->ternary_type == TENSOR_I2_S)
         printf(", layout %s (not recorded in the file; see --i2s-layout)",
                options_text(info->in->options, "i2s-layout"));

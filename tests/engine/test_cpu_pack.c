@@ -77,13 +77,15 @@ static void every_container_packs_to_the_definition(void **state)
         enum bn_i2s_layout layout;
         size_t n_cols, n_rows;
     } cases[] = {
-        {TENSOR_I2_S, BN_I2S_A, 256, 1},  {TENSOR_I2_S, BN_I2S_A, 2560, 19},
-        {TENSOR_I2_S, BN_I2S_A, 6912, 3}, {TENSOR_I2_S, BN_I2S_A, 128, 5},
-        {TENSOR_I2_S, BN_I2S_A, 96, 4},   {TENSOR_I2_S, BN_I2S_A, 384, 7},
-        {TENSOR_I2_S, BN_I2S_B, 512, 6},  {TENSOR_I2_S, BN_I2S_C, 300, 8},
-        {TENSOR_TQ1_0, BN_I2S_A, 512, 9}, {TENSOR_TQ2_0, BN_I2S_A, 768, 5},
-        {TENSOR_Q2_0, BN_I2S_A, 320, 5},  {TENSOR_Q2_0_G128, BN_I2S_A, 384, 6},
-        {TENSOR_PQ2_0, BN_I2S_A, 640, 5}, {TENSOR_PTQ1_0, BN_I2S_A, 384, 7},
+        {TENSOR_I2_S, BN_I2S_A, 256, 1},      {TENSOR_I2_S, BN_I2S_A, 2560, 19},
+        {TENSOR_I2_S, BN_I2S_A, 6912, 3},     {TENSOR_I2_S, BN_I2S_A, 128, 5},
+        {TENSOR_I2_S, BN_I2S_A, 96, 4},       {TENSOR_I2_S, BN_I2S_A, 384, 7},
+        {TENSOR_I2_S, BN_I2S_B, 512, 6},      {TENSOR_I2_S, BN_I2S_C, 300, 8},
+        {TENSOR_TQ1_0, BN_I2S_A, 512, 9},     {TENSOR_TQ2_0, BN_I2S_A, 768, 5},
+        {TENSOR_Q2_0, BN_I2S_A, 320, 5},      {TENSOR_Q2_0_G128, BN_I2S_A, 384, 6},
+        {TENSOR_PQ2_0, BN_I2S_A, 640, 5},     {TENSOR_PTQ1_0, BN_I2S_A, 384, 7},
+        {TENSOR_IQ1_BN, BN_I2S_A, 320, 5},    {TENSOR_IQ2_BN, BN_I2S_A, 320, 5},
+        {TENSOR_IQ2_BN_R4, BN_I2S_A, 320, 8},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
         struct fixture f;

@@ -37,6 +37,14 @@ static void fill_codes(uint64_t stream, uint8_t *codes, size_t n)
     }
 }
 
+/* Binary weights have no zero: neighbouring zeros become -1 and +1. */
+static void make_binary(uint8_t *codes, size_t n)
+{
+    for (size_t i = 0; i < n; i++)
+        if (codes[i] == 1)
+            codes[i] = (uint8_t)(i % 2 * 2);
+}
+
 /* Nearly normal with variance 1: the sum of four uniform 16-bit numbers, whose variance is 4 / 12.
  */
 static float normal_at(uint64_t stream, uint64_t i)
@@ -66,9 +74,12 @@ static bool put_scales(const struct synth_spec *spec, const struct synth_tensor 
     const struct tensor_geometry *g = &tensor_geometries[t->type];
     if (spec->scale_cols == 0)
         return true;
-    if (t->type == TENSOR_I2_S || spec->scale_cols < g->block_cols)
+    const bool per_row = g->row_scale_bytes > 0;
+    if (t->type == TENSOR_I2_S || spec->scale_cols < (per_row ? t->n_cols : g->block_cols))
         return bn_fail(err, BN_EARG, "'%s': %s cannot hold these scales", t->name, g->name);
-    const size_t row_blocks = t->n_cols / g->block_cols;
+    for (size_t row = 0; per_row && row < t->n_rows; row++)
+        ternary_put_row_scale(t->type, bytes, t->n_cols, row, scale_at(spec, t, row, 0));
+    const size_t row_blocks = per_row ? 0 : t->n_cols / g->block_cols;
     for (size_t i = 0; i < row_blocks * t->n_rows; i++) {
         const float scale = scale_at(spec, t, i / row_blocks, i % row_blocks * g->block_cols);
         ternary_put_scale(t->type, bytes, i, f32_to_f16(scale));
@@ -126,6 +137,8 @@ static bool write_ternary(const struct synth_spec *spec, const struct synth_tens
         goto done;
     }
     fill_codes(stream_of(spec, t->name), codes, n);
+    if (t->type == TENSOR_Q1_0)
+        make_binary(codes, n);
     if (!tensor_geometries[t->type].is_ternary)
         ok = write_floats(spec, t, codes, w, sink, err);
     else

@@ -75,6 +75,13 @@ static void q2_128_block_encode(const uint8_t *codes, uint8_t *block)
     q2_encode(codes, 32, block);
 }
 
+static void q1_block_encode(const uint8_t *codes, uint8_t *block)
+{
+    memset(block + 2, 0, 16);
+    for (size_t e = 0; e < 128; e++)
+        block[2 + e / 8] |= (uint8_t)(codes[e] / 2 << e % 8);
+}
+
 /* Types of blocks with an F16 scale. */
 static const struct block_encoder {
     void (*encode)(const uint8_t *codes, uint8_t *block);
@@ -83,7 +90,87 @@ static const struct block_encoder {
     [TENSOR_TQ1_0] = {tq1_block_encode, 52},   [TENSOR_TQ2_0] = {tq2_block_encode, 64},
     [TENSOR_Q2_0] = {q2_64_block_encode, 0},   [TENSOR_Q2_0_G128] = {q2_128_block_encode, 0},
     [TENSOR_PQ2_0] = {q2_128_block_encode, 0}, [TENSOR_PTQ1_0] = {ptq1_block_encode, 26},
+    [TENSOR_Q1_0] = {q1_block_encode, 0},
 };
+
+/* Types with a scale per row: encode row k of a unit, whose codes begin at `unit`. */
+static void iq1_bn_encode(const uint8_t *codes, size_t n_cols, size_t k, uint8_t *unit)
+{
+    static const unsigned pow3[5] = {1, 3, 9, 27, 81};
+    (void)k;
+    for (size_t at = 0; at < n_cols; at += 64, codes += 64, unit += 13) {
+        unsigned v[13] = {0};
+        for (size_t e = 0; e < 64; e++) {
+            const size_t group = e / 16, m = e % 16;
+            if (m == 15)
+                v[12] += pow3[group] * codes[e];
+            else
+                v[3 * group + m / 5] += pow3[m % 5] * codes[e];
+        }
+        for (size_t b = 0; b < 13; b++)
+            unit[b] = (uint8_t)((v[b] * 256 + 242) / 243);
+    }
+}
+
+static void iq2_bn_encode(const uint8_t *codes, size_t n_cols, size_t k, uint8_t *unit)
+{
+    (void)k;
+    for (size_t at = 0; at < n_cols; at += 64, codes += 64) {
+        for (size_t j = 0; j < 16; j++)
+            *unit++ =
+                (uint8_t)(codes[j] | codes[j + 16] << 2 | codes[j + 32] << 4 | codes[j + 48] << 6);
+    }
+}
+
+static void iq2_bn_r4_encode(const uint8_t *codes, size_t n_cols, size_t k, uint8_t *unit)
+{
+    for (size_t at = 0; at < n_cols; at += 16, codes += 16, unit += 16) {
+        for (size_t i = 0; i < 4; i++)
+            unit[4 * k + i] =
+                (uint8_t)(codes[i] | codes[i + 4] << 2 | codes[i + 8] << 4 | codes[i + 12] << 6);
+    }
+}
+
+static void (*const row_encoders[TENSOR_N_TYPES])(const uint8_t *codes, size_t n_cols, size_t k,
+                                                  uint8_t *unit) = {
+    [TENSOR_IQ1_BN] = iq1_bn_encode,
+    [TENSOR_IQ2_BN] = iq2_bn_encode,
+    [TENSOR_IQ2_BN_R4] = iq2_bn_r4_encode,
+};
+
+static size_t rows_of_unit(enum tensor_type type)
+{
+    return type == TENSOR_IQ2_BN_R4 ? 4 : 1;
+}
+
+/* The unit of rows that holds a row. */
+static uint8_t *unit_at(enum tensor_type type, uint8_t *bytes, size_t n_cols, size_t row)
+{
+    const size_t n_rows = rows_of_unit(type);
+    const size_t row_bytes = type == TENSOR_IQ1_BN ? 2 + 13 * n_cols / 64 : 4 + n_cols / 4;
+    return bytes + row / n_rows * n_rows * row_bytes;
+}
+
+void ternary_put_row_scale(enum tensor_type type, uint8_t *bytes, size_t n_cols, size_t row,
+                           float scale)
+{
+    uint8_t *unit = unit_at(type, bytes, n_cols, row);
+    if (type == TENSOR_IQ1_BN)
+        le_put_u16(unit, f32_to_f16(scale));
+    else
+        le_put_u32(unit + row % rows_of_unit(type) * 4, f32_bits(scale));
+}
+
+static void rows_encode(enum tensor_type type, const uint8_t *codes, size_t n_cols, size_t n_rows,
+                        float scale, uint8_t *out)
+{
+    const size_t scale_bytes = type == TENSOR_IQ1_BN ? 2 : 4, n = rows_of_unit(type);
+    for (size_t row = 0; row < n_rows; row++, codes += n_cols) {
+        ternary_put_row_scale(type, out, n_cols, row, scale);
+        row_encoders[type](codes, n_cols, row % n,
+                           unit_at(type, out, n_cols, row) + n * scale_bytes);
+    }
+}
 
 void ternary_put_scale(enum tensor_type type, uint8_t *bytes, size_t block, uint16_t scale)
 {
@@ -102,9 +189,16 @@ bool ternary_encode(enum tensor_type type, enum bn_i2s_layout layout, const uint
                                          .n_cols = n_cols,
                                          .n_rows = n_rows};
     const struct block_encoder *block = &block_encoders[type];
-    if ((type != TENSOR_I2_S && !block->encode) || !ternary_check(&shape, err))
+    const bool has_encoder = type == TENSOR_I2_S || block->encode || row_encoders[type];
+    if (!has_encoder || !ternary_check(&shape, err))
         return bn_fail(err, BN_EARG, "%zu x %zu elements do not fit %s", n_cols, n_rows, g->name);
     const size_t n = n_cols * n_rows;
+    if (type == TENSOR_Q1_0 && memchr(codes, 1, n))
+        return bn_fail(err, BN_EARG, "Q1_0 has no code 1");
+    if (row_encoders[type]) {
+        rows_encode(type, codes, n_cols, n_rows, scale, out);
+        return true;
+    }
     if (type == TENSOR_I2_S) {
         i2s_encode(layout, codes, n_cols, n, out);
         memset(out + n / 4, 0, g->tail_bytes);

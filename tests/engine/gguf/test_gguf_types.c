@@ -29,6 +29,10 @@ static void sizes_follow_the_blocks(void **state)
         {TENSOR_Q2_0_G128, 384, 3, 306},
         {TENSOR_PQ2_0, 4096, 151669, 165015872},
         {TENSOR_PTQ1_0, 5120, 248320, 278118400},
+        {TENSOR_Q1_0, 384, 3, 162},
+        {TENSOR_IQ1_BN, 2560, 3, 1566},
+        {TENSOR_IQ2_BN, 2560, 3, 1932},
+        {TENSOR_IQ2_BN_R4, 2560, 8, 5152},
         {TENSOR_I2_S, 2560, 2560, 1638432},
         {TENSOR_I2_S, 8640, 3200, 6912032},
     };
@@ -86,6 +90,9 @@ static void overflows_and_partial_blocks_are_refused(void **state)
     assert_false(tensor_bytes(TENSOR_I2_S, SIZE_MAX, SIZE_MAX, &n_bytes));
     assert_false(tensor_bytes(TENSOR_I2_S, 3, 1, &n_bytes));
     assert_false(tensor_bytes(TENSOR_TQ1_0, 128, 2, &n_bytes));
+    assert_false(tensor_bytes(TENSOR_IQ1_BN, 96, 2, &n_bytes));
+    assert_false(tensor_bytes(TENSOR_IQ2_BN_R4, 64, 6, &n_bytes));
+    assert_false(tensor_bytes(TENSOR_IQ2_BN, (SIZE_MAX / 64) * 64, 5, &n_bytes));
     assert_false(tensor_bytes(TENSOR_OTHER, 1, 1, &n_bytes));
     assert_int_equal(n_bytes, 7);
 }
@@ -99,6 +106,17 @@ static void known_ids_give_their_types(void **state)
         assert_int_equal(tensor_type_decide(tensor_geometries[t].file_id, 256, 4, span, 32), t);
     }
     assert_int_equal(tensor_type_decide(4711, 256, 4, 1024, 32), TENSOR_OTHER);
+}
+
+/* The types of ik_llama.cpp had no row scales before October 2024. */
+static void row_scales_are_decided_by_the_span(void **state)
+{
+    (void)state;
+    const size_t n = 2560 * 640;
+    assert_int_equal(tensor_type_decide(134, 2560, 640, n / 64 * 13 + 2 * 640, 32), TENSOR_IQ1_BN);
+    assert_int_equal(tensor_type_decide(134, 2560, 640, n / 64 * 13, 32), TENSOR_OTHER);
+    assert_int_equal(tensor_type_decide(135, 2560, 640, n / 4 + 4 * 640, 32), TENSOR_IQ2_BN);
+    assert_int_equal(tensor_type_decide(135, 2560, 640, n / 4, 32), TENSOR_OTHER);
 }
 
 /* bitnet.cpp's I2_S and upstream's removed IQ4_NL_4_4 share id 36. */
@@ -133,8 +151,12 @@ static void the_span_selects_the_name_of_an_id(void **state)
     check_verdict(42, k, m, n / 256 * 42, "STQ1_0 (42, ZINC)", "ternary original");
     check_verdict(142, k, m, n / 4, "IQ2_TN (142)", "i2_s");
     check_verdict(143, k, m, n / 256 * 52 + 2 * m, "IQ1_TN (143)", "i2_s");
-    check_verdict(135, k, m, n / 4 + 4 * m, "IQ2_BN (135)", "i2_s");
-    check_verdict(41, k, m, n / 128 * 18, "Q1_0 (41)", "binary");
+    check_verdict(134, k, m, n / 64 * 13, "IQ1_BN without row scales (134, before October 2024)",
+                  "i2_s");
+    check_verdict(135, k, m, n / 4, "IQ2_BN without row scales (135, before October 2024)", "i2_s");
+    /* our own type in a place that cannot have it */
+    check_verdict(135, k, m, n / 4 + 4 * m, "IQ2_BN", "ternary original");
+    check_verdict(36, k, m, n / 4 + 32, "I2_S", "ternary original");
     assert_null(tensor_type_judge(4711, k, m, n, 32).name);
 }
 
@@ -143,7 +165,7 @@ static void ids_have_names_without_a_span(void **state)
     (void)state;
     assert_string_equal(tensor_type_id_name(39), "TL2 or MXFP4 (39)");
     assert_string_equal(tensor_type_id_name(0), "F32");
-    assert_string_equal(tensor_type_id_name(335), "IQ2_BN_R4 (335)");
+    assert_string_equal(tensor_type_id_name(335), "IQ2_BN_R4");
     assert_null(tensor_type_id_name(4711));
 }
 
@@ -155,6 +177,7 @@ int main(void)
         cmocka_unit_test(overflows_and_partial_blocks_are_refused),
         cmocka_unit_test(known_ids_give_their_types),
         cmocka_unit_test(id_36_is_decided_by_the_span),
+        cmocka_unit_test(row_scales_are_decided_by_the_span),
         cmocka_unit_test(the_span_selects_the_name_of_an_id),
         cmocka_unit_test(ids_have_names_without_a_span),
     };

@@ -3,7 +3,7 @@
  *
  * The codes of the known bytes come from a generator: x = 1; x = (x * 1103515245 + 12345) mod 2^31,
  * code = (x >> 16) mod 3; the scale is 0.5. The TQ bytes come from the original quantiser of these
- * types, those of Q2_0, PQ2_0 and PTQ1_0 from their published description.
+ * types, all others from their published description.
  */
 #include "engine/gguf/ternary_codec.h"
 
@@ -50,6 +50,12 @@ static const struct vector vectors[] = {
     {TENSOR_PQ2_0, BN_I2S_A, 128, 1,
      "0038460990a0002680a9a6050a8982496415815612151255a8506200a81646152a92"},
     {TENSOR_PTQ1_0, BN_I2S_A, 128, 1, "c65f13719dd83a0516175de72b51e8f7c041a84a5d5a7672fab10038"},
+    {TENSOR_IQ1_BN, BN_I2S_A, 64, 1, "00387803b3ab08f4a7e5439161811c"},
+    {TENSOR_IQ2_BN, BN_I2S_A, 64, 1, "0000003fa21120a1599608402060814a54684a2a"},
+    {TENSOR_IQ2_BN_R4, BN_I2S_A, 64, 4,
+     "0000003f0000003f0000003f0000003f"
+     "060990a1694454066459812a49011904488488a0062465644519a05a5a095469"
+     "66a5028282606221669448456a14082446586016a6256481aa2912629246a060"},
     {TENSOR_I2_S, BN_I2S_A, 128, 2,
      "a65022695894040428224682162585a02a01042195658514021a2a9852909586"
      "264444905a912a95a2510482556090106a5620a468a904882560966a66018655"},
@@ -120,13 +126,22 @@ static uint8_t *some_codes(size_t n)
     return codes;
 }
 
+/* Codes that the type can hold: Q1_0 has no code 1. */
+static uint8_t *codes_of(enum tensor_type type, size_t n)
+{
+    uint8_t *codes = some_codes(n);
+    for (size_t i = 0; type == TENSOR_Q1_0 && i < n; i++)
+        codes[i] = codes[i] == 1 ? (uint8_t)(i % 5 < 2 ? 0 : 2) : codes[i];
+    return codes;
+}
+
 static void round_trip(enum tensor_type type, enum bn_i2s_layout layout, size_t n_cols,
                        size_t n_rows)
 {
     struct bn_error err;
     size_t n_bytes = 0;
     assert_true(tensor_bytes(type, n_cols, n_rows, &n_bytes));
-    uint8_t *codes = some_codes(n_cols * n_rows), *bytes = mem_alloc(n_bytes, 1);
+    uint8_t *codes = codes_of(type, n_cols * n_rows), *bytes = mem_alloc(n_bytes, 1);
     uint8_t *decoded = mem_alloc(n_cols * n_rows, 1);
     assert_true(ternary_encode(type, layout, codes, n_cols, n_rows, 0.25f, bytes, &err));
     const struct ternary_source s = source_of(type, layout, bytes, n_cols, n_rows);
@@ -165,6 +180,10 @@ static void layouts_hold_unusual_shapes(void **state)
     round_trip(TENSOR_Q2_0_G128, BN_I2S_A, 384, 7);
     round_trip(TENSOR_PQ2_0, BN_I2S_A, 384, 7);
     round_trip(TENSOR_PTQ1_0, BN_I2S_A, 384, 7);
+    round_trip(TENSOR_Q1_0, BN_I2S_A, 384, 7);
+    round_trip(TENSOR_IQ1_BN, BN_I2S_A, 192, 7);
+    round_trip(TENSOR_IQ2_BN, BN_I2S_A, 192, 7);
+    round_trip(TENSOR_IQ2_BN_R4, BN_I2S_A, 192, 12);
 }
 
 static void shapes_that_do_not_fit_are_refused(void **state)
@@ -174,12 +193,15 @@ static void shapes_that_do_not_fit_are_refused(void **state)
         enum tensor_type type;
         enum bn_i2s_layout layout;
         size_t n_cols, n_rows;
-    } cases[] = {{TENSOR_I2_S, BN_I2S_A, 64, 3},   {TENSOR_I2_S, BN_I2S_B, 32, 3},
-                 {TENSOR_I2_S, BN_I2S_C, 64, 3},   {TENSOR_TQ1_0, BN_I2S_A, 128, 2},
-                 {TENSOR_TQ2_0, BN_I2S_A, 128, 2}, {TENSOR_Q8_0, BN_I2S_A, 128, 2},
-                 {TENSOR_Q2_0, BN_I2S_A, 96, 2},   {TENSOR_Q2_0_G128, BN_I2S_A, 64, 2},
-                 {TENSOR_PQ2_0, BN_I2S_A, 64, 2},  {TENSOR_PTQ1_0, BN_I2S_A, 64, 2}};
-    uint8_t codes[256] = {0}, out[256];
+    } cases[] = {{TENSOR_I2_S, BN_I2S_A, 64, 3},     {TENSOR_I2_S, BN_I2S_B, 32, 3},
+                 {TENSOR_I2_S, BN_I2S_C, 64, 3},     {TENSOR_TQ1_0, BN_I2S_A, 128, 2},
+                 {TENSOR_TQ2_0, BN_I2S_A, 128, 2},   {TENSOR_Q8_0, BN_I2S_A, 128, 2},
+                 {TENSOR_Q2_0, BN_I2S_A, 96, 2},     {TENSOR_Q2_0_G128, BN_I2S_A, 64, 2},
+                 {TENSOR_PQ2_0, BN_I2S_A, 64, 2},    {TENSOR_PTQ1_0, BN_I2S_A, 64, 2},
+                 {TENSOR_Q1_0, BN_I2S_A, 64, 2},     {TENSOR_IQ1_BN, BN_I2S_A, 96, 2},
+                 {TENSOR_IQ2_BN, BN_I2S_A, 96, 2},   {TENSOR_IQ2_BN_R4, BN_I2S_A, 96, 4},
+                 {TENSOR_IQ2_BN_R4, BN_I2S_A, 64, 3}};
+    uint8_t codes[384] = {0}, out[256];
     struct bn_error err;
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
         const struct ternary_source s = {.name = "t",
@@ -200,14 +222,15 @@ static void shapes_that_do_not_fit_are_refused(void **state)
 static void too_few_bytes_are_refused(void **state)
 {
     (void)state;
-    static const enum tensor_type types[] = {TENSOR_I2_S,   TENSOR_TQ1_0,     TENSOR_TQ2_0,
-                                             TENSOR_Q2_0,   TENSOR_Q2_0_G128, TENSOR_PQ2_0,
-                                             TENSOR_PTQ1_0, TENSOR_F16,       TENSOR_F32};
-    uint8_t bytes[1024] = {0}, codes[256];
+    static const enum tensor_type types[] = {
+        TENSOR_I2_S,   TENSOR_TQ1_0,  TENSOR_TQ2_0,    TENSOR_Q2_0, TENSOR_Q2_0_G128,
+        TENSOR_PQ2_0,  TENSOR_PTQ1_0, TENSOR_F16,      TENSOR_F32,  TENSOR_Q1_0,
+        TENSOR_IQ1_BN, TENSOR_IQ2_BN, TENSOR_IQ2_BN_R4};
+    uint8_t bytes[4096] = {0}, codes[1024];
     struct bn_error err;
     struct ternary_scales scales;
     for (size_t i = 0; i < sizeof(types) / sizeof(types[0]); i++) {
-        struct ternary_source s = source_of(types[i], BN_I2S_A, bytes, 256, 1);
+        struct ternary_source s = source_of(types[i], BN_I2S_A, bytes, 256, 4);
         assert_true(ternary_scan(&s, &scales, &err));
         s.n_bytes--;
         assert_false(ternary_scan(&s, &scales, &err));
@@ -244,7 +267,8 @@ static void code_3_is_refused_with_its_offset(void **state)
 
 /* The types with blocks, and blocks of 4 rows of 512 columns. */
 static const enum tensor_type block_types[] = {TENSOR_TQ1_0, TENSOR_TQ2_0,     TENSOR_Q2_0,
-                                               TENSOR_PQ2_0, TENSOR_Q2_0_G128, TENSOR_PTQ1_0};
+                                               TENSOR_PQ2_0, TENSOR_Q2_0_G128, TENSOR_PTQ1_0,
+                                               TENSOR_Q1_0};
 #define N_BLOCK_TYPES (sizeof(block_types) / sizeof(block_types[0]))
 #define COLS 512
 #define ROWS 4
@@ -259,7 +283,7 @@ struct blocks {
 static void blocks_init(struct blocks *b, enum tensor_type type)
 {
     struct bn_error err;
-    b->codes = some_codes(COLS * ROWS);
+    b->codes = codes_of(type, COLS * ROWS);
     b->row_blocks = COLS / tensor_geometries[type].block_cols;
     b->s = source_of(type, BN_I2S_A, b->bytes, COLS, ROWS);
     assert_true(ternary_encode(type, BN_I2S_A, b->codes, COLS, ROWS, 0.5f, b->bytes, &err));
@@ -499,6 +523,100 @@ static void code_3_of_a_block_is_refused(void **state)
     }
 }
 
+static const enum tensor_type row_types[] = {TENSOR_IQ1_BN, TENSOR_IQ2_BN, TENSOR_IQ2_BN_R4};
+#define N_ROW_TYPES (sizeof(row_types) / sizeof(row_types[0]))
+#define ROW_COLS 192
+#define N_ROWS 8
+
+static void a_scale_per_row_has_its_class(void **state)
+{
+    (void)state;
+    static const float expected[N_ROWS] = {0.5f, 0.5f, -0.25f, 0.0f, 3.0f, 0.5f, 0.5f, 2.0f};
+    for (size_t i = 0; i < N_ROW_TYPES; i++) {
+        uint8_t *codes = some_codes(ROW_COLS * N_ROWS), bytes[N_ROWS * (4 + ROW_COLS / 4)];
+        uint8_t decoded[ROW_COLS * N_ROWS];
+        float scales[N_ROWS];
+        struct ternary_scales s;
+        struct bn_error err;
+        const struct ternary_source src =
+            source_of(row_types[i], BN_I2S_A, bytes, ROW_COLS, N_ROWS);
+        assert_true(
+            ternary_encode(row_types[i], BN_I2S_A, codes, ROW_COLS, N_ROWS, 0.5f, bytes, &err));
+        ternary_put_row_scale(row_types[i], bytes, ROW_COLS, 3, -0.0f); /* fits any scale */
+        assert_true(ternary_scan(&src, &s, &err));
+        assert_true(s.scaling == SCALE_TENSOR && s.tensor_scale == 0.5f);
+        memset(codes + 3 * ROW_COLS, 1, ROW_COLS);
+        assert_true(ternary_decode(&src, 0, N_ROWS, decoded, &err));
+        assert_memory_equal(decoded, codes, sizeof(decoded));
+        for (size_t row = 0; row < N_ROWS; row++)
+            ternary_put_row_scale(row_types[i], bytes, ROW_COLS, row, expected[row]);
+        assert_true(ternary_scan(&src, &s, &err));
+        assert_true(s.scaling == SCALE_ROW && s.tensor_scale == 1.0f && s.block_cols == 0);
+        ternary_row_scales(&src, 0, N_ROWS, scales);
+        assert_memory_equal(scales, expected, sizeof(scales));
+        ternary_row_scales(&src, 4, 5, scales);
+        assert_true(scales[0] == 3.0f);
+        assert_true(ternary_decode(&src, 0, N_ROWS, decoded, &err));
+        assert_memory_equal(decoded, codes, sizeof(decoded));
+        mem_free(codes);
+    }
+}
+
+static void row_scales_must_be_numbers(void **state)
+{
+    (void)state;
+    /* of row 5; rows of IQ1_BN have 41 bytes, the others 52, and a unit of four begins at row 4 */
+    static const char *const places[] = {"row 5, at byte 1205,", "row 5, at byte 1260,",
+                                         "row 5, at byte 1212,"};
+    static const float bad[] = {INFINITY, -INFINITY, NAN};
+    for (size_t i = 0; i < 3 * N_ROW_TYPES; i++) {
+        const enum tensor_type type = row_types[i / 3];
+        uint8_t *codes = some_codes(ROW_COLS * N_ROWS), bytes[N_ROWS * (4 + ROW_COLS / 4)];
+        struct ternary_scales s;
+        struct bn_error err;
+        const struct ternary_source src = source_of(type, BN_I2S_A, bytes, ROW_COLS, N_ROWS);
+        assert_true(ternary_encode(type, BN_I2S_A, codes, ROW_COLS, N_ROWS, 0.5f, bytes, &err));
+        /* The class is known before this row. */
+        ternary_put_row_scale(type, bytes, ROW_COLS, 0, 2.0f);
+        ternary_put_row_scale(type, bytes, ROW_COLS, 5, bad[i % 3]);
+        assert_false(ternary_scan(&src, &s, &err));
+        assert_int_equal(err.code, BN_EFORMAT);
+        assert_non_null(strstr(err.text, "tensor 't'"));
+        assert_non_null(strstr(err.text, places[i / 3]));
+        mem_free(codes);
+    }
+}
+
+static void code_3_of_a_row_is_refused(void **state)
+{
+    (void)state;
+    /* Row 6, column 150, which is element 22 of block 2: byte 6 of the block in IQ2_BN, and byte
+     * 16 + 4 k + 2 in IQ2_BN_R4. */
+    static const struct {
+        enum tensor_type type;
+        size_t at, shift;
+    } cases[] = {{TENSOR_IQ2_BN, 6 * 52 + 4 + 2 * 16 + 6, 2},
+                 {TENSOR_IQ2_BN_R4, 4 * 52 + 16 + 2 * 64 + 16 + 4 * 2 + 2, 2}};
+    for (size_t i = 0; i < 2; i++) {
+        uint8_t *codes = some_codes(ROW_COLS * N_ROWS), bytes[N_ROWS * (4 + ROW_COLS / 4)];
+        uint8_t decoded[ROW_COLS * N_ROWS];
+        char place[32];
+        struct bn_error err;
+        const struct ternary_source src =
+            source_of(cases[i].type, BN_I2S_A, bytes, ROW_COLS, N_ROWS);
+        assert_true(
+            ternary_encode(cases[i].type, BN_I2S_A, codes, ROW_COLS, N_ROWS, 0.5f, bytes, &err));
+        bytes[cases[i].at] |= (uint8_t)(3 << cases[i].shift);
+        (void)snprintf(place, sizeof(place), "byte at %zu ", 1000 + cases[i].at);
+        assert_false(ternary_decode(&src, 6, 7, decoded, &err));
+        assert_int_equal(err.code, BN_EFORMAT);
+        assert_non_null(strstr(err.text, place));
+        assert_true(ternary_decode(&src, 0, 6, decoded, &err));
+        assert_true(ternary_decode(&src, 7, 8, decoded, &err));
+        mem_free(codes);
+    }
+}
+
 /* A type with a row in the table of geometries but without a codec must not be decoded as another
  * one. */
 static void a_type_without_codec_is_refused(void **state)
@@ -687,6 +805,9 @@ int main(void)
         cmocka_unit_test(odd_rows_of_64_are_merged),
         cmocka_unit_test(block_scales_must_be_numbers),
         cmocka_unit_test(code_3_of_a_block_is_refused),
+        cmocka_unit_test(a_scale_per_row_has_its_class),
+        cmocka_unit_test(row_scales_must_be_numbers),
+        cmocka_unit_test(code_3_of_a_row_is_refused),
         cmocka_unit_test(a_type_without_codec_is_refused),
         cmocka_unit_test(i2s_scale_must_be_a_number),
         cmocka_unit_test(floats_of_one_magnitude_are_ternary),

@@ -90,6 +90,28 @@ static int open_q2_0_g128(void **state)
     return open_block_scales(TENSOR_Q2_0_G128, 128, state);
 }
 
+/* Scales per row in types that embeddings cannot have. */
+static int open_row_scales(enum tensor_type type, void **state)
+{
+    struct synth_spec spec = synth_preset("tiny");
+    spec.n_layers = 1;
+    spec.n_embd = spec.n_ff = 128;
+    spec.n_heads = spec.n_kv_heads = 1;
+    spec.type = type;
+    spec.scale_cols = SYNTH_ROW_SCALES;
+    return open_spec(&spec, state);
+}
+
+static int open_iq1_bn(void **state)
+{
+    return open_row_scales(TENSOR_IQ1_BN, state);
+}
+
+static int open_iq2_bn_r4(void **state)
+{
+    return open_row_scales(TENSOR_IQ2_BN_R4, state);
+}
+
 static int close_fixture(void **state)
 {
     struct fixture *f = *state;
@@ -233,8 +255,8 @@ int main(void)
         cmocka_unit_test(huge_hyperparameters_are_harmless),
     };
     int n_failed = 0;
-    const CMFixtureFunction opens[] = {open_tensor_scales, open_pq2_0, open_ptq1_0, open_q2_0,
-                                       open_q2_0_g128};
+    const CMFixtureFunction opens[] = {open_tensor_scales, open_pq2_0,  open_ptq1_0,   open_q2_0,
+                                       open_q2_0_g128,     open_iq1_bn, open_iq2_bn_r4};
     for (size_t i = 0; i < sizeof(opens) / sizeof(opens[0]); i++)
         n_failed += cmocka_run_group_tests(tests, opens[i], close_fixture);
     return n_failed;

@@ -96,6 +96,7 @@ static void scales_and_ternary_tables_are_found(void **state)
         {TENSOR_TQ2_0, 256, SCALE_BLOCK, 256, false},
         {TENSOR_TQ1_0, SYNTH_ROW_SCALES, SCALE_ROW, 0, false},
         {TENSOR_Q2_0, 0, SCALE_TENSOR, 0, false},
+        {TENSOR_Q1_0, 128, SCALE_BLOCK, 128, false},
         {TENSOR_F16, 128, SCALE_BLOCK, 128, false},
     };
     for (size_t i = 0; i < 2 * sizeof(cases) / sizeof(cases[0]); i++) {
@@ -191,8 +192,9 @@ static void every_architecture_and_container_opens(void **state)
     (void)state;
     static const char *const archs[] = {"bitnet-b1.58", "bitnet-25", "bitnet", "llama", "qwen3"};
     static const enum tensor_type types[] = {
-        TENSOR_I2_S, TENSOR_TQ1_0,     TENSOR_TQ2_0, TENSOR_F16,    TENSOR_F32,
-        TENSOR_BF16, TENSOR_Q2_0_G128, TENSOR_PQ2_0, TENSOR_PTQ1_0, TENSOR_Q2_0};
+        TENSOR_I2_S, TENSOR_TQ1_0,     TENSOR_TQ2_0,  TENSOR_F16,      TENSOR_F32,
+        TENSOR_BF16, TENSOR_Q2_0_G128, TENSOR_PQ2_0,  TENSOR_PTQ1_0,   TENSOR_Q2_0,
+        TENSOR_Q1_0, TENSOR_IQ1_BN,    TENSOR_IQ2_BN, TENSOR_IQ2_BN_R4};
     const size_t n_types = sizeof(types) / sizeof(types[0]);
     for (size_t i = 0; i < 5 * n_types; i++) {
         struct synth_spec spec = synth_preset("tiny");
@@ -321,8 +323,7 @@ static void foreign_types_are_refused_with_advice(void **state)
     } cases[] = {
         {"blk.0.attn_q.weight", 38, "'blk.0.attn_q.weight' is TL1 (38), not ternary: its tiling"},
         {"blk.1.ffn_up.weight", 39, "is TL2 (39)"},
-        {"blk.0.attn_v.weight", 135, "convert the model to i2_s"},
-        {"blk.0.attn_v.weight", 41, "binary"},
+        {"blk.0.attn_v.weight", 142, "is IQ2_TN (142), not ternary: convert the model to i2_s"},
         {"token_embd.weight", 36,
          "embeddings and output heads must be one of F32, F16, BF16, Q8_0, Q4_0, Q4_K, Q6_K"},
         {"token_embd.weight", 10, "is Q2_K (10)"},

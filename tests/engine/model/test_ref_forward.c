@@ -162,9 +162,10 @@ static void every_container_gives_the_same_logits(void **state)
     static const struct {
         enum tensor_type type;
         enum bn_i2s_layout layout;
-    } cases[] = {{TENSOR_I2_S, BN_I2S_B},  {TENSOR_I2_S, BN_I2S_C}, {TENSOR_TQ1_0, BN_I2S_A},
-                 {TENSOR_TQ2_0, BN_I2S_A}, {TENSOR_F32, BN_I2S_A},  {TENSOR_F16, BN_I2S_A},
-                 {TENSOR_BF16, BN_I2S_A}};
+    } cases[] = {{TENSOR_I2_S, BN_I2S_B},     {TENSOR_I2_S, BN_I2S_C},   {TENSOR_TQ1_0, BN_I2S_A},
+                 {TENSOR_TQ2_0, BN_I2S_A},    {TENSOR_F32, BN_I2S_A},    {TENSOR_F16, BN_I2S_A},
+                 {TENSOR_BF16, BN_I2S_A},     {TENSOR_IQ1_BN, BN_I2S_A}, {TENSOR_IQ2_BN, BN_I2S_A},
+                 {TENSOR_IQ2_BN_R4, BN_I2S_A}};
     struct synth_spec spec = synth_preset("tiny");
     float *expected = logits_of(&spec);
     for (size_t i = 0; i < sizeof(cases) / sizeof(cases[0]); i++) {
