@@ -169,6 +169,8 @@ bool template_open(const struct template_config *cfg, struct template **out, str
     } else {
         ok = open_builtin(t, cfg->choice, err);
     }
+    t->info.is_thinking_off =
+        ok && bn_str_is(cfg->arch, "qwen3") && has(t->info.source, "enable_thinking");
     if (!ok || !open_tokens(t, cfg, err)) {
         template_close(t);
         return false;

@@ -80,6 +80,9 @@ struct template_info {
     struct bn_str source; /* the Jinja text that runs */
     bool is_chat;         /* false only for "plain": text completion, no chat */
     bool has_thoughts;    /* the source contains </think> */
+    /* The publisher of the family turns thoughts off: small Bonsai models, which have architecture
+     * qwen3 and a source that reads enable_thinking. */
+    bool is_thinking_off;
 };
 const struct template_info *template_info(const struct template *t);
 

@@ -64,7 +64,7 @@ static const char *const check_options[] = {FILE_OPTIONS, RUN_OPTIONS, "template
 static const char *const tokenize_options[] = {"special", "bos", "no-repair", NULL};
 static const char *const detokenize_options[] = {"special", "no-repair", NULL};
 static const char *const prompt_options[] = {
-    "messages", "ids", "generation-prompt", "template", "template-arg", "no-repair", NULL};
+    "messages", "ids", "generation-prompt", "template", "template-arg", "think", "no-repair", NULL};
 static const char *const logits_options[] = {"tokens",     "out",       "reuse", "ctx",
                                              FILE_OPTIONS, RUN_OPTIONS, NULL};
 static const char *const perplexity_options[] = {"ctx", FILE_OPTIONS, RUN_OPTIONS, NULL};

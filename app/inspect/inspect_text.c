@@ -156,7 +156,7 @@ static enum exit_code render(struct inspect *in, struct template_arena *arena, c
         (void)bn_fail_prefix(&err, "--messages");
         return report_error(INSPECT, STAGE_RUN, &err);
     }
-    if (!model_args_template_args(in->options, arena, &args, &err))
+    if (!model_args_template_args(in->options, in->template, arena, &args, &err))
         return report_error(INSPECT, STAGE_RUN, &err);
     const struct template_input input = {
         .messages = messages,

@@ -121,6 +121,9 @@ static const struct option template_rows[] = {
     {.name = "template-arg", .kind = OPTION_TEXT, .repeats = true, .advanced = true,
      .places = OPTION_AT_START, .check = check_template_arg, .arg = "NAME=VALUE",
      .help = "variable for the template, JSON or text (may be repeated)"},
+    {.name = "think", .kind = OPTION_CHOICE, .places = OPTION_AT_START | OPTION_BY_SET,
+     .choices = "on|off|auto", .fallback = "auto",
+     .help = "thoughts before the answer; auto: as the family of the model is used"},
 };
 /* clang-format on */
 const struct option_table model_template_options = OPTION_TABLE("Model", template_rows);
@@ -265,12 +268,31 @@ static struct template_value *arg_value(const char *text, struct template_arena 
     return v;
 }
 
-bool model_args_template_args(const struct options *o, struct template_arena *arena,
-                              struct template_value **out, struct bn_error *err)
+/* Set enable_thinking for --think. It stays undefined without a setting, because templates
+ * distinguish undefined from false. *dict may be NULL before and after. False: out of memory. */
+static bool add_think(const struct options *o, const struct template *t,
+                      struct template_arena *arena, struct template_value **dict)
+{
+    enum { THINK_ON, THINK_OFF, THINK_AUTO }; /* in the order of the choices in template_rows */
+    const size_t choice = options_choice(o, "think");
+    if (choice == THINK_AUTO && !template_info(t)->is_thinking_off)
+        return true;
+    *dict = template_set(arena, *dict ? *dict : template_dict(arena), "enable_thinking",
+                         template_bool(arena, choice == THINK_ON));
+    return *dict != NULL;
+}
+
+bool model_args_template_args(const struct options *o, const struct template *t,
+                              struct template_arena *arena, struct template_value **out,
+                              struct bn_error *err)
 {
     size_t n;
     const char *const *items = options_list(o, "template-arg", &n);
-    struct template_value *dict = n ? template_dict(arena) : NULL;
+    struct template_value *dict = NULL;
+    if (!add_think(o, t, arena, &dict))
+        return bn_fail(err, BN_ENOMEM, "out of memory for the template argument of --think");
+    if (n && !dict)
+        dict = template_dict(arena);
     for (size_t i = 0; i < n; i++) {
         const char *equals = strchr(items[i], '=');
         char name[64];

@@ -97,7 +97,7 @@ const char *const *options_words(const struct options *o, size_t *n_words);
  * '-'. A flag accepts on/off, true/false, yes/no, 1/0. A row that repeats adds the text to
  * those of the same source. BN_EARG: unknown name, bad value, or the option cannot be set from this
  * source (SET requires OPTION_BY_SET; CONFIG, ENV, MODEL, FAMILY: OPTION_IN_CONFIG). On error
- * nothing changes. If a stronger source has set the value, nothing changes and there is no error. */
+ * nothing changes. If a stronger source has set the value, nothing changes, without an error. */
 bool options_set(struct options *o, const char *name, const char *value, enum option_source source,
                  struct bn_error *err);
 /* Return to the value of the model file or its family, or else to the default. */

@@ -204,6 +204,8 @@ class NoBos(ProgramCase):
         for words in ([], ['--template', published]):
             words = ['prompt', self.model, '--messages', '-', *words]
             text = self.succeeds(*words, stdin=messages.encode()).decode()
+            self.assertEqual(text, self.USER + '<think>\n\n</think>\n\n')  # as the chat: off for this family
+            text = self.succeeds(*words, '--think', 'on', stdin=messages.encode()).decode()
             self.assertEqual(text, self.USER)
             off = [*words, '--template-arg', 'enable_thinking=false']
             self.assertEqual(self.succeeds(*off, stdin=messages.encode()).decode(),

@@ -239,7 +239,7 @@ static bool encode_rendered(const struct encoder *e, struct message_list *l, str
     struct template_output rendered;
     l->list = template_list(l->arena);
     push_state(l, e->state, e->window);
-    if (!model_args_template_args(e->m->options, l->arena, &args, err))
+    if (!model_args_template_args(e->m->options, e->m->template, l->arena, &args, err))
         return false;
     const struct template_input input = {.messages = l->list,
                                          .args = args,

@@ -136,7 +136,7 @@ static bool collect_all(struct marks *m, const struct options *options, struct b
     };
     static const char *const with_tool[] = {"user", "assistant", "tool", NULL};
     struct template_value *args;
-    if (!model_args_template_args(options, m->arena, &args, err))
+    if (!model_args_template_args(options, m->template, m->arena, &args, err))
         return false;
     m->args = args;
     for (size_t i = 0; i < sizeof(turns) / sizeof(turns[0]); i++)

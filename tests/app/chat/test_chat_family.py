@@ -5,6 +5,7 @@ the architecture of the small Bonsai models or another one.
 """
 import json
 import os
+import re
 import subprocess
 
 from support.program_case import PROGRAM, ProgramCase, main
@@ -59,6 +60,48 @@ class Sampling(FamilyCase):
         answers = [json.loads(self.chat(*args, *more)[0]) for more in ((), given)]
         self.assertEqual(answers[0]['text'], answers[1]['text'])
         self.assertEqual(answers[0]['settings'], answers[1]['settings'])
+
+
+class Thinking(FamilyCase):
+    TEMPLATE = ('{{ "state " }}{% if enable_thinking is defined %}{{ enable_thinking }}{% else %}undefined{% endif %}'
+                '{% for m in messages %}{{ " " + m.content }}{% endfor %}')
+
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.template = '@' + cls.write('think.jinja', cls.TEMPLATE)
+
+    def state(self, *args, model=None, commands='/dump'):
+        _, text = self.chat('-i', '--template', self.template, *args, model=model, stdin=commands.encode() + b'\n')
+        return re.findall(r'state (\w+)', text)
+
+    def test_auto_follows_the_family(self):
+        self.assertEqual(self.state(), ['False'])
+        self.assertEqual(self.state('--think', 'auto'), ['False'])
+        self.assertEqual(self.state(model=self.model), ['undefined'])
+
+    def test_on_and_off_set_the_variable(self):
+        for model in (self.bonsai, self.model):
+            self.assertEqual(self.state('--think', 'on', model=model), ['True'])
+            self.assertEqual(self.state('--think', 'off', model=model), ['False'])
+
+    def test_a_template_argument_wins(self):
+        for words in ((), ('--think', 'on')):
+            self.assertEqual(self.state(*words, '--template-arg', 'enable_thinking="mine"'), ['mine'])
+
+    def test_set_changes_the_next_prompt(self):
+        commands = '/dump\n/set think on\n/dump\n/set think off\n/dump\n/set think default\n/dump'
+        self.assertEqual(self.state(commands=commands, model=self.model), ['undefined', 'True', 'False', 'undefined'])
+
+    def test_pipes_lines_and_batch_use_the_setting(self):
+        """The three states have texts of different lengths, and the byte vocabulary has one token per byte."""
+        for words in (('--lines',), ('--batch', '2'), ()):
+            counts = []
+            for think in ('on', 'off', 'auto'):
+                out, _ = self.chat('--template', self.template, '--json', '-n', '1', '--think', think, *words,
+                                   stdin=b'a\n')
+                counts.append(json.loads(out)['prompt_tokens'])
+            self.assertEqual((counts[1] - counts[0], counts[2]), (len('False') - len('True'), counts[1]), words)
 
 
 if __name__ == '__main__':
