@@ -121,7 +121,8 @@ static const struct option template_rows[] = {
     {.name = "template-arg", .kind = OPTION_TEXT, .repeats = true, .advanced = true,
      .places = OPTION_AT_START, .check = check_template_arg, .arg = "NAME=VALUE",
      .help = "variable for the template, JSON or text (may be repeated)"},
-    {.name = "think", .kind = OPTION_CHOICE, .places = OPTION_AT_START | OPTION_BY_SET,
+    {.name = "think", .kind = OPTION_CHOICE, .advanced = true,
+     .places = OPTION_AT_START | OPTION_BY_SET,
      .choices = "on|off|auto", .fallback = "auto",
      .help = "thoughts before the answer; auto: as the family of the model is used"},
 };

@@ -41,8 +41,8 @@ bool model_args_template(const struct options *o, const struct bn_file *file,
                          struct template **out, struct bn_error *err);
 
 /* The variables of --think and --template-arg NAME=VALUE as a dict in the arena. A VALUE that is
- * not JSON is text. --think sets enable_thinking; a --template-arg of that name wins. Without variables
- * *out is NULL. BN_EARG: a name that is too long. BN_ENOMEM. */
+ * not JSON is text. --think sets enable_thinking; a --template-arg of that name wins. Without
+ * variables *out is NULL. BN_EARG: a name that is too long. BN_ENOMEM. */
 bool model_args_template_args(const struct options *o, const struct template *t,
                               struct template_arena *arena, struct template_value **out,
                               struct bn_error *err);

@@ -68,7 +68,7 @@ class Chat(ChatCase):
     def test_a_family_without_bos_gets_exactly_its_template(self):
         model = self.make('qwen.gguf', '--arch', 'qwen3', '--vocab', 'qwen')
         words = ['--activations', 'token', '--json', '-n', '2', 'hi']
-        for more, n_tokens in (([], 21), (['--template-arg', 'enable_thinking=false'], 27)):
+        for more, n_tokens in ((['--think', 'on'], 21), ([], 27), (['--template-arg', 'enable_thinking=false'], 27)):
             done = self.chat(*words, *more, model=model)
             self.assertEqual(json.loads(done.stdout)['prompt_tokens'], n_tokens)
 
