@@ -53,8 +53,9 @@ extern const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES];
 bool tensor_is_linear(enum tensor_type type);
 
 /* Size of n_rows rows of n_cols elements in bytes. False on overflow, for a row that is not a whole
- * number of blocks, for rows that do not fill an interleaved unit, and for TENSOR_OTHER. I2_S: n / 4 + 32 for the whole tensor, n a multiple of 4.
- * Its layouts need larger multiples, which ternary_check tests. */
+ * number of blocks, for rows that do not fill an interleaved unit, and for TENSOR_OTHER. I2_S: n /
+ * 4 + 32 for the whole tensor, n a multiple of 4. Its layouts need larger multiples, which
+ * ternary_check tests. */
 bool tensor_bytes(enum tensor_type type, size_t n_cols, size_t n_rows, size_t *out);
 
 /* The only type of our table with this id whose size fits the span. `span` is the distance to the

@@ -2,7 +2,8 @@
  * Decodes every ternary layout of model files. Packing for the kernels is tested against it.
  *
  * A ternary tensor consists of codes 0, 1, 2 for -1, 0, +1 and of scales: value = (code - 1) *
- * scale. Q1_0 is binary: it has no code 1. All functions are pure; several threads may decode rows of one tensor.
+ * scale. Q1_0 is binary: it has no code 1. All functions are pure; several threads may decode
+ * rows of one tensor.
  */
 #ifndef ENGINE_GGUF_TERNARY_CODEC_H
 #define ENGINE_GGUF_TERNARY_CODEC_H
@@ -44,11 +45,10 @@ bool ternary_check(const struct ternary_source *src, struct bn_error *err);
  * scales of blocks of 64 columns are equal in pairs in the whole tensor, the class is blocks of
  * 128. I2_S has SCALE_TENSOR. Float tensors are ternary if each run of 64 columns holds 0 and one
  * magnitude, which is its scale. An all-zero tensor has the scale 0, except for I2_S, which stores
- * its scale.
- * Reads only scales: 4 bytes of I2_S, the scales of all rows, the scales of blocks up to the first
- * one that settles the class, and all elements of floats. BN_EUNSUPPORTED: floats are not ternary, or have a magnitude
- * per block that F16 cannot represent; the message names the element. BN_EFORMAT: a scale that was
- * read is not finite. */
+ * its scale. Reads only scales: 4 bytes of I2_S, the scales of all rows, the scales of blocks up to
+ * the first one that settles the class, and all elements of floats. BN_EUNSUPPORTED: floats are not
+ * ternary, or have a magnitude per block that F16 cannot represent; the message names the element.
+ * BN_EFORMAT: a scale that was read is not finite. */
 bool ternary_scan(const struct ternary_source *src, struct ternary_scales *out,
                   struct bn_error *err);
 

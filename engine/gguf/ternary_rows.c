@@ -18,7 +18,7 @@
 /* ---- decoders of one block ---- */
 
 /* IQ1_BN: four groups of 16 elements. Each has 15 in three bytes of five trits and the last one in
- * byte 12. The first trit of a byte is the least significant one, so it needs the largest factor. */
+ * byte 12. The first trit of a byte is the least significant one and needs the largest factor. */
 bool iq1_bn_block_decode(const uint8_t *block, uint8_t *codes)
 {
     static const uint8_t factors[5] = {81, 27, 9, 3, 1};
@@ -41,7 +41,7 @@ bool iq2_bn_block_decode(const uint8_t *block, uint8_t *codes)
     return !bad;
 }
 
-/* IQ2_BN_R4: four runs of 16 elements in 4 bytes, each with the first quarter in the lowest bits. */
+/* IQ2_BN_R4: four runs of 16 elements in 4 bytes, the first quarter of each in the lowest bits. */
 bool iq2_bn_r4_block_decode(const uint8_t *block, uint8_t *codes)
 {
     bool bad = false;
