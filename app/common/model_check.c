@@ -151,6 +151,8 @@ static bool check_numbers(const struct model *m, struct model_check *check, stru
     for (size_t l = 0; ok && l < m->hp.n_layers; l++) {
         const struct layer *layer = &m->layers[l];
         ok = check_rows(&layer->attn_norm, &k, row, n_checked, err) &&
+             check_rows(&layer->q_norm, &k, row, n_checked, err) &&
+             check_rows(&layer->k_norm, &k, row, n_checked, err) &&
              check_rows(&layer->attn_sub_norm, &k, row, n_checked, err) &&
              check_rows(&layer->ffn_norm, &k, row, n_checked, err) &&
              check_rows(&layer->ffn_sub_norm, &k, row, n_checked, err);

@@ -5,6 +5,7 @@
 #include "app/common/model_check.h"
 #include "app/common/paths.h"
 #include "engine/base/memory.h"
+#include "engine/file_gguf.h"
 
 #include <setjmp.h>
 #include <stdarg.h>
@@ -91,6 +92,29 @@ static void every_scale_of_a_block_is_checked(void **state)
     mem_free(bytes);
 }
 
+static void a_qk_norm_that_is_not_finite_is_found(void **state)
+{
+    unsigned steps = 0;
+    struct model_check check = {.done = collect_steps, .ud = &steps};
+    struct bn_file *file;
+    struct bn_error err;
+    char *bytes;
+    size_t n_bytes;
+    (void)state;
+    assert_true(path_read_all(blocks_path, SIZE_MAX, &bytes, &n_bytes, &err));
+    assert_true(bn_file_open_memory(bytes, n_bytes, &file, &err));
+    const struct gguf_tensor *norm =
+        gguf_find_tensor(bn_file_gguf(file), "blk.1.attn_k_norm.weight");
+    assert_non_null(norm);
+    static const uint8_t infinite[4] = {0, 0, 0x80, 0x7f};
+    memcpy(bytes + norm->offset + 4, infinite, sizeof infinite);
+    assert_false(model_check_file(file, &cfg, &check, &err));
+    assert_non_null(strstr(err.text, "'blk.1.attn_k_norm.weight': element 1 of row 0"));
+    assert_int_equal(steps, 1u << CHECK_STRUCTURE | 1u << CHECK_CODES);
+    bn_file_close(file);
+    mem_free(bytes);
+}
+
 static void random_weights_do_not_predict_text(void **state)
 {
     const struct tokenizer_config no_notes = {0};
@@ -125,6 +149,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(an_intact_file_passes_every_step),
         cmocka_unit_test(a_wrong_code_stops_after_the_structure),
         cmocka_unit_test(every_scale_of_a_block_is_checked),
+        cmocka_unit_test(a_qk_norm_that_is_not_finite_is_found),
         cmocka_unit_test(random_weights_do_not_predict_text),
     };
     if (argc != 3)
