@@ -205,7 +205,8 @@ static bool fill_seqs(struct batch *b, struct bn_error *err)
                 break;
             else {
                 const size_t n_before = b->in.n_bytes;
-                ok = read_more(b, err);
+                /* An answer may have ended with its first token, before any step. */
+                ok = write_finished(b, err) && read_more(b, err);
                 if (b->in.n_bytes == n_before && !b->at_end && has_running(b))
                     break; /* no input yet: let the other sequences go on */
             }

@@ -4,6 +4,7 @@ test_chat_batch.py CHAT MAKE_MODEL: many prompts at once (--batch), with the eng
 """
 import json
 import os
+import select
 import shutil
 import signal
 import subprocess
@@ -85,6 +86,13 @@ class Batch(ChatCase):
         self.assertEqual((process.returncode, out), (130, b''))
         if err:  # empty if the end of the input was read before the signal
             self.assertEqual(err, b'bitnet-chat: stopped: no answer to the lines after line 2\n')
+
+    def test_an_answer_of_one_token_does_not_wait_for_more_input(self):
+        process = self.batch('-n', '1', '--json')
+        process.stdin.write(b'one\n')
+        waiting, _, _ = select.select([process.stdout], [], [], 20)
+        self.assertTrue(waiting)
+        self.assertEqual(json.loads(process.stdout.readline())['line'], 1)
 
     def test_a_batch_that_waits_for_input_sleeps_after_a_resize(self):
         process = self.batch('-n', '2', '--json')
