@@ -219,7 +219,8 @@ static const char keys_help[] =
     "Ctrl-Home, Ctrl-End       whole screen: go to the beginning, to the end\n"
     "n, N                      whole screen, after /find: next match, previous match\n"
     "Ctrl-D                    on an empty line: leave; not while an answer runs\n"
-    "and the other keys of Readline, without keyboard macros; ~/.inputrc can use $if bitnet-chat";
+    "and the other keys of Readline, without keyboard macros; ~/.inputrc can use\n"
+    "$if bitnet-chat";
 
 static void list_commands(struct strbuf *out)
 {
