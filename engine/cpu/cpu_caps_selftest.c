@@ -271,7 +271,7 @@ static void run_blocks_of(const struct cpu_kernels *k, struct grouped_case *c, s
 
 static void run_grouped(const struct cpu_kernels *k, struct outputs *o)
 {
-    struct grouped_case c = {.q = {0}}; /* zeros, since missing tokens are read too */
+    struct grouped_case c = {.q = {0}};           /* zeros, since missing tokens are read too */
     for (size_t i = 0; i < sizeof c.lines; i++) { /* four codes of 0 .. 2 per byte */
         const uint32_t u = mix(60000 + i);
         c.lines[i] = (uint8_t)(u % 3 | u / 3 % 3 << 2 | u / 9 % 3 << 4 | u / 27 % 3 << 6);
