@@ -88,7 +88,7 @@ static void on_signals(struct app *app)
         app->ui.ops->suspend(&app->ui);
         signals_stop_self();
     }
-    /* After SIGNAL_SUSPEND, too: without job control nothing stopped and no SIGCONT comes. */
+    /* After SIGNAL_SUSPEND, too: signals_stop_self clears SIGNAL_RESUME when the stop is over. */
     if (flags & (SIGNAL_SUSPEND | SIGNAL_RESUME))
         app->ui.ops->resume(&app->ui);
     if (flags & SIGNAL_RESIZE)
@@ -164,7 +164,8 @@ static void on_loaded(struct app *app)
     if (app->is_interactive)
         ui_notice(&app->ui, TONE_NOTE, "%s, %s, context %zu%s, loaded in %.1f s",
                   info->quantisation, info->device, n_ctx, trained, info->load_seconds);
-    /* Only "--device auto" passes over a device, so no GPU was requested; /info has this line. */
+    /* Only "--device auto" skips a device. The user did not ask for that device, so the line is
+     * shown only with --verbose; /info always has it. */
     if (info->passed_over[0] && options_flag(app->options, "verbose"))
         ui_notice(&app->ui, TONE_NOTE, "%s", info->passed_over);
     if (app->model.is_demo)
@@ -185,6 +186,7 @@ static void report_load_failure(struct app *app, const struct bn_error *err)
 {
     app->ui.ops->close(&app->ui, UI_CLOSE_END);
     const enum exit_code code = report_error(PROGRAM, STAGE_LOAD, err);
+    /* EXIT_CONTEXT is for a prompt that does not fit, and there is no prompt yet. */
     app_leave(app, code == EXIT_CONTEXT ? EXIT_MODEL : code);
 }
 

@@ -261,7 +261,8 @@ static bool answer_all(struct batch *b, struct bn_error *err)
 }
 
 /* The batch ends early: write the finished answers. JSON also has the unfinished ones, marked as
- * interrupted or with the error. In text they are empty, because text cannot mark them. */
+ * interrupted or with the error. Text cannot mark them: an unfinished answer before a finished one
+ * is empty, and those after the last finished one are left out. */
 static void write_rest(struct batch *b, const struct bn_error *why)
 {
     struct batch_gaps gaps = {0};

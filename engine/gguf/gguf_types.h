@@ -37,7 +37,7 @@ enum tensor_type {
 
 struct tensor_geometry {
     const char *name;   /* "TQ2_0" */
-    uint32_t file_id;   /* type id in files (upstream; I2_S from bitnet.cpp) */
+    uint32_t file_id;   /* type id in files; docs/formats.md names the project that defines it */
     size_t block_cols;  /* elements per block */
     size_t block_bytes; /* bytes per block; 0 for TENSOR_OTHER */
     size_t tail_bytes;  /* bytes after all blocks of a tensor; if any, blocks may cross row ends */
@@ -53,9 +53,9 @@ extern const struct tensor_geometry tensor_geometries[TENSOR_N_TYPES];
 bool tensor_is_linear(enum tensor_type type);
 
 /* Size of n_rows rows of n_cols elements in bytes. False on overflow, for a row that is not a whole
- * number of blocks, for rows that do not fill an interleaved unit, and for TENSOR_OTHER. I2_S: n /
- * 4 + 32 for the whole tensor, n a multiple of 4. Its layouts need larger multiples, which
- * ternary_check tests. */
+ * number of blocks, for rows that do not fill an interleaved unit, and for TENSOR_OTHER. An I2_S
+ * tensor of n elements has n / 4 + 32 bytes, and n must be a multiple of 4. The layouts of I2_S
+ * need larger multiples, which ternary_check tests. */
 bool tensor_bytes(enum tensor_type type, size_t n_cols, size_t n_rows, size_t *out);
 
 /* The only type of our table with this id whose size fits the span. `span` is the distance to the

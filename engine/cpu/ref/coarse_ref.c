@@ -26,9 +26,10 @@ static float sum_tree(float *lanes, size_t n)
     return lanes[0];
 }
 
-/* Integer sum of one lane of a block: columns 4 lane .. 4 lane + 3, and 64 + those columns. Code c
- * has the value (2 c - 15) steps. 2 c (128 high + low) is c (256 high + 2 low), and x holds high
- * and 2 low. The part with -15 is in `fix`, which the caller adds. */
+/* Integer sum of one lane of a block: columns 4 lane .. 4 lane + 3 and the four that are 64 columns
+ * further. An element of the hidden state is 128 high + low. x holds high and 2 low, because
+ * 2 c (128 high + low) = c (256 high + 2 low). Code c has the value (2 c - 15) steps; the part with
+ * -15 is in `fix`, which the caller adds. */
 static int32_t block_lane(const uint8_t *line, const int8_t *x, size_t lane)
 {
     int32_t sum = 0;

@@ -10,7 +10,7 @@
 
 #include <cmocka.h>
 
-/* A model of the architecture with the given scales. */
+/* A model of this architecture whose finest scales are `finest` gets this scheme and reason. */
 static void scheme_of(const char *arch, enum ternary_scaling finest, enum bn_activations requested,
                       enum act_scheme scheme, const char *reason)
 {

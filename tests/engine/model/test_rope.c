@@ -1,6 +1,6 @@
 /*
- * RoPE frequencies and angles against the published numbers of YaRN models. The frequencies come
- * from an independent implementation of the equations (NumPy, double precision).
+ * RoPE frequencies and angles with the published settings of YaRN models. The expected frequencies
+ * were computed by an independent implementation of the equations (NumPy, double precision).
  */
 #include "engine/model/rope.h"
 
@@ -35,9 +35,9 @@ static void same(double a, double b)
         fail_msg("%.9g is not %.9g", a, b);
 }
 
-/* Ternary Bonsai 8B: base 1e6, factor 4, 16384 tokens. Pairs up to 20 keep their frequency, those
- * from 37 on turn at a quarter of it. */
-static void yarn_gives_the_published_frequencies(void **state)
+/* Ternary Bonsai 8B: base 1e6, factor 4, original context 16384. Pairs up to 20 keep their
+ * frequency, those from 37 on turn at a quarter of it. */
+static void yarn_gives_the_computed_frequencies(void **state)
 {
     (void)state;
     static const struct {
@@ -98,8 +98,8 @@ static void without_the_blend_every_pair_is_slowed_down(void **state)
         same(freq[i], pow(1e6, -2.0 * (double)i / N_ROT) / 4.0);
 }
 
-/* An original context below one turn puts both limits at the first pair, and a huge one puts them
- * at the last. */
+/* With a base near 1, the computed limits lie far outside the pairs, on one side or on both. The
+ * frequencies must still be finite. */
 static void extreme_contexts_give_finite_frequencies(void **state)
 {
     (void)state;
@@ -113,6 +113,7 @@ static void extreme_contexts_give_finite_frequencies(void **state)
     }
 }
 
+/* 1.138629436 is the magnitude of YaRN for factor 4, 0.1 ln 4 + 1; 1.296476993 is its square. */
 static void cosines_and_sines_carry_the_magnitude(void **state)
 {
     (void)state;
@@ -160,7 +161,7 @@ static void longrope_depends_on_the_context_of_the_session(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(yarn_gives_the_published_frequencies),
+        cmocka_unit_test(yarn_gives_the_computed_frequencies),
         cmocka_unit_test(limits_follow_base_and_context),
         cmocka_unit_test(without_the_blend_every_pair_is_slowed_down),
         cmocka_unit_test(extreme_contexts_give_finite_frequencies),
