@@ -41,6 +41,7 @@ struct backend_config {
     /* CUDA, for tests: launch every kernel by itself; start no kernel before the previous one has
      * ended. */
     bool no_graph, no_early_launch;
+    bool no_ring; /* CPU, for tests: window layers keep the keys and values of all positions */
     enum bn_skip skip;
     bool file_mapped; /* the model's bytes are a file mapping: pages may be dropped after loading */
     struct bn_log log;
@@ -54,6 +55,8 @@ struct backend_plan {
     size_t weight_bytes;
     size_t kv_bytes_per_token;
     size_t scratch_bytes;
+    size_t seq_bytes;   /* of each sequence besides its tokens: rings, recurrent states; often 0 */
+    size_t state_bytes; /* of one saved state, see state_save; 0: truncate reaches every length */
 };
 
 struct backend_info {
@@ -107,13 +110,34 @@ struct backend_ops {
     /* Append the ids of each item to its sequence in one pass over the weights. At most n_ubatch
      * ids in total, each sequence at most once and within its n_ctx. Allocates nothing. *n_bytes is
      * the number of bytes read from memory. After an error or a cancellation every sequence has its
-     * old length. BN_ELOST: the device has failed; every later call fails the same way. */
+     * old length and can continue from there; see "Earlier lengths" below.
+     * BN_ELOST: the device has failed; every later call fails the same way. */
     bool (*eval)(struct backend *b, struct eval_item *items, size_t n_items,
                  const struct backend_control *control, uint64_t *n_bytes, struct bn_error *err);
-    void (*truncate)(struct seq *s, size_t n_keep); /* n_keep is at most the length */
 
-    /* seq_save writes the whole sequence as bytes. seq_load replaces a sequence by `length` saved
-     * positions; after an error the sequence is empty. */
+    /* Earlier lengths. A KV cache of all positions can be cut at every length. A ring, which holds
+     * only the last positions, and a recurrent state, which is one result of all positions, cannot:
+     * for such sequences the session saves states and loads them later. "Earlier lengths" in
+     * docs/architecture.md describes how a backend keeps the old length after a failed eval.
+     *
+     * reachable: the largest length up to n_keep that truncate accepts now, at least 0; n_keep
+     * itself if state_bytes is 0. n_keep is at most the length.
+     * truncate: n_keep is 0 or a length for which reachable returns n_keep.
+     *
+     * state_save writes the plan's state_bytes bytes that state_load needs to return to the present
+     * length: the recurrent states and the window before the next position, but nothing that
+     * truncate keeps. The bytes depend on the ids alone. The sequence does not change. False: the
+     * device has failed.
+     * state_load cuts a sequence of at least `length` positions to `length`, with a state that was
+     * saved at this length of the same ids. Every byte string is safe to load, because states come
+     * from files too. False: the device has failed; the sequence is then empty. */
+    size_t (*reachable)(const struct seq *s, size_t n_keep);
+    void (*truncate)(struct seq *s, size_t n_keep);
+    bool (*state_save)(struct seq *s, void *to);
+    bool (*state_load)(struct seq *s, const void *from, size_t length);
+
+    /* seq_save writes the whole sequence as bytes, with the state of its length. seq_load replaces
+     * a sequence by `length` saved positions; after an error the sequence is empty. */
     bool (*seq_save)(struct seq *s, const struct bn_stream *out, struct bn_error *err);
     bool (*seq_load)(struct seq *s, size_t length, const struct bn_stream *in,
                      struct bn_error *err);

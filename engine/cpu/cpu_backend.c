@@ -300,7 +300,10 @@ const struct backend_ops cpu_backend_ops = {
     .seq_open = kv_open,
     .seq_close = kv_close,
     .eval = cpu_eval,
+    .reachable = kv_reachable,
     .truncate = kv_truncate,
+    .state_save = kv_state_save,
+    .state_load = kv_state_load,
     .seq_save = kv_save,
     .seq_load = kv_load,
 };

@@ -43,10 +43,30 @@ void kv_close(struct seq *s)
     mem_free(s);
 }
 
+size_t kv_reachable(const struct seq *s, size_t n_keep)
+{
+    (void)s; /* the cache holds all positions */
+    return n_keep;
+}
+
 void kv_truncate(struct seq *s, size_t n_keep)
 {
     if (n_keep < s->length)
         s->length = n_keep;
+}
+
+bool kv_state_save(struct seq *s, void *to)
+{
+    (void)s; /* no state besides the positions */
+    (void)to;
+    return true;
+}
+
+bool kv_state_load(struct seq *s, const void *from, size_t length)
+{
+    (void)from;
+    kv_truncate(s, length);
+    return true;
 }
 
 static void append_f16(const struct cpu_thread *th, const struct kv_block *to, size_t pos,

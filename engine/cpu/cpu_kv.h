@@ -23,7 +23,10 @@ struct seq {
 /* BN_EARG: the context exceeds the address space. BN_ENOMEM. */
 bool kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err);
 void kv_close(struct seq *s); /* NULL is allowed */
+size_t kv_reachable(const struct seq *s, size_t n_keep);
 void kv_truncate(struct seq *s, size_t n_keep);
+bool kv_state_save(struct seq *s, void *to);
+bool kv_state_load(struct seq *s, const void *from, size_t length);
 bool kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err);
 bool kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err);
 

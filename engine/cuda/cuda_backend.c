@@ -276,7 +276,10 @@ const struct backend_ops cuda_backend_ops = {
     .seq_open = cuda_kv_open,
     .seq_close = cuda_kv_close,
     .eval = cuda_eval,
+    .reachable = cuda_kv_reachable,
     .truncate = cuda_kv_truncate,
+    .state_save = cuda_kv_state_save,
+    .state_load = cuda_kv_state_load,
     .seq_save = cuda_kv_save,
     .seq_load = cuda_kv_load,
 };

@@ -67,10 +67,30 @@ void cuda_kv_close(struct seq *s)
     mem_free(s);
 }
 
+size_t cuda_kv_reachable(const struct seq *s, size_t n_keep)
+{
+    (void)s; /* the cache holds all positions */
+    return n_keep;
+}
+
 void cuda_kv_truncate(struct seq *s, size_t n_keep)
 {
     if (n_keep < s->length)
         s->length = n_keep;
+}
+
+bool cuda_kv_state_save(struct seq *s, void *to)
+{
+    (void)s; /* no state besides the positions */
+    (void)to;
+    return true;
+}
+
+bool cuda_kv_state_load(struct seq *s, const void *from, size_t length)
+{
+    (void)from;
+    cuda_kv_truncate(s, length);
+    return true;
 }
 
 /* Clears positions n and later of a block, so that a saved cache depends only on the tokens. */

@@ -191,7 +191,10 @@ bool cuda_eval(struct backend *b, struct eval_item *items, size_t n_items,
 /* cuda_kv.c: members of backend_ops. */
 bool cuda_kv_open(struct backend *b, size_t n_ctx, struct seq **out, struct bn_error *err);
 void cuda_kv_close(struct seq *s);
+size_t cuda_kv_reachable(const struct seq *s, size_t n_keep);
 void cuda_kv_truncate(struct seq *s, size_t n_keep);
+bool cuda_kv_state_save(struct seq *s, void *to);
+bool cuda_kv_state_load(struct seq *s, const void *from, size_t length);
 bool cuda_kv_save(struct seq *s, const struct bn_stream *out, struct bn_error *err);
 bool cuda_kv_load(struct seq *s, size_t length, const struct bn_stream *in, struct bn_error *err);
 
