@@ -24,6 +24,10 @@
  * number of tokens, so more sequences gain nothing. */
 #define MAX_BATCH_WIDTH 16
 
+/* Saved states that a session may keep however little memory is free: those at the start and the
+ * end of two prompts. */
+#define LEAST_STATES 4
+
 /* A default context that memory limits is a multiple of this, because a round number is easier to
  * read, and at least this long, because a chat needs some turns. */
 #define CTX_UNIT 256
@@ -77,9 +81,11 @@ static double linear_macs(const struct hparams *hp)
     return (double)hp->n_layers * width * (2 * heads + 2 * kv + 3 * (double)hp->n_ff);
 }
 
-size_t engine_default_ctx(size_t free_bytes, size_t kv_bytes_per_token, size_t n_ctx_train)
+size_t engine_default_ctx(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_bytes,
+                          size_t n_ctx_train)
 {
-    const size_t n = free_bytes / 2 / size_max(kv_bytes_per_token, 1);
+    const size_t half = free_bytes / 2;
+    const size_t n = (half - size_min(half, seq_bytes)) / size_max(kv_bytes_per_token, 1);
     if (free_bytes == SIZE_MAX || n >= n_ctx_train)
         return n_ctx_train;
     return size_min(size_max(n - n % CTX_UNIT, LEAST_CTX), n_ctx_train);
@@ -102,11 +108,14 @@ static void fill_info(struct bn_model *model, size_t n_ubatch, const char *passe
         .n_heads = hp->n_heads,
         .n_kv_heads = hp->n_kv_heads,
         .n_ctx_train = hp->n_ctx_train,
-        .n_ctx_default = engine_default_ctx(model->ops->free_bytes(model->backend),
-                                            b->plan.kv_bytes_per_token, hp->n_ctx_train),
+        .n_ctx_default =
+            engine_default_ctx(model->ops->free_bytes(model->backend), b->plan.kv_bytes_per_token,
+                               b->plan.seq_bytes, hp->n_ctx_train),
         .n_params = m->n_params,
         .weight_bytes = b->plan.weight_bytes,
         .kv_bytes_per_token = b->plan.kv_bytes_per_token,
+        .seq_bytes = b->plan.seq_bytes,
+        .state_bytes = b->plan.state_bytes,
         .kv_type = b->kv_type,
         .bytes_per_token = b->bytes_per_token,
         .head_bytes = b->head_bytes,
@@ -237,10 +246,12 @@ uint64_t bn_model_bytes_read(const struct bn_model *model)
 /* Each sequence counts with its whole context, because it may grow that far, although memory is
  * used only as it fills. Half of the free memory remains: some of it holds pages of the model file,
  * which count as free but are read for every token, and other programs need memory too. */
-size_t engine_batch_width(size_t free_bytes, size_t kv_bytes_per_token, size_t n_ctx)
+size_t engine_batch_width(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_bytes,
+                          size_t n_ctx)
 {
     size_t sequence_bytes;
-    if (!size_mul(&sequence_bytes, kv_bytes_per_token, n_ctx))
+    if (!size_mul(&sequence_bytes, kv_bytes_per_token, n_ctx) ||
+        !size_add(&sequence_bytes, sequence_bytes, seq_bytes))
         return 1;
     return size_max(size_min(free_bytes / 2 / size_max(sequence_bytes, 1), MAX_BATCH_WIDTH), 1);
 }
@@ -249,9 +260,17 @@ size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx)
 {
     const struct bn_model_info *info = &model->info;
     const size_t free_bytes = model->ops->free_bytes(model->backend);
-    const size_t width = engine_batch_width(free_bytes, info->kv_bytes_per_token,
+    const size_t width = engine_batch_width(free_bytes, info->kv_bytes_per_token, info->seq_bytes,
                                             n_ctx > 0 ? n_ctx : info->n_ctx_default);
     return size_min(width, info->n_ubatch);
+}
+
+size_t bn_model_state_memory(const struct bn_model *model)
+{
+    size_t least; /* states are in the memory of this machine, whatever the device */
+    if (!size_mul(&least, model->info.state_bytes, LEAST_STATES))
+        return 0;
+    return least > 0 ? size_max(mem_free_bytes() / 4, least) : 0;
 }
 
 size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t n_tokens,

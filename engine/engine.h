@@ -107,6 +107,8 @@ struct bn_model_info {
     uint64_t n_params;
     size_t weight_bytes; /* memory of the weights */
     size_t kv_bytes_per_token;
+    size_t seq_bytes;   /* of each session besides its tokens: rings and recurrent states; else 0 */
+    size_t state_bytes; /* of one saved state; 0: the model needs none */
     const char *kv_type;    /* "f16" or "q8" */
     size_t bytes_per_token; /* read to decode one token, without keys and values */
     size_t head_bytes;      /* the part of bytes_per_token for the output head or its copy */
@@ -136,6 +138,9 @@ size_t bn_model_explain(const struct bn_model *model, size_t n_sequences, size_t
  * fit into half of the free memory, from 1 to 16, and at most n_ubatch. */
 size_t bn_model_batch_width(const struct bn_model *model, size_t n_ctx);
 
+/* A quarter of the free memory, but at least four saved states. 0 if the model needs none. */
+size_t bn_model_state_memory(const struct bn_model *model);
+
 /* Write the time spent per kind of work since the last call to out (cap), in the order in which a
  * pass runs them. Returns their number, at most cap; BN_PROFILE_STEPS are always enough. Returns 0
  * if the model was opened without `profile` or the device cannot measure it. */
@@ -146,6 +151,10 @@ size_t bn_model_profile(struct bn_model *model, struct bn_profile_step *out, siz
 
 struct bn_session_config {
     size_t n_ctx; /* most tokens of the sequence; 0: n_ctx_default */
+    /* Most bytes of saved states, if the model needs them; 0: bn_model_state_memory. A session of
+     * such a model can return only to lengths with a saved state. It saves one before and near the
+     * end of each prompt and every 2048 tokens, and drops old ones when the memory is full. */
+    size_t state_memory;
 };
 
 /* cfg may be NULL. The cache uses memory only as it fills. BN_EARG: n_ctx is too large. BN_ENOMEM.
@@ -167,6 +176,7 @@ struct bn_control {
 struct bn_sync_stats {
     size_t n_reused;    /* tokens that the cache already held */
     size_t n_evaluated; /* tokens that this call evaluated */
+    size_t n_again;     /* part of n_evaluated: the cache held them, but no state at their end */
 };
 
 /* Make the session hold exactly `ids` (n_ids >= 1), and write the result of `head` for the last id
@@ -176,7 +186,8 @@ struct bn_sync_stats {
  * BN_EARG: no ids, an unknown id, a bad request, or a row whose capacity is too small.
  * BN_ECONTEXT: more ids than n_ctx. BN_ECANCELLED. BN_EDEVICE: a logit is not a finite number.
  * BN_ELOST: the device has failed and every later call will fail too. After an error the session
- * holds either its old ids, or the common prefix and every micro-batch that was complete. */
+ * holds either its old ids, or the common prefix and every micro-batch that was complete. Models
+ * with saved states may keep less of the prefix. */
 bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
                      const struct head_request *head, struct head_row *row,
                      const struct bn_control *control, struct bn_sync_stats *stats,
@@ -189,8 +200,14 @@ bool bn_session_eval(struct bn_session *s, const int32_t *ids, size_t n_ids,
                      const struct head_request *head, struct head_row *rows, size_t n_rows,
                      const struct bn_control *control, struct bn_error *err);
 
-/* Keep the first n_keep ids. Does nothing if the session holds fewer. */
-void bn_session_truncate(struct bn_session *s, size_t n_keep);
+/* Keep the first n_keep ids, or if the model cannot return to this length, those of the nearest
+ * saved state before it. Returns the number of ids that the session holds. */
+size_t bn_session_truncate(struct bn_session *s, size_t n_keep);
+
+struct bn_state_stats {
+    size_t n_states, n_bytes;
+};
+struct bn_state_stats bn_session_states(const struct bn_session *s);
 
 /* bn_eval appends ids to several sessions of one model in one pass. Each item works as in
  * bn_session_eval, but reports no progress. BN_EARG also if an item has no ids, all items have more

@@ -24,10 +24,12 @@ struct backend_config engine_backend_config(const struct bn_model_config *cfg);
 
 /* How many sequences of n_ctx tokens to decode together: 1 to 16. free_bytes is the memory for KV
  * caches, SIZE_MAX if unknown. */
-size_t engine_batch_width(size_t free_bytes, size_t kv_bytes_per_token, size_t n_ctx);
+size_t engine_batch_width(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_bytes,
+                          size_t n_ctx);
 
 /* The context of a session that requests none: as much of n_ctx_train as fits into half of the free
  * memory, but at least 512 tokens. free_bytes is SIZE_MAX if unknown. */
-size_t engine_default_ctx(size_t free_bytes, size_t kv_bytes_per_token, size_t n_ctx_train);
+size_t engine_default_ctx(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_bytes,
+                          size_t n_ctx_train);
 
 #endif

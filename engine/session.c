@@ -3,9 +3,12 @@
  *
  * The ids and the sequence of the backend change together, one micro-batch at a time. This file
  * checks every argument of the public calls, so the backends do not check them again.
+ *
+ * A sequence with rings or recurrent states cannot be cut at every length. For such models the
+ * session saves states and goes back to the nearest one, see keep_state and go_back.
  */
 #include "engine/engine_internal.h"
-#include "engine/model/rope.h"
+#include "engine/session_internal.h"
 
 #include "engine/base/memory.h"
 #include "engine/base/size.h"
@@ -13,14 +16,10 @@
 #include <math.h>
 #include <string.h>
 
-struct bn_session {
-    struct bn_model *model;
-    struct seq *seq;
-    size_t n_ctx;
-    struct mem_map map; /* memory of ids; the system provides a page at the first write to it */
-    int32_t *ids;       /* (n_ctx), the first n_ids are in the KV cache */
-    size_t n_ids;
-};
+/* A prompt keeps states at least this many tokens apart, because a shorter distance is evaluated in
+ * about the time of the pass that a state between would cost. */
+#define LEAST_GAP 16
+#define INTERVAL 2048 /* most tokens without a saved state */
 
 bool bn_session_open(struct bn_model *model, const struct bn_session_config *cfg,
                      struct bn_session **out, struct bn_error *err)
@@ -41,7 +40,10 @@ bool bn_session_open(struct bn_model *model, const struct bn_session_config *cfg
         goto fail;
     }
     s->ids = s->map.ptr;
-    if (!model->ops->seq_open(model->backend, n_ctx, &s->seq, err))
+    const size_t budget =
+        cfg && cfg->state_memory > 0 ? cfg->state_memory : bn_model_state_memory(model);
+    if (!states_open(&s->states, model->info.state_bytes, budget, err) ||
+        !model->ops->seq_open(model->backend, n_ctx, &s->seq, err))
         goto fail;
     *out = s;
     return true;
@@ -55,6 +57,7 @@ void bn_session_close(struct bn_session *s)
     if (!s)
         return;
     s->model->ops->seq_close(s->seq);
+    states_close(&s->states);
     mem_map_close(&s->map);
     mem_free(s);
 }
@@ -70,16 +73,50 @@ const int32_t *bn_session_ids(const struct bn_session *s, size_t *n_ids)
     return s->ids;
 }
 
-void bn_session_truncate(struct bn_session *s, size_t n_keep)
+struct bn_state_stats bn_session_states(const struct bn_session *s)
 {
-    s->n_ids = size_min(s->n_ids, n_keep);
-    s->model->ops->truncate(s->seq, s->n_ids);
+    return (struct bn_state_stats){s->states.n, s->states.n * s->states.state_bytes};
+}
+
+/* ---- earlier lengths ---- */
+
+/* Save the state of the present length. A state that cannot be saved costs only time later. */
+static void keep_state(struct bn_session *s)
+{
+    if (s->n_ids <= states_newest(&s->states))
+        return;
+    void *to = states_add(&s->states, s->n_ids);
+    if (to && !s->model->ops->state_save(s->seq, to))
+        states_cut(&s->states, s->n_ids - 1);
+}
+
+/* Cut the sequence to the largest length up to n_keep to which it can return. */
+static void go_back(struct bn_session *s, size_t n_keep)
+{
+    const struct backend_ops *ops = s->model->ops;
+    if (n_keep >= s->n_ids)
+        return;
+    const size_t near = ops->reachable(s->seq, n_keep);
+    const struct saved_state *state = states_find(&s->states, n_keep);
+    if (state && state->length > near) {
+        s->n_ids = ops->state_load(s->seq, state->map.ptr, state->length) ? state->length : 0;
+    } else {
+        s->n_ids = near;
+        ops->truncate(s->seq, near);
+    }
+    states_cut(&s->states, s->n_ids);
+}
+
+size_t bn_session_truncate(struct bn_session *s, size_t n_keep)
+{
+    go_back(s, n_keep);
+    return s->n_ids;
 }
 
 /* ---- checks ---- */
 
-static bool check_ids(const struct bn_model *model, const int32_t *ids, size_t n_ids,
-                      const char *label, struct bn_error *err)
+bool session_check_ids(const struct bn_model *model, const int32_t *ids, size_t n_ids,
+                       const char *label, struct bn_error *err)
 {
     for (size_t i = 0; i < n_ids; i++)
         if (ids[i] < 0 || (size_t)ids[i] >= model->info.n_vocab)
@@ -110,7 +147,7 @@ static bool check_head(const struct bn_model *model, const struct head_request *
     if (head->kind == HEAD_GUMBEL && !(head->temp > 0.0f && isfinite(head->temp)))
         return bn_fail(err, BN_EARG, "temperature %g is not a finite number above 0",
                        (double)head->temp);
-    if (head->kind == HEAD_TOP && !check_ids(model, head->ids, head->n_ids, "logit", err))
+    if (head->kind == HEAD_TOP && !session_check_ids(model, head->ids, head->n_ids, "logit", err))
         return false;
     if (!rows)
         return bn_fail(err, BN_EARG, "a logits request needs rows for its results");
@@ -133,7 +170,7 @@ static bool check_item(const struct bn_item *item, struct bn_error *err)
     if (item->n_rows > item->n_ids)
         return bn_fail(err, BN_EARG, "%zu rows of logits requested for %zu tokens", item->n_rows,
                        item->n_ids);
-    return check_ids(s->model, item->ids, item->n_ids, "token", err) &&
+    return session_check_ids(s->model, item->ids, item->n_ids, "token", err) &&
            check_head(s->model, &item->head, item->rows, item->n_rows, err);
 }
 
@@ -187,26 +224,51 @@ static bool eval_pass(struct eval_item *batch, const struct bn_item *items, size
         struct bn_session *s = items[i].session;
         memcpy(s->ids + s->n_ids, batch[i].ids, batch[i].n_ids * sizeof *s->ids);
         s->n_ids += batch[i].n_ids;
+        if (s->n_ids - states_newest(&s->states) >= INTERVAL)
+            keep_state(s);
     }
     return true;
 }
 
-/* Evaluate a checked item of any length, one micro-batch after another. */
-static bool eval_micro_batches(const struct bn_item *item, const struct bn_control *control,
-                               struct bn_error *err)
+/* Lengths at which a micro-batch ends and a state is saved; 0 for none. */
+struct stops {
+    size_t at[2];
+};
+
+static bool is_stop(const struct stops *stops, size_t length)
 {
-    const size_t n_ubatch = item->session->model->info.n_ubatch;
+    return length == stops->at[0] || length == stops->at[1];
+}
+
+/* Length after the micro-batch that begins at `length`, in a session that will have n_end ids. */
+static size_t next_length(const struct stops *stops, size_t length, size_t n_ubatch, size_t n_end)
+{
+    size_t next = size_min(n_end - length, n_ubatch) + length;
+    for (size_t i = 0; i < 2; i++)
+        if (stops->at[i] > length)
+            next = size_min(next, stops->at[i]);
+    return next;
+}
+
+/* Evaluate a checked item of any length, one micro-batch after another. */
+static bool eval_micro_batches(const struct bn_item *item, const struct stops *stops,
+                               const struct bn_control *control, struct bn_error *err)
+{
+    struct bn_session *s = item->session;
+    const size_t n_ubatch = s->model->info.n_ubatch, n_end = s->n_ids + item->n_ids;
     const struct eval_item whole = eval_item_of(item);
     const size_t row0 = whole.n_ids - whole.n_rows; /* index of the id of rows[0] */
     for (size_t i = 0; i < whole.n_ids;) {
         struct eval_item batch = whole;
         batch.ids = whole.ids + i;
-        batch.n_ids = size_min(whole.n_ids - i, n_ubatch);
+        batch.n_ids = next_length(stops, s->n_ids, n_ubatch, n_end) - s->n_ids;
         const size_t end = i + batch.n_ids, first = size_max(i, row0);
         batch.n_rows = first < end ? end - first : 0;
         batch.rows = batch.n_rows > 0 ? whole.rows + (first - row0) : NULL;
         if (!eval_pass(&batch, item, 1, control, err))
             return false;
+        if (is_stop(stops, s->n_ids))
+            keep_state(s);
         i = end;
         if (control && control->progress.report)
             control->progress.report(control->progress.ud, i, whole.n_ids);
@@ -223,7 +285,8 @@ bool bn_session_eval(struct bn_session *s, const int32_t *ids, size_t n_ids,
         item.head = *head;
         item.n_rows = n_rows;
     }
-    return check_item(&item, err) && eval_micro_batches(&item, control, err);
+    return check_item(&item, err) &&
+           eval_micro_batches(&item, &(struct stops){{0, 0}}, control, err);
 }
 
 static size_t common_prefix(const struct bn_session *s, const int32_t *ids, size_t n_max)
@@ -232,6 +295,25 @@ static size_t common_prefix(const struct bn_session *s, const int32_t *ids, size
     while (n < n_max && n < s->n_ids && s->ids[n] == ids[n])
         n++;
     return n;
+}
+
+/* Prepare for the evaluation of a prompt of n_ids ids, of which the session held n_shared and still
+ * holds fewer or as many: save states where the caller may return to. These are the present length,
+ * the end of the shared ids, because a conversation often branches twice at the same place, and the
+ * length without the last id, because a retry evaluates that id again. */
+static struct stops plan_stops(struct bn_session *s, size_t n_shared, size_t n_ids)
+{
+    struct stops stops = {{0, 0}};
+    size_t newest = s->n_ids; /* length of the newest state there will be */
+    if (s->states.n_max == 0 || n_ids - s->n_ids <= 1)
+        return stops;
+    if (s->n_ids - states_newest(&s->states) >= LEAST_GAP)
+        keep_state(s);
+    if (n_shared - newest >= LEAST_GAP)
+        newest = stops.at[0] = n_shared;
+    if (n_ids - 1 - newest >= LEAST_GAP)
+        stops.at[1] = n_ids - 1;
+    return stops;
 }
 
 bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
@@ -244,20 +326,22 @@ bool bn_session_sync(struct bn_session *s, const int32_t *ids, size_t n_ids,
     if (n_ids > s->n_ctx)
         return bn_fail(err, BN_ECONTEXT, "%zu tokens do not fit in a context of %zu", n_ids,
                        s->n_ctx);
-    if (!check_ids(s->model, ids, n_ids, "token", err) ||
+    if (!session_check_ids(s->model, ids, n_ids, "token", err) ||
         (head && !check_head(s->model, head, row, 1, err)))
         return false;
-    const size_t n_keep = common_prefix(s, ids, n_ids - 1);
+    const size_t n_shared = common_prefix(s, ids, n_ids - 1);
+    go_back(s, n_shared);
+    const size_t n_keep = s->n_ids;
     struct bn_item item = {.session = s, .ids = ids + n_keep, .n_ids = n_ids - n_keep, .rows = row};
     if (head) {
         item.head = *head;
         item.n_rows = 1;
     }
-    bn_session_truncate(s, n_keep);
-    if (!eval_micro_batches(&item, control, err))
+    const struct stops stops = plan_stops(s, n_shared, n_ids);
+    if (!eval_micro_batches(&item, &stops, control, err))
         return false;
     if (stats)
-        *stats = (struct bn_sync_stats){n_keep, item.n_ids};
+        *stats = (struct bn_sync_stats){n_keep, item.n_ids, n_shared - n_keep};
     return true;
 }
 
@@ -272,68 +356,4 @@ bool bn_eval(struct bn_item *items, size_t n_items, const struct bn_control *con
     for (size_t i = 0; i < n_items; i++)
         batch[i] = eval_item_of(&items[i]);
     return eval_pass(batch, items, n_items, control, err);
-}
-
-/* ---- saved KV caches ---- */
-
-/* A saved KV cache is this header, then the ids, then the bytes of the backend. */
-struct saved_kv_header {
-    char version[32]; /* bn_session_kv_version, padded with zeros */
-    uint64_t fingerprint;
-    uint64_t n_ids;
-};
-
-static struct saved_kv_header header_of(const struct bn_session *s)
-{
-    struct saved_kv_header h = {.fingerprint = s->model->fingerprint, .n_ids = s->n_ids};
-    if (rope_is_long(s->model->model, s->n_ctx)) /* keys of a short session have other angles */
-        h.fingerprint = ~h.fingerprint;
-    const char *version = bn_session_kv_version(s);
-    memcpy(h.version, version, size_min(strlen(version), sizeof h.version - 1));
-    return h;
-}
-
-bool bn_session_save(struct bn_session *s, const struct bn_stream *out, struct bn_error *err)
-{
-    struct saved_kv_header h = header_of(s);
-    if (!out->move(out->ud, &h, sizeof h) ||
-        (s->n_ids > 0 && !out->move(out->ud, s->ids, s->n_ids * sizeof *s->ids)))
-        return bn_fail(err, BN_EIO, "cannot write the KV cache of %zu tokens", s->n_ids);
-    return s->model->ops->seq_save(s->seq, out, err);
-}
-
-bool bn_session_load(struct bn_session *s, const struct bn_stream *in, struct bn_error *err)
-{
-    struct saved_kv_header h;
-    const struct saved_kv_header own = header_of(s);
-    if (!in->move(in->ud, &h, sizeof h))
-        return bn_fail(err, BN_EIO, "the saved KV cache is incomplete");
-    if (memcmp(h.version, own.version, sizeof h.version) != 0)
-        return bn_fail(err, BN_EFORMAT,
-                       "the saved KV cache has another type, device or version than %s",
-                       own.version);
-    if (h.fingerprint != own.fingerprint)
-        return bn_fail(err, BN_EFORMAT,
-                       "the saved KV cache belongs to another model, I2_S layout, kind of "
-                       "activations or size of context");
-    if (h.n_ids > s->n_ctx)
-        return bn_fail(err, BN_ECONTEXT, "%llu saved tokens do not fit in a context of %zu",
-                       (unsigned long long)h.n_ids, s->n_ctx);
-    const size_t n_ids = (size_t)h.n_ids;
-    bn_session_truncate(s, 0);
-    if (n_ids > 0 && !in->move(in->ud, s->ids, n_ids * sizeof *s->ids))
-        return bn_fail(err, BN_EIO, "the saved KV cache is incomplete");
-    if (!check_ids(s->model, s->ids, n_ids, "saved token", err)) {
-        err->code = BN_EFORMAT;
-        return false;
-    }
-    if (!s->model->ops->seq_load(s->seq, n_ids, in, err))
-        return false;
-    s->n_ids = n_ids;
-    return true;
-}
-
-const char *bn_session_kv_version(const struct bn_session *s)
-{
-    return s->model->ops->info(s->model->backend)->kv_version;
 }

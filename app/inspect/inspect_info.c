@@ -31,7 +31,8 @@ static size_t default_ctx(const struct info *info)
     const size_t n_free = strcmp(info->backend, "cpu") == 0 ? mem_free_bytes() : SIZE_MAX;
     const size_t n_used = info->plan.weight_bytes + info->plan.scratch_bytes;
     const size_t n_left = n_free == SIZE_MAX ? n_free : n_free - size_min(n_free, n_used);
-    return engine_default_ctx(n_left, info->plan.kv_bytes_per_token, info->model->hp.n_ctx_train);
+    return engine_default_ctx(n_left, info->plan.kv_bytes_per_token, info->plan.seq_bytes,
+                              info->model->hp.n_ctx_train);
 }
 
 static bool plan_memory(struct info *info, const struct bn_model_config *cfg, struct bn_error *err)

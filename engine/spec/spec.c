@@ -1,8 +1,11 @@
 /*
  * Evaluates drafts, accepts the tokens that the sampler confirms, and returns them one per step.
  *
- * After a draft the session already holds the accepted tokens, so the steps that return them only
- * compare the caller's ids with those of the session.
+ * After a draft the session holds the accepted tokens, and the steps that return them evaluate
+ * nothing. A session with recurrent states cannot drop only the wrong tokens of a draft: it returns
+ * to the length before the draft. The next pass then evaluates the accepted tokens again, together
+ * with the next one. Several tokens in a pass cost little more than one, so this is cheaper than a
+ * pass of their own, and the policy counts the time as lost by the draft.
  */
 #include "engine/spec/spec.h"
 
@@ -21,12 +24,12 @@ struct spec {
     struct spec_stats stats;
     size_t n_ctx;
     struct mem_map map;           /* holds the candidates of rows and ids; used only as it fills */
-    int32_t *ids;                 /* (n_ctx) the caller's ids followed by the draft */
+    int32_t *ids;                 /* (n_ctx) ids of the last step, followed by its draft */
     struct head_row rows[N_ROWS]; /* with n_vocab candidates each */
-    int32_t
-        chosen[N_ROWS]; /* chosen[i] was chosen after the first n_first + i ids of the session */
+    int32_t chosen[N_ROWS];       /* chosen[i] was chosen after the first n_first + i of ids */
     size_t n_chosen, n_first;
-    size_t row; /* of the last step */
+    size_t n_back; /* length to which the last draft took the session back; 0: no token was lost */
+    size_t row;    /* of the last step */
 };
 
 static size_t draft_from_text(void *ud, const int32_t *ids, size_t n_ids, int32_t *out, size_t n)
@@ -97,22 +100,28 @@ struct spec_stats spec_stats_of(const struct spec *sp)
     return sp->stats;
 }
 
-static bool session_begins_with(const struct spec *sp, const int32_t *ids, size_t n_ids)
-{
-    size_t n_held;
-    const int32_t *held = bn_session_ids(sp->cfg.session, &n_held);
-    return n_held >= n_ids && memcmp(held, ids, n_ids * sizeof(*ids)) == 0;
-}
-
 /* The next id, if an earlier draft has already confirmed it. */
 static bool find_chosen(struct spec *sp, const int32_t *ids, size_t n_ids, int32_t *next)
 {
     if (n_ids < sp->n_first || n_ids - sp->n_first >= sp->n_chosen ||
-        !session_begins_with(sp, ids, n_ids))
+        memcmp(sp->ids, ids, n_ids * sizeof(*ids)) != 0)
         return false;
     sp->row = n_ids - sp->n_first;
     *next = sp->chosen[sp->row];
     return true;
+}
+
+/* Number of ids at the end of `ids` that the session lacks, if it holds all others and this is a step
+ * of decoding: 1, or after a return to an earlier length a few more. 0: anything else. */
+static size_t count_pending(const struct spec *sp, const int32_t *ids, size_t n_ids)
+{
+    size_t n_held;
+    const int32_t *held = bn_session_ids(sp->cfg.session, &n_held);
+    if (n_ids > sp->n_ctx || n_held >= n_ids || memcmp(held, ids, n_held * sizeof(*ids)) != 0)
+        return 0;
+    const size_t n = n_ids - n_held;
+    const bool is_back = n_held == sp->n_back && n <= N_ROWS && n <= sp->cfg.n_ubatch;
+    return n == 1 || is_back ? n : 0;
 }
 
 /* Without a draft: one token, or a whole prompt. */
@@ -130,69 +139,80 @@ static bool step_plain(struct spec *sp, const int32_t *ids, size_t n_ids,
     sp->n_chosen = 1;
     sp->n_first = n_ids;
     if (own.n_evaluated == 1)
-        spec_policy_pass(&sp->policy, 0, 0, sp->cfg.now() - start);
+        spec_policy_pass(&sp->policy, 1, 0, 0, sp->cfg.now() - start);
     if (stats)
         *stats = own;
     return true;
 }
 
-/* Evaluate the last of the n_ids ids in sp->ids together with the n_draft tokens behind it. Remove
- * the wrong draft tokens from the session. */
-static bool step_draft(struct spec *sp, size_t n_ids, size_t n_draft, size_t n_match,
-                       const struct bn_control *control, struct bn_error *err)
+/* A pass: the n_pending last of the n_ids ids in sp->ids, and the n_draft tokens behind them. */
+struct spec_pass {
+    size_t n_ids, n_pending, n_draft;
+    size_t n_match; /* length of the match that the draft continues */
+};
+
+/* Evaluate the pass and remove the wrong draft tokens from the session. */
+static bool step_draft(struct spec *sp, const struct spec_pass *pass,
+                       const struct bn_control *control, struct bn_sync_stats *stats,
+                       struct bn_error *err)
 {
+    const size_t n_ids = pass->n_ids, n_draft = pass->n_draft, n_held = n_ids - pass->n_pending;
     struct head_request head;
     const double start = sp->cfg.now();
     size_t n = 0; /* number of chosen ids */
     sampler_request_draft(sp->cfg.sampler, sp->ids, n_ids + n_draft, n_draft, &head);
-    if (!bn_session_eval(sp->cfg.session, sp->ids + n_ids - 1, 1 + n_draft, &head, sp->rows,
-                         1 + n_draft, control, err))
+    if (!bn_session_eval(sp->cfg.session, sp->ids + n_held, pass->n_pending + n_draft, &head,
+                         sp->rows, 1 + n_draft, control, err))
         return false;
     for (bool is_right = true; is_right && n <= n_draft; n++) {
         const int32_t id = sampler_pick(sp->cfg.sampler, &sp->rows[n], sp->ids, n_ids + n);
         is_right = n < n_draft && id == sp->ids[n_ids + n];
         sp->chosen[n] = id;
         if (n < n_draft)
-            spec_policy_trial(&sp->policy, n_match + n, is_right);
+            spec_policy_trial(&sp->policy, pass->n_match + n, is_right);
     }
     sp->n_chosen = n;
     sp->n_first = n_ids;
-    bn_session_truncate(sp->cfg.session, n_ids + n - 1);
-    spec_policy_pass(&sp->policy, n_draft, n - 1, sp->cfg.now() - start);
+    const size_t n_kept = bn_session_truncate(sp->cfg.session, n_ids + n - 1);
+    sp->n_back = n_kept < n_ids + n - 1 ? n_kept : 0;
+    spec_policy_pass(&sp->policy, pass->n_pending, n_draft, n - 1, sp->cfg.now() - start);
     sp->stats.n_drafted += n_draft;
     sp->stats.n_accepted += n - 1;
+    if (stats)
+        *stats = (struct bn_sync_stats){.n_reused = n_held,
+                                        .n_evaluated = pass->n_pending + n_draft,
+                                        .n_again = pass->n_pending - 1};
     return true;
 }
 
 bool spec_step(struct spec *sp, const int32_t *ids, size_t n_ids, const struct bn_control *control,
                struct bn_sync_stats *stats, int32_t *next, struct bn_error *err)
 {
-    size_t n_held, n_match = 0, n_draft = 0;
+    struct spec_pass pass = {.n_ids = n_ids};
     if (find_chosen(sp, ids, n_ids, next)) {
         if (stats)
             *stats = (struct bn_sync_stats){.n_reused = n_ids};
         return true;
     }
-    (void)bn_session_ids(sp->cfg.session, &n_held);
+    pass.n_pending = count_pending(sp, ids, n_ids);
     spec_forget(sp);
-    const bool is_decoding = n_ids >= 1 && n_ids <= sp->n_ctx && n_held == n_ids - 1 &&
-                             session_begins_with(sp, ids, n_held);
-    if (is_decoding && sp->policy.mode != SPEC_OFF) {
-        const size_t n_free = size_min(sp->n_ctx - n_ids, sp->cfg.n_ubatch - 1);
-        const size_t n_max = size_min(n_free, SPEC_MAX_DRAFT);
+    if (n_ids <= sp->n_ctx)
         memcpy(sp->ids, ids, n_ids * sizeof(*ids));
-        n_match = sp->cfg.draft(sp->cfg.draft_ud, ids, n_ids, sp->ids + n_ids, n_max);
-        n_draft = spec_policy_choose(&sp->policy, n_match, n_max);
-        n_match = n_max > 0 ? n_match : 0; /* no draft token to compare with */
+    if (pass.n_pending > 0 && sp->policy.mode != SPEC_OFF) {
+        const size_t n_free = size_min(sp->n_ctx - n_ids, sp->cfg.n_ubatch - pass.n_pending);
+        const size_t n_max = size_min(n_free, SPEC_MAX_DRAFT);
+        pass.n_match = sp->cfg.draft(sp->cfg.draft_ud, ids, n_ids, sp->ids + n_ids, n_max);
+        pass.n_draft = spec_policy_choose(&sp->policy, pass.n_match, n_max);
+        pass.n_match = n_max > 0 ? pass.n_match : 0; /* no draft token to compare with */
     }
-    const bool ok = n_draft > 0 ? step_draft(sp, n_ids, n_draft, n_match, control, err)
-                                : step_plain(sp, ids, n_ids, control, stats, err);
+    const bool ok = pass.n_draft > 0 || pass.n_pending > 1
+                        ? step_draft(sp, &pass, control, stats, err)
+                        : step_plain(sp, ids, n_ids, control, stats, err);
     if (!ok)
         return false;
-    if (n_draft > 0 && stats)
-        *stats = (struct bn_sync_stats){.n_reused = n_ids - 1, .n_evaluated = 1 + n_draft};
-    if (n_draft == 0)
-        spec_policy_trial(&sp->policy, n_match, n_match > 0 && sp->chosen[0] == sp->ids[n_ids]);
+    if (pass.n_draft == 0)
+        spec_policy_trial(&sp->policy, pass.n_match,
+                          pass.n_match > 0 && sp->chosen[0] == sp->ids[n_ids]);
     sp->row = 0;
     *next = sp->chosen[0];
     return true;

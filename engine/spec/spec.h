@@ -9,7 +9,7 @@
  *
  * The caller passes all ids at each step and receives the next one, as without speculation. If an
  * earlier draft has already confirmed the next token, the step evaluates nothing. Between steps the
- * session may hold more ids than the caller has received.
+ * session may hold more ids than the caller has received, or with recurrent states a few less.
  *
  * All calls must come from the thread of the engine, see engine.h.
  */
@@ -54,7 +54,7 @@ void spec_forget(struct spec *sp);
 void spec_reset(struct spec *sp, enum spec_mode mode);
 enum spec_mode spec_mode_of(const struct spec *sp);
 
-/* Make the session hold at least `ids` (n_ids >= 1) and write the id that follows them to *next.
+/* Extend or cut the session for `ids` (n_ids >= 1) and write the id that follows them to *next.
  * stats may be NULL. Errors are those of bn_session_sync; the caller may repeat the step. */
 bool spec_step(struct spec *sp, const int32_t *ids, size_t n_ids, const struct bn_control *control,
                struct bn_sync_stats *stats, int32_t *next, struct bn_error *err);

@@ -102,11 +102,15 @@ void spec_policy_trial(struct spec_policy *p, size_t n_match, bool is_right)
     p->kinds[kind].trials = p->kinds[kind].trials * TRIAL_DECAY + 1.0;
 }
 
-void spec_policy_pass(struct spec_policy *p, size_t n_draft, size_t n_accepted, double seconds)
+void spec_policy_pass(struct spec_policy *p, size_t n_pending, size_t n_draft, size_t n_accepted,
+                      double seconds)
 {
-    double *mean = &p->pass_s[1 + n_draft];
+    const size_t n_tokens = n_pending + n_draft;
     p->spent_s += seconds;
-    if (n_draft > 0)
+    if (n_tokens > 1)
         p->lost_s += seconds - (double)(1 + n_accepted) * p->pass_s[1];
+    if (n_tokens > SPEC_MAX_DRAFT + 1)
+        return; /* no draft has this width */
+    double *mean = &p->pass_s[n_tokens];
     *mean = *mean == 0 ? seconds : *mean + TIME_WEIGHT * (seconds - *mean);
 }

@@ -444,47 +444,47 @@ static void unused_context_uses_no_memory(void **state)
 static void batch_width_uses_half_of_free_memory(void **state)
 {
     (void)state;
-    assert_int_equal(engine_batch_width(1200 * MB, KV_BYTES, 4096), 2);
-    assert_int_equal(engine_batch_width(6000 * MB, KV_BYTES, 4096), 10);
-    assert_int_equal(engine_batch_width((size_t)KV_BYTES * 4096 * 6, KV_BYTES, 4096), 3);
-    assert_int_equal(engine_batch_width((size_t)KV_BYTES * 4096 * 6 - 1, KV_BYTES, 4096), 2);
+    assert_int_equal(engine_batch_width(1200 * MB, KV_BYTES, 0, 4096), 2);
+    assert_int_equal(engine_batch_width(6000 * MB, KV_BYTES, 0, 4096), 10);
+    assert_int_equal(engine_batch_width((size_t)KV_BYTES * 4096 * 6, KV_BYTES, 0, 4096), 3);
+    assert_int_equal(engine_batch_width((size_t)KV_BYTES * 4096 * 6 - 1, KV_BYTES, 0, 4096), 2);
 }
 
 static void batch_width_grows_for_a_shorter_context(void **state)
 {
     (void)state;
-    assert_int_equal(engine_batch_width(1200 * MB, KV_BYTES, 1024), 8);
-    assert_int_equal(engine_batch_width(1200 * MB, KV_BYTES, 512), 16);
+    assert_int_equal(engine_batch_width(1200 * MB, KV_BYTES, 0, 1024), 8);
+    assert_int_equal(engine_batch_width(1200 * MB, KV_BYTES, 0, 512), 16);
 }
 
 static void batch_width_is_from_one_to_sixteen(void **state)
 {
     (void)state;
-    assert_int_equal(engine_batch_width(0, KV_BYTES, 4096), 1);
-    assert_int_equal(engine_batch_width(100 * MB, KV_BYTES, 4096), 1);
-    assert_int_equal(engine_batch_width(SIZE_MAX, KV_BYTES, 4096), 16);
-    assert_int_equal(engine_batch_width(SIZE_MAX, 0, 0), 16);
-    assert_int_equal(engine_batch_width(SIZE_MAX - 1, SIZE_MAX, 2), 1);
+    assert_int_equal(engine_batch_width(0, KV_BYTES, 0, 4096), 1);
+    assert_int_equal(engine_batch_width(100 * MB, KV_BYTES, 0, 4096), 1);
+    assert_int_equal(engine_batch_width(SIZE_MAX, KV_BYTES, 0, 4096), 16);
+    assert_int_equal(engine_batch_width(SIZE_MAX, 0, 0, 0), 16);
+    assert_int_equal(engine_batch_width(SIZE_MAX - 1, SIZE_MAX, 0, 2), 1);
 }
 
 static void default_context_takes_half_of_free_memory(void **state)
 {
     (void)state;
-    assert_int_equal(engine_default_ctx(1200 * MB, KV_BYTES, 4096), 4096);
-    assert_int_equal(engine_default_ctx(600 * MB, KV_BYTES, 4096), 4096);
-    assert_int_equal(engine_default_ctx((size_t)KV_BYTES * 4096 * 2, KV_BYTES, 4096), 4096);
-    assert_int_equal(engine_default_ctx((size_t)KV_BYTES * 4096 * 2 - 1, KV_BYTES, 4096), 3840);
-    assert_int_equal(engine_default_ctx(300 * MB, KV_BYTES, 4096), 2048);
+    assert_int_equal(engine_default_ctx(1200 * MB, KV_BYTES, 0, 4096), 4096);
+    assert_int_equal(engine_default_ctx(600 * MB, KV_BYTES, 0, 4096), 4096);
+    assert_int_equal(engine_default_ctx((size_t)KV_BYTES * 4096 * 2, KV_BYTES, 0, 4096), 4096);
+    assert_int_equal(engine_default_ctx((size_t)KV_BYTES * 4096 * 2 - 1, KV_BYTES, 0, 4096), 3840);
+    assert_int_equal(engine_default_ctx(300 * MB, KV_BYTES, 0, 4096), 2048);
 }
 
 static void default_context_has_bounds(void **state)
 {
     (void)state;
-    assert_int_equal(engine_default_ctx(0, KV_BYTES, 4096), 512);
-    assert_int_equal(engine_default_ctx(0, KV_BYTES, 300), 300);
-    assert_int_equal(engine_default_ctx(SIZE_MAX, SIZE_MAX, 4096), 4096); /* unknown */
-    assert_int_equal(engine_default_ctx(MB, 0, 4096), 4096);
-    assert_int_equal(engine_default_ctx(SIZE_MAX - 1, 1, (size_t)1 << 30), (size_t)1 << 30);
+    assert_int_equal(engine_default_ctx(0, KV_BYTES, 0, 4096), 512);
+    assert_int_equal(engine_default_ctx(0, KV_BYTES, 0, 300), 300);
+    assert_int_equal(engine_default_ctx(SIZE_MAX, SIZE_MAX, 0, 4096), 4096); /* unknown */
+    assert_int_equal(engine_default_ctx(MB, 0, 0, 4096), 4096);
+    assert_int_equal(engine_default_ctx(SIZE_MAX - 1, 1, 0, (size_t)1 << 30), (size_t)1 << 30);
 }
 
 /* 2^30 tokens of 1 kB do not fit into half of the memory of any machine. */

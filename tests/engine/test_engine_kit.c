@@ -40,7 +40,7 @@ void kit_close(struct kit *kit)
 
 struct bn_session *kit_session(const struct kit *kit, size_t n_ctx)
 {
-    const struct bn_session_config cfg = {n_ctx};
+    const struct bn_session_config cfg = {.n_ctx = n_ctx};
     struct bn_session *s;
     struct bn_error err;
     if (!bn_session_open(kit->model, &cfg, &s, &err))

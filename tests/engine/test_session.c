@@ -370,7 +370,7 @@ static void contexts_beyond_memory_are_refused(void **state)
     struct bn_error err;
     static const size_t sizes[] = {(size_t)1 << 31, (size_t)1 << 40, SIZE_MAX, SIZE_MAX - 63};
     for (size_t i = 0; i < 4; i++) {
-        const struct bn_session_config cfg = {sizes[i]};
+        const struct bn_session_config cfg = {.n_ctx = sizes[i]};
         assert_false(bn_session_open(kit->model, &cfg, &s, &err));
         assert_int_equal(err.code, BN_EARG);
     }

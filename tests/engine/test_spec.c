@@ -300,7 +300,7 @@ static double simulate(struct spec_policy *p, double cost_s, size_t n_unpredicta
         for (size_t i = 0; i < (n_draft == 0 ? 1 : n_draft); i++)
             spec_policy_trial(p, N_MATCH, is_right);
         const double took = n_draft > 0 ? cost_s : 1.0;
-        spec_policy_pass(p, n_draft, n_accepted, took);
+        spec_policy_pass(p, 1, n_draft, n_accepted, took);
         spent += took;
         at += 1 + n_accepted;
     }
@@ -345,7 +345,7 @@ static void loss_stays_within_the_bound(void **state)
     while (n < 5000) {
         const size_t n_draft = spec_policy_choose(&p, N_MATCH, SPEC_MAX_DRAFT);
         spec_policy_trial(&p, N_MATCH, n_draft == 0);
-        spec_policy_pass(&p, n_draft, 0, n_draft > 0 ? 3.0 : 1.0);
+        spec_policy_pass(&p, 1, n_draft, 0, n_draft > 0 ? 3.0 : 1.0);
         spent += n_draft > 0 ? 3.0 : 1.0;
         n++;
     }
