@@ -6,6 +6,7 @@
 #ifndef ENGINE_CPU_KERNELS_ATTN_H
 #define ENGINE_CPU_KERNELS_ATTN_H
 
+#include <math.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,11 +29,20 @@ struct attn_block {
     const void *ahead;   /* keys that are read next; only prefetched, so any pointer */
     size_t n_q, head_dim;
     size_t v_stride; /* head_dim rounded up to 32 */
-    size_t n_seen;   /* positions of the block that this token attends to, 1 .. ATTN_BLOCK */
-    float *m, *l;    /* (n_q) output: m is the largest score, l the sum of exp(score - m) */
-    float *o;        /* (n_q, head_dim) output: sum of exp(score - m) * value */
+    /* This token attends to the positions first_seen .. n_seen - 1, first_seen < n_seen <=
+     * ATTN_BLOCK. */
+    size_t first_seen, n_seen;
+    float *m, *l; /* (n_q) output: m is the largest score, l the sum of exp(score - m) */
+    float *o;     /* (n_q, head_dim) output: sum of exp(score - m) * value */
 };
 typedef void (*attn_block_fn)(const struct attn_block *b);
+
+/* For the kernels: give the scores of positions below first_seen the probability +0. */
+static inline void attn_hide_scores(float z[ATTN_BLOCK], size_t first_seen)
+{
+    for (size_t j = 0; j < first_seen; j++)
+        z[j] = -INFINITY;
+}
 
 /* Merge a block's (m, l, o) into the running (M, L, O) of one query head; o, O (head_dim). */
 typedef void (*attn_merge_fn)(float *big_m, float *big_l, float *big_o, const float *m,
@@ -41,7 +51,11 @@ typedef void (*attn_merge_fn)(float *big_m, float *big_l, float *big_o, const fl
 typedef void (*attn_finish_fn)(const float *big_o, float big_l, size_t head_dim, float *out);
 
 /* Attention of consecutive tokens over one position block, merged into their running results.
- * n_seen is for the first token; each later token sees one position more, up to the whole block. */
+ * n_seen is for the first token; each later token sees one position more, up to the whole block.
+ * n_hidden is the number of positions of the block that the last token does not see because they
+ * are before its window; each earlier token sees one position more, down to the whole block. A
+ * token that sees no position keeps its running results, which are m = -infinity, l = 0, o = 0 if
+ * it has seen none so far. */
 struct attn_tile {
     const float *q; /* query of token t and head i: (head_dim) at q + t * q_stride + i * head_dim */
     size_t q_stride;
@@ -51,10 +65,11 @@ struct attn_tile {
     size_t n_tokens; /* 1 .. ATTN_TILE */
     size_t n_q, head_dim, v_stride;
     size_t n_seen;
-    bool is_first;  /* the first position block of these tokens: m, l and o are only written */
-    float *m, *l;   /* (n_tokens, n_q) in and out */
-    float *o;       /* (n_tokens, n_q, head_dim) in and out */
-    float *scratch; /* (attn_tile_floats), 64-byte aligned */
+    size_t n_hidden; /* may be larger than ATTN_BLOCK */
+    bool is_first;   /* the first position block of these tokens: m, l and o are only written */
+    float *m, *l;    /* (n_tokens, n_q) in and out */
+    float *o;        /* (n_tokens, n_q, head_dim) in and out */
+    float *scratch;  /* (attn_tile_floats), 64-byte aligned */
     /* Destination of the result, only prefetched: token t and head i at out + t * out_stride +
      * i * head_dim; or NULL. */
     const float *out;

@@ -58,7 +58,7 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
 #pragma GCC unroll 16
         for (int v = 0; v < n_vecs; v++)
             o[h][v] = vdupq_n_f32(0.0f);
-    for (size_t j = 0; j < b->n_seen; j++) {
+    for (size_t j = b->first_seen; j < b->n_seen; j++) {
         const uint16_t *row = values + j * b->v_stride + col;
 #pragma GCC unroll 16
         for (int v = 0; v < n_vecs; v++) {
@@ -84,8 +84,10 @@ BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_
     struct scores s = {.z = {{0}}}; /* the softmax reads positions past n_seen and masks them */
     for (size_t pos = 0; pos < b->n_seen; pos += 4 * (size_t)k_vecs)
         score_span(b, head, n_heads, pos, k_vecs, &s);
-    for (int h = 0; h < n_heads; h++)
+    for (int h = 0; h < n_heads; h++) {
+        attn_hide_scores(s.z[h], b->first_seen);
         softmax_block_neon(s.z[h], b->n_seen, &b->m[head + (size_t)h], &b->l[head + (size_t)h]);
+    }
     for (size_t col = 0; col < b->head_dim; col += 4 * (size_t)v_vecs)
         value_span(b, head, n_heads, col, v_vecs, &s);
 }

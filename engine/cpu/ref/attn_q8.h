@@ -94,8 +94,9 @@ BN_FORCE_INLINE void attn_q8_heads(const struct attn_block *b, size_t head, int 
     for (int h = 0; h < n_heads; h++) {
         for (size_t j = 0; j < ATTN_BLOCK; j++) /* softmax ignores the scores past n_seen */
             z[j] = (float)sum[h][j] * (unit[h] * k_scale[j]);
+        attn_hide_scores(z, b->first_seen);
         loops.softmax(z, b->n_seen, &b->m[head + (size_t)h], &b->l[head + (size_t)h]);
-        for (size_t j = 0; j < b->n_seen; j++)
+        for (size_t j = b->first_seen; j < b->n_seen; j++) /* before it, z is 0 already */
             z[j] = z[j] * v_scale[j];
         unit[h] = loops.to_fixed(z, b->n_seen, &x[h]);
     }

@@ -16,20 +16,20 @@ static void head_block(const struct attn_block *b, size_t head)
     float z[ATTN_BLOCK] = {0}, p[ATTN_BLOCK] = {0};
     const uint16_t *keys = b->k, *values = b->v;
 
-    for (size_t j = 0; j < b->n_seen; j++)
+    for (size_t j = b->first_seen; j < b->n_seen; j++)
         for (size_t i = 0; i < b->head_dim; i++)
             z[j] = fmaf(q[i], f16_to_f32(keys[i * ATTN_BLOCK + j]), z[j]);
-    float m = z[0];
-    for (size_t j = 1; j < b->n_seen; j++)
+    float m = z[b->first_seen];
+    for (size_t j = b->first_seen + 1; j < b->n_seen; j++)
         if (z[j] > m)
             m = z[j];
     m = m + 0.0f; /* turns -0 into +0, because it is unspecified which of the two zeros a maximum
                      returns */
-    for (size_t j = 0; j < b->n_seen; j++)
+    for (size_t j = b->first_seen; j < b->n_seen; j++)
         p[j] = exp0_ref(z[j] - m);
     for (size_t i = 0; i < b->head_dim; i++) {
         o[i] = 0.0f;
-        for (size_t j = 0; j < b->n_seen; j++)
+        for (size_t j = b->first_seen; j < b->n_seen; j++)
             o[i] = fmaf(p[j], f16_to_f32(values[j * b->v_stride + i]), o[i]);
     }
     b->m[head] = m;

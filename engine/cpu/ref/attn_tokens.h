@@ -12,12 +12,28 @@
 
 #define TOKEN_HEADS 4 /* most heads of an attn_block; scratch has room for their results */
 
+/* The results of query i, so far. */
+BN_FORCE_INLINE void attn_clear_result(const struct attn_tile *a, size_t i)
+{
+    a->m[i] = -INFINITY;
+    a->l[i] = 0.0f;
+    for (size_t d = 0; d < a->head_dim; d++)
+        a->o[i * a->head_dim + d] = 0.0f;
+}
+
 BN_FORCE_INLINE void attn_tile_by_token(const struct attn_tile *a, attn_block_fn run,
                                         attn_merge_fn merge)
 {
     float *const m = a->scratch, *const l = m + TOKEN_HEADS, *const o = l + TOKEN_HEADS;
     for (size_t i = 0; i < a->n_tokens * a->n_q;) {
-        const size_t t = i / a->n_q, head = i % a->n_q;
+        const size_t t = i / a->n_q, head = i % a->n_q, later = a->n_tokens - 1 - t;
+        const size_t first_seen = a->n_hidden > later ? a->n_hidden - later : 0;
+        if (first_seen >= size_min(a->n_seen + t, ATTN_BLOCK)) {
+            if (a->is_first)
+                attn_clear_result(a, i);
+            i++;
+            continue;
+        }
         struct attn_block b = {
             .q = a->q + t * a->q_stride + head * a->head_dim,
             .k = a->k,
@@ -27,6 +43,7 @@ BN_FORCE_INLINE void attn_tile_by_token(const struct attn_tile *a, attn_block_fn
             .n_q = size_min(TOKEN_HEADS, a->n_q - head),
             .head_dim = a->head_dim,
             .v_stride = a->v_stride,
+            .first_seen = first_seen,
             .n_seen = size_min(a->n_seen + t, ATTN_BLOCK),
             .m = a->is_first ? a->m + i : m,
             .l = a->is_first ? a->l + i : l,

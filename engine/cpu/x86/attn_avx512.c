@@ -71,7 +71,7 @@ BN_FORCE_INLINE void value_span(const struct attn_block *b, size_t head, int n_h
 #pragma GCC unroll 4
         for (int v = 0; v < n_vecs; v++)
             o[h][v] = _mm512_setzero_ps();
-    for (size_t j = 0; j < b->n_seen; j++) {
+    for (size_t j = b->first_seen; j < b->n_seen; j++) {
         const uint16_t *row = values + j * b->v_stride + col;
         __m512 vv[4];
         prefetch_ahead(b->ahead, half_block_bytes(b), col + j, 1);
@@ -103,8 +103,10 @@ BN_FORCE_INLINE void heads_block(const struct attn_block *b, size_t head, int n_
         score_span(b, head, n_heads, 0, 4, &s);
     else
         score_span(b, head, n_heads, 0, 2, &s);
-    for (int h = 0; h < n_heads; h++)
+    for (int h = 0; h < n_heads; h++) {
+        attn_hide_scores(s.z[h], b->first_seen);
         softmax_block_avx512(s.z[h], b->n_seen, &b->m[head + (size_t)h], &b->l[head + (size_t)h]);
+    }
     size_t col = 0;
     for (; b->v_stride - col >= 64; col += 64)
         value_span(b, head, n_heads, col, 4, &s);

@@ -235,7 +235,9 @@ static size_t next_queries(const struct attn_tile *t, size_t first, struct queri
 
 void attn_tile_avx512(const struct attn_tile *t)
 {
-    if (t->n_tokens == 1) { /* no other token shares the widened keys and values */
+    /* One token shares the widened keys and values with no other. Blocks at the edge of a window
+     * are few, and each of their tokens sees other positions. */
+    if (t->n_tokens == 1 || t->n_hidden > 0) {
         attn_tile_by_token(t, attn_block_avx512, attn_merge_avx2);
         return;
     }

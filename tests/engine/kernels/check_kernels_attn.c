@@ -108,7 +108,11 @@ static void block_of(struct check *c, enum cache_type type, size_t head_dim, siz
                            .n_q = n_q,
                            .head_dim = head_dim,
                            .v_stride = size_round_up(head_dim, 32),
+                           .first_seen = rng_next(&c->rng) & 1 ? rng_below(&c->rng, n_seen) : 0,
                            .n_seen = n_seen};
+    if (type == CACHE_F16) /* values before the window are not read */
+        for (size_t i = 0; i < b.first_seen * b.v_stride; i++)
+            ((uint16_t *)cache.v)[i] = F16_NAN;
     const struct outputs o =
         outputs_alloc(n_q * (head_dim + 2) * sizeof(float), 4 * rng_below(&c->rng, 16));
     const struct cpu_kernels *k[2] = {c->k, c->ref};
@@ -118,8 +122,8 @@ static void block_of(struct check *c, enum cache_type type, size_t head_dim, siz
         b.o = b.l + n_q;
         (type == CACHE_Q8 ? k[i]->attn_block_q8 : k[i]->attn_block)(&b);
     }
-    outputs_compare(c, &o, true, "head_dim %zu, n_q %zu, n_seen %zu, pattern %d", head_dim, n_q,
-                    n_seen, (int)p);
+    outputs_compare(c, &o, true, "head_dim %zu, n_q %zu, positions %zu to %zu, pattern %d",
+                    head_dim, n_q, b.first_seen, n_seen, (int)p);
     guard_release();
 }
 
@@ -166,9 +170,10 @@ static void tile_of(struct check *c, enum cache_type type, struct attn_tile t, e
             memcpy(t.m, start, n_floats * sizeof *start);
         (type == CACHE_Q8 ? k[i]->attn_tile_q8 : k[i]->attn_tile)(&t);
     }
-    outputs_compare(c, &o, true, "%zu tokens, head_dim %zu, n_q %zu, n_seen %zu, %s, pattern %d",
-                    t.n_tokens, t.head_dim, t.n_q, t.n_seen, t.is_first ? "first" : "later",
-                    (int)p);
+    outputs_compare(c, &o, true,
+                    "%zu tokens, head_dim %zu, n_q %zu, n_seen %zu, n_hidden %zu, %s, pattern %d",
+                    t.n_tokens, t.head_dim, t.n_q, t.n_seen, t.n_hidden,
+                    t.is_first ? "first" : "later", (int)p);
     guard_release();
 }
 
@@ -188,6 +193,7 @@ static void check_tiles(struct check *c, enum cache_type type)
                         .head_dim = head_dims[i],
                         .v_stride = size_round_up(head_dims[i], 32),
                         .n_seen = round == 0 ? ATTN_BLOCK : 1 + rng_below(&c->rng, ATTN_BLOCK),
+                        .n_hidden = rng_below(&c->rng, 4) ? 0 : rng_below(&c->rng, 100),
                         .is_first = rng_next(&c->rng) & 1};
                     if (check_selects(c))
                         tile_of(c, type, t, p);
