@@ -50,6 +50,11 @@ static uint64_t fingerprint(const struct model *m)
     /* Only if they matter, so that snapshots of other models stay valid. */
     if (hp->yarn.factor != 0.0 || hp->rope_magnitude != 1.0)
         h = fnv1a_add_bytes(h, yarn, sizeof yarn);
+    if (hp->window > 0) {
+        const double window[] = {(double)hp->window, (double)hp->window_rule, (double)hp->n_experts,
+                                 (double)hp->n_used_experts};
+        h = fnv1a_add_bytes(h, window, sizeof window);
+    }
     if (m->act_scheme != ACT_TOKEN) {
         const int scheme = (int)m->act_scheme;
         h = fnv1a_add_bytes(h, &scheme, sizeof scheme);
@@ -76,9 +81,10 @@ static void copy_str(char *to, size_t to_bytes, struct bn_str from)
 /* Multiply-adds of one token. In double, because a hostile file may overflow integers. */
 static double linear_macs(const struct hparams *hp)
 {
+    const double n_used = hp->n_experts > 0 ? (double)hp->n_used_experts : 1.0;
     const double width = (double)hp->n_embd, heads = (double)hp->n_heads * (double)hp->head_dim;
     const double kv = (double)hp->n_kv_heads * (double)hp->head_dim;
-    return (double)hp->n_layers * width * (2 * heads + 2 * kv + 3 * (double)hp->n_ff);
+    return (double)hp->n_layers * width * (2 * heads + 2 * kv + 3 * n_used * (double)hp->n_ff);
 }
 
 size_t engine_default_ctx(size_t free_bytes, size_t kv_bytes_per_token, size_t seq_bytes,
@@ -107,6 +113,8 @@ static void fill_info(struct bn_model *model, size_t n_ubatch, const char *passe
         .n_ff = hp->n_ff,
         .n_heads = hp->n_heads,
         .n_kv_heads = hp->n_kv_heads,
+        .n_experts = hp->n_experts,
+        .n_used_experts = hp->n_used_experts,
         .n_ctx_train = hp->n_ctx_train,
         .n_ctx_default =
             engine_default_ctx(model->ops->free_bytes(model->backend), b->plan.kv_bytes_per_token,
@@ -128,6 +136,7 @@ static void fill_info(struct bn_model *model, size_t n_ubatch, const char *passe
              bn_str_of(tensor_geometries[m->ternary_type].name));
     (void)snprintf(model->info.activations, sizeof model->info.activations, "%s: %s",
                    act_scheme_name(m->act_scheme), m->act_reason);
+    model_window_text(m, model->info.window, sizeof model->info.window);
     copy_str(model->info.passed_over, sizeof model->info.passed_over, bn_str_of(passed_over));
     copy_str(model->info.device, sizeof model->info.device, bn_str_of(b->text));
 }
@@ -153,6 +162,8 @@ static bool check_config(const struct bn_model_config *cfg, struct bn_error *err
                        cfg->n_ubatch, MAX_UBATCH);
     if (cfg->activations > BN_ACT_FLOAT)
         return bn_fail(err, BN_EARG, "unknown activations %d", (int)cfg->activations);
+    if (cfg->window_rule > BN_WINDOW_MAINLINE)
+        return bn_fail(err, BN_EARG, "unknown window rule %d", (int)cfg->window_rule);
     if (cfg->i2s_layout > BN_I2S_C || cfg->head > BN_HEAD_FULL || cfg->kv > BN_KV_Q8)
         return bn_fail(err, BN_EARG, "unknown I2_S layout %d, output head %d or KV cache type %d",
                        (int)cfg->i2s_layout, (int)cfg->head, (int)cfg->kv);
@@ -166,9 +177,11 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
     const struct model_config model_cfg = {
         .i2s_layout = cfg->i2s_layout,
         .activations = cfg->activations,
+        .window_rule = cfg->window_rule,
         .no_repair = cfg->no_repair,
         .ignored_tensors = cfg->ignored_tensors,
         .n_ignored_tensors = cfg->n_ignored_tensors,
+        .file_mapped = bn_file_path(file)[0] != '\0',
         .notes = cfg->notes,
         .cancel = cancel,
     };
@@ -177,7 +190,7 @@ static bool open_model(struct bn_model *model, const struct bn_file *file,
     if (!check_config(cfg, err))
         return false;
     struct backend_config backend_cfg = engine_backend_config(cfg);
-    backend_cfg.file_mapped = bn_file_path(file)[0] != '\0';
+    backend_cfg.file_mapped = model_cfg.file_mapped;
     backend_cfg.log = cfg->log;
     backend_cfg.trace = cfg->trace;
     backend_cfg.trace_ud = cfg->trace_ud;

@@ -63,6 +63,7 @@ struct bn_model_config {
     enum bn_head_mode head;
     enum bn_kv_type kv;
     enum bn_activations activations;
+    enum bn_window_rule window_rule;
     enum bn_skip skip;
     const char *no_repair; /* repairs to leave out, see bn_repair_allowed; may be NULL */
     /* (n_ignored_tensors) names of unknown tensors that are left out; a star stands for any text */
@@ -95,11 +96,13 @@ struct bn_model_info {
     char quantisation[32]; /* type of the ternary tensors: "I2_S", "TQ2_0", ... */
     char device[160];      /* "CPU, 2 threads, AVX-512 VNNI", and which parts are approximate */
     char passed_over[160]; /* "cuda is not used: ..." if "auto" had to skip a device, else "" */
+    char window[120];      /* layers that see a window of keys, and the rule; else "" */
     char activations[120]; /* "int8 per token: as in the training of this architecture" */
     const char *isa;       /* instruction set in use */
     size_t n_threads;
     size_t n_ubatch; /* most tokens in one pass over the weights */
     size_t n_vocab, n_layers, n_embd, n_ff, n_heads, n_kv_heads;
+    size_t n_experts, n_used_experts; /* of a layer; 0 without experts */
     size_t n_ctx_train; /* context length that the model was trained for */
     /* Context of sessions that request none: n_ctx_train, or less if its keys and values need more
      * than half of the memory that was free after loading. */

@@ -30,6 +30,11 @@ enum bn_skip { BN_SKIP_ON, BN_SKIP_OFF };
  * FLOAT: no rounding, slow, for comparisons. */
 enum bn_activations { BN_ACT_AUTO, BN_ACT_TOKEN, BN_ACT_BLOCK, BN_ACT_16, BN_ACT_FLOAT };
 
+/* Which earlier keys a token of a window layer attends to, for a window of W: position i sees
+ * position j if i - j <= W (REFERENCE, as in training), or if i - j < W (MAINLINE, as in
+ * llama.cpp). */
+enum bn_window_rule { BN_WINDOW_REFERENCE, BN_WINDOW_MAINLINE };
+
 /* Kind of multiply-add, for measured peaks and profiles. */
 enum bn_mac {
     BN_MAC_INT8, /* int8 products, as in the linear layers during prefill */

@@ -64,6 +64,11 @@ void model_sheet_lines(const struct open_model *m, const struct worker *w, const
         strbuf_addf(text, "device      %s\n", info->device);
         if (info->passed_over[0])
             strbuf_addf(text, "            %s\n", info->passed_over);
+        if (info->n_experts > 0)
+            strbuf_addf(text, "experts     %zu in a layer, %zu used by a token\n", info->n_experts,
+                        info->n_used_experts);
+        if (info->window[0])
+            strbuf_addf(text, "window      %s\n", info->window);
         strbuf_addf(text, "activations %s\n", info->activations);
         strbuf_addf(text, "context     %zu tok (%strained with %zu), %zu bytes a token (%s)\n",
                     worker_n_ctx(w), model_sheet_ctx_limit(info, worker_n_ctx(w)),
@@ -162,6 +167,12 @@ json_t *model_sheet_json(const struct open_model *m, const struct worker *w,
     put_count(&o, "weight_bytes", info->weight_bytes);
     put_count(&o, "kv_bytes_per_token", info->kv_bytes_per_token);
     put_text(&o, "kv", info->kv_type);
+    if (info->n_experts > 0) {
+        put_count(&o, "experts", info->n_experts);
+        put_count(&o, "used_experts", info->n_used_experts);
+    }
+    if (info->window[0])
+        put_text(&o, "window", info->window);
     put_text(&o, "activations", info->activations);
     json_out_put(&o, "sampling", sampling_json(options));
     json_out_put(&o, "load_s", json_real(info->load_seconds));

@@ -52,6 +52,7 @@ static void open_model(struct info *info, const struct bn_model_config *cfg)
 {
     const struct model_config model = {.i2s_layout = cfg->i2s_layout,
                                        .activations = cfg->activations,
+                                       .window_rule = cfg->window_rule,
                                        .no_repair = cfg->no_repair,
                                        .ignored_tensors = cfg->ignored_tensors,
                                        .n_ignored_tensors = cfg->n_ignored_tensors,

@@ -61,6 +61,14 @@ static json_t *model_object(const struct info *info)
         tensor_geometries[m->ternary_type].name, "i2s_layout",
         options_text(info->in->options, "i2s-layout"));
     json_out_merge(&o, graph);
+    if (hp->n_experts > 0) {
+        json_out_put(&o, "n_experts", json_integer(count(hp->n_experts)));
+        json_out_put(&o, "n_used_experts", json_integer(count(hp->n_used_experts)));
+    }
+    if (hp->window > 0) {
+        json_out_put(&o, "window", json_integer(count(hp->window)));
+        json_out_put(&o, "window_rule", json_string(model_window_rule_name(hp->window_rule)));
+    }
     json_out_put(&o, "activations", json_string(act_scheme_name(m->act_scheme)));
     json_out_put(&o, "activations_reason", json_string(m->act_reason));
     return o;

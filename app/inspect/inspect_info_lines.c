@@ -54,11 +54,21 @@ static void print_model(const struct info *info)
     printf("  %-16s %.2f million\n", "parameters", (double)m->n_params / 1e6);
     printf("  %-16s %zu layers, width %zu, feed-forward %zu\n", "shape", hp->n_layers, hp->n_embd,
            hp->n_ff);
+    if (hp->n_experts > 0)
+        printf("  %-16s %zu in a layer, %zu used by a token\n", "experts", hp->n_experts,
+               hp->n_used_experts);
     printf("  %-16s %zu query heads, %zu key-value heads, %zu elements each\n", "attention",
            hp->n_heads, hp->n_kv_heads, hp->head_dim);
+    char window[120];
+    model_window_text(m, window, sizeof(window));
+    if (window[0])
+        printf("  %-16s %s\n", "window", window);
     printf("  %-16s %s, %zu of %zu, base %g, scale %g%s\n", "RoPE",
            m->arch->rope == ROPE_NEOX ? "halves (NeoX)" : "adjacent pairs", hp->n_rot, hp->head_dim,
-           hp->rope_base, hp->rope_scale, m->rope_freqs.bytes ? ", with frequency factors" : "");
+           hp->rope_base, hp->rope_scale,
+           m->arch->windows      ? ", only with a window"
+           : m->rope_freqs.bytes ? ", with frequency factors"
+                                 : "");
     if (hp->yarn.factor != 0.0)
         printf("  %-16s factor %g, original context %.0f tokens, magnitude %.4g\n", "YaRN",
                hp->yarn.factor, hp->yarn.original_ctx, hp->rope_magnitude);

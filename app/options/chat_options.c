@@ -226,6 +226,10 @@ static void set_of_family(struct options *o, const struct bn_file *file)
         {"qwen3", "top-k", "20"},
         {"qwen3", "top-p", "0.85"},
         {"qwen3", "min-p", "0"},
+        {"maple", "temp", "0.6"},
+        {"maple", "top-k", "20"},
+        {"maple", "top-p", "0.95"},
+        {"maple", "min-p", "0"},
     };
     struct bn_str arch;
     struct bn_error ignored; /* without memory the general defaults remain */

@@ -63,6 +63,9 @@ static const struct option run_rows[] = {
     {.name = "activations", .kind = OPTION_CHOICE, .advanced = true, .places = OPTION_AT_START,
      .choices = "auto|token|block|16|float", .fallback = "auto",
      .help = "inputs of ternary layers: int8 per token or block, 16 bits, float"},
+    {.name = "window-rule", .kind = OPTION_CHOICE, .advanced = true, .places = OPTION_AT_START,
+     .choices = "reference|mainline", .fallback = "reference",
+     .help = "layers with a window W: see W tokens before the own one, or W - 1"},
 };
 /* clang-format on */
 const struct option_table model_run_options = OPTION_TABLE("Model", run_rows);
@@ -157,6 +160,7 @@ void model_args_config(const struct options *o, struct bn_model_config *cfg)
     static const enum bn_kv_type kvs[] = {BN_KV_F16, BN_KV_Q8};
     static const enum bn_activations activations[] = {BN_ACT_AUTO, BN_ACT_TOKEN, BN_ACT_BLOCK,
                                                       BN_ACT_16, BN_ACT_FLOAT};
+    static const enum bn_window_rule rules[] = {BN_WINDOW_REFERENCE, BN_WINDOW_MAINLINE};
     static const enum bn_i2s_layout layouts[] = {BN_I2S_A, BN_I2S_B, BN_I2S_C};
     if (options_find(o, "device")) {
         cfg->device = options_text(o, "device");
@@ -167,6 +171,7 @@ void model_args_config(const struct options *o, struct bn_model_config *cfg)
         cfg->head = heads[options_choice(o, "head")];
         cfg->kv = kvs[options_choice(o, "kv")];
         cfg->activations = activations[options_choice(o, "activations")];
+        cfg->window_rule = rules[options_choice(o, "window-rule")];
     }
     if (options_find(o, "i2s-layout")) {
         cfg->i2s_layout = layouts[options_choice(o, "i2s-layout")];

@@ -23,10 +23,10 @@ static void prefetch_floats(const float *x, size_t n)
         cpu_prefetch(x + i);
 }
 
-/* QK norm, if the model has it (w is not NULL), then RoPE. Prefetches n_fetch floats of this head
+/* QK norm, if the model has it (w is not NULL), then RoPE, if the layer has it. Prefetches n_fetch floats of this head
  * in the next row. */
-static void turn_head(const struct cpu_thread *th, float *x, const float *w, size_t token,
-                      size_t n_fetch)
+static void turn_head(const struct cpu_thread *th, float *x, const float *w, bool has_rope,
+                      size_t token, size_t n_fetch)
 {
     const struct backend *b = th->pass->b;
     const struct hparams *hp = &b->model->hp;
@@ -34,7 +34,9 @@ static void turn_head(const struct cpu_thread *th, float *x, const float *w, siz
     const size_t n_pairs = hp->n_rot / 2;
     if (w)
         b->k.rms_norm(x, w, hp->head_dim, hp->rms_eps, x);
-    rope(x, b->scratch.rope_c + token * n_pairs, b->scratch.rope_s + token * n_pairs, hp->n_rot);
+    if (has_rope)
+        rope(x, b->scratch.rope_c + token * n_pairs, b->scratch.rope_s + token * n_pairs,
+             hp->n_rot);
     prefetch_floats(x + b->shape.qkv_stride, n_fetch);
 }
 
@@ -44,17 +46,18 @@ static void append_token(struct cpu_thread *th, const struct token_block *tokens
     const struct backend *b = th->pass->b;
     const struct cpu_layer *l = &b->layers[layer];
     const struct hparams *hp = &b->model->hp;
+    const bool has_rope = b->model->layers[layer].traits.has_rope;
     const size_t token = tokens->token0 + t;
     const float q_scale = (float)(1.0 / sqrt((double)hp->head_dim));
     float *row = b->scratch.qkv + token * b->shape.qkv_stride;
     float *q = row + kv_head * b->shape.group * hp->head_dim;
     const size_t n_fetch = t + 1 < tokens->n_tokens ? hp->head_dim : 0;
     for (size_t i = 0; i < b->shape.group; i++)
-        turn_head(th, q + i * hp->head_dim, l->q_norm, token, n_fetch);
+        turn_head(th, q + i * hp->head_dim, l->q_norm, has_rope, token, n_fetch);
     for (size_t i = 0; i < b->shape.group * hp->head_dim; i++)
         q[i] = q[i] * q_scale;
     float *k = row + b->shape.q_width + kv_head * hp->head_dim;
-    turn_head(th, k, l->k_norm, token, n_fetch);
+    turn_head(th, k, l->k_norm, has_rope, token, n_fetch);
     prefetch_floats(k + b->shape.qkv_stride + b->shape.kv_width, n_fetch);
 }
 
@@ -79,6 +82,12 @@ void attn_append(struct cpu_thread *th, size_t layer)
     }
 }
 
+size_t attn_oldest_key(const struct backend *b, size_t layer, size_t pos)
+{
+    const size_t window = b->model->layers[layer].traits.window;
+    return window > 0 && pos + 1 > window ? pos + 1 - window : 0;
+}
+
 /* One position block and KV head of a token block of one token. */
 struct block_item {
     const struct token_block *tokens;
@@ -96,6 +105,7 @@ static void run_block(const struct backend *b, const struct block_item *item, si
     const struct hparams *hp = &b->model->hp;
     const struct token_block *tokens = item->tokens;
     const size_t pos = tokens->pos0, kv_head = item->kv_head, block = item->block;
+    const size_t oldest = attn_oldest_key(b, layer, pos);
     const struct kv_block kv = kv_block_at(tokens->seq, layer, kv_head, block);
     const struct attn_block args = {
         .q = b->scratch.qkv + tokens->token0 * b->shape.qkv_stride +
@@ -107,6 +117,7 @@ static void run_block(const struct backend *b, const struct block_item *item, si
         .n_q = b->shape.group,
         .head_dim = hp->head_dim,
         .v_stride = b->shape.v_stride,
+        .first_seen = oldest - size_min(oldest, block * ATTN_BLOCK),
         .n_seen = size_min(pos + 1 - block * ATTN_BLOCK, ATTN_BLOCK),
         .m = out.m,
         .l = out.l,
@@ -128,7 +139,7 @@ static float *attn_out(const struct backend *b, size_t token, size_t kv_head)
            kv_head * b->shape.group * b->model->hp.head_dim;
 }
 
-/* One token block and KV head over all position blocks. `next` is the item that probably follows,
+/* One token block and KV head over the position blocks that it sees. `next` is the item that probably follows,
  * for prefetching. */
 static void run_token_block(struct cpu_thread *th, size_t item, size_t next, size_t layer)
 {
@@ -138,12 +149,16 @@ static void run_token_block(struct cpu_thread *th, size_t item, size_t next, siz
     const struct seq *next_seq = b->scratch.token_blocks[next / n_kv_heads].seq;
     const size_t group = b->shape.group, head_dim = b->model->hp.head_dim;
     const size_t last = tokens->pos0 / ATTN_BLOCK; /* position block of the tokens themselves */
+    const size_t first = attn_oldest_key(b, layer, tokens->pos0) / ATTN_BLOCK;
+    const size_t oldest_of_last = attn_oldest_key(b, layer, tokens->pos0 + tokens->n_tokens - 1);
+    const size_t next_first =
+        attn_oldest_key(b, layer, b->scratch.token_blocks[next / n_kv_heads].pos0) / ATTN_BLOCK;
     const attn_tile_fn run = b->cfg.kv == BN_KV_Q8 ? b->k.attn_tile_q8 : b->k.attn_tile;
-    for (size_t block = 0; block <= last; block++) {
+    for (size_t block = first; block <= last; block++) {
         const struct kv_block kv = kv_block_at(tokens->seq, layer, kv_head, block);
-        const struct kv_block ahead = block < last
-                                          ? kv_block_at(tokens->seq, layer, kv_head, block + 1)
-                                          : kv_block_at(next_seq, layer, next % n_kv_heads, 0);
+        const struct kv_block ahead =
+            block < last ? kv_block_at(tokens->seq, layer, kv_head, block + 1)
+                         : kv_block_at(next_seq, layer, next % n_kv_heads, next_first);
         run(&(struct attn_tile){
             .q = b->scratch.qkv + tokens->token0 * b->shape.qkv_stride + kv_head * group * head_dim,
             .q_stride = b->shape.qkv_stride,
@@ -156,7 +171,8 @@ static void run_token_block(struct cpu_thread *th, size_t item, size_t next, siz
             .head_dim = head_dim,
             .v_stride = b->shape.v_stride,
             .n_seen = size_min(tokens->pos0 + 1 - block * ATTN_BLOCK, ATTN_BLOCK),
-            .is_first = block == 0,
+            .n_hidden = oldest_of_last - size_min(oldest_of_last, block * ATTN_BLOCK),
+            .is_first = block == first,
             .m = th->attn_m,
             .l = th->attn_l,
             .o = th->attn_o,
@@ -189,9 +205,17 @@ static struct partial slot_at(const struct backend *b, size_t slot)
     return (struct partial){at + group * head_dim, at + group * head_dim + group, at};
 }
 
+/* The position blocks that the first token of a token block sees. */
+static struct work_range blocks_seen(const struct backend *b, const struct token_block *tokens,
+                                     size_t layer)
+{
+    return (struct work_range){attn_oldest_key(b, layer, tokens->pos0) / ATTN_BLOCK,
+                               tokens->pos0 / ATTN_BLOCK + 1};
+}
+
 /* Merge this round's slots of each (token, query head) into its result. Token blocks have one token
- * each here. */
-static void merge_round(struct cpu_thread *th, size_t block0, size_t n_round)
+ * each here. Blocks count from the first one that the token sees. */
+static void merge_round(struct cpu_thread *th, size_t layer, size_t block0, size_t n_round)
 {
     const struct backend *b = th->pass->b;
     const struct hparams *hp = &b->model->hp;
@@ -199,7 +223,8 @@ static void merge_round(struct cpu_thread *th, size_t block0, size_t n_round)
     const struct work_range heads = thread_range(th, th->pass->n_token_blocks * hp->n_heads, 1);
     for (size_t j = heads.begin; j < heads.end; j++) {
         const size_t token = j / hp->n_heads, head = j % hp->n_heads;
-        const size_t n_blocks = b->scratch.token_blocks[token].pos0 / ATTN_BLOCK + 1;
+        const struct work_range seen = blocks_seen(b, &b->scratch.token_blocks[token], layer);
+        const size_t n_blocks = seen.end - seen.begin;
         const size_t item = token * hp->n_kv_heads + head / group, i = head % group;
         const size_t end = size_min(n_blocks, block0 + n_round);
         if (block0 >= end)
@@ -222,13 +247,15 @@ static void merge_round(struct cpu_thread *th, size_t block0, size_t n_round)
     }
 }
 
-/* Position block number `block` of an item, or the last one if it has fewer. */
-static struct block_item block_item_at(const struct backend *b, size_t item, size_t block)
+/* Position block number `block` of those that an item sees, or the last one if it sees fewer. */
+static struct block_item block_item_at(const struct backend *b, size_t layer, size_t item,
+                                       size_t block)
 {
     const size_t n_kv_heads = b->model->hp.n_kv_heads;
     const struct token_block *tokens = &b->scratch.token_blocks[item / n_kv_heads];
+    const struct work_range seen = blocks_seen(b, tokens, layer);
     return (struct block_item){tokens, item % n_kv_heads,
-                               size_min(block, tokens->pos0 / ATTN_BLOCK)};
+                               size_min(seen.begin + block, seen.end - 1)};
 }
 
 static void apply_split(struct cpu_thread *th, size_t layer)
@@ -239,20 +266,23 @@ static void apply_split(struct cpu_thread *th, size_t layer)
     /* Position blocks of an item in a round: it has one more slot, for its result. */
     const size_t n_round = b->shape.n_slots / n_items - 1;
     size_t n_blocks = 0;
-    for (size_t i = 0; i < pass->n_token_blocks; i++)
-        n_blocks = size_max(n_blocks, b->scratch.token_blocks[i].pos0 / ATTN_BLOCK + 1);
+    for (size_t i = 0; i < pass->n_token_blocks; i++) {
+        const struct work_range seen = blocks_seen(b, &b->scratch.token_blocks[i], layer);
+        n_blocks = size_max(n_blocks, seen.end - seen.begin);
+    }
     for (size_t block0 = 0; block0 < n_blocks; block0 += n_round) {
         const size_t n = size_min(n_round, n_blocks - block0);
         const struct work_range work = thread_range(th, n_items * n, 1);
         for (size_t j = work.begin; j < work.end; j++) {
-            const struct block_item now = block_item_at(b, j / n, block0 + j % n);
+            const struct block_item now = block_item_at(b, layer, j / n, block0 + j % n);
+            const struct work_range seen = blocks_seen(b, now.tokens, layer);
             const size_t next = size_min(j + 1, work.end - 1);
-            if (now.block == block0 + j % n)
-                run_block(b, &now, layer, block_item_at(b, next / n, block0 + next % n),
+            if (now.block == seen.begin + block0 + j % n)
+                run_block(b, &now, layer, block_item_at(b, layer, next / n, block0 + next % n),
                           slot_at(b, j / n * (n_round + 1) + 1 + j % n));
         }
         thread_sync(th);
-        merge_round(th, block0, n_round);
+        merge_round(th, layer, block0, n_round);
         thread_sync(th);
     }
 }
@@ -263,4 +293,16 @@ void attn_apply(struct cpu_thread *th, size_t layer)
         apply_split(th, layer);
     else
         apply_token_blocks(th, layer);
+}
+
+uint64_t attn_bytes(const struct pass *pass)
+{
+    const struct backend *b = pass->b;
+    uint64_t n_blocks = 0;
+    for (size_t layer = 0; layer < b->model->hp.n_layers; layer++)
+        for (size_t i = 0; i < pass->n_token_blocks; i++) {
+            const struct work_range seen = blocks_seen(b, &b->scratch.token_blocks[i], layer);
+            n_blocks += seen.end - seen.begin;
+        }
+    return n_blocks * b->model->hp.n_kv_heads * b->shape.kv_block_bytes;
 }

@@ -16,4 +16,10 @@ void attn_append(struct cpu_thread *th, size_t layer);
 /* Attention of all tokens over their sequences, into scratch.attn. Ends with a barrier. */
 void attn_apply(struct cpu_thread *th, size_t layer);
 
+/* The position of the oldest key that a token at `pos` attends to. */
+size_t attn_oldest_key(const struct backend *b, size_t layer, size_t pos);
+
+/* Bytes of keys and values that a pass reads: once per token block. */
+uint64_t attn_bytes(const struct pass *pass);
+
 #endif

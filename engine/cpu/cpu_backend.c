@@ -6,6 +6,8 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/size.h"
+#include "engine/cpu/cpu_attn.h"
+#include "engine/cpu/cpu_experts.h"
 #include "engine/cpu/cpu_forward.h"
 #include "engine/cpu/cpu_kv.h"
 #include "engine/cpu/cpu_measure.h"
@@ -63,23 +65,33 @@ static const char *head_form(const struct backend *b)
     return b->coarse.n_blocks > 0 ? "screened at four bits" : "read from the file";
 }
 
+/* Bytes of the experts that one token does not use. */
+static size_t unused_expert_bytes(const struct backend *b)
+{
+    const struct hparams *hp = &b->model->hp;
+    if (hp->n_experts == 0)
+        return 0;
+    return b->expert_bytes / hp->n_experts * (hp->n_experts - hp->n_used_experts);
+}
+
 static void fill_info(struct backend *b, const struct backend_plan *plan)
 {
     const struct model *m = b->model;
     const size_t head_bytes =
         b->coarse.n_blocks ? b->coarse_bytes : m->hp.n_vocab * b->shape.head_row_bytes;
+    const size_t unused_bytes = unused_expert_bytes(b);
     b->info = (struct backend_info){
         .isa = cpu_isa_name(b->k.isa),
         .n_threads = b->n_threads,
         .plan = *plan,
-        .bytes_per_token =
-            b->line_bytes + b->n_floats * sizeof(float) + head_bytes + b->shape.row_bytes,
+        .bytes_per_token = b->line_bytes + b->n_floats * sizeof(float) - unused_bytes + head_bytes +
+                           b->shape.row_bytes,
         .head_bytes = head_bytes,
         .kv_type = b->cfg.kv == BN_KV_Q8 ? "q8" : "f16",
         .kv_version = b->cfg.kv == BN_KV_Q8 ? "cpu-q8-1" : "cpu-f16-1",
     };
     b->strategy_model = (struct strategy_model){.k = &b->k,
-                                                .line_bytes = b->line_bytes,
+                                                .line_bytes = b->line_bytes - unused_bytes,
                                                 .head_bytes = head_bytes,
                                                 .n_kv_heads = m->hp.n_kv_heads,
                                                 .n_ubatch = b->n_ubatch,
@@ -215,17 +227,13 @@ static void add_requested_rows(struct pass *pass, const struct eval_item *item, 
         };
 }
 
-/* Bytes that a pass reads, without the output head: the weights once, rows of the embedding, and
- * the keys and values once per token block. */
+/* Bytes that a pass reads, without output head and experts: the weights once, rows of the
+ * embedding, and the keys and values once per token block. */
 static uint64_t pass_bytes(const struct pass *pass)
 {
     const struct backend *b = pass->b;
-    const struct hparams *hp = &b->model->hp;
-    const uint64_t block_bytes = (uint64_t)hp->n_layers * hp->n_kv_heads * b->shape.kv_block_bytes;
-    uint64_t n = b->line_bytes + b->n_floats * sizeof(float) + pass->n_tokens * b->shape.row_bytes;
-    for (size_t i = 0; i < pass->n_token_blocks; i++)
-        n += block_bytes * (b->scratch.token_blocks[i].pos0 / ATTN_BLOCK + 1);
-    return n;
+    return b->line_bytes + b->n_floats * sizeof(float) - b->expert_bytes +
+           pass->n_tokens * b->shape.row_bytes + attn_bytes(pass);
 }
 
 /* Check the items and prepare b->pass. */
@@ -237,6 +245,7 @@ static bool begin_pass(struct backend *b, const struct eval_item *items, size_t 
     pass->n_tokens = pass->n_token_blocks = pass->n_requested_rows = 0;
     pass->cancel = cancel;
     pass->stopped = false;
+    pass->n_experts_read = 0;
     for (size_t i = 0; i < b->n_threads; i++)
         b->scratch.threads[i].up_skipped = b->scratch.threads[i].down_skipped = 0;
     atomic_store(&pass->head_bytes, 0);
@@ -279,7 +288,8 @@ static bool cpu_eval(struct backend *b, struct eval_item *items, size_t n_items,
         items[i].seq->length += items[i].n_ids;
     for (size_t i = 0; i < pass->n_requested_rows; i++)
         b->scratch.requested_rows[i].row->n = b->scratch.requested_rows[i].n_found;
-    *n_bytes = pass->n_bytes + atomic_load_explicit(&pass->head_bytes, memory_order_relaxed);
+    *n_bytes = pass->n_bytes + experts_pass_bytes(pass) +
+               atomic_load_explicit(&pass->head_bytes, memory_order_relaxed);
     for (size_t i = 0; i < b->n_threads; i++)
         *n_bytes -= b->scratch.threads[i].up_skipped + b->scratch.threads[i].down_skipped;
     return true;

@@ -8,6 +8,7 @@
 #include "engine/cpu/cpu_forward.h"
 
 #include "engine/cpu/cpu_attn.h"
+#include "engine/cpu/cpu_experts.h"
 #include "engine/cpu/cpu_head.h"
 #include "engine/cpu/cpu_linear.h"
 #include "engine/cpu/cpu_profile.h"
@@ -37,6 +38,54 @@ static void trace(struct cpu_thread *th, const char *step, size_t layer, struct 
     thread_sync(th);
 }
 
+static void run_experts(struct cpu_thread *th, size_t i)
+{
+    const struct backend *b = th->pass->b;
+    const struct rows h = {b->scratch.h, b->shape.h_stride};
+    const struct rows ffn = {b->scratch.ffn, b->shape.ffn_stride};
+
+    /* the experts of each token, from W_router norm(h) */
+    experts_choose(th, i, h);
+    thread_end_step(th, PROFILE_ROUTER);
+
+    /* silu(min(W_gate norm(h), limit)) * clamp(W_up norm(h)), for each chosen expert */
+    experts_gate(th, i, ffn);
+    thread_sync(th);
+
+    /* h = h + weight * (W_down ffn), for each chosen expert */
+    experts_add(th, i, ffn, h);
+    thread_sync(th);
+    thread_end_step(th, PROFILE_EXPERTS);
+    trace(th, "ffn_residual", i, h, b->model->hp.n_embd);
+}
+
+static void run_dense_ffn(struct cpu_thread *th, size_t i)
+{
+    const struct backend *b = th->pass->b;
+    const struct cpu_layer *layer = &b->layers[i];
+    const struct hparams *hp = &b->model->hp;
+    const struct rows h = {b->scratch.h, b->shape.h_stride};
+    const struct rows ffn = {b->scratch.ffn, b->shape.ffn_stride};
+
+    /* act(W_gate norm(h)) * (W_up norm(h)) */
+    linear_input(th, &layer->gate_up, h, layer->ffn_norm);
+    thread_end_step(th, PROFILE_NORM);
+    linear_gate(th, &layer->gate_up, hp->act, ffn);
+    thread_sync(th);
+    thread_end_step(th, PROFILE_GATE_UP);
+    trace(th, "ffn", i, ffn, hp->n_ff);
+
+    /* h = h + W_down norm(ffn) */
+    linear_input(th, &layer->down, ffn, layer->ffn_sub_norm);
+    thread_end_step(th, PROFILE_NORM);
+    linear_add(th, &layer->down, h);
+    if (i + 1 < hp->n_layers)
+        linear_fetch(th, &layer[1].qkv, layer[1].qkv.mat.n_rows);
+    thread_sync(th);
+    thread_end_step(th, PROFILE_DOWN);
+    trace(th, "ffn_residual", i, h, hp->n_embd);
+}
+
 static void run_layer(struct cpu_thread *th, size_t i)
 {
     const struct backend *b = th->pass->b;
@@ -45,7 +94,7 @@ static void run_layer(struct cpu_thread *th, size_t i)
     const struct cpu_shape *shape = &b->shape;
     const struct scratch *s = &b->scratch;
     const struct rows h = {s->h, shape->h_stride}, qkv = {s->qkv, shape->qkv_stride};
-    const struct rows attn = {s->attn, shape->attn_stride}, ffn = {s->ffn, shape->ffn_stride};
+    const struct rows attn = {s->attn, shape->attn_stride};
 
     /* q, k, v = W_qkv norm(h) */
     linear_input(th, &layer->qkv, h, layer->attn_norm);
@@ -76,23 +125,10 @@ static void run_layer(struct cpu_thread *th, size_t i)
     thread_end_step(th, PROFILE_O);
     trace(th, "attn_residual", i, h, hp->n_embd);
 
-    /* act(W_gate norm(h)) * (W_up norm(h)) */
-    linear_input(th, &layer->gate_up, h, layer->ffn_norm);
-    thread_end_step(th, PROFILE_NORM);
-    linear_gate(th, &layer->gate_up, hp->act, ffn);
-    thread_sync(th);
-    thread_end_step(th, PROFILE_GATE_UP);
-    trace(th, "ffn", i, ffn, hp->n_ff);
-
-    /* h = h + W_down norm(ffn) */
-    linear_input(th, &layer->down, ffn, layer->ffn_sub_norm);
-    thread_end_step(th, PROFILE_NORM);
-    linear_add(th, &layer->down, h);
-    if (i + 1 < hp->n_layers)
-        linear_fetch(th, &layer[1].qkv, layer[1].qkv.mat.n_rows);
-    thread_sync(th);
-    thread_end_step(th, PROFILE_DOWN);
-    trace(th, "ffn_residual", i, h, hp->n_embd);
+    if (b->model->arch->experts)
+        run_experts(th, i);
+    else
+        run_dense_ffn(th, i);
 }
 
 static void run_on_thread(void *ud, size_t index, size_t n_threads)

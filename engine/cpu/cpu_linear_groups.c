@@ -42,9 +42,8 @@ static void set_equal_units(const struct weights *to, size_t n_cols, struct act_
     }
 }
 
-/* Quantise x to token `token` of `in`. */
-static void quantise(const struct cpu_thread *th, const struct weights *to, const float *x,
-                     const struct block_input *in, size_t token)
+void groups_quantise_to(const struct cpu_thread *th, const struct weights *to, const float *x,
+                        const struct block_input *in, size_t token)
 {
     const struct backend *b = th->pass->b;
     const struct cpu_shape *shape = &b->shape;
@@ -74,7 +73,7 @@ static void quantise(const struct cpu_thread *th, const struct weights *to, cons
 
 void groups_quantise(struct cpu_thread *th, const struct weights *to, const float *x, size_t token)
 {
-    quantise(th, to, x, &th->pass->b->scratch.blocks, token);
+    groups_quantise_to(th, to, x, &th->pass->b->scratch.blocks, token);
 }
 
 /* The same after RMSNorm with w, unless w is NULL. */
@@ -84,7 +83,7 @@ static void norm_and_quantise(struct cpu_thread *th, const struct weights *to, c
     const struct backend *b = th->pass->b;
     if (w)
         b->k.rms_norm(x, w, to->n_cols, b->model->hp.rms_eps, th->norm);
-    quantise(th, to, w ? th->norm : x, in, token);
+    groups_quantise_to(th, to, w ? th->norm : x, in, token);
 }
 
 void groups_input(struct cpu_thread *th, const struct weights *to, struct rows x, const float *w)
@@ -101,22 +100,6 @@ void groups_input(struct cpu_thread *th, const struct weights *to, struct rows x
 
 /* ---- products ---- */
 
-/* Row groups of one section. */
-struct group_range {
-    const struct section *s;
-    size_t begin, end;
-};
-
-/* Number of the first row of a range in the section, and of its rows that exist. */
-static size_t first_row(const struct group_range *r)
-{
-    return r->begin * R16_ROWS;
-}
-static size_t count_rows(const struct group_range *r)
-{
-    return size_min(r->end * R16_ROWS, r->s->n_rows) - first_row(r);
-}
-
 /* Row groups `begin` to `end` - 1 of all sections, as far as they are in one section. */
 static struct group_range range_at(const struct weights *w, size_t begin, size_t end)
 {
@@ -131,7 +114,7 @@ static struct group_range range_at(const struct weights *w, size_t begin, size_t
 static void finish_rows(const struct cpu_thread *th, const struct group_range *r, float *y)
 {
     const struct section *s = r->s;
-    const size_t row0 = first_row(r), n = count_rows(r);
+    const size_t row0 = groups_first_row(r), n = groups_count_rows(r);
     for (size_t i = 0; s->row_scales && i < n; i++)
         y[i] = y[i] * s->row_scales[row0 + i];
     for (size_t i = 0; s->scale != 1.0f && i < n; i++)
@@ -142,8 +125,7 @@ static void finish_rows(const struct cpu_thread *th, const struct group_range *r
         th->pass->b->k.add(y, s->bias + row0, n);
 }
 
-/* y = these rows times one token of `in`. y has room for whole row groups. */
-static void multiply_one(const struct cpu_thread *th, const struct weights *w,
+void groups_multiply_one(const struct cpu_thread *th, const struct weights *w,
                          const struct group_range *r, const struct block_input *in, size_t token,
                          float *y)
 {
@@ -164,10 +146,8 @@ static void multiply_one(const struct cpu_thread *th, const struct weights *w,
     finish_rows(th, r, y);
 }
 
-/* y (n, y_stride) = these rows, at most R16_PANEL groups that are unpacked to `panel`, times tokens
- * token0 .. token0 + n - 1 of the shared input. */
-static void multiply_panel(const struct cpu_thread *th, const struct weights *w,
-                           const struct group_range *r, const uint8_t *panel, size_t token0,
+void groups_multiply_panel(const struct cpu_thread *th, const struct weights *w,
+                           const struct panel_range *r, const struct block_input *in, size_t token0,
                            size_t n, float *y)
 {
     const struct backend *b = th->pass->b;
@@ -175,8 +155,8 @@ static void multiply_panel(const struct cpu_thread *th, const struct weights *w,
     const size_t y_stride = R16_PANEL * R16_ROWS;
     memset(y, 0, n * y_stride * sizeof *y);
     for (size_t p = 0; p < shape->n_planes; p++) {
-        const struct block_plane *plane = &b->scratch.blocks.planes[p];
-        b->k.grouped.matmul(&r->s->groups, r->begin, r->end,
+        const struct block_plane *plane = &in->planes[p];
+        b->k.grouped.matmul(&r->rows.s->groups, r->rows.begin, r->rows.end,
                             &(struct grouped_batch){
                                 .q = plane->q + token0 * shape->q8_stride,
                                 .units = plane->units + token0 * shape->block_stride,
@@ -185,17 +165,28 @@ static void multiply_panel(const struct cpu_thread *th, const struct weights *w,
                                 .block_stride = shape->block_stride,
                                 .block_cols = w->block_cols,
                                 .n_tokens = n,
-                                .panel = panel,
+                                .panel = r->unpacked,
                                 .y = y,
                                 .y_stride = y_stride,
                             });
     }
     for (size_t t = 0; t < n; t++)
-        finish_rows(th, r, y + t * y_stride);
+        finish_rows(th, &r->rows, y + t * y_stride);
 }
 
-/* Whether several tokens are multiplied one at a time: there are few, or they are floats. */
-static bool takes_tokens_singly(const struct cpu_thread *th, size_t n_tokens)
+struct panel_range groups_unpack(const struct cpu_thread *th, const struct group_range *r,
+                                 uint8_t *to)
+{
+    th->pass->b->k.grouped.unpack(&r->s->groups, r->begin, r->end, to);
+    return (struct panel_range){*r, to};
+}
+
+uint8_t *groups_second_panel(const struct cpu_thread *th)
+{
+    return th->panel + R16_PANEL * R16_ROWS * th->pass->b->shape.q8_stride;
+}
+
+bool groups_take_singly(const struct cpu_thread *th, size_t n_tokens)
 {
     return n_tokens <= FEW_TOKENS || th->pass->b->shape.x_stride > 0;
 }
@@ -207,11 +198,11 @@ enum output { STORE, ADD };
 static void put_rows(const struct cpu_thread *th, const struct group_range *r, enum output how,
                      const float *from, float *y)
 {
-    float *to = y + r->s->row0 + first_row(r);
+    float *to = y + r->s->row0 + groups_first_row(r);
     if (how == STORE)
-        memcpy(to, from, count_rows(r) * sizeof *to);
+        memcpy(to, from, groups_count_rows(r) * sizeof *to);
     else
-        th->pass->b->k.add(to, from, count_rows(r));
+        th->pass->b->k.add(to, from, groups_count_rows(r));
 }
 
 static void run_one(struct cpu_thread *th, const struct weights *w, enum output how, float *y)
@@ -219,7 +210,7 @@ static void run_one(struct cpu_thread *th, const struct weights *w, enum output 
     const struct work_range all = thread_range(th, w->n_groups, 1);
     for (size_t g = all.begin; g < all.end;) {
         const struct group_range r = range_at(w, g, size_min(g + MATVEC_GROUPS, all.end));
-        multiply_one(th, w, &r, &th->blocks, 0, th->y[0]);
+        groups_multiply_one(th, w, &r, &th->blocks, 0, th->y[0]);
         put_rows(th, &r, how, th->y[0], y);
         g = r.s->group0 + r.end;
     }
@@ -230,7 +221,7 @@ static void run_singly(struct cpu_thread *th, const struct weights *w, const str
                        enum output how, struct rows y)
 {
     for (size_t t = 0; t < th->pass->n_tokens; t++) {
-        multiply_one(th, w, r, &th->pass->b->scratch.blocks, t, th->y[0]);
+        groups_multiply_one(th, w, r, &th->pass->b->scratch.blocks, t, th->y[0]);
         put_rows(th, r, how, th->y[0], y.at + t * y.stride);
     }
 }
@@ -239,10 +230,10 @@ static void run_singly(struct cpu_thread *th, const struct weights *w, const str
 static void run_panel(struct cpu_thread *th, const struct weights *w, const struct group_range *r,
                       enum output how, struct rows y)
 {
-    th->pass->b->k.grouped.unpack(&r->s->groups, r->begin, r->end, th->panel);
+    const struct panel_range panel = groups_unpack(th, r, th->panel);
     for (size_t t = 0; t < th->pass->n_tokens; t += GROUPED_TOKENS) {
         const size_t n = size_min(GROUPED_TOKENS, th->pass->n_tokens - t);
-        multiply_panel(th, w, r, th->panel, t, n, th->y[0]);
+        groups_multiply_panel(th, w, &panel, &th->pass->b->scratch.blocks, t, n, th->y[0]);
         for (size_t i = 0; i < n; i++)
             put_rows(th, r, how, th->y[0] + i * R16_PANEL * R16_ROWS, y.at + (t + i) * y.stride);
     }
@@ -255,7 +246,7 @@ static void run_layer(struct cpu_thread *th, const struct weights *w, enum outpu
         run_one(th, w, how, y.at);
         return;
     }
-    const bool is_single = takes_tokens_singly(th, th->pass->n_tokens);
+    const bool is_single = groups_take_singly(th, th->pass->n_tokens);
     const size_t size = is_single ? FEW_GROUPS : R16_PANEL;
     for (struct work_item p = {0}; thread_take_work(th, w->n_groups, R16_PANEL, size, &p);)
         for (size_t g = p.begin; g < p.end;) {
@@ -292,26 +283,25 @@ static struct gate_range gate_range_at(const struct weights *w, size_t begin, si
 static void gate_one(struct cpu_thread *th, const struct weights *w, const struct gate_range *r,
                      gate_fn act, const struct block_input *in, size_t token, float *y)
 {
-    multiply_one(th, w, &r->gate, in, token, th->y[0]);
-    multiply_one(th, w, &r->up, in, token, th->y[1]);
-    act(th->y[0], th->y[1], count_rows(&r->gate), y + first_row(&r->gate));
+    groups_multiply_one(th, w, &r->gate, in, token, th->y[0]);
+    groups_multiply_one(th, w, &r->up, in, token, th->y[1]);
+    act(th->y[0], th->y[1], groups_count_rows(&r->gate), y + groups_first_row(&r->gate));
 }
 
 static void gate_panel(struct cpu_thread *th, const struct weights *w, const struct gate_range *r,
                        gate_fn act, struct rows y)
 {
-    const struct cpu_kernels *k = &th->pass->b->k;
-    uint8_t *const up_panel = th->panel + R16_PANEL * R16_ROWS * th->pass->b->shape.q8_stride;
-    k->grouped.unpack(&r->gate.s->groups, r->gate.begin, r->gate.end, th->panel);
-    k->grouped.unpack(&r->up.s->groups, r->up.begin, r->up.end, up_panel);
+    const struct block_input *in = &th->pass->b->scratch.blocks;
+    const struct panel_range gate = groups_unpack(th, &r->gate, th->panel);
+    const struct panel_range up = groups_unpack(th, &r->up, groups_second_panel(th));
     for (size_t t = 0; t < th->pass->n_tokens; t += GROUPED_TOKENS) {
         const size_t n = size_min(GROUPED_TOKENS, th->pass->n_tokens - t);
-        multiply_panel(th, w, &r->gate, th->panel, t, n, th->y[0]);
-        multiply_panel(th, w, &r->up, up_panel, t, n, th->y[1]);
+        groups_multiply_panel(th, w, &gate, in, t, n, th->y[0]);
+        groups_multiply_panel(th, w, &up, in, t, n, th->y[1]);
         for (size_t i = 0; i < n; i++) {
             const size_t at = i * R16_PANEL * R16_ROWS;
-            act(th->y[0] + at, th->y[1] + at, count_rows(&r->gate),
-                y.at + (t + i) * y.stride + first_row(&r->gate));
+            act(th->y[0] + at, th->y[1] + at, groups_count_rows(&r->gate),
+                y.at + (t + i) * y.stride + groups_first_row(&r->gate));
         }
     }
 }
@@ -329,7 +319,7 @@ void groups_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act ac
         }
         return;
     }
-    const bool is_single = takes_tokens_singly(th, th->pass->n_tokens);
+    const bool is_single = groups_take_singly(th, th->pass->n_tokens);
     const size_t size = is_single ? FEW_GROUPS : R16_PANEL;
     for (struct work_item p = {0}; thread_take_work(th, n_groups, R16_PANEL, size, &p);) {
         const struct gate_range r = gate_range_at(w, p.begin, p.end);
@@ -345,21 +335,22 @@ void groups_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act ac
 void groups_multiply(struct cpu_thread *th, const struct weights *w, size_t row0, size_t row1,
                      size_t n_tokens, struct rows y)
 {
-    const bool is_single = takes_tokens_singly(th, n_tokens);
+    const bool is_single = groups_take_singly(th, n_tokens);
     const size_t size = n_tokens == 1 ? MATVEC_GROUPS : is_single ? FEW_GROUPS : R16_PANEL;
     const size_t group0 = row0 / R16_ROWS, group1 = (row1 + R16_ROWS - 1) / R16_ROWS;
     for (size_t g = group0; g < group1; g += size) {
         const struct group_range r = {&w->sections[0], g, size_min(g + size, group1)};
-        float *to = y.at + (first_row(&r) - row0);
+        float *to = y.at + (groups_first_row(&r) - row0);
         if (!is_single) {
-            th->pass->b->k.grouped.unpack(&r.s->groups, r.begin, r.end, th->panel);
-            multiply_panel(th, w, &r, th->panel, 0, n_tokens, th->y[0]);
+            const struct panel_range panel = groups_unpack(th, &r, th->panel);
+            groups_multiply_panel(th, w, &panel, &th->pass->b->scratch.blocks, 0, n_tokens,
+                                  th->y[0]);
         }
         for (size_t t = 0; t < n_tokens; t++) {
             const float *from = th->y[0] + (is_single ? 0 : t * R16_PANEL * R16_ROWS);
             if (is_single)
-                multiply_one(th, w, &r, &th->pass->b->scratch.blocks, t, th->y[0]);
-            memcpy(to + t * y.stride, from, count_rows(&r) * sizeof *to);
+                groups_multiply_one(th, w, &r, &th->pass->b->scratch.blocks, t, th->y[0]);
+            memcpy(to + t * y.stride, from, groups_count_rows(&r) * sizeof *to);
         }
     }
 }

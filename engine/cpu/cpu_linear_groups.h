@@ -17,6 +17,54 @@ void groups_gate(struct cpu_thread *th, const struct weights *w, enum ffn_act ac
  * input of a layer. */
 void groups_quantise(struct cpu_thread *th, const struct weights *to, const float *x, size_t token);
 
+/* ---- parts, for cpu_experts.c ---- */
+
+/* Row groups of one section. */
+struct group_range {
+    const struct section *s;
+    size_t begin, end;
+};
+/* Number of the first row of a range in the section, and of its rows that exist. */
+static inline size_t groups_first_row(const struct group_range *r)
+{
+    return r->begin * R16_ROWS;
+}
+static inline size_t groups_count_rows(const struct group_range *r)
+{
+    const size_t end = r->end * R16_ROWS;
+    return (end < r->s->n_rows ? end : r->s->n_rows) - groups_first_row(r);
+}
+
+/* Quantise x (to->n_cols) as token `token` of `in`. */
+void groups_quantise_to(const struct cpu_thread *th, const struct weights *to, const float *x,
+                        const struct block_input *in, size_t token);
+
+/* y = these rows times one token of `in`. y has room for whole row groups. */
+void groups_multiply_one(const struct cpu_thread *th, const struct weights *w,
+                         const struct group_range *r, const struct block_input *in, size_t token,
+                         float *y);
+
+/* Whether n_tokens are multiplied one at a time: there are few, or they are floats. */
+bool groups_take_singly(const struct cpu_thread *th, size_t n_tokens);
+
+/* At most R16_PANEL row groups, unpacked for several tokens. */
+struct panel_range {
+    struct group_range rows;
+    const uint8_t *unpacked;
+};
+/* Unpack to th->panel, or to the second panel, which does not overlap the first. */
+struct panel_range groups_unpack(const struct cpu_thread *th, const struct group_range *r,
+                                 uint8_t *to);
+uint8_t *groups_second_panel(const struct cpu_thread *th);
+
+/* y (n, R16_PANEL * R16_ROWS) = the panel times tokens token0 .. token0 + n - 1 of `in`,
+ * n <= GROUPED_TOKENS. */
+void groups_multiply_panel(const struct cpu_thread *th, const struct weights *w,
+                           const struct panel_range *r, const struct block_input *in, size_t token0,
+                           size_t n, float *y);
+
+/* ---- output head ---- */
+
 /* y (n_tokens, y.stride) = rows row0 .. row1 - 1 of W times the first n_tokens tokens of the shared
  * input, by this thread alone. row0 is a multiple of R16_ROWS; W has one section. */
 void groups_multiply(struct cpu_thread *th, const struct weights *w, size_t row0, size_t row1,

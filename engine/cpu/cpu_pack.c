@@ -18,7 +18,7 @@
 
 bool pack_in_groups(const struct model *m)
 {
-    return m->act_scheme != ACT_TOKEN || m->finest.scaling != SCALE_TENSOR;
+    return m->act_scheme != ACT_TOKEN || m->finest.scaling != SCALE_TENSOR || m->arch->experts;
 }
 
 /* Whether the down projection is packed by columns. Passes of several tokens then read the bytes of
@@ -101,9 +101,9 @@ static size_t linear_floats(const struct linear *l)
 
 static size_t layer_floats(const struct layer *layer)
 {
-    const struct tensor_ref *norms[] = {&layer->attn_norm, &layer->q_norm,
-                                        &layer->k_norm,    &layer->attn_sub_norm,
-                                        &layer->ffn_norm,  &layer->ffn_sub_norm};
+    const struct tensor_ref *norms[] = {
+        &layer->attn_norm, &layer->q_norm,       &layer->k_norm, &layer->attn_sub_norm,
+        &layer->ffn_norm,  &layer->ffn_sub_norm, &layer->router};
     const struct linear *linears[] = {&layer->q,    &layer->k,  &layer->v,   &layer->o,
                                       &layer->gate, &layer->up, &layer->down};
     size_t n = 0;
@@ -152,12 +152,14 @@ static const float *pack_floats(const struct backend *b, const struct tensor_ref
 }
 
 /* The scales of a matrix with a scale per row; else NULL. */
-static const float *pack_row_scales(const struct linear *l, float **at)
+static const float *pack_row_scales(const struct backend *b, const struct linear *l, float **at)
 {
     if (l->scales.scaling != SCALE_ROW)
         return NULL;
     float *scales = *at;
     ternary_row_scales(&l->source, 0, l->source.n_rows, scales);
+    if (b->cfg.file_mapped) /* scales are on every page of a large model */
+        mem_file_drop(l->source.bytes, l->source.n_bytes);
     *at += size_round_up(l->source.n_rows, ROW_UNIT);
     return scales;
 }
@@ -209,7 +211,7 @@ static void set_weights(const struct backend *b, struct weights *w, const struct
                                           .extra = from->extra_scale * job->factor,
                                           .bias = pack_floats(b, &from->bias, floats),
                                           .group0 = w->n_groups,
-                                          .row_scales = pack_row_scales(from, floats)};
+                                          .row_scales = pack_row_scales(b, from, floats)};
         row0 += from->source.n_rows;
         if (!job->in_groups)
             continue;
@@ -218,6 +220,21 @@ static void set_weights(const struct backend *b, struct weights *w, const struct
         rows += job->groups[i].n_bytes;
     }
     *lines += job->n_bytes;
+}
+
+/* Bytes of the lines and scales of a matrix in R16. */
+static size_t expert_bytes(const struct weights *w)
+{
+    size_t n = 0;
+    for (size_t i = 0; i < w->n_sections; i++) {
+        const struct section *s = &w->sections[i];
+        n += s->groups.n_groups * s->groups.n_lines * R16_LINE_BYTES;
+        if (s->groups.scale_step > 0)
+            n += s->groups.n_groups * (s->groups.n_lines * R16_LINE_COLS / s->groups.span_cols) *
+                 R16_ROWS * sizeof *s->groups.scales;
+        n += s->row_scales ? s->n_rows * sizeof *s->row_scales : 0;
+    }
+    return n;
 }
 
 /* Set the address of each matrix, norms and biases, but not the contents of the lines. */
@@ -241,6 +258,9 @@ static void set_layers(struct backend *b)
         to->attn_sub_norm = pack_floats(b, &from->attn_sub_norm, &floats);
         to->ffn_norm = pack_floats(b, &from->ffn_norm, &floats);
         to->ffn_sub_norm = pack_floats(b, &from->ffn_sub_norm, &floats);
+        to->router = pack_floats(b, &from->router, &floats);
+        if (m->arch->experts)
+            b->expert_bytes += expert_bytes(&to->gate_up) + expert_bytes(&to->down);
     }
     b->output_norm = pack_floats(b, &m->output_norm, &floats);
     if (m->head_linear.source.bytes) {

@@ -7,10 +7,12 @@
 
 #include "engine/base/clock.h"
 #include "engine/base/size.h"
+#include "engine/cpu/cpu_attn.h"
+#include "engine/cpu/cpu_experts.h"
 
 static const char *const names[PROFILE_N] = {
-    "embedding", "norm, quantise", "q, k, v", "RoPE, cache", "attention",
-    "o",         "gate, up",       "down",    "head",
+    "embedding", "norm, quantise", "q, k, v", "RoPE, cache", "attention", "o",
+    "gate, up",  "down",           "router",  "experts",     "head",
 };
 
 void profile_begin(struct pass *pass)
@@ -47,17 +49,28 @@ static void count_weights(struct pass *pass, enum profile_step step, const struc
 static void count_attention(struct pass *pass)
 {
     const struct backend *b = pass->b;
+    uint64_t n_seen = 0;
+    for (size_t layer = 0; layer < b->model->hp.n_layers; layer++)
+        for (size_t i = 0; i < pass->n_token_blocks; i++) {
+            const struct token_block *tokens = &b->scratch.token_blocks[i];
+            for (size_t pos = tokens->pos0; pos < tokens->pos0 + tokens->n_tokens; pos++)
+                n_seen += pos + 1 - attn_oldest_key(b, layer, pos);
+        }
+    pass->profile.n_macs[PROFILE_ATTN] += 2 * n_seen * b->shape.q_width;
+    pass->profile.n_bytes[PROFILE_ATTN] += attn_bytes(pass);
+}
+
+static void count_experts(struct pass *pass)
+{
+    const struct backend *b = pass->b;
     const struct hparams *hp = &b->model->hp;
-    uint64_t n_seen = 0, n_blocks = 0;
-    for (size_t i = 0; i < pass->n_token_blocks; i++) {
-        const struct token_block *tokens = &b->scratch.token_blocks[i];
-        n_blocks += tokens->pos0 / ATTN_BLOCK + 1;
-        for (size_t t = 0; t < tokens->n_tokens; t++)
-            n_seen += tokens->pos0 + t + 1;
-    }
-    pass->profile.n_macs[PROFILE_ATTN] += 2 * n_seen * b->shape.q_width * hp->n_layers;
-    pass->profile.n_bytes[PROFILE_ATTN] +=
-        n_blocks * hp->n_layers * hp->n_kv_heads * b->shape.kv_block_bytes;
+    const uint64_t n_pairs = pass->n_tokens * hp->n_used_experts * hp->n_layers;
+    const uint64_t n_router = hp->n_layers * hp->n_experts * hp->n_embd;
+    pass->profile.n_bytes[PROFILE_ROUTER] += n_router * sizeof(float);
+    pass->profile.n_macs[PROFILE_ROUTER] += n_router * pass->n_tokens;
+    pass->profile.n_bytes[PROFILE_EXPERTS] += experts_pass_bytes(pass);
+    pass->profile.n_macs[PROFILE_EXPERTS] +=
+        n_pairs * 3 * hp->n_embd * hp->n_ff * size_max(b->shape.n_planes, 1);
 }
 
 void profile_end(struct pass *pass)
@@ -70,9 +83,13 @@ void profile_end(struct pass *pass)
         const struct cpu_layer *layer = &b->layers[i];
         count_weights(pass, PROFILE_QKV, &layer->qkv, hp->n_embd);
         count_weights(pass, PROFILE_O, &layer->o, b->shape.q_width);
+        if (b->model->arch->experts)
+            continue;
         count_weights(pass, PROFILE_GATE_UP, &layer->gate_up, hp->n_embd);
         count_weights(pass, PROFILE_DOWN, &layer->down, hp->n_ff);
     }
+    if (b->model->arch->experts)
+        count_experts(pass);
     for (size_t i = 0; i < b->n_threads; i++) {
         pass->profile.n_bytes[PROFILE_GATE_UP] -= b->scratch.threads[i].up_skipped;
         pass->profile.n_bytes[PROFILE_DOWN] -= b->scratch.threads[i].down_skipped;
@@ -83,14 +100,29 @@ void profile_end(struct pass *pass)
         atomic_load_explicit(&pass->head_bytes, memory_order_relaxed);
 }
 
+/* A step that some models do not have. */
+static bool has_step(const struct backend *b, size_t step)
+{
+    const bool experts = b->model->arch->experts;
+    if (step == PROFILE_ROUTER || step == PROFILE_EXPERTS)
+        return experts;
+    return !experts || (step != PROFILE_GATE_UP && step != PROFILE_DOWN);
+}
+
+static bool is_float(size_t step)
+{
+    return step == PROFILE_ATTN || step == PROFILE_ROUTER;
+}
+
 size_t cpu_profile(struct backend *b, struct bn_profile_step *out, size_t cap)
 {
     struct profile *p = &b->pass.profile;
-    const size_t n = size_min(cap, PROFILE_N);
-    for (size_t i = 0; i < n; i++)
-        out[i] = (struct bn_profile_step){
-            names[i],      p->seconds[i], p->n_calls[i],
-            p->n_bytes[i], p->n_macs[i],  i == PROFILE_ATTN ? BN_MAC_F32 : BN_MAC_INT8};
+    size_t n = 0;
+    for (size_t i = 0; i < PROFILE_N && n < cap; i++)
+        if (has_step(b, i))
+            out[n++] = (struct bn_profile_step){
+                names[i],      p->seconds[i], p->n_calls[i],
+                p->n_bytes[i], p->n_macs[i],  is_float(i) ? BN_MAC_F32 : BN_MAC_INT8};
     *p = (struct profile){0};
     return n;
 }

@@ -84,6 +84,7 @@ bool cpu_sizes_shape(struct cpu_shape *s, const struct model *m, const struct ba
         .qkv_stride = size_round_up(q_width + 2 * kv_width, ROW_UNIT),
         .attn_stride = size_round_up(q_width, ROW_UNIT),
         .ffn_stride = size_round_up(hp->n_ff, ROW_UNIT),
+        .ffn_rows = size_max(hp->n_used_experts, 1),
         .vocab_stride = size_round_up(hp->n_vocab, ROW_UNIT),
         .q8_stride = size_round_up(max_cols, LINE_COLS),
         .v_stride = size_round_up(hp->head_dim, 32),
@@ -146,8 +147,27 @@ static void place_thread(struct layout *l, const struct cpu_shape *s, const stru
         .ids = reserve(l, LEAD_ROWS, sizeof(int32_t)),
         .picks = reserve(l, LEAD_ROWS, sizeof(struct head_cand)),
         .norm = reserve(l, s->block_stride ? s->max_cols : 0, sizeof(float)),
+        .chosen = reserve(l, hp->n_used_experts, sizeof(struct expert_choice)),
+        .router_x = reserve(l, hp->n_experts ? ROUTER_TOKENS * s->h_stride : 0, sizeof(float)),
+        .router_z = reserve(l, ROUTER_TOKENS * hp->n_experts, sizeof(float)),
     };
     place_blocks(l, s, 1, thread->q8, &thread->blocks);
+}
+
+/* Nothing without experts. */
+static void place_experts(struct layout *l, const struct cpu_shape *s, const struct hparams *hp,
+                          size_t n_tokens, struct scratch *out)
+{
+    const size_t n_pairs = n_tokens * hp->n_used_experts;
+    if (hp->n_experts == 0)
+        return;
+    out->router_z = reserve(l, hp->n_experts, sizeof(float));
+    out->chosen = reserve(l, n_pairs, sizeof(struct expert_choice));
+    out->pairs = reserve(l, n_pairs, sizeof(struct expert_pair));
+    out->pair_start = reserve(l, hp->n_experts + 1, sizeof(uint32_t));
+    out->n_chosen = reserve(l, hp->n_layers * hp->n_experts, sizeof(uint64_t));
+    int8_t *const q = reserve(l, size_round_up(n_pairs, PACK_TOKENS) * s->q8_stride, 1);
+    place_blocks(l, s, n_pairs, q, &out->pair_input);
 }
 
 static void place_scratch(struct layout *l, const struct cpu_shape *s, const struct hparams *hp,
@@ -159,7 +179,7 @@ static void place_scratch(struct layout *l, const struct cpu_shape *s, const str
     struct layout ffn = *l, z = *l;
     out->qkv = reserve(l, n_tokens * s->qkv_stride, sizeof(float));
     out->attn = reserve(l, n_tokens * s->attn_stride, sizeof(float));
-    out->ffn = reserve(&ffn, n_tokens * s->ffn_stride, sizeof(float));
+    out->ffn = reserve(&ffn, n_tokens * s->ffn_rows * s->ffn_stride, sizeof(float));
     out->z = reserve(&z, HEAD_GROUP * s->vocab_stride, sizeof(float));
     l->n_bytes = size_max(l->n_bytes, size_max(ffn.n_bytes, z.n_bytes));
     out->q8 = reserve(l, size_round_up(n_tokens, PACK_TOKENS) * s->q8_stride, 1);
@@ -174,6 +194,7 @@ static void place_scratch(struct layout *l, const struct cpu_shape *s, const str
     out->coarse_fix = reserve(l, HEAD_GROUP * s->n_coarse * 16, sizeof(int32_t));
     out->coarse_spread = reserve(l, HEAD_GROUP * size_round_up(s->n_coarse, 8), sizeof(float));
     out->coarse_norms = reserve(l, HEAD_GROUP * s->n_coarse, sizeof(struct block_norms));
+    place_experts(l, s, hp, n_tokens, out);
     out->lead = reserve(l, HEAD_GROUP * LEAD_ROWS, sizeof(float));
     out->token_blocks = reserve(l, n_tokens, sizeof(struct token_block));
     out->requested_rows = reserve(l, n_tokens, sizeof(struct requested_row));

@@ -26,6 +26,7 @@
 #define HEAD_GROUP 16    /* rows of logits computed in one pass over the output head */
 #define LEAD_ROWS 4096   /* most rows that the screened head multiplies first, see cpu_screen.c */
 #define SPLIT_BLOCKS 64  /* least slots per token block and KV head in ATTN_SPLIT */
+#define ROUTER_TOKENS 16 /* tokens for which a thread multiplies the router at a time */
 #define MAX_THREADS 1024 /* more than any supported machine has; bounds the scratch memory */
 
 /* The rows of one matrix, such as q, within several matrices that are stored as one, such as qkv:
@@ -57,7 +58,20 @@ struct cpu_layer {
     const float *attn_norm, *ffn_norm;         /* (n_embd) */
     const float *q_norm, *k_norm;              /* (head_dim); NULL if absent */
     const float *attn_sub_norm, *ffn_sub_norm; /* (n_heads * head_dim), (n_ff); NULL if absent */
+    const float *router;                       /* (n_experts, n_embd); NULL without experts */
     struct weights qkv, o, gate_up, down;
+};
+
+/* An expert that the router has chosen for a token. */
+struct expert_choice {
+    uint32_t expert;
+    float weight;
+};
+
+/* A token of a chosen expert. */
+struct expert_pair {
+    uint32_t token; /* number in the pass */
+    float weight;
 };
 
 /* Consecutive positions of one sequence that attention handles together, all within one aligned
@@ -85,6 +99,7 @@ struct cpu_shape {
     size_t group;             /* query heads per KV head */
     size_t max_cols;          /* widest input of a linear layer */
     size_t h_stride, qkv_stride, attn_stride, ffn_stride, vocab_stride;
+    size_t ffn_rows;         /* rows of ffn per token: 1, or n_used_experts */
     size_t q8_stride;        /* bytes, whole lines */
     size_t block_stride;     /* most blocks of activations in a row, for R16; else 0 */
     size_t x_stride;         /* floats of a row that is not quantised; 0: all are quantised */
@@ -113,10 +128,11 @@ struct block_norms {
 /* Memory for the results of a pass, sized for n_ubatch tokens when the backend opens. */
 struct scratch {
     struct mem_map map;
-    float *h;        /* (n_ubatch, h_stride) residual stream */
-    float *qkv;      /* (n_ubatch, qkv_stride) q, k, v as projected */
-    float *attn;     /* (n_ubatch, attn_stride) */
-    float *ffn;      /* (n_ubatch, ffn_stride) act(gate) * up; overlaps qkv and attn */
+    float *h;    /* (n_ubatch, h_stride) residual stream */
+    float *qkv;  /* (n_ubatch, qkv_stride) q, k, v as projected */
+    float *attn; /* (n_ubatch, attn_stride) */
+    /* (n_ubatch, ffn_stride) act(gate) * up; with experts a row per pair. Overlaps qkv and attn. */
+    float *ffn;
     int8_t *q8;      /* (n_ubatch in groups of PACK_TOKENS, q8_stride) packed layer input */
     float *q8_s;     /* (n_ubatch) scales of q8 */
     int32_t *q8_sum; /* (n_ubatch) sums of q8 */
@@ -132,6 +148,13 @@ struct scratch {
     float *coarse_spread;             /* (HEAD_GROUP, step_stride) */
     struct block_norms *coarse_norms; /* (HEAD_GROUP, n_coarse) */
     float *lead; /* (HEAD_GROUP, LEAD_ROWS) logits of the rows multiplied first */
+    /* Only with experts: */
+    float *router_z;               /* (n_experts) logits of the router in a pass of one token */
+    struct expert_choice *chosen;  /* (n_ubatch, n_used_experts) ascending experts of each token */
+    struct expert_pair *pairs;     /* (n_ubatch * n_used_experts) sorted by expert, then token */
+    uint32_t *pair_start;          /* (n_experts + 1) first pair of each expert */
+    struct block_input pair_input; /* a row per pair */
+    uint64_t *n_chosen;            /* (n_layers, n_experts) since the backend was opened */
     struct token_block *token_blocks;     /* (n_ubatch) */
     struct requested_row *requested_rows; /* (n_ubatch) */
     struct cpu_thread *threads;           /* (n_threads) */
@@ -150,7 +173,11 @@ struct cpu_thread {
     struct block_input blocks; /* one token; planes[0].q is q8 */
     float *norm;               /* (max_cols) input of a layer in R16 after RMSNorm */
     float *row;                /* (n_embd) a decoded row of a table */
-    const int8_t *q;           /* gathered input of the linear layer, for several tokens */
+    /* Only with experts: */
+    struct expert_choice *chosen; /* (n_used_experts) ascending experts of the only token */
+    float *router_x;              /* (ROUTER_TOKENS, h_stride) normed inputs of the router */
+    float *router_z;              /* (ROUTER_TOKENS, n_experts) logits */
+    const int8_t *q;              /* gathered input of the linear layer, for several tokens */
     uint8_t *panel; /* (PANEL_ROWS, q8_stride) unpacked weights, gathered tokens or coarse_group */
     int32_t *acc;   /* (MATMUL_TOKENS, PANEL_ROWS) */
     float *y[2];    /* (MATMUL_TOKENS, PANEL_ROWS) */
@@ -180,6 +207,8 @@ enum profile_step {
     PROFILE_O,
     PROFILE_GATE_UP,
     PROFILE_DOWN,
+    PROFILE_ROUTER,
+    PROFILE_EXPERTS,
     PROFILE_HEAD,
     PROFILE_N
 };
@@ -196,6 +225,7 @@ struct pass {
     struct strategy strategy;
     const atomic_bool *cancel;
     uint64_t n_bytes;
+    uint64_t n_experts_read; /* over all layers; thread 0 writes it */
     bool stopped; /* written by thread 0 before a barrier, read by all threads after it */
     atomic_size_t head_bytes; /* bytes read of the output head and its coarse plane */
     atomic_bool not_finite;   /* a logit is infinite or NaN */
@@ -215,6 +245,7 @@ struct backend {
     struct strategy_model strategy_model;
     struct mem_map lines; /* all ternary matrices in R1-256 or R16, in the order of a pass */
     size_t line_bytes;    /* used bytes of lines, without a ternary output head */
+    size_t expert_bytes;  /* lines and scales of all experts; 0 without experts */
     float *floats;        /* norms and biases */
     size_t n_floats;
     double *rope_freq; /* (2, n_rot / 2) radians per position, in short and in long sessions */

@@ -149,6 +149,10 @@ static bool check_model(const struct model *m, struct bn_error *err)
         return bn_fail(err, BN_EUNSUPPORTED,
                        "the CUDA backend has neither the factors of '%s' nor longrope",
                        m->arch->name);
+    if (m->arch->experts || m->arch->windows)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "the CUDA backend has neither the experts nor the windows of '%s'",
+                       m->arch->name);
     return true;
 }
 

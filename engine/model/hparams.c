@@ -86,14 +86,30 @@ static bool read_real(struct keys *k, const char *key, double lo, double hi, dou
     return true;
 }
 
+/* The width of an expert is n_ff. The key for the width of layers without experts has no effect. */
+static bool read_experts(struct keys *k, struct hparams *hp, struct bn_error *err)
+{
+    if (!read_count(k, "expert_feed_forward_length", (struct range){1, MODEL_MAX_WIDTH}, &hp->n_ff,
+                    err) ||
+        !read_count(k, "expert_count", (struct range){1, MODEL_MAX_EXPERTS}, &hp->n_experts, err) ||
+        !read_count(k, "expert_used_count", (struct range){1, MODEL_MAX_USED_EXPERTS},
+                    &hp->n_used_experts, err))
+        return false;
+    return hp->n_used_experts <= hp->n_experts ||
+           bn_fail(err, BN_EFORMAT, "%s is %zu, but there are only %zu experts", k->text,
+                   hp->n_used_experts, hp->n_experts);
+}
+
 static bool read_sizes(struct keys *k, struct hparams *hp, struct bn_error *err)
 {
     const struct range width = {1, MODEL_MAX_WIDTH};
+    if (k->arch->experts && !read_experts(k, hp, err))
+        return false;
     return read_count(k, "context_length", (struct range){1, MODEL_MAX_CTX}, &hp->n_ctx_train,
                       err) &&
            read_count(k, "embedding_length", width, &hp->n_embd, err) &&
            read_count(k, "block_count", (struct range){1, MODEL_MAX_LAYERS}, &hp->n_layers, err) &&
-           read_count(k, "feed_forward_length", width, &hp->n_ff, err) &&
+           (k->arch->experts || read_count(k, "feed_forward_length", width, &hp->n_ff, err)) &&
            read_count(k, "attention.head_count", (struct range){1, MODEL_MAX_HEADS}, &hp->n_heads,
                       err);
 }
@@ -198,6 +214,14 @@ static bool read_rope(struct keys *k, struct hparams *hp, struct bn_error *err)
            read_rope_scaling(k, hp, err);
 }
 
+static bool read_window(struct keys *k, const struct model_config *cfg, struct hparams *hp,
+                        struct bn_error *err)
+{
+    hp->window_rule = cfg->window_rule;
+    return !k->arch->windows || read_count(k, "attention.sliding_window",
+                                           (struct range){1, MODEL_MAX_CTX}, &hp->window, err);
+}
+
 static bool read_vocab(struct keys *k, const struct model_config *cfg, struct hparams *hp,
                        struct bn_error *err)
 {
@@ -232,18 +256,31 @@ static bool read_factors(struct keys *k, struct hparams *hp, struct bn_error *er
  * no effect. */
 static bool refuse_other_graphs(struct keys *k, const struct hparams *hp, struct bn_error *err)
 {
-    /* The last three are factors, which scaled architectures have. */
-    static const char *const foreign[] = {"expert_count", "attention.clamp_kqv", "attention.scale",
-                                          "logit_scale",  "embedding_scale",     "residual_scale"};
-    const size_t n_foreign = sizeof(foreign) / sizeof(foreign[0]) - (k->arch->scaled ? 3 : 0);
+    static const struct {
+        const char *key;
+        bool if_scaled, if_experts; /* permitted in architectures of this kind */
+    } foreign[] = {{"expert_count", false, true},
+                   {"expert_shared_count", false, false},
+                   {"expert_group_count", false, false},
+                   {"expert_gating_func", false, false}, /* 1: softmax */
+                   {"expert_weights_scale", false, false},
+                   {"attention.clamp_kqv", false, false},
+                   {"attention.scale", false, false},
+                   {"logit_scale", true, false},
+                   {"embedding_scale", true, false},
+                   {"residual_scale", true, false}};
+    const size_t n_foreign = sizeof(foreign) / sizeof(foreign[0]);
     double v;
     for (size_t i = 0; i < n_foreign; i++) {
-        if (gguf_get_f64(k->g, full_key(k, foreign[i]), &v) && v != 0.0 && v != 1.0)
+        if ((foreign[i].if_scaled && k->arch->scaled) ||
+            (foreign[i].if_experts && k->arch->experts))
+            continue;
+        if (gguf_get_f64(k->g, full_key(k, foreign[i].key), &v) && v != 0.0 && v != 1.0)
             return bn_fail(err, BN_EUNSUPPORTED,
                            "%s is %g: this program does not compute that graph", k->text, v);
     }
-    if (gguf_get_f64(k->g, full_key(k, "attention.sliding_window"), &v) && v != 0.0 &&
-        v < (double)hp->n_ctx_train)
+    if (!k->arch->windows && gguf_get_f64(k->g, full_key(k, "attention.sliding_window"), &v) &&
+        v != 0.0 && v < (double)hp->n_ctx_train)
         return bn_fail(err, BN_EUNSUPPORTED, "%s is %g: sliding-window attention is not supported",
                        k->text, v);
     return true;
@@ -318,7 +355,7 @@ bool hparams_read(const struct gguf *g, const struct arch *arch, const struct mo
     struct hparams hp = {0};
     double eps = NAN;
     if (!read_sizes(&k, &hp, err) || !read_heads(&k, &hp, err) || !read_rope(&k, &hp, err) ||
-        !read_vocab(&k, cfg, &hp, err) ||
+        !read_vocab(&k, cfg, &hp, err) || !read_window(&k, cfg, &hp, err) ||
         !read_real(&k, "attention.layer_norm_rms_epsilon", 1e-30, 1.0, &eps, err) ||
         !read_factors(&k, &hp, err) || !refuse_other_graphs(&k, &hp, err) ||
         !decide_act(&k, cfg, &hp, err))

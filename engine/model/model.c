@@ -9,6 +9,8 @@
 #include "engine/model/act_scheme.h"
 #include "engine/model/model_read.h"
 
+#include <stdio.h>
+
 /* Each difference between the architectures is a column of this table; the forward pass has one
  * path for all. */
 static const struct arch archs[] = {
@@ -20,6 +22,8 @@ static const struct arch archs[] = {
     {"llama", ROPE_NORM, .act = FFN_SILU, .training = TRAINED_BY_SCALES},
     {"minicpm", ROPE_NORM, .scaled = true, .act = FFN_SILU, .training = TRAINED_16},
     {"qwen3", ROPE_NEOX, .qk_norms = true, .act = FFN_SILU, .training = TRAINED_16},
+    {"maple", ROPE_NEOX, .qk_norms = true, .partial_rope = true, .windows = true, .experts = true,
+     .act = FFN_SILU, .training = TRAINED_16},
 };
 #define N_ARCHS (sizeof(archs) / sizeof(archs[0]))
 
@@ -84,7 +88,7 @@ bool model_open(const struct gguf *g, const struct model_config *cfg, struct mod
         (void)bn_fail(err, BN_ENOMEM, "no memory for %zu layers", m->hp.n_layers);
         goto fail;
     }
-    if (!weights_find(m, cfg, err))
+    if (!layer_table_read(g, m->arch, &m->hp, m->layers, err) || !weights_find(m, cfg, err))
         goto fail;
     act_scheme_choose(m, cfg->activations);
     *out = m;
@@ -100,4 +104,24 @@ void model_close(struct model *m)
         return;
     mem_free(m->layers);
     mem_free(m);
+}
+
+const char *model_window_rule_name(enum bn_window_rule rule)
+{
+    return rule == BN_WINDOW_REFERENCE ? "reference" : "mainline";
+}
+
+void model_window_text(const struct model *m, char *text, size_t text_bytes)
+{
+    size_t n = 0, n_keys = 0;
+    for (size_t i = 0; i < m->hp.n_layers; i++)
+        if (m->layers[i].traits.window > 0) {
+            n++;
+            n_keys = m->layers[i].traits.window;
+        }
+    text[0] = '\0';
+    if (n > 0)
+        (void)snprintf(text, text_bytes,
+                       "a token sees itself and %zu before it in %zu of %zu layers (rule: %s)",
+                       n_keys - 1, n, m->hp.n_layers, model_window_rule_name(m->hp.window_rule));
 }

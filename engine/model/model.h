@@ -56,6 +56,8 @@ struct arch {
     bool scaled;       /* embeddings, residuals and logits have factors, see hparams */
     bool qk_norms;     /* attn_q_norm and attn_k_norm exist: RMSNorm of each head */
     bool partial_rope; /* n_rot may be less than head_dim */
+    bool windows;      /* some layers see a window of keys; the others see all and have no RoPE */
+    bool experts;      /* the feed-forward part of a layer is a mixture of experts */
     enum ffn_act act;  /* default, if the file has no key hidden_activation */
     enum act_training training;
     enum model_shape mislabels; /* files of this name and shape need the other activation */
@@ -70,6 +72,8 @@ const struct arch *arch_find(struct bn_str name); /* NULL if it is not supported
 #define MODEL_MAX_HEAD_DIM 1024
 #define MODEL_MAX_VOCAB ((size_t)1 << 24)
 #define MODEL_MAX_CTX ((size_t)1 << 30)
+#define MODEL_MAX_EXPERTS 1024
+#define MODEL_MAX_USED_EXPERTS 64
 
 /* YaRN, which slows down the RoPE pairs that turn rarely; see docs/formats.md, "Graphs". */
 struct rope_yarn {
@@ -92,6 +96,18 @@ struct hparams {
      * logit_scale. All are 1 unless the architecture is scaled. */
     double embd_scale, residual_scale, logit_scale;
     enum ffn_act act;
+    /* A mixture of experts: each token uses n_used_experts of the n_experts of a layer, and n_ff is
+     * the width of one expert. Both are 0 without experts. */
+    size_t n_experts, n_used_experts;
+    size_t window; /* of the layers with a window, as in the file; 0: there are none */
+    enum bn_window_rule window_rule;
+};
+
+/* Properties in which the layers of a model differ. */
+struct layer_traits {
+    size_t window; /* keys that a token attends to, its own included; 0: all */
+    bool has_rope;
+    float clamp; /* experts: gate is limited to at most this, up to this magnitude; else 0 */
 };
 
 /* A tensor in the file. */
@@ -114,12 +130,18 @@ struct linear {
     struct tensor_ref bias; /* F32 (n_rows), bytes NULL if absent */
 };
 
+#define EXPERT_ROW_UNIT 16 /* so that no row group of R16 belongs to two experts */
+
 struct layer {
     struct tensor_ref attn_norm, ffn_norm; /* F32 (n_embd) */
     struct tensor_ref q_norm, k_norm;      /* F32 (head_dim); may be absent */
     struct tensor_ref attn_sub_norm;       /* F32 (n_heads * head_dim); may be absent */
     struct tensor_ref ffn_sub_norm;        /* F32 (n_ff); may be absent */
+    struct tensor_ref router;              /* F32 (n_experts, n_embd); only with experts */
+    /* With experts, the rows of gate, up and down are those of all experts in order, and the number
+     * of rows of one expert is a multiple of EXPERT_ROW_UNIT. */
     struct linear q, k, v, o, gate, up, down;
+    struct layer_traits traits;
 };
 
 struct model {
@@ -147,11 +169,13 @@ struct model {
 struct model_config {
     enum bn_i2s_layout i2s_layout;
     enum bn_activations activations;
+    enum bn_window_rule window_rule;
     const char *no_repair; /* for bn_repair_allowed; only "activation" has an effect here */
     /* (n_ignored_tensors) names of unknown tensors that are left out; a star stands for any text */
     const char *const *ignored_tensors;
     size_t n_ignored_tensors;
-    struct bn_notes *notes;    /* may be NULL */
+    bool file_mapped;       /* the bytes are a file mapping: pages may be dropped after reading */
+    struct bn_notes *notes; /* may be NULL */
     const atomic_bool *cancel; /* may be NULL; read once per layer */
 };
 
@@ -162,5 +186,10 @@ struct model_config {
 bool model_open(const struct gguf *g, const struct model_config *cfg, struct model **out,
                 struct bn_error *err);
 void model_close(struct model *m); /* accepts NULL */
+
+/* Describe the layers with a window: "a token sees itself and 512 before it in 18 of 24
+ * layers (rule: reference)". Empty if there are none. */
+void model_window_text(const struct model *m, char *text, size_t text_bytes);
+const char *model_window_rule_name(enum bn_window_rule rule); /* as in --window-rule */
 
 #endif

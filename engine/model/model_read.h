@@ -7,10 +7,15 @@
 #include "engine/model/model.h"
 
 /* hparams.c: read the hyperparameters. BN_EFORMAT: a required key is missing, of the wrong kind or
- * out of range; the message names it. BN_EUNSUPPORTED: a different graph (experts, longrope,
- * unequal layers, unknown activation). */
+ * out of range; the message names it. BN_EUNSUPPORTED: a different graph (foreign experts, unequal
+ * layers, unknown activation). */
 bool hparams_read(const struct gguf *g, const struct arch *arch, const struct model_config *cfg,
                   struct hparams *out, struct bn_error *err);
+
+/* layer_table.c: read the traits of each layer. hparams must have been read. BN_EFORMAT: a key is
+ * missing, or has not one value for each layer, or a value out of range. */
+bool layer_table_read(const struct gguf *g, const struct arch *arch, const struct hparams *hp,
+                      struct layer *layers, struct bn_error *err);
 
 /* weights.c: fill embd, head, norms, layers, n_params and ternary_type. gguf, arch and hp must be
  * set and the layers allocated. Fails like model_open. */

@@ -145,11 +145,29 @@ static bool find_scales(struct finder *f, struct linear *out, struct bn_error *e
     struct ternary_scales *finest = &f->m->finest;
     if (!ternary_scan(&out->source, &out->scales, err))
         return false;
+    if (f->cfg->file_mapped) /* a scan touches every page of a large model */
+        mem_file_drop(out->source.bytes, out->source.n_bytes);
     f->n_merged += tensor_geometries[out->source.type].is_ternary &&
                    out->scales.block_cols > tensor_geometries[out->source.type].block_cols;
     if (is_finer(&out->scales, finest))
         *finest = out->scales;
     return true;
+}
+
+/* Experts are the third dimension of their tensor. */
+static bool has_dims(const struct finder *f, size_t n_cols, size_t n_rows, size_t n_experts,
+                     struct bn_error *err)
+{
+    const struct gguf_tensor *t = gguf_find_tensor(f->m->gguf, f->name);
+    if (!t || (t->dims[0] == n_cols && t->dims[1] == n_rows && t->dims[2] == n_experts &&
+               t->dims[3] == 1))
+        return true;
+    return bn_fail(err, BN_EFORMAT,
+                   "tensor '%s' is %llu x %llu x %llu x %llu, the model needs %zu x %zu x %zu "
+                   "(inputs, outputs, experts)",
+                   f->name, (unsigned long long)t->dims[0], (unsigned long long)t->dims[1],
+                   (unsigned long long)t->dims[2], (unsigned long long)t->dims[3], n_cols, n_rows,
+                   n_experts);
 }
 
 static bool find_linear(struct finder *f, size_t layer, const char *stem, size_t n_cols,
@@ -179,11 +197,49 @@ static bool no_scaled_bias(const struct finder *f, const struct layer *l, struct
                    f->m->arch->name);
 }
 
-static bool find_layer(struct finder *f, size_t i, struct bn_error *err)
+/* n_rows is for one expert. */
+static bool find_experts(struct finder *f, size_t layer, const char *stem, size_t n_cols,
+                         size_t n_rows, struct linear *out, struct bn_error *err)
+{
+    const size_t n_experts = f->m->hp.n_experts;
+    set_name(f, layer, stem, "weight");
+    if (n_rows % EXPERT_ROW_UNIT != 0)
+        return bn_fail(err, BN_EUNSUPPORTED,
+                       "tensor '%s': experts of %zu outputs are not supported, only multiples of "
+                       "%d",
+                       f->name, n_rows, EXPERT_ROW_UNIT);
+    return has_dims(f, n_cols, n_rows, n_experts, err) &&
+           find_linear(f, layer, stem, n_cols, n_rows * n_experts, out, err);
+}
+
+static bool find_router(struct finder *f, size_t layer, struct tensor_ref *out,
+                        struct bn_error *err)
+{
+    set_name(f, layer, "ffn_gate_inp", "weight");
+    return find(f, REQUIRED, USE_F32, f->m->hp.n_embd, f->m->hp.n_experts, out, err);
+}
+
+static bool find_ffn(struct finder *f, size_t i, struct bn_error *err)
 {
     const struct hparams *hp = &f->m->hp;
     struct layer *l = &f->m->layers[i];
     const size_t e = hp->n_embd, ff = hp->n_ff;
+    if (f->m->arch->experts)
+        return find_router(f, i, &l->router, err) &&
+               find_experts(f, i, "ffn_gate_exps", e, ff, &l->gate, err) &&
+               find_experts(f, i, "ffn_up_exps", e, ff, &l->up, err) &&
+               find_experts(f, i, "ffn_down_exps", ff, e, &l->down, err);
+    return find_linear(f, i, "ffn_gate", e, ff, &l->gate, err) &&
+           find_linear(f, i, "ffn_up", e, ff, &l->up, err) &&
+           (!f->m->arch->sub_norms || find_norm(f, i, "ffn_sub_norm", ff, &l->ffn_sub_norm, err)) &&
+           find_linear(f, i, "ffn_down", ff, e, &l->down, err);
+}
+
+static bool find_layer(struct finder *f, size_t i, struct bn_error *err)
+{
+    const struct hparams *hp = &f->m->hp;
+    struct layer *l = &f->m->layers[i];
+    const size_t e = hp->n_embd;
     const size_t q_dim = hp->n_heads * hp->head_dim, kv_dim = hp->n_kv_heads * hp->head_dim;
     const size_t head_dim = hp->head_dim;
     const bool sub = f->m->arch->sub_norms, qk = f->m->arch->qk_norms;
@@ -195,11 +251,8 @@ static bool find_layer(struct finder *f, size_t i, struct bn_error *err)
            (!qk || find_norm(f, i, "attn_k_norm", head_dim, &l->k_norm, err)) &&
            (!sub || find_norm(f, i, "attn_sub_norm", q_dim, &l->attn_sub_norm, err)) &&
            find_linear(f, i, "attn_output", q_dim, e, &l->o, err) &&
-           find_norm(f, i, "ffn_norm", e, &l->ffn_norm, err) &&
-           find_linear(f, i, "ffn_gate", e, ff, &l->gate, err) &&
-           find_linear(f, i, "ffn_up", e, ff, &l->up, err) &&
-           (!sub || find_norm(f, i, "ffn_sub_norm", ff, &l->ffn_sub_norm, err)) &&
-           find_linear(f, i, "ffn_down", ff, e, &l->down, err) && no_scaled_bias(f, l, err);
+           find_norm(f, i, "ffn_norm", e, &l->ffn_norm, err) && find_ffn(f, i, err) &&
+           no_scaled_bias(f, l, err);
 }
 
 /* A ternary embedding is read row by row during evaluation, so its values are checked here. */

@@ -34,7 +34,7 @@ CLOSE, FAR, SHARE, LEAD = 1e-5, 5e-2, 0.6, 0.3
 SHORT_SHARE, LONG_MEDIAN, FLOAT_FAR = 0.75, 5e-2, 1e-3
 MINI_SHARE, OTHER_FLOAT_FAR = 0.8, 2e-3
 # Parts of a model's name that the engine does not support yet, and the families that it does.
-FAMILIES, UNSUPPORTED = ('qwen3-', 'qwen3w-', 'minicpm-row-', 'b158s-'), ('-fold', '-split-')
+FAMILIES, UNSUPPORTED = ('qwen3-', 'qwen3w-', 'minicpm-row-', 'b158s-', 'maple-'), ('-fold', '-split-')
 VARIATIONS = (['--isa', 'ref', '--threads', '1'], ['--isa', 'avx2', '--threads', '2'],
               ['--threads', '5', '--ubatch', '7'], ['--ubatch', '1'], ['--reuse', '11'])
 
@@ -128,14 +128,15 @@ def same_bytes_always(command, expected, label):
 def check_list(inspect, folder, options):
     n_failed, n_lines, seen = 0, 0, {}
     for line in read(os.path.join(folder, 'LIST'), 'r').splitlines():
-        model, logits, tokens, every, activations, context, _ = line.split()
+        model, logits, tokens, every, activations, context, window = line.split()
         if not model.startswith(FAMILIES) or any(part in model for part in UNSUPPORTED):
             continue
         if activations == 'auto':
             activations = 'token' if model.startswith('b158s') else 'block'
         ids = read(os.path.join(folder, tokens), 'r').strip()
         command = [inspect, 'logits', os.path.join(folder, model), '--tokens', ids,
-                   '--activations', activations, '--ctx', context] + options
+                   '--activations', activations, '--ctx', context,
+                   '--window-rule', window] + options
         label = f'{model} {logits.split(".")[-1]}, {activations}'
         data = logits_of(command)
         rows = compare(data, ids.count(',') + 1, int(every), os.path.join(folder, logits), label)

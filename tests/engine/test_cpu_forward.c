@@ -188,6 +188,32 @@ static void qk_norms_and_yarn_agree(void **state)
     assert_true(n_close > 2 * N_IDS / 2);
 }
 
+/* A window that the ids cross, layers without RoPE, values at the limit; scales per row and block,
+ * and floats. */
+static void experts_and_windows_agree(void **state)
+{
+    (void)state;
+    size_t n_close = 0;
+    static const struct {
+        enum tensor_type type;
+        size_t scale_cols, n_ff;
+    } cases[] = {{TENSOR_TQ2_0, SYNTH_ROW_SCALES, 256},
+                 {TENSOR_Q2_0, 64, 64},
+                 {TENSOR_F16, 0, 48},
+                 {TENSOR_IQ2_BN, SYNTH_ROW_SCALES, 128}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct synth_spec spec = synth_preset("maple-tiny");
+        spec.type = cases[i].type;
+        spec.scale_cols = cases[i].scale_cols;
+        spec.n_ff = cases[i].n_ff;
+        spec.window = 4 + i;
+        spec.clamp = i % 2 == 0 ? 0.3f : 0.0f;
+        n_close += n_close_with(&spec, i < 2 ? BN_ACT_16 : BN_ACT_FLOAT);
+        n_close += n_close_of(&spec);
+    }
+    assert_true(n_close > 8 * N_IDS * 3 / 4);
+}
+
 /* Widths that are not a multiple of a line, a register or a cache line; one head and many heads;
  * one KV head for all heads and one for each. */
 static void awkward_shapes_agree(void **state)
@@ -210,6 +236,7 @@ int main(void)
         cmocka_unit_test(every_table_type_agrees),
         cmocka_unit_test(scales_biases_and_rope_factors_agree),
         cmocka_unit_test(qk_norms_and_yarn_agree),
+        cmocka_unit_test(experts_and_windows_agree),
         cmocka_unit_test(awkward_shapes_agree),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -191,8 +191,27 @@ static void skipping_changes_no_bit_and_reads_less(void **state)
 /* Models in R16: scales per block of 64 and 128 columns, per row and per tensor, with a ternary
  * output head of an odd number of rows. */
 #define N_BLOCK_SPECS 4
+#define N_EXPERT_SPECS 2
+
+/* Experts with few pairs and with more than a kernel multiplies together; a window that ends inside
+ * position blocks and a layer that sees all keys. */
+static struct synth_spec expert_spec(size_t i)
+{
+    struct synth_spec spec = synth_preset("maple-tiny");
+    spec.type = TENSOR_Q2_0;
+    spec.scale_cols = i == 0 ? 64 : SYNTH_ROW_SCALES;
+    spec.n_embd = 192;
+    spec.head_dim = 48;
+    spec.n_ff = i == 0 ? 320 : 64;
+    spec.n_experts = i == 0 ? 10 : 4;
+    spec.window = 20 + 13 * i;
+    return spec;
+}
+
 static struct synth_spec block_spec(size_t i)
 {
+    if (i >= N_BLOCK_SPECS)
+        return expert_spec(i - N_BLOCK_SPECS);
     static const struct {
         enum tensor_type type;
         size_t scale_cols;
@@ -243,6 +262,7 @@ static void compare_block_configs(size_t spec, enum bn_activations activations, 
         {.n_threads = 1, .n_ubatch = 1},
         {.n_threads = 3, .n_ubatch = 1},
         {.n_threads = 2, .n_ubatch = 3},
+        {.n_threads = 5, .n_ubatch = 12},
     };
     const struct bn_model_config first = {.isa = "ref", .n_threads = 1, .activations = activations};
     float *ref = block_logits(spec, &first, ids);
@@ -273,6 +293,18 @@ static void scales_per_block_change_no_bit(void **state)
         for (size_t a = 0; a < sizeof all / sizeof all[0]; a++)
             if (i == 0 || a < 2) /* all kinds of activations once, two with each kind of scale */
                 compare_block_configs(i, all[a], ids);
+}
+
+static void experts_and_windows_change_no_bit(void **state)
+{
+    (void)state;
+    int32_t ids[N_BLOCK_IDS];
+    kit_ids(ids, N_BLOCK_IDS, 9);
+    for (size_t i = 0; i < N_EXPERT_SPECS; i++) {
+        compare_block_configs(N_BLOCK_SPECS + i, BN_ACT_AUTO, ids);
+        compare_block_configs(N_BLOCK_SPECS + i, BN_ACT_16, ids);
+    }
+    compare_block_configs(N_BLOCK_SPECS, BN_ACT_FLOAT, ids);
 }
 
 /* Truncate to several lengths and evaluate again, with other tokens in between. */
@@ -479,6 +511,7 @@ int main(void)
         cmocka_unit_test(batch_neighbours_change_no_bit),
         cmocka_unit_test(splitting_positions_changes_no_bit),
         cmocka_unit_test(scales_per_block_change_no_bit),
+        cmocka_unit_test(experts_and_windows_change_no_bit),
         cmocka_unit_test(bits_match_recorded_hashes),
         cmocka_unit_test(bits_of_blocks_match_recorded_hashes),
     };

@@ -15,10 +15,10 @@ static const char usage[] =
     "usage: make_model [OPTIONS] OUT.gguf\n"
     "Writes a ternary model with random weights.\n"
     "  --preset NAME    tiny (default), odd, small, 1b, 2b4t, 8b; in pq2_0 with a scale per 128\n"
-    "                   columns: qwen3-tiny, bonsai-1.7b, bonsai-4b, bonsai-8b\n"
+    "                   columns: qwen3-tiny, bonsai-1.7b, bonsai-4b, bonsai-8b; with experts: maple-tiny\n"
     "  --shape L,E,H,KV,F,C  layers, embedding, heads, key/value heads, feed-forward, context\n"
     "  --head-dim N     elements per attention head; default embedding / heads\n"
-    "  --arch NAME      bitnet-b1.58 (default), bitnet-25, bitnet, llama, qwen3\n"
+    "  --arch NAME      bitnet-b1.58 (default), bitnet-25, bitnet, llama, qwen3, maple\n"
     "  --type NAME      i2_s (default), tq1_0, tq2_0, q2_0 (blocks of 64), q2_0_g128 (of 128),\n"
     "                   pq2_0, ptq1_0, q1_0 (binary), iq1_bn, iq2_bn,\n"
     "                   iq2_bn_r4, f16, f32, bf16\n"
@@ -32,6 +32,8 @@ static const char usage[] =
     "  --n-vocab N      size of a llama3-like vocabulary, default 128256\n"
     "  --untied         a separate output head\n"
     "  --yarn F,C       YaRN of factor F for an original context of C tokens\n"
+    "  --experts N,K    maple: N experts, of which a token uses K; default 8,3\n"
+    "  --window N       maple: window of all layers but every fourth; default 40\n"
     "  --rope-freqs     with rope_freqs.weight\n"
     "  --scales         f16, f32, bf16 layers as -1, 0, +1 with X.scale tensors\n"
     "  --biases         with X.bias tensors\n"
@@ -53,6 +55,8 @@ enum option_id {
     OPT_N_VOCAB,
     OPT_UNTIED,
     OPT_YARN,
+    OPT_EXPERTS,
+    OPT_WINDOW,
     OPT_ROPE_FREQS,
     OPT_SCALES,
     OPT_BIASES,
@@ -76,6 +80,8 @@ static const struct option options[] = {
     {"n-vocab", required_argument, NULL, OPT_N_VOCAB},
     {"untied", no_argument, NULL, OPT_UNTIED},
     {"yarn", required_argument, NULL, OPT_YARN},
+    {"experts", required_argument, NULL, OPT_EXPERTS},
+    {"window", required_argument, NULL, OPT_WINDOW},
     {"rope-freqs", no_argument, NULL, OPT_ROPE_FREQS},
     {"scales", no_argument, NULL, OPT_SCALES},
     {"biases", no_argument, NULL, OPT_BIASES},
@@ -193,6 +199,10 @@ static bool apply(int id, const char *value, struct synth_spec *s)
     case OPT_EXTRA:
         s->extra = value;
         return true;
+    case OPT_EXPERTS:
+        return sscanf(value, "%zu,%zu", &s->n_experts, &s->n_used_experts) == 2;
+    case OPT_WINDOW:
+        return parse_number(value, &n) && (s->window = (size_t)n) > 0;
     case OPT_YARN:
         return sscanf(value, "%f,%zu", &s->yarn, &s->yarn_ctx) == 2;
     case OPT_SEED:

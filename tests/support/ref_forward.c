@@ -272,15 +272,17 @@ static void round_f16(const struct ref *r, double *x, size_t n)
     }
 }
 
-/* One query head of one position over all keys up to it; o (head_dim). */
-static void attend(const struct ref *r, size_t t, size_t head, double *o)
+/* One query head of one position over the `window` last keys, its own included, or over all keys up
+ * to it; o (head_dim). */
+static void attend(const struct ref *r, size_t t, size_t head, size_t window, double *o)
 {
     const struct hparams *hp = &r->m->hp;
     const size_t dim = hp->head_dim, kv_dim = hp->n_kv_heads * dim;
     const size_t kv0 = head / (hp->n_heads / hp->n_kv_heads) * dim;
     const double *q = r->q + (t * hp->n_heads + head) * dim;
+    const size_t first = window > 0 && t + 1 > window ? t + 1 - window : 0;
     double most = -INFINITY, sum = 0.0;
-    for (size_t p = 0; p <= t; p++) {
+    for (size_t p = first; p <= t; p++) {
         double z = 0.0;
         for (size_t i = 0; i < dim; i++)
             z += q[i] * r->k[p * kv_dim + kv0 + i];
@@ -289,7 +291,7 @@ static void attend(const struct ref *r, size_t t, size_t head, double *o)
     }
     for (size_t i = 0; i < dim; i++)
         o[i] = 0.0;
-    for (size_t p = 0; p <= t; p++) {
+    for (size_t p = first; p <= t; p++) {
         const double w = exp(r->scores[p] - most);
         sum += w;
         for (size_t i = 0; i < dim; i++)
@@ -317,15 +319,17 @@ static bool attention_part(const struct ref *r, size_t at, struct bn_error *err)
         return false;
     head_norm(r, r->q, hp->n_heads, &l->q_norm);
     head_norm(r, r->k, hp->n_kv_heads, &l->k_norm);
-    rope(r, r->q, hp->n_heads);
-    rope(r, r->k, hp->n_kv_heads);
+    if (l->traits.has_rope) {
+        rope(r, r->q, hp->n_heads);
+        rope(r, r->k, hp->n_kv_heads);
+    }
     trace(r, "q", at, r->q, q_dim);
     trace(r, "k", at, r->k, kv_dim);
     trace(r, "v", at, r->v, kv_dim);
     round_f16(r, r->k, r->n * kv_dim);
     round_f16(r, r->v, r->n * kv_dim);
     for (size_t th = 0; th < r->n * hp->n_heads; th++)
-        attend(r, th / hp->n_heads, th % hp->n_heads, r->a + th * hp->head_dim);
+        attend(r, th / hp->n_heads, th % hp->n_heads, l->traits.window, r->a + th * hp->head_dim);
     trace(r, "attn", at, r->a, q_dim);
     if (l->attn_sub_norm.bytes)
         rms_norm(r, r->a, &l->attn_sub_norm, r->a);
@@ -344,8 +348,75 @@ static double activate(enum ffn_act act, double g)
     return g / (1.0 + exp(-g));
 }
 
+/* Expert number e of a matrix. Not for I2_S, whose scale is at the end of the tensor. */
+static struct linear expert_of(const struct hparams *hp, const struct linear *all, size_t e)
+{
+    struct linear one = *all;
+    one.source.n_rows /= hp->n_experts;
+    one.source.n_bytes /= hp->n_experts;
+    one.source.bytes += e * one.source.n_bytes;
+    return one;
+}
+
+/* The weights of all experts for one token: 0 for those that are not chosen. */
+static void route(const struct ref *r, const struct tensor_ref *router, const double *b,
+                  double *weights)
+{
+    const struct hparams *hp = &r->m->hp;
+    double most = -INFINITY, sum = 0.0, chosen = 0.0;
+    for (size_t e = 0; e < hp->n_experts; e++) {
+        weights[e] = 0.0;
+        for (size_t i = 0; i < hp->n_embd; i++)
+            weights[e] += f32_at(router, e * hp->n_embd + i) * b[i];
+        most = fmax(most, weights[e]);
+    }
+    for (size_t e = 0; e < hp->n_experts; e++)
+        sum += weights[e] = exp(weights[e] - most);
+    for (size_t e = 0; e < hp->n_experts; e++)
+        weights[e] /= sum;
+    /* An expert stays if fewer than n_used_experts others are better or equal with a lower index. */
+    bool keep[MODEL_MAX_EXPERTS];
+    for (size_t e = 0; e < hp->n_experts; e++) {
+        size_t n_before = 0;
+        for (size_t k = 0; k < hp->n_experts; k++)
+            n_before += weights[k] > weights[e] || (weights[k] == weights[e] && k < e);
+        keep[e] = n_before < hp->n_used_experts;
+        chosen += keep[e] ? weights[e] : 0.0;
+    }
+    for (size_t e = 0; e < hp->n_experts; e++)
+        weights[e] = keep[e] ? weights[e] / chosen : 0.0;
+}
+
+/* Computes every expert for every position. */
+static bool experts_part(const struct ref *r, size_t at, struct bn_error *err)
+{
+    const struct hparams *hp = &r->m->hp;
+    const struct layer *l = &r->m->layers[at];
+    const double limit = (double)l->traits.clamp;
+    double *weights = doubles(r->n, hp->n_experts);
+    bool ok = weights || bn_fail(err, BN_ENOMEM, "no memory for the weights of experts");
+    rms_norm(r, r->h, &l->ffn_norm, r->a);
+    for (size_t t = 0; ok && t < r->n; t++)
+        route(r, &l->router, r->a + t * hp->n_embd, weights + t * hp->n_experts);
+    for (size_t e = 0; ok && e < hp->n_experts; e++) {
+        const struct linear gate = expert_of(hp, &l->gate, e), up = expert_of(hp, &l->up, e);
+        const struct linear down = expert_of(hp, &l->down, e);
+        ok = linear(r, &gate, r->a, r->gate, err) && linear(r, &up, r->a, r->up, err);
+        for (size_t i = 0; ok && i < r->n * hp->n_ff; i++)
+            r->gate[i] =
+                activate(FFN_SILU, fmin(r->gate[i], limit)) * fmax(-limit, fmin(limit, r->up[i]));
+        ok = ok && linear(r, &down, r->gate, r->out, err);
+        for (size_t i = 0; ok && i < r->n * hp->n_embd; i++)
+            r->h[i] += weights[i / hp->n_embd * hp->n_experts + e] * r->out[i];
+    }
+    mem_free(weights);
+    return ok;
+}
+
 static bool ffn_part(const struct ref *r, size_t at, struct bn_error *err)
 {
+    if (r->m->arch->experts)
+        return experts_part(r, at, err);
     const struct hparams *hp = &r->m->hp;
     const struct layer *l = &r->m->layers[at];
     rms_norm(r, r->h, &l->ffn_norm, r->a);

@@ -60,8 +60,36 @@ static struct synth_spec qwen3_spec(const struct qwen3_preset *p)
                                .seed = 1};
 }
 
+/* Every fourth layer has neither window nor RoPE. */
+static struct synth_spec maple_spec(void)
+{
+    return (struct synth_spec){.name = "maple-tiny",
+                               .arch = "maple",
+                               .type = TENSOR_TQ2_0,
+                               .head = TENSOR_F16,
+                               .scale_cols = SYNTH_ROW_SCALES,
+                               .n_layers = 4,
+                               .n_embd = 256,
+                               .n_heads = 4,
+                               .n_kv_heads = 2,
+                               .head_dim = 64,
+                               .n_ff = 256,
+                               .n_ctx = 512,
+                               .n_vocab = 261,
+                               .vocab = SYNTH_VOCAB_QWEN,
+                               .untied = true,
+                               .n_experts = 8,
+                               .n_used_experts = 3,
+                               .n_rot = 32,
+                               .window = 40,
+                               .clamp = 1.5f,
+                               .seed = 1};
+}
+
 struct synth_spec synth_preset(const char *name)
 {
+    if (strcmp(name, "maple-tiny") == 0)
+        return maple_spec();
     for (size_t i = 0; i < sizeof(qwen3_presets) / sizeof(qwen3_presets[0]); i++) {
         if (strcmp(qwen3_presets[i].name, name) == 0)
             return qwen3_spec(&qwen3_presets[i]);
@@ -170,6 +198,34 @@ static bool linear(const struct visitor *v, size_t layer, const char *stem, size
     return !v->spec->biases || plain(v, name, ROLE_BIAS, n_rows, 1);
 }
 
+static bool experts(const struct visitor *v, size_t layer, const char *stem, size_t n_cols,
+                    size_t n_rows)
+{
+    struct synth_tensor t = {.role = ROLE_TERNARY,
+                             .type = v->spec->type,
+                             .n_cols = n_cols,
+                             .n_rows = n_rows * v->spec->n_experts,
+                             .n_experts = v->spec->n_experts,
+                             .scale = row_scale(n_cols)};
+    (void)snprintf(t.name, sizeof(t.name), "blk.%zu.%s.weight", layer, stem);
+    return v->visit(v->ud, &t, v->err);
+}
+
+static bool ffn(const struct visitor *v, size_t i)
+{
+    const struct synth_spec *s = v->spec;
+    char name[64];
+    (void)snprintf(name, sizeof(name), "blk.%zu.ffn_gate_inp.weight", i);
+    if (s->n_experts > 0)
+        return plain(v, name, ROLE_ROUTER, s->n_embd, s->n_experts) &&
+               experts(v, i, "ffn_gate_exps", s->n_embd, s->n_ff) &&
+               experts(v, i, "ffn_up_exps", s->n_embd, s->n_ff) &&
+               experts(v, i, "ffn_down_exps", s->n_ff, s->n_embd);
+    return linear(v, i, "ffn_gate", s->n_embd, s->n_ff) &&
+           linear(v, i, "ffn_up", s->n_embd, s->n_ff) &&
+           linear(v, i, "ffn_down", s->n_ff, s->n_embd);
+}
+
 static bool each_layer(const struct visitor *v, size_t i, const struct arch *arch)
 {
     const bool sub = !arch || arch->sub_norms, qk = arch && arch->qk_norms;
@@ -182,10 +238,7 @@ static bool each_layer(const struct visitor *v, size_t i, const struct arch *arc
            (!qk || norm(v, i, "attn_q_norm", head_dim)) &&
            (!qk || norm(v, i, "attn_k_norm", head_dim)) &&
            linear(v, i, "attn_output", q_dim, s->n_embd) && norm(v, i, "ffn_norm", s->n_embd) &&
-           (!sub || norm(v, i, "ffn_sub_norm", s->n_ff)) &&
-           linear(v, i, "ffn_gate", s->n_embd, s->n_ff) &&
-           linear(v, i, "ffn_up", s->n_embd, s->n_ff) &&
-           linear(v, i, "ffn_down", s->n_ff, s->n_embd);
+           (!sub || norm(v, i, "ffn_sub_norm", s->n_ff)) && ffn(v, i);
 }
 
 static bool extra_tensors(const struct visitor *v)
@@ -230,13 +283,15 @@ struct writing {
 static bool announce(void *ud, const struct synth_tensor *t, struct bn_error *err)
 {
     const struct writing *x = ud;
-    const uint64_t dims[2] = {t->n_cols, t->n_rows};
+    const size_t n_experts = t->n_experts > 0 ? t->n_experts : 1;
+    const uint64_t dims[3] = {t->n_cols, t->n_rows / n_experts, n_experts};
+    const uint32_t n_dims = t->n_experts > 0 ? 3 : t->n_rows > 1 ? 2 : 1;
     const struct tensor_geometry *g = &tensor_geometries[t->type];
     size_t n_bytes;
     if (!tensor_bytes(t->type, t->n_cols, t->n_rows, &n_bytes))
         return bn_fail(err, BN_EARG, "'%s': %zu x %zu is not a valid shape for %s", t->name,
                        t->n_rows, t->n_cols, g->name);
-    gguf_put_tensor(x->w, t->name, g->file_id, t->n_rows > 1 ? 2 : 1, dims, n_bytes);
+    gguf_put_tensor(x->w, t->name, g->file_id, n_dims, dims, n_bytes);
     return true;
 }
 
@@ -253,6 +308,8 @@ bool synth_write(const struct synth_spec *spec, const struct gguf_sink *sink, st
         return bn_fail(err, BN_EARG,
                        "an embedding of %zu, %zu heads and %zu tokens do not make a model",
                        spec->n_embd, spec->n_heads, spec->n_vocab);
+    if (spec->n_experts > 0 && spec->n_layers > 64)
+        return bn_fail(err, BN_EARG, "%zu layers with experts are too many", spec->n_layers);
     if (!gguf_writer_open(&x.w, err))
         return false;
     const bool ok = synth_put_meta(spec, x.w, err) && synth_each_tensor(spec, announce, &x, err) &&

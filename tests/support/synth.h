@@ -30,9 +30,9 @@ enum synth_vocab {
 #define SYNTH_ROW_SCALES SIZE_MAX
 
 struct synth_spec {
-    const char *name;          /* general.name */
-    const char *arch;          /* "bitnet-b1.58", "bitnet-25", "bitnet", "llama", "qwen3" */
-    enum tensor_type type;     /* of linear layers; tensor_is_linear(type) is true */
+    const char *name;      /* general.name */
+    const char *arch;      /* "bitnet-b1.58", "bitnet-25", "bitnet", "llama", "qwen3", "maple" */
+    enum tensor_type type; /* of linear layers; tensor_is_linear(type) is true */
     enum bn_i2s_layout layout; /* layout of I2_S */
     enum tensor_type head;     /* of embedding and output head; is_table is true */
     size_t scale_cols;         /* columns that share a scale: 64, 128, 256; 0: one scale per tensor,
@@ -42,9 +42,14 @@ struct synth_spec {
     size_t head_dim; /* 0 for n_embd / n_heads without attention.key_length in the file */
     size_t n_vocab;  /* always 262 with BYTES, 261 with QWEN */
     enum synth_vocab vocab;
-    bool untied;       /* separate output.weight; always so for llama */
-    float yarn;        /* YaRN factor, 0 for none */
-    size_t yarn_ctx;   /* rope.scaling.original_context_length, with yarn */
+    bool untied;     /* separate output.weight; always so for llama */
+    float yarn;      /* YaRN factor, 0 for none */
+    size_t yarn_ctx; /* rope.scaling.original_context_length, with yarn */
+    /* Only for maple, where n_ff is the width of an expert: */
+    size_t n_experts, n_used_experts;
+    size_t n_rot;      /* elements of a head that are rotated; 0: all */
+    size_t window;     /* of all layers but every fourth */
+    float clamp;       /* limit of the values in experts; 0: the key is absent */
     bool rope_freqs;   /* rope_freqs.weight, factors 1 .. 8 */
     bool scales;       /* F16 and F32 layers as -1, 0, +1 with an additional tensor X.scale */
     bool biases;       /* X.bias for every linear layer */
@@ -56,7 +61,8 @@ struct synth_spec {
 /* "tiny", "odd" (head size 96, no grouping, n_ff not a multiple of 256), "small": byte vocabulary;
  * "1b", "2b4t", "8b": the shapes of real models with 128256 ids. "qwen3-tiny" (513 ids, q wider
  * than the embedding), "bonsai-1.7b", "bonsai-4b", "bonsai-8b": qwen3 with PQ2_0 everywhere, scales
- * per 128 columns and an odd number of ids. name is NULL for an unknown preset. */
+ * per 128 columns and an odd number of ids. "maple-tiny": four layers of eight experts, window 40,
+ * TQ2_0 with scales per row, 261 ids. name is NULL for an unknown preset. */
 struct synth_spec synth_preset(const char *name);
 /* Seven shapes of F32 weights with widths that are not a multiple of a block, a register or a cache
  * line; one KV head for all heads, or one for each. False if i is 7 or more. */

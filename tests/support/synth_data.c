@@ -161,6 +161,8 @@ static float dense_at(const struct synth_tensor *t, uint64_t stream, size_t i)
         return 1.0f + 7.0f * (float)i / (float)size_max(t->n_cols - 1, 1);
     case ROLE_NORM:
         return 1.0f + 0.1f * normal_at(stream, i);
+    case ROLE_ROUTER:
+        return 0.2f * normal_at(stream, i);
     case ROLE_BIAS:
         return 0.1f * normal_at(stream, i);
     default:

@@ -222,6 +222,28 @@ static void put_real(const struct synth_spec *spec, struct gguf_writer *w, const
     gguf_put_f32(w, text, v);
 }
 
+#define MOST_LAYERS 64
+
+static void put_experts(const struct synth_spec *spec, struct gguf_writer *w)
+{
+    char key[96];
+    uint8_t has_window[MOST_LAYERS];
+    float clamps[MOST_LAYERS];
+    for (size_t i = 0; i < MOST_LAYERS; i++) {
+        has_window[i] = i % 4 != 3;
+        clamps[i] = spec->clamp;
+    }
+    put_number(spec, w, "expert_count", spec->n_experts);
+    put_number(spec, w, "expert_used_count", spec->n_used_experts);
+    put_number(spec, w, "expert_feed_forward_length", spec->n_ff);
+    put_number(spec, w, "attention.sliding_window", spec->window);
+    (void)snprintf(key, sizeof(key), "%s.attention.sliding_window_pattern", spec->arch);
+    gguf_put_array(w, key, GGUF_BOOL, has_window, spec->n_layers);
+    (void)snprintf(key, sizeof(key), "%s.swiglu_clamp_exp", spec->arch);
+    if (spec->clamp > 0.0f)
+        gguf_put_array(w, key, GGUF_F32, clamps, spec->n_layers);
+}
+
 static void put_shape(const struct synth_spec *spec, struct gguf_writer *w)
 {
     const size_t head_dim = spec->head_dim ? spec->head_dim : spec->n_embd / spec->n_heads;
@@ -236,9 +258,11 @@ static void put_shape(const struct synth_spec *spec, struct gguf_writer *w)
         put_number(spec, w, "attention.key_length", head_dim);
         put_number(spec, w, "attention.value_length", head_dim);
     }
-    put_number(spec, w, "rope.dimension_count", head_dim);
+    put_number(spec, w, "rope.dimension_count", spec->n_rot ? spec->n_rot : head_dim);
     put_real(spec, w, "rope.freq_base", 500000.0f);
     put_real(spec, w, "attention.layer_norm_rms_epsilon", 1e-5f);
+    if (spec->n_experts > 0)
+        put_experts(spec, w);
     if (spec->yarn > 0.0f) {
         char key[96];
         (void)snprintf(key, sizeof(key), "%s.rope.scaling.type", spec->arch);

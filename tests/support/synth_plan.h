@@ -7,14 +7,23 @@
 
 #include "tests/support/synth.h"
 
-enum synth_role { ROLE_TERNARY, ROLE_TABLE, ROLE_NORM, ROLE_SCALE, ROLE_BIAS, ROLE_FREQS };
+enum synth_role {
+    ROLE_TERNARY,
+    ROLE_TABLE,
+    ROLE_NORM,
+    ROLE_SCALE,
+    ROLE_BIAS,
+    ROLE_FREQS,
+    ROLE_ROUTER
+};
 
 struct synth_tensor {
     char name[64];
     enum synth_role role;
     enum tensor_type type;
     size_t n_cols, n_rows;
-    float scale; /* TERNARY: magnitude of the values; SCALE: value */
+    size_t n_experts; /* the rows are those of so many experts: the tensor has a third dimension */
+    float scale;      /* TERNARY: magnitude of the values; SCALE: value */
 };
 
 /* Called for each tensor in file order; false stops the iteration. */

@@ -334,6 +334,14 @@ static void auto_runs_an_unsupported_model_on_the_cpu(void **state)
                     "cuda is not used: the CUDA backend has neither the factors of 'minicpm'");
     kit_close(&kit);
 
+    spec = synth_preset("maple-tiny");
+    kit_open(&kit, &spec, &cfg);
+    assert_contains(bn_model_info(kit.model)->passed_over,
+                    "has neither the experts nor the windows of 'maple'");
+    kit_close(&kit);
+    spec = synth_preset("tiny");
+    spec.arch = "minicpm";
+
     struct synth_model m;
     struct bn_model *model = NULL;
     struct bn_error err;

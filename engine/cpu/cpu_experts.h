@@ -1,0 +1,32 @@
+/*
+ * The feed-forward part of a layer with a mixture of experts: the router chooses some experts for
+ * each token, and only these are read. All threads call every function; each works on its part.
+ *
+ * A pair is a token with one of its chosen experts. Pairs are ordered by expert, then by token. So
+ * the pairs of an expert are consecutive and are multiplied together. docs/kernels.md specifies the
+ * arithmetic; the results do not depend on how pairs are grouped.
+ */
+#ifndef ENGINE_CPU_CPU_EXPERTS_H
+#define ENGINE_CPU_CPU_EXPERTS_H
+
+#include "engine/cpu/cpu_linear.h"
+
+/* Prepare the input from h (n_tokens, n_embd), and choose the experts. Afterwards the pairs of this
+ * pass and layer are set. */
+void experts_choose(struct cpu_thread *th, size_t layer, struct rows h);
+
+/* y (one row per pair, n_ff) = silu(gate) * up with limited values, for this thread's part. */
+void experts_gate(struct cpu_thread *th, size_t layer, struct rows y);
+
+/* h = h + weight * (W_down y) for all pairs. Afterwards h is complete only for this thread's part.
+ */
+void experts_add(struct cpu_thread *th, size_t layer, struct rows y, struct rows h);
+
+/* Bytes of the experts that the pass has read. */
+uint64_t experts_pass_bytes(const struct pass *pass);
+
+/* Choose the n_used largest of z (n): out (n_used) in ascending order of `expert`, with the weights
+ * of docs/kernels.md. */
+void experts_pick(const float *z, size_t n, size_t n_used, struct expert_choice *out);
+
+#endif
